@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+)
+
+// Code classifies a user-facing error; it is stable and part of the API.
+type Code string
+
+// The codes of user-facing errors. The HTTP status and the CLI's exit code follow from them.
+const (
+	CodeInvalid      Code = "invalid"       // the input is wrong: 422
+	CodeNotFound     Code = "not_found"     // no such thing: 404
+	CodeConflict     Code = "conflict"      // the thing's state forbids it: 409
+	CodeUnauthorized Code = "unauthorized"  // who are you: 401
+	CodeForbidden    Code = "forbidden"     // not you: 403
+	CodeTarget       Code = "target"        // the target database refused or is unreachable: 422
+	CodePlugin       Code = "plugin"        // a plugin is missing, refused, or failed: 422
+	CodeUnavailable  Code = "unavailable"   // the control store or a node is away: 503
+	CodeTooLarge     Code = "too_large"     // over a size limit: 413
+	CodeUnsupported  Code = "not_supported" // a later version will: 422
+	CodeInternal     Code = "internal"      // our fault: 500
+)
+
+// FieldError names one wrong field of an input document.
+type FieldError struct {
+	// Field is the path in the document, "workload.duration_seconds".
+	Field string `json:"field"`
+	// Message says what is wrong, in words.
+	Message string `json:"message"`
+	// Hint says what to do about it.
+	Hint string `json:"hint,omitempty"`
+}
+
+// Error is what a user sees: a code, a sentence and a hint, without internals.
+// Cause is kept for the log and for errors.Is.
+type Error struct {
+	Code    Code         `json:"code"`
+	Message string       `json:"message"`
+	Hint    string       `json:"hint,omitempty"`
+	Fields  []FieldError `json:"fields,omitempty"`
+	Cause   error        `json:"-"`
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Message)
+	for _, f := range e.Fields {
+		b.WriteString("\n  " + f.Field + ": " + f.Message)
+		if f.Hint != "" {
+			b.WriteString(" (" + f.Hint + ")")
+		}
+	}
+	if e.Hint != "" {
+		b.WriteString("\n  hint: " + e.Hint)
+	}
+	return b.String()
+}
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// AsError returns the user-facing error in err's chain. For an error that has
+// none it returns one with CodeInternal that carries err as its cause.
+func AsError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Code: CodeInternal, Message: "Something went wrong inside Loadstone.", Hint: "The server's log has the details.", Cause: err}
+}
+
+// HasCode reports whether err's user-facing error has the given code.
+func HasCode(err error, code Code) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == code
+}
+
+// InvalidField returns a CodeInvalid error for one field.
+func InvalidField(field, message, hint string) *Error {
+	return &Error{Code: CodeInvalid, Message: "The request has a field that cannot be used.",
+		Fields: []FieldError{{Field: field, Message: message, Hint: hint}}}
+}

@@ -1,0 +1,56 @@
+package engine
+
+// Execution is the record of one operation, fixed in size so that measuring
+// goroutines store it without allocating. Strings are ids into the run
+// worker's error dictionary.
+type Execution struct {
+	// DueAt and StartedAt are nanoseconds since the Unix epoch, on the run's
+	// monotonic time line. In a closed loop they are equal.
+	DueAt     int64
+	StartedAt int64
+	// Elapsed is the latency in ns: from DueAt (open loop) or StartedAt (closed
+	// loop) to the end. Service time is Elapsed − ScheduleLag − PoolWait.
+	Elapsed     int64
+	ScheduleLag int64
+	PoolWait    int64
+	// Seq numbers the executions of one connection slot from 0.
+	Seq          uint32
+	ConnectionID uint32
+	// Rows returned by a read, or affected by a write.
+	Rows      int32
+	ErrorID   uint32 // 0: no error; else an id of the dictionary
+	Statement uint16
+	Step      uint16
+	Retries   uint8
+	Kind      Kind
+	Warmup    bool
+	Success   bool
+}
+
+// ErrorClass groups errors by what a user can do about them.
+type ErrorClass string
+
+// The error classes. Adapters map their database's codes onto them.
+const (
+	ErrClassTimeout       ErrorClass = "timeout"
+	ErrClassConnection    ErrorClass = "connection"
+	ErrClassAuth          ErrorClass = "auth"
+	ErrClassSyntax        ErrorClass = "syntax"
+	ErrClassConstraint    ErrorClass = "constraint"
+	ErrClassSerialization ErrorClass = "serialization"
+	ErrClassDeadlock      ErrorClass = "deadlock"
+	ErrClassLock          ErrorClass = "lock"
+	ErrClassThrottled     ErrorClass = "throttled"
+	ErrClassResource      ErrorClass = "resource"
+	ErrClassData          ErrorClass = "data"
+	ErrClassCancelled     ErrorClass = "cancelled"
+	ErrClassPlugin        ErrorClass = "plugin"
+	ErrClassOther         ErrorClass = "other"
+)
+
+// ExecutionError is one entry of a run worker's error dictionary.
+type ExecutionError struct {
+	Class   ErrorClass `json:"error_class"`
+	Code    string     `json:"error_code"`
+	Message string     `json:"error_message"`
+}

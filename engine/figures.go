@@ -1,0 +1,153 @@
+package engine
+
+// LatencyMs are exact percentiles over recorded executions (PERCENTILE_CONT,
+// failures included, warm-up excluded), in milliseconds.
+type LatencyMs struct {
+	P50    float64 `json:"p50"`
+	P90    float64 `json:"p90"`
+	P95    float64 `json:"p95"`
+	P99    float64 `json:"p99"`
+	P999   float64 `json:"p999"`
+	Avg    float64 `json:"avg"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	StdDev float64 `json:"stddev"`
+}
+
+// KindFigures are the exact figures of one operation kind.
+type KindFigures struct {
+	Count     int64      `json:"count"`
+	Errors    int64      `json:"errors"`
+	QPS       float64    `json:"qps"`
+	Rows      int64      `json:"rows"`
+	LatencyMs *LatencyMs `json:"latency_ms"`
+}
+
+// Accounting is the identity that every run must meet:
+// scheduled = started + dropped, started = succeeded + failed, recorded = started.
+// It covers warm-up and measurement together; Warmup is the part before measurement.
+type Accounting struct {
+	Scheduled int64 `json:"scheduled"`
+	Dropped   int64 `json:"dropped"`
+	Started   int64 `json:"started"`
+	Succeeded int64 `json:"succeeded"`
+	Failed    int64 `json:"failed"`
+	Recorded  int64 `json:"recorded"`
+	Warmup    int64 `json:"warmup"`
+	// Balanced is the result of the check; Problems says what does not add up.
+	Balanced bool     `json:"balanced"`
+	Problems []string `json:"problems,omitempty"`
+}
+
+// Check sets Balanced and Problems.
+func (a *Accounting) Check() {
+	a.Problems = nil
+	add := func(ok bool, text string) {
+		if !ok {
+			a.Problems = append(a.Problems, text)
+		}
+	}
+	add(a.Scheduled == a.Started+a.Dropped, "scheduled is not started + dropped")
+	add(a.Started == a.Succeeded+a.Failed, "started is not succeeded + failed")
+	add(a.Recorded == a.Started, "the number of records is not the number started")
+	a.Balanced = len(a.Problems) == 0
+}
+
+// ErrorFigures counts failed executions of the measurement.
+type ErrorFigures struct {
+	Count   int64                `json:"count"`
+	Rate    float64              `json:"rate"`
+	ByClass map[ErrorClass]int64 `json:"by_class"`
+	// Top lists the most frequent errors, at most 20.
+	Top []ErrorGroup `json:"top"`
+}
+
+// ErrorGroup counts one distinct error.
+type ErrorGroup struct {
+	ExecutionError
+	Count int64 `json:"count"`
+}
+
+// HistogramBucket counts executions with FromMs < latency ≤ ToMs.
+type HistogramBucket struct {
+	FromMs float64 `json:"from_ms"`
+	ToMs   float64 `json:"to_ms"`
+	Count  int64   `json:"count"`
+}
+
+// SlowExecution is one of the slowest executions of the measurement.
+type SlowExecution struct {
+	WorkerID     string  `json:"worker_id"`
+	ConnectionID uint32  `json:"connection_id"`
+	Seq          uint32  `json:"seq"`
+	Kind         Kind    `json:"kind"`
+	StatementID  string  `json:"statement_id"`
+	StartedAt    Time    `json:"started_at"`
+	AppElapsedMs float64 `json:"app_elapsed_ms"`
+	Rows         int32   `json:"rows"`
+	Success      bool    `json:"success"`
+	ErrorClass   string  `json:"error_class,omitempty"`
+	ErrorMessage string  `json:"error_message,omitempty"`
+}
+
+// Figures are what the recorded executions say, exactly. Except for
+// Accounting they cover the measurement only.
+type Figures struct {
+	Operations int64 `json:"operations"`
+	Reads      int64 `json:"reads"`
+	Writes     int64 `json:"writes"`
+	// DurationSeconds runs from the start of the measurement to the end of the last execution.
+	DurationSeconds float64               `json:"duration_seconds"`
+	QPS             float64               `json:"qps"`
+	LatencyMs       *LatencyMs            `json:"latency_ms"`
+	ByKind          map[Kind]*KindFigures `json:"by_kind"`
+	Errors          ErrorFigures          `json:"errors"`
+	Accounting      Accounting            `json:"accounting"`
+	Histogram       []HistogramBucket     `json:"histogram"`
+	Slowest         []SlowExecution       `json:"slowest"`
+}
+
+// ThresholdResult is one judged threshold.
+type ThresholdResult struct {
+	Threshold string `json:"threshold"`
+	Passed    bool   `json:"passed"`
+	// Actual is null when the run has no such figure; the threshold then failed.
+	Actual *float64 `json:"actual"`
+	Reason string   `json:"reason,omitempty"`
+}
+
+// Environment names where and with what a run was made.
+type Environment struct {
+	LoadstoneVersion string `json:"loadstone_version"`
+	GoVersion        string `json:"go_version"`
+	OS               string `json:"os"`
+	Arch             string `json:"arch"`
+	CPUs             int    `json:"cpus"`
+	CPUModel         string `json:"cpu_model"`
+	MemoryBytes      int64  `json:"memory_bytes"`
+	Hostname         string `json:"hostname"`
+	IOEngine         string `json:"io_engine"`
+	Driver           string `json:"driver"`
+	ServerVersion    string `json:"server_version"`
+	TargetIsLocal    bool   `json:"target_is_local"`
+	Nodes            int    `json:"nodes"`
+}
+
+// Summary is the result of a run as `loadstone run --out` writes it and
+// GET /api/runs/{id} carries it.
+type Summary struct {
+	RunID              string            `json:"run_id"`
+	TestName           string            `json:"test_name"`
+	Status             Status            `json:"status"`
+	CancellationReason *string           `json:"cancellation_reason"`
+	Validity           Verdict           `json:"validity"`
+	ValidityDetail     Validity          `json:"validity_detail"`
+	StartTime          Time              `json:"start_time"`
+	EndTime            Time              `json:"end_time"`
+	Figures                              // operations, qps, duration_seconds, latency_ms, by_kind, errors, accounting …
+	Thresholds         []ThresholdResult `json:"thresholds"`
+	Passed             bool              `json:"passed"`
+	Plugins            []PluginRef       `json:"plugins"`
+	Environment        Environment       `json:"environment"`
+	Tags               map[string]string `json:"tags,omitempty"`
+}

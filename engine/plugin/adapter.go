@@ -1,0 +1,76 @@
+package plugin
+
+import "github.com/loadstone-db/loadstone/engine"
+
+// The operations of an adapter (ls_call).
+const (
+	// OpInspect: {table_name} → exists, table, pool. What is there now?
+	OpInspect = "inspect"
+	// OpDDL: {table_name, logical, recreate} → ddl, after_load. How is the table made?
+	OpDDL = "ddl"
+	// OpLoad: {table_name, logical} → load. Where do sample rows go?
+	OpLoad = "load"
+	// OpStatements: {tables, statements} → statements with SQL. Workload
+	// statements that brought SQL for the adapter's dialect keep it.
+	OpStatements = "statements"
+	// OpSession: {} → session. What runs on every connect?
+	OpSession = "session"
+	// OpClassifyError: {} → classes, error codes (or prefixes of codes) to classes.
+	OpClassifyError = "classify_error"
+)
+
+// AdapterRequest is the document of an adapter call. Fields an operation does not use are absent.
+type AdapterRequest struct {
+	Op        string `json:"op"`
+	TableName string `json:"table_name,omitempty"`
+	// Logical is the workload's table behind TableName.
+	Logical    *LogicalTable  `json:"logical,omitempty"`
+	Recreate   bool           `json:"recreate,omitempty"`
+	Tables     []engine.Table `json:"tables,omitempty"`
+	Statements []Statement    `json:"statements,omitempty"`
+	// Results holds the results of all queries asked for so far in this conversation, by query id.
+	Results map[string]QueryResult `json:"results,omitempty"`
+}
+
+// Query is SQL that the adapter asks the host to run on its behalf, read only.
+type Query struct {
+	ID   string `json:"id"`
+	SQL  string `json:"sql"`
+	Args []any  `json:"args,omitempty"`
+	// TimeoutMs bounds the query; when it passes, the result carries an error
+	// instead of ending the conversation. 0 means the host's default.
+	TimeoutMs int64 `json:"timeout_ms,omitempty"`
+}
+
+// QueryResult is what a Query gave. Values are JSON: null, number, string, bool;
+// 64-bit integers beyond 2^53, numerics, uuids and times are strings.
+type QueryResult struct {
+	Columns []string `json:"columns"`
+	Rows    [][]any  `json:"rows"`
+	Error   string   `json:"error,omitempty"`
+	Code    string   `json:"code,omitempty"`
+}
+
+// AdapterAnswer is the answer document. When Queries is not empty the host runs
+// them and calls again; at most 8 rounds.
+type AdapterAnswer struct {
+	Queries    []Query                      `json:"queries,omitempty"`
+	Exists     bool                         `json:"exists,omitempty"`
+	Table      *engine.Table                `json:"table,omitempty"`
+	Pool       *engine.Pool                 `json:"pool,omitempty"`
+	DDL        []string                     `json:"ddl,omitempty"`
+	AfterLoad  []string                     `json:"after_load,omitempty"`
+	Load       *LoadTarget                  `json:"load,omitempty"`
+	Statements []engine.Statement           `json:"statements,omitempty"`
+	Session    []string                     `json:"session,omitempty"`
+	Classes    map[string]engine.ErrorClass `json:"classes,omitempty"`
+	// Notes are sentences for the run's log.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// LoadTarget says where sample rows go: Columns are in the order of the
+// logical table's columns.
+type LoadTarget struct {
+	Table   string          `json:"table"` // quoted by the adapter
+	Columns []engine.Column `json:"columns"`
+}

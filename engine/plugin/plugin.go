@@ -1,0 +1,161 @@
+// Package plugin is the contract between the engine and plugins, version 1.
+// plugins/host serves it through WebAssembly; plugintest is the conformance
+// suite. The engine never sees a Wasm type.
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// The sentinel errors of the contract.
+var (
+	// ErrNotFound: no plugin of that name, version or hash.
+	ErrNotFound = errors.New("no such plugin")
+	// ErrRefused: the file is not a plugin this version accepts. The message says why.
+	ErrRefused = errors.New("plugin refused")
+	// ErrTrapped: the guest trapped, ran out of memory, or called exit. The instance is gone.
+	ErrTrapped = errors.New("plugin trapped")
+	// ErrInvalidBatch: the guest returned a batch that does not decode or names
+	// undeclared statements. The instance is gone.
+	ErrInvalidBatch = errors.New("plugin returned an invalid batch")
+	// ErrFailed: the guest reported an error of its own (ls_error).
+	ErrFailed = errors.New("plugin reported an error")
+	// ErrEnded: the workload's stream has ended.
+	ErrEnded = errors.New("workload stream ended")
+)
+
+// The kinds of plugin.
+const (
+	KindWorkload = "workload"
+	KindAdapter  = "adapter"
+)
+
+// Manifest is what ls_describe answers.
+type Manifest struct {
+	Kind        string          `json:"kind"`
+	Name        string          `json:"name"`
+	Version     string          `json:"version"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Author      string          `json:"author,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // JSON Schema
+	// Workload: the logical tables and the statements that do not depend on parameters.
+	Tables     []LogicalTable `json:"tables,omitempty"`
+	Statements []Statement    `json:"statements,omitempty"`
+	// Adapter: the driver it uses, its dialect, and what the table type supports.
+	Driver  string        `json:"driver,omitempty"`
+	Dialect string        `json:"dialect,omitempty"`
+	Kinds   []engine.Kind `json:"kinds,omitempty"` // supported operation kinds; empty means all
+}
+
+// LogicalTable is a table that a workload needs.
+type LogicalTable struct {
+	Name string `json:"name"`
+	// Columns of the sample table that is created when none exists.
+	Columns []LogicalColumn `json:"columns"`
+	Key     []string        `json:"key"`
+	// Rows is how many sample rows to load for one unit of scale; 0 leaves it to target.prepare.rows.
+	Rows int64 `json:"rows,omitempty"`
+	// AnyShape is true when the workload adapts to the columns of an existing
+	// table (as mix does); otherwise an existing table must have these columns.
+	AnyShape bool `json:"any_shape,omitempty"`
+}
+
+// LogicalColumn is a column of a logical table.
+type LogicalColumn struct {
+	Name     string           `json:"name"`
+	Type     engine.ValueType `json:"type"`
+	Nullable bool             `json:"nullable,omitempty"`
+	// DBType overrides the adapter's choice, keyed by dialect: {"postgres": "numeric(12,2)"}.
+	DBType map[string]string `json:"db_type,omitempty"`
+}
+
+// Statement is a statement that a workload declares.
+type Statement struct {
+	ID      string        `json:"id"`
+	Kind    engine.Kind   `json:"kind"`
+	Table   string        `json:"table,omitempty"` // logical
+	Binds   []engine.Bind `json:"binds,omitempty"`
+	Columns []string      `json:"columns,omitempty"`
+	Writes  bool          `json:"writes,omitempty"`
+	// SQL is the workload's own text by dialect; without it the adapter writes it.
+	SQL map[string]string `json:"sql,omitempty"`
+}
+
+// Info is what inspecting a file tells.
+type Info struct {
+	engine.PluginRef
+	SizeBytes int64    `json:"size_bytes"`
+	ABI       string   `json:"abi"` // "1.0"
+	Imports   []string `json:"imports"`
+	Exports   []string `json:"exports"`
+	Manifest  Manifest `json:"manifest"`
+}
+
+// Host loads plugins. It is safe for concurrent use.
+type Host interface {
+	// Inspect examines a file without registering it. A file that is not
+	// acceptable returns ErrRefused with a sentence saying why.
+	Inspect(ctx context.Context, wasm []byte) (Info, error)
+	// Workload returns a plugin by "name", "name@version" or SHA-256.
+	Workload(ctx context.Context, ref string) (Workload, error)
+	// Adapter returns an adapter plugin likewise.
+	Adapter(ctx context.Context, ref string) (Adapter, error)
+	// List returns what is registered.
+	List(ctx context.Context) ([]Info, error)
+}
+
+// OpenRequest is the document given to ls_open; a stream depends on it alone.
+type OpenRequest struct {
+	Seed     int64           `json:"seed"`
+	KeySlot  int             `json:"key_slot"`
+	KeySlots int             `json:"key_slots"`
+	Params   json.RawMessage `json:"params"`
+	Tables   []engine.Table  `json:"tables"`
+	Pools    []engine.Pool   `json:"pools"`
+}
+
+// Workload is a compiled workload plugin.
+type Workload interface {
+	Info() Info
+	// Statements asks the plugin which statements it uses with these
+	// parameters on these tables (manifest statements when it has no opinion).
+	Statements(ctx context.Context, params json.RawMessage, tables []engine.Table) ([]Statement, error)
+	// Rows writes the sample rows first … first+max-1 of a logical table (its
+	// index in the manifest). A pure function of its arguments. It may return fewer
+	// rows than asked, at least one, or ErrEnded.
+	Rows(ctx context.Context, params json.RawMessage, table int, first int64, max int) (Rows, error)
+	// Open starts a stream on its own instance. statements is the run's frozen list.
+	Open(ctx context.Context, req OpenRequest, statements []engine.Statement) (Stream, error)
+}
+
+// Rows are sample rows in decoded form.
+type Rows interface {
+	// Len is the number of rows.
+	Len() int
+	// Value returns column c of row r: nil, int64, float64, string, []byte, bool or time.Time.
+	Value(r, c int) any
+}
+
+// Stream is one opened instance. It is not safe for concurrent use: one run
+// worker owns it and its connections take batches under one lock.
+type Stream interface {
+	// Fill asks for at most max operations and decodes them into b, reusing its
+	// memory; nothing of the guest's memory is referenced afterwards. After any
+	// error but ErrEnded the stream is closed.
+	Fill(b *Batch, max int) error
+	Close() error
+}
+
+// Adapter is a compiled adapter plugin. Its operations are conversations: an
+// answer either asks the host to run queries (and to call again with their
+// results) or is final. Cold path only; safe for concurrent use.
+type Adapter interface {
+	Info() Info
+	// Call sends one request document and returns the answer document.
+	Call(ctx context.Context, request any, answer any) error
+}

@@ -1,0 +1,118 @@
+package engine
+
+// Run is the control state of a run: one row of run_status.
+type Run struct {
+	RunID              string                  `json:"run_id"`
+	TestID             string                  `json:"test_id"` // equals RunID
+	TemplateID         string                  `json:"template_id,omitempty"`
+	TestName           string                  `json:"test_name"`
+	Scenario           Scenario                `json:"scenario_config"`
+	Status             Status                  `json:"status"`
+	Phase              Phase                   `json:"phase"`
+	StartTime          Time                    `json:"start_time"`
+	WarmupStartTime    Time                    `json:"warmup_start_time"`
+	WarmupEndTime      Time                    `json:"warmup_end_time"`
+	MeasurementEndTime Time                    `json:"measurement_end_time"`
+	EndTime            Time                    `json:"end_time"`
+	WorkersExpected    int                     `json:"total_workers_expected"`
+	WorkersRegistered  int                     `json:"workers_registered"`
+	WorkersActive      int                     `json:"workers_active"`
+	WorkersCompleted   int                     `json:"workers_completed"`
+	TotalOps           int64                   `json:"total_ops"`
+	ErrorCount         int64                   `json:"error_count"`
+	CurrentQPS         float64                 `json:"current_qps"`
+	WorkerTargets      map[string]WorkerTarget `json:"worker_targets"`
+	StopReason         StopReason              `json:"stop_reason,omitempty"`
+	CancellationReason *string                 `json:"cancellation_reason"`
+	CreatedBy          string                  `json:"created_by,omitempty"`
+	// OwnerEpoch rises each time a server takes the run over; a write with an old epoch changes nothing.
+	OwnerEpoch int64 `json:"owner_epoch"`
+	CreatedAt  Time  `json:"created_at"`
+	UpdatedAt  Time  `json:"updated_at"`
+}
+
+// WorkerTarget is the absolute target of one run worker.
+type WorkerTarget struct {
+	TargetConnections int      `json:"target_connections"`
+	TargetQPS         *float64 `json:"target_qps,omitempty"`
+}
+
+// TestResult is one row of test_results: the parent's (TestID == RunID) or a run worker's.
+type TestResult struct {
+	TestID           string            `json:"test_id"`
+	RunID            string            `json:"run_id"`
+	WorkerID         string            `json:"worker_id,omitempty"`
+	WorkerGroupID    *int              `json:"worker_group_id,omitempty"`
+	TestName         string            `json:"test_name"`
+	Status           Status            `json:"status"`
+	StartTime        Time              `json:"start_time"`
+	EndTime          Time              `json:"end_time"`
+	Figures          *Figures          `json:"figures"`
+	Validity         *Validity         `json:"validity"`
+	Thresholds       []ThresholdResult `json:"thresholds"`
+	Passed           *bool             `json:"passed"`
+	Plan             *Plan             `json:"plan"`
+	Environment      *Environment      `json:"environment"`
+	EnrichmentStatus string            `json:"enrichment_status"`
+	FailureReason    string            `json:"failure_reason,omitempty"`
+	CreatedAt        Time              `json:"created_at"`
+	UpdatedAt        Time              `json:"updated_at"`
+}
+
+// RunDetail is GET /api/runs/{id}.
+type RunDetail struct {
+	Run
+	// Summary is null until the figures are computed.
+	Summary    *Summary     `json:"summary"`
+	Plan       *Plan        `json:"plan"`
+	Workers    []TestResult `json:"workers"`
+	Artifacts  []Artifact   `json:"artifacts"`
+	Events     []Event      `json:"events"`
+	Enrichment Enrichment   `json:"enrichment"`
+	// Live is the current payload of a live run, else null.
+	Live *Payload `json:"live"`
+}
+
+// Point is one second of a run: one row of metrics_snapshots, and one element of the time series.
+type Point struct {
+	Timestamp         Time                 `json:"timestamp"`
+	ElapsedSeconds    float64              `json:"elapsed_seconds"`
+	Phase             Phase                `json:"phase"`
+	QPS               float64              `json:"qps"`
+	ReadsPerSec       float64              `json:"reads_per_sec"`
+	WritesPerSec      float64              `json:"writes_per_sec"`
+	P50LatencyMs      *float64             `json:"p50_latency_ms"`
+	P95LatencyMs      *float64             `json:"p95_latency_ms"`
+	P99LatencyMs      *float64             `json:"p99_latency_ms"`
+	AvgLatencyMs      *float64             `json:"avg_latency_ms"`
+	MaxLatencyMs      *float64             `json:"max_latency_ms"`
+	ErrorsPerSec      float64              `json:"errors_per_sec"`
+	TotalQueries      int64                `json:"total_queries"`
+	ErrorCount        int64                `json:"error_count"`
+	ActiveConnections int                  `json:"active_connections"`
+	TargetConnections int                  `json:"target_connections"`
+	QPSByKind         map[Kind]float64     `json:"qps_by_kind"`
+	ErrorsByClass     map[ErrorClass]int64 `json:"errors_by_class"` // cumulative over the phase
+	Histogram         *HistogramData       `json:"histogram"`       // schema 2
+	CPUPercent        float64              `json:"cpu_pct"`
+	MemoryPercent     float64              `json:"memory_pct"`
+	HostCPUPercent    float64              `json:"host_cpu_pct"`
+	HostMemoryPercent float64              `json:"host_memory_pct"`
+}
+
+// Artifact is an immutable Parquet part of a run's executions.
+type Artifact struct {
+	ArtifactID    string `json:"artifact_id"`
+	RunID         string `json:"run_id"`
+	TestID        string `json:"test_id"`
+	WorkerID      string `json:"worker_id"`
+	Kind          string `json:"kind"` // executions | enrichment
+	Name          string `json:"name"` // file name within the run's folder
+	SizeBytes     int64  `json:"artifact_size_bytes"`
+	SHA256        string `json:"artifact_checksum"`
+	RowCount      int64  `json:"row_count"`
+	MinTime       Time   `json:"min_ts"`
+	MaxTime       Time   `json:"max_ts"`
+	SchemaVersion int    `json:"parquet_schema_version"`
+	CreatedAt     Time   `json:"created_at"`
+}

@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Scenario is the authoritative configuration of a run (scenario_config), and
+// the content of a template. engine/template reads, checks and completes it;
+// code elsewhere may rely on a Scenario being valid and complete.
+type Scenario struct {
+	TemplateID   string            `json:"template_id,omitempty"`
+	TemplateName string            `json:"template_name,omitempty"`
+	Name         string            `json:"name"`
+	Description  string            `json:"description,omitempty"`
+	Target       Target            `json:"target"`
+	Workload     Workload          `json:"workload"`
+	Scaling      Scaling           `json:"scaling"`
+	FindMax      FindMax           `json:"find_max"`
+	Guardrails   Guardrails        `json:"guardrails"`
+	Thresholds   []string          `json:"thresholds,omitempty"`
+	Tags         map[string]string `json:"tags,omitempty"`
+}
+
+// Target says which table of which database takes the load.
+type Target struct {
+	Connection ConnectionRef `json:"connection"`
+	// Adapter is the adapter plugin, that is, the table type.
+	Adapter   string `json:"adapter"`
+	TableName string `json:"table_name"`
+	// TableType and Warehouse are accepted from older documents.
+	TableType string `json:"table_type,omitempty"`
+	Warehouse string `json:"warehouse,omitempty"`
+	// Prepare asks for sample data. Without it the table must exist.
+	Prepare *Prepare `json:"prepare,omitempty"`
+}
+
+// ConnectionRef names a saved connection, or spells one out.
+// In JSON it is a string (the name) or an object.
+type ConnectionRef struct {
+	Name   string `json:"-"`
+	Driver string `json:"driver,omitempty"`
+	// DSN is in clear only between parsing and the store; see DSNSealed.
+	DSN string `json:"dsn,omitempty"`
+	// DSNSealed is the DSN under the server's key (base64). The store writes it
+	// in place of a DSN with a secret; it never leaves the server.
+	DSNSealed string `json:"dsn_sealed,omitempty"`
+}
+
+// Inline reports whether the connection is spelled out in the document.
+func (c ConnectionRef) Inline() bool { return c.Name == "" }
+
+// MarshalJSON writes a name as a string and an inline connection as an object.
+func (c ConnectionRef) MarshalJSON() ([]byte, error) {
+	if !c.Inline() {
+		return json.Marshal(c.Name)
+	}
+	type object ConnectionRef
+	return json.Marshal(object(c))
+}
+
+// UnmarshalJSON reads either form.
+func (c *ConnectionRef) UnmarshalJSON(b []byte) error {
+	*c = ConnectionRef{}
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, &c.Name)
+	}
+	type object ConnectionRef
+	return json.Unmarshal(b, (*object)(c))
+}
+
+// IfExists says what preparing does with a table that is there already.
+type IfExists string
+
+// A table is dropped only by "recreate", that is, only when the document asks for it.
+const (
+	IfExistsUse      IfExists = "use"
+	IfExistsRecreate IfExists = "recreate"
+	IfExistsFail     IfExists = "fail"
+)
+
+// Prepare asks for a table with sample rows.
+type Prepare struct {
+	Rows     int64    `json:"rows"`
+	IfExists IfExists `json:"if_exists"`
+}
+
+// LoadMode says what drives the load.
+type LoadMode string
+
+// The load modes.
+const (
+	LoadConcurrency LoadMode = "CONCURRENCY"
+	LoadQPS         LoadMode = "QPS"
+	LoadFindMax     LoadMode = "FIND_MAX_CONCURRENCY"
+)
+
+// Arrival is the arrival process of an open loop.
+type Arrival string
+
+// The arrival processes.
+const (
+	ArrivalConstant Arrival = "constant"
+	ArrivalPoisson  Arrival = "poisson"
+)
+
+// Workload says what is executed, how, and for how long.
+type Workload struct {
+	Plugin                string          `json:"plugin"`
+	Params                json.RawMessage `json:"params"`
+	LoadMode              LoadMode        `json:"load_mode"`
+	ConcurrentConnections int             `json:"concurrent_connections"`
+	TargetQPS             *float64        `json:"target_qps"`
+	Arrival               Arrival         `json:"arrival"`
+	MaxInFlight           int             `json:"max_in_flight"`
+	DurationSeconds       float64         `json:"duration_seconds"`
+	WarmupSeconds         float64         `json:"warmup_seconds"`
+	ThinkTimeMs           float64         `json:"think_time_ms"`
+	StatementTimeoutMs    int64           `json:"statement_timeout_ms"`
+	ReconnectEvery        int64           `json:"reconnect_every"`
+	Seed                  int64           `json:"seed"`
+	Repeat                int             `json:"repeat"`
+	ReadPercent           *float64        `json:"read_percent,omitempty"`
+	WritePercent          *float64        `json:"write_percent,omitempty"`
+}
+
+// Duration is the length of the measurement.
+func (w Workload) Duration() time.Duration { return seconds(w.DurationSeconds) }
+
+// Warmup is the length of the warm-up.
+func (w Workload) Warmup() time.Duration { return seconds(w.WarmupSeconds) }
+
+// ThinkTime is the pause of a connection between two operations.
+func (w Workload) ThinkTime() time.Duration {
+	return time.Duration(w.ThinkTimeMs * float64(time.Millisecond))
+}
+
+// StatementTimeout bounds one statement; 0 means no bound.
+func (w Workload) StatementTimeout() time.Duration {
+	return time.Duration(w.StatementTimeoutMs) * time.Millisecond
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// ScalingMode says how many run workers a run has.
+type ScalingMode string
+
+// The scaling modes.
+const (
+	ScalingFixed   ScalingMode = "FIXED"
+	ScalingBounded ScalingMode = "BOUNDED"
+	ScalingAuto    ScalingMode = "AUTO"
+)
+
+// Scaling spreads the connections over run workers.
+type Scaling struct {
+	Mode              ScalingMode `json:"mode"`
+	WorkerCount       int         `json:"worker_count"`
+	PerWorkerCapacity int         `json:"per_worker_capacity"`
+	MinWorkers        int         `json:"min_workers,omitempty"`
+	MaxWorkers        int         `json:"max_workers,omitempty"`
+	// WorkerGroupCount is accepted from older documents; it equals the worker count.
+	WorkerGroupCount int `json:"worker_group_count,omitempty"`
+}
+
+// Spread divides total over n groups evenly; remainders go to the lowest
+// groups: Spread(74, 3) is 25, 25, 24. n must be positive.
+func Spread(total, n int) []int {
+	shares := make([]int, n)
+	for i := range shares {
+		shares[i] = total / n
+		if i < total%n {
+			shares[i]++
+		}
+	}
+	return shares
+}
+
+// FindMax configures the search for the limit.
+type FindMax struct {
+	Enabled              bool    `json:"enabled"`
+	StartConcurrency     int     `json:"start_concurrency"`
+	ConcurrencyIncrement int     `json:"concurrency_increment"`
+	StepDurationSeconds  float64 `json:"step_duration_seconds"`
+	QPSStabilityPct      float64 `json:"qps_stability_pct"`
+	LatencyStabilityPct  float64 `json:"latency_stability_pct"`
+	MaxErrorRatePct      float64 `json:"max_error_rate_pct"`
+}
+
+// Guardrails stop a run whose generator or host runs out of breath. A nil limit does not apply.
+type Guardrails struct {
+	MaxCPUPercent        *float64 `json:"max_cpu_percent,omitempty"`
+	MaxMemoryPercent     *float64 `json:"max_memory_percent,omitempty"`
+	MaxHostCPUPercent    *float64 `json:"max_host_cpu_percent,omitempty"`
+	MaxHostMemoryPercent *float64 `json:"max_host_memory_percent,omitempty"`
+}

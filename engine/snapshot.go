@@ -1,0 +1,253 @@
+package engine
+
+// Latency summarises a distribution in milliseconds. Fields are null in JSON when there was no execution.
+type Latency struct {
+	P50 *float64 `json:"p50"`
+	P95 *float64 `json:"p95"`
+	P99 *float64 `json:"p99"`
+	Avg *float64 `json:"avg"`
+	Min *float64 `json:"min"`
+	Max *float64 `json:"max"`
+}
+
+// KindCounts counts the executions of one kind.
+type KindCounts struct {
+	Count  int64 `json:"count"`
+	Errors int64 `json:"errors"`
+}
+
+// HistogramData is a mergeable base-2 exponential histogram of nanoseconds
+// (Prometheus native schema): bucket i covers (2^((i-1)/2^Schema), 2^(i/2^Schema)].
+// Counts holds the buckets Offset, Offset+1 … See engine/histogram.
+type HistogramData struct {
+	Schema int     `json:"schema"`
+	Offset int     `json:"offset"`
+	Counts []int64 `json:"counts"`
+	Sum    int64   `json:"sum_ns"`
+	Min    int64   `json:"min_ns"`
+	Max    int64   `json:"max_ns"`
+}
+
+// WorkerSnapshot is what a run worker reports each second. Counters are
+// cumulative over the phase named; *_last_second fields cover the tick only.
+type WorkerSnapshot struct {
+	RunID         string `json:"run_id"`
+	TestID        string `json:"test_id"`
+	WorkerID      string `json:"worker_id"`
+	WorkerGroupID int    `json:"worker_group_id"`
+	NodeID        string `json:"node_id"`
+	// Tick numbers the snapshots of one run worker from 1; a repeated or late one is ignored.
+	Tick      int64        `json:"tick"`
+	Timestamp Time         `json:"timestamp"`
+	Phase     Phase        `json:"phase"`
+	Status    WorkerStatus `json:"status"`
+	// PhaseSeconds is the time since this worker entered Phase.
+	PhaseSeconds float64 `json:"phase_seconds"`
+	// TickSeconds is the time that the tick's figures cover.
+	TickSeconds float64 `json:"tick_seconds"`
+
+	Started   int64                `json:"started"`
+	Succeeded int64                `json:"succeeded"`
+	Failed    int64                `json:"failed"`
+	Scheduled int64                `json:"scheduled"`
+	Dropped   int64                `json:"dropped"`
+	ByKind    map[Kind]KindCounts  `json:"by_kind"`
+	ByClass   map[ErrorClass]int64 `json:"errors_by_class"`
+
+	TickStarted int64               `json:"tick_started"`
+	TickErrors  int64               `json:"tick_errors"`
+	TickByKind  map[Kind]KindCounts `json:"tick_by_kind"`
+	// TickLatency covers the tick, PhaseLatency the phase; KindLatency the phase, per kind.
+	TickLatency  *HistogramData          `json:"tick_latency"`
+	PhaseLatency *HistogramData          `json:"phase_latency"`
+	KindLatency  map[Kind]*HistogramData `json:"kind_latency"`
+
+	ActiveConnections int       `json:"active_connections"`
+	TargetConnections int       `json:"target_connections"`
+	Resources         Resources `json:"resources"`
+	// StalledMs is how long measuring goroutines waited for the recorder in the tick.
+	StalledMs float64 `json:"stalled_ms"`
+	// LastErrors samples recent errors for the page: newest last, at most 5.
+	LastErrors []ExecutionError `json:"last_errors,omitempty"`
+}
+
+// Resources is telemetry of a node's process and host. Percentages are of what
+// the process may use (cgroup limits respected).
+type Resources struct {
+	CPUPercent        float64 `json:"cpu_pct"`
+	MemoryPercent     float64 `json:"memory_pct"`
+	MemoryBytes       int64   `json:"memory_bytes"`
+	HostCPUPercent    float64 `json:"host_cpu_pct"`
+	HostMemoryPercent float64 `json:"host_memory_pct"`
+	GCPauseMaxMs      float64 `json:"gc_pause_max_ms"`
+	Goroutines        int     `json:"goroutines"`
+	// TargetIsLocal is noted, not judged.
+	TargetIsLocal bool `json:"target_is_local"`
+}
+
+// Payload is the live state of a run: a full snapshot, once a second. Every field is present.
+type Payload struct {
+	TestID    string  `json:"test_id"`
+	RunID     string  `json:"run_id"`
+	TestName  string  `json:"test_name"`
+	Status    Status  `json:"status"`
+	Phase     *Phase  `json:"phase"`
+	Timestamp Time    `json:"timestamp"`
+	Elapsed   float64 `json:"elapsed"`
+	Timing    Timing  `json:"timing"`
+
+	Ops        PayloadOps        `json:"ops"`
+	Operations PayloadOperations `json:"operations"`
+	// Latency covers the last second, LatencyTotal the phase so far.
+	Latency                  Latency          `json:"latency"`
+	LatencyTotal             Latency          `json:"latency_total"`
+	LatencyByKind            map[Kind]Latency `json:"latency_by_kind"`
+	LatencyAggregationMethod *string          `json:"latency_aggregation_method"`
+	// LatencyHistogram is the last second's distribution at schema 2, for the heat map.
+	LatencyHistogram *HistogramData     `json:"latency_histogram"`
+	OpsByKind        map[Kind]KindRate  `json:"ops_by_kind"`
+	Errors           PayloadErrors      `json:"errors"`
+	Connections      PayloadConnections `json:"connections"`
+	Workers          []PayloadWorker    `json:"workers"`
+	Warehouse        *struct{}          `json:"warehouse"`
+	FindMax          *struct{}          `json:"find_max"`
+	CustomMetrics    CustomMetrics      `json:"custom_metrics"`
+
+	CancellationReason *string    `json:"cancellation_reason"`
+	Validity           Validity   `json:"validity"`
+	Enrichment         Enrichment `json:"enrichment"`
+	// Prepare is the progress of set-up work, null when there is none.
+	Prepare     *PrepareProgress `json:"prepare"`
+	Logs        []LogEntry       `json:"logs"`
+	LogsDropped int64            `json:"logs_dropped"`
+}
+
+// Timing tells where the run is in time.
+type Timing struct {
+	ElapsedDisplaySeconds  float64  `json:"elapsed_display_seconds"`
+	PhaseElapsedSeconds    *float64 `json:"phase_elapsed_seconds"`
+	PhaseRemainingSeconds  *float64 `json:"phase_remaining_seconds"`
+	StartTime              Time     `json:"start_time"`
+	WarmupStartTime        Time     `json:"warmup_start_time"`
+	WarmupEndTime          Time     `json:"warmup_end_time"`
+	MeasurementStartTime   Time     `json:"measurement_start_time"`
+	MeasurementEndTime     Time     `json:"measurement_end_time"`
+	EndTime                Time     `json:"end_time"`
+	WarmupSeconds          float64  `json:"warmup_seconds"`
+	DurationSeconds        float64  `json:"duration_seconds"`
+	ExpectedSecondsTotal   float64  `json:"expected_seconds_total"`
+	PrepareElapsedSeconds  *float64 `json:"prepare_elapsed_seconds"`
+	ProcessingStartTime    Time     `json:"processing_start_time"`
+	ProcessingElapsedTotal *float64 `json:"processing_elapsed_seconds"`
+}
+
+// PayloadOps counts operations of the phase.
+type PayloadOps struct {
+	Total         int64   `json:"total"`
+	CurrentPerSec float64 `json:"current_per_sec"`
+}
+
+// PayloadOperations tells reads from writes.
+type PayloadOperations struct {
+	Reads        int64   `json:"reads"`
+	Writes       int64   `json:"writes"`
+	ReadsPerSec  float64 `json:"reads_per_sec"`
+	WritesPerSec float64 `json:"writes_per_sec"`
+}
+
+// KindRate is the live figure of one kind.
+type KindRate struct {
+	Total  int64   `json:"total"`
+	Errors int64   `json:"errors"`
+	PerSec float64 `json:"per_sec"`
+}
+
+// PayloadErrors counts errors of the phase; Rate is a fraction of the operations.
+type PayloadErrors struct {
+	Count   int64                `json:"count"`
+	Rate    float64              `json:"rate"`
+	PerSec  float64              `json:"per_sec"`
+	ByClass map[ErrorClass]int64 `json:"by_class"`
+	Recent  []ExecutionError     `json:"recent"`
+	Dropped int64                `json:"dropped"`
+}
+
+// PayloadConnections tells open from wanted connections.
+type PayloadConnections struct {
+	Active int `json:"active"`
+	Target int `json:"target"`
+}
+
+// PayloadWorker is one row of the worker table.
+type PayloadWorker struct {
+	WorkerID      string               `json:"worker_id"`
+	WorkerGroupID int                  `json:"worker_group_id"`
+	NodeID        string               `json:"node_id"`
+	Status        WorkerStatus         `json:"status"`
+	Phase         Phase                `json:"phase"`
+	Health        Health               `json:"health"`
+	LastHeartbeat Time                 `json:"last_heartbeat"`
+	Metrics       PayloadWorkerMetrics `json:"metrics"`
+}
+
+// PayloadWorkerMetrics are the figures of one run worker.
+type PayloadWorkerMetrics struct {
+	QPS               float64  `json:"qps"`
+	P50LatencyMs      *float64 `json:"p50_latency_ms"`
+	P95LatencyMs      *float64 `json:"p95_latency_ms"`
+	P99LatencyMs      *float64 `json:"p99_latency_ms"`
+	TotalQueries      int64    `json:"total_queries"`
+	ErrorCount        int64    `json:"error_count"`
+	ActiveConnections int      `json:"active_connections"`
+	TargetConnections int      `json:"target_connections"`
+	CPUPercent        float64  `json:"cpu_pct"`
+}
+
+// CustomMetrics keeps the older payload's free-form groups.
+type CustomMetrics struct {
+	AppOpsBreakdown map[string]int64 `json:"app_ops_breakdown"`
+	SFBench         map[string]any   `json:"sf_bench"`
+	Resources       Resources        `json:"resources"`
+}
+
+// PrepareProgress tells how far set-up is.
+type PrepareProgress struct {
+	Step          string   `json:"step"` // inspect | create | load | index | connect
+	Message       string   `json:"message"`
+	RowsDone      int64    `json:"rows_done"`
+	RowsTotal     int64    `json:"rows_total"`
+	RowsPerSecond float64  `json:"rows_per_second"`
+	RemainingSecs *float64 `json:"remaining_seconds"`
+}
+
+// Verdict says whether a run's figures can be defended.
+type Verdict string
+
+// VALID, or DEGRADED with the causes.
+const (
+	VerdictValid    Verdict = "VALID"
+	VerdictDegraded Verdict = "DEGRADED"
+)
+
+// Validity is the verdict with its causes and the notes that are not causes.
+type Validity struct {
+	Verdict Verdict         `json:"verdict"`
+	Causes  []ValidityCause `json:"causes"`
+	Notes   []string        `json:"notes"`
+}
+
+// ValidityCause is one reason to doubt, with its interval.
+type ValidityCause struct {
+	// Cause is generator_cpu | gc_pause | recorder_stall | lost_worker | snapshot_gap | incomplete_record | schedule_lag | dropped.
+	Cause  string `json:"cause"`
+	Detail string `json:"detail"`
+	From   Time   `json:"from"`
+	To     Time   `json:"to"`
+}
+
+// Enrichment is the state of query-history enrichment. Postgres has none: SKIPPED.
+type Enrichment struct {
+	Status string   `json:"status"` // PENDING | RUNNING | COMPLETED | PARTIAL | SKIPPED | FAILED
+	Ratio  *float64 `json:"ratio"`
+	Reason string   `json:"reason,omitempty"`
+}

@@ -1,0 +1,102 @@
+package engine
+
+// ValueType is the type of a bind value, as plugins name it.
+type ValueType string
+
+// The bind types of plugin ABI version 1. Numerics and UUIDs travel as text.
+const (
+	TypeI64       ValueType = "i64"
+	TypeF64       ValueType = "f64"
+	TypeText      ValueType = "text"
+	TypeBytes     ValueType = "bytes"
+	TypeBool      ValueType = "bool"
+	TypeTimestamp ValueType = "timestamp"
+)
+
+// Bind is one parameter of a statement.
+type Bind struct {
+	Name string    `json:"name"`
+	Type ValueType `json:"type"`
+	// Column is the table column the value is for or compared with, if any.
+	Column string `json:"column,omitempty"`
+}
+
+// Statement is one entry of a run's frozen statement list. Its index in that
+// list is what a batch names, and nothing outside the list is ever executed.
+type Statement struct {
+	ID    string `json:"id"`
+	Kind  Kind   `json:"kind"`
+	Table string `json:"table,omitempty"`
+	// SQL has positional parameters in the target's own dialect ($1, $2 … or ?).
+	SQL   string `json:"sql"`
+	Binds []Bind `json:"binds"`
+	// BindOrder maps SQL parameter i to Binds[BindOrder[i]]; nil means the same order.
+	BindOrder []int `json:"bind_order,omitempty"`
+	// Columns names the result columns the workload reads, if any.
+	Columns []string `json:"columns,omitempty"`
+	Writes  bool     `json:"writes"`
+}
+
+// Column is a column of a target table.
+type Column struct {
+	Name string `json:"name"`
+	// Type is the nearest plugin type; DBType is the database's own.
+	Type     ValueType `json:"type"`
+	DBType   string    `json:"db_type"`
+	Nullable bool      `json:"nullable"`
+	// HasDefault is true for columns the database fills (default, identity).
+	HasDefault bool `json:"has_default"`
+	// Generated columns cannot be written at all.
+	Generated bool `json:"generated"`
+	// MaxLength bounds text, in characters; 0 means unbounded.
+	MaxLength int `json:"max_length,omitempty"`
+}
+
+// Table is what is known of a target table when load starts. It reaches the
+// workload in ls_open, under its logical name.
+type Table struct {
+	Name string `json:"name"`
+	// PhysicalName is the table's name in the database, as the adapter quoted it.
+	PhysicalName string   `json:"physical_name"`
+	Columns      []Column `json:"columns"`
+	Key          []string `json:"key"`
+	Rows         int64    `json:"rows"`
+	// RowsExact is false when Rows is the planner's estimate.
+	RowsExact bool   `json:"rows_exact"`
+	KeyMin    *int64 `json:"key_min"`
+	KeyMax    *int64 `json:"key_max"`
+	// Dense is true when every integer from KeyMin to KeyMax is a key.
+	Dense bool `json:"dense"`
+}
+
+// Pool holds sampled keys of a table whose keys are not dense integers; at most 1 MB.
+type Pool struct {
+	Table   string   `json:"table"`
+	Columns []string `json:"columns"`
+	// Rows are the sampled values in plugin types: numbers, strings, booleans or null.
+	Rows [][]any `json:"rows"`
+}
+
+// PluginRef names the exact plugin that a run uses.
+type PluginRef struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	SHA256  string `json:"sha256"`
+}
+
+// Plan is everything a node needs to host a run worker, decided before anything
+// connects: the frozen statements, the tables as inspected, the plugins by hash.
+// It is stored with the run and shown before it.
+type Plan struct {
+	Driver     string      `json:"driver"`
+	Workload   PluginRef   `json:"workload"`
+	Adapter    PluginRef   `json:"adapter"`
+	Session    []string    `json:"session,omitempty"` // executed on every connect
+	Statements []Statement `json:"statements"`
+	Tables     []Table     `json:"tables"`
+	Pools      []Pool      `json:"pools,omitempty"`
+	KeySlots   int         `json:"key_slots"`
+	// ErrorClasses maps error codes, or prefixes of them, onto classes; the longest match wins.
+	ErrorClasses map[string]ErrorClass `json:"error_classes,omitempty"`
+}

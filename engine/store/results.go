@@ -1,0 +1,26 @@
+package store
+
+import (
+	"context"
+	"io"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Results keeps the Parquet parts of runs, one folder per run, and reads
+// figures from them. storage/results serves it on a folder.
+type Results interface {
+	// Put stores the file at path (moved when on the same file system, else
+	// copied) as a.Name in the run's folder, after checking its size and
+	// SHA-256: written, fsynced, renamed, folder fsynced. Repeating it is harmless.
+	Put(ctx context.Context, a engine.Artifact, path string) error
+	// Open opens a stored part for download.
+	Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error)
+	// Figures reads every execution of the run and computes the exact figures.
+	// workerID "" covers all. Counters of Accounting that only the engine knows
+	// (Scheduled, Dropped, Started, Succeeded, Failed) are left to the caller;
+	// Recorded and Warmup are counted.
+	Figures(ctx context.Context, runID, workerID string) (*engine.Figures, error)
+	// Delete removes the run's folder.
+	Delete(ctx context.Context, runID string) error
+}

@@ -1,0 +1,288 @@
+// Package store is the contract of the control store: everything that must
+// survive the server. storage/postgres serves it; storetest is the suite that
+// every implementation passes.
+//
+// Methods take a context with a deadline, are safe for concurrent use, and
+// return the sentinel errors below, wrapped. Times are set by the store's own
+// clock unless the caller gives them.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// The sentinel errors of the contract.
+var (
+	// ErrNotFound: no such row.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: the row's state, or a unique name, forbids the change.
+	ErrConflict = errors.New("conflict")
+	// ErrFenced: the caller's owner epoch is no longer the run's.
+	ErrFenced = errors.New("fenced: another server owns the run")
+	// ErrUnavailable: the store cannot be reached now; the call may be repeated.
+	ErrUnavailable = errors.New("control store unavailable")
+	// ErrInUse: something else refers to the row.
+	ErrInUse = errors.New("in use")
+)
+
+// Store is the whole contract. Consumers declare the part they need.
+type Store interface {
+	Runs
+	Templates
+	Connections
+	Plugins
+	Users
+	Audit
+	// Ping proves that the store answers and that its schema is current.
+	Ping(ctx context.Context) error
+}
+
+// Page selects a part of a list. Limit ≤ 0 means 50; Cursor is opaque, "" the first page.
+type Page struct {
+	Limit  int
+	Cursor string
+}
+
+// RunFilter selects runs; empty fields select all.
+type RunFilter struct {
+	Statuses   []engine.Status
+	TemplateID string
+	Search     string // substring of the test name, case-insensitive
+	Since      time.Time
+	Until      time.Time
+	Tag        map[string]string
+	Page
+}
+
+// RunRow is a run as a list shows it.
+type RunRow struct {
+	engine.Run
+	QPS       *float64        `json:"qps"`
+	P50Ms     *float64        `json:"p50_ms"`
+	P95Ms     *float64        `json:"p95_ms"`
+	P99Ms     *float64        `json:"p99_ms"`
+	ErrorRate *float64        `json:"error_rate"`
+	Verdict   *engine.Verdict `json:"validity"`
+	Passed    *bool           `json:"passed"`
+}
+
+// RunList is one page of runs, newest first.
+type RunList struct {
+	Runs       []RunRow `json:"runs"`
+	NextCursor string   `json:"next_cursor,omitempty"`
+	Total      int64    `json:"total"`
+}
+
+// Transition is a conditional change of a run, made in one transaction with its events.
+type Transition struct {
+	RunID string
+	// Epoch must equal the run's owner epoch, else ErrFenced. 0 skips the check (stop before start).
+	Epoch int64
+	// From lists the statuses the change is allowed from; another one is ErrConflict.
+	From []engine.Status
+	// To is the new status; empty leaves it.
+	To engine.Status
+	// Phase is the new phase; nil leaves it.
+	Phase *engine.Phase
+	// The non-zero times are written.
+	StartTime, WarmupStartTime, WarmupEndTime, MeasurementEndTime, EndTime time.Time
+	StopReason                                                             engine.StopReason
+	CancellationReason                                                     string
+	// WorkerTargets replaces the targets when not nil.
+	WorkerTargets map[string]engine.WorkerTarget
+	// Events are appended in order; the store fills EventID, RunID, SequenceID and CreatedAt.
+	Events []engine.Event
+}
+
+// WorkerRow is one row of worker_heartbeats.
+type WorkerRow struct {
+	RunID         string
+	WorkerID      string
+	WorkerGroupID int
+	NodeID        string
+	TestID        string
+	Status        engine.WorkerStatus
+	Phase         engine.Phase
+	LastHeartbeat time.Time
+	Error         string
+}
+
+// Tick is what the orchestrator persists each second, in one transaction.
+type Tick struct {
+	RunID     string
+	Epoch     int64
+	Workers   []WorkerRow
+	Snapshots []engine.WorkerSnapshot // stored without histograms
+	Point     *engine.Point
+	Logs      []engine.LogEntry // with their Seq, assigned by the caller
+	// The roll-up in run_status.
+	TotalOps, ErrorCount                               int64
+	CurrentQPS                                         float64
+	WorkersRegistered, WorkersActive, WorkersCompleted int
+}
+
+// Runs keeps runs, their control events, snapshots, logs and results.
+type Runs interface {
+	// CreateRun inserts run_status (PREPARED, PREPARING) and the parent
+	// test_results row, with the plan when known. It seals inline DSNs.
+	CreateRun(ctx context.Context, run engine.Run) error
+	// Run returns the run. The scenario's inline DSN comes back sealed and redacted.
+	Run(ctx context.Context, runID string) (engine.Run, error)
+	ListRuns(ctx context.Context, f RunFilter) (RunList, error)
+	// LiveRuns returns the runs in RUNNING, STOPPING or CANCELLING, and those whose phase is PROCESSING.
+	LiveRuns(ctx context.Context) ([]engine.Run, error)
+	// TakeOver raises the owner epoch and returns it.
+	TakeOver(ctx context.Context, runID string) (epoch int64, err error)
+	// Transition applies t and returns the persisted events.
+	Transition(ctx context.Context, t Transition) ([]engine.Event, error)
+	// SaveTick persists one second of a run. Repeating it is harmless.
+	SaveTick(ctx context.Context, t Tick) error
+	Events(ctx context.Context, runID string, afterSequence int64) ([]engine.Event, error)
+	// Points returns the parent's seconds, oldest first.
+	Points(ctx context.Context, runID string) ([]engine.Point, error)
+	// WorkerPoints returns one run worker's seconds, oldest first; workerID "" all of them.
+	WorkerPoints(ctx context.Context, runID, workerID string) ([]WorkerPoint, error)
+	Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error)
+	Workers(ctx context.Context, runID string) ([]WorkerRow, error)
+	// SaveResult inserts or updates a test_results row by TestID; nil fields are left as they are.
+	SaveResult(ctx context.Context, r engine.TestResult) error
+	// Results returns the parent's row first, then the run workers' by group.
+	Results(ctx context.Context, runID string) ([]engine.TestResult, error)
+	// SaveArtifact records a fetched artifact; the same name and checksum again is harmless.
+	SaveArtifact(ctx context.Context, a engine.Artifact) error
+	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
+	// DeleteRun removes a terminal or PREPARED run with everything that belongs to it; else ErrConflict.
+	DeleteRun(ctx context.Context, runID string) error
+}
+
+// WorkerPoint is one row of worker_metrics_snapshots.
+type WorkerPoint struct {
+	Timestamp         engine.Time  `json:"timestamp"`
+	ElapsedSeconds    float64      `json:"elapsed_seconds"`
+	WorkerID          string       `json:"worker_id"`
+	Phase             engine.Phase `json:"phase"`
+	QPS               float64      `json:"qps"`
+	P50LatencyMs      *float64     `json:"p50_latency_ms"`
+	P95LatencyMs      *float64     `json:"p95_latency_ms"`
+	P99LatencyMs      *float64     `json:"p99_latency_ms"`
+	TotalQueries      int64        `json:"total_queries"`
+	ErrorCount        int64        `json:"error_count"`
+	ActiveConnections int          `json:"active_connections"`
+	TargetConnections int          `json:"target_connections"`
+}
+
+// Template is a saved scenario.
+type Template struct {
+	TemplateID  string          `json:"template_id"`
+	Name        string          `json:"name"` // unique
+	Description string          `json:"description,omitempty"`
+	Config      engine.Scenario `json:"config"`
+	// Source is the YAML as the user wrote it, comments included; may be empty.
+	Source    string      `json:"source,omitempty"`
+	Version   int64       `json:"version"` // rises with each save; updates name the one they edited
+	CreatedBy string      `json:"created_by,omitempty"`
+	CreatedAt engine.Time `json:"created_at"`
+	UpdatedAt engine.Time `json:"updated_at"`
+}
+
+// Templates keeps templates.
+type Templates interface {
+	CreateTemplate(ctx context.Context, t Template) (Template, error)
+	Template(ctx context.Context, id string) (Template, error)
+	TemplateByName(ctx context.Context, name string) (Template, error)
+	ListTemplates(ctx context.Context) ([]Template, error)
+	// UpdateTemplate saves t if t.Version is current, else ErrConflict.
+	UpdateTemplate(ctx context.Context, t Template) (Template, error)
+	DeleteTemplate(ctx context.Context, id string) error
+}
+
+// Connection is a saved connection. DSN is in clear only in memory: the store
+// seals it, and lists return it redacted.
+type Connection struct {
+	ConnectionID string `json:"connection_id"`
+	Name         string `json:"name"` // unique
+	Driver       string `json:"driver"`
+	// DSN in lists and in Connection() has its password replaced by ***.
+	DSN         string      `json:"dsn"`
+	Description string      `json:"description,omitempty"`
+	Builtin     bool        `json:"builtin"` // the playground; cannot be edited or deleted
+	CreatedAt   engine.Time `json:"created_at"`
+	UpdatedAt   engine.Time `json:"updated_at"`
+}
+
+// Connections keeps saved connections.
+type Connections interface {
+	SaveConnection(ctx context.Context, c Connection) (Connection, error)
+	Connection(ctx context.Context, idOrName string) (Connection, error)
+	ListConnections(ctx context.Context) ([]Connection, error)
+	// DeleteConnection returns ErrInUse while a template or a live run names it, and ErrConflict for a builtin.
+	DeleteConnection(ctx context.Context, id string) error
+	// OpenDSN returns the DSN in clear for a reference: by name, or unsealed.
+	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
+}
+
+// Plugin is a stored plugin file.
+type Plugin struct {
+	engine.PluginRef
+	Bundled   bool        `json:"bundled"`
+	Enabled   bool        `json:"enabled"`
+	SizeBytes int64       `json:"size_bytes"`
+	Manifest  []byte      `json:"-"` // JSON as the plugin gave it
+	CreatedAt engine.Time `json:"created_at"`
+}
+
+// Plugins keeps the register of plugins; the files are kept by hash elsewhere.
+type Plugins interface {
+	SavePlugin(ctx context.Context, p Plugin) error
+	ListPlugins(ctx context.Context) ([]Plugin, error)
+}
+
+// User is a person who may sign in.
+type User struct {
+	UserID    string      `json:"user_id"`
+	Name      string      `json:"name"`
+	Role      string      `json:"role"` // admin | user
+	CreatedAt engine.Time `json:"created_at"`
+}
+
+// Token is an API token or a session; only the SHA-256 of its secret is stored.
+type Token struct {
+	TokenID    string      `json:"token_id"`
+	UserID     string      `json:"user_id"`
+	Kind       string      `json:"kind"` // api | session | signin
+	Name       string      `json:"name"`
+	ExpiresAt  engine.Time `json:"expires_at"`
+	LastUsedAt engine.Time `json:"last_used_at"`
+	CreatedAt  engine.Time `json:"created_at"`
+}
+
+// Users keeps users and their tokens.
+type Users interface {
+	// EnsureAdmin returns the first admin, made if there is none.
+	EnsureAdmin(ctx context.Context, name string) (User, error)
+	CreateToken(ctx context.Context, t Token, secretSHA256 [32]byte) (Token, error)
+	// UseToken returns the token and its user, and notes the use. An expired or
+	// unknown one is ErrNotFound. A signin token is consumed by its use.
+	UseToken(ctx context.Context, kind string, secretSHA256 [32]byte) (Token, User, error)
+	ListTokens(ctx context.Context, userID, kind string) ([]Token, error)
+	DeleteToken(ctx context.Context, userID, tokenID string) error
+}
+
+// AuditEntry is one line of the audit log.
+type AuditEntry struct {
+	At     engine.Time `json:"at"`
+	UserID string      `json:"user_id,omitempty"`
+	Action string      `json:"action"` // "run.start", "connection.delete" …
+	Object string      `json:"object"`
+	Detail string      `json:"detail,omitempty"`
+}
+
+// Audit keeps who did what. Nothing in it is ever changed.
+type Audit interface {
+	AppendAudit(ctx context.Context, e AuditEntry) error
+	ListAudit(ctx context.Context, limit int) ([]AuditEntry, error)
+}

@@ -1,0 +1,88 @@
+// Package target is the contract of native database drivers: what the load
+// engine and the preparation of a run need of a database. Drivers
+// (target/postgres, target/snowflake) implement it; targettest is the
+// conformance suite. Adapters choose a driver by name.
+package target
+
+import (
+	"context"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+)
+
+// Config is how to reach a database.
+type Config struct {
+	DSN string
+	// Session statements are executed on every connect.
+	Session          []string
+	StatementTimeout time.Duration
+	ConnectTimeout   time.Duration // 0 means 10 s
+	ApplicationName  string
+}
+
+// Driver opens connections to one kind of database.
+type Driver interface {
+	Name() string
+	// Open checks the config, without connecting.
+	Open(cfg Config) (Database, error)
+}
+
+// Database is one reachable database.
+type Database interface {
+	// Check connects once and returns what it found. Errors are user-facing
+	// (*engine.Error, CodeTarget): unreachable host, wrong password, no such database …
+	Check(ctx context.Context) (ServerInfo, error)
+	// Query runs one SQL text with text arguments and returns all rows; for
+	// preparation and inspection, never for load.
+	Query(ctx context.Context, sql string, args ...any) (*ResultSet, error)
+	// Exec runs SQL texts one after the other, each on its own.
+	Exec(ctx context.Context, sql ...string) error
+	// Load copies rows into a table as fast as the database allows and reports
+	// the rows so far through progress. next returns the next rows or nil at the end.
+	// Either all rows are in afterwards or, on an error, none.
+	Load(ctx context.Context, table string, columns []engine.Column, next func() (plugin.Rows, error), progress func(rows int64)) (int64, error)
+	// Connect opens one connection for load, with its session statements run and
+	// the frozen statements prepared.
+	Connect(ctx context.Context, statements []engine.Statement) (Conn, error)
+	// Classify maps an error of this database onto a class; it never returns nil's class.
+	Classify(err error) engine.ExecutionError
+	// Close frees what Query, Exec and Load hold. Load connections are closed by their owners.
+	Close() error
+}
+
+// ServerInfo tells what answered.
+type ServerInfo struct {
+	Version  string `json:"version"`
+	Database string `json:"database"`
+	User     string `json:"user"`
+	// Local is true for a unix socket or a loopback address.
+	Local          bool          `json:"local"`
+	MaxConnections int           `json:"max_connections"`
+	RoundTrip      time.Duration `json:"-"`
+}
+
+// ResultSet is a small, fully read result.
+type ResultSet struct {
+	Columns []string `json:"columns"`
+	// Rows hold nil, int64, float64, string, bool or time.Time.
+	Rows [][]any `json:"rows"`
+}
+
+// Result is what one execution gave.
+type Result struct {
+	Rows int32
+}
+
+// Conn is one load connection; one goroutine (or event loop) uses it at a time.
+type Conn interface {
+	// Exec runs one operation of the batch and waits for its end. The error is
+	// the database's or the network's; Broken tells whether the connection survived it.
+	Exec(ctx context.Context, b *plugin.Batch, op plugin.Op, res *Result) error
+	// Broken reports that the connection cannot be used any more.
+	Broken() bool
+	// Cancel asks the server to cancel what Exec waits for; safe to call from another goroutine.
+	Cancel(ctx context.Context) error
+	Close() error
+}
