@@ -1,0 +1,333 @@
+// Package schema checks documents against a JSON Schema and says what is wrong
+// in words that name the field and the cure. Templates and the parameters of
+// plugins use it, so both speak with one voice.
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/big"
+	"sort"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Schema is a compiled JSON Schema. It is safe for concurrent use.
+type Schema struct {
+	compiled *jsonschema.Schema
+	doc      any
+}
+
+// refuse keeps schemas, which may come from strangers, from loading anything.
+type refuse struct{}
+
+func (refuse) Load(url string) (any, error) {
+	return nil, fmt.Errorf("the schema refers to %q: only references within it are allowed", url)
+}
+
+// Compile compiles a JSON Schema (draft 2020-12 unless it names another).
+func Compile(text []byte) (*Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("reading the schema: %w", err)
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(refuse{})
+	const url = "mem:///schema.json"
+	if err := c.AddResource(url, doc); err != nil {
+		return nil, fmt.Errorf("reading the schema: %w", err)
+	}
+	compiled, err := c.Compile(url)
+	if err != nil {
+		return nil, fmt.Errorf("compiling the schema: %w", err)
+	}
+	return &Schema{compiled: compiled, doc: doc}, nil
+}
+
+// Check validates doc, a tree of map[string]any, []any, string, bool, nil and
+// numbers (int64, float64 or json.Number; never NaN). Field names start with
+// prefix. It returns one error per wrong field, ordered by field; nil when valid.
+func (s *Schema) Check(doc any, prefix string) []engine.FieldError {
+	err := s.compiled.Validate(doc)
+	if err == nil {
+		return nil
+	}
+	var verr *jsonschema.ValidationError
+	if !errors.As(err, &verr) {
+		return []engine.FieldError{{Field: prefix, Message: err.Error()}}
+	}
+	var found []engine.FieldError
+	s.collect(verr, prefix, &found)
+	sort.SliceStable(found, func(i, j int) bool { return found[i].Field < found[j].Field })
+	return unique(found)
+}
+
+func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]engine.FieldError) {
+	if len(e.Causes) > 0 {
+		if _, either := e.ErrorKind.(*kind.OneOf); !either {
+			if _, any := e.ErrorKind.(*kind.AnyOf); !any {
+				for _, c := range e.Causes {
+					s.collect(c, prefix, found)
+				}
+				return
+			}
+		}
+		// Of alternatives, the one that came furthest says most.
+		deepest := e.Causes[0]
+		for _, c := range e.Causes[1:] {
+			if depth(c) > depth(deepest) {
+				deepest = c
+			}
+		}
+		s.collect(deepest, prefix, found)
+		return
+	}
+	at := Join(prefix, e.InstanceLocation...)
+	add := func(field, message, hint string) {
+		*found = append(*found, engine.FieldError{Field: field, Message: message, Hint: hint})
+	}
+	switch k := e.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		known := s.properties(e.InstanceLocation)
+		for _, name := range k.Properties {
+			hint := "remove it; known fields here: " + strings.Join(known, ", ")
+			if near := Nearest(name, known); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			add(Join(at, name), "unknown field", hint)
+		}
+	case *kind.FalseSchema:
+		add(at, "unknown field", "remove it")
+	case *kind.Required:
+		for _, name := range k.Missing {
+			add(Join(at, name), "is required", s.describe(append(clone(e.InstanceLocation), name)))
+		}
+	case *kind.Type:
+		add(at, fmt.Sprintf("must be %s, not %s", article(k.Want), article([]string{k.Got})), s.describe(e.InstanceLocation))
+	case *kind.Enum:
+		var names []string
+		for _, w := range k.Want {
+			if w == nil {
+				continue
+			}
+			names = append(names, fmt.Sprint(w))
+		}
+		hint := "one of " + strings.Join(names, ", ")
+		if got, ok := k.Got.(string); ok {
+			if near := Nearest(got, names); near != "" {
+				hint = fmt.Sprintf("did you mean %q? It is %s", near, hint)
+			}
+		}
+		add(at, fmt.Sprintf("%q is not a value it can have", clip(fmt.Sprint(k.Got))), hint)
+	case *kind.Minimum:
+		add(at, fmt.Sprintf("%s is less than the least allowed, %s", num(k.Got), num(k.Want)), s.describe(e.InstanceLocation))
+	case *kind.Maximum:
+		add(at, fmt.Sprintf("%s is more than the most allowed, %s", num(k.Got), num(k.Want)), s.describe(e.InstanceLocation))
+	case *kind.ExclusiveMinimum:
+		add(at, fmt.Sprintf("%s is not more than %s", num(k.Got), num(k.Want)), s.describe(e.InstanceLocation))
+	case *kind.ExclusiveMaximum:
+		add(at, fmt.Sprintf("%s is not less than %s", num(k.Got), num(k.Want)), s.describe(e.InstanceLocation))
+	case *kind.MinLength:
+		if k.Got == 0 {
+			add(at, "must not be empty", s.describe(e.InstanceLocation))
+			return
+		}
+		add(at, fmt.Sprintf("has %d characters, at least %d are needed", k.Got, k.Want), s.describe(e.InstanceLocation))
+	case *kind.MaxLength:
+		add(at, fmt.Sprintf("has %d characters, at most %d are allowed", k.Got, k.Want), s.describe(e.InstanceLocation))
+	case *kind.MaxItems:
+		add(at, fmt.Sprintf("has %d entries, at most %d are allowed", k.Got, k.Want), "")
+	case *kind.MinItems:
+		add(at, fmt.Sprintf("has %d entries, at least %d are needed", k.Got, k.Want), "")
+	case *kind.MinProperties:
+		add(at, fmt.Sprintf("has %d entries, at least %d are needed", k.Got, k.Want), s.describe(e.InstanceLocation))
+	case *kind.Pattern:
+		add(at, fmt.Sprintf("%q does not have the right form", clip(k.Got)), s.describe(e.InstanceLocation))
+	default:
+		add(at, clip(strings.TrimSpace(fmt.Sprint(e.ErrorKind))), s.describe(e.InstanceLocation))
+	}
+}
+
+func depth(e *jsonschema.ValidationError) int {
+	deepest := len(e.InstanceLocation)
+	for _, c := range e.Causes {
+		deepest = max(deepest, depth(c))
+	}
+	return deepest
+}
+
+// at walks the raw schema document to the subschema of an instance location,
+// through properties, additionalProperties and items; nil where it cannot.
+func (s *Schema) at(location []string) map[string]any {
+	node, _ := s.doc.(map[string]any)
+	for _, name := range location {
+		if node == nil {
+			return nil
+		}
+		if props, ok := node["properties"].(map[string]any); ok {
+			if next, ok := props[name].(map[string]any); ok {
+				node = next
+				continue
+			}
+		}
+		if next, ok := node["additionalProperties"].(map[string]any); ok {
+			node = next
+			continue
+		}
+		next, _ := node["items"].(map[string]any)
+		node = next
+	}
+	return node
+}
+
+func (s *Schema) properties(location []string) []string {
+	props, _ := s.at(location)["properties"].(map[string]any)
+	names := make([]string, 0, len(props))
+	for name := range props {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// describe returns the schema's own words about a field.
+func (s *Schema) describe(location []string) string {
+	text, _ := s.at(location)["description"].(string)
+	return text
+}
+
+// Complete fills absent fields of doc with the defaults of the schema, in
+// place, and descends into objects that are there (or that have a default).
+func (s *Schema) Complete(doc map[string]any) {
+	root, _ := s.doc.(map[string]any)
+	complete(root, doc)
+}
+
+func complete(node, doc map[string]any) {
+	props, _ := node["properties"].(map[string]any)
+	for name, p := range props {
+		sub, ok := p.(map[string]any)
+		if !ok {
+			continue
+		}
+		value, there := doc[name]
+		if !there {
+			if def, ok := sub["default"]; ok {
+				value = copyOf(def)
+				doc[name] = value
+			}
+		}
+		if object, ok := value.(map[string]any); ok {
+			complete(sub, object)
+		}
+	}
+}
+
+func copyOf(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		c := make(map[string]any, len(v))
+		for k, e := range v {
+			c[k] = copyOf(e)
+		}
+		return c
+	case []any:
+		c := make([]any, len(v))
+		for i, e := range v {
+			c[i] = copyOf(e)
+		}
+		return c
+	default:
+		return v
+	}
+}
+
+// Join writes a path as fields are named to users: "workload.params.weights", "thresholds[0]".
+func Join(prefix string, names ...string) string {
+	path := prefix
+	for _, name := range names {
+		switch {
+		case path == "":
+			path = name
+		case isIndex(name):
+			path += "[" + name + "]"
+		default:
+			path += "." + name
+		}
+	}
+	return path
+}
+
+func isIndex(name string) bool {
+	if name == "" {
+		return false
+	}
+	for _, c := range name {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+func article(types []string) string {
+	names := make([]string, 0, len(types))
+	for _, t := range types {
+		switch t {
+		case "null":
+			if len(types) > 1 {
+				continue
+			}
+			names = append(names, "empty")
+		case "integer":
+			names = append(names, "a whole number")
+		case "object":
+			names = append(names, "a group of fields")
+		case "array":
+			names = append(names, "a list")
+		case "string":
+			names = append(names, "text")
+		case "boolean":
+			names = append(names, "true or false")
+		default:
+			names = append(names, "a "+t)
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+func num(r *big.Rat) string {
+	if r.IsInt() {
+		if text := r.Num().String(); len(text) <= 24 {
+			return text
+		}
+	}
+	f, _ := r.Float64()
+	return fmt.Sprintf("%.6g", f)
+}
+
+func clip(text string) string {
+	const most = 80
+	runes := []rune(text)
+	if len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}
+
+func clone(s []string) []string { return append([]string(nil), s...) }
+
+func unique(list []engine.FieldError) []engine.FieldError {
+	kept := list[:0]
+	for i, e := range list {
+		if i == 0 || e.Field != kept[len(kept)-1].Field || e.Message != kept[len(kept)-1].Message {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,197 @@
+// Package threshold reads and judges pass/fail conditions on the exact figures
+// of a run: "p95_ms < 20", "error_rate < 0.001", "qps > 5000", and per kind
+// "POINT_LOOKUP.p99_ms <= 5".
+package threshold
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Threshold is one parsed condition.
+type Threshold struct {
+	Text   string
+	Kind   *engine.Kind // nil: the whole run
+	Metric string
+	Op     string
+	Limit  float64
+}
+
+var form = regexp.MustCompile(`^\s*(?:([A-Za-z_]+)\s*\.\s*)?([a-z][a-z0-9_]*)\s*(<=|>=|==|!=|<|>)\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*$`)
+
+// metrics tells which figures a threshold may name; the value says whether a kind has it too.
+var metrics = map[string]bool{
+	"p50_ms": true, "p90_ms": true, "p95_ms": true, "p99_ms": true, "p999_ms": true,
+	"avg_ms": true, "min_ms": true, "max_ms": true, "stddev_ms": true,
+	"qps": true, "error_rate": true, "errors": true, "operations": true,
+	"reads": false, "writes": false, "duration_seconds": false, "dropped": false,
+}
+
+// Metrics lists the names a threshold may use.
+func Metrics() []string {
+	names := make([]string, 0, len(metrics))
+	for name := range metrics {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// Parse reads one threshold. Its error is a sentence for the user.
+func Parse(text string) (Threshold, error) {
+	m := form.FindStringSubmatch(text)
+	if m == nil {
+		return Threshold{}, fmt.Errorf("%q is not a threshold: write \"metric < number\", for example \"p95_ms < 20\"", text)
+	}
+	t := Threshold{Text: strings.TrimSpace(text), Metric: m[2], Op: m[3]}
+	perKind, known := metrics[t.Metric]
+	if !known {
+		return Threshold{}, fmt.Errorf("%q is not a metric: one of %s", t.Metric, strings.Join(Metrics(), ", "))
+	}
+	if m[1] != "" {
+		kind, err := engine.ParseKind(strings.ToUpper(m[1]))
+		if err != nil {
+			return Threshold{}, err
+		}
+		if !perKind {
+			return Threshold{}, fmt.Errorf("%q is not known per operation kind", t.Metric)
+		}
+		t.Kind = &kind
+	}
+	limit, err := strconv.ParseFloat(m[4], 64)
+	if err != nil || math.IsInf(limit, 0) {
+		return Threshold{}, fmt.Errorf("%q is not a number", m[4])
+	}
+	t.Limit = limit
+	return t, nil
+}
+
+// Judge judges thresholds on the figures. A figure that the run does not have
+// (a kind that was never executed, a latency of nothing) fails its threshold:
+// what was not measured was not met.
+func Judge(thresholds []string, f *engine.Figures) []engine.ThresholdResult {
+	results := make([]engine.ThresholdResult, 0, len(thresholds))
+	for _, text := range thresholds {
+		r := engine.ThresholdResult{Threshold: text}
+		t, err := Parse(text)
+		if err != nil {
+			r.Reason = err.Error()
+			results = append(results, r)
+			continue
+		}
+		actual, ok := t.figure(f)
+		if !ok {
+			r.Reason = "the run has no such figure"
+			results = append(results, r)
+			continue
+		}
+		r.Actual = &actual
+		r.Passed = t.holds(actual)
+		if !r.Passed {
+			r.Reason = fmt.Sprintf("%s is %s", t.name(), format(actual))
+		}
+		results = append(results, r)
+	}
+	return results
+}
+
+// Passed reports whether every threshold passed.
+func Passed(results []engine.ThresholdResult) bool {
+	for _, r := range results {
+		if !r.Passed {
+			return false
+		}
+	}
+	return true
+}
+
+func (t Threshold) name() string {
+	if t.Kind != nil {
+		return t.Kind.String() + "." + t.Metric
+	}
+	return t.Metric
+}
+
+func (t Threshold) holds(v float64) bool {
+	switch t.Op {
+	case "<":
+		return v < t.Limit
+	case "<=":
+		return v <= t.Limit
+	case ">":
+		return v > t.Limit
+	case ">=":
+		return v >= t.Limit
+	case "==":
+		return v == t.Limit
+	default:
+		return v != t.Limit
+	}
+}
+
+func (t Threshold) figure(f *engine.Figures) (float64, bool) {
+	if f == nil {
+		return 0, false
+	}
+	latency, count, errors, qps := f.LatencyMs, f.Operations, f.Errors.Count, f.QPS
+	if t.Kind != nil {
+		k := f.ByKind[*t.Kind]
+		if k == nil || k.Count == 0 {
+			return 0, false
+		}
+		latency, count, errors, qps = k.LatencyMs, k.Count, k.Errors, k.QPS
+	}
+	switch t.Metric {
+	case "qps":
+		return qps, true
+	case "operations":
+		return float64(count), true
+	case "errors":
+		return float64(errors), true
+	case "error_rate":
+		if count == 0 {
+			return 0, false
+		}
+		return float64(errors) / float64(count), true
+	case "reads":
+		return float64(f.Reads), true
+	case "writes":
+		return float64(f.Writes), true
+	case "duration_seconds":
+		return f.DurationSeconds, true
+	case "dropped":
+		return float64(f.Accounting.Dropped), true
+	}
+	if latency == nil {
+		return 0, false
+	}
+	switch t.Metric {
+	case "p50_ms":
+		return latency.P50, true
+	case "p90_ms":
+		return latency.P90, true
+	case "p95_ms":
+		return latency.P95, true
+	case "p99_ms":
+		return latency.P99, true
+	case "p999_ms":
+		return latency.P999, true
+	case "avg_ms":
+		return latency.Avg, true
+	case "min_ms":
+		return latency.Min, true
+	case "max_ms":
+		return latency.Max, true
+	case "stddev_ms":
+		return latency.StdDev, true
+	}
+	return 0, false
+}
+
+func format(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }

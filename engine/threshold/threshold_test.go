@@ -1,0 +1,76 @@
+package threshold
+
+import (
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+func figures() *engine.Figures {
+	return &engine.Figures{
+		Operations: 1000, QPS: 500, DurationSeconds: 2,
+		LatencyMs: &engine.LatencyMs{P50: 1, P95: 10, P99: 20, Avg: 2, Max: 50},
+		Errors:    engine.ErrorFigures{Count: 5},
+		ByKind: map[engine.Kind]*engine.KindFigures{
+			engine.KindInsert: {Count: 100, Errors: 5, QPS: 50, LatencyMs: &engine.LatencyMs{P95: 12}},
+		},
+	}
+}
+
+func TestJudge(t *testing.T) {
+	for _, tc := range []struct {
+		text   string
+		passed bool
+	}{
+		{"p95_ms < 20", true},
+		{"p95_ms<10", false},
+		{"p95_ms <= 10", true},
+		{" qps > 4.99e2 ", true},
+		{"error_rate < 0.005", false},
+		{"error_rate <= 0.005", true},
+		{"INSERT.p95_ms < 12.5", true},
+		{"insert.error_rate < 0.01", false},
+		{"DELETE.p95_ms < 1000", false}, // never executed
+		{"operations == 1000", true},
+		{"operations != 1000", false},
+		{"dropped == 0", true},
+	} {
+		got := Judge([]string{tc.text}, figures())[0]
+		if got.Passed != tc.passed {
+			t.Errorf("%s: passed = %v (%s), want %v", tc.text, got.Passed, got.Reason, tc.passed)
+		}
+		if !got.Passed && got.Reason == "" {
+			t.Errorf("%s: failed without a reason", tc.text)
+		}
+	}
+}
+
+func TestFiguresMissing(t *testing.T) {
+	if r := Judge([]string{"p95_ms < 1"}, &engine.Figures{}); r[0].Passed || Passed(r) {
+		t.Error("a latency that was not measured passed")
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, text := range []string{"", "p95_ms", "p95 < 3", "p95_ms < fast", "p95_ms < NaN", "p95_ms < 1e999",
+		"NOPE.p95_ms < 3", "INSERT.reads < 3", "p95_ms < 3 or true", "p95_ms =< 3"} {
+		if _, err := Parse(text); err == nil {
+			t.Errorf("%q was accepted", text)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("p95_ms < 20")
+	f.Add("INSERT.p99_ms >= 1e-3")
+	f.Fuzz(func(t *testing.T, text string) {
+		parsed, err := Parse(text)
+		if err != nil {
+			return
+		}
+		if _, known := metrics[parsed.Metric]; !known {
+			t.Errorf("%q parsed to the unknown metric %q", text, parsed.Metric)
+		}
+		Judge([]string{text}, figures())
+	})
+}
