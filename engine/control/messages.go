@@ -1,0 +1,211 @@
+package control
+
+import (
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// The timings of the stream.
+const (
+	// HeartbeatInterval is the cadence of Status, Snapshot and Ping.
+	HeartbeatInterval = time.Second
+	// StateInterval is the cadence of RunState.
+	StateInterval = 5 * time.Second
+	// ContactLimit is how long a node bears load without hearing from a server.
+	ContactLimit = 60 * time.Second
+	// StartLimit is how long a placed run worker may take until it is ready, and
+	// how long a ready one waits for START.
+	StartLimit = 120 * time.Second
+	// DrainLimit is how long operations in flight may take to end after STOP.
+	DrainLimit = 120 * time.Second
+)
+
+// ToNode is a message from the server to a node.
+type ToNode interface{ toNode() }
+
+// FromNode is a message from a node to the server.
+type FromNode interface{ fromNode() }
+
+// AssignRun places one run worker on the node. The node answers RunAccepted or
+// RunRejected, then reports WorkerState as the worker connects.
+type AssignRun struct {
+	RunID string
+	// TestID is the child's id in test_results.
+	TestID        string
+	WorkerID      string
+	WorkerGroupID int
+	// Epoch is the owner epoch of the run; a message with an older one is ignored.
+	Epoch    int64
+	TestName string
+	Plan     *engine.Plan
+	Workload engine.Workload
+	// DSN is in clear; it is never logged and never leaves the node.
+	DSN string
+	// KeySlot is unique among all run workers the run ever has, replacements included.
+	KeySlot     int
+	Connections int
+}
+
+// RunEvent carries one persisted control event.
+type RunEvent struct {
+	Epoch int64
+	Event engine.Event
+}
+
+// RunState is the absolute state of a run. A worker that finds itself behind
+// follows it as if the missing events had arrived.
+type RunState struct {
+	RunID  string
+	Epoch  int64
+	Status engine.Status
+	Phase  engine.Phase
+	// Started is true once START has been decided.
+	Started      bool
+	LastSequence int64
+	Targets      map[string]engine.WorkerTarget
+	StopReason   engine.StopReason
+	DrainTimeout time.Duration
+}
+
+// ArtifactAck says that the server has stored a part; the node may delete its own copy.
+type ArtifactAck struct {
+	RunID    string
+	WorkerID string
+	Name     string
+	SHA256   string
+}
+
+// Drain tells the node to take no new work and to end what it has.
+type Drain struct{}
+
+// Ping asks for a Pong with the same Seq. Hearing it counts as contact.
+type Ping struct {
+	Seq  int64
+	Sent time.Time
+}
+
+// Hello introduces a node at the start of every session, with what it still holds.
+type Hello struct {
+	NodeID  string
+	Version string
+	// Session identifies the node's process; it changes when the node restarts.
+	Session string
+	// Capacity is the most connections the node takes; 0 means no limit of its own.
+	Capacity int
+	// Workers are the run workers that are alive on the node.
+	Workers []WorkerState
+	// Parts are finished parts that no server has acknowledged, also those of a
+	// process that was killed.
+	Parts []WorkReady
+}
+
+// Status is the node's heartbeat.
+type Status struct {
+	NodeID        string
+	Alive         bool
+	AcceptingWork bool
+	Draining      bool
+	Resources     engine.Resources
+	At            time.Time
+}
+
+// RunAccepted answers AssignRun.
+type RunAccepted struct {
+	RunID    string
+	WorkerID string
+	NodeID   string
+}
+
+// RunRejected answers AssignRun when the node will not take the worker.
+type RunRejected struct {
+	RunID    string
+	WorkerID string
+	NodeID   string
+	Err      *engine.Error
+}
+
+// Totals count a run worker's operations over warm-up and measurement.
+type Totals struct {
+	Scheduled int64
+	Dropped   int64
+	Started   int64
+	Succeeded int64
+	Failed    int64
+	// Warmup is the part of Started that belongs to the warm-up.
+	Warmup int64
+}
+
+// Add adds o to t.
+func (t *Totals) Add(o Totals) {
+	t.Scheduled += o.Scheduled
+	t.Dropped += o.Dropped
+	t.Started += o.Started
+	t.Succeeded += o.Succeeded
+	t.Failed += o.Failed
+	t.Warmup += o.Warmup
+}
+
+// WorkerState reports a run worker's state: on each change, and each second as
+// its heartbeat.
+type WorkerState struct {
+	RunID         string
+	TestID        string
+	WorkerID      string
+	WorkerGroupID int
+	NodeID        string
+	Status        engine.WorkerStatus
+	Phase         engine.Phase
+	LastSequence  int64
+	// OpenConnections counts up to WantConnections while the worker connects.
+	OpenConnections int
+	WantConnections int
+	// Err is set when Status is FAILED.
+	Err *engine.Error
+	// Totals are final, and set only when the worker has ended and knows them.
+	Totals *Totals
+	// Parts is the number of parts announced by WorkReady before this message.
+	Parts int
+	At    time.Time
+}
+
+// Snapshot carries one second of a run worker. The receiver owns it.
+type Snapshot struct{ engine.WorkerSnapshot }
+
+// Log carries a line for the run's log; the server assigns its Seq.
+type Log struct{ engine.LogEntry }
+
+// WorkReady announces a finished part.
+type WorkReady struct {
+	// WorkID is unique for each part and stays the same when it is announced again.
+	WorkID   string
+	NodeID   string
+	Artifact engine.Artifact
+	// ArtifactURL is where the server fetches it: file:// on the same machine.
+	ArtifactURL string
+	// Salvaged is true for a part that a killed process left behind.
+	Salvaged bool
+}
+
+// Pong answers Ping.
+type Pong struct {
+	Seq  int64
+	Sent time.Time
+}
+
+func (AssignRun) toNode()   {}
+func (RunEvent) toNode()    {}
+func (RunState) toNode()    {}
+func (ArtifactAck) toNode() {}
+func (Drain) toNode()       {}
+func (Ping) toNode()        {}
+
+func (Hello) fromNode()       {}
+func (Status) fromNode()      {}
+func (RunAccepted) fromNode() {}
+func (RunRejected) fromNode() {}
+func (WorkerState) fromNode() {}
+func (Snapshot) fromNode()    {}
+func (Log) fromNode()         {}
+func (WorkReady) fromNode()   {}
+func (Pong) fromNode()        {}

@@ -1,0 +1,104 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/control"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestAReaderThatStoppedDelaysOnlyItsOwnDirection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, node := control.Pipe()
+		ctx := context.Background()
+		// Nobody reads what goes to the node.
+		var stalled error
+		for stalled == nil {
+			stalled = server.Send(ctx, control.Ping{})
+		}
+		if !errors.Is(stalled, control.ErrStalled) {
+			t.Fatalf("a full queue gave %v, want ErrStalled", stalled)
+		}
+		begin := time.Now()
+		if err := node.Send(ctx, control.Pong{Seq: 7}); err != nil {
+			t.Fatalf("the other direction: %v", err)
+		}
+		m, err := server.Receive(ctx)
+		if err != nil || m.(control.Pong).Seq != 7 {
+			t.Fatalf("got %v, %v", m, err)
+		}
+		if waited := time.Since(begin); waited != 0 {
+			t.Fatalf("the other direction waited %v", waited)
+		}
+	})
+}
+
+func TestASendEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, _ := control.Pipe()
+		var err error
+		begin := time.Now()
+		for err == nil {
+			begin = time.Now()
+			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+			err = server.Send(ctx, control.Ping{})
+			cancel()
+		}
+		if !errors.Is(err, control.ErrStalled) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v", err)
+		}
+		if waited := time.Since(begin); waited != 100*time.Millisecond {
+			t.Fatalf("waited %v, want the context's 100ms", waited)
+		}
+	})
+}
+
+func TestWhatWasSentBeforeCloseArrives(t *testing.T) {
+	server, node := control.Pipe()
+	ctx := context.Background()
+	for i := range 3 {
+		if err := node.Send(ctx, control.Pong{Seq: int64(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = node.Close()
+	_ = server.Close()
+	for i := range 3 {
+		m, err := server.Receive(ctx)
+		if err != nil || m.(control.Pong).Seq != int64(i) {
+			t.Fatalf("message %d: %v, %v", i, m, err)
+		}
+	}
+	if _, err := server.Receive(ctx); !errors.Is(err, control.ErrClosed) {
+		t.Fatalf("after the last message: %v, want ErrClosed", err)
+	}
+	if err := node.Send(ctx, control.Pong{}); !errors.Is(err, control.ErrClosed) {
+		t.Fatalf("send after close: %v, want ErrClosed", err)
+	}
+}
+
+func TestOrderIsKept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 500).Draw(t, "n")
+		server, node := control.Pipe()
+		ctx := context.Background()
+		go func() {
+			for i := range n {
+				_ = server.Send(ctx, control.Ping{Seq: int64(i)})
+			}
+		}()
+		for i := range n {
+			m, err := node.Receive(ctx)
+			if err != nil || m.(control.Ping).Seq != int64(i) {
+				t.Fatalf("message %d: %v, %v", i, m, err)
+			}
+		}
+	})
+}
