@@ -31,6 +31,8 @@ type FieldError struct {
 	Message string `json:"message"`
 	// Hint says what to do about it.
 	Hint string `json:"hint,omitempty"`
+	// Line is the line in the document as the user wrote it, from 1; 0 when unknown.
+	Line int `json:"line,omitempty"`
 }
 
 // Error is what a user sees: a code, a sentence and a hint, without internals.

@@ -1,0 +1,121 @@
+package template
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Set returns the document with the field at path replaced: "workload.target_qps", "500".
+// Path steps are separated by dots, list entries are named by their index. The
+// value is YAML, so numbers, lists and groups can be given; other fields and
+// comments stay as they are. Whether the result is a valid template is for Parse to say.
+func Set(source []byte, path, value string) ([]byte, error) {
+	if _, err := read(source); err != nil {
+		return nil, err
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(source, &doc); err != nil {
+		return nil, syntaxError(err)
+	}
+	var replacement yaml.Node
+	if err := yaml.Unmarshal([]byte(value), &replacement); err != nil || len(replacement.Content) == 0 {
+		if strings.TrimSpace(value) != "" && err == nil {
+			err = fmt.Errorf("no value")
+		}
+		if err != nil {
+			return nil, invalid(path, fmt.Sprintf("%q is not a value", value), "write text, a number, true or false, or YAML in quotes", 0)
+		}
+		replacement.Content = []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: ""}}
+	}
+	steps := strings.Split(strings.NewReplacer("[", ".", "]", "").Replace(path), ".")
+	node := resolve(doc.Content[0])
+	for i, step := range steps {
+		if step == "" {
+			return nil, invalid(path, "is not the path of a field", "for example workload.concurrent_connections", 0)
+		}
+		next, err := descend(node, step, strings.Join(steps[:i+1], "."))
+		if err != nil {
+			return nil, err
+		}
+		if i == len(steps)-1 {
+			comment := next.LineComment
+			*next = *replacement.Content[0]
+			next.LineComment = comment
+			break
+		}
+		if next.Kind == 0 || next.ShortTag() == "!!null" {
+			*next = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		}
+		node = resolve(next)
+	}
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := enc.Encode(&doc); err != nil {
+		return nil, fmt.Errorf("writing the template: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// descend returns the node of one step, which it adds to a group that lacks it.
+func descend(node *yaml.Node, step, path string) (*yaml.Node, error) {
+	switch node.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == step {
+				return node.Content[i+1], nil
+			}
+		}
+		value := &yaml.Node{}
+		node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: step}, value)
+		return value, nil
+	case yaml.SequenceNode:
+		index, err := strconv.Atoi(step)
+		if err != nil || index < 0 || index > len(node.Content) {
+			return nil, invalid(path, fmt.Sprintf("the list has the entries 0 to %d", len(node.Content)-1), "", node.Line)
+		}
+		if index == len(node.Content) {
+			node.Content = append(node.Content, &yaml.Node{})
+		}
+		return node.Content[index], nil
+	default:
+		return nil, invalid(path, "lies below a field that is not a group", "check the path", node.Line)
+	}
+}
+
+// YAML writes a scenario as a document that Parse reads back. Fields that hold
+// their default are kept, so the reader sees everything that applies.
+func YAML(s engine.Scenario) ([]byte, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("writing the template as JSON: %w", err)
+	}
+	// Decoding JSON as YAML keeps the order of the fields.
+	var node yaml.Node
+	if err := yaml.Unmarshal(text, &node); err != nil {
+		return nil, fmt.Errorf("reading the template's JSON: %w", err)
+	}
+	unquote(&node)
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := enc.Encode(&node); err != nil {
+		return nil, fmt.Errorf("writing the template as YAML: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// unquote drops JSON's flow style and quotes; the encoder quotes where it must.
+func unquote(n *yaml.Node) {
+	n.Style = 0
+	for _, c := range n.Content {
+		unquote(c)
+	}
+}

@@ -1,0 +1,237 @@
+// Package template reads the document that configures a run: YAML or JSON, the
+// same shape. The JSON Schema beside this file is the one description of it:
+// it is served to editors, checks every document, and holds the defaults.
+package template
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/schema"
+	"github.com/loadstone-db/loadstone/engine/threshold"
+)
+
+//go:embed schema.json
+var schemaText []byte
+
+var compiled = sync.OnceValue(func() *schema.Schema {
+	s, err := schema.Compile(schemaText)
+	if err != nil {
+		panic(fmt.Sprintf("the embedded template schema is wrong: %v", err))
+	}
+	return s
+})
+
+// Schema returns the JSON Schema of a template.
+func Schema() []byte { return append([]byte(nil), schemaText...) }
+
+// Parse reads a template from YAML or JSON, checks it and fills in the
+// defaults. Its error is an *engine.Error (CodeInvalid) that names every wrong field.
+func Parse(source []byte) (engine.Scenario, error) {
+	doc, err := read(source)
+	if err != nil {
+		return engine.Scenario{}, err
+	}
+	return doc.scenario()
+}
+
+func (d *document) scenario() (engine.Scenario, error) {
+	translate(d.root)
+	fields := compiled().Check(d.root, "")
+	if len(fields) > 0 {
+		return engine.Scenario{}, d.refuse(fields)
+	}
+	compiled().Complete(d.root)
+	derive(d.root)
+	text, err := json.Marshal(d.root)
+	if err != nil {
+		return engine.Scenario{}, fmt.Errorf("writing the template as JSON: %w", err)
+	}
+	var s engine.Scenario
+	if err := json.Unmarshal(text, &s); err != nil {
+		return engine.Scenario{}, fmt.Errorf("reading the checked template: %w", err)
+	}
+	if fields := append(check(s), unsupported(d.root, s)...); len(fields) > 0 {
+		return engine.Scenario{}, d.refuse(fields)
+	}
+	return s, nil
+}
+
+// refuse puts the fields into one error, with the line of each where the document has it.
+func (d *document) refuse(fields []engine.FieldError) *engine.Error {
+	for i := range fields {
+		field := fields[i].Field
+		for field != "" {
+			if line, ok := d.lines[field]; ok {
+				fields[i].Line = line
+				break
+			}
+			cut := strings.LastIndexAny(field, ".[")
+			if cut < 0 {
+				break
+			}
+			field = field[:cut]
+		}
+	}
+	message := "The template has a field that cannot be used."
+	if len(fields) > 1 {
+		message = fmt.Sprintf("The template has %d fields that cannot be used.", len(fields))
+	}
+	return &engine.Error{Code: engine.CodeInvalid, Message: message, Fields: fields}
+}
+
+// adapters maps the older table_type onto the adapter plugins.
+var adapters = map[string]string{
+	"POSTGRES": "postgres", "SNOWFLAKE_POSTGRES": "snowflake_postgres",
+	"HYBRID": "snowflake_hybrid", "STANDARD": "snowflake_standard", "INTERACTIVE": "snowflake_interactive",
+}
+
+// translate rewrites the older spellings before the defaults apply.
+func translate(root map[string]any) {
+	if target, ok := root["target"].(map[string]any); ok {
+		if kind, ok := target["table_type"].(string); ok && target["adapter"] == nil {
+			if adapter, ok := adapters[strings.ToUpper(kind)]; ok {
+				target["adapter"] = adapter
+			}
+		}
+	}
+	if scaling, ok := root["scaling"].(map[string]any); ok {
+		if groups := scaling["worker_group_count"]; groups != nil && scaling["worker_count"] == nil {
+			scaling["worker_count"] = groups
+		}
+	}
+	workload, ok := root["workload"].(map[string]any)
+	if !ok || workload["plugin"] != "mix" {
+		return
+	}
+	reads, haveReads := asFloat(workload["read_percent"])
+	writes, haveWrites := asFloat(workload["write_percent"])
+	if !haveReads && !haveWrites {
+		return
+	}
+	if !haveReads {
+		reads = 100 - writes
+	}
+	if !haveWrites {
+		writes = 100 - reads
+	}
+	params, ok := workload["params"].(map[string]any)
+	if !ok {
+		if workload["params"] != nil {
+			return
+		}
+		params = map[string]any{}
+		workload["params"] = params
+	}
+	if params["weights"] == nil && reads >= 0 && writes >= 0 {
+		params["weights"] = map[string]any{"POINT_LOOKUP": reads, "INSERT": writes / 2, "UPDATE": writes / 2}
+	}
+}
+
+func asFloat(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}
+
+// derive fills the fields whose default depends on others.
+func derive(root map[string]any) {
+	workload, _ := root["workload"].(map[string]any)
+	if workload["params"] == nil {
+		workload["params"] = map[string]any{}
+	}
+	scaling, _ := root["scaling"].(map[string]any)
+	if scaling["per_worker_capacity"] == nil {
+		capacity := int64(100)
+		if scaling["mode"] == "FIXED" {
+			// Without a limit of its own, a FIXED run takes what it is asked for.
+			c, _ := asFloat(normal(workload["concurrent_connections"]))
+			n, _ := asFloat(normal(scaling["worker_count"]))
+			capacity = int64(math.Ceil(c / math.Max(n, 1)))
+		}
+		scaling["per_worker_capacity"] = capacity
+	}
+}
+
+// normal turns the schema's own numbers (json.Number) into int64 or float64.
+func normal(v any) any {
+	if n, ok := v.(json.Number); ok {
+		if i, err := n.Int64(); err == nil {
+			return i
+		}
+		f, _ := n.Float64()
+		return f
+	}
+	return v
+}
+
+// Check judges a scenario that did not come through Parse. Its error is an
+// *engine.Error that names every wrong field.
+func Check(s engine.Scenario) error {
+	_, err := Complete(s)
+	return err
+}
+
+// Complete returns the scenario checked and with its defaults filled in.
+func Complete(s engine.Scenario) (engine.Scenario, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return engine.Scenario{}, invalid("(document)", "cannot be written as JSON", "", 0)
+	}
+	return Parse(text)
+}
+
+// check judges what a schema cannot: fields that depend on each other.
+func check(s engine.Scenario) []engine.FieldError {
+	var fields []engine.FieldError
+	add := func(field, message, hint string) {
+		fields = append(fields, engine.FieldError{Field: field, Message: message, Hint: hint})
+	}
+	if c := s.Target.Connection; c.Inline() && c.DSN == "" && c.DSNSealed == "" {
+		add("target.connection.dsn", "is required", "how to reach the database: postgres://user:password@host:5432/database")
+	}
+	w := s.Workload
+	if w.LoadMode == engine.LoadQPS && w.TargetQPS == nil {
+		add("workload.target_qps", "is required in QPS mode", "operations per second, for example 500")
+	}
+	if w.LoadMode != engine.LoadQPS && w.TargetQPS != nil {
+		add("workload.target_qps", "has no meaning in "+string(w.LoadMode)+" mode", "remove it, or set load_mode: QPS")
+	}
+	if w.ReadPercent != nil && w.WritePercent != nil && *w.ReadPercent+*w.WritePercent != 100 {
+		add("workload.write_percent", "read_percent and write_percent do not add up to 100", "")
+	}
+	if s.FindMax.Enabled && w.LoadMode != engine.LoadFindMax {
+		add("find_max.enabled", "is true, but load_mode is "+string(w.LoadMode), "set workload.load_mode: FIND_MAX_CONCURRENCY, or remove it")
+	}
+	sc := s.Scaling
+	if sc.Mode == engine.ScalingFixed {
+		if most := sc.WorkerCount * sc.PerWorkerCapacity; w.ConcurrentConnections > most {
+			add("workload.concurrent_connections",
+				fmt.Sprintf("%d connections do not fit: scaling.worker_count %d × scaling.per_worker_capacity %d = %d", w.ConcurrentConnections, sc.WorkerCount, sc.PerWorkerCapacity, most),
+				"raise worker_count or per_worker_capacity, or ask for fewer connections")
+		}
+		if w.ConcurrentConnections < sc.WorkerCount {
+			add("scaling.worker_count",
+				fmt.Sprintf("%d run workers cannot share %d connections", sc.WorkerCount, w.ConcurrentConnections),
+				"each run worker needs at least one connection")
+		}
+	}
+	if sc.Mode == engine.ScalingBounded && sc.MaxWorkers > 0 && sc.MinWorkers > sc.MaxWorkers {
+		add("scaling.min_workers", fmt.Sprintf("%d is more than max_workers %d", sc.MinWorkers, sc.MaxWorkers), "")
+	}
+	for i, text := range s.Thresholds {
+		if _, err := threshold.Parse(text); err != nil {
+			add(fmt.Sprintf("thresholds[%d]", i), err.Error(), "for example: p95_ms < 20")
+		}
+	}
+	return fields
+}

@@ -1,0 +1,214 @@
+package template
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+const small = `
+name: small
+target: {connection: playground, table_name: orders}
+workload: {plugin: mix}
+`
+
+func TestDefaults(t *testing.T) {
+	s, err := Parse([]byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Target.Adapter != "postgres" || s.Workload.LoadMode != engine.LoadConcurrency ||
+		s.Workload.ConcurrentConnections != 16 || s.Scaling.PerWorkerCapacity != 16 || s.Scaling.WorkerCount != 1 ||
+		s.Workload.Seed != 1 || string(s.Workload.Params) != "{}" || s.Target.Prepare != nil {
+		t.Errorf("defaults: %+v", s)
+	}
+	if s.Guardrails.MaxCPUPercent != nil {
+		t.Error("a guardrail applies without being asked for")
+	}
+}
+
+func TestExamplesAreValid(t *testing.T) {
+	entries, err := os.ReadDir("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".yaml") {
+			continue
+		}
+		source, err := os.ReadFile("../../examples/" + e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Parse(source)
+		if err != nil {
+			t.Errorf("%s: %v", e.Name(), err)
+			continue
+		}
+		text, err := YAML(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse(text)
+		if err != nil {
+			t.Errorf("%s: what YAML wrote is refused: %v\n%s", e.Name(), err, text)
+		}
+		a, _ := json.Marshal(s)
+		b, _ := json.Marshal(again)
+		if string(a) != string(b) {
+			t.Errorf("%s changed on its way through YAML:\n%s\n%s", e.Name(), a, b)
+		}
+	}
+}
+
+// TestRefusals names, for every wrong document, the field and a word of the cure.
+func TestRefusals(t *testing.T) {
+	base := func(section, field, value string) string {
+		doc, err := Set([]byte(small), section+"."+field, value)
+		if err != nil {
+			t.Fatalf("%s.%s=%s: %v", section, field, value, err)
+		}
+		return string(doc)
+	}
+	for _, tc := range []struct{ doc, field, words string }{
+		{base("workload", "durations_seconds", "5"), "workload.durations_seconds", `did you mean "duration_seconds"`},
+		{small + "worklaod: {}\n", "worklaod", `did you mean "workload"`},
+		{base("workload", "concurrent_connections", "1000000000"), "workload.concurrent_connections", "20000"},
+		{base("workload", "concurrent_connections", "-1"), "workload.concurrent_connections", "least allowed"},
+		{base("workload", "concurrent_connections", "0"), "workload.concurrent_connections", "least allowed"},
+		{base("workload", "concurrent_connections", "2.5"), "workload.concurrent_connections", "whole number"},
+		{base("workload", "concurrent_connections", "many"), "workload.concurrent_connections", "whole number"},
+		{base("workload", "duration_seconds", "9223372036854775808"), "workload.duration_seconds", "604800"},
+		{base("workload", "duration_seconds", "1e300"), "workload.duration_seconds", "604800"},
+		{base("workload", "duration_seconds", "0"), "workload.duration_seconds", "not more than 0"},
+		{base("workload", "duration_seconds", ".nan"), "workload.duration_seconds", "finite"},
+		{base("workload", "duration_seconds", ".inf"), "workload.duration_seconds", "finite"},
+		{base("workload", "warmup_seconds", "null"), "workload.warmup_seconds", "number"},
+		{base("workload", "load_mode", "CONCURENCY"), "workload.load_mode", `did you mean "CONCURRENCY"`},
+		{base("workload", "load_mode", "QPS"), "workload.target_qps", "required"},
+		{base("workload", "seed", "-3"), "workload.seed", "least"},
+		{base("workload", "stages", "[]"), "workload.stages", "not supported"},
+		{base("scaling", "worker_count", "17"), "scaling.worker_count", "at least one connection"},
+		{base("scaling", "per_worker_capacity", "8"), "workload.concurrent_connections", "do not fit"},
+		{base("scaling", "mode", "AUTO"), "scaling.mode", "not supported"},
+		{base("guardrails", "max_cpu_percent", "101"), "guardrails.max_cpu_percent", "100"},
+		{base("target", "prepare", "{rows: 0}"), "target.prepare.rows", "least"},
+		{base("target", "prepare", "{rows: 5, if_exists: drop}"), "target.prepare.if_exists", "one of use, recreate, fail"},
+		{base("target", "connection", "{driver: postgres}"), "target.connection.dsn", "required"},
+		{base("target", "connection", "{driver: oracle, dsn: x}"), "target.connection.driver", "postgres"},
+		{base("target", "connection", "7"), "target.connection", "text"},
+		{base("target", "table_name", `""`), "target.table_name", "empty"},
+		{small + "thresholds: [p95 < 3]\n", "thresholds[0]", "metric"},
+		{small + "tags: {a: 5}\n", "tags.a", "text"},
+		{"name: x\n", "target", "required"},
+		{"", "(document)", "empty"},
+		{"- a\n", "(document)", "group of fields"},
+		{"name: x\nname: y\n", "name", "twice"},
+		{"name: [\n", "(line", "YAML"},
+		{small + "---\nname: second\n", "(document)", "more than one"},
+		{"name: \"a\\0b\"\n" + small[len("\nname: small\n"):], "name", "NUL"},
+		{"name: !!binary aGk=\n", "name", "type"},
+		{"a: &a [x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d, *d]\nf: [*e, *e, *e, *e, *e]\n", "", "too large"},
+	} {
+		_, err := Parse([]byte(tc.doc))
+		var e *engine.Error
+		if !errors.As(err, &e) || e.Code != engine.CodeInvalid {
+			t.Errorf("%q: got %v, want an invalid-field error", tc.doc, err)
+			continue
+		}
+		found := false
+		for _, f := range e.Fields {
+			found = found || strings.HasPrefix(f.Field, tc.field) && strings.Contains(f.Message+" "+f.Hint, tc.words)
+		}
+		if !found {
+			t.Errorf("%q:\n got %v\nwant %s … %s", tc.doc, e, tc.field, tc.words)
+		}
+	}
+}
+
+func TestErrorsKnowTheirLine(t *testing.T) {
+	_, err := Parse([]byte("name: x\ntarget:\n  connection: playground\n  table_name: t\nworkload:\n  plugin: mix\n  seed: -1\n"))
+	var e *engine.Error
+	if !errors.As(err, &e) || e.Fields[0].Line != 7 {
+		t.Errorf("got %+v", err)
+	}
+}
+
+func TestOlderSpellings(t *testing.T) {
+	s, err := Parse([]byte(`
+name: older
+target: {connection: playground, table_name: t, table_type: POSTGRES}
+workload: {plugin: mix, read_percent: 80, write_percent: 20}
+scaling: {worker_group_count: 4}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var params struct{ Weights map[string]float64 }
+	if err := json.Unmarshal(s.Workload.Params, &params); err != nil {
+		t.Fatal(err)
+	}
+	if params.Weights["POINT_LOOKUP"] != 80 || params.Weights["INSERT"] != 10 || s.Scaling.WorkerCount != 4 {
+		t.Errorf("got %v, %d workers", params.Weights, s.Scaling.WorkerCount)
+	}
+}
+
+func TestSet(t *testing.T) {
+	source := []byte("name: x # keep me\ntarget: {connection: playground, table_name: t}\nworkload:\n  plugin: mix # and me\nthresholds: [p95_ms < 5]\n")
+	for _, set := range [][2]string{
+		{"workload.concurrent_connections", "32"},
+		{"workload.params.weights.POINT_LOOKUP", "100"},
+		{"target.prepare", "{rows: 10}"},
+		{"thresholds[0]", "p99_ms < 7"},
+		{"thresholds.1", "qps > 1"},
+		{"tags.ticket", "PERF-1"},
+	} {
+		var err error
+		if source, err = Set(source, set[0], set[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Parse(source)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, source)
+	}
+	if s.Workload.ConcurrentConnections != 32 || s.Target.Prepare.Rows != 10 || s.Thresholds[0] != "p99_ms < 7" ||
+		len(s.Thresholds) != 2 || s.Tags["ticket"] != "PERF-1" || !strings.Contains(string(s.Workload.Params), "100") {
+		t.Errorf("got %+v", s)
+	}
+	if !strings.Contains(string(source), "# keep me") || !strings.Contains(string(source), "# and me") {
+		t.Errorf("comments are gone:\n%s", source)
+	}
+	for _, bad := range []string{"", ".", "name.x", "thresholds.9", "thresholds.x"} {
+		if _, err := Set(source, bad, "1"); err == nil {
+			t.Errorf("path %q was accepted", bad)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(small))
+	f.Add([]byte(`{"name":"x","target":{"connection":{"driver":"postgres","dsn":"postgres://h/d"},"table_name":"t"},"workload":{"plugin":"mix"}}`))
+	f.Add([]byte("a: &a [*a]"))
+	f.Fuzz(func(t *testing.T, source []byte) {
+		s, err := Parse(source)
+		if err != nil {
+			var e *engine.Error
+			if !errors.As(err, &e) {
+				t.Fatalf("an error that is not for users: %v", err)
+			}
+			return
+		}
+		text, err := YAML(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Parse(text); err != nil {
+			t.Fatalf("what YAML wrote is refused: %v\n%s", err, text)
+		}
+	})
+}
