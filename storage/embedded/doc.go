@@ -1,0 +1,25 @@
+// Package embedded runs a private Postgres from the binaries installed on the
+// machine, so that a laptop and production speak the same SQL.
+//
+// # Where things are
+//
+// The cluster lives in DataDir/postgres, its log in DataDir/postgres.log. Postgres
+// refuses to run as root; a root caller therefore runs it as the user postgres
+// (or nobody), and when that user cannot reach DataDir, the cluster moves to a
+// folder it can reach, which is logged and told by Postgres.Dir. There is no
+// TCP: the only way in is a unix socket in a folder of mode 0700, and the
+// socket admits only the operating-system user that runs Loadstone (and root),
+// by peer credentials. The role loadstone owns the control store; the role
+// playground owns the sample target and cannot connect to the control store,
+// so that a workload on the playground cannot touch it.
+//
+// # Life
+//
+// Start takes a lock on DataDir, so that one process supervises a cluster. What
+// an earlier, killed process left behind is recognised by its working
+// directory and executable, and stopped. The postmaster is a child with a
+// parent-death signal: when Loadstone is killed, Postgres shuts down by itself.
+// A postmaster that dies is started again with back-off, after its lingering
+// children are gone. It is ready when its own pid file says so and a
+// connection was served, never because some socket answered.
+package embedded

@@ -1,0 +1,302 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/rs/zerolog"
+)
+
+// Options say where a cluster is and what to tell about it.
+type Options struct {
+	// DataDir is the caller's data directory; it is made when absent.
+	DataDir string
+	Log     zerolog.Logger
+	// Settings are added to postgresql.conf and win over Loadstone's own.
+	Settings map[string]string
+	// Throwaway trades durability for speed: nothing is synced to disk.
+	Throwaway bool
+}
+
+// Postgres is a supervised local Postgres. Its methods are safe for concurrent use.
+type Postgres struct {
+	place   place
+	install install
+	id      identity
+	log     zerolog.Logger
+	lock    *os.File
+
+	stop     chan struct{} // closed by Stop
+	stopOnce sync.Once
+	done     chan struct{} // closed when the supervisor has left
+	restarts chan struct{}
+	deadline context.Context // how long Stop waits; set before stop is closed
+	stopErr  error           // set before done is closed
+
+	mu    sync.Mutex
+	child *postmaster
+}
+
+// Start finds the binaries, makes the cluster with its databases unless they
+// exist, and returns when it serves. Errors are *engine.Error where the user
+// can do something. ctx bounds the start only; the caller must call Stop.
+func Start(ctx context.Context, opts Options) (*Postgres, error) {
+	id, err := identify()
+	if err != nil {
+		return nil, err
+	}
+	p, err := locate(opts.DataDir, id)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := p.lock()
+	if err != nil {
+		return nil, err
+	}
+	pg := &Postgres{place: p, id: id, log: opts.Log, lock: lock,
+		stop: make(chan struct{}), done: make(chan struct{}), restarts: make(chan struct{}, 1)}
+	if err := pg.open(ctx, opts); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	go pg.supervise()
+	return pg, nil
+}
+
+func (pg *Postgres) open(ctx context.Context, opts Options) error {
+	p := pg.place
+	if p.moved {
+		pg.log.Info().Str("data_dir", p.data).Str("postgres_dir", p.home).Str("user", pg.id.name).
+			Msg("the user that runs Postgres cannot reach the data directory; its files are elsewhere")
+	}
+	major, err := p.major()
+	if err != nil {
+		return err
+	}
+	if pg.install, err = findMajor(major); err != nil {
+		return err
+	}
+	if err := p.name(pg.id); err != nil {
+		return err
+	}
+	orphans, err := sweep(ctx, p.cluster)
+	if err != nil {
+		return err
+	}
+	if orphans > 0 {
+		pg.log.Warn().Int("processes", orphans).Msg("stopped a Postgres that an earlier Loadstone left behind")
+	}
+	if err := p.create(ctx, pg.install, pg.id, !opts.Throwaway); err != nil {
+		return err
+	}
+	extra := map[string]string{}
+	if opts.Throwaway {
+		extra["fsync"], extra["synchronous_commit"], extra["full_page_writes"] = "off", "off", "off"
+	}
+	for name, value := range opts.Settings {
+		extra[name] = value
+	}
+	if err := p.configure(pg.id, extra); err != nil {
+		return err
+	}
+	child, err := pg.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err := pg.furnish(ctx); err != nil {
+		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		return errors.Join(err, child.stop(stopCtx))
+	}
+	pg.child = child
+	return nil
+}
+
+// begin starts a postmaster and waits until it serves. A refusal because of a
+// lock is repeated: the former owner may be on its way out.
+func (pg *Postgres) begin(ctx context.Context) (*postmaster, error) {
+	pause := 100 * time.Millisecond
+	for attempt := 1; ; attempt++ {
+		from := logSize(pg.place.log)
+		if from > maxLog {
+			from = 0 // launch starts a new log
+		}
+		child, err := launch(pg.place, pg.install, pg.id)
+		if err != nil {
+			return nil, err
+		}
+		if err = child.ready(ctx, pg.place, from); err == nil {
+			pg.log.Debug().Int("pid", child.pid).Str("version", pg.install.version).Str("socket_dir", pg.place.socket).Msg("Postgres is ready")
+			return child, nil
+		}
+		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		_ = child.stop(stopCtx)
+		cancel()
+		if !errors.Is(err, errLocked) || attempt == 8 {
+			return nil, err
+		}
+		pg.log.Warn().Err(err).Int("attempt", attempt).Msg("Postgres refused to start; trying again")
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 2*time.Second)
+		if _, err := sweep(ctx, pg.place.cluster); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// furnish makes the databases and roles that are missing.
+func (pg *Postgres) furnish(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, pg.place.dsn("postgres", superuser))
+	if err != nil {
+		return fmt.Errorf("connecting to the new cluster: %w", err)
+	}
+	defer conn.Close(ctx)
+	var role, control, playground bool
+	err = conn.QueryRow(ctx, `SELECT
+		EXISTS (SELECT FROM pg_roles WHERE rolname = $1),
+		EXISTS (SELECT FROM pg_database WHERE datname = $2),
+		EXISTS (SELECT FROM pg_database WHERE datname = $3)`,
+		playgroundRole, ControlDatabase, PlaygroundDatabase).Scan(&role, &control, &playground)
+	if err != nil {
+		return fmt.Errorf("looking for the databases: %w", err)
+	}
+	var todo []string
+	if !role {
+		todo = append(todo, "CREATE ROLE playground LOGIN")
+	}
+	if !control {
+		todo = append(todo, "CREATE DATABASE loadstone")
+	}
+	if !playground {
+		todo = append(todo, "CREATE DATABASE playground OWNER playground")
+	}
+	if len(todo) > 0 {
+		// Whoever may run SQL in the playground must not reach the control store.
+		todo = append(todo, "REVOKE CONNECT ON DATABASE loadstone FROM PUBLIC", "REVOKE CONNECT ON DATABASE postgres FROM PUBLIC")
+	}
+	for _, sql := range todo {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("making the databases: %w", err)
+		}
+	}
+	return nil
+}
+
+// supervise restarts a postmaster that ends without being asked to.
+func (pg *Postgres) supervise() {
+	defer close(pg.done)
+	defer pg.lock.Close()
+	const first, longest = 100 * time.Millisecond, 10 * time.Second
+	pause := first
+	for {
+		child := pg.current()
+		born := time.Now()
+		select {
+		case <-pg.stop:
+			pg.stopErr = child.stop(pg.deadline)
+			return
+		case <-child.exited:
+		}
+		if time.Since(born) > time.Minute {
+			pause = first
+		}
+		pg.log.Error().Err(child.err).Int("pid", child.pid).Msg("Postgres ended unexpectedly; starting it again")
+		for {
+			next, err := pg.restart()
+			if err == nil {
+				pg.mu.Lock()
+				pg.child = next
+				pg.mu.Unlock()
+				pg.log.Info().Int("pid", next.pid).Msg("Postgres is back")
+				select {
+				case pg.restarts <- struct{}{}:
+				default:
+				}
+				break
+			}
+			pg.log.Error().Err(err).Dur("pause", pause).Msg("Postgres does not start")
+			select {
+			case <-pg.stop:
+				return
+			case <-time.After(pause):
+			}
+			pause = min(2*pause, longest)
+		}
+	}
+}
+
+// restart makes one attempt, which Stop interrupts.
+func (pg *Postgres) restart() (*postmaster, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	attempt := make(chan struct{})
+	defer close(attempt)
+	go func() {
+		select {
+		case <-pg.stop:
+			cancel()
+		case <-attempt:
+		}
+	}()
+	if _, err := sweep(ctx, pg.place.cluster); err != nil {
+		return nil, err
+	}
+	return pg.begin(ctx)
+}
+
+func (pg *Postgres) current() *postmaster {
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	return pg.child
+}
+
+// Stop shuts Postgres down (fast: sessions are ended, nothing is lost) and
+// returns when it is gone. When ctx ends first it is shut down the hard way,
+// which is an error but loses nothing committed. Stopping twice is safe.
+func (pg *Postgres) Stop(ctx context.Context) error {
+	pg.stopOnce.Do(func() {
+		pg.deadline = ctx
+		close(pg.stop)
+	})
+	<-pg.done
+	return pg.stopErr
+}
+
+// DSN returns the connection string of a database on the unix socket. The
+// playground is opened as its owner, every other database as the superuser.
+// It holds no secret.
+func (pg *Postgres) DSN(database string) string {
+	if database == PlaygroundDatabase {
+		return pg.place.dsn(database, playgroundRole)
+	}
+	return pg.place.dsn(database, superuser)
+}
+
+// PID returns the postmaster's process id; it changes with a restart.
+func (pg *Postgres) PID() int { return pg.current().pid }
+
+// SocketDir returns the folder of the unix socket.
+func (pg *Postgres) SocketDir() string { return pg.place.socket }
+
+// Dir returns the folder that holds the cluster and its log: DataDir, unless
+// the user that runs Postgres cannot reach it.
+func (pg *Postgres) Dir() string { return pg.place.home }
+
+// LogFile returns the path of the log.
+func (pg *Postgres) LogFile() string { return pg.place.log }
+
+// Version returns the version of the binaries, "15.18".
+func (pg *Postgres) Version() string { return pg.install.version }
+
+// Restarted yields a value after Postgres was restarted; restarts that nobody
+// waited for are told once.
+func (pg *Postgres) Restarted() <-chan struct{} { return pg.restarts }

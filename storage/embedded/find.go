@@ -1,0 +1,155 @@
+package embedded
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// BinEnv names the environment variable that holds the folder of the Postgres
+// binaries; when it is set no other place is searched.
+const BinEnv = "LOADSTONE_PG_BIN"
+
+// minMajor is the oldest supported major version.
+const minMajor = 15
+
+// install is one set of Postgres binaries.
+type install struct {
+	dir     string
+	version string // "15.18"
+	major   int
+}
+
+// Find returns the folder and version of the newest usable Postgres binaries.
+// It looks at $LOADSTONE_PG_BIN, or else at PATH, Debian's and Red Hat's version
+// folders and Homebrew. The error is an *engine.Error with the command that
+// installs what is missing.
+func Find() (binDir, version string, err error) {
+	found, err := findMajor(0)
+	return found.dir, found.version, err
+}
+
+// findMajor returns the newest install, or the newest of one major version.
+func findMajor(major int) (install, error) {
+	dirs, only := candidates()
+	var found, old []install
+	seen := map[string]bool{}
+	for _, dir := range dirs {
+		real, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
+		if err != nil {
+			// Debian puts a link to initdb alone on PATH in some set-ups.
+			if real, err = filepath.EvalSymlinks(filepath.Join(dir, "initdb")); err != nil {
+				continue
+			}
+		}
+		dir = filepath.Dir(real)
+		if seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		in, err := inspect(dir)
+		switch {
+		case err != nil:
+		case in.major < minMajor:
+			old = append(old, in)
+		default:
+			found = append(found, in)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b install) int { return cmp.Compare(b.major, a.major) })
+	for _, in := range found {
+		if major == 0 || in.major == major {
+			return in, nil
+		}
+	}
+	if major != 0 && len(found) > 0 {
+		return install{}, &engine.Error{Code: engine.CodeUnavailable,
+			Message: fmt.Sprintf("The data directory was made by Postgres %d, but only Postgres %s is installed.", major, found[0].version),
+			Hint:    fmt.Sprintf("Install version %d (Debian: apt-get install -y --no-install-recommends postgresql-%d), or start with a new data directory.", major, major)}
+	}
+	return install{}, missing(only, old)
+}
+
+func missing(only string, old []install) *engine.Error {
+	e := &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("Postgres %d or newer is not installed on this machine.", minMajor)}
+	if len(old) > 0 {
+		e.Message = fmt.Sprintf("Postgres %s is too old: Loadstone needs version %d or newer.", old[0].version, minMajor)
+	}
+	if only != "" {
+		e.Message = fmt.Sprintf("%s is %s, where there is no Postgres %d or newer (initdb and postgres).", BinEnv, only, minMajor)
+		e.Hint = "Set it to the folder that holds initdb and postgres, or unset it to search the usual places."
+		return e
+	}
+	if runtime.GOOS == "darwin" {
+		e.Hint = "Install it with: brew install postgresql@17"
+	} else {
+		e.Hint = "Install it with: apt-get install -y --no-install-recommends postgresql"
+	}
+	e.Hint += " (or set " + BinEnv + " to the folder of its binaries, or use --database-url)."
+	return e
+}
+
+// candidates returns the folders to look into; only is set when the
+// environment names a single one.
+func candidates() (dirs []string, only string) {
+	if dir := os.Getenv(BinEnv); dir != "" {
+		return []string{dir}, dir
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if filepath.IsAbs(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, pattern := range []string{
+		"/usr/lib/postgresql/*/bin",
+		"/usr/pgsql-*/bin",
+		"/opt/homebrew/opt/postgresql*/bin",
+		"/usr/local/opt/postgresql*/bin",
+	} {
+		// The pattern is constant, so the only possible error cannot occur.
+		matches, _ := filepath.Glob(pattern)
+		dirs = append(dirs, matches...)
+	}
+	return dirs, ""
+}
+
+func inspect(dir string) (install, error) {
+	if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil {
+		return install{}, err
+	}
+	out, err := exec.Command(filepath.Join(dir, "postgres"), "--version").Output()
+	if err != nil {
+		return install{}, fmt.Errorf("asking postgres for its version: %w", err)
+	}
+	version, major, err := parseVersion(string(out))
+	return install{dir: dir, version: version, major: major}, err
+}
+
+// parseVersion reads "postgres (PostgreSQL) 15.18 (Debian …)" and "… 18beta1".
+func parseVersion(text string) (version string, major int, err error) {
+	_, rest, ok := strings.Cut(text, "(PostgreSQL) ")
+	if !ok {
+		return "", 0, errors.New("not a Postgres version: " + strconv.Quote(text))
+	}
+	if fields := strings.Fields(rest); len(fields) > 0 {
+		version = fields[0]
+	}
+	digits := 0
+	for digits < len(version) && version[digits] >= '0' && version[digits] <= '9' {
+		digits++
+	}
+	major, err = strconv.Atoi(version[:digits])
+	if err != nil {
+		return "", 0, fmt.Errorf("reading Postgres version %q: %w", version, err)
+	}
+	return version, major, nil
+}

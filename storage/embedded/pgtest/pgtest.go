@@ -1,0 +1,151 @@
+// Package pgtest gives tests a real Postgres: one throw-away cluster per test
+// binary, started when the first test asks for it, and one fresh database per test.
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/loadstone-db/loadstone/storage/embedded"
+	"github.com/rs/zerolog"
+)
+
+// Server is the cluster of this test binary.
+type Server struct {
+	pg  *embedded.Postgres
+	dir string
+}
+
+var (
+	mu      sync.Mutex
+	running *Server
+	failure error
+	serial  atomic.Int64
+)
+
+// Runner is *testing.M, or whatever runs tests in its place.
+type Runner interface{ Run() int }
+
+// Main runs the tests and stops the cluster, whether they passed or not. Use it
+// in TestMain: os.Exit(pgtest.Main(m)).
+func Main(m Runner) int {
+	defer stop()
+	return m.Run()
+}
+
+// M makes Main usable where a *testing.M is expected, as in
+// goleak.VerifyTestMain(pgtest.M{M: m}).
+type M struct{ M Runner }
+
+// Run runs the tests and stops the cluster.
+func (m M) Run() int { return Main(m.M) }
+
+// Start returns the cluster, started when there is none. A machine without
+// Postgres fails the test with the command that installs it.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	mu.Lock()
+	defer mu.Unlock()
+	if running == nil && failure == nil {
+		running, failure = start()
+	}
+	if failure != nil {
+		t.Fatalf("starting Postgres for tests: %v", failure)
+	}
+	return running
+}
+
+const prefix = "loadstone-pgtest-"
+
+func start() (*Server, error) {
+	sweep()
+	// Not t.TempDir: as root, Postgres runs as a user who cannot enter it.
+	dir, err := os.MkdirTemp("", prefix+strconv.Itoa(os.Getpid())+"-")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder: %w", err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("opening the folder: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	pg, err := embedded.Start(ctx, embedded.Options{DataDir: dir, Log: zerolog.Nop(), Throwaway: true,
+		Settings: map[string]string{"shared_buffers": "32MB", "max_wal_size": "256MB", "autovacuum": "off"}})
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	return &Server{pg: pg, dir: dir}, nil
+}
+
+// sweep removes the folders of test binaries that were killed.
+func sweep() {
+	old, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
+	for _, dir := range old {
+		text, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), prefix), "-")
+		pid, err := strconv.Atoi(text)
+		if err == nil && syscall.Kill(pid, 0) == syscall.ESRCH {
+			// Another user's folder stays; it is not ours to remove.
+			_ = os.RemoveAll(dir)
+		}
+	}
+}
+
+func stop() {
+	mu.Lock()
+	defer mu.Unlock()
+	if running == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := running.pg.Stop(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "pgtest:", err)
+	}
+	if err := os.RemoveAll(running.dir); err != nil {
+		fmt.Fprintln(os.Stderr, "pgtest:", err)
+	}
+	running = nil
+}
+
+// DSN returns the connection string of a database: "playground" as its owner,
+// every other as superuser.
+func (s *Server) DSN(database string) string { return s.pg.DSN(database) }
+
+// Postgres returns the supervised server, for tests that stop or kill it.
+func (s *Server) Postgres() *embedded.Postgres { return s.pg }
+
+// NewDatabase makes an empty database and returns its DSN; it is dropped, with
+// the connections to it, when the test ends.
+func (s *Server) NewDatabase(t testing.TB) (dsn string) {
+	t.Helper()
+	name := "test_" + strconv.FormatInt(serial.Add(1), 10)
+	s.exec(t, "CREATE DATABASE "+name)
+	t.Cleanup(func() { s.exec(t, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	return s.DSN(name)
+}
+
+func (s *Server) exec(t testing.TB, sql string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+	if err != nil {
+		t.Errorf("connecting to the test cluster: %v", err)
+		return
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, sql); err != nil {
+		t.Errorf("%s: %v", sql, err)
+	}
+}
