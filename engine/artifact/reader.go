@@ -1,0 +1,228 @@
+package artifact
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Part is a finished part, open for reading by column. Its methods are safe
+// for concurrent use; the slices they fill belong to the caller.
+type Part struct {
+	f    *os.File
+	pq   *parquet.File
+	cols [numColumns]int
+	info engine.Artifact
+}
+
+// OpenPart opens a finished part and checks that it is one: magic, footer,
+// columns and a schema version this package knows.
+func OpenPart(path string) (*Part, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening part: %w", err)
+	}
+	p := &Part{f: f}
+	if err := p.open(path); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("opening part %s: %w", filepath.Base(path), err)
+	}
+	return p, nil
+}
+
+func (p *Part) open(path string) error {
+	st, err := p.f.Stat()
+	if err != nil {
+		return err
+	}
+	if p.pq, err = parquet.OpenFile(p.f, st.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(64<<10)); err != nil {
+		return err
+	}
+	meta := map[string]string{}
+	for _, kv := range p.pq.Metadata().KeyValueMetadata {
+		meta[kv.Key] = kv.Value
+	}
+	version, err := strconv.Atoi(meta[metaSchemaVersion])
+	if err != nil {
+		return errors.New("not a part of executions: no schema version in its metadata")
+	}
+	if version > SchemaVersion {
+		return fmt.Errorf("written by a newer version: schema %d, this one reads up to %d", version, SchemaVersion)
+	}
+	for i, d := range columnDefs() {
+		leaf, ok := p.pq.Schema().Lookup(d.name)
+		if !ok {
+			return fmt.Errorf("column %s is missing", d.name)
+		}
+		if leaf.Node.Type().Kind() != parquet.Kind(d.typ) || leaf.Node.Optional() != d.optional {
+			return fmt.Errorf("column %s has another type", d.name)
+		}
+		p.cols[i] = leaf.ColumnIndex
+	}
+	instant := func(key string) engine.Time {
+		ns, err := strconv.ParseInt(meta[key], 10, 64)
+		if err != nil {
+			return engine.Time{}
+		}
+		return engine.At(time.Unix(0, ns))
+	}
+	p.info = engine.Artifact{
+		ArtifactID: meta[metaArtifactID], RunID: meta[metaRunID], TestID: meta[metaTestID], WorkerID: meta[metaWorkerID],
+		Kind: KindExecutions, Name: filepath.Base(path), SizeBytes: st.Size(), RowCount: p.pq.NumRows(),
+		MinTime: instant(metaMinTime), MaxTime: instant(metaMaxTime), SchemaVersion: version,
+	}
+	if at, err := time.Parse(time.RFC3339Nano, meta[metaCreatedAt]); err == nil {
+		p.info.CreatedAt = engine.At(at)
+	}
+	return nil
+}
+
+// Artifact describes the part, without its checksum.
+func (p *Part) Artifact() engine.Artifact { return p.info }
+
+// RowGroups is the number of row groups.
+func (p *Part) RowGroups() int { return len(p.pq.RowGroups()) }
+
+// Rows is the number of rows of one row group.
+func (p *Part) Rows(group int) int { return int(p.pq.RowGroups()[group].NumRows()) }
+
+// Close closes the file.
+func (p *Part) Close() error { return p.f.Close() }
+
+// pages calls fn for every page of a column chunk.
+func (p *Part) pages(group int, col Column, fn func(parquet.Page) error) (err error) {
+	pages := p.pq.RowGroups()[group].ColumnChunks()[p.cols[col]].Pages()
+	defer func() { err = errors.Join(err, pages.Close()) }()
+	rows := 0
+	for {
+		page, err := pages.ReadPage()
+		if errors.Is(err, io.EOF) {
+			if rows != p.Rows(group) {
+				return fmt.Errorf("reading column %s: %d values for %d rows", columnDefs()[col].name, rows, p.Rows(group))
+			}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading column %s: %w", columnDefs()[col].name, err)
+		}
+		rows += int(page.NumValues())
+		err = fn(page)
+		parquet.Release(page)
+		if err != nil {
+			return fmt.Errorf("reading column %s: %w", columnDefs()[col].name, err)
+		}
+	}
+}
+
+var errCorrupt = errors.New("dictionary index out of range")
+
+// fixed reads a required column of fixed-size values, plain or dictionary-encoded.
+func fixed[T any](p *Part, group int, col Column, dst []T, plain func(parquet.Page) []T, value func(parquet.Value) T) ([]T, error) {
+	dst = dst[:0]
+	err := p.pages(group, col, func(page parquet.Page) error {
+		dict := page.Dictionary()
+		if dict == nil {
+			dst = append(dst, plain(page)...)
+			return nil
+		}
+		entries := make([]T, dict.Len())
+		for i := range entries {
+			entries[i] = value(dict.Index(int32(i)))
+		}
+		data := page.Data()
+		for _, i := range data.Int32() {
+			if uint(i) >= uint(len(entries)) {
+				return errCorrupt
+			}
+			dst = append(dst, entries[i])
+		}
+		return nil
+	})
+	return dst, err
+}
+
+// Doubles reads a DOUBLE column of one row group into dst, which is grown as needed.
+func (p *Part) Doubles(group int, col Column, dst []float64) ([]float64, error) {
+	return fixed(p, group, col, dst,
+		func(page parquet.Page) []float64 { d := page.Data(); return d.Double() }, parquet.Value.Double)
+}
+
+// Int64s reads a timestamp column (nanoseconds since the epoch) of one row group.
+func (p *Part) Int64s(group int, col Column, dst []int64) ([]int64, error) {
+	return fixed(p, group, col, dst,
+		func(page parquet.Page) []int64 { d := page.Data(); return d.Int64() }, parquet.Value.Int64)
+}
+
+// Int32s reads an INT32 column of one row group. Unsigned columns keep their bits.
+func (p *Part) Int32s(group int, col Column, dst []int32) ([]int32, error) {
+	return fixed(p, group, col, dst,
+		func(page parquet.Page) []int32 { d := page.Data(); return d.Int32() }, parquet.Value.Int32)
+}
+
+// Bools reads a BOOLEAN column of one row group.
+func (p *Part) Bools(group int, col Column, dst []bool) ([]bool, error) {
+	dst = dst[:0]
+	err := p.pages(group, col, func(page parquet.Page) error {
+		data := page.Data()
+		packed := data.Boolean()
+		for i := range int(page.NumValues()) {
+			dst = append(dst, packed[i/8]>>(i%8)&1 == 1)
+		}
+		return nil
+	})
+	return dst, err
+}
+
+// Strings reads a text column of one row group as indexes into the returned
+// values; −1 is null.
+func (p *Part) Strings(group int, col Column, dst []int32) (indexes []int32, values []string, err error) {
+	dst = dst[:0]
+	err = p.pages(group, col, func(page parquet.Page) error {
+		levels := page.DefinitionLevels()
+		dict := page.Dictionary()
+		if dict == nil {
+			for range levels {
+				dst = append(dst, -1)
+			}
+			if int(page.NumNulls()) != len(levels) || len(levels) == 0 {
+				return errors.New("not dictionary-encoded")
+			}
+			return nil
+		}
+		base := int32(len(values))
+		for i := range dict.Len() {
+			values = append(values, string(dict.Index(int32(i)).ByteArray()))
+		}
+		data := page.Data()
+		entries := data.Int32()
+		for _, i := range entries {
+			if uint(i) >= uint(dict.Len()) {
+				return errCorrupt
+			}
+		}
+		if levels == nil {
+			for _, i := range entries {
+				dst = append(dst, base+i)
+			}
+			return nil
+		}
+		for _, level := range levels {
+			if level == 0 || len(entries) == 0 {
+				dst = append(dst, -1)
+				continue
+			}
+			dst = append(dst, base+entries[0])
+			entries = entries[1:]
+		}
+		return nil
+	})
+	return dst, values, err
+}
