@@ -1,0 +1,472 @@
+// Package aggregate turns the snapshots of run workers into the live figures of
+// a run: pure functions of what was reported, without clock, goroutine or I/O.
+//
+// Figures do not depend on the order in which snapshots arrive, nor on a
+// snapshot arriving twice: snapshots of one run worker are told apart by their
+// tick. Live figures cover WARMUP and MEASUREMENT, roll-ups MEASUREMENT only.
+// A STALE run worker counts, a DEAD one does not (its executions are in the
+// final figures all the same).
+package aggregate
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// The values of latency_aggregation_method.
+const (
+	MethodMerged  = "merged_histogram"
+	MethodSlowest = "slowest_worker_approximation"
+)
+
+// HeatmapSchema is the resolution of the histograms kept for every second.
+const HeatmapSchema = 2
+
+// recentErrors bounds the sample of errors in the payload.
+const recentErrors = 10
+
+// Worker is what the orchestrator knows of a run worker beside its snapshots.
+type Worker struct {
+	WorkerID          string
+	WorkerGroupID     int
+	NodeID            string
+	Status            engine.WorkerStatus
+	Phase             engine.Phase
+	Health            engine.Health
+	LastHeartbeat     time.Time
+	TargetConnections int
+	// OpenConnections counts while the worker connects, before its first snapshot.
+	OpenConnections int
+}
+
+// NodeSample is the peak telemetry of one node over a tick.
+type NodeSample struct {
+	NodeID    string
+	Resources engine.Resources
+}
+
+// WorkerSample is what a tick says about the recording of one run worker.
+type WorkerSample struct {
+	WorkerID string
+	// Newest is the time of the newest snapshot, zero when there is none yet.
+	Newest    time.Time
+	StalledMs float64
+	Ended     bool
+}
+
+// Second is the aggregate of one tick.
+type Second struct {
+	Payload engine.Payload // only the parts that aggregation owns are set; see Fill
+	// Rollup counts cover MEASUREMENT only.
+	RollupOps, RollupErrors int64
+	// Slowest are the highest P95 and P99 of any run worker in the tick, nil without executions.
+	SlowestP95Ms, SlowestP99Ms *float64
+	// Peak holds the highest telemetry of any node; Nodes each one's. Nodes
+	// without a new snapshot in the tick are absent.
+	Peak  engine.Resources
+	Nodes []NodeSample
+	// Workers tells what is new of each run worker, for the verdict.
+	Workers []WorkerSample
+	// Snapshots are those that arrived since the tick before, by worker and tick.
+	Snapshots []engine.WorkerSnapshot
+
+	qpsByKind map[engine.Kind]float64
+}
+
+// Aggregator keeps the newest snapshots of a run's workers. It is not safe for concurrent use.
+type Aggregator struct {
+	workers map[string]*reports
+	tick    distribution
+	phase   distribution
+	kinds   [engine.NumKinds]distribution
+	one     distribution
+}
+
+// reports are the snapshots of one run worker.
+type reports struct {
+	newest *engine.WorkerSnapshot
+	// fresh arrived since the last tick, in order of their ticks; shown is what that tick showed.
+	fresh   []*engine.WorkerSnapshot
+	shown   []*engine.WorkerSnapshot
+	emitted int64
+}
+
+// New returns an empty aggregator.
+func New() *Aggregator { return &Aggregator{workers: map[string]*reports{}} }
+
+// Add takes a snapshot over; the caller must not change it afterwards. It
+// reports false for one that is repeated, or too late for its second.
+func (a *Aggregator) Add(s *engine.WorkerSnapshot) bool {
+	r := a.workers[s.WorkerID]
+	if r == nil {
+		r = &reports{}
+		a.workers[s.WorkerID] = r
+	}
+	if s.Tick <= r.emitted {
+		return false
+	}
+	at, found := slices.BinarySearchFunc(r.fresh, s.Tick, func(f *engine.WorkerSnapshot, tick int64) int { return int(f.Tick - tick) })
+	if found {
+		return false
+	}
+	r.fresh = slices.Insert(r.fresh, at, s)
+	if r.newest == nil || s.Tick > r.newest.Tick {
+		r.newest = s
+	}
+	return true
+}
+
+// Newest returns the newest snapshot of a run worker, or nil.
+func (a *Aggregator) Newest(workerID string) *engine.WorkerSnapshot {
+	if r := a.workers[workerID]; r != nil {
+		return r.newest
+	}
+	return nil
+}
+
+// counted is the phase whose cumulative figures a payload of the given phase shows.
+func counted(phase engine.Phase) engine.Phase {
+	switch phase {
+	case engine.PhasePreparing, engine.PhaseWarmup:
+		return engine.PhaseWarmup
+	default:
+		return engine.PhaseMeasurement
+	}
+}
+
+// Tick aggregates everything added so far, for a run in the given phase.
+// Workers without a new snapshot show their last one again until they end.
+func (a *Aggregator) Tick(phase engine.Phase, workers []Worker) *Second {
+	workers = slices.Clone(workers)
+	slices.SortFunc(workers, func(x, y Worker) int {
+		if x.WorkerGroupID != y.WorkerGroupID {
+			return x.WorkerGroupID - y.WorkerGroupID
+		}
+		return strings.Compare(x.WorkerID, y.WorkerID)
+	})
+	a.tick.reset()
+	a.phase.reset()
+	for k := range a.kinds {
+		a.kinds[k].reset()
+	}
+	f := fold{a: a, phase: counted(phase), out: &Second{}, nodes: map[string]*nodeFold{}}
+	f.out.Payload.Workers = make([]engine.PayloadWorker, 0, len(workers))
+	for i := range workers {
+		f.worker(&workers[i])
+	}
+	f.finish()
+	return f.out
+}
+
+// fold is the work of one tick.
+type fold struct {
+	a     *Aggregator
+	phase engine.Phase
+	out   *Second
+
+	alive           int  // run workers that count live
+	missing         bool // one of them sent executions without a histogram
+	seconds         float64
+	started, failed int64
+	succeeded       int64
+	rate, errRate   float64
+	kindRate        [engine.NumKinds]float64
+	kindTotal       [engine.NumKinds]engine.KindCounts
+	classes         map[engine.ErrorClass]int64
+	dropped         int64
+	recent          []engine.ExecutionError
+	p50s            []float64
+	nodes           map[string]*nodeFold
+	nodeOrder       []string
+}
+
+type nodeFold struct {
+	trend, peak engine.Resources
+	fresh       bool
+}
+
+func (f *fold) worker(w *Worker) {
+	row := engine.PayloadWorker{WorkerID: w.WorkerID, WorkerGroupID: w.WorkerGroupID, NodeID: w.NodeID, Status: w.Status,
+		Phase: w.Phase, Health: w.Health, LastHeartbeat: engine.At(w.LastHeartbeat)}
+	row.Metrics.TargetConnections = w.TargetConnections
+	row.Metrics.ActiveConnections = w.OpenConnections
+	if w.LastHeartbeat.IsZero() {
+		row.LastHeartbeat = engine.Time{}
+	}
+	dead := w.Health == engine.HealthDead || w.Status == engine.WorkerDead
+	ended := w.Status.Ended()
+	sample := WorkerSample{WorkerID: w.WorkerID, Ended: ended}
+	r := f.a.workers[w.WorkerID]
+	if r == nil {
+		r = &reports{}
+		f.a.workers[w.WorkerID] = r
+	}
+	show := r.fresh
+	for _, s := range r.fresh {
+		f.out.Snapshots = append(f.out.Snapshots, *s)
+		sample.StalledMs += s.StalledMs
+	}
+	if len(show) > 0 {
+		r.emitted = show[len(show)-1].Tick
+		r.shown, r.fresh = show, nil
+	} else if !ended {
+		show = r.shown
+	}
+	if r.newest != nil {
+		sample.Newest = r.newest.Timestamp.Time
+		f.metrics(w, r, show, ended || dead, &row)
+		if !dead {
+			f.resources(r.newest, show, sample)
+		}
+	}
+	if !dead {
+		f.alive++
+		f.out.Payload.Connections.Active += row.Metrics.ActiveConnections
+		if !ended {
+			f.out.Payload.Connections.Target += row.Metrics.TargetConnections
+		}
+	}
+	f.out.Workers = append(f.out.Workers, sample)
+	f.out.Payload.Workers = append(f.out.Payload.Workers, row)
+}
+
+// metrics folds the snapshots of one run worker into the run and into its row.
+func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gone bool, row *engine.PayloadWorker) {
+	dead := w.Health == engine.HealthDead || w.Status == engine.WorkerDead
+	newest := r.newest
+	m := &row.Metrics
+	m.TotalQueries, m.ErrorCount, m.CPUPercent = newest.Started, newest.Failed, newest.Resources.CPUPercent
+	m.ActiveConnections, m.TargetConnections = newest.ActiveConnections, newest.TargetConnections
+	if gone {
+		m.ActiveConnections = 0
+	}
+	var seconds float64
+	var started, errs int64
+	var kinds [engine.NumKinds]int64
+	one := &f.a.one
+	one.reset()
+	missing := false
+	for _, s := range show {
+		seconds += s.TickSeconds
+		started += s.TickStarted
+		errs += s.TickErrors
+		for k, c := range s.TickByKind {
+			kinds[k] += c.Count
+		}
+		one.add(s.TickLatency)
+		if s.TickLatency == nil && s.TickStarted > 0 {
+			missing = true
+		}
+	}
+	var q [3]float64
+	if one.quantiles(summaryQuantiles, q[:]) {
+		m.P50LatencyMs, m.P95LatencyMs, m.P99LatencyMs = ms(q[0]), ms(q[1]), ms(q[2])
+	}
+	if seconds > 0 {
+		m.QPS = float64(started) / seconds
+	}
+	if dead {
+		m.QPS = 0
+		return
+	}
+	if seconds > 0 {
+		f.rate += m.QPS
+		f.errRate += float64(errs) / seconds
+		for k := range kinds {
+			f.kindRate[k] += float64(kinds[k]) / seconds
+		}
+	}
+	f.missing = f.missing || missing
+	for _, s := range show {
+		f.a.tick.add(s.TickLatency)
+		f.recent = append(f.recent, s.LastErrors...)
+	}
+	if m.P50LatencyMs != nil {
+		f.p50s = append(f.p50s, *m.P50LatencyMs)
+		f.out.SlowestP95Ms = larger(f.out.SlowestP95Ms, m.P95LatencyMs)
+		f.out.SlowestP99Ms = larger(f.out.SlowestP99Ms, m.P99LatencyMs)
+	}
+	if newest.Phase == engine.PhaseMeasurement {
+		f.out.RollupOps += newest.Started
+		f.out.RollupErrors += newest.Failed
+	}
+	if newest.Phase != f.phase {
+		return
+	}
+	f.started += newest.Started
+	f.succeeded += newest.Succeeded
+	f.failed += newest.Failed
+	f.dropped += newest.Dropped
+	for k, c := range newest.ByKind {
+		f.kindTotal[k].Count += c.Count
+		f.kindTotal[k].Errors += c.Errors
+	}
+	for c, n := range newest.ByClass {
+		if f.classes == nil {
+			f.classes = map[engine.ErrorClass]int64{}
+		}
+		f.classes[c] += n
+	}
+	f.a.phase.add(newest.PhaseLatency)
+	if newest.PhaseLatency == nil && newest.Started > 0 {
+		f.missing = true
+	}
+	for k, h := range newest.KindLatency {
+		f.a.kinds[k].add(h)
+	}
+}
+
+func larger(a, b *float64) *float64 {
+	if a == nil || (b != nil && *b > *a) {
+		return b
+	}
+	return a
+}
+
+// resources keeps one figure per node, however many run workers it hosts.
+func (f *fold) resources(newest *engine.WorkerSnapshot, show []*engine.WorkerSnapshot, sample WorkerSample) {
+	n := f.nodes[newest.NodeID]
+	if n == nil {
+		n = &nodeFold{}
+		f.nodes[newest.NodeID] = n
+		f.nodeOrder = append(f.nodeOrder, newest.NodeID)
+	}
+	n.trend = highest(n.trend, newest.Resources)
+	if sample.Ended {
+		return
+	}
+	for _, s := range show {
+		n.fresh = true
+		n.peak = highest(n.peak, s.Resources)
+	}
+}
+
+func highest(a, b engine.Resources) engine.Resources {
+	return engine.Resources{
+		CPUPercent: max(a.CPUPercent, b.CPUPercent), MemoryPercent: max(a.MemoryPercent, b.MemoryPercent),
+		MemoryBytes: max(a.MemoryBytes, b.MemoryBytes), HostCPUPercent: max(a.HostCPUPercent, b.HostCPUPercent),
+		HostMemoryPercent: max(a.HostMemoryPercent, b.HostMemoryPercent), GCPauseMaxMs: max(a.GCPauseMaxMs, b.GCPauseMaxMs),
+		Goroutines: max(a.Goroutines, b.Goroutines), TargetIsLocal: a.TargetIsLocal || b.TargetIsLocal,
+	}
+}
+
+func (f *fold) finish() {
+	p := &f.out.Payload
+	p.Ops = engine.PayloadOps{Total: f.started, CurrentPerSec: f.rate}
+	p.OpsByKind = map[engine.Kind]engine.KindRate{}
+	p.LatencyByKind = map[engine.Kind]engine.Latency{}
+	p.CustomMetrics = engine.CustomMetrics{AppOpsBreakdown: map[string]int64{}, SFBench: map[string]any{}}
+	f.out.qpsByKind = map[engine.Kind]float64{}
+	for _, k := range engine.Kinds() {
+		c := f.kindTotal[k]
+		if c.Count == 0 && f.kindRate[k] == 0 {
+			continue
+		}
+		p.OpsByKind[k] = engine.KindRate{Total: c.Count, Errors: c.Errors, PerSec: f.kindRate[k]}
+		p.CustomMetrics.AppOpsBreakdown[k.String()] = c.Count
+		f.out.qpsByKind[k] = f.kindRate[k]
+		if f.a.kinds[k].total > 0 {
+			p.LatencyByKind[k] = f.a.kinds[k].latency()
+		}
+		switch {
+		case k.Read():
+			p.Operations.Reads += c.Count
+			p.Operations.ReadsPerSec += f.kindRate[k]
+		case k.Write():
+			p.Operations.Writes += c.Count
+			p.Operations.WritesPerSec += f.kindRate[k]
+		}
+	}
+	p.Errors = engine.PayloadErrors{Count: f.failed, PerSec: f.errRate, ByClass: f.classes, Dropped: f.dropped, Recent: f.recent}
+	if ended := f.succeeded + f.failed; ended > 0 {
+		p.Errors.Rate = float64(f.failed) / float64(ended)
+	}
+	if p.Errors.ByClass == nil {
+		p.Errors.ByClass = map[engine.ErrorClass]int64{}
+	}
+	if n := len(p.Errors.Recent); n > recentErrors {
+		p.Errors.Recent = p.Errors.Recent[n-recentErrors:]
+	}
+	if p.Errors.Recent == nil {
+		p.Errors.Recent = []engine.ExecutionError{}
+	}
+	p.Latency, p.LatencyTotal = f.a.tick.latency(), f.a.phase.latency()
+	p.LatencyHistogram = f.a.tick.data(HeatmapSchema)
+	if f.alive > 1 {
+		method := MethodMerged
+		if f.missing {
+			method = MethodSlowest
+			p.Latency.P50, p.Latency.P95, p.Latency.P99 = mean(f.p50s), f.out.SlowestP95Ms, f.out.SlowestP99Ms
+		}
+		p.LatencyAggregationMethod = &method
+	}
+	f.telemetry()
+}
+
+func mean(values []float64) *float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	var sum float64
+	for _, v := range values {
+		sum += v
+	}
+	sum /= float64(len(values))
+	return &sum
+}
+
+// telemetry averages the nodes for the trend and keeps the peak for guardrails.
+func (f *fold) telemetry() {
+	slices.Sort(f.nodeOrder)
+	var avg engine.Resources
+	for _, id := range f.nodeOrder {
+		n := f.nodes[id]
+		avg.CPUPercent += n.trend.CPUPercent
+		avg.MemoryPercent += n.trend.MemoryPercent
+		avg.HostCPUPercent += n.trend.HostCPUPercent
+		avg.HostMemoryPercent += n.trend.HostMemoryPercent
+		avg.MemoryBytes += n.trend.MemoryBytes
+		avg.Goroutines += n.trend.Goroutines
+		avg.GCPauseMaxMs = max(avg.GCPauseMaxMs, n.trend.GCPauseMaxMs)
+		avg.TargetIsLocal = avg.TargetIsLocal || n.trend.TargetIsLocal
+		if n.fresh {
+			f.out.Peak = highest(f.out.Peak, n.peak)
+			f.out.Nodes = append(f.out.Nodes, NodeSample{NodeID: id, Resources: n.peak})
+		}
+	}
+	if n := float64(len(f.nodeOrder)); n > 0 {
+		avg.CPUPercent /= n
+		avg.MemoryPercent /= n
+		avg.HostCPUPercent /= n
+		avg.HostMemoryPercent /= n
+	}
+	f.out.Payload.CustomMetrics.Resources = avg
+}
+
+// Fill writes the parts that aggregation owns into p.
+func (s *Second) Fill(p *engine.Payload) {
+	a := &s.Payload
+	p.Ops, p.Operations, p.OpsByKind = a.Ops, a.Operations, a.OpsByKind
+	p.Latency, p.LatencyTotal, p.LatencyByKind = a.Latency, a.LatencyTotal, a.LatencyByKind
+	p.LatencyAggregationMethod, p.LatencyHistogram = a.LatencyAggregationMethod, a.LatencyHistogram
+	p.Errors, p.Connections, p.Workers, p.CustomMetrics = a.Errors, a.Connections, a.Workers, a.CustomMetrics
+}
+
+// Point is the tick as one element of the run's time series.
+func (s *Second) Point(at time.Time, elapsed time.Duration, phase engine.Phase) engine.Point {
+	p := &s.Payload
+	r := p.CustomMetrics.Resources
+	return engine.Point{
+		Timestamp: engine.At(at), ElapsedSeconds: elapsed.Seconds(), Phase: phase,
+		QPS: p.Ops.CurrentPerSec, ReadsPerSec: p.Operations.ReadsPerSec, WritesPerSec: p.Operations.WritesPerSec,
+		P50LatencyMs: p.Latency.P50, P95LatencyMs: p.Latency.P95, P99LatencyMs: p.Latency.P99,
+		AvgLatencyMs: p.Latency.Avg, MaxLatencyMs: p.Latency.Max,
+		ErrorsPerSec: p.Errors.PerSec, TotalQueries: p.Ops.Total, ErrorCount: p.Errors.Count,
+		ActiveConnections: p.Connections.Active, TargetConnections: p.Connections.Target,
+		QPSByKind: s.qpsByKind, ErrorsByClass: p.Errors.ByClass, Histogram: p.LatencyHistogram,
+		CPUPercent: r.CPUPercent, MemoryPercent: r.MemoryPercent, HostCPUPercent: r.HostCPUPercent, HostMemoryPercent: r.HostMemoryPercent,
+	}
+}

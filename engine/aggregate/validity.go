@@ -1,0 +1,154 @@
+package aggregate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// The limits of the verdict.
+const (
+	cpuLimitPercent = 90
+	cpuHold         = 5 * time.Second
+	gcPauseLimitMs  = 10
+	stallLimitMs    = 10
+	snapshotGap     = 3 * time.Second
+	// adjoining intervals of one cause are joined when less than this lies between them.
+	joinWithin = 2500 * time.Millisecond
+	maxCauses  = 50
+)
+
+// The causes of DEGRADED.
+const (
+	CauseGeneratorCPU     = "generator_cpu"
+	CauseGCPause          = "gc_pause"
+	CauseRecorderStall    = "recorder_stall"
+	CauseLostWorker       = "lost_worker"
+	CauseSnapshotGap      = "snapshot_gap"
+	CauseIncompleteRecord = "incomplete_record"
+)
+
+// Validity judges whether a run's figures can be defended. It is a pure
+// function of the ticks it observed: it knows no clock.
+type Validity struct {
+	causes  []*interval
+	open    map[string]*interval // by cause and subject
+	highCPU map[string]time.Time // since when a node's CPU has been over the limit
+	notes   []string
+	more    int
+}
+
+type interval struct {
+	cause    string
+	subject  string
+	from, to time.Time
+	worst    float64
+	detail   func(worst float64, length time.Duration) string
+}
+
+// NewValidity returns a tracker without causes.
+func NewValidity() *Validity {
+	return &Validity{open: map[string]*interval{}, highCPU: map[string]time.Time{}}
+}
+
+// Note adds a remark that does not degrade; a repeated one is kept once.
+func (v *Validity) Note(text string) {
+	for _, n := range v.notes {
+		if n == text {
+			return
+		}
+	}
+	v.notes = append(v.notes, text)
+}
+
+// Add records a cause over an interval.
+func (v *Validity) Add(cause, detail string, from, to time.Time) {
+	v.mark(cause, detail, from, to, 0, func(float64, time.Duration) string { return detail })
+}
+
+// mark extends the open interval of (cause, subject) or begins a new one.
+func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64, detail func(float64, time.Duration) string) {
+	key := cause + "\x00" + subject
+	if i := v.open[key]; i != nil && from.Sub(i.to) < joinWithin {
+		if to.After(i.to) {
+			i.to = to
+		}
+		i.worst = max(i.worst, worst)
+		return
+	}
+	i := &interval{cause: cause, subject: subject, from: from, to: to, worst: worst, detail: detail}
+	v.open[key] = i
+	if len(v.causes) >= maxCauses {
+		v.more++
+		return
+	}
+	v.causes = append(v.causes, i)
+}
+
+// Observe takes one tick of the run at the given time. Only the measurement is judged.
+func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
+	if phase != engine.PhaseMeasurement {
+		clear(v.highCPU)
+		return
+	}
+	for _, n := range s.Nodes {
+		v.node(at, n)
+	}
+	for _, w := range s.Workers {
+		if w.Ended {
+			continue
+		}
+		if w.StalledMs > stallLimitMs {
+			v.mark(CauseRecorderStall, w.WorkerID, at.Add(-time.Second), at, w.StalledMs, func(worst float64, _ time.Duration) string {
+				return fmt.Sprintf("%s: connections waited up to %.0f ms in a second for the recorder", w.WorkerID, worst)
+			})
+		}
+		if !w.Newest.IsZero() && at.Sub(w.Newest) > snapshotGap {
+			v.mark(CauseSnapshotGap, w.WorkerID, w.Newest, at, 0, func(_ float64, length time.Duration) string {
+				return fmt.Sprintf("%s: no snapshot for %.0f s", w.WorkerID, length.Seconds())
+			})
+		}
+	}
+}
+
+func (v *Validity) node(at time.Time, n NodeSample) {
+	r := n.Resources
+	if r.CPUPercent > cpuLimitPercent {
+		since, high := v.highCPU[n.NodeID]
+		if !high {
+			since = at.Add(-time.Second)
+			v.highCPU[n.NodeID] = since
+		}
+		if at.Sub(since) >= cpuHold {
+			v.mark(CauseGeneratorCPU, n.NodeID, since, at, r.CPUPercent, func(worst float64, length time.Duration) string {
+				return fmt.Sprintf("%s: the generator used up to %.0f %% of its CPUs for %.0f s", n.NodeID, worst, length.Seconds())
+			})
+		}
+	} else {
+		delete(v.highCPU, n.NodeID)
+	}
+	if r.GCPauseMaxMs > gcPauseLimitMs {
+		v.mark(CauseGCPause, n.NodeID, at.Add(-time.Second), at, r.GCPauseMaxMs, func(worst float64, _ time.Duration) string {
+			return fmt.Sprintf("%s: the generator paused up to %.1f ms for garbage collection", n.NodeID, worst)
+		})
+	}
+}
+
+// LostWorker records that a run worker was lost: nothing is known of it after its last heartbeat.
+func (v *Validity) LostWorker(workerID, why string, from, to time.Time) {
+	v.Add(CauseLostWorker, workerID+": "+why, from, to)
+}
+
+// Verdict returns the verdict so far. The caller owns it.
+func (v *Validity) Verdict() engine.Validity {
+	out := engine.Validity{Verdict: engine.VerdictValid, Causes: make([]engine.ValidityCause, 0, len(v.causes)), Notes: append([]string{}, v.notes...)}
+	for _, i := range v.causes {
+		out.Verdict = engine.VerdictDegraded
+		out.Causes = append(out.Causes, engine.ValidityCause{Cause: i.cause, Detail: i.detail(i.worst, i.to.Sub(i.from)), From: engine.At(i.from), To: engine.At(i.to)})
+	}
+	if v.more > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d more causes are not listed", v.more))
+	}
+	return out
+}
