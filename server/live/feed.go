@@ -1,0 +1,187 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// feed is the one subscription to a run that its clients share.
+type feed struct {
+	hub   *Hub
+	runID string
+	stop  chan struct{} // closed when the last client has left
+
+	mu      sync.Mutex
+	clients map[*client]struct{}
+	last    *websocket.PreparedMessage
+	over    bool
+}
+
+func (f *feed) add(c *client) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.clients[c] = struct{}{}
+	if f.last != nil {
+		c.push(f.last)
+	}
+	if f.over {
+		close(c.slot)
+	}
+}
+
+func (f *feed) remove(c *client) (left int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.clients, c)
+	return len(f.clients)
+}
+
+// Message is what a socket sends.
+type Message struct {
+	Event string          `json:"event" enum:"RUN_UPDATE"`
+	Data  *engine.Payload `json:"data"`
+}
+
+// publish encodes the payload once and hands it to every client.
+func (f *feed) publish(p *engine.Payload) {
+	m, err := encode(p)
+	if err != nil {
+		f.hub.opts.Log.Error().Err(err).Str("run_id", f.runID).Msg("could not encode a live payload")
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last = m
+	for c := range f.clients {
+		c.push(m)
+	}
+}
+
+func encode(p *engine.Payload) (*websocket.PreparedMessage, error) {
+	body, err := json.Marshal(Message{Event: "RUN_UPDATE", Data: p})
+	if err != nil {
+		return nil, fmt.Errorf("encoding payload: %w", err)
+	}
+	m, err := websocket.NewPreparedMessage(websocket.TextMessage, body)
+	if err != nil {
+		return nil, fmt.Errorf("preparing message: %w", err)
+	}
+	return m, nil
+}
+
+// finish lets every client write what it has and close. The hub starts a new
+// feed for a client that comes later.
+func (f *feed) finish() {
+	f.hub.mu.Lock()
+	defer f.hub.mu.Unlock()
+	if f.hub.feeds[f.runID] == f {
+		delete(f.hub.feeds, f.runID)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over = true
+	for c := range f.clients {
+		close(c.slot)
+	}
+}
+
+// run follows the run until it is over or nobody watches.
+func (f *feed) run() {
+	defer f.hub.running.Done()
+	for {
+		last, stopped := f.follow()
+		if stopped {
+			return
+		}
+		if last == nil || !last.Status.Terminal() {
+			detail, err := f.detail()
+			switch {
+			case errors.Is(err, store.ErrNotFound) || engine.HasCode(err, engine.CodeNotFound):
+				f.finish() // deleted under the eyes of its watchers
+				return
+			case err != nil:
+				f.hub.opts.Log.Warn().Err(err).Str("run_id", f.runID).Msg("could not read a run that is being watched")
+			default:
+				f.publish(FromDetail(&detail))
+				if over(&detail) {
+					f.finish()
+					return
+				}
+			}
+			if f.pause() {
+				return
+			}
+			continue
+		}
+		f.finish()
+		return
+	}
+}
+
+// follow publishes a subscription's payloads until it ends. last is nil when there was none.
+func (f *feed) follow() (last *engine.Payload, stopped bool) {
+	updates, cancel, err := f.hub.opts.Source.Subscribe(f.runID)
+	if err != nil {
+		return nil, false
+	}
+	defer cancel()
+	if p := f.hub.opts.Source.Live(f.runID); p != nil {
+		last = p
+		f.publish(p)
+	} else if detail, err := f.detail(); err == nil {
+		f.publish(FromDetail(&detail))
+		if over(&detail) {
+			return FromDetail(&detail), false
+		}
+	}
+	for {
+		select {
+		case p, ok := <-updates:
+			if !ok {
+				return last, false
+			}
+			if p == last {
+				continue
+			}
+			last = p
+			f.publish(p)
+		case <-f.stop:
+			return last, true
+		case <-f.hub.closing:
+			return last, true
+		}
+	}
+}
+
+func (f *feed) detail() (engine.RunDetail, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), detailWithin)
+	defer cancel()
+	return f.hub.opts.Source.Detail(ctx, f.runID)
+}
+
+// pause waits for the next look; true means that nobody watches any more.
+func (f *feed) pause() bool {
+	timer := time.NewTimer(f.hub.opts.Poll)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return false
+	case <-f.stop:
+	case <-f.hub.closing:
+	}
+	return true
+}
+
+// over reports that nothing of the run will change any more.
+func over(d *engine.RunDetail) bool {
+	return d.Status.Terminal() && d.Phase != engine.PhaseProcessing
+}

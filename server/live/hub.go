@@ -1,0 +1,292 @@
+// Package live shows runs to browsers: a WebSocket hub with one subscription per
+// run, however many watch it. A payload is encoded once and handed to each
+// client's slot, which holds the newest payload only. So a client that reads
+// slowly skips seconds, one that stops reading is closed when a write has been
+// stuck for WriteTimeout, and neither ever slows the hub or another client.
+//
+// Sockets are read-only: what a client sends is read, bounded and ignored. A
+// socket closes with 1000 after the payload of a run that is over, and with 1001
+// when the server shuts down.
+//
+// The package upgrades with fasthttp/websocket itself: the wrapper of
+// gofiber/contrib pools its connections and clears them while another goroutine
+// of the same socket may still write, and knows fixed lists of origins only.
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/fasthttp/websocket"
+	"github.com/rs/zerolog"
+	"github.com/valyala/fasthttp"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Source is what the hub needs of the runs.
+type Source interface {
+	// Live returns the latest payload of a live run, else nil.
+	Live(runID string) *engine.Payload
+	// Subscribe returns a channel with the newest payload, closed after the final one.
+	Subscribe(runID string) (updates <-chan *engine.Payload, cancel func(), err error)
+	Detail(ctx context.Context, runID string) (engine.RunDetail, error)
+}
+
+// Options configure a hub; zero values mean the defaults.
+type Options struct {
+	Source Source
+	Log    zerolog.Logger
+	// MaxClients bounds the sockets of all runs; 1000 by default.
+	MaxClients int
+	// PingEvery is the time between pings (20 s); a client silent for 2.5 of them is gone.
+	PingEvery time.Duration
+	// WriteTimeout is how long one write may be stuck (10 s).
+	WriteTimeout time.Duration
+	// Poll is how often a run that nobody publishes yet (PREPARED) is looked at (1 s).
+	Poll time.Duration
+}
+
+const (
+	readLimit    = 4 << 10
+	closeGrace   = time.Second
+	detailWithin = 5 * time.Second
+	writeBuffer  = 16 << 10
+)
+
+// Hub holds every socket of the server.
+type Hub struct {
+	opts     Options
+	upgrader websocket.FastHTTPUpgrader
+	closing  chan struct{}
+
+	mu      sync.Mutex
+	closed  bool
+	feeds   map[string]*feed
+	clients map[*client]struct{}
+	// running counts handlers and feeds, for Close.
+	running sync.WaitGroup
+}
+
+// NewHub returns a hub; Close ends it.
+func NewHub(opts Options) *Hub {
+	if opts.MaxClients <= 0 {
+		opts.MaxClients = 1000
+	}
+	if opts.PingEvery <= 0 {
+		opts.PingEvery = 20 * time.Second
+	}
+	if opts.WriteTimeout <= 0 {
+		opts.WriteTimeout = 10 * time.Second
+	}
+	if opts.Poll <= 0 {
+		opts.Poll = time.Second
+	}
+	h := &Hub{opts: opts, closing: make(chan struct{}), feeds: map[string]*feed{}, clients: map[*client]struct{}{}}
+	h.upgrader = websocket.FastHTTPUpgrader{
+		HandshakeTimeout: opts.WriteTimeout, WriteBufferSize: writeBuffer, ReadBufferSize: 1 << 10, WriteBufferPool: &sync.Pool{},
+		// The origin is judged before, where the session is.
+		CheckOrigin: func(*fasthttp.RequestCtx) bool { return true },
+		Error:       func(*fasthttp.RequestCtx, int, error) {},
+	}
+	return h
+}
+
+// The reasons for which a socket is not opened.
+var (
+	ErrClosed      = &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down.", Hint: "Connect again in a few seconds."}
+	ErrFull        = &engine.Error{Code: engine.CodeUnavailable, Message: "Too many pages are watching runs.", Hint: "Close some of them, or wait."}
+	ErrNotASocket  = errors.New("not a WebSocket handshake")
+	closeShutdown  = websocket.FormatCloseMessage(websocket.CloseGoingAway, "the server is shutting down")
+	closeRunIsOver = websocket.FormatCloseMessage(websocket.CloseNormalClosure, "the run is over")
+)
+
+// Upgrade makes the request a socket that watches a run. The caller has checked
+// that the run exists and that the caller may see it. An error means that
+// nothing was upgraded and that the caller answers the request.
+func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, runID string) error {
+	h.mu.Lock()
+	switch {
+	case h.closed:
+		h.mu.Unlock()
+		return ErrClosed
+	case len(h.clients) >= h.opts.MaxClients:
+		h.mu.Unlock()
+		return ErrFull
+	}
+	h.mu.Unlock()
+	if err := h.upgrader.Upgrade(ctx, func(conn *websocket.Conn) { h.serve(conn, runID) }); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotASocket, err)
+	}
+	return nil
+}
+
+// Clients is the number of open sockets.
+func (h *Hub) Clients() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.clients)
+}
+
+// Close closes every socket with 1001 and waits for their ends; when ctx ends
+// first, the connections are cut. Twice is safe.
+func (h *Hub) Close(ctx context.Context) error {
+	h.mu.Lock()
+	if !h.closed {
+		h.closed = true
+		close(h.closing)
+	}
+	h.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		h.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	h.mu.Lock()
+	for c := range h.clients {
+		_ = c.conn.NetConn().Close()
+	}
+	h.mu.Unlock()
+	<-done
+	return nil
+}
+
+// join registers a client with the run's feed, which it starts if it is the first.
+func (h *Hub) join(c *client, runID string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	h.clients[c] = struct{}{}
+	f := h.feeds[runID]
+	if f == nil {
+		f = &feed{hub: h, runID: runID, stop: make(chan struct{}), clients: map[*client]struct{}{}}
+		h.feeds[runID] = f
+		h.running.Add(1)
+		go f.run()
+	}
+	c.feed = f
+	f.add(c)
+	h.running.Add(1)
+	return true
+}
+
+// leave undoes join; the last client of a feed ends it.
+func (h *Hub) leave(c *client) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.clients, c)
+	if f := c.feed; f.remove(c) == 0 && h.feeds[f.runID] == f {
+		delete(h.feeds, f.runID)
+		close(f.stop)
+	}
+	h.running.Done()
+}
+
+// client is one socket. Its slot holds the newest payload that is not yet written.
+type client struct {
+	conn *websocket.Conn
+	slot chan *websocket.PreparedMessage
+	feed *feed
+	gone chan struct{} // closed when the peer has left
+}
+
+// push replaces what is in the slot. Calls for one client exclude one another (feed.mu).
+func (c *client) push(m *websocket.PreparedMessage) {
+	select {
+	case c.slot <- m:
+		return
+	default:
+	}
+	select {
+	case <-c.slot:
+	default:
+	}
+	select {
+	case c.slot <- m:
+	default:
+	}
+}
+
+// serve runs in the connection's own goroutine and writes; a second one reads.
+func (h *Hub) serve(conn *websocket.Conn, runID string) {
+	c := &client{conn: conn, slot: make(chan *websocket.PreparedMessage, 1), gone: make(chan struct{})}
+	if !h.join(c, runID) {
+		_ = conn.WriteControl(websocket.CloseMessage, closeShutdown, time.Now().Add(closeGrace))
+		return
+	}
+	defer h.leave(c)
+	defer func() {
+		_ = conn.Close()
+		<-c.gone
+	}()
+	go h.read(c)
+
+	ping := time.NewTicker(h.opts.PingEvery)
+	defer ping.Stop()
+	for {
+		select {
+		case m, ok := <-c.slot:
+			if !ok {
+				h.bye(c, closeRunIsOver)
+				return
+			}
+			_ = conn.SetWriteDeadline(time.Now().Add(h.opts.WriteTimeout))
+			if err := conn.WritePreparedMessage(m); err != nil {
+				h.opts.Log.Debug().Err(err).Str("run_id", runID).Msg("closed a socket that did not take its payload")
+				return
+			}
+		case <-ping.C:
+			if err := conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(h.opts.WriteTimeout)); err != nil {
+				return
+			}
+		case <-c.gone:
+			return
+		case <-h.closing:
+			h.bye(c, closeShutdown)
+			return
+		}
+	}
+}
+
+// bye sends a close frame and gives the peer a moment to answer it.
+func (h *Hub) bye(c *client, frame []byte) {
+	if c.conn.WriteControl(websocket.CloseMessage, frame, time.Now().Add(closeGrace)) != nil {
+		return
+	}
+	timer := time.NewTimer(closeGrace)
+	defer timer.Stop()
+	select {
+	case <-c.gone:
+	case <-timer.C:
+	}
+}
+
+// read drops what the client sends and notices when it is gone.
+func (h *Hub) read(c *client) {
+	defer close(c.gone)
+	patience := h.opts.PingEvery*2 + h.opts.PingEvery/2
+	c.conn.SetReadLimit(readLimit)
+	alive := func() { _ = c.conn.SetReadDeadline(time.Now().Add(patience)) }
+	alive()
+	c.conn.SetPongHandler(func(string) error { alive(); return nil })
+	for {
+		_, r, err := c.conn.NextReader()
+		if err != nil {
+			return
+		}
+		if _, err := io.Copy(io.Discard, r); err != nil {
+			return
+		}
+	}
+}
