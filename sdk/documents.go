@@ -1,0 +1,343 @@
+package sdk
+
+import "github.com/loadstone-db/loadstone/sdk/jsondoc"
+
+// The operation kinds.
+const (
+	PointLookup = "POINT_LOOKUP"
+	RangeScan   = "RANGE_SCAN"
+	Insert      = "INSERT"
+	Update      = "UPDATE"
+	Delete      = "DELETE"
+	GenericSQL  = "GENERIC_SQL"
+)
+
+// The value types.
+const (
+	I64       = "i64"
+	F64       = "f64"
+	Text      = "text"
+	Bytes     = "bytes"
+	Bool      = "bool"
+	Timestamp = "timestamp"
+)
+
+// Manifest is what ls_describe answers. Name is lower case and stays the same
+// over versions.
+type Manifest struct {
+	Name, Version, Title, Description, Author string
+	// Parameters is a JSON Schema.
+	Parameters string
+	// Tables and Statements of a workload.
+	Tables     []LogicalTable
+	Statements []Statement
+	// Driver, Dialect and supported Kinds (none means all) of an adapter.
+	Driver, Dialect string
+	Kinds           []string
+}
+
+// LogicalTable is a table that a workload needs.
+type LogicalTable struct {
+	Name    string
+	Columns []LogicalColumn
+	Key     []string
+	Rows    int64
+	// AnyShape: the workload adapts to the columns of an existing table.
+	AnyShape bool
+}
+
+// LogicalColumn is a column of a LogicalTable.
+type LogicalColumn struct {
+	Name, Type string
+	Nullable   bool
+	// DBType is a type by dialect, instead of the adapter's choice.
+	DBType map[string]string
+}
+
+// Bind is one parameter of a statement.
+type Bind struct {
+	Name, Type string
+	// Column is the table column the value is for or compared with, if any.
+	Column string
+}
+
+// Statement is a statement that batches may name. Without SQL the adapter
+// writes it from Kind and Binds: for POINT_LOOKUP, RANGE_SCAN (from that key on,
+// in key order, Limit rows) and DELETE the binds are the key's columns; for INSERT
+// the columns to fill; for UPDATE the columns to set, then the key's.
+type Statement struct {
+	ID, Kind, Table string
+	Binds           []Bind
+	Columns         []string
+	Writes          bool
+	Limit           int
+	// SQL by dialect; {table} stands for the table's quoted name.
+	SQL map[string]string
+}
+
+// Column is a column of an existing table.
+type Column struct {
+	Name, Type, DBType              string
+	Nullable, HasDefault, Generated bool
+	// Unique columns need a new value in every row.
+	Unique bool
+	// MaxLength bounds text, in characters; 0 means unbounded.
+	MaxLength int
+}
+
+// Table is an existing table, under its logical name.
+type Table struct {
+	Name, PhysicalName string
+	Columns            []Column
+	Key                []string
+	Rows               int64
+	// KeyMin and KeyMax are set when HasRange: the key is one integer column and the table is not empty.
+	HasRange       bool
+	KeyMin, KeyMax int64
+	// Dense: every integer from KeyMin to KeyMax is a key.
+	Dense bool
+	// DenseMax: every integer from KeyMin to DenseMax is a key, though not all
+	// up to KeyMax are. Below KeyMin when unknown.
+	DenseMax int64
+}
+
+// Column returns the column of that name, or nil.
+func (t *Table) Column(name string) *Column {
+	for i := range t.Columns {
+		if t.Columns[i].Name == name {
+			return &t.Columns[i]
+		}
+	}
+	return nil
+}
+
+// IsKey reports whether the column belongs to the key.
+func (t *Table) IsKey(name string) bool {
+	for _, k := range t.Key {
+		if k == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Pool holds sampled rows: keys where keys are not dense integers, and values
+// of columns that a generator cannot invent.
+type Pool struct {
+	Table   string
+	Columns []string
+	// Rows is an array of arrays.
+	Rows *jsondoc.Value
+}
+
+// OpenRequest is the document of ls_open.
+type OpenRequest struct {
+	Seed     int64
+	KeySlot  int
+	KeySlots int
+	Params   *jsondoc.Value
+	Tables   []Table
+	Pools    []Pool
+}
+
+// ReadOpenRequest reads the document of ls_open.
+func ReadOpenRequest(doc *jsondoc.Value) OpenRequest {
+	req := OpenRequest{Params: doc.Get("params"), Tables: ReadTables(doc.Get("tables"))}
+	req.Seed, _ = doc.Get("seed").Int()
+	slot, _ := doc.Get("key_slot").Int()
+	slots, _ := doc.Get("key_slots").Int()
+	req.KeySlots = int(max(slots, 1))
+	req.KeySlot = int(slot)
+	for i := 0; i < doc.Get("pools").Len(); i++ {
+		p := doc.Get("pools").At(i)
+		req.Pools = append(req.Pools, Pool{Table: p.Get("table").Str(), Columns: p.Get("columns").Strings(), Rows: p.Get("rows")})
+	}
+	return req
+}
+
+// ReadTables reads an array of tables.
+func ReadTables(doc *jsondoc.Value) []Table {
+	var tables []Table
+	for i := 0; i < doc.Len(); i++ {
+		tables = append(tables, ReadTable(doc.At(i)))
+	}
+	return tables
+}
+
+// ReadTable reads one table.
+func ReadTable(doc *jsondoc.Value) Table {
+	t := Table{Name: doc.Get("name").Str(), PhysicalName: doc.Get("physical_name").Str(),
+		Key: doc.Get("key").Strings(), Dense: doc.Get("dense").Bool()}
+	t.Rows, _ = doc.Get("rows").Int()
+	var hasMin, hasMax, hasDense bool
+	t.KeyMin, hasMin = doc.Get("key_min").Int()
+	t.KeyMax, hasMax = doc.Get("key_max").Int()
+	t.HasRange = hasMin && hasMax
+	if t.DenseMax, hasDense = doc.Get("dense_max").Int(); !hasDense {
+		t.DenseMax = t.KeyMin - 1
+	}
+	for i := 0; i < doc.Get("columns").Len(); i++ {
+		c := doc.Get("columns").At(i)
+		length, _ := c.Get("max_length").Int()
+		t.Columns = append(t.Columns, Column{Name: c.Get("name").Str(), Type: c.Get("type").Str(), DBType: c.Get("db_type").Str(),
+			Nullable: c.Get("nullable").Bool(), HasDefault: c.Get("has_default").Bool(), Generated: c.Get("generated").Bool(),
+			Unique: c.Get("unique").Bool(), MaxLength: int(length)})
+	}
+	return t
+}
+
+// ReadLogicalTable reads a logical table.
+func ReadLogicalTable(doc *jsondoc.Value) LogicalTable {
+	t := LogicalTable{Name: doc.Get("name").Str(), Key: doc.Get("key").Strings(), AnyShape: doc.Get("any_shape").Bool()}
+	for i := 0; i < doc.Get("columns").Len(); i++ {
+		c := doc.Get("columns").At(i)
+		t.Columns = append(t.Columns, LogicalColumn{Name: c.Get("name").Str(), Type: c.Get("type").Str(),
+			Nullable: c.Get("nullable").Bool(), DBType: readMap(c.Get("db_type"))})
+	}
+	return t
+}
+
+// ReadStatements reads an array of statements.
+func ReadStatements(doc *jsondoc.Value) []Statement {
+	var list []Statement
+	for i := 0; i < doc.Len(); i++ {
+		d := doc.At(i)
+		limit, _ := d.Get("limit").Int()
+		s := Statement{ID: d.Get("id").Str(), Kind: d.Get("kind").Str(), Table: d.Get("table").Str(),
+			Columns: d.Get("columns").Strings(), Writes: d.Get("writes").Bool(), Limit: int(limit), SQL: readMap(d.Get("sql"))}
+		for j := 0; j < d.Get("binds").Len(); j++ {
+			b := d.Get("binds").At(j)
+			s.Binds = append(s.Binds, Bind{Name: b.Get("name").Str(), Type: b.Get("type").Str(), Column: b.Get("column").Str()})
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func readMap(doc *jsondoc.Value) map[string]string {
+	if doc.Len() == 0 {
+		return nil
+	}
+	m := make(map[string]string, doc.Len())
+	for _, name := range doc.Names() {
+		m[name] = doc.Get(name).Str()
+	}
+	return m
+}
+
+func writeMap(w *jsondoc.Writer, m map[string]string) {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	// A handful of names: insertion sort, so that the document is the same every time.
+	for i := 1; i < len(names); i++ {
+		for j := i; j > 0 && names[j] < names[j-1]; j-- {
+			names[j], names[j-1] = names[j-1], names[j]
+		}
+	}
+	w.Object()
+	for _, name := range names {
+		w.Key(name).Str(m[name])
+	}
+	w.EndObject()
+}
+
+func optional(w *jsondoc.Writer, name, value string) {
+	if value != "" {
+		w.Key(name).Str(value)
+	}
+}
+
+// Write writes the manifest; kind is "workload" or "adapter".
+func (m Manifest) Write(w *jsondoc.Writer, kind string) {
+	w.Object().Key("kind").Str(kind).Key("name").Str(m.Name).Key("version").Str(m.Version)
+	optional(w, "title", m.Title)
+	optional(w, "description", m.Description)
+	optional(w, "author", m.Author)
+	if m.Parameters != "" {
+		w.Key("parameters").Raw(m.Parameters)
+	}
+	if len(m.Tables) > 0 {
+		w.Key("tables").Array()
+		for _, t := range m.Tables {
+			t.Write(w)
+		}
+		w.EndArray()
+	}
+	if len(m.Statements) > 0 {
+		w.Key("statements")
+		WriteStatements(w, m.Statements)
+	}
+	optional(w, "driver", m.Driver)
+	optional(w, "dialect", m.Dialect)
+	if len(m.Kinds) > 0 {
+		w.Key("kinds").Strs(m.Kinds)
+	}
+	w.EndObject()
+}
+
+// Write writes the table.
+func (t LogicalTable) Write(w *jsondoc.Writer) {
+	w.Object().Key("name").Str(t.Name).Key("columns").Array()
+	for _, c := range t.Columns {
+		w.Object().Key("name").Str(c.Name).Key("type").Str(c.Type).Key("nullable").Bool(c.Nullable)
+		if len(c.DBType) > 0 {
+			w.Key("db_type")
+			writeMap(w, c.DBType)
+		}
+		w.EndObject()
+	}
+	w.EndArray().Key("key").Strs(t.Key)
+	if t.Rows > 0 {
+		w.Key("rows").Int(t.Rows)
+	}
+	w.Key("any_shape").Bool(t.AnyShape).EndObject()
+}
+
+// WriteStatements writes an array of statements.
+func WriteStatements(w *jsondoc.Writer, list []Statement) {
+	w.Array()
+	for _, s := range list {
+		w.Object().Key("id").Str(s.ID).Key("kind").Str(s.Kind)
+		optional(w, "table", s.Table)
+		WriteBinds(w.Key("binds"), s.Binds)
+		if len(s.Columns) > 0 {
+			w.Key("columns").Strs(s.Columns)
+		}
+		w.Key("writes").Bool(s.Writes)
+		if s.Limit > 0 {
+			w.Key("limit").Int(int64(s.Limit))
+		}
+		if len(s.SQL) > 0 {
+			w.Key("sql")
+			writeMap(w, s.SQL)
+		}
+		w.EndObject()
+	}
+	w.EndArray()
+}
+
+// WriteBinds writes an array of binds.
+func WriteBinds(w *jsondoc.Writer, binds []Bind) {
+	w.Array()
+	for _, b := range binds {
+		w.Object().Key("name").Str(b.Name).Key("type").Str(b.Type)
+		optional(w, "column", b.Column)
+		w.EndObject()
+	}
+	w.EndArray()
+}
+
+// WriteColumn writes a column of an existing table.
+func WriteColumn(w *jsondoc.Writer, c Column) {
+	w.Object().Key("name").Str(c.Name).Key("type").Str(c.Type).Key("db_type").Str(c.DBType).
+		Key("nullable").Bool(c.Nullable).Key("has_default").Bool(c.HasDefault).Key("generated").Bool(c.Generated)
+	if c.Unique {
+		w.Key("unique").Bool(true)
+	}
+	if c.MaxLength > 0 {
+		w.Key("max_length").Int(int64(c.MaxLength))
+	}
+	w.EndObject()
+}
