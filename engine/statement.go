@@ -50,6 +50,8 @@ type Column struct {
 	Generated bool `json:"generated"`
 	// MaxLength bounds text, in characters; 0 means unbounded.
 	MaxLength int `json:"max_length,omitempty"`
+	// Unique columns need a new value in every row (a unique index besides the key).
+	Unique bool `json:"unique,omitempty"`
 }
 
 // Table is what is known of a target table when load starts. It reaches the
@@ -67,9 +69,14 @@ type Table struct {
 	KeyMax    *int64 `json:"key_max"`
 	// Dense is true when every integer from KeyMin to KeyMax is a key.
 	Dense bool `json:"dense"`
+	// DenseMax is known for some tables that are not dense: every integer from
+	// KeyMin to DenseMax is a key. Inserts of earlier runs leave such tables.
+	DenseMax *int64 `json:"dense_max,omitempty"`
 }
 
-// Pool holds sampled keys of a table whose keys are not dense integers; at most 1 MB.
+// Pool holds sampled rows of a table: the key's columns where keys are not dense
+// integers, and columns whose values cannot be invented (foreign keys, checks,
+// enums …); at most 1 MB.
 type Pool struct {
 	Table   string   `json:"table"`
 	Columns []string `json:"columns"`

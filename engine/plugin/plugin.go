@@ -82,6 +82,8 @@ type Statement struct {
 	Binds   []engine.Bind `json:"binds,omitempty"`
 	Columns []string      `json:"columns,omitempty"`
 	Writes  bool          `json:"writes,omitempty"`
+	// Limit is the number of rows a RANGE_SCAN reads; 0 leaves it to a last bind without a column.
+	Limit int `json:"limit,omitempty"`
 	// SQL is the workload's own text by dialect; without it the adapter writes it.
 	SQL map[string]string `json:"sql,omitempty"`
 }
