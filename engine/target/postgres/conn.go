@@ -1,0 +1,294 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// prepared is one frozen statement as this connection's server knows it.
+type prepared struct {
+	// head is the Bind message up to the number of parameter formats; its length field is patched.
+	head  []byte
+	forms []form
+	// order maps SQL parameter i to the operation's argument.
+	order []int
+	// tail holds the result format, Execute and Sync.
+	tail []byte
+}
+
+// conn is one load connection.
+type conn struct {
+	db      *database
+	net     net.Conn
+	taken   *pgconn.HijackedConn
+	wire    wire
+	answer  answer
+	out     []byte
+	stmts   []prepared
+	timeout time.Duration
+
+	broken atomic.Bool
+	closed atomic.Bool
+	// flight is odd while a round trip is under way and rises by one at its
+	// beginning and its end, so that the watchdog can tell how long one has lasted.
+	flight atomic.Uint64
+	// cancelling is the flight that the watchdog is cancelling; 0 for none.
+	cancelling atomic.Uint64
+	cancelMu   sync.Mutex
+	watched    bool
+}
+
+var (
+	beginMessage    = simpleQuery("BEGIN")
+	commitMessage   = simpleQuery("COMMIT")
+	rollbackMessage = simpleQuery("ROLLBACK")
+)
+
+func simpleQuery(sql string) []byte {
+	m := binary.BigEndian.AppendUint32([]byte{'Q'}, uint32(len(sql)+5))
+	return append(append(m, sql...), 0)
+}
+
+// Connect opens a load connection. Its errors are user-facing: they name the
+// statement that could not be prepared, or why there is no connection.
+func (d *database) Connect(ctx context.Context, statements []engine.Statement) (target.Conn, error) {
+	pg, err := d.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(d.cfg.ConnectTimeout, time.Second))
+	defer cancel()
+	c := &conn{db: d, timeout: d.cfg.StatementTimeout, out: make([]byte, 0, 1024), stmts: make([]prepared, len(statements))}
+	for i, s := range statements {
+		if c.stmts[i], err = prepare(ctx, pg, "ls"+strconv.Itoa(i), s); err != nil {
+			closeQuietly(pg)
+			return nil, err
+		}
+	}
+	if err := pg.SyncConn(ctx); err != nil {
+		closeQuietly(pg)
+		return nil, d.explain(err)
+	}
+	if c.taken, err = pg.Hijack(); err != nil {
+		closeQuietly(pg)
+		return nil, fmt.Errorf("taking over the connection: %w", err)
+	}
+	c.net = c.taken.Conn
+	if err := c.net.SetDeadline(time.Time{}); err != nil {
+		_ = c.net.Close()
+		return nil, d.explain(err)
+	}
+	c.wire = newWire(c.net)
+	if c.timeout > 0 {
+		d.dog.watch(c)
+	}
+	return c, nil
+}
+
+func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.Statement) (prepared, error) {
+	refuse := func(cause error, format string, args ...any) (prepared, error) {
+		return prepared{}, &engine.Error{Code: engine.CodeTarget, Cause: cause,
+			Message: fmt.Sprintf("Statement %s cannot be prepared: ", s.ID) + fmt.Sprintf(format, args...) + ".",
+			Hint:    "Its SQL is: " + shorten(s.SQL)}
+	}
+	description, err := pg.Prepare(ctx, name, s.SQL, nil)
+	if err != nil {
+		return refuse(err, "%s", sentence(err))
+	}
+	if len(description.ParamOIDs) > math.MaxUint16 {
+		return refuse(nil, "it has %d parameters", len(description.ParamOIDs))
+	}
+	p := prepared{forms: make([]form, len(description.ParamOIDs)), order: make([]int, len(description.ParamOIDs))}
+	for i, oid := range description.ParamOIDs {
+		p.forms[i], p.order[i] = formOf(oid), i
+		if s.BindOrder != nil {
+			if i >= len(s.BindOrder) {
+				return refuse(nil, "its bind order lacks parameter $%d", i+1)
+			}
+			p.order[i] = s.BindOrder[i]
+		}
+		if p.order[i] < 0 || p.order[i] >= len(s.Binds) {
+			return refuse(nil, "it has %d parameters and %d binds", len(description.ParamOIDs), len(s.Binds))
+		}
+	}
+	p.head = append(p.head, 'B', 0, 0, 0, 0, 0)
+	p.head = append(append(p.head, name...), 0)
+	p.head = binary.BigEndian.AppendUint16(p.head, uint16(len(p.forms)))
+	result := byte(binaryFormat)
+	for _, f := range description.Fields {
+		if !binaryResult(f.DataTypeOID) {
+			result = textFormat
+		}
+	}
+	p.tail = []byte{
+		0, 1, 0, result,
+		'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, // unnamed portal, all rows
+		'S', 0, 0, 0, 4,
+	}
+	return p, nil
+}
+
+// Exec runs one operation. It does not look at ctx: the statement timeout and
+// Cancel bound it, and Close from another goroutine ends it.
+func (c *conn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *target.Result) error {
+	res.Rows = 0
+	if c.broken.Load() {
+		return net.ErrClosed
+	}
+	request, err := c.request(b, op)
+	if err != nil {
+		return err
+	}
+	c.answer.reset()
+	flight := c.flight.Add(1)
+	err = c.wire.roundTrip(request, &c.answer)
+	c.flight.Store(flight + 1)
+	if err == nil && c.answer.err == nil && c.answer.broken == nil && c.cancelling.Load() != flight {
+		res.Rows = int32(min(c.answer.rows, math.MaxInt32))
+		return nil
+	}
+	return c.failed(err, flight, res)
+}
+
+// failed finishes a round trip that did not simply succeed.
+func (c *conn) failed(err error, flight uint64, res *target.Result) error {
+	timedOut := false
+	if c.cancelling.Load() == flight {
+		// The watchdog's request is on its way: a later operation must not be hit by it.
+		c.cancelMu.Lock()
+		timedOut = true
+		c.cancelMu.Unlock()
+	}
+	switch {
+	case err != nil:
+		c.kill()
+		if timedOut {
+			return &timeoutError{after: c.timeout}
+		}
+		if c.answer.err != nil {
+			return c.answer.err // the server said why before it hung up
+		}
+		return err
+	case c.answer.broken != nil:
+		c.kill()
+		return c.answer.broken
+	case c.answer.err != nil:
+		if fatal(c.answer.err) {
+			c.kill()
+		}
+		if timedOut && c.answer.err.Code == "57014" {
+			return &timeoutError{after: c.timeout, answered: true}
+		}
+		return c.answer.err
+	}
+	// It succeeded while the cancellation was under way.
+	res.Rows = int32(min(c.answer.rows, math.MaxInt32))
+	return nil
+}
+
+// request encodes the operation into the connection's buffer.
+func (c *conn) request(b *plugin.Batch, op plugin.Op) ([]byte, error) {
+	switch op.Statement {
+	case plugin.StatementBegin:
+		return beginMessage, nil
+	case plugin.StatementCommit:
+		return commitMessage, nil
+	case plugin.StatementRollback:
+		return rollbackMessage, nil
+	}
+	if int(op.Statement) >= len(c.stmts) {
+		return nil, fmt.Errorf("operation names statement %d of %d", op.Statement, len(c.stmts))
+	}
+	p := &c.stmts[op.Statement]
+	args := b.Args[op.FirstArg : op.FirstArg+uint32(op.NArgs)]
+	out := append(c.out[:0], p.head...)
+	formats := len(out)
+	for range p.forms {
+		out = append(out, 0, 0)
+	}
+	out = binary.BigEndian.AppendUint16(out, uint16(len(p.forms)))
+	for i, f := range p.forms {
+		at := p.order[i]
+		if at >= len(args) {
+			return nil, fmt.Errorf("operation has %d arguments, statement %d needs more", len(args), op.Statement)
+		}
+		var format byte
+		out, format = appendValue(out, b, args[at], f)
+		out[formats+2*i+1] = format
+	}
+	bindEnd := len(out) + 4
+	out = append(out, p.tail...)
+	if len(out) > maxMessage {
+		return nil, errors.New("operation is larger than 1 GB")
+	}
+	binary.BigEndian.PutUint32(out[1:], uint32(bindEnd-1))
+	c.out = out
+	return out, nil
+}
+
+// Broken reports that the connection cannot be used any more.
+func (c *conn) Broken() bool { return c.broken.Load() }
+
+// Cancel asks the server to cancel the running statement, over a connection of its own.
+func (c *conn) Cancel(ctx context.Context) error {
+	c.cancelMu.Lock()
+	defer c.cancelMu.Unlock()
+	return c.cancelRequest(ctx)
+}
+
+func (c *conn) cancelRequest(ctx context.Context) error {
+	if c.closed.Load() {
+		return nil
+	}
+	// Construct gives an object that knows how to send the request in the same
+	// way (TLS or not) to the same server; it does not touch this connection.
+	again, err := pgconn.Construct(&pgconn.HijackedConn{
+		Conn: c.net, TLSConfig: c.taken.TLSConfig, PID: c.taken.PID, SecretKey: c.taken.SecretKey,
+		ParameterStatuses: c.taken.ParameterStatuses, TxStatus: 'I', Frontend: c.taken.Frontend, Config: c.taken.Config,
+	})
+	if err != nil {
+		return fmt.Errorf("cancelling: %w", err)
+	}
+	if err := again.CancelRequest(ctx); err != nil {
+		return fmt.Errorf("cancelling: %w", err)
+	}
+	return nil
+}
+
+// kill marks the connection as unusable and closes its socket.
+func (c *conn) kill() {
+	c.broken.Store(true)
+	_ = c.net.Close()
+}
+
+// Close ends the session. From another goroutine it also ends an Exec under
+// way, which then returns an error. Closing twice is safe.
+func (c *conn) Close() error {
+	if c.closed.Swap(true) {
+		return nil
+	}
+	if c.timeout > 0 {
+		c.db.dog.forget(c)
+	}
+	if !c.broken.Swap(true) && c.flight.Load()&1 == 0 {
+		// Terminate lets the server end the session without a line in its log.
+		_ = c.net.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = c.net.Write([]byte{'X', 0, 0, 0, 4})
+	}
+	_ = c.net.Close()
+	return nil
+}

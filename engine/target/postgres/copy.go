@@ -1,0 +1,254 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+)
+
+// progressEvery is how often Load reports at most.
+const progressEvery = 250 * time.Millisecond
+
+// Load streams rows through one COPY, which is one transaction: all rows or
+// none. The format is binary when every column's type has a binary path here.
+// next runs on another goroutine than the caller's, never concurrently with itself.
+func (d *database) Load(ctx context.Context, table string, columns []engine.Column, next func() (plugin.Rows, error), progress func(rows int64)) (int64, error) {
+	if len(columns) == 0 {
+		return 0, fmt.Errorf("loading %s: no columns", table)
+	}
+	c, err := d.borrow(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer d.give(c)
+	names := make([]string, len(columns))
+	for i, col := range columns {
+		names[i] = pgx.Identifier{col.Name}.Sanitize()
+	}
+	list := strings.Join(names, ", ")
+	description, err := c.Prepare(ctx, "", "SELECT "+list+" FROM "+table+" LIMIT 0", nil)
+	if err != nil {
+		return 0, fmt.Errorf("loading %s: %w", table, err)
+	}
+	r := &rowReader{ctx: ctx, next: next, columns: columns, oids: make([]uint32, len(columns)), types: pgtype.NewMap(), progress: progress, binary: true}
+	for i, f := range description.Fields {
+		r.oids[i] = f.DataTypeOID
+		r.binary = r.binary && copiesBinary(f.DataTypeOID)
+	}
+	if r.binary {
+		r.buf = append(r.buf, "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"...)
+	}
+	format := "text"
+	if r.binary {
+		format = "binary"
+	}
+	tag, err := c.CopyFrom(ctx, r, "COPY "+table+" ("+list+") FROM STDIN (FORMAT "+format+")")
+	if r.err != nil {
+		// The server only repeats that the client gave up.
+		return 0, fmt.Errorf("loading %s: %w", table, r.err)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return 0, fmt.Errorf("loading %s: %w", table, err)
+	}
+	if progress != nil {
+		progress(tag.RowsAffected())
+	}
+	return tag.RowsAffected(), nil
+}
+
+func copiesBinary(oid uint32) bool {
+	switch oid {
+	case pgtype.NumericOID, pgtype.JSONOID, pgtype.JSONBOID:
+		return true
+	}
+	return formOf(oid) != formText
+}
+
+// rowReader encodes rows as COPY data, as the connection asks for them.
+type rowReader struct {
+	ctx      context.Context
+	next     func() (plugin.Rows, error)
+	columns  []engine.Column
+	oids     []uint32
+	types    *pgtype.Map
+	progress func(int64)
+	binary   bool
+
+	buf  []byte
+	off  int
+	rows int64
+	told time.Time
+	done bool
+	err  error
+}
+
+func (r *rowReader) Read(p []byte) (int, error) {
+	for r.off == len(r.buf) {
+		if r.err != nil {
+			return 0, r.err
+		}
+		if r.done {
+			return 0, io.EOF
+		}
+		r.buf, r.off = r.buf[:0], 0
+		if r.err = r.fill(); r.err != nil {
+			return 0, r.err
+		}
+	}
+	n := copy(p, r.buf[r.off:])
+	r.off += n
+	return n, nil
+}
+
+func (r *rowReader) fill() error {
+	if err := r.ctx.Err(); err != nil {
+		return err
+	}
+	rows, err := r.next()
+	if err != nil {
+		return err
+	}
+	if rows == nil {
+		r.done = true
+		if r.binary {
+			r.buf = append(r.buf, 0xff, 0xff)
+		}
+		return nil
+	}
+	for i := range rows.Len() {
+		if err := r.row(rows, i); err != nil {
+			return err
+		}
+		r.rows++
+	}
+	if now := time.Now(); r.progress != nil && now.Sub(r.told) >= progressEvery {
+		r.told = now
+		r.progress(r.rows)
+	}
+	return nil
+}
+
+func (r *rowReader) row(rows plugin.Rows, i int) error {
+	if r.binary {
+		r.buf = binary.BigEndian.AppendUint16(r.buf, uint16(len(r.columns)))
+	}
+	for c := range r.columns {
+		v := rows.Value(i, c)
+		var err error
+		if r.binary {
+			r.buf, err = appendCopyBinary(r.buf, r.types, r.oids[c], v)
+		} else {
+			if c > 0 {
+				r.buf = append(r.buf, '\t')
+			}
+			r.buf, err = appendCopyText(r.buf, v)
+		}
+		if err != nil {
+			return fmt.Errorf("row %d, column %s: %w", r.rows+1, r.columns[c].Name, err)
+		}
+	}
+	if !r.binary {
+		r.buf = append(r.buf, '\n')
+	}
+	return nil
+}
+
+// appendCopyBinary encodes one value. The direct paths are those of bulk data;
+// pgtype knows the rest (text for a number, numerics, JSON …).
+func appendCopyBinary(out []byte, types *pgtype.Map, oid uint32, v any) ([]byte, error) {
+	f := formOf(oid)
+	switch v := v.(type) {
+	case nil:
+		return append(out, 0xff, 0xff, 0xff, 0xff), nil
+	case int64:
+		if next, format := appendInt(out, v, f); format == binaryFormat || f == formRaw {
+			return next, nil
+		}
+	case float64:
+		if next, format := appendFloat(out, v, f); format == binaryFormat || f == formRaw {
+			return next, nil
+		}
+	case string:
+		if f == formRaw || f == formBytea {
+			return append(binary.BigEndian.AppendUint32(out, uint32(len(v))), v...), nil
+		}
+	case []byte:
+		if f == formRaw || f == formBytea || f == formUUID && len(v) == 16 {
+			return append(binary.BigEndian.AppendUint32(out, uint32(len(v))), v...), nil
+		}
+	case bool:
+		if f == formBool {
+			b := byte(0)
+			if v {
+				b = 1
+			}
+			return append(out, 0, 0, 0, 1, b), nil
+		}
+	case time.Time:
+		if f == formTimestamp || f == formDate {
+			next, _ := appendTimestamp(out, v.UnixMicro(), f)
+			return next, nil
+		}
+	}
+	at := len(out)
+	next, err := types.Encode(oid, pgtype.BinaryFormatCode, v, append(out, 0, 0, 0, 0))
+	if err != nil || next == nil {
+		// Values of another type (text for a timestamp, a number for text): through the type's text input.
+		if s, ok := v.(string); ok {
+			if next, err = viaText(types, oid, s, append(out[:at], 0, 0, 0, 0)); err == nil {
+				return sized(next, at), nil
+			}
+		}
+		return out[:at], fmt.Errorf("the value %v does not fit the column's type", shorten(fmt.Sprint(v)))
+	}
+	return sized(next, at), nil
+}
+
+func viaText(types *pgtype.Map, oid uint32, s string, out []byte) ([]byte, error) {
+	t, ok := types.TypeForOID(oid)
+	if !ok {
+		return nil, fmt.Errorf("type %d is unknown", oid)
+	}
+	v, err := t.Codec.DecodeValue(types, oid, pgtype.TextFormatCode, []byte(s))
+	if err != nil {
+		return nil, err
+	}
+	return types.Encode(oid, pgtype.BinaryFormatCode, v, out)
+}
+
+func appendCopyText(out []byte, v any) ([]byte, error) {
+	if v == nil {
+		return append(out, `\N`...), nil
+	}
+	text, err := textArgument(v)
+	if err != nil {
+		return out, err
+	}
+	for _, b := range text {
+		switch b {
+		case '\\':
+			out = append(out, '\\', '\\')
+		case '\n':
+			out = append(out, '\\', 'n')
+		case '\r':
+			out = append(out, '\\', 'r')
+		case '\t':
+			out = append(out, '\\', 't')
+		default:
+			out = append(out, b)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,215 @@
+// Package postgres drives PostgreSQL and what speaks its wire protocol.
+//
+// Preparation goes through a few ordinary pgx connections. A load connection
+// is opened by pgconn too (so TLS, SCRAM, service files and every form of
+// connection string work), but is then taken over: from there on this package
+// writes Bind, Execute and Sync of a prepared statement in one system call and
+// reads the answer with its own small reader that counts rows and decodes
+// nothing. The hot path allocates nothing.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+const (
+	defaultConnectTimeout = 10 * time.Second
+	// maxColdConnections bounds what Query, Exec and Load open at the same time.
+	maxColdConnections = 4
+)
+
+// NewDriver returns the driver named "postgres".
+func NewDriver() target.Driver { return driver{} }
+
+type driver struct{}
+
+func (driver) Name() string { return "postgres" }
+
+// Open checks the connection string without connecting.
+func (driver) Open(cfg target.Config) (target.Database, error) {
+	if strings.TrimSpace(cfg.DSN) == "" {
+		return nil, &engine.Error{Code: engine.CodeTarget, Message: "The connection has no address.",
+			Hint: "Write it as postgres://user:password@host:5432/database."}
+	}
+	parsed, err := pgx.ParseConfig(cfg.DSN)
+	if err != nil {
+		return nil, explainDSN(err)
+	}
+	if cfg.ConnectTimeout <= 0 {
+		cfg.ConnectTimeout = defaultConnectTimeout
+	}
+	if cfg.StatementTimeout < 0 {
+		cfg.StatementTimeout = 0
+	}
+	// The deadline of a connect is ours: it covers DNS, TCP, TLS and the log-in together.
+	parsed.ConnectTimeout = cfg.ConnectTimeout
+	if cfg.ApplicationName == "" {
+		cfg.ApplicationName = "loadstone"
+	}
+	if parsed.RuntimeParams["application_name"] == "" {
+		parsed.RuntimeParams["application_name"] = cfg.ApplicationName
+	}
+	return &database{
+		cfg:  cfg,
+		conn: parsed,
+		slot: make(chan struct{}, maxColdConnections),
+	}, nil
+}
+
+// database is safe for concurrent use.
+type database struct {
+	cfg  target.Config
+	conn *pgx.ConnConfig
+	dog  watchdog
+
+	slot chan struct{}
+	mu   sync.Mutex
+	idle []*pgconn.PgConn
+	shut bool
+}
+
+var errClosed = errors.New("database is closed")
+
+// dial opens a connection with its session statements run. Its errors are user-facing.
+func (d *database) dial(ctx context.Context) (*pgconn.PgConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
+	defer cancel()
+	c, err := pgconn.ConnectConfig(ctx, &d.conn.Copy().Config)
+	if err != nil {
+		return nil, d.explain(err)
+	}
+	for _, sql := range d.cfg.Session {
+		if err := execAll(ctx, c, sql); err != nil {
+			closeQuietly(c)
+			return nil, &engine.Error{Code: engine.CodeTarget, Cause: err,
+				Message: fmt.Sprintf("The session statement %q failed: %s", sql, sentence(err)),
+				Hint:    "It runs on every connect; change the adapter's session statements or grant what it needs."}
+		}
+	}
+	return c, nil
+}
+
+func execAll(ctx context.Context, c *pgconn.PgConn, sql string) error {
+	_, err := c.Exec(ctx, sql).ReadAll()
+	return err
+}
+
+func closeQuietly(c *pgconn.PgConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.Close(ctx)
+}
+
+// borrow lends a cold connection; give returns it.
+func (d *database) borrow(ctx context.Context) (*pgconn.PgConn, error) {
+	select {
+	case d.slot <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for a connection: %w", ctx.Err())
+	}
+	d.mu.Lock()
+	if d.shut {
+		d.mu.Unlock()
+		<-d.slot
+		return nil, errClosed
+	}
+	for len(d.idle) > 0 {
+		c := d.idle[len(d.idle)-1]
+		d.idle = d.idle[:len(d.idle)-1]
+		d.mu.Unlock()
+		// The server may have ended an idle session (restart, idle timeout).
+		ping, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
+		err := c.Ping(ping)
+		cancel()
+		if err == nil {
+			return c, nil
+		}
+		closeQuietly(c)
+		d.mu.Lock()
+	}
+	d.mu.Unlock()
+	c, err := d.dial(ctx)
+	if err != nil {
+		<-d.slot
+		return nil, err
+	}
+	return c, nil
+}
+
+func (d *database) give(c *pgconn.PgConn) {
+	d.mu.Lock()
+	keep := !d.shut && !c.IsClosed() && c.TxStatus() == 'I'
+	if keep {
+		d.idle = append(d.idle, c)
+	}
+	d.mu.Unlock()
+	if !keep {
+		closeQuietly(c)
+	}
+	<-d.slot
+}
+
+// Close ends the idle cold connections; those on loan end when they are given back.
+func (d *database) Close() error {
+	d.mu.Lock()
+	idle := d.idle
+	d.idle, d.shut = nil, true
+	d.mu.Unlock()
+	for _, c := range idle {
+		closeQuietly(c)
+	}
+	return nil
+}
+
+// Check connects once, asks who is there, and times the second round trip.
+func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
+	c, err := d.dial(ctx)
+	if err != nil {
+		return target.ServerInfo{}, err
+	}
+	defer closeQuietly(c)
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
+	defer cancel()
+	rs, err := query(ctx, c, `SELECT current_setting('server_version'), current_database(), current_user, current_setting('max_connections')::int`, nil)
+	if err != nil {
+		return target.ServerInfo{}, d.explain(err)
+	}
+	info := target.ServerInfo{Local: local(c.Conn())}
+	if len(rs.Rows) == 1 {
+		row := rs.Rows[0]
+		info.Version, _ = row[0].(string)
+		info.Database, _ = row[1].(string)
+		info.User, _ = row[2].(string)
+		if n, ok := row[3].(int64); ok {
+			info.MaxConnections = int(n)
+		}
+	}
+	begin := time.Now()
+	if err := execAll(ctx, c, "SELECT 1"); err != nil {
+		return target.ServerInfo{}, d.explain(err)
+	}
+	info.RoundTrip = time.Since(begin)
+	return info, nil
+}
+
+func local(c net.Conn) bool {
+	switch a := c.RemoteAddr().(type) {
+	case *net.UnixAddr:
+		return true
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	}
+	return false
+}

@@ -1,0 +1,277 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// The codes of errors that have no SQLSTATE because the server did not send them.
+const (
+	codeTimeout    = "client_timeout"
+	codeConnection = "connection_lost"
+	codeProtocol   = "protocol_error"
+	codeCancelled  = "client_cancelled"
+)
+
+// timeoutError is a statement that ran into the statement timeout.
+type timeoutError struct {
+	after    time.Duration
+	answered bool
+}
+
+func (e *timeoutError) Error() string {
+	if e.answered {
+		return fmt.Sprintf("statement cancelled: it took longer than the statement timeout of %v", e.after)
+	}
+	return fmt.Sprintf("statement given up: no answer within the statement timeout of %v, nor to its cancellation", e.after)
+}
+
+// Timeout marks the error as net.Error does.
+func (e *timeoutError) Timeout() bool { return true }
+
+// protocolError is an answer that PostgreSQL does not give.
+type protocolError struct{ text string }
+
+func (e *protocolError) Error() string { return "protocol error: " + e.text }
+
+// Classify maps an error onto a class by its SQLSTATE, or by its nature when the server sent none.
+func (d *database) Classify(err error) engine.ExecutionError {
+	var (
+		timeout  *timeoutError
+		protocol *protocolError
+		server   *pgconn.PgError
+		network  net.Error
+	)
+	switch {
+	case err == nil:
+		return engine.ExecutionError{Class: engine.ErrClassOther, Message: "no error"}
+	case errors.As(err, &timeout):
+		return engine.ExecutionError{Class: engine.ErrClassTimeout, Code: codeTimeout, Message: timeout.Error()}
+	case errors.As(err, &server):
+		return engine.ExecutionError{Class: classOf(server.Code), Code: server.Code, Message: server.Message}
+	case errors.As(err, &protocol):
+		return engine.ExecutionError{Class: engine.ErrClassConnection, Code: codeProtocol, Message: protocol.Error()}
+	case errors.Is(err, context.Canceled):
+		return engine.ExecutionError{Class: engine.ErrClassCancelled, Code: codeCancelled, Message: "cancelled by Loadstone"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return engine.ExecutionError{Class: engine.ErrClassTimeout, Code: codeTimeout, Message: "no answer in time"}
+	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return engine.ExecutionError{Class: engine.ErrClassConnection, Code: codeConnection, Message: "connection lost: " + networkWords(err)}
+	}
+	return engine.ExecutionError{Class: engine.ErrClassOther, Message: err.Error()}
+}
+
+// networkWords leaves out addresses and ports, which differ by connection and
+// would fill the dictionary with the same error.
+func networkWords(err error) string {
+	var number syscall.Errno
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the server closed it"
+	case errors.Is(err, net.ErrClosed):
+		return "it was closed"
+	case errors.As(err, &number):
+		return number.Error()
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err.Error()
+	}
+	return err.Error()
+}
+
+// classes maps SQLSTATEs and their two-digit classes; the longer match wins.
+var classes = map[string]engine.ErrorClass{
+	"08":    engine.ErrClassConnection,
+	"22":    engine.ErrClassData,
+	"23":    engine.ErrClassConstraint,
+	"25006": engine.ErrClassAuth, // read-only transaction: the wrong server, or no right to write
+	"25":    engine.ErrClassOther,
+	"28":    engine.ErrClassAuth,
+	"3D":    engine.ErrClassAuth,
+	"40001": engine.ErrClassSerialization,
+	"40P01": engine.ErrClassDeadlock,
+	"40":    engine.ErrClassSerialization,
+	"42501": engine.ErrClassAuth,
+	"42":    engine.ErrClassSyntax,
+	"44":    engine.ErrClassConstraint,
+	"53300": engine.ErrClassThrottled,
+	"53":    engine.ErrClassResource,
+	"54":    engine.ErrClassResource,
+	"55P03": engine.ErrClassLock,
+	"55006": engine.ErrClassLock,
+	"57014": engine.ErrClassCancelled,
+	"57P01": engine.ErrClassConnection,
+	"57P02": engine.ErrClassConnection,
+	"57P03": engine.ErrClassConnection,
+	"57P05": engine.ErrClassConnection,
+	"25P03": engine.ErrClassConnection,
+	"58":    engine.ErrClassResource,
+}
+
+func classOf(sqlstate string) engine.ErrorClass {
+	if c, ok := classes[sqlstate]; ok {
+		return c
+	}
+	if len(sqlstate) >= 2 {
+		if c, ok := classes[sqlstate[:2]]; ok {
+			return c
+		}
+	}
+	return engine.ErrClassOther
+}
+
+// sentence returns what the server said, without codes and addresses.
+func sentence(err error) string {
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		return server.Message
+	}
+	return networkWords(err)
+}
+
+// explainDSN never repeats the connection string: it may hold a password.
+func explainDSN(err error) error {
+	reason := "it is neither a URL nor a list of key=value pairs"
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) {
+		// The error's own text repeats the string with the password masked; its cause may not mask it.
+		switch text := parse.Error(); {
+		case strings.Contains(text, "port"):
+			reason = "its port is not a number between 1 and 65535"
+		case strings.Contains(text, "sslmode"):
+			reason = "its sslmode is none of disable, allow, prefer, require, verify-ca, verify-full"
+		case strings.Contains(text, "TLS"), strings.Contains(text, "sslrootcert"), strings.Contains(text, "unable to read CA"):
+			reason = "its TLS files cannot be read"
+		case strings.Contains(text, "service"):
+			reason = "its service is not in the service file"
+		}
+	}
+	return &engine.Error{Code: engine.CodeTarget, Message: "The connection string cannot be used: " + reason + ".",
+		Hint: "Write it as postgres://user:password@host:5432/database?sslmode=prefer; encode special characters of the password as %XX."}
+}
+
+// explain turns an error of connecting into what a user can act on. The
+// password appears in no field; Cause is kept for the log, where pgconn masks it.
+func (d *database) explain(err error) error {
+	var known *engine.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	out := &engine.Error{Code: engine.CodeTarget, Cause: err}
+	host, where := d.conn.Host, d.address()
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		out.Message, out.Hint = d.explainServer(server, where)
+		return out
+	}
+	var (
+		dns       *net.DNSError
+		authority x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+		verify    *tls.CertificateVerificationError
+	)
+	text := err.Error()
+	switch {
+	case errors.As(err, &dns):
+		out.Message = fmt.Sprintf("The host name %q cannot be found.", host)
+		out.Hint = "Check its spelling and whether this machine can resolve it."
+	case errors.Is(err, syscall.ECONNREFUSED):
+		out.Message = fmt.Sprintf("Nothing accepts connections at %s.", where)
+		out.Hint = "Check the port, that PostgreSQL is running there, and that it listens on that address (listen_addresses)."
+	case errors.Is(err, os.ErrNotExist) && strings.HasPrefix(host, "/"):
+		out.Message = fmt.Sprintf("There is no PostgreSQL socket in %s for port %d.", host, d.conn.Port)
+		out.Hint = "Check that the server is running and its unix_socket_directories, or give a host name."
+	case errors.Is(err, os.ErrPermission):
+		out.Message = fmt.Sprintf("This process may not use %s.", where)
+		out.Hint = "Check the rights of the socket or of the certificate files."
+	case errors.As(err, &authority):
+		out.Message = fmt.Sprintf("The TLS certificate of %s is signed by an authority that is not trusted here.", where)
+		out.Hint = "Give its certificate with sslrootcert=/path/ca.pem, or use sslmode=require to encrypt without checking who answers."
+	case errors.As(err, &hostname):
+		out.Message = fmt.Sprintf("The TLS certificate of %s is for another host name.", where)
+		out.Hint = "Use the name in the certificate, or sslmode=verify-ca."
+	case errors.As(err, &invalid), errors.As(err, &verify):
+		out.Message = fmt.Sprintf("The TLS certificate of %s is not valid: %s.", where, networkWords(err))
+		out.Hint = "Renew the certificate, or check this machine's clock."
+	case strings.Contains(text, "refused TLS"):
+		out.Message = fmt.Sprintf("%s does not offer TLS, which sslmode asks for.", where)
+		out.Hint = "Use sslmode=prefer or sslmode=disable, or switch TLS on in the server (ssl = on)."
+	case errors.As(err, &record), errors.As(err, &alert), strings.Contains(text, "tls error"):
+		out.Message = fmt.Sprintf("TLS with %s failed.", where)
+		out.Hint = "Check that this is PostgreSQL's port, and sslmode, sslcert and sslkey."
+	case errors.Is(err, context.DeadlineExceeded), isTimeout(err), errors.Is(err, syscall.ETIMEDOUT):
+		out.Message = fmt.Sprintf("%s did not answer within %v.", where, d.cfg.ConnectTimeout)
+		out.Hint = "Check host and port, firewalls and security groups, and that the server is not overloaded."
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EADDRNOTAVAIL):
+		out.Message = fmt.Sprintf("There is no route from this machine to %s.", where)
+		out.Hint = "Check the network, the VPN and the address."
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		out.Message = "This process has no file descriptors left for another connection."
+		out.Hint = "Raise the limit (ulimit -n), or use fewer connections or more nodes."
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("connecting: %w", context.Canceled)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		out.Message = fmt.Sprintf("%s closed the connection while it was being set up.", where)
+		out.Hint = "Check that this is PostgreSQL's port, and the server's log; a proxy or a full server may refuse this way."
+	case strings.Contains(text, "received unexpected message"), strings.Contains(text, "unknown message type"), strings.Contains(text, "invalid length"):
+		out.Message = fmt.Sprintf("What answers at %s is not PostgreSQL.", where)
+		out.Hint = "Check the port."
+	case strings.Contains(text, "authentication"), strings.Contains(text, "SCRAM"), strings.Contains(text, "password"):
+		out.Message = fmt.Sprintf("Logging in to %s failed: the server asks for a kind of log-in that the connection does not provide.", where)
+		out.Hint = "Check user and password, and the server's pg_hba.conf."
+	default:
+		out.Message = fmt.Sprintf("Connecting to %s failed.", where)
+		out.Hint = "The server's log has the details."
+	}
+	return out
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+func (d *database) address() string {
+	if strings.HasPrefix(d.conn.Host, "/") {
+		return fmt.Sprintf("the socket in %s (port %d)", d.conn.Host, d.conn.Port)
+	}
+	return net.JoinHostPort(d.conn.Host, fmt.Sprint(d.conn.Port))
+}
+
+func (d *database) explainServer(e *pgconn.PgError, where string) (message, hint string) {
+	switch e.Code {
+	case "28P01":
+		return fmt.Sprintf("The password for user %q is wrong.", d.conn.User), "Correct the user or the password of the connection."
+	case "28000":
+		return fmt.Sprintf("%s does not let user %q in: %s.", where, d.conn.User, e.Message), "Check the user, sslmode, and the server's pg_hba.conf."
+	case "3D000":
+		return fmt.Sprintf("There is no database %q at %s.", d.conn.Database, where), "Check the database name, or create it."
+	case "42501":
+		return fmt.Sprintf("User %q may not do this: %s.", d.conn.User, e.Message), "Grant the right, or use another user."
+	case "53300":
+		return fmt.Sprintf("%s has no connections left: %s.", where, e.Message), "Use fewer connections, raise max_connections, or close other sessions."
+	case "57P03":
+		return fmt.Sprintf("%s is starting, stopping or recovering: %s.", where, e.Message), "Try again in a moment."
+	case "57P01", "57P02":
+		return fmt.Sprintf("%s is shutting down: %s.", where, e.Message), "Start it again."
+	}
+	return fmt.Sprintf("%s refused: %s (SQLSTATE %s).", where, strings.TrimSuffix(e.Message, "."), e.Code), e.Hint
+}

@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// Query runs one SQL text. Arguments travel as text and take the type the
+// server infers for the parameter.
+func (d *database) Query(ctx context.Context, sql string, args ...any) (*target.ResultSet, error) {
+	c, err := d.borrow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer d.give(c)
+	return query(ctx, c, sql, args)
+}
+
+// Exec runs the texts one after the other and stops at the first that fails.
+func (d *database) Exec(ctx context.Context, sql ...string) error {
+	c, err := d.borrow(ctx)
+	if err != nil {
+		return err
+	}
+	defer d.give(c)
+	for _, text := range sql {
+		if err := execAll(ctx, c, text); err != nil {
+			return fmt.Errorf("executing %q: %w", shorten(text), err)
+		}
+	}
+	return nil
+}
+
+func shorten(s string) string {
+	const limit = 200
+	if r := []rune(s); len(r) > limit {
+		return string(r[:limit]) + "…"
+	}
+	return s
+}
+
+func query(ctx context.Context, c *pgconn.PgConn, sql string, args []any) (*target.ResultSet, error) {
+	values := make([][]byte, len(args))
+	for i, a := range args {
+		text, err := textArgument(a)
+		if err != nil {
+			return nil, fmt.Errorf("argument %d: %w", i+1, err)
+		}
+		values[i] = text
+	}
+	r := c.ExecParams(ctx, sql, values, nil, nil, nil)
+	rs := &target.ResultSet{Columns: []string{}, Rows: [][]any{}}
+	for _, f := range r.FieldDescriptions() {
+		rs.Columns = append(rs.Columns, f.Name)
+	}
+	types := pgtype.NewMap()
+	var decodeErr error
+	for r.NextRow() {
+		fields := r.FieldDescriptions()
+		row := make([]any, len(fields))
+		for i, raw := range r.Values() {
+			v, err := decodeText(types, fields[i].DataTypeOID, raw)
+			if err != nil && decodeErr == nil {
+				decodeErr = fmt.Errorf("reading column %s: %w", fields[i].Name, err)
+			}
+			row[i] = v
+		}
+		rs.Rows = append(rs.Rows, row)
+	}
+	if _, err := r.Close(); err != nil {
+		return nil, fmt.Errorf("querying: %w", err)
+	}
+	return rs, decodeErr
+}
+
+func textArgument(a any) ([]byte, error) {
+	switch v := a.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		return []byte(v), nil
+	case []byte:
+		return []byte(`\x` + hex.EncodeToString(v)), nil
+	case bool:
+		return strconv.AppendBool(nil, v), nil
+	case int:
+		return strconv.AppendInt(nil, int64(v), 10), nil
+	case int64:
+		return strconv.AppendInt(nil, v, 10), nil
+	case float64:
+		return strconv.AppendFloat(nil, v, 'f', -1, 64), nil
+	case json.Number:
+		return []byte(v), nil
+	case time.Time:
+		return []byte(v.UTC().Format("2006-01-02 15:04:05.999999Z07:00")), nil
+	}
+	return nil, fmt.Errorf("a %T cannot be sent", a)
+}
+
+// decodeText gives what target.ResultSet promises; types it does not know stay text.
+func decodeText(types *pgtype.Map, oid uint32, raw []byte) (any, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	switch oid {
+	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.OIDOID:
+		return strconv.ParseInt(string(raw), 10, 64)
+	case pgtype.Float4OID, pgtype.Float8OID:
+		return strconv.ParseFloat(string(raw), 64)
+	case pgtype.BoolOID:
+		return len(raw) == 1 && raw[0] == 't', nil
+	case pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID:
+		var t time.Time
+		if err := types.Scan(oid, pgtype.TextFormatCode, raw, &t); err != nil {
+			return string(raw), nil // infinity, or before the common era
+		}
+		return t.UTC(), nil
+	}
+	return string(raw), nil
+}

@@ -1,0 +1,108 @@
+package postgres
+
+import (
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// rawWire saves the read that an ordinary net.Conn spends on finding nothing.
+//
+// The runtime forgets earlier readiness at the start of RawConn.Read, before
+// it calls the function. Writing the request inside the function's first call,
+// that is after the forgetting and before any answer can exist, makes it safe to wait
+// without trying to read first: the answer's edge cannot have been missed. A
+// round trip is thus one write and one read.
+type rawWire struct {
+	conn net.Conn
+	raw  syscall.RawConn
+	step func(fd uintptr) bool // bound once, so that a round trip allocates nothing
+
+	buf     []byte
+	request []byte
+	sent    bool
+	a       *answer
+	err     error
+}
+
+func newRawWire(c net.Conn) wire {
+	switch c.(type) {
+	case *net.TCPConn, *net.UnixConn:
+	default:
+		return nil
+	}
+	raw, err := c.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return nil
+	}
+	w := &rawWire{conn: c, raw: raw, buf: make([]byte, readSize)}
+	w.step = w.advance
+	return w
+}
+
+func (w *rawWire) roundTrip(request []byte, a *answer) error {
+	w.request, w.a, w.sent, w.err = request, a, false, nil
+	if err := w.raw.Read(w.step); err != nil {
+		return err
+	}
+	return w.err
+}
+
+// advance writes the request on its first call, and reads on the later ones
+// until the answer is complete. False means "wait until there is something to read".
+func (w *rawWire) advance(fd uintptr) bool {
+	if !w.sent {
+		w.sent = true
+		return !w.write(int(fd))
+	}
+	for {
+		n, err := syscall.Read(int(fd), w.buf)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err == syscall.EAGAIN:
+			return false
+		case err != nil:
+			w.err = os.NewSyscallError("read", err)
+			return true
+		case n == 0:
+			w.err = io.EOF
+			return true
+		}
+		w.a.feed(w.buf[:n])
+		if w.a.done || w.a.broken != nil {
+			return true
+		}
+		if n < len(w.buf) {
+			// A short read has emptied the socket; the next data make a new edge.
+			return false
+		}
+	}
+}
+
+func (w *rawWire) write(fd int) bool {
+	for {
+		n, err := syscall.Write(fd, w.request)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err == syscall.EAGAIN:
+			n = 0
+		case err != nil:
+			w.err = os.NewSyscallError("write", err)
+			return false
+		}
+		if n == len(w.request) {
+			return true
+		}
+		// The socket's buffer is full: the ordinary path waits for room. A server
+		// that answers before it has read everything (an error in a long bind)
+		// does not block it, because such an answer is short.
+		if _, err := w.conn.Write(w.request[n:]); err != nil {
+			w.err = err
+			return false
+		}
+		return true
+	}
+}
