@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/histogram"
 )
 
 // The values of latency_aggregation_method.
@@ -79,10 +80,11 @@ type Second struct {
 // Aggregator keeps the newest snapshots of a run's workers. It is not safe for concurrent use.
 type Aggregator struct {
 	workers map[string]*reports
-	tick    distribution
-	phase   distribution
-	kinds   [engine.NumKinds]distribution
-	one     distribution
+	// The histograms keep their memory from tick to tick.
+	tick  *histogram.Histogram
+	phase *histogram.Histogram
+	one   *histogram.Histogram
+	kinds [engine.NumKinds]*histogram.Histogram
 }
 
 // reports are the snapshots of one run worker.
@@ -95,7 +97,13 @@ type reports struct {
 }
 
 // New returns an empty aggregator.
-func New() *Aggregator { return &Aggregator{workers: map[string]*reports{}} }
+func New() *Aggregator {
+	a := &Aggregator{workers: map[string]*reports{}, tick: histogram.New(), phase: histogram.New(), one: histogram.New()}
+	for k := range a.kinds {
+		a.kinds[k] = histogram.New()
+	}
+	return a
+}
 
 // Add takes a snapshot over; the caller must not change it afterwards. It
 // reports false for one that is repeated, or too late for its second.
@@ -147,10 +155,10 @@ func (a *Aggregator) Tick(phase engine.Phase, workers []Worker) *Second {
 		}
 		return strings.Compare(x.WorkerID, y.WorkerID)
 	})
-	a.tick.reset()
-	a.phase.reset()
+	a.tick.Reset()
+	a.phase.Reset()
 	for k := range a.kinds {
-		a.kinds[k].reset()
+		a.kinds[k].Reset()
 	}
 	f := fold{a: a, phase: counted(phase), out: &Second{}, nodes: map[string]*nodeFold{}}
 	f.out.Payload.Workers = make([]engine.PayloadWorker, 0, len(workers))
@@ -246,24 +254,24 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 	var seconds float64
 	var started, errs int64
 	var kinds [engine.NumKinds]int64
-	one := &f.a.one
-	one.reset()
+	one := f.a.one
+	one.Reset()
 	missing := false
 	for _, s := range show {
 		seconds += s.TickSeconds
 		started += s.TickStarted
 		errs += s.TickErrors
 		for k, c := range s.TickByKind {
-			kinds[k] += c.Count
+			if k < engine.NumKinds {
+				kinds[k] += c.Count
+			}
 		}
-		one.add(s.TickLatency)
-		if s.TickLatency == nil && s.TickStarted > 0 {
+		if !merge(one, s.TickLatency) || (s.TickLatency == nil && s.TickStarted > 0) {
 			missing = true
 		}
 	}
-	var q [3]float64
-	if one.quantiles(summaryQuantiles, q[:]) {
-		m.P50LatencyMs, m.P95LatencyMs, m.P99LatencyMs = ms(q[0]), ms(q[1]), ms(q[2])
+	if one.Count() > 0 {
+		m.P50LatencyMs, m.P95LatencyMs, m.P99LatencyMs = ms(one.Quantile(0.50)), ms(one.Quantile(0.95)), ms(one.Quantile(0.99))
 	}
 	if seconds > 0 {
 		m.QPS = float64(started) / seconds
@@ -280,8 +288,8 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 		}
 	}
 	f.missing = f.missing || missing
+	f.a.tick.Merge(one)
 	for _, s := range show {
-		f.a.tick.add(s.TickLatency)
 		f.recent = append(f.recent, s.LastErrors...)
 	}
 	if m.P50LatencyMs != nil {
@@ -301,6 +309,9 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 	f.failed += newest.Failed
 	f.dropped += newest.Dropped
 	for k, c := range newest.ByKind {
+		if k >= engine.NumKinds {
+			continue
+		}
 		f.kindTotal[k].Count += c.Count
 		f.kindTotal[k].Errors += c.Errors
 	}
@@ -310,12 +321,13 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 		}
 		f.classes[c] += n
 	}
-	f.a.phase.add(newest.PhaseLatency)
-	if newest.PhaseLatency == nil && newest.Started > 0 {
+	if !merge(f.a.phase, newest.PhaseLatency) || (newest.PhaseLatency == nil && newest.Started > 0) {
 		f.missing = true
 	}
 	for k, h := range newest.KindLatency {
-		f.a.kinds[k].add(h)
+		if k < engine.NumKinds {
+			merge(f.a.kinds[k], h)
+		}
 	}
 }
 
@@ -368,8 +380,8 @@ func (f *fold) finish() {
 		p.OpsByKind[k] = engine.KindRate{Total: c.Count, Errors: c.Errors, PerSec: f.kindRate[k]}
 		p.CustomMetrics.AppOpsBreakdown[k.String()] = c.Count
 		f.out.qpsByKind[k] = f.kindRate[k]
-		if f.a.kinds[k].total > 0 {
-			p.LatencyByKind[k] = f.a.kinds[k].latency()
+		if f.a.kinds[k].Count() > 0 {
+			p.LatencyByKind[k] = latency(f.a.kinds[k])
 		}
 		switch {
 		case k.Read():
@@ -393,8 +405,10 @@ func (f *fold) finish() {
 	if p.Errors.Recent == nil {
 		p.Errors.Recent = []engine.ExecutionError{}
 	}
-	p.Latency, p.LatencyTotal = f.a.tick.latency(), f.a.phase.latency()
-	p.LatencyHistogram = f.a.tick.data(HeatmapSchema)
+	p.Latency, p.LatencyTotal = latency(f.a.tick), latency(f.a.phase)
+	if f.a.tick.Count() > 0 {
+		p.LatencyHistogram = f.a.tick.Downscale(HeatmapSchema)
+	}
 	if f.alive > 1 {
 		method := MethodMerged
 		if f.missing {

@@ -3,39 +3,27 @@ package aggregate
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/histogram"
 	"pgregory.net/rapid"
 )
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// histogram records values (ns) the slow and obvious way.
-func histogram(values ...int64) *engine.HistogramData {
+func recorded(values ...int64) *engine.HistogramData {
 	if len(values) == 0 {
 		return nil
 	}
-	const schema = 6
-	h := &engine.HistogramData{Schema: schema, Min: math.MaxInt64}
-	buckets := map[int]int64{}
-	lo, hi := math.MaxInt, math.MinInt
+	h := histogram.New()
 	for _, v := range values {
-		b := int(math.Ceil(math.Log2(float64(v)) * 64))
-		buckets[b]++
-		lo, hi = min(lo, b), max(hi, b)
-		h.Sum += v
-		h.Min, h.Max = min(h.Min, v), max(h.Max, v)
+		h.Record(v)
 	}
-	h.Offset, h.Counts = lo, make([]int64, hi-lo+1)
-	for b, n := range buckets {
-		h.Counts[b-lo] = n
-	}
-	return h
+	return h.Data()
 }
 
 func drawValues(t *rapid.T, label string) []int64 {
@@ -63,7 +51,7 @@ func drawSnapshots(t *rapid.T) ([]engine.WorkerSnapshot, []Worker) {
 				ByKind:     map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: total}},
 				TickByKind: map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: int64(len(values))}},
 				Resources:  engine.Resources{CPUPercent: float64(tick)}, ActiveConnections: 2, TargetConnections: 3,
-				TickLatency: histogram(values...), PhaseLatency: histogram(phase...)}
+				TickLatency: recorded(values...), PhaseLatency: recorded(phase...)}
 			if rapid.IntRange(0, 9).Draw(t, "lose histogram") == 0 {
 				s.TickLatency = nil
 			}
@@ -147,61 +135,35 @@ func TestDeadWorkersDoNotCountLiveAndStaleOnesDo(t *testing.T) {
 	})
 }
 
-func TestMergedQuantilesAreTrueOnes(t *testing.T) {
+func TestMergedQuantilesAreThoseOfAllExecutions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var d distribution
-		var all []int64
-		for range rapid.IntRange(1, 5).Draw(t, "parts") {
-			values := drawValues(t, "values")
-			all = append(all, values...)
-			d.add(histogram(values...))
+		snapshots, workers := drawSnapshots(t)
+		all := histogram.New()
+		for i := range workers {
+			workers[i].Status, workers[i].Health = engine.WorkerRunning, engine.HealthHealthy
 		}
-		if len(all) == 0 {
-			if d.latency().P50 != nil {
-				t.Fatal("an empty distribution has a median")
+		for _, s := range snapshots {
+			if s.TickLatency == nil && s.TickStarted > 0 {
+				t.Skip("approximated")
 			}
-			return
+			merge(all, s.TickLatency)
 		}
-		slices.Sort(all)
-		qs := []float64{0.5, 0.95, 0.99, 1}
-		got := make([]float64, len(qs))
-		d.quantiles(qs, got)
-		for i, q := range qs {
-			// The value of rank ⌈q·n⌉, within the error of a bucket of schema 6.
-			rank := max(1, int(math.Ceil(q*float64(len(all)))))
-			want := float64(all[rank-1])
-			if got[i] < want/1.012 || got[i] > want*1.012 {
-				t.Fatalf("quantile %v is %v, want about %v of %v", q, got[i], want, all)
-			}
+		got := second(snapshots, workers).Payload
+		if want := latency(all); !reflect.DeepEqual(got.Latency, want) {
+			t.Fatalf("got %+v, want %+v", got.Latency, want)
 		}
-		coarse := d.data(HeatmapSchema)
-		var n int64
-		for _, c := range coarse.Counts {
-			n += c
-		}
-		if n != int64(len(all)) || coarse.Schema != HeatmapSchema || coarse.Counts[0] == 0 || coarse.Counts[len(coarse.Counts)-1] == 0 {
-			t.Fatalf("downscaled %d values to %+v", len(all), coarse)
+		if got.LatencyHistogram != nil && got.LatencyHistogram.Schema != HeatmapSchema {
+			t.Fatalf("heat map at schema %d", got.LatencyHistogram.Schema)
 		}
 	})
-}
-
-func TestCoarserSnapshotsMeetAtTheirSchema(t *testing.T) {
-	var fine distribution
-	fine.add(histogram(1000, 2000, 4000, 1_000_000))
-	var mixed distribution
-	mixed.add(histogram(3000, 5000))
-	mixed.add(fine.data(2))
-	if mixed.schema != 2 || mixed.total != 6 || mixed.max != 1_000_000 || mixed.min != 1000 {
-		t.Fatalf("%+v", mixed)
-	}
 }
 
 func TestAWorkerWithoutHistogramMakesItAnApproximation(t *testing.T) {
 	base := engine.WorkerSnapshot{Tick: 1, TickSeconds: 1, Phase: engine.PhaseMeasurement, TickStarted: 3, Started: 3}
 	a, b, c := base, base, base
 	a.WorkerID, b.WorkerID, c.WorkerID = "worker-0", "worker-1", "worker-2"
-	a.TickLatency, a.PhaseLatency = histogram(1e6, 1e6, 1e6), histogram(1e6, 1e6, 1e6)
-	b.TickLatency, b.PhaseLatency = histogram(3e6, 3e6, 9e6), histogram(3e6, 3e6, 9e6)
+	a.TickLatency, a.PhaseLatency = recorded(1e6, 1e6, 1e6), recorded(1e6, 1e6, 1e6)
+	b.TickLatency, b.PhaseLatency = recorded(3e6, 3e6, 9e6), recorded(3e6, 3e6, 9e6)
 	workers := []Worker{{WorkerID: "worker-0"}, {WorkerID: "worker-1", WorkerGroupID: 1}, {WorkerID: "worker-2", WorkerGroupID: 2}}
 	got := second([]engine.WorkerSnapshot{a, b, c}, workers)
 	if got.Payload.LatencyAggregationMethod == nil || *got.Payload.LatencyAggregationMethod != MethodSlowest {

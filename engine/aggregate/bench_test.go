@@ -18,7 +18,7 @@ func BenchmarkTick(b *testing.B) {
 		for i := range values {
 			values[i] = int64(50_000 + random.ExpFloat64()*2_000_000)
 		}
-		return histogram(values...)
+		return recorded(values...)
 	}
 	kinds := engine.Kinds()[:4]
 	template := make([]engine.WorkerSnapshot, n)
