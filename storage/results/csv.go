@@ -1,0 +1,102 @@
+package results
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/artifact"
+)
+
+const csvHeader = "run_id,test_id,worker_id,connection_id,seq,step,phase,warmup,kind,statement_id,due_at,started_at," +
+	"app_elapsed_ms,schedule_lag_ms,pool_wait_ms,rows,success,error_class,error_code,error_message,retries,server_query_id\n"
+
+// csvTime keeps all nanoseconds, so that a column has one width.
+const csvTime = "2006-01-02T15:04:05.000000000Z"
+
+// WriteCSV streams every execution of the run to w as CSV (RFC 4180, header
+// line, LF, null as an empty field), part by part in the order of their names.
+// Memory is one row group. A run without parts gives the header alone.
+func (f *Folder) WriteCSV(ctx context.Context, runID string, w io.Writer) error {
+	paths, err := f.executionParts(runID)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, csvHeader); err != nil {
+		return fmt.Errorf("exporting executions: %w", err)
+	}
+	for _, path := range paths {
+		if err := writePartCSV(ctx, path, w); err != nil {
+			return fmt.Errorf("exporting executions: %w", err)
+		}
+	}
+	return nil
+}
+
+func writePartCSV(ctx context.Context, path string, w io.Writer) error {
+	p, err := artifact.OpenPart(path)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	var buf []byte
+	for g := range p.RowGroups() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r, err := readRows(p, g)
+		if err != nil {
+			return err
+		}
+		r.quote()
+		for i := range r.n {
+			buf = r.appendCSV(buf, i)
+			if len(buf) >= 64<<10 || i == r.n-1 {
+				if _, err := w.Write(buf); err != nil {
+					return err
+				}
+				buf = buf[:0]
+			}
+		}
+	}
+	return nil
+}
+
+// quote makes the dictionary values ready for CSV, once per row group.
+func (r *rows) quote() {
+	for _, t := range []*text{&r.run, &r.test, &r.worker, &r.phase, &r.kind, &r.statement, &r.class, &r.code, &r.message, &r.queryID} {
+		for i, v := range t.values {
+			if strings.ContainsAny(v, ",\"\r\n") || strings.TrimSpace(v) != v {
+				t.values[i] = `"` + strings.ReplaceAll(v, `"`, `""`) + `"`
+			}
+		}
+	}
+}
+
+func (r *rows) appendCSV(b []byte, i int) []byte {
+	b = append(append(b, r.run.at(i)...), ',')
+	b = append(append(b, r.test.at(i)...), ',')
+	b = append(append(b, r.worker.at(i)...), ',')
+	b = append(strconv.AppendUint(b, uint64(uint32(r.connection[i])), 10), ',')
+	b = append(strconv.AppendUint(b, uint64(uint32(r.seq[i])), 10), ',')
+	b = append(strconv.AppendInt(b, int64(r.step[i]), 10), ',')
+	b = append(append(b, r.phase.at(i)...), ',')
+	b = append(strconv.AppendBool(b, r.warmup[i]), ',')
+	b = append(append(b, r.kind.at(i)...), ',')
+	b = append(append(b, r.statement.at(i)...), ',')
+	b = append(time.Unix(0, r.due[i]).UTC().AppendFormat(b, csvTime), ',')
+	b = append(time.Unix(0, r.started[i]).UTC().AppendFormat(b, csvTime), ',')
+	b = append(strconv.AppendFloat(b, r.elapsed[i], 'f', -1, 64), ',')
+	b = append(strconv.AppendFloat(b, r.lag[i], 'f', -1, 64), ',')
+	b = append(strconv.AppendFloat(b, r.wait[i], 'f', -1, 64), ',')
+	b = append(strconv.AppendInt(b, int64(r.rows[i]), 10), ',')
+	b = append(strconv.AppendBool(b, r.success[i]), ',')
+	b = append(append(b, r.class.at(i)...), ',')
+	b = append(append(b, r.code.at(i)...), ',')
+	b = append(append(b, r.message.at(i)...), ',')
+	b = append(strconv.AppendInt(b, int64(r.retries[i]), 10), ',')
+	return append(append(b, r.queryID.at(i)...), '\n')
+}

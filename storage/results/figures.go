@@ -1,0 +1,381 @@
+package results
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+)
+
+// Figures implements store.Results. A run without parts has zero figures.
+//
+// The measurement starts when the first execution outside the warm-up was due
+// (which in a closed loop is when it started) and ends when the last one ended;
+// rates are taken over that time. With a workerID both are that run worker's own.
+func (f *Folder) Figures(ctx context.Context, runID, workerID string) (*engine.Figures, error) {
+	s, err := f.scan(ctx, runID, workerID)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	return s.parent(ctx)
+}
+
+// FiguresByWorker computes the figures of the run and of each of its run
+// workers in one pass over the parts.
+func (f *Folder) FiguresByWorker(ctx context.Context, runID string) (parent *engine.Figures, byWorker map[string]*engine.Figures, err error) {
+	s, err := f.scan(ctx, runID, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer s.close()
+	if parent, err = s.parent(ctx); err != nil {
+		return nil, nil, err
+	}
+	byWorker = make(map[string]*engine.Figures, len(s.workers))
+	for id, sum := range s.workers {
+		if byWorker[id], err = s.figures(ctx, []*sums{sum}); err != nil {
+			return nil, nil, err
+		}
+	}
+	return parent, byWorker, nil
+}
+
+// kindSums are the sums of one kind, of the measurement only.
+type kindSums struct {
+	distribution
+	rows, errors int64
+}
+
+// sums is what one pass over a run worker's parts collects.
+type sums struct {
+	recorded, warmup int64
+	kinds            [engine.NumKinds]kindSums
+	errors           map[engine.ExecutionError]int64
+	minDue, maxEnd   int64
+	slowest          slowest
+}
+
+func newSums() *sums {
+	return &sums{errors: map[engine.ExecutionError]int64{}, minDue: math.MaxInt64, maxEnd: math.MinInt64}
+}
+
+func (s *sums) merge(o *sums) {
+	s.recorded += o.recorded
+	s.warmup += o.warmup
+	for k := range s.kinds {
+		s.kinds[k].pieces = append(s.kinds[k].pieces, o.kinds[k].pieces...)
+		s.kinds[k].rows += o.kinds[k].rows
+		s.kinds[k].errors += o.kinds[k].errors
+	}
+	for e, n := range o.errors {
+		s.errors[e] += n
+	}
+	s.minDue, s.maxEnd = min(s.minDue, o.minDue), max(s.maxEnd, o.maxEnd)
+	for _, c := range o.slowest {
+		s.slowest.add(c)
+	}
+}
+
+// scan is the state of one computation: the open parts and the sums per run worker.
+type scan struct {
+	parts   []*artifact.Part
+	workers map[string]*sums
+}
+
+func (s *scan) close() {
+	for _, p := range s.parts {
+		_ = p.Close() // only read
+	}
+}
+
+// unit is one row group.
+type unit struct{ part, group int }
+
+func (f *Folder) scan(ctx context.Context, runID, workerID string) (_ *scan, err error) {
+	paths, err := f.executionParts(runID)
+	if err != nil {
+		return nil, err
+	}
+	s := &scan{workers: map[string]*sums{}}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	var units []unit
+	for _, path := range paths {
+		p, err := artifact.OpenPart(path)
+		if err != nil {
+			return nil, err
+		}
+		if workerID != "" && p.Artifact().WorkerID != workerID {
+			_ = p.Close() // only read
+			continue
+		}
+		s.parts = append(s.parts, p)
+		for g := range p.RowGroups() {
+			units = append(units, unit{len(s.parts) - 1, g})
+		}
+	}
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var (
+		next  atomic.Int64
+		mu    sync.Mutex
+		group sync.WaitGroup
+	)
+	for range max(1, min(runtime.GOMAXPROCS(0), len(units), 4)) {
+		group.Go(func() {
+			r := &reader{}
+			mine := map[string]*sums{}
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(units) {
+					break
+				}
+				p := s.parts[units[i].part]
+				id := p.Artifact().WorkerID
+				if mine[id] == nil {
+					mine[id] = newSums()
+				}
+				if err := r.read(mine[id], p, units[i]); err != nil {
+					cancel(fmt.Errorf("reading executions from %s: %w", p.Artifact().Name, err))
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for id, sum := range mine {
+				if s.workers[id] == nil {
+					s.workers[id] = newSums()
+				}
+				s.workers[id].merge(sum)
+			}
+		})
+	}
+	group.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return s, nil
+}
+
+// reader holds the column buffers of one goroutine.
+type reader struct {
+	elapsed         []float64
+	due             []int64
+	kind, rows      []int32
+	warmup, success []bool
+	texts           [3][]int32
+}
+
+// read adds one row group to the sums.
+func (r *reader) read(s *sums, p *artifact.Part, u unit) (err error) {
+	g := u.group
+	if r.elapsed, err = p.Doubles(g, artifact.ColAppElapsedMs, r.elapsed); err != nil {
+		return err
+	}
+	if r.due, err = p.Int64s(g, artifact.ColDueAt, r.due); err != nil {
+		return err
+	}
+	if r.rows, err = p.Int32s(g, artifact.ColRows, r.rows); err != nil {
+		return err
+	}
+	if r.warmup, err = p.Bools(g, artifact.ColWarmup, r.warmup); err != nil {
+		return err
+	}
+	if r.success, err = p.Bools(g, artifact.ColSuccess, r.success); err != nil {
+		return err
+	}
+	var names []string
+	if r.kind, names, err = p.Strings(g, artifact.ColKind, r.kind); err != nil {
+		return err
+	}
+	kinds := make([]engine.Kind, len(names))
+	for i, name := range names {
+		if kinds[i], err = engine.ParseKind(name); err != nil {
+			return err
+		}
+	}
+
+	n := len(r.elapsed)
+	due, rows, warmup, success, kind := r.due[:n], r.rows[:n], r.warmup[:n], r.success[:n], r.kind[:n]
+	var counts [engine.NumKinds]int
+	for i, k := range kind {
+		if !warmup[i] {
+			counts[kinds[k]]++
+		}
+	}
+	var keys [engine.NumKinds][]uint64
+	for k, c := range counts {
+		keys[k] = make([]uint64, 0, c)
+	}
+	s.recorded += int64(n)
+	threshold := s.slowest.threshold()
+	failures := false
+	for i, ms := range r.elapsed {
+		if warmup[i] {
+			s.warmup++
+			continue
+		}
+		k := kinds[kind[i]]
+		keys[k] = append(keys[k], key(ms))
+		s.kinds[k].rows += int64(rows[i])
+		if !success[i] {
+			s.kinds[k].errors++
+			failures = true
+		}
+		s.minDue = min(s.minDue, due[i])
+		s.maxEnd = max(s.maxEnd, due[i]+int64(math.Round(ms*1e6)))
+		if ms >= threshold {
+			s.slowest.add(slow{ms, u.part, u.group, i})
+			threshold = s.slowest.threshold()
+		}
+	}
+	for k := range keys {
+		if len(keys[k]) > 0 {
+			s.kinds[k].pieces = append(s.kinds[k].pieces, newPiece(keys[k]))
+		}
+	}
+	if failures {
+		return r.countErrors(s, p, g)
+	}
+	return nil
+}
+
+var errorColumns = [3]artifact.Column{artifact.ColErrorClass, artifact.ColErrorCode, artifact.ColErrorMessage}
+
+// countErrors groups the failures of the measurement in a row group.
+func (r *reader) countErrors(s *sums, p *artifact.Part, group int) (err error) {
+	var values [3][]string
+	for i, col := range errorColumns {
+		if r.texts[i], values[i], err = p.Strings(group, col, r.texts[i]); err != nil {
+			return err
+		}
+	}
+	counts := map[[3]int32]int64{}
+	for i, ok := range r.success {
+		if !ok && !r.warmup[i] {
+			counts[[3]int32{r.texts[0][i], r.texts[1][i], r.texts[2][i]}]++
+		}
+	}
+	for at, n := range counts {
+		s.errors[executionError(at, values)] += n
+	}
+	return nil
+}
+
+// executionError resolves the three dictionary indexes of a failed execution.
+func executionError(at [3]int32, values [3][]string) engine.ExecutionError {
+	var texts [3]string
+	for i, index := range at {
+		if index >= 0 {
+			texts[i] = values[i][index]
+		}
+	}
+	if texts[0] == "" {
+		texts[0] = string(engine.ErrClassOther)
+	}
+	return engine.ExecutionError{Class: engine.ErrorClass(texts[0]), Code: texts[1], Message: texts[2]}
+}
+
+func (s *scan) parent(ctx context.Context) (*engine.Figures, error) {
+	all := make([]*sums, 0, len(s.workers))
+	for _, sum := range s.workers {
+		all = append(all, sum)
+	}
+	return s.figures(ctx, all)
+}
+
+// maxErrorGroups bounds engine.ErrorFigures.Top.
+const maxErrorGroups = 20
+
+// figures turns the sums of some run workers into their figures.
+func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error) {
+	total := newSums()
+	for _, sum := range of {
+		total.merge(sum)
+	}
+	fig := &engine.Figures{
+		ByKind:     map[engine.Kind]*engine.KindFigures{},
+		Errors:     engine.ErrorFigures{ByClass: map[engine.ErrorClass]int64{}, Top: []engine.ErrorGroup{}},
+		Accounting: engine.Accounting{Recorded: total.recorded, Warmup: total.warmup},
+	}
+	if total.maxEnd > total.minDue {
+		fig.DurationSeconds = time.Duration(total.maxEnd - total.minDue).Seconds()
+	}
+	rate := func(n int64) float64 {
+		if fig.DurationSeconds <= 0 {
+			return 0
+		}
+		return float64(n) / fig.DurationSeconds
+	}
+	var all distribution
+	for i := range total.kinds {
+		sum, kind := &total.kinds[i], engine.Kind(i)
+		if len(sum.pieces) == 0 {
+			continue
+		}
+		n := sum.count()
+		all.pieces = append(all.pieces, sum.pieces...)
+		fig.Operations += n
+		fig.Errors.Count += sum.errors
+		switch {
+		case kind.Read():
+			fig.Reads += n
+		case kind.Write():
+			fig.Writes += n
+		}
+		fig.ByKind[kind] = &engine.KindFigures{Count: n, Errors: sum.errors, QPS: rate(n), Rows: sum.rows, LatencyMs: sum.latency()}
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("computing figures: %w", err)
+		}
+	}
+	fig.QPS = rate(fig.Operations)
+	fig.LatencyMs = all.latency()
+	fig.Histogram = all.histogram()
+	if fig.Operations > 0 {
+		fig.Errors.Rate = float64(fig.Errors.Count) / float64(fig.Operations)
+	}
+	for e, n := range total.errors {
+		fig.Errors.ByClass[e.Class] += n
+		fig.Errors.Top = append(fig.Errors.Top, engine.ErrorGroup{ExecutionError: e, Count: n})
+	}
+	slices.SortFunc(fig.Errors.Top, func(a, b engine.ErrorGroup) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+	})
+	fig.Errors.Top = fig.Errors.Top[:min(len(fig.Errors.Top), maxErrorGroups)]
+	var err error
+	fig.Slowest, err = s.details(total.slowest)
+	return fig, err
+}
+
+// details reads the slowest executions themselves: a second pass over the few
+// row groups that hold them.
+func (s *scan) details(of slowest) ([]engine.SlowExecution, error) {
+	out := make([]engine.SlowExecution, len(of))
+	byUnit := map[unit][]int{}
+	for i, c := range of {
+		u := unit{c.part, c.group}
+		byUnit[u] = append(byUnit[u], i)
+	}
+	for u, wanted := range byUnit {
+		rows, err := readRows(s.parts[u.part], u.group)
+		if err != nil {
+			return nil, fmt.Errorf("reading slowest executions: %w", err)
+		}
+		for _, i := range wanted {
+			out[i] = rows.slow(of[i].row)
+		}
+	}
+	return out, nil
+}
