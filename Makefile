@@ -1,0 +1,124 @@
+# The targets that a person remembers:
+#   make run    build everything, start the server and watch a first run
+#   make test   every test: Go with the race detector, the page in a browser
+#   make lint   the linters, natively and for the Wasm guests
+#   make build  bin/loadstone with the page and the plugins inside
+#   make check  what CI runs: lint and test
+#   make bench  the figures of docs/performance.md
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# .cache holds what make installs for itself; nothing of it is committed.
+CACHE := $(CURDIR)/.cache
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
+
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+GOBUILD := $(GO) build -trimpath
+LDFLAGS := -s -w -X github.com/loadstone-db/loadstone/cli.version=$(VERSION)
+
+GUESTS := workloads/mix adapters/postgres
+WASM := $(foreach g,$(GUESTS),plugins/bundled/dist/$(if $(findstring adapters,$(g)),adapter-,)$(notdir $(g)).wasm)
+SDK_SOURCES := $(shell find sdk -name '*.go' -not -name '*_test.go' 2>/dev/null)
+
+# Where `make run` keeps its data, and what it runs first.
+DATA ?= $(CURDIR)/.loadstone
+FIRST_RUN ?= examples/first-run.yaml
+
+.PHONY: help run build test check lint bench soak plugins ui fmt clean \
+	need-toolchain need-postgres need-race need-browser test-go test-ui test-journey test-first-run
+
+help:
+	@sed -n 's/^#   make/make/p' Makefile
+
+run: need-postgres build
+	@bin/loadstone serve --data-dir "$(DATA)" --run $(FIRST_RUN)
+
+build: bin/loadstone
+
+plugins: need-toolchain $(WASM)
+
+ui: need-toolchain ui/dist/index.html
+
+bin/loadstone: need-toolchain plugins ui $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './ui/node_modules/*' 2>/dev/null) $(shell find sql engine -name '*.sql' -o -name '*.json' 2>/dev/null) go.sum
+	@mkdir -p bin
+	$(GOBUILD) -ldflags '$(LDFLAGS)' -o $@ .
+
+plugins/bundled/dist/%.wasm: plugins/workloads/% $(SDK_SOURCES) go.sum
+	$(call guest,$<,$@)
+
+plugins/bundled/dist/adapter-%.wasm: plugins/adapters/% $(SDK_SOURCES) go.sum
+	$(call guest,$<,$@)
+
+# A guest is a reactor module: a library that the host calls.
+define guest
+	GOOS=wasip1 GOARCH=wasm GOFLAGS= $(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o $(2) ./$(1)
+endef
+
+UI_SOURCES := $(shell find ui/src ui/public ui/index.html ui/vite.config.ts ui/tsconfig.json -type f 2>/dev/null)
+
+ui/node_modules/.package-lock.json: ui/package-lock.json
+	cd ui && npm ci --no-fund --no-audit --loglevel=error
+	@touch $@
+
+ui/dist/index.html: ui/node_modules/.package-lock.json $(UI_SOURCES)
+	cd ui && npm run --silent build
+	@touch $@ ui/dist/.gitkeep
+
+test: need-postgres need-race need-browser build test-go test-ui test-first-run test-journey
+	@echo "All tests passed."
+
+test-go:
+	$(GO) test -race -timeout 12m ./...
+
+test-ui: ui/node_modules/.package-lock.json
+	cd ui && npm run --silent lint && npm test --silent
+
+# The main job, as a newcomer does it: from the command line …
+test-first-run: build
+	@deploy/first-run.sh bin/loadstone
+
+# … and in the browser.
+test-journey: build
+	@deploy/journey.sh bin/loadstone
+
+lint: need-toolchain $(GOLANGCI) plugins
+	$(GOLANGCI) run ./...
+	GOOS=wasip1 GOARCH=wasm $(GOLANGCI) run ./plugins/workloads/... ./plugins/adapters/... ./sdk/...
+
+$(GOLANGCI):
+	@mkdir -p $(dir $@)
+	@echo "Installing golangci-lint $(GOLANGCI_VERSION); this takes a few minutes, once."
+	@GOFLAGS= GOBIN=$(CACHE)/install $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv $(CACHE)/install/golangci-lint $@ && rmdir $(CACHE)/install
+
+check: lint test
+
+bench: need-postgres build
+	@deploy/setup.sh sysbench
+	$(GO) test -run '^$$' -bench . -benchmem ./engine/... ./plugins/host/... ./storage/results/... ./server/live/...
+	$(GO) run ./bench/peers -rounds 5
+
+# Longer than a commit should wait: fuzzing, a minute for each target.
+soak: need-postgres plugins
+	@deploy/soak.sh
+
+fmt:
+	gofmt -l -w $$(git ls-files '*.go')
+
+clean:
+	rm -rf bin ui/dist/assets ui/dist/index.html plugins/bundled/dist/*.wasm
+
+need-toolchain:
+	@deploy/setup.sh toolchain
+
+need-postgres: need-toolchain
+	@deploy/setup.sh postgres
+
+need-race:
+	@deploy/setup.sh race
+
+need-browser:
+	@deploy/setup.sh browser

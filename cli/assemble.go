@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/worker"
+	"github.com/loadstone-db/loadstone/plugins/bundled"
+	"github.com/loadstone-db/loadstone/plugins/host"
+	"github.com/loadstone-db/loadstone/storage/embedded"
+	"github.com/loadstone-db/loadstone/storage/keyring"
+	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/results"
+)
+
+// storeFlags say where state is kept; serve and run share them.
+type storeFlags struct {
+	DataDir     string `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Where executions, keys and the embedded Postgres live (default: the system's data directory)."`
+	DatabaseURL string `placeholder:"URL" env:"LOADSTONE_DATABASE_URL" help:"Use this Postgres as control store instead of the embedded one."`
+}
+
+// services are the parts of one process, wired together.
+type services struct {
+	dataDir  string
+	embedded *embedded.Postgres // nil with an external control store
+	store    *postgres.Store
+	results  *results.Folder
+	plugins  *host.Host
+	runs     *orchestrator.Service
+	drivers  map[string]target.Driver
+	closers  []func(context.Context) error
+	log      zerolog.Logger
+}
+
+// onClose runs f at Close; what was opened last is closed first.
+func (s *services) onClose(f func(context.Context) error) { s.closers = append(s.closers, f) }
+
+// Close stops what was opened, in reverse; live runs are stopped first.
+func (s *services) Close(ctx context.Context) error {
+	var errs []error
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		errs = append(errs, s.closers[i](ctx))
+	}
+	s.closers = nil
+	return errors.Join(errs...)
+}
+
+// assemble opens everything that serve and a local run need. On an error what was opened is closed.
+func assemble(ctx context.Context, flags storeFlags, log zerolog.Logger) (_ *services, err error) {
+	dir, err := makeDataDir(flags.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	s := &services{dataDir: dir, log: log, drivers: map[string]target.Driver{}}
+	defer func() {
+		if err != nil {
+			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+			defer cancel()
+			_ = s.Close(closing)
+		}
+	}()
+	keys, err := keyring.Open(filepath.Join(dir, "loadstone.key"))
+	if err != nil {
+		return nil, err
+	}
+	// Plugins compile while Postgres starts: both take about a second.
+	loaded := make(chan error, 1)
+	go func() { loaded <- s.openPlugins(ctx) }()
+	storeErr := s.openStore(ctx, flags.DatabaseURL, keys)
+	if err := errors.Join(storeErr, <-loaded); err != nil {
+		return nil, err
+	}
+	if s.plugins != nil {
+		s.onClose(func(context.Context) error { return s.plugins.Close() })
+	}
+	if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
+		return nil, err
+	}
+	driver := targetpostgres.NewDriver()
+	s.drivers[driver.Name()] = driver
+	if err := s.openRuns(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *services) openStore(ctx context.Context, url string, keys *keyring.Keyring) (err error) {
+	playground := ""
+	if url == "" {
+		s.embedded, err = embedded.Start(ctx, embedded.Options{DataDir: s.dataDir, Log: s.log})
+		if err != nil {
+			return err
+		}
+		s.onClose(func(ctx context.Context) error { return s.embedded.Stop(ctx) })
+		url, playground = s.embedded.DSN("loadstone"), s.embedded.DSN("playground")
+		// The embedded Postgres belongs to the server: there the schema is applied on start.
+		if err := postgres.ApplySchema(ctx, url); err != nil {
+			return err
+		}
+	}
+	s.store, err = postgres.Open(ctx, url, keys)
+	if err != nil {
+		return err
+	}
+	s.onClose(func(context.Context) error { s.store.Close(); return nil })
+	if playground != "" {
+		if err := s.store.EnsurePlayground(ctx, playground); err != nil {
+			return fmt.Errorf("saving the playground connection: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *services) openPlugins(ctx context.Context) error {
+	cache := filepath.Join(s.dataDir, "wasm-cache")
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return fmt.Errorf("making the plugin cache: %w", err)
+	}
+	h, err := host.New(ctx, host.Options{CacheDir: cache, Log: s.log})
+	if err != nil {
+		return err
+	}
+	s.plugins = h
+	files, err := bundled.Files()
+	if err != nil {
+		return err
+	}
+	for name, wasm := range files {
+		if _, err := h.Register(ctx, wasm, true); err != nil {
+			return fmt.Errorf("loading the bundled plugin %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// openRuns starts the in-process node and the orchestrator. The node outlives
+// ctx: runs are stopped by Close, not by the signal that asks for it.
+func (s *services) openRuns(ctx context.Context) error {
+	infos, err := s.plugins.List(ctx)
+	if err != nil {
+		return fmt.Errorf("listing the plugins: %w", err)
+	}
+	for _, info := range infos {
+		if err := s.store.SavePlugin(ctx, pluginRow(info)); err != nil {
+			return fmt.Errorf("registering plugin %s: %w", info.Name, err)
+		}
+	}
+	serverEnd, nodeEnd := control.Pipe()
+	node := worker.NewNode(worker.Options{
+		NodeID: "local", Plugins: s.plugins, Drivers: s.drivers,
+		SpoolDir: filepath.Join(s.dataDir, "spool"), Log: s.log,
+	})
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	served := make(chan error, 1)
+	go func() { served <- node.Serve(background, nodeEnd) }()
+	s.onClose(func(context.Context) error {
+		cancel()
+		if err := <-served; err != nil && !errors.Is(err, context.Canceled) {
+			return fmt.Errorf("stopping the node: %w", err)
+		}
+		return nil
+	})
+	s.runs = orchestrator.New(orchestrator.Options{
+		Store: s.store, Results: s.results, Plugins: s.plugins, Drivers: s.drivers,
+		Nodes: []control.ServerEnd{serverEnd}, Log: s.log, Version: version,
+	})
+	if err := s.runs.Open(ctx); err != nil {
+		return fmt.Errorf("recovering the runs: %w", err)
+	}
+	s.onClose(s.runs.Close)
+	return nil
+}
+
+func (s *services) controlStore() string {
+	if s.embedded != nil {
+		return "embedded"
+	}
+	return "external"
+}
+
+// pluginRow is the register's entry of a bundled plugin.
+func pluginRow(info plugin.Info) store.Plugin {
+	manifest, err := json.Marshal(info.Manifest)
+	if err != nil {
+		manifest = []byte("{}")
+	}
+	return store.Plugin{PluginRef: info.PluginRef, Bundled: true, Enabled: true, SizeBytes: info.SizeBytes, Manifest: manifest}
+}

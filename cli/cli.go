@@ -1,0 +1,167 @@
+// Package cli is the command line: one file per command, and all wiring by hand.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// The exit codes of every command.
+const (
+	exitPassed     = 0
+	exitUsage      = 1 // usage or set-up error
+	exitFailed     = 2 // the run failed or was cancelled
+	exitThresholds = 3 // the run ended, and a threshold failed
+	exitInvalid    = 4 // --require-valid, and the verdict is not VALID
+)
+
+// version is set by the linker.
+var version = "development"
+
+type commands struct {
+	Serve   serveCommand   `cmd:"" help:"Run the server: web page, API, and a node of its own."`
+	Run     runCommand     `cmd:"" help:"Run a template and judge it, from a terminal or CI."`
+	Schema  schemaCommand  `cmd:"" help:"Apply, check or print the control store's schema."`
+	Plugin  pluginCommand  `cmd:"" help:"Inspect or test a plugin file."`
+	Health  healthCommand  `cmd:"" help:"Ask a server on this machine whether it is ready."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+
+	LogLevel  string `enum:"debug,info,warn,error" default:"info" env:"LOADSTONE_LOG_LEVEL" help:"Least level that is logged: ${enum}."`
+	LogFormat string `enum:"auto,json,text" default:"auto" env:"LOADSTONE_LOG_FORMAT" help:"How logs are written: ${enum}. auto is text on a terminal."`
+}
+
+// exitError carries an exit code; its error, if any, is still to be printed.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// Main runs the command line and returns the exit code.
+func Main(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return run(ctx, stop, args, os.Stdout, os.Stderr)
+}
+
+// env is what a command gets besides its flags.
+type env struct {
+	ctx    context.Context
+	stdout io.Writer
+	stderr io.Writer
+	log    zerolog.Logger
+	// forget restores the default handling of signals, so that a second one ends the process at once.
+	forget func()
+}
+
+func run(ctx context.Context, forget func(), args []string, stdout, stderr io.Writer) int {
+	var c commands
+	parser, err := kong.New(&c,
+		kong.Name("loadstone"),
+		kong.Description("Loadstone finds out what a database table can take."),
+		kong.Writers(stdout, stderr),
+		kong.UsageOnError(),
+		kong.Vars{"default_listen": defaultListen},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Exit(func(code int) { panic(helpShown(code)) }),
+	)
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "loadstone: %v\n", err)
+		return exitUsage
+	}
+	code := exitUsage
+	parsed, err := func() (k *kong.Context, err error) {
+		// --help prints and asks to exit in the middle of parsing.
+		defer func() {
+			if r := recover(); r != nil {
+				shown, ok := r.(helpShown)
+				if !ok {
+					panic(r)
+				}
+				code, k, err = int(shown), nil, nil
+			}
+		}()
+		return parser.Parse(args)
+	}()
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "loadstone: %v\n  see: loadstone --help\n", err)
+		return exitUsage
+	}
+	if parsed == nil {
+		return code
+	}
+	e := &env{ctx: ctx, stdout: stdout, stderr: stderr, forget: forget, log: logger(stderr, c.LogLevel, c.LogFormat)}
+	return report(stderr, parsed.Run(e))
+}
+
+type helpShown int
+
+// report prints what a user should see of err and returns the exit code.
+func report(stderr io.Writer, err error) int {
+	if err == nil {
+		return exitPassed
+	}
+	code := exitUsage
+	var exit *exitError
+	if errors.As(err, &exit) {
+		code, err = exit.code, exit.err
+		if err == nil {
+			return code
+		}
+	}
+	var user *engine.Error
+	if errors.As(err, &user) && user.Code != engine.CodeInternal {
+		_, _ = fmt.Fprintf(stderr, "loadstone: %v\n", user)
+		return code
+	}
+	_, _ = fmt.Fprintf(stderr, "loadstone: %v\n", err)
+	return code
+}
+
+func logger(w io.Writer, level, format string) zerolog.Logger {
+	zerolog.TimeFieldFormat = engine.TimeLayout
+	lvl, err := zerolog.ParseLevel(level)
+	if err != nil {
+		lvl = zerolog.InfoLevel
+	}
+	if format == "text" || format == "auto" && isTerminal(w) {
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000"}
+	}
+	return zerolog.New(w).Level(lvl).With().Timestamp().Logger()
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}
+
+type versionCommand struct{}
+
+func (versionCommand) Run(e *env) error {
+	_, err := fmt.Fprintf(e.stdout, "loadstone %s (%s %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/plugins/host"
+)
+
+type pluginCommand struct {
+	Inspect pluginInspect `cmd:"" help:"Show what a plugin file declares, without running a workload."`
+	Test    pluginTest    `cmd:"" help:"Run the conformance suite that the server runs too."`
+}
+
+type pluginInspect struct {
+	File string `arg:"" help:"The .wasm file."`
+	JSON bool   `name:"json" help:"Print JSON."`
+}
+
+func readPlugin(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > 64<<20 {
+		return nil, &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("%s has %d bytes; a plugin has at most 8 MB.", path, info.Size())}
+	}
+	file, err := os.ReadFile(path) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The plugin file cannot be read: %v.", err), Cause: err}
+	}
+	return file, nil
+}
+
+func (c pluginInspect) Run(e *env) error {
+	file, err := readPlugin(c.File)
+	if err != nil {
+		return err
+	}
+	h, err := host.New(e.ctx, host.Options{Log: e.log})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = h.Close() }()
+	info, err := h.Inspect(e.ctx, file)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(e.stdout, info)
+	}
+	w := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
+	row := func(name, format string, args ...any) { _, _ = fmt.Fprintf(w, name+"\t"+format+"\n", args...) }
+	m := info.Manifest
+	row("kind", "%s", m.Kind)
+	row("name", "%s", m.Name)
+	row("version", "%s", m.Version)
+	if m.Description != "" {
+		row("about", "%s", m.Description)
+	}
+	row("sha256", "%s", info.SHA256)
+	row("size", "%d bytes", info.SizeBytes)
+	row("abi", "%s", info.ABI)
+	row("imports", "%s", strings.Join(info.Imports, ", "))
+	if m.Driver != "" {
+		row("driver", "%s, dialect %s", m.Driver, m.Dialect)
+	}
+	for _, t := range m.Tables {
+		columns := make([]string, len(t.Columns))
+		for i, col := range t.Columns {
+			columns[i] = col.Name + " " + string(col.Type)
+		}
+		row("table", "%s (%s), key %s", t.Name, strings.Join(columns, ", "), strings.Join(t.Key, ", "))
+	}
+	for _, s := range m.Statements {
+		row("statement", "%s  %s on %s", s.ID, s.Kind, s.Table)
+		for dialect, text := range s.SQL {
+			row("", "%s: %s", dialect, text)
+		}
+	}
+	if len(m.Parameters) > 0 {
+		row("parameters", "%s", m.Parameters)
+	}
+	return w.Flush()
+}
+
+type pluginTest struct {
+	File string `arg:"" help:"The .wasm file."`
+}
+
+func (c pluginTest) Run(e *env) error {
+	file, err := readPlugin(c.File)
+	if err != nil {
+		return err
+	}
+	report, err := host.Conformance(e.ctx, file)
+	if err != nil {
+		return err
+	}
+	for _, check := range report.Checks {
+		mark := "pass"
+		if !check.Passed {
+			mark = "FAIL"
+		}
+		_, _ = fmt.Fprintf(e.stdout, "%s  %s", mark, check.Name)
+		if check.Detail != "" {
+			_, _ = fmt.Fprintf(e.stdout, ": %s", check.Detail)
+		}
+		_, _ = fmt.Fprintln(e.stdout)
+	}
+	if !report.Passed() {
+		return &exitError{code: exitUsage}
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// remote runs the template on a server and follows it there.
+func (c *runCommand) remote(e *env, source []byte) (outcome, error) {
+	client, err := newClient(c.Server, c.Token)
+	if err != nil {
+		return outcome{}, err
+	}
+	var run engine.Run
+	if err := client.do(e.ctx, http.MethodPost, "/api/runs", map[string]any{"source": string(source), "start": true}, &run); err != nil {
+		return outcome{}, err
+	}
+	detail, err := client.follow(e, run.RunID, c.Quiet)
+	if err != nil {
+		return outcome{}, err
+	}
+	return outcome{
+		summary: detail.Summary,
+		setup:   detail.StopReason == engine.StopSetupFailure,
+		where:   client.base + "/runs/" + run.RunID,
+	}, nil
+}
+
+type client struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+func newClient(server, token string) (*client, error) {
+	u, err := url.Parse(server)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, engine.InvalidField("--server", fmt.Sprintf("%q is not the address of a server", server), "for example http://127.0.0.1:8080")
+	}
+	if token == "" {
+		return nil, engine.InvalidField("--token", "is required with --server", "make an API token on the page under Settings, and give it as --token or LOADSTONE_TOKEN")
+	}
+	return &client{base: strings.TrimRight(u.Scheme+"://"+u.Host+u.Path, "/"), token: token, http: &http.Client{Timeout: 30 * time.Second}}, nil
+}
+
+// problem is an error as the API answers it.
+type problem struct {
+	Title  string              `json:"title"`
+	Detail string              `json:"detail"`
+	Code   engine.Code         `json:"code"`
+	Hint   string              `json:"hint"`
+	Errors []engine.FieldError `json:"errors"`
+}
+
+func (c *client) do(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("writing the request: %w", err)
+		}
+		body = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return fmt.Errorf("making the request: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server %s does not answer.", c.base), Hint: "check the address, and that `loadstone serve` runs there", Cause: err}
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(res.Body, 256<<20))
+	if err != nil {
+		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server %s broke off its answer.", c.base), Cause: err}
+	}
+	if res.StatusCode >= 300 {
+		var p problem
+		if json.Unmarshal(text, &p) != nil || p.Code == "" {
+			return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server %s answered %s.", c.base, res.Status), Hint: "is this the address of a Loadstone server?"}
+		}
+		message := p.Detail
+		if message == "" {
+			message = p.Title
+		}
+		return &engine.Error{Code: p.Code, Message: message, Hint: p.Hint, Fields: p.Errors}
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("reading the answer of %s: %w", path, err)
+	}
+	return nil
+}
+
+// follow polls the run until its figures are there. A server that is away for
+// a moment is asked again; the run goes on without us.
+func (c *client) follow(e *env, runID string, quiet bool) (*engine.RunDetail, error) {
+	background := context.WithoutCancel(e.ctx)
+	show := newProgress(e.stderr)
+	defer show.end()
+	interrupted := e.ctx.Done()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	var away time.Time
+	for {
+		var detail engine.RunDetail
+		err := c.do(background, http.MethodGet, "/api/runs/"+url.PathEscape(runID), nil, &detail)
+		switch {
+		case err == nil:
+			away = time.Time{}
+			if detail.Live != nil && !quiet {
+				show.show(detail.Live)
+			}
+			if detail.Status.Terminal() && detail.Summary != nil && (detail.Phase == engine.PhaseNone || detail.Summary.Operations > 0) {
+				return &detail, nil
+			}
+		case engine.HasCode(err, engine.CodeUnavailable):
+			if away.IsZero() {
+				away = time.Now()
+				show.line("%v", err)
+			} else if time.Since(away) > 2*time.Minute {
+				return nil, errors.Join(fmt.Errorf("giving up on run %s after two minutes without an answer", runID), err)
+			}
+		default:
+			return nil, err
+		}
+		select {
+		case <-ticker.C:
+		case <-interrupted:
+			interrupted = nil
+			e.forget()
+			show.line("Stopping the run; interrupt again to quit at once and leave it to the server.")
+			if err := c.do(background, http.MethodPost, "/api/runs/"+url.PathEscape(runID)+"/stop", struct{}{}, nil); err != nil && !engine.HasCode(err, engine.CodeConflict) {
+				show.line("The run could not be stopped: %v", err)
+			}
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	return nil
+}
+
+// writeFile writes a report so that a reader never sees half of it.
+func writeFile(path string, write func(io.Writer) error) error {
+	fail := func(err error) error {
+		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The file %s cannot be written: %v.", path, err), Cause: err}
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".loadstone-*")
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }()
+	if err := write(tmp); err != nil {
+		_ = tmp.Close()
+		return fail(err)
+	}
+	if err := tmp.Chmod(0o644); err != nil {
+		_ = tmp.Close()
+		return fail(err)
+	}
+	if err := tmp.Close(); err != nil {
+		return fail(err)
+	}
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// printSummary writes a result for a person.
+func printSummary(out io.Writer, s *engine.Summary) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+	p("")
+	p("%s  %s", s.TestName, strings.ToLower(string(s.Status)))
+	if s.CancellationReason != nil && *s.CancellationReason != "" {
+		p("  %s", *s.CancellationReason)
+	}
+	p("  run %s", s.RunID)
+	p("")
+	if s.LatencyMs != nil {
+		l := s.LatencyMs
+		p("throughput\t%s op/s over %.1f s, %s operations", rate(s.QPS), s.DurationSeconds, count(s.Operations))
+		p("latency\tP50 %s   P95 %s   P99 %s   P99.9 %s   max %s", millis(l.P50), millis(l.P95), millis(l.P99), millis(l.P999), millis(l.Max))
+		p("errors\t%s (%.3g %%)", count(s.Errors.Count), s.Errors.Rate*100)
+		for class, n := range s.Errors.ByClass {
+			p("\t%s: %s", class, count(n))
+		}
+		p("")
+		p("kind\toperations\top/s\tP50\tP95\tP99\terrors")
+		for _, kind := range engine.Kinds() {
+			k := s.ByKind[kind]
+			if k == nil || k.Count == 0 || k.LatencyMs == nil {
+				continue
+			}
+			p("%s\t%s\t%s\t%s\t%s\t%s\t%s", kind, count(k.Count), rate(k.QPS), millis(k.LatencyMs.P50), millis(k.LatencyMs.P95), millis(k.LatencyMs.P99), count(k.Errors))
+		}
+		p("")
+	}
+	a := s.Accounting
+	balance := "balanced"
+	if !a.Balanced {
+		balance = "NOT balanced: " + strings.Join(a.Problems, "; ")
+	}
+	p("accounting\tscheduled %s = started %s + dropped %s; started = succeeded %s + failed %s; recorded %s: %s",
+		count(a.Scheduled), count(a.Started), count(a.Dropped), count(a.Succeeded), count(a.Failed), count(a.Recorded), balance)
+	p("validity\t%s", s.Validity)
+	for _, c := range s.ValidityDetail.Causes {
+		p("\t%s: %s", c.Cause, c.Detail)
+	}
+	for _, n := range s.ValidityDetail.Notes {
+		p("\tnote: %s", n)
+	}
+	for _, t := range s.Thresholds {
+		verdict := "passed"
+		if !t.Passed {
+			verdict = "FAILED: " + t.Reason
+		}
+		p("threshold\t%s  %s", t.Threshold, verdict)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("printing the summary: %w", err)
+	}
+	return nil
+}
+
+// judge maps a result onto the exit code.
+func judge(s *engine.Summary, setupFailed, requireValid bool) int {
+	switch {
+	case s.Status == engine.StatusFailed && setupFailed:
+		return exitUsage
+	case s.Status != engine.StatusCompleted:
+		return exitFailed
+	}
+	for _, t := range s.Thresholds {
+		if !t.Passed {
+			return exitThresholds
+		}
+	}
+	if requireValid && s.Validity != engine.VerdictValid {
+		return exitInvalid
+	}
+	return exitPassed
+}
+
+type junitSuite struct {
+	XMLName  xml.Name    `xml:"testsuite"`
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Time     float64     `xml:"time,attr"`
+	Time0    string      `xml:"timestamp,attr,omitempty"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Time    float64       `xml:"time,attr"`
+	Failure *junitFailure `xml:"failure,omitempty"`
+}
+
+type junitFailure struct {
+	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr"`
+}
+
+// writeJUnit writes a result as CI systems read it: one case for the run, one
+// for the accounting, one for each threshold, and one for the verdict when it is required.
+func writeJUnit(w io.Writer, s *engine.Summary, requireValid bool) error {
+	suite := junitSuite{Name: s.TestName, Time: s.DurationSeconds}
+	if !s.StartTime.IsZero() {
+		suite.Time0 = s.StartTime.Format("2006-01-02T15:04:05")
+	}
+	add := func(name string, passed bool, kind, message string) {
+		c := junitCase{Class: "loadstone." + s.TestName, Name: name, Time: s.DurationSeconds}
+		if !passed {
+			c.Failure = &junitFailure{Message: printable(message), Type: kind}
+			suite.Failures++
+		}
+		suite.Tests++
+		suite.Cases = append(suite.Cases, c)
+	}
+	reason := string(s.Status)
+	if s.CancellationReason != nil {
+		reason += ": " + *s.CancellationReason
+	}
+	add("run completes", s.Status == engine.StatusCompleted, "run", reason)
+	add("accounting balances", s.Accounting.Balanced, "accounting", strings.Join(s.Accounting.Problems, "; "))
+	for _, t := range s.Thresholds {
+		add(t.Threshold, t.Passed, "threshold", t.Reason)
+	}
+	if requireValid {
+		var causes []string
+		for _, c := range s.ValidityDetail.Causes {
+			causes = append(causes, c.Detail)
+		}
+		add("figures are valid", s.Validity == engine.VerdictValid, "validity", strings.Join(causes, "; "))
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return fmt.Errorf("writing JUnit: %w", err)
+	}
+	enc := xml.NewEncoder(w)
+	enc.Indent("", "  ")
+	if err := enc.Encode(suite); err != nil {
+		return fmt.Errorf("writing JUnit: %w", err)
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+// printable drops what XML 1.0 cannot hold.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 && r != '\n' && r != '\t' {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+}

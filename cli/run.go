@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/template"
+)
+
+type runCommand struct {
+	Template     string   `arg:"" help:"The template: a YAML or JSON file, - for standard input."`
+	Set          []string `placeholder:"PATH=VALUE" sep:"none" help:"Override a field of the template: workload.duration_seconds=60. May be repeated."`
+	Server       string   `placeholder:"URL" env:"LOADSTONE_SERVER" help:"Run on this server instead of in this process."`
+	Token        string   `env:"LOADSTONE_TOKEN" help:"API token for --server."`
+	Out          string   `placeholder:"FILE" help:"Write the summary as JSON."`
+	JUnit        string   `name:"junit" placeholder:"FILE" help:"Write the result as JUnit XML."`
+	RequireValid bool     `help:"Exit with 4 when the figures are not VALID."`
+	Quiet        bool     `short:"q" help:"Show no progress."`
+	storeFlags
+}
+
+func (c *runCommand) Run(e *env) error {
+	source, err := c.source()
+	if err != nil {
+		return err
+	}
+	// What is wrong with the template shall be said before anything starts.
+	scenario, err := template.Parse(source)
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{c.Out, c.JUnit} {
+		if path == "" {
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+			return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The folder of %s does not exist.", path), Hint: "create it first"}
+		}
+	}
+	var o outcome
+	if c.Server != "" {
+		o, err = c.remote(e, source)
+	} else {
+		o, err = c.local(e, scenario)
+	}
+	if err != nil {
+		return err
+	}
+	return c.conclude(e, o)
+}
+
+// outcome is a finished run.
+type outcome struct {
+	summary *engine.Summary
+	setup   bool   // it failed before load started
+	where   string // where its executions are, for a person
+}
+
+// source reads the template and applies --set.
+func (c *runCommand) source() (source []byte, err error) {
+	if c.Template == "-" {
+		source, err = io.ReadAll(io.LimitReader(os.Stdin, 2<<20))
+	} else {
+		source, err = os.ReadFile(c.Template) //nolint:gosec // the user names the file
+	}
+	if err != nil {
+		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The template cannot be read: %v.", err), Cause: err}
+	}
+	for _, set := range c.Set {
+		path, value, ok := strings.Cut(set, "=")
+		if !ok {
+			return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("--set %s has no value.", set), Hint: "write --set path=value, for example --set workload.duration_seconds=60"}
+		}
+		if source, err = template.Set(source, path, value); err != nil {
+			return nil, err
+		}
+	}
+	return source, nil
+}
+
+// local hosts everything in this process.
+func (c *runCommand) local(e *env, scenario engine.Scenario) (outcome, error) {
+	quiet := e.log.Level(zerolog.WarnLevel)
+	flags := c.storeFlags
+	if flags.DataDir == "" {
+		flags.DataDir = defaultDataDir()
+	}
+	s, err := assemble(e.ctx, flags, quiet)
+	if engine.HasCode(err, engine.CodeConflict) && c.DataDir == "" {
+		_, _ = fmt.Fprintf(e.stderr, "Another Loadstone uses %s: this run keeps its data in a folder of its own, which is removed afterwards.\n", flags.DataDir)
+		dir, tmpErr := os.MkdirTemp("", "loadstone-")
+		if tmpErr != nil {
+			return outcome{}, fmt.Errorf("making a temporary data directory: %w", tmpErr)
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		flags.DataDir = dir
+		s, err = assemble(e.ctx, flags, quiet)
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := s.Close(closing); err != nil {
+			e.log.Warn().Err(err).Msg("closing")
+		}
+	}()
+	run, err := s.runs.Create(e.ctx, scenario, "cli")
+	if err != nil {
+		return outcome{}, err
+	}
+	summary, err := follow(e, s, run.RunID, c.Quiet, func(ctx context.Context) error {
+		_, err := s.runs.Start(ctx, run.RunID, "cli")
+		return err
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	ended, err := s.store.Run(context.WithoutCancel(e.ctx), run.RunID)
+	if err != nil {
+		return outcome{}, fmt.Errorf("reading the run: %w", err)
+	}
+	return outcome{
+		summary: summary,
+		setup:   ended.StopReason == engine.StopSetupFailure,
+		where:   filepath.Join(s.results.Dir(), run.RunID),
+	}, nil
+}
+
+// follow starts a run in this process, shows it live, and waits for its
+// figures. The first interrupt stops the run; a second ends the process.
+func follow(e *env, s *services, runID string, quiet bool, start func(context.Context) error) (*engine.Summary, error) {
+	background := context.WithoutCancel(e.ctx)
+	updates, cancel, err := s.runs.Subscribe(runID)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	if err := start(background); err != nil {
+		return nil, err
+	}
+	show := newProgress(e.stderr)
+	interrupted := e.ctx.Done()
+	for updates != nil {
+		select {
+		case u, ok := <-updates:
+			if !ok {
+				updates = nil
+				break
+			}
+			if !quiet {
+				show.show(u)
+			}
+		case <-interrupted:
+			interrupted = nil
+			e.forget()
+			show.line("Stopping the run; interrupt again to quit at once.")
+			if _, err := s.runs.Stop(background, runID, "cli"); err != nil && !engine.HasCode(err, engine.CodeConflict) {
+				show.line("The run could not be stopped: %v", err)
+			}
+		}
+	}
+	show.end()
+	summary, err := s.runs.Wait(background, runID)
+	if err != nil {
+		return nil, fmt.Errorf("waiting for the figures: %w", err)
+	}
+	return summary, nil
+}
+
+// conclude writes the reports and turns the result into an exit code.
+func (c *runCommand) conclude(e *env, o outcome) error {
+	s := o.summary
+	if c.Out != "" {
+		if err := writeFile(c.Out, func(w io.Writer) error { return printJSON(w, s) }); err != nil {
+			return err
+		}
+	}
+	if c.JUnit != "" {
+		if err := writeFile(c.JUnit, func(w io.Writer) error { return writeJUnit(w, s, c.RequireValid) }); err != nil {
+			return err
+		}
+	}
+	if err := printSummary(e.stdout, s); err != nil {
+		return err
+	}
+	if o.where != "" && s.Accounting.Recorded > 0 {
+		_, _ = fmt.Fprintf(e.stdout, "executions  %s\n", o.where)
+	}
+	if code := judge(s, o.setup, c.RequireValid); code != exitPassed {
+		return &exitError{code: code}
+	}
+	return nil
+}

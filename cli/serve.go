@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/template"
+	"github.com/loadstone-db/loadstone/server"
+	"github.com/loadstone-db/loadstone/ui"
+)
+
+const defaultListen = "127.0.0.1:8080"
+
+type serveCommand struct {
+	Listen    string `placeholder:"HOST:PORT" env:"LOADSTONE_LISTEN" help:"Address of the page and the API (default: ${default_listen}; when that port is taken, a free one)."`
+	PublicURL string `name:"public-url" placeholder:"URL" env:"LOADSTONE_PUBLIC_URL" help:"Address under which people reach the server, for the sign-in link."`
+	RunFirst  string `name:"run" placeholder:"TEMPLATE.yaml" help:"Save this template, run it once, and go on serving."`
+	storeFlags
+}
+
+func (c *serveCommand) Run(e *env) error {
+	flags := c.storeFlags
+	if flags.DataDir == "" {
+		flags.DataDir = defaultDataDir()
+	}
+	var first *firstRun
+	if c.RunFirst != "" {
+		var err error
+		if first, err = readFirstRun(c.RunFirst); err != nil {
+			return err
+		}
+	}
+	s, err := assemble(e.ctx, flags, e.log)
+	if err != nil {
+		return err
+	}
+	var once sync.Once
+	closeAll := func() (err error) {
+		once.Do(func() {
+			closing, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+			defer cancel()
+			err = s.Close(closing)
+		})
+		return err
+	}
+	defer func() { _ = closeAll() }()
+	srv, address, err := c.listen(s)
+	if err != nil {
+		return err
+	}
+	// The server's own life: it ends on the signal, after the progress is told.
+	serving := make(chan error, 1)
+	go func() { serving <- srv.Serve(e.ctx) }()
+	link, err := srv.SignInLink(e.ctx)
+	if err != nil {
+		return fmt.Errorf("making the sign-in link: %w", err)
+	}
+	e.log.Info().Str("address", address).Str("data_dir", s.dataDir).Str("control_store", s.controlStore()).Msg("serving")
+	_, _ = fmt.Fprintf(e.stdout, "\nLoadstone is ready.\n  Open:  %s\n         (this link signs you in once; a new one is printed at each start)\n\n", link)
+	if first != nil {
+		if err := first.run(e, s, strings.TrimSuffix(link[:strings.Index(link, "/signin")], "/")); err != nil {
+			_, _ = fmt.Fprintf(e.stderr, "The first run could not be made: %v\n", err)
+		}
+		if e.ctx.Err() == nil {
+			_, _ = fmt.Fprintf(e.stdout, "\nServing on; stop with Ctrl-C.  Sign in:  %s\n", link)
+		}
+	}
+	err = <-serving
+	if closeErr := closeAll(); closeErr != nil {
+		err = errors.Join(err, closeErr)
+	}
+	return err
+}
+
+// listen binds the address; the default one gives way when its port is taken.
+func (c *serveCommand) listen(s *services) (*server.Server, string, error) {
+	address := c.Listen
+	if address == "" {
+		address = defaultListen
+		if probe, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address); errors.Is(err, syscall.EADDRINUSE) {
+			s.log.Info().Str("address", address).Msg("the default port is taken: a free one is used")
+			address = "127.0.0.1:0"
+		} else if err == nil {
+			_ = probe.Close()
+		}
+	}
+	srv, err := server.New(server.Options{
+		Addr:         address,
+		PublicURL:    c.PublicURL,
+		Runs:         s.runs,
+		Store:        s.store,
+		Results:      s.results,
+		Plugins:      s.plugins,
+		UI:           ui.Dist(),
+		Version:      version,
+		ControlStore: s.controlStore(),
+		Playground:   s.embedded != nil,
+		DataDir:      s.dataDir,
+		Log:          s.log,
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	if err := srv.Listen(); err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, "", &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The address %s is in use.", address), Hint: "stop what listens there, or choose another with --listen", Cause: err}
+		}
+		return nil, "", &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The address %s cannot be listened on: %v.", address, err), Hint: "write --listen host:port", Cause: err}
+	}
+	return srv, srv.Addr(), nil
+}
+
+// firstRun is the template of serve --run.
+type firstRun struct {
+	scenario engine.Scenario
+	source   string
+}
+
+func readFirstRun(path string) (*firstRun, error) {
+	source, err := os.ReadFile(path) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The template cannot be read: %v.", err), Cause: err}
+	}
+	scenario, err := template.Parse(source)
+	if err != nil {
+		return nil, err
+	}
+	return &firstRun{scenario: scenario, source: string(source)}, nil
+}
+
+// run saves the template (once), makes a run of it and shows it to the end.
+func (f *firstRun) run(e *env, s *services, base string) error {
+	saved, err := s.store.TemplateByName(e.ctx, f.scenario.Name)
+	if errors.Is(err, store.ErrNotFound) {
+		saved, err = s.store.CreateTemplate(e.ctx, store.Template{
+			Name: f.scenario.Name, Description: f.scenario.Description, Config: f.scenario, Source: f.source, CreatedBy: "serve",
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("saving the template: %w", err)
+	}
+	scenario := f.scenario
+	scenario.TemplateID, scenario.TemplateName = saved.TemplateID, saved.Name
+	run, err := s.runs.Create(e.ctx, scenario, "serve")
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(e.stdout, "Running %q once. Live on the page:  %s/runs/%s\n\n", f.scenario.Name, base, run.RunID)
+	summary, err := follow(e, s, run.RunID, false, func(ctx context.Context) error {
+		_, err := s.runs.Start(ctx, run.RunID, "serve")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return printSummary(e.stdout, summary)
+}

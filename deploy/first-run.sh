@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# The main job, as CI does it: the first run from the command line, its exit
+# code, and the fields of its summary. usage: deploy/first-run.sh BINARY
+set -euo pipefail
+cd "$(dirname "$0")/.."
+binary=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+chmod 755 "$work"
+
+"$binary" run examples/first-run.yaml --data-dir "$work/data" --out "$work/s.json" --junit "$work/j.xml" \
+	--set workload.duration_seconds=5 --set workload.warmup_seconds=1
+
+node --input-type=module - "$work/s.json" "$work/j.xml" <<'JS'
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+const [summary, junit] = process.argv.slice(2);
+const s = JSON.parse(readFileSync(summary, 'utf8'));
+for (const field of ['run_id', 'status', 'validity', 'qps', 'duration_seconds', 'latency_ms', 'by_kind', 'errors', 'accounting', 'plugins', 'environment'])
+  assert.ok(field in s, `the summary has no ${field}`);
+assert.equal(s.status, 'COMPLETED');
+for (const p of ['p50', 'p95', 'p99', 'avg', 'min', 'max']) assert.ok(s.latency_ms[p] > 0, `latency_ms.${p} is ${s.latency_ms[p]}`);
+assert.ok(s.latency_ms.min <= s.latency_ms.p50 && s.latency_ms.p50 <= s.latency_ms.p95 && s.latency_ms.p99 <= s.latency_ms.max);
+assert.ok(s.qps > 50, `only ${s.qps} operations per second`);
+const a = s.accounting;
+assert.equal(a.scheduled, a.started + a.dropped);
+assert.equal(a.started, a.succeeded + a.failed);
+assert.equal(a.recorded, a.started);
+for (const kind of ['POINT_LOOKUP', 'RANGE_SCAN', 'INSERT', 'UPDATE']) assert.ok(s.by_kind[kind].count > 0, `no ${kind}`);
+assert.deepEqual(s.plugins.map((p) => p.name).sort(), ['mix', 'postgres']);
+for (const p of s.plugins) assert.match(p.sha256, /^[0-9a-f]{64}$/);
+assert.match(readFileSync(junit, 'utf8'), /<testsuite /);
+console.log('The first run is as it should be.');
+JS

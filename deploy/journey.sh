@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# The journey of a newcomer in a real browser: starts a server of its own and
+# stops it by its process id, also when a test fails. usage: deploy/journey.sh BINARY
+set -euo pipefail
+cd "$(dirname "$0")/.."
+binary=$1
+work=$(mktemp -d)
+chmod 755 "$work"
+server=
+stop() {
+	if [ -n "$server" ] && kill -0 "$server" 2>/dev/null; then
+		kill -TERM "$server"
+		wait "$server" || true
+	fi
+	rm -rf "$work"
+}
+trap stop EXIT
+
+"$binary" serve --data-dir "$work/data" --listen 127.0.0.1:0 >"$work/out" 2>"$work/log" &
+server=$!
+link=
+for _ in $(seq 300); do
+	link=$(sed -n 's/^ *Open: *//p' "$work/out")
+	[ -n "$link" ] && break
+	kill -0 "$server" 2>/dev/null || { cat "$work/log" >&2; echo "the server ended before it was ready" >&2; exit 1; }
+	sleep 0.1
+done
+[ -n "$link" ] || { cat "$work/log" >&2; echo "the server was not ready within 30 s" >&2; exit 1; }
+export LOADSTONE_CHROMIUM="${LOADSTONE_CHROMIUM:-$(command -v chromium)}"
+if ! (cd ui && npm run --silent e2e -- --base-url "${link%/signin*}" --token "${link##*token=}"); then
+	tail -n 40 "$work/log" >&2
+	exit 1
+fi

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Installs what a target of the Makefile needs and the machine does not have.
+# As root on Debian or Ubuntu it installs; otherwise it says, in one sentence, what to install.
+set -euo pipefail
+
+fail() { printf 'loadstone: %s\n' "$*" >&2; exit 1; }
+
+# at_least HAVE WANT compares dotted versions.
+at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n1)" = "$2" ]; }
+
+# install WHAT PACKAGE… installs Debian packages, or says which are missing.
+install() {
+	local what=$1
+	shift
+	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+		fail "$what is missing: install it, on Debian with: sudo apt-get install -y --no-install-recommends $*"
+	fi
+	echo "Installing $what ($*)."
+	export DEBIAN_FRONTEND=noninteractive
+	local log
+	log=$(mktemp)
+	if ! { apt-get install -y --no-install-recommends "$@" || { apt-get update && apt-get install -y --no-install-recommends "$@"; }; } >"$log" 2>&1; then
+		tail -n 20 "$log" >&2
+		fail "apt-get could not install $*; the end of its output is above"
+	fi
+	rm -f "$log"
+}
+
+toolchain() {
+	command -v git >/dev/null || fail "git is missing: install it, on Debian with: apt-get install -y git"
+	command -v go >/dev/null || fail "Go is missing: Loadstone is built with Go 1.26 or later, from https://go.dev/dl"
+	local go_version node_version
+	go_version=$(go env GOVERSION) && go_version=${go_version#go}
+	at_least "${go_version%%[-a-z ]*}" 1.26 || fail "Go $go_version is too old: Loadstone is built with Go 1.26 or later, from https://go.dev/dl"
+	command -v node >/dev/null || fail "Node.js is missing: the page is built with Node.js 20.19 or later, from https://nodejs.org"
+	node_version=$(node --version) && node_version=${node_version#v}
+	at_least "$node_version" 20.19 || fail "Node.js $node_version is too old: the page is built with Node.js 20.19 or later, from https://nodejs.org"
+	command -v npm >/dev/null || fail "npm is missing: it comes with Node.js 20.19 or later, from https://nodejs.org"
+}
+
+# found_postgres looks where the server looks: LOADSTONE_PG_BIN, PATH, Debian's and Homebrew's folders.
+found_postgres() {
+	local dir version
+	for dir in "${LOADSTONE_PG_BIN:-}" $(dirname "$(command -v initdb 2>/dev/null || echo /none/x)") /usr/lib/postgresql/*/bin /opt/homebrew/opt/postgresql*/bin /usr/local/opt/postgresql*/bin; do
+		[ -n "$dir" ] && [ -x "$dir/initdb" ] && [ -x "$dir/postgres" ] || continue
+		version=$("$dir/postgres" --version | sed -E 's/^[^0-9]*([0-9]+).*/\1/')
+		[ "$version" -ge 15 ] && return 0
+	done
+	return 1
+}
+
+postgres() {
+	found_postgres && return
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		# Only the binaries are wanted: keep Debian from starting a cluster of its own.
+		mkdir -p /etc/postgresql-common/createcluster.d
+		echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.d/loadstone.conf
+	fi
+	install "PostgreSQL 15 or later" postgresql
+	found_postgres || fail "the installed PostgreSQL is older than 15: install postgresql-15 or later, or set LOADSTONE_PG_BIN to the folder with initdb and postgres"
+}
+
+# race: the race detector needs a C compiler.
+race() {
+	command -v "${CC:-gcc}" >/dev/null && echo 'int main(void){return 0;}' | "${CC:-gcc}" -x c -o /dev/null - 2>/dev/null && return
+	install "a C compiler for Go's race detector" gcc libc6-dev
+}
+
+browser() {
+	command -v chromium >/dev/null || [ -x "${LOADSTONE_CHROMIUM:-/none}" ] && return
+	install "Chromium for the browser tests" chromium
+}
+
+sysbench() {
+	command -v sysbench >/dev/null || install "sysbench for the comparison" sysbench
+}
+
+case "${1:-}" in
+toolchain | postgres | race | browser | sysbench) "$1" ;;
+*) fail "usage: deploy/setup.sh toolchain|postgres|race|browser|sysbench" ;;
+esac

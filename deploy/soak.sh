@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Fuzzes every target for a minute. usage: deploy/soak.sh [SECONDS]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-60}
+grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r package; do
+	grep -ho '^func Fuzz[A-Za-z0-9_]*' "$package"/*_test.go | sed 's/^func //' | while read -r target; do
+		echo "== $package $target"
+		go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "${seconds}s" </dev/null
+	done
+done

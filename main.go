@@ -1,0 +1,10 @@
+// Loadstone finds out what a database table can take. See README.md.
+package main
+
+import (
+	"os"
+
+	"github.com/loadstone-db/loadstone/cli"
+)
+
+func main() { os.Exit(cli.Main(os.Args[1:])) }
