@@ -1,0 +1,259 @@
+package results
+
+import (
+	"context"
+	"math"
+	"os"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// naive computes the percentiles the way the SQL standard words it.
+func naive(values []float64, q float64) float64 {
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	rn := 1 + q*float64(len(sorted)-1)
+	frn, crn := math.Floor(rn), math.Ceil(rn)
+	if frn == crn {
+		return sorted[int(rn)-1]
+	}
+	return (crn-rn)*sorted[int(frn)-1] + (rn-frn)*sorted[int(crn)-1]
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(1, math.Abs(b)) }
+
+func checkLatency(t *rapid.T, what string, got *engine.LatencyMs, values []float64) {
+	if len(values) == 0 {
+		if got != nil {
+			t.Fatalf("%s: %+v without values", what, got)
+		}
+		return
+	}
+	var sum, m2 float64
+	for _, v := range values {
+		sum += v
+	}
+	mean := sum / float64(len(values))
+	for _, v := range values {
+		m2 += (v - mean) * (v - mean)
+	}
+	stddev := 0.0
+	if len(values) > 1 {
+		stddev = math.Sqrt(m2 / float64(len(values)-1))
+	}
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"p50", got.P50, naive(values, 0.5)}, {"p90", got.P90, naive(values, 0.9)}, {"p95", got.P95, naive(values, 0.95)},
+		{"p99", got.P99, naive(values, 0.99)}, {"p999", got.P999, naive(values, 0.999)},
+		{"min", got.Min, slices.Min(values)}, {"max", got.Max, slices.Max(values)}, {"avg", got.Avg, mean}, {"stddev", got.StdDev, stddev},
+	} {
+		if !near(c.got, c.want) {
+			t.Fatalf("%s %s of %d values: %v, want %v", what, c.name, len(values), c.got, c.want)
+		}
+	}
+}
+
+// checkFigures compares figures with an independent computation from the executions.
+func checkFigures(t *rapid.T, fig *engine.Figures, recs []engine.Execution) {
+	var all []float64
+	byKind := map[engine.Kind][]float64{}
+	byClass := map[engine.ErrorClass]int64{}
+	var warmup, failed, reads, writes int64
+	lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, r := range recs {
+		if r.Warmup {
+			warmup++
+			continue
+		}
+		v := float64(r.Elapsed) / 1e6
+		all = append(all, v)
+		byKind[r.Kind] = append(byKind[r.Kind], v)
+		if !r.Success {
+			failed++
+			class := dictionary[r.ErrorID].Class
+			if class == "" {
+				class = engine.ErrClassOther
+			}
+			byClass[class]++
+		}
+		switch r.Kind {
+		case engine.KindPointLookup, engine.KindRangeScan:
+			reads++
+		case engine.KindInsert, engine.KindUpdate, engine.KindDelete:
+			writes++
+		}
+		lo, hi = min(lo, r.DueAt), max(hi, r.DueAt+r.Elapsed)
+	}
+	if fig.Accounting.Recorded != int64(len(recs)) || fig.Accounting.Warmup != warmup || fig.Operations != int64(len(all)) ||
+		fig.Reads != reads || fig.Writes != writes || fig.Errors.Count != failed {
+		t.Fatalf("counts %+v, want %d recorded, %d warm-up, %d operations, %d reads, %d writes, %d failed",
+			fig, len(recs), warmup, len(all), reads, writes, failed)
+	}
+	checkLatency(t, "all", fig.LatencyMs, all)
+	if len(fig.ByKind) != len(byKind) {
+		t.Fatalf("%d kinds, want %d", len(fig.ByKind), len(byKind))
+	}
+	for k, values := range byKind {
+		checkLatency(t, k.String(), fig.ByKind[k].LatencyMs, values)
+		if fig.ByKind[k].Count != int64(len(values)) {
+			t.Fatalf("%v: %d, want %d", k, fig.ByKind[k].Count, len(values))
+		}
+	}
+	if len(fig.Errors.ByClass) != len(byClass) {
+		t.Fatalf("error classes %v, want %v", fig.Errors.ByClass, byClass)
+	}
+	for class, n := range byClass {
+		if fig.Errors.ByClass[class] != n {
+			t.Fatalf("error classes %v, want %v", fig.Errors.ByClass, byClass)
+		}
+	}
+	if len(all) == 0 {
+		if fig.QPS != 0 || len(fig.Histogram) != 0 || len(fig.Slowest) != 0 {
+			t.Fatalf("figures of nothing: %+v", fig)
+		}
+		return
+	}
+	duration := float64(hi-lo) / 1e9
+	if !near(fig.DurationSeconds, duration) || duration > 0 && !near(fig.QPS, float64(len(all))/duration) {
+		t.Fatalf("duration %v, qps %v, want %v", fig.DurationSeconds, fig.QPS, duration)
+	}
+	checkHistogram(t, fig.Histogram, all)
+	slices.SortFunc(all, func(a, b float64) int { return -cmpFloat(a, b) })
+	if len(fig.Slowest) != min(20, len(all)) {
+		t.Fatalf("%d slowest of %d", len(fig.Slowest), len(all))
+	}
+	for i, s := range fig.Slowest {
+		if s.AppElapsedMs != all[i] {
+			t.Fatalf("slowest %d is %v, want %v", i, s.AppElapsedMs, all[i])
+		}
+		found := slices.ContainsFunc(recs, func(r engine.Execution) bool {
+			return r.Seq == s.Seq && r.ConnectionID == s.ConnectionID && r.Kind == s.Kind && r.Rows == s.Rows &&
+				r.Success == s.Success && r.StartedAt/1e6 == s.StartedAt.UnixMilli() && float64(r.Elapsed)/1e6 == s.AppElapsedMs &&
+				s.ErrorMessage == dictionary[r.ErrorID].Message && !r.Warmup
+		})
+		if !found {
+			t.Fatalf("slowest %d is nobody's: %+v", i, s)
+		}
+	}
+}
+
+func cmpFloat(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func checkHistogram(t *rapid.T, buckets []engine.HistogramBucket, values []float64) {
+	if len(buckets) > maxBuckets+4 {
+		t.Fatalf("%d buckets", len(buckets))
+	}
+	var total int64
+	for i, b := range buckets {
+		if i > 0 && b.FromMs != buckets[i-1].ToMs {
+			t.Fatalf("gap before bucket %d: %+v", i, buckets)
+		}
+		var n int64
+		for _, v := range values {
+			if v > b.FromMs && v <= b.ToMs {
+				n++
+			}
+		}
+		if n != b.Count {
+			t.Fatalf("bucket %+v, want %d", b, n)
+		}
+		total += b.Count
+	}
+	if total != int64(len(values)) {
+		t.Fatalf("histogram counts %d of %d", total, len(values))
+	}
+	if buckets[0].Count == 0 || buckets[len(buckets)-1].Count == 0 {
+		t.Fatalf("empty buckets at an end: %+v", buckets)
+	}
+}
+
+var executions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) engine.Execution {
+	at := 1_790_000_000_000_000_000 + rapid.Int64Range(0, 5e9).Draw(t, "at")
+	lag := rapid.SampledFrom([]int64{0, 0, 1, 12_345_678}).Draw(t, "lag")
+	r := engine.Execution{DueAt: at, StartedAt: at + lag, ScheduleLag: lag,
+		// Few distinct values make ties; the wide range makes orders of magnitude.
+		Elapsed: rapid.OneOf(rapid.Int64Range(1, 5), rapid.Int64Range(1, 1e6), rapid.Int64Range(1, 1e12)).Draw(t, "elapsed"),
+		Kind:    engine.Kind(rapid.IntRange(0, int(engine.NumKinds)-1).Draw(t, "kind")), Warmup: rapid.Bool().Draw(t, "warmup"),
+		Seq: rapid.Uint32().Draw(t, "seq"), ConnectionID: rapid.SampledFrom([]uint32{0, 1, 2, 70_000}).Draw(t, "conn"),
+		Rows: rapid.Int32Range(-1, 100).Draw(t, "rows"), Statement: uint16(rapid.IntRange(0, 4).Draw(t, "statement")), Success: true}
+	if rapid.IntRange(0, 3).Draw(t, "fails") == 0 {
+		r.Success, r.ErrorID = false, uint32(rapid.IntRange(0, len(dictionary)-1).Draw(t, "error"))
+	}
+	return r
+}), 0, 60)
+
+// TestFiguresAreExact checks every figure against an independent computation,
+// over several workers and parts.
+func TestFiguresAreExact(t *testing.T) {
+	base := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(base, "results")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		f, err := Open(dir)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var all []engine.Execution
+		byWorker := map[string][]engine.Execution{}
+		for _, worker := range []string{"worker-0", "worker-1"} {
+			for range rapid.IntRange(0, 2).Draw(rt, "parts") {
+				recs := executions.Draw(rt, "executions")
+				if len(recs) == 0 {
+					continue
+				}
+				byWorker[worker] = append(byWorker[worker], recs...)
+				all = append(all, recs...)
+			}
+			if n := len(byWorker[worker]); n > 0 {
+				put(t, f, worker, byWorker[worker][:n/2+1], byWorker[worker][n/2+1:])
+			}
+		}
+		ctx := context.Background()
+		parent, children, err := f.FiguresByWorker(ctx, "run")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		checkFigures(rt, parent, all)
+		if len(children) != len(byWorker) {
+			rt.Fatalf("%d workers, want %d", len(children), len(byWorker))
+		}
+		for worker, recs := range byWorker {
+			checkFigures(rt, children[worker], recs)
+			one, err := f.Figures(ctx, "run", worker)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			checkFigures(rt, one, recs)
+		}
+	})
+}
+
+// TestPercentileInterpolates pins PERCENTILE_CONT to figures that Postgres gives.
+func TestPercentileInterpolates(t *testing.T) {
+	d := distribution{pieces: []piece{newPiece([]uint64{key(1), key(4)}), newPiece([]uint64{key(2), key(10)})}}
+	for q, want := range map[float64]float64{0: 1, 0.5: 3, 0.25: 1.75, 0.9: 8.2, 1: 10} {
+		if got := d.percentile(q); math.Abs(got-want) > 1e-12 {
+			t.Errorf("percentile_cont(%v) = %v, want %v", q, got, want)
+		}
+	}
+	one := distribution{pieces: []piece{newPiece([]uint64{key(7)})}}
+	if got := one.latency(); got.P50 != 7 || got.P999 != 7 || got.StdDev != 0 {
+		t.Errorf("one value: %+v", got)
+	}
+}

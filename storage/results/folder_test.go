@@ -1,0 +1,267 @@
+package results
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var statements = []engine.Statement{{ID: "lookup"}, {ID: "scan"}, {ID: "insert"}, {ID: "update"}}
+
+var dictionary = []engine.ExecutionError{
+	{},
+	{Class: engine.ErrClassTimeout, Code: "57014", Message: `canceling statement, "due" to timeout`},
+	{Class: engine.ErrClassConstraint, Code: "23505", Message: "duplicate key\nin two lines"},
+	{Class: engine.ErrClassTimeout, Code: "57014", Message: "another"},
+}
+
+// spool writes executions as one worker's parts into a folder of their own.
+func spool(t testing.TB, worker string, recs ...[]engine.Execution) (dir string, parts []engine.Artifact) {
+	t.Helper()
+	dir, err := os.MkdirTemp(t.TempDir(), "spool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range recs {
+		w, err := artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "run", TestID: "run-" + worker, WorkerID: worker,
+			Statements: statements, Errors: func(id uint32) engine.ExecutionError { return dictionary[id] }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(part); err != nil {
+			t.Fatal(err)
+		}
+		done, err := w.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, done...)
+	}
+	return dir, parts
+}
+
+func put(t testing.TB, f *Folder, worker string, recs ...[]engine.Execution) []engine.Artifact {
+	t.Helper()
+	dir, parts := spool(t, worker, recs...)
+	for _, a := range parts {
+		if err := f.Put(context.Background(), a, filepath.Join(dir, a.Name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return parts
+}
+
+func open(t testing.TB) *Folder {
+	t.Helper()
+	f, err := Open(filepath.Join(t.TempDir(), "results"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func someExecutions(n int) []engine.Execution {
+	recs := make([]engine.Execution, n)
+	for i := range recs {
+		at := int64(1_790_000_000_000_000_000) + int64(i)*1_000_000
+		recs[i] = engine.Execution{DueAt: at, StartedAt: at, Elapsed: int64(i+1) * 1000, Seq: uint32(i), Rows: 1, Success: true}
+	}
+	return recs
+}
+
+func TestPutMovesAndRepeats(t *testing.T) {
+	ctx := context.Background()
+	f := open(t)
+	dir, parts := spool(t, "worker-0", someExecutions(10))
+	a := parts[0]
+	path := filepath.Join(dir, a.Name)
+	for range 2 { // the second time the source is gone
+		if err := f.Put(ctx, a, path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Fatalf("the source is still there: %v", err)
+		}
+	}
+	r, size, err := f.Open(ctx, "run", a.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if b, err := io.ReadAll(r); err != nil || int64(len(b)) != size || size != a.SizeBytes {
+		t.Fatalf("%d bytes of %d: %v", len(b), size, err)
+	}
+	if names, err := f.Names("run"); err != nil || len(names) != 1 || names[0] != a.Name {
+		t.Fatalf("names %v: %v", names, err)
+	}
+}
+
+func TestPutRefusesWhatIsNotTheArtifact(t *testing.T) {
+	ctx := context.Background()
+	f := open(t)
+	dir, parts := spool(t, "worker-0", someExecutions(10))
+	a, path := parts[0], filepath.Join(dir, parts[0].Name)
+
+	wrong := a
+	wrong.SHA256 = strings.Repeat("0", 64)
+	if err := f.Put(ctx, wrong, path); !errors.Is(err, ErrChecksum) {
+		t.Fatalf("wrong checksum: %v", err)
+	}
+	short := a
+	short.SizeBytes--
+	if err := f.Put(ctx, short, path); !errors.Is(err, ErrChecksum) {
+		t.Fatalf("wrong size: %v", err)
+	}
+	if _, _, err := f.Open(ctx, "run", a.Name); !errors.Is(err, store.ErrNotFound) {
+		t.Fatalf("a refused file was stored: %v", err)
+	}
+	if err := f.Put(ctx, a, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("something else"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := a
+	other.SizeBytes = 14
+	if err := f.Put(ctx, other, path); !errors.Is(err, store.ErrConflict) {
+		t.Fatalf("overwriting a stored part: %v", err)
+	}
+	if err := f.Put(ctx, engine.Artifact{RunID: "run", Name: "executions-x.parquet"}, filepath.Join(dir, "absent")); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("missing source: %v", err)
+	}
+}
+
+func TestCopyAcrossFileSystems(t *testing.T) {
+	ctx := context.Background()
+	f := open(t)
+	dir, parts := spool(t, "worker-0", someExecutions(10))
+	a, path := parts[0], filepath.Join(dir, parts[0].Name)
+	final := filepath.Join(f.dir, a.Name)
+	wrong := a
+	wrong.SHA256 = strings.Repeat("0", 64)
+	if err := copyInto(ctx, wrong, path, final); !errors.Is(err, ErrChecksum) {
+		t.Fatalf("wrong checksum: %v", err)
+	}
+	if left, _ := os.ReadDir(f.dir); len(left) != 0 {
+		t.Fatalf("left behind: %v", left)
+	}
+	if err := copyInto(ctx, a, path, final); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := matches(final, a); !ok || err != nil {
+		t.Fatalf("stored file differs: %v", err)
+	}
+}
+
+func TestNamesCannotClimb(t *testing.T) {
+	ctx := context.Background()
+	f := open(t)
+	put(t, f, "worker-0", someExecutions(1))
+	for _, bad := range [][2]string{
+		{"run", "../secret.parquet"}, {"run", "/etc/passwd"}, {"run", "a/b.parquet"}, {"run", ".hidden.parquet"},
+		{"run", "x.parquet.tmp"}, {"run", ""}, {"run", "x"}, {"..", "x.parquet"}, {"", "x.parquet"}, {"a/../run", "x.parquet"},
+		{"run", "x\x00.parquet"},
+	} {
+		if _, _, err := f.Open(ctx, bad[0], bad[1]); !engine.HasCode(err, engine.CodeInvalid) {
+			t.Errorf("open %q: %v", bad, err)
+		}
+		if err := f.Put(ctx, engine.Artifact{RunID: bad[0], Name: bad[1]}, "x"); !engine.HasCode(err, engine.CodeInvalid) {
+			t.Errorf("put %q: %v", bad, err)
+		}
+	}
+	for _, run := range []string{"", ".", "..", "../x", "a/b"} {
+		if err := f.Delete(ctx, run); !engine.HasCode(err, engine.CodeInvalid) {
+			t.Errorf("delete %q: %v", run, err)
+		}
+	}
+	// A link in the run's folder is not followed.
+	if err := os.Symlink("/etc/hostname", filepath.Join(f.dir, "run", "link.parquet")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.Open(ctx, "run", "link.parquet"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("link: %v", err)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	ctx := context.Background()
+	f := open(t)
+	put(t, f, "worker-0", someExecutions(1))
+	for range 2 {
+		if err := f.Delete(ctx, "run"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fig, err := f.Figures(ctx, "run", ""); err != nil || fig.Operations != 0 || fig.LatencyMs != nil {
+		t.Fatalf("figures of a deleted run: %+v, %v", fig, err)
+	}
+}
+
+func TestTornPartIsAnError(t *testing.T) {
+	f := open(t)
+	parts := put(t, f, "worker-0", someExecutions(1000))
+	path := filepath.Join(f.dir, "run", parts[0].Name)
+	if err := os.Truncate(path, parts[0].SizeBytes-5); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Figures(context.Background(), "run", ""); err == nil {
+		t.Fatal("figures from a torn part")
+	}
+}
+
+func TestCSVHoldsEveryExecution(t *testing.T) {
+	f := open(t)
+	recs := someExecutions(500)
+	for i := range recs {
+		recs[i].Warmup = i < 100
+		if i%3 == 0 {
+			recs[i].Success, recs[i].ErrorID = false, uint32(1+i%2)
+		}
+	}
+	put(t, f, "worker-0", recs[:200], recs[200:])
+	var out strings.Builder
+	if err := f.WriteCSV(context.Background(), "run", &out); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) != len(recs)+1 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	at := map[string]int{}
+	for i, name := range lines[0] {
+		at[name] = i
+	}
+	for i, r := range recs {
+		line := lines[i+1]
+		field := func(name string) string { return line[at[name]] }
+		ms, err := strconv.ParseFloat(field("app_elapsed_ms"), 64)
+		if err != nil || ms != float64(r.Elapsed)/1e6 {
+			t.Fatalf("line %d: app_elapsed_ms %v, want %d ns", i, ms, r.Elapsed)
+		}
+		e := dictionary[r.ErrorID]
+		if field("seq") != strconv.Itoa(i) || field("success") != strconv.FormatBool(r.Success) || field("error_message") != e.Message ||
+			field("error_class") != string(e.Class) || field("warmup") != strconv.FormatBool(r.Warmup) || field("statement_id") != "lookup" {
+			t.Fatalf("line %d: %q", i, line)
+		}
+	}
+	if !strings.Contains(lines[1][at["started_at"]], "T") || lines[1][at["server_query_id"]] != "" {
+		t.Fatalf("first line %q", lines[1])
+	}
+}
