@@ -15,8 +15,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// The statement column's dictionary ends with "", for executions whose
-// statement index is outside the list.
+// names is the dictionary of the statement column. It ends with "", for
+// executions whose statement index is outside the list.
 type names struct {
 	values []string
 	index  []int32 // raw index → index into values
@@ -41,8 +41,7 @@ type encoder struct {
 	conns   []int32  // connection id → dictionary index + 1
 	connIDs []uint32 // dictionary of the row group
 	errors  errorIndex
-
-	page format.PageHeader
+	err     error // the first one of this row group
 }
 
 func newEncoder(opts WriterOptions) *encoder {
@@ -63,7 +62,7 @@ func newEncoder(opts WriterOptions) *encoder {
 
 // encode returns the bytes of the row group, valid until the next call, and its metadata.
 func (e *encoder) encode(c *columns, base int64, ordinal int) ([]byte, format.RowGroup, error) {
-	e.out, e.base = e.out[:0], base
+	e.out, e.base, e.err = e.out[:0], base, nil
 	// The metadata outlives the call: it belongs to the file's footer.
 	e.chunks = make([]format.ColumnChunk, 0, numColumns)
 	n := c.n
@@ -71,28 +70,22 @@ func (e *encoder) encode(c *columns, base int64, ordinal int) ([]byte, format.Ro
 	e.constant(ColRunID, e.run, n)
 	e.constant(ColTestID, e.test, n)
 	e.constant(ColWorkerID, e.worker, n)
-	steps := []func() error{
-		func() error { return e.connections(c) },
-		func() error { return e.delta32(ColSeq, c.seq[:n]) },
-		func() error { return e.delta32(ColStep, c.step[:n]) },
-		func() error {
-			return e.dictionary(ColPhase, []string{string(engine.PhaseMeasurement), string(engine.PhaseWarmup)}, c.warmup[:n])
-		},
-		func() error { e.warmup(c); return nil },
-		func() error { return e.kinds(c) },
-		func() error { return e.statementIDs(c) },
-		func() error { return e.times(c) },
-		func() error { e.durations(c); return nil },
-		func() error { return e.delta32(ColRows, c.rows[:n]) },
-		func() error { e.success(c); return nil },
-		func() error { return e.errorColumns(c) },
-		func() error { return e.delta32(ColRetries, c.retries[:n]) },
-		func() error { return e.optional(ColServerQueryID, nil, nil, nil, n) },
-	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return nil, format.RowGroup{}, fmt.Errorf("encoding row group: %w", err)
-		}
+	e.connections(c)
+	e.delta32(ColSeq, c.seq[:n])
+	e.delta32(ColStep, c.step[:n])
+	e.dictionary(ColPhase, []string{string(engine.PhaseMeasurement), string(engine.PhaseWarmup)}, c.warmup[:n])
+	e.warmup(c)
+	e.kinds(c)
+	e.statementIDs(c)
+	e.times(c)
+	e.durations(c)
+	e.delta32(ColRows, c.rows[:n])
+	e.success(c)
+	e.errorColumns(c)
+	e.delta32(ColRetries, c.retries[:n])
+	e.null(ColServerQueryID, n)
+	if e.err != nil {
+		return nil, format.RowGroup{}, fmt.Errorf("encoding row group: %w", e.err)
 	}
 	return e.out, format.RowGroup{
 		Columns:             e.chunks,
@@ -118,13 +111,24 @@ func (e *encoder) end(col Column, start, dictionary, data int64, values int, enc
 	}})
 }
 
-// header appends a page header. Marshalling one cannot fail: the type is ours.
+// keep remembers the first error, so that the columns read as a list.
+func (e *encoder) keep(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
 func (e *encoder) header(p format.PageHeader) {
 	b, err := thrift.Marshal(&thrift.CompactProtocol{}, &p)
-	if err != nil {
-		panic("artifact: page header: " + err.Error())
-	}
+	e.keep(err)
 	e.out = append(e.out, b...)
+}
+
+// runs encodes v as runs and bit-packed groups into e.values.
+func (e *encoder) runs(width int, v []int32) {
+	var err error
+	e.values, err = (&rle.Encoding{BitWidth: width}).EncodeInt32(e.values, v)
+	e.keep(err)
 }
 
 func (e *encoder) dataHeader(values, size int, enc format.Encoding) {
@@ -182,38 +186,31 @@ func (e *encoder) constantDouble(col Column, value float64, n int) {
 }
 
 // indexPage appends a dictionary-encoded data page.
-func (e *encoder) indexPage(entries int, indexes []int32) error {
+func (e *encoder) indexPage(entries int, indexes []int32) {
 	width := indexWidth(entries)
-	var err error
-	if e.values, err = (&rle.Encoding{BitWidth: width}).EncodeInt32(e.values, indexes); err != nil {
-		return err
-	}
+	e.runs(width, indexes)
 	e.dataHeader(len(indexes), 1+len(e.values), format.RLEDictionary)
 	e.out = append(append(e.out, byte(width)), e.values...)
-	return nil
 }
 
-func (e *encoder) dictionary(col Column, values []string, indexes []int32) error {
+func (e *encoder) dictionary(col Column, values []string, indexes []int32) {
 	start := e.begin()
 	e.stringDictionary(values)
 	data := e.begin()
-	if err := e.indexPage(len(values), indexes); err != nil {
-		return err
-	}
+	e.indexPage(len(values), indexes)
 	e.end(col, start, start, data, len(indexes), []format.Encoding{format.Plain, format.RLEDictionary}, format.Statistics{})
-	return nil
 }
 
-func (e *encoder) kinds(c *columns) error {
+func (e *encoder) kinds(c *columns) {
 	all := engine.Kinds()
 	values := make([]string, len(all))
 	for i, k := range all {
 		values[i] = k.String()
 	}
-	return e.dictionary(ColKind, values, c.kind[:c.n])
+	e.dictionary(ColKind, values, c.kind[:c.n])
 }
 
-func (e *encoder) statementIDs(c *columns) error {
+func (e *encoder) statementIDs(c *columns) {
 	none := int32(len(e.statements.values) - 1)
 	statements := c.statement[:c.n]
 	e.indexes = e.indexes[:0]
@@ -224,16 +221,17 @@ func (e *encoder) statementIDs(c *columns) error {
 		}
 		e.indexes = append(e.indexes, i)
 	}
-	return e.dictionary(ColStatementID, e.statements.values, e.indexes)
+	e.dictionary(ColStatementID, e.statements.values, e.indexes)
 }
 
 // maxDictionaryConnections bounds the lookup table from connection id to
 // dictionary entry; ids above it fall back to deltas.
 const maxDictionaryConnections = 1 << 16
 
-func (e *encoder) connections(c *columns) error {
+func (e *encoder) connections(c *columns) {
 	if c.maxConnection >= maxDictionaryConnections {
-		return e.delta32(ColConnectionID, c.conn[:c.n])
+		e.delta32(ColConnectionID, c.conn[:c.n])
+		return
 	}
 	for len(e.conns) <= int(c.maxConnection) {
 		e.conns = append(e.conns, 0)
@@ -255,20 +253,22 @@ func (e *encoder) connections(c *columns) error {
 		e.conns[id] = 0
 	}
 	data := e.begin()
-	if err := e.indexPage(len(e.connIDs), e.indexes); err != nil {
-		return err
-	}
+	e.indexPage(len(e.connIDs), e.indexes)
 	e.end(ColConnectionID, start, start, data, c.n, []format.Encoding{format.Plain, format.RLEDictionary}, format.Statistics{})
-	return nil
 }
 
-func (e *encoder) delta32(col Column, v []int32) error {
+func (e *encoder) delta32(col Column, v []int32) {
 	var err error
-	if e.values, err = (&delta.BinaryPackedEncoding{}).EncodeInt32(e.values, v); err != nil {
-		return err
-	}
+	e.values, err = (&delta.BinaryPackedEncoding{}).EncodeInt32(e.values, v)
+	e.keep(err)
 	e.deltaPage(col, len(v), format.Statistics{})
-	return nil
+}
+
+// delta64 encodes v as deltas into e.values.
+func (e *encoder) delta64(v []int64) {
+	var err error
+	e.values, err = (&delta.BinaryPackedEncoding{}).EncodeInt64(e.values, v)
+	e.keep(err)
 }
 
 func (e *encoder) deltaPage(col Column, n int, stats format.Statistics) {
@@ -287,19 +287,13 @@ func int64Stats(lo, hi int64) format.Statistics {
 
 // times encodes due_at and started_at. In a closed loop they are equal and one
 // encoding serves both.
-func (e *encoder) times(c *columns) error {
-	var err error
-	if e.values, err = (&delta.BinaryPackedEncoding{}).EncodeInt64(e.values, c.due[:c.n]); err != nil {
-		return err
-	}
+func (e *encoder) times(c *columns) {
+	e.delta64(c.due[:c.n])
 	e.deltaPage(ColDueAt, c.n, int64Stats(c.minDue, c.maxDue))
 	if c.dueDiffers != 0 {
-		if e.values, err = (&delta.BinaryPackedEncoding{}).EncodeInt64(e.values, c.started[:c.n]); err != nil {
-			return err
-		}
+		e.delta64(c.started[:c.n])
 	}
 	e.deltaPage(ColStartedAt, c.n, int64Stats(c.minStarted, c.maxStarted))
-	return nil
 }
 
 // ms divides, because the product with 1e-6 is off by one unit in the last
@@ -403,15 +397,13 @@ func (x *errorIndex) add(col int, text string) int32 {
 	return i
 }
 
-func (e *encoder) errorColumns(c *columns) error {
+func (e *encoder) errorColumns(c *columns) {
 	cols := [3]Column{ColErrorClass, ColErrorCode, ColErrorMessage}
 	if c.anyError == 0 {
 		for _, col := range cols {
-			if err := e.optional(col, nil, nil, nil, c.n); err != nil {
-				return err
-			}
+			e.null(col, c.n)
 		}
-		return nil
+		return
 	}
 	x := &e.errors
 	x.reset()
@@ -435,41 +427,34 @@ func (e *encoder) errorColumns(c *columns) error {
 		x.class, x.code, x.message = append(x.class, at[0]), append(x.code, at[1]), append(x.message, at[2])
 	}
 	for i, indexes := range [3][]int32{x.class, x.code, x.message} {
-		if err := e.optional(cols[i], x.values[i], indexes, e.levels, c.n); err != nil {
-			return err
-		}
+		e.optional(cols[i], x.values[i], indexes, e.levels)
 	}
-	return nil
 }
 
-// optional appends a null-able string column: levels has 1 for each row that
-// has a value, indexes the dictionary entries of those. Without levels all n
-// rows are null.
-func (e *encoder) optional(col Column, values []string, indexes []int32, levels []uint8, n int) error {
+// null appends a null-able column without any value.
+func (e *encoder) null(col Column, n int) {
 	start := e.begin()
-	if levels == nil {
-		run := append(binary.AppendUvarint(nil, uint64(n)<<1), 0)
-		e.dataHeader(n, 4+len(run), format.Plain)
-		e.out = binary.LittleEndian.AppendUint32(e.out, uint32(len(run)))
-		e.out = append(e.out, run...)
-		e.end(col, start, 0, start, n, []format.Encoding{format.Plain, format.RLE}, format.Statistics{NullCount: int64(n)})
-		return nil
-	}
+	run := append(binary.AppendUvarint(nil, uint64(n)<<1), 0)
+	e.dataHeader(n, 4+len(run), format.Plain)
+	e.out = binary.LittleEndian.AppendUint32(e.out, uint32(len(run)))
+	e.out = append(e.out, run...)
+	e.end(col, start, 0, start, n, []format.Encoding{format.Plain, format.RLE}, format.Statistics{NullCount: int64(n)})
+}
+
+// optional appends a null-able text column: levels has 1 for each row that has
+// a value, indexes the dictionary entries of those.
+func (e *encoder) optional(col Column, values []string, indexes []int32, levels []uint8) {
+	start := e.begin()
 	e.stringDictionary(values)
 	data := e.begin()
-	runs, err := (&rle.Encoding{BitWidth: 1}).EncodeLevels(nil, levels)
-	if err != nil {
-		return err
-	}
+	present, err := (&rle.Encoding{BitWidth: 1}).EncodeLevels(nil, levels)
+	e.keep(err)
 	width := indexWidth(len(values))
-	if e.values, err = (&rle.Encoding{BitWidth: width}).EncodeInt32(e.values, indexes); err != nil {
-		return err
-	}
-	e.dataHeader(n, 4+len(runs)+1+len(e.values), format.RLEDictionary)
-	e.out = binary.LittleEndian.AppendUint32(e.out, uint32(len(runs)))
-	e.out = append(e.out, runs...)
+	e.runs(width, indexes)
+	e.dataHeader(len(levels), 4+len(present)+1+len(e.values), format.RLEDictionary)
+	e.out = binary.LittleEndian.AppendUint32(e.out, uint32(len(present)))
+	e.out = append(e.out, present...)
 	e.out = append(append(e.out, byte(width)), e.values...)
-	e.end(col, start, start, data, n, []format.Encoding{format.Plain, format.RLE, format.RLEDictionary},
-		format.Statistics{NullCount: int64(n - len(indexes))})
-	return nil
+	e.end(col, start, start, data, len(levels), []format.Encoding{format.Plain, format.RLE, format.RLEDictionary},
+		format.Statistics{NullCount: int64(len(levels) - len(indexes))})
 }

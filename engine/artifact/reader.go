@@ -38,7 +38,8 @@ func OpenPart(path string) (*Part, error) {
 	return p, nil
 }
 
-func (p *Part) open(path string) error {
+func (p *Part) open(path string) (err error) {
+	defer corrupt(&err)
 	st, err := p.f.Stat()
 	if err != nil {
 		return err
@@ -99,6 +100,7 @@ func (p *Part) Close() error { return p.f.Close() }
 
 // pages calls fn for every page of a column chunk.
 func (p *Part) pages(group int, col Column, fn func(parquet.Page) error) (err error) {
+	defer corrupt(&err)
 	pages := p.pq.RowGroups()[group].ColumnChunks()[p.cols[col]].Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()
 	rows := 0
@@ -123,6 +125,14 @@ func (p *Part) pages(group int, col Column, fn func(parquet.Page) error) (err er
 }
 
 var errCorrupt = errors.New("dictionary index out of range")
+
+// corrupt turns a panic of the decoder into an error: a damaged file must not
+// take the process with it.
+func corrupt(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("damaged Parquet data: %v", r)
+	}
+}
 
 // fixed reads a required column of fixed-size values, plain or dictionary-encoded.
 func fixed[T any](p *Part, group int, col Column, dst []T, plain func(parquet.Page) []T, value func(parquet.Value) T) ([]T, error) {
