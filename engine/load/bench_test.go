@@ -1,0 +1,61 @@
+package load
+
+import (
+	"context"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// nullConn answers at once.
+type nullConn struct{}
+
+func (nullConn) Exec(_ context.Context, _ *plugin.Batch, _ plugin.Op, res *target.Result) error {
+	res.Rows = 1
+	return nil
+}
+func (nullConn) Broken() bool                 { return false }
+func (nullConn) Cancel(context.Context) error { return nil }
+func (nullConn) Close() error                 { return nil }
+
+type nullSink struct{}
+
+func (nullSink) Write([]engine.Execution) error { return nil }
+
+// BenchmarkRecord measures what recording adds to an operation: the record, its
+// chunk, and the collector behind it with histograms. No Parquet.
+func BenchmarkRecord(b *testing.B) {
+	g, err := Open(context.Background(), fakeConfig(&fakeDB{}, &fakeStream{}, nullSink{}), 0, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer g.Close()
+	s := g.newSlot()
+	s.conn = nullConn{}
+	s.work.ops = make([]plugin.Op, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.execute(g)
+	}
+	s.rec.flush()
+}
+
+// BenchmarkOperation adds taking the operation from the source.
+func BenchmarkOperation(b *testing.B) {
+	g, err := Open(context.Background(), fakeConfig(&fakeDB{}, &fakeStream{}, nullSink{}), 0, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer g.Close()
+	s := g.newSlot()
+	s.conn = nullConn{}
+	b.ReportAllocs()
+	for b.Loop() {
+		if s.next(g) && g.pacer.due(s.ended, s.work.delay) <= s.ended {
+			s.execute(g)
+		}
+	}
+	s.rec.flush()
+}

@@ -1,0 +1,168 @@
+package load
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+const (
+	// chunkSize is the number of records in a chunk (16 KB).
+	chunkSize = 256
+	// spareChunks is how many chunks may wait for the Sink beyond one for each
+	// connection: 16 MB, some seconds of a full speed run.
+	spareChunks = 1024
+)
+
+// chunk is a block of records with one writer (a slot) and one reader (the
+// collector). records[:length] are published and do not change any more.
+type chunk struct {
+	records [chunkSize]engine.Execution
+	length  atomic.Uint32
+	// read is the collector's own position.
+	read uint32
+}
+
+// pool hands chunks to slots and takes them back from the collector. There are
+// never more than its limit; when none is free the slot waits. A slot comes
+// here once in chunkSize operations.
+type pool struct {
+	mu      sync.Mutex
+	freed   sync.Cond
+	free    []*chunk
+	full    []*chunk
+	made    int
+	limit   int
+	stalled time.Duration
+	// ready holds a token when there are full chunks.
+	ready chan struct{}
+}
+
+func newPool(connections int) *pool {
+	p := &pool{ready: make(chan struct{}, 1)}
+	p.freed.L = &p.mu
+	p.resize(connections)
+	return p
+}
+
+// resize sets the limit for a number of connections and makes a first supply.
+// The limit never falls: chunks that exist stay.
+func (p *pool) resize(connections int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit = max(p.limit, 2*connections+spareChunks)
+	p.topUpLocked(connections + 16)
+	p.freed.Broadcast()
+}
+
+// topUp makes chunks until want are free or the limit is reached, so that
+// slots do not have to.
+func (p *pool) topUp(want int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.topUpLocked(want)
+}
+
+func (p *pool) topUpLocked(want int) {
+	for len(p.free) < want && p.made < p.limit {
+		p.made++
+		p.free = append(p.free, new(chunk))
+	}
+}
+
+// get takes a free chunk, waiting for one when there is none.
+func (p *pool) get() *chunk {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.free) == 0 {
+		p.topUpLocked(1)
+	}
+	if len(p.free) == 0 {
+		begin := time.Now()
+		for len(p.free) == 0 {
+			p.freed.Wait()
+		}
+		p.stalled += time.Since(begin)
+	}
+	c := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	return c
+}
+
+// hand gives a chunk to the collector.
+func (p *pool) hand(c *chunk) {
+	p.mu.Lock()
+	p.full = append(p.full, c)
+	p.mu.Unlock()
+	select {
+	case p.ready <- struct{}{}:
+	default:
+	}
+}
+
+// taken returns the oldest full chunk, or nil.
+func (p *pool) taken() *chunk {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.full) == 0 {
+		return nil
+	}
+	c := p.full[0]
+	p.full = append(p.full[:0], p.full[1:]...)
+	return c
+}
+
+// recycle makes a chunk that has been read free again.
+func (p *pool) recycle(c *chunk) {
+	c.read = 0
+	c.length.Store(0)
+	p.mu.Lock()
+	p.free = append(p.free, c)
+	p.mu.Unlock()
+	p.freed.Signal()
+}
+
+// takeStalled returns how long slots have waited since the last call.
+func (p *pool) takeStalled() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := p.stalled
+	p.stalled = 0
+	return d
+}
+
+// recorder is a slot's writing end.
+type recorder struct {
+	pool *pool
+	// current is read by the collector to see records of a chunk that is not full yet.
+	current atomic.Pointer[chunk]
+}
+
+// place returns the place for the next record. It may wait for a chunk.
+func (r *recorder) place() (*chunk, *engine.Execution) {
+	c := r.current.Load()
+	if c == nil {
+		c = r.pool.get()
+		r.current.Store(c)
+	}
+	return c, &c.records[c.length.Load()]
+}
+
+// publish makes the record that place gave visible to the collector.
+func (r *recorder) publish(c *chunk) {
+	n := c.length.Load() + 1
+	c.length.Store(n)
+	if n == chunkSize {
+		r.current.Store(nil)
+		r.pool.hand(c)
+	}
+}
+
+// flush hands over a chunk that is not full; the slot is leaving.
+func (r *recorder) flush() {
+	if c := r.current.Swap(nil); c != nil {
+		r.pool.hand(c)
+	}
+}

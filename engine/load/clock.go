@@ -1,0 +1,17 @@
+package load
+
+import "time"
+
+// clock gives one time line for a group: monotonic, anchored to the wall once.
+type clock struct {
+	base time.Time
+	wall int64
+}
+
+func newClock() clock {
+	now := time.Now()
+	return clock{base: now, wall: now.UnixNano()}
+}
+
+// now returns nanoseconds since the Unix epoch on that line.
+func (c *clock) now() int64 { return c.wall + int64(time.Since(c.base)) }

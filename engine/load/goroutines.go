@@ -1,0 +1,41 @@
+package load
+
+// goroutines drives each slot with a goroutine of its own.
+type goroutines struct{ g *Group }
+
+func (e goroutines) name() string { return "goroutines" }
+
+func (e goroutines) add(s *slot) { go e.drive(s) }
+
+func (e goroutines) drive(s *slot) {
+	g := e.g
+	defer g.left(s)
+	select {
+	case <-g.begun:
+	case <-g.stopping:
+		return
+	case <-s.retire:
+		return
+	}
+	s.ended = g.clock.now()
+	reconnect := g.cfg.Workload.ReconnectEvery
+	for !s.leaving(g) && s.next(g) {
+		if due := g.pacer.due(s.ended, s.work.delay); due > s.ended && !s.wait(g, due) {
+			s.batch.next -= len(s.work.ops) // not begun: another slot may have it
+			return
+		}
+		s.execute(g)
+		switch {
+		case s.conn.Broken():
+			s.drop()
+			g.connectionLost(s.lastError)
+			if !s.connect(g, firstBackoff) {
+				return
+			}
+		case reconnect > 0 && int64(s.seq)%reconnect == 0:
+			if !s.renew(g) {
+				return
+			}
+		}
+	}
+}

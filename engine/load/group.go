@@ -1,0 +1,452 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// Sink takes the records. One background goroutine calls it, with records of
+// one connection in order; the slice is valid during the call only. An error
+// is fatal to the group, and Write is not called again.
+type Sink interface {
+	Write(recs []engine.Execution) error
+}
+
+// Config is what a group needs. The caller keeps ownership of Stream and
+// Database, and closes them after Close.
+type Config struct {
+	Plan     *engine.Plan
+	Workload engine.Workload
+	Stream   plugin.Stream
+	Database target.Database
+	Sink     Sink
+	Log      zerolog.Logger
+}
+
+// Totals count the group's operations over warm-up and measurement together.
+// Once nothing is in flight: Scheduled = Started + Dropped, Started = Succeeded
+// + Failed, and after Drain Recorded = Started.
+type Totals struct {
+	Scheduled, Dropped, Started, Succeeded, Failed int64
+	// Recorded is how many records the Sink has accepted.
+	Recorded int64
+	// Warmup is the part of Started that began before the measurement.
+	Warmup int64
+}
+
+// Group drives the connections of one run worker. Its methods are safe for
+// concurrent use.
+type Group struct {
+	cfg    Config
+	clock  clock
+	source source
+	pool   *pool
+	errors *dictionary
+	pacer  pacer
+	kinds  []engine.Kind // of the frozen statements
+	io     ioEngine
+	coll   *collector
+
+	// ctx ends when operations in flight are given up.
+	ctx    context.Context
+	giveUp context.CancelFunc
+	// dialing bounds how many connections are being opened at once.
+	dialing chan struct{}
+
+	begun    chan struct{}
+	stopping chan struct{}
+	done     chan struct{}
+	failed   chan error
+	warm     atomic.Bool
+	cut      atomic.Bool // operations that fail from now on were cut off by us
+
+	startOnce, stopOnce, doneOnce, failOnce, quitOnce sync.Once
+
+	mu     sync.Mutex
+	slots  []*slot // in the order of their ids
+	nextID uint32
+	target int
+	open   int
+	ended  bool // the stream has ended
+	past   Totals
+	ramp   context.CancelFunc
+	ramps  sync.WaitGroup
+}
+
+const maxDialing = 16
+
+// Open opens all connections, or none: on an error those that were open are
+// closed again and the error is the target's, for the user. progress may be
+// nil; it is called from several goroutines, one at a time.
+func Open(ctx context.Context, cfg Config, connections int, progress func(open, want int)) (*Group, error) {
+	if connections < 0 {
+		return nil, engine.InvalidField("workload.concurrent_connections", "it is negative", "")
+	}
+	g := &Group{
+		cfg:      cfg,
+		clock:    newClock(),
+		source:   source{stream: cfg.Stream},
+		pool:     newPool(connections),
+		errors:   newDictionary(cfg.Plan.ErrorClasses),
+		pacer:    closedLoop{think: cfg.Workload.ThinkTime()},
+		kinds:    make([]engine.Kind, len(cfg.Plan.Statements)),
+		dialing:  make(chan struct{}, maxDialing),
+		begun:    make(chan struct{}),
+		stopping: make(chan struct{}),
+		done:     make(chan struct{}),
+		failed:   make(chan error, 1),
+		target:   connections,
+	}
+	for i, s := range cfg.Plan.Statements {
+		g.kinds[i] = s.Kind
+	}
+	g.io = goroutines{g}
+	conns, err := g.openAll(ctx, connections, progress)
+	if err != nil {
+		return nil, err
+	}
+	g.ctx, g.giveUp = context.WithCancel(context.Background())
+	g.coll = newCollector(g)
+	go g.coll.run()
+	for _, conn := range conns {
+		s := g.newSlot()
+		s.conn = conn
+		g.slots = append(g.slots, s)
+	}
+	g.open = len(conns)
+	for _, s := range g.slots {
+		g.io.add(s)
+	}
+	return g, nil
+}
+
+func (g *Group) openAll(ctx context.Context, n int, progress func(open, want int)) ([]target.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		mu    sync.Mutex
+		conns []target.Conn
+		first error
+		wg    sync.WaitGroup
+	)
+	for range n {
+		select {
+		case g.dialing <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-g.dialing }()
+			conn, err := g.cfg.Database.Connect(ctx, g.cfg.Plan.Statements)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				if first == nil {
+					first = err
+				}
+				cancel()
+				return
+			}
+			conns = append(conns, conn)
+			if progress != nil {
+				progress(len(conns), n)
+			}
+		})
+	}
+	wg.Wait()
+	if first == nil && len(conns) < n {
+		first = ctx.Err()
+	}
+	if first == nil {
+		return conns, nil
+	}
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+	if errors.Is(first, context.Canceled) || errors.Is(first, context.DeadlineExceeded) {
+		var known *engine.Error
+		if !errors.As(first, &known) {
+			return nil, first
+		}
+	}
+	return nil, g.targetError("Opening the connections failed", first)
+}
+
+// newSlot needs mu, or a group that nobody else knows yet.
+func (g *Group) newSlot() *slot {
+	s := &slot{id: g.nextID, batch: &private{}, retire: make(chan struct{})}
+	s.rec.pool = g.pool
+	g.nextID++
+	return s
+}
+
+// Start begins to issue operations.
+func (g *Group) Start(phase engine.Phase) {
+	g.startOnce.Do(func() {
+		g.SetPhase(phase)
+		close(g.begun)
+	})
+}
+
+// SetPhase enters a phase. WARMUP and MEASUREMENT reset the counters and
+// distributions that Collect reports for the phase (Totals go on); operations
+// that started before MEASUREMENT keep Warmup = true.
+func (g *Group) SetPhase(p engine.Phase) {
+	// The collector first: a record of the new phase must not meet figures of the old one.
+	g.coll.enter(p)
+	switch p {
+	case engine.PhaseWarmup:
+		g.warm.Store(true)
+	case engine.PhaseMeasurement:
+		g.warm.Store(false)
+	}
+}
+
+// Collect fills the counters, distributions, connections and stall time of s.
+// It covers completed operations. The tick_* fields cover the time since the
+// last call, across a change of phase. After Drain it covers everything.
+func (g *Group) Collect(s *engine.WorkerSnapshot) {
+	g.coll.catchUp()
+	g.coll.snapshot(s, g.clock.now())
+	g.mu.Lock()
+	s.ActiveConnections, s.TargetConnections = g.open, g.target
+	g.mu.Unlock()
+	s.StalledMs = engine.Milliseconds(g.pool.takeStalled())
+}
+
+// Totals returns the counts so far.
+func (g *Group) Totals() Totals {
+	g.mu.Lock()
+	t := g.past
+	for _, s := range g.slots {
+		t.addSlot(s)
+	}
+	g.mu.Unlock()
+	t.Scheduled = t.Started + t.Dropped
+	g.coll.mu.Lock()
+	t.Recorded = g.coll.recorded
+	g.coll.mu.Unlock()
+	return t
+}
+
+func (t *Totals) addSlot(s *slot) {
+	// Ends before beginnings, so that a live reading never has more ends than beginnings.
+	t.Succeeded += s.succeeded.Load()
+	t.Failed += s.failed.Load()
+	t.Warmup += s.warmup.Load()
+	t.Started += s.started.Load()
+}
+
+// Error returns an entry of the error dictionary.
+func (g *Group) Error(id uint32) engine.ExecutionError { return g.errors.get(id) }
+
+// IOEngine names what drives the connections.
+func (g *Group) IOEngine() string { return g.io.name() }
+
+// Failed delivers at most one error, a user-facing one: the plugin failed,
+// every connection was lost at the same time, or the Sink failed. The group takes no new
+// operation from then on; Drain and Close it as usual.
+func (g *Group) Failed() <-chan error { return g.failed }
+
+// Done is closed when no slot is left and none will come: after Stop, or when
+// the workload's stream has ended and its last operation too.
+func (g *Group) Done() <-chan struct{} { return g.done }
+
+func (g *Group) fail(err error) {
+	g.failOnce.Do(func() {
+		var known *engine.Error
+		if !errors.As(err, &known) {
+			err = &engine.Error{Code: engine.CodeInternal, Cause: err, Message: "Recording the executions failed: " + err.Error() + ".",
+				Hint: "The run cannot go on when executions are not recorded."}
+		}
+		g.cfg.Log.Error().Err(err).Msg("load group failed")
+		g.failed <- err
+	})
+	g.Stop()
+}
+
+// Stop takes no new operation; those in flight go on. Think time and pauses end at once.
+func (g *Group) Stop() {
+	g.stopOnce.Do(func() { close(g.stopping) })
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.checkDone()
+}
+
+func (g *Group) stopped() bool {
+	select {
+	case <-g.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// checkDone needs mu.
+func (g *Group) checkDone() {
+	if len(g.slots) == 0 && (g.ended || g.stopped()) {
+		g.doneOnce.Do(func() { close(g.done) })
+	}
+}
+
+// cancelGrace is how long cancelled operations get to end before their
+// connections are closed under them.
+const cancelGrace = 2 * time.Second
+
+// Drain stops the group and waits for the operations in flight. When ctx ends
+// they are cancelled, and their connections closed if that does not help
+// within two seconds; they are recorded as failed, class cancelled. Afterwards every record
+// has reached the Sink. The error is the Sink's; being cut off is none.
+func (g *Group) Drain(ctx context.Context) error {
+	g.Stop()
+	select {
+	case <-g.done:
+	case <-ctx.Done():
+		g.cutOff()
+	}
+	g.ramps.Wait()
+	g.quitOnce.Do(func() { close(g.coll.quit) })
+	<-g.coll.done
+	g.coll.mu.Lock()
+	defer g.coll.mu.Unlock()
+	return g.coll.sinkErr
+}
+
+// cutOff ends the operations in flight, gently, then not.
+func (g *Group) cutOff() {
+	g.cut.Store(true)
+	ctx, cancel := context.WithTimeout(g.ctx, cancelGrace)
+	defer cancel()
+	for _, s := range g.currentSlots() {
+		if conn := s.connection(); conn != nil && s.flying.Load() {
+			go func() { _ = conn.Cancel(ctx) }() // the grace bounds it; closing is next
+		}
+	}
+	select {
+	case <-g.done:
+		return
+	case <-ctx.Done():
+	}
+	g.giveUp()
+	for _, s := range g.currentSlots() {
+		if conn := s.connection(); conn != nil {
+			go func() { _ = conn.Close() }() // only to end Exec; the slot closes it again
+		}
+	}
+	<-g.done
+}
+
+// Close ends the group at once: operations in flight are cut off and recorded.
+// After Drain it only releases what is left. Calling it again is harmless.
+func (g *Group) Close() error {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	err := g.Drain(over)
+	g.giveUp()
+	return err
+}
+
+func (g *Group) currentSlots() []*slot {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.slots)
+}
+
+// left is called by a slot's driver as its last act.
+func (g *Group) left(s *slot) {
+	g.source.giveBack(s.batch)
+	s.rec.flush()
+	had := s.connection() != nil
+	s.drop()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if had {
+		g.open--
+	}
+	g.past.addSlot(s)
+	g.slots = slices.DeleteFunc(g.slots, func(x *slot) bool { return x == s })
+	g.checkDone()
+}
+
+// streamEnded notes that no operation will come any more.
+func (g *Group) streamEnded() {
+	g.mu.Lock()
+	g.ended = true
+	g.mu.Unlock()
+}
+
+func (g *Group) connectionOpened() {
+	g.mu.Lock()
+	g.open++
+	g.mu.Unlock()
+}
+
+// connectionLost notes a broken connection. Losing the last open one to the
+// server is fatal: figures over a restart of the server cannot be defended. One
+// that we gave up after a timeout was not lost to the server.
+func (g *Group) connectionLost(errorID uint32) {
+	e := g.errors.get(errorID)
+	g.mu.Lock()
+	g.open--
+	all := g.open == 0
+	g.mu.Unlock()
+	if g.stopped() {
+		return
+	}
+	g.cfg.Log.Warn().Str("error", e.Message).Msg("connection lost")
+	if all && e.Class != engine.ErrClassTimeout {
+		g.lostAll(e.Message, nil)
+	}
+}
+
+func (g *Group) reopenFailed(err error) {
+	g.mu.Lock()
+	all := g.open == 0
+	g.mu.Unlock()
+	g.cfg.Log.Warn().Err(err).Msg("opening a connection failed, trying again")
+	if all {
+		g.lostAll(g.targetError("Reopening failed", err).Message, err)
+	}
+}
+
+func (g *Group) lostAll(reason string, cause error) {
+	if n := len(reason); n > 0 && reason[n-1] == '.' {
+		reason = reason[:n-1]
+	}
+	g.fail(&engine.Error{Code: engine.CodeTarget, Cause: cause, Message: "The target closed all connections: " + reason + ".",
+		Hint: "Figures over a restart of the target cannot be defended; see that it stays up and run again."})
+}
+
+// targetError keeps a user-facing error and words any other by its class.
+func (g *Group) targetError(what string, err error) *engine.Error {
+	var known *engine.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: what + ": " + g.cfg.Database.Classify(err).Message + "."}
+}
+
+// errorID puts an execution's error into the dictionary.
+func (g *Group) errorID(err error) uint32 {
+	e := g.cfg.Database.Classify(err)
+	if g.cut.Load() {
+		switch e.Class {
+		case engine.ErrClassCancelled, engine.ErrClassConnection, engine.ErrClassTimeout:
+			return g.errors.add(engine.ExecutionError{Class: engine.ErrClassCancelled, Code: codeDrained,
+				Message: "cut off: still running when the time to drain had passed"})
+		}
+	}
+	return g.errors.id(e)
+}
