@@ -1,9 +1,6 @@
 package abi
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "math"
 
 // Batch writes operations, or sample rows, in wire format. Its memory is kept by
 // Reset, so that a batch in steady state allocates nothing. The number of
@@ -43,7 +40,7 @@ func (b *Batch) Bytes() []byte {
 	if len(b.buf) < HeaderSize {
 		b.Reset()
 	}
-	binary.LittleEndian.PutUint32(b.buf[4:], b.nops)
+	b.buf[4], b.buf[5], b.buf[6], b.buf[7] = byte(b.nops), byte(b.nops>>8), byte(b.nops>>16), byte(b.nops>>24)
 	return b.buf
 }
 

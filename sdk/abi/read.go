@@ -1,27 +1,36 @@
 package abi
 
 import (
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
+	"strconv"
 )
 
 // ErrMalformed is wrapped by every error of this package's readers.
 var ErrMalformed = errors.New("malformed batch")
 
+// malformed stands in for fmt, which would double the size of a guest.
+type malformed string
+
+func (m malformed) Error() string { return "malformed batch: " + string(m) }
+func (malformed) Unwrap() error   { return ErrMalformed }
+
+func le16(b []byte) uint16 { return uint16(b[0]) | uint16(b[1])<<8 }
+func le32(b []byte) uint32 { return uint32(le16(b)) | uint32(le16(b[2:]))<<16 }
+func le64(b []byte) uint64 { return uint64(le32(b)) | uint64(le32(b[4:]))<<32 }
+
 // Header reads a batch header.
 func Header(b []byte) (nops uint32, err error) {
 	if len(b) < HeaderSize {
-		return 0, fmt.Errorf("%w: %d bytes, a header has %d", ErrMalformed, len(b), HeaderSize)
+		return 0, malformed(strconv.Itoa(len(b)) + " bytes, a header has " + strconv.Itoa(HeaderSize))
 	}
-	if v := binary.LittleEndian.Uint16(b); v != BatchVersion {
-		return 0, fmt.Errorf("%w: version %d, expected %d", ErrMalformed, v, BatchVersion)
+	if v := le16(b); v != BatchVersion {
+		return 0, malformed("version " + strconv.Itoa(int(v)) + ", expected " + strconv.Itoa(BatchVersion))
 	}
-	if f := binary.LittleEndian.Uint16(b[2:]); f != 0 {
-		return 0, fmt.Errorf("%w: unknown flags %#x", ErrMalformed, f)
+	if f := le16(b[2:]); f != 0 {
+		return 0, malformed("unknown flags " + strconv.Itoa(int(f)))
 	}
-	return binary.LittleEndian.Uint32(b[4:]), nil
+	return le32(b[4:]), nil
 }
 
 // Value is one decoded value; Data points into the batch.
@@ -49,15 +58,15 @@ func Decode(b []byte) ([]Op, error) {
 	pos := HeaderSize
 	for i := uint32(0); i < nops; i++ {
 		if len(b)-pos < 3 {
-			return nil, fmt.Errorf("%w: operation %d is cut off", ErrMalformed, i)
+			return nil, malformed("operation " + strconv.Itoa(int(i)) + " is cut off")
 		}
-		op := Op{Statement: binary.LittleEndian.Uint16(b[pos:])}
+		op := Op{Statement: le16(b[pos:])}
 		n := int(b[pos+2])
 		pos += 3
 		for a := 0; a < n; a++ {
 			v, next, err := ReadValue(b, pos)
 			if err != nil {
-				return nil, fmt.Errorf("operation %d, argument %d: %w", i, a, err)
+				return nil, malformed("operation " + strconv.Itoa(int(i)) + ", argument " + strconv.Itoa(a) + ": " + err.Error())
 			}
 			op.Args = append(op.Args, v)
 			pos = next
@@ -65,7 +74,7 @@ func Decode(b []byte) ([]Op, error) {
 		ops = append(ops, op)
 	}
 	if pos != len(b) {
-		return nil, fmt.Errorf("%w: %d bytes follow the last operation", ErrMalformed, len(b)-pos)
+		return nil, malformed(strconv.Itoa(len(b)-pos) + " bytes follow the last operation")
 	}
 	return ops, nil
 }
@@ -73,7 +82,7 @@ func Decode(b []byte) ([]Op, error) {
 // ReadValue reads the value at pos and returns the position after it.
 func ReadValue(b []byte, pos int) (v Value, next int, err error) {
 	if pos < 0 || pos >= len(b) {
-		return v, 0, fmt.Errorf("%w: cut off", ErrMalformed)
+		return v, 0, malformed("cut off")
 	}
 	v.Type = b[pos]
 	pos++
@@ -83,9 +92,9 @@ func ReadValue(b []byte, pos int) (v Value, next int, err error) {
 		return v, pos, nil
 	case TypeI64, TypeTimestamp, TypeF64:
 		if rest < 8 {
-			return v, 0, fmt.Errorf("%w: cut off", ErrMalformed)
+			return v, 0, malformed("cut off")
 		}
-		x := binary.LittleEndian.Uint64(b[pos:])
+		x := le64(b[pos:])
 		if v.Type == TypeF64 {
 			v.F = math.Float64frombits(x)
 		} else {
@@ -94,27 +103,27 @@ func ReadValue(b []byte, pos int) (v Value, next int, err error) {
 		return v, pos + 8, nil
 	case TypeBool:
 		if rest < 1 || b[pos] > 1 {
-			return v, 0, fmt.Errorf("%w: a bool is 0 or 1", ErrMalformed)
+			return v, 0, malformed("a bool is 0 or 1")
 		}
 		v.I = int64(b[pos])
 		return v, pos + 1, nil
 	case TypeRef:
 		if rest < 2 {
-			return v, 0, fmt.Errorf("%w: cut off", ErrMalformed)
+			return v, 0, malformed("cut off")
 		}
 		v.I = int64(b[pos])<<8 | int64(b[pos+1])
 		return v, pos + 2, nil
 	case TypeText, TypeBytes:
 		if rest < 4 {
-			return v, 0, fmt.Errorf("%w: cut off", ErrMalformed)
+			return v, 0, malformed("cut off")
 		}
-		n := binary.LittleEndian.Uint32(b[pos:])
+		n := le32(b[pos:])
 		pos += 4
 		if uint64(n) > uint64(len(b)-pos) {
-			return v, 0, fmt.Errorf("%w: a %s of %d bytes reaches past the end", ErrMalformed, TypeName(v.Type), n)
+			return v, 0, malformed("a " + TypeName(v.Type) + " of " + strconv.FormatUint(uint64(n), 10) + " bytes reaches past the end")
 		}
 		v.Data = b[pos : pos+int(n)]
 		return v, pos + int(n), nil
 	}
-	return v, 0, fmt.Errorf("%w: unknown value type %d", ErrMalformed, v.Type)
+	return v, 0, malformed("unknown value type " + strconv.Itoa(int(v.Type)))
 }

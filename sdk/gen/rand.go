@@ -12,12 +12,18 @@ type Rand struct {
 
 // NewRand returns a source that depends on seed and stream only; streams of one seed are independent.
 func NewRand(seed int64, stream int) *Rand {
+	r := new(Rand)
+	r.Seed(seed, int64(stream))
+	return r
+}
+
+// Seed puts r where NewRand starts.
+func (r *Rand) Seed(seed, stream int64) {
 	x := Mix(uint64(seed)) ^ Mix(uint64(stream)+0x632be59bd9b4e019)
-	next := func() uint64 {
+	for _, word := range [...]*uint64{&r.a, &r.b, &r.c, &r.d} {
 		x += 0x9e3779b97f4a7c15
-		return finish(x)
+		*word = finish(x)
 	}
-	return &Rand{next(), next(), next(), next()}
 }
 
 func finish(z uint64) uint64 {

@@ -1,0 +1,62 @@
+// Command mix is the general workload plugin: weighted point lookups, range
+// scans, inserts, updates and deletes on one table, which it either brings itself
+// (an orders table) or takes as it finds it.
+package main
+
+import (
+	"github.com/loadstone-db/loadstone/sdk"
+)
+
+func init() { sdk.ServeWorkload(mix{}) }
+
+func main() {}
+
+type mix struct{}
+
+// Manifest describes the plugin.
+func (mix) Manifest() sdk.Manifest {
+	return sdk.Manifest{
+		Name: "mix", Version: "1.0.0", Title: "Mixed reads and writes", Author: "Loadstone",
+		Description: "Point lookups, range scans, inserts, updates and deletes by weight, on a table of its own or on any table with a key.",
+		Parameters:  parameterSchema,
+		Tables: []sdk.LogicalTable{{
+			Name: tableName, Key: []string{"id"}, AnyShape: true,
+			Columns: []sdk.LogicalColumn{
+				{Name: "id", Type: sdk.I64},
+				{Name: "customer_id", Type: sdk.I64},
+				{Name: "status", Type: sdk.Text, DBType: map[string]string{"postgres": "varchar(16)"}},
+				{Name: "amount", Type: sdk.Text, DBType: map[string]string{"postgres": "numeric(12,2)"}},
+				{Name: "created_at", Type: sdk.Timestamp},
+				{Name: "note", Type: sdk.Text, Nullable: true},
+			},
+		}},
+	}
+}
+
+const tableName = "orders"
+
+const parameterSchema = `{
+"$schema":"https://json-schema.org/draft/2020-12/schema",
+"type":"object","additionalProperties":false,
+"properties":{
+"weights":{"title":"Weights","description":"How often each kind of operation is issued, relative to the others. A kind that is left out is not issued.",
+"type":"object","additionalProperties":false,"minProperties":1,
+"default":{"POINT_LOOKUP":70,"RANGE_SCAN":10,"INSERT":10,"UPDATE":10,"DELETE":0},
+"properties":{
+"POINT_LOOKUP":{"title":"Point lookups","description":"Reads one row by its key.","type":"number","minimum":0,"maximum":1000000,"default":70},
+"RANGE_SCAN":{"title":"Range scans","description":"Reads scan_length rows in key order.","type":"number","minimum":0,"maximum":1000000,"default":10},
+"INSERT":{"title":"Inserts","description":"Adds one row with a new key.","type":"number","minimum":0,"maximum":1000000,"default":10},
+"UPDATE":{"title":"Updates","description":"Sets one column of one row, found by its key.","type":"number","minimum":0,"maximum":1000000,"default":10},
+"DELETE":{"title":"Deletes","description":"Deletes one row by its key. Rows deleted earlier are deleted again without effect.","type":"number","minimum":0,"maximum":1000000,"default":0}}},
+"keys":{"title":"Key distribution","description":"Which rows are touched: all alike (uniform), few rows most often (zipfian), the newest most often (latest), or one after the other (sequential).",
+"type":"string","enum":["uniform","zipfian","latest","sequential"],"default":"uniform"},
+"zipf_theta":{"title":"Skew","description":"Exponent of zipfian and latest: 0 is uniform, 0.99 is the usual choice, above 1 is extreme.","type":"number","minimum":0,"maximum":5,"default":0.99},
+"zipf_scrambled":{"title":"Scatter hot rows","description":"Zipfian only: spread the hot rows over the whole table instead of its first pages.","type":"boolean","default":true},
+"scan_length":{"title":"Scan length","description":"Rows that a range scan reads.","type":"integer","minimum":1,"maximum":10000,"default":100},
+"value_size":{"title":"Value size","description":"Length of generated text and bytes, where the column allows it.","type":"object","additionalProperties":false,
+"default":{"min":20,"max":100},
+"properties":{
+"min":{"title":"Smallest","type":"integer","minimum":0,"maximum":65536,"default":20},
+"max":{"title":"Largest","type":"integer","minimum":0,"maximum":65536,"default":100}}},
+"think_time_ms":{"title":"Think time (ms)","description":"Pause before each operation.","type":"number","minimum":0,"maximum":3600000,"default":0}
+}}`
