@@ -58,7 +58,10 @@ func (s *fakeStream) Fill(b *plugin.Batch, n int) error {
 
 func (s *fakeStream) Close() error { return nil }
 
-var errServer = errors.New("the server says no")
+var (
+	errServer = errors.New("the server says no")
+	errEOF    = io.EOF
+)
 
 // fakeDB is a database whose connections behave as its hooks say.
 type fakeDB struct {

@@ -1,0 +1,86 @@
+package load
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+)
+
+func TestClosedLoopIsDueAfterTheThinkTime(t *testing.T) {
+	p := closedLoop{think: 5}
+	for _, c := range []struct {
+		extra time.Duration
+		want  int64
+	}{{0, 105}, {7, 112}, {-3, 105}} {
+		if got := p.due(100, c.extra); got != c.want {
+			t.Errorf("due with %v extra: %d, want %d", c.extra, got, c.want)
+		}
+	}
+}
+
+func TestRampIsLinearAndMeetsItsEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		from, to := rapid.IntRange(0, 1000).Draw(t, "from"), rapid.IntRange(0, 1000).Draw(t, "to")
+		ramp := time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "ramp"))
+		a := time.Duration(rapid.Int64Range(0, int64(ramp)).Draw(t, "a"))
+		b := time.Duration(rapid.Int64Range(int64(a), int64(ramp)).Draw(t, "b"))
+		la, lb := level(from, to, a, ramp), level(from, to, b, ramp)
+		if (lb-la)*(to-from) < 0 || la < min(from, to) || la > max(from, to) || level(from, to, ramp, ramp) != to || level(from, to, 0, ramp) != from {
+			t.Fatalf("from %d to %d: %d, then %d", from, to, la, lb)
+		}
+	})
+}
+
+func TestDictionaryIsBoundedAndTheAdapterDecides(t *testing.T) {
+	d := newDictionary(map[string]engine.ErrorClass{"40": engine.ErrClassSerialization, "40P01": engine.ErrClassDeadlock, "": engine.ErrClassAuth})
+	for code, want := range map[string]engine.ErrorClass{"40001": engine.ErrClassSerialization, "40P01": engine.ErrClassDeadlock, "22003": engine.ErrClassData} {
+		id := d.id(engine.ExecutionError{Class: engine.ErrClassData, Code: code})
+		if got := d.get(id).Class; got != want {
+			t.Errorf("%s: %s, want %s", code, got, want)
+		}
+	}
+	var last uint32
+	for i := range 3 * maxErrors {
+		last = d.id(engine.ExecutionError{Class: engine.ErrClassOther, Message: fmt.Sprint(i)})
+	}
+	if len(d.entries) > maxErrors+20 || d.get(last).Class != engine.ErrClassOther || d.get(last).Message == "" {
+		t.Errorf("%d entries, the last %+v", len(d.entries), d.get(last))
+	}
+	if (d.get(0) != engine.ExecutionError{}) || (d.get(1<<30) != engine.ExecutionError{}) {
+		t.Error("unknown ids have entries")
+	}
+}
+
+func TestTakeRefusesTornBatches(t *testing.T) {
+	kinds := []engine.Kind{engine.KindPointLookup}
+	begin, commit := plugin.Op{Statement: plugin.StatementBegin}, plugin.Op{Statement: plugin.StatementCommit}
+	for name, ops := range map[string][]plugin.Op{
+		"unknown statement":   {{Statement: 1}},
+		"commit alone":        {commit},
+		"no end":              {begin, {}},
+		"nested":              {begin, begin, commit},
+		"unknown inside":      {begin, {Statement: 9}, commit},
+		"delay in the middle": {begin, {Statement: plugin.StatementDelay}, commit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := private{batch: plugin.Batch{Ops: ops}}
+			if ok, err := p.take(&group{}, kinds); ok || err == nil {
+				t.Errorf("taken: %v, %v", ok, err)
+			}
+		})
+	}
+	p := private{batch: plugin.Batch{Ops: []plugin.Op{{Statement: plugin.StatementDelay, Delay: 3}, {}, {Statement: plugin.StatementDelay, Delay: 4}}}}
+	var g group
+	if ok, err := p.take(&g, kinds); !ok || err != nil || g.delay != 3 || len(g.ops) != 1 {
+		t.Errorf("%v, %v, %+v", ok, err, g)
+	}
+	g.delay = 0
+	if ok, err := p.take(&g, kinds); ok || err != nil || g.delay != 4 {
+		t.Errorf("a delay at the end: %v, %v, %+v", ok, err, g)
+	}
+}
