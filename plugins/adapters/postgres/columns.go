@@ -1,0 +1,201 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/sdk"
+	"github.com/loadstone-db/loadstone/sdk/jsondoc"
+)
+
+// column is a column of an existing table, with what only inspecting needs.
+type column struct {
+	sdk.Column
+	number string
+	// sampled columns take their values from existing rows.
+	sampled bool
+}
+
+// columnsQuery lists the columns. A domain counts as the type under it; its
+// checks make the column one whose values are sampled.
+func columnsQuery(oid string) query {
+	return query{id: "columns", sql: `WITH RECURSIVE base(col, typ, mod, checked, required) AS (
+ SELECT a.attnum, a.atttypid, a.atttypmod, false, false FROM pg_catalog.pg_attribute a WHERE a.attrelid = ` + oid + `::oid AND a.attnum > 0 AND NOT a.attisdropped
+ UNION ALL
+ SELECT b.col, t.typbasetype, t.typtypmod, true, b.required OR t.typnotnull FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ WHERE t.typtype = 'd')
+SELECT a.attnum::text, a.attname::text, pg_catalog.format_type(b.typ, b.mod), pg_catalog.format_type(b.typ, NULL),
+ (NOT (a.attnotnull OR b.required))::text, a.atthasdef::text, a.attidentity::text, a.attgenerated::text, t.typtype::text, t.typcategory::text, b.checked::text, b.mod::text
+FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ AND t.typtype <> 'd'
+ JOIN pg_catalog.pg_attribute a ON a.attrelid = ` + oid + `::oid AND a.attnum = b.col
+ORDER BY a.attnum`}
+}
+
+// keysQuery lists the unique indexes that can serve as a key, the primary key first.
+func keysQuery(oid string) query {
+	return query{id: "keys", sql: `SELECT i.indisprimary::text, i.indnkeyatts::text, i.indkey::text,
+ (NOT EXISTS (SELECT 1 FROM pg_catalog.pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts-1]) AND NOT a.attnotnull))::text
+FROM pg_catalog.pg_index i
+WHERE i.indrelid = ` + oid + `::oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indimmediate
+ORDER BY i.indisprimary DESC, i.indnkeyatts, i.indexrelid`}
+}
+
+// constraintsQuery lists the columns that foreign keys and checks bind.
+func constraintsQuery(oid string) query {
+	return query{id: "constraints", sql: `SELECT DISTINCT u.n::text FROM pg_catalog.pg_constraint c, unnest(c.conkey) AS u(n)
+WHERE c.conrelid = ` + oid + `::oid AND c.contype IN ('f','c') ORDER BY 1`}
+}
+
+func readColumns(r result) []column {
+	var list []column
+	for i := 0; i < r.rows.Len(); i++ {
+		row := r.rows.At(i)
+		base := row.At(3).Str()
+		c := column{number: row.At(0).Str()}
+		c.Name, c.DBType = row.At(1).Str(), row.At(2).Str()
+		c.Type = pluginType(base)
+		c.Nullable = isTrue(row.At(4))
+		identity, generated := row.At(6).Str(), row.At(7).Str()
+		c.HasDefault = isTrue(row.At(5)) && generated == "" || identity == "d"
+		c.Generated = generated != "" || identity == "a"
+		c.sampled = isTrue(row.At(10)) || row.At(8).Str() != "b" || row.At(9).Str() == "A"
+		if mod, _ := row.At(11).Int(); mod > 4 && (base == "character varying" || base == "character") {
+			c.MaxLength = int(mod - 4)
+		}
+		if base == "character" && c.MaxLength == 0 {
+			c.MaxLength = 1
+		}
+		if !invented(base) {
+			c.sampled = true
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// pluginType is the nearest plugin type of a database type without its modifier.
+func pluginType(base string) string {
+	switch base {
+	case "smallint", "integer", "bigint", "oid":
+		return sdk.I64
+	case "real", "double precision":
+		return sdk.F64
+	case "boolean":
+		return sdk.Bool
+	case "bytea":
+		return sdk.Bytes
+	case "timestamp without time zone", "timestamp with time zone", "date":
+		return sdk.Timestamp
+	}
+	return sdk.Text
+}
+
+// invented reports whether a workload can make values of this type up.
+func invented(base string) bool {
+	switch base {
+	case "smallint", "integer", "bigint", "oid", "real", "double precision", "boolean", "bytea",
+		"timestamp without time zone", "timestamp with time zone", "date",
+		"text", "character varying", "character", "name", "citext", "numeric", "money", "uuid", "json", "jsonb",
+		"inet", "time without time zone", "interval":
+		return true
+	}
+	return false
+}
+
+// readKey returns the best key, and marks columns that other indexes keep unique.
+func readKey(r result, columns []column) []string {
+	var key []string
+	for i := 0; i < r.rows.Len(); i++ {
+		row := r.rows.At(i)
+		n, _ := row.At(1).Int()
+		var names []*column
+		for _, number := range strings.Fields(row.At(2).Str()) {
+			if int64(len(names)) == n {
+				break
+			}
+			for j := range columns {
+				if columns[j].number == number {
+					names = append(names, &columns[j])
+				}
+			}
+		}
+		if int64(len(names)) != n || n == 0 {
+			continue
+		}
+		if key == nil && isTrue(row.At(3)) {
+			for _, c := range names {
+				key = append(key, c.Name)
+			}
+			continue
+		}
+		markUnique(names, key)
+	}
+	return key
+}
+
+// markUnique makes one column of a unique index carry the uniqueness, unless the key does so already.
+func markUnique(names []*column, key []string) {
+	for _, c := range names {
+		if c.Unique || len(key) == 1 && key[0] == c.Name || c.HasDefault && c.Generated {
+			return
+		}
+	}
+	var best *column
+	for _, c := range names {
+		if !c.sampled && (best == nil || best.Type == sdk.Bool) {
+			best = c
+		}
+	}
+	if best == nil {
+		best = names[0]
+	}
+	best.Unique = true
+}
+
+func markSampled(r result, columns []column) {
+	for i := 0; i < r.rows.Len(); i++ {
+		for j := range columns {
+			if columns[j].number == r.rows.At(i).At(0).Str() {
+				columns[j].sampled = true
+			}
+		}
+	}
+}
+
+// sampleExpression writes a column as the text that readSample understands.
+func sampleExpression(c column) string {
+	name := quoted(c.Name)
+	switch c.Type {
+	case sdk.Timestamp:
+		return "CASE WHEN pg_catalog.isfinite(" + name + ") THEN (extract(epoch FROM " + name + ") * 1000000)::int8::text END"
+	case sdk.Bytes:
+		return "pg_catalog.encode(" + name + ", 'hex')"
+	}
+	return name + "::text"
+}
+
+// writeSample writes one sampled value in its plugin type.
+func writeSample(w *jsondoc.Writer, c column, v *jsondoc.Value) {
+	if v.IsNull() {
+		w.Null()
+		return
+	}
+	switch c.Type {
+	case sdk.I64, sdk.Timestamp:
+		if n, ok := v.Int(); ok {
+			w.Int(n)
+			return
+		}
+		w.Null()
+	case sdk.F64:
+		f, err := strconv.ParseFloat(v.Str(), 64)
+		if err != nil {
+			w.Null()
+			return
+		}
+		w.Float(f)
+	case sdk.Bool:
+		w.Bool(isTrue(v))
+	default:
+		w.Str(v.Str())
+	}
+}

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/sdk"
+	"github.com/loadstone-db/loadstone/sdk/jsondoc"
+)
+
+const (
+	// countLimit bounds exact counts; larger tables are estimated.
+	countLimit   = 5_000_000
+	countTimeout = 8_000 // ms
+	sampleRows   = 20_000
+	// sampleBytes leaves room for JSON around 1 MB of sampled values.
+	sampleBytes   = 900_000
+	sampleTimeout = 15_000 // ms
+	probes        = 1_000
+)
+
+// table is what inspecting has gathered so far.
+type table struct {
+	found
+	columns []column
+	key     []string
+	rows    int64
+	exact   bool
+	// min and max of a single integer key.
+	hasRange bool
+	min, max int64
+	dense    bool
+	denseMax int64
+	notes    []string
+}
+
+// inspect is a conversation: where is the table, what is its shape, how large is
+// it, is its key dense, and, where it is not, which keys are there.
+func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
+	name, err := parseName(req.Get("table_name").Str())
+	if err != nil {
+		return err
+	}
+	r := resultOf(req, "resolve")
+	if !r.asked {
+		ask(w, name.resolveQuery())
+		return nil
+	}
+	if r.err != "" {
+		return errors.New("looking for table " + name.sql() + ": " + r.err)
+	}
+	t := &table{}
+	var ok bool
+	if t.found, ok = readFound(r); !ok {
+		w.Object().Key("exists").Bool(false).EndObject()
+		return nil
+	}
+	if !t.readable {
+		return errors.New("the user may not read table " + t.name.sql() + ": grant SELECT on it")
+	}
+	if !resultOf(req, "columns").asked {
+		ask(w, columnsQuery(t.oid), keysQuery(t.oid), constraintsQuery(t.oid),
+			query{id: "count", timeoutMs: countTimeout, sql: "SELECT count(*)::text FROM (SELECT 1 FROM " + t.name.sql() + " LIMIT " + strconv.Itoa(countLimit+1) + ") AS s"})
+		return nil
+	}
+	if err := t.readShape(req); err != nil {
+		return err
+	}
+	if k := t.integerKey(); k != nil && t.rows != 0 {
+		r := resultOf(req, "range")
+		if !r.asked {
+			ask(w, t.rangeQuery(k))
+			return nil
+		}
+		t.readRange(r)
+		if t.hasRange && !t.dense && !t.tooFew() {
+			r := resultOf(req, "density")
+			if !r.asked {
+				ask(w, t.densityQuery(k))
+				return nil
+			}
+			t.readDensity(r)
+		}
+	}
+	sampled := t.sampleColumns()
+	sample := result{}
+	if len(sampled) > 0 && t.rows != 0 {
+		if sample = resultOf(req, "sample"); !sample.asked {
+			ask(w, t.sampleQuery(sampled, true))
+			return nil
+		}
+		if sample.rows.Len() < min(100, int(t.rows)) {
+			// The sampled blocks were empty, or a sample is not possible here.
+			if sample = resultOf(req, "first"); !sample.asked {
+				ask(w, t.sampleQuery(sampled, false))
+				return nil
+			}
+		}
+		if sample.err != "" {
+			t.notes = append(t.notes, "Sampling "+t.name.sql()+" failed: "+sample.err)
+		}
+	}
+	t.write(w, sampled, sample)
+	return nil
+}
+
+func (t *table) readShape(req *jsondoc.Value) error {
+	r := resultOf(req, "columns")
+	if r.err != "" {
+		return errors.New("reading the columns of " + t.name.sql() + ": " + r.err)
+	}
+	t.columns = readColumns(r)
+	if len(t.columns) == 0 {
+		return errors.New("table " + t.name.sql() + " has no columns")
+	}
+	t.key = readKey(resultOf(req, "keys"), t.columns)
+	markSampled(resultOf(req, "constraints"), t.columns)
+	count := resultOf(req, "count")
+	if n, ok := count.rows.At(0).At(0).Int(); ok && n <= countLimit {
+		t.rows, t.exact = n, true
+		return nil
+	}
+	t.rows = int64(t.estimate)
+	if _, ok := count.rows.At(0).At(0).Int(); ok {
+		t.rows = max(t.rows, countLimit+1)
+	} else if t.rows <= 0 {
+		// Never analysed and too slow to count: a guess from its size, at 100 bytes a row.
+		t.rows = max(1, t.bytes/100)
+		t.notes = append(t.notes, "The rows of "+t.name.sql()+" are a guess: counting took too long and the table was never analysed.")
+	}
+	return nil
+}
+
+// integerKey returns the column of a single integer key, or nil.
+func (t *table) integerKey() *column {
+	if len(t.key) != 1 {
+		return nil
+	}
+	for i := range t.columns {
+		if t.columns[i].Name == t.key[0] && t.columns[i].Type == sdk.I64 {
+			return &t.columns[i]
+		}
+	}
+	return nil
+}
+
+func (t *table) rangeQuery(k *column) query {
+	c := quoted(k.Name)
+	return query{id: "range", timeoutMs: countTimeout, sql: "SELECT min(" + c + "::int8)::text, max(" + c + "::int8)::text FROM (SELECT (SELECT " + c + " FROM " + t.name.sql() +
+		" ORDER BY " + c + " LIMIT 1) AS " + c + " UNION ALL SELECT (SELECT " + c + " FROM " + t.name.sql() + " ORDER BY " + c + " DESC LIMIT 1)) AS s"}
+}
+
+func (t *table) readRange(r result) {
+	var okMin, okMax bool
+	t.min, okMin = r.rows.At(0).At(0).Int()
+	t.max, okMax = r.rows.At(0).At(1).Int()
+	t.hasRange = okMin && okMax
+	t.denseMax = t.min - 1
+	t.dense = t.hasRange && t.exact && t.span() == uint64(t.rows)-1
+}
+
+// span is max − min, which may exceed an int64.
+func (t *table) span() uint64 { return uint64(t.max) - uint64(t.min) }
+
+// tooFew: most of the range is gaps, so no dense part is worth looking for.
+func (t *table) tooFew() bool { return t.span()/4 > uint64(t.rows) }
+
+// densityQuery looks for the end of the dense part of an exactly counted table;
+// for larger ones it probes random keys of the range.
+func (t *table) densityQuery(k *column) query {
+	c, lo := quoted(k.Name), strconv.FormatInt(t.min, 10)
+	if t.exact {
+		return query{id: "density", timeoutMs: countTimeout, sql: "SELECT max(k)::text FROM (SELECT " + c + "::int8 AS k, row_number() OVER (ORDER BY " + c + ") AS r FROM " + t.name.sql() +
+			") AS s WHERE k - (" + lo + ") = r - 1"}
+	}
+	return query{id: "density", timeoutMs: countTimeout, sql: "SELECT count(*)::text FROM (SELECT (" + lo + ") + floor(random() * " + strconv.FormatUint(t.span()+1, 10) +
+		"::float8)::int8 AS k FROM generate_series(1, " + strconv.Itoa(probes) + ")) AS p WHERE EXISTS (SELECT 1 FROM " + t.name.sql() + " AS t WHERE t." + c + " = p.k)"}
+}
+
+func (t *table) readDensity(r result) {
+	n, ok := r.rows.At(0).At(0).Int()
+	switch {
+	case !ok:
+	case t.exact:
+		t.denseMax = n
+	case n == probes:
+		t.dense = true
+	}
+}
+
+// sampleColumns are the key, when it is not a dense integer, and the columns
+// whose values a workload cannot make up.
+func (t *table) sampleColumns() []column {
+	var list []column
+	covered := t.dense || t.hasRange && t.exact && t.denseMax-t.min+1 >= t.rows/2
+	for _, name := range t.key {
+		for _, c := range t.columns {
+			if c.Name == name && (!covered || c.sampled && len(t.key) > 1) {
+				list = append(list, c)
+			}
+		}
+	}
+	for _, c := range t.columns {
+		isKey := false
+		for _, name := range t.key {
+			isKey = isKey || name == c.Name
+		}
+		if c.sampled && !isKey && !c.Generated && !c.HasDefault {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// sampleQuery reads sampled rows, in key order. Views and foreign tables have no
+// TABLESAMPLE; small tables need none.
+func (t *table) sampleQuery(columns []column, spread bool) query {
+	var list []string
+	for _, c := range columns {
+		list = append(list, sampleExpression(c))
+	}
+	var order string
+	if len(t.key) > 0 {
+		var by []string
+		for _, k := range t.key {
+			by = append(by, quoted(k))
+		}
+		order = " ORDER BY " + strings.Join(by, ", ")
+	}
+	from, id := t.name.sql(), "first"
+	if spread {
+		id = "sample"
+		if t.rows > 2*sampleRows && (t.kind == "r" || t.kind == "p" || t.kind == "m") {
+			percent := min(100, 150*float64(sampleRows)/float64(t.rows))
+			from += " TABLESAMPLE SYSTEM (" + strconv.FormatFloat(percent, 'f', 6, 64) + ") REPEATABLE (1)"
+			// Every sampled block counts, so what is over the limit is cut at random.
+			from = "(SELECT * FROM " + from + " ORDER BY random() LIMIT " + strconv.Itoa(sampleRows) + ") AS s"
+		}
+	}
+	return query{id: id, timeoutMs: sampleTimeout, sql: "SELECT " + strings.Join(list, ", ") + " FROM " + from + order + " LIMIT " + strconv.Itoa(sampleRows)}
+}
+
+// write writes the final answer.
+func (t *table) write(w *jsondoc.Writer, sampled []column, sample result) {
+	w.Object().Key("exists").Bool(true).Key("table").Object()
+	w.Key("name").Str(t.name.table).Key("physical_name").Str(t.name.sql()).Key("columns").Array()
+	for _, c := range t.columns {
+		sdk.WriteColumn(w, c.Column)
+	}
+	w.EndArray().Key("key").Strs(t.key).Key("rows").Int(t.rows).Key("rows_exact").Bool(t.exact)
+	if t.hasRange {
+		w.Key("key_min").Int(t.min).Key("key_max").Int(t.max)
+		if t.exact && t.denseMax >= t.min && !t.dense {
+			w.Key("dense_max").Int(t.denseMax)
+		}
+	} else {
+		w.Key("key_min").Null().Key("key_max").Null()
+	}
+	w.Key("dense").Bool(t.dense).EndObject()
+	if sample.rows.Len() > 0 {
+		t.writePool(w, sampled, sample)
+	}
+	switch t.kind {
+	case "v":
+		t.notes = append(t.notes, t.name.sql()+" is a view.")
+	case "f":
+		t.notes = append(t.notes, t.name.sql()+" is a foreign table: figures include the other server.")
+	}
+	if len(t.notes) > 0 {
+		w.Key("notes").Strs(t.notes)
+	}
+	w.EndObject()
+}
+
+// writePool writes as many evenly spread rows as fit.
+func (t *table) writePool(w *jsondoc.Writer, sampled []column, sample result) {
+	size := 0
+	for i := 0; i < sample.rows.Len(); i++ {
+		size += 2
+		for j := range sampled {
+			size += len(sample.rows.At(i).At(j).Str()) + 3
+		}
+	}
+	step := 1 + size/sampleBytes
+	w.Key("pool").Object().Key("table").Str(t.name.table).Key("columns").Array()
+	for _, c := range sampled {
+		w.Str(c.Name)
+	}
+	w.EndArray().Key("rows").Array()
+	written := 0
+	for i := 0; i < sample.rows.Len(); i += step {
+		row := sample.rows.At(i)
+		width := 2
+		for j := range sampled {
+			width += len(row.At(j).Str()) + 3
+		}
+		if written += width; written > sampleBytes {
+			break
+		}
+		w.Array()
+		for j, c := range sampled {
+			writeSample(w, c, row.At(j))
+		}
+		w.EndArray()
+	}
+	w.EndArray().EndObject()
+}
