@@ -166,7 +166,9 @@ type WorkerState struct {
 	Totals *Totals
 	// Parts is the number of parts announced by WorkReady before this message.
 	Parts int
-	At    time.Time
+	// IOEngine names what drove the connections; set with Totals.
+	IOEngine string
+	At       time.Time
 }
 
 // Snapshot carries one second of a run worker. The receiver owns it.

@@ -1,0 +1,128 @@
+package prepare
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+)
+
+const (
+	// maxRounds bounds how often an adapter may ask for queries in one conversation.
+	maxRounds = 8
+	// maxQueries bounds the queries of one round.
+	maxQueries = 64
+	// queryLimit bounds a query that names no limit of its own.
+	queryLimit = 30 * time.Second
+)
+
+// ask holds one conversation with the adapter: as long as it asks for queries,
+// the host runs them, read only, and calls again with all results so far.
+func (r *resolved) ask(ctx context.Context, req plugin.AdapterRequest) (plugin.AdapterAnswer, error) {
+	info := r.adapter.Info()
+	for range maxRounds {
+		var answer plugin.AdapterAnswer
+		if err := r.adapter.Call(ctx, req, &answer); err != nil {
+			return answer, pluginFailed(info, "answering "+req.Op, err)
+		}
+		if len(answer.Queries) == 0 {
+			return answer, nil
+		}
+		if r.database == nil {
+			return answer, pluginFailed(info, "answering "+req.Op, fmt.Errorf("it asked for queries before there was a connection"))
+		}
+		if len(answer.Queries) > maxQueries {
+			return answer, pluginFailed(info, "answering "+req.Op, fmt.Errorf("%d queries at once are more than the %d allowed", len(answer.Queries), maxQueries))
+		}
+		if req.Results == nil {
+			req.Results = map[string]plugin.QueryResult{}
+		}
+		for _, q := range answer.Queries {
+			result, err := r.query(ctx, q)
+			if err != nil {
+				return answer, err
+			}
+			req.Results[q.ID] = result
+		}
+	}
+	return plugin.AdapterAnswer{}, pluginFailed(info, "answering "+req.Op, fmt.Errorf("it still asks for queries after %d rounds", maxRounds))
+}
+
+// query runs one query of an adapter. What the database answers, errors
+// included, is the adapter's to judge; only the end of ctx is an error here.
+func (r *resolved) query(ctx context.Context, q plugin.Query) (plugin.QueryResult, error) {
+	if why := notReadOnly(q.SQL); why != "" {
+		return plugin.QueryResult{}, pluginFailed(r.adapter.Info(), "inspecting the target", fmt.Errorf("the query %q %s; an adapter may only read", q.ID, why))
+	}
+	limit := queryLimit
+	if q.TimeoutMs > 0 {
+		limit = time.Duration(q.TimeoutMs) * time.Millisecond
+	}
+	qctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	set, err := r.database.Query(qctx, q.SQL, q.Args...)
+	if ctx.Err() != nil {
+		return plugin.QueryResult{}, fmt.Errorf("inspecting the target: %w", ctx.Err())
+	}
+	if err != nil {
+		class := r.database.Classify(err)
+		if class.Class == engine.ErrClassConnection || class.Class == engine.ErrClassAuth {
+			return plugin.QueryResult{}, targetError("inspecting the target", err)
+		}
+		return plugin.QueryResult{Error: class.Message, Code: class.Code}, nil
+	}
+	rows := make([][]any, len(set.Rows))
+	for i, row := range set.Rows {
+		rows[i] = make([]any, len(row))
+		for c, v := range row {
+			rows[i][c] = jsonValue(v)
+		}
+	}
+	return plugin.QueryResult{Columns: set.Columns, Rows: rows}, nil
+}
+
+// jsonValue writes a value as the contract has it: integers that a double
+// cannot hold, and times, are strings.
+func jsonValue(v any) any {
+	switch v := v.(type) {
+	case int64:
+		const exact = 1 << 53
+		if v > exact || v < -exact {
+			return fmt.Sprint(v)
+		}
+		return v
+	case time.Time:
+		return v.UTC().Format(time.RFC3339Nano)
+	case []byte:
+		return string(v)
+	default:
+		return v
+	}
+}
+
+var (
+	readVerb  = regexp.MustCompile(`(?is)^\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*\(*\s*(select|with|show|values|explain|table)\b`)
+	writeVerb = regexp.MustCompile(`(?i)\b(insert|update|delete|merge|truncate|drop|alter|create|grant|revoke|copy|call|do|analyze|vacuum|nextval|setval)\b`)
+	quoted    = regexp.MustCompile(`'(?:[^']|'')*'|"(?:[^"]|"")*"`)
+)
+
+// notReadOnly says why a text may change something, or "" when it reads. It
+// errs towards refusal; the target's own rights are the second line.
+func notReadOnly(sql string) string {
+	verb := readVerb.FindStringSubmatch(sql)
+	if verb == nil {
+		return "does not begin with SELECT"
+	}
+	bare := quoted.ReplaceAllString(sql, "''")
+	if word := writeVerb.FindString(bare); word != "" {
+		return "contains " + strings.ToUpper(word)
+	}
+	if strings.Contains(strings.TrimRight(strings.TrimSpace(bare), ";"), ";") {
+		return "is more than one statement"
+	}
+	return ""
+}

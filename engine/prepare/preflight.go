@@ -1,0 +1,183 @@
+package prepare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+)
+
+// Check outcomes.
+const (
+	CheckOK      = "ok"
+	CheckWarning = "warning"
+	CheckFailed  = "failed"
+)
+
+// CheckResult is one line of a preflight.
+type CheckResult struct {
+	// Name is what was checked: plugins | connection | table | statements | capacity.
+	Name    string `json:"name"`
+	Outcome string `json:"outcome"` // ok | warning | failed
+	Message string `json:"message"`
+	// Fix says what to do; empty when there is nothing to do.
+	Fix   string `json:"fix,omitempty"`
+	Field string `json:"field,omitempty"`
+}
+
+// Preflight is what a run would do, found out without changing the target.
+type Preflight struct {
+	// OK is false when a check failed: the run would fail too.
+	OK     bool          `json:"ok"`
+	Checks []CheckResult `json:"checks"`
+	// Plan is null when the checks did not come so far. Of a table that does not
+	// exist yet it holds what would be created.
+	Plan   *engine.Plan   `json:"plan"`
+	Server *PreflightInfo `json:"server"`
+	// Creates names the tables that would be created, with their sample rows.
+	Creates []PreflightTable `json:"creates"`
+}
+
+// PreflightInfo tells what answered.
+type PreflightInfo struct {
+	Version        string  `json:"version"`
+	Database       string  `json:"database"`
+	User           string  `json:"user"`
+	Local          bool    `json:"local"`
+	MaxConnections int     `json:"max_connections"`
+	RoundTripMs    float64 `json:"round_trip_ms"`
+}
+
+// PreflightTable is a table that the run would create.
+type PreflightTable struct {
+	Name string `json:"name"`
+	Rows int64  `json:"rows"`
+	// Drops is true when an existing table would be dropped first.
+	Drops bool `json:"drops"`
+}
+
+// Inspect is the preflight of a scenario. What is wrong with the scenario or the
+// target is a check, not an error.
+func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, error) {
+	f := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}}
+	r, err := resolve(ctx, deps, sc)
+	if err != nil {
+		return f, f.failed("plugins", err)
+	}
+	defer r.close()
+	w, a := r.workload.Info(), r.adapter.Info()
+	f.add(CheckResult{Name: "plugins", Outcome: CheckOK, Message: fmt.Sprintf("%s %s drives %s %s; the parameters are valid.", w.Name, w.Version, a.Name, a.Version)})
+	if err := r.connect(ctx, sc); err != nil {
+		return f, f.failed("connection", err)
+	}
+	f.Server = &PreflightInfo{Version: r.server.Version, Database: r.server.Database, User: r.server.User, Local: r.server.Local,
+		MaxConnections: r.server.MaxConnections, RoundTripMs: engine.Milliseconds(r.server.RoundTrip.Round(time.Microsecond))}
+	f.add(CheckResult{Name: "connection", Outcome: CheckOK, Message: fmt.Sprintf("%s answers, version %s, as %s.", r.server.Database, r.server.Version, r.server.User)})
+	if limit, want := r.server.MaxConnections, sc.Workload.ConcurrentConnections; limit > 0 && want > limit*9/10 {
+		f.add(CheckResult{Name: "capacity", Outcome: CheckWarning, Field: "workload.concurrent_connections",
+			Message: fmt.Sprintf("%d connections are close to the %d that the target allows.", want, limit), Fix: "lower them, or raise the limit of the database"})
+	}
+	p := &planner{resolved: r, sc: sc}
+	tables, err := p.expected(ctx, f)
+	if err != nil {
+		return f, f.failed("table", err)
+	}
+	if !f.OK {
+		return f, nil
+	}
+	if f.Plan, err = p.freeze(ctx, tables); err != nil {
+		return f, f.failed("statements", err)
+	}
+	f.add(CheckResult{Name: "statements", Outcome: CheckOK, Message: fmt.Sprintf("%d statements are frozen; nothing else can be executed.", len(f.Plan.Statements))})
+	return f, nil
+}
+
+func (f *Preflight) add(c CheckResult) { f.Checks = append(f.Checks, c) }
+
+// failed turns a user-facing error into a failed check and gives every other one back.
+func (f *Preflight) failed(name string, err error) error {
+	var e *engine.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	f.OK = false
+	if len(e.Fields) == 0 {
+		f.add(CheckResult{Name: name, Outcome: CheckFailed, Message: e.Message, Fix: e.Hint})
+		return nil
+	}
+	for _, field := range e.Fields {
+		message := e.Message
+		if e.Code == engine.CodeInvalid {
+			message = field.Field + ": " + field.Message
+		}
+		f.add(CheckResult{Name: name, Outcome: CheckFailed, Message: message, Fix: field.Hint, Field: field.Field})
+	}
+	return nil
+}
+
+// expected describes the tables as the run would find or make them.
+func (p *planner) expected(ctx context.Context, f *Preflight) ([]engine.Table, error) {
+	logical := p.workload.Info().Manifest.Tables
+	var tables []engine.Table
+	for i := range logical {
+		t := &logical[i]
+		name := physical(p.sc, logical, *t)
+		have, err := p.inspect(ctx, name, t)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.decide(name, t, have); err != nil {
+			if err := f.failed("table", err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if have.exists && !p.recreates() {
+			f.add(CheckResult{Name: "table", Outcome: CheckOK, Message: fmt.Sprintf("%s is there with %s%d rows.", name, about(have.table.RowsExact), have.table.Rows)})
+			tables = append(tables, *have.table)
+			if have.pool != nil {
+				p.pools = append(p.pools, *have.pool)
+			}
+			continue
+		}
+		made, err := p.wouldBe(ctx, name, t)
+		if err != nil {
+			return nil, err
+		}
+		f.Creates = append(f.Creates, PreflightTable{Name: name, Rows: made.Rows, Drops: have.exists})
+		check := CheckResult{Name: "table", Outcome: CheckOK, Message: fmt.Sprintf("%s would be created with %d sample rows.", name, made.Rows)}
+		if have.exists {
+			check.Outcome = CheckWarning
+			check.Message = fmt.Sprintf("%s would be dropped and created again with %d sample rows.", name, made.Rows)
+			check.Fix, check.Field = "set if_exists: use to keep it", "target.prepare.if_exists"
+		}
+		f.add(check)
+		tables = append(tables, made)
+	}
+	return tables, nil
+}
+
+func about(exact bool) string {
+	if exact {
+		return ""
+	}
+	return "about "
+}
+
+// wouldBe describes the sample table as it is going to be.
+func (p *planner) wouldBe(ctx context.Context, name string, t *plugin.LogicalTable) (engine.Table, error) {
+	answer, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpLoad, TableName: name, Logical: t})
+	if err != nil {
+		return engine.Table{}, err
+	}
+	rows := rowsOf(p.sc, t)
+	first, last := int64(1), rows
+	table := engine.Table{Name: t.Name, PhysicalName: name, Key: t.Key, Rows: rows, RowsExact: true, KeyMin: &first, KeyMax: &last, Dense: true}
+	if answer.Load != nil {
+		table.PhysicalName, table.Columns = answer.Load.Table, answer.Load.Columns
+	}
+	return table, nil
+}

@@ -1,0 +1,279 @@
+// Package prepare turns a scenario into a plan: it resolves the plugins, checks
+// the parameters, looks at the target, makes and loads the sample tables when
+// that was asked for, and freezes the list of statements that a run may execute.
+//
+// Nothing in the target is changed unless target.prepare asks for it, and a
+// table is dropped only for if_exists: recreate, or when this run created it
+// and could not fill it. Errors are *engine.Error and name the field.
+package prepare
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/schema"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// slotsPerWorker leaves room for replacements: a key slot is never used twice.
+const slotsPerWorker = 4
+
+// checkLimit bounds the first contact with the target.
+const checkLimit = 20 * time.Second
+
+// Connections opens connection references.
+type Connections interface {
+	// OpenDSN returns the driver and the DSN in clear.
+	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
+}
+
+// Deps are what preparation needs of the rest.
+type Deps struct {
+	Plugins     plugin.Host
+	Drivers     map[string]target.Driver
+	Connections Connections
+}
+
+// Prepared is a run that is ready to be placed.
+type Prepared struct {
+	Plan *engine.Plan
+	// Params are the workload's parameters with the defaults filled in.
+	Params json.RawMessage
+	// DSN is in clear.
+	DSN    string
+	Server target.ServerInfo
+	// Notes are sentences for the run's log.
+	Notes []string
+}
+
+// Plan prepares the target and returns the frozen plan. progress is called from
+// the same goroutine, a few times a second at most. When ctx ends, what was
+// being loaded is undone.
+func Plan(ctx context.Context, deps Deps, sc engine.Scenario, progress func(engine.PrepareProgress)) (*Prepared, error) {
+	r, err := resolve(ctx, deps, sc)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	p := &planner{resolved: r, sc: sc, progress: progress}
+	p.report(engine.PrepareProgress{Step: "connect", Message: "Connecting to " + r.connectionName(sc)})
+	if err := r.connect(ctx, sc); err != nil {
+		return nil, err
+	}
+	plan, err := p.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Prepared{Plan: plan, Params: r.params, DSN: r.dsn, Server: r.server, Notes: p.notes}, nil
+}
+
+// Check does what can be done without the target: plugins, parameters, the
+// connection's name and driver.
+func Check(ctx context.Context, deps Deps, sc engine.Scenario) error {
+	r, err := resolve(ctx, deps, sc)
+	if err != nil {
+		return err
+	}
+	r.close()
+	return nil
+}
+
+// resolved are the parts of a scenario that were looked up by name.
+type resolved struct {
+	workload plugin.Workload
+	adapter  plugin.Adapter
+	params   json.RawMessage
+	driver   target.Driver
+	dsn      string
+	database target.Database
+	server   target.ServerInfo
+	session  []string
+	classes  map[string]engine.ErrorClass
+}
+
+func (r *resolved) close() {
+	if r.database != nil {
+		_ = r.database.Close()
+	}
+}
+
+func (r *resolved) connectionName(sc engine.Scenario) string {
+	if name := sc.Target.Connection.Name; name != "" {
+		return "the connection " + name
+	}
+	return "the target"
+}
+
+func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, error) {
+	r := &resolved{}
+	var err error
+	if r.workload, err = deps.Plugins.Workload(ctx, sc.Workload.Plugin); err != nil {
+		return nil, pluginError(ctx, deps, err, plugin.KindWorkload, sc.Workload.Plugin, "workload.plugin")
+	}
+	if r.adapter, err = deps.Plugins.Adapter(ctx, sc.Target.Adapter); err != nil {
+		return nil, pluginError(ctx, deps, err, plugin.KindAdapter, sc.Target.Adapter, "target.adapter")
+	}
+	if r.params, err = parameters(r.workload.Info().Manifest, sc.Workload.Params); err != nil {
+		return nil, err
+	}
+	name, dsn, err := deps.Connections.OpenDSN(ctx, sc.Target.Connection)
+	if err != nil {
+		var e *engine.Error
+		if !errors.As(err, &e) && errors.Is(err, store.ErrNotFound) {
+			return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("There is no saved connection %q.", sc.Target.Connection.Name),
+				Fields: []engine.FieldError{{Field: "target.connection", Message: "no connection of that name", Hint: "save it on the Connections page, or spell it out as {driver, dsn}"}}, Cause: err}
+		}
+		return nil, fmt.Errorf("opening the connection: %w", err)
+	}
+	r.dsn = dsn
+	manifest := r.adapter.Info().Manifest
+	if manifest.Driver != "" && manifest.Driver != name {
+		return nil, engine.InvalidField("target.adapter", fmt.Sprintf("%s is for the driver %q, and the connection is for %q", manifest.Name, manifest.Driver, name),
+			"choose an adapter for this database, or another connection")
+	}
+	if r.driver = deps.Drivers[name]; r.driver == nil {
+		known := make([]string, 0, len(deps.Drivers))
+		for d := range deps.Drivers {
+			known = append(known, d)
+		}
+		slices.Sort(known)
+		return nil, engine.InvalidField("target.connection.driver", fmt.Sprintf("there is no driver %q", name), "one of "+strings.Join(known, ", "))
+	}
+	return r, nil
+}
+
+func pluginError(ctx context.Context, deps Deps, err error, kind, ref, field string) error {
+	if !errors.Is(err, plugin.ErrNotFound) {
+		return fmt.Errorf("opening the %s plugin: %w", kind, err)
+	}
+	var names []string
+	if all, listErr := deps.Plugins.List(ctx); listErr == nil {
+		for _, info := range all {
+			if info.Kind == kind && !slices.Contains(names, info.Name) {
+				names = append(names, info.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	hint := "installed: " + strings.Join(names, ", ")
+	if len(names) == 0 {
+		hint = "none is installed"
+	}
+	if near := schema.Nearest(ref, names); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("There is no %s plugin %q.", kind, ref),
+		Fields: []engine.FieldError{{Field: field, Message: "no plugin of that name", Hint: hint}}, Cause: err}
+}
+
+// connect makes the first contact and asks the adapter what every connection needs.
+func (r *resolved) connect(ctx context.Context, sc engine.Scenario) error {
+	var err error
+	if r.session, r.classes, err = r.connectStatements(ctx); err != nil {
+		return err
+	}
+	r.database, err = r.driver.Open(target.Config{DSN: r.dsn, Session: r.session, ApplicationName: "loadstone prepare"})
+	if err != nil {
+		return targetError("opening the target", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	if r.server, err = r.database.Check(ctx); err != nil {
+		return targetError("connecting to the target", err)
+	}
+	if limit, want := r.server.MaxConnections, sc.Workload.ConcurrentConnections; limit > 0 && want > limit {
+		return engine.InvalidField("workload.concurrent_connections", fmt.Sprintf("%d connections are more than the %d that the target allows", want, limit),
+			"lower it, or raise the limit of the database")
+	}
+	return nil
+}
+
+func (r *resolved) connectStatements(ctx context.Context) ([]string, map[string]engine.ErrorClass, error) {
+	session, err := r.ask(ctx, plugin.AdapterRequest{Op: plugin.OpSession})
+	if err != nil {
+		return nil, nil, err
+	}
+	classes, err := r.ask(ctx, plugin.AdapterRequest{Op: plugin.OpClassifyError})
+	if err != nil {
+		return nil, nil, err
+	}
+	return session.Session, classes.Classes, nil
+}
+
+// targetError keeps a user-facing error and gives every other one a sentence.
+func targetError(doing string, err error) error {
+	var e *engine.Error
+	if errors.As(err, &e) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return &engine.Error{Code: engine.CodeTarget, Message: "The target database refused: " + err.Error(), Cause: fmt.Errorf("%s: %w", doing, err)}
+}
+
+// planner prepares one run.
+type planner struct {
+	*resolved
+	sc       engine.Scenario
+	progress func(engine.PrepareProgress)
+	notes    []string
+	// pools are the key samples of the tables, as inspected.
+	pools []engine.Pool
+}
+
+func (p *planner) report(progress engine.PrepareProgress) {
+	if p.progress != nil {
+		p.progress(progress)
+	}
+}
+
+func (p *planner) plan(ctx context.Context) (*engine.Plan, error) {
+	tables, err := p.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.freeze(ctx, tables)
+}
+
+// freeze asks for the statements and closes the list.
+func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Plan, error) {
+	wanted, err := p.workload.Statements(ctx, p.params, tables)
+	if err != nil {
+		return nil, pluginFailed(p.workload.Info(), "choosing its statements", err)
+	}
+	if err := supported(p.adapter.Info(), wanted); err != nil {
+		return nil, err
+	}
+	answer, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpStatements, TableName: p.sc.Target.TableName, Tables: tables, Statements: wanted})
+	if err != nil {
+		return nil, err
+	}
+	p.notes = append(p.notes, answer.Notes...)
+	if err := validate(p.adapter.Info(), wanted, answer.Statements); err != nil {
+		return nil, err
+	}
+	return &engine.Plan{
+		Driver: p.driver.Name(), Workload: p.workload.Info().PluginRef, Adapter: p.adapter.Info().PluginRef,
+		Session: p.session, Statements: answer.Statements, Tables: tables, Pools: p.pools,
+		KeySlots: slotsPerWorker * max(1, p.sc.Scaling.WorkerCount), ErrorClasses: p.classes,
+	}, nil
+}
+
+// pluginFailed makes a user-facing error of what a plugin did.
+func pluginFailed(info plugin.Info, doing string, err error) error {
+	var e *engine.Error
+	if errors.As(err, &e) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	hint := "the plugin's author can tell; its other versions are on the Plugins page"
+	if errors.Is(err, plugin.ErrFailed) {
+		hint = "the message is the plugin's own; check workload.params"
+	}
+	return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The %s plugin %s failed while %s: %v", info.Kind, info.Name, doing, err), Hint: hint, Cause: err}
+}

@@ -1,0 +1,291 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// Options configure a node.
+type Options struct {
+	// NodeID is the node's stable name.
+	NodeID  string
+	Version string
+	Plugins plugin.Host
+	Drivers map[string]target.Driver
+	// SpoolDir holds recorded parts until the server has them. One node at a time uses it.
+	SpoolDir string
+	// Capacity bounds the connections of all run workers together; 0 means no bound.
+	Capacity int
+	Log      zerolog.Logger
+	// OpenLoad opens the load of a run worker; nil means engine/load.
+	OpenLoad OpenLoad
+}
+
+// Node hosts run workers. It outlives sessions: when a stream breaks, its run
+// workers go on until the watchdog ends them, and the next Serve reports them.
+type Node struct {
+	opts    Options
+	session string
+	out     *outbox
+	sampler *sampler
+
+	// lifetime ends when the node closes; run workers live in it.
+	lifetime context.Context
+	end      context.CancelFunc
+	workers  sync.WaitGroup
+
+	lastContact atomic.Int64 // ns of the monotonic clock since start
+	resources   atomic.Pointer[engine.Resources]
+	start       time.Time
+
+	salvage sync.Once
+
+	mu       sync.Mutex
+	held     map[workerKey]*runWorker
+	parts    map[string]control.WorkReady // by work id
+	draining bool
+}
+
+type workerKey struct{ runID, workerID string }
+
+// NewNode returns a node that waits for Serve.
+func NewNode(opts Options) *Node {
+	if opts.OpenLoad == nil {
+		opts.OpenLoad = openGroup
+	}
+	n := &Node{opts: opts, session: uuid.NewString(), out: newOutbox(), sampler: newSampler(), start: time.Now(),
+		held: map[workerKey]*runWorker{}, parts: map[string]control.WorkReady{}}
+	n.lifetime, n.end = context.WithCancel(context.Background())
+	n.resources.Store(&engine.Resources{})
+	return n
+}
+
+// Serve holds one session with a server and returns when the stream breaks
+// (control.ErrClosed) or ctx ends. At the end of ctx the node closes: its run
+// workers stop, what they recorded stays in the spool, and Serve returns nil.
+func (n *Node) Serve(ctx context.Context, link control.NodeEnd) error {
+	n.salvage.Do(n.salvageSpool)
+	n.contact()
+	session, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := link.Send(session, n.hello()); err != nil {
+		return fmt.Errorf("greeting the server: %w", err)
+	}
+	var helpers sync.WaitGroup
+	helpers.Go(func() { n.out.drain(session, link) })
+	helpers.Go(func() { n.beat(session) })
+	err := n.receive(session, link)
+	cancel()
+	helpers.Wait()
+	if ctx.Err() != nil {
+		n.Close()
+		return nil
+	}
+	return err
+}
+
+// Close stops all run workers at once and waits for them. Repeating it is harmless.
+func (n *Node) Close() {
+	n.end()
+	n.workers.Wait()
+}
+
+func (n *Node) contact() { n.lastContact.Store(int64(time.Since(n.start))) }
+
+// silence is how long the node has heard no server.
+func (n *Node) silence() time.Duration {
+	return time.Since(n.start) - time.Duration(n.lastContact.Load())
+}
+
+func (n *Node) hello() control.Hello {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h := control.Hello{NodeID: n.opts.NodeID, Version: n.opts.Version, Session: n.session, Capacity: n.opts.Capacity}
+	for _, w := range n.held {
+		h.Workers = append(h.Workers, w.report())
+	}
+	for _, p := range n.parts {
+		h.Parts = append(h.Parts, p)
+	}
+	slices.SortFunc(h.Parts, func(a, b control.WorkReady) int { return strings.Compare(a.WorkID, b.WorkID) })
+	return h
+}
+
+// beat samples telemetry and reports the node's own state each second.
+func (n *Node) beat(ctx context.Context) {
+	ticker := time.NewTicker(control.HeartbeatInterval)
+	defer ticker.Stop()
+	for {
+		r := n.sampler.sample()
+		n.resources.Store(&r)
+		n.mu.Lock()
+		draining := n.draining
+		n.mu.Unlock()
+		n.out.push(control.Status{NodeID: n.opts.NodeID, Alive: true, AcceptingWork: !draining, Draining: draining, Resources: r, At: time.Now()})
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (n *Node) receive(ctx context.Context, link control.NodeEnd) error {
+	for {
+		m, err := link.Receive(ctx)
+		if err != nil {
+			return err
+		}
+		n.contact()
+		switch m := m.(type) {
+		case control.AssignRun:
+			n.assign(m)
+		case control.RunEvent:
+			for _, w := range n.of(m.Event.RunID) {
+				w.deliver(m)
+			}
+		case control.RunState:
+			for _, w := range n.of(m.RunID) {
+				w.deliver(m)
+			}
+		case control.ArtifactAck:
+			n.acknowledged(m)
+		case control.Drain:
+			n.mu.Lock()
+			n.draining = true
+			n.mu.Unlock()
+		case control.Ping:
+			n.out.push(control.Pong(m))
+		}
+	}
+}
+
+func (n *Node) of(runID string) []*runWorker {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var found []*runWorker
+	for k, w := range n.held {
+		if k.runID == runID {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+func (n *Node) assign(a control.AssignRun) {
+	reject := func(message, hint string) {
+		n.out.push(control.RunRejected{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID,
+			Err: &engine.Error{Code: engine.CodeUnavailable, Message: message, Hint: hint}})
+	}
+	key := workerKey{a.RunID, a.WorkerID}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, here := n.held[key]; here {
+		n.out.push(control.RunAccepted{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID})
+		return
+	}
+	if n.draining || n.lifetime.Err() != nil {
+		reject(fmt.Sprintf("The node %s is draining.", n.opts.NodeID), "start the run again on another node")
+		return
+	}
+	if limit := n.opts.Capacity; limit > 0 {
+		used := a.Connections
+		for _, w := range n.held {
+			used += w.a.Connections
+		}
+		if used > limit {
+			reject(fmt.Sprintf("The node %s has room for %d connections, and %d are asked for.", n.opts.NodeID, limit, used), "lower workload.concurrent_connections, or wait for other runs to end")
+			return
+		}
+	}
+	w := newRunWorker(n, a)
+	n.held[key] = w
+	n.out.push(control.RunAccepted{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID})
+	n.workers.Go(func() {
+		w.run(n.lifetime)
+		n.mu.Lock()
+		delete(n.held, key)
+		n.mu.Unlock()
+	})
+}
+
+// ready announces finished parts and keeps them until they are acknowledged.
+func (n *Node) ready(parts []engine.Artifact, dir string, salvaged bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, a := range parts {
+		if a.Kind == "" {
+			a.Kind = "executions"
+		}
+		p := control.WorkReady{WorkID: a.RunID + "/" + a.WorkerID + "/" + a.Name, NodeID: n.opts.NodeID, Artifact: a,
+			ArtifactURL: "file://" + filepath.Join(dir, a.Name), Salvaged: salvaged}
+		n.parts[p.WorkID] = p
+		if !salvaged {
+			n.out.push(p)
+		}
+	}
+}
+
+func (n *Node) acknowledged(ack control.ArtifactAck) {
+	id := ack.RunID + "/" + ack.WorkerID + "/" + ack.Name
+	n.mu.Lock()
+	p, ok := n.parts[id]
+	if ok && p.Artifact.SHA256 == ack.SHA256 {
+		delete(n.parts, id)
+	}
+	n.mu.Unlock()
+	if !ok || p.Artifact.SHA256 != ack.SHA256 {
+		return
+	}
+	path := strings.TrimPrefix(p.ArtifactURL, "file://")
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		n.opts.Log.Warn().Err(err).Str("run_id", ack.RunID).Str("part", ack.Name).Msg("an acknowledged part cannot be deleted")
+	}
+	// The folders go when they are empty; Remove refuses others.
+	_ = os.Remove(filepath.Dir(path))
+	_ = os.Remove(filepath.Dir(filepath.Dir(path)))
+}
+
+// spool is the folder of one run worker's parts.
+func (n *Node) spool(runID, workerID string) string {
+	return filepath.Join(n.opts.SpoolDir, runID, workerID)
+}
+
+// salvageSpool finds the parts that a killed process left behind.
+func (n *Node) salvageSpool() {
+	dirs, err := filepath.Glob(filepath.Join(n.opts.SpoolDir, "*", "*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range dirs {
+		parts, err := artifact.Salvage(dir)
+		if err != nil {
+			n.opts.Log.Warn().Err(err).Str("folder", dir).Msg("parts of an earlier process cannot be read")
+			continue
+		}
+		if len(parts) == 0 {
+			_ = os.Remove(dir)
+			_ = os.Remove(filepath.Dir(dir))
+			continue
+		}
+		n.opts.Log.Info().Str("folder", dir).Int("parts", len(parts)).Msg("found parts of an earlier process")
+		n.ready(parts, dir, true)
+	}
+}

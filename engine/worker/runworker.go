@@ -1,0 +1,519 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// failedDrain bounds the drain after a failure: the run is lost anyway.
+const failedDrain = 5 * time.Second
+
+// runWorker is one worker of a run. Its loop is the only goroutine that decides;
+// connecting, draining and closing happen beside it and report back, so that it
+// hears events, and is heard, all the time.
+type runWorker struct {
+	node  *Node
+	a     control.AssignRun
+	inbox chan control.ToNode
+
+	mu    sync.Mutex
+	state control.WorkerState
+
+	// What follows belongs to the loop.
+	started   bool
+	stopping  bool
+	drain     time.Duration
+	phase     engine.Phase
+	loadPhase engine.Phase // what the load was told
+	entered   time.Time    // when loadPhase began
+	target    int
+	tick      int64
+	sequence  int64
+	load      Load
+	res       *resources
+	err       *engine.Error
+	readyAt   time.Time
+
+	cancelSetup context.CancelFunc
+	setup       chan setupDone
+	drained     chan error
+	closed      chan closeDone
+	cut         context.CancelFunc // ends a drain early
+}
+
+// resources are what a run worker must close, in reverse order.
+type resources struct {
+	stream   plugin.Stream
+	database target.Database
+	writer   *artifact.Writer
+	load     Load
+	dir      string
+}
+
+type setupDone struct {
+	res *resources
+	err error
+}
+
+type closeDone struct {
+	parts []engine.Artifact
+	err   error
+}
+
+func newRunWorker(n *Node, a control.AssignRun) *runWorker {
+	w := &runWorker{node: n, a: a, inbox: make(chan control.ToNode, 256), target: a.Connections, drain: control.DrainLimit,
+		setup: make(chan setupDone, 1), drained: make(chan error, 1), closed: make(chan closeDone, 1)}
+	w.state = control.WorkerState{RunID: a.RunID, TestID: a.TestID, WorkerID: a.WorkerID, WorkerGroupID: a.WorkerGroupID,
+		NodeID: n.opts.NodeID, Status: engine.WorkerStarting, WantConnections: a.Connections}
+	return w
+}
+
+// deliver hands a message to the loop. When the loop is hopelessly behind, the
+// message is dropped: RunState heals it.
+func (w *runWorker) deliver(m control.ToNode) {
+	select {
+	case w.inbox <- m:
+	default:
+	}
+}
+
+// report returns the current state.
+func (w *runWorker) report() control.WorkerState {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.state
+	s.At = time.Now()
+	return s
+}
+
+func (w *runWorker) change(f func(*control.WorkerState)) {
+	w.mu.Lock()
+	f(&w.state)
+	w.mu.Unlock()
+	w.node.out.push(w.report())
+}
+
+func (w *runWorker) status() engine.WorkerStatus {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.state.Status
+}
+
+func (w *runWorker) log(level engine.LogLevel, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	w.node.out.push(control.Log{LogEntry: engine.LogEntry{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID, Level: level,
+		Message: message, Timestamp: engine.At(time.Now())}})
+}
+
+// run is the life of the worker; it returns when the worker has left the run.
+func (w *runWorker) run(ctx context.Context) {
+	var setupCtx context.Context
+	setupCtx, w.cancelSetup = context.WithCancel(ctx)
+	defer w.cancelSetup()
+	w.change(func(*control.WorkerState) {})
+	go func() {
+		res, err := w.open(setupCtx)
+		w.setup <- setupDone{res, err}
+	}()
+	ticker := time.NewTicker(control.HeartbeatInterval)
+	defer ticker.Stop()
+	over := ctx.Done()
+	for {
+		var failed <-chan error
+		var done <-chan struct{}
+		if w.load != nil && !w.stopping {
+			failed, done = w.load.Failed(), w.load.Done()
+		}
+		select {
+		case <-over:
+			over = nil
+			w.fail(&engine.Error{Code: engine.CodeUnavailable, Message: "The node is shutting down."})
+			if w.cut != nil {
+				w.cut()
+			}
+		case m := <-w.inbox:
+			w.handle(m)
+		case s := <-w.setup:
+			if !w.ready(s) {
+				w.leave()
+				return
+			}
+		case err := <-failed:
+			w.fail(engine.AsError(err))
+		case <-done:
+			// A group that failed is done too; its error says more.
+			select {
+			case err := <-failed:
+				w.fail(engine.AsError(err))
+			default:
+				w.log(engine.LogInfo, "the workload's stream has ended")
+				w.stop(w.drain)
+			}
+		case err := <-w.drained:
+			if err != nil && w.err == nil {
+				w.err = engine.AsError(err)
+			}
+			w.collect()
+			go func() { w.closed <- w.res.close() }()
+		case c := <-w.closed:
+			w.finish(c)
+			w.leave()
+			return
+		case <-ticker.C:
+			w.beat()
+		}
+	}
+}
+
+// open makes everything that load needs: the plugin's stream, the recorder, the connections.
+func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
+	opts := w.node.opts
+	r := &resources{dir: w.node.spool(w.a.RunID, w.a.WorkerID)}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	driver := opts.Drivers[w.a.Plan.Driver]
+	if driver == nil {
+		return nil, &engine.Error{Code: engine.CodeUnsupported, Message: fmt.Sprintf("The node %s has no driver %q.", opts.NodeID, w.a.Plan.Driver), Hint: "run the same version of Loadstone on every node"}
+	}
+	workload, err := opts.Plugins.Workload(ctx, w.a.Plan.Workload.SHA256)
+	if err != nil {
+		return nil, fmt.Errorf("opening the workload plugin: %w", err)
+	}
+	r.stream, err = workload.Open(ctx, plugin.OpenRequest{Seed: seedOf(w.a.Workload.Seed, w.a.KeySlot), KeySlot: w.a.KeySlot, KeySlots: w.a.Plan.KeySlots,
+		Params: w.a.Workload.Params, Tables: w.a.Plan.Tables, Pools: w.a.Plan.Pools}, w.a.Plan.Statements)
+	if err != nil {
+		var known *engine.Error
+		if errors.As(err, &known) {
+			return nil, err
+		}
+		return nil, &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The workload plugin %s could not start: %v", w.a.Plan.Workload.Name, err),
+			Hint: "check workload.params; the message is the plugin's own", Cause: err}
+	}
+	r.database, err = driver.Open(target.Config{DSN: w.a.DSN, Session: w.a.Plan.Session, StatementTimeout: w.a.Workload.StatementTimeout(),
+		ApplicationName: "loadstone " + w.a.WorkerID})
+	if err != nil {
+		return nil, fmt.Errorf("opening the target: %w", err)
+	}
+	r.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: r.dir, RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID,
+		Statements: w.a.Plan.Statements, Errors: func(id uint32) engine.ExecutionError { return r.load.Error(id) }, OpenLoop: w.a.Workload.LoadMode == engine.LoadQPS})
+	if err != nil {
+		return nil, fmt.Errorf("opening the recorder: %w", err)
+	}
+	last := time.Now()
+	r.load, err = opts.OpenLoad(ctx, LoadConfig{Plan: w.a.Plan, Workload: w.a.Workload, Stream: r.stream, Database: r.database, Sink: r.writer,
+		Connections: w.a.Connections, Log: opts.Log.With().Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Logger()},
+		func(open, want int) {
+			w.mu.Lock()
+			w.state.OpenConnections, w.state.WantConnections = open, want
+			w.mu.Unlock()
+			if now := time.Now(); now.Sub(last) > 250*time.Millisecond {
+				last = now
+				w.node.out.push(w.report())
+			}
+		})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the target: %w", err)
+	}
+	return r, nil
+}
+
+// close releases everything and returns the finished parts. The first error of
+// the recorder is the one that matters.
+func (r *resources) close() closeDone {
+	var done closeDone
+	if r.load != nil {
+		done.err = r.load.Close()
+	}
+	if r.writer != nil {
+		parts, err := r.writer.Close()
+		done.parts = parts
+		if err != nil {
+			done.err = err
+		}
+	}
+	if r.stream != nil {
+		_ = r.stream.Close()
+	}
+	if r.database != nil {
+		_ = r.database.Close()
+	}
+	return done
+}
+
+// ready takes the result of open. It reports false when the worker is over.
+func (w *runWorker) ready(s setupDone) bool {
+	if s.err != nil {
+		if !w.stopping {
+			w.err = engine.AsError(s.err)
+			w.node.opts.Log.Warn().Err(s.err).Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Msg("a run worker could not be set up")
+		}
+		w.finish(closeDone{})
+		return false
+	}
+	w.res, w.load = s.res, s.res.load
+	if w.stopping {
+		w.beginDrain()
+		return true
+	}
+	w.readyAt = time.Now()
+	w.change(func(st *control.WorkerState) {
+		st.Status = engine.WorkerReady
+		st.OpenConnections = w.a.Connections
+	})
+	if w.started {
+		w.begin()
+	}
+	return true
+}
+
+func (w *runWorker) handle(m control.ToNode) {
+	switch m := m.(type) {
+	case control.RunEvent:
+		if m.Epoch >= w.a.Epoch {
+			w.apply(m.Event)
+		}
+	case control.RunState:
+		if m.Epoch >= w.a.Epoch {
+			w.heal(m)
+		}
+	}
+}
+
+// apply follows one event, at most once and in order.
+func (w *runWorker) apply(e engine.Event) {
+	if e.SequenceID <= w.sequence {
+		return
+	}
+	w.sequence = e.SequenceID
+	w.mu.Lock()
+	w.state.LastSequence = w.sequence
+	w.mu.Unlock()
+	if !e.For(w.a.WorkerID, w.a.WorkerGroupID) {
+		return
+	}
+	switch e.Type {
+	case engine.EventStart:
+		w.enter(e.Data.Phase)
+		w.start()
+	case engine.EventSetPhase:
+		w.enter(e.Data.Phase)
+	case engine.EventSetWorkerTarget:
+		if n := e.Data.TargetConnections; n != nil {
+			w.aim(*n, time.Duration(e.Data.RampSeconds*float64(time.Second)))
+		}
+	case engine.EventStop:
+		limit := control.DrainLimit
+		if s := e.Data.DrainTimeoutSeconds; s > 0 {
+			limit = time.Duration(s * float64(time.Second))
+		}
+		w.stop(limit)
+	}
+}
+
+// heal follows the absolute state, which says no less than the events up to its sequence.
+func (w *runWorker) heal(s control.RunState) {
+	if s.LastSequence < w.sequence {
+		return
+	}
+	w.sequence = s.LastSequence
+	w.mu.Lock()
+	w.state.LastSequence = w.sequence
+	w.mu.Unlock()
+	if s.StopReason != "" || s.Status.Terminal() || s.Status == engine.StatusStopping || s.Status == engine.StatusCancelling {
+		limit := s.DrainTimeout
+		if limit <= 0 {
+			limit = control.DrainLimit
+		}
+		w.stop(limit)
+		return
+	}
+	w.enter(s.Phase)
+	if t, ok := s.Targets[w.a.WorkerID]; ok {
+		w.aim(t.TargetConnections, 0)
+	}
+	if s.Started {
+		w.start()
+	}
+}
+
+// order of the phases; a worker never goes back.
+func order(p engine.Phase) int {
+	switch p {
+	case engine.PhaseWarmup:
+		return 1
+	case engine.PhaseMeasurement:
+		return 2
+	case engine.PhaseCooldown:
+		return 3
+	case engine.PhaseProcessing:
+		return 4
+	default:
+		return 0
+	}
+}
+
+func (w *runWorker) enter(p engine.Phase) {
+	if order(p) <= order(w.phase) {
+		return
+	}
+	w.phase = p
+	w.mu.Lock()
+	w.state.Phase = p
+	w.mu.Unlock()
+	if w.status() == engine.WorkerRunning {
+		w.follow()
+	}
+}
+
+// follow tells the load which phase it is in. COOLDOWN changes nothing for it:
+// what was issued in the measurement belongs there.
+func (w *runWorker) follow() {
+	p := engine.PhaseWarmup
+	if order(w.phase) >= order(engine.PhaseMeasurement) {
+		p = engine.PhaseMeasurement
+	}
+	if p == w.loadPhase {
+		return
+	}
+	if w.loadPhase == "" {
+		// The time since connecting is not part of the first tick.
+		w.load.Collect(&engine.WorkerSnapshot{})
+		w.load.Start(p)
+	} else {
+		w.load.SetPhase(p)
+	}
+	w.loadPhase, w.entered = p, time.Now()
+}
+
+func (w *runWorker) start() {
+	if w.started || w.stopping {
+		return
+	}
+	w.started = true
+	if w.load != nil {
+		w.begin()
+	}
+}
+
+func (w *runWorker) begin() {
+	if w.target != w.a.Connections {
+		w.load.SetTarget(w.target, 0)
+	}
+	w.follow()
+	w.change(func(s *control.WorkerState) { s.Status = engine.WorkerRunning })
+}
+
+func (w *runWorker) aim(connections int, ramp time.Duration) {
+	if connections == w.target || connections < 0 {
+		return
+	}
+	w.target = connections
+	if w.load != nil && w.started {
+		w.load.SetTarget(connections, ramp)
+	}
+}
+
+// stop ends the load in order. A second STOP changes nothing.
+func (w *runWorker) stop(limit time.Duration) {
+	if w.stopping {
+		return
+	}
+	w.stopping, w.drain = true, limit
+	w.cancelSetup()
+	if w.load == nil {
+		// ready follows as soon as connecting has given up.
+		w.change(func(s *control.WorkerState) { s.Status = engine.WorkerDraining })
+		return
+	}
+	w.beginDrain()
+}
+
+func (w *runWorker) beginDrain() {
+	w.load.Stop()
+	w.change(func(s *control.WorkerState) { s.Status = engine.WorkerDraining })
+	var ctx context.Context
+	ctx, w.cut = context.WithTimeout(context.Background(), w.drain)
+	go func() {
+		err := w.load.Drain(ctx)
+		w.cut()
+		w.drained <- err
+	}()
+}
+
+// fail stops the worker because of an error; the first one is kept.
+func (w *runWorker) fail(err *engine.Error) {
+	if w.err == nil {
+		w.err = err
+		w.log(engine.LogError, "%s", err.Message)
+	}
+	w.stop(failedDrain)
+}
+
+// beat is the heartbeat, the snapshot, and the watchdog.
+func (w *runWorker) beat() {
+	if silence := w.node.silence(); silence > control.ContactLimit && !w.stopping {
+		w.fail(&engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("%s stopped by itself: it heard no server for %.0f s.", w.a.WorkerID, silence.Seconds())})
+	}
+	if w.status() == engine.WorkerReady && !w.started && time.Since(w.readyAt) > control.StartLimit {
+		w.fail(&engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("%s was ready, and heard no START for %.0f s.", w.a.WorkerID, control.StartLimit.Seconds())})
+	}
+	w.collect()
+	w.node.out.push(w.report())
+}
+
+// collect sends a snapshot once there is load.
+func (w *runWorker) collect() {
+	if w.load == nil || w.loadPhase == "" {
+		return
+	}
+	w.tick++
+	s := engine.WorkerSnapshot{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID, WorkerGroupID: w.a.WorkerGroupID,
+		NodeID: w.node.opts.NodeID, Tick: w.tick, Phase: w.loadPhase, Status: w.status(), Resources: *w.node.resources.Load()}
+	w.load.Collect(&s)
+	now := time.Now()
+	s.Timestamp, s.PhaseSeconds = engine.At(now), now.Sub(w.entered).Seconds()
+	w.node.out.push(control.Snapshot{WorkerSnapshot: s})
+}
+
+// finish announces the parts and the final state, in this order.
+func (w *runWorker) finish(c closeDone) {
+	if c.err != nil && w.err == nil {
+		w.err = engine.AsError(c.err)
+	}
+	if len(c.parts) > 0 {
+		w.node.ready(c.parts, w.res.dir, false)
+	}
+	var totals control.Totals
+	if w.load != nil {
+		totals = w.load.Totals()
+	}
+	w.change(func(s *control.WorkerState) {
+		s.Status = engine.WorkerCompleted
+		if w.err != nil {
+			s.Status, s.Err = engine.WorkerFailed, w.err
+		}
+		s.Totals, s.Parts, s.OpenConnections = &totals, len(c.parts), 0
+		if io, ok := w.load.(interface{ IOEngine() string }); ok {
+			s.IOEngine = io.IOEngine()
+		}
+	})
+}
+
+// leave is the last act; nothing of the worker runs afterwards.
+func (w *runWorker) leave() {
+	if w.cut != nil {
+		w.cut()
+	}
+}
