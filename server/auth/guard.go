@@ -31,6 +31,7 @@ func (g *Guard) Handle(c *fiber.Ctx) error {
 			Message: "This request comes from another site's page.",
 			Hint:    "Use Loadstone's own page, or an API token in the Authorization header. Behind a proxy that changes the host name, start the server with its proxy option."})
 	}
+	c.SetUserContext(context.WithValue(c.UserContext(), peerKey{}, Peer{IP: g.clientIP(c), Secure: g.secure(c)}))
 	if g.Public(c.Method(), c.Path()) {
 		return c.Next()
 	}
@@ -104,14 +105,14 @@ func (g *Guard) SameOrigin(c *fiber.Ctx) bool {
 	return strings.EqualFold(u.Host, host)
 }
 
-// Secure reports whether the browser speaks TLS with us or with a trusted proxy.
-func (g *Guard) Secure(c *fiber.Ctx) bool {
+// secure reports whether the browser speaks TLS with us or with a trusted proxy.
+func (g *Guard) secure(c *fiber.Ctx) bool {
 	return c.Context().IsTLS() || g.TrustProxy && strings.EqualFold(c.Get(fiber.HeaderXForwardedProto), "https")
 }
 
-// ClientIP is the address that attempts are counted for: the peer's, or the one
+// clientIP is the address that attempts are counted for: the peer's, or the one
 // that the nearest trusted proxy saw.
-func (g *Guard) ClientIP(c *fiber.Ctx) string {
+func (g *Guard) clientIP(c *fiber.Ctx) string {
 	if g.TrustProxy {
 		hops := strings.Split(c.Get(fiber.HeaderXForwardedFor), ",")
 		if ip := strings.TrimSpace(hops[len(hops)-1]); ip != "" && len(ip) <= 64 {
@@ -121,9 +122,25 @@ func (g *Guard) ClientIP(c *fiber.Ctx) string {
 	return c.Context().RemoteIP().String()
 }
 
+// Peer is what is known of the connection behind a request.
+type Peer struct {
+	// IP is the address that attempts are counted for.
+	IP string
+	// Secure tells that the browser speaks TLS.
+	Secure bool
+}
+
+type peerKey struct{}
+
+// PeerOf returns the peer of a request that has passed the guard.
+func PeerOf(ctx context.Context) Peer {
+	p, _ := ctx.Value(peerKey{}).(Peer)
+	return p
+}
+
 // Cookie returns the session cookie for a secret; an empty one removes it.
-func (g *Guard) Cookie(c *fiber.Ctx, secret string) *http.Cookie {
-	cookie := &http.Cookie{Name: CookieName, Value: secret, Path: "/", HttpOnly: true, Secure: g.Secure(c), SameSite: http.SameSiteStrictMode}
+func (p Peer) Cookie(secret string) *http.Cookie {
+	cookie := &http.Cookie{Name: CookieName, Value: secret, Path: "/", HttpOnly: true, Secure: p.Secure, SameSite: http.SameSiteStrictMode}
 	if secret == "" {
 		cookie.MaxAge = -1
 	} else {

@@ -1,0 +1,281 @@
+// Package api holds the handlers of the HTTP API, by noun, and the document that
+// describes them. REST operations are typed (huma), so the document cannot drift
+// from them; sockets and downloads are plain Fiber routes that are described by hand.
+//
+// Every operation takes its services through interfaces declared here. Secrets
+// never leave: DSNs are redacted on the way out, whatever the store returned.
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humafiber"
+	"github.com/gofiber/fiber/v2"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/live"
+	"github.com/loadstone-db/loadstone/server/problem"
+)
+
+// Runs is the orchestrator as the API needs it.
+type Runs interface {
+	live.Source
+	Create(ctx context.Context, s engine.Scenario, by string) (engine.Run, error)
+	Start(ctx context.Context, runID, by string) (engine.Run, error)
+	Stop(ctx context.Context, runID, by string) (engine.Run, error)
+	Delete(ctx context.Context, runID, by string) error
+	CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error)
+}
+
+// Store is the part of the control store that the API reads and writes itself.
+type Store interface {
+	store.Templates
+	store.Connections
+	store.Users
+	store.Audit
+	Run(ctx context.Context, runID string) (engine.Run, error)
+	ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error)
+	LiveRuns(ctx context.Context) ([]engine.Run, error)
+	Points(ctx context.Context, runID string) ([]engine.Point, error)
+	WorkerPoints(ctx context.Context, runID, workerID string) ([]store.WorkerPoint, error)
+	Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error)
+	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
+	ListPlugins(ctx context.Context) ([]store.Plugin, error)
+	Ping(ctx context.Context) error
+}
+
+// Files opens the stored parts of a run.
+type Files interface {
+	Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error)
+}
+
+// CSVWriter is an optional ability of Files: every execution of a run as CSV.
+type CSVWriter interface {
+	WriteCSV(ctx context.Context, runID string, w io.Writer) error
+}
+
+// Plugins lists the registered plugins.
+type Plugins interface {
+	List(ctx context.Context) ([]plugin.Info, error)
+}
+
+// Info is what GET /api/info tells.
+type Info struct {
+	Version           string      `json:"version"`
+	GoVersion         string      `json:"go_version"`
+	StartedAt         engine.Time `json:"started_at"`
+	DataDirFreeBytes  *int64      `json:"data_dir_free_bytes" doc:"Free space where results are kept; null when unknown."`
+	ControlStore      string      `json:"control_store" enum:"embedded,external"`
+	Playground        bool        `json:"playground" doc:"Whether the built-in sample Postgres is there."`
+	Nodes             int         `json:"nodes" doc:"Nodes that can host run workers now."`
+	ConnectedBrowsers int         `json:"websocket_clients"`
+}
+
+// Services are what the handlers work with.
+type Services struct {
+	Runs    Runs
+	Store   Store
+	Files   Files
+	Plugins Plugins
+	// Preflight plans a run without loading anything. Its answer is written as JSON as it is.
+	Preflight func(ctx context.Context, s engine.Scenario) (any, error)
+	// PreflightSample is a value of the type that Preflight answers, for the document.
+	PreflightSample any
+	Info            func(ctx context.Context) Info
+	Auth            *auth.Service
+	Guard           *auth.Guard
+	Hub             *live.Hub
+	Log             zerolog.Logger
+	// Streams is the context of downloads, which outlive their handlers; it ends with the server.
+	Streams context.Context
+	Version string
+}
+
+// API is the set of handlers on one Fiber app.
+type API struct {
+	Services
+	huma    huma.API
+	limiter *auth.Limiter
+	routes  []Route
+}
+
+// Route is one address of the API.
+type Route struct{ Method, Path string }
+
+// MaxBody is the size limit of a JSON body, in bytes.
+const MaxBody = 1 << 20
+
+// The tags of operations, in the order of the document.
+const (
+	tagAuth        = "Sign-in"
+	tagRuns        = "Runs"
+	tagTemplates   = "Templates"
+	tagConnections = "Connections"
+	tagPlugins     = "Plugins"
+	tagServer      = "Server"
+	tagOld         = "Old names"
+)
+
+// Register adds every route of the API to the app. It is called once per app.
+func Register(app *fiber.App, s Services) *API {
+	problem.InstallHuma()
+	schemas := newRegistry()
+	config := huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title: "Loadstone", Version: s.Version,
+				Description: "Find out what a database table can take. Errors are problem details (RFC 9457) with a stable `code`, a `hint`, and the wrong fields in `errors`.",
+				License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+			},
+			Servers: []*huma.Server{{URL: "/"}},
+			Components: &huma.Components{Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{
+				"token":   {Type: "http", Scheme: "bearer", Description: "An API token, lst_…"},
+				"session": {Type: "apiKey", In: "cookie", Name: auth.CookieName, Description: "The session of a browser."},
+			}},
+			Security: []map[string][]string{{"token": {}}, {"session": {}}},
+			Tags: []*huma.Tag{
+				{Name: tagRuns, Description: "Create, start, watch, stop and read runs."},
+				{Name: tagTemplates, Description: "Saved configurations."},
+				{Name: tagConnections, Description: "Saved databases. Passwords are written, never read back."},
+				{Name: tagPlugins, Description: "Workloads and table types."},
+				{Name: tagAuth, Description: "Sessions and API tokens."},
+				{Name: tagServer, Description: "The server itself."},
+				{Name: tagOld, Description: "Earlier addresses of the same handlers."},
+			},
+		},
+		Formats:                      map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+	}
+	a := &API{Services: s, limiter: auth.NewLimiter(10, 6*time.Second)}
+	a.huma = humafiber.New(app, config)
+	a.registerAuth()
+	a.registerServer(app)
+	a.registerTemplates()
+	a.registerConnections()
+	a.registerPlugins()
+	a.registerRuns(app, "/api/runs", false)
+	a.registerRuns(app, "/api/tests", true)
+	a.registerSockets(app)
+	finishSchemas(schemas)
+	return a
+}
+
+// OpenAPI returns the document that describes the API.
+func (a *API) OpenAPI() *huma.OpenAPI { return a.huma.OpenAPI() }
+
+// Allowed returns the methods that an address takes, for 405 answers; none for an unknown address.
+func (a *API) Allowed(path string) []string {
+	var methods []string
+	steps := strings.Split(strings.TrimSuffix(path, "/"), "/")
+	for _, r := range a.routes {
+		if matches(strings.Split(r.Path, "/"), steps) {
+			methods = append(methods, r.Method)
+		}
+	}
+	return methods
+}
+
+func matches(pattern, steps []string) bool {
+	if len(pattern) != len(steps) {
+		return false
+	}
+	for i, p := range pattern {
+		if p != steps[i] && (!strings.HasPrefix(p, "{") || steps[i] == "") {
+			return false
+		}
+	}
+	return true
+}
+
+// Routes lists every address that is registered.
+func (a *API) Routes() []Route { return append([]Route(nil), a.routes...) }
+
+var jsonFormat = huma.Format{
+	Marshal: func(w io.Writer, v any) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(v)
+	},
+	Unmarshal: json.Unmarshal,
+}
+
+// op describes an operation; errors lists the statuses it may answer beyond 401, 422 and 500.
+func op(method, path, id, tag, summary string, errors ...int) huma.Operation {
+	o := huma.Operation{
+		OperationID: id, Method: method, Path: path, Tags: []string{tag}, Summary: summary,
+		Errors: append([]int{http.StatusUnauthorized, http.StatusServiceUnavailable}, errors...),
+		// The size is judged before, where the answer can still be a clean one.
+		MaxBodyBytes: 2 * MaxBody, BodyReadTimeout: -2,
+	}
+	switch method {
+	case http.MethodPost, http.MethodPut:
+		o.Errors = append(o.Errors, http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	case http.MethodDelete:
+		o.Errors = append(o.Errors, http.StatusForbidden)
+	}
+	return o
+}
+
+// handle registers a typed operation. Its errors become problems here, in one place.
+func handle[I, O any](a *API, o huma.Operation, h func(ctx context.Context, in *I) (*O, error)) {
+	a.routes = append(a.routes, Route{o.Method, o.Path})
+	huma.Register(a.huma, o, func(ctx context.Context, in *I) (*O, error) {
+		out, err := h(ctx, in)
+		if err != nil {
+			return nil, problem.From(err).Stamp(problem.RequestOf(ctx))
+		}
+		return out, nil
+	})
+}
+
+// raw registers a plain Fiber handler and describes it.
+func (a *API) raw(app *fiber.App, o huma.Operation, h fiber.Handler) {
+	a.routes = append(a.routes, Route{o.Method, o.Path})
+	path := strings.NewReplacer("{", ":", "}", "").Replace(o.Path)
+	app.Add(o.Method, path, h)
+	if o.Hidden {
+		return
+	}
+	schema := a.huma.OpenAPI().Components.Schemas.Schema(problemType, true, "Problem")
+	if o.Responses == nil {
+		o.Responses = map[string]*huma.Response{}
+	}
+	for _, status := range append(o.Errors, http.StatusInternalServerError) {
+		o.Responses[statusKey(status)] = &huma.Response{Description: http.StatusText(status),
+			Content: map[string]*huma.MediaType{problem.ContentType: {Schema: schema}}}
+	}
+	o.Errors = nil
+	a.huma.OpenAPI().AddOperation(&o)
+}
+
+// body wraps a JSON answer.
+type body[T any] struct{ Body T }
+
+// nothing is the answer without a body (204).
+type nothing struct{}
+
+func (a *API) identity(ctx context.Context) auth.Identity {
+	id, _ := auth.IdentityOf(ctx)
+	return id
+}
+
+// audit notes who did what. A log that cannot be written does not undo what was done.
+func (a *API) audit(ctx context.Context, userID, action, object, detail string) {
+	err := a.Store.AppendAudit(ctx, store.AuditEntry{At: engine.At(time.Now()), UserID: userID, Action: action, Object: object, Detail: detail})
+	if err != nil {
+		a.Log.Error().Err(err).Str("action", action).Str("object", object).Str("user_id", userID).Msg("could not write the audit log")
+	}
+}

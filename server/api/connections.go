@@ -1,0 +1,207 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/server/problem"
+)
+
+// ConnectionList is every saved connection, passwords masked.
+type ConnectionList struct {
+	Connections []store.Connection `json:"connections"`
+}
+
+// ConnectionInput is a connection to save.
+type ConnectionInput struct {
+	Name        string `json:"name" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" doc:"Unique; templates refer to it."`
+	Driver      string `json:"driver" enum:"postgres"`
+	DSN         string `json:"dsn" minLength:"1" maxLength:"4000" doc:"postgres://user:password@host:5432/database. In an update, a password of *** keeps the saved one."`
+	Description string `json:"description,omitempty" maxLength:"1000"`
+}
+
+type connectionCreate struct{ Body ConnectionInput }
+
+type connectionUpdate struct {
+	idInput
+	Body ConnectionInput
+}
+
+type connectionTest struct {
+	Body struct {
+		Driver       string `json:"driver" enum:"postgres"`
+		DSN          string `json:"dsn" minLength:"1" maxLength:"4000"`
+		ConnectionID string `json:"connection_id,omitempty" maxLength:"128" doc:"The saved connection whose password stands behind *** in dsn."`
+	}
+}
+
+// ConnectionTest is what a test connection found.
+type ConnectionTest struct {
+	OK          bool              `json:"ok"`
+	Server      target.ServerInfo `json:"server"`
+	RoundTripMs float64           `json:"round_trip_ms"`
+}
+
+func (a *API) registerConnections() {
+	handle(a, op(http.MethodGet, "/api/connections", "list-connections", tagConnections, "List connections"), a.listConnections)
+	create := op(http.MethodPost, "/api/connections", "create-connection", tagConnections, "Save a connection", http.StatusConflict)
+	create.DefaultStatus = http.StatusCreated
+	handle(a, create, a.createConnection)
+	handle(a, op(http.MethodPost, "/api/connections/test", "test-dsn", tagConnections, "Connect once, without saving"), a.testDSN)
+	handle(a, op(http.MethodGet, "/api/connections/{id}", "get-connection", tagConnections, "Read a connection", http.StatusNotFound), a.getConnection)
+	handle(a, op(http.MethodPut, "/api/connections/{id}", "update-connection", tagConnections, "Change a connection", http.StatusNotFound, http.StatusConflict), a.updateConnection)
+	remove := op(http.MethodDelete, "/api/connections/{id}", "delete-connection", tagConnections, "Delete a connection", http.StatusNotFound, http.StatusConflict)
+	remove.DefaultStatus = http.StatusNoContent
+	handle(a, remove, a.deleteConnection)
+	handle(a, op(http.MethodPost, "/api/connections/{id}/test", "test-connection", tagConnections, "Connect once with a saved connection", http.StatusNotFound), a.testConnection)
+}
+
+func hideConnection(c store.Connection) store.Connection {
+	c.DSN = RedactDSN(c.DSN)
+	return c
+}
+
+func (a *API) listConnections(ctx context.Context, _ *struct{}) (*body[ConnectionList], error) {
+	list, err := a.Store.ListConnections(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]store.Connection, len(list))
+	for i, c := range list {
+		out[i] = hideConnection(c)
+	}
+	return &body[ConnectionList]{ConnectionList{Connections: out}}, nil
+}
+
+func (a *API) storedConnection(ctx context.Context, id string) (store.Connection, error) {
+	if !wellFormedID(id) {
+		return store.Connection{}, problem.NotFound("connection", id)
+	}
+	c, err := a.Store.Connection(ctx, id)
+	return c, named(err, "connection", id)
+}
+
+func (a *API) getConnection(ctx context.Context, in *idInput) (*body[store.Connection], error) {
+	c, err := a.storedConnection(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &body[store.Connection]{hideConnection(c)}, nil
+}
+
+func (a *API) createConnection(ctx context.Context, in *connectionCreate) (*body[store.Connection], error) {
+	if redacted(in.Body.DSN) {
+		return nil, engine.InvalidField("dsn", "has *** in the place of its password", "type the password")
+	}
+	c, err := a.Store.SaveConnection(ctx, store.Connection{Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver, DSN: in.Body.DSN, Description: in.Body.Description})
+	if err != nil {
+		return nil, nameTaken(err, "connection", in.Body.Name)
+	}
+	a.audit(ctx, a.identity(ctx).User.UserID, "connection.create", c.ConnectionID, c.Name)
+	return &body[store.Connection]{hideConnection(c)}, nil
+}
+
+// clearDSN returns dsn with the password of a saved connection behind its mask.
+func (a *API) clearDSN(ctx context.Context, dsn string, saved store.Connection) (string, error) {
+	if !redacted(dsn) {
+		return dsn, nil
+	}
+	_, stored, err := a.Store.OpenDSN(ctx, engine.ConnectionRef{Name: saved.Name})
+	if err != nil {
+		return "", err
+	}
+	return rejoin(dsn, stored)
+}
+
+func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body[store.Connection], error) {
+	old, err := a.storedConnection(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if old.Builtin {
+		return nil, builtin(nil)
+	}
+	dsn, err := a.clearDSN(ctx, in.Body.DSN, old)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.Store.SaveConnection(ctx, store.Connection{ConnectionID: old.ConnectionID, Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver,
+		DSN: dsn, Description: in.Body.Description, CreatedAt: old.CreatedAt})
+	if err != nil {
+		return nil, nameTaken(named(err, "connection", in.ID), "connection", in.Body.Name)
+	}
+	a.audit(ctx, a.identity(ctx).User.UserID, "connection.update", c.ConnectionID, c.Name)
+	return &body[store.Connection]{hideConnection(c)}, nil
+}
+
+func builtin(cause error) error {
+	return &engine.Error{Code: engine.CodeConflict, Message: "The built-in playground belongs to the server; it cannot be changed or deleted.",
+		Hint: "Save a connection of your own beside it.", Cause: cause}
+}
+
+func (a *API) deleteConnection(ctx context.Context, in *idInput) (*nothing, error) {
+	c, err := a.storedConnection(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if c.Builtin {
+		return nil, builtin(nil)
+	}
+	err = a.Store.DeleteConnection(ctx, c.ConnectionID)
+	var e *engine.Error
+	switch {
+	case errors.As(err, &e):
+		return nil, err
+	case errors.Is(err, store.ErrInUse):
+		return nil, &engine.Error{Code: engine.CodeConflict, Message: "A template or a live run uses this connection.",
+			Hint: "Change the templates that name it, and wait for the run to end.", Cause: err}
+	case errors.Is(err, store.ErrConflict):
+		return nil, builtin(err)
+	case err != nil:
+		return nil, named(err, "connection", in.ID)
+	}
+	a.audit(ctx, a.identity(ctx).User.UserID, "connection.delete", c.ConnectionID, c.Name)
+	return &nothing{}, nil
+}
+
+func (a *API) testDSN(ctx context.Context, in *connectionTest) (*body[ConnectionTest], error) {
+	dsn := in.Body.DSN
+	switch {
+	case in.Body.ConnectionID != "":
+		saved, err := a.storedConnection(ctx, in.Body.ConnectionID)
+		if err != nil {
+			return nil, err
+		}
+		if dsn, err = a.clearDSN(ctx, dsn, saved); err != nil {
+			return nil, err
+		}
+	case redacted(dsn):
+		return nil, engine.InvalidField("dsn", "has *** in the place of its password", "type the password")
+	}
+	return a.check(ctx, in.Body.Driver, dsn)
+}
+
+func (a *API) testConnection(ctx context.Context, in *idInput) (*body[ConnectionTest], error) {
+	c, err := a.storedConnection(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	driver, dsn, err := a.Store.OpenDSN(ctx, engine.ConnectionRef{Name: c.Name})
+	if err != nil {
+		return nil, named(err, "connection", in.ID)
+	}
+	return a.check(ctx, driver, dsn)
+}
+
+func (a *API) check(ctx context.Context, driver, dsn string) (*body[ConnectionTest], error) {
+	info, err := a.Runs.CheckConnection(ctx, driver, dsn)
+	if err != nil {
+		return nil, err
+	}
+	return &body[ConnectionTest]{ConnectionTest{OK: true, Server: info, RoundTripMs: engine.Milliseconds(info.RoundTrip)}}, nil
+}

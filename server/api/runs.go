@@ -1,0 +1,332 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/problem"
+)
+
+type runCreate struct {
+	Body struct {
+		ScenarioInput
+		Start bool `json:"start,omitempty" doc:"Start it at once."`
+	}
+}
+
+type runFromTemplate struct {
+	idInput
+	Body *struct {
+		Set   map[string]any `json:"set,omitempty" maxProperties:"200"`
+		Start bool           `json:"start,omitempty"`
+	}
+}
+
+type preflightInput struct {
+	Body struct {
+		ScenarioInput
+		Start bool `json:"start,omitempty" doc:"Ignored; accepted so that the body of POST /api/runs can be sent as it is."`
+	}
+}
+
+type runList struct {
+	Status     []string  `query:"status" enum:"PREPARED,RUNNING,STOPPING,CANCELLING,COMPLETED,FAILED,CANCELLED" doc:"Comma separated."`
+	TemplateID string    `query:"template_id" maxLength:"128"`
+	Search     string    `query:"search" maxLength:"200" doc:"Part of the run's name, in any case."`
+	Since      time.Time `query:"since" doc:"RFC 3339."`
+	Until      time.Time `query:"until" doc:"RFC 3339."`
+	Tag        []string  `query:"tag,explode" maxItems:"20" doc:"key:value; may be repeated, all must match."`
+	Limit      int       `query:"limit" minimum:"1" maximum:"200" default:"50"`
+	Cursor     string    `query:"cursor" maxLength:"500" doc:"next_cursor of the page before."`
+}
+
+type seriesInput struct {
+	idInput
+	WorkerID string `query:"worker_id" maxLength:"128" doc:"One run worker, or * for all of them; without it the whole run."`
+}
+
+// Series is a run's time series: one element a second, oldest first.
+type Series struct {
+	Points SeriesPoints `json:"points"`
+}
+
+// SeriesPoints are the run's seconds, or those of its run workers.
+type SeriesPoints struct {
+	Run     []engine.Point
+	Workers []store.WorkerPoint
+}
+
+// MarshalJSON writes whichever was asked for; neither is an empty list.
+func (p SeriesPoints) MarshalJSON() ([]byte, error) {
+	switch {
+	case p.Run != nil:
+		return json.Marshal(p.Run)
+	case p.Workers != nil:
+		return json.Marshal(p.Workers)
+	}
+	return []byte("[]"), nil
+}
+
+// Schema describes both forms.
+func (SeriesPoints) Schema(r huma.Registry) *huma.Schema {
+	list := func(t reflect.Type) *huma.Schema {
+		return &huma.Schema{Type: huma.TypeArray, Items: r.Schema(t, true, "")}
+	}
+	return &huma.Schema{AnyOf: []*huma.Schema{list(reflect.TypeFor[engine.Point]()), list(reflect.TypeFor[store.WorkerPoint]())}}
+}
+
+type logsInput struct {
+	idInput
+	After int64  `query:"after" minimum:"0" maximum:"9007199254740991" doc:"Only lines whose seq is greater."`
+	Level string `query:"level" enum:"INFO,WARNING,ERROR,CRITICAL" doc:"This level and those above it."`
+	Limit int    `query:"limit" minimum:"1" maximum:"5000" default:"500"`
+}
+
+// LogPage is a part of a run's log, oldest first.
+type LogPage struct {
+	Logs    []engine.LogEntry `json:"logs"`
+	LastSeq int64             `json:"last_seq" doc:"Give it as after to read on."`
+}
+
+func (a *API) registerRuns(app *fiber.App, base string, old bool) {
+	describe := func(o huma.Operation) huma.Operation {
+		if old {
+			o.OperationID = "tests-" + o.OperationID
+			o.Tags = []string{tagOld}
+			o.Deprecated = true
+		}
+		return o
+	}
+	handle(a, describe(op(http.MethodGet, base, "list-runs", tagRuns, "List runs, newest first")), a.listRuns)
+	create := describe(op(http.MethodPost, base, "create-run", tagRuns, "Create a run from a template or a scenario", http.StatusNotFound, http.StatusConflict))
+	create.DefaultStatus = http.StatusCreated
+	handle(a, create, a.createRun)
+	if old {
+		from := describe(op(http.MethodPost, base+"/from-template/{id}", "create-run-from-template", tagRuns, "Create a run from a template", http.StatusNotFound, http.StatusConflict))
+		from.DefaultStatus = http.StatusCreated
+		handle(a, from, a.createFromTemplate)
+	} else {
+		pre := op(http.MethodPost, "/api/preflight", "preflight", tagRuns, "Plan a run without loading anything", http.StatusNotFound)
+		pre.Description = "Takes the body of POST /api/runs; answers the frozen statements and the checks, each with its fix."
+		if a.PreflightSample != nil {
+			pre.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
+				fiber.MIMEApplicationJSON: {Schema: a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(a.PreflightSample), true, "Preflight")}}}}
+		}
+		handle(a, pre, a.preflight)
+	}
+	handle(a, describe(op(http.MethodGet, base+"/{id}", "get-run", tagRuns, "Read a run with everything that belongs to it", http.StatusNotFound)), a.getRun)
+	handle(a, describe(op(http.MethodPost, base+"/{id}/start", "start-run", tagRuns, "Start a prepared run", http.StatusNotFound, http.StatusConflict)), a.startRun)
+	handle(a, describe(op(http.MethodPost, base+"/{id}/stop", "stop-run", tagRuns, "Stop a run and drain it", http.StatusNotFound, http.StatusConflict)), a.stopRun)
+	remove := describe(op(http.MethodDelete, base+"/{id}", "delete-run", tagRuns, "Delete a run and its executions", http.StatusNotFound, http.StatusConflict))
+	remove.DefaultStatus = http.StatusNoContent
+	handle(a, remove, a.deleteRun)
+	handle(a, describe(op(http.MethodGet, base+"/{id}/timeseries", "run-timeseries", tagRuns, "The run second by second", http.StatusNotFound)), a.series)
+	handle(a, describe(op(http.MethodGet, base+"/{id}/logs", "run-logs", tagRuns, "The run's log", http.StatusNotFound)), a.logs)
+	handle(a, describe(op(http.MethodGet, base+"/{id}/summary", "run-summary", tagRuns, "The exact figures of a finished run", http.StatusNotFound, http.StatusConflict)), a.summary)
+	download := describe(op(http.MethodGet, base+"/{id}/executions", "run-executions", tagRuns, "Download every recorded execution", http.StatusNotFound))
+	download.Description = "A zip of the Parquet parts; `part` names one of them; `format=csv` is a table of all."
+	a.raw(app, describeDownload(download), a.executions)
+}
+
+func (a *API) listRuns(ctx context.Context, in *runList) (*body[store.RunList], error) {
+	f := store.RunFilter{TemplateID: in.TemplateID, Search: in.Search, Since: in.Since, Until: in.Until,
+		Page: store.Page{Limit: in.Limit, Cursor: in.Cursor}}
+	for _, s := range in.Status {
+		f.Statuses = append(f.Statuses, engine.Status(s))
+	}
+	for _, tag := range in.Tag {
+		key, value, ok := strings.Cut(tag, ":")
+		if !ok || key == "" {
+			return nil, engine.InvalidField("tag", "is not key:value", "for example tag=ticket:PERF-1")
+		}
+		if f.Tag == nil {
+			f.Tag = map[string]string{}
+		}
+		f.Tag[key] = value
+	}
+	list, err := a.Store.ListRuns(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]store.RunRow, len(list.Runs))
+	for i, row := range list.Runs {
+		row.Run = hideRun(row.Run)
+		rows[i] = row
+	}
+	list.Runs = rows
+	return &body[store.RunList]{list}, nil
+}
+
+func (a *API) createRun(ctx context.Context, in *runCreate) (*body[engine.Run], error) {
+	return a.create(ctx, in.Body.ScenarioInput, in.Body.Start)
+}
+
+func (a *API) createFromTemplate(ctx context.Context, in *runFromTemplate) (*body[engine.Run], error) {
+	input := ScenarioInput{TemplateID: in.ID}
+	start := false
+	if in.Body != nil {
+		input.Set, start = in.Body.Set, in.Body.Start
+	}
+	return a.create(ctx, input, start)
+}
+
+func (a *API) create(ctx context.Context, in ScenarioInput, start bool) (*body[engine.Run], error) {
+	s, err := a.resolve(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	user := a.identity(ctx).User
+	run, err := a.Runs.Create(ctx, s, user.Name)
+	if err != nil {
+		return nil, err
+	}
+	a.audit(ctx, user.UserID, "run.create", run.RunID, run.TestName)
+	if start {
+		started, err := a.Runs.Start(ctx, run.RunID, user.Name)
+		if err != nil {
+			return nil, err
+		}
+		a.audit(ctx, user.UserID, "run.start", run.RunID, run.TestName)
+		run = started
+	}
+	return &body[engine.Run]{hideRun(run)}, nil
+}
+
+func (a *API) preflight(ctx context.Context, in *preflightInput) (*body[any], error) {
+	s, err := a.resolve(ctx, in.Body.ScenarioInput)
+	if err != nil {
+		return nil, err
+	}
+	if a.Preflight == nil {
+		return nil, &engine.Error{Code: engine.CodeUnavailable, Message: "This server cannot plan runs.", Hint: "Ask a server that hosts runs."}
+	}
+	found, err := a.Preflight(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return &body[any]{found}, nil
+}
+
+// exists answers whether there is such a run, cheaply.
+func (a *API) exists(ctx context.Context, id string) error {
+	if !wellFormedID(id) {
+		return problem.NotFound("run", id)
+	}
+	if a.Runs.Live(id) != nil {
+		return nil
+	}
+	_, err := a.Store.Run(ctx, id)
+	return named(err, "run", id)
+}
+
+func (a *API) getRun(ctx context.Context, in *idInput) (*body[engine.RunDetail], error) {
+	d, err := a.detail(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &body[engine.RunDetail]{d}, nil
+}
+
+func (a *API) detail(ctx context.Context, id string) (engine.RunDetail, error) {
+	if !wellFormedID(id) {
+		return engine.RunDetail{}, problem.NotFound("run", id)
+	}
+	d, err := a.Runs.Detail(ctx, id)
+	if err != nil {
+		return d, named(err, "run", id)
+	}
+	d.Run = hideRun(d.Run)
+	return d, nil
+}
+
+func (a *API) startRun(ctx context.Context, in *idInput) (*body[engine.Run], error) {
+	return a.change(ctx, in.ID, "run.start", a.Runs.Start)
+}
+
+func (a *API) stopRun(ctx context.Context, in *idInput) (*body[engine.Run], error) {
+	return a.change(ctx, in.ID, "run.stop", a.Runs.Stop)
+}
+
+func (a *API) change(ctx context.Context, id, action string, do func(context.Context, string, string) (engine.Run, error)) (*body[engine.Run], error) {
+	if !wellFormedID(id) {
+		return nil, problem.NotFound("run", id)
+	}
+	user := a.identity(ctx).User
+	run, err := do(ctx, id, user.Name)
+	if err != nil {
+		return nil, named(err, "run", id)
+	}
+	a.audit(ctx, user.UserID, action, id, run.TestName)
+	return &body[engine.Run]{hideRun(run)}, nil
+}
+
+func (a *API) deleteRun(ctx context.Context, in *idInput) (*nothing, error) {
+	if !wellFormedID(in.ID) {
+		return nil, problem.NotFound("run", in.ID)
+	}
+	user := a.identity(ctx).User
+	if err := a.Runs.Delete(ctx, in.ID, user.Name); err != nil {
+		return nil, named(err, "run", in.ID)
+	}
+	a.audit(ctx, user.UserID, "run.delete", in.ID, "")
+	return &nothing{}, nil
+}
+
+func (a *API) series(ctx context.Context, in *seriesInput) (*body[Series], error) {
+	if err := a.exists(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	var out Series
+	var err error
+	if in.WorkerID == "" {
+		out.Points.Run, err = a.Store.Points(ctx, in.ID)
+	} else {
+		worker := in.WorkerID
+		if worker == "*" {
+			worker = ""
+		}
+		out.Points.Workers, err = a.Store.WorkerPoints(ctx, in.ID, worker)
+	}
+	if err != nil {
+		return nil, named(err, "run", in.ID)
+	}
+	return &body[Series]{out}, nil
+}
+
+func (a *API) logs(ctx context.Context, in *logsInput) (*body[LogPage], error) {
+	if err := a.exists(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	lines, err := a.Store.Logs(ctx, in.ID, in.After, engine.LogLevel(in.Level), in.Limit)
+	if err != nil {
+		return nil, named(err, "run", in.ID)
+	}
+	page := LogPage{Logs: lines, LastSeq: in.After}
+	if lines == nil {
+		page.Logs = []engine.LogEntry{}
+	}
+	for _, l := range lines {
+		page.LastSeq = max(page.LastSeq, l.Seq)
+	}
+	return &body[LogPage]{page}, nil
+}
+
+func (a *API) summary(ctx context.Context, in *idInput) (*body[engine.Summary], error) {
+	d, err := a.detail(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if d.Summary == nil {
+		return nil, &engine.Error{Code: engine.CodeConflict, Message: "The run has no figures yet.", Hint: "They are computed when the run has ended; GET /api/runs/{id} shows how far it is."}
+	}
+	return &body[engine.Summary]{*d.Summary}, nil
+}

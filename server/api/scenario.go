@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/template"
+	"github.com/loadstone-db/loadstone/server/problem"
+)
+
+// Document is a scenario as the caller wrote it in JSON. It may leave out
+// whatever has a default; the template reader checks it.
+type Document struct{ json.RawMessage }
+
+// Schema says what a scenario document is; its full schema is the templates'.
+func (Document) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true,
+		Description: "A scenario. Fields with a default may be left out; its JSON Schema is at /api/templates/schema."}
+}
+
+// ScenarioInput names a scenario in one of four ways.
+type ScenarioInput struct {
+	TemplateID   string         `json:"template_id,omitempty" maxLength:"128" doc:"A saved template, by its id …"`
+	TemplateName string         `json:"template_name,omitempty" maxLength:"300" doc:"… or by its name,"`
+	Source       string         `json:"source,omitempty" doc:"or a template's text in YAML or JSON,"`
+	Scenario     *Document      `json:"scenario,omitempty" doc:"or a scenario as JSON."`
+	Set          map[string]any `json:"set,omitempty" maxProperties:"200" doc:"Fields to replace, by path: {\"workload.duration_seconds\": 60}. Text is read as YAML, as on the command line."`
+}
+
+// resolve returns the scenario that the input names, checked and complete.
+func (a *API) resolve(ctx context.Context, in ScenarioInput) (engine.Scenario, error) {
+	given := 0
+	for _, there := range []bool{in.TemplateID != "", in.TemplateName != "", in.Source != "", in.Scenario != nil} {
+		if there {
+			given++
+		}
+	}
+	if given != 1 {
+		p := problem.Field("template_id", "is needed, or one of template_name, source and scenario", "give exactly one of the four")
+		p.Detail = "The request must say what to run, in exactly one way."
+		return engine.Scenario{}, p
+	}
+	if in.TemplateID != "" || in.TemplateName != "" {
+		return a.fromTemplate(ctx, in)
+	}
+	source := []byte(in.Source)
+	if in.Scenario != nil {
+		source = in.Scenario.RawMessage
+	}
+	return parse(source, in.Set, engine.ConnectionRef{})
+}
+
+func (a *API) fromTemplate(ctx context.Context, in ScenarioInput) (engine.Scenario, error) {
+	t, err := a.template(ctx, in.TemplateID, in.TemplateName)
+	if err != nil {
+		return engine.Scenario{}, err
+	}
+	s := t.Config
+	if len(in.Set) > 0 {
+		source := []byte(t.Source)
+		if len(source) == 0 {
+			hidden := t.Config
+			hideScenario(&hidden)
+			if source, err = json.Marshal(hidden); err != nil {
+				return engine.Scenario{}, err
+			}
+		}
+		if s, err = parse(source, in.Set, t.Config.Target.Connection); err != nil {
+			return engine.Scenario{}, err
+		}
+	}
+	s.TemplateID, s.TemplateName = t.TemplateID, t.Name
+	return s, nil
+}
+
+// template finds a template by id or name; what is missing is a 404 when it is
+// the address, and a wrong field when it is in a body.
+func (a *API) template(ctx context.Context, id, name string) (store.Template, error) {
+	var t store.Template
+	err := error(store.ErrNotFound)
+	field, value := "template_id", id
+	switch {
+	case id == "":
+		field, value = "template_name", name
+		t, err = a.Store.TemplateByName(ctx, name)
+	case wellFormedID(id):
+		t, err = a.Store.Template(ctx, id)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		p := problem.NotFound("template", value)
+		p.Errors = []engine.FieldError{{Field: field, Message: "names no template", Hint: "GET /api/templates lists them"}}
+		return t, p
+	}
+	return t, err
+}
+
+// parse reads a document with fields replaced. A masked password is taken from
+// stored, the connection that the document was read from.
+func parse(source []byte, set map[string]any, stored engine.ConnectionRef) (engine.Scenario, error) {
+	paths := make([]string, 0, len(set))
+	for path := range set {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	for _, path := range paths {
+		value, ok := set[path].(string)
+		if !ok {
+			text, err := json.Marshal(set[path])
+			if err != nil {
+				return engine.Scenario{}, err
+			}
+			value = string(text)
+		}
+		var err error
+		if source, err = template.Set(source, path, value); err != nil {
+			return engine.Scenario{}, err
+		}
+	}
+	s, err := template.Parse(source)
+	if err != nil {
+		return engine.Scenario{}, err
+	}
+	s.TemplateID, s.TemplateName = "", ""
+	return s, unmask(&s.Target.Connection, stored)
+}
+
+// unmask puts the stored secret back where the document has a mask.
+func unmask(c *engine.ConnectionRef, stored engine.ConnectionRef) error {
+	if c.DSNSealed != "" {
+		return engine.InvalidField("target.connection.dsn_sealed", "cannot be given", "give the dsn, or the name of a saved connection")
+	}
+	if !c.Inline() || !redacted(c.DSN) {
+		return nil
+	}
+	same := stored.Inline() && c.Driver == stored.Driver && c.DSN == RedactDSN(stored.DSN)
+	switch {
+	case same && stored.DSNSealed != "":
+		c.DSNSealed = stored.DSNSealed
+	case same && !redacted(stored.DSN):
+		c.DSN = stored.DSN
+	default:
+		return engine.InvalidField("target.connection.dsn", "has *** in the place of its password", "type the password, or use a saved connection")
+	}
+	return nil
+}
+
+// rejoin returns dsn with the masked password replaced by that of stored (in
+// clear). The password only goes to the server and user it was given for.
+func rejoin(dsn, stored string) (string, error) {
+	if !redacted(dsn) {
+		return dsn, nil
+	}
+	if dsn == RedactDSN(stored) {
+		return stored, nil
+	}
+	if endpoint(dsn) != endpoint(stored) {
+		return "", engine.InvalidField("dsn", "names another server or user, so the saved password is not sent there", "type the password again")
+	}
+	joined := dsn
+	if old := userInfo.FindStringSubmatch(beforeQuery(stored)); old != nil && strings.Contains(dsn, "://") {
+		joined = strings.Replace(dsn, ":"+Mask+"@", ":"+old[2]+"@", 1)
+	} else if old := secretPair.FindAllStringSubmatch(stored, -1); len(old) > 0 {
+		for _, pair := range old {
+			joined = strings.Replace(joined, pair[1]+"="+Mask, pair[0], 1)
+		}
+	}
+	if redacted(joined) {
+		return "", engine.InvalidField("dsn", "has *** in the place of its password", "type the password again")
+	}
+	return joined, nil
+}
+
+func beforeQuery(dsn string) string {
+	head, _, _ := strings.Cut(dsn, "?")
+	return head
+}

@@ -1,0 +1,178 @@
+package api
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/server/problem"
+)
+
+var problemType = reflect.TypeFor[problem.Problem]()
+
+func statusKey(status int) string { return strconv.Itoa(status) }
+
+// schemaNames tells types of the same name from different packages apart.
+var schemaNames = map[reflect.Type]string{
+	reflect.TypeFor[plugin.Statement](): "PluginStatement",
+	reflect.TypeFor[store.Plugin]():     "StoredPlugin",
+}
+
+func schemaName(t reflect.Type, hint string) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if name, ok := schemaNames[t]; ok {
+		return name
+	}
+	name := huma.DefaultSchemaNamer(t, hint)
+	if strings.HasPrefix(t.PkgPath(), "github.com/loadstone-db/loadstone/server/api") && name != "" {
+		name = strings.ToUpper(name[:1]) + name[1:]
+	}
+	return name
+}
+
+// newRegistry knows how the engine's types look in JSON. The engine cannot say it
+// itself: it knows nothing of OpenAPI.
+func newRegistry() huma.Registry {
+	r := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	alias := func(t, as reflect.Type) { r.RegisterTypeAlias(t, as) }
+	alias(reflect.TypeFor[engine.Time](), reflect.TypeFor[timeSchema]())
+	alias(reflect.TypeFor[engine.Kind](), reflect.TypeFor[kindSchema]())
+	alias(reflect.TypeFor[engine.ConnectionRef](), reflect.TypeFor[connectionRefSchema]())
+	alias(reflect.TypeFor[engine.Status](), reflect.TypeFor[statusSchema]())
+	alias(reflect.TypeFor[engine.Phase](), reflect.TypeFor[phaseSchema]())
+	alias(reflect.TypeFor[engine.WorkerStatus](), reflect.TypeFor[workerStatusSchema]())
+	alias(reflect.TypeFor[engine.Health](), reflect.TypeFor[healthSchema]())
+	alias(reflect.TypeFor[engine.LogLevel](), reflect.TypeFor[logLevelSchema]())
+	alias(reflect.TypeFor[engine.Verdict](), reflect.TypeFor[verdictSchema]())
+	alias(reflect.TypeFor[engine.EventType](), reflect.TypeFor[eventTypeSchema]())
+	return r
+}
+
+func enum[T ~string](values ...T) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	for _, v := range values {
+		s.Enum = append(s.Enum, string(v))
+	}
+	return s
+}
+
+type (
+	timeSchema          struct{}
+	kindSchema          struct{}
+	connectionRefSchema struct{}
+	statusSchema        struct{}
+	phaseSchema         struct{}
+	workerStatusSchema  struct{}
+	healthSchema        struct{}
+	logLevelSchema      struct{}
+	verdictSchema       struct{}
+	eventTypeSchema     struct{}
+)
+
+// Schema describes engine.Time: RFC 3339 in UTC with milliseconds, or null.
+func (timeSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Format: "date-time", Nullable: true}
+}
+
+// Schema describes engine.Kind, which is written by name.
+func (kindSchema) Schema(huma.Registry) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	for _, k := range engine.Kinds() {
+		s.Enum = append(s.Enum, k.String())
+	}
+	return s
+}
+
+// Schema describes engine.ConnectionRef: a saved connection's name, or an inline one.
+func (connectionRefSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Description: "The name of a saved connection, or a connection spelled out. Passwords read as ***.",
+		OneOf: []*huma.Schema{
+			{Type: huma.TypeString},
+			{Type: huma.TypeObject, AdditionalProperties: false, Properties: map[string]*huma.Schema{
+				"driver": {Type: huma.TypeString}, "dsn": {Type: huma.TypeString},
+			}},
+		},
+	}
+}
+
+// Schema describes engine.Status.
+func (statusSchema) Schema(huma.Registry) *huma.Schema { return enum(engine.Statuses()...) }
+
+// Schema describes engine.Phase; empty means that nothing is left to do.
+func (phaseSchema) Schema(huma.Registry) *huma.Schema {
+	return enum(engine.PhasePreparing, engine.PhaseWarmup, engine.PhaseMeasurement, engine.PhaseCooldown, engine.PhaseProcessing, engine.PhaseNone)
+}
+
+// Schema describes engine.WorkerStatus.
+func (workerStatusSchema) Schema(huma.Registry) *huma.Schema {
+	return enum(engine.WorkerStarting, engine.WorkerReady, engine.WorkerRunning, engine.WorkerDraining, engine.WorkerCompleted, engine.WorkerFailed, engine.WorkerDead)
+}
+
+// Schema describes engine.Health.
+func (healthSchema) Schema(huma.Registry) *huma.Schema {
+	return enum(engine.HealthHealthy, engine.HealthStale, engine.HealthDead)
+}
+
+// Schema describes engine.LogLevel.
+func (logLevelSchema) Schema(huma.Registry) *huma.Schema {
+	return enum(engine.LogInfo, engine.LogWarning, engine.LogError, engine.LogCritical)
+}
+
+// Schema describes engine.Verdict.
+func (verdictSchema) Schema(huma.Registry) *huma.Schema {
+	return enum(engine.VerdictValid, engine.VerdictDegraded)
+}
+
+// Schema describes engine.EventType.
+func (eventTypeSchema) Schema(huma.Registry) *huma.Schema {
+	return enum(engine.EventStart, engine.EventStop, engine.EventSetPhase, engine.EventSetWorkerTarget)
+}
+
+// finishSchemas makes the schemas true where huma's own rules fall short of what
+// encoding/json writes: a nil pointer to a struct, a nil map and a pointer to an
+// aliased scalar are null.
+func finishSchemas(r huma.Registry) {
+	for name, schema := range r.Map() {
+		t := r.TypeFromRef("#/components/schemas/" + name)
+		if t == nil || t.Kind() != reflect.Struct {
+			continue
+		}
+		finishStruct(schema, t)
+		schema.PrecomputeMessages()
+	}
+}
+
+func finishStruct(schema *huma.Schema, t reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag := f.Tag.Get("json")
+		if f.Anonymous && tag == "" {
+			if ft := f.Type; ft.Kind() == reflect.Struct {
+				finishStruct(schema, ft)
+			}
+			continue
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		property := schema.Properties[name]
+		if property == nil || strings.Contains(options, "omitempty") {
+			continue
+		}
+		switch {
+		case f.Type.Kind() == reflect.Pointer && property.Ref != "":
+			schema.Properties[name] = &huma.Schema{OneOf: []*huma.Schema{{Ref: property.Ref}, {Type: "null"}}, Description: property.Description}
+		case f.Type.Kind() == reflect.Map:
+			property.Nullable = true
+		case f.Type.Kind() == reflect.Pointer && len(property.Enum) > 0 && !property.Nullable:
+			property.Nullable = true
+			property.Enum = append(append([]any(nil), property.Enum...), nil)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/loadstone-db/loadstone/server/problem"
+)
+
+func (a *API) registerServer(app *fiber.App) {
+	app.Use("/api", checkRequest)
+	app.Use("/ws", checkRequest)
+	handle(a, op(http.MethodGet, "/api/info", "info", tagServer, "About this server"), func(ctx context.Context, _ *struct{}) (*body[Info], error) {
+		return &body[Info]{a.Info(ctx)}, nil
+	})
+	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(a.huma.OpenAPI()) })
+	spec := op(http.MethodGet, "/api/openapi.json", "openapi", tagServer, "This document")
+	spec.Responses = map[string]*huma.Response{"200": {Description: "OpenAPI 3.1", Content: map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: &huma.Schema{Type: huma.TypeObject}}}}}
+	a.raw(app, spec, func(c *fiber.Ctx) error {
+		text, err := document()
+		if err != nil {
+			return problem.Write(c, err)
+		}
+		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+		return c.Send(text)
+	})
+	page := sync.OnceValues(func() ([]byte, error) { return renderDocs(a.huma.OpenAPI()) })
+	docs := op(http.MethodGet, "/api/docs", "docs", tagServer, "This document, to read")
+	docs.Responses = map[string]*huma.Response{"200": {Description: "A page", Content: map[string]*huma.MediaType{fiber.MIMETextHTML: {Schema: &huma.Schema{Type: huma.TypeString}}}}}
+	a.raw(app, docs, func(c *fiber.Ctx) error {
+		text, err := page()
+		if err != nil {
+			return problem.Write(c, err)
+		}
+		c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
+		return c.Send(text)
+	})
+	a.describeOutside()
+}
+
+// describeOutside adds the addresses that the server itself serves.
+func (a *API) describeOutside() {
+	text := func(media, description string) map[string]*huma.Response {
+		return map[string]*huma.Response{"200": {Description: description, Content: map[string]*huma.MediaType{media: {Schema: &huma.Schema{Type: huma.TypeString}}}}}
+	}
+	for _, o := range []huma.Operation{
+		{OperationID: "healthz", Path: "/healthz", Summary: "Whether the process lives", Security: []map[string][]string{{}}, Responses: text(fiber.MIMEApplicationJSON, "It does.")},
+		{OperationID: "readyz", Path: "/readyz", Summary: "Whether the server can work: control store and nodes", Security: []map[string][]string{{}}, Responses: text(fiber.MIMEApplicationJSON, "It can.")},
+		{OperationID: "metrics", Path: "/metrics", Summary: "Metrics for Prometheus", Responses: text(fiber.MIMETextPlain, "The text format of Prometheus.")},
+	} {
+		o.Method, o.Tags = http.MethodGet, []string{tagServer}
+		a.routes = append(a.routes, Route{o.Method, o.Path})
+		a.huma.OpenAPI().AddOperation(&o)
+	}
+}

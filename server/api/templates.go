@@ -1,0 +1,237 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/template"
+	"github.com/loadstone-db/loadstone/server/problem"
+)
+
+// TemplateList is every template.
+type TemplateList struct {
+	Templates []store.Template `json:"templates"`
+}
+
+// TemplateInput is a template as text or as JSON; exactly one is given.
+type TemplateInput struct {
+	Source string    `json:"source,omitempty" doc:"The template's text, YAML or JSON; comments are kept."`
+	Config *Document `json:"config,omitempty" doc:"Or the scenario as JSON."`
+}
+
+type templateCreate struct{ Body TemplateInput }
+
+type templateUpdate struct {
+	idInput
+	Body struct {
+		TemplateInput
+		Version int64 `json:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 when another has been saved since."`
+	}
+}
+
+// Validation is what checking a template found.
+type Validation struct {
+	Valid  bool                `json:"valid"`
+	Errors []engine.FieldError `json:"errors"`
+	// Config is the scenario with its defaults filled in, when valid.
+	Config *engine.Scenario `json:"config"`
+	Source string           `json:"source"`
+}
+
+type schemaOutput struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}
+
+func (a *API) registerTemplates() {
+	handle(a, op(http.MethodGet, "/api/templates", "list-templates", tagTemplates, "List templates"), a.listTemplates)
+	create := op(http.MethodPost, "/api/templates", "create-template", tagTemplates, "Save a template", http.StatusConflict)
+	create.DefaultStatus = http.StatusCreated
+	handle(a, create, a.createTemplate)
+	schema := op(http.MethodGet, "/api/templates/schema", "template-schema", tagTemplates, "The JSON Schema of a template")
+	handle(a, schema, func(context.Context, *struct{}) (*schemaOutput, error) {
+		return &schemaOutput{ContentType: "application/schema+json", Body: template.Schema()}, nil
+	})
+	check := op(http.MethodPost, "/api/templates/validate", "validate-template", tagTemplates, "Check a template without saving it")
+	check.Description = "Answers 200 for a wrong template too: `valid` is false and `errors` names its fields."
+	handle(a, check, a.validateTemplate)
+	handle(a, op(http.MethodGet, "/api/templates/{id}", "get-template", tagTemplates, "Read a template", http.StatusNotFound), a.getTemplate)
+	handle(a, op(http.MethodPut, "/api/templates/{id}", "update-template", tagTemplates, "Save a new version of a template", http.StatusNotFound, http.StatusConflict), a.updateTemplate)
+	remove := op(http.MethodDelete, "/api/templates/{id}", "delete-template", tagTemplates, "Delete a template", http.StatusNotFound, http.StatusConflict)
+	remove.DefaultStatus = http.StatusNoContent
+	handle(a, remove, a.deleteTemplate)
+}
+
+func (a *API) listTemplates(ctx context.Context, _ *struct{}) (*body[TemplateList], error) {
+	list, err := a.Store.ListTemplates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]store.Template, len(list))
+	for i, t := range list {
+		out[i] = hideTemplate(t)
+	}
+	return &body[TemplateList]{TemplateList{Templates: out}}, nil
+}
+
+// text returns the document that the input holds, as bytes.
+func (in TemplateInput) text() ([]byte, error) {
+	switch {
+	case in.Source != "" && in.Config != nil, in.Source == "" && in.Config == nil:
+		return nil, engine.InvalidField("source", "or config is needed, and not both", "send the text as source, or the scenario as config")
+	case in.Config != nil:
+		return in.Config.RawMessage, nil
+	}
+	return []byte(in.Source), nil
+}
+
+func (in TemplateInput) parse(stored engine.ConnectionRef) (t store.Template, err error) {
+	text, err := in.text()
+	if err != nil {
+		return t, err
+	}
+	s, err := parse(text, nil, stored)
+	if err != nil {
+		return t, err
+	}
+	t = store.Template{Name: s.Name, Description: s.Description, Config: s}
+	if in.Source != "" {
+		t.Source = string(hideSource(text, s))
+	}
+	return t, nil
+}
+
+func (a *API) createTemplate(ctx context.Context, in *templateCreate) (*body[store.Template], error) {
+	t, err := in.Body.parse(engine.ConnectionRef{})
+	if err != nil {
+		return nil, err
+	}
+	user := a.identity(ctx).User
+	t.CreatedBy = user.Name
+	saved, err := a.Store.CreateTemplate(ctx, t)
+	if err != nil {
+		return nil, nameTaken(err, "template", t.Name)
+	}
+	a.audit(ctx, user.UserID, "template.create", saved.TemplateID, saved.Name)
+	return &body[store.Template]{withSource(saved)}, nil
+}
+
+func nameTaken(err error, thing, name string) error {
+	var e *engine.Error
+	if !errors.Is(err, store.ErrConflict) || errors.As(err, &e) {
+		return err
+	}
+	return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("There is a %s named %q already.", thing, name), Hint: "Choose another name, or edit that one.",
+		Fields: []engine.FieldError{{Field: "name", Message: "is taken", Hint: "choose another name"}}, Cause: err}
+}
+
+// withSource hides secrets and gives a template that came as JSON a text to edit.
+func withSource(t store.Template) store.Template {
+	t = hideTemplate(t)
+	if t.Source == "" {
+		if text, err := template.YAML(t.Config); err == nil {
+			t.Source = string(text)
+		}
+	}
+	return t
+}
+
+func (a *API) getTemplate(ctx context.Context, in *idInput) (*body[store.Template], error) {
+	t, err := a.storedTemplate(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &body[store.Template]{withSource(t)}, nil
+}
+
+func (a *API) storedTemplate(ctx context.Context, id string) (store.Template, error) {
+	if !wellFormedID(id) {
+		return store.Template{}, problem.NotFound("template", id)
+	}
+	t, err := a.Store.Template(ctx, id)
+	return t, named(err, "template", id)
+}
+
+func (a *API) updateTemplate(ctx context.Context, in *templateUpdate) (*body[store.Template], error) {
+	old, err := a.storedTemplate(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	t, err := in.Body.parse(old.Config.Target.Connection)
+	if err != nil {
+		return nil, err
+	}
+	if old.Version != in.Body.Version {
+		return nil, stale(old.Version)
+	}
+	t.TemplateID, t.Version, t.CreatedBy = old.TemplateID, in.Body.Version, old.CreatedBy
+	saved, err := a.Store.UpdateTemplate(ctx, t)
+	if errors.Is(err, store.ErrConflict) {
+		if now, rerr := a.Store.Template(ctx, in.ID); rerr == nil && now.Version != in.Body.Version {
+			return nil, stale(now.Version)
+		}
+		return nil, nameTaken(err, "template", t.Name)
+	}
+	if err != nil {
+		return nil, named(err, "template", in.ID)
+	}
+	a.audit(ctx, a.identity(ctx).User.UserID, "template.update", saved.TemplateID, saved.Name)
+	return &body[store.Template]{withSource(saved)}, nil
+}
+
+func stale(current int64) error {
+	return &engine.Error{Code: engine.CodeConflict, Message: "The template has been changed since you opened it.",
+		Hint:   "Load it again and repeat your changes.",
+		Fields: []engine.FieldError{{Field: "version", Message: fmt.Sprintf("is no longer current: that is %d", current)}}}
+}
+
+func (a *API) deleteTemplate(ctx context.Context, in *idInput) (*nothing, error) {
+	if !wellFormedID(in.ID) {
+		return nil, problem.NotFound("template", in.ID)
+	}
+	if err := a.Store.DeleteTemplate(ctx, in.ID); err != nil {
+		return nil, named(err, "template", in.ID)
+	}
+	a.audit(ctx, a.identity(ctx).User.UserID, "template.delete", in.ID, "")
+	return &nothing{}, nil
+}
+
+func (a *API) validateTemplate(_ context.Context, in *templateCreate) (*body[Validation], error) {
+	text, err := in.Body.text()
+	if err != nil {
+		return nil, err
+	}
+	out := Validation{Errors: []engine.FieldError{}, Source: in.Body.Source}
+	s, err := template.Parse(text)
+	switch {
+	case engine.HasCode(err, engine.CodeInternal):
+		return nil, err
+	case err != nil:
+		e := engine.AsError(err)
+		out.Errors = append(out.Errors, e.Fields...)
+		if len(out.Errors) == 0 {
+			out.Errors = append(out.Errors, engine.FieldError{Message: e.Message, Hint: e.Hint})
+		}
+		return &body[Validation]{out}, nil
+	}
+	out.Valid = true
+	if out.Source == "" {
+		var pretty []byte
+		if pretty, err = template.YAML(s); err != nil {
+			return nil, fmt.Errorf("writing the template as YAML: %w", err)
+		}
+		out.Source = string(pretty)
+	}
+	// The text is the caller's own, so its password is not hidden from her here;
+	// the form works on config, which never carries one in clear.
+	hideScenario(&s)
+	out.Config = &s
+	return &body[Validation]{out}, nil
+}
+
+var _ json.Marshaler = Document{}

@@ -1,0 +1,305 @@
+// Package server is the web server of Loadstone: the Fiber app with its
+// middleware, the life of the process's listener, health, metrics and the
+// embedded page. Handlers live in api, authentication in auth, sockets in live.
+//
+// Limits that fasthttp leaves to its user are set here: a request must have
+// arrived whole within ReadTimeout, every handler's context has a deadline (a
+// client that hangs up does not cancel it), an ordinary answer must be taken
+// within WriteTimeout, and downloads renew that bound with every piece. Sockets
+// are not closed by fasthttp's shutdown; the hub does it. Bodies are read whole
+// and bounded before a handler runs: BodyLimit does not hold for streamed ones.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/server/api"
+	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/live"
+)
+
+// Options are what a server is made of.
+type Options struct {
+	// Addr is where to listen, "127.0.0.1:8080" when empty. Port 0 takes a free one.
+	Addr string
+	// PublicURL is the address under which browsers reach the server, for the
+	// sign-in link; empty means the listener's own.
+	PublicURL string
+	// TrustProxy believes the X-Forwarded-* headers of a proxy in front of the server.
+	TrustProxy bool
+
+	Runs    api.Runs
+	Store   api.Store
+	Files   api.Files
+	Plugins api.Plugins
+	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
+	Preflight       func(ctx context.Context, s engine.Scenario) (any, error)
+	PreflightSample any
+
+	// UI holds the built page with index.html at its root; nil or empty shows how to build it.
+	UI fs.FS
+	// Version is the program's.
+	Version string
+	// ControlStore is "embedded" or "external".
+	ControlStore string
+	// Playground tells that the built-in sample database is there.
+	Playground bool
+	// DataDir is where results are kept; its free space is shown.
+	DataDir string
+	// Nodes counts the nodes that can host run workers; nil means one.
+	Nodes func() int
+	// Collectors are further metrics to show under /metrics.
+	Collectors []prometheus.Collector
+	Log        zerolog.Logger
+	// ShutdownTimeout bounds how long Serve waits for requests and sockets to end (10 s).
+	ShutdownTimeout time.Duration
+	// ReadTimeout bounds how long a request may take to arrive (15 s).
+	ReadTimeout time.Duration
+}
+
+// The limits of the server.
+const (
+	DefaultAddr     = "127.0.0.1:8080"
+	requestTimeout  = 30 * time.Second
+	writeTimeout    = 30 * time.Second
+	idleTimeout     = 75 * time.Second
+	bodyLimit       = 4 << 20 // what is read at all; api.MaxBody is what is accepted
+	headerLimit     = 16 << 10
+	maxConnections  = 16 << 10
+	metricsDeadline = 5 * time.Second
+)
+
+// Server serves the API, the sockets and the page. Make it with New, bind it
+// with Listen, run it with Serve.
+type Server struct {
+	opts    Options
+	app     *fiber.App
+	api     *api.API
+	auth    *auth.Service
+	hub     *live.Hub
+	metrics *metrics
+	started time.Time
+
+	streams    context.Context
+	endStreams context.CancelFunc
+
+	mu       sync.Mutex
+	listener net.Listener
+	serving  bool
+	stopping bool
+}
+
+// New builds a server; nothing listens yet.
+func New(opts Options) (*Server, error) {
+	switch {
+	case opts.Runs == nil, opts.Store == nil, opts.Files == nil, opts.Plugins == nil:
+		return nil, errors.New("building server: Runs, Store, Files and Plugins are needed")
+	}
+	if opts.Addr == "" {
+		opts.Addr = DefaultAddr
+	}
+	if opts.Nodes == nil {
+		opts.Nodes = func() int { return 1 }
+	}
+	if opts.ShutdownTimeout <= 0 {
+		opts.ShutdownTimeout = 10 * time.Second
+	}
+	if opts.ReadTimeout <= 0 {
+		opts.ReadTimeout = 15 * time.Second
+	}
+	s := &Server{opts: opts, started: time.Now()}
+	s.streams, s.endStreams = context.WithCancel(context.Background())
+	s.auth = auth.New(opts.Store, opts.Log)
+	s.hub = live.NewHub(live.Options{Source: opts.Runs, Log: opts.Log})
+	s.metrics = newMetrics(s)
+	page, err := newStatic(opts.UI)
+	if err != nil {
+		s.endStreams()
+		return nil, fmt.Errorf("reading the page: %w", err)
+	}
+	s.app = fiber.New(fiber.Config{
+		AppName: "Loadstone", DisableStartupMessage: true,
+		Immutable: true, CaseSensitive: true,
+		BodyLimit: bodyLimit, ReadBufferSize: headerLimit, Concurrency: maxConnections,
+		ReadTimeout: opts.ReadTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		ErrorHandler: s.onError, DisableDefaultContentType: true,
+	})
+	guard := &auth.Guard{Service: s.auth, TrustProxy: opts.TrustProxy, Public: public}
+	s.app.Use(s.observe, s.recoverPanic, secureHeaders, guard.Handle, compress)
+	s.app.Get("/healthz", s.healthz)
+	s.app.Get("/readyz", s.readyz)
+	s.app.Get("/metrics", s.metrics.handler())
+	s.api = api.Register(s.app, api.Services{
+		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
+		Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
+		Info: s.info, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams, Version: opts.Version,
+	})
+	s.app.Use(s.fallback(page))
+	s.refuseUnknownMethods()
+	return s, nil
+}
+
+// public tells what an anonymous caller may ask for: the page, which holds no
+// data, the probes, and the exchange of a sign-in token. Everything else that is
+// ever added under /api, /ws and /metrics needs a caller.
+func public(method, path string) bool {
+	if method == fiber.MethodPost && path == "/api/auth/signin" {
+		return true
+	}
+	return !strings.HasPrefix(path, "/api") && !strings.HasPrefix(path, "/ws") && !strings.HasPrefix(path, "/metrics")
+}
+
+// Listen binds the address and returns it, with the port that was taken. Twice is safe.
+func (s *Server) Listen() (addr string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		ln, err := net.Listen("tcp", s.opts.Addr)
+		if err != nil {
+			return "", &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("Cannot listen on %s.", s.opts.Addr),
+				Hint: "Another program may use the port; choose another with --addr, or port 0 for a free one.", Cause: fmt.Errorf("listening: %w", err)}
+		}
+		s.listener = ln
+	}
+	return s.listener.Addr().String(), nil
+}
+
+// URL is the address to open in a browser; Listen has to have succeeded, or it is what was asked for.
+func (s *Server) URL() string {
+	if s.opts.PublicURL != "" {
+		return strings.TrimRight(s.opts.PublicURL, "/")
+	}
+	s.mu.Lock()
+	addr := s.opts.Addr
+	if s.listener != nil {
+		addr = s.listener.Addr().String()
+	}
+	s.mu.Unlock()
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "http://" + addr
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// SignInLink makes a one-time link that signs its first user in as the first
+// admin, who is made if there is none. It is valid for auth.SignInFor.
+func (s *Server) SignInLink(ctx context.Context) (string, error) {
+	secret, err := s.auth.CreateSignIn(ctx)
+	if err != nil {
+		return "", fmt.Errorf("making a sign-in link: %w", err)
+	}
+	return s.URL() + "/signin?token=" + secret, nil
+}
+
+// APIToken makes an API token for the first admin, who is made if there is none;
+// for programs that host a server themselves. A zero expiry means none.
+func (s *Server) APIToken(ctx context.Context, name string, expires time.Time) (string, error) {
+	admin, err := s.opts.Store.EnsureAdmin(ctx, "admin")
+	if err != nil {
+		return "", fmt.Errorf("making sure that there is an admin: %w", err)
+	}
+	secret, _, err := s.auth.CreateAPIToken(ctx, admin.UserID, name, expires)
+	return secret, err
+}
+
+// Serve answers requests until ctx ends, then closes sockets, ends downloads and
+// waits for handlers, for ShutdownTimeout at most. It binds first if Listen was
+// not called. A server serves once; a second call returns an error.
+func (s *Server) Serve(ctx context.Context) error {
+	if _, err := s.Listen(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if s.serving || s.stopping {
+		s.mu.Unlock()
+		return errors.New("serving: the server has been started or closed before")
+	}
+	s.serving = true
+	s.mu.Unlock()
+
+	failed := make(chan error, 1)
+	go func() { failed <- s.app.Listener(s.listener) }()
+	select {
+	case err := <-failed:
+		s.Close()
+		if err == nil {
+			err = errors.New("the listener ended by itself")
+		}
+		return fmt.Errorf("serving: %w", err)
+	case <-ctx.Done():
+	}
+	err := s.shutdown()
+	if lerr := <-failed; err == nil && lerr != nil && !errors.Is(lerr, net.ErrClosed) {
+		err = lerr
+	}
+	return err
+}
+
+// Close frees a server that is not serving any more, or never did. Twice is safe.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.stopping = true
+	ln, serving := s.listener, s.serving
+	s.mu.Unlock()
+	if ln != nil && !serving {
+		_ = ln.Close()
+	}
+	s.endStreams()
+	ctx, cancel := context.WithTimeout(context.Background(), s.opts.ShutdownTimeout)
+	defer cancel()
+	_ = s.hub.Close(ctx)
+}
+
+func (s *Server) shutdown() error {
+	s.mu.Lock()
+	s.stopping = true
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), s.opts.ShutdownTimeout)
+	defer cancel()
+	var sockets sync.WaitGroup
+	sockets.Go(func() { _ = s.hub.Close(ctx) })
+	// Downloads get half of the time to finish; what is left then is cut.
+	cut := time.AfterFunc(s.opts.ShutdownTimeout/2, s.endStreams)
+	err := s.app.ShutdownWithContext(ctx)
+	cut.Stop()
+	s.endStreams()
+	sockets.Wait()
+	if err != nil {
+		return fmt.Errorf("shutting down: requests were still open: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) isStopping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping
+}
+
+func (s *Server) info(context.Context) api.Info {
+	return api.Info{
+		Version: s.opts.Version, GoVersion: runtime.Version(), StartedAt: engine.At(s.started),
+		DataDirFreeBytes: freeBytes(s.opts.DataDir), ControlStore: s.opts.ControlStore, Playground: s.opts.Playground,
+		Nodes: s.opts.Nodes(), ConnectedBrowsers: s.hub.Clients(),
+	}
+}
+
+// Routes lists every route that handlers serve, middleware excluded.
+func (s *Server) Routes() []fiber.Route { return s.app.GetRoutes(true) }

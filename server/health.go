@@ -1,0 +1,41 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/server/problem"
+)
+
+const pingWithin = 2 * time.Second
+
+// healthz says that the process answers.
+func (s *Server) healthz(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	return c.JSON(fiber.Map{"status": "ok"})
+}
+
+// readyz says whether the server can do its work now, without saying why not to a stranger.
+func (s *Server) readyz(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	ctx, cancel := context.WithTimeout(c.UserContext(), pingWithin)
+	defer cancel()
+	checks := fiber.Map{"control_store": "ok", "nodes": s.opts.Nodes()}
+	var p *problem.Problem
+	switch err := s.opts.Store.Ping(ctx); {
+	case s.isStopping():
+		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "The server is shutting down.", "")
+	case err != nil:
+		problem.RequestOf(c.UserContext()).Cause = err
+		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "The control store does not answer, or its schema is not current.", "The server's log has the details.")
+	case s.opts.Nodes() == 0:
+		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "No node can host a run.", "Start a worker.")
+	default:
+		return c.JSON(fiber.Map{"status": "ready", "checks": checks})
+	}
+	return problem.Write(c, p)
+}

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/adaptor"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// metrics has a registry of its own; nothing is registered for the process.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	log      zerolog.Logger
+}
+
+func newMetrics(s *Server) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_http_requests_total", Help: "HTTP requests answered, by route."}, []string{"method", "route", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "loadstone_http_request_duration_seconds", Help: "Time from the end of a request's arrival to its answer, by route.",
+			Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 10}}, []string{"method", "route"}),
+		log: s.opts.Log,
+	}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.requests, m.duration, &runCollector{server: s},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_websocket_clients", Help: "Open sockets that watch runs."}, func() float64 { return float64(s.hub.Clients()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_nodes", Help: "Nodes that can host run workers."}, func() float64 { return float64(s.opts.Nodes()) }))
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "loadstone_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": s.opts.Version}})
+	build.Set(1)
+	m.registry.MustRegister(build)
+	for _, c := range s.opts.Collectors {
+		if err := m.registry.Register(c); err != nil {
+			s.opts.Log.Error().Err(err).Msg("could not register a metric")
+		}
+	}
+	return m
+}
+
+func (m *metrics) request(method, route string, status int, elapsed time.Duration) {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions:
+	default:
+		method = "OTHER"
+	}
+	m.requests.WithLabelValues(method, route, statusText(status)).Inc()
+	m.duration.WithLabelValues(method, route).Observe(elapsed.Seconds())
+}
+
+func (m *metrics) handler() fiber.Handler {
+	return adaptor.HTTPHandler(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: promLog{m.log}, ErrorHandling: promhttp.ContinueOnError, Timeout: metricsDeadline}))
+}
+
+type promLog struct{ log zerolog.Logger }
+
+// Println makes zerolog promhttp's logger.
+func (l promLog) Println(v ...any) {
+	l.log.Error().Interface("detail", v).Msg("could not collect every metric")
+}
+
+// maxRunSeries bounds the runs that have a series of their own.
+const maxRunSeries = 50
+
+// runCollector asks the control store for live runs when it is scraped.
+type runCollector struct{ server *Server }
+
+var (
+	liveRunsDesc  = prometheus.NewDesc("loadstone_live_runs", "Runs that are live or being processed, by phase.", []string{"phase"}, nil)
+	runQPSDesc    = prometheus.NewDesc("loadstone_run_qps", "Operations of the last second of a live run.", []string{"run_id", "run"}, nil)
+	runErrorsDesc = prometheus.NewDesc("loadstone_run_errors", "Failed operations of a live run's phase so far.", []string{"run_id", "run"}, nil)
+	runConnsDesc  = prometheus.NewDesc("loadstone_run_connections", "Open load connections of a live run.", []string{"run_id", "run"}, nil)
+	storeUpDesc   = prometheus.NewDesc("loadstone_control_store_up", "1 when the control store answered this scrape.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (r *runCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{liveRunsDesc, runQPSDesc, runErrorsDesc, runConnsDesc, storeUpDesc} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (r *runCollector) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(r.server.streams, pingWithin)
+	defer cancel()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	runs, err := r.server.opts.Store.LiveRuns(ctx)
+	if err != nil {
+		gauge(storeUpDesc, 0)
+		return
+	}
+	gauge(storeUpDesc, 1)
+	byPhase := map[engine.Phase]int{engine.PhasePreparing: 0, engine.PhaseWarmup: 0, engine.PhaseMeasurement: 0, engine.PhaseCooldown: 0, engine.PhaseProcessing: 0}
+	for i, run := range runs {
+		byPhase[run.Phase]++
+		p := r.server.opts.Runs.Live(run.RunID)
+		if p == nil || i >= maxRunSeries {
+			continue
+		}
+		gauge(runQPSDesc, p.Ops.CurrentPerSec, run.RunID, run.TestName)
+		gauge(runErrorsDesc, float64(p.Errors.Count), run.RunID, run.TestName)
+		gauge(runConnsDesc, float64(p.Connections.Active), run.RunID, run.TestName)
+	}
+	for phase, n := range byPhase {
+		gauge(liveRunsDesc, float64(n), string(phase))
+	}
+}

@@ -1,0 +1,168 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"github.com/loadstone-db/loadstone/server/problem"
+)
+
+const requestIDHeader = "X-Request-Id"
+
+// observe gives the request its id and deadline, and logs and counts its end.
+func (s *Server) observe(c *fiber.Ctx) error {
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(s.streams, requestTimeout)
+	defer cancel()
+	r := &problem.Request{ID: uuid.NewString()}
+	c.SetUserContext(problem.WithRequest(ctx, r))
+	c.Set(requestIDHeader, r.ID)
+	if err := c.Next(); err != nil {
+		if werr := problem.Write(c, err); werr != nil {
+			return werr
+		}
+	}
+	status := c.Response().StatusCode()
+	elapsed := time.Since(begin)
+	s.metrics.request(c.Method(), routeOf(c, r), status, elapsed)
+	switch {
+	case status >= http.StatusInternalServerError && !errors.Is(r.Cause, context.Canceled):
+		s.opts.Log.Error().Err(r.Cause).Str("request_id", r.ID).Str("method", c.Method()).Str("path", c.Path()).Int("status", status).Dur("elapsed", elapsed).Msg("request failed")
+	default:
+		s.opts.Log.Debug().AnErr("cause", r.Cause).Str("request_id", r.ID).Str("method", c.Method()).Str("path", c.Path()).Int("status", status).Dur("elapsed", elapsed).Msg("request")
+	}
+	return nil
+}
+
+// routeOf names the route for metrics: a template, never a path that a caller made up.
+func routeOf(c *fiber.Ctx, r *problem.Request) string {
+	if r.Route != "" {
+		return r.Route
+	}
+	if path := c.Route().Path; path != "/" && path != "" {
+		return path
+	}
+	return "other"
+}
+
+// recoverPanic turns a handler's panic into a 500 whose stack is in the log.
+func (s *Server) recoverPanic(c *fiber.Ctx) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.opts.Log.Error().Str("request_id", problem.RequestOf(c.UserContext()).ID).Interface("panic", v).Bytes("stack", debug.Stack()).Msg("a handler panicked")
+			c.Response().ResetBody()
+			err = problem.Write(c, fmt.Errorf("handler panicked: %v", v))
+		}
+	}()
+	return c.Next()
+}
+
+// contentPolicy allows the page's own files only. Styles may be inline because
+// components set them on elements; scripts may not.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; " +
+	"connect-src 'self'; manifest-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+func secureHeaders(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	c.Set(fiber.HeaderXFrameOptions, "DENY")
+	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
+	c.Set(fiber.HeaderContentSecurityPolicy, contentPolicy)
+	c.Set("Cross-Origin-Opener-Policy", "same-origin")
+	c.Set("Cross-Origin-Resource-Policy", "same-origin")
+	err := c.Next()
+	if strings.HasPrefix(c.Path(), "/api") && len(c.Response().Header.Peek(fiber.HeaderCacheControl)) == 0 {
+		c.Set(fiber.HeaderCacheControl, "no-store")
+	}
+	return err
+}
+
+// compressFrom is the size from which an answer in text is worth compressing.
+const compressFrom = 2 << 10
+
+// compress gzips the API's larger texts; files of the page bring their own encodings.
+func compress(c *fiber.Ctx) error {
+	if err := c.Next(); err != nil {
+		return err
+	}
+	res := c.Response()
+	if res.IsBodyStream() || len(res.Body()) < compressFrom || len(res.Header.ContentEncoding()) > 0 || !c.Context().Request.Header.HasAcceptEncoding("gzip") {
+		return nil
+	}
+	media, _, _ := bytes.Cut(res.Header.ContentType(), []byte(";"))
+	if !bytes.HasSuffix(media, []byte("json")) && !bytes.HasPrefix(media, []byte("text/")) {
+		return nil
+	}
+	res.SetBodyRaw(fasthttp.AppendGzipBytesLevel(nil, res.Body(), fasthttp.CompressBestSpeed))
+	res.Header.SetContentEncoding("gzip")
+	c.Append(fiber.HeaderVary, fiber.HeaderAcceptEncoding)
+	return nil
+}
+
+// onError words what Fiber and fasthttp find before any handler runs.
+func (s *Server) onError(c *fiber.Ctx, err error) error {
+	r := problem.RequestOf(c.UserContext())
+	if r.ID == "" {
+		r = &problem.Request{ID: uuid.NewString()}
+		c.SetUserContext(problem.WithRequest(s.streams, r))
+		c.Set(requestIDHeader, r.ID)
+		c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	}
+	s.opts.Log.Debug().Err(err).Str("request_id", r.ID).Msg("request refused")
+	if errors.Is(err, fiber.ErrBadGateway) {
+		err = fiber.ErrBadRequest // fasthttp's word for a client that broke off
+	}
+	return problem.Write(c, err)
+}
+
+// refuseUnknownMethods answers a method that HTTP does not know, which Fiber
+// would refuse in plain text.
+func (s *Server) refuseUnknownMethods() {
+	next, known := s.app.Server().Handler, s.app.Config().RequestMethods
+	s.app.Server().Handler = func(ctx *fasthttp.RequestCtx) {
+		if slices.Contains(known, string(ctx.Method())) {
+			next(ctx)
+			return
+		}
+		c := s.app.AcquireCtx(ctx)
+		defer s.app.ReleaseCtx(c)
+		_ = s.onError(c, fiber.ErrMethodNotAllowed)
+	}
+}
+
+// fallback answers what no route took: the page, a wrong method, or nothing there.
+func (s *Server) fallback(page *static) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		r := problem.RequestOf(c.UserContext())
+		path := c.Path()
+		if methods := s.api.Allowed(path); len(methods) > 0 {
+			r.Route = "method_not_allowed"
+			c.Set(fiber.HeaderAllow, strings.Join(methods, ", "))
+			return problem.Write(c, fiber.ErrMethodNotAllowed)
+		}
+		if !public(c.Method(), path) {
+			r.Route = "not_found"
+			return problem.Write(c, fiber.ErrNotFound)
+		}
+		if c.Method() != http.MethodGet && c.Method() != http.MethodHead {
+			r.Route = "method_not_allowed"
+			c.Set(fiber.HeaderAllow, "GET, HEAD")
+			return problem.Write(c, fiber.ErrMethodNotAllowed)
+		}
+		r.Route = "page"
+		return page.serve(c)
+	}
+}
+
+func statusText(status int) string { return strconv.Itoa(status) }

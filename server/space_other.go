@@ -1,0 +1,5 @@
+//go:build !unix
+
+package server
+
+func freeBytes(string) *int64 { return nil }
