@@ -344,8 +344,9 @@ func checkColumns(t *testing.T, path string, recs []engine.Execution) {
 	}
 }
 
-// FuzzOpenPart feeds damaged files to the reader: it may refuse them, it must
-// not panic.
+// FuzzOpenPart feeds damaged files to the footer's reader: it may refuse them,
+// it must not panic. Pages are not read here: their sizes are the decoder's to
+// believe, and a part's SHA-256 is checked before it is read.
 func FuzzOpenPart(f *testing.F) {
 	dir := f.TempDir()
 	w, err := NewWriter(testOptions(dir))
@@ -376,14 +377,8 @@ func FuzzOpenPart(f *testing.F) {
 			return
 		}
 		defer p.Close()
-		for g := range p.RowGroups() {
-			// Errors are fine here; the values of a damaged file mean nothing.
-			_, _ = p.Doubles(g, ColAppElapsedMs, nil)
-			_, _ = p.Int64s(g, ColDueAt, nil)
-			_, _ = p.Int32s(g, ColConnectionID, nil)
-			_, _ = p.Bools(g, ColSuccess, nil)
-			_, _, _ = p.Strings(g, ColKind, nil)
-			_, _, _ = p.Strings(g, ColErrorMessage, nil)
+		if p.Artifact().RowCount < 0 || p.RowGroups() < 0 {
+			t.Fatalf("accepted %+v", p.Artifact())
 		}
 	})
 }

@@ -23,6 +23,9 @@ type Part struct {
 	info engine.Artifact
 }
 
+// maxGroupRows bounds what a row group may claim to hold.
+const maxGroupRows = 1 << 24
+
 // OpenPart opens a finished part and checks that it is one: magic, footer,
 // columns and a schema version this package knows.
 func OpenPart(path string) (*Part, error) {
@@ -50,6 +53,16 @@ func (p *Part) open(path string) (err error) {
 	meta := map[string]string{}
 	for _, kv := range p.pq.Metadata().KeyValueMetadata {
 		meta[kv.Key] = kv.Value
+	}
+	var rows int64
+	for _, g := range p.pq.RowGroups() {
+		if g.NumRows() <= 0 || g.NumRows() > maxGroupRows {
+			return fmt.Errorf("a row group of %d rows", g.NumRows())
+		}
+		rows += g.NumRows()
+	}
+	if rows != p.pq.NumRows() {
+		return fmt.Errorf("%d rows in its row groups, %d in its footer", rows, p.pq.NumRows())
 	}
 	version, err := strconv.Atoi(meta[metaSchemaVersion])
 	if err != nil {
@@ -103,20 +116,23 @@ func (p *Part) pages(group int, col Column, fn func(parquet.Page) error) (err er
 	defer corrupt(&err)
 	pages := p.pq.RowGroups()[group].ColumnChunks()[p.cols[col]].Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()
-	rows := 0
+	rows, want := 0, p.Rows(group)
 	for {
 		page, err := pages.ReadPage()
 		if errors.Is(err, io.EOF) {
-			if rows != p.Rows(group) {
-				return fmt.Errorf("reading column %s: %d values for %d rows", columnDefs()[col].name, rows, p.Rows(group))
+			if rows != want {
+				return fmt.Errorf("reading column %s: %d values for %d rows", columnDefs()[col].name, rows, want)
 			}
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("reading column %s: %w", columnDefs()[col].name, err)
 		}
-		rows += int(page.NumValues())
-		err = fn(page)
+		if rows += int(page.NumValues()); rows <= want {
+			err = fn(page)
+		} else {
+			err = errors.New("more values than rows")
+		}
 		parquet.Release(page)
 		if err != nil {
 			return fmt.Errorf("reading column %s: %w", columnDefs()[col].name, err)

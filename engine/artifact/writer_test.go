@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"math"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -144,5 +145,37 @@ func TestPartsHoldEveryExecution(t *testing.T) {
 	}
 	if err := w.Write(recs[:1]); err == nil {
 		t.Fatal("a closed writer accepted executions")
+	}
+}
+
+func TestDamagedPagesAreErrors(t *testing.T) {
+	dir := t.TempDir()
+	w, err := NewWriter(testOptions(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(realistic(5000, 4, 10, 1e6, 10)); err != nil {
+		t.Fatal(err)
+	}
+	parts, err := w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, parts[0].Name)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(b[4 : len(b)-6000]) // the pages; the footer is whole
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := OpenPart(path)
+	if err != nil {
+		t.Skipf("the footer was hit: %v", err)
+	}
+	defer p.Close()
+	if v, err := p.Doubles(0, ColAppElapsedMs, nil); err == nil {
+		t.Fatalf("%d values from a page of zeros", len(v))
 	}
 }

@@ -264,3 +264,6 @@ func (f *Folder) Delete(ctx context.Context, runID string) error {
 	}
 	return nil
 }
+
+// Dir is the folder that holds the runs' folders.
+func (f *Folder) Dir() string { return f.dir }
