@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+)
+
+// template is what Loadstone runs: lookups by primary key, keys uniform, on the
+// table that pgbench reads.
+func template(c config) ([]byte, error) {
+	return json.MarshalIndent(map[string]any{
+		"name": "peers: point lookups",
+		"target": map[string]any{
+			"connection": map[string]any{"driver": "postgres", "dsn": c.dsn},
+			"adapter":    "postgres",
+			"table_name": "pgbench_accounts",
+		},
+		"workload": map[string]any{
+			"plugin":                 "mix",
+			"params":                 map[string]any{"weights": map[string]any{"POINT_LOOKUP": 1}, "keys": "uniform"},
+			"load_mode":              "CONCURRENCY",
+			"concurrent_connections": c.connections,
+			"warmup_seconds":         c.warmup,
+			"duration_seconds":       c.seconds,
+		},
+		"scaling": map[string]any{"mode": "FIXED", "worker_count": c.workers, "per_worker_capacity": (c.connections + c.workers - 1) / c.workers},
+	}, "", "  ")
+}
+
+func loadstone(c config) client {
+	source := filepath.Join(c.dir, "peers.json")
+	data := filepath.Join(c.dir, "loadstone")
+	return client{
+		name: "loadstone",
+		prepare: func(context.Context) error {
+			b, err := template(c)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(source, b, 0o600)
+		},
+		round: func(ctx context.Context) (sample, error) {
+			out := filepath.Join(c.dir, "summary.json")
+			cmd := exec.CommandContext(ctx, c.loadstone, "run", source, "--data-dir", data, "--out", out, "--quiet")
+			// An interrupt lets it stop its own Postgres.
+			cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+			cmd.WaitDelay = 30 * time.Second
+			var text bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &text, &text
+			if err := cmd.Start(); err != nil {
+				return sample{}, err
+			}
+			stop, usage := make(chan struct{}), make(chan cpuSeries, 1)
+			go func() { usage <- watchCPU(cmd.Process.Pid, stop) }()
+			err := cmd.Wait()
+			close(stop)
+			series := <-usage
+			if err != nil {
+				return sample{}, fmt.Errorf("%w\n%s", err, text.String())
+			}
+			b, err := os.ReadFile(out)
+			if err != nil {
+				return sample{}, err
+			}
+			var summary engine.Summary
+			if err := json.Unmarshal(b, &summary); err != nil {
+				return sample{}, fmt.Errorf("reading the summary: %w", err)
+			}
+			if summary.LatencyMs == nil || summary.Operations == 0 {
+				return sample{}, errors.New("the run recorded nothing")
+			}
+			if summary.Errors.Count > 0 || !summary.Accounting.Balanced {
+				return sample{}, fmt.Errorf("%d errors, accounting %+v", summary.Errors.Count, summary.Accounting)
+			}
+			from, to, err := measured(filepath.Join(data, "results", summary.RunID))
+			if err != nil {
+				return sample{}, err
+			}
+			cpu := series.between(from, to)
+			return sample{tps: summary.QPS, p50: summary.LatencyMs.P50, p99: summary.LatencyMs.P99,
+				cpu: perQuery(cpu, float64(summary.Operations)), operations: summary.Operations}, nil
+		},
+	}
+}
+
+// measured returns when the first execution of the measurement was due and when
+// the last part was finished, from the run's parts.
+func measured(dir string) (from, to time.Time, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "executions-*.parquet"))
+	if err != nil {
+		return from, to, err
+	}
+	if len(paths) == 0 {
+		return from, to, fmt.Errorf("no parts in %s", dir)
+	}
+	first := int64(math.MaxInt64)
+	for _, path := range paths {
+		p, err := artifact.OpenPart(path)
+		if err != nil {
+			return from, to, err
+		}
+		for g := range p.RowGroups() {
+			due, err1 := p.Int64s(g, artifact.ColDueAt, nil)
+			warmup, err2 := p.Bools(g, artifact.ColWarmup, nil)
+			if err := errors.Join(err1, err2); err != nil {
+				_ = p.Close() // only read
+				return from, to, err
+			}
+			for i, ns := range due {
+				if !warmup[i] {
+					first = min(first, ns)
+				}
+			}
+		}
+		if created := p.Artifact().CreatedAt.Time; created.After(to) {
+			to = created
+		}
+		_ = p.Close() // only read
+	}
+	return time.Unix(0, first), to, nil
+}
+
+// cpuPoint is the CPU time that a process had taken at a moment.
+type cpuPoint struct {
+	at  time.Time
+	cpu time.Duration
+}
+
+type cpuSeries []cpuPoint
+
+// between is the CPU time from one moment to another, interpolated.
+func (s cpuSeries) between(from, to time.Time) time.Duration { return s.at(to) - s.at(from) }
+
+func (s cpuSeries) at(t time.Time) time.Duration {
+	i, found := slices.BinarySearchFunc(s, t, func(p cpuPoint, t time.Time) int { return p.at.Compare(t) })
+	switch {
+	case len(s) == 0:
+		return 0
+	case found || i == 0:
+		return s[i].cpu
+	case i == len(s):
+		return s[i-1].cpu
+	}
+	a, b := s[i-1], s[i]
+	share := float64(t.Sub(a.at)) / float64(b.at.Sub(a.at))
+	return a.cpu + time.Duration(share*float64(b.cpu-a.cpu))
+}
+
+// watchCPU reads the process's user and system time ten times a second, its
+// children's not included, until stop is closed.
+func watchCPU(pid int, stop <-chan struct{}) cpuSeries {
+	var s cpuSeries
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if cpu, err := processCPU(pid); err == nil {
+			s = append(s, cpuPoint{time.Now(), cpu})
+		}
+		select {
+		case <-stop:
+			return s
+		case <-tick.C:
+		}
+	}
+}
+
+// clockTick is the unit of /proc/PID/stat, 1/USER_HZ, which Linux fixes at 100.
+const clockTick = 10 * time.Millisecond
+
+func processCPU(pid int) (time.Duration, error) {
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0, err
+	}
+	return parseStat(string(b))
+}
+
+// parseStat takes utime and stime, the 14th and 15th field. The second, the
+// command's name, is in parentheses and may hold anything.
+func parseStat(stat string) (time.Duration, error) {
+	end := strings.LastIndexByte(stat, ')')
+	if end < 0 {
+		return 0, errors.New("no command name in stat")
+	}
+	fields := strings.Fields(stat[end+1:])
+	if len(fields) < 13 {
+		return 0, errors.New("too few fields in stat")
+	}
+	var ticks int64
+	for _, f := range fields[11:13] {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading stat: %w", err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * clockTick, nil
+}

@@ -1,0 +1,157 @@
+// Command peers compares Loadstone with pgbench and sysbench.
+//
+// All three do primary-key lookups on tables of the same size, in the same
+// private Postgres, over the same unix socket, in rounds that take turns, so
+// that a noisy machine is noisy for all. It prints a Markdown table with the
+// medians over the rounds:
+//
+//	go run ./bench/peers -rounds 5 -seconds 10 -connections 16
+//
+// TPS are operations per second. Client CPU is user plus system time of the
+// client process divided by its operations. For Loadstone that is its own
+// process from the start of the measurement until its last Parquet part is on
+// disk, so the recording of every operation is in it; its embedded Postgres,
+// like the one under test, is another process and is not. For pgbench and
+// sysbench it is the whole life of the process. The ratio is the median of the
+// rounds' own ratios.
+//
+// pgbench's percentiles come from the log of a short round of its own, because
+// writing the log slows it down; sysbench's from its histogram (about 1 % wide
+// buckets); Loadstone's are exact, from all executions.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/storage/embedded"
+)
+
+type config struct {
+	rounds, seconds, warmup, connections, scale int
+	loadstone                                   string
+	workers                                     int
+	dir                                         string
+
+	socket, user, database string
+	dsn                    string // of the database under test, as Loadstone gets it
+}
+
+// sample is the result of one round of one client.
+type sample struct {
+	tps        float64
+	p50, p99   float64 // ms; 0 when this round did not measure them
+	cpu        float64 // µs a query
+	operations int64
+}
+
+// client is one of the peers.
+type client struct {
+	name    string
+	prepare func(ctx context.Context) error
+	round   func(ctx context.Context) (sample, error)
+}
+
+func main() {
+	var c config
+	flag.IntVar(&c.rounds, "rounds", 5, "rounds of every client, in turn")
+	flag.IntVar(&c.seconds, "seconds", 10, "measured seconds of a round")
+	flag.IntVar(&c.warmup, "warmup", 2, "Loadstone's warm-up in seconds; the others have none, the cache is warm")
+	flag.IntVar(&c.connections, "connections", 16, "connections of every client")
+	flag.IntVar(&c.scale, "scale", 10, "table size in units of 100 000 rows")
+	flag.IntVar(&c.workers, "workers", 1, "run workers that share Loadstone's connections")
+	flag.StringVar(&c.loadstone, "loadstone", "bin/loadstone", "the binary; empty leaves Loadstone out")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, c); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, c config) (err error) {
+	if c.loadstone != "" {
+		if c.loadstone, err = filepath.Abs(c.loadstone); err != nil {
+			return fmt.Errorf("finding the binary: %w", err)
+		}
+		if _, err := os.Stat(c.loadstone); err != nil {
+			return fmt.Errorf("finding the binary (make build makes it): %w", err)
+		}
+	}
+	if c.dir, err = os.MkdirTemp("", "loadstone-peers-"); err != nil {
+		return fmt.Errorf("making a folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(c.dir)) }()
+	// The user that runs Postgres must reach the folder.
+	if err := os.Chmod(c.dir, 0o755); err != nil { //nolint:gosec // holds no secret
+		return fmt.Errorf("opening the folder: %w", err)
+	}
+	pg, err := embedded.Start(ctx, embedded.Options{DataDir: filepath.Join(c.dir, "server"),
+		Log: zerolog.New(os.Stderr).Level(zerolog.WarnLevel)})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		err = errors.Join(err, pg.Stop(closing))
+	}()
+	c.socket, c.user, c.database, c.dsn = pg.SocketDir(), "playground", "playground", pg.DSN("playground")
+
+	var clients []client
+	for _, peer := range []client{pgbench(c), sysbench(c)} {
+		if _, err := exec.LookPath(peer.name); err != nil {
+			fmt.Fprintf(os.Stderr, "%s is not installed: left out\n", peer.name)
+			continue
+		}
+		clients = append(clients, peer)
+	}
+	if c.loadstone != "" {
+		clients = append(clients, loadstone(c))
+	}
+	samples, err := compare(ctx, c, clients)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("Postgres %s, %s/%s, %d CPUs (clients and server share them), %d connections, %d rows, %d rounds of %d s.\n\n",
+		pg.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), c.connections, c.scale*100_000, c.rounds, c.seconds)
+	fmt.Print(table(clients, samples))
+	return nil
+}
+
+// compare prepares every client and runs the rounds; the client that begins
+// changes from round to round.
+func compare(ctx context.Context, c config, clients []client) (map[string][]sample, error) {
+	for _, peer := range clients {
+		fmt.Fprintf(os.Stderr, "preparing %s\n", peer.name)
+		if err := peer.prepare(ctx); err != nil {
+			return nil, fmt.Errorf("preparing %s: %w", peer.name, err)
+		}
+	}
+	samples := map[string][]sample{}
+	for round := range c.rounds {
+		for i := range clients {
+			peer := clients[(round+i)%len(clients)]
+			s, err := peer.round(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("running %s: %w", peer.name, err)
+			}
+			samples[peer.name] = append(samples[peer.name], s)
+			fmt.Fprintf(os.Stderr, "round %d  %-9s %8.0f TPS  %6.2f µs/query\n", round+1, peer.name, s.tps, s.cpu)
+		}
+	}
+	return samples, nil
+}

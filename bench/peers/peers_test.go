@@ -1,0 +1,94 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const sysbenchOutput = `Latency histogram (values are in milliseconds)
+       value  ------------- distribution ------------- count
+       0.075 |*                                        10
+       0.168 |**************************************** 80
+       0.811 |                                         10
+SQL statistics:
+    queries performed:
+        read:                            248346
+    transactions:                        248346 (82772.06 per sec.)
+    queries:                             248347 (82777.06 per sec.)
+`
+
+func TestSysbenchOutput(t *testing.T) {
+	p50, p99, err := sysbenchHistogram(sysbenchOutput)
+	if err != nil || p50 != 0.168 || p99 != 0.811 {
+		t.Fatalf("p50 %v, p99 %v, %v", p50, p99, err)
+	}
+	ops, err1 := figure(sysbenchOutput, sysbenchOps)
+	tps, err2 := figure(sysbenchOutput, sysbenchTPS)
+	if err1 != nil || err2 != nil || ops != 248347 || tps != 82777.06 {
+		t.Fatalf("%v queries, %v TPS, %v %v", ops, tps, err1, err2)
+	}
+	if _, _, err := sysbenchHistogram("no such thing"); err == nil {
+		t.Fatal("a histogram from nothing")
+	}
+}
+
+func TestPgbenchLog(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"sample.1":   "0 1 100 0 1790000000 1\n1 1 300 0 1790000000 2\n",
+		"sample.1.1": "8 1 200 0 1790000000 3\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ms, err := pgbenchLog(dir)
+	if err != nil || len(ms) != 3 || quantile(ms, 0.5) != 0.2 || quantile(ms, 1) != 0.3 {
+		t.Fatalf("%v, %v", ms, err)
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	got, err := parseStat("42 (a) b (c) S 1 42 42 0 -1 4194560 1 2 3 4 150 50 9 9 20 0 1 0 100 1 1")
+	if err != nil || got != 2*time.Second {
+		t.Fatalf("%v, %v", got, err)
+	}
+	for _, bad := range []string{"", "42 (x) S 1", "no name"} {
+		if _, err := parseStat(bad); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+	if self, err := processCPU(os.Getpid()); err != nil || self < 0 {
+		t.Fatalf("own CPU time %v, %v", self, err)
+	}
+}
+
+func TestCPUBetween(t *testing.T) {
+	t0 := time.Unix(1_790_000_000, 0)
+	s := cpuSeries{{t0, 0}, {t0.Add(time.Second), 200 * time.Millisecond}, {t0.Add(2 * time.Second), 1200 * time.Millisecond}}
+	for _, c := range []struct{ from, to, want time.Duration }{
+		{0, 2 * time.Second, 1200 * time.Millisecond},
+		{500 * time.Millisecond, 1500 * time.Millisecond, 600 * time.Millisecond},
+		{-time.Second, 9 * time.Second, 1200 * time.Millisecond},
+	} {
+		if got := s.between(t0.Add(c.from), t0.Add(c.to)); got != c.want {
+			t.Errorf("%v–%v: %v, want %v", c.from, c.to, got, c.want)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	clients := []client{{name: "pgbench"}, {name: "loadstone"}}
+	got := table(clients, map[string][]sample{
+		"pgbench":   {{tps: 100, p50: 0.1, p99: 0.2, cpu: 10}, {tps: 200, p50: 0.1, p99: 0.2, cpu: 12}, {tps: 300, cpu: 11}},
+		"loadstone": {{tps: 90, p50: 0.1, p99: 0.3, cpu: 9}, {tps: 220, p50: 0.2, p99: 0.3, cpu: 9}, {tps: 240, p50: 0.3, p99: 0.3, cpu: 8}},
+	})
+	for _, line := range []string{"| pgbench | 200 | 0.100 | 0.200 | 11.00 | 1.00 |", "| loadstone | 220 | 0.200 | 0.300 | 9.00 | 0.90 |"} {
+		if !strings.Contains(got, line) {
+			t.Errorf("no line %q in\n%s", line, got)
+		}
+	}
+}
