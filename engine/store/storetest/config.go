@@ -1,0 +1,340 @@
+package storetest
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+func templates(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	config := newRun("x").Scenario
+	made, err := s.CreateTemplate(ctx, store.Template{Name: "b", Description: "d", Config: config, Source: "# comment\nname: b\n", CreatedBy: "ada"})
+	must(t, err)
+	if made.TemplateID == "" || made.Version != 1 || made.CreatedAt.IsZero() || made.Source != "# comment\nname: b\n" {
+		t.Errorf("made %+v", made)
+	}
+	same(t, "config", made.Config, config)
+	_, err = s.CreateTemplate(ctx, store.Template{Name: "b", Config: config})
+	wantError(t, err, store.ErrConflict)
+	other, err := s.CreateTemplate(ctx, store.Template{Name: "a", Config: config})
+	must(t, err)
+
+	byID, err := s.Template(ctx, made.TemplateID)
+	must(t, err)
+	same(t, "by id", byID, made)
+	byName, err := s.TemplateByName(ctx, "b")
+	must(t, err)
+	same(t, "by name", byName, made)
+	list, err := s.ListTemplates(ctx)
+	must(t, err)
+	same(t, "list by name", list, []store.Template{other, made})
+
+	change := made
+	change.Name, change.Description = "c", "changed"
+	changed, err := s.UpdateTemplate(ctx, change)
+	must(t, err)
+	if changed.Version != 2 || changed.Name != "c" || changed.Description != "changed" || changed.CreatedBy != "ada" {
+		t.Errorf("changed %+v", changed)
+	}
+	_, err = s.UpdateTemplate(ctx, change) // still names version 1
+	wantError(t, err, store.ErrConflict)
+	changed.Name = "a"
+	_, err = s.UpdateTemplate(ctx, changed)
+	wantError(t, err, store.ErrConflict)
+	_, err = s.UpdateTemplate(ctx, store.Template{TemplateID: "none", Name: "n", Version: 1, Config: config})
+	wantError(t, err, store.ErrNotFound)
+
+	run := newRun("r1")
+	run.TemplateID = made.TemplateID
+	must(t, s.CreateRun(ctx, run))
+	must(t, s.DeleteTemplate(ctx, made.TemplateID))
+	wantError(t, s.DeleteTemplate(ctx, made.TemplateID), store.ErrNotFound)
+	_, err = s.Template(ctx, made.TemplateID)
+	wantError(t, err, store.ErrNotFound)
+	_, err = s.TemplateByName(ctx, "c")
+	wantError(t, err, store.ErrNotFound)
+	if _, err := s.Run(ctx, "r1"); err != nil {
+		t.Errorf("the run went with its template: %v", err)
+	}
+}
+
+const (
+	secret = "s3cr3t-pässword"
+	inline = "postgres://ada:" + secret + "@db.example:5432/shop?sslmode=disable"
+	shown  = "postgres://ada:***@db.example:5432/shop?sslmode=disable"
+)
+
+func noSecret(t *testing.T, what string, v any) {
+	t.Helper()
+	text, err := json.Marshal(v)
+	must(t, err)
+	if strings.Contains(string(text), "s3cr3t") {
+		t.Errorf("%s holds the password: %s", what, text)
+	}
+}
+
+func templateSecrets(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	config := newRun("x").Scenario
+	config.Target.Connection = engine.ConnectionRef{Driver: "postgres", DSN: inline}
+	made, err := s.CreateTemplate(ctx, store.Template{Name: "t", Config: config,
+		Source: "# was " + secret + "\ntarget:\n  connection: {driver: postgres, dsn: \"" + inline + "\"}\n"})
+	must(t, err)
+	noSecret(t, "template", made)
+	ref := made.Config.Target.Connection
+	if ref.DSN != shown || ref.DSNSealed == "" || !strings.Contains(made.Source, shown) {
+		t.Fatalf("reference %+v, source %q", ref, made.Source)
+	}
+	opens := func(what string, ref engine.ConnectionRef, want string) {
+		t.Helper()
+		driver, dsn, err := s.OpenDSN(ctx, ref)
+		if err != nil || driver != "postgres" || dsn != want {
+			t.Errorf("%s: %q %q %v, want %q", what, driver, dsn, err, want)
+		}
+	}
+	opens("sealed", ref, inline)
+	opens("in clear", engine.ConnectionRef{Driver: "postgres", DSN: inline}, inline)
+	opens("from the redacted source", engine.ConnectionRef{Driver: "postgres", DSN: shown}, inline)
+
+	// Saved from a page that never saw the sealed text.
+	change := made
+	change.Config.Target.Connection.DSNSealed = ""
+	change.Description = "edited"
+	changed, err := s.UpdateTemplate(ctx, change)
+	must(t, err)
+	opens("after an edit", changed.Config.Target.Connection, inline)
+	// A hidden password must not be sent to another host.
+	for _, ref := range []engine.ConnectionRef{
+		{Driver: "postgres", DSN: strings.Replace(shown, "db.example", "evil.example", 1)},
+		{Driver: "postgres", DSN: strings.Replace(shown, "db.example", "evil.example", 1), DSNSealed: ref.DSNSealed},
+	} {
+		moved := changed
+		moved.Config.Target.Connection = ref
+		if _, err := s.UpdateTemplate(ctx, moved); !engine.HasCode(err, engine.CodeInvalid) {
+			t.Errorf("a hidden password moved to another host: %v", err)
+		}
+		run := newRun("evil")
+		run.Scenario.Target.Connection = ref
+		if err := s.CreateRun(ctx, run); !engine.HasCode(err, engine.CodeInvalid) {
+			t.Errorf("a run took a hidden password to another host: %v", err)
+		}
+	}
+	for id, ref := range map[string]engine.ConnectionRef{"from-template": changed.Config.Target.Connection,
+		"inline": {Driver: "postgres", DSN: inline}, "redacted": {Driver: "postgres", DSN: shown}} {
+		run := newRun(id)
+		run.Scenario.Target.Connection = ref
+		must(t, s.CreateRun(ctx, run))
+		got, err := s.Run(ctx, id)
+		must(t, err)
+		noSecret(t, "run", got)
+		opens(id, got.Scenario.Target.Connection, inline)
+	}
+	// Another spelling in the source cannot be hidden, so the source goes.
+	odd := config
+	odd.Target.Connection.DSN = "host=h user=u password='x y'"
+	kept, err := s.CreateTemplate(ctx, store.Template{Name: "odd", Config: odd, Source: `dsn: "host=h user=u password='x\u0020y'"`})
+	must(t, err)
+	if kept.Source != "" || kept.Config.Target.Connection.DSN != "host=h user=u password=***" {
+		t.Errorf("kept %+v", kept)
+	}
+	opens("key/value", kept.Config.Target.Connection, "host=h user=u password='x y'")
+}
+
+func connections(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	made, err := s.SaveConnection(ctx, store.Connection{Name: "shop", Driver: "postgres", DSN: inline, Description: "d"})
+	must(t, err)
+	noSecret(t, "connection", made)
+	if made.ConnectionID == "" || made.DSN != shown || made.Builtin {
+		t.Errorf("made %+v", made)
+	}
+	_, err = s.SaveConnection(ctx, store.Connection{Name: "shop", Driver: "postgres", DSN: "host=h"})
+	wantError(t, err, store.ErrConflict)
+	for _, key := range []string{"shop", made.ConnectionID} {
+		got, err := s.Connection(ctx, key)
+		must(t, err)
+		same(t, "connection", got, made)
+	}
+	list, err := s.ListConnections(ctx)
+	must(t, err)
+	same(t, "list", list, []store.Connection{made})
+	opens := func(want string) {
+		t.Helper()
+		driver, dsn, err := s.OpenDSN(ctx, engine.ConnectionRef{Name: "shop"})
+		if err != nil || driver != "postgres" || dsn != want {
+			t.Errorf("opened %q %q, %v, want %q", driver, dsn, err, want)
+		}
+	}
+	opens(inline)
+	made.Description = "edited, password hidden"
+	_, err = s.SaveConnection(ctx, made)
+	must(t, err)
+	opens(inline)
+	made.DSN = strings.Replace(made.DSN, "db.example", "evil.example", 1)
+	if _, err = s.SaveConnection(ctx, made); !engine.HasCode(err, engine.CodeInvalid) {
+		t.Errorf("a hidden password moved to another host: %v", err)
+	}
+	made.DSN = "host=/tmp dbname=x"
+	_, err = s.SaveConnection(ctx, made)
+	must(t, err)
+	opens("host=/tmp dbname=x")
+	_, err = s.SaveConnection(ctx, store.Connection{ConnectionID: "none", Name: "n", Driver: "postgres", DSN: "host=h"})
+	wantError(t, err, store.ErrNotFound)
+	_, _, err = s.OpenDSN(ctx, engine.ConnectionRef{Name: "none"})
+	wantError(t, err, store.ErrNotFound)
+	must(t, s.DeleteConnection(ctx, made.ConnectionID))
+	wantError(t, s.DeleteConnection(ctx, made.ConnectionID), store.ErrNotFound)
+	_, err = s.Connection(ctx, "shop")
+	wantError(t, err, store.ErrNotFound)
+}
+
+func connectionInUse(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	c, err := s.SaveConnection(ctx, store.Connection{Name: "shop", Driver: "postgres", DSN: "host=h"})
+	must(t, err)
+	run := newRun("r1")
+	run.Scenario.Target.Connection = engine.ConnectionRef{Name: "shop"}
+	template, err := s.CreateTemplate(ctx, store.Template{Name: "t", Config: run.Scenario})
+	must(t, err)
+	wantError(t, s.DeleteConnection(ctx, c.ConnectionID), store.ErrInUse)
+	renamed := c
+	renamed.Name = "store"
+	_, err = s.SaveConnection(ctx, renamed)
+	wantError(t, err, store.ErrInUse)
+	must(t, s.DeleteTemplate(ctx, template.TemplateID))
+	must(t, s.CreateRun(ctx, run))
+	move(t, s, "r1", engine.StatusRunning)
+	wantError(t, s.DeleteConnection(ctx, c.ConnectionID), store.ErrInUse)
+	move(t, s, "r1", engine.StatusCancelling, engine.StatusCancelled)
+	must(t, s.DeleteConnection(ctx, c.ConnectionID))
+}
+
+func plugins(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	p := store.Plugin{PluginRef: engine.PluginRef{Kind: "workload", Name: "mix", Version: "1.0.0", SHA256: "aa"}, Bundled: true, Enabled: true,
+		SizeBytes: 100, Manifest: []byte(`{"kind":  "workload"}`)}
+	must(t, s.SavePlugin(ctx, p))
+	must(t, s.SavePlugin(ctx, p))
+	list, err := s.ListPlugins(ctx)
+	must(t, err)
+	if len(list) != 1 || string(list[0].Manifest) != string(p.Manifest) || list[0].CreatedAt.IsZero() {
+		t.Fatalf("plugins %+v", list)
+	}
+	p.CreatedAt = list[0].CreatedAt
+	same(t, "plugin", list[0], p)
+	rebuilt := p
+	rebuilt.SHA256 = "bb"
+	must(t, s.SavePlugin(ctx, rebuilt))
+	list, err = s.ListPlugins(ctx)
+	must(t, err)
+	enabled := map[string]bool{}
+	for _, p := range list {
+		enabled[p.SHA256] = p.Enabled
+	}
+	if len(list) != 2 || enabled["aa"] || !enabled["bb"] {
+		t.Errorf("after a new bundled build: %v", enabled)
+	}
+}
+
+func admin(t *testing.T, s store.Store) {
+	users := make([]store.User, 6)
+	var wait sync.WaitGroup
+	for i := range users {
+		wait.Go(func() {
+			var err error
+			if users[i], err = s.EnsureAdmin(t.Context(), "admin"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	for _, u := range users {
+		if u.UserID == "" || u.UserID != users[0].UserID || u.Role != "admin" || u.Name != "admin" {
+			t.Errorf("admin %+v", u)
+		}
+	}
+}
+
+func tokens(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	u, err := s.EnsureAdmin(ctx, "admin")
+	must(t, err)
+	hash := func(text string) [32]byte { return sha256.Sum256([]byte(text)) }
+	api, err := s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "api", Name: "ci"}, hash("api"))
+	must(t, err)
+	if api.TokenID == "" || api.CreatedAt.IsZero() || !api.LastUsedAt.IsZero() {
+		t.Errorf("token %+v", api)
+	}
+	_, err = s.CreateToken(ctx, store.Token{UserID: "none", Kind: "api"}, hash("orphan"))
+	wantError(t, err, store.ErrNotFound)
+	used, owner, err := s.UseToken(ctx, "api", hash("api"))
+	must(t, err)
+	if used.TokenID != api.TokenID || owner.UserID != u.UserID || used.LastUsedAt.IsZero() {
+		t.Errorf("used %+v by %+v", used, owner)
+	}
+	for name, c := range map[string]struct{ kind, secret string }{"wrong secret": {"api", "x"}, "wrong kind": {"session", "api"}} {
+		if _, _, err := s.UseToken(ctx, c.kind, hash(c.secret)); err == nil {
+			t.Errorf("%s: accepted", name)
+		} else {
+			wantError(t, err, store.ErrNotFound)
+		}
+	}
+	_, err = s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "session", ExpiresAt: engine.At(time.Now().Add(-time.Second))}, hash("old"))
+	must(t, err)
+	_, _, err = s.UseToken(ctx, "session", hash("old"))
+	wantError(t, err, store.ErrNotFound)
+
+	_, err = s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "signin", ExpiresAt: engine.At(time.Now().Add(time.Hour))}, hash("link"))
+	must(t, err)
+	won := make([]bool, 5)
+	var wait sync.WaitGroup
+	for i := range won {
+		wait.Go(func() {
+			_, _, err := s.UseToken(ctx, "signin", hash("link"))
+			won[i] = err == nil
+		})
+	}
+	wait.Wait()
+	count := 0
+	for _, w := range won {
+		if w {
+			count++
+		}
+	}
+	if count != 1 {
+		t.Errorf("a sign-in link was used %d times", count)
+	}
+	list, err := s.ListTokens(ctx, u.UserID, "api")
+	must(t, err)
+	if len(list) != 1 || list[0].TokenID != api.TokenID {
+		t.Errorf("tokens %+v", list)
+	}
+	wantError(t, s.DeleteToken(ctx, "someone", api.TokenID), store.ErrNotFound)
+	must(t, s.DeleteToken(ctx, u.UserID, api.TokenID))
+	_, _, err = s.UseToken(ctx, "api", hash("api"))
+	wantError(t, err, store.ErrNotFound)
+}
+
+func audit(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	for _, action := range []string{"run.start", "run.stop"} {
+		must(t, s.AppendAudit(ctx, store.AuditEntry{UserID: "ada", Action: action, Object: "r1", Detail: "d"}))
+	}
+	list, err := s.ListAudit(ctx, 0)
+	must(t, err)
+	if len(list) != 2 || list[0].Action != "run.stop" || list[1].Action != "run.start" || list[0].At.IsZero() || list[0].UserID != "ada" {
+		t.Errorf("audit %+v", list)
+	}
+	one, err := s.ListAudit(ctx, 1)
+	must(t, err)
+	if len(one) != 1 {
+		t.Errorf("limit 1 gave %d", len(one))
+	}
+}

@@ -1,0 +1,254 @@
+package storetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+func second(n int) store.Tick {
+	p50, p95 := 1.5, 2.5
+	at := noon.Add(time.Duration(n) * time.Second)
+	t := store.Tick{RunID: "r1", TotalOps: int64(100 * n), ErrorCount: int64(n), CurrentQPS: 100,
+		WorkersRegistered: 2, WorkersActive: 2,
+		Point: &engine.Point{Timestamp: engine.At(at), ElapsedSeconds: float64(n), Phase: engine.PhaseMeasurement, QPS: 100, ReadsPerSec: 60, WritesPerSec: 40,
+			P50LatencyMs: &p50, P95LatencyMs: &p95, ErrorsPerSec: 1, TotalQueries: int64(100 * n), ErrorCount: int64(n), ActiveConnections: 4, TargetConnections: 5,
+			QPSByKind: map[engine.Kind]float64{engine.KindPointLookup: 60}, ErrorsByClass: map[engine.ErrorClass]int64{engine.ErrClassTimeout: 1},
+			Histogram:  &engine.HistogramData{Schema: 2, Offset: 80, Counts: []int64{1, 2}, Sum: 300, Min: 90, Max: 110},
+			CPUPercent: 10, MemoryPercent: 20, HostCPUPercent: 30, HostMemoryPercent: 40},
+	}
+	for w := range 2 {
+		id := fmt.Sprintf("worker-%d", w)
+		t.Workers = append(t.Workers, store.WorkerRow{RunID: "r1", WorkerID: id, WorkerGroupID: w, NodeID: "node", TestID: "r1-" + id,
+			Status: engine.WorkerRunning, Phase: engine.PhaseMeasurement, LastHeartbeat: at})
+		t.Snapshots = append(t.Snapshots, engine.WorkerSnapshot{RunID: "r1", TestID: "r1-" + id, WorkerID: id, WorkerGroupID: w, NodeID: "node",
+			Tick: int64(n), Timestamp: engine.At(at), Phase: engine.PhaseMeasurement, Status: engine.WorkerRunning, PhaseSeconds: float64(n), TickSeconds: 0.5,
+			Started: int64(50 * n), Succeeded: int64(49 * n), Failed: int64(n), TickStarted: 25,
+			ByKind:      map[engine.Kind]engine.KindCounts{engine.KindInsert: {Count: 20}},
+			TickLatency: &engine.HistogramData{Schema: 0, Offset: 20, Counts: []int64{50}, Sum: 50 << 20, Min: 1 << 20, Max: 1 << 20}, ActiveConnections: 2, TargetConnections: 3})
+	}
+	return t
+}
+
+func tick(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	create(t, s, "r1")
+	_, err := s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusRunning, StartTime: noon})
+	must(t, err)
+	for n := 1; n <= 3; n++ {
+		must(t, s.SaveTick(ctx, second(n)))
+	}
+	run, err := s.Run(ctx, "r1")
+	must(t, err)
+	if run.TotalOps != 300 || run.ErrorCount != 3 || run.CurrentQPS != 100 || run.WorkersRegistered != 2 || run.WorkersActive != 2 {
+		t.Errorf("roll-up %+v", run)
+	}
+	points, err := s.Points(ctx, "r1")
+	must(t, err)
+	same(t, "points", points, []engine.Point{*second(1).Point, *second(2).Point, *second(3).Point})
+	workers, err := s.Workers(ctx, "r1")
+	must(t, err)
+	same(t, "workers", workers, second(3).Workers)
+	all, err := s.WorkerPoints(ctx, "r1", "")
+	must(t, err)
+	if len(all) != 6 {
+		t.Fatalf("%d worker points, want 6", len(all))
+	}
+	one, err := s.WorkerPoints(ctx, "r1", "worker-1")
+	must(t, err)
+	if len(one) != 3 {
+		t.Fatalf("%d points of one worker, want 3", len(one))
+	}
+	p := one[2]
+	if p.WorkerID != "worker-1" || p.ElapsedSeconds != 3 || p.QPS != 50 || p.TotalQueries != 150 || p.ErrorCount != 3 ||
+		p.ActiveConnections != 2 || p.TargetConnections != 3 || p.Phase != engine.PhaseMeasurement || !p.Timestamp.Equal(noon.Add(3*time.Second)) {
+		t.Errorf("worker point %+v", p)
+	}
+	if p.P95LatencyMs == nil || *p.P95LatencyMs < 0.5 || *p.P95LatencyMs > 1.1 {
+		t.Errorf("P95 of executions of about 1 ms: %v", p.P95LatencyMs)
+	}
+}
+
+func tickIsIdempotent(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	create(t, s, "r1")
+	first := second(1)
+	first.Logs = []engine.LogEntry{{Seq: 1, Level: engine.LogInfo, Message: "once", Timestamp: engine.At(noon)}}
+	for range 3 {
+		must(t, s.SaveTick(ctx, first))
+	}
+	points, err := s.Points(ctx, "r1")
+	must(t, err)
+	snapshots, err := s.WorkerPoints(ctx, "r1", "")
+	must(t, err)
+	logs, err := s.Logs(ctx, "r1", 0, "", 0)
+	must(t, err)
+	if len(points) != 1 || len(snapshots) != 2 || len(logs) != 1 {
+		t.Errorf("%d points, %d snapshots, %d log lines after repeating one second", len(points), len(snapshots), len(logs))
+	}
+	// A late repetition must not turn the heartbeat back.
+	must(t, s.SaveTick(ctx, second(2)))
+	must(t, s.SaveTick(ctx, first))
+	workers, err := s.Workers(ctx, "r1")
+	must(t, err)
+	same(t, "workers", workers, second(2).Workers)
+}
+
+// tickOddText proves that what a target says cannot stop the recording.
+func tickOddText(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	create(t, s, "r1")
+	one := second(1)
+	one.Workers[0].Error = "bad \x00 text \xff"
+	one.Logs = []engine.LogEntry{
+		{Seq: 1, Level: engine.LogError, Message: "nul \x00, broken \xff, emoji 🧲"},
+		{Seq: 2, Level: engine.LogError, Message: "details", Details: json.RawMessage(`{"text": "a\u0000b", "path": "c:\\u0000"}`)},
+		{Seq: 3, Level: engine.LogError, Message: "not json", Details: json.RawMessage(`{"half`)},
+		{Seq: 4, Level: engine.LogError, Message: strings.Repeat("long ", 10_000)},
+	}
+	must(t, s.SaveTick(ctx, one))
+	logs, err := s.Logs(ctx, "r1", 0, "", 0)
+	must(t, err)
+	if len(logs) != 4 || !strings.Contains(logs[0].Message, "🧲") {
+		t.Fatalf("logs %v", logs)
+	}
+	var details map[string]string
+	must(t, json.Unmarshal(logs[1].Details, &details))
+	if details["text"] != "ab" || details["path"] != `c:\u0000` {
+		t.Errorf("details %q", details)
+	}
+}
+
+func logs(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	create(t, s, "r1")
+	levels := []engine.LogLevel{engine.LogInfo, engine.LogWarning, engine.LogError, engine.LogCritical}
+	var want []engine.LogEntry
+	for i := range 8 {
+		want = append(want, engine.LogEntry{Seq: int64(i + 1), RunID: "r1", TestID: "r1", WorkerID: "worker-0", Level: levels[i%4],
+			Message: fmt.Sprint("line ", i), Details: json.RawMessage(`{"n":1}`), Timestamp: engine.At(noon)})
+	}
+	must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Logs: want}))
+	all, err := s.Logs(ctx, "r1", 0, "", 0)
+	must(t, err)
+	same(t, "logs", all, want)
+	some, err := s.Logs(ctx, "r1", 2, "", 3)
+	must(t, err)
+	same(t, "three after 2", some, want[2:5])
+	bad, err := s.Logs(ctx, "r1", 0, engine.LogError, 0)
+	must(t, err)
+	same(t, "errors and worse", bad, []engine.LogEntry{want[2], want[3], want[6], want[7]})
+}
+
+func results(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	create(t, s, "r1")
+	for _, g := range []int{10, 2} {
+		must(t, s.SaveResult(ctx, engine.TestResult{TestID: fmt.Sprint("c", g), RunID: "r1", WorkerID: fmt.Sprint("worker-", g), WorkerGroupID: &g,
+			Status: engine.StatusRunning, StartTime: engine.At(noon)}))
+	}
+	passed := false
+	parent := engine.TestResult{TestID: "r1", RunID: "r1", Status: engine.StatusCompleted, EndTime: engine.At(noon), Passed: &passed,
+		Figures: &engine.Figures{Operations: 5, QPS: 2.5, LatencyMs: &engine.LatencyMs{P50: 1, P99: 9},
+			ByKind:    map[engine.Kind]*engine.KindFigures{engine.KindUpdate: {Count: 5}},
+			Errors:    engine.ErrorFigures{ByClass: map[engine.ErrorClass]int64{}, Top: []engine.ErrorGroup{{ExecutionError: engine.ExecutionError{Code: "40001", Message: "nul \x00"}, Count: 1}}},
+			Histogram: []engine.HistogramBucket{{FromMs: 1, ToMs: 2, Count: 5}}},
+		Validity: &engine.Validity{Verdict: engine.VerdictValid}, Thresholds: []engine.ThresholdResult{{Threshold: "p95_ms < 1"}},
+		Plan:        &engine.Plan{Driver: "postgres", Statements: []engine.Statement{{ID: "s", SQL: "SELECT $1"}}},
+		Environment: &engine.Environment{CPUs: 2}, EnrichmentStatus: "SKIPPED"}
+	must(t, s.SaveResult(ctx, parent))
+	// Nothing but the reason is given, so nothing else changes.
+	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r1", RunID: "r1", FailureReason: "Worker failure"}))
+	rows, err := s.Results(ctx, "r1")
+	must(t, err)
+	if len(rows) != 3 || rows[0].TestID != "r1" || rows[1].TestID != "c2" || rows[2].TestID != "c10" {
+		t.Fatalf("order of %+v", rows)
+	}
+	want := parent
+	want.TestName, want.FailureReason, want.CreatedAt, want.UpdatedAt = "test of r1", "Worker failure", rows[0].CreatedAt, rows[0].UpdatedAt
+	want.Figures.Errors.Top[0].Message = "nul "
+	same(t, "parent", rows[0], want)
+	if rows[1].WorkerID != "worker-2" || *rows[1].WorkerGroupID != 2 || rows[1].Status != engine.StatusRunning || rows[1].Figures != nil {
+		t.Errorf("child %+v", rows[1])
+	}
+}
+
+func artifacts(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	create(t, s, "r1")
+	a := engine.Artifact{ArtifactID: "a1", RunID: "r1", TestID: "c1", WorkerID: "worker-0", Kind: "executions", Name: "executions-0.parquet",
+		SizeBytes: 10, SHA256: strings.Repeat("ab", 32), RowCount: 3, MinTime: engine.At(noon), MaxTime: engine.At(noon.Add(time.Second)), SchemaVersion: 1, CreatedAt: engine.At(noon)}
+	must(t, s.SaveArtifact(ctx, a))
+	must(t, s.SaveArtifact(ctx, a))
+	again := a
+	again.ArtifactID = "" // another fetch of the same file
+	must(t, s.SaveArtifact(ctx, again))
+	other := a
+	other.ArtifactID, other.SHA256 = "a2", strings.Repeat("cd", 32)
+	wantError(t, s.SaveArtifact(ctx, other), store.ErrConflict)
+	list, err := s.Artifacts(ctx, "r1")
+	must(t, err)
+	same(t, "artifacts", list, []engine.Artifact{a})
+}
+
+func liveRuns(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	none := engine.PhaseNone
+	processing := engine.PhaseProcessing
+	for _, id := range []string{"prepared", "running", "stopping", "cancelling", "processing", "done"} {
+		create(t, s, id)
+	}
+	move(t, s, "running", engine.StatusRunning)
+	move(t, s, "stopping", engine.StatusRunning, engine.StatusStopping)
+	move(t, s, "cancelling", engine.StatusRunning, engine.StatusCancelling)
+	move(t, s, "processing", engine.StatusRunning, engine.StatusStopping, engine.StatusCompleted)
+	move(t, s, "done", engine.StatusRunning, engine.StatusStopping, engine.StatusCompleted)
+	_, err := s.Transition(ctx, store.Transition{RunID: "processing", Phase: &processing})
+	must(t, err)
+	_, err = s.Transition(ctx, store.Transition{RunID: "done", Phase: &none})
+	must(t, err)
+	runs, err := s.LiveRuns(ctx)
+	must(t, err)
+	got := map[string]bool{}
+	for _, r := range runs {
+		got[r.RunID] = true
+	}
+	if len(got) != 4 || !got["running"] || !got["stopping"] || !got["cancelling"] || !got["processing"] {
+		t.Errorf("live runs %v", got)
+	}
+}
+
+func deleteRun(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	create(t, s, "r1")
+	move(t, s, "r1", engine.StatusRunning)
+	wantError(t, s.DeleteRun(ctx, "r1"), store.ErrConflict)
+	tick := second(1)
+	tick.Logs = []engine.LogEntry{{Seq: 1, Level: engine.LogInfo, Message: "x"}}
+	must(t, s.SaveTick(ctx, tick))
+	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "c1", RunID: "r1", WorkerID: "worker-0"}))
+	must(t, s.SaveArtifact(ctx, engine.Artifact{RunID: "r1", TestID: "c1", Kind: "executions", Name: "a", SHA256: "ab"}))
+	_, err := s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusStopping, Events: []engine.Event{{Type: engine.EventStop}}})
+	must(t, err)
+	wantError(t, s.DeleteRun(ctx, "r1"), store.ErrConflict)
+	move(t, s, "r1", engine.StatusCompleted)
+	must(t, s.DeleteRun(ctx, "r1"))
+	_, err = s.Run(ctx, "r1")
+	wantError(t, err, store.ErrNotFound)
+	events, err := s.Events(ctx, "r1", 0)
+	must(t, err)
+	rows, err := s.Results(ctx, "r1")
+	must(t, err)
+	parts, err := s.Artifacts(ctx, "r1")
+	must(t, err)
+	if len(events)+len(rows)+len(parts) != 0 {
+		t.Errorf("left behind: %d events, %d results, %d artifacts", len(events), len(rows), len(parts))
+	}
+	create(t, s, "r2")
+	must(t, s.DeleteRun(ctx, "r2"))
+}

@@ -1,0 +1,117 @@
+-- What is measured and said while a run goes on. One row for each second.
+
+CREATE TABLE IF NOT EXISTS worker_metrics_snapshots (
+    run_id              text NOT NULL REFERENCES run_status ON DELETE CASCADE,
+    worker_id           text NOT NULL CHECK (worker_id <> ''),
+    -- Numbers the snapshots of one run worker; the same tick again is ignored.
+    tick                bigint NOT NULL,
+    test_id             text NOT NULL DEFAULT '',
+    worker_group_id     integer NOT NULL DEFAULT 0,
+    node_id             text NOT NULL DEFAULT '',
+    "timestamp"         timestamptz NOT NULL,
+    elapsed_seconds     double precision NOT NULL DEFAULT 0,
+    phase               text,
+    status              text NOT NULL DEFAULT '',
+    qps                 double precision NOT NULL DEFAULT 0,
+    p50_latency_ms      double precision,
+    p95_latency_ms      double precision,
+    p99_latency_ms      double precision,
+    avg_latency_ms      double precision,
+    max_latency_ms      double precision,
+    -- Counters are cumulative over the phase.
+    total_queries       bigint NOT NULL DEFAULT 0,
+    read_count          bigint NOT NULL DEFAULT 0,
+    write_count         bigint NOT NULL DEFAULT 0,
+    error_count         bigint NOT NULL DEFAULT 0,
+    active_connections  integer NOT NULL DEFAULT 0,
+    target_connections  integer NOT NULL DEFAULT 0,
+    cpu_pct             double precision NOT NULL DEFAULT 0,
+    memory_pct          double precision NOT NULL DEFAULT 0,
+    custom_metrics      jsonb NOT NULL DEFAULT '{}',
+    PRIMARY KEY (run_id, worker_id, tick)
+);
+
+CREATE TABLE IF NOT EXISTS metrics_snapshots (
+    run_id              text NOT NULL REFERENCES run_status ON DELETE CASCADE,
+    "timestamp"         timestamptz NOT NULL,
+    elapsed_seconds     double precision NOT NULL DEFAULT 0,
+    phase               text,
+    qps                 double precision NOT NULL DEFAULT 0,
+    reads_per_sec       double precision NOT NULL DEFAULT 0,
+    writes_per_sec      double precision NOT NULL DEFAULT 0,
+    p50_latency_ms      double precision,
+    p95_latency_ms      double precision,
+    p99_latency_ms      double precision,
+    avg_latency_ms      double precision,
+    max_latency_ms      double precision,
+    errors_per_sec      double precision NOT NULL DEFAULT 0,
+    total_queries       bigint NOT NULL DEFAULT 0,
+    error_count         bigint NOT NULL DEFAULT 0,
+    active_connections  integer NOT NULL DEFAULT 0,
+    target_connections  integer NOT NULL DEFAULT 0,
+    qps_by_kind         jsonb,
+    errors_by_class     jsonb,
+    histogram           jsonb,
+    cpu_pct             double precision NOT NULL DEFAULT 0,
+    memory_pct          double precision NOT NULL DEFAULT 0,
+    host_cpu_pct        double precision NOT NULL DEFAULT 0,
+    host_memory_pct     double precision NOT NULL DEFAULT 0,
+    PRIMARY KEY (run_id, "timestamp")
+);
+
+CREATE TABLE IF NOT EXISTS test_logs (
+    log_id       text NOT NULL DEFAULT gen_random_uuid()::text,
+    run_id       text NOT NULL REFERENCES run_status ON DELETE CASCADE,
+    seq          bigint NOT NULL CHECK (seq > 0),
+    test_id      text,
+    worker_id    text,
+    level        text NOT NULL CONSTRAINT log_level_known CHECK (level IN ('INFO', 'WARNING', 'ERROR', 'CRITICAL')),
+    message      text NOT NULL,
+    details      jsonb,
+    "timestamp"  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (run_id, seq)
+);
+
+CREATE TABLE IF NOT EXISTS warehouse_poll_snapshots (
+    snapshot_id        text PRIMARY KEY DEFAULT gen_random_uuid()::text,
+    run_id             text NOT NULL REFERENCES run_status ON DELETE CASCADE,
+    "timestamp"        timestamptz NOT NULL,
+    elapsed_seconds    double precision,
+    warehouse_name     text NOT NULL,
+    started_clusters   integer,
+    running            integer,
+    queued             integer,
+    min_cluster_count  integer,
+    max_cluster_count  integer,
+    scaling_policy     text,
+    raw_result         jsonb,
+    created_at         timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE INDEX IF NOT EXISTS warehouse_poll_snapshots_by_run ON warehouse_poll_snapshots (run_id, "timestamp");
+
+CREATE TABLE IF NOT EXISTS find_max_step_history (
+    step_id                   text PRIMARY KEY DEFAULT gen_random_uuid()::text,
+    run_id                    text NOT NULL REFERENCES run_status ON DELETE CASCADE,
+    step_number               integer NOT NULL CHECK (step_number > 0),
+    total_target_connections  integer NOT NULL CHECK (total_target_connections >= 0),
+    step_start_time           timestamptz NOT NULL,
+    step_end_time             timestamptz,
+    step_duration_seconds     double precision,
+    total_queries             bigint,
+    qps                       double precision,
+    p50_latency_ms            double precision,
+    p95_latency_ms            double precision,
+    p99_latency_ms            double precision,
+    error_count               bigint,
+    error_rate                double precision,
+    qps_vs_prior_pct          double precision,
+    p95_vs_baseline_pct       double precision,
+    queue_detected            boolean NOT NULL DEFAULT false,
+    outcome                   text CHECK (outcome IN
+                                  ('STABLE', 'DEGRADED', 'ERROR_THRESHOLD', 'QUEUE_DETECTED', 'PLATEAU')),
+    stop_reason               text,
+    created_at                timestamptz NOT NULL DEFAULT now(),
+    UNIQUE (run_id, step_number)
+);

@@ -1,0 +1,69 @@
+// Package sql embeds the schema of the control store: rerunnable DDL, one file
+// for each subject, applied in the order of their names.
+package sql
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// Version is the version of the schema. It rises with each change that an
+// older binary could not live with, or that needs to be applied.
+const Version = 1
+
+//go:embed schema/postgres/*.sql
+var files embed.FS
+
+// File is one file of the schema.
+type File struct {
+	Name string // "020_runs.sql"
+	Text string
+}
+
+// Schema returns the files in the order in which they are applied.
+func Schema() []File {
+	names, err := fs.Glob(files, "schema/postgres/*.sql")
+	if err != nil {
+		panic("sql: the pattern of the schema files is wrong: " + err.Error())
+	}
+	schema := make([]File, 0, len(names))
+	for _, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			panic("sql: an embedded file cannot be read: " + err.Error())
+		}
+		schema = append(schema, File{Name: name[strings.LastIndexByte(name, '/')+1:], Text: string(text)})
+	}
+	return schema
+}
+
+// Print returns the whole schema as one script, for those who apply it with
+// their own tools.
+func Print() string {
+	var b strings.Builder
+	b.WriteString("BEGIN;\n")
+	for _, f := range Schema() {
+		fmt.Fprintf(&b, "\n-- %s\n\n%s", f.Name, f.Text)
+	}
+	fmt.Fprintf(&b, "\n%s;\nCOMMIT;\n", Record())
+	return b.String()
+}
+
+// Record returns the statement that notes which schema was applied.
+func Record() string {
+	return fmt.Sprintf(`INSERT INTO schema_version (version, hash) VALUES (%d, '%s')
+    ON CONFLICT (singleton) DO UPDATE SET version = excluded.version, hash = excluded.hash, applied_at = now()`, Version, Hash())
+}
+
+// Hash identifies the exact text of the schema.
+func Hash() string {
+	h := sha256.New()
+	for _, f := range Schema() {
+		fmt.Fprintf(h, "%s\n%s\n", f.Name, f.Text)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}

@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// PlaygroundName is the name of the builtin connection.
+const PlaygroundName = "playground"
+
+// connectionLock is the key of the advisory lock under which a connection's
+// users are counted and its name goes away.
+const connectionLock = 0x636f6e6e // "conn"
+
+const connectionColumns = "connection_id, connection_name, driver, dsn_redacted, description, builtin, created_at, updated_at"
+
+func toConnection(row pgx.CollectableRow) (c store.Connection, err error) {
+	err = row.Scan(&c.ConnectionID, &c.Name, &c.Driver, &c.DSN, &c.Description, &c.Builtin, &c.CreatedAt.Time, &c.UpdatedAt.Time)
+	c.CreatedAt, c.UpdatedAt = engine.At(c.CreatedAt.Time), engine.At(c.UpdatedAt.Time)
+	return c, err
+}
+
+// SaveConnection implements store.Connections: a connection without id is new.
+// A DSN whose password is hidden keeps the saved one, if nothing else of it changed.
+func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.Connection, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if c.ConnectionID == "" {
+		if isRedacted(c.DSN) {
+			return c, engine.InvalidField("dsn", "the password is hidden", "write the password in place of "+hidden)
+		}
+		return s.insertConnection(ctx, c)
+	}
+	var saved store.Connection
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", connectionLock); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, "SELECT "+connectionColumns+" FROM connections WHERE connection_id = $1 FOR UPDATE", c.ConnectionID)
+		if err != nil {
+			return err
+		}
+		old, err := pgx.CollectExactlyOneRow(rows, toConnection)
+		if err != nil {
+			return lookup("connection", c.ConnectionID, err)
+		}
+		if old.Builtin {
+			return builtin(old.Name)
+		}
+		if old.Name != c.Name {
+			if err := unused(ctx, tx, old.Name, "renamed"); err != nil {
+				return err
+			}
+		}
+		var sealed *string
+		shown := redact(c.DSN)
+		switch {
+		case !isRedacted(c.DSN):
+			text := s.keys.Seal([]byte(c.DSN), connectionContext(c.ConnectionID))
+			sealed = &text
+		case c.DSN != old.DSN:
+			return engine.InvalidField("dsn", "the password is hidden, and this is not the address it was saved for",
+				"write the password again in place of "+hidden)
+		}
+		rows, err = tx.Query(ctx, `UPDATE connections SET connection_name = $2, driver = $3, dsn_redacted = $4,
+				dsn_sealed = coalesce($5, dsn_sealed), description = $6, updated_at = now()
+			WHERE connection_id = $1 RETURNING `+connectionColumns, c.ConnectionID, c.Name, c.Driver, shown, sealed, c.Description)
+		if err != nil {
+			return err
+		}
+		saved, err = pgx.CollectExactlyOneRow(rows, toConnection)
+		return err
+	})
+	return saved, named("connection", c.Name, err)
+}
+
+func (s *Store) insertConnection(ctx context.Context, c store.Connection) (store.Connection, error) {
+	c.ConnectionID = newID()
+	rows, err := s.pool.Query(ctx, `INSERT INTO connections (connection_id, connection_name, driver, dsn_redacted, dsn_sealed, description)
+		VALUES ($1, $2, $3, $4, $5, $6) RETURNING `+connectionColumns,
+		c.ConnectionID, c.Name, c.Driver, redact(c.DSN), s.keys.Seal([]byte(c.DSN), connectionContext(c.ConnectionID)), c.Description)
+	if err != nil {
+		return c, named("connection", c.Name, err)
+	}
+	saved, err := pgx.CollectExactlyOneRow(rows, toConnection)
+	return saved, named("connection", c.Name, err)
+}
+
+func builtin(name string) error {
+	return conflict(fmt.Sprintf("The connection %q is built in and cannot be changed.", name), "Save another connection under a name of its own.")
+}
+
+// EnsurePlayground makes the builtin connection to the embedded server's
+// playground database, or brings it up to date.
+func (s *Store) EnsurePlayground(ctx context.Context, dsn string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	id := newID()
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", connectionLock); err != nil {
+			return err
+		}
+		var sealed string
+		var isBuiltin bool
+		err := tx.QueryRow(ctx, "SELECT connection_id, dsn_sealed, builtin FROM connections WHERE connection_name = $1 FOR UPDATE", PlaygroundName).
+			Scan(&id, &sealed, &isBuiltin)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if err == nil && isBuiltin {
+			if now, err := s.unseal(sealed, connectionContext(id)); err == nil && now == dsn {
+				return nil
+			}
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO connections (connection_id, connection_name, driver, dsn_redacted, dsn_sealed, description, builtin)
+			VALUES ($1, $2, 'postgres', $3, $4, 'Sample database that comes with Loadstone', true)
+			ON CONFLICT (connection_name) DO UPDATE SET driver = excluded.driver, dsn_redacted = excluded.dsn_redacted,
+				dsn_sealed = excluded.dsn_sealed, description = excluded.description, builtin = true, updated_at = now()`,
+			id, PlaygroundName, redact(dsn), s.keys.Seal([]byte(dsn), connectionContext(id)))
+		return err
+	})
+	return failed("saving the playground's connection", err)
+}
+
+// Connection implements store.Connections; a name wins over an id.
+func (s *Store) Connection(ctx context.Context, idOrName string) (store.Connection, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, "SELECT "+connectionColumns+` FROM connections
+		WHERE connection_name = $1 OR connection_id = $1 ORDER BY connection_name = $1 DESC LIMIT 1`, idOrName)
+	if err != nil {
+		return store.Connection{}, failed("reading connection", err)
+	}
+	c, err := pgx.CollectExactlyOneRow(rows, toConnection)
+	return c, lookup("connection", idOrName, err)
+}
+
+// ListConnections implements store.Connections; builtin ones come first.
+func (s *Store) ListConnections(ctx context.Context) ([]store.Connection, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, "SELECT "+connectionColumns+" FROM connections ORDER BY builtin DESC, connection_name")
+	if err != nil {
+		return nil, failed("listing connections", err)
+	}
+	connections, err := pgx.CollectRows(rows, toConnection)
+	return connections, failed("listing connections", err)
+}
+
+// DeleteConnection implements store.Connections.
+func (s *Store) DeleteConnection(ctx context.Context, id string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", connectionLock); err != nil {
+			return err
+		}
+		var name string
+		var isBuiltin bool
+		err := tx.QueryRow(ctx, "SELECT connection_name, builtin FROM connections WHERE connection_id = $1 FOR UPDATE", id).Scan(&name, &isBuiltin)
+		if err != nil {
+			return lookup("connection", id, err)
+		}
+		if isBuiltin {
+			return builtin(name)
+		}
+		if err := unused(ctx, tx, name, "deleted"); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "DELETE FROM connections WHERE connection_id = $1", id)
+		return err
+	})
+	return failed("deleting connection", err)
+}
+
+// unused returns store.ErrInUse while a template, or a run that may still
+// connect, names the connection.
+func unused(ctx context.Context, tx pgx.Tx, name, done string) error {
+	var templates, runs int
+	err := tx.QueryRow(ctx, `SELECT
+		(SELECT count(*) FROM test_templates WHERE config #> '{target,connection}' = to_jsonb($1::text)),
+		(SELECT count(*) FROM run_status WHERE status IN ('PREPARED', 'RUNNING', 'STOPPING', 'CANCELLING')
+			AND scenario_config #> '{target,connection}' = to_jsonb($1::text))`, name).Scan(&templates, &runs)
+	if err != nil {
+		return err
+	}
+	if templates+runs == 0 {
+		return nil
+	}
+	return &engine.Error{Code: engine.CodeConflict, Cause: store.ErrInUse,
+		Message: fmt.Sprintf("The connection %q cannot be %s: %d template(s) and %d run(s) that have not ended use it.", name, done, templates, runs),
+		Hint:    "Point them at another connection, or delete them, first."}
+}

@@ -1,0 +1,107 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Points implements store.Runs.
+func (s *Store) Points(ctx context.Context, runID string) ([]engine.Point, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT "timestamp", elapsed_seconds, coalesce(phase, ''), qps, reads_per_sec, writes_per_sec,
+			p50_latency_ms, p95_latency_ms, p99_latency_ms, avg_latency_ms, max_latency_ms, errors_per_sec, total_queries, error_count,
+			active_connections, target_connections, qps_by_kind, errors_by_class, histogram, cpu_pct, memory_pct, host_cpu_pct, host_memory_pct
+		FROM metrics_snapshots WHERE run_id = $1 ORDER BY "timestamp"`, runID)
+	if err != nil {
+		return nil, failed("reading points", err)
+	}
+	points, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p engine.Point, err error) {
+		var kinds, classes, hist []byte
+		err = row.Scan(&p.Timestamp.Time, &p.ElapsedSeconds, &p.Phase, &p.QPS, &p.ReadsPerSec, &p.WritesPerSec,
+			&p.P50LatencyMs, &p.P95LatencyMs, &p.P99LatencyMs, &p.AvgLatencyMs, &p.MaxLatencyMs, &p.ErrorsPerSec, &p.TotalQueries, &p.ErrorCount,
+			&p.ActiveConnections, &p.TargetConnections, &kinds, &classes, &hist, &p.CPUPercent, &p.MemoryPercent, &p.HostCPUPercent, &p.HostMemoryPercent)
+		if err != nil {
+			return p, err
+		}
+		p.Timestamp = engine.At(p.Timestamp.Time)
+		if err := parse("point", kinds, &p.QPSByKind); err != nil {
+			return p, err
+		}
+		if err := parse("point", classes, &p.ErrorsByClass); err != nil {
+			return p, err
+		}
+		return p, parse("point", hist, &p.Histogram)
+	})
+	return points, failed("reading points", err)
+}
+
+// WorkerPoints implements store.Runs.
+func (s *Store) WorkerPoints(ctx context.Context, runID, workerID string) ([]store.WorkerPoint, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT "timestamp", elapsed_seconds, worker_id, coalesce(phase, ''), qps,
+			p50_latency_ms, p95_latency_ms, p99_latency_ms, total_queries, error_count, active_connections, target_connections
+		FROM worker_metrics_snapshots WHERE run_id = $1 AND ($2 = '' OR worker_id = $2)
+		ORDER BY "timestamp", worker_group_id, worker_id, tick`, runID, workerID)
+	if err != nil {
+		return nil, failed("reading worker points", err)
+	}
+	points, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p store.WorkerPoint, err error) {
+		err = row.Scan(&p.Timestamp.Time, &p.ElapsedSeconds, &p.WorkerID, &p.Phase, &p.QPS,
+			&p.P50LatencyMs, &p.P95LatencyMs, &p.P99LatencyMs, &p.TotalQueries, &p.ErrorCount, &p.ActiveConnections, &p.TargetConnections)
+		p.Timestamp = engine.At(p.Timestamp.Time)
+		return p, err
+	})
+	return points, failed("reading worker points", err)
+}
+
+const (
+	defaultLogs = 500
+	maxLogs     = 10_000
+)
+
+// Logs implements store.Runs. level "" means all levels, another one exactly
+// that level and those above it; limit ≤ 0 means 500 and more than 10 000 is 10 000.
+func (s *Store) Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if limit <= 0 {
+		limit = defaultLogs
+	}
+	rows, err := s.pool.Query(ctx, `SELECT seq, run_id, coalesce(test_id, ''), coalesce(worker_id, ''), level, message, details, "timestamp"
+		FROM test_logs WHERE run_id = $1 AND seq > $2
+			AND array_position(ARRAY['INFO', 'WARNING', 'ERROR', 'CRITICAL'], level)
+				>= coalesce(array_position(ARRAY['INFO', 'WARNING', 'ERROR', 'CRITICAL'], $3::text), 0)
+		ORDER BY seq LIMIT $4`, runID, afterSeq, string(level), min(limit, maxLogs))
+	if err != nil {
+		return nil, failed("reading the run's log", err)
+	}
+	logs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l engine.LogEntry, err error) {
+		var details []byte
+		err = row.Scan(&l.Seq, &l.RunID, &l.TestID, &l.WorkerID, &l.Level, &l.Message, &details, &l.Timestamp.Time)
+		l.Details, l.Timestamp = details, engine.At(l.Timestamp.Time)
+		return l, err
+	})
+	return logs, failed("reading the run's log", err)
+}
+
+// Workers implements store.Runs; rows are ordered by group.
+func (s *Store) Workers(ctx context.Context, runID string) ([]store.WorkerRow, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT run_id, worker_id, worker_group_id, node_id, test_id, status, coalesce(phase, ''), last_heartbeat, error
+		FROM worker_heartbeats WHERE run_id = $1 ORDER BY worker_group_id, worker_id`, runID)
+	if err != nil {
+		return nil, failed("reading workers", err)
+	}
+	workers, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w store.WorkerRow, err error) {
+		err = row.Scan(&w.RunID, &w.WorkerID, &w.WorkerGroupID, &w.NodeID, &w.TestID, &w.Status, &w.Phase, &w.LastHeartbeat, &w.Error)
+		w.LastHeartbeat = w.LastHeartbeat.UTC()
+		return w, err
+	})
+	return workers, failed("reading workers", err)
+}

@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// SaveResult implements store.Runs. Empty strings and zero times are left as they are too.
+func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	var thresholds []byte
+	if r.Thresholds != nil {
+		var err error
+		if thresholds, err = document("thresholds", r.Thresholds); err != nil {
+			return err
+		}
+	}
+	figures, err := optional("figures", r.Figures)
+	if err != nil {
+		return err
+	}
+	validity, err := optional("verdict", r.Validity)
+	if err != nil {
+		return err
+	}
+	plan, err := optional("plan", r.Plan)
+	if err != nil {
+		return err
+	}
+	environment, err := optional("environment", r.Environment)
+	if err != nil {
+		return err
+	}
+	_, err = s.pool.Exec(ctx, `INSERT INTO test_results AS old (test_id, run_id, worker_id, worker_group_id, test_name, status, start_time, end_time,
+			figures, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason)
+		VALUES ($1, $2, $3, $4, $5, coalesce($6, 'PREPARED'), $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+		ON CONFLICT (test_id) DO UPDATE SET
+			worker_group_id = coalesce($4, old.worker_group_id),
+			test_name = coalesce(nullif($5, ''), old.test_name),
+			status = coalesce($6, old.status),
+			start_time = coalesce($7, old.start_time),
+			end_time = coalesce($8, old.end_time),
+			figures = coalesce($9, old.figures),
+			validity = coalesce($10, old.validity),
+			thresholds = coalesce($11, old.thresholds),
+			passed = coalesce($12, old.passed),
+			plan = coalesce($13, old.plan),
+			environment = coalesce($14, old.environment),
+			enrichment_status = coalesce(nullif($15, ''), old.enrichment_status),
+			failure_reason = coalesce(nullif($16, ''), old.failure_reason),
+			updated_at = now()`,
+		r.TestID, r.RunID, orNull(r.WorkerID), r.WorkerGroupID, r.TestName, orNull(r.Status), stamp(r.StartTime.Time), stamp(r.EndTime.Time),
+		figures, validity, thresholds, r.Passed, plan, environment, r.EnrichmentStatus, clean(r.FailureReason))
+	return failed("saving result", err)
+}
+
+// Results implements store.Runs.
+func (s *Store) Results(ctx context.Context, runID string) ([]engine.TestResult, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT test_id, run_id, coalesce(worker_id, ''), worker_group_id, test_name, status, start_time, end_time,
+			figures, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, created_at, updated_at
+		FROM test_results WHERE run_id = $1 ORDER BY (test_id = run_id) DESC, worker_group_id, worker_id`, runID)
+	if err != nil {
+		return nil, failed("reading results", err)
+	}
+	results, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r engine.TestResult, err error) {
+		var figures, validity, thresholds, plan, environment []byte
+		var start, end *time.Time
+		err = row.Scan(&r.TestID, &r.RunID, &r.WorkerID, &r.WorkerGroupID, &r.TestName, &r.Status, &start, &end,
+			&figures, &validity, &thresholds, &r.Passed, &plan, &environment, &r.EnrichmentStatus, &r.FailureReason,
+			&r.CreatedAt.Time, &r.UpdatedAt.Time)
+		if err != nil {
+			return r, err
+		}
+		r.StartTime, r.EndTime = instant(start), instant(end)
+		r.CreatedAt, r.UpdatedAt = engine.At(r.CreatedAt.Time), engine.At(r.UpdatedAt.Time)
+		for _, d := range []struct {
+			what string
+			text []byte
+			into any
+		}{
+			{"figures", figures, &r.Figures}, {"verdict", validity, &r.Validity}, {"thresholds", thresholds, &r.Thresholds},
+			{"plan", plan, &r.Plan}, {"environment", environment, &r.Environment},
+		} {
+			if err := parse(d.what, d.text, d.into); err != nil {
+				return r, err
+			}
+		}
+		return r, nil
+	})
+	return results, failed("reading results", err)
+}
+
+// SaveArtifact implements store.Runs. The same name with another checksum is store.ErrConflict.
+func (s *Store) SaveArtifact(ctx context.Context, a engine.Artifact) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if a.ArtifactID == "" {
+		a.ArtifactID = newID()
+	}
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO query_execution_artifacts (artifact_id, run_id, test_id, worker_id, kind, name,
+				artifact_size_bytes, artifact_checksum, row_count, min_ts, max_ts, parquet_schema_version, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, coalesce($13, now()))
+			ON CONFLICT DO NOTHING`,
+			a.ArtifactID, a.RunID, a.TestID, a.WorkerID, a.Kind, a.Name,
+			a.SizeBytes, a.SHA256, a.RowCount, stamp(a.MinTime.Time), stamp(a.MaxTime.Time), a.SchemaVersion, stamp(a.CreatedAt.Time))
+		if err != nil {
+			return err
+		}
+		var checksum string
+		err = tx.QueryRow(ctx, "SELECT artifact_checksum FROM query_execution_artifacts WHERE run_id = $1 AND name = $2", a.RunID, a.Name).Scan(&checksum)
+		if err != nil {
+			// The row was not inserted, and not because of its name.
+			return fmt.Errorf("%w: artifact id %s is taken", store.ErrConflict, a.ArtifactID)
+		}
+		if checksum != a.SHA256 {
+			return fmt.Errorf("%w: artifact %s is stored with another checksum", store.ErrConflict, a.Name)
+		}
+		return nil
+	})
+	return failed("saving artifact", err)
+}
+
+// Artifacts implements store.Runs; they are ordered by name.
+func (s *Store) Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT artifact_id, run_id, test_id, worker_id, kind, name, artifact_size_bytes, artifact_checksum,
+			row_count, min_ts, max_ts, parquet_schema_version, created_at
+		FROM query_execution_artifacts WHERE run_id = $1 ORDER BY name`, runID)
+	if err != nil {
+		return nil, failed("reading artifacts", err)
+	}
+	artifacts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a engine.Artifact, err error) {
+		var from, to *time.Time
+		err = row.Scan(&a.ArtifactID, &a.RunID, &a.TestID, &a.WorkerID, &a.Kind, &a.Name, &a.SizeBytes, &a.SHA256,
+			&a.RowCount, &from, &to, &a.SchemaVersion, &a.CreatedAt.Time)
+		a.MinTime, a.MaxTime, a.CreatedAt = instant(from), instant(to), engine.At(a.CreatedAt.Time)
+		return a, err
+	})
+	return artifacts, failed("reading artifacts", err)
+}

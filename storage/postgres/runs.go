@@ -1,0 +1,264 @@
+package postgres
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+const runColumns = `r.run_id, r.template_id, r.test_name, r.scenario_config, r.status, r.phase,
+	r.start_time, r.warmup_start_time, r.warmup_end_time, r.measurement_end_time, r.end_time,
+	r.total_workers_expected, r.workers_registered, r.workers_active, r.workers_completed,
+	r.total_ops, r.error_count, r.current_qps, r.worker_targets, r.stop_reason, r.cancellation_reason,
+	r.created_by, r.owner_epoch, r.created_at, r.updated_at`
+
+// scanRun reads runColumns, and what follows them into more.
+func scanRun(row pgx.CollectableRow, run *engine.Run, more ...any) error {
+	var template, phase, stopReason *string
+	var scenario, targets []byte
+	var start, warmupStart, warmupEnd, measured, end *time.Time
+	var created, updated time.Time
+	dest := append([]any{&run.RunID, &template, &run.TestName, &scenario, &run.Status, &phase,
+		&start, &warmupStart, &warmupEnd, &measured, &end,
+		&run.WorkersExpected, &run.WorkersRegistered, &run.WorkersActive, &run.WorkersCompleted,
+		&run.TotalOps, &run.ErrorCount, &run.CurrentQPS, &targets, &stopReason, &run.CancellationReason,
+		&run.CreatedBy, &run.OwnerEpoch, &created, &updated}, more...)
+	if err := row.Scan(dest...); err != nil {
+		return err
+	}
+	run.TestID, run.TemplateID = run.RunID, orEmpty(template)
+	run.Phase, run.StopReason = engine.Phase(orEmpty(phase)), engine.StopReason(orEmpty(stopReason))
+	run.StartTime, run.WarmupStartTime, run.WarmupEndTime = instant(start), instant(warmupStart), instant(warmupEnd)
+	run.MeasurementEndTime, run.EndTime = instant(measured), instant(end)
+	run.CreatedAt, run.UpdatedAt = engine.At(created), engine.At(updated)
+	if err := parse("scenario", scenario, &run.Scenario); err != nil {
+		return err
+	}
+	return parse("worker targets", targets, &run.WorkerTargets)
+}
+
+func toRun(row pgx.CollectableRow) (engine.Run, error) {
+	var run engine.Run
+	err := scanRun(row, &run)
+	return run, err
+}
+
+// CreateRun implements store.Runs. A scenario's TemplateID that names no
+// template is kept in the scenario only.
+func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	scenario := run.Scenario
+	var err error
+	if scenario.Target.Connection, err = s.sealRef(ctx, scenario.Target.Connection, nil); err != nil {
+		return err
+	}
+	config, err := document("scenario", scenario)
+	if err != nil {
+		return err
+	}
+	targets, err := document("worker targets", orEmptyMap(run.WorkerTargets))
+	if err != nil {
+		return err
+	}
+	err = s.inTx(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO run_status (run_id, test_id, template_id, test_name, scenario_config,
+				status, phase, total_workers_expected, worker_targets, created_by, owner_epoch, created_at)
+			VALUES ($1, $1, $2, $3, $4, 'PREPARED', 'PREPARING', $5, $6, $7, $8, coalesce($9, now()))`,
+			run.RunID, orNull(run.TemplateID), run.TestName, config, run.WorkersExpected, targets,
+			run.CreatedBy, run.OwnerEpoch, stamp(run.CreatedAt.Time))
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO test_results (test_id, run_id, test_name, status) VALUES ($1, $1, $2, 'PREPARED')`,
+			run.RunID, run.TestName)
+		return err
+	})
+	return failed("creating run", err)
+}
+
+func orEmptyMap(m map[string]engine.WorkerTarget) map[string]engine.WorkerTarget {
+	if m == nil {
+		return map[string]engine.WorkerTarget{}
+	}
+	return m
+}
+
+// Run implements store.Runs.
+func (s *Store) Run(ctx context.Context, runID string) (engine.Run, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, "SELECT "+runColumns+" FROM run_status r WHERE r.run_id = $1", runID)
+	if err != nil {
+		return engine.Run{}, failed("reading run", err)
+	}
+	run, err := pgx.CollectExactlyOneRow(rows, toRun)
+	return run, lookup("run", runID, err)
+}
+
+// LiveRuns implements store.Runs.
+func (s *Store) LiveRuns(ctx context.Context) ([]engine.Run, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, "SELECT "+runColumns+` FROM run_status r
+		WHERE r.status IN ('RUNNING', 'STOPPING', 'CANCELLING') OR r.phase = 'PROCESSING'
+		ORDER BY r.created_at, r.run_id`)
+	if err != nil {
+		return nil, failed("listing live runs", err)
+	}
+	runs, err := pgx.CollectRows(rows, toRun)
+	return runs, failed("listing live runs", err)
+}
+
+// TakeOver implements store.Runs.
+func (s *Store) TakeOver(ctx context.Context, runID string) (int64, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	var epoch int64
+	err := s.pool.QueryRow(ctx, `UPDATE run_status SET owner_epoch = owner_epoch + 1, updated_at = now()
+		WHERE run_id = $1 RETURNING owner_epoch`, runID).Scan(&epoch)
+	return epoch, lookup("run", runID, err)
+}
+
+// DeleteRun implements store.Runs.
+func (s *Store) DeleteRun(ctx context.Context, runID string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	tag, err := s.pool.Exec(ctx, `DELETE FROM run_status WHERE run_id = $1
+		AND status IN ('PREPARED', 'COMPLETED', 'FAILED', 'CANCELLED')`, runID)
+	if err != nil {
+		return failed("deleting run", err)
+	}
+	if tag.RowsAffected() > 0 {
+		return nil
+	}
+	run, err := s.Run(ctx, runID)
+	if err != nil {
+		return err
+	}
+	return conflict(fmt.Sprintf("The run is %s and cannot be deleted.", run.Status), "Stop it first.")
+}
+
+// cursor is a position in the list of runs, newest first.
+type cursor struct {
+	At time.Time `json:"t"`
+	ID string    `json:"i"`
+}
+
+func (c cursor) String() string {
+	// Neither a time nor a string fails to marshal.
+	text, _ := json.Marshal(c)
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+func parseCursor(text string) (c cursor, err error) {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(raw, &c)
+	}
+	if err != nil {
+		return c, engine.InvalidField("cursor", "this is not a cursor of an earlier page", "leave it out for the first page")
+	}
+	return c, nil
+}
+
+const (
+	defaultPage = 50
+	maxPage     = 500
+)
+
+// ListRuns implements store.Runs. A page has at most 500 runs.
+func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	var where []string
+	var args []any
+	add := func(condition string, values ...any) {
+		for _, v := range values {
+			args = append(args, v)
+			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(args)), 1)
+		}
+		where = append(where, condition)
+	}
+	if len(f.Statuses) > 0 {
+		add("r.status = ANY(?::text[])", texts(f.Statuses))
+	}
+	if f.TemplateID != "" {
+		add("r.template_id = ?", f.TemplateID)
+	}
+	if f.Search != "" {
+		add(`r.test_name ILIKE ? ESCAPE '\'`, "%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Search)+"%")
+	}
+	if !f.Since.IsZero() {
+		add("r.created_at >= ?", f.Since.UTC())
+	}
+	if !f.Until.IsZero() {
+		add("r.created_at < ?", f.Until.UTC())
+	}
+	if len(f.Tag) > 0 {
+		tags, err := document("tags", f.Tag)
+		if err != nil {
+			return store.RunList{}, err
+		}
+		// The operator ? of jsonb is not used here, because add replaces it.
+		add("r.scenario_config -> 'tags' @> ?::jsonb", tags)
+	}
+	clause := func() string {
+		if len(where) == 0 {
+			return ""
+		}
+		return " WHERE " + strings.Join(where, " AND ")
+	}
+	count, countArgs := "SELECT count(*) FROM run_status r"+clause(), args
+	if f.Cursor != "" {
+		c, err := parseCursor(f.Cursor)
+		if err != nil {
+			return store.RunList{}, err
+		}
+		add("(r.created_at, r.run_id) < (?, ?)", c.At, c.ID)
+	}
+	limit := f.Limit
+	if limit <= 0 {
+		limit = defaultPage
+	}
+	limit = min(limit, maxPage)
+	page := fmt.Sprintf(`SELECT %s, t.qps, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed
+		FROM run_status r LEFT JOIN test_results t ON t.test_id = r.run_id%s
+		ORDER BY r.created_at DESC, r.run_id DESC LIMIT %d`, runColumns, clause(), limit+1)
+
+	list := store.RunList{Runs: []store.RunRow{}}
+	batch := &pgx.Batch{}
+	batch.Queue(count, countArgs...).QueryRow(func(row pgx.Row) error { return row.Scan(&list.Total) })
+	batch.Queue(page, args...).Query(func(rows pgx.Rows) (err error) {
+		list.Runs, err = pgx.AppendRows(list.Runs, rows, func(row pgx.CollectableRow) (store.RunRow, error) {
+			var r store.RunRow
+			err := scanRun(row, &r.Run, &r.QPS, &r.P50Ms, &r.P95Ms, &r.P99Ms, &r.ErrorRate, &r.Verdict, &r.Passed)
+			return r, err
+		})
+		return err
+	})
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return store.RunList{}, failed("listing runs", err)
+	}
+	if len(list.Runs) > limit {
+		list.Runs = list.Runs[:limit]
+		last := list.Runs[limit-1]
+		list.NextCursor = cursor{At: last.CreatedAt.Time, ID: last.RunID}.String()
+	}
+	return list, nil
+}
+
+func texts[T ~string](values []T) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
+}

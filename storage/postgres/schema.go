@@ -1,0 +1,193 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/sql"
+)
+
+// schemaLock is the key of the advisory lock under which the schema changes.
+const schemaLock = 0x6c6f6164 // "load"
+
+// applyCommand is what the user runs.
+const applyCommand = "loadstone schema apply --database-url …"
+
+// ApplySchema brings a database to this binary's schema, in one transaction and
+// under a lock, so that several may try at once. Applying it again changes
+// nothing. A schema that is newer than this binary is left alone, with an error.
+func ApplySchema(ctx context.Context, dsn string) error {
+	conn, err := connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer hangUp(conn)
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", schemaLock); err != nil {
+			return err
+		}
+		state, err := readSchema(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if state.version > sql.Version {
+			return state.problem()
+		}
+		if state.current() {
+			return nil
+		}
+		for _, f := range sql.Schema() {
+			if _, err := tx.Exec(ctx, f.Text, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return fmt.Errorf("%s: %w", f.Name, err)
+			}
+		}
+		_, err = tx.Exec(ctx, sql.Record(), pgx.QueryExecModeSimpleProtocol)
+		return err
+	})
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.Code == "42501" {
+		return &engine.Error{Code: engine.CodeForbidden, Cause: err,
+			Message: "This database user may not make tables: " + refused.Message + ".",
+			Hint:    "Apply the schema as the owner of the database, or give the script of `loadstone schema print` to its administrator."}
+	}
+	return failed("applying the schema", err)
+}
+
+// CheckSchema reports whether a database has this binary's schema. The error
+// is an *engine.Error that says what is wrong and which command puts it right.
+func CheckSchema(ctx context.Context, dsn string) error {
+	conn, err := connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer hangUp(conn)
+	return checkSchema(ctx, conn)
+}
+
+func connect(ctx context.Context, dsn string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, invalidDSN(err)
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	return conn, nil
+}
+
+func hangUp(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	// Nothing depends on a polite goodbye.
+	_ = conn.Close(ctx)
+}
+
+func invalidDSN(err error) error {
+	// The parser's message may quote the DSN, so it stays in the cause.
+	return &engine.Error{Code: engine.CodeInvalid, Cause: err,
+		Message: "The database URL cannot be read.",
+		Hint:    "It looks like postgres://user:password@host:5432/database?sslmode=require."}
+}
+
+// unreachable says why the control store's database does not let us in.
+func unreachable(err error) error {
+	e := &engine.Error{Code: engine.CodeUnavailable, Cause: mapError(err),
+		Message: "The control store cannot be reached.",
+		Hint:    "Check --database-url, and that the database server is running."}
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		e.Message = "The control store's database refused the connection: " + refused.Message + "."
+	} else if reason := reasonOf(err); reason != "" {
+		e.Message = "The control store cannot be reached: " + reason + "."
+	}
+	return e
+}
+
+// reasonOf names the innermost cause, which holds neither user nor password.
+func reasonOf(err error) string {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
+				err = joined.Unwrap()[0]
+				continue
+			}
+			return err.Error()
+		}
+		err = next
+	}
+}
+
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// schemaState is what a database says of its schema.
+type schemaState struct {
+	present bool
+	version int
+	hash    string
+}
+
+func (s schemaState) current() bool {
+	return s.present && s.version == sql.Version && s.hash == sql.Hash()
+}
+
+// problem is nil for the current schema.
+func (s schemaState) problem() error {
+	switch {
+	case s.current():
+		return nil
+	case !s.present:
+		return &engine.Error{Code: engine.CodeUnavailable,
+			Message: "The database has no Loadstone schema.", Hint: "Run: " + applyCommand}
+	case s.version > sql.Version:
+		return &engine.Error{Code: engine.CodeUnavailable,
+			Message: fmt.Sprintf("The database's schema (version %d) is newer than this binary (version %d).", s.version, sql.Version),
+			Hint:    "Use a Loadstone that is at least as new as the one that applied it."}
+	default:
+		return &engine.Error{Code: engine.CodeUnavailable,
+			Message: fmt.Sprintf("The database's schema (version %d, %s) is older than this binary (version %d, %s).", s.version, s.hash, sql.Version, sql.Hash()),
+			Hint:    "Run: " + applyCommand}
+	}
+}
+
+func readSchema(ctx context.Context, q querier) (schemaState, error) {
+	s := schemaState{present: true}
+	// A missing table would end the transaction, so its name is looked up first.
+	var table *string
+	if err := q.QueryRow(ctx, "SELECT to_regclass('schema_version')::text").Scan(&table); err != nil {
+		return s, err
+	}
+	if table == nil {
+		return schemaState{}, nil
+	}
+	err := q.QueryRow(ctx, "SELECT version, hash FROM schema_version").Scan(&s.version, &s.hash)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return schemaState{}, nil
+	}
+	return s, err
+}
+
+func checkSchema(ctx context.Context, q querier) error {
+	s := schemaState{present: true}
+	err := q.QueryRow(ctx, "SELECT version, hash FROM schema_version").Scan(&s.version, &s.hash)
+	var refused *pgconn.PgError
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), errors.As(err, &refused) && refused.Code == "42P01":
+		s = schemaState{}
+	case errors.As(err, &refused) && strings.HasPrefix(refused.Code, "42"):
+		return &engine.Error{Code: engine.CodeUnavailable, Cause: err,
+			Message: "The schema cannot be read: " + refused.Message + ".", Hint: "Run: " + applyCommand}
+	case err != nil:
+		return unreachable(err)
+	}
+	return s.problem()
+}

@@ -1,0 +1,131 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/storage/keyring"
+)
+
+// inlineContext binds the sealed DSNs of documents; they are copied from
+// templates to runs, so they cannot be bound to one row.
+const inlineContext = "inline-dsn"
+
+func connectionContext(id string) string { return "connection:" + id }
+
+const dsnField = "target.connection.dsn"
+
+// sealRef replaces the secret of an inline connection by its sealed form. A
+// DSN whose password is hidden keeps the one of earlier (the reference that is
+// being replaced) or of the template it was copied from.
+func (s *Store) sealRef(ctx context.Context, ref engine.ConnectionRef, earlier *engine.ConnectionRef) (engine.ConnectionRef, error) {
+	if !ref.Inline() || ref.DSN == "" {
+		return ref, nil
+	}
+	if !isRedacted(ref.DSN) {
+		ref.DSNSealed = ""
+		if clear := redact(ref.DSN); clear != ref.DSN {
+			ref.DSNSealed, ref.DSN = s.keys.Seal([]byte(ref.DSN), inlineContext), clear
+		}
+		return ref, nil
+	}
+	if ref.DSNSealed != "" {
+		// Only a sealed text that says the same except for the password belongs to this DSN.
+		dsn, err := s.unseal(ref.DSNSealed, inlineContext)
+		if err != nil {
+			return ref, err
+		}
+		if redact(dsn) != ref.DSN {
+			return ref, passwordNeeded()
+		}
+		return ref, nil
+	}
+	if earlier != nil && earlier.DSNSealed != "" && earlier.DSN == ref.DSN {
+		ref.DSNSealed = earlier.DSNSealed
+		return ref, nil
+	}
+	sealed, err := s.sealedBefore(ctx, ref.DSN)
+	ref.DSNSealed = sealed
+	return ref, err
+}
+
+func passwordNeeded() error {
+	return engine.InvalidField(dsnField, "the password is hidden, and this is not the address it was saved for",
+		"write the password again in place of "+hidden)
+}
+
+// sealedBefore finds the secret of a redacted DSN in the templates: a
+// document that was exported or edited carries stars where its password was.
+func (s *Store) sealedBefore(ctx context.Context, redacted string) (string, error) {
+	var sealed string
+	err := s.pool.QueryRow(ctx, `SELECT config #>> '{target,connection,dsn_sealed}' FROM test_templates
+		WHERE config #>> '{target,connection,dsn}' = $1 AND config #>> '{target,connection,dsn_sealed}' <> ''
+		ORDER BY updated_at DESC LIMIT 1`, redacted).Scan(&sealed)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", passwordNeeded()
+	}
+	return sealed, failed("looking for the saved password", err)
+}
+
+func (s *Store) unseal(sealed, sealedFor string) (string, error) {
+	plain, err := s.keys.Open(sealed, sealedFor)
+	switch {
+	case errors.Is(err, keyring.ErrUnknownKey):
+		return "", &engine.Error{Code: engine.CodeInvalid, Cause: err,
+			Message: "A saved password was encrypted under a key that this server does not have.",
+			Hint:    "Give the server the earlier key too (" + keyring.KeyEnv + " or the key file), or save the connection again with its password."}
+	case err != nil:
+		return "", &engine.Error{Code: engine.CodeInvalid, Cause: err,
+			Message: "A saved password cannot be decrypted.", Hint: "Save the connection again with its password."}
+	}
+	return string(plain), nil
+}
+
+// OpenDSN implements store.Connections.
+func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if !ref.Inline() {
+		var id, sealed string
+		err := s.pool.QueryRow(ctx, "SELECT connection_id, driver, dsn_sealed FROM connections WHERE connection_name = $1", ref.Name).
+			Scan(&id, &driver, &sealed)
+		if err != nil {
+			return "", "", s.explainMissing(ctx, ref.Name, err)
+		}
+		dsn, err = s.unseal(sealed, connectionContext(id))
+		return driver, dsn, err
+	}
+	switch {
+	case ref.DSNSealed != "":
+		dsn, err = s.unseal(ref.DSNSealed, inlineContext)
+	case isRedacted(ref.DSN):
+		var sealed string
+		if sealed, err = s.sealedBefore(ctx, ref.DSN); err == nil {
+			dsn, err = s.unseal(sealed, inlineContext)
+		}
+	default:
+		dsn = ref.DSN
+	}
+	return ref.Driver, dsn, err
+}
+
+// explainMissing lists the connections there are.
+func (s *Store) explainMissing(ctx context.Context, name string, err error) error {
+	wrapped := lookup("connection", name, err)
+	var e *engine.Error
+	if !errors.As(wrapped, &e) || e.Code != engine.CodeNotFound {
+		return wrapped
+	}
+	if all, err := s.ListConnections(ctx); err == nil && len(all) > 0 {
+		names := make([]string, len(all))
+		for i, c := range all {
+			names[i] = c.Name
+		}
+		e.Hint = fmt.Sprintf("Saved connections: %s.", strings.Join(names, ", "))
+	}
+	return e
+}

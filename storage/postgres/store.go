@@ -1,0 +1,155 @@
+// Package postgres is the control store on Postgres: it implements the whole
+// of engine/store. The same SQL serves the embedded server and an external one.
+//
+// Every method is bounded by its context, and by 30 s when the context has no
+// deadline. A server that cannot be reached is store.ErrUnavailable.
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/keyring"
+)
+
+// Store implements store.Store. It is safe for concurrent use.
+type Store struct {
+	pool *pgxpool.Pool
+	keys *keyring.Keyring
+}
+
+var _ store.Store = (*Store)(nil)
+
+const (
+	// defaultTimeout bounds calls whose context has no deadline.
+	defaultTimeout = 30 * time.Second
+	maxConnections = 12
+)
+
+// Open connects to the control store and checks that its schema is current.
+// Errors are *engine.Error where the user can do something.
+func Open(ctx context.Context, dsn string, keys *keyring.Keyring) (*Store, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, invalidDSN(err)
+	}
+	config.MaxConns = maxConnections
+	config.MinConns = 1
+	config.MaxConnIdleTime = 5 * time.Minute
+	config.HealthCheckPeriod = 30 * time.Second
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	config.ConnConfig.RuntimeParams["application_name"] = "loadstone"
+	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("opening the control store: %w", mapError(err))
+	}
+	s := &Store{pool: pool, keys: keys}
+	if err := s.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close waits for calls that are under way and closes the connections.
+func (s *Store) Close() { s.pool.Close() }
+
+// Ping proves that the store answers and that its schema is current.
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	return checkSchema(ctx, s.pool)
+}
+
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, defaultTimeout)
+}
+
+// inTx runs f in a transaction; an error rolls it back.
+func (s *Store) inTx(ctx context.Context, f func(tx pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, s.pool, f)
+}
+
+// newID returns a fresh identifier; version 7 keeps index pages hot.
+func newID() string {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return uuid.NewString()
+	}
+	return id.String()
+}
+
+// stamp returns the time for SQL; the zero time is NULL.
+func stamp(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// instant reads a nullable time.
+func instant(t *time.Time) engine.Time {
+	if t == nil {
+		return engine.Time{}
+	}
+	return engine.At(*t)
+}
+
+// document marshals v for a jsonb column.
+func document(what string, v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, &engine.Error{Code: engine.CodeInvalid, Cause: err,
+			Message: fmt.Sprintf("The %s cannot be stored: %v.", what, err)}
+	}
+	return withoutNUL(text), nil
+}
+
+// optional marshals v unless it is nil; nil is NULL.
+func optional[T any](what string, v *T) ([]byte, error) {
+	if v == nil {
+		return nil, nil
+	}
+	return document(what, v)
+}
+
+// parse reads a jsonb column; NULL leaves v as it is.
+func parse(what string, text []byte, v any) error {
+	if text == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("reading stored %s: %w", what, err)
+	}
+	return nil
+}
+
+// orNull maps the empty string onto NULL.
+func orNull[T ~string](s T) *string {
+	if s == "" {
+		return nil
+	}
+	text := string(s)
+	return &text
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

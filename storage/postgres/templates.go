@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+const templateColumns = "template_id, template_name, description, config, source, version, created_by, created_at, updated_at"
+
+func toTemplate(row pgx.CollectableRow) (t store.Template, err error) {
+	var config []byte
+	err = row.Scan(&t.TemplateID, &t.Name, &t.Description, &config, &t.Source, &t.Version, &t.CreatedBy, &t.CreatedAt.Time, &t.UpdatedAt.Time)
+	if err != nil {
+		return t, err
+	}
+	t.CreatedAt, t.UpdatedAt = engine.At(t.CreatedAt.Time), engine.At(t.UpdatedAt.Time)
+	return t, parse("template", config, &t.Config)
+}
+
+func (s *Store) template(ctx context.Context, column, value string) (store.Template, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, "SELECT "+templateColumns+" FROM test_templates WHERE "+column+" = $1", value)
+	if err != nil {
+		return store.Template{}, failed("reading template", err)
+	}
+	t, err := pgx.CollectExactlyOneRow(rows, toTemplate)
+	return t, lookup("template", value, err)
+}
+
+// Template implements store.Templates.
+func (s *Store) Template(ctx context.Context, id string) (store.Template, error) {
+	return s.template(ctx, "template_id", id)
+}
+
+// TemplateByName implements store.Templates.
+func (s *Store) TemplateByName(ctx context.Context, name string) (store.Template, error) {
+	return s.template(ctx, "template_name", name)
+}
+
+// ListTemplates implements store.Templates; they are ordered by name.
+func (s *Store) ListTemplates(ctx context.Context) ([]store.Template, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, "SELECT "+templateColumns+" FROM test_templates ORDER BY template_name")
+	if err != nil {
+		return nil, failed("listing templates", err)
+	}
+	templates, err := pgx.CollectRows(rows, toTemplate)
+	return templates, failed("listing templates", err)
+}
+
+// CreateTemplate implements store.Templates. A source that spells a password in
+// a way that cannot be hidden is not kept.
+func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Template, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if t.TemplateID == "" {
+		t.TemplateID = newID()
+	}
+	config, source, err := s.sealTemplate(ctx, t, nil)
+	if err != nil {
+		return t, err
+	}
+	rows, err := s.pool.Query(ctx, `INSERT INTO test_templates (template_id, template_name, description, config, source, created_by)
+		VALUES ($1, $2, $3, $4, $5, $6) RETURNING `+templateColumns, t.TemplateID, t.Name, t.Description, config, source, t.CreatedBy)
+	if err == nil {
+		t, err = pgx.CollectExactlyOneRow(rows, toTemplate)
+	}
+	return t, named("template", t.Name, err)
+}
+
+func (s *Store) sealTemplate(ctx context.Context, t store.Template, earlier *engine.ConnectionRef) (config []byte, source string, err error) {
+	ref := t.Config.Target.Connection
+	if ref.Inline() {
+		t.Source = redactSource(t.Source, ref.DSN)
+	}
+	if t.Config.Target.Connection, err = s.sealRef(ctx, ref, earlier); err != nil {
+		return nil, "", err
+	}
+	config, err = document("template", t.Config)
+	return config, clean(t.Source), err
+}
+
+// UpdateTemplate implements store.Templates.
+func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Template, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	now, err := s.Template(ctx, t.TemplateID)
+	if err != nil {
+		return t, err
+	}
+	config, source, err := s.sealTemplate(ctx, t, &now.Config.Target.Connection)
+	if err != nil {
+		return t, err
+	}
+	rows, err := s.pool.Query(ctx, `UPDATE test_templates SET template_name = $3, description = $4, config = $5, source = $6,
+			version = version + 1, updated_at = now()
+		WHERE template_id = $1 AND version = $2 RETURNING `+templateColumns,
+		t.TemplateID, t.Version, t.Name, t.Description, config, source)
+	if err != nil {
+		return t, named("template", t.Name, err)
+	}
+	saved, err := pgx.CollectRows(rows, toTemplate)
+	if err != nil {
+		return t, named("template", t.Name, err)
+	}
+	if len(saved) == 0 {
+		return t, conflict("The template was changed by someone else meanwhile.", "Load it again and repeat your change.")
+	}
+	return saved[0], nil
+}
+
+// DeleteTemplate implements store.Templates. Runs made from it stay.
+func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	tag, err := s.pool.Exec(ctx, "DELETE FROM test_templates WHERE template_id = $1", id)
+	if err != nil {
+		return failed("deleting template", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return notFound("template", id)
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/histogram"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// SaveTick implements store.Runs: one transaction and one round trip for its
+// body, whatever the number of run workers. Rows travel as arrays.
+func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	batch := &pgx.Batch{}
+	// The first statement locks the run and fails the rest when the caller is fenced.
+	batch.Queue("SELECT fence_run($1, $2)", t.RunID, t.Epoch)
+	batch.Queue(`UPDATE run_status SET total_ops = $2, error_count = $3, current_qps = $4,
+			workers_registered = $5, workers_active = $6, workers_completed = $7, updated_at = now()
+		WHERE run_id = $1`, t.RunID, t.TotalOps, t.ErrorCount, t.CurrentQPS,
+		t.WorkersRegistered, t.WorkersActive, t.WorkersCompleted)
+	if len(t.Workers) > 0 {
+		queueHeartbeats(batch, t)
+	}
+	if len(t.Snapshots) > 0 {
+		if err := queueSnapshots(batch, t); err != nil {
+			return err
+		}
+	}
+	if t.Point != nil {
+		if err := queuePoint(batch, t.RunID, t.Point); err != nil {
+			return err
+		}
+	}
+	if len(t.Logs) > 0 {
+		queueLogs(batch, t)
+	}
+	err := s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
+	return failed("saving a second of the run", err)
+}
+
+func queueHeartbeats(batch *pgx.Batch, t store.Tick) {
+	n := len(t.Workers)
+	ids, nodes, tests := make([]string, n), make([]string, n), make([]string, n)
+	statuses, phases, faults := make([]string, n), make([]string, n), make([]string, n)
+	groups, beats := make([]int32, n), make([]*time.Time, n)
+	for i, w := range t.Workers {
+		ids[i], nodes[i], tests[i], groups[i] = w.WorkerID, w.NodeID, w.TestID, int32(w.WorkerGroupID)
+		statuses[i], phases[i], faults[i], beats[i] = string(w.Status), string(w.Phase), clean(w.Error), stamp(w.LastHeartbeat)
+	}
+	batch.Queue(`INSERT INTO worker_heartbeats AS old (run_id, worker_id, worker_group_id, node_id, test_id, status, phase, last_heartbeat, error)
+		SELECT $1, w.id, w.grp, w.node, w.test, w.status, nullif(w.phase, ''), coalesce(w.beat, now()), w.error
+		FROM unnest($2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[])
+			AS w(id, grp, node, test, status, phase, beat, error)
+		ON CONFLICT (run_id, worker_id) DO UPDATE SET worker_group_id = excluded.worker_group_id, node_id = excluded.node_id,
+			test_id = excluded.test_id, status = excluded.status, phase = excluded.phase,
+			last_heartbeat = excluded.last_heartbeat, error = excluded.error
+		WHERE excluded.last_heartbeat >= old.last_heartbeat`,
+		t.RunID, ids, groups, nodes, tests, statuses, phases, beats, faults)
+}
+
+// extras is what custom_metrics keeps of a snapshot.
+type extras struct {
+	ByKind    map[engine.Kind]engine.KindCounts `json:"by_kind,omitempty"`
+	ByClass   map[engine.ErrorClass]int64       `json:"errors_by_class,omitempty"`
+	Scheduled int64                             `json:"scheduled"`
+	Dropped   int64                             `json:"dropped"`
+	StalledMs float64                           `json:"stalled_ms"`
+	Resources engine.Resources                  `json:"resources"`
+}
+
+func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
+	n := len(t.Snapshots)
+	ids, tests, nodes := make([]string, n), make([]string, n), make([]string, n)
+	phases, statuses, custom := make([]string, n), make([]string, n), make([]string, n)
+	ticks, total, reads, writes, faults := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	groups, active, target := make([]int32, n), make([]int32, n), make([]int32, n)
+	at, phaseSeconds := make([]time.Time, n), make([]float64, n)
+	qps, cpu, memory := make([]float64, n), make([]float64, n), make([]float64, n)
+	var latency [5][]*float64
+	for i := range latency {
+		latency[i] = make([]*float64, n)
+	}
+	h := histogram.New()
+	for i := range t.Snapshots {
+		w := &t.Snapshots[i]
+		ids[i], tests[i], nodes[i], groups[i] = w.WorkerID, w.TestID, w.NodeID, int32(w.WorkerGroupID)
+		phases[i], statuses[i], ticks[i], at[i] = string(w.Phase), string(w.Status), w.Tick, w.Timestamp.UTC()
+		phaseSeconds[i] = w.PhaseSeconds
+		if w.TickSeconds > 0 {
+			qps[i] = float64(w.TickStarted) / w.TickSeconds
+		}
+		total[i], faults[i] = w.Started, w.Failed
+		for kind, c := range w.ByKind {
+			switch {
+			case kind.Read():
+				reads[i] += c.Count
+			case kind.Write():
+				writes[i] += c.Count
+			}
+		}
+		active[i], target[i] = int32(w.ActiveConnections), int32(w.TargetConnections)
+		cpu[i], memory[i] = w.Resources.CPUPercent, w.Resources.MemoryPercent
+		body, err := document("snapshot", extras{w.ByKind, w.ByClass, w.Scheduled, w.Dropped, w.StalledMs, w.Resources})
+		if err != nil {
+			return err
+		}
+		custom[i] = string(body)
+		if w.TickLatency == nil {
+			continue
+		}
+		h.Reset()
+		// A histogram that does not add up leaves the percentiles out.
+		if err := h.MergeData(w.TickLatency); err != nil || h.Count() == 0 {
+			continue
+		}
+		for k, ns := range []float64{h.Quantile(0.5), h.Quantile(0.95), h.Quantile(0.99), h.Mean(), float64(h.Max())} {
+			ms := ns / 1e6
+			latency[k][i] = &ms
+		}
+	}
+	batch.Queue(`INSERT INTO worker_metrics_snapshots (run_id, worker_id, tick, test_id, worker_group_id, node_id, "timestamp",
+			elapsed_seconds, phase, status, qps, p50_latency_ms, p95_latency_ms, p99_latency_ms, avg_latency_ms, max_latency_ms,
+			total_queries, read_count, write_count, error_count, active_connections, target_connections, cpu_pct, memory_pct, custom_metrics)
+		SELECT $1, w.id, w.tick, w.test, w.grp, w.node, w.at,
+			coalesce(greatest(extract(epoch FROM w.at - r.start_time)::float8, 0), w.phase_seconds), nullif(w.phase, ''), w.status,
+			w.qps, w.p50, w.p95, w.p99, w.avg, w.max, w.total, w.reads, w.writes, w.errors, w.active, w.target, w.cpu, w.memory, w.custom::jsonb
+		FROM run_status r, unnest($2::text[], $3::int8[], $4::text[], $5::int[], $6::text[], $7::timestamptz[], $8::float8[], $9::text[], $10::text[],
+			$11::float8[], $12::float8[], $13::float8[], $14::float8[], $15::float8[], $16::float8[],
+			$17::int8[], $18::int8[], $19::int8[], $20::int8[], $21::int[], $22::int[], $23::float8[], $24::float8[], $25::text[])
+			AS w(id, tick, test, grp, node, at, phase_seconds, phase, status, qps, p50, p95, p99, avg, max,
+				total, reads, writes, errors, active, target, cpu, memory, custom)
+		WHERE r.run_id = $1
+		ON CONFLICT DO NOTHING`,
+		t.RunID, ids, ticks, tests, groups, nodes, at, phaseSeconds, phases, statuses,
+		qps, latency[0], latency[1], latency[2], latency[3], latency[4],
+		total, reads, writes, faults, active, target, cpu, memory, custom)
+	return nil
+}
+
+func queuePoint(batch *pgx.Batch, runID string, p *engine.Point) error {
+	kinds, err := document("point", p.QPSByKind)
+	if err != nil {
+		return err
+	}
+	classes, err := document("point", p.ErrorsByClass)
+	if err != nil {
+		return err
+	}
+	hist, err := optional("point", p.Histogram)
+	if err != nil {
+		return err
+	}
+	batch.Queue(`INSERT INTO metrics_snapshots (run_id, "timestamp", elapsed_seconds, phase, qps, reads_per_sec, writes_per_sec,
+			p50_latency_ms, p95_latency_ms, p99_latency_ms, avg_latency_ms, max_latency_ms, errors_per_sec, total_queries, error_count,
+			active_connections, target_connections, qps_by_kind, errors_by_class, histogram, cpu_pct, memory_pct, host_cpu_pct, host_memory_pct)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)
+		ON CONFLICT DO NOTHING`,
+		runID, p.Timestamp.UTC(), p.ElapsedSeconds, orNull(p.Phase), p.QPS, p.ReadsPerSec, p.WritesPerSec,
+		p.P50LatencyMs, p.P95LatencyMs, p.P99LatencyMs, p.AvgLatencyMs, p.MaxLatencyMs, p.ErrorsPerSec, p.TotalQueries, p.ErrorCount,
+		p.ActiveConnections, p.TargetConnections, kinds, classes, hist, p.CPUPercent, p.MemoryPercent, p.HostCPUPercent, p.HostMemoryPercent)
+	return nil
+}
+
+func queueLogs(batch *pgx.Batch, t store.Tick) {
+	n := len(t.Logs)
+	seqs, at := make([]int64, n), make([]*time.Time, n)
+	tests, workers, levels, messages := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	details := make([]*string, n)
+	for i, l := range t.Logs {
+		seqs[i], at[i] = l.Seq, stamp(l.Timestamp.Time)
+		tests[i], workers[i], levels[i], messages[i] = l.TestID, l.WorkerID, string(l.Level), clean(l.Message)
+		if len(l.Details) > 0 {
+			text := string(detail(l.Details))
+			details[i] = &text
+		}
+	}
+	batch.Queue(`INSERT INTO test_logs (run_id, seq, test_id, worker_id, level, message, details, "timestamp")
+		SELECT $1, l.seq, nullif(l.test, ''), nullif(l.worker, ''), l.level, l.message, l.details::jsonb, coalesce(l.at, clock_timestamp())
+		FROM unnest($2::int8[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[])
+			AS l(seq, test, worker, level, message, details, at)
+		ON CONFLICT DO NOTHING`, t.RunID, seqs, tests, workers, levels, messages, details, at)
+}
+
+// clean makes text from outside storable: Postgres takes no NUL and only UTF-8.
+func clean(s string) string {
+	if strings.IndexByte(s, 0) >= 0 {
+		s = strings.ReplaceAll(s, "\x00", "")
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// detail makes a log line's details storable; what is not JSON becomes a string.
+func detail(raw json.RawMessage) json.RawMessage {
+	if !json.Valid(raw) {
+		// A string always marshals.
+		text, _ := json.Marshal(clean(string(raw)))
+		return text
+	}
+	return withoutNUL(raw)
+}
+
+// withoutNUL removes \u0000 from strings of a JSON document, which jsonb refuses.
+func withoutNUL(raw []byte) []byte {
+	if !bytes.Contains(raw, []byte(`\u0000`)) {
+		return raw
+	}
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			out = append(out, raw[i])
+			continue
+		}
+		if bytes.HasPrefix(raw[i:], []byte(`\u0000`)) {
+			i += len(`\u0000`) - 1
+			continue
+		}
+		// Any other escape: its second byte is not the start of one.
+		out = append(out, raw[i])
+		if i+1 < len(raw) {
+			i++
+			out = append(out, raw[i])
+		}
+	}
+	return out
+}

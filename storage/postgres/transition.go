@@ -1,0 +1,153 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Transition implements store.Runs: one conditional UPDATE that also takes the
+// sequence ids, and its events, in one transaction.
+func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Event, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	set := []string{"updated_at = now()"}
+	var args []any
+	arg := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	where := "run_id = " + arg(t.RunID)
+	if t.Epoch != 0 {
+		where += " AND owner_epoch = " + arg(t.Epoch)
+	}
+	if len(t.From) > 0 {
+		where += " AND status = ANY(" + arg(texts(t.From)) + "::text[])"
+	}
+	if t.To != "" {
+		set = append(set, "status = "+arg(string(t.To)))
+	}
+	if t.Phase != nil {
+		set = append(set, "phase = "+arg(orNull(*t.Phase)))
+	}
+	for _, c := range []struct {
+		column string
+		at     time.Time
+	}{
+		{"start_time", t.StartTime}, {"warmup_start_time", t.WarmupStartTime}, {"warmup_end_time", t.WarmupEndTime},
+		{"measurement_end_time", t.MeasurementEndTime}, {"end_time", t.EndTime},
+	} {
+		if !c.at.IsZero() {
+			set = append(set, c.column+" = "+arg(c.at.UTC()))
+		}
+	}
+	if t.StopReason != "" {
+		set = append(set, "stop_reason = "+arg(string(t.StopReason)))
+	}
+	if t.CancellationReason != "" {
+		set = append(set, "cancellation_reason = "+arg(clean(t.CancellationReason)))
+	}
+	if t.WorkerTargets != nil {
+		targets, err := document("worker targets", t.WorkerTargets)
+		if err != nil {
+			return nil, err
+		}
+		set = append(set, "worker_targets = "+arg(targets))
+	}
+	if n := len(t.Events); n > 0 {
+		set = append(set, "next_sequence_id = next_sequence_id + "+arg(n))
+	}
+	update := "UPDATE run_status SET " + strings.Join(set, ", ") + " WHERE " + where + " RETURNING next_sequence_id"
+
+	var events []engine.Event
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		var next int64
+		if err := tx.QueryRow(ctx, update, args...).Scan(&next); err != nil {
+			return err
+		}
+		if t.To.Terminal() || t.To == engine.StatusRunning {
+			// The parent's result follows the run, so that no list contradicts itself.
+			if _, err := tx.Exec(ctx, `UPDATE test_results SET status = $2, start_time = coalesce($3, start_time),
+				end_time = coalesce($4, end_time), updated_at = now() WHERE test_id = $1`,
+				t.RunID, string(t.To), stamp(t.StartTime), stamp(t.EndTime)); err != nil {
+				return err
+			}
+		}
+		var err error
+		events, err = appendEvents(ctx, tx, t.RunID, next-int64(len(t.Events)), t.Events)
+		return err
+	})
+	if err == nil {
+		return events, nil
+	}
+	if lookupErr := lookup("run", t.RunID, err); !engine.HasCode(lookupErr, engine.CodeNotFound) {
+		return nil, failed("changing run", err)
+	}
+	return nil, s.explain(ctx, t)
+}
+
+// explain says why a conditional change found no row.
+func (s *Store) explain(ctx context.Context, t store.Transition) error {
+	run, err := s.Run(ctx, t.RunID)
+	if err != nil {
+		return err
+	}
+	if t.Epoch != 0 && run.OwnerEpoch != t.Epoch {
+		return fmt.Errorf("changing run: %w (epoch %d, not %d)", store.ErrFenced, run.OwnerEpoch, t.Epoch)
+	}
+	doing := "changed"
+	if t.To != "" {
+		doing = "made " + string(t.To)
+	}
+	return conflict(fmt.Sprintf("The run is %s and cannot be %s.", run.Status, doing), "")
+}
+
+func appendEvents(ctx context.Context, tx pgx.Tx, runID string, first int64, events []engine.Event) ([]engine.Event, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	out := make([]engine.Event, len(events))
+	ids, kinds, data := make([]string, len(events)), make([]string, len(events)), make([]string, len(events))
+	at := engine.At(time.Now().Truncate(time.Microsecond))
+	for i, e := range events {
+		if e.Data.Scope == "" {
+			e.Data.Scope = engine.ScopeRun
+		}
+		e.EventID, e.RunID, e.SequenceID, e.CreatedAt = newID(), runID, first+int64(i), at
+		body, err := document("event", e.Data)
+		if err != nil {
+			return nil, err
+		}
+		out[i], ids[i], kinds[i], data[i] = e, e.EventID, string(e.Type), string(body)
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO run_control_events (event_id, run_id, event_type, event_data, sequence_id, created_at)
+		SELECT e.id, $1, e.kind, e.data::jsonb, $2 + e.n - 1, $3
+		FROM unnest($4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS e(id, kind, data, n) ORDER BY e.n`,
+		runID, first, at.Time, ids, kinds, data)
+	return out, err
+}
+
+// Events implements store.Runs.
+func (s *Store) Events(ctx context.Context, runID string, afterSequence int64) ([]engine.Event, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT event_id, run_id, event_type, sequence_id, event_data, created_at
+		FROM run_control_events WHERE run_id = $1 AND sequence_id > $2 ORDER BY sequence_id`, runID, afterSequence)
+	if err != nil {
+		return nil, failed("reading events", err)
+	}
+	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e engine.Event, err error) {
+		var data []byte
+		if err := row.Scan(&e.EventID, &e.RunID, &e.Type, &e.SequenceID, &data, &e.CreatedAt.Time); err != nil {
+			return e, err
+		}
+		e.CreatedAt = engine.At(e.CreatedAt.Time)
+		return e, parse("event", data, &e.Data)
+	})
+	return events, failed("reading events", err)
+}

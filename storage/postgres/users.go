@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// adminLock is the key of the advisory lock under which the first admin is made.
+const adminLock = 0x61646d6e // "admn"
+
+// EnsureAdmin implements store.Users.
+func (s *Store) EnsureAdmin(ctx context.Context, name string) (store.User, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	var u store.User
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", adminLock); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `INSERT INTO users (user_id, user_name, role)
+			SELECT $1, $2, 'admin' WHERE NOT EXISTS (SELECT FROM users WHERE role = 'admin')`, newID(), name); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `SELECT user_id, user_name, role, created_at FROM users WHERE role = 'admin'
+			ORDER BY created_at, user_id LIMIT 1`).Scan(&u.UserID, &u.Name, &u.Role, &u.CreatedAt.Time)
+	})
+	u.CreatedAt = engine.At(u.CreatedAt.Time)
+	return u, named("user", name, err)
+}
+
+const tokenColumns = "t.token_id, t.user_id, t.kind, t.name, t.expires_at, t.last_used_at, t.created_at"
+
+func scanToken(row pgx.Row, t *store.Token, more ...any) error {
+	var expires, used *time.Time
+	dest := append([]any{&t.TokenID, &t.UserID, &t.Kind, &t.Name, &expires, &used, &t.CreatedAt.Time}, more...)
+	err := row.Scan(dest...)
+	t.ExpiresAt, t.LastUsedAt, t.CreatedAt = instant(expires), instant(used), engine.At(t.CreatedAt.Time)
+	return err
+}
+
+// CreateToken implements store.Users. It removes the owner's expired tokens.
+func (s *Store) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32]byte) (store.Token, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if t.TokenID == "" {
+		t.TokenID = newID()
+	}
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "DELETE FROM api_tokens WHERE user_id = $1 AND expires_at <= now()", t.UserID); err != nil {
+			return err
+		}
+		return scanToken(tx.QueryRow(ctx, `INSERT INTO api_tokens AS t (token_id, user_id, kind, name, secret_sha256, expires_at)
+			VALUES ($1, $2, $3, $4, $5, $6) RETURNING `+tokenColumns,
+			t.TokenID, t.UserID, t.Kind, t.Name, secretSHA256[:], stamp(t.ExpiresAt.Time)), &t)
+	})
+	return t, failed("saving token", err)
+}
+
+// UseToken implements store.Users. The time of use is exact to a minute, so
+// that a page that asks each second does not write each second.
+func (s *Store) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte) (store.Token, store.User, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	var t store.Token
+	var u store.User
+	read := func(sql string) error {
+		return scanToken(s.pool.QueryRow(ctx, sql, kind, secretSHA256[:]), &t, &u.UserID, &u.Name, &u.Role, &u.CreatedAt.Time)
+	}
+	const userColumns = ", u.user_id, u.user_name, u.role, u.created_at"
+	const valid = " t.kind = $1 AND t.secret_sha256 = $2 AND (t.expires_at IS NULL OR t.expires_at > now())"
+	var err error
+	if kind == "signin" {
+		err = read("DELETE FROM api_tokens t USING users u WHERE u.user_id = t.user_id AND" + valid + " RETURNING " + tokenColumns + userColumns)
+	} else {
+		err = read("SELECT " + tokenColumns + userColumns + " FROM api_tokens t JOIN users u USING (user_id) WHERE" + valid)
+	}
+	if err != nil {
+		return store.Token{}, store.User{}, failed("looking up token", err)
+	}
+	u.CreatedAt = engine.At(u.CreatedAt.Time)
+	if kind != "signin" && time.Since(t.LastUsedAt.Time) > time.Minute {
+		err = s.pool.QueryRow(ctx, "UPDATE api_tokens SET last_used_at = now() WHERE token_id = $1 RETURNING last_used_at", t.TokenID).Scan(&t.LastUsedAt.Time)
+		t.LastUsedAt = engine.At(t.LastUsedAt.Time)
+	}
+	return t, u, failed("noting the token's use", err)
+}
+
+// ListTokens implements store.Users; newest first, expired ones left out. userID or kind "" means any.
+func (s *Store) ListTokens(ctx context.Context, userID, kind string) ([]store.Token, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, "SELECT "+tokenColumns+` FROM api_tokens t
+		WHERE ($1 = '' OR t.user_id = $1) AND ($2 = '' OR t.kind = $2) AND (t.expires_at IS NULL OR t.expires_at > now())
+		ORDER BY t.created_at DESC, t.token_id DESC`, userID, kind)
+	if err != nil {
+		return nil, failed("listing tokens", err)
+	}
+	tokens, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t store.Token, err error) {
+		return t, scanToken(row, &t)
+	})
+	return tokens, failed("listing tokens", err)
+}
+
+// DeleteToken implements store.Users.
+func (s *Store) DeleteToken(ctx context.Context, userID, tokenID string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	tag, err := s.pool.Exec(ctx, "DELETE FROM api_tokens WHERE token_id = $2 AND user_id = $1", userID, tokenID)
+	if err != nil {
+		return failed("deleting token", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return notFound("token", tokenID)
+	}
+	return nil
+}
