@@ -1,0 +1,92 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/sdk/abi"
+)
+
+// fail makes the error of a plugin: a sentence for the user around a sentinel.
+func fail(sentinel error, format string, args ...any) error {
+	code := engine.CodePlugin
+	if errors.Is(sentinel, plugin.ErrNotFound) {
+		code = engine.CodeNotFound
+	}
+	return &engine.Error{Code: code, Message: fmt.Sprintf(format, args...), Cause: sentinel}
+}
+
+func refuse(format string, args ...any) error {
+	return fail(plugin.ErrRefused, "The file is not a plugin that this version accepts: "+format+".", args...)
+}
+
+// clean makes a guest's text fit to be shown: valid UTF-8, no control
+// characters, bounded.
+func clean(b []byte, limit int) string {
+	cut := false
+	if len(b) > limit {
+		b, cut = b[:limit], true
+	}
+	s := strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsControl(r) || r == utf8.RuneError || unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, string(b))
+	s = strings.TrimSpace(s)
+	if cut {
+		s += "…"
+	}
+	return s
+}
+
+// trap explains why a call into a guest did not return.
+func (i *instance) trap(export string, err error) error {
+	name := i.module.name
+	said := ""
+	if s := i.log.firstStderr(); s != "" {
+		said = " It said: " + s
+	}
+	var exit *sys.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() == sys.ExitCodeDeadlineExceeded,
+		errors.Is(err, context.DeadlineExceeded):
+		return fail(plugin.ErrTrapped, "Plugin %s did not return from %s in time and was stopped.%s", name, export, said)
+	case errors.As(err, &exit) && exit.ExitCode() == sys.ExitCodeContextCanceled, errors.Is(err, context.Canceled):
+		return fmt.Errorf("calling %s of plugin %s: %w", export, name, context.Canceled)
+	case errors.As(err, &exit):
+		return fail(plugin.ErrTrapped, "Plugin %s called exit(%d) in %s.%s", name, exit.ExitCode(), export, said)
+	}
+	// wazero appends the guest's stack; its first line says what happened.
+	reason, _, _ := strings.Cut(err.Error(), "\n")
+	reason = strings.TrimPrefix(reason, "wasm error: ")
+	return fail(plugin.ErrTrapped, "Plugin %s trapped in %s: %s.%s", name, export, clean([]byte(reason), 300), said)
+}
+
+// reported turns a guest's own error into ours.
+func (i *instance) reported(export string) error {
+	message := ""
+	if i.errorFn != nil {
+		if v, err := i.call(i.errorFn, abi.ExportError); err == nil {
+			ptr, n := abi.Unpack(int64(v))
+			if b, ok := i.memory.Read(ptr, min(n, 4*abi.MaxErrorMessage)); ok {
+				message = clean(b, abi.MaxErrorMessage)
+			}
+		}
+	}
+	if message == "" {
+		message = "it gave no reason"
+	}
+	return fail(plugin.ErrFailed, "Plugin %s reports: %s", i.module.name, message)
+}

@@ -1,0 +1,299 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/sdk/abi"
+)
+
+// Options configure a Host.
+type Options struct {
+	// CacheDir keeps compiled code between processes; "" keeps none. The folder is
+	// made private (0700), because what lies in it is executed.
+	CacheDir string
+	Log      zerolog.Logger
+	// CallTimeout bounds each call on the cold path; 0 means 10 s.
+	CallTimeout time.Duration
+}
+
+// Host runs plugins; it is safe for concurrent use.
+type Host struct {
+	log      zerolog.Logger
+	deadline time.Duration
+	engines  *engines
+
+	mu     sync.Mutex
+	closed bool
+	list   []*registered // in the order of registration
+}
+
+// registered is one plugin by its hash.
+type registered struct {
+	info    plugin.Info
+	bundled bool
+	module  *compiled
+	// samples is the instance that writes sample rows, shared by all who ask.
+	samples samples
+}
+
+// New starts a host. It fails where wazero's compiler does not run: the
+// interpreter would spoil every figure.
+func New(ctx context.Context, o Options) (*Host, error) {
+	if o.CallTimeout == 0 {
+		o.CallTimeout = 10 * time.Second
+	}
+	e, err := newEngines(ctx, o.CacheDir)
+	if err != nil {
+		return nil, err
+	}
+	return &Host{log: o.Log, deadline: o.CallTimeout, engines: e}, nil
+}
+
+// Close frees all compiled code. Streams must have been closed before.
+func (h *Host) Close(ctx context.Context) error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil
+	}
+	h.closed = true
+	list := h.list
+	h.list = nil
+	h.mu.Unlock()
+	for _, r := range list {
+		r.samples.close()
+	}
+	return h.engines.close(ctx)
+}
+
+// Register examines a plugin and makes it available by name, name@version and
+// SHA-256. The same bytes again are no error. A name is served by the plugin
+// registered last, but never by an uploaded one when a bundled one has it: that
+// is refused.
+func (h *Host) Register(ctx context.Context, wasm []byte, bundled bool) (plugin.Info, error) {
+	sum := sha256.Sum256(wasm)
+	sha := hex.EncodeToString(sum[:])
+	if r := h.find(func(r *registered) bool { return r.info.SHA256 == sha }); r != nil {
+		return r.info, nil
+	}
+	r, err := h.load(ctx, wasm, sha)
+	if err != nil {
+		return plugin.Info{}, err
+	}
+	r.bundled = bundled
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return plugin.Info{}, errors.New("registering a plugin: the host is closed")
+	}
+	for _, other := range h.list {
+		if other.info.SHA256 == sha {
+			return other.info, nil
+		}
+		if other.bundled && !bundled && other.info.Name == r.info.Name {
+			return plugin.Info{}, refuse("the name %q belongs to a bundled plugin; choose another", r.info.Name)
+		}
+	}
+	h.list = append(h.list, r)
+	return r.info, nil
+}
+
+// Inspect examines a file without registering it.
+func (h *Host) Inspect(ctx context.Context, wasm []byte) (plugin.Info, error) {
+	sum := sha256.Sum256(wasm)
+	r, err := h.load(ctx, wasm, hex.EncodeToString(sum[:]))
+	if err != nil {
+		return plugin.Info{}, err
+	}
+	return r.info, r.module.cold.Close(ctx)
+}
+
+// load takes a file through the gate, compiles it and asks it who it is.
+func (h *Host) load(ctx context.Context, wasm []byte, sha string) (*registered, error) {
+	s, err := examine(wasm)
+	if err != nil {
+		return nil, err
+	}
+	c := &compiled{shape: s, name: sha[:12], sha: sha, engines: h.engines, wasm: wasm}
+	if c.cold, err = h.engines.compile(ctx, h.engines.cold, wasm); err != nil {
+		return nil, err
+	}
+	info, err := h.describe(ctx, c)
+	if err != nil {
+		return nil, errors.Join(refusal(err), c.cold.Close(ctx))
+	}
+	info.SizeBytes = int64(len(wasm))
+	c.name = info.Name + " " + info.Version
+	r := &registered{info: info, module: c}
+	r.samples.owner = r
+	r.samples.host = h
+	return r, nil
+}
+
+// refusal makes every failure while a file is examined an ErrRefused too.
+func refusal(err error) error {
+	if errors.Is(err, plugin.ErrRefused) || isContext(err) {
+		return err
+	}
+	e := engine.AsError(err)
+	return &engine.Error{Code: engine.CodePlugin, Message: "The file is not a plugin that this version accepts: " + lowerFirst(e.Message),
+		Cause: errors.Join(plugin.ErrRefused, err)}
+}
+
+func lowerFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
+}
+
+func (h *Host) describe(ctx context.Context, c *compiled) (plugin.Info, error) {
+	info := plugin.Info{Imports: c.shape.imports, Exports: c.shape.exports}
+	i, err := c.instantiate(ctx, h, false)
+	if err != nil {
+		return info, err
+	}
+	defer i.close()
+	v, err := i.export(ctx, abi.ExportABI)
+	if err != nil {
+		return info, err
+	}
+	info.ABI = abiText(int32(uint32(v)))
+	if int32(uint32(v))>>16 != abi.Major {
+		return info, refuse("it speaks version %s of the plugin ABI, this version speaks %d.%d", info.ABI, abi.Major, abi.Minor)
+	}
+	if v, err = i.export(ctx, abi.ExportDescribe); err != nil {
+		return info, err
+	}
+	doc, err := i.document(abi.ExportDescribe, v)
+	if err != nil {
+		return info, err
+	}
+	if info.Manifest, err = parseManifest(doc); err != nil {
+		return info, refuse("%s", err)
+	}
+	info.PluginRef = engine.PluginRef{Kind: info.Manifest.Kind, Name: info.Manifest.Name, Version: info.Manifest.Version, SHA256: c.sha}
+	if info.Kind == plugin.KindAdapter {
+		return info, c.shape.require("an adapter", abi.ExportAlloc, abi.ExportCall)
+	}
+	return info, c.shape.require("a workload", abi.ExportAlloc, abi.ExportOpen, abi.ExportFill)
+}
+
+// find returns the plugin registered last that matches, or nil.
+func (h *Host) find(match func(*registered) bool) *registered {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := len(h.list) - 1; i >= 0; i-- {
+		if match(h.list[i]) {
+			return h.list[i]
+		}
+	}
+	return nil
+}
+
+// resolve finds a plugin of a kind by "name", "name@version" or SHA-256.
+func (h *Host) resolve(kind, ref string) (*registered, error) {
+	name, version, _ := strings.Cut(ref, "@")
+	r := h.find(func(r *registered) bool {
+		return r.info.Kind == kind && (r.info.SHA256 == ref || r.info.Name == name && (version == "" || r.info.Version == version))
+	})
+	if r != nil {
+		return r, nil
+	}
+	var known []string
+	h.mu.Lock()
+	for _, other := range h.list {
+		if other.info.Kind == kind {
+			known = append(known, other.info.Name+"@"+other.info.Version)
+		}
+	}
+	h.mu.Unlock()
+	sort.Strings(known)
+	if len(known) == 0 {
+		return nil, fail(plugin.ErrNotFound, "There is no %s plugin %q; none is registered.", kind, ref)
+	}
+	return nil, fail(plugin.ErrNotFound, "There is no %s plugin %q. Registered are: %s.", kind, ref, strings.Join(known, ", "))
+}
+
+// Workload returns a workload plugin.
+func (h *Host) Workload(_ context.Context, ref string) (plugin.Workload, error) {
+	r, err := h.resolve(plugin.KindWorkload, ref)
+	if err != nil {
+		return nil, err
+	}
+	return &workload{host: h, registered: r}, nil
+}
+
+// Adapter returns an adapter plugin.
+func (h *Host) Adapter(_ context.Context, ref string) (plugin.Adapter, error) {
+	r, err := h.resolve(plugin.KindAdapter, ref)
+	if err != nil {
+		return nil, err
+	}
+	return &adapter{host: h, registered: r}, nil
+}
+
+// List returns what is registered, bundled plugins first, then by name.
+func (h *Host) List(context.Context) ([]plugin.Info, error) {
+	h.mu.Lock()
+	list := append([]*registered(nil), h.list...)
+	h.mu.Unlock()
+	sort.SliceStable(list, func(i, j int) bool {
+		a, b := list[i], list[j]
+		if a.bundled != b.bundled {
+			return a.bundled
+		}
+		return a.info.Name < b.info.Name
+	})
+	infos := make([]plugin.Info, len(list))
+	for i, r := range list {
+		infos[i] = r.info
+	}
+	return infos, nil
+}
+
+// Bundled reports whether the plugin of that hash came with the program.
+func (h *Host) Bundled(sha string) bool {
+	r := h.find(func(r *registered) bool { return r.info.SHA256 == sha })
+	return r != nil && r.bundled
+}
+
+// ask sends a request document to a fresh instance's ls_call and returns its answer.
+func (h *Host) ask(ctx context.Context, c *compiled, request []byte) ([]byte, error) {
+	i, err := c.instantiate(ctx, h, false)
+	if err != nil {
+		return nil, err
+	}
+	defer i.close()
+	ptr, err := i.send(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	v, err := i.export(ctx, abi.ExportCall, ptr, uint64(len(request)))
+	if err != nil {
+		return nil, err
+	}
+	doc, err := i.document(abi.ExportCall, v)
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte(nil), doc...), nil
+}
+
+var errNotJSON = errors.New("not the JSON that is expected")
+
+func badAnswer(c *compiled, op string, err error) error {
+	return fail(plugin.ErrFailed, "Plugin %s answered %q with %s: %s.", c.name, op, errNotJSON, clean([]byte(fmt.Sprint(err)), 300))
+}

@@ -1,0 +1,300 @@
+package host
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/sdk/abi"
+)
+
+var (
+	nameForm    = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+	versionForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$`)
+)
+
+// The documents of a guest, read liberally: unknown members are ignored, and
+// short forms are taken where they are clear.
+type (
+	looseManifest struct {
+		Kind        string           `json:"kind"`
+		Name        string           `json:"name"`
+		Version     looseText        `json:"version"`
+		Title       string           `json:"title"`
+		Description string           `json:"description"`
+		Author      string           `json:"author"`
+		Parameters  json.RawMessage  `json:"parameters"`
+		Tables      []looseTable     `json:"tables"`
+		Statements  []looseStatement `json:"statements"`
+		Driver      string           `json:"driver"`
+		Dialect     string           `json:"dialect"`
+		Kinds       []string         `json:"kinds"`
+	}
+	looseTable struct {
+		Name     string        `json:"name"`
+		Columns  []looseColumn `json:"columns"`
+		Key      looseList     `json:"key"`
+		Rows     int64         `json:"rows"`
+		AnyShape bool          `json:"any_shape"`
+	}
+	looseStatement struct {
+		ID      looseText   `json:"id"`
+		Kind    string      `json:"kind"`
+		Table   string      `json:"table"`
+		Binds   []looseBind `json:"binds"`
+		Columns []looseBind `json:"columns"`
+		Writes  *bool       `json:"writes"`
+		Limit   int         `json:"limit"`
+		SQL     looseSQL    `json:"sql"`
+	}
+)
+
+// looseText is a string or a number.
+type looseText string
+
+func (t *looseText) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err == nil {
+		*t = looseText(s)
+		return nil
+	}
+	var n json.Number
+	if err := json.Unmarshal(b, &n); err != nil {
+		return errors.New("expected a text")
+	}
+	*t = looseText(n)
+	return nil
+}
+
+// looseList is a list of strings, or one string.
+type looseList []string
+
+func (l *looseList) UnmarshalJSON(b []byte) error {
+	var one string
+	if json.Unmarshal(b, &one) == nil {
+		*l = nil
+		if one != "" {
+			*l = looseList{one}
+		}
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(l))
+}
+
+// looseBind is {name, type, column}, or the type (of a bind) or name (of a column) alone.
+type looseBind struct {
+	bare string
+	engine.Bind
+}
+
+func (l *looseBind) UnmarshalJSON(b []byte) error {
+	if json.Unmarshal(b, &l.bare) == nil {
+		return nil
+	}
+	return json.Unmarshal(b, &l.Bind)
+}
+
+// looseColumn is {name, type, …} or "name type".
+type looseColumn struct {
+	Name     string   `json:"name"`
+	Type     string   `json:"type"`
+	Nullable bool     `json:"nullable"`
+	DBType   looseSQL `json:"db_type"`
+}
+
+func (c *looseColumn) UnmarshalJSON(b []byte) error {
+	var s string
+	if json.Unmarshal(b, &s) == nil {
+		c.Name, c.Type, _ = strings.Cut(s, " ")
+		return nil
+	}
+	type plain looseColumn
+	return json.Unmarshal(b, (*plain)(c))
+}
+
+// looseSQL is texts by dialect; one text alone is for every dialect ("*").
+type looseSQL map[string]string
+
+func (s *looseSQL) UnmarshalJSON(b []byte) error {
+	var one string
+	if json.Unmarshal(b, &one) == nil {
+		*s = nil
+		if one != "" {
+			*s = looseSQL{"*": one}
+		}
+		return nil
+	}
+	return json.Unmarshal(b, (*map[string]string)(s))
+}
+
+// parseManifest reads and checks what ls_describe answered.
+func parseManifest(doc []byte) (plugin.Manifest, error) {
+	var in looseManifest
+	if err := json.Unmarshal(doc, &in); err != nil {
+		return plugin.Manifest{}, fmt.Errorf("its manifest is not the JSON that is expected: %w", err)
+	}
+	m := plugin.Manifest{Kind: strings.ToLower(in.Kind), Name: in.Name, Version: string(in.Version),
+		Title: clean([]byte(in.Title), 200), Description: clean([]byte(in.Description), 2000), Author: clean([]byte(in.Author), 200),
+		Parameters: in.Parameters, Driver: in.Driver, Dialect: in.Dialect}
+	if m.Kind != plugin.KindWorkload && m.Kind != plugin.KindAdapter {
+		return m, fmt.Errorf("its manifest has the kind %q; %q and %q are possible", clean([]byte(in.Kind), 50), plugin.KindWorkload, plugin.KindAdapter)
+	}
+	if !nameForm.MatchString(m.Name) {
+		return m, fmt.Errorf("its name %q is not one: lower-case letters, digits, '-' and '_', at most 64", clean([]byte(in.Name), 80))
+	}
+	if m.Version == "" {
+		m.Version = "0.0.0"
+	}
+	if !versionForm.MatchString(m.Version) {
+		return m, fmt.Errorf("its version %q is not one: letters, digits, '.', '+' and '-', at most 64", clean([]byte(m.Version), 80))
+	}
+	if bytes.Equal(bytes.TrimSpace(m.Parameters), []byte("null")) {
+		m.Parameters = nil
+	}
+	if err := checkSchema(m.Parameters); err != nil {
+		return m, err
+	}
+	for _, k := range in.Kinds {
+		kind, err := engine.ParseKind(strings.ToUpper(k))
+		if err != nil {
+			return m, fmt.Errorf("its manifest: %w", err)
+		}
+		m.Kinds = append(m.Kinds, kind)
+	}
+	var err error
+	if m.Tables, err = tables(in.Tables); err != nil {
+		return m, err
+	}
+	if m.Statements, err = statements(in.Statements); err != nil {
+		return m, err
+	}
+	if m.Kind == plugin.KindAdapter && m.Driver == "" {
+		return m, errors.New("its manifest names no driver; an adapter needs one")
+	}
+	if m.Dialect == "" {
+		m.Dialect = m.Driver
+	}
+	return m, nil
+}
+
+// checkSchema refuses parameters that are not a JSON Schema of an object.
+// References to other documents find nothing: there is no loader.
+func checkSchema(schema json.RawMessage) error {
+	if len(schema) == 0 {
+		return nil
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return fmt.Errorf("its parameters are not JSON: %w", err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(noLoader{})
+	if err := compiler.AddResource("plugin:parameters", doc); err != nil {
+		return fmt.Errorf("its parameters are not a JSON Schema: %s", clean([]byte(err.Error()), 300))
+	}
+	if _, err := compiler.Compile("plugin:parameters"); err != nil {
+		return fmt.Errorf("its parameters are not a valid JSON Schema: %s", clean([]byte(err.Error()), 300))
+	}
+	return nil
+}
+
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("a schema may not refer to %s", clean([]byte(url), 100))
+}
+
+func tables(in []looseTable) ([]plugin.LogicalTable, error) {
+	var list []plugin.LogicalTable
+	seen := map[string]bool{}
+	for _, t := range in {
+		out := plugin.LogicalTable{Name: t.Name, Key: t.Key, Rows: t.Rows, AnyShape: t.AnyShape}
+		if t.Name == "" || seen[t.Name] {
+			return nil, fmt.Errorf("its table %q has no name or the name of another", clean([]byte(t.Name), 80))
+		}
+		seen[t.Name] = true
+		columns := map[string]bool{}
+		for _, c := range t.Columns {
+			vt := strings.ToLower(c.Type)
+			if _, ok := abi.ParseType(vt); !ok {
+				return nil, fmt.Errorf("column %q of its table %q has the unknown type %q", clean([]byte(c.Name), 80), t.Name, clean([]byte(c.Type), 80))
+			}
+			if c.Name == "" || columns[c.Name] {
+				return nil, fmt.Errorf("a column of its table %q has no name or the name of another", t.Name)
+			}
+			columns[c.Name] = true
+			out.Columns = append(out.Columns, plugin.LogicalColumn{Name: c.Name, Type: engine.ValueType(vt), Nullable: c.Nullable, DBType: c.DBType})
+		}
+		if len(out.Columns) > abi.MaxArgs {
+			return nil, fmt.Errorf("its table %q has %d columns, the limit is %d", t.Name, len(out.Columns), abi.MaxArgs)
+		}
+		for _, k := range t.Key {
+			if !columns[k] && len(columns) > 0 {
+				return nil, fmt.Errorf("the key of its table %q names the column %q, which it does not have", t.Name, clean([]byte(k), 80))
+			}
+		}
+		list = append(list, out)
+	}
+	return list, nil
+}
+
+func statements(in []looseStatement) ([]plugin.Statement, error) {
+	if len(in) > abi.MaxStatements {
+		return nil, fmt.Errorf("it declares %d statements, the limit is %d", len(in), abi.MaxStatements)
+	}
+	var list []plugin.Statement
+	seen := map[string]bool{}
+	for i, s := range in {
+		out := plugin.Statement{ID: clean([]byte(s.ID), 200), Table: s.Table, Limit: s.Limit, SQL: s.SQL, Kind: engine.KindGenericSQL}
+		if out.ID == "" {
+			out.ID = fmt.Sprintf("statement_%d", i)
+		}
+		if seen[out.ID] {
+			return nil, fmt.Errorf("it declares the statement %q twice", out.ID)
+		}
+		seen[out.ID] = true
+		if s.Kind != "" {
+			kind, err := engine.ParseKind(strings.ToUpper(s.Kind))
+			if err != nil {
+				return nil, fmt.Errorf("its statement %q: %w", out.ID, err)
+			}
+			out.Kind = kind
+		}
+		out.Writes = out.Kind.Write()
+		if s.Writes != nil {
+			out.Writes = out.Writes || *s.Writes
+		}
+		if s.Limit < 0 || len(s.Binds) > abi.MaxArgs {
+			return nil, fmt.Errorf("its statement %q has a negative limit or over %d binds", out.ID, abi.MaxArgs)
+		}
+		for n, b := range s.Binds {
+			bind := b.Bind
+			if b.bare != "" {
+				bind.Type = engine.ValueType(b.bare)
+			}
+			bind.Type = engine.ValueType(strings.ToLower(string(bind.Type)))
+			if bind.Name == "" {
+				bind.Name = fmt.Sprintf("p%d", n+1)
+			}
+			if _, ok := abi.ParseType(string(bind.Type)); !ok {
+				return nil, fmt.Errorf("bind %q of its statement %q has the unknown type %q", clean([]byte(bind.Name), 80), out.ID, clean([]byte(bind.Type), 80))
+			}
+			out.Binds = append(out.Binds, bind)
+		}
+		for _, c := range s.Columns {
+			if c.bare == "" {
+				c.bare = c.Name
+			}
+			out.Columns = append(out.Columns, c.bare)
+		}
+		list = append(list, out)
+	}
+	return list, nil
+}

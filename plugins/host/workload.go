@@ -1,0 +1,330 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/sdk/abi"
+)
+
+// workload is a compiled workload plugin.
+type workload struct {
+	host       *Host
+	registered *registered
+}
+
+var _ plugin.Workload = (*workload)(nil)
+
+func (w *workload) Info() plugin.Info { return w.registered.info }
+
+type statementsRequest struct {
+	Op     string          `json:"op"`
+	Params json.RawMessage `json:"params"`
+	Tables []engine.Table  `json:"tables"`
+}
+
+// Statements asks ls_call; a plugin without it, or with an empty answer, has those of its manifest.
+func (w *workload) Statements(ctx context.Context, params json.RawMessage, tables []engine.Table) ([]plugin.Statement, error) {
+	c := w.registered.module
+	manifest := w.registered.info.Manifest.Statements
+	if !c.shape.has(abi.ExportCall) {
+		return manifest, nil
+	}
+	doc, err := json.Marshal(statementsRequest{Op: "statements", Params: orEmpty(params), Tables: orNone(tables)})
+	if err != nil {
+		return nil, fmt.Errorf("encoding a request to plugin %s: %w", c.name, err)
+	}
+	got, err := w.host.ask(ctx, c, doc)
+	if err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(got)) == 0 {
+		return manifest, nil
+	}
+	var answer struct {
+		Statements []looseStatement `json:"statements"`
+	}
+	if err := json.Unmarshal(got, &answer); err != nil {
+		return nil, badAnswer(c, "statements", err)
+	}
+	if answer.Statements == nil {
+		return manifest, nil
+	}
+	list, err := statements(answer.Statements)
+	if err != nil {
+		return nil, fail(plugin.ErrFailed, "Plugin %s answered a statement list that cannot be used: %s.", c.name, err)
+	}
+	return list, nil
+}
+
+func orEmpty(params json.RawMessage) json.RawMessage {
+	if len(params) == 0 || string(params) == "null" {
+		return json.RawMessage("{}")
+	}
+	return params
+}
+
+func orNone[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func openDocument(req plugin.OpenRequest) ([]byte, error) {
+	req.Params, req.Tables, req.Pools = orEmpty(req.Params), orNone(req.Tables), orNone(req.Pools)
+	return json.Marshal(req)
+}
+
+// rehearsal is how many operations are generated where a guest can be interrupted before
+// it runs where it cannot.
+const rehearsal = 128
+
+// Open starts a stream. The stream's first batch is generated twice, the first
+// time on the cold engine: a guest that hangs in ls_open or at once in ls_fill is
+// stopped there.
+func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engine.Statement) (plugin.Stream, error) {
+	c := w.registered.module
+	f, err := freeze(list)
+	if err != nil {
+		return nil, fmt.Errorf("opening a stream of plugin %s: %w", c.name, err)
+	}
+	doc, err := openDocument(req)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a request to plugin %s: %w", c.name, err)
+	}
+	if err := w.rehearse(ctx, doc, f); err != nil {
+		return nil, err
+	}
+	i, err := c.instantiate(ctx, w.host, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := i.open(ctx, doc); err != nil {
+		i.close()
+		return nil, err
+	}
+	return &stream{instance: i, frozen: f}, nil
+}
+
+func (w *workload) rehearse(ctx context.Context, doc []byte, f *frozen) error {
+	i, err := w.registered.module.instantiate(ctx, w.host, false)
+	if err != nil {
+		return err
+	}
+	defer i.close()
+	if err := i.open(ctx, doc); err != nil {
+		return err
+	}
+	var b plugin.Batch
+	s := &stream{instance: i, frozen: f}
+	if err := s.Fill(&b, rehearsal); err != nil && !errors.Is(err, plugin.ErrEnded) {
+		return err
+	}
+	return ctx.Err()
+}
+
+// stream is one opened instance.
+type stream struct {
+	instance *instance
+	frozen   *frozen
+	ended    bool
+	failed   error
+}
+
+var _ plugin.Stream = (*stream)(nil)
+
+// Fill takes the next batch. On the hot engine nothing interrupts the guest.
+func (s *stream) Fill(b *plugin.Batch, most int) error {
+	b.Reset()
+	switch {
+	case s.failed != nil:
+		return s.failed
+	case s.ended:
+		return plugin.ErrEnded
+	}
+	most = max(1, min(most, abi.MaxBatchOps))
+	i := s.instance
+	v, err := i.call(i.fillFn, abi.ExportFill, uint64(most))
+	if err == nil {
+		err = s.take(b, int64(v), most)
+	}
+	if err != nil && !errors.Is(err, plugin.ErrEnded) {
+		b.Reset()
+		s.failed = err
+		i.close()
+	}
+	return err
+}
+
+func (s *stream) take(b *plugin.Batch, v int64, most int) error {
+	i := s.instance
+	switch v {
+	case abi.FillError:
+		return i.reported(abi.ExportFill)
+	case abi.FillFeedMe:
+		return fail(plugin.ErrFailed, "Plugin %s asks to be fed, which this version does not do.", i.module.name)
+	}
+	ptr, n := abi.Unpack(v)
+	if n == 0 {
+		s.ended = true
+		return plugin.ErrEnded
+	}
+	if n > abi.MaxBatchBytes {
+		return invalid(i, fmt.Errorf("it has %d bytes, the limit is %d", n, abi.MaxBatchBytes))
+	}
+	data, ok := i.memory.Read(ptr, n)
+	if !ok {
+		return invalid(i, fmt.Errorf("it lies at %d with %d bytes, outside the plugin's memory", ptr, n))
+	}
+	b.Data = append(b.Data[:0], data...)
+	if err := s.frozen.decode(b, most); err != nil {
+		return invalid(i, err)
+	}
+	return nil
+}
+
+func invalid(i *instance, err error) error {
+	return fail(plugin.ErrInvalidBatch, "Plugin %s returned a batch that is not valid: %s.", i.module.name, err)
+}
+
+// Close frees the instance; closing twice is fine.
+func (s *stream) Close() error {
+	if s.failed == nil {
+		s.failed = fmt.Errorf("the stream is closed: %w", plugin.ErrEnded)
+	}
+	s.instance.close()
+	return nil
+}
+
+// Rows writes sample rows.
+func (w *workload) Rows(ctx context.Context, params json.RawMessage, table int, first int64, most int) (plugin.Rows, error) {
+	list := w.registered.info.Manifest.Tables
+	if table < 0 || table >= len(list) {
+		return nil, fail(plugin.ErrFailed, "Plugin %s has no table %d.", w.registered.module.name, table)
+	}
+	if !w.registered.module.shape.has(abi.ExportRows) {
+		return nil, fail(plugin.ErrFailed, "Plugin %s has no sample rows: it does not export ls_rows.", w.registered.module.name)
+	}
+	return w.registered.samples.take(ctx, orEmpty(params), table, first, max(1, min(most, abi.MaxRowsPerCall)))
+}
+
+// samplesIdle is how long the instance for sample rows is kept after its last use.
+const samplesIdle = 20 * time.Second
+
+// samples keeps one instance for sample rows, opened with the parameters of the last request.
+type samples struct {
+	host  *Host
+	owner *registered
+
+	mu       sync.Mutex
+	instance *instance
+	params   string
+	idle     *time.Timer
+}
+
+func (s *samples) take(ctx context.Context, params json.RawMessage, table int, first int64, most int) (plugin.Rows, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.instance != nil && s.params != string(params) {
+		s.closeLocked()
+	}
+	if s.instance == nil {
+		if err := s.openLocked(ctx, params); err != nil {
+			return nil, err
+		}
+	}
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+	s.idle = time.AfterFunc(samplesIdle, s.close)
+	i := s.instance
+	v, err := i.export(ctx, abi.ExportRows, uint64(uint32(table)), uint64(first), uint64(uint32(most)))
+	if err != nil {
+		s.closeLocked()
+		return nil, err
+	}
+	if int64(v) == abi.FillError {
+		err = i.reported(abi.ExportRows)
+		s.closeLocked()
+		return nil, err
+	}
+	ptr, n := abi.Unpack(int64(v))
+	if n == 0 {
+		return nil, plugin.ErrEnded
+	}
+	data, ok := i.memory.Read(ptr, n)
+	if !ok || n > abi.MaxBatchBytes {
+		s.closeLocked()
+		return nil, invalid(i, fmt.Errorf("it lies at %d with %d bytes", ptr, n))
+	}
+	rows, err := decodeRows(data, s.owner.info.Manifest.Tables[table].Columns, most)
+	if err != nil {
+		s.closeLocked()
+		return nil, fail(plugin.ErrInvalidBatch, "Plugin %s returned sample rows that are not valid: %s.", i.module.name, err)
+	}
+	return rows, nil
+}
+
+// openLocked starts an instance and tells it the parameters through ls_open. There is no
+// table yet, so a plugin may refuse: it is then opened with its own empty tables,
+// and at last not at all.
+func (s *samples) openLocked(ctx context.Context, params json.RawMessage) error {
+	var logical []engine.Table
+	for _, t := range s.owner.info.Manifest.Tables {
+		table := engine.Table{Name: t.Name, PhysicalName: t.Name, Key: orNone(t.Key), RowsExact: true, Columns: []engine.Column{}}
+		for _, c := range t.Columns {
+			table.Columns = append(table.Columns, engine.Column{Name: c.Name, Type: c.Type, DBType: string(c.Type), Nullable: c.Nullable})
+		}
+		logical = append(logical, table)
+	}
+	var refused error
+	for _, tables := range [][]engine.Table{nil, logical} {
+		doc, err := openDocument(plugin.OpenRequest{KeySlots: 1, Params: params, Tables: tables})
+		if err != nil {
+			return fmt.Errorf("encoding a request to plugin %s: %w", s.owner.module.name, err)
+		}
+		i, err := s.owner.module.instantiate(ctx, s.host, false)
+		if err != nil {
+			return err
+		}
+		if refused = i.open(ctx, doc); refused == nil {
+			s.instance, s.params = i, string(params)
+			return nil
+		}
+		i.close()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	i, err := s.owner.module.instantiate(ctx, s.host, false)
+	if err != nil {
+		return err
+	}
+	s.host.log.Debug().Str("plugin", s.owner.module.name).Err(refused).Msg("plugin is asked for sample rows without being opened")
+	s.instance, s.params = i, string(params)
+	return nil
+}
+
+func (s *samples) closeLocked() {
+	if s.instance != nil {
+		s.instance.close()
+		s.instance = nil
+	}
+}
+
+func (s *samples) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+	s.closeLocked()
+}
