@@ -160,6 +160,8 @@ func Register(app *fiber.App, s Services) *API {
 		RejectUnknownQueryParameters: true,
 	}
 	a := &API{Services: s, limiter: auth.NewLimiter(10, 6*time.Second)}
+	app.Use("/api", checkRequest)
+	app.Use("/ws", checkRequest)
 	a.huma = humafiber.New(app, config)
 	a.registerAuth()
 	a.registerServer(app)

@@ -19,7 +19,7 @@ type ConnectionList struct {
 
 // ConnectionInput is a connection to save.
 type ConnectionInput struct {
-	Name        string `json:"name" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" doc:"Unique; templates refer to it."`
+	Name        string `json:"name" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" patternDescription:"one line of text" doc:"Unique; templates refer to it."`
 	Driver      string `json:"driver" enum:"postgres"`
 	DSN         string `json:"dsn" minLength:"1" maxLength:"4000" doc:"postgres://user:password@host:5432/database. In an update, a password of *** keeps the saved one."`
 	Description string `json:"description,omitempty" maxLength:"1000"`
@@ -28,7 +28,7 @@ type ConnectionInput struct {
 type connectionCreate struct{ Body ConnectionInput }
 
 type connectionUpdate struct {
-	idInput
+	IDInput
 	Body ConnectionInput
 }
 
@@ -86,7 +86,7 @@ func (a *API) storedConnection(ctx context.Context, id string) (store.Connection
 	return c, named(err, "connection", id)
 }
 
-func (a *API) getConnection(ctx context.Context, in *idInput) (*body[store.Connection], error) {
+func (a *API) getConnection(ctx context.Context, in *IDInput) (*body[store.Connection], error) {
 	c, err := a.storedConnection(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func builtin(cause error) error {
 		Hint: "Save a connection of your own beside it.", Cause: cause}
 }
 
-func (a *API) deleteConnection(ctx context.Context, in *idInput) (*nothing, error) {
+func (a *API) deleteConnection(ctx context.Context, in *IDInput) (*nothing, error) {
 	c, err := a.storedConnection(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (a *API) testDSN(ctx context.Context, in *connectionTest) (*body[Connection
 	return a.check(ctx, in.Body.Driver, dsn)
 }
 
-func (a *API) testConnection(ctx context.Context, in *idInput) (*body[ConnectionTest], error) {
+func (a *API) testConnection(ctx context.Context, in *IDInput) (*body[ConnectionTest], error) {
 	c, err := a.storedConnection(ctx, in.ID)
 	if err != nil {
 		return nil, err

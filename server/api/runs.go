@@ -24,7 +24,7 @@ type runCreate struct {
 }
 
 type runFromTemplate struct {
-	idInput
+	IDInput
 	Body *struct {
 		Set   map[string]any `json:"set,omitempty" maxProperties:"200"`
 		Start bool           `json:"start,omitempty"`
@@ -50,7 +50,7 @@ type runList struct {
 }
 
 type seriesInput struct {
-	idInput
+	IDInput
 	WorkerID string `query:"worker_id" maxLength:"128" doc:"One run worker, or * for all of them; without it the whole run."`
 }
 
@@ -85,7 +85,7 @@ func (SeriesPoints) Schema(r huma.Registry) *huma.Schema {
 }
 
 type logsInput struct {
-	idInput
+	IDInput
 	After int64  `query:"after" minimum:"0" maximum:"9007199254740991" doc:"Only lines whose seq is greater."`
 	Level string `query:"level" enum:"INFO,WARNING,ERROR,CRITICAL" doc:"This level and those above it."`
 	Limit int    `query:"limit" minimum:"1" maximum:"5000" default:"500"`
@@ -228,7 +228,7 @@ func (a *API) exists(ctx context.Context, id string) error {
 	return named(err, "run", id)
 }
 
-func (a *API) getRun(ctx context.Context, in *idInput) (*body[engine.RunDetail], error) {
+func (a *API) getRun(ctx context.Context, in *IDInput) (*body[engine.RunDetail], error) {
 	d, err := a.detail(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -248,11 +248,11 @@ func (a *API) detail(ctx context.Context, id string) (engine.RunDetail, error) {
 	return d, nil
 }
 
-func (a *API) startRun(ctx context.Context, in *idInput) (*body[engine.Run], error) {
+func (a *API) startRun(ctx context.Context, in *IDInput) (*body[engine.Run], error) {
 	return a.change(ctx, in.ID, "run.start", a.Runs.Start)
 }
 
-func (a *API) stopRun(ctx context.Context, in *idInput) (*body[engine.Run], error) {
+func (a *API) stopRun(ctx context.Context, in *IDInput) (*body[engine.Run], error) {
 	return a.change(ctx, in.ID, "run.stop", a.Runs.Stop)
 }
 
@@ -269,7 +269,7 @@ func (a *API) change(ctx context.Context, id, action string, do func(context.Con
 	return &body[engine.Run]{hideRun(run)}, nil
 }
 
-func (a *API) deleteRun(ctx context.Context, in *idInput) (*nothing, error) {
+func (a *API) deleteRun(ctx context.Context, in *IDInput) (*nothing, error) {
 	if !wellFormedID(in.ID) {
 		return nil, problem.NotFound("run", in.ID)
 	}
@@ -320,7 +320,7 @@ func (a *API) logs(ctx context.Context, in *logsInput) (*body[LogPage], error) {
 	return &body[LogPage]{page}, nil
 }
 
-func (a *API) summary(ctx context.Context, in *idInput) (*body[engine.Summary], error) {
+func (a *API) summary(ctx context.Context, in *IDInput) (*body[engine.Summary], error) {
 	d, err := a.detail(ctx, in.ID)
 	if err != nil {
 		return nil, err

@@ -13,8 +13,6 @@ import (
 )
 
 func (a *API) registerServer(app *fiber.App) {
-	app.Use("/api", checkRequest)
-	app.Use("/ws", checkRequest)
 	handle(a, op(http.MethodGet, "/api/info", "info", tagServer, "About this server"), func(ctx context.Context, _ *struct{}) (*body[Info], error) {
 		return &body[Info]{a.Info(ctx)}, nil
 	})

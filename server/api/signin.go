@@ -60,7 +60,8 @@ type NewToken struct {
 	Secret string `json:"secret"`
 }
 
-type idInput struct {
+// IDInput is the id in an address.
+type IDInput struct {
 	ID string `path:"id" maxLength:"200"`
 }
 
@@ -142,7 +143,7 @@ func (a *API) createToken(ctx context.Context, in *tokenInput) (*body[NewToken],
 	return &body[NewToken]{NewToken{Token: t, Secret: secret}}, nil
 }
 
-func (a *API) deleteToken(ctx context.Context, in *idInput) (*nothing, error) {
+func (a *API) deleteToken(ctx context.Context, in *IDInput) (*nothing, error) {
 	if !wellFormedID(in.ID) {
 		return nil, problem.NotFound("token", in.ID)
 	}

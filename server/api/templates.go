@@ -27,7 +27,7 @@ type TemplateInput struct {
 type templateCreate struct{ Body TemplateInput }
 
 type templateUpdate struct {
-	idInput
+	IDInput
 	Body struct {
 		TemplateInput
 		Version int64 `json:"version" minimum:"1" maximum:"9007199254740991" doc:"The version that was edited; 409 when another has been saved since."`
@@ -99,11 +99,8 @@ func (in TemplateInput) parse(stored engine.ConnectionRef) (t store.Template, er
 	if err != nil {
 		return t, err
 	}
-	t = store.Template{Name: s.Name, Description: s.Description, Config: s}
-	if in.Source != "" {
-		t.Source = string(hideSource(text, s))
-	}
-	return t, nil
+	// The store seals the secret of an inline connection and removes it from the text.
+	return store.Template{Name: s.Name, Description: s.Description, Config: s, Source: in.Source}, nil
 }
 
 func (a *API) createTemplate(ctx context.Context, in *templateCreate) (*body[store.Template], error) {
@@ -141,7 +138,7 @@ func withSource(t store.Template) store.Template {
 	return t
 }
 
-func (a *API) getTemplate(ctx context.Context, in *idInput) (*body[store.Template], error) {
+func (a *API) getTemplate(ctx context.Context, in *IDInput) (*body[store.Template], error) {
 	t, err := a.storedTemplate(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -190,7 +187,7 @@ func stale(current int64) error {
 		Fields: []engine.FieldError{{Field: "version", Message: fmt.Sprintf("is no longer current: that is %d", current)}}}
 }
 
-func (a *API) deleteTemplate(ctx context.Context, in *idInput) (*nothing, error) {
+func (a *API) deleteTemplate(ctx context.Context, in *IDInput) (*nothing, error) {
 	if !wellFormedID(in.ID) {
 		return nil, problem.NotFound("template", in.ID)
 	}

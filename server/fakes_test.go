@@ -1,0 +1,542 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// memory is a control store in memory: the least that the handlers can tell apart.
+type memory struct {
+	mu          sync.Mutex
+	n           int
+	templates   map[string]store.Template
+	connections map[string]store.Connection
+	secrets     map[string]string // connection id → DSN in clear
+	tokens      map[[32]byte]store.Token
+	uses        int
+	admin       *store.User
+	audit       []store.AuditEntry
+	runs        map[string]engine.Run
+	artifacts   map[string][]engine.Artifact
+	lastFilter  store.RunFilter
+	down        error
+	block       chan struct{} // ListTemplates waits for it when not nil
+}
+
+func newMemory() *memory {
+	return &memory{templates: map[string]store.Template{}, connections: map[string]store.Connection{}, secrets: map[string]string{},
+		tokens: map[[32]byte]store.Token{}, runs: map[string]engine.Run{}, artifacts: map[string][]engine.Artifact{}}
+}
+
+func (m *memory) id(prefix string) string {
+	m.n++
+	return fmt.Sprintf("%s-%d", prefix, m.n)
+}
+
+func (m *memory) Ping(context.Context) error { m.mu.Lock(); defer m.mu.Unlock(); return m.down }
+
+func (m *memory) CreateTemplate(_ context.Context, t store.Template) (store.Template, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, o := range m.templates {
+		if o.Name == t.Name {
+			return t, fmt.Errorf("creating template: %w", store.ErrConflict)
+		}
+	}
+	t.TemplateID, t.Version, t.CreatedAt = m.id("tpl"), 1, engine.At(time.Now())
+	m.templates[t.TemplateID] = t
+	return t, nil
+}
+
+func (m *memory) Template(_ context.Context, id string) (store.Template, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down != nil {
+		return store.Template{}, m.down
+	}
+	t, ok := m.templates[id]
+	if !ok {
+		return t, fmt.Errorf("reading template: %w", store.ErrNotFound)
+	}
+	return t, nil
+}
+
+func (m *memory) TemplateByName(_ context.Context, name string) (store.Template, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range m.templates {
+		if t.Name == name {
+			return t, nil
+		}
+	}
+	return store.Template{}, store.ErrNotFound
+}
+
+func (m *memory) ListTemplates(ctx context.Context) ([]store.Template, error) {
+	m.mu.Lock()
+	block := m.block
+	m.mu.Unlock()
+	if block != nil {
+		select {
+		case <-block:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []store.Template
+	for _, t := range m.templates {
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+func (m *memory) UpdateTemplate(_ context.Context, t store.Template) (store.Template, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old, ok := m.templates[t.TemplateID]
+	switch {
+	case !ok:
+		return t, store.ErrNotFound
+	case old.Version != t.Version:
+		return t, store.ErrConflict
+	}
+	t.Version++
+	m.templates[t.TemplateID] = t
+	return t, nil
+}
+
+func (m *memory) DeleteTemplate(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.templates[id]; !ok {
+		return store.ErrNotFound
+	}
+	delete(m.templates, id)
+	return nil
+}
+
+func (m *memory) SaveConnection(_ context.Context, c store.Connection) (store.Connection, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, o := range m.connections {
+		if o.Name == c.Name && o.ConnectionID != c.ConnectionID {
+			return c, store.ErrConflict
+		}
+	}
+	if c.ConnectionID == "" {
+		c.ConnectionID = m.id("con")
+	}
+	// The DSN is kept in clear on purpose: the handlers must hide it whatever a store returns.
+	m.connections[c.ConnectionID], m.secrets[c.ConnectionID] = c, c.DSN
+	return c, nil
+}
+
+func (m *memory) Connection(_ context.Context, idOrName string) (store.Connection, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.connections {
+		if c.ConnectionID == idOrName || c.Name == idOrName {
+			return c, nil
+		}
+	}
+	return store.Connection{}, store.ErrNotFound
+}
+
+func (m *memory) ListConnections(context.Context) ([]store.Connection, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []store.Connection
+	for _, c := range m.connections {
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func (m *memory) DeleteConnection(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range m.templates {
+		if t.Config.Target.Connection.Name == m.connections[id].Name {
+			return store.ErrInUse
+		}
+	}
+	delete(m.connections, id)
+	return nil
+}
+
+func (m *memory) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (string, string, error) {
+	c, err := m.Connection(ctx, ref.Name)
+	if err != nil {
+		return "", "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return c.Driver, m.secrets[c.ConnectionID], nil
+}
+
+func (m *memory) EnsureAdmin(_ context.Context, name string) (store.User, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.admin == nil {
+		m.admin = &store.User{UserID: "u-1", Name: name, Role: "admin", CreatedAt: engine.At(time.Now())}
+	}
+	return *m.admin, nil
+}
+
+func (m *memory) CreateToken(_ context.Context, t store.Token, hash [32]byte) (store.Token, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t.TokenID, t.CreatedAt = m.id("tok"), engine.At(time.Now())
+	m.tokens[hash] = t
+	return t, nil
+}
+
+func (m *memory) UseToken(_ context.Context, kind string, hash [32]byte) (store.Token, store.User, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.uses++
+	if m.down != nil {
+		return store.Token{}, store.User{}, m.down
+	}
+	t, ok := m.tokens[hash]
+	if !ok || t.Kind != kind || !t.ExpiresAt.IsZero() && t.ExpiresAt.Before(time.Now()) {
+		return t, store.User{}, store.ErrNotFound
+	}
+	if kind == "signin" {
+		delete(m.tokens, hash)
+	}
+	return t, *m.admin, nil
+}
+
+func (m *memory) ListTokens(_ context.Context, userID, kind string) ([]store.Token, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []store.Token
+	for _, t := range m.tokens {
+		if t.UserID == userID && t.Kind == kind {
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+func (m *memory) DeleteToken(_ context.Context, userID, tokenID string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for hash, t := range m.tokens {
+		if t.TokenID == tokenID && t.UserID == userID {
+			delete(m.tokens, hash)
+			return nil
+		}
+	}
+	return store.ErrNotFound
+}
+
+func (m *memory) AppendAudit(_ context.Context, e store.AuditEntry) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.audit = append(m.audit, e)
+	return nil
+}
+
+func (m *memory) ListAudit(context.Context, int) ([]store.AuditEntry, error) { return m.audit, nil }
+
+func (m *memory) actions() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []string
+	for _, e := range m.audit {
+		all = append(all, e.Action)
+	}
+	return all
+}
+
+func (m *memory) Run(_ context.Context, id string) (engine.Run, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, ok := m.runs[id]
+	if !ok {
+		return r, fmt.Errorf("reading run: %w", store.ErrNotFound)
+	}
+	return r, nil
+}
+
+func (m *memory) ListRuns(_ context.Context, f store.RunFilter) (store.RunList, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lastFilter = f
+	list := store.RunList{Total: int64(len(m.runs))}
+	for _, r := range m.runs {
+		list.Runs = append(list.Runs, store.RunRow{Run: r})
+	}
+	return list, nil
+}
+
+func (m *memory) LiveRuns(context.Context) ([]engine.Run, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var live []engine.Run
+	for _, r := range m.runs {
+		if r.Status.Live() {
+			live = append(live, r)
+		}
+	}
+	return live, nil
+}
+
+func (m *memory) Points(context.Context, string) ([]engine.Point, error) {
+	return []engine.Point{{ElapsedSeconds: 1, Phase: engine.PhaseMeasurement, QPS: 10, QPSByKind: map[engine.Kind]float64{engine.KindInsert: 10}}}, nil
+}
+
+func (m *memory) WorkerPoints(_ context.Context, _, worker string) ([]store.WorkerPoint, error) {
+	return []store.WorkerPoint{{WorkerID: worker, Phase: engine.PhaseWarmup}}, nil
+}
+
+func (m *memory) Logs(_ context.Context, id string, after int64, _ engine.LogLevel, limit int) ([]engine.LogEntry, error) {
+	var lines []engine.LogEntry
+	for seq := after + 1; seq <= 3 && len(lines) < limit; seq++ {
+		lines = append(lines, engine.LogEntry{Seq: seq, RunID: id, Level: engine.LogInfo, Message: "line"})
+	}
+	return lines, nil
+}
+
+func (m *memory) Artifacts(_ context.Context, id string) ([]engine.Artifact, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.artifacts[id], nil
+}
+
+func (m *memory) ListPlugins(context.Context) ([]store.Plugin, error) {
+	return []store.Plugin{{PluginRef: engine.PluginRef{SHA256: "aa"}, Bundled: true, Enabled: true}}, nil
+}
+
+// orchestra is a runs service without load.
+type orchestra struct {
+	*memory
+	lmu     sync.Mutex
+	live    map[string]*engine.Payload
+	subs    map[string][]chan *engine.Payload
+	dsns    []string
+	created []engine.Scenario
+	panics  bool
+}
+
+func newOrchestra(m *memory) *orchestra {
+	return &orchestra{memory: m, live: map[string]*engine.Payload{}, subs: map[string][]chan *engine.Payload{}}
+}
+
+func (o *orchestra) put(r engine.Run) engine.Run {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.runs[r.RunID] = r
+	return r
+}
+
+func (o *orchestra) Create(_ context.Context, s engine.Scenario, by string) (engine.Run, error) {
+	o.lmu.Lock()
+	o.created = append(o.created, s)
+	panics := o.panics
+	o.lmu.Unlock()
+	if panics {
+		panic("secret internals")
+	}
+	o.mu.Lock()
+	id := o.id("run")
+	o.mu.Unlock()
+	return o.put(engine.Run{RunID: id, TestID: id, TemplateID: s.TemplateID, TestName: s.Name, Scenario: s, Status: engine.StatusPrepared, Phase: engine.PhasePreparing, CreatedBy: by}), nil
+}
+
+func (o *orchestra) change(id string, from []engine.Status, to engine.Status, sentence string) (engine.Run, error) {
+	r, err := o.Run(context.Background(), id)
+	if err != nil {
+		return r, err
+	}
+	if !slices.Contains(from, r.Status) {
+		return r, &engine.Error{Code: engine.CodeConflict, Message: sentence, Cause: store.ErrConflict}
+	}
+	r.Status = to
+	return o.put(r), nil
+}
+
+func (o *orchestra) Start(_ context.Context, id, _ string) (engine.Run, error) {
+	return o.change(id, []engine.Status{engine.StatusPrepared}, engine.StatusRunning, "The run has been started already.")
+}
+
+func (o *orchestra) Stop(_ context.Context, id, _ string) (engine.Run, error) {
+	return o.change(id, []engine.Status{engine.StatusPrepared, engine.StatusRunning}, engine.StatusCancelled, "The run is over already.")
+}
+
+func (o *orchestra) Delete(_ context.Context, id, _ string) error {
+	if _, err := o.Run(context.Background(), id); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.runs, id)
+	return nil
+}
+
+func (o *orchestra) Detail(ctx context.Context, id string) (engine.RunDetail, error) {
+	r, err := o.Run(ctx, id)
+	if err != nil {
+		return engine.RunDetail{}, err
+	}
+	d := engine.RunDetail{Run: r, Workers: []engine.TestResult{}, Enrichment: engine.Enrichment{Status: "SKIPPED"}, Live: o.Live(id)}
+	if r.Status == engine.StatusCompleted {
+		d.Summary = &engine.Summary{RunID: id, Status: r.Status, Validity: engine.VerdictValid, Figures: engine.Figures{Operations: 7,
+			LatencyMs: &engine.LatencyMs{P50: 1}, ByKind: map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 7}}}}
+	}
+	return d, nil
+}
+
+func (o *orchestra) Live(id string) *engine.Payload {
+	o.lmu.Lock()
+	defer o.lmu.Unlock()
+	return o.live[id]
+}
+
+func (o *orchestra) Subscribe(id string) (<-chan *engine.Payload, func(), error) {
+	o.lmu.Lock()
+	defer o.lmu.Unlock()
+	if o.live[id] == nil {
+		return nil, nil, &engine.Error{Code: engine.CodeConflict, Message: "not live"}
+	}
+	ch := make(chan *engine.Payload, 1)
+	o.subs[id] = append(o.subs[id], ch)
+	return ch, func() {
+		o.lmu.Lock()
+		defer o.lmu.Unlock()
+		o.subs[id] = slices.DeleteFunc(o.subs[id], func(c chan *engine.Payload) bool { return c == ch })
+	}, nil
+}
+
+// publish is a tick of the run.
+func (o *orchestra) publish(p *engine.Payload) {
+	o.lmu.Lock()
+	defer o.lmu.Unlock()
+	o.live[p.RunID] = p
+	for _, ch := range o.subs[p.RunID] {
+		select {
+		case <-ch:
+		default:
+		}
+		ch <- p
+	}
+}
+
+// end closes the run's channels after its last payload.
+func (o *orchestra) end(id string) {
+	o.lmu.Lock()
+	defer o.lmu.Unlock()
+	delete(o.live, id)
+	for _, ch := range o.subs[id] {
+		close(ch)
+	}
+	delete(o.subs, id)
+}
+
+func (o *orchestra) subscribers(id string) int {
+	o.lmu.Lock()
+	defer o.lmu.Unlock()
+	return len(o.subs[id])
+}
+
+func (o *orchestra) CheckConnection(_ context.Context, _, dsn string) (target.ServerInfo, error) {
+	o.lmu.Lock()
+	o.dsns = append(o.dsns, dsn)
+	o.lmu.Unlock()
+	if strings.Contains(dsn, "unreachable") {
+		return target.ServerInfo{}, &engine.Error{Code: engine.CodeTarget, Message: "Nothing answers at unreachable:5432.", Hint: "Check host and port."}
+	}
+	return target.ServerInfo{Version: "17.0", RoundTrip: 1500 * time.Microsecond}, nil
+}
+
+// folder keeps parts in memory.
+type folder struct {
+	mu    sync.Mutex
+	parts map[string][]byte
+	open  int
+	endless,
+	broken bool
+}
+
+type part struct {
+	*bytes.Reader
+	f *folder
+}
+
+func (p part) Close() error {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	p.f.open--
+	return nil
+}
+
+func (f *folder) Open(_ context.Context, runID, name string) (io.ReadSeekCloser, int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	data, ok := f.parts[runID+"/"+name]
+	if !ok {
+		return nil, 0, store.ErrNotFound
+	}
+	f.open++
+	return part{bytes.NewReader(data), f}, int64(len(data)), nil
+}
+
+// WriteCSV writes a few lines, fails half way, or never ends.
+func (f *folder) WriteCSV(ctx context.Context, _ string, w io.Writer) error {
+	f.mu.Lock()
+	endless, broken := f.endless, f.broken
+	f.open++
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		f.open--
+		f.mu.Unlock()
+	}()
+	line := []byte("a,b\n")
+	for endless {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := w.Write(bytes.Repeat(line, 1000)); err != nil {
+			return err
+		}
+	}
+	if _, err := w.Write(line); err != nil {
+		return err
+	}
+	if broken {
+		return errors.New("disk is gone")
+	}
+	return nil
+}
+
+func (f *folder) opened() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.open
+}
+
+type plugins struct{}
+
+func (plugins) List(context.Context) ([]plugin.Info, error) {
+	ref := engine.PluginRef{Kind: "workload", Name: "mix", Version: "1.0.0", SHA256: "aa"}
+	return []plugin.Info{{PluginRef: ref, ABI: "1.0", Imports: []string{}, Exports: []string{"ls_fill"},
+		Manifest: plugin.Manifest{Kind: "workload", Name: "mix", Version: "1.0.0", Parameters: json.RawMessage(`{"type":"object"}`)}}}, nil
+}
