@@ -68,11 +68,11 @@ func checkDead(t *testing.T, w *Writer, err error, dir string) {
 	if !strings.Contains(user.Message, dir) || user.Hint == "" {
 		t.Fatalf("message %q, hint %q", user.Message, user.Hint)
 	}
-	if again := w.Write(realistic(10, 1, 10, 0, 0)); again != err {
+	if again := w.Write(realistic(10, 1, 10, 0, 0)); !errors.Is(again, err) {
 		t.Fatalf("dead writer answered %v", again)
 	}
 	parts, closeErr := w.Close()
-	if closeErr != err || len(parts) != 1 {
+	if !errors.Is(closeErr, err) || len(parts) != 1 {
 		t.Fatalf("%d parts and %v", len(parts), closeErr)
 	}
 	if rows := readAll(t, filepath.Join(dir, parts[0].Name)); int64(len(rows)) != parts[0].RowCount {

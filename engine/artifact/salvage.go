@@ -42,7 +42,7 @@ func Salvage(dir string) ([]engine.Artifact, error) {
 				continue
 			}
 			a := p.Artifact()
-			p.Close()
+			_ = p.Close() // only read
 			if a.SizeBytes, a.SHA256, err = Checksum(path); err != nil {
 				return nil, err
 			}

@@ -3,6 +3,7 @@ package results
 import (
 	"context"
 	"flag"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -21,6 +22,23 @@ var benchRows = flag.Int("executions", 1_000_000, "executions of BenchmarkFigure
 // parts on disk: go test -bench Figures -executions 10000000. It reports the
 // peak resident size of the process, which includes the making of the parts.
 func BenchmarkFigures(b *testing.B) {
+	f := recorded(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		fig, _, err := f.FiguresByWorker(context.Background(), "run")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if fig.Accounting.Recorded != int64(*benchRows) {
+			b.Fatalf("%d recorded", fig.Accounting.Recorded)
+		}
+	}
+	b.ReportMetric(peakMB(b), "peak-MB")
+}
+
+// recorded returns results with -executions executions of the run "run", by two run workers.
+func recorded(b *testing.B) *Folder {
+	b.Helper()
 	f := open(b)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, worker := range []string{"worker-0", "worker-1"} {
@@ -57,17 +75,18 @@ func BenchmarkFigures(b *testing.B) {
 			}
 		}
 	}
+	return f
+}
+
+func BenchmarkCSV(b *testing.B) {
+	f := recorded(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		fig, _, err := f.FiguresByWorker(context.Background(), "run")
-		if err != nil {
+		if err := f.WriteCSV(context.Background(), "run", io.Discard); err != nil {
 			b.Fatal(err)
 		}
-		if fig.Accounting.Recorded != int64(*benchRows) {
-			b.Fatalf("%d recorded", fig.Accounting.Recorded)
-		}
 	}
-	b.ReportMetric(peakMB(b), "peak-MB")
+	b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/float64(*benchRows), "ns/row")
 }
 
 func peakMB(b *testing.B) float64 {

@@ -41,7 +41,7 @@ func writePartCSV(ctx context.Context, path string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer p.Close()
+	defer func() { _ = p.Close() }() // only read
 	var buf []byte
 	for g := range p.RowGroups() {
 		if err := ctx.Err(); err != nil {
