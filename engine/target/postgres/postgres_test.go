@@ -1,0 +1,42 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/targettest"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+
+func TestConformance(t *testing.T) {
+	dsn := pgtest.Start(t).NewDatabase(t)
+	targettest.Run(t, targettest.Options{
+		Driver: postgres.NewDriver(),
+		DSN:    dsn,
+		Table:  "conformance",
+		Create: []string{"CREATE TABLE conformance (id bigint PRIMARY KEY, f float8, t text, b bytea, o boolean, m timestamptz)"},
+		Insert: "INSERT INTO conformance VALUES ($1, $2, $3, $4, $5, $6)",
+		Lookup: "SELECT id, f, t, b, o, m FROM conformance WHERE id = $1",
+		Scan:   "SELECT * FROM conformance WHERE id >= $1 AND id < $2",
+		Count:  "SELECT count(*) FROM conformance",
+		Sleep:  "SELECT pg_sleep($1)",
+		Wrong:  "SELECT nothing FROM nowhere",
+		Columns: []engine.Column{{Name: "id", Type: engine.TypeI64}, {Name: "f", Type: engine.TypeF64}, {Name: "t", Type: engine.TypeText},
+			{Name: "b", Type: engine.TypeBytes}, {Name: "o", Type: engine.TypeBool}, {Name: "m", Type: engine.TypeTimestamp}},
+		Kill: func(t *testing.T) {
+			db, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if _, err := db.Query(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
+				t.Fatal(err)
+			}
+		},
+	})
+}
