@@ -228,3 +228,29 @@ func BenchmarkRegister(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkDecode measures the host's part of a batch alone.
+func BenchmarkDecode(b *testing.B) {
+	for name, params := range map[string]string{"lookups": `{"weights":{"POINT_LOOKUP":1}}`, "inserts": `{"weights":{"INSERT":1}}`} {
+		b.Run(name, func(b *testing.B) {
+			h := newHost(b, Options{})
+			s, list := openMix(b, mixWorkload(b, h), params, 1_000_000)
+			f, err := freeze(list)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var batch plugin.Batch
+			if err := s.Fill(&batch, 128); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for n := 0; n < b.N; n += 128 {
+				batch.Ops, batch.Args = batch.Ops[:0], batch.Args[:0]
+				if err := f.decode(&batch, 128); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

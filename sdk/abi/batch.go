@@ -106,25 +106,28 @@ func (b *Batch) Blob(v []byte) {
 // TextSpace adds a string of n bytes and returns its space for the caller to
 // fill at once, before any other call.
 func (b *Batch) TextSpace(n int) []byte {
-	b.head(TypeText, n)
-	return b.extend(n)
+	return b.space(TypeText, n)
 }
 
 // BlobSpace is TextSpace for bytes.
-func (b *Batch) BlobSpace(n int) []byte {
-	b.head(TypeBytes, n)
-	return b.extend(n)
+func (b *Batch) BlobSpace(n int) []byte { return b.space(TypeBytes, n) }
+
+func (b *Batch) space(t uint8, n int) []byte {
+	at := len(b.buf)
+	if cap(b.buf)-at < n+5 {
+		b.grow(n + 5)
+	}
+	b.buf = b.buf[:at+n+5]
+	b.buf[b.argsAt]++
+	s := b.buf[at:]
+	s[0], s[1], s[2], s[3], s[4] = t, byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
+	return s[5:]
 }
 
-func (b *Batch) extend(n int) []byte {
-	at := len(b.buf)
-	if cap(b.buf)-at < n {
-		grown := make([]byte, at, 2*(at+n))
-		copy(grown, b.buf)
-		b.buf = grown
-	}
-	b.buf = b.buf[:at+n]
-	return b.buf[at:]
+func (b *Batch) grow(n int) {
+	grown := make([]byte, len(b.buf), 2*(len(b.buf)+n))
+	copy(grown, b.buf)
+	b.buf = grown
 }
 
 // Delay adds think time for whoever takes the next operation.

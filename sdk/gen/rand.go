@@ -82,31 +82,43 @@ func (r *Rand) Between(lo, hi int64) int64 {
 	return lo + r.Int64n(hi-lo+1)
 }
 
-const letters = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
-
-// Letters fills b with letters, digits, '-' and '_'.
+// Letters fills b with the letters a–p and A–P, five random bits each.
 func (r *Rand) Letters(b []byte) {
-	i := 0
-	for ; i+10 <= len(b); i += 10 {
-		x := r.Uint64()
-		s := b[i : i+10 : i+10]
-		for j := range s {
-			s[j] = letters[x&63]
-			x >>= 6
+	for len(b) >= 8 {
+		store(b, letters(r.Uint64()))
+		b = b[8:]
+	}
+	if len(b) > 0 {
+		for x, i := letters(r.Uint64()), 0; i < len(b); i++ {
+			b[i] = byte(x)
+			x >>= 8
 		}
 	}
-	for x := r.Uint64(); i < len(b); i++ {
-		b[i] = letters[x&63]
-		x >>= 6
-	}
+}
+
+// letters turns each byte into a letter: the low four bits choose it, bit 5 its case.
+func letters(x uint64) uint64 {
+	const each = 0x0101010101010101
+	return x&(0x0f*each) + 'a'*each - x&(0x20*each)
+}
+
+// store writes eight bytes, least significant first. One store matters: compiled
+// to WebAssembly, eight cost eight bounds checks.
+func store(b []byte, x uint64) {
+	_ = b[7]
+	b[0], b[1], b[2], b[3] = byte(x), byte(x>>8), byte(x>>16), byte(x>>24)
+	b[4], b[5], b[6], b[7] = byte(x>>32), byte(x>>40), byte(x>>48), byte(x>>56)
 }
 
 // Bytes fills b with random bytes.
 func (r *Rand) Bytes(b []byte) {
-	for i := 0; i < len(b); i += 8 {
-		x := r.Uint64()
-		for j := i; j < len(b) && j < i+8; j++ {
-			b[j] = byte(x)
+	for len(b) >= 8 {
+		store(b, r.Uint64())
+		b = b[8:]
+	}
+	if len(b) > 0 {
+		for x, i := r.Uint64(), 0; i < len(b); i++ {
+			b[i] = byte(x)
 			x >>= 8
 		}
 	}

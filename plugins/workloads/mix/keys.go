@@ -7,6 +7,18 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/gen"
 )
 
+// distribution says which rows are touched.
+type distribution uint8
+
+const (
+	uniform distribution = iota
+	zipfian
+	latest
+	sequential
+)
+
+var distributions = [...]string{"uniform", "zipfian", "latest", "sequential"}
+
 // keys names existing rows by place: places below base are rows that were there
 // when the run began, from base on rows that this slot has inserted.
 type keys struct {
@@ -19,7 +31,7 @@ type keys struct {
 	columns []*poolColumn
 	maker   newKeys
 
-	dist       string
+	dist       distribution
 	zipf       *gen.Zipf
 	scramble   *gen.Scramble
 	sequential *gen.Sequential
@@ -49,13 +61,13 @@ func newKeySource(p *params, req *sdk.OpenRequest, t *sdk.Table, pl *pool, salt 
 	}
 	k.maker.prepare(req, t, pl, salt)
 	switch p.keys {
-	case "zipfian", "latest":
+	case zipfian, latest:
 		k.zipf = gen.NewZipf(k.base, p.theta)
-		if p.keys == "zipfian" && p.scrambled {
+		if p.keys == zipfian && p.scrambled {
 			s := gen.NewScramble(k.base)
 			k.scramble = &s
 		}
-	case "sequential":
+	case sequential:
 		k.sequential = gen.NewSequential(k.base, k.base/int64(req.KeySlots)*int64(req.KeySlot))
 	}
 	return k, nil
@@ -86,15 +98,15 @@ func (k *keys) batchBegins() {
 func (k *keys) place(r *gen.Rand) int64 {
 	all := k.base + k.visible
 	switch k.dist {
-	case "zipfian":
+	case zipfian:
 		rank := k.zipf.Next(r)
 		if k.scramble != nil {
 			rank = k.scramble.At(rank)
 		}
 		return rank
-	case "latest":
+	case latest:
 		return all - 1 - k.zipf.Next(r)
-	case "sequential":
+	case sequential:
 		return k.sequential.Next()
 	}
 	return r.Int64n(all)

@@ -23,7 +23,7 @@ const (
 type params struct {
 	// weights are scaled to integers.
 	weights     [numKinds]int64
-	keys        string
+	keys        distribution
 	theta       float64
 	scrambled   bool
 	scanLength  int64
@@ -36,7 +36,7 @@ type params struct {
 const weightScale = 1000
 
 func readParams(doc *jsondoc.Value) (params, error) {
-	p := params{keys: "uniform", theta: 0.99, scrambled: true, scanLength: 100, minSize: 20, maxSize: 100}
+	p := params{theta: 0.99, scrambled: true, scanLength: 100, minSize: 20, maxSize: 100}
 	p.weights = [numKinds]int64{70 * weightScale, 10 * weightScale, 10 * weightScale, 10 * weightScale, 0}
 	if !doc.IsNull() && doc.Kind() != jsondoc.Object {
 		return p, errors.New("params must be an object")
@@ -60,12 +60,13 @@ func (p *params) read(name string, v *jsondoc.Value) error {
 	case "weights":
 		return p.readWeights(v)
 	case "keys":
-		p.keys = v.Str()
-		switch p.keys {
-		case "uniform", "zipfian", "latest", "sequential":
-			return nil
+		for i, known := range distributions {
+			if known == v.Str() {
+				p.keys = distribution(i)
+				return nil
+			}
 		}
-		return errors.New("keys is " + strconv.Quote(p.keys) + ": one of uniform, zipfian, latest, sequential")
+		return errors.New("keys is " + strconv.Quote(v.Str()) + ": one of uniform, zipfian, latest, sequential")
 	case "zipf_theta":
 		return readFloat(name, v, 0, 5, &p.theta)
 	case "zipf_scrambled":

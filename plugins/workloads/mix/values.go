@@ -174,16 +174,30 @@ func (v *values) put(b *sdk.Batch, r *gen.Rand) {
 	}
 }
 
+// putNumeric writes whole.fraction with scale digits after the point. Digits are
+// written in place, because strconv is slow where guests run.
 func putNumeric(b *sdk.Batch, whole, fraction int64, scale int) {
-	var s [32]byte
-	out := strconv.AppendInt(s[:0], whole, 10)
-	if scale > 0 {
-		out = append(out, '.')
-		for i := scale - 1; i >= 0; i-- {
-			out = append(out, byte('0'+fraction/pow10[i]%10))
-		}
+	size := 1
+	for x := whole; x >= 10; x /= 10 {
+		size++
 	}
-	b.TextBytes(out)
+	if scale == 0 {
+		digits(b.TextSpace(size), uint64(whole))
+		return
+	}
+	s := b.TextSpace(size + 1 + scale)
+	digits(s[:size], uint64(whole))
+	s[size] = '.'
+	digits(s[size+1:], uint64(fraction))
+}
+
+// digits fills s with the last digits of n.
+func digits(s []byte, n uint64) {
+	for i := len(s) - 1; i >= 0; i-- {
+		q := n / 10
+		s[i] = byte('0' + n - q*10)
+		n = q
+	}
 }
 
 const hexDigits = "0123456789abcdef"
