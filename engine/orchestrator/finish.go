@@ -1,0 +1,316 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/threshold"
+)
+
+// child is a run worker as its results are computed.
+type child struct {
+	workerID string
+	testID   string
+	group    int
+	failure  string
+	// totals are nil when the worker's process ended without telling them.
+	totals *control.Totals
+}
+
+// ending is everything that the results of a run are computed from.
+type ending struct {
+	run         engine.Run
+	keeper      *keeper
+	plan        *engine.Plan
+	environment engine.Environment
+	children    []child
+	parts       []heldPart
+	validity    *aggregate.Validity
+	// lost is the interval of which no record exists, when the process was killed.
+	lostFrom, lostTo time.Time
+}
+
+// outcome is what processing gave.
+type outcome struct {
+	summary *engine.Summary
+	// problems are sentences for the run's log.
+	problems []string
+	// stored are the work ids of the parts that are safe.
+	stored []string
+}
+
+// saveStart stores the plan, the environment and a row for each run worker.
+func (l *live) saveStart() {
+	env := l.environment()
+	parent := engine.TestResult{TestID: l.runID, RunID: l.runID, TestName: l.run.TestName, Status: engine.StatusRunning, StartTime: l.run.StartTime, Plan: l.plan.Plan, Environment: &env}
+	rows := []engine.TestResult{parent}
+	for _, w := range l.workers {
+		group := w.group
+		rows = append(rows, engine.TestResult{TestID: w.testID, RunID: l.runID, WorkerID: w.id, WorkerGroupID: &group, TestName: l.run.TestName, Status: engine.StatusRunning, StartTime: engine.At(time.Now())})
+	}
+	l.keeper.add("the plan", func(ctx context.Context) error {
+		for _, r := range rows {
+			if err := l.svc.opts.Store.SaveResult(ctx, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (l *live) environment() engine.Environment {
+	e := environment(l.svc.opts.Version)
+	e.Nodes = len(l.nodes())
+	if l.plan != nil {
+		e.Driver, e.ServerVersion, e.TargetIsLocal = l.plan.Plan.Driver, l.plan.Server.Version, l.plan.Server.Local
+	}
+	for _, w := range l.workers {
+		if w.state.IOEngine != "" {
+			e.IOEngine = w.state.IOEngine
+		}
+	}
+	return e
+}
+
+// finish computes the results beside the loop.
+func (l *live) finish(ctx context.Context) {
+	e := ending{run: l.run, keeper: l.keeper, environment: l.environment(), validity: l.validity}
+	if l.plan != nil {
+		e.plan = l.plan.Plan
+	}
+	if l.core.placed {
+		for _, w := range l.workers {
+			c := child{workerID: w.id, testID: w.testID, group: w.group, totals: w.state.Totals, failure: w.why}
+			if w.state.Err != nil {
+				c.failure = w.state.Err.Message
+			}
+			e.children = append(e.children, c)
+		}
+	}
+	for _, p := range l.parts {
+		e.parts = append(e.parts, p)
+	}
+	l.svc.routines.Go(func() { l.finishDone <- l.svc.process(ctx, e) })
+}
+
+func (l *live) finished(ctx context.Context, o *outcome) {
+	if o.summary == nil {
+		return // the process ends; the next one finishes the run
+	}
+	for _, text := range o.problems {
+		l.note(engine.LogError, nil, "%s", text)
+	}
+	for _, id := range o.stored {
+		delete(l.parts, id)
+	}
+	l.summary.Store(o.summary)
+	verdict := fmt.Sprintf("The figures are there: %d operations, %.0f per second, %s", o.summary.Operations, o.summary.QPS, o.summary.Validity)
+	l.note(engine.LogInfo, nil, "%s", verdict)
+	l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
+		WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
+	l.happen(ctx, hapFinished{})
+	// The run is over for its readers when its end is stored, or the store stays away.
+	select {
+	case <-l.lastStore.done:
+	case <-time.After(stopReply):
+	case <-ctx.Done():
+	}
+}
+
+// process stores the parts, computes the exact figures and saves the results.
+// It returns an outcome without summary only when ctx ends before.
+func (s *Service) process(ctx context.Context, e ending) *outcome {
+	o := &outcome{}
+	v := e.validity
+	incomplete := func(format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
+		o.problems = append(o.problems, text)
+		from, to := e.run.WarmupEndTime.Time, e.run.EndTime.Time
+		if from.IsZero() {
+			from = e.run.StartTime.Time
+		}
+		v.Add(aggregate.CauseIncompleteRecord, text, from, to)
+	}
+	for _, p := range e.parts {
+		if err := s.keepPart(ctx, e.keeper, p); err != nil {
+			if ctx.Err() != nil {
+				return o
+			}
+			s.opts.Log.Error().Err(err).Str("run_id", e.run.RunID).Str("part", p.Artifact.Name).Msg("a part of the record cannot be stored")
+			incomplete("The part %s of the record could not be stored: %s", p.Artifact.Name, engine.AsError(err).Message)
+			continue
+		}
+		o.stored = append(o.stored, p.WorkID)
+	}
+	var totals control.Totals
+	known := true
+	for _, c := range e.children {
+		if c.totals == nil {
+			known = false
+			continue
+		}
+		totals.Add(*c.totals)
+	}
+	parent, children, err := s.figures(ctx, e)
+	if err != nil {
+		if ctx.Err() != nil {
+			return o
+		}
+		s.opts.Log.Error().Err(err).Str("run_id", e.run.RunID).Msg("the figures cannot be computed")
+		incomplete("The figures could not be computed: %s", engine.AsError(err).Message)
+		parent = &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
+		children = make([]*engine.Figures, len(e.children))
+	}
+	account(parent, totals, known)
+	for i, c := range e.children {
+		if children[i] != nil {
+			var t control.Totals
+			if c.totals != nil {
+				t = *c.totals
+			}
+			account(children[i], t, c.totals != nil)
+		}
+	}
+	if !parent.Accounting.Balanced {
+		incomplete("The accounting does not add up: %s", strings.Join(parent.Accounting.Problems, "; "))
+	}
+	if !e.lostTo.IsZero() {
+		v.Add(aggregate.CauseIncompleteRecord, "The server was down: executions after the last complete part are not recorded", e.lostFrom, e.lostTo)
+	}
+	if err := s.saveResults(ctx, e, parent, children); err != nil {
+		if ctx.Err() != nil {
+			return o
+		}
+		o.problems = append(o.problems, "The results could not be stored: "+engine.AsError(err).Message)
+	}
+	o.summary = summarize(e.run, parentResult(e, parent))
+	return o
+}
+
+// keepPart fetches, verifies, stores and indexes one part, then acknowledges it.
+func (s *Service) keepPart(ctx context.Context, k *keeper, p heldPart) error {
+	path, ok := strings.CutPrefix(p.ArtifactURL, "file://")
+	if !ok {
+		return fmt.Errorf("fetching %s: the address %s is not supported", p.Artifact.Name, p.ArtifactURL)
+	}
+	if err := s.opts.Results.Put(ctx, p.Artifact, path); err != nil {
+		return fmt.Errorf("storing %s: %w", p.Artifact.Name, err)
+	}
+	j := k.add("a part of the record", func(ctx context.Context) error { return s.opts.Store.SaveArtifact(ctx, p.Artifact) })
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if j.err != nil {
+		return j.err
+	}
+	p.node.send(control.ArtifactAck{RunID: p.Artifact.RunID, WorkerID: p.Artifact.WorkerID, Name: p.Artifact.Name, SHA256: p.Artifact.SHA256})
+	return nil
+}
+
+// figures reads the record, as a whole and by run worker.
+func (s *Service) figures(ctx context.Context, e ending) (*engine.Figures, []*engine.Figures, error) {
+	children := make([]*engine.Figures, len(e.children))
+	parent, err := s.opts.Results.Figures(ctx, e.run.RunID, "")
+	if err != nil {
+		return nil, nil, fmt.Errorf("computing the figures: %w", err)
+	}
+	for i, c := range e.children {
+		if len(e.children) == 1 {
+			same := *parent
+			children[i] = &same
+			continue
+		}
+		if children[i], err = s.opts.Results.Figures(ctx, e.run.RunID, c.workerID); err != nil {
+			return nil, nil, fmt.Errorf("computing the figures of %s: %w", c.workerID, err)
+		}
+	}
+	return parent, children, nil
+}
+
+// account completes the identity with what the workers counted and checks it.
+func account(f *engine.Figures, t control.Totals, known bool) {
+	a := &f.Accounting
+	a.Scheduled, a.Dropped, a.Started, a.Succeeded, a.Failed = t.Scheduled, t.Dropped, t.Started, t.Succeeded, t.Failed
+	a.Check()
+	if !known {
+		a.Balanced = false
+		a.Problems = append(a.Problems, "a run worker ended without telling its counts")
+	}
+}
+
+func parentResult(e ending, f *engine.Figures) engine.TestResult {
+	verdict := e.validity.Verdict()
+	judged := threshold.Judge(e.run.Scenario.Thresholds, f)
+	passed := threshold.Passed(judged) && e.run.Status == engine.StatusCompleted
+	r := engine.TestResult{TestID: e.run.RunID, RunID: e.run.RunID, TestName: e.run.TestName, Status: e.run.Status, StartTime: e.run.StartTime, EndTime: e.run.EndTime,
+		Figures: f, Validity: &verdict, Thresholds: judged, Passed: &passed, Plan: e.plan, Environment: &e.environment, EnrichmentStatus: enrichmentSkipped().Status}
+	if e.run.Status != engine.StatusCompleted && e.run.CancellationReason != nil {
+		r.FailureReason = *e.run.CancellationReason
+	}
+	return r
+}
+
+// saveResults writes the children first: a parent with figures means that all is there.
+func (s *Service) saveResults(ctx context.Context, e ending, parent *engine.Figures, children []*engine.Figures) error {
+	var rows []engine.TestResult
+	for i, c := range e.children {
+		group := c.group
+		status := e.run.Status
+		if c.failure != "" {
+			status = engine.StatusFailed
+		}
+		rows = append(rows, engine.TestResult{TestID: c.testID, RunID: e.run.RunID, WorkerID: c.workerID, WorkerGroupID: &group, TestName: e.run.TestName, Status: status,
+			EndTime: e.run.EndTime, Figures: children[i], EnrichmentStatus: enrichmentSkipped().Status, FailureReason: c.failure})
+	}
+	rows = append(rows, parentResult(e, parent))
+	j := e.keeper.add("the results", func(ctx context.Context) error {
+		for _, r := range rows {
+			if err := s.opts.Store.SaveResult(ctx, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	select {
+	case <-j.done:
+		return j.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// summarize is the result of a run as users read it.
+func summarize(run engine.Run, parent engine.TestResult) *engine.Summary {
+	if parent.Figures == nil {
+		return nil
+	}
+	s := &engine.Summary{RunID: run.RunID, TestName: run.TestName, Status: run.Status, CancellationReason: run.CancellationReason,
+		StartTime: run.StartTime, EndTime: run.EndTime, Figures: *parent.Figures, Thresholds: parent.Thresholds, Tags: run.Scenario.Tags,
+		Validity: engine.VerdictValid, ValidityDetail: engine.Validity{Verdict: engine.VerdictValid, Causes: []engine.ValidityCause{}, Notes: []string{}}}
+	if parent.Validity != nil {
+		s.Validity, s.ValidityDetail = parent.Validity.Verdict, *parent.Validity
+	}
+	if s.Thresholds == nil {
+		s.Thresholds = []engine.ThresholdResult{}
+	}
+	if parent.Passed != nil {
+		s.Passed = *parent.Passed
+	}
+	if parent.Plan != nil {
+		s.Plugins = []engine.PluginRef{parent.Plan.Workload, parent.Plan.Adapter}
+	} else {
+		s.Plugins = []engine.PluginRef{}
+	}
+	if parent.Environment != nil {
+		s.Environment = *parent.Environment
+	}
+	return s
+}

@@ -1,0 +1,548 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/guardrail"
+	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// The health of a run worker follows from the age of its last heartbeat.
+const (
+	staleAfter = 30 * time.Second
+	deadAfter  = 60 * time.Second
+)
+
+// live is a run with its loop. Fields below the line belong to the loop.
+type live struct {
+	svc    *Service
+	runID  string
+	log    zerolog.Logger
+	keeper *keeper
+	inbox  chan fromNode
+	asked  chan request
+	done   chan struct{} // closed when nothing is left to do
+
+	payload atomic.Pointer[engine.Payload]
+	summary atomic.Pointer[engine.Summary]
+	shown   atomic.Pointer[engine.Run]
+
+	// ----
+
+	run       engine.Run
+	sc        engine.Scenario
+	by        string
+	epoch     int64
+	core      *core
+	workers   []*runWorker
+	agg       *aggregate.Aggregator
+	validity  *aggregate.Validity
+	guard     *guardrail.Watch
+	second    *aggregate.Second
+	sequence  int64 // of the last event made
+	pending   []pendingPush
+	parts     map[string]heldPart
+	logbook   logbook
+	lastState time.Time
+	plan      *prepare.Prepared
+	progress  *engine.PrepareProgress
+	lastStore *job // the last transition queued
+
+	cancelPrepare context.CancelFunc
+	prepareDone   chan prepareResult
+	prepareStep   chan engine.PrepareProgress
+	finishDone    chan *outcome
+	preparedAt    time.Time
+}
+
+// runWorker is what the server knows of a run worker.
+type runWorker struct {
+	id          string
+	group       int
+	testID      string
+	connections int
+	node        *node
+	state       control.WorkerState
+	heard       time.Time // last heartbeat, on the server's clock
+	dead        bool
+	why         string
+}
+
+type fromNode struct {
+	node *node
+	m    control.FromNode
+}
+
+// request is a happening from outside; stored receives the end of its write.
+type request struct {
+	happening any
+	stored    chan struct{}
+}
+
+type prepareResult struct {
+	plan *prepare.Prepared
+	err  error
+}
+
+// pendingPush are events that wait for the store before they are sent.
+type pendingPush struct {
+	events   []engine.Event
+	job      *job
+	deadline time.Time
+}
+
+func newLive(s *Service, run engine.Run, shares []int, by string) *live {
+	l := &live{svc: s, runID: run.RunID, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
+		log:   s.opts.Log.With().Str("run_id", run.RunID).Logger(),
+		inbox: make(chan fromNode, 1024), asked: make(chan request, 16), done: make(chan struct{}),
+		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails), parts: map[string]heldPart{},
+		prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1), finishDone: make(chan *outcome, 1),
+		cancelPrepare: func() {}}
+	l.keeper = newKeeper(s.opts.Store, run.RunID, s.opts.Log)
+	var ids []string
+	for i, n := range shares {
+		w := &runWorker{id: workerID(i), group: i, testID: uuid.NewString(), connections: n}
+		l.workers = append(l.workers, w)
+		ids = append(ids, w.id)
+	}
+	l.core = newCore(run.Scenario.Workload, ids)
+	l.second = l.agg.Tick(engine.PhasePreparing, nil)
+	shown := run
+	l.shown.Store(&shown)
+	return l
+}
+
+// current returns the run as its loop last showed it.
+func (l *live) current() engine.Run { return *l.shown.Load() }
+
+// ask hands the loop a happening. The channel closes when its consequences are stored.
+func (l *live) ask(h any) <-chan struct{} {
+	r := request{h, make(chan struct{})}
+	select {
+	case l.asked <- r:
+	case <-l.done:
+		close(r.stored)
+	}
+	return r.stored
+}
+
+// loop is the run's life. When ctx ends it leaves everything as it is: the next
+// process recovers the run.
+func (l *live) loop(ctx context.Context) {
+	defer l.leave()
+	defer func() { l.cancelPrepare() }()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	l.happen(ctx, hapBegun{})
+	for !l.core.ended {
+		due, stopTimer := l.timer()
+		var stored <-chan struct{}
+		if len(l.pending) > 0 {
+			stored = l.pending[0].job.done
+		}
+		select {
+		case <-ctx.Done():
+		case <-l.keeper.fenced:
+			l.abandon()
+			stopTimer()
+			return
+		case m := <-l.inbox:
+			l.receive(ctx, m)
+		case r := <-l.asked:
+			l.happen(ctx, r.happening)
+			l.whenStored(r.stored)
+		case p := <-l.prepareStep:
+			l.progress = &p
+			l.publish(false)
+		case r := <-l.prepareDone:
+			l.prepared(ctx, r)
+		case o := <-l.finishDone:
+			l.finished(ctx, o)
+		case <-stored:
+			l.push(time.Now())
+		case <-due:
+			l.push(time.Now())
+			l.happen(ctx, hapTick{})
+		case <-ticker.C:
+			l.everySecond(ctx)
+		}
+		stopTimer()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	l.publish(true)
+}
+
+// timer fires at the next decision by time.
+func (l *live) timer() (<-chan time.Time, func()) {
+	next := l.core.due()
+	if len(l.pending) > 0 && (next.IsZero() || l.pending[0].deadline.Before(next)) {
+		next = l.pending[0].deadline
+	}
+	if next.IsZero() {
+		return nil, func() {}
+	}
+	t := time.NewTimer(time.Until(next))
+	return t.C, func() { t.Stop() }
+}
+
+// leave ends the bookkeeping of the run.
+func (l *live) leave() {
+	l.svc.mu.Lock()
+	delete(l.svc.live, l.runID)
+	for _, p := range l.parts {
+		l.svc.salvaged[l.runID] = append(l.svc.salvaged[l.runID], p)
+	}
+	l.svc.dropSubscribers(l.runID)
+	l.svc.mu.Unlock()
+	close(l.done)
+}
+
+// abandon stops the workers of a run that another server has taken over.
+func (l *live) abandon() {
+	l.log.Error().Msg("another server has taken the run over; its workers here are stopped")
+	for _, w := range l.workers {
+		if w.node != nil && !w.state.Status.Ended() {
+			w.node.send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: engine.StatusCancelling, StopReason: engine.StopWorkerFailure, LastSequence: l.sequence})
+		}
+	}
+}
+
+// whenStored closes done once everything decided so far is stored.
+func (l *live) whenStored(done chan struct{}) {
+	last := l.lastStore
+	if last == nil {
+		close(done)
+		return
+	}
+	go func() {
+		select {
+		case <-last.done:
+		case <-l.svc.lifetime.Done():
+		}
+		close(done)
+	}()
+}
+
+// happen tells the core and carries its actions out.
+func (l *live) happen(ctx context.Context, h any) {
+	for _, a := range l.core.apply(time.Now(), h) {
+		switch a := a.(type) {
+		case actPrepare:
+			l.prepare(ctx)
+		case actCancelPrepare:
+			l.cancelPrepare()
+		case actPlace:
+			l.place(ctx)
+		case actChange:
+			l.change(a)
+		case actLost:
+			for _, w := range l.workers {
+				for _, id := range a.ids {
+					if w.id == id {
+						l.lose(w, a.why)
+					}
+				}
+			}
+		case actFinish:
+			l.finish(ctx)
+		case actEnd:
+		}
+	}
+}
+
+func (l *live) lose(w *runWorker, why string) {
+	w.dead, w.why = true, why
+	w.state.Status = engine.WorkerDead
+	l.validity.LostWorker(w.id, why, w.heard, time.Now())
+	l.note(engine.LogCritical, w, "%s %s", w.id, why)
+}
+
+// change stores a transition and sends its events: after the store has them, or
+// at once when they are urgent.
+func (l *live) change(a actChange) {
+	now := time.Now()
+	t := a.t
+	t.RunID, t.Epoch = l.runID, l.epoch
+	events := make([]engine.Event, len(t.Events))
+	for i, e := range t.Events {
+		l.sequence++
+		e.RunID, e.SequenceID, e.CreatedAt = l.runID, l.sequence, engine.At(now)
+		events[i] = e
+	}
+	l.show(t)
+	j := l.keeper.transition(t, events)
+	l.lastStore = j
+	if len(events) > 0 {
+		p := pendingPush{events: events, job: j, deadline: now.Add(pushDeadline)}
+		if a.urgent {
+			p.deadline = now
+		}
+		l.pending = append(l.pending, p)
+		if a.urgent {
+			// Events go out in order: what waits before an urgent one waits no longer.
+			for i := range l.pending {
+				l.pending[i].deadline = now
+			}
+			l.push(now)
+		}
+	}
+	if t.To != "" {
+		level, text := engine.LogInfo, fmt.Sprintf("The run is %s", t.To)
+		if t.CancellationReason != "" {
+			text += ": " + t.CancellationReason
+			level = engine.LogWarning
+		}
+		if t.To == engine.StatusFailed {
+			level = engine.LogError
+		}
+		l.note(level, nil, "%s", text)
+	} else if t.Phase != nil && *t.Phase != engine.PhaseNone {
+		l.note(engine.LogInfo, nil, "The phase is %s", *t.Phase)
+	}
+	l.publish(false)
+}
+
+// show applies a transition to the run in memory.
+func (l *live) show(t store.Transition) {
+	r := &l.run
+	if t.To != "" {
+		r.Status = t.To
+	}
+	if t.Phase != nil {
+		r.Phase = *t.Phase
+	}
+	set := func(into *engine.Time, at time.Time) {
+		if !at.IsZero() {
+			*into = engine.At(at)
+		}
+	}
+	set(&r.WarmupStartTime, t.WarmupStartTime)
+	set(&r.WarmupEndTime, t.WarmupEndTime)
+	set(&r.MeasurementEndTime, t.MeasurementEndTime)
+	set(&r.EndTime, t.EndTime)
+	if t.StopReason != "" {
+		r.StopReason = t.StopReason
+	}
+	if t.CancellationReason != "" {
+		reason := t.CancellationReason
+		r.CancellationReason = &reason
+	}
+	r.UpdatedAt = engine.At(time.Now())
+	shown := *r
+	l.shown.Store(&shown)
+}
+
+// push sends the events whose write has ended, or whose time has come, in order.
+func (l *live) push(now time.Time) {
+	for len(l.pending) > 0 {
+		p := l.pending[0]
+		select {
+		case <-p.job.done:
+		default:
+			if now.Before(p.deadline) {
+				return
+			}
+		}
+		l.pending = l.pending[1:]
+		for _, e := range p.events {
+			for _, n := range l.nodes() {
+				n.send(control.RunEvent{Epoch: l.epoch, Event: e})
+			}
+		}
+	}
+}
+
+// nodes are the nodes that host workers of the run.
+func (l *live) nodes() []*node {
+	var found []*node
+	seen := map[*node]bool{}
+	for _, w := range l.workers {
+		if w.node != nil && !seen[w.node] {
+			seen[w.node] = true
+			found = append(found, w.node)
+		}
+	}
+	return found
+}
+
+// prepare runs beside the loop.
+func (l *live) prepare(ctx context.Context) {
+	ctx, l.cancelPrepare = context.WithCancel(ctx)
+	l.note(engine.LogInfo, nil, "The run is RUNNING, started by %s", orServer(l.by))
+	l.svc.routines.Go(func() {
+		plan, err := prepare.Plan(ctx, l.svc.deps(), l.sc, func(p engine.PrepareProgress) {
+			// The latest progress is enough.
+			select {
+			case <-l.prepareStep:
+			default:
+			}
+			select {
+			case l.prepareStep <- p:
+			default:
+			}
+		})
+		l.prepareDone <- prepareResult{plan, err}
+	})
+}
+
+func orServer(by string) string {
+	if by == "" {
+		return "the server"
+	}
+	return by
+}
+
+func (l *live) prepared(ctx context.Context, r prepareResult) {
+	l.preparedAt = time.Now()
+	l.progress = nil
+	if r.err != nil {
+		if !errors.Is(r.err, context.Canceled) {
+			l.log.Warn().Err(r.err).Msg("preparing a run failed")
+		}
+		l.happen(ctx, hapPrepareFailed{reasonOf(r.err)})
+		return
+	}
+	l.plan = r.plan
+	for _, n := range r.plan.Notes {
+		l.note(engine.LogInfo, nil, "%s", n)
+	}
+	if r.plan.Server.Local {
+		l.validity.Note("The target is on the same machine as the load generator.")
+	}
+	l.happen(ctx, hapPrepared{})
+}
+
+// reasonOf is an error as one sentence for the run's page, with its cure.
+func reasonOf(err error) string {
+	e := engine.AsError(err)
+	text := e.Message
+	for _, f := range e.Fields {
+		text += " " + f.Field + ": " + f.Message
+		if f.Hint != "" {
+			text += " (" + f.Hint + ")"
+		}
+		text += "."
+	}
+	if e.Hint != "" {
+		text += " " + e.Hint
+	}
+	return text
+}
+
+// place assigns the run workers to nodes, evenly.
+func (l *live) place(ctx context.Context) {
+	now := time.Now()
+	var nodes []*node
+	for _, n := range l.svc.nodes {
+		if _, ok := n.available(); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	l.saveStart()
+	for i, w := range l.workers {
+		w.heard = now
+		w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, TestID: w.testID, Status: engine.WorkerStarting}
+		if len(nodes) == 0 {
+			l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: "there is no node to carry the load"})
+			continue
+		}
+		w.node = nodes[i%len(nodes)]
+		w.state.NodeID = w.node.id()
+		if !w.node.send(control.AssignRun{RunID: l.runID, TestID: w.testID, WorkerID: w.id, WorkerGroupID: w.group, Epoch: l.epoch, TestName: l.run.TestName,
+			Plan: l.plan.Plan, Workload: withParams(l.sc.Workload, l.plan.Params), DSN: l.plan.DSN, KeySlot: i, Connections: w.connections}) {
+			w.state.Status = engine.WorkerFailed
+			l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: "the node " + w.node.id() + " does not answer"})
+		}
+	}
+	l.publish(false)
+}
+
+// receive takes one message of a node.
+func (l *live) receive(ctx context.Context, f fromNode) {
+	switch m := f.m.(type) {
+	case control.Snapshot:
+		if w := l.worker(m.WorkerID); w != nil && w.testID == m.TestID {
+			w.heard = time.Now()
+			l.agg.Add(&m.WorkerSnapshot)
+		}
+	case control.Log:
+		l.logbook.add(m.LogEntry)
+	case control.WorkReady:
+		l.parts[m.WorkID] = heldPart{m, f.node}
+	case control.RunRejected:
+		if w := l.worker(m.WorkerID); w != nil {
+			w.state.Status, w.state.Err = engine.WorkerFailed, m.Err
+			l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: reasonOf(m.Err)})
+		}
+	case control.WorkerState:
+		l.report(ctx, m)
+	}
+}
+
+func (l *live) worker(id string) *runWorker {
+	for _, w := range l.workers {
+		if w.id == id {
+			return w
+		}
+	}
+	return nil
+}
+
+func (l *live) report(ctx context.Context, m control.WorkerState) {
+	w := l.worker(m.WorkerID)
+	if w == nil || w.testID != m.TestID {
+		return
+	}
+	w.heard = time.Now()
+	if w.dead {
+		// It was given up, and its load may have run on; what it counted still counts.
+		w.state.Totals = m.Totals
+		return
+	}
+	changed := w.state.Status != m.Status
+	w.state = m
+	if !changed {
+		return
+	}
+	message := ""
+	if m.Err != nil {
+		message = reasonOf(m.Err)
+	}
+	switch m.Status {
+	case engine.WorkerReady:
+		l.note(engine.LogInfo, w, "%s is ready with %d connections on %s", w.id, w.connections, m.NodeID)
+	case engine.WorkerFailed:
+		l.note(engine.LogError, w, "%s failed: %s", w.id, message)
+		if l.core.started {
+			l.validity.LostWorker(w.id, message, m.At, time.Now())
+		}
+	}
+	if m.Status.Ended() && l.allEnded() {
+		// The last second belongs to the run before it turns terminal.
+		l.aggregate(time.Now())
+	}
+	l.happen(ctx, hapWorker{id: w.id, status: m.Status, message: message})
+	l.publish(false)
+}
+
+func (l *live) allEnded() bool {
+	for _, w := range l.workers {
+		if !w.state.Status.Ended() {
+			return false
+		}
+	}
+	return true
+}

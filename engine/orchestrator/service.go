@@ -1,0 +1,544 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// Sentences that users read as the reason of a run's end.
+const (
+	reasonUser     = "User requested cancellation"
+	reasonShutdown = "The server was shut down"
+)
+
+// pushDeadline is how long an event waits for the store before it is sent anyway.
+const pushDeadline = 500 * time.Millisecond
+
+// stopReply bounds how long Stop waits until the decision is stored.
+const stopReply = 2 * time.Second
+
+// ControlStore is what the orchestrator needs of the control store.
+type ControlStore interface {
+	store.Runs
+	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
+}
+
+// Options are what a service is made of. Nodes are the server's ends of the
+// streams; the service closes them.
+type Options struct {
+	Store   ControlStore
+	Results store.Results
+	Plugins plugin.Host
+	Drivers map[string]target.Driver
+	Nodes   []control.ServerEnd
+	Log     zerolog.Logger
+	Version string
+}
+
+// Service runs runs. Its methods are safe for concurrent use. Errors that users
+// may see are *engine.Error.
+type Service struct {
+	opts  Options
+	nodes []*node
+
+	lifetime context.Context
+	end      context.CancelFunc
+	routines sync.WaitGroup
+	open     sync.Once
+	close    sync.Once
+
+	mu       sync.Mutex
+	live     map[string]*live
+	starting map[string]bool
+	closing  bool
+	// salvaged are parts of runs that are not live, by run.
+	salvaged map[string][]heldPart
+	subs     map[string]map[*subscriber]bool
+}
+
+// heldPart is a finished part with the node that holds it.
+type heldPart struct {
+	control.WorkReady
+	node *node
+}
+
+// New returns a service; nothing happens before Open.
+func New(opts Options) *Service {
+	s := &Service{opts: opts, live: map[string]*live{}, starting: map[string]bool{}, salvaged: map[string][]heldPart{}, subs: map[string]map[*subscriber]bool{}}
+	s.lifetime, s.end = context.WithCancel(context.Background())
+	for _, link := range opts.Nodes {
+		s.nodes = append(s.nodes, newNode(link))
+	}
+	return s
+}
+
+// Preflight is what a run would do, found out without changing the target.
+type Preflight = prepare.Preflight
+
+func (s *Service) deps() prepare.Deps {
+	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: s.opts.Store}
+}
+
+// Open begins to listen to the nodes and recovers the runs that an earlier
+// process left behind. It returns when their recovery has begun; figures are
+// computed in the background.
+func (s *Service) Open(ctx context.Context) error {
+	var err error
+	s.open.Do(func() {
+		for _, n := range s.nodes {
+			s.routines.Go(func() { n.write(s.lifetime) })
+			s.routines.Go(func() { s.listen(n) })
+		}
+		limit := time.NewTimer(helloLimit)
+		defer limit.Stop()
+		for _, n := range s.nodes {
+			select {
+			case <-n.ready:
+			case <-limit.C:
+				s.opts.Log.Warn().Msg("a node has not introduced itself yet")
+			case <-ctx.Done():
+				err = ctx.Err()
+				return
+			}
+		}
+		err = s.recover(ctx)
+	})
+	return err
+}
+
+// Close stops the live runs, waits for them until ctx ends, and releases everything.
+func (s *Service) Close(ctx context.Context) error {
+	var err error
+	s.close.Do(func() {
+		s.mu.Lock()
+		s.closing = true
+		var runs []*live
+		for _, l := range s.live {
+			runs = append(runs, l)
+		}
+		s.mu.Unlock()
+		for _, l := range runs {
+			l.ask(hapStop{reason: engine.StopUserRequested, sentence: reasonShutdown, by: "server"})
+		}
+		for _, l := range runs {
+			select {
+			case <-l.done:
+			case <-ctx.Done():
+				err = fmt.Errorf("closing: run %s has not ended: %w", l.runID, ctx.Err())
+			}
+		}
+		s.end()
+		for _, n := range s.nodes {
+			defer n.link.Close()
+		}
+		s.routines.Wait()
+		s.mu.Lock()
+		for id := range s.subs {
+			s.dropSubscribers(id)
+		}
+		s.mu.Unlock()
+	})
+	return err
+}
+
+// listen routes what a node says to the runs it is about.
+func (s *Service) listen(n *node) {
+	for {
+		m, err := n.link.Receive(s.lifetime)
+		if err != nil {
+			n.lost()
+			if s.lifetime.Err() == nil {
+				s.opts.Log.Warn().Err(err).Str("node_id", n.id()).Msg("the stream to a node has ended")
+			}
+			return
+		}
+		switch m := m.(type) {
+		case control.Hello:
+			n.greet(m)
+			for _, p := range m.Parts {
+				s.route(p.Artifact.RunID, n, p)
+			}
+		case control.Status:
+			n.heard(m)
+		case control.WorkerState:
+			s.route(m.RunID, n, m)
+		case control.Snapshot:
+			s.route(m.RunID, n, m)
+		case control.Log:
+			s.route(m.RunID, n, m)
+		case control.WorkReady:
+			s.route(m.Artifact.RunID, n, m)
+		case control.RunRejected:
+			s.route(m.RunID, n, m)
+		}
+	}
+}
+
+func (s *Service) route(runID string, n *node, m control.FromNode) {
+	s.mu.Lock()
+	l := s.live[runID]
+	if l == nil {
+		if p, ok := m.(control.WorkReady); ok {
+			s.salvaged[runID] = append(s.salvaged[runID], heldPart{p, n})
+		}
+	}
+	s.mu.Unlock()
+	if l == nil {
+		return
+	}
+	select {
+	case l.inbox <- fromNode{n, m}:
+	case <-l.done:
+	case <-s.lifetime.Done():
+	}
+}
+
+// Create stores a PREPARED run of a valid scenario. The plugins, the parameters
+// and the connection's name are checked; the target is not contacted.
+func (s *Service) Create(ctx context.Context, sc engine.Scenario, by string) (engine.Run, error) {
+	if err := supported(sc); err != nil {
+		return engine.Run{}, err
+	}
+	shares, err := spread(sc)
+	if err != nil {
+		return engine.Run{}, err
+	}
+	if err := s.fits(sc); err != nil {
+		return engine.Run{}, err
+	}
+	if err := prepare.Check(ctx, s.deps(), sc); err != nil {
+		return engine.Run{}, storeError(err)
+	}
+	id := uuid.NewString()
+	run := engine.Run{RunID: id, TestID: id, TemplateID: sc.TemplateID, TestName: sc.Name, Scenario: sc, Status: engine.StatusPrepared, Phase: engine.PhasePreparing,
+		WorkersExpected: len(shares), WorkerTargets: map[string]engine.WorkerTarget{}, CreatedBy: by}
+	for i, n := range shares {
+		run.WorkerTargets[workerID(i)] = engine.WorkerTarget{TargetConnections: n}
+	}
+	if err := s.opts.Store.CreateRun(ctx, run); err != nil {
+		return engine.Run{}, storeError(fmt.Errorf("creating the run: %w", err))
+	}
+	return s.run(ctx, id)
+}
+
+// fits checks the scenario against the nodes that are there.
+func (s *Service) fits(sc engine.Scenario) error {
+	room, unlimited, some := 0, false, false
+	for _, n := range s.nodes {
+		if capacity, ok := n.available(); ok {
+			some = true
+			room += capacity
+			unlimited = unlimited || capacity == 0
+		}
+	}
+	switch {
+	case !some:
+		return &engine.Error{Code: engine.CodeUnavailable, Message: "There is no node to carry the load.", Hint: "start the server with --local-capacity above 0, or name nodes with --nodes"}
+	case !unlimited && sc.Workload.ConcurrentConnections > room:
+		return engine.InvalidField("workload.concurrent_connections", fmt.Sprintf("%d connections are more than the %d that the nodes hold", sc.Workload.ConcurrentConnections, room), "lower it, or add a node")
+	}
+	return nil
+}
+
+func workerID(i int) string { return fmt.Sprintf("worker-%d", i) }
+
+// run reads a run for the caller.
+func (s *Service) run(ctx context.Context, runID string) (engine.Run, error) {
+	run, err := s.opts.Store.Run(ctx, runID)
+	if errors.Is(err, store.ErrNotFound) {
+		return engine.Run{}, &engine.Error{Code: engine.CodeNotFound, Message: "There is no such run.", Hint: "it may have been deleted", Cause: err}
+	}
+	if err != nil {
+		return engine.Run{}, storeError(fmt.Errorf("reading the run: %w", err))
+	}
+	return run, nil
+}
+
+// storeError gives errors of the control store a sentence.
+func storeError(err error) error {
+	var e *engine.Error
+	switch {
+	case err == nil || errors.As(err, &e):
+		return err
+	case errors.Is(err, store.ErrUnavailable):
+		return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store cannot be reached now.", Hint: "try again in a moment", Cause: err}
+	case errors.Is(err, store.ErrConflict):
+		return &engine.Error{Code: engine.CodeConflict, Message: "The run has changed meanwhile.", Hint: "look at it again", Cause: err}
+	case errors.Is(err, store.ErrNotFound):
+		return &engine.Error{Code: engine.CodeNotFound, Message: "There is no such run.", Cause: err}
+	}
+	return err
+}
+
+// notPrepared says why a run cannot start.
+func notPrepared(run engine.Run) error {
+	if run.Status.Live() {
+		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s since %s.", run.Status, run.StartTime.Format(engine.TimeLayout)), Hint: "watch it, or create another run of the template"}
+	}
+	return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s already.", run.Status), Hint: "a run is started once; create another run of the template"}
+}
+
+// Start starts a PREPARED run and returns it as RUNNING. A run that is not
+// PREPARED is a conflict.
+func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, error) {
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return engine.Run{}, &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down."}
+	}
+	l, busy := s.live[runID], s.starting[runID]
+	if !busy && l == nil {
+		s.starting[runID] = true
+	}
+	s.mu.Unlock()
+	if l != nil {
+		return engine.Run{}, notPrepared(l.current())
+	}
+	if busy {
+		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started."}
+	}
+	defer func() {
+		s.mu.Lock()
+		delete(s.starting, runID)
+		s.mu.Unlock()
+	}()
+	run, err := s.run(ctx, runID)
+	if err != nil {
+		return engine.Run{}, err
+	}
+	if run.Status != engine.StatusPrepared {
+		return engine.Run{}, notPrepared(run)
+	}
+	if err := supported(run.Scenario); err != nil {
+		return engine.Run{}, err
+	}
+	shares, err := spread(run.Scenario)
+	if err != nil {
+		return engine.Run{}, err
+	}
+	if err := s.fits(run.Scenario); err != nil {
+		return engine.Run{}, err
+	}
+	// The conditional update decides who starts; only the winner takes the run over.
+	now := time.Now()
+	preparing := engine.PhasePreparing
+	if _, err := s.opts.Store.Transition(ctx, store.Transition{RunID: runID, Epoch: run.OwnerEpoch, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning, Phase: &preparing, StartTime: now}); err != nil {
+		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrFenced) {
+			if now, readErr := s.run(ctx, runID); readErr == nil {
+				return engine.Run{}, notPrepared(now)
+			}
+		}
+		return engine.Run{}, storeError(fmt.Errorf("starting the run: %w", err))
+	}
+	epoch, err := s.opts.Store.TakeOver(ctx, runID)
+	if err != nil {
+		if epoch, err = s.takeOver(ctx, runID); err != nil {
+			// RUNNING without an owner: it is ended as soon as the store answers.
+			run.Status = engine.StatusRunning
+			s.routines.Go(func() { s.insist(run) })
+			return engine.Run{}, storeError(fmt.Errorf("taking the run over: %w", err))
+		}
+	}
+	run.Status, run.Phase, run.StartTime, run.OwnerEpoch = engine.StatusRunning, preparing, engine.At(now), epoch
+	l = newLive(s, run, shares, by)
+	s.mu.Lock()
+	s.live[runID] = l
+	s.mu.Unlock()
+	s.routines.Go(func() { l.keeper.run(s.lifetime) })
+	s.routines.Go(func() { l.loop(s.lifetime) })
+	return run, nil
+}
+
+// takeOver tries for a few seconds.
+func (s *Service) takeOver(ctx context.Context, runID string) (epoch int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	err = retry(ctx, func() error {
+		epoch, err = s.opts.Store.TakeOver(ctx, runID)
+		return err
+	})
+	return epoch, err
+}
+
+// insist ends a run that nobody owns, however long the store stays away.
+func (s *Service) insist(run engine.Run) {
+	_ = retry(s.lifetime, func() error {
+		ctx, cancel := context.WithTimeout(s.lifetime, storeLimit)
+		defer cancel()
+		return s.recoverRun(ctx, run)
+	})
+}
+
+// retry repeats f with back-off until it succeeds or ctx ends; it returns the last error.
+func retry(ctx context.Context, f func() error) error {
+	backoff := firstBackoff
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(backoff):
+		}
+		backoff = min(2*backoff, mostBackoff)
+	}
+}
+
+// Stop ends a run: a PREPARED one becomes CANCELLED, a live one CANCELLING. A
+// terminal one is a conflict. Workers are told at once, also when the store is away.
+func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error) {
+	s.mu.Lock()
+	l := s.live[runID]
+	s.mu.Unlock()
+	if l != nil {
+		if run := l.current(); run.Status.Terminal() {
+			return engine.Run{}, finished(run)
+		}
+		stored := l.ask(hapStop{reason: engine.StopUserRequested, sentence: reasonUser, by: by})
+		limit := time.NewTimer(stopReply)
+		defer limit.Stop()
+		select {
+		case <-stored:
+		case <-limit.C:
+		case <-ctx.Done():
+		}
+		return l.current(), nil
+	}
+	run, err := s.run(ctx, runID)
+	if err != nil {
+		return engine.Run{}, err
+	}
+	if run.Status.Terminal() {
+		return engine.Run{}, finished(run)
+	}
+	if run.Status != engine.StatusPrepared {
+		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s, and another server owns it.", run.Status), Hint: "stop it there"}
+	}
+	none := engine.PhaseNone
+	if _, err := s.opts.Store.Transition(ctx, store.Transition{RunID: runID, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusCancelled, Phase: &none,
+		EndTime: time.Now(), StopReason: engine.StopUserRequested, CancellationReason: reasonUser}); err != nil {
+		return engine.Run{}, storeError(fmt.Errorf("cancelling the run: %w", err))
+	}
+	return s.run(ctx, runID)
+}
+
+func finished(run engine.Run) error {
+	return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s since %s; there is nothing to stop.", run.Status, run.EndTime.Format(engine.TimeLayout))}
+}
+
+// Delete removes a run that is not live, with its record.
+func (s *Service) Delete(ctx context.Context, runID, by string) error {
+	s.mu.Lock()
+	l, busy := s.live[runID], s.starting[runID]
+	s.mu.Unlock()
+	if l != nil || busy {
+		return &engine.Error{Code: engine.CodeConflict, Message: "The run is live, or its figures are being computed.", Hint: "stop it, and delete it when it has ended"}
+	}
+	run, err := s.run(ctx, runID)
+	if err != nil {
+		return err
+	}
+	if run.Status.Live() {
+		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s.", run.Status), Hint: "stop it, and delete it when it has ended"}
+	}
+	if err := s.opts.Store.DeleteRun(ctx, runID); err != nil {
+		return storeError(fmt.Errorf("deleting the run: %w", err))
+	}
+	if err := s.opts.Results.Delete(ctx, runID); err != nil {
+		s.opts.Log.Warn().Err(err).Str("run_id", runID).Msg("the folder of a deleted run cannot be removed")
+	}
+	s.opts.Log.Info().Str("run_id", runID).Str("by", by).Msg("run deleted")
+	return nil
+}
+
+// Preflight says what a run of the scenario would do.
+func (s *Service) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, error) {
+	for _, check := range []func() error{func() error { return supported(sc) }, func() error { _, err := spread(sc); return err }, func() error { return s.fits(sc) }} {
+		if err := check(); err != nil {
+			return Preflight{}, err
+		}
+	}
+	f, err := prepare.Inspect(ctx, s.deps(), sc)
+	if err != nil {
+		return Preflight{}, storeError(err)
+	}
+	return *f, nil
+}
+
+// CheckConnection connects once and returns what answered.
+func (s *Service) CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error) {
+	d := s.opts.Drivers[driver]
+	if d == nil {
+		return target.ServerInfo{}, engine.InvalidField("driver", fmt.Sprintf("there is no driver %q", driver), "postgres is one")
+	}
+	db, err := d.Open(target.Config{DSN: dsn, ApplicationName: "loadstone check"})
+	if err != nil {
+		return target.ServerInfo{}, err
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	return db.Check(ctx)
+}
+
+// Live returns the latest payload of a live run, or nil. Nobody may change it.
+func (s *Service) Live(runID string) *engine.Payload {
+	s.mu.Lock()
+	l := s.live[runID]
+	s.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	return l.payload.Load()
+}
+
+// Wait returns the summary of a run once its figures are there. A run that has
+// not been started is a conflict.
+func (s *Service) Wait(ctx context.Context, runID string) (*engine.Summary, error) {
+	s.mu.Lock()
+	l := s.live[runID]
+	s.mu.Unlock()
+	if l != nil {
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if sum := l.summary.Load(); sum != nil {
+			return sum, nil
+		}
+	}
+	d, err := s.Detail(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	if d.Summary == nil {
+		if d.Status == engine.StatusPrepared {
+			return nil, &engine.Error{Code: engine.CodeConflict, Message: "The run has not been started."}
+		}
+		return nil, &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The run is %s and has no figures.", d.Status)}
+	}
+	return d.Summary, nil
+}
+
+// withParams returns the workload with its completed parameters.
+func withParams(w engine.Workload, params json.RawMessage) engine.Workload {
+	w.Params = params
+	return w
+}

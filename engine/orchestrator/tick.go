@@ -1,0 +1,202 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// shortestSecond is how much time a last, partial second must cover to be a
+// point of the time series: rates over less say nothing.
+const shortestSecond = 0.25
+
+// everySecond is the run's pulse: health, figures, guardrails, one write, one payload.
+func (l *live) everySecond(ctx context.Context) {
+	now := time.Now()
+	if !l.core.status.Terminal() {
+		l.judgeHealth(ctx, now)
+		if now.Sub(l.lastState) >= control.StateInterval {
+			l.lastState = now
+			l.sendState()
+		}
+		if others := l.svc.otherLive(l.runID); others > 0 && l.core.started {
+			l.validity.Note(fmt.Sprintf("%d other run(s) were live on this server at the same time.", others))
+		}
+		l.aggregate(now)
+		l.happen(ctx, hapTick{})
+	} else if len(l.logbook.pending) > 0 {
+		l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
+			WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
+	}
+	l.publish(false)
+}
+
+// judgeHealth finds the workers that nothing has been heard of for too long.
+func (l *live) judgeHealth(ctx context.Context, now time.Time) {
+	if !l.core.placed {
+		return
+	}
+	var lost []string
+	for _, w := range l.workers {
+		if !w.state.Status.Ended() && now.Sub(w.heard) > deadAfter {
+			l.lose(w, fmt.Sprintf("stopped responding %.0f s ago", now.Sub(w.heard).Seconds()))
+			lost = append(lost, w.id)
+		}
+	}
+	if len(lost) > 0 {
+		l.happen(ctx, hapLost{lost})
+	}
+}
+
+func (l *live) health(w *runWorker, now time.Time) engine.Health {
+	switch age := now.Sub(w.heard); {
+	case w.dead || (age > deadAfter && !w.state.Status.Ended()):
+		return engine.HealthDead
+	case age > staleAfter && !w.state.Status.Ended():
+		return engine.HealthStale
+	default:
+		return engine.HealthHealthy
+	}
+}
+
+// sendState repeats the absolute state, which heals lost events.
+func (l *live) sendState() {
+	if !l.core.placed || len(l.pending) > 0 {
+		return
+	}
+	targets := make(map[string]engine.WorkerTarget, len(l.workers))
+	for _, w := range l.workers {
+		targets[w.id] = engine.WorkerTarget{TargetConnections: w.connections}
+	}
+	for _, n := range l.nodes() {
+		n.send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.core.status, Phase: l.core.phase, Started: l.core.started,
+			LastSequence: l.sequence, Targets: targets, StopReason: l.core.reason, DrainTimeout: control.DrainLimit})
+	}
+}
+
+// aggregate folds what arrived since the last second, judges it and queues its write.
+func (l *live) aggregate(now time.Time) {
+	views := make([]aggregate.Worker, 0, len(l.workers))
+	rows := make([]store.WorkerRow, 0, len(l.workers))
+	registered, active, completed := 0, 0, 0
+	if l.core.placed {
+		for _, w := range l.workers {
+			views = append(views, aggregate.Worker{WorkerID: w.id, WorkerGroupID: w.group, NodeID: w.state.NodeID, Status: w.state.Status, Phase: w.state.Phase,
+				Health: l.health(w, now), LastHeartbeat: w.heard, TargetConnections: w.connections, OpenConnections: w.state.OpenConnections})
+			row := store.WorkerRow{RunID: l.runID, WorkerID: w.id, WorkerGroupID: w.group, NodeID: w.state.NodeID, TestID: w.testID, Status: w.state.Status, Phase: w.state.Phase, LastHeartbeat: w.heard, Error: w.why}
+			if w.state.Err != nil {
+				row.Error = w.state.Err.Message
+			}
+			rows = append(rows, row)
+			switch s := w.state.Status; {
+			case s == engine.WorkerCompleted:
+				registered, completed = registered+1, completed+1
+			case s.Ended(): // FAILED, DEAD
+				registered++
+			case s != engine.WorkerStarting:
+				registered, active = registered+1, active+1
+			}
+		}
+	}
+	s := l.agg.Tick(l.core.phase, views)
+	l.second = s
+	l.validity.Observe(now, l.core.phase, s)
+	if len(s.Nodes) > 0 && !l.core.stopping() {
+		if broken := l.guard.Observe(now, s.Peak); broken != "" {
+			l.happen(l.svc.lifetime, hapStop{reason: engine.StopGuardrail, sentence: "Guardrail triggered: " + broken})
+		}
+	}
+	r := &l.run
+	r.TotalOps, r.ErrorCount, r.CurrentQPS = s.RollupOps, s.RollupErrors, s.Payload.Ops.CurrentPerSec
+	r.WorkersRegistered, r.WorkersActive, r.WorkersCompleted = registered, active, completed
+	shown := *r
+	l.shown.Store(&shown)
+
+	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Snapshots, Logs: l.logbook.take(),
+		TotalOps: s.RollupOps, ErrorCount: s.RollupErrors, CurrentQPS: s.Payload.Ops.CurrentPerSec,
+		WorkersRegistered: registered, WorkersActive: active, WorkersCompleted: completed}
+	if l.core.started && (len(s.Snapshots) > 0 || !l.allEnded()) && covered(s) >= shortestSecond {
+		p := s.Point(now, now.Sub(r.StartTime.Time), l.core.phase)
+		t.Point = &p
+	}
+	l.keeper.saveTick(t)
+}
+
+// covered is the longest time that the snapshots of one worker cover in this
+// second; a second without any repeats the one before and covers all of it.
+func covered(s *aggregate.Second) float64 {
+	if len(s.Snapshots) == 0 {
+		return 1
+	}
+	longest := 0.0
+	for _, snap := range s.Snapshots {
+		longest = max(longest, snap.TickSeconds)
+	}
+	return longest
+}
+
+// otherLive counts the other runs that hold load now.
+func (s *Service) otherLive(runID string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for id, l := range s.live {
+		if id != runID && l.current().Status.Live() {
+			n++
+		}
+	}
+	return n
+}
+
+// The bounds of a run's log.
+const (
+	logsPerSecond = 500
+	logTail       = 50
+)
+
+// logbook numbers the lines of a run's log and holds those that are not stored yet.
+type logbook struct {
+	seq     int64
+	pending []engine.LogEntry
+	tail    []engine.LogEntry // the newest, for the payload
+	dropped int64
+}
+
+func (b *logbook) add(e engine.LogEntry) {
+	if len(b.pending) >= logsPerSecond {
+		b.dropped++
+		return
+	}
+	b.seq++
+	e.Seq = b.seq
+	b.pending = append(b.pending, e)
+	b.tail = append(b.tail, e)
+	if len(b.tail) > 2*logTail {
+		b.tail = append([]engine.LogEntry(nil), b.tail[len(b.tail)-logTail:]...)
+	}
+}
+
+func (b *logbook) take() []engine.LogEntry {
+	p := b.pending
+	b.pending = nil
+	return p
+}
+
+// newest returns the newest lines, oldest first, as a copy.
+func (b *logbook) newest() []engine.LogEntry {
+	return append([]engine.LogEntry{}, b.tail[max(0, len(b.tail)-logTail):]...)
+}
+
+// note writes a line of the orchestrator into the run's log.
+func (l *live) note(level engine.LogLevel, w *runWorker, format string, args ...any) {
+	e := engine.LogEntry{RunID: l.runID, TestID: l.runID, Level: level, Message: fmt.Sprintf(format, args...), Timestamp: engine.At(time.Now())}
+	if w != nil {
+		e.WorkerID, e.TestID = w.id, w.testID
+	}
+	l.logbook.add(e)
+}
