@@ -16,8 +16,8 @@
 // rounds' own ratios.
 //
 // pgbench's percentiles come from the log of a short round of its own, because
-// writing the log slows it down; sysbench's from its histogram (about 1 % wide
-// buckets); Loadstone's are exact, from all executions.
+// writing the log slows it down; sysbench's from its histogram, whose
+// buckets are about 2 % wide; Loadstone's are exact, from all executions.
 package main
 
 import (

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sort"
@@ -20,6 +21,9 @@ type piece struct {
 	keys []uint64 // ascending; see key
 	mean float64
 	m2   float64 // sum of squared differences from the mean
+	// part and group tell where the piece is from. Sums are taken in that order,
+	// so that figures do not depend, in their last bits, on who read what first.
+	part, group int
 }
 
 // key maps a float onto an integer with the same order.
@@ -39,18 +43,23 @@ func value(k uint64) float64 {
 }
 
 // newPiece takes over keys.
-func newPiece(keys []uint64) piece {
+func newPiece(keys []uint64, part, group int) piece {
 	slices.Sort(keys)
 	var sum float64
 	for _, k := range keys {
 		sum += value(k)
 	}
-	p := piece{keys: keys, mean: sum / float64(len(keys))}
+	p := piece{keys: keys, mean: sum / float64(len(keys)), part: part, group: group}
 	for _, k := range keys {
 		d := value(k) - p.mean
 		p.m2 += d * d
 	}
 	return p
+}
+
+// order sorts the pieces by their place.
+func (d *distribution) order() {
+	slices.SortStableFunc(d.pieces, func(a, b piece) int { return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.group, b.group)) })
 }
 
 func (d *distribution) count() (n int64) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -25,7 +26,6 @@ func (f *Folder) Figures(ctx context.Context, runID, workerID string) (*engine.F
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
 	return s.parent(ctx)
 }
 
@@ -36,7 +36,6 @@ func (f *Folder) FiguresByWorker(ctx context.Context, runID string) (parent *eng
 	if err != nil {
 		return nil, nil, err
 	}
-	defer s.close()
 	if parent, err = s.parent(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -85,48 +84,19 @@ func (s *sums) merge(o *sums) {
 	}
 }
 
-// scan is the state of one computation: the open parts and the sums per run worker.
+// scan is the state of one computation: the parts and the sums per run worker.
+// Parts are opened one at a time, since a long run has many.
 type scan struct {
-	parts   []*artifact.Part
+	paths   []string
 	workers map[string]*sums
 }
 
-func (s *scan) close() {
-	for _, p := range s.parts {
-		_ = p.Close() // only read
-	}
-}
-
-// unit is one row group.
-type unit struct{ part, group int }
-
-func (f *Folder) scan(ctx context.Context, runID, workerID string) (_ *scan, err error) {
+func (f *Folder) scan(ctx context.Context, runID, workerID string) (*scan, error) {
 	paths, err := f.executionParts(runID)
 	if err != nil {
 		return nil, err
 	}
-	s := &scan{workers: map[string]*sums{}}
-	defer func() {
-		if err != nil {
-			s.close()
-		}
-	}()
-	var units []unit
-	for _, path := range paths {
-		p, err := artifact.OpenPart(path)
-		if err != nil {
-			return nil, err
-		}
-		if workerID != "" && p.Artifact().WorkerID != workerID {
-			_ = p.Close() // only read
-			continue
-		}
-		s.parts = append(s.parts, p)
-		for g := range p.RowGroups() {
-			units = append(units, unit{len(s.parts) - 1, g})
-		}
-	}
-
+	s := &scan{paths: paths, workers: map[string]*sums{}}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -134,22 +104,17 @@ func (f *Folder) scan(ctx context.Context, runID, workerID string) (_ *scan, err
 		mu    sync.Mutex
 		group sync.WaitGroup
 	)
-	for range max(1, min(runtime.GOMAXPROCS(0), len(units), 4)) {
+	for range max(1, min(runtime.GOMAXPROCS(0), len(paths), 4)) {
 		group.Go(func() {
 			r := &reader{}
 			mine := map[string]*sums{}
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
-				if i >= len(units) {
+				if i >= len(paths) {
 					break
 				}
-				p := s.parts[units[i].part]
-				id := p.Artifact().WorkerID
-				if mine[id] == nil {
-					mine[id] = newSums()
-				}
-				if err := r.read(mine[id], p, units[i]); err != nil {
-					cancel(fmt.Errorf("reading executions from %s: %w", p.Artifact().Name, err))
+				if err := r.readPart(ctx, mine, paths[i], i, workerID); err != nil {
+					cancel(fmt.Errorf("reading executions from %s: %w", filepath.Base(paths[i]), err))
 				}
 			}
 			mu.Lock()
@@ -178,9 +143,34 @@ type reader struct {
 	texts           [3][]int32
 }
 
+// readPart adds a part, the index-th of the run, to the sums of its run worker;
+// parts of others than workerID are skipped.
+func (r *reader) readPart(ctx context.Context, workers map[string]*sums, path string, index int, workerID string) error {
+	p, err := artifact.OpenPart(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = p.Close() }() // only read
+	id := p.Artifact().WorkerID
+	if workerID != "" && id != workerID {
+		return nil
+	}
+	if workers[id] == nil {
+		workers[id] = newSums()
+	}
+	for g := range p.RowGroups() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.read(workers[id], p, index, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // read adds one row group to the sums.
-func (r *reader) read(s *sums, p *artifact.Part, u unit) (err error) {
-	g := u.group
+func (r *reader) read(s *sums, p *artifact.Part, part, g int) (err error) {
 	if r.elapsed, err = p.Doubles(g, artifact.ColAppElapsedMs, r.elapsed); err != nil {
 		return err
 	}
@@ -237,13 +227,13 @@ func (r *reader) read(s *sums, p *artifact.Part, u unit) (err error) {
 		s.minDue = min(s.minDue, due[i])
 		s.maxEnd = max(s.maxEnd, due[i]+int64(math.Round(ms*1e6)))
 		if ms >= threshold {
-			s.slowest.add(slow{ms, u.part, u.group, i})
+			s.slowest.add(slow{ms, part, g, i})
 			threshold = s.slowest.threshold()
 		}
 	}
 	for k := range keys {
 		if len(keys[k]) > 0 {
-			s.kinds[k].pieces = append(s.kinds[k].pieces, newPiece(keys[k]))
+			s.kinds[k].pieces = append(s.kinds[k].pieces, newPiece(keys[k], part, g))
 		}
 	}
 	if failures {
@@ -325,6 +315,7 @@ func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error)
 		if len(sum.pieces) == 0 {
 			continue
 		}
+		sum.order()
 		n := sum.count()
 		all.pieces = append(all.pieces, sum.pieces...)
 		fig.Operations += n
@@ -363,19 +354,29 @@ func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error)
 // row groups that hold them.
 func (s *scan) details(of slowest) ([]engine.SlowExecution, error) {
 	out := make([]engine.SlowExecution, len(of))
-	byUnit := map[unit][]int{}
+	byPart := map[int]map[int][]int{} // part → row group → positions in of
 	for i, c := range of {
-		u := unit{c.part, c.group}
-		byUnit[u] = append(byUnit[u], i)
+		if byPart[c.part] == nil {
+			byPart[c.part] = map[int][]int{}
+		}
+		byPart[c.part][c.group] = append(byPart[c.part][c.group], i)
 	}
-	for u, wanted := range byUnit {
-		rows, err := readRows(s.parts[u.part], u.group)
+	for part, groups := range byPart {
+		p, err := artifact.OpenPart(s.paths[part])
 		if err != nil {
-			return nil, fmt.Errorf("reading slowest executions: %w", err)
+			return nil, err
 		}
-		for _, i := range wanted {
-			out[i] = rows.slow(of[i].row)
+		for group, wanted := range groups {
+			rows, err := readRows(p, group)
+			if err != nil {
+				_ = p.Close() // only read
+				return nil, fmt.Errorf("reading slowest executions: %w", err)
+			}
+			for _, i := range wanted {
+				out[i] = rows.slow(of[i].row)
+			}
 		}
+		_ = p.Close() // only read
 	}
 	return out, nil
 }
