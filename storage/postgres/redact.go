@@ -12,7 +12,7 @@ const hidden = "***"
 var (
 	secretParam = regexp.MustCompile(`(?i)([?&;](?:password|passwd|pwd|sslpassword|passcode|token|private_?key|secret)=)([^&;#]*)`)
 	// Key/value values are quoted, with \' inside, or run to the next space that is not escaped.
-	secretPair = regexp.MustCompile(`(?is)(^|\s)((?:password|passwd|pwd|sslpassword|passcode|token|private_?key|secret)\s*=\s*)('(?:\\.|[^'\\])*'?|(?:\\.|[^\s\\])+)`)
+	secretPair = regexp.MustCompile(`(?is)(^|\s)((?:password|passwd|pwd|sslpassword|passcode|token|private_?key|secret)\s*=\s*)('(?:\\.|[^'\\])*'?[^\s]*|(?:\\.|[^\s\\])+)`)
 )
 
 // redact replaces every password of a DSN by three stars: in a URL's user
@@ -55,17 +55,17 @@ func passwords(dsn string) []string {
 	for _, m := range secretParam.FindAllStringSubmatch(dsn, -1) {
 		found = append(found, m[2])
 	}
+	rest := dsn
 	if at := strings.Index(dsn, "://"); at >= 0 {
-		rest := dsn[at+3:]
-		if end := strings.LastIndexByte(rest, '@'); end >= 0 {
-			if _, secret, ok := strings.Cut(rest[:end], ":"); ok {
-				found = append(found, secret)
-				if plain, err := url.PathUnescape(secret); err == nil && plain != secret {
-					found = append(found, plain)
-				}
+		rest = dsn[at+3:]
+	}
+	if end := strings.LastIndexByte(rest, '@'); end >= 0 {
+		if _, secret, ok := strings.Cut(rest[:end], ":"); ok {
+			found = append(found, secret)
+			if plain, err := url.PathUnescape(secret); err == nil && plain != secret {
+				found = append(found, plain)
 			}
 		}
-		return found
 	}
 	for _, m := range secretPair.FindAllStringSubmatch(dsn, -1) {
 		found = append(found, strings.Trim(m[3], "'"))
