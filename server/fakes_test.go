@@ -398,7 +398,7 @@ func (o *orchestra) Detail(ctx context.Context, id string) (engine.RunDetail, er
 	}
 	d := engine.RunDetail{Run: r, Workers: []engine.TestResult{}, Enrichment: engine.Enrichment{Status: "SKIPPED"}, Live: o.Live(id)}
 	if r.Status == engine.StatusCompleted {
-		d.Summary = &engine.Summary{RunID: id, Status: r.Status, Validity: engine.VerdictValid, Figures: engine.Figures{Operations: 7,
+		d.Summary = &engine.Summary{RunID: id, Status: r.Status, Validity: engine.VerdictValid, ValidityDetail: engine.Validity{Verdict: engine.VerdictValid}, Figures: engine.Figures{Operations: 7,
 			LatencyMs: &engine.LatencyMs{P50: 1}, ByKind: map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 7}}}}
 	}
 	return d, nil

@@ -9,6 +9,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -237,7 +238,12 @@ func handle[I, O any](a *API, o huma.Operation, h func(ctx context.Context, in *
 	huma.Register(a.huma, o, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err != nil {
-			return nil, problem.From(err).Stamp(problem.RequestOf(ctx))
+			p := problem.From(err).Stamp(problem.RequestOf(ctx))
+			var with huma.HeadersError
+			if errors.As(err, &with) {
+				return nil, huma.ErrorWithHeaders(p, with.GetHeaders())
+			}
+			return nil, p
 		}
 		return out, nil
 	})

@@ -245,7 +245,16 @@ func (a *API) detail(ctx context.Context, id string) (engine.RunDetail, error) {
 		return d, named(err, "run", id)
 	}
 	d.Run = hideRun(d.Run)
+	d.Workers, d.Artifacts, d.Events = orEmpty(d.Workers), orEmpty(d.Artifacts), orEmpty(d.Events)
 	return d, nil
+}
+
+// orEmpty makes a missing list an empty one: pages iterate over it.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 func (a *API) startRun(ctx context.Context, in *IDInput) (*body[engine.Run], error) {
@@ -310,10 +319,7 @@ func (a *API) logs(ctx context.Context, in *logsInput) (*body[LogPage], error) {
 	if err != nil {
 		return nil, named(err, "run", in.ID)
 	}
-	page := LogPage{Logs: lines, LastSeq: in.After}
-	if lines == nil {
-		page.Logs = []engine.LogEntry{}
-	}
+	page := LogPage{Logs: orEmpty(lines), LastSeq: in.After}
 	for _, l := range lines {
 		page.LastSeq = max(page.LastSeq, l.Seq)
 	}

@@ -123,10 +123,7 @@ func (a *API) listTokens(ctx context.Context, _ *struct{}) (*body[TokenList], er
 	if err != nil {
 		return nil, err
 	}
-	if tokens == nil {
-		tokens = []store.Token{}
-	}
-	return &body[TokenList]{TokenList{Tokens: tokens}}, nil
+	return &body[TokenList]{TokenList{Tokens: orEmpty(tokens)}}, nil
 }
 
 func (a *API) createToken(ctx context.Context, in *tokenInput) (*body[NewToken], error) {

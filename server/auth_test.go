@@ -1,0 +1,189 @@
+package server_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/server"
+	"github.com/loadstone-db/loadstone/server/auth"
+)
+
+// TestEveryRouteRefusesAStranger goes through what is registered, so that a new
+// route cannot be forgotten.
+func TestEveryRouteRefusesAStranger(t *testing.T) {
+	b := start(t)
+	open := map[string]bool{"GET /healthz": true, "GET /readyz": true, "POST /api/auth/signin": true}
+	seen := 0
+	for _, r := range b.srv.Routes() {
+		path := strings.NewReplacer(":id", "x", ":name", "x").Replace(r.Path)
+		if open[r.Method+" "+r.Path] || r.Method == http.MethodHead && open["GET "+r.Path] {
+			continue
+		}
+		seen++
+		for name, header := range map[string][]string{
+			"nothing":         {"Authorization", ""},
+			"no token":        {"Authorization", "Bearer lst_" + strings.Repeat("A", 43)},
+			"garbage":         {"Authorization", "Bearer ' or 1=1"},
+			"other scheme":    {"Authorization", "Basic YWRtaW46YWRtaW4="},
+			"no session":      {"Authorization", "", "Cookie", auth.CookieName + "=lss_" + strings.Repeat("A", 43)},
+			"token as cookie": {"Authorization", "", "Cookie", auth.CookieName + "=" + b.token},
+		} {
+			a := b.do(r.Method, path, nil, header...)
+			if a.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%s %s with %s: status %d: %s", r.Method, path, name, a.StatusCode, a.body)
+			}
+			if r.Method != http.MethodHead {
+				a.problem(t, 401, engine.CodeUnauthorized)
+			}
+		}
+	}
+	if seen < 40 {
+		t.Errorf("only %d routes were tried", seen)
+	}
+	for _, path := range []string{"/api/runs/", "/api/nope", "/api", "/ws", "/ws/runs/x/", "/metrics/", "/apis", "//api/runs", "/x/../api/runs", "/./api/runs", "/%61pi/runs", "/API/runs"} {
+		a := b.do("GET", path, nil, "Authorization", "")
+		if a.StatusCode == 200 && !strings.Contains(string(a.body), "<title>page</title>") {
+			t.Errorf("%s answers a stranger: %s", path, a.body)
+		}
+	}
+}
+
+func TestSignIn(t *testing.T) {
+	b := start(t)
+	link, err := b.srv.SignInLink(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, ok := strings.CutPrefix(link, b.base+"/signin?token=")
+	if !ok {
+		t.Fatalf("link %s", link)
+	}
+	a := b.do("POST", "/api/auth/signin", map[string]any{"token": token}, "Authorization", "").want(t, 200)
+	set := a.Header.Get("Set-Cookie")
+	for _, want := range []string{auth.CookieName + "=lss_", "HttpOnly", "SameSite=Strict", "Path=/", "Max-Age="} {
+		if !strings.Contains(set, want) {
+			t.Errorf("cookie %q lacks %s", set, want)
+		}
+	}
+	if strings.Contains(set, "Secure") {
+		t.Errorf("cookie %q would not come back over HTTP", set)
+	}
+	if decode[map[string]map[string]any](t, a)["user"]["role"] != "admin" {
+		t.Errorf("answer %s", a.body)
+	}
+	b.do("POST", "/api/auth/signin", map[string]any{"token": token}, "Authorization", "").problem(t, 401, engine.CodeUnauthorized)
+
+	cookie := strings.SplitN(set, ";", 2)[0]
+	asBrowser := []string{"Authorization", "", "Cookie", cookie}
+	b.do("GET", "/api/auth/me", nil, asBrowser...).want(t, 200)
+	b.do("POST", "/api/auth/signout", nil, asBrowser...).want(t, 204)
+	b.do("GET", "/api/auth/me", nil, asBrowser...).problem(t, 401, engine.CodeUnauthorized)
+	for _, action := range []string{"auth.signin", "auth.signin_refused", "auth.signout"} {
+		if !strings.Contains(strings.Join(b.store.actions(), " "), action) {
+			t.Errorf("%s is not in the audit log", action)
+		}
+	}
+}
+
+func TestSignInIsLimited(t *testing.T) {
+	b := start(t)
+	var a answer
+	for range 11 {
+		a = b.do("POST", "/api/auth/signin", map[string]any{"token": "guess"}, "Authorization", "")
+	}
+	a.problem(t, 429, "rate_limited")
+	if a.Header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+}
+
+func TestTokens(t *testing.T) {
+	b := start(t)
+	made := decode[map[string]any](t, b.do("POST", "/api/auth/tokens", map[string]any{"name": "ci", "expires_in_days": 30}).want(t, 201))
+	secret := made["secret"].(string)
+	if !strings.HasPrefix(secret, "lst_") || made["expires_at"] == nil {
+		t.Errorf("token %v", made)
+	}
+	b.store.mu.Lock()
+	for hash := range b.store.tokens {
+		if strings.Contains(string(hash[:]), secret) {
+			t.Error("the secret is stored")
+		}
+	}
+	before := b.store.uses
+	b.store.mu.Unlock()
+	for range 20 {
+		b.do("GET", "/api/auth/me", nil, "Authorization", "Bearer "+secret).want(t, 200)
+	}
+	b.store.mu.Lock()
+	if used := b.store.uses - before; used != 1 {
+		t.Errorf("20 requests asked the store %d times", used)
+	}
+	b.store.mu.Unlock()
+	list := b.do("GET", "/api/auth/tokens", nil).want(t, 200)
+	if strings.Contains(string(list.body), secret) || !strings.Contains(string(list.body), `"ci"`) {
+		t.Errorf("list %s", list.body)
+	}
+	b.do("DELETE", "/api/auth/tokens/"+made["token_id"].(string), nil).want(t, 204)
+	b.do("GET", "/api/auth/me", nil, "Authorization", "Bearer "+secret).problem(t, 401, engine.CodeUnauthorized)
+	b.do("DELETE", "/api/auth/tokens/"+made["token_id"].(string), nil).problem(t, 404, engine.CodeNotFound)
+}
+
+func TestCrossSiteRequestsAreRefused(t *testing.T) {
+	b := start(t, func(o *server.Options) { o.PublicURL = "" })
+	cookie := b.session()
+	host := strings.TrimPrefix(b.base, "http://")
+	for _, c := range []struct {
+		name   string
+		header []string
+		status int
+	}{
+		{"own page", []string{"Origin", "http://" + host, "Sec-Fetch-Site", "same-origin"}, 201},
+		{"own page, older browser", []string{"Origin", "http://" + host}, 201},
+		{"no browser", nil, 201},
+		{"another site", []string{"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"}, 403},
+		{"another site, older browser", []string{"Origin", "https://evil.example"}, 403},
+		{"another port", []string{"Origin", "http://127.0.0.1:1"}, 403},
+		{"sandboxed", []string{"Origin", "null"}, 403},
+		{"sibling domain", []string{"Sec-Fetch-Site", "same-site"}, 403},
+		{"forwarded host without a trusted proxy", []string{"Origin", "https://evil.example", "X-Forwarded-Host", "evil.example"}, 403},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			header := append([]string{"Authorization", "", "Cookie", cookie.Name + "=" + cookie.Value}, c.header...)
+			a := b.do("POST", "/api/auth/tokens", map[string]any{"name": "x"}, header...)
+			a.want(t, c.status)
+			if c.status == 403 {
+				a.problem(t, 403, engine.CodeForbidden)
+				b.do("GET", "/api/auth/me", nil, header...).want(t, 200) // reading is the browser's business
+			}
+		})
+	}
+	// A bearer token is no ambient authority.
+	b.do("POST", "/api/auth/tokens", map[string]any{"name": "x"}, "Origin", "https://elsewhere.example").want(t, 201)
+}
+
+func TestBehindAProxy(t *testing.T) {
+	b := start(t, func(o *server.Options) { o.TrustProxy, o.PublicURL = true, "https://load.example/" })
+	link, err := b.srv.SignInLink(context.Background())
+	if err != nil || !strings.HasPrefix(link, "https://load.example/signin?token=lsi_") {
+		t.Fatalf("link %s, %v", link, err)
+	}
+	_, token, _ := strings.Cut(link, "token=")
+	a := b.do("POST", "/api/auth/signin", map[string]any{"token": token}, "Authorization", "", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "load.example", "Origin", "https://load.example").want(t, 200)
+	if !strings.Contains(a.Header.Get("Set-Cookie"), "Secure") {
+		t.Errorf("cookie %q", a.Header.Get("Set-Cookie"))
+	}
+}
+
+func TestExpiredTokens(t *testing.T) {
+	b := start(t)
+	secret, err := b.srv.APIToken(context.Background(), "old", time.Now().Add(-time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.do("GET", "/api/auth/me", nil, "Authorization", "Bearer "+secret).problem(t, 401, engine.CodeUnauthorized)
+}
