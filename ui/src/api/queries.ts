@@ -1,0 +1,171 @@
+import { QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { api, Problem, query } from './client';
+import {
+  type Connection,
+  type Info,
+  isLive,
+  type LogEntry,
+  type Plugin,
+  type Point,
+  type Run,
+  type RunDetail,
+  type RunList,
+  type Template,
+  type Token,
+  type User,
+} from './types';
+
+export const client = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      refetchOnWindowFocus: false,
+      // What the server has refused stays refused; only silence is worth another try.
+      retry: (n, err) => n < 2 && err instanceof Problem && (err.status === 0 || err.status >= 502),
+      networkMode: 'always',
+    },
+    mutations: { networkMode: 'always' },
+  },
+});
+
+export const useMe = () =>
+  useQuery({
+    queryKey: ['me'],
+    queryFn: ({ signal }) => api.get<{ user: User } | User>('/api/auth/me', signal).then((r) => ('user' in r ? r.user : r)),
+    staleTime: 60_000,
+  });
+
+export const useInfo = () =>
+  useQuery({ queryKey: ['info'], queryFn: ({ signal }) => api.get<Info>('/api/info', signal), staleTime: 60_000 });
+
+export interface RunFilter {
+  status?: string;
+  template_id?: string;
+  search?: string;
+  since?: string;
+  until?: string;
+  limit?: number;
+  cursor?: string;
+}
+
+export const useRuns = (filter: RunFilter, refetchInterval?: number) =>
+  useQuery({
+    queryKey: ['runs', filter],
+    queryFn: ({ signal }) => api.get<RunList>(`/api/runs${query({ ...filter })}`, signal),
+    placeholderData: (before) => before,
+    refetchInterval,
+  });
+
+export const liveStatuses = 'RUNNING,STOPPING,CANCELLING';
+
+/** Runs that have load now, for the rail and the home page. */
+export const useLiveRuns = () => useRuns({ status: liveStatuses, limit: 20 }, 3_000);
+
+export const useRun = (id: string, linked: boolean) =>
+  useQuery({
+    queryKey: ['run', id],
+    queryFn: ({ signal }) => api.get<RunDetail>(`/api/runs/${encodeURIComponent(id)}`, signal),
+    refetchInterval: (q) => {
+      const run = q.state.data;
+      if (!run || q.state.error) return q.state.error ? 5_000 : false;
+      if (run.status === 'PREPARED') return 3_000;
+      if (!isLive(run)) return run.summary || run.stop_reason === 'setup_failure' ? false : 5_000;
+      return linked ? false : 2_000;
+    },
+  });
+
+export const useTimeseries = (id: string, enabled: boolean) =>
+  useQuery({
+    queryKey: ['timeseries', id],
+    queryFn: ({ signal }) =>
+      api
+        .get<{ points: Point[] | null }>(`/api/runs/${encodeURIComponent(id)}/timeseries`, signal)
+        .then((r) => r.points ?? []),
+    enabled,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+const logPage = 1000;
+
+export const useLogs = (id: string, enabled: boolean) =>
+  useQuery({
+    queryKey: ['logs', id],
+    queryFn: async ({ signal }) => {
+      const all: LogEntry[] = [];
+      for (let after = 0, page = 0; page < 10; page++) {
+        const r = await api.get<{ logs: LogEntry[] | null; last_seq: number }>(
+          `/api/runs/${encodeURIComponent(id)}/logs${query({ after, limit: logPage })}`,
+          signal,
+        );
+        const logs = r.logs ?? [];
+        all.push(...logs);
+        const last = logs.at(-1)?.seq ?? after;
+        if (logs.length < logPage || last <= after) break;
+        after = last;
+      }
+      return all;
+    },
+    enabled,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+export const useTemplates = () =>
+  useQuery({
+    queryKey: ['templates'],
+    queryFn: ({ signal }) => api.get<{ templates: Template[] | null }>('/api/templates', signal).then((r) => r.templates ?? []),
+  });
+
+export const useTemplate = (id: string | null) =>
+  useQuery({
+    queryKey: ['template', id],
+    queryFn: ({ signal }) => api.get<Template>(`/api/templates/${encodeURIComponent(id!)}`, signal),
+    enabled: id !== null,
+    // The editor holds the user's own copy; a refetch must not replace it.
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  });
+
+export const useConnections = () =>
+  useQuery({
+    queryKey: ['connections'],
+    queryFn: ({ signal }) =>
+      api.get<{ connections: Connection[] | null }>('/api/connections', signal).then((r) => r.connections ?? []),
+  });
+
+export const usePlugins = () =>
+  useQuery({
+    queryKey: ['plugins'],
+    queryFn: ({ signal }) => api.get<{ plugins: Plugin[] | null }>('/api/plugins', signal).then((r) => r.plugins ?? []),
+    staleTime: 60_000,
+  });
+
+export const useTokens = () =>
+  useQuery({
+    queryKey: ['tokens'],
+    queryFn: ({ signal }) => api.get<{ tokens: Token[] | null }>('/api/auth/tokens', signal).then((r) => r.tokens ?? []),
+  });
+
+export interface NewRun {
+  template_id?: string;
+  template_name?: string;
+  source?: string;
+  scenario?: unknown;
+  start?: boolean;
+}
+
+export function useCreateRun() {
+  const qc = useQueryClient();
+  return useMutation({
+    mutationFn: (body: NewRun) => api.post<Run>('/api/runs', body),
+    onSuccess: () => qc.invalidateQueries({ queryKey: ['runs'] }),
+  });
+}
+
+export function useRunAct(id: string) {
+  const qc = useQueryClient();
+  return useMutation({
+    mutationFn: (act: 'start' | 'stop') => api.post<Run>(`/api/runs/${encodeURIComponent(id)}/${act}`),
+    onSettled: () =>
+      Promise.all([qc.invalidateQueries({ queryKey: ['run', id] }), qc.invalidateQueries({ queryKey: ['runs'] })]),
+  });
+}

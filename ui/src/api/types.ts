@@ -1,0 +1,529 @@
+// The server's documents, named as in the engine. Times are RFC 3339 in UTC, or null.
+
+export type Status = 'PREPARED' | 'RUNNING' | 'STOPPING' | 'CANCELLING' | 'COMPLETED' | 'FAILED' | 'CANCELLED';
+export type Phase = '' | 'PREPARING' | 'WARMUP' | 'MEASUREMENT' | 'COOLDOWN' | 'PROCESSING';
+export type Health = 'HEALTHY' | 'STALE' | 'DEAD';
+export type Verdict = 'VALID' | 'DEGRADED';
+export type LogLevel = 'INFO' | 'WARNING' | 'ERROR' | 'CRITICAL';
+export type Instant = string | null;
+
+export const kinds = [
+  'POINT_LOOKUP',
+  'RANGE_SCAN',
+  'INSERT',
+  'UPDATE',
+  'DELETE',
+  'GENERIC_SQL',
+  'TRANSACTION',
+] as const;
+
+export interface Prepare {
+  rows: number;
+  if_exists: 'use' | 'recreate' | 'fail';
+}
+
+export type ConnectionRef = string | { driver?: string; dsn?: string; dsn_sealed?: string };
+
+export interface Scenario {
+  template_id?: string;
+  template_name?: string;
+  name: string;
+  description?: string;
+  target: {
+    connection: ConnectionRef;
+    adapter: string;
+    table_name: string;
+    prepare?: Prepare | null;
+    [more: string]: unknown;
+  };
+  workload: {
+    plugin: string;
+    params?: Record<string, unknown> | null;
+    load_mode: 'CONCURRENCY' | 'QPS' | 'FIND_MAX_CONCURRENCY';
+    concurrent_connections: number;
+    target_qps?: number | null;
+    arrival?: string;
+    duration_seconds: number;
+    warmup_seconds: number;
+    think_time_ms: number;
+    seed: number;
+    statement_timeout_ms?: number;
+    [more: string]: unknown;
+  };
+  scaling: {
+    mode: 'FIXED' | 'BOUNDED' | 'AUTO';
+    worker_count: number;
+    per_worker_capacity: number;
+    min_workers?: number;
+    max_workers?: number;
+    [more: string]: unknown;
+  };
+  find_max?: { enabled: boolean; [more: string]: unknown };
+  guardrails?: Partial<Record<GuardrailName, number | null>>;
+  thresholds?: string[] | null;
+  tags?: Record<string, string> | null;
+}
+
+export type GuardrailName =
+  | 'max_cpu_percent'
+  | 'max_memory_percent'
+  | 'max_host_cpu_percent'
+  | 'max_host_memory_percent';
+
+export interface Run {
+  run_id: string;
+  test_id: string;
+  template_id?: string;
+  test_name: string;
+  scenario_config: Scenario;
+  status: Status;
+  phase: Phase;
+  start_time: Instant;
+  warmup_start_time: Instant;
+  warmup_end_time: Instant;
+  measurement_end_time: Instant;
+  end_time: Instant;
+  total_workers_expected: number;
+  workers_registered: number;
+  workers_active: number;
+  total_ops: number;
+  error_count: number;
+  current_qps: number;
+  stop_reason?: string;
+  cancellation_reason: string | null;
+  created_by?: string;
+  created_at: Instant;
+  updated_at: Instant;
+}
+
+export interface RunRow extends Run {
+  qps: number | null;
+  p50_ms: number | null;
+  p95_ms: number | null;
+  p99_ms: number | null;
+  error_rate: number | null;
+  validity: Verdict | null;
+  passed: boolean | null;
+}
+
+export interface RunList {
+  runs: RunRow[] | null;
+  next_cursor?: string;
+  total: number;
+}
+
+export interface LatencyMs {
+  p50: number;
+  p90: number;
+  p95: number;
+  p99: number;
+  p999: number;
+  avg: number;
+  min: number;
+  max: number;
+  stddev: number;
+}
+
+export interface KindFigures {
+  count: number;
+  errors: number;
+  qps: number;
+  rows: number;
+  latency_ms: LatencyMs | null;
+}
+
+export interface Accounting {
+  scheduled: number;
+  dropped: number;
+  started: number;
+  succeeded: number;
+  failed: number;
+  recorded: number;
+  warmup: number;
+  balanced: boolean;
+  problems?: string[] | null;
+}
+
+export interface ExecutionError {
+  error_class: string;
+  error_code: string;
+  error_message: string;
+}
+
+export interface HistogramBucket {
+  from_ms: number;
+  to_ms: number;
+  count: number;
+}
+
+export interface SlowExecution {
+  worker_id: string;
+  connection_id: number;
+  seq: number;
+  kind: string;
+  statement_id: string;
+  started_at: Instant;
+  app_elapsed_ms: number;
+  rows: number;
+  success: boolean;
+  error_class?: string;
+  error_message?: string;
+}
+
+export interface Figures {
+  operations: number;
+  reads: number;
+  writes: number;
+  duration_seconds: number;
+  qps: number;
+  latency_ms: LatencyMs | null;
+  by_kind: Record<string, KindFigures> | null;
+  errors: {
+    count: number;
+    rate: number;
+    by_class: Record<string, number> | null;
+    top: (ExecutionError & { count: number })[] | null;
+  };
+  accounting: Accounting;
+  histogram: HistogramBucket[] | null;
+  slowest: SlowExecution[] | null;
+}
+
+export interface ThresholdResult {
+  threshold: string;
+  passed: boolean;
+  actual: number | null;
+  reason?: string;
+}
+
+export interface Environment {
+  loadstone_version: string;
+  go_version: string;
+  os: string;
+  arch: string;
+  cpus: number;
+  cpu_model: string;
+  memory_bytes: number;
+  hostname: string;
+  io_engine: string;
+  driver: string;
+  server_version: string;
+  target_is_local: boolean;
+  nodes: number;
+}
+
+export interface PluginRef {
+  kind: string;
+  name: string;
+  version: string;
+  sha256: string;
+}
+
+export interface Summary extends Figures {
+  run_id: string;
+  test_name: string;
+  status: Status;
+  cancellation_reason: string | null;
+  validity: Verdict;
+  validity_detail: Validity;
+  start_time: Instant;
+  end_time: Instant;
+  thresholds: ThresholdResult[] | null;
+  passed: boolean;
+  plugins: PluginRef[] | null;
+  environment: Environment;
+  tags?: Record<string, string>;
+}
+
+export interface Statement {
+  id: string;
+  kind: string;
+  table?: string;
+  sql: string;
+  binds: { name: string; type: string; column?: string }[] | null;
+  writes: boolean;
+}
+
+export interface Table {
+  name: string;
+  physical_name: string;
+  columns: { name: string; type: string; db_type: string; nullable: boolean }[] | null;
+  key: string[] | null;
+  rows: number;
+  rows_exact: boolean;
+}
+
+export interface Plan {
+  driver: string;
+  workload: PluginRef;
+  adapter: PluginRef;
+  session?: string[];
+  statements: Statement[] | null;
+  tables: Table[] | null;
+}
+
+export interface Artifact {
+  artifact_id: string;
+  worker_id: string;
+  kind: string;
+  name: string;
+  artifact_size_bytes: number;
+  artifact_checksum: string;
+  row_count: number;
+}
+
+export interface TestResult {
+  test_id: string;
+  worker_id?: string;
+  worker_group_id?: number;
+  status: Status;
+  figures: Figures | null;
+  failure_reason?: string;
+}
+
+export interface RunEvent {
+  event_type: string;
+  sequence_id: number;
+  event_data: { scope: string; phase?: Phase; reason?: string; detail?: string; worker_id?: string };
+  created_at: Instant;
+}
+
+export interface RunDetail extends Run {
+  summary: Summary | null;
+  plan: Plan | null;
+  workers: TestResult[] | null;
+  artifacts: Artifact[] | null;
+  events: RunEvent[] | null;
+  enrichment: { status: string; ratio: number | null; reason?: string };
+  live: Payload | null;
+}
+
+export interface HistogramData {
+  schema: number;
+  offset: number;
+  counts: number[] | null;
+  sum_ns: number;
+  min_ns: number;
+  max_ns: number;
+}
+
+export interface Point {
+  timestamp: string;
+  elapsed_seconds: number;
+  phase: Phase;
+  qps: number;
+  p50_latency_ms: number | null;
+  p95_latency_ms: number | null;
+  p99_latency_ms: number | null;
+  errors_per_sec: number;
+  active_connections: number;
+  target_connections: number;
+  qps_by_kind: Record<string, number> | null;
+  errors_by_class: Record<string, number> | null;
+  histogram: HistogramData | null;
+  cpu_pct: number;
+}
+
+export interface Latency {
+  p50: number | null;
+  p95: number | null;
+  p99: number | null;
+  avg: number | null;
+  min: number | null;
+  max: number | null;
+}
+
+export interface Timing {
+  elapsed_display_seconds: number;
+  phase_elapsed_seconds: number | null;
+  phase_remaining_seconds: number | null;
+  start_time: Instant;
+  warmup_start_time: Instant;
+  warmup_end_time: Instant;
+  measurement_start_time: Instant;
+  measurement_end_time: Instant;
+  end_time: Instant;
+  warmup_seconds: number;
+  duration_seconds: number;
+  expected_seconds_total: number;
+}
+
+export interface PayloadWorker {
+  worker_id: string;
+  worker_group_id: number;
+  node_id: string;
+  status: string;
+  phase: Phase;
+  health: Health;
+  last_heartbeat: Instant;
+  metrics: {
+    qps: number;
+    p50_latency_ms: number | null;
+    p95_latency_ms: number | null;
+    p99_latency_ms: number | null;
+    total_queries: number;
+    error_count: number;
+    active_connections: number;
+    target_connections: number;
+    cpu_pct: number;
+  };
+}
+
+export interface Validity {
+  verdict: Verdict;
+  causes: { cause: string; detail: string; from: Instant; to: Instant }[] | null;
+  notes: string[] | null;
+}
+
+export interface PrepareProgress {
+  step: string;
+  message: string;
+  rows_done: number;
+  rows_total: number;
+  rows_per_second: number;
+  remaining_seconds: number | null;
+}
+
+export interface LogEntry {
+  seq: number;
+  worker_id?: string;
+  level: LogLevel;
+  message: string;
+  details?: unknown;
+  timestamp: string;
+}
+
+export interface Payload {
+  test_id: string;
+  run_id: string;
+  test_name: string;
+  status: Status;
+  phase: Phase | null;
+  timestamp: string;
+  elapsed: number;
+  timing: Timing;
+  ops: { total: number; current_per_sec: number };
+  operations: { reads: number; writes: number; reads_per_sec: number; writes_per_sec: number };
+  latency: Latency;
+  latency_total: Latency;
+  latency_by_kind: Record<string, Latency> | null;
+  latency_aggregation_method: string | null;
+  latency_histogram: HistogramData | null;
+  ops_by_kind: Record<string, { total: number; errors: number; per_sec: number }> | null;
+  errors: {
+    count: number;
+    rate: number;
+    per_sec: number;
+    by_class: Record<string, number> | null;
+    recent: ExecutionError[] | null;
+    dropped: number;
+  };
+  connections: { active: number; target: number };
+  workers: PayloadWorker[] | null;
+  custom_metrics: { resources: { cpu_pct: number; memory_pct: number; memory_bytes: number; host_cpu_pct: number } };
+  cancellation_reason: string | null;
+  validity: Validity;
+  prepare: PrepareProgress | null;
+  logs: LogEntry[] | null;
+  logs_dropped: number;
+}
+
+export interface Template {
+  template_id: string;
+  name: string;
+  description?: string;
+  config: Scenario;
+  source?: string;
+  version: number;
+  created_by?: string;
+  created_at: Instant;
+  updated_at: Instant;
+}
+
+export interface FieldError {
+  field: string;
+  message: string;
+  hint?: string;
+  /** The line of the YAML document, from 1; absent when it has none. */
+  line?: number;
+}
+
+export interface Validation {
+  valid: boolean;
+  errors: FieldError[] | null;
+  config: Scenario | null;
+  source: string | null;
+}
+
+export interface Connection {
+  connection_id: string;
+  name: string;
+  driver: string;
+  dsn: string;
+  description?: string;
+  builtin: boolean;
+  created_at: Instant;
+  updated_at: Instant;
+}
+
+export interface ConnectionCheck {
+  ok: boolean;
+  server: { version: string; database: string; user: string; local: boolean; max_connections: number };
+  round_trip_ms: number;
+}
+
+export interface Plugin extends PluginRef {
+  size_bytes: number;
+  abi: string;
+  imports: string[] | null;
+  exports: string[] | null;
+  manifest: {
+    kind: string;
+    name: string;
+    version: string;
+    title?: string;
+    description?: string;
+    author?: string;
+    parameters?: unknown;
+    tables?: { name: string; columns: { name: string; type: string }[]; key: string[] }[];
+    statements?: { id: string; kind: string; table?: string; sql?: Record<string, string> }[];
+    driver?: string;
+    dialect?: string;
+    kinds?: string[];
+  };
+  enabled: boolean;
+  bundled: boolean;
+}
+
+export interface User {
+  user_id: string;
+  name: string;
+  role: string;
+}
+
+export interface Token {
+  token_id: string;
+  name: string;
+  expires_at: Instant;
+  last_used_at: Instant;
+  created_at: Instant;
+}
+
+export interface Info {
+  version: string;
+  go_version: string;
+  started_at: Instant;
+  data_dir_free_bytes: number;
+  control_store: string;
+  playground: boolean;
+  nodes: number;
+}
+
+export function isTerminal(s: Status): boolean {
+  return s === 'COMPLETED' || s === 'FAILED' || s === 'CANCELLED';
+}
+
+/** Reports whether figures of this run may still change: it has load, or its figures are being computed. */
+export function isLive(run: { status: Status; phase: Phase | null }): boolean {
+  return run.status !== 'PREPARED' && (!isTerminal(run.status) || run.phase === 'PROCESSING');
+}

@@ -1,0 +1,116 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { lazy, Suspense, useEffect } from 'react';
+import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
+import { Problem, whenSignedOut } from '../api/client';
+import { useMe } from '../api/queries';
+import { Empty, Failed, SkeletonRows } from '../design/States';
+import { ConnectionsPage } from '../connections/ConnectionsPage';
+import { HistoryPage } from '../history/HistoryPage';
+import { PluginsPage } from '../plugins/PluginsPage';
+import { RunPage } from '../runs/RunPage';
+import { TemplatesPage } from '../templates/TemplatesPage';
+import { Home } from './Home';
+import { Rail } from './Rail';
+import { Settings } from './Settings';
+import { Shortcuts } from './Shortcuts';
+import { SignIn } from './SignIn';
+
+const TemplateEditor = lazy(() => import('../templates/TemplateEditor'));
+
+export function App() {
+  return (
+    <Switch>
+      <Route path="/signin">
+        <SignIn />
+      </Route>
+      <Route>
+        <Signed />
+      </Route>
+    </Switch>
+  );
+}
+
+function Signed() {
+  const me = useMe();
+  const qc = useQueryClient();
+  const [path, navigate] = useLocation();
+
+  useEffect(() => {
+    whenSignedOut(() => {
+      qc.removeQueries({ queryKey: ['me'] });
+      if (location.pathname === '/signin') return;
+      navigate(`/signin?next=${encodeURIComponent(location.pathname + location.search)}`, { replace: true });
+    });
+  }, [qc, navigate]);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new page begins at its top
+  useEffect(() => {
+    scrollTo(0, 0);
+  }, [path]);
+
+  if (me.error && !(me.error instanceof Problem && me.error.status === 401))
+    return <Failed what="Loadstone cannot be reached." error={me.error} retry={() => me.refetch()} />;
+  if (!me.data) return <div className="state" aria-busy="true" />;
+
+  return (
+    <div className="shell">
+      <Rail user={me.data} />
+      <main className="main" id="main">
+        <Suspense
+          fallback={
+            <div className="page">
+              <SkeletonRows rows={10} />
+            </div>
+          }
+        >
+          <Switch>
+            <Route path="/">
+              <Home />
+            </Route>
+            <Route path="/templates">
+              <TemplatesPage />
+            </Route>
+            <Route path="/templates/new">
+              <TemplateEditor id={null} />
+            </Route>
+            <Route path="/templates/:id">{(p) => <TemplateEditor key={p.id} id={p.id} />}</Route>
+            <Route path="/runs/:id">{(p) => <RunPage key={p.id} id={p.id} />}</Route>
+            <Route path="/runs">
+              <Redirect to="/history" replace />
+            </Route>
+            <Route path="/history">
+              <HistoryPage />
+            </Route>
+            <Route path="/connections">
+              <ConnectionsPage />
+            </Route>
+            <Route path="/plugins">
+              <PluginsPage />
+            </Route>
+            <Route path="/settings">
+              <Settings />
+            </Route>
+            <Route>
+              <div className="page">
+                <div className="panel">
+                  <Empty
+                    icon="search"
+                    title="There is no such page"
+                    actions={
+                      <Link href="/" className="btn">
+                        Go home
+                      </Link>
+                    }
+                  >
+                    The address <code>{path}</code> leads nowhere. Perhaps it was deleted, or mistyped.
+                  </Empty>
+                </div>
+              </div>
+            </Route>
+          </Switch>
+        </Suspense>
+      </main>
+      <Shortcuts />
+    </div>
+  );
+}

@@ -1,0 +1,88 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { Link, useLocation } from 'wouter';
+import { api } from '../api/client';
+import { useLiveRuns } from '../api/queries';
+import type { User } from '../api/types';
+import { Icon } from '../design/icons';
+import { type ThemeChoice, useTheme } from './theme';
+
+const places = [
+  { href: '/', icon: 'home', label: 'Home', on: (p: string) => p === '/' },
+  { href: '/templates', icon: 'templates', label: 'Templates', on: (p: string) => p.startsWith('/templates') },
+  { href: '/history', icon: 'history', label: 'Runs', on: (p: string) => p.startsWith('/history') || p.startsWith('/runs') },
+  { href: '/connections', icon: 'connections', label: 'Connections', on: (p: string) => p.startsWith('/connections') },
+  { href: '/plugins', icon: 'plugins', label: 'Plugins', on: (p: string) => p.startsWith('/plugins'), wide: true },
+];
+
+const next: Record<ThemeChoice, ThemeChoice> = { system: 'light', light: 'dark', dark: 'system' };
+const themeIcon: Record<ThemeChoice, string> = { system: 'system', light: 'sun', dark: 'moon' };
+
+export function Rail({ user }: { user: User }) {
+  const [path, navigate] = useLocation();
+  const live = useLiveRuns();
+  const [theme, setTheme] = useTheme();
+  const qc = useQueryClient();
+  const running = live.data?.runs?.length ?? 0;
+  return (
+    <nav className="rail" aria-label="Main">
+      <Link href="/" className="brand" title="Loadstone">
+        <img src="/favicon.svg" alt="" />
+        <span>Loadstone</span>
+      </Link>
+      {places.map((p) => (
+        <Link
+          key={p.href}
+          href={p.href}
+          className={`rail-link${p.on(path) ? ' on' : ''}${p.wide ? ' wide-only' : ''}`}
+          aria-current={p.on(path) ? 'page' : undefined}
+          title={p.label}
+        >
+          <Icon name={p.icon} size={18} />
+          <span>{p.label}</span>
+          {p.href === '/history' && running > 0 && (
+            <span className="rail-live" role="img" title={`${running} running now`} aria-label={`${running} running now`}>
+              {running}
+            </span>
+          )}
+        </Link>
+      ))}
+      <div className="rail-foot">
+        <button
+          type="button"
+          className="rail-link wide-only"
+          onClick={() => setTheme(next[theme])}
+          title={`Theme: ${theme}. Click for ${next[theme]}.`}
+        >
+          <Icon name={themeIcon[theme]} size={18} />
+          <span>Theme: {theme}</span>
+        </button>
+        <button type="button" className="rail-link wide-only" onClick={() => dispatchEvent(new Event('loadstone:shortcuts'))} title="Keyboard shortcuts">
+          <Icon name="keyboard" size={18} />
+          <span>Shortcuts</span>
+        </button>
+        <Link
+          href="/settings"
+          className={`rail-link${path.startsWith('/settings') ? ' on' : ''}`}
+          aria-current={path.startsWith('/settings') ? 'page' : undefined}
+          title="Settings"
+        >
+          <Icon name="settings" size={18} />
+          <span>Settings</span>
+        </Link>
+        <button
+          type="button"
+          className="rail-link wide-only"
+          title={`Sign out ${user.name}`}
+          onClick={async () => {
+            await api.post('/api/auth/signout').catch(() => {});
+            qc.clear();
+            navigate('/signin');
+          }}
+        >
+          <Icon name="signout" size={18} />
+          <span>Sign out</span>
+        </button>
+      </div>
+    </nav>
+  );
+}

@@ -1,0 +1,110 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useCallback, useEffect, useRef, useState } from 'react';
+import { useLocation, useSearch } from 'wouter';
+import { api, asProblem, type Problem } from '../api/client';
+import { Notice } from '../design/States';
+import { usePageTitle } from './location';
+
+/** Finds the token in what was pasted: the whole link, or the token alone. */
+export function tokenFrom(pasted: string): string {
+  const text = pasted.trim();
+  const m = /[?&]token=([^&\s#]+)/.exec(text);
+  return m ? decodeURIComponent(m[1]!) : text;
+}
+
+/** Only addresses of this very page are followed after signing in. */
+export function safeNext(next: string | null): string {
+  return next && /^\/(?![/\\])/.test(next) && !next.startsWith('/signin') ? next : '/';
+}
+
+export function SignIn() {
+  usePageTitle('Sign in');
+  const search = useSearch();
+  const [, navigate] = useLocation();
+  const qc = useQueryClient();
+  const params = new URLSearchParams(search);
+  const linked = params.get('token');
+  const next = safeNext(params.get('next'));
+  const [token, setToken] = useState('');
+  const [busy, setBusy] = useState(linked !== null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const sent = useRef(false);
+
+  const signIn = useCallback(
+    async (secret: string) => {
+      setBusy(true);
+      setProblem(null);
+      try {
+        await api.post('/api/auth/signin', { token: secret });
+        await qc.invalidateQueries({ queryKey: ['me'] });
+        navigate(next, { replace: true });
+      } catch (err) {
+        setProblem(asProblem(err));
+        setBusy(false);
+        // A used link must not stay in the address bar, nor be sent again on reload.
+        if (location.search.includes('token=')) navigate(`/signin?next=${encodeURIComponent(next)}`, { replace: true });
+      }
+    },
+    [navigate, next, qc],
+  );
+
+  useEffect(() => {
+    if (linked === null || sent.current) return;
+    sent.current = true;
+    void signIn(linked);
+  }, [linked, signIn]);
+
+  const submit = (e: FormEvent) => {
+    e.preventDefault();
+    void signIn(tokenFrom(token));
+  };
+
+  return (
+    <main className="signin">
+      <div className="signin-card">
+        <div className="signin-brand">
+          <img src="/favicon.svg" alt="" width="40" height="40" />
+          <div>
+            <h1>Loadstone</h1>
+            <p className="muted">Find out what a database table can take.</p>
+          </div>
+        </div>
+        {busy && !problem ? (
+          <p role="status">Signing in…</p>
+        ) : (
+          <>
+            {problem && (
+              <Notice tone="bad">
+                <strong>{problem.message}</strong> {problem.hint}
+              </Notice>
+            )}
+            <p>
+              When <code>loadstone serve</code> starts, it prints a <strong>one-time sign-in link</strong> in its terminal. Open that link, or paste it here.
+            </p>
+            <form onSubmit={submit} className="stack">
+              <div className="field">
+                <label className="label" htmlFor="token">
+                  Sign-in link or token
+                </label>
+                <input
+                  id="token"
+                  className="input mono"
+                  autoComplete="off"
+                  spellCheck={false}
+                  value={token}
+                  onChange={(e) => setToken(e.target.value)}
+                  placeholder="http://127.0.0.1:8080/signin?token=…"
+                  required
+                />
+                <span className="help">In a container: look at its log, for example “docker logs loadstone”. Each link works once; a restart prints a new one. An API token works too.</span>
+              </div>
+              <button type="submit" className="btn primary" disabled={busy || token.trim() === ''}>
+                Sign in
+              </button>
+            </form>
+          </>
+        )}
+      </div>
+    </main>
+  );
+}

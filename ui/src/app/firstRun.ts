@@ -1,0 +1,31 @@
+import type { Template } from '../api/types';
+
+/** The run of the first minute, for a server whose templates have none of that name: examples/first-run.yaml. */
+export const firstRunSource = `# The first run: a mixed workload on the built-in Postgres, for 20 seconds.
+name: first run
+target:
+  connection: playground
+  adapter: postgres
+  table_name: orders
+  prepare: {rows: 100000, if_exists: use}
+workload:
+  plugin: mix
+  params:
+    weights: {POINT_LOOKUP: 70, RANGE_SCAN: 10, INSERT: 10, UPDATE: 10}
+    keys: zipfian
+  load_mode: CONCURRENCY
+  concurrent_connections: 16
+  warmup_seconds: 3
+  duration_seconds: 20
+  seed: 42
+scaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 8}
+thresholds:
+  - p95_ms < 250
+  - error_rate < 0.001
+tags: {example: first-run}
+`;
+
+export function firstRunBody(templates: Template[] | undefined): { template_id?: string; source?: string; start: true } {
+  const t = templates?.find((x) => /^first[ -]run$/i.test(x.name));
+  return t ? { template_id: t.template_id, start: true } : { source: firstRunSource, start: true };
+}

@@ -1,0 +1,27 @@
+import { useCallback, useEffect } from 'react';
+import { useLocation, useSearch } from 'wouter';
+
+/** A parameter of the address; setting it replaces the entry, so that Back leaves the page. */
+export function useParam(name: string, fallback = ''): [string, (v: string) => void] {
+  const [, navigate] = useLocation();
+  const search = useSearch();
+  const value = new URLSearchParams(search).get(name) ?? fallback;
+  const set = useCallback(
+    (v: string) => {
+      // Two changes in one breath must not undo each other: read the address as it is now.
+      const q = new URLSearchParams(location.search);
+      if (v === '' || v === fallback) q.delete(name);
+      else q.set(name, v);
+      const s = q.toString();
+      navigate(location.pathname + (s ? `?${s}` : ''), { replace: true });
+    },
+    [navigate, name, fallback],
+  );
+  return [value, set];
+}
+
+export function usePageTitle(title: string): void {
+  useEffect(() => {
+    document.title = title ? `${title} · Loadstone` : 'Loadstone';
+  }, [title]);
+}

@@ -1,0 +1,328 @@
+import { type ReactNode, useEffect, useId, useMemo, useRef, useState } from 'react';
+import uPlot from 'uplot';
+import { type Action, ActionsMenu, Term } from '../design/Controls';
+import { plain, type Quantity, sentence } from '../design/format';
+import { Num } from '../design/Num';
+import { Empty, Failed, Skeleton } from '../design/States';
+import { csv, fileName, save, savePng } from './export';
+import { useGroup } from './group';
+import { type Decor, type Line, type Live, makePlot, stack, timeLabel } from './plot';
+import { token } from './theme';
+
+export interface TipRow {
+  label: string;
+  color?: string;
+  value: string;
+}
+
+export interface ChartProps {
+  title: string;
+  tip?: string;
+  /** Begins the names of saved files. */
+  file: string;
+  x: number[];
+  lines: Line[];
+  format: (n: number) => Quantity;
+  decor: Decor;
+  /** Last second to show when not zoomed; grows with the data. */
+  until?: number;
+  stacked?: boolean;
+  /** Offers a logarithmic axis; the value is what it starts with. */
+  log?: boolean;
+  canLog?: boolean;
+  height?: number;
+  state?: { pending: boolean; error: unknown; retry: () => void };
+  empty?: string;
+  legend?: boolean;
+  footer?: ReactNode;
+  note?: ReactNode;
+  yBounds?: () => [number, number] | null;
+  paint?: (u: uPlot) => void;
+  tooltip?: (u: uPlot, idx: number) => TipRow[];
+}
+
+interface Stats {
+  min: number;
+  mean: number;
+  max: number;
+  last: number;
+}
+
+function stats(values: (number | null)[], x: number[], from: number, to: number): Stats | null {
+  let n = 0;
+  let sum = 0;
+  let min = Number.POSITIVE_INFINITY;
+  let max = Number.NEGATIVE_INFINITY;
+  let last = 0;
+  for (let i = 0; i < x.length; i++) {
+    const v = values[i];
+    if (v === null || v === undefined || x[i]! < from || x[i]! > to) continue;
+    n++;
+    sum += v;
+    if (v < min) min = v;
+    if (v > max) max = v;
+    last = v;
+  }
+  return n ? { min, mean: sum / n, max, last } : null;
+}
+
+/** A chart over the time of a run: shared cursor and zoom, legend as a table, PNG and CSV. */
+export function Chart(props: ChartProps) {
+  const { x, lines, format, decor } = props;
+  const group = useGroup();
+  const host = useRef<HTMLDivElement>(null);
+  const tipRef = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const titleId = useId();
+  const [log, setLog] = useState(props.log ?? false);
+  const [hidden, setHidden] = useState<Set<string>>(new Set());
+  const height = props.height ?? 208;
+
+  const dataEnd = x.length ? x[x.length - 1]! : 0;
+  const from = group.zoom?.from ?? 0;
+  const to = group.zoom?.to ?? Math.max(dataEnd, props.until ?? 0, 5);
+
+  const live = useRef<Live>(null!);
+  const showTip = (u: uPlot) => {
+    const el = tipRef.current;
+    if (!el) return;
+    const idx = u.cursor.idx;
+    if (idx == null || !u.over.matches(':hover')) {
+      el.style.display = 'none';
+      return;
+    }
+    const rows = props.tooltip
+      ? props.tooltip(u, idx)
+      : lines
+          .filter((l) => !hidden.has(l.key))
+          .map((l) => ({ label: l.label, color: l.color, value: l.values[idx] == null ? '–' : plain(format(l.values[idx]!)) }));
+    const head = document.createElement('strong');
+    head.textContent = timeLabel(u.data[0][idx]!, group.axis, group.start, true);
+    const items = (props.stacked ? rows.toReversed() : rows).map((r) => {
+      const row = document.createElement('div');
+      const dot = document.createElement('i');
+      if (r.color) dot.style.background = `var(${r.color})`;
+      const name = document.createElement('span');
+      name.textContent = r.label;
+      const value = document.createElement('b');
+      value.textContent = r.value;
+      row.append(dot, name, value);
+      return row;
+    });
+    el.replaceChildren(head, ...items);
+    el.style.display = 'block';
+    const left = u.cursor.left ?? 0;
+    const flip = left > u.over.clientWidth / 2;
+    const offset = u.over.offsetLeft + left;
+    el.style.transform = flip ? `translate(calc(${offset - 12}px - 100%), 12px)` : `translate(${offset + 12}px, 12px)`;
+  };
+  live.current = {
+    decor,
+    range: () => [from, to],
+    onSelect: (a, b) => group.setZoom({ from: Math.max(0, a), to: b }),
+    onReset: () => group.setZoom(null),
+    onCursor: showTip,
+  };
+
+  const drawn = useMemo(
+    () => (props.stacked ? stack(lines, hidden) : lines.map((l) => l.values)),
+    [lines, hidden, props.stacked],
+  );
+  const data = useMemo(() => [x, ...drawn] as uPlot.AlignedData, [x, drawn]);
+  const dataRef = useRef(data);
+  dataRef.current = data;
+  const propsRef = useRef(props);
+  propsRef.current = props;
+
+  const ready = x.length > 0 && lines.length > 0;
+  const shape = lines.map((l) => l.key + l.color).join() + [...hidden].join();
+
+  // A plot is built when its shape changes; a tick only gives it new data.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: shape and theme stand for what they are made of
+  useEffect(() => {
+    const el = host.current;
+    if (!el || !ready) return;
+    const p = propsRef.current;
+    const u = makePlot(
+      el,
+      {
+        lines: p.lines,
+        stacked: p.stacked ?? false,
+        log,
+        height,
+        axis: group.axis,
+        start: group.start,
+        syncKey: group.syncKey,
+        format: p.format,
+        yBounds: p.yBounds && (() => propsRef.current.yBounds!()),
+        paint: p.paint && ((plot: uPlot) => propsRef.current.paint!(plot)),
+      },
+      hidden,
+      () => live.current,
+      dataRef.current,
+    );
+    plot.current = u;
+    const seen = new ResizeObserver(() => {
+      if (el.clientWidth > 0 && el.clientWidth !== u.width) u.setSize({ width: el.clientWidth, height });
+    });
+    seen.observe(el);
+    return () => {
+      seen.disconnect();
+      plot.current = null;
+      u.destroy();
+    };
+  }, [ready, shape, log, height, group.axis, group.start, group.syncKey, group.theme]);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: zoom and decor change what is drawn
+  useEffect(() => {
+    plot.current?.setData(data, true);
+  }, [data, from, to, decor]);
+
+  const rows = useMemo(
+    () => lines.map((l) => ({ line: l, stats: stats(l.values, x, from, to) })),
+    [lines, x, from, to],
+  );
+
+  const toggle = (key: string, only: boolean) =>
+    setHidden((h) => {
+      if (only) {
+        const others = lines.filter((l) => l.key !== key).map((l) => l.key);
+        const alone = others.every((k) => h.has(k)) && !h.has(key);
+        return alone ? new Set() : new Set(others);
+      }
+      const next = new Set(h);
+      if (next.has(key)) next.delete(key);
+      else if (next.size < lines.length - 1) next.add(key);
+      return next;
+    });
+
+  const actions: (Action | null)[] = [
+    {
+      label: 'Save as PNG',
+      icon: 'download',
+      disabled: !ready,
+      act: () => {
+        const canvas = host.current?.querySelector('canvas');
+        if (canvas)
+          savePng(`${fileName(props.file, props.title)}.png`, canvas, token('--surface'), props.title, token('--text'), token('--font'));
+      },
+    },
+    {
+      label: 'Save as CSV',
+      icon: 'table',
+      disabled: !ready,
+      act: () => {
+        const text = csv(
+          ['elapsed_seconds', 'time', ...lines.map((l) => l.label)],
+          x.map((t, i) => [
+            t.toFixed(3),
+            group.start ? new Date(group.start + t * 1000).toISOString() : '',
+            ...lines.map((l) => l.values[i]),
+          ]),
+        );
+        save(`${fileName(props.file, props.title)}.csv`, new Blob([text], { type: 'text/csv' }));
+      },
+    },
+    null,
+    ...(props.canLog ? [{ label: 'Logarithmic axis', checked: log, act: () => setLog(!log) }] : []),
+    {
+      label: 'Wall-clock time',
+      checked: group.axis === 'clock',
+      act: () => group.setAxis(group.axis === 'clock' ? 'elapsed' : 'clock'),
+    },
+    ...(group.zoom ? [{ label: 'Reset zoom', icon: 'zoomout', act: () => group.setZoom(null) }] : []),
+  ];
+
+  return (
+    <section className="panel chart" aria-labelledby={titleId}>
+      <header>
+        <h3 id={titleId}>{props.tip ? <Term tip={props.tip}>{props.title}</Term> : props.title}</h3>
+        {props.note}
+        <div className="end">
+          {props.canLog && (
+            <button
+              type="button"
+              className="btn quiet small"
+              aria-pressed={log}
+              title="Switch between a linear and a logarithmic axis"
+              onClick={() => setLog(!log)}
+            >
+              {log ? 'log' : 'linear'}
+            </button>
+          )}
+          <ActionsMenu small label={`More for ${props.title}`} actions={actions} />
+        </div>
+      </header>
+      {ready ? (
+        <>
+          <div className="plot" role="img" aria-label={`${sentence(props.title)}, a chart over time; the table below gives its figures.`}>
+            <div ref={host} style={{ height }} />
+            <div ref={tipRef} className="chart-tip" />
+          </div>
+          {props.legend !== false && <Legend rows={rows} hidden={hidden} format={format} onToggle={toggle} />}
+          {props.footer}
+        </>
+      ) : props.state?.pending ? (
+        <div className="body" style={{ height: height + 40 }} aria-busy="true">
+          <Skeleton height="100%" />
+        </div>
+      ) : props.state?.error ? (
+        <Failed what="The history of this chart could not be read." error={props.state.error} retry={props.state.retry} />
+      ) : (
+        <div className="chart-empty" style={{ minHeight: height + 40 }}>
+          <Empty tight title="Nothing to draw yet">
+            {props.empty ?? 'The curve begins with the first second of load.'}
+          </Empty>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Legend(props: {
+  rows: { line: Line; stats: Stats | null }[];
+  hidden: Set<string>;
+  format: (n: number) => Quantity;
+  onToggle: (key: string, only: boolean) => void;
+}) {
+  return (
+    <div className="table-wrap">
+      <table className="legend">
+        <thead>
+          <tr>
+            <th>
+              <span className="sr">Series</span>
+            </th>
+            <th className="num">min</th>
+            <th className="num">mean</th>
+            <th className="num">max</th>
+            <th className="num">last</th>
+          </tr>
+        </thead>
+        <tbody>
+          {props.rows.map(({ line, stats: s }) => (
+            <tr key={line.key} className={props.hidden.has(line.key) ? 'off' : ''}>
+              <td>
+                <button
+                  type="button"
+                  aria-pressed={!props.hidden.has(line.key)}
+                  title="Click to hide or show; double-click for this one alone"
+                  onClick={() => props.onToggle(line.key, false)}
+                  onDoubleClick={() => props.onToggle(line.key, true)}
+                >
+                  <i className={line.dash ? 'dashed' : ''} style={{ color: `var(${line.color})` }} />
+                  {line.label}
+                </button>
+              </td>
+              {(['min', 'mean', 'max', 'last'] as const).map((k) => (
+                <td key={k} className="num">
+                  {s ? <Num q={props.format(s[k])} /> : '–'}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

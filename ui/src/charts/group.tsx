@@ -1,0 +1,86 @@
+import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from 'react';
+
+export type TimeAxis = 'elapsed' | 'clock';
+
+export interface Zoom {
+  from: number;
+  to: number;
+}
+
+interface Group {
+  syncKey: string;
+  axis: TimeAxis;
+  setAxis: (a: TimeAxis) => void;
+  /** Unix milliseconds of elapsed second 0. */
+  start: number;
+  zoom: Zoom | null;
+  setZoom: (z: Zoom | null) => void;
+  /** Rises when the theme changes, so that canvases are drawn again in its colours. */
+  theme: string;
+}
+
+const GroupContext = createContext<Group>({
+  syncKey: 'none',
+  axis: 'elapsed',
+  setAxis: () => {},
+  start: 0,
+  zoom: null,
+  setZoom: () => {},
+  theme: 'light',
+});
+
+export const useGroup = () => useContext(GroupContext);
+
+const axisKey = 'loadstone.axis';
+
+function savedAxis(): TimeAxis {
+  try {
+    return localStorage.getItem(axisKey) === 'clock' ? 'clock' : 'elapsed';
+  } catch {
+    return 'elapsed';
+  }
+}
+
+/** Follows the theme that is set on the document. */
+export function useThemeName(): string {
+  const [theme, setTheme] = useState(() => document.documentElement.dataset.theme ?? 'light');
+  useEffect(() => {
+    const o = new MutationObserver(() => setTheme(document.documentElement.dataset.theme ?? 'light'));
+    o.observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] });
+    return () => o.disconnect();
+  }, []);
+  return theme;
+}
+
+/** Charts inside one group share cursor, zoom and the way time is written. */
+export function ChartGroup(props: {
+  name: string;
+  start: number;
+  zoom: Zoom | null;
+  onZoom: (z: Zoom | null) => void;
+  children: ReactNode;
+}) {
+  const [axis, setAxisState] = useState<TimeAxis>(savedAxis);
+  const theme = useThemeName();
+  const { name, start, zoom, onZoom } = props;
+  const value = useMemo<Group>(
+    () => ({
+      syncKey: name,
+      axis,
+      setAxis: (a) => {
+        setAxisState(a);
+        try {
+          localStorage.setItem(axisKey, a);
+        } catch {
+          // The choice then lasts for this visit.
+        }
+      },
+      start,
+      zoom,
+      setZoom: onZoom,
+      theme,
+    }),
+    [name, axis, start, zoom, onZoom, theme],
+  );
+  return <GroupContext.Provider value={value}>{props.children}</GroupContext.Provider>;
+}

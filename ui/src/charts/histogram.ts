@@ -1,0 +1,76 @@
+import type { HistogramData } from '../api/types';
+
+/** Lower and upper bound of bucket index i at a schema, in milliseconds. */
+export function bucketBounds(schema: number, i: number): [number, number] {
+  const base = 2 ** schema;
+  return [2 ** ((i - 1) / base) / 1e6, 2 ** (i / base) / 1e6];
+}
+
+export interface Cell {
+  from: number;
+  to: number;
+  count: number;
+}
+
+/** The filled buckets of a histogram, in milliseconds. */
+export function cells(h: HistogramData | null | undefined): Cell[] {
+  if (!h?.counts) return [];
+  const out: Cell[] = [];
+  h.counts.forEach((count, k) => {
+    if (count > 0) {
+      const [from, to] = bucketBounds(h.schema, h.offset + k);
+      out.push({ from, to, count });
+    }
+  });
+  return out;
+}
+
+export function total(h: HistogramData | null | undefined): number {
+  return h?.counts?.reduce((a, b) => a + b, 0) ?? 0;
+}
+
+/** Adds two histograms of the same schema; the result covers both. */
+export function merge(a: HistogramData, b: HistogramData): HistogramData {
+  if (a.schema !== b.schema) throw new Error('histograms of different schemas cannot be added');
+  if (!a.counts?.length) return b;
+  if (!b.counts?.length) return a;
+  const offset = Math.min(a.offset, b.offset);
+  const end = Math.max(a.offset + a.counts.length, b.offset + b.counts.length);
+  const counts = new Array<number>(end - offset).fill(0);
+  a.counts.forEach((c, i) => {
+    counts[a.offset - offset + i]! += c;
+  });
+  b.counts.forEach((c, i) => {
+    counts[b.offset - offset + i]! += c;
+  });
+  return {
+    schema: a.schema,
+    offset,
+    counts,
+    sum_ns: a.sum_ns + b.sum_ns,
+    min_ns: Math.min(a.min_ns, b.min_ns),
+    max_ns: Math.max(a.max_ns, b.max_ns),
+  };
+}
+
+/** Joins neighbouring buckets until at most limit are left, so that each is wide enough to see. */
+export function coarsen<T extends { from_ms: number; to_ms: number; count: number }>(buckets: T[], limit: number): Cell[] {
+  const filled = buckets.filter((b) => b.to_ms > 0);
+  if (filled.length === 0) return [];
+  const lo = Math.log(Math.max(1e-6, Math.min(...filled.map((b) => (b.from_ms > 0 ? b.from_ms : b.to_ms / 2)))));
+  const hi = Math.log(Math.max(...filled.map((b) => b.to_ms)));
+  const n = Math.max(1, Math.min(limit, filled.length));
+  const width = (hi - lo) / n || 1;
+  const out: Cell[] = Array.from({ length: n }, (_, i) => ({
+    from: Math.exp(lo + i * width),
+    to: Math.exp(lo + (i + 1) * width),
+    count: 0,
+  }));
+  for (const b of filled) {
+    const from = Math.log(b.from_ms > 0 ? b.from_ms : b.to_ms / 2);
+    const mid = (from + Math.log(b.to_ms)) / 2;
+    const i = Math.min(n - 1, Math.max(0, Math.floor((mid - lo) / width)));
+    out[i]!.count += b.count;
+  }
+  return out;
+}

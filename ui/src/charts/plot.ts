@@ -1,0 +1,250 @@
+import uPlot from 'uplot';
+import { elapsed, plain, type Quantity } from '../design/format';
+import type { Marker, PhaseBand } from '../runs/series';
+import type { TimeAxis } from './group';
+import { canvasFont, token } from './theme';
+
+export interface Line {
+  key: string;
+  label: string;
+  /** Name of a colour token. */
+  color: string;
+  values: (number | null)[];
+  width?: number;
+  dash?: number[];
+  /** Fill down to the line below (stacked) or to zero, 0…1. */
+  fill?: number;
+  /** Lines outside the stack, such as a target, keep their own height. */
+  unstacked?: boolean;
+}
+
+export interface Decor {
+  bands: PhaseBand[];
+  markers: Marker[];
+}
+
+export interface PlotSpec {
+  lines: Line[];
+  stacked: boolean;
+  log: boolean;
+  height: number;
+  axis: TimeAxis;
+  start: number;
+  syncKey: string;
+  format: (n: number) => Quantity;
+  /** Fixed bounds of the vertical axis, for charts that paint themselves. */
+  yBounds?: () => [number, number] | null;
+  paint?: (u: uPlot) => void;
+}
+
+/** What a plot reads anew at each drawing, so that a tick need not build it again. */
+export interface Live {
+  decor: Decor;
+  range: () => [number, number];
+  onSelect: (from: number, to: number) => void;
+  onReset: () => void;
+  onCursor: (u: uPlot) => void;
+}
+
+const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800];
+
+export function timeLabel(t: number, axis: TimeAxis, start: number, fine = false): string {
+  if (axis === 'elapsed' || !start) return elapsed(t);
+  const d = new Date(start + t * 1000);
+  const two = (n: number) => String(n).padStart(2, '0');
+  return `${two(d.getHours())}:${two(d.getMinutes())}${fine || d.getSeconds() ? `:${two(d.getSeconds())}` : ''}`;
+}
+
+function axisText(q: Quantity): string {
+  const v = Number(q.value);
+  return plain({ ...q, value: Number.isFinite(v) && q.value !== '' ? String(v) : q.value });
+}
+
+/** Heights as drawn: each stacked line on the shoulders of those before it. */
+export function stack(lines: Line[], hidden: Set<string>): (number | null)[][] {
+  let below: (number | null)[] | null = null;
+  return lines.map((l) => {
+    if (l.unstacked || hidden.has(l.key)) return l.values;
+    const base = below;
+    const sum = l.values.map((v, i) => (v === null ? null : v + (base?.[i] ?? 0)));
+    below = sum;
+    return sum;
+  });
+}
+
+function alpha(color: string, a: number): string {
+  return color.startsWith('#') && color.length === 7
+    ? color +
+        Math.round(a * 255)
+          .toString(16)
+          .padStart(2, '0')
+    : color;
+}
+
+/** Points are drawn only where a line cannot show them: alone between two gaps. */
+function lonely(u: uPlot, seriesIdx: number): number[] {
+  const d = u.data[seriesIdx]!;
+  const out: number[] = [];
+  for (let i = 0; i < d.length; i++) if (d[i] != null && d[i - 1] == null && d[i + 1] == null) out.push(i);
+  return out;
+}
+
+function drawBands(u: uPlot, decor: Decor): void {
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.fillStyle = token('--warmup-band');
+  for (const b of decor.bands) {
+    const x0 = u.valToPos(b.from, 'x', true);
+    const to = Number.isFinite(b.to) ? b.to : (u.data[0].at(-1) ?? b.from);
+    const x1 = u.valToPos(to, 'x', true);
+    ctx.fillRect(x0, bbox.top, Math.max(0, x1 - x0), bbox.height);
+  }
+  ctx.restore();
+}
+
+function drawMarkers(u: uPlot, decor: Decor): void {
+  const { ctx, bbox } = u;
+  const ratio = uPlot.pxRatio;
+  ctx.save();
+  ctx.font = canvasFont(11 * ratio);
+  ctx.textBaseline = 'top';
+  let free = bbox.left;
+  for (const m of decor.markers) {
+    const x = Math.round(u.valToPos(m.t, 'x', true));
+    if (x < bbox.left - 1 || x > bbox.left + bbox.width + 1) continue;
+    ctx.strokeStyle = token('--line-strong');
+    ctx.lineWidth = ratio;
+    ctx.setLineDash([3 * ratio, 3 * ratio]);
+    ctx.beginPath();
+    ctx.moveTo(x + 0.5, bbox.top);
+    ctx.lineTo(x + 0.5, bbox.top + bbox.height);
+    ctx.stroke();
+    const width = ctx.measureText(m.label).width;
+    const left = x + 4 * ratio;
+    if (left < free || left + width > bbox.left + bbox.width) continue;
+    ctx.fillStyle = token('--text-3');
+    ctx.fillText(m.label, left, bbox.top + 2 * ratio);
+    free = left + width + 6 * ratio;
+  }
+  ctx.restore();
+}
+
+/** Builds a plot. The caller destroys it. */
+export function makePlot(el: HTMLElement, spec: PlotSpec, hidden: Set<string>, live: () => Live, data: uPlot.AlignedData): uPlot {
+  const ink = token('--text-3');
+  const grid = { stroke: token('--grid'), width: 1 };
+  const font = canvasFont(11);
+  const visible = spec.lines.map((l, i) => ({ l, i })).filter(({ l }) => !hidden.has(l.key) && !l.unstacked);
+  const bands: uPlot.Band[] = spec.stacked
+    ? visible.slice(1).map(({ i, l }, k) => ({
+        series: [i + 1, visible[k]!.i + 1],
+        fill: alpha(token(l.color), l.fill ?? 0.25),
+      }))
+    : [];
+  const yRange: uPlot.Scale.Range = (_u, min, max) => {
+    const fixed = spec.yBounds?.();
+    if (fixed) return fixed;
+    if (spec.log) {
+      if (!(max > 0)) return [0.1, 10];
+      return uPlot.rangeLog(Math.max(min, 1e-4), Math.max(max, 1e-4), 10, false);
+    }
+    if (!(max > 0)) return [0, 1];
+    return [0, uPlot.rangeNum(0, max * 1.04, 0.06, true)[1] ?? max];
+  };
+  return new uPlot(
+    {
+      width: Math.max(120, el.clientWidth),
+      height: spec.height,
+      padding: [10, 12, 0, 0],
+      legend: { show: false },
+      cursor: {
+        y: false,
+        drag: { x: true, y: false, setScale: false, dist: 6 },
+        points: { size: 7 },
+        sync: { key: spec.syncKey, filters: { pub: (type) => type === 'mousemove' || type === 'mouseleave' } },
+        bind: {
+          dblclick: () => () => {
+            live().onReset();
+            return null;
+          },
+        },
+      },
+      scales: {
+        x: { time: false, range: () => live().range() },
+        y: { distr: spec.log ? 3 : 1, range: yRange },
+      },
+      axes: [
+        {
+          stroke: ink,
+          font,
+          grid,
+          ticks: { show: false },
+          gap: 6,
+          size: 26,
+          incrs: steps,
+          space: spec.axis === 'clock' ? 74 : 56,
+          values: (_u, splits) => splits.map((t) => timeLabel(t, spec.axis, spec.start)),
+        },
+        {
+          stroke: ink,
+          font,
+          grid,
+          ticks: { show: false },
+          gap: 6,
+          size: 62,
+          space: 34,
+          filter: spec.log
+            ? (_u, splits) =>
+                splits.map((v) => {
+                  const lead = Math.round(v / 10 ** Math.floor(Math.log10(v) + 1e-9));
+                  return lead === 1 || lead === 2 || lead === 5 ? v : null;
+                })
+            : undefined,
+          values: (_u, splits) => splits.map((v) => (v == null ? '' : axisText(spec.format(v)))),
+        },
+      ],
+      bands,
+      series: [
+        {},
+        ...spec.lines.map<uPlot.Series>((l, i) => {
+          const color = token(l.color);
+          const first = visible[0]?.i === i;
+          return {
+            label: l.label,
+            scale: 'y',
+            show: !hidden.has(l.key),
+            stroke: color,
+            width: l.width ?? 1.5,
+            dash: l.dash,
+            spanGaps: false,
+            fill: l.fill && (!spec.stacked || first) ? alpha(color, l.fill) : undefined,
+            points: { show: true, size: 4, fill: color, filter: lonely },
+          };
+        }),
+      ],
+      hooks: {
+        drawClear: [
+          (u) => {
+            drawBands(u, live().decor);
+          },
+        ],
+        drawAxes: spec.paint ? [spec.paint] : [],
+        draw: [(u) => drawMarkers(u, live().decor)],
+        setSelect: [
+          (u) => {
+            const { left, width } = u.select;
+            if (width < 4) return;
+            live().onSelect(u.posToVal(left, 'x'), u.posToVal(left + width, 'x'));
+            u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          },
+        ],
+        setCursor: [(u) => live().onCursor(u)],
+      },
+    },
+    data,
+    el,
+  );
+}

@@ -1,0 +1,178 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { api, asProblem } from '../api/client';
+import type { Connection, ConnectionCheck } from '../api/types';
+import { Segments } from '../design/Controls';
+import { Dialog } from '../design/Dialog';
+import { latency, plain } from '../design/format';
+import { Icon } from '../design/icons';
+import { Notice, ProblemNotice } from '../design/States';
+import { useToast } from '../design/Toast';
+import { type DsnParts, fromUrl, noParts, toUrl } from './dsn';
+
+export function CheckResult({ check }: { check: ConnectionCheck }) {
+  const s = check.server;
+  return (
+    <Notice tone="ok">
+      <strong>It answers.</strong> Version {s.version}, database “{s.database}” as “{s.user}”, round trip {plain(latency(check.round_trip_ms))}, at most{' '}
+      {s.max_connections} connections{s.local ? ', on this machine' : ''}.
+    </Notice>
+  );
+}
+
+export function ConnectionForm({ existing, onClose }: { existing: Connection | null; onClose: () => void }) {
+  const qc = useQueryClient();
+  const toast = useToast();
+  const readable = existing ? fromUrl(existing.dsn) : noParts;
+  const [name, setName] = useState(existing?.name ?? '');
+  const [description, setDescription] = useState(existing?.description ?? '');
+  const [how, setHow] = useState<'fields' | 'url'>(readable ? 'fields' : 'url');
+  const [parts, setParts] = useState<DsnParts>(readable ?? noParts);
+  const [url, setUrl] = useState(existing?.dsn ?? '');
+  const dsn = how === 'url' ? url.trim() : toUrl(parts);
+  const driver = 'postgres';
+
+  const test = useMutation({
+    mutationFn: () =>
+      api.post<ConnectionCheck>('/api/connections/test', { driver, dsn, ...(existing ? { connection_id: existing.connection_id } : {}) }),
+  });
+  const save = useMutation({
+    mutationFn: () => {
+      const body = { name: name.trim(), driver, dsn, description: description.trim() || undefined };
+      return existing
+        ? api.put<Connection>(`/api/connections/${encodeURIComponent(existing.connection_id)}`, body)
+        : api.post<Connection>('/api/connections', body);
+    },
+    onSuccess: async (c) => {
+      await qc.invalidateQueries({ queryKey: ['connections'] });
+      toast(`Connection “${c?.name ?? name}” was saved.`, 'ok');
+      onClose();
+    },
+  });
+  const wrong = save.error ? asProblem(save.error).fields : [];
+  const set = (k: keyof DsnParts) => (e: { target: { value: string } }) => {
+    setParts({ ...parts, [k]: e.target.value });
+    test.reset();
+  };
+  const submit = (e: FormEvent) => {
+    e.preventDefault();
+    save.mutate();
+  };
+  const field = (k: keyof DsnParts, label: string, placeholder: string, more: Record<string, unknown> = {}) => (
+    <div className="field">
+      <label className="label" htmlFor={`dsn-${k}`}>
+        {label}
+      </label>
+      <input id={`dsn-${k}`} className="input" value={parts[k]} onChange={set(k)} placeholder={placeholder} autoComplete="off" spellCheck={false} {...more} />
+    </div>
+  );
+  return (
+    <Dialog wide title={existing ? `Connection “${existing.name}”` : 'New connection'} onClose={onClose}>
+      <form className="stack" onSubmit={submit}>
+        <div className="columns three">
+          <div className="field">
+            <label className="label" htmlFor="c-name">
+              Name
+            </label>
+            <input id="c-name" className="input" value={name} onChange={(e) => setName(e.target.value)} placeholder="staging" required maxLength={100} />
+            {wrong.some((w) => w.field === 'name') ? (
+              <span className="problem">{wrong.find((w) => w.field === 'name')!.message}</span>
+            ) : (
+              <span className="help">Templates refer to it by this name.</span>
+            )}
+          </div>
+          <div className="field">
+            <label className="label" htmlFor="c-driver">
+              Database
+            </label>
+            <select id="c-driver" className="input" value={driver} disabled>
+              <option value="postgres">Postgres</option>
+            </select>
+          </div>
+        </div>
+        <div className="row">
+          <Segments
+            label="How to enter the address"
+            value={how}
+            options={[
+              { value: 'fields', label: 'Fields' },
+              { value: 'url', label: 'URL' },
+            ]}
+            onChange={(h) => {
+              if (h === 'url') setUrl(toUrl(parts));
+              else setParts(fromUrl(url) ?? parts);
+              setHow(h);
+            }}
+          />
+          {how === 'url' && url !== '' && !fromUrl(url) && <span className="muted">This form is passed to the driver as it is.</span>}
+        </div>
+        {how === 'fields' ? (
+          <>
+            <div className="dsn-grid">
+              {field('host', 'Host or socket folder', 'db.example.com', { required: true })}
+              {field('port', 'Port', '5432', { inputMode: 'numeric', pattern: '[0-9]*' })}
+            </div>
+            <div className="columns three">
+              {field('database', 'Database', 'postgres', { required: true })}
+              {field('user', 'User', 'bench', { required: true })}
+              {field('password', 'Password', '', { type: 'password', autoComplete: 'new-password' })}
+              <div className="field">
+                <label className="label" htmlFor="dsn-ssl">
+                  TLS
+                </label>
+                <select id="dsn-ssl" className="input" value={parts.sslmode} onChange={set('sslmode')}>
+                  <option value="disable">disable: never</option>
+                  <option value="prefer">prefer: if offered</option>
+                  <option value="require">require: always</option>
+                  <option value="verify-ca">verify-ca: check the issuer</option>
+                  <option value="verify-full">verify-full: check the name too</option>
+                  {parts.sslmode === '' && <option value="">not used on a socket</option>}
+                </select>
+              </div>
+            </div>
+            {existing && parts.password === '***' && <p className="muted">The saved password stays as long as it reads ***.</p>}
+          </>
+        ) : (
+          <div className="field">
+            <label className="label" htmlFor="c-url">
+              URL
+            </label>
+            <input
+              id="c-url"
+              className="input mono"
+              value={url}
+              onChange={(e) => {
+                setUrl(e.target.value);
+                test.reset();
+              }}
+              placeholder="postgres://user:password@host:5432/database"
+              required
+              spellCheck={false}
+              autoComplete="off"
+            />
+          </div>
+        )}
+        <div className="field">
+          <label className="label" htmlFor="c-desc">
+            Description <span className="muted">optional</span>
+          </label>
+          <input id="c-desc" className="input" value={description} onChange={(e) => setDescription(e.target.value)} maxLength={1000} />
+        </div>
+        {test.data && <CheckResult check={test.data} />}
+        {test.error && <ProblemNotice error={test.error} />}
+        {save.error && <ProblemNotice error={save.error} />}
+        <div className="actions">
+          <button type="button" className="btn test" onClick={() => test.mutate()} disabled={test.isPending || dsn === ''}>
+            <Icon name="link" /> {test.isPending ? 'Testing…' : 'Test connection'}
+          </button>
+          <button type="button" className="btn" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" className="btn primary" disabled={save.isPending}>
+            Save connection
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

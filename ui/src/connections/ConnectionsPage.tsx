@@ -1,0 +1,128 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { useLocation, useSearch } from 'wouter';
+import { api } from '../api/client';
+import { useConnections } from '../api/queries';
+import type { Connection, ConnectionCheck } from '../api/types';
+import { usePageTitle } from '../app/location';
+import { ActionsMenu } from '../design/Controls';
+import { useConfirm } from '../design/Dialog';
+import { Icon } from '../design/icons';
+import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
+import { useToast } from '../design/Toast';
+import { CheckResult, ConnectionForm } from './ConnectionForm';
+
+export function ConnectionsPage() {
+  usePageTitle('Connections');
+  const list = useConnections();
+  const [editing, setEditing] = useState<Connection | 'new' | null>(null);
+  const search = useSearch();
+  const [, navigate] = useLocation();
+  useEffect(() => {
+    if (new URLSearchParams(search).has('new')) {
+      setEditing('new');
+      navigate('/connections', { replace: true });
+    }
+  }, [search, navigate]);
+  return (
+    <>
+      <header className="page-head">
+        <h1>Connections</h1>
+        <span className="sub hide-phone">Databases that runs can load. Passwords are encrypted and never shown again.</span>
+        <div className="actions">
+          <button type="button" className="btn primary" onClick={() => setEditing('new')}>
+            <Icon name="plus" /> New connection
+          </button>
+        </div>
+      </header>
+      <div className="page narrow">
+        <Load
+          from={list}
+          what="The connections could not be read."
+          skeleton={
+            <div className="panel">
+              <SkeletonRows rows={4} />
+            </div>
+          }
+          empty={(d) =>
+            d.length === 0 && (
+              <div className="panel">
+                <Empty
+                  icon="connections"
+                  title="No connection yet"
+                  actions={
+                    <button type="button" className="btn primary" onClick={() => setEditing('new')}>
+                      New connection
+                    </button>
+                  }
+                >
+                  A connection says where a database is and how to sign in to it. Templates refer to it by name.
+                </Empty>
+              </div>
+            )
+          }
+        >
+          {(d) => (
+            <div className="stack">
+              {d.map((c) => (
+                <Card key={c.connection_id} c={c} onEdit={() => setEditing(c)} />
+              ))}
+            </div>
+          )}
+        </Load>
+      </div>
+      {editing && <ConnectionForm existing={editing === 'new' ? null : editing} onClose={() => setEditing(null)} />}
+    </>
+  );
+}
+
+function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
+  const qc = useQueryClient();
+  const toast = useToast();
+  const [dialog, ask] = useConfirm();
+  const test = useMutation({
+    mutationFn: () => api.post<ConnectionCheck>(`/api/connections/${encodeURIComponent(c.connection_id)}/test`),
+  });
+  const remove = () =>
+    ask({
+      title: `Delete connection “${c.name}”?`,
+      body: 'Its address and encrypted password are deleted. Templates that name it can no longer run. The database itself is not touched.',
+      verb: 'Delete connection',
+      act: async () => {
+        await api.remove(`/api/connections/${encodeURIComponent(c.connection_id)}`);
+        await qc.invalidateQueries({ queryKey: ['connections'] });
+        toast(`Connection “${c.name}” was deleted.`, 'ok');
+      },
+    });
+  return (
+    <section className="panel card" aria-label={c.name}>
+      <div className="card-head">
+        <Icon name="connections" size={20} />
+        <div className="grow">
+          <div className="row">
+            <h2>{c.name}</h2>
+            <span className="chip">{c.driver}</span>
+            {c.builtin && <span className="chip" title="Comes with the server; it cannot be changed or deleted.">built in</span>}
+          </div>
+          <code className="muted dsn">{c.dsn}</code>
+          {c.description && <p className="muted">{c.description}</p>}
+        </div>
+        <div className="row nowrap">
+          <button type="button" className="btn" onClick={() => test.mutate()} disabled={test.isPending}>
+            {test.isPending ? 'Testing…' : 'Test'}
+          </button>
+          {!c.builtin && (
+            <ActionsMenu
+              label={`Actions for ${c.name}`}
+              actions={[{ label: 'Edit', icon: 'edit', act: onEdit }, null, { label: 'Delete connection', icon: 'trash', danger: true, act: remove }]}
+            />
+          )}
+        </div>
+      </div>
+      {test.data && <CheckResult check={test.data} />}
+      {test.error && <ProblemNotice error={test.error} />}
+      {dialog}
+    </section>
+  );
+}
+

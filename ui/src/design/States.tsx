@@ -1,0 +1,102 @@
+import type { ReactNode } from 'react';
+import { asProblem } from '../api/client';
+import { Icon } from './icons';
+
+export function Skeleton({ width = '100%', height = 14 }: { width?: number | string; height?: number | string }) {
+  return <span className="skeleton" style={{ width, height }} />;
+}
+
+/** The shape of a table that is on its way. */
+export function SkeletonRows({ rows = 6, height = 18 }: { rows?: number; height?: number }) {
+  return (
+    <div className="stack" style={{ padding: 16, gap: 18 }} aria-busy="true" aria-label="Loading">
+      {Array.from({ length: rows }, (_, i) => (
+        <Skeleton key={i} height={height} width={`${96 - ((i * 7) % 24)}%`} />
+      ))}
+    </div>
+  );
+}
+
+export function Empty(props: { icon?: string; title: string; children?: ReactNode; actions?: ReactNode; tight?: boolean }) {
+  return (
+    <div className={`state${props.tight ? ' tight' : ''}`}>
+      {props.icon && <Icon name={props.icon} size={28} />}
+      <h3>{props.title}</h3>
+      {props.children && <p>{props.children}</p>}
+      {props.actions && <div className="row">{props.actions}</div>}
+    </div>
+  );
+}
+
+export function Failed({ what, error, retry }: { what: string; error: unknown; retry?: () => void }) {
+  const p = asProblem(error);
+  return (
+    <div className="state" role="alert">
+      <Icon name="alert" size={28} />
+      <h3>{what}</h3>
+      <p>
+        {p.message} {p.hint}
+      </p>
+      {retry && (
+        <div className="row">
+          <button type="button" className="btn" onClick={retry}>
+            <Icon name="refresh" /> Try again
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+export type Tone = 'ok' | 'warn' | 'bad' | 'plain';
+
+const toneIcon: Record<Tone, string> = { ok: 'check', warn: 'warn', bad: 'alert', plain: 'info' };
+
+export function Notice({ tone = 'plain', children }: { tone?: Tone; children: ReactNode }) {
+  return (
+    <div className={`notice ${tone}`} role={tone === 'bad' ? 'alert' : undefined}>
+      <Icon name={toneIcon[tone]} />
+      <div className="grow">{children}</div>
+    </div>
+  );
+}
+
+/** Shows a refused request: the sentence, the hint, and the fields it names. */
+export function ProblemNotice({ error }: { error: unknown }) {
+  const p = asProblem(error);
+  return (
+    <Notice tone="bad">
+      <strong>{p.message}</strong> {p.hint}
+      {p.fields.length > 0 && (
+        <ul>
+          {p.fields.map((f) => (
+            <li key={f.field + f.message}>
+              <code>{f.field}</code>: {f.message} {f.hint}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Notice>
+  );
+}
+
+interface QueryLike<T> {
+  data: T | undefined;
+  error: unknown;
+  isPending: boolean;
+  refetch: () => unknown;
+}
+
+/** The four states of anything that is fetched. */
+export function Load<T>(props: {
+  from: QueryLike<T>;
+  what: string;
+  skeleton: ReactNode;
+  empty?: (data: T) => ReactNode | null | false;
+  children: (data: T) => ReactNode;
+}) {
+  const { from } = props;
+  if (from.data !== undefined) return props.empty?.(from.data) || props.children(from.data);
+  if (from.error) return <Failed what={props.what} error={from.error} retry={() => from.refetch()} />;
+  return props.skeleton;
+}

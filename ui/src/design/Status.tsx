@@ -1,0 +1,102 @@
+import type { Health, Phase, Status, Verdict } from '../api/types';
+import { sentence, words } from './format';
+import { Mark } from './icons';
+
+type Shape = Parameters<typeof Mark>[0]['shape'];
+
+const statuses: Record<Status, { tone: string; shape: Shape; word: string }> = {
+  PREPARED: { tone: '', shape: 'ring', word: 'Prepared' },
+  RUNNING: { tone: 'ok', shape: 'dot', word: 'Running' },
+  STOPPING: { tone: 'warn', shape: 'half', word: 'Stopping' },
+  CANCELLING: { tone: 'warn', shape: 'half', word: 'Cancelling' },
+  COMPLETED: { tone: 'ok', shape: 'square', word: 'Completed' },
+  FAILED: { tone: 'bad', shape: 'cross', word: 'Failed' },
+  CANCELLED: { tone: '', shape: 'square', word: 'Cancelled' },
+};
+
+/** A run's status as shape, word and colour. A judged run says whether its thresholds passed. */
+export function StatusBadge({ status, passed }: { status: Status; passed?: boolean | null }) {
+  const s = statuses[status] ?? { tone: '', shape: 'ring' as const, word: status };
+  if (status === 'COMPLETED' && passed === false) {
+    return (
+      <span className="badge bad" title="The run completed; at least one threshold failed.">
+        <Mark shape="triangle" />
+        Thresholds failed
+      </span>
+    );
+  }
+  return (
+    <span className={`badge ${s.tone}`}>
+      <Mark shape={s.shape} />
+      {s.word}
+    </span>
+  );
+}
+
+const phaseTone: Record<Phase, string> = {
+  '': '',
+  PREPARING: '',
+  WARMUP: 'warmup',
+  MEASUREMENT: 'ok',
+  COOLDOWN: 'warn',
+  PROCESSING: '',
+};
+
+const phaseWord: Record<Phase, string> = {
+  '': 'Done',
+  PREPARING: 'Preparing',
+  WARMUP: 'Warm-up',
+  MEASUREMENT: 'Measurement',
+  COOLDOWN: 'Cool-down',
+  PROCESSING: 'Processing',
+};
+
+export function phaseName(p: Phase | null): string {
+  return phaseWord[p ?? ''] ?? sentence(words(p ?? ''));
+}
+
+export function PhaseBadge({ phase }: { phase: Phase | null }) {
+  return (
+    <span className={`badge ${phaseTone[phase ?? ''] ?? ''}`}>
+      <Mark shape={phase === 'MEASUREMENT' ? 'dot' : phase === 'WARMUP' ? 'half' : 'ring'} />
+      {phaseName(phase)}
+    </span>
+  );
+}
+
+export function HealthBadge({ health }: { health: Health }) {
+  if (health === 'STALE')
+    return (
+      <span className="badge warn">
+        <Mark shape="triangle" />
+        Stale
+      </span>
+    );
+  if (health === 'DEAD')
+    return (
+      <span className="badge bad">
+        <Mark shape="cross" />
+        Dead
+      </span>
+    );
+  return (
+    <span className="badge ok">
+      <Mark shape="dot" />
+      Healthy
+    </span>
+  );
+}
+
+export function VerdictBadge({ verdict }: { verdict: Verdict }) {
+  return verdict === 'VALID' ? (
+    <span className="badge ok" title="Nothing speaks against these figures.">
+      <Mark shape="dot" />
+      Valid
+    </span>
+  ) : (
+    <span className="badge warn" title="The figures may show the generator's limit rather than the table's.">
+      <Mark shape="triangle" />
+      Degraded
+    </span>
+  );
+}

@@ -1,0 +1,172 @@
+/** A number split for display: the unit is drawn smaller and lighter than the value. */
+export interface Quantity {
+  value: string;
+  unit: string;
+  /** The full figure, for hover and copies. */
+  exact: string;
+}
+
+export const missing: Quantity = { value: '–', unit: '', exact: 'no figure' };
+
+const exactFormat = new Intl.NumberFormat('en-US', { maximumFractionDigits: 6 });
+
+/** Writes a number with thousands separators and up to six decimals. */
+export function exact(n: number): string {
+  return exactFormat.format(n);
+}
+
+/** Writes a number with three significant digits, without an exponent. */
+export function significant(n: number, digits = 3): string {
+  if (n === 0) return '0';
+  const size = Math.floor(Math.log10(Math.abs(n)));
+  const decimals = Math.max(0, Math.min(9, digits - 1 - size));
+  const text = n.toFixed(decimals);
+  // 9.996 becomes 10.00: one digit too many after rounding up.
+  if (decimals > 0 && Math.floor(Math.log10(Math.abs(Number(text)))) > size) return n.toFixed(decimals - 1);
+  return text;
+}
+
+const steps: [number, string][] = [
+  [1e12, 'T'],
+  [1e9, 'G'],
+  [1e6, 'M'],
+  [1e3, 'k'],
+];
+
+/** Scales a plain count: 1 234 567 → 1.23 M. Counts under 10 000 are written in full. */
+export function count(n: number | null | undefined): Quantity {
+  if (n === null || n === undefined || !Number.isFinite(n)) return missing;
+  const all = exact(n);
+  if (Math.abs(n) < 10_000 && Number.isInteger(n)) return { value: all, unit: '', exact: all };
+  return scaled(n, '', all);
+}
+
+/** Scales a rate: 31 245 → 31.2 k/s. */
+export function rate(n: number | null | undefined, per = '/s'): Quantity {
+  if (n === null || n === undefined || !Number.isFinite(n)) return missing;
+  return scaled(n, per, `${exact(n)} ${per === '/s' ? 'per second' : per}`);
+}
+
+function scaled(n: number, suffix: string, all: string): Quantity {
+  for (const [size, letter] of steps) {
+    if (Math.abs(n) >= size * 0.9995) return { value: significant(n / size), unit: letter + suffix, exact: all };
+  }
+  return { value: significant(n), unit: suffix, exact: all };
+}
+
+/** Writes a latency given in milliseconds: 0.0523 → 52.3 µs, 12.4 → 12.4 ms, 1 230 → 1.23 s. */
+export function latency(ms: number | null | undefined): Quantity {
+  if (ms === null || ms === undefined || !Number.isFinite(ms)) return missing;
+  const all = `${exact(ms)} ms`;
+  if (ms === 0) return { value: '0', unit: 'ms', exact: all };
+  if (ms < 0.1) return { value: significant(ms * 1000), unit: 'µs', exact: all };
+  if (ms < 999.5) return { value: significant(ms), unit: 'ms', exact: all };
+  return { value: significant(ms / 1000), unit: 's', exact: all };
+}
+
+/** Writes a percentage given as 0…100. */
+export function percent(p: number | null | undefined, digits = 3): Quantity {
+  if (p === null || p === undefined || !Number.isFinite(p)) return missing;
+  const value = p === 0 ? '0' : p < 0.001 ? '<0.001' : significant(p, digits);
+  return { value, unit: '%', exact: `${exact(p)} %` };
+}
+
+/** Writes a fraction of operations as a percentage with three decimals at most. */
+export function errorRate(fraction: number | null | undefined): Quantity {
+  if (fraction === null || fraction === undefined || !Number.isFinite(fraction)) return missing;
+  const p = fraction * 100;
+  if (p > 0 && p < 0.001) return { value: '<0.001', unit: '%', exact: `${exact(p)} %` };
+  return { value: p >= 10 ? significant(p) : p.toFixed(3), unit: '%', exact: `${exact(p)} %` };
+}
+
+/** Writes bytes in binary units. */
+export function bytes(n: number | null | undefined): Quantity {
+  if (n === null || n === undefined || !Number.isFinite(n)) return missing;
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let i = 0;
+  let v = n;
+  while (v >= 1024 && i < units.length - 1) {
+    v /= 1024;
+    i++;
+  }
+  return { value: i === 0 ? String(v) : significant(v), unit: units[i]!, exact: `${exact(n)} bytes` };
+}
+
+export function plain(q: Quantity): string {
+  return q.unit ? `${q.value} ${q.unit}` : q.value;
+}
+
+/** Writes seconds as 00:02:05. */
+export function clock(seconds: number): string {
+  const s = Math.max(0, Math.floor(seconds + 1e-6));
+  const two = (n: number) => String(n).padStart(2, '0');
+  return `${two(Math.floor(s / 3600))}:${two(Math.floor((s % 3600) / 60))}:${two(s % 60)}`;
+}
+
+/** Writes elapsed seconds as briefly as an axis wants them: 45s, 2:05, 1:02:05. */
+export function elapsed(seconds: number): string {
+  const sign = seconds < 0 ? '−' : '';
+  const s = Math.abs(seconds);
+  if (s < 60) return `${sign}${Number.isInteger(s) ? s : s.toFixed(1)}s`;
+  const whole = Math.round(s);
+  const two = (n: number) => String(n).padStart(2, '0');
+  const h = Math.floor(whole / 3600);
+  const m = Math.floor((whole % 3600) / 60);
+  return h ? `${sign}${h}:${two(m)}:${two(whole % 60)}` : `${sign}${m}:${two(whole % 60)}`;
+}
+
+/** Writes a length of time in words: 20 s, 5 min, 1 h 5 min. */
+export function duration(seconds: number | null | undefined): string {
+  if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return '–';
+  if (seconds < 1) return seconds <= 0 ? '0 s' : `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 60) return `${Number.isInteger(seconds) ? seconds : significant(seconds)} s`;
+  const s = Math.round(seconds);
+  const h = Math.floor(s / 3600);
+  const m = Math.floor((s % 3600) / 60);
+  const rest = s % 60;
+  if (h) return m ? `${h} h ${m} min` : `${h} h`;
+  return rest ? `${m} min ${rest} s` : `${m} min`;
+}
+
+/** Writes how long ago an instant was: just now, 5 min ago, 3 d ago. */
+export function ago(iso: string | null | undefined, now = Date.now()): string {
+  if (!iso) return 'never';
+  const s = (now - Date.parse(iso)) / 1000;
+  if (s < 10) return 'just now';
+  if (s < 60) return `${Math.floor(s)} s ago`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ago`;
+  if (s < 30 * 86400) return `${Math.floor(s / 86400)} d ago`;
+  return new Date(iso).toLocaleDateString(undefined, { year: 'numeric', month: 'short', day: 'numeric' });
+}
+
+/** Writes an instant in the reader's own time zone. */
+export function dateTime(iso: string | null | undefined): string {
+  if (!iso) return '–';
+  return new Date(iso).toLocaleString(undefined, {
+    year: 'numeric',
+    month: 'short',
+    day: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+  });
+}
+
+/** Writes the time of day with milliseconds, for log lines. */
+export function timeOfDay(iso: string): string {
+  const d = new Date(iso);
+  const two = (n: number) => String(n).padStart(2, '0');
+  return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}.${String(d.getMilliseconds()).padStart(3, '0')}`;
+}
+
+/** Turns POINT_LOOKUP or generator_cpu into words. */
+export function words(name: string): string {
+  const text = name.replaceAll('_', ' ').toLowerCase();
+  return text.replace(/\bsql\b/, 'SQL').replace(/\bcpu\b/, 'CPU').replace(/\bgc\b/, 'GC');
+}
+
+export function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

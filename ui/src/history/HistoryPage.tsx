@@ -1,0 +1,212 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { useEffect, useMemo, useState } from 'react';
+import { Link, useLocation, useSearch } from 'wouter';
+import { api } from '../api/client';
+import { type RunFilter, useRuns, useTemplates } from '../api/queries';
+import { isTerminal, type RunRow } from '../api/types';
+import { usePageTitle, useParam } from '../app/location';
+import { ActionsMenu, SearchBox } from '../design/Controls';
+import { useConfirm } from '../design/Dialog';
+import { count, exact, plain } from '../design/format';
+import { Icon } from '../design/icons';
+import { Empty, Load, SkeletonRows } from '../design/States';
+import { useToast } from '../design/Toast';
+import { RunTable } from './RunTable';
+import { rangeStart, ranges } from './ranges';
+
+const statuses = [
+  ['', 'Any status'],
+  ['RUNNING,STOPPING,CANCELLING', 'Running now'],
+  ['PREPARED', 'Prepared'],
+  ['COMPLETED', 'Completed'],
+  ['FAILED', 'Failed'],
+  ['CANCELLED', 'Cancelled'],
+] as const;
+
+const pageSize = 25;
+
+/** Waits until typing rests, so that not every letter asks the server. */
+function useSettled(value: string, ms = 250): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const t = setTimeout(() => setSettled(value), ms);
+    return () => clearTimeout(t);
+  }, [value, ms]);
+  return settled;
+}
+
+export function HistoryPage() {
+  usePageTitle('Runs');
+  const search = useSearch();
+  const [, navigate] = useLocation();
+  const params = new URLSearchParams(search);
+  const [status, setStatus] = useParam('status');
+  const [text, setText] = useParam('search');
+  const [template, setTemplate] = useParam('template');
+  const [range, setRange] = useParam('range');
+  const settled = useSettled(text);
+  const cursor = params.get('cursor') ?? '';
+  const templates = useTemplates();
+  const qc = useQueryClient();
+  const toast = useToast();
+  const [dialog, ask] = useConfirm();
+
+  const since = useMemo(() => rangeStart(range), [range]);
+  const filter: RunFilter = {
+    status: status || undefined,
+    search: settled || undefined,
+    template_id: template || undefined,
+    since,
+    limit: pageSize,
+    cursor: cursor || undefined,
+  };
+  const runs = useRuns(filter, cursor ? undefined : 5_000);
+  const filtered = Boolean(status || text || template || range);
+
+  /** A changed filter begins at the first page again. */
+  const change = (set: (v: string) => void) => (v: string) => {
+    const q = new URLSearchParams(location.search);
+    if (q.has('cursor')) {
+      q.delete('cursor');
+      navigate(`${location.pathname}?${q}`, { replace: true });
+    }
+    set(v);
+  };
+  const page = (c: string) => {
+    const q = new URLSearchParams(location.search);
+    if (c) q.set('cursor', c);
+    else q.delete('cursor');
+    navigate(`${location.pathname}?${q}`);
+  };
+
+  const remove = (r: RunRow) =>
+    ask({
+      title: `Delete run “${r.test_name}”?`,
+      body: `Its figures, its log and the records of its ${plain(count(r.total_ops))} executions are deleted for good.`,
+      verb: 'Delete run',
+      act: async () => {
+        await api.remove(`/api/runs/${encodeURIComponent(r.run_id)}`);
+        await qc.invalidateQueries({ queryKey: ['runs'] });
+        toast(`Run “${r.test_name}” was deleted.`, 'ok');
+      },
+    });
+
+  return (
+    <>
+      <header className="page-head">
+        <h1>Runs</h1>
+        {runs.data && <span className="sub">{exact(runs.data.total)}{filtered ? ' found' : ''}</span>}
+        <div className="actions">
+          <Link href="/templates" className="btn primary">
+            <Icon name="play" /> Run a template
+          </Link>
+        </div>
+      </header>
+      <div className="page">
+        <div className="toolbar">
+          <SearchBox value={text} placeholder="Search by name" onChange={change(setText)} />
+          <select className="input auto" aria-label="Status" value={status} onChange={(e) => change(setStatus)(e.target.value)}>
+            {statuses.map(([v, label]) => (
+              <option key={v} value={v}>
+                {label}
+              </option>
+            ))}
+          </select>
+          <select className="input auto" aria-label="Template" value={template} onChange={(e) => change(setTemplate)(e.target.value)}>
+            <option value="">Any template</option>
+            {(templates.data ?? []).map((t) => (
+              <option key={t.template_id} value={t.template_id}>
+                {t.name}
+              </option>
+            ))}
+          </select>
+          <select className="input auto" aria-label="Time" value={range} onChange={(e) => change(setRange)(e.target.value)}>
+            {ranges.map(([v, label]) => (
+              <option key={v} value={v}>
+                {label}
+              </option>
+            ))}
+          </select>
+          {filtered && (
+            <button type="button" className="btn quiet" onClick={() => navigate('/history', { replace: true })}>
+              Clear filters
+            </button>
+          )}
+        </div>
+        <div className="panel">
+          <Load
+            from={runs}
+            what="The runs could not be read."
+            skeleton={<SkeletonRows rows={10} />}
+            empty={(d) =>
+              (d.runs ?? []).length === 0 &&
+              (filtered || cursor ? (
+                <Empty
+                  icon="search"
+                  title="No run matches"
+                  actions={
+                    <button type="button" className="btn" onClick={() => navigate('/history', { replace: true })}>
+                      Clear filters
+                    </button>
+                  }
+                >
+                  Nothing was found with these filters.
+                </Empty>
+              ) : (
+                <Empty
+                  icon="chart"
+                  title="No run yet"
+                  actions={
+                    <Link href="/" className="btn primary">
+                      Start the first run
+                    </Link>
+                  }
+                >
+                  Each run is kept here with its figures, and every single execution it made.
+                </Empty>
+              ))
+            }
+          >
+            {(d) => (
+              <RunTable
+                runs={d.runs ?? []}
+                action={(r) => (
+                  <ActionsMenu
+                    small
+                    label={`Actions for ${r.test_name}`}
+                    actions={[
+                      { label: 'Open', icon: 'chart', act: () => navigate(`/runs/${r.run_id}`) },
+                      r.template_id ? { label: 'Open template', icon: 'templates', act: () => navigate(`/templates/${r.template_id}`) } : { label: 'Save as template', icon: 'plus', act: () => navigate(`/templates/new?from=${r.run_id}`) },
+                      null,
+                      {
+                        label: 'Delete run',
+                        icon: 'trash',
+                        danger: true,
+                        disabled: !isTerminal(r.status) && r.status !== 'PREPARED',
+                        act: () => remove(r),
+                      },
+                    ]}
+                  />
+                )}
+              />
+            )}
+          </Load>
+        </div>
+        {(cursor || runs.data?.next_cursor) && (
+          <nav className="row pager" aria-label="Pages">
+            <button type="button" className="btn" disabled={!cursor} onClick={() => page('')}>
+              Newest
+            </button>
+            <button type="button" className="btn" disabled={!cursor} onClick={() => history.back()}>
+              Back
+            </button>
+            <button type="button" className="btn" disabled={!runs.data?.next_cursor} onClick={() => page(runs.data!.next_cursor!)}>
+              Older
+            </button>
+          </nav>
+        )}
+      </div>
+      {dialog}
+    </>
+  );
+}

@@ -1,0 +1,96 @@
+import type { ReactNode } from 'react';
+import { Link, useLocation } from 'wouter';
+import { isTerminal, type RunRow } from '../api/types';
+import { ago, count, dateTime, duration, errorRate, latency, missing, rate } from '../design/format';
+import { Num } from '../design/Num';
+import { StatusBadge, VerdictBadge } from '../design/Status';
+
+function length(r: RunRow): string {
+  if (!r.start_time) return '–';
+  const end = r.end_time ? Date.parse(r.end_time) : Date.now();
+  return duration(Math.max(1, Math.round((end - Date.parse(r.start_time)) / 1000)));
+}
+
+/** Runs as a list: the name is the link, the whole row follows it. */
+export function RunTable({ runs, compact, action }: { runs: RunRow[]; compact?: boolean; action?: (r: RunRow) => ReactNode }) {
+  const [, navigate] = useLocation();
+  return (
+    <div className="table-wrap">
+      <table className="table">
+        <thead>
+          <tr>
+            <th>Run</th>
+            <th>Status</th>
+            <th className="num">Throughput</th>
+            <th className="num">P50</th>
+            <th className="num">P95</th>
+            <th className="num">P99</th>
+            <th className="num">Errors</th>
+            {!compact && <th className="num">Operations</th>}
+            {!compact && <th>Figures</th>}
+            <th className="num">Length</th>
+            <th className="num">Started</th>
+            {action && (
+              <th>
+                <span className="sr">Actions</span>
+              </th>
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          {runs.map((r) => {
+            const href = `/runs/${r.run_id}`;
+            const s = r.scenario_config;
+            return (
+              <tr
+                key={r.run_id}
+                className="link"
+                onClick={(e) => {
+                  if (!(e.target as HTMLElement).closest('a, button')) navigate(href);
+                }}
+              >
+                <td>
+                  <Link href={href} className="name" data-row>
+                    {r.test_name}
+                  </Link>
+                  <span className="second">
+                    {[s?.target?.adapter, s?.target?.table_name, s?.workload && `${s.workload.concurrent_connections} connections`].filter(Boolean).join(' · ')}
+                  </span>
+                </td>
+                <td>
+                  <StatusBadge status={r.status} passed={r.passed} />
+                </td>
+                <td className="num">
+                  <Num q={r.qps !== null && r.qps !== undefined ? rate(r.qps) : !isTerminal(r.status) && r.current_qps > 0 ? rate(r.current_qps) : missing} />
+                </td>
+                <td className="num">
+                  <Num q={latency(r.p50_ms)} />
+                </td>
+                <td className="num">
+                  <Num q={latency(r.p95_ms)} />
+                </td>
+                <td className="num">
+                  <Num q={latency(r.p99_ms)} />
+                </td>
+                <td className="num">
+                  <Num q={errorRate(r.error_rate)} />
+                </td>
+                {!compact && (
+                  <td className="num">
+                    <Num q={r.total_ops > 0 ? count(r.total_ops) : missing} />
+                  </td>
+                )}
+                {!compact && <td>{r.validity ? <VerdictBadge verdict={r.validity} /> : <span className="muted">–</span>}</td>}
+                <td className="num nowrap">{length(r)}</td>
+                <td className="num nowrap" title={dateTime(r.start_time ?? r.created_at)}>
+                  {r.start_time ? ago(r.start_time) : <span className="muted">not started</span>}
+                </td>
+                {action && <td className="num">{action(r)}</td>}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}

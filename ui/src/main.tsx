@@ -1,0 +1,33 @@
+import '@fontsource-variable/inter/wght.css';
+import '@fontsource-variable/jetbrains-mono/wght.css';
+import 'uplot/dist/uPlot.min.css';
+import './design/tokens.css';
+import './design/base.css';
+import './design/controls.css';
+import './design/layout.css';
+import './charts/charts.css';
+import './runs/runs.css';
+import './app/app.css';
+import './templates/templates.css';
+import { QueryClientProvider } from '@tanstack/react-query';
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { client } from './api/queries';
+import { App } from './app/App';
+import { Crash } from './app/Crash';
+import { Tips } from './design/Controls';
+import { Toasts } from './design/Toast';
+
+createRoot(document.getElementById('root')!).render(
+  <StrictMode>
+    <Crash>
+      <QueryClientProvider client={client}>
+        <Tips>
+          <Toasts>
+            <App />
+          </Toasts>
+        </Tips>
+      </QueryClientProvider>
+    </Crash>
+  </StrictMode>,
+);

@@ -1,0 +1,92 @@
+import type { Accounting } from '../api/types';
+import { Term } from '../design/Controls';
+import { exact } from '../design/format';
+import { Icon } from '../design/icons';
+import { Notice } from '../design/States';
+import { terms } from '../design/terms';
+
+interface Part {
+  label: string;
+  value: number;
+  tone: 'ok' | 'bad' | 'plain' | 'warmup';
+  tip?: string;
+}
+
+/** Draws "left = sum of parts" as two bars of one scale, so that a difference is visible as a length. */
+function Balance({ left, parts, of }: { left: Part; parts: Part[]; of: number }) {
+  const sum = parts.reduce((n, p) => n + p.value, 0);
+  const balanced = sum === left.value;
+  const width = (v: number) => `${of > 0 ? (v / of) * 100 : 0}%`;
+  return (
+    <div className={`balance ${balanced ? 'ok' : 'bad'}`}>
+      <div className="equation">
+        <Icon name={balanced ? 'check' : 'alert'} size={18} />
+        <span>
+          <Named part={left} /> <b>{exact(left.value)}</b>
+        </span>
+        <span className="sign">{balanced ? '=' : '≠'}</span>
+        {parts.map((p, i) => (
+          <span key={p.label}>
+            {i > 0 && <span className="sign">+ </span>}
+            <Named part={p} /> <b>{exact(p.value)}</b>
+          </span>
+        ))}
+        {!balanced && <span className="difference">difference {exact(Math.abs(left.value - sum))}</span>}
+      </div>
+      <div className="beam" aria-hidden="true">
+        <i className={left.tone} style={{ width: width(left.value) }} />
+      </div>
+      <div className="beam" aria-hidden="true">
+        {parts.map((p) => (
+          <i key={p.label} className={p.tone} style={{ width: width(p.value), minWidth: p.value > 0 ? 3 : 0 }} />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function Named({ part }: { part: Part }) {
+  return part.tip ? <Term tip={part.tip}>{part.label}</Term> : <>{part.label}</>;
+}
+
+/** The accounting identity of a run: nothing is sampled and nothing is lost silently. */
+export function AccountingView({ a }: { a: Accounting }) {
+  const of = Math.max(a.scheduled, a.started, a.recorded, 1);
+  const scheduled: Part = { label: 'scheduled', value: a.scheduled, tone: 'plain', tip: 'Operations that the load asked for, warm-up included.' };
+  const started: Part = { label: 'started', value: a.started, tone: 'plain', tip: 'Operations that were sent to the database.' };
+  return (
+    <section className="panel">
+      <header>
+        <h3>
+          <Term tip={terms.accounting}>Accounting</Term>
+        </h3>
+        <span className={`badge ${a.balanced ? 'ok' : 'bad'}`}>{a.balanced ? 'Everything is accounted for' : 'Does not balance'}</span>
+      </header>
+      <div className="body stack">
+        {!a.balanced && (
+          <Notice tone="bad">
+            <strong>Some operations are not accounted for.</strong> {(a.problems ?? []).join('; ')}. Do not rely on these figures.
+          </Notice>
+        )}
+        <Balance left={scheduled} parts={[started, { label: 'dropped', value: a.dropped, tone: 'bad', tip: terms.dropped }]} of={of} />
+        <Balance
+          left={started}
+          parts={[
+            { label: 'succeeded', value: a.succeeded, tone: 'ok' },
+            { label: 'failed', value: a.failed, tone: 'bad' },
+          ]}
+          of={of}
+        />
+        <Balance
+          left={started}
+          parts={[{ label: 'recorded', value: a.recorded, tone: 'ok', tip: 'Rows in the Parquet files of this run.' }]}
+          of={of}
+        />
+        <p className="muted">
+          Warm-up and measurement are counted together here: {exact(a.warmup)} of the recorded executions belong to the warm-up and are left out of the
+          figures above; {exact(a.recorded - a.warmup)} are measured.
+        </p>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,81 @@
+import type { RunDetail, Summary } from '../api/types';
+import { CopyButton } from '../design/Controls';
+import { bytes, dateTime, plain } from '../design/format';
+import { StatementList, TableList } from './PlanView';
+import { ScenarioFacts } from './ScenarioFacts';
+
+/** Where and with what a run was made: all that somebody needs to repeat it. */
+export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
+  const e = s.environment;
+  const notes = s.validity_detail?.notes ?? [];
+  return (
+    <div className="stack">
+      <ScenarioFacts scenario={run.scenario_config} />
+      <div className="columns">
+        <section className="panel">
+          <header>
+            <h3>Made with</h3>
+          </header>
+          <dl className="body defs">
+            <dt>Run</dt>
+            <dd className="row">
+              <code>{run.run_id}</code>
+              <CopyButton text={run.run_id} label="Copy the run's id" />
+            </dd>
+            <dt>Started</dt>
+            <dd>{dateTime(run.start_time)}</dd>
+            <dt>Ended</dt>
+            <dd>{dateTime(run.end_time)}</dd>
+            <dt>By</dt>
+            <dd>{run.created_by || '–'}</dd>
+            <dt>Loadstone</dt>
+            <dd>
+              {e.loadstone_version} · {e.go_version} · I/O {e.io_engine || 'default'}
+            </dd>
+            <dt>Machine</dt>
+            <dd>
+              {e.hostname} · {e.cpu_model || e.arch} · {e.cpus} CPUs · {plain(bytes(e.memory_bytes))} · {e.os}/{e.arch}
+            </dd>
+            <dt>Target</dt>
+            <dd>
+              {e.driver} · {e.server_version}
+              {e.target_is_local ? ' · on the same machine' : ''}
+            </dd>
+            {notes.length > 0 && (
+              <>
+                <dt>Notes</dt>
+                <dd>{notes.join(' ')}</dd>
+              </>
+            )}
+          </dl>
+        </section>
+        <section className="panel">
+          <header>
+            <h3>Plugins</h3>
+          </header>
+          <div className="body stack tightly">
+            {(s.plugins ?? []).map((p) => (
+              <div key={p.sha256} className="plugin-line">
+                <div className="row">
+                  <strong>{p.name}</strong> <span className="muted">{p.version}</span> <span className="chip">{p.kind}</span>
+                </div>
+                <div className="row nowrap">
+                  <code className="hash clip" title={p.sha256}>
+                    sha256 {p.sha256}
+                  </code>
+                  <CopyButton text={p.sha256} label={`Copy the SHA-256 of ${p.name}`} />
+                </div>
+              </div>
+            ))}
+          </div>
+        </section>
+      </div>
+      {run.plan && (
+        <section className="panel pad stack">
+          {run.plan.tables && run.plan.tables.length > 0 && <TableList tables={run.plan.tables} />}
+          {run.plan.statements && <StatementList statements={run.plan.statements} />}
+        </section>
+      )}
+    </div>
+  );
+}

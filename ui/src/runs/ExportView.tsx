@@ -1,0 +1,137 @@
+import type { ReactNode } from 'react';
+import type { RunDetail, Summary } from '../api/types';
+import { csv, fileName, save } from '../charts/export';
+import { Term } from '../design/Controls';
+import { bytes, count, exact, plain } from '../design/format';
+import { Icon } from '../design/icons';
+import { Empty } from '../design/States';
+import { terms } from '../design/terms';
+import { type Columns, names } from './series';
+
+function Offer(props: { title: string; what: ReactNode; action: ReactNode }) {
+  return (
+    <div className="offer">
+      <div className="grow">
+        <h3>{props.title}</h3>
+        <p className="muted">{props.what}</p>
+      </div>
+      {props.action}
+    </div>
+  );
+}
+
+export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Columns }) {
+  const base = `/api/runs/${encodeURIComponent(run.run_id)}`;
+  const parts = (run.artifacts ?? []).filter((a) => a.kind === 'executions');
+  const bytesTotal = parts.reduce((n, a) => n + a.artifact_size_bytes, 0);
+  const file = fileName(run.test_name, run.run_id.slice(0, 8));
+
+  const seconds = () => {
+    const samples = c.rows.filter((r) => r !== null);
+    const kinds = names({ samples }, (r) => r.byKind);
+    const text = csv(
+      ['time', 'elapsed_seconds', 'phase', 'qps', ...kinds.map((k) => `qps_${k.toLowerCase()}`), 'p50_ms', 'p95_ms', 'p99_ms', 'errors_per_sec', 'active_connections', 'target_connections', 'cpu_pct'],
+      samples.map((r) => [
+        new Date(r.at).toISOString(),
+        r.t.toFixed(3),
+        r.phase,
+        r.qps,
+        ...kinds.map((k) => r.byKind[k] ?? 0),
+        r.p50,
+        r.p95,
+        r.p99,
+        r.errors,
+        r.active,
+        r.target,
+        r.cpu,
+      ]),
+    );
+    save(`${file}-seconds.csv`, new Blob([text], { type: 'text/csv' }));
+  };
+
+  return (
+    <div className="stack">
+      <section className="panel offers">
+        <Offer
+          title="Executions, Parquet"
+          what={
+            <>
+              Every single one of {exact(s.accounting.recorded)} executions: {parts.length} {parts.length === 1 ? 'part' : 'parts'},{' '}
+              {plain(bytes(bytesTotal))}, as one zip.
+            </>
+          }
+          action={
+            <a className="btn primary" href={`${base}/executions`} download={`${file}-executions.zip`}>
+              <Icon name="download" /> Download zip
+            </a>
+          }
+        />
+        <Offer
+          title="Seconds, CSV"
+          what={`What the charts are drawn from: ${exact(c.rows.filter(Boolean).length)} rows, one for each second.`}
+          action={
+            <button type="button" className="btn" onClick={seconds} disabled={c.rows.length === 0}>
+              <Icon name="table" /> Save CSV
+            </button>
+          }
+        />
+        <Offer
+          title="Summary, JSON"
+          what="The exact figures, thresholds, accounting, plugins and environment, as “loadstone run --out” writes them."
+          action={
+            <a className="btn" href={`${base}/summary`} download={`${file}-summary.json`}>
+              <Icon name="file" /> Download JSON
+            </a>
+          }
+        />
+      </section>
+      <section className="panel">
+        <header>
+          <h3>
+            <Term tip={terms.artifact}>Parts</Term>
+          </h3>
+        </header>
+        {parts.length === 0 ? (
+          <Empty tight title="This run has no recorded parts">
+            It ended before its first execution was recorded.
+          </Empty>
+        ) : (
+          <div className="table-wrap">
+            <table className="table dense">
+              <thead>
+                <tr>
+                  <th>File</th>
+                  <th>Worker</th>
+                  <th className="num">Executions</th>
+                  <th className="num">Size</th>
+                  <th className="num">
+                    <Term tip="Size divided by executions.">Each</Term>
+                  </th>
+                  <th>SHA-256</th>
+                </tr>
+              </thead>
+              <tbody>
+                {parts.map((a) => (
+                  <tr key={a.name}>
+                    <td>
+                      <a className="mono" href={`${base}/executions?part=${encodeURIComponent(a.name)}`} download={a.name}>
+                        {a.name}
+                      </a>
+                    </td>
+                    <td className="mono">{a.worker_id}</td>
+                    <td className="num">{exact(a.row_count)}</td>
+                    <td className="num">{plain(bytes(a.artifact_size_bytes))}</td>
+                    <td className="num">{a.row_count ? plain(count(Math.round((a.artifact_size_bytes / a.row_count) * 10) / 10)) : '–'} B</td>
+                    <td>
+                      <code title={a.artifact_checksum}>{a.artifact_checksum.slice(0, 12)}…</code>
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </section>
+    </div>
+  );
+}

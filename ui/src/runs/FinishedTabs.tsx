@@ -1,0 +1,320 @@
+import * as Tabs from '@radix-ui/react-tabs';
+import { useState } from 'react';
+import type { RunDetail, Summary } from '../api/types';
+import { useParam } from '../app/location';
+import { Distribution } from '../charts/Distribution';
+import { Segments, Term } from '../design/Controls';
+import { count, dateTime, errorRate, exact, latency, plain, rate, sentence, words } from '../design/format';
+import { Num } from '../design/Num';
+import { Empty } from '../design/States';
+import { AccountingView } from './AccountingView';
+import { EnvironmentView } from './EnvironmentView';
+import { ExportView } from './ExportView';
+import type { RunState } from './live';
+import { LogPanel } from './LogPanel';
+import { RunCharts } from './RunCharts';
+import type { Columns } from './series';
+
+const tabs = ['overview', 'distribution', 'kinds', 'errors', 'slowest', 'accounting', 'environment', 'log', 'export'] as const;
+const titles: Record<(typeof tabs)[number], string> = {
+  overview: 'Overview',
+  distribution: 'Distribution',
+  kinds: 'By kind',
+  errors: 'Errors',
+  slowest: 'Slowest',
+  accounting: 'Accounting',
+  environment: 'Environment',
+  log: 'Log',
+  export: 'Export',
+};
+
+export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunState; c: Columns }) {
+  const [param, setTab] = useParam('tab', 'overview');
+  const tab = (tabs as readonly string[]).includes(param) ? param : 'overview';
+  const s = run.summary!;
+  return (
+    <Tabs.Root value={tab} onValueChange={setTab} className="stack">
+      <Tabs.List className="tabs-list" aria-label="Result">
+        {tabs.map((t) => (
+          <Tabs.Trigger key={t} value={t}>
+            {titles[t]}
+            {t === 'errors' && s.errors.count > 0 && <span className="count bad">{plain(count(s.errors.count))}</span>}
+            {t === 'accounting' && !s.accounting.balanced && <span className="count bad">does not balance</span>}
+          </Tabs.Trigger>
+        ))}
+      </Tabs.List>
+      <Tabs.Content value="overview">
+        <RunCharts run={run} live={null} c={c} state={state.seriesState} />
+      </Tabs.Content>
+      <Tabs.Content value="distribution">
+        <DistributionTab s={s} />
+      </Tabs.Content>
+      <Tabs.Content value="kinds">
+        <ByKind s={s} />
+      </Tabs.Content>
+      <Tabs.Content value="errors">
+        <ErrorsTab s={s} />
+      </Tabs.Content>
+      <Tabs.Content value="slowest">
+        <Slowest s={s} />
+      </Tabs.Content>
+      <Tabs.Content value="accounting">
+        <AccountingView a={s.accounting} />
+      </Tabs.Content>
+      <Tabs.Content value="environment">
+        <EnvironmentView run={run} s={s} />
+      </Tabs.Content>
+      <Tabs.Content value="log">
+        <LogPanel logs={state.logs} state={state.logsState} dropped={0} follow={false} file={run.test_name} tall />
+      </Tabs.Content>
+      <Tabs.Content value="export">
+        <ExportView run={run} s={s} c={c} />
+      </Tabs.Content>
+    </Tabs.Root>
+  );
+}
+
+function DistributionTab({ s }: { s: Summary }) {
+  const [scale, setScale] = useState<'linear' | 'log'>('linear');
+  const l = s.latency_ms;
+  return (
+    <section className="panel">
+      <header>
+        <h3>Latencies of {plain(count(s.operations))} operations</h3>
+        <div className="end">
+          <Segments
+            label="Vertical axis"
+            value={scale}
+            options={[
+              { value: 'linear', label: 'Linear' },
+              { value: 'log', label: 'Log' },
+            ]}
+            onChange={setScale}
+          />
+        </div>
+      </header>
+      <div className="body">
+        {s.histogram?.length ? (
+          <>
+            <Distribution buckets={s.histogram} latency={l} logCount={scale === 'log'} />
+            {l && (
+              <div className="percentile-row">
+                {(
+                  [
+                    ['min', l.min],
+                    ['P50', l.p50],
+                    ['P90', l.p90],
+                    ['P95', l.p95],
+                    ['P99', l.p99],
+                    ['P99.9', l.p999],
+                    ['max', l.max],
+                    ['mean', l.avg],
+                    ['std dev', l.stddev],
+                  ] as const
+                ).map(([name, v]) => (
+                  <div key={name}>
+                    <span className="muted">{name}</span>
+                    <Num q={latency(v)} />
+                  </div>
+                ))}
+              </div>
+            )}
+          </>
+        ) : (
+          <Empty tight title="No operation was measured">
+            The run ended before its measurement began, so there is no distribution.
+          </Empty>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function ByKind({ s }: { s: Summary }) {
+  const rows = Object.entries(s.by_kind ?? {}).sort((a, b) => b[1].count - a[1].count);
+  if (rows.length === 0)
+    return (
+      <section className="panel">
+        <Empty title="No operation was measured">There is nothing to tell apart by kind.</Empty>
+      </section>
+    );
+  return (
+    <section className="panel table-wrap">
+      <table className="table">
+        <thead>
+          <tr>
+            <th>Kind</th>
+            <th className="num">Operations</th>
+            <th>Share</th>
+            <th className="num">Rate</th>
+            <th className="num">Rows</th>
+            <th className="num">Errors</th>
+            <th className="num">P50</th>
+            <th className="num">P90</th>
+            <th className="num">P95</th>
+            <th className="num">P99</th>
+            <th className="num">P99.9</th>
+            <th className="num">max</th>
+            <th className="num">mean</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(([kind, f]) => {
+            const share = s.operations ? f.count / s.operations : 0;
+            return (
+              <tr key={kind}>
+                <td>
+                  <span className="row nowrap">
+                    <i className="swatch" style={{ background: `var(--k-${kind.toLowerCase()})` }} />
+                    {sentence(words(kind))}
+                  </span>
+                </td>
+                <td className="num">{exact(f.count)}</td>
+                <td>
+                  <span className="share" title={`${(share * 100).toFixed(3)} %`}>
+                    <i style={{ width: `${share * 100}%`, background: `var(--k-${kind.toLowerCase()})` }} />
+                  </span>
+                </td>
+                <td className="num">
+                  <Num q={rate(f.qps)} />
+                </td>
+                <td className="num">
+                  <Num q={count(f.rows)} />
+                </td>
+                <td className="num">
+                  <Num q={count(f.errors)} />
+                </td>
+                {(['p50', 'p90', 'p95', 'p99', 'p999', 'max', 'avg'] as const).map((k) => (
+                  <td key={k} className="num">
+                    <Num q={latency(f.latency_ms?.[k])} />
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function ErrorsTab({ s }: { s: Summary }) {
+  const classes = Object.entries(s.errors.by_class ?? {}).sort((a, b) => b[1] - a[1]);
+  if (s.errors.count === 0)
+    return (
+      <section className="panel">
+        <Empty icon="check" title="No operation failed">
+          All {plain(count(s.operations))} operations of the measurement succeeded.
+        </Empty>
+      </section>
+    );
+  const most = Math.max(...classes.map(([, n]) => n), 1);
+  return (
+    <div className="columns errors-columns">
+      <section className="panel">
+        <header>
+          <h3>By class</h3>
+          <span className="muted note">
+            {exact(s.errors.count)} of {exact(s.operations)} operations, {plain(errorRate(s.errors.rate))}
+          </span>
+        </header>
+        <div className="body stack tightly">
+          {classes.map(([name, n]) => (
+            <div key={name} className="bar-row">
+              <span>{sentence(words(name))}</span>
+              <span className="share wide">
+                <i style={{ width: `${(n / most) * 100}%`, background: 'var(--bad-mark)' }} />
+              </span>
+              <span className="num">{exact(n)}</span>
+            </div>
+          ))}
+        </div>
+      </section>
+      <section className="panel">
+        <header>
+          <h3>Most frequent errors</h3>
+        </header>
+        <div className="table-wrap">
+          <table className="table">
+            <thead>
+              <tr>
+                <th className="num">Count</th>
+                <th>Class</th>
+                <th>Code</th>
+                <th>Message</th>
+              </tr>
+            </thead>
+            <tbody>
+              {(s.errors.top ?? []).map((e) => (
+                <tr key={e.error_class + e.error_code + e.error_message}>
+                  <td className="num">{exact(e.count)}</td>
+                  <td>{words(e.error_class)}</td>
+                  <td>
+                    <code>{e.error_code || '–'}</code>
+                  </td>
+                  <td className="message">{e.error_message}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </section>
+    </div>
+  );
+}
+
+function Slowest({ s }: { s: Summary }) {
+  const rows = s.slowest ?? [];
+  if (rows.length === 0)
+    return (
+      <section className="panel">
+        <Empty title="No operation was measured">The slowest executions of the measurement are listed here.</Empty>
+      </section>
+    );
+  return (
+    <section className="panel table-wrap">
+      <table className="table dense">
+        <thead>
+          <tr>
+            <th className="num">Latency</th>
+            <th>Kind</th>
+            <th>Statement</th>
+            <th>Started</th>
+            <th>Worker</th>
+            <th className="num">Connection</th>
+            <th className="num">
+              <Term tip="The number of the execution on its connection, from 0.">Seq</Term>
+            </th>
+            <th className="num">Rows</th>
+            <th>Outcome</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((r) => (
+            <tr key={`${r.worker_id}/${r.connection_id}/${r.seq}`}>
+              <td className="num">
+                <Num q={latency(r.app_elapsed_ms)} />
+              </td>
+              <td>
+                <span className="row nowrap">
+                  <i className="swatch" style={{ background: `var(--k-${r.kind.toLowerCase()})` }} />
+                  {sentence(words(r.kind))}
+                </span>
+              </td>
+              <td>
+                <code>{r.statement_id}</code>
+              </td>
+              <td className="nowrap">{dateTime(r.started_at)}</td>
+              <td className="mono">{r.worker_id}</td>
+              <td className="num">{r.connection_id}</td>
+              <td className="num">{exact(r.seq)}</td>
+              <td className="num">{exact(r.rows)}</td>
+              <td className="message">{r.success ? 'succeeded' : `${words(r.error_class ?? 'failed')}: ${r.error_message ?? ''}`}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+

@@ -1,0 +1,106 @@
+import { useEffect, useMemo, useRef, useState } from 'react';
+import type { LogEntry, LogLevel } from '../api/types';
+import { fileName, save } from '../charts/export';
+import { ActionsMenu, Segments } from '../design/Controls';
+import { count, plain, timeOfDay } from '../design/format';
+import { Mark } from '../design/icons';
+import { Empty, Failed, SkeletonRows } from '../design/States';
+import { atLeast } from './logs';
+
+const levels = [
+  { value: 'INFO', label: 'All' },
+  { value: 'WARNING', label: 'Warnings' },
+  { value: 'ERROR', label: 'Errors' },
+] as const;
+
+const shapes = { INFO: 'ring', WARNING: 'triangle', ERROR: 'cross', CRITICAL: 'cross' } as const;
+
+export function LogPanel(props: {
+  logs: LogEntry[];
+  state: { pending: boolean; error: unknown; retry: () => void };
+  dropped: number;
+  follow: boolean;
+  file: string;
+  tall?: boolean;
+}) {
+  const [level, setLevel] = useState<LogLevel>('INFO');
+  const [following, setFollowing] = useState(props.follow);
+  const box = useRef<HTMLDivElement>(null);
+  const lines = useMemo(() => atLeast(level, props.logs), [level, props.logs]);
+  const newest = lines.at(-1)?.seq;
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new line is what there is to follow
+  useEffect(() => {
+    if (following && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [following, newest]);
+
+  return (
+    <section className="panel log-panel" aria-label="Log">
+      <header>
+        <h3>Log</h3>
+        {props.dropped > 0 && <span className="badge warn">{plain(count(props.dropped))} lines were dropped</span>}
+        <div className="end">
+          <Segments label="Level" value={level === 'CRITICAL' ? 'ERROR' : level} options={levels} onChange={setLevel} />
+          {props.follow && (
+            <label className="row follow">
+              <input type="checkbox" checked={following} onChange={(e) => setFollowing(e.target.checked)} /> Follow
+            </label>
+          )}
+          <ActionsMenu
+            small
+            label="More for the log"
+            actions={[
+              {
+                label: 'Save as text',
+                icon: 'download',
+                disabled: lines.length === 0,
+                act: () =>
+                  save(
+                    `${fileName(props.file, 'log')}.txt`,
+                    new Blob([lines.map((l) => `${l.timestamp} ${l.level} ${l.worker_id ?? '-'} ${l.message}`).join('\n')], { type: 'text/plain' }),
+                  ),
+              },
+            ]}
+          />
+        </div>
+      </header>
+      {lines.length > 0 ? (
+        <div
+          ref={box}
+          className={`log${props.tall ? ' tall' : ''}`}
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reachable by keyboard
+          tabIndex={0}
+          role="log"
+          aria-live="off"
+          onScroll={(e) => {
+            const el = e.currentTarget;
+            const atEnd = el.scrollHeight - el.scrollTop - el.clientHeight < 24;
+            if (following && !atEnd) setFollowing(false);
+          }}
+        >
+          {lines.slice(-1500).map((l) => (
+            <div key={l.seq} className={`log-line ${l.level.toLowerCase()}`}>
+              <time dateTime={l.timestamp} title={l.timestamp}>
+                {timeOfDay(l.timestamp)}
+              </time>
+              <span className="log-level" title={l.level.toLowerCase()}>
+                <Mark shape={shapes[l.level] ?? 'ring'} size={9} />
+                <span className="sr">{l.level}</span>
+              </span>
+              <span className="log-worker">{l.worker_id ?? ''}</span>
+              <span className="log-text">{l.message}</span>
+            </div>
+          ))}
+        </div>
+      ) : props.state.pending ? (
+        <SkeletonRows rows={4} height={12} />
+      ) : props.state.error ? (
+        <Failed what="The log could not be read." error={props.state.error} retry={props.state.retry} />
+      ) : (
+        <Empty tight title={level === 'INFO' ? 'The log is empty' : 'No line of this level'}>
+          {level === 'INFO' ? 'Lines appear here as the run writes them.' : 'Nothing this serious has happened.'}
+        </Empty>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,45 @@
+import type { Statement, Table } from '../api/types';
+import { count, plain, sentence, words } from '../design/format';
+
+/** Every statement the run can execute, and nothing else can be executed. */
+export function StatementList({ statements }: { statements: Statement[] }) {
+  return (
+    <div className="stack tightly">
+      <h3>
+        Statements <span className="muted">the run executes these {statements.length} and no other</span>
+      </h3>
+      {statements.map((s) => (
+        <figure key={s.id} className="statement">
+          <figcaption className="row">
+            <span className="chip">
+              <i className="swatch" style={{ background: `var(--k-${s.kind.toLowerCase()})` }} />
+              {sentence(words(s.kind))}
+            </span>
+            <code>{s.id}</code>
+            <span className="muted">
+              {s.binds?.length ? s.binds.map((b) => `${b.name}: ${b.type}`).join(', ') : 'no parameters'}
+            </span>
+          </figcaption>
+          <pre className="code">{s.sql}</pre>
+        </figure>
+      ))}
+    </div>
+  );
+}
+
+export function TableList({ tables }: { tables: Table[] }) {
+  return (
+    <div className="stack tightly">
+      <h3>Tables</h3>
+      {tables.map((t) => (
+        <div key={t.name} className="row">
+          <code>{t.physical_name || t.name}</code>
+          <span className="muted">
+            {t.rows_exact ? '' : 'about '}
+            {plain(count(t.rows))} rows · {t.columns?.length ?? 0} columns · key {t.key?.join(', ') || 'none'}
+          </span>
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,105 @@
+import { useQuery } from '@tanstack/react-query';
+import { api } from '../api/client';
+import type { Plan, RunDetail } from '../api/types';
+import { Term } from '../design/Controls';
+import { count, plain, sentence } from '../design/format';
+import { Icon } from '../design/icons';
+import { Failed, Notice, SkeletonRows } from '../design/States';
+import { terms } from '../design/terms';
+import { ScenarioFacts } from './ScenarioFacts';
+import { StatementList, TableList } from './PlanView';
+
+interface Check {
+  name: string;
+  outcome: 'ok' | 'warning' | 'failed';
+  message: string;
+  fix?: string;
+}
+
+interface Preflight {
+  ok: boolean;
+  checks: Check[] | null;
+  plan: Plan | null;
+  server: { version: string; round_trip_ms: number; max_connections: number } | null;
+  creates: { name: string; rows: number; drops: boolean }[] | null;
+}
+
+const icons = { ok: 'check', warning: 'warn', failed: 'alert' } as const;
+const tones = { ok: 'ok', warning: 'warn', failed: 'bad' } as const;
+
+/** A run before its start: what it would do, and whether it can. */
+export function Prepared({ run }: { run: RunDetail }) {
+  const preflight = useQuery({
+    queryKey: ['preflight', run.run_id],
+    queryFn: ({ signal }) =>
+      api.post<Preflight>(
+        '/api/preflight',
+        run.template_id ? { template_id: run.template_id } : { scenario: run.scenario_config },
+        signal,
+      ),
+    enabled: run.plan === null,
+    staleTime: 30_000,
+    retry: false,
+  });
+  const plan = run.plan ?? preflight.data?.plan ?? null;
+  const statements = plan?.statements ?? null;
+  const checks = preflight.data?.checks ?? [];
+  const creates = preflight.data?.creates ?? [];
+  return (
+    <>
+      <Notice tone="plain">
+        <strong>Ready to start.</strong> Nothing has touched the target yet. Check below what this run will do, then press “Start run”.
+      </Notice>
+      <ScenarioFacts scenario={run.scenario_config} />
+      <section className="panel">
+        <header>
+          <h3>
+            <Term tip={terms.preflight}>Preflight</Term>
+          </h3>
+          <div className="end">
+            {run.plan === null && (
+              <button type="button" className="btn quiet small" onClick={() => preflight.refetch()} disabled={preflight.isFetching}>
+                <Icon name="refresh" size={14} /> {preflight.isFetching ? 'Checking…' : 'Check again'}
+              </button>
+            )}
+          </div>
+        </header>
+        {run.plan === null && preflight.isPending ? (
+          <SkeletonRows rows={4} />
+        ) : run.plan === null && preflight.error ? (
+          <Failed what="The preflight found a problem." error={preflight.error} retry={() => preflight.refetch()} />
+        ) : (
+          <div className="body stack">
+            {checks.length > 0 && (
+              <ul className="checks">
+                {checks.map((c) => (
+                  <li key={c.name + c.message} className={tones[c.outcome]}>
+                    <Icon name={icons[c.outcome]} />
+                    <span>
+                      {c.message}
+                      {c.fix && <span className="muted"> {sentence(c.fix)}.</span>}
+                    </span>
+                  </li>
+                ))}
+                {creates.map((t) => (
+                  <li key={t.name} className={t.drops ? 'warn' : 'ok'}>
+                    <Icon name={t.drops ? 'warn' : 'plus'} />
+                    <span>
+                      Table <code>{t.name}</code> will be {t.drops ? 'dropped and made anew' : 'created'} with {plain(count(t.rows))} sample rows.
+                    </span>
+                  </li>
+                ))}
+              </ul>
+            )}
+            {plan?.tables && plan.tables.length > 0 && <TableList tables={plan.tables} />}
+            {statements && statements.length > 0 ? (
+              <StatementList statements={statements} />
+            ) : (
+              <p className="muted">The list of statements is made when the run prepares, before any load.</p>
+            )}
+          </div>
+        )}
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,135 @@
+import { useMemo } from 'react';
+import { kinds, type Payload, type RunDetail } from '../api/types';
+import { Chart } from '../charts/Chart';
+import { useGroup } from '../charts/group';
+import { HeatMap } from '../charts/HeatMap';
+import type { Line } from '../charts/plot';
+import { count, latency, rate, sentence, words } from '../design/format';
+import { Icon } from '../design/icons';
+import { terms } from '../design/terms';
+import { type Columns, perSecond, phases, type Sample } from './series';
+
+const classColors = ['--e-1', '--e-2', '--e-3', '--e-4', '--e-5'];
+
+function present(c: Columns, of: (s: Sample) => Record<string, number>, order: readonly string[]): string[] {
+  const seen = new Set<string>();
+  for (const s of c.rows) if (s) for (const [k, v] of Object.entries(of(s))) if (v > 0) seen.add(k);
+  return [...order.filter((k) => seen.has(k)), ...[...seen].filter((k) => !order.includes(k)).sort()];
+}
+
+interface Props {
+  run: RunDetail;
+  live: Payload | null;
+  c: Columns;
+  state: { pending: boolean; error: unknown; retry: () => void };
+}
+
+/** The five charts of a run; the same ones while it runs and afterwards. */
+export function RunCharts({ run, live, c, state }: Props) {
+  const { zoom, setZoom } = useGroup();
+  // The payload knows of a phase change a moment before the stored run does.
+  const timing = live?.timing;
+  const decor = useMemo(
+    () =>
+      phases({
+        start_time: timing?.start_time ?? run.start_time,
+        warmup_start_time: timing?.warmup_start_time ?? run.warmup_start_time,
+        warmup_end_time: timing?.warmup_end_time ?? run.warmup_end_time,
+        measurement_end_time: timing?.measurement_end_time ?? run.measurement_end_time,
+      }),
+    // Times are strings: equal texts need no new drawing.
+    [
+      timing?.start_time,
+      timing?.warmup_start_time,
+      timing?.warmup_end_time,
+      timing?.measurement_end_time,
+      run.start_time,
+      run.warmup_start_time,
+      run.warmup_end_time,
+      run.measurement_end_time,
+    ],
+  );
+  const until = useMemo(() => {
+    if (!timing || !timing.start_time) return undefined;
+    const begin = timing.warmup_start_time ?? timing.start_time;
+    const lead = (Date.parse(begin) - Date.parse(timing.start_time)) / 1000;
+    const all = lead + timing.warmup_seconds + timing.duration_seconds;
+    // A long run would leave the curve a sliver: its axis grows instead.
+    return all <= 1800 ? all : undefined;
+  }, [timing?.start_time, timing?.warmup_start_time, timing?.warmup_seconds, timing?.duration_seconds, timing]);
+
+  const throughput = useMemo<Line[]>(() => {
+    const lines: Line[] = present(c, (s) => s.byKind, kinds).map((k) => ({
+      key: k,
+      label: sentence(words(k)),
+      color: `--k-${k.toLowerCase()}`,
+      fill: 0.28,
+      values: c.rows.map((s) => (s ? (s.byKind[k] ?? 0) : null)),
+    }));
+    if (lines.length === 0 && c.rows.length > 0)
+      lines.push({ key: 'qps', label: 'All operations', color: '--accent', fill: 0.2, values: c.rows.map((s) => s?.qps ?? null) });
+    const target = run.scenario_config.workload.target_qps;
+    if (target)
+      lines.push({ key: 'target', label: 'Target', color: '--text-2', dash: [5, 4], unstacked: true, values: c.rows.map(() => target) });
+    return lines;
+  }, [c, run.scenario_config.workload.target_qps]);
+
+  const percentiles = useMemo<Line[]>(
+    () => [
+      { key: 'p99', label: 'P99', color: '--p99', width: 2, values: c.rows.map((s) => s?.p99 ?? null) },
+      { key: 'p95', label: 'P95', color: '--p95', width: 1.75, values: c.rows.map((s) => s?.p95 ?? null) },
+      { key: 'p50', label: 'P50', color: '--p50', width: 1.5, values: c.rows.map((s) => s?.p50 ?? null) },
+    ],
+    [c],
+  );
+
+  const errors = useMemo<Line[]>(() => {
+    const lines: Line[] = present(c, (s) => s.byClass, []).map((k, i) => ({
+      key: k,
+      label: sentence(words(k)),
+      color: classColors[i % classColors.length]!,
+      fill: 0.3,
+      values: perSecond(c, (s) => s.byClass[k] ?? 0),
+    }));
+    if (lines.length === 0)
+      lines.push({ key: 'all', label: 'All errors', color: '--e-1', fill: 0.3, values: c.rows.map((s) => s?.errors ?? null) });
+    if (c.rows.some((s) => (s?.dropped ?? 0) > 0))
+      lines.push({ key: 'dropped', label: 'Dropped', color: '--text-2', dash: [4, 3], unstacked: true, values: perSecond(c, (s) => s.dropped) });
+    return lines;
+  }, [c]);
+
+  const connections = useMemo<Line[]>(
+    () => [
+      { key: 'active', label: 'Active', color: '--accent', fill: 0.16, values: c.rows.map((s) => s?.active ?? null) },
+      { key: 'target', label: 'Target', color: '--text-2', dash: [5, 4], values: c.rows.map((s) => s?.target ?? null) },
+    ],
+    [c],
+  );
+
+  const common = { file: run.test_name, x: c.t, decor, until, state };
+  const method = live?.latency_aggregation_method;
+  return (
+    <div className="charts">
+      {zoom && (
+        <button type="button" className="btn small reset-zoom" onClick={() => setZoom(null)}>
+          <Icon name="zoomout" size={14} /> Reset zoom
+        </button>
+      )}
+      <div className="columns two">
+        <Chart {...common} title="Operations per second, by kind" tip={terms.throughput} lines={throughput} format={rate} stacked />
+        <Chart
+          {...common}
+          title="Latency percentiles"
+          tip={terms.percentiles}
+          note={method && <span className="muted note">{method === 'merged_histogram' ? 'merged over workers' : 'slowest worker'}</span>}
+          lines={percentiles}
+          format={latency}
+          canLog
+        />
+        <HeatMap file={run.test_name} c={c} decor={decor} until={until} state={state} />
+        <Chart {...common} title="Errors and drops by class" tip={terms.errors} lines={errors} format={rate} stacked height={180} />
+        <Chart {...common} title="Connections" lines={connections} format={count} height={150} />
+      </div>
+    </div>
+  );
+}

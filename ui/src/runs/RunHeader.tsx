@@ -1,0 +1,208 @@
+import { useEffect, useState } from 'react';
+import { Link, useLocation } from 'wouter';
+import { useQueryClient } from '@tanstack/react-query';
+import { api, asProblem } from '../api/client';
+import { useCreateRun, useRunAct } from '../api/queries';
+import { isLive, isTerminal, type Payload, type RunDetail } from '../api/types';
+import { type Action, ActionsMenu } from '../design/Controls';
+import { useConfirm } from '../design/Dialog';
+import { clock, count, duration, plain } from '../design/format';
+import { Icon } from '../design/icons';
+import { PhaseBadge, StatusBadge } from '../design/Status';
+import { useToast } from '../design/Toast';
+import type { RunState } from './live';
+
+export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
+  const live = state.live;
+  const status = live && !isTerminal(run.status) ? live.status : run.status;
+  const over = isTerminal(run.status) && run.phase !== 'PROCESSING';
+  return (
+    <header className="page-head run-head">
+      <Link href="/history" className="back" aria-label="Back to history" title="Back to history">
+        <Icon name="back" size={18} />
+      </Link>
+      <div className="run-title">
+        <div className="row">
+          <h1 className="clip">{run.test_name}</h1>
+          {status === 'RUNNING' && live?.phase ? <PhaseBadge phase={live.phase} /> : <StatusBadge status={status} passed={run.summary?.passed} />}
+          {isTerminal(run.status) && run.phase === 'PROCESSING' && <PhaseBadge phase="PROCESSING" />}
+          {live && !over && <Timers live={live} />}
+          <LinkState state={state} />
+        </div>
+        <div className="sub clip">
+          <TargetLine run={run} live={live} />
+        </div>
+      </div>
+      <RunActions run={run} status={status} />
+      {isTerminal(run.status) && <VerdictLine run={run} />}
+    </header>
+  );
+}
+
+function Timers({ live }: { live: Payload }) {
+  const t = live.timing;
+  const phase =
+    live.phase === 'WARMUP' ? t.warmup_seconds : live.phase === 'MEASUREMENT' ? t.duration_seconds : null;
+  return (
+    <span className="timers mono" role="timer">
+      <span title="Time since the start of the run, of the time it is expected to take">
+        {clock(t.elapsed_display_seconds)}
+        {t.expected_seconds_total > 0 && <span className="muted"> / {clock(t.expected_seconds_total)}</span>}
+      </span>
+      {phase !== null && t.phase_elapsed_seconds !== null && (
+        <span className="muted hide-phone" title="Time in this phase">
+          phase {clock(Math.min(t.phase_elapsed_seconds, phase))} / {clock(phase)}
+        </span>
+      )}
+    </span>
+  );
+}
+
+function TargetLine({ run, live }: { run: RunDetail; live: Payload | null }) {
+  const s = run.scenario_config;
+  const connection = typeof s.target.connection === 'string' ? s.target.connection : (s.target.connection?.driver ?? 'inline');
+  const workers = live?.workers?.length || run.total_workers_expected || s.scaling.worker_count;
+  const connections = s.workload.concurrent_connections;
+  const parts = [
+    s.target.adapter,
+    connection,
+    s.target.table_name,
+    `${workers} ${workers === 1 ? 'worker' : 'workers'}`,
+    `${connections} ${connections === 1 ? 'connection' : 'connections'}`,
+    s.workload.plugin,
+  ];
+  return <>{parts.join(' · ')}</>;
+}
+
+/** Says how fresh the page is, only when it is not. */
+function LinkState({ state }: { state: RunState }) {
+  const [now, setNow] = useState(Date.now);
+  const lost = state.link === 'lost' && state.run !== undefined && isLive(state.run);
+  useEffect(() => {
+    if (!lost) return;
+    setNow(Date.now());
+    const t = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(t);
+  }, [lost]);
+  if (!lost) return null;
+  return (
+    <span className="badge warn" role="status">
+      <Icon name="refresh" size={12} />
+      reconnecting, last update {Math.max(0, Math.round((now - state.newsAt) / 1000))} s ago
+    </span>
+  );
+}
+
+function VerdictLine({ run }: { run: RunDetail }) {
+  const thresholds = run.summary?.thresholds ?? [];
+  const reason = run.cancellation_reason;
+  const length = run.summary?.duration_seconds;
+  if (run.status === 'COMPLETED' && thresholds.length === 0 && run.summary)
+    return (
+      <div className="verdict">
+        <span>
+          Completed: {plain(count(run.summary.operations))} operations in {duration(length)}. No thresholds were set.
+        </span>
+      </div>
+    );
+  return (
+    <div className={`verdict ${run.status === 'FAILED' ? 'bad' : run.summary?.passed === false ? 'bad' : run.status === 'COMPLETED' ? 'ok' : ''}`}>
+      <Icon name={run.status === 'FAILED' || run.summary?.passed === false ? 'alert' : run.status === 'COMPLETED' ? 'check' : 'stop'} />
+      <span>
+        <strong>
+          {run.status === 'FAILED'
+            ? 'Failed'
+            : run.status === 'CANCELLED'
+              ? 'Cancelled'
+              : !run.summary
+                ? 'Completed'
+                : run.summary.passed
+                  ? 'Passed'
+                  : 'Thresholds failed'}
+        </strong>
+        {reason && `: ${reason}`}
+        {!run.summary && run.phase === 'PROCESSING' && ' · the exact figures are being computed'}
+      </span>
+      {thresholds.map((t) => (
+        <span key={t.threshold} className={`chip judged ${t.passed ? 'ok' : 'bad'}`} title={t.reason ?? (t.passed ? 'holds' : 'does not hold')}>
+          <Icon name={t.passed ? 'check' : 'close'} size={12} />
+          <code>{t.threshold}</code>
+          <span className="muted">{t.actual === null ? 'no figure' : `is ${Number(t.actual.toPrecision(4))}`}</span>
+        </span>
+      ))}
+    </div>
+  );
+}
+
+function RunActions({ run, status }: { run: RunDetail; status: RunDetail['status'] }) {
+  const [, navigate] = useLocation();
+  const toast = useToast();
+  const qc = useQueryClient();
+  const act = useRunAct(run.run_id);
+  const create = useCreateRun();
+  const [dialog, ask] = useConfirm();
+  const failed = (err: unknown) => {
+    const p = asProblem(err);
+    toast(`${p.message} ${p.hint}`.trim(), 'bad');
+  };
+  const again = () =>
+    create.mutate(
+      run.template_id ? { template_id: run.template_id, start: true } : { scenario: run.scenario_config, start: true },
+      { onSuccess: (r) => navigate(`/runs/${r.run_id}`), onError: failed },
+    );
+  const stop = () =>
+    ask({
+      title: `Stop run “${run.test_name}”?`,
+      body: 'It takes no new operation, lets those in flight end, and keeps what it has measured. It cannot be resumed.',
+      verb: 'Stop and drain',
+      act: () => act.mutateAsync('stop'),
+    });
+  const remove = () =>
+    ask({
+      title: `Delete run “${run.test_name}”?`,
+      body: `Its figures, its log and the records of its ${plain(count(run.summary?.accounting.recorded ?? run.total_ops))} executions are deleted for good.`,
+      verb: 'Delete run',
+      act: async () => {
+        await api.remove(`/api/runs/${encodeURIComponent(run.run_id)}`);
+        await qc.invalidateQueries({ queryKey: ['runs'] });
+        toast(`Run “${run.test_name}” was deleted.`, 'ok');
+        navigate('/history');
+      },
+    });
+  const menu: (Action | null)[] = [
+    run.template_id ? { label: 'Open template', icon: 'templates', act: () => navigate(`/templates/${run.template_id}`) } : null,
+    { label: 'Save as template', icon: 'plus', act: () => navigate(`/templates/new?from=${run.run_id}`) },
+    ...(isTerminal(status) || status === 'PREPARED' ? [null, { label: 'Delete run', icon: 'trash', danger: true, act: remove }] : []),
+  ].filter((a, i, all) => a !== null || (i > 0 && all[i - 1] !== null));
+  return (
+    <div className="actions">
+      {status === 'PREPARED' && (
+        <>
+          <button type="button" className="btn" onClick={() => act.mutate('stop', { onError: failed })} disabled={act.isPending}>
+            Cancel run
+          </button>
+          <button type="button" className="btn primary" onClick={() => act.mutate('start', { onError: failed })} disabled={act.isPending}>
+            <Icon name="play" /> Start run
+          </button>
+        </>
+      )}
+      {(status === 'RUNNING' || status === 'STOPPING') && (
+        <button type="button" className="btn danger" onClick={stop} disabled={act.isPending}>
+          <Icon name="stop" size={12} /> Stop and drain
+        </button>
+      )}
+      {status === 'CANCELLING' && (
+        <button type="button" className="btn danger" disabled>
+          Draining…
+        </button>
+      )}
+      {isTerminal(status) && (
+        <button type="button" className="btn primary" onClick={again} disabled={create.isPending}>
+          <Icon name="play" /> Run again
+        </button>
+      )}
+      <ActionsMenu label="More actions for this run" actions={menu} />
+      {dialog}
+    </div>
+  );
+}

@@ -1,0 +1,158 @@
+import { useCallback, useEffect, useMemo, useRef } from 'react';
+import { useSearch } from 'wouter';
+import { usePageTitle, useParam } from '../app/location';
+import { ChartGroup, type Zoom } from '../charts/group';
+import { isLive, isTerminal, type RunDetail } from '../api/types';
+import { Failed, Notice, Skeleton } from '../design/States';
+import { useToast } from '../design/Toast';
+import { FinishedTabs } from './FinishedTabs';
+import { type RunState, useRunState } from './live';
+import { LogPanel } from './LogPanel';
+import { Prepared } from './Prepared';
+import { PrepareProgressPanel } from './PrepareProgressPanel';
+import { RunCharts } from './RunCharts';
+import { RunHeader } from './RunHeader';
+import { Tiles } from './Tiles';
+import { Workers } from './Workers';
+import { columns } from './series';
+
+export function RunPage({ id }: { id: string }) {
+  const state = useRunState(id);
+  usePageTitle(state.run ? state.run.test_name : 'Run');
+  if (!state.run) {
+    if (state.error)
+      return (
+        <div className="page">
+          <div className="panel">
+            <Failed what="This run could not be read." error={state.error} retry={state.retry} />
+          </div>
+        </div>
+      );
+    return <RunSkeleton />;
+  }
+  return <Run key={id} state={state} run={state.run} />;
+}
+
+function Run({ state, run }: { state: RunState; run: RunDetail }) {
+  const [zoom, setZoom] = useZoom();
+  const c = useMemo(() => columns(state.series), [state.series]);
+  useReasonToast(run);
+  const start = run.start_time ? Date.parse(run.start_time) : 0;
+  const over = isTerminal(run.status) && !isLive(run);
+  const status = state.live?.status ?? run.status;
+  const phase = state.live ? state.live.phase : run.phase;
+  const preparing = !over && run.status !== 'PREPARED' && phase === 'PREPARING';
+  const measured = run.summary !== null && isTerminal(run.status);
+
+  return (
+    <ChartGroup name={run.run_id} start={start} zoom={zoom} onZoom={setZoom}>
+      <RunHeader state={state} run={run} />
+      <div className="page run">
+        <LinkNotice state={state} />
+        {run.status === 'PREPARED' ? (
+          <Prepared run={run} />
+        ) : (
+          <>
+            {measured && run.summary!.validity === 'DEGRADED' && <ValidityNotice run={run} />}
+            <Tiles run={run} live={state.live} c={c} />
+            {preparing && <PrepareProgressPanel live={state.live} />}
+            {measured ? (
+              <FinishedTabs run={run} state={state} c={c} />
+            ) : (
+              <>
+                {!preparing && <RunCharts run={run} live={state.live} c={c} state={state.seriesState} />}
+                {!preparing && !over && (
+                  <Workers workers={state.live?.workers ?? []} expected={run.total_workers_expected} newsAt={state.newsAt} />
+                )}
+                <LogPanel
+                  logs={state.logs}
+                  state={state.logsState}
+                  dropped={state.live?.logs_dropped ?? 0}
+                  follow={status === 'RUNNING'}
+                  file={run.test_name}
+                />
+              </>
+            )}
+          </>
+        )}
+      </div>
+    </ChartGroup>
+  );
+}
+
+/** The zoom lives in the address, so that a link shows what its sender saw. */
+function useZoom(): [Zoom | null, (z: Zoom | null) => void] {
+  const search = useSearch();
+  const [, setRange] = useParam('range');
+  const zoom = useMemo<Zoom | null>(() => {
+    const [a, b] = (new URLSearchParams(search).get('range') ?? '').split('-').map(Number);
+    return a !== undefined && b !== undefined && b > a && a >= 0 ? { from: a, to: b } : null;
+  }, [search]);
+  const set = useCallback(
+    (z: Zoom | null) => setRange(z ? `${z.from.toFixed(1)}-${Math.max(z.to, z.from + 0.5).toFixed(1)}` : ''),
+    [setRange],
+  );
+  return [zoom, set];
+}
+
+/** Tells once why a run ended early, when it happens before the reader's eyes. */
+function useReasonToast(run: RunDetail) {
+  const toast = useToast();
+  const before = useRef(run.cancellation_reason);
+  useEffect(() => {
+    if (run.cancellation_reason && !before.current)
+      toast(run.cancellation_reason, run.status === 'FAILED' || run.stop_reason !== 'user_requested' ? 'bad' : 'warn');
+    before.current = run.cancellation_reason;
+  }, [run.cancellation_reason, run.status, run.stop_reason, toast]);
+}
+
+function LinkNotice({ state }: { state: RunState }) {
+  if (state.error && state.run && state.link !== 'open')
+    return (
+      <Notice tone="warn">
+        <strong>The server does not answer.</strong> What is shown was true at the last update; the page keeps trying.
+      </Notice>
+    );
+  return null;
+}
+
+function ValidityNotice({ run }: { run: RunDetail }) {
+  const causes = run.summary?.validity_detail.causes ?? [];
+  return (
+    <Notice tone="warn">
+      <strong>These figures may show the generator's limit rather than the table's.</strong>
+      <ul>
+        {causes.map((x) => (
+          <li key={x.cause + x.from}>{x.detail}</li>
+        ))}
+      </ul>
+    </Notice>
+  );
+}
+
+function RunSkeleton() {
+  return (
+    <>
+      <div className="page-head">
+        <Skeleton width={280} height={22} />
+      </div>
+      <div className="page run" aria-busy="true">
+        <div className="tiles">
+          {Array.from({ length: 6 }, (_, i) => (
+            <div key={i} className="tile">
+              <Skeleton width="50%" height={12} />
+              <Skeleton width="70%" height={26} />
+            </div>
+          ))}
+        </div>
+        <div className="columns two">
+          {Array.from({ length: 4 }, (_, i) => (
+            <div key={i} className="panel pad">
+              <Skeleton height={230} />
+            </div>
+          ))}
+        </div>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,57 @@
+import type { Scenario } from '../api/types';
+import { count, duration, plain, sentence, words } from '../design/format';
+
+/** The scenario in a few lines, for a reader who wants to know what was asked for. */
+export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
+  const connection = typeof s.target.connection === 'string' ? s.target.connection : `${s.target.connection?.driver ?? ''} (spelled out)`;
+  const prepare = s.target.prepare;
+  const guards = Object.entries(s.guardrails ?? {}).filter(([, v]) => v !== null && v !== undefined);
+  const params = Object.entries(s.workload.params ?? {});
+  return (
+    <section className="panel pad facts">
+      <dl className="defs">
+        <dt>Target</dt>
+        <dd>
+          {connection} · {s.target.adapter} · <code>{s.target.table_name}</code>
+        </dd>
+        <dt>Sample data</dt>
+        <dd>
+          {prepare
+            ? `${plain(count(prepare.rows))} rows; a table that exists is ${prepare.if_exists === 'use' ? 'used as it is' : prepare.if_exists === 'recreate' ? 'dropped and made anew' : 'refused'}`
+            : 'none; the table must exist'}
+        </dd>
+        <dt>Workload</dt>
+        <dd>
+          {s.workload.plugin}
+          {params.map(([k, v]) => (
+            <span key={k} className="param">
+              <span className="muted">{k}</span> <code>{typeof v === 'object' ? JSON.stringify(v) : String(v)}</code>
+            </span>
+          ))}
+        </dd>
+      </dl>
+      <dl className="defs">
+        <dt>Load</dt>
+        <dd>
+          {s.workload.load_mode === 'CONCURRENCY' ? 'closed loop' : sentence(words(s.workload.load_mode))} · {s.workload.concurrent_connections}{' '}
+          connections{s.workload.target_qps ? ` · ${plain(count(s.workload.target_qps))}/s` : ''}
+          {s.workload.think_time_ms ? ` · think time ${s.workload.think_time_ms} ms` : ''} · seed {s.workload.seed}
+        </dd>
+        <dt>Time</dt>
+        <dd>
+          {duration(s.workload.warmup_seconds)} warm-up, {duration(s.workload.duration_seconds)} measurement
+        </dd>
+        <dt>Scaling</dt>
+        <dd>
+          {sentence(words(s.scaling.mode))} · {s.scaling.worker_count} {s.scaling.worker_count === 1 ? 'worker' : 'workers'} of up to{' '}
+          {s.scaling.per_worker_capacity} connections
+        </dd>
+        <dt>Judged by</dt>
+        <dd>
+          {s.thresholds?.length ? s.thresholds.join(' · ') : 'no thresholds'}
+          {guards.length > 0 && <span className="muted"> · stops at {guards.map(([k, v]) => `${words(k).replace('max ', '').replace(' percent', '')} ${v} %`).join(', ')}</span>}
+        </dd>
+      </dl>
+    </section>
+  );
+}

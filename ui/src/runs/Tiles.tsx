@@ -1,0 +1,86 @@
+import type { ReactNode } from 'react';
+import { isTerminal, type Payload, type RunDetail } from '../api/types';
+import { Sparkline } from '../charts/Sparkline';
+import { Term } from '../design/Controls';
+import { count, errorRate, latency, missing, percent, plain, type Quantity, rate } from '../design/format';
+import { Num } from '../design/Num';
+import { terms } from '../design/terms';
+import { VerdictBadge } from '../design/Status';
+import type { Columns } from './series';
+
+function Tile(props: { label: string; tip: string; q: Quantity; note?: ReactNode; side?: ReactNode; tone?: string }) {
+  return (
+    <div className={`tile ${props.tone ?? ''}`}>
+      <div className="tile-label">
+        <Term tip={props.tip}>{props.label}</Term>
+      </div>
+      <div className="tile-value">
+        <Num q={props.q} />
+        {props.side}
+      </div>
+      <div className="tile-note">{props.note}</div>
+    </div>
+  );
+}
+
+/** The figures of the run: of the last second while it runs, exact ones when they are there. */
+export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; c: Columns }) {
+  const s = isTerminal(run.status) ? run.summary : null;
+  const spark = <Sparkline values={c.rows.map((r) => r?.qps ?? null)} />;
+  if (s) {
+    const l = s.latency_ms;
+    return (
+      <div className="tiles">
+        <Tile label="throughput" tip={terms.throughput} q={rate(s.qps)} side={spark} note={`${plain(count(s.operations))} operations`} />
+        <Tile label="P50" tip={terms.p50} q={latency(l?.p50)} note={l && `avg ${plain(latency(l.avg))}`} />
+        <Tile label="P95" tip={terms.p95} q={latency(l?.p95)} note={l && `P90 ${plain(latency(l.p90))}`} />
+        <Tile label="P99" tip={terms.p99} q={latency(l?.p99)} note={l && `max ${plain(latency(l.max))}`} />
+        <Tile
+          label="errors"
+          tip={terms.errors}
+          q={count(s.errors.count)}
+          note={`${plain(errorRate(s.errors.rate))} of operations`}
+          tone={s.errors.count > 0 ? 'bad' : ''}
+        />
+        <div className="tile">
+          <div className="tile-label">
+            <Term tip={terms.generator}>generator</Term>
+          </div>
+          <div className="tile-value badge-value">
+            <VerdictBadge verdict={s.validity} />
+          </div>
+          <div className="tile-note">{plain(count(s.environment.cpus))} CPUs{s.environment.target_is_local ? ' shared with the target' : ''}</div>
+        </div>
+      </div>
+    );
+  }
+  const last = c.rows.at(-1) ?? null;
+  const qps = live ? live.ops.current_per_sec : last?.qps;
+  const l = live?.latency ?? (last ? { p50: last.p50, p95: last.p95, p99: last.p99 } : null);
+  const t = live?.latency_total;
+  const active = live !== null && live.phase !== 'PREPARING';
+  const cpu = live?.custom_metrics?.resources?.cpu_pct;
+  const total = (v: number | null | undefined) => (v === null || v === undefined ? '' : `phase ${plain(latency(v))}`);
+  return (
+    <div className="tiles">
+      <Tile label="throughput" tip={terms.throughput} q={active || last ? rate(qps) : missing} side={spark} note={live ? `${plain(count(live.ops.total))} operations` : ''} />
+      <Tile label="P50" tip={terms.p50} q={latency(l?.p50)} note={total(t?.p50)} />
+      <Tile label="P95" tip={terms.p95} q={latency(l?.p95)} note={total(t?.p95)} />
+      <Tile label="P99" tip={terms.p99} q={latency(l?.p99)} note={total(t?.p99)} />
+      <Tile
+        label="errors"
+        tip={terms.errors}
+        q={count(live ? live.errors.count : run.error_count)}
+        note={live ? `${plain(errorRate(live.errors.rate))} of operations` : ''}
+        tone={(live?.errors.count ?? 0) > 0 ? 'bad' : ''}
+      />
+      <div className="tile">
+        <div className="tile-label">
+          <Term tip={terms.generator}>generator</Term>
+        </div>
+        <div className="tile-value badge-value">{live ? <VerdictBadge verdict={live.validity.verdict} /> : '–'}</div>
+        <div className="tile-note">{cpu !== undefined && cpu !== null ? `CPU ${plain(percent(cpu))}` : ''}</div>
+      </div>
+    </div>
+  );
+}

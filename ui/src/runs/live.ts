@@ -1,0 +1,120 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { useEffect, useMemo, useRef, useState } from 'react';
+import { useLogs, useRun, useTimeseries } from '../api/queries';
+import { follow, type Link } from '../api/socket';
+import { isLive, isTerminal, type LogEntry, type Payload, type RunDetail } from '../api/types';
+import { mergeLogs } from './logs';
+import { add, emptySeries, fromPayload, fromPoint, join, type Series } from './series';
+
+export interface RunState {
+  run: RunDetail | undefined;
+  error: unknown;
+  retry: () => void;
+  /** The latest live payload; null when the run is not live and none was seen. */
+  live: Payload | null;
+  link: Link | 'off';
+  /** When the latest news of a live run arrived, in Unix milliseconds. */
+  newsAt: number;
+  series: Series;
+  seriesState: { pending: boolean; error: unknown; retry: () => void };
+  logs: LogEntry[];
+  logsState: { pending: boolean; error: unknown; retry: () => void };
+}
+
+/**
+ * Everything the page knows of a run: its detail, the history of its curve and
+ * log, and what the socket tells, as one. While the socket is lost the detail
+ * is polled, and history is read again when it is back, so that no second is missing.
+ */
+export function useRunState(id: string): RunState {
+  const qc = useQueryClient();
+  const [link, setLink] = useState<Link | 'off'>('off');
+  const [live, setLive] = useState<Payload | null>(null);
+  const [ticks, setTicks] = useState<Series>(emptySeries);
+  const [tickLogs, setTickLogs] = useState<LogEntry[]>([]);
+  const [newsAt, setNewsAt] = useState(() => Date.now());
+  const wasLost = useRef(false);
+
+  const detail = useRun(id, link === 'open');
+  const run = detail.data;
+  const following = run !== undefined && isLive(run);
+  const began = run !== undefined && run.status !== 'PREPARED';
+  const history = useTimeseries(id, began);
+  const logs = useLogs(id, began);
+
+  useEffect(() => {
+    if (!following) return;
+    const take = (p: Payload) => {
+      setNewsAt(Date.now());
+      setLive(p);
+      const start = p.timing.start_time ? Date.parse(p.timing.start_time) : 0;
+      const s = fromPayload(p, start);
+      if (s) setTicks((t) => add(t, s));
+      setTickLogs((l) => mergeLogs(l, p.logs));
+    };
+    setLink('connecting');
+    const stop = follow(id, {
+      onPayload: take,
+      onLink: (l) => {
+        setLink(l);
+        if (l === 'lost') wasLost.current = true;
+        if (l === 'open' && wasLost.current) {
+          wasLost.current = false;
+          qc.invalidateQueries({ queryKey: ['timeseries', id] });
+          qc.invalidateQueries({ queryKey: ['logs', id] });
+        }
+        if (l === 'done') {
+          for (const key of ['run', 'timeseries', 'logs']) qc.invalidateQueries({ queryKey: [key, id] });
+          qc.invalidateQueries({ queryKey: ['runs'] });
+        }
+      },
+    });
+    return () => {
+      stop();
+      setLink('off');
+    };
+  }, [id, following, qc]);
+
+  // A polled detail is news too, and carries the payload while the socket is away.
+  const polled = run?.live ?? null;
+  useEffect(() => {
+    if (!polled || link === 'open') return;
+    setNewsAt(Date.now());
+    setLive((have) => (have && Date.parse(have.timestamp) > Date.parse(polled.timestamp) ? have : polled));
+    const s = fromPayload(polled, polled.timing.start_time ? Date.parse(polled.timing.start_time) : 0);
+    if (s) setTicks((t) => add(t, s));
+    setTickLogs((l) => mergeLogs(l, polled.logs));
+  }, [polled, link]);
+
+  // The socket may tell of the end before the detail does.
+  const stale = live !== null && run !== undefined && live.status !== run.status;
+  useEffect(() => {
+    if (stale) qc.invalidateQueries({ queryKey: ['run', id] });
+  }, [stale, id, qc]);
+
+  const start = run?.start_time ? Date.parse(run.start_time) : 0;
+  const points = history.data;
+  const over = run !== undefined && isTerminal(run.status) && run.phase !== 'PROCESSING';
+  const series = useMemo(
+    () =>
+      join(
+        (points ?? []).map((p) => fromPoint(p, start)).filter((s) => s.phase !== 'PREPARING' && s.phase !== 'PROCESSING' && s.phase !== ''),
+        ticks,
+      ),
+    [points, ticks, start],
+  );
+  const allLogs = useMemo(() => mergeLogs(logs.data ?? [], tickLogs), [logs.data, tickLogs]);
+
+  return {
+    run,
+    error: detail.error,
+    retry: () => void detail.refetch(),
+    live: over ? null : live,
+    link,
+    newsAt,
+    series,
+    seriesState: { pending: began && history.isPending, error: history.error, retry: () => void history.refetch() },
+    logs: allLogs,
+    logsState: { pending: began && logs.isPending, error: logs.error, retry: () => void logs.refetch() },
+  };
+}

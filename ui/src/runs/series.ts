@@ -1,0 +1,213 @@
+import type { HistogramData, Payload, Phase, Point, Run } from '../api/types';
+
+/** One second of a run as the charts draw it. */
+export interface Sample {
+  /** Seconds since the run's start. */
+  t: number;
+  /** Unix time in milliseconds. */
+  at: number;
+  phase: Phase;
+  qps: number;
+  byKind: Record<string, number>;
+  p50: number | null;
+  p95: number | null;
+  p99: number | null;
+  errors: number;
+  /** Errors so far in the phase, by class. */
+  byClass: Record<string, number>;
+  /** Operations dropped so far in the phase; null where history does not keep it. */
+  dropped: number | null;
+  active: number;
+  target: number;
+  histogram: HistogramData | null;
+  cpu: number | null;
+}
+
+export interface Series {
+  samples: Sample[];
+}
+
+export const emptySeries: Series = { samples: [] };
+
+/** Samples closer than this are the same second, told by history and by the socket. */
+const sameSecond = 0.5;
+/** A distance above this is a gap; nothing is drawn across it. */
+export const gapSeconds = 2.6;
+
+function seconds(at: number, start: number, told: number): number {
+  return start > 0 ? (at - start) / 1000 : told;
+}
+
+/** Reads a row of history. start is the run's start in Unix milliseconds, 0 when unknown. */
+export function fromPoint(p: Point, start: number): Sample {
+  const at = Date.parse(p.timestamp);
+  return {
+    t: seconds(at, start, p.elapsed_seconds),
+    at,
+    phase: p.phase,
+    qps: p.qps,
+    byKind: p.qps_by_kind ?? {},
+    p50: p.p50_latency_ms,
+    p95: p.p95_latency_ms,
+    p99: p.p99_latency_ms,
+    errors: p.errors_per_sec,
+    byClass: p.errors_by_class ?? {},
+    dropped: null,
+    active: p.active_connections,
+    target: p.target_connections,
+    histogram: p.histogram,
+    cpu: p.cpu_pct,
+  };
+}
+
+/** Reads a live payload. It is null while nothing is being executed: that is no second of load. */
+export function fromPayload(p: Payload, start: number): Sample | null {
+  if (p.phase !== 'WARMUP' && p.phase !== 'MEASUREMENT' && p.phase !== 'COOLDOWN') return null;
+  const at = Date.parse(p.timestamp);
+  const byKind: Record<string, number> = {};
+  for (const [kind, r] of Object.entries(p.ops_by_kind ?? {})) byKind[kind] = r.per_sec;
+  return {
+    t: seconds(at, start, p.elapsed),
+    at,
+    phase: p.phase,
+    qps: p.ops.current_per_sec,
+    byKind,
+    p50: p.latency.p50,
+    p95: p.latency.p95,
+    p99: p.latency.p99,
+    errors: p.errors.per_sec,
+    byClass: p.errors.by_class ?? {},
+    dropped: p.errors.dropped,
+    active: p.connections.active,
+    target: p.connections.target,
+    histogram: p.latency_histogram,
+    cpu: p.custom_metrics?.resources?.cpu_pct ?? null,
+  };
+}
+
+/** Puts one sample in its place. A sample of a second that is known already replaces it. */
+export function add(series: Series, s: Sample): Series {
+  const list = series.samples;
+  const last = list[list.length - 1];
+  if (!last || s.t >= last.t + sameSecond) return { samples: [...list, s] };
+  const i = list.findIndex((x) => Math.abs(x.t - s.t) < sameSecond);
+  if (i >= 0) return { samples: list.with(i, s) };
+  const before = list.findIndex((x) => x.t > s.t);
+  return { samples: list.toSpliced(before < 0 ? list.length : before, 0, s) };
+}
+
+/** Joins history with what the socket told; where both know a second, history wins. */
+export function join(history: Sample[], live: Series): Series {
+  if (history.length === 0) return live;
+  const sorted = history.toSorted((a, b) => a.t - b.t);
+  let out: Series = { samples: sorted };
+  for (const s of live.samples) {
+    const near = nearest(out.samples, s.t);
+    const known = near >= 0 && Math.abs(out.samples[near]!.t - s.t) < sameSecond;
+    if (known) {
+      const was = out.samples[near]!;
+      if (was.dropped === null && s.dropped !== null)
+        out = { samples: out.samples.with(near, { ...was, dropped: s.dropped }) };
+    } else out = add(out, s);
+  }
+  return out;
+}
+
+/** Index of the sample nearest to t, by bisection; −1 when there is none. */
+export function nearest(samples: Sample[], t: number): number {
+  if (samples.length === 0) return -1;
+  let lo = 0;
+  let hi = samples.length - 1;
+  while (lo < hi) {
+    const mid = (lo + hi) >> 1;
+    if (samples[mid]!.t < t) lo = mid + 1;
+    else hi = mid;
+  }
+  if (lo > 0 && Math.abs(samples[lo - 1]!.t - t) < Math.abs(samples[lo]!.t - t)) return lo - 1;
+  return lo;
+}
+
+export interface Columns {
+  t: number[];
+  at: number[];
+  rows: (Sample | null)[];
+}
+
+/** Lays samples out along the time axis with an empty row in every gap. */
+export function columns(series: Series): Columns {
+  const t: number[] = [];
+  const at: number[] = [];
+  const rows: (Sample | null)[] = [];
+  let last: Sample | null = null;
+  for (const s of series.samples) {
+    if (last && s.t - last.t > gapSeconds) {
+      t.push(last.t + 1);
+      at.push(last.at + 1000);
+      rows.push(null);
+    }
+    t.push(s.t);
+    at.push(s.at);
+    rows.push(s);
+    last = s;
+  }
+  return { t, at, rows };
+}
+
+/** Names that occur in a per-name record of any sample, in a given order, then alphabetically. */
+export function names(series: Series, of: (s: Sample) => Record<string, number>, order: readonly string[] = []): string[] {
+  const seen = new Set<string>();
+  for (const s of series.samples) for (const [k, v] of Object.entries(of(s))) if (v > 0) seen.add(k);
+  const known = order.filter((k) => seen.has(k));
+  return [...known, ...[...seen].filter((k) => !order.includes(k)).sort()];
+}
+
+/** Turns a counter that starts anew with each phase into a rate per second. */
+export function perSecond(c: Columns, of: (s: Sample) => number | null): (number | null)[] {
+  let last: Sample | null = null;
+  return c.rows.map((s) => {
+    if (!s) return null;
+    const now = of(s);
+    const was = last ? of(last) : 0;
+    const span = last ? Math.max(0.5, s.t - last.t) : 1;
+    const fresh = !last || last.phase !== s.phase;
+    last = s;
+    if (now === null) return null;
+    if (was === null) return null;
+    const gained = fresh || now < was ? now : now - was;
+    return gained / (fresh ? 1 : span);
+  });
+}
+
+export interface PhaseBand {
+  from: number;
+  to: number;
+  phase: Phase;
+}
+
+export interface Marker {
+  t: number;
+  label: string;
+}
+
+/** Where the phases of a run lie on the time axis, from the run's own times. */
+export function phases(
+  run: Pick<Run, 'start_time' | 'warmup_start_time' | 'warmup_end_time' | 'measurement_end_time'>,
+): { bands: PhaseBand[]; markers: Marker[] } {
+  const start = run.start_time ? Date.parse(run.start_time) : 0;
+  const at = (iso: string | null) => (iso && start ? (Date.parse(iso) - start) / 1000 : null);
+  const warm = at(run.warmup_start_time);
+  const measure = at(run.warmup_end_time);
+  const end = at(run.measurement_end_time);
+  const bands: PhaseBand[] = [];
+  const markers: Marker[] = [];
+  if (warm !== null) {
+    const to = measure ?? Number.POSITIVE_INFINITY;
+    if (to - warm > 0.05) {
+      bands.push({ from: warm, to, phase: 'WARMUP' });
+      markers.push({ t: warm, label: 'warm-up' });
+    }
+  }
+  if (measure !== null) markers.push({ t: measure, label: 'measurement' });
+  if (end !== null) markers.push({ t: end, label: 'end' });
+  return { bands, markers };
+}

@@ -1,0 +1,302 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMemo, useState } from 'react';
+import { Link, useLocation, useSearch } from 'wouter';
+import { api, asProblem, Problem } from '../api/client';
+import { useCreateRun, useTemplate } from '../api/queries';
+import type { RunDetail, Template } from '../api/types';
+import { usePageTitle, useParam } from '../app/location';
+import { ActionsMenu, Segments } from '../design/Controls';
+import { useConfirm } from '../design/Dialog';
+import { ago, dateTime } from '../design/format';
+import { Icon } from '../design/icons';
+import { Failed, Notice, ProblemNotice, SkeletonRows } from '../design/States';
+import { useToast } from '../design/Toast';
+import { asNew, blank, body, concerns, type Draft } from './draft';
+import { FormContext } from './fields';
+import { TemplateForm } from './TemplateForm';
+import { dropDraft, savedDraft, useDraft } from './useDraft';
+import { YamlEditor } from './YamlEditor';
+import { hasComments } from './yaml';
+
+/** Loads what the editor begins with: a saved template, a copy of one, a run's scenario, or a blank one. */
+export default function TemplateEditor({ id }: { id: string | null }) {
+  const search = useSearch();
+  const params = new URLSearchParams(search);
+  const from = id === null ? params.get('from') : null;
+  const copy = id === null ? params.get('copy') : null;
+  const saved = useTemplate(id ?? copy);
+  const run = useQuery({
+    queryKey: ['run', from],
+    queryFn: ({ signal }) => api.get<RunDetail>(`/api/runs/${encodeURIComponent(from!)}`, signal),
+    enabled: from !== null,
+  });
+  const waiting = (id !== null || copy !== null ? saved : from !== null ? run : null) as typeof saved | typeof run | null;
+  if (waiting?.error && !waiting.data)
+    return (
+      <div className="page">
+        <div className="panel">
+          <Failed what={from ? 'The run could not be read.' : 'The template could not be read.'} error={waiting.error} retry={() => waiting.refetch()} />
+        </div>
+      </div>
+    );
+  if (waiting && !waiting.data)
+    return (
+      <>
+        <div className="page-head" />
+        <div className="page narrow">
+          <SkeletonRows rows={12} />
+        </div>
+      </>
+    );
+  const t = saved.data;
+  let initial: Draft;
+  if (id !== null && t) initial = { config: t.config, source: t.source ?? '', edited: null };
+  else if (copy !== null && t) initial = { config: asNew(t.config, `${t.name} (copy)`), source: '', edited: 'form' };
+  else if (from !== null && run.data) initial = { config: asNew(run.data.scenario_config, run.data.test_name), source: '', edited: 'form' };
+  else initial = { config: blank(), source: '', edited: null };
+  return <Editor key={id ?? `new/${from}/${copy}`} id={id} template={id === null ? null : (t ?? null)} initial={initial} />;
+}
+
+function Editor({ id, template, initial }: { id: string | null; template: Template | null; initial: Draft }) {
+  const key = id ?? 'new';
+  const [begin] = useState<Draft>(() => (initial.edited === null ? (savedDraft(key) ?? initial) : initial));
+  const [restored, setRestored] = useState(begin !== initial);
+  const e = useDraft(key, begin);
+  const [tabParam, setTab] = useParam('as', 'form');
+  const tab = tabParam === 'yaml' ? 'yaml' : 'form';
+  const [, navigate] = useLocation();
+  const qc = useQueryClient();
+  const toast = useToast();
+  const create = useCreateRun();
+  const [saving, setSaving] = useState(false);
+  const [refused, setRefused] = useState<Problem | null>(null);
+  const [tried, setTried] = useState(false);
+  const [version, setVersion] = useState(template?.version ?? 0);
+  const [dialog, ask] = useConfirm();
+  const name = e.draft.config.name;
+  usePageTitle(name || 'New template');
+
+  // An untouched field of a new template is not wrong yet.
+  const shown = useMemo(
+    () => (tried || id !== null || tab === 'yaml' ? e.errors : e.errors.filter((x) => [...e.touched].some((p) => concerns(p, x.field) || concerns(x.field, p)))),
+    [e.errors, e.touched, tried, id, tab],
+  );
+
+  const firstWrong = () =>
+    requestAnimationFrame(() => {
+      const el = document.querySelector<HTMLElement>('[aria-invalid="true"]');
+      el?.focus();
+      el?.scrollIntoView({ block: 'center' });
+    });
+
+  /** Saves and returns the template; null when something is wrong with it. */
+  const save = async (): Promise<Template | null> => {
+    setTried(true);
+    setRefused(null);
+    if (e.errors.length > 0) {
+      firstWrong();
+      return null;
+    }
+    setSaving(true);
+    try {
+      const t = id
+        ? await api.put<Template>(`/api/templates/${encodeURIComponent(id)}`, { ...body(e.draft), version })
+        : await api.post<Template>('/api/templates', body(e.draft));
+      dropDraft(key);
+      setRestored(false);
+      setVersion(t.version);
+      e.reset({ config: t.config, source: t.source ?? e.draft.source, edited: null });
+      qc.setQueryData(['template', t.template_id], t);
+      await qc.invalidateQueries({ queryKey: ['templates'] });
+      return t;
+    } catch (err) {
+      setRefused(asProblem(err));
+      return null;
+    } finally {
+      setSaving(false);
+    }
+  };
+
+  const onSave = async () => {
+    const t = await save();
+    if (!t) return;
+    toast(`Template “${t.name}” was saved.`, 'ok');
+    if (!id) navigate(`/templates/${t.template_id}${tab === 'yaml' ? '?as=yaml' : ''}`, { replace: true });
+  };
+
+  const onRun = async (start: boolean) => {
+    const t = e.dirty || !id ? await save() : template;
+    if (!t) return;
+    try {
+      const r = await create.mutateAsync({ template_id: t.template_id, start });
+      navigate(`/runs/${r.run_id}`);
+    } catch (err) {
+      setRefused(asProblem(err));
+      if (!id) navigate(`/templates/${t.template_id}`, { replace: true });
+    }
+  };
+
+  const remove = () =>
+    ask({
+      title: `Delete template “${template?.name}”?`,
+      body: 'Its runs and their figures stay; only the template is deleted.',
+      verb: 'Delete template',
+      act: async () => {
+        await api.remove(`/api/templates/${encodeURIComponent(id!)}`);
+        dropDraft(key);
+        e.reset(initial);
+        await qc.invalidateQueries({ queryKey: ['templates'] });
+        toast(`Template “${template?.name}” was deleted.`, 'ok');
+        navigate('/templates');
+      },
+    });
+
+  const loadTheirs = async () => {
+    const t = await api.get<Template>(`/api/templates/${encodeURIComponent(id!)}`);
+    dropDraft(key);
+    setVersion(t.version);
+    setRefused(null);
+    setRestored(false);
+    e.reset({ config: t.config, source: t.source ?? '', edited: null });
+  };
+
+  const busy = saving || create.isPending;
+  const losesComments = e.draft.edited === 'form' && hasComments(initial.source);
+  return (
+    <>
+      <header className="page-head">
+        <Link href="/templates" className="back" aria-label="Back to templates" title="Back to templates">
+          <Icon name="back" size={18} />
+        </Link>
+        <div className="grow">
+          <h1 className="clip">{id ? name || template?.name : 'New template'}</h1>
+          <div className="sub clip">
+            {e.state === 'unreachable'
+              ? 'The server does not answer; what you type is kept here.'
+              : shown.length > 0
+                ? `${shown.length} ${shown.length === 1 ? 'field needs' : 'fields need'} attention`
+                : e.dirty
+                  ? 'Not saved yet'
+                  : template
+                    ? `Saved ${ago(template.updated_at)}`
+                    : 'Everything but the name is filled in'}
+          </div>
+        </div>
+        <div className="actions">
+          <button type="button" className="btn" disabled={busy || (!e.dirty && id !== null)} onClick={onSave}>
+            {saving ? 'Saving…' : 'Save'}
+          </button>
+          <button type="button" className="btn primary" disabled={busy} onClick={() => onRun(true)}>
+            <Icon name="play" /> {e.dirty || !id ? 'Save and run' : 'Run'}
+          </button>
+          <ActionsMenu
+            label="More actions for this template"
+            actions={[
+              { label: 'Prepare a run without starting it', icon: 'clock', act: () => onRun(false) },
+              ...(id ? [{ label: 'Duplicate', icon: 'copy', act: () => navigate(`/templates/new?copy=${id}`) }, { label: 'Runs of this template', icon: 'history', act: () => navigate(`/history?template=${id}`) }, null, { label: 'Delete template', icon: 'trash', danger: true, act: remove }] : []),
+            ]}
+          />
+        </div>
+      </header>
+      <div className="page narrow">
+        <div className="toolbar">
+          <Segments
+            label="Edit as"
+            value={tab}
+            options={[
+              { value: 'form', label: 'Form' },
+              { value: 'yaml', label: 'YAML' },
+            ]}
+            onChange={(t) => {
+              if (t === 'yaml') e.showText();
+              setTab(t);
+            }}
+          />
+          <span className="muted note" role="status">
+            {e.state === 'checking' && e.dirty ? 'Checking…' : ''}
+          </span>
+          {template && (
+            <span className="muted note end hide-phone" title={dateTime(template.updated_at)}>
+              version {version}
+              {template.created_by ? ` · by ${template.created_by}` : ''}
+            </span>
+          )}
+        </div>
+        {restored && (
+          <Notice>
+            <strong>Your unsaved changes are back.</strong>{' '}
+            <button
+              type="button"
+              className="btn small"
+              onClick={() => {
+                dropDraft(key);
+                setRestored(false);
+                e.reset(initial);
+              }}
+            >
+              Discard them
+            </button>
+          </Notice>
+        )}
+        {refused && (
+          <>
+            <ProblemNotice error={refused} />
+            {refused.status === 409 && id && refused.code === 'conflict' && (
+              <div className="row">
+                <button type="button" className="btn" onClick={loadTheirs}>
+                  Load the saved version
+                </button>
+                <span className="muted">Your own changes are lost then.</span>
+              </div>
+            )}
+          </>
+        )}
+        {tab === 'form' && losesComments && <Notice>Saving from the form writes the YAML anew: its comments are dropped. Edit it as YAML to keep them.</Notice>}
+        {tab === 'yaml' ? (
+          <YamlEditor value={e.draft.source} onChange={e.setSource} errors={shown} />
+        ) : e.formable ? (
+          <FormContext.Provider value={{ config: e.draft.config, errors: shown, set: e.setField }}>
+            <Orphans errors={shown} />
+            <TemplateForm isNew={id === null} />
+          </FormContext.Provider>
+        ) : (
+          <div className="panel">
+            <div className="state">
+              <Icon name="alert" size={28} />
+              <h3>The form cannot show this YAML yet</h3>
+              <p>
+                It has {e.errors.length} {e.errors.length === 1 ? 'error' : 'errors'}. Correct them in the text, and the form follows.
+              </p>
+              <div className="row">
+                <button type="button" className="btn primary" onClick={() => setTab('yaml')}>
+                  Go to the text
+                </button>
+              </div>
+            </div>
+          </div>
+        )}
+      </div>
+      {dialog}
+    </>
+  );
+}
+
+const shownPaths = ['name', 'description', 'target', 'workload.plugin', 'workload.params', 'workload.load_mode', 'workload.concurrent_connections', 'workload.target_qps', 'workload.duration_seconds', 'workload.warmup_seconds', 'workload.think_time_ms', 'workload.statement_timeout_ms', 'workload.seed', 'scaling.mode', 'scaling.worker_count', 'scaling.per_worker_capacity', 'guardrails', 'thresholds', 'tags'];
+
+/** Errors of fields that the form has no control for; they must not go unseen. */
+function Orphans({ errors }: { errors: { field: string; message: string; hint?: string }[] }) {
+  const lost = errors.filter((e) => !shownPaths.some((p) => concerns(p, e.field)));
+  if (lost.length === 0) return null;
+  return (
+    <Notice tone="bad">
+      <strong>Some fields can be changed in the YAML only.</strong>
+      <ul>
+        {lost.map((e) => (
+          <li key={e.field + e.message}>
+            <code>{e.field}</code> {e.message} {e.hint}
+          </li>
+        ))}
+      </ul>
+    </Notice>
+  );
+}

@@ -1,0 +1,210 @@
+import type { ReactNode } from 'react';
+import { Link } from 'wouter';
+import { useConnections, usePlugins } from '../api/queries';
+import type { GuardrailName } from '../api/types';
+import { Segments } from '../design/Controls';
+import { duration } from '../design/format';
+import { terms } from '../design/terms';
+import { Field, ListField, NumberField, SelectField, TagsField, TextField, useForm } from './fields';
+import { ParamsForm } from './ParamsForm';
+import { get, type Schema } from './schema';
+
+const later = ' (a later version)';
+
+function Section(props: { title: string; note: ReactNode; children: ReactNode }) {
+  return (
+    <section className="panel form-section">
+      <div className="form-about">
+        <h2>{props.title}</h2>
+        <p className="muted">{props.note}</p>
+      </div>
+      <div className="stack">{props.children}</div>
+    </section>
+  );
+}
+
+/** The template as a form. Each control edits one path of the document. */
+export function TemplateForm({ isNew }: { isNew: boolean }) {
+  return (
+    <div className="stack">
+      <Section title="What it is" note="How you find it again in lists and reports.">
+        <TextField path="name" label="Name" placeholder="point lookups and writes" autoFocus={isNew} />
+        <TextField path="description" label="Description" optional long placeholder="What question does it answer?" />
+      </Section>
+      <TargetSection />
+      <WorkloadSection />
+      <LoadSection />
+      <Section title="Verdict" note="What the run is judged by, and what stops it early.">
+        <ListField
+          path="thresholds"
+          label="Thresholds"
+          tip={terms.thresholds}
+          placeholder="p95_ms < 50"
+          add="Add threshold"
+          help="For example p95_ms < 50, error_rate < 0.001, qps > 5000."
+        />
+        <div className="field">
+          <div className="label">Guardrails</div>
+          <div className="form-grid four">
+            <Guard name="max_cpu_percent" label="Generator CPU" />
+            <Guard name="max_memory_percent" label="Generator memory" />
+            <Guard name="max_host_cpu_percent" label="Host CPU" />
+            <Guard name="max_host_memory_percent" label="Host memory" />
+          </div>
+          <div className="help">{terms.guardrails} Leave empty for no limit.</div>
+        </div>
+        <TagsField path="tags" label="Tags" add="Add tag" help="Shown on the run and usable as a filter." />
+      </Section>
+    </div>
+  );
+}
+
+function Guard({ name, label }: { name: GuardrailName; label: string }) {
+  return <NumberField path={`guardrails.${name}`} label={label} unit="%" placeholder="none" />;
+}
+
+function TargetSection() {
+  const { config, set } = useForm();
+  const connections = useConnections();
+  const plugins = usePlugins();
+  const ref = get(config, 'target.connection');
+  const inline = typeof ref === 'object' && ref !== null;
+  const prepare = get(config, 'target.prepare') as { rows?: number } | null | undefined;
+  const adapters = (plugins.data ?? []).filter((p) => p.kind === 'adapter');
+  return (
+    <Section title="Target" note="Which table of which database takes the load.">
+      <div className="form-grid">
+        <Field
+          path={inline ? 'target.connection.driver' : 'target.connection'}
+          label="Connection"
+          tip={terms.connection}
+          help={
+            <>
+              <Link href="/connections?new=postgres">New connection</Link>
+            </>
+          }
+        >
+          {(a) => (
+            <select
+              {...a}
+              className="input"
+              value={inline ? '\u0000inline' : String(ref ?? '')}
+              onChange={(e) => set('target.connection', e.target.value === '\u0000inline' ? { driver: 'postgres', dsn: '' } : e.target.value)}
+            >
+              {!inline && !(connections.data ?? []).some((c) => c.name === ref) && <option value={String(ref ?? '')}>{ref ? String(ref) : 'Choose…'}</option>}
+              {(connections.data ?? []).map((c) => (
+                <option key={c.connection_id} value={c.name}>
+                  {c.name}
+                  {c.builtin ? ' (built in)' : ''}
+                </option>
+              ))}
+              <option value={'\u0000inline'}>Spelled out here…</option>
+            </select>
+          )}
+        </Field>
+        <SelectField path="target.adapter" label="Table type" tip={terms.adapter} options={adapters.length ? adapters.map((p) => ({ value: p.name, label: p.manifest.title ? `${p.name}: ${p.manifest.title}` : p.name })) : [{ value: 'postgres', label: 'postgres' }]} />
+        <TextField path="target.table_name" label="Table" mono placeholder="orders" help="With its schema if need be: sales.orders." />
+      </div>
+      {inline && (
+        <TextField path="target.connection.dsn" label="Address (DSN)" mono placeholder="postgres://user:password@host:5432/database" help="Its password is encrypted when the template is saved." />
+      )}
+      <div className="field">
+        <div className="label">Sample data</div>
+        <Segments
+          label="Sample data"
+          value={prepare ? 'make' : 'none'}
+          options={[
+            { value: 'make', label: 'Make a sample table' },
+            { value: 'none', label: 'Use an existing table' },
+          ]}
+          onChange={(v) => set('target.prepare', v === 'make' ? { rows: 100_000, if_exists: 'use' } : undefined)}
+        />
+        <div className="help">{prepare ? terms.prepare : 'The table must exist; its shape is checked before the load, and it is never dropped.'}</div>
+      </div>
+      {prepare && (
+        <div className="form-grid">
+          <NumberField path="target.prepare.rows" label="Rows" placeholder="100000" help={typeof prepare.rows === 'number' ? `${prepare.rows.toLocaleString('en-US')} rows` : undefined} />
+          <SelectField
+            path="target.prepare.if_exists"
+            label="If the table exists"
+            options={[
+              { value: 'use', label: 'Use it as it is' },
+              { value: 'recreate', label: 'Drop it and make it anew' },
+              { value: 'fail', label: 'Refuse to run' },
+            ]}
+          />
+        </div>
+      )}
+    </Section>
+  );
+}
+
+function WorkloadSection() {
+  const { config } = useForm();
+  const plugins = usePlugins();
+  const name = String(get(config, 'workload.plugin') ?? '');
+  const workloads = (plugins.data ?? []).filter((p) => p.kind === 'workload');
+  const chosen = workloads.find((p) => p.name === name.split('@')[0] || p.sha256 === name);
+  const schema = chosen?.manifest.parameters as Schema | undefined;
+  return (
+    <Section title="Workload" note={chosen?.manifest.description || 'Which operations are issued, with which keys and values.'}>
+      <div className="form-grid">
+        <SelectField
+          path="workload.plugin"
+          label="Plugin"
+          tip={terms.workload}
+          options={workloads.map((p) => ({ value: p.name, label: p.manifest.title ? `${p.name}: ${p.manifest.title}` : p.name }))}
+          help={plugins.error ? 'The list of plugins could not be read; the name is kept as it is.' : undefined}
+        />
+      </div>
+      {schema && <ParamsForm key={chosen!.sha256} schema={schema} path="workload.params" />}
+    </Section>
+  );
+}
+
+function LoadSection() {
+  const { config } = useForm();
+  const mode = String(get(config, 'workload.load_mode') ?? 'CONCURRENCY');
+  const warm = Number(get(config, 'workload.warmup_seconds') ?? 0);
+  const length = Number(get(config, 'workload.duration_seconds') ?? 0);
+  const explain = mode === 'CONCURRENCY' ? terms.concurrency : mode === 'QPS' ? terms.qps : 'Raises the connections in steps until the table takes no more.';
+  return (
+    <Section title="Load" note={`${Number.isFinite(warm + length) && warm + length > 0 ? `The run takes about ${duration(warm + length)}, plus the time to prepare.` : 'How much, and for how long.'}`}>
+      <div className="form-grid">
+        <SelectField
+          path="workload.load_mode"
+          label="Load mode"
+          help={explain}
+          options={[
+            { value: 'CONCURRENCY', label: 'Closed loop (connections)' },
+            { value: 'QPS', label: `Open loop (rate)${later}`, disabled: true },
+            { value: 'FIND_MAX_CONCURRENCY', label: `Find the maximum${later}`, disabled: true },
+          ]}
+        />
+        <NumberField path="workload.concurrent_connections" label="Connections" help="They work at the same time, 1 to 20 000." />
+        {mode === 'QPS' && <NumberField path="workload.target_qps" label="Target rate" unit="/s" />}
+      </div>
+      <div className="form-grid">
+        <NumberField path="workload.duration_seconds" label="Duration" unit="s" tip={terms.measurement} />
+        <NumberField path="workload.warmup_seconds" label="Warm-up" unit="s" tip={terms.warmup} />
+        <NumberField path="workload.think_time_ms" label="Think time" unit="ms" tip={terms.think} />
+        <NumberField path="workload.statement_timeout_ms" label="Statement timeout" unit="ms" placeholder="30000" help="0 means no limit." />
+        <NumberField path="workload.seed" label="Seed" tip={terms.seed} />
+      </div>
+      <div className="form-grid">
+        <SelectField
+          path="scaling.mode"
+          label="Scaling"
+          tip={terms.scaling}
+          options={[
+            { value: 'FIXED', label: 'Fixed' },
+            { value: 'BOUNDED', label: `Bounded${later}`, disabled: true },
+            { value: 'AUTO', label: `Automatic${later}`, disabled: true },
+          ]}
+        />
+        <NumberField path="scaling.worker_count" label="Workers" tip={terms.runWorker} />
+        <NumberField path="scaling.per_worker_capacity" label="Capacity of a worker" unit="conn." tip={terms.capacity} />
+      </div>
+    </Section>
+  );
+}

@@ -1,0 +1,202 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { Link, useLocation } from 'wouter';
+import { api, asProblem } from '../api/client';
+import { useCreateRun, useRuns, useTemplates } from '../api/queries';
+import type { RunRow, Template } from '../api/types';
+import { usePageTitle, useParam } from '../app/location';
+import { ActionsMenu, SearchBox } from '../design/Controls';
+import { useConfirm } from '../design/Dialog';
+import { ago, dateTime, duration } from '../design/format';
+import { Icon } from '../design/icons';
+import { Empty, Load, SkeletonRows } from '../design/States';
+import { StatusBadge } from '../design/Status';
+import { useToast } from '../design/Toast';
+
+const modeWords: Record<string, string> = { CONCURRENCY: 'Closed loop', QPS: 'Open loop', FIND_MAX_CONCURRENCY: 'Find the maximum' };
+
+export function TemplatesPage() {
+  usePageTitle('Templates');
+  const templates = useTemplates();
+  const recent = useRuns({ limit: 100 });
+  const [search, setSearch] = useParam('search');
+  const [, navigate] = useLocation();
+  const toast = useToast();
+  const qc = useQueryClient();
+  const create = useCreateRun();
+  const [dialog, ask] = useConfirm();
+
+  const lastRun = useMemo(() => {
+    const m = new Map<string, RunRow>();
+    for (const r of recent.data?.runs ?? []) if (r.template_id && !m.has(r.template_id)) m.set(r.template_id, r);
+    return m;
+  }, [recent.data]);
+
+  const run = (t: Template, start = true) =>
+    create.mutate(
+      { template_id: t.template_id, start },
+      {
+        onSuccess: (r) => navigate(`/runs/${r.run_id}`),
+        onError: (err) => {
+          const p = asProblem(err);
+          toast(`${p.message} ${p.hint}`.trim(), 'bad');
+        },
+      },
+    );
+  const remove = (t: Template) =>
+    ask({
+      title: `Delete template “${t.name}”?`,
+      body: 'Its runs and their figures stay; only the template is deleted.',
+      verb: 'Delete template',
+      act: async () => {
+        await api.remove(`/api/templates/${encodeURIComponent(t.template_id)}`);
+        await qc.invalidateQueries({ queryKey: ['templates'] });
+        toast(`Template “${t.name}” was deleted.`, 'ok');
+      },
+    });
+
+  const matches = (t: Template) => {
+    const q = search.trim().toLowerCase();
+    return q === '' || `${t.name} ${t.description ?? ''} ${t.config.target?.table_name ?? ''}`.toLowerCase().includes(q);
+  };
+  return (
+    <>
+      <header className="page-head">
+        <h1>Templates</h1>
+        <span className="sub hide-phone">What a run does, saved to be run again.</span>
+        <div className="actions">
+          <Link href="/templates/new" className="btn primary">
+            <Icon name="plus" /> New template
+          </Link>
+        </div>
+      </header>
+      <div className="page">
+        <div className="toolbar">
+          <SearchBox value={search} placeholder="Search templates" onChange={setSearch} />
+        </div>
+        <div className="panel">
+          <Load
+            from={templates}
+            what="The templates could not be read."
+            skeleton={<SkeletonRows rows={6} />}
+            empty={(d) =>
+              d.length === 0 ? (
+                <Empty
+                  icon="templates"
+                  title="No template yet"
+                  actions={
+                    <Link href="/templates/new" className="btn primary">
+                      New template
+                    </Link>
+                  }
+                >
+                  A template names the table, the operations and the load, so that the same run can be repeated and compared.
+                </Empty>
+              ) : (
+                d.filter(matches).length === 0 && (
+                  <Empty
+                    icon="search"
+                    title="No template matches"
+                    actions={
+                      <button type="button" className="btn" onClick={() => setSearch('')}>
+                        Clear the search
+                      </button>
+                    }
+                  >
+                    Nothing is named like “{search}”.
+                  </Empty>
+                )
+              )
+            }
+          >
+            {(d) => (
+              <div className="table-wrap">
+                <table className="table">
+                  <thead>
+                    <tr>
+                      <th>Template</th>
+                      <th>Target</th>
+                      <th>Load</th>
+                      <th>Last run</th>
+                      <th className="num">Changed</th>
+                      <th>
+                        <span className="sr">Actions</span>
+                      </th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {d.filter(matches).map((t) => {
+                      const last = lastRun.get(t.template_id);
+                      const c = t.config;
+                      const href = `/templates/${t.template_id}`;
+                      return (
+                        <tr
+                          key={t.template_id}
+                          className="link"
+                          onClick={(e) => {
+                            if (!(e.target as HTMLElement).closest('a, button')) navigate(href);
+                          }}
+                        >
+                          <td>
+                            <Link href={href} className="name" data-row>
+                              {t.name}
+                            </Link>
+                            {t.description && <span className="second clip-2">{t.description}</span>}
+                          </td>
+                          <td>
+                            {typeof c.target.connection === 'string' ? c.target.connection : (c.target.connection?.driver ?? 'inline')}
+                            <span className="second mono">{c.target.table_name}</span>
+                          </td>
+                          <td>
+                            {modeWords[c.workload.load_mode] ?? c.workload.load_mode}
+                            <span className="second">
+                              {c.workload.concurrent_connections} connections · {duration(c.workload.duration_seconds)}
+                            </span>
+                          </td>
+                          <td>
+                            {last ? (
+                              <Link href={`/runs/${last.run_id}`} className="row nowrap quiet-link">
+                                <StatusBadge status={last.status} passed={last.passed} />
+                                <span className="muted">{ago(last.start_time ?? last.created_at)}</span>
+                              </Link>
+                            ) : (
+                              <span className="muted">–</span>
+                            )}
+                          </td>
+                          <td className="num nowrap" title={dateTime(t.updated_at)}>
+                            {ago(t.updated_at)}
+                          </td>
+                          <td>
+                            <div className="row nowrap row-actions">
+                              <button type="button" className="btn small" onClick={() => run(t)} disabled={create.isPending} aria-label={`Run ${t.name}`}>
+                                <Icon name="play" size={12} /> Run
+                              </button>
+                              <ActionsMenu
+                                small
+                                label={`Actions for ${t.name}`}
+                                actions={[
+                                  { label: 'Edit', icon: 'edit', act: () => navigate(href) },
+                                  { label: 'Edit as YAML', icon: 'file', act: () => navigate(`${href}?as=yaml`) },
+                                  { label: 'Duplicate', icon: 'copy', act: () => navigate(`/templates/new?copy=${t.template_id}`) },
+                                  { label: 'Prepare a run without starting it', icon: 'clock', act: () => run(t, false) },
+                                  { label: 'Its runs', icon: 'history', act: () => navigate(`/history?template=${t.template_id}`) },
+                                  null,
+                                  { label: 'Delete template', icon: 'trash', danger: true, act: () => remove(t) },
+                                ]}
+                              />
+                            </div>
+                          </td>
+                        </tr>
+                      );
+                    })}
+                  </tbody>
+                </table>
+              </div>
+            )}
+          </Load>
+        </div>
+      </div>
+      {dialog}
+    </>
+  );
+}

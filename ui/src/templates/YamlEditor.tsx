@@ -1,0 +1,103 @@
+import { type KeyboardEvent, useEffect, useMemo, useRef } from 'react';
+import type { FieldError } from '../api/types';
+import { Icon } from '../design/icons';
+import { colour } from './yaml';
+
+/** A text editor for YAML: line numbers, colours, and errors at their lines, without a byte of a library. */
+export function YamlEditor(props: { value: string; onChange: (v: string) => void; errors: FieldError[] }) {
+  const area = useRef<HTMLTextAreaElement>(null);
+  const leaving = useRef(false);
+  const lines = useMemo(() => props.value.split('\n'), [props.value]);
+  const wrong = useMemo(() => new Map(props.errors.filter((e) => e.line).map((e) => [e.line!, e])), [props.errors]);
+
+  const goTo = (line: number) => {
+    const el = area.current;
+    if (!el) return;
+    const start = lines.slice(0, line - 1).reduce((n, l) => n + l.length + 1, 0);
+    el.focus();
+    el.setSelectionRange(start, start + (lines[line - 1]?.length ?? 0));
+    el.closest('.yaml')?.scrollTo({ top: (line - 4) * 20 });
+  };
+
+  const insert = (text: string) => {
+    const el = area.current!;
+    // The browser's own insertion keeps undo working.
+    if (!document.execCommand('insertText', false, text)) {
+      el.setRangeText(text, el.selectionStart, el.selectionEnd, 'end');
+      props.onChange(el.value);
+    }
+  };
+
+  const key = (e: KeyboardEvent<HTMLTextAreaElement>) => {
+    if (e.key === 'Escape') leaving.current = true;
+    else if (e.key === 'Tab' && !e.shiftKey && !leaving.current) {
+      e.preventDefault();
+      insert('  ');
+    } else if (e.key === 'Enter' && !e.metaKey && !e.ctrlKey) {
+      const before = e.currentTarget.value.slice(0, e.currentTarget.selectionStart);
+      const line = before.slice(before.lastIndexOf('\n') + 1);
+      const indent = /^\s*/.exec(line)![0] + (/:\s*$/.test(line) ? '  ' : '');
+      if (indent) {
+        e.preventDefault();
+        insert(`\n${indent}`);
+      }
+    } else if (e.key !== 'Shift') leaving.current = false;
+  };
+
+  useEffect(() => {
+    leaving.current = false;
+  }, []);
+
+  return (
+    <div className="stack tightly">
+      <div className="yaml">
+        <div className="yaml-gutter" aria-hidden="true">
+          {lines.map((_, i) => (
+            <div key={i} className={wrong.has(i + 1) ? 'bad' : ''}>
+              {i + 1}
+            </div>
+          ))}
+        </div>
+        <div className="yaml-text">
+          <pre aria-hidden="true">
+            {lines.map((l, i) => (
+              <div key={i} className={wrong.has(i + 1) ? 'bad' : ''}>
+                {colour(l).map((p, k) => (p.kind ? <span key={k} className={`y-${p.kind}`}>{p.text}</span> : p.text))}
+                {l === '' && '\u200b'}
+              </div>
+            ))}
+          </pre>
+          <textarea
+            ref={area}
+            value={props.value}
+            aria-label="Template as YAML. Press Escape, then Tab, to leave the editor."
+            aria-invalid={props.errors.length > 0}
+            spellCheck={false}
+            autoCapitalize="off"
+            autoCorrect="off"
+            wrap="off"
+            onChange={(e) => props.onChange(e.target.value)}
+            onKeyDown={key}
+          />
+        </div>
+      </div>
+      {props.errors.length > 0 && (
+        <ul className="yaml-errors" aria-label="Errors">
+          {props.errors.map((e) => (
+            <li key={e.field + e.message}>
+              <button type="button" onClick={() => e.line && goTo(e.line)} disabled={!e.line}>
+                <Icon name="alert" size={14} />
+                {e.line ? <span className="muted">line {e.line}</span> : null}
+                <code>{e.field}</code>
+                <span>
+                  {e.message}
+                  {e.hint && <span className="muted"> · {e.hint}</span>}
+                </span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}

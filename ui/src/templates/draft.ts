@@ -1,0 +1,67 @@
+import type { Scenario } from '../api/types';
+import { get, set } from './schema';
+
+/** What the editor holds: the document in both forms, and which of them the user touched last. */
+export interface Draft {
+  config: Scenario;
+  source: string;
+  edited: 'form' | 'yaml' | null;
+}
+
+export function blank(): Scenario {
+  return {
+    name: '',
+    target: { connection: 'playground', adapter: 'postgres', table_name: 'orders', prepare: { rows: 100_000, if_exists: 'use' } },
+    workload: {
+      plugin: 'mix',
+      params: {},
+      load_mode: 'CONCURRENCY',
+      concurrent_connections: 16,
+      duration_seconds: 60,
+      warmup_seconds: 5,
+      think_time_ms: 0,
+      seed: 42,
+    },
+    scaling: { mode: 'FIXED', worker_count: 2, per_worker_capacity: 8 },
+    thresholds: ['error_rate < 0.001'],
+  };
+}
+
+/** The scenario without the fields that say where it came from. */
+export function asNew(s: Scenario, name: string): Scenario {
+  const { template_id: _id, template_name: _name, ...rest } = s;
+  return { ...rest, name };
+}
+
+/**
+ * Changes one field of the form's document. A capacity that was just enough for
+ * the connections follows them, so that raising the load is one change and not two.
+ */
+export function edit(config: Scenario, path: string, value: unknown): Scenario {
+  let next = set(config, path, value);
+  if (path === 'workload.concurrent_connections' || path === 'scaling.worker_count') {
+    const c = config.workload.concurrent_connections;
+    const n = config.scaling.worker_count;
+    const enough = Math.ceil(c / Math.max(1, n));
+    const c2 = next.workload.concurrent_connections;
+    const n2 = next.scaling.worker_count;
+    if (config.scaling.per_worker_capacity === enough && c2 > 0 && n2 > 0)
+      next = set(next, 'scaling.per_worker_capacity', Math.ceil(c2 / n2));
+  }
+  if (path === 'workload.load_mode') {
+    const qps = value === 'QPS';
+    if (!qps) next = set(next, 'workload.target_qps', undefined);
+    else if (get(next, 'workload.target_qps') == null) next = set(next, 'workload.target_qps', 500);
+  }
+  return next;
+}
+
+/** What is sent to the server: the text where the user wrote text, else the document. */
+export function body(d: Draft): { source: string } | { config: Scenario } {
+  return d.edited === 'yaml' ? { source: d.source } : { config: d.config };
+}
+
+/** Reports whether an error at field belongs to a control for path: the field itself, or a part of it. */
+export function concerns(path: string, field: string): boolean {
+  return field === path || field.startsWith(`${path}.`) || field.startsWith(`${path}[`);
+}

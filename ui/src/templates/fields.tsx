@@ -1,0 +1,231 @@
+import { createContext, type ReactNode, useContext, useEffect, useId, useState } from 'react';
+import type { FieldError, Scenario } from '../api/types';
+import { Term } from '../design/Controls';
+import { Icon } from '../design/icons';
+import { concerns } from './draft';
+import { get } from './schema';
+
+interface Form {
+  config: Scenario;
+  errors: FieldError[];
+  set: (path: string, value: unknown) => void;
+}
+
+export const FormContext = createContext<Form>({ config: {} as Scenario, errors: [], set: () => {} });
+export const useForm = () => useContext(FormContext);
+
+/** The errors that belong to a control. */
+export function useErrors(path: string): FieldError[] {
+  const { errors } = useForm();
+  return errors.filter((e) => concerns(path, e.field));
+}
+
+interface FieldProps {
+  path: string;
+  label: string;
+  tip?: string;
+  help?: ReactNode;
+  optional?: boolean;
+  className?: string;
+}
+
+/** A labelled control with its help, or with what is wrong and what to do about it. */
+export function Field(props: FieldProps & { children: (a: { id: string; 'aria-invalid': boolean; 'aria-describedby': string; 'data-field': string }) => ReactNode }) {
+  const id = useId();
+  const errors = useErrors(props.path);
+  const note = `${id}-note`;
+  return (
+    <div className={`field ${props.className ?? ''}`}>
+      <label className="label" htmlFor={id}>
+        {props.tip ? <Term tip={props.tip}>{props.label}</Term> : props.label}
+        {props.optional && <span className="muted">optional</span>}
+      </label>
+      {props.children({ id, 'aria-invalid': errors.length > 0, 'aria-describedby': note, 'data-field': props.path })}
+      <div id={note} className={errors.length ? 'problem' : 'help'}>
+        {errors.length ? <Problems errors={errors} path={props.path} /> : props.help}
+      </div>
+    </div>
+  );
+}
+
+export function Problems({ errors, path }: { errors: FieldError[]; path: string }) {
+  return (
+    <>
+      <Icon name="alert" size={14} />
+      <span>
+        {errors.map((e, i) => (
+          <span key={e.field + e.message}>
+            {i > 0 && ' '}
+            {e.field !== path && <code>{e.field.slice(path.length).replace(/^\./, '')} </code>}
+            {e.message}
+            {e.hint ? `: ${e.hint}.` : '.'}
+          </span>
+        ))}
+      </span>
+    </>
+  );
+}
+
+export function TextField(props: FieldProps & { placeholder?: string; long?: boolean; mono?: boolean; autoFocus?: boolean }) {
+  const { config, set } = useForm();
+  const value = get(config, props.path);
+  const text = typeof value === 'string' ? value : '';
+  const change = (v: string) => set(props.path, props.optional && v === '' ? undefined : v);
+  return (
+    <Field {...props}>
+      {(a) =>
+        props.long ? (
+          <textarea {...a} className="input" rows={2} value={text} placeholder={props.placeholder} onChange={(e) => change(e.target.value)} />
+        ) : (
+          <input
+            {...a}
+            className={`input${props.mono ? ' mono' : ''}`}
+            value={text}
+            placeholder={props.placeholder}
+            spellCheck={!props.mono}
+            // biome-ignore lint/a11y/noAutofocus: a new template begins with its name
+            autoFocus={props.autoFocus}
+            onChange={(e) => change(e.target.value)}
+          />
+        )
+      }
+    </Field>
+  );
+}
+
+/** A number that may be cleared while typing; what is not a number yet is sent as it is, so that its error shows. */
+export function NumberInput(props: {
+  value: unknown;
+  onChange: (v: number | string | undefined) => void;
+  unit?: string;
+  placeholder?: string;
+  attrs?: Record<string, unknown>;
+}) {
+  const told = props.value === undefined || props.value === null ? '' : String(props.value);
+  const [text, setText] = useState(told);
+  useEffect(() => {
+    setText((now) => (now.trim() !== '' && Number(now) === Number(told) && told !== '' ? now : told));
+  }, [told]);
+  return (
+    <div className={props.unit ? 'with-unit' : ''}>
+      <input
+        {...props.attrs}
+        className="input numeric"
+        inputMode="decimal"
+        autoComplete="off"
+        value={text}
+        placeholder={props.placeholder}
+        onChange={(e) => {
+          setText(e.target.value);
+          const t = e.target.value.trim().replaceAll(/[\s_,](?=\d{3})/g, '');
+          const n = Number(t);
+          props.onChange(t === '' ? undefined : Number.isFinite(n) ? n : t);
+        }}
+      />
+      {props.unit && <span>{props.unit}</span>}
+    </div>
+  );
+}
+
+export function NumberField(props: FieldProps & { unit?: string; placeholder?: string }) {
+  const { config, set } = useForm();
+  return (
+    <Field {...props}>
+      {(a) => (
+        <NumberInput attrs={a} unit={props.unit} placeholder={props.placeholder} value={get(config, props.path)} onChange={(v) => set(props.path, v)} />
+      )}
+    </Field>
+  );
+}
+
+export function SelectField(props: FieldProps & { options: { value: string; label: string; disabled?: boolean }[] }) {
+  const { config, set } = useForm();
+  const value = String(get(config, props.path) ?? '');
+  const known = props.options.some((o) => o.value === value);
+  return (
+    <Field {...props}>
+      {(a) => (
+        <select {...a} className="input" value={value} onChange={(e) => set(props.path, e.target.value)}>
+          {!known && <option value={value}>{value === '' ? 'Choose…' : value}</option>}
+          {props.options.map((o) => (
+            <option key={o.value} value={o.value} disabled={o.disabled}>
+              {o.label}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+/** A short list of texts, one to a line. */
+export function ListField(props: FieldProps & { placeholder: string; add: string }) {
+  const { config, set } = useForm();
+  const list = (get(config, props.path) as string[] | null | undefined) ?? [];
+  const errors = useErrors(props.path);
+  const change = (next: string[]) => set(props.path, next.length ? next : undefined);
+  return (
+    <fieldset className="field">
+      <legend className="label">{props.tip ? <Term tip={props.tip}>{props.label}</Term> : props.label}</legend>
+      {list.map((v, i) => (
+        <div key={i} className="row nowrap">
+          <input
+            className="input mono"
+            aria-label={`${props.label} ${i + 1}`}
+            data-field={`${props.path}[${i}]`}
+            aria-invalid={errors.some((e) => e.field === `${props.path}[${i}]` || e.field === props.path)}
+            value={v}
+            placeholder={props.placeholder}
+            spellCheck={false}
+            onChange={(e) => change(list.with(i, e.target.value))}
+          />
+          <button type="button" className="btn quiet icon" aria-label={`Remove ${props.label.toLowerCase()} ${i + 1}`} onClick={() => change(list.toSpliced(i, 1))}>
+            <Icon name="close" />
+          </button>
+        </div>
+      ))}
+      <button type="button" className="btn small fit" onClick={() => change([...list, ''])}>
+        <Icon name="plus" size={14} /> {props.add}
+      </button>
+      <div className={errors.length ? 'problem' : 'help'}>{errors.length ? <Problems errors={errors} path={props.path} /> : props.help}</div>
+    </fieldset>
+  );
+}
+
+/** Names with values. Rows are kept apart from the document, so that a name may be empty or double while it is typed. */
+export function TagsField(props: FieldProps & { add: string }) {
+  const { config, set } = useForm();
+  const told = (get(config, props.path) as Record<string, string> | null | undefined) ?? {};
+  const [rows, setRows] = useState<[string, string][]>(() => Object.entries(told));
+  const errors = useErrors(props.path);
+  const toldText = JSON.stringify(told);
+  useEffect(() => {
+    setRows((now) => {
+      const mine = JSON.stringify(Object.fromEntries(now.filter(([k]) => k !== '')));
+      return mine === toldText ? now : Object.entries(JSON.parse(toldText) as Record<string, string>);
+    });
+  }, [toldText]);
+  const change = (next: [string, string][]) => {
+    setRows(next);
+    const doc = Object.fromEntries(next.filter(([k]) => k !== ''));
+    set(props.path, Object.keys(doc).length ? doc : undefined);
+  };
+  return (
+    <fieldset className="field">
+      <legend className="label">{props.label}</legend>
+      {rows.map(([k, v], i) => (
+        <div key={i} className="row nowrap">
+          <input className="input" aria-label={`Name of tag ${i + 1}`} value={k} placeholder="ticket" onChange={(e) => change(rows.with(i, [e.target.value, v]))} />
+          <input className="input" aria-label={`Value of tag ${i + 1}`} value={v} placeholder="PERF-1" onChange={(e) => change(rows.with(i, [k, e.target.value]))} />
+          <button type="button" className="btn quiet icon" aria-label={`Remove tag ${i + 1}`} onClick={() => change(rows.toSpliced(i, 1))}>
+            <Icon name="close" />
+          </button>
+        </div>
+      ))}
+      <button type="button" className="btn small fit" onClick={() => setRows([...rows, ['', '']])}>
+        <Icon name="plus" size={14} /> {props.add}
+      </button>
+      <div className={errors.length ? 'problem' : 'help'}>{errors.length ? <Problems errors={errors} path={props.path} /> : props.help}</div>
+    </fieldset>
+  );
+}

@@ -1,0 +1,157 @@
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { api, asProblem } from '../api/client';
+import { usePlugins } from '../api/queries';
+import type { FieldError, Scenario, Validation } from '../api/types';
+import { body, type Draft, edit } from './draft';
+import { check, get, type Schema } from './schema';
+import { writeYaml } from './yaml';
+
+export interface Editing {
+  draft: Draft;
+  errors: FieldError[];
+  /** idle: what is shown is checked; checking: an answer is awaited; unreachable: the server did not answer. */
+  state: 'idle' | 'checking' | 'unreachable';
+  /** Reports whether the form can show the document: not while the text does not parse. */
+  formable: boolean;
+  dirty: boolean;
+  touched: ReadonlySet<string>;
+  setField: (path: string, value: unknown) => void;
+  setSource: (s: string) => void;
+  /** Makes the text stand for the document; called when the text is about to be shown. */
+  showText: () => void;
+  reset: (d: Draft) => void;
+}
+
+function draftKey(id: string): string {
+  return `loadstone.draft.${id}`;
+}
+
+/** What was typed and not saved before the page was left. */
+export function savedDraft(id: string): Draft | null {
+  try {
+    const text = sessionStorage.getItem(draftKey(id));
+    return text ? (JSON.parse(text) as Draft) : null;
+  } catch {
+    return null;
+  }
+}
+
+export function dropDraft(id: string): void {
+  try {
+    sessionStorage.removeItem(draftKey(id));
+  } catch {
+    // Nothing was kept then.
+  }
+}
+
+/**
+ * Keeps form and text of a template in step. Whichever was edited is sent to
+ * the server after a short rest; its answer becomes the other one.
+ */
+export function useDraft(id: string, initial: Draft): Editing {
+  const [draft, setDraft] = useState<Draft>(initial);
+  const [found, setFound] = useState<FieldError[]>([]);
+  const [state, setState] = useState<Editing['state']>('idle');
+  const [textValid, setTextValid] = useState(true);
+  const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
+  const asked = useRef(0);
+  const plugins = usePlugins();
+
+  const revision = useRef(0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only what was edited is checked, not what the answer filled in
+  useEffect(() => {
+    const mine = ++asked.current;
+    setState('checking');
+    const abort = new AbortController();
+    const timer = setTimeout(
+      async () => {
+        try {
+          const sent = body(draft);
+          const v = await api.post<Validation>('/api/templates/validate', sent, abort.signal);
+          if (asked.current !== mine) return;
+          setFound(v.errors ?? []);
+          setState('idle');
+          if (draft.edited === 'yaml') setTextValid(v.config !== null);
+          setDraft((d) => {
+            if (draft.edited === 'yaml') return v.config ? { ...d, config: v.config } : d;
+            return v.source ? { ...d, source: draft.edited === null && d.source ? d.source : v.source } : { ...d, source: d.edited === null ? d.source : '' };
+          });
+        } catch (err) {
+          if (asked.current !== mine || abort.signal.aborted) return;
+          const p = asProblem(err);
+          setFound(p.fields);
+          setState(p.status === 0 || p.status >= 500 ? 'unreachable' : 'idle');
+        }
+      },
+      revision.current === 0 ? 0 : 350,
+    );
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [draft.edited === 'yaml' ? draft.source : draft.config, draft.edited]);
+
+  const dirty = draft.edited !== null;
+  useEffect(() => {
+    if (!dirty) return;
+    try {
+      // A spelled-out address may hold a password: such a draft is not kept.
+      const inline = typeof draft.config.target?.connection === 'object' || /\bdsn\s*:/.test(draft.source);
+      if (inline) sessionStorage.removeItem(draftKey(id));
+      else sessionStorage.setItem(draftKey(id), JSON.stringify(draft));
+    } catch {
+      // Full or forbidden storage: the draft then lives as long as the page.
+    }
+    const warn = (e: BeforeUnloadEvent) => e.preventDefault();
+    addEventListener('beforeunload', warn);
+    return () => removeEventListener('beforeunload', warn);
+  }, [id, draft, dirty]);
+
+  const setField = useCallback((path: string, value: unknown) => {
+    revision.current++;
+    setTouched((t) => new Set(t).add(path));
+    setTextValid(true);
+    setDraft((d) => ({ ...d, config: edit(d.config, path, value), edited: 'form' }));
+  }, []);
+
+  const setSource = useCallback((source: string) => {
+    revision.current++;
+    setDraft((d) => ({ ...d, source, edited: 'yaml' }));
+  }, []);
+
+  const showText = useCallback(() => {
+    setDraft((d) => (d.edited === 'form' && d.source === '' ? { ...d, source: writeYaml(d.config), edited: 'yaml' } : d));
+  }, []);
+
+  const reset = useCallback((d: Draft) => {
+    revision.current = 0;
+    setTextValid(true);
+    setTouched(new Set());
+    setDraft(d);
+  }, []);
+
+  // The server's check of a template does not ask the plugin; its schema is checked here.
+  const own = useMemo(() => paramErrors(draft.config, plugins.data), [draft.config, plugins.data]);
+  const errors = useMemo(
+    () => [...found, ...own.filter((e) => !found.some((f) => f.field === e.field)).map((e) => withLine(e, draft))],
+    [found, own, draft],
+  );
+
+  return { draft, errors, state, formable: textValid, dirty, touched, setField, setSource, showText, reset };
+}
+
+type PluginList = ReturnType<typeof usePlugins>['data'];
+
+function paramErrors(config: Scenario, plugins: PluginList): FieldError[] {
+  const name = String(get(config, 'workload.plugin') ?? '');
+  const plugin = plugins?.find((p) => p.kind === 'workload' && (p.name === name.split('@')[0] || p.sha256 === name));
+  const schema = plugin?.manifest.parameters as Schema | undefined;
+  return schema ? check(get(config, 'workload.params'), schema, 'workload.params') : [];
+}
+
+function withLine(e: FieldError, d: Draft): FieldError {
+  if (e.line || d.edited === 'form') return e;
+  const key = e.field.split('.').at(-1)!.replace(/\[\d+\]$/, '');
+  const line = d.source.split('\n').findIndex((l) => new RegExp(`(^|[\\s{,"'])${key.replace(/[^\w]/g, '.')}["']?\\s*:`).test(l));
+  return line < 0 ? e : { ...e, line: line + 1 };
+}

@@ -1,0 +1,70 @@
+// The server reads and writes templates. What is here serves the editor: a
+// fallback text for a form that is not valid yet, and colours.
+
+function scalar(v: unknown): string {
+  if (v === null || v === undefined) return 'null';
+  if (typeof v !== 'string') return String(v);
+  const plain =
+    v !== '' &&
+    !/^[\s\-?:,[\]{}#&*!|>'"%@`]/.test(v) &&
+    !/[:#]\s|\s#|:$|\s$|[\n\t\r]/.test(v) &&
+    !/^(?:true|false|null|yes|no|on|off|~)$/i.test(v) &&
+    !/^[-+]?[.\d]/.test(v);
+  return plain ? v : JSON.stringify(v);
+}
+
+const isPlain = (v: unknown): v is Record<string, unknown> => typeof v === 'object' && v !== null && !Array.isArray(v);
+
+/** Writes a JSON document as block YAML. */
+export function writeYaml(doc: unknown, indent = ''): string {
+  if (Array.isArray(doc)) {
+    return doc
+      .map((v) => (isPlain(v) || Array.isArray(v) ? `${indent}-\n${writeYaml(v, `${indent}  `)}` : `${indent}- ${scalar(v)}\n`))
+      .join('');
+  }
+  if (!isPlain(doc)) return `${indent}${scalar(doc)}\n`;
+  return Object.entries(doc)
+    .filter(([, v]) => v !== undefined)
+    .map(([k, v]) => {
+      const key = `${indent}${scalar(k)}:`;
+      if (isPlain(v)) return Object.keys(v).length ? `${key}\n${writeYaml(v, `${indent}  `)}` : `${key} {}\n`;
+      if (Array.isArray(v)) return v.length ? `${key}\n${writeYaml(v, `${indent}  `)}` : `${key} []\n`;
+      return `${key} ${scalar(v)}\n`;
+    })
+    .join('');
+}
+
+export interface Piece {
+  text: string;
+  kind: '' | 'key' | 'string' | 'number' | 'comment';
+}
+
+/** Cuts one line of YAML into coloured pieces. Joined, they are the line again. */
+export function colour(line: string): Piece[] {
+  const out: Piece[] = [];
+  let i = 0;
+  const push = (text: string, kind: Piece['kind']) => {
+    if (text === '') return;
+    const last = out[out.length - 1];
+    if (last && last.kind === kind) last.text += text;
+    else out.push({ text, kind });
+    i += text.length;
+  };
+  while (i < line.length) {
+    const rest = line.slice(i);
+    const before = i === 0 ? ' ' : line[i - 1]!;
+    let m: RegExpExecArray | null;
+    if (rest[0] === '#' && /\s/.test(before)) push(rest, 'comment');
+    else if (/[\s{,[-]/.test(before) && (m = /^(?:"[^"]*"|'[^']*'|[\w.@/-]+)(?=\s*:(?:\s|$))/.exec(rest))) push(m[0], 'key');
+    else if ((m = /^"(?:[^"\\]|\\.)*"?|^'(?:[^']|'')*'?/.exec(rest))) push(m[0], 'string');
+    else if (/[\s:[{,]/.test(before) && (m = /^[-+]?\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?(?=$|[\s,\]}])/i.exec(rest))) push(m[0], 'number');
+    else if (/[\s:[{,]/.test(before) && (m = /^(?:true|false|null)(?=$|[\s,\]}])/.exec(rest))) push(m[0], 'number');
+    else push(rest[0]!, '');
+  }
+  return out;
+}
+
+/** Reports whether the text has comments that a rewritten one would lose. */
+export function hasComments(source: string): boolean {
+  return source.split('\n').some((l) => colour(l).some((p) => p.kind === 'comment'));
+}
