@@ -43,10 +43,10 @@ const parameterSchema = `{
 "type":"object","additionalProperties":false,"minProperties":1,
 "default":{"POINT_LOOKUP":70,"RANGE_SCAN":10,"INSERT":10,"UPDATE":10,"DELETE":0},
 "properties":{
-"POINT_LOOKUP":{"title":"Point lookups","description":"Reads one row by its key.","type":"number","minimum":0,"maximum":1000000,"default":70},
-"RANGE_SCAN":{"title":"Range scans","description":"Reads scan_length rows in key order.","type":"number","minimum":0,"maximum":1000000,"default":10},
-"INSERT":{"title":"Inserts","description":"Adds one row with a new key.","type":"number","minimum":0,"maximum":1000000,"default":10},
-"UPDATE":{"title":"Updates","description":"Sets one column of one row, found by its key.","type":"number","minimum":0,"maximum":1000000,"default":10},
+"POINT_LOOKUP":{"title":"Point lookups","description":"Reads one row by its key.","type":"number","minimum":0,"maximum":1000000,"default":0},
+"RANGE_SCAN":{"title":"Range scans","description":"Reads scan_length rows in key order.","type":"number","minimum":0,"maximum":1000000,"default":0},
+"INSERT":{"title":"Inserts","description":"Adds one row with a new key.","type":"number","minimum":0,"maximum":1000000,"default":0},
+"UPDATE":{"title":"Updates","description":"Sets one column of one row, found by its key.","type":"number","minimum":0,"maximum":1000000,"default":0},
 "DELETE":{"title":"Deletes","description":"Deletes one row by its key. Rows deleted earlier are deleted again without effect.","type":"number","minimum":0,"maximum":1000000,"default":0}}},
 "keys":{"title":"Key distribution","description":"Which rows are touched: all alike (uniform), few rows most often (zipfian), the newest most often (latest), or one after the other (sequential).",
 "type":"string","enum":["uniform","zipfian","latest","sequential"],"default":"uniform"},
@@ -56,7 +56,7 @@ const parameterSchema = `{
 "value_size":{"title":"Value size","description":"Length of generated text and bytes, where the column allows it.","type":"object","additionalProperties":false,
 "default":{"min":20,"max":100},
 "properties":{
-"min":{"title":"Smallest","type":"integer","minimum":0,"maximum":65536,"default":20},
-"max":{"title":"Largest","type":"integer","minimum":0,"maximum":65536,"default":100}}},
+"min":{"title":"Smallest","type":"integer","minimum":0,"maximum":65536},
+"max":{"title":"Largest","type":"integer","minimum":0,"maximum":65536}}},
 "think_time_ms":{"title":"Think time (ms)","description":"Pause before each operation.","type":"number","minimum":0,"maximum":3600000,"default":0}
 }}`
