@@ -77,9 +77,10 @@ func NewNode(opts Options) *Node {
 	return n
 }
 
-// Serve holds one session with a server and returns when the stream breaks
-// (control.ErrClosed) or ctx ends. At the end of ctx the node closes: its run
-// workers stop, what they recorded stays in the spool, and Serve returns nil.
+// Serve holds one session with a server. It returns nil when the server closed
+// the stream, and run workers that are left go on until the watchdog ends them
+// or another session begins. It returns nil too when ctx ends; the node then
+// closes: its run workers stop, and what they recorded stays in the spool.
 func (n *Node) Serve(ctx context.Context, link control.NodeEnd) error {
 	n.salvage.Do(n.salvageSpool)
 	n.contact()
@@ -96,6 +97,9 @@ func (n *Node) Serve(ctx context.Context, link control.NodeEnd) error {
 	helpers.Wait()
 	if ctx.Err() != nil {
 		n.Close()
+		return nil
+	}
+	if errors.Is(err, control.ErrClosed) {
 		return nil
 	}
 	return err
