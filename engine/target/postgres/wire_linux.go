@@ -74,10 +74,8 @@ func (w *rawWire) advance(fd uintptr) bool {
 		if w.a.done || w.a.broken != nil {
 			return true
 		}
-		if n < len(w.buf) {
-			// A short read has emptied the socket; the next data make a new edge.
-			return false
-		}
+		// A short read does not mean "wait": a server that says farewell and hangs
+		// up makes one edge for both, and the end is only found by reading on.
 	}
 }
 
