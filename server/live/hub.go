@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fasthttp/websocket"
@@ -153,7 +154,8 @@ func (h *Hub) Close(ctx context.Context) error {
 	}
 	h.mu.Lock()
 	for c := range h.clients {
-		_ = c.conn.NetConn().Close()
+		c.cut()
+		_ = c.conn.NetConn().SetWriteDeadline(past)
 	}
 	h.mu.Unlock()
 	<-done
@@ -199,6 +201,26 @@ type client struct {
 	slot chan *websocket.PreparedMessage
 	feed *feed
 	gone chan struct{} // closed when the peer has left
+	// left is set when the reader shall not wait any longer.
+	left atomic.Bool
+}
+
+// past is a deadline that ends a read or a write at once.
+var past = time.Unix(1, 0)
+
+// cut ends the reader. Closing would not: fasthttp closes a hijacked connection
+// only when its handler has returned.
+func (c *client) cut() {
+	c.left.Store(true)
+	_ = c.conn.SetReadDeadline(past)
+}
+
+// patient gives the reader until then, unless it has been cut.
+func (c *client) patient(until time.Time) {
+	_ = c.conn.SetReadDeadline(until)
+	if c.left.Load() {
+		_ = c.conn.SetReadDeadline(past)
+	}
 }
 
 // push replaces what is in the slot. Calls for one client exclude one another (feed.mu).
@@ -227,7 +249,7 @@ func (h *Hub) serve(conn *websocket.Conn, runID string) {
 	}
 	defer h.leave(c)
 	defer func() {
-		_ = conn.Close()
+		c.cut()
 		<-c.gone
 	}()
 	go h.read(c)
@@ -235,6 +257,12 @@ func (h *Hub) serve(conn *websocket.Conn, runID string) {
 	ping := time.NewTicker(h.opts.PingEvery)
 	defer ping.Stop()
 	for {
+		select {
+		case <-h.closing:
+			h.bye(c, closeShutdown)
+			return
+		default:
+		}
 		select {
 		case m, ok := <-c.slot:
 			if !ok {
@@ -277,7 +305,7 @@ func (h *Hub) read(c *client) {
 	defer close(c.gone)
 	patience := h.opts.PingEvery*2 + h.opts.PingEvery/2
 	c.conn.SetReadLimit(readLimit)
-	alive := func() { _ = c.conn.SetReadDeadline(time.Now().Add(patience)) }
+	alive := func() { c.patient(time.Now().Add(patience)) }
 	alive()
 	c.conn.SetPongHandler(func(string) error { alive(); return nil })
 	for {
