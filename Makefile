@@ -20,7 +20,7 @@ GOBUILD := $(GO) build -trimpath
 LDFLAGS := -s -w -X github.com/loadstone-db/loadstone/cli.version=$(VERSION)
 
 GUESTS := workloads/mix adapters/postgres
-WASM := $(foreach g,$(GUESTS),plugins/bundled/dist/$(if $(findstring adapters,$(g)),adapter-,)$(notdir $(g)).wasm)
+WASM := $(foreach g,$(GUESTS),plugins/bundled/dist/$(notdir $(g)).wasm)
 SDK_SOURCES := $(shell find sdk -name '*.go' -not -name '*_test.go' 2>/dev/null)
 
 # Where `make run` keeps its data, and what it runs first.
@@ -36,30 +36,26 @@ help:
 run: need-postgres build
 	@bin/loadstone serve --data-dir "$(DATA)" --run $(FIRST_RUN)
 
-build: bin/loadstone
+build: need-toolchain bin/loadstone
 
 plugins: need-toolchain $(WASM)
 
 ui: need-toolchain ui/dist/index.html
 
-bin/loadstone: need-toolchain plugins ui $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './ui/node_modules/*' 2>/dev/null) $(shell find sql engine -name '*.sql' -o -name '*.json' 2>/dev/null) go.sum
+bin/loadstone: $(WASM) ui/dist/index.html $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './ui/node_modules/*' 2>/dev/null) $(shell find sql engine -name '*.sql' -o -name '*.json' 2>/dev/null) go.sum | need-toolchain
 	@mkdir -p bin
 	$(GOBUILD) -ldflags '$(LDFLAGS)' -o $@ .
 
-plugins/bundled/dist/%.wasm: plugins/workloads/% $(SDK_SOURCES) go.sum
-	$(call guest,$<,$@)
-
-plugins/bundled/dist/adapter-%.wasm: plugins/adapters/% $(SDK_SOURCES) go.sum
-	$(call guest,$<,$@)
-
 # A guest is a reactor module: a library that the host calls.
 define guest
-	GOOS=wasip1 GOARCH=wasm GOFLAGS= $(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o $(2) ./$(1)
+plugins/bundled/dist/$(notdir $(1)).wasm: $(shell find plugins/$(1) -name '*.go' -not -name '*_test.go') $(SDK_SOURCES) go.sum | need-toolchain
+	GOOS=wasip1 GOARCH=wasm GOFLAGS= $$(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o $$@ ./plugins/$(1)
 endef
+$(foreach g,$(GUESTS),$(eval $(call guest,$(g))))
 
 UI_SOURCES := $(shell find ui/src ui/public ui/index.html ui/vite.config.ts ui/tsconfig.json -type f 2>/dev/null)
 
-ui/node_modules/.package-lock.json: ui/package-lock.json
+ui/node_modules/.package-lock.json: ui/package-lock.json | need-toolchain
 	cd ui && npm ci --no-fund --no-audit --loglevel=error
 	@touch $@
 

@@ -84,7 +84,7 @@ func assemble(ctx context.Context, flags storeFlags, log zerolog.Logger) (_ *ser
 		return nil, err
 	}
 	if s.plugins != nil {
-		s.onClose(func(context.Context) error { return s.plugins.Close() })
+		s.onClose(s.plugins.Close)
 	}
 	if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
 		return nil, err

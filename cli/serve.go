@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/template"
 	"github.com/loadstone-db/loadstone/server"
@@ -94,29 +95,34 @@ func (c *serveCommand) listen(s *services) (*server.Server, string, error) {
 		}
 	}
 	srv, err := server.New(server.Options{
-		Addr:         address,
-		PublicURL:    c.PublicURL,
-		Runs:         s.runs,
-		Store:        s.store,
-		Results:      s.results,
-		Plugins:      s.plugins,
-		UI:           ui.Dist(),
-		Version:      version,
-		ControlStore: s.controlStore(),
-		Playground:   s.embedded != nil,
-		DataDir:      s.dataDir,
-		Log:          s.log,
+		Addr:      address,
+		PublicURL: c.PublicURL,
+		Runs:      s.runs,
+		Store:     s.store,
+		Files:     s.results,
+		Plugins:   s.plugins,
+		Preflight: func(ctx context.Context, scenario engine.Scenario) (any, error) {
+			return s.runs.Preflight(ctx, scenario)
+		},
+		PreflightSample: orchestrator.Preflight{},
+		UI:              ui.Dist(),
+		Version:         version,
+		ControlStore:    s.controlStore(),
+		Playground:      s.embedded != nil,
+		DataDir:         s.dataDir,
+		Log:             s.log,
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	if err := srv.Listen(); err != nil {
+	bound, err := srv.Listen()
+	if err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return nil, "", &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The address %s is in use.", address), Hint: "stop what listens there, or choose another with --listen", Cause: err}
 		}
 		return nil, "", &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The address %s cannot be listened on: %v.", address, err), Hint: "write --listen host:port", Cause: err}
 	}
-	return srv, srv.Addr(), nil
+	return srv, bound, nil
 }
 
 // firstRun is the template of serve --run.
