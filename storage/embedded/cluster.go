@@ -90,8 +90,18 @@ func (p place) create(ctx context.Context, in install, id identity, durable bool
 	return nil
 }
 
+// diskFull reports whether Postgres said, in one of its ways, that there is no space.
+func diskFull(out string) bool {
+	for _, sign := range []string{"No space left on device", "Disk quota exceeded", "wrote only", "Check free disk space"} {
+		if strings.Contains(out, sign) {
+			return true
+		}
+	}
+	return false
+}
+
 func creationFailed(p place, out string, err error) error {
-	if strings.Contains(out, "No space left on device") || strings.Contains(out, "Disk quota exceeded") {
+	if diskFull(out) {
 		return unusable(p.home, fmt.Errorf("making the cluster: %w", syscall.ENOSPC))
 	}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -164,7 +174,10 @@ func (p place) configure(id identity, extra map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&conf, "%s = '%s'\n", name, strings.ReplaceAll(all[name], "'", "''"))
 	}
-	conf.WriteString("include_if_exists = 'loadstone.local.conf'\n")
+	// Included by name only when it is there: Postgres logs each time it is not.
+	if _, err := os.Stat(filepath.Join(p.cluster, "loadstone.local.conf")); err == nil {
+		conf.WriteString("include = 'loadstone.local.conf'\n")
+	}
 	hba := "# Written by Loadstone at each start.\n" +
 		"local playground playground peer map=loadstone\n" +
 		"local all loadstone peer map=loadstone\n"

@@ -159,7 +159,7 @@ func (pg *Postgres) furnish(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the new cluster: %w", err)
 	}
-	defer conn.Close(ctx)
+	defer hangUp(conn)
 	var role, control, playground bool
 	err = conn.QueryRow(ctx, `SELECT
 		EXISTS (SELECT FROM pg_roles WHERE rolname = $1),
@@ -189,6 +189,13 @@ func (pg *Postgres) furnish(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// hangUp closes a connection; nothing depends on a polite goodbye.
+func hangUp(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
 }
 
 // supervise restarts a postmaster that ends without being asked to.

@@ -207,6 +207,27 @@ func TestUnreachableFolderMovesTheCluster(t *testing.T) {
 		t.Errorf("the cluster is in %s, which its user cannot enter", pg.Dir())
 	}
 	t.Cleanup(func() { os.RemoveAll(pg.Dir()) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	end(t, pg)
+	if again := begin(t, dir); again.Dir() != pg.Dir() {
+		t.Errorf("once the folder could be entered, an empty cluster was made in %s", again.Dir())
+	}
+}
+
+func TestClusterThatCannotBeReachedAnyMore(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root runs Postgres as another user")
+	}
+	dir := folder(t)
+	end(t, begin(t, dir))
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(t.Context(), Options{DataDir: dir, Log: zerolog.Nop()}); !engine.HasCode(err, engine.CodeUnavailable) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v, want an error that names the folder", err)
+	}
 }
 
 func TestMissingBinaries(t *testing.T) {

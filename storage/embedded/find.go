@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -126,7 +128,9 @@ func inspect(dir string) (install, error) {
 	if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil {
 		return install{}, err
 	}
-	out, err := exec.Command(filepath.Join(dir, "postgres"), "--version").Output()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output()
 	if err != nil {
 		return install{}, fmt.Errorf("asking postgres for its version: %w", err)
 	}

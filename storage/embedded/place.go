@@ -45,7 +45,13 @@ func locate(dataDir string, id identity) (place, error) {
 		return place{}, unusable(dataDir, err)
 	}
 	p := place{data: abs, home: abs}
-	if !id.reachable(abs) {
+	switch here := holdsCluster(abs); {
+	case here && !id.reachable(abs):
+		// A new, empty cluster elsewhere would look like lost data.
+		return place{}, &engine.Error{Code: engine.CodeUnavailable,
+			Message: fmt.Sprintf("Postgres runs as user %s, who can no longer enter %s.", id.name, abs),
+			Hint:    "Let everyone enter that folder and its parents (chmod o+x)."}
+	case !here && !id.reachable(abs), !here && movedBefore(abs, id):
 		p.moved = true
 		if p.home, err = elsewhere(abs, id); err != nil {
 			return place{}, err
@@ -71,10 +77,36 @@ func fingerprint(dir string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
+// holdsCluster reports whether a whole cluster lies in home.
+func holdsCluster(home string) bool {
+	_, err := os.Stat(filepath.Join(home, "postgres", "PG_VERSION"))
+	return err == nil
+}
+
+// refuges are where clusters go whose data directory cannot be reached.
+func refuges() []string {
+	return []string{"/var/lib/loadstone-postgres", filepath.Join(os.TempDir(), "loadstone-postgres")}
+}
+
+// movedBefore reports whether an earlier start, when the data directory could
+// not be reached, put its cluster elsewhere.
+func movedBefore(data string, id identity) bool {
+	if !id.switched {
+		return false
+	}
+	for _, parent := range refuges() {
+		home := filepath.Join(parent, fingerprint(data))
+		if holdsCluster(home) && ownedBy(home, 0, id.uid) == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // elsewhere makes a folder for the cluster of a data directory that id cannot reach.
 func elsewhere(data string, id identity) (string, error) {
 	var last error
-	for _, parent := range []string{"/var/lib/loadstone", filepath.Join(os.TempDir(), "loadstone-root")} {
+	for _, parent := range refuges() {
 		if last = os.MkdirAll(parent, 0o755); last != nil {
 			continue
 		}
@@ -85,6 +117,10 @@ func elsewhere(data string, id identity) (string, error) {
 		// A folder below /tmp could be someone else's trap.
 		for _, dir := range []string{parent, home} {
 			if last = ownedBy(dir, 0, id.uid); last != nil {
+				break
+			}
+			// A strict umask must not shut Postgres out of its own folder.
+			if last = os.Chmod(dir, 0o755); last != nil {
 				break
 			}
 		}

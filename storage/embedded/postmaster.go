@@ -40,7 +40,8 @@ func launch(p place, in install, id identity) (*postmaster, error) {
 	}
 	defer log.Close()
 	m := &postmaster{exited: make(chan struct{})}
-	m.cmd = exec.Command(filepath.Join(in.dir, "postgres"), "-D", p.cluster)
+	// Its end is asked for with signals, in the order that Postgres wants.
+	m.cmd = exec.CommandContext(context.Background(), filepath.Join(in.dir, "postgres"), "-D", p.cluster)
 	m.cmd.Dir = p.cluster
 	m.cmd.Env = id.environment(p)
 	// A file, never a pipe: orphans that hold a pipe would block its reader.
@@ -131,11 +132,11 @@ func readPidFile(cluster string) (pid int, status string, err error) {
 func (m *postmaster) failed(p place, logFrom int64) error {
 	tail := logTail(p.log, logFrom)
 	for _, sign := range []string{"pre-existing shared memory block", "lock file \"", "could not create lock file"} {
-		if strings.Contains(tail, sign) && !strings.Contains(tail, "Permission denied") && !strings.Contains(tail, "No space left") {
+		if strings.Contains(tail, sign) && !strings.Contains(tail, "Permission denied") && !diskFull(tail) {
 			return fmt.Errorf("%w: %s", errLocked, lastFatal(tail))
 		}
 	}
-	if strings.Contains(tail, "No space left on device") {
+	if diskFull(tail) {
 		return unusable(p.home, fmt.Errorf("starting postgres: %w", syscall.ENOSPC))
 	}
 	if strings.Contains(tail, "Read-only file system") {

@@ -1,12 +1,14 @@
 package embedded
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // attributes are those of a child process that runs as id. deathSignal is
@@ -27,10 +29,13 @@ func (id identity) attributes(deathSignal syscall.Signal) *syscall.SysProcAttr {
 // namespaceWorks reports whether this process may put children into a user
 // namespace; container runtimes often forbid it.
 func namespaceWorks(id identity) bool {
-	cmd := exec.Command("/proc/self/exe")
-	if path, err := exec.LookPath("true"); err == nil {
-		cmd = exec.Command(path)
+	path, err := exec.LookPath("true")
+	if err != nil {
+		return false
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path)
 	cmd.SysProcAttr = id.attributes(syscall.SIGKILL)
 	return cmd.Run() == nil
 }

@@ -3,6 +3,7 @@
 package embedded
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +33,7 @@ func serving(cluster string) []int {
 
 // serves asks ps, because there is no /proc to look into.
 func serves(pid int, cluster string) bool {
-	out, err := exec.Command("ps", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
+	out, err := exec.CommandContext(context.Background(), "ps", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
 		return false
 	}

@@ -144,7 +144,7 @@ func (s *Server) exec(t testing.TB, sql string) {
 		t.Errorf("connecting to the test cluster: %v", err)
 		return
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	if _, err := conn.Exec(ctx, sql); err != nil {
 		t.Errorf("%s: %v", sql, err)
 	}
