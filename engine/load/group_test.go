@@ -428,6 +428,7 @@ func TestAccountingAddsUp(t *testing.T) {
 		deaf := rapid.Bool().Draw(rt, "deaf")
 		limit := rapid.SampledFrom([]int{0, 0, 1500}).Draw(rt, "stream")
 		drain := time.Duration(rapid.IntRange(0, 50).Draw(rt, "drain ms")) * time.Millisecond
+		think := rapid.SampledFrom([]time.Duration{0, 5 * time.Millisecond}).Draw(rt, "think")
 		sinkDelay := rapid.SampledFrom([]time.Duration{0, time.Millisecond}).Draw(rt, "sink")
 		reconnect := rapid.SampledFrom([]int64{0, 7}).Draw(rt, "reconnect")
 		type change struct{ target, ramp, pause int }
@@ -447,7 +448,7 @@ func TestAccountingAddsUp(t *testing.T) {
 				return nil, false
 			}
 			sink := &memorySink{delay: sinkDelay}
-			cfg := fakeConfig(db, &fakeStream{limit: limit}, sink)
+			cfg := fakeConfig(db, &fakeStream{limit: limit, think: think}, sink)
 			cfg.Workload.ReconnectEvery = reconnect
 			g := open(t, cfg, connections)
 			g.Start(engine.PhaseWarmup)

@@ -202,21 +202,36 @@ func appendCopyBinary(out []byte, types *pgtype.Map, oid uint32, v any) ([]byte,
 			return next, nil
 		}
 	}
+	// The rest goes the way a bind goes: through the type's text input.
 	at := len(out)
-	next, err := types.Encode(oid, pgtype.BinaryFormatCode, v, append(out, 0, 0, 0, 0))
-	if err != nil || next == nil {
-		// Values of another type (text for a timestamp, a number for text): through the type's text input.
-		if s, ok := v.(string); ok {
-			if next, err = viaText(types, oid, s, append(out[:at], 0, 0, 0, 0)); err == nil {
-				return sized(next, at), nil
-			}
+	text, err := textArgument(v)
+	if err == nil {
+		if b, ok := v.([]byte); ok {
+			text = b
 		}
-		return out[:at], fmt.Errorf("the value %v does not fit the column's type", shorten(fmt.Sprint(v)))
+		if f == formRaw {
+			return append(binary.BigEndian.AppendUint32(out, uint32(len(text))), text...), nil
+		}
+		var next []byte
+		if next, err = viaText(types, oid, string(text), append(out, 0, 0, 0, 0)); err == nil {
+			return sized(next, at), nil
+		}
 	}
-	return sized(next, at), nil
+	return out[:at], fmt.Errorf("the value %v does not fit the column's type", shorten(fmt.Sprint(v)))
 }
 
+// viaText appends the binary form of what the server would read from s.
 func viaText(types *pgtype.Map, oid uint32, s string, out []byte) ([]byte, error) {
+	if oid == pgtype.BoolOID {
+		// pgtype takes whatever does not begin with t for false.
+		switch strings.ToLower(strings.TrimSpace(s)) {
+		case "t", "true", "y", "yes", "on", "1":
+			return append(out, 1), nil
+		case "f", "false", "n", "no", "off", "0":
+			return append(out, 0), nil
+		}
+		return nil, fmt.Errorf("%q is not a boolean", s)
+	}
 	t, ok := types.TypeForOID(oid)
 	if !ok {
 		return nil, fmt.Errorf("type %d is unknown", oid)

@@ -231,7 +231,7 @@ func (d *database) explain(err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		out.Message = fmt.Sprintf("%s closed the connection while it was being set up.", where)
 		out.Hint = "Check that this is PostgreSQL's port, and the server's log; a proxy or a full server may refuse this way."
-	case strings.Contains(text, "received unexpected message"), strings.Contains(text, "unknown message type"), strings.Contains(text, "invalid length"):
+	case strings.Contains(text, "received unexpected message"), strings.Contains(text, "unknown message type"), strings.Contains(text, "invalid length"), strings.Contains(text, "invalid body length"), strings.Contains(text, "invalid message"):
 		out.Message = fmt.Sprintf("What answers at %s is not PostgreSQL.", where)
 		out.Hint = "Check the port."
 	case strings.Contains(text, "authentication"), strings.Contains(text, "SCRAM"), strings.Contains(text, "password"):
