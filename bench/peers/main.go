@@ -3,7 +3,8 @@
 // All three do primary-key lookups on tables of the same size, in the same
 // private Postgres, over the same unix socket, in rounds that take turns, so
 // that a noisy machine is noisy for all. It prints a Markdown table with the
-// medians over the rounds:
+// medians and ranges over the rounds, and says so when the rounds of a client
+// differ too much for the table to mean anything:
 //
 //	go run ./bench/peers -rounds 5 -seconds 10 -connections 16
 //
@@ -14,6 +15,9 @@
 // like the one under test, is another process and is not. For pgbench and
 // sysbench it is the whole life of the process. The ratio is the median of the
 // rounds' own ratios.
+//
+// The statements are each client's own: pgbench selects one integer, sysbench a
+// text of 120 characters, Loadstone whole rows of pgbench's table.
 //
 // pgbench's percentiles come from the log of a short round of its own, because
 // writing the log slows it down; sysbench's from its histogram, whose
@@ -51,7 +55,7 @@ type config struct {
 // sample is the result of one round of one client.
 type sample struct {
 	tps        float64
-	p50, p99   float64 // ms; 0 when this round did not measure them
+	p50, p99   float64 // ms
 	cpu        float64 // µs a query
 	operations int64
 }
@@ -129,6 +133,9 @@ func run(ctx context.Context, c config) (err error) {
 	fmt.Printf("Postgres %s, %s/%s, %d CPUs (clients and server share them), %d connections, %d rows, %d rounds of %d s.\n\n",
 		pg.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), c.connections, c.scale*100_000, c.rounds, c.seconds)
 	fmt.Print(table(clients, samples))
+	if note := disturbed(clients, samples); note != "" {
+		fmt.Print("\n" + note)
+	}
 	return nil
 }
 

@@ -83,12 +83,23 @@ func TestCPUBetween(t *testing.T) {
 func TestTable(t *testing.T) {
 	clients := []client{{name: "pgbench"}, {name: "loadstone"}}
 	got := table(clients, map[string][]sample{
-		"pgbench":   {{tps: 100, p50: 0.1, p99: 0.2, cpu: 10}, {tps: 200, p50: 0.1, p99: 0.2, cpu: 12}, {tps: 300, cpu: 11}},
+		"pgbench":   {{tps: 100, p50: 0.1, p99: 0.2, cpu: 10}, {tps: 200, p50: 0.1, p99: 0.2, cpu: 12}, {tps: 300, p50: 0.1, p99: 0.2, cpu: 11}},
 		"loadstone": {{tps: 90, p50: 0.1, p99: 0.3, cpu: 9}, {tps: 220, p50: 0.2, p99: 0.3, cpu: 9}, {tps: 240, p50: 0.3, p99: 0.3, cpu: 8}},
 	})
-	for _, line := range []string{"| pgbench | 200 | 0.100 | 0.200 | 11.00 | 1.00 |", "| loadstone | 220 | 0.200 | 0.300 | 9.00 | 0.90 |"} {
+	for _, line := range []string{
+		"| pgbench | 200 (100–300) | 0.100 | 0.200 | 11.00 (10.00–12.00) | 1.00 (1.00–1.00) |",
+		"| loadstone | 220 (90–240) | 0.200 | 0.300 | 9.00 (8.00–9.00) | 0.90 (0.80–1.10) |",
+	} {
 		if !strings.Contains(got, line) {
 			t.Errorf("no line %q in\n%s", line, got)
 		}
+	}
+}
+
+func TestDisturbed(t *testing.T) {
+	clients := []client{{name: "steady"}, {name: "noisy"}}
+	got := disturbed(clients, map[string][]sample{"steady": {{tps: 100}, {tps: 120}}, "noisy": {{tps: 100}, {tps: 200}}})
+	if !strings.Contains(got, "noisy ranged from 100 to 200") || strings.Contains(got, "steady") {
+		t.Fatalf("%q", got)
 	}
 }

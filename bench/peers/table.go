@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// median of the values that are not zero; 0 when there are none.
+// median of the values, 0 when there are none.
 func median(values []float64) float64 {
-	v := slices.DeleteFunc(slices.Clone(values), func(x float64) bool { return x == 0 })
+	v := slices.Sorted(slices.Values(values))
 	if len(v) == 0 {
 		return 0
 	}
-	slices.Sort(v)
 	if len(v)%2 == 1 {
 		return v[len(v)/2]
 	}
@@ -28,7 +27,8 @@ func column(s []sample, of func(sample) float64) []float64 {
 	return out
 }
 
-// table is the comparison in Markdown. Ratios are against pgbench, round by round.
+// table is the comparison in Markdown: medians, and the range over the rounds in
+// parentheses. Ratios are against pgbench, round by round.
 func table(clients []client, samples map[string][]sample) string {
 	var b strings.Builder
 	b.WriteString("| client | TPS | P50 ms | P99 ms | client CPU µs/query | TPS ÷ pgbench |\n")
@@ -42,20 +42,38 @@ func table(clients []client, samples map[string][]sample) string {
 			for i := range s {
 				ratios[i] = s[i].tps / base[i].tps
 			}
-			ratio = fmt.Sprintf("%.2f", median(ratios))
+			ratio = spread("%.2f", ratios)
 		}
-		fmt.Fprintf(&b, "| %s | %.0f | %s | %s | %.2f | %s |\n", c.name,
-			median(column(s, func(s sample) float64 { return s.tps })),
-			milliseconds(median(column(s, func(s sample) float64 { return s.p50 }))),
-			milliseconds(median(column(s, func(s sample) float64 { return s.p99 }))),
-			median(column(s, func(s sample) float64 { return s.cpu })), ratio)
+		fmt.Fprintf(&b, "| %s | %s | %.3f | %.3f | %s | %s |\n", c.name,
+			spread("%.0f", column(s, func(s sample) float64 { return s.tps })),
+			median(column(s, func(s sample) float64 { return s.p50 })),
+			median(column(s, func(s sample) float64 { return s.p99 })),
+			spread("%.2f", column(s, func(s sample) float64 { return s.cpu })), ratio)
 	}
 	return b.String()
 }
 
-func milliseconds(ms float64) string {
-	if ms == 0 {
+// spread writes the median and the range.
+func spread(format string, values []float64) string {
+	if len(values) == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.3f", ms)
+	return fmt.Sprintf(format+" ("+format+"–"+format+")", median(values), slices.Min(values), slices.Max(values))
+}
+
+// maxSpread is how far a client's TPS may range over the rounds, largest over
+// smallest, before the comparison says more about the machine than about the clients.
+const maxSpread = 1.3
+
+// disturbed says which clients' rounds differ so much that the table proves nothing.
+func disturbed(clients []client, samples map[string][]sample) string {
+	var b strings.Builder
+	for _, c := range clients {
+		tps := column(samples[c.name], func(s sample) float64 { return s.tps })
+		if len(tps) == 0 || slices.Max(tps) <= maxSpread*slices.Min(tps) {
+			continue
+		}
+		fmt.Fprintf(&b, "Not usable: %s ranged from %.0f to %.0f TPS; something else uses this machine.\n", c.name, slices.Min(tps), slices.Max(tps))
+	}
+	return b.String()
 }
