@@ -126,6 +126,9 @@ func (pg *Postgres) begin(ctx context.Context) (*postmaster, error) {
 		if from > maxLog {
 			from = 0 // launch starts a new log
 		}
+		if err := pg.place.clearLocks(); err != nil {
+			return nil, err
+		}
 		child, err := launch(pg.place, pg.install, pg.id)
 		if err != nil {
 			return nil, err

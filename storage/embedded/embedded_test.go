@@ -182,6 +182,22 @@ func TestOrphanIsStoppedOnStart(t *testing.T) {
 	}
 }
 
+// A killed container leaves a pid file whose number belongs to someone else in the next one.
+func TestStalePidFile(t *testing.T) {
+	dir := folder(t)
+	pg := begin(t, dir)
+	end(t, pg)
+	for _, path := range []string{filepath.Join(pg.place.cluster, "postmaster.pid"), filepath.Join(pg.SocketDir(), ".s.PGSQL.5432.lock")} {
+		if err := os.WriteFile(path, fmt.Appendf(nil, "%d\n%s\n", os.Getpid(), pg.place.cluster), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := pg.id.own(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin(t, dir)
+}
+
 func TestLongPathMovesTheSocket(t *testing.T) {
 	dir := filepath.Join(folder(t), strings.Repeat("long-name-", 12), "it's a \\ folder")
 	pg := begin(t, dir)

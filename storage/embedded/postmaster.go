@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -229,6 +230,23 @@ func sweep(ctx context.Context, cluster string) (int, error) {
 	return found, &engine.Error{Code: engine.CodeUnavailable,
 		Message: fmt.Sprintf("Processes of an earlier Postgres on %s do not end: %v.", cluster, serving(cluster)),
 		Hint:    "End them, then start again."}
+}
+
+// clearLocks removes lock files of a postmaster that is gone. Postgres would
+// believe them when their pid is in use again, which is likely in a container
+// that was killed and started anew. The lock on the data directory is ours, and
+// nothing serves the cluster; should something do so after all, the shared
+// memory segment that Postgres checks next refuses the start.
+func (p place) clearLocks() error {
+	if len(serving(p.cluster)) > 0 {
+		return nil
+	}
+	for _, path := range []string{filepath.Join(p.cluster, "postmaster.pid"), filepath.Join(p.socket, ".s.PGSQL.5432.lock")} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return unusable(p.home, err)
+		}
+	}
+	return nil
 }
 
 // gone waits until nothing runs on the cluster.

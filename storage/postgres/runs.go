@@ -50,8 +50,8 @@ func toRun(row pgx.CollectableRow) (engine.Run, error) {
 	return run, err
 }
 
-// CreateRun implements store.Runs. A scenario's TemplateID that names no
-// template is kept in the scenario only.
+// CreateRun implements store.Runs. A TemplateID that names no template, for
+// instance one that was deleted a moment ago, is left out of the row.
 func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -71,7 +71,8 @@ func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO run_status (run_id, test_id, template_id, test_name, scenario_config,
 				status, phase, total_workers_expected, worker_targets, created_by, owner_epoch, created_at)
-			VALUES ($1, $1, $2, $3, $4, 'PREPARED', 'PREPARING', $5, $6, $7, $8, coalesce($9, now()))`,
+			VALUES ($1, $1, (SELECT template_id FROM test_templates WHERE template_id = $2), $3, $4,
+				'PREPARED', 'PREPARING', $5, $6, $7, $8, coalesce($9, now()))`,
 			run.RunID, orNull(run.TemplateID), run.TestName, config, run.WorkersExpected, targets,
 			run.CreatedBy, run.OwnerEpoch, stamp(run.CreatedAt.Time))
 		if err != nil {
