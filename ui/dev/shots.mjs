@@ -1,0 +1,86 @@
+// Screenshots of every page from the mock server: node dev/shots.mjs --out DIR [--only NAME].
+import { spawn } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { launch } from '../e2e/browser.mjs';
+
+const { values: flags } = parseArgs({ options: { out: { type: 'string', default: 'shots' }, only: { type: 'string' }, themes: { type: 'string', default: 'light,dark' }, widths: { type: 'string', default: '1440,390' } } });
+mkdirSync(flags.out, { recursive: true });
+
+async function mock(port, ...args) {
+  const child = spawn(process.execPath, [fileURLToPath(new URL('mock.mjs', import.meta.url)), '--port', String(port), ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await new Promise((done) => child.stdout.once('data', done));
+  return child;
+}
+
+const servers = [await mock(8191), await mock(8192, '--empty')];
+const browser = await launch();
+const problems = [];
+try {
+  const base = 'http://127.0.0.1:8191';
+  const empty = 'http://127.0.0.1:8192';
+  const first = await browser.newContext();
+  await (await first.newPage()).goto(`${base}/signin?token=x`);
+  const page = first.pages()[0];
+  await page.waitForURL(`${base}/`);
+  const runs = (await (await first.request.get(`${base}/api/runs?limit=200`)).json()).runs;
+  const id = (name, status) => runs.find((r) => r.test_name === name && (!status || r.status === status))?.run_id;
+  const template = (await (await first.request.get(`${base}/api/templates`)).json()).templates[0].template_id;
+  await first.close();
+  const live = id('checkout peak', 'RUNNING');
+  const done = id('first run');
+  const bad = id('orders under contention');
+  const list = [
+    ['home', base, '/'],
+    ['home-empty', empty, '/'],
+    ['signin', base, '/signin?next=/'],
+    ['templates', base, '/templates'],
+    ['templates-empty', empty, '/templates'],
+    ['template-form', base, `/templates/${template}`],
+    ['template-yaml', base, `/templates/${template}?as=yaml`],
+    ['template-new', base, '/templates/new'],
+    ['run-live', base, `/runs/${live}`],
+    ['run-prepared', base, `/runs/${id('index rebuild')}`],
+    ['run-done', base, `/runs/${done}`],
+    ...['distribution', 'kinds', 'accounting', 'environment', 'log', 'export', 'slowest', 'errors'].map((t) => [`run-${t}`, base, `/runs/${done}?tab=${t}`]),
+    ['run-degraded', base, `/runs/${bad}`],
+    ['run-errors-bad', base, `/runs/${bad}?tab=errors`],
+    ['run-failed', base, `/runs/${id('memory guard')}`],
+    ['run-cancelled-gap', base, `/runs/${id('nightly insert')}`],
+    ['run-unbalanced', base, `/runs/${id('lost records')}?tab=accounting`],
+    ['history', base, '/history'],
+    ['history-none', base, '/history?search=nothing-like-this'],
+    ['connections', base, '/connections'],
+    ['connection-new', base, '/connections?new=postgres'],
+    ['plugins', base, '/plugins'],
+    ['settings', base, '/settings'],
+    ['not-found', base, '/nowhere'],
+  ].filter(([name]) => !flags.only || new RegExp(flags.only).test(name));
+  for (const theme of flags.themes.split(',')) {
+    for (const width of flags.widths.split(',').map(Number)) {
+      const ctx = await browser.newContext({ viewport: { width, height: width < 600 ? 844 : 900 }, colorScheme: theme, deviceScaleFactor: 1, isMobile: width < 600, hasTouch: width < 600 });
+      const p = await ctx.newPage();
+      let where = '';
+      p.on('console', (m) => (m.type() === 'error' || m.type() === 'warning') && problems.push(`${where}: ${m.text()}`));
+      p.on('pageerror', (e) => problems.push(`${where}: ${e.message}`));
+      for (const b of [base, empty]) {
+        await p.goto(`${b}/signin?token=x`);
+        await p.waitForURL(`${b}/`);
+      }
+      for (const [name, b, path] of list) {
+        where = `${name} ${theme} ${width}`;
+        await p.goto(b + path);
+        await p.waitForTimeout(name === 'run-live' ? 2600 : 700);
+        const wide = await p.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        if (wide > 0) problems.push(`${where}: the page is ${wide} px wider than the window`);
+        await p.screenshot({ path: `${flags.out}/${name}-${theme}-${width}.png`, fullPage: true });
+      }
+      await ctx.close();
+    }
+  }
+} finally {
+  await browser.close();
+  for (const s of servers) s.kill();
+}
+console.log([...new Set(problems)].join('\n') || 'no console errors');
