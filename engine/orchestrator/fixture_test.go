@@ -150,6 +150,13 @@ func (f *fixture) start() *fixture {
 		})
 	}
 	f.svc, f.stop = svc, func() { end(20 * time.Second) }
+	f.kill = func() {
+		once.Do(func() {
+			svc.Kill()
+			cancel()
+			<-served
+		})
+	}
 	f.t.Cleanup(f.stop)
 	return f
 }

@@ -425,16 +425,19 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 	l.happen(ctx, hapPrepared{})
 }
 
-// reasonOf is an error as one sentence for the run's page, with its cure.
+// reasonOf is an error as sentences for the run's page, with the cure.
 func reasonOf(err error) string {
 	e := engine.AsError(err)
 	text := e.Message
 	for _, f := range e.Fields {
-		text += " " + f.Field + ": " + f.Message
-		if f.Hint != "" {
-			text += " (" + f.Hint + ")"
+		text += " " + f.Field + ": "
+		if e.Code == engine.CodeInvalid || f.Hint == "" {
+			text += f.Message
+			if f.Hint != "" {
+				text += "; "
+			}
 		}
-		text += "."
+		text += f.Hint + "."
 	}
 	if e.Hint != "" {
 		text += " " + e.Hint

@@ -89,6 +89,9 @@ func New(opts Options) *Service {
 // Preflight is what a run would do, found out without changing the target.
 type Preflight = prepare.Preflight
 
+// CheckResult is one line of a preflight.
+type CheckResult = prepare.CheckResult
+
 func (s *Service) deps() prepare.Deps {
 	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: s.opts.Store}
 }

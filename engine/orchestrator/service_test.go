@@ -1,10 +1,17 @@
 package orchestrator_test
 
 import (
+	"encoding/json"
+	"errors"
+	"net"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 func TestARunFromStartToFigures(t *testing.T) {
@@ -71,5 +78,221 @@ func TestARunFromStartToFigures(t *testing.T) {
 	points, err := f.store.Points(t.Context(), run.RunID)
 	if err != nil || len(points) == 0 {
 		t.Fatalf("%d points, %v", len(points), err)
+	}
+}
+
+func TestAUserStopsARun(t *testing.T) {
+	f := newFixture(t).start()
+	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 60; sc.Workload.WarmupSeconds = 0 })
+	f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 0 })
+	if _, err := f.svc.Start(t.Context(), run.RunID, "other"); !engine.HasCode(err, engine.CodeConflict) || !strings.Contains(err.Error(), "RUNNING since") {
+		t.Fatalf("a second start gave %v", err)
+	}
+	if err := f.svc.Delete(t.Context(), run.RunID, "tester"); !engine.HasCode(err, engine.CodeConflict) {
+		t.Fatalf("deleting a live run gave %v", err)
+	}
+	begin := time.Now()
+	stopped, err := f.svc.Stop(t.Context(), run.RunID, "tester")
+	if err != nil || (stopped.Status != engine.StatusCancelling && stopped.Status != engine.StatusCancelled) {
+		t.Fatalf("stop gave %s, %v", stopped.Status, err)
+	}
+	sum := f.wait(run.RunID)
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Fatalf("the run ended %v after stop", took)
+	}
+	if sum.Status != engine.StatusCancelled || sum.CancellationReason == nil || *sum.CancellationReason != "User requested cancellation" || !sum.Accounting.Balanced || sum.Operations == 0 {
+		t.Fatalf("%s, %v, %+v", sum.Status, sum.CancellationReason, sum.Accounting)
+	}
+	if _, err := f.svc.Stop(t.Context(), run.RunID, "tester"); !engine.HasCode(err, engine.CodeConflict) || !strings.Contains(err.Error(), "CANCELLED") {
+		t.Fatalf("stopping a finished run gave %v", err)
+	}
+	if err := f.svc.Delete(t.Context(), run.RunID, "tester"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.svc.Detail(t.Context(), run.RunID); !engine.HasCode(err, engine.CodeNotFound) {
+		t.Fatalf("a deleted run gave %v", err)
+	}
+}
+
+func TestStopBeforeStartAndWhilePreparing(t *testing.T) {
+	f := newFixture(t).start()
+	created, err := f.svc.Create(t.Context(), f.scenario(nil), "tester")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run, err := f.svc.Stop(t.Context(), created.RunID, "tester"); err != nil || run.Status != engine.StatusCancelled {
+		t.Fatalf("%s, %v", run.Status, err)
+	}
+	if _, err := f.svc.Start(t.Context(), created.RunID, "tester"); !engine.HasCode(err, engine.CodeConflict) {
+		t.Fatalf("starting a cancelled run gave %v", err)
+	}
+
+	run := f.run(func(sc *engine.Scenario) { sc.Target.Prepare.Rows = 50_000_000 })
+	p := f.until(run.RunID, func(p *engine.Payload) bool {
+		return p.Prepare != nil && p.Prepare.Step == "load" && p.Prepare.RowsDone > 0
+	})
+	if p.Prepare.RowsTotal != 50_000_000 || p.Prepare.RowsPerSecond == 0 || p.Prepare.RemainingSecs == nil {
+		t.Fatalf("progress %+v", p.Prepare)
+	}
+	if _, err := f.svc.Stop(t.Context(), run.RunID, "tester"); err != nil {
+		t.Fatal(err)
+	}
+	sum := f.wait(run.RunID)
+	if sum.Status != engine.StatusCancelled || sum.Operations != 0 || !sum.Accounting.Balanced {
+		t.Fatalf("%s %+v", sum.Status, sum.Accounting)
+	}
+	if f.has("orders") {
+		t.Fatal("the half-filled table is still there")
+	}
+}
+
+func TestSetupFailuresNameTheirReason(t *testing.T) {
+	f := newFixture(t).start()
+	f.sql("CREATE TABLE other (code text PRIMARY KEY)", "CREATE TABLE kept (id bigint PRIMARY KEY)")
+	cases := []struct {
+		name   string
+		change func(*engine.Scenario)
+		want   string
+	}{
+		{"missing table", func(sc *engine.Scenario) { sc.Target.Prepare = nil; sc.Target.TableName = "nowhere" }, "The table nowhere does not exist"},
+		{"table exists", func(sc *engine.Scenario) {
+			sc.Target.TableName = "kept"
+			sc.Target.Prepare.IfExists = engine.IfExistsFail
+		}, "exists already"},
+		{"unreachable host", func(sc *engine.Scenario) {
+			sc.Target.Connection.DSN = "postgres://u:p@127.0.0.1:1/x?connect_timeout=2"
+		}, "Set-up failed: "},
+		{"wrong password", func(sc *engine.Scenario) {
+			sc.Target.Connection.DSN = "postgres://somebody:wrong@" + refusingServer(t) + "/db?sslmode=disable"
+		}, "assword"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			run := f.run(tc.change)
+			sum := f.wait(run.RunID)
+			if sum.Status != engine.StatusFailed || sum.CancellationReason == nil || !strings.Contains(*sum.CancellationReason, tc.want) {
+				t.Fatalf("%s: %v", sum.Status, sum.CancellationReason)
+			}
+			t.Log(*sum.CancellationReason)
+			d := f.detail(run.RunID)
+			if d.CancellationReason == nil || *d.CancellationReason != *sum.CancellationReason || d.Phase != engine.PhaseNone {
+				t.Fatalf("detail %v, %q", d.CancellationReason, d.Phase)
+			}
+		})
+	}
+	if !f.has("kept") {
+		t.Fatal("a table was dropped without being asked")
+	}
+}
+
+// refusingServer is a Postgres that asks for a password and takes none. It
+// returns its address.
+func refusingServer(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				buf := make([]byte, 1024)
+				_, _ = c.Read(buf)                                  // startup
+				_, _ = c.Write([]byte{'R', 0, 0, 0, 8, 0, 0, 0, 3}) // cleartext password, please
+				_, _ = c.Read(buf)                                  // password
+				text := "SFATAL\x00C28P01\x00Mpassword authentication failed for user \"somebody\"\x00\x00"
+				_, _ = c.Write(append([]byte{'E', 0, 0, 0, byte(len(text) + 4)}, text...))
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func TestWhatCannotRunIsRefusedBeforeItIsStored(t *testing.T) {
+	f := newFixture(t).start()
+	cases := []struct {
+		name   string
+		change func(*engine.Scenario)
+		field  string
+		code   engine.Code
+	}{
+		{"open loop", func(sc *engine.Scenario) { sc.Workload.LoadMode = engine.LoadQPS }, "workload.load_mode", engine.CodeUnsupported},
+		{"autoscaling", func(sc *engine.Scenario) { sc.Scaling.Mode = engine.ScalingAuto }, "scaling.mode", engine.CodeUnsupported},
+		{"too many connections", func(sc *engine.Scenario) { sc.Workload.ConcurrentConnections = 17 }, "scaling.per_worker_capacity", engine.CodeInvalid},
+		{"unknown plugin", func(sc *engine.Scenario) { sc.Workload.Plugin = "mixx" }, "workload.plugin", engine.CodePlugin},
+		{"unknown adapter", func(sc *engine.Scenario) { sc.Target.Adapter = "oracle" }, "target.adapter", engine.CodePlugin},
+		{"unknown parameter", func(sc *engine.Scenario) { sc.Workload.Params = json.RawMessage(`{"weigths": {}}`) }, "workload.params.weigths", engine.CodeInvalid},
+		{"unknown connection", func(sc *engine.Scenario) { sc.Target.Connection = engine.ConnectionRef{Name: "nope"} }, "target.connection", engine.CodeInvalid},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := f.svc.Create(t.Context(), f.scenario(tc.change), "tester")
+			var e *engine.Error
+			if !errors.As(err, &e) || e.Code != tc.code || !slices.ContainsFunc(e.Fields, func(x engine.FieldError) bool { return x.Field == tc.field && x.Hint != "" }) {
+				t.Fatalf("%v", err)
+			}
+			t.Log(err)
+		})
+	}
+	list, err := f.store.ListRuns(t.Context(), store.RunFilter{})
+	if err != nil || list.Total != 0 {
+		t.Fatalf("%d runs were stored, %v", list.Total, err)
+	}
+}
+
+func TestATargetThatDiesFailsTheRun(t *testing.T) {
+	f := newFixture(t).start()
+	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 60; sc.Workload.WarmupSeconds = 0 })
+	f.until(run.RunID, func(p *engine.Payload) bool { return p.Ops.Total > 0 })
+	// What a restart of the server does to its clients, without disturbing the control store.
+	f.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	sum := f.wait(run.RunID)
+	if sum.Status != engine.StatusFailed || !strings.HasPrefix(*sum.CancellationReason, "Worker failure: ") {
+		t.Fatalf("%s: %v", sum.Status, *sum.CancellationReason)
+	}
+	t.Log(*sum.CancellationReason)
+	if sum.Validity != engine.VerdictDegraded || !sum.Accounting.Balanced || sum.Operations == 0 {
+		t.Fatalf("%+v, %+v", sum.ValidityDetail, sum.Accounting)
+	}
+}
+
+func TestTwoRunsAtOnceAreNoted(t *testing.T) {
+	f := newFixture(t).start()
+	longer := func(table string) func(*engine.Scenario) {
+		return func(sc *engine.Scenario) { sc.Target.TableName = table; sc.Workload.DurationSeconds = 3 }
+	}
+	first, second := f.run(longer("orders_a")), f.run(longer("orders_b"))
+	for _, id := range []string{first.RunID, second.RunID} {
+		sum := f.wait(id)
+		if sum.Status != engine.StatusCompleted || !slices.ContainsFunc(sum.ValidityDetail.Notes, func(n string) bool { return strings.Contains(n, "other run(s) were live") }) {
+			t.Fatalf("%s: %+v", sum.Status, sum.ValidityDetail)
+		}
+	}
+}
+
+func TestPreflightChangesNothing(t *testing.T) {
+	f := newFixture(t).start()
+	p, err := f.svc.Preflight(t.Context(), f.scenario(nil))
+	if err != nil || !p.OK || p.Plan == nil || len(p.Plan.Statements) != 2 || len(p.Creates) != 1 || p.Server == nil {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if f.has("orders") {
+		t.Fatal("preflight created the table")
+	}
+	p, err = f.svc.Preflight(t.Context(), f.scenario(func(sc *engine.Scenario) { sc.Target.Prepare = nil }))
+	if err != nil || p.OK || !slices.ContainsFunc(p.Checks, func(c orchestrator.CheckResult) bool {
+		return c.Name == "table" && c.Outcome == "failed" && c.Fix != ""
+	}) {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	info, err := f.svc.CheckConnection(t.Context(), "postgres", f.target)
+	if err != nil || info.Version == "" {
+		t.Fatalf("%+v, %v", info, err)
 	}
 }

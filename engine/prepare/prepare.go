@@ -126,8 +126,7 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 	}
 	name, dsn, err := deps.Connections.OpenDSN(ctx, sc.Target.Connection)
 	if err != nil {
-		var e *engine.Error
-		if !errors.As(err, &e) && errors.Is(err, store.ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) || engine.HasCode(err, engine.CodeNotFound) {
 			return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("There is no saved connection %q.", sc.Target.Connection.Name),
 				Fields: []engine.FieldError{{Field: "target.connection", Message: "no connection of that name", Hint: "save it on the Connections page, or spell it out as {driver, dsn}"}}, Cause: err}
 		}
