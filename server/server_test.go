@@ -19,10 +19,11 @@ import (
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
+	goleak.VerifyTestMain(pgtest.M{M: m},
 		// fasthttp caches the date and cleans its pools for the life of the process.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),

@@ -22,15 +22,16 @@ var (
 )
 
 // RedactDSN returns the DSN with its secrets replaced by ***. It errs on the
-// side of hiding: a URL that cannot be parsed loses all that stands before its @.
+// side of hiding: a URL that can be read in two ways loses all but its scheme.
 func RedactDSN(dsn string) string {
 	if strings.Contains(dsn, "://") {
 		head, query, hasQuery := strings.Cut(dsn, "?")
-		head = userInfo.ReplaceAllString(head, "$1:"+Mask+"@")
-		if hasQuery && strings.Contains(query, "@") && !strings.Contains(head, "@") {
-			// A password with an unescaped question mark.
-			return head[:strings.Index(head, "://")+3] + Mask + query[strings.LastIndex(query, "@"):]
+		scheme, authority, _ := strings.Cut(head, "://")
+		if strings.Contains(query, "@") && !strings.Contains(authority, "/") {
+			// A password with an unescaped question mark, perhaps: where it ends is a guess.
+			return scheme + "://" + Mask
 		}
+		head = userInfo.ReplaceAllString(head, "$1:"+Mask+"@")
 		if hasQuery {
 			return head + "?" + redactQuery(query)
 		}
@@ -56,7 +57,7 @@ func redactQuery(query string) string {
 
 // redacted reports whether the DSN carries a mask where a secret belongs.
 func redacted(dsn string) bool {
-	return strings.Contains(dsn, ":"+Mask+"@") || secretMask.MatchString(dsn)
+	return strings.Contains(dsn, ":"+Mask+"@") || strings.HasSuffix(dsn, "://"+Mask) || secretMask.MatchString(dsn)
 }
 
 var secretMask = regexp.MustCompile(`=\s*'?\*\*\*'?(?:$|[\s&;])`)

@@ -137,11 +137,6 @@ func (f *feed) follow() (last *engine.Payload, stopped bool) {
 	if p := f.hub.opts.Source.Live(f.runID); p != nil {
 		last = p
 		f.publish(p)
-	} else if detail, err := f.detail(); err == nil {
-		f.publish(FromDetail(&detail))
-		if over(&detail) {
-			return FromDetail(&detail), false
-		}
 	}
 	for {
 		select {

@@ -33,7 +33,8 @@ import (
 type Source interface {
 	// Live returns the latest payload of a live run, else nil.
 	Live(runID string) *engine.Payload
-	// Subscribe returns a channel with the newest payload, closed after the final one.
+	// Subscribe returns a channel that holds the newest payload, the present one at
+	// once, and is closed after the final one.
 	Subscribe(runID string) (updates <-chan *engine.Payload, cancel func(), err error)
 	Detail(ctx context.Context, runID string) (engine.RunDetail, error)
 }
