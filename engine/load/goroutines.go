@@ -28,7 +28,7 @@ func (e goroutines) drive(s *slot) {
 		switch {
 		case s.conn.Broken():
 			s.drop()
-			g.connectionLost(s.lastError)
+			g.connectionLost(s)
 			if !s.connect(g, firstBackoff) {
 				return
 			}

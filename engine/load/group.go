@@ -79,8 +79,12 @@ type Group struct {
 	open   int
 	ended  bool // the stream has ended
 	past   Totals
-	ramp   context.CancelFunc
-	ramps  sync.WaitGroup
+	// The window of losses that is open, how many connections were open at its
+	// beginning, and how many slots have lost theirs since.
+	lossBegan        int64
+	lossOpen, losses int
+	ramp             context.CancelFunc
+	ramps            sync.WaitGroup
 }
 
 const maxDialing = 16
@@ -393,20 +397,36 @@ func (g *Group) connectionOpened() {
 	g.mu.Unlock()
 }
 
-// connectionLost notes a broken connection. Losing the last open one to the
-// server is fatal: figures over a restart of the server cannot be defended. One
-// that we gave up after a timeout was not lost to the server.
-func (g *Group) connectionLost(errorID uint32) {
-	e := g.errors.get(errorID)
+// lossWindow is what "at the same time" means for lost connections: a server
+// that goes down needs a moment to end all sessions, and one that comes up again
+// at once may take the first back before it has ended the last.
+const lossWindow = 500 * time.Millisecond
+
+// connectionLost notes a broken connection. Losing all of them to the server
+// at the same time is fatal: figures over a restart of the server cannot be
+// defended. One that we gave up after a timeout was not lost to the server.
+func (g *Group) connectionLost(s *slot) {
+	e := g.errors.get(s.lastError)
+	now := g.clock.now()
 	g.mu.Lock()
+	all := false
+	if e.Class != engine.ErrClassTimeout {
+		if g.lossBegan == 0 || now-g.lossBegan > int64(lossWindow) {
+			g.lossBegan, g.lossOpen, g.losses = now, g.open, 0
+		}
+		if s.lostIn != g.lossBegan {
+			s.lostIn = g.lossBegan
+			g.losses++
+		}
+		all = g.losses >= g.lossOpen || g.open == 1
+	}
 	g.open--
-	all := g.open == 0
 	g.mu.Unlock()
 	if g.stopped() {
 		return
 	}
 	g.cfg.Log.Warn().Str("error", e.Message).Msg("connection lost")
-	if all && e.Class != engine.ErrClassTimeout {
+	if all {
 		g.lostAll(e.Message, nil)
 	}
 }

@@ -32,8 +32,10 @@ type slot struct {
 	lastError uint32
 
 	// retire is closed to make the slot leave after its operation.
-	retire  chan struct{}
-	retired bool // guarded by Group.mu
+	retire chan struct{}
+	// Guarded by Group.mu.
+	retired bool
+	lostIn  int64 // the window of losses that counts this slot
 
 	// Read by Totals at any time.
 	started, succeeded, failed, warmup atomic.Int64
