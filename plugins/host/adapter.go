@@ -8,12 +8,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
-// adapter is a compiled adapter plugin. Every call has an instance of its own, so
-// calls neither wait for nor see one another.
-type adapter struct {
-	host       *Host
-	registered *registered
-}
+// adapter is a compiled adapter plugin. Calls do not wait for one another: each
+// has an instance for itself while it lasts.
+type adapter struct{ registered *registered }
 
 var _ plugin.Adapter = (*adapter)(nil)
 
@@ -24,7 +21,7 @@ func (a *adapter) Call(ctx context.Context, request, answer any) error {
 	if err != nil {
 		return fmt.Errorf("encoding a request to plugin %s: %w", a.registered.module.name, err)
 	}
-	got, err := a.host.ask(ctx, a.registered.module, doc)
+	got, err := a.registered.ask(ctx, doc)
 	if err != nil {
 		return err
 	}

@@ -14,11 +14,10 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/bundled"
 )
 
-// cacheDir is shared by the tests of one binary, so that modules compile once.
 func newHost(t testing.TB, o Options) *Host {
 	t.Helper()
 	if o.CacheDir == "" {
-		o.CacheDir = t.TempDir()
+		o.CacheDir = cacheDir
 	}
 	o.Log = zerolog.Nop()
 	h, err := New(context.Background(), o)
@@ -209,7 +208,7 @@ func BenchmarkRegister(b *testing.B) {
 	wasm := bundledFile(b, "mix.wasm")
 	b.Run("cold", func(b *testing.B) {
 		for range b.N {
-			h := newHost(b, Options{})
+			h := newHost(b, Options{CacheDir: b.TempDir()})
 			if _, err := h.Register(context.Background(), wasm, true); err != nil {
 				b.Fatal(err)
 			}
@@ -254,3 +253,37 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkAdapterCall measures a call, which has an instance of its own.
+func BenchmarkAdapterCall(b *testing.B) {
+	h := newHost(b, Options{})
+	ctx := context.Background()
+	if _, err := h.Register(ctx, bundledFile(b, "postgres.wasm"), true); err != nil {
+		b.Fatal(err)
+	}
+	a, err := h.Adapter(ctx, "postgres")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for range b.N {
+		var answer plugin.AdapterAnswer
+		if err := a.Call(ctx, plugin.AdapterRequest{Op: plugin.OpSession}, &answer); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkOpen measures opening a stream, with its rehearsal.
+func BenchmarkOpen(b *testing.B) {
+	h := newHost(b, Options{})
+	w := mixWorkload(b, h)
+	for range b.N {
+		s, _ := openMix(b, w, `{}`, 1_000_000)
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+var allTypes = []engine.Bind{{Type: engine.TypeI64}, {Type: engine.TypeF64}, {Type: engine.TypeText}, {Type: engine.TypeBytes}, {Type: engine.TypeBool}, {Type: engine.TypeTimestamp}}

@@ -46,6 +46,8 @@ type registered struct {
 	module  *compiled
 	// samples is the instance that writes sample rows, shared by all who ask.
 	samples samples
+	// callers are the instances that answer ls_call.
+	callers callers
 }
 
 // New starts a host. It fails where wazero's compiler does not run: the
@@ -74,6 +76,7 @@ func (h *Host) Close(ctx context.Context) error {
 	h.mu.Unlock()
 	for _, r := range list {
 		r.samples.close()
+		r.callers.close()
 	}
 	return h.engines.close(ctx)
 }
@@ -137,8 +140,8 @@ func (h *Host) load(ctx context.Context, wasm []byte, sha string) (*registered, 
 	info.SizeBytes = int64(len(wasm))
 	c.name = info.Name + " " + info.Version
 	r := &registered{info: info, module: c}
-	r.samples.owner = r
-	r.samples.host = h
+	r.samples.owner, r.samples.host = r, h
+	r.callers.module, r.callers.host = c, h
 	return r, nil
 }
 
@@ -242,7 +245,7 @@ func (h *Host) Adapter(_ context.Context, ref string) (plugin.Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &adapter{host: h, registered: r}, nil
+	return &adapter{registered: r}, nil
 }
 
 // List returns what is registered, bundled plugins first, then by name.
@@ -270,13 +273,20 @@ func (h *Host) Bundled(sha string) bool {
 	return r != nil && r.bundled
 }
 
-// ask sends a request document to a fresh instance's ls_call and returns its answer.
-func (h *Host) ask(ctx context.Context, c *compiled, request []byte) ([]byte, error) {
-	i, err := c.instantiate(ctx, h, false)
+// ask sends a request document to ls_call and returns its answer. The instance
+// is one that no other call uses meanwhile.
+func (r *registered) ask(ctx context.Context, request []byte) (answer []byte, err error) {
+	i, err := r.callers.take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer i.close()
+	defer func() {
+		if err != nil {
+			i.close()
+			return
+		}
+		r.callers.give(i)
+	}()
 	ptr, err := i.send(ctx, request)
 	if err != nil {
 		return nil, err

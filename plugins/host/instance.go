@@ -27,6 +27,7 @@ type instance struct {
 	deadline time.Duration   // 0 on the hot engine
 	errorFn  api.Function
 	fillFn   api.Function
+	calls    int
 	// stack of calls into the guest, so that a call allocates nothing.
 	stack [4]uint64
 }

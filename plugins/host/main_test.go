@@ -1,9 +1,26 @@
 package host
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// cacheDir is shared by all tests, so that each module is compiled once.
+var cacheDir string
+
+type cached struct{ m *testing.M }
+
+func (c cached) Run() int {
+	var err error
+	if cacheDir, err = os.MkdirTemp("", "loadstone-host-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(cacheDir)
+	return c.m.Run()
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(cached{m}) }

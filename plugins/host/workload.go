@@ -41,7 +41,7 @@ func (w *workload) Statements(ctx context.Context, params json.RawMessage, table
 	if err != nil {
 		return nil, fmt.Errorf("encoding a request to plugin %s: %w", c.name, err)
 	}
-	got, err := w.host.ask(ctx, c, doc)
+	got, err := w.registered.ask(ctx, doc)
 	if err != nil {
 		return nil, err
 	}
@@ -216,8 +216,8 @@ func (w *workload) Rows(ctx context.Context, params json.RawMessage, table int, 
 	return w.registered.samples.take(ctx, orEmpty(params), table, first, max(1, min(most, abi.MaxRowsPerCall)))
 }
 
-// samplesIdle is how long the instance for sample rows is kept after its last use.
-const samplesIdle = 20 * time.Second
+// idleTime is how long an instance that nobody uses is kept.
+const idleTime = 20 * time.Second
 
 // samples keeps one instance for sample rows, opened with the parameters of the last request.
 type samples struct {
@@ -244,7 +244,7 @@ func (s *samples) take(ctx context.Context, params json.RawMessage, table int, f
 	if s.idle != nil {
 		s.idle.Stop()
 	}
-	s.idle = time.AfterFunc(samplesIdle, s.close)
+	s.idle = time.AfterFunc(idleTime, s.close)
 	i := s.instance
 	v, err := i.export(ctx, abi.ExportRows, uint64(uint32(table)), uint64(first), uint64(uint32(most)))
 	if err != nil {

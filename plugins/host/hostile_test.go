@@ -1,0 +1,199 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
+)
+
+func TestConformanceSuite(t *testing.T) {
+	plugintest.Run(t, func(t *testing.T, wasm []byte) (plugin.Host, plugin.Info, error) {
+		h := newHost(t, Options{})
+		info, err := h.Register(context.Background(), wasm, false)
+		return h, info, err
+	})
+}
+
+func TestRefusedFiles(t *testing.T) {
+	code := func(export string, body []byte) map[string][]byte { return map[string][]byte{export: body} }
+	start := uint32(0)
+	for _, c := range []struct {
+		name string
+		wasm []byte
+		says string
+	}{
+		{"empty", nil, "not a WebAssembly module"},
+		{"text", []byte("<html>not found</html>"), "not a WebAssembly module"},
+		{"component", []byte("\x00asm\x0d\x00\x01\x00"), "component"},
+		{"header only", []byte("\x00asm\x01\x00\x00\x00"), "memory"},
+		{"too large", make([]byte, 8<<20+1), "limit"},
+		{"no memory", plugintest.Guest{Omit: []string{"memory"}}.Build(), "memory"},
+		{"no ls_abi", plugintest.Guest{Omit: []string{"ls_abi"}}.Build(), "ls_abi"},
+		{"no ls_fill", plugintest.Guest{Omit: []string{"ls_fill"}}.Build(), "ls_fill"},
+		{"an adapter without ls_call", plugintest.Guest{Manifest: `{"kind":"adapter","name":"a","driver":"postgres"}`}.Build(), "ls_call"},
+		{"wrong signature", plugintest.Guest{Type: map[string]byte{"ls_abi": plugintest.TypeI64}, Code: code("ls_abi", plugintest.I64(1))}.Build(), "() → (i64)"},
+		{"files", plugintest.Guest{Imports: [][2]string{{"wasi_snapshot_preview1", "path_open"}}}.Build(), "path_open"},
+		{"another module", plugintest.Guest{Imports: [][2]string{{"env", "abort"}}}.Build(), "env.abort"},
+		{"wrong log", plugintest.Guest{Imports: [][2]string{{"ls", "log"}}}.Build(), "ls.log"},
+		{"allowed import of another type", plugintest.Guest{Imports: [][2]string{{"wasi_snapshot_preview1", "fd_write"}}}.Build(), "fd_write"},
+		{"another ABI", plugintest.Guest{Code: code("ls_abi", plugintest.I32(2<<16))}.Build(), "2.0"},
+		{"2³² locals", plugintest.Guest{Locals: 0xffffffff}.Build(), "local"},
+		{"much memory", plugintest.Guest{Pages: 65_536}.Build(), "memory"},
+		{"trap in describe", plugintest.Guest{Code: code("ls_describe", plugintest.Unreachable)}.Build(), "trapped"},
+		{"endless describe", plugintest.Guest{Code: code("ls_describe", plugintest.Forever)}.Build(), "in time"},
+		{"endless start", plugintest.Guest{Start: &start, Type: map[string]byte{"ls_abi": 0}, Code: code("ls_abi", plugintest.Forever)}.Build(), "ls_abi"},
+		{"exit", plugintest.Guest{Imports: [][2]string{{"wasi_snapshot_preview1", "proc_exit"}}, ImportType: plugintest.TypeExit,
+			Code: code("ls_describe", plugintest.Code(plugintest.I32(3), plugintest.Call(0), plugintest.I64(0)))}.Build(), "exit(3)"},
+		{"manifest outside memory", plugintest.Guest{Code: code("ls_describe", plugintest.I64(1<<62|100))}.Build(), "outside"},
+		{"manifest too large", plugintest.Guest{Code: code("ls_describe", plugintest.I64(0x7fffffff))}.Build(), "limit"},
+		{"manifest that is no JSON", plugintest.Guest{Manifest: "hello"}.Build(), "manifest"},
+		{"unknown kind", plugintest.Guest{Manifest: `{"kind":"driver","name":"x"}`}.Build(), "kind"},
+		{"bad name", plugintest.Guest{Manifest: `{"kind":"workload","name":"../x"}`}.Build(), "name"},
+		{"bad version", plugintest.Guest{Manifest: `{"kind":"workload","name":"x","version":"1 2"}`}.Build(), "version"},
+		{"bad schema", plugintest.Guest{Manifest: `{"kind":"workload","name":"x","parameters":{"type":"objekt"}}`}.Build(), "JSON Schema"},
+		{"schema that reads a file", plugintest.Guest{Manifest: `{"kind":"workload","name":"x","parameters":{"$ref":"file:///etc/passwd"}}`}.Build(), "JSON Schema"},
+		{"unknown column type", plugintest.Guest{Manifest: `{"kind":"workload","name":"x","tables":[{"name":"t","columns":["id int"]}]}`}.Build(), "int"},
+		{"key without column", plugintest.Guest{Manifest: `{"kind":"workload","name":"x","tables":[{"name":"t","columns":["id i64"],"key":"x"}]}`}.Build(), "key"},
+		{"adapter without driver", plugintest.Guest{Manifest: `{"kind":"adapter","name":"x"}`, Answer: "{}"}.Build(), "driver"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHost(t, Options{CallTimeout: time.Second})
+			_, err := h.Register(context.Background(), c.wasm, false)
+			if !errors.Is(err, plugin.ErrRefused) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, expected ErrRefused with %q", err, c.says)
+			}
+			if list, _ := h.List(context.Background()); len(list) != 0 {
+				t.Error("it is registered all the same")
+			}
+		})
+	}
+}
+
+// TestEndlessGuests: a guest that does not return is stopped before it reaches the hot path.
+func TestEndlessGuests(t *testing.T) {
+	ctx := context.Background()
+	for _, export := range []string{"ls_open", "ls_fill", "ls_rows", "ls_call", "ls_alloc"} {
+		t.Run(export, func(t *testing.T) {
+			h := newHost(t, Options{CallTimeout: 300 * time.Millisecond})
+			info, err := h.Register(ctx, plugintest.Guest{Rows: []byte{1}, Answer: "{}", Code: map[string][]byte{export: plugintest.Forever}}.Build(), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := h.Workload(ctx, info.SHA256)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch export {
+			case "ls_rows":
+				_, err = w.Rows(ctx, nil, 0, 0, 1)
+			case "ls_call":
+				_, err = w.Statements(ctx, nil, nil)
+			default:
+				_, err = w.Open(ctx, plugin.OpenRequest{KeySlots: 1}, frozenList(info.Manifest.Statements))
+			}
+			if !errors.Is(err, plugin.ErrTrapped) || !strings.Contains(err.Error(), "in time") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestCancelEndsACall(t *testing.T) {
+	h := newHost(t, Options{CallTimeout: time.Minute})
+	info, err := h.Register(context.Background(), plugintest.Guest{Answer: "{}", Code: map[string][]byte{"ls_call": plugintest.Forever}}.Build(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := h.Workload(context.Background(), info.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := w.Statements(ctx, nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, expected the caller's own deadline", err)
+	}
+}
+
+func TestUploadedPluginCannotTakeABundledName(t *testing.T) {
+	h := newHost(t, Options{})
+	ctx := context.Background()
+	if _, err := h.Register(ctx, plugintest.Guest{}.Build(), true); err != nil {
+		t.Fatal(err)
+	}
+	other := plugintest.Guest{Error: "other bytes"}.Build()
+	if _, err := h.Register(ctx, other, false); !errors.Is(err, plugin.ErrRefused) {
+		t.Errorf("%v", err)
+	}
+	if _, err := h.Inspect(ctx, other); err != nil {
+		t.Errorf("inspecting it: %v", err)
+	}
+}
+
+// TestTruncatedModules: no prefix of a module, and no module with a byte changed, harms the process.
+func TestTruncatedModules(t *testing.T) {
+	wasm := plugintest.Guest{Answer: "{}"}.Build()
+	for n := range len(wasm) {
+		if _, err := examine(wasm[:n]); err != nil && !errors.Is(err, plugin.ErrRefused) {
+			t.Fatalf("the first %d bytes: %v", n, err)
+		}
+	}
+	for n := range wasm {
+		changed := append([]byte(nil), wasm...)
+		changed[n] ^= 0x55
+		if _, err := examine(changed); err != nil && !errors.Is(err, plugin.ErrRefused) {
+			t.Fatalf("byte %d changed: %v", n, err)
+		}
+	}
+}
+
+func FuzzExamine(f *testing.F) {
+	f.Add(plugintest.Guest{}.Build())
+	f.Add(plugintest.Guest{Imports: [][2]string{{"ls", "log"}}, ImportType: plugintest.TypeLog}.Build())
+	f.Fuzz(func(t *testing.T, wasm []byte) {
+		if _, err := examine(wasm); err != nil && !errors.Is(err, plugin.ErrRefused) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func FuzzDecode(f *testing.F) {
+	list, err := freeze(frozenList([]plugin.Statement{{ID: "one"}, {ID: "all", Binds: allTypes}}))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(plugintest.Batch(plugintest.Operation(0), plugintest.Operation(1, plugintest.Int(1), []byte{0}, plugintest.Data(3, "x"), plugintest.Data(4, "y"), []byte{5, 1}, []byte{0})))
+	f.Add(plugintest.Batch(plugintest.Operation(0xFF03, plugintest.Int(5))))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b := plugin.Batch{Data: append([]byte(nil), data...)}
+		if list.decode(&b, 64) != nil {
+			return
+		}
+		if len(b.Ops) == 0 || len(b.Ops) > 64 {
+			t.Fatalf("%d operations were accepted", len(b.Ops))
+		}
+		for _, op := range b.Ops {
+			for _, v := range b.Args[op.FirstArg : op.FirstArg+uint32(op.NArgs)] {
+				if v.Type == "text" || v.Type == "bytes" {
+					_ = b.Bytes(v)
+				}
+			}
+		}
+	})
+}
+
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte(plugintest.ManifestOf("x")))
+	f.Add([]byte(`{"kind":"adapter","name":"a","driver":"postgres","kinds":["INSERT"],"parameters":{"type":"object"}}`))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		m, err := parseManifest(doc)
+		if err == nil && (!nameForm.MatchString(m.Name) || m.Version == "") {
+			t.Errorf("accepted %+v", m)
+		}
+	})
+}
