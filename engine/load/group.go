@@ -121,14 +121,14 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 	}
 	g.ctx, g.giveUp = context.WithCancel(context.Background())
 	g.coll = newCollector(g)
-	go g.coll.run()
 	for _, conn := range conns {
 		s := g.newSlot()
 		s.conn = conn
 		g.slots = append(g.slots, s)
 	}
 	g.open = len(conns)
-	for _, s := range g.slots {
+	go g.coll.run()
+	for _, s := range g.currentSlots() {
 		g.io.add(s)
 	}
 	return g, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,7 +21,8 @@ const progressEvery = 250 * time.Millisecond
 
 // Load streams rows through one COPY, which is one transaction: all rows or
 // none. The format is binary when every column's type has a binary path here.
-// next runs on another goroutine than the caller's, never concurrently with itself.
+// next runs on another goroutine than the caller's, never concurrently with
+// itself and never after Load has returned.
 func (d *database) Load(ctx context.Context, table string, columns []engine.Column, next func() (plugin.Rows, error), progress func(rows int64)) (int64, error) {
 	if len(columns) == 0 {
 		return 0, fmt.Errorf("loading %s: no columns", table)
@@ -52,6 +54,7 @@ func (d *database) Load(ctx context.Context, table string, columns []engine.Colu
 		format = "binary"
 	}
 	tag, err := c.CopyFrom(ctx, r, "COPY "+table+" ("+list+") FROM STDIN (FORMAT "+format+")")
+	r.end()
 	if r.err != nil {
 		// The server only repeats that the client gave up.
 		return 0, fmt.Errorf("loading %s: %w", table, r.err)
@@ -86,6 +89,8 @@ type rowReader struct {
 	progress func(int64)
 	binary   bool
 
+	mu   sync.Mutex
+	over bool
 	buf  []byte
 	off  int
 	rows int64
@@ -94,7 +99,20 @@ type rowReader struct {
 	err  error
 }
 
+// end waits for a Read under way and makes later ones fail: a COPY that the
+// server or the context ends may leave its reading goroutine behind.
+func (r *rowReader) end() {
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
+}
+
 func (r *rowReader) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return 0, io.ErrClosedPipe
+	}
 	for r.off == len(r.buf) {
 		if r.err != nil {
 			return 0, r.err
