@@ -115,12 +115,6 @@ func (l *live) finished(ctx context.Context, o *outcome) {
 	l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
 		WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
 	l.happen(ctx, hapFinished{})
-	// The run is over for its readers when its end is stored, or the store stays away.
-	select {
-	case <-l.lastStore.done:
-	case <-time.After(stopReply):
-	case <-ctx.Done():
-	}
 }
 
 // process stores the parts, computes the exact figures and saves the results.

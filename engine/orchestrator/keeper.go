@@ -39,6 +39,7 @@ type keeper struct {
 	ticks   int
 	thinned int64
 	away    bool
+	closing bool
 
 	// fenced is closed when another server owns the run.
 	fenced    chan struct{}
@@ -146,7 +147,18 @@ func (k *keeper) applied(ctx context.Context, t store.Transition, expected []eng
 	return (t.To == "" || run.Status == t.To) && (t.Phase == nil || run.Phase == *t.Phase), nil
 }
 
-// run writes until ctx ends.
+// close ends the keeper once everything queued is written.
+func (k *keeper) close() {
+	k.mu.Lock()
+	k.closing = true
+	k.mu.Unlock()
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run writes until ctx ends, or the keeper is closed and has written everything.
 func (k *keeper) run(ctx context.Context) {
 	for {
 		k.mu.Lock()
@@ -154,7 +166,11 @@ func (k *keeper) run(ctx context.Context) {
 		if len(k.queue) > 0 {
 			next = k.queue[0]
 		}
+		over := k.closing && next == nil
 		k.mu.Unlock()
+		if over {
+			return
+		}
 		if next == nil {
 			select {
 			case <-ctx.Done():
@@ -226,11 +242,4 @@ func (k *keeper) reachable(yes bool, err error) {
 	default:
 		k.log.Warn().Err(err).Str("run_id", k.runID).Msg("the control store is away; the run goes on and is written when it is back")
 	}
-}
-
-// unreachable reports whether the store is away now.
-func (k *keeper) unreachable() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.away
 }

@@ -145,17 +145,28 @@ func (l *live) loop(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	l.happen(ctx, hapBegun{})
-	for !l.core.ended {
+	for {
 		due, stopTimer := l.timer()
+		// The run is over when its end is stored too.
+		var over <-chan struct{}
+		if l.core.ended {
+			over = l.lastStore.done
+		}
 		var stored <-chan struct{}
 		if len(l.pending) > 0 {
 			stored = l.pending[0].job.done
 		}
 		select {
 		case <-ctx.Done():
+			stopTimer()
+			return
 		case <-l.keeper.fenced:
 			l.abandon()
 			stopTimer()
+			return
+		case <-over:
+			stopTimer()
+			l.publish(true)
 			return
 		case m := <-l.inbox:
 			l.receive(ctx, m)
@@ -178,11 +189,7 @@ func (l *live) loop(ctx context.Context) {
 			l.everySecond(ctx)
 		}
 		stopTimer()
-		if ctx.Err() != nil {
-			return
-		}
 	}
-	l.publish(true)
 }
 
 // timer fires at the next decision by time.
@@ -207,6 +214,7 @@ func (l *live) leave() {
 	}
 	l.svc.dropSubscribers(l.runID)
 	l.svc.mu.Unlock()
+	l.keeper.close()
 	close(l.done)
 }
 
@@ -459,6 +467,7 @@ func (l *live) place(ctx context.Context) {
 		w.heard = now
 		w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, TestID: w.testID, Status: engine.WorkerStarting}
 		if len(nodes) == 0 {
+			w.state.Status = engine.WorkerFailed
 			l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: "there is no node to carry the load"})
 			continue
 		}

@@ -64,10 +64,9 @@ func (s *Service) recoverRun(ctx context.Context, run engine.Run) error {
 	delete(s.salvaged, run.RunID)
 	s.mu.Unlock()
 	s.opts.Log.Warn().Str("run_id", run.RunID).Str("status", string(run.Status)).Int("parts", len(e.parts)).Msg("a run of an earlier process is finished")
-	over, stop := context.WithCancel(s.lifetime)
-	s.routines.Go(func() { e.keeper.run(over) })
+	s.routines.Go(func() { e.keeper.run(s.lifetime) })
 	s.routines.Go(func() {
-		defer stop()
+		defer e.keeper.close()
 		s.finishRecovered(e, epoch)
 	})
 	return nil
@@ -148,6 +147,20 @@ func (s *Service) remember(ctx context.Context, e *ending) error {
 	return nil
 }
 
+// lastLog is the number of the last line of a run's log.
+func (s *Service) lastLog(runID string) (seq int64) {
+	ctx, cancel := context.WithTimeout(s.lifetime, storeLimit)
+	defer cancel()
+	for {
+		lines, err := s.opts.Store.Logs(ctx, runID, seq, "", 0)
+		if err != nil || len(lines) == 0 {
+			return seq
+		}
+		seq = lines[len(lines)-1].Seq
+	}
+}
+
+// finishRecovered computes the results and takes the last step of the run.
 func (s *Service) finishRecovered(e ending, epoch int64) {
 	o := s.process(s.lifetime, e)
 	if o.summary == nil {
@@ -155,11 +168,7 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 	}
 	none := engine.PhaseNone
 	logs := []engine.LogEntry{}
-	last, _ := s.opts.Store.Logs(s.lifetime, e.run.RunID, 0, "", 1_000_000)
-	var seq int64
-	if n := len(last); n > 0 {
-		seq = last[n-1].Seq
-	}
+	seq := s.lastLog(e.run.RunID)
 	reason := "The run was finished after a restart of the server"
 	if e.run.CancellationReason != nil {
 		reason = *e.run.CancellationReason

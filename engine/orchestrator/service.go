@@ -64,6 +64,7 @@ type Service struct {
 	mu       sync.Mutex
 	live     map[string]*live
 	starting map[string]bool
+	starts   sync.WaitGroup // calls of Start under way
 	closing  bool
 	// salvaged are parts of runs that are not live, by run.
 	salvaged map[string][]heldPart
@@ -129,6 +130,9 @@ func (s *Service) Close(ctx context.Context) error {
 	s.close.Do(func() {
 		s.mu.Lock()
 		s.closing = true
+		s.mu.Unlock()
+		s.starts.Wait()
+		s.mu.Lock()
 		var runs []*live
 		for _, l := range s.live {
 			runs = append(runs, l)
@@ -306,6 +310,8 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	l, busy := s.live[runID], s.starting[runID]
 	if !busy && l == nil {
 		s.starting[runID] = true
+		s.starts.Add(1)
+		defer s.starts.Done()
 	}
 	s.mu.Unlock()
 	if l != nil {
@@ -407,8 +413,11 @@ func retry(ctx context.Context, f func() error) error {
 // terminal one is a conflict. Workers are told at once, also when the store is away.
 func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error) {
 	s.mu.Lock()
-	l := s.live[runID]
+	l, busy := s.live[runID], s.starting[runID]
 	s.mu.Unlock()
+	if l == nil && busy {
+		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started.", Hint: "stop it again in a moment"}
+	}
 	if l != nil {
 		if run := l.current(); run.Status.Terminal() {
 			return engine.Run{}, finished(run)
