@@ -72,14 +72,13 @@ type Options struct {
 
 // The limits of the server.
 const (
-	DefaultAddr     = "127.0.0.1:8080"
-	requestTimeout  = 30 * time.Second
-	writeTimeout    = 30 * time.Second
-	idleTimeout     = 75 * time.Second
-	bodyLimit       = 4 << 20 // what is read at all; api.MaxBody is what is accepted
-	headerLimit     = 16 << 10
-	maxConnections  = 16 << 10
-	metricsDeadline = 5 * time.Second
+	DefaultAddr    = "127.0.0.1:8080"
+	requestTimeout = 30 * time.Second
+	writeTimeout   = 30 * time.Second
+	idleTimeout    = 75 * time.Second
+	bodyLimit      = 4 << 20 // what is read at all; api.MaxBody is what is accepted
+	headerLimit    = 16 << 10
+	maxConnections = 16 << 10
 )
 
 // Server serves the API, the sockets and the page. Make it with New, bind it

@@ -55,8 +55,10 @@ func (m *metrics) request(method, route string, status int, elapsed time.Duratio
 	m.duration.WithLabelValues(method, route).Observe(elapsed.Seconds())
 }
 
+// handler has no timeout of promhttp's: that derives a context from fasthttp's,
+// which is written to at shutdown. Collectors bound themselves.
 func (m *metrics) handler() fiber.Handler {
-	return adaptor.HTTPHandler(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: promLog{m.log}, ErrorHandling: promhttp.ContinueOnError, Timeout: metricsDeadline}))
+	return adaptor.HTTPHandler(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: promLog{m.log}, ErrorHandling: promhttp.ContinueOnError}))
 }
 
 type promLog struct{ log zerolog.Logger }

@@ -272,6 +272,7 @@ func TestBadInput(t *testing.T) {
 		{"charset", "POST", "/api/auth/tokens", `{"nam":"x"}`, []string{"Content-Type", "application/json; charset=utf-8"}, 422, "invalid", "nam"},
 		{"compressed", "POST", "/api/auth/tokens", `{"name":"x"}`, []string{"Content-Encoding", "gzip"}, 415, "media_type", ""},
 		{"too large", "POST", "/api/templates", `{"source":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, "too_large", ""},
+		{"huge set", "POST", "/api/runs", map[string]any{"scenario": scenario("x"), "set": map[string]any{"workload": 1}}, nil, 422, "invalid", "workload"},
 		{"nothing to run", "POST", "/api/runs", `{}`, nil, 422, "invalid", "template_id"},
 		{"two ways", "POST", "/api/runs", `{"source":"x","template_id":"y"}`, nil, 422, "invalid", "template_id"},
 		{"no such template", "POST", "/api/runs", `{"template_id":"nope"}`, nil, 404, "not_found", "template_id"},
@@ -474,4 +475,73 @@ func eventually(t *testing.T, ok func() bool, what string) {
 		}
 	}
 	t.Fatal(what)
+}
+
+// TestHugeBodies sends more than is read at all: the server says so and lives.
+func TestHugeBodies(t *testing.T) {
+	b := start(t)
+	for _, size := range []int{2 << 20, 3 << 20} {
+		b.do("POST", "/api/templates", bytes.Repeat([]byte("x"), size)).problem(t, 413, engine.CodeTooLarge)
+	}
+	conn, err := net.Dial("tcp", strings.TrimPrefix(b.base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	// The announcement alone is refused, before anything is read.
+	_, _ = fmt.Fprintf(conn, "POST /api/runs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9000000000\r\n\r\n")
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	text, err := io.ReadAll(conn)
+	if err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 413")) || !bytes.Contains(text, []byte(`"code":"too_large"`)) {
+		t.Errorf("answer %q, %v", text, err)
+	}
+	b.do("GET", "/healthz", nil).want(t, 200)
+}
+
+// TestShutdownWaitsForHandlers lets one request be in flight when the server stops.
+func TestShutdownWaitsForHandlers(t *testing.T) {
+	b := start(t)
+	release := make(chan struct{})
+	b.store.mu.Lock()
+	b.store.block = release
+	b.store.mu.Unlock()
+	answered := make(chan int, 1)
+	go func() {
+		req, _ := http.NewRequest("GET", b.base+"/api/templates", nil)
+		req.Header.Set("Authorization", "Bearer "+b.token)
+		res, err := b.client.Do(req)
+		if err != nil {
+			answered <- 0
+			return
+		}
+		_ = res.Body.Close()
+		answered <- res.StatusCode
+	}()
+	time.Sleep(100 * time.Millisecond) // the request is in its handler
+	stopped := make(chan error, 1)
+	go func() { stopped <- b.stop() }()
+	time.Sleep(200 * time.Millisecond)
+	close(release)
+	if status := <-answered; status != 200 {
+		t.Errorf("the request in flight got %d", status)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	b.srv.Close() // twice is safe
+	if err := b.srv.Serve(t.Context()); err == nil {
+		t.Error("a server served twice")
+	}
+}
+
+func TestListenRefusesATakenPort(t *testing.T) {
+	b := start(t)
+	other, err := server.New(server.Options{Addr: strings.TrimPrefix(b.base, "http://"), Runs: b.runs, Store: b.store, Files: b.files, Plugins: plugins{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.Listen(); err == nil || engine.AsError(err).Hint == "" {
+		t.Errorf("listening: %v", err)
+	}
 }

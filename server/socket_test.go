@@ -183,8 +183,8 @@ func TestLargeMessageClosesTheSocket(t *testing.T) {
 	id := b.liveRun()
 	conn := b.watch("/ws/runs/" + id)
 	next(t, conn)
-	if err := conn.WriteMessage(websocket.BinaryMessage, make([]byte, 64<<10)); err != nil {
-		t.Fatal(err)
+	if conn.WriteMessage(websocket.BinaryMessage, make([]byte, 64<<10)) != nil {
+		return // the server did not wait for all of it
 	}
 	for {
 		if _, _, err := conn.NextReader(); err != nil {

@@ -13,6 +13,7 @@ type Limiter struct {
 
 	mu    sync.Mutex
 	spent map[string]spent
+	swept time.Time
 	now   func() time.Time
 }
 
@@ -47,11 +48,7 @@ func (l *Limiter) Failed(caller string) {
 	s := l.left(caller)
 	s.attempts++
 	if _, known := l.spent[caller]; !known && len(l.spent) >= maxCallers {
-		for other := range l.spent {
-			if l.left(other).attempts == 0 {
-				delete(l.spent, other)
-			}
-		}
+		l.sweep()
 		if len(l.spent) >= maxCallers {
 			caller = ""
 			s = l.left(caller)
@@ -59,6 +56,20 @@ func (l *Limiter) Failed(caller string) {
 		}
 	}
 	l.spent[caller] = s
+}
+
+// sweep forgets who has regained everything, at most once every Refill.
+func (l *Limiter) sweep() {
+	now := l.now()
+	if now.Sub(l.swept) < l.Refill {
+		return
+	}
+	l.swept = now
+	for other := range l.spent {
+		if l.left(other).attempts == 0 {
+			delete(l.spent, other)
+		}
+	}
 }
 
 // left returns what the caller has spent and not yet regained.
