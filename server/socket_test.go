@@ -43,6 +43,7 @@ type update struct {
 func next(t *testing.T, conn *websocket.Conn) update {
 	t.Helper()
 	var u update
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if err := conn.ReadJSON(&u); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func TestSlowReader(t *testing.T) {
 	fast := b.watch("/ws/runs/" + id)
 	next(t, slow)
 	next(t, fast)
-	big := strings.Repeat("x", 1<<20)
+	big := strings.Repeat("x", 1<<19)
 	for i := 2; i < 40; i++ {
 		p := payload(id, float64(i))
 		p.TestName = big // fills every buffer on the way to the one that does not read
