@@ -81,6 +81,10 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 		p("")
 	}
 	a := s.Accounting
+	if a.Scheduled == 0 && s.Status != engine.StatusCompleted {
+		// Nothing was executed: there is nothing to account for or to doubt.
+		return flush(w)
+	}
 	balance := "balanced"
 	if !a.Balanced {
 		balance = "NOT balanced: " + strings.Join(a.Problems, "; ")
@@ -101,6 +105,10 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 		}
 		p("threshold\t%s  %s", t.Threshold, verdict)
 	}
+	return flush(w)
+}
+
+func flush(w *tabwriter.Writer) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("printing the summary: %w", err)
 	}

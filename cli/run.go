@@ -88,7 +88,11 @@ func (c *runCommand) source() (source []byte, err error) {
 
 // local hosts everything in this process.
 func (c *runCommand) local(e *env, scenario engine.Scenario) (outcome, error) {
-	quiet := e.log.Level(zerolog.WarnLevel)
+	// What the user should know is in the run's own log, which is shown.
+	quiet := e.log.Level(max(e.log.GetLevel(), zerolog.ErrorLevel))
+	if e.log.GetLevel() == zerolog.DebugLevel {
+		quiet = e.log
+	}
 	flags := c.storeFlags
 	if flags.DataDir == "" {
 		flags.DataDir = defaultDataDir()
