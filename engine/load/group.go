@@ -334,7 +334,7 @@ func (g *Group) cutOff() {
 	ctx, cancel := context.WithTimeout(g.ctx, cancelGrace)
 	defer cancel()
 	for _, s := range g.currentSlots() {
-		if conn := s.connection(); conn != nil && s.flying.Load() {
+		if conn := s.connection(); conn != nil && s.flying() {
 			go func() { _ = conn.Cancel(ctx) }() // the grace bounds it; closing is next
 		}
 	}

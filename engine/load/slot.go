@@ -39,9 +39,7 @@ type slot struct {
 
 	// Read by Totals at any time.
 	started, succeeded, failed, warmup atomic.Int64
-	// flying is true while an operation is in flight.
-	flying atomic.Bool
-	timer  *time.Timer
+	timer                              *time.Timer
 }
 
 // next puts the slot's next group of operations into s.work. It returns false
@@ -90,6 +88,12 @@ func (s *slot) wait(g *Group, until int64) bool {
 	return false
 }
 
+// flying reports whether an operation is in flight.
+func (s *slot) flying() bool {
+	ended := s.succeeded.Load() + s.failed.Load()
+	return s.started.Load() > ended
+}
+
 // leaving reports whether the slot should take no further operation.
 func (s *slot) leaving(g *Group) bool {
 	select {
@@ -110,11 +114,9 @@ func (s *slot) execute(g *Group) {
 	if warm {
 		s.warmup.Add(1)
 	}
-	s.flying.Store(true)
 	begin := g.clock.now()
 	err := s.run(g, &s.res)
 	end := g.clock.now()
-	s.flying.Store(false)
 	rec.DueAt, rec.StartedAt, rec.Elapsed = begin, begin, end-begin
 	rec.ScheduleLag, rec.PoolWait = 0, 0
 	rec.Seq, rec.ConnectionID = s.seq, s.id

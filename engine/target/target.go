@@ -41,7 +41,8 @@ type Database interface {
 	Exec(ctx context.Context, sql ...string) error
 	// Load copies rows into a table as fast as the database allows and reports
 	// the rows so far through progress. next returns the next rows or nil at the end.
-	// Either all rows are in afterwards or, on an error, none.
+	// Either all rows are in afterwards or, on an error, none. next and progress
+	// may run on another goroutine, one call at a time and none after the return.
 	Load(ctx context.Context, table string, columns []engine.Column, next func() (plugin.Rows, error), progress func(rows int64)) (int64, error)
 	// Connect opens one connection for load, with its session statements run and
 	// the frozen statements prepared.
@@ -84,5 +85,7 @@ type Conn interface {
 	Broken() bool
 	// Cancel asks the server to cancel what Exec waits for; safe to call from another goroutine.
 	Cancel(ctx context.Context) error
+	// Close may be called from another goroutine, and twice; an Exec under way
+	// then returns an error of class connection.
 	Close() error
 }
