@@ -1,0 +1,194 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/load"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeLoad records what a run worker asks of its load.
+type fakeLoad struct {
+	mu      sync.Mutex
+	calls   []string
+	sink    load.Sink
+	started bool
+	records int // written to the sink when drained
+	hang    bool
+	failed  chan error
+	done    chan struct{}
+	once    sync.Once
+}
+
+func newFakeLoad() *fakeLoad {
+	return &fakeLoad{failed: make(chan error, 1), done: make(chan struct{})}
+}
+
+func (l *fakeLoad) call(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls = append(l.calls, fmt.Sprintf(format, args...))
+}
+
+func (l *fakeLoad) said() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.calls...)
+}
+
+func (l *fakeLoad) Start(p engine.Phase) {
+	l.call("start %s", p)
+	l.started = true
+}
+func (l *fakeLoad) SetPhase(p engine.Phase)             { l.call("phase %s", p) }
+func (l *fakeLoad) SetTarget(n int, ramp time.Duration) { l.call("target %d in %v", n, ramp) }
+func (l *fakeLoad) Collect(s *engine.WorkerSnapshot)    { s.TickSeconds = 1; s.Started = 7 }
+func (l *fakeLoad) Stop()                               { l.call("stop"); l.once.Do(func() { close(l.done) }) }
+func (l *fakeLoad) Failed() <-chan error                { return l.failed }
+func (l *fakeLoad) Done() <-chan struct{}               { return l.done }
+func (l *fakeLoad) Close() error                        { return nil }
+func (l *fakeLoad) Error(uint32) engine.ExecutionError  { return engine.ExecutionError{} }
+func (l *fakeLoad) Totals() control.Totals              { return control.Totals{Started: int64(l.records)} }
+func (l *fakeLoad) Drain(ctx context.Context) error {
+	begin := time.Now()
+	if l.hang {
+		<-ctx.Done()
+	}
+	l.call("drained after %v", time.Since(begin).Round(time.Second))
+	recs := make([]engine.Execution, l.records)
+	for i := range recs {
+		recs[i] = engine.Execution{StartedAt: time.Now().UnixNano(), Seq: uint32(i), Success: true}
+	}
+	if len(recs) == 0 {
+		return nil
+	}
+	return l.sink.Write(recs)
+}
+
+type fakeHost struct{ plugin.Host }
+
+func (fakeHost) Workload(context.Context, string) (plugin.Workload, error) {
+	return fakeWorkload{}, nil
+}
+
+type fakeWorkload struct{ plugin.Workload }
+
+func (fakeWorkload) Open(context.Context, plugin.OpenRequest, []engine.Statement) (plugin.Stream, error) {
+	return fakeStream{}, nil
+}
+
+type fakeStream struct{ plugin.Stream }
+
+func (fakeStream) Close() error { return nil }
+
+type fakeDriver struct{ target.Driver }
+
+func (fakeDriver) Open(target.Config) (target.Database, error) { return fakeDatabase{}, nil }
+
+type fakeDatabase struct{ target.Database }
+
+func (fakeDatabase) Close() error { return nil }
+
+// server is the other end of a node in a test.
+type server struct {
+	t    *testing.T
+	link control.ServerEnd
+	node *Node
+	load *fakeLoad
+
+	mu     sync.Mutex
+	heard  []control.FromNode
+	cancel context.CancelFunc
+	served chan error
+}
+
+// connect serves a node whose run workers get load. open replaces opening it.
+func connect(t *testing.T, spool string, load *fakeLoad, open OpenLoad) *server {
+	t.Helper()
+	if open == nil {
+		open = func(_ context.Context, cfg LoadConfig, _ func(int, int)) (Load, error) {
+			load.sink = cfg.Sink
+			return load, nil
+		}
+	}
+	s := &server{t: t, load: load, served: make(chan error, 1)}
+	var end control.NodeEnd
+	s.link, end = control.Pipe()
+	s.node = NewNode(Options{NodeID: "n", Plugins: fakeHost{}, Drivers: map[string]target.Driver{"fake": fakeDriver{}}, SpoolDir: spool, Log: zerolog.Nop(), OpenLoad: open})
+	var ctx context.Context
+	ctx, s.cancel = context.WithCancel(context.Background())
+	go func() { s.served <- s.node.Serve(ctx, end) }()
+	go func() {
+		for {
+			m, err := s.link.Receive(ctx)
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.heard = append(s.heard, m)
+			s.mu.Unlock()
+		}
+	}()
+	return s
+}
+
+func (s *server) end() {
+	s.cancel()
+	if err := <-s.served; err != nil {
+		s.t.Errorf("serving: %v", err)
+	}
+	_ = s.link.Close()
+}
+
+func (s *server) send(messages ...control.ToNode) {
+	for _, m := range messages {
+		if err := s.link.Send(context.Background(), m); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// messages are those of one type, oldest first.
+func messages[M control.FromNode](s *server) (found []M) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.heard {
+		if m, ok := m.(M); ok {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// last is the newest state of the run worker.
+func (s *server) last() control.WorkerState {
+	states := messages[control.WorkerState](s)
+	if len(states) == 0 {
+		return control.WorkerState{}
+	}
+	return states[len(states)-1]
+}
+
+const runID = "run-1"
+
+func assign() control.AssignRun {
+	return control.AssignRun{RunID: runID, TestID: "test-1", WorkerID: "worker-0", Epoch: 3, Plan: &engine.Plan{Driver: "fake", KeySlots: 4},
+		Workload: engine.Workload{Seed: 1, Params: json.RawMessage("{}")}, Connections: 2}
+}
+
+func event(seq int64, kind engine.EventType, data engine.EventData) control.RunEvent {
+	return control.RunEvent{Epoch: 3, Event: engine.Event{RunID: runID, Type: kind, SequenceID: seq, Data: data}}
+}

@@ -1,0 +1,342 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+)
+
+func start(seq int64) control.RunEvent {
+	return event(seq, engine.EventStart, engine.EventData{Phase: engine.PhaseWarmup})
+}
+func measure(seq int64) control.RunEvent {
+	return event(seq, engine.EventSetPhase, engine.EventData{Phase: engine.PhaseMeasurement})
+}
+func stop(seq int64) control.RunEvent {
+	return event(seq, engine.EventStop, engine.EventData{Reason: "user_requested", DrainTimeoutSeconds: 30})
+}
+
+func TestEventsApplyAtMostOnceInOrderAndInScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, t.TempDir(), newFakeLoad(), nil)
+		s.send(assign())
+		synctest.Wait()
+		if got := s.last(); got.Status != engine.WorkerReady {
+			t.Fatalf("%+v", got)
+		}
+		five, nine, group := 5, 9, 1
+		s.send(start(1), start(1), measure(3), measure(3),
+			event(2, engine.EventStop, engine.EventData{}), // late
+			event(4, engine.EventSetWorkerTarget, engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-1", TargetConnections: &nine}),
+			event(5, engine.EventSetWorkerTarget, engine.EventData{Scope: engine.ScopeWorkerGroup, WorkerGroupID: &group, TargetConnections: &nine}),
+			event(6, engine.EventSetWorkerTarget, engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-0", TargetConnections: &five, RampSeconds: 2}),
+			event(7, engine.EventSetPhase, engine.EventData{Phase: engine.PhaseWarmup}), // never back
+		)
+		synctest.Wait()
+		if got, want := s.load.said(), []string{"start WARMUP", "phase MEASUREMENT", "target 5 in 2s"}; !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+		time.Sleep(2500 * time.Millisecond)
+		synctest.Wait()
+		shots := messages[control.Snapshot](s)
+		if len(shots) != 2 || shots[0].Tick != 1 || shots[1].Tick != 2 || shots[1].Phase != engine.PhaseMeasurement || shots[1].Started != 7 {
+			t.Fatalf("%d snapshots: %+v", len(shots), shots)
+		}
+		if got := s.last(); got.Status != engine.WorkerRunning || got.LastSequence != 7 {
+			t.Fatalf("%+v", got)
+		}
+		s.send(control.RunEvent{Epoch: 2, Event: stop(8).Event}) // of a former owner
+		synctest.Wait()
+		if got := s.last().Status; got != engine.WorkerRunning {
+			t.Fatalf("an old epoch stopped the worker: %s", got)
+		}
+		s.send(stop(8), stop(9))
+		synctest.Wait()
+		if got := s.last(); got.Status != engine.WorkerCompleted || got.Totals == nil {
+			t.Fatalf("%+v", got)
+		}
+		s.end()
+	})
+}
+
+func TestTheAbsoluteStateHealsLostEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, t.TempDir(), newFakeLoad(), nil)
+		s.send(assign())
+		state := control.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Phase: engine.PhaseMeasurement, Started: true, LastSequence: 4,
+			Targets: map[string]engine.WorkerTarget{"worker-0": {TargetConnections: 3}}}
+		s.send(state, state, measure(3))
+		synctest.Wait()
+		if got, want := s.load.said(), []string{"target 3 in 0s", "start MEASUREMENT"}; !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+		stale := state
+		stale.LastSequence, stale.Status = 2, engine.StatusCancelling
+		s.send(stale)
+		synctest.Wait()
+		if got := s.last().Status; got != engine.WorkerRunning {
+			t.Fatalf("a stale state made it %s", got)
+		}
+		state.Status, state.StopReason, state.LastSequence = engine.StatusCancelling, engine.StopUserRequested, 5
+		s.send(state)
+		synctest.Wait()
+		if got := s.last().Status; got != engine.WorkerCompleted {
+			t.Fatalf("%s after the run was stopped", got)
+		}
+		s.end()
+	})
+}
+
+func TestANodeThatHearsNoServerStopsItsLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, t.TempDir(), newFakeLoad(), nil)
+		s.send(assign(), start(1))
+		time.Sleep(control.ContactLimit - 2*time.Second)
+		s.send(control.Ping{Seq: 1})
+		time.Sleep(control.ContactLimit - 2*time.Second)
+		synctest.Wait()
+		if got := s.last().Status; got != engine.WorkerRunning {
+			t.Fatalf("%s although the server was heard", got)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		got := s.last()
+		if got.Status != engine.WorkerFailed || got.Err == nil || !strings.Contains(got.Err.Message, "heard no server") {
+			t.Fatalf("%+v", got)
+		}
+		if pongs := messages[control.Pong](s); len(pongs) != 1 || pongs[0].Seq != 1 {
+			t.Fatalf("%v", pongs)
+		}
+		s.end()
+	})
+}
+
+func TestWithoutSTARTAReadyWorkerLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, t.TempDir(), newFakeLoad(), nil)
+		s.send(assign())
+		for range 130 {
+			s.send(control.Ping{})
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		if got := s.last(); got.Status != engine.WorkerFailed || !strings.Contains(got.Err.Message, "no START") {
+			t.Fatalf("%+v", got)
+		}
+		s.end()
+	})
+}
+
+func TestSTOPWhileConnectingEndsTheAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, t.TempDir(), nil, func(ctx context.Context, _ LoadConfig, _ func(int, int)) (Load, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		s.send(assign(), stop(1))
+		synctest.Wait()
+		if got := s.last(); got.Status != engine.WorkerCompleted || got.Err != nil || got.Totals == nil {
+			t.Fatalf("%+v", got)
+		}
+		s.end()
+	})
+}
+
+func TestAWorkerThatCannotConnectSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, t.TempDir(), nil, func(context.Context, LoadConfig, func(int, int)) (Load, error) {
+			return nil, &engine.Error{Code: engine.CodeTarget, Message: "The password is wrong."}
+		})
+		s.send(assign())
+		synctest.Wait()
+		if got := s.last(); got.Status != engine.WorkerFailed || got.Err.Message != "The password is wrong." {
+			t.Fatalf("%+v", got)
+		}
+		if len(s.node.of(runID)) != 0 {
+			t.Fatal("the node still holds it")
+		}
+		s.end()
+	})
+}
+
+func TestADrainIsCutOffAtItsLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLoad()
+		l.hang = true
+		s := connect(t, t.TempDir(), l, nil)
+		s.send(assign(), start(1))
+		synctest.Wait()
+		s.send(stop(2))
+		time.Sleep(29 * time.Second)
+		synctest.Wait()
+		if got := s.last().Status; got != engine.WorkerDraining {
+			t.Fatalf("%s", got)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		calls := l.said()
+		if got := s.last().Status; got != engine.WorkerCompleted || calls[len(calls)-1] != "drained after 30s" {
+			t.Fatalf("%s %v", got, calls)
+		}
+		s.end()
+	})
+}
+
+func TestAFailedLoadFailsTheWorkerAndKeepsItsRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLoad()
+		l.records = 3
+		s := connect(t, t.TempDir(), l, nil)
+		s.send(assign(), start(1))
+		synctest.Wait()
+		l.failed <- &engine.Error{Code: engine.CodeTarget, Message: "The target closed all connections."}
+		l.Stop() // as a real group does
+		time.Sleep(time.Second)
+		synctest.Wait()
+		got := s.last()
+		if got.Status != engine.WorkerFailed || got.Err.Message != "The target closed all connections." || got.Parts != 1 || got.Totals.Started != 3 {
+			t.Fatalf("%+v", got)
+		}
+		s.end()
+	})
+}
+
+// Parts are announced before the end, kept until acknowledged, and found by the next process.
+func TestPartsOutliveTheirProcessUntilAcknowledged(t *testing.T) {
+	spool := t.TempDir()
+	var part control.WorkReady
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLoad()
+		l.records = 10
+		s := connect(t, spool, l, nil)
+		s.send(assign(), start(1))
+		synctest.Wait()
+		s.send(stop(2))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		parts := messages[control.WorkReady](s)
+		if len(parts) != 1 || parts[0].Artifact.RowCount != 10 || parts[0].Artifact.TestID != "test-1" || s.last().Status != engine.WorkerCompleted || s.last().Parts != 1 {
+			t.Fatalf("%+v, %+v", parts, s.last())
+		}
+		part = parts[0]
+		s.end()
+	})
+	path := strings.TrimPrefix(part.ArtifactURL, "file://")
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, spool, newFakeLoad(), nil)
+		synctest.Wait()
+		hello := messages[control.Hello](s)[0]
+		if len(hello.Parts) != 1 || hello.Parts[0].WorkID != part.WorkID || !hello.Parts[0].Salvaged || hello.Parts[0].Artifact.SHA256 != part.Artifact.SHA256 {
+			t.Fatalf("%+v", hello)
+		}
+		s.send(control.ArtifactAck{RunID: runID, WorkerID: "worker-0", Name: part.Artifact.Name, SHA256: "another"})
+		synctest.Wait()
+		if _, err := os.Stat(path); err != nil {
+			t.Fatalf("a wrong checksum deleted the part: %v", err)
+		}
+		s.send(control.ArtifactAck{RunID: runID, WorkerID: "worker-0", Name: part.Artifact.Name, SHA256: part.Artifact.SHA256})
+		synctest.Wait()
+		s.end()
+	})
+	if left, _ := filepath.Glob(filepath.Join(spool, "*")); len(left) != 0 {
+		t.Fatalf("left in the spool: %v", left)
+	}
+}
+
+func TestADrainingNodeTakesNothingNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, t.TempDir(), newFakeLoad(), nil)
+		s.send(control.Drain{}, assign())
+		synctest.Wait()
+		if got := messages[control.RunRejected](s); len(got) != 1 || got[0].Err == nil {
+			t.Fatalf("%+v", got)
+		}
+		s.end()
+	})
+}
+
+func TestTheOutboxKeepsResultsAndOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := newOutbox()
+		var want []string
+		n := rapid.IntRange(1, 2*outboxLimit).Draw(t, "messages")
+		every := rapid.IntRange(1, 50).Draw(t, "every")
+		for i := range n {
+			if i%every == 0 && len(want) < outboxLimit/2 {
+				id := fmt.Sprint(i)
+				want = append(want, id)
+				o.push(control.WorkReady{WorkID: id})
+			} else {
+				o.push(control.Pong{Seq: int64(i)})
+			}
+		}
+		var got []string
+		seq := int64(-1)
+		count := 0
+		for {
+			m, any := o.take()
+			if !any {
+				break
+			}
+			count++
+			switch m := m.(type) {
+			case control.WorkReady:
+				got = append(got, m.WorkID)
+			case control.Pong:
+				if m.Seq <= seq {
+					t.Fatalf("%d after %d", m.Seq, seq)
+				}
+				seq = m.Seq
+			}
+		}
+		if !reflect.DeepEqual(got, want) || count > outboxLimit || (n <= outboxLimit && count != n) {
+			t.Fatalf("%d of %d messages, results %v, want %v", count, n, got, want)
+		}
+	})
+}
+
+func TestSeedsOfSlots(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Int64Range(0, 1<<53-1).Draw(t, "seed")
+		seen := map[int64]int{}
+		for slot := range 200 {
+			s := seedOf(seed, slot)
+			if s < 0 || s >= 1<<53 {
+				t.Fatalf("slot %d has the seed %d", slot, s)
+			}
+			if other, twice := seen[s]; twice {
+				t.Fatalf("slots %d and %d share the seed %d", other, slot, s)
+			}
+			seen[s] = slot
+		}
+		if seedOf(seed, 0) != seed {
+			t.Fatal("slot 0 does not have the scenario's seed")
+		}
+	})
+}
+
+func TestTelemetryIsWithinItsRange(t *testing.T) {
+	s := newSampler()
+	for range 3 {
+		r := s.sample()
+		for name, v := range map[string]float64{"cpu": r.CPUPercent, "memory": r.MemoryPercent, "host cpu": r.HostCPUPercent, "host memory": r.HostMemoryPercent} {
+			if v < 0 || v > 100 {
+				t.Errorf("%s is %v %%", name, v)
+			}
+		}
+		if r.MemoryBytes <= 0 || r.Goroutines <= 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
