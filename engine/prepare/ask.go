@@ -106,7 +106,7 @@ func jsonValue(v any) any {
 
 var (
 	readVerb  = regexp.MustCompile(`(?is)^\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*\(*\s*(select|with|show|values|explain|table)\b`)
-	writeVerb = regexp.MustCompile(`(?i)\b(insert|update|delete|merge|truncate|drop|alter|create|grant|revoke|copy|call|do|analyze|vacuum|nextval|setval)\b`)
+	writeVerb = regexp.MustCompile(`(?i)\b(insert|update|delete|merge|into|truncate|drop|alter|create|grant|revoke|copy|call|do|analyze|vacuum|nextval|setval)\b`)
 	quoted    = regexp.MustCompile(`'(?:[^']|'')*'|"(?:[^"]|"")*"`)
 )
 

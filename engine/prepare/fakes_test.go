@@ -1,0 +1,237 @@
+package prepare
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// world is a target, an adapter and a workload that tests bend as they need.
+type world struct {
+	// the target
+	tables   map[string]*engine.Table
+	sql      []string
+	loaded   int64
+	loadErr  error
+	execErr  map[string]error // by prefix of the SQL
+	maxConns int
+	checkErr error
+	queryErr error
+	onLoad   func(rows int64)
+	// the adapter
+	kinds     []engine.Kind
+	queries   []plugin.Query // asked for on each inspect
+	rounds    int            // how many rounds inspect asks
+	asked     int
+	statement func(plugin.Statement) engine.Statement
+	// the workload
+	logical  []plugin.LogicalTable
+	wanted   []plugin.Statement
+	schema   string
+	rowsErr  error
+	rowsLeft int64 // rows until rowsErr
+}
+
+func newWorld() *world {
+	return &world{tables: map[string]*engine.Table{}, maxConns: 100,
+		statement: func(s plugin.Statement) engine.Statement {
+			return engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds}
+		},
+		logical: []plugin.LogicalTable{{Name: "main", Key: []string{"id"}, Columns: []plugin.LogicalColumn{{Name: "id", Type: engine.TypeI64}, {Name: "note", Type: engine.TypeText}}}},
+		wanted:  []plugin.Statement{{ID: "get", Kind: engine.KindPointLookup, Table: "main", Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}}},
+		schema: `{"type":"object","additionalProperties":false,"properties":{"keys":{"type":"string","enum":["uniform","zipfian"],"default":"uniform"},
+			"weights":{"type":"object","additionalProperties":false,"properties":{"POINT_LOOKUP":{"type":"number","minimum":0}}}}}`,
+	}
+}
+
+func (w *world) deps() Deps {
+	return Deps{Plugins: fakeHost{w: w}, Drivers: map[string]target.Driver{"fake": fakeDriver{w: w}}, Connections: fakeConnections{}}
+}
+
+func scenario() engine.Scenario {
+	return engine.Scenario{Target: engine.Target{Connection: engine.ConnectionRef{Name: "playground"}, Adapter: "fake", TableName: "orders"},
+		Workload: engine.Workload{Plugin: "mix", ConcurrentConnections: 4}, Scaling: engine.Scaling{WorkerCount: 3}}
+}
+
+func (w *world) add(name string, columns ...engine.Column) {
+	w.tables[name] = &engine.Table{PhysicalName: name, Columns: columns, Key: []string{"id"}, Rows: 10}
+}
+
+type fakeConnections struct{}
+
+func (fakeConnections) OpenDSN(context.Context, engine.ConnectionRef) (string, string, error) {
+	return "fake", "dsn", nil
+}
+
+type fakeHost struct {
+	plugin.Host
+	w *world
+}
+
+func (h fakeHost) Workload(_ context.Context, ref string) (plugin.Workload, error) {
+	if ref != "mix" {
+		return nil, fmt.Errorf("%w: %s", plugin.ErrNotFound, ref)
+	}
+	return fakeWorkload{w: h.w}, nil
+}
+
+func (h fakeHost) Adapter(context.Context, string) (plugin.Adapter, error) {
+	return fakeAdapter{h.w}, nil
+}
+
+func (h fakeHost) List(context.Context) ([]plugin.Info, error) {
+	return []plugin.Info{fakeWorkload{w: h.w}.Info(), fakeAdapter{h.w}.Info()}, nil
+}
+
+type fakeWorkload struct {
+	plugin.Workload
+	w *world
+}
+
+func (f fakeWorkload) Info() plugin.Info {
+	return plugin.Info{PluginRef: engine.PluginRef{Kind: "workload", Name: "mix", Version: "1", SHA256: "w"},
+		Manifest: plugin.Manifest{Kind: "workload", Name: "mix", Parameters: json.RawMessage(f.w.schema), Tables: f.w.logical}}
+}
+
+func (f fakeWorkload) Statements(context.Context, json.RawMessage, []engine.Table) ([]plugin.Statement, error) {
+	return f.w.wanted, nil
+}
+
+func (f fakeWorkload) Rows(_ context.Context, _ json.RawMessage, _ int, first int64, n int) (plugin.Rows, error) {
+	if f.w.rowsErr != nil && first >= f.w.rowsLeft {
+		return nil, f.w.rowsErr
+	}
+	return fakeRows(n), nil
+}
+
+type fakeRows int
+
+func (r fakeRows) Len() int         { return int(r) }
+func (fakeRows) Value(r, _ int) any { return int64(r) }
+
+type fakeAdapter struct{ w *world }
+
+func (f fakeAdapter) Info() plugin.Info {
+	return plugin.Info{PluginRef: engine.PluginRef{Kind: "adapter", Name: "fake", Version: "1", SHA256: "a"},
+		Manifest: plugin.Manifest{Kind: "adapter", Name: "fake", Driver: "fake", Kinds: f.w.kinds}}
+}
+
+func (f fakeAdapter) Call(_ context.Context, request, answer any) error {
+	req := request.(plugin.AdapterRequest)
+	a := answer.(*plugin.AdapterAnswer)
+	switch req.Op {
+	case plugin.OpInspect:
+		if f.w.asked < f.w.rounds {
+			f.w.asked++
+			a.Queries = f.w.queries
+			return nil
+		}
+		t := f.w.tables[req.TableName]
+		a.Exists = t != nil
+		if t != nil {
+			c := *t
+			a.Table = &c
+		}
+	case plugin.OpDDL:
+		if req.Recreate {
+			a.DDL = append(a.DDL, "DROP TABLE "+req.TableName)
+		}
+		a.DDL = append(a.DDL, "CREATE TABLE "+req.TableName)
+		a.AfterLoad = []string{"ANALYZE " + req.TableName}
+	case plugin.OpLoad:
+		a.Load = &plugin.LoadTarget{Table: req.TableName, Columns: make([]engine.Column, len(req.Logical.Columns))}
+		for i, c := range req.Logical.Columns {
+			a.Load.Columns[i] = engine.Column{Name: c.Name, Type: c.Type}
+		}
+	case plugin.OpStatements:
+		for _, s := range req.Statements {
+			a.Statements = append(a.Statements, f.w.statement(s))
+		}
+	case plugin.OpSession:
+		a.Session = []string{"SET x = 1"}
+	}
+	return nil
+}
+
+type fakeDriver struct {
+	target.Driver
+	w *world
+}
+
+func (fakeDriver) Name() string                                  { return "fake" }
+func (d fakeDriver) Open(target.Config) (target.Database, error) { return fakeDatabase{w: d.w}, nil }
+
+type fakeDatabase struct {
+	target.Database
+	w *world
+}
+
+func (d fakeDatabase) Check(context.Context) (target.ServerInfo, error) {
+	return target.ServerInfo{Version: "15", Database: "db", User: "u", MaxConnections: d.w.maxConns}, d.w.checkErr
+}
+
+func (d fakeDatabase) Query(_ context.Context, sql string, _ ...any) (*target.ResultSet, error) {
+	d.w.sql = append(d.w.sql, sql)
+	return &target.ResultSet{Columns: []string{"n"}, Rows: [][]any{{int64(1) << 60}}}, d.w.queryErr
+}
+
+func (d fakeDatabase) Exec(_ context.Context, sql ...string) error {
+	for _, s := range sql {
+		for prefix, err := range d.w.execErr {
+			if strings.HasPrefix(s, prefix) {
+				return err
+			}
+		}
+		d.w.sql = append(d.w.sql, s)
+		fields := strings.Fields(s)
+		name := fields[len(fields)-1]
+		switch fields[0] {
+		case "CREATE":
+			if d.w.tables[name] != nil {
+				return errors.New("relation exists")
+			}
+			d.w.add(name)
+		case "DROP":
+			delete(d.w.tables, name)
+		}
+	}
+	return nil
+}
+
+func (d fakeDatabase) Load(ctx context.Context, _ string, _ []engine.Column, next func() (plugin.Rows, error), progress func(int64)) (int64, error) {
+	var n int64
+	for {
+		rows, err := next()
+		if err != nil {
+			return 0, err
+		}
+		if rows == nil {
+			break
+		}
+		n += int64(rows.Len())
+		progress(n)
+		if d.w.onLoad != nil {
+			d.w.onLoad(n)
+		}
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+	}
+	if d.w.loadErr != nil {
+		return 0, d.w.loadErr
+	}
+	d.w.loaded += n
+	return n, nil
+}
+
+func (d fakeDatabase) Classify(err error) engine.ExecutionError {
+	return engine.ExecutionError{Class: engine.ErrClassOther, Code: "42", Message: err.Error()}
+}
+
+func (fakeDatabase) Close() error { return nil }
