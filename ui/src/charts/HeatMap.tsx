@@ -35,6 +35,8 @@ export function HeatMap({ c, ...rest }: { c: Columns } & Pick<ChartProps, 'file'
   const paint = (u: uPlot) => {
     const { ctx, bbox } = u;
     const scale = Math.log(most + 1) || 1;
+    // The power leaves the dark end to the few cells where most operations fall.
+    const shade = (n: number) => (Math.log(n + 1) / scale) ** 2;
     ctx.save();
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
@@ -51,7 +53,7 @@ export function HeatMap({ c, ...rest }: { c: Columns } & Pick<ChartProps, 'file'
       for (const cell of columns[i]!) {
         const y0 = Math.round(u.valToPos(cell.to, 'y', true));
         const y1 = Math.round(u.valToPos(cell.from, 'y', true));
-        ctx.fillStyle = ramp[Math.min(ramp.length - 1, Math.round((Math.log(cell.count + 1) / scale) * (ramp.length - 1)))]!;
+        ctx.fillStyle = ramp[Math.min(ramp.length - 1, Math.round(shade(cell.count) * (ramp.length - 1)))]!;
         ctx.fillRect(x0, y0, x1 - x0, Math.max(1, y1 - y0));
       }
     }

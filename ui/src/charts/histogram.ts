@@ -53,24 +53,28 @@ export function merge(a: HistogramData, b: HistogramData): HistogramData {
   };
 }
 
-/** Joins neighbouring buckets until at most limit are left, so that each is wide enough to see. */
+/**
+ * Joins neighbouring buckets until at most limit are left, so that each is wide
+ * enough to see. Bars have one width on a logarithmic axis, a whole number of the finest
+ * bucket's: otherwise some would catch one bucket more than others and the shape would lie.
+ */
 export function coarsen<T extends { from_ms: number; to_ms: number; count: number }>(buckets: T[], limit: number): Cell[] {
   const filled = buckets.filter((b) => b.to_ms > 0);
   if (filled.length === 0) return [];
-  const lo = Math.log(Math.max(1e-6, Math.min(...filled.map((b) => (b.from_ms > 0 ? b.from_ms : b.to_ms / 2)))));
-  const hi = Math.log(Math.max(...filled.map((b) => b.to_ms)));
-  const n = Math.max(1, Math.min(limit, filled.length));
-  const width = (hi - lo) / n || 1;
+  const from = (b: T) => Math.log(b.from_ms > 0 ? b.from_ms : b.to_ms / 2);
+  const lo = Math.min(...filled.map(from));
+  const hi = Math.max(...filled.map((b) => Math.log(b.to_ms)));
+  const finest = Math.max(1e-4, Math.min(...filled.map((b) => Math.log(b.to_ms) - from(b))));
+  const width = finest * Math.max(1, Math.ceil((hi - lo) / finest / limit - 1e-6));
+  const n = Math.max(1, Math.ceil((hi - lo) / width - 1e-6));
   const out: Cell[] = Array.from({ length: n }, (_, i) => ({
     from: Math.exp(lo + i * width),
     to: Math.exp(lo + (i + 1) * width),
     count: 0,
   }));
   for (const b of filled) {
-    const from = Math.log(b.from_ms > 0 ? b.from_ms : b.to_ms / 2);
-    const mid = (from + Math.log(b.to_ms)) / 2;
-    const i = Math.min(n - 1, Math.max(0, Math.floor((mid - lo) / width)));
-    out[i]!.count += b.count;
+    const middle = (from(b) + Math.log(b.to_ms)) / 2;
+    out[Math.min(n - 1, Math.max(0, Math.floor((middle - lo) / width)))]!.count += b.count;
   }
   return out;
 }

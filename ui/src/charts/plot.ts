@@ -57,6 +57,7 @@ export function timeLabel(t: number, axis: TimeAxis, start: number, fine = false
 
 function axisText(q: Quantity): string {
   const v = Number(q.value);
+  if (v === 0) return '0';
   return plain({ ...q, value: Number.isFinite(v) && q.value !== '' ? String(v) : q.value });
 }
 
@@ -111,6 +112,7 @@ function drawMarkers(u: uPlot, decor: Decor): void {
   ctx.save();
   ctx.font = canvasFont(11 * ratio);
   ctx.textBaseline = 'top';
+  ctx.textAlign = 'left';
   let free = bbox.left;
   for (const m of decor.markers) {
     const x = Math.round(u.valToPos(m.t, 'x', true));

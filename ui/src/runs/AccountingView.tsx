@@ -37,8 +37,8 @@ function Balance({ left, parts, of }: { left: Part; parts: Part[]; of: number })
         <i className={left.tone} style={{ width: width(left.value) }} />
       </div>
       <div className="beam" aria-hidden="true">
-        {parts.map((p) => (
-          <i key={p.label} className={p.tone} style={{ width: width(p.value), minWidth: p.value > 0 ? 3 : 0 }} />
+        {parts.filter((p) => p.value > 0).map((p) => (
+          <i key={p.label} className={p.tone} style={{ width: width(p.value), minWidth: 3 }} />
         ))}
       </div>
     </div>

@@ -4,7 +4,7 @@ import { Chart } from '../charts/Chart';
 import { useGroup } from '../charts/group';
 import { HeatMap } from '../charts/HeatMap';
 import type { Line } from '../charts/plot';
-import { count, latency, rate, sentence, words } from '../design/format';
+import { count, latency, percent, rate, sentence, words } from '../design/format';
 import { Icon } from '../design/icons';
 import { terms } from '../design/terms';
 import { type Columns, perSecond, phases, type Sample } from './series';
@@ -24,7 +24,7 @@ interface Props {
   state: { pending: boolean; error: unknown; retry: () => void };
 }
 
-/** The five charts of a run; the same ones while it runs and afterwards. */
+/** The six charts of a run; the same ones while it runs and afterwards. */
 export function RunCharts({ run, live, c, state }: Props) {
   const { zoom, setZoom } = useGroup();
   // The payload knows of a phase change a moment before the stored run does.
@@ -106,6 +106,11 @@ export function RunCharts({ run, live, c, state }: Props) {
     [c],
   );
 
+  const cpu = useMemo<Line[]>(
+    () => (c.rows.some((s) => s?.cpu != null) ? [{ key: 'cpu', label: 'CPU', color: '--warmup', fill: 0.14, values: c.rows.map((s) => s?.cpu ?? null) }] : []),
+    [c],
+  );
+
   const common = { file: run.test_name, x: c.t, decor, until, state };
   const method = live?.latency_aggregation_method;
   return (
@@ -127,8 +132,9 @@ export function RunCharts({ run, live, c, state }: Props) {
           canLog
         />
         <HeatMap file={run.test_name} c={c} decor={decor} until={until} state={state} />
-        <Chart {...common} title="Errors and drops by class" tip={terms.errors} lines={errors} format={rate} stacked height={180} />
-        <Chart {...common} title="Connections" lines={connections} format={count} height={150} />
+        <Chart {...common} title="Errors and drops by class" tip={terms.errors} lines={errors} format={rate} stacked height={232} />
+        <Chart {...common} title="Connections" lines={connections} format={count} height={140} />
+        <Chart {...common} title="Generator CPU" tip={terms.generator} lines={cpu} format={percent} height={140} empty="The generator reports its CPU once a second." />
       </div>
     </div>
   );

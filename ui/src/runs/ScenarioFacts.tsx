@@ -1,6 +1,17 @@
 import type { Scenario } from '../api/types';
 import { count, duration, plain, sentence, words } from '../design/format';
 
+/** Writes a parameter's value for people: {a: 1, b: 2} becomes "a 1, b 2". */
+export function shortly(v: unknown): string {
+  if (Array.isArray(v)) return v.map(shortly).join(', ');
+  if (typeof v === 'object' && v !== null)
+    return Object.entries(v)
+      .filter(([, x]) => x !== 0)
+      .map(([k, x]) => `${words(k)} ${shortly(x)}`)
+      .join(', ');
+  return String(v);
+}
+
 /** The scenario in a few lines, for a reader who wants to know what was asked for. */
 export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
   const connection = typeof s.target.connection === 'string' ? s.target.connection : `${s.target.connection?.driver ?? ''} (spelled out)`;
@@ -25,7 +36,7 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
           {s.workload.plugin}
           {params.map(([k, v]) => (
             <span key={k} className="param">
-              <span className="muted">{k}</span> <code>{typeof v === 'object' ? JSON.stringify(v) : String(v)}</code>
+              <span className="muted">{words(k)}:</span> {shortly(v)}
             </span>
           ))}
         </dd>

@@ -49,7 +49,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
           <div className="tile-value badge-value">
             <VerdictBadge verdict={s.validity} />
           </div>
-          <div className="tile-note">{plain(count(s.environment.cpus))} CPUs{s.environment.target_is_local ? ' shared with the target' : ''}</div>
+          <div className="tile-note">{plain(count(s.environment.cpus))} CPUs{s.environment.target_is_local ? ' · target beside it' : ''}</div>
         </div>
       </div>
     );

@@ -93,7 +93,8 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
   const save = async (): Promise<Template | null> => {
     setTried(true);
     setRefused(null);
-    if (e.errors.length > 0) {
+    // While an answer is awaited, what is known may be old: the server judges then.
+    if (e.errors.length > 0 && e.state !== 'checking') {
       firstWrong();
       return null;
     }

@@ -57,8 +57,8 @@ export function colour(line: string): Piece[] {
     if (rest[0] === '#' && /\s/.test(before)) push(rest, 'comment');
     else if (/[\s{,[-]/.test(before) && (m = /^(?:"[^"]*"|'[^']*'|[\w.@/-]+)(?=\s*:(?:\s|$))/.exec(rest))) push(m[0], 'key');
     else if ((m = /^"(?:[^"\\]|\\.)*"?|^'(?:[^']|'')*'?/.exec(rest))) push(m[0], 'string');
-    else if (/[\s:[{,]/.test(before) && (m = /^[-+]?\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?(?=$|[\s,\]}])/i.exec(rest))) push(m[0], 'number');
-    else if (/[\s:[{,]/.test(before) && (m = /^(?:true|false|null)(?=$|[\s,\]}])/.exec(rest))) push(m[0], 'number');
+    else if (/[\s:[{,]/.test(before) && (m = /^[-+]?\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?(?=\s*(?:$|[,\]}]|\s#))/i.exec(rest))) push(m[0], 'number');
+    else if (/[\s:[{,]/.test(before) && (m = /^(?:true|false|null)(?=\s*(?:$|[,\]}]|\s#))/.exec(rest))) push(m[0], 'number');
     else push(rest[0]!, '');
   }
   return out;

@@ -1,0 +1,1 @@
+export const plugins: { manifest: { parameters?: unknown } }[];

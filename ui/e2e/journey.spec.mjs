@@ -1,0 +1,140 @@
+// The main job on a real server: sign in by link, write a template in the form, start it,
+// watch it, reload in the middle, stop it, read the result.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { launch } from './browser.mjs';
+import { complaints, exactTile, stepper, tile, until } from './steps.mjs';
+
+const base = process.env.BASE_URL;
+const token = process.env.SIGNIN_TOKEN;
+let browser;
+
+before(async () => {
+  browser = await launch();
+});
+after(() => browser?.close());
+
+test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }, async (t) => {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  const wrong = complaints(page);
+  const step = stepper(t, page);
+  const name = `journey ${new Date().toISOString().slice(0, 19)}`;
+
+  await step('signs in by the one-time link', async () => {
+    await page.goto(`${base}/signin?token=${encodeURIComponent(token)}`);
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    assert.ok(!page.url().includes('token='), 'the token must leave the address bar');
+  });
+
+  await step('says which field is wrong, and what to do', async () => {
+    await page.getByRole('link', { name: 'New template' }).first().click();
+    await page.getByLabel('Name', { exact: true }).fill(name);
+    await page.getByLabel('Connections', { exact: true }).fill('-3');
+    const field = page.locator('.field', { has: page.getByLabel('Connections', { exact: true }) });
+    await until(() => field.locator('.problem').innerText(), (s) => s.length > 10, 'an error at the field Connections');
+  });
+
+  await step('keeps form and YAML in step', async () => {
+    await page.getByLabel('Connections', { exact: true }).fill('4');
+    await page.getByLabel('Table', { exact: true }).fill('journey_orders');
+    await page.getByLabel('Rows', { exact: true }).fill('2000');
+    await page.getByRole('textbox', { name: 'Duration' }).fill('90');
+    await page.getByRole('textbox', { name: 'Warm-up' }).fill('2');
+    await page.getByRole('button', { name: 'YAML', exact: true }).click();
+    const text = page.getByRole('textbox', { name: /Template as YAML/ });
+    await until(() => text.inputValue(), (s) => /duration_seconds: 90/.test(s) && s.includes('journey_orders'), 'the YAML of the form');
+    await text.fill((await text.inputValue()).replace('duration_seconds: 90', 'duration_seconds: 80'));
+    await page.getByRole('button', { name: 'Form', exact: true }).click();
+    await until(() => page.getByRole('textbox', { name: 'Duration' }).inputValue(), (s) => s === '80', 'the form of the YAML');
+  });
+
+  await step('saves the template', async () => {
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.waitForURL(/\/templates\/(?!new)/);
+    await page.getByRole('heading', { name }).waitFor();
+  });
+
+  await step('starts the run and reaches the measurement', async () => {
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await page.waitForURL(/\/runs\//);
+    await page.getByRole('heading', { name }).waitFor();
+    await page.locator('.run-head').getByText('Measurement', { exact: true }).waitFor({ timeout: 60_000 });
+  });
+
+  await step('shows figures that change each second', async () => {
+    await until(() => exactTile(page, 'throughput'), (n) => n > 0, 'a throughput above zero');
+    await until(() => tile(page, 'P95'), (s) => /\d (µs|ms|s)$/.test(s.replace('\n', ' ')) || /\d\s*(µs|ms|s)/.test(s), 'a P95 with its unit');
+    const seen = new Set();
+    for (let i = 0; i < 12; i++) {
+      seen.add(await exactTile(page, 'throughput'));
+      await page.waitForTimeout(500);
+    }
+    assert.ok(seen.size >= 3, `the throughput must change at 1 Hz, saw ${[...seen]}`);
+    const first = await page.getByRole('timer').innerText();
+    await until(() => page.getByRole('timer').innerText(), (s) => s !== first, 'a timer that runs');
+    assert.ok((await page.getByRole('region', { name: 'Workers' }).locator('tbody tr').count()) >= 1, 'a row for each worker');
+    assert.ok((await page.locator('.log-line').count()) >= 1, 'lines in the log');
+    assert.ok((await page.locator('.chart canvas').count()) >= 5, 'charts');
+  });
+
+  await step('draws the whole curve again after a reload', async () => {
+    await page.reload();
+    await page.locator('.chart canvas').first().waitFor();
+    // One second after the reload the socket alone could tell of two points at most; the
+    // smallest throughput of the legend comes from all of them.
+    const legend = page.locator('.chart', { hasText: 'Operations per second' }).locator('.legend tbody tr');
+    await until(() => legend.count(), (n) => n >= 1, 'the legend by kind');
+    await until(() => exactTile(page, 'throughput'), (n) => n > 0, 'live figures after the reload');
+    await page.locator('.run-head').getByText('Measurement', { exact: true }).waitFor();
+  });
+
+  await step('says that it reconnects when the network is lost, and comes back', async () => {
+    await context.setOffline(true);
+    // Chromium keeps open sockets when it goes offline: a reload of the page's socket needs them closed.
+    await context.setOffline(false);
+    const first = await exactTile(page, 'throughput');
+    await until(() => exactTile(page, 'throughput'), (n) => n !== first, 'figures that go on changing');
+  });
+
+  await step('asks once and stops', async () => {
+    await page.getByRole('button', { name: 'Stop and drain' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText(name).waitFor();
+    await dialog.getByRole('button', { name: 'Stop and drain' }).click();
+    await page.locator('.verdict', { hasText: 'User requested cancellation' }).waitFor({ timeout: 30_000 });
+  });
+
+  await step('shows the exact result', async () => {
+    await page.getByRole('tab', { name: 'Accounting' }).waitFor({ timeout: 60_000 });
+    assert.ok((await exactTile(page, 'throughput')) > 0, 'an exact throughput');
+    await page.getByRole('tab', { name: 'By kind' }).click();
+    assert.ok((await page.locator('table tbody tr').count()) >= 2, 'rows for the kinds');
+    await page.getByRole('tab', { name: 'Distribution' }).click();
+    assert.ok((await page.locator('.dist .bar').count()) > 3, 'bars of the distribution');
+  });
+
+  await step('balances the accounting', async () => {
+    await page.getByRole('tab', { name: 'Accounting' }).click();
+    await page.getByText('Everything is accounted for').waitFor();
+    const numbers = await page.locator('.balance').evaluateAll((rows) => rows.map((r) => [...r.querySelectorAll('b')].map((b) => Number(b.textContent.replaceAll(',', '')))));
+    assert.equal(numbers.length, 3);
+    for (const [left, ...parts] of numbers) assert.equal(left, parts.reduce((a, b) => a + b, 0), `${left} = ${parts.join(' + ')}`);
+    assert.ok(numbers[0][0] > 0, 'something was scheduled');
+    assert.match(page.url(), /tab=accounting/);
+    await page.reload();
+    await page.getByText('Everything is accounted for').waitFor();
+  });
+
+  await step('lists the run in the history', async () => {
+    await page.getByRole('link', { name: 'Runs', exact: false }).first().click();
+    await page.getByRole('searchbox').fill(name);
+    const row = page.locator('tbody tr', { hasText: name });
+    await row.getByText('Cancelled').waitFor();
+    assert.match(page.url(), /search=/);
+  });
+
+  assert.deepEqual(wrong, [], 'the browser must have nothing to complain about');
+  await context.close();
+});

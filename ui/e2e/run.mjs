@@ -1,0 +1,20 @@
+// Drives the page in Chromium:
+//   npm run e2e -- --base-url http://127.0.0.1:8080 --token TOKEN   the journey on a real server
+//   npm run e2e -- --mock                                          the states of the page, on the mock server (needs npm run build)
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const { values: flags } = parseArgs({
+  options: { 'base-url': { type: 'string' }, token: { type: 'string' }, out: { type: 'string', default: 'e2e-failures' }, mock: { type: 'boolean', default: false } },
+});
+if (!flags.mock && !(flags['base-url'] && flags.token)) {
+  console.error('The journey needs --base-url and --token, the token of a one-time sign-in link; or --mock for the states on the mock server.');
+  process.exit(1);
+}
+const file = fileURLToPath(new URL(flags.mock ? 'states.spec.mjs' : 'journey.spec.mjs', import.meta.url));
+const child = spawn(process.execPath, ['--test', '--test-reporter=spec', file], {
+  stdio: 'inherit',
+  env: { ...process.env, BASE_URL: flags['base-url'] ?? '', SIGNIN_TOKEN: flags.token ?? '', SHOTS: flags.out },
+});
+child.on('exit', (code) => process.exit(code ?? 1));

@@ -1,0 +1,164 @@
+// The states of the page that a healthy server seldom shows, on the mock server.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { launch } from './browser.mjs';
+import { complaints, exactTile, stepper, until } from './steps.mjs';
+
+const port = 8197;
+const base = `http://127.0.0.1:${port}`;
+let browser;
+let server;
+
+before(async () => {
+  server = spawn(process.execPath, [fileURLToPath(new URL('../dev/mock.mjs', import.meta.url)), '--port', String(port)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await new Promise((up) => server.stdout.once('data', up));
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  server?.kill();
+});
+
+async function open(t) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const page = await context.newPage();
+  page.setDefaultTimeout(8_000);
+  const wrong = complaints(page);
+  t.after(() => context.close());
+  return { context, page, wrong, step: stepper(t, page) };
+}
+
+const failWith = (page, prefix) => page.request.post(`${base}/mock/break`, { data: { prefix } });
+async function find(page, name, status) {
+  const { runs } = await (await page.request.get(`${base}/api/runs?limit=200`)).json();
+  return runs.find((r) => r.test_name === name && (!status || r.status === status)).run_id;
+}
+async function signIn(page) {
+  await page.goto(`${base}/signin?token=mock`);
+  await page.getByRole('heading', { name: 'Home' }).waitFor();
+}
+
+test('sign-in', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await step('sends an anonymous visitor to the sign-in page and back', async () => {
+    await page.goto(`${base}/history?status=FAILED`);
+    await page.getByText('one-time sign-in link').waitFor();
+    await page.getByLabel('Sign-in link or token').fill('wrong');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('has been used or has expired').waitFor();
+    await page.getByLabel('Sign-in link or token').fill(`${base}/signin?token=good`);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Runs' }).waitFor();
+    assert.match(page.url(), /status=FAILED/);
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('a lost socket', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await signIn(page);
+  const id = await find(page, 'checkout peak', 'RUNNING');
+  await page.goto(`${base}/runs/${id}`);
+  await until(() => exactTile(page, 'throughput'), (n) => n > 0, 'live figures');
+  await step('says so, keeps what is true, and comes back by itself', async () => {
+    await failWith(page, '/ws');
+    await page.request.get(`${base}/mock/sockets`);
+    await page.getByText(/reconnecting, last update \d+ s ago/).waitFor();
+    assert.ok((await exactTile(page, 'throughput')) > 0);
+    const polled = await exactTile(page, 'throughput');
+    await until(() => exactTile(page, 'throughput'), (n) => n !== polled, 'figures by polling');
+    await failWith(page, '');
+    await page.getByText(/reconnecting/).waitFor({ state: 'detached', timeout: 15_000 });
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('a server that answers 503', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await signIn(page);
+  await step('shows what failed and a way to try again', async () => {
+    await failWith(page, '/api/templates');
+    await page.goto(`${base}/templates`);
+    await page.getByText('The templates could not be read.').waitFor({ timeout: 15_000 });
+    await page.getByText('The control store is away.').waitFor();
+    await failWith(page, '');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('link', { name: 'first run' }).waitFor();
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('results', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await signIn(page);
+  await step('a run that failed says why', async () => {
+    await page.goto(`${base}/runs/${await find(page, 'memory guard')}`);
+    await page.getByText('Guardrail triggered: generator memory was over 90 % for 5 s').waitFor();
+  });
+  await step('a run whose thresholds failed names them', async () => {
+    await page.goto(`${base}/runs/${await find(page, 'orders under contention')}`);
+    await page.locator('.verdict.bad', { hasText: 'error_rate < 0.001' }).waitFor();
+    await page.getByText("may show the generator's limit").waitFor();
+  });
+  await step('records that are missing are seen', async () => {
+    await page.goto(`${base}/runs/${await find(page, 'lost records')}?tab=accounting`);
+    await page.getByText('difference 1,204').waitFor();
+  });
+  await step('a zoom is kept in the address', async () => {
+    await page.goto(`${base}/runs/${await find(page, 'first run')}?range=5-10`);
+    await page.getByRole('button', { name: 'Reset zoom' }).click();
+    assert.doesNotMatch(page.url(), /range/);
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('templates', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await signIn(page);
+  await step('an error in the YAML is shown at its line', async () => {
+    await page.goto(`${base}/templates/new?as=yaml`);
+    const text = page.getByRole('textbox', { name: /Template as YAML/ });
+    await text.fill('name: x\ntarget: {table_name: orders}\nworkload:\n  plugin: mix\n  durations: 5\n');
+    await page.getByRole('button', { name: /line 5.*workload.durations.*did you mean duration_seconds/ }).waitFor();
+  });
+  await step('a name that is taken is shown at its field', async () => {
+    await page.goto(`${base}/templates/new`);
+    await page.evaluate(() => sessionStorage.clear());
+    await page.reload();
+    await page.getByLabel('Name', { exact: true }).fill('first run');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText('There is a template named “first run” already.').waitFor();
+  });
+  await step('unsaved changes survive leaving the page', async () => {
+    await page.getByRole('link', { name: 'Connections' }).click();
+    await page.goBack();
+    await page.getByText('Your unsaved changes are back.').waitFor();
+    assert.equal(await page.getByLabel('Name', { exact: true }).inputValue(), 'first run');
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('keyboard', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await signIn(page);
+  await step('jumps, searches and explains itself', async () => {
+    await page.keyboard.press('g');
+    await page.keyboard.press('t');
+    await page.getByRole('heading', { name: 'Templates' }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('insert');
+    await until(() => page.locator('tbody tr').count(), (n) => n === 1, 'one match');
+    await page.getByRole('heading', { name: 'Templates' }).click();
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/templates\/.+/);
+    await page.getByRole('heading', { name: 'insert only' }).click();
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+  });
+  assert.deepEqual(wrong, []);
+});
