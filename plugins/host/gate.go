@@ -334,6 +334,8 @@ func (m *module) importSection(r *reader) {
 		t := r.u32()
 		if r.err == nil && int64(t) >= int64(len(m.typeText)) {
 			r.fail("its import %s.%s has no type", from, name)
+		}
+		if r.err != nil {
 			return
 		}
 		if from == abi.ImportModule && m.typeText[t] != "(i32, i32, i32) → ()" {

@@ -1,0 +1,290 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/sdk/abi"
+)
+
+// Check is one finding of Conformance.
+type Check struct {
+	// Name says what was tried: "module", "stream is repeatable" …
+	Name   string `json:"name"`
+	Passed bool   `json:"passed"`
+	// Skipped checks do not apply to this plugin, or could not be tried without
+	// knowing more; they count neither way.
+	Skipped bool `json:"skipped,omitempty"`
+	// Message is a sentence: what was found, or what is wrong.
+	Message string `json:"message"`
+}
+
+// Report is what Conformance found.
+type Report struct {
+	Info   plugin.Info `json:"info"`
+	Checks []Check     `json:"checks"`
+	Passed bool        `json:"passed"`
+	// NsPerOperation is the time of the generator in batches of 128, 0 for an adapter.
+	NsPerOperation float64 `json:"ns_per_operation,omitempty"`
+}
+
+func (r *Report) add(name string, err error, message string) bool {
+	c := Check{Name: name, Passed: err == nil, Message: message}
+	if err != nil {
+		c.Message = engine.AsError(err).Message
+		if !errors.As(err, new(*engine.Error)) {
+			c.Message = err.Error()
+		}
+		r.Passed = false
+	}
+	r.Checks = append(r.Checks, c)
+	return err == nil
+}
+
+func (r *Report) skip(name, message string) {
+	r.Checks = append(r.Checks, Check{Name: name, Passed: true, Skipped: true, Message: message})
+}
+
+// Conformance examines a plugin the way the server will use it: the gate, the
+// manifest, and for a workload its statements, sample rows and stream on a table
+// made of its own declaration, with parameters at their defaults. The error is
+// about the machine (no compiler, ctx ended), never about the plugin.
+func Conformance(ctx context.Context, wasm []byte) (Report, error) {
+	r := Report{Passed: true, Checks: []Check{}}
+	h, err := New(ctx, Options{Log: zerolog.Nop()})
+	if err != nil {
+		return r, err
+	}
+	defer func() { _ = h.Close(context.WithoutCancel(ctx)) }()
+	info, err := h.Register(ctx, wasm, false)
+	if ctx.Err() != nil {
+		return r, ctx.Err()
+	}
+	if !r.add("module", err, "The module imports and exports what the contract allows, and describes itself.") {
+		return r, nil
+	}
+	r.Info = info
+	if len(info.Manifest.Parameters) == 0 {
+		r.skip("parameters", "The plugin declares no parameters.")
+	} else {
+		r.add("parameters", nil, "The parameters are a valid JSON Schema.")
+	}
+	if info.Kind == plugin.KindAdapter {
+		a, err := h.Adapter(ctx, info.SHA256)
+		if err == nil {
+			adapterChecks(ctx, &r, a)
+		}
+		return r, errors.Join(err, ctx.Err())
+	}
+	w, err := h.Workload(ctx, info.SHA256)
+	if err == nil {
+		workloadChecks(ctx, &r, w.(*workload))
+	}
+	return r, errors.Join(err, ctx.Err())
+}
+
+func adapterChecks(ctx context.Context, r *Report, a plugin.Adapter) {
+	for _, op := range []string{plugin.OpSession, plugin.OpClassifyError} {
+		var answer plugin.AdapterAnswer
+		r.add(op, a.Call(ctx, plugin.AdapterRequest{Op: op}, &answer), fmt.Sprintf("The adapter answers %q.", op))
+	}
+	var answer plugin.AdapterAnswer
+	err := a.Call(ctx, plugin.AdapterRequest{Op: plugin.OpInspect, TableName: "orders"}, &answer)
+	if err == nil && len(answer.Queries) == 0 && !answer.Exists {
+		r.add(plugin.OpInspect, nil, "The adapter answers without asking the database.")
+	} else {
+		r.add(plugin.OpInspect, err, fmt.Sprintf("The adapter inspects a table with %d first queries.", len(answer.Queries)))
+	}
+	if err := a.Call(ctx, plugin.AdapterRequest{Op: "no such operation"}, &answer); err != nil {
+		r.add("unknown operation", ctx.Err(), "An unknown operation is an error.")
+		return
+	}
+	r.add("unknown operation", errors.New("an operation that does not exist was answered"), "")
+}
+
+// sampleTables make the tables that a workload declares, as if 10 000 rows had been loaded.
+func sampleTables(m plugin.Manifest) []engine.Table {
+	tables := []engine.Table{}
+	for _, t := range m.Tables {
+		lo, hi := int64(1), int64(10_000)
+		table := engine.Table{Name: t.Name, PhysicalName: t.Name, Key: orNone(t.Key), Rows: hi, RowsExact: true, Columns: []engine.Column{}}
+		for _, c := range t.Columns {
+			table.Columns = append(table.Columns, engine.Column{Name: c.Name, Type: c.Type, DBType: string(c.Type), Nullable: c.Nullable})
+			if len(t.Key) == 1 && t.Key[0] == c.Name && c.Type == engine.TypeI64 {
+				table.KeyMin, table.KeyMax, table.Dense = &lo, &hi, true
+			}
+		}
+		tables = append(tables, table)
+	}
+	return tables
+}
+
+// poolsFor gives sampled keys of the tables whose keys are not one dense integer.
+func poolsFor(tables []engine.Table) []engine.Pool {
+	pools := []engine.Pool{}
+	for _, t := range tables {
+		if t.Dense || len(t.Key) == 0 {
+			continue
+		}
+		p := engine.Pool{Table: t.Name, Columns: t.Key}
+		for i := range 100 {
+			var row []any
+			for _, k := range t.Key {
+				for _, c := range t.Columns {
+					if c.Name == k {
+						row = append(row, sampleValue(c.Type, i))
+					}
+				}
+			}
+			p.Rows = append(p.Rows, row)
+		}
+		pools = append(pools, p)
+	}
+	return pools
+}
+
+func sampleValue(t engine.ValueType, i int) any {
+	switch t {
+	case engine.TypeI64, engine.TypeF64:
+		return i
+	case engine.TypeTimestamp:
+		return 1_704_067_200_000_000 + int64(i)*1_000_000
+	case engine.TypeBool:
+		return i%2 == 0
+	case engine.TypeBytes:
+		return fmt.Sprintf("%08x", i)
+	}
+	return fmt.Sprintf("key-%04d", i)
+}
+
+const (
+	checkedOps = 2_000
+	timedOps   = 200_000
+	timedFor   = 500 * time.Millisecond
+)
+
+func workloadChecks(ctx context.Context, r *Report, w *workload) {
+	m := r.Info.Manifest
+	tables := sampleTables(m)
+	list, err := w.Statements(ctx, nil, tables)
+	if err == nil && len(list) == 0 {
+		err = errors.New("with default parameters there is no statement")
+	}
+	if !r.add("statements", err, fmt.Sprintf("The plugin declares %d statements.", len(list))) {
+		return
+	}
+	var frozen []engine.Statement
+	for _, s := range list {
+		frozen = append(frozen, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: s.SQL["*"], Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
+	}
+	rowChecks(ctx, r, w)
+	req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: json.RawMessage("{}"), Tables: tables, Pools: poolsFor(tables)}
+	first, err := take(ctx, w, req, frozen, 64)
+	if !r.add("stream", err, fmt.Sprintf("%d operations name declared statements with arguments of the declared types.", first.operations)) {
+		return
+	}
+	again, err := take(ctx, w, req, frozen, 64)
+	if err == nil && !reflect.DeepEqual(first, again) {
+		err = errors.New("two streams of the same document differ: a stream may depend on the ls_open document only")
+	}
+	r.add("stream is repeatable", err, "The same document gives the same stream.")
+	_, err = take(ctx, w, req, frozen, 1)
+	r.add("small batches", err, "Batches of one operation are kept to.")
+	_, err = take(ctx, w, req, frozen, abi.MaxBatchOps)
+	r.add("large batches", err, fmt.Sprintf("Batches of up to %d operations are kept to.", abi.MaxBatchOps))
+	r.time(ctx, w, req, frozen)
+}
+
+// taken is what a stream gave.
+type taken struct {
+	operations int
+	data       []byte
+	ops        []plugin.Op
+	ended      bool
+}
+
+func take(ctx context.Context, w *workload, req plugin.OpenRequest, list []engine.Statement, size int) (t taken, err error) {
+	s, err := w.Open(ctx, req, list)
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	var b plugin.Batch
+	for t.operations < checkedOps {
+		if err := s.Fill(&b, size); err != nil {
+			t.ended = errors.Is(err, plugin.ErrEnded)
+			if t.ended && t.operations > 0 {
+				return t, nil
+			}
+			return t, err
+		}
+		t.operations += len(b.Ops)
+		t.ops = append(t.ops, b.Ops...)
+		t.data = append(t.data, b.Data...)
+	}
+	return t, ctx.Err()
+}
+
+func rowChecks(ctx context.Context, r *Report, w *workload) {
+	m := r.Info.Manifest
+	if !w.registered.module.shape.has(abi.ExportRows) || len(m.Tables) == 0 {
+		r.skip("sample rows", "The plugin makes no sample rows; its tables must exist.")
+		return
+	}
+	for i, t := range m.Tables {
+		name := "sample rows of " + t.Name
+		whole, err := w.Rows(ctx, nil, i, 0, 100)
+		if !r.add(name, ignoreEnd(err), "Sample rows have the declared columns.") || err != nil {
+			continue
+		}
+		if whole.Len() < 2 {
+			continue
+		}
+		part, err := w.Rows(ctx, nil, i, int64(whole.Len()-1), 1)
+		if err == nil {
+			for c := range t.Columns {
+				if !reflect.DeepEqual(whole.Value(whole.Len()-1, c), part.Value(0, c)) {
+					err = fmt.Errorf("row %d has another %s when asked for alone: a row may depend on its number only", whole.Len()-1, t.Columns[c].Name)
+					break
+				}
+			}
+		}
+		r.add(name+" are repeatable", err, "A row depends on its number only.")
+	}
+}
+
+func ignoreEnd(err error) error {
+	if errors.Is(err, plugin.ErrEnded) {
+		return nil
+	}
+	return err
+}
+
+// time measures the generator; it judges nothing.
+func (r *Report) time(ctx context.Context, w *workload, req plugin.OpenRequest, list []engine.Statement) {
+	s, err := w.Open(ctx, req, list)
+	if err != nil {
+		return
+	}
+	defer func() { _ = s.Close() }()
+	var b plugin.Batch
+	n, begin := 0, time.Now()
+	for n < timedOps && time.Since(begin) < timedFor && ctx.Err() == nil {
+		if s.Fill(&b, 128) != nil {
+			break
+		}
+		n += len(b.Ops)
+	}
+	if n > 0 {
+		r.NsPerOperation = float64(time.Since(begin).Nanoseconds()) / float64(n)
+		r.Checks = append(r.Checks, Check{Name: "speed", Passed: true, Message: fmt.Sprintf("%.0f ns per operation in batches of 128.", r.NsPerOperation)})
+	}
+}
