@@ -10,14 +10,26 @@ export const pluginRefs = [
   { kind: 'adapter', name: 'postgres', version: '1.0.0', sha256: hash('41bb02ce8d7f') },
 ];
 
-const number = (title, description, min, max, def) => ({ title, description, type: 'number', minimum: min, maximum: max, default: def });
+const number = (title, description, min, max, def) => ({
+  title,
+  description,
+  type: 'number',
+  minimum: min,
+  maximum: max,
+  default: def,
+});
 
 export const plugins = [
   {
     ...pluginRefs[0],
     size_bytes: 3_214_336,
     abi: '1.0',
-    imports: ['ls.log', 'wasi_snapshot_preview1.clock_time_get', 'wasi_snapshot_preview1.fd_write', 'wasi_snapshot_preview1.random_get'],
+    imports: [
+      'ls.log',
+      'wasi_snapshot_preview1.clock_time_get',
+      'wasi_snapshot_preview1.fd_write',
+      'wasi_snapshot_preview1.random_get',
+    ],
     exports: ['ls_abi', 'ls_alloc', 'ls_describe', 'ls_error', 'ls_fill', 'ls_open', 'ls_rows', 'memory'],
     enabled: true,
     bundled: true,
@@ -27,7 +39,8 @@ export const plugins = [
       version: '1.0.0',
       title: 'Mixed reads and writes',
       author: 'Loadstone',
-      description: 'Point lookups, range scans, inserts, updates and deletes by weight, on a table of its own or on any table with a key.',
+      description:
+        'Point lookups, range scans, inserts, updates and deletes by weight, on a table of its own or on any table with a key.',
       parameters: {
         type: 'object',
         additionalProperties: false,
@@ -46,20 +59,53 @@ export const plugins = [
               DELETE: number('Deletes', 'Deletes one row by its key.', 0, 1e6, 0),
             },
           },
-          keys: { title: 'Key distribution', description: 'Which rows are touched.', type: 'string', enum: ['uniform', 'zipfian', 'latest', 'sequential'], default: 'uniform' },
-          zipf_theta: number('Skew', 'Exponent of zipfian and latest: 0 is uniform, 0.99 is the usual choice.', 0, 5, 0.99),
-          zipf_scrambled: { title: 'Scatter hot rows', description: 'Spread the hot rows over the whole table.', type: 'boolean', default: true },
+          keys: {
+            title: 'Key distribution',
+            description: 'Which rows are touched.',
+            type: 'string',
+            enum: ['uniform', 'zipfian', 'latest', 'sequential'],
+            default: 'uniform',
+          },
+          zipf_theta: number(
+            'Skew',
+            'Exponent of zipfian and latest: 0 is uniform, 0.99 is the usual choice.',
+            0,
+            5,
+            0.99,
+          ),
+          zipf_scrambled: {
+            title: 'Scatter hot rows',
+            description: 'Spread the hot rows over the whole table.',
+            type: 'boolean',
+            default: true,
+          },
           scan_length: { ...number('Scan length', 'Rows that a range scan reads.', 1, 10000, 100), type: 'integer' },
           value_size: {
             title: 'Value size',
             description: 'Length of generated text and bytes, where the column allows it.',
             type: 'object',
             default: { min: 20, max: 100 },
-            properties: { min: { title: 'Smallest', type: 'integer', minimum: 0, maximum: 65536, default: 20 }, max: { title: 'Largest', type: 'integer', minimum: 0, maximum: 65536, default: 100 } },
+            properties: {
+              min: { title: 'Smallest', type: 'integer', minimum: 0, maximum: 65536, default: 20 },
+              max: { title: 'Largest', type: 'integer', minimum: 0, maximum: 65536, default: 100 },
+            },
           },
         },
       },
-      tables: [{ name: 'orders', key: ['id'], columns: [{ name: 'id', type: 'i64' }, { name: 'customer_id', type: 'i64' }, { name: 'status', type: 'text' }, { name: 'amount', type: 'text' }, { name: 'created_at', type: 'timestamp' }, { name: 'note', type: 'text' }] }],
+      tables: [
+        {
+          name: 'orders',
+          key: ['id'],
+          columns: [
+            { name: 'id', type: 'i64' },
+            { name: 'customer_id', type: 'i64' },
+            { name: 'status', type: 'text' },
+            { name: 'amount', type: 'text' },
+            { name: 'created_at', type: 'timestamp' },
+            { name: 'note', type: 'text' },
+          ],
+        },
+      ],
     },
   },
   {
@@ -70,7 +116,17 @@ export const plugins = [
     exports: ['ls_abi', 'ls_alloc', 'ls_call', 'ls_describe', 'ls_error', 'memory'],
     enabled: true,
     bundled: true,
-    manifest: { kind: 'adapter', name: 'postgres', version: '1.0.0', title: 'Postgres table', author: 'Loadstone', description: 'Heap tables of Postgres 13 and later.', driver: 'postgres', dialect: 'postgres', kinds: [] },
+    manifest: {
+      kind: 'adapter',
+      name: 'postgres',
+      version: '1.0.0',
+      title: 'Postgres table',
+      author: 'Loadstone',
+      description: 'Heap tables of Postgres 13 and later.',
+      driver: 'postgres',
+      dialect: 'postgres',
+      kinds: [],
+    },
   },
 ];
 
@@ -82,19 +138,75 @@ export const plan = {
   session: ["SET application_name = 'loadstone'"],
   key_slots: 8,
   statements: [
-    { id: 'lookup', kind: 'POINT_LOOKUP', table: 'orders', sql: 'SELECT id, customer_id, status, amount, created_at, note FROM orders WHERE id = $1', binds: [bind('id', 'i64')], writes: false },
-    { id: 'scan', kind: 'RANGE_SCAN', table: 'orders', sql: 'SELECT id, customer_id, status, amount, created_at, note FROM orders WHERE id >= $1 ORDER BY id LIMIT 100', binds: [bind('id', 'i64')], writes: false },
-    { id: 'insert', kind: 'INSERT', table: 'orders', sql: 'INSERT INTO orders (id, customer_id, status, amount, created_at, note) VALUES ($1, $2, $3, $4, $5, $6)', binds: [bind('id', 'i64'), bind('customer_id', 'i64'), bind('status', 'text'), bind('amount', 'text'), bind('created_at', 'timestamp'), bind('note', 'text')], writes: true },
-    { id: 'update_amount', kind: 'UPDATE', table: 'orders', sql: 'UPDATE orders SET amount = $2 WHERE id = $1', binds: [bind('id', 'i64'), bind('amount', 'text')], writes: true },
+    {
+      id: 'lookup',
+      kind: 'POINT_LOOKUP',
+      table: 'orders',
+      sql: 'SELECT id, customer_id, status, amount, created_at, note FROM orders WHERE id = $1',
+      binds: [bind('id', 'i64')],
+      writes: false,
+    },
+    {
+      id: 'scan',
+      kind: 'RANGE_SCAN',
+      table: 'orders',
+      sql: 'SELECT id, customer_id, status, amount, created_at, note FROM orders WHERE id >= $1 ORDER BY id LIMIT 100',
+      binds: [bind('id', 'i64')],
+      writes: false,
+    },
+    {
+      id: 'insert',
+      kind: 'INSERT',
+      table: 'orders',
+      sql: 'INSERT INTO orders (id, customer_id, status, amount, created_at, note) VALUES ($1, $2, $3, $4, $5, $6)',
+      binds: [
+        bind('id', 'i64'),
+        bind('customer_id', 'i64'),
+        bind('status', 'text'),
+        bind('amount', 'text'),
+        bind('created_at', 'timestamp'),
+        bind('note', 'text'),
+      ],
+      writes: true,
+    },
+    {
+      id: 'update_amount',
+      kind: 'UPDATE',
+      table: 'orders',
+      sql: 'UPDATE orders SET amount = $2 WHERE id = $1',
+      binds: [bind('id', 'i64'), bind('amount', 'text')],
+      writes: true,
+    },
   ],
-  tables: [{ name: 'orders', physical_name: 'public.orders', columns: [{ name: 'id', type: 'i64', db_type: 'bigint' }, { name: 'customer_id', type: 'i64', db_type: 'bigint' }, { name: 'status', type: 'text', db_type: 'varchar(16)' }, { name: 'amount', type: 'text', db_type: 'numeric(12,2)' }, { name: 'created_at', type: 'timestamp', db_type: 'timestamptz' }, { name: 'note', type: 'text', db_type: 'text' }], key: ['id'], rows: 100000, rows_exact: true }],
+  tables: [
+    {
+      name: 'orders',
+      physical_name: 'public.orders',
+      columns: [
+        { name: 'id', type: 'i64', db_type: 'bigint' },
+        { name: 'customer_id', type: 'i64', db_type: 'bigint' },
+        { name: 'status', type: 'text', db_type: 'varchar(16)' },
+        { name: 'amount', type: 'text', db_type: 'numeric(12,2)' },
+        { name: 'created_at', type: 'timestamp', db_type: 'timestamptz' },
+        { name: 'note', type: 'text', db_type: 'text' },
+      ],
+      key: ['id'],
+      rows: 100000,
+      rows_exact: true,
+    },
+  ],
 };
 
 export function scenario(name, more = {}) {
   return {
     name,
     description: more.description,
-    target: { connection: more.connection ?? 'playground', adapter: 'postgres', table_name: more.table ?? 'orders', prepare: { rows: 100000, if_exists: 'use' } },
+    target: {
+      connection: more.connection ?? 'playground',
+      adapter: 'postgres',
+      table_name: more.table ?? 'orders',
+      prepare: { rows: 100000, if_exists: 'use' },
+    },
     workload: {
       plugin: 'mix',
       params: { weights: { POINT_LOOKUP: 70, RANGE_SCAN: 10, INSERT: 10, UPDATE: 10 }, keys: 'zipfian' },
@@ -145,7 +257,9 @@ export function curve({ seed, start, warmup, duration, connections, errors = 0, 
       classes.timeout = (classes.timeout ?? 0) + Math.round(s.errorsPerSec * 0.2);
     }
     if (gap && t > gap[0] && t < gap[1]) continue;
-    points.push(point(s, { at: start + (t + 1) * 1000, t: t + 1, phase, connections, total, failed, classes: { ...classes } }));
+    points.push(
+      point(s, { at: start + (t + 1) * 1000, t: t + 1, phase, connections, total, failed, classes: { ...classes } }),
+    );
   }
   return { seconds, points };
 }
@@ -211,14 +325,47 @@ export function emptyRun(name, sc, more = {}) {
 }
 
 /** Fills a run in as one that has ended, with its figures. */
-export function finish(run, { seed = 7, start, errors = 0, status = 'COMPLETED', reason = null, lost = 0, degraded = false, gap, seconds: given, points: had }) {
+export function finish(
+  run,
+  {
+    seed = 7,
+    start,
+    errors = 0,
+    status = 'COMPLETED',
+    reason = null,
+    lost = 0,
+    degraded = false,
+    gap,
+    seconds: given,
+    points: had,
+  },
+) {
   const w = run.scenario_config.workload;
-  const made = given ? { seconds: given, points: had } : curve({ seed, start, warmup: w.warmup_seconds, duration: w.duration_seconds, connections: w.concurrent_connections, errors, gap });
+  const made = given
+    ? { seconds: given, points: had }
+    : curve({
+        seed,
+        start,
+        warmup: w.warmup_seconds,
+        duration: w.duration_seconds,
+        connections: w.concurrent_connections,
+        errors,
+        gap,
+      });
   const f = figures(random(seed), { seconds: made.seconds, warmup: w.warmup_seconds, errors, lost });
   const judged = (run.scenario_config.thresholds ?? []).map((t) => {
     const [name, , limit] = t.split(' ');
-    const actual = name === 'error_rate' ? f.errors.rate : name === 'qps' ? f.qps : (f.latency_ms?.[name.replace('_ms', '')] ?? null);
-    return { threshold: t, passed: actual !== null && (t.includes('>') ? actual > Number(limit) : actual < Number(limit)), actual };
+    const actual =
+      name === 'error_rate'
+        ? f.errors.rate
+        : name === 'qps'
+          ? f.qps
+          : (f.latency_ms?.[name.replace('_ms', '')] ?? null);
+    return {
+      threshold: t,
+      passed: actual !== null && (t.includes('>') ? actual > Number(limit) : actual < Number(limit)),
+      actual,
+    };
   });
   const passed = status === 'COMPLETED' && judged.every((j) => j.passed);
   const warmEnd = start + 1000 + w.warmup_seconds * 1000;
@@ -237,7 +384,18 @@ export function finish(run, { seed = 7, start, errors = 0, status = 'COMPLETED',
     created_at: iso(start - 1000),
   });
   const validity = degraded
-    ? { verdict: 'DEGRADED', causes: [{ cause: 'generator_cpu', detail: 'The generator used 94 % of its CPUs for 7 s, from 00:00:09 to 00:00:16.', from: iso(start + 9000), to: iso(start + 16000) }], notes: [] }
+    ? {
+        verdict: 'DEGRADED',
+        causes: [
+          {
+            cause: 'generator_cpu',
+            detail: 'The generator used 94 % of its CPUs for 7 s, from 00:00:09 to 00:00:16.',
+            from: iso(start + 9000),
+            to: iso(start + 16000),
+          },
+        ],
+        notes: [],
+      }
     : valid;
   const summary = {
     run_id: run.run_id,
@@ -252,10 +410,35 @@ export function finish(run, { seed = 7, start, errors = 0, status = 'COMPLETED',
     thresholds: judged,
     passed,
     plugins: pluginRefs,
-    environment: { loadstone_version: '0.1.0', go_version: 'go1.26.0', os: 'linux', arch: 'amd64', cpus: 2, cpu_model: 'AMD EPYC 7B13', memory_bytes: 25_000_000_000, hostname: 'bench-1', io_engine: 'goroutine', driver: 'postgres', server_version: '15.14', target_is_local: true, nodes: 1 },
+    environment: {
+      loadstone_version: '0.1.0',
+      go_version: 'go1.26.0',
+      os: 'linux',
+      arch: 'amd64',
+      cpus: 2,
+      cpu_model: 'AMD EPYC 7B13',
+      memory_bytes: 25_000_000_000,
+      hostname: 'bench-1',
+      io_engine: 'goroutine',
+      driver: 'postgres',
+      server_version: '15.14',
+      target_is_local: true,
+      nodes: 1,
+    },
     tags: run.scenario_config.tags,
   };
-  const artifacts = [0, 1].map((i) => ({ artifact_id: randomUUID(), run_id: run.run_id, test_id: run.run_id, worker_id: `worker-${i}`, kind: 'executions', name: `executions-worker-${i}-0001.parquet`, artifact_size_bytes: Math.round((f.accounting.recorded / 2) * 31.4), artifact_checksum: hash(`${i}c7e91`), row_count: Math.round(f.accounting.recorded / 2), parquet_schema_version: 1 }));
+  const artifacts = [0, 1].map((i) => ({
+    artifact_id: randomUUID(),
+    run_id: run.run_id,
+    test_id: run.run_id,
+    worker_id: `worker-${i}`,
+    kind: 'executions',
+    name: `executions-worker-${i}-0001.parquet`,
+    artifact_size_bytes: Math.round((f.accounting.recorded / 2) * 31.4),
+    artifact_checksum: hash(`${i}c7e91`),
+    row_count: Math.round(f.accounting.recorded / 2),
+    parquet_schema_version: 1,
+  }));
   return { run, summary, plan, points: made.points, artifacts, logs: logsOf(run, start, made.points.length, reason) };
 }
 
@@ -270,7 +453,20 @@ export function logsOf(run, start, seconds, reason) {
     [4000, 'INFO', '', 'Measurement began; it lasts 20 s.'],
   ];
   if (seconds > 12) lines.push([11200, 'WARNING', 'worker-1', 'A checkpoint of the target slowed writes for 1.2 s.']);
-  if (reason) lines.push([(seconds + 1) * 1000, run.status === 'CANCELLED' ? 'WARNING' : 'ERROR', '', `${reason}. The run drains.`]);
+  if (reason)
+    lines.push([
+      (seconds + 1) * 1000,
+      run.status === 'CANCELLED' ? 'WARNING' : 'ERROR',
+      '',
+      `${reason}. The run drains.`,
+    ]);
   lines.push([(seconds + 1) * 1000 + 200, 'INFO', '', 'All workers have left; the figures are being computed.']);
-  return lines.map(([ms, level, worker, message], i) => ({ seq: i + 1, run_id: run.run_id, worker_id: worker || undefined, level, message, timestamp: iso(start + ms) }));
+  return lines.map(([ms, level, worker, message], i) => ({
+    seq: i + 1,
+    run_id: run.run_id,
+    worker_id: worker || undefined,
+    level,
+    message,
+    timestamp: iso(start + ms),
+  }));
 }

@@ -18,7 +18,12 @@ export class Live {
     this.failed = 0;
     this.byKind = {};
     this.stopAt = null;
-    Object.assign(this.run, { status: 'RUNNING', phase: 'PREPARING', start_time: iso(this.start), created_at: iso(this.start) });
+    Object.assign(this.run, {
+      status: 'RUNNING',
+      phase: 'PREPARING',
+      start_time: iso(this.start),
+      created_at: iso(this.start),
+    });
     holder.points = [];
     holder.plan = null;
     holder.logs = logsOf(this.run, this.start, 0).slice(0, 5);
@@ -37,7 +42,11 @@ export class Live {
   stop() {
     if (this.stopAt !== null) return;
     this.stopAt = this.tick + 2;
-    Object.assign(this.run, { status: 'CANCELLING', cancellation_reason: 'User requested cancellation', stop_reason: 'user_requested' });
+    Object.assign(this.run, {
+      status: 'CANCELLING',
+      cancellation_reason: 'User requested cancellation',
+      stop_reason: 'user_requested',
+    });
   }
 
   log(level, message, worker) {
@@ -77,9 +86,18 @@ export class Live {
       this.run.measurement_end_time ??= iso(this.start + end * 1000);
     }
     this.run.phase = phase;
-    if (phase !== 'PREPARING' && t % 17 === 0) this.log('INFO', `${Math.round(this.total)} operations so far.`, `worker-${t % 2}`);
-    if (phase !== 'PREPARING' && t % 31 === 0) this.log('WARNING', 'A checkpoint of the target slowed writes for 1.2 s.', 'worker-1');
-    const s = phase === 'PREPARING' ? null : second(this.rnd, { t: t - p, connections: w.concurrent_connections, errors: t % 23 === 0 ? 0.002 : this.errors });
+    if (phase !== 'PREPARING' && t % 17 === 0)
+      this.log('INFO', `${Math.round(this.total)} operations so far.`, `worker-${t % 2}`);
+    if (phase !== 'PREPARING' && t % 31 === 0)
+      this.log('WARNING', 'A checkpoint of the target slowed writes for 1.2 s.', 'worker-1');
+    const s =
+      phase === 'PREPARING'
+        ? null
+        : second(this.rnd, {
+            t: t - p,
+            connections: w.concurrent_connections,
+            errors: t % 23 === 0 ? 0.002 : this.errors,
+          });
     if (s) {
       this.seconds.push({ ...s, phase });
       this.total += Math.round(s.qps);
@@ -87,7 +105,17 @@ export class Live {
       this.failed += failed;
       if (failed) this.classes.serialization = (this.classes.serialization ?? 0) + failed;
       for (const k of kinds) this.byKind[k] = (this.byKind[k] ?? 0) + Math.round(s.byKind[k]);
-      this.holder.points.push(point(s, { at: this.now, t, phase, connections: w.concurrent_connections, total: this.total, failed: this.failed, classes: { ...this.classes } }));
+      this.holder.points.push(
+        point(s, {
+          at: this.now,
+          t,
+          phase,
+          connections: w.concurrent_connections,
+          total: this.total,
+          failed: this.failed,
+          classes: { ...this.classes },
+        }),
+      );
     }
     Object.assign(this.run, { total_ops: this.total, error_count: this.failed, current_qps: s?.qps ?? 0 });
     this.payload = this.snapshot(s, phase, t, { p, warmEnd, end });
@@ -108,25 +136,88 @@ export class Live {
       phase,
       timestamp: iso(this.now),
       elapsed: t,
-      timing: { elapsed_display_seconds: t, phase_elapsed_seconds: t - begin, phase_remaining_seconds: null, start_time: this.run.start_time, warmup_start_time: this.run.warmup_start_time, warmup_end_time: this.run.warmup_end_time, measurement_start_time: this.run.warmup_end_time, measurement_end_time: this.run.measurement_end_time, end_time: null, warmup_seconds: w.warmup_seconds, duration_seconds: w.duration_seconds, expected_seconds_total: end, prepare_elapsed_seconds: null, processing_start_time: null, processing_elapsed_seconds: null },
+      timing: {
+        elapsed_display_seconds: t,
+        phase_elapsed_seconds: t - begin,
+        phase_remaining_seconds: null,
+        start_time: this.run.start_time,
+        warmup_start_time: this.run.warmup_start_time,
+        warmup_end_time: this.run.warmup_end_time,
+        measurement_start_time: this.run.warmup_end_time,
+        measurement_end_time: this.run.measurement_end_time,
+        end_time: null,
+        warmup_seconds: w.warmup_seconds,
+        duration_seconds: w.duration_seconds,
+        expected_seconds_total: end,
+        prepare_elapsed_seconds: null,
+        processing_start_time: null,
+        processing_elapsed_seconds: null,
+      },
       ops: { total: this.total, current_per_sec: s?.qps ?? 0 },
-      operations: { reads: Math.round(this.total * 0.8), writes: Math.round(this.total * 0.2), reads_per_sec: (s?.qps ?? 0) * 0.8, writes_per_sec: (s?.qps ?? 0) * 0.2 },
+      operations: {
+        reads: Math.round(this.total * 0.8),
+        writes: Math.round(this.total * 0.2),
+        reads_per_sec: (s?.qps ?? 0) * 0.8,
+        writes_per_sec: (s?.qps ?? 0) * 0.2,
+      },
       latency: l,
       latency_total: l,
       latency_by_kind: {},
       latency_aggregation_method: s ? 'merged_histogram' : null,
       latency_histogram: s ? histogram(s.latencies, s.scale) : null,
-      ops_by_kind: Object.fromEntries(kinds.map((k) => [k, { total: this.byKind[k] ?? 0, errors: 0, per_sec: s?.byKind[k] ?? 0 }])),
-      errors: { count: this.failed, rate: this.total ? this.failed / this.total : 0, per_sec: s?.errorsPerSec ?? 0, by_class: { ...this.classes }, recent: [], dropped: 0 },
+      ops_by_kind: Object.fromEntries(
+        kinds.map((k) => [k, { total: this.byKind[k] ?? 0, errors: 0, per_sec: s?.byKind[k] ?? 0 }]),
+      ),
+      errors: {
+        count: this.failed,
+        rate: this.total ? this.failed / this.total : 0,
+        per_sec: s?.errorsPerSec ?? 0,
+        by_class: { ...this.classes },
+        recent: [],
+        dropped: 0,
+      },
       connections: { active: s ? w.concurrent_connections : 0, target: w.concurrent_connections },
-      workers: [0, 1].map((i) => ({ worker_id: `worker-${i}`, worker_group_id: i, node_id: 'local', status: s ? 'RUNNING' : 'STARTING', phase, health: 'HEALTHY', last_heartbeat: iso(this.now), metrics: { qps: ((s?.qps ?? 0) / 2) * (i ? 1.02 : 0.98), p50_latency_ms: l.p50, p95_latency_ms: l.p95 && l.p95 * (1 + i * 0.06), p99_latency_ms: l.p99, total_queries: Math.round(this.total / 2), error_count: i ? this.failed : 0, active_connections: s ? half : 0, target_connections: half, cpu_pct: 40 + i * 3 } })),
+      workers: [0, 1].map((i) => ({
+        worker_id: `worker-${i}`,
+        worker_group_id: i,
+        node_id: 'local',
+        status: s ? 'RUNNING' : 'STARTING',
+        phase,
+        health: 'HEALTHY',
+        last_heartbeat: iso(this.now),
+        metrics: {
+          qps: ((s?.qps ?? 0) / 2) * (i ? 1.02 : 0.98),
+          p50_latency_ms: l.p50,
+          p95_latency_ms: l.p95 && l.p95 * (1 + i * 0.06),
+          p99_latency_ms: l.p99,
+          total_queries: Math.round(this.total / 2),
+          error_count: i ? this.failed : 0,
+          active_connections: s ? half : 0,
+          target_connections: half,
+          cpu_pct: 40 + i * 3,
+        },
+      })),
       warehouse: null,
       find_max: null,
-      custom_metrics: { app_ops_breakdown: {}, sf_bench: {}, resources: { cpu_pct: 41 + 4 * Math.sin(t / 6), memory_pct: 4.2, memory_bytes: 121_000_000, host_cpu_pct: 83 } },
+      custom_metrics: {
+        app_ops_breakdown: {},
+        sf_bench: {},
+        resources: { cpu_pct: 41 + 4 * Math.sin(t / 6), memory_pct: 4.2, memory_bytes: 121_000_000, host_cpu_pct: 83 },
+      },
       cancellation_reason: this.run.cancellation_reason,
       validity: valid,
       enrichment: { status: 'PENDING', ratio: null },
-      prepare: phase === 'PREPARING' ? { step: share < 0.9 ? 'load' : 'connect', message: 'public.orders', rows_done: Math.round(100000 * share), rows_total: 100000, rows_per_second: 100000 / p, remaining_seconds: p - t } : null,
+      prepare:
+        phase === 'PREPARING'
+          ? {
+              step: share < 0.9 ? 'load' : 'connect',
+              message: 'public.orders',
+              rows_done: Math.round(100000 * share),
+              rows_total: 100000,
+              rows_per_second: 100000 / p,
+              remaining_seconds: p - t,
+            }
+          : null,
       logs: this.fresh,
       logs_dropped: 0,
     };
@@ -135,7 +226,13 @@ export class Live {
   finish(status) {
     clearInterval(this.timer);
     this.fresh = [];
-    const done = finish(this.run, { start: this.start + (this.prepareSeconds - 1) * 1000, status, reason: this.run.cancellation_reason, seconds: this.seconds.length ? this.seconds : undefined, points: this.holder.points });
+    const done = finish(this.run, {
+      start: this.start + (this.prepareSeconds - 1) * 1000,
+      status,
+      reason: this.run.cancellation_reason,
+      seconds: this.seconds.length ? this.seconds : undefined,
+      points: this.holder.points,
+    });
     this.run.start_time = iso(this.start);
     Object.assign(this.holder, { summary: done.summary, plan: done.plan, artifacts: done.artifacts });
     this.payload = { ...this.payload, status, phase: null };

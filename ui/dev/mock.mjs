@@ -1,7 +1,7 @@
 // A server for developing the page without the real one: node dev/mock.mjs
 // [--port 8088] [--empty]. It serves dist, the API and the live socket, under the same
 // content policy as the real server. Anything may be typed as a token except "wrong".
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { createReadStream, existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
@@ -11,8 +11,11 @@ import YAML from 'yaml';
 import { emptyRun, finish, iso, plan, plugins, scenario } from './data.mjs';
 import { Live } from './live.mjs';
 import { validate } from './validate.mjs';
+import { accept, frame } from './ws.mjs';
 
-const { values: flags } = parseArgs({ options: { port: { type: 'string', default: '8088' }, empty: { type: 'boolean', default: false } } });
+const { values: flags } = parseArgs({
+  options: { port: { type: 'string', default: '8088' }, empty: { type: 'boolean', default: false } },
+});
 const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 const runs = new Map(); // id → {run, summary, plan, points, logs, artifacts, live}
 const templates = new Map();
@@ -21,13 +24,32 @@ const tokens = new Map();
 let broken = ''; // a path prefix that answers 503, set by POST /mock/break
 
 function addTemplate(config, source) {
-  const t = { template_id: randomUUID(), name: config.name, description: config.description, config, source: source ?? YAML.stringify(config), version: 1, created_by: 'admin', created_at: iso(Date.now()), updated_at: iso(Date.now() - 3600_000 * templates.size) };
+  const t = {
+    template_id: randomUUID(),
+    name: config.name,
+    description: config.description,
+    config,
+    source: source ?? YAML.stringify(config),
+    version: 1,
+    created_by: 'admin',
+    created_at: iso(Date.now()),
+    updated_at: iso(Date.now() - 3600_000 * templates.size),
+  };
   templates.set(t.template_id, t);
   return t;
 }
 
 function addConnection(name, dsn, builtin = false, description = '') {
-  const c = { connection_id: randomUUID(), name, driver: 'postgres', dsn, description, builtin, created_at: iso(Date.now()), updated_at: iso(Date.now()) };
+  const c = {
+    connection_id: randomUUID(),
+    name,
+    driver: 'postgres',
+    dsn,
+    description,
+    builtin,
+    created_at: iso(Date.now()),
+    updated_at: iso(Date.now()),
+  };
   connections.set(c.connection_id, c);
   return c;
 }
@@ -36,25 +58,82 @@ addConnection('playground', 'postgres:///playground?host=%2Fdata%2Fpg&user=loads
 if (!flags.empty) seed();
 
 function seed() {
-  addConnection('staging', 'postgres://bench:***@db.staging.example.com:5432/shop?sslmode=verify-full', false, 'Copy of production, refreshed on Sundays.');
-  const first = addTemplate(scenario('first run', { description: 'A mixed workload on the built-in Postgres, for 20 seconds.' }), '# The first run: a mixed workload on the built-in Postgres, for 20 seconds.\n' + YAML.stringify(scenario('first run', { description: 'A mixed workload on the built-in Postgres, for 20 seconds.' })));
-  const peak = addTemplate(scenario('checkout peak', { duration: 300, warmup: 30, thresholds: ['p95_ms < 50', 'error_rate < 0.001', 'qps > 5000'], tags: { ticket: 'PERF-1' }, description: 'What the orders table sees at noon on the last Friday of November.' }));
+  addConnection(
+    'staging',
+    'postgres://bench:***@db.staging.example.com:5432/shop?sslmode=verify-full',
+    false,
+    'Copy of production, refreshed on Sundays.',
+  );
+  const first = addTemplate(
+    scenario('first run', { description: 'A mixed workload on the built-in Postgres, for 20 seconds.' }),
+    '# The first run: a mixed workload on the built-in Postgres, for 20 seconds.\n' +
+      YAML.stringify(
+        scenario('first run', { description: 'A mixed workload on the built-in Postgres, for 20 seconds.' }),
+      ),
+  );
+  const peak = addTemplate(
+    scenario('checkout peak', {
+      duration: 300,
+      warmup: 30,
+      thresholds: ['p95_ms < 50', 'error_rate < 0.001', 'qps > 5000'],
+      tags: { ticket: 'PERF-1' },
+      description: 'What the orders table sees at noon on the last Friday of November.',
+    }),
+  );
   addTemplate(scenario('insert only', { connections: 32, table: 'events', connection: 'staging' }));
   const now = Date.now();
   const put = (name, t, opts, sc = {}) => {
-    const r = finish(emptyRun(name, scenario(name, { ...t?.config && { thresholds: t.config.thresholds }, ...sc }), { template_id: t?.template_id }), opts);
+    const r = finish(
+      emptyRun(name, scenario(name, { ...(t?.config && { thresholds: t.config.thresholds }), ...sc }), {
+        template_id: t?.template_id,
+      }),
+      opts,
+    );
     runs.set(r.run.run_id, r);
     return r;
   };
   put('first run', first, { seed: 3, start: now - 260_000 });
-  put('orders under contention', peak, { seed: 5, start: now - 3_000_000, errors: 0.0042, degraded: true }, { duration: 40, thresholds: ['p95_ms < 50', 'error_rate < 0.001'] });
-  put('nightly insert', null, { seed: 9, start: now - 9_000_000, status: 'CANCELLED', reason: 'User requested cancellation', gap: [9, 15] });
-  put('memory guard', null, { seed: 11, start: now - 12_000_000, status: 'FAILED', reason: 'Guardrail triggered: generator memory was over 90 % for 5 s' });
+  put(
+    'orders under contention',
+    peak,
+    { seed: 5, start: now - 3_000_000, errors: 0.0042, degraded: true },
+    { duration: 40, thresholds: ['p95_ms < 50', 'error_rate < 0.001'] },
+  );
+  put('nightly insert', null, {
+    seed: 9,
+    start: now - 9_000_000,
+    status: 'CANCELLED',
+    reason: 'User requested cancellation',
+    gap: [9, 15],
+  });
+  put('memory guard', null, {
+    seed: 11,
+    start: now - 12_000_000,
+    status: 'FAILED',
+    reason: 'Guardrail triggered: generator memory was over 90 % for 5 s',
+  });
   put('lost records', null, { seed: 13, start: now - 22_000_000, lost: 1204 });
-  for (let i = 0; i < 44; i++) put(['first run', 'checkout peak', 'insert only'][i % 3], [first, peak, null][i % 3], { seed: 100 + i, start: now - 86_400_000 - i * 7_200_000, errors: i % 9 === 4 ? 0.003 : 0 }, { duration: 12 });
+  for (let i = 0; i < 44; i++)
+    put(
+      ['first run', 'checkout peak', 'insert only'][i % 3],
+      [first, peak, null][i % 3],
+      { seed: 100 + i, start: now - 86_400_000 - i * 7_200_000, errors: i % 9 === 4 ? 0.003 : 0 },
+      { duration: 12 },
+    );
   const prepared = emptyRun('index rebuild', scenario('index rebuild'), { template_id: first.template_id });
   runs.set(prepared.run_id, { run: prepared, summary: null, plan: null, points: [], logs: [], artifacts: [] });
-  start(create(scenario('checkout peak', { duration: 300, warmup: 20, thresholds: peak.config.thresholds, tags: { ticket: 'PERF-1' } }), peak.template_id), { skip: 96, errors: 0.00002 });
+  start(
+    create(
+      scenario('checkout peak', {
+        duration: 300,
+        warmup: 20,
+        thresholds: peak.config.thresholds,
+        tags: { ticket: 'PERF-1' },
+      }),
+      peak.template_id,
+    ),
+    { skip: 96, errors: 0.00002 },
+  );
 }
 
 function create(sc, templateId) {
@@ -79,7 +158,16 @@ const missing = (what) => new Refusal(404, 'not_found', `There is no such ${what
 
 function row(r) {
   const s = r.summary;
-  return { ...r.run, qps: s?.qps ?? null, p50_ms: s?.latency_ms?.p50 ?? null, p95_ms: s?.latency_ms?.p95 ?? r.live?.payload?.latency.p95 ?? null, p99_ms: s?.latency_ms?.p99 ?? null, error_rate: s?.errors.rate ?? null, validity: s?.validity ?? null, passed: s?.thresholds?.length ? s.passed : null };
+  return {
+    ...r.run,
+    qps: s?.qps ?? null,
+    p50_ms: s?.latency_ms?.p50 ?? null,
+    p95_ms: s?.latency_ms?.p95 ?? r.live?.payload?.latency.p95 ?? null,
+    p99_ms: s?.latency_ms?.p99 ?? null,
+    error_rate: s?.errors.rate ?? null,
+    validity: s?.validity ?? null,
+    passed: s?.thresholds?.length ? s.passed : null,
+  };
 }
 
 function listRuns(q) {
@@ -94,11 +182,24 @@ function listRuns(q) {
     .sort((a, b) => Date.parse(b.run.created_at) - Date.parse(a.run.created_at));
   const from = Number(q.get('cursor') ?? 0);
   const limit = Number(q.get('limit') ?? 50);
-  return { runs: all.slice(from, from + limit).map(row), next_cursor: from + limit < all.length ? String(from + limit) : undefined, total: all.length };
+  return {
+    runs: all.slice(from, from + limit).map(row),
+    next_cursor: from + limit < all.length ? String(from + limit) : undefined,
+    total: all.length,
+  };
 }
 
 function detail(r) {
-  return { ...r.run, summary: r.summary, plan: r.plan, workers: [], artifacts: r.artifacts, events: [], enrichment: { status: 'SKIPPED', ratio: null }, live: r.live?.payload ?? null };
+  return {
+    ...r.run,
+    summary: r.summary,
+    plan: r.plan,
+    workers: [],
+    artifacts: r.artifacts,
+    events: [],
+    enrichment: { status: 'SKIPPED', ratio: null },
+    live: r.live?.payload ?? null,
+  };
 }
 
 function scenarioOf(b) {
@@ -114,17 +215,48 @@ function scenarioOf(b) {
 
 function saveTemplate(b, old) {
   const v = validate(b);
-  if (!v.valid) throw new Refusal(422, 'invalid', `The template has ${v.errors.length} fields that cannot be used.`, '', v.errors);
-  if (old && b.version !== old.version) throw new Refusal(409, 'conflict', 'Somebody has saved this template since you opened it.', 'Load the saved version and make your change again.');
-  if ([...templates.values()].some((t) => t.name === v.config.name && t !== old)) throw new Refusal(409, 'name_taken', `There is a template named “${v.config.name}” already.`, 'Choose another name.', [{ field: 'name', message: 'is taken', hint: 'choose another name' }]);
+  if (!v.valid)
+    throw new Refusal(422, 'invalid', `The template has ${v.errors.length} fields that cannot be used.`, '', v.errors);
+  if (old && b.version !== old.version)
+    throw new Refusal(
+      409,
+      'conflict',
+      'Somebody has saved this template since you opened it.',
+      'Load the saved version and make your change again.',
+    );
+  if ([...templates.values()].some((t) => t.name === v.config.name && t !== old))
+    throw new Refusal(
+      409,
+      'name_taken',
+      `There is a template named “${v.config.name}” already.`,
+      'Choose another name.',
+      [{ field: 'name', message: 'is taken', hint: 'choose another name' }],
+    );
   if (!old) return addTemplate(v.config, v.source);
-  return Object.assign(old, { name: v.config.name, description: v.config.description, config: v.config, source: v.source, version: old.version + 1, updated_at: iso(Date.now()) });
+  return Object.assign(old, {
+    name: v.config.name,
+    description: v.config.description,
+    config: v.config,
+    source: v.source,
+    version: old.version + 1,
+    updated_at: iso(Date.now()),
+  });
 }
 
 async function checkDsn(dsn) {
   await new Promise((f) => setTimeout(f, 400));
-  if (/refused|wrong|nowhere/.test(dsn)) throw new Refusal(422, 'target', 'The target refused the connection: password authentication failed for user “bench”.', 'Check user and password.');
-  return { ok: true, server: { version: '15.14', database: 'shop', user: 'bench', local: false, max_connections: 100 }, round_trip_ms: 1.84 };
+  if (/refused|wrong|nowhere/.test(dsn))
+    throw new Refusal(
+      422,
+      'target',
+      'The target refused the connection: password authentication failed for user “bench”.',
+      'Check user and password.',
+    );
+  return {
+    ok: true,
+    server: { version: '15.14', database: 'shop', user: 'bench', local: false, max_connections: 100 },
+    round_trip_ms: 1.84,
+  };
 }
 
 const need = (map, id, what) => {
@@ -136,76 +268,180 @@ const need = (map, id, what) => {
 const routes = [
   ['POST', /^\/mock\/break$/, (_m, b) => ((broken = b.prefix ?? ''), {})],
   ['GET', /^\/mock\/sockets$/, () => ({ cut: cutSockets() })],
-  ['POST', /^\/api\/auth\/signin$/, (_m, b, _q, res) => {
-    if (b.token === 'wrong') throw new Refusal(401, 'unauthorized', 'This sign-in link has been used or has expired.', 'Restart loadstone serve for a new one.');
-    res.setHeader('Set-Cookie', 'loadstone_session=mock; HttpOnly; SameSite=Strict; Path=/');
-    return { user: { user_id: 'u1', name: 'admin', role: 'admin' } };
-  }],
-  ['POST', /^\/api\/auth\/signout$/, (_m, _b, _q, res) => (res.setHeader('Set-Cookie', 'loadstone_session=; Max-Age=0; Path=/'), null)],
+  [
+    'POST',
+    /^\/api\/auth\/signin$/,
+    (_m, b, _q, res) => {
+      if (b.token === 'wrong')
+        throw new Refusal(
+          401,
+          'unauthorized',
+          'This sign-in link has been used or has expired.',
+          'Restart loadstone serve for a new one.',
+        );
+      res.setHeader('Set-Cookie', 'loadstone_session=mock; HttpOnly; SameSite=Strict; Path=/');
+      return { user: { user_id: 'u1', name: 'admin', role: 'admin' } };
+    },
+  ],
+  [
+    'POST',
+    /^\/api\/auth\/signout$/,
+    (_m, _b, _q, res) => (res.setHeader('Set-Cookie', 'loadstone_session=; Max-Age=0; Path=/'), null),
+  ],
   ['GET', /^\/api\/auth\/me$/, () => ({ user: { user_id: 'u1', name: 'admin', role: 'admin' }, token: {} })],
   ['GET', /^\/api\/auth\/tokens$/, () => ({ tokens: [...tokens.values()] })],
-  ['POST', /^\/api\/auth\/tokens$/, (_m, b) => {
-    const t = { token_id: randomUUID(), user_id: 'u1', kind: 'api', name: b.name, expires_at: b.expires_in_days ? iso(Date.now() + b.expires_in_days * 864e5) : null, last_used_at: null, created_at: iso(Date.now()) };
-    tokens.set(t.token_id, t);
-    return { ...t, secret: `lst_${randomUUID().replaceAll('-', '')}` };
-  }],
+  [
+    'POST',
+    /^\/api\/auth\/tokens$/,
+    (_m, b) => {
+      const t = {
+        token_id: randomUUID(),
+        user_id: 'u1',
+        kind: 'api',
+        name: b.name,
+        expires_at: b.expires_in_days ? iso(Date.now() + b.expires_in_days * 864e5) : null,
+        last_used_at: null,
+        created_at: iso(Date.now()),
+      };
+      tokens.set(t.token_id, t);
+      return { ...t, secret: `lst_${randomUUID().replaceAll('-', '')}` };
+    },
+  ],
   ['DELETE', /^\/api\/auth\/tokens\/([^/]+)$/, ([, id]) => (tokens.delete(id), null)],
-  ['GET', /^\/api\/info$/, () => ({ version: '0.1.0', go_version: 'go1.26.0', started_at: iso(Date.now() - 7200_000), data_dir_free_bytes: 81_233_412_096, control_store: 'embedded', playground: true, nodes: 1 })],
+  [
+    'GET',
+    /^\/api\/info$/,
+    () => ({
+      version: '0.1.0',
+      go_version: 'go1.26.0',
+      started_at: iso(Date.now() - 7200_000),
+      data_dir_free_bytes: 81_233_412_096,
+      control_store: 'embedded',
+      playground: true,
+      nodes: 1,
+    }),
+  ],
   ['GET', /^\/api\/templates$/, () => ({ templates: [...templates.values()] })],
   ['POST', /^\/api\/templates$/, (_m, b) => saveTemplate(b)],
   ['POST', /^\/api\/templates\/validate$/, (_m, b) => validate(b)],
   ['GET', /^\/api\/templates\/([^/]+)$/, ([, id]) => need(templates, id, 'template')],
   ['PUT', /^\/api\/templates\/([^/]+)$/, ([, id], b) => saveTemplate(b, need(templates, id, 'template'))],
   ['DELETE', /^\/api\/templates\/([^/]+)$/, ([, id]) => (templates.delete(id), null)],
-  ['POST', /^\/api\/runs$/, (_m, b) => {
-    const [sc, t] = scenarioOf(b);
-    const r = create(sc, t);
-    if (b.start) start(r);
-    return r.run;
-  }],
-  ['POST', /^\/api\/preflight$/, (_m, b) => {
-    scenarioOf(b);
-    return { ok: true, checks: [{ name: 'plugins', outcome: 'ok', message: 'mix 1.0.0 drives postgres 1.0.0; the parameters are valid.' }, { name: 'connection', outcome: 'ok', message: 'playground answers, version 15.14, as loadstone.' }, { name: 'capacity', outcome: 'warning', message: '16 connections are close to the 20 that the target allows.', fix: 'lower them, or raise the limit of the database' }, { name: 'statements', outcome: 'ok', message: '4 statements are frozen; nothing else can be executed.' }], plan, server: null, creates: [{ name: 'orders', rows: 100000, drops: false }] };
-  }],
+  [
+    'POST',
+    /^\/api\/runs$/,
+    (_m, b) => {
+      const [sc, t] = scenarioOf(b);
+      const r = create(sc, t);
+      if (b.start) start(r);
+      return r.run;
+    },
+  ],
+  [
+    'POST',
+    /^\/api\/preflight$/,
+    (_m, b) => {
+      scenarioOf(b);
+      return {
+        ok: true,
+        checks: [
+          { name: 'plugins', outcome: 'ok', message: 'mix 1.0.0 drives postgres 1.0.0; the parameters are valid.' },
+          { name: 'connection', outcome: 'ok', message: 'playground answers, version 15.14, as loadstone.' },
+          {
+            name: 'capacity',
+            outcome: 'warning',
+            message: '16 connections are close to the 20 that the target allows.',
+            fix: 'lower them, or raise the limit of the database',
+          },
+          { name: 'statements', outcome: 'ok', message: '4 statements are frozen; nothing else can be executed.' },
+        ],
+        plan,
+        server: null,
+        creates: [{ name: 'orders', rows: 100000, drops: false }],
+      };
+    },
+  ],
   ['GET', /^\/api\/runs$/, (_m, _b, q) => listRuns(q)],
   ['GET', /^\/api\/runs\/([^/]+)$/, ([, id]) => detail(need(runs, id, 'run'))],
   ['DELETE', /^\/api\/runs\/([^/]+)$/, ([, id]) => (runs.delete(id), null)],
   ['POST', /^\/api\/runs\/([^/]+)\/start$/, ([, id]) => start(need(runs, id, 'run')).run],
-  ['POST', /^\/api\/runs\/([^/]+)\/stop$/, ([, id]) => {
-    const r = need(runs, id, 'run');
-    if (r.live) r.live.stop();
-    else Object.assign(r.run, { status: 'CANCELLED', phase: '', cancellation_reason: 'User requested cancellation', end_time: iso(Date.now()) });
-    return r.run;
-  }],
+  [
+    'POST',
+    /^\/api\/runs\/([^/]+)\/stop$/,
+    ([, id]) => {
+      const r = need(runs, id, 'run');
+      if (r.live) r.live.stop();
+      else
+        Object.assign(r.run, {
+          status: 'CANCELLED',
+          phase: '',
+          cancellation_reason: 'User requested cancellation',
+          end_time: iso(Date.now()),
+        });
+      return r.run;
+    },
+  ],
   ['GET', /^\/api\/runs\/([^/]+)\/timeseries$/, ([, id]) => ({ points: need(runs, id, 'run').points })],
-  ['GET', /^\/api\/runs\/([^/]+)\/logs$/, ([, id], _b, q) => {
-    const logs = need(runs, id, 'run').logs.filter((l) => l.seq > Number(q.get('after') ?? 0));
-    return { logs, last_seq: logs.at(-1)?.seq ?? 0 };
-  }],
+  [
+    'GET',
+    /^\/api\/runs\/([^/]+)\/logs$/,
+    ([, id], _b, q) => {
+      const logs = need(runs, id, 'run').logs.filter((l) => l.seq > Number(q.get('after') ?? 0));
+      return { logs, last_seq: logs.at(-1)?.seq ?? 0 };
+    },
+  ],
   ['GET', /^\/api\/runs\/([^/]+)\/summary$/, ([, id]) => need(runs, id, 'run').summary ?? {}],
   ['GET', /^\/api\/connections$/, () => ({ connections: [...connections.values()] })],
-  ['POST', /^\/api\/connections$/, (_m, b) => addConnection(b.name, b.dsn.replace(/:[^:@/]+@/, ':***@'), false, b.description)],
+  [
+    'POST',
+    /^\/api\/connections$/,
+    (_m, b) => addConnection(b.name, b.dsn.replace(/:[^:@/]+@/, ':***@'), false, b.description),
+  ],
   ['POST', /^\/api\/connections\/test$/, (_m, b) => checkDsn(b.dsn)],
   ['POST', /^\/api\/connections\/([^/]+)\/test$/, ([, id]) => checkDsn(need(connections, id, 'connection').dsn)],
-  ['PUT', /^\/api\/connections\/([^/]+)$/, ([, id], b) => Object.assign(need(connections, id, 'connection'), { ...b, dsn: b.dsn.replace(/:[^:@/]+@/, ':***@') })],
-  ['DELETE', /^\/api\/connections\/([^/]+)$/, ([, id]) => {
-    const c = need(connections, id, 'connection');
-    if ([...templates.values()].some((t) => t.config.target.connection === c.name)) throw new Refusal(409, 'conflict', `Connection “${c.name}” is used by a template.`, 'Change the template first.');
-    connections.delete(id);
-    return null;
-  }],
+  [
+    'PUT',
+    /^\/api\/connections\/([^/]+)$/,
+    ([, id], b) =>
+      Object.assign(need(connections, id, 'connection'), { ...b, dsn: b.dsn.replace(/:[^:@/]+@/, ':***@') }),
+  ],
+  [
+    'DELETE',
+    /^\/api\/connections\/([^/]+)$/,
+    ([, id]) => {
+      const c = need(connections, id, 'connection');
+      if ([...templates.values()].some((t) => t.config.target.connection === c.name))
+        throw new Refusal(
+          409,
+          'conflict',
+          `Connection “${c.name}” is used by a template.`,
+          'Change the template first.',
+        );
+      connections.delete(id);
+      return null;
+    },
+  ],
   ['GET', /^\/api\/plugins$/, () => ({ plugins })],
 ];
 
-const types = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.woff2': 'font/woff2' };
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+const types = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
+};
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 function page(path, res) {
   const wanted = normalize(join(dist, path));
   const file = wanted.startsWith(dist) && extname(wanted) && existsSync(wanted) ? wanted : join(dist, 'index.html');
   res.setHeader('Content-Security-Policy', policy);
   res.setHeader('Content-Type', types[extname(file)] ?? 'application/octet-stream');
-  createReadStream(file).on('error', () => res.writeHead(404).end('run npm run build first')).pipe(res);
+  createReadStream(file)
+    .on('error', () => res.writeHead(404).end('run npm run build first'))
+    .pipe(res);
 }
 
 const server = createServer(async (req, res) => {
@@ -215,8 +451,15 @@ const server = createServer(async (req, res) => {
   let text = '';
   for await (const chunk of req) text += chunk;
   try {
-    if (broken && url.pathname.startsWith(broken)) throw new Refusal(503, 'unavailable', 'The control store is away.', 'It is tried again; nothing is lost.');
-    if (!url.pathname.startsWith('/api/auth/signin') && isApi && !url.pathname.startsWith('/mock') && !/loadstone_session=mock/.test(req.headers.cookie ?? '')) throw new Refusal(401, 'unauthorized', 'You are not signed in.', 'Open the sign-in link.');
+    if (broken && url.pathname.startsWith(broken))
+      throw new Refusal(503, 'unavailable', 'The control store is away.', 'It is tried again; nothing is lost.');
+    if (
+      !url.pathname.startsWith('/api/auth/signin') &&
+      isApi &&
+      !url.pathname.startsWith('/mock') &&
+      !/loadstone_session=mock/.test(req.headers.cookie ?? '')
+    )
+      throw new Refusal(401, 'unauthorized', 'You are not signed in.', 'Open the sign-in link.');
     for (const [method, pattern, handle] of routes) {
       const m = pattern.exec(url.pathname);
       if (!m || method !== req.method) continue;
@@ -228,7 +471,16 @@ const server = createServer(async (req, res) => {
   } catch (err) {
     const status = err.status ?? 500;
     if (status === 500) console.error(err);
-    res.writeHead(status, { 'Content-Type': 'application/problem+json' }).end(JSON.stringify({ type: `urn:loadstone:problem:${err.code}`, status, detail: err.detail ?? String(err), code: err.code ?? 'internal', hint: err.hint, errors: err.errors }));
+    res.writeHead(status, { 'Content-Type': 'application/problem+json' }).end(
+      JSON.stringify({
+        type: `urn:loadstone:problem:${err.code}`,
+        status,
+        detail: err.detail ?? String(err),
+        code: err.code ?? 'internal',
+        hint: err.hint,
+        errors: err.errors,
+      }),
+    );
   }
 });
 
@@ -239,17 +491,13 @@ function cutSockets() {
   return n;
 }
 
-function frame(opcode, data) {
-  const head = data.length < 126 ? Buffer.from([0x80 | opcode, data.length]) : data.length < 65536 ? Buffer.from([0x80 | opcode, 126, data.length >> 8, data.length & 255]) : Buffer.concat([Buffer.from([0x80 | opcode, 127]), (() => { const b = Buffer.alloc(8); b.writeBigUInt64BE(BigInt(data.length)); return b; })()]);
-  return Buffer.concat([head, data]);
-}
-
 server.on('upgrade', (req, socket) => {
   const id = /^\/ws\/(?:runs|test)\/([^/?]+)/.exec(req.url)?.[1];
   const live = runs.get(id)?.live;
   if (!live || (broken && '/ws'.startsWith(broken))) return socket.end('HTTP/1.1 404 Not Found\r\n\r\n');
-  const accept = createHash('sha1').update(`${req.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
-  socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
+  socket.write(
+    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept(req.headers['sec-websocket-key'])}\r\n\r\n`,
+  );
   sockets.add(socket);
   const off = live.subscribe(
     (p) => socket.write(frame(1, Buffer.from(JSON.stringify({ event: 'RUN_UPDATE', data: p })))),
@@ -262,4 +510,6 @@ server.on('upgrade', (req, socket) => {
   socket.on('close', gone).on('error', gone).resume();
 });
 
-server.listen(Number(flags.port), '127.0.0.1', () => console.log(`mock on http://127.0.0.1:${server.address().port}/signin?token=mock`));
+server.listen(Number(flags.port), '127.0.0.1', () =>
+  console.log(`mock on http://127.0.0.1:${server.address().port}/signin?token=mock`),
+);

@@ -102,11 +102,18 @@ export function second(rnd, { t, connections, errors = 0, stall = false }) {
   const qps = Math.max(1, (connections / (mean + 0.05)) * 1000 * ramp * noise * 0.9);
   for (const k of kinds) byKind[k] = qps * weights[k] * (1 + 0.02 * normal(rnd));
   const total = Object.values(byKind).reduce((n, x) => n + x, 0);
-  return { qps: total, byKind, latencies: all, perKind, scale: total / all.length, errorsPerSec: errors ? total * errors * (0.5 + rnd()) : 0 };
+  return {
+    qps: total,
+    byKind,
+    latencies: all,
+    perKind,
+    scale: total / all.length,
+    errorsPerSec: errors ? total * errors * (0.5 + rnd()) : 0,
+  };
 }
 
 /** The exact figures of a run, from a sample of its latencies. */
-export function figures(rnd, { seconds, warmup, errors, dropped = 0, lost = 0 }) {
+export function figures(rnd, { seconds, errors, dropped = 0, lost = 0 }) {
   const measured = seconds.filter((s) => s.phase === 'MEASUREMENT');
   const operations = Math.round(measured.reduce((n, s) => n + s.qps, 0));
   const all = measured.flatMap((s) => s.latencies);
@@ -121,12 +128,22 @@ export function figures(rnd, { seconds, warmup, errors, dropped = 0, lost = 0 })
     buckets.set(i, (buckets.get(i) ?? 0) + scale);
   }
   const slow = [];
-  for (const k of kinds) for (const ms of per(k).toSorted((a, b) => b - a).slice(0, 12)) slow.push({ k, ms });
+  for (const k of kinds)
+    for (const ms of per(k)
+      .toSorted((a, b) => b - a)
+      .slice(0, 12))
+      slow.push({ k, ms });
   const byKind = {};
   for (const k of kinds) {
     const n = Math.round(measured.reduce((m, s) => m + s.byKind[k], 0));
     const rows = k === 'RANGE_SCAN' ? n * 100 : n;
-    byKind[k] = { count: n, errors: k === 'UPDATE' ? errorCount : 0, qps: n / Math.max(1, measured.length), rows, latency_ms: exactly(per(k)) };
+    byKind[k] = {
+      count: n,
+      errors: k === 'UPDATE' ? errorCount : 0,
+      qps: n / Math.max(1, measured.length),
+      rows,
+      latency_ms: exactly(per(k)),
+    };
   }
   return {
     operations,
@@ -139,11 +156,23 @@ export function figures(rnd, { seconds, warmup, errors, dropped = 0, lost = 0 })
     errors: {
       count: errorCount,
       rate: operations ? errorCount / operations : 0,
-      by_class: errorCount ? { serialization: Math.round(errorCount * 0.8), timeout: errorCount - Math.round(errorCount * 0.8) } : {},
+      by_class: errorCount
+        ? { serialization: Math.round(errorCount * 0.8), timeout: errorCount - Math.round(errorCount * 0.8) }
+        : {},
       top: errorCount
         ? [
-            { error_class: 'serialization', error_code: '40001', error_message: 'could not serialize access due to concurrent update', count: Math.round(errorCount * 0.8) },
-            { error_class: 'timeout', error_code: '57014', error_message: 'canceling statement due to statement timeout', count: errorCount - Math.round(errorCount * 0.8) },
+            {
+              error_class: 'serialization',
+              error_code: '40001',
+              error_message: 'could not serialize access due to concurrent update',
+              count: Math.round(errorCount * 0.8),
+            },
+            {
+              error_class: 'timeout',
+              error_code: '57014',
+              error_message: 'canceling statement due to statement timeout',
+              count: errorCount - Math.round(errorCount * 0.8),
+            },
           ]
         : [],
     },
@@ -158,7 +187,9 @@ export function figures(rnd, { seconds, warmup, errors, dropped = 0, lost = 0 })
       balanced: lost === 0,
       problems: lost ? ['the number of records is not the number started'] : undefined,
     },
-    histogram: [...buckets.entries()].sort((a, b) => a[0] - b[0]).map(([i, n]) => ({ from_ms: 2 ** ((i - 1) / 8), to_ms: 2 ** (i / 8), count: Math.round(n) })),
+    histogram: [...buckets.entries()]
+      .sort((a, b) => a[0] - b[0])
+      .map(([i, n]) => ({ from_ms: 2 ** ((i - 1) / 8), to_ms: 2 ** (i / 8), count: Math.round(n) })),
     slowest: slow
       .toSorted((a, b) => b.ms - a.ms)
       .slice(0, 20)

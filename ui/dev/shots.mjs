@@ -5,11 +5,22 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { launch } from '../e2e/browser.mjs';
 
-const { values: flags } = parseArgs({ options: { out: { type: 'string', default: 'shots' }, only: { type: 'string' }, themes: { type: 'string', default: 'light,dark' }, widths: { type: 'string', default: '1440,390' } } });
+const { values: flags } = parseArgs({
+  options: {
+    out: { type: 'string', default: 'shots' },
+    only: { type: 'string' },
+    themes: { type: 'string', default: 'light,dark' },
+    widths: { type: 'string', default: '1440,390' },
+  },
+});
 mkdirSync(flags.out, { recursive: true });
 
 async function mock(port, ...args) {
-  const child = spawn(process.execPath, [fileURLToPath(new URL('mock.mjs', import.meta.url)), '--port', String(port), ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('mock.mjs', import.meta.url)), '--port', String(port), ...args],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
   await new Promise((done) => child.stdout.once('data', done));
   return child;
 }
@@ -43,7 +54,11 @@ try {
     ['run-live', base, `/runs/${live}`],
     ['run-prepared', base, `/runs/${id('index rebuild')}`],
     ['run-done', base, `/runs/${done}`],
-    ...['distribution', 'kinds', 'accounting', 'environment', 'log', 'export', 'slowest', 'errors'].map((t) => [`run-${t}`, base, `/runs/${done}?tab=${t}`]),
+    ...['distribution', 'kinds', 'accounting', 'environment', 'log', 'export', 'slowest', 'errors'].map((t) => [
+      `run-${t}`,
+      base,
+      `/runs/${done}?tab=${t}`,
+    ]),
     ['run-degraded', base, `/runs/${bad}`],
     ['run-errors-bad', base, `/runs/${bad}?tab=errors`],
     ['run-failed', base, `/runs/${id('memory guard')}`],
@@ -59,10 +74,19 @@ try {
   ].filter(([name]) => !flags.only || new RegExp(flags.only).test(name));
   for (const theme of flags.themes.split(',')) {
     for (const width of flags.widths.split(',').map(Number)) {
-      const ctx = await browser.newContext({ viewport: { width, height: width < 600 ? 844 : 900 }, colorScheme: theme, deviceScaleFactor: 1, isMobile: width < 600, hasTouch: width < 600 });
+      const ctx = await browser.newContext({
+        viewport: { width, height: width < 600 ? 844 : 900 },
+        colorScheme: theme,
+        deviceScaleFactor: 1,
+        isMobile: width < 600,
+        hasTouch: width < 600,
+      });
       const p = await ctx.newPage();
       let where = '';
-      p.on('console', (m) => (m.type() === 'error' || m.type() === 'warning') && problems.push(`${where}: ${m.text()}`));
+      p.on(
+        'console',
+        (m) => (m.type() === 'error' || m.type() === 'warning') && problems.push(`${where}: ${m.text()}`),
+      );
       p.on('pageerror', (e) => problems.push(`${where}: ${e.message}`));
       for (const b of [base, empty]) {
         await p.goto(`${b}/signin?token=x`);

@@ -2,7 +2,19 @@
 import YAML, { LineCounter, parseDocument } from 'yaml';
 import { scenario } from './data.mjs';
 
-const known = ['name', 'description', 'template_id', 'template_name', 'target', 'workload', 'scaling', 'find_max', 'guardrails', 'thresholds', 'tags'];
+const known = [
+  'name',
+  'description',
+  'template_id',
+  'template_name',
+  'target',
+  'workload',
+  'scaling',
+  'find_max',
+  'guardrails',
+  'thresholds',
+  'tags',
+];
 const workloadFields = Object.keys(scenario('x').workload);
 
 export function validate(body) {
@@ -14,7 +26,19 @@ export function validate(body) {
     const doc = parseDocument(body.source, { lineCounter: counter });
     if (doc.errors.length) {
       const line = counter.linePos(doc.errors[0].pos[0]).line;
-      return { valid: false, errors: [{ field: `(line ${line})`, message: 'is not YAML: mapping values are not allowed here', hint: 'check the indentation, quotes and colons there', line }], config: null, source: body.source };
+      return {
+        valid: false,
+        errors: [
+          {
+            field: `(line ${line})`,
+            message: 'is not YAML: mapping values are not allowed here',
+            hint: 'check the indentation, quotes and colons there',
+            line,
+          },
+        ],
+        config: null,
+        source: body.source,
+      };
     }
     config = doc.toJS() ?? {};
     lineOf = (field) => {
@@ -29,8 +53,16 @@ export function validate(body) {
   const wrong = (field, message, hint) => errors.push({ field, message, hint, line: lineOf(field) });
   const w = config.workload ?? {};
   if (!config.name) wrong('name', 'is required', 'a name for people, 1 to 200 characters');
-  for (const k of Object.keys(config)) if (!known.includes(k)) wrong(k, 'is not a field of a template', `did you mean ${known.find((n) => n[0] === k[0]) ?? 'name'}?`);
-  for (const k of Object.keys(w)) if (!workloadFields.includes(k)) wrong(`workload.${k}`, 'is not a field of workload', `did you mean ${workloadFields.find((n) => n.startsWith(k.slice(0, 3))) ?? 'plugin'}?`);
+  for (const k of Object.keys(config))
+    if (!known.includes(k))
+      wrong(k, 'is not a field of a template', `did you mean ${known.find((n) => n[0] === k[0]) ?? 'name'}?`);
+  for (const k of Object.keys(w))
+    if (!workloadFields.includes(k))
+      wrong(
+        `workload.${k}`,
+        'is not a field of workload',
+        `did you mean ${workloadFields.find((n) => n.startsWith(k.slice(0, 3))) ?? 'plugin'}?`,
+      );
   if (!config.target?.table_name) wrong('target.table_name', 'is required', "the table's name");
   const range = (field, v, lo, hi) => {
     if (v === undefined || v === null) return;
@@ -43,12 +75,26 @@ export function validate(body) {
   range('target.prepare.rows', config.target?.prepare?.rows, 1, 1e9);
   const s = config.scaling ?? {};
   if (s.worker_count && s.per_worker_capacity && w.concurrent_connections > s.worker_count * s.per_worker_capacity)
-    wrong('workload.concurrent_connections', `${w.concurrent_connections} connections do not fit: scaling.worker_count ${s.worker_count} × scaling.per_worker_capacity ${s.per_worker_capacity} = ${s.worker_count * s.per_worker_capacity}`, 'raise worker_count or per_worker_capacity, or ask for fewer connections');
+    wrong(
+      'workload.concurrent_connections',
+      `${w.concurrent_connections} connections do not fit: scaling.worker_count ${s.worker_count} × scaling.per_worker_capacity ${s.per_worker_capacity} = ${s.worker_count * s.per_worker_capacity}`,
+      'raise worker_count or per_worker_capacity, or ask for fewer connections',
+    );
   (config.thresholds ?? []).forEach((t, i) => {
-    if (!/^[\w.]+\s*[<>]=?\s*[\d.]+$/.test(t)) wrong(`thresholds[${i}]`, `“${t}” is not a threshold`, 'write it like p95_ms < 50');
+    if (!/^[\w.]+\s*[<>]=?\s*[\d.]+$/.test(t))
+      wrong(`thresholds[${i}]`, `“${t}” is not a threshold`, 'write it like p95_ms < 50');
   });
   if (errors.length) return { valid: false, errors, config: null, source: body.source ?? '' };
   const base = scenario(config.name);
-  const full = { ...base, guardrails: {}, thresholds: [], tags: {}, ...config, target: { adapter: 'postgres', ...config.target }, workload: { ...base.workload, params: {}, ...w }, scaling: { ...base.scaling, ...s } };
+  const full = {
+    ...base,
+    guardrails: {},
+    thresholds: [],
+    tags: {},
+    ...config,
+    target: { adapter: 'postgres', ...config.target },
+    workload: { ...base.workload, params: {}, ...w },
+    scaling: { ...base.scaling, ...s },
+  };
   return { valid: true, errors: [], config: full, source: body.source || YAML.stringify(full) };
 }

@@ -6,10 +6,19 @@ const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/goog
 /** Starts the system's Chromium. CHROMIUM names another one. */
 export function launch() {
   const executablePath = process.env.CHROMIUM ?? places.find((p) => existsSync(p));
-  if (!executablePath) throw new Error('Chromium was not found: install it (Debian: apt-get install chromium), or name it in CHROMIUM.');
+  if (!executablePath)
+    throw new Error('Chromium was not found: install it (Debian: apt-get install chromium), or name it in CHROMIUM.');
   return chromium.launch({
     executablePath,
     headless: true,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
   });
 }

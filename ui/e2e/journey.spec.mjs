@@ -33,7 +33,11 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     await page.getByLabel('Name', { exact: true }).fill(name);
     await page.getByLabel('Connections', { exact: true }).fill('-3');
     const field = page.locator('.field', { has: page.getByLabel('Connections', { exact: true }) });
-    await until(() => field.locator('.problem').innerText(), (s) => s.length > 10, 'an error at the field Connections');
+    await until(
+      () => field.locator('.problem').innerText(),
+      (s) => s.length > 10,
+      'an error at the field Connections',
+    );
   });
 
   await step('keeps form and YAML in step', async () => {
@@ -44,10 +48,18 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     await page.getByRole('textbox', { name: 'Warm-up' }).fill('2');
     await page.getByRole('button', { name: 'YAML', exact: true }).click();
     const text = page.getByRole('textbox', { name: /Template as YAML/ });
-    await until(() => text.inputValue(), (s) => /duration_seconds: 90/.test(s) && s.includes('journey_orders'), 'the YAML of the form');
+    await until(
+      () => text.inputValue(),
+      (s) => /duration_seconds: 90/.test(s) && s.includes('journey_orders'),
+      'the YAML of the form',
+    );
     await text.fill((await text.inputValue()).replace('duration_seconds: 90', 'duration_seconds: 80'));
     await page.getByRole('button', { name: 'Form', exact: true }).click();
-    await until(() => page.getByRole('textbox', { name: 'Duration' }).inputValue(), (s) => s === '80', 'the form of the YAML');
+    await until(
+      () => page.getByRole('textbox', { name: 'Duration' }).inputValue(),
+      (s) => s === '80',
+      'the form of the YAML',
+    );
   });
 
   await step('saves the template', async () => {
@@ -64,8 +76,16 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
   });
 
   await step('shows figures that change each second', async () => {
-    await until(() => exactTile(page, 'throughput'), (n) => n > 0, 'a throughput above zero');
-    await until(() => tile(page, 'P95'), (s) => /\d (µs|ms|s)$/.test(s.replace('\n', ' ')) || /\d\s*(µs|ms|s)/.test(s), 'a P95 with its unit');
+    await until(
+      () => exactTile(page, 'throughput'),
+      (n) => n > 0,
+      'a throughput above zero',
+    );
+    await until(
+      () => tile(page, 'P95'),
+      (s) => /\d (µs|ms|s)$/.test(s.replace('\n', ' ')) || /\d\s*(µs|ms|s)/.test(s),
+      'a P95 with its unit',
+    );
     const seen = new Set();
     for (let i = 0; i < 12; i++) {
       seen.add(await exactTile(page, 'throughput'));
@@ -73,8 +93,15 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     }
     assert.ok(seen.size >= 3, `the throughput must change at 1 Hz, saw ${[...seen]}`);
     const first = await page.getByRole('timer').innerText();
-    await until(() => page.getByRole('timer').innerText(), (s) => s !== first, 'a timer that runs');
-    assert.ok((await page.getByRole('region', { name: 'Workers' }).locator('tbody tr').count()) >= 1, 'a row for each worker');
+    await until(
+      () => page.getByRole('timer').innerText(),
+      (s) => s !== first,
+      'a timer that runs',
+    );
+    assert.ok(
+      (await page.getByRole('region', { name: 'Workers' }).locator('tbody tr').count()) >= 1,
+      'a row for each worker',
+    );
     assert.ok((await page.locator('.log-line').count()) >= 1, 'lines in the log');
     assert.ok((await page.locator('.chart canvas').count()) >= 5, 'charts');
   });
@@ -85,8 +112,16 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     // One second after the reload the socket alone could tell of two points at most; the
     // smallest throughput of the legend comes from all of them.
     const legend = page.locator('.chart', { hasText: 'Operations per second' }).locator('.legend tbody tr');
-    await until(() => legend.count(), (n) => n >= 1, 'the legend by kind');
-    await until(() => exactTile(page, 'throughput'), (n) => n > 0, 'live figures after the reload');
+    await until(
+      () => legend.count(),
+      (n) => n >= 1,
+      'the legend by kind',
+    );
+    await until(
+      () => exactTile(page, 'throughput'),
+      (n) => n > 0,
+      'live figures after the reload',
+    );
     await page.locator('.run-head').getByText('Measurement', { exact: true }).waitFor();
   });
 
@@ -95,7 +130,11 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     // Chromium keeps open sockets when it goes offline: a reload of the page's socket needs them closed.
     await context.setOffline(false);
     const first = await exactTile(page, 'throughput');
-    await until(() => exactTile(page, 'throughput'), (n) => n !== first, 'figures that go on changing');
+    await until(
+      () => exactTile(page, 'throughput'),
+      (n) => n !== first,
+      'figures that go on changing',
+    );
   });
 
   await step('asks once and stops', async () => {
@@ -118,9 +157,18 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
   await step('balances the accounting', async () => {
     await page.getByRole('tab', { name: 'Accounting' }).click();
     await page.getByText('Everything is accounted for').waitFor();
-    const numbers = await page.locator('.balance').evaluateAll((rows) => rows.map((r) => [...r.querySelectorAll('b')].map((b) => Number(b.textContent.replaceAll(',', '')))));
+    const numbers = await page
+      .locator('.balance')
+      .evaluateAll((rows) =>
+        rows.map((r) => [...r.querySelectorAll('b')].map((b) => Number(b.textContent.replaceAll(',', '')))),
+      );
     assert.equal(numbers.length, 3);
-    for (const [left, ...parts] of numbers) assert.equal(left, parts.reduce((a, b) => a + b, 0), `${left} = ${parts.join(' + ')}`);
+    for (const [left, ...parts] of numbers)
+      assert.equal(
+        left,
+        parts.reduce((a, b) => a + b, 0),
+        `${left} = ${parts.join(' + ')}`,
+      );
     assert.ok(numbers[0][0] > 0, 'something was scheduled');
     assert.match(page.url(), /tab=accounting/);
     await page.reload();

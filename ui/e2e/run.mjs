@@ -6,10 +6,17 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const { values: flags } = parseArgs({
-  options: { 'base-url': { type: 'string' }, token: { type: 'string' }, out: { type: 'string', default: 'e2e-failures' }, mock: { type: 'boolean', default: false } },
+  options: {
+    'base-url': { type: 'string' },
+    token: { type: 'string' },
+    out: { type: 'string', default: 'e2e-failures' },
+    mock: { type: 'boolean', default: false },
+  },
 });
 if (!flags.mock && !(flags['base-url'] && flags.token)) {
-  console.error('The journey needs --base-url and --token, the token of a one-time sign-in link; or --mock for the states on the mock server.');
+  console.error(
+    'The journey needs --base-url and --token, the token of a one-time sign-in link; or --mock for the states on the mock server.',
+  );
   process.exit(1);
 }
 const file = fileURLToPath(new URL(flags.mock ? 'states.spec.mjs' : 'journey.spec.mjs', import.meta.url));

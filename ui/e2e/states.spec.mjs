@@ -12,7 +12,11 @@ let browser;
 let server;
 
 before(async () => {
-  server = spawn(process.execPath, [fileURLToPath(new URL('../dev/mock.mjs', import.meta.url)), '--port', String(port)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  server = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('../dev/mock.mjs', import.meta.url)), '--port', String(port)],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
   await new Promise((up) => server.stdout.once('data', up));
   browser = await launch();
 });
@@ -61,14 +65,22 @@ test('a lost socket', async (t) => {
   await signIn(page);
   const id = await find(page, 'checkout peak', 'RUNNING');
   await page.goto(`${base}/runs/${id}`);
-  await until(() => exactTile(page, 'throughput'), (n) => n > 0, 'live figures');
+  await until(
+    () => exactTile(page, 'throughput'),
+    (n) => n > 0,
+    'live figures',
+  );
   await step('says so, keeps what is true, and comes back by itself', async () => {
     await failWith(page, '/ws');
     await page.request.get(`${base}/mock/sockets`);
     await page.getByText(/reconnecting, last update \d+ s ago/).waitFor();
     assert.ok((await exactTile(page, 'throughput')) > 0);
     const polled = await exactTile(page, 'throughput');
-    await until(() => exactTile(page, 'throughput'), (n) => n !== polled, 'figures by polling');
+    await until(
+      () => exactTile(page, 'throughput'),
+      (n) => n !== polled,
+      'figures by polling',
+    );
     await failWith(page, '');
     await page.getByText(/reconnecting/).waitFor({ state: 'detached', timeout: 15_000 });
   });
@@ -149,7 +161,11 @@ test('keyboard', async (t) => {
     await page.getByRole('heading', { name: 'Templates' }).waitFor();
     await page.keyboard.press('/');
     await page.keyboard.type('insert');
-    await until(() => page.locator('tbody tr').count(), (n) => n === 1, 'one match');
+    await until(
+      () => page.locator('tbody tr').count(),
+      (n) => n === 1,
+      'one match',
+    );
     await page.getByRole('heading', { name: 'Templates' }).click();
     await page.keyboard.press('j');
     await page.keyboard.press('Enter');

@@ -3,7 +3,14 @@ import type { HistogramData } from '../src/api/types';
 import { logTicks } from '../src/charts/Distribution';
 import { bucketBounds, cells, coarsen, merge, total } from '../src/charts/histogram';
 
-const h = (offset: number, counts: number[]): HistogramData => ({ schema: 2, offset, counts, sum_ns: 0, min_ns: 1, max_ns: 2 });
+const h = (offset: number, counts: number[]): HistogramData => ({
+  schema: 2,
+  offset,
+  counts,
+  sum_ns: 0,
+  min_ns: 1,
+  max_ns: 2,
+});
 
 describe('exponential buckets', () => {
   it('covers (2^((i-1)/2^s), 2^(i/2^s)] nanoseconds', () => {
@@ -33,7 +40,11 @@ describe('merging', () => {
 });
 
 describe('coarsening', () => {
-  const fine = Array.from({ length: 300 }, (_, i) => ({ from_ms: 2 ** (i / 16), to_ms: 2 ** ((i + 1) / 16), count: 10 }));
+  const fine = Array.from({ length: 300 }, (_, i) => ({
+    from_ms: 2 ** (i / 16),
+    to_ms: 2 ** ((i + 1) / 16),
+    count: 10,
+  }));
   it('loses nothing and respects the limit', () => {
     for (const limit of [1, 7, 24, 90, 500]) {
       const bars = coarsen(fine, limit);

@@ -32,13 +32,30 @@ describe('signing in', () => {
   });
   it('goes on to addresses of this page only', () => {
     expect(safeNext('/runs/1?tab=log')).toBe('/runs/1?tab=log');
-    for (const bad of [null, '', 'https://evil.example', '//evil.example', '/\\evil.example', 'javascript:1', '/signin?token=x']) expect(safeNext(bad)).toBe('/');
+    for (const bad of [
+      null,
+      '',
+      'https://evil.example',
+      '//evil.example',
+      '/\\evil.example',
+      'javascript:1',
+      '/signin?token=x',
+    ])
+      expect(safeNext(bad)).toBe('/');
   });
 });
 
 describe('refusals', () => {
   it('reads problem documents and whatever a proxy sends', () => {
-    const p = problemFrom(422, JSON.stringify({ detail: 'No.', hint: 'Do.', code: 'invalid', errors: [{ field: 'name', message: 'is taken', line: 3 }] }));
+    const p = problemFrom(
+      422,
+      JSON.stringify({
+        detail: 'No.',
+        hint: 'Do.',
+        code: 'invalid',
+        errors: [{ field: 'name', message: 'is taken', line: 3 }],
+      }),
+    );
     expect([p.message, p.hint, p.code, p.fields[0]!.line]).toEqual(['No.', 'Do.', 'invalid', 3]);
     expect(problemFrom(502, '<html>').message).toContain('502');
     expect(problemFrom(500, 'null').fields).toEqual([]);
@@ -55,12 +72,24 @@ it('waits longer with each lost socket, and never for ever', () => {
 it('stacks what is shown and leaves gaps open', () => {
   const line = (key: string, values: (number | null)[], more = {}) => ({ key, label: key, color: '', values, ...more });
   const lines = [line('a', [1, 2, null]), line('b', [10, 20, null]), line('c', [5, 5, 5], { unstacked: true })];
-  expect(stack(lines, new Set())).toEqual([[1, 2, null], [11, 22, null], [5, 5, 5]]);
+  expect(stack(lines, new Set())).toEqual([
+    [1, 2, null],
+    [11, 22, null],
+    [5, 5, 5],
+  ]);
   expect(stack(lines, new Set(['a']))[1]).toEqual([10, 20, null]);
 });
 
 it('writes CSV and file names', () => {
-  expect(csv(['a', 'b'], [[1, 'x,"y"'], [null, 'z']])).toBe('a,b\r\n1,"x,""y"""\r\n,z\r\n');
+  expect(
+    csv(
+      ['a', 'b'],
+      [
+        [1, 'x,"y"'],
+        [null, 'z'],
+      ],
+    ),
+  ).toBe('a,b\r\n1,"x,""y"""\r\n,z\r\n');
   expect(fileName('Checkout peak', 'P95 / P99')).toBe('checkout-peak-p95-p99');
 });
 

@@ -1,13 +1,42 @@
 import { describe, expect, it } from 'vitest';
 import type { LogEntry, Payload, Point } from '../src/api/types';
 import { atLeast, mergeLogs } from '../src/runs/logs';
-import { add, columns, emptySeries, fromPayload, fromPoint, join, nearest, perSecond, phases, type Sample, type Series } from '../src/runs/series';
+import {
+  add,
+  columns,
+  emptySeries,
+  fromPayload,
+  fromPoint,
+  join,
+  nearest,
+  perSecond,
+  phases,
+  type Sample,
+  type Series,
+} from '../src/runs/series';
 
 const start = Date.parse('2026-11-20T12:00:00.000Z');
 const at = (t: number) => new Date(start + t * 1000).toISOString();
 
 function sample(t: number, more: Partial<Sample> = {}): Sample {
-  return { t, at: start + t * 1000, phase: 'MEASUREMENT', qps: t, byKind: {}, p50: 1, p95: 2, p99: 3, errors: 0, byClass: {}, dropped: null, active: 1, target: 1, histogram: null, cpu: 1, ...more };
+  return {
+    t,
+    at: start + t * 1000,
+    phase: 'MEASUREMENT',
+    qps: t,
+    byKind: {},
+    p50: 1,
+    p95: 2,
+    p99: 3,
+    errors: 0,
+    byClass: {},
+    dropped: null,
+    active: 1,
+    target: 1,
+    histogram: null,
+    cpu: 1,
+    ...more,
+  };
 }
 const series = (...s: Sample[]): Series => ({ samples: s });
 
@@ -25,7 +54,16 @@ function payload(t: number, phase: Payload['phase'], qps = 100): Payload {
   } as unknown as Payload;
 }
 
-const point = (t: number): Point => ({ timestamp: at(t), elapsed_seconds: t, phase: 'MEASUREMENT', qps: 7, qps_by_kind: null, errors_by_class: null, histogram: null }) as unknown as Point;
+const point = (t: number): Point =>
+  ({
+    timestamp: at(t),
+    elapsed_seconds: t,
+    phase: 'MEASUREMENT',
+    qps: 7,
+    qps_by_kind: null,
+    errors_by_class: null,
+    histogram: null,
+  }) as unknown as Point;
 
 describe('a tick', () => {
   it('is measured from the start of the run, by its timestamp', () => {
@@ -42,7 +80,10 @@ describe('adding', () => {
   it('replaces the same second, appends a later one, and sorts in an earlier one', () => {
     let s = add(add(emptySeries, sample(1)), sample(2));
     s = add(s, sample(2.2, { qps: 99 }));
-    expect(s.samples.map((x) => [x.t, x.qps])).toEqual([[1, 1], [2.2, 99]]);
+    expect(s.samples.map((x) => [x.t, x.qps])).toEqual([
+      [1, 1],
+      [2.2, 99],
+    ]);
     s = add(s, sample(5));
     s = add(s, sample(3.5));
     expect(s.samples.map((x) => x.t)).toEqual([1, 2.2, 3.5, 5]);
@@ -51,7 +92,10 @@ describe('adding', () => {
 
 describe('joining history and socket', () => {
   it('holds each second once and lets history win', () => {
-    const j = join([sample(1, { qps: 10 }), sample(2, { qps: 20 })], series(sample(2.1, { qps: 21, dropped: 5 }), sample(3)));
+    const j = join(
+      [sample(1, { qps: 10 }), sample(2, { qps: 20 })],
+      series(sample(2.1, { qps: 21, dropped: 5 }), sample(3)),
+    );
     expect(j.samples.map((x) => x.qps)).toEqual([10, 20, 3]);
     expect(j.samples[1]!.dropped).toBe(5);
   });
@@ -93,15 +137,34 @@ it('finds the nearest sample', () => {
 });
 
 it('shades the warm-up and marks the phases', () => {
-  const p = phases({ start_time: at(0), warmup_start_time: at(2), warmup_end_time: at(5), measurement_end_time: at(25) });
+  const p = phases({
+    start_time: at(0),
+    warmup_start_time: at(2),
+    warmup_end_time: at(5),
+    measurement_end_time: at(25),
+  });
   expect(p.bands).toEqual([{ from: 2, to: 5, phase: 'WARMUP' }]);
-  expect(p.markers.map((m) => [m.t, m.label])).toEqual([[2, 'warm-up'], [5, 'measurement'], [25, 'end']]);
-  expect(phases({ start_time: at(0), warmup_start_time: at(2), warmup_end_time: null, measurement_end_time: null }).bands[0]!.to).toBe(Number.POSITIVE_INFINITY);
-  expect(phases({ start_time: null, warmup_start_time: null, warmup_end_time: null, measurement_end_time: null })).toEqual({ bands: [], markers: [] });
+  expect(p.markers.map((m) => [m.t, m.label])).toEqual([
+    [2, 'warm-up'],
+    [5, 'measurement'],
+    [25, 'end'],
+  ]);
+  expect(
+    phases({ start_time: at(0), warmup_start_time: at(2), warmup_end_time: null, measurement_end_time: null }).bands[0]!
+      .to,
+  ).toBe(Number.POSITIVE_INFINITY);
+  expect(
+    phases({ start_time: null, warmup_start_time: null, warmup_end_time: null, measurement_end_time: null }),
+  ).toEqual({ bands: [], markers: [] });
 });
 
 describe('log', () => {
-  const line = (seq: number, level: LogEntry['level'] = 'INFO'): LogEntry => ({ seq, level, message: `m${seq}`, timestamp: at(seq) });
+  const line = (seq: number, level: LogEntry['level'] = 'INFO'): LogEntry => ({
+    seq,
+    level,
+    message: `m${seq}`,
+    timestamp: at(seq),
+  });
   it('keeps each line once and in order, whichever way it came', () => {
     expect(mergeLogs([line(1), line(2)], [line(2), line(3)]).map((l) => l.seq)).toEqual([1, 2, 3]);
     expect(mergeLogs([line(5)], [line(2), line(4)]).map((l) => l.seq)).toEqual([2, 4, 5]);
@@ -110,7 +173,11 @@ describe('log', () => {
     expect(mergeLogs(same, null)).toBe(same);
   });
   it('keeps the newest when there are too many', () => {
-    const many = mergeLogs([], Array.from({ length: 30 }, (_, i) => line(i + 1)), 10);
+    const many = mergeLogs(
+      [],
+      Array.from({ length: 30 }, (_, i) => line(i + 1)),
+      10,
+    );
     expect(many.map((l) => l.seq)).toEqual([21, 22, 23, 24, 25, 26, 27, 28, 29, 30]);
   });
   it('filters by level and above', () => {

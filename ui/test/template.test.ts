@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import YAML from 'yaml';
 import { plugins } from '../dev/data.mjs';
 import { asNew, blank, body, concerns, edit } from '../src/templates/draft';
-import { check, describe as list, fieldKind, get, limits, type Schema, set } from '../src/templates/schema';
+import { check, fieldKind, get, limits, describe as list, type Schema, set } from '../src/templates/schema';
 import { colour, hasComments, writeYaml } from '../src/templates/yaml';
 
 const mix = plugins[0]!.manifest.parameters as Schema;
@@ -10,21 +10,39 @@ const mix = plugins[0]!.manifest.parameters as Schema;
 describe('parameter forms', () => {
   it('chooses the control by the schema', () => {
     const kinds = Object.fromEntries(Object.entries(mix.properties!).map(([k, s]) => [k, fieldKind(s)]));
-    expect(kinds).toEqual({ weights: 'weights', keys: 'choice', zipf_theta: 'number', zipf_scrambled: 'switch', scan_length: 'integer', value_size: 'group' });
+    expect(kinds).toEqual({
+      weights: 'weights',
+      keys: 'choice',
+      zipf_theta: 'number',
+      zipf_scrambled: 'switch',
+      scan_length: 'integer',
+      value_size: 'group',
+    });
     expect(fieldKind({ type: 'array', items: { type: 'string' } })).toBe('list');
     expect(fieldKind({ type: 'object' })).toBe('json');
     expect(fieldKind({ type: ['string', 'null'] })).toBe('text');
     expect(fieldKind({})).toBe('json');
   });
   it('says which field is wrong and what its limits are', () => {
-    const wrong = check({ keys: 'hot', scan_length: 1.5, weights: { INSERT: -1 }, zipf: 1, value_size: { min: 'x' } }, mix, 'workload.params');
-    expect(wrong.map((e) => e.field).sort()).toEqual(['workload.params.keys', 'workload.params.scan_length', 'workload.params.value_size.min', 'workload.params.weights.INSERT', 'workload.params.zipf']);
+    const wrong = check(
+      { keys: 'hot', scan_length: 1.5, weights: { INSERT: -1 }, zipf: 1, value_size: { min: 'x' } },
+      mix,
+      'workload.params',
+    );
+    expect(wrong.map((e) => e.field).sort()).toEqual([
+      'workload.params.keys',
+      'workload.params.scan_length',
+      'workload.params.value_size.min',
+      'workload.params.weights.INSERT',
+      'workload.params.zipf',
+    ]);
     expect(wrong.find((e) => e.field.endsWith('INSERT'))!.hint).toBe('0 to 1,000,000');
     expect(check({ keys: 'zipfian' }, mix, 'p')).toEqual([]);
     expect(check(undefined, mix, 'p')).toEqual([]);
     expect(limits({ exclusiveMinimum: 0 })).toBe('above 0');
   });
-  it('lists nested parameters with their paths', () => expect(list(mix).map((d) => d.path)).toContain('value_size.max'));
+  it('lists nested parameters with their paths', () =>
+    expect(list(mix).map((d) => d.path)).toContain('value_size.max'));
 });
 
 describe('editing one field', () => {
@@ -39,7 +57,11 @@ describe('editing one field', () => {
   it('lets a capacity that was just enough follow the connections', () => {
     const more = edit(blank(), 'workload.concurrent_connections', 33);
     expect(more.scaling.per_worker_capacity).toBe(17);
-    const roomy = edit({ ...blank(), scaling: { mode: 'FIXED', worker_count: 2, per_worker_capacity: 100 } }, 'workload.concurrent_connections', 33);
+    const roomy = edit(
+      { ...blank(), scaling: { mode: 'FIXED', worker_count: 2, per_worker_capacity: 100 } },
+      'workload.concurrent_connections',
+      33,
+    );
     expect(roomy.scaling.per_worker_capacity).toBe(100);
   });
   it('sends what was edited last', () => {
@@ -61,14 +83,47 @@ describe('YAML', () => {
   it('writes what a YAML reader reads back', () => {
     const docs: unknown[] = [
       blank(),
-      { a: 'yes', b: '1e3', c: '', d: ' x', e: 'a: b', f: '# no', g: 'p95_ms < 50', h: null, i: [], j: {}, k: [1, { l: [true] }], 'odd key: x': 'multi\nline', m: '-1', n: '~' },
-      { thresholds: ['error_rate < 0.001'], target: { connection: { driver: 'postgres', dsn: 'postgres://u:p@h/db?x=1' } } },
+      {
+        a: 'yes',
+        b: '1e3',
+        c: '',
+        d: ' x',
+        e: 'a: b',
+        f: '# no',
+        g: 'p95_ms < 50',
+        h: null,
+        i: [],
+        j: {},
+        k: [1, { l: [true] }],
+        'odd key: x': 'multi\nline',
+        m: '-1',
+        n: '~',
+      },
+      {
+        thresholds: ['error_rate < 0.001'],
+        target: { connection: { driver: 'postgres', dsn: 'postgres://u:p@h/db?x=1' } },
+      },
     ];
     for (const d of docs) expect(YAML.parse(writeYaml(d))).toEqual(d);
   });
   it('colours a line without changing it', () => {
-    const lines = ['name: first run # words', '  rows: {a: 1, b: "x # y"}', '- p95_ms < 250', "k: 'it''s'", '', '\t', 'url: postgres://u:p@h:5432/db', 'weights: {POINT_LOOKUP: 70}', '"unclosed: x'];
-    for (const l of lines) expect(colour(l).map((p) => p.text).join('')).toBe(l);
+    const lines = [
+      'name: first run # words',
+      '  rows: {a: 1, b: "x # y"}',
+      '- p95_ms < 250',
+      "k: 'it''s'",
+      '',
+      '\t',
+      'url: postgres://u:p@h:5432/db',
+      'weights: {POINT_LOOKUP: 70}',
+      '"unclosed: x',
+    ];
+    for (const l of lines)
+      expect(
+        colour(l)
+          .map((p) => p.text)
+          .join(''),
+      ).toBe(l);
     expect(colour('rows: 100 # c').map((p) => p.kind)).toEqual(['key', '', 'number', '', 'comment']);
     expect(colour('text: for 20 seconds').some((p) => p.kind === 'number')).toBe(false);
   });

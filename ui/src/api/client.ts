@@ -45,7 +45,12 @@ export function problemFrom(status: number, body: string): Problem {
       : status >= 500
         ? `The server could not answer (HTTP ${status}).`
         : `The server refused the request (HTTP ${status}).`;
-  const fields = (p.errors ?? []).map((e) => ({ field: e.field ?? '', message: e.message ?? '', hint: e.hint, line: e.line }));
+  const fields = (p.errors ?? []).map((e) => ({
+    field: e.field ?? '',
+    message: e.message ?? '',
+    hint: e.hint,
+    line: e.line,
+  }));
   return new Problem(status, p.code ?? '', p.detail || p.title || fallback, p.hint ?? '', fields);
 }
 
@@ -61,7 +66,12 @@ async function send(method: string, path: string, body?: unknown, signal?: Abort
     });
   } catch (err) {
     if (signal?.aborted) throw err;
-    throw new Problem(0, 'network', 'The server does not answer.', 'Check that loadstone serve is running, then try again.');
+    throw new Problem(
+      0,
+      'network',
+      'The server does not answer.',
+      'Check that loadstone serve is running, then try again.',
+    );
   }
   if (res.ok) return res;
   const problem = problemFrom(res.status, await res.text().catch(() => ''));

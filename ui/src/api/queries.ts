@@ -31,7 +31,8 @@ export const client = new QueryClient({
 export const useMe = () =>
   useQuery({
     queryKey: ['me'],
-    queryFn: ({ signal }) => api.get<{ user: User } | User>('/api/auth/me', signal).then((r) => ('user' in r ? r.user : r)),
+    queryFn: ({ signal }) =>
+      api.get<{ user: User } | User>('/api/auth/me', signal).then((r) => ('user' in r ? r.user : r)),
     staleTime: 60_000,
   });
 
@@ -112,7 +113,8 @@ export const useLogs = (id: string, enabled: boolean) =>
 export const useTemplates = () =>
   useQuery({
     queryKey: ['templates'],
-    queryFn: ({ signal }) => api.get<{ templates: Template[] | null }>('/api/templates', signal).then((r) => r.templates ?? []),
+    queryFn: ({ signal }) =>
+      api.get<{ templates: Template[] | null }>('/api/templates', signal).then((r) => r.templates ?? []),
   });
 
 export const useTemplate = (id: string | null) =>
@@ -142,7 +144,8 @@ export const usePlugins = () =>
 export const useTokens = () =>
   useQuery({
     queryKey: ['tokens'],
-    queryFn: ({ signal }) => api.get<{ tokens: Token[] | null }>('/api/auth/tokens', signal).then((r) => r.tokens ?? []),
+    queryFn: ({ signal }) =>
+      api.get<{ tokens: Token[] | null }>('/api/auth/tokens', signal).then((r) => r.tokens ?? []),
   });
 
 export interface NewRun {

@@ -18,7 +18,11 @@ export interface Follower {
  * back-off for as long as the returned function has not been called. A socket that stays
  * silent for 15 s counts as lost: proxies drop connections without telling.
  */
-export function follow(runId: string, f: Follower, makeSocket: (url: string) => WebSocket = (u) => new WebSocket(u)): () => void {
+export function follow(
+  runId: string,
+  f: Follower,
+  makeSocket: (url: string) => WebSocket = (u) => new WebSocket(u),
+): () => void {
   let socket: WebSocket | null = null;
   let attempt = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;

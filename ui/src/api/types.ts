@@ -1,3 +1,5 @@
+import type { Payload, Validity } from './live';
+
 // The server's documents, named as in the engine. Times are RFC 3339 in UTC, or null.
 
 export type Status = 'PREPARED' | 'RUNNING' | 'STOPPING' | 'CANCELLING' | 'COMPLETED' | 'FAILED' | 'CANCELLED';
@@ -6,6 +8,8 @@ export type Health = 'HEALTHY' | 'STALE' | 'DEAD';
 export type Verdict = 'VALID' | 'DEGRADED';
 export type LogLevel = 'INFO' | 'WARNING' | 'ERROR' | 'CRITICAL';
 export type Instant = string | null;
+
+export type { HistogramData, LogEntry, Payload, PayloadWorker, Point, PrepareProgress, Validity } from './live';
 
 export const kinds = [
   'POINT_LOOKUP',
@@ -296,136 +300,6 @@ export interface RunDetail extends Run {
   events: RunEvent[] | null;
   enrichment: { status: string; ratio: number | null; reason?: string };
   live: Payload | null;
-}
-
-export interface HistogramData {
-  schema: number;
-  offset: number;
-  counts: number[] | null;
-  sum_ns: number;
-  min_ns: number;
-  max_ns: number;
-}
-
-export interface Point {
-  timestamp: string;
-  elapsed_seconds: number;
-  phase: Phase;
-  qps: number;
-  p50_latency_ms: number | null;
-  p95_latency_ms: number | null;
-  p99_latency_ms: number | null;
-  errors_per_sec: number;
-  active_connections: number;
-  target_connections: number;
-  qps_by_kind: Record<string, number> | null;
-  errors_by_class: Record<string, number> | null;
-  histogram: HistogramData | null;
-  cpu_pct: number;
-}
-
-export interface Latency {
-  p50: number | null;
-  p95: number | null;
-  p99: number | null;
-  avg: number | null;
-  min: number | null;
-  max: number | null;
-}
-
-export interface Timing {
-  elapsed_display_seconds: number;
-  phase_elapsed_seconds: number | null;
-  phase_remaining_seconds: number | null;
-  start_time: Instant;
-  warmup_start_time: Instant;
-  warmup_end_time: Instant;
-  measurement_start_time: Instant;
-  measurement_end_time: Instant;
-  end_time: Instant;
-  warmup_seconds: number;
-  duration_seconds: number;
-  expected_seconds_total: number;
-}
-
-export interface PayloadWorker {
-  worker_id: string;
-  worker_group_id: number;
-  node_id: string;
-  status: string;
-  phase: Phase;
-  health: Health;
-  last_heartbeat: Instant;
-  metrics: {
-    qps: number;
-    p50_latency_ms: number | null;
-    p95_latency_ms: number | null;
-    p99_latency_ms: number | null;
-    total_queries: number;
-    error_count: number;
-    active_connections: number;
-    target_connections: number;
-    cpu_pct: number;
-  };
-}
-
-export interface Validity {
-  verdict: Verdict;
-  causes: { cause: string; detail: string; from: Instant; to: Instant }[] | null;
-  notes: string[] | null;
-}
-
-export interface PrepareProgress {
-  step: string;
-  message: string;
-  rows_done: number;
-  rows_total: number;
-  rows_per_second: number;
-  remaining_seconds: number | null;
-}
-
-export interface LogEntry {
-  seq: number;
-  worker_id?: string;
-  level: LogLevel;
-  message: string;
-  details?: unknown;
-  timestamp: string;
-}
-
-export interface Payload {
-  test_id: string;
-  run_id: string;
-  test_name: string;
-  status: Status;
-  phase: Phase | null;
-  timestamp: string;
-  elapsed: number;
-  timing: Timing;
-  ops: { total: number; current_per_sec: number };
-  operations: { reads: number; writes: number; reads_per_sec: number; writes_per_sec: number };
-  latency: Latency;
-  latency_total: Latency;
-  latency_by_kind: Record<string, Latency> | null;
-  latency_aggregation_method: string | null;
-  latency_histogram: HistogramData | null;
-  ops_by_kind: Record<string, { total: number; errors: number; per_sec: number }> | null;
-  errors: {
-    count: number;
-    rate: number;
-    per_sec: number;
-    by_class: Record<string, number> | null;
-    recent: ExecutionError[] | null;
-    dropped: number;
-  };
-  connections: { active: number; target: number };
-  workers: PayloadWorker[] | null;
-  custom_metrics: { resources: { cpu_pct: number; memory_pct: number; memory_bytes: number; host_cpu_pct: number } };
-  cancellation_reason: string | null;
-  validity: Validity;
-  prepare: PrepareProgress | null;
-  logs: LogEntry[] | null;
-  logs_dropped: number;
 }
 
 export interface Template {

@@ -24,7 +24,8 @@ export function Home() {
         <h1>Home</h1>
         {info.data && (
           <span className="sub hide-phone">
-            Loadstone {info.data.version} · {info.data.control_store === 'embedded' ? 'built-in Postgres' : 'external Postgres'} · {info.data.nodes}{' '}
+            Loadstone {info.data.version} ·{' '}
+            {info.data.control_store === 'embedded' ? 'built-in Postgres' : 'external Postgres'} · {info.data.nodes}{' '}
             {info.data.nodes === 1 ? 'node' : 'nodes'}
           </span>
         )}
@@ -45,7 +46,14 @@ export function Home() {
             </div>
           </section>
         )}
-        {running.length === 0 && <FirstMinute fresh={fresh} playground={info.data?.playground ?? true} ready={templates.data !== undefined || templates.error !== null} templates={templates.data} />}
+        {running.length === 0 && (
+          <FirstMinute
+            fresh={fresh}
+            playground={info.data?.playground ?? true}
+            ready={templates.data !== undefined || templates.error !== null}
+            templates={templates.data}
+          />
+        )}
         <section className="stack" aria-label="Recent runs">
           <div className="row">
             <h2>Recent runs</h2>
@@ -77,7 +85,12 @@ export function Home() {
   );
 }
 
-function FirstMinute(props: { fresh: boolean; playground: boolean; ready: boolean; templates: Parameters<typeof firstRunBody>[0] }) {
+function FirstMinute(props: {
+  fresh: boolean;
+  playground: boolean;
+  ready: boolean;
+  templates: Parameters<typeof firstRunBody>[0];
+}) {
   const [, navigate] = useLocation();
   const create = useCreateRun();
   return (
@@ -96,7 +109,9 @@ function FirstMinute(props: { fresh: boolean; playground: boolean; ready: boolea
               type="button"
               className="btn primary large"
               disabled={create.isPending || !props.ready}
-              onClick={() => create.mutate(firstRunBody(props.templates), { onSuccess: (r) => navigate(`/runs/${r.run_id}`) })}
+              onClick={() =>
+                create.mutate(firstRunBody(props.templates), { onSuccess: (r) => navigate(`/runs/${r.run_id}`) })
+              }
             >
               <Icon name="play" /> {create.isPending ? 'Starting…' : 'Start the first run'}
             </button>
@@ -108,8 +123,16 @@ function FirstMinute(props: { fresh: boolean; playground: boolean; ready: boolea
       </div>
       <svg className="first-art" viewBox="0 0 240 92" aria-hidden="true">
         <path d="M0 91.500h240" stroke="var(--line)" />
-        <path d="M0 90C22 88 28 62 44 44s22-13 34-11 14 9 25 5 12-21 27-19 14 14 29 10 17-13 31-9 21 11 32 6 12-7 18-6v72H0z" fill="var(--accent-soft)" />
-        <path d="M0 90C22 88 28 62 44 44s22-13 34-11 14 9 25 5 12-21 27-19 14 14 29 10 17-13 31-9 21 11 32 6 12-7 18-6" fill="none" stroke="var(--accent)" strokeWidth="2" />
+        <path
+          d="M0 90C22 88 28 62 44 44s22-13 34-11 14 9 25 5 12-21 27-19 14 14 29 10 17-13 31-9 21 11 32 6 12-7 18-6v72H0z"
+          fill="var(--accent-soft)"
+        />
+        <path
+          d="M0 90C22 88 28 62 44 44s22-13 34-11 14 9 25 5 12-21 27-19 14 14 29 10 17-13 31-9 21 11 32 6 12-7 18-6"
+          fill="none"
+          stroke="var(--accent)"
+          strokeWidth="2"
+        />
       </svg>
     </section>
   );
@@ -130,7 +153,8 @@ function LiveCard({ run }: { run: RunRow }) {
         <span className="muted mono">{clock(started)}</span>
         {run.p95_ms !== null && <span className="muted">P95 {plain(latency(run.p95_ms))}</span>}
         <span className="muted">
-          {plain(count(run.total_ops))} operations · {plain(errorRate(run.total_ops ? run.error_count / run.total_ops : 0))} errors
+          {plain(count(run.total_ops))} operations ·{' '}
+          {plain(errorRate(run.total_ops ? run.error_count / run.total_ops : 0))} errors
         </span>
       </div>
     </Link>

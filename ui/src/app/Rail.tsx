@@ -9,7 +9,12 @@ import { type ThemeChoice, useTheme } from './theme';
 const places = [
   { href: '/', icon: 'home', label: 'Home', on: (p: string) => p === '/' },
   { href: '/templates', icon: 'templates', label: 'Templates', on: (p: string) => p.startsWith('/templates') },
-  { href: '/history', icon: 'history', label: 'Runs', on: (p: string) => p.startsWith('/history') || p.startsWith('/runs') },
+  {
+    href: '/history',
+    icon: 'history',
+    label: 'Runs',
+    on: (p: string) => p.startsWith('/history') || p.startsWith('/runs'),
+  },
   { href: '/connections', icon: 'connections', label: 'Connections', on: (p: string) => p.startsWith('/connections') },
   { href: '/plugins', icon: 'plugins', label: 'Plugins', on: (p: string) => p.startsWith('/plugins'), wide: true },
 ];
@@ -40,7 +45,12 @@ export function Rail({ user }: { user: User }) {
           <Icon name={p.icon} size={18} />
           <span>{p.label}</span>
           {p.href === '/history' && running > 0 && (
-            <span className="rail-live" role="img" title={`${running} running now`} aria-label={`${running} running now`}>
+            <span
+              className="rail-live"
+              role="img"
+              title={`${running} running now`}
+              aria-label={`${running} running now`}
+            >
               {running}
             </span>
           )}
@@ -56,7 +66,12 @@ export function Rail({ user }: { user: User }) {
           <Icon name={themeIcon[theme]} size={18} />
           <span>Theme: {theme}</span>
         </button>
-        <button type="button" className="rail-link wide-only" onClick={() => dispatchEvent(new Event('loadstone:shortcuts'))} title="Keyboard shortcuts">
+        <button
+          type="button"
+          className="rail-link wide-only"
+          onClick={() => dispatchEvent(new Event('loadstone:shortcuts'))}
+          title="Keyboard shortcuts"
+        >
           <Icon name="keyboard" size={18} />
           <span>Shortcuts</span>
         </button>

@@ -62,7 +62,8 @@ export function Settings() {
             </div>
           </header>
           <p className="body muted">
-            For the command line and CI: <code>loadstone run template.yaml --server URL --token …</code>, or an <code>Authorization: Bearer</code> header.
+            For the command line and CI: <code>loadstone run template.yaml --server URL --token …</code>, or an{' '}
+            <code>Authorization: Bearer</code> header.
           </p>
           <Load
             from={tokens}
@@ -108,7 +109,12 @@ export function Settings() {
                         <td title={dateTime(t.last_used_at)}>{ago(t.last_used_at)}</td>
                         <td>{t.expires_at ? dateTime(t.expires_at) : 'never'}</td>
                         <td className="num">
-                          <button type="button" className="btn danger small" onClick={() => revoke(t)} aria-label={`Revoke token ${t.name}`}>
+                          <button
+                            type="button"
+                            className="btn danger small"
+                            onClick={() => revoke(t)}
+                            aria-label={`Revoke token ${t.name}`}
+                          >
                             Revoke
                           </button>
                         </td>
@@ -186,7 +192,10 @@ function NewToken({ onClose }: { onClose: () => void }) {
   const [days, setDays] = useState('90');
   const create = useMutation({
     mutationFn: () =>
-      api.post<{ secret: string }>('/api/auth/tokens', { name: name.trim(), ...(days ? { expires_in_days: Number(days) } : {}) }),
+      api.post<{ secret: string }>('/api/auth/tokens', {
+        name: name.trim(),
+        ...(days ? { expires_in_days: Number(days) } : {}),
+      }),
     onSuccess: () => qc.invalidateQueries({ queryKey: ['tokens'] }),
   });
   const submit = (e: FormEvent) => {
@@ -218,7 +227,15 @@ function NewToken({ onClose }: { onClose: () => void }) {
           <label className="label" htmlFor="token-name">
             Name
           </label>
-          <input id="token-name" className="input" value={name} onChange={(e) => setName(e.target.value)} placeholder="ci" required maxLength={100} />
+          <input
+            id="token-name"
+            className="input"
+            value={name}
+            onChange={(e) => setName(e.target.value)}
+            placeholder="ci"
+            required
+            maxLength={100}
+          />
           <span className="help">What it is for, so that you know later what you revoke.</span>
         </div>
         <div className="field">

@@ -79,7 +79,8 @@ export function SignIn() {
               </Notice>
             )}
             <p>
-              When <code>loadstone serve</code> starts, it prints a <strong>one-time sign-in link</strong> in its terminal. Open that link, or paste it here.
+              When <code>loadstone serve</code> starts, it prints a <strong>one-time sign-in link</strong> in its
+              terminal. Open that link, or paste it here.
             </p>
             <form onSubmit={submit} className="stack">
               <div className="field">
@@ -96,7 +97,10 @@ export function SignIn() {
                   placeholder="http://127.0.0.1:8080/signin?token=…"
                   required
                 />
-                <span className="help">In a container: look at its log, for example “docker logs loadstone”. Each link works once; a restart prints a new one. An API token works too.</span>
+                <span className="help">
+                  In a container: look at its log, for example “docker logs loadstone”. Each link works once; a restart
+                  prints a new one. An API token works too.
+                </span>
               </div>
               <button type="submit" className="btn primary" disabled={busy || token.trim() === ''}>
                 Sign in

@@ -25,7 +25,11 @@ thresholds:
 tags: {example: first-run}
 `;
 
-export function firstRunBody(templates: Template[] | undefined): { template_id?: string; source?: string; start: true } {
+export function firstRunBody(templates: Template[] | undefined): {
+  template_id?: string;
+  source?: string;
+  start: true;
+} {
   const t = templates?.find((x) => /^first[ -]run$/i.test(x.name));
   return t ? { template_id: t.template_id, start: true } : { source: firstRunSource, start: true };
 }

@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useId, useMemo, useRef, useState } from 'react';
-import uPlot from 'uplot';
+import type uPlot from 'uplot';
 import { type Action, ActionsMenu, Term } from '../design/Controls';
 import { plain, type Quantity, sentence } from '../design/format';
 import { Num } from '../design/Num';
@@ -95,7 +95,11 @@ export function Chart(props: ChartProps) {
       ? props.tooltip(u, idx)
       : lines
           .filter((l) => !hidden.has(l.key))
-          .map((l) => ({ label: l.label, color: l.color, value: l.values[idx] == null ? '–' : plain(format(l.values[idx]!)) }));
+          .map((l) => ({
+            label: l.label,
+            color: l.color,
+            value: l.values[idx] == null ? '–' : plain(format(l.values[idx]!)),
+          }));
     const head = document.createElement('strong');
     head.textContent = timeLabel(u.data[0][idx]!, group.axis, group.start, true);
     const items = (props.stacked ? rows.toReversed() : rows).map((r) => {
@@ -204,7 +208,14 @@ export function Chart(props: ChartProps) {
       act: () => {
         const canvas = host.current?.querySelector('canvas');
         if (canvas)
-          savePng(`${fileName(props.file, props.title)}.png`, canvas, token('--surface'), props.title, token('--text'), token('--font'));
+          savePng(
+            `${fileName(props.file, props.title)}.png`,
+            canvas,
+            token('--surface'),
+            props.title,
+            token('--text'),
+            token('--font'),
+          );
       },
     },
     {
@@ -255,7 +266,11 @@ export function Chart(props: ChartProps) {
       </header>
       {ready ? (
         <>
-          <div className="plot" role="img" aria-label={`${sentence(props.title)}, a chart over time; the table below gives its figures.`}>
+          <div
+            className="plot"
+            role="img"
+            aria-label={`${sentence(props.title)}, a chart over time; the table below gives its figures.`}
+          >
             <div ref={host} style={{ height }} />
             <div ref={tipRef} className="chart-tip" />
           </div>
@@ -267,7 +282,11 @@ export function Chart(props: ChartProps) {
           <Skeleton height="100%" />
         </div>
       ) : props.state?.error ? (
-        <Failed what="The history of this chart could not be read." error={props.state.error} retry={props.state.retry} />
+        <Failed
+          what="The history of this chart could not be read."
+          error={props.state.error}
+          retry={props.state.retry}
+        />
       ) : (
         <div className="chart-empty" style={{ minHeight: height + 40 }}>
           <Empty tight title="Nothing to draw yet">

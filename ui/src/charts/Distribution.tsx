@@ -37,7 +37,8 @@ export function Distribution(props: { buckets: HistogramBucket[]; latency: Laten
   const total = bars.reduce((n, b) => n + b.count, 0);
   const innerW = width - pad.left - pad.right;
   const innerH = height - pad.top - pad.bottom;
-  const x = (ms: number) => pad.left + (Math.log(Math.max(lo, Math.min(hi, ms)) / lo) / Math.log(hi / lo || 2)) * innerW;
+  const x = (ms: number) =>
+    pad.left + (Math.log(Math.max(lo, Math.min(hi, ms)) / lo) / Math.log(hi / lo || 2)) * innerW;
   const share = (n: number) => (props.logCount ? Math.log10(n + 1) / Math.log10(most + 1) : n / most);
   const y = (n: number) => pad.top + innerH - share(n) * innerH;
   const yTicks = props.logCount
@@ -83,7 +84,14 @@ export function Distribution(props: { buckets: HistogramBucket[]; latency: Laten
             <g key={b.from} onPointerEnter={() => setHover(i)}>
               <rect x={x0} y={pad.top} width={w + 1} height={innerH} fill="transparent" />
               {b.count > 0 && (
-                <rect className={`bar${hover === i ? ' on' : ''}`} x={x0} y={Math.min(y(b.count), pad.top + innerH - 1)} width={w} height={Math.max(1, share(b.count) * innerH)} rx="1" />
+                <rect
+                  className={`bar${hover === i ? ' on' : ''}`}
+                  x={x0}
+                  y={Math.min(y(b.count), pad.top + innerH - 1)}
+                  width={w}
+                  height={Math.max(1, share(b.count) * innerH)}
+                  rx="1"
+                />
               )}
             </g>
           );
@@ -99,7 +107,10 @@ export function Distribution(props: { buckets: HistogramBucket[]; latency: Laten
           const label = `${name} ${plain(latency(v))}`;
           const w = label.length * 6.4;
           const left = Math.min(px + 4, width - pad.right - w);
-          const level = Math.max(0, free.findIndex((f) => left > f));
+          const level = Math.max(
+            0,
+            free.findIndex((f) => left > f),
+          );
           free = free.map((f, i) => (i === level ? left + w + 6 : f));
           return (
             <g key={name} pointerEvents="none">

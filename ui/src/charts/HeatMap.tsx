@@ -28,7 +28,10 @@ export function HeatMap({ c, ...rest }: { c: Columns } & Pick<ChartProps, 'file'
   const most = useMemo(() => columns.reduce((m, col) => col.reduce((n, x) => Math.max(n, x.count), m), 0), [columns]);
 
   const lines = useMemo<Line[]>(
-    () => (bounds ? [{ key: 'heat', label: 'latency', color: '--p95', width: 0, values: c.rows.map((s) => s?.p50 ?? null) }] : []),
+    () =>
+      bounds
+        ? [{ key: 'heat', label: 'latency', color: '--p95', width: 0, values: c.rows.map((s) => s?.p50 ?? null) }]
+        : [],
     [bounds, c],
   );
 

@@ -1,5 +1,13 @@
 /** A small curve without axes; the number beside it says what it means. */
-export function Sparkline({ values, width = 96, height = 26 }: { values: (number | null)[]; width?: number; height?: number }) {
+export function Sparkline({
+  values,
+  width = 96,
+  height = 26,
+}: {
+  values: (number | null)[];
+  width?: number;
+  height?: number;
+}) {
   const shown = values.slice(-60);
   const max = Math.max(...shown.map((v) => v ?? 0), 1e-9);
   const step = shown.length > 1 ? width / (shown.length - 1) : width;
@@ -14,8 +22,22 @@ export function Sparkline({ values, width = 96, height = 26 }: { values: (number
     pen = true;
   });
   return (
-    <svg className="spark" width={width} height={height} viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
-      <path d={path} fill="none" stroke="var(--accent)" strokeWidth="1.5" strokeLinejoin="round" vectorEffect="non-scaling-stroke" />
+    <svg
+      className="spark"
+      width={width}
+      height={height}
+      viewBox={`0 0 ${width} ${height}`}
+      preserveAspectRatio="none"
+      aria-hidden="true"
+    >
+      <path
+        d={path}
+        fill="none"
+        stroke="var(--accent)"
+        strokeWidth="1.5"
+        strokeLinejoin="round"
+        vectorEffect="non-scaling-stroke"
+      />
     </svg>
   );
 }

@@ -16,7 +16,10 @@ function cell(v: string | number | null | undefined): string {
 
 /** Writes rows as CSV (RFC 4180). */
 export function csv(header: string[], rows: (string | number | null | undefined)[][]): string {
-  return [header, ...rows].map((r) => r.map(cell).join(',')).join('\r\n').concat('\r\n');
+  return [header, ...rows]
+    .map((r) => r.map(cell).join(','))
+    .join('\r\n')
+    .concat('\r\n');
 }
 
 export function fileName(...parts: string[]): string {
@@ -28,7 +31,14 @@ export function fileName(...parts: string[]): string {
 }
 
 /** Saves a chart's canvas on the page's background, so that it can be pasted into a document. */
-export function savePng(name: string, canvas: HTMLCanvasElement, background: string, title: string, ink: string, font: string): void {
+export function savePng(
+  name: string,
+  canvas: HTMLCanvasElement,
+  background: string,
+  title: string,
+  ink: string,
+  font: string,
+): void {
   const ratio = devicePixelRatio || 1;
   const head = Math.round(30 * ratio);
   const out = document.createElement('canvas');

@@ -58,7 +58,10 @@ export function merge(a: HistogramData, b: HistogramData): HistogramData {
  * enough to see. Bars have one width on a logarithmic axis, a whole number of the finest
  * bucket's: otherwise some would catch one bucket more than others and the shape would lie.
  */
-export function coarsen<T extends { from_ms: number; to_ms: number; count: number }>(buckets: T[], limit: number): Cell[] {
+export function coarsen<T extends { from_ms: number; to_ms: number; count: number }>(
+  buckets: T[],
+  limit: number,
+): Cell[] {
   const filled = buckets.filter((b) => b.to_ms > 0);
   if (filled.length === 0) return [];
   const from = (b: T) => Math.log(b.from_ms > 0 ? b.from_ms : b.to_ms / 2);

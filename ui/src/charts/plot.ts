@@ -135,7 +135,13 @@ function drawMarkers(u: uPlot, decor: Decor): void {
 }
 
 /** Builds a plot. The caller destroys it. */
-export function makePlot(el: HTMLElement, spec: PlotSpec, hidden: Set<string>, live: () => Live, data: uPlot.AlignedData): uPlot {
+export function makePlot(
+  el: HTMLElement,
+  spec: PlotSpec,
+  hidden: Set<string>,
+  live: () => Live,
+  data: uPlot.AlignedData,
+): uPlot {
   const ink = token('--text-3');
   const grid = { stroke: token('--grid'), width: 1 };
   const font = canvasFont(11);

@@ -14,8 +14,9 @@ export function CheckResult({ check }: { check: ConnectionCheck }) {
   const s = check.server;
   return (
     <Notice tone="ok">
-      <strong>It answers.</strong> Version {s.version}, database “{s.database}” as “{s.user}”, round trip {plain(latency(check.round_trip_ms))}, at most{' '}
-      {s.max_connections} connections{s.local ? ', on this machine' : ''}.
+      <strong>It answers.</strong> Version {s.version}, database “{s.database}” as “{s.user}”, round trip{' '}
+      {plain(latency(check.round_trip_ms))}, at most {s.max_connections} connections{s.local ? ', on this machine' : ''}
+      .
     </Notice>
   );
 }
@@ -34,7 +35,11 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
 
   const test = useMutation({
     mutationFn: () =>
-      api.post<ConnectionCheck>('/api/connections/test', { driver, dsn, ...(existing ? { connection_id: existing.connection_id } : {}) }),
+      api.post<ConnectionCheck>('/api/connections/test', {
+        driver,
+        dsn,
+        ...(existing ? { connection_id: existing.connection_id } : {}),
+      }),
   });
   const save = useMutation({
     mutationFn: () => {
@@ -63,7 +68,16 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
       <label className="label" htmlFor={`dsn-${k}`}>
         {label}
       </label>
-      <input id={`dsn-${k}`} className="input" value={parts[k]} onChange={set(k)} placeholder={placeholder} autoComplete="off" spellCheck={false} {...more} />
+      <input
+        id={`dsn-${k}`}
+        className="input"
+        value={parts[k]}
+        onChange={set(k)}
+        placeholder={placeholder}
+        autoComplete="off"
+        spellCheck={false}
+        {...more}
+      />
     </div>
   );
   return (
@@ -74,7 +88,15 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
             <label className="label" htmlFor="c-name">
               Name
             </label>
-            <input id="c-name" className="input" value={name} onChange={(e) => setName(e.target.value)} placeholder="staging" required maxLength={100} />
+            <input
+              id="c-name"
+              className="input"
+              value={name}
+              onChange={(e) => setName(e.target.value)}
+              placeholder="staging"
+              required
+              maxLength={100}
+            />
             {wrong.some((w) => w.field === 'name') ? (
               <span className="problem">{wrong.find((w) => w.field === 'name')!.message}</span>
             ) : (
@@ -104,7 +126,9 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
               setHow(h);
             }}
           />
-          {how === 'url' && url !== '' && !fromUrl(url) && <span className="muted">This form is passed to the driver as it is.</span>}
+          {how === 'url' && url !== '' && !fromUrl(url) && (
+            <span className="muted">This form is passed to the driver as it is.</span>
+          )}
         </div>
         {how === 'fields' ? (
           <>
@@ -130,7 +154,9 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
                 </select>
               </div>
             </div>
-            {existing && parts.password === '***' && <p className="muted">The saved password stays as long as it reads ***.</p>}
+            {existing && parts.password === '***' && (
+              <p className="muted">The saved password stays as long as it reads ***.</p>
+            )}
           </>
         ) : (
           <div className="field">
@@ -156,13 +182,24 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
           <label className="label" htmlFor="c-desc">
             Description <span className="muted">optional</span>
           </label>
-          <input id="c-desc" className="input" value={description} onChange={(e) => setDescription(e.target.value)} maxLength={1000} />
+          <input
+            id="c-desc"
+            className="input"
+            value={description}
+            onChange={(e) => setDescription(e.target.value)}
+            maxLength={1000}
+          />
         </div>
         {test.data && <CheckResult check={test.data} />}
         {test.error && <ProblemNotice error={test.error} />}
         {save.error && <ProblemNotice error={save.error} />}
         <div className="actions">
-          <button type="button" className="btn test" onClick={() => test.mutate()} disabled={test.isPending || dsn === ''}>
+          <button
+            type="button"
+            className="btn test"
+            onClick={() => test.mutate()}
+            disabled={test.isPending || dsn === ''}
+          >
             <Icon name="link" /> {test.isPending ? 'Testing…' : 'Test connection'}
           </button>
           <button type="button" className="btn" onClick={onClose}>

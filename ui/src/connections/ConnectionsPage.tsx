@@ -28,7 +28,9 @@ export function ConnectionsPage() {
     <>
       <header className="page-head">
         <h1>Connections</h1>
-        <span className="sub hide-phone">Databases that runs can load. Passwords are encrypted and never shown again.</span>
+        <span className="sub hide-phone">
+          Databases that runs can load. Passwords are encrypted and never shown again.
+        </span>
         <div className="actions">
           <button type="button" className="btn primary" onClick={() => setEditing('new')}>
             <Icon name="plus" /> New connection
@@ -102,7 +104,11 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
           <div className="row">
             <h2>{c.name}</h2>
             <span className="chip">{c.driver}</span>
-            {c.builtin && <span className="chip" title="Comes with the server; it cannot be changed or deleted.">built in</span>}
+            {c.builtin && (
+              <span className="chip" title="Comes with the server; it cannot be changed or deleted.">
+                built in
+              </span>
+            )}
           </div>
           <code className="muted dsn">{c.dsn}</code>
           {c.description && <p className="muted">{c.description}</p>}
@@ -114,7 +120,11 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
           {!c.builtin && (
             <ActionsMenu
               label={`Actions for ${c.name}`}
-              actions={[{ label: 'Edit', icon: 'edit', act: onEdit }, null, { label: 'Delete connection', icon: 'trash', danger: true, act: remove }]}
+              actions={[
+                { label: 'Edit', icon: 'edit', act: onEdit },
+                null,
+                { label: 'Delete connection', icon: 'trash', danger: true, act: remove },
+              ]}
             />
           )}
         </div>
@@ -125,4 +135,3 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
     </section>
   );
 }
-

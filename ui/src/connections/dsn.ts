@@ -10,13 +10,23 @@ export interface DsnParts {
   rest: string;
 }
 
-export const noParts: DsnParts = { host: '', port: '5432', database: '', user: '', password: '', sslmode: 'prefer', rest: '' };
+export const noParts: DsnParts = {
+  host: '',
+  port: '5432',
+  database: '',
+  user: '',
+  password: '',
+  sslmode: 'prefer',
+  rest: '',
+};
 
 /** Writes the parts as a URL; a unix socket's folder goes into the host parameter. */
 export function toUrl(p: DsnParts): string {
   const enc = encodeURIComponent;
   const socket = p.host.startsWith('/');
-  const user = p.user ? enc(p.user) + (p.password ? `:${p.password === '***' ? '***' : enc(p.password)}` : '') + '@' : '';
+  const user = p.user
+    ? `${enc(p.user) + (p.password ? `:${p.password === '***' ? '***' : enc(p.password)}` : '')}@`
+    : '';
   const host = socket ? '' : p.host.includes(':') && !p.host.startsWith('[') ? `[${p.host}]` : p.host;
   const q = new URLSearchParams(p.rest);
   if (socket) {
@@ -38,7 +48,9 @@ function decode(s: string): string {
 
 /** Reads a URL into parts; null when it is not a Postgres URL that the form can show. */
 export function fromUrl(text: string): DsnParts | null {
-  const m = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?(\[[^\]]*\]|[^:/?#]*)(?::(\d*))?(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(text.trim());
+  const m = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?(\[[^\]]*\]|[^:/?#]*)(?::(\d*))?(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(
+    text.trim(),
+  );
   if (!m) return null;
   const [user, ...password] = (m[1] ?? '').split(':');
   const q = new URLSearchParams(m[5] ?? '');

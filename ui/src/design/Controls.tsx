@@ -59,7 +59,13 @@ export function ActionsMenu({ label, actions, small }: { label: string; actions:
         </button>
       </Menu.Trigger>
       <Menu.Portal>
-        <Menu.Content className="menu" align="end" sideOffset={4} collisionPadding={8} onClick={(e) => e.stopPropagation()}>
+        <Menu.Content
+          className="menu"
+          align="end"
+          sideOffset={4}
+          collisionPadding={8}
+          onClick={(e) => e.stopPropagation()}
+        >
           {actions.map((a, i) =>
             a ? (
               <Menu.Item key={a.label} className={a.danger ? 'danger' : ''} disabled={a.disabled} onSelect={a.act}>
@@ -87,7 +93,12 @@ export function Segments<T extends string>(props: {
   return (
     <div className="segments" role="group" aria-label={props.label}>
       {props.options.map((o) => (
-        <button key={o.value} type="button" aria-pressed={o.value === props.value} onClick={() => props.onChange(o.value)}>
+        <button
+          key={o.value}
+          type="button"
+          aria-pressed={o.value === props.value}
+          onClick={() => props.onChange(o.value)}
+        >
           {o.label}
         </button>
       ))}

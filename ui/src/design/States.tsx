@@ -9,7 +9,7 @@ export function Skeleton({ width = '100%', height = 14 }: { width?: number | str
 /** The shape of a table that is on its way. */
 export function SkeletonRows({ rows = 6, height = 18 }: { rows?: number; height?: number }) {
   return (
-    <div className="stack" style={{ padding: 16, gap: 18 }} aria-busy="true" aria-label="Loading">
+    <div className="stack" style={{ padding: 16, gap: 18 }} aria-busy="true">
       {Array.from({ length: rows }, (_, i) => (
         <Skeleton key={i} height={height} width={`${96 - ((i * 7) % 24)}%`} />
       ))}
@@ -17,7 +17,13 @@ export function SkeletonRows({ rows = 6, height = 18 }: { rows?: number; height?
   );
 }
 
-export function Empty(props: { icon?: string; title: string; children?: ReactNode; actions?: ReactNode; tight?: boolean }) {
+export function Empty(props: {
+  icon?: string;
+  title: string;
+  children?: ReactNode;
+  actions?: ReactNode;
+  tight?: boolean;
+}) {
   return (
     <div className={`state${props.tight ? ' tight' : ''}`}>
       {props.icon && <Icon name={props.icon} size={28} />}

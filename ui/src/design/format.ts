@@ -164,7 +164,10 @@ export function timeOfDay(iso: string): string {
 /** Turns POINT_LOOKUP or generator_cpu into words. */
 export function words(name: string): string {
   const text = name.replaceAll('_', ' ').toLowerCase();
-  return text.replace(/\bsql\b/, 'SQL').replace(/\bcpu\b/, 'CPU').replace(/\bgc\b/, 'GC');
+  return text
+    .replace(/\bsql\b/, 'SQL')
+    .replace(/\bcpu\b/, 'CPU')
+    .replace(/\bgc\b/, 'GC');
 }
 
 export function sentence(text: string): string {

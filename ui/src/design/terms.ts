@@ -5,7 +5,8 @@ export const terms = {
   p95: '95 of 100 operations were at least this fast.',
   p99: '99 of 100 operations were at least this fast.',
   percentiles: 'P95 of 10 ms means that 95 of 100 operations took 10 ms or less.',
-  errors: 'Operations that the database refused or that did not end in time; the rate is their share of all operations.',
+  errors:
+    'Operations that the database refused or that did not end in time; the rate is their share of all operations.',
   generator:
     'Whether Loadstone itself was fast enough for the figures to be the table’s: DEGRADED when its own CPU, pauses or a lost worker got in the way.',
   warmup: 'Load that fills caches before the measurement; it is recorded, and left out of the figures.',
@@ -20,11 +21,14 @@ export const terms = {
   scaling: 'How many run workers share the connections.',
   capacity: 'The most connections one run worker may hold.',
   guardrails: 'A limit that holds for 5 seconds stops the run. Without any, none applies.',
-  thresholds: 'Conditions judged on the exact figures after the run, such as p95_ms < 50; one that fails fails the run.',
+  thresholds:
+    'Conditions judged on the exact figures after the run, such as p95_ms < 50; one that fails fails the run.',
   runWorker: 'One part of the load generator; the connections of a run are spread over its run workers.',
   node: 'The Loadstone process that hosts the run worker.',
-  heatmap: 'Each column is one second, each row a range of latencies; the darker the cell, the more operations fell into it.',
-  accounting: 'Every operation that was scheduled must turn up as started or dropped, and every one started as a record.',
+  heatmap:
+    'Each column is one second, each row a range of latencies; the darker the cell, the more operations fell into it.',
+  accounting:
+    'Every operation that was scheduled must turn up as started or dropped, and every one started as a record.',
   dropped: 'Operations that were due but never started because all connections were busy.',
   preflight: 'What the run would do, found out without any load: the checks, and every statement it can execute.',
   prepare: 'Makes the table and fills it with sample rows before the load starts.',

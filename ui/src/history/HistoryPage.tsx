@@ -95,7 +95,12 @@ export function HistoryPage() {
     <>
       <header className="page-head">
         <h1>Runs</h1>
-        {runs.data && <span className="sub">{exact(runs.data.total)}{filtered ? ' found' : ''}</span>}
+        {runs.data && (
+          <span className="sub">
+            {exact(runs.data.total)}
+            {filtered ? ' found' : ''}
+          </span>
+        )}
         <div className="actions">
           <Link href="/templates" className="btn primary">
             <Icon name="play" /> Run a template
@@ -105,14 +110,24 @@ export function HistoryPage() {
       <div className="page">
         <div className="toolbar">
           <SearchBox value={text} placeholder="Search by name" onChange={change(setText)} />
-          <select className="input auto" aria-label="Status" value={status} onChange={(e) => change(setStatus)(e.target.value)}>
+          <select
+            className="input auto"
+            aria-label="Status"
+            value={status}
+            onChange={(e) => change(setStatus)(e.target.value)}
+          >
             {statuses.map(([v, label]) => (
               <option key={v} value={v}>
                 {label}
               </option>
             ))}
           </select>
-          <select className="input auto" aria-label="Template" value={template} onChange={(e) => change(setTemplate)(e.target.value)}>
+          <select
+            className="input auto"
+            aria-label="Template"
+            value={template}
+            onChange={(e) => change(setTemplate)(e.target.value)}
+          >
             <option value="">Any template</option>
             {(templates.data ?? []).map((t) => (
               <option key={t.template_id} value={t.template_id}>
@@ -120,7 +135,12 @@ export function HistoryPage() {
               </option>
             ))}
           </select>
-          <select className="input auto" aria-label="Time" value={range} onChange={(e) => change(setRange)(e.target.value)}>
+          <select
+            className="input auto"
+            aria-label="Time"
+            value={range}
+            onChange={(e) => change(setRange)(e.target.value)}
+          >
             {ranges.map(([v, label]) => (
               <option key={v} value={v}>
                 {label}
@@ -176,7 +196,17 @@ export function HistoryPage() {
                     label={`Actions for ${r.test_name}`}
                     actions={[
                       { label: 'Open', icon: 'chart', act: () => navigate(`/runs/${r.run_id}`) },
-                      r.template_id ? { label: 'Open template', icon: 'templates', act: () => navigate(`/templates/${r.template_id}`) } : { label: 'Save as template', icon: 'plus', act: () => navigate(`/templates/new?from=${r.run_id}`) },
+                      r.template_id
+                        ? {
+                            label: 'Open template',
+                            icon: 'templates',
+                            act: () => navigate(`/templates/${r.template_id}`),
+                          }
+                        : {
+                            label: 'Save as template',
+                            icon: 'plus',
+                            act: () => navigate(`/templates/new?from=${r.run_id}`),
+                          },
                       null,
                       {
                         label: 'Delete run',
@@ -200,7 +230,12 @@ export function HistoryPage() {
             <button type="button" className="btn" disabled={!cursor} onClick={() => history.back()}>
               Back
             </button>
-            <button type="button" className="btn" disabled={!runs.data?.next_cursor} onClick={() => page(runs.data!.next_cursor!)}>
+            <button
+              type="button"
+              className="btn"
+              disabled={!runs.data?.next_cursor}
+              onClick={() => page(runs.data!.next_cursor!)}
+            >
               Older
             </button>
           </nav>

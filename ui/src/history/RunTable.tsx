@@ -12,7 +12,15 @@ function length(r: RunRow): string {
 }
 
 /** Runs as a list: the name is the link, the whole row follows it. */
-export function RunTable({ runs, compact, action }: { runs: RunRow[]; compact?: boolean; action?: (r: RunRow) => ReactNode }) {
+export function RunTable({
+  runs,
+  compact,
+  action,
+}: {
+  runs: RunRow[];
+  compact?: boolean;
+  action?: (r: RunRow) => ReactNode;
+}) {
   const [, navigate] = useLocation();
   return (
     <div className="table-wrap">
@@ -54,14 +62,28 @@ export function RunTable({ runs, compact, action }: { runs: RunRow[]; compact?: 
                     {r.test_name}
                   </Link>
                   <span className="second">
-                    {[s?.target?.adapter, s?.target?.table_name, s?.workload && `${s.workload.concurrent_connections} connections`].filter(Boolean).join(' · ')}
+                    {[
+                      s?.target?.adapter,
+                      s?.target?.table_name,
+                      s?.workload && `${s.workload.concurrent_connections} connections`,
+                    ]
+                      .filter(Boolean)
+                      .join(' · ')}
                   </span>
                 </td>
                 <td>
                   <StatusBadge status={r.status} passed={r.passed} />
                 </td>
                 <td className="num">
-                  <Num q={r.qps !== null && r.qps !== undefined ? rate(r.qps) : !isTerminal(r.status) && r.current_qps > 0 ? rate(r.current_qps) : missing} />
+                  <Num
+                    q={
+                      r.qps !== null && r.qps !== undefined
+                        ? rate(r.qps)
+                        : !isTerminal(r.status) && r.current_qps > 0
+                          ? rate(r.current_qps)
+                          : missing
+                    }
+                  />
                 </td>
                 <td className="num">
                   <Num q={latency(r.p50_ms)} />
@@ -80,7 +102,9 @@ export function RunTable({ runs, compact, action }: { runs: RunRow[]; compact?: 
                     <Num q={r.total_ops > 0 ? count(r.total_ops) : missing} />
                   </td>
                 )}
-                {!compact && <td>{r.validity ? <VerdictBadge verdict={r.validity} /> : <span className="muted">–</span>}</td>}
+                {!compact && (
+                  <td>{r.validity ? <VerdictBadge verdict={r.validity} /> : <span className="muted">–</span>}</td>
+                )}
                 <td className="num nowrap">{length(r)}</td>
                 <td className="num nowrap" title={dateTime(r.start_time ?? r.created_at)}>
                   {r.start_time ? ago(r.start_time) : <span className="muted">not started</span>}

@@ -16,7 +16,9 @@ export function PluginsPage() {
     <>
       <header className="page-head">
         <h1>Plugins</h1>
-        <span className="sub hide-phone">WebAssembly modules that decide what is executed, and on which kind of table.</span>
+        <span className="sub hide-phone">
+          WebAssembly modules that decide what is executed, and on which kind of table.
+        </span>
       </header>
       <div className="page">
         <Load
@@ -45,7 +47,9 @@ export function PluginsPage() {
                   {(['workload', 'adapter'] as const).map((kind) => (
                     <div key={kind}>
                       <h3>
-                        <Term tip={kind === 'workload' ? terms.workload : terms.adapter}>{kind === 'workload' ? 'Workloads' : 'Adapters'}</Term>
+                        <Term tip={kind === 'workload' ? terms.workload : terms.adapter}>
+                          {kind === 'workload' ? 'Workloads' : 'Adapters'}
+                        </Term>
                       </h3>
                       {d
                         .filter((p) => p.kind === kind)
@@ -200,7 +204,9 @@ function PluginDetail({ p }: { p: Plugin }) {
       <section className="panel">
         <header>
           <h3>
-            <Term tip="All that the module may call in its host; it has no file system, network or clock of its own.">Imports</Term>
+            <Term tip="All that the module may call in its host; it has no file system, network or clock of its own.">
+              Imports
+            </Term>
           </h3>
           <span className="muted note">{(p.imports ?? []).length}</span>
         </header>

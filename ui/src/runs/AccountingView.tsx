@@ -37,38 +37,57 @@ function Balance({ left, parts, of }: { left: Part; parts: Part[]; of: number })
         <i className={left.tone} style={{ width: width(left.value) }} />
       </div>
       <div className="beam" aria-hidden="true">
-        {parts.filter((p) => p.value > 0).map((p) => (
-          <i key={p.label} className={p.tone} style={{ width: width(p.value), minWidth: 3 }} />
-        ))}
+        {parts
+          .filter((p) => p.value > 0)
+          .map((p) => (
+            <i key={p.label} className={p.tone} style={{ width: width(p.value), minWidth: 3 }} />
+          ))}
       </div>
     </div>
   );
 }
 
 function Named({ part }: { part: Part }) {
-  return part.tip ? <Term tip={part.tip}>{part.label}</Term> : <>{part.label}</>;
+  return part.tip ? <Term tip={part.tip}>{part.label}</Term> : part.label;
 }
 
 /** The accounting identity of a run: nothing is sampled and nothing is lost silently. */
 export function AccountingView({ a }: { a: Accounting }) {
   const of = Math.max(a.scheduled, a.started, a.recorded, 1);
-  const scheduled: Part = { label: 'scheduled', value: a.scheduled, tone: 'plain', tip: 'Operations that the load asked for, warm-up included.' };
-  const started: Part = { label: 'started', value: a.started, tone: 'plain', tip: 'Operations that were sent to the database.' };
+  const scheduled: Part = {
+    label: 'scheduled',
+    value: a.scheduled,
+    tone: 'plain',
+    tip: 'Operations that the load asked for, warm-up included.',
+  };
+  const started: Part = {
+    label: 'started',
+    value: a.started,
+    tone: 'plain',
+    tip: 'Operations that were sent to the database.',
+  };
   return (
     <section className="panel">
       <header>
         <h3>
           <Term tip={terms.accounting}>Accounting</Term>
         </h3>
-        <span className={`badge ${a.balanced ? 'ok' : 'bad'}`}>{a.balanced ? 'Everything is accounted for' : 'Does not balance'}</span>
+        <span className={`badge ${a.balanced ? 'ok' : 'bad'}`}>
+          {a.balanced ? 'Everything is accounted for' : 'Does not balance'}
+        </span>
       </header>
       <div className="body stack">
         {!a.balanced && (
           <Notice tone="bad">
-            <strong>Some operations are not accounted for.</strong> {(a.problems ?? []).join('; ')}. Do not rely on these figures.
+            <strong>Some operations are not accounted for.</strong> {(a.problems ?? []).join('; ')}. Do not rely on
+            these figures.
           </Notice>
         )}
-        <Balance left={scheduled} parts={[started, { label: 'dropped', value: a.dropped, tone: 'bad', tip: terms.dropped }]} of={of} />
+        <Balance
+          left={scheduled}
+          parts={[started, { label: 'dropped', value: a.dropped, tone: 'bad', tip: terms.dropped }]}
+          of={of}
+        />
         <Balance
           left={started}
           parts={[
@@ -83,8 +102,8 @@ export function AccountingView({ a }: { a: Accounting }) {
           of={of}
         />
         <p className="muted">
-          Warm-up and measurement are counted together here: {exact(a.warmup)} of the recorded executions belong to the warm-up and are left out of the
-          figures above; {exact(a.recorded - a.warmup)} are measured.
+          Warm-up and measurement are counted together here: {exact(a.warmup)} of the recorded executions belong to the
+          warm-up and are left out of the figures above; {exact(a.recorded - a.warmup)} are measured.
         </p>
       </div>
     </section>

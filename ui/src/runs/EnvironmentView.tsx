@@ -57,7 +57,8 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
             {(s.plugins ?? []).map((p) => (
               <div key={p.sha256} className="plugin-line">
                 <div className="row">
-                  <strong>{p.name}</strong> <span className="muted">{p.version}</span> <span className="chip">{p.kind}</span>
+                  <strong>{p.name}</strong> <span className="muted">{p.version}</span>{' '}
+                  <span className="chip">{p.kind}</span>
                 </div>
                 <div className="row nowrap">
                   <code className="hash clip" title={p.sha256}>

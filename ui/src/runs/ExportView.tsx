@@ -30,7 +30,20 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
     const samples = c.rows.filter((r) => r !== null);
     const kinds = names({ samples }, (r) => r.byKind);
     const text = csv(
-      ['time', 'elapsed_seconds', 'phase', 'qps', ...kinds.map((k) => `qps_${k.toLowerCase()}`), 'p50_ms', 'p95_ms', 'p99_ms', 'errors_per_sec', 'active_connections', 'target_connections', 'cpu_pct'],
+      [
+        'time',
+        'elapsed_seconds',
+        'phase',
+        'qps',
+        ...kinds.map((k) => `qps_${k.toLowerCase()}`),
+        'p50_ms',
+        'p95_ms',
+        'p99_ms',
+        'errors_per_sec',
+        'active_connections',
+        'target_connections',
+        'cpu_pct',
+      ],
       samples.map((r) => [
         new Date(r.at).toISOString(),
         r.t.toFixed(3),
@@ -56,8 +69,8 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
           title="Executions, Parquet"
           what={
             <>
-              Every single one of {exact(s.accounting.recorded)} executions: {parts.length} {parts.length === 1 ? 'part' : 'parts'},{' '}
-              {plain(bytes(bytesTotal))}, as one zip.
+              Every single one of {exact(s.accounting.recorded)} executions: {parts.length}{' '}
+              {parts.length === 1 ? 'part' : 'parts'}, {plain(bytes(bytesTotal))}, as one zip.
             </>
           }
           action={
@@ -114,14 +127,20 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
                 {parts.map((a) => (
                   <tr key={a.name}>
                     <td>
-                      <a className="mono" href={`${base}/executions?part=${encodeURIComponent(a.name)}`} download={a.name}>
+                      <a
+                        className="mono"
+                        href={`${base}/executions?part=${encodeURIComponent(a.name)}`}
+                        download={a.name}
+                      >
                         {a.name}
                       </a>
                     </td>
                     <td className="mono">{a.worker_id}</td>
                     <td className="num">{exact(a.row_count)}</td>
                     <td className="num">{plain(bytes(a.artifact_size_bytes))}</td>
-                    <td className="num">{a.row_count ? plain(count(Math.round((a.artifact_size_bytes / a.row_count) * 10) / 10)) : '–'} B</td>
+                    <td className="num">
+                      {a.row_count ? plain(count(Math.round((a.artifact_size_bytes / a.row_count) * 10) / 10)) : '–'} B
+                    </td>
                     <td>
                       <code title={a.artifact_checksum}>{a.artifact_checksum.slice(0, 12)}…</code>
                     </td>

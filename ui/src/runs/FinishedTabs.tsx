@@ -10,12 +10,22 @@ import { Empty } from '../design/States';
 import { AccountingView } from './AccountingView';
 import { EnvironmentView } from './EnvironmentView';
 import { ExportView } from './ExportView';
-import type { RunState } from './live';
 import { LogPanel } from './LogPanel';
+import type { RunState } from './live';
 import { RunCharts } from './RunCharts';
 import type { Columns } from './series';
 
-const tabs = ['overview', 'distribution', 'kinds', 'errors', 'slowest', 'accounting', 'environment', 'log', 'export'] as const;
+const tabs = [
+  'overview',
+  'distribution',
+  'kinds',
+  'errors',
+  'slowest',
+  'accounting',
+  'environment',
+  'log',
+  'export',
+] as const;
 const titles: Record<(typeof tabs)[number], string> = {
   overview: 'Overview',
   distribution: 'Distribution',
@@ -309,7 +319,9 @@ function Slowest({ s }: { s: Summary }) {
               <td className="num">{r.connection_id}</td>
               <td className="num">{exact(r.seq)}</td>
               <td className="num">{exact(r.rows)}</td>
-              <td className="message">{r.success ? 'succeeded' : `${words(r.error_class ?? 'failed')}: ${r.error_message ?? ''}`}</td>
+              <td className="message">
+                {r.success ? 'succeeded' : `${words(r.error_class ?? 'failed')}: ${r.error_message ?? ''}`}
+              </td>
             </tr>
           ))}
         </tbody>
@@ -317,4 +329,3 @@ function Slowest({ s }: { s: Summary }) {
     </section>
   );
 }
-

@@ -57,7 +57,10 @@ export function LogPanel(props: {
                 act: () =>
                   save(
                     `${fileName(props.file, 'log')}.txt`,
-                    new Blob([lines.map((l) => `${l.timestamp} ${l.level} ${l.worker_id ?? '-'} ${l.message}`).join('\n')], { type: 'text/plain' }),
+                    new Blob(
+                      [lines.map((l) => `${l.timestamp} ${l.level} ${l.worker_id ?? '-'} ${l.message}`).join('\n')],
+                      { type: 'text/plain' },
+                    ),
                   ),
               },
             ]}
@@ -68,7 +71,6 @@ export function LogPanel(props: {
         <div
           ref={box}
           className={`log${props.tall ? ' tall' : ''}`}
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reachable by keyboard
           tabIndex={0}
           role="log"
           aria-live="off"

@@ -6,7 +6,8 @@ export function StatementList({ statements }: { statements: Statement[] }) {
   return (
     <div className="stack tightly">
       <h3>
-        Statements <span className="muted statement-count">the run executes these {statements.length} and no other</span>
+        Statements{' '}
+        <span className="muted statement-count">the run executes these {statements.length} and no other</span>
       </h3>
       {statements.map((s) => (
         <figure key={s.id} className="statement">

@@ -39,7 +39,9 @@ export function PrepareProgressPanel({ live }: { live: Payload | null }) {
             <strong>{plain(count(p.rows_done))}</strong> of {plain(count(p.rows_total))} {unit}
           </span>
           {p.rows_per_second > 0 && <span className="muted">{plain(rate(p.rows_per_second))}</span>}
-          {p.remaining_seconds !== null && <span className="muted">about {duration(Math.ceil(p.remaining_seconds))} left</span>}
+          {p.remaining_seconds !== null && (
+            <span className="muted">about {duration(Math.ceil(p.remaining_seconds))} left</span>
+          )}
         </div>
       )}
       <ol className="steps">
@@ -49,7 +51,9 @@ export function PrepareProgressPanel({ live }: { live: Payload | null }) {
           </li>
         ))}
       </ol>
-      <p className="muted">The load begins by itself when this is done. You can leave the page; “Stop and drain” cancels the set-up.</p>
+      <p className="muted">
+        The load begins by itself when this is done. You can leave the page; “Stop and drain” cancels the set-up.
+      </p>
     </section>
   );
 }

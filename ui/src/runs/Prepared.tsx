@@ -6,8 +6,8 @@ import { count, plain, sentence } from '../design/format';
 import { Icon } from '../design/icons';
 import { Failed, Notice, SkeletonRows } from '../design/States';
 import { terms } from '../design/terms';
-import { ScenarioFacts } from './ScenarioFacts';
 import { StatementList, TableList } from './PlanView';
+import { ScenarioFacts } from './ScenarioFacts';
 
 interface Check {
   name: string;
@@ -48,7 +48,8 @@ export function Prepared({ run }: { run: RunDetail }) {
   return (
     <>
       <Notice tone="plain">
-        <strong>Ready to start.</strong> Nothing has touched the target yet. Check below what this run will do, then press “Start run”.
+        <strong>Ready to start.</strong> Nothing has touched the target yet. Check below what this run will do, then
+        press “Start run”.
       </Notice>
       <ScenarioFacts scenario={run.scenario_config} />
       <section className="panel">
@@ -58,7 +59,12 @@ export function Prepared({ run }: { run: RunDetail }) {
           </h3>
           <div className="end">
             {run.plan === null && (
-              <button type="button" className="btn quiet small" onClick={() => preflight.refetch()} disabled={preflight.isFetching}>
+              <button
+                type="button"
+                className="btn quiet small"
+                onClick={() => preflight.refetch()}
+                disabled={preflight.isFetching}
+              >
                 <Icon name="refresh" size={14} /> {preflight.isFetching ? 'Checking…' : 'Check again'}
               </button>
             )}
@@ -85,7 +91,8 @@ export function Prepared({ run }: { run: RunDetail }) {
                   <li key={t.name} className={t.drops ? 'warn' : 'ok'}>
                     <Icon name={t.drops ? 'warn' : 'plus'} />
                     <span>
-                      Table <code>{t.name}</code> will be {t.drops ? 'dropped and made anew' : 'created'} with {plain(count(t.rows))} sample rows.
+                      Table <code>{t.name}</code> will be {t.drops ? 'dropped and made anew' : 'created'} with{' '}
+                      {plain(count(t.rows))} sample rows.
                     </span>
                   </li>
                 ))}

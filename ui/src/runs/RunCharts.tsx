@@ -50,7 +50,7 @@ export function RunCharts({ run, live, c, state }: Props) {
     ],
   );
   const until = useMemo(() => {
-    if (!timing || !timing.start_time) return undefined;
+    if (!timing?.start_time) return undefined;
     const begin = timing.warmup_start_time ?? timing.start_time;
     const lead = (Date.parse(begin) - Date.parse(timing.start_time)) / 1000;
     const all = lead + timing.warmup_seconds + timing.duration_seconds;
@@ -67,10 +67,23 @@ export function RunCharts({ run, live, c, state }: Props) {
       values: c.rows.map((s) => (s ? (s.byKind[k] ?? 0) : null)),
     }));
     if (lines.length === 0 && c.rows.length > 0)
-      lines.push({ key: 'qps', label: 'All operations', color: '--accent', fill: 0.2, values: c.rows.map((s) => s?.qps ?? null) });
+      lines.push({
+        key: 'qps',
+        label: 'All operations',
+        color: '--accent',
+        fill: 0.2,
+        values: c.rows.map((s) => s?.qps ?? null),
+      });
     const target = run.scenario_config.workload.target_qps;
     if (target)
-      lines.push({ key: 'target', label: 'Target', color: '--text-2', dash: [5, 4], unstacked: true, values: c.rows.map(() => target) });
+      lines.push({
+        key: 'target',
+        label: 'Target',
+        color: '--text-2',
+        dash: [5, 4],
+        unstacked: true,
+        values: c.rows.map(() => target),
+      });
     return lines;
   }, [c, run.scenario_config.workload.target_qps]);
 
@@ -92,9 +105,22 @@ export function RunCharts({ run, live, c, state }: Props) {
       values: perSecond(c, (s) => s.byClass[k] ?? 0),
     }));
     if (lines.length === 0)
-      lines.push({ key: 'all', label: 'All errors', color: '--e-1', fill: 0.3, values: c.rows.map((s) => s?.errors ?? null) });
+      lines.push({
+        key: 'all',
+        label: 'All errors',
+        color: '--e-1',
+        fill: 0.3,
+        values: c.rows.map((s) => s?.errors ?? null),
+      });
     if (c.rows.some((s) => (s?.dropped ?? 0) > 0))
-      lines.push({ key: 'dropped', label: 'Dropped', color: '--text-2', dash: [4, 3], unstacked: true, values: perSecond(c, (s) => s.dropped) });
+      lines.push({
+        key: 'dropped',
+        label: 'Dropped',
+        color: '--text-2',
+        dash: [4, 3],
+        unstacked: true,
+        values: perSecond(c, (s) => s.dropped),
+      });
     return lines;
   }, [c]);
 
@@ -107,7 +133,10 @@ export function RunCharts({ run, live, c, state }: Props) {
   );
 
   const cpu = useMemo<Line[]>(
-    () => (c.rows.some((s) => s?.cpu != null) ? [{ key: 'cpu', label: 'CPU', color: '--warmup', fill: 0.14, values: c.rows.map((s) => s?.cpu ?? null) }] : []),
+    () =>
+      c.rows.some((s) => s?.cpu != null)
+        ? [{ key: 'cpu', label: 'CPU', color: '--warmup', fill: 0.14, values: c.rows.map((s) => s?.cpu ?? null) }]
+        : [],
     [c],
   );
 
@@ -121,20 +150,49 @@ export function RunCharts({ run, live, c, state }: Props) {
         </button>
       )}
       <div className="columns two">
-        <Chart {...common} title="Operations per second, by kind" tip={terms.throughput} lines={throughput} format={rate} stacked />
+        <Chart
+          {...common}
+          title="Operations per second, by kind"
+          tip={terms.throughput}
+          lines={throughput}
+          format={rate}
+          stacked
+        />
         <Chart
           {...common}
           title="Latency percentiles"
           tip={terms.percentiles}
-          note={method && <span className="muted note">{method === 'merged_histogram' ? 'merged over workers' : 'slowest worker'}</span>}
+          note={
+            method && (
+              <span className="muted note">
+                {method === 'merged_histogram' ? 'merged over workers' : 'slowest worker'}
+              </span>
+            )
+          }
           lines={percentiles}
           format={latency}
           canLog
         />
         <HeatMap file={run.test_name} c={c} decor={decor} until={until} state={state} />
-        <Chart {...common} title="Errors and drops by class" tip={terms.errors} lines={errors} format={rate} stacked height={232} />
+        <Chart
+          {...common}
+          title="Errors and drops by class"
+          tip={terms.errors}
+          lines={errors}
+          format={rate}
+          stacked
+          height={232}
+        />
         <Chart {...common} title="Connections" lines={connections} format={count} height={140} />
-        <Chart {...common} title="Generator CPU" tip={terms.generator} lines={cpu} format={percent} height={140} empty="The generator reports its CPU once a second." />
+        <Chart
+          {...common}
+          title="Generator CPU"
+          tip={terms.generator}
+          lines={cpu}
+          format={percent}
+          height={140}
+          empty="The generator reports its CPU once a second."
+        />
       </div>
     </div>
   );

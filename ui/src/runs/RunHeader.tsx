@@ -1,6 +1,6 @@
+import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { useQueryClient } from '@tanstack/react-query';
 import { api, asProblem } from '../api/client';
 import { useCreateRun, useRunAct } from '../api/queries';
 import { isLive, isTerminal, type Payload, type RunDetail } from '../api/types';
@@ -24,7 +24,11 @@ export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
       <div className="run-title">
         <div className="row">
           <h1 className="clip">{run.test_name}</h1>
-          {status === 'RUNNING' && live?.phase ? <PhaseBadge phase={live.phase} /> : <StatusBadge status={status} passed={run.summary?.passed} />}
+          {status === 'RUNNING' && live?.phase ? (
+            <PhaseBadge phase={live.phase} />
+          ) : (
+            <StatusBadge status={status} passed={run.summary?.passed} />
+          )}
           {isTerminal(run.status) && run.phase === 'PROCESSING' && <PhaseBadge phase="PROCESSING" />}
           {live && !over && <Timers live={live} />}
           <LinkState state={state} />
@@ -41,8 +45,7 @@ export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
 
 function Timers({ live }: { live: Payload }) {
   const t = live.timing;
-  const phase =
-    live.phase === 'WARMUP' ? t.warmup_seconds : live.phase === 'MEASUREMENT' ? t.duration_seconds : null;
+  const phase = live.phase === 'WARMUP' ? t.warmup_seconds : live.phase === 'MEASUREMENT' ? t.duration_seconds : null;
   return (
     <span className="timers mono" role="timer">
       <span title="Time since the start of the run, of the time it is expected to take">
@@ -60,7 +63,8 @@ function Timers({ live }: { live: Payload }) {
 
 function TargetLine({ run, live }: { run: RunDetail; live: Payload | null }) {
   const s = run.scenario_config;
-  const connection = typeof s.target.connection === 'string' ? s.target.connection : (s.target.connection?.driver ?? 'inline');
+  const connection =
+    typeof s.target.connection === 'string' ? s.target.connection : (s.target.connection?.driver ?? 'inline');
   const workers = live?.workers?.length || run.total_workers_expected || s.scaling.worker_count;
   const connections = s.workload.concurrent_connections;
   const parts = [
@@ -106,8 +110,18 @@ function VerdictLine({ run }: { run: RunDetail }) {
       </div>
     );
   return (
-    <div className={`verdict ${run.status === 'FAILED' ? 'bad' : run.summary?.passed === false ? 'bad' : run.status === 'COMPLETED' ? 'ok' : ''}`}>
-      <Icon name={run.status === 'FAILED' || run.summary?.passed === false ? 'alert' : run.status === 'COMPLETED' ? 'check' : 'stop'} />
+    <div
+      className={`verdict ${run.status === 'FAILED' ? 'bad' : run.summary?.passed === false ? 'bad' : run.status === 'COMPLETED' ? 'ok' : ''}`}
+    >
+      <Icon
+        name={
+          run.status === 'FAILED' || run.summary?.passed === false
+            ? 'alert'
+            : run.status === 'COMPLETED'
+              ? 'check'
+              : 'stop'
+        }
+      />
       <span>
         <strong>
           {run.status === 'FAILED'
@@ -124,7 +138,11 @@ function VerdictLine({ run }: { run: RunDetail }) {
         {!run.summary && run.phase === 'PROCESSING' && ' · the exact figures are being computed'}
       </span>
       {thresholds.map((t) => (
-        <span key={t.threshold} className={`chip judged ${t.passed ? 'ok' : 'bad'}`} title={t.reason ?? (t.passed ? 'holds' : 'does not hold')}>
+        <span
+          key={t.threshold}
+          className={`chip judged ${t.passed ? 'ok' : 'bad'}`}
+          title={t.reason ?? (t.passed ? 'holds' : 'does not hold')}
+        >
           <Icon name={t.passed ? 'check' : 'close'} size={12} />
           <code>{t.threshold}</code>
           <span className="muted">{t.actual === null ? 'no figure' : `is ${Number(t.actual.toPrecision(4))}`}</span>
@@ -170,18 +188,32 @@ function RunActions({ run, status }: { run: RunDetail; status: RunDetail['status
       },
     });
   const menu: (Action | null)[] = [
-    run.template_id ? { label: 'Open template', icon: 'templates', act: () => navigate(`/templates/${run.template_id}`) } : null,
+    run.template_id
+      ? { label: 'Open template', icon: 'templates', act: () => navigate(`/templates/${run.template_id}`) }
+      : null,
     { label: 'Save as template', icon: 'plus', act: () => navigate(`/templates/new?from=${run.run_id}`) },
-    ...(isTerminal(status) || status === 'PREPARED' ? [null, { label: 'Delete run', icon: 'trash', danger: true, act: remove }] : []),
+    ...(isTerminal(status) || status === 'PREPARED'
+      ? [null, { label: 'Delete run', icon: 'trash', danger: true, act: remove }]
+      : []),
   ].filter((a, i, all) => a !== null || (i > 0 && all[i - 1] !== null));
   return (
     <div className="actions">
       {status === 'PREPARED' && (
         <>
-          <button type="button" className="btn" onClick={() => act.mutate('stop', { onError: failed })} disabled={act.isPending}>
+          <button
+            type="button"
+            className="btn"
+            onClick={() => act.mutate('stop', { onError: failed })}
+            disabled={act.isPending}
+          >
             Cancel run
           </button>
-          <button type="button" className="btn primary" onClick={() => act.mutate('start', { onError: failed })} disabled={act.isPending}>
+          <button
+            type="button"
+            className="btn primary"
+            onClick={() => act.mutate('start', { onError: failed })}
+            disabled={act.isPending}
+          >
             <Icon name="play" /> Start run
           </button>
         </>

@@ -1,20 +1,20 @@
 import { useCallback, useEffect, useMemo, useRef } from 'react';
 import { useSearch } from 'wouter';
+import { isLive, isTerminal, type RunDetail } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ChartGroup, type Zoom } from '../charts/group';
-import { isLive, isTerminal, type RunDetail } from '../api/types';
 import { Failed, Notice, Skeleton } from '../design/States';
 import { useToast } from '../design/Toast';
 import { FinishedTabs } from './FinishedTabs';
-import { type RunState, useRunState } from './live';
 import { LogPanel } from './LogPanel';
+import { type RunState, useRunState } from './live';
 import { Prepared } from './Prepared';
 import { PrepareProgressPanel } from './PrepareProgressPanel';
 import { RunCharts } from './RunCharts';
 import { RunHeader } from './RunHeader';
+import { columns } from './series';
 import { Tiles } from './Tiles';
 import { Workers } from './Workers';
-import { columns } from './series';
 
 export function RunPage({ id }: { id: string }) {
   const state = useRunState(id);
@@ -62,7 +62,11 @@ function Run({ state, run }: { state: RunState; run: RunDetail }) {
               <>
                 {!preparing && <RunCharts run={run} live={state.live} c={c} state={state.seriesState} />}
                 {!preparing && !over && (
-                  <Workers workers={state.live?.workers ?? []} expected={run.total_workers_expected} newsAt={state.newsAt} />
+                  <Workers
+                    workers={state.live?.workers ?? []}
+                    expected={run.total_workers_expected}
+                    newsAt={state.newsAt}
+                  />
                 )}
                 <LogPanel
                   logs={state.logs}

@@ -14,7 +14,10 @@ export function shortly(v: unknown): string {
 
 /** The scenario in a few lines, for a reader who wants to know what was asked for. */
 export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
-  const connection = typeof s.target.connection === 'string' ? s.target.connection : `${s.target.connection?.driver ?? ''} (spelled out)`;
+  const connection =
+    typeof s.target.connection === 'string'
+      ? s.target.connection
+      : `${s.target.connection?.driver ?? ''} (spelled out)`;
   const prepare = s.target.prepare;
   const guards = Object.entries(s.guardrails ?? {}).filter(([, v]) => v !== null && v !== undefined);
   const params = Object.entries(s.workload.params ?? {});
@@ -44,8 +47,9 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
       <dl className="defs">
         <dt>Load</dt>
         <dd>
-          {s.workload.load_mode === 'CONCURRENCY' ? 'closed loop' : sentence(words(s.workload.load_mode))} · {s.workload.concurrent_connections}{' '}
-          connections{s.workload.target_qps ? ` · ${plain(count(s.workload.target_qps))}/s` : ''}
+          {s.workload.load_mode === 'CONCURRENCY' ? 'closed loop' : sentence(words(s.workload.load_mode))} ·{' '}
+          {s.workload.concurrent_connections} connections
+          {s.workload.target_qps ? ` · ${plain(count(s.workload.target_qps))}/s` : ''}
           {s.workload.think_time_ms ? ` · think time ${s.workload.think_time_ms} ms` : ''} · seed {s.workload.seed}
         </dd>
         <dt>Time</dt>
@@ -54,13 +58,19 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
         </dd>
         <dt>Scaling</dt>
         <dd>
-          {sentence(words(s.scaling.mode))} · {s.scaling.worker_count} {s.scaling.worker_count === 1 ? 'worker' : 'workers'} of up to{' '}
-          {s.scaling.per_worker_capacity} connections
+          {sentence(words(s.scaling.mode))} · {s.scaling.worker_count}{' '}
+          {s.scaling.worker_count === 1 ? 'worker' : 'workers'} of up to {s.scaling.per_worker_capacity} connections
         </dd>
         <dt>Judged by</dt>
         <dd>
           {s.thresholds?.length ? s.thresholds.join(' · ') : 'no thresholds'}
-          {guards.length > 0 && <span className="muted"> · stops at {guards.map(([k, v]) => `${words(k).replace('max ', '').replace(' percent', '')} ${v} %`).join(', ')}</span>}
+          {guards.length > 0 && (
+            <span className="muted">
+              {' '}
+              · stops at{' '}
+              {guards.map(([k, v]) => `${words(k).replace('max ', '').replace(' percent', '')} ${v} %`).join(', ')}
+            </span>
+          )}
         </dd>
       </dl>
     </section>

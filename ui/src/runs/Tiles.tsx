@@ -4,8 +4,8 @@ import { Sparkline } from '../charts/Sparkline';
 import { Term } from '../design/Controls';
 import { count, errorRate, latency, missing, percent, plain, type Quantity, rate } from '../design/format';
 import { Num } from '../design/Num';
-import { terms } from '../design/terms';
 import { VerdictBadge } from '../design/Status';
+import { terms } from '../design/terms';
 import type { Columns } from './series';
 
 function Tile(props: { label: string; tip: string; q: Quantity; note?: ReactNode; side?: ReactNode; tone?: string }) {
@@ -31,7 +31,13 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
     const l = s.latency_ms;
     return (
       <div className="tiles">
-        <Tile label="throughput" tip={terms.throughput} q={rate(s.qps)} side={spark} note={`${plain(count(s.operations))} operations`} />
+        <Tile
+          label="throughput"
+          tip={terms.throughput}
+          q={rate(s.qps)}
+          side={spark}
+          note={`${plain(count(s.operations))} operations`}
+        />
         <Tile label="P50" tip={terms.p50} q={latency(l?.p50)} note={l && `avg ${plain(latency(l.avg))}`} />
         <Tile label="P95" tip={terms.p95} q={latency(l?.p95)} note={l && `P90 ${plain(latency(l.p90))}`} />
         <Tile label="P99" tip={terms.p99} q={latency(l?.p99)} note={l && `max ${plain(latency(l.max))}`} />
@@ -49,7 +55,9 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
           <div className="tile-value badge-value">
             <VerdictBadge verdict={s.validity} />
           </div>
-          <div className="tile-note">{plain(count(s.environment.cpus))} CPUs{s.environment.target_is_local ? ' · target beside it' : ''}</div>
+          <div className="tile-note">
+            {plain(count(s.environment.cpus))} CPUs{s.environment.target_is_local ? ' · target beside it' : ''}
+          </div>
         </div>
       </div>
     );
@@ -63,7 +71,13 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
   const total = (v: number | null | undefined) => (v === null || v === undefined ? '' : `phase ${plain(latency(v))}`);
   return (
     <div className="tiles">
-      <Tile label="throughput" tip={terms.throughput} q={active || last ? rate(qps) : missing} side={spark} note={live ? `${plain(count(live.ops.total))} operations` : ''} />
+      <Tile
+        label="throughput"
+        tip={terms.throughput}
+        q={active || last ? rate(qps) : missing}
+        side={spark}
+        note={live ? `${plain(count(live.ops.total))} operations` : ''}
+      />
       <Tile label="P50" tip={terms.p50} q={latency(l?.p50)} note={total(t?.p50)} />
       <Tile label="P95" tip={terms.p95} q={latency(l?.p95)} note={total(t?.p95)} />
       <Tile label="P99" tip={terms.p99} q={latency(l?.p99)} note={total(t?.p99)} />

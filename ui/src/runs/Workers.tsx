@@ -2,8 +2,8 @@ import type { PayloadWorker } from '../api/types';
 import { Term } from '../design/Controls';
 import { ago, count, latency, percent, rate } from '../design/format';
 import { Num } from '../design/Num';
-import { HealthBadge, phaseName } from '../design/Status';
 import { Empty } from '../design/States';
+import { HealthBadge, phaseName } from '../design/Status';
 import { terms } from '../design/terms';
 
 export function Workers({ workers, expected, newsAt }: { workers: PayloadWorker[]; expected: number; newsAt: number }) {
@@ -47,7 +47,9 @@ export function Workers({ workers, expected, newsAt }: { workers: PayloadWorker[
                 <tr key={w.worker_id}>
                   <td className="mono">{w.worker_id}</td>
                   <td className="mono clip">{w.node_id}</td>
-                  <td>{w.status === 'RUNNING' ? phaseName(w.phase) : w.status.charAt(0) + w.status.slice(1).toLowerCase()}</td>
+                  <td>
+                    {w.status === 'RUNNING' ? phaseName(w.phase) : w.status.charAt(0) + w.status.slice(1).toLowerCase()}
+                  </td>
                   <td title={`Last heartbeat ${ago(w.last_heartbeat, newsAt)}`}>
                     <HealthBadge health={w.health} />
                   </td>

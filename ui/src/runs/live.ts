@@ -98,7 +98,9 @@ export function useRunState(id: string): RunState {
   const series = useMemo(
     () =>
       join(
-        (points ?? []).map((p) => fromPoint(p, start)).filter((s) => s.phase !== 'PREPARING' && s.phase !== 'PROCESSING' && s.phase !== ''),
+        (points ?? [])
+          .map((p) => fromPoint(p, start))
+          .filter((s) => s.phase !== 'PREPARING' && s.phase !== 'PROCESSING' && s.phase !== ''),
         ticks,
       ),
     [points, ticks, start],

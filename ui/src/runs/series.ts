@@ -154,7 +154,11 @@ export function columns(series: Series): Columns {
 }
 
 /** Names that occur in a per-name record of any sample, in a given order, then alphabetically. */
-export function names(series: Series, of: (s: Sample) => Record<string, number>, order: readonly string[] = []): string[] {
+export function names(
+  series: Series,
+  of: (s: Sample) => Record<string, number>,
+  order: readonly string[] = [],
+): string[] {
   const seen = new Set<string>();
   for (const s of series.samples) for (const [k, v] of Object.entries(of(s))) if (v > 0) seen.add(k);
   const known = order.filter((k) => seen.has(k));

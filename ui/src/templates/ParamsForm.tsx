@@ -52,7 +52,14 @@ function Param({ name, schema: s, path }: { name: string; schema: Schema; path: 
       return (
         <Field path={path} label={label} help={help(s)}>
           {(a) => (
-            <select {...a} className="input" value={value === undefined ? '' : String(value)} onChange={(e) => set(path, e.target.value === '' ? undefined : s.enum!.find((v) => String(v) === e.target.value))}>
+            <select
+              {...a}
+              className="input"
+              value={value === undefined ? '' : String(value)}
+              onChange={(e) =>
+                set(path, e.target.value === '' ? undefined : s.enum!.find((v) => String(v) === e.target.value))
+              }
+            >
               <option value="">{s.default === undefined ? 'not set' : `${String(s.default)} (default)`}</option>
               {s.enum!.map((v) => (
                 <option key={String(v)} value={String(v)}>
@@ -67,7 +74,12 @@ function Param({ name, schema: s, path }: { name: string; schema: Schema; path: 
       return (
         <Field path={path} label={label} help={help(s)}>
           {(a) => (
-            <select {...a} className="input" value={value === undefined ? '' : String(value)} onChange={(e) => set(path, e.target.value === '' ? undefined : e.target.value === 'true')}>
+            <select
+              {...a}
+              className="input"
+              value={value === undefined ? '' : String(value)}
+              onChange={(e) => set(path, e.target.value === '' ? undefined : e.target.value === 'true')}
+            >
               <option value="">{s.default === undefined ? 'not set' : `${s.default ? 'yes' : 'no'} (default)`}</option>
               <option value="true">yes</option>
               <option value="false">no</option>
@@ -79,7 +91,14 @@ function Param({ name, schema: s, path }: { name: string; schema: Schema; path: 
     case 'integer':
       return (
         <Field path={path} label={label} help={[help(s), limits(s) && `Range ${limits(s)}.`].filter(Boolean).join(' ')}>
-          {(a) => <NumberInput attrs={a} value={value} placeholder={s.default === undefined ? '' : String(s.default)} onChange={(v) => set(path, v)} />}
+          {(a) => (
+            <NumberInput
+              attrs={a}
+              value={value}
+              placeholder={s.default === undefined ? '' : String(s.default)}
+              onChange={(v) => set(path, v)}
+            />
+          )}
         </Field>
       );
     case 'list': {
@@ -92,7 +111,10 @@ function Param({ name, schema: s, path }: { name: string; schema: Schema; path: 
               className="input"
               defaultValue={Array.isArray(value) ? value.join(', ') : ''}
               onBlur={(e) => {
-                const parts = e.target.value.split(',').map((x) => x.trim()).filter(Boolean);
+                const parts = e.target.value
+                  .split(',')
+                  .map((x) => x.trim())
+                  .filter(Boolean);
                 set(path, parts.length ? (numeric ? parts.map(Number) : parts) : undefined);
               }}
             />
@@ -106,7 +128,13 @@ function Param({ name, schema: s, path }: { name: string; schema: Schema; path: 
       return (
         <Field path={path} label={label} help={help(s)}>
           {(a) => (
-            <input {...a} className="input" value={typeof value === 'string' ? value : ''} placeholder={s.default === undefined ? '' : String(s.default)} onChange={(e) => set(path, e.target.value === '' ? undefined : e.target.value)} />
+            <input
+              {...a}
+              className="input"
+              value={typeof value === 'string' ? value : ''}
+              placeholder={s.default === undefined ? '' : String(s.default)}
+              onChange={(e) => set(path, e.target.value === '' ? undefined : e.target.value)}
+            />
           )}
         </Field>
       );
@@ -120,7 +148,8 @@ function Weights({ label, schema, path }: { label: string; schema: Schema; path:
   const told = get(config, path) as Record<string, number> | undefined;
   const used = told ?? (schema.default as Record<string, number> | undefined) ?? {};
   const total = Object.values(used).reduce((n, v) => n + (typeof v === 'number' ? v : 0), 0);
-  const colorOf = (k: string, i: number) => (/^[A-Z_]+$/.test(k) ? `var(--k-${k.toLowerCase()}, var(--accent))` : `var(--e-${(i % 5) + 1})`);
+  const colorOf = (k: string, i: number) =>
+    /^[A-Z_]+$/.test(k) ? `var(--k-${k.toLowerCase()}, var(--accent))` : `var(--e-${(i % 5) + 1})`;
   const entries = Object.entries(schema.properties ?? {});
   return (
     <fieldset className="field">
@@ -134,6 +163,7 @@ function Weights({ label, schema, path }: { label: string; schema: Schema; path:
         {entries.map(([k, p], i) => {
           const share = total > 0 && typeof used[k] === 'number' ? ((used[k] ?? 0) / total) * 100 : 0;
           return (
+            // biome-ignore lint/a11y/noLabelWithoutControl: the control is the NumberInput inside
             <label key={k} title={p.description}>
               <span className="row nowrap">
                 <i className="swatch" style={{ background: colorOf(k, i) }} />
@@ -141,7 +171,10 @@ function Weights({ label, schema, path }: { label: string; schema: Schema; path:
               </span>
               <NumberInput
                 value={used[k] ?? 0}
-                attrs={{ 'data-field': `${path}.${k}`, 'aria-invalid': errors.some((e) => e.field === `${path}.${k}` || e.field === path) }}
+                attrs={{
+                  'data-field': `${path}.${k}`,
+                  'aria-invalid': errors.some((e) => e.field === `${path}.${k}` || e.field === path),
+                }}
                 onChange={(v) => set(path, { ...used, [k]: v ?? 0 })}
               />
               <span className="muted share-text">{share ? `${Number(share.toPrecision(3))} %` : '–'}</span>
@@ -149,7 +182,9 @@ function Weights({ label, schema, path }: { label: string; schema: Schema; path:
           );
         })}
       </div>
-      <div className={errors.length ? 'problem' : 'help'}>{errors.length ? <Problems errors={errors} path={path} /> : schema.description}</div>
+      <div className={errors.length ? 'problem' : 'help'}>
+        {errors.length ? <Problems errors={errors} path={path} /> : schema.description}
+      </div>
     </fieldset>
   );
 }

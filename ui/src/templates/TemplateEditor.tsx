@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
-import { api, asProblem, Problem } from '../api/client';
+import { api, asProblem, type Problem } from '../api/client';
 import { useCreateRun, useTemplate } from '../api/queries';
 import type { RunDetail, Template } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
@@ -30,12 +30,19 @@ export default function TemplateEditor({ id }: { id: string | null }) {
     queryFn: ({ signal }) => api.get<RunDetail>(`/api/runs/${encodeURIComponent(from!)}`, signal),
     enabled: from !== null,
   });
-  const waiting = (id !== null || copy !== null ? saved : from !== null ? run : null) as typeof saved | typeof run | null;
+  const waiting = (id !== null || copy !== null ? saved : from !== null ? run : null) as
+    | typeof saved
+    | typeof run
+    | null;
   if (waiting?.error && !waiting.data)
     return (
       <div className="page">
         <div className="panel">
-          <Failed what={from ? 'The run could not be read.' : 'The template could not be read.'} error={waiting.error} retry={() => waiting.refetch()} />
+          <Failed
+            what={from ? 'The run could not be read.' : 'The template could not be read.'}
+            error={waiting.error}
+            retry={() => waiting.refetch()}
+          />
         </div>
       </div>
     );
@@ -52,9 +59,12 @@ export default function TemplateEditor({ id }: { id: string | null }) {
   let initial: Draft;
   if (id !== null && t) initial = { config: t.config, source: t.source ?? '', edited: null };
   else if (copy !== null && t) initial = { config: asNew(t.config, `${t.name} (copy)`), source: '', edited: 'form' };
-  else if (from !== null && run.data) initial = { config: asNew(run.data.scenario_config, run.data.test_name), source: '', edited: 'form' };
+  else if (from !== null && run.data)
+    initial = { config: asNew(run.data.scenario_config, run.data.test_name), source: '', edited: 'form' };
   else initial = { config: blank(), source: '', edited: null };
-  return <Editor key={id ?? `new/${from}/${copy}`} id={id} template={id === null ? null : (t ?? null)} initial={initial} />;
+  return (
+    <Editor key={id ?? `new/${from}/${copy}`} id={id} template={id === null ? null : (t ?? null)} initial={initial} />
+  );
 }
 
 function Editor({ id, template, initial }: { id: string | null; template: Template | null; initial: Draft }) {
@@ -78,7 +88,10 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
 
   // An untouched field of a new template is not wrong yet.
   const shown = useMemo(
-    () => (tried || id !== null || tab === 'yaml' ? e.errors : e.errors.filter((x) => [...e.touched].some((p) => concerns(p, x.field) || concerns(x.field, p)))),
+    () =>
+      tried || id !== null || tab === 'yaml'
+        ? e.errors
+        : e.errors.filter((x) => [...e.touched].some((p) => concerns(p, x.field) || concerns(x.field, p))),
     [e.errors, e.touched, tried, id, tab],
   );
 
@@ -194,7 +207,14 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
             label="More actions for this template"
             actions={[
               { label: 'Prepare a run without starting it', icon: 'clock', act: () => onRun(false) },
-              ...(id ? [{ label: 'Duplicate', icon: 'copy', act: () => navigate(`/templates/new?copy=${id}`) }, { label: 'Runs of this template', icon: 'history', act: () => navigate(`/history?template=${id}`) }, null, { label: 'Delete template', icon: 'trash', danger: true, act: remove }] : []),
+              ...(id
+                ? [
+                    { label: 'Duplicate', icon: 'copy', act: () => navigate(`/templates/new?copy=${id}`) },
+                    { label: 'Runs of this template', icon: 'history', act: () => navigate(`/history?template=${id}`) },
+                    null,
+                    { label: 'Delete template', icon: 'trash', danger: true, act: remove },
+                  ]
+                : []),
             ]}
           />
         </div>
@@ -252,7 +272,11 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
             )}
           </>
         )}
-        {tab === 'form' && losesComments && <Notice>Saving from the form writes the YAML anew: its comments are dropped. Edit it as YAML to keep them.</Notice>}
+        {tab === 'form' && losesComments && (
+          <Notice>
+            Saving from the form writes the YAML anew: its comments are dropped. Edit it as YAML to keep them.
+          </Notice>
+        )}
         {tab === 'yaml' ? (
           <YamlEditor value={e.draft.source} onChange={e.setSource} errors={shown} />
         ) : e.formable ? (
@@ -266,7 +290,8 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
               <Icon name="alert" size={28} />
               <h3>The form cannot show this YAML yet</h3>
               <p>
-                It has {e.errors.length} {e.errors.length === 1 ? 'error' : 'errors'}. Correct them in the text, and the form follows.
+                It has {e.errors.length} {e.errors.length === 1 ? 'error' : 'errors'}. Correct them in the text, and the
+                form follows.
               </p>
               <div className="row">
                 <button type="button" className="btn primary" onClick={() => setTab('yaml')}>
@@ -282,7 +307,27 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
   );
 }
 
-const shownPaths = ['name', 'description', 'target', 'workload.plugin', 'workload.params', 'workload.load_mode', 'workload.concurrent_connections', 'workload.target_qps', 'workload.duration_seconds', 'workload.warmup_seconds', 'workload.think_time_ms', 'workload.statement_timeout_ms', 'workload.seed', 'scaling.mode', 'scaling.worker_count', 'scaling.per_worker_capacity', 'guardrails', 'thresholds', 'tags'];
+const shownPaths = [
+  'name',
+  'description',
+  'target',
+  'workload.plugin',
+  'workload.params',
+  'workload.load_mode',
+  'workload.concurrent_connections',
+  'workload.target_qps',
+  'workload.duration_seconds',
+  'workload.warmup_seconds',
+  'workload.think_time_ms',
+  'workload.statement_timeout_ms',
+  'workload.seed',
+  'scaling.mode',
+  'scaling.worker_count',
+  'scaling.per_worker_capacity',
+  'guardrails',
+  'thresholds',
+  'tags',
+];
 
 /** Errors of fields that the form has no control for; they must not go unseen. */
 function Orphans({ errors }: { errors: { field: string; message: string; hint?: string }[] }) {

@@ -78,20 +78,23 @@ function TargetSection() {
           path={inline ? 'target.connection.driver' : 'target.connection'}
           label="Connection"
           tip={terms.connection}
-          help={
-            <>
-              <Link href="/connections?new=postgres">New connection</Link>
-            </>
-          }
+          help={<Link href="/connections?new=postgres">New connection</Link>}
         >
           {(a) => (
             <select
               {...a}
               className="input"
               value={inline ? '\u0000inline' : String(ref ?? '')}
-              onChange={(e) => set('target.connection', e.target.value === '\u0000inline' ? { driver: 'postgres', dsn: '' } : e.target.value)}
+              onChange={(e) =>
+                set(
+                  'target.connection',
+                  e.target.value === '\u0000inline' ? { driver: 'postgres', dsn: '' } : e.target.value,
+                )
+              }
             >
-              {!inline && !(connections.data ?? []).some((c) => c.name === ref) && <option value={String(ref ?? '')}>{ref ? String(ref) : 'Choose…'}</option>}
+              {!inline && !(connections.data ?? []).some((c) => c.name === ref) && (
+                <option value={String(ref ?? '')}>{ref ? String(ref) : 'Choose…'}</option>
+              )}
               {(connections.data ?? []).map((c) => (
                 <option key={c.connection_id} value={c.name}>
                   {c.name}
@@ -102,11 +105,35 @@ function TargetSection() {
             </select>
           )}
         </Field>
-        <SelectField path="target.adapter" label="Table type" tip={terms.adapter} options={adapters.length ? adapters.map((p) => ({ value: p.name, label: p.manifest.title ? `${p.name}: ${p.manifest.title}` : p.name })) : [{ value: 'postgres', label: 'postgres' }]} />
-        <TextField path="target.table_name" label="Table" mono placeholder="orders" help="With its schema if need be: sales.orders." />
+        <SelectField
+          path="target.adapter"
+          label="Table type"
+          tip={terms.adapter}
+          options={
+            adapters.length
+              ? adapters.map((p) => ({
+                  value: p.name,
+                  label: p.manifest.title ? `${p.name}: ${p.manifest.title}` : p.name,
+                }))
+              : [{ value: 'postgres', label: 'postgres' }]
+          }
+        />
+        <TextField
+          path="target.table_name"
+          label="Table"
+          mono
+          placeholder="orders"
+          help="With its schema if need be: sales.orders."
+        />
       </div>
       {inline && (
-        <TextField path="target.connection.dsn" label="Address (DSN)" mono placeholder="postgres://user:password@host:5432/database" help="Its password is encrypted when the template is saved." />
+        <TextField
+          path="target.connection.dsn"
+          label="Address (DSN)"
+          mono
+          placeholder="postgres://user:password@host:5432/database"
+          help="Its password is encrypted when the template is saved."
+        />
       )}
       <div className="field">
         <div className="label">Sample data</div>
@@ -119,11 +146,20 @@ function TargetSection() {
           ]}
           onChange={(v) => set('target.prepare', v === 'make' ? { rows: 100_000, if_exists: 'use' } : undefined)}
         />
-        <div className="help">{prepare ? terms.prepare : 'The table must exist; its shape is checked before the load, and it is never dropped.'}</div>
+        <div className="help">
+          {prepare
+            ? terms.prepare
+            : 'The table must exist; its shape is checked before the load, and it is never dropped.'}
+        </div>
       </div>
       {prepare && (
         <div className="form-grid">
-          <NumberField path="target.prepare.rows" label="Rows" placeholder="100000" help={typeof prepare.rows === 'number' ? `${prepare.rows.toLocaleString('en-US')} rows` : undefined} />
+          <NumberField
+            path="target.prepare.rows"
+            label="Rows"
+            placeholder="100000"
+            help={typeof prepare.rows === 'number' ? `${prepare.rows.toLocaleString('en-US')} rows` : undefined}
+          />
           <SelectField
             path="target.prepare.if_exists"
             label="If the table exists"
@@ -147,13 +183,19 @@ function WorkloadSection() {
   const chosen = workloads.find((p) => p.name === name.split('@')[0] || p.sha256 === name);
   const schema = chosen?.manifest.parameters as Schema | undefined;
   return (
-    <Section title="Workload" note={chosen?.manifest.description || 'Which operations are issued, with which keys and values.'}>
+    <Section
+      title="Workload"
+      note={chosen?.manifest.description || 'Which operations are issued, with which keys and values.'}
+    >
       <div className="form-grid">
         <SelectField
           path="workload.plugin"
           label="Plugin"
           tip={terms.workload}
-          options={workloads.map((p) => ({ value: p.name, label: p.manifest.title ? `${p.name}: ${p.manifest.title}` : p.name }))}
+          options={workloads.map((p) => ({
+            value: p.name,
+            label: p.manifest.title ? `${p.name}: ${p.manifest.title}` : p.name,
+          }))}
           help={plugins.error ? 'The list of plugins could not be read; the name is kept as it is.' : undefined}
         />
       </div>
@@ -167,9 +209,17 @@ function LoadSection() {
   const mode = String(get(config, 'workload.load_mode') ?? 'CONCURRENCY');
   const warm = Number(get(config, 'workload.warmup_seconds') ?? 0);
   const length = Number(get(config, 'workload.duration_seconds') ?? 0);
-  const explain = mode === 'CONCURRENCY' ? terms.concurrency : mode === 'QPS' ? terms.qps : 'Raises the connections in steps until the table takes no more.';
+  const explain =
+    mode === 'CONCURRENCY'
+      ? terms.concurrency
+      : mode === 'QPS'
+        ? terms.qps
+        : 'Raises the connections in steps until the table takes no more.';
   return (
-    <Section title="Load" note={`${Number.isFinite(warm + length) && warm + length > 0 ? `The run takes about ${duration(warm + length)}, plus the time to prepare.` : 'How much, and for how long.'}`}>
+    <Section
+      title="Load"
+      note={`${Number.isFinite(warm + length) && warm + length > 0 ? `The run takes about ${duration(warm + length)}, plus the time to prepare.` : 'How much, and for how long.'}`}
+    >
       <div className="form-grid">
         <SelectField
           path="workload.load_mode"
@@ -181,14 +231,24 @@ function LoadSection() {
             { value: 'FIND_MAX_CONCURRENCY', label: `Find the maximum${later}`, disabled: true },
           ]}
         />
-        <NumberField path="workload.concurrent_connections" label="Connections" help="They work at the same time, 1 to 20 000." />
+        <NumberField
+          path="workload.concurrent_connections"
+          label="Connections"
+          help="They work at the same time, 1 to 20 000."
+        />
         {mode === 'QPS' && <NumberField path="workload.target_qps" label="Target rate" unit="/s" />}
       </div>
       <div className="form-grid">
         <NumberField path="workload.duration_seconds" label="Duration" unit="s" tip={terms.measurement} />
         <NumberField path="workload.warmup_seconds" label="Warm-up" unit="s" tip={terms.warmup} />
         <NumberField path="workload.think_time_ms" label="Think time" unit="ms" tip={terms.think} />
-        <NumberField path="workload.statement_timeout_ms" label="Statement timeout" unit="ms" placeholder="30000" help="0 means no limit." />
+        <NumberField
+          path="workload.statement_timeout_ms"
+          label="Statement timeout"
+          unit="ms"
+          placeholder="30000"
+          help="0 means no limit."
+        />
         <NumberField path="workload.seed" label="Seed" tip={terms.seed} />
       </div>
       <div className="form-grid">
@@ -203,7 +263,12 @@ function LoadSection() {
           ]}
         />
         <NumberField path="scaling.worker_count" label="Workers" tip={terms.runWorker} />
-        <NumberField path="scaling.per_worker_capacity" label="Capacity of a worker" unit="conn." tip={terms.capacity} />
+        <NumberField
+          path="scaling.per_worker_capacity"
+          label="Capacity of a worker"
+          unit="conn."
+          tip={terms.capacity}
+        />
       </div>
     </Section>
   );

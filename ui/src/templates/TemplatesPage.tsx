@@ -13,7 +13,11 @@ import { Empty, Load, SkeletonRows } from '../design/States';
 import { StatusBadge } from '../design/Status';
 import { useToast } from '../design/Toast';
 
-const modeWords: Record<string, string> = { CONCURRENCY: 'Closed loop', QPS: 'Open loop', FIND_MAX_CONCURRENCY: 'Find the maximum' };
+const modeWords: Record<string, string> = {
+  CONCURRENCY: 'Closed loop',
+  QPS: 'Open loop',
+  FIND_MAX_CONCURRENCY: 'Find the maximum',
+};
 
 export function TemplatesPage() {
   usePageTitle('Templates');
@@ -57,7 +61,9 @@ export function TemplatesPage() {
 
   const matches = (t: Template) => {
     const q = search.trim().toLowerCase();
-    return q === '' || `${t.name} ${t.description ?? ''} ${t.config.target?.table_name ?? ''}`.toLowerCase().includes(q);
+    return (
+      q === '' || `${t.name} ${t.description ?? ''} ${t.config.target?.table_name ?? ''}`.toLowerCase().includes(q)
+    );
   };
   return (
     <>
@@ -90,7 +96,8 @@ export function TemplatesPage() {
                     </Link>
                   }
                 >
-                  A template names the table, the operations and the load, so that the same run can be repeated and compared.
+                  A template names the table, the operations and the load, so that the same run can be repeated and
+                  compared.
                 </Empty>
               ) : (
                 d.filter(matches).length === 0 && (
@@ -144,7 +151,9 @@ export function TemplatesPage() {
                             {t.description && <span className="second clip-2">{t.description}</span>}
                           </td>
                           <td>
-                            {typeof c.target.connection === 'string' ? c.target.connection : (c.target.connection?.driver ?? 'inline')}
+                            {typeof c.target.connection === 'string'
+                              ? c.target.connection
+                              : (c.target.connection?.driver ?? 'inline')}
                             <span className="second mono">{c.target.table_name}</span>
                           </td>
                           <td>
@@ -168,7 +177,13 @@ export function TemplatesPage() {
                           </td>
                           <td>
                             <div className="row nowrap row-actions">
-                              <button type="button" className="btn small" onClick={() => run(t)} disabled={create.isPending} aria-label={`Run ${t.name}`}>
+                              <button
+                                type="button"
+                                className="btn small"
+                                onClick={() => run(t)}
+                                disabled={create.isPending}
+                                aria-label={`Run ${t.name}`}
+                              >
                                 <Icon name="play" size={12} /> Run
                               </button>
                               <ActionsMenu
@@ -177,9 +192,21 @@ export function TemplatesPage() {
                                 actions={[
                                   { label: 'Edit', icon: 'edit', act: () => navigate(href) },
                                   { label: 'Edit as YAML', icon: 'file', act: () => navigate(`${href}?as=yaml`) },
-                                  { label: 'Duplicate', icon: 'copy', act: () => navigate(`/templates/new?copy=${t.template_id}`) },
-                                  { label: 'Prepare a run without starting it', icon: 'clock', act: () => run(t, false) },
-                                  { label: 'Its runs', icon: 'history', act: () => navigate(`/history?template=${t.template_id}`) },
+                                  {
+                                    label: 'Duplicate',
+                                    icon: 'copy',
+                                    act: () => navigate(`/templates/new?copy=${t.template_id}`),
+                                  },
+                                  {
+                                    label: 'Prepare a run without starting it',
+                                    icon: 'clock',
+                                    act: () => run(t, false),
+                                  },
+                                  {
+                                    label: 'Its runs',
+                                    icon: 'history',
+                                    act: () => navigate(`/history?template=${t.template_id}`),
+                                  },
                                   null,
                                   { label: 'Delete template', icon: 'trash', danger: true, act: () => remove(t) },
                                 ]}

@@ -62,7 +62,15 @@ export function YamlEditor(props: { value: string; onChange: (v: string) => void
           <pre aria-hidden="true">
             {lines.map((l, i) => (
               <div key={i} className={wrong.has(i + 1) ? 'bad' : ''}>
-                {colour(l).map((p, k) => (p.kind ? <span key={k} className={`y-${p.kind}`}>{p.text}</span> : p.text))}
+                {colour(l).map((p, k) =>
+                  p.kind ? (
+                    <span key={k} className={`y-${p.kind}`}>
+                      {p.text}
+                    </span>
+                  ) : (
+                    p.text
+                  ),
+                )}
                 {l === '' && '\u200b'}
               </div>
             ))}

@@ -11,7 +11,12 @@ export interface Draft {
 export function blank(): Scenario {
   return {
     name: '',
-    target: { connection: 'playground', adapter: 'postgres', table_name: 'orders', prepare: { rows: 100_000, if_exists: 'use' } },
+    target: {
+      connection: 'playground',
+      adapter: 'postgres',
+      table_name: 'orders',
+      prepare: { rows: 100_000, if_exists: 'use' },
+    },
     workload: {
       plugin: 'mix',
       params: {},

@@ -30,7 +30,16 @@ interface FieldProps {
 }
 
 /** A labelled control with its help, or with what is wrong and what to do about it. */
-export function Field(props: FieldProps & { children: (a: { id: string; 'aria-invalid': boolean; 'aria-describedby': string; 'data-field': string }) => ReactNode }) {
+export function Field(
+  props: FieldProps & {
+    children: (a: {
+      id: string;
+      'aria-invalid': boolean;
+      'aria-describedby': string;
+      'data-field': string;
+    }) => ReactNode;
+  },
+) {
   const id = useId();
   const errors = useErrors(props.path);
   const note = `${id}-note`;
@@ -66,7 +75,9 @@ export function Problems({ errors, path }: { errors: FieldError[]; path: string 
   );
 }
 
-export function TextField(props: FieldProps & { placeholder?: string; long?: boolean; mono?: boolean; autoFocus?: boolean }) {
+export function TextField(
+  props: FieldProps & { placeholder?: string; long?: boolean; mono?: boolean; autoFocus?: boolean },
+) {
   const { config, set } = useForm();
   const value = get(config, props.path);
   const text = typeof value === 'string' ? value : '';
@@ -75,7 +86,14 @@ export function TextField(props: FieldProps & { placeholder?: string; long?: boo
     <Field {...props}>
       {(a) =>
         props.long ? (
-          <textarea {...a} className="input" rows={2} value={text} placeholder={props.placeholder} onChange={(e) => change(e.target.value)} />
+          <textarea
+            {...a}
+            className="input"
+            rows={2}
+            value={text}
+            placeholder={props.placeholder}
+            onChange={(e) => change(e.target.value)}
+          />
         ) : (
           <input
             {...a}
@@ -132,7 +150,13 @@ export function NumberField(props: FieldProps & { unit?: string; placeholder?: s
   return (
     <Field {...props}>
       {(a) => (
-        <NumberInput attrs={a} unit={props.unit} placeholder={props.placeholder} value={get(config, props.path)} onChange={(v) => set(props.path, v)} />
+        <NumberInput
+          attrs={a}
+          unit={props.unit}
+          placeholder={props.placeholder}
+          value={get(config, props.path)}
+          onChange={(v) => set(props.path, v)}
+        />
       )}
     </Field>
   );
@@ -179,7 +203,12 @@ export function ListField(props: FieldProps & { placeholder: string; add: string
             spellCheck={false}
             onChange={(e) => change(list.with(i, e.target.value))}
           />
-          <button type="button" className="btn quiet icon" aria-label={`Remove ${props.label.toLowerCase()} ${i + 1}`} onClick={() => change(list.toSpliced(i, 1))}>
+          <button
+            type="button"
+            className="btn quiet icon"
+            aria-label={`Remove ${props.label.toLowerCase()} ${i + 1}`}
+            onClick={() => change(list.toSpliced(i, 1))}
+          >
             <Icon name="close" />
           </button>
         </div>
@@ -187,7 +216,9 @@ export function ListField(props: FieldProps & { placeholder: string; add: string
       <button type="button" className="btn small fit" onClick={() => change([...list, ''])}>
         <Icon name="plus" size={14} /> {props.add}
       </button>
-      <div className={errors.length ? 'problem' : 'help'}>{errors.length ? <Problems errors={errors} path={props.path} /> : props.help}</div>
+      <div className={errors.length ? 'problem' : 'help'}>
+        {errors.length ? <Problems errors={errors} path={props.path} /> : props.help}
+      </div>
     </fieldset>
   );
 }
@@ -215,9 +246,26 @@ export function TagsField(props: FieldProps & { add: string }) {
       <legend className="label">{props.label}</legend>
       {rows.map(([k, v], i) => (
         <div key={i} className="row nowrap">
-          <input className="input" aria-label={`Name of tag ${i + 1}`} value={k} placeholder="ticket" onChange={(e) => change(rows.with(i, [e.target.value, v]))} />
-          <input className="input" aria-label={`Value of tag ${i + 1}`} value={v} placeholder="PERF-1" onChange={(e) => change(rows.with(i, [k, e.target.value]))} />
-          <button type="button" className="btn quiet icon" aria-label={`Remove tag ${i + 1}`} onClick={() => change(rows.toSpliced(i, 1))}>
+          <input
+            className="input"
+            aria-label={`Name of tag ${i + 1}`}
+            value={k}
+            placeholder="ticket"
+            onChange={(e) => change(rows.with(i, [e.target.value, v]))}
+          />
+          <input
+            className="input"
+            aria-label={`Value of tag ${i + 1}`}
+            value={v}
+            placeholder="PERF-1"
+            onChange={(e) => change(rows.with(i, [k, e.target.value]))}
+          />
+          <button
+            type="button"
+            className="btn quiet icon"
+            aria-label={`Remove tag ${i + 1}`}
+            onClick={() => change(rows.toSpliced(i, 1))}
+          >
             <Icon name="close" />
           </button>
         </div>
@@ -225,7 +273,9 @@ export function TagsField(props: FieldProps & { add: string }) {
       <button type="button" className="btn small fit" onClick={() => setRows([...rows, ['', '']])}>
         <Icon name="plus" size={14} /> {props.add}
       </button>
-      <div className={errors.length ? 'problem' : 'help'}>{errors.length ? <Problems errors={errors} path={props.path} /> : props.help}</div>
+      <div className={errors.length ? 'problem' : 'help'}>
+        {errors.length ? <Problems errors={errors} path={props.path} /> : props.help}
+      </div>
     </fieldset>
   );
 }

@@ -43,7 +43,8 @@ export function fieldKind(s: Schema): FieldKind {
       const all = Object.values(s.properties ?? {});
       if (all.length === 0) return 'json';
       // A handful of non-negative numbers without a common unit are shares of a whole.
-      const shares = all.length > 2 && all.every((p) => ['number', 'integer'].includes(schemaType(p)) && p.minimum === 0 && !p.enum);
+      const shares =
+        all.length > 2 && all.every((p) => ['number', 'integer'].includes(schemaType(p)) && p.minimum === 0 && !p.enum);
       return shares ? 'weights' : 'group';
     }
     case 'array':
@@ -58,7 +59,8 @@ export function limits(s: Schema): string {
   const lo = s.minimum ?? s.exclusiveMinimum;
   const hi = s.maximum ?? s.exclusiveMaximum;
   const n = (v: number) => v.toLocaleString('en-US');
-  if (lo !== undefined && hi !== undefined) return `${s.exclusiveMinimum !== undefined ? 'above ' : ''}${n(lo)} to ${n(hi)}`;
+  if (lo !== undefined && hi !== undefined)
+    return `${s.exclusiveMinimum !== undefined ? 'above ' : ''}${n(lo)} to ${n(hi)}`;
   if (lo !== undefined) return `${s.exclusiveMinimum !== undefined ? 'above' : 'at least'} ${n(lo)}`;
   if (hi !== undefined) return `at most ${n(hi)}`;
   return '';
@@ -92,12 +94,14 @@ export function check(value: unknown, s: Schema, path: string): { field: string;
       break;
     case 'string':
       if (typeof value !== 'string') wrong('is not text');
-      else if (s.minLength !== undefined && value.length < s.minLength) wrong('is too short', `at least ${s.minLength} characters`);
-      else if (s.maxLength !== undefined && value.length > s.maxLength) wrong('is too long', `at most ${s.maxLength} characters`);
+      else if (s.minLength !== undefined && value.length < s.minLength)
+        wrong('is too short', `at least ${s.minLength} characters`);
+      else if (s.maxLength !== undefined && value.length > s.maxLength)
+        wrong('is too long', `at most ${s.maxLength} characters`);
       break;
     case 'array':
       if (!Array.isArray(value)) wrong('is not a list');
-      else value.forEach((v, i) => out.push(...check(v, s.items ?? {}, `${path}[${i}]`)));
+      else out.push(...value.flatMap((v, i) => check(v, s.items ?? {}, `${path}[${i}]`)));
       break;
     case 'object': {
       if (typeof value !== 'object' || Array.isArray(value)) {
@@ -105,11 +109,13 @@ export function check(value: unknown, s: Schema, path: string): { field: string;
         break;
       }
       const obj = value as Record<string, unknown>;
-      for (const k of s.required ?? []) if (obj[k] === undefined) out.push({ field: `${path}.${k}`, message: 'is required' });
+      for (const k of s.required ?? [])
+        if (obj[k] === undefined) out.push({ field: `${path}.${k}`, message: 'is required' });
       for (const [k, v] of Object.entries(obj)) {
         const p = s.properties?.[k];
         if (p) out.push(...check(v, p, `${path}.${k}`));
-        else if (s.additionalProperties === false) out.push({ field: `${path}.${k}`, message: 'is not a parameter of this plugin' });
+        else if (s.additionalProperties === false)
+          out.push({ field: `${path}.${k}`, message: 'is not a parameter of this plugin' });
       }
       break;
     }

@@ -74,7 +74,9 @@ export function useDraft(id: string, initial: Draft): Editing {
           if (draft.edited === 'yaml') setTextValid(v.config !== null);
           setDraft((d) => {
             if (draft.edited === 'yaml') return v.config ? { ...d, config: v.config } : d;
-            return v.source ? { ...d, source: draft.edited === null && d.source ? d.source : v.source } : { ...d, source: d.edited === null ? d.source : '' };
+            return v.source
+              ? { ...d, source: draft.edited === null && d.source ? d.source : v.source }
+              : { ...d, source: d.edited === null ? d.source : '' };
           });
         } catch (err) {
           if (asked.current !== mine || abort.signal.aborted) return;
@@ -120,7 +122,9 @@ export function useDraft(id: string, initial: Draft): Editing {
   }, []);
 
   const showText = useCallback(() => {
-    setDraft((d) => (d.edited === 'form' && d.source === '' ? { ...d, source: writeYaml(d.config), edited: 'yaml' } : d));
+    setDraft((d) =>
+      d.edited === 'form' && d.source === '' ? { ...d, source: writeYaml(d.config), edited: 'yaml' } : d,
+    );
   }, []);
 
   const reset = useCallback((d: Draft) => {
@@ -151,7 +155,12 @@ function paramErrors(config: Scenario, plugins: PluginList): FieldError[] {
 
 function withLine(e: FieldError, d: Draft): FieldError {
   if (e.line || d.edited === 'form') return e;
-  const key = e.field.split('.').at(-1)!.replace(/\[\d+\]$/, '');
-  const line = d.source.split('\n').findIndex((l) => new RegExp(`(^|[\\s{,"'])${key.replace(/[^\w]/g, '.')}["']?\\s*:`).test(l));
+  const key = e.field
+    .split('.')
+    .at(-1)!
+    .replace(/\[\d+\]$/, '');
+  const line = d.source
+    .split('\n')
+    .findIndex((l) => new RegExp(`(^|[\\s{,"'])${key.replace(/[^\w]/g, '.')}["']?\\s*:`).test(l));
   return line < 0 ? e : { ...e, line: line + 1 };
 }

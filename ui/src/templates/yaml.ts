@@ -19,7 +19,9 @@ const isPlain = (v: unknown): v is Record<string, unknown> => typeof v === 'obje
 export function writeYaml(doc: unknown, indent = ''): string {
   if (Array.isArray(doc)) {
     return doc
-      .map((v) => (isPlain(v) || Array.isArray(v) ? `${indent}-\n${writeYaml(v, `${indent}  `)}` : `${indent}- ${scalar(v)}\n`))
+      .map((v) =>
+        isPlain(v) || Array.isArray(v) ? `${indent}-\n${writeYaml(v, `${indent}  `)}` : `${indent}- ${scalar(v)}\n`,
+      )
       .join('');
   }
   if (!isPlain(doc)) return `${indent}${scalar(doc)}\n`;
@@ -55,10 +57,16 @@ export function colour(line: string): Piece[] {
     const before = i === 0 ? ' ' : line[i - 1]!;
     let m: RegExpExecArray | null;
     if (rest[0] === '#' && /\s/.test(before)) push(rest, 'comment');
-    else if (/[\s{,[-]/.test(before) && (m = /^(?:"[^"]*"|'[^']*'|[\w.@/-]+)(?=\s*:(?:\s|$))/.exec(rest))) push(m[0], 'key');
+    else if (/[\s{,[-]/.test(before) && (m = /^(?:"[^"]*"|'[^']*'|[\w.@/-]+)(?=\s*:(?:\s|$))/.exec(rest)))
+      push(m[0], 'key');
     else if ((m = /^"(?:[^"\\]|\\.)*"?|^'(?:[^']|'')*'?/.exec(rest))) push(m[0], 'string');
-    else if (/[\s:[{,]/.test(before) && (m = /^[-+]?\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?(?=\s*(?:$|[,\]}]|\s#))/i.exec(rest))) push(m[0], 'number');
-    else if (/[\s:[{,]/.test(before) && (m = /^(?:true|false|null)(?=\s*(?:$|[,\]}]|\s#))/.exec(rest))) push(m[0], 'number');
+    else if (
+      /[\s:[{,]/.test(before) &&
+      (m = /^[-+]?\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?(?=\s*(?:$|[,\]}]|\s#))/i.exec(rest))
+    )
+      push(m[0], 'number');
+    else if (/[\s:[{,]/.test(before) && (m = /^(?:true|false|null)(?=\s*(?:$|[,\]}]|\s#))/.exec(rest)))
+      push(m[0], 'number');
     else push(rest[0]!, '');
   }
   return out;

@@ -1,0 +1,25 @@
+// The server's half of RFC 6455, as far as the mock needs it.
+import { createHash } from 'node:crypto';
+
+/** The answer to the browser's key. */
+export function accept(key) {
+  return createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
+}
+
+/** One whole frame: opcode 1 is text, 8 closes. */
+export function frame(opcode, data) {
+  const head =
+    data.length < 126
+      ? Buffer.from([0x80 | opcode, data.length])
+      : data.length < 65536
+        ? Buffer.from([0x80 | opcode, 126, data.length >> 8, data.length & 255])
+        : Buffer.concat([
+            Buffer.from([0x80 | opcode, 127]),
+            (() => {
+              const b = Buffer.alloc(8);
+              b.writeBigUInt64BE(BigInt(data.length));
+              return b;
+            })(),
+          ]);
+  return Buffer.concat([head, data]);
+}
