@@ -177,7 +177,6 @@ type fold struct {
 
 	alive           int  // run workers that count live
 	missing         bool // one of them sent executions without a histogram
-	seconds         float64
 	started, failed int64
 	succeeded       int64
 	rate, errRate   float64

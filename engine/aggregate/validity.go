@@ -52,6 +52,23 @@ func NewValidity() *Validity {
 	return &Validity{open: map[string]*interval{}, highCPU: map[string]time.Time{}}
 }
 
+// Clone returns an independent tracker that knows the same.
+func (v *Validity) Clone() *Validity {
+	c := NewValidity()
+	c.more, c.notes = v.more, append([]string(nil), v.notes...)
+	for _, i := range v.causes {
+		same := *i
+		c.causes = append(c.causes, &same)
+		if v.open[i.cause+"\x00"+i.subject] == i {
+			c.open[i.cause+"\x00"+i.subject] = &same
+		}
+	}
+	for id, since := range v.highCPU {
+		c.highCPU[id] = since
+	}
+	return c
+}
+
 // Note adds a remark that does not degrade; a repeated one is kept once.
 func (v *Validity) Note(text string) {
 	for _, n := range v.notes {

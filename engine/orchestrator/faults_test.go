@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -26,13 +28,7 @@ func TestARestartEndsTheRunAndKeepsItsRecord(t *testing.T) {
 		t.Fatalf("the killed server left %s, %v", before.Status, err)
 	}
 	f.start()
-	var d engine.RunDetail
-	for range 100 {
-		if d = f.detail(run.RunID); d.Phase == engine.PhaseNone {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	d := f.settled(run.RunID)
 	if d.Status != engine.StatusFailed || d.Phase != engine.PhaseNone || d.CancellationReason == nil || !strings.HasPrefix(*d.CancellationReason, "The server restarted") {
 		t.Fatalf("%s/%q %v", d.Status, d.Phase, d.CancellationReason)
 	}
@@ -53,6 +49,49 @@ func TestARestartEndsTheRunAndKeepsItsRecord(t *testing.T) {
 	}
 	if _, err := f.svc.Stop(t.Context(), run.RunID, "tester"); !engine.HasCode(err, engine.CodeConflict) {
 		t.Fatalf("stopping it gave %v", err)
+	}
+}
+
+// A server that was killed while it computed figures computes them again at its next start.
+func TestARestartFinishesTheProcessing(t *testing.T) {
+	f := newFixture(t).start()
+	run := f.run(nil)
+	want := f.wait(run.RunID)
+	f.stop()
+	conn, err := pgx.Connect(t.Context(), f.control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for _, sql := range []string{"UPDATE run_status SET phase = 'PROCESSING' WHERE run_id = $1", "UPDATE test_results SET figures = NULL, validity = NULL WHERE test_id = $1"} {
+		if _, err := conn.Exec(t.Context(), sql, run.RunID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.start()
+	f.settled(run.RunID)
+	got := f.wait(run.RunID)
+	if got.Status != engine.StatusCompleted || got.Operations != want.Operations || got.Accounting.Started != want.Accounting.Started || !got.Accounting.Balanced || *got.LatencyMs != *want.LatencyMs {
+		t.Fatalf("%s %+v, before %+v", got.Status, got.Accounting, want.Accounting)
+	}
+}
+
+func TestAStartWhoseAnswerIsLostLeavesNoRunWithoutOwner(t *testing.T) {
+	f := newFixture(t)
+	flaky := &faulty{}
+	f.wrap = func(s orchestrator.ControlStore) orchestrator.ControlStore { flaky.ControlStore = s; return flaky }
+	f.start()
+	created, err := f.svc.Create(t.Context(), f.scenario(nil), "tester")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flaky.loseReply.Store(1)
+	if _, err := f.svc.Start(t.Context(), created.RunID, "tester"); !engine.HasCode(err, engine.CodeUnavailable) {
+		t.Fatalf("start gave %v", err)
+	}
+	d := f.settled(created.RunID)
+	if d.Status != engine.StatusFailed || !strings.HasPrefix(*d.CancellationReason, "The control store went away") {
+		t.Fatalf("%s %v", d.Status, d.CancellationReason)
 	}
 }
 

@@ -34,6 +34,8 @@ type ending struct {
 	validity    *aggregate.Validity
 	// lost is the interval of which no record exists, when the process was killed.
 	lostFrom, lostTo time.Time
+	// known is the parent's row as an earlier process left it.
+	known engine.TestResult
 }
 
 // outcome is what processing gave.
@@ -80,7 +82,7 @@ func (l *live) environment() engine.Environment {
 
 // finish computes the results beside the loop.
 func (l *live) finish(ctx context.Context) {
-	e := ending{run: l.run, keeper: l.keeper, environment: l.environment(), validity: l.validity}
+	e := ending{run: l.run, keeper: l.keeper, environment: l.environment(), validity: l.validity.Clone()}
 	if l.plan != nil {
 		e.plan = l.plan.Plan
 	}
@@ -96,7 +98,32 @@ func (l *live) finish(ctx context.Context) {
 	for _, p := range l.parts {
 		e.parts = append(e.parts, p)
 	}
+	l.saveCounts(e)
 	l.svc.routines.Go(func() { l.finishDone <- l.svc.process(ctx, e) })
+}
+
+// saveCounts stores what the workers counted, so that a restart while figures
+// are computed does not lose it.
+func (l *live) saveCounts(e ending) {
+	l.keeper.add("the counts", func(ctx context.Context) error {
+		for _, c := range e.children {
+			if c.totals == nil {
+				continue
+			}
+			group := c.group
+			f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
+			f.Accounting = counts(*c.totals)
+			if err := l.svc.opts.Store.SaveResult(ctx, engine.TestResult{TestID: c.testID, RunID: e.run.RunID, WorkerID: c.workerID, WorkerGroupID: &group, TestName: e.run.TestName,
+				Status: e.run.Status, Figures: f}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func counts(t control.Totals) engine.Accounting {
+	return engine.Accounting{Scheduled: t.Scheduled, Dropped: t.Dropped, Started: t.Started, Succeeded: t.Succeeded, Failed: t.Failed, Warmup: t.Warmup}
 }
 
 func (l *live) finished(ctx context.Context, o *outcome) {

@@ -248,6 +248,19 @@ func (f *fixture) until(runID string, met func(*engine.Payload) bool) *engine.Pa
 	}
 }
 
+// settled waits until nothing is left to do for a run that is not live.
+func (f *fixture) settled(runID string) engine.RunDetail {
+	f.t.Helper()
+	for range 200 {
+		if d := f.detail(runID); d.Status.Terminal() && d.Phase == engine.PhaseNone {
+			return d
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	f.t.Fatalf("run %s does not settle\n%s", runID, f.logs(runID))
+	return engine.RunDetail{}
+}
+
 func phase(want engine.Phase) func(*engine.Payload) bool {
 	return func(p *engine.Payload) bool { return p.Phase != nil && *p.Phase == want }
 }

@@ -46,6 +46,7 @@ type live struct {
 	epoch     int64
 	core      *core
 	workers   []*runWorker
+	byID      map[string]*runWorker
 	agg       *aggregate.Aggregator
 	validity  *aggregate.Validity
 	guard     *guardrail.Watch
@@ -106,7 +107,7 @@ func newLive(s *Service, run engine.Run, shares []int, by string) *live {
 	l := &live{svc: s, runID: run.RunID, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
 		log:   s.opts.Log.With().Str("run_id", run.RunID).Logger(),
 		inbox: make(chan fromNode, 1024), asked: make(chan request, 16), done: make(chan struct{}),
-		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails), parts: map[string]heldPart{},
+		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails), parts: map[string]heldPart{}, byID: map[string]*runWorker{},
 		prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1), finishDone: make(chan *outcome, 1),
 		cancelPrepare: func() {}}
 	l.keeper = newKeeper(s.opts.Store, run.RunID, s.opts.Log)
@@ -114,6 +115,7 @@ func newLive(s *Service, run engine.Run, shares []int, by string) *live {
 	for i, n := range shares {
 		w := &runWorker{id: workerID(i), group: i, testID: uuid.NewString(), connections: n}
 		l.workers = append(l.workers, w)
+		l.byID[w.id] = w
 		ids = append(ids, w.id)
 	}
 	l.core = newCore(run.Scenario.Workload, ids)
@@ -257,12 +259,8 @@ func (l *live) happen(ctx context.Context, h any) {
 		case actChange:
 			l.change(a)
 		case actLost:
-			for _, w := range l.workers {
-				for _, id := range a.ids {
-					if w.id == id {
-						l.lose(w, a.why)
-					}
-				}
+			for _, id := range a.ids {
+				l.lose(l.worker(id), a.why)
 			}
 		case actFinish:
 			l.finish(ctx)
@@ -390,6 +388,7 @@ func (l *live) nodes() []*node {
 func (l *live) prepare(ctx context.Context) {
 	ctx, l.cancelPrepare = context.WithCancel(ctx)
 	l.note(engine.LogInfo, nil, "The run is RUNNING, started by %s", orServer(l.by))
+	l.publish(false)
 	l.svc.routines.Go(func() {
 		plan, err := prepare.Plan(ctx, l.svc.deps(), l.sc, func(p engine.PrepareProgress) {
 			// The latest progress is enough.
@@ -504,14 +503,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 	}
 }
 
-func (l *live) worker(id string) *runWorker {
-	for _, w := range l.workers {
-		if w.id == id {
-			return w
-		}
-	}
-	return nil
-}
+func (l *live) worker(id string) *runWorker { return l.byID[id] }
 
 func (l *live) report(ctx context.Context, m control.WorkerState) {
 	w := l.worker(m.WorkerID)

@@ -2,11 +2,14 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -18,26 +21,40 @@ func (s *Service) recover(ctx context.Context) error {
 		return storeError(fmt.Errorf("looking for live runs: %w", err))
 	}
 	for _, run := range runs {
-		if err := s.recoverRun(ctx, run); err != nil {
+		if err := s.recoverRun(ctx, run, "The server restarted"); err != nil {
 			return storeError(fmt.Errorf("recovering run %s: %w", run.RunID, err))
 		}
 	}
+	return s.sweepSpool(ctx)
+}
+
+// sweepSpool lets nodes delete parts whose run was deleted.
+func (s *Service) sweepSpool(ctx context.Context) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := map[string]bool{}
-	for _, run := range runs {
-		known[run.RunID] = true
-	}
-	for id, parts := range s.salvaged {
-		if !known[id] {
+	left := maps.Clone(s.salvaged)
+	s.mu.Unlock()
+	for id, parts := range left {
+		_, err := s.opts.Store.Run(ctx, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			for _, p := range parts {
+				p.node.send(control.ArtifactAck{RunID: id, WorkerID: p.Artifact.WorkerID, Name: p.Artifact.Name, SHA256: p.Artifact.SHA256})
+			}
+			s.mu.Lock()
+			delete(s.salvaged, id)
+			s.mu.Unlock()
+		case err != nil:
+			return storeError(fmt.Errorf("looking for run %s: %w", id, err))
+		default:
 			s.opts.Log.Warn().Str("run_id", id).Int("parts", len(parts)).Msg("parts of a run that is over are left in the spool")
 		}
 	}
 	return nil
 }
 
-// recoverRun ends a run whose process was killed, and has its results computed.
-func (s *Service) recoverRun(ctx context.Context, run engine.Run) error {
+// recoverRun ends a run that lost its owner, and has its results computed. why
+// begins the sentence that users read.
+func (s *Service) recoverRun(ctx context.Context, run engine.Run, why string) error {
 	epoch, err := s.opts.Store.TakeOver(ctx, run.RunID)
 	if err != nil {
 		return err
@@ -50,7 +67,7 @@ func (s *Service) recoverRun(ctx context.Context, run engine.Run) error {
 	e := ending{validity: aggregate.NewValidity()}
 	if run.Status.Live() {
 		e.lostFrom, e.lostTo = last, now
-		if run, err = s.endLost(ctx, run, epoch, last, now); err != nil {
+		if run, err = s.endLost(ctx, run, epoch, why, last, now); err != nil {
 			return err
 		}
 	}
@@ -91,19 +108,18 @@ func (s *Service) lastSign(ctx context.Context, run engine.Run) (time.Time, erro
 
 // endLost moves a live run to its terminal status, through the transitions that
 // the contract allows.
-func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, last, now time.Time) (engine.Run, error) {
-	reason := fmt.Sprintf("The server restarted while the run was %s; what happened from %s to %s is lost", run.Status, last.UTC().Format(engine.TimeLayout), now.UTC().Format(engine.TimeLayout))
-	stop := engine.StopWorkerFailure
-	to := engine.StatusFailed
-	if run.Status == engine.StatusCancelling && run.StopReason == engine.StopUserRequested {
-		// The user's decision was acknowledged before the restart.
-		stop, to = run.StopReason, engine.StatusCancelled
-		reason = reasonUser
-	}
-	if run.Status != engine.StatusCancelling {
+func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, why string, last, now time.Time) (engine.Run, error) {
+	// What was decided before, by a user or a guardrail, stays decided.
+	stop := run.StopReason
+	if run.Status != engine.StatusCancelling || stop == "" {
+		stop = engine.StopWorkerFailure
 		cooldown := engine.PhaseCooldown
+		reason := fmt.Sprintf("%s while the run was %s; what happened from %s to %s is lost", why, run.Status, last.UTC().Format(engine.TimeLayout), now.UTC().Format(engine.TimeLayout))
 		t := store.Transition{RunID: run.RunID, Epoch: epoch, From: []engine.Status{run.Status}, To: engine.StatusCancelling, Phase: &cooldown, StopReason: stop, CancellationReason: reason,
 			Events: []engine.Event{{Type: engine.EventStop, Data: engine.EventData{Scope: engine.ScopeRun, Reason: string(stop), Detail: reason, InitiatedBy: "server"}}}}
+		if run.Status == engine.StatusCancelling {
+			t.To = ""
+		}
 		if run.Phase == engine.PhaseMeasurement {
 			t.MeasurementEndTime = last
 		}
@@ -112,7 +128,7 @@ func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, last
 		}
 	}
 	processing := engine.PhaseProcessing
-	if _, err := s.opts.Store.Transition(ctx, store.Transition{RunID: run.RunID, Epoch: epoch, From: []engine.Status{engine.StatusCancelling}, To: to, Phase: &processing, EndTime: now, StopReason: stop, CancellationReason: reason}); err != nil {
+	if _, err := s.opts.Store.Transition(ctx, store.Transition{RunID: run.RunID, Epoch: epoch, From: []engine.Status{engine.StatusCancelling}, To: stop.Outcome(), Phase: &processing, EndTime: now}); err != nil {
 		return run, err
 	}
 	return s.opts.Store.Run(ctx, run.RunID)
@@ -127,7 +143,7 @@ func (s *Service) remember(ctx context.Context, e *ending) error {
 	e.environment = environment(s.opts.Version)
 	for _, r := range rows {
 		if r.TestID == e.run.RunID {
-			e.plan = r.Plan
+			e.plan, e.known = r.Plan, r
 			if r.Environment != nil {
 				e.environment = *r.Environment
 			}
@@ -141,6 +157,10 @@ func (s *Service) remember(ctx context.Context, e *ending) error {
 		c := child{workerID: r.WorkerID, testID: r.TestID}
 		if r.WorkerGroupID != nil {
 			c.group = *r.WorkerGroupID
+		}
+		if r.Figures != nil {
+			a := r.Figures.Accounting
+			c.totals = &control.Totals{Scheduled: a.Scheduled, Dropped: a.Dropped, Started: a.Started, Succeeded: a.Succeeded, Failed: a.Failed, Warmup: a.Warmup}
 		}
 		e.children = append(e.children, c)
 	}
@@ -162,20 +182,27 @@ func (s *Service) lastLog(runID string) (seq int64) {
 
 // finishRecovered computes the results and takes the last step of the run.
 func (s *Service) finishRecovered(e ending, epoch int64) {
-	o := s.process(s.lifetime, e)
+	o := &outcome{summary: summarize(e.run, e.known)}
+	// Figures that were stored before the restart are final.
+	if o.summary == nil {
+		o = s.process(s.lifetime, e)
+	}
 	if o.summary == nil {
 		return
 	}
 	none := engine.PhaseNone
 	logs := []engine.LogEntry{}
 	seq := s.lastLog(e.run.RunID)
-	reason := "The run was finished after a restart of the server"
-	if e.run.CancellationReason != nil {
-		reason = *e.run.CancellationReason
-	}
-	for _, text := range append([]string{reason}, o.problems...) {
+	add := func(level engine.LogLevel, text string) {
 		seq++
-		logs = append(logs, engine.LogEntry{Seq: seq, RunID: e.run.RunID, TestID: e.run.RunID, Level: engine.LogError, Message: text, Timestamp: engine.At(time.Now())})
+		logs = append(logs, engine.LogEntry{Seq: seq, RunID: e.run.RunID, TestID: e.run.RunID, Level: level, Message: text, Timestamp: engine.At(time.Now())})
+	}
+	if e.run.CancellationReason != nil {
+		add(engine.LogWarning, fmt.Sprintf("The run is %s: %s", e.run.Status, *e.run.CancellationReason))
+	}
+	add(engine.LogInfo, "The run was finished after a restart of the server")
+	for _, text := range o.problems {
+		add(engine.LogError, text)
 	}
 	e.keeper.saveTick(&store.Tick{RunID: e.run.RunID, Epoch: epoch, Logs: logs, TotalOps: e.run.TotalOps, ErrorCount: e.run.ErrorCount, WorkersRegistered: e.run.WorkersRegistered, WorkersCompleted: e.run.WorkersCompleted})
 	j := e.keeper.transition(store.Transition{RunID: e.run.RunID, Epoch: epoch, From: []engine.Status{e.run.Status}, Phase: &none}, nil)

@@ -1,0 +1,142 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// notPrepared says why a run cannot start.
+func notPrepared(run engine.Run) error {
+	if run.Status.Live() {
+		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s since %s.", run.Status, run.StartTime.Format(engine.TimeLayout)), Hint: "watch it, or create another run of the template"}
+	}
+	return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s already.", run.Status), Hint: "a run is started once; create another run of the template"}
+}
+
+// Start starts a PREPARED run and returns it as RUNNING. A run that is not
+// PREPARED is a conflict.
+func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, error) {
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return engine.Run{}, &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down."}
+	}
+	l, busy := s.live[runID], s.starting[runID]
+	if !busy && l == nil {
+		s.starting[runID] = true
+		s.starts.Add(1)
+		defer s.starts.Done()
+	}
+	s.mu.Unlock()
+	if l != nil {
+		return engine.Run{}, notPrepared(l.current())
+	}
+	if busy {
+		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started."}
+	}
+	defer func() {
+		s.mu.Lock()
+		delete(s.starting, runID)
+		s.mu.Unlock()
+	}()
+	run, err := s.run(ctx, runID)
+	if err != nil {
+		return engine.Run{}, err
+	}
+	if run.Status != engine.StatusPrepared {
+		return engine.Run{}, notPrepared(run)
+	}
+	if err := supported(run.Scenario); err != nil {
+		return engine.Run{}, err
+	}
+	shares, err := spread(run.Scenario)
+	if err != nil {
+		return engine.Run{}, err
+	}
+	if err := s.fits(run.Scenario); err != nil {
+		return engine.Run{}, err
+	}
+	// The conditional update decides who starts; only the winner takes the run over.
+	now := time.Now()
+	preparing := engine.PhasePreparing
+	_, err = s.opts.Store.Transition(ctx, store.Transition{RunID: runID, Epoch: run.OwnerEpoch, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning, Phase: &preparing, StartTime: now})
+	switch {
+	case err == nil:
+	case errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrFenced):
+		if other, readErr := s.run(ctx, runID); readErr == nil {
+			return engine.Run{}, notPrepared(other)
+		}
+		return engine.Run{}, storeError(fmt.Errorf("starting the run: %w", err))
+	default:
+		// The answer may be lost and the change made: then nobody owns the run.
+		s.routines.Go(func() { s.insist(runID, now) })
+		return engine.Run{}, storeError(fmt.Errorf("starting the run: %w", err))
+	}
+	epoch, err := s.opts.Store.TakeOver(ctx, runID)
+	if err != nil {
+		if epoch, err = s.takeOver(ctx, runID); err != nil {
+			// RUNNING without an owner: it is ended as soon as the store answers.
+			s.routines.Go(func() { s.insist(runID, now) })
+			return engine.Run{}, storeError(fmt.Errorf("taking the run over: %w", err))
+		}
+	}
+	run.Status, run.Phase, run.StartTime, run.OwnerEpoch = engine.StatusRunning, preparing, engine.At(now), epoch
+	l = newLive(s, run, shares, by)
+	s.mu.Lock()
+	s.live[runID] = l
+	s.mu.Unlock()
+	s.routines.Go(func() { l.keeper.run(s.lifetime) })
+	s.routines.Go(func() { l.loop(s.lifetime) })
+	return run, nil
+}
+
+// takeOver tries for a few seconds.
+func (s *Service) takeOver(ctx context.Context, runID string) (epoch int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	err = retry(ctx, func() error {
+		epoch, err = s.opts.Store.TakeOver(ctx, runID)
+		return err
+	})
+	return epoch, err
+}
+
+// insist ends a run that was started at the given time and that nobody owns,
+// however long the store stays away.
+func (s *Service) insist(runID string, started time.Time) {
+	_ = retry(s.lifetime, func() error {
+		ctx, cancel := context.WithTimeout(s.lifetime, storeLimit)
+		defer cancel()
+		run, err := s.opts.Store.Run(ctx, runID)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		// Another start that succeeded meanwhile has another time.
+		if err != nil || run.Status != engine.StatusRunning || run.StartTime.Sub(started).Abs() > time.Millisecond {
+			return err
+		}
+		return s.recoverRun(ctx, run, "The control store went away")
+	})
+}
+
+// retry repeats f with back-off until it succeeds or ctx ends; it returns the last error.
+func retry(ctx context.Context, f func() error) error {
+	backoff := firstBackoff
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(backoff):
+		}
+		backoff = min(2*backoff, mostBackoff)
+	}
+}
