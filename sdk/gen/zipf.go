@@ -44,6 +44,9 @@ func NewZipf(n int64, theta float64) *Zipf {
 		// Proposals are uniform over the bucket at the height of its first rank;
 		// a rejected proposal draws everything anew, so heights, not masses, are the weights.
 		weights = append(weights, float64(width)*math.Pow(float64(lo), -theta))
+		if lo > n-width {
+			break // lo + width might not fit an int64
+		}
 		lo += width
 	}
 	z.alias(weights)

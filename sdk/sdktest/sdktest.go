@@ -4,6 +4,7 @@
 package sdktest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func (p *Plugin) Open(request any) error {
 	return p.guest.Open(doc)
 }
 
-// Fill returns the next operations, decoded.
+// Fill returns the next operations, decoded; they stay valid.
 func (p *Plugin) Fill(max int) ([]abi.Op, error) {
 	b, err := p.guest.Fill(max)
 	return decode(b, err, max)
@@ -56,7 +57,7 @@ func decode(b []byte, err error, max int) ([]abi.Op, error) {
 	if len(b) == 0 {
 		return nil, ErrEnded
 	}
-	ops, err := abi.Decode(b)
+	ops, err := abi.Decode(bytes.Clone(b))
 	if err == nil && len(ops) > max {
 		err = fmt.Errorf("%d operations, asked for %d", len(ops), max)
 	}
