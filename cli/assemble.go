@@ -28,8 +28,9 @@ import (
 
 // storeFlags say where state is kept; serve and run share them.
 type storeFlags struct {
-	DataDir     string `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Where executions, keys and the embedded Postgres live (default: the system's data directory)."`
-	DatabaseURL string `placeholder:"URL" env:"LOADSTONE_DATABASE_URL" help:"Use this Postgres as control store instead of the embedded one."`
+	DataDir     string   `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Where executions, keys and the embedded Postgres live (default: the system's data directory)."`
+	DatabaseURL string   `placeholder:"URL" env:"LOADSTONE_DATABASE_URL" help:"Use this Postgres as control store instead of the embedded one."`
+	Plugin      []string `placeholder:"FILE" sep:"none" env:"LOADSTONE_PLUGINS" help:"Load this plugin (.wasm) beside the bundled ones. May be repeated."`
 }
 
 // services are the parts of one process, wired together.
@@ -78,7 +79,7 @@ func assemble(ctx context.Context, flags storeFlags, log zerolog.Logger) (_ *ser
 	}
 	// Plugins compile while Postgres starts: both take about a second.
 	loaded := make(chan error, 1)
-	go func() { loaded <- s.openPlugins(ctx) }()
+	go func() { loaded <- s.openPlugins(ctx, flags.Plugin) }()
 	storeErr := s.openStore(ctx, flags.DatabaseURL, keys)
 	if err := errors.Join(storeErr, <-loaded); err != nil {
 		return nil, err
@@ -124,7 +125,8 @@ func (s *services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 	return nil
 }
 
-func (s *services) openPlugins(ctx context.Context) error {
+// openPlugins registers the bundled plugins, and the user's own after them.
+func (s *services) openPlugins(ctx context.Context, own []string) error {
 	cache := filepath.Join(s.dataDir, "wasm-cache")
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return fmt.Errorf("making the plugin cache: %w", err)
@@ -143,6 +145,17 @@ func (s *services) openPlugins(ctx context.Context) error {
 			return fmt.Errorf("loading the bundled plugin %s: %w", name, err)
 		}
 	}
+	for _, path := range own {
+		wasm, err := readPlugin(path)
+		if err != nil {
+			return err
+		}
+		info, err := h.Register(ctx, wasm, false)
+		if err != nil {
+			return refusedPlugin(path, err)
+		}
+		s.log.Info().Str("plugin", info.Name).Str("sha256", info.SHA256).Str("file", path).Msg("plugin loaded")
+	}
 	return nil
 }
 
@@ -154,7 +167,7 @@ func (s *services) openRuns(ctx context.Context) error {
 		return fmt.Errorf("listing the plugins: %w", err)
 	}
 	for _, info := range infos {
-		if err := s.store.SavePlugin(ctx, pluginRow(info)); err != nil {
+		if err := s.store.SavePlugin(ctx, pluginRow(info, s.plugins.Bundled(info.SHA256))); err != nil {
 			return fmt.Errorf("registering plugin %s: %w", info.Name, err)
 		}
 	}
@@ -191,11 +204,11 @@ func (s *services) controlStore() string {
 	return "external"
 }
 
-// pluginRow is the register's entry of a bundled plugin.
-func pluginRow(info plugin.Info) store.Plugin {
+// pluginRow is the register's entry of a plugin.
+func pluginRow(info plugin.Info, bundled bool) store.Plugin {
 	manifest, err := json.Marshal(info.Manifest)
 	if err != nil {
 		manifest = []byte("{}")
 	}
-	return store.Plugin{PluginRef: info.PluginRef, Bundled: true, Enabled: true, SizeBytes: info.SizeBytes, Manifest: manifest}
+	return store.Plugin{PluginRef: info.PluginRef, Bundled: bundled, Enabled: true, SizeBytes: info.SizeBytes, Manifest: manifest}
 }

@@ -94,6 +94,35 @@ func (c pluginTest) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	_ = file
+	report, err := host.Conformance(e.ctx, file)
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for _, check := range report.Checks {
+		mark := "pass"
+		switch {
+		case check.Skipped:
+			mark = "skip"
+		case !check.Passed:
+			mark = "FAIL"
+			failed++
+		}
+		_, _ = fmt.Fprintf(e.stdout, "%s  %s", mark, check.Name)
+		if check.Message != "" {
+			_, _ = fmt.Fprintf(e.stdout, ": %s", check.Message)
+		}
+		_, _ = fmt.Fprintln(e.stdout)
+	}
+	if !report.Passed {
+		return &exitError{code: exitUsage, err: &engine.Error{Code: engine.CodePlugin,
+			Message: fmt.Sprintf("%s does not keep the plugin contract: %d of %d checks failed.", c.File, failed, len(report.Checks))}}
+	}
 	return nil
+}
+
+// refusedPlugin names the file whose plugin was refused.
+func refusedPlugin(path string, err error) error {
+	return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The plugin %s cannot be used: %v", path, err),
+		Hint: "loadstone plugin test " + path + " shows what is wrong", Cause: err}
 }

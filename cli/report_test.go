@@ -109,7 +109,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"run", good, "--server", "http://127.0.0.1:1"}, "--token"},
 		{[]string{"run", good, "--server", "http://127.0.0.1:1", "--token", "x"}, "does not answer"},
 		{[]string{"schema", "check"}, "database-url"},
-		{[]string{"plugin", "inspect", notPlugin}, "refused"},
+		{[]string{"plugin", "inspect", notPlugin}, "not a WebAssembly module"},
 		{[]string{"plugin", "inspect", filepath.Join(dir, "none.wasm")}, "no such file"},
 		{[]string{"run", good, "--data-dir", filepath.Join(good, "below-a-file")}, "data directory"},
 	} {
