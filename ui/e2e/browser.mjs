@@ -3,11 +3,13 @@ import { chromium } from 'playwright-core';
 
 const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
-/** Starts the system's Chromium. CHROMIUM names another one. */
+/** Starts the system's Chromium. LOADSTONE_CHROMIUM names another one. */
 export function launch() {
-  const executablePath = process.env.CHROMIUM ?? places.find((p) => existsSync(p));
+  const executablePath = process.env.LOADSTONE_CHROMIUM ?? places.find((p) => existsSync(p));
   if (!executablePath)
-    throw new Error('Chromium was not found: install it (Debian: apt-get install chromium), or name it in CHROMIUM.');
+    throw new Error(
+      'Chromium was not found: install it (Debian: apt-get install chromium), or name it in LOADSTONE_CHROMIUM.',
+    );
   return chromium.launch({
     executablePath,
     headless: true,
