@@ -81,10 +81,10 @@ type Second struct {
 type Aggregator struct {
 	workers map[string]*reports
 	// The histograms keep their memory from tick to tick.
-	tick  *histogram.Histogram
-	phase *histogram.Histogram
+	tick  *adder
+	phase *adder
+	kinds [engine.NumKinds]*adder
 	one   *histogram.Histogram
-	kinds [engine.NumKinds]*histogram.Histogram
 }
 
 // reports are the snapshots of one run worker.
@@ -98,9 +98,9 @@ type reports struct {
 
 // New returns an empty aggregator.
 func New() *Aggregator {
-	a := &Aggregator{workers: map[string]*reports{}, tick: histogram.New(), phase: histogram.New(), one: histogram.New()}
+	a := &Aggregator{workers: map[string]*reports{}, tick: newAdder(), phase: newAdder(), one: histogram.New()}
 	for k := range a.kinds {
-		a.kinds[k] = histogram.New()
+		a.kinds[k] = newAdder()
 	}
 	return a
 }
@@ -155,10 +155,10 @@ func (a *Aggregator) Tick(phase engine.Phase, workers []Worker) *Second {
 		}
 		return strings.Compare(x.WorkerID, y.WorkerID)
 	})
-	a.tick.Reset()
-	a.phase.Reset()
+	a.tick.reset()
+	a.phase.reset()
 	for k := range a.kinds {
-		a.kinds[k].Reset()
+		a.kinds[k].reset()
 	}
 	f := fold{a: a, phase: counted(phase), out: &Second{}, nodes: map[string]*nodeFold{}}
 	f.out.Payload.Workers = make([]engine.PayloadWorker, 0, len(workers))
@@ -287,8 +287,8 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 		}
 	}
 	f.missing = f.missing || missing
-	f.a.tick.Merge(one)
 	for _, s := range show {
+		f.a.tick.add(s.TickLatency)
 		f.recent = append(f.recent, s.LastErrors...)
 	}
 	if m.P50LatencyMs != nil {
@@ -320,12 +320,12 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 		}
 		f.classes[c] += n
 	}
-	if !merge(f.a.phase, newest.PhaseLatency) || (newest.PhaseLatency == nil && newest.Started > 0) {
+	if !f.a.phase.add(newest.PhaseLatency) || (newest.PhaseLatency == nil && newest.Started > 0) {
 		f.missing = true
 	}
 	for k, h := range newest.KindLatency {
 		if k < engine.NumKinds {
-			merge(f.a.kinds[k], h)
+			f.a.kinds[k].add(h)
 		}
 	}
 }
@@ -379,8 +379,8 @@ func (f *fold) finish() {
 		p.OpsByKind[k] = engine.KindRate{Total: c.Count, Errors: c.Errors, PerSec: f.kindRate[k]}
 		p.CustomMetrics.AppOpsBreakdown[k.String()] = c.Count
 		f.out.qpsByKind[k] = f.kindRate[k]
-		if f.a.kinds[k].Count() > 0 {
-			p.LatencyByKind[k] = latency(f.a.kinds[k])
+		if total := f.a.kinds[k].total(); total.Count() > 0 {
+			p.LatencyByKind[k] = latency(total)
 		}
 		switch {
 		case k.Read():
@@ -404,9 +404,10 @@ func (f *fold) finish() {
 	if p.Errors.Recent == nil {
 		p.Errors.Recent = []engine.ExecutionError{}
 	}
-	p.Latency, p.LatencyTotal = latency(f.a.tick), latency(f.a.phase)
-	if f.a.tick.Count() > 0 {
-		p.LatencyHistogram = f.a.tick.Downscale(HeatmapSchema)
+	tick := f.a.tick.total()
+	p.Latency, p.LatencyTotal = latency(tick), latency(f.a.phase.total())
+	if tick.Count() > 0 {
+		p.LatencyHistogram = tick.Downscale(HeatmapSchema)
 	}
 	if f.alive > 1 {
 		method := MethodMerged

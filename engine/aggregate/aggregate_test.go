@@ -158,6 +158,45 @@ func TestMergedQuantilesAreThoseOfAllExecutions(t *testing.T) {
 	})
 }
 
+// An adder is histogram.Histogram, faster: also for coarse, empty and broken parts.
+func TestTheAdderAgreesWithTheHistogram(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, want := newAdder(), histogram.New()
+		for range rapid.IntRange(1, 3).Draw(t, "rounds") {
+			a.reset()
+			want.Reset()
+			for range rapid.IntRange(0, 5).Draw(t, "parts") {
+				d := recorded(drawValues(t, "values")...)
+				if d != nil {
+					switch rapid.IntRange(0, 6).Draw(t, "shape") {
+					case 0:
+						h := histogram.New()
+						merge(h, d)
+						d = h.Downscale(rapid.IntRange(0, 5).Draw(t, "schema"))
+					case 1:
+						d.Counts[0] = -d.Counts[0] - 1
+					case 2:
+						d.Offset = rapid.IntRange(-10, buckets+10).Draw(t, "offset")
+					case 3:
+						clear(d.Counts)
+					}
+				}
+				if got, ok := a.add(d), merge(want, d); got != ok {
+					t.Fatalf("accepted: %v, want %v", got, ok)
+				}
+			}
+			if got := a.total(); !reflect.DeepEqual(got.Data(), want.Data()) || latencyText(got) != latencyText(want) {
+				t.Fatalf("%+v, want %+v", got.Data(), want.Data())
+			}
+		}
+	})
+}
+
+func latencyText(h *histogram.Histogram) string {
+	text, _ := json.Marshal(latency(h))
+	return string(text)
+}
+
 func TestAWorkerWithoutHistogramMakesItAnApproximation(t *testing.T) {
 	base := engine.WorkerSnapshot{Tick: 1, TickSeconds: 1, Phase: engine.PhaseMeasurement, TickStarted: 3, Started: 3}
 	a, b, c := base, base, base

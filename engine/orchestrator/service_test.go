@@ -227,7 +227,7 @@ func TestWhatCannotRunIsRefusedBeforeItIsStored(t *testing.T) {
 		{"too many connections", func(sc *engine.Scenario) { sc.Workload.ConcurrentConnections = 17 }, "scaling.per_worker_capacity", engine.CodeInvalid},
 		{"unknown plugin", func(sc *engine.Scenario) { sc.Workload.Plugin = "mixx" }, "workload.plugin", engine.CodePlugin},
 		{"unknown adapter", func(sc *engine.Scenario) { sc.Target.Adapter = "oracle" }, "target.adapter", engine.CodePlugin},
-		{"unknown parameter", func(sc *engine.Scenario) { sc.Workload.Params = json.RawMessage(`{"wieghts": {}}`) }, "workload.params.wieghts", engine.CodeInvalid},
+		{"unknown parameter", func(sc *engine.Scenario) { sc.Workload.Params = json.RawMessage(`{"weightz": {}}`) }, "workload.params.weightz", engine.CodeInvalid},
 		{"unknown connection", func(sc *engine.Scenario) { sc.Target.Connection = engine.ConnectionRef{Name: "nope"} }, "target.connection", engine.CodeInvalid},
 	}
 	for _, tc := range cases {
