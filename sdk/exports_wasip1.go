@@ -1,6 +1,6 @@
 //go:build wasip1
 
-package sdk
+package sdk //nolint:unused // the linter does not know go:wasmexport
 
 import (
 	"unsafe"

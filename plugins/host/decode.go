@@ -179,7 +179,7 @@ func wrongType(got, want uint8) error {
 
 // control reads a control statement; of those only DELAY is supported.
 func control(data []byte, pos, i int, statement uint16, nargs int) (delay time.Duration, next int, err error) {
-	name := ""
+	var name string
 	switch statement {
 	case abi.StatementDelay:
 		if nargs != 1 {

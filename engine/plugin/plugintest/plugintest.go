@@ -82,7 +82,11 @@ func open(t *testing.T, w plugin.Workload) (plugin.Stream, error) {
 	t.Helper()
 	s, err := w.Open(context.Background(), plugin.OpenRequest{Seed: 1, KeySlots: 4}, frozen(t, w))
 	if err == nil {
-		t.Cleanup(func() { s.Close() })
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Errorf("closing a stream: %v", err)
+			}
+		})
 	}
 	return s, err
 }
