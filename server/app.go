@@ -166,7 +166,7 @@ func (s *Server) Listen() (addr string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listener == nil {
-		ln, err := net.Listen("tcp", s.opts.Addr)
+		ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", s.opts.Addr)
 		if err != nil {
 			return "", &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("Cannot listen on %s.", s.opts.Addr),
 				Hint: "Another program may use the port; choose another with --addr, or port 0 for a free one.", Cause: fmt.Errorf("listening: %w", err)}

@@ -46,7 +46,7 @@ func TestEveryRouteRefusesAStranger(t *testing.T) {
 	}
 	for _, path := range []string{"/api/runs/", "/api/nope", "/api", "/ws", "/ws/runs/x/", "/metrics/", "/apis", "//api/runs", "/x/../api/runs", "/./api/runs", "/%61pi/runs", "/API/runs"} {
 		a := b.do("GET", path, nil, "Authorization", "")
-		if a.StatusCode == 200 && !strings.Contains(string(a.body), "<title>page</title>") {
+		if a.StatusCode == http.StatusOK && !strings.Contains(string(a.body), "<title>page</title>") {
 			t.Errorf("%s answers a stranger: %s", path, a.body)
 		}
 	}

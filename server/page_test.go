@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -48,7 +49,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	a := b.do("GET", script, nil, "Authorization", "", "If-None-Match", plain.Header.Get("ETag"))
-	if a.StatusCode != 304 || len(a.body) != 0 {
+	if a.StatusCode != http.StatusNotModified || len(a.body) != 0 {
 		t.Errorf("status %d, %d bytes", a.StatusCode, len(a.body))
 	}
 	if a := b.do("HEAD", "/", nil, anonymous...).want(t, 200); len(a.body) != 0 {

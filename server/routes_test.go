@@ -402,7 +402,7 @@ func TestDownloads(t *testing.T) {
 	b.files.mu.Lock()
 	b.files.broken = true
 	b.files.mu.Unlock()
-	req, _ := http.NewRequest("GET", b.base+path+"?format=csv", nil)
+	req, _ := http.NewRequest(http.MethodGet, b.base+path+"?format=csv", nil)
 	req.Header.Set("Authorization", "Bearer "+b.token)
 	res, err := b.client.Do(req)
 	if err == nil {
@@ -418,7 +418,7 @@ func TestHangingUpEndsTheDownload(t *testing.T) {
 	b := start(t)
 	run := b.recorded(1, 10)
 	b.files.endless = true
-	req, _ := http.NewRequest("GET", b.base+"/api/runs/"+run.RunID+"/executions?format=csv", nil)
+	req, _ := http.NewRequest(http.MethodGet, b.base+"/api/runs/"+run.RunID+"/executions?format=csv", nil)
 	req.Header.Set("Authorization", "Bearer "+b.token)
 	res, err := b.client.Do(req)
 	if err != nil {
@@ -438,7 +438,7 @@ func TestShutdownCutsAnEndlessDownload(t *testing.T) {
 	b := start(t, func(o *server.Options) { o.ShutdownTimeout = 600 * time.Millisecond })
 	run := b.recorded(1, 10)
 	b.files.endless = true
-	req, _ := http.NewRequest("GET", b.base+"/api/runs/"+run.RunID+"/executions?format=csv", nil)
+	req, _ := http.NewRequest(http.MethodGet, b.base+"/api/runs/"+run.RunID+"/executions?format=csv", nil)
 	req.Header.Set("Authorization", "Bearer "+b.token)
 	res, err := b.client.Do(req)
 	if err != nil {
@@ -507,7 +507,7 @@ func TestShutdownWaitsForHandlers(t *testing.T) {
 	b.store.mu.Unlock()
 	answered := make(chan int, 1)
 	go func() {
-		req, _ := http.NewRequest("GET", b.base+"/api/templates", nil)
+		req, _ := http.NewRequest(http.MethodGet, b.base+"/api/templates", nil)
 		req.Header.Set("Authorization", "Bearer "+b.token)
 		res, err := b.client.Do(req)
 		if err != nil {

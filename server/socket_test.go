@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -189,7 +190,8 @@ func TestLargeMessageClosesTheSocket(t *testing.T) {
 	}
 	for {
 		if _, _, err := conn.NextReader(); err != nil {
-			if e, ok := err.(net.Error); ok && e.Timeout() {
+			var e net.Error
+			if errors.As(err, &e) && e.Timeout() {
 				t.Fatal("the socket stays open")
 			}
 			return

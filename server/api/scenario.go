@@ -84,7 +84,7 @@ func (a *API) fromTemplate(ctx context.Context, in ScenarioInput) (engine.Scenar
 // the address, and a wrong field when it is in a body.
 func (a *API) template(ctx context.Context, id, name string) (store.Template, error) {
 	var t store.Template
-	err := error(store.ErrNotFound)
+	err := store.ErrNotFound
 	field, value := "template_id", id
 	switch {
 	case id == "":

@@ -31,7 +31,7 @@ const (
 )
 
 // Problem is the body of every error response.
-type Problem struct {
+type Problem struct { //nolint:errname // the noun of RFC 9457
 	Type      string              `json:"type" doc:"A URN made of the code." example:"urn:loadstone:problem:not_found"`
 	Title     string              `json:"title" doc:"The HTTP status in words."`
 	Status    int                 `json:"status" doc:"The HTTP status."`
