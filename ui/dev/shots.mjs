@@ -96,8 +96,8 @@ try {
         where = `${name} ${theme} ${width}`;
         await p.goto(b + path);
         await p.waitForTimeout(name === 'run-live' ? 2600 : 700);
-        const wide = await p.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        if (wide > 0) problems.push(`${where}: the page is ${wide} px wider than the window`);
+        const wide = await p.evaluate(() => document.documentElement.scrollWidth);
+        if (wide > width) problems.push(`${where}: the page is ${wide} px wide`);
         await p.screenshot({ path: `${flags.out}/${name}-${theme}-${width}.png`, fullPage: true });
       }
       await ctx.close();

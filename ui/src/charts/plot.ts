@@ -114,8 +114,9 @@ function drawMarkers(u: uPlot, decor: Decor): void {
   ctx.textBaseline = 'top';
   ctx.textAlign = 'left';
   let free = bbox.left;
-  for (const m of decor.markers) {
-    const x = Math.round(u.valToPos(m.t, 'x', true));
+  const shown = decor.markers.map((m) => Math.round(u.valToPos(m.t, 'x', true)));
+  for (const [i, m] of decor.markers.entries()) {
+    const x = shown[i]!;
     if (x < bbox.left - 1 || x > bbox.left + bbox.width + 1) continue;
     ctx.strokeStyle = token('--line-strong');
     ctx.lineWidth = ratio;
@@ -126,6 +127,8 @@ function drawMarkers(u: uPlot, decor: Decor): void {
     ctx.stroke();
     const width = ctx.measureText(m.label).width;
     const left = x + 4 * ratio;
+    // A label that would run into the next marker gives way to that one's.
+    if (left + width > (shown[i + 1] ?? Number.POSITIVE_INFINITY)) continue;
     if (left < free || left + width > bbox.left + bbox.width) continue;
     ctx.fillStyle = token('--text-3');
     ctx.fillText(m.label, left, bbox.top + 2 * ratio);
@@ -207,8 +210,8 @@ export function makePlot(
           filter: spec.log
             ? (_u, splits) =>
                 splits.map((v) => {
-                  const lead = Math.round(v / 10 ** Math.floor(Math.log10(v) + 1e-9));
-                  return lead === 1 || lead === 2 || lead === 5 ? v : null;
+                  const lead = v / 10 ** Math.floor(Math.log10(v) + 1e-9);
+                  return [1, 2, 5].some((n) => Math.abs(lead - n) < 1e-6) ? v : null;
                 })
             : undefined,
           values: (_u, splits) => splits.map((v) => (v == null ? '' : axisText(spec.format(v)))),

@@ -24,7 +24,7 @@ export function RunTable({
   const [, navigate] = useLocation();
   return (
     <div className="table-wrap">
-      <table className="table">
+      <table className="table cards">
         <thead>
           <tr>
             <th>Run</th>
@@ -74,7 +74,7 @@ export function RunTable({
                 <td>
                   <StatusBadge status={r.status} passed={r.passed} />
                 </td>
-                <td className="num">
+                <td className="num" data-label="Throughput">
                   <Num
                     q={
                       r.qps !== null && r.qps !== undefined
@@ -85,31 +85,33 @@ export function RunTable({
                     }
                   />
                 </td>
-                <td className="num">
+                <td className="num extra" data-label="P50">
                   <Num q={latency(r.p50_ms)} />
                 </td>
-                <td className="num">
+                <td className="num" data-label="P95">
                   <Num q={latency(r.p95_ms)} />
                 </td>
-                <td className="num">
+                <td className="num extra" data-label="P99">
                   <Num q={latency(r.p99_ms)} />
                 </td>
-                <td className="num">
+                <td className="num" data-label="Errors">
                   <Num q={errorRate(r.error_rate)} />
                 </td>
                 {!compact && (
-                  <td className="num">
+                  <td className="num extra">
                     <Num q={r.total_ops > 0 ? count(r.total_ops) : missing} />
                   </td>
                 )}
                 {!compact && (
-                  <td>{r.validity ? <VerdictBadge verdict={r.validity} /> : <span className="muted">–</span>}</td>
+                  <td className="extra">
+                    {r.validity ? <VerdictBadge verdict={r.validity} /> : <span className="muted">–</span>}
+                  </td>
                 )}
-                <td className="num nowrap">{length(r)}</td>
+                <td className="num nowrap extra">{length(r)}</td>
                 <td className="num nowrap" title={dateTime(r.start_time ?? r.created_at)}>
                   {r.start_time ? ago(r.start_time) : <span className="muted">not started</span>}
                 </td>
-                {action && <td className="num">{action(r)}</td>}
+                {action && <td className="num act">{action(r)}</td>}
               </tr>
             );
           })}

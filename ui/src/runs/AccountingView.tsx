@@ -1,6 +1,6 @@
 import type { Accounting } from '../api/types';
 import { Term } from '../design/Controls';
-import { exact } from '../design/format';
+import { exact, sentence } from '../design/format';
 import { Icon } from '../design/icons';
 import { Notice } from '../design/States';
 import { terms } from '../design/terms';
@@ -16,6 +16,7 @@ interface Part {
 function Balance({ left, parts, of }: { left: Part; parts: Part[]; of: number }) {
   const sum = parts.reduce((n, p) => n + p.value, 0);
   const balanced = sum === left.value;
+  const lost = left.value - sum;
   const width = (v: number) => `${of > 0 ? (v / of) * 100 : 0}%`;
   return (
     <div className={`balance ${balanced ? 'ok' : 'bad'}`}>
@@ -42,6 +43,7 @@ function Balance({ left, parts, of }: { left: Part; parts: Part[]; of: number })
           .map((p) => (
             <i key={p.label} className={p.tone} style={{ width: width(p.value), minWidth: 3 }} />
           ))}
+        {lost > 0 && <i className="bad" style={{ width: width(lost), minWidth: 8 }} />}
       </div>
     </div>
   );
@@ -79,8 +81,8 @@ export function AccountingView({ a }: { a: Accounting }) {
       <div className="body stack">
         {!a.balanced && (
           <Notice tone="bad">
-            <strong>Some operations are not accounted for.</strong> {(a.problems ?? []).join('; ')}. Do not rely on
-            these figures.
+            <strong>Some operations are not accounted for.</strong> {sentence((a.problems ?? []).join('; '))}. Do not
+            rely on these figures.
           </Notice>
         )}
         <Balance

@@ -118,7 +118,7 @@ export function TemplatesPage() {
           >
             {(d) => (
               <div className="table-wrap">
-                <table className="table">
+                <table className="table cards">
                   <thead>
                     <tr>
                       <th>Template</th>
@@ -162,7 +162,7 @@ export function TemplatesPage() {
                               {c.workload.concurrent_connections} connections · {duration(c.workload.duration_seconds)}
                             </span>
                           </td>
-                          <td>
+                          <td data-label="Last run">
                             {last ? (
                               <Link href={`/runs/${last.run_id}`} className="row nowrap quiet-link">
                                 <StatusBadge status={last.status} passed={last.passed} />
@@ -172,10 +172,10 @@ export function TemplatesPage() {
                               <span className="muted">–</span>
                             )}
                           </td>
-                          <td className="num nowrap" title={dateTime(t.updated_at)}>
+                          <td className="num nowrap extra" title={dateTime(t.updated_at)}>
                             {ago(t.updated_at)}
                           </td>
-                          <td>
+                          <td className="act">
                             <div className="row nowrap row-actions">
                               <button
                                 type="button"
