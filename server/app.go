@@ -245,6 +245,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	err := s.shutdown()
+	// A shutdown that came before fasthttp had begun to accept found nothing to close.
+	_ = s.listener.Close()
 	if lerr := <-failed; err == nil && lerr != nil && !errors.Is(lerr, net.ErrClosed) {
 		err = lerr
 	}

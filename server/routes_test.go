@@ -3,6 +3,7 @@ package server_test
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -543,5 +544,21 @@ func TestListenRefusesATakenPort(t *testing.T) {
 	defer other.Close()
 	if _, err := other.Listen(); err == nil || engine.AsError(err).Hint == "" {
 		t.Errorf("listening: %v", err)
+	}
+}
+
+// TestEndBeforeTheStart ends the context before the listener accepts anything.
+func TestEndBeforeTheStart(t *testing.T) {
+	b := start(t)
+	for range 20 {
+		srv, err := server.New(server.Options{Addr: "127.0.0.1:0", Runs: b.runs, Store: b.store, Files: b.files, Plugins: plugins{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := srv.Serve(ctx); err != nil {
+			t.Fatalf("serving: %v", err)
+		}
 	}
 }
