@@ -1,6 +1,7 @@
 //go:build wasip1
 
-package sdk //nolint:unused // the linter does not know go:wasmexport
+//nolint:unused // the linter does not know go:wasmexport
+package sdk
 
 import (
 	"unsafe"

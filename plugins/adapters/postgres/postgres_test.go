@@ -1,0 +1,109 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/loadstone-db/loadstone/sdk"
+	"github.com/loadstone-db/loadstone/sdk/sdktest"
+)
+
+type object = map[string]any
+
+func TestQuotedNamesAreReadBack(t *testing.T) {
+	part := rapid.StringN(1, 20, maxIdentifier).Filter(func(s string) bool { return !strings.Contains(s, "\x00") })
+	rapid.Check(t, func(t *rapid.T) {
+		schema, table := part.Draw(t, "schema"), part.Draw(t, "table")
+		n, err := parseName(quoted(schema) + "." + quoted(table))
+		if err != nil || n.schema != schema || n.table != table || !n.exact {
+			t.Fatalf("%+v, %v", n, err)
+		}
+		if n.sql() != quoted(schema)+"."+quoted(table) {
+			t.Fatalf("written as %s", n.sql())
+		}
+	})
+}
+
+func TestNames(t *testing.T) {
+	for in, want := range map[string]tableName{
+		"orders":         {table: "orders"},
+		" orders ":       {table: "orders"},
+		"s.Orders":       {schema: "s", table: "Orders"},
+		`"a.b".c`:        {schema: "a.b", table: "c", exact: true},
+		`my table; x`:    {table: "my table; x"},
+		`"say ""hi"""`:   {table: `say "hi"`, exact: true},
+		`public."Mixed"`: {schema: "public", table: "Mixed", exact: true},
+	} {
+		if got, err := parseName(in); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", in, got, err)
+		}
+	}
+	for _, in := range []string{"", "  ", ".", "a.", ".a", `"`, `"a`, `"a"b`, `""`, "a.b.c", "a\x00", strings.Repeat("é", 32)} {
+		if got, err := parseName(in); err == nil {
+			t.Errorf("%q was read as %+v", in, got)
+		}
+	}
+}
+
+func FuzzParseName(f *testing.F) {
+	f.Add(`"a""b".c`)
+	f.Fuzz(func(t *testing.T, in string) {
+		n, err := parseName(in)
+		if err != nil {
+			return
+		}
+		again, err := parseName(n.sql())
+		if err != nil || again.schema != n.schema || again.table != n.table {
+			t.Errorf("%q became %s, which reads as %+v, %v", in, n.sql(), again, err)
+		}
+	})
+}
+
+func TestStatements(t *testing.T) {
+	table := object{"name": "t", "physical_name": `"s"."T"`, "key": []string{"a", "b"}, "columns": []object{{"name": "a", "type": "i64"}, {"name": "b", "type": "text"}, {"name": `v"`, "type": "text"}}}
+	bind := func(column string) object { return object{"name": column, "type": "text", "column": column} }
+	for _, c := range []struct {
+		name      string
+		statement object
+		want      string
+	}{
+		{"lookup", object{"kind": "POINT_LOOKUP", "table": "t", "binds": []object{bind("a"), bind("b")}, "columns": []string{`v"`}}, `SELECT "v""" FROM "s"."T" WHERE "a" = $1 AND "b" = $2`},
+		{"scan", object{"kind": "RANGE_SCAN", "table": "t", "binds": []object{bind("a"), bind("b")}, "limit": 7}, `SELECT "a", "b", "v""" FROM "s"."T" WHERE ("a", "b") >= ($1, $2) ORDER BY "a", "b" LIMIT 7`},
+		{"scan with a bound limit", object{"kind": "RANGE_SCAN", "table": "t", "binds": []object{bind("a"), {"name": "n", "type": "i64"}}, "columns": []string{"a"}}, `SELECT "a" FROM "s"."T" WHERE "a" >= $1 ORDER BY "a" LIMIT $2`},
+		{"insert", object{"kind": "INSERT", "table": "t", "binds": []object{bind("a"), bind(`v"`)}}, `INSERT INTO "s"."T" ("a", "v""") VALUES ($1, $2)`},
+		{"update", object{"kind": "UPDATE", "table": "t", "binds": []object{bind(`v"`), bind("a"), bind("b")}}, `UPDATE "s"."T" SET "v""" = $1 WHERE "a" = $2 AND "b" = $3`},
+		{"delete", object{"kind": "DELETE", "table": "t", "binds": []object{bind("a"), bind("b")}}, `DELETE FROM "s"."T" WHERE "a" = $1 AND "b" = $2`},
+		{"own SQL", object{"kind": "GENERIC_SQL", "table": "t", "sql": object{"postgres": "SELECT 1 FROM {table}", "*": "no"}}, `SELECT 1 FROM "s"."T"`},
+		{"SQL for every dialect", object{"kind": "GENERIC_SQL", "sql": object{"*": "SELECT 2"}}, `SELECT 2`},
+		{"delete without a key", object{"kind": "DELETE", "table": "t"}, ""},
+		{"update without a key", object{"kind": "UPDATE", "table": "t", "binds": []object{bind(`v"`)}}, ""},
+		{"unknown column", object{"kind": "INSERT", "table": "t", "binds": []object{bind("x")}}, ""},
+		{"unknown table", object{"kind": "INSERT", "table": "u", "binds": []object{bind("a")}}, ""},
+		{"no SQL", object{"kind": "GENERIC_SQL", "table": "t"}, ""},
+		{"scan without a limit", object{"kind": "RANGE_SCAN", "table": "t", "binds": []object{bind("a")}}, ""},
+	} {
+		c.statement["id"] = c.name
+		var answer struct {
+			Statements []struct{ ID, SQL string }
+		}
+		err := sdktest.Adapter(adapter{}).Call(object{"op": "statements", "tables": []object{table}, "statements": []object{c.statement}}, &answer)
+		switch {
+		case c.want == "" && (err == nil || !strings.Contains(err.Error(), c.name)):
+			t.Errorf("%s: %v, %v", c.name, answer, err)
+		case c.want != "" && (err != nil || len(answer.Statements) != 1 || answer.Statements[0].SQL != c.want):
+			t.Errorf("%s: %v, %v", c.name, answer, err)
+		}
+	}
+}
+
+func TestDDLTakesNoSQLInTypes(t *testing.T) {
+	for _, dbType := range []string{"int); DROP TABLE x; --", "int -- x", "text DEFAULT 'x'", "int)", "int /* x"} {
+		logical := object{"name": "t", "columns": []object{{"name": "id", "type": sdk.I64, "db_type": object{"postgres": dbType}}}}
+		var answer object
+		if err := sdktest.Adapter(adapter{}).Call(object{"op": "ddl", "table_name": "t", "logical": logical}, &answer); err == nil {
+			t.Errorf("%s was taken: %v", dbType, answer)
+		}
+	}
+}
