@@ -2,7 +2,7 @@
 // executions.
 //
 // A run worker owns one Writer. It appends its executions to a part; a part is
-// finished after two million rows or a minute, so that a killed process loses
+// finished after two million rows or ten seconds, so that a killed process loses
 // at most the part it was writing. A part under construction is called
 // NAME.parquet.tmp and has no meaning; a finished one is fsynced, renamed to
 // NAME.parquet, and never changes again. Its SHA-256 is computed from the bytes
