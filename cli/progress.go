@@ -76,6 +76,9 @@ func describe(u *engine.Payload, phase engine.Phase) string {
 	switch phase {
 	case engine.PhasePreparing:
 		if pr := u.Prepare; pr != nil {
+			if pr.RowsTotal > 0 && pr.Step == "connect" {
+				return fmt.Sprintf("preparing    %s: %s of %s", pr.Message, count(pr.RowsDone), count(pr.RowsTotal))
+			}
 			if pr.RowsTotal > 0 {
 				return fmt.Sprintf("preparing    %s: %s of %s rows, %s/s", pr.Message, count(pr.RowsDone), count(pr.RowsTotal), rate(pr.RowsPerSecond))
 			}

@@ -89,7 +89,7 @@ func (c *runCommand) source() (source []byte, err error) {
 // local hosts everything in this process.
 func (c *runCommand) local(e *env, scenario engine.Scenario) (outcome, error) {
 	// What the user should know is in the run's own log, which is shown.
-	quiet := e.log.Level(max(e.log.GetLevel(), zerolog.ErrorLevel))
+	quiet := zerolog.Nop()
 	if e.log.GetLevel() == zerolog.DebugLevel {
 		quiet = e.log
 	}
