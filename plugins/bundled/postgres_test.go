@@ -224,6 +224,50 @@ func TestSampleTable(t *testing.T) {
 	}
 }
 
+// TestLargeSparseTable reaches TABLESAMPLE and the part of a pool that fits.
+func TestLargeSparseTable(t *testing.T) {
+	h := newHost(t)
+	b := newBench(t, h)
+	b.exec(`CREATE TABLE sparse (id bigint PRIMARY KEY, v text NOT NULL)`, `INSERT INTO sparse SELECT g * 97, 'x' FROM generate_series(1, 100000) g`,
+		`CREATE TABLE wide (code text PRIMARY KEY, v int)`, `INSERT INTO wide SELECT repeat(md5(g::text), 10), g FROM generate_series(1, 10000) g`)
+	for table, least := range map[string]int{"sparse": 5000, "wide": 1000} {
+		plan, err := b.plan(table, everything, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(plan.Pools) != 1 || len(plan.Pools[0].Rows) < least {
+			t.Fatalf("%s: the pools are %d", table, len(plan.Pools))
+		}
+		doc, err := json.Marshal(plan.Pools)
+		if err != nil || len(doc) > 1<<20 {
+			t.Errorf("%s: the pool has %d bytes, %v", table, len(doc), err)
+		}
+		seen := b.run(plan, everything, 300)
+		if o := seen[engine.KindPointLookup]; o == nil || o.hits*10 < o.operations*8 {
+			t.Errorf("%s: lookups %+v", table, o)
+		}
+	}
+}
+
+func TestViews(t *testing.T) {
+	h := newHost(t)
+	b := newBench(t, h)
+	b.exec(`CREATE TABLE base (id int PRIMARY KEY, v text)`, `INSERT INTO base VALUES (1, 'x')`, `CREATE VIEW seen AS SELECT * FROM base`)
+	if _, err := b.plan("seen", everything, nil); err == nil || !strings.Contains(err.Error(), "no primary key") {
+		t.Errorf("a view: %v", err)
+	}
+	if _, err := b.plan("seen", everything, &engine.Prepare{Rows: 5, IfExists: engine.IfExistsRecreate}); err == nil || !strings.Contains(err.Error(), "not dropped") {
+		t.Errorf("recreating a view: %v", err)
+	}
+	plan, err := b.plan("seen", `{"weights":{"INSERT":1}}`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(plan.Statements) != 1 {
+		t.Errorf("the statements are %v", plan.Statements)
+	}
+}
+
 func TestTablesThatCannotBeUsed(t *testing.T) {
 	h := newHost(t)
 	b := newBench(t, h)
