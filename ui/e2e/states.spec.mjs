@@ -60,6 +60,29 @@ test('sign-in', async (t) => {
   assert.deepEqual(wrong, []);
 });
 
+test('the first minute', async (t) => {
+  const { page, step, wrong } = await open(t);
+  const other = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('../dev/mock.mjs', import.meta.url)), '--port', String(port + 1), '--empty'],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  t.after(() => other.kill());
+  await new Promise((up) => other.stdout.once('data', up));
+  await step('one button leads from an empty server to a live run', async () => {
+    await page.goto(`http://127.0.0.1:${port + 1}/signin?token=mock`);
+    await page.getByRole('button', { name: 'Start the first run' }).click();
+    await page.waitForURL(/\/runs\//);
+    await page.getByText('Loading sample rows').waitFor();
+    await until(
+      () => exactTile(page, 'throughput'),
+      (n) => n > 0,
+      'live figures',
+    );
+  });
+  assert.deepEqual(wrong, []);
+});
+
 test('a lost socket', async (t) => {
   const { page, step, wrong } = await open(t);
   await signIn(page);

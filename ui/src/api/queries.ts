@@ -160,7 +160,8 @@ export function useCreateRun() {
   const qc = useQueryClient();
   return useMutation({
     mutationFn: (body: NewRun) => api.post<Run>('/api/runs', body),
-    onSuccess: () => qc.invalidateQueries({ queryKey: ['runs'] }),
+    // Not awaited: the new list may unmount the very button that waits for this answer.
+    onSuccess: () => void qc.invalidateQueries({ queryKey: ['runs'] }),
   });
 }
 

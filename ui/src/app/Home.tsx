@@ -93,6 +93,15 @@ function FirstMinute(props: {
 }) {
   const [, navigate] = useLocation();
   const create = useCreateRun();
+  // The card goes away as soon as a run is live, and takes callbacks of its own with it: await instead.
+  const start = async () => {
+    try {
+      const r = await create.mutateAsync(firstRunBody(props.templates));
+      navigate(`/runs/${r.run_id}`);
+    } catch {
+      // The card shows what the server said.
+    }
+  };
   return (
     <section className={`panel first${props.fresh ? ' fresh' : ''}`}>
       <div className="first-text">
@@ -109,9 +118,7 @@ function FirstMinute(props: {
               type="button"
               className="btn primary large"
               disabled={create.isPending || !props.ready}
-              onClick={() =>
-                create.mutate(firstRunBody(props.templates), { onSuccess: (r) => navigate(`/runs/${r.run_id}`) })
-              }
+              onClick={() => void start()}
             >
               <Icon name="play" /> {create.isPending ? 'Starting…' : 'Start the first run'}
             </button>

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useCallback, useEffect, useRef, useState } from 'react';
 import { useLocation, useSearch } from 'wouter';
-import { api, asProblem, type Problem } from '../api/client';
+import { api, asProblem, Problem } from '../api/client';
 import { Notice } from '../design/States';
 import { usePageTitle } from './location';
 
@@ -56,7 +56,19 @@ export function SignIn() {
 
   const submit = (e: FormEvent) => {
     e.preventDefault();
-    void signIn(tokenFrom(token));
+    const secret = tokenFrom(token);
+    if (secret.startsWith('lst_')) {
+      setProblem(
+        new Problem(
+          0,
+          '',
+          'This is an API token.',
+          'It is for the command line and CI; to sign in here, use the one-time link.',
+        ),
+      );
+      return;
+    }
+    void signIn(secret);
   };
 
   return (
@@ -99,7 +111,7 @@ export function SignIn() {
                 />
                 <span className="help">
                   In a container: look at its log, for example “docker logs loadstone”. Each link works once; a restart
-                  prints a new one. An API token works too.
+                  prints a new one.
                 </span>
               </div>
               <button type="submit" className="btn primary" disabled={busy || token.trim() === ''}>

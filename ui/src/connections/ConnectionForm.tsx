@@ -105,7 +105,7 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
           </div>
           <div className="field">
             <label className="label" htmlFor="c-driver">
-              Database
+              Kind of database
             </label>
             <select id="c-driver" className="input" value={driver} disabled>
               <option value="postgres">Postgres</option>

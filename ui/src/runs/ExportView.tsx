@@ -90,7 +90,7 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
         />
         <Offer
           title="Summary, JSON"
-          what="The exact figures, thresholds, accounting, plugins and environment, as “loadstone run --out” writes them."
+          what="The exact figures, thresholds, accounting, plugins and environment, as the command line writes them."
           action={
             <a className="btn" href={`${base}/summary`} download={`${file}-summary.json`}>
               <Icon name="file" /> Download JSON

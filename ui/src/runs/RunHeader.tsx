@@ -109,19 +109,10 @@ function VerdictLine({ run }: { run: RunDetail }) {
         </span>
       </div>
     );
+  const bad = run.status === 'FAILED' || (run.status === 'COMPLETED' && run.summary?.passed === false);
   return (
-    <div
-      className={`verdict ${run.status === 'FAILED' ? 'bad' : run.summary?.passed === false ? 'bad' : run.status === 'COMPLETED' ? 'ok' : ''}`}
-    >
-      <Icon
-        name={
-          run.status === 'FAILED' || run.summary?.passed === false
-            ? 'alert'
-            : run.status === 'COMPLETED'
-              ? 'check'
-              : 'stop'
-        }
-      />
+    <div className={`verdict ${bad ? 'bad' : run.status === 'COMPLETED' ? 'ok' : ''}`}>
+      <Icon name={bad ? 'alert' : run.status === 'COMPLETED' ? 'check' : 'stop'} size={14} />
       <span>
         <strong>
           {run.status === 'FAILED'
