@@ -115,6 +115,13 @@ describe('columns', () => {
     expect(c.t).toEqual([1, 2, 3, 9]);
     expect(c.rows.map((r) => r === null)).toEqual([false, false, true, false]);
   });
+  it('leaves idle seconds out at the ends, and draws them in the middle', () => {
+    const none = { active: 0, qps: 0 };
+    const c = columns(series(sample(1, none), sample(2), sample(3, none), sample(4), sample(5, none)));
+    expect(c.t).toEqual([2, 3, 4]);
+    expect(c.rows[1]!.qps).toBe(0);
+    expect(columns(series(sample(1, none))).t).toEqual([]);
+  });
   it('bears a late tick', () => expect(columns(series(sample(1), sample(3))).rows).toHaveLength(2));
   it('turns a counter into a rate, anew with each phase and after a gap', () => {
     const c = columns(

@@ -133,13 +133,22 @@ export interface Columns {
   rows: (Sample | null)[];
 }
 
-/** Lays samples out along the time axis with an empty row in every gap. */
+/** Reports whether nothing was open and nothing was executed: before the first connection, and after the last. */
+const idle = (s: Sample) => s.active === 0 && s.qps === 0;
+
+/**
+ * Lays samples out along the time axis with an empty row in every gap. Idle
+ * seconds at either end are left out: they would pass for a throughput of zero. In the
+ * middle of a run zero is zero, and is drawn.
+ */
 export function columns(series: Series): Columns {
   const t: number[] = [];
   const at: number[] = [];
   const rows: (Sample | null)[] = [];
   let last: Sample | null = null;
-  for (const s of series.samples) {
+  const first = series.samples.findIndex((s) => !idle(s));
+  const end = series.samples.findLastIndex((s) => !idle(s));
+  for (const s of first < 0 ? [] : series.samples.slice(first, end + 1)) {
     if (last && s.t - last.t > gapSeconds) {
       t.push(last.t + 1);
       at.push(last.at + 1000);
