@@ -49,7 +49,6 @@ type conn struct {
 	// cancelling is the flight that the watchdog is cancelling; 0 for none.
 	cancelling atomic.Uint64
 	cancelMu   sync.Mutex
-	watched    bool
 }
 
 var (

@@ -120,10 +120,9 @@ func decodeText(types *pgtype.Map, oid uint32, raw []byte) (any, error) {
 		return len(raw) == 1 && raw[0] == 't', nil
 	case pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID:
 		var t time.Time
-		if err := types.Scan(oid, pgtype.TextFormatCode, raw, &t); err != nil {
-			return string(raw), nil // infinity, or before the common era
-		}
-		return t.UTC(), nil
+		if types.Scan(oid, pgtype.TextFormatCode, raw, &t) == nil {
+			return t.UTC(), nil
+		} // else infinity, or before the common era: text
 	}
 	return string(raw), nil
 }
