@@ -73,7 +73,7 @@ test-ui: ui/node_modules/.package-lock.json
 	cd ui && npm run --silent lint && npm test --silent
 
 # The main job, as a newcomer does it: from the command line …
-test-first-run: build
+test-first-run: build ui/node_modules/.package-lock.json
 	@deploy/first-run.sh bin/loadstone
 
 # … and in the browser.

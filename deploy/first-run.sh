@@ -32,3 +32,24 @@ for (const p of s.plugins) assert.match(p.sha256, /^[0-9a-f]{64}$/);
 assert.match(readFileSync(junit, 'utf8'), /<testsuite /);
 console.log('The first run is as it should be.');
 JS
+
+run_id=$(node -p 'JSON.parse(require("fs").readFileSync(process.argv[1], "utf8")).run_id' "$work/s.json")
+node ui/e2e/figures.mjs "$work/s.json" "$work/data/results/$run_id"
+
+# What fails does so with its code and its reason.
+fails() { # fails CODE WORDS ARGUMENTS…
+	local want=$1 words=$2 code=0
+	shift 2
+	"$binary" run examples/first-run.yaml --data-dir "$work/data" --quiet "$@" >"$work/out" 2>&1 || code=$?
+	if [ "$code" != "$want" ] || ! grep -q "$words" "$work/out"; then
+		cat "$work/out" >&2
+		echo "run $*: exit $code, want $want and \"$words\"" >&2
+		exit 1
+	fi
+}
+short=(--set workload.duration_seconds=0.5 --set workload.warmup_seconds=0)
+fails 1 'did you mean "duration_seconds"' --set workload.duration_second=1
+fails 1 'Nothing accepts connections' "${short[@]}" --set 'target.connection={driver: postgres, dsn: "postgres://nobody@127.0.0.1:1/none"}'
+fails 1 'does not exist' "${short[@]}" --set target.table_name=missing --set target.prepare=null
+fails 3 'FAILED' "${short[@]}" --set 'thresholds=["p95_ms < 0.0001"]'
+echo "Exit codes are as the contract says."
