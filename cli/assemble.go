@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -71,6 +72,10 @@ func assemble(ctx context.Context, flags storeFlags, log zerolog.Logger) (_ *ser
 			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 			defer cancel()
 			_ = s.Close(closing)
+			if ctx.Err() != nil {
+				// Whatever else failed failed because of it.
+				err = &engine.Error{Code: engine.CodeUnavailable, Message: "Interrupted while starting.", Cause: err}
+			}
 		}
 	}()
 	keys, err := keyring.Open(filepath.Join(dir, "loadstone.key"))
