@@ -2,21 +2,18 @@
 // [--port 8088] [--empty]. It serves dist, the API and the live socket, under the same
 // content policy as the real server. Anything may be typed as a token except "wrong".
 import { randomUUID } from 'node:crypto';
-import { createReadStream, existsSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { extname, join, normalize } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import YAML from 'yaml';
 import { emptyRun, finish, iso, plan, plugins, scenario } from './data.mjs';
 import { Live } from './live.mjs';
+import { page } from './static.mjs';
 import { validate } from './validate.mjs';
 import { accept, frame } from './ws.mjs';
 
 const { values: flags } = parseArgs({
   options: { port: { type: 'string', default: '8088' }, empty: { type: 'boolean', default: false } },
 });
-const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 const runs = new Map(); // id → {run, summary, plan, points, logs, artifacts, live}
 const templates = new Map();
 const connections = new Map();
@@ -423,26 +420,6 @@ const routes = [
   ],
   ['GET', /^\/api\/plugins$/, () => ({ plugins })],
 ];
-
-const types = {
-  '.html': 'text/html; charset=utf-8',
-  '.js': 'text/javascript',
-  '.css': 'text/css',
-  '.svg': 'image/svg+xml',
-  '.woff2': 'font/woff2',
-};
-const policy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
-
-function page(path, res) {
-  const wanted = normalize(join(dist, path));
-  const file = wanted.startsWith(dist) && extname(wanted) && existsSync(wanted) ? wanted : join(dist, 'index.html');
-  res.setHeader('Content-Security-Policy', policy);
-  res.setHeader('Content-Type', types[extname(file)] ?? 'application/octet-stream');
-  createReadStream(file)
-    .on('error', () => res.writeHead(404).end('run npm run build first'))
-    .pipe(res);
-}
 
 const server = createServer(async (req, res) => {
   const url = new URL(req.url, 'http://mock');

@@ -4,6 +4,7 @@ import 'uplot/dist/uPlot.min.css';
 import './design/tokens.css';
 import './design/base.css';
 import './design/controls.css';
+import './design/parts.css';
 import './design/layout.css';
 import './charts/charts.css';
 import './runs/runs.css';

@@ -43,9 +43,9 @@ function Signed() {
     });
   }, [qc, navigate]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new page begins at its top
   useEffect(() => {
     scrollTo(0, 0);
+   
   }, [path]);
 
   if (me.error && !(me.error instanceof Problem && me.error.status === 401))

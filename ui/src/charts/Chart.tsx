@@ -142,7 +142,6 @@ export function Chart(props: ChartProps) {
   const shape = lines.map((l) => l.key + l.color).join() + [...hidden].join();
 
   // A plot is built when its shape changes; a tick only gives it new data.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: shape and theme stand for what they are made of
   useEffect(() => {
     const el = host.current;
     if (!el || !ready) return;
@@ -175,11 +174,12 @@ export function Chart(props: ChartProps) {
       plot.current = null;
       u.destroy();
     };
+  // eslint-disable-next-line react-hooks/exhaustive-deps -- shape and theme stand for what they are made of
   }, [ready, shape, log, height, group.axis, group.start, group.syncKey, group.theme]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: zoom and decor change what is drawn
   useEffect(() => {
     plot.current?.setData(data, true);
+   
   }, [data, from, to, decor]);
 
   const rows = useMemo(

@@ -12,7 +12,7 @@ import { heatRamp } from './theme';
 /** Latency over time as a heat map: columns are seconds, rows the buckets of the live histogram. */
 export function HeatMap({ c, ...rest }: { c: Columns } & Pick<ChartProps, 'file' | 'decor' | 'until' | 'state'>) {
   const { theme } = useGroup();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the ramp is read from the theme's tokens
+  // eslint-disable-next-line react-hooks/exhaustive-deps -- the ramp is read from the theme's tokens
   const ramp = useMemo(() => heatRamp(), [theme]);
   const columns = useMemo<Cell[][]>(() => c.rows.map((s) => cells(s?.histogram)), [c]);
   const bounds = useMemo<[number, number] | null>(() => {

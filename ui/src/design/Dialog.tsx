@@ -60,7 +60,6 @@ export function Confirm({ question, onClose }: { question: Question; onClose: ()
           type="button"
           className={`btn ${question.danger === false ? 'primary' : 'danger solid'}`}
           disabled={busy}
-          // biome-ignore lint/a11y/noAutofocus: a dialog moves focus to what it asks about
           autoFocus
           onClick={async () => {
             setBusy(true);

@@ -29,9 +29,9 @@ export function LogPanel(props: {
   const lines = useMemo(() => atLeast(level, props.logs), [level, props.logs]);
   const newest = lines.at(-1)?.seq;
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new line is what there is to follow
   useEffect(() => {
     if (following && box.current) box.current.scrollTop = box.current.scrollHeight;
+   
   }, [following, newest]);
 
   return (

@@ -56,7 +56,7 @@ export function RunCharts({ run, live, c, state }: Props) {
     const all = lead + timing.warmup_seconds + timing.duration_seconds;
     // A long run would leave the curve a sliver: its axis grows instead.
     return all <= 1800 ? all : undefined;
-  }, [timing?.start_time, timing?.warmup_start_time, timing?.warmup_seconds, timing?.duration_seconds, timing]);
+  }, [timing]);
 
   const throughput = useMemo<Line[]>(() => {
     const lines: Line[] = present(c, (s) => s.byKind, kinds).map((k) => ({

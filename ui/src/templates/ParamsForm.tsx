@@ -163,7 +163,6 @@ function Weights({ label, schema, path }: { label: string; schema: Schema; path:
         {entries.map(([k, p], i) => {
           const share = total > 0 && typeof used[k] === 'number' ? ((used[k] ?? 0) / total) * 100 : 0;
           return (
-            // biome-ignore lint/a11y/noLabelWithoutControl: the control is the NumberInput inside
             <label key={k} title={p.description}>
               <span className="row nowrap">
                 <i className="swatch" style={{ background: colorOf(k, i) }} />

@@ -101,7 +101,6 @@ export function TextField(
             value={text}
             placeholder={props.placeholder}
             spellCheck={!props.mono}
-            // biome-ignore lint/a11y/noAutofocus: a new template begins with its name
             autoFocus={props.autoFocus}
             onChange={(e) => change(e.target.value)}
           />

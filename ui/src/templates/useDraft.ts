@@ -58,7 +58,6 @@ export function useDraft(id: string, initial: Draft): Editing {
   const plugins = usePlugins();
 
   const revision = useRef(0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only what was edited is checked, not what the answer filled in
   useEffect(() => {
     const mine = ++asked.current;
     setState('checking');
@@ -91,6 +90,7 @@ export function useDraft(id: string, initial: Draft): Editing {
       clearTimeout(timer);
       abort.abort();
     };
+  // eslint-disable-next-line react-hooks/exhaustive-deps -- only what was edited is checked, not what the answer filled in
   }, [draft.edited === 'yaml' ? draft.source : draft.config, draft.edited]);
 
   const dirty = draft.edited !== null;

@@ -1,0 +1,27 @@
+// Serves the built page under a content policy as strict as the real server's.
+import { createReadStream, existsSync } from 'node:fs';
+import { extname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const dist = fileURLToPath(new URL('../dist/', import.meta.url));
+
+const types = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
+};
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/** Answers with a file of the built page, or with its index: the page has its own addresses. */
+export function page(path, res) {
+  const wanted = normalize(join(dist, path));
+  const file = wanted.startsWith(dist) && extname(wanted) && existsSync(wanted) ? wanted : join(dist, 'index.html');
+  res.setHeader('Content-Security-Policy', policy);
+  res.setHeader('Content-Type', types[extname(file)] ?? 'application/octet-stream');
+  createReadStream(file)
+    .on('error', () => res.writeHead(404).end('run npm run build first'))
+    .pipe(res);
+}
