@@ -9,31 +9,33 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// Detail gathers everything about a run, its parts in parallel.
+// Detail gathers everything about a run, its parts in parallel. The run itself is
+// read before them, so that its figures are never older than its status and phase.
 func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, error) {
 	var (
 		d       engine.RunDetail
 		results []engine.TestResult
-		errs    [4]error
+		errs    [3]error
 		wg      sync.WaitGroup
+		err     error
 	)
-	wg.Go(func() { d.Run, errs[0] = s.run(ctx, runID) })
-	wg.Go(func() { results, errs[1] = s.opts.Store.Results(ctx, runID) })
-	wg.Go(func() { d.Artifacts, errs[2] = s.opts.Store.Artifacts(ctx, runID) })
-	wg.Go(func() { d.Events, errs[3] = s.opts.Store.Events(ctx, runID, 0) })
-	wg.Wait()
-	if errs[0] != nil {
-		return engine.RunDetail{}, errs[0]
+	live := s.liveRun(runID)
+	if d.Run, err = s.run(ctx, runID); err != nil {
+		return engine.RunDetail{}, err
 	}
-	if err := errors.Join(errs[1:]...); err != nil {
+	if live != nil {
+		// The loop knows better than a store that is behind.
+		live.Scenario = d.Scenario
+		d.Run = *live
+	}
+	wg.Go(func() { results, errs[0] = s.opts.Store.Results(ctx, runID) })
+	wg.Go(func() { d.Artifacts, errs[1] = s.opts.Store.Artifacts(ctx, runID) })
+	wg.Go(func() { d.Events, errs[2] = s.opts.Store.Events(ctx, runID, 0) })
+	wg.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
 		return engine.RunDetail{}, storeError(fmt.Errorf("reading the run: %w", err))
 	}
 	d.Live = s.Live(runID)
-	if l := s.liveRun(runID); l != nil {
-		// The loop knows better than a store that is behind.
-		l.Scenario = d.Scenario
-		d.Run = *l
-	}
 	d.Enrichment = enrichmentSkipped()
 	d.Workers = []engine.TestResult{}
 	for _, r := range results {
