@@ -65,16 +65,20 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	server := pgtest.Start(t)
 	real := server.DSN("loadstone")
 	for name, c := range map[string]struct{ dsn, message string }{
-		"refused":   {"postgres://u:" + secret + "@" + refused + "/d", "Nothing accepts connections at " + refused},
-		"dns":       {"postgres://u:" + secret + "@no-such-host.invalid/d", `The host name "no-such-host.invalid" cannot be found`},
-		"socket":    {"host=/nowhere user=u password=" + secret + " dbname=d", "There is no PostgreSQL socket in /nowhere for port 5432"},
-		"silent":    {"postgres://u:" + secret + "@" + serve(t, func(net.Conn) {}) + "/d?sslmode=disable", "did not answer within 2s"},
-		"hangs up":  {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 100)); _ = c.Close() }) + "/d?sslmode=disable", "closed the connection while it was being set up"},
-		"not pg":    {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }) + "/d?sslmode=disable", "is not PostgreSQL"},
-		"no tls":    {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 8)); _, _ = c.Write([]byte("N")) }) + "/d?sslmode=require", "does not offer TLS"},
-		"bad tls":   {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 8)); _, _ = c.Write([]byte("SHTTP/1.1 400\r\n")) }) + "/d?sslmode=require", "TLS with"},
-		"no such":   {with(t, real, "nosuch"), `There is no database "nosuch"`},
-		"key value": {"host=" + strings.Split(refused, ":")[0] + " port=" + strings.Split(refused, ":")[1] + " password=" + secret, "Nothing accepts connections"},
+		"refused":  {"postgres://u:" + secret + "@" + refused + "/d", "Nothing accepts connections at " + refused},
+		"dns":      {"postgres://u:" + secret + "@no-such-host.invalid/d", `The host name "no-such-host.invalid" cannot be found`},
+		"socket":   {"host=/nowhere user=u password=" + secret + " dbname=d", "There is no PostgreSQL socket in /nowhere for port 5432"},
+		"silent":   {"postgres://u:" + secret + "@" + serve(t, func(net.Conn) {}) + "/d?sslmode=disable", "did not answer within 2s"},
+		"hangs up": {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 100)); _ = c.Close() }) + "/d?sslmode=disable", "closed the connection while it was being set up"},
+		"not pg":   {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }) + "/d?sslmode=disable", "is not PostgreSQL"},
+		"no tls":   {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 8)); _, _ = c.Write([]byte("N")) }) + "/d?sslmode=require", "does not offer TLS"},
+		"bad tls":  {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 8)); _, _ = c.Write([]byte("SHTTP/1.1 400\r\n")) }) + "/d?sslmode=require", "TLS with"},
+		"no such":  {with(t, real, "nosuch"), `There is no database "nosuch"`},
+		// With sslmode=prefer, the default, the want of TLS is not the reason.
+		"silent, prefer":   {"postgres://u:" + secret + "@" + serve(t, func(net.Conn) {}) + "/d", "did not answer within 2s"},
+		"hangs up, prefer": {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 100)); _ = c.Close() }) + "/d", "closed the connection while it was being set up"},
+		"not pg, prefer":   {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }) + "/d", "is not PostgreSQL"},
+		"key value":        {"host=" + strings.Split(refused, ":")[0] + " port=" + strings.Split(refused, ":")[1] + " password=" + secret, "Nothing accepts connections"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := openDSN(t, c.dsn, 0)

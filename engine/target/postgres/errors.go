@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -179,6 +180,7 @@ func (d *database) explain(err error) error {
 		out.Message, out.Hint = d.explainServer(server, where)
 		return out
 	}
+	err = d.decisive(err)
 	var (
 		dns       *net.DNSError
 		authority x509.UnknownAuthorityError
@@ -242,6 +244,28 @@ func (d *database) explain(err error) error {
 		out.Hint = "The server's log has the details."
 	}
 	return out
+}
+
+// decisive leaves out of an error of connecting what did not decide. pgconn
+// reports every attempt, and where plain text was tried too (sslmode=prefer),
+// the want of TLS is not the reason.
+func (d *database) decisive(err error) error {
+	plain := slices.ContainsFunc(d.conn.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })
+	var failed *pgconn.ConnectError
+	if !plain || !errors.As(err, &failed) {
+		return err
+	}
+	attempts, several := failed.Unwrap().(interface{ Unwrap() []error })
+	if !several {
+		return err
+	}
+	rest := slices.DeleteFunc(slices.Clone(attempts.Unwrap()), func(e error) bool {
+		return strings.Contains(e.Error(), "refused TLS") || strings.Contains(e.Error(), "tls error")
+	})
+	if len(rest) == 0 {
+		return err
+	}
+	return errors.Join(rest...)
 }
 
 func isTimeout(err error) bool {
