@@ -9,6 +9,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
@@ -34,11 +35,55 @@ func invalid(field, message, hint string, line int) *engine.Error {
 		Fields: []engine.FieldError{{Field: field, Message: message, Hint: hint, Line: line}}}
 }
 
-// read parses YAML; JSON is YAML too.
+// fromJSON rewrites the strings of a JSON document so that they mean the same in
+// YAML, which knows neither surrogate pairs nor every character that JSON takes
+// as it is. Lines stay where they are; anything else than JSON is returned as it came.
+func fromJSON(source []byte) []byte {
+	if !json.Valid(source) {
+		return source
+	}
+	out := make([]byte, 0, len(source))
+	for at := 0; at < len(source); {
+		if source[at] != '"' {
+			out = append(out, source[at])
+			at++
+			continue
+		}
+		end := at + 1
+		for source[end] != '"' {
+			if source[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		end++
+		var text string
+		if err := json.Unmarshal(source[at:end], &text); err != nil {
+			return source // a valid document has none
+		}
+		out = append(out, '"')
+		for _, r := range text {
+			switch {
+			case r == '"' || r == '\\':
+				out = append(out, '\\', byte(r))
+			case r < 0x20 || (r >= 0x7f && r < 0xa0) || r == '\u2028' || r == '\u2029' || (r >= 0xfff0 && r <= 0xffff) || r == '\ufeff':
+				out = fmt.Appendf(out, `\u%04x`, r)
+			default:
+				out = utf8.AppendRune(out, r)
+			}
+		}
+		out = append(out, '"')
+		at = end
+	}
+	return out
+}
+
+// read parses YAML; JSON is YAML too, after fromJSON.
 func read(source []byte) (*document, error) {
 	if len(source) > maxBytes {
 		return nil, &engine.Error{Code: engine.CodeTooLarge, Message: fmt.Sprintf("The template has %d bytes; at most %d are allowed.", len(source), maxBytes)}
 	}
+	source = fromJSON(source)
 	dec := yaml.NewDecoder(bytes.NewReader(source))
 	var node yaml.Node
 	if err := dec.Decode(&node); err != nil {

@@ -21,7 +21,7 @@ func Set(source []byte, path, value string) ([]byte, error) {
 		return nil, err
 	}
 	var doc yaml.Node
-	if err := yaml.Unmarshal(source, &doc); err != nil {
+	if err := yaml.Unmarshal(fromJSON(source), &doc); err != nil {
 		return nil, syntaxError(err)
 	}
 	var replacement yaml.Node
@@ -99,7 +99,7 @@ func YAML(s engine.Scenario) ([]byte, error) {
 	}
 	// Decoding JSON as YAML keeps the order of the fields.
 	var node yaml.Node
-	if err := yaml.Unmarshal(text, &node); err != nil {
+	if err := yaml.Unmarshal(fromJSON(text), &node); err != nil {
 		return nil, fmt.Errorf("reading the template's JSON: %w", err)
 	}
 	unquote(&node)

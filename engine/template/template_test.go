@@ -138,6 +138,38 @@ func TestErrorsKnowTheirLine(t *testing.T) {
 	}
 }
 
+func TestJSONMeansTheSameAsInJSON(t *testing.T) {
+	for _, name := range []string{`\ud83d\ude80 \u00e9`, "del \x7f", `a\/b "c" \\ \t`, "\u0085\u2028\ufeff"} {
+		name = strings.ReplaceAll(name, `"c"`, `\"c\"`)
+		source := []byte("{\n\t\"name\": \"" + name + "\",\n\t\"target\": {\"connection\": \"playground\", \"table_name\": \"orders\"},\n\t\"workload\": {\"plugin\": \"mix\", \"seed\": 4e1}\n}")
+		var want struct{ Name string }
+		if err := json.Unmarshal(source, &want); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Parse(source)
+		if err != nil || s.Name != want.Name || s.Workload.Seed != 40 {
+			t.Errorf("%q became %q: %v", want.Name, s.Name, err)
+			continue
+		}
+		set, err := Set(source, "workload.seed", "7")
+		if err != nil {
+			t.Errorf("setting a field beside %q: %v", want.Name, err)
+			continue
+		}
+		if s, err = Parse(set); err != nil || s.Name != want.Name || s.Workload.Seed != 7 {
+			t.Errorf("%q became %q after Set: %v", want.Name, s.Name, err)
+		}
+		text, err := YAML(s)
+		if err != nil {
+			t.Errorf("writing %q: %v", want.Name, err)
+			continue
+		}
+		if s, err = Parse(text); err != nil || s.Name != want.Name {
+			t.Errorf("%q became %q as YAML: %v", want.Name, s.Name, err)
+		}
+	}
+}
+
 func TestOlderSpellings(t *testing.T) {
 	s, err := Parse([]byte(`
 name: older
