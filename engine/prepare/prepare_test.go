@@ -100,6 +100,20 @@ func TestAnExistingTable(t *testing.T) {
 	}
 }
 
+func TestAnEmptyTableIsNotTakenForALoadedOne(t *testing.T) {
+	w := newWorld()
+	w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64, DBType: "bigint"}, engine.Column{Name: "note", Type: engine.TypeText, DBType: "text"})
+	w.tables["orders"].Rows, w.tables["orders"].RowsExact = 0, true
+	_, err := Plan(t.Context(), w.deps(), prepared(10, engine.IfExistsUse), nil)
+	fails(t, err, engine.CodeTarget, "target.prepare.if_exists", "The table orders in the database db of the connection playground is empty")
+	if _, err := Plan(t.Context(), w.deps(), scenario(), nil); err != nil {
+		t.Errorf("an empty table used on purpose gave %v", err)
+	}
+	if len(w.sql) != 0 {
+		t.Errorf("the database executed %q", w.sql)
+	}
+}
+
 func TestAMissingTableWithoutPrepareNamesTableConnectionAndCure(t *testing.T) {
 	_, err := Plan(t.Context(), newWorld().deps(), scenario(), nil)
 	fails(t, err, engine.CodeTarget, "target.table_name", "The table orders does not exist in the database db of the connection playground")

@@ -119,7 +119,15 @@ func (p *planner) decide(name string, t *plugin.LogicalTable, f found) error {
 	case p.recreates():
 		return nil
 	}
-	return p.shape(name, t, f.table)
+	if err := p.shape(name, t, f.table); err != nil {
+		return err
+	}
+	// A process that is killed while it loads leaves the table, empty and unfinished.
+	if prep != nil && rowsOf(p.sc, t) > 0 && f.table.RowsExact && f.table.Rows == 0 {
+		return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s in %s is empty, as a load that was interrupted leaves it, and target.prepare.if_exists is use.", name, p.where()),
+			Fields: []engine.FieldError{{Field: "target.prepare.if_exists", Message: "the table is empty", Hint: "recreate: drop it and load it again; or leave target.prepare out to use it empty"}}}
+	}
+	return nil
 }
 
 func (p *planner) where() string {
