@@ -262,9 +262,14 @@ func (n *Node) acknowledged(ack control.ArtifactAck) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		n.opts.Log.Warn().Err(err).Str("run_id", ack.RunID).Str("part", ack.Name).Msg("an acknowledged part cannot be deleted")
 	}
-	// The folders go when they are empty; Remove refuses others.
-	_ = os.Remove(filepath.Dir(path))
-	_ = os.Remove(filepath.Dir(filepath.Dir(path)))
+	tidy(filepath.Dir(path))
+}
+
+// tidy removes the folder of one run worker's parts, and the run's, when they
+// are empty; Remove refuses others.
+func tidy(dir string) {
+	_ = os.Remove(dir)
+	_ = os.Remove(filepath.Dir(dir))
 }
 
 // spool is the folder of one run worker's parts.
@@ -285,8 +290,7 @@ func (n *Node) salvageSpool() {
 			continue
 		}
 		if len(parts) == 0 {
-			_ = os.Remove(dir)
-			_ = os.Remove(filepath.Dir(dir))
+			tidy(dir)
 			continue
 		}
 		n.opts.Log.Info().Str("folder", dir).Int("parts", len(parts)).Msg("found parts of an earlier process")

@@ -494,6 +494,8 @@ func (w *runWorker) finish(c closeDone) {
 	}
 	if len(c.parts) > 0 {
 		w.node.ready(c.parts, w.res.dir, false)
+	} else {
+		tidy(w.node.spool(w.a.RunID, w.a.WorkerID))
 	}
 	var totals control.Totals
 	if w.load != nil {

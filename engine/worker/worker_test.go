@@ -154,8 +154,9 @@ func TestSTOPWhileConnectingEndsTheAttempt(t *testing.T) {
 }
 
 func TestAWorkerThatCannotConnectSaysWhy(t *testing.T) {
+	spool := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		s := connect(t, t.TempDir(), nil, func(context.Context, LoadConfig, func(int, int)) (Load, error) {
+		s := connect(t, spool, nil, func(context.Context, LoadConfig, func(int, int)) (Load, error) {
 			return nil, &engine.Error{Code: engine.CodeTarget, Message: "The password is wrong."}
 		})
 		s.send(assign())
@@ -168,6 +169,25 @@ func TestAWorkerThatCannotConnectSaysWhy(t *testing.T) {
 		}
 		s.end()
 	})
+	if left, _ := filepath.Glob(filepath.Join(spool, "*")); len(left) != 0 {
+		t.Fatalf("left in the spool: %v", left)
+	}
+}
+
+func TestAWorkerWithoutARecordLeavesNoFolder(t *testing.T) {
+	spool := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, spool, newFakeLoad(), nil)
+		s.send(assign(), stop(1))
+		synctest.Wait()
+		if got := s.last().Status; got != engine.WorkerCompleted {
+			t.Fatal(got)
+		}
+		s.end()
+	})
+	if left, _ := filepath.Glob(filepath.Join(spool, "*")); len(left) != 0 {
+		t.Fatalf("left in the spool: %v", left)
+	}
 }
 
 func TestADrainIsCutOffAtItsLimit(t *testing.T) {
