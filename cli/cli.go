@@ -109,7 +109,9 @@ func run(ctx context.Context, forget func(), args []string, stdout, stderr io.Wr
 	if parsed == nil {
 		return code
 	}
-	e := &env{ctx: ctx, stdout: stdout, stderr: stderr, forget: forget, log: logger(stderr, c.LogLevel, c.LogFormat)}
+	// The log and the progress of a run share standard error without tearing each other's lines.
+	shared := newScreen(stderr)
+	e := &env{ctx: ctx, stdout: stdout, stderr: shared, forget: forget, log: logger(shared, c.LogLevel, c.LogFormat)}
 	return report(stderr, parsed.Run(e))
 }
 
@@ -151,6 +153,9 @@ func logger(w io.Writer, level, format string) zerolog.Logger {
 
 // isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
+	if s, ok := w.(*screen); ok {
+		return s.terminal
+	}
 	f, ok := w.(*os.File)
 	if !ok {
 		return false

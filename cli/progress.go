@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -12,17 +13,18 @@ import (
 // progress shows a live run: one line that is rewritten on a terminal, a line
 // every few seconds elsewhere, and the run's own warnings as they come.
 type progress struct {
-	w        io.Writer
-	terminal bool
-	width    int
-	phase    engine.Phase
-	last     time.Time
-	open     bool // a line without its end stands on the terminal
-	lastSeq  int64
+	w       *screen
+	phase   engine.Phase
+	last    time.Time
+	lastSeq int64
 }
 
 func newProgress(w io.Writer) *progress {
-	return &progress{w: w, terminal: isTerminal(w), width: 100}
+	shared, ok := w.(*screen)
+	if !ok {
+		shared = newScreen(w)
+	}
+	return &progress{w: shared}
 }
 
 func (p *progress) show(u *engine.Payload) {
@@ -39,40 +41,34 @@ func (p *progress) show(u *engine.Payload) {
 	if u.Phase != nil {
 		phase = *u.Phase
 	}
-	text := describe(u, phase)
+	if phase == engine.PhaseNone && u.Status.Terminal() {
+		return // the summary says it
+	}
 	changed := phase != p.phase
 	p.phase = phase
-	if p.terminal {
+	if p.w.terminal {
 		if changed {
-			p.end()
+			p.w.keep()
 		}
-		if runes := []rune(text); len(runes) > p.width {
-			text = string(runes[:p.width])
-		}
-		_, _ = fmt.Fprintf(p.w, "\r\033[K%s", text)
-		p.open = true
+		p.w.status(describe(u, phase, p.w.columns()))
 		return
 	}
 	if changed || time.Since(p.last) >= 2*time.Second {
 		p.last = time.Now()
-		p.line("%s", text)
+		p.line("%s", describe(u, phase, wide))
 	}
 }
 
-// line prints a whole line, after the end of an open one.
+// line prints a whole line, after the status line.
 func (p *progress) line(format string, args ...any) {
-	p.end()
+	p.w.keep()
 	_, _ = fmt.Fprintf(p.w, format+"\n", args...)
 }
 
-func (p *progress) end() {
-	if p.open {
-		_, _ = fmt.Fprintln(p.w)
-		p.open = false
-	}
-}
+func (p *progress) end() { p.w.keep() }
 
-func describe(u *engine.Payload, phase engine.Phase) string {
+// describe says in one line of at most columns characters where a run is.
+func describe(u *engine.Payload, phase engine.Phase, columns int) string {
 	switch phase {
 	case engine.PhasePreparing:
 		if pr := u.Prepare; pr != nil {
@@ -88,28 +84,51 @@ func describe(u *engine.Payload, phase engine.Phase) string {
 		}
 		return "preparing    the target"
 	case engine.PhaseWarmup, engine.PhaseMeasurement:
-		name := "warming up "
+		name, total := "warming up", u.Timing.WarmupSeconds
 		if phase == engine.PhaseMeasurement {
-			name = "measuring  "
+			name, total = "measuring", u.Timing.DurationSeconds
 		}
-		t := u.Timing
 		clock := ""
-		if t.PhaseElapsedSeconds != nil {
-			total := t.DurationSeconds
-			if phase == engine.PhaseWarmup {
-				total = t.WarmupSeconds
-			}
-			clock = fmt.Sprintf("%s / %s", duration(*t.PhaseElapsedSeconds), duration(total))
+		if elapsed := u.Timing.PhaseElapsedSeconds; elapsed != nil {
+			clock = fmt.Sprintf("%s / %s", duration(*elapsed), duration(total))
 		}
-		return fmt.Sprintf("%s  %s   %7s op/s   P50 %s   P95 %s   P99 %s   errors %s   connections %d/%d",
-			name, clock, rate(u.Ops.CurrentPerSec), ms(u.Latency.P50), ms(u.Latency.P95), ms(u.Latency.P99),
-			count(u.Errors.Count), u.Connections.Active, u.Connections.Target)
+		return fit(columns, []part{
+			{0, fmt.Sprintf("%-11s  %s", name, clock)},
+			{1, fmt.Sprintf("%6s op/s", rate(u.Ops.CurrentPerSec))},
+			{4, fmt.Sprintf("P50 %-8s", ms(u.Latency.P50))},
+			{2, fmt.Sprintf("P95 %-8s", ms(u.Latency.P95))},
+			{5, fmt.Sprintf("P99 %-8s", ms(u.Latency.P99))},
+			{3, "errors " + count(u.Errors.Count)},
+			{6, fmt.Sprintf("connections %d/%d", u.Connections.Active, u.Connections.Target)},
+		})
 	case engine.PhaseCooldown:
 		return fmt.Sprintf("stopping     %d connections still at work", u.Connections.Active)
 	case engine.PhaseProcessing:
 		return "processing   reading every execution for the exact figures"
 	default:
 		return strings.ToLower(string(u.Status))
+	}
+}
+
+// part is a piece of a line; that of the highest rank is left out first.
+type part struct {
+	rank int
+	text string
+}
+
+// fit joins as many parts as columns allow; that of rank 0 always stays.
+func fit(columns int, parts []part) string {
+	for rank := len(parts) - 1; ; rank-- {
+		var kept []string
+		for _, p := range parts {
+			if p.rank <= rank {
+				kept = append(kept, p.text)
+			}
+		}
+		line := strings.TrimRight(strings.Join(kept, "   "), " ")
+		if rank <= 0 || utf8.RuneCountInString(line) <= columns {
+			return line
+		}
 	}
 }
 

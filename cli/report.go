@@ -5,8 +5,10 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -66,8 +68,8 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 		p("throughput\t%s op/s over %.1f s, %s operations", rate(s.QPS), s.DurationSeconds, count(s.Operations))
 		p("latency\tP50 %s   P95 %s   P99 %s   P99.9 %s   max %s", millis(l.P50), millis(l.P95), millis(l.P99), millis(l.P999), millis(l.Max))
 		p("errors\t%s (%.3g %%)", count(s.Errors.Count), s.Errors.Rate*100)
-		for class, n := range s.Errors.ByClass {
-			p("\t%s: %s", class, count(n))
+		for _, class := range slices.Sorted(maps.Keys(s.Errors.ByClass)) {
+			p("\t%s: %s", class, count(s.Errors.ByClass[class]))
 		}
 		p("")
 		p("kind\toperations\top/s\tP50\tP95\tP99\terrors")

@@ -66,13 +66,13 @@ func (c *serveCommand) Run(e *env) error {
 		return fmt.Errorf("making the sign-in link: %w", err)
 	}
 	e.log.Info().Str("address", address).Str("data_dir", s.dataDir).Str("control_store", s.controlStore()).Msg("serving")
-	_, _ = fmt.Fprintf(e.stdout, "\nLoadstone is ready.\n  Open:  %s\n         (this link signs you in once; a new one is printed at each start)\n\n", link)
+	_, _ = fmt.Fprintf(e.stdout, "\nLoadstone is ready.\n  Open:  %s\n         (this link signs you in once; a new one is printed at each start)\n\n", bold(e.stdout, link))
 	if first != nil {
 		if err := first.run(e, s, strings.TrimSuffix(link[:strings.Index(link, "/signin")], "/")); err != nil {
 			_, _ = fmt.Fprintf(e.stderr, "The first run could not be made: %v\n", err)
 		}
 		if e.ctx.Err() == nil {
-			_, _ = fmt.Fprintf(e.stdout, "\nServing on; stop with Ctrl-C.  Sign in:  %s\n", link)
+			_, _ = fmt.Fprintf(e.stdout, "\nServing on; stop with Ctrl-C.  Sign in:  %s\n", bold(e.stdout, link))
 		}
 	}
 	err = <-serving
