@@ -22,8 +22,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/worker"
-	"github.com/loadstone-db/loadstone/plugins/bundled"
 	"github.com/loadstone-db/loadstone/plugins/host"
+	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
@@ -36,41 +36,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(closer{pgtest.M{M: m}}) }
 type closer struct{ m pgtest.M }
 
 func (c closer) Run() int {
-	code := c.m.Run()
-	if sharedHost.h != nil {
-		_ = sharedHost.h.Close(context.Background())
-	}
-	return code
-}
-
-var sharedHost struct {
-	once sync.Once
-	h    *host.Host
-	err  error
+	defer hosttest.Close()
+	return c.m.Run()
 }
 
 // plugins returns a host with the bundled plugins, compiled once for all tests.
-func plugins(t *testing.T) *host.Host {
-	t.Helper()
-	sharedHost.once.Do(func() {
-		var files map[string][]byte
-		if files, sharedHost.err = bundled.Files(); sharedHost.err != nil {
-			return
-		}
-		if sharedHost.h, sharedHost.err = host.New(context.Background(), host.Options{Log: zerolog.Nop()}); sharedHost.err != nil {
-			return
-		}
-		for _, wasm := range files {
-			if _, sharedHost.err = sharedHost.h.Register(context.Background(), wasm, true); sharedHost.err != nil {
-				return
-			}
-		}
-	})
-	if sharedHost.err != nil {
-		t.Fatal(sharedHost.err)
-	}
-	return sharedHost.h
-}
+func plugins(t *testing.T) *host.Host { return hosttest.Bundled(t) }
 
 // fixture is a server with one in-process node on real Postgres databases.
 type fixture struct {

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -16,31 +15,19 @@ import (
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
-	"github.com/loadstone-db/loadstone/plugins/bundled"
 	"github.com/loadstone-db/loadstone/plugins/host"
+	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(closer{pgtest.M{M: m}}) }
 
-func newHost(t *testing.T) *host.Host {
-	t.Helper()
-	ctx := context.Background()
-	h, err := host.New(ctx, host.Options{Log: zerolog.Nop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { h.Close(ctx) })
-	files, err := bundled.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, wasm := range files {
-		if _, err := h.Register(ctx, wasm, true); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-	}
-	return h
+// closer closes the shared host before goroutines are counted.
+type closer struct{ pgtest.M }
+
+func (c closer) Run() int {
+	defer hosttest.Close()
+	return c.M.Run()
 }
 
 type bench struct {
@@ -138,7 +125,7 @@ type outcome struct{ operations, rows, hits int }
 const everything = `{"weights":{"POINT_LOOKUP":30,"RANGE_SCAN":10,"INSERT":30,"UPDATE":20,"DELETE":1},"scan_length":5}`
 
 func TestAnyTable(t *testing.T) {
-	h := newHost(t)
+	h := hosttest.Bundled(t)
 	distributions := []string{"uniform", "zipfian", "latest", "sequential"}
 	for i, c := range []struct {
 		name, table string
@@ -200,7 +187,7 @@ func TestAnyTable(t *testing.T) {
 }
 
 func TestSampleTable(t *testing.T) {
-	h := newHost(t)
+	h := hosttest.Bundled(t)
 	b := newBench(t, h)
 	plan, err := b.plan("orders", `{}`, &engine.Prepare{Rows: 20_000, IfExists: engine.IfExistsUse})
 	if err != nil {
@@ -228,7 +215,7 @@ func TestSampleTable(t *testing.T) {
 
 // TestLargeSparseTable reaches TABLESAMPLE and the part of a pool that fits.
 func TestLargeSparseTable(t *testing.T) {
-	h := newHost(t)
+	h := hosttest.Bundled(t)
 	b := newBench(t, h)
 	b.exec(`CREATE TABLE sparse (id bigint PRIMARY KEY, v text NOT NULL)`, `INSERT INTO sparse SELECT g * 97, 'x' FROM generate_series(1, 100000) g`,
 		`CREATE TABLE wide (code text PRIMARY KEY, v int)`, `INSERT INTO wide SELECT repeat(md5(g::text), 10), g FROM generate_series(1, 10000) g`)
@@ -252,7 +239,7 @@ func TestLargeSparseTable(t *testing.T) {
 }
 
 func TestViews(t *testing.T) {
-	h := newHost(t)
+	h := hosttest.Bundled(t)
 	b := newBench(t, h)
 	b.exec(`CREATE TABLE base (id int PRIMARY KEY, v text)`, `INSERT INTO base VALUES (1, 'x')`, `CREATE VIEW seen AS SELECT * FROM base`)
 	if _, err := b.plan("seen", everything, nil); err == nil || !strings.Contains(err.Error(), "no primary key") {
@@ -271,7 +258,7 @@ func TestViews(t *testing.T) {
 }
 
 func TestTablesThatCannotBeUsed(t *testing.T) {
-	h := newHost(t)
+	h := hosttest.Bundled(t)
 	b := newBench(t, h)
 	b.exec(`CREATE TABLE nokey (v text)`, `INSERT INTO nokey VALUES ('x')`, `CREATE TABLE void (id int PRIMARY KEY, v text)`, `CREATE TABLE keyonly (id int PRIMARY KEY)`, `INSERT INTO keyonly VALUES (1)`,
 		`CREATE TYPE mood AS ENUM ('sad', 'ok')`, `CREATE TABLE moods (id mood PRIMARY KEY, v text)`, `INSERT INTO moods VALUES ('ok', 'x')`,
