@@ -8,15 +8,18 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
+# Steps that install share apt and npm, and the tests measure: one after the other, also with -j.
+.NOTPARALLEL:
 
 # .cache holds what make installs for itself; nothing of it is committed.
-CACHE := $(CURDIR)/.cache
+CACHE := .cache
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-GOBUILD := $(GO) build -trimpath
+# The version comes from VERSION: go itself need not ask git, which may refuse a checkout of somebody else.
+GOBUILD := $(GO) build -buildvcs=false -trimpath
 LDFLAGS := -s -w -X github.com/loadstone-db/loadstone/cli.version=$(VERSION)
 
 GUESTS := workloads/mix adapters/postgres
@@ -28,7 +31,7 @@ DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
 .PHONY: help run build test check lint bench soak plugins ui fmt clean \
-	need-toolchain need-postgres need-race need-browser test-go test-ui test-journey test-first-run
+	need-toolchain need-postgres need-test test-go test-ui test-journey test-first-run
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -43,27 +46,31 @@ plugins: need-toolchain $(WASM)
 ui: need-toolchain ui/dist/index.html
 
 bin/loadstone: $(WASM) ui/dist/index.html $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './ui/node_modules/*' 2>/dev/null) $(shell find sql engine -name '*.sql' -o -name '*.json' 2>/dev/null) go.sum | need-toolchain
+	@echo "Building bin/loadstone; the first time this takes a few minutes."
 	@mkdir -p bin
-	$(GOBUILD) -ldflags '$(LDFLAGS)' -o $@ .
+	@$(GOBUILD) -ldflags '$(LDFLAGS)' -o $@ .
 
 # A guest is a reactor module: a library that the host calls.
 define guest
 plugins/bundled/dist/$(notdir $(1)).wasm: $(shell find plugins/$(1) -name '*.go' -not -name '*_test.go') $(SDK_SOURCES) go.sum | need-toolchain
-	GOOS=wasip1 GOARCH=wasm GOFLAGS= $$(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o $$@ ./plugins/$(1)
+	@echo "Building the plugin $(notdir $(1))."
+	@GOOS=wasip1 GOARCH=wasm GOFLAGS= $$(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o $$@ ./plugins/$(1)
 endef
 $(foreach g,$(GUESTS),$(eval $(call guest,$(g))))
 
 UI_SOURCES := $(shell find ui/src ui/public ui/index.html ui/vite.config.ts ui/tsconfig.json -type f 2>/dev/null)
 
 ui/node_modules/.package-lock.json: ui/package-lock.json | need-toolchain
-	cd ui && npm ci --no-fund --no-audit --loglevel=error
+	@echo "Installing the npm packages of the page."
+	@cd ui && npm ci --no-fund --no-audit --loglevel=error --no-update-notifier
 	@touch $@
 
 ui/dist/index.html: ui/node_modules/.package-lock.json $(UI_SOURCES)
-	cd ui && npm run --silent build
+	@echo "Building the page."
+	@cd ui && npm run --silent build -- --logLevel warn
 	@touch $@ ui/dist/.gitkeep
 
-test: need-postgres need-race need-browser build test-go test-ui test-first-run test-journey
+test: need-test build test-go test-ui test-first-run test-journey
 	@echo "All tests passed."
 
 test-go:
@@ -87,7 +94,7 @@ lint: need-toolchain $(GOLANGCI) plugins
 $(GOLANGCI):
 	@mkdir -p $(dir $@)
 	@echo "Installing golangci-lint $(GOLANGCI_VERSION); this takes a few minutes, once."
-	@GOFLAGS= GOBIN=$(CACHE)/install $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@GOFLAGS= GOBIN="$(CURDIR)/$(CACHE)/install" $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(CACHE)/install/golangci-lint $@ && rmdir $(CACHE)/install
 
 check: lint test
@@ -113,8 +120,5 @@ need-toolchain:
 need-postgres: need-toolchain
 	@deploy/setup.sh postgres
 
-need-race:
-	@deploy/setup.sh race
-
-need-browser:
-	@deploy/setup.sh browser
+need-test: need-toolchain
+	@deploy/setup.sh postgres race browser

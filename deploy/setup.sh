@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what a target of the Makefile needs and the machine does not have.
 # As root on Debian or Ubuntu it installs; otherwise it says, in one sentence, what to install.
+# usage: deploy/setup.sh toolchain|postgres|race|browser|sysbench …
 set -euo pipefail
 
 fail() { printf 'loadstone: %s\n' "$*" >&2; exit 1; }
@@ -8,20 +9,31 @@ fail() { printf 'loadstone: %s\n' "$*" >&2; exit 1; }
 # at_least HAVE WANT compares dotted versions.
 at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n1)" = "$2" ]; }
 
-# install WHAT PACKAGE… installs Debian packages, or says which are missing.
-install() {
-	local what=$1
+may_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
+# What is missing, for people, and the Debian packages that hold it.
+missing=()
+packages=()
+lacks() {
+	missing+=("$1")
 	shift
-	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-		fail "$what is missing: install it, on Debian with: sudo apt-get install -y --no-install-recommends $*"
-	fi
-	echo "Installing $what ($*)."
+	packages+=("$@")
+}
+
+# install installs what is missing, or says what to install.
+install() {
+	[ ${#missing[@]} -gt 0 ] || return 0
+	local what log
+	what=$(printf ', %s' "${missing[@]}") && what=${what:2}
+	may_install || fail "this is missing: $what; install it, on Debian with: sudo apt-get install -y --no-install-recommends ${packages[*]}"
+	echo "Installing $what (${packages[*]})."
 	export DEBIAN_FRONTEND=noninteractive
-	local log
+	# A machine that was just started may be updating itself: wait for its lock.
+	local get=(apt-get -o DPkg::Lock::Timeout=300 -y --no-install-recommends)
 	log=$(mktemp)
-	if ! { apt-get install -y --no-install-recommends "$@" || { apt-get update && apt-get install -y --no-install-recommends "$@"; }; } >"$log" 2>&1; then
+	if ! { "${get[@]}" install "${packages[@]}" || { "${get[@]}" update && "${get[@]}" install "${packages[@]}"; }; } >"$log" 2>&1; then
 		tail -n 20 "$log" >&2
-		fail "apt-get could not install $*; the end of its output is above"
+		fail "apt-get could not install ${packages[*]}; the end of its output is above"
 	fi
 	rm -f "$log"
 }
@@ -35,6 +47,10 @@ toolchain() {
 	command -v node >/dev/null || fail "Node.js is missing: the page is built with Node.js 20.19 or later, from https://nodejs.org"
 	node_version=$(node --version) && node_version=${node_version#v}
 	at_least "$node_version" 20.19 || fail "Node.js $node_version is too old: the page is built with Node.js 20.19 or later, from https://nodejs.org"
+	# Vite's range: 21 and the first releases of 22 lack what the last ones of 20 have.
+	case $node_version in
+	21.* | 22.?.* | 22.1[01].*) fail "Node.js $node_version cannot build the page: take 20.19 or later of 20, or 22.12 or later, from https://nodejs.org" ;;
+	esac
 	command -v npm >/dev/null || fail "npm is missing: it comes with Node.js 20.19 or later, from https://nodejs.org"
 }
 
@@ -51,31 +67,38 @@ found_postgres() {
 
 postgres() {
 	found_postgres && return
-	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+	if may_install; then
 		# Only the binaries are wanted: keep Debian from starting a cluster of its own.
 		mkdir -p /etc/postgresql-common/createcluster.d
 		echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.d/loadstone.conf
 	fi
-	install "PostgreSQL 15 or later" postgresql
-	found_postgres || fail "the installed PostgreSQL is older than 15: install postgresql-15 or later, or set LOADSTONE_PG_BIN to the folder with initdb and postgres"
+	lacks "PostgreSQL 15 or later" postgresql
 }
 
 # race: the race detector needs a C compiler.
 race() {
 	command -v "${CC:-gcc}" >/dev/null && echo 'int main(void){return 0;}' | "${CC:-gcc}" -x c -o /dev/null - 2>/dev/null && return
-	install "a C compiler for Go's race detector" gcc libc6-dev
+	lacks "a C compiler for Go's race detector" gcc libc6-dev
 }
 
 browser() {
 	command -v chromium >/dev/null || [ -x "${LOADSTONE_CHROMIUM:-/none}" ] && return
-	install "Chromium for the browser tests" chromium
+	lacks "Chromium for the browser tests" chromium
 }
 
 sysbench() {
-	command -v sysbench >/dev/null || install "sysbench for the comparison" sysbench
+	command -v sysbench >/dev/null && return
+	lacks "sysbench for the comparison" sysbench
 }
 
-case "${1:-}" in
-toolchain | postgres | race | browser | sysbench) "$1" ;;
-*) fail "usage: deploy/setup.sh toolchain|postgres|race|browser|sysbench" ;;
+[ $# -gt 0 ] || fail "usage: deploy/setup.sh toolchain|postgres|race|browser|sysbench …"
+for need; do
+	case $need in
+	toolchain | postgres | race | browser | sysbench) "$need" ;;
+	*) fail "unknown: $need" ;;
+	esac
+done
+install
+case " $* " in
+*" postgres "*) found_postgres || fail "the installed PostgreSQL is older than 15: install postgresql-15 or later, or set LOADSTONE_PG_BIN to the folder with initdb and postgres" ;;
 esac
