@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/plugins/host"
@@ -51,7 +53,9 @@ func (c pluginInspect) Run(e *env) error {
 		return printJSON(e.stdout, info)
 	}
 	w := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
-	row := func(name, format string, args ...any) { _, _ = fmt.Fprintf(w, name+"\t"+format+"\n", args...) }
+	row := func(name, format string, args ...any) {
+		_, _ = fmt.Fprintln(w, name+"\t"+oneLine(fmt.Sprintf(format, args...)))
+	}
 	m := info.Manifest
 	row("kind", "%s", m.Kind)
 	row("name", "%s", m.Name)
@@ -74,7 +78,11 @@ func (c pluginInspect) Run(e *env) error {
 		row("table", "%s (%s), key %s", t.Name, strings.Join(columns, ", "), strings.Join(t.Key, ", "))
 	}
 	for _, s := range m.Statements {
-		row("statement", "%s  %s on %s", s.ID, s.Kind, s.Table)
+		on := ""
+		if s.Table != "" {
+			on = " on " + s.Table
+		}
+		row("statement", "%s  %s%s", s.ID, s.Kind, on)
 		for dialect, text := range s.SQL {
 			row("", "%s: %s", dialect, text)
 		}
@@ -85,8 +93,22 @@ func (c pluginInspect) Run(e *env) error {
 	return w.Flush()
 }
 
+// oneLine is a plugin's text on one line, without what a terminal would obey.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, s)
+}
+
 type pluginTest struct {
-	File string `arg:"" help:"The .wasm file."`
+	File   string `arg:"" help:"The .wasm file."`
+	Params string `name:"params" placeholder:"JSON" help:"The plugin's parameters, as workload.params of a template; the schema's defaults are filled in."`
 }
 
 func (c pluginTest) Run(e *env) error {
@@ -94,7 +116,7 @@ func (c pluginTest) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	report, err := host.Conformance(e.ctx, file)
+	report, err := host.Conformance(e.ctx, file, json.RawMessage(c.Params))
 	if err != nil {
 		return err
 	}

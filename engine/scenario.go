@@ -26,8 +26,9 @@ type Scenario struct {
 type Target struct {
 	Connection ConnectionRef `json:"connection"`
 	// Adapter is the adapter plugin, that is, the table type.
-	Adapter   string `json:"adapter"`
-	TableName string `json:"table_name"`
+	Adapter string `json:"adapter"`
+	// TableName may be empty when the workload uses no table.
+	TableName string `json:"table_name,omitempty"`
 	// TableType and Warehouse are accepted from older documents.
 	TableType string `json:"table_type,omitempty"`
 	Warehouse string `json:"warehouse,omitempty"`

@@ -30,6 +30,8 @@ type world struct {
 	rounds    int            // how many rounds inspect asks
 	asked     int
 	statement func(plugin.Statement) engine.Statement
+	answers   func([]engine.Statement) []engine.Statement
+	mute      bool // answers neither session nor classify_error
 	// the workload
 	logical  []plugin.LogicalTable
 	wanted   []plugin.Statement
@@ -153,7 +155,13 @@ func (f fakeAdapter) Call(_ context.Context, request, answer any) error {
 		for _, s := range req.Statements {
 			a.Statements = append(a.Statements, f.w.statement(s))
 		}
-	case plugin.OpSession:
+		if f.w.answers != nil {
+			a.Statements = f.w.answers(a.Statements)
+		}
+	case plugin.OpSession, plugin.OpClassifyError:
+		if f.w.mute {
+			return fmt.Errorf("no %s here: %w", req.Op, plugin.ErrFailed)
+		}
 		a.Session = []string{"SET x = 1"}
 	}
 	return nil

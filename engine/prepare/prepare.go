@@ -97,6 +97,8 @@ type resolved struct {
 	server   target.ServerInfo
 	session  []string
 	classes  map[string]engine.ErrorClass
+	// adapterNotes say what the adapter did not answer.
+	adapterNotes []string
 }
 
 func (r *resolved) close() {
@@ -123,6 +125,9 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 	}
 	if r.params, err = parameters(r.workload.Info().Manifest, sc.Workload.Params); err != nil {
 		return nil, err
+	}
+	if sc.Target.TableName == "" && len(r.workload.Info().Manifest.Tables) > 0 {
+		return nil, engine.InvalidField("target.table_name", "is required", fmt.Sprintf("the workload %s needs a table: orders, sales.orders, \"Order Lines\"", r.workload.Info().Name))
 	}
 	name, dsn, err := deps.Connections.OpenDSN(ctx, sc.Target.Connection)
 	if err != nil {
@@ -196,15 +201,25 @@ func (r *resolved) connect(ctx context.Context, sc engine.Scenario) error {
 }
 
 func (r *resolved) connectStatements(ctx context.Context) ([]string, map[string]engine.ErrorClass, error) {
-	session, err := r.ask(ctx, plugin.AdapterRequest{Op: plugin.OpSession})
+	session, err := r.askOptional(ctx, plugin.OpSession)
 	if err != nil {
 		return nil, nil, err
 	}
-	classes, err := r.ask(ctx, plugin.AdapterRequest{Op: plugin.OpClassifyError})
+	classes, err := r.askOptional(ctx, plugin.OpClassifyError)
 	if err != nil {
 		return nil, nil, err
 	}
 	return session.Session, classes.Classes, nil
+}
+
+// askOptional asks what an adapter may leave unanswered. Its refusal is kept as a note.
+func (r *resolved) askOptional(ctx context.Context, op string) (plugin.AdapterAnswer, error) {
+	answer, err := r.ask(ctx, plugin.AdapterRequest{Op: op})
+	if errors.Is(err, plugin.ErrFailed) {
+		r.adapterNotes = append(r.adapterNotes, fmt.Sprintf("The adapter does not answer %q: %v", op, err))
+		return plugin.AdapterAnswer{}, nil
+	}
+	return answer, err
 }
 
 // targetError keeps a user-facing error and gives every other one a sentence.
@@ -253,7 +268,8 @@ func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Pl
 	if err != nil {
 		return nil, err
 	}
-	p.notes = append(p.notes, answer.Notes...)
+	p.notes = append(append(p.notes, p.adapterNotes...), answer.Notes...)
+	answer.Statements = complete(p.adapter.Info(), wanted, tables, answer.Statements)
 	if err := validate(p.adapter.Info(), wanted, answer.Statements); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,8 @@ A template is a YAML or JSON document; both have the same shape. The JSON Schema
 ` + "`/api/templates/schema`" + `, so editors can complete and check it. Unknown fields are errors that suggest the nearest name.
 Any field can be overridden on the command line: ` + "`--set workload.duration_seconds=60`" + `.
 
-The fields ` + "`target.connection`, `target.table_name`, `name` and `workload.plugin`" + ` are required. Load modes other than
+The fields ` + "`target.connection`, `name` and `workload.plugin`" + ` are required, and ` + "`target.table_name`" + `
+when the workload uses a table. Load modes other than
 ` + "`CONCURRENCY`" + `, scaling modes other than ` + "`FIXED`, and `stages`, `matrix`, `repeat` and `find_max`" + ` are known to the schema and refused
 by this version with a sentence that says so.
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,6 +25,10 @@ func (a *adapter) Call(ctx context.Context, request, answer any) error {
 	got, err := a.registered.ask(ctx, doc)
 	if err != nil {
 		return err
+	}
+	// An adapter that has nothing to say may say nothing.
+	if got = bytes.TrimRight(got, "\x00"); len(got) == 0 {
+		got = []byte("{}")
 	}
 	if err := json.Unmarshal(got, answer); err != nil {
 		var head struct {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/schema"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -55,9 +57,11 @@ func (r *Report) skip(name, message string) {
 
 // Conformance examines a plugin the way the server will use it: the gate, the
 // manifest, and for a workload its statements, sample rows and stream on a table
-// made of its own declaration, with parameters at their defaults. The error is
-// about the machine (no compiler, ctx ended), never about the plugin.
-func Conformance(ctx context.Context, wasm []byte) (Report, error) {
+// made of its own declaration. params are those of a template (nil for none); the
+// defaults of the plugin's schema are filled in, as in a run. A plugin that
+// requires parameters which params lacks is not asked for operations. The error
+// is about the machine (no compiler, ctx ended), never about the plugin.
+func Conformance(ctx context.Context, wasm []byte, params json.RawMessage) (Report, error) {
 	r := Report{Passed: true, Checks: []Check{}}
 	h, err := New(ctx, Options{Log: zerolog.Nop()})
 	if err != nil {
@@ -72,11 +76,7 @@ func Conformance(ctx context.Context, wasm []byte) (Report, error) {
 		return r, nil
 	}
 	r.Info = info
-	if len(info.Manifest.Parameters) == 0 {
-		r.skip("parameters", "The plugin declares no parameters.")
-	} else {
-		r.add("parameters", nil, "The parameters are a valid JSON Schema.")
-	}
+	full, complete := parameterChecks(&r, params)
 	if info.Kind == plugin.KindAdapter {
 		a, err := h.Adapter(ctx, info.SHA256)
 		if err == nil {
@@ -86,15 +86,58 @@ func Conformance(ctx context.Context, wasm []byte) (Report, error) {
 	}
 	w, err := h.Workload(ctx, info.SHA256)
 	if err == nil {
-		workloadChecks(ctx, &r, w.(*workload))
+		if !complete {
+			r.skip("stream", "The plugin requires parameters; give them with --params to have it generate operations.")
+			return r, nil
+		}
+		workloadChecks(ctx, &r, w.(*workload), full)
 	}
 	return r, errors.Join(err, ctx.Err())
+}
+
+// parameterChecks completes params as a run does. complete is false when they do
+// not meet the plugin's schema.
+func parameterChecks(r *Report, params json.RawMessage) (full json.RawMessage, complete bool) {
+	doc := map[string]any{}
+	if len(params) > 0 {
+		dec := json.NewDecoder(bytes.NewReader(params))
+		dec.UseNumber()
+		if err := dec.Decode(&doc); err != nil {
+			return nil, r.add("parameters", fmt.Errorf("the parameters given are not a JSON object: %w", err), "")
+		}
+	}
+	if len(r.Info.Manifest.Parameters) == 0 {
+		if len(doc) > 0 {
+			return nil, r.add("parameters", errors.New("the plugin declares no parameters, but some were given"), "")
+		}
+		r.skip("parameters", "The plugin declares no parameters.")
+		return nil, true
+	}
+	compiled, err := schema.Compile(r.Info.Manifest.Parameters)
+	if err != nil {
+		return nil, r.add("parameters", err, "")
+	}
+	compiled.Complete(doc)
+	if wrong := compiled.Check(doc, "params"); len(wrong) > 0 && len(params) > 0 {
+		return nil, r.add("parameters", fmt.Errorf("%s %s", wrong[0].Field, wrong[0].Message), "")
+	} else if len(wrong) > 0 {
+		return nil, !r.add("parameters", nil, "The parameters are a valid JSON Schema.")
+	}
+	if full, err = json.Marshal(doc); err != nil {
+		return nil, r.add("parameters", err, "")
+	}
+	return full, r.add("parameters", nil, "The parameters are a valid JSON Schema.")
 }
 
 func adapterChecks(ctx context.Context, r *Report, a plugin.Adapter) {
 	for _, op := range []string{plugin.OpSession, plugin.OpClassifyError} {
 		var answer plugin.AdapterAnswer
-		r.add(op, a.Call(ctx, plugin.AdapterRequest{Op: op}, &answer), fmt.Sprintf("The adapter answers %q.", op))
+		err := a.Call(ctx, plugin.AdapterRequest{Op: op}, &answer)
+		if errors.Is(err, plugin.ErrFailed) {
+			r.skip(op, fmt.Sprintf("The adapter does not answer %q, which it need not: %s", op, engine.AsError(err).Message))
+			continue
+		}
+		r.add(op, err, fmt.Sprintf("The adapter answers %q.", op))
 	}
 	var answer plugin.AdapterAnswer
 	err := a.Call(ctx, plugin.AdapterRequest{Op: plugin.OpInspect, TableName: "orders"}, &answer)
@@ -171,10 +214,10 @@ const (
 	timedFor   = 500 * time.Millisecond
 )
 
-func workloadChecks(ctx context.Context, r *Report, w *workload) {
+func workloadChecks(ctx context.Context, r *Report, w *workload, params json.RawMessage) {
 	m := r.Info.Manifest
 	tables := sampleTables(m)
-	list, err := w.Statements(ctx, nil, tables)
+	list, err := w.Statements(ctx, params, tables)
 	if err == nil && len(list) == 0 {
 		err = errors.New("with default parameters there is no statement")
 	}
@@ -185,8 +228,8 @@ func workloadChecks(ctx context.Context, r *Report, w *workload) {
 	for _, s := range list {
 		frozen = append(frozen, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: s.SQL["*"], Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
 	}
-	rowChecks(ctx, r, w)
-	req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: json.RawMessage("{}"), Tables: tables, Pools: poolsFor(tables)}
+	rowChecks(ctx, r, w, params)
+	req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: orEmpty(params), Tables: tables, Pools: poolsFor(tables)}
 	first, err := take(ctx, w, req, frozen, 64)
 	if !r.add("stream", err, fmt.Sprintf("%d operations name declared statements with arguments of the declared types.", first.operations)) {
 		return
@@ -233,7 +276,7 @@ func take(ctx context.Context, w *workload, req plugin.OpenRequest, list []engin
 	return t, ctx.Err()
 }
 
-func rowChecks(ctx context.Context, r *Report, w *workload) {
+func rowChecks(ctx context.Context, r *Report, w *workload, params json.RawMessage) {
 	m := r.Info.Manifest
 	if !w.registered.module.shape.has(abi.ExportRows) || len(m.Tables) == 0 {
 		r.skip("sample rows", "The plugin makes no sample rows; its tables must exist.")
@@ -241,14 +284,14 @@ func rowChecks(ctx context.Context, r *Report, w *workload) {
 	}
 	for i, t := range m.Tables {
 		name := "sample rows of " + t.Name
-		whole, err := w.Rows(ctx, nil, i, 0, 100)
+		whole, err := w.Rows(ctx, params, i, 0, 100)
 		if !r.add(name, ignoreEnd(err), "Sample rows have the declared columns.") || err != nil {
 			continue
 		}
 		if whole.Len() < 2 {
 			continue
 		}
-		part, err := w.Rows(ctx, nil, i, int64(whole.Len()-1), 1)
+		part, err := w.Rows(ctx, params, i, int64(whole.Len()-1), 1)
 		if err == nil {
 			for c := range t.Columns {
 				if !reflect.DeepEqual(whole.Value(whole.Len()-1, c), part.Value(0, c)) {

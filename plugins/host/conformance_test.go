@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 		{"too many operations", plugintest.Guest{Batch: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1)), plugintest.Operation(0, plugintest.Int(1)))}.Build(), "small batches", "asked for"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := Conformance(context.Background(), c.wasm)
+			r, err := Conformance(context.Background(), c.wasm, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -163,7 +163,7 @@ func lowerFirst(s string) string {
 }
 
 func (h *Host) describe(ctx context.Context, c *compiled) (plugin.Info, error) {
-	info := plugin.Info{Imports: c.shape.imports, Exports: c.shape.exports}
+	info := plugin.Info{Imports: orNone(c.shape.imports), Exports: c.shape.exports}
 	i, err := c.instantiate(ctx, h, false)
 	if err != nil {
 		return info, err

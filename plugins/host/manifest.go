@@ -40,6 +40,7 @@ type (
 	looseTable struct {
 		Name     string        `json:"name"`
 		Columns  []looseColumn `json:"columns"`
+		Types    []string      `json:"types"` // of columns that are names alone
 		Key      looseList     `json:"key"`
 		Rows     int64         `json:"rows"`
 		AnyShape bool          `json:"any_shape"`
@@ -88,7 +89,8 @@ func (l *looseList) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(l))
 }
 
-// looseBind is {name, type, column}, or the type (of a bind) or name (of a column) alone.
+// looseBind is {name, type, column}, or one text: the column or the type of a
+// bind, the name of a result column.
 type looseBind struct {
 	bare string
 	engine.Bind
@@ -136,6 +138,8 @@ func (s *looseSQL) UnmarshalJSON(b []byte) error {
 
 // parseManifest reads and checks what ls_describe answered.
 func parseManifest(doc []byte) (plugin.Manifest, error) {
+	// C counts the zero byte at the end of a text as part of it.
+	doc = bytes.TrimRight(doc, "\x00")
 	var in looseManifest
 	if err := json.Unmarshal(doc, &in); err != nil {
 		return plugin.Manifest{}, fmt.Errorf("its manifest is not the JSON that is expected: %w", err)
@@ -172,8 +176,11 @@ func parseManifest(doc []byte) (plugin.Manifest, error) {
 	if m.Tables, err = tables(in.Tables); err != nil {
 		return m, err
 	}
-	if m.Statements, err = statements(in.Statements); err != nil {
+	if m.Statements, err = statements(in.Statements, m.Tables); err != nil {
 		return m, err
+	}
+	if !plain(m.Driver) || !plain(m.Dialect) {
+		return m, errors.New("its driver or dialect contains control characters")
 	}
 	if m.Kind == plugin.KindAdapter && m.Driver == "" {
 		return m, errors.New("its manifest names no driver; an adapter needs one")
@@ -220,8 +227,20 @@ func tables(in []looseTable) ([]plugin.LogicalTable, error) {
 			return nil, fmt.Errorf("its table %q has no name or the name of another", clean([]byte(t.Name), 80))
 		}
 		seen[t.Name] = true
+		if !plain(t.Name) {
+			return nil, fmt.Errorf("the name of its table %q contains control characters", clean([]byte(t.Name), 80))
+		}
+		if len(t.Types) > 0 && len(t.Types) != len(t.Columns) {
+			return nil, fmt.Errorf("its table %q has %d columns and %d types", t.Name, len(t.Columns), len(t.Types))
+		}
 		columns := map[string]bool{}
-		for _, c := range t.Columns {
+		for i, c := range t.Columns {
+			if c.Type == "" && len(t.Types) > 0 {
+				c.Type = t.Types[i]
+			}
+			if !plain(c.Name) || !plainTexts(c.DBType) {
+				return nil, fmt.Errorf("column %q of its table %q contains control characters", clean([]byte(c.Name), 80), t.Name)
+			}
 			vt := strings.ToLower(c.Type)
 			if _, ok := abi.ParseType(vt); !ok {
 				return nil, fmt.Errorf("column %q of its table %q has the unknown type %q", clean([]byte(c.Name), 80), t.Name, clean([]byte(c.Type), 80))
@@ -239,60 +258,6 @@ func tables(in []looseTable) ([]plugin.LogicalTable, error) {
 			if !columns[k] && len(columns) > 0 {
 				return nil, fmt.Errorf("the key of its table %q names the column %q, which it does not have", t.Name, clean([]byte(k), 80))
 			}
-		}
-		list = append(list, out)
-	}
-	return list, nil
-}
-
-func statements(in []looseStatement) ([]plugin.Statement, error) {
-	if len(in) > abi.MaxStatements {
-		return nil, fmt.Errorf("it declares %d statements, the limit is %d", len(in), abi.MaxStatements)
-	}
-	var list []plugin.Statement
-	seen := map[string]bool{}
-	for i, s := range in {
-		out := plugin.Statement{ID: clean([]byte(s.ID), 200), Table: s.Table, Limit: s.Limit, SQL: s.SQL, Kind: engine.KindGenericSQL}
-		if out.ID == "" {
-			out.ID = fmt.Sprintf("statement_%d", i)
-		}
-		if seen[out.ID] {
-			return nil, fmt.Errorf("it declares the statement %q twice", out.ID)
-		}
-		seen[out.ID] = true
-		if s.Kind != "" {
-			kind, err := engine.ParseKind(strings.ToUpper(s.Kind))
-			if err != nil {
-				return nil, fmt.Errorf("its statement %q: %w", out.ID, err)
-			}
-			out.Kind = kind
-		}
-		out.Writes = out.Kind.Write()
-		if s.Writes != nil {
-			out.Writes = out.Writes || *s.Writes
-		}
-		if s.Limit < 0 || len(s.Binds) > abi.MaxArgs {
-			return nil, fmt.Errorf("its statement %q has a negative limit or over %d binds", out.ID, abi.MaxArgs)
-		}
-		for n, b := range s.Binds {
-			bind := b.Bind
-			if b.bare != "" {
-				bind.Type = engine.ValueType(b.bare)
-			}
-			bind.Type = engine.ValueType(strings.ToLower(string(bind.Type)))
-			if bind.Name == "" {
-				bind.Name = fmt.Sprintf("p%d", n+1)
-			}
-			if _, ok := abi.ParseType(string(bind.Type)); !ok {
-				return nil, fmt.Errorf("bind %q of its statement %q has the unknown type %q", clean([]byte(bind.Name), 80), out.ID, clean([]byte(bind.Type), 80))
-			}
-			out.Binds = append(out.Binds, bind)
-		}
-		for _, c := range s.Columns {
-			if c.bare == "" {
-				c.bare = c.Name
-			}
-			out.Columns = append(out.Columns, c.bare)
 		}
 		list = append(list, out)
 	}

@@ -57,7 +57,7 @@ func (w *workload) Statements(ctx context.Context, params json.RawMessage, table
 	if answer.Statements == nil {
 		return manifest, nil
 	}
-	list, err := statements(answer.Statements)
+	list, err := statements(answer.Statements, inspected(tables))
 	if err != nil {
 		return nil, fail(plugin.ErrFailed, "Plugin %s answered a statement list that cannot be used: %s.", c.name, err)
 	}

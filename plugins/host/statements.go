@@ -1,0 +1,184 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/sdk/abi"
+)
+
+// plain reports that a text has no control characters, which terminals obey and
+// databases refuse. SQL may have lines.
+func plain(s string) bool { return !strings.ContainsFunc(s, hidden) }
+
+func hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
+
+func plainTexts(texts map[string]string) bool {
+	for dialect, text := range texts {
+		if !plain(dialect) || strings.ContainsFunc(text, func(r rune) bool { return hidden(r) && r != '\n' && r != '\r' && r != '\t' }) {
+			return false
+		}
+	}
+	return true
+}
+
+// statements reads a list that a workload declares. tables are the tables that it speaks of.
+func statements(in []looseStatement, tables []plugin.LogicalTable) ([]plugin.Statement, error) {
+	if len(in) > abi.MaxStatements {
+		return nil, fmt.Errorf("it declares %d statements, the limit is %d", len(in), abi.MaxStatements)
+	}
+	var list []plugin.Statement
+	seen := map[string]bool{}
+	for i, s := range in {
+		out := plugin.Statement{ID: clean([]byte(s.ID), 200), Table: s.Table, Limit: s.Limit, SQL: s.SQL, Kind: engine.KindGenericSQL}
+		if out.ID == "" {
+			out.ID = fmt.Sprintf("statement_%d", i)
+		}
+		if seen[out.ID] {
+			return nil, fmt.Errorf("it declares the statement %q twice", out.ID)
+		}
+		seen[out.ID] = true
+		if s.Kind != "" {
+			kind, err := engine.ParseKind(strings.ToUpper(s.Kind))
+			if err != nil {
+				return nil, fmt.Errorf("its statement %q: %w", out.ID, err)
+			}
+			out.Kind = kind
+		}
+		out.Writes = out.Kind.Write()
+		if s.Writes != nil {
+			out.Writes = out.Writes || *s.Writes
+		}
+		if s.Limit < 0 || len(s.Binds) > abi.MaxArgs {
+			return nil, fmt.Errorf("its statement %q has a negative limit or over %d binds", out.ID, abi.MaxArgs)
+		}
+		if !plain(s.Table) || !plainTexts(s.SQL) {
+			return nil, fmt.Errorf("the SQL or the table of its statement %q contains control characters", out.ID)
+		}
+		table := tableOf(tables, s.Table)
+		for n, b := range s.Binds {
+			bind := resolveBind(b, table, n)
+			if !plain(bind.Name) || !plain(bind.Column) {
+				return nil, fmt.Errorf("a bind of its statement %q contains control characters", out.ID)
+			}
+			if _, ok := abi.ParseType(string(bind.Type)); !ok {
+				return nil, fmt.Errorf("bind %q of its statement %q has the unknown type %q, which is no column of its table either",
+					clean([]byte(bind.Name), 80), out.ID, clean([]byte(bind.Type), 80))
+			}
+			out.Binds = append(out.Binds, bind)
+		}
+		for _, c := range s.Columns {
+			if c.bare == "" {
+				c.bare = c.Name
+			}
+			if !plain(c.bare) {
+				return nil, fmt.Errorf("a column of its statement %q contains control characters", out.ID)
+			}
+			out.Columns = append(out.Columns, c.bare)
+		}
+		if len(out.SQL) == 0 && table != nil {
+			placeBinds(&out, table)
+		}
+		list = append(list, out)
+	}
+	return list, nil
+}
+
+// tableOf finds a statement's table; a workload with one table need not name it.
+func tableOf(tables []plugin.LogicalTable, name string) *plugin.LogicalTable {
+	for i := range tables {
+		if tables[i].Name == name || name == "" && len(tables) == 1 {
+			return &tables[i]
+		}
+	}
+	return nil
+}
+
+func columnOf(t *plugin.LogicalTable, name string) *plugin.LogicalColumn {
+	if t == nil || name == "" {
+		return nil
+	}
+	if i := slices.IndexFunc(t.Columns, func(c plugin.LogicalColumn) bool { return c.Name == name }); i >= 0 {
+		return &t.Columns[i]
+	}
+	return nil
+}
+
+// resolveBind completes bind n: a text alone is a column of the statement's table
+// if there is one of that name, and else a type; a bind that has the name of a
+// column is for that column; the type of a column need not be repeated.
+func resolveBind(in looseBind, table *plugin.LogicalTable, n int) engine.Bind {
+	bind := in.Bind
+	if in.bare != "" {
+		if c := columnOf(table, in.bare); c != nil {
+			bind.Column = c.Name
+		} else {
+			bind.Type = engine.ValueType(in.bare)
+		}
+	}
+	if bind.Column == "" && columnOf(table, bind.Name) != nil {
+		bind.Column = bind.Name
+	}
+	if c := columnOf(table, bind.Column); c != nil && bind.Type == "" {
+		bind.Type = c.Type
+	}
+	bind.Type = engine.ValueType(strings.ToLower(string(bind.Type)))
+	if bind.Name == "" {
+		bind.Name = bind.Column
+	}
+	if bind.Name == "" {
+		bind.Name = fmt.Sprintf("p%d", n+1)
+	}
+	return bind
+}
+
+// placeBinds gives binds that are types alone the columns that they can only be
+// for, where the adapter will write the SQL and has to know.
+func placeBinds(s *plugin.Statement, t *plugin.LogicalTable) {
+	for _, b := range s.Binds {
+		if b.Column != "" {
+			return
+		}
+	}
+	var places []string
+	switch s.Kind {
+	case engine.KindPointLookup, engine.KindDelete, engine.KindRangeScan:
+		places = t.Key
+	case engine.KindUpdate:
+		places = append(slices.Clone(s.Columns), t.Key...)
+	case engine.KindInsert:
+		if places = s.Columns; len(places) == 0 {
+			for _, c := range t.Columns {
+				places = append(places, c.Name)
+			}
+		}
+	default:
+		return
+	}
+	want := len(places)
+	if s.Kind == engine.KindRangeScan && s.Limit == 0 {
+		want++ // the number of rows
+	}
+	if len(s.Binds) != want {
+		return
+	}
+	for i, p := range places {
+		s.Binds[i].Column = p
+	}
+}
+
+// inspected are tables as the adapter found them, in the form of declared ones.
+func inspected(tables []engine.Table) []plugin.LogicalTable {
+	list := make([]plugin.LogicalTable, len(tables))
+	for i, t := range tables {
+		list[i] = plugin.LogicalTable{Name: t.Name, Key: t.Key}
+		for _, c := range t.Columns {
+			list[i].Columns = append(list[i].Columns, plugin.LogicalColumn{Name: c.Name, Type: c.Type, Nullable: c.Nullable})
+		}
+	}
+	return list
+}
