@@ -66,8 +66,10 @@ func (s *Service) recoverRun(ctx context.Context, run engine.Run, why string) er
 	now := time.Now()
 	e := ending{validity: aggregate.NewValidity()}
 	if run.Status.Live() {
-		e.lostFrom, e.lostTo = last, now
-		if run, err = s.endLost(ctx, run, epoch, why, last, now); err != nil {
+		s.mu.Lock()
+		e.lostFrom, e.lostTo = recordEnds(run, last, s.salvaged[run.RunID]), now
+		s.mu.Unlock()
+		if run, err = s.endLost(ctx, run, epoch, why, last, e.lostFrom, now); err != nil {
 			return err
 		}
 	}
@@ -106,15 +108,41 @@ func (s *Service) lastSign(ctx context.Context, run engine.Run) (time.Time, erro
 	return time.Now(), nil
 }
 
+// recordEnds is when the record of a killed run ends on the first of its workers:
+// what its parts do not hold was in memory, and is lost. A worker without a part
+// lost everything since the load began; before that there is nothing to lose but
+// the seconds after last.
+func recordEnds(run engine.Run, last time.Time, parts []heldPart) time.Time {
+	if run.WarmupStartTime.IsZero() {
+		return last
+	}
+	ends := map[string]time.Time{}
+	for _, p := range parts {
+		if end := p.Artifact.MaxTime.Time; end.After(ends[p.Artifact.WorkerID]) {
+			ends[p.Artifact.WorkerID] = end
+		}
+	}
+	if len(ends) < run.WorkersExpected {
+		return run.WarmupStartTime.Time
+	}
+	first := last
+	for _, end := range ends {
+		if end.Before(first) {
+			first = end
+		}
+	}
+	return first
+}
+
 // endLost moves a live run to its terminal status, through the transitions that
-// the contract allows.
-func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, why string, last, now time.Time) (engine.Run, error) {
+// the contract allows. Its load was last seen at last; from lost on, its record is incomplete.
+func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, why string, last, lost, now time.Time) (engine.Run, error) {
 	// What was decided before, by a user or a guardrail, stays decided.
 	stop := run.StopReason
 	if run.Status != engine.StatusCancelling || stop == "" {
 		stop = engine.StopWorkerFailure
 		cooldown := engine.PhaseCooldown
-		reason := fmt.Sprintf("%s while the run was %s; what happened from %s to %s is lost", why, run.Status, last.UTC().Format(engine.TimeLayout), now.UTC().Format(engine.TimeLayout))
+		reason := fmt.Sprintf("%s while the run was %s; what happened from %s to %s is lost", why, run.Status, lost.UTC().Format(engine.TimeLayout), now.UTC().Format(engine.TimeLayout))
 		t := store.Transition{RunID: run.RunID, Epoch: epoch, From: []engine.Status{run.Status}, To: engine.StatusCancelling, Phase: &cooldown, StopReason: stop, CancellationReason: reason,
 			Events: []engine.Event{{Type: engine.EventStop, Data: engine.EventData{Scope: engine.ScopeRun, Reason: string(stop), Detail: reason, InitiatedBy: "server"}}}}
 		if run.Status == engine.StatusCancelling {
