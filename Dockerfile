@@ -15,7 +15,7 @@ COPY ui/package.json ui/package-lock.json ui/.npmrc ui/
 RUN cd ui && npm ci --no-fund --no-audit --loglevel=error
 COPY . .
 ARG VERSION=container
-RUN CGO_ENABLED=0 make build VERSION="${VERSION}"
+RUN make build VERSION="${VERSION}"
 
 FROM debian:bookworm-slim
 # Only the binaries are wanted: the server makes a cluster of its own under /data.

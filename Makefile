@@ -18,8 +18,9 @@ GOLANGCI := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
 
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-# The version comes from VERSION: go itself need not ask git, which may refuse a checkout of somebody else.
-GOBUILD := $(GO) build -buildvcs=false -trimpath
+# The same static binary with and without a C compiler. The version comes from
+# VERSION: go need not ask git, which refuses a checkout of somebody else.
+GOBUILD := CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath
 LDFLAGS := -s -w -X github.com/loadstone-db/loadstone/cli.version=$(VERSION)
 
 GUESTS := workloads/mix adapters/postgres
