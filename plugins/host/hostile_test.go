@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
 )
@@ -196,4 +197,33 @@ func FuzzManifest(f *testing.F) {
 			t.Errorf("accepted %+v", m)
 		}
 	})
+}
+
+// TestOnlyDelays: a stream of think time without end gives nobody anything to do.
+func TestOnlyDelays(t *testing.T) {
+	ctx := context.Background()
+	h := newHost(t, Options{})
+	delay := []byte{1, 0, 0, 0, 1, 0, 0, 0, 0x03, 0xff, 1, 1, 5, 0, 0, 0, 0, 0, 0, 0}
+	info, err := h.Register(ctx, plugintest.Guest{Batch: delay}.Build(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := h.Workload(ctx, info.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := w.Open(ctx, plugin.OpenRequest{}, []engine.Statement{{ID: "a", SQL: "SELECT 1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	var b plugin.Batch
+	for range 2 * maxPauses {
+		if err = s.Fill(&b, 16); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, plugin.ErrInvalidBatch) || !strings.Contains(err.Error(), "only delays") {
+		t.Errorf("%v", err)
+	}
 }

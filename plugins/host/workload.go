@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,7 +136,9 @@ func (w *workload) rehearse(ctx context.Context, doc []byte, f *frozen) error {
 type stream struct {
 	instance *instance
 	frozen   *frozen
-	ended    bool
+	// pauses is how many batches in a row held nothing but delays.
+	pauses int
+	ended  bool
 	failed   error
 }
 
@@ -188,7 +191,20 @@ func (s *stream) take(b *plugin.Batch, v int64, most int) error {
 	if err := s.frozen.decode(b, most); err != nil {
 		return invalid(i, err)
 	}
+	if s.pauses++; b.Ops[len(b.Ops)-1].Statement < abi.FirstControl {
+		s.pauses = 0
+	} else if s.pauses > maxPauses && onlyDelays(b.Ops) {
+		return invalid(i, fmt.Errorf("it holds only delays, and so did the %d before it", maxPauses))
+	}
 	return nil
+}
+
+// maxPauses bounds batches without an operation to execute: whoever waits for one
+// would ask for ever.
+const maxPauses = 64
+
+func onlyDelays(ops []plugin.Op) bool {
+	return !slices.ContainsFunc(ops, func(op plugin.Op) bool { return op.Statement < abi.FirstControl })
 }
 
 func invalid(i *instance, err error) error {
