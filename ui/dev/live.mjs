@@ -202,7 +202,7 @@ export class Live {
       custom_metrics: {
         app_ops_breakdown: {},
         sf_bench: {},
-        resources: { cpu_pct: 41 + 4 * Math.sin(t / 6), memory_pct: 4.2, memory_bytes: 121_000_000, host_cpu_pct: 83 },
+        resources: { cpu_pct: 41 + 4 * Math.sin(t / 6), memory_pct: 4.2, memory_bytes: 121_000_000, host_cpu_pct: 83, host_memory_pct: 38 },
       },
       cancellation_reason: this.run.cancellation_reason,
       validity: valid,

@@ -103,12 +103,17 @@ function seed() {
     reason: 'User requested cancellation',
     gap: [9, 15],
   });
-  put('memory guard', null, {
-    seed: 11,
-    start: now - 12_000_000,
-    status: 'FAILED',
-    reason: 'Guardrail triggered: generator memory was over 90 % for 5 s',
-  });
+  put(
+    'memory guard',
+    null,
+    {
+      seed: 11,
+      start: now - 12_000_000,
+      status: 'FAILED',
+      reason: 'Guardrail triggered: generator memory was over 90 % for 5 s',
+    },
+    { guardrails: { max_cpu_percent: 85, max_memory_percent: 90 } },
+  );
   put('lost records', null, { seed: 13, start: now - 22_000_000, lost: 1204 });
   for (let i = 0; i < 44; i++)
     put(
@@ -176,6 +181,7 @@ function listRuns(q) {
     .filter((r) => r.run.test_name.toLowerCase().includes(text))
     .filter((r) => !q.get('template_id') || r.run.template_id === q.get('template_id'))
     .filter((r) => Date.parse(r.run.created_at) >= since)
+    .filter((r) => q.getAll('tag').every((t) => `${t.split(':')[0]}:${r.run.scenario_config.tags?.[t.split(':')[0]]}` === t))
     .sort((a, b) => Date.parse(b.run.created_at) - Date.parse(a.run.created_at));
   const from = Number(q.get('cursor') ?? 0);
   const limit = Number(q.get('limit') ?? 50);
@@ -186,12 +192,38 @@ function listRuns(q) {
   };
 }
 
+/** Two halves of a finished run's figures, one for each run worker. */
+function workersOf(r) {
+  const s = r.summary;
+  if (!s) return [];
+  return [0, 1].map((i) => ({
+    test_id: `${r.run.run_id}-${i}`,
+    worker_id: `worker-${i}`,
+    worker_group_id: i,
+    status: r.run.status,
+    figures: { ...s, qps: s.qps * (i ? 0.51 : 0.49), operations: Math.round(s.operations / 2) },
+  }));
+}
+
+function workerPoints(r) {
+  return r.points.flatMap((p) =>
+    [0, 1].map((i) => ({
+      timestamp: p.timestamp,
+      elapsed_seconds: p.elapsed_seconds,
+      worker_id: `worker-${i}`,
+      phase: p.phase,
+      qps: p.qps * (i ? 0.51 : 0.49),
+      p95_latency_ms: p.p95_latency_ms,
+    })),
+  );
+}
+
 function detail(r) {
   return {
     ...r.run,
     summary: r.summary,
     plan: r.plan,
-    workers: [],
+    workers: workersOf(r),
     artifacts: r.artifacts,
     events: [],
     enrichment: { status: 'SKIPPED', ratio: null },
@@ -378,7 +410,10 @@ const routes = [
       return r.run;
     },
   ],
-  ['GET', /^\/api\/runs\/([^/]+)\/timeseries$/, ([, id]) => ({ points: need(runs, id, 'run').points })],
+  ['GET', /^\/api\/runs\/([^/]+)\/timeseries$/, ([, id], _b, q) => {
+    const r = need(runs, id, 'run');
+    return { points: q.get('worker_id') ? workerPoints(r) : r.points };
+  }],
   [
     'GET',
     /^\/api\/runs\/([^/]+)\/logs$/,

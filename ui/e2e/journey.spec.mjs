@@ -96,7 +96,7 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
 
   await step('shows figures that change each second', async () => {
     await until(
-      () => exactTile(page, 'throughput'),
+      () => exactTile(page, 'Throughput'),
       (n) => n > 0,
       'a throughput above zero',
     );
@@ -107,7 +107,7 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     );
     const seen = new Set();
     for (let i = 0; i < 12; i++) {
-      seen.add(await exactTile(page, 'throughput'));
+      seen.add(await exactTile(page, 'Throughput'));
       await page.waitForTimeout(500);
     }
     assert.ok(seen.size >= 3, `the throughput must change at 1 Hz, saw ${[...seen]}`);
@@ -131,7 +131,7 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     await page.reload();
     await page.locator('.chart canvas').first().waitFor();
     await until(
-      () => exactTile(page, 'throughput'),
+      () => exactTile(page, 'Throughput'),
       (n) => n > 0,
       'live figures after the reload',
     );
@@ -148,18 +148,18 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     cut = true;
     for (const s of sockets.splice(0)) await s.close({ code: 4001, reason: 'cut by the test' });
     await page.getByText(/reconnecting, last update \d+ s ago/).waitFor();
-    const shown = await exactTile(page, 'throughput');
+    const shown = await exactTile(page, 'Throughput');
     assert.ok(shown > 0, 'what was true stays');
     await until(
-      () => exactTile(page, 'throughput'),
+      () => exactTile(page, 'Throughput'),
       (n) => n !== shown,
       'figures by polling',
     );
     cut = false;
     await page.getByText(/reconnecting/).waitFor({ state: 'detached', timeout: 20_000 });
-    const back = await exactTile(page, 'throughput');
+    const back = await exactTile(page, 'Throughput');
     await until(
-      () => exactTile(page, 'throughput'),
+      () => exactTile(page, 'Throughput'),
       (n) => n !== back,
       'figures by the new socket',
     );
@@ -175,7 +175,7 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
 
   await step('shows the exact result', async () => {
     await page.getByRole('tab', { name: 'Accounting' }).waitFor({ timeout: 60_000 });
-    assert.ok((await exactTile(page, 'throughput')) > 0, 'an exact throughput');
+    assert.ok((await exactTile(page, 'Throughput')) > 0, 'an exact throughput');
     await page.getByRole('tab', { name: 'By kind' }).click();
     assert.ok((await page.locator('table tbody tr').count()) >= 2, 'rows for the kinds');
     await page.getByRole('tab', { name: 'Distribution' }).click();

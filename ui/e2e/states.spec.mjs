@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { accessible } from './axe.mjs';
 import { launch } from './browser.mjs';
 import { complaints, exactTile, stepper, until } from './steps.mjs';
 
@@ -48,11 +49,11 @@ test('sign-in', async (t) => {
   const { page, step, wrong } = await open(t);
   await step('sends an anonymous visitor to the sign-in page and back', async () => {
     await page.goto(`${base}/history?status=FAILED`);
-    await page.getByText('one-time sign-in link').waitFor();
-    await page.getByLabel('Sign-in link or token').fill('wrong');
+    await page.getByText('it prints a one-time sign-in link').waitFor();
+    await page.getByLabel('One-time sign-in link').fill('wrong');
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByText('has been used or has expired').waitFor();
-    await page.getByLabel('Sign-in link or token').fill(`${base}/signin?token=good`);
+    await page.getByLabel('One-time sign-in link').fill(`${base}/signin?token=good`);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('heading', { name: 'Runs' }).waitFor();
     assert.match(page.url(), /status=FAILED/);
@@ -75,7 +76,7 @@ test('the first minute', async (t) => {
     await page.waitForURL(/\/runs\//);
     await page.getByText('Loading sample rows').waitFor();
     await until(
-      () => exactTile(page, 'throughput'),
+      () => exactTile(page, 'Throughput'),
       (n) => n > 0,
       'live figures',
     );
@@ -89,7 +90,7 @@ test('a lost socket', async (t) => {
   const id = await find(page, 'checkout peak', 'RUNNING');
   await page.goto(`${base}/runs/${id}`);
   await until(
-    () => exactTile(page, 'throughput'),
+    () => exactTile(page, 'Throughput'),
     (n) => n > 0,
     'live figures',
   );
@@ -97,10 +98,10 @@ test('a lost socket', async (t) => {
     await failWith(page, '/ws');
     await page.request.get(`${base}/mock/sockets`);
     await page.getByText(/reconnecting, last update \d+ s ago/).waitFor();
-    assert.ok((await exactTile(page, 'throughput')) > 0);
-    const polled = await exactTile(page, 'throughput');
+    assert.ok((await exactTile(page, 'Throughput')) > 0);
+    const polled = await exactTile(page, 'Throughput');
     await until(
-      () => exactTile(page, 'throughput'),
+      () => exactTile(page, 'Throughput'),
       (n) => n !== polled,
       'figures by polling',
     );
@@ -121,6 +122,49 @@ test('a server that answers 503', async (t) => {
     await failWith(page, '');
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByRole('link', { name: 'first run' }).waitFor();
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('tags, workers and guardrails', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await signIn(page);
+  await step('a tag of a run leads to all runs that carry it, and narrows the list further', async () => {
+    await page.goto(`${base}/runs/${await find(page, 'memory guard')}`);
+    await page.locator('.run-head').getByRole('link', { name: 'example: first-run' }).click();
+    await page.waitForURL(/tag=example%3Afirst-run/);
+    await page.getByRole('button', { name: 'Remove the filter example:first-run' }).waitFor();
+    const box = page.getByLabel('Filter by tag');
+    await box.fill('nonsense');
+    await box.press('Enter');
+    await page.getByText('Write it as name:value').waitFor();
+    await box.fill('ticket: NONE-1');
+    await box.press('Enter');
+    await page.getByText('No run matches').waitFor();
+    await page.getByRole('button', { name: 'Remove the filter ticket:NONE-1' }).click();
+    await page.locator('tbody').getByText('memory guard').waitFor();
+  });
+  await step('each worker of a finished run has its curve', async () => {
+    await page.goto(`${base}/runs/${await find(page, 'first run')}?tab=workers`);
+    await page.getByRole('img', { name: /Throughput of worker-1 over the run/ }).waitFor();
+  });
+  await step('guardrails show value and limit', async () => {
+    await page.goto(`${base}/runs/${await find(page, 'memory guard')}`);
+    await page.getByRole('region', { name: 'Guardrails' }).getByText('of 90 %').waitFor();
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('a phone', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await signIn(page);
+  await step('reaches every place from the bottom bar', async () => {
+    for (const name of ['Plugins', 'Settings']) {
+      await page.getByRole('button', { name: 'More places' }).click();
+      await page.getByRole('menuitem', { name }).click();
+      await page.getByRole('heading', { name, exact: true }).waitFor();
+    }
   });
   assert.deepEqual(wrong, []);
 });
@@ -201,3 +245,51 @@ test('keyboard', async (t) => {
   });
   assert.deepEqual(wrong, []);
 });
+
+for (const theme of ['light', 'dark'])
+  test(`accessibility, ${theme}`, { timeout: 180_000 }, async (t) => {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: theme });
+    t.after(() => context.close());
+    const page = await context.newPage();
+    page.setDefaultTimeout(15_000);
+    const step = stepper(t, page);
+    await page.goto(`${base}/signin?next=/`);
+    await page.getByText('it prints a one-time sign-in link').waitFor();
+    await step('sign-in', () => accessible(page, 'sign-in'));
+    await signIn(page);
+    const { templates } = await (await page.request.get(`${base}/api/templates`)).json();
+    const done = await find(page, 'first run');
+    const pages = [
+      ['home', '/', 'Recent runs'],
+      ['templates', '/templates', 'first run'],
+      ['template form', `/templates/${templates[0].template_id}`, 'Workload'],
+      ['template YAML', `/templates/${templates[0].template_id}?as=yaml`, 'Save'],
+      ['live run', `/runs/${await find(page, 'checkout peak', 'RUNNING')}`, 'Latency heat map'],
+      ['prepared run', `/runs/${await find(page, 'index rebuild')}`, 'Ready to start'],
+      ['failed run', `/runs/${await find(page, 'memory guard')}`, 'Guardrail triggered'],
+      ...[
+        ['overview', 'Latency heat map'],
+        ['distribution', 'std dev'],
+        ['kinds', 'Point lookup'],
+        ['workers', 'worker-1'],
+        ['errors', 'Error'],
+        ['slowest', 'Slowest'],
+        ['accounting', 'Everything is accounted for'],
+        ['environment', 'Made with'],
+        ['log', 'Log'],
+        ['export', 'Executions, CSV'],
+      ].map(([tab, text]) => [`result, ${tab}`, `/runs/${done}?tab=${tab}`, text]),
+      ['history', '/history', 'index rebuild'],
+      ['connections', '/connections', 'playground'],
+      ['a new connection', '/connections?new=postgres', 'Test connection'],
+      ['plugins', '/plugins', 'mix'],
+      ['settings', '/settings', 'API tokens'],
+      ['no such page', '/nowhere', 'There is no such page'],
+    ];
+    for (const [name, path, text] of pages)
+      await step(name, async () => {
+        await page.goto(base + path);
+        await page.locator('main').getByText(text).first().waitFor();
+        await accessible(page, name);
+      });
+  });

@@ -8,6 +8,7 @@ import './design/parts.css';
 import './design/layout.css';
 import './charts/charts.css';
 import './runs/runs.css';
+import './runs/guards.css';
 import './app/app.css';
 import './templates/templates.css';
 import { QueryClientProvider } from '@tanstack/react-query';

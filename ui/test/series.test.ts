@@ -35,6 +35,9 @@ function sample(t: number, more: Partial<Sample> = {}): Sample {
     target: 1,
     histogram: null,
     cpu: 1,
+    memory: 1,
+    hostCpu: 1,
+    hostMemory: 1,
     ...more,
   };
 }

@@ -100,9 +100,12 @@ export function asProblem(err: unknown): Problem {
 }
 
 /** Builds a query string from the fields that have a value. */
-export function query(fields: Record<string, string | number | undefined | null>): string {
+export function query(fields: Record<string, string | number | string[] | undefined | null>): string {
   const q = new URLSearchParams();
-  for (const [k, v] of Object.entries(fields)) if (v !== undefined && v !== null && v !== '') q.set(k, String(v));
+  for (const [k, v] of Object.entries(fields)) {
+    if (Array.isArray(v)) for (const x of v) q.append(k, x);
+    else if (v !== undefined && v !== null && v !== '') q.set(k, String(v));
+  }
   const s = q.toString();
   return s ? `?${s}` : '';
 }

@@ -25,6 +25,19 @@ export interface Point {
   errors_by_class: Record<string, number> | null;
   histogram: HistogramData | null;
   cpu_pct: number;
+  memory_pct?: number;
+  host_cpu_pct?: number;
+  host_memory_pct?: number;
+}
+
+/** One second of one run worker. */
+export interface WorkerPoint {
+  timestamp: string;
+  elapsed_seconds: number;
+  worker_id: string;
+  phase: Phase;
+  qps: number;
+  p95_latency_ms: number | null;
 }
 
 export interface Latency {
@@ -123,7 +136,7 @@ export interface Payload {
   };
   connections: { active: number; target: number };
   workers: PayloadWorker[] | null;
-  custom_metrics: { resources: { cpu_pct: number; memory_pct: number; memory_bytes: number; host_cpu_pct: number } };
+  custom_metrics: { resources: { cpu_pct: number; memory_pct: number; memory_bytes: number; host_cpu_pct: number; host_memory_pct?: number } };
   cancellation_reason: string | null;
   validity: Validity;
   prepare: PrepareProgress | null;

@@ -13,6 +13,7 @@ import {
   type Template,
   type Token,
   type User,
+  type WorkerPoint,
 } from './types';
 
 export const client = new QueryClient({
@@ -45,6 +46,8 @@ export interface RunFilter {
   search?: string;
   since?: string;
   until?: string;
+  /** Each as key:value; a run must carry all of them. */
+  tag?: string[];
   limit?: number;
   cursor?: string;
 }
@@ -81,6 +84,18 @@ export const useTimeseries = (id: string, enabled: boolean) =>
     queryFn: ({ signal }) =>
       api
         .get<{ points: Point[] | null }>(`/api/runs/${encodeURIComponent(id)}/timeseries`, signal)
+        .then((r) => r.points ?? []),
+    enabled,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+/** The seconds of every run worker. They do not change for the reader of a finished run; a live one adds its own. */
+export const useWorkerSeries = (id: string, enabled: boolean) =>
+  useQuery({
+    queryKey: ['worker-series', id],
+    queryFn: ({ signal }) =>
+      api
+        .get<{ points: WorkerPoint[] | null }>(`/api/runs/${encodeURIComponent(id)}/timeseries?worker_id=*`, signal)
         .then((r) => r.points ?? []),
     enabled,
     staleTime: Number.POSITIVE_INFINITY,

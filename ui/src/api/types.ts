@@ -9,7 +9,16 @@ export type Verdict = 'VALID' | 'DEGRADED';
 export type LogLevel = 'INFO' | 'WARNING' | 'ERROR' | 'CRITICAL';
 export type Instant = string | null;
 
-export type { HistogramData, LogEntry, Payload, PayloadWorker, Point, PrepareProgress, Validity } from './live';
+export type {
+  HistogramData,
+  LogEntry,
+  Payload,
+  PayloadWorker,
+  Point,
+  PrepareProgress,
+  Validity,
+  WorkerPoint,
+} from './live';
 
 export const kinds = [
   'POINT_LOOKUP',

@@ -3,6 +3,7 @@ import { Link, useLocation } from 'wouter';
 import { api } from '../api/client';
 import { useLiveRuns } from '../api/queries';
 import type { User } from '../api/types';
+import { Menu } from '../design/Controls';
 import { Icon } from '../design/icons';
 import { type ThemeChoice, useTheme } from './theme';
 
@@ -28,6 +29,11 @@ export function Rail({ user }: { user: User }) {
   const [theme, setTheme] = useTheme();
   const qc = useQueryClient();
   const running = live.data?.runs?.length ?? 0;
+  const signOut = async () => {
+    await api.post('/api/auth/signout').catch(() => {});
+    qc.clear();
+    navigate('/signin');
+  };
   return (
     <nav className="rail" aria-label="Main">
       <Link href="/" className="brand" title="Loadstone">
@@ -77,7 +83,7 @@ export function Rail({ user }: { user: User }) {
         </button>
         <Link
           href="/settings"
-          className={`rail-link${path.startsWith('/settings') ? ' on' : ''}`}
+          className={`rail-link wide-only${path.startsWith('/settings') ? ' on' : ''}`}
           aria-current={path.startsWith('/settings') ? 'page' : undefined}
           title="Settings"
         >
@@ -88,15 +94,45 @@ export function Rail({ user }: { user: User }) {
           type="button"
           className="rail-link wide-only"
           title={`Sign out ${user.name}`}
-          onClick={async () => {
-            await api.post('/api/auth/signout').catch(() => {});
-            qc.clear();
-            navigate('/signin');
-          }}
+          onClick={() => void signOut()}
         >
           <Icon name="signout" size={18} />
           <span>Sign out</span>
         </button>
+        <Menu.Root modal={false}>
+          <Menu.Trigger asChild>
+            <button
+              type="button"
+              className={`rail-link phone-only${/^\/(plugins|settings)/.test(path) ? ' on' : ''}`}
+              aria-label="More places"
+            >
+              <Icon name="more" size={18} />
+              <span>More</span>
+            </button>
+          </Menu.Trigger>
+          <Menu.Portal>
+            <Menu.Content className="menu" side="top" align="end" sideOffset={8} collisionPadding={8}>
+              <Menu.Item onSelect={() => navigate('/plugins')}>
+                <Icon name="plugins" /> <span className="grow">Plugins</span>
+              </Menu.Item>
+              <Menu.Item onSelect={() => navigate('/settings')}>
+                <Icon name="settings" /> <span className="grow">Settings</span>
+              </Menu.Item>
+              <Menu.Item
+                onSelect={(e) => {
+                  e.preventDefault();
+                  setTheme(next[theme]);
+                }}
+              >
+                <Icon name={themeIcon[theme]} /> <span className="grow">Theme: {theme}</span>
+              </Menu.Item>
+              <hr />
+              <Menu.Item onSelect={() => void signOut()}>
+                <Icon name="signout" /> <span className="grow">Sign out</span>
+              </Menu.Item>
+            </Menu.Content>
+          </Menu.Portal>
+        </Menu.Root>
       </div>
     </nav>
   );

@@ -62,8 +62,8 @@ export function SignIn() {
         new Problem(
           0,
           '',
-          'This is an API token.',
-          'It is for the command line and CI; to sign in here, use the one-time link.',
+          'This is an API token, and it does not sign you in here.',
+          'It is for the command line and CI; use the one-time link that the server printed when it started.',
         ),
       );
       return;
@@ -97,7 +97,7 @@ export function SignIn() {
             <form onSubmit={submit} className="stack">
               <div className="field">
                 <label className="label" htmlFor="token">
-                  Sign-in link or token
+                  One-time sign-in link
                 </label>
                 <input
                   id="token"
@@ -110,8 +110,9 @@ export function SignIn() {
                   required
                 />
                 <span className="help">
-                  In a container: look at its log, for example “docker logs loadstone”. Each link works once; a restart
-                  prints a new one.
+                  The part after <code>token=</code> is enough. In a container, look at its log: “docker logs loadstone”. Each
+                  link works once, and a restart prints a new one. API tokens do not sign you in here; they are for
+                  the command line.
                 </span>
               </div>
               <button type="submit" className="btn primary" disabled={busy || token.trim() === ''}>

@@ -1,26 +1,48 @@
-/** A small curve without axes; the number beside it says what it means. */
+interface Props {
+  values: (number | null)[];
+  width?: number;
+  height?: number;
+  /** How many of the last values are drawn. */
+  last?: number;
+  /** The top of the axis, for curves that are compared; without it, the largest value. */
+  max?: number;
+  /** Says what the curve shows; without it the number beside it does. */
+  label?: string;
+  color?: string;
+  fill?: boolean;
+}
+
+/** A small curve without axes, from zero. */
 export function Sparkline({
   values,
   width = 96,
   height = 26,
-}: {
-  values: (number | null)[];
-  width?: number;
-  height?: number;
-}) {
-  const shown = values.slice(-60);
-  const max = Math.max(...shown.map((v) => v ?? 0), 1e-9);
+  last = 60,
+  max,
+  label,
+  color = '--accent',
+  fill = false,
+}: Props) {
+  const shown = values.slice(-last);
+  const top = max ?? Math.max(shown.reduce<number>((m, v) => Math.max(m, v ?? 0), 0), 1e-9);
   const step = shown.length > 1 ? width / (shown.length - 1) : width;
   let path = '';
+  let area = '';
   let pen = false;
+  let x = 0;
   shown.forEach((v, i) => {
     if (v === null) {
+      if (pen) area += `V${height}Z`;
       pen = false;
       return;
     }
-    path += `${pen ? 'L' : 'M'}${(i * step).toFixed(1)} ${(height - 1 - (v / max) * (height - 3)).toFixed(1)}`;
+    x = i * step;
+    const y = (height - 1 - (Math.min(v, top) / top) * (height - 3)).toFixed(1);
+    path += `${pen ? 'L' : 'M'}${x.toFixed(1)} ${y}`;
+    area += pen ? `L${x.toFixed(1)} ${y}` : `M${x.toFixed(1)} ${height}V${y}`;
     pen = true;
   });
+  if (pen) area += `V${height}Z`;
   return (
     <svg
       className="spark"
@@ -28,12 +50,16 @@ export function Sparkline({
       height={height}
       viewBox={`0 0 ${width} ${height}`}
       preserveAspectRatio="none"
-      aria-hidden="true"
+      role={label ? 'img' : undefined}
+      aria-label={label}
+      aria-hidden={label ? undefined : true}
     >
+      {label && <title>{label}</title>}
+      {fill && <path d={area} fill={`var(${color})`} opacity="0.16" />}
       <path
         d={path}
         fill="none"
-        stroke="var(--accent)"
+        stroke={`var(${color})`}
         strokeWidth="1.5"
         strokeLinejoin="round"
         vectorEffect="non-scaling-stroke"

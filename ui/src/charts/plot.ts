@@ -106,6 +106,38 @@ function drawBands(u: uPlot, decor: Decor): void {
   ctx.restore();
 }
 
+/**
+ * Finds where the labels of markers begin, so that none touches another or
+ * leaves the plot: at its marker, or ending there. One without room is left out (null); the
+ * marker of the longest phase chooses first.
+ */
+export function placeLabels(
+  xs: number[],
+  widths: number[],
+  from: number,
+  to: number,
+  gap: number,
+): (number | null)[] {
+  const places = xs.map<number | null>(() => null);
+  const room = (i: number) => (xs[i + 1] ?? to) - xs[i]!;
+  for (const i of xs.map((_, k) => k).sort((a, b) => room(b) - room(a))) {
+    const x = xs[i]!;
+    if (x < from - 1 || x > to + 1) continue;
+    const free = (at: number) =>
+      at >= from - 1 &&
+      at + widths[i]! <= to + 1 &&
+      places.every((p, k) => p === null || at + widths[i]! + gap <= p || p + widths[k]! + gap <= at);
+    places[i] = [x, x - widths[i]!].find(free) ?? null;
+  }
+  return places;
+}
+
+/** Labels a logarithmic axis by 1, 2 and 5 of each decade, or by the decades alone when there are many. */
+function leads(splits: number[]): number[] {
+  const all = splits.filter((v) => v > 0);
+  return all.length > 1 && all.at(-1)! / all[0]! > 2000 ? [1] : [1, 2, 5];
+}
+
 function drawMarkers(u: uPlot, decor: Decor): void {
   const { ctx, bbox } = u;
   const ratio = uPlot.pxRatio;
@@ -113,8 +145,9 @@ function drawMarkers(u: uPlot, decor: Decor): void {
   ctx.font = canvasFont(11 * ratio);
   ctx.textBaseline = 'top';
   ctx.textAlign = 'left';
-  let free = bbox.left;
   const shown = decor.markers.map((m) => Math.round(u.valToPos(m.t, 'x', true)));
+  const widths = decor.markers.map((m) => Math.ceil(ctx.measureText(m.label).width));
+  const places = placeLabels(shown, widths, bbox.left, bbox.left + bbox.width, 8 * ratio);
   for (const [i, m] of decor.markers.entries()) {
     const x = shown[i]!;
     if (x < bbox.left - 1 || x > bbox.left + bbox.width + 1) continue;
@@ -125,14 +158,10 @@ function drawMarkers(u: uPlot, decor: Decor): void {
     ctx.moveTo(x + 0.5, bbox.top);
     ctx.lineTo(x + 0.5, bbox.top + bbox.height);
     ctx.stroke();
-    const width = ctx.measureText(m.label).width;
-    const left = x + 4 * ratio;
-    // A label that would run into the next marker gives way to that one's.
-    if (left + width > (shown[i + 1] ?? Number.POSITIVE_INFINITY)) continue;
-    if (left < free || left + width > bbox.left + bbox.width) continue;
+
+    if (places[i] === null) continue;
     ctx.fillStyle = token('--text-3');
-    ctx.fillText(m.label, left, bbox.top + 2 * ratio);
-    free = left + width + 6 * ratio;
+    ctx.fillText(m.label, places[i]!, bbox.top - 14 * ratio);
   }
   ctx.restore();
 }
@@ -169,7 +198,7 @@ export function makePlot(
     {
       width: Math.max(120, el.clientWidth),
       height: spec.height,
-      padding: [10, 12, 0, 0],
+      padding: [18, 12, 0, 0],
       legend: { show: false },
       cursor: {
         y: false,
@@ -211,7 +240,7 @@ export function makePlot(
             ? (_u, splits) =>
                 splits.map((v) => {
                   const lead = v / 10 ** Math.floor(Math.log10(v) + 1e-9);
-                  return [1, 2, 5].some((n) => Math.abs(lead - n) < 1e-6) ? v : null;
+                  return leads(splits).some((n) => Math.abs(lead - n) < 1e-6) ? v : null;
                 })
             : undefined,
           values: (_u, splits) => splits.map((v) => (v == null ? '' : axisText(spec.format(v)))),

@@ -23,6 +23,8 @@ export const terms = {
   guardrails: 'A limit that holds for 5 seconds stops the run. Without any, none applies.',
   thresholds:
     'Conditions judged on the exact figures after the run, such as p95_ms < 50; one that fails fails the run.',
+  workerCurve: 'All workers share one axis from zero, so that their curves can be compared.',
+  tags: 'Names and values that the template gives its runs; click one for all runs that carry it.',
   runWorker: 'One part of the load generator; the connections of a run are spread over its run workers.',
   node: 'The Loadstone process that hosts the run worker.',
   heatmap:

@@ -13,6 +13,7 @@ import { Empty, Load, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import { RunTable } from './RunTable';
 import { rangeStart, ranges } from './ranges';
+import { TagFilter, tagFrom } from './tags';
 
 const statuses = [
   ['', 'Any status'],
@@ -46,6 +47,7 @@ export function HistoryPage() {
   const [range, setRange] = useParam('range');
   const settled = useSettled(text);
   const cursor = params.get('cursor') ?? '';
+  const tags = params.getAll('tag').flatMap((t) => tagFrom(t) ?? []);
   const templates = useTemplates();
   const qc = useQueryClient();
   const toast = useToast();
@@ -57,11 +59,12 @@ export function HistoryPage() {
     search: settled || undefined,
     template_id: template || undefined,
     since,
+    tag: tags.length ? tags : undefined,
     limit: pageSize,
     cursor: cursor || undefined,
   };
   const runs = useRuns(filter, cursor ? undefined : 5_000);
-  const filtered = Boolean(status || text || template || range);
+  const filtered = Boolean(status || text || template || range || tags.length);
 
   /** A changed filter begins at the first page again. */
   const change = (set: (v: string) => void) => (v: string) => {
@@ -72,6 +75,25 @@ export function HistoryPage() {
     }
     set(v);
   };
+  const setTags = (list: string[]) => {
+    const q = new URLSearchParams(location.search);
+    q.delete('cursor');
+    q.delete('tag');
+    for (const t of list) q.append('tag', t);
+    const s = q.toString();
+    navigate(`/history${s ? `?${s}` : ''}`, { replace: true });
+  };
+  const known = useMemo(
+    () =>
+      [
+        ...new Set(
+          (runs.data?.runs ?? []).flatMap((r) =>
+            Object.entries(r.scenario_config?.tags ?? {}).map(([k, v]) => `${k}:${v}`),
+          ),
+        ),
+      ].sort(),
+    [runs.data],
+  );
   const page = (c: string) => {
     const q = new URLSearchParams(location.search);
     if (c) q.set('cursor', c);
@@ -147,6 +169,7 @@ export function HistoryPage() {
               </option>
             ))}
           </select>
+          <TagFilter tags={tags} known={known} onChange={setTags} />
           {filtered && (
             <button type="button" className="btn quiet" onClick={() => navigate('/history', { replace: true })}>
               Clear filters

@@ -4,6 +4,7 @@ import { isTerminal, type RunRow } from '../api/types';
 import { ago, count, dateTime, duration, errorRate, latency, missing, rate } from '../design/format';
 import { Num } from '../design/Num';
 import { StatusBadge, VerdictBadge } from '../design/Status';
+import { Tags } from './tags';
 
 function length(r: RunRow): string {
   if (!r.start_time) return '–';
@@ -69,6 +70,7 @@ export function RunTable({
                     ]
                       .filter(Boolean)
                       .join(' · ')}
+                    {!compact && <Tags tags={s?.tags} most={3} />}
                   </span>
                 </td>
                 <td>

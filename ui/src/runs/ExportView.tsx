@@ -74,9 +74,30 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
             </>
           }
           action={
-            <a className="btn primary" href={`${base}/executions`} download={`${file}-executions.zip`}>
-              <Icon name="download" /> Download zip
-            </a>
+            parts.length > 0 ? (
+              <a className="btn primary" href={`${base}/executions`} download={`${file}-executions.zip`}>
+                <Icon name="download" /> Download zip
+              </a>
+            ) : (
+              <button type="button" className="btn" disabled>
+                <Icon name="download" /> Download zip
+              </button>
+            )
+          }
+        />
+        <Offer
+          title="Executions, CSV"
+          what="The same executions as one table for a spreadsheet or a script; much larger than the zip."
+          action={
+            parts.length > 0 ? (
+              <a className="btn" href={`${base}/executions?format=csv`} download={`${file}-executions.csv`}>
+                <Icon name="table" /> Download CSV
+              </a>
+            ) : (
+              <button type="button" className="btn" disabled>
+                <Icon name="table" /> Download CSV
+              </button>
+            )
           }
         />
         <Offer

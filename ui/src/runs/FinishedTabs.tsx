@@ -14,11 +14,13 @@ import { LogPanel } from './LogPanel';
 import type { RunState } from './live';
 import { RunCharts } from './RunCharts';
 import type { Columns } from './series';
+import { FinishedWorkers } from './Workers';
 
 const tabs = [
   'overview',
   'distribution',
   'kinds',
+  'workers',
   'errors',
   'slowest',
   'accounting',
@@ -30,6 +32,7 @@ const titles: Record<(typeof tabs)[number], string> = {
   overview: 'Overview',
   distribution: 'Distribution',
   kinds: 'By kind',
+  workers: 'Workers',
   errors: 'Errors',
   slowest: 'Slowest',
   accounting: 'Accounting',
@@ -61,6 +64,9 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
       </Tabs.Content>
       <Tabs.Content value="kinds">
         <ByKind s={s} />
+      </Tabs.Content>
+      <Tabs.Content value="workers">
+        <FinishedWorkers run={run} />
       </Tabs.Content>
       <Tabs.Content value="errors">
         <ErrorsTab s={s} />

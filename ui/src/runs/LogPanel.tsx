@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import type { LogEntry, LogLevel } from '../api/types';
 import { fileName, save } from '../charts/export';
 import { ActionsMenu, Segments } from '../design/Controls';
@@ -29,10 +29,29 @@ export function LogPanel(props: {
   const lines = useMemo(() => atLeast(level, props.logs), [level, props.logs]);
   const newest = lines.at(-1)?.seq;
 
+  const lastTop = useRef(0);
+  const toEnd = () => {
+    const el = box.current;
+    if (!el) return;
+    el.scrollTop = el.scrollHeight;
+    lastTop.current = el.scrollTop;
+  };
+
+  // Before the picture is painted: a line that is new is never seen cut.
+  useLayoutEffect(() => {
+    if (following) toEnd();
+  }, [following, newest, lines.length]);
+
+  // Fonts that arrive and windows that shrink wrap lines anew, without a new line.
+  const filled = lines.length > 0;
   useEffect(() => {
-    if (following && box.current) box.current.scrollTop = box.current.scrollHeight;
-   
-  }, [following, newest]);
+    const el = box.current;
+    if (!el || !following || !filled) return;
+    const o = new ResizeObserver(toEnd);
+    o.observe(el);
+    if (el.firstElementChild) o.observe(el.firstElementChild);
+    return () => o.disconnect();
+  }, [following, filled]);
 
   return (
     <section className="panel log-panel" aria-label="Log">
@@ -76,10 +95,14 @@ export function LogPanel(props: {
           aria-live="off"
           onScroll={(e) => {
             const el = e.currentTarget;
+            const up = el.scrollTop < lastTop.current - 1;
+            lastTop.current = el.scrollTop;
             const atEnd = el.scrollHeight - el.scrollTop - el.clientHeight < 24;
-            if (following && !atEnd) setFollowing(false);
+            // Only the reader scrolls up; growth alone must not end the following.
+            if (following && up && !atEnd) setFollowing(false);
           }}
         >
+          <div>
           {lines.slice(-1500).map((l) => (
             <div key={l.seq} className={`log-line ${l.level.toLowerCase()}`}>
               <time dateTime={l.timestamp} title={l.timestamp}>
@@ -93,6 +116,7 @@ export function LogPanel(props: {
               <span className="log-text">{l.message}</span>
             </div>
           ))}
+          </div>
         </div>
       ) : props.state.pending ? (
         <SkeletonRows rows={4} height={12} />

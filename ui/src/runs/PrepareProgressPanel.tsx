@@ -1,32 +1,44 @@
-import type { Payload } from '../api/types';
+import type { Payload, PrepareProgress } from '../api/types';
 import { count, duration, plain, rate } from '../design/format';
 
-const steps: Record<string, string> = {
-  inspect: 'Inspecting the table',
-  create: 'Creating the table',
-  load: 'Loading sample rows',
-  index: 'Building indexes',
-  connect: 'Opening connections',
-};
+/** The steps in their order: how each is called, and what is said while it lasts. */
+export const prepareSteps = [
+  { name: 'Connect', now: 'Connecting to the target' },
+  { name: 'Inspect the table', now: 'Inspecting the table' },
+  { name: 'Create it', now: 'Creating the table' },
+  { name: 'Load rows', now: 'Loading sample rows' },
+  { name: 'Build indexes', now: 'Building indexes' },
+  { name: 'Open connections', now: 'Opening connections' },
+] as const;
 
-const order = ['inspect', 'create', 'load', 'index', 'connect'];
+const wire = ['connect', 'inspect', 'create', 'load', 'index'];
+
+/**
+ * The place of a report among the steps, −1 when it is none of them. The wire has one word, connect, for the
+ * first step and the last: only the last counts something, and it counts connections.
+ */
+export function stepOf(p: Pick<PrepareProgress, 'step' | 'rows_total'> | null): number {
+  if (!p) return -1;
+  return p.step === 'connect' && p.rows_total > 0 ? prepareSteps.length - 1 : wire.indexOf(p.step);
+}
 
 /** How far the set-up is. It goes on when the page is left; the header's stop button cancels it. */
 export function PrepareProgressPanel({ live }: { live: Payload | null }) {
   const p = live?.prepare ?? null;
   const share = p && p.rows_total > 0 ? Math.min(1, p.rows_done / p.rows_total) : 0;
-  const at = p ? order.indexOf(p.step) : -1;
-  const unit = p?.step === 'connect' ? 'connections' : 'rows';
+  const at = stepOf(p);
+  const title = prepareSteps[at]?.now ?? 'Preparing the run';
+  const connecting = p?.step === 'connect';
   return (
     <section className="panel pad preparing" aria-label="Preparing">
       <div className="row">
-        <h2>{p ? (steps[p.step] ?? p.message) : 'Preparing the run'}</h2>
-        <span className="muted">{p?.message ?? 'Resolving plugins and inspecting the target'}</span>
+        <h2>{title}</h2>
+        <span className="muted">{p?.message ?? 'Finding the plugins and the target'}</span>
       </div>
       <div
         className="progress"
         role="progressbar"
-        aria-label={p ? (steps[p.step] ?? p.step) : 'Preparing'}
+        aria-label={title}
         aria-valuenow={Math.round(share * 100)}
         aria-valuemin={0}
         aria-valuemax={100}
@@ -36,18 +48,19 @@ export function PrepareProgressPanel({ live }: { live: Payload | null }) {
       {p && p.rows_total > 0 && (
         <div className="row figures">
           <span>
-            <strong>{plain(count(p.rows_done))}</strong> of {plain(count(p.rows_total))} {unit}
+            <strong>{plain(count(p.rows_done))}</strong> of {plain(count(p.rows_total))}{' '}
+            {connecting ? 'connections are open' : 'rows are loaded'}
           </span>
-          {p.rows_per_second > 0 && <span className="muted">{plain(rate(p.rows_per_second))}</span>}
+          {p.rows_per_second > 0 && <span className="muted">{plain(rate(p.rows_per_second, ' rows/s'))}</span>}
           {p.remaining_seconds !== null && (
             <span className="muted">about {duration(Math.ceil(p.remaining_seconds))} left</span>
           )}
         </div>
       )}
       <ol className="steps">
-        {order.map((s, i) => (
-          <li key={s} className={i < at ? 'done' : i === at ? 'now' : ''} aria-current={i === at ? 'step' : undefined}>
-            {s}
+        {prepareSteps.map((s, i) => (
+          <li key={s.name} className={i < at ? 'done' : i === at ? 'now' : ''} aria-current={i === at ? 'step' : undefined}>
+            {s.name}
           </li>
         ))}
       </ol>

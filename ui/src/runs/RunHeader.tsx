@@ -9,6 +9,7 @@ import { useConfirm } from '../design/Dialog';
 import { clock, count, duration, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { PhaseBadge, StatusBadge } from '../design/Status';
+import { Tags } from '../history/tags';
 import { useToast } from '../design/Toast';
 import type { RunState } from './live';
 
@@ -34,7 +35,7 @@ export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
           <LinkState state={state} />
         </div>
         <div className="sub clip">
-          <TargetLine run={run} live={live} />
+          <TargetLine run={run} live={live} /> <Tags tags={run.scenario_config.tags} />
         </div>
       </div>
       <RunActions run={run} status={status} />

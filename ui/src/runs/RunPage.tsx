@@ -6,6 +6,7 @@ import { ChartGroup, type Zoom } from '../charts/group';
 import { Failed, Notice, Skeleton } from '../design/States';
 import { useToast } from '../design/Toast';
 import { FinishedTabs } from './FinishedTabs';
+import { Guardrails } from './Guardrails';
 import { LogPanel } from './LogPanel';
 import { type RunState, useRunState } from './live';
 import { Prepared } from './Prepared';
@@ -55,6 +56,7 @@ function Run({ state, run }: { state: RunState; run: RunDetail }) {
           <>
             {measured && run.summary!.validity === 'DEGRADED' && <ValidityNotice run={run} />}
             <Tiles run={run} live={state.live} c={c} />
+            {!preparing && <Guardrails run={run} live={state.live} c={c} />}
             {preparing && <PrepareProgressPanel live={state.live} />}
             {measured ? (
               <FinishedTabs run={run} state={state} c={c} />
@@ -62,11 +64,7 @@ function Run({ state, run }: { state: RunState; run: RunDetail }) {
               <>
                 {!preparing && <RunCharts run={run} live={state.live} c={c} state={state.seriesState} />}
                 {!preparing && !over && (
-                  <Workers
-                    workers={state.live?.workers ?? []}
-                    expected={run.total_workers_expected}
-                    newsAt={state.newsAt}
-                  />
+                  <Workers run={run} live={state.live} newsAt={state.newsAt} />
                 )}
                 <LogPanel
                   logs={state.logs}

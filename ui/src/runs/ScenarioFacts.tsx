@@ -1,5 +1,8 @@
 import type { Scenario } from '../api/types';
+import { Term } from '../design/Controls';
 import { count, duration, plain, sentence, words } from '../design/format';
+import { terms } from '../design/terms';
+import { Tags } from '../history/tags';
 
 /** Writes a parameter's value for people: {a: 1, b: 2} becomes "a 1, b 2". */
 export function shortly(v: unknown): string {
@@ -61,6 +64,16 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
           {sentence(words(s.scaling.mode))} · {s.scaling.worker_count}{' '}
           {s.scaling.worker_count === 1 ? 'worker' : 'workers'} of up to {s.scaling.per_worker_capacity} connections
         </dd>
+        {Object.keys(s.tags ?? {}).length > 0 && (
+          <>
+            <dt>
+              <Term tip={terms.tags}>Tags</Term>
+            </dt>
+            <dd>
+              <Tags tags={s.tags} most={50} />
+            </dd>
+          </>
+        )}
         <dt>Judged by</dt>
         <dd>
           {s.thresholds?.length ? s.thresholds.join(' · ') : 'no thresholds'}

@@ -32,7 +32,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
     return (
       <div className="tiles">
         <Tile
-          label="throughput"
+          label="Throughput"
           tip={terms.throughput}
           q={rate(s.qps)}
           side={spark}
@@ -42,7 +42,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
         <Tile label="P95" tip={terms.p95} q={latency(l?.p95)} note={l && `P90 ${plain(latency(l.p90))}`} />
         <Tile label="P99" tip={terms.p99} q={latency(l?.p99)} note={l && `max ${plain(latency(l.max))}`} />
         <Tile
-          label="errors"
+          label="Errors"
           tip={terms.errors}
           q={count(s.errors.count)}
           note={`${plain(errorRate(s.errors.rate))} of operations`}
@@ -50,7 +50,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
         />
         <div className="tile">
           <div className="tile-label">
-            <Term tip={terms.generator}>generator</Term>
+            <Term tip={terms.generator}>Generator</Term>
           </div>
           <div className="tile-value badge-value">
             <VerdictBadge verdict={s.validity} />
@@ -68,11 +68,11 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
   const t = live?.latency_total;
   const active = live !== null && live.phase !== 'PREPARING';
   const cpu = live?.custom_metrics?.resources?.cpu_pct;
-  const total = (v: number | null | undefined) => (v === null || v === undefined ? '' : `phase ${plain(latency(v))}`);
+  const total = (v: number | null | undefined) => (v === null || v === undefined ? '' : `${plain(latency(v))} so far`);
   return (
     <div className="tiles">
       <Tile
-        label="throughput"
+        label="Throughput"
         tip={terms.throughput}
         q={active || last ? rate(qps) : missing}
         side={spark}
@@ -82,7 +82,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
       <Tile label="P95" tip={terms.p95} q={latency(l?.p95)} note={total(t?.p95)} />
       <Tile label="P99" tip={terms.p99} q={latency(l?.p99)} note={total(t?.p99)} />
       <Tile
-        label="errors"
+        label="Errors"
         tip={terms.errors}
         q={count(live ? live.errors.count : run.error_count)}
         note={live ? `${plain(errorRate(live.errors.rate))} of operations` : ''}
@@ -90,7 +90,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
       />
       <div className="tile">
         <div className="tile-label">
-          <Term tip={terms.generator}>generator</Term>
+          <Term tip={terms.generator}>Generator</Term>
         </div>
         <div className="tile-value badge-value">{live ? <VerdictBadge verdict={live.validity.verdict} /> : '–'}</div>
         <div className="tile-note">{cpu !== undefined && cpu !== null ? `CPU ${plain(percent(cpu))}` : ''}</div>

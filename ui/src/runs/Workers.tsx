@@ -1,13 +1,36 @@
-import type { PayloadWorker } from '../api/types';
+import type { Payload, RunDetail } from '../api/types';
+import { Sparkline } from '../charts/Sparkline';
 import { Term } from '../design/Controls';
-import { ago, count, latency, percent, rate } from '../design/format';
+import { ago, count, errorRate, latency, percent, plain, rate } from '../design/format';
 import { Num } from '../design/Num';
 import { Empty } from '../design/States';
-import { HealthBadge, phaseName } from '../design/Status';
+import { HealthBadge, phaseName, StatusBadge } from '../design/Status';
 import { terms } from '../design/terms';
+import { useWorkerCurves, type WorkerCurve } from './workerSeries';
 
-export function Workers({ workers, expected, newsAt }: { workers: PayloadWorker[]; expected: number; newsAt: number }) {
-  const rows = workers.toSorted((a, b) => a.worker_group_id - b.worker_group_id);
+const spark = { width: 132, height: 24 };
+
+/** The tops of the axes of all workers: one scale, so that a slow worker is seen as such. */
+function tops(curves: Map<string, WorkerCurve>, last: number): { qps: number; p95: number } {
+  let qps = 1e-9;
+  let p95 = 1e-9;
+  for (const c of curves.values()) {
+    for (const v of c.qps.slice(-last)) if (v > qps) qps = v;
+    for (const v of c.p95.slice(-last)) if (v !== null && v > p95) p95 = v;
+  }
+  return { qps, p95 };
+}
+
+function Curve(props: { values: (number | null)[] | undefined; last: number; max: number; color: string; label: string }) {
+  if (!props.values || props.values.length < 2) return <span className="muted">–</span>;
+  return <Sparkline {...spark} {...props} values={props.values} fill />;
+}
+
+/** The run workers of a live run, with the curve of their last minute. */
+export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload | null; newsAt: number }) {
+  const rows = (live?.workers ?? []).toSorted((a, b) => a.worker_group_id - b.worker_group_id);
+  const curves = useWorkerCurves(run, live, true);
+  const top = tops(curves, 60);
   return (
     <section className="panel" aria-label="Workers">
       <header>
@@ -15,7 +38,7 @@ export function Workers({ workers, expected, newsAt }: { workers: PayloadWorker[
           <Term tip={terms.runWorker}>Workers</Term>
         </h3>
         <span className="muted note">
-          {rows.length} of {Math.max(expected, rows.length)}
+          {rows.length} of {Math.max(run.total_workers_expected, rows.length)}
         </span>
       </header>
       {rows.length === 0 ? (
@@ -23,7 +46,7 @@ export function Workers({ workers, expected, newsAt }: { workers: PayloadWorker[
           Each worker reports once a second as soon as its connections are open.
         </Empty>
       ) : (
-        <div className="table-wrap">
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Workers, a table that scrolls">
           <table className="table dense">
             <thead>
               <tr>
@@ -33,7 +56,10 @@ export function Workers({ workers, expected, newsAt }: { workers: PayloadWorker[
                 </th>
                 <th>Phase</th>
                 <th>Health</th>
-                <th className="num">QPS</th>
+                <th>
+                  <Term tip={terms.workerCurve}>Last minute</Term>
+                </th>
+                <th className="num">Throughput</th>
                 <th className="num">P50</th>
                 <th className="num">P95</th>
                 <th className="num">P99</th>
@@ -52,6 +78,15 @@ export function Workers({ workers, expected, newsAt }: { workers: PayloadWorker[
                   </td>
                   <td title={`Last heartbeat ${ago(w.last_heartbeat, newsAt)}`}>
                     <HealthBadge health={w.health} />
+                  </td>
+                  <td>
+                    <Curve
+                      values={curves.get(w.worker_id)?.qps}
+                      last={60}
+                      max={top.qps}
+                      color="--accent"
+                      label={`Throughput of ${w.worker_id} over the last minute; the axis ends at ${plain(rate(top.qps))}`}
+                    />
                   </td>
                   <td className="num">
                     <Num q={rate(w.metrics.qps)} />
@@ -76,6 +111,104 @@ export function Workers({ workers, expected, newsAt }: { workers: PayloadWorker[
                   </td>
                 </tr>
               ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
+
+/** The run workers of a finished run, with the curves of all of it. */
+export function FinishedWorkers({ run }: { run: RunDetail }) {
+  const rows = (run.workers ?? []).toSorted((a, b) => (a.worker_group_id ?? 0) - (b.worker_group_id ?? 0));
+  const curves = useWorkerCurves(run, null, true);
+  const top = tops(curves, Number.POSITIVE_INFINITY);
+  const all = Number.POSITIVE_INFINITY;
+  return (
+    <section className="panel" aria-label="Workers">
+      <header>
+        <h3>
+          <Term tip={terms.runWorker}>Workers</Term>
+        </h3>
+        <span className="muted note">{rows.length}</span>
+      </header>
+      {rows.length === 0 ? (
+        <Empty tight title="No worker left figures">
+          The run ended before a worker had measured anything.
+        </Empty>
+      ) : (
+        <div className="table-wrap" tabIndex={0} role="group" aria-label="Workers, a table that scrolls">
+          <table className="table dense">
+            <thead>
+              <tr>
+                <th>Worker</th>
+                <th>Status</th>
+                <th>
+                  <Term tip={terms.workerCurve}>Throughput over time</Term>
+                </th>
+                <th className="num">Throughput</th>
+                <th>
+                  <Term tip={terms.workerCurve}>P95 over time</Term>
+                </th>
+                <th className="num">P50</th>
+                <th className="num">P95</th>
+                <th className="num">P99</th>
+                <th className="num">Operations</th>
+                <th className="num">Errors</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((w) => {
+                const f = w.figures;
+                const id = w.worker_id ?? '';
+                return (
+                  <tr key={id}>
+                    <td className="mono">{id}</td>
+                    <td>
+                      <StatusBadge status={w.status} />
+                      {w.failure_reason && <span className="second">{w.failure_reason}</span>}
+                    </td>
+                    <td>
+                      <Curve
+                        values={curves.get(id)?.qps}
+                        last={all}
+                        max={top.qps}
+                        color="--accent"
+                        label={`Throughput of ${id} over the run; the axis ends at ${plain(rate(top.qps))}`}
+                      />
+                    </td>
+                    <td className="num">
+                      <Num q={rate(f?.qps)} />
+                    </td>
+                    <td>
+                      <Curve
+                        values={curves.get(id)?.p95}
+                        last={all}
+                        max={top.p95}
+                        color="--p95"
+                        label={`P95 of ${id} over the run; the axis ends at ${plain(latency(top.p95))}`}
+                      />
+                    </td>
+                    <td className="num">
+                      <Num q={latency(f?.latency_ms?.p50)} />
+                    </td>
+                    <td className="num">
+                      <Num q={latency(f?.latency_ms?.p95)} />
+                    </td>
+                    <td className="num">
+                      <Num q={latency(f?.latency_ms?.p99)} />
+                    </td>
+                    <td className="num">
+                      <Num q={count(f?.operations)} />
+                    </td>
+                    <td className="num">
+                      <Num q={count(f?.errors.count)} />
+                      {f && f.errors.count > 0 && <span className="second">{plain(errorRate(f.errors.rate))}</span>}
+                    </td>
+                  </tr>
+                );
+              })}
             </tbody>
           </table>
         </div>

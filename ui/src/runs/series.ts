@@ -21,6 +21,9 @@ export interface Sample {
   target: number;
   histogram: HistogramData | null;
   cpu: number | null;
+  memory: number | null;
+  hostCpu: number | null;
+  hostMemory: number | null;
 }
 
 export interface Series {
@@ -57,6 +60,9 @@ export function fromPoint(p: Point, start: number): Sample {
     target: p.target_connections,
     histogram: p.histogram,
     cpu: p.cpu_pct,
+    memory: p.memory_pct ?? null,
+    hostCpu: p.host_cpu_pct ?? null,
+    hostMemory: p.host_memory_pct ?? null,
   };
 }
 
@@ -82,6 +88,9 @@ export function fromPayload(p: Payload, start: number): Sample | null {
     target: p.connections.target,
     histogram: p.latency_histogram,
     cpu: p.custom_metrics?.resources?.cpu_pct ?? null,
+    memory: p.custom_metrics?.resources?.memory_pct ?? null,
+    hostCpu: p.custom_metrics?.resources?.host_cpu_pct ?? null,
+    hostMemory: p.custom_metrics?.resources?.host_memory_pct ?? null,
   };
 }
 

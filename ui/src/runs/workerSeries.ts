@@ -1,0 +1,55 @@
+import { useEffect, useMemo, useState } from 'react';
+import { useWorkerSeries } from '../api/queries';
+import type { Payload, RunDetail, WorkerPoint } from '../api/types';
+
+/** What the curves of one run worker are drawn from, one element a second. */
+export interface WorkerCurve {
+  at: number[];
+  qps: number[];
+  p95: (number | null)[];
+}
+
+/** Above this many seconds of all run workers together the history is not asked for: it would be tens of megabytes. */
+export const historyLimit = 60_000;
+
+/** Sorts the points of all run workers into one curve each, by time. */
+export function curves(points: readonly WorkerPoint[]): Map<string, WorkerCurve> {
+  const out = new Map<string, WorkerCurve>();
+  for (const p of points.toSorted((a, b) => Date.parse(a.timestamp) - Date.parse(b.timestamp))) {
+    if (p.phase !== 'WARMUP' && p.phase !== 'MEASUREMENT') continue;
+    const c = out.get(p.worker_id) ?? { at: [], qps: [], p95: [] };
+    out.set(p.worker_id, c);
+    const at = Date.parse(p.timestamp);
+    // History and the socket tell of the same second; whichever came first stays.
+    if (c.at.length > 0 && at - c.at[c.at.length - 1]! < 500) continue;
+    c.at.push(at);
+    c.qps.push(p.qps);
+    c.p95.push(p.p95_latency_ms);
+  }
+  return out;
+}
+
+/** The run workers of a payload, in the form in which history tells of them. */
+export function pointsOf(p: Payload): WorkerPoint[] {
+  return (p.workers ?? []).map((w) => ({
+    timestamp: p.timestamp,
+    elapsed_seconds: p.elapsed,
+    worker_id: w.worker_id,
+    phase: w.phase,
+    qps: w.metrics.qps,
+    p95_latency_ms: w.metrics.p95_latency_ms,
+  }));
+}
+
+/** The curves of a run's workers: its history, and what the socket has told since. */
+export function useWorkerCurves(run: RunDetail, live: Payload | null, shown: boolean): Map<string, WorkerCurve> {
+  const s = run.scenario_config;
+  const workers = Math.max(run.total_workers_expected, s.scaling.worker_count, 1);
+  const size = workers * (s.workload.warmup_seconds + s.workload.duration_seconds);
+  const history = useWorkerSeries(run.run_id, shown && size <= historyLimit);
+  const [ticks, setTicks] = useState<WorkerPoint[]>([]);
+  useEffect(() => {
+    if (live) setTicks((t) => [...t, ...pointsOf(live)].slice(-90 * workers));
+  }, [live, workers]);
+  return useMemo(() => curves([...(history.data ?? []), ...ticks]), [history.data, ticks]);
+}

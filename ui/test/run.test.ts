@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import type { Payload, RunDetail, WorkerPoint } from '../src/api/types';
+import { firstRunBody, firstRunSource } from '../src/app/firstRun';
+import { placeLabels } from '../src/charts/plot';
+import { tagAddress, tagFrom } from '../src/history/tags';
+import { guards } from '../src/runs/Guardrails';
+import { prepareSteps, stepOf } from '../src/runs/PrepareProgressPanel';
+import { columns, type Sample } from '../src/runs/series';
+import { curves, pointsOf } from '../src/runs/workerSeries';
+
+describe('the first run', () => {
+  it('is the one of examples/first-run.yaml', () => {
+    const example = readFileSync(new URL('../../examples/first-run.yaml', import.meta.url), 'utf8');
+    expect(parse(firstRunSource)).toEqual(parse(example));
+  });
+  it('prefers a template of that name', () => {
+    expect(firstRunBody([])).toEqual({ source: firstRunSource, start: true });
+    expect(firstRunBody(undefined).source).toBe(firstRunSource);
+  });
+});
+
+describe('steps of the set-up', () => {
+  it('tells the first connect from the last', () => {
+    expect(prepareSteps[stepOf({ step: 'connect', rows_total: 0 })]!.now).toBe('Connecting to the target');
+    expect(prepareSteps[stepOf({ step: 'connect', rows_total: 16 })]!.now).toBe('Opening connections');
+    expect(prepareSteps[stepOf({ step: 'load', rows_total: 100 })]!.now).toBe('Loading sample rows');
+    expect(stepOf({ step: 'unheard-of', rows_total: 0 })).toBe(-1);
+    expect(stepOf(null)).toBe(-1);
+  });
+});
+
+describe('labels of markers', () => {
+  const place = (xs: number[], to = 400) => placeLabels(xs, [44, 72, 22], 0, to, 8);
+  it('begin at their markers when there is room', () => expect(place([10, 100, 380], 420)).toEqual([10, 100, 380]));
+  it('end at the marker when the edge is near', () => expect(place([10, 100, 395])).toEqual([10, 100, 373]));
+  it('give way to the longest phase', () => expect(place([10, 40, 390])).toEqual([null, 40, 368]));
+  it('leave out what has no room at all', () => expect(place([10, 12, 14], 50)).toEqual([null, null, 14]));
+  it('never overlap and never leave the plot', () => {
+    for (let a = 0; a <= 300; a += 13)
+      for (let b = a; b <= 300; b += 7)
+        for (let c = b; c <= 300; c += 11) {
+          const placed = placeLabels([a, b, c], [44, 72, 22], 0, 300, 8)
+            .map((p, i) => (p === null ? null : ([p, p + [44, 72, 22][i]!] as const)))
+            .filter((p) => p !== null)
+            .sort((x, y) => x[0] - y[0]);
+          for (const [i, p] of placed.entries()) {
+            expect(p[0]).toBeGreaterThanOrEqual(-1);
+            expect(p[1]).toBeLessThanOrEqual(301);
+            if (i > 0) expect(p[0] - placed[i - 1]![1]).toBeGreaterThanOrEqual(8);
+          }
+        }
+  });
+});
+
+describe('tags', () => {
+  it.each([
+    ['ticket:PERF-1', 'ticket:PERF-1'],
+    [' ticket : a:b ', 'ticket:a:b'],
+    ['ticket', null],
+    [':x', null],
+    ['x:', null],
+    ['', null],
+  ])('reads %j', (text, tag) => expect(tagFrom(text)).toBe(tag));
+  it('keeps odd names in the address', () =>
+    expect(new URLSearchParams(tagAddress('a b', 'c&d=e').split('?')[1]).get('tag')).toBe('a b:c&d=e'));
+});
+
+describe('curves of run workers', () => {
+  const point = (worker_id: string, s: number, qps: number, phase: WorkerPoint['phase'] = 'MEASUREMENT') => ({
+    timestamp: new Date(s * 1000).toISOString(),
+    elapsed_seconds: s,
+    worker_id,
+    phase,
+    qps,
+    p95_latency_ms: null,
+  });
+  it('sorts seconds by worker and time, once each', () => {
+    const c = curves([
+      point('b', 2, 20),
+      point('a', 1, 1),
+      point('b', 1, 10),
+      point('a', 2, 2),
+      point('a', 2.2, 99),
+      point('a', 0, 7, 'PREPARING'),
+    ]);
+    expect(c.get('a')!.qps).toEqual([1, 2]);
+    expect(c.get('b')!.qps).toEqual([10, 20]);
+  });
+  it('takes a payload without workers', () => expect(pointsOf({ workers: null } as Payload)).toEqual([]));
+});
+
+describe('guardrails', () => {
+  const sample = (cpu: number) => ({ t: cpu, at: cpu, qps: 1, active: 1, cpu, hostMemory: null }) as Sample;
+  const c = columns({ samples: [sample(20), sample(90), sample(40)].map((s, t) => ({ ...s, t })) });
+  const run = (guardrails: object) => ({ scenario_config: { guardrails } }) as RunDetail;
+  it('has none without limits', () => expect(guards(run({ max_cpu_percent: null }), c, null)).toEqual([]));
+  it('shows the highest second of a finished run', () =>
+    expect(guards(run({ max_cpu_percent: 80, max_host_memory_percent: 90 }), c, null)).toMatchObject([
+      { label: 'Generator CPU', limit: 80, value: 90 },
+      { label: 'Host memory', limit: 90, value: null },
+    ]));
+  it('shows what a live run reports now', () => {
+    const live = { custom_metrics: { resources: { cpu_pct: 33 } } } as Payload;
+    expect(guards(run({ max_cpu_percent: 80 }), c, live)[0]!.value).toBe(33);
+  });
+});
