@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -120,11 +121,31 @@ func (l *live) aggregate(now time.Time) {
 	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Snapshots, Logs: l.logbook.take(),
 		TotalOps: s.RollupOps, ErrorCount: s.RollupErrors, CurrentQPS: s.Payload.Ops.CurrentPerSec,
 		WorkersRegistered: registered, WorkersActive: active, WorkersCompleted: completed}
-	if l.core.started && (len(s.Snapshots) > 0 || !l.allEnded()) && covered(s) >= shortestSecond {
-		p := s.Point(now, now.Sub(r.StartTime.Time), l.core.phase)
+	if l.core.started && reported(s) && (len(s.Snapshots) > 0 || !l.allEnded()) && covered(s) >= shortestSecond {
+		p := s.Point(now, now.Sub(r.StartTime.Time), phaseOf(s, l.core.phase))
 		t.Point = &p
 	}
 	l.keeper.saveTick(t)
+}
+
+// reported tells whether a worker has sent a snapshot yet. Before the first one
+// there is load already, and nothing is known of it.
+func reported(s *aggregate.Second) bool {
+	return slices.ContainsFunc(s.Workers, func(w aggregate.WorkerSample) bool { return !w.Newest.IsZero() })
+}
+
+// phaseOf is the phase that a second's figures belong to: snapshots arrive up to
+// a second after what they tell, so the first of the measurement may hold warm-up only.
+func phaseOf(s *aggregate.Second, now engine.Phase) engine.Phase {
+	if len(s.Snapshots) == 0 {
+		return now
+	}
+	for i := range s.Snapshots {
+		if s.Snapshots[i].Phase != engine.PhaseWarmup {
+			return now
+		}
+	}
+	return engine.PhaseWarmup
 }
 
 // covered is the longest time that the snapshots of one worker cover in this
