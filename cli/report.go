@@ -91,8 +91,9 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 	if !a.Balanced {
 		balance = "NOT balanced: " + strings.Join(a.Problems, "; ")
 	}
-	p("accounting\tscheduled %s = started %s + dropped %s; started = succeeded %s + failed %s; recorded %s: %s",
-		count(a.Scheduled), count(a.Started), count(a.Dropped), count(a.Succeeded), count(a.Failed), count(a.Recorded), balance)
+	p("accounting\tscheduled %s = started %s + dropped %s", count(a.Scheduled), count(a.Started), count(a.Dropped))
+	p("\tstarted %s = succeeded %s + failed %s", count(a.Started), count(a.Succeeded), count(a.Failed))
+	p("\trecorded %s: %s", count(a.Recorded), balance)
 	p("validity\t%s", s.Validity)
 	for _, c := range s.ValidityDetail.Causes {
 		p("\t%s: %s", c.Cause, c.Detail)
