@@ -47,7 +47,7 @@ type core struct {
 	sentence   string
 	startedAt  time.Time // of the run
 	placedAt   time.Time
-	loadAt     time.Time // all workers were ready; warm-up begins
+	loadAt     time.Time // all workers were ready and told so; warm-up begins
 	measureAt  time.Time
 	measureEnd time.Time
 	stoppedAt  time.Time
@@ -269,6 +269,18 @@ func (c *core) tick(now time.Time) []any {
 		return append(c.stop(now, engine.StopDurationElapsed, "", ""), c.leave(now)...)
 	}
 	return nil
+}
+
+// entered notes that the workers were told of a phase at now. Its time counts
+// from here and not from the decision: what the store took must not shorten it.
+func (c *core) entered(now time.Time, phase engine.Phase) {
+	switch {
+	case c.stopping() || phase != c.phase:
+	case phase == engine.PhaseWarmup:
+		c.loadAt = now
+	case phase == engine.PhaseMeasurement:
+		c.measureAt = now
+	}
 }
 
 // due is the next moment at which tick decides something by time, zero when none.

@@ -232,3 +232,27 @@ func TestWithoutWarmupTheMeasurementBeginsAtOnce(t *testing.T) {
 		t.Fatalf("%v, measured from %v, load from %v", got, c.measureAt, c.loadAt)
 	}
 }
+
+func TestAPhaseCountsFromWhenTheWorkersHearOfIt(t *testing.T) {
+	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
+	c := newCore(engine.Workload{WarmupSeconds: 1, DurationSeconds: 2}, []string{"worker-0"})
+	c.apply(at(0), hapBegun{})
+	c.apply(at(0), hapPrepared{})
+	c.apply(at(0), hapWorker{id: "worker-0", status: engine.WorkerReady})
+	c.entered(at(300), engine.PhaseWarmup)
+	if c.apply(at(1200), hapTick{}); c.phase != engine.PhaseWarmup {
+		t.Fatalf("after 0.9 s of 1 s of warm-up the phase is %s", c.phase)
+	}
+	if c.apply(at(1300), hapTick{}); c.phase != engine.PhaseMeasurement {
+		t.Fatalf("after the warm-up the phase is %s", c.phase)
+	}
+	c.entered(at(1800), engine.PhaseMeasurement)
+	if c.apply(at(3700), hapTick{}); c.stopping() || !c.due().Equal(at(3800)) {
+		t.Fatalf("stopping %v, due at %v", c.stopping(), c.due())
+	}
+	c.apply(at(3800), hapTick{})
+	if c.reason != engine.StopDurationElapsed {
+		t.Fatalf("the run goes on after its measurement: %q", c.reason)
+	}
+}

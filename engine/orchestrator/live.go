@@ -367,6 +367,9 @@ func (l *live) push(now time.Time) {
 			for _, n := range l.nodes() {
 				n.send(control.RunEvent{Epoch: l.epoch, Event: e})
 			}
+			if e.Type == engine.EventSetPhase {
+				l.core.entered(now, e.Data.Phase)
+			}
 		}
 	}
 }

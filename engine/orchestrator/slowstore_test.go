@@ -1,0 +1,33 @@
+package orchestrator_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// slowStore takes its time for the beginning of a phase, less than the deadline of its events.
+type slowStore struct{ orchestrator.ControlStore }
+
+func (s slowStore) Transition(ctx context.Context, t store.Transition) ([]engine.Event, error) {
+	for _, e := range t.Events {
+		if e.Type == engine.EventSetPhase {
+			time.Sleep(450 * time.Millisecond)
+		}
+	}
+	return s.ControlStore.Transition(ctx, t)
+}
+
+func TestASlowStoreDoesNotShortenTheMeasurement(t *testing.T) {
+	f := newFixture(t)
+	f.wrap = func(s orchestrator.ControlStore) orchestrator.ControlStore { return slowStore{s} }
+	f.start()
+	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds, sc.Workload.WarmupSeconds = 1, 0 })
+	if sum := f.wait(run.RunID); sum.DurationSeconds < 0.8 {
+		t.Fatalf("measured for %.2f s of 1 s", sum.DurationSeconds)
+	}
+}
