@@ -211,10 +211,10 @@ export class Live {
         phase === 'PREPARING'
           ? {
               step: share < 0.9 ? 'load' : 'connect',
-              message: 'public.orders',
-              rows_done: Math.round(100000 * share),
-              rows_total: 100000,
-              rows_per_second: 100000 / p,
+              message: share < 0.9 ? 'Loading sample rows into orders' : 'Opening the connections of the run workers',
+              rows_done: share < 0.9 ? Math.round(100000 * share) : w.concurrent_connections,
+              rows_total: share < 0.9 ? 100000 : w.concurrent_connections,
+              rows_per_second: share < 0.9 ? 100000 / p : 0,
               remaining_seconds: p - t,
             }
           : null,

@@ -35,7 +35,8 @@ describe('labels of markers', () => {
   const place = (xs: number[], to = 400) => placeLabels(xs, [44, 72, 22], 0, to, 8);
   it('begin at their markers when there is room', () => expect(place([10, 100, 380], 420)).toEqual([10, 100, 380]));
   it('end at the marker when the edge is near', () => expect(place([10, 100, 395])).toEqual([10, 100, 373]));
-  it('give way to the longest phase', () => expect(place([10, 40, 390])).toEqual([null, 40, 368]));
+  it('give way to the longest phase', () => expect(place([100, 110, 390])).toEqual([null, 110, 368]));
+  it('lean into the phase before rather than vanish', () => expect(place([100, 140, 390])).toEqual([88, 140, 368]));
   it('leave out what has no room at all', () => expect(place([10, 12, 14], 50)).toEqual([null, null, 14]));
   it('never overlap and never leave the plot', () => {
     for (let a = 0; a <= 300; a += 13)
@@ -88,6 +89,7 @@ describe('curves of run workers', () => {
     expect(c.get('a')!.qps).toEqual([1, 2]);
     expect(c.get('b')!.qps).toEqual([10, 20]);
   });
+  it('ends where it is told', () => expect(curves([point('a', 1, 1), point('a', 9, 0)], 5000).get('a')!.qps).toEqual([1]));
   it('takes a payload without workers', () => expect(pointsOf({ workers: null } as Payload)).toEqual([]));
 });
 

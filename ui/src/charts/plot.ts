@@ -108,8 +108,8 @@ function drawBands(u: uPlot, decor: Decor): void {
 
 /**
  * Finds where the labels of markers begin, so that none touches another or
- * leaves the plot: at its marker, or ending there. One without room is left out (null); the
- * marker of the longest phase chooses first.
+ * leaves the plot: at its marker; or a little before it, so as to end at the next one; or, at the
+ * right edge, ending at it. One without room is left out (null); the longest phase chooses first.
  */
 export function placeLabels(
   xs: number[],
@@ -127,7 +127,12 @@ export function placeLabels(
       at >= from - 1 &&
       at + widths[i]! <= to + 1 &&
       places.every((p, k) => p === null || at + widths[i]! + gap <= p || p + widths[k]! + gap <= at);
-    places[i] = [x, x - widths[i]!].find(free) ?? null;
+    const w = widths[i]!;
+    const before = (xs[i + 1] ?? Number.POSITIVE_INFINITY) - gap - w;
+    const choices = [x];
+    if (x - before > 0 && x - before <= w / 2) choices.push(before);
+    if (x + w > to) choices.push(x - w);
+    places[i] = choices.find(free) ?? null;
   }
   return places;
 }

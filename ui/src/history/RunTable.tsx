@@ -70,8 +70,8 @@ export function RunTable({
                     ]
                       .filter(Boolean)
                       .join(' · ')}
-                    {!compact && <Tags tags={s?.tags} most={3} />}
                   </span>
+                  {!compact && <Tags tags={s?.tags} most={3} />}
                 </td>
                 <td>
                   <StatusBadge status={r.status} passed={r.passed} />

@@ -57,7 +57,18 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
         ))}
       </Tabs.List>
       <Tabs.Content value="overview">
-        <RunCharts run={run} live={null} c={c} state={state.seriesState} />
+        {s.accounting.started === 0 ? (
+          <div className="stack">
+            <section className="panel">
+              <Empty icon="chart" title="No operation was sent to the database">
+                The run ended before its load began, so there is nothing to draw. The log says how far it came.
+              </Empty>
+            </section>
+            <LogPanel logs={state.logs} state={state.logsState} dropped={0} follow={false} file={run.test_name} />
+          </div>
+        ) : (
+          <RunCharts run={run} live={null} c={c} state={state.seriesState} />
+        )}
       </Tabs.Content>
       <Tabs.Content value="distribution">
         <DistributionTab s={s} />

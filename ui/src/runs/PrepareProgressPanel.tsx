@@ -32,8 +32,7 @@ export function PrepareProgressPanel({ live }: { live: Payload | null }) {
   return (
     <section className="panel pad preparing" aria-label="Preparing">
       <div className="row">
-        <h2>{title}</h2>
-        <span className="muted">{p?.message ?? 'Finding the plugins and the target'}</span>
+        <h2>{p?.message || title}</h2>
       </div>
       <div
         className="progress"

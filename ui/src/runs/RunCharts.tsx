@@ -87,14 +87,16 @@ export function RunCharts({ run, live, c, state }: Props) {
     return lines;
   }, [c, run.scenario_config.workload.target_qps]);
 
-  const percentiles = useMemo<Line[]>(
-    () => [
-      { key: 'p99', label: 'P99', color: '--p99', width: 2, values: c.rows.map((s) => s?.p99 ?? null) },
-      { key: 'p95', label: 'P95', color: '--p95', width: 1.75, values: c.rows.map((s) => s?.p95 ?? null) },
-      { key: 'p50', label: 'P50', color: '--p50', width: 1.5, values: c.rows.map((s) => s?.p50 ?? null) },
-    ],
-    [c],
-  );
+  const percentiles = useMemo<Line[]>(() => {
+    // The few operations that a drain waits for are the slowest of all, and would flatten the rest of the curve.
+    const of = (get: (s: Sample) => number | null) =>
+      c.rows.map((s) => (s && s.phase !== 'COOLDOWN' ? get(s) : null));
+    return [
+      { key: 'p99', label: 'P99', color: '--p99', width: 2, values: of((s) => s.p99) },
+      { key: 'p95', label: 'P95', color: '--p95', width: 1.75, values: of((s) => s.p95) },
+      { key: 'p50', label: 'P50', color: '--p50', width: 1.5, values: of((s) => s.p50) },
+    ];
+  }, [c]);
 
   const errors = useMemo<Line[]>(() => {
     const lines: Line[] = present(c, (s) => s.byClass, []).map((k, i) => ({
@@ -164,7 +166,7 @@ export function RunCharts({ run, live, c, state }: Props) {
           tip={terms.percentiles}
           note={
             method && (
-              <span className="muted note">
+              <span className="muted note hide-phone">
                 {method === 'merged_histogram' ? 'merged over workers' : 'slowest worker'}
               </span>
             )

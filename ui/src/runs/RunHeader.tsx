@@ -34,8 +34,11 @@ export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
           {live && !over && <Timers live={live} />}
           <LinkState state={state} />
         </div>
-        <div className="sub clip">
-          <TargetLine run={run} live={live} /> <Tags tags={run.scenario_config.tags} />
+        <div className="row run-sub">
+          <span className="sub">
+            <TargetLine run={run} live={live} />
+          </span>
+          <Tags tags={run.scenario_config.tags} />
         </div>
       </div>
       <RunActions run={run} status={status} />
@@ -113,8 +116,9 @@ function VerdictLine({ run }: { run: RunDetail }) {
   const bad = run.status === 'FAILED' || (run.status === 'COMPLETED' && run.summary?.passed === false);
   return (
     <div className={`verdict ${bad ? 'bad' : run.status === 'COMPLETED' ? 'ok' : ''}`}>
-      <Icon name={bad ? 'alert' : run.status === 'COMPLETED' ? 'check' : 'stop'} size={14} />
-      <span>
+      <span className="verdict-words">
+        <Icon name={bad ? 'alert' : run.status === 'COMPLETED' ? 'check' : 'stop'} size={14} />
+        <span>
         <strong>
           {run.status === 'FAILED'
             ? 'Failed'
@@ -128,6 +132,7 @@ function VerdictLine({ run }: { run: RunDetail }) {
         </strong>
         {reason && `: ${reason}`}
         {!run.summary && run.phase === 'PROCESSING' && ' · the exact figures are being computed'}
+        </span>
       </span>
       {thresholds.map((t) => (
         <span

@@ -29,12 +29,13 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
   const spark = <Sparkline values={c.rows.map((r) => r?.qps ?? null)} />;
   if (s) {
     const l = s.latency_ms;
+    const ran = s.accounting.started > 0;
     return (
       <div className="tiles">
         <Tile
           label="Throughput"
           tip={terms.throughput}
-          q={rate(s.qps)}
+          q={ran ? rate(s.qps) : missing}
           side={spark}
           note={`${plain(count(s.operations))} operations`}
         />
@@ -44,8 +45,8 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
         <Tile
           label="Errors"
           tip={terms.errors}
-          q={count(s.errors.count)}
-          note={`${plain(errorRate(s.errors.rate))} of operations`}
+          q={ran ? count(s.errors.count) : missing}
+          note={ran ? `${plain(errorRate(s.errors.rate))} of operations` : ''}
           tone={s.errors.count > 0 ? 'bad' : ''}
         />
         <div className="tile">
@@ -53,7 +54,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
             <Term tip={terms.generator}>Generator</Term>
           </div>
           <div className="tile-value badge-value">
-            <VerdictBadge verdict={s.validity} />
+            {ran ? <VerdictBadge verdict={s.validity} /> : '–'}
           </div>
           <div className="tile-note">
             {plain(count(s.environment.cpus))} CPUs{s.environment.target_is_local ? ' · target beside it' : ''}
@@ -76,7 +77,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
         tip={terms.throughput}
         q={active || last ? rate(qps) : missing}
         side={spark}
-        note={live ? `${plain(count(live.ops.total))} operations` : ''}
+        note={active ? `${plain(count(live.ops.total))} operations` : ''}
       />
       <Tile label="P50" tip={terms.p50} q={latency(l?.p50)} note={total(t?.p50)} />
       <Tile label="P95" tip={terms.p95} q={latency(l?.p95)} note={total(t?.p95)} />
@@ -84,16 +85,16 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
       <Tile
         label="Errors"
         tip={terms.errors}
-        q={count(live ? live.errors.count : run.error_count)}
-        note={live ? `${plain(errorRate(live.errors.rate))} of operations` : ''}
+        q={active || !live ? count(live ? live.errors.count : run.error_count) : missing}
+        note={active ? `${plain(errorRate(live.errors.rate))} of operations` : ''}
         tone={(live?.errors.count ?? 0) > 0 ? 'bad' : ''}
       />
       <div className="tile">
         <div className="tile-label">
           <Term tip={terms.generator}>Generator</Term>
         </div>
-        <div className="tile-value badge-value">{live ? <VerdictBadge verdict={live.validity.verdict} /> : '–'}</div>
-        <div className="tile-note">{cpu !== undefined && cpu !== null ? `CPU ${plain(percent(cpu))}` : ''}</div>
+        <div className="tile-value badge-value">{active ? <VerdictBadge verdict={live.validity.verdict} /> : '–'}</div>
+        <div className="tile-note">{active && cpu !== undefined && cpu !== null ? `CPU ${plain(percent(cpu))}` : ''}</div>
       </div>
     </div>
   );

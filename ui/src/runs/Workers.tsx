@@ -51,10 +51,6 @@ export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload |
             <thead>
               <tr>
                 <th>Worker</th>
-                <th>
-                  <Term tip={terms.node}>Node</Term>
-                </th>
-                <th>Phase</th>
                 <th>Health</th>
                 <th>
                   <Term tip={terms.workerCurve}>Last minute</Term>
@@ -66,16 +62,16 @@ export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload |
                 <th className="num">Errors</th>
                 <th className="num">Connections</th>
                 <th className="num">CPU</th>
+                <th>Phase</th>
+                <th>
+                  <Term tip={terms.node}>Node</Term>
+                </th>
               </tr>
             </thead>
             <tbody>
               {rows.map((w) => (
                 <tr key={w.worker_id}>
                   <td className="mono">{w.worker_id}</td>
-                  <td className="mono clip">{w.node_id}</td>
-                  <td>
-                    {w.status === 'RUNNING' ? phaseName(w.phase) : w.status.charAt(0) + w.status.slice(1).toLowerCase()}
-                  </td>
                   <td title={`Last heartbeat ${ago(w.last_heartbeat, newsAt)}`}>
                     <HealthBadge health={w.health} />
                   </td>
@@ -109,6 +105,10 @@ export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload |
                   <td className="num">
                     <Num q={percent(w.metrics.cpu_pct)} />
                   </td>
+                  <td>
+                    {w.status === 'RUNNING' ? phaseName(w.phase) : w.status.charAt(0) + w.status.slice(1).toLowerCase()}
+                  </td>
+                  <td className="mono clip">{w.node_id}</td>
                 </tr>
               ))}
             </tbody>

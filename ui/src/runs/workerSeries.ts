@@ -12,14 +12,15 @@ export interface WorkerCurve {
 /** Above this many seconds of all run workers together the history is not asked for: it would be tens of megabytes. */
 export const historyLimit = 60_000;
 
-/** Sorts the points of all run workers into one curve each, by time. */
-export function curves(points: readonly WorkerPoint[]): Map<string, WorkerCurve> {
+/** Sorts the points of all run workers into one curve each, by time, up to an instant in Unix milliseconds. */
+export function curves(points: readonly WorkerPoint[], end = Number.POSITIVE_INFINITY): Map<string, WorkerCurve> {
   const out = new Map<string, WorkerCurve>();
   for (const p of points.toSorted((a, b) => Date.parse(a.timestamp) - Date.parse(b.timestamp))) {
     if (p.phase !== 'WARMUP' && p.phase !== 'MEASUREMENT') continue;
     const c = out.get(p.worker_id) ?? { at: [], qps: [], p95: [] };
     out.set(p.worker_id, c);
     const at = Date.parse(p.timestamp);
+    if (at > end) continue;
     // History and the socket tell of the same second; whichever came first stays.
     if (c.at.length > 0 && at - c.at[c.at.length - 1]! < 500) continue;
     c.at.push(at);
@@ -51,5 +52,6 @@ export function useWorkerCurves(run: RunDetail, live: Payload | null, shown: boo
   useEffect(() => {
     if (live) setTicks((t) => [...t, ...pointsOf(live)].slice(-90 * workers));
   }, [live, workers]);
-  return useMemo(() => curves([...(history.data ?? []), ...ticks]), [history.data, ticks]);
+  const end = run.measurement_end_time ? Date.parse(run.measurement_end_time) + 500 : undefined;
+  return useMemo(() => curves([...(history.data ?? []), ...ticks], end), [history.data, ticks, end]);
 }
