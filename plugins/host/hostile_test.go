@@ -227,3 +227,47 @@ func TestOnlyDelays(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestEndlessLater: a guest that hangs long after its stream was opened is stopped
+// too; its stream is gone, and others go on.
+func TestEndlessLater(t *testing.T) {
+	ctx := context.Background()
+	h := newHost(t, Options{CallTimeout: 300 * time.Millisecond})
+	one := []byte{1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0}
+	// The operation count of the batch is written by hand: once the byte after the batch
+	// has been counted up to 20, the guest never returns.
+	counter := plugintest.I32(plugintest.BatchAt + 64)
+	late := plugintest.Code(counter, counter, []byte{0x28, 2, 0}, plugintest.I32(1), []byte{0x6a, 0x36, 2, 0},
+		counter, []byte{0x28, 2, 0}, plugintest.I32(20), []byte{0x4b, 0x04, 0x40}, plugintest.Forever, []byte{0x0b},
+		plugintest.I64(int64(plugintest.BatchAt)<<32|int64(len(one))))
+	info, err := h.Register(ctx, plugintest.Guest{Batch: one, Code: map[string][]byte{"ls_fill": late}}.Build(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := h.Workload(ctx, info.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s, err := w.Open(ctx, plugin.OpenRequest{}, []engine.Statement{{ID: "a", SQL: "SELECT 1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b plugin.Batch
+		n := 0
+		for ; n < 100; n++ {
+			if err = s.Fill(&b, 16); err != nil {
+				break
+			}
+		}
+		if n != 20 || !errors.Is(err, plugin.ErrTrapped) || !strings.Contains(err.Error(), "in time") {
+			t.Errorf("after %d batches: %v", n, err)
+		}
+		if again := s.Fill(&b, 16); again == nil {
+			t.Error("a stopped stream goes on")
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
