@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
@@ -74,6 +75,13 @@ type env struct {
 }
 
 func run(ctx context.Context, forget func(), args []string, stdout, stderr io.Writer) int {
+	for _, arg := range args {
+		if !utf8.ValidString(arg) {
+			// The parser would replace the bytes, and something else would run than was asked for.
+			_, _ = fmt.Fprintf(stderr, "loadstone: the argument %q is not valid UTF-8\n", arg)
+			return exitUsage
+		}
+	}
 	var c commands
 	parser, err := kong.New(&c,
 		kong.Name("loadstone"),

@@ -125,6 +125,9 @@ func judge(s *engine.Summary, setupFailed, requireValid bool) int {
 		return exitUsage
 	case s.Status != engine.StatusCompleted:
 		return exitFailed
+	case !s.Accounting.Balanced:
+		// Records are missing: whatever the figures say, they do not say it of the whole run.
+		return exitFailed
 	}
 	for _, t := range s.Thresholds {
 		if !t.Passed {

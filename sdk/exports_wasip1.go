@@ -4,6 +4,7 @@
 package sdk
 
 import (
+	"runtime/debug"
 	"unsafe"
 
 	"github.com/loadstone-db/loadstone/sdk/abi"
@@ -16,11 +17,22 @@ var (
 	lastErr []byte
 )
 
+// memoryGoal is where the collector begins to work hard. Left to itself it lets
+// the heap grow to twice what is live, and a large answer of the database then
+// runs into the host's limit, which ends the instance.
+const memoryGoal = abi.MaxMemoryPages * abi.PageSize * 5 / 8
+
 // ServeWorkload makes w the plugin of this module. Call it once, from init.
-func ServeWorkload(w Workload) { guest = NewWorkloadGuest(w) }
+func ServeWorkload(w Workload) {
+	debug.SetMemoryLimit(memoryGoal)
+	guest = NewWorkloadGuest(w)
+}
 
 // ServeAdapter makes a the plugin of this module. Call it once, from init.
-func ServeAdapter(a Adapter) { guest = NewAdapterGuest(a) }
+func ServeAdapter(a Adapter) {
+	debug.SetMemoryLimit(memoryGoal)
+	guest = NewAdapterGuest(a)
+}
 
 //go:wasmimport ls log
 func hostLog(level int32, ptr unsafe.Pointer, length int32)

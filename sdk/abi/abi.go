@@ -92,7 +92,8 @@ const (
 	MaxLogLine      = 1024
 	MaxDelayMicros  = 3600 * 1_000_000
 	MaxGroupOps     = 256
-	MaxMemoryPages  = 512 // 32 MB
+	MaxMemoryPages  = 512      // 32 MB
+	PageSize        = 64 << 10 // bytes of a page of Wasm memory
 	// MinTimestamp and MaxTimestamp are the years 1 and 9999.
 	MinTimestamp int64 = -62_135_596_800_000_000
 	MaxTimestamp int64 = 253_402_300_799_999_999
