@@ -167,7 +167,7 @@ func (f *fixture) run(change func(*engine.Scenario)) engine.Run {
 // wait waits for the figures.
 func (f *fixture) wait(runID string) *engine.Summary {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
 	defer cancel()
 	sum, err := f.svc.Wait(ctx, runID)
 	if err != nil {
@@ -202,7 +202,7 @@ func (f *fixture) until(runID string, met func(*engine.Payload) bool) *engine.Pa
 		f.t.Fatal(err)
 	}
 	defer cancel()
-	limit := time.After(30 * time.Second)
+	limit := time.After(2 * time.Minute)
 	var last *engine.Payload
 	for {
 		select {
