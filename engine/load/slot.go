@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,7 +53,7 @@ func (s *slot) next(g *Group) bool {
 			return true
 		}
 		if err != nil {
-			g.fail(&engine.Error{Code: engine.CodePlugin, Cause: err, Message: "The workload plugin failed: " + err.Error() + ".",
+			g.fail(&engine.Error{Code: engine.CodePlugin, Cause: err, Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
 				Hint: "It asked for something that its own statement list does not contain."})
 			return false
 		}

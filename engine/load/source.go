@@ -3,6 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,7 +57,7 @@ func (s *source) refill(p *private) (*private, error) {
 	case err != nil:
 		p.batch.Reset()
 		s.err = &engine.Error{Code: engine.CodePlugin, Cause: err,
-			Message: "The workload plugin failed: " + err.Error() + ".",
+			Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
 			Hint:    "The run cannot go on without operations; check the plugin's parameters, or its code."}
 	case len(p.batch.Ops) == 0:
 		s.err = plugin.ErrEnded
