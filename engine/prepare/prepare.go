@@ -290,5 +290,5 @@ func pluginFailed(info plugin.Info, doing string, err error) error {
 	if errors.Is(err, plugin.ErrFailed) {
 		hint = "the message is the plugin's own; check workload.params"
 	}
-	return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The %s plugin %s failed while %s: %v", info.Kind, info.Name, doing, err), Hint: hint, Cause: err}
+	return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The %s plugin %s failed while %s: %s.", info.Kind, info.Name, doing, strings.TrimRight(err.Error(), ".")), Hint: hint, Cause: err}
 }
