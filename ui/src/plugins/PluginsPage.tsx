@@ -159,7 +159,7 @@ function PluginDetail({ p }: { p: Plugin }) {
                     <td>
                       <code>{f.fallback}</code>
                     </td>
-                    <td>{f.description}</td>
+                    <td className="message">{f.description}</td>
                   </tr>
                 ))}
               </tbody>

@@ -102,7 +102,9 @@ function LinkState({ state }: { state: RunState }) {
 }
 
 function VerdictLine({ run }: { run: RunDetail }) {
-  const thresholds = run.summary?.thresholds ?? [];
+  // A run that failed before its load has no figure to judge.
+  const judged = run.status === 'COMPLETED' || (run.summary?.accounting.started ?? 0) > 0;
+  const thresholds = judged ? (run.summary?.thresholds ?? []) : [];
   const reason = run.cancellation_reason;
   const length = run.summary?.duration_seconds;
   if (run.status === 'COMPLETED' && thresholds.length === 0 && run.summary)

@@ -60,11 +60,10 @@ export function useRunState(id: string): RunState {
         if (l === 'lost') wasLost.current = true;
         if (l === 'open' && wasLost.current) {
           wasLost.current = false;
-          qc.invalidateQueries({ queryKey: ['timeseries', id] });
-          qc.invalidateQueries({ queryKey: ['logs', id] });
+          for (const key of ['timeseries', 'worker-series', 'logs']) qc.invalidateQueries({ queryKey: [key, id] });
         }
         if (l === 'done') {
-          for (const key of ['run', 'timeseries', 'logs']) qc.invalidateQueries({ queryKey: [key, id] });
+          for (const key of ['run', 'timeseries', 'worker-series', 'logs']) qc.invalidateQueries({ queryKey: [key, id] });
           qc.invalidateQueries({ queryKey: ['runs'] });
         }
       },

@@ -95,7 +95,7 @@ export function YamlEditor(props: { value: string; onChange: (v: string) => void
             <li key={e.field + e.message}>
               <button type="button" onClick={() => e.line && goTo(e.line)} disabled={!e.line}>
                 <Icon name="alert" size={14} />
-                {e.line ? <span className="muted">line {e.line}</span> : null}
+                {e.line ? <span className="muted nowrap">line {e.line}</span> : null}
                 <code>{e.field}</code>
                 <span>
                   {e.message}
