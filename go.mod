@@ -2,6 +2,8 @@ module github.com/loadstone-db/loadstone
 
 go 1.26.0
 
+ignore ./ui/node_modules
+
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/andybalholm/brotli v1.2.0
