@@ -50,6 +50,8 @@ export function RunTable({
           {runs.map((r) => {
             const href = `/runs/${r.run_id}`;
             const s = r.scenario_config;
+            // A run that ended before its load has no figures; a zero would be read as one.
+            const idle = isTerminal(r.status) && r.total_ops === 0 && r.p50_ms === null;
             return (
               <tr
                 key={r.run_id}
@@ -79,7 +81,7 @@ export function RunTable({
                 <td className="num" data-label="Throughput">
                   <Num
                     q={
-                      r.qps !== null && r.qps !== undefined
+                      !idle && r.qps !== null && r.qps !== undefined
                         ? rate(r.qps)
                         : !isTerminal(r.status) && r.current_qps > 0
                           ? rate(r.current_qps)
@@ -97,7 +99,7 @@ export function RunTable({
                   <Num q={latency(r.p99_ms)} />
                 </td>
                 <td className="num" data-label="Errors">
-                  <Num q={errorRate(r.error_rate)} />
+                  <Num q={idle ? missing : errorRate(r.error_rate)} />
                 </td>
                 {!compact && (
                   <td className="num extra">

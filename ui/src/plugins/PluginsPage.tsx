@@ -231,9 +231,7 @@ function PluginDetail({ p }: { p: Plugin }) {
           ))}
         </div>
       </section>
-      <p className="muted row">
-        <Icon name="info" /> What a run may execute is frozen before it connects and shown on the run's page.
-      </p>
+      <p className="muted">The statements that a run may execute are fixed before its load begins, and shown on its page.</p>
     </div>
   );
 }
