@@ -3,7 +3,6 @@ import type { Plugin } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { CopyButton, Term } from '../design/Controls';
 import { bytes, plain, sentence, words } from '../design/format';
-import { Icon } from '../design/icons';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { terms } from '../design/terms';
 import { describe, type Schema } from '../templates/schema';
