@@ -51,7 +51,7 @@ func (w *Watch) Observe(at time.Time, peak engine.Resources) string {
 		case l.since.IsZero():
 			l.since = at
 		case at.Sub(l.since) >= Hold:
-			return fmt.Sprintf("%s at %.0f %% for %.0f s, the limit is %.0f %%", l.name, value, at.Sub(l.since).Seconds(), l.max)
+			return fmt.Sprintf("%s at %.1f %% for %.0f s, the limit is %g %%", l.name, value, at.Sub(l.since).Seconds(), l.max)
 		}
 	}
 	return ""

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -306,7 +305,7 @@ func (l *live) change(a actChange) {
 		}
 	}
 	if t.To != "" {
-		level, text := engine.LogInfo, fmt.Sprintf("The run is %s", t.To)
+		level, text := engine.LogInfo, told(t.To)
 		if t.CancellationReason != "" {
 			text += ": " + t.CancellationReason
 			level = engine.LogWarning
@@ -316,7 +315,7 @@ func (l *live) change(a actChange) {
 		}
 		l.note(level, nil, "%s", text)
 	} else if t.Phase != nil && *t.Phase != engine.PhaseNone {
-		l.note(engine.LogInfo, nil, "The phase is %s", *t.Phase)
+		l.note(engine.LogInfo, nil, "%s", begun(*t.Phase))
 	}
 	l.publish(false)
 }
@@ -390,7 +389,7 @@ func (l *live) nodes() []*node {
 // prepare runs beside the loop.
 func (l *live) prepare(ctx context.Context) {
 	ctx, l.cancelPrepare = context.WithCancel(ctx)
-	l.note(engine.LogInfo, nil, "The run is RUNNING, started by %s", orServer(l.by))
+	l.note(engine.LogInfo, nil, "The run was started by %s", orServer(l.by))
 	l.publish(false)
 	l.svc.routines.Go(func() {
 		plan, err := prepare.Plan(ctx, l.svc.deps(), l.sc, func(p engine.PrepareProgress) {

@@ -226,7 +226,7 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 		logs = append(logs, engine.LogEntry{Seq: seq, RunID: e.run.RunID, TestID: e.run.RunID, Level: level, Message: text, Timestamp: engine.At(time.Now())})
 	}
 	if e.run.CancellationReason != nil {
-		add(engine.LogWarning, fmt.Sprintf("The run is %s: %s", e.run.Status, *e.run.CancellationReason))
+		add(engine.LogWarning, told(e.run.Status)+": "+*e.run.CancellationReason)
 	}
 	add(engine.LogInfo, "The run was finished after a restart of the server")
 	for _, text := range o.problems {
