@@ -9,8 +9,11 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -136,17 +139,28 @@ func TestLogInFailures(t *testing.T) {
 	}
 }
 
-// proxy stands between the driver and a real server; rewrite may replace what the server sends.
-func proxy(t *testing.T, dsn string, rewrite func(n int, p []byte) []byte) string {
+// behind returns the socket of the test cluster, and a function that makes the
+// URL under which it is reached through another address.
+func behind(t *testing.T) (socket string, through func(address, sslmode string) string) {
 	t.Helper()
-	u, err := url.Parse(dsn)
-	if err != nil || u.Scheme == "" {
-		t.Skip("the server's DSN is not a URL")
+	cfg, err := pgconn.ParseConfig(pgtest.Start(t).DSN("loadstone"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	socket := u.Query().Get("host") + "/.s.PGSQL." + u.Query().Get("port")
-	if u.Query().Get("port") == "" {
-		socket = u.Query().Get("host") + "/.s.PGSQL.5432"
+	network, socket := pgconn.NetworkAddress(cfg.Host, cfg.Port)
+	if network != "unix" {
+		t.Fatalf("the test cluster listens on %s %s, not on a unix socket", network, socket)
 	}
+	return socket, func(address, sslmode string) string {
+		u := url.URL{Scheme: "postgres", User: url.User(cfg.User), Host: address, Path: "/" + cfg.Database, RawQuery: "sslmode=" + sslmode}
+		return u.String()
+	}
+}
+
+// proxy stands between the driver and a real server; rewrite may replace what the server sends.
+func proxy(t *testing.T, rewrite func(n int, p []byte) []byte) string {
+	t.Helper()
+	socket, through := behind(t)
 	address := serve(t, func(c net.Conn) {
 		s, err := net.Dial("unix", socket)
 		if err != nil {
@@ -166,12 +180,7 @@ func proxy(t *testing.T, dsn string, rewrite func(n int, p []byte) []byte) strin
 			}
 		}
 	})
-	q := u.Query()
-	q.Del("host")
-	q.Del("port")
-	q.Set("sslmode", "disable")
-	u.Host, u.RawQuery = address, q.Encode()
-	return u.String()
+	return through(address, "disable")
 }
 
 func lookup() []engine.Statement {
@@ -179,19 +188,18 @@ func lookup() []engine.Statement {
 }
 
 func TestGarbageAndSilenceOnTheLoadPath(t *testing.T) {
-	dsn := pgtest.Start(t).DSN("loadstone")
-	var garble, mute bool
-	through := proxy(t, dsn, func(_ int, p []byte) []byte {
-		if garble {
+	var garble, mute atomic.Bool
+	through := proxy(t, func(_ int, p []byte) []byte {
+		if garble.Load() {
 			return bytes.Repeat([]byte{0xfe}, len(p))
 		}
-		if mute {
+		if mute.Load() {
 			return nil
 		}
 		return p
 	})
 	db := openDSN(t, through, 100*time.Millisecond)
-	run := func(set *bool) (engine.ExecutionError, bool) {
+	run := func(set *atomic.Bool) (engine.ExecutionError, bool) {
 		c, err := db.Connect(t.Context(), lookup())
 		if err != nil {
 			t.Fatal(err)
@@ -202,8 +210,8 @@ func TestGarbageAndSilenceOnTheLoadPath(t *testing.T) {
 		if err := c.Exec(t.Context(), b, op, &res); err != nil || res.Rows != 1 {
 			t.Fatalf("%d rows, %v", res.Rows, err)
 		}
-		*set = true
-		defer func() { *set = false }()
+		set.Store(true)
+		defer set.Store(false)
 		err = c.Exec(t.Context(), b, op, &res)
 		if err == nil {
 			t.Fatal("no error")

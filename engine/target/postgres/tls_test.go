@@ -9,14 +9,13 @@ import (
 	"io"
 	"math/big"
 	"net"
-	"net/url"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/targettest"
-	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
 // TestLoadThroughTLS runs the load path, a timeout with its cancel request
@@ -26,21 +25,13 @@ func TestLoadThroughTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"elsewhere"}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"elsewhere"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-	u, err := url.Parse(pgtest.Start(t).DSN("loadstone"))
-	if err != nil || u.Query().Get("host") == "" {
-		t.Skip("the server's DSN is not a URL with a socket")
-	}
-	port := u.Query().Get("port")
-	if port == "" {
-		port = "5432"
-	}
-	socket := u.Query().Get("host") + "/.s.PGSQL." + port
+	socket, through := behind(t)
 	address := serve(t, func(c net.Conn) {
 		if _, err := io.ReadFull(c, make([]byte, 8)); err != nil {
 			return
@@ -56,13 +47,7 @@ func TestLoadThroughTLS(t *testing.T) {
 		_, _ = io.Copy(secure, s)
 		_ = c.Close()
 	})
-	q := u.Query()
-	q.Del("host")
-	q.Del("port")
-	q.Set("sslmode", "require")
-	u.Host, u.RawQuery = address, q.Encode()
-
-	db := openDSN(t, u.String(), 100*time.Millisecond)
+	db := openDSN(t, through(address, "require"), 100*time.Millisecond)
 	c, err := db.Connect(t.Context(), append(lookup(), engine.Statement{ID: "sleep", SQL: "SELECT pg_sleep($1)", Binds: []engine.Bind{{Type: engine.TypeF64}}}))
 	if err != nil {
 		t.Fatal(err)
@@ -79,8 +64,8 @@ func TestLoadThroughTLS(t *testing.T) {
 	if err := c.Exec(t.Context(), b, op, &res); db.Classify(err).Class != engine.ErrClassTimeout || c.Broken() {
 		t.Errorf("%v, broken %v", err, c.Broken())
 	}
-	q.Set("sslmode", "verify-full")
-	u.RawQuery = q.Encode()
-	_, err = openDSN(t, u.String(), 0).Check(t.Context())
+	_, err = openDSN(t, through(address, "verify-full"), 0).Check(t.Context())
 	explain(t, err, "signed by an authority that is not trusted here")
+	_, err = openDSN(t, through(strings.Replace(address, "127.0.0.1", "localhost", 1), "verify-full"), 0).Check(t.Context())
+	explain(t, err, "is for another host name")
 }
