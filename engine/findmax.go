@@ -1,0 +1,126 @@
+package engine
+
+// FindMaxUnit is what a search for the limit varies.
+type FindMaxUnit string
+
+// A search climbs in connections (closed loop) or in operations per second (open loop).
+const (
+	FindMaxConnections FindMaxUnit = "connections"
+	FindMaxRate        FindMaxUnit = "rate"
+)
+
+// StepOutcome is the judgement of one step of a search.
+type StepOutcome string
+
+// The outcomes. Every one but STABLE says what a level above the limit shows.
+const (
+	OutcomeStable         StepOutcome = "STABLE"
+	OutcomeDegraded       StepOutcome = "DEGRADED"
+	OutcomeErrorThreshold StepOutcome = "ERROR_THRESHOLD"
+	OutcomeQueueDetected  StepOutcome = "QUEUE_DETECTED"
+	OutcomePlateau        StepOutcome = "PLATEAU"
+)
+
+// SearchStage is what a step is for.
+type SearchStage string
+
+// The stages of a search, in this order; a failed confirmation goes back to BISECTING.
+const (
+	StageStepping   SearchStage = "STEPPING"
+	StageBisecting  SearchStage = "BISECTING"
+	StageConfirming SearchStage = "CONFIRMING"
+	StageDone       SearchStage = "DONE"
+)
+
+// SLO replaces the baseline rule of a search. A nil limit does not apply.
+type SLO struct {
+	P99Ms        *float64 `json:"p99_ms,omitempty"`
+	P95Ms        *float64 `json:"p95_ms,omitempty"`
+	ErrorRatePct *float64 `json:"error_rate_pct,omitempty"`
+}
+
+// FindMaxStep is one judged step: a row of find_max_step_history.
+type FindMaxStep struct {
+	StepNumber int         `json:"step_number"`
+	Stage      SearchStage `json:"stage"`
+	// TotalTargetConnections is the level in connections; TargetQPS is set instead when the search varies the rate.
+	TotalTargetConnections int      `json:"total_target_connections"`
+	TargetQPS              *float64 `json:"target_qps"`
+	StepStartTime          Time     `json:"step_start_time"`
+	StepEndTime            Time     `json:"step_end_time"`
+	StepDurationSeconds    float64  `json:"step_duration_seconds"`
+	TotalQueries           int64    `json:"total_queries"`
+	QPS                    float64  `json:"qps"`
+	// P95 and P99 are those of the slowest run worker, P50 of all together; null without an operation.
+	P50LatencyMs *float64 `json:"p50_latency_ms"`
+	P95LatencyMs *float64 `json:"p95_latency_ms"`
+	P99LatencyMs *float64 `json:"p99_latency_ms"`
+	ErrorCount   int64    `json:"error_count"`
+	// ErrorRate is a fraction.
+	ErrorRate        float64     `json:"error_rate"`
+	QPSVsPriorPct    *float64    `json:"qps_vs_prior_pct"`
+	P95VsBaselinePct *float64    `json:"p95_vs_baseline_pct"`
+	QueueDetected    bool        `json:"queue_detected"`
+	Outcome          StepOutcome `json:"outcome"`
+	// StopReason is a sentence, for a step that is not stable.
+	StopReason string `json:"stop_reason,omitempty"`
+}
+
+// Level is the step's load: connections, or operations per second.
+func (s FindMaxStep) Level() float64 {
+	if s.TargetQPS != nil {
+		return *s.TargetQPS
+	}
+	return float64(s.TotalTargetConnections)
+}
+
+// FindMaxState is the live state of a search (find_max_state, and the payload's find_max).
+type FindMaxState struct {
+	Unit        FindMaxUnit `json:"unit"`
+	CurrentStep int         `json:"current_step"`
+	// TargetWorkers is the level in connections, under the payload's older name.
+	TargetWorkers    int         `json:"target_workers"`
+	TargetQPS        *float64    `json:"target_qps"`
+	BaselineP95Ms    *float64    `json:"baseline_p95_ms"`
+	CurrentP95Ms     *float64    `json:"current_p95_ms"`
+	P95VsBaselinePct *float64    `json:"p95_vs_baseline_pct"`
+	QPS              float64     `json:"qps"`
+	QPSVsPriorPct    *float64    `json:"qps_vs_prior_pct"`
+	ErrorRate        float64     `json:"error_rate"`
+	QueueDetected    bool        `json:"queue_detected"`
+	Status           SearchStage `json:"status"`
+	StepElapsed      float64     `json:"step_elapsed_seconds"`
+	StepDuration     float64     `json:"step_duration_seconds"`
+	// LastStable and FirstUnstable enclose the limit; null while unknown.
+	LastStable    *float64       `json:"last_stable"`
+	FirstUnstable *float64       `json:"first_unstable"`
+	Steps         []FindMaxStep  `json:"steps"`
+	Result        *FindMaxResult `json:"result"`
+	LastUpdated   Time           `json:"last_updated"`
+}
+
+// FindMaxResult is the answer of a search (test_results.find_max_result).
+type FindMaxResult struct {
+	Unit FindMaxUnit `json:"unit"`
+	// Found is false when no level held; Reason then says why.
+	Found bool `json:"found"`
+	// MaxConnections or MaxQPSTarget is the answer, by the unit.
+	MaxConnections *int     `json:"max_connections"`
+	MaxQPSTarget   *float64 `json:"max_target_qps"`
+	// QPS and the latencies are what the answer's level gave, in its confirming step when there was one.
+	QPS           float64  `json:"qps"`
+	P50LatencyMs  *float64 `json:"p50_latency_ms"`
+	P95LatencyMs  *float64 `json:"p95_latency_ms"`
+	P99LatencyMs  *float64 `json:"p99_latency_ms"`
+	ErrorRate     float64  `json:"error_rate"`
+	BaselineP95Ms *float64 `json:"baseline_p95_ms"`
+	// Confirmed is true when a repeated step at the answer's level was stable again.
+	Confirmed bool `json:"confirmed"`
+	// Limit is what the first level above the answer showed; empty when the
+	// search ended at its upper bound without finding one.
+	Limit         StepOutcome `json:"limit,omitempty"`
+	FirstUnstable *float64    `json:"first_unstable"`
+	Steps         int         `json:"steps"`
+	// Reason is the answer in a sentence or two.
+	Reason string `json:"reason"`
+}

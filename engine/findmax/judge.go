@@ -1,0 +1,160 @@
+package findmax
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// judge decides the outcome of the step at the present level.
+func (s *Search) judge(o Observation) engine.FindMaxStep {
+	step := engine.FindMaxStep{StepNumber: len(s.steps) + 1, Stage: s.stage, TotalQueries: o.Operations, QPS: o.QPS,
+		P50LatencyMs: o.P50, P95LatencyMs: o.P95, P99LatencyMs: o.P99, ErrorCount: o.Errors, QueueDetected: o.Queued}
+	if s.cfg.Unit == engine.FindMaxRate {
+		level := s.level
+		step.TargetQPS = &level
+	} else {
+		step.TotalTargetConnections = int(s.level)
+	}
+	if o.Operations > 0 {
+		step.ErrorRate = float64(o.Errors) / float64(o.Operations)
+	}
+	if len(s.steps) == 0 {
+		s.baseline = o.P95
+	} else if last := s.steps[len(s.steps)-1]; last.QPS > 0 {
+		step.QPSVsPriorPct = percent(o.QPS, last.QPS)
+	}
+	if s.baseline != nil && *s.baseline > 0 && o.P95 != nil {
+		step.P95VsBaselinePct = percent(*o.P95, *s.baseline)
+	}
+	step.Outcome, step.StopReason = s.outcome(o, step)
+	return step
+}
+
+func percent(now, before float64) *float64 {
+	v := (now - before) / before * 100
+	return &v
+}
+
+// outcome applies the rules, the hardest first.
+func (s *Search) outcome(o Observation, step engine.FindMaxStep) (engine.StepOutcome, string) {
+	at := "At " + s.words(s.level) + " "
+	if o.Operations == 0 {
+		return engine.OutcomeDegraded, at + "no operation ended within the step."
+	}
+	limit := s.cfg.MaxErrorRatePct
+	if s.cfg.SLO != nil && s.cfg.SLO.ErrorRatePct != nil {
+		limit = *s.cfg.SLO.ErrorRatePct
+	}
+	if rate := step.ErrorRate * 100; rate > limit {
+		return engine.OutcomeErrorThreshold, at + fmt.Sprintf("%s %% of the operations failed; %s %% are allowed.", short(rate), short(limit))
+	}
+	if o.Queued {
+		return engine.OutcomeQueueDetected, at + "the warehouse had queries waiting."
+	}
+	if why := s.slow(o, step); why != "" {
+		return engine.OutcomeDegraded, at + why
+	}
+	if s.cfg.Unit == engine.FindMaxRate {
+		offered := float64(o.Operations + o.Dropped)
+		if dropped := float64(o.Dropped) / offered * 100; dropped > maxDroppedPct {
+			return engine.OutcomePlateau, at + fmt.Sprintf("%s %% of the operations were dropped, because too many were waiting.", short(dropped))
+		}
+		if o.QPS < held*s.level {
+			return engine.OutcomePlateau, at + fmt.Sprintf("only %s/s were done.", short(o.QPS))
+		}
+		return engine.OutcomeStable, ""
+	}
+	return s.growth(o)
+}
+
+// slow says why the latency is not stable, or "".
+func (s *Search) slow(o Observation, step engine.FindMaxStep) string {
+	if slo := s.cfg.SLO; slo != nil && (slo.P95Ms != nil || slo.P99Ms != nil) {
+		if slo.P95Ms != nil && o.P95 != nil && *o.P95 > *slo.P95Ms {
+			return fmt.Sprintf("P95 was %s ms; the objective is %s ms.", short(*o.P95), short(*slo.P95Ms))
+		}
+		if slo.P99Ms != nil && o.P99 != nil && *o.P99 > *slo.P99Ms {
+			return fmt.Sprintf("P99 was %s ms; the objective is %s ms.", short(*o.P99), short(*slo.P99Ms))
+		}
+		return ""
+	}
+	if over := step.P95VsBaselinePct; over != nil && *over > s.cfg.LatencyStabilityPct {
+		return fmt.Sprintf("P95 was %s ms, %s %% above the baseline of %s ms; %s %% are allowed.",
+			short(*o.P95), short(*over), short(*s.baseline), short(s.cfg.LatencyStabilityPct))
+	}
+	return ""
+}
+
+// growth judges throughput in a search over connections.
+func (s *Search) growth(o Observation) (engine.StepOutcome, string) {
+	if s.stage != engine.StageStepping {
+		if s.plateau > 0 && o.QPS >= s.plateau*(1-plateauTolerance) {
+			return engine.OutcomePlateau, fmt.Sprintf("At %s throughput was %s/s, as much as above it.", s.words(s.level), short(o.QPS))
+		}
+		return engine.OutcomeStable, ""
+	}
+	if len(s.steps) == 0 {
+		return engine.OutcomeStable, ""
+	}
+	before := s.steps[len(s.steps)-1]
+	if before.QPS <= 0 {
+		return engine.OutcomeStable, ""
+	}
+	gain, more := (o.QPS-before.QPS)/before.QPS*100, (s.level-before.Level())/before.Level()*100
+	if gain >= s.cfg.QPSStabilityPct || gain >= more/fifth {
+		s.flat = 0
+		return engine.OutcomeStable, ""
+	}
+	if s.flat++; s.flat < 2 {
+		return engine.OutcomeStable, ""
+	}
+	return engine.OutcomePlateau, fmt.Sprintf("From %s to %s throughput no longer grew: %s/s, then %s/s.",
+		s.words(before.Level()), s.words(s.level), short(before.QPS), short(o.QPS))
+}
+
+// found is the answer in words.
+func (s *Search) found(level float64) string {
+	text := fmt.Sprintf("The target sustains %s.", s.words(level))
+	switch {
+	case s.plateau > 0:
+		return fmt.Sprintf("%s More connections bring no more throughput than %s/s.", text, short(s.plateau))
+	case s.limitReason != "":
+		return text + " " + s.limitReason
+	default:
+		return text + fmt.Sprintf(" That is the highest level that was tried; the limit lies above %s.", s.words(level))
+	}
+}
+
+// none says why there is no answer.
+func (s *Search) none() string {
+	if len(s.steps) == 0 {
+		return "No step was finished, so there is no answer."
+	}
+	if s.limitReason == "" {
+		return "No level was found to be stable, so there is no answer."
+	}
+	return "No level that was tried is sustained. " + s.limitReason
+}
+
+// words names a level.
+func (s *Search) words(level float64) string {
+	switch {
+	case s.cfg.Unit == engine.FindMaxRate:
+		return short(level) + "/s"
+	case level == 1:
+		return "1 connection"
+	default:
+		return fmt.Sprintf("%.0f connections", level)
+	}
+}
+
+// short writes a number as a person reads it: three digits where they matter.
+func short(v float64) string {
+	if math.Abs(v) >= 100 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(fmt.Sprintf("%.3g", v), ".0"), ".")
+}

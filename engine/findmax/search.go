@@ -1,0 +1,305 @@
+package findmax
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Config is what a search needs to know; levels are connections or operations
+// per second, by Unit.
+type Config struct {
+	Unit engine.FindMaxUnit
+	// Start is the first level, Increment what each step of the climb adds, Max
+	// the highest level that may be tried; all positive, Max ≥ Start.
+	Start, Increment, Max float64
+	QPSStabilityPct       float64
+	LatencyStabilityPct   float64
+	MaxErrorRatePct       float64
+	// SLO, when not nil, replaces the baseline rule for latency, and
+	// MaxErrorRatePct where it names an error rate.
+	SLO *engine.SLO
+}
+
+// Observation is what one step gave, without its settling time.
+type Observation struct {
+	Operations, Errors, Dropped int64
+	QPS                         float64
+	// P50 is over all operations; P95 and P99 are those of the slowest run
+	// worker. Milliseconds, nil without an operation.
+	P50, P95, P99 *float64
+	// Queued: the warehouse had queries waiting.
+	Queued bool
+}
+
+const (
+	// maxConfirmations bounds how often a refuted answer sends the search back.
+	maxConfirmations = 6
+	// fifth of the relative gain in load is the least gain in throughput that counts as growth.
+	fifth = 5
+	// plateauTolerance is how far below the plateau's throughput a level may lie and still be on it.
+	plateauTolerance = 0.02
+	// held is the part of a wanted rate that must be achieved.
+	held = 0.99
+	// maxDroppedPct is the part of a wanted rate that may be dropped.
+	maxDroppedPct = 0.1
+)
+
+// Search is the state of one search. It is not safe for concurrent use.
+type Search struct {
+	cfg   Config
+	stage engine.SearchStage
+	level float64
+
+	steps    []engine.FindMaxStep
+	baseline *float64
+	// flat counts the steps of the climb that brought no gain, up to the last.
+	flat int
+	// lo is the highest level below hi that was stable, 0 when none is known; hi
+	// the lowest that was not, +Inf when none is known. After a plateau, hi is on it.
+	lo, hi float64
+	// limit is what hi showed, and limitReason its sentence.
+	limit       engine.StepOutcome
+	limitReason string
+	// plateau is the throughput above which nothing grows; 0 unless the climb ended on one.
+	plateau       float64
+	confirmations int
+	result        *engine.FindMaxResult
+}
+
+// New begins a search. A Max below Start is taken as Start.
+func New(cfg Config) *Search {
+	cfg.Max = max(cfg.Max, cfg.Start)
+	return &Search{cfg: cfg, stage: engine.StageStepping, level: cfg.Start, hi: math.Inf(1)}
+}
+
+// Next returns the level to run and what for; ok is false when the search is over.
+func (s *Search) Next() (level float64, stage engine.SearchStage, ok bool) {
+	return s.level, s.stage, s.stage != engine.StageDone
+}
+
+// Steps are the steps judged so far. The slice is the search's own.
+func (s *Search) Steps() []engine.FindMaxStep { return s.steps }
+
+// Baseline is the P95 of step 1 in milliseconds, nil before it has been judged.
+func (s *Search) Baseline() *float64 { return s.baseline }
+
+// Bounds enclose the limit: the highest stable and the lowest unstable level, nil while unknown.
+func (s *Search) Bounds() (stable, unstable *float64) {
+	if s.lo > 0 {
+		stable = &s.lo
+	}
+	if !math.IsInf(s.hi, 1) {
+		unstable = &s.hi
+	}
+	return stable, unstable
+}
+
+// Result is the answer, nil until the search is over.
+func (s *Search) Result() *engine.FindMaxResult { return s.result }
+
+// Observe judges the step at the level that Next named, and decides what is
+// next. The times of the returned step are the caller's to fill in.
+func (s *Search) Observe(o Observation) engine.FindMaxStep {
+	step := s.judge(o)
+	s.steps = append(s.steps, step)
+	switch s.stage {
+	case engine.StageStepping:
+		s.climbed(step)
+	case engine.StageBisecting:
+		s.bisected(step)
+	case engine.StageConfirming:
+		s.confirmed(step)
+	}
+	return step
+}
+
+// End closes a search before its time: the answer is what is known by then.
+// why is a sentence without its full stop.
+func (s *Search) End(why string) {
+	if s.stage == engine.StageDone {
+		return
+	}
+	s.finish(false, why+". ")
+}
+
+func (s *Search) climbed(step engine.FindMaxStep) {
+	if step.Outcome == engine.OutcomeStable {
+		if s.flat == 0 {
+			s.lo = s.level
+		}
+		if s.level >= s.cfg.Max {
+			s.lo, s.flat = s.level, 0
+			s.stage = engine.StageConfirming
+			return
+		}
+		s.level = min(s.level+s.cfg.Increment, s.cfg.Max)
+		return
+	}
+	s.limit, s.limitReason, s.hi = step.Outcome, step.StopReason, s.level
+	if step.Outcome == engine.OutcomePlateau && s.cfg.Unit == engine.FindMaxConnections {
+		s.onPlateau((s.steps[len(s.steps)-2].QPS + step.QPS) / 2)
+	}
+	s.bisect()
+}
+
+// onPlateau sets the bounds around where the climb reached the plateau: its last
+// steps lie on it, and the one before them may too.
+func (s *Search) onPlateau(qps float64) {
+	s.plateau = qps
+	for i := len(s.steps) - 1; i >= 0 && s.steps[i].QPS >= qps*(1-plateauTolerance); i-- {
+		s.hi = s.steps[i].Level()
+	}
+	s.lo = s.stableBelow(s.hi)
+}
+
+// stableBelow is the highest level below a bound that was stable whenever it was tried, 0 for none.
+func (s *Search) stableBelow(bound float64) float64 {
+	shaky := map[float64]bool{}
+	for _, step := range s.steps {
+		if step.Outcome != engine.OutcomeStable {
+			shaky[step.Level()] = true
+		}
+	}
+	best := 0.0
+	for _, step := range s.steps {
+		if l := step.Level(); l < bound && l > best && !shaky[l] {
+			best = l
+		}
+	}
+	return best
+}
+
+// bisect halves what lies between the bounds, or goes on to confirm when they are close enough.
+func (s *Search) bisect() {
+	s.stage = engine.StageBisecting
+	mid := (s.lo + s.hi) / 2
+	if s.cfg.Unit == engine.FindMaxConnections {
+		mid = math.Floor(mid)
+	}
+	if s.hi-s.lo > s.resolution() && mid > s.lo && mid < s.hi && mid > 0 {
+		s.level = mid
+		return
+	}
+	candidate := s.lo
+	if s.plateau > 0 {
+		candidate = s.hi
+	}
+	if candidate <= 0 {
+		s.finish(false, "")
+		return
+	}
+	s.level, s.stage = candidate, engine.StageConfirming
+}
+
+// resolution is how close the bounds must be: a connection or 2 % of them, or 1 % of the rate.
+func (s *Search) resolution() float64 {
+	if s.cfg.Unit == engine.FindMaxRate {
+		return s.hi / 100
+	}
+	return max(1, math.Floor(s.lo/50))
+}
+
+func (s *Search) bisected(step engine.FindMaxStep) {
+	if step.Outcome == engine.OutcomeStable {
+		s.lo = s.level
+	} else {
+		s.above(step)
+	}
+	s.bisect()
+}
+
+// above notes that the step's level is not below the limit.
+func (s *Search) above(step engine.FindMaxStep) {
+	s.hi = step.Level()
+	s.limit, s.limitReason = step.Outcome, step.StopReason
+	if step.Outcome != engine.OutcomePlateau {
+		// A harder limit lies below the plateau.
+		s.plateau = 0
+	}
+	if s.lo >= s.hi {
+		s.lo = s.stableBelow(s.hi)
+	}
+}
+
+func (s *Search) confirmed(step engine.FindMaxStep) {
+	stable := step.Outcome == engine.OutcomeStable
+	if s.plateau > 0 {
+		stable = step.Outcome == engine.OutcomePlateau
+	}
+	if stable {
+		s.finish(true, "")
+		return
+	}
+	s.confirmations++
+	if s.plateau > 0 && step.Outcome == engine.OutcomeStable {
+		// Not on the plateau this time: it begins higher.
+		s.lo, s.hi = s.level, s.measuredAbove(s.level)
+	} else {
+		s.above(step)
+	}
+	candidate := s.answer()
+	switch {
+	case s.plateau > 0 && s.confirmations < maxConfirmations:
+		s.bisect()
+	case s.confirmations >= maxConfirmations:
+		s.finish(false, fmt.Sprintf("The answer could not be confirmed: %d repeated steps gave another result, so the target or its machine is not steady. ", s.confirmations))
+	case candidate > 0:
+		// What was stable once and then not casts doubt on its neighbours: they are
+		// repeated, from the top down, before they are believed.
+		s.level = candidate
+	default:
+		s.bisect()
+	}
+}
+
+// measuredAbove is the lowest level above one that has been tried, +Inf for none.
+func (s *Search) measuredAbove(level float64) float64 {
+	next := math.Inf(1)
+	for _, step := range s.steps {
+		if l := step.Level(); l > level && l < next {
+			next = l
+		}
+	}
+	return next
+}
+
+// answer is the level that the search stands for by now, 0 for none.
+func (s *Search) answer() float64 {
+	if s.plateau > 0 && !math.IsInf(s.hi, 1) {
+		return s.hi
+	}
+	return s.lo
+}
+
+// finish writes the result. prefix goes before the sentence that tells the answer.
+func (s *Search) finish(confirmed bool, prefix string) {
+	s.stage = engine.StageDone
+	r := &engine.FindMaxResult{Unit: s.cfg.Unit, Confirmed: confirmed, BaselineP95Ms: s.baseline, Limit: s.limit, Steps: len(s.steps)}
+	s.result = r
+	if _, unstable := s.Bounds(); unstable != nil {
+		first := *unstable
+		r.FirstUnstable = &first
+	}
+	level := s.answer()
+	if level <= 0 {
+		r.Reason = prefix + s.none()
+		return
+	}
+	r.Found = true
+	if s.cfg.Unit == engine.FindMaxRate {
+		r.MaxQPSTarget = &level
+	} else {
+		n := int(level)
+		r.MaxConnections = &n
+	}
+	// The last step at the level is the confirming one when there was one.
+	for i := len(s.steps) - 1; i >= 0; i-- {
+		if step := s.steps[i]; step.Level() == level {
+			r.QPS, r.P50LatencyMs, r.P95LatencyMs, r.P99LatencyMs, r.ErrorRate = step.QPS, step.P50LatencyMs, step.P95LatencyMs, step.P99LatencyMs, step.ErrorRate
+			break
+		}
+	}
+	r.Reason = prefix + s.found(level)
+}

@@ -1,0 +1,347 @@
+package findmax
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// farm is a queueing model of a database in virtual time: so many servers, each
+// with exponential service times, one queue in order of arrival.
+type farm struct {
+	servers int
+	mean    float64 // service time, seconds
+	rng     *rand.Rand
+}
+
+// job is one operation in service.
+type job struct{ end, arrived float64 }
+
+// jobs is a heap by the end of service.
+type jobs []job
+
+func (h jobs) down() {
+	for i := 0; ; {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(h); c++ {
+			if h[c].end < h[least].end {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
+}
+
+// closed runs n connections without think time and measures that many operations after a warm-up.
+func (f farm) closed(n, operations int) Observation {
+	busy := make(jobs, min(n, f.servers))
+	for i := range busy {
+		busy[i].end = f.rng.ExpFloat64() * f.mean
+	}
+	slices.SortFunc(busy, func(a, b job) int { return cmp.Compare(a.end, b.end) })
+	// The queue is a ring: who ends joins its tail and its head is served.
+	waiting, head := make([]float64, max(n-f.servers, 0)), 0
+	warm := operations / 5
+	seen := make([]float64, 0, operations)
+	var begin, now float64
+	for i := range warm + operations {
+		now = busy[0].end
+		if i == warm {
+			begin = now
+		} else if i > warm {
+			seen = append(seen, (now-busy[0].arrived)*1000)
+		}
+		next := now
+		if len(waiting) > 0 {
+			next, waiting[head] = waiting[head], now
+			head = (head + 1) % len(waiting)
+		}
+		busy[0] = job{now + f.rng.ExpFloat64()*f.mean, next}
+		busy.down()
+	}
+	return observed(seen, now-begin)
+}
+
+// open offers a Poisson stream of that rate.
+func (f farm) open(rate float64, operations int) Observation {
+	free := make(jobs, f.servers)
+	seen := make([]float64, 0, operations)
+	var now float64
+	for range operations {
+		now += f.rng.ExpFloat64() / rate
+		free[0].end = max(now, free[0].end) + f.rng.ExpFloat64()*f.mean
+		seen = append(seen, (free[0].end-now)*1000)
+		free.down()
+	}
+	return observed(seen, now)
+}
+
+func observed(ms []float64, seconds float64) Observation {
+	o := Observation{Operations: int64(len(ms)), QPS: float64(len(ms)) / seconds}
+	slices.Sort(ms)
+	at := func(q float64) *float64 { v := ms[int(q*float64(len(ms)-1))]; return &v }
+	o.P50, o.P95, o.P99 = at(0.50), at(0.95), at(0.99)
+	return o
+}
+
+func drive(t testing.TB, s *Search, run func(level float64) Observation) *engine.FindMaxResult {
+	t.Helper()
+	for range 10_000 {
+		level, _, ok := s.Next()
+		if !ok {
+			return s.Result()
+		}
+		s.Observe(run(level))
+	}
+	t.Fatal("the search does not end")
+	return nil
+}
+
+func config() Config {
+	return Config{Unit: engine.FindMaxConnections, Start: 4, Increment: 8, Max: 1000, QPSStabilityPct: 5, LatencyStabilityPct: 20, MaxErrorRatePct: 1}
+}
+
+// closedP95 is the 95th percentile, in mean service times, of an operation in a
+// closed system with n connections: it waits for n − servers departures, which
+// come at the servers' joint rate, and is then served. Found by integrating the
+// distribution, not by simulation.
+func closedP95(servers, n int) float64 {
+	waits := max(n-servers, 0)
+	const dt = 0.01
+	// The waiting time is Erlang(waits, servers): its density by the recursion of the Poisson process.
+	below := func(x float64) float64 {
+		// P(W + S ≤ x) = P(W ≤ x) − ∫ w(u) e^−(x−u) du
+		total := 0.0
+		if waits == 0 {
+			return 1 - math.Exp(-x)
+		}
+		logGamma, _ := math.Lgamma(float64(waits))
+		c := float64(servers)
+		for u := dt / 2; u < x; u += dt {
+			w := math.Exp(float64(waits)*math.Log(c) + float64(waits-1)*math.Log(u) - c*u - logGamma)
+			total += w * (1 - math.Exp(-(x - u))) * dt
+		}
+		return total
+	}
+	lo, hi := 0.0, 30.0
+	for hi-lo > 0.001 {
+		if mid := (lo + hi) / 2; below(mid) < 0.95 {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// TestFindsTheLatencyKnee: within 5 % of the analytic limit in every trial.
+func TestFindsTheLatencyKnee(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		f := farm{servers: 30 + rng.IntN(70), mean: 0.002 + 0.01*rng.Float64(), rng: rng}
+		cfg := config()
+		cfg.QPSStabilityPct = -100 // the latency rule alone
+		r := drive(t, New(cfg), func(level float64) Observation { return f.closed(int(level), 150_000) })
+		limit := closedP95(f.servers, 1) * 1.2
+		knee := f.servers + sort.Search(2*f.servers, func(more int) bool { return closedP95(f.servers, f.servers+more+1) > limit })
+		if !r.Found || !r.Confirmed || r.Limit != engine.OutcomeDegraded || math.Abs(float64(*r.MaxConnections-knee)) > 0.05*float64(knee) {
+			t.Errorf("seed %d: %d servers: the knee is at %d, the search says %+v (%v)", seed, f.servers, knee, r, r.MaxConnections)
+		}
+	}
+}
+
+// TestFindsThePlateau: throughput stops growing when every server is busy.
+func TestFindsThePlateau(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		f := farm{servers: 30 + rng.IntN(70), mean: 0.002 + 0.01*rng.Float64(), rng: rng}
+		cfg := config()
+		cfg.LatencyStabilityPct = 100_000
+		r := drive(t, New(cfg), func(level float64) Observation { return f.closed(int(level), 60_000) })
+		if !r.Found || r.Limit != engine.OutcomePlateau || math.Abs(float64(*r.MaxConnections-f.servers)) > 0.05*float64(f.servers) {
+			t.Errorf("seed %d: %d servers, the search says %+v", seed, f.servers, r)
+		}
+	}
+}
+
+// TestFindsTheRate: an M/M/1 target keeps a P99 objective up to a load that is known exactly.
+func TestFindsTheRate(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		f := farm{servers: 1, mean: 0.001 + 0.004*rng.Float64(), rng: rng}
+		// P99 of M/M/1 is ln 100 ÷ (µ − λ).
+		objective := 1000 * math.Log(100) * f.mean * 4
+		knee := (1 - 1.0/4) / f.mean
+		cfg := Config{Unit: engine.FindMaxRate, Start: 0.1 / f.mean, Increment: 0.15 / f.mean, Max: 1e6, SLO: &engine.SLO{P99Ms: &objective}, MaxErrorRatePct: 1}
+		r := drive(t, New(cfg), func(level float64) Observation { return f.open(level, 200_000) })
+		if !r.Found || math.Abs(*r.MaxQPSTarget-knee) > 0.05*knee {
+			t.Errorf("seed %d: the limit is %.1f/s, the search says %+v", seed, knee, r)
+		}
+	}
+}
+
+func ms(v float64) *float64 { return &v }
+
+func steady(level float64) Observation {
+	return Observation{Operations: 1000, QPS: level * 100, P50: ms(1), P95: ms(2), P99: ms(3)}
+}
+
+func TestAnswers(t *testing.T) {
+	errorsAbove := func(limit float64) func(float64) Observation {
+		return func(level float64) Observation {
+			o := steady(level)
+			if level > limit {
+				o.Errors = 200
+			}
+			return o
+		}
+	}
+	tests := []struct {
+		name   string
+		change func(*Config)
+		run    func(level float64) Observation
+		want   string // found level, outcome and a part of the reason
+	}{
+		{"errors begin above 37", nil, errorsAbove(37), "37 ERROR_THRESHOLD 20 % of the operations failed; 1 % are allowed"},
+		{"errors begin below the first step", nil, errorsAbove(2), "2 ERROR_THRESHOLD At 3 connections"},
+		{"no level holds", nil, errorsAbove(0), "none ERROR_THRESHOLD No level that was tried is sustained. At 1 connection"},
+		{"an objective that nothing meets", func(c *Config) { c.SLO = &engine.SLO{P99Ms: ms(0.5)} }, steady, "none DEGRADED P99 was 3 ms; the objective is 0.5 ms"},
+		{"the upper bound", func(c *Config) { c.Max = 50 }, steady, "50  the limit lies above 50 connections"},
+		{"a start above the upper bound", func(c *Config) { c.Start, c.Max = 60, 50 }, steady, "60  the limit lies above"},
+		{"the warehouse queues", nil, func(level float64) Observation {
+			o := steady(level)
+			o.Queued = level >= 24
+			return o
+		}, "23 QUEUE_DETECTED the warehouse had queries waiting"},
+		{"a target that answers nothing", nil, func(float64) Observation { return Observation{} }, "none DEGRADED no operation ended within the step"},
+		{"an objective on errors", func(c *Config) { c.SLO = &engine.SLO{ErrorRatePct: ms(30)} }, errorsAbove(3), "1000  the limit lies above"},
+		{"a rate that drops", func(c *Config) { c.Unit, c.Start, c.Increment = engine.FindMaxRate, 100, 100 }, func(level float64) Observation {
+			o := Observation{Operations: 10_000, QPS: level, P50: ms(1), P95: ms(2), P99: ms(3)}
+			if level > 512 {
+				o.Dropped = 100
+			}
+			return o
+		}, "512 PLATEAU were dropped, because too many were waiting"},
+		{"a rate that is not reached", func(c *Config) { c.Unit, c.Start, c.Increment = engine.FindMaxRate, 100, 100 }, func(level float64) Observation {
+			return Observation{Operations: 10_000, QPS: min(level, 512), P50: ms(1), P95: ms(2), P99: ms(3)}
+		}, "512 PLATEAU only 512/s were done"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := config()
+			if tt.change != nil {
+				tt.change(&cfg)
+			}
+			r := drive(t, New(cfg), tt.run)
+			got := "none"
+			if r.Found {
+				var level float64
+				if r.MaxConnections != nil {
+					level = float64(*r.MaxConnections)
+				} else {
+					level = *r.MaxQPSTarget
+				}
+				got = fmt.Sprintf("%.0f", level)
+			}
+			want := strings.SplitN(tt.want, " ", 3)
+			near := got == want[0]
+			if cfg.Unit == engine.FindMaxRate {
+				var a, b float64
+				_, _ = fmt.Sscan(got, &a)
+				_, _ = fmt.Sscan(want[0], &b)
+				near = math.Abs(a-b) <= 0.011*b
+			}
+			if !near || string(r.Limit) != want[1] || !strings.Contains(r.Reason, want[2]) {
+				t.Errorf("got %s %s %q, want %q", got, r.Limit, r.Reason, tt.want)
+			}
+		})
+	}
+}
+
+// TestARefutedAnswerIsNotGiven: a level that was stable once and not again is not the answer.
+func TestARefutedAnswerIsNotGiven(t *testing.T) {
+	tried := map[float64]int{}
+	r := drive(t, New(config()), func(level float64) Observation {
+		tried[level]++
+		o := steady(level)
+		if level > 40 || level > 30 && tried[level] > 1 {
+			o.P95 = ms(9)
+		}
+		return o
+	})
+	if !r.Found || !r.Confirmed || *r.MaxConnections > 30 || *r.MaxConnections < 28 {
+		t.Errorf("%+v after %v", r, tried)
+	}
+}
+
+func TestASearchThatIsCutShort(t *testing.T) {
+	s := New(config())
+	s.End("The run was stopped")
+	if r := s.Result(); r.Found || r.Reason != "The run was stopped. No step was finished, so there is no answer." {
+		t.Errorf("%+v", r)
+	}
+	s = New(config())
+	s.Observe(steady(4))
+	s.Observe(steady(12))
+	s.End("The run was stopped")
+	s.End("again")
+	if r := s.Result(); !r.Found || *r.MaxConnections != 12 || r.Confirmed || !strings.HasPrefix(r.Reason, "The run was stopped. The target sustains 12 connections.") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestEverySearchEnds: whatever a target answers, the search ends, stays within
+// its bounds and never answers with a level that was last seen unstable.
+func TestEverySearchEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := config()
+		cfg.Start = float64(rapid.IntRange(1, 50).Draw(t, "start"))
+		cfg.Increment = float64(rapid.IntRange(1, 50).Draw(t, "increment"))
+		cfg.Max = float64(rapid.IntRange(1, 400).Draw(t, "max"))
+		if rapid.Bool().Draw(t, "rate") {
+			cfg.Unit = engine.FindMaxRate
+		}
+		s := New(cfg)
+		last := map[float64]engine.StepOutcome{}
+		for n := 0; ; n++ {
+			level, _, ok := s.Next()
+			if !ok {
+				break
+			}
+			if n > 1000 {
+				t.Fatal("the search does not end")
+			}
+			if level <= 0 || level > max(cfg.Max, cfg.Start) || cfg.Unit == engine.FindMaxConnections && level != math.Trunc(level) {
+				t.Fatalf("level %v", level)
+			}
+			o := Observation{Operations: rapid.Int64Range(0, 1000).Draw(t, "operations"), QPS: rapid.Float64Range(0, 500).Draw(t, "qps"), Queued: rapid.IntRange(0, 9).Draw(t, "queued") == 0}
+			if o.Operations > 0 {
+				o.Errors = rapid.Int64Range(0, o.Operations/20).Draw(t, "errors")
+				o.P95 = ms(rapid.Float64Range(0, 10).Draw(t, "p95"))
+			}
+			last[level] = s.Observe(o).Outcome
+		}
+		r := s.Result()
+		if r.Found != (r.MaxConnections != nil || r.MaxQPSTarget != nil) || r.Reason == "" || r.Steps != len(s.Steps()) {
+			t.Fatalf("%+v", r)
+		}
+		if r.Found && r.Confirmed {
+			if out := last[s.answer()]; out != engine.OutcomeStable && out != engine.OutcomePlateau {
+				t.Fatalf("the confirmed answer %v was last %s", s.answer(), out)
+			}
+		}
+	})
+}
