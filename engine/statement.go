@@ -35,6 +35,9 @@ type Statement struct {
 	// Columns names the result columns the workload reads, if any.
 	Columns []string `json:"columns,omitempty"`
 	Writes  bool     `json:"writes"`
+	// Transaction names the transactions that begin with this statement, in
+	// figures and records; "" means that they go by its ID.
+	Transaction string `json:"transaction,omitempty"`
 }
 
 // Column is a column of a target table.

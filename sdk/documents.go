@@ -68,9 +68,14 @@ type Bind struct {
 type Statement struct {
 	ID, Kind, Table string
 	Binds           []Bind
-	Columns         []string
-	Writes          bool
-	Limit           int
+	// Columns names the result columns, in their order, where refs or the
+	// generator use them.
+	Columns []string
+	Writes  bool
+	Limit   int
+	// Transaction names the transactions that begin with this statement in the
+	// figures; without it they go by its ID.
+	Transaction string
 	// SQL by dialect; {table} stands for the table's quoted name.
 	SQL map[string]string
 }
@@ -204,7 +209,8 @@ func ReadStatements(doc *jsondoc.Value) []Statement {
 		d := doc.At(i)
 		limit, _ := d.Get("limit").Int()
 		s := Statement{ID: d.Get("id").Str(), Kind: d.Get("kind").Str(), Table: d.Get("table").Str(),
-			Columns: d.Get("columns").Strings(), Writes: d.Get("writes").Bool(), Limit: int(limit), SQL: readMap(d.Get("sql"))}
+			Columns: d.Get("columns").Strings(), Writes: d.Get("writes").Bool(), Limit: int(limit), SQL: readMap(d.Get("sql")),
+			Transaction: d.Get("transaction").Str()}
 		for j := 0; j < d.Get("binds").Len(); j++ {
 			b := d.Get("binds").At(j)
 			s.Binds = append(s.Binds, Bind{Name: b.Get("name").Str(), Type: b.Get("type").Str(), Column: b.Get("column").Str()})
@@ -313,6 +319,7 @@ func WriteStatements(w *jsondoc.Writer, list []Statement) {
 			w.Key("sql")
 			writeMap(w, s.SQL)
 		}
+		optional(w, "transaction", s.Transaction)
 		w.EndObject()
 	}
 	w.EndArray()

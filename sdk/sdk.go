@@ -36,7 +36,8 @@ type Workload interface {
 // Generator is one opened stream.
 type Generator interface {
 	// Fill writes at most max operations (delays count) into b, at least one; none means
-	// that the stream has ended. It should not allocate.
+	// that the stream has ended. A transaction that begins before max may end past it. Fill
+	// should not allocate.
 	Fill(b *Batch, max int) error
 }
 

@@ -35,14 +35,29 @@ type Op struct {
 	// FirstArg and NArgs select Batch.Args.
 	FirstArg uint32
 	NArgs    uint16
+	// Referred: a later operation of the same transaction refers to the first row
+	// that this one returns, so that it has to be kept until the transaction ends.
+	Referred bool
 	// Delay is set for StatementDelay: think time for whoever takes the next operation.
 	Delay time.Duration
 }
 
+// TypeRef is the type of a Value that stands for a column of an earlier
+// operation's first row, NULL when there was none. It is no type of a bind: any
+// bind takes it, and the driver converts.
+const TypeRef engine.ValueType = "ref"
+
+// Ref makes a value of TypeRef: column c of operation k of the transaction, both
+// from 0; BEGIN does not count.
+func Ref(k, c uint8) Value { return Value{Type: TypeRef, I: int64(k)<<8 | int64(c)} }
+
+// Ref returns the operation and the column that a value of TypeRef names.
+func (v Value) Ref() (k, c int) { return int(v.I >> 8), int(v.I & 0xff) }
+
 // Value is one argument. Type "" is NULL; text and bytes lie in Batch.Data[Off:Off+Len].
 type Value struct {
 	Type engine.ValueType
-	// I is an i64, a bool (0 or 1) or a timestamp (µs UTC since the Unix epoch).
+	// I is an i64, a bool (0 or 1), a timestamp (µs UTC since the Unix epoch), or k<<8 | c of a ref.
 	I   int64
 	F   float64
 	Off uint32

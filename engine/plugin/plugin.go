@@ -86,6 +86,8 @@ type Statement struct {
 	Limit int `json:"limit,omitempty"`
 	// SQL is the workload's own text by dialect; without it the adapter writes it.
 	SQL map[string]string `json:"sql,omitempty"`
+	// Transaction names the transactions that begin with this statement; "" means by its ID.
+	Transaction string `json:"transaction,omitempty"`
 }
 
 // Info is what inspecting a file tells.
@@ -147,8 +149,10 @@ type Rows interface {
 // worker owns it and its connections take batches under one lock.
 type Stream interface {
 	// Fill asks for at most max operations and decodes them into b, reusing its
-	// memory; nothing of the guest's memory is referenced afterwards. After any
-	// error but ErrEnded the stream is closed.
+	// memory; nothing of the guest's memory is referenced afterwards. A transaction
+	// is never split: one that begins within max may end past it. Every BEGIN in b has
+	// its end, and every ref in b lies in a transaction and names an earlier
+	// operation of it. After any error but ErrEnded the stream is closed.
 	Fill(b *Batch, max int) error
 	Close() error
 }

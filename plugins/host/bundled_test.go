@@ -69,7 +69,7 @@ func ordersTable(rows int64) engine.Table {
 func frozenList(list []plugin.Statement) []engine.Statement {
 	var out []engine.Statement
 	for _, s := range list {
-		out = append(out, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds, Writes: s.Writes})
+		out = append(out, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
 	}
 	return out
 }

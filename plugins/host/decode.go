@@ -15,8 +15,9 @@ import (
 
 // frozen is the run's statement list in the form that the decoder compares with.
 type frozen struct {
-	binds [][]uint8 // value types of each statement
-	ids   []string
+	binds   [][]uint8 // value types of each statement
+	columns []int     // how many result columns each statement declares
+	ids     []string
 }
 
 func freeze(statements []engine.Statement) (*frozen, error) {
@@ -39,7 +40,7 @@ func freeze(statements []engine.Statement) (*frozen, error) {
 			}
 			types[i] = t
 		}
-		f.binds, f.ids = append(f.binds, types), append(f.ids, s.ID)
+		f.binds, f.columns, f.ids = append(f.binds, types), append(f.columns, len(s.Columns)), append(f.ids, s.ID)
 	}
 	return f, nil
 }
@@ -58,23 +59,24 @@ func (f *frozen) decode(b *plugin.Batch, maxOps int) error {
 	if nops == 0 {
 		return errors.New("it holds no operation; a stream ends with length 0")
 	}
-	if int64(nops) > int64(maxOps) {
-		return fmt.Errorf("it holds %d operations, %d were asked for", nops, maxOps)
+	if int64(nops) > int64(maxOps)+abi.MaxGroupOps+1 {
+		return tooMany(nops, maxOps)
 	}
 	pos := abi.HeaderSize
+	begin := outside // the index of the BEGIN of the transaction under way
 	for i := 0; i < int(nops); i++ {
+		if i >= maxOps && begin == outside {
+			return tooMany(nops, maxOps)
+		}
 		if len(data)-pos < 3 {
 			return fmt.Errorf("operation %d is cut off", i)
 		}
 		statement, nargs := binary.LittleEndian.Uint16(data[pos:]), int(data[pos+2])
 		pos += 3
 		if statement >= abi.FirstControl {
-			delay, next, err := control(data, pos, i, statement, nargs)
-			if err != nil {
+			if pos, begin, err = control(b, pos, statement, nargs, begin); err != nil {
 				return err
 			}
-			b.Ops = append(b.Ops, plugin.Op{Statement: statement, FirstArg: uint32(len(b.Args)), Delay: delay})
-			pos = next
 			continue
 		}
 		if int(statement) >= len(f.binds) {
@@ -84,14 +86,25 @@ func (f *frozen) decode(b *plugin.Batch, maxOps int) error {
 		if nargs != len(types) {
 			return fmt.Errorf("operation %d (%s) has %d arguments, the statement takes %d", i, f.ids[statement], nargs, len(types))
 		}
-		b.Ops = append(b.Ops, plugin.Op{Statement: statement, FirstArg: uint32(len(b.Args)), NArgs: uint16(nargs)})
+		b.Ops = append(b.Ops, plugin.Op{})
+		op := &b.Ops[len(b.Ops)-1] // field by field: the compiler copies a literal of five through memory
+		op.Statement, op.FirstArg, op.NArgs = statement, uint32(len(b.Args)), uint16(nargs)
 		for a, want := range types {
+			if pos < len(data) && data[pos] == abi.TypeRef {
+				if pos, err = f.ref(b, pos, begin); err != nil {
+					return f.argument(i, statement, a, err)
+				}
+				continue
+			}
 			var v plugin.Value
 			if v, pos, err = value(data, pos, want); err != nil {
-				return fmt.Errorf("operation %d (%s), argument %d: %w", i, f.ids[statement], a, err)
+				return f.argument(i, statement, a, err)
 			}
 			b.Args = append(b.Args, v)
 		}
+	}
+	if begin != outside {
+		return fmt.Errorf("the transaction that begins at operation %d has no end; a transaction lies within one batch", begin)
 	}
 	if pos != len(data) {
 		return fmt.Errorf("%d bytes follow the last operation", len(data)-pos)
@@ -103,7 +116,7 @@ var (
 	errCutOff    = errors.New("it is cut off")
 	errBool      = errors.New("a bool is 0 or 1")
 	errUTF8      = errors.New("a text is not UTF-8")
-	errRef       = errors.New("ref values belong to transactions, and transactions are not supported by this version")
+	errRef       = errors.New("a ref names an operation of its transaction, and this operation is in none")
 	errTimestamp = errors.New("a timestamp lies outside the years 1 to 9999")
 )
 
@@ -167,9 +180,6 @@ func value(data []byte, pos int, want uint8) (v plugin.Value, next int, err erro
 }
 
 func wrongType(got, want uint8) error {
-	if got == abi.TypeRef {
-		return errRef
-	}
 	name := abi.TypeName(got)
 	if name == "" {
 		return fmt.Errorf("unknown value type %d", got)
@@ -177,22 +187,58 @@ func wrongType(got, want uint8) error {
 	return fmt.Errorf("its type is %s, the statement takes %s", name, abi.TypeName(want))
 }
 
-// control reads a control statement; of those only DELAY is supported.
-func control(data []byte, pos, i int, statement uint16, nargs int) (delay time.Duration, next int, err error) {
+// outside is the index of BEGIN where there is no transaction.
+const outside = -1
+
+func tooMany(nops uint32, maxOps int) error {
+	return fmt.Errorf("it holds %d operations, %d were asked for; only a transaction that begins before that may end after it", nops, maxOps)
+}
+
+func (f *frozen) argument(i int, statement uint16, a int, err error) error {
+	return fmt.Errorf("operation %d (%s), argument %d: %w", i, f.ids[statement], a, err)
+}
+
+// ref reads a ref as the next argument of the operation that b.Ops ends with, and
+// marks the operation it refers to.
+func (f *frozen) ref(b *plugin.Batch, pos, begin int) (next int, err error) {
+	if len(b.Data)-pos < 3 {
+		return 0, errCutOff
+	}
+	if begin == outside {
+		return 0, errRef
+	}
+	k, c := int(b.Data[pos+1]), int(b.Data[pos+2])
+	own := len(b.Ops) - begin - 2
+	if k >= own {
+		return 0, fmt.Errorf("it refers to operation %d of its transaction, but is operation %d itself and can only refer to earlier ones", k, own)
+	}
+	at := &b.Ops[begin+1+k]
+	if columns := f.columns[at.Statement]; c >= columns {
+		return 0, fmt.Errorf("it refers to column %d of statement %s, which declares %d columns", c, f.ids[at.Statement], columns)
+	}
+	at.Referred = true
+	b.Args = append(b.Args, plugin.Ref(uint8(k), uint8(c)))
+	return pos + 3, nil
+}
+
+// control reads a control statement and returns the position after it and the
+// new index of BEGIN.
+func control(b *plugin.Batch, pos int, statement uint16, nargs, begin int) (next, nowBegin int, err error) {
+	op := plugin.Op{Statement: statement, FirstArg: uint32(len(b.Args))}
+	i := len(b.Ops)
+	if statement == abi.StatementDelay {
+		op.Delay, pos, err = delay(b.Data, pos, i, nargs, begin)
+	} else {
+		begin, err = border(i, statement, nargs, begin)
+	}
+	b.Ops = append(b.Ops, op)
+	return pos, begin, err
+}
+
+// border reads BEGIN, COMMIT or ROLLBACK and returns the new index of BEGIN.
+func border(i int, statement uint16, nargs, begin int) (int, error) {
 	var name string
 	switch statement {
-	case abi.StatementDelay:
-		if nargs != 1 {
-			return 0, 0, fmt.Errorf("operation %d (DELAY) has %d arguments, it takes 1", i, nargs)
-		}
-		v, next, err := value(data, pos, abi.TypeI64)
-		if err != nil {
-			return 0, 0, fmt.Errorf("operation %d (DELAY): %w", i, err)
-		}
-		if v.Type == "" || v.I < 0 || v.I > abi.MaxDelayMicros {
-			return 0, 0, fmt.Errorf("operation %d (DELAY) asks for %d µs; 0 to %d are possible", i, v.I, int64(abi.MaxDelayMicros))
-		}
-		return time.Duration(v.I) * time.Microsecond, next, nil
 	case abi.StatementBegin:
 		name = "BEGIN"
 	case abi.StatementCommit:
@@ -200,7 +246,39 @@ func control(data []byte, pos, i int, statement uint16, nargs int) (delay time.D
 	case abi.StatementRollback:
 		name = "ROLLBACK"
 	default:
-		return 0, 0, fmt.Errorf("operation %d is the unknown control statement %#x", i, statement)
+		return 0, fmt.Errorf("operation %d is the unknown control statement %#x", i, statement)
 	}
-	return 0, 0, fmt.Errorf("operation %d is %s, but transactions are not supported by this version", i, name)
+	switch {
+	case nargs != 0:
+		return 0, fmt.Errorf("operation %d (%s) has %d arguments, it takes none", i, name, nargs)
+	case statement == abi.StatementBegin && begin != outside:
+		return 0, fmt.Errorf("operation %d is BEGIN inside the transaction that began at operation %d; transactions do not nest", i, begin)
+	case statement == abi.StatementBegin:
+		return i, nil
+	case begin == outside:
+		return 0, fmt.Errorf("operation %d is %s, but no transaction has begun", i, name)
+	case i-begin-1 == 0:
+		return 0, fmt.Errorf("operation %d is %s of a transaction that holds no operation", i, name)
+	case i-begin-1 > abi.MaxGroupOps:
+		return 0, fmt.Errorf("the transaction that begins at operation %d holds %d operations, the limit is %d", begin, i-begin-1, abi.MaxGroupOps)
+	}
+	return outside, nil
+}
+
+// delay reads the argument of DELAY.
+func delay(data []byte, pos, i, nargs, begin int) (time.Duration, int, error) {
+	if nargs != 1 {
+		return 0, 0, fmt.Errorf("operation %d (DELAY) has %d arguments, it takes 1", i, nargs)
+	}
+	if begin != outside {
+		return 0, 0, fmt.Errorf("operation %d is DELAY inside the transaction that began at operation %d; think time belongs between transactions", i, begin)
+	}
+	v, next, err := value(data, pos, abi.TypeI64)
+	if err != nil {
+		return 0, 0, fmt.Errorf("operation %d (DELAY): %w", i, err)
+	}
+	if v.Type == "" || v.I < 0 || v.I > abi.MaxDelayMicros {
+		return 0, 0, fmt.Errorf("operation %d (DELAY) asks for %d µs; 0 to %d are possible", i, v.I, int64(abi.MaxDelayMicros))
+	}
+	return time.Duration(v.I) * time.Microsecond, next, nil
 }

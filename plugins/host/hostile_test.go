@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
+	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
 func TestConformanceSuite(t *testing.T) {
@@ -164,26 +165,52 @@ func FuzzExamine(f *testing.F) {
 }
 
 func FuzzDecode(f *testing.F) {
-	list, err := freeze(frozenList([]plugin.Statement{{ID: "one"}, {ID: "all", Binds: allTypes}}))
+	list, err := freeze(frozenList([]plugin.Statement{{ID: "one", Columns: []string{"a"}}, {ID: "all", Binds: allTypes}}))
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(plugintest.Batch(plugintest.Operation(0), plugintest.Operation(1, plugintest.Int(1), []byte{0}, plugintest.Data(3, "x"), plugintest.Data(4, "y"), []byte{5, 1}, []byte{0})))
 	f.Add(plugintest.Batch(plugintest.Operation(0xFF03, plugintest.Int(5))))
+	f.Add(plugintest.Batch(plugintest.Operation(0xFF00), plugintest.Operation(0), plugintest.Operation(1, plugintest.Ref(0, 0), []byte{0}, []byte{0}, []byte{0}, []byte{0}, []byte{0}),
+		plugintest.Operation(0xFF02)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b := plugin.Batch{Data: append([]byte(nil), data...)}
 		if list.decode(&b, 64) != nil {
 			return
 		}
-		if len(b.Ops) == 0 || len(b.Ops) > 64 {
+		if len(b.Ops) == 0 || len(b.Ops) > 64+257 {
 			t.Fatalf("%d operations were accepted", len(b.Ops))
 		}
-		for _, op := range b.Ops {
+		begin := -1
+		for i, op := range b.Ops {
+			switch op.Statement {
+			case plugin.StatementBegin:
+				begin = i
+			case plugin.StatementCommit, plugin.StatementRollback:
+				begin = -1
+			}
 			for _, v := range b.Args[op.FirstArg : op.FirstArg+uint32(op.NArgs)] {
-				if v.Type == "text" || v.Type == "bytes" {
+				switch v.Type {
+				case "text", "bytes":
 					_ = b.Bytes(v)
+				case plugin.TypeRef:
+					k, c := v.Ref()
+					if at := begin + 1 + k; begin < 0 || at >= i || !b.Ops[at].Referred || b.Ops[at].Statement != 0 || c != 0 {
+						t.Fatalf("operation %d refers to %d, %d", i, k, c)
+					}
 				}
 			}
+		}
+		if begin >= 0 {
+			t.Fatal("a transaction without an end was accepted")
+		}
+		// The reference for authors judges the same.
+		ops, err := abi.Decode(data)
+		if err == nil {
+			err = abi.CheckGroups(ops, 64, func(s uint16) int { return list.columns[s] })
+		}
+		if err != nil {
+			t.Fatalf("the emulator refuses what the host accepts: %v", err)
 		}
 	})
 }

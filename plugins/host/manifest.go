@@ -54,6 +54,8 @@ type (
 		Writes  *bool       `json:"writes"`
 		Limit   int         `json:"limit"`
 		SQL     looseSQL    `json:"sql"`
+		// Transaction names the transactions that begin with it.
+		Transaction string `json:"transaction"`
 	}
 )
 

@@ -34,7 +34,8 @@ func statements(in []looseStatement, tables []plugin.LogicalTable) ([]plugin.Sta
 	var list []plugin.Statement
 	seen := map[string]bool{}
 	for i, s := range in {
-		out := plugin.Statement{ID: clean([]byte(s.ID), 200), Table: s.Table, Limit: s.Limit, SQL: s.SQL, Kind: engine.KindGenericSQL}
+		out := plugin.Statement{ID: clean([]byte(s.ID), 200), Table: s.Table, Limit: s.Limit, SQL: s.SQL, Kind: engine.KindGenericSQL,
+			Transaction: clean([]byte(s.Transaction), 200)}
 		if out.ID == "" {
 			out.ID = fmt.Sprintf("statement_%d", i)
 		}

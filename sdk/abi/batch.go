@@ -10,12 +10,14 @@ type Batch struct {
 	nops uint32
 	// argsAt is where the running operation keeps its argument count.
 	argsAt int
+	// first is the number, in the batch, of the first operation after the last BEGIN.
+	first uint32
 }
 
 // Reset empties the batch and writes a new header.
 func (b *Batch) Reset() {
 	b.nops = 0
-	b.argsAt = -1
+	b.argsAt, b.first = -1, 0
 	b.buf = append(b.buf[:0], BatchVersion, 0, 0, 0, 0, 0, 0, 0)
 }
 
@@ -74,7 +76,10 @@ func (b *Batch) Bool(v bool) {
 	b.buf[b.argsAt]++
 }
 
-// Ref adds a reference to column c of the first row that the k-th operation after BEGIN returned.
+// Ref adds a reference to column c of the first row that the k-th operation
+// after BEGIN returned; both count from 0. It is NULL when that returned no row.
+// The operation must come before this one, and its statement must declare the
+// column.
 func (b *Batch) Ref(k, c uint8) {
 	b.buf = append(b.buf, TypeRef, k, c)
 	b.buf[b.argsAt]++
@@ -135,3 +140,22 @@ func (b *Batch) Delay(micros int64) {
 	b.Op(StatementDelay)
 	b.I64(micros)
 }
+
+// Begin begins a transaction. Commit or Rollback must end it in the same batch,
+// after at least one and at most MaxGroupOps operations; a transaction that began
+// within the number of operations asked for may end past it.
+func (b *Batch) Begin() {
+	b.Op(StatementBegin)
+	b.first = b.nops
+}
+
+// Commit ends a transaction.
+func (b *Batch) Commit() { b.Op(StatementCommit) }
+
+// Rollback ends a transaction whose changes are to be undone. That is a success:
+// an operation that fails is rolled back by the host.
+func (b *Batch) Rollback() { b.Op(StatementRollback) }
+
+// Last returns the number by which Ref knows the operation begun last, counted
+// from the last Begin.
+func (b *Batch) Last() uint8 { return uint8(b.nops - b.first - 1) }

@@ -18,13 +18,17 @@ var ErrEnded = errors.New("ended")
 
 // Plugin is a plugin in the native emulator. Documents are anything that
 // encoding/json writes, or json.RawMessage.
-type Plugin struct{ guest *sdk.Guest }
+type Plugin struct {
+	guest *sdk.Guest
+	// columns are how many each statement declares.
+	columns []int
+}
 
 // Workload emulates a workload plugin.
-func Workload(w sdk.Workload) *Plugin { return &Plugin{sdk.NewWorkloadGuest(w)} }
+func Workload(w sdk.Workload) *Plugin { return &Plugin{guest: sdk.NewWorkloadGuest(w)} }
 
 // Adapter emulates an adapter plugin.
-func Adapter(a sdk.Adapter) *Plugin { return &Plugin{sdk.NewAdapterGuest(a)} }
+func Adapter(a sdk.Adapter) *Plugin { return &Plugin{guest: sdk.NewAdapterGuest(a)} }
 
 // Describe reads the manifest into v.
 func (p *Plugin) Describe(v any) error { return json.Unmarshal(p.guest.Describe(), v) }
@@ -35,33 +39,72 @@ func (p *Plugin) Open(request any) error {
 	if err != nil {
 		return fmt.Errorf("encoding the request: %w", err)
 	}
-	return p.guest.Open(doc)
+	if err := p.guest.Open(doc); err != nil {
+		return err
+	}
+	return p.readStatements(doc)
 }
 
-// Fill returns the next operations, decoded; they stay valid.
+// readStatements asks for the statements as the host does before it opens a stream.
+func (p *Plugin) readStatements(open []byte) error {
+	var request struct {
+		Op     string          `json:"op"`
+		Params json.RawMessage `json:"params,omitempty"`
+		Tables json.RawMessage `json:"tables,omitempty"`
+	}
+	if err := json.Unmarshal(open, &request); err != nil {
+		return fmt.Errorf("reading the request: %w", err)
+	}
+	request.Op = "statements"
+	var answer struct {
+		Statements []struct {
+			Columns []string `json:"columns"`
+		} `json:"statements"`
+	}
+	if err := p.Call(request, &answer); err != nil {
+		return fmt.Errorf("asking for the statements: %w", err)
+	}
+	p.columns = nil
+	for _, s := range answer.Statements {
+		p.columns = append(p.columns, len(s.Columns))
+	}
+	return nil
+}
+
+// Fill returns the next operations, decoded; they stay valid. It checks what the
+// host checks of transactions and of the number of operations.
 func (p *Plugin) Fill(max int) ([]abi.Op, error) {
 	b, err := p.guest.Fill(max)
-	return decode(b, err, max)
+	ops, err := decode(b, err)
+	if err == nil {
+		err = abi.CheckGroups(ops, max, func(statement uint16) int {
+			if int(statement) < len(p.columns) {
+				return p.columns[statement]
+			}
+			return 0
+		})
+	}
+	return ops, err
 }
 
 // Rows returns sample rows, decoded. Open sets their parameters.
 func (p *Plugin) Rows(table int, first int64, max int) ([]abi.Op, error) {
 	b, err := p.guest.Rows(table, first, max)
-	return decode(b, err, max)
+	ops, err := decode(b, err)
+	if err == nil && len(ops) > max {
+		err = fmt.Errorf("%d rows, asked for %d", len(ops), max)
+	}
+	return ops, err
 }
 
-func decode(b []byte, err error, max int) ([]abi.Op, error) {
+func decode(b []byte, err error) ([]abi.Op, error) {
 	if err != nil {
 		return nil, err
 	}
 	if len(b) == 0 {
 		return nil, ErrEnded
 	}
-	ops, err := abi.Decode(bytes.Clone(b))
-	if err == nil && len(ops) > max {
-		err = fmt.Errorf("%d operations, asked for %d", len(ops), max)
-	}
-	return ops, err
+	return abi.Decode(bytes.Clone(b))
 }
 
 // Call sends a request document and reads the answer into v.

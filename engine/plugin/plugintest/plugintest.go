@@ -25,6 +25,7 @@ func Run(t *testing.T, factory Factory) {
 	t.Run("names", func(t *testing.T) { names(t, factory) })
 	t.Run("stream", func(t *testing.T) { honest(t, factory) })
 	t.Run("values", func(t *testing.T) { values(t, factory) })
+	t.Run("transactions", func(t *testing.T) { transactions(t, factory) })
 	t.Run("ending", func(t *testing.T) { ending(t, factory) })
 	t.Run("failures", func(t *testing.T) { failures(t, factory) })
 	t.Run("invalid batches", func(t *testing.T) { invalid(t, factory) })
@@ -46,6 +47,23 @@ func Batch(operations ...[]byte) []byte {
 
 // Int writes an i64 value.
 func Int(v int64) []byte { return binary.LittleEndian.AppendUint64([]byte{1}, uint64(v)) }
+
+// Ref writes a ref: column c of operation k of the transaction.
+func Ref(k, c byte) []byte { return []byte{7, k, c} }
+
+// many is n operations.
+func many(n int) [][]byte {
+	var list [][]byte
+	for i := range n {
+		list = append(list, Operation(0, Int(int64(i))))
+	}
+	return list
+}
+
+// transaction is a whole one with n operations.
+func transaction(n int) [][]byte {
+	return append(append([][]byte{Operation(0xFF00)}, many(n)...), Operation(0xFF01))
+}
 
 // Data writes a text (3) or bytes (4) value.
 func Data(kind byte, s string) []byte {
@@ -73,7 +91,7 @@ func frozen(t *testing.T, w plugin.Workload) []engine.Statement {
 	}
 	var out []engine.Statement
 	for _, s := range list {
-		out = append(out, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds, Writes: s.Writes})
+		out = append(out, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
 	}
 	return out
 }
@@ -190,6 +208,41 @@ func values(t *testing.T, factory Factory) {
 	}
 }
 
+func transactions(t *testing.T, factory Factory) {
+	refs := [][]byte{Operation(0xFF00), Operation(0, Int(7)), Operation(0, Int(8)),
+		Operation(1, Ref(0, 0), []byte{0}, Ref(0, 0), []byte{0}, Ref(0, 0), Ref(0, 0)), Operation(0, Ref(0, 0)), Operation(0xFF02)}
+	for _, c := range []struct {
+		name string
+		ops  [][]byte
+	}{
+		{"refs", refs},
+		{"the largest", transaction(256)},
+		{"one that ends past the limit", append(many(9), transaction(256)...)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, w := register(t, factory, Guest{Batch: Batch(c.ops...)})
+			var b plugin.Batch
+			if _, err := firstFill(t, w, &b, 10); err != nil || len(b.Ops) != len(c.ops) {
+				t.Fatalf("%d operations of %d: %v", len(b.Ops), len(c.ops), err)
+			}
+			for i, op := range b.Ops {
+				if want := c.name == "refs" && i == 1; op.Referred != want {
+					t.Errorf("operation %d: referred to is %v", i, op.Referred)
+				}
+			}
+			if c.name != "refs" {
+				return
+			}
+			for i, want := range []engine.ValueType{plugin.TypeRef, "", plugin.TypeRef, "", plugin.TypeRef, plugin.TypeRef} {
+				v := b.Args[b.Ops[3].FirstArg+uint32(i)]
+				if k, column := v.Ref(); v.Type != want || k != 0 || column != 0 {
+					t.Errorf("argument %d is %+v", i, v)
+				}
+			}
+		})
+	}
+}
+
 func ending(t *testing.T, factory Factory) {
 	_, w := register(t, factory, Guest{Code: map[string][]byte{"ls_fill": I64(0)}})
 	s, err := open(t, w)
@@ -261,7 +314,7 @@ func judge(t *testing.T, err, is error, says string) {
 }
 
 func invalid(t *testing.T, factory Factory) {
-	one := Operation(0, Int(1))
+	one, begin, commit, rollback := Operation(0, Int(1)), Operation(0xFF00), Operation(0xFF01), Operation(0xFF02)
 	stamp := func(v int64) []byte { return binary.LittleEndian.AppendUint64([]byte{6}, uint64(v)) }
 	all := func(i int, v []byte) []byte {
 		list := [][]byte{{0}, {0}, {0}, {0}, {0}, {0}}
@@ -294,10 +347,25 @@ func invalid(t *testing.T, factory Factory) {
 		{"a bool of 2", all(4, []byte{5, 2}), "bool"},
 		{"a time before the year 1", all(5, stamp(-62_135_596_800_000_001)), "timestamp"},
 		{"a time after the year 9999", all(5, stamp(253_402_300_800_000_000)), "timestamp"},
-		{"a ref", Batch(Operation(0, []byte{7, 0, 0})), "transactions are not supported"},
-		{"BEGIN", Batch(Operation(0xFF00)), "BEGIN"},
-		{"COMMIT", Batch(Operation(0xFF01)), "transactions are not supported"},
-		{"ROLLBACK", Batch(Operation(0xFF02)), "ROLLBACK"},
+		{"a ref outside a transaction", Batch(Operation(0, Ref(0, 0))), "in none"},
+		{"a ref that is cut off", append(Batch(begin, one, Operation(0, []byte{7, 0})), 0)[:8+3+12+3+2], "cut off"},
+		{"a ref to itself", Batch(begin, Operation(0, Ref(0, 0)), commit), "operation 0 itself"},
+		{"a ref to a later operation", Batch(begin, one, Operation(0, Ref(2, 0)), one, commit), "operation 1 itself"},
+		{"a ref into the transaction before", Batch(begin, one, commit, begin, Operation(0, Ref(0, 0)), commit), "operation 0 itself"},
+		{"a ref to a column too many", Batch(begin, one, Operation(0, Ref(0, 1)), commit), "column 1 of statement one, which declares 1"},
+		{"a ref to a statement without columns", Batch(begin, Operation(1, []byte{0}, []byte{0}, []byte{0}, []byte{0}, []byte{0}, []byte{0}), Operation(0, Ref(0, 0)), commit), "declares 0"},
+		{"a ref as delay", Batch(Operation(0xFF03, Ref(0, 0))), "DELAY"},
+		{"BEGIN alone", Batch(begin), "no end"},
+		{"BEGIN with an argument", Batch(Operation(0xFF00, Int(1)), one, commit), "takes none"},
+		{"a transaction without an end", Batch(one, begin, one), "at operation 1 has no end"},
+		{"COMMIT without a beginning", Batch(one, commit), "operation 1 is COMMIT, but no transaction"},
+		{"ROLLBACK without a beginning", Batch(rollback), "ROLLBACK, but no transaction"},
+		{"COMMIT twice", Batch(begin, one, commit, commit), "no transaction"},
+		{"an empty transaction", Batch(begin, rollback), "no operation"},
+		{"a transaction in a transaction", Batch(begin, one, begin, one, commit, commit), "do not nest"},
+		{"a delay in a transaction", Batch(begin, one, Operation(0xFF03, Int(1)), commit), "think time"},
+		{"257 operations in a transaction", Batch(transaction(257)...), "the limit is 256"},
+		{"a transaction after those asked for", Batch(append(many(10), transaction(1)...)...), "asked for"},
 		{"an unknown control statement", Batch(Operation(0xFF04)), "control"},
 		{"a delay without length", Batch(Operation(0xFF03)), "DELAY"},
 		{"a negative delay", Batch(Operation(0xFF03, Int(-1))), "DELAY"},
