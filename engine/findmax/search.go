@@ -34,8 +34,8 @@ type Observation struct {
 }
 
 const (
-	// maxConfirmations bounds how often a refuted answer sends the search back.
-	maxConfirmations = 6
+	// maxRefuted bounds how many answers may fail to be confirmed before the search gives up.
+	maxRefuted = 6
 	// fifth of the relative gain in load is the least gain in throughput that counts as growth.
 	fifth = 5
 	// plateauTolerance is how far below the plateau's throughput a level may lie and still be on it.
@@ -63,9 +63,11 @@ type Search struct {
 	limit       engine.StepOutcome
 	limitReason string
 	// plateau is the throughput above which nothing grows; 0 unless the climb ended on one.
-	plateau       float64
-	confirmations int
-	result        *engine.FindMaxResult
+	plateau float64
+	// refuted counts answers that a repeated step did not confirm; twice is the level that was confirmed last.
+	refuted int
+	twice   float64
+	result  *engine.FindMaxResult
 }
 
 // New begins a search. A Max below Start is taken as Start.
@@ -186,8 +188,8 @@ func (s *Search) bisect() {
 	if s.plateau > 0 {
 		candidate = s.hi
 	}
-	if candidate <= 0 {
-		s.finish(false, "")
+	if candidate <= 0 || candidate == s.twice {
+		s.finish(candidate > 0, "")
 		return
 	}
 	s.level, s.stage = candidate, engine.StageConfirming
@@ -229,10 +231,13 @@ func (s *Search) confirmed(step engine.FindMaxStep) {
 		stable = step.Outcome == engine.OutcomePlateau
 	}
 	if stable {
-		s.finish(true, "")
+		s.twice = s.level
+		// Below a refuted level the bounds may lie far apart again; what lies
+		// between them is looked at, and ends here if nothing there holds.
+		s.bisect()
 		return
 	}
-	s.confirmations++
+	s.refuted++
 	if s.plateau > 0 && step.Outcome == engine.OutcomeStable {
 		// Not on the plateau this time: it begins higher.
 		s.lo, s.hi = s.level, s.measuredAbove(s.level)
@@ -241,10 +246,10 @@ func (s *Search) confirmed(step engine.FindMaxStep) {
 	}
 	candidate := s.answer()
 	switch {
-	case s.plateau > 0 && s.confirmations < maxConfirmations:
+	case s.plateau > 0 && s.refuted < maxRefuted:
 		s.bisect()
-	case s.confirmations >= maxConfirmations:
-		s.finish(false, fmt.Sprintf("The answer could not be confirmed: %d repeated steps gave another result, so the target or its machine is not steady. ", s.confirmations))
+	case s.refuted >= maxRefuted:
+		s.giveUp()
 	case candidate > 0:
 		// What was stable once and then not casts doubt on its neighbours: they are
 		// repeated, from the top down, before they are believed.
@@ -252,6 +257,15 @@ func (s *Search) confirmed(step engine.FindMaxStep) {
 	default:
 		s.bisect()
 	}
+}
+
+// giveUp ends a search on a target that is not steady, with the highest level that did hold twice.
+func (s *Search) giveUp() {
+	why := fmt.Sprintf("%d repeated steps gave another result than the first time, so the target or its machine is not steady. ", s.refuted)
+	if s.twice > 0 {
+		s.lo, s.plateau = s.twice, 0
+	}
+	s.finish(s.twice > 0, why)
 }
 
 // measuredAbove is the lowest level above one that has been tried, +Inf for none.

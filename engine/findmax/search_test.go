@@ -55,14 +55,14 @@ func (f farm) closed(n, operations int) Observation {
 	// The queue is a ring: who ends joins its tail and its head is served.
 	waiting, head := make([]float64, max(n-f.servers, 0)), 0
 	warm := operations / 5
-	seen := make([]float64, 0, operations)
+	seen := make([]int32, 32_000)
 	var begin, now float64
 	for i := range warm + operations {
 		now = busy[0].end
 		if i == warm {
 			begin = now
 		} else if i > warm {
-			seen = append(seen, (now-busy[0].arrived)*1000)
+			seen[bucket((now-busy[0].arrived)*1000)]++
 		}
 		next := now
 		if len(waiting) > 0 {
@@ -78,24 +78,43 @@ func (f farm) closed(n, operations int) Observation {
 // open offers a Poisson stream of that rate.
 func (f farm) open(rate float64, operations int) Observation {
 	free := make(jobs, f.servers)
-	seen := make([]float64, 0, operations)
+	seen := make([]int32, 32_000)
 	var now float64
 	for range operations {
 		now += f.rng.ExpFloat64() / rate
 		free[0].end = max(now, free[0].end) + f.rng.ExpFloat64()*f.mean
-		seen = append(seen, (free[0].end-now)*1000)
+		seen[bucket((free[0].end-now)*1000)]++
 		free.down()
 	}
 	return observed(seen, now)
 }
 
-func observed(ms []float64, seconds float64) Observation {
-	o := Observation{Operations: int64(len(ms)), QPS: float64(len(ms)) / seconds}
-	slices.Sort(ms)
-	at := func(q float64) *float64 { v := ms[int(q*float64(len(ms)-1))]; return &v }
-	o.P50, o.P95, o.P99 = at(0.50), at(0.95), at(0.99)
-	return o
+// width is that of the model's latency buckets, as a ratio: far finer than what the search must tell apart.
+const width = 1.001
+
+// observed takes latencies in milliseconds, counted in buckets of that width.
+func observed(counts []int32, seconds float64) Observation {
+	total := 0
+	for _, n := range counts {
+		total += int(n)
+	}
+	at := func(q float64) *float64 {
+		left := int(q * float64(total))
+		for i, n := range counts {
+			if left -= int(n); left < 0 {
+				v := math.Pow(width, float64(i)) * least
+				return &v
+			}
+		}
+		return nil
+	}
+	return Observation{Operations: int64(total), QPS: float64(total) / seconds, P50: at(0.50), P95: at(0.95), P99: at(0.99)}
 }
+
+// least is the latency in milliseconds where the buckets begin.
+const least = 1e-4
+
+func bucket(ms float64) int { return int(math.Log(max(ms/least, 1)) / math.Log(width)) }
 
 func drive(t testing.TB, s *Search, run func(level float64) Observation) *engine.FindMaxResult {
 	t.Helper()
@@ -157,6 +176,7 @@ func TestFindsTheLatencyKnee(t *testing.T) {
 		r := drive(t, New(cfg), func(level float64) Observation { return f.closed(int(level), 150_000) })
 		limit := closedP95(f.servers, 1) * 1.2
 		knee := f.servers + sort.Search(2*f.servers, func(more int) bool { return closedP95(f.servers, f.servers+more+1) > limit })
+		t.Logf("seed %d: %d servers: the knee is at %d, found %d in %d steps", seed, f.servers, knee, *r.MaxConnections, r.Steps)
 		if !r.Found || !r.Confirmed || r.Limit != engine.OutcomeDegraded || math.Abs(float64(*r.MaxConnections-knee)) > 0.05*float64(knee) {
 			t.Errorf("seed %d: %d servers: the knee is at %d, the search says %+v (%v)", seed, f.servers, knee, r, r.MaxConnections)
 		}
