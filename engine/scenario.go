@@ -27,7 +27,8 @@ type Target struct {
 	Connection ConnectionRef `json:"connection"`
 	// Adapter is the adapter plugin, that is, the table type.
 	Adapter string `json:"adapter"`
-	// TableName may be empty when the workload uses no table.
+	// TableName may be empty when the workload uses no table, or several: their
+	// names then begin with it.
 	TableName string `json:"table_name,omitempty"`
 	// TableType and Warehouse are accepted from older documents.
 	TableType string `json:"table_type,omitempty"`
@@ -82,7 +83,8 @@ const (
 
 // Prepare asks for a table with sample rows.
 type Prepare struct {
-	Rows     int64    `json:"rows"`
+	// Rows is 0 when the document leaves it to the workload.
+	Rows     int64    `json:"rows,omitempty"`
 	IfExists IfExists `json:"if_exists"`
 }
 

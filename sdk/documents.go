@@ -34,6 +34,8 @@ type Manifest struct {
 	// Driver, Dialect and supported Kinds (none means all) of an adapter.
 	Driver, Dialect string
 	Kinds           []string
+	// tablesVary: the workload is a TableLister.
+	tablesVary bool
 }
 
 // LogicalTable is a table that a workload needs.
@@ -41,9 +43,29 @@ type LogicalTable struct {
 	Name    string
 	Columns []LogicalColumn
 	Key     []string
-	Rows    int64
+	// Rows is how many rows the table begins with; 0 leaves it to the template's
+	// target.prepare.rows, unless the table is Empty.
+	Rows int64
+	// Empty: the table begins without rows.
+	Empty bool
+	// SizedBy names the number among the parameters that Rows is proportional to.
+	SizedBy string
+	// Varies: runs add rows or delete some, so an existing table may hold any number.
+	Varies bool
 	// AnyShape: the workload adapts to the columns of an existing table.
 	AnyShape bool
+	// ComputedKeys: the workload needs no Pool of sampled keys.
+	ComputedKeys bool
+	// Indexes beside the key's.
+	Indexes []Index
+	// Options, by dialect, follow the columns when the table is created.
+	Options map[string]string
+}
+
+// Index is a secondary index of a LogicalTable.
+type Index struct {
+	Columns []string
+	Unique  bool
 }
 
 // LogicalColumn is a column of a LogicalTable.
@@ -76,7 +98,8 @@ type Statement struct {
 	// Transaction names the transactions that begin with this statement in the
 	// figures; without it they go by its ID.
 	Transaction string
-	// SQL by dialect; {table} stands for the table's quoted name.
+	// SQL by dialect; {table} stands for the quoted name of the statement's table,
+	// {table:stock} for that of the table stock.
 	SQL map[string]string
 }
 
@@ -193,7 +216,14 @@ func ReadTable(doc *jsondoc.Value) Table {
 
 // ReadLogicalTable reads a logical table.
 func ReadLogicalTable(doc *jsondoc.Value) LogicalTable {
-	t := LogicalTable{Name: doc.Get("name").Str(), Key: doc.Get("key").Strings(), AnyShape: doc.Get("any_shape").Bool()}
+	t := LogicalTable{Name: doc.Get("name").Str(), Key: doc.Get("key").Strings(), AnyShape: doc.Get("any_shape").Bool(),
+		Empty: doc.Get("empty").Bool(), SizedBy: doc.Get("sized_by").Str(), Varies: doc.Get("varies").Bool(),
+		ComputedKeys: doc.Get("computed_keys").Bool(), Options: readMap(doc.Get("options"))}
+	t.Rows, _ = doc.Get("rows").Int()
+	for i := 0; i < doc.Get("indexes").Len(); i++ {
+		x := doc.Get("indexes").At(i)
+		t.Indexes = append(t.Indexes, Index{Columns: x.Get("columns").Strings(), Unique: x.Get("unique").Bool()})
+	}
 	for i := 0; i < doc.Get("columns").Len(); i++ {
 		c := doc.Get("columns").At(i)
 		t.Columns = append(t.Columns, LogicalColumn{Name: c.Get("name").Str(), Type: c.Get("type").Str(),
@@ -265,11 +295,10 @@ func (m Manifest) Write(w *jsondoc.Writer, kind string) {
 		w.Key("parameters").Raw(m.Parameters)
 	}
 	if len(m.Tables) > 0 {
-		w.Key("tables").Array()
-		for _, t := range m.Tables {
-			t.Write(w)
-		}
-		w.EndArray()
+		WriteTables(w.Key("tables"), m.Tables)
+	}
+	if m.tablesVary {
+		w.Key("tables_vary").Bool(true)
 	}
 	if len(m.Statements) > 0 {
 		w.Key("statements")
@@ -298,7 +327,36 @@ func (t LogicalTable) Write(w *jsondoc.Writer) {
 	if t.Rows > 0 {
 		w.Key("rows").Int(t.Rows)
 	}
+	optional(w, "sized_by", t.SizedBy)
+	for _, flag := range [...]struct {
+		name string
+		set  bool
+	}{{"empty", t.Empty}, {"varies", t.Varies}, {"computed_keys", t.ComputedKeys}} {
+		if flag.set {
+			w.Key(flag.name).Bool(true)
+		}
+	}
+	if len(t.Indexes) > 0 {
+		w.Key("indexes").Array()
+		for _, x := range t.Indexes {
+			w.Object().Key("columns").Strs(x.Columns).Key("unique").Bool(x.Unique).EndObject()
+		}
+		w.EndArray()
+	}
+	if len(t.Options) > 0 {
+		w.Key("options")
+		writeMap(w, t.Options)
+	}
 	w.Key("any_shape").Bool(t.AnyShape).EndObject()
+}
+
+// WriteTables writes an array of logical tables.
+func WriteTables(w *jsondoc.Writer, list []LogicalTable) {
+	w.Array()
+	for _, t := range list {
+		t.Write(w)
+	}
+	w.EndArray()
 }
 
 // WriteStatements writes an array of statements.

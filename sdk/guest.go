@@ -31,7 +31,9 @@ func (g *Guest) Describe() []byte {
 	if g.adapter != nil {
 		g.adapter.Manifest().Write(&g.doc, "adapter")
 	} else {
-		g.workload.Manifest().Write(&g.doc, "workload")
+		m := g.workload.Manifest()
+		_, m.tablesVary = g.workload.(TableLister)
+		m.Write(&g.doc, "workload")
 	}
 	return g.doc.Bytes()
 }
@@ -100,12 +102,20 @@ func (g *Guest) Call(document []byte) ([]byte, error) {
 		}
 		return g.doc.Bytes(), nil
 	}
-	lister, ok := g.workload.(StatementLister)
+	if lister, ok := g.workload.(TableLister); ok && op == "tables" {
+		tables, err := lister.Tables(req.Get("params"))
+		if err != nil {
+			return nil, err
+		}
+		WriteTables(g.doc.Object().Key("tables"), tables)
+		g.doc.EndObject()
+		return g.doc.Bytes(), nil
+	}
 	if op != "statements" {
 		return nil, errors.New("this workload has no operation " + op)
 	}
 	list := g.workload.Manifest().Statements
-	if ok {
+	if lister, ok := g.workload.(StatementLister); ok {
 		if list, err = lister.Statements(req.Get("params"), ReadTables(req.Get("tables"))); err != nil {
 			return nil, err
 		}

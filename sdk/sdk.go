@@ -47,10 +47,17 @@ type StatementLister interface {
 	Statements(params *jsondoc.Value, tables []Table) ([]Statement, error)
 }
 
+// TableLister is a Workload whose tables, or their numbers of rows, depend on
+// parameters. The manifest then has those of the default parameters.
+type TableLister interface {
+	// Tables returns the tables in the order in which Rows numbers them.
+	Tables(params *jsondoc.Value) ([]LogicalTable, error)
+}
+
 // RowWriter is a Workload that makes sample rows.
 type RowWriter interface {
-	// Rows writes rows first … first+max-1 of a logical table (its index in the
-	// manifest); fewer are fine, none means that there are no more. A row depends on
+	// Rows writes rows first … first+max-1 of a logical table (its index among the
+	// tables); fewer are fine, none means that there are no more. A row depends on
 	// the parameters and its number only.
 	Rows(params *jsondoc.Value, b *Batch, table int, first int64, max int) error
 }

@@ -44,8 +44,11 @@ type Manifest struct {
 	Author      string          `json:"author,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"` // JSON Schema
 	// Workload: the logical tables and the statements that do not depend on parameters.
-	Tables     []LogicalTable `json:"tables,omitempty"`
-	Statements []Statement    `json:"statements,omitempty"`
+	Tables []LogicalTable `json:"tables,omitempty"`
+	// TablesVary is true when the tables depend on parameters: they are then asked
+	// for with ls_call{"op":"tables"}, and Tables are those of the default parameters.
+	TablesVary bool        `json:"tables_vary,omitempty"`
+	Statements []Statement `json:"statements,omitempty"`
 	// Adapter: the driver it uses, its dialect, and what the table type supports.
 	Driver  string        `json:"driver,omitempty"`
 	Dialect string        `json:"dialect,omitempty"`
@@ -58,11 +61,33 @@ type LogicalTable struct {
 	// Columns of the sample table that is created when none exists.
 	Columns []LogicalColumn `json:"columns"`
 	Key     []string        `json:"key"`
-	// Rows is how many sample rows to load for one unit of scale; 0 leaves it to target.prepare.rows.
+	// Rows is how many sample rows the table begins with; 0 leaves it to
+	// target.prepare.rows, unless the table is Empty.
 	Rows int64 `json:"rows,omitempty"`
+	// Empty: the table begins without rows (a history that runs write).
+	Empty bool `json:"empty,omitempty"`
+	// SizedBy names the number among the parameters that Rows is proportional to
+	// (scale), for the error about an existing table of another size.
+	SizedBy string `json:"sized_by,omitempty"`
+	// Varies: runs add rows or delete some, so an existing table may hold any number.
+	Varies bool `json:"varies,omitempty"`
 	// AnyShape is true when the workload adapts to the columns of an existing
 	// table (as mix does); otherwise an existing table must have these columns.
 	AnyShape bool `json:"any_shape,omitempty"`
+	// ComputedKeys: the workload knows every key and value it needs from Rows and its
+	// parameters, so that nothing is sampled from the table.
+	ComputedKeys bool `json:"computed_keys,omitempty"`
+	// Indexes are made beside the key's, after the rows are loaded.
+	Indexes []LogicalIndex `json:"indexes,omitempty"`
+	// Options follow the columns when the table is created, keyed by dialect:
+	// {"postgres": "WITH (fillfactor=100)"}.
+	Options map[string]string `json:"options,omitempty"`
+}
+
+// LogicalIndex is a secondary index of a logical table.
+type LogicalIndex struct {
+	Columns []string `json:"columns"`
+	Unique  bool     `json:"unique,omitempty"`
 }
 
 // LogicalColumn is a column of a logical table.
@@ -126,11 +151,14 @@ type OpenRequest struct {
 // Workload is a compiled workload plugin.
 type Workload interface {
 	Info() Info
+	// Tables asks the plugin which tables it needs with these parameters (those of
+	// the manifest when they do not vary). Rows counts tables in this order.
+	Tables(ctx context.Context, params json.RawMessage) ([]LogicalTable, error)
 	// Statements asks the plugin which statements it uses with these
 	// parameters on these tables (manifest statements when it has no opinion).
 	Statements(ctx context.Context, params json.RawMessage, tables []engine.Table) ([]Statement, error)
 	// Rows writes the sample rows first … first+max-1 of a logical table (its
-	// index in the manifest). A pure function of its arguments. It may return fewer
+	// index in Tables). A pure function of its arguments. It may return fewer
 	// rows than asked, at least one, or ErrEnded.
 	Rows(ctx context.Context, params json.RawMessage, table int, first int64, max int) (Rows, error)
 	// Open starts a stream on its own instance. statements is the run's frozen list.

@@ -64,6 +64,7 @@ func ownSQL(adapter plugin.Info, w plugin.Statement, tables []engine.Table) stri
 		if t.Name == w.Table || w.Table == "" && len(tables) == 1 {
 			text = strings.ReplaceAll(text, "{table}", t.PhysicalName)
 		}
+		text = strings.ReplaceAll(text, "{table:"+t.Name+"}", t.PhysicalName)
 	}
 	return text
 }

@@ -101,6 +101,10 @@ func (f fakeWorkload) Info() plugin.Info {
 		Manifest: plugin.Manifest{Kind: "workload", Name: "mix", Parameters: json.RawMessage(f.w.schema), Tables: f.w.logical}}
 }
 
+func (f fakeWorkload) Tables(context.Context, json.RawMessage) ([]plugin.LogicalTable, error) {
+	return f.w.logical, nil
+}
+
 func (f fakeWorkload) Statements(context.Context, json.RawMessage, []engine.Table) ([]plugin.Statement, error) {
 	return f.w.wanted, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -120,15 +121,17 @@ func (f *Preflight) failed(name string, err error) error {
 
 // expected describes the tables as the run would find or make them.
 func (p *planner) expected(ctx context.Context, f *Preflight) ([]engine.Table, error) {
-	logical := p.workload.Info().Manifest.Tables
 	var tables []engine.Table
-	for i := range logical {
-		t := &logical[i]
-		name := physical(p.sc, logical, *t)
+	state := make([]found, len(p.logical))
+	for i := range p.logical {
+		t := &p.logical[i]
+		name := physical(p.sc, p.logical, *t)
+		p.names = append(p.names, name)
 		have, err := p.inspect(ctx, name, t)
 		if err != nil {
 			return nil, err
 		}
+		state[i] = have
 		if err := p.decide(name, t, have); err != nil {
 			if err := f.failed("table", err); err != nil {
 				return nil, err
@@ -157,6 +160,12 @@ func (p *planner) expected(ctx context.Context, f *Preflight) ([]engine.Table, e
 		f.add(check)
 		tables = append(tables, made)
 	}
+	if !f.OK {
+		return tables, nil
+	}
+	if err := p.whole(state); err != nil {
+		return nil, err
+	}
 	return tables, nil
 }
 
@@ -173,11 +182,13 @@ func (p *planner) wouldBe(ctx context.Context, name string, t *plugin.LogicalTab
 	if err != nil {
 		return engine.Table{}, err
 	}
-	rows := rowsOf(p.sc, t)
-	first, last := int64(1), rows
-	table := engine.Table{Name: t.Name, PhysicalName: name, Key: t.Key, Rows: rows, RowsExact: true, KeyMin: &first, KeyMax: &last, Dense: true}
+	table := engine.Table{Name: t.Name, PhysicalName: name, Key: t.Key, Rows: rowsOf(p.sc, t), RowsExact: true}
 	if answer.Load != nil {
 		table.PhysicalName, table.Columns = answer.Load.Table, answer.Load.Columns
+	}
+	if isInteger := func(c plugin.LogicalColumn) bool { return c.Name == t.Key[0] && c.Type == engine.TypeI64 }; table.Rows > 0 && len(t.Key) == 1 && slices.ContainsFunc(t.Columns, isInteger) {
+		first, last := int64(1), table.Rows
+		table.KeyMin, table.KeyMax, table.Dense = &first, &last, true
 	}
 	return table, nil
 }

@@ -91,6 +91,8 @@ type resolved struct {
 	workload plugin.Workload
 	adapter  plugin.Adapter
 	params   json.RawMessage
+	// logical are the workload's tables with these parameters.
+	logical  []plugin.LogicalTable
 	driver   target.Driver
 	dsn      string
 	database target.Database
@@ -126,8 +128,11 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 	if r.params, err = parameters(r.workload.Info().Manifest, sc.Workload.Params); err != nil {
 		return nil, err
 	}
-	if sc.Target.TableName == "" && len(r.workload.Info().Manifest.Tables) > 0 {
-		return nil, engine.InvalidField("target.table_name", "is required", fmt.Sprintf("the workload %s needs a table: orders, sales.orders, \"Order Lines\"", r.workload.Info().Name))
+	if r.logical, err = r.workload.Tables(ctx, r.params); err != nil {
+		return nil, pluginFailed(r.workload.Info(), "choosing its tables", err)
+	}
+	if err := checkTarget(sc, r.workload.Info().Name, r.logical); err != nil {
+		return nil, err
 	}
 	name, dsn, err := deps.Connections.OpenDSN(ctx, sc.Target.Connection)
 	if err != nil {
@@ -237,6 +242,8 @@ type planner struct {
 	sc       engine.Scenario
 	progress func(engine.PrepareProgress)
 	notes    []string
+	// names are the physical names of the logical tables, once they were looked at.
+	names []string
 	// pools are the key samples of the tables, as inspected.
 	pools []engine.Pool
 }
@@ -248,7 +255,7 @@ func (p *planner) report(progress engine.PrepareProgress) {
 }
 
 func (p *planner) plan(ctx context.Context) (*engine.Plan, error) {
-	tables, err := p.tables(ctx)
+	tables, err := p.prepareTables(ctx)
 	if err != nil {
 		return nil, err
 	}

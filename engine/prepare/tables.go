@@ -2,33 +2,60 @@ package prepare
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
-// rowsPerCall is how many sample rows the workload is asked for at once.
-const rowsPerCall = 1024
-
-// undoLimit bounds dropping a table that could not be filled, whatever became of the run's own context.
-const undoLimit = 30 * time.Second
-
 // physical is the name in the database of a logical table. A workload with one
-// table uses target.table_name as it is; with several it is their prefix.
+// table uses target.table_name as it is; with several it is put before each
+// name, as it stands: "bench_" gives bench_stock, "tpc." the table stock of the
+// schema tpc. Without it the tables have their own names.
 func physical(sc engine.Scenario, all []plugin.LogicalTable, t plugin.LogicalTable) string {
-	switch name := sc.Target.TableName; {
-	case name == "":
-		return t.Name
-	case len(all) == 1:
-		return name
-	default:
-		return name + "_" + t.Name
+	name := strings.TrimSpace(sc.Target.TableName)
+	if len(all) > 1 {
+		return name + t.Name
 	}
+	return name
+}
+
+// checkTarget refuses a name or a number of rows that contradicts the workload's tables.
+func checkTarget(sc engine.Scenario, workload string, all []plugin.LogicalTable) error {
+	name := strings.TrimSpace(sc.Target.TableName)
+	switch {
+	case len(all) == 1 && name == "":
+		return engine.InvalidField("target.table_name", "is required", fmt.Sprintf("the workload %s needs a table: orders, sales.orders, \"Order Lines\"", workload))
+	case len(all) > 1 && name != "" && !strings.HasSuffix(name, "_") && !strings.HasSuffix(name, "."):
+		first := all[0].Name
+		return engine.InvalidField("target.table_name", fmt.Sprintf("is put before the names of the %d tables of the workload %s, and %q does not end in _ or a dot", len(all), workload, name),
+			fmt.Sprintf("%s_ gives %s_%s, %s. the table %s of the schema %s; leave it out for %s", name, name, first, name, first, name, first))
+	}
+	prep := sc.Target.Prepare
+	if prep == nil || prep.Rows == 0 || len(all) == 0 {
+		return nil
+	}
+	largest := all[0]
+	for _, t := range all {
+		if t.Rows == 0 && !t.Empty {
+			return nil
+		}
+		if t.Rows > largest.Rows {
+			largest = t
+		}
+	}
+	if prep.Rows == largest.Rows {
+		return nil
+	}
+	hint := "leave it out"
+	if largest.SizedBy != "" {
+		hint = "leave it out, and set workload.params." + largest.SizedBy
+	}
+	return engine.InvalidField("target.prepare.rows", fmt.Sprintf("is %d, but the parameters of the workload %s decide how many rows its tables have: %d in %s", prep.Rows, workload, largest.Rows, largest.Name), hint)
 }
 
 // found is what the adapter said of one table.
@@ -58,37 +85,38 @@ func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTab
 	return found{exists: true, table: answer.Table, pool: answer.Pool, notes: answer.Notes}, nil
 }
 
-// tables sees to it that every table of the workload is there, and describes them as they are at the end.
-func (p *planner) tables(ctx context.Context) ([]engine.Table, error) {
-	logical := p.workload.Info().Manifest.Tables
-	names := make([]string, len(logical))
-	state := make([]found, len(logical))
-	// All tables are looked at before the first is made, so that an error in the
-	// last one leaves the others alone.
-	for i := range logical {
-		names[i] = physical(p.sc, logical, logical[i])
-		p.report(engine.PrepareProgress{Step: "inspect", Message: "Looking at the table " + names[i]})
-		var err error
-		if state[i], err = p.inspect(ctx, names[i], &logical[i]); err != nil {
-			return nil, err
-		}
-		if err := p.decide(names[i], &logical[i], state[i]); err != nil {
-			return nil, err
+// prepareTables sees to it that every table of the workload is there, and describes them as they are at the end.
+func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err error) {
+	state, err := p.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.whole(state); err != nil {
+		return nil, err
+	}
+	job := &loading{planner: p}
+	for i := range state {
+		if !state[i].exists || p.recreates() {
+			job.total += rowsOf(p.sc, &p.logical[i])
 		}
 	}
-	tables := make([]engine.Table, 0, len(logical))
-	for i := range logical {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, job.undo(ctx))
+		}
+	}()
+	for i := range p.logical {
+		name := p.names[i]
 		if !state[i].exists || p.recreates() {
-			if err := p.create(ctx, names[i], i, &logical[i], state[i].exists); err != nil {
+			if err := job.create(ctx, i, state[i].exists); err != nil {
 				return nil, err
 			}
-			p.report(engine.PrepareProgress{Step: "inspect", Message: "Looking at the table " + names[i]})
-			var err error
-			if state[i], err = p.inspect(ctx, names[i], &logical[i]); err != nil {
+			p.report(engine.PrepareProgress{Step: "inspect", Message: "Looking at the table " + name + p.place(i)})
+			if state[i], err = p.inspect(ctx, name, &p.logical[i]); err != nil {
 				return nil, err
 			}
 			if !state[i].exists {
-				return nil, pluginFailed(p.adapter.Info(), "creating "+names[i], errors.New("the table is not there after its DDL was executed"))
+				return nil, pluginFailed(p.adapter.Info(), "creating "+name, errors.New("the table is not there after its DDL was executed"))
 			}
 		}
 		p.notes = append(p.notes, state[i].notes...)
@@ -100,6 +128,59 @@ func (p *planner) tables(ctx context.Context) ([]engine.Table, error) {
 	return tables, nil
 }
 
+// look inspects all tables before the first is made, so that an error in the last
+// one leaves the others alone.
+func (p *planner) look(ctx context.Context) ([]found, error) {
+	state := make([]found, len(p.logical))
+	for i := range p.logical {
+		t := &p.logical[i]
+		p.names = append(p.names, physical(p.sc, p.logical, *t))
+		p.report(engine.PrepareProgress{Step: "inspect", Message: "Looking at the table " + p.names[i] + p.place(i)})
+		var err error
+		if state[i], err = p.inspect(ctx, p.names[i], t); err != nil {
+			return nil, err
+		}
+		if err := p.decide(p.names[i], t, state[i]); err != nil {
+			return nil, err
+		}
+	}
+	return state, nil
+}
+
+// place says which table of several it is.
+func (p *planner) place(i int) string {
+	if len(p.logical) == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d of %d)", i+1, len(p.logical))
+}
+
+// whole refuses to add missing tables to those that are there: rows of one table
+// refer to rows of another, and runs have changed them since.
+func (p *planner) whole(state []found) error {
+	var there, missing []string
+	for i, f := range state {
+		if f.exists {
+			there = append(there, p.names[i])
+		} else {
+			missing = append(missing, p.names[i])
+		}
+	}
+	if len(there) == 0 || len(missing) == 0 || p.recreates() {
+		return nil
+	}
+	return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("Of the %d tables of the workload %s, %s %s missing in %s, as a load that was interrupted leaves them.",
+		len(state), p.workload.Info().Name, strings.Join(missing, ", "), isAre(len(missing)), p.where()),
+		Fields: []engine.FieldError{{Field: "target.prepare.if_exists", Message: "only " + strings.Join(there, ", ") + " " + isAre(len(there)) + " there", Hint: "recreate: drop them and load all tables again"}}}
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
 func (p *planner) recreates() bool {
 	return p.sc.Target.Prepare != nil && p.sc.Target.Prepare.IfExists == engine.IfExistsRecreate
 }
@@ -109,8 +190,12 @@ func (p *planner) decide(name string, t *plugin.LogicalTable, f found) error {
 	prep := p.sc.Target.Prepare
 	switch {
 	case !f.exists && prep == nil:
+		hint := "correct the name, or add prepare: {rows: 100000} to have it created with sample rows"
+		if t.Rows > 0 || t.Empty {
+			hint = "correct target.table_name, or add prepare: {if_exists: use} to have the tables created and loaded"
+		}
 		return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s does not exist in %s.", name, p.where()),
-			Fields: []engine.FieldError{{Field: "target.table_name", Message: "no such table", Hint: "correct the name, or add prepare: {rows: 100000} to have it created with sample rows"}}}
+			Fields: []engine.FieldError{{Field: "target.table_name", Message: "no such table", Hint: hint}}}
 	case !f.exists:
 		return nil
 	case prep != nil && prep.IfExists == engine.IfExistsFail:
@@ -122,8 +207,11 @@ func (p *planner) decide(name string, t *plugin.LogicalTable, f found) error {
 	if err := p.shape(name, t, f.table); err != nil {
 		return err
 	}
+	if err := p.size(name, t, f.table); err != nil {
+		return err
+	}
 	// A process that is killed while it loads leaves the table, empty and unfinished.
-	if prep != nil && rowsOf(p.sc, t) > 0 && f.table.RowsExact && f.table.Rows == 0 {
+	if prep != nil && !t.Varies && rowsOf(p.sc, t) > 0 && f.table.RowsExact && f.table.Rows == 0 {
 		return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s in %s is empty, as a load that was interrupted leaves it, and target.prepare.if_exists is use.", name, p.where()),
 			Fields: []engine.FieldError{{Field: "target.prepare.if_exists", Message: "the table is empty", Hint: "recreate: drop it and load it again; or leave target.prepare out to use it empty"}}}
 	}
@@ -163,133 +251,41 @@ func (p *planner) shape(name string, t *plugin.LogicalTable, have *engine.Table)
 		Fields: []engine.FieldError{{Field: "target.table_name", Message: "a table of another shape", Hint: "name another table, or set prepare.if_exists: recreate to drop this one and load it again"}}}
 }
 
+// size checks the rows of an existing table against those that the parameters ask for.
+func (p *planner) size(name string, t *plugin.LogicalTable, have *engine.Table) error {
+	if t.Rows == 0 || t.Varies || have.Rows == t.Rows {
+		return nil
+	}
+	// The planner's estimate may be some percent off; a scale is off by more.
+	if !have.RowsExact && have.Rows > t.Rows-t.Rows/10 && have.Rows < t.Rows+t.Rows/10 {
+		return nil
+	}
+	wants := fmt.Sprintf("the workload %s wants %d", p.workload.Info().Name, t.Rows)
+	field := engine.FieldError{Field: paramsField, Message: "ask for tables of another size", Hint: "set them to the size of the tables, or prepare.if_exists: recreate to drop them and load them again"}
+	if now := numberParam(p.params, t.SizedBy); now > 0 {
+		wants = fmt.Sprintf("%s %d wants %d", t.SizedBy, now, t.Rows)
+		field.Field, field.Message = paramsField+"."+t.SizedBy, fmt.Sprintf("is %d, the table has another size", now)
+		if unit := t.Rows / now; unit > 0 && have.RowsExact && have.Rows > 0 && have.Rows%unit == 0 {
+			field.Message = fmt.Sprintf("is %d, the table has the size of %d", now, have.Rows/unit)
+			field.Hint = fmt.Sprintf("set it to %d to use the tables as they are, or prepare.if_exists: recreate to drop them and load them again", have.Rows/unit)
+		}
+	}
+	return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s in %s has %s%d rows, and %s.", name, p.where(), about(have.RowsExact), have.Rows, wants),
+		Fields: []engine.FieldError{field}}
+}
+
+// numberParam is the whole number that a parameter has, or 0.
+func numberParam(params json.RawMessage, name string) int64 {
+	var doc map[string]json.RawMessage
+	var n int64
+	if name == "" || json.Unmarshal(params, &doc) != nil || json.Unmarshal(doc[name], &n) != nil {
+		return 0
+	}
+	return n
+}
+
 // compatible: numerics travel as text, so a text column of the plugin may be
 // any type that the database reads from text.
 func compatible(want, have engine.ValueType) bool {
 	return want == have || (want == engine.TypeF64 && have == engine.TypeText) || (want == engine.TypeI64 && have == engine.TypeF64)
-}
-
-// create makes one table and fills it. A failed or cancelled one is dropped again.
-func (p *planner) create(ctx context.Context, name string, index int, t *plugin.LogicalTable, exists bool) (err error) {
-	p.report(engine.PrepareProgress{Step: "create", Message: "Creating the table " + name})
-	ddl, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpDDL, TableName: name, Logical: t, Recreate: exists})
-	if err != nil {
-		return err
-	}
-	if len(ddl.DDL) == 0 {
-		return pluginFailed(p.adapter.Info(), "creating "+name, errors.New("it gave no DDL"))
-	}
-	answer, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpLoad, TableName: name, Logical: t})
-	if err != nil {
-		return err
-	}
-	if answer.Load == nil || len(answer.Load.Columns) != len(t.Columns) {
-		return pluginFailed(p.adapter.Info(), "loading "+name, errors.New("it did not say where the rows of every column go"))
-	}
-	created := false
-	defer func() {
-		if err != nil && created {
-			err = errors.Join(err, p.undo(ctx, name, answer.Load.Table))
-		}
-	}()
-	for _, sql := range ddl.DDL {
-		if err := p.database.Exec(ctx, sql); err != nil {
-			return targetError("creating the table "+name, err)
-		}
-		// A table that somebody else made meanwhile fails the CREATE, and is then not ours to drop.
-		created = created || !drops(sql)
-	}
-	if err := p.load(ctx, name, index, t, answer.Load); err != nil {
-		return err
-	}
-	for i, sql := range ddl.AfterLoad {
-		p.report(engine.PrepareProgress{Step: "index", Message: fmt.Sprintf("Finishing the table %s (%d of %d)", name, i+1, len(ddl.AfterLoad))})
-		if err := p.database.Exec(ctx, sql); err != nil {
-			return targetError("finishing the table "+name, err)
-		}
-	}
-	p.notes = append(p.notes, append(ddl.Notes, answer.Notes...)...)
-	return nil
-}
-
-func drops(sql string) bool {
-	return strings.HasPrefix(strings.ToUpper(strings.TrimSpace(sql)), "DROP")
-}
-
-// undo drops the table that this run created. The error of the load matters more than its own.
-func (p *planner) undo(ctx context.Context, name, quoted string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
-	defer cancel()
-	if err := p.database.Exec(ctx, "DROP TABLE IF EXISTS "+quoted); err != nil {
-		return fmt.Errorf("dropping the half-made table %s: %w", name, err)
-	}
-	return nil
-}
-
-// rowsOf is how many sample rows a logical table gets: those of the scenario
-// for the first table that leaves it open, its own number else.
-func rowsOf(sc engine.Scenario, t *plugin.LogicalTable) int64 {
-	if t.Rows > 0 {
-		return t.Rows
-	}
-	return sc.Target.Prepare.Rows
-}
-
-func (p *planner) load(ctx context.Context, name string, index int, t *plugin.LogicalTable, into *plugin.LoadTarget) error {
-	total := rowsOf(p.sc, t)
-	begin := time.Now()
-	var last time.Time
-	report := func(done int64) {
-		now := time.Now()
-		if done < total && now.Sub(last) < 200*time.Millisecond {
-			return
-		}
-		last = now
-		progress := engine.PrepareProgress{Step: "load", Message: "Loading sample rows into " + name, RowsDone: done, RowsTotal: total}
-		if elapsed := now.Sub(begin).Seconds(); elapsed > 0 {
-			progress.RowsPerSecond = float64(done) / elapsed
-		}
-		if progress.RowsPerSecond > 0 {
-			remaining := float64(total-done) / progress.RowsPerSecond
-			progress.RemainingSecs = &remaining
-		}
-		p.report(progress)
-	}
-	report(0)
-	var given int64
-	var pluginErr error
-	next := func() (plugin.Rows, error) {
-		if given >= total {
-			return nil, nil
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		rows, err := p.workload.Rows(ctx, p.params, index, given, int(min(rowsPerCall, total-given)))
-		if errors.Is(err, plugin.ErrEnded) {
-			return nil, nil
-		}
-		if err == nil && rows.Len() == 0 {
-			err = errors.New("it gave no rows")
-		}
-		if err != nil {
-			pluginErr = pluginFailed(p.workload.Info(), "making sample rows", err)
-			return nil, pluginErr
-		}
-		given += int64(rows.Len())
-		return rows, nil
-	}
-	done, err := p.database.Load(ctx, into.Table, into.Columns, next, report)
-	switch {
-	case pluginErr != nil:
-		return pluginErr
-	case err != nil:
-		if ctx.Err() != nil {
-			return fmt.Errorf("loading sample rows into %s: %w", name, ctx.Err())
-		}
-		return targetError("loading sample rows into "+name, err)
-	}
-	report(done)
-	p.notes = append(p.notes, fmt.Sprintf("Loaded %d sample rows into %s in %.1f s.", done, name, time.Since(begin).Seconds()))
-	return nil
 }

@@ -153,15 +153,19 @@ func adapterChecks(ctx context.Context, r *Report, a plugin.Adapter) {
 	r.add("unknown operation", errors.New("an operation that does not exist was answered"), "")
 }
 
-// sampleTables make the tables that a workload declares, as if 10 000 rows had been loaded.
-func sampleTables(m plugin.Manifest) []engine.Table {
+// sampleTables make the tables that a workload declares, as if its own number of
+// rows had been loaded, or 10 000 where it leaves that open.
+func sampleTables(declared []plugin.LogicalTable) []engine.Table {
 	tables := []engine.Table{}
-	for _, t := range m.Tables {
+	for _, t := range declared {
 		lo, hi := int64(1), int64(10_000)
+		if t.Rows > 0 || t.Empty {
+			hi = t.Rows
+		}
 		table := engine.Table{Name: t.Name, PhysicalName: t.Name, Key: orNone(t.Key), Rows: hi, RowsExact: true, Columns: []engine.Column{}}
 		for _, c := range t.Columns {
 			table.Columns = append(table.Columns, engine.Column{Name: c.Name, Type: c.Type, DBType: string(c.Type), Nullable: c.Nullable})
-			if len(t.Key) == 1 && t.Key[0] == c.Name && c.Type == engine.TypeI64 {
+			if len(t.Key) == 1 && t.Key[0] == c.Name && c.Type == engine.TypeI64 && hi > 0 {
 				table.KeyMin, table.KeyMax, table.Dense = &lo, &hi, true
 			}
 		}
@@ -171,10 +175,10 @@ func sampleTables(m plugin.Manifest) []engine.Table {
 }
 
 // poolsFor gives sampled keys of the tables whose keys are not one dense integer.
-func poolsFor(tables []engine.Table) []engine.Pool {
+func poolsFor(declared []plugin.LogicalTable, tables []engine.Table) []engine.Pool {
 	pools := []engine.Pool{}
-	for _, t := range tables {
-		if t.Dense || len(t.Key) == 0 {
+	for i, t := range tables {
+		if t.Dense || len(t.Key) == 0 || declared[i].ComputedKeys {
 			continue
 		}
 		p := engine.Pool{Table: t.Name, Columns: t.Key}
@@ -215,8 +219,13 @@ const (
 )
 
 func workloadChecks(ctx context.Context, r *Report, w *workload, params json.RawMessage) {
-	m := r.Info.Manifest
-	tables := sampleTables(m)
+	declared, err := w.Tables(ctx, params)
+	if r.Info.Manifest.TablesVary || err != nil {
+		if !r.add("tables", err, fmt.Sprintf("With these parameters the plugin uses %d tables.", len(declared))) {
+			return
+		}
+	}
+	tables := sampleTables(declared)
 	list, err := w.Statements(ctx, params, tables)
 	if err == nil && len(list) == 0 {
 		err = errors.New("with default parameters there is no statement")
@@ -228,8 +237,8 @@ func workloadChecks(ctx context.Context, r *Report, w *workload, params json.Raw
 	for _, s := range list {
 		frozen = append(frozen, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: s.SQL["*"], Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
 	}
-	rowChecks(ctx, r, w, params)
-	req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: orEmpty(params), Tables: tables, Pools: poolsFor(tables)}
+	rowChecks(ctx, r, w, declared, params)
+	req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: orEmpty(params), Tables: tables, Pools: poolsFor(declared, tables)}
 	first, err := take(ctx, w, req, frozen, 64)
 	if !r.add("stream", err, fmt.Sprintf("%d operations name declared statements with arguments of the declared types.", first.operations)) {
 		return
@@ -276,13 +285,15 @@ func take(ctx context.Context, w *workload, req plugin.OpenRequest, list []engin
 	return t, ctx.Err()
 }
 
-func rowChecks(ctx context.Context, r *Report, w *workload, params json.RawMessage) {
-	m := r.Info.Manifest
-	if !w.registered.module.shape.has(abi.ExportRows) || len(m.Tables) == 0 {
+func rowChecks(ctx context.Context, r *Report, w *workload, declared []plugin.LogicalTable, params json.RawMessage) {
+	if !w.registered.module.shape.has(abi.ExportRows) || len(declared) == 0 {
 		r.skip("sample rows", "The plugin makes no sample rows; its tables must exist.")
 		return
 	}
-	for i, t := range m.Tables {
+	for i, t := range declared {
+		if t.Empty {
+			continue
+		}
 		name := "sample rows of " + t.Name
 		whole, err := w.Rows(ctx, params, i, 0, 100)
 		if !r.add(name, ignoreEnd(err), "Sample rows have the declared columns.") || err != nil {

@@ -32,6 +32,7 @@ type (
 		Author      string           `json:"author"`
 		Parameters  json.RawMessage  `json:"parameters"`
 		Tables      []looseTable     `json:"tables"`
+		TablesVary  bool             `json:"tables_vary"`
 		Statements  []looseStatement `json:"statements"`
 		Driver      string           `json:"driver"`
 		Dialect     string           `json:"dialect"`
@@ -44,6 +45,16 @@ type (
 		Key      looseList     `json:"key"`
 		Rows     int64         `json:"rows"`
 		AnyShape bool          `json:"any_shape"`
+		Empty    bool          `json:"empty"`
+		SizedBy  string        `json:"sized_by"`
+		Varies   bool          `json:"varies"`
+		Computed bool          `json:"computed_keys"`
+		Indexes  []looseIndex  `json:"indexes"`
+		Options  looseSQL      `json:"options"`
+	}
+	looseIndex struct {
+		Columns looseList `json:"columns"`
+		Unique  bool      `json:"unique"`
 	}
 	looseStatement struct {
 		ID      looseText   `json:"id"`
@@ -148,7 +159,7 @@ func parseManifest(doc []byte) (plugin.Manifest, error) {
 	}
 	m := plugin.Manifest{Kind: strings.ToLower(in.Kind), Name: in.Name, Version: string(in.Version),
 		Title: clean([]byte(in.Title), 200), Description: clean([]byte(in.Description), 2000), Author: clean([]byte(in.Author), 200),
-		Parameters: in.Parameters, Driver: in.Driver, Dialect: in.Dialect}
+		Parameters: in.Parameters, TablesVary: in.TablesVary, Driver: in.Driver, Dialect: in.Dialect}
 	if m.Kind != plugin.KindWorkload && m.Kind != plugin.KindAdapter {
 		return m, fmt.Errorf("its manifest has the kind %q; %q and %q are possible", clean([]byte(in.Kind), 50), plugin.KindWorkload, plugin.KindAdapter)
 	}
@@ -220,11 +231,21 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a schema may not refer to %s", clean([]byte(url), 100))
 }
 
+// The most tables of a workload, and rows of a sample table.
+const (
+	maxTables = 256
+	maxRows   = 1_000_000_000_000
+)
+
 func tables(in []looseTable) ([]plugin.LogicalTable, error) {
+	if len(in) > maxTables {
+		return nil, fmt.Errorf("it declares %d tables, the limit is %d", len(in), maxTables)
+	}
 	var list []plugin.LogicalTable
 	seen := map[string]bool{}
 	for _, t := range in {
-		out := plugin.LogicalTable{Name: t.Name, Key: t.Key, Rows: t.Rows, AnyShape: t.AnyShape}
+		out := plugin.LogicalTable{Name: t.Name, Key: t.Key, Rows: t.Rows, AnyShape: t.AnyShape, Empty: t.Empty, SizedBy: clean([]byte(t.SizedBy), 80),
+			Varies: t.Varies, ComputedKeys: t.Computed, Options: t.Options}
 		if t.Name == "" || seen[t.Name] {
 			return nil, fmt.Errorf("its table %q has no name or the name of another", clean([]byte(t.Name), 80))
 		}
@@ -260,6 +281,23 @@ func tables(in []looseTable) ([]plugin.LogicalTable, error) {
 			if !columns[k] && len(columns) > 0 {
 				return nil, fmt.Errorf("the key of its table %q names the column %q, which it does not have", t.Name, clean([]byte(k), 80))
 			}
+		}
+		if t.Rows < 0 || t.Rows > maxRows || t.Empty && t.Rows > 0 {
+			return nil, fmt.Errorf("its table %q begins with %d rows; 1 to %d are possible, or \"empty\"", t.Name, t.Rows, int64(maxRows))
+		}
+		if !plainTexts(t.Options) {
+			return nil, fmt.Errorf("an option of its table %q contains control characters", t.Name)
+		}
+		for _, x := range t.Indexes {
+			if len(x.Columns) == 0 {
+				return nil, fmt.Errorf("an index of its table %q has no columns", t.Name)
+			}
+			for _, c := range x.Columns {
+				if !columns[c] {
+					return nil, fmt.Errorf("an index of its table %q names the column %q, which it does not have", t.Name, clean([]byte(c), 80))
+				}
+			}
+			out.Indexes = append(out.Indexes, plugin.LogicalIndex{Columns: x.Columns, Unique: x.Unique})
 		}
 		list = append(list, out)
 	}

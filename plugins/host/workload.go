@@ -25,6 +25,45 @@ var _ plugin.Workload = (*workload)(nil)
 
 func (w *workload) Info() plugin.Info { return w.registered.info }
 
+type tablesRequest struct {
+	Op     string          `json:"op"`
+	Params json.RawMessage `json:"params"`
+}
+
+// Tables asks ls_call of a plugin whose tables vary; others have those of their manifest.
+func (w *workload) Tables(ctx context.Context, params json.RawMessage) ([]plugin.LogicalTable, error) {
+	return w.registered.tables(ctx, params)
+}
+
+func (r *registered) tables(ctx context.Context, params json.RawMessage) ([]plugin.LogicalTable, error) {
+	c, manifest := r.module, r.info.Manifest
+	if !manifest.TablesVary {
+		return manifest.Tables, nil
+	}
+	if !c.shape.has(abi.ExportCall) {
+		return nil, fail(plugin.ErrFailed, "Plugin %s says that its tables vary with its parameters, but it does not export %s.", c.name, abi.ExportCall)
+	}
+	doc, err := json.Marshal(tablesRequest{Op: "tables", Params: orEmpty(params)})
+	if err != nil {
+		return nil, fmt.Errorf("encoding a request to plugin %s: %w", c.name, err)
+	}
+	got, err := r.ask(ctx, doc)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Tables []looseTable `json:"tables"`
+	}
+	if err := json.Unmarshal(got, &answer); err != nil {
+		return nil, badAnswer(c, "tables", err)
+	}
+	list, err := tables(answer.Tables)
+	if err != nil {
+		return nil, fail(plugin.ErrFailed, "Plugin %s answered a list of tables that cannot be used: %s.", c.name, err)
+	}
+	return list, nil
+}
+
 type statementsRequest struct {
 	Op     string          `json:"op"`
 	Params json.RawMessage `json:"params"`
@@ -226,10 +265,6 @@ func (s *stream) Close() error {
 
 // Rows writes sample rows.
 func (w *workload) Rows(ctx context.Context, params json.RawMessage, table int, first int64, most int) (plugin.Rows, error) {
-	list := w.registered.info.Manifest.Tables
-	if table < 0 || table >= len(list) {
-		return nil, fail(plugin.ErrFailed, "Plugin %s has no table %d.", w.registered.module.name, table)
-	}
 	if !w.registered.module.shape.has(abi.ExportRows) {
 		return nil, fail(plugin.ErrFailed, "Plugin %s has no sample rows: it does not export ls_rows.", w.registered.module.name)
 	}
@@ -247,7 +282,9 @@ type samples struct {
 	mu       sync.Mutex
 	instance *instance
 	params   string
-	idle     *time.Timer
+	// tables are those of params.
+	tables []plugin.LogicalTable
+	idle   *time.Timer
 }
 
 func (s *samples) take(ctx context.Context, params json.RawMessage, table int, first int64, most int) (plugin.Rows, error) {
@@ -266,6 +303,9 @@ func (s *samples) take(ctx context.Context, params json.RawMessage, table int, f
 	}
 	s.idle = time.AfterFunc(idleTime, s.close)
 	i := s.instance
+	if table < 0 || table >= len(s.tables) {
+		return nil, fail(plugin.ErrFailed, "Plugin %s has no table %d.", i.module.name, table)
+	}
 	v, err := i.export(ctx, abi.ExportRows, uint64(uint32(table)), uint64(first), uint64(uint32(most)))
 	if err != nil {
 		s.closeLocked()
@@ -285,7 +325,7 @@ func (s *samples) take(ctx context.Context, params json.RawMessage, table int, f
 		s.closeLocked()
 		return nil, invalid(i, fmt.Errorf("it lies at %d with %d bytes", ptr, n))
 	}
-	rows, err := decodeRows(data, s.owner.info.Manifest.Tables[table].Columns, most)
+	rows, err := decodeRows(data, s.tables[table].Columns, most)
 	if err != nil {
 		s.closeLocked()
 		return nil, fail(plugin.ErrInvalidBatch, "Plugin %s returned sample rows that are not valid: %s.", i.module.name, err)
@@ -297,8 +337,13 @@ func (s *samples) take(ctx context.Context, params json.RawMessage, table int, f
 // table yet, so a plugin may refuse: it is then opened with its own empty tables,
 // and at last not at all.
 func (s *samples) openLocked(ctx context.Context, params json.RawMessage) error {
+	declared, err := s.owner.tables(ctx, params)
+	if err != nil {
+		return err
+	}
+	s.tables = declared
 	var logical []engine.Table
-	for _, t := range s.owner.info.Manifest.Tables {
+	for _, t := range declared {
 		table := engine.Table{Name: t.Name, PhysicalName: t.Name, Key: orNone(t.Key), RowsExact: true, Columns: []engine.Column{}}
 		for _, c := range t.Columns {
 			table.Columns = append(table.Columns, engine.Column{Name: c.Name, Type: c.Type, DBType: string(c.Type), Nullable: c.Nullable})

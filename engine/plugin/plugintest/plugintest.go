@@ -30,6 +30,7 @@ func Run(t *testing.T, factory Factory) {
 	t.Run("failures", func(t *testing.T) { failures(t, factory) })
 	t.Run("invalid batches", func(t *testing.T) { invalid(t, factory) })
 	t.Run("rows", func(t *testing.T) { rows(t, factory) })
+	t.Run("tables", func(t *testing.T) { tableList(t, factory) })
 	t.Run("statements", func(t *testing.T) { statementList(t, factory) })
 }
 
@@ -413,6 +414,38 @@ func rows(t *testing.T, factory Factory) {
 	_, w = register(t, factory, Guest{Rows: []byte{1}, Code: map[string][]byte{"ls_rows": Unreachable}})
 	if _, err := w.Rows(ctx, nil, 0, 0, 10); !errors.Is(err, plugin.ErrTrapped) {
 		t.Errorf("a trap in ls_rows: %v", err)
+	}
+}
+
+func tableList(t *testing.T, factory Factory) {
+	ctx := context.Background()
+	_, w := register(t, factory, Guest{Answer: `{"tables":[]}`})
+	list, err := w.Tables(ctx, nil)
+	if err != nil || len(list) != len(w.Info().Manifest.Tables) {
+		t.Errorf("tables that do not vary are %+v, %v", list, err)
+	}
+	const manifest = `{"kind":"workload","name":"guest","tables_vary":true,"statements":[{"id":"one","binds":["i64"]}]}`
+	_, w = register(t, factory, Guest{Manifest: manifest, Rows: Batch(Operation(0, Int(1)), Operation(0, Int(2))),
+		Answer: `{"tables":[{"name":"a","columns":["id i64"],"empty":true,"varies":true},{"name":"b","columns":["id i64"],"key":"id","rows":7,"sized_by":"n","computed_keys":true,"indexes":[{"columns":["id"],"unique":true}],"options":{"postgres":"x"}}]}`})
+	list, err = w.Tables(ctx, json.RawMessage(`{"n":7}`))
+	if err != nil || len(list) != 2 || !list[0].Empty || !list[0].Varies || list[1].Rows != 7 || list[1].SizedBy != "n" || !list[1].ComputedKeys || !list[1].Indexes[0].Unique || list[1].Options["postgres"] != "x" {
+		t.Errorf("the answered tables are %+v, %v", list, err)
+	}
+	if r, err := w.Rows(ctx, nil, 1, 0, 10); err != nil || r.Len() != 2 {
+		t.Errorf("rows of an answered table: %v", err)
+	}
+	if _, err := w.Rows(ctx, nil, 2, 0, 10); err == nil {
+		t.Error("a table that was not answered gave rows")
+	}
+	for name, answer := range map[string]string{"not JSON": `{"tables":`, "another shape": `{"tables":5}`, "a negative number of rows": `{"tables":[{"name":"a","rows":-1}]}`,
+		"rows of an empty table": `{"tables":[{"name":"a","rows":1,"empty":true}]}`, "an index without columns": `{"tables":[{"name":"a","columns":["id i64"],"indexes":[{}]}]}`,
+		"an index of a strange column": `{"tables":[{"name":"a","columns":["id i64"],"indexes":[{"columns":["x"]}]}]}`, "control characters": `{"tables":[{"name":"a","options":"\u0007"}]}`} {
+		_, w := register(t, factory, Guest{Manifest: manifest, Answer: answer})
+		_, err := w.Tables(ctx, nil)
+		judge(t, err, plugin.ErrFailed, "guest")
+		if t.Failed() {
+			t.Fatal(name)
+		}
 	}
 }
 

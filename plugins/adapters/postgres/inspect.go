@@ -83,7 +83,10 @@ func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 			t.readDensity(r)
 		}
 	}
-	sampled := t.sampleColumns()
+	var sampled []column
+	if !req.Get("logical").Get("computed_keys").Bool() {
+		sampled = t.sampleColumns()
+	}
 	sample := result{}
 	if len(sampled) > 0 && t.rows != 0 {
 		if sample = resultOf(req, "sample"); !sample.asked {

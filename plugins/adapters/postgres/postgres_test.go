@@ -1,6 +1,8 @@
 package main
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +79,8 @@ func TestStatements(t *testing.T) {
 		{"delete", object{"kind": "DELETE", "table": "t", "binds": []object{bind("a"), bind("b")}}, `DELETE FROM "s"."T" WHERE "a" = $1 AND "b" = $2`},
 		{"own SQL", object{"kind": "GENERIC_SQL", "table": "t", "sql": object{"postgres": "SELECT 1 FROM {table}", "*": "no"}}, `SELECT 1 FROM "s"."T"`},
 		{"SQL for every dialect", object{"kind": "GENERIC_SQL", "sql": object{"*": "SELECT 2"}}, `SELECT 2`},
+		{"SQL over tables", object{"kind": "GENERIC_SQL", "sql": object{"*": "SELECT 3 FROM {table:t}"}}, `SELECT 3 FROM "s"."T"`},
+		{"SQL over an unknown table", object{"kind": "GENERIC_SQL", "sql": object{"*": "SELECT 3 FROM {table:t}, {table:u}"}}, ""},
 		{"delete without a key", object{"kind": "DELETE", "table": "t"}, ""},
 		{"update without a key", object{"kind": "UPDATE", "table": "t", "binds": []object{bind(`v"`)}}, ""},
 		{"unknown column", object{"kind": "INSERT", "table": "t", "binds": []object{bind("x")}}, ""},
@@ -104,6 +108,33 @@ func TestDDLTakesNoSQLInTypes(t *testing.T) {
 		var answer object
 		if err := sdktest.Adapter(adapter{}).Call(object{"op": "ddl", "table_name": "t", "logical": logical}, &answer); err == nil {
 			t.Errorf("%s was taken: %v", dbType, answer)
+		}
+	}
+}
+
+func TestDDL(t *testing.T) {
+	column := func(name string) object { return object{"name": name, "type": sdk.I64} }
+	logical := object{"name": "t", "key": []string{"a", "b"}, "columns": []object{column("a"), column("b")}, "options": object{"postgres": "WITH (fillfactor=100)"},
+		"indexes": []object{{"columns": []string{"b"}}, {"columns": []string{"b", "a"}, "unique": true}}}
+	request := object{"op": "ddl", "table_name": "s.t", "logical": logical, "results": object{"resolve": object{"columns": []string{}, "rows": []any{}}}}
+	var answer struct {
+		DDL       []string `json:"ddl"`
+		AfterLoad []string `json:"after_load"`
+	}
+	if err := sdktest.Adapter(adapter{}).Call(request, &answer); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{`CREATE TABLE "s"."t" ("a" bigint NOT NULL, "b" bigint NOT NULL) WITH (fillfactor=100)`}; !slices.Equal(answer.DDL, want) {
+		t.Errorf("%q", answer.DDL)
+	}
+	if want := []string{`ALTER TABLE "s"."t" ADD PRIMARY KEY ("a", "b")`, `CREATE INDEX ON "s"."t" ("b")`, `CREATE UNIQUE INDEX ON "s"."t" ("b", "a")`, `VACUUM (ANALYZE) "s"."t"`}; !slices.Equal(answer.AfterLoad, want) {
+		t.Errorf("%q", answer.AfterLoad)
+	}
+	for name, wrong := range map[string]any{"options": object{"postgres": "; DROP TABLE x"}, "indexes": []object{{"columns": []string{"z"}}}, "key": []string{"z"}} {
+		bad := maps.Clone(logical)
+		bad[name] = wrong
+		if err := sdktest.Adapter(adapter{}).Call(object{"op": "ddl", "table_name": "t", "logical": bad}, &answer); err == nil {
+			t.Errorf("%s was taken", name)
 		}
 	}
 }

@@ -39,20 +39,37 @@ func logicalTable(req *jsondoc.Value) (sdk.LogicalTable, error) {
 		if c.Name == "" || len(c.Name) > maxIdentifier || strings.IndexByte(c.Name, 0) >= 0 {
 			return t, errors.New("the workload declares a column name that Postgres does not take: " + strconv.Quote(c.Name))
 		}
-		if t := dbType(c); strings.ContainsAny(t, ";\"'\\\x00") || strings.Contains(t, "--") || strings.Contains(t, "/*") || strings.Count(t, "(") != strings.Count(t, ")") {
-			return sdk.LogicalTable{}, errors.New("the workload declares a type that is none: " + strconv.Quote(t))
+		if text := dbType(c); escapes(text) {
+			return t, errors.New("the workload declares a type that is none: " + strconv.Quote(text))
 		}
 	}
-	for _, k := range t.Key {
-		known := false
-		for _, c := range t.Columns {
-			known = known || c.Name == k
+	if text := t.Options[dialect]; escapes(text) {
+		return t, errors.New("the workload declares table options that are none: " + strconv.Quote(text))
+	}
+	keys := [][]string{t.Key}
+	for _, x := range t.Indexes {
+		if len(x.Columns) == 0 {
+			return t, errors.New("the workload declares an index without columns")
 		}
-		if !known {
-			return t, errors.New("the workload's key names a column that it does not declare: " + strconv.Quote(k))
+		keys = append(keys, x.Columns)
+	}
+	for _, key := range keys {
+		for _, k := range key {
+			known := false
+			for _, c := range t.Columns {
+				known = known || c.Name == k
+			}
+			if !known {
+				return t, errors.New("the workload's key or index names a column that it does not declare: " + strconv.Quote(k))
+			}
 		}
 	}
 	return t, nil
+}
+
+// escapes reports that a piece of DDL could end the clause that it stands in.
+func escapes(text string) bool {
+	return strings.ContainsAny(text, ";\"'\\\x00") || strings.Contains(text, "--") || strings.Contains(text, "/*") || strings.Count(text, "(") != strings.Count(text, ")")
 }
 
 func dbType(c sdk.LogicalColumn) string {
@@ -102,12 +119,26 @@ func ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 			create += " NOT NULL"
 		}
 	}
-	if len(t.Key) > 0 {
-		create += ", PRIMARY KEY (" + quotedList(t.Key) + ")"
+	create += ")"
+	if text := t.Options[dialect]; text != "" {
+		create += " " + text
 	}
-	list = append(list, create+")")
+	list = append(list, create)
+	// Rows are copied faster into a table without indexes.
+	var after []string
+	if len(t.Key) > 0 {
+		after = append(after, "ALTER TABLE "+name.sql()+" ADD PRIMARY KEY ("+quotedList(t.Key)+")")
+	}
+	for _, x := range t.Indexes {
+		unique := ""
+		if x.Unique {
+			unique = "UNIQUE "
+		}
+		after = append(after, "CREATE "+unique+"INDEX ON "+name.sql()+" ("+quotedList(x.Columns)+")")
+	}
 	// VACUUM sets visibility and hint bits, so that the first run reads what later ones read.
-	w.Object().Key("ddl").Strs(list).Key("after_load").Strs([]string{"VACUUM (ANALYZE) " + name.sql()}).EndObject()
+	after = append(after, "VACUUM (ANALYZE) "+name.sql())
+	w.Object().Key("ddl").Strs(list).Key("after_load").Strs(after).EndObject()
 	return nil
 }
 
@@ -148,7 +179,7 @@ func statements(req *jsondoc.Value, w *jsondoc.Writer) error {
 				t = &tables[i]
 			}
 		}
-		text, err := writeSQL(s, t)
+		text, err := writeSQL(s, t, tables)
 		if err != nil {
 			return errors.New("statement " + strconv.Quote(s.ID) + ": " + err.Error())
 		}
@@ -163,7 +194,7 @@ func statements(req *jsondoc.Value, w *jsondoc.Writer) error {
 	return nil
 }
 
-func writeSQL(s sdk.Statement, t *sdk.Table) (string, error) {
+func writeSQL(s sdk.Statement, t *sdk.Table, all []sdk.Table) (string, error) {
 	for _, d := range [...]string{dialect, "*", "ansi", "sql"} {
 		if text := s.SQL[d]; text != "" {
 			if strings.Contains(text, "{table}") {
@@ -171,6 +202,15 @@ func writeSQL(s sdk.Statement, t *sdk.Table) (string, error) {
 					return "", errors.New("its SQL names {table}, but there is no table " + strconv.Quote(s.Table))
 				}
 				text = strings.ReplaceAll(text, "{table}", t.PhysicalName)
+			}
+			if strings.Contains(text, "{table:") {
+				for _, other := range all {
+					text = strings.ReplaceAll(text, "{table:"+other.Name+"}", other.PhysicalName)
+				}
+				if _, rest, left := strings.Cut(text, "{table:"); left {
+					name, _, _ := strings.Cut(rest, "}")
+					return "", errors.New("its SQL names {table:" + name + "}, but there is no table " + strconv.Quote(name))
+				}
 			}
 			return text, nil
 		}

@@ -31,7 +31,8 @@ export const kinds = [
 ] as const;
 
 export interface Prepare {
-  rows: number;
+  /** Left out when the workload's parameters decide it. */
+  rows?: number;
   if_exists: 'use' | 'recreate' | 'fail';
 }
 
@@ -45,7 +46,7 @@ export interface Scenario {
   target: {
     connection: ConnectionRef;
     adapter: string;
-    table_name: string;
+    table_name?: string;
     prepare?: Prepare | null;
     [more: string]: unknown;
   };
@@ -368,7 +369,7 @@ export interface Plugin extends PluginRef {
     description?: string;
     author?: string;
     parameters?: unknown;
-    tables?: { name: string; columns: { name: string; type: string }[]; key: string[] }[];
+    tables?: { name: string; columns: { name: string; type: string }[]; key: string[]; rows?: number; empty?: boolean }[];
     statements?: { id: string; kind: string; table?: string; sql?: Record<string, string> }[];
     driver?: string;
     dialect?: string;

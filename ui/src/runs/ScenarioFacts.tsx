@@ -34,7 +34,7 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
         <dt>Sample data</dt>
         <dd>
           {prepare
-            ? `${plain(count(prepare.rows))} rows; a table that exists is ${prepare.if_exists === 'use' ? 'used as it is' : prepare.if_exists === 'recreate' ? 'dropped and made anew' : 'refused'}`
+            ? `${prepare.rows ? `${plain(count(prepare.rows))} rows` : 'as many rows as the workload needs'}; a table that exists is ${prepare.if_exists === 'use' ? 'used as it is' : prepare.if_exists === 'recreate' ? 'dropped and made anew' : 'refused'}`
             : 'none; the table must exist'}
         </dd>
         <dt>Workload</dt>

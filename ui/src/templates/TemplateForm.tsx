@@ -70,6 +70,11 @@ function TargetSection() {
   const ref = get(config, 'target.connection');
   const inline = typeof ref === 'object' && ref !== null;
   const prepare = get(config, 'target.prepare') as { rows?: number } | null | undefined;
+  const chosen = get(config, 'workload.plugin');
+  const tables = (plugins.data ?? []).find((p) => p.kind === 'workload' && p.name === chosen)?.manifest.tables ?? [];
+  const several = tables.length > 1;
+  // A workload with tables of its own size: tpcb has a scale, tpcc its warehouses.
+  const sized = several && tables.every((t) => t.rows || t.empty);
   const adapters = (plugins.data ?? []).filter((p) => p.kind === 'adapter');
   return (
     <Section title="Target" note="Which table of which database takes the load.">
@@ -120,10 +125,14 @@ function TargetSection() {
         />
         <TextField
           path="target.table_name"
-          label="Table"
+          label={several ? 'Before the names of the tables' : 'Table'}
           mono
-          placeholder="orders"
-          help="With its schema if need be: sales.orders."
+          placeholder={several ? 'nothing' : 'orders'}
+          help={
+            several
+              ? `Ends in _ or a dot: bench_ gives bench_${tables[0]?.name}, tpc. the schema tpc. Leave it empty for ${tables[0]?.name}.`
+              : 'With its schema if need be: sales.orders.'
+          }
         />
       </div>
       {inline && (
@@ -157,8 +166,14 @@ function TargetSection() {
           <NumberField
             path="target.prepare.rows"
             label="Rows"
-            placeholder="100000"
-            help={typeof prepare.rows === 'number' ? `${prepare.rows.toLocaleString('en-US')} rows` : undefined}
+            placeholder={sized ? 'as the parameters say' : '100000'}
+            help={
+              sized
+                ? 'Leave it empty: the parameters of this workload say how many.'
+                : typeof prepare.rows === 'number'
+                  ? `${prepare.rows.toLocaleString('en-US')} rows`
+                  : undefined
+            }
           />
           <SelectField
             path="target.prepare.if_exists"

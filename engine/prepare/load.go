@@ -1,0 +1,170 @@
+package prepare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+)
+
+const (
+	// rowsPerCall is how many sample rows the workload is asked for at once.
+	rowsPerCall = 1024
+	// defaultRows is the size of a sample table of which neither document nor workload says it.
+	defaultRows = 100_000
+	// undoLimit bounds dropping tables that could not be filled, whatever became of the run's own context.
+	undoLimit = 30 * time.Second
+)
+
+// loading makes the tables of one run. Its progress counts the rows of all of them.
+type loading struct {
+	*planner
+	// total rows of the tables to make, and those of the tables made so far.
+	total, before int64
+	begin, told   time.Time
+	// made are the tables that this run created, as the adapter quotes them.
+	made []string
+}
+
+// create makes table i and fills it. What was made stays until undo.
+func (l *loading) create(ctx context.Context, i int, exists bool) error {
+	name, t := l.names[i], &l.logical[i]
+	l.report(engine.PrepareProgress{Step: "create", Message: "Creating the table " + name + l.place(i)})
+	ddl, err := l.ask(ctx, plugin.AdapterRequest{Op: plugin.OpDDL, TableName: name, Logical: t, Recreate: exists})
+	if err != nil {
+		return err
+	}
+	if len(ddl.DDL) == 0 {
+		return pluginFailed(l.adapter.Info(), "creating "+name, errors.New("it gave no DDL"))
+	}
+	answer, err := l.ask(ctx, plugin.AdapterRequest{Op: plugin.OpLoad, TableName: name, Logical: t})
+	if err != nil {
+		return err
+	}
+	if answer.Load == nil || len(answer.Load.Columns) != len(t.Columns) {
+		return pluginFailed(l.adapter.Info(), "loading "+name, errors.New("it did not say where the rows of every column go"))
+	}
+	created := false
+	for _, sql := range ddl.DDL {
+		if err := l.database.Exec(ctx, sql); err != nil {
+			return targetError("creating the table "+name, err)
+		}
+		// A table that somebody else made meanwhile fails the CREATE, and is then not ours to drop.
+		if !created && !drops(sql) {
+			created = true
+			l.made = append(l.made, answer.Load.Table)
+		}
+	}
+	if rowsOf(l.sc, t) > 0 {
+		if err := l.load(ctx, i, answer.Load); err != nil {
+			return err
+		}
+	}
+	for n, sql := range ddl.AfterLoad {
+		l.report(engine.PrepareProgress{Step: "index", Message: fmt.Sprintf("Finishing the table %s (%d of %d)", name, n+1, len(ddl.AfterLoad))})
+		if err := l.database.Exec(ctx, sql); err != nil {
+			return targetError("finishing the table "+name, err)
+		}
+	}
+	l.notes = append(l.notes, append(ddl.Notes, answer.Notes...)...)
+	return nil
+}
+
+func drops(sql string) bool {
+	return strings.HasPrefix(strings.ToUpper(strings.TrimSpace(sql)), "DROP")
+}
+
+// undo drops the tables that this run created. The error of the load matters more than its own.
+func (l *loading) undo(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+	defer cancel()
+	for _, table := range l.made {
+		if err := l.database.Exec(ctx, "DROP TABLE IF EXISTS "+table); err != nil {
+			return fmt.Errorf("dropping the half-made table %s: %w", table, err)
+		}
+	}
+	return nil
+}
+
+// rowsOf is how many sample rows a logical table gets: its own number, or those
+// of the document where the workload leaves it open.
+func rowsOf(sc engine.Scenario, t *plugin.LogicalTable) int64 {
+	switch {
+	case t.Empty:
+		return 0
+	case t.Rows > 0:
+		return t.Rows
+	case sc.Target.Prepare == nil || sc.Target.Prepare.Rows == 0:
+		return defaultRows
+	}
+	return sc.Target.Prepare.Rows
+}
+
+// tell reports that so many rows of table i are in.
+func (l *loading) tell(i int, done int64, last bool) {
+	now := time.Now()
+	if !last && now.Sub(l.told) < 200*time.Millisecond {
+		return
+	}
+	l.told = now
+	progress := engine.PrepareProgress{Step: "load", Message: "Loading sample rows into " + l.names[i] + l.place(i), RowsDone: l.before + done, RowsTotal: l.total}
+	if elapsed := now.Sub(l.begin).Seconds(); elapsed > 0 {
+		progress.RowsPerSecond = float64(progress.RowsDone) / elapsed
+	}
+	if progress.RowsPerSecond > 0 {
+		remaining := float64(l.total-progress.RowsDone) / progress.RowsPerSecond
+		progress.RemainingSecs = &remaining
+	}
+	l.report(progress)
+}
+
+func (l *loading) load(ctx context.Context, i int, into *plugin.LoadTarget) error {
+	name, t := l.names[i], &l.logical[i]
+	total := rowsOf(l.sc, t)
+	begin := time.Now()
+	if l.begin.IsZero() {
+		l.begin = begin
+	}
+	l.tell(i, 0, true)
+	var given int64
+	var pluginErr error
+	next := func() (plugin.Rows, error) {
+		if given >= total {
+			return nil, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		rows, err := l.workload.Rows(ctx, l.params, i, given, int(min(rowsPerCall, total-given)))
+		if errors.Is(err, plugin.ErrEnded) && (t.Rows == 0 || given == total) {
+			return nil, nil
+		}
+		if err == nil && rows.Len() == 0 {
+			err = errors.New("it gave no rows")
+		}
+		if err != nil {
+			pluginErr = pluginFailed(l.workload.Info(), "making sample rows", err)
+			return nil, pluginErr
+		}
+		given += int64(rows.Len())
+		return rows, nil
+	}
+	done, err := l.database.Load(ctx, into.Table, into.Columns, next, func(done int64) { l.tell(i, done, done >= total) })
+	switch {
+	case pluginErr != nil:
+		return pluginErr
+	case err != nil:
+		if ctx.Err() != nil {
+			return fmt.Errorf("loading sample rows into %s: %w", name, ctx.Err())
+		}
+		return targetError("loading sample rows into "+name, err)
+	}
+	l.tell(i, done, true)
+	l.before += done
+	l.notes = append(l.notes, fmt.Sprintf("Loaded %d sample rows into %s in %.1f s.", done, name, time.Since(begin).Seconds()))
+	return nil
+}
