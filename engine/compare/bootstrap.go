@@ -1,0 +1,228 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/loadstone-db/loadstone/engine/histogram"
+)
+
+// maxBlocks bounds the blocks of a run: longer runs have longer blocks.
+const maxBlocks = 120
+
+// block is a stretch of a run's measurement.
+type block struct {
+	seconds            float64
+	operations, errors int64
+	count, sum         int64
+	// buckets of the distribution that are not empty, at schema 6.
+	at     []int32
+	counts []int64
+}
+
+// side is the runs of one side, cut into blocks.
+type side struct {
+	runs    [][]block
+	seconds int
+	width   int // buckets
+	whole   draw
+}
+
+// blockLength is how many seconds a block of the run has: twice the time over
+// which its seconds resemble each other, so that blocks are nearly independent, but at
+// least minBlocks of them.
+func blockLength(run Run) int {
+	n := len(run)
+	values := make([]float64, n)
+	mean := 0.0
+	for i, second := range run {
+		if l := second.Latency; l != nil && second.Operations > 0 {
+			values[i] = float64(l.Sum) / float64(second.Operations)
+		}
+		mean += values[i] / float64(n)
+	}
+	covariance := func(lag int) float64 {
+		sum := 0.0
+		for i := lag; i < n; i++ {
+			sum += (values[i] - mean) * (values[i-lag] - mean)
+		}
+		return sum
+	}
+	resemble := 1.0
+	if variance := covariance(0); variance > 0 {
+		for lag := 1; lag < n/4; lag++ {
+			rho := covariance(lag) / variance
+			if rho < 0.05 {
+				break
+			}
+			resemble += 2 * rho
+		}
+	}
+	length := min(int(math.Ceil(2*resemble)), n/minBlocks)
+	return max(length, (n+maxBlocks-1)/maxBlocks, 1)
+}
+
+func newSide(runs []Run) (*side, error) {
+	s := &side{}
+	for _, run := range runs {
+		if len(run) == 0 {
+			return nil, fmt.Errorf("it has no measurement")
+		}
+		length := blockLength(run)
+		s.seconds += len(run)
+		var blocks []block
+		for first := 0; first < len(run); first += length {
+			b, err := s.block(run[first:min(first+length, len(run))])
+			if err != nil {
+				return nil, err
+			}
+			blocks = append(blocks, b)
+		}
+		s.runs = append(s.runs, blocks)
+	}
+	if len(s.runs) == 0 {
+		return nil, fmt.Errorf("there is none")
+	}
+	s.whole.reset(s.width)
+	for _, run := range s.runs {
+		for i := range run {
+			s.whole.add(&run[i])
+		}
+	}
+	return s, nil
+}
+
+func (s *side) block(seconds []Second) (block, error) {
+	b := block{seconds: float64(len(seconds))}
+	h := histogram.New()
+	for _, second := range seconds {
+		b.operations += second.Operations
+		b.errors += second.Errors
+		if second.Latency != nil {
+			if err := h.MergeData(second.Latency); err != nil {
+				return b, fmt.Errorf("merging a second's latencies: %w", err)
+			}
+		}
+	}
+	if h.Count() == 0 {
+		return b, nil
+	}
+	d := h.Downscale(h.Schema())
+	if d.Schema != histogram.Schema {
+		return b, fmt.Errorf("a second's latencies have schema %d; %d is needed", d.Schema, histogram.Schema)
+	}
+	b.count, b.sum = h.Count(), d.Sum
+	for i, n := range d.Counts {
+		if n > 0 {
+			at := max(d.Offset+i, 0)
+			b.at, b.counts = append(b.at, int32(at)), append(b.counts, n)
+			s.width = max(s.width, at+1)
+		}
+	}
+	return b, nil
+}
+
+func (s *side) blocks() int {
+	n := 0
+	for _, run := range s.runs {
+		n += len(run)
+	}
+	return n
+}
+
+// widen is by how much an interval from that many blocks is too narrow: the
+// bootstrap divides by n where n − 1 is right, and few blocks know little of their own spread (Student's t against the normal).
+func widen(blocks int) float64 {
+	if blocks < 2 {
+		return math.Inf(1)
+	}
+	const z = 1.96
+	free := float64(blocks - 1)
+	return (z + (z*z*z+z)/(4*free)) / z * math.Sqrt(float64(blocks)/free)
+}
+
+func (s *side) all() *draw { return &s.whole }
+
+// draw fills d with as many blocks as there are: from runs drawn with
+// replacement, when there are several, blocks drawn with replacement.
+func (s *side) draw(rng *rand.Rand, d *draw) {
+	d.reset(s.width)
+	for i := range s.runs {
+		run := s.runs[i]
+		if len(s.runs) > 1 {
+			run = s.runs[rng.IntN(len(s.runs))]
+		}
+		for range run {
+			d.add(&run[rng.IntN(len(run))])
+		}
+	}
+}
+
+// draw is a merged distribution.
+type draw struct {
+	seconds            float64
+	operations, errors int64
+	count              int64
+	sum                float64
+	buckets            []int64
+}
+
+func (d *draw) reset(width int) {
+	if cap(d.buckets) < width {
+		d.buckets = make([]int64, width)
+	}
+	d.buckets = d.buckets[:width]
+	clear(d.buckets)
+	d.seconds, d.operations, d.errors, d.count, d.sum = 0, 0, 0, 0, 0
+}
+
+func (d *draw) add(b *block) {
+	d.seconds += b.seconds
+	d.operations += b.operations
+	d.errors += b.errors
+	d.count += b.count
+	d.sum += float64(b.sum)
+	for i, at := range b.at {
+		d.buckets[at] += b.counts[i]
+	}
+}
+
+// quantile is in ns, interpolated within its bucket; NaN without an execution.
+func (d *draw) quantile(q float64) float64 {
+	if d.count == 0 {
+		return math.NaN()
+	}
+	rank := q * float64(d.count)
+	below := 0.0
+	for i, n := range d.buckets {
+		if n == 0 {
+			continue
+		}
+		if next := below + float64(n); next >= rank {
+			lo, hi := histogram.UpperBound(histogram.Schema, i-1), histogram.UpperBound(histogram.Schema, i)
+			return lo + (hi-lo)*(rank-below)/float64(n)
+		}
+		below += float64(n)
+	}
+	return histogram.UpperBound(histogram.Schema, len(d.buckets)-1)
+}
+
+// slower is the probability that an execution of b took longer than one of a,
+// ties counting half: the Mann–Whitney U divided by the number of pairs.
+func slower(a, b *draw) *float64 {
+	if a.count == 0 || b.count == 0 {
+		return nil
+	}
+	won, below := 0.0, 0.0
+	for i, n := range b.buckets {
+		same := 0.0
+		if i < len(a.buckets) {
+			same = float64(a.buckets[i])
+		}
+		won += float64(n) * (below + same/2)
+		below += same
+	}
+	p := won / float64(a.count) / float64(b.count)
+	return &p
+}

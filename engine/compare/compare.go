@@ -1,0 +1,234 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Second is one second of a measurement.
+type Second struct {
+	Operations, Errors int64
+	// Latency holds the executions that ended in the second.
+	Latency *engine.HistogramData
+}
+
+// Run is the measurement of one run, in whole seconds.
+type Run []Second
+
+// Verdict is the judgement of one metric, or of the comparison.
+type Verdict string
+
+// The verdicts, from the point of view of B.
+const (
+	Better  Verdict = "better"
+	Worse   Verdict = "worse"
+	Same    Verdict = "same"
+	Unclear Verdict = "unclear"
+)
+
+// Options bound what counts as a difference.
+type Options struct {
+	// TolerancePct is the least relative difference that matters, in percent.
+	TolerancePct float64
+	// ErrorTolerance is the least difference of error rates that matters, as a fraction.
+	ErrorTolerance float64
+}
+
+// Defaults are the tolerances used when a user names none.
+func Defaults() Options { return Options{TolerancePct: 5, ErrorTolerance: 0.001} }
+
+// Metric compares one figure.
+type Metric struct {
+	Name string `json:"name"`
+	Unit string `json:"unit"`
+	// A and B are the figures; null without an execution.
+	A *float64 `json:"a"`
+	B *float64 `json:"b"`
+	// Difference is B against A: in percent, or for error_rate as a fraction.
+	// Low and High enclose it with 95 % confidence. Null where there is no figure.
+	Difference *float64 `json:"difference"`
+	Low        *float64 `json:"low"`
+	High       *float64 `json:"high"`
+	Verdict    Verdict  `json:"verdict"`
+	// Reason is the verdict in a sentence.
+	Reason string `json:"reason"`
+}
+
+// Comparison is the result.
+type Comparison struct {
+	Metrics []Metric `json:"metrics"`
+	// SlowerProbability is the Mann–Whitney effect size: how likely an execution
+	// of B took longer than one of A (0.5: neither). Null without executions.
+	SlowerProbability *float64 `json:"slower_probability"`
+	// Verdict is worse when any metric is, else better when any is, else
+	// unclear when any is, else same.
+	Verdict Verdict `json:"verdict"`
+	// Notes are reasons for care, in sentences.
+	Notes []string `json:"notes"`
+}
+
+// metric is a figure computed from a draw. higher tells which way is better.
+type metric struct {
+	name, unit string
+	higher     bool
+	figure     func(*draw) float64
+}
+
+var metrics = []metric{
+	{"qps", "per second", true, func(d *draw) float64 { return float64(d.operations) / d.seconds }},
+	{"error_rate", "fraction", false, func(d *draw) float64 { return float64(d.errors) / float64(d.operations) }},
+	{"avg_ms", "ms", false, func(d *draw) float64 { return d.sum / float64(d.count) / 1e6 }},
+	{"p50_ms", "ms", false, func(d *draw) float64 { return d.quantile(0.50) / 1e6 }},
+	{"p95_ms", "ms", false, func(d *draw) float64 { return d.quantile(0.95) / 1e6 }},
+	{"p99_ms", "ms", false, func(d *draw) float64 { return d.quantile(0.99) / 1e6 }},
+}
+
+const (
+	rounds = 1000
+	// confidence is the part of the draws within the interval.
+	confidence = 0.95
+	// minBlocks is how many blocks a side needs for an interval that means anything,
+	// and minSeconds how long it should have been measured.
+	minBlocks  = 8
+	minSeconds = 20
+)
+
+// Compare compares the runs of side B with those of side A, at least one each.
+// The draws come from a fixed seed.
+func Compare(a, b []Run, o Options) (Comparison, error) {
+	sideA, err := newSide(a)
+	if err != nil {
+		return Comparison{}, fmt.Errorf("reading the first run: %w", err)
+	}
+	sideB, err := newSide(b)
+	if err != nil {
+		return Comparison{}, fmt.Errorf("reading the second run: %w", err)
+	}
+	c := Comparison{Notes: []string{}, SlowerProbability: slower(sideA.all(), sideB.all())}
+	for _, side := range []struct {
+		name string
+		s    *side
+	}{{"A", sideA}, {"B", sideB}} {
+		if n := side.s.seconds; n < minSeconds {
+			c.Notes = append(c.Notes, fmt.Sprintf("Side %s has only %d seconds of measurement; intervals from so few are too narrow. Measure for half a minute or more.", side.name, n))
+		}
+	}
+	if len(a) == 1 && len(b) == 1 {
+		c.Notes = append(c.Notes, "One run on each side: the intervals show the noise within the runs, not that between them. Repeat the runs and give several for each side to see both.")
+	}
+	draws := draws(sideA, sideB)
+	for _, m := range metrics {
+		c.Metrics = append(c.Metrics, m.compare(sideA, sideB, draws, o))
+	}
+	c.Verdict = overall(c.Metrics)
+	return c, nil
+}
+
+// pair is one round of the bootstrap.
+type pair struct{ a, b [6]float64 }
+
+// draws computes every metric for every round, so that the draw's distribution need not be kept.
+func draws(a, b *side) []pair {
+	rng := rand.New(rand.NewPCG(0x10ad, 0x570e))
+	pairs := make([]pair, rounds)
+	var d draw
+	for i := range pairs {
+		a.draw(rng, &d)
+		for k, m := range metrics {
+			pairs[i].a[k] = m.figure(&d)
+		}
+		b.draw(rng, &d)
+		for k, m := range metrics {
+			pairs[i].b[k] = m.figure(&d)
+		}
+	}
+	return pairs
+}
+
+func (m metric) compare(a, b *side, pairs []pair, o Options) Metric {
+	r := Metric{Name: m.name, Unit: m.unit, Verdict: Unclear}
+	figure := func(d *draw) *float64 {
+		if d.count == 0 && m.name != "qps" {
+			return nil
+		}
+		v := m.figure(d)
+		return &v
+	}
+	r.A, r.B = figure(a.all()), figure(b.all())
+	if r.A == nil || r.B == nil {
+		r.Reason = "One side has no executions to compare."
+		return r
+	}
+	rate := m.name == "error_rate"
+	difference := func(a, b float64) float64 {
+		if rate {
+			return b - a
+		}
+		return (b - a) / a * 100
+	}
+	tolerance := o.TolerancePct
+	if rate {
+		tolerance = o.ErrorTolerance
+	}
+	k := slices.IndexFunc(metrics, func(x metric) bool { return x.name == m.name })
+	seen := make([]float64, 0, len(pairs))
+	for _, p := range pairs {
+		if v := difference(p.a[k], p.b[k]); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			seen = append(seen, v)
+		}
+	}
+	diff := difference(*r.A, *r.B)
+	if len(seen) < len(pairs)/2 || a.blocks() < 2 || b.blocks() < 2 || math.IsNaN(diff) || math.IsInf(diff, 0) {
+		r.Reason = "There is too little of it on one side to compare."
+		return r
+	}
+	slices.Sort(seen)
+	wide := widen(min(a.blocks(), b.blocks()))
+	at := func(q float64) *float64 { v := diff + wide*(seen[int(q*float64(len(seen)-1)+0.5)]-diff); return &v }
+	r.Difference, r.Low, r.High = &diff, at((1-confidence)/2), at((1+confidence)/2)
+	excludes := *r.Low > 0 || *r.High < 0
+	switch {
+	case excludes && math.Abs(diff) >= tolerance:
+		r.Verdict = Worse
+		if (diff > 0) == m.higher {
+			r.Verdict = Better
+		}
+	case *r.Low >= -tolerance && *r.High <= tolerance:
+		r.Verdict = Same
+	}
+	r.Reason = r.sentence(tolerance, rate)
+	return r
+}
+
+func (r Metric) sentence(tolerance float64, rate bool) string {
+	unit, scale := " %", 1.0
+	if rate {
+		unit, scale = " percentage points", 100
+	}
+	span := fmt.Sprintf("%+.2f%s (95 %%: %+.2f to %+.2f)", *r.Difference*scale, unit, *r.Low*scale, *r.High*scale)
+	limit := fmt.Sprintf("%.3g%s", tolerance*scale, unit)
+	switch r.Verdict {
+	case Better, Worse:
+		return fmt.Sprintf("%s, at least the tolerance of %s and not by chance.", span, limit)
+	case Same:
+		return fmt.Sprintf("%s, within the tolerance of %s.", span, limit)
+	default:
+		if math.Abs(*r.Difference) >= tolerance {
+			return fmt.Sprintf("%s: beyond the tolerance of %s, but it may be chance.", span, limit)
+		}
+		return fmt.Sprintf("%s: a difference of more than %s can be neither shown nor excluded.", span, limit)
+	}
+}
+
+func overall(metrics []Metric) Verdict {
+	for _, v := range []Verdict{Worse, Better, Unclear} {
+		if slices.ContainsFunc(metrics, func(m Metric) bool { return m.Verdict == v && m.Difference != nil }) {
+			return v
+		}
+	}
+	return Same
+}

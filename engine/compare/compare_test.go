@@ -1,0 +1,177 @@
+package compare
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/loadstone-db/loadstone/engine/histogram"
+)
+
+// noisy makes a run whose seconds are not independent: a disturbance lasts for a
+// few of them, as checkpoints do.
+func noisy(rng *rand.Rand, seconds int, qps, meanMs, errorRate float64) Run {
+	run := make(Run, seconds)
+	slow := 1.0
+	for i := range run {
+		slow = 1 + 0.8*(slow-1) + 0.05*rng.NormFloat64()
+		h := histogram.New()
+		n := int(qps / max(slow, 0.3))
+		for range n {
+			h.Record(int64(rng.ExpFloat64()*meanMs*slow*1e6) + 1000)
+			if rng.Float64() < errorRate {
+				run[i].Errors++
+			}
+		}
+		run[i].Operations, run[i].Latency = int64(n), h.Data()
+	}
+	return run
+}
+
+func of(c Comparison, name string) Metric {
+	i := slices.IndexFunc(c.Metrics, func(m Metric) bool { return m.Name == name })
+	return c.Metrics[i]
+}
+
+// TestTheSameIsNotDifferent: of many comparisons of a target with itself, hardly
+// any may say that it became better or worse.
+func TestTheSameIsNotDifferent(t *testing.T) {
+	wrong := 0
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		c, err := Compare([]Run{noisy(rng, 60, 400, 2, 0)}, []Run{noisy(rng, 60, 400, 2, 0)}, Options{TolerancePct: 5, ErrorTolerance: 0.001})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := of(c, "p50_ms").Verdict; v == Better || v == Worse {
+			wrong++
+		}
+	}
+	if wrong > 6 {
+		t.Errorf("%d of 40 comparisons of a target with itself found a difference", wrong)
+	}
+}
+
+func TestADifferenceIsFound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	fast, slow := noisy(rng, 60, 500, 2, 0), noisy(rng, 60, 350, 3, 0.02)
+	c, err := Compare([]Run{fast}, []Run{slow}, Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"qps", "error_rate", "avg_ms", "p50_ms", "p95_ms", "p99_ms"} {
+		if m := of(c, name); m.Verdict != Worse || *m.Low > *m.Difference || *m.High < *m.Difference {
+			t.Errorf("%+v", m)
+		}
+	}
+	if c.Verdict != Worse || *c.SlowerProbability < 0.55 {
+		t.Errorf("%s, %v", c.Verdict, *c.SlowerProbability)
+	}
+	back, err := Compare([]Run{slow}, []Run{fast}, Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back.Verdict != Better || math.Abs(*back.SlowerProbability+*c.SlowerProbability-1) > 1e-9 {
+		t.Errorf("%s, %v and %v", back.Verdict, *back.SlowerProbability, *c.SlowerProbability)
+	}
+}
+
+func TestTheIdenticalIsTheSame(t *testing.T) {
+	run := noisy(rand.New(rand.NewPCG(1, 1)), 120, 300, 2, 0)
+	for i := range run {
+		run[i] = run[0]
+	}
+	c, err := Compare([]Run{run}, []Run{run}, Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Verdict != Same || *c.SlowerProbability != 0.5 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestRunsDifferMoreThanSeconds: with several runs on a side, what differs between them widens the interval.
+func TestRunsDifferMoreThanSeconds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	var a, b []Run
+	for _, speed := range []float64{1.8, 2, 2.2, 2.4} {
+		a = append(a, noisy(rng, 40, 300, speed, 0))
+		b = append(b, noisy(rng, 40, 300, speed+0.1, 0))
+	}
+	many, err := Compare(a, b, Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := Compare(a[:1], b[:1], Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	width := func(c Comparison) float64 { m := of(c, "p50_ms"); return *m.High - *m.Low }
+	if width(many) <= width(one) || !strings.Contains(strings.Join(one.Notes, " "), "noise within the runs") || len(many.Notes) != 0 {
+		t.Errorf("%.2f for several, %.2f for one; %v", width(many), width(one), one.Notes)
+	}
+}
+
+func TestWhatCannotBeCompared(t *testing.T) {
+	good := noisy(rand.New(rand.NewPCG(1, 2)), 20, 100, 2, 0)
+	for name, bad := range map[string][]Run{"no run": nil, "no second": {{}}} {
+		if _, err := Compare(bad, []Run{good}, Defaults()); err == nil {
+			t.Errorf("%s is compared", name)
+		}
+	}
+	c, err := Compare([]Run{{{}, {}}}, []Run{good}, Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := of(c, "p95_ms"); m.Verdict != Unclear || m.Difference != nil || c.SlowerProbability != nil || !strings.Contains(strings.Join(c.Notes, " "), "only 2 seconds") {
+		t.Errorf("%+v %v", m, c.Notes)
+	}
+	if m := of(c, "qps"); m.Verdict != Unclear {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestSlowerAgainstPairs: the effect size equals counting all pairs.
+func TestSlowerAgainstPairs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := func(name string) ([]int, *side) {
+			values := rapid.SliceOfN(rapid.IntRange(1, 30), 1, 40).Draw(t, name)
+			h := histogram.New()
+			for _, v := range values {
+				h.Record(int64(v) * 1_000_000)
+			}
+			s, err := newSide([]Run{{{Operations: int64(len(values)), Latency: h.Data()}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return values, s
+		}
+		a, sideA := list("a")
+		b, sideB := list("b")
+		u := 0.0
+		for _, x := range a {
+			for _, y := range b {
+				u += float64(1+cmp.Compare(y, x)) / 2
+			}
+		}
+		if got := *slower(sideA.all(), sideB.all()); math.Abs(got-u/float64(len(a)*len(b))) > 1e-9 {
+			t.Fatalf("%v, by pairs %v", got, u/float64(len(a)*len(b)))
+		}
+	})
+}
+
+func BenchmarkCompareAnHour(b *testing.B) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	x, y := noisy(rng, 3600, 100, 2, 0), noisy(rng, 3600, 100, 2, 0)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Compare([]Run{x}, []Run{y}, Defaults()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
