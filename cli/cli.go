@@ -38,6 +38,8 @@ type commands struct {
 	Health  healthCommand  `cmd:"" help:"Ask a server on this machine whether it is ready."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
+	Quarantine quarantineCommand `cmd:"" name:"plugin-quarantine" hidden:""`
+
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" env:"LOADSTONE_LOG_LEVEL" help:"Least level that is logged: ${enum}."`
 	LogFormat string `enum:"auto,json,text" default:"auto" env:"LOADSTONE_LOG_FORMAT" help:"How logs are written: ${enum}. auto is text on a terminal."`
 }

@@ -74,6 +74,9 @@ func (i *instance) trap(export string, err error) error {
 	return fail(plugin.ErrTrapped, "Plugin %s trapped in %s: %s.%s", name, export, clean([]byte(reason), 300), said)
 }
 
+// errReported is an ErrFailed that the guest itself asked for, through ls_error.
+var errReported = fmt.Errorf("in its own words: %w", plugin.ErrFailed)
+
 // reported turns a guest's own error into ours.
 func (i *instance) reported(export string) error {
 	message := ""
@@ -88,5 +91,5 @@ func (i *instance) reported(export string) error {
 	if message == "" {
 		message = "it gave no reason"
 	}
-	return fail(plugin.ErrFailed, "Plugin %s reports: %s", i.module.name, message)
+	return fail(errReported, "Plugin %s reports: %s", i.module.name, message)
 }

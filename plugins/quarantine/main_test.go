@@ -1,0 +1,18 @@
+package quarantine
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
+)
+
+type cleaned struct{ m *testing.M }
+
+func (c cleaned) Run() int {
+	defer quarantinetest.Clean()
+	return c.m.Run()
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(cleaned{m}) }
