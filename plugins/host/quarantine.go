@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/rs/zerolog"
 
@@ -71,13 +72,18 @@ func smokeWorkload(ctx context.Context, h *Host, info plugin.Info) error {
 	if !complete {
 		return nil
 	}
-	tables := sampleTables(info.Manifest)
+	declared, err := w.Tables(ctx, params)
+	if err != nil {
+		return err
+	}
+	tables := sampleTables(declared)
 	list, err := w.Statements(ctx, params, tables)
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	if len(info.Manifest.Tables) > 0 && w.registered.module.shape.has(abi.ExportRows) {
-		if _, err := w.Rows(ctx, params, 0, 0, smokeRows); ignoreEnd(err) != nil {
+	first := slices.IndexFunc(declared, func(t plugin.LogicalTable) bool { return !t.Empty })
+	if first >= 0 && w.registered.module.shape.has(abi.ExportRows) {
+		if _, err := w.Rows(ctx, params, first, 0, smokeRows); ignoreEnd(err) != nil {
 			return err
 		}
 	}
@@ -89,7 +95,7 @@ func smokeWorkload(ctx context.Context, h *Host, info plugin.Info) error {
 	if err != nil {
 		return fail(plugin.ErrRefused, "The file is not a plugin that this version accepts: %s.", err)
 	}
-	doc, err := openDocument(plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: params, Tables: tables, Pools: poolsFor(tables)})
+	doc, err := openDocument(plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: params, Tables: tables, Pools: poolsFor(declared, tables)})
 	if err != nil {
 		return err
 	}
