@@ -24,10 +24,15 @@ type prepared struct {
 	// head is the Bind message up to the number of parameter formats; its length field is patched.
 	head  []byte
 	forms []form
+	// params are the types of the parameters.
+	params []uint32
+	// fields are the columns of the result.
+	fields []field
 	// order maps SQL parameter i to the operation's argument.
 	order []int
-	// tail holds the result format, Execute and Sync.
-	tail []byte
+	// tail holds the result format, Execute and Sync; keepTail those of an
+	// operation whose row is kept.
+	tail, keepTail []byte
 }
 
 // conn is one load connection.
@@ -39,6 +44,7 @@ type conn struct {
 	answer  answer
 	out     []byte
 	stmts   []prepared
+	kept    kept
 	timeout time.Duration
 
 	broken atomic.Bool
@@ -111,7 +117,7 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 	if len(description.ParamOIDs) > math.MaxUint16 {
 		return refuse(nil, "it has %d parameters", len(description.ParamOIDs))
 	}
-	p := prepared{forms: make([]form, len(description.ParamOIDs)), order: make([]int, len(description.ParamOIDs))}
+	p := prepared{forms: make([]form, len(description.ParamOIDs)), order: make([]int, len(description.ParamOIDs)), params: description.ParamOIDs}
 	for i, oid := range description.ParamOIDs {
 		p.forms[i], p.order[i] = formOf(oid), i
 		if s.BindOrder != nil {
@@ -133,13 +139,26 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 			result = textFormat
 		}
 	}
-	p.tail = []byte{
-		0, 1, 0, result,
-		'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, // unnamed portal, all rows
-		'S', 0, 0, 0, 4,
+	p.tail = append([]byte{0, 1, 0, result}, executeAndSync...)
+	p.keepTail = binary.BigEndian.AppendUint16(p.keepTail, uint16(len(description.Fields)))
+	for _, f := range description.Fields {
+		binary := formOf(f.DataTypeOID) != formText
+		p.fields = append(p.fields, field{f.DataTypeOID, binary})
+		format := byte(textFormat)
+		if binary {
+			format = binaryFormat
+		}
+		p.keepTail = append(p.keepTail, 0, format)
+	}
+	p.keepTail = append(p.keepTail, executeAndSync...)
+	if len(description.Fields) > 0 && len(description.Fields) < len(s.Columns) {
+		return refuse(nil, "it declares %d columns and returns %d", len(s.Columns), len(description.Fields))
 	}
 	return p, nil
 }
+
+// executeAndSync runs the unnamed portal for all rows and ends the round trip.
+var executeAndSync = []byte{'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, 'S', 0, 0, 0, 4}
 
 // Exec runs one operation. It does not look at ctx: the statement timeout and
 // Cancel bound it, and Close from another goroutine ends it.
@@ -153,14 +172,40 @@ func (c *conn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *targe
 		return err
 	}
 	c.answer.reset()
+	c.answer.keepRow = op.Referred
 	flight := c.flight.Add(1)
 	err = c.wire.roundTrip(request, &c.answer)
 	c.flight.Store(flight + 1)
 	if err == nil && c.answer.err == nil && c.answer.broken == nil && c.cancelling.Load() != flight {
 		res.Rows = int32(min(c.answer.rows, math.MaxInt32))
-		return nil
+	} else if err = c.failed(err, flight, res); err != nil {
+		return err
 	}
-	return c.failed(err, flight, res)
+	if c.kept.inside || op.Statement == plugin.StatementBegin {
+		return c.follow(op)
+	}
+	return nil
+}
+
+// errNotCommitted is the answer to a COMMIT of a transaction that the server had given up before.
+var errNotCommitted = &pgconn.PgError{Severity: "ERROR", Code: "25P02", Message: "the server answered COMMIT with ROLLBACK: the transaction had failed before"}
+
+// follow notes where the transaction stands after an operation that succeeded.
+func (c *conn) follow(op plugin.Op) error {
+	switch op.Statement {
+	case plugin.StatementBegin:
+		c.kept.begin()
+	case plugin.StatementRollback:
+		c.kept.end()
+	case plugin.StatementCommit:
+		c.kept.end()
+		if c.answer.rolledBack {
+			return errNotCommitted
+		}
+	default:
+		c.kept.add(op.Statement, c.answer.row)
+	}
+	return nil
 }
 
 // failed finishes a round trip that did not simply succeed.
@@ -226,11 +271,22 @@ func (c *conn) request(b *plugin.Batch, op plugin.Op) ([]byte, error) {
 			return nil, fmt.Errorf("operation has %d arguments, statement %d needs more", len(args), op.Statement)
 		}
 		var format byte
-		out, format = appendValue(out, b, args[at], f)
+		if v := args[at]; v.Type != plugin.TypeRef {
+			out, format = appendValue(out, b, v, f)
+		} else {
+			var err error
+			if out, format, err = c.appendRef(out, v, p.params[i]); err != nil {
+				return nil, err
+			}
+		}
 		out[formats+2*i+1] = format
 	}
-	bindEnd := len(out) + 4
-	out = append(out, p.tail...)
+	tail := p.tail
+	if op.Referred {
+		tail = p.keepTail
+	}
+	bindEnd := len(out) + len(tail) - len(executeAndSync)
+	out = append(out, tail...)
 	if len(out) > maxMessage {
 		return nil, errors.New("operation is larger than 1 GB")
 	}

@@ -19,6 +19,13 @@ type answer struct {
 	err      *pgconn.PgError
 	done     bool
 	txStatus byte
+	// rolledBack: the last command was answered with ROLLBACK.
+	rolledBack bool
+	// keepRow asks for the first row; row is its body, nil when there was none. Its
+	// memory is reused by the next answer.
+	keepRow bool
+	row     []byte
+	rowMem  []byte
 
 	// The message that is being read.
 	kind   byte
@@ -33,6 +40,7 @@ type answer struct {
 // begun to arrive after ReadyForQuery is carried over.
 func (a *answer) reset() {
 	a.rows, a.err, a.done = 0, nil, false
+	a.rolledBack, a.keepRow, a.row = false, false, nil
 }
 
 // feed consumes p. After broken it must not be called again.
@@ -81,13 +89,13 @@ func (a *answer) piece(p []byte) []byte {
 			a.fail(fmt.Sprintf("unexpected message %q", a.kind))
 			return nil
 		}
-		if keeps(a.kind) && a.left > 1<<20 {
+		if a.keeps(a.kind) && a.kind != 'D' && a.left > 1<<20 {
 			a.fail(fmt.Sprintf("message %q has the length %d", a.kind, size))
 			return nil
 		}
 	}
 	n := min(a.left, len(p))
-	if keeps(a.kind) {
+	if a.keeps(a.kind) {
 		a.keep = append(a.keep, p[:n]...)
 	}
 	a.left -= n
@@ -99,7 +107,9 @@ func (a *answer) piece(p []byte) []byte {
 }
 
 // keeps reports whether a message's body is needed.
-func keeps(kind byte) bool { return kind == 'C' || kind == 'E' || kind == 'Z' }
+func (a *answer) keeps(kind byte) bool {
+	return kind == 'C' || kind == 'E' || kind == 'Z' || kind == 'D' && a.keepRow && a.rows == 0
+}
 
 func known(kind byte) bool {
 	switch kind {
@@ -122,11 +132,16 @@ func (a *answer) message(kind byte, body []byte) {
 	}
 	switch kind {
 	case 'D': // DataRow
+		if a.rows == 0 && a.keepRow {
+			a.rowMem = append(a.rowMem[:0], body...)
+			a.row = a.rowMem
+		}
 		a.rows++
 	case 'C': // CommandComplete
 		if n, ok := affected(body); ok && a.rows == 0 {
 			a.rows = n
 		}
+		a.rolledBack = len(body) == len("ROLLBACK\x00") && string(body) == "ROLLBACK\x00"
 	case 'Z': // ReadyForQuery
 		if len(body) != 1 {
 			a.fail("ReadyForQuery without a status")

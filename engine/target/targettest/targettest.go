@@ -58,7 +58,8 @@ func Run(t *testing.T, o Options) {
 		{ID: "insert", Kind: engine.KindInsert, SQL: o.Insert, Writes: true, Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64},
 			{Name: "f", Type: engine.TypeF64}, {Name: "t", Type: engine.TypeText}, {Name: "b", Type: engine.TypeBytes},
 			{Name: "o", Type: engine.TypeBool}, {Name: "m", Type: engine.TypeTimestamp}}},
-		{ID: "lookup", Kind: engine.KindPointLookup, SQL: o.Lookup, Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}},
+		{ID: "lookup", Kind: engine.KindPointLookup, SQL: o.Lookup, Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}},
+			Columns: []string{"id", "f", "t", "b", "o", "m"}},
 		{ID: "scan", Kind: engine.KindRangeScan, SQL: o.Scan, Binds: []engine.Bind{{Name: "high", Type: engine.TypeI64}, {Name: "low", Type: engine.TypeI64}}, BindOrder: []int{1, 0}},
 		{ID: "sleep", Kind: engine.KindGenericSQL, SQL: o.Sleep, Binds: []engine.Bind{{Name: "seconds", Type: engine.TypeF64}}},
 	}}
@@ -72,7 +73,8 @@ func Run(t *testing.T, o Options) {
 	}{
 		{"Check", s.check}, {"Query", s.query}, {"Exec", s.exec}, {"Load", s.load}, {"LoadIsAllOrNothing", s.loadFails},
 		{"BindTypesAndNulls", s.binds}, {"RowsAreCounted", s.rows}, {"ErrorsKeepTheConnection", s.errors},
-		{"Transactions", s.transactions}, {"StatementTimeout", s.timeout}, {"Cancel", s.cancel},
+		{"Transactions", s.transactions}, {"Refs", s.refs}, {"ErrorsInTransactions", s.failingInside}, {"ConnectionLostInTransaction", s.lostInside},
+		{"StatementTimeout", s.timeout}, {"Cancel", s.cancel},
 		{"CloseEndsExec", s.closeEnds}, {"BrokenConnection", s.broken}, {"WrongStatement", s.wrong},
 	} {
 		t.Run(c.name, c.run)
@@ -118,6 +120,8 @@ func Batch(statement uint16, args ...any) (*plugin.Batch, plugin.Op) {
 		var v plugin.Value
 		switch a := a.(type) {
 		case nil:
+		case ref:
+			v = plugin.Ref(a.k, a.c)
 		case int64:
 			v = plugin.Value{Type: engine.TypeI64, I: a}
 		case float64:
@@ -424,24 +428,6 @@ func (s *suite) errors(t *testing.T) {
 	}
 	if n, err := do(c, lookup, int64(900_001)); err != nil || n != 1 {
 		t.Fatalf("after all: %d rows, %v", n, err)
-	}
-}
-
-func (s *suite) transactions(t *testing.T) {
-	db := s.open(t, target.Config{})
-	c := s.connect(t, db)
-	before := s.count(t, db)
-	for _, end := range []uint16{plugin.StatementRollback, plugin.StatementCommit} {
-		for _, step := range []error{
-			second(do(c, plugin.StatementBegin)), second(do(c, insert, int64(910_000)+int64(end), nil, nil, nil, nil, nil)), second(do(c, end)),
-		} {
-			if step != nil {
-				t.Fatal(step)
-			}
-		}
-	}
-	if n := s.count(t, db); n != before+1 {
-		t.Errorf("%d rows more, 1 committed", n-before)
 	}
 }
 
