@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -174,19 +175,28 @@ func sampleTables(declared []plugin.LogicalTable) []engine.Table {
 	return tables
 }
 
-// poolsFor gives sampled keys of the tables whose keys are not one dense integer.
-func poolsFor(declared []plugin.LogicalTable, tables []engine.Table) []engine.Pool {
+// poolsFor gives sampled keys of the tables whose keys are not one dense integer:
+// those of the plugin's own sample rows, where it makes some.
+func poolsFor(ctx context.Context, w *workload, params json.RawMessage, declared []plugin.LogicalTable, tables []engine.Table) []engine.Pool {
 	pools := []engine.Pool{}
-	for i, t := range tables {
-		if t.Dense || len(t.Key) == 0 || declared[i].ComputedKeys {
+	for n, t := range tables {
+		if t.Dense || len(t.Key) == 0 || declared[n].ComputedKeys {
 			continue
 		}
 		p := engine.Pool{Table: t.Name, Columns: t.Key}
+		rows, err := w.Rows(ctx, params, n, 0, 100)
 		for i := range 100 {
+			if err == nil && i >= rows.Len() {
+				break
+			}
 			var row []any
 			for _, k := range t.Key {
-				for _, c := range t.Columns {
-					if c.Name == k {
+				for at, c := range t.Columns {
+					switch {
+					case c.Name != k:
+					case err == nil:
+						row = append(row, poolValue(rows.Value(i, at)))
+					default:
 						row = append(row, sampleValue(c.Type, i))
 					}
 				}
@@ -196,6 +206,17 @@ func poolsFor(declared []plugin.LogicalTable, tables []engine.Table) []engine.Po
 		pools = append(pools, p)
 	}
 	return pools
+}
+
+// poolValue writes a value as an adapter's sample holds it.
+func poolValue(v any) any {
+	switch v := v.(type) {
+	case time.Time:
+		return v.UnixMicro()
+	case []byte:
+		return hex.EncodeToString(v)
+	}
+	return v
 }
 
 func sampleValue(t engine.ValueType, i int) any {
@@ -238,7 +259,7 @@ func workloadChecks(ctx context.Context, r *Report, w *workload, params json.Raw
 		frozen = append(frozen, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: s.SQL["*"], Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
 	}
 	rowChecks(ctx, r, w, declared, params)
-	req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: orEmpty(params), Tables: tables, Pools: poolsFor(declared, tables)}
+	req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: orEmpty(params), Tables: tables, Pools: poolsFor(ctx, w, params, declared, tables)}
 	first, err := take(ctx, w, req, frozen, 64)
 	if !r.add("stream", err, fmt.Sprintf("%d operations name declared statements with arguments of the declared types.", first.operations)) {
 		return
