@@ -61,10 +61,14 @@ func (p *Plugin) readStatements(open []byte) error {
 			Columns []string `json:"columns"`
 		} `json:"statements"`
 	}
-	if err := p.Call(request, &answer); err != nil {
+	p.columns = nil
+	err := p.Call(request, &answer)
+	if tables := string(request.Tables); err != nil && (tables == "" || tables == "[]" || tables == "null") {
+		return nil // such a request sets the parameters of Rows and opens no stream
+	}
+	if err != nil {
 		return fmt.Errorf("asking for the statements: %w", err)
 	}
-	p.columns = nil
 	for _, s := range answer.Statements {
 		p.columns = append(p.columns, len(s.Columns))
 	}
