@@ -211,7 +211,7 @@ func (ycsb) Rows(doc *jsondoc.Value, b *sdk.Batch, table int, first int64, count
 		r.Seed(1, n)
 		b.Row()
 		putKey(b, uint64(n), o.insertOrder, int(o.padding))
-		for range defaultFields {
+		for range o.fieldCount {
 			r.Letters(b.TextSpace(int(lengths.next(&r))))
 		}
 	}

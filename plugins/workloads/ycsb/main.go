@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/loadstone-db/loadstone/sdk"
+	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
 
 func init() { sdk.ServeWorkload(ycsb{}) }
@@ -17,24 +18,39 @@ func main() {}
 type ycsb struct{}
 
 const (
-	tableName     = "usertable"
-	keyColumn     = "ycsb_key"
-	fieldPrefix   = "field"
-	defaultFields = 10
+	keyColumn   = "ycsb_key"
+	fieldPrefix = "field"
 )
 
 // Manifest describes the plugin.
 func (ycsb) Manifest() sdk.Manifest {
-	t := sdk.LogicalTable{Name: tableName, Key: []string{keyColumn}, AnyShape: true,
-		Columns: []sdk.LogicalColumn{{Name: keyColumn, Type: sdk.Text, DBType: map[string]string{"postgres": "varchar(255)"}}}}
-	for i := range defaultFields {
-		t.Columns = append(t.Columns, sdk.LogicalColumn{Name: fieldPrefix + strconv.Itoa(i), Type: sdk.Text, Nullable: true})
-	}
 	return sdk.Manifest{
 		Name: "ycsb", Version: "1.0.0", Title: "YCSB", Author: "Loadstone",
 		Description: "The core workloads A to F of the Yahoo! Cloud Serving Benchmark: reads, updates, inserts, short scans and read-modify-writes of 1 kB records with YCSB's own keys and key frequencies.",
-		Parameters:  parameterSchema, Tables: []sdk.LogicalTable{t},
+		Parameters:  parameterSchema, Tables: []sdk.LogicalTable{usertable(&options{fieldCount: 10})},
 	}
+}
+
+// usertable is the table that these options make.
+func usertable(o *options) sdk.LogicalTable {
+	t := sdk.LogicalTable{Name: "usertable", Key: []string{keyColumn}, AnyShape: true, Varies: true, Rows: o.records,
+		Columns: []sdk.LogicalColumn{{Name: keyColumn, Type: sdk.Text, DBType: map[string]string{"postgres": "varchar(255)"}}}}
+	if o.records > 0 {
+		t.SizedBy = "record_count"
+	}
+	for i := range o.fieldCount {
+		t.Columns = append(t.Columns, sdk.LogicalColumn{Name: fieldPrefix + strconv.FormatInt(i, 10), Type: sdk.Text, Nullable: true})
+	}
+	return t
+}
+
+// Tables returns the table that is made when there is none.
+func (ycsb) Tables(doc *jsondoc.Value) ([]sdk.LogicalTable, error) {
+	o, err := readOptions(doc)
+	if err != nil {
+		return nil, err
+	}
+	return []sdk.LogicalTable{usertable(&o)}, nil
 }
 
 const parameterSchema = `{
@@ -53,10 +69,11 @@ const parameterSchema = `{
 "read_modify_write":{"title":"Read-modify-writes","description":"Reads a record and then updates it.","type":"number","minimum":0,"maximum":1000000}}},
 "request_distribution":{"title":"Choice of records","description":"Which records are asked for. workload: latest for D, zipfian for the others. zipfian: a few records, spread over the table, are hot. latest: what was inserted last is hot. hotspot: a set share of the operations goes to a set share of the records.",
 "enum":["workload","zipfian","uniform","latest","hotspot","exponential","sequential"],"default":"workload"},
-"record_count":{"title":"Records","description":"How many records were loaded: those with the key numbers 0 and up. 0: as many as the table has rows. Set it when earlier runs have inserted records.",
+"record_count":{"title":"Records","description":"How many records are loaded, or were loaded: those with the key numbers 0 and up. 0: the rows of target.prepare, and as many as an existing table has. Set it for tables on which runs insert.",
 "type":"integer","minimum":0,"maximum":1000000000000,"default":0},
 "operation_count":{"title":"Expected operations","description":"For zipfian choice beside inserts: YCSB widens the range of keys by twice the inserts to expect, so that new records can become hot too. 0: new records are not asked for.",
 "type":"integer","minimum":0,"maximum":1000000000000,"default":0},
+"field_count":{"title":"Fields","description":"How many fields a new table gets. An existing table has as many as it has.","type":"integer","minimum":1,"maximum":100,"default":10},
 "field_length":{"title":"Field length","description":"Bytes of a field, or the most of them.","type":"integer","minimum":1,"maximum":65536,"default":100},
 "min_field_length":{"title":"Shortest field","description":"The least bytes of a field, when lengths are not constant.","type":"integer","minimum":1,"maximum":65536,"default":1},
 "field_length_distribution":{"title":"Field lengths","description":"constant: always the field length. uniform: all lengths alike. zipfian: short fields are more frequent.",

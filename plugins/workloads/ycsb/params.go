@@ -58,6 +58,7 @@ type options struct {
 	mix                        [numOps]float64 // sums to 1
 	distribution               int
 	records, operations, first int64
+	fieldCount                 int64
 	fieldLength, minField      int64
 	fieldLengths               int
 	readAll, writeAll          bool
@@ -69,7 +70,7 @@ type options struct {
 }
 
 func readOptions(doc *jsondoc.Value) (options, error) {
-	o := options{fieldLength: 100, minField: 1, readAll: true, minScan: 1, maxScan: 100, padding: 1, hotData: 0.2, hotOperations: 0.8}
+	o := options{fieldCount: 10, fieldLength: 100, minField: 1, readAll: true, minScan: 1, maxScan: 100, padding: 1, hotData: 0.2, hotOperations: 0.8}
 	workload := 0
 	r := params.Read(doc)
 	r.Choice("workload", workloads, &workload)
@@ -81,6 +82,7 @@ func readOptions(doc *jsondoc.Value) (options, error) {
 	r.Choice("request_distribution", distributions, &o.distribution)
 	r.Int("record_count", 0, 1e12, &o.records)
 	r.Int("operation_count", 0, 1e12, &o.operations)
+	r.Int("field_count", 1, 100, &o.fieldCount)
 	r.Int("field_length", 1, 65_536, &o.fieldLength)
 	r.Int("min_field_length", 1, 65_536, &o.minField)
 	r.Choice("field_length_distribution", lengthDistributions, &o.fieldLengths)

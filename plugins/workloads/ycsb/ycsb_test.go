@@ -75,7 +75,7 @@ func TestKeyText(t *testing.T) {
 	})
 }
 
-func usertable(rows int, change ...func(object)) object {
+func table(rows int, change ...func(object)) object {
 	columns := []object{{"name": "ycsb_key", "type": "text", "db_type": "character varying(255)", "max_length": 255}}
 	for i := range 10 {
 		columns = append(columns, object{"name": fmt.Sprint("field", i), "type": "text", "db_type": "text", "nullable": true})
@@ -140,7 +140,7 @@ func TestProportions(t *testing.T) {
 		`{"workload":"F"}`: {"read": 0.5, "modify": 0.5},
 		`{"workload":"custom","proportions":{"read":6,"scan":2,"insert":1,"update":1},"read_all_fields":false,"write_all_fields":true}`: {"read": 0.6, "scan": 0.2, "insert": 0.1, "update": 0.1},
 	} {
-		p, ids := opened(t, request(params, 0, usertable(1000)))
+		p, ids := opened(t, request(params, 0, table(1000)))
 		counts, total := map[string]float64{}, 0.0
 		var modified string
 		for _, op := range draw(t, p, 50_000) {
@@ -171,7 +171,7 @@ func TestProportions(t *testing.T) {
 }
 
 func TestScansAndFields(t *testing.T) {
-	p, ids := opened(t, request(`{"workload":"custom","proportions":{"scan":1,"update":1}}`, 0, usertable(1000)))
+	p, ids := opened(t, request(`{"workload":"custom","proportions":{"scan":1,"update":1}}`, 0, table(1000)))
 	scans, updated := map[int64]int{}, map[string]int{}
 	for _, op := range draw(t, p, 100_000) {
 		if ids[op.Statement] == "scan" {
@@ -241,7 +241,7 @@ func TestDistributions(t *testing.T) {
 			return ""
 		},
 	} {
-		p, _ := opened(t, request(fmt.Sprintf(`{"workload":"C","request_distribution":%q}`, distribution), 0, usertable(records)))
+		p, _ := opened(t, request(fmt.Sprintf(`{"workload":"C","request_distribution":%q}`, distribution), 0, table(records)))
 		const n = 128_000
 		count := make([]float64, records)
 		for _, op := range draw(t, p, n) {
@@ -267,7 +267,7 @@ func sum(list []float64) (s float64) {
 func TestNewRecords(t *testing.T) {
 	seen := map[string]bool{}
 	for slot := range 8 {
-		p, ids := opened(t, request(`{"workload":"D"}`, slot, usertable(1000)))
+		p, ids := opened(t, request(`{"workload":"D"}`, slot, table(1000)))
 		own := map[string]bool{}
 		read := 0
 		for _, op := range draw(t, p, 20_000) {
@@ -288,7 +288,7 @@ func TestNewRecords(t *testing.T) {
 	}
 	// Zipfian reads reach new records only when they were expected.
 	for params, reached := range map[string]bool{`"operation_count":0`: false, `"operation_count":20000`: true} {
-		p, ids := opened(t, request(`{"workload":"custom","proportions":{"read":9,"insert":1},`+params+`}`, 0, usertable(1000)))
+		p, ids := opened(t, request(`{"workload":"custom","proportions":{"read":9,"insert":1},`+params+`}`, 0, table(1000)))
 		own, read := map[string]bool{}, 0
 		for _, op := range draw(t, p, 20_000) {
 			key := string(op.Args[0].Data)
@@ -302,7 +302,7 @@ func TestNewRecords(t *testing.T) {
 			t.Errorf("%s: %d reads of new records", params, read)
 		}
 	}
-	p, _ := opened(t, request(`{"workload":"custom","proportions":{"insert":1},"first_new_key":1000}`, 3, usertable(1000)))
+	p, _ := opened(t, request(`{"workload":"custom","proportions":{"insert":1},"first_new_key":1000}`, 3, table(1000)))
 	ops := draw(t, p, 2)
 	for i, op := range ops[:2] {
 		if want := fmt.Sprintf("user%d", fnv(uint64(1003+8*i))); string(op.Args[0].Data) != want {
@@ -313,7 +313,7 @@ func TestNewRecords(t *testing.T) {
 
 func TestRows(t *testing.T) {
 	p := sdktest.Workload(ycsb{})
-	if err := p.Open(object{"params": object{"field_length": 10, "field_length_distribution": "uniform", "min_field_length": 4}, "tables": []object{}}); err != nil {
+	if err := p.Open(object{"params": object{"field_count": 3, "field_length": 10, "field_length_distribution": "uniform", "min_field_length": 4}, "tables": []object{}}); err != nil {
 		t.Fatal(err)
 	}
 	all, err := p.Rows(0, 0, 100)
@@ -336,7 +336,7 @@ func TestRows(t *testing.T) {
 			lengths[len(f.Data)] = true
 		}
 	}
-	if len(all[0].Args) != 11 || len(lengths) != 7 || !lengths[4] || !lengths[10] {
+	if len(all[0].Args) != 4 || len(lengths) != 7 || !lengths[4] || !lengths[10] {
 		t.Errorf("%d columns, lengths %v", len(all[0].Args), lengths)
 	}
 }
@@ -365,13 +365,13 @@ func TestWhatIsRefused(t *testing.T) {
 		{params: `{"min_field_length":50,"field_length":10}`, says: "min_field_length is above"},
 		{params: `{"recordcount":5}`, says: `unknown parameter "recordcount"`},
 		{params: `{"record_count":2000}`, says: "has 1000 rows"},
-		{params: `{}`, table: usertable(0), says: "is empty"},
-		{params: `{"workload":"custom","proportions":{"insert":1}}`, table: usertable(0)},
-		{params: `{}`, table: usertable(10, func(t object) { t["key"] = []string{} }), says: "no primary key"},
-		{params: `{}`, table: usertable(10, func(t object) { t["columns"] = t["columns"].([]object)[:1] }), says: "no text columns field0"},
-		{params: `{"workload":"E"}`, table: usertable(10, column(object{"name": "owner", "type": "i64"})), says: "its column owner must have a value"},
-		{params: `{"workload":"E"}`, table: usertable(10, column(object{"name": "owner", "type": "i64", "nullable": true}))},
-		{params: `{}`, table: usertable(10, column(object{"name": "FIELD10", "type": "text", "max_length": 50})), says: "set field_length"},
+		{params: `{}`, table: table(0), says: "is empty"},
+		{params: `{"workload":"custom","proportions":{"insert":1}}`, table: table(0)},
+		{params: `{}`, table: table(10, func(t object) { t["key"] = []string{} }), says: "no primary key"},
+		{params: `{}`, table: table(10, func(t object) { t["columns"] = t["columns"].([]object)[:1] }), says: "no text columns field0"},
+		{params: `{"workload":"E"}`, table: table(10, column(object{"name": "owner", "type": "i64"})), says: "its column owner must have a value"},
+		{params: `{"workload":"E"}`, table: table(10, column(object{"name": "owner", "type": "i64", "nullable": true}))},
+		{params: `{}`, table: table(10, column(object{"name": "FIELD10", "type": "text", "max_length": 50})), says: "set field_length"},
 		{params: `{}`, pools: []object{key("user6284781860667377211")}},
 		{params: `{}`, pools: []object{key("user42")}, says: "such as user42"},
 		{params: `{}`, pools: []object{key("alice")}, says: "such as alice"},
@@ -382,7 +382,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{params: `{"insert_order":"ordered","zero_padding":6}`, pools: []object{key("user42")}, says: "zero_padding"},
 	} {
 		if c.table == nil {
-			c.table = usertable(1000)
+			c.table = table(1000)
 		}
 		err := sdktest.Workload(ycsb{}).Open(request(c.params, 0, c.table, c.pools...))
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
@@ -403,7 +403,7 @@ func TestManifestIsJSON(t *testing.T) {
 	if err := sdktest.Workload(ycsb{}).Describe(&m); err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Parameters.Properties) != 18 {
+	if len(m.Parameters.Properties) != 19 {
 		t.Errorf("%d parameters", len(m.Parameters.Properties))
 	}
 	for name, p := range m.Parameters.Properties {
@@ -435,7 +435,7 @@ func TestEveryParameterWorks(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := sdktest.Workload(ycsb{})
-		if err := p.Open(request(string(doc), rapid.IntRange(0, 7).Draw(t, "slot"), usertable(rows))); err != nil {
+		if err := p.Open(request(string(doc), rapid.IntRange(0, 7).Draw(t, "slot"), table(rows))); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
