@@ -95,7 +95,7 @@ func smokeWorkload(ctx context.Context, h *Host, info plugin.Info) error {
 	if err != nil {
 		return fail(plugin.ErrRefused, "The file is not a plugin that this version accepts: %s.", err)
 	}
-	doc, err := openDocument(plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: params, Tables: tables, Pools: poolsFor(declared, tables)})
+	doc, err := openDocument(plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: params, Tables: tables, Pools: poolsFor(ctx, w, params, declared, tables)})
 	if err != nil {
 		return err
 	}
