@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -19,6 +20,10 @@ var (
 	ErrRefused = errors.New("plugin refused")
 	// ErrTrapped: the guest trapped, ran out of memory, or called exit. The instance is gone.
 	ErrTrapped = errors.New("plugin trapped")
+	// ErrOutOfFuel, an ErrTrapped: a call computed longer than it may.
+	ErrOutOfFuel = fmt.Errorf("%w: out of fuel", ErrTrapped)
+	// ErrTooDeep, an ErrTrapped: calls inside the guest were nested too deep.
+	ErrTooDeep = fmt.Errorf("%w: calls nested too deep", ErrTrapped)
 	// ErrInvalidBatch: the guest returned a batch that does not decode or names
 	// undeclared statements. The instance is gone.
 	ErrInvalidBatch = errors.New("plugin returned an invalid batch")

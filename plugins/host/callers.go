@@ -35,7 +35,7 @@ func (c *callers) take(ctx context.Context) (*instance, error) {
 		return i, nil
 	}
 	c.mu.Unlock()
-	return c.module.instantiate(ctx, c.host, false)
+	return c.module.instantiate(ctx, c.host)
 }
 
 func (c *callers) give(i *instance) {

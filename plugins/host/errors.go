@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -59,14 +58,13 @@ func (i *instance) trap(export string, err error) error {
 		said = " It said: " + s
 	}
 	var exit *sys.ExitError
-	switch {
-	case errors.As(err, &exit) && exit.ExitCode() == sys.ExitCodeDeadlineExceeded,
-		errors.Is(err, context.DeadlineExceeded):
-		return fail(plugin.ErrTrapped, "Plugin %s did not return from %s in time and was stopped.%s", name, export, said)
-	case errors.As(err, &exit) && exit.ExitCode() == sys.ExitCodeContextCanceled, errors.Is(err, context.Canceled):
-		return fmt.Errorf("calling %s of plugin %s: %w", export, name, context.Canceled)
+	switch fuel, depth := i.burnt(); {
 	case errors.As(err, &exit):
 		return fail(plugin.ErrTrapped, "Plugin %s called exit(%d) in %s.%s", name, exit.ExitCode(), export, said)
+	case fuel:
+		return fail(plugin.ErrOutOfFuel, "Plugin %s ran out of fuel in %s: it computed longer than any call may, perhaps without end.%s", name, export, said)
+	case depth || strings.HasPrefix(err.Error(), "wasm error: stack overflow"):
+		return fail(plugin.ErrTooDeep, "Plugin %s nested its calls too deep in %s, perhaps a recursion without end.%s", name, export, said)
 	}
 	// wazero appends the guest's stack; its first line says what happened.
 	reason, _, _ := strings.Cut(err.Error(), "\n")
@@ -81,7 +79,7 @@ var errReported = fmt.Errorf("in its own words: %w", plugin.ErrFailed)
 func (i *instance) reported(export string) error {
 	message := ""
 	if i.errorFn != nil {
-		if v, err := i.call(i.errorFn, abi.ExportError); err == nil {
+		if v, err := i.call(i.errorFn, abi.ExportError, i.callFuel); err == nil {
 			ptr, n := abi.Unpack(int64(v))
 			if b, ok := i.memory.Read(ptr, min(n, 4*abi.MaxErrorMessage)); ok {
 				message = clean(b, abi.MaxErrorMessage)

@@ -9,7 +9,6 @@ import (
 	"sort"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -24,15 +23,16 @@ type Options struct {
 	// made private (0700), because what lies in it is executed.
 	CacheDir string
 	Log      zerolog.Logger
-	// CallTimeout bounds each call on the cold path; 0 means 10 s.
-	CallTimeout time.Duration
+	// CallFuel bounds each call but ls_fill, in units of about one instruction; 0
+	// means 10 000 000 000, a few seconds.
+	CallFuel int64
 }
 
 // Host runs plugins; it is safe for concurrent use.
 type Host struct {
 	log      zerolog.Logger
-	deadline time.Duration
-	engines  *engines
+	fuel     int64
+	compiler *compiler
 
 	mu     sync.Mutex
 	closed bool
@@ -53,14 +53,14 @@ type registered struct {
 // New starts a host. It fails where wazero's compiler does not run: the
 // interpreter would spoil every figure.
 func New(ctx context.Context, o Options) (*Host, error) {
-	if o.CallTimeout == 0 {
-		o.CallTimeout = 10 * time.Second
+	if o.CallFuel == 0 {
+		o.CallFuel = callFuel
 	}
-	e, err := newEngines(ctx, o.CacheDir)
+	e, err := newCompiler(ctx, o.CacheDir)
 	if err != nil {
 		return nil, err
 	}
-	return &Host{log: o.Log, deadline: o.CallTimeout, engines: e}, nil
+	return &Host{log: o.Log, fuel: o.CallFuel, compiler: e}, nil
 }
 
 // Close frees all compiled code. Streams must have been closed before.
@@ -78,7 +78,7 @@ func (h *Host) Close(ctx context.Context) error {
 		r.samples.close()
 		r.callers.close()
 	}
-	return h.engines.close(ctx)
+	return h.compiler.close(ctx)
 }
 
 // Register examines a plugin and makes it available by name, name@version and
@@ -120,22 +120,22 @@ func (h *Host) Inspect(ctx context.Context, wasm []byte) (plugin.Info, error) {
 	if err != nil {
 		return plugin.Info{}, err
 	}
-	return r.info, r.module.cold.Close(ctx)
+	return r.info, r.module.code.Close(ctx)
 }
 
 // load takes a file through the gate, compiles it and asks it who it is.
 func (h *Host) load(ctx context.Context, wasm []byte, sha string) (*registered, error) {
-	s, err := examine(wasm)
+	s, m, err := examine(wasm)
 	if err != nil {
 		return nil, err
 	}
-	c := &compiled{shape: s, name: sha[:12], sha: sha, engines: h.engines, wasm: wasm}
-	if c.cold, err = h.engines.compile(ctx, h.engines.cold, wasm); err != nil {
+	c := &compiled{shape: s, name: sha[:12], sha: sha, compiler: h.compiler}
+	if c.code, err = h.compiler.compile(ctx, m.Meter()); err != nil {
 		return nil, err
 	}
 	info, err := h.describe(ctx, c)
 	if err != nil {
-		return nil, errors.Join(refusal(err), c.cold.Close(ctx))
+		return nil, errors.Join(refusal(err), c.code.Close(ctx))
 	}
 	info.SizeBytes = int64(len(wasm))
 	c.name = info.Name + " " + info.Version
@@ -164,7 +164,7 @@ func lowerFirst(s string) string {
 
 func (h *Host) describe(ctx context.Context, c *compiled) (plugin.Info, error) {
 	info := plugin.Info{Imports: orNone(c.shape.imports), Exports: c.shape.exports}
-	i, err := c.instantiate(ctx, h, false)
+	i, err := c.instantiate(ctx, h)
 	if err != nil {
 		return info, err
 	}

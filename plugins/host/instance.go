@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/wasm"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 	"github.com/loadstone-db/loadstone/sdk/gen"
 )
@@ -19,125 +17,101 @@ import (
 // instance is one running copy of a module. Not safe for concurrent use. After
 // any error it must be closed and not used again.
 type instance struct {
-	module   *compiled
-	guest    api.Module
-	memory   api.Memory
-	log      *guestLog
-	ctx      context.Context // carries the log; cold instances add deadlines to it
-	deadline time.Duration   // 0 on the hot engine
-	errorFn  api.Function
-	fillFn   api.Function
-	calls    int
+	module      *compiled
+	guest       api.Module
+	memory      api.Memory
+	log         *guestLog
+	ctx         context.Context // carries the surroundings
+	callFuel    int64
+	fuel, depth api.MutableGlobal
+	errorFn     api.Function
+	fillFn      api.Function
+	calls       int
 	// stack of calls into the guest, so that a call allocates nothing.
 	stack [4]uint64
 }
 
-// seededRandom is the random source of guests: the same bytes in every instance.
-type seededRandom struct{ r *gen.Rand }
-
-func (s seededRandom) Read(b []byte) (int, error) {
-	s.r.Bytes(b)
-	return len(b), nil
-}
-
-var _ io.Reader = seededRandom{}
-
-// instantiate starts a copy on the cold engine (every call under the deadline)
-// or, with hot, on the one that cannot be interrupted.
-func (c *compiled) instantiate(ctx context.Context, h *Host, hot bool) (inst *instance, err error) {
-	run, code := c.engines.cold, c.cold
-	i := &instance{module: c, log: newGuestLog(h.log.With().Str("plugin", c.name).Logger()), deadline: h.deadline}
-	if hot {
-		if code, err = c.hotModule(ctx); err != nil {
-			return nil, err
-		}
-		run, i.deadline = c.engines.hot, 0
-	}
-	// A fixed start and a step for each reading: Go's runtime waits for time to pass.
-	var readings int64
-	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().
-		WithStdout(&i.log.out[0]).WithStderr(&i.log.out[1]).
-		WithRandSource(seededRandom{gen.NewRand(1, 0)}).
-		WithWalltime(func() (int64, int32) { return 1_704_067_200, 0 }, sys.ClockResolution(time.Millisecond)).
-		WithNanotime(func() int64 { readings++; return readings * int64(time.Millisecond) }, sys.ClockResolution(time.Millisecond)).
-		WithNanosleep(func(ns int64) { readings += ns / int64(time.Millisecond) }).
-		WithOsyield(func() {})
-	i.ctx = context.WithValue(context.WithoutCancel(ctx), logKey{}, i.log)
-	start, cancel := i.limited(ctx)
-	defer cancel()
+// instantiate starts a copy. ctx ending does not stop a guest that runs; it is
+// looked at between calls.
+func (c *compiled) instantiate(ctx context.Context, h *Host) (inst *instance, err error) {
+	i := &instance{module: c, log: newGuestLog(h.log.With().Str("plugin", c.name).Logger()), callFuel: h.fuel}
+	around := &surroundings{log: i.log, random: gen.NewRand(1, 0)}
+	i.ctx = context.WithValue(context.WithoutCancel(ctx), surroundingsKey{}, around)
 	defer func() {
 		if p := recover(); p != nil {
 			err = fail(plugin.ErrTrapped, "Plugin %s could not be started: %v.", c.name, p)
 		}
 		if err != nil {
 			i.close()
+			inst = nil
 		}
 	}()
-	if i.guest, err = run.InstantiateModule(start, code, config); err != nil {
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
+	if i.guest, err = c.compiler.runtime.InstantiateModule(i.ctx, c.code, config); err != nil {
 		return nil, i.trap("its start", err)
 	}
-	if i.memory = i.guest.Memory(); i.memory == nil {
-		return nil, refuse("it has no memory")
+	i.fuel, _ = i.guest.ExportedGlobal(wasm.NameFuel).(api.MutableGlobal)
+	i.depth, _ = i.guest.ExportedGlobal(wasm.NameDepth).(api.MutableGlobal)
+	if i.fuel == nil || i.depth == nil {
+		return nil, fail(plugin.ErrTrapped, "Plugin %s was compiled without fuel.", c.name)
 	}
-	i.errorFn = i.guest.ExportedFunction(abi.ExportError)
-	i.fillFn = i.guest.ExportedFunction(abi.ExportFill)
-	if f := i.guest.ExportedFunction(abi.ExportInitialize); f != nil {
-		if err := i.invoke(start, f, abi.ExportInitialize); err != nil {
-			return nil, err
-		}
+	around.fuel = i.fuel
+	if err := i.begin(ctx); err != nil {
+		return nil, err
 	}
 	return i, nil
 }
 
-// limited is the context of one call. Cancelling the caller's context ends the
-// call too, where the engine allows it.
-func (i *instance) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if i.deadline == 0 {
-		return i.ctx, func() {}
+// begin runs what a guest does before its first call.
+func (i *instance) begin(ctx context.Context) error {
+	if i.memory = i.guest.Memory(); i.memory == nil {
+		return refuse("it has no memory")
 	}
-	limited, cancel := context.WithTimeout(i.ctx, i.deadline)
-	stop := context.AfterFunc(ctx, cancel)
-	return limited, func() { stop(); cancel() }
+	i.errorFn = i.guest.ExportedFunction(abi.ExportError)
+	i.fillFn = i.guest.ExportedFunction(abi.ExportFill)
+	if f := i.guest.ExportedFunction(wasm.NameStart); f != nil {
+		if err := i.invoke(f, "its start function", i.callFuel); err != nil {
+			return err
+		}
+	}
+	if f := i.guest.ExportedFunction(abi.ExportInitialize); f != nil {
+		if err := i.invoke(f, abi.ExportInitialize, i.callFuel); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
-// invoke calls f with i.stack, and turns whatever happens into an error.
-func (i *instance) invoke(ctx context.Context, f api.Function, export string) (err error) {
+// invoke calls f with i.stack on a budget of fuel, and turns whatever happens into an error.
+func (i *instance) invoke(f api.Function, export string, fuel int64) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = i.trap(export, fmt.Errorf("%v", p))
 		}
 	}()
-	if err := f.CallWithStack(ctx, i.stack[:]); err != nil {
+	i.refuel(fuel)
+	if err := f.CallWithStack(i.ctx, i.stack[:]); err != nil {
 		return i.trap(export, err)
 	}
 	return nil
 }
 
-// call calls an export with at most three arguments under the instance's deadline.
-func (i *instance) call(f api.Function, export string, args ...uint64) (uint64, error) {
-	ctx, cancel := i.limited(i.ctx)
-	defer cancel()
-	return i.callWith(ctx, f, export, args...)
-}
-
-func (i *instance) callWith(ctx context.Context, f api.Function, export string, args ...uint64) (uint64, error) {
+// call calls f with at most three arguments.
+func (i *instance) call(f api.Function, export string, fuel int64, args ...uint64) (uint64, error) {
 	if f == nil {
 		return 0, refuse("it does not export %s", export)
 	}
 	copy(i.stack[:], args)
-	err := i.invoke(ctx, f, export)
+	err := i.invoke(f, export, fuel)
 	return i.stack[0], err
 }
 
-// export calls an export by name under ctx and the instance's deadline.
+// export calls an export by name, unless ctx has ended.
 func (i *instance) export(ctx context.Context, name string, args ...uint64) (uint64, error) {
-	limited, cancel := i.limited(ctx)
-	defer cancel()
-	v, err := i.callWith(limited, i.guest.ExportedFunction(name), name, args...)
-	if err != nil && ctx.Err() != nil {
-		return 0, fmt.Errorf("calling %s of plugin %s: %w", name, i.module.name, ctx.Err())
+	if err := ctx.Err(); err != nil {
+		return 0, fmt.Errorf("calling %s of plugin %s: %w", name, i.module.name, err)
 	}
-	return v, err
+	return i.call(i.guest.ExportedFunction(name), name, i.callFuel, args...)
 }
 
 // send puts a document into the guest's memory.

@@ -2,12 +2,10 @@ package host
 
 import (
 	"bytes"
-	"context"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
-	"github.com/tetratelabs/wazero/api"
 
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
@@ -45,11 +43,10 @@ func newGuestLog(log zerolog.Logger) *guestLog {
 	return g
 }
 
-// Write takes stdout or stderr, and never fails: printing must not change a guest's behaviour.
-func (l *line) Write(b []byte) (int, error) {
+// write takes stdout or stderr.
+func (l *line) write(b []byte) {
 	l.owner.mu.Lock()
 	defer l.owner.mu.Unlock()
-	n := len(b)
 	for len(b) > 0 {
 		end := bytes.IndexByte(b, '\n')
 		part := b
@@ -62,20 +59,31 @@ func (l *line) Write(b []byte) (int, error) {
 			l.buf = append(l.buf, part[:min(room, len(part))]...)
 		}
 		if end >= 0 {
-			if text := clean(l.buf, abi.MaxLogLine); text != "" {
-				if l.level == zerolog.WarnLevel && l.owner.stderr == "" {
-					l.owner.stderr = text
-				}
-				l.owner.emit(l.level, text)
-			}
-			l.buf = l.buf[:0]
+			l.end()
 		}
 	}
-	return n, nil
 }
 
-// emit writes a line while the rate allows; g.mu is held.
-func (g *guestLog) emit(level zerolog.Level, text string) {
+// end writes the line that is collected; empty ones are left out.
+func (l *line) end() {
+	g := l.owner
+	first := l.level == zerolog.WarnLevel && g.stderr == ""
+	admitted := g.admit()
+	if first || admitted {
+		text := clean(l.buf, abi.MaxLogLine)
+		if first {
+			g.stderr = text
+		}
+		if admitted && text != "" {
+			g.emit(l.level, text)
+		}
+	}
+	l.buf = l.buf[:0]
+}
+
+// admit says whether the rate allows another line; g.mu is held. What is not
+// admitted costs next to nothing, so that a flood is no load.
+func (g *guestLog) admit() bool {
 	now := time.Now()
 	if !g.last.IsZero() {
 		g.left = min(logBurst, g.left+now.Sub(g.last).Seconds()*logPerSecond)
@@ -83,9 +91,14 @@ func (g *guestLog) emit(level zerolog.Level, text string) {
 	g.last = now
 	if g.left < 1 {
 		g.dropped++
-		return
+		return false
 	}
 	g.left--
+	return true
+}
+
+// emit writes a line that was admitted; g.mu is held.
+func (g *guestLog) emit(level zerolog.Level, text string) {
 	e := g.log.WithLevel(level)
 	if g.dropped > 0 {
 		e = e.Int("dropped", g.dropped)
@@ -103,29 +116,21 @@ func (g *guestLog) firstStderr() string {
 	return g.stderr
 }
 
-type logKey struct{}
-
-// hostLog is ls.log(level, ptr, len).
-func hostLog(ctx context.Context, m api.Module, stack []uint64) {
-	g, ok := ctx.Value(logKey{}).(*guestLog)
-	if !ok || m.Memory() == nil {
-		return
-	}
-	b, ok := m.Memory().Read(uint32(stack[1]), min(uint32(stack[2]), abi.MaxLogLine))
-	if !ok {
-		return
-	}
-	level := zerolog.InfoLevel
-	switch int32(stack[0]) {
+// line writes what ls.log was given.
+func (g *guestLog) line(level int32, b []byte) {
+	to := zerolog.InfoLevel
+	switch level {
 	case abi.LogDebug:
-		level = zerolog.DebugLevel
+		to = zerolog.DebugLevel
 	case abi.LogWarning:
-		level = zerolog.WarnLevel
+		to = zerolog.WarnLevel
 	case abi.LogError:
-		level = zerolog.ErrorLevel
+		to = zerolog.ErrorLevel
 	}
-	text := clean(b, abi.MaxLogLine)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.emit(level, text)
+	if !g.admit() {
+		return
+	}
+	g.emit(to, clean(b, abi.MaxLogLine))
 }

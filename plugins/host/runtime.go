@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"sync"
 	"syscall"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/sdk/abi"
@@ -23,25 +21,10 @@ import (
 const features = api.CoreFeatureBulkMemoryOperations | api.CoreFeatureMultiValue | api.CoreFeatureMutableGlobal |
 	api.CoreFeatureNonTrappingFloatToIntConversion | api.CoreFeatureSignExtensionOps
 
-// engines are the two runtimes. They share nothing but the folder of compiled code.
-type engines struct {
-	cold, hot wazero.Runtime
-	caches    []wazero.CompilationCache
-}
-
-func newEngines(ctx context.Context, dir string) (*engines, error) {
-	e := &engines{}
-	if err := privateFolder(dir); err != nil {
-		return nil, err
-	}
-	var err error
-	if e.cold, err = e.start(ctx, dir, true); err == nil {
-		e.hot, err = e.start(ctx, dir, false)
-	}
-	if err != nil {
-		return nil, errors.Join(err, e.close(ctx))
-	}
-	return e, nil
+// compiler is wazero's compiler with its folder of compiled code.
+type compiler struct {
+	runtime wazero.Runtime
+	cache   wazero.CompilationCache
 }
 
 // privateFolder makes the folder of compiled code and refuses one that others
@@ -68,88 +51,66 @@ func privateFolder(dir string) error {
 	return nil
 }
 
-func (e *engines) start(ctx context.Context, dir string, interruptible bool) (r wazero.Runtime, err error) {
+func newCompiler(ctx context.Context, dir string) (e *compiler, err error) {
+	if err := privateFolder(dir); err != nil {
+		return nil, err
+	}
+	e = &compiler{}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("starting the WebAssembly compiler: plugins need it, and it does not support this machine (%s/%s): %v", runtime.GOOS, runtime.GOARCH, p)
 		}
+		if err != nil {
+			e, err = nil, errors.Join(err, e.close(ctx))
+		}
 	}()
 	config := wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features).WithMemoryLimitPages(abi.MaxMemoryPages).
-		WithCloseOnContextDone(interruptible).WithDebugInfoEnabled(false)
+		WithCloseOnContextDone(false).WithDebugInfoEnabled(false)
 	if dir != "" {
-		cache, err := wazero.NewCompilationCacheWithDir(dir)
-		if err != nil {
+		if e.cache, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
 			return nil, fmt.Errorf("opening the folder of compiled plugins: %w", err)
 		}
-		e.caches = append(e.caches, cache)
-		config = config.WithCompilationCache(cache)
+		config = config.WithCompilationCache(e.cache)
 	}
-	r = wazero.NewRuntimeWithConfig(ctx, config)
-	wasi := r.NewHostModuleBuilder(abi.WASIModule)
-	wasi_snapshot_preview1.NewFunctionExporter().ExportFunctions(wasi)
-	if _, err := wasi.Instantiate(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("offering WASI to plugins: %w", err), r.Close(ctx))
+	e.runtime = wazero.NewRuntimeWithConfig(ctx, config)
+	if err := offer(ctx, e.runtime); err != nil {
+		return nil, fmt.Errorf("offering imports to plugins: %w", err)
 	}
-	_, err = r.NewHostModuleBuilder(abi.ImportModule).NewFunctionBuilder().
-		WithGoModuleFunction(api.GoModuleFunc(hostLog), []api.ValueType{api.ValueTypeI32, api.ValueTypeI32, api.ValueTypeI32}, nil).
-		Export(abi.ImportLog).Instantiate(ctx)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("offering ls.log to plugins: %w", err), r.Close(ctx))
-	}
-	return r, nil
+	return e, nil
 }
 
-func (e *engines) close(ctx context.Context) error {
+func (e *compiler) close(ctx context.Context) error {
 	var errs []error
-	for _, r := range []wazero.Runtime{e.cold, e.hot} {
-		if r != nil {
-			errs = append(errs, r.Close(ctx))
-		}
+	if e.runtime != nil {
+		errs = append(errs, e.runtime.Close(ctx))
 	}
-	for _, c := range e.caches {
-		errs = append(errs, c.Close(ctx))
+	if e.cache != nil {
+		errs = append(errs, e.cache.Close(ctx))
 	}
 	return errors.Join(errs...)
 }
 
-// compiled is a module that passed the gate. The hot code is compiled when a
-// stream is first opened: adapters never need it.
+// compiled is a module that passed the gate.
 type compiled struct {
-	shape   shape
-	name    string // for sentences: "mix 1.0.0", or a hash before it is described
-	sha     string
-	engines *engines
-	wasm    []byte
-	cold    wazero.CompiledModule
-
-	mu  sync.Mutex
-	hot wazero.CompiledModule
+	shape    shape
+	name     string // for sentences: "mix 1.0.0", or a hash before it is described
+	sha      string // of the file as its author made it
+	compiler *compiler
+	code     wazero.CompiledModule
 }
 
-func (e *engines) compile(ctx context.Context, r wazero.Runtime, wasm []byte) (m wazero.CompiledModule, err error) {
+// compile compiles what the gate let through, metered.
+func (e *compiler) compile(ctx context.Context, metered []byte) (m wazero.CompiledModule, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = refuse("the compiler failed on it: %v", p)
 		}
 	}()
-	m, err = r.CompileModule(experimental.WithCompilationWorkers(ctx, min(4, runtime.GOMAXPROCS(0))), wasm)
+	m, err = e.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, min(4, runtime.GOMAXPROCS(0))), metered)
 	if err != nil {
 		return nil, refuse("it is not valid: %s", clean([]byte(err.Error()), 300))
 	}
 	return m, nil
-}
-
-func (c *compiled) hotModule(ctx context.Context) (wazero.CompiledModule, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.hot == nil {
-		m, err := c.engines.compile(ctx, c.engines.hot, c.wasm)
-		if err != nil {
-			return nil, err
-		}
-		c.hot = m
-	}
-	return c.hot, nil
 }
 
 var _ plugin.Host = (*Host)(nil)

@@ -123,16 +123,7 @@ func openDocument(req plugin.OpenRequest) ([]byte, error) {
 	return json.Marshal(req)
 }
 
-// rehearsal is how many operations are generated where a guest can be interrupted before
-// it runs where it cannot.
-const rehearsal = 128
-
-// Open starts a stream. The stream's first batch is generated twice, the first
-// time on the cold engine: a guest that hangs in ls_open or at once in ls_fill is
-// stopped there. Only bundled plugins go on to the hot engine, which nothing
-// interrupts: a loop without end there would hold a processor, and with it the
-// garbage collector and the whole process, for ever. A plugin of a stranger stays
-// where each call has a deadline, which costs it time per loop and per batch.
+// Open starts a stream on an instance of its own.
 func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engine.Statement) (plugin.Stream, error) {
 	c := w.registered.module
 	f, err := freeze(list)
@@ -143,10 +134,7 @@ func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engi
 	if err != nil {
 		return nil, fmt.Errorf("encoding a request to plugin %s: %w", c.name, err)
 	}
-	if err := w.rehearse(ctx, doc, f); err != nil {
-		return nil, err
-	}
-	i, err := c.instantiate(ctx, w.host, w.registered.bundled)
+	i, err := c.instantiate(ctx, w.host)
 	if err != nil {
 		return nil, err
 	}
@@ -155,23 +143,6 @@ func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engi
 		return nil, err
 	}
 	return &stream{instance: i, frozen: f}, nil
-}
-
-func (w *workload) rehearse(ctx context.Context, doc []byte, f *frozen) error {
-	i, err := w.registered.module.instantiate(ctx, w.host, false)
-	if err != nil {
-		return err
-	}
-	defer i.close()
-	if err := i.open(ctx, doc); err != nil {
-		return err
-	}
-	var b plugin.Batch
-	s := &stream{instance: i, frozen: f}
-	if err := s.Fill(&b, rehearsal); err != nil && !errors.Is(err, plugin.ErrEnded) {
-		return err
-	}
-	return ctx.Err()
 }
 
 // stream is one opened instance.
@@ -186,8 +157,7 @@ type stream struct {
 
 var _ plugin.Stream = (*stream)(nil)
 
-// Fill takes the next batch. Nothing interrupts the guest on the hot engine; on
-// the cold one it is stopped at its deadline.
+// Fill takes the next batch.
 func (s *stream) Fill(b *plugin.Batch, most int) error {
 	b.Reset()
 	switch {
@@ -198,7 +168,7 @@ func (s *stream) Fill(b *plugin.Batch, most int) error {
 	}
 	most = max(1, min(most, abi.MaxBatchOps))
 	i := s.instance
-	v, err := i.call(i.fillFn, abi.ExportFill, uint64(most))
+	v, err := i.call(i.fillFn, abi.ExportFill, fillFuel+int64(most)*fillFuelPerOp, uint64(most))
 	if err == nil {
 		err = s.take(b, int64(v), most)
 	}
@@ -356,7 +326,7 @@ func (s *samples) openLocked(ctx context.Context, params json.RawMessage) error 
 		if err != nil {
 			return fmt.Errorf("encoding a request to plugin %s: %w", s.owner.module.name, err)
 		}
-		i, err := s.owner.module.instantiate(ctx, s.host, false)
+		i, err := s.owner.module.instantiate(ctx, s.host)
 		if err != nil {
 			return err
 		}
@@ -369,7 +339,7 @@ func (s *samples) openLocked(ctx context.Context, params json.RawMessage) error 
 			return ctx.Err()
 		}
 	}
-	i, err := s.owner.module.instantiate(ctx, s.host, false)
+	i, err := s.owner.module.instantiate(ctx, s.host)
 	if err != nil {
 		return err
 	}

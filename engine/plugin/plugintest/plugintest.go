@@ -276,7 +276,7 @@ func failures(t *testing.T, factory Factory) {
 		{"no room", Guest{Batch: good, Code: code("ls_alloc", I32(0))}, plugin.ErrTrapped, "ls_alloc"},
 		{"room outside memory", Guest{Batch: good, Code: code("ls_alloc", I32(-8))}, plugin.ErrTrapped, "ls_alloc"},
 		{"division by zero", Guest{Code: code("ls_fill", Code(I64(1), I64(0), []byte{0x7f}))}, plugin.ErrTrapped, "divi"},
-		{"endless recursion", Guest{Code: code("ls_fill", Code(I32(1), Call(4)))}, plugin.ErrTrapped, "stack"},
+		{"endless recursion", Guest{Code: code("ls_fill", Code(I32(1), Call(4)))}, plugin.ErrTooDeep, "too deep"},
 		{"batch outside memory", Guest{Code: code("ls_fill", I64(packed(1<<31, 100)))}, plugin.ErrInvalidBatch, "outside"},
 		{"batch across the end of memory", Guest{Code: code("ls_fill", I64(packed(3*65_536-4, 100)))}, plugin.ErrInvalidBatch, "outside"},
 		{"batch too large", Guest{Code: code("ls_fill", I64(packed(0, 1<<30)))}, plugin.ErrInvalidBatch, "limit"},

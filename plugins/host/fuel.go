@@ -1,0 +1,32 @@
+package host
+
+// The budgets of fuel, in units of about one simple instruction (plugins/wasm).
+// A guest that runs on takes a processor for good, and nothing can interrupt it
+// there, not even the garbage collector: what a budget lets through is how long
+// one call may hold up the whole process. An honest guest needs less than a
+// hundredth of it.
+const (
+	// callFuel is for each call but ls_fill, the start included.
+	callFuel = 10_000_000_000
+	// fillFuel is for ls_fill, with fillFuelPerOp for every operation asked for. It
+	// leaves room for a garbage collection in the guest.
+	fillFuel      = 1_000_000_000
+	fillFuelPerOp = 1_000_000
+	// callDepth is how deep calls that can be part of a recursion may be nested; the
+	// compiler's own limit of the stack, about 50 MB, holds besides.
+	callDepth = 20_000
+)
+
+// refuel makes ready for a call.
+func (i *instance) refuel(units int64) {
+	i.fuel.Set(uint64(units))
+	i.depth.Set(callDepth)
+}
+
+// burnt reports that the last call ended because fuel ran out, or because calls were nested too deep.
+func (i *instance) burnt() (fuel, depth bool) {
+	if i.fuel == nil {
+		return false, false
+	}
+	return int64(i.fuel.Get()) < 0, int32(uint32(i.depth.Get())) < 0
+}

@@ -1,0 +1,107 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/sdk/gen"
+)
+
+// endlessFuel stands in for the globals of a module that was not metered.
+type endlessFuel struct {
+	api.MutableGlobal
+	v uint64
+}
+
+func (e *endlessFuel) Set(v uint64) { e.v = v }
+func (e *endlessFuel) Get() uint64  { return e.v }
+
+// unmetered opens a stream on the module as its author made it.
+func unmetered(tb testing.TB, h *Host, file []byte, req plugin.OpenRequest, list []engine.Statement) *stream {
+	tb.Helper()
+	ctx := context.Background()
+	s, _, err := examine(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := &compiled{shape: s, name: "unmetered", compiler: h.compiler}
+	if c.code, err = h.compiler.compile(ctx, file); err != nil {
+		tb.Fatal(err)
+	}
+	i := &instance{module: c, log: newGuestLog(h.log), callFuel: h.fuel, fuel: &endlessFuel{}, depth: &endlessFuel{}}
+	i.ctx = context.WithValue(ctx, surroundingsKey{}, &surroundings{log: i.log, random: gen.NewRand(1, 0), fuel: i.fuel})
+	if i.guest, err = h.compiler.runtime.InstantiateModule(i.ctx, c.code, wazero.NewModuleConfig().WithName("").WithStartFunctions()); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(i.close)
+	if err := i.begin(ctx); err != nil {
+		tb.Fatal(err)
+	}
+	doc, err := openDocument(req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := i.open(ctx, doc); err != nil {
+		tb.Fatal(err)
+	}
+	f, err := freeze(list)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &stream{instance: i, frozen: f}
+}
+
+// BenchmarkFill measures what fuel costs: the same stream from the module as it is
+// run, and as its author made it. The two take turns, and the fastest turn of each
+// counts, so that the ratio holds on a busy machine too.
+func BenchmarkFill(b *testing.B) {
+	for _, c := range []struct{ name, params string }{
+		{"mix_default", `{}`},
+		{"mix_lookups", `{"weights":{"POINT_LOOKUP":1}}`},
+		{"mix_zipfian", `{"weights":{"POINT_LOOKUP":1},"keys":"zipfian"}`},
+		{"mix_inserts", `{"weights":{"INSERT":1}}`},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			h := newHost(b, Options{})
+			w := mixWorkload(b, h)
+			metered, list := openMix(b, w, c.params, 1_000_000)
+			req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: json.RawMessage(c.params), Tables: []engine.Table{ordersTable(1_000_000)}}
+			compareFill(b, metered.(*stream), unmetered(b, h, bundledFile(b, "mix.wasm"), req, list))
+		})
+	}
+}
+
+func compareFill(b *testing.B, metered, plain *stream) {
+	const turn = 50 * 128
+	var batch plugin.Batch
+	fill := func(s *stream) time.Duration {
+		begin := time.Now()
+		for n := 0; n < turn; n += 128 {
+			if err := s.Fill(&batch, 128); err != nil {
+				b.Fatal(err)
+			}
+		}
+		return time.Since(begin)
+	}
+	fill(metered)
+	fill(plain)
+	b.ReportAllocs()
+	b.ResetTimer()
+	best := [2]time.Duration{time.Hour, time.Hour}
+	for n := 0; n < b.N; n += 2 * turn {
+		best[0] = min(best[0], fill(metered))
+		best[1] = min(best[1], fill(plain))
+	}
+	b.ReportMetric(float64(best[0].Nanoseconds())/turn, "fuelled-ns/op")
+	b.ReportMetric(float64(best[1].Nanoseconds())/turn, "plain-ns/op")
+	b.ReportMetric(100*(float64(best[0])/float64(best[1])-1), "fuel-%")
+	b.ReportMetric(float64(fillFuel+128*fillFuelPerOp-int64(metered.instance.fuel.Get()))/128, "units/op")
+	b.ReportMetric(0, "ns/op")
+}
