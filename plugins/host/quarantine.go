@@ -18,12 +18,15 @@ import (
 // and memory are bounded by the length of the file. An error wraps
 // plugin.ErrRefused. Safe in the server's own process, whatever the file is.
 func Gate(wasm []byte) error {
-	_, err := examine(wasm)
+	_, _, err := examine(wasm)
 	return err
 }
 
 // smokeRows is how many sample rows SmokeTest asks for.
 const smokeRows = 16
+
+// smokeOps is how many operations it asks for.
+const smokeOps = 128
 
 // SmokeTest compiles a file and asks it, as a run would, to describe itself, for
 // its statements, a few sample rows and one batch; an adapter for what it says
@@ -91,15 +94,15 @@ func smokeWorkload(ctx context.Context, h *Host, info plugin.Info) error {
 	for _, s := range list {
 		frozen = append(frozen, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: s.SQL["*"], Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
 	}
-	f, err := freeze(frozen)
-	if err != nil {
-		return fail(plugin.ErrRefused, "The file is not a plugin that this version accepts: %s.", err)
-	}
-	doc, err := openDocument(plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: params, Tables: tables, Pools: poolsFor(ctx, w, params, declared, tables)})
+	stream, err := w.Open(ctx, plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: params, Tables: tables, Pools: poolsFor(ctx, w, params, declared, tables)}, frozen)
 	if err != nil {
 		return err
 	}
-	return w.rehearse(ctx, doc, f)
+	defer func() { _ = stream.Close() }()
+	if err := stream.Fill(&plugin.Batch{}, smokeOps); err != nil && !errors.Is(err, plugin.ErrEnded) {
+		return err
+	}
+	return ctx.Err()
 }
 
 // defaultParameters are the defaults of a plugin's schema; complete is false when
