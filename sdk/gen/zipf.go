@@ -1,7 +1,5 @@
 package gen
 
-import "math"
-
 // Zipf draws ranks 0 … n-1 with probability proportional to 1/(rank+1)^theta,
 // exactly, for any theta ≥ 0. A draw costs two random numbers and, rarely, a
 // power: the first ranks stand in an alias table each for itself, the rest in
@@ -40,10 +38,10 @@ func NewZipf(n int64, theta float64) *Zipf {
 		if lo > exactRanks {
 			width = max(1, min(lo/8, n-lo+1))
 		}
-		z.cells = append(z.cells, cell{lo: lo, width: width, sure: math.Pow(float64(lo)/float64(lo+width-1), theta)})
+		z.cells = append(z.cells, cell{lo: lo, width: width, sure: pow(float64(lo)/float64(lo+width-1), theta)})
 		// Proposals are uniform over the bucket at the height of its first rank;
 		// a rejected proposal draws everything anew, so heights, not masses, are the weights.
-		weights = append(weights, float64(width)*math.Pow(float64(lo), -theta))
+		weights = append(weights, float64(width)*pow(float64(lo), -theta))
 		if lo > n-width {
 			break // lo + width might not fit an int64
 		}
@@ -107,7 +105,7 @@ func (z *Zipf) Next(r *Rand) int64 {
 			return c.lo - 1
 		}
 		rank := c.lo + r.Int64n(c.width)
-		if u := r.Float64(); u < c.sure || u < math.Pow(float64(c.lo)/float64(rank), z.theta) {
+		if u := r.Float64(); u < c.sure || u < pow(float64(c.lo)/float64(rank), z.theta) {
 			return rank - 1
 		}
 	}
