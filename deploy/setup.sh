@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what a target of the Makefile needs and the machine does not have.
 # As root on Debian or Ubuntu it installs; otherwise it says, in one sentence, what to install.
-# usage: deploy/setup.sh toolchain|postgres|race|browser|sysbench …
+# usage: deploy/setup.sh toolchain|postgres|race|browser|clang|sysbench …
 set -euo pipefail
 
 fail() { printf 'loadstone: %s\n' "$*" >&2; exit 1; }
@@ -86,15 +86,22 @@ browser() {
 	lacks "Chromium for the browser tests" chromium
 }
 
+# clang builds plugins written in C; wasm-ld comes with lld.
+clang() {
+	# type -P, because this function has the program's name.
+	type -P clang >/dev/null && type -P wasm-ld >/dev/null && return
+	lacks "clang and lld for plugins in C" clang lld
+}
+
 sysbench() {
-	command -v sysbench >/dev/null && return
+	type -P sysbench >/dev/null && return
 	lacks "sysbench for the comparison" sysbench
 }
 
-[ $# -gt 0 ] || fail "usage: deploy/setup.sh toolchain|postgres|race|browser|sysbench …"
+[ $# -gt 0 ] || fail "usage: deploy/setup.sh toolchain|postgres|race|browser|clang|sysbench …"
 for need; do
 	case $need in
-	toolchain | postgres | race | browser | sysbench) "$need" ;;
+	toolchain | postgres | race | browser | clang | sysbench) "$need" ;;
 	*) fail "unknown: $need" ;;
 	esac
 done
