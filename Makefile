@@ -31,8 +31,8 @@ SDK_SOURCES := $(shell find sdk -name '*.go' -not -name '*_test.go' 2>/dev/null)
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check lint bench soak plugins ui fmt clean \
-	need-toolchain need-postgres need-test test-go test-ui test-journey test-first-run
+.PHONY: help run build test check lint bench soak plugins examples ui fmt clean \
+	need-toolchain need-postgres need-test need-examples test-go test-ui test-journey test-first-run
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -59,6 +59,19 @@ plugins/bundled/dist/$(notdir $(1)).wasm: $(shell find plugins/$(1) -name '*.go'
 endef
 $(foreach g,$(GUESTS),$(eval $(call guest,$(g))))
 
+# The same generator in every language that has an SDK; golden batches compare them.
+EXAMPLE := examples/plugins/orders
+examples: $(EXAMPLE)/dist/go.wasm $(EXAMPLE)/dist/c.wasm
+
+$(EXAMPLE)/dist/go.wasm: $(wildcard $(EXAMPLE)/go/*.go) $(SDK_SOURCES) go.sum | need-toolchain
+	@echo "Building the example plugin in Go."
+	@GOOS=wasip1 GOARCH=wasm GOFLAGS= $(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o $@ ./$(EXAMPLE)/go
+
+$(EXAMPLE)/dist/c.wasm: $(EXAMPLE)/c/orders.c sdk/c/loadstone.h | need-examples
+	@echo "Building the example plugin in C."
+	@mkdir -p $(dir $@)
+	@clang --target=wasm32 -O2 -nostdlib -Wall -Wextra -Werror -Wl,--no-entry,--stack-first,--strip-all -Isdk/c -o $@ $<
+
 UI_SOURCES := $(shell find ui/src ui/public ui/index.html ui/vite.config.ts ui/tsconfig.json -type f 2>/dev/null)
 
 ui/node_modules/.package-lock.json: ui/package-lock.json | need-toolchain
@@ -74,7 +87,7 @@ ui/dist/index.html: ui/node_modules/.package-lock.json $(UI_SOURCES)
 test: need-test build test-go test-ui test-first-run test-journey
 	@echo "All tests passed."
 
-test-go:
+test-go: examples
 	$(GO) test -race -timeout 12m ./...
 
 test-ui: ui/node_modules/.package-lock.json
@@ -100,7 +113,7 @@ $(GOLANGCI):
 
 check: lint test
 
-bench: need-postgres build
+bench: need-postgres build examples
 	@deploy/setup.sh sysbench
 	$(GO) test -run '^$$' -bench . -benchmem ./engine/... ./plugins/host/... ./storage/results/... ./server/live/...
 	$(GO) run ./bench/peers -rounds 5
@@ -113,13 +126,16 @@ fmt:
 	gofmt -l -w $$(git ls-files '*.go')
 
 clean:
-	rm -rf bin ui/dist/assets ui/dist/index.html plugins/bundled/dist/*.wasm
+	rm -rf bin ui/dist/assets ui/dist/index.html plugins/bundled/dist/*.wasm $(EXAMPLE)/dist
 
 need-toolchain:
 	@deploy/setup.sh toolchain
 
 need-postgres: need-toolchain
 	@deploy/setup.sh postgres
+
+need-examples: need-toolchain
+	@deploy/setup.sh clang
 
 need-test: need-toolchain
 	@deploy/setup.sh postgres race browser
