@@ -89,3 +89,26 @@ type Conn interface {
 	// then returns an error of class connection.
 	Close() error
 }
+
+// EventConn is an optional ability of a Conn: an event loop sends an operation
+// and takes its answer when the socket has something to read, instead of blocking in Exec.
+//
+// From Enter to Leave only the loop uses Send, Flush and Receive, one goroutine
+// at a time, and Exec is not called. Broken, Cancel and Close work as ever: Close ends
+// what is in flight and wakes the loop, and the socket itself stays open until Leave.
+type EventConn interface {
+	Conn
+	// Enter hands the socket to an event loop and returns its file descriptor,
+	// which does not block. ok is false where that cannot be: TLS, other systems.
+	Enter() (fd int, ok bool)
+	// Leave takes the socket back; Close must follow.
+	Leave()
+	// Send encodes and writes an operation. sent is false when the socket takes
+	// no more now: Flush has to be called when it does. After an error, or when Broken, nothing was sent.
+	Send(b *plugin.Batch, op plugin.Op) (sent bool, err error)
+	// Flush writes what Send could not.
+	Flush() (sent bool, err error)
+	// Receive reads what has arrived, into buf where it needs room. With done,
+	// res and err are as Exec gives them; without, the loop waits for more.
+	Receive(buf []byte, res *Result) (done bool, err error)
+}

@@ -46,6 +46,11 @@ type conn struct {
 	stmts   []prepared
 	kept    kept
 	timeout time.Duration
+	// loop is set while an event loop has the socket.
+	loop   socket
+	op     plugin.Op // in flight there
+	unsent []byte    // the rest of its request
+	begun  uint64    // its flight
 
 	broken atomic.Bool
 	closed atomic.Bool
@@ -175,6 +180,11 @@ func (c *conn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *targe
 	c.answer.keepRow = op.Referred
 	flight := c.flight.Add(1)
 	err = c.wire.roundTrip(request, &c.answer)
+	return c.ended(op, flight, err, res)
+}
+
+// ended finishes a round trip: err is the wire's, everything else is in the answer.
+func (c *conn) ended(op plugin.Op, flight uint64, err error, res *target.Result) error {
 	c.flight.Store(flight + 1)
 	if err == nil && c.answer.err == nil && c.answer.broken == nil && c.cancelling.Load() != flight {
 		res.Rows = int32(min(c.answer.rows, math.MaxInt32))
@@ -327,7 +337,14 @@ func (c *conn) cancelRequest(ctx context.Context) error {
 // kill marks the connection as unusable and closes its socket.
 func (c *conn) kill() {
 	c.broken.Store(true)
-	_ = c.net.Close()
+	c.hangUp()
+}
+
+// hangUp ends the stream in both directions; whoever waits for it is woken.
+func (c *conn) hangUp() {
+	if !c.loop.shutdown() {
+		_ = c.net.Close()
+	}
 }
 
 // Close ends the session. From another goroutine it also ends an Exec under
@@ -341,9 +358,12 @@ func (c *conn) Close() error {
 	}
 	if !c.broken.Swap(true) && c.flight.Load()&1 == 0 {
 		// Terminate lets the server end the session without a line in its log.
-		_ = c.net.SetWriteDeadline(time.Now().Add(time.Second))
-		_, _ = c.net.Write([]byte{'X', 0, 0, 0, 4})
+		farewell := []byte{'X', 0, 0, 0, 4}
+		if !c.loop.say(farewell) {
+			_ = c.net.SetWriteDeadline(time.Now().Add(time.Second))
+			_, _ = c.net.Write(farewell)
+		}
 	}
-	_ = c.net.Close()
+	c.hangUp()
 	return nil
 }

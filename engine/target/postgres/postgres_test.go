@@ -13,10 +13,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { conform(t, postgres.NewDriver()) }
+
+func conform(t *testing.T, d target.Driver) {
 	dsn := pgtest.Start(t).NewDatabase(t)
 	targettest.Run(t, targettest.Options{
-		Driver: postgres.NewDriver(),
+		Driver: d,
 		DSN:    dsn,
 		Table:  "conformance",
 		Create: []string{"CREATE TABLE conformance (id bigint PRIMARY KEY, f float8, t text, b bytea, o boolean, m timestamptz)"},

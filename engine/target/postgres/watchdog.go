@@ -98,6 +98,6 @@ func (x *watch) look(now time.Time) {
 		}()
 	case !x.cancelled.IsZero() && now.Sub(x.cancelled) >= cancelGrace:
 		c.broken.Store(true)
-		go func() { _ = c.net.Close() }()
+		go c.hangUp()
 	}
 }

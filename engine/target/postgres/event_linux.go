@@ -1,0 +1,163 @@
+package postgres
+
+import (
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// socket is a connection's own descriptor while an event loop has it. The loop
+// reads and writes it without a lock; everyone else may only end the stream.
+type socket struct {
+	mu   sync.Mutex
+	fd   int
+	held bool
+}
+
+// shutdown ends the stream in both directions, which wakes the loop. It reports
+// false when there is no socket of a loop.
+func (s *socket) shutdown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.held {
+		return false
+	}
+	_ = syscall.Shutdown(s.fd, syscall.SHUT_RDWR) // a stream that has ended already is as good
+	return true
+}
+
+// say writes a few bytes if there is room for them.
+func (s *socket) say(text []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held {
+		_, _ = syscall.Write(s.fd, text) // a farewell is a courtesy
+	}
+	return s.held
+}
+
+// Enter implements target.EventConn. The descriptor is a duplicate, and the
+// original is closed: the runtime's own poller would be woken for every answer otherwise.
+func (c *conn) Enter() (fd int, ok bool) {
+	plain, isPlain := c.wire.(*rawWire)
+	if !isPlain || c.closed.Load() {
+		return 0, false
+	}
+	fd = -1
+	err := plain.raw.Control(func(original uintptr) {
+		if copied, _, errno := syscall.Syscall(syscall.SYS_FCNTL, original, syscall.F_DUPFD_CLOEXEC, 0); errno == 0 {
+			fd = int(copied)
+		}
+	})
+	if err != nil || fd < 0 {
+		return 0, false
+	}
+	c.loop.mu.Lock()
+	c.loop.fd, c.loop.held = fd, true
+	c.loop.mu.Unlock()
+	_ = c.net.Close()
+	if c.closed.Load() {
+		c.loop.shutdown() // Close came in between
+	}
+	return fd, true
+}
+
+// Leave implements target.EventConn.
+func (c *conn) Leave() {
+	if !c.closed.Load() {
+		_ = c.Close()
+	}
+	c.loop.mu.Lock()
+	defer c.loop.mu.Unlock()
+	if c.loop.held {
+		c.loop.held = false
+		_ = syscall.Close(c.loop.fd)
+	}
+}
+
+// Send implements target.EventConn.
+func (c *conn) Send(b *plugin.Batch, op plugin.Op) (sent bool, err error) {
+	if c.broken.Load() {
+		return false, io.ErrClosedPipe
+	}
+	request, err := c.request(b, op)
+	if err != nil {
+		return false, err
+	}
+	c.answer.reset()
+	c.answer.keepRow = op.Referred
+	c.op, c.unsent = op, request
+	c.begun = c.flight.Add(1)
+	return c.Flush()
+}
+
+// Flush implements target.EventConn.
+func (c *conn) Flush() (sent bool, err error) {
+	if sent, err = c.flush(); err != nil {
+		var ignored target.Result
+		err = c.ended(c.op, c.begun, err, &ignored)
+	}
+	return sent, err
+}
+
+func (c *conn) flush() (sent bool, err error) {
+	for len(c.unsent) > 0 {
+		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(c.loop.fd), uintptr(unsafe.Pointer(unsafe.SliceData(c.unsent))), uintptr(len(c.unsent)))
+		switch errno {
+		case 0:
+			c.unsent = c.unsent[n:]
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return false, nil
+		default:
+			return false, os.NewSyscallError("write", errno)
+		}
+	}
+	return true, nil
+}
+
+// Receive implements target.EventConn.
+func (c *conn) Receive(buf []byte, res *target.Result) (done bool, err error) {
+	res.Rows = 0
+	for {
+		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(c.loop.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
+		switch {
+		case errno == syscall.EINTR:
+			continue
+		case errno == syscall.EAGAIN:
+			return false, nil
+		case errno != 0:
+			return true, c.lost(os.NewSyscallError("read", errno), res)
+		case n == 0:
+			return true, c.lost(io.EOF, res)
+		}
+		c.answer.feed(buf[:n])
+		if c.flight.Load()&1 == 0 {
+			if c.answer.broken != nil {
+				return true, c.lost(c.answer.broken, res)
+			}
+			return false, nil
+		}
+		if c.answer.done || c.answer.broken != nil {
+			return true, c.ended(c.op, c.begun, nil, res)
+		}
+		if int(n) < len(buf) {
+			// Whatever comes next makes the socket readable again.
+			return false, nil
+		}
+	}
+}
+
+// lost ends the operation in flight, or an idle connection.
+func (c *conn) lost(err error, res *target.Result) error {
+	if c.flight.Load()&1 == 0 {
+		c.kill()
+		return err
+	}
+	return c.ended(c.op, c.begun, err, res)
+}
