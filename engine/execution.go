@@ -46,6 +46,9 @@ const (
 	ErrClassCancelled     ErrorClass = "cancelled"
 	ErrClassPlugin        ErrorClass = "plugin"
 	ErrClassOther         ErrorClass = "other"
+	// ErrClassDropped counts operations of an open loop that were due and never
+	// begun. They have no record.
+	ErrClassDropped ErrorClass = "dropped"
 )
 
 // ExecutionError is one entry of a run worker's error dictionary.

@@ -101,11 +101,48 @@ const (
 // Arrival is the arrival process of an open loop.
 type Arrival string
 
-// The arrival processes.
+// The arrival processes. ArrivalWorkload leaves the schedule to the workload:
+// its delays are the gaps between due times.
 const (
 	ArrivalConstant Arrival = "constant"
 	ArrivalPoisson  Arrival = "poisson"
+	ArrivalWorkload Arrival = "workload"
 )
+
+// Ramp says how a stage reaches its level.
+type Ramp string
+
+// A linear ramp takes the whole stage; a step goes to the level at once and holds it.
+const (
+	RampLinear Ramp = "linear"
+	RampStep   Ramp = "step"
+)
+
+// Stage is a stretch of the measurement with a rate, or a number of
+// connections, of its own. The first one begins at the workload's target_qps or
+// concurrent_connections, each other one where the one before has ended.
+type Stage struct {
+	DurationSeconds float64 `json:"duration_seconds"`
+	// One of the two is given, the same in all stages of a workload.
+	TargetQPS   *float64 `json:"target_qps,omitempty"`
+	Connections *int     `json:"connections,omitempty"`
+	Ramp        Ramp     `json:"ramp"`
+}
+
+// Duration is the length of the stage.
+func (s Stage) Duration() time.Duration { return seconds(s.DurationSeconds) }
+
+// Level is the rate or the number of connections at the stage's end.
+func (s Stage) Level() float64 {
+	switch {
+	case s.TargetQPS != nil:
+		return *s.TargetQPS
+	case s.Connections != nil:
+		return float64(*s.Connections)
+	default:
+		return 0
+	}
+}
 
 // Workload says what is executed, how, and for how long.
 type Workload struct {
@@ -115,16 +152,35 @@ type Workload struct {
 	ConcurrentConnections int             `json:"concurrent_connections"`
 	TargetQPS             *float64        `json:"target_qps"`
 	Arrival               Arrival         `json:"arrival"`
-	MaxInFlight           int             `json:"max_in_flight"`
-	DurationSeconds       float64         `json:"duration_seconds"`
-	WarmupSeconds         float64         `json:"warmup_seconds"`
-	ThinkTimeMs           float64         `json:"think_time_ms"`
-	StatementTimeoutMs    int64           `json:"statement_timeout_ms"`
-	ReconnectEvery        int64           `json:"reconnect_every"`
-	Seed                  int64           `json:"seed"`
-	Repeat                int             `json:"repeat"`
-	ReadPercent           *float64        `json:"read_percent,omitempty"`
-	WritePercent          *float64        `json:"write_percent,omitempty"`
+	// Stages follow each other in the measurement and last as long as it does; none means a level load.
+	Stages             []Stage  `json:"stages,omitempty"`
+	MaxInFlight        int      `json:"max_in_flight"`
+	DurationSeconds    float64  `json:"duration_seconds"`
+	WarmupSeconds      float64  `json:"warmup_seconds"`
+	ThinkTimeMs        float64  `json:"think_time_ms"`
+	StatementTimeoutMs int64    `json:"statement_timeout_ms"`
+	ReconnectEvery     int64    `json:"reconnect_every"`
+	Seed               int64    `json:"seed"`
+	Repeat             int      `json:"repeat"`
+	ReadPercent        *float64 `json:"read_percent,omitempty"`
+	WritePercent       *float64 `json:"write_percent,omitempty"`
+}
+
+// OpenLoop reports whether operations are due on a schedule.
+func (w Workload) OpenLoop() bool { return w.LoadMode == LoadQPS }
+
+// StartRate is the rate of an open loop at its beginning, warm-up included, in
+// operations per second: target_qps, or else the first stage's. It is 0 when
+// the workload paces itself.
+func (w Workload) StartRate() float64 {
+	switch {
+	case w.TargetQPS != nil:
+		return *w.TargetQPS
+	case len(w.Stages) > 0 && w.Stages[0].TargetQPS != nil:
+		return *w.Stages[0].TargetQPS
+	default:
+		return 0
+	}
 }
 
 // Duration is the length of the measurement.

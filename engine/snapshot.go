@@ -55,12 +55,26 @@ type WorkerSnapshot struct {
 	ByClass   map[ErrorClass]int64 `json:"errors_by_class"`
 
 	TickStarted int64               `json:"tick_started"`
+	TickDropped int64               `json:"tick_dropped,omitempty"`
 	TickErrors  int64               `json:"tick_errors"`
 	TickByKind  map[Kind]KindCounts `json:"tick_by_kind"`
 	// TickLatency covers the tick, PhaseLatency the phase; KindLatency the phase, per kind.
 	TickLatency  *HistogramData          `json:"tick_latency"`
 	PhaseLatency *HistogramData          `json:"phase_latency"`
 	KindLatency  map[Kind]*HistogramData `json:"kind_latency"`
+
+	// An open loop has the following: service times, without lag and wait, of the
+	// tick and the phase; by how much the generator was late to start the tick's
+	// operations; the rate on the schedule (null when the workload paces itself);
+	// and how many operations are due and not finished, Waiting of them without a connection.
+	TickService  *HistogramData `json:"tick_service,omitempty"`
+	PhaseService *HistogramData `json:"phase_service,omitempty"`
+	TickLag      *HistogramData `json:"tick_lag,omitempty"`
+	TargetQPS    *float64       `json:"target_qps,omitempty"`
+	InFlight     int            `json:"in_flight,omitempty"`
+	Waiting      int            `json:"waiting,omitempty"`
+	// TickSplit adds up where the time of the tick's executions went.
+	TickSplit LatencySplit `json:"tick_split"`
 
 	ActiveConnections int       `json:"active_connections"`
 	TargetConnections int       `json:"target_connections"`
@@ -69,6 +83,25 @@ type WorkerSnapshot struct {
 	StalledMs float64 `json:"stalled_ms"`
 	// LastErrors samples recent errors for the page: newest last, at most 5.
 	LastErrors []ExecutionError `json:"last_errors,omitempty"`
+}
+
+// LatencySplit adds up the parts of the latency of Count executions, in ns. The
+// lag is the generator's own lateness, the wait is for a free connection; both are 0 in a closed loop.
+type LatencySplit struct {
+	Count     int64 `json:"count"`
+	Lag       int64 `json:"schedule_lag_ns"`
+	Wait      int64 `json:"pool_wait_ns"`
+	RoundTrip int64 `json:"round_trip_ns"`
+	Decode    int64 `json:"decode_ns"`
+}
+
+// Add adds o to s.
+func (s *LatencySplit) Add(o LatencySplit) {
+	s.Count += o.Count
+	s.Lag += o.Lag
+	s.Wait += o.Wait
+	s.RoundTrip += o.RoundTrip
+	s.Decode += o.Decode
 }
 
 // Resources is telemetry of a node's process and host. Percentages are of what

@@ -45,6 +45,9 @@ type AssignRun struct {
 	// KeySlot is unique among all run workers the run ever has, replacements included.
 	KeySlot     int
 	Connections int
+	// Workers is how many run workers share the run's rate and stages; the share
+	// of each follows from its WorkerGroupID. 0 means that it is alone.
+	Workers int
 }
 
 // RunEvent carries one persisted control event.

@@ -23,6 +23,7 @@ type collector struct {
 	recorded int64
 	recent   []uint32 // ids of the last errors, newest last
 	lastTick int64
+	drops    int64 // that snapshots have told
 	sinkErr  error // the Sink is not called again after an error
 }
 
@@ -31,9 +32,23 @@ type figures struct {
 	counts  [engine.NumKinds]engine.KindCounts
 	latency [engine.NumKinds]*histogram.Histogram // nil until the kind occurs
 	classes map[engine.ErrorClass]int64
+	split   engine.LatencySplit
+	// Of an open loop only.
+	service, lag *histogram.Histogram
 }
 
+func (f *figures) openLoop() { f.service, f.lag = histogram.New(), histogram.New() }
+
 func (f *figures) add(r *engine.Execution) {
+	service := r.Elapsed - r.ScheduleLag - r.PoolWait
+	f.split.Count++
+	f.split.Lag += r.ScheduleLag
+	f.split.Wait += r.PoolWait
+	f.split.RoundTrip += service
+	if f.lag != nil {
+		f.service.Record(service)
+		f.lag.Record(r.ScheduleLag)
+	}
 	h := f.latency[r.Kind]
 	if h == nil {
 		h = histogram.New()
@@ -54,6 +69,11 @@ func (f *figures) reset() {
 		}
 	}
 	f.classes = nil
+	f.split = engine.LatencySplit{}
+	if f.lag != nil {
+		f.service.Reset()
+		f.lag.Reset()
+	}
 }
 
 func (f *figures) total() (count, errors int64) {
@@ -85,7 +105,12 @@ func (f *figures) whole() *histogram.Histogram {
 }
 
 func newCollector(g *Group) *collector {
-	return &collector{g: g, scan: make(chan chan struct{}), quit: make(chan struct{}), done: make(chan struct{}), lastTick: g.clock.now()}
+	c := &collector{g: g, scan: make(chan chan struct{}), quit: make(chan struct{}), done: make(chan struct{}), lastTick: g.clock.now()}
+	if g.queue != nil {
+		c.tick.openLoop()
+		c.phase.openLoop()
+	}
+	return c
 }
 
 func (c *collector) run() {
@@ -240,6 +265,14 @@ func (c *collector) snapshot(s *engine.WorkerSnapshot, now int64) {
 		if h != nil && h.Count() > 0 {
 			s.KindLatency[engine.Kind(k)] = h.Data()
 		}
+	}
+	s.TickSplit = c.tick.split
+	if q := c.g.queue; q != nil {
+		s.TickService, s.PhaseService, s.TickLag = c.tick.service.Data(), c.phase.service.Data(), c.tick.lag.Data()
+		if rate, ok := c.g.dispatcher.rate(now); ok {
+			s.TargetQPS = &rate
+		}
+		q.countDropped(s, c.warm, &c.drops)
 	}
 	s.LastErrors = nil
 	for _, id := range c.recent {

@@ -8,6 +8,22 @@
 //	               histograms, counters ◀── collector ◀──chunks─┘
 //	                        Sink ◀──────────────┘
 //
+// In a closed loop each slot takes its own operations. In an open loop (QPS)
+// operations are due on a schedule that nothing but the configuration moves:
+//
+//	schedule ─due times─▶ dispatcher ─arrivals─▶ queue ─▶ slot ──Exec──▶ target.Conn
+//	plugin.Stream ─▶ ahead ─batches─┘
+//
+// The schedule is pure. The dispatcher is one goroutine that waits until the
+// next operation is due and offers it, late or not; the queue gives it to a free
+// connection, lets it wait for one, or drops it when max_in_flight operations are due
+// and not finished. The I/O engine executes what it is handed. Latency is
+// counted from the due time: schedule lag (the generator's lateness), pool wait
+// (no connection was free) and service time add up to it. An operation belongs to the
+// phase in which it was due. At Stop no further operation becomes due; what is
+// due already is executed, because leaving the queue out would hide its
+// latencies; a run that is given up drops it instead (DropQueued), and counts it.
+//
 // Nothing between two operations of a slot allocates, does I/O or takes a lock
 // that another slot may hold for long: batches are taken whole, one lock a
 // batch; records go into a chunk that only the slot writes; the collector

@@ -17,6 +17,10 @@ func (e goroutines) drive(s *slot) {
 	case <-s.retire:
 		return
 	}
+	if g.queue != nil {
+		e.serve(s)
+		return
+	}
 	s.ended = g.clock.now()
 	reconnect := g.cfg.Workload.ReconnectEvery
 	for !s.leaving(g) && s.next(g) {
@@ -36,6 +40,35 @@ func (e goroutines) drive(s *slot) {
 			if !s.renew(g) {
 				return
 			}
+		}
+	}
+}
+
+// serve executes what an open loop hands to the slot. Operations that are due
+// when the group stops are still handed out.
+func (e goroutines) serve(s *slot) {
+	g := e.g
+	reconnect := g.cfg.Workload.ReconnectEvery
+	own := s.batch
+	for finished := false; g.queue.next(s, finished); {
+		s.batch, s.work = s.arrival.batch, s.arrival.work
+		s.execute(g)
+		s.batch = own
+		s.arrival.batch.release()
+		broken := s.conn.Broken()
+		finished = !broken && (reconnect <= 0 || int64(s.seq)%reconnect != 0)
+		if finished {
+			continue
+		}
+		g.queue.finish()
+		if broken {
+			s.drop()
+			g.connectionLost(s)
+			if !s.connect(g, firstBackoff) {
+				return
+			}
+		} else if !s.renew(g) {
+			return
 		}
 	}
 }

@@ -3,6 +3,8 @@ package load
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,6 +29,9 @@ type Sink interface {
 type Config struct {
 	Plan     *engine.Plan
 	Workload engine.Workload
+	// Share is the run worker's part of the rate and the stages, which are the
+	// run's. The zero Share is all of it.
+	Share    Share
 	Stream   plugin.Stream
 	Database target.Database
 	Sink     Sink
@@ -56,6 +61,9 @@ type Group struct {
 	kinds  []engine.Kind // of the frozen statements
 	io     ioEngine
 	coll   *collector
+	// An open loop has both, a closed one neither.
+	queue      *queue
+	dispatcher *dispatcher
 
 	// ctx ends when operations in flight are given up.
 	ctx    context.Context
@@ -67,8 +75,8 @@ type Group struct {
 	stopping chan struct{}
 	done     chan struct{}
 	failed   chan error
-	warm     atomic.Bool
-	cut      atomic.Bool // operations that fail from now on were cut off by us
+	measured atomic.Int64 // what was due before is warm-up
+	cut      atomic.Bool  // operations that fail from now on were cut off by us
 
 	startOnce, stopOnce, doneOnce, failOnce, quitOnce sync.Once
 
@@ -78,7 +86,9 @@ type Group struct {
 	target int
 	open   int
 	ended  bool // the stream has ended
-	past   Totals
+	// dispatching is true while arrivals may still come.
+	dispatching bool
+	past        Totals
 	// The window of losses that is open, how many connections were open at its
 	// beginning, and how many slots have lost theirs since.
 	lossBegan        int64
@@ -95,6 +105,12 @@ const maxDialing = 16
 func Open(ctx context.Context, cfg Config, connections int, progress func(open, want int)) (*Group, error) {
 	if connections < 0 {
 		return nil, engine.InvalidField("workload.concurrent_connections", "it is negative", "")
+	}
+	if cfg.Share == (Share{}) {
+		cfg.Share.Of = 1
+	}
+	if !cfg.Share.valid() {
+		return nil, fmt.Errorf("opening a load group: share %d of %d", cfg.Share.Index, cfg.Share.Of)
 	}
 	g := &Group{
 		cfg:      cfg,
@@ -114,7 +130,11 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 	for i, s := range cfg.Plan.Statements {
 		g.kinds[i] = s.Kind
 	}
+	g.measured.Store(math.MaxInt64)
 	g.io = goroutines{g}
+	if cfg.Workload.OpenLoop() {
+		g.openLoop()
+	}
 	conns, err := g.openAll(ctx, connections, progress)
 	if err != nil {
 		return nil, err
@@ -190,7 +210,7 @@ func (g *Group) openAll(ctx context.Context, n int, progress func(open, want int
 
 // newSlot needs mu, or a group that nobody else knows yet.
 func (g *Group) newSlot() *slot {
-	s := &slot{id: g.nextID, batch: &private{}, retire: make(chan struct{})}
+	s := &slot{id: g.nextID, batch: &private{}, retire: make(chan struct{}), handed: make(chan bool, 1)}
 	s.rec.pool = g.pool
 	g.nextID++
 	return s
@@ -199,6 +219,7 @@ func (g *Group) newSlot() *slot {
 // Start begins to issue operations.
 func (g *Group) Start(phase engine.Phase) {
 	g.startOnce.Do(func() {
+		g.startDispatcher()
 		g.SetPhase(phase)
 		close(g.begun)
 	})
@@ -206,15 +227,18 @@ func (g *Group) Start(phase engine.Phase) {
 
 // SetPhase enters a phase. WARMUP and MEASUREMENT reset the counters and
 // distributions that Collect reports for the phase (Totals go on); operations
-// that started before MEASUREMENT keep Warmup = true.
+// that were due before MEASUREMENT keep Warmup = true. The workload's stages
+// begin with MEASUREMENT; before it the load is level.
 func (g *Group) SetPhase(p engine.Phase) {
 	// The collector first: a record of the new phase must not meet figures of the old one.
 	g.coll.enter(p)
 	switch p {
 	case engine.PhaseWarmup:
-		g.warm.Store(true)
+		g.measured.Store(math.MaxInt64)
 	case engine.PhaseMeasurement:
-		g.warm.Store(false)
+		now := g.clock.now()
+		g.measured.Store(now)
+		g.beginStages(now)
 	}
 }
 
@@ -238,6 +262,10 @@ func (g *Group) Totals() Totals {
 		t.addSlot(s)
 	}
 	g.mu.Unlock()
+	if g.queue != nil {
+		warm, measured := g.queue.drops()
+		t.Dropped += warm + measured
+	}
 	t.Scheduled = t.Started + t.Dropped
 	g.coll.mu.Lock()
 	t.Recorded = g.coll.recorded
@@ -279,9 +307,12 @@ func (g *Group) fail(err error) {
 		g.failed <- err
 	})
 	g.Stop()
+	g.DropQueued()
 }
 
 // Stop takes no new operation; those in flight go on. Think time and pauses end at once.
+// In an open loop what was due before is in flight too, whether a connection
+// was free for it or not: leaving it out would hide the slowest operations.
 func (g *Group) Stop() {
 	g.stopOnce.Do(func() { close(g.stopping) })
 	g.mu.Lock()
@@ -300,7 +331,10 @@ func (g *Group) stopped() bool {
 
 // checkDone needs mu.
 func (g *Group) checkDone() {
-	if len(g.slots) == 0 && (g.ended || g.stopped()) {
+	if len(g.slots) == 0 && !g.dispatching && (g.ended || g.stopped()) {
+		if g.queue != nil {
+			g.queue.clear() // nobody is left to execute it
+		}
 		g.doneOnce.Do(func() { close(g.done) })
 	}
 }
@@ -331,6 +365,7 @@ func (g *Group) Drain(ctx context.Context) error {
 // cutOff ends the operations in flight, gently, then not.
 func (g *Group) cutOff() {
 	g.cut.Store(true)
+	g.DropQueued()
 	ctx, cancel := context.WithTimeout(g.ctx, cancelGrace)
 	defer cancel()
 	for _, s := range g.currentSlots() {

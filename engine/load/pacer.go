@@ -3,8 +3,8 @@ package load
 import "time"
 
 // pacer decides when the next operation of a slot is due, as a pure function of
-// what has happened; it reads no clock and never waits. An open loop is another
-// pacer, one that ignores ended and counts operations.
+// what has happened; it reads no clock and never waits. It is for a closed loop;
+// an open loop has a schedule.
 type pacer interface {
 	// due returns when the operation is due, in ns on the group's time line,
 	// given the end of the slot's last operation (or the slot's start) and the

@@ -26,9 +26,13 @@ type slot struct {
 
 	batch *private
 	work  group
-	res   target.Result
-	seq   uint32
-	ended int64 // end of the last operation
+	// In an open loop, what the slot was handed and how it is woken: true with
+	// an arrival, false to leave.
+	arrival arrival
+	handed  chan bool
+	res     target.Result
+	seq     uint32
+	ended   int64 // end of the last operation
 	// lastError is the dictionary's id of the slot's last error.
 	lastError uint32
 
@@ -110,16 +114,21 @@ func (s *slot) leaving(g *Group) bool {
 // execute runs the group in s.work on the slot's connection and records it.
 func (s *slot) execute(g *Group) {
 	chunk, rec := s.rec.place()
-	warm := g.warm.Load()
+	begin := g.clock.now()
+	due, lag, wait := begin, int64(0), int64(0)
+	if g.queue != nil {
+		due = s.arrival.due
+		lag, wait = s.arrival.split(begin)
+	}
+	warm := due < g.measured.Load()
 	s.started.Add(1)
 	if warm {
 		s.warmup.Add(1)
 	}
-	begin := g.clock.now()
 	err := s.run(g, &s.res)
 	end := g.clock.now()
-	rec.DueAt, rec.StartedAt, rec.Elapsed = begin, begin, end-begin
-	rec.ScheduleLag, rec.PoolWait = 0, 0
+	rec.DueAt, rec.StartedAt, rec.Elapsed = due, begin, end-due
+	rec.ScheduleLag, rec.PoolWait = lag, wait
 	rec.Seq, rec.ConnectionID = s.seq, s.id
 	rec.Rows, rec.Statement, rec.Step, rec.Retries = s.res.Rows, s.work.statement, 0, 0
 	rec.Kind, rec.Warmup = s.work.kind, warm

@@ -29,6 +29,9 @@ type source struct {
 type private struct {
 	batch plugin.Batch
 	next  int
+	// In an open loop a batch is shared: by whom it is filled, and how many use it (guarded by shared.mu).
+	shared *ahead
+	users  int
 }
 
 // refill gives the slot a batch with at least one operation left. It returns p

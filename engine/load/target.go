@@ -102,6 +102,9 @@ func (g *Group) apply(ctx context.Context, n int) {
 		if s := g.slots[i]; !s.retired {
 			s.retired = true
 			close(s.retire)
+			if g.queue != nil {
+				g.queue.dismiss(s)
+			}
 			have--
 		}
 	}

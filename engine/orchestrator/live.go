@@ -475,7 +475,7 @@ func (l *live) place(ctx context.Context) {
 		w.node = nodes[i%len(nodes)]
 		w.state.NodeID = w.node.id()
 		if !w.node.send(control.AssignRun{RunID: l.runID, TestID: w.testID, WorkerID: w.id, WorkerGroupID: w.group, Epoch: l.epoch, TestName: l.run.TestName,
-			Plan: l.plan.Plan, Workload: withParams(l.sc.Workload, l.plan.Params), DSN: l.plan.DSN, KeySlot: i, Connections: w.connections}) {
+			Plan: l.plan.Plan, Workload: withParams(l.sc.Workload, l.plan.Params), DSN: l.plan.DSN, KeySlot: i, Connections: w.connections, Workers: len(l.workers)}) {
 			w.state.Status = engine.WorkerFailed
 			l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: "the node " + w.node.id() + " does not answer"})
 		}

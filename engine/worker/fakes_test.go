@@ -56,6 +56,7 @@ func (l *fakeLoad) Start(p engine.Phase) {
 func (l *fakeLoad) SetPhase(p engine.Phase)             { l.call("phase %s", p) }
 func (l *fakeLoad) SetTarget(n int, ramp time.Duration) { l.call("target %d in %v", n, ramp) }
 func (l *fakeLoad) Collect(s *engine.WorkerSnapshot)    { s.TickSeconds = 1; s.Started = 7 }
+func (l *fakeLoad) DropQueued()                         { l.call("drop") }
 func (l *fakeLoad) Stop()                               { l.call("stop"); l.once.Do(func() { close(l.done) }) }
 func (l *fakeLoad) Failed() <-chan error                { return l.failed }
 func (l *fakeLoad) Done() <-chan struct{}               { return l.done }

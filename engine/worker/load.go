@@ -20,6 +20,8 @@ type Load interface {
 	SetTarget(connections int, ramp time.Duration)
 	Collect(s *engine.WorkerSnapshot)
 	Stop()
+	// DropQueued drops what is due and not begun, when a run is given up.
+	DropQueued()
 	Drain(ctx context.Context) error
 	Close() error
 	Failed() <-chan error
@@ -37,6 +39,7 @@ type LoadConfig struct {
 	Database    target.Database
 	Sink        load.Sink
 	Connections int
+	Share       load.Share
 	Log         zerolog.Logger
 }
 
@@ -52,7 +55,7 @@ func (g group) Totals() control.Totals {
 }
 
 func openGroup(ctx context.Context, cfg LoadConfig, progress func(open, want int)) (Load, error) {
-	g, err := load.Open(ctx, load.Config{Plan: cfg.Plan, Workload: cfg.Workload, Stream: cfg.Stream, Database: cfg.Database, Sink: cfg.Sink, Log: cfg.Log},
+	g, err := load.Open(ctx, load.Config{Plan: cfg.Plan, Workload: cfg.Workload, Stream: cfg.Stream, Database: cfg.Database, Sink: cfg.Sink, Share: cfg.Share, Log: cfg.Log},
 		cfg.Connections, progress)
 	if err != nil {
 		return nil, err

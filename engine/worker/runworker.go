@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -31,6 +32,7 @@ type runWorker struct {
 	// What follows belongs to the loop.
 	started   bool
 	stopping  bool
+	givenUp   bool // stopped before its time: what is due and not begun is dropped
 	drain     time.Duration
 	phase     engine.Phase
 	loadPhase engine.Phase // what the load was told
@@ -213,7 +215,7 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	}
 	last := time.Now()
 	r.load, err = opts.OpenLoad(ctx, LoadConfig{Plan: w.a.Plan, Workload: w.a.Workload, Stream: r.stream, Database: r.database, Sink: r.writer,
-		Connections: w.a.Connections, Log: opts.Log.With().Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Logger()},
+		Connections: w.a.Connections, Share: shareOf(w.a), Log: opts.Log.With().Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Logger()},
 		func(open, want int) {
 			w.mu.Lock()
 			w.state.OpenConnections, w.state.WantConnections = open, want
@@ -227,6 +229,14 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 		return nil, fmt.Errorf("connecting to the target: %w", err)
 	}
 	return r, nil
+}
+
+// shareOf is the part of the run's load that the worker takes.
+func shareOf(a control.AssignRun) load.Share {
+	if a.Workers <= 0 {
+		return load.Share{}
+	}
+	return load.Share{Index: a.WorkerGroupID, Of: a.Workers}
 }
 
 // close releases everything and returns the finished parts. The first error of
@@ -318,6 +328,7 @@ func (w *runWorker) apply(e engine.Event) {
 		if s := e.Data.DrainTimeoutSeconds; s > 0 {
 			limit = time.Duration(s * float64(time.Second))
 		}
+		w.givenUp = w.givenUp || e.Data.Reason != string(engine.StopDurationElapsed)
 		w.stop(limit)
 	}
 }
@@ -336,6 +347,7 @@ func (w *runWorker) heal(s control.RunState) {
 		if limit <= 0 {
 			limit = control.DrainLimit
 		}
+		w.givenUp = w.givenUp || s.StopReason != engine.StopDurationElapsed
 		w.stop(limit)
 		return
 	}
@@ -425,9 +437,13 @@ func (w *runWorker) aim(connections int, ramp time.Duration) {
 	}
 }
 
-// stop ends the load in order. A second STOP changes nothing.
+// stop ends the load in order. A second STOP changes nothing, except that a run
+// given up while it drains executes nothing more that has not begun.
 func (w *runWorker) stop(limit time.Duration) {
 	if w.stopping {
+		if w.givenUp && w.load != nil {
+			w.load.DropQueued()
+		}
 		return
 	}
 	w.stopping, w.drain = true, limit
@@ -442,6 +458,9 @@ func (w *runWorker) stop(limit time.Duration) {
 
 func (w *runWorker) beginDrain() {
 	w.load.Stop()
+	if w.givenUp {
+		w.load.DropQueued()
+	}
 	w.change(func(s *control.WorkerState) { s.Status = engine.WorkerDraining })
 	var ctx context.Context
 	ctx, w.cut = context.WithTimeout(context.Background(), w.drain)
@@ -454,6 +473,7 @@ func (w *runWorker) beginDrain() {
 
 // fail stops the worker because of an error; the first one is kept.
 func (w *runWorker) fail(err *engine.Error) {
+	w.givenUp = true
 	if w.err == nil {
 		w.err = err
 		w.log(engine.LogError, "%s", err.Message)

@@ -1,0 +1,284 @@
+package load
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+)
+
+// dispatcher is the clock of an open loop: one goroutine that takes operations
+// from the workload in order, waits until each is due, and offers it to the
+// queue. It never waits for a connection and never skips an arrival: what is
+// due already is offered at once.
+type dispatcher struct {
+	g      *Group
+	queue  *queue
+	ahead  *ahead
+	waiter waiter
+	// paced is true when the workload's delays are the schedule.
+	paced bool
+
+	mu       sync.Mutex
+	schedule *schedule
+	origin   int64
+	// changed holds a token when the schedule was changed.
+	changed chan struct{}
+}
+
+// coarse is the wait that is left to the precise waiter; a longer one ends
+// early when the schedule changes or the group stops.
+const coarse = 2 * time.Millisecond
+
+// maxBurst bounds how many arrivals a workload that paces itself may place at one instant.
+const maxBurst = 1_000_000
+
+func (d *dispatcher) run() {
+	defer d.ended()
+	var (
+		a       arrival
+		ready   bool
+		lastDue = d.origin
+		burst   int
+	)
+	for !d.g.stopped() {
+		if !ready {
+			if ready = d.take(&a); !ready {
+				return
+			}
+			if d.paced {
+				// The gap is part of the schedule from the moment it is known.
+				a.due = lastDue + int64(max(a.work.delay, 0))
+			}
+		}
+		if !d.paced {
+			due, ok := d.nextDue()
+			if !ok {
+				d.sleep(time.Hour) // or until the schedule changes
+				continue
+			}
+			a.due = due
+		}
+		now := d.g.clock.now()
+		if a.due > now {
+			if !d.until(a.due, now) {
+				continue // to see why
+			}
+			now = d.g.clock.now()
+		}
+		if !d.paced {
+			d.mu.Lock()
+			d.schedule.take()
+			d.mu.Unlock()
+		} else if burst++; a.due > lastDue {
+			burst = 0
+		} else if burst > maxBurst {
+			d.g.fail(&engine.Error{Code: engine.CodePlugin, Message: "The workload places a million operations at the same moment.",
+				Hint: "With arrival: workload its delays are the schedule; choose constant or poisson, or a workload that has delays."})
+			return
+		}
+		lastDue = a.due
+		a.noticed = now
+		d.queue.offer(&a)
+		ready = false
+	}
+	if ready {
+		a.batch.release()
+	}
+}
+
+// take decodes the workload's next group.
+func (d *dispatcher) take(a *arrival) bool {
+	p, err := d.ahead.take(&a.work, d.g.kinds)
+	switch {
+	case err == nil:
+		a.batch = p
+		return true
+	case errors.Is(err, plugin.ErrEnded):
+		d.g.streamEnded()
+	case errors.Is(err, errStopped):
+	default:
+		d.g.fail(err)
+	}
+	return false
+}
+
+func (d *dispatcher) nextDue() (int64, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	due, ok := d.schedule.next()
+	return d.origin + int64(due), ok
+}
+
+// until waits for a time; it returns false when the schedule has changed or the group stopped.
+func (d *dispatcher) until(due, now int64) bool {
+	if left := time.Duration(due - now); left > coarse {
+		if !d.sleep(left - coarse*3/4) {
+			return false
+		}
+		now = d.g.clock.now()
+	}
+	if due > now {
+		d.waiter.wait(time.Duration(due - now))
+	}
+	return !d.g.stopped()
+}
+
+// sleep returns false when it was woken.
+func (d *dispatcher) sleep(t time.Duration) bool {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-d.changed:
+	case <-d.g.stopping:
+	}
+	return false
+}
+
+// change replaces what follows of the schedule, from now on.
+func (d *dispatcher) change(now int64, legs []leg) {
+	if d.paced {
+		return
+	}
+	d.mu.Lock()
+	d.schedule.curve.change(time.Duration(max(now-d.origin, 0)), legs)
+	d.mu.Unlock()
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+}
+
+// rate is the rate on the schedule now, in operations per second; ok is false when the workload paces itself.
+func (d *dispatcher) rate(now int64) (rate float64, ok bool) {
+	if d.paced {
+		return 0, false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.schedule.rate(time.Duration(max(now-d.origin, 0))), true
+}
+
+func (d *dispatcher) ended() {
+	d.waiter.close()
+	d.queue.close()
+	d.g.mu.Lock()
+	d.g.dispatching = false
+	d.g.checkDone()
+	d.g.mu.Unlock()
+}
+
+// waiter waits for short times as exactly as the system can.
+type waiter interface {
+	wait(d time.Duration)
+	close()
+}
+
+// timers waits with the runtime's timers.
+type timers struct{}
+
+func (timers) wait(d time.Duration) { time.Sleep(d) }
+func (timers) close()               {}
+
+// aheadBatches is how many batches are filled before they are needed, so that
+// a call into the plugin delays no arrival.
+const aheadBatches = 4
+
+var errStopped = errors.New("the group was stopped")
+
+// ahead fills batches in a goroutine of its own. Batches are shared by the
+// slots that execute their operations and used again when the last has.
+type ahead struct {
+	g      *Group
+	filled chan filled
+	batch  *private // whose operations are being taken
+
+	mu   sync.Mutex
+	free []*private
+}
+
+type filled struct {
+	batch *private
+	err   error
+}
+
+func newAhead(g *Group) *ahead { return &ahead{g: g, filled: make(chan filled, aheadBatches)} }
+
+// run fills batches until the stream or the group ends.
+func (h *ahead) run() {
+	for {
+		p, err := h.g.source.refill(h.spare())
+		p.shared, p.users = h, 1 // the dispatcher is the first user
+		select {
+		case h.filled <- filled{p, err}:
+		case <-h.g.stopping:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (h *ahead) spare() *private {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.free); n > 0 {
+		p := h.free[n-1]
+		h.free = h.free[:n-1]
+		return p
+	}
+	return &private{}
+}
+
+// take puts the stream's next group into work and returns its batch, which the
+// caller releases. Delays of several batches add up.
+func (h *ahead) take(work *group, kinds []engine.Kind) (*private, error) {
+	work.delay = 0
+	for {
+		if h.batch == nil {
+			select {
+			case f := <-h.filled:
+				if f.err != nil {
+					return nil, f.err
+				}
+				h.batch = f.batch
+			case <-h.g.stopping:
+				return nil, errStopped
+			}
+		}
+		ok, err := h.batch.take(work, kinds)
+		if err != nil {
+			return nil, &engine.Error{Code: engine.CodePlugin, Cause: err, Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
+				Hint: "It asked for something that its own statement list does not contain."}
+		}
+		if ok {
+			h.mu.Lock()
+			h.batch.users++
+			h.mu.Unlock()
+			return h.batch, nil
+		}
+		h.batch.release()
+		h.batch = nil
+		runtime.Gosched() // the filler may be behind on a busy machine
+	}
+}
+
+// release gives up a use of a shared batch; on any other it does nothing.
+func (p *private) release() {
+	h := p.shared
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p.users--; p.users == 0 {
+		h.free = append(h.free, p)
+	}
+}

@@ -1,0 +1,140 @@
+package load
+
+import (
+	"context"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// defaultMaxInFlight applies when the workload has no limit of its own.
+const defaultMaxInFlight = 10_000
+
+// openLoop makes what drives an open loop. Nothing runs before Start.
+func (g *Group) openLoop() {
+	w := g.cfg.Workload
+	g.queue = &queue{g: g, limit: w.MaxInFlight}
+	if g.queue.limit <= 0 {
+		g.queue.limit = defaultMaxInFlight
+	}
+	g.dispatcher = &dispatcher{g: g, queue: g.queue, ahead: newAhead(g), changed: make(chan struct{}, 1), paced: w.Arrival == engine.ArrivalWorkload}
+	if !g.dispatcher.paced {
+		g.dispatcher.schedule = newSchedule(w.StartRate(), w.Arrival, g.cfg.Share, uint64(w.Seed))
+	}
+}
+
+// startDispatcher begins the schedule of an open loop.
+func (g *Group) startDispatcher() {
+	d := g.dispatcher
+	if d == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopped() {
+		g.queue.close()
+		return
+	}
+	if d.waiter == nil {
+		d.waiter = newWaiter()
+	}
+	d.mu.Lock()
+	d.origin = g.clock.now()
+	d.mu.Unlock()
+	g.dispatching = true
+	g.ramps.Add(2)
+	go func() {
+		defer g.ramps.Done()
+		d.run()
+	}()
+	go func() {
+		defer g.ramps.Done()
+		d.ahead.run()
+	}()
+}
+
+// beginStages lets the workload's stages begin now.
+func (g *Group) beginStages(now int64) {
+	stages := g.cfg.Workload.Stages
+	if len(stages) == 0 {
+		return
+	}
+	if d := g.dispatcher; d != nil {
+		d.change(now, legs(stages))
+		return
+	}
+	g.follow(now, legs(stages))
+}
+
+// SetRate changes the rate of an open loop, linearly over ramp: rate is the
+// whole run's in operations per second, of which the group takes its share. It
+// replaces stages that are not over. A closed loop, or one that the workload paces, ignores it.
+func (g *Group) SetRate(rate float64, ramp time.Duration) {
+	if d := g.dispatcher; d != nil {
+		d.change(g.clock.now(), []leg{{level: max(rate, 0), length: ramp}})
+	}
+}
+
+// DropQueued drops the operations of an open loop that are due and that no
+// connection has begun, for a run that is given up.
+func (g *Group) DropQueued() {
+	if g.queue != nil {
+		g.queue.clear()
+	}
+}
+
+// follow changes the number of connections along stages. They are the run's;
+// the group takes its share of every level, so that the shares always add up.
+func (g *Group) follow(begin int64, legs []leg) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended || g.stopped() {
+		return
+	}
+	c := newCurve(float64(g.cfg.Workload.ConcurrentConnections))
+	c.change(0, legs)
+	var most, total = 0.0, time.Duration(0)
+	for _, l := range legs {
+		most = max(most, l.level)
+		total += l.length
+	}
+	g.pool.resize(g.cfg.Share.of(int(most)))
+	if g.ramp != nil {
+		g.ramp()
+	}
+	ctx, cancel := context.WithCancel(g.ctx)
+	g.ramp = cancel
+	g.ramps.Add(1)
+	go func() {
+		defer g.ramps.Done()
+		defer cancel()
+		ticker := time.NewTicker(stageTick)
+		defer ticker.Stop()
+		for {
+			at := time.Duration(g.clock.now() - begin)
+			n := g.cfg.Share.of(int(c.level(at) + 0.5))
+			g.mu.Lock()
+			if ctx.Err() == nil {
+				g.target = n
+			}
+			g.mu.Unlock()
+			g.apply(ctx, n)
+			if at >= total {
+				return
+			}
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			case <-g.stopping:
+				return
+			}
+		}
+	}()
+}
+
+// stageTick is how often connections follow their stages.
+const stageTick = 50 * time.Millisecond
+
+// of returns the share's part of a total.
+func (s Share) of(total int) int { return engine.Spread(total, s.Of)[s.Index] }

@@ -1,0 +1,236 @@
+package load
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// arrival is a group of operations that is due.
+type arrival struct {
+	work  group
+	batch *private
+	// due is the time on the schedule, noticed the time at which the dispatcher
+	// handed it out; ns on the group's time line.
+	due, noticed int64
+	// queued says that it had to wait for a connection.
+	queued bool
+}
+
+// split divides the time from due to begin into what the generator caused and
+// what the lack of a free connection caused. An arrival that found a free
+// connection waited for nothing but the generator.
+func (a *arrival) split(begin int64) (lag, wait int64) {
+	if !a.queued {
+		return begin - a.due, 0
+	}
+	return a.noticed - a.due, begin - a.noticed
+}
+
+// drop reasons.
+const (
+	droppedFull    = iota // max_in_flight was reached
+	droppedStopped        // due, but not begun when the run was stopped
+	dropReasons
+)
+
+// queue is where an open loop's arrivals meet its free connections. Both wait
+// in the order they came. It bounds how many arrivals are due and not finished;
+// what comes beyond the bound is dropped and counted.
+type queue struct {
+	g     *Group
+	limit int
+
+	mu       sync.Mutex
+	due      ring[arrival]
+	idle     ring[*slot]
+	inFlight int  // due and not finished
+	closed   bool // no arrival will come any more
+
+	// dropped counts by phase (1: warm-up) and reason.
+	dropped [2][dropReasons]atomic.Int64
+}
+
+func (q *queue) drop(a *arrival, reason int) {
+	warm := 0
+	if a.due < q.g.measured.Load() {
+		warm = 1
+	}
+	q.dropped[warm][reason].Add(1)
+	a.batch.release()
+}
+
+// drops returns how many arrivals were dropped in the warm-up and after it.
+func (q *queue) drops() (warm, measured int64) {
+	for reason := range dropReasons {
+		measured += q.dropped[0][reason].Load()
+		warm += q.dropped[1][reason].Load()
+	}
+	return warm, measured
+}
+
+// offer hands an arrival to a free connection, queues it, or drops it.
+func (q *queue) offer(a *arrival) {
+	q.mu.Lock()
+	if q.inFlight >= q.limit || q.closed {
+		reason := droppedFull
+		if q.closed {
+			reason = droppedStopped
+		}
+		q.drop(a, reason)
+		q.mu.Unlock()
+		return
+	}
+	q.inFlight++
+	if s, ok := q.idle.pop(); ok {
+		a.queued = false
+		s.arrival = *a
+		q.mu.Unlock()
+		s.handed <- true
+		return
+	}
+	a.queued = true
+	q.due.push(*a)
+	q.mu.Unlock()
+}
+
+// next puts the oldest arrival into s.arrival, waiting for one. finished says
+// that the slot has executed the one before. It returns false when the slot
+// should leave: it is retired, or nothing is due any more.
+func (q *queue) next(s *slot, finished bool) bool {
+	q.mu.Lock()
+	if finished {
+		q.inFlight--
+	}
+	select {
+	case <-s.retire:
+		q.mu.Unlock()
+		return false
+	default:
+	}
+	if a, ok := q.due.pop(); ok {
+		s.arrival = a
+		q.mu.Unlock()
+		return true
+	}
+	if q.closed {
+		q.mu.Unlock()
+		return false
+	}
+	q.idle.push(s)
+	q.mu.Unlock()
+	return <-s.handed
+}
+
+// finish notes that a slot has executed an arrival and does not want another yet.
+func (q *queue) finish() {
+	q.mu.Lock()
+	q.inFlight--
+	q.mu.Unlock()
+}
+
+// dismiss wakes a slot that waits, to leave. One that has been handed an
+// arrival executes it first.
+func (q *queue) dismiss(s *slot) {
+	q.mu.Lock()
+	found := q.idle.remove(func(x *slot) bool { return x == s })
+	q.mu.Unlock()
+	if found {
+		s.handed <- false
+	}
+}
+
+// close says that no arrival will come any more. What is due is still executed.
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closed = true
+	var waiting []*slot
+	for s, ok := q.idle.pop(); ok; s, ok = q.idle.pop() {
+		waiting = append(waiting, s)
+	}
+	q.mu.Unlock()
+	for _, s := range waiting {
+		s.handed <- false
+	}
+}
+
+// clear drops what is due and has not begun.
+func (q *queue) clear() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for a, ok := q.due.pop(); ok; a, ok = q.due.pop() {
+		q.drop(&a, droppedStopped)
+		q.inFlight--
+	}
+}
+
+// depth returns how many arrivals are due and not finished, and how many of
+// them wait for a connection.
+func (q *queue) depth() (inFlight, waiting int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.inFlight, q.due.n
+}
+
+// ring is a queue that keeps its memory.
+type ring[T any] struct {
+	items   []T
+	head, n int
+}
+
+func (r *ring[T]) push(v T) {
+	if r.n == len(r.items) {
+		grown := make([]T, max(16, 2*r.n))
+		for i := range r.n {
+			grown[i] = r.items[(r.head+i)%len(r.items)]
+		}
+		r.items, r.head = grown, 0
+	}
+	r.items[(r.head+r.n)%len(r.items)] = v
+	r.n++
+}
+
+func (r *ring[T]) pop() (v T, ok bool) {
+	if r.n == 0 {
+		return v, false
+	}
+	var none T
+	v, r.items[r.head] = r.items[r.head], none
+	r.head = (r.head + 1) % len(r.items)
+	r.n--
+	return v, true
+}
+
+// remove takes out the first element that matches, keeping the order of the others.
+func (r *ring[T]) remove(match func(T) bool) bool {
+	for i := range r.n {
+		if !match(r.items[(r.head+i)%len(r.items)]) {
+			continue
+		}
+		for ; i < r.n-1; i++ {
+			r.items[(r.head+i)%len(r.items)] = r.items[(r.head+i+1)%len(r.items)]
+		}
+		var none T
+		r.items[(r.head+r.n-1)%len(r.items)] = none
+		r.n--
+		return true
+	}
+	return false
+}
+
+// countDropped adds the drops of the phase and the tick to a snapshot.
+func (q *queue) countDropped(s *engine.WorkerSnapshot, warm bool, before *int64) {
+	inWarmup, measured := q.drops()
+	s.TickDropped = inWarmup + measured - *before
+	*before = inWarmup + measured
+	s.Dropped = measured
+	if warm {
+		s.Dropped = inWarmup
+	}
+	s.Scheduled += s.Dropped
+	if s.Dropped > 0 {
+		s.ByClass[engine.ErrClassDropped] = s.Dropped
+	}
+	s.InFlight, s.Waiting = q.depth()
+}
