@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/plugins/bundled"
 	"github.com/loadstone-db/loadstone/plugins/host"
+	"github.com/loadstone-db/loadstone/plugins/library"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
@@ -40,7 +41,8 @@ type services struct {
 	embedded *embedded.Postgres // nil with an external control store
 	store    *postgres.Store
 	results  *results.Folder
-	plugins  *host.Host
+	host     *host.Host
+	plugins  *library.Library
 	runs     *orchestrator.Service
 	drivers  map[string]target.Driver
 	closers  []func(context.Context) error
@@ -89,8 +91,8 @@ func assemble(ctx context.Context, flags storeFlags, log zerolog.Logger) (_ *ser
 	if err := errors.Join(storeErr, <-loaded); err != nil {
 		return nil, err
 	}
-	if s.plugins != nil {
-		s.onClose(s.plugins.Close)
+	if s.host != nil {
+		s.onClose(s.host.Close)
 	}
 	if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
 		return nil, err
@@ -140,7 +142,7 @@ func (s *services) openPlugins(ctx context.Context, own []string) error {
 	if err != nil {
 		return err
 	}
-	s.plugins = h
+	s.host = h
 	files, err := bundled.Files()
 	if err != nil {
 		return err
@@ -167,18 +169,26 @@ func (s *services) openPlugins(ctx context.Context, own []string) error {
 // openRuns starts the in-process node and the orchestrator. The node outlives
 // ctx: runs are stopped by Close, not by the signal that asks for it.
 func (s *services) openRuns(ctx context.Context) error {
-	infos, err := s.plugins.List(ctx)
+	infos, err := s.host.List(ctx)
 	if err != nil {
 		return fmt.Errorf("listing the plugins: %w", err)
 	}
 	for _, info := range infos {
-		if err := s.store.SavePlugin(ctx, pluginRow(info, s.plugins.Bundled(info.SHA256))); err != nil {
+		// What the command line names is there for this process only.
+		if !s.host.Bundled(info.SHA256) {
+			continue
+		}
+		if err := s.store.SavePlugin(ctx, pluginRow(info)); err != nil {
 			return fmt.Errorf("registering plugin %s: %w", info.Name, err)
 		}
 	}
+	s.plugins, err = library.Open(ctx, library.Options{Host: s.host, Store: s.store, Dir: filepath.Join(s.dataDir, "plugins"), Log: s.log})
+	if err != nil {
+		return fmt.Errorf("opening the plugins: %w", err)
+	}
 	serverEnd, nodeEnd := control.Pipe()
 	node := worker.NewNode(worker.Options{
-		NodeID: "local", Plugins: s.plugins, Drivers: s.drivers,
+		NodeID: "local", Plugins: s.plugins.ByHash(), Drivers: s.drivers,
 		SpoolDir: filepath.Join(s.dataDir, "spool"), Log: s.log,
 	})
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -209,11 +219,11 @@ func (s *services) controlStore() string {
 	return "external"
 }
 
-// pluginRow is the register's entry of a plugin.
-func pluginRow(info plugin.Info, bundled bool) store.Plugin {
+// pluginRow is the register's entry of a bundled plugin.
+func pluginRow(info plugin.Info) store.Plugin {
 	manifest, err := json.Marshal(info.Manifest)
 	if err != nil {
 		manifest = []byte("{}")
 	}
-	return store.Plugin{PluginRef: info.PluginRef, Bundled: bundled, Enabled: true, SizeBytes: info.SizeBytes, Manifest: manifest}
+	return store.Plugin{PluginRef: info.PluginRef, Bundled: true, Enabled: true, SizeBytes: info.SizeBytes, Manifest: manifest}
 }

@@ -6,8 +6,9 @@
 // arrived whole within ReadTimeout, every handler's context has a deadline (a
 // client that hangs up does not cancel it), an ordinary answer must be taken
 // within WriteTimeout, and downloads renew that bound with every piece. Sockets
-// are not closed by fasthttp's shutdown; the hub does it. Bodies are read whole
-// and bounded before a handler runs: BodyLimit does not hold for streamed ones.
+// are not closed by fasthttp's shutdown; the hub does it. BodyLimit does not hold
+// where bodies are streamed: bodies.go reads them whole and bounded before a
+// handler runs, except an uploaded plugin, which is read after its sender is known.
 package server
 
 import (
@@ -135,9 +136,10 @@ func New(opts Options) (*Server, error) {
 		BodyLimit: bodyLimit, ReadBufferSize: headerLimit, Concurrency: maxConnections,
 		ReadTimeout: opts.ReadTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		ErrorHandler: s.onError, DisableDefaultContentType: true,
+		StreamRequestBody: true, DisablePreParseMultipartForm: true,
 	})
 	guard := &auth.Guard{Service: s.auth, TrustProxy: opts.TrustProxy, Public: public}
-	s.app.Use(s.observe, s.recoverPanic, secureHeaders, guard.Handle, compress)
+	s.app.Use(s.observe, s.recoverPanic, secureHeaders, s.bodies, guard.Handle, compress)
 	s.app.Get("/healthz", s.healthz)
 	s.app.Get("/readyz", s.readyz)
 	s.app.Get("/metrics", s.metrics.handler())

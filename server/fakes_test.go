@@ -321,10 +321,6 @@ func (m *memory) Artifacts(_ context.Context, id string) ([]engine.Artifact, err
 	return m.artifacts[id], nil
 }
 
-func (m *memory) ListPlugins(context.Context) ([]store.Plugin, error) {
-	return []store.Plugin{{PluginRef: engine.PluginRef{SHA256: "aa"}, Bundled: true, Enabled: true}}, nil
-}
-
 // orchestra is a runs service without load.
 type orchestra struct {
 	*memory
@@ -533,10 +529,39 @@ func (f *folder) opened() int {
 	return f.open
 }
 
+// plugins is a library with one bundled plugin; plugins_test.go has the real one.
 type plugins struct{}
 
-func (plugins) List(context.Context) ([]plugin.Info, error) {
+func (plugins) Entries(context.Context) ([]plugin.Entry, error) {
 	ref := engine.PluginRef{Kind: "workload", Name: "mix", Version: "1.0.0", SHA256: "aa"}
-	return []plugin.Info{{PluginRef: ref, ABI: "1.0", Imports: []string{}, Exports: []string{"ls_fill"},
-		Manifest: plugin.Manifest{Kind: "workload", Name: "mix", Version: "1.0.0", Parameters: json.RawMessage(`{"type":"object"}`)}}}, nil
+	info := plugin.Info{PluginRef: ref, ABI: "1.0", Imports: []string{}, Exports: []string{"ls_fill"},
+		Manifest: plugin.Manifest{Kind: "workload", Name: "mix", Version: "1.0.0", Parameters: json.RawMessage(`{"type":"object"}`)}}
+	return []plugin.Entry{{Info: info, Bundled: true, Enabled: true, State: plugin.StateEnabled, Origin: plugin.OriginBundled, Default: true,
+		Templates: []plugin.Use{}, LiveRuns: []plugin.Use{}}}, nil
 }
+
+func (p plugins) Entry(ctx context.Context, ref string) (plugin.Entry, error) {
+	entries, err := p.Entries(ctx)
+	if e := entries[0]; ref == e.Name || ref == e.Name+"@"+e.Version || ref == e.SHA256 {
+		return e, err
+	}
+	return plugin.Entry{}, store.ErrNotFound
+}
+
+func (plugins) Upload(context.Context, []byte, string) (plugin.Entry, bool, error) {
+	return plugin.Entry{}, false, store.ErrConflict
+}
+
+func (p plugins) Enable(ctx context.Context, ref, _ string) (plugin.Entry, error) {
+	return p.Entry(ctx, ref)
+}
+
+func (plugins) Disable(context.Context, string, string) (plugin.Entry, error) {
+	return plugin.Entry{}, store.ErrConflict
+}
+
+func (plugins) Delete(context.Context, string) (engine.PluginRef, error) {
+	return engine.PluginRef{}, store.ErrConflict
+}
+
+func (plugins) Usable(context.Context, string, string) error { return nil }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
+	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
@@ -24,7 +25,11 @@ const requestIDHeader = "X-Request-Id"
 // observe gives the request its id and deadline, and logs and counts its end.
 func (s *Server) observe(c *fiber.Ctx) error {
 	begin := time.Now()
-	ctx, cancel := context.WithTimeout(s.streams, requestTimeout)
+	limit := requestTimeout
+	if api.IsUpload(c.Method(), c.Path()) {
+		limit = api.UploadTimeout
+	}
+	ctx, cancel := context.WithTimeout(s.streams, limit)
 	defer cancel()
 	r := &problem.Request{ID: uuid.NewString()}
 	c.SetUserContext(problem.WithRequest(ctx, r))

@@ -160,6 +160,11 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 }
 
 func pluginError(ctx context.Context, deps Deps, err error, kind, ref, field string) error {
+	if errors.Is(err, plugin.ErrDisabled) || errors.Is(err, plugin.ErrDamaged) {
+		e := engine.AsError(err)
+		return &engine.Error{Code: e.Code, Message: e.Message, Hint: e.Hint, Cause: err,
+			Fields: []engine.FieldError{{Field: field, Message: "this plugin cannot be used now", Hint: e.Hint}}}
+	}
 	if !errors.Is(err, plugin.ErrNotFound) {
 		return fmt.Errorf("opening the %s plugin: %w", kind, err)
 	}

@@ -225,20 +225,57 @@ type Connections interface {
 	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
 }
 
-// Plugin is a stored plugin file.
+// Plugin is a row of the register of plugins.
 type Plugin struct {
 	engine.PluginRef
-	Bundled   bool        `json:"bundled"`
-	Enabled   bool        `json:"enabled"`
-	SizeBytes int64       `json:"size_bytes"`
-	Manifest  []byte      `json:"-"` // JSON as the plugin gave it
-	CreatedAt engine.Time `json:"created_at"`
+	Bundled   bool   `json:"bundled"`
+	Enabled   bool   `json:"enabled"`
+	SizeBytes int64  `json:"size_bytes"`
+	Manifest  []byte `json:"-"` // JSON as the plugin gave it
+	// Inspection is what inspecting the file told besides the manifest, as JSON; empty for a bundled one.
+	Inspection []byte      `json:"-"`
+	UploadedBy string      `json:"uploaded_by,omitempty"`
+	EnabledBy  string      `json:"enabled_by,omitempty"` // who enabled it last
+	EnabledAt  engine.Time `json:"enabled_at"`           // when, last; zero: never
+	CreatedAt  engine.Time `json:"created_at"`
 }
 
-// Plugins keeps the register of plugins; the files are kept by hash elsewhere.
+// PluginLimits bound what uploads may fill; zero is no limit.
+type PluginLimits struct {
+	Versions int   // versions of one name
+	Files    int   // uploaded files altogether
+	Bytes    int64 // and their bytes
+}
+
+// PluginUpload is what AddPlugin did.
+type PluginUpload struct {
+	Plugin
+	// Created is false when the same bytes were there already.
+	Created bool
+	// Replaced is the hash of the never-enabled upload of the same version whose place it took, or "".
+	Replaced string
+}
+
+// Plugins keeps the register of plugins, and the files of uploaded ones by hash.
 type Plugins interface {
+	// SavePlugin notes a plugin that came with the program.
 	SavePlugin(ctx context.Context, p Plugin) error
+	// AddPlugin stores an uploaded file, disabled. The same bytes again change nothing.
+	// Another file of the same kind, name and version is ErrConflict, unless the
+	// earlier one has never been enabled: then it is replaced. Over a limit is
+	// ErrConflict too. A bundled plugin of the hash is ErrConflict.
+	AddPlugin(ctx context.Context, p Plugin, wasm []byte, limits PluginLimits) (PluginUpload, error)
+	// Plugin returns a row by its hash.
+	Plugin(ctx context.Context, sha256 string) (Plugin, error)
 	ListPlugins(ctx context.Context) ([]Plugin, error)
+	// PluginFile returns the bytes of an uploaded plugin as they are stored; whoever
+	// executes them compares them with the hash.
+	PluginFile(ctx context.Context, sha256 string) ([]byte, error)
+	// EnablePlugin enables or disables an uploaded plugin; a bundled one is ErrConflict.
+	EnablePlugin(ctx context.Context, sha256 string, enabled bool, by string) (Plugin, error)
+	// DeletePlugin removes an uploaded plugin with its file; a bundled one is
+	// ErrConflict. The caller has made sure that nothing uses it.
+	DeletePlugin(ctx context.Context, sha256 string) error
 }
 
 // User is a person who may sign in.

@@ -21,7 +21,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server/auth"
@@ -52,7 +51,6 @@ type Store interface {
 	WorkerPoints(ctx context.Context, runID, workerID string) ([]store.WorkerPoint, error)
 	Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error)
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
-	ListPlugins(ctx context.Context) ([]store.Plugin, error)
 	Ping(ctx context.Context) error
 }
 
@@ -64,11 +62,6 @@ type Files interface {
 // CSVWriter is an optional ability of Files: every execution of a run as CSV.
 type CSVWriter interface {
 	WriteCSV(ctx context.Context, runID string, w io.Writer) error
-}
-
-// Plugins lists the registered plugins.
-type Plugins interface {
-	List(ctx context.Context) ([]plugin.Info, error)
 }
 
 // Info is what GET /api/info tells.
@@ -108,6 +101,7 @@ type API struct {
 	Services
 	huma    huma.API
 	limiter *auth.Limiter
+	uploads chan struct{} // a place for each file that is arriving
 	routes  []Route
 }
 
@@ -160,7 +154,7 @@ func Register(app *fiber.App, s Services) *API {
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 	}
-	a := &API{Services: s, limiter: auth.NewLimiter(10, 6*time.Second)}
+	a := &API{Services: s, limiter: auth.NewLimiter(10, 6*time.Second), uploads: make(chan struct{}, maxUploads)}
 	app.Use("/api", checkRequest)
 	app.Use("/ws", checkRequest)
 	a.huma = humafiber.New(app, config)
@@ -168,7 +162,7 @@ func Register(app *fiber.App, s Services) *API {
 	a.registerServer(app)
 	a.registerTemplates()
 	a.registerConnections()
-	a.registerPlugins()
+	a.registerPlugins(app)
 	a.registerRuns(app, "/api/runs", false)
 	a.registerRuns(app, "/api/tests", true)
 	a.registerSockets(app)

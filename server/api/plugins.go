@@ -2,73 +2,150 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
-	"slices"
-	"strings"
+	"reflect"
 
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
-// PluginEntry is a registered plugin with what the register knows of it.
-type PluginEntry struct {
-	plugin.Info
-	Enabled bool `json:"enabled"`
-	Bundled bool `json:"bundled"`
+// Plugins is the library of plugins as the API needs it. A reference is a name, a
+// name@version or a SHA-256.
+type Plugins interface {
+	Entries(ctx context.Context) ([]plugin.Entry, error)
+	Entry(ctx context.Context, ref string) (plugin.Entry, error)
+	// Upload stores a file that passes quarantine; created is false when it was there.
+	Upload(ctx context.Context, wasm []byte, by string) (e plugin.Entry, created bool, err error)
+	Enable(ctx context.Context, ref, by string) (plugin.Entry, error)
+	Disable(ctx context.Context, ref, by string) (plugin.Entry, error)
+	Delete(ctx context.Context, ref string) (engine.PluginRef, error)
+	// Usable is an error when the reference means a plugin that is disabled.
+	Usable(ctx context.Context, kind, ref string) error
 }
 
-// PluginList is every registered plugin.
+// PluginList is every plugin, without the statements they declare.
 type PluginList struct {
-	Plugins []PluginEntry `json:"plugins"`
+	Plugins []plugin.Entry `json:"plugins"`
 }
+
+var entryType = reflect.TypeFor[plugin.Entry]()
 
 type pluginInput struct {
 	Name string `path:"name" maxLength:"200" doc:"name, or name@version, or SHA-256"`
 }
 
-func (a *API) registerPlugins() {
-	handle(a, op(http.MethodGet, "/api/plugins", "list-plugins", tagPlugins, "List plugins"), func(ctx context.Context, _ *struct{}) (*body[PluginList], error) {
-		entries, err := a.plugins(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return &body[PluginList]{PluginList{Plugins: entries}}, nil
-	})
+func (a *API) registerPlugins(app *fiber.App) {
+	list := op(http.MethodGet, "/api/plugins", "list-plugins", tagPlugins, "List plugins")
+	list.Description = "Those of the program first, then the uploaded ones, the highest version of each name first. The statements of a manifest are left out; reading one plugin has them."
+	handle(a, list, a.listPlugins)
 	inspect := op(http.MethodGet, "/api/plugins/{name}", "get-plugin", tagPlugins, "Inspect a plugin", http.StatusNotFound)
-	inspect.Description = "Its manifest with the JSON Schema of its parameters, its imports and exports. Without a version, the one registered last."
-	handle(a, inspect, func(ctx context.Context, in *pluginInput) (*body[PluginEntry], error) {
-		entries, err := a.plugins(ctx)
+	inspect.Description = "Its manifest with the JSON Schema of its parameters and every statement it declares, its imports and exports, and who uses it. A bare name means the highest version that is enabled."
+	handle(a, inspect, func(ctx context.Context, in *pluginInput) (*body[plugin.Entry], error) {
+		if !wellFormedID(in.Name) {
+			return nil, problem.NotFound("plugin", in.Name)
+		}
+		e, err := a.Plugins.Entry(ctx, in.Name)
 		if err != nil {
-			return nil, err
+			return nil, named(err, "plugin", in.Name)
 		}
-		name, version, _ := strings.Cut(in.Name, "@")
-		for _, e := range slices.Backward(entries) {
-			if e.Name == name && (version == "" || e.Version == version) || e.SHA256 == in.Name {
-				return &body[PluginEntry]{e}, nil
-			}
-		}
-		return nil, problem.NotFound("plugin", in.Name)
+		return &body[plugin.Entry]{e}, nil
 	})
+	a.raw(app, describeUpload(a), a.upload)
+	enable := op(http.MethodPost, "/api/plugins/{name}/enable", "enable-plugin", tagPlugins, "Enable an uploaded plugin", http.StatusNotFound, http.StatusConflict)
+	enable.Description = "Only an admin may. It is loaded first: what cannot be loaded stays disabled."
+	handle(a, enable, func(ctx context.Context, in *pluginInput) (*body[plugin.Entry], error) {
+		return a.switchPlugin(ctx, in.Name, "enable", a.Plugins.Enable)
+	})
+	disable := op(http.MethodPost, "/api/plugins/{name}/disable", "disable-plugin", tagPlugins, "Disable an uploaded plugin", http.StatusNotFound, http.StatusConflict)
+	disable.Description = "Only an admin may. No new run can use it; live ones go on."
+	handle(a, disable, func(ctx context.Context, in *pluginInput) (*body[plugin.Entry], error) {
+		return a.switchPlugin(ctx, in.Name, "disable", a.Plugins.Disable)
+	})
+	remove := op(http.MethodDelete, "/api/plugins/{name}", "delete-plugin", tagPlugins, "Delete an uploaded plugin", http.StatusNotFound, http.StatusConflict)
+	remove.Description = "Only an admin may. It is 409 while a template names it or a live run executes it; the sentence names them."
+	remove.DefaultStatus = http.StatusNoContent
+	handle(a, remove, a.deletePlugin)
 }
 
-func (a *API) plugins(ctx context.Context) ([]PluginEntry, error) {
-	infos, err := a.Plugins.List(ctx)
+func (a *API) listPlugins(ctx context.Context, _ *struct{}) (*body[PluginList], error) {
+	entries, err := a.Plugins.Entries(ctx)
 	if err != nil {
 		return nil, err
 	}
-	stored, err := a.Store.ListPlugins(ctx)
-	if err != nil {
+	for i := range entries {
+		entries[i].Manifest.Statements = nil
+	}
+	return &body[PluginList]{PluginList{Plugins: entries}}, nil
+}
+
+// admin refuses everyone who is not one.
+func (a *API) admin(ctx context.Context, what string) error {
+	if a.identity(ctx).User.Role == "admin" {
+		return nil
+	}
+	return &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("Only an admin may %s.", what), Hint: "Ask one to do it on the Plugins page."}
+}
+
+func (a *API) switchPlugin(ctx context.Context, ref, verb string, act func(ctx context.Context, ref, by string) (plugin.Entry, error)) (*body[plugin.Entry], error) {
+	if err := a.admin(ctx, verb+" a plugin"); err != nil {
 		return nil, err
 	}
-	entries := make([]PluginEntry, 0, len(infos))
-	for _, info := range infos {
-		e := PluginEntry{Info: info, Enabled: true}
-		for _, s := range stored {
-			if s.SHA256 == info.SHA256 {
-				e.Enabled, e.Bundled = s.Enabled, s.Bundled
-			}
+	if !wellFormedID(ref) {
+		return nil, problem.NotFound("plugin", ref)
+	}
+	user := a.identity(ctx).User
+	e, err := act(ctx, ref, user.Name)
+	if err != nil {
+		return nil, named(err, "plugin", ref)
+	}
+	a.audit(ctx, user.UserID, "plugin."+verb, e.SHA256, e.Name+"@"+e.Version)
+	return &body[plugin.Entry]{e}, nil
+}
+
+func (a *API) deletePlugin(ctx context.Context, in *pluginInput) (*nothing, error) {
+	if err := a.admin(ctx, "delete a plugin"); err != nil {
+		return nil, err
+	}
+	if !wellFormedID(in.Name) {
+		return nil, problem.NotFound("plugin", in.Name)
+	}
+	gone, err := a.Plugins.Delete(ctx, in.Name)
+	if err != nil {
+		return nil, named(err, "plugin", in.Name)
+	}
+	a.audit(ctx, a.identity(ctx).User.UserID, "plugin.delete", gone.SHA256, gone.Name+"@"+gone.Version)
+	return &nothing{}, nil
+}
+
+// usablePlugins refuses a template that names a disabled plugin, by its field.
+func (a *API) usablePlugins(ctx context.Context, s engine.Scenario) error {
+	for _, named := range []struct{ field, kind, ref string }{
+		{"workload.plugin", plugin.KindWorkload, s.Workload.Plugin},
+		{"target.adapter", plugin.KindAdapter, s.Target.Adapter},
+	} {
+		err := a.Plugins.Usable(ctx, named.kind, named.ref)
+		var e *engine.Error
+		if errors.As(err, &e) && errors.Is(err, plugin.ErrDisabled) {
+			return &engine.Error{Code: e.Code, Message: e.Message, Hint: e.Hint, Cause: err,
+				Fields: []engine.FieldError{{Field: named.field, Message: "this plugin is disabled", Hint: e.Hint}}}
 		}
-		entries = append(entries, e)
+		if err != nil {
+			return err
+		}
 	}
-	return entries, nil
+	return nil
+}
+
+func jsonText(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("writing the answer: %w", err)
+	}
+	return text, nil
 }

@@ -21,6 +21,8 @@ func statusKey(status int) string { return strconv.Itoa(status) }
 var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[plugin.Statement](): "PluginStatement",
 	reflect.TypeFor[store.Plugin]():     "StoredPlugin",
+	reflect.TypeFor[plugin.Entry]():     "PluginEntry",
+	reflect.TypeFor[plugin.Use]():       "PluginUse",
 }
 
 func schemaName(t reflect.Type, hint string) string {

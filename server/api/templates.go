@@ -108,6 +108,9 @@ func (a *API) createTemplate(ctx context.Context, in *templateCreate) (*body[sto
 	if err != nil {
 		return nil, err
 	}
+	if err := a.usablePlugins(ctx, t.Config); err != nil {
+		return nil, err
+	}
 	user := a.identity(ctx).User
 	t.CreatedBy = user.Name
 	saved, err := a.Store.CreateTemplate(ctx, t)
@@ -165,6 +168,9 @@ func (a *API) updateTemplate(ctx context.Context, in *templateUpdate) (*body[sto
 	}
 	if old.Version != in.Body.Version {
 		return nil, stale(old.Version)
+	}
+	if err := a.usablePlugins(ctx, t.Config); err != nil {
+		return nil, err
 	}
 	t.TemplateID, t.Version, t.CreatedBy = old.TemplateID, in.Body.Version, old.CreatedBy
 	saved, err := a.Store.UpdateTemplate(ctx, t)

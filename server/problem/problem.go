@@ -27,6 +27,7 @@ const (
 	CodeMethodNotAllowed engine.Code = "method_not_allowed" // 405
 	CodeTimeout          engine.Code = "timeout"            // 408
 	CodeMediaType        engine.Code = "media_type"         // 415
+	CodePluginRefused    engine.Code = "plugin_refused"     // 422: an uploaded file that is not accepted
 	CodeRateLimited      engine.Code = "rate_limited"       // 429
 )
 

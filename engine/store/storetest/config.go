@@ -3,6 +3,7 @@ package storetest
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -241,6 +242,113 @@ func plugins(t *testing.T, s store.Store) {
 	if len(list) != 2 || enabled["aa"] || !enabled["bb"] {
 		t.Errorf("after a new bundled build: %v", enabled)
 	}
+}
+
+func upload(name, version, sha string) store.Plugin {
+	return store.Plugin{PluginRef: engine.PluginRef{Kind: "workload", Name: name, Version: version, SHA256: sha},
+		SizeBytes: 4, Manifest: []byte(`{"name":  "x"}`), Inspection: []byte(`{"abi": "1.0"}`), UploadedBy: "ada"}
+}
+
+func uploadedPlugins(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	file := []byte{0, 'a', 's', 'm'}
+	limits := store.PluginLimits{Versions: 3, Files: 5, Bytes: 1000}
+	first, err := s.AddPlugin(ctx, upload("counters", "1.0.0", "c1"), file, limits)
+	must(t, err)
+	if !first.Created || first.Enabled || first.Bundled || first.UploadedBy != "ada" || first.SizeBytes != 4 || !first.EnabledAt.IsZero() ||
+		first.CreatedAt.IsZero() || string(first.Inspection) != `{"abi": "1.0"}` || string(first.Manifest) != `{"name":  "x"}` {
+		t.Fatalf("uploaded %+v", first)
+	}
+	again, err := s.AddPlugin(ctx, upload("counters", "1.0.0", "c1"), file, limits)
+	must(t, err)
+	if again.Created || again.Replaced != "" {
+		t.Errorf("the same bytes again: %+v", again)
+	}
+	same(t, "the same bytes again", again.Plugin, first.Plugin)
+	got, err := s.PluginFile(ctx, "c1")
+	must(t, err)
+	if string(got) != string(file) {
+		t.Errorf("file %q", got)
+	}
+	// One that was never enabled gives way; one that was does not.
+	second, err := s.AddPlugin(ctx, upload("counters", "1.0.0", "c2"), file, limits)
+	must(t, err)
+	if !second.Created || second.Replaced != "c1" {
+		t.Errorf("replacing: %+v", second)
+	}
+	_, err = s.Plugin(ctx, "c1")
+	wantError(t, err, store.ErrNotFound)
+	_, err = s.PluginFile(ctx, "c1")
+	wantError(t, err, store.ErrNotFound)
+	enabled, err := s.EnablePlugin(ctx, "c2", true, "grace")
+	must(t, err)
+	if !enabled.Enabled || enabled.EnabledBy != "grace" || enabled.EnabledAt.IsZero() {
+		t.Errorf("enabled %+v", enabled)
+	}
+	disabled, err := s.EnablePlugin(ctx, "c2", false, "ada")
+	must(t, err)
+	if disabled.Enabled || disabled.EnabledBy != "grace" || disabled.EnabledAt != enabled.EnabledAt {
+		t.Errorf("disabled %+v", disabled)
+	}
+	stored, err := s.Plugin(ctx, "c2")
+	must(t, err)
+	same(t, "plugin", stored, disabled)
+	_, err = s.AddPlugin(ctx, upload("counters", "1.0.0", "c3"), file, limits)
+	wantError(t, err, store.ErrConflict)
+	_, err = s.EnablePlugin(ctx, "nope", true, "grace")
+	wantError(t, err, store.ErrNotFound)
+	wantError(t, s.DeletePlugin(ctx, "nope"), store.ErrNotFound)
+	must(t, s.DeletePlugin(ctx, "c2"))
+	_, err = s.PluginFile(ctx, "c2")
+	wantError(t, err, store.ErrNotFound)
+
+	// A bundled plugin can be neither replaced, disabled nor deleted.
+	bundled := store.Plugin{PluginRef: engine.PluginRef{Kind: "workload", Name: "mix", Version: "1.0.0", SHA256: "bb"}, Bundled: true, Enabled: true}
+	must(t, s.SavePlugin(ctx, bundled))
+	_, err = s.AddPlugin(ctx, upload("mix", "1.0.0", "bb"), file, limits)
+	wantError(t, err, store.ErrConflict)
+	_, err = s.EnablePlugin(ctx, "bb", false, "grace")
+	wantError(t, err, store.ErrConflict)
+	wantError(t, s.DeletePlugin(ctx, "bb"), store.ErrConflict)
+	if _, err := s.EnablePlugin(ctx, "bb", true, "grace"); err != nil {
+		t.Errorf("enabling an enabled bundled plugin: %v", err)
+	}
+}
+
+func pluginLimits(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	limits := store.PluginLimits{Versions: 3, Files: 5, Bytes: 20}
+	add := func(name, version string, size int) error {
+		p := upload(name, version, fmt.Sprintf("%s-%s-%d", name, version, size))
+		p.SizeBytes = int64(size)
+		_, err := s.AddPlugin(ctx, p, make([]byte, size), limits)
+		return err
+	}
+	// Uploads at the same time do not pass a limit together.
+	var wait sync.WaitGroup
+	results := make([]error, 8)
+	for i := range results {
+		wait.Go(func() { results[i] = add("a", fmt.Sprint(i), 1) })
+	}
+	wait.Wait()
+	stored := 0
+	for _, err := range results {
+		if err == nil {
+			stored++
+			continue
+		}
+		wantError(t, err, store.ErrConflict)
+	}
+	if stored != limits.Versions {
+		t.Errorf("%d versions of one name are stored, the limit is %d", stored, limits.Versions)
+	}
+	wantError(t, add("b", "1", 18), store.ErrConflict)
+	must(t, add("b", "1", 17))
+	limits.Bytes = 0
+	must(t, add("c", "1", 17))
+	wantError(t, add("d", "1", 1), store.ErrConflict)
+	// A replacement takes no new place.
+	must(t, add("c", "1", 3))
 }
 
 func admin(t *testing.T, s store.Store) {

@@ -49,6 +49,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Connections", connections},
 		{"ConnectionInUse", connectionInUse},
 		{"Plugins", plugins},
+		{"UploadedPlugins", uploadedPlugins},
+		{"PluginLimits", pluginLimits},
 		{"Admin", admin},
 		{"Tokens", tokens},
 		{"Audit", audit},

@@ -40,3 +40,20 @@ CREATE TABLE IF NOT EXISTS plugins (
 );
 
 CREATE INDEX IF NOT EXISTS plugins_by_name ON plugins (kind, name, version);
+
+-- What inspecting an uploaded file told besides its manifest, who brought it, and
+-- who enabled it last. One that has never been enabled may still be replaced.
+ALTER TABLE plugins ADD COLUMN IF NOT EXISTS inspection json;
+ALTER TABLE plugins ADD COLUMN IF NOT EXISTS uploaded_by text NOT NULL DEFAULT '';
+ALTER TABLE plugins ADD COLUMN IF NOT EXISTS enabled_by text NOT NULL DEFAULT '';
+ALTER TABLE plugins ADD COLUMN IF NOT EXISTS enabled_at timestamptz;
+
+-- The bytes of uploaded plugins: every server on this store reads them here, and
+-- keeps a copy by hash in its data directory.
+CREATE TABLE IF NOT EXISTS plugin_files (
+    sha256  text PRIMARY KEY REFERENCES plugins ON DELETE CASCADE,
+    wasm    bytea NOT NULL
+);
+
+-- Wasm hardly compresses in the way that the database would try.
+ALTER TABLE plugin_files ALTER COLUMN wasm SET STORAGE EXTERNAL;
