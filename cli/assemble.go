@@ -22,6 +22,7 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/bundled"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/library"
+	"github.com/loadstone-db/loadstone/plugins/quarantine"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
@@ -182,7 +183,11 @@ func (s *services) openRuns(ctx context.Context) error {
 			return fmt.Errorf("registering plugin %s: %w", info.Name, err)
 		}
 	}
-	s.plugins, err = library.Open(ctx, library.Options{Host: s.host, Store: s.store, Dir: filepath.Join(s.dataDir, "plugins"), Log: s.log})
+	guard, err := quarantine.New(quarantine.Options{Log: s.log})
+	if err != nil {
+		return fmt.Errorf("preparing quarantine: %w", err)
+	}
+	s.plugins, err = library.Open(ctx, library.Options{Host: s.host, Store: s.store, Dir: filepath.Join(s.dataDir, "plugins"), Quarantine: guard.Examine, Log: s.log})
 	if err != nil {
 		return fmt.Errorf("opening the plugins: %w", err)
 	}

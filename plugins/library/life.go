@@ -263,7 +263,7 @@ func (l *Library) Entry(ctx context.Context, ref string) (plugin.Entry, error) {
 	if err != nil {
 		return plugin.Entry{}, err
 	}
-	sha := ref
+	var sha string
 	if p := l.findFixed("", ref); p != nil {
 		sha = p.SHA256
 	} else if p, err := l.one(ctx, ref); err == nil {
