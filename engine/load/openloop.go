@@ -13,10 +13,11 @@ const defaultMaxInFlight = 10_000
 // openLoop makes what drives an open loop. Nothing runs before Start.
 func (g *Group) openLoop() {
 	w := g.cfg.Workload
-	g.queue = &queue{g: g, limit: w.MaxInFlight}
-	if g.queue.limit <= 0 {
-		g.queue.limit = defaultMaxInFlight
+	limit := w.MaxInFlight
+	if limit <= 0 {
+		limit = defaultMaxInFlight
 	}
+	g.queue = &queue{g: g, limit: max(g.cfg.Share.of(limit), 1)}
 	g.dispatcher = &dispatcher{g: g, queue: g.queue, ahead: newAhead(g), changed: make(chan struct{}, 1), paced: w.Arrival == engine.ArrivalWorkload}
 	if !g.dispatcher.paced {
 		g.dispatcher.schedule = newSchedule(w.StartRate(), w.Arrival, g.cfg.Share, uint64(w.Seed))

@@ -202,7 +202,8 @@ func (s *Schema) describe(location []string) string {
 }
 
 // Complete fills absent fields of doc with the defaults of the schema, in
-// place, and descends into objects that are there (or that have a default).
+// place, and descends into objects that are there (or that have a default) and
+// into lists of objects.
 func (s *Schema) Complete(doc map[string]any) {
 	root, _ := s.doc.(map[string]any)
 	complete(root, doc)
@@ -222,8 +223,16 @@ func complete(node, doc map[string]any) {
 				doc[name] = value
 			}
 		}
-		if object, ok := value.(map[string]any); ok {
-			complete(sub, object)
+		switch value := value.(type) {
+		case map[string]any:
+			complete(sub, value)
+		case []any:
+			items, _ := sub["items"].(map[string]any)
+			for _, item := range value {
+				if object, ok := item.(map[string]any); ok {
+					complete(items, object)
+				}
+			}
 		}
 	}
 }

@@ -106,7 +106,11 @@ func translate(root map[string]any) {
 		}
 	}
 	workload, ok := root["workload"].(map[string]any)
-	if !ok || workload["plugin"] != "mix" {
+	if !ok {
+		return
+	}
+	translateLoad(workload)
+	if workload["plugin"] != "mix" {
 		return
 	}
 	reads, haveReads := asFloat(workload["read_percent"])
@@ -154,7 +158,7 @@ func derive(root map[string]any) {
 		capacity := int64(100)
 		if scaling["mode"] == "FIXED" {
 			// Without a limit of its own, a FIXED run takes what it is asked for.
-			c, _ := asFloat(normal(workload["concurrent_connections"]))
+			c := mostConnections(workload)
 			n, _ := asFloat(normal(scaling["worker_count"]))
 			capacity = int64(math.Ceil(c / math.Max(n, 1)))
 		}
@@ -200,12 +204,7 @@ func check(s engine.Scenario) []engine.FieldError {
 		add("target.connection.dsn", "is required", "how to reach the database: postgres://user:password@host:5432/database")
 	}
 	w := s.Workload
-	if w.LoadMode == engine.LoadQPS && w.TargetQPS == nil {
-		add("workload.target_qps", "is required in QPS mode", "operations per second, for example 500")
-	}
-	if w.LoadMode != engine.LoadQPS && w.TargetQPS != nil {
-		add("workload.target_qps", "has no meaning in "+string(w.LoadMode)+" mode", "remove it, or set load_mode: QPS")
-	}
+	checkLoad(w, add)
 	if w.ReadPercent != nil && w.WritePercent != nil && *w.ReadPercent+*w.WritePercent != 100 {
 		add("workload.write_percent", "read_percent and write_percent do not add up to 100", "")
 	}
@@ -214,9 +213,9 @@ func check(s engine.Scenario) []engine.FieldError {
 	}
 	sc := s.Scaling
 	if sc.Mode == engine.ScalingFixed {
-		if most := sc.WorkerCount * sc.PerWorkerCapacity; w.ConcurrentConnections > most {
+		if most := sc.WorkerCount * sc.PerWorkerCapacity; peakConnections(w) > most {
 			add("workload.concurrent_connections",
-				fmt.Sprintf("%d connections do not fit: scaling.worker_count %d × scaling.per_worker_capacity %d = %d", w.ConcurrentConnections, sc.WorkerCount, sc.PerWorkerCapacity, most),
+				fmt.Sprintf("%d connections do not fit: scaling.worker_count %d × scaling.per_worker_capacity %d = %d", peakConnections(w), sc.WorkerCount, sc.PerWorkerCapacity, most),
 				"raise worker_count or per_worker_capacity, or ask for fewer connections")
 		}
 		if w.ConcurrentConnections < sc.WorkerCount {

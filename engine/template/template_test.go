@@ -74,6 +74,17 @@ func TestRefusals(t *testing.T) {
 		}
 		return string(doc)
 	}
+	qps := func(field, value string) string {
+		doc := small
+		for _, set := range [][2]string{{"load_mode", "QPS"}, {"target_qps", "100"}, {field, value}} {
+			next, err := Set([]byte(doc), "workload."+set[0], set[1])
+			if err != nil {
+				t.Fatalf("workload.%s=%s: %v", set[0], set[1], err)
+			}
+			doc = string(next)
+		}
+		return doc
+	}
 	for _, tc := range []struct{ doc, field, words string }{
 		{base("workload", "durations_seconds", "5"), "workload.durations_seconds", `did you mean "duration_seconds"`},
 		{small + "worklaod: {}\n", "worklaod", `did you mean "workload"`},
@@ -90,8 +101,31 @@ func TestRefusals(t *testing.T) {
 		{base("workload", "warmup_seconds", "null"), "workload.warmup_seconds", "number"},
 		{base("workload", "load_mode", "CONCURENCY"), "workload.load_mode", `did you mean "CONCURRENCY"`},
 		{base("workload", "load_mode", "QPS"), "workload.target_qps", "required"},
+		{base("workload", "arrival", "poisson"), "workload.arrival", "load_mode: QPS"},
+		{base("workload", "stages", "[]"), "workload.stages", "at least 1"},
+		{base("workload", "stages", "[{connections: 5}]"), "workload.stages[0].duration_seconds", "required"},
+		{base("workload", "stages", "[{duration_seconds: 0, connections: 5}]"), "workload.stages[0].duration_seconds", "not more than 0"},
+		{base("workload", "stages", "[{duration_seconds: -5, connections: 5}]"), "workload.stages[0].duration_seconds", "not more than 0"},
+		{base("workload", "stages", "[{duration_seconds: .inf, connections: 5}]"), "workload.stages[0].duration_seconds", "finite"},
+		{base("workload", "stages", "[{duration_seconds: 5, connections: 0}]"), "workload.stages[0].connections", "least"},
+		{base("workload", "stages", "[{duration_seconds: 5, start_seconds: 0, connections: 3}]"), "workload.stages[0].start_seconds", "unknown"},
+		{base("workload", "stages", "[{duration_seconds: 5}]"), "workload.stages[0].connections", "required in CONCURRENCY"},
+		{base("workload", "stages", "[{duration_seconds: 5, target_qps: 5, connections: 4}]"), "workload.stages[0]", "both"},
+		{base("workload", "stages", "[{duration_seconds: 604800, connections: 5}, {duration_seconds: 1, connections: 5}]"), "workload.stages", "a week"},
+		{base("workload", "stages", "[{duration_seconds: 5, connections: 5, ramp: smooth}]"), "workload.stages[0].ramp", "one of linear, step"},
+		{qps("target_qps", "0"), "workload.target_qps", "not more than 0"},
+		{qps("target_qps", "-5"), "workload.target_qps", "not more than 0"},
+		{qps("target_qps", "1e9"), "workload.target_qps", "10000000"},
+		{qps("target_qps", ".nan"), "workload.target_qps", "finite"},
+		{qps("target_qps", "fast"), "workload.target_qps", "a number"},
+		{qps("max_in_flight", "0"), "workload.max_in_flight", "least"},
+		{qps("think_time_ms", "5"), "workload.think_time_ms", "no meaning in QPS"},
+		{qps("arrival", "workload"), "workload.target_qps", "no meaning with arrival: workload"},
+		{qps("arrival", "uniform"), "workload.arrival", "one of constant, poisson, workload"},
+		{qps("stages", "[{duration_seconds: 5, target_qps: 0}]"), "workload.stages[0].target_qps", "not more than 0"},
+		{qps("stages", "[{duration_seconds: 5, connections: 5}]"), "workload.stages[0].target_qps", "required in QPS"},
+		{strings.Replace(qps("stages", "[{duration_seconds: 5, target_qps: 7}, {duration_seconds: 6, target_qps: 7}]"), "plugin: mix", "plugin: mix, duration_seconds: 12", 1), "workload.duration_seconds", "the stages last 11 s"},
 		{base("workload", "seed", "-3"), "workload.seed", "least"},
-		{base("workload", "stages", "[]"), "workload.stages", "not supported"},
 		{base("scaling", "worker_count", "17"), "scaling.worker_count", "at least one connection"},
 		{base("scaling", "per_worker_capacity", "8"), "workload.concurrent_connections", "do not fit"},
 		{base("scaling", "mode", "AUTO"), "scaling.mode", "not supported"},
