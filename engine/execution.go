@@ -13,18 +13,51 @@ type Execution struct {
 	Elapsed     int64
 	ScheduleLag int64
 	PoolWait    int64
-	// Seq numbers the executions of one connection slot from 0.
+	// Seq numbers the executions of one connection slot from 0. A statement inside
+	// a transaction has that of its transaction.
 	Seq          uint32
 	ConnectionID uint32
 	// Rows returned by a read, or affected by a write.
-	Rows      int32
-	ErrorID   uint32 // 0: no error; else an id of the dictionary
+	Rows    int32
+	ErrorID uint32 // 0: no error; else an id of the dictionary
+	// Statement indexes the frozen list; that of a transaction is its first
+	// statement. Inside a transaction it may be a control statement, from FirstControl on.
 	Statement uint16
 	Step      uint16
-	Retries   uint8
-	Kind      Kind
-	Warmup    bool
-	Success   bool
+	// Position is 0 for an execution. Other records are the statements of a transaction, in the order
+	// in which they were sent, from 1 (BEGIN); they precede the record of the
+	// transaction, and are counted in no figure but those by statement.
+	Position uint16
+	// Retries counts the repetitions of an execution; for a statement of a
+	// transaction it is the number of the try, from 0.
+	Retries uint8
+	Kind    Kind
+	Warmup  bool
+	Success bool
+	// RolledBack: the transaction succeeded, with a ROLLBACK that the workload asked for.
+	RolledBack bool
+}
+
+// FirstControl is the first statement number that is no index of the frozen list.
+const FirstControl uint16 = 0xFF00
+
+// ControlName names a control statement as records and figures do; others are "".
+func ControlName(statement uint16) string {
+	switch statement {
+	case FirstControl:
+		return "BEGIN"
+	case FirstControl + 1:
+		return "COMMIT"
+	case FirstControl + 2:
+		return "ROLLBACK"
+	}
+	return ""
+}
+
+// ErrorClasses lists every class.
+func ErrorClasses() []ErrorClass {
+	return []ErrorClass{ErrClassTimeout, ErrClassConnection, ErrClassAuth, ErrClassSyntax, ErrClassConstraint, ErrClassSerialization, ErrClassDeadlock,
+		ErrClassLock, ErrClassThrottled, ErrClassResource, ErrClassData, ErrClassCancelled, ErrClassPlugin, ErrClassOther}
 }
 
 // ErrorClass groups errors by what a user can do about them.

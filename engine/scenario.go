@@ -160,6 +160,7 @@ type Workload struct {
 	ThinkTimeMs        float64  `json:"think_time_ms"`
 	StatementTimeoutMs int64    `json:"statement_timeout_ms"`
 	ReconnectEvery     int64    `json:"reconnect_every"`
+	Retry              *Retry   `json:"retry,omitempty"`
 	Seed               int64    `json:"seed"`
 	Repeat             int      `json:"repeat"`
 	ReadPercent        *float64 `json:"read_percent,omitempty"`
@@ -181,6 +182,20 @@ func (w Workload) StartRate() float64 {
 	default:
 		return 0
 	}
+}
+
+// MaxRetries bounds Retry.Max.
+const MaxRetries = 100
+
+// Retry says which failed operations are repeated: a transaction whole, on the
+// same connection. Its latency includes every try and the pauses between them.
+type Retry struct {
+	// Max is how often one operation is repeated, 0 to MaxRetries.
+	Max     int          `json:"max"`
+	Classes []ErrorClass `json:"classes"`
+	// BackoffMs is the pause before the first repetition; it doubles with each
+	// further one, up to 32 times, and varies by half at random.
+	BackoffMs float64 `json:"backoff_ms"`
 }
 
 // Duration is the length of the measurement.

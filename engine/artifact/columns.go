@@ -20,13 +20,15 @@ type columns struct {
 	due, started, elapsed, lag, wait  []int64
 	seq, conn, rows, step, retries    []int32
 	statement, kind, warmup, errorIDs []int32
-	failed                            []uint8
+	position                          []int32
+	failed, rolledBack                []uint8
 
 	// The or-ed differences tell which columns are constant in this row group,
 	// so that they cost nothing to encode.
 	dueDiffers, anyLag, anyWait int64
 	anyError                    uint32
-	anyFailed                   uint8
+	anyFailed, anyRolledBack    uint8
+	anyPosition                 int32
 
 	minDue, maxEnd             int64
 	minStarted, maxStarted     int64
@@ -40,17 +42,18 @@ func (c *columns) allocate() {
 	for i, p := range []*[]int64{&c.due, &c.started, &c.elapsed, &c.lag, &c.wait} {
 		*p = int64s[i*rowGroupRows : (i+1)*rowGroupRows : (i+1)*rowGroupRows]
 	}
-	int32s := make([]int32, 9*rowGroupRows)
-	for i, p := range []*[]int32{&c.seq, &c.conn, &c.rows, &c.step, &c.retries, &c.statement, &c.kind, &c.warmup, &c.errorIDs} {
+	int32s := make([]int32, 10*rowGroupRows)
+	for i, p := range []*[]int32{&c.seq, &c.conn, &c.rows, &c.step, &c.retries, &c.statement, &c.kind, &c.warmup, &c.errorIDs, &c.position} {
 		*p = int32s[i*rowGroupRows : (i+1)*rowGroupRows : (i+1)*rowGroupRows]
 	}
-	c.failed = make([]uint8, rowGroupRows)
+	c.failed, c.rolledBack = make([]uint8, rowGroupRows), make([]uint8, rowGroupRows)
 	c.reset()
 }
 
 func (c *columns) reset() {
 	c.n = 0
 	c.dueDiffers, c.anyLag, c.anyWait, c.anyError, c.anyFailed = 0, 0, 0, 0, 0
+	c.anyRolledBack, c.anyPosition = 0, 0
 	c.minDue, c.minStarted, c.minElapsed = math.MaxInt64, math.MaxInt64, math.MaxInt64
 	c.maxDue, c.maxEnd, c.maxStarted, c.maxElapsed = math.MinInt64, math.MinInt64, math.MinInt64, math.MinInt64
 	c.maxConnection, c.maxKindSeen = 0, 0
@@ -69,6 +72,7 @@ func (c *columns) add(recs []engine.Execution) (int, error) {
 	seq, conn, rows, step := c.seq[lo:hi], c.conn[lo:hi], c.rows[lo:hi], c.step[lo:hi]
 	retries, statement, kind := c.retries[lo:hi], c.statement[lo:hi], c.kind[lo:hi]
 	warmup, errorIDs, failed := c.warmup[lo:hi], c.errorIDs[lo:hi], c.failed[lo:hi]
+	position, rolledBack := c.position[lo:hi], c.rolledBack[lo:hi]
 
 	for i := range recs {
 		r := &recs[i]
@@ -77,20 +81,26 @@ func (c *columns) add(recs []engine.Execution) (int, error) {
 		seq[i], conn[i], rows[i], step[i] = int32(r.Seq), int32(r.ConnectionID), r.Rows, int32(r.Step)
 		retries[i], statement[i], kind[i] = int32(r.Retries), int32(r.Statement), int32(r.Kind)
 		errorIDs[i] = int32(r.ErrorID)
-		w, f := int32(0), uint8(0)
+		position[i] = int32(r.Position)
+		w, f, b := int32(0), uint8(0), uint8(0)
+		if r.RolledBack {
+			b = 1
+		}
 		if r.Warmup {
 			w = 1
 		}
 		if !r.Success {
 			f = 1
 		}
-		warmup[i], failed[i] = w, f
+		warmup[i], failed[i], rolledBack[i] = w, f, b
 
 		c.dueDiffers |= r.DueAt ^ r.StartedAt
 		c.anyLag |= r.ScheduleLag
 		c.anyWait |= r.PoolWait
 		c.anyError |= r.ErrorID
 		c.anyFailed |= f
+		c.anyRolledBack |= b
+		c.anyPosition |= int32(r.Position)
 		c.minDue, c.maxDue = min(c.minDue, r.DueAt), max(c.maxDue, r.DueAt)
 		c.minStarted, c.maxStarted = min(c.minStarted, r.StartedAt), max(c.maxStarted, r.StartedAt)
 		c.minElapsed, c.maxElapsed = min(c.minElapsed, r.Elapsed), max(c.maxElapsed, r.Elapsed)

@@ -1,10 +1,12 @@
 package artifact
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go/encoding/delta"
@@ -15,11 +17,15 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// names is the dictionary of the statement column. It ends with "", for
-// executions whose statement index is outside the list.
+// names is the dictionary of the statement column: the statements, the
+// transactions, BEGIN, COMMIT and ROLLBACK. It ends with "", for executions whose statement index is outside the list.
 type names struct {
 	values []string
 	index  []int32 // raw index → index into values
+	// transactions does the same for transactions, by their first statement, and
+	// controls for BEGIN, COMMIT and ROLLBACK.
+	transactions []int32
+	controls     [3]int32
 }
 
 // encoder turns the columns of a row group into the bytes of its column chunks.
@@ -47,14 +53,21 @@ type encoder struct {
 func newEncoder(opts WriterOptions) *encoder {
 	e := &encoder{defs: columnDefs(), run: opts.RunID, test: opts.TestID, worker: opts.WorkerID, errorOf: opts.Errors}
 	known := map[string]int32{}
-	for _, s := range opts.Statements {
-		i, ok := known[s.ID]
+	place := func(name string) int32 {
+		i, ok := known[name]
 		if !ok {
 			i = int32(len(e.statements.values))
-			known[s.ID] = i
-			e.statements.values = append(e.statements.values, s.ID)
+			known[name] = i
+			e.statements.values = append(e.statements.values, name)
 		}
-		e.statements.index = append(e.statements.index, i)
+		return i
+	}
+	for _, s := range opts.Statements {
+		e.statements.index = append(e.statements.index, place(s.ID))
+		e.statements.transactions = append(e.statements.transactions, place(cmp.Or(s.Transaction, s.ID)))
+	}
+	for i := range e.statements.controls {
+		e.statements.controls[i] = place(engine.ControlName(engine.FirstControl + uint16(i)))
 	}
 	e.statements.values = append(e.statements.values, "")
 	return e
@@ -84,6 +97,8 @@ func (e *encoder) encode(c *columns, base int64, ordinal int) ([]byte, format.Ro
 	e.errorColumns(c)
 	e.delta32(ColRetries, c.retries[:n])
 	e.null(ColServerQueryID, n)
+	e.positions(c)
+	e.rolledBack(c)
 	if e.err != nil {
 		return nil, format.RowGroup{}, fmt.Errorf("encoding row group: %w", e.err)
 	}
@@ -214,10 +229,16 @@ func (e *encoder) statementIDs(c *columns) {
 	none := int32(len(e.statements.values) - 1)
 	statements := c.statement[:c.n]
 	e.indexes = e.indexes[:0]
-	for _, s := range statements {
+	const transaction = int32(engine.KindTransaction)
+	for row, s := range statements {
 		i := none
-		if int(s) < len(e.statements.index) {
+		switch {
+		case int(s) < len(e.statements.index) && c.kind[row] == transaction:
+			i = e.statements.transactions[s]
+		case int(s) < len(e.statements.index):
 			i = e.statements.index[s]
+		case s >= int32(engine.FirstControl) && int(s-int32(engine.FirstControl)) < len(e.statements.controls):
+			i = e.statements.controls[s-int32(engine.FirstControl)]
 		}
 		e.indexes = append(e.indexes, i)
 	}
@@ -357,14 +378,50 @@ func (e *encoder) warmup(c *columns) {
 	e.bitPage(ColWarmup, c.n, func(i int) uint8 { return uint8(warmup[i]) })
 }
 
+// equalBits appends a page of n equal booleans: bits is 0 or 0xff.
+func (e *encoder) equalBits(col Column, n int, bits byte) {
+	start := e.begin()
+	e.dataHeader(n, (n+7)/8, format.Plain)
+	for range (n + 7) / 8 {
+		e.out = append(e.out, bits)
+	}
+	e.end(col, start, 0, start, n, []format.Encoding{format.Plain}, format.Statistics{})
+}
+
+func (e *encoder) rolledBack(c *columns) {
+	if c.anyRolledBack == 0 {
+		e.equalBits(ColRolledBack, c.n, 0)
+		return
+	}
+	rolledBack := c.rolledBack[:c.n]
+	e.bitPage(ColRolledBack, c.n, func(i int) uint8 { return rolledBack[i] })
+}
+
+// positions encodes position by dictionary: few values, most of them 0.
+func (e *encoder) positions(c *columns) {
+	highest := int32(0)
+	if c.anyPosition != 0 {
+		highest = slices.Max(c.position[:c.n])
+	}
+	start := e.begin()
+	e.dictionaryHeader(int(highest)+1, 4*(int(highest)+1))
+	for v := range highest + 1 {
+		e.out = binary.LittleEndian.AppendUint32(e.out, uint32(v))
+	}
+	data := e.begin()
+	if highest == 0 {
+		page := runOf(c.n)
+		e.dataHeader(c.n, len(page), format.RLEDictionary)
+		e.out = append(e.out, page...)
+	} else {
+		e.indexPage(int(highest)+1, c.position[:c.n])
+	}
+	e.end(ColPosition, start, start, data, c.n, []format.Encoding{format.Plain, format.RLEDictionary}, format.Statistics{})
+}
+
 func (e *encoder) success(c *columns) {
 	if c.anyFailed == 0 {
-		start := e.begin()
-		e.dataHeader(c.n, (c.n+7)/8, format.Plain)
-		for range (c.n + 7) / 8 {
-			e.out = append(e.out, 0xff)
-		}
-		e.end(ColSuccess, start, 0, start, c.n, []format.Encoding{format.Plain}, format.Statistics{})
+		e.equalBits(ColSuccess, c.n, 0xff)
 		return
 	}
 	failed := c.failed[:c.n]

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -72,6 +73,10 @@ func (p *Part) open(path string) (err error) {
 		return fmt.Errorf("written by a newer version: schema %d, this one reads up to %d", version, SchemaVersion)
 	}
 	for i, d := range columnDefs() {
+		if d.since > version {
+			p.cols[i] = absent
+			continue
+		}
 		leaf, ok := p.pq.Schema().Lookup(d.name)
 		if !ok {
 			return fmt.Errorf("column %s is missing", d.name)
@@ -97,6 +102,16 @@ func (p *Part) open(path string) (err error) {
 		p.info.CreatedAt = engine.At(at)
 	}
 	return nil
+}
+
+// absent is the place of a column that a part of an older version does not have.
+const absent = -1
+
+// zeros returns n of them in dst's memory.
+func zeros[T any](dst []T, n int) []T {
+	dst = slices.Grow(dst[:0], n)[:n]
+	clear(dst)
+	return dst
 }
 
 // Artifact describes the part, without its checksum.
@@ -152,6 +167,9 @@ func corrupt(err *error) {
 
 // fixed reads a required column of fixed-size values, plain or dictionary-encoded.
 func fixed[T any](p *Part, group int, col Column, dst []T, plain func(parquet.Page) []T, value func(parquet.Value) T) ([]T, error) {
+	if p.cols[col] == absent {
+		return zeros(dst, p.Rows(group)), nil
+	}
 	dst = dst[:0]
 	err := p.pages(group, col, func(page parquet.Page) error {
 		dict := page.Dictionary()
@@ -195,6 +213,9 @@ func (p *Part) Int32s(group int, col Column, dst []int32) ([]int32, error) {
 
 // Bools reads a BOOLEAN column of one row group.
 func (p *Part) Bools(group int, col Column, dst []bool) ([]bool, error) {
+	if p.cols[col] == absent {
+		return zeros(dst, p.Rows(group)), nil
+	}
 	dst = dst[:0]
 	err := p.pages(group, col, func(page parquet.Page) error {
 		data := page.Data()

@@ -7,8 +7,9 @@ import (
 )
 
 // SchemaVersion is the version of the columns below. It rises when a column
-// changes its meaning; a reader refuses a higher one.
-const SchemaVersion = 1
+// changes its meaning or rows of a new meaning appear; a reader refuses a higher
+// one. Version 2 brought the statements of transactions: rows whose position is not 0.
+const SchemaVersion = 2
 
 // KindExecutions is engine.Artifact.Kind of the parts this package writes.
 const KindExecutions = "executions"
@@ -54,6 +55,11 @@ const (
 	ColErrorMessage  // null-able
 	ColRetries       // int32
 	ColServerQueryID // null-able; all null for targets that have none
+	// ColPosition (int32) is 0 for an execution. Other rows are statements inside
+	// the transaction of the same connection_id and seq, numbered from 1 (BEGIN);
+	// retries is then the number of the try. They are no executions of their own.
+	ColPosition
+	ColRolledBack // a transaction that ended with a ROLLBACK of its own: a success
 	numColumns
 )
 
@@ -65,6 +71,8 @@ type columnDef struct {
 	// converted is the older form of logical, for older readers; there is none
 	// for nanosecond timestamps.
 	converted thrift.Null[deprecated.ConvertedType]
+	// since is the version that brought the column; in older parts it reads as zeros.
+	since int
 }
 
 // columnDefs is the schema. It is built on demand, once per part, so that no
@@ -81,6 +89,7 @@ func columnDefs() [numColumns]columnDef {
 		unit := format.TimeUnit{Value: &format.NanoSeconds{}}
 		return columnDef{name: name, typ: format.Int64, logical: &format.TimestampType{IsAdjustedToUTC: true, Unit: unit}}
 	}
+	later := func(d columnDef) columnDef { d.since = 2; return d }
 	plain := func(name string, t format.Type) columnDef { return columnDef{name: name, typ: t} }
 	return [numColumns]columnDef{
 		ColRunID:         text("run_id"),
@@ -105,6 +114,8 @@ func columnDefs() [numColumns]columnDef {
 		ColErrorMessage:  nullable(text("error_message")),
 		ColRetries:       plain("retries", format.Int32),
 		ColServerQueryID: nullable(text("server_query_id")),
+		ColPosition:      later(plain("position", format.Int32)),
+		ColRolledBack:    later(plain("rolled_back", format.Boolean)),
 	}
 }
 

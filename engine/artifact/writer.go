@@ -20,8 +20,9 @@ type WriterOptions struct {
 	RunID    string
 	TestID   string
 	WorkerID string
-	// Statements is the run's frozen list. An execution whose Statement is
-	// outside it (a transaction as a whole, for example) gets an empty statement_id.
+	// Statements is the run's frozen list. A transaction gets the name that its
+	// first statement gives it. An execution whose Statement is neither in the list nor a
+	// control statement gets an empty statement_id.
 	Statements []engine.Statement
 	// Errors resolves ids of the run worker's error dictionary. It is called from
 	// the goroutine that calls Write, once per distinct error and row group.

@@ -16,15 +16,16 @@ type collector struct {
 	quit chan struct{}      // read everything and end
 	done chan struct{}
 
-	mu       sync.Mutex
-	phase    figures
-	tick     figures
-	warm     bool // the phase counts warm-up executions
-	recorded int64
-	recent   []uint32 // ids of the last errors, newest last
-	lastTick int64
-	drops    int64 // that snapshots have told
-	sinkErr  error // the Sink is not called again after an error
+	mu    sync.Mutex
+	phase figures
+	tick  figures
+	warm  bool // the phase counts warm-up executions
+	// recorded counts executions, statements those of transactions.
+	recorded, statements int64
+	recent               []uint32 // ids of the last errors, newest last
+	lastTick             int64
+	drops                int64 // that snapshots have told
+	sinkErr              error // the Sink is not called again after an error
 }
 
 // figures are the counters and distributions of an interval.
@@ -165,8 +166,12 @@ func (c *collector) read(chunk *chunk) {
 	records := chunk.records[chunk.read:n]
 	chunk.read = n
 	c.mu.Lock()
+	executions := 0
 	for i := range records {
-		c.fold(&records[i])
+		if records[i].Position == 0 {
+			c.fold(&records[i])
+			executions++
+		}
 	}
 	c.mu.Unlock()
 	if c.sinkErr != nil {
@@ -180,7 +185,8 @@ func (c *collector) read(chunk *chunk) {
 		return
 	}
 	c.mu.Lock()
-	c.recorded += int64(len(records))
+	c.recorded += int64(executions)
+	c.statements += int64(len(records) - executions)
 	c.mu.Unlock()
 }
 

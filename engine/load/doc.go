@@ -33,6 +33,8 @@
 //
 // The accounting identity holds whenever no operation is in flight:
 // scheduled = started + dropped, started = succeeded + failed = recorded.
-// Operations are never retried. One whose connection broke has failed; one cut
-// off at the end of Drain has failed with the class cancelled.
+// A transaction is one operation; its statements are recorded beside it and counted apart.
+// Operations are repeated only as the workload's retry policy says, and count
+// once. One whose connection broke has failed; one cut off at the end of Drain
+// has failed with the class cancelled.
 package load

@@ -97,6 +97,8 @@ func (d *fakeDB) Classify(err error) engine.ExecutionError {
 	switch {
 	case errors.Is(err, io.EOF):
 		return engine.ExecutionError{Class: engine.ErrClassConnection, Code: "connection_lost", Message: "the server closed it"}
+	case errors.Is(err, errSerialization):
+		return engine.ExecutionError{Class: engine.ErrClassSerialization, Code: "40001", Message: err.Error()}
 	case errors.Is(err, context.Canceled):
 		return engine.ExecutionError{Class: engine.ErrClassCancelled, Code: "57014", Message: "canceling statement due to user request"}
 	}

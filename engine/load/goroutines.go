@@ -30,7 +30,7 @@ func (e goroutines) drive(s *slot) {
 		}
 		s.execute(g)
 		switch {
-		case s.conn.Broken():
+		case s.conn.Broken() || s.progress.unclean:
 			s.drop()
 			g.connectionLost(s)
 			if !s.connect(g, firstBackoff) {
@@ -55,7 +55,7 @@ func (e goroutines) serve(s *slot) {
 		s.execute(g)
 		s.batch = own
 		s.arrival.batch.release()
-		broken := s.conn.Broken()
+		broken := s.conn.Broken() || s.progress.unclean
 		finished = !broken && (reconnect <= 0 || int64(s.seq)%reconnect != 0)
 		if finished {
 			continue

@@ -43,8 +43,9 @@ type Config struct {
 // + Failed, and after Drain Recorded = Started.
 type Totals struct {
 	Scheduled, Dropped, Started, Succeeded, Failed int64
-	// Recorded is how many records the Sink has accepted.
-	Recorded int64
+	// Recorded is how many executions the Sink has accepted; the statements of
+	// transactions, which it gets too, are counted in Statements.
+	Recorded, Statements int64
 	// Warmup is the part of Started that began before the measurement.
 	Warmup int64
 }
@@ -58,6 +59,7 @@ type Group struct {
 	pool   *pool
 	errors *dictionary
 	pacer  pacer
+	retry  retryPolicy
 	kinds  []engine.Kind // of the frozen statements
 	io     ioEngine
 	coll   *collector
@@ -119,6 +121,7 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 		pool:     newPool(connections),
 		errors:   newDictionary(cfg.Plan.ErrorClasses),
 		pacer:    closedLoop{think: cfg.Workload.ThinkTime()},
+		retry:    newRetryPolicy(cfg.Workload.Retry),
 		kinds:    make([]engine.Kind, len(cfg.Plan.Statements)),
 		dialing:  make(chan struct{}, maxDialing),
 		begun:    make(chan struct{}),
@@ -268,7 +271,7 @@ func (g *Group) Totals() Totals {
 	}
 	t.Scheduled = t.Started + t.Dropped
 	g.coll.mu.Lock()
-	t.Recorded = g.coll.recorded
+	t.Recorded, t.Statements = g.coll.recorded, g.coll.statements
 	g.coll.mu.Unlock()
 	return t
 }

@@ -36,13 +36,21 @@ func settle(g *Group, db *fakeDB, sink *memorySink, limit time.Duration) error {
 		return fmt.Errorf("closing: %w", err)
 	}
 	t := g.Totals()
-	if t.Scheduled != t.Started+t.Dropped || t.Started != t.Succeeded+t.Failed || t.Recorded != t.Started || int(t.Recorded) != len(sink.recs) {
+	if t.Scheduled != t.Started+t.Dropped || t.Started != t.Succeeded+t.Failed || t.Recorded != t.Started || int(t.Recorded+t.Statements) != len(sink.recs) {
 		return fmt.Errorf("%+v with %d records", t, len(sink.recs))
 	}
 	// Each connection's records are complete and in order.
 	next := map[uint32]uint32{}
 	var failed, warm int64
+	var inside int64
 	for _, r := range sink.recs {
+		if r.Position != 0 { // its transaction follows
+			if r.Seq != next[r.ConnectionID] {
+				return fmt.Errorf("connection %d: a statement of %d follows %d", r.ConnectionID, r.Seq, next[r.ConnectionID])
+			}
+			inside++
+			continue
+		}
 		if r.Seq != next[r.ConnectionID] {
 			return fmt.Errorf("connection %d: record %d follows %d", r.ConnectionID, r.Seq, next[r.ConnectionID])
 		}
@@ -56,6 +64,9 @@ func settle(g *Group, db *fakeDB, sink *memorySink, limit time.Duration) error {
 		if r.Warmup {
 			warm++
 		}
+	}
+	if inside != t.Statements {
+		return fmt.Errorf("%d statements of transactions, totals %+v", inside, t)
 	}
 	if failed != t.Failed || warm != t.Warmup {
 		return fmt.Errorf("%d failed and %d warm-up records, totals %+v", failed, warm, t)
@@ -164,8 +175,17 @@ func TestTransactionsAreOneExecution(t *testing.T) {
 		if err := settle(g, db, sink, time.Minute); err != nil {
 			t.Error(err)
 		}
-		if len(sink.recs) != 300 || sink.recs[0].Kind != engine.KindTransaction || sink.recs[0].Statement != 0 {
-			t.Errorf("%d records, the first %+v", len(sink.recs), sink.recs[0])
+		var names []string
+		for _, r := range sink.recs[:2] {
+			names = append(names, fmt.Sprint(r.Kind, r.Statement, r.Position))
+		}
+		if g.Totals().Started != 300 || fmt.Sprint(names) != "[GENERIC_SQL 65280 1 POINT_LOOKUP 0 2]" {
+			t.Errorf("%+v, the first records %v", g.Totals(), names)
+		}
+		for _, r := range sink.recs {
+			if r.Position == 0 && (r.Kind != engine.KindTransaction || r.Statement != 0) {
+				t.Errorf("%+v", r)
+			}
 		}
 	})
 }

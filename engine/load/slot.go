@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -30,9 +31,14 @@ type slot struct {
 	// an arrival, false to leave.
 	arrival arrival
 	handed  chan bool
-	res     target.Result
-	seq     uint32
-	ended   int64 // end of the last operation
+	// progress is that of the group in work. It was due then, began lag + waited
+	// later, and warm says that it belongs to the warm-up.
+	progress         progress
+	due, lag, waited int64
+	warm             bool
+	res              target.Result
+	seq              uint32
+	ended            int64 // end of the last operation
 	// lastError is the dictionary's id of the slot's last error.
 	lastError uint32
 
@@ -111,62 +117,83 @@ func (s *slot) leaving(g *Group) bool {
 	}
 }
 
-// execute runs the group in s.work on the slot's connection and records it.
+// execute runs the group in s.work on the slot's connection, again where the
+// policy says so, and records it.
 func (s *slot) execute(g *Group) {
-	chunk, rec := s.rec.place()
+	s.rec.place() // a wait for a chunk comes before the clock starts
 	begin := g.clock.now()
-	due, lag, wait := begin, int64(0), int64(0)
+	s.due, s.lag, s.waited = begin, 0, 0
 	if g.queue != nil {
-		due = s.arrival.due
-		lag, wait = s.arrival.split(begin)
+		s.due = s.arrival.due
+		s.lag, s.waited = s.arrival.split(begin)
 	}
-	warm := due < g.measured.Load()
+	s.warm = s.due < g.measured.Load()
 	s.started.Add(1)
-	if warm {
+	if s.warm {
 		s.warmup.Add(1)
 	}
-	err := s.run(g, &s.res)
-	end := g.clock.now()
-	rec.DueAt, rec.StartedAt, rec.Elapsed = due, begin, end-due
-	rec.ScheduleLag, rec.PoolWait = lag, wait
-	rec.Seq, rec.ConnectionID = s.seq, s.id
-	rec.Rows, rec.Statement, rec.Step, rec.Retries = s.res.Rows, s.work.statement, 0, 0
-	rec.Kind, rec.Warmup = s.work.kind, warm
-	if err == nil {
-		rec.Success, rec.ErrorID = true, 0
-		s.succeeded.Add(1)
-	} else {
-		s.lastError = g.errorID(err)
-		rec.Success, rec.ErrorID = false, s.lastError
-		s.failed.Add(1)
+	at := begin
+	for next := s.progress.start(s.work.ops); next != stepDone; {
+		if next == stepPause {
+			if s.wait(g, at+int64(g.retry.pause(int(s.progress.tries)+1, rand.Float64()))) {
+				next = s.progress.resume()
+			} else {
+				next = s.progress.giveUp()
+			}
+			at = g.clock.now()
+			continue
+		}
+		err := s.conn.Exec(g.ctx, &s.batch.batch, s.progress.op(), &s.res)
+		now := g.clock.now()
+		next = s.answered(g, err, at, now)
+		at = now
 	}
-	s.rec.publish(chunk)
-	s.seq++
-	s.ended = end
+	s.record(g, begin, at)
 }
 
-// run executes one operation, or a transaction whole. A transaction that fails is rolled back.
-func (s *slot) run(g *Group, res *target.Result) error {
-	b := &s.batch.batch
-	if len(s.work.ops) == 1 {
-		return s.conn.Exec(g.ctx, b, s.work.ops[0], res)
+// answered takes the result of the operation that was sent at began, in s.res.
+func (s *slot) answered(g *Group, err error, began, ended int64) step {
+	var id uint32
+	if err != nil {
+		id = g.errorID(err)
+		s.lastError = id
 	}
-	var rows int32
-	for i, op := range s.work.ops {
-		if err := s.conn.Exec(g.ctx, b, op, res); err != nil {
-			res.Rows = rows
-			if i > 0 && !s.conn.Broken() {
-				var ignored target.Result
-				_ = s.conn.Exec(g.ctx, b, plugin.Op{Statement: plugin.StatementRollback}, &ignored) // the first error is the cause
-			}
-			return err
-		}
-		if op.Statement < plugin.StatementBegin {
-			rows += res.Rows
-		}
+	if s.progress.transaction() {
+		s.recordStatement(g, id, began, ended)
 	}
-	res.Rows = rows
-	return nil
+	if err == nil {
+		return s.progress.succeeded(s.res.Rows)
+	}
+	retry := g.retry.covers(g.errors.get(id).Class) && !s.leaving(g)
+	return s.progress.fail(id, retry, s.conn.Broken(), &g.retry)
+}
+
+// recordStatement records an operation of a transaction.
+func (s *slot) recordStatement(g *Group, id uint32, began, ended int64) {
+	statement, kind := s.progress.op().Statement, engine.KindGenericSQL
+	if int(statement) < len(g.kinds) {
+		kind = g.kinds[statement]
+	}
+	chunk, rec := s.rec.place()
+	*rec = engine.Execution{DueAt: began, StartedAt: began, Elapsed: ended - began, Seq: s.seq, ConnectionID: s.id, Rows: s.res.Rows, ErrorID: id,
+		Statement: statement, Position: s.progress.position(), Retries: s.progress.tries, Kind: kind, Warmup: s.warm, Success: id == 0}
+	s.rec.publish(chunk)
+}
+
+// record records the group, which began and ended at these times.
+func (s *slot) record(g *Group, began, ended int64) {
+	p := &s.progress
+	chunk, rec := s.rec.place()
+	*rec = engine.Execution{DueAt: s.due, StartedAt: began, Elapsed: ended - s.due, ScheduleLag: s.lag, PoolWait: s.waited, Seq: s.seq, ConnectionID: s.id, Rows: int32(min(p.rows, math.MaxInt32)), ErrorID: p.failed,
+		Statement: s.work.statement, Retries: p.tries, Kind: s.work.kind, Warmup: s.warm, Success: p.failed == 0, RolledBack: p.rolledBack}
+	s.rec.publish(chunk)
+	if p.failed == 0 {
+		s.succeeded.Add(1)
+	} else {
+		s.failed.Add(1)
+	}
+	s.seq++
+	s.ended = ended
 }
 
 const (

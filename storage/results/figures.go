@@ -57,19 +57,26 @@ type kindSums struct {
 // sums is what one pass over a run worker's parts collects.
 type sums struct {
 	recorded, warmup int64
-	kinds            [engine.NumKinds]kindSums
-	errors           map[engine.ExecutionError]int64
-	minDue, maxEnd   int64
-	slowest          slowest
+	// inside counts the statements of transactions.
+	inside, retries, rolledBack int64
+	statements                  map[statementKey]*statementSums
+	kinds                       [engine.NumKinds]kindSums
+	errors                      map[engine.ExecutionError]int64
+	minDue, maxEnd              int64
+	slowest                     slowest
 }
 
 func newSums() *sums {
-	return &sums{errors: map[engine.ExecutionError]int64{}, minDue: math.MaxInt64, maxEnd: math.MinInt64}
+	return &sums{statements: map[statementKey]*statementSums{}, errors: map[engine.ExecutionError]int64{}, minDue: math.MaxInt64, maxEnd: math.MinInt64}
 }
 
 func (s *sums) merge(o *sums) {
 	s.recorded += o.recorded
 	s.warmup += o.warmup
+	s.inside += o.inside
+	s.retries += o.retries
+	s.rolledBack += o.rolledBack
+	mergeStatements(s.statements, o.statements)
 	for k := range s.kinds {
 		s.kinds[k].pieces = append(s.kinds[k].pieces, o.kinds[k].pieces...)
 		s.kinds[k].rows += o.kinds[k].rows
@@ -136,11 +143,13 @@ func (f *Folder) scan(ctx context.Context, runID, workerID string) (*scan, error
 
 // reader holds the column buffers of one goroutine.
 type reader struct {
-	elapsed         []float64
-	due             []int64
-	kind, rows      []int32
-	warmup, success []bool
-	texts           [3][]int32
+	elapsed                     []float64
+	due                         []int64
+	kind, rows                  []int32
+	statement, position         []int32
+	retries                     []int32
+	warmup, success, rolledBack []bool
+	texts                       [3][]int32
 }
 
 // readPart adds a part, the index-th of the run, to the sums of its run worker;
@@ -197,11 +206,27 @@ func (r *reader) read(s *sums, p *artifact.Part, part, g int) (err error) {
 		}
 	}
 
+	var ids []string
+	if r.statement, ids, err = p.Strings(g, artifact.ColStatementID, r.statement); err != nil {
+		return err
+	}
+	if r.position, err = p.Int32s(g, artifact.ColPosition, r.position); err != nil {
+		return err
+	}
+	if r.retries, err = p.Int32s(g, artifact.ColRetries, r.retries); err != nil {
+		return err
+	}
+	if r.rolledBack, err = p.Bools(g, artifact.ColRolledBack, r.rolledBack); err != nil {
+		return err
+	}
+
 	n := len(r.elapsed)
 	due, rows, warmup, success, kind := r.due[:n], r.rows[:n], r.warmup[:n], r.success[:n], r.kind[:n]
+	statement, position, retries, rolledBack := r.statement[:n], r.position[:n], r.retries[:n], r.rolledBack[:n]
+	byStatement := newStatementTable(s.statements, ids, kinds)
 	var counts [engine.NumKinds]int
 	for i, k := range kind {
-		if !warmup[i] {
+		if !warmup[i] && position[i] == 0 {
 			counts[kinds[k]]++
 		}
 	}
@@ -209,10 +234,18 @@ func (r *reader) read(s *sums, p *artifact.Part, part, g int) (err error) {
 	for k, c := range counts {
 		keys[k] = make([]uint64, 0, c)
 	}
-	s.recorded += int64(n)
 	threshold := s.slowest.threshold()
 	failures := false
 	for i, ms := range r.elapsed {
+		inside := position[i] != 0
+		if !warmup[i] {
+			byStatement.of(statement[i], kind[i], inside).add(int64(math.Round(ms*1e6)), rows[i], success[i], retries[i])
+		}
+		if inside {
+			s.inside++
+			continue
+		}
+		s.recorded++
 		if warmup[i] {
 			s.warmup++
 			continue
@@ -220,6 +253,10 @@ func (r *reader) read(s *sums, p *artifact.Part, part, g int) (err error) {
 		k := kinds[kind[i]]
 		keys[k] = append(keys[k], key(ms))
 		s.kinds[k].rows += int64(rows[i])
+		s.retries += int64(retries[i])
+		if rolledBack[i] {
+			s.rolledBack++
+		}
 		if !success[i] {
 			s.kinds[k].errors++
 			failures = true
@@ -254,7 +291,7 @@ func (r *reader) countErrors(s *sums, p *artifact.Part, group int) (err error) {
 	}
 	counts := map[[3]int32]int64{}
 	for i, ok := range r.success {
-		if !ok && !r.warmup[i] {
+		if !ok && !r.warmup[i] && r.position[i] == 0 {
 			counts[[3]int32{r.texts[0][i], r.texts[1][i], r.texts[2][i]}]++
 		}
 	}
@@ -298,7 +335,8 @@ func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error)
 	fig := &engine.Figures{
 		ByKind:     map[engine.Kind]*engine.KindFigures{},
 		Errors:     engine.ErrorFigures{ByClass: map[engine.ErrorClass]int64{}, Top: []engine.ErrorGroup{}},
-		Accounting: engine.Accounting{Recorded: total.recorded, Warmup: total.warmup},
+		Accounting: engine.Accounting{Recorded: total.recorded, Warmup: total.warmup, Statements: total.inside},
+		Retries:    total.retries,
 	}
 	if total.maxEnd > total.minDue {
 		fig.DurationSeconds = time.Duration(total.maxEnd - total.minDue).Seconds()
@@ -332,6 +370,10 @@ func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error)
 		}
 	}
 	fig.QPS = rate(fig.Operations)
+	fig.ByStatement = statementFigures(total.statements, rate)
+	if t := fig.ByKind[engine.KindTransaction]; t != nil {
+		fig.Transactions = &engine.TransactionFigures{Count: t.Count, RolledBack: total.rolledBack, Failed: t.Errors, Committed: t.Count - t.Errors - total.rolledBack}
+	}
 	fig.LatencyMs = all.latency()
 	fig.Histogram = all.histogram()
 	if fig.Operations > 0 {

@@ -27,9 +27,10 @@ type rows struct {
 	run, test, worker, phase, kind, statement text
 	class, code, message, queryID             text
 	connection, seq, step, rows, retries      []int32
+	position                                  []int32
 	due, started                              []int64
 	elapsed, lag, wait                        []float64
-	warmup, success                           []bool
+	warmup, success, rolledBack               []bool
 }
 
 func readRows(p *artifact.Part, group int) (*rows, error) {
@@ -48,6 +49,7 @@ func readRows(p *artifact.Part, group int) (*rows, error) {
 	for col, v := range map[artifact.Column]*[]int32{
 		artifact.ColConnectionID: &r.connection, artifact.ColSeq: &r.seq, artifact.ColStep: &r.step,
 		artifact.ColRows: &r.rows, artifact.ColRetries: &r.retries,
+		artifact.ColPosition: &r.position,
 	} {
 		var err error
 		if *v, err = p.Int32s(group, col, nil); err != nil {
@@ -68,7 +70,7 @@ func readRows(p *artifact.Part, group int) (*rows, error) {
 			return nil, err
 		}
 	}
-	for col, v := range map[artifact.Column]*[]bool{artifact.ColWarmup: &r.warmup, artifact.ColSuccess: &r.success} {
+	for col, v := range map[artifact.Column]*[]bool{artifact.ColWarmup: &r.warmup, artifact.ColSuccess: &r.success, artifact.ColRolledBack: &r.rolledBack} {
 		var err error
 		if *v, err = p.Bools(group, col, nil); err != nil {
 			return nil, err
