@@ -57,7 +57,7 @@ func TestProgress(t *testing.T) {
 			next := p.start(c.ops)
 			for i := 0; next != stepDone; i++ {
 				if next == stepPause {
-					next = p.resume()
+					p.resume()
 				}
 				if i == len(c.answers) {
 					t.Fatalf("it goes on after %v", sent)
@@ -81,8 +81,8 @@ func TestRetryPauses(t *testing.T) {
 	if p.most != engine.MaxRetries || !p.covers(engine.ErrClassDeadlock) || p.covers(engine.ErrClassTimeout) {
 		t.Errorf("%+v", p)
 	}
-	for retry, want := range map[int]time.Duration{1: 10, 2: 20, 6: 320, 100: 320} {
-		if low, high := p.pause(retry, 0), p.pause(retry, 1); low != want*time.Millisecond/2 || high != want*time.Millisecond*3/2 {
+	for retry, want := range map[int]time.Duration{1: 10 * time.Millisecond, 2: 20 * time.Millisecond, 6: 320 * time.Millisecond, 100: 320 * time.Millisecond} {
+		if low, high := p.pause(retry, 0), p.pause(retry, 1); low != want/2 || high != want*3/2 {
 			t.Errorf("retry %d: %v to %v", retry, low, high)
 		}
 	}
