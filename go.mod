@@ -2,7 +2,10 @@ module github.com/loadstone-db/loadstone
 
 go 1.26.0
 
-ignore ./ui/node_modules
+ignore (
+	./sdk/assemblyscript/node_modules
+	./ui/node_modules
+)
 
 require (
 	github.com/alecthomas/kong v1.17.0
