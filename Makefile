@@ -61,7 +61,7 @@ $(foreach g,$(GUESTS),$(eval $(call guest,$(g))))
 
 # The same generator in every language that has an SDK; golden batches compare them.
 EXAMPLE := examples/plugins/orders
-examples: $(EXAMPLE)/dist/go.wasm $(EXAMPLE)/dist/c.wasm
+examples: $(foreach l,go c assemblyscript,$(EXAMPLE)/dist/$(l).wasm)
 
 $(EXAMPLE)/dist/go.wasm: $(wildcard $(EXAMPLE)/go/*.go) $(SDK_SOURCES) go.sum | need-toolchain
 	@echo "Building the example plugin in Go."
@@ -71,6 +71,16 @@ $(EXAMPLE)/dist/c.wasm: $(EXAMPLE)/c/orders.c sdk/c/loadstone.h | need-examples
 	@echo "Building the example plugin in C."
 	@mkdir -p $(dir $@)
 	@clang --target=wasm32 -O2 -nostdlib -Wall -Wextra -Werror -Wl,--no-entry,--stack-first,--strip-all -Isdk/c -o $@ $<
+
+sdk/assemblyscript/node_modules/.package-lock.json: sdk/assemblyscript/package-lock.json | need-toolchain
+	@echo "Installing the AssemblyScript compiler."
+	@cd sdk/assemblyscript && npm ci --no-fund --no-audit --loglevel=error --no-update-notifier
+	@touch $@
+
+$(EXAMPLE)/dist/assemblyscript.wasm: $(EXAMPLE)/assemblyscript/orders.ts $(wildcard sdk/assemblyscript/assembly/*.ts) sdk/assemblyscript/node_modules/.package-lock.json
+	@echo "Building the example plugin in AssemblyScript."
+	@mkdir -p $(dir $@)
+	@sdk/assemblyscript/node_modules/.bin/asc $< -o $@ -O3 --runtime minimal --exportStart _initialize --use abort=sdk/assemblyscript/assembly/abi/abort
 
 UI_SOURCES := $(shell find ui/src ui/public ui/index.html ui/vite.config.ts ui/tsconfig.json -type f 2>/dev/null)
 
