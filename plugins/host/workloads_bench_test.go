@@ -14,6 +14,7 @@ func BenchmarkWorkloads(b *testing.B) {
 	for _, c := range []struct{ plugin, name, params string }{
 		{"tpcb", "tpcb", `{"scale":100}`},
 		{"tpcb", "tpcb_select_only", `{"scale":100,"script":"select-only"}`},
+		{"tpcc", "tpcc", `{"warehouses":100}`},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			ctx := context.Background()
