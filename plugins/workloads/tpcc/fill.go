@@ -92,7 +92,7 @@ func (g *generator) Fill(b *sdk.Batch, max int) error {
 func (g *generator) warehouse() int64 { return 1 + g.rand.Int64n(g.warehouses) }
 func (g *generator) district() int64  { return 1 + g.rand.Int64n(districtsPerWarehouse) }
 func (g *generator) customerNumber() int64 {
-	return nuRand(g.rand, 1023, g.constants.customer, 1, g.customers)
+	return nuRand(g.rand, 1023, g.customerC, 1, g.customers)
 }
 
 // another is a warehouse that is not home. There must be two.
@@ -114,7 +114,7 @@ func (g *generator) newOrder(b *sdk.Batch) {
 	unused := r.Int64n(100) == 0
 	allLocal := int64(1)
 	for i := range count {
-		l := line{item: nuRand(r, 8191, g.constants.item, 1, g.items), supply: w, quantity: r.Between(1, 10)}
+		l := line{item: nuRand(r, 8191, g.itemC, 1, g.items), supply: w, quantity: r.Between(1, 10)}
 		if r.Int64n(100) == 0 && g.warehouses > 1 {
 			l.supply, allLocal = g.another(w), 0
 		}
@@ -240,7 +240,7 @@ func (g *generator) byName(b *sdk.Batch, statement uint16, w, d int64) {
 	b.Op(statement)
 	b.I64(w)
 	b.I64(d)
-	lastName(b, nuRand(g.rand, 255, g.last, 0, g.names()-1))
+	lastName(b, nuRand(g.rand, 255, g.lastC, 0, g.names()-1))
 }
 
 func (g *generator) orderStatus(b *sdk.Batch) {

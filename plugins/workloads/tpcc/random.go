@@ -75,7 +75,7 @@ func nuRand(r *gen.Rand, a, c, x, y int64) int64 {
 const loadC = 100
 
 // constants are the Cs of a run; all its streams have the same.
-type constants struct{ last, customer, item int64 }
+type constants struct{ lastC, customerC, itemC int64 }
 
 func newConstants(seed int64) constants {
 	r := gen.NewRand(seed, -1)
@@ -87,7 +87,7 @@ func newConstants(seed int64) constants {
 	if delta >= 112 {
 		delta++
 	}
-	return constants{last: loadC + delta, customer: r.Int64n(1024), item: r.Int64n(8192)}
+	return constants{lastC: loadC + delta, customerC: r.Int64n(1024), itemC: r.Int64n(8192)}
 }
 
 // names is how many last names are in use: 1000, or one for each customer.

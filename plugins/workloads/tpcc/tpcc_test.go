@@ -191,8 +191,8 @@ func TestNURand(t *testing.T) {
 func TestConstants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newConstants(rapid.Int64().Draw(t, "seed"))
-		delta := c.last - loadC
-		if delta < 65 || delta > 119 || delta == 96 || delta == 112 || c.last > 255 || c.customer < 0 || c.customer > 1023 || c.item < 0 || c.item > 8191 {
+		delta := c.lastC - loadC
+		if delta < 65 || delta > 119 || delta == 96 || delta == 112 || c.lastC > 255 || c.customerC < 0 || c.customerC > 1023 || c.itemC < 0 || c.itemC > 8191 {
 			t.Fatalf("%+v", c)
 		}
 	})
