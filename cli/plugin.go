@@ -16,6 +16,11 @@ import (
 type pluginCommand struct {
 	Inspect pluginInspect `cmd:"" help:"Show what a plugin file declares, without running a workload."`
 	Test    pluginTest    `cmd:"" help:"Run the conformance suite that the server runs too."`
+	Upload  pluginUpload  `cmd:"" help:"Upload a plugin file to a server, where an admin enables it."`
+	List    pluginList    `cmd:"" help:"List the plugins of a server."`
+	Enable  pluginEnable  `cmd:"" help:"Enable an uploaded plugin on a server."`
+	Disable pluginDisable `cmd:"" help:"Disable an uploaded plugin on a server: no new run can use it."`
+	Delete  pluginDelete  `cmd:"" help:"Delete an uploaded plugin from a server."`
 }
 
 type pluginInspect struct {

@@ -36,6 +36,9 @@ func (c *runCommand) remote(e *env, source []byte) (outcome, error) {
 	}, nil
 }
 
+// uploadTimeout bounds an upload: its way, the wait for others, and quarantine.
+const uploadTimeout = 3 * time.Minute
+
 type client struct {
 	base  string
 	token string
@@ -62,22 +65,27 @@ type problem struct {
 	Errors []engine.FieldError `json:"errors"`
 }
 
+// do sends a JSON request; a nil in has no body.
 func (c *client) do(ctx context.Context, method, path string, in, out any) error {
-	var body io.Reader
-	if in != nil {
-		text, err := json.Marshal(in)
-		if err != nil {
-			return fmt.Errorf("writing the request: %w", err)
-		}
-		body = bytes.NewReader(text)
+	if in == nil {
+		return c.send(ctx, method, path, "", nil, out)
 	}
+	text, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("writing the request: %w", err)
+	}
+	return c.send(ctx, method, path, "application/json", bytes.NewReader(text), out)
+}
+
+// send makes a request and reads its JSON answer into out, unless that is nil.
+func (c *client) send(ctx context.Context, method, path, media string, body io.Reader, out any) error {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return fmt.Errorf("making the request: %w", err)
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
+	if media != "" {
+		req.Header.Set("Content-Type", media)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"text/tabwriter"
+
+	"github.com/loadstone-db/loadstone/engine/plugin"
+)
+
+// serverFlags name the server that a command speaks to.
+type serverFlags struct {
+	Server string `required:"" placeholder:"URL" env:"LOADSTONE_SERVER" help:"The server, for example http://127.0.0.1:8080."`
+	Token  string `env:"LOADSTONE_TOKEN" help:"API token for the server."`
+}
+
+type (
+	pluginUpload struct {
+		File   string `arg:"" help:"The .wasm file."`
+		Enable bool   `help:"Enable it too; only an admin's token may."`
+		serverFlags
+	}
+	pluginList struct {
+		JSON bool `name:"json" help:"Print JSON."`
+		serverFlags
+	}
+	pluginEnable  struct{ pluginRefArg }
+	pluginDisable struct{ pluginRefArg }
+	pluginDelete  struct{ pluginRefArg }
+
+	pluginRefArg struct {
+		Plugin string `arg:"" help:"name, name@version, or SHA-256."`
+		serverFlags
+	}
+)
+
+func (c pluginUpload) Run(e *env) error {
+	file, err := readPlugin(c.File)
+	if err != nil {
+		return err
+	}
+	client, err := newClient(c.Server, c.Token)
+	if err != nil {
+		return err
+	}
+	// The file travels, and then waits its turn in quarantine.
+	client.http.Timeout = uploadTimeout
+	var p plugin.Entry
+	if err := client.send(e.ctx, http.MethodPost, "/api/plugins", "application/wasm", bytes.NewReader(file), &p); err != nil {
+		return err
+	}
+	if c.Enable && !p.Enabled {
+		if err := client.do(e.ctx, http.MethodPost, "/api/plugins/"+p.SHA256+"/enable", nil, &p); err != nil {
+			return err
+		}
+	}
+	return c.say(e.stdout, p, client.base)
+}
+
+func (c pluginUpload) say(w io.Writer, p plugin.Entry, base string) error {
+	_, err := fmt.Fprintf(w, "%s@%s is on the server, %s.\n  sha256  %s\n  page    %s/plugins?plugin=%s\n", p.Name, p.Version, p.State, p.SHA256, base, p.SHA256)
+	if err == nil && p.State == plugin.StateDisabled {
+		_, err = fmt.Fprintf(w, "An admin enables it on that page, or with: loadstone plugin enable %s@%s\n", p.Name, p.Version)
+	}
+	return err
+}
+
+func (c pluginList) Run(e *env) error {
+	client, err := newClient(c.Server, c.Token)
+	if err != nil {
+		return err
+	}
+	var list struct {
+		Plugins []plugin.Entry `json:"plugins"`
+	}
+	if err := client.do(e.ctx, http.MethodGet, "/api/plugins", nil, &list); err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(e.stdout, list.Plugins)
+	}
+	w := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "PLUGIN\tKIND\tSTATE\tORIGIN\tTEMPLATES\tSHA-256")
+	for _, p := range list.Plugins {
+		_, _ = fmt.Fprintf(w, "%s@%s\t%s\t%s\t%s\t%d\t%.12s\n", p.Name, p.Version, p.Kind, p.State, p.Origin, len(p.Templates), p.SHA256)
+	}
+	return w.Flush()
+}
+
+func (c pluginEnable) Run(e *env) error  { return c.change(e, http.MethodPost, "/enable", "enabled") }
+func (c pluginDisable) Run(e *env) error { return c.change(e, http.MethodPost, "/disable", "disabled") }
+func (c pluginDelete) Run(e *env) error  { return c.change(e, http.MethodDelete, "", "deleted") }
+
+func (c pluginRefArg) change(e *env, method, verb, done string) error {
+	client, err := newClient(c.Server, c.Token)
+	if err != nil {
+		return err
+	}
+	if err := client.do(e.ctx, method, "/api/plugins/"+url.PathEscape(c.Plugin)+verb, nil, nil); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s is %s.\n", c.Plugin, done)
+	return err
+}
