@@ -65,7 +65,13 @@ func checkFigures(t *rapid.T, fig *engine.Figures, recs []engine.Execution) {
 	var all []float64
 	byKind := map[engine.Kind][]float64{}
 	byClass := map[engine.ErrorClass]int64{}
-	var warmup, failed, reads, writes int64
+	var warmup, failed, reads, writes, retries, rolledBack int64
+	every := recs
+	recs = slices.DeleteFunc(slices.Clone(recs), func(r engine.Execution) bool { return r.Position != 0 })
+	if fig.Accounting.Statements != int64(len(every)-len(recs)) {
+		t.Fatalf("%d statements of transactions, want %d", fig.Accounting.Statements, len(every)-len(recs))
+	}
+	checkStatements(t, fig.ByStatement, every)
 	lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, r := range recs {
 		if r.Warmup {
@@ -75,6 +81,10 @@ func checkFigures(t *rapid.T, fig *engine.Figures, recs []engine.Execution) {
 		v := float64(r.Elapsed) / 1e6
 		all = append(all, v)
 		byKind[r.Kind] = append(byKind[r.Kind], v)
+		retries += int64(r.Retries)
+		if r.RolledBack {
+			rolledBack++
+		}
 		if !r.Success {
 			failed++
 			class := dictionary[r.ErrorID].Class
@@ -95,6 +105,12 @@ func checkFigures(t *rapid.T, fig *engine.Figures, recs []engine.Execution) {
 		fig.Reads != reads || fig.Writes != writes || fig.Errors.Count != failed {
 		t.Fatalf("counts %+v, want %d recorded, %d warm-up, %d operations, %d reads, %d writes, %d failed",
 			fig, len(recs), warmup, len(all), reads, writes, failed)
+	}
+	if fig.Retries != retries || (fig.Transactions == nil) != (len(byKind[engine.KindTransaction]) == 0) || fig.Transactions != nil && fig.Transactions.RolledBack != rolledBack {
+		t.Fatalf("%d retries, transactions %+v, want %d and %d rolled back", fig.Retries, fig.Transactions, retries, rolledBack)
+	}
+	if x := fig.Transactions; x != nil && x.Count != x.Committed+x.RolledBack+x.Failed {
+		t.Fatalf("%+v", x)
 	}
 	checkLatency(t, "all", fig.LatencyMs, all)
 	if len(fig.ByKind) != len(byKind) {
@@ -134,13 +150,51 @@ func checkFigures(t *rapid.T, fig *engine.Figures, recs []engine.Execution) {
 			t.Fatalf("slowest %d is %v, want %v", i, s.AppElapsedMs, all[i])
 		}
 		found := slices.ContainsFunc(recs, func(r engine.Execution) bool {
-			return r.Seq == s.Seq && r.ConnectionID == s.ConnectionID && r.Kind == s.Kind && r.Rows == s.Rows &&
+			return r.Seq == s.Seq && r.ConnectionID == s.ConnectionID && r.Kind == s.Kind && r.Rows == s.Rows && r.Position == 0 &&
 				r.Success == s.Success && r.StartedAt/1e6 == s.StartedAt.UnixMilli() && float64(r.Elapsed)/1e6 == s.AppElapsedMs &&
 				s.ErrorMessage == dictionary[r.ErrorID].Message && !r.Warmup
 		})
 		if !found {
 			t.Fatalf("slowest %d is nobody's: %+v", i, s)
 		}
+	}
+}
+
+// checkStatements compares figures by statement with an independent computation.
+func checkStatements(t *rapid.T, list []engine.StatementFigures, recs []engine.Execution) {
+	type key struct {
+		statement uint16
+		kind      engine.Kind
+		inside    bool
+	}
+	groups := map[key][]engine.Execution{}
+	for _, r := range recs {
+		if !r.Warmup {
+			k := key{r.Statement, r.Kind, r.Position != 0}
+			groups[k] = append(groups[k], r)
+		}
+	}
+	var count, errors, wantCount, wantErrors, wantRows, rows int64
+	for _, f := range list {
+		count += f.Count
+		errors += f.Errors
+		rows += f.Rows
+		l := f.LatencyMs
+		if f.Count <= 0 || l.P50 > l.P95 || l.P95 > l.P99 || l.P99 > l.Max*1.011 || l.Avg > l.Max {
+			t.Fatalf("%+v", f)
+		}
+	}
+	for _, g := range groups {
+		for _, r := range g {
+			wantCount++
+			wantRows += int64(r.Rows)
+			if !r.Success {
+				wantErrors++
+			}
+		}
+	}
+	if len(list) > len(groups) || count != wantCount || errors != wantErrors || rows != wantRows {
+		t.Fatalf("%d entries with %d executions, %d errors, %d rows; want %d with %d, %d, %d", len(list), count, errors, rows, len(groups), wantCount, wantErrors, wantRows)
 	}
 }
 
@@ -191,7 +245,13 @@ var executions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) engine.Execution {
 		Kind:    engine.Kind(rapid.IntRange(0, int(engine.NumKinds)-1).Draw(t, "kind")), Warmup: rapid.Bool().Draw(t, "warmup"),
 		Seq: rapid.Uint32().Draw(t, "seq"), ConnectionID: rapid.SampledFrom([]uint32{0, 1, 2, 70_000}).Draw(t, "conn"),
 		Rows: rapid.Int32Range(-1, 100).Draw(t, "rows"), Statement: uint16(rapid.IntRange(0, 4).Draw(t, "statement")), Success: true}
-	if rapid.IntRange(0, 3).Draw(t, "fails") == 0 {
+	r.Retries = uint8(rapid.SampledFrom([]int{0, 0, 1, 100}).Draw(t, "retries"))
+	if r.Kind == engine.KindTransaction {
+		r.RolledBack = rapid.Bool().Draw(t, "rolled back")
+	} else if rapid.Bool().Draw(t, "inside") {
+		r.Position = uint16(rapid.IntRange(1, 258).Draw(t, "position"))
+	}
+	if !r.RolledBack && rapid.IntRange(0, 3).Draw(t, "fails") == 0 {
 		r.Success, r.ErrorID = false, uint32(rapid.IntRange(0, len(dictionary)-1).Draw(t, "error"))
 	}
 	return r

@@ -154,6 +154,8 @@ export interface Accounting {
   failed: number;
   recorded: number;
   warmup: number;
+  /** Statements of transactions, recorded beside the executions; absent in older runs. */
+  statements?: number;
   balanced: boolean;
   problems?: string[] | null;
 }
@@ -184,6 +186,26 @@ export interface SlowExecution {
   error_message?: string;
 }
 
+/** One statement alone or inside transactions, or the transactions of one name. */
+export interface StatementFigures {
+  statement_id: string;
+  kind: string;
+  in_transaction: boolean;
+  count: number;
+  errors: number;
+  retries: number;
+  rows: number;
+  qps: number;
+  latency_ms: { avg: number; p50: number; p95: number; p99: number; max: number };
+}
+
+export interface TransactionFigures {
+  count: number;
+  committed: number;
+  rolled_back: number;
+  failed: number;
+}
+
 export interface Figures {
   operations: number;
   reads: number;
@@ -192,6 +214,10 @@ export interface Figures {
   qps: number;
   latency_ms: LatencyMs | null;
   by_kind: Record<string, KindFigures> | null;
+  /** Absent in runs of older versions, as are the two below. */
+  by_statement?: StatementFigures[] | null;
+  transactions?: TransactionFigures | null;
+  retries?: number;
   errors: {
     count: number;
     rate: number;

@@ -100,12 +100,14 @@ export function AccountingView({ a }: { a: Accounting }) {
         />
         <Balance
           left={started}
-          parts={[{ label: 'recorded', value: a.recorded, tone: 'ok', tip: 'Rows in the Parquet files of this run.' }]}
+          parts={[{ label: 'recorded', value: a.recorded, tone: 'ok', tip: 'Executions in the Parquet files of this run.' }]}
           of={of}
         />
         <p className="muted">
           Warm-up and measurement are counted together here: {exact(a.warmup)} of the recorded executions belong to the
           warm-up and are left out of the figures above; {exact(a.recorded - a.warmup)} are measured.
+          {!!a.statements &&
+            ` ${exact(a.statements)} statements inside transactions are recorded too; they are parts of these executions and counted in none of the sums.`}
         </p>
       </div>
     </section>

@@ -8,6 +8,7 @@ import { count, dateTime, errorRate, exact, latency, plain, rate, sentence, word
 import { Num } from '../design/Num';
 import { Empty } from '../design/States';
 import { AccountingView } from './AccountingView';
+import { ByStatement } from './ByStatement';
 import { EnvironmentView } from './EnvironmentView';
 import { ExportView } from './ExportView';
 import { LogPanel } from './LogPanel';
@@ -74,7 +75,10 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
         <DistributionTab s={s} />
       </Tabs.Content>
       <Tabs.Content value="kinds">
-        <ByKind s={s} />
+        <div className="stack">
+          <ByKind s={s} />
+          <ByStatement s={s} />
+        </div>
       </Tabs.Content>
       <Tabs.Content value="workers">
         <FinishedWorkers run={run} />
