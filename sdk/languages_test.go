@@ -27,6 +27,7 @@ func TestConstantsOfOtherLanguages(t *testing.T) {
 	for _, c := range []struct{ file, form string }{
 		{"c/loadstone.h", `(?m)^#define LS_([A-Z0-9_]+) \(?(-?[0-9A-Fa-fx]+)\)?$`},
 		{"assemblyscript/assembly/abi.ts", `(?m)^export const ([A-Z0-9_]+): [a-z0-9]+ = (-?[0-9A-Fa-fx]+);$`},
+		{"rust/src/lib.rs", `(?m)^pub const ([A-Z0-9_]+): [a-z0-9]+ = (-?[0-9A-Fa-fx]+);$`},
 	} {
 		source, err := os.ReadFile(c.file)
 		if err != nil {
