@@ -61,7 +61,7 @@ $(foreach g,$(GUESTS),$(eval $(call guest,$(g))))
 
 # The same generator in every language that has an SDK; golden batches compare them.
 EXAMPLE := examples/plugins/orders
-examples: $(foreach l,go c assemblyscript,$(EXAMPLE)/dist/$(l).wasm)
+examples: $(foreach l,go c assemblyscript rust,$(EXAMPLE)/dist/$(l).wasm)
 
 $(EXAMPLE)/dist/go.wasm: $(wildcard $(EXAMPLE)/go/*.go) $(SDK_SOURCES) go.sum | need-toolchain
 	@echo "Building the example plugin in Go."
@@ -81,6 +81,14 @@ $(EXAMPLE)/dist/assemblyscript.wasm: $(EXAMPLE)/assemblyscript/orders.ts $(wildc
 	@echo "Building the example plugin in AssemblyScript."
 	@mkdir -p $(dir $@)
 	@sdk/assemblyscript/node_modules/.bin/asc $< -o $@ -O3 --runtime minimal --exportStart _initialize --use abort=sdk/assemblyscript/assembly/abi/abort
+
+# Whichever Rust knows the target: the first on the path, or Debian's.
+$(EXAMPLE)/dist/rust.wasm: $(shell find sdk/rust $(EXAMPLE)/rust -name '*.rs' -o -name 'Cargo.toml' -o -path '*/.cargo/config.toml') | need-examples
+	@echo "Building the example plugin in Rust."
+	@mkdir -p $(dir $@)
+	@[ -d "$$(rustc --print sysroot 2>/dev/null)/lib/rustlib/wasm32-unknown-unknown" ] || export PATH="/usr/bin:$$PATH"; \
+	cd $(EXAMPLE)/rust && CARGO_TARGET_DIR="$(CURDIR)/$(CACHE)/rust" cargo build --quiet --release --offline
+	@cp $(CACHE)/rust/wasm32-unknown-unknown/release/orders.wasm $@
 
 UI_SOURCES := $(shell find ui/src ui/public ui/index.html ui/vite.config.ts ui/tsconfig.json -type f 2>/dev/null)
 
@@ -145,7 +153,7 @@ need-postgres: need-toolchain
 	@deploy/setup.sh postgres
 
 need-examples: need-toolchain
-	@deploy/setup.sh clang
+	@deploy/setup.sh clang rust
 
 need-test: need-toolchain
 	@deploy/setup.sh postgres race browser

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what a target of the Makefile needs and the machine does not have.
 # As root on Debian or Ubuntu it installs; otherwise it says, in one sentence, what to install.
-# usage: deploy/setup.sh toolchain|postgres|race|browser|clang|sysbench …
+# usage: deploy/setup.sh toolchain|postgres|race|browser|clang|rust|sysbench …
 set -euo pipefail
 
 fail() { printf 'loadstone: %s\n' "$*" >&2; exit 1; }
@@ -93,15 +93,24 @@ clang() {
 	lacks "clang and lld for plugins in C" clang lld
 }
 
+# rust builds plugins written in Rust; its target for WebAssembly is a package of its own.
+rust() {
+	local rustc
+	for rustc in "$(type -P rustc)" /usr/bin/rustc; do
+		[ -x "$rustc" ] && [ -x "$(dirname "$rustc")/cargo" ] && [ -d "$("$rustc" --print sysroot)/lib/rustlib/wasm32-unknown-unknown" ] && return
+	done
+	lacks "Rust for plugins in Rust" cargo rustc libstd-rust-dev-wasm32
+}
+
 sysbench() {
 	type -P sysbench >/dev/null && return
 	lacks "sysbench for the comparison" sysbench
 }
 
-[ $# -gt 0 ] || fail "usage: deploy/setup.sh toolchain|postgres|race|browser|clang|sysbench …"
+[ $# -gt 0 ] || fail "usage: deploy/setup.sh toolchain|postgres|race|browser|clang|rust|sysbench …"
 for need; do
 	case $need in
-	toolchain | postgres | race | browser | clang | sysbench) "$need" ;;
+	toolchain | postgres | race | browser | clang | rust | sysbench) "$need" ;;
 	*) fail "unknown: $need" ;;
 	esac
 done

@@ -30,7 +30,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew, from the native generator")
 
 // languages in which the generator is written; ../dist holds what was built of each.
-var languages = []string{"go", "c", "assemblyscript"}
+var languages = []string{"go", "c", "assemblyscript", "rust"}
 
 // golden is a file of ../golden. An SDK of another language can be tested by it too.
 type golden struct {
