@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,17 +46,25 @@ func (b *bench) rows(sql string) [][]any {
 // pgbench runs pgbench on the database of b.
 func (b *bench) pgbench(args ...string) string {
 	b.Helper()
-	bin, _, err := embedded.Find()
+	out, err := pgbench(append(args, b.dsn)...)
 	if err != nil {
 		b.Fatal(err)
 	}
+	return out
+}
+
+func pgbench(args ...string) (string, error) {
+	bin, _, err := embedded.Find()
+	if err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, filepath.Join(bin, "pgbench"), append(args, b.dsn)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, filepath.Join(bin, "pgbench"), args...).CombinedOutput()
 	if err != nil {
-		b.Fatalf("pgbench %v: %v\n%s", args, err, out)
+		err = fmt.Errorf("pgbench %v: %w\n%s", args, err, out)
 	}
-	return string(out)
+	return string(out), err
 }
 
 const shapeOfTables = `SELECT c.relname::text, c.reloptions::text, a.attnum::text, a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull::text,
@@ -100,5 +110,88 @@ func TestTpcbTakesTheTablesOfPgbench(t *testing.T) {
 	_, err = b.prepare(b.scenario("tpcb", `{"scale":2}`, &engine.Prepare{IfExists: engine.IfExistsUse}))
 	if err == nil || !strings.Contains(err.Error(), "pgbench_tellers is missing") {
 		t.Errorf("a missing table: %v", err)
+	}
+}
+
+// balanced checks the invariants of the bank, of all and of each account, and the number of transactions.
+func (b *bench) balanced(transactions int) {
+	b.Helper()
+	sums := b.rows(`SELECT (SELECT sum(abalance) FROM pgbench_accounts)::text, (SELECT sum(tbalance) FROM pgbench_tellers)::text,
+ (SELECT sum(bbalance) FROM pgbench_branches)::text, (SELECT sum(delta) FROM pgbench_history)::text, (SELECT count(*) FROM pgbench_history)::text`)[0]
+	if sums[0] != sums[1] || sums[1] != sums[2] || sums[2] != sums[3] || sums[4] != fmt.Sprint(transactions) {
+		b.Errorf("accounts, tellers, branches and history hold %v, with %d transactions", sums, transactions)
+	}
+	for _, c := range []struct{ table, id, balance string }{{"accounts", "aid", "abalance"}, {"tellers", "tid", "tbalance"}, {"branches", "bid", "bbalance"}} {
+		wrong := b.rows(fmt.Sprintf(`SELECT count(*)::text FROM pgbench_%s AS t LEFT JOIN (SELECT %s AS id, sum(delta) AS s FROM pgbench_history GROUP BY 1) AS h ON h.id = t.%[2]s WHERE t.%[3]s <> coalesce(s, 0)`, c.table, c.id, c.balance))
+		if wrong[0][0] != "0" {
+			b.Errorf("%v %s have another balance than their history", wrong[0][0], c.table)
+		}
+	}
+}
+
+var processed = regexp.MustCompile(`transactions actually processed: (\d+)`)
+
+// pgbenchFor runs pgbench's own script on the tables as they are, and returns how many transactions it made.
+func pgbenchFor(dsn, seconds string) (int, error) {
+	out, err := pgbench("-n", "-c", "4", "-T", seconds, dsn)
+	if err != nil {
+		return 0, err
+	}
+	found := processed.FindStringSubmatch(out)
+	if found == nil || found[1] == "0" {
+		return 0, fmt.Errorf("pgbench made no transactions: %s", out)
+	}
+	return strconv.Atoi(found[1])
+}
+
+// TestTpcbAndPgbenchOnOneDatabase: whoever made the tables, and whoever works on
+// them, one after the other or both at once, the sums of all balances stay equal.
+func TestTpcbAndPgbenchOnOneDatabase(t *testing.T) {
+	h := hosttest.Bundled(t)
+	for _, maker := range []string{"ours", "pgbench"} {
+		t.Run("tables of "+maker, func(t *testing.T) {
+			b := newBench(t, h)
+			sc := b.scenario("tpcb", `{"scale":2}`, &engine.Prepare{IfExists: engine.IfExistsUse})
+			if maker == "pgbench" {
+				b.pgbench("-i", "-q", "-s", "2")
+				sc.Target.Prepare = nil
+			}
+			p, err := b.prepare(sc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := b.load(sc, p, 2, time.Second).committed["tpcb_like"]
+			if all == 0 {
+				t.Fatal("no transaction was made")
+			}
+			b.balanced(all)
+			theirs, err := pgbenchFor(b.dsn, "1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			all += theirs
+			b.balanced(all)
+			atOnce := make(chan error)
+			go func() {
+				theirs, err = pgbenchFor(b.dsn, "2")
+				atOnce <- err
+			}()
+			all += b.load(sc, p, 1, 2*time.Second).committed["tpcb_like"]
+			if err := <-atOnce; err != nil {
+				t.Fatal(err)
+			}
+			all += theirs
+			b.balanced(all)
+			// The other scripts run on the same tables.
+			for script, name := range map[string]string{"select-only": "select_balance", "simple-update": "simple_update"} {
+				sc.Workload.Params = json.RawMessage(`{"scale":2,"script":"` + script + `"}`)
+				if p, err = b.prepare(sc); err != nil {
+					t.Fatal(err)
+				}
+				if n := b.load(sc, p, 1, 300*time.Millisecond).committed[name]; n == 0 {
+					t.Errorf("%s made no transaction", script)
+				}
+			}
+		})
 	}
 }

@@ -31,6 +31,11 @@ WHERE (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)`},
 	{"8: w_ytd is the sum of the history", `SELECT count(*) FROM tpcc_warehouse WHERE w_ytd <> (SELECT sum(h_amount) FROM tpcc_history WHERE h_w_id = w_id)`},
 	{"9: d_ytd is the sum of the history", `SELECT count(*) FROM tpcc_district LEFT JOIN (SELECT h_w_id, h_d_id, sum(h_amount) AS h FROM tpcc_history GROUP BY 1, 2) AS h
 ON h_w_id = d_w_id AND h_d_id = d_id WHERE d_ytd IS DISTINCT FROM h`},
+	{"11: what is not new was delivered", `SELECT count(*) FROM tpcc_district
+JOIN (SELECT o_w_id, o_d_id, count(*) AS o FROM tpcc_orders GROUP BY 1, 2) AS o ON o_w_id = d_w_id AND o_d_id = d_id
+LEFT JOIN (SELECT no_w_id, no_d_id, count(*) AS n FROM tpcc_new_order GROUP BY 1, 2) AS n ON no_w_id = d_w_id AND no_d_id = d_id
+JOIN (SELECT c_w_id, c_d_id, sum(c_delivery_cnt) + 2100 AS c FROM tpcc_customer GROUP BY 1, 2) AS c ON c_w_id = d_w_id AND c_d_id = d_id
+WHERE o - coalesce(n, 0) <> c`},
 	{"10 and 12: c_balance is what was delivered less what was paid", `SELECT count(*) FROM tpcc_customer
 LEFT JOIN (SELECT o_w_id, o_d_id, o_c_id, sum(ol_amount) AS bought FROM tpcc_orders JOIN tpcc_order_line ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
  WHERE ol_delivery_d IS NOT NULL GROUP BY 1, 2, 3) AS o ON o_w_id = c_w_id AND o_d_id = c_d_id AND o_c_id = c_id
@@ -91,5 +96,38 @@ func TestTpccPopulation(t *testing.T) {
 	_, err := b.prepare(b.tpcc(`{"warehouses":2}`))
 	if err == nil || !strings.Contains(err.Error(), "tpcc_warehouse") || !strings.Contains(err.Error(), "has 1 rows, and warehouses 2 wants 2") {
 		t.Errorf("another number of warehouses: %v", err)
+	}
+}
+
+// TestTpccStaysConsistent runs all five transactions and checks the conditions of
+// the specification, before and after.
+func TestTpccStaysConsistent(t *testing.T) {
+	b := newBench(t, hosttest.Bundled(t))
+	sc := b.tpcc(`{"warehouses":4}`)
+	sc.Workload.Retry = &engine.Retry{Max: 3, Classes: []engine.ErrorClass{engine.ErrClassSerialization, engine.ErrClassDeadlock}, BackoffMs: 10}
+	begin := time.Now()
+	p, err := b.prepare(sc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("four warehouses were loaded in %.1f s", time.Since(begin).Seconds())
+	b.consistent("after the load")
+	const lasting = 10 * time.Second
+	total := b.load(sc, p, 2, lasting)
+	t.Logf("committed %v, rolled back %v: %.0f new orders a minute", total.committed, total.rolledBack, float64(total.committed["new_order"])/lasting.Minutes())
+	for _, name := range []string{"new_order", "payment", "order_status", "delivery", "stock_level"} {
+		if total.committed[name] == 0 {
+			t.Errorf("no %s was committed", name)
+		}
+	}
+	b.consistent("after the run")
+	// What the transactions say that they did is there.
+	orders := b.rows(`SELECT (SELECT count(*) FROM tpcc_orders) - 120000, (SELECT count(*) FROM tpcc_history) - 120000`)[0]
+	if fmt.Sprint(orders) != fmt.Sprint([]int{total.committed["new_order"], total.committed["payment"]}) {
+		t.Errorf("orders and payments grew by %v, committed were %v", orders, total.committed)
+	}
+	delivered := b.rows(`SELECT count(*) FROM tpcc_orders WHERE o_carrier_id IS NOT NULL`)[0][0]
+	if want := 84_000 + 10*total.committed["delivery"]; fmt.Sprint(delivered) != fmt.Sprint(want) {
+		t.Errorf("%v orders are delivered, %d deliveries make %d", delivered, total.committed["delivery"], want)
 	}
 }

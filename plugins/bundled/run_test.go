@@ -1,0 +1,103 @@
+package bundled_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
+)
+
+// ended counts what a run worker's executions came to, by the name of the
+// transaction (or of the statement outside of one).
+type ended struct {
+	statements []engine.Statement
+
+	mu                            sync.Mutex
+	committed, rolledBack, failed map[string]int
+	errors                        []uint32
+}
+
+func (e *ended) Write(recs []engine.Execution) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range recs {
+		if r.Position != 0 {
+			continue
+		}
+		s := e.statements[r.Statement]
+		name := s.ID
+		if r.Kind == engine.KindTransaction && s.Transaction != "" {
+			name = s.Transaction
+		}
+		switch {
+		case !r.Success:
+			e.failed[name]++
+			e.errors = append(e.errors, r.ErrorID)
+		case r.RolledBack:
+			e.rolledBack[name]++
+		default:
+			e.committed[name]++
+		}
+	}
+	return nil
+}
+
+// load runs a prepared workload as so many run workers of four connections each,
+// for a time, and returns what their executions came to. Errors fail the test.
+func (b *bench) load(sc engine.Scenario, p *prepare.Prepared, workers int, lasting time.Duration) *ended {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), lasting+2*time.Minute)
+	defer cancel()
+	total := &ended{statements: p.Plan.Statements, committed: map[string]int{}, rolledBack: map[string]int{}, failed: map[string]int{}}
+	w, err := b.host.Workload(ctx, p.Plan.Workload.SHA256)
+	if err != nil {
+		b.Fatal(err)
+	}
+	database, err := postgres.NewDriver().Open(target.Config{DSN: b.dsn, Session: p.Plan.Session, StatementTimeout: time.Minute})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer database.Close()
+	var groups []*load.Group
+	for slot := range workers {
+		stream, err := w.Open(ctx, plugin.OpenRequest{Seed: sc.Workload.Seed, KeySlot: slot, KeySlots: p.Plan.KeySlots, Params: p.Params, Tables: p.Plan.Tables, Pools: p.Plan.Pools}, p.Plan.Statements)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer stream.Close()
+		g, err := load.Open(ctx, load.Config{Stream: stream, Database: database, Sink: total, Log: zerolog.Nop(), Plan: p.Plan, Workload: sc.Workload}, 4, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		groups = append(groups, g)
+	}
+	for _, g := range groups {
+		g.Start(engine.PhaseMeasurement)
+	}
+	time.Sleep(lasting)
+	for _, g := range groups {
+		if err := g.Drain(ctx); err != nil {
+			b.Error(err)
+		}
+		if err := g.Close(); err != nil {
+			b.Error(err)
+		}
+		n := g.Totals()
+		if n.Started == 0 || n.Started != n.Succeeded+n.Failed || n.Recorded != n.Started {
+			b.Errorf("the accounts of a run worker do not balance: %+v", n)
+		}
+		if n.Failed > 0 {
+			b.Errorf("%d of %d failed: %+v, %v", n.Failed, n.Started, g.Error(1), fmt.Sprint(total.failed))
+		}
+	}
+	return total
+}
