@@ -182,45 +182,17 @@ func putNumeric(b *sdk.Batch, whole, fraction int64, scale int) {
 		size++
 	}
 	if scale == 0 {
-		digits(b.TextSpace(size), uint64(whole))
+		gen.Digits(b.TextSpace(size), uint64(whole))
 		return
 	}
 	s := b.TextSpace(size + 1 + scale)
-	digits(s[:size], uint64(whole))
+	gen.Digits(s[:size], uint64(whole))
 	s[size] = '.'
-	digits(s[size+1:], uint64(fraction))
+	gen.Digits(s[size+1:], uint64(fraction))
 }
-
-// digits fills s with the last digits of n.
-func digits(s []byte, n uint64) {
-	for i := len(s) - 1; i >= 0; i-- {
-		q := n / 10
-		s[i] = byte('0' + n - q*10)
-		n = q
-	}
-}
-
-const hexDigits = "0123456789abcdef"
 
 // putUUID writes a version 4 UUID of these bits.
-func putUUID(b *sdk.Batch, hi, lo uint64) {
-	hi = hi&^0xf000 | 0x4000
-	lo = lo&^(3<<62) | 1<<63
-	s := b.TextSpace(36)
-	at := 0
-	for i := 0; i < 32; i++ {
-		if i == 8 || i == 12 || i == 16 || i == 20 {
-			s[at] = '-'
-			at++
-		}
-		if i < 16 {
-			s[at] = hexDigits[hi>>(60-4*i)&15]
-		} else {
-			s[at] = hexDigits[lo>>(124-4*i)&15]
-		}
-		at++
-	}
-}
+func putUUID(b *sdk.Batch, hi, lo uint64) { gen.UUID(b.TextSpace(gen.UUIDSize), hi, lo) }
 
 func putJSON(b *sdk.Batch, r *gen.Rand, size int) {
 	const head, tail = `{"note":"`, `"}`
