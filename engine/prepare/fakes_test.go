@@ -14,6 +14,9 @@ import (
 
 // world is a target, an adapter and a workload that tests bend as they need.
 type world struct {
+	// connectErr is what a load connection is refused with; tried counts those closed again.
+	connectErr error
+	tried      int
 	// the target
 	tables   map[string]*engine.Table
 	sql      []string
@@ -186,6 +189,24 @@ type fakeDatabase struct {
 
 func (d fakeDatabase) Check(context.Context) (target.ServerInfo, error) {
 	return target.ServerInfo{Version: "15", Database: "db", User: "u", MaxConnections: d.w.maxConns}, d.w.checkErr
+}
+
+// Connect hands out connections that can only be closed.
+func (d fakeDatabase) Connect(context.Context, []engine.Statement) (target.Conn, error) {
+	if d.w.connectErr != nil {
+		return nil, d.w.connectErr
+	}
+	return &fakeConn{w: d.w}, nil
+}
+
+type fakeConn struct {
+	target.Conn
+	w *world
+}
+
+func (c *fakeConn) Close() error {
+	c.w.tried++
+	return nil
 }
 
 func (d fakeDatabase) Query(_ context.Context, sql string, _ ...any) (*target.ResultSet, error) {

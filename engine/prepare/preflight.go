@@ -92,7 +92,14 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, er
 	if f.Plan, err = p.freeze(ctx, tables); err != nil {
 		return f, f.failed("statements", err)
 	}
-	f.add(CheckResult{Name: "statements", Outcome: CheckOK, Message: fmt.Sprintf("%d statements are frozen; nothing else can be executed.", len(f.Plan.Statements))})
+	frozen := fmt.Sprintf("%d statements are frozen; nothing else can be executed.", len(f.Plan.Statements))
+	if len(f.Creates) == 0 {
+		if err := p.try(ctx, f.Plan.Statements); err != nil {
+			return f, f.failed("statements", err)
+		}
+		frozen += " The database accepts them."
+	}
+	f.add(CheckResult{Name: "statements", Outcome: CheckOK, Message: frozen})
 	return f, nil
 }
 

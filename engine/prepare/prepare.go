@@ -264,7 +264,21 @@ func (p *planner) plan(ctx context.Context) (*engine.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.freeze(ctx, tables)
+	plan, err := p.freeze(ctx, tables)
+	if err != nil {
+		return nil, err
+	}
+	return plan, p.try(ctx, plan.Statements)
+}
+
+// try prepares the statements on a connection of its own, so that what the
+// database refuses is known before a worker connects.
+func (p *planner) try(ctx context.Context, statements []engine.Statement) error {
+	conn, err := p.database.Connect(ctx, statements)
+	if err != nil {
+		return targetError("preparing the statements", err)
+	}
+	return conn.Close()
 }
 
 // freeze asks for the statements and closes the list.

@@ -113,7 +113,7 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 	refuse := func(cause error, format string, args ...any) (prepared, error) {
 		return prepared{}, &engine.Error{Code: engine.CodeTarget, Cause: cause,
 			Message: fmt.Sprintf("Statement %s cannot be prepared: ", s.ID) + fmt.Sprintf(format, args...) + ".",
-			Hint:    "Its SQL is: " + shorten(s.SQL)}
+			Hint:    pointed(s.SQL, cause)}
 	}
 	description, err := pg.Prepare(ctx, name, s.SQL, nil)
 	if err != nil {

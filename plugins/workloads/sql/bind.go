@@ -352,11 +352,13 @@ func typeOf(v *jsondoc.Value) string {
 // convert reads a JSON value as the bind's type; without one, text.
 func (b *bind) convert(v *jsondoc.Value) (value, error) {
 	b.only(sdk.Text)
-	var out value
-	ok := true
 	if v.IsNull() {
 		return value{null: true}, nil
 	}
+	var (
+		out value
+		ok  bool
+	)
 	switch b.typ {
 	case sdk.I64:
 		out.i, ok = v.Int()

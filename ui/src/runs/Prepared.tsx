@@ -83,7 +83,12 @@ export function Prepared({ run }: { run: RunDetail }) {
                     <Icon name={icons[c.outcome]} />
                     <span>
                       {c.message}
-                      {c.fix && <span className="muted"> {sentence(c.fix)}.</span>}
+                      {c.fix &&
+                        (c.fix.includes('\n') ? (
+                          <pre className="muted">{c.fix}</pre>
+                        ) : (
+                          <span className="muted"> {sentence(c.fix)}.</span>
+                        ))}
                     </span>
                   </li>
                 ))}

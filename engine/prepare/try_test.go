@@ -1,0 +1,30 @@
+package prepare
+
+import (
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// TestWhatTheDatabaseRefusesIsKnownBeforehand: a statement that cannot be
+// prepared is an error of the preparation, and a failed check of the preflight.
+func TestWhatTheDatabaseRefusesIsKnownBeforehand(t *testing.T) {
+	w := newWorld()
+	if _, err := Plan(t.Context(), w.deps(), prepared(100, engine.IfExistsUse), nil); err != nil || w.tried != 1 {
+		t.Fatalf("%v, %d connections tried", err, w.tried)
+	}
+	refused := &engine.Error{Code: engine.CodeTarget, Message: "Statement one cannot be prepared: no such column.", Hint: "Line 1 of its SQL:\n    SELECT\n    ^"}
+	w = newWorld()
+	w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
+	w.connectErr = refused
+	_, err := Plan(t.Context(), w.deps(), scenario(), nil)
+	fails(t, err, engine.CodeTarget, "", "Statement one cannot be prepared")
+	f, err := Inspect(t.Context(), w.deps(), scenario())
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := f.Checks[len(f.Checks)-1]
+	if f.OK || last.Name != "statements" || last.Outcome != CheckFailed || last.Message != refused.Message || last.Fix != refused.Hint {
+		t.Errorf("%+v", last)
+	}
+}
