@@ -156,7 +156,7 @@ func (p *parser) code(r *reader) {
 
 // function reads one function's code and checks every index in it.
 func (p *parser) function(r *reader, t funcType) {
-	b := body{calls: len(p.calls)}
+	b := body{calls: len(p.calls), lead: -1}
 	vars := uint64(0)
 	for groups := r.count("groups of locals in one function", 2, p.limits.Locals); groups > 0 && r.err == nil; groups-- {
 		vars += uint64(r.u32())
@@ -174,7 +174,8 @@ func (p *parser) function(r *reader, t funcType) {
 
 	stack := append(p.control[:0], control{op: opBlock, arity: t.results})
 	var i instruction
-	branches, merges := 0, 1
+	branches, merges, forks := 0, 1, 0
+	straight := true
 	for len(stack) > 0 && r.err == nil {
 		r.instruction(&i)
 		if r.err != nil {
@@ -204,9 +205,14 @@ func (p *parser) function(r *reader, t funcType) {
 				c.loop = len(p.loops)
 				p.loops = append(p.loops, 0)
 			}
+			if straight && i.op == opLoop && b.cost <= maxLead {
+				b.lead = int(b.cost)
+			}
+			straight = straight && i.op == opBlock
 			merges++
 			stack = append(stack, c)
 		case immEnd:
+			straight = false
 			top := &stack[len(stack)-1]
 			if i.op == opElse {
 				if top.op != opIf {
@@ -220,13 +226,18 @@ func (p *parser) function(r *reader, t funcType) {
 			}
 			stack = stack[:len(stack)-1]
 		case immLabel:
+			straight = false
+			forks++
 			p.label(r, stack, i.a)
 		case immBrTable:
+			straight = false
+			forks += int(i.a) / 8
 			branches += p.branchTable(r, stack, &i)
 			if branches > p.limits.Branches {
 				r.fail("the branch tables of one of its functions have over %d targets", p.limits.Branches)
 			}
 		default:
+			straight = straight && plain(&i)
 			p.indices(r, &b, &i)
 		}
 	}
@@ -237,7 +248,26 @@ func (p *parser) function(r *reader, t funcType) {
 	if r.err == nil && merges*(int(b.vars)+p.globals) > p.limits.Merges {
 		r.fail("one of its functions has %d variables and %d blocks, which is more than the compiler should be given", b.vars, merges)
 	}
+	forks += merges
+	if p.work += int64(forks) * int64(forks); p.work > p.limits.Work && r.err == nil {
+		r.fail("its functions branch so much (one in %d places) that compiling it takes too long", forks)
+	}
 	p.bodies = append(p.bodies, b)
+}
+
+// maxLead bounds what a function may do before its first loop without being charged
+// for it at its entry.
+const maxLead = 8
+
+// plain reports an instruction that neither branches nor calls.
+func plain(i *instruction) bool {
+	switch kinds[i.op] {
+	case immLocal, immGlobal, immMemory, immI32, immI64, immF32, immF64:
+		return true
+	case immNone:
+		return i.op >= 0x1a
+	}
+	return false
 }
 
 func (p *parser) label(r *reader, stack []control, label uint32) int {

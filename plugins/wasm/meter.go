@@ -183,9 +183,11 @@ func (w *meter) function(b *body) {
 		}
 	}
 	total := int(b.cost)
-	paid := min(max(total, 2), stripe)
-	charge(0, paid+total/surcharge, true)
-	dead := false
+	paid, lead, dead := b.lead, b.lead, false
+	if lead < 0 {
+		paid = min(max(total, 2), stripe)
+		charge(0, paid+total/surcharge, true)
+	}
 	stack := append(w.control[:0], flow{op: opBlock, paid: noBranch})
 	branch := func(label uint32) {
 		if f := &stack[len(stack)-1-int(label)]; f.op != opLoop && !dead {
@@ -216,7 +218,8 @@ func (w *meter) function(b *body) {
 			w.loop++
 			if !dead {
 				paid = min(max(inside, 2), stripe)
-				charge(i.end, paid+inside/surcharge, true)
+				charge(i.end, paid+inside/surcharge+max(lead, 0), true)
+				lead = 0
 			}
 		case opElse:
 			f := &stack[len(stack)-1]

@@ -24,6 +24,9 @@ type Limits struct {
 	// Merges bounds, for one function, its locals and the module's globals times
 	// the places where code paths meet: a compiler may keep each variable there.
 	Merges int
+	// Work bounds the sum over all functions of the square of the places where they
+	// branch: that is how the time of compilers grows.
+	Work int64
 }
 
 // Import is one imported function.
@@ -93,7 +96,10 @@ type body struct {
 	cost uint32
 	// calls is where its calls begin in Module.calls.
 	calls int
-	bulk  bool
+	// lead is the cost of what stands before a loop that everything else of the
+	// function follows, or -1: then the loop's header charges for the entry too.
+	lead int
+	bulk bool
 }
 
 // Export returns the function exported by that name, or nil.

@@ -11,6 +11,7 @@ type parser struct {
 	limits Limits
 	// control is the stack of open blocks, kept between functions.
 	control []control
+	work    int64
 }
 
 var typeNames = map[byte]string{0x7f: "i32", 0x7e: "i64", 0x7d: "f32", 0x7c: "f64"}

@@ -1,0 +1,391 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"pgregory.net/rapid"
+)
+
+const features = api.CoreFeatureBulkMemoryOperations | api.CoreFeatureMultiValue | api.CoreFeatureMutableGlobal |
+	api.CoreFeatureNonTrappingFloatToIntConversion | api.CoreFeatureSignExtensionOps
+
+// agree checks that a validator thinks the same of a module before and after.
+func agree(t *testing.T, before, after []byte) {
+	t.Helper()
+	ctx := context.Background()
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features).WithMemoryLimitPages(512))
+	defer r.Close(ctx)
+	_, one := r.CompileModule(ctx, before)
+	_, two := r.CompileModule(ctx, after)
+	if one != nil && strings.Contains(one.Error(), "custom section") {
+		return // Meter leaves them out
+	}
+	if (one == nil) != (two == nil) {
+		t.Fatalf("before: %v, after: %v\n%x\n%x", one, two, before, after)
+	}
+}
+
+// machine runs a module.
+type machine struct {
+	guest api.Module
+}
+
+func run(t testing.TB, wasm []byte) *machine {
+	t.Helper()
+	ctx := context.Background()
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features).WithMemoryLimitPages(512))
+	t.Cleanup(func() { _ = r.Close(ctx) })
+	if _, err := r.NewHostModuleBuilder("ls").NewFunctionBuilder().WithFunc(func(int32, int32, int32) {}).Export("log").Instantiate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	guest, err := r.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithStartFunctions())
+	if err != nil {
+		t.Fatalf("%v\n%x", err, wasm)
+	}
+	return &machine{guest}
+}
+
+// metered parses and rewrites a module and runs it.
+func metered(t testing.TB, wasm []byte) *machine {
+	t.Helper()
+	m, err := Parse(wasm, wide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run(t, m.Meter())
+}
+
+func (m *machine) set(fuel int64, depth int32) {
+	m.guest.ExportedGlobal(NameFuel).(api.MutableGlobal).Set(uint64(fuel))
+	m.guest.ExportedGlobal(NameDepth).(api.MutableGlobal).Set(uint64(uint32(depth)))
+}
+
+func (m *machine) left() (fuel int64, depth int32) {
+	return int64(m.guest.ExportedGlobal(NameFuel).Get()), int32(uint32(m.guest.ExportedGlobal(NameDepth).Get()))
+}
+
+func (m *machine) call(name string, args ...uint64) ([]uint64, error) {
+	return m.guest.ExportedFunction(name).Call(context.Background(), args...)
+}
+
+func TestMeteredSample(t *testing.T) {
+	m := metered(t, sample().bytes())
+	for _, c := range []struct {
+		name string
+		arg  []uint64
+		want uint64
+	}{{"up", []uint64{41}, 42}, {"loop", []uint64{100}, 5050}, {"indirect", []uint64{6}, 7}, {"copy", nil, 0}, {"init", nil, 0}, {NameStart, nil, 0}} {
+		m.set(1_000_000, 10)
+		got, err := m.call(c.name, c.arg...)
+		if err != nil || len(got) > 0 && got[0] != c.want {
+			t.Errorf("%s: %v %v", c.name, got, err)
+		}
+		if fuel, depth := m.left(); fuel >= 1_000_000 || depth != 10 {
+			t.Errorf("%s left fuel %d and depth %d", c.name, fuel, depth)
+		}
+	}
+}
+
+// TestStops: whatever runs on is stopped, and it can be told why.
+func TestStops(t *testing.T) {
+	forever := code(opLoop, 0x40, opBr, 0, opEnd)
+	fib := code(opLocalGet, 0, i64(2), opI64LtS, opIf, tI64, opLocalGet, 0, opElse,
+		opLocalGet, 0, i64(1), opI64Sub, opCall, 0, opLocalGet, 0, i64(2), opI64Sub, opCall, 0, 0x7c, opEnd)
+	// f0 calls f1 twice, f1 calls f2 twice … no loop and no recursion, 2⁴⁰ calls.
+	tree := make([]fn, 41)
+	for i := range 40 {
+		tree[i] = fn{typ: toI64, code: code(opLocalGet, 0, opCall, i+1, opCall, i+1)}
+	}
+	tree[40] = fn{typ: toI64, code: []byte{opLocalGet, 0}}
+	tree[0].name = "run"
+	for _, c := range []struct {
+		name string
+		m    built
+		deep bool
+	}{
+		{"loop", built{funcs: []fn{{typ: toI64, name: "run", code: code(forever, i64(0))}}}, false},
+		{"loop with a parameter", built{funcs: []fn{{typ: toI64, name: "run", code: code(opLocalGet, 0, opLoop, toI64, opBr, 0, opEnd)}}}, false},
+		{"loop by branch table", built{funcs: []fn{{typ: toI64, name: "run", code: code(opLoop, 0x40, i32(3), opBrTable, 2, 0, 0, 0, opEnd, i64(0))}}}, false},
+		{"loop in an if", built{funcs: []fn{{typ: toI64, name: "run", code: code(i32(1), opIf, 0x40, forever, opElse, opEnd, i64(0))}}}, false},
+		{"start", built{start: []byte{0}, funcs: []fn{{code: forever}, {typ: toI64, name: "other", code: []byte{opLocalGet, 0}}}}, false},
+		{"tree of calls", built{funcs: tree}, false},
+		{"branching recursion", built{funcs: []fn{{typ: toI64, name: "run", code: fib}}}, false},
+		{"copy", built{pages: 500, funcs: []fn{{typ: toI64, name: "run", code: code(opLoop, 0x40, i32(0), i32(8), i32(32_000_000), opPrefix, subMemoryCopy, 0, 0, opBr, 0, opEnd, i64(0))}}}, false},
+		{"fill", built{pages: 500, funcs: []fn{{typ: toI64, name: "run", code: code(opLoop, 0x40, i32(0), i32(8), i32(32_000_000), opPrefix, subMemoryFill, 0, opBr, 0, opEnd, i64(0))}}}, false},
+		{"recursion", built{funcs: []fn{{typ: toI64, name: "run", code: code(opLocalGet, 0, opCall, 0)}}}, true},
+		{"recursion of two", built{funcs: []fn{{typ: toI64, name: "run", code: code(opLocalGet, 0, opCall, 1)}, {typ: toI64, code: code(opLocalGet, 0, opCall, 0)}}}, true},
+		{"recursion through a table", built{table: []byte{0, 1}, elems: [][]byte{code(0, i32(0), opEnd, 1, 0)},
+			funcs: []fn{{typ: toI64, name: "run", code: code(opLocalGet, 0, i32(0), opCallIndirect, toI64, 0)}}}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := metered(t, c.m.bytes())
+			m.set(20_000_000, 5_000)
+			name, args := "run", []uint64{60}
+			if c.m.start != nil {
+				name, args = NameStart, nil
+			}
+			_, err := m.call(name, args...)
+			fuel, depth := m.left()
+			if err == nil || (fuel < 0) == c.deep || (depth < 0) != c.deep {
+				t.Errorf("%v, fuel %d, depth %d", err, fuel, depth)
+			}
+			if fuel < -20_000_000 {
+				t.Errorf("it went on for %d units", -fuel)
+			}
+		})
+	}
+}
+
+// TestDeepEnough: a recursion within the limit is none of the meter's business.
+func TestDeepEnough(t *testing.T) {
+	down := built{funcs: []fn{{typ: toI64, name: "run", code: code(opLocalGet, 0, 0x50, opIf, tI64, i64(0), opElse,
+		opLocalGet, 0, i64(1), opI64Sub, opCall, 0, i64(1), 0x7c, opEnd)}}}
+	m := metered(t, down.bytes())
+	for range 3 {
+		m.set(10_000_000, 5_000)
+		if got, err := m.call("run", 5_000); err != nil || got[0] != 5_000 {
+			t.Fatal(got, err)
+		}
+	}
+	if _, depth := m.left(); depth != 5_000 {
+		t.Errorf("depth %d is left", depth)
+	}
+}
+
+// TestOnlyCirclesAreCounted: calls that cannot recur cost nothing.
+func TestOnlyCirclesAreCounted(t *testing.T) {
+	m, err := Parse(built{funcs: []fn{
+		{code: []byte{opCall, 1, opCall, 2}},
+		{code: []byte{opCall, 2}},
+		{code: []byte{}},
+		{code: []byte{opCall, 4}},
+		{code: []byte{opCall, 2, opCall, 3}},
+	}}.bytes(), wide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(m.recursive()); got != "[false false false false false true]" {
+		t.Error(got)
+	}
+}
+
+// exact charges each instruction by itself just before it, which is what Meter must
+// never fall short of.
+func exact(m *Module) []byte {
+	w := &meter{m: m, fuel: uint32(m.globals), depth: uint32(m.globals) + 1}
+	get, set := appendU32([]byte{opGlobalGet}, w.fuel), appendU32([]byte{opGlobalSet}, w.fuel)
+	w.out = append(w.out, "\x00asm\x01\x00\x00\x00"...)
+	wrote := false
+	for _, s := range m.sections {
+		switch s.id {
+		case 6, 7:
+			if s.id == 7 && !wrote {
+				w.added(6, nil)
+			}
+			wrote = true
+			w.added(s.id, s.body)
+		case 10:
+			var bodies [][]byte
+			for _, b := range m.bodies {
+				out := bytes.Clone(b.locals)
+				r := &reader{b: b.code}
+				var i instruction
+				for r.rest() > 0 {
+					r.instruction(&i)
+					if cost := m.costOf(&i); cost > 0 && i.op != opElse && i.op != opEnd {
+						out = code(out, get, i64(int64(cost)), opI64Sub, set)
+					}
+					out = append(out, b.code[i.at:i.end]...)
+				}
+				bodies = append(bodies, sized(out))
+			}
+			w.section(10, vec(bodies...))
+		case 8:
+		default:
+			w.section(s.id, s.body)
+		}
+	}
+	return w.out
+}
+
+// program draws a random module: functions of (i64, i64) → i64 with blocks, loops,
+// branches of every kind, calls in both directions, dead code and bulk memory.
+func program(t *rapid.T) []byte {
+	n := rapid.IntRange(1, 4).Draw(t, "functions")
+	m := built{types: [][]byte{typ([]byte{tI64}, nil), typ(nil, []byte{tI64})}, table: []byte{0, 4}, globals: [][]byte{code(tI64, 1, i64(3), opEnd)}}
+	var elems [][]byte
+	for i := range n {
+		elems = append(elems, []byte{byte(i)})
+		g := &generator{t: t, functions: n}
+		m.funcs = append(m.funcs, fn{typ: twoI64, name: fmt.Sprintf("f%d", i), locals: []byte{1, 2, tI64}, code: code(g.block(4, 12), opLocalGet, 2)})
+	}
+	m.elems = [][]byte{code(0, i32(0), opEnd, vec(elems...))}
+	if rapid.Bool().Draw(t, "no globals") {
+		m.globals = nil
+		for i := range m.funcs {
+			m.funcs[i].code = bytes.ReplaceAll(m.funcs[i].code, []byte{opGlobalGet, 0}, []byte{opLocalGet, 1})
+		}
+	}
+	return m.bytes()
+}
+
+type generator struct {
+	t         *rapid.T
+	functions int
+	labels    []bool // whether the label of each open block is a loop's; all carry nothing
+}
+
+func (g *generator) n(most int, what string) int { return rapid.IntRange(0, most).Draw(g.t, what) }
+
+// value is code that leaves one i64.
+func (g *generator) value() []byte {
+	get := func() []byte {
+		switch g.n(3, "operand") {
+		case 0:
+			return i64(int64(g.n(5, "constant")))
+		case 1:
+			return []byte{opGlobalGet, 0}
+		}
+		return []byte{opLocalGet, byte(g.n(3, "local"))}
+	}
+	switch g.n(6, "value") {
+	case 0:
+		return code(get(), get(), opI64Sub)
+	case 1:
+		return code(get(), get(), 0x7c)
+	case 2:
+		return code(get(), i64(3), 0x80) // unsigned division
+	case 3:
+		return code(get(), get(), opCall, g.n(g.functions-1, "callee"))
+	case 4:
+		return code(get(), get(), i32(int32(g.n(g.functions-1, "callee"))), opCallIndirect, twoI64, 0)
+	case 5:
+		return code(opBlock, own+1, get(), opEnd) // a block of a type by its number
+	}
+	return get()
+}
+
+func (g *generator) condition() []byte { return code(g.value(), i64(2), 0x81, 0xa7) }
+
+// block is a list of statements, none of which leaves anything on the stack.
+func (g *generator) block(depth, length int) []byte {
+	var out []byte
+	for range g.n(length, "length") {
+		out = code(out, g.statement(depth))
+	}
+	return out
+}
+
+func (g *generator) inside(loop bool, depth int) []byte {
+	g.labels = append(g.labels, loop)
+	out := g.block(depth-1, 6)
+	g.labels = g.labels[:len(g.labels)-1]
+	return out
+}
+
+func (g *generator) statement(depth int) []byte {
+	kind := g.n(11, "statement")
+	if depth == 0 {
+		kind %= 6
+	}
+	label := func() []byte { return appendU32(nil, uint32(g.n(max(0, len(g.labels)-1), "label"))) }
+	switch kind {
+	case 0, 1:
+		return code(g.value(), 0x21, 2+g.n(1, "local"))
+	case 2:
+		return code(g.condition(), i32(16), 0x6c, i32(64), i32(100), opPrefix, subMemoryCopy, 0, 0)
+	case 3, 4, 5:
+		if len(g.labels) == 0 {
+			return []byte{0x01}
+		}
+		switch g.n(3, "branch") {
+		case 0:
+			return code(opBr, label())
+		case 1:
+			return code(g.condition(), opBrTable, 2, label(), label(), label())
+		}
+		return code(g.condition(), opBrIf, label())
+	case 6, 7:
+		return code(opBlock, 0x40, g.inside(false, depth), opEnd)
+	case 8:
+		return code(opLoop, 0x40, g.inside(true, depth), opEnd)
+	case 9:
+		return code(g.value(), opLoop, own, 0x21, 3, g.inside(true, depth)[:0], opEnd) // a loop with a parameter
+	case 10:
+		return code(g.condition(), opIf, 0x40, g.inside(false, depth), opEnd)
+	}
+	if g.n(20, "dead") == 0 {
+		return code(g.condition(), opIf, 0x40, opUnreachable, g.inside(false, depth), opEnd)
+	}
+	return code(g.condition(), opIf, 0x40, g.inside(false, depth), opElse, g.inside(false, depth), opEnd)
+}
+
+// sameResults: a metered program gives what the original gives, and pays for it.
+func sameResults(t *rapid.T) {
+	wasm := program(t)
+	m, err := Parse(wasm, wide)
+	if err != nil {
+		t.Fatalf("%v\n%x", err, wasm)
+	}
+	ctx := context.Background()
+	open := func(b []byte) *machine {
+		r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features).WithMemoryLimitPages(512))
+		t.Cleanup(func() { _ = r.Close(ctx) })
+		guest, err := r.InstantiateWithConfig(ctx, b, wazero.NewModuleConfig().WithStartFunctions())
+		if err != nil {
+			t.Fatalf("%v\n%x\n%x", err, wasm, b)
+		}
+		return &machine{guest}
+	}
+	const plenty = math.MaxInt64 / 2
+	fuelled := open(m.Meter())
+	a, b := uint64(g5(t)), uint64(g5(t))
+	fuelled.set(30_000, 100)
+	got, err := fuelled.call("f0", a, b)
+	fuel, depth := fuelled.left()
+	if err != nil {
+		// It ran on: then nothing can be compared, but the reason must be known, or be the program's own.
+		if fuel >= 0 && depth >= 0 {
+			if _, plain := open(wasm).call("f0", a, b); plain == nil {
+				t.Fatalf("metered: %v; the original returns\n%x", err, wasm)
+			}
+		}
+		return
+	}
+	want, err := open(wasm).call("f0", a, b)
+	if err != nil || got[0] != want[0] {
+		t.Fatalf("metered: %v; the original: %v %v\n%x", got, want, err, wasm)
+	}
+	if depth != 100 {
+		t.Fatalf("depth %d is left of 100\n%x", depth, wasm)
+	}
+	counted := open(exact(m))
+	counted.set(plenty, 100)
+	if _, err := counted.call("f0", a, b); err != nil {
+		t.Fatal(err)
+	}
+	spent, _ := counted.left()
+	if cost := plenty - spent; 30_000-fuel < cost {
+		t.Fatalf("it paid %d for what costs %d\n%x", 30_000-fuel, cost, wasm)
+	}
+}
+
+func g5(t *rapid.T) int64 { return rapid.Int64Range(-5, 5).Draw(t, "argument") }
+
+func TestSameResults(t *testing.T) {
+	rapid.Check(t, sameResults)
+}
+
+func FuzzMeter(f *testing.F) {
+	for _, seed := range []string{"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b", "\x03\x80\xff\x11\x42", "\xff"} {
+		f.Add(bytes.Repeat([]byte(seed), 100))
+	}
+	f.Fuzz(rapid.MakeFuzz(sameResults))
+}
