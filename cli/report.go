@@ -71,6 +71,12 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 		for _, class := range slices.Sorted(maps.Keys(s.Errors.ByClass)) {
 			p("\t%s: %s", class, count(s.Errors.ByClass[class]))
 		}
+		if s.Retries > 0 {
+			p("retries\t%s repetitions of failed operations", count(s.Retries))
+		}
+		if t := s.Transactions; t != nil {
+			p("transactions\t%s committed, %s rolled back as asked, %s failed", count(t.Committed), count(t.RolledBack), count(t.Failed))
+		}
 		p("")
 		p("kind\toperations\top/s\tP50\tP95\tP99\terrors")
 		for _, kind := range engine.Kinds() {
@@ -94,6 +100,9 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 	p("accounting\tscheduled %s = started %s + dropped %s", count(a.Scheduled), count(a.Started), count(a.Dropped))
 	p("\tstarted %s = succeeded %s + failed %s", count(a.Started), count(a.Succeeded), count(a.Failed))
 	p("\trecorded %s: %s", count(a.Recorded), balance)
+	if a.Statements > 0 {
+		p("\tbeside them %s statements inside transactions", count(a.Statements))
+	}
 	p("validity\t%s", s.Validity)
 	for _, c := range s.ValidityDetail.Causes {
 		p("\t%s: %s", c.Cause, c.Detail)

@@ -53,6 +53,8 @@ type WorkerSnapshot struct {
 	Dropped   int64                `json:"dropped"`
 	ByKind    map[Kind]KindCounts  `json:"by_kind"`
 	ByClass   map[ErrorClass]int64 `json:"errors_by_class"`
+	// Retries counts repetitions of failed operations; they are in no other count.
+	Retries int64 `json:"retries,omitempty"`
 
 	TickStarted int64               `json:"tick_started"`
 	TickDropped int64               `json:"tick_dropped,omitempty"`
@@ -203,6 +205,9 @@ type PayloadErrors struct {
 	ByClass map[ErrorClass]int64 `json:"by_class"`
 	Recent  []ExecutionError     `json:"recent"`
 	Dropped int64                `json:"dropped"`
+	// Retries counts repetitions of failed operations over the phase; an operation
+	// that succeeded in the end is no error.
+	Retries int64 `json:"retries"`
 }
 
 // PayloadConnections tells open from wanted connections.

@@ -184,6 +184,7 @@ type fold struct {
 	kindTotal       [engine.NumKinds]engine.KindCounts
 	classes         map[engine.ErrorClass]int64
 	dropped         int64
+	retries         int64
 	recent          []engine.ExecutionError
 	p50s            []float64
 	nodes           map[string]*nodeFold
@@ -307,6 +308,7 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 	f.succeeded += newest.Succeeded
 	f.failed += newest.Failed
 	f.dropped += newest.Dropped
+	f.retries += newest.Retries
 	for k, c := range newest.ByKind {
 		if k >= engine.NumKinds {
 			continue
@@ -391,7 +393,7 @@ func (f *fold) finish() {
 			p.Operations.WritesPerSec += f.kindRate[k]
 		}
 	}
-	p.Errors = engine.PayloadErrors{Count: f.failed, PerSec: f.errRate, ByClass: f.classes, Dropped: f.dropped, Recent: f.recent}
+	p.Errors = engine.PayloadErrors{Count: f.failed, PerSec: f.errRate, ByClass: f.classes, Dropped: f.dropped, Retries: f.retries, Recent: f.recent}
 	if ended := f.succeeded + f.failed; ended > 0 {
 		p.Errors.Rate = float64(f.failed) / float64(ended)
 	}

@@ -36,6 +36,7 @@ type figures struct {
 	split   engine.LatencySplit
 	// Of an open loop only.
 	service, lag *histogram.Histogram
+	retries      int64
 }
 
 func (f *figures) openLoop() { f.service, f.lag = histogram.New(), histogram.New() }
@@ -57,6 +58,7 @@ func (f *figures) add(r *engine.Execution) {
 	}
 	h.Record(r.Elapsed)
 	f.counts[r.Kind].Count++
+	f.retries += int64(r.Retries)
 	if !r.Success {
 		f.counts[r.Kind].Errors++
 	}
@@ -69,7 +71,7 @@ func (f *figures) reset() {
 			h.Reset()
 		}
 	}
-	f.classes = nil
+	f.classes, f.retries = nil, 0
 	f.split = engine.LatencySplit{}
 	if f.lag != nil {
 		f.service.Reset()
@@ -257,7 +259,7 @@ func (c *collector) snapshot(s *engine.WorkerSnapshot, now int64) {
 	c.lastTick = now
 	count, failed := c.phase.total()
 	s.Started, s.Failed, s.Succeeded, s.Scheduled, s.Dropped = count, failed, count-failed, count, 0
-	s.ByKind = c.phase.byKind()
+	s.ByKind, s.Retries = c.phase.byKind(), c.phase.retries
 	s.ByClass = make(map[engine.ErrorClass]int64, len(c.phase.classes))
 	for class, n := range c.phase.classes {
 		s.ByClass[class] = n

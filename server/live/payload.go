@@ -62,7 +62,7 @@ func fromSummary(p *engine.Payload, s *engine.Summary) {
 		p.OpsByKind[kind] = engine.KindRate{Total: k.Count, Errors: k.Errors}
 		p.LatencyByKind[kind] = latency(k.LatencyMs)
 	}
-	p.Errors.Count, p.Errors.Rate = s.Errors.Count, s.Errors.Rate
+	p.Errors.Count, p.Errors.Rate, p.Errors.Retries = s.Errors.Count, s.Errors.Rate, s.Retries
 	if s.Errors.ByClass != nil {
 		p.Errors.ByClass = s.Errors.ByClass
 	}

@@ -71,6 +71,7 @@ type extras struct {
 	ByClass   map[engine.ErrorClass]int64       `json:"errors_by_class,omitempty"`
 	Scheduled int64                             `json:"scheduled"`
 	Dropped   int64                             `json:"dropped"`
+	Retries   int64                             `json:"retries,omitempty"`
 	StalledMs float64                           `json:"stalled_ms"`
 	Resources engine.Resources                  `json:"resources"`
 }
@@ -107,7 +108,7 @@ func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 		}
 		active[i], target[i] = int32(w.ActiveConnections), int32(w.TargetConnections)
 		cpu[i], memory[i] = w.Resources.CPUPercent, w.Resources.MemoryPercent
-		body, err := document("snapshot", extras{w.ByKind, w.ByClass, w.Scheduled, w.Dropped, w.StalledMs, w.Resources})
+		body, err := document("snapshot", extras{w.ByKind, w.ByClass, w.Scheduled, w.Dropped, w.Retries, w.StalledMs, w.Resources})
 		if err != nil {
 			return err
 		}

@@ -133,6 +133,8 @@ export interface Payload {
     by_class: Record<string, number> | null;
     recent: ExecutionError[] | null;
     dropped: number;
+    /** Repetitions of failed operations; absent from older servers. */
+    retries?: number;
   };
   connections: { active: number; target: number };
   workers: PayloadWorker[] | null;
