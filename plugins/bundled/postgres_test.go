@@ -98,6 +98,12 @@ func (b *bench) run(plan *engine.Plan, params string, operations int) map[engine
 			b.Fatal(err)
 		}
 		for _, op := range batch.Ops {
+			if op.Statement >= plugin.StatementBegin {
+				if err := conn.Exec(ctx, &batch, op, &target.Result{}); err != nil {
+					b.Fatal(err)
+				}
+				continue
+			}
 			st := plan.Statements[op.Statement]
 			if seen[st.Kind] == nil {
 				seen[st.Kind] = &outcome{}

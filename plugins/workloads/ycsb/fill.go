@@ -153,9 +153,18 @@ func (s *stream) one(b *sdk.Batch, op int) {
 		s.putKey(b, s.place())
 		b.I64(s.scans.next(s.rand))
 	case opModify:
-		s.owed, s.owedPlace = true, s.place()
+		place := s.place()
+		if s.options.modify == inTransaction {
+			b.Begin()
+		}
 		b.Op(s.anyField(s.plan.at[op], s.options.readAll))
-		s.putKey(b, s.owedPlace)
+		s.putKey(b, place)
+		if s.options.modify == inTransaction {
+			s.update(b, s.plan.modifyWrite, place)
+			b.Commit()
+			return
+		}
+		s.owed, s.owedPlace = true, place
 	}
 }
 

@@ -83,6 +83,8 @@ const parameterSchema = `{
 "min_scan_length":{"title":"Shortest scan","description":"The least records of a scan.","type":"integer","minimum":1,"maximum":10000,"default":1},
 "max_scan_length":{"title":"Longest scan","description":"The most records of a scan.","type":"integer","minimum":1,"maximum":10000,"default":100},
 "scan_length_distribution":{"title":"Scan lengths","description":"uniform: all lengths alike. zipfian: short scans are more frequent.","enum":["uniform","zipfian"],"default":"uniform"},
+"read_modify_write":{"title":"Read-modify-write","description":"transaction: the read and the update run one after the other on one connection, between BEGIN and COMMIT. statements: they are two operations, which two connections may run at the same time.",
+"enum":["transaction","statements"],"default":"transaction"},
 "insert_order":{"title":"Keys","description":"hashed: the key is user and the hash of the record's number. ordered: user and the number itself. An existing table must have been loaded in the same way.",
 "enum":["hashed","ordered"],"default":"hashed"},
 "zero_padding":{"title":"Zero padding","description":"The least digits of the number in a key; zeros are put before shorter ones.","type":"integer","minimum":1,"maximum":100,"default":1},

@@ -36,6 +36,7 @@ var (
 	lengthDistributions = []string{"constant", "uniform", "zipfian"}
 	scanDistributions   = []string{"uniform", "zipfian"}
 	insertOrders        = []string{"hashed", "ordered"}
+	modifies            = []string{"transaction", "statements"}
 )
 
 // mixes are the core workloads A to F.
@@ -52,6 +53,8 @@ const (
 	workloadD = 3
 	custom    = 6
 	ordered   = 1
+	// inTransaction is the first of modifies.
+	inTransaction = 0
 )
 
 type options struct {
@@ -64,7 +67,7 @@ type options struct {
 	readAll, writeAll          bool
 	minScan, maxScan           int64
 	scanLengths                int
-	insertOrder                int
+	insertOrder, modify        int
 	padding                    int64
 	hotData, hotOperations     float64
 }
@@ -92,6 +95,7 @@ func readOptions(doc *jsondoc.Value) (options, error) {
 	r.Int("max_scan_length", 1, 10_000, &o.maxScan)
 	r.Choice("scan_length_distribution", scanDistributions, &o.scanLengths)
 	r.Choice("insert_order", insertOrders, &o.insertOrder)
+	r.Choice("read_modify_write", modifies, &o.modify)
 	r.Int("zero_padding", 1, 100, &o.padding)
 	r.Int("first_new_key", 0, 1e12, &o.first)
 	r.Float("hotspot_data_fraction", 0, 1, &o.hotData)

@@ -128,7 +128,7 @@ func (p *plan) statements(o *options) {
 		case opScan:
 			p.at[op] = read(sdk.Statement{ID: "scan", Kind: sdk.RangeScan, Binds: []sdk.Bind{key, {Name: "records", Type: sdk.I64}}})
 		case opModify:
-			p.at[op] = read(sdk.Statement{ID: "modify_read", Kind: sdk.PointLookup, Binds: []sdk.Bind{key}})
+			p.at[op] = read(sdk.Statement{ID: "modify_read", Transaction: "read_modify_write", Kind: sdk.PointLookup, Binds: []sdk.Bind{key}})
 			p.modifyWrite = write("modify_update")
 		}
 	}

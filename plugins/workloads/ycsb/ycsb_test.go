@@ -138,12 +138,16 @@ func TestProportions(t *testing.T) {
 		`{"workload":"D"}`: {"read": 0.95, "insert": 0.05},
 		`{"workload":"E"}`: {"scan": 0.95, "insert": 0.05},
 		`{"workload":"F"}`: {"read": 0.5, "modify": 0.5},
+		`{"workload":"F","read_modify_write":"statements"}`:                                                                             {"read": 0.5, "modify": 0.5},
 		`{"workload":"custom","proportions":{"read":6,"scan":2,"insert":1,"update":1},"read_all_fields":false,"write_all_fields":true}`: {"read": 0.6, "scan": 0.2, "insert": 0.1, "update": 0.1},
 	} {
 		p, ids := opened(t, request(params, 0, table(1000)))
 		counts, total := map[string]float64{}, 0.0
 		var modified string
 		for _, op := range draw(t, p, 50_000) {
+			if op.Statement >= abi.FirstControl {
+				continue
+			}
 			switch id := name(ids[op.Statement]); id {
 			case "modify_read":
 				counts["modify"]++
@@ -403,7 +407,7 @@ func TestManifestIsJSON(t *testing.T) {
 	if err := sdktest.Workload(ycsb{}).Describe(&m); err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Parameters.Properties) != 19 {
+	if len(m.Parameters.Properties) != 20 {
 		t.Errorf("%d parameters", len(m.Parameters.Properties))
 	}
 	for name, p := range m.Parameters.Properties {
@@ -429,6 +433,7 @@ func TestEveryParameterWorks(t *testing.T) {
 			"hotspot_data_fraction":      rapid.Float64Range(0, 1).Draw(t, "hot"),
 			"hotspot_operation_fraction": rapid.Float64Range(0, 1).Draw(t, "hot operations"),
 			"scan_length_distribution":   rapid.SampledFrom(scanDistributions).Draw(t, "scans"), "insert_order": "ordered",
+			"read_modify_write": rapid.SampledFrom(modifies).Draw(t, "modify"),
 		}
 		doc, err := json.Marshal(params)
 		if err != nil {
