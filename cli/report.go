@@ -66,6 +66,9 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 	if s.LatencyMs != nil {
 		l := s.LatencyMs
 		p("throughput\t%s op/s over %.1f s, %s operations", rate(s.QPS), s.DurationSeconds, count(s.Operations))
+		if s.ServiceMs != nil {
+			printOpenLoop(p, s)
+		}
 		p("latency\tP50 %s   P95 %s   P99 %s   P99.9 %s   max %s", millis(l.P50), millis(l.P95), millis(l.P99), millis(l.P999), millis(l.Max))
 		p("errors\t%s (%.3g %%)", count(s.Errors.Count), s.Errors.Rate*100)
 		for _, class := range slices.Sorted(maps.Keys(s.Errors.ByClass)) {
@@ -118,6 +121,24 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 		p("threshold\t%s  %s", t.Threshold, verdict)
 	}
 	return flush(w)
+}
+
+// printOpenLoop says how an open loop kept its schedule.
+func printOpenLoop(p func(string, ...any), s *engine.Summary) {
+	dropped := fmt.Sprintf("dropped %s", count(s.Accounting.Dropped))
+	if s.Accounting.Dropped > 0 {
+		dropped += fmt.Sprintf(" (%.3g %%)", 100*float64(s.Accounting.Dropped)/float64(s.Accounting.Scheduled))
+	}
+	lag := ""
+	if s.ScheduleLagMs != nil {
+		lag = fmt.Sprintf("   start lag P99 %s", millis(s.ScheduleLagMs.P99))
+	}
+	if s.TargetQPS != nil {
+		p("open loop\ttarget %s op/s, achieved %.2f %%   %s%s", rate(*s.TargetQPS), 100*s.QPS / *s.TargetQPS, dropped, lag)
+	} else {
+		p("open loop\tas the workload paces itself   %s%s", dropped, lag)
+	}
+	p("service\tP50 %s   P95 %s   P99 %s   from when an operation was begun; latency counts from when it was due", millis(s.ServiceMs.P50), millis(s.ServiceMs.P95), millis(s.ServiceMs.P99))
 }
 
 func flush(w *tabwriter.Writer) error {

@@ -136,10 +136,19 @@ type Figures struct {
 	Reads      int64 `json:"reads"`
 	Writes     int64 `json:"writes"`
 	// DurationSeconds runs from the start of the measurement to the end of the last execution.
-	DurationSeconds float64               `json:"duration_seconds"`
-	QPS             float64               `json:"qps"`
-	LatencyMs       *LatencyMs            `json:"latency_ms"`
-	ByKind          map[Kind]*KindFigures `json:"by_kind"`
+	DurationSeconds float64 `json:"duration_seconds"`
+	QPS             float64 `json:"qps"`
+	// LatencyMs is the response time: in an open loop from when an operation was due.
+	LatencyMs *LatencyMs `json:"latency_ms"`
+	// The following are of an open loop, null in a closed one: ServiceMs is the
+	// latency from when an operation was begun, ScheduleLagMs by how much the generator
+	// was late, TargetQPS the mean rate that the schedule asked for.
+	ServiceMs     *LatencyMs `json:"service_ms"`
+	ScheduleLagMs *LatencyMs `json:"schedule_lag_ms"`
+	TargetQPS     *float64   `json:"target_qps"`
+	// SplitMs are the mean parts of the latency, null without executions.
+	SplitMs *SplitMs              `json:"latency_split"`
+	ByKind  map[Kind]*KindFigures `json:"by_kind"`
 	// ByStatement lists every statement, those inside transactions too.
 	ByStatement []StatementFigures `json:"by_statement"`
 	// Transactions is null when there were none.

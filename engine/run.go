@@ -98,6 +98,7 @@ type Point struct {
 	MemoryPercent     float64              `json:"memory_pct"`
 	HostCPUPercent    float64              `json:"host_cpu_pct"`
 	HostMemoryPercent float64              `json:"host_memory_pct"`
+	LoadDetail
 }
 
 // Artifact is an immutable Parquet part of a run's executions.

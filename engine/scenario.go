@@ -198,6 +198,28 @@ type Retry struct {
 	BackoffMs float64 `json:"backoff_ms"`
 }
 
+// MeanRate is the mean rate of the measurement as the schedule has it, and 0 when
+// the workload paces itself or the loop is closed.
+func (w Workload) MeanRate() float64 {
+	if !w.OpenLoop() || w.Arrival == ArrivalWorkload {
+		return 0
+	}
+	level := w.StartRate()
+	area, total := 0.0, 0.0
+	for _, s := range w.Stages {
+		if s.Ramp == RampStep {
+			level = s.Level()
+		}
+		area += (level + s.Level()) / 2 * s.DurationSeconds
+		total += s.DurationSeconds
+		level = s.Level()
+	}
+	if total <= 0 {
+		return level
+	}
+	return area / total
+}
+
 // Duration is the length of the measurement.
 func (w Workload) Duration() time.Duration { return seconds(w.DurationSeconds) }
 

@@ -106,6 +106,15 @@ func (s *LatencySplit) Add(o LatencySplit) {
 	s.Decode += o.Decode
 }
 
+// Mean returns the mean parts, nil without executions.
+func (s LatencySplit) Mean() *SplitMs {
+	if s.Count == 0 {
+		return nil
+	}
+	ms := func(ns int64) float64 { return float64(ns) / float64(s.Count) / 1e6 }
+	return &SplitMs{ScheduleLag: ms(s.Lag), PoolWait: ms(s.Wait), RoundTrip: ms(s.RoundTrip), Decode: ms(s.Decode)}
+}
+
 // Resources is telemetry of a node's process and host. Percentages are of what
 // the process may use (cgroup limits respected).
 type Resources struct {
@@ -139,14 +148,17 @@ type Payload struct {
 	LatencyByKind            map[Kind]Latency `json:"latency_by_kind"`
 	LatencyAggregationMethod *string          `json:"latency_aggregation_method"`
 	// LatencyHistogram is the last second's distribution at schema 2, for the heat map.
-	LatencyHistogram *HistogramData     `json:"latency_histogram"`
-	OpsByKind        map[Kind]KindRate  `json:"ops_by_kind"`
-	Errors           PayloadErrors      `json:"errors"`
-	Connections      PayloadConnections `json:"connections"`
-	Workers          []PayloadWorker    `json:"workers"`
-	Warehouse        *struct{}          `json:"warehouse"`
-	FindMax          *struct{}          `json:"find_max"`
-	CustomMetrics    CustomMetrics      `json:"custom_metrics"`
+	LatencyHistogram *HistogramData    `json:"latency_histogram"`
+	OpsByKind        map[Kind]KindRate `json:"ops_by_kind"`
+	Errors           PayloadErrors     `json:"errors"`
+	LoadDetail
+	// ServiceTotal covers the phase so far: the latency without what the generator and the pool added.
+	ServiceTotal  Latency            `json:"service_total"`
+	Connections   PayloadConnections `json:"connections"`
+	Workers       []PayloadWorker    `json:"workers"`
+	Warehouse     *struct{}          `json:"warehouse"`
+	FindMax       *struct{}          `json:"find_max"`
+	CustomMetrics CustomMetrics      `json:"custom_metrics"`
 
 	CancellationReason *string    `json:"cancellation_reason"`
 	Validity           Validity   `json:"validity"`
@@ -155,6 +167,32 @@ type Payload struct {
 	Prepare     *PrepareProgress `json:"prepare"`
 	Logs        []LogEntry       `json:"logs"`
 	LogsDropped int64            `json:"logs_dropped"`
+}
+
+// LoadDetail says, for one second, how an open loop keeps its schedule and where
+// the time of the executions went. In a closed loop TargetQPS, Service and ScheduleLag are null.
+type LoadDetail struct {
+	// TargetQPS is the rate that the schedule asks for now, of all run workers.
+	TargetQPS *float64 `json:"target_qps"`
+	// InFlight operations are due and not finished; Waiting of them wait for a free connection.
+	InFlight int `json:"in_flight"`
+	Waiting  int `json:"waiting"`
+	// DroppedPerSec counts operations that were due and never begun.
+	DroppedPerSec float64 `json:"dropped_per_sec"`
+	// Service is the latency from when an operation was begun; Latency counts from when it was due.
+	Service Latency `json:"service"`
+	// ScheduleLag is by how much the generator itself was late.
+	ScheduleLag Latency `json:"schedule_lag"`
+	// LatencySplit are the means of the parts that the latency is made of, null without executions.
+	LatencySplit *SplitMs `json:"latency_split"`
+}
+
+// SplitMs are the mean parts of a latency, in milliseconds; they add up to its mean.
+type SplitMs struct {
+	ScheduleLag float64 `json:"schedule_lag_ms"`
+	PoolWait    float64 `json:"pool_wait_ms"`
+	RoundTrip   float64 `json:"round_trip_ms"`
+	Decode      float64 `json:"decode_ms"`
 }
 
 // Timing tells where the run is in time.

@@ -56,6 +56,10 @@ type WorkerSample struct {
 	Newest    time.Time
 	StalledMs float64
 	Ended     bool
+	// LagP99Ms is by how much an open loop's generator was late in the tick, nil
+	// otherwise; Dropped and Scheduled count the tick's operations.
+	LagP99Ms           *float64
+	Dropped, Scheduled int64
 }
 
 // Second is the aggregate of one tick.
@@ -84,7 +88,10 @@ type Aggregator struct {
 	tick  *adder
 	phase *adder
 	kinds [engine.NumKinds]*adder
-	one   *histogram.Histogram
+	// Of an open loop: service times of the tick and the phase, and the schedule lag.
+	service, phaseService, lag *adder
+
+	one *histogram.Histogram
 }
 
 // reports are the snapshots of one run worker.
@@ -98,7 +105,7 @@ type reports struct {
 
 // New returns an empty aggregator.
 func New() *Aggregator {
-	a := &Aggregator{workers: map[string]*reports{}, tick: newAdder(), phase: newAdder(), one: histogram.New()}
+	a := &Aggregator{workers: map[string]*reports{}, tick: newAdder(), phase: newAdder(), service: newAdder(), phaseService: newAdder(), lag: newAdder(), one: histogram.New()}
 	for k := range a.kinds {
 		a.kinds[k] = newAdder()
 	}
@@ -157,6 +164,9 @@ func (a *Aggregator) Tick(phase engine.Phase, workers []Worker) *Second {
 	})
 	a.tick.reset()
 	a.phase.reset()
+	a.service.reset()
+	a.phaseService.reset()
+	a.lag.reset()
 	for k := range a.kinds {
 		a.kinds[k].reset()
 	}
@@ -185,6 +195,7 @@ type fold struct {
 	classes         map[engine.ErrorClass]int64
 	dropped         int64
 	retries         int64
+	split           engine.LatencySplit
 	recent          []engine.ExecutionError
 	p50s            []float64
 	nodes           map[string]*nodeFold
@@ -226,6 +237,9 @@ func (f *fold) worker(w *Worker) {
 	if r.newest != nil {
 		sample.Newest = r.newest.Timestamp.Time
 		f.metrics(w, r, show, ended || dead, &row)
+		if !dead {
+			f.load(r.newest, show, ended, &sample)
+		}
 		if !dead {
 			f.resources(r.newest, show, sample)
 		}
@@ -332,6 +346,46 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 	}
 }
 
+// load folds what snapshots say of the schedule and of where the time went.
+func (f *fold) load(newest *engine.WorkerSnapshot, show []*engine.WorkerSnapshot, ended bool, sample *WorkerSample) {
+	p := &f.out.Payload
+	lag := f.a.one
+	lag.Reset()
+	var seconds float64
+	var dropped int64
+	for _, s := range show {
+		f.split.Add(s.TickSplit)
+		f.a.service.add(s.TickService)
+		f.a.lag.add(s.TickLag)
+		merge(lag, s.TickLag)
+		seconds += s.TickSeconds
+		dropped += s.TickDropped
+		sample.Dropped += s.TickDropped
+		sample.Scheduled += s.TickStarted + s.TickDropped
+	}
+	if lag.Count() > 0 {
+		sample.LagP99Ms = ms(lag.Quantile(0.99))
+	}
+	if seconds > 0 {
+		p.DroppedPerSec += float64(dropped) / seconds
+	}
+	if newest.Phase == f.phase {
+		f.a.phaseService.add(newest.PhaseService)
+	}
+	if ended {
+		return
+	}
+	p.InFlight += newest.InFlight
+	p.Waiting += newest.Waiting
+	if newest.TargetQPS != nil {
+		sum := *newest.TargetQPS
+		if p.TargetQPS != nil {
+			sum += *p.TargetQPS
+		}
+		p.TargetQPS = &sum
+	}
+}
+
 func larger(a, b *float64) *float64 {
 	if a == nil || (b != nil && *b > *a) {
 		return b
@@ -406,6 +460,8 @@ func (f *fold) finish() {
 	if p.Errors.Recent == nil {
 		p.Errors.Recent = []engine.ExecutionError{}
 	}
+	p.Service, p.ServiceTotal, p.ScheduleLag = latency(f.a.service.total()), latency(f.a.phaseService.total()), latency(f.a.lag.total())
+	p.LatencySplit = f.split.Mean()
 	tick := f.a.tick.total()
 	p.Latency, p.LatencyTotal = latency(tick), latency(f.a.phase.total())
 	if tick.Count() > 0 {
@@ -468,6 +524,7 @@ func (s *Second) Fill(p *engine.Payload) {
 	p.Ops, p.Operations, p.OpsByKind = a.Ops, a.Operations, a.OpsByKind
 	p.Latency, p.LatencyTotal, p.LatencyByKind = a.Latency, a.LatencyTotal, a.LatencyByKind
 	p.LatencyAggregationMethod, p.LatencyHistogram = a.LatencyAggregationMethod, a.LatencyHistogram
+	p.LoadDetail, p.ServiceTotal = a.LoadDetail, a.ServiceTotal
 	p.Errors, p.Connections, p.Workers, p.CustomMetrics = a.Errors, a.Connections, a.Workers, a.CustomMetrics
 }
 
@@ -483,6 +540,6 @@ func (s *Second) Point(at time.Time, elapsed time.Duration, phase engine.Phase) 
 		ErrorsPerSec: p.Errors.PerSec, TotalQueries: p.Ops.Total, ErrorCount: p.Errors.Count,
 		ActiveConnections: p.Connections.Active, TargetConnections: p.Connections.Target,
 		QPSByKind: s.qpsByKind, ErrorsByClass: p.Errors.ByClass, Histogram: p.LatencyHistogram,
-		CPUPercent: r.CPUPercent, MemoryPercent: r.MemoryPercent, HostCPUPercent: r.HostCPUPercent, HostMemoryPercent: r.HostMemoryPercent,
+		CPUPercent: r.CPUPercent, MemoryPercent: r.MemoryPercent, HostCPUPercent: r.HostCPUPercent, HostMemoryPercent: r.HostMemoryPercent, LoadDetail: p.LoadDetail,
 	}
 }

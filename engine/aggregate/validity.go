@@ -14,6 +14,8 @@ const (
 	gcPauseLimitMs  = 10
 	stallLimitMs    = 10
 	snapshotGap     = 3 * time.Second
+	lagLimitMs      = 10
+	dropLimit       = 0.001 // of what was scheduled
 	// adjoining intervals of one cause are joined when less than this lies between them.
 	joinWithin = 2500 * time.Millisecond
 	maxCauses  = 50
@@ -27,6 +29,8 @@ const (
 	CauseLostWorker       = "lost_worker"
 	CauseSnapshotGap      = "snapshot_gap"
 	CauseIncompleteRecord = "incomplete_record"
+	CauseScheduleLag      = "schedule_lag"
+	CauseDropped          = "dropped"
 )
 
 // Validity judges whether a run's figures can be defended. It is a pure
@@ -37,6 +41,9 @@ type Validity struct {
 	highCPU map[string]time.Time // since when a node's CPU has been over the limit
 	notes   []string
 	more    int
+	last    time.Time // of the last observation
+	// What was dropped and scheduled so far; drops below the limit are no cause.
+	dropped, scheduled int64
 }
 
 type interval struct {
@@ -55,6 +62,7 @@ func NewValidity() *Validity {
 // Clone returns an independent tracker that knows the same.
 func (v *Validity) Clone() *Validity {
 	c := NewValidity()
+	c.last, c.dropped, c.scheduled = v.last, v.dropped, v.scheduled
 	c.more, c.notes = v.more, append([]string(nil), v.notes...)
 	for _, i := range v.causes {
 		same := *i
@@ -105,9 +113,17 @@ func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64
 
 // Observe takes one tick of the run at the given time. Only the measurement is judged.
 func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
+	last := v.last
+	v.last = at
 	if phase != engine.PhaseMeasurement {
 		clear(v.highCPU)
+		v.last = time.Time{}
 		return
+	}
+	if gap := at.Sub(last); !last.IsZero() && gap > snapshotGap {
+		v.mark(CauseSnapshotGap, "", last, at, gap.Seconds(), func(worst float64, _ time.Duration) string {
+			return fmt.Sprintf("the process stood still for up to %.0f s: it was stopped, or the machine was", worst)
+		})
 	}
 	for _, n := range s.Nodes {
 		v.node(at, n)
@@ -121,6 +137,7 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 				return fmt.Sprintf("%s: connections waited up to %.0f ms in a second for the recorder", w.WorkerID, worst)
 			})
 		}
+		v.load(at, w)
 		if !w.Newest.IsZero() && at.Sub(w.Newest) > snapshotGap {
 			v.mark(CauseSnapshotGap, w.WorkerID, w.Newest, at, 0, func(_ float64, length time.Duration) string {
 				return fmt.Sprintf("%s: no snapshot for %.0f s", w.WorkerID, length.Seconds())
@@ -152,6 +169,22 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 	}
 }
 
+// load judges how a run worker kept its schedule.
+func (v *Validity) load(at time.Time, w WorkerSample) {
+	if w.LagP99Ms != nil && *w.LagP99Ms > lagLimitMs {
+		v.mark(CauseScheduleLag, w.WorkerID, at.Add(-time.Second), at, *w.LagP99Ms, func(worst float64, _ time.Duration) string {
+			return fmt.Sprintf("%s: the generator started operations late, the P99 of a second up to %.0f ms", w.WorkerID, worst)
+		})
+	}
+	v.dropped += w.Dropped
+	v.scheduled += w.Scheduled
+	if w.Dropped > 0 {
+		v.mark(CauseDropped, w.WorkerID, at.Add(-time.Second), at, float64(w.Dropped), func(worst float64, length time.Duration) string {
+			return fmt.Sprintf("%s: operations were due and not begun, because max_in_flight were not finished: up to %.0f in a second, for %.0f s", w.WorkerID, worst, length.Seconds())
+		})
+	}
+}
+
 // LostWorker records that a run worker was lost: nothing is known of it after its last heartbeat.
 func (v *Validity) LostWorker(workerID, why string, from, to time.Time) {
 	v.Add(CauseLostWorker, workerID+": "+why, from, to)
@@ -161,6 +194,9 @@ func (v *Validity) LostWorker(workerID, why string, from, to time.Time) {
 func (v *Validity) Verdict() engine.Validity {
 	out := engine.Validity{Verdict: engine.VerdictValid, Causes: make([]engine.ValidityCause, 0, len(v.causes)), Notes: append([]string{}, v.notes...)}
 	for _, i := range v.causes {
+		if i.cause == CauseDropped && float64(v.dropped) <= dropLimit*float64(v.scheduled) {
+			continue
+		}
 		out.Verdict = engine.VerdictDegraded
 		out.Causes = append(out.Causes, engine.ValidityCause{Cause: i.cause, Detail: i.detail(i.worst, i.to.Sub(i.from)), From: engine.At(i.from), To: engine.At(i.to)})
 	}

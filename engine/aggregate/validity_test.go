@@ -1,6 +1,8 @@
 package aggregate
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,10 +52,60 @@ func TestAdjoiningIntervalsAreOneCause(t *testing.T) {
 	for i := range 3 {
 		v.Observe(epoch.Add(time.Duration(i)*time.Second), engine.PhaseMeasurement, pause)
 	}
+	for i := 3; i < 60; i++ {
+		v.Observe(epoch.Add(time.Duration(i)*time.Second), engine.PhaseMeasurement, &Second{})
+	}
 	v.Observe(epoch.Add(time.Minute), engine.PhaseMeasurement, pause)
 	got := v.Verdict()
 	if len(got.Causes) != 2 || got.Causes[0].Cause != CauseGCPause || !got.Causes[0].To.Equal(epoch.Add(2*time.Second)) {
 		t.Fatalf("%+v", got.Causes)
+	}
+}
+
+func TestAStoppedProcessIsNamed(t *testing.T) {
+	v := NewValidity()
+	v.Observe(epoch, engine.PhaseMeasurement, &Second{})
+	v.Observe(epoch.Add(6*time.Second), engine.PhaseMeasurement, &Second{})
+	got := v.Verdict()
+	if len(got.Causes) != 1 || got.Causes[0].Cause != CauseSnapshotGap || !got.Causes[0].From.Equal(epoch) || !got.Causes[0].To.Equal(epoch.Add(6*time.Second)) {
+		t.Fatalf("%+v", got)
+	}
+	// Between a warm-up and its measurement nothing is judged.
+	v = NewValidity()
+	v.Observe(epoch, engine.PhaseWarmup, &Second{})
+	v.Observe(epoch.Add(6*time.Second), engine.PhaseMeasurement, &Second{})
+	if got := v.Verdict(); len(got.Causes) != 0 {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestAnOpenLoopThatIsLateOrDropsIsDegraded(t *testing.T) {
+	late := func(ms float64) *float64 { return &ms }
+	for name, tc := range map[string]struct {
+		samples []WorkerSample
+		causes  []string
+	}{
+		"in time":           {[]WorkerSample{{LagP99Ms: late(9)}, {LagP99Ms: late(10)}}, nil},
+		"late":              {[]WorkerSample{{LagP99Ms: late(1)}, {LagP99Ms: late(11)}, {LagP99Ms: late(30)}}, []string{CauseScheduleLag}},
+		"a thousandth lost": {[]WorkerSample{{Dropped: 2, Scheduled: 1000}, {Scheduled: 1000}}, nil},
+		"more lost":         {[]WorkerSample{{Dropped: 3, Scheduled: 1000}, {Scheduled: 1000}}, []string{CauseDropped}},
+		"both":              {[]WorkerSample{{Dropped: 30, Scheduled: 1000, LagP99Ms: late(100)}}, []string{CauseScheduleLag, CauseDropped}},
+	} {
+		v := NewValidity()
+		for i, s := range tc.samples {
+			s.WorkerID = "worker-0"
+			v.Observe(epoch.Add(time.Duration(i)*time.Second), engine.PhaseMeasurement, &Second{Workers: []WorkerSample{s}})
+		}
+		var causes []string
+		for _, c := range v.Clone().Verdict().Causes {
+			causes = append(causes, c.Cause)
+			if !strings.Contains(c.Detail, "worker-0: ") || c.From.IsZero() {
+				t.Errorf("%s: %+v", name, c)
+			}
+		}
+		if !slices.Equal(causes, tc.causes) {
+			t.Errorf("%s: %v", name, causes)
+		}
 	}
 }
 

@@ -136,6 +136,7 @@ func (p *part) footer(a engine.Artifact) ([]byte, error) {
 			{Key: metaMinTime, Value: strconv.FormatInt(p.minTime, 10)},
 			{Key: metaMaxTime, Value: strconv.FormatInt(p.maxTime, 10)},
 			{Key: metaCreatedAt, Value: a.CreatedAt.Format(time.RFC3339Nano)},
+			{Key: metaOpenLoop, Value: strconv.FormatBool(p.opts.OpenLoop)},
 		},
 	}
 	b, err := thrift.Marshal(&thrift.CompactProtocol{}, &meta)

@@ -22,6 +22,8 @@ type Part struct {
 	pq   *parquet.File
 	cols [numColumns]int
 	info engine.Artifact
+
+	openLoop bool
 }
 
 // maxGroupRows bounds what a row group may claim to hold.
@@ -98,6 +100,7 @@ func (p *Part) open(path string) (err error) {
 		Kind: KindExecutions, Name: filepath.Base(path), SizeBytes: st.Size(), RowCount: p.pq.NumRows(),
 		MinTime: instant(metaMinTime), MaxTime: instant(metaMaxTime), SchemaVersion: version,
 	}
+	p.openLoop = meta[metaOpenLoop] == strconv.FormatBool(true)
 	if at, err := time.Parse(time.RFC3339Nano, meta[metaCreatedAt]); err == nil {
 		p.info.CreatedAt = engine.At(at)
 	}
@@ -116,6 +119,9 @@ func zeros[T any](dst []T, n int) []T {
 
 // Artifact describes the part, without its checksum.
 func (p *Part) Artifact() engine.Artifact { return p.info }
+
+// OpenLoop reports whether the executions were due on a schedule.
+func (p *Part) OpenLoop() bool { return p.openLoop }
 
 // RowGroups is the number of row groups.
 func (p *Part) RowGroups() int { return len(p.pq.RowGroups()) }

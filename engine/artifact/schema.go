@@ -24,6 +24,7 @@ const (
 	metaMinTime       = "min_ts_ns"
 	metaMaxTime       = "max_ts_ns"
 	metaCreatedAt     = "created_at"
+	metaOpenLoop      = "open_loop"
 )
 
 // Column is a column of a part, in the order of the file.

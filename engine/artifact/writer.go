@@ -27,8 +27,8 @@ type WriterOptions struct {
 	// Errors resolves ids of the run worker's error dictionary. It is called from
 	// the goroutine that calls Write, once per distinct error and row group.
 	Errors func(id uint32) engine.ExecutionError
-	// OpenLoop says that due_at and started_at may differ. It is informative: the
-	// encoder looks at the executions.
+	// OpenLoop says that due_at and started_at may differ. It is kept in the parts'
+	// metadata, for readers that tell service times; the encoder looks at the executions.
 	OpenLoop bool
 	// PartRows and PartAge bound a part; 0 means 2 million rows and 10 s: what a killed process loses at most.
 	PartRows int64

@@ -277,7 +277,7 @@ func (c *collector) snapshot(s *engine.WorkerSnapshot, now int64) {
 	s.TickSplit = c.tick.split
 	if q := c.g.queue; q != nil {
 		s.TickService, s.PhaseService, s.TickLag = c.tick.service.Data(), c.phase.service.Data(), c.tick.lag.Data()
-		if rate, ok := c.g.dispatcher.rate(now); ok {
+		if rate, ok := c.g.dispatcher.rate(now); ok && !c.g.stopped() {
 			s.TargetQPS = &rate
 		}
 		q.countDropped(s, c.warm, &c.drops)

@@ -188,6 +188,9 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 		parent = &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
 		children = make([]*engine.Figures, len(e.children))
 	}
+	if rate := e.run.Scenario.Workload.MeanRate(); rate > 0 && parent.Operations > 0 {
+		parent.TargetQPS = &rate
+	}
 	account(parent, totals, known)
 	for i, c := range e.children {
 		if children[i] != nil {
@@ -259,6 +262,9 @@ func (s *Service) figures(ctx context.Context, e ending) (*engine.Figures, []*en
 // account completes the identity with what the workers counted and checks it.
 func account(f *engine.Figures, t control.Totals, known bool) {
 	a := &f.Accounting
+	if t.Dropped > 0 && f.Errors.ByClass != nil {
+		f.Errors.ByClass[engine.ErrClassDropped] = t.Dropped
+	}
 	a.Scheduled, a.Dropped, a.Started, a.Succeeded, a.Failed = t.Scheduled, t.Dropped, t.Started, t.Succeeded, t.Failed
 	a.Check()
 	if !known {

@@ -30,7 +30,9 @@ var metrics = map[string]bool{
 	"p50_ms": true, "p90_ms": true, "p95_ms": true, "p99_ms": true, "p999_ms": true,
 	"avg_ms": true, "min_ms": true, "max_ms": true, "stddev_ms": true,
 	"qps": true, "error_rate": true, "errors": true, "operations": true,
-	"reads": false, "writes": false, "duration_seconds": false, "dropped": false,
+	"reads": false, "writes": false, "duration_seconds": false, "dropped": false, "dropped_rate": false,
+	"service_p50_ms": false, "service_p90_ms": false, "service_p95_ms": false, "service_p99_ms": false, "service_p999_ms": false,
+	"service_avg_ms": false, "service_max_ms": false, "schedule_lag_p99_ms": false,
 }
 
 // Metrics lists the names a threshold may use.
@@ -167,11 +169,27 @@ func (t Threshold) figure(f *engine.Figures) (float64, bool) {
 		return f.DurationSeconds, true
 	case "dropped":
 		return float64(f.Accounting.Dropped), true
+	case "dropped_rate":
+		if f.Accounting.Scheduled == 0 {
+			return 0, false
+		}
+		return float64(f.Accounting.Dropped) / float64(f.Accounting.Scheduled), true
+	}
+	metric := t.Metric
+	if name, ok := strings.CutPrefix(metric, "service_"); ok {
+		metric = name
+		// In a closed loop an operation is due when it is begun.
+		if f.ServiceMs != nil {
+			latency = f.ServiceMs
+		}
+	}
+	if name, ok := strings.CutPrefix(metric, "schedule_lag_"); ok {
+		metric, latency = name, f.ScheduleLagMs
 	}
 	if latency == nil {
 		return 0, false
 	}
-	switch t.Metric {
+	switch metric {
 	case "p50_ms":
 		return latency.P50, true
 	case "p90_ms":

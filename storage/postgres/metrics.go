@@ -14,16 +14,16 @@ func (s *Store) Points(ctx context.Context, runID string) ([]engine.Point, error
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT "timestamp", elapsed_seconds, coalesce(phase, ''), qps, reads_per_sec, writes_per_sec,
 			p50_latency_ms, p95_latency_ms, p99_latency_ms, avg_latency_ms, max_latency_ms, errors_per_sec, total_queries, error_count,
-			active_connections, target_connections, qps_by_kind, errors_by_class, histogram, cpu_pct, memory_pct, host_cpu_pct, host_memory_pct
+			active_connections, target_connections, qps_by_kind, errors_by_class, histogram, cpu_pct, memory_pct, host_cpu_pct, host_memory_pct, load_detail
 		FROM metrics_snapshots WHERE run_id = $1 ORDER BY "timestamp"`, runID)
 	if err != nil {
 		return nil, failed("reading points", err)
 	}
 	points, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p engine.Point, err error) {
-		var kinds, classes, hist []byte
+		var kinds, classes, hist, load []byte
 		err = row.Scan(&p.Timestamp.Time, &p.ElapsedSeconds, &p.Phase, &p.QPS, &p.ReadsPerSec, &p.WritesPerSec,
 			&p.P50LatencyMs, &p.P95LatencyMs, &p.P99LatencyMs, &p.AvgLatencyMs, &p.MaxLatencyMs, &p.ErrorsPerSec, &p.TotalQueries, &p.ErrorCount,
-			&p.ActiveConnections, &p.TargetConnections, &kinds, &classes, &hist, &p.CPUPercent, &p.MemoryPercent, &p.HostCPUPercent, &p.HostMemoryPercent)
+			&p.ActiveConnections, &p.TargetConnections, &kinds, &classes, &hist, &p.CPUPercent, &p.MemoryPercent, &p.HostCPUPercent, &p.HostMemoryPercent, &load)
 		if err != nil {
 			return p, err
 		}
@@ -32,6 +32,9 @@ func (s *Store) Points(ctx context.Context, runID string) ([]engine.Point, error
 			return p, err
 		}
 		if err := parse("point", classes, &p.ErrorsByClass); err != nil {
+			return p, err
+		}
+		if err := parse("point", load, &p.LoadDetail); err != nil {
 			return p, err
 		}
 		return p, parse("point", hist, &p.Histogram)

@@ -158,14 +158,18 @@ func queuePoint(batch *pgx.Batch, runID string, p *engine.Point) error {
 	if err != nil {
 		return err
 	}
+	load, err := document("point", p.LoadDetail)
+	if err != nil {
+		return err
+	}
 	batch.Queue(`INSERT INTO metrics_snapshots (run_id, "timestamp", elapsed_seconds, phase, qps, reads_per_sec, writes_per_sec,
 			p50_latency_ms, p95_latency_ms, p99_latency_ms, avg_latency_ms, max_latency_ms, errors_per_sec, total_queries, error_count,
-			active_connections, target_connections, qps_by_kind, errors_by_class, histogram, cpu_pct, memory_pct, host_cpu_pct, host_memory_pct)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)
+			active_connections, target_connections, qps_by_kind, errors_by_class, histogram, cpu_pct, memory_pct, host_cpu_pct, host_memory_pct, load_detail)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)
 		ON CONFLICT DO NOTHING`,
 		runID, p.Timestamp.UTC(), p.ElapsedSeconds, orNull(p.Phase), p.QPS, p.ReadsPerSec, p.WritesPerSec,
 		p.P50LatencyMs, p.P95LatencyMs, p.P99LatencyMs, p.AvgLatencyMs, p.MaxLatencyMs, p.ErrorsPerSec, p.TotalQueries, p.ErrorCount,
-		p.ActiveConnections, p.TargetConnections, kinds, classes, hist, p.CPUPercent, p.MemoryPercent, p.HostCPUPercent, p.HostMemoryPercent)
+		p.ActiveConnections, p.TargetConnections, kinds, classes, hist, p.CPUPercent, p.MemoryPercent, p.HostCPUPercent, p.HostMemoryPercent, load)
 	return nil
 }
 

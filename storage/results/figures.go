@@ -64,6 +64,9 @@ type sums struct {
 	errors                      map[engine.ExecutionError]int64
 	minDue, maxEnd              int64
 	slowest                     slowest
+	// split adds up where the time went; service and lag are of an open loop only.
+	split        engine.LatencySplit
+	service, lag distribution
 }
 
 func newSums() *sums {
@@ -75,6 +78,9 @@ func (s *sums) merge(o *sums) {
 	s.warmup += o.warmup
 	s.inside += o.inside
 	s.retries += o.retries
+	s.split.Add(o.split)
+	s.service.pieces = append(s.service.pieces, o.service.pieces...)
+	s.lag.pieces = append(s.lag.pieces, o.lag.pieces...)
 	s.rolledBack += o.rolledBack
 	mergeStatements(s.statements, o.statements)
 	for k := range s.kinds {
@@ -143,7 +149,7 @@ func (f *Folder) scan(ctx context.Context, runID, workerID string) (*scan, error
 
 // reader holds the column buffers of one goroutine.
 type reader struct {
-	elapsed                     []float64
+	elapsed, lag, wait          []float64
 	due                         []int64
 	kind, rows                  []int32
 	statement, position         []int32
@@ -273,8 +279,49 @@ func (r *reader) read(s *sums, p *artifact.Part, part, g int) (err error) {
 			s.kinds[k].pieces = append(s.kinds[k].pieces, newPiece(keys[k], part, g))
 		}
 	}
+	if err := r.readSplit(s, p, part, g); err != nil {
+		return err
+	}
 	if failures {
 		return r.countErrors(s, p, g)
+	}
+	return nil
+}
+
+// nanoseconds is exact: the column holds whole ones.
+func nanoseconds(ms float64) int64 { return int64(math.Round(ms * 1e6)) }
+
+// readSplit adds the lag and the wait of a row group, whose elapsed times are read.
+func (r *reader) readSplit(s *sums, p *artifact.Part, part, g int) (err error) {
+	if !p.OpenLoop() {
+		for i, ms := range r.elapsed {
+			if !r.warmup[i] && r.position[i] == 0 {
+				s.split.Count++
+				s.split.RoundTrip += nanoseconds(ms)
+			}
+		}
+		return nil
+	}
+	if r.lag, err = p.Doubles(g, artifact.ColScheduleLagMs, r.lag); err != nil {
+		return err
+	}
+	if r.wait, err = p.Doubles(g, artifact.ColPoolWaitMs, r.wait); err != nil {
+		return err
+	}
+	n := len(r.elapsed)
+	lag, wait, warmup, position := r.lag[:n], r.wait[:n], r.warmup[:n], r.position[:n]
+	var service, late []uint64
+	for i, ms := range r.elapsed {
+		if warmup[i] || position[i] != 0 {
+			continue
+		}
+		s.split.Add(engine.LatencySplit{Count: 1, Lag: nanoseconds(lag[i]), Wait: nanoseconds(wait[i]), RoundTrip: nanoseconds(ms - lag[i] - wait[i])})
+		service = append(service, key(ms-lag[i]-wait[i]))
+		late = append(late, key(lag[i]))
+	}
+	if len(service) > 0 {
+		s.service.pieces = append(s.service.pieces, newPiece(service, part, g))
+		s.lag.pieces = append(s.lag.pieces, newPiece(late, part, g))
 	}
 	return nil
 }
@@ -376,6 +423,10 @@ func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error)
 	}
 	fig.LatencyMs = all.latency()
 	fig.Histogram = all.histogram()
+	total.service.order()
+	total.lag.order()
+	fig.ServiceMs, fig.ScheduleLagMs = total.service.latency(), total.lag.latency()
+	fig.SplitMs = total.split.Mean()
 	if fig.Operations > 0 {
 		fig.Errors.Rate = float64(fig.Errors.Count) / float64(fig.Operations)
 	}

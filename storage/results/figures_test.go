@@ -62,7 +62,7 @@ func checkLatency(t *rapid.T, what string, got *engine.LatencyMs, values []float
 
 // checkFigures compares figures with an independent computation from the executions.
 func checkFigures(t *rapid.T, fig *engine.Figures, recs []engine.Execution) {
-	var all []float64
+	var all, service, lag []float64
 	byKind := map[engine.Kind][]float64{}
 	byClass := map[engine.ErrorClass]int64{}
 	var warmup, failed, reads, writes, retries, rolledBack int64
@@ -80,6 +80,8 @@ func checkFigures(t *rapid.T, fig *engine.Figures, recs []engine.Execution) {
 		}
 		v := float64(r.Elapsed) / 1e6
 		all = append(all, v)
+		service = append(service, float64(r.Elapsed-r.ScheduleLag-r.PoolWait)/1e6)
+		lag = append(lag, float64(r.ScheduleLag)/1e6)
 		byKind[r.Kind] = append(byKind[r.Kind], v)
 		retries += int64(r.Retries)
 		if r.RolledBack {
@@ -113,6 +115,11 @@ func checkFigures(t *rapid.T, fig *engine.Figures, recs []engine.Execution) {
 		t.Fatalf("%+v", x)
 	}
 	checkLatency(t, "all", fig.LatencyMs, all)
+	checkLatency(t, "service", fig.ServiceMs, service)
+	checkLatency(t, "lag", fig.ScheduleLagMs, lag)
+	if s := fig.SplitMs; s != nil && !near(s.ScheduleLag+s.PoolWait+s.RoundTrip+s.Decode, fig.LatencyMs.Avg) {
+		t.Fatalf("the parts %+v do not add up to %v", s, fig.LatencyMs.Avg)
+	}
 	if len(fig.ByKind) != len(byKind) {
 		t.Fatalf("%d kinds, want %d", len(fig.ByKind), len(byKind))
 	}

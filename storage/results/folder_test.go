@@ -38,7 +38,7 @@ func spool(t testing.TB, worker string, recs ...[]engine.Execution) (dir string,
 	}
 	for _, part := range recs {
 		w, err := artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "run", TestID: "run-" + worker, WorkerID: worker,
-			Statements: statements, Errors: func(id uint32) engine.ExecutionError { return dictionary[id] }})
+			Statements: statements, Errors: func(id uint32) engine.ExecutionError { return dictionary[id] }, OpenLoop: true})
 		if err != nil {
 			t.Fatal(err)
 		}

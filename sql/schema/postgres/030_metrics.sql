@@ -59,6 +59,9 @@ CREATE TABLE IF NOT EXISTS metrics_snapshots (
     PRIMARY KEY (run_id, "timestamp")
 );
 
+-- How an open loop kept its schedule, and where the time of the executions went.
+ALTER TABLE metrics_snapshots ADD COLUMN IF NOT EXISTS load_detail jsonb;
+
 CREATE TABLE IF NOT EXISTS test_logs (
     log_id       text NOT NULL DEFAULT gen_random_uuid()::text,
     run_id       text NOT NULL REFERENCES run_status ON DELETE CASCADE,
