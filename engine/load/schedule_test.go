@@ -93,10 +93,13 @@ func TestStagesAreIntegratedExactly(t *testing.T) {
 		for n, due := range all {
 			at, sum := due.Seconds(), 0.0
 			for _, s := range stages {
-				part := min(at, s.length)
-				if part <= 0 {
+				if at <= 0 {
 					break
 				}
+				if s.length == 0 {
+					continue
+				}
+				part := min(at, s.length)
 				sum += s.from*part + (s.to-s.from)/(2*s.length)*part*part
 				at -= part
 			}
