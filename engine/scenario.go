@@ -153,18 +153,20 @@ type Workload struct {
 	TargetQPS             *float64        `json:"target_qps"`
 	Arrival               Arrival         `json:"arrival"`
 	// Stages follow each other in the measurement and last as long as it does; none means a level load.
-	Stages             []Stage  `json:"stages,omitempty"`
-	MaxInFlight        int      `json:"max_in_flight"`
-	DurationSeconds    float64  `json:"duration_seconds"`
-	WarmupSeconds      float64  `json:"warmup_seconds"`
-	ThinkTimeMs        float64  `json:"think_time_ms"`
-	StatementTimeoutMs int64    `json:"statement_timeout_ms"`
-	ReconnectEvery     int64    `json:"reconnect_every"`
-	Retry              *Retry   `json:"retry,omitempty"`
-	Seed               int64    `json:"seed"`
-	Repeat             int      `json:"repeat"`
-	ReadPercent        *float64 `json:"read_percent,omitempty"`
-	WritePercent       *float64 `json:"write_percent,omitempty"`
+	Stages             []Stage `json:"stages,omitempty"`
+	MaxInFlight        int     `json:"max_in_flight"`
+	DurationSeconds    float64 `json:"duration_seconds"`
+	WarmupSeconds      float64 `json:"warmup_seconds"`
+	ThinkTimeMs        float64 `json:"think_time_ms"`
+	StatementTimeoutMs int64   `json:"statement_timeout_ms"`
+	ReconnectEvery     int64   `json:"reconnect_every"`
+	Retry              *Retry  `json:"retry,omitempty"`
+	// IsolationLevel is IsolationDefault (or empty), or one in the words of the SQL standard, in lower case.
+	IsolationLevel string   `json:"isolation_level,omitempty"`
+	Seed           int64    `json:"seed"`
+	Repeat         int      `json:"repeat"`
+	ReadPercent    *float64 `json:"read_percent,omitempty"`
+	WritePercent   *float64 `json:"write_percent,omitempty"`
 }
 
 // OpenLoop reports whether operations are due on a schedule.
@@ -183,6 +185,9 @@ func (w Workload) StartRate() float64 {
 		return 0
 	}
 }
+
+// IsolationDefault leaves the isolation level to the server.
+const IsolationDefault = "default"
 
 // MaxRetries bounds Retry.Max.
 const MaxRetries = 100

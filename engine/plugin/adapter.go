@@ -13,7 +13,8 @@ const (
 	// OpStatements: {tables, statements} → statements with SQL. Workload
 	// statements that brought SQL for the adapter's dialect keep it.
 	OpStatements = "statements"
-	// OpSession: {} → session. What runs on every connect?
+	// OpSession: {isolation_level} → session, isolation_level. What runs on every
+	// connect? The level is absent for the server's own; an adapter that sets it repeats it.
 	OpSession = "session"
 	// OpClassifyError: {} → classes, error codes (or prefixes of codes) to classes.
 	OpClassifyError = "classify_error"
@@ -28,6 +29,8 @@ type AdapterRequest struct {
 	Recreate   bool           `json:"recreate,omitempty"`
 	Tables     []engine.Table `json:"tables,omitempty"`
 	Statements []Statement    `json:"statements,omitempty"`
+	// IsolationLevel is one in the words of the SQL standard, in lower case.
+	IsolationLevel string `json:"isolation_level,omitempty"`
 	// Results holds the results of all queries asked for so far in this conversation, by query id.
 	Results map[string]QueryResult `json:"results,omitempty"`
 }
@@ -54,16 +57,18 @@ type QueryResult struct {
 // AdapterAnswer is the answer document. When Queries is not empty the host runs
 // them and calls again; at most 8 rounds.
 type AdapterAnswer struct {
-	Queries    []Query                      `json:"queries,omitempty"`
-	Exists     bool                         `json:"exists,omitempty"`
-	Table      *engine.Table                `json:"table,omitempty"`
-	Pool       *engine.Pool                 `json:"pool,omitempty"`
-	DDL        []string                     `json:"ddl,omitempty"`
-	AfterLoad  []string                     `json:"after_load,omitempty"`
-	Load       *LoadTarget                  `json:"load,omitempty"`
-	Statements []engine.Statement           `json:"statements,omitempty"`
-	Session    []string                     `json:"session,omitempty"`
-	Classes    map[string]engine.ErrorClass `json:"classes,omitempty"`
+	Queries    []Query            `json:"queries,omitempty"`
+	Exists     bool               `json:"exists,omitempty"`
+	Table      *engine.Table      `json:"table,omitempty"`
+	Pool       *engine.Pool       `json:"pool,omitempty"`
+	DDL        []string           `json:"ddl,omitempty"`
+	AfterLoad  []string           `json:"after_load,omitempty"`
+	Load       *LoadTarget        `json:"load,omitempty"`
+	Statements []engine.Statement `json:"statements,omitempty"`
+	Session    []string           `json:"session,omitempty"`
+	// IsolationLevel repeats the request's when Session sets it.
+	IsolationLevel string                       `json:"isolation_level,omitempty"`
+	Classes        map[string]engine.ErrorClass `json:"classes,omitempty"`
 	// Notes are sentences for the run's log.
 	Notes []string `json:"notes,omitempty"`
 }

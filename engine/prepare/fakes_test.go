@@ -35,6 +35,7 @@ type world struct {
 	statement func(plugin.Statement) engine.Statement
 	answers   func([]engine.Statement) []engine.Statement
 	mute      bool // answers neither session nor classify_error
+	isolates  bool // sets isolation levels
 	// the workload
 	logical  []plugin.LogicalTable
 	wanted   []plugin.Statement
@@ -170,6 +171,9 @@ func (f fakeAdapter) Call(_ context.Context, request, answer any) error {
 			return fmt.Errorf("no %s here: %w", req.Op, plugin.ErrFailed)
 		}
 		a.Session = []string{"SET x = 1"}
+		if f.w.isolates {
+			a.IsolationLevel = req.IsolationLevel
+		}
 	}
 	return nil
 }

@@ -191,7 +191,7 @@ func pluginError(ctx context.Context, deps Deps, err error, kind, ref, field str
 // connect makes the first contact and asks the adapter what every connection needs.
 func (r *resolved) connect(ctx context.Context, sc engine.Scenario) error {
 	var err error
-	if r.session, r.classes, err = r.connectStatements(ctx); err != nil {
+	if r.session, r.classes, err = r.connectStatements(ctx, sc.Workload.IsolationLevel); err != nil {
 		return err
 	}
 	r.database, err = r.driver.Open(target.Config{DSN: r.dsn, Session: r.session, ApplicationName: "loadstone prepare"})
@@ -210,12 +210,19 @@ func (r *resolved) connect(ctx context.Context, sc engine.Scenario) error {
 	return nil
 }
 
-func (r *resolved) connectStatements(ctx context.Context) ([]string, map[string]engine.ErrorClass, error) {
-	session, err := r.askOptional(ctx, plugin.OpSession)
+func (r *resolved) connectStatements(ctx context.Context, isolation string) ([]string, map[string]engine.ErrorClass, error) {
+	if isolation == engine.IsolationDefault {
+		isolation = ""
+	}
+	session, err := r.askOptional(ctx, plugin.AdapterRequest{Op: plugin.OpSession, IsolationLevel: isolation})
 	if err != nil {
 		return nil, nil, err
 	}
-	classes, err := r.askOptional(ctx, plugin.OpClassifyError)
+	if isolation != session.IsolationLevel {
+		return nil, nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The table type %s cannot set the isolation level %s.", r.adapter.Info().Name, isolation),
+			Fields: []engine.FieldError{{Field: "workload.isolation_level", Message: "cannot be set by the adapter " + r.adapter.Info().Name, Hint: "use default"}}}
+	}
+	classes, err := r.askOptional(ctx, plugin.AdapterRequest{Op: plugin.OpClassifyError})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -223,10 +230,10 @@ func (r *resolved) connectStatements(ctx context.Context) ([]string, map[string]
 }
 
 // askOptional asks what an adapter may leave unanswered. Its refusal is kept as a note.
-func (r *resolved) askOptional(ctx context.Context, op string) (plugin.AdapterAnswer, error) {
-	answer, err := r.ask(ctx, plugin.AdapterRequest{Op: op})
+func (r *resolved) askOptional(ctx context.Context, request plugin.AdapterRequest) (plugin.AdapterAnswer, error) {
+	answer, err := r.ask(ctx, request)
 	if errors.Is(err, plugin.ErrFailed) {
-		r.adapterNotes = append(r.adapterNotes, fmt.Sprintf("The adapter does not answer %q: %v", op, err))
+		r.adapterNotes = append(r.adapterNotes, fmt.Sprintf("The adapter does not answer %q: %v", request.Op, err))
 		return plugin.AdapterAnswer{}, nil
 	}
 	return answer, err

@@ -311,3 +311,20 @@ func TestPreflightSaysWhatWouldHappen(t *testing.T) {
 		t.Fatalf("%+v, %v", p, err)
 	}
 }
+
+func TestIsolationLevelIsTheAdaptersToSet(t *testing.T) {
+	for _, c := range []struct {
+		level string
+		able  bool
+		says  string
+	}{{"", false, ""}, {engine.IsolationDefault, false, ""}, {"serializable", true, ""}, {"serializable", false, "cannot set the isolation level serializable"}} {
+		w := newWorld()
+		w.isolates = c.able
+		sc := prepared(10, engine.IfExistsUse)
+		sc.Workload.IsolationLevel = c.level
+		_, err := Plan(t.Context(), w.deps(), sc, nil)
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%q: %v", c.level, err)
+		}
+	}
+}

@@ -40,13 +40,31 @@ func (adapter) Call(op string, req *jsondoc.Value, w *jsondoc.Writer) error {
 	case "statements":
 		return statements(req, w)
 	case "session":
-		w.Object().Key("session").Strs([]string{"SET TIME ZONE 'UTC'"}).EndObject()
-		return nil
+		return session(req, w)
 	case "classify_error":
 		classes(w)
 		return nil
 	}
 	return errors.New("the postgres adapter has no operation " + quoted(op))
+}
+
+// session answers what runs on every connect.
+func session(req *jsondoc.Value, w *jsondoc.Writer) error {
+	list := []string{"SET TIME ZONE 'UTC'"}
+	level := req.Get("isolation_level").Str()
+	switch level {
+	case "":
+	case "read uncommitted", "read committed", "repeatable read", "serializable":
+		list = append(list, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL "+level)
+	default:
+		return errors.New("Postgres has no isolation level " + quoted(level))
+	}
+	w.Object().Key("session").Strs(list)
+	if level != "" {
+		w.Key("isolation_level").Str(level)
+	}
+	w.EndObject()
+	return nil
 }
 
 // classes maps SQLSTATEs and their prefixes; the longest match wins.

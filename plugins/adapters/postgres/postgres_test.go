@@ -28,6 +28,24 @@ func TestQuotedNamesAreReadBack(t *testing.T) {
 	})
 }
 
+func TestSession(t *testing.T) {
+	for level, want := range map[string]int{"": 1, "repeatable read": 2, "serializable": 2} {
+		var answer struct {
+			Session []string `json:"session"`
+			Level   string   `json:"isolation_level"`
+		}
+		if err := sdktest.Adapter(adapter{}).Call(object{"op": "session", "isolation_level": level}, &answer); err != nil {
+			t.Fatal(err)
+		}
+		if len(answer.Session) != want || answer.Level != level || !strings.HasSuffix(answer.Session[want-1], level) {
+			t.Errorf("%q: %+v", level, answer)
+		}
+	}
+	if err := sdktest.Adapter(adapter{}).Call(object{"op": "session", "isolation_level": "chaos; DROP TABLE x"}, nil); err == nil {
+		t.Error("an unknown level was set")
+	}
+}
+
 func TestNames(t *testing.T) {
 	for in, want := range map[string]tableName{
 		"orders":         {table: "orders"},

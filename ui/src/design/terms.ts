@@ -7,6 +7,8 @@ export const terms = {
   percentiles: 'P95 of 10 ms means that 95 of 100 operations took 10 ms or less.',
   errors:
     'Operations that the database refused or that did not end in time; the rate is their share of all operations.',
+  retries:
+    'How often an operation that lost to others (serialization failure, deadlock) is repeated, a transaction whole. It counts once; its latency includes every try.',
   generator:
     'Whether Loadstone itself was fast enough for the figures to be the table’s: DEGRADED when its own CPU, pauses or a lost worker got in the way.',
   warmup: 'Load that fills caches before the measurement; it is recorded, and left out of the figures.',

@@ -46,7 +46,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
           label="Errors"
           tip={terms.errors}
           q={ran ? count(s.errors.count) : missing}
-          note={ran ? `${plain(errorRate(s.errors.rate))} of operations` : ''}
+          note={ran ? `${plain(errorRate(s.errors.rate))} of operations${repeated(s.retries)}` : ''}
           tone={s.errors.count > 0 ? 'bad' : ''}
         />
         <div className="tile">
@@ -86,7 +86,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
         label="Errors"
         tip={terms.errors}
         q={active || !live ? count(live ? live.errors.count : run.error_count) : missing}
-        note={active ? `${plain(errorRate(live.errors.rate))} of operations` : ''}
+        note={active ? `${plain(errorRate(live.errors.rate))} of operations${repeated(live.errors.retries)}` : ''}
         tone={(live?.errors.count ?? 0) > 0 ? 'bad' : ''}
       />
       <div className="tile">
@@ -98,4 +98,9 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
       </div>
     </div>
   );
+}
+
+/** How often failed operations were repeated, where they were. */
+function repeated(retries: number | undefined): string {
+  return retries ? ` · ${plain(count(retries))} retries` : '';
 }

@@ -321,6 +321,8 @@ const shownPaths = [
   'workload.think_time_ms',
   'workload.statement_timeout_ms',
   'workload.seed',
+  'workload.retry.max',
+  'workload.isolation_level',
   'scaling.mode',
   'scaling.worker_count',
   'scaling.per_worker_capacity',

@@ -265,6 +265,23 @@ function LoadSection() {
           help="0 means no limit."
         />
         <NumberField path="workload.seed" label="Seed" tip={terms.seed} />
+        <NumberField
+          path="workload.retry.max"
+          label="Retries"
+          placeholder="none"
+          tip={terms.retries}
+          help="Empty means none. Error classes and pauses are in the YAML."
+        />
+        <SelectField
+          path="workload.isolation_level"
+          label="Isolation level"
+          options={[
+            { value: 'default', label: "The server's own" },
+            { value: 'read committed', label: 'Read committed' },
+            { value: 'repeatable read', label: 'Repeatable read' },
+            { value: 'serializable', label: 'Serializable' },
+          ]}
+        />
       </div>
       <div className="form-grid">
         <SelectField

@@ -53,6 +53,8 @@ export function edit(config: Scenario, path: string, value: unknown): Scenario {
     if (config.scaling.per_worker_capacity === enough && c2 > 0 && n2 > 0)
       next = set(next, 'scaling.per_worker_capacity', Math.ceil(c2 / n2));
   }
+  // Without a number of retries there is no policy, rather than one with the default number.
+  if (path === 'workload.retry.max' && value === undefined) next = set(next, 'workload.retry', undefined);
   if (path === 'workload.load_mode') {
     const qps = value === 'QPS';
     if (!qps) next = set(next, 'workload.target_qps', undefined);
