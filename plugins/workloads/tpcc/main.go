@@ -57,7 +57,7 @@ const parameterSchema = `{
 "stock_level":{"title":"Stock-Level","description":"Counts the items of the last 20 orders that are running out.","type":"integer","minimum":0,"maximum":1000,"default":0}}},
 "items":{"title":"Items","description":"Items on sale. TPC-C has 100 000; fewer are for trying things out.",
 "type":"integer","minimum":100,"maximum":100000,"default":100000},
-"customers_per_district":{"title":"Customers of a district","description":"Customers, and orders to begin with, of each district; an even number. TPC-C has 3000; fewer are for trying things out.",
+"customers_per_district":{"title":"Customers of a district","description":"Customers, and orders to begin with, of each district; a multiple of 10. TPC-C has 3000; fewer are for trying things out.",
 "type":"integer","minimum":20,"maximum":3000,"multipleOf":10,"default":3000}
 }}`
 
