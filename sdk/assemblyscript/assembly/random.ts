@@ -55,24 +55,27 @@ export class Rand {
   }
 
   /** A number in [0, n), without bias; 0 when n is not positive. */
+  @inline
   below(n: i64): i64 {
+    const m = <u64>n;
+    if (m - 1 >= 0x100000000) return this.wide(n);
+    const x = (this.u64() >> 32) * m;
+    return (x & 0xffffffff) >= m ? <i64>(x >> 32) : this.settled(x, m);
+  }
+
+  // The rare case in which a draw may have to be repeated.
+  private settled(x: u64, m: u64): i64 {
+    while ((x & 0xffffffff) < m && (x & 0xffffffff) < 0x100000000 % m) x = (this.u64() >> 32) * m;
+    return <i64>(x >> 32);
+  }
+
+  private wide(n: i64): i64 {
     if (n <= 0) return 0;
     const m = <u64>n;
-    if (m <= 0x100000000) {
-      for (;;) {
-        const x = (this.u64() >> 32) * m;
-        const low = x & 0xffffffff;
-        if (low >= m || low >= 0x100000000 % m) return <i64>(x >> 32);
-      }
-    }
     let x = this.u64();
-    let low = x * m;
-    if (low < m) {
+    if (x * m < m) {
       const threshold = (0 - m) % m;
-      while (low < threshold) {
-        x = this.u64();
-        low = x * m;
-      }
+      while (x * m < threshold) x = this.u64();
     }
     return <i64>mulHigh(x, m);
   }
