@@ -254,10 +254,7 @@ func workloadChecks(ctx context.Context, r *Report, w *workload, params json.Raw
 	if !r.add("statements", err, fmt.Sprintf("The plugin declares %d statements.", len(list))) {
 		return
 	}
-	var frozen []engine.Statement
-	for _, s := range list {
-		frozen = append(frozen, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: s.SQL["*"], Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
-	}
+	frozen := withoutAdapter(list)
 	rowChecks(ctx, r, w, declared, params)
 	req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: orEmpty(params), Tables: tables, Pools: poolsFor(ctx, w, params, declared, tables)}
 	first, err := take(ctx, w, req, frozen, 64)
@@ -274,6 +271,14 @@ func workloadChecks(ctx context.Context, r *Report, w *workload, params json.Raw
 	_, err = take(ctx, w, req, frozen, abi.MaxBatchOps)
 	r.add("large batches", err, fmt.Sprintf("Batches of up to %d operations are kept to.", abi.MaxBatchOps))
 	r.time(ctx, w, req, frozen)
+}
+
+// withoutAdapter makes a run's list of statements, except for their SQL.
+func withoutAdapter(list []plugin.Statement) (frozen []engine.Statement) {
+	for _, s := range list {
+		frozen = append(frozen, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: s.SQL["*"], Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
+	}
+	return frozen
 }
 
 // taken is what a stream gave.
