@@ -63,7 +63,7 @@ $(foreach g,$(GUESTS),$(eval $(call guest,$(g))))
 EXAMPLE := examples/plugins/orders
 examples: $(foreach l,go c assemblyscript rust,$(EXAMPLE)/dist/$(l).wasm)
 
-$(EXAMPLE)/dist/go.wasm: $(wildcard $(EXAMPLE)/go/*.go) $(SDK_SOURCES) go.sum | need-toolchain
+$(EXAMPLE)/dist/go.wasm: $(EXAMPLE)/go/main.go $(SDK_SOURCES) go.sum | need-toolchain
 	@echo "Building the example plugin in Go."
 	@GOOS=wasip1 GOARCH=wasm GOFLAGS= $(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o $@ ./$(EXAMPLE)/go
 

@@ -34,7 +34,7 @@ type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Run the server: web page, API, and a node of its own."`
 	Run     runCommand     `cmd:"" help:"Run a template and judge it, from a terminal or CI."`
 	Schema  schemaCommand  `cmd:"" help:"Apply, check or print the control store's schema."`
-	Plugin  pluginCommand  `cmd:"" help:"Inspect or test a plugin file."`
+	Plugin  pluginCommand  `cmd:"" help:"Make, build, test, measure and upload plugins."`
 	Health  healthCommand  `cmd:"" help:"Ask a server on this machine whether it is ready."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 

@@ -3,19 +3,25 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"text/tabwriter"
 	"unicode"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/plugins/host"
 )
 
 type pluginCommand struct {
+	New     pluginNew     `cmd:"" help:"Make the project of a plugin, in one of four languages."`
+	Build   pluginBuild   `cmd:"" help:"Build the plugin in a folder."`
 	Inspect pluginInspect `cmd:"" help:"Show what a plugin file declares, without running a workload."`
 	Test    pluginTest    `cmd:"" help:"Run the conformance suite that the server runs too."`
+	Bench   pluginBench   `cmd:"" help:"Measure how fast a workload plugin generates operations, and what it needs."`
 	Upload  pluginUpload  `cmd:"" help:"Upload a plugin file to a server, where an admin enables it."`
 	List    pluginList    `cmd:"" help:"List the plugins of a server."`
 	Enable  pluginEnable  `cmd:"" help:"Enable an uploaded plugin on a server."`
@@ -40,17 +46,22 @@ func readPlugin(path string) ([]byte, error) {
 	return file, nil
 }
 
+// inspect examines a file as a server would.
+func inspect(e *env, file []byte) (info plugin.Info, err error) {
+	h, err := host.New(e.ctx, host.Options{Log: e.log})
+	if err != nil {
+		return info, err
+	}
+	defer func() { err = errors.Join(err, h.Close(context.WithoutCancel(e.ctx))) }()
+	return h.Inspect(e.ctx, file)
+}
+
 func (c pluginInspect) Run(e *env) error {
 	file, err := readPlugin(c.File)
 	if err != nil {
 		return err
 	}
-	h, err := host.New(e.ctx, host.Options{Log: e.log})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = h.Close(context.WithoutCancel(e.ctx)) }()
-	info, err := h.Inspect(e.ctx, file)
+	info, err := inspect(e, file)
 	if err != nil {
 		return err
 	}
@@ -114,6 +125,7 @@ func oneLine(s string) string {
 type pluginTest struct {
 	File   string `arg:"" help:"The .wasm file."`
 	Params string `name:"params" placeholder:"JSON" help:"The plugin's parameters, as workload.params of a template; the schema's defaults are filled in."`
+	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
 func (c pluginTest) Run(e *env) error {
@@ -124,6 +136,12 @@ func (c pluginTest) Run(e *env) error {
 	report, err := host.Conformance(e.ctx, file, json.RawMessage(c.Params))
 	if err != nil {
 		return err
+	}
+	if c.JSON {
+		if err := printJSON(e.stdout, report); err != nil {
+			return err
+		}
+		e.stdout = io.Discard
 	}
 	failed := 0
 	for _, check := range report.Checks {

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/author"
+	"github.com/loadstone-db/loadstone/plugins/host"
+)
+
+type pluginNew struct {
+	Name     string `arg:"" help:"The plugin's name: lower-case letters, digits, '-' and '_'."`
+	Language string `short:"l" required:"" placeholder:"LANGUAGE" help:"go, c, assemblyscript or rust."`
+	Dir      string `placeholder:"DIR" help:"The project's folder (default: NAME)."`
+}
+
+func (c pluginNew) Run(e *env) error {
+	dir := c.Dir
+	if dir == "" {
+		dir = c.Name
+	}
+	files, err := author.New(dir, c.Language, c.Name)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(e.stdout, "%s holds a plugin in %d files. Next:\n  cd %s\n", dir, len(files), dir)
+	if c.Language == "assemblyscript" {
+		_, _ = fmt.Fprintln(e.stdout, "  npm install")
+	}
+	// Build names the module after the folder.
+	_, err = fmt.Fprintf(e.stdout, "  loadstone plugin build\n  loadstone plugin test %s.wasm\n", filepath.Base(dir))
+	return err
+}
+
+type pluginBuild struct {
+	Dir  string `arg:"" optional:"" default:"." help:"The project's folder."`
+	JSON bool   `name:"json" help:"Print JSON."`
+}
+
+func (c pluginBuild) Run(e *env) error {
+	out, err := author.Build(e.ctx, c.Dir)
+	if err != nil {
+		return err
+	}
+	file, err := readPlugin(out)
+	if err != nil {
+		return err
+	}
+	// What no server would take shall be said now.
+	info, err := inspect(e, file)
+	if err != nil {
+		return refusedPlugin(out, err)
+	}
+	if c.JSON {
+		return printJSON(e.stdout, struct {
+			File string `json:"file"`
+			plugin.Info
+		}{out, info})
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s is %s %s, %d bytes.\n", out, info.Name, info.Version, info.SizeBytes)
+	return err
+}
+
+type pluginBench struct {
+	File     string        `arg:"" help:"The .wasm file."`
+	Params   string        `name:"params" placeholder:"JSON" help:"The plugin's parameters, as workload.params of a template; the schema's defaults are filled in."`
+	Duration time.Duration `default:"2s" help:"How long to measure."`
+	JSON     bool          `name:"json" help:"Print JSON."`
+}
+
+func (c pluginBench) Run(e *env) error {
+	if c.Duration < 10*time.Millisecond || c.Duration > 10*time.Minute {
+		return engine.InvalidField("--duration", fmt.Sprintf("%s is not a time to measure for", c.Duration), "10ms to 10m")
+	}
+	file, err := readPlugin(c.File)
+	if err != nil {
+		return err
+	}
+	f, err := host.Bench(e.ctx, file, json.RawMessage(strings.TrimSpace(c.Params)), c.Duration)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(e.stdout, f)
+	}
+	w := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintf(w, "plugin\t%s %s\n", f.Plugin, f.Version)
+	_, _ = fmt.Fprintf(w, "time\t%.0f ns per operation (generated, checked and decoded, in batches of %d)\n", f.NsPerOperation, host.BenchBatch)
+	_, _ = fmt.Fprintf(w, "size\t%.1f bytes per operation\n", f.BytesPerOperation)
+	_, _ = fmt.Fprintf(w, "fuel\t%.0f units per operation\n", f.FuelPerOperation)
+	_, _ = fmt.Fprintf(w, "memory\t%d pages of 64 KB, of at most %d\n", f.MemoryPages, f.MaxMemoryPages)
+	_, _ = fmt.Fprintf(w, "allocations\t%.2f per batch, in the host\n", f.AllocationsPerBatch)
+	_, _ = fmt.Fprintf(w, "ready\t%.0f ms from the file to the first operation\n", f.ReadyMs)
+	_, _ = fmt.Fprintf(w, "measured\t%d operations\n", f.Operations)
+	return w.Flush()
+}
