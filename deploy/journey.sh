@@ -16,6 +16,8 @@ stop() {
 }
 trap stop EXIT
 
+GOOS=wasip1 GOARCH=wasm GOFLAGS= go build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o "$work/counters.wasm" ./examples/plugins/counters
+
 "$binary" serve --data-dir "$work/data" --listen 127.0.0.1:0 >"$work/out" 2>"$work/log" &
 server=$!
 link=
@@ -27,7 +29,7 @@ for _ in $(seq 300); do
 done
 [ -n "$link" ] || { cat "$work/log" >&2; echo "the server was not ready within 30 s" >&2; exit 1; }
 export LOADSTONE_CHROMIUM="${LOADSTONE_CHROMIUM:-$(command -v chromium)}"
-if ! (cd ui && npm run --silent e2e -- --base-url "${link%/signin*}" --token "${link##*token=}"); then
+if ! (cd ui && npm run --silent e2e -- --base-url "${link%/signin*}" --token "${link##*token=}" --plugin "$work/counters.wasm"); then
 	tail -n 40 "$work/log" >&2
 	exit 1
 fi

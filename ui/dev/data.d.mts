@@ -1,1 +1,3 @@
-export const plugins: { manifest: { parameters?: unknown } }[];
+import type { Plugin } from '../src/api/types';
+
+export const plugins: Plugin[];

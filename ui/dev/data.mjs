@@ -19,6 +19,18 @@ const number = (title, description, min, max, def) => ({
   default: def,
 });
 
+const bundled = {
+  enabled: true,
+  bundled: true,
+  state: 'enabled',
+  origin: 'bundled',
+  default: true,
+  uploaded_at: null,
+  enabled_at: null,
+  templates: [],
+  live_runs: [],
+};
+
 export const plugins = [
   {
     ...pluginRefs[0],
@@ -31,8 +43,7 @@ export const plugins = [
       'wasi_snapshot_preview1.random_get',
     ],
     exports: ['ls_abi', 'ls_alloc', 'ls_describe', 'ls_error', 'ls_fill', 'ls_open', 'ls_rows', 'memory'],
-    enabled: true,
-    bundled: true,
+    ...bundled,
     manifest: {
       kind: 'workload',
       name: 'mix',
@@ -114,8 +125,7 @@ export const plugins = [
     abi: '1.0',
     imports: ['ls.log', 'wasi_snapshot_preview1.fd_write'],
     exports: ['ls_abi', 'ls_alloc', 'ls_call', 'ls_describe', 'ls_error', 'memory'],
-    enabled: true,
-    bundled: true,
+    ...bundled,
     manifest: {
       kind: 'adapter',
       name: 'postgres',

@@ -8,6 +8,7 @@ import YAML from 'yaml';
 import { emptyRun, finish, iso, plan, plugins, scenario } from './data.mjs';
 import { Live } from './live.mjs';
 import { page } from './static.mjs';
+import { receive, uploads } from './uploads.mjs';
 import { validate } from './validate.mjs';
 import { accept, frame } from './ws.mjs';
 
@@ -54,7 +55,14 @@ function addConnection(name, dsn, builtin = false, description = '') {
 addConnection('playground', 'postgres:///playground?host=%2Fdata%2Fpg&user=loadstone', true, 'The built-in Postgres.');
 if (!flags.empty) seed();
 
+function plugin(sha) {
+  const p = plugins.find((o) => o.sha256 === sha);
+  if (!p) throw new Refusal(404, 'not_found', `There is no plugin '${sha}'.`);
+  return p;
+}
+
 function seed() {
+  plugins.push(...uploads);
   addConnection(
     'staging',
     'postgres://bench:***@db.staging.example.com:5432/shop?sslmode=verify-full',
@@ -453,7 +461,35 @@ const routes = [
       return null;
     },
   ],
-  ['GET', /^\/api\/plugins$/, () => ({ plugins })],
+  [
+    'GET',
+    /^\/api\/plugins$/,
+    () => ({ plugins: plugins.map((p) => ({ ...p, manifest: { ...p.manifest, statements: undefined } })) }),
+  ],
+  ['GET', /^\/api\/plugins\/([^/]+)$/, ([, sha]) => plugin(sha)],
+  ['POST', /^\/api\/plugins$/, (_m, file) => receive(plugins, file, Refusal)],
+  [
+    'POST',
+    /^\/api\/plugins\/([^/]+)\/(enable|disable)$/,
+    ([, sha, verb]) =>
+      Object.assign(plugin(sha), { enabled: verb === 'enable', state: `${verb}d`, enabled_by: 'admin', enabled_at: iso(Date.now()) }),
+  ],
+  [
+    'DELETE',
+    /^\/api\/plugins\/([^/]+)$/,
+    ([, sha]) => {
+      const p = plugin(sha);
+      if (p.templates.length)
+        throw new Refusal(
+          409,
+          'conflict',
+          `A template uses the plugin ${p.name}@${p.version}: "${p.templates[0].name}".`,
+          'Change the template to another plugin or version, or delete it.',
+        );
+      plugins.splice(plugins.indexOf(p), 1);
+      return null;
+    },
+  ],
 ];
 
 const server = createServer(async (req, res) => {
@@ -475,7 +511,8 @@ const server = createServer(async (req, res) => {
     for (const [method, pattern, handle] of routes) {
       const m = pattern.exec(url.pathname);
       if (!m || method !== req.method) continue;
-      const out = await handle(m, text ? JSON.parse(text) : {}, url.searchParams, res);
+      const given = /json/.test(req.headers['content-type'] ?? '') && text ? JSON.parse(text) : text || {};
+      const out = await handle(m, given, url.searchParams, res);
       if (out === null) return res.writeHead(204).end();
       return res.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(out));
     }

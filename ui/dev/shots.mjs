@@ -69,6 +69,9 @@ try {
     ['connections', base, '/connections'],
     ['connection-new', base, '/connections?new=postgres'],
     ['plugins', base, '/plugins'],
+    ['plugins-uploaded', base, '/plugins?plugin=counters@1.1.0'],
+    ['plugins-damaged', base, '/plugins?plugin=counters@0.9.0'],
+    ['plugins-adapter', base, '/plugins?plugin=postgres'],
     ['settings', base, '/settings'],
     ['not-found', base, '/nowhere'],
   ].filter(([name]) => !flags.only || new RegExp(flags.only).test(name));

@@ -4,11 +4,13 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { launch } from './browser.mjs';
+import { pluginJourney } from './plugins.mjs';
 import { complaints, exactTile, stepper, tile, until } from './steps.mjs';
 
 const base = process.env.BASE_URL;
 const token = process.env.SIGNIN_TOKEN;
 let browser;
+let signedIn; // the sign-in link works once: the next journey goes on with its session
 
 before(async () => {
   browser = await launch();
@@ -212,5 +214,12 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
   });
 
   assert.deepEqual(wrong, [], 'the browser must have nothing to complain about');
+  signedIn = await context.storageState();
   await context.close();
+});
+
+test('upload a plugin, enable it, run it, delete it', { timeout: 240_000, skip: !process.env.PLUGIN_FILE }, async (t) => {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, storageState: signedIn });
+  t.after(() => context.close());
+  await pluginJourney(t, await context.newPage(), base, process.env.PLUGIN_FILE);
 });

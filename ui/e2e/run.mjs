@@ -1,5 +1,6 @@
 // Drives the page in Chromium:
 //   npm run e2e -- --base-url http://127.0.0.1:8080 --token TOKEN   the journey on a real server
+//     and --plugin COUNTERS.wasm, examples/plugins/counters, for the journey of its author
 //   npm run e2e -- --mock                                          the states of the page, on the mock server (needs npm run build)
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -10,6 +11,7 @@ const { values: flags } = parseArgs({
     'base-url': { type: 'string' },
     token: { type: 'string' },
     out: { type: 'string', default: 'e2e-failures' },
+    plugin: { type: 'string' },
     mock: { type: 'boolean', default: false },
   },
 });
@@ -22,6 +24,6 @@ if (!flags.mock && !(flags['base-url'] && flags.token)) {
 const file = fileURLToPath(new URL(flags.mock ? 'states.spec.mjs' : 'journey.spec.mjs', import.meta.url));
 const child = spawn(process.execPath, ['--test', '--test-reporter=spec', file], {
   stdio: 'inherit',
-  env: { ...process.env, BASE_URL: flags['base-url'] ?? '', SIGNIN_TOKEN: flags.token ?? '', SHOTS: flags.out },
+  env: { ...process.env, BASE_URL: flags['base-url'] ?? '', SIGNIN_TOKEN: flags.token ?? '', SHOTS: flags.out, PLUGIN_FILE: flags.plugin ?? '' },
 });
 child.on('exit', (code) => process.exit(code ?? 1));

@@ -246,6 +246,96 @@ test('keyboard', async (t) => {
   assert.deepEqual(wrong, []);
 });
 
+test('plugins', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await signIn(page);
+  const file = (name, text) => ({ name, mimeType: 'application/wasm', buffer: Buffer.from(text) });
+  const choose = page.locator('input[type=file]');
+  await step('a refused file is told in a sentence, and can be put away', async () => {
+    await page.goto(`${base}/plugins`);
+    await choose.setInputFiles(file('notes<b>.wasm', 'hello'));
+    const notice = page.locator('.dropzone [role=alert]');
+    await notice.getByText('notes<b>.wasm was refused.').waitFor();
+    await notice.getByText('it is a text, not a WebAssembly module').waitFor();
+    await accessible(page, 'a refused plugin');
+    await page.getByRole('button', { name: 'Dismiss' }).click();
+    await notice.waitFor({ state: 'detached' });
+  });
+  await step('a file that is too large is not even sent', async () => {
+    let sent = 0;
+    page.on('request', (r) => r.method() === 'POST' && r.url().endsWith('/api/plugins') && sent++);
+    await choose.setInputFiles(file('big.wasm', Buffer.alloc((8 << 20) + 1)));
+    await page.getByText('a plugin has at most 8 MB').waitFor();
+    assert.equal(sent, 0);
+  });
+  await step('progress is shown, and an upload can be cancelled', async () => {
+    await page.route('**/api/plugins', (r) => (r.request().method() === 'POST' ? undefined : r.continue()));
+    await choose.setInputFiles(file('slow.wasm', '\0asm'));
+    await page.getByRole('progressbar', { name: 'Upload of slow.wasm' }).waitFor();
+    await accessible(page, 'an upload under way');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('progressbar').waitFor({ state: 'detached' });
+    await page.unroute('**/api/plugins');
+  });
+  await step('a plugin that passes is shown at once, and dropped files are taken too', async () => {
+    const transfer = await page.evaluateHandle(() => {
+      const d = new DataTransfer();
+      d.items.add(new File(['\0asm'], 'counters.wasm'));
+      return d;
+    });
+    await page.dispatchEvent('.dropzone', 'dragover', { dataTransfer: transfer });
+    await page.getByText('Let go to upload it').waitFor();
+    await page.dispatchEvent('.dropzone', 'drop', { dataTransfer: transfer });
+    await page.getByText('counters 1.2.0 passed quarantine and is stored, disabled.').waitFor();
+    await page.getByRole('region', { name: 'counters@1.2.0' }).getByText('Disabled').waitFor();
+    assert.match(page.url(), /plugin=counters(@|%40)1\.2\.0/);
+  });
+  await step('invalid parameters are explained at their field', async () => {
+    await page.getByLabel('Reads', { exact: true }).fill('200');
+    await page.getByText('is out of range: 0 to 100.').waitFor();
+    await page.getByText('One value is not valid; its field says why.').waitFor();
+    await page.getByLabel('Reads', { exact: true }).fill('30');
+    await page.getByText('reads: 30').waitFor();
+    await page.getByText('These values are valid.').waitFor();
+  });
+  await step('versions are compared from the older to the newer', async () => {
+    await page.goto(`${base}/plugins?plugin=counters@1.1.0`);
+    await page.getByText('From 1.0.0 to 1.1.0:').waitFor();
+    await page.locator('.version-diff.added', { hasText: 'Statement reset added' }).waitFor();
+  });
+  await step('enabling and deleting ask once, with the keyboard too; a refused delete says who uses it', async () => {
+    await page.getByRole('button', { name: 'Enable', exact: true }).press('Enter');
+    await page.getByRole('dialog', { name: 'Enable counters@1.1.0?' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Enable', exact: true }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Enable plugin' }).click();
+    await page.getByRole('region', { name: 'counters@1.1.0' }).getByText('Enabled', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'counters 1.0.0' }).click();
+    await page.getByRole('button', { name: 'Delete' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Delete counters@1.0.0?' });
+    await dialog.getByRole('button', { name: 'Delete plugin' }).click();
+    await dialog.getByText('A template uses the plugin counters@1.0.0: "hot counters".').waitFor();
+    await dialog.getByRole('button', { name: 'Keep' }).click();
+  });
+  await step('the form of a template offers each version', async () => {
+    await page.goto(`${base}/templates/new`);
+    const offered = page.getByLabel('Plugin', { exact: true }).locator('option');
+    for (const version of ['1.1.0', '1.0.0'])
+      await offered.filter({ hasText: `counters@${version}, always this version` }).waitFor({ state: 'attached' });
+    const options = await offered.allInnerTexts();
+    assert.ok(!options.some((o) => o.includes('0.9.0')), 'a damaged plugin must not be offered');
+  });
+  await step('a list that cannot be read says so', async () => {
+    await failWith(page, '/api/plugins');
+    await page.goto(`${base}/plugins`);
+    await page.getByText('The plugins could not be read.').waitFor();
+    await failWith(page, '');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('button', { name: 'mix 1.0.0' }).waitFor();
+  });
+  assert.deepEqual(wrong, []);
+});
+
 for (const theme of ['light', 'dark'])
   test(`accessibility, ${theme}`, { timeout: 180_000 }, async (t) => {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: theme });
@@ -283,6 +373,8 @@ for (const theme of ['light', 'dark'])
       ['connections', '/connections', 'playground'],
       ['a new connection', '/connections?new=postgres', 'Test connection'],
       ['plugins', '/plugins', 'mix'],
+      ['an uploaded plugin', '/plugins?plugin=counters@1.1.0', 'DELETE FROM counters'],
+      ['a damaged plugin', '/plugins?plugin=counters@0.9.0', 'is damaged'],
       ['settings', '/settings', 'API tokens'],
       ['no such page', '/nowhere', 'There is no such page'],
     ];

@@ -11,6 +11,7 @@ import './runs/runs.css';
 import './runs/guards.css';
 import './app/app.css';
 import './templates/templates.css';
+import './plugins/plugins.css';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';

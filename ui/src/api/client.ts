@@ -74,9 +74,34 @@ async function send(method: string, path: string, body?: unknown, signal?: Abort
     );
   }
   if (res.ok) return res;
-  const problem = problemFrom(res.status, await res.text().catch(() => ''));
-  if (res.status === 401 && !path.startsWith('/api/auth/signin')) onSignedOut();
-  throw problem;
+  throw refusal(path, res.status, await res.text().catch(() => ''));
+}
+
+/** Puts a refused response into words; who is not known any more is sent to sign in. */
+function refusal(path: string, status: number, body: string): Problem {
+  if (status === 401 && !path.startsWith('/api/auth/signin')) onSignedOut();
+  return problemFrom(status, body);
+}
+
+/** Sends a file as it is and tells how much of it has left; fetch cannot tell that. */
+export function sendFile<T>(path: string, file: Blob, type: string, progress: (sent: number) => void, signal: AbortSignal): Promise<T> {
+  return new Promise((done, failed) => {
+    const xhr = new XMLHttpRequest();
+    xhr.open('POST', path);
+    xhr.setRequestHeader('Content-Type', type);
+    xhr.setRequestHeader('Accept', 'application/json');
+    xhr.upload.onprogress = (e) => progress(e.loaded);
+    xhr.upload.onload = () => progress(file.size);
+    xhr.onload = () => {
+      if (xhr.status >= 200 && xhr.status < 300) done(JSON.parse(xhr.responseText) as T);
+      else failed(refusal(path, xhr.status, xhr.responseText));
+    };
+    xhr.onerror = () =>
+      failed(new Problem(0, 'network', 'The upload broke off.', 'Check that loadstone serve is running, then try again.'));
+    xhr.onabort = () => failed(new Problem(0, 'aborted', 'The upload was cancelled.'));
+    signal.addEventListener('abort', () => xhr.abort());
+    xhr.send(file);
+  });
 }
 
 async function json<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {

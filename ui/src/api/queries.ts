@@ -156,6 +156,15 @@ export const usePlugins = () =>
     staleTime: 60_000,
   });
 
+/** One plugin with everything it declares; the list leaves out the statements. */
+export const usePlugin = (sha256: string | null) =>
+  useQuery({
+    queryKey: ['plugins', sha256],
+    queryFn: ({ signal }) => api.get<Plugin>(`/api/plugins/${encodeURIComponent(sha256!)}`, signal),
+    enabled: sha256 !== null,
+    staleTime: 60_000,
+  });
+
 export const useTokens = () =>
   useQuery({
     queryKey: ['tokens'],

@@ -382,6 +382,17 @@ export interface ConnectionCheck {
   round_trip_ms: number;
 }
 
+/** A statement as a plugin declares it; the SQL is by dialect, "*" for any. */
+export interface PluginStatement {
+  id: string;
+  kind: string;
+  table?: string;
+  binds?: { name: string; type: string; column?: string }[] | null;
+  columns?: string[] | null;
+  writes?: boolean;
+  sql?: Record<string, string>;
+}
+
 export interface Plugin extends PluginRef {
   size_bytes: number;
   abi: string;
@@ -396,13 +407,30 @@ export interface Plugin extends PluginRef {
     author?: string;
     parameters?: unknown;
     tables?: { name: string; columns: { name: string; type: string }[]; key: string[]; rows?: number; empty?: boolean }[];
-    statements?: { id: string; kind: string; table?: string; sql?: Record<string, string> }[];
+    statements?: PluginStatement[] | null;
     driver?: string;
     dialect?: string;
     kinds?: string[];
   };
   enabled: boolean;
   bundled: boolean;
+  state: 'enabled' | 'disabled' | 'damaged';
+  origin: 'bundled' | 'uploaded' | 'command_line';
+  /** Why it is damaged. */
+  problem?: string;
+  /** Whether the bare name means this version. */
+  default: boolean;
+  uploaded_by?: string;
+  uploaded_at: Instant;
+  enabled_by?: string;
+  enabled_at: Instant;
+  templates: PluginUse[] | null;
+  live_runs: PluginUse[] | null;
+}
+
+export interface PluginUse {
+  id: string;
+  name: string;
 }
 
 export interface User {

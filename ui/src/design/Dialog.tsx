@@ -41,6 +41,8 @@ export interface Question {
   body: ReactNode;
   verb: string;
   danger?: boolean;
+  /** The word for not doing it. */
+  keep?: string;
   act: () => Promise<unknown>;
 }
 
@@ -54,7 +56,7 @@ export function Confirm({ question, onClose }: { question: Question; onClose: ()
       {problem && <Notice tone="bad">{problem}</Notice>}
       <div className="actions">
         <button type="button" className="btn" onClick={onClose}>
-          Keep
+          {question.keep ?? 'Keep'}
         </button>
         <button
           type="button"

@@ -30,6 +30,7 @@ const paths: Record<string, ReactNode> = {
   copy: <path d="M6.500 6.500h8v8h-8zM3.500 11.500v-8h8" />,
   trash: <path d="M3.500 5h11M7 5V3h4v2M5 5l.7 10h6.600L13 5" />,
   edit: <path d="m3.500 14.500.7-3.200 7.700-7.700 2.500 2.500-7.700 7.700z" />,
+  upload: <path d="M9 11.500V3M5.500 6.200 9 2.800l3.500 3.400M3 15h12" />,
   download: <path d="M9 2.500v8.500M5.500 7.800 9 11.200l3.500-3.400M3 15h12" />,
   table: <path d="M2.500 3.500h13v11h-13zM2.500 7.500h13M7 7.500v7" />,
   keyboard: <path d="M2 5h14v8.500H2zM4.800 7.800h.01M7.600 7.800h.01M10.400 7.800h.01M13.200 7.800h.01M5.500 11h7" />,

@@ -1,16 +1,31 @@
+import { useQueryClient } from '@tanstack/react-query';
 import { usePlugins } from '../api/queries';
 import type { Plugin } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
-import { CopyButton, Term } from '../design/Controls';
-import { bytes, plain, sentence, words } from '../design/format';
+import { Term } from '../design/Controls';
+import { ago, bytes, plain } from '../design/format';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { terms } from '../design/terms';
-import { describe, type Schema } from '../templates/schema';
+import { PluginDetail, StateBadge } from './PluginDetail';
+import { UploadZone, useUpload } from './PluginUpload';
+import { type Kind, meant, refOf, titleOf } from './refs';
+
+const kinds: { kind: Kind; title: string; tip: string }[] = [
+  { kind: 'workload', title: 'Workloads', tip: terms.workload },
+  { kind: 'adapter', title: 'Adapters', tip: terms.adapter },
+];
 
 export function PluginsPage() {
   usePageTitle('Plugins');
+  const qc = useQueryClient();
   const plugins = usePlugins();
   const [selected, select] = useParam('plugin');
+  const upload = useUpload((p) => {
+    // The answer is shown at once; the list follows.
+    qc.setQueryData<Plugin[]>(['plugins'], (d) => (d ? [...d.filter((o) => o.sha256 !== p.sha256), p] : d));
+    void qc.invalidateQueries({ queryKey: ['plugins'] });
+    select(refOf(p));
+  });
   return (
     <>
       <header className="page-head">
@@ -19,7 +34,7 @@ export function PluginsPage() {
           WebAssembly modules that decide what is executed, and on which kind of table.
         </span>
       </header>
-      <div className="page">
+      <UploadZone upload={upload}>
         <Load
           from={plugins}
           what="The plugins could not be read."
@@ -39,198 +54,63 @@ export function PluginsPage() {
           }
         >
           {(d) => {
-            const shown = d.find((p) => p.name === selected) ?? d[0]!;
+            const shown = meant(d, null, selected) ?? d[0]!;
+            const versions = d.filter((p) => p.kind === shown.kind && p.name === shown.name);
             return (
-              <div className="split">
-                <div className="panel picker">
-                  {(['workload', 'adapter'] as const).map((kind) => (
-                    <div key={kind}>
-                      <h3>
-                        <Term tip={kind === 'workload' ? terms.workload : terms.adapter}>
-                          {kind === 'workload' ? 'Workloads' : 'Adapters'}
-                        </Term>
-                      </h3>
-                      {d
-                        .filter((p) => p.kind === kind)
-                        .map((p) => (
-                          <button
-                            key={p.sha256}
-                            type="button"
-                            data-row
-                            className={`pick${p === shown ? ' on' : ''}`}
-                            aria-pressed={p === shown}
-                            onClick={() => select(p.name)}
-                          >
-                            <strong>{p.manifest.title || p.name}</strong>
-                            <span className="muted">
-                              {p.name} {p.version}
-                            </span>
-                          </button>
-                        ))}
-                    </div>
+              <div className="split plugins">
+                <nav className="panel picker" aria-label="Installed plugins">
+                  {kinds.map(({ kind, title, tip }) => (
+                    <Group key={kind} title={title} tip={tip} list={d.filter((p) => p.kind === kind)} shown={shown} select={select} />
                   ))}
-                </div>
-                <PluginDetail key={shown.sha256} p={shown} />
+                </nav>
+                <PluginDetail key={shown.sha256} p={shown} versions={versions} />
               </div>
             );
           }}
         </Load>
-      </div>
+      </UploadZone>
     </>
   );
 }
 
-function PluginDetail({ p }: { p: Plugin }) {
-  const m = p.manifest;
-  const params = describe((m.parameters ?? {}) as Schema);
+function Group(props: { title: string; tip: string; list: Plugin[]; shown: Plugin; select: (ref: string) => void }) {
+  if (props.list.length === 0) return null;
   return (
-    <div className="stack">
-      <section className="panel pad stack">
-        <div className="row">
-          <h2>{m.title || p.name}</h2>
-          <span className="chip">{p.kind}</span>
-          {p.bundled && <span className="chip">bundled</span>}
-          <span className={`badge ${p.enabled ? 'ok' : ''}`}>{p.enabled ? 'Enabled' : 'Disabled'}</span>
-        </div>
-        {m.description && <p className="muted">{m.description}</p>}
-        <dl className="defs">
-          <dt>Name and version</dt>
-          <dd>
-            <code>
-              {p.name}@{p.version}
-            </code>
-            {m.author && <span className="muted"> by {m.author}</span>}
-          </dd>
-          <dt>SHA-256</dt>
-          <dd className="row">
-            <code className="hash">{p.sha256}</code>
-            <CopyButton text={p.sha256} label="Copy the SHA-256" />
-          </dd>
-          <dt>Size</dt>
-          <dd>{plain(bytes(p.size_bytes))}</dd>
-          <dt>
-            <Term tip="The version of the contract between Loadstone and plugins.">ABI</Term>
-          </dt>
-          <dd>{p.abi}</dd>
-          {m.driver && (
-            <>
-              <dt>Driver</dt>
-              <dd>
-                {m.driver}
-                {m.dialect ? ` · dialect ${m.dialect}` : ''}
-              </dd>
-            </>
-          )}
-          {m.kinds && m.kinds.length > 0 && (
-            <>
-              <dt>Operation kinds</dt>
-              <dd>{m.kinds.map((k) => sentence(words(k))).join(', ')}</dd>
-            </>
-          )}
-        </dl>
-      </section>
-      <section className="panel">
-        <header>
-          <h3>Parameters</h3>
-        </header>
-        {params.length === 0 ? (
-          <Empty tight title="It takes no parameters">
-            The workload.params of a template stay empty.
-          </Empty>
-        ) : (
-          <div className="table-wrap">
-            <table className="table">
-              <thead>
-                <tr>
-                  <th>Parameter</th>
-                  <th>Type</th>
-                  <th>Default</th>
-                  <th>What it does</th>
-                </tr>
-              </thead>
-              <tbody>
-                {params.map((f) => (
-                  <tr key={f.path}>
-                    <td>
-                      <code>{f.path}</code>
-                    </td>
-                    <td className="muted">{f.type}</td>
-                    <td>
-                      <code>{f.fallback}</code>
-                    </td>
-                    <td className="message">{f.description}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        )}
-      </section>
-      {m.tables && m.tables.length > 0 && (
-        <section className="panel">
-          <header>
-            <h3>Tables</h3>
-          </header>
-          <div className="body stack tightly">
-            {m.tables.map((t) => (
-              <div key={t.name}>
-                <code>
-                  {t.name} ({t.columns.map((c) => `${c.name} ${c.type}`).join(', ')})
-                </code>
-                <span className="muted"> key {t.key.join(', ')}</span>
-              </div>
-            ))}
-          </div>
-        </section>
-      )}
-      {m.statements && m.statements.length > 0 && (
-        <section className="panel">
-          <header>
-            <h3>Statements</h3>
-          </header>
-          <div className="body stack tightly">
-            {m.statements.map((s) => (
-              <div key={s.id} className="stack tightly">
-                <div className="row">
-                  <code>{s.id}</code> <span className="muted">{sentence(words(s.kind))}</span>
-                </div>
-                {s.sql && <pre className="code">{Object.values(s.sql)[0]}</pre>}
-              </div>
-            ))}
-          </div>
-        </section>
-      )}
-      <section className="panel">
-        <header>
-          <h3>
-            <Term tip="All that the module may call in its host; it has no file system, network or clock of its own.">
-              Imports
-            </Term>
-          </h3>
-          <span className="muted note">{(p.imports ?? []).length}</span>
-        </header>
-        <div className="body row">
-          {(p.imports ?? []).length === 0 && <span className="muted">none</span>}
-          {(p.imports ?? []).map((i) => (
-            <span key={i} className="chip mono">
-              {i}
-            </span>
-          ))}
-        </div>
-      </section>
-      <section className="panel">
-        <header>
-          <h3>Exports</h3>
-        </header>
-        <div className="body row">
-          {(p.exports ?? []).map((i) => (
-            <span key={i} className="chip mono">
-              {i}
-            </span>
-          ))}
-        </div>
-      </section>
-      <p className="muted">The statements that a run may execute are fixed before its load begins, and shown on its page.</p>
+    <div>
+      <h3>
+        <Term tip={props.tip}>{props.title}</Term>
+      </h3>
+      {props.list.map((p) => (
+        <button
+          key={p.sha256}
+          type="button"
+          data-row
+          className={`pick${p === props.shown ? ' on' : ''}`}
+          aria-pressed={p === props.shown}
+          onClick={() => props.select(refOf(p))}
+        >
+          <span className="row nowrap">
+            <strong className="grow">{titleOf(p)}</strong>
+            {p.state !== 'enabled' && <StateBadge p={p} />}
+          </span>
+          <span className="muted">
+            {p.name} {p.version} · {plain(bytes(p.size_bytes))}
+          </span>
+          <span className="muted">{story(p)}</span>
+        </button>
+      ))}
     </div>
   );
+}
+
+/** Where a plugin comes from and who uses it, on one line of the list. */
+function story(p: Plugin): string {
+  const n = p.templates?.length ?? 0;
+  const origin =
+    p.origin === 'bundled'
+      ? 'bundled'
+      : p.origin === 'command_line'
+        ? 'command line'
+        : `${p.uploaded_by ? `by ${p.uploaded_by} ` : ''}${ago(p.uploaded_at)}`;
+  return [origin, n > 0 && `used by ${n} ${n === 1 ? 'template' : 'templates'}`].filter(Boolean).join(' · ');
 }

@@ -7,6 +7,7 @@ import { duration } from '../design/format';
 import { terms } from '../design/terms';
 import { Field, ListField, NumberField, SelectField, TagsField, TextField, useForm } from './fields';
 import { ParamsForm } from './ParamsForm';
+import { choices, meant } from '../plugins/refs';
 import { get, type Schema } from './schema';
 
 const later = ' (a later version)';
@@ -71,11 +72,11 @@ function TargetSection() {
   const inline = typeof ref === 'object' && ref !== null;
   const prepare = get(config, 'target.prepare') as { rows?: number } | null | undefined;
   const chosen = get(config, 'workload.plugin');
-  const tables = (plugins.data ?? []).find((p) => p.kind === 'workload' && p.name === chosen)?.manifest.tables ?? [];
+  const tables = meant(plugins.data, 'workload', String(chosen ?? ''))?.manifest.tables ?? [];
   const several = tables.length > 1;
   // A workload with tables of its own size: tpcb has a scale, tpcc its warehouses.
   const sized = several && tables.every((t) => t.rows || t.empty);
-  const adapters = (plugins.data ?? []).filter((p) => p.kind === 'adapter');
+  const adapters = choices(plugins.data, 'adapter');
   return (
     <Section title="Target" note="Which table of which database takes the load.">
       <div className="form-grid">
@@ -114,14 +115,7 @@ function TargetSection() {
           path="target.adapter"
           label="Table type"
           tip={terms.adapter}
-          options={
-            adapters.length
-              ? adapters.map((p) => ({
-                  value: p.name,
-                  label: p.manifest.title ? `${p.name}: ${p.manifest.title}` : p.name,
-                }))
-              : [{ value: 'postgres', label: 'postgres' }]
-          }
+          options={adapters.length ? adapters : [{ value: 'postgres', label: 'postgres' }]}
         />
         <TextField
           path="target.table_name"
@@ -194,8 +188,7 @@ function WorkloadSection() {
   const { config } = useForm();
   const plugins = usePlugins();
   const name = String(get(config, 'workload.plugin') ?? '');
-  const workloads = (plugins.data ?? []).filter((p) => p.kind === 'workload');
-  const chosen = workloads.find((p) => p.name === name.split('@')[0] || p.sha256 === name);
+  const chosen = meant(plugins.data, 'workload', name);
   const schema = chosen?.manifest.parameters as Schema | undefined;
   return (
     <Section
@@ -207,11 +200,14 @@ function WorkloadSection() {
           path="workload.plugin"
           label="Plugin"
           tip={terms.workload}
-          options={workloads.map((p) => ({
-            value: p.name,
-            label: p.manifest.title ? `${p.name}: ${p.manifest.title}` : p.name,
-          }))}
-          help={plugins.error ? 'The list of plugins could not be read; the name is kept as it is.' : undefined}
+          options={choices(plugins.data, 'workload')}
+          help={
+            plugins.error
+              ? 'The list of plugins could not be read; the name is kept as it is.'
+              : chosen && chosen.state !== 'enabled'
+                ? `This plugin is ${chosen.state}: no run can use it now.`
+                : undefined
+          }
         />
       </div>
       {schema && <ParamsForm key={chosen!.sha256} schema={schema} path="workload.params" />}

@@ -2,6 +2,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { api, asProblem } from '../api/client';
 import { usePlugins } from '../api/queries';
 import type { FieldError, Scenario, Validation } from '../api/types';
+import { meant } from '../plugins/refs';
 import { body, type Draft, edit } from './draft';
 import { check, get, type Schema } from './schema';
 import { writeYaml } from './yaml';
@@ -148,8 +149,7 @@ type PluginList = ReturnType<typeof usePlugins>['data'];
 
 function paramErrors(config: Scenario, plugins: PluginList): FieldError[] {
   const name = String(get(config, 'workload.plugin') ?? '');
-  const plugin = plugins?.find((p) => p.kind === 'workload' && (p.name === name.split('@')[0] || p.sha256 === name));
-  const schema = plugin?.manifest.parameters as Schema | undefined;
+  const schema = meant(plugins, 'workload', name)?.manifest.parameters as Schema | undefined;
   return schema ? check(get(config, 'workload.params'), schema, 'workload.params') : [];
 }
 

@@ -1,0 +1,3 @@
+import type { Plugin } from '../src/api/types';
+
+export const uploads: Plugin[];

@@ -1,0 +1,324 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { Link } from 'wouter';
+import { api } from '../api/client';
+import { useMe, usePlugin } from '../api/queries';
+import type { Plugin, PluginStatement, PluginUse } from '../api/types';
+import { CopyButton, Term } from '../design/Controls';
+import { useConfirm } from '../design/Dialog';
+import { ago, bytes, dateTime, plain, sentence, words } from '../design/format';
+import { Icon, Mark } from '../design/icons';
+import { Empty, Failed, Notice, SkeletonRows } from '../design/States';
+import { useToast } from '../design/Toast';
+import type { Schema } from '../templates/schema';
+import { dialectName } from './compare';
+import { Parameters } from './Parameters';
+import { refOf, titleOf } from './refs';
+import { Versions } from './Versions';
+
+const marks = { enabled: ['ok', 'dot'], disabled: ['', 'ring'], damaged: ['bad', 'cross'] } as const;
+
+export function StateBadge({ p }: { p: Plugin }) {
+  const [tone, shape] = marks[p.state];
+  return (
+    <span className={`badge ${tone}`}>
+      <Mark shape={shape} />
+      {sentence(p.state)}
+    </span>
+  );
+}
+
+/** Everything that a plugin declares, and what can be done with it. */
+export function PluginDetail({ p: row, versions }: { p: Plugin; versions: Plugin[] }) {
+  const detail = usePlugin(row.sha256);
+  // The list has all but the statements, and is there at once.
+  const p = { ...row, manifest: { ...row.manifest, statements: detail.data?.manifest.statements } };
+  const m = p.manifest;
+  return (
+    <div className="stack">
+      <section className="panel pad stack" aria-label={refOf(p)}>
+        <div className="row">
+          <h2>{titleOf(p)}</h2>
+          <StateBadge p={p} />
+          <span className="chip">{p.kind}</span>
+          <OriginChip p={p} />
+          <Actions p={p} />
+        </div>
+        {p.problem && <Notice tone="bad">{p.problem} Upload the same file again to mend it, or delete it.</Notice>}
+        {m.description && <p className="muted">{m.description}</p>}
+        <Facts p={p} />
+      </section>
+      {p.kind === 'workload' && (
+        <section className="panel">
+          <header>
+            <h3>Parameters</h3>
+            <span className="muted note">the form that a template shows; try it</span>
+          </header>
+          <div className="body">
+            <Parameters schema={(m.parameters ?? {}) as Schema} />
+          </div>
+        </section>
+      )}
+      <section className="panel">
+        <header>
+          <h3>
+            <Term tip="A run executes the statements that were fixed before its load begins, and nothing else.">Statements</Term>
+          </h3>
+        </header>
+        {detail.error ? (
+          <Failed what="The statements could not be read." error={detail.error} retry={() => detail.refetch()} />
+        ) : detail.data === undefined ? (
+          <SkeletonRows rows={3} />
+        ) : (
+          <Statements p={p} list={m.statements ?? []} />
+        )}
+      </section>
+      {m.tables && m.tables.length > 0 && <Tables tables={m.tables} />}
+      {versions.length > 1 && detail.data && <Versions p={p} versions={versions} />}
+      <Sandbox p={p} />
+    </div>
+  );
+}
+
+function OriginChip({ p }: { p: Plugin }) {
+  if (p.origin === 'uploaded') return null;
+  return p.origin === 'bundled' ? (
+    <span className="chip" title="It came with Loadstone; it is always there.">
+      bundled
+    </span>
+  ) : (
+    <span className="chip" title="The server was started with --plugin; it is there as long as this process.">
+      command line
+    </span>
+  );
+}
+
+function Facts({ p }: { p: Plugin }) {
+  const m = p.manifest;
+  return (
+    <dl className="defs">
+      <dt>Name and version</dt>
+      <dd>
+        <code>{refOf(p)}</code>
+        {m.author && <span className="muted"> by {m.author}</span>}
+      </dd>
+      {p.origin === 'uploaded' && (
+        <>
+          <dt>Uploaded</dt>
+          <dd title={dateTime(p.uploaded_at)}>
+            {ago(p.uploaded_at)}
+            {p.uploaded_by && ` by ${p.uploaded_by}`}
+          </dd>
+          <dt>Last enabled</dt>
+          <dd title={p.enabled_at ? dateTime(p.enabled_at) : undefined}>
+            {p.enabled_at ? `${ago(p.enabled_at)}${p.enabled_by ? ` by ${p.enabled_by}` : ''}` : 'never'}
+          </dd>
+        </>
+      )}
+      <dt>Used by</dt>
+      <dd>
+        <Uses p={p} />
+      </dd>
+      <dt>SHA-256</dt>
+      <dd className="row">
+        <code className="hash">{p.sha256}</code>
+        <CopyButton text={p.sha256} label="Copy the SHA-256" />
+      </dd>
+      <dt>Size</dt>
+      <dd>{plain(bytes(p.size_bytes))}</dd>
+      <dt>
+        <Term tip="The version of the contract between Loadstone and plugins.">ABI</Term>
+      </dt>
+      <dd>{p.abi}</dd>
+      {m.driver && (
+        <>
+          <dt>Driver</dt>
+          <dd>
+            {m.driver}
+            {m.dialect ? ` · dialect ${m.dialect}` : ''}
+          </dd>
+        </>
+      )}
+      {m.kinds && m.kinds.length > 0 && (
+        <>
+          <dt>Operation kinds</dt>
+          <dd>{m.kinds.map((k) => sentence(words(k))).join(', ')}</dd>
+        </>
+      )}
+    </dl>
+  );
+}
+
+function Uses({ p }: { p: Plugin }) {
+  const templates = p.templates ?? [];
+  const runs = p.live_runs ?? [];
+  if (templates.length + runs.length === 0) return <span className="muted">no template</span>;
+  const links = (list: PluginUse[], base: string) =>
+    list.map((u) => (
+      <Link key={u.id} href={`${base}/${encodeURIComponent(u.id)}`}>
+        {u.name}
+      </Link>
+    ));
+  return (
+    <span className="row uses">
+      {links(templates, '/templates')}
+      {runs.length > 0 && <span className="muted">and live:</span>}
+      {links(runs, '/runs')}
+    </span>
+  );
+}
+
+function Actions({ p }: { p: Plugin }) {
+  const me = useMe();
+  const qc = useQueryClient();
+  const toast = useToast();
+  const [dialog, ask] = useConfirm();
+  if (p.origin !== 'uploaded') return null;
+  if (me.data && me.data.role !== 'admin')
+    return <span className="muted detail-actions">{p.enabled ? '' : 'Only an admin can enable it.'}</span>;
+  const path = `/api/plugins/${p.sha256}`;
+  const refresh = () => qc.invalidateQueries({ queryKey: ['plugins'] });
+  const act = (verb: 'enable' | 'disable') => async () => {
+    await api.post(`${path}/${verb}`);
+    await refresh();
+    toast(`${refOf(p)} is ${verb}d.`, 'ok');
+  };
+  const enable = () =>
+    ask({
+      title: `Enable ${refOf(p)}?`,
+      body: 'Everyone on this server can then make runs with it. A run executes the statements that it declares, on the databases that its template names; look at them below first.',
+      verb: 'Enable plugin',
+      danger: false,
+      keep: 'Not yet',
+      act: act('enable'),
+    });
+  const disable = () =>
+    ask({
+      title: `Disable ${refOf(p)}?`,
+      body: `No new run can use it. Live runs go on, and its file is kept.${p.templates?.length ? ' The templates that name it cannot run until it is enabled again.' : ''}`,
+      verb: 'Disable plugin',
+      keep: 'Leave it enabled',
+      act: act('disable'),
+    });
+  const remove = () =>
+    ask({
+      title: `Delete ${refOf(p)}?`,
+      body: 'Its file is deleted from this server. Finished runs keep their figures and the hash of the plugin. To have it again, it must be uploaded again.',
+      verb: 'Delete plugin',
+      act: async () => {
+        await api.remove(path);
+        await refresh();
+        toast(`${refOf(p)} was deleted.`, 'ok');
+      },
+    });
+  return (
+    <div className="row detail-actions">
+      {p.enabled ? (
+        <button type="button" className="btn" onClick={disable}>
+          Disable
+        </button>
+      ) : (
+        <button type="button" className="btn primary" onClick={enable} disabled={p.state === 'damaged'}>
+          Enable
+        </button>
+      )}
+      <button type="button" className="btn danger" onClick={remove}>
+        <Icon name="trash" /> Delete
+      </button>
+      {dialog}
+    </div>
+  );
+}
+
+function Statements({ p, list }: { p: Plugin; list: PluginStatement[] }) {
+  if (list.length === 0)
+    return (
+      <Empty tight title={p.kind === 'adapter' ? 'It writes the SQL of workloads' : 'None that are fixed'}>
+        {p.kind === 'adapter'
+          ? 'An adapter answers with the SQL for its table type when a run is prepared; preflight shows the exact list.'
+          : 'Its statements depend on its parameters and on the table; preflight shows the exact list.'}
+      </Empty>
+    );
+  return (
+    <div className="body stack">
+      {list.map((s) => (
+        <figure key={s.id} className="statement">
+          <figcaption className="row">
+            <code>{s.id}</code>
+            <span className="muted">
+              {sentence(words(s.kind))}
+              {s.table && ` on ${s.table}`}
+            </span>
+            {s.writes && <span className="badge warn">writes</span>}
+          </figcaption>
+          {(s.binds?.length ?? 0) > 0 && (
+            <span className="muted binds">
+              binds <code>{s.binds!.map((b) => `${b.name} ${b.type}`).join(', ')}</code>
+            </span>
+          )}
+          {Object.entries(s.sql ?? {}).map(([dialect, sql]) => (
+            <div key={dialect} className="dialect">
+              <span className="muted">{dialectName(dialect)}</span>
+              <pre className="code">{sql}</pre>
+            </div>
+          ))}
+          {Object.keys(s.sql ?? {}).length === 0 && (
+            <span className="muted binds">The table type’s adapter writes its SQL.</span>
+          )}
+        </figure>
+      ))}
+    </div>
+  );
+}
+
+function Tables({ tables }: { tables: NonNullable<Plugin['manifest']['tables']> }) {
+  return (
+    <section className="panel">
+      <header>
+        <h3>Tables</h3>
+      </header>
+      <div className="body stack tightly">
+        {tables.map((t) => (
+          <div key={t.name} className="declared-table">
+            <code>
+              {t.name} ({t.columns.map((c) => `${c.name} ${c.type}`).join(', ')})
+            </code>
+            <span className="muted"> key {(t.key ?? []).join(', ') || 'none'}</span>
+          </div>
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function Sandbox({ p }: { p: Plugin }) {
+  return (
+    <section className="panel">
+      <header>
+        <h3>Sandbox</h3>
+        <span className="muted note">no file, no network, no clock; 32 MB of memory; its work per call is metered</span>
+      </header>
+      <div className="body stack">
+        <Names label="Imports" tip="All that the module may call in its host." names={p.imports ?? []} />
+        <Names label="Exports" tip="What the host may call in the module." names={p.exports ?? []} />
+      </div>
+    </section>
+  );
+}
+
+function Names({ label, tip, names }: { label: string; tip: string; names: string[] }) {
+  return (
+    <div className="field">
+      <span className="label">
+        <Term tip={tip}>{label}</Term>
+      </span>
+      <div className="row">
+        {names.length === 0 && <span className="muted">none</span>}
+        {names.map((n) => (
+          <span key={n} className="chip mono">
+            {n}
+          </span>
+        ))}
+      </div>
+    </div>
+  );
+}

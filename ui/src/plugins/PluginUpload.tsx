@@ -1,0 +1,191 @@
+import { type DragEvent, type ReactNode, useRef, useState } from 'react';
+import { asProblem, type Problem, sendFile } from '../api/client';
+import type { Plugin } from '../api/types';
+import { bytes, plain } from '../design/format';
+import { Icon } from '../design/icons';
+import { Notice } from '../design/States';
+
+/** The size limit of the server; a larger file is not sent at all. */
+const maxBytes = 8 << 20;
+
+type State =
+  | { at: 'idle' }
+  | { at: 'sending'; name: string; size: number; sent: number }
+  | { at: 'refused'; name: string; problem: Problem }
+  | { at: 'stored'; plugin: Plugin };
+
+export interface Upload {
+  state: State;
+  send: (file: File) => void;
+  cancel: () => void;
+  dismiss: () => void;
+}
+
+/** One upload at a time, from the choice of a file to the server's answer. */
+export function useUpload(stored: (p: Plugin) => void): Upload {
+  const [state, setState] = useState<State>({ at: 'idle' });
+  const abort = useRef<AbortController | null>(null);
+  const send = async (file: File) => {
+    abort.current?.abort();
+    const mine = new AbortController();
+    abort.current = mine;
+    const { name, size } = file;
+    try {
+      if (size > maxBytes)
+        return setState({ at: 'refused', name, problem: asProblem(new Error(`It has ${plain(bytes(size))}; a plugin has at most 8 MB.`)) });
+      setState({ at: 'sending', name, size, sent: 0 });
+      const plugin = await sendFile<Plugin>(
+        '/api/plugins',
+        file,
+        'application/wasm',
+        (sent) => abort.current === mine && setState({ at: 'sending', name, size, sent }),
+        mine.signal,
+      );
+      setState({ at: 'stored', plugin });
+      stored(plugin);
+    } catch (err) {
+      const problem = asProblem(err);
+      if (abort.current !== mine) return;
+      setState(problem.code === 'aborted' ? { at: 'idle' } : { at: 'refused', name, problem });
+    }
+  };
+  return {
+    state,
+    send: (file) => void send(file),
+    cancel: () => abort.current?.abort(),
+    dismiss: () => setState({ at: 'idle' }),
+  };
+}
+
+/** Takes a file that is dropped anywhere on the page, or chosen with the button. */
+export function UploadZone({ upload, children }: { upload: Upload; children: ReactNode }) {
+  const [over, setOver] = useState(false);
+  const holdsFile = (e: DragEvent) => [...e.dataTransfer.types].includes('Files');
+  return (
+    <div
+      className="page stack"
+      onDragOver={(e) => {
+        if (!holdsFile(e)) return;
+        e.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={(e) => {
+        if (!e.currentTarget.contains(e.relatedTarget as Node | null)) setOver(false);
+      }}
+      onDrop={(e) => {
+        if (!holdsFile(e)) return;
+        e.preventDefault();
+        setOver(false);
+        const file = e.dataTransfer.files[0];
+        if (file) upload.send(file);
+      }}
+    >
+      <section className={`dropzone${over ? ' over' : ''}`} aria-label="Upload a plugin">
+        <Told upload={upload} over={over} />
+      </section>
+      {children}
+    </div>
+  );
+}
+
+function Told({ upload, over }: { upload: Upload; over: boolean }) {
+  const { state } = upload;
+  if (state.at === 'sending') return <Sending state={state} cancel={upload.cancel} />;
+  return (
+    <>
+      {state.at === 'refused' && (
+        <Notice tone="bad">
+          <strong>{state.name} was refused.</strong>
+          <p className="verdict-sentence">{state.problem.message}</p>
+          {state.problem.hint && <p className="muted">{state.problem.hint}</p>}
+        </Notice>
+      )}
+      {state.at === 'stored' && state.plugin.state === 'disabled' && (
+        <Notice tone="ok">
+          <strong>
+            {state.plugin.name} {state.plugin.version} passed quarantine and is stored, disabled.
+          </strong>{' '}
+          Look below at what it declares; an admin then enables it.
+        </Notice>
+      )}
+      {state.at === 'stored' && state.plugin.state === 'enabled' && (
+        <Notice>
+          <strong>
+            {state.plugin.name} {state.plugin.version} was here already.
+          </strong>{' '}
+          The file has the same bytes; nothing has changed.
+        </Notice>
+      )}
+      <div className="row dropzone-line">
+        <Icon name="upload" size={20} />
+        <span className="grow">
+          <strong>{over ? 'Let go to upload it' : 'Drop a plugin here'}</strong>
+          <span className="muted">
+            {' '}
+            A WebAssembly file (.wasm) of at most 8 MB. It is tried in quarantine, and stored disabled.
+          </span>
+        </span>
+        {state.at !== 'idle' && (
+          <button type="button" className="btn quiet" onClick={upload.dismiss}>
+            Dismiss
+          </button>
+        )}
+        <ChooseFile upload={upload} />
+      </div>
+    </>
+  );
+}
+
+function ChooseFile({ upload }: { upload: Upload }) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <button type="button" className="btn primary" onClick={() => input.current?.click()}>
+        Choose file
+      </button>
+      <input
+        ref={input}
+        type="file"
+        accept=".wasm,application/wasm"
+        hidden
+        aria-label="Plugin file"
+        onChange={(e) => {
+          const file = e.target.files?.[0];
+          // The same file may be chosen again after it was mended.
+          e.target.value = '';
+          if (file) upload.send(file);
+        }}
+      />
+    </>
+  );
+}
+
+function Sending({ state, cancel }: { state: Extract<State, { at: 'sending' }>; cancel: () => void }) {
+  const share = state.size > 0 ? Math.min(1, state.sent / state.size) : 0;
+  const arrived = share >= 1;
+  return (
+    <div className="stack tightly" aria-live="polite">
+      <div className="row">
+        <strong className="grow">{arrived ? `Examining ${state.name} in quarantine` : `Uploading ${state.name}`}</strong>
+        <button type="button" className="btn" onClick={cancel}>
+          Cancel
+        </button>
+      </div>
+      <div
+        className="progress"
+        role="progressbar"
+        aria-label={`Upload of ${state.name}`}
+        aria-valuenow={Math.round(share * 100)}
+        aria-valuemin={0}
+        aria-valuemax={100}
+      >
+        <i style={{ width: `${(share * 100).toFixed(1)}%` }} />
+      </div>
+      <span className="muted">
+        {arrived
+          ? 'It is compiled and tried in a process of its own; this takes a few seconds.'
+          : `${plain(bytes(state.sent))} of ${plain(bytes(state.size))}`}
+      </span>
+    </div>
+  );
+}
