@@ -73,3 +73,21 @@ func BenchmarkClock(b *testing.B) {
 		b.Fatal("time ran backwards")
 	}
 }
+
+// BenchmarkRecordTransaction is BenchmarkRecord for a transaction of seven
+// statements as tpcb makes it: eight records, eight clock readings.
+func BenchmarkRecordTransaction(b *testing.B) {
+	g, err := Open(context.Background(), fakeConfig(&fakeDB{}, &fakeStream{}, nullSink{}), 0, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer g.Close()
+	s := g.newSlot()
+	s.conn = nullConn{}
+	s.work.ops, s.work.kind = groupOf(plugin.StatementCommit, 5), engine.KindTransaction
+	b.ReportAllocs()
+	for b.Loop() {
+		s.execute(g)
+	}
+	s.rec.flush()
+}

@@ -3,7 +3,9 @@ package load
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,8 +116,13 @@ func TestRandomTransactions(t *testing.T) {
 }
 
 func randomTransactions(t *testing.T, most, failing, breaking, connections int, grouped bool, seed uint64) error {
-	state := seed
-	draw := func() int { state = state*6364136223846793005 + 1442695040888963407; return int(state >> 33 % 100) }
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(seed, 0))
+	draw := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return random.IntN(100)
+	}
 	db := &fakeDB{latency: between(0, time.Millisecond)}
 	db.fail = func() (error, bool) {
 		switch d := draw(); {
