@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/sdk/abi"
@@ -202,33 +200,6 @@ func parseManifest(doc []byte) (plugin.Manifest, error) {
 		m.Dialect = m.Driver
 	}
 	return m, nil
-}
-
-// checkSchema refuses parameters that are not a JSON Schema of an object.
-// References to other documents find nothing: there is no loader.
-func checkSchema(schema json.RawMessage) error {
-	if len(schema) == 0 {
-		return nil
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return fmt.Errorf("its parameters are not JSON: %w", err)
-	}
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(noLoader{})
-	if err := compiler.AddResource("plugin:parameters", doc); err != nil {
-		return fmt.Errorf("its parameters are not a JSON Schema: %s", clean([]byte(err.Error()), 300))
-	}
-	if _, err := compiler.Compile("plugin:parameters"); err != nil {
-		return fmt.Errorf("its parameters are not a valid JSON Schema: %s", clean([]byte(err.Error()), 300))
-	}
-	return nil
-}
-
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("a schema may not refer to %s", clean([]byte(url), 100))
 }
 
 // The most tables of a workload, and rows of a sample table.

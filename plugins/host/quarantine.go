@@ -28,6 +28,10 @@ const smokeRows = 16
 // smokeOps is how many operations it asks for.
 const smokeOps = 128
 
+// smokeFuel is for each call of SmokeTest but ls_fill, a tenth of what a call in a
+// run has, so that a file which never ends is refused in well under a second.
+const smokeFuel = callFuel / 10
+
 // SmokeTest compiles a file and asks it, as a run would, to describe itself, for
 // its statements, a few sample rows and one batch; an adapter for what it says
 // about errors. It is for a process that may die of it (package quarantine): a
@@ -36,7 +40,7 @@ const smokeOps = 128
 // call but ls_describe is none: the sample tables are not a run's, and an honest
 // plugin may say that they do not suit it.
 func SmokeTest(ctx context.Context, wasm []byte) (plugin.Info, error) {
-	h, err := New(ctx, Options{Log: zerolog.Nop()})
+	h, err := New(ctx, Options{Log: zerolog.Nop(), CallFuel: smokeFuel})
 	if err != nil {
 		return plugin.Info{}, err
 	}

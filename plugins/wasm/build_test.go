@@ -8,7 +8,7 @@ import (
 
 // wide are limits for tests that are not about limits.
 var wide = Limits{ModuleBytes: 8 << 20, Types: 10_000, Params: 64, Imports: 100, Functions: 50_000, Globals: 1_000, Exports: 10_000, Segments: 100_000,
-	TableEntries: 65_536, MemoryPages: 512, Locals: 50_000, FunctionBytes: 1 << 20, Nesting: 5_000, Branches: 100_000, Merges: 4_000_000, Work: 100_000_000}
+	TableEntries: 65_536, MemoryPages: 512, Locals: 50_000, FunctionBytes: 1 << 20, Nesting: 5_000, Loops: 500, Branches: 100_000, Merges: 4_000_000, Work: 100_000_000}
 
 // The pieces of a module, written as bytes.
 func vec(items ...[]byte) []byte {

@@ -174,7 +174,7 @@ func (p *parser) function(r *reader, t funcType) {
 
 	stack := append(p.control[:0], control{op: opBlock, arity: t.results})
 	var i instruction
-	branches, merges, forks := 0, 1, 0
+	branches, merges, forks, loops := 0, 1, 0, 0
 	straight := true
 	for len(stack) > 0 && r.err == nil {
 		r.instruction(&i)
@@ -202,6 +202,10 @@ func (p *parser) function(r *reader, t funcType) {
 				c.arity = p.types[i.a].results
 			}
 			if i.op == opLoop {
+				if loops++; loops > p.limits.Loops {
+					r.fail("one of its functions nests over %d loops", p.limits.Loops)
+					return
+				}
 				c.loop = len(p.loops)
 				p.loops = append(p.loops, 0)
 			}
@@ -222,6 +226,7 @@ func (p *parser) function(r *reader, t funcType) {
 				continue
 			}
 			if top.op == opLoop {
+				loops--
 				p.loops[top.loop] = b.cost - top.cost
 			}
 			stack = stack[:len(stack)-1]

@@ -18,6 +18,9 @@ type Limits struct {
 	// Locals, FunctionBytes and Nesting bound one function: its locals, its size
 	// and how deep its blocks are nested.
 	Locals, FunctionBytes, Nesting int
+	// Loops bounds how many of those blocks may be loops: compilers look through
+	// all of them for each.
+	Loops int
 	// Branches bounds the targets of all branch tables of one function, each
 	// counted with the values it carries.
 	Branches int

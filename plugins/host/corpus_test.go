@@ -1,0 +1,114 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/bundled"
+	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
+)
+
+// TestHostileAtTheGate: the parser decides about every file of the corpus, in
+// process and in bounded time. The deadline is there to end a test that hangs, and
+// is no measure: the gate takes milliseconds.
+func TestHostileAtTheGate(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	for _, f := range hostile.Corpus() {
+		if ctx.Err() != nil {
+			t.Fatalf("%s was not reached in time", f.Name)
+		}
+		err := Gate(f.Bytes())
+		switch {
+		case f.Station == hostile.Gate && !errors.Is(err, plugin.ErrRefused):
+			t.Errorf("%s passed: %v", f.Name, err)
+		case f.Station == hostile.Gate && !strings.Contains(err.Error(), f.Says):
+			t.Errorf("%s: %v, expected %q", f.Name, err, f.Says)
+		case f.Station != hostile.Gate && err != nil:
+			t.Errorf("%s was stopped too early: %v", f.Name, err)
+		case err != nil && !sentence(err):
+			t.Errorf("%s: %q is no sentence to be shown", f.Name, err)
+		}
+	}
+}
+
+// sentence reports that an error can be shown: one line, short, and without what a
+// terminal would obey.
+func sentence(err error) bool {
+	text := engine.AsError(err).Message
+	return text != "" && text == clean([]byte(text), 2000)
+}
+
+// TestHostileTruncations: no prefix of a small plugin passes, and few of a real one are tried.
+func TestHostileTruncations(t *testing.T) {
+	try := func(name string, whole []byte, step int) {
+		hostile.Truncations(whole, step, func(n int, b []byte) {
+			if err := Gate(b); !errors.Is(err, plugin.ErrRefused) {
+				t.Errorf("the first %d bytes of %s: %v", n, name, err)
+			}
+		})
+	}
+	try("an honest plugin", hostile.Honest(), 1)
+	files, err := bundled.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, wasm := range files {
+		try(name, wasm, len(wasm)/50+1)
+	}
+}
+
+// TestHostileInARun: files that behave until they are used fail with an error of
+// the contract, and others go on.
+func TestHostileInARun(t *testing.T) {
+	h := newHost(t, Options{})
+	for _, f := range hostile.Corpus() {
+		if f.Station != hostile.Run && f.Class != "later" {
+			continue
+		}
+		t.Run(f.Name, func(t *testing.T) {
+			err := runHostile(h, f.Bytes())
+			if f.Station == hostile.Harmless {
+				if err != nil && !errors.Is(err, plugin.ErrEnded) {
+					t.Errorf("it does no harm, and failed: %v", err)
+				}
+				return
+			}
+			if !errors.Is(err, plugin.ErrTrapped) && !errors.Is(err, plugin.ErrInvalidBatch) && !errors.Is(err, plugin.ErrFailed) {
+				t.Errorf("%v is no error of the contract", err)
+			} else if !strings.Contains(err.Error(), f.Says) || !sentence(err) {
+				t.Errorf("%v, expected a sentence with %q", err, f.Says)
+			}
+		})
+	}
+}
+
+func runHostile(h *Host, wasm []byte) error {
+	ctx := context.Background()
+	info, err := h.Register(ctx, wasm, false)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = h.Unregister(ctx, info.SHA256) }()
+	w, err := h.Workload(ctx, info.SHA256)
+	if err != nil {
+		return err
+	}
+	s, err := w.Open(ctx, plugin.OpenRequest{KeySlots: 1}, frozenList(info.Manifest.Statements))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	var b plugin.Batch
+	for range 100 {
+		if err := s.Fill(&b, 16); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,266 @@
+package host
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// The bounds of a plugin's parameters. A schema is a program: one of a kilobyte
+// can make a validator work for years, or keep a number of gigabytes, and the
+// server validates templates with it in its own process. Honest forms stay far
+// below.
+const (
+	maxSchemaBytes   = 256 << 10
+	maxSchemaDepth   = 64
+	maxSchemaWeight  = 20_000 // subschemas and values, each as often as it is referred to
+	maxPatternWeight = 5_000  // instructions of one regular expression
+	maxNumberLength  = 40
+	maxExponent      = 400
+)
+
+// checkSchema refuses parameters that are not a JSON Schema of an object, or one
+// that takes long. References to other documents find nothing: there is no loader.
+func checkSchema(schema json.RawMessage) error {
+	if len(schema) == 0 {
+		return nil
+	}
+	if err := boundSchema(schema); err != nil {
+		return fmt.Errorf("its parameters are not a JSON Schema that can be used: %w", err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return fmt.Errorf("its parameters are not JSON: %w", err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(noLoader{})
+	if err := compiler.AddResource("plugin:parameters", doc); err != nil {
+		return fmt.Errorf("its parameters are not a JSON Schema: %s", clean([]byte(err.Error()), 300))
+	}
+	if _, err := compiler.Compile("plugin:parameters"); err != nil {
+		return fmt.Errorf("its parameters are not a valid JSON Schema: %s", clean([]byte(err.Error()), 300))
+	}
+	return nil
+}
+
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("a schema may not refer to %s", clean([]byte(url), 100))
+}
+
+// boundSchema bounds the work that a validator has with a schema.
+func boundSchema(schema []byte) error {
+	if len(schema) > maxSchemaBytes {
+		return fmt.Errorf("they have %d bytes, the limit is %d", len(schema), maxSchemaBytes)
+	}
+	if err := boundTokens(schema); err != nil {
+		return err
+	}
+	var doc any
+	dec := json.NewDecoder(bytes.NewReader(schema))
+	dec.UseNumber()
+	if err := dec.Decode(&doc); err != nil {
+		return errors.New("they are not JSON")
+	}
+	s := scale{doc: doc, known: map[string]int{}}
+	_, err := s.weigh(doc)
+	return err
+}
+
+// boundTokens looks at depth and numbers without building anything.
+func boundTokens(schema []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(schema))
+	dec.UseNumber()
+	for depth := 0; ; {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return errors.New("they are not JSON")
+		}
+		switch t := token.(type) {
+		case json.Delim:
+			if t == '{' || t == '[' {
+				depth++
+			} else {
+				depth--
+			}
+			if depth > maxSchemaDepth {
+				return fmt.Errorf("they are nested more than %d deep", maxSchemaDepth)
+			}
+		case json.Number:
+			if err := boundNumber(string(t)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func boundNumber(n string) error {
+	if len(n) > maxNumberLength {
+		return fmt.Errorf("they hold a number of %d digits, the limit is %d", len(n), maxNumberLength)
+	}
+	if _, power, ok := strings.Cut(strings.ToLower(n), "e"); ok {
+		if e, err := strconv.Atoi(power); err != nil || e > maxExponent || e < -maxExponent {
+			return fmt.Errorf("they hold the number %s, whose exponent is too large", n)
+		}
+	}
+	return nil
+}
+
+// scale weighs a schema with everything that it refers to.
+type scale struct {
+	doc any
+	// known are the weights of what references point to; 0 while they are weighed.
+	known map[string]int
+}
+
+func (s *scale) weigh(node any) (int, error) {
+	weight := 1
+	add := func(child any) error {
+		w, err := s.weigh(child)
+		if weight += w; err == nil && weight > maxSchemaWeight {
+			err = fmt.Errorf("with what they refer to they describe more than %d things", maxSchemaWeight)
+		}
+		return err
+	}
+	switch node := node.(type) {
+	case []any:
+		for _, child := range node {
+			if err := add(child); err != nil {
+				return 0, err
+			}
+		}
+	case map[string]any:
+		for key, child := range node {
+			if err := s.keyword(key, child, &weight); err != nil {
+				return 0, err
+			}
+			if err := add(child); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return weight, nil
+}
+
+// keyword looks at the members that cost more than they show.
+func (s *scale) keyword(key string, value any, weight *int) error {
+	text, isText := value.(string)
+	switch key {
+	case "$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recursiveAnchor":
+		return fmt.Errorf("they use %s, which plugins may not", key)
+	case "$ref":
+		if !isText {
+			return nil
+		}
+		w, err := s.referred(text)
+		*weight += w
+		return err
+	case "pattern":
+		if isText {
+			return boundPattern(text)
+		}
+	case "patternProperties":
+		properties, _ := value.(map[string]any)
+		for pattern := range properties {
+			if err := boundPattern(pattern); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// referred weighs what a reference points to.
+func (s *scale) referred(ref string) (int, error) {
+	shown := clean([]byte(ref), 100)
+	if ref != "#" && !strings.HasPrefix(ref, "#/") {
+		return 0, fmt.Errorf("a schema may not refer to %q, only to its own parts (#/$defs/…)", shown)
+	}
+	if w, seen := s.known[ref]; seen {
+		if w == 0 {
+			return 0, fmt.Errorf("their part %q refers to itself", shown)
+		}
+		return w, nil
+	}
+	s.known[ref] = 0
+	node, err := s.find(strings.TrimPrefix(ref, "#"))
+	if err != nil {
+		return 0, fmt.Errorf("they refer to %q, which is not there", shown)
+	}
+	w, err := s.weigh(node)
+	s.known[ref] = w
+	return w, err
+}
+
+var errNotThere = errors.New("not there")
+
+// find follows a JSON pointer.
+func (s *scale) find(pointer string) (any, error) {
+	pointer, err := url.PathUnescape(pointer)
+	if err != nil {
+		return nil, errNotThere
+	}
+	node := s.doc
+	for pointer != "" {
+		var part string
+		part, pointer, _ = strings.Cut(pointer[1:], "/")
+		if pointer != "" {
+			pointer = "/" + pointer
+		}
+		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		switch n := node.(type) {
+		case map[string]any:
+			child, ok := n[part]
+			if !ok {
+				return nil, errNotThere
+			}
+			node = child
+		case []any:
+			i, err := strconv.Atoi(part)
+			if err != nil || i < 0 || i >= len(n) {
+				return nil, errNotThere
+			}
+			node = n[i]
+		default:
+			return nil, errNotThere
+		}
+	}
+	return node, nil
+}
+
+// boundPattern refuses a regular expression whose counts multiply: matching is
+// linear in Go, compiling is not.
+func boundPattern(pattern string) error {
+	shown := clean([]byte(pattern), 60)
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return fmt.Errorf("their pattern %q is not a regular expression that Go knows", shown)
+	}
+	if patternWeight(re) > maxPatternWeight {
+		return fmt.Errorf("their pattern %q repeats too much", shown)
+	}
+	return nil
+}
+
+func patternWeight(re *syntax.Regexp) int {
+	weight := 1 + len(re.Rune)
+	for _, sub := range re.Sub {
+		weight += patternWeight(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		weight *= max(1, re.Min, re.Max)
+	}
+	return min(weight, maxPatternWeight+1)
+}
