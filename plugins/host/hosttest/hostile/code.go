@@ -203,7 +203,7 @@ func functions(l *list) {
 	l.plugin(Quarantine, "leaves-too-much", "not valid", plugin{code: map[string][]byte{"ls_open": join(i32(0), i32(0))}})
 	l.plugin(Gate, "local-that-is-not-there", "", plugin{code: map[string][]byte{"ls_open": get(7)}})
 	l.plugin(Gate, "local-of-the-last-number", "", plugin{code: map[string][]byte{"ls_open": join([]byte{0x20}, u(maxU32))}})
-	l.plugin(Gate, "global-that-is-not-there", "", plugin{code: map[string][]byte{"ls_open": []byte{0x23, 9}}})
+	l.plugin(Gate, "global-that-is-not-there", "", plugin{code: map[string][]byte{"ls_open": {0x23, 9}}})
 	l.plugin(Gate, "indirect-call-without-a-table", "", plugin{code: map[string][]byte{"ls_open": join(i32(0), []byte{0x11, 0, 0}, i32(0))}})
 	l.plugin(Quarantine, "indirect-call-of-nothing", "", plugin{after: withTable(4), code: map[string][]byte{"ls_open": join(i32(2), []byte{0x11, 0, 0}, i32(0))}})
 	l.plugin(Quarantine, "indirect-call-past-the-table", "", plugin{after: withTable(4), code: map[string][]byte{"ls_open": join(i32(-1), []byte{0x11, 0, 0}, i32(0))}})
