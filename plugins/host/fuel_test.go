@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"testing"
 	"time"
 
@@ -60,22 +61,63 @@ func unmetered(tb testing.TB, h *Host, file []byte, req plugin.OpenRequest, list
 
 // BenchmarkFill measures what fuel costs: the same stream from the module as it is
 // run, and as its author made it. The two take turns, and the fastest turn of each
-// counts, so that the ratio holds on a busy machine too.
+// counts, so that the ratio holds on a busy machine too. The examples are there
+// after `make examples`.
 func BenchmarkFill(b *testing.B) {
-	for _, c := range []struct{ name, params string }{
-		{"mix_default", `{}`},
-		{"mix_lookups", `{"weights":{"POINT_LOOKUP":1}}`},
-		{"mix_zipfian", `{"weights":{"POINT_LOOKUP":1},"keys":"zipfian"}`},
-		{"mix_inserts", `{"weights":{"INSERT":1}}`},
-	} {
-		b.Run(c.name, func(b *testing.B) {
+	type guest struct{ name, file, params string }
+	guests := []guest{
+		{"mix_default", "", `{}`},
+		{"mix_lookups", "", `{"weights":{"POINT_LOOKUP":1}}`},
+		{"mix_zipfian", "", `{"weights":{"POINT_LOOKUP":1},"keys":"zipfian"}`},
+		{"mix_inserts", "", `{"weights":{"INSERT":1}}`},
+	}
+	for _, language := range []string{"c", "assemblyscript", "rust", "go"} {
+		file := "../../examples/plugins/orders/dist/" + language + ".wasm"
+		guests = append(guests, guest{"orders_" + language, file, `{}`}, guest{"orders_" + language + "_lookups", file, `{"pay":0,"list":0,"add":0,"keys":"uniform"}`})
+	}
+	for _, g := range guests {
+		b.Run(g.name, func(b *testing.B) {
+			ctx := context.Background()
+			file := []byte(nil)
+			if g.file == "" {
+				file = bundledFile(b, "mix.wasm")
+			} else {
+				var err error
+				if file, err = os.ReadFile(g.file); err != nil {
+					b.Skip("it is made by `make examples`: ", err)
+				}
+			}
 			h := newHost(b, Options{})
-			w := mixWorkload(b, h)
-			metered, list := openMix(b, w, c.params, 1_000_000)
-			req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: json.RawMessage(c.params), Tables: []engine.Table{ordersTable(1_000_000)}}
-			compareFill(b, metered.(*stream), unmetered(b, h, bundledFile(b, "mix.wasm"), req, list))
+			info, err := h.Register(ctx, file, false)
+			if err != nil {
+				b.Fatal(err)
+			}
+			w, err := h.Workload(ctx, info.SHA256)
+			if err != nil {
+				b.Fatal(err)
+			}
+			tables := sampleTables(info.Manifest.Tables)
+			list, err := w.Statements(ctx, json.RawMessage(g.params), tables)
+			if err != nil {
+				b.Fatal(err)
+			}
+			req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: json.RawMessage(g.params), Tables: tables}
+			metered, err := w.Open(ctx, req, runList(list))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = metered.Close() }()
+			compareFill(b, metered.(*stream), unmetered(b, h, file, req, runList(list)))
 		})
 	}
+}
+
+func runList(list []plugin.Statement) []engine.Statement {
+	out := frozenList(list)
+	for i, s := range list {
+		out[i].Columns = s.Columns
+	}
+	return out
 }
 
 func compareFill(b *testing.B, metered, plain *stream) {

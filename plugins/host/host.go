@@ -19,12 +19,13 @@ import (
 
 // Options configure a Host.
 type Options struct {
-	// CacheDir keeps compiled code between processes; "" keeps none. The folder is
-	// made private (0700), because what lies in it is executed.
+	// CacheDir keeps compiled code between processes; "" keeps none. What lies in it
+	// is executed: it is made with mode 0700, and New refuses a link, a folder of
+	// another user, and one that others can write.
 	CacheDir string
 	Log      zerolog.Logger
 	// CallFuel bounds each call but ls_fill, in units of about one instruction; 0
-	// means 10 000 000 000, a few seconds.
+	// means 4 000 000 000, one to four seconds.
 	CallFuel int64
 }
 

@@ -27,8 +27,8 @@ type compiler struct {
 	cache   wazero.CompilationCache
 }
 
-// privateFolder makes the folder of compiled code and refuses one that others
-// could write: what lies there is executed.
+// privateFolder makes the folder of compiled code, and refuses one into which others
+// could have put something: what lies there is executed without another look.
 func privateFolder(dir string) error {
 	if dir == "" {
 		return nil
@@ -36,12 +36,18 @@ func privateFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the folder of compiled plugins: %w", err)
 	}
-	info, err := os.Stat(dir)
+	info, err := os.Lstat(dir)
 	if err != nil {
 		return fmt.Errorf("examining the folder of compiled plugins: %w", err)
 	}
+	if !info.IsDir() {
+		return fmt.Errorf("the folder of compiled plugins %s is a link; give the folder itself", dir)
+	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("the folder of compiled plugins %s belongs to another user", dir)
+		return fmt.Errorf("the folder of compiled plugins %s belongs to another user; what lies in it would be executed: remove it", dir)
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("the folder of compiled plugins %s can be written by other users, and what lies in it would be executed: remove it", dir)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		if err := os.Chmod(dir, 0o700); err != nil {

@@ -14,7 +14,7 @@ const (
 const (
 	// stripe is the most that one charge pays for in advance. Larger, it makes
 	// straight code cheaper and short loops in large functions dearer than they are.
-	stripe = 96
+	stripe = 48
 	// surcharge is how much of a whole function or loop is paid for at its head
 	// besides: merging variables at a branch takes time that no instruction shows.
 	surcharge = 64
