@@ -270,8 +270,15 @@ func (p *planner) size(name string, t *plugin.LogicalTable, have *engine.Table) 
 			field.Hint = fmt.Sprintf("set it to %d to use the tables as they are, or prepare.if_exists: recreate to drop them and load them again", have.Rows/unit)
 		}
 	}
-	return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s in %s has %s%d rows, and %s.", name, p.where(), about(have.RowsExact), have.Rows, wants),
+	return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s in %s has %s%s, and %s.", name, p.where(), about(have.RowsExact), rowCount(have.Rows), wants),
 		Fields: []engine.FieldError{field}}
+}
+
+func rowCount(n int64) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
 }
 
 // numberParam is the whole number that a parameter has, or 0.

@@ -132,6 +132,8 @@ func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]
 		add(at, fmt.Sprintf("%s is not more than %s", num(k.Got), num(k.Want)), s.describe(e.InstanceLocation))
 	case *kind.ExclusiveMaximum:
 		add(at, fmt.Sprintf("%s is not less than %s", num(k.Got), num(k.Want)), s.describe(e.InstanceLocation))
+	case *kind.MultipleOf:
+		add(at, fmt.Sprintf("%s is not a multiple of %s", num(k.Got), num(k.Want)), s.describe(e.InstanceLocation))
 	case *kind.MinLength:
 		if k.Got == 0 {
 			add(at, "must not be empty", s.describe(e.InstanceLocation))

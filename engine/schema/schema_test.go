@@ -48,3 +48,14 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+func TestMultiples(t *testing.T) {
+	s, err := Compile([]byte(`{"type":"object","properties":{"n":{"type":"integer","multipleOf":10,"description":"tens"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := s.Check(map[string]any{"n": 25}, "")
+	if len(found) != 1 || found[0].Message != "25 is not a multiple of 10" || found[0].Hint != "tens" {
+		t.Errorf("%+v", found)
+	}
+}

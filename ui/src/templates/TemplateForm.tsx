@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { useConnections, usePlugins } from '../api/queries';
-import type { GuardrailName } from '../api/types';
+import type { GuardrailName, Plugin } from '../api/types';
 import { Segments } from '../design/Controls';
 import { duration } from '../design/format';
 import { terms } from '../design/terms';
@@ -64,6 +64,13 @@ function Guard({ name, label }: { name: GuardrailName; label: string }) {
   return <NumberField path={`guardrails.${name}`} label={label} unit="%" placeholder="none" />;
 }
 
+/** What a workload says of its tables: whether there are several, and whether its parameters decide their rows (tpcb's scale). */
+function tablesOf(plugins: Plugin[] | undefined, workload: string) {
+  const tables = meant(plugins, 'workload', workload)?.manifest.tables ?? [];
+  const several = tables.length > 1;
+  return { first: tables[0]?.name, several, sized: several && tables.every((t) => t.rows || t.empty) };
+}
+
 function TargetSection() {
   const { config, set } = useForm();
   const connections = useConnections();
@@ -71,11 +78,7 @@ function TargetSection() {
   const ref = get(config, 'target.connection');
   const inline = typeof ref === 'object' && ref !== null;
   const prepare = get(config, 'target.prepare') as { rows?: number } | null | undefined;
-  const chosen = get(config, 'workload.plugin');
-  const tables = meant(plugins.data, 'workload', String(chosen ?? ''))?.manifest.tables ?? [];
-  const several = tables.length > 1;
-  // A workload with tables of its own size: tpcb has a scale, tpcc its warehouses.
-  const sized = several && tables.every((t) => t.rows || t.empty);
+  const { first, several, sized } = tablesOf(plugins.data, String(get(config, 'workload.plugin') ?? ''));
   const adapters = choices(plugins.data, 'adapter');
   return (
     <Section title="Target" note="Which table of which database takes the load.">
@@ -119,12 +122,13 @@ function TargetSection() {
         />
         <TextField
           path="target.table_name"
+          optional={several}
           label={several ? 'Before the names of the tables' : 'Table'}
           mono
           placeholder={several ? 'nothing' : 'orders'}
           help={
             several
-              ? `Ends in _ or a dot: bench_ gives bench_${tables[0]?.name}, tpc. the schema tpc. Leave it empty for ${tables[0]?.name}.`
+              ? `Ends in _ or a dot: bench_ gives bench_${first}, tpc. the schema tpc. Leave it empty for ${first}.`
               : 'With its schema if need be: sales.orders.'
           }
         />
@@ -185,10 +189,18 @@ function TargetSection() {
 }
 
 function WorkloadSection() {
-  const { config } = useForm();
+  const { config, set } = useForm();
   const plugins = usePlugins();
   const name = String(get(config, 'workload.plugin') ?? '');
   const chosen = meant(plugins.data, 'workload', name);
+  /** Another workload has other parameters, and with several tables of its own no use for the name and the rows of one. */
+  const pick = (v: string) => {
+    set('workload.plugin', v);
+    set('workload.params', {});
+    const { several, sized } = tablesOf(plugins.data, v);
+    if (several) set('target.table_name', undefined);
+    if (sized && get(config, 'target.prepare')) set('target.prepare.rows', undefined);
+  };
   const schema = chosen?.manifest.parameters as Schema | undefined;
   return (
     <Section
@@ -200,6 +212,7 @@ function WorkloadSection() {
           path="workload.plugin"
           label="Plugin"
           tip={terms.workload}
+          onPick={pick}
           options={choices(plugins.data, 'workload')}
           help={
             plugins.error

@@ -161,14 +161,20 @@ export function NumberField(props: FieldProps & { unit?: string; placeholder?: s
   );
 }
 
-export function SelectField(props: FieldProps & { options: { value: string; label: string; disabled?: boolean }[] }) {
+export function SelectField(
+  props: FieldProps & {
+    options: { value: string; label: string; disabled?: boolean }[];
+    /** In place of setting the field, where more than it depends on the choice. */
+    onPick?: (value: string) => void;
+  },
+) {
   const { config, set } = useForm();
   const value = String(get(config, props.path) ?? '');
   const known = props.options.some((o) => o.value === value);
   return (
     <Field {...props}>
       {(a) => (
-        <select {...a} className="input" value={value} onChange={(e) => set(props.path, e.target.value)}>
+        <select {...a} className="input" value={value} onChange={(e) => (props.onPick ? props.onPick(e.target.value) : set(props.path, e.target.value))}>
           {!known && <option value={value}>{value === '' ? 'Choose…' : value}</option>}
           {props.options.map((o) => (
             <option key={o.value} value={o.value} disabled={o.disabled}>
