@@ -160,7 +160,9 @@ type Workload struct {
 	ThinkTimeMs        float64 `json:"think_time_ms"`
 	StatementTimeoutMs int64   `json:"statement_timeout_ms"`
 	ReconnectEvery     int64   `json:"reconnect_every"`
-	Retry              *Retry  `json:"retry,omitempty"`
+	// IOEngine chooses what drives the connections; empty is IOAuto.
+	IOEngine IOEngine `json:"io_engine"`
+	Retry    *Retry   `json:"retry,omitempty"`
 	// IsolationLevel is IsolationDefault (or empty), or one in the words of the SQL standard, in lower case.
 	IsolationLevel string   `json:"isolation_level,omitempty"`
 	Seed           int64    `json:"seed"`
@@ -224,6 +226,16 @@ func (w Workload) MeanRate() float64 {
 	}
 	return area / total
 }
+
+// IOEngine is what drives the connections of a run worker.
+type IOEngine string
+
+// The I/O engines. Auto takes event loops where the system and the connections allow it.
+const (
+	IOAuto       IOEngine = "auto"
+	IOEvents     IOEngine = "events"
+	IOGoroutines IOEngine = "goroutines"
+)
 
 // Duration is the length of the measurement.
 func (w Workload) Duration() time.Duration { return seconds(w.DurationSeconds) }

@@ -1,9 +1,14 @@
 package load
 
+import "github.com/loadstone-db/loadstone/engine"
+
 // goroutines drives each slot with a goroutine of its own.
 type goroutines struct{ g *Group }
 
-func (e goroutines) name() string { return "goroutines" }
+func (e goroutines) name() string { return string(engine.IOGoroutines) }
+
+// nudge has nothing to do: every wait looks at the slot's retire channel too.
+func (e goroutines) nudge(*slot) {}
 
 func (e goroutines) add(s *slot) { go e.drive(s) }
 
@@ -22,7 +27,6 @@ func (e goroutines) drive(s *slot) {
 		return
 	}
 	s.ended = g.clock.now()
-	reconnect := g.cfg.Workload.ReconnectEvery
 	for !s.leaving(g) && s.next(g) {
 		if due := g.pacer.due(s.ended, s.work.delay); due > s.ended && !s.wait(g, due) {
 			s.batch.next -= len(s.work.ops) // not begun: another slot may have it
@@ -30,13 +34,13 @@ func (e goroutines) drive(s *slot) {
 		}
 		s.execute(g)
 		switch {
-		case s.conn.Broken() || s.progress.unclean:
+		case s.lost():
 			s.drop()
 			g.connectionLost(s)
 			if !s.connect(g, firstBackoff) {
 				return
 			}
-		case reconnect > 0 && int64(s.seq)%reconnect == 0:
+		case s.worn(g):
 			if !s.renew(g) {
 				return
 			}
@@ -48,15 +52,14 @@ func (e goroutines) drive(s *slot) {
 // when the group stops are still handed out.
 func (e goroutines) serve(s *slot) {
 	g := e.g
-	reconnect := g.cfg.Workload.ReconnectEvery
 	own := s.batch
 	for finished := false; g.queue.next(s, finished); {
 		s.batch, s.work = s.arrival.batch, s.arrival.work
 		s.execute(g)
 		s.batch = own
 		s.arrival.batch.release()
-		broken := s.conn.Broken() || s.progress.unclean
-		finished = !broken && (reconnect <= 0 || int64(s.seq)%reconnect != 0)
+		broken := s.lost()
+		finished = !broken && !s.worn(g)
 		if finished {
 			continue
 		}

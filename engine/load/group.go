@@ -134,7 +134,6 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 		g.kinds[i] = s.Kind
 	}
 	g.measured.Store(math.MaxInt64)
-	g.io = goroutines{g}
 	if cfg.Workload.OpenLoop() {
 		g.openLoop()
 	}
@@ -144,6 +143,7 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 	}
 	g.ctx, g.giveUp = context.WithCancel(context.Background())
 	g.coll = newCollector(g)
+	g.io = newIOEngine(g)
 	for _, conn := range conns {
 		s := g.newSlot()
 		s.conn = conn

@@ -1,12 +1,31 @@
 package load
 
-// ioEngine drives slots: it takes their operations from the source, waits for
-// the pacer, executes and records. goroutines is the one that works with every
-// driver; an event loop over raw connections can take its place where the
-// driver offers them.
+import "github.com/loadstone-db/loadstone/engine"
+
+// ioEngine drives slots: it takes their operations from the source or the
+// queue, waits for the pacer, executes and records. goroutines works with every
+// driver; eventLoops needs connections that an event loop can drive.
 type ioEngine interface {
 	// add begins to drive a slot that has an open connection.
 	add(s *slot)
+	// nudge tells that the slot was retired.
+	nudge(s *slot)
 	// name is for the run's environment.
 	name() string
+}
+
+// seat is where a slot of an event loop waits to be handed an arrival.
+type seat interface {
+	// hand wakes the slot: with an arrival, or to leave.
+	hand(s *slot, arrival bool)
+}
+
+// newIOEngine takes the one that was asked for, or the best that there is.
+func newIOEngine(g *Group) ioEngine {
+	if g.cfg.Workload.IOEngine != engine.IOGoroutines {
+		if e := newEventLoops(g); e != nil {
+			return e
+		}
+	}
+	return goroutines{g}
 }

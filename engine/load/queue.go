@@ -87,7 +87,7 @@ func (q *queue) offer(a *arrival) {
 		a.queued = false
 		s.arrival = *a
 		q.mu.Unlock()
-		s.handed <- true
+		s.hand(true)
 		return
 	}
 	a.queued = true
@@ -99,28 +99,44 @@ func (q *queue) offer(a *arrival) {
 // that the slot has executed the one before. It returns false when the slot
 // should leave: it is retired, or nothing is due any more.
 func (q *queue) next(s *slot, finished bool) bool {
+	switch q.take(s, finished) {
+	case takenArrival:
+		return true
+	case takenNothing:
+		return false
+	}
+	return <-s.handed
+}
+
+// What take gives a slot: an arrival; a place in the line, so that hand will be
+// called; or nothing, and the slot should leave.
+const (
+	takenArrival = iota
+	takenPlace
+	takenNothing
+)
+
+// take is next for a slot that cannot wait.
+func (q *queue) take(s *slot, finished bool) int {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if finished {
 		q.inFlight--
 	}
 	select {
 	case <-s.retire:
-		q.mu.Unlock()
-		return false
+		return takenNothing
 	default:
 	}
 	if a, ok := q.due.pop(); ok {
 		s.arrival = a
-		q.mu.Unlock()
-		return true
+		return takenArrival
 	}
 	if q.closed {
-		q.mu.Unlock()
-		return false
+		return takenNothing
 	}
 	q.idle.push(s)
-	q.mu.Unlock()
-	return <-s.handed
+	return takenPlace
 }
 
 // finish notes that a slot has executed an arrival and does not want another yet.
@@ -137,7 +153,7 @@ func (q *queue) dismiss(s *slot) {
 	found := q.idle.remove(func(x *slot) bool { return x == s })
 	q.mu.Unlock()
 	if found {
-		s.handed <- false
+		s.hand(false)
 	}
 }
 
@@ -151,7 +167,7 @@ func (q *queue) close() {
 	}
 	q.mu.Unlock()
 	for _, s := range waiting {
-		s.handed <- false
+		s.hand(false)
 	}
 }
 

@@ -31,6 +31,9 @@ type slot struct {
 	// an arrival, false to leave.
 	arrival arrival
 	handed  chan bool
+	// seat is the slot's place in an event loop, which also drives conn while it is there.
+	seat  seat
+	event eventState
 	// progress is that of the group in work. It was due then, began lag + waited
 	// later, and warm says that it belongs to the warm-up.
 	progress         progress
@@ -120,22 +123,11 @@ func (s *slot) leaving(g *Group) bool {
 // execute runs the group in s.work on the slot's connection, again where the
 // policy says so, and records it.
 func (s *slot) execute(g *Group) {
-	s.rec.place() // a wait for a chunk comes before the clock starts
-	begin := g.clock.now()
-	s.due, s.lag, s.waited = begin, 0, 0
-	if g.queue != nil {
-		s.due = s.arrival.due
-		s.lag, s.waited = s.arrival.split(begin)
-	}
-	s.warm = s.due < g.measured.Load()
-	s.started.Add(1)
-	if s.warm {
-		s.warmup.Add(1)
-	}
+	begin := s.begin(g)
 	at := begin
 	for next := s.progress.start(s.work.ops); next != stepDone; {
 		if next == stepPause {
-			if s.wait(g, at+int64(g.retry.pause(int(s.progress.tries)+1, rand.Float64()))) {
+			if s.wait(g, at+s.pause(g)) {
 				next = s.progress.resume()
 			} else {
 				next = s.progress.giveUp()
@@ -149,6 +141,46 @@ func (s *slot) execute(g *Group) {
 		at = now
 	}
 	s.record(g, begin, at)
+}
+
+// begin counts the group in s.work as started, and returns the time.
+func (s *slot) begin(g *Group) int64 {
+	s.rec.place() // a wait for a chunk comes before the clock starts
+	now := g.clock.now()
+	s.due, s.lag, s.waited = now, 0, 0
+	if g.queue != nil {
+		s.due = s.arrival.due
+		s.lag, s.waited = s.arrival.split(now)
+	}
+	s.warm = s.due < g.measured.Load()
+	s.started.Add(1)
+	if s.warm {
+		s.warmup.Add(1)
+	}
+	return now
+}
+
+// pause is the time before the next try, in ns.
+func (s *slot) pause(g *Group) int64 {
+	return int64(g.retry.pause(int(s.progress.tries)+1, rand.Float64()))
+}
+
+// lost reports that the connection cannot carry another group.
+func (s *slot) lost() bool { return s.conn.Broken() || s.progress.unclean }
+
+// worn reports that the workload wants a new connection after so many operations.
+func (s *slot) worn(g *Group) bool {
+	every := g.cfg.Workload.ReconnectEvery
+	return every > 0 && int64(s.seq)%every == 0
+}
+
+// hand wakes a slot that waits in the queue: with an arrival, or to leave.
+func (s *slot) hand(arrival bool) {
+	if s.seat != nil {
+		s.seat.hand(s, arrival)
+		return
+	}
+	s.handed <- arrival
 }
 
 // answered takes the result of the operation that was sent at began, in s.res.
@@ -244,11 +276,16 @@ func (s *slot) connect(g *Group, pause time.Duration) bool {
 
 // renew closes a connection that is in order and opens another.
 func (s *slot) renew(g *Group) bool {
+	s.closeConn(g)
+	return s.connect(g, 0)
+}
+
+// closeConn closes a connection that is in order.
+func (s *slot) closeConn(g *Group) {
 	s.drop()
 	g.mu.Lock()
 	g.open--
 	g.mu.Unlock()
-	return s.connect(g, 0)
 }
 
 // connection returns the slot's connection, nil while it has none.
@@ -264,6 +301,11 @@ func (s *slot) drop() {
 	conn := s.conn
 	s.conn = nil
 	s.mu.Unlock()
+	if e, ok := conn.(target.EventConn); ok && s.seat != nil {
+		s.seat = nil
+		e.Leave()
+		return
+	}
 	if conn != nil {
 		_ = conn.Close() // nothing to do about a connection that is being given up
 	}

@@ -105,6 +105,7 @@ func (g *Group) apply(ctx context.Context, n int) {
 			if g.queue != nil {
 				g.queue.dismiss(s)
 			}
+			g.io.nudge(s)
 			have--
 		}
 	}

@@ -61,6 +61,7 @@ func (c *conn) Enter() (fd int, ok bool) {
 	c.loop.fd, c.loop.held = fd, true
 	c.loop.mu.Unlock()
 	_ = c.net.Close()
+	plain.buf = nil // the loop brings one
 	if c.closed.Load() {
 		c.loop.shutdown() // Close came in between
 	}
