@@ -75,10 +75,17 @@ func BenchmarkPointLookup(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	for _, io := range []engine.IOEngine{engine.IOEvents, engine.IOGoroutines} {
+		b.Run(string(io), func(b *testing.B) { pointLookups(b, database, server, dsn, io, rows, connections) })
+	}
+}
+
+func pointLookups(b *testing.B, database target.Database, server *pgtest.Server, dsn string, io engine.IOEngine, rows int64, connections int) {
+	ctx := context.Background()
 	for b.Loop() {
 		sink := &counting{}
 		g, err := load.Open(ctx, load.Config{Plan: lookupPlan(), Stream: &lookups{rand.New(rand.NewPCG(1, 2)), rows},
-			Database: database, Sink: sink, Log: zerolog.Nop()}, connections, nil)
+			Database: database, Sink: sink, Log: zerolog.Nop(), Workload: engine.Workload{IOEngine: io}}, connections, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

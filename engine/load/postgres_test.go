@@ -3,6 +3,7 @@ package load_test
 import (
 	"context"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,14 @@ func (s *sleeps) Fill(b *plugin.Batch, _ int) error {
 }
 func (s *sleeps) Close() error { return nil }
 
-func openGroup(t *testing.T, dsn string, timeout time.Duration, stream plugin.Stream, sql string, bind engine.ValueType, connections int) (*load.Group, *counting) {
+// onBoth runs a test with each I/O engine.
+func onBoth(t *testing.T, test func(t *testing.T, io engine.IOEngine)) {
+	for _, io := range []engine.IOEngine{engine.IOEvents, engine.IOGoroutines} {
+		t.Run(string(io), func(t *testing.T) { test(t, io) })
+	}
+}
+
+func openGroup(t *testing.T, io engine.IOEngine, dsn string, timeout time.Duration, stream plugin.Stream, sql string, bind engine.ValueType, connections int) (*load.Group, *counting) {
 	t.Helper()
 	database, err := postgres.NewDriver().Open(target.Config{DSN: dsn, StatementTimeout: timeout})
 	if err != nil {
@@ -41,10 +49,13 @@ func openGroup(t *testing.T, dsn string, timeout time.Duration, stream plugin.St
 	}
 	t.Cleanup(func() { _ = database.Close() })
 	sink := &counting{}
-	g, err := load.Open(t.Context(), load.Config{Stream: stream, Database: database, Sink: sink, Log: zerolog.Nop(),
+	g, err := load.Open(t.Context(), load.Config{Stream: stream, Database: database, Sink: sink, Log: zerolog.Nop(), Workload: engine.Workload{IOEngine: io},
 		Plan: &engine.Plan{Statements: []engine.Statement{{ID: "s", Kind: engine.KindGenericSQL, SQL: sql, Binds: []engine.Bind{{Type: bind}}}}}}, connections, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if runtime.GOOS == "linux" && g.IOEngine() != string(io) {
+		t.Errorf("the connections are driven by %s", g.IOEngine())
 	}
 	return g, sink
 }
@@ -67,8 +78,10 @@ func finish(t *testing.T, g *load.Group, sink *counting, limit time.Duration) lo
 	return n
 }
 
-func TestTimeoutsAndDrainOnPostgres(t *testing.T) {
-	g, sink := openGroup(t, pgtest.Start(t).DSN("loadstone"), 100*time.Millisecond, &sleeps{long: 50}, "SELECT pg_sleep($1)", engine.TypeF64, 4)
+func TestTimeoutsAndDrainOnPostgres(t *testing.T) { onBoth(t, timeoutsAndDrainOnPostgres) }
+
+func timeoutsAndDrainOnPostgres(t *testing.T, io engine.IOEngine) {
+	g, sink := openGroup(t, io, pgtest.Start(t).DSN("loadstone"), 100*time.Millisecond, &sleeps{long: 50}, "SELECT pg_sleep($1)", engine.TypeF64, 4)
 	g.Start(engine.PhaseWarmup)
 	time.Sleep(200 * time.Millisecond)
 	g.SetPhase(engine.PhaseMeasurement)
@@ -84,8 +97,10 @@ func TestTimeoutsAndDrainOnPostgres(t *testing.T) {
 	}
 }
 
-func TestDrainCutsOffOnPostgres(t *testing.T) {
-	g, sink := openGroup(t, pgtest.Start(t).DSN("loadstone"), 0, &sleeps{long: 1}, "SELECT pg_sleep($1)", engine.TypeF64, 3)
+func TestDrainCutsOffOnPostgres(t *testing.T) { onBoth(t, drainCutsOffOnPostgres) }
+
+func drainCutsOffOnPostgres(t *testing.T, io engine.IOEngine) {
+	g, sink := openGroup(t, io, pgtest.Start(t).DSN("loadstone"), 0, &sleeps{long: 1}, "SELECT pg_sleep($1)", engine.TypeF64, 3)
 	g.Start(engine.PhaseMeasurement)
 	time.Sleep(200 * time.Millisecond)
 	if n := finish(t, g, sink, 100*time.Millisecond); n.Failed != 3 || g.Error(1).Class != engine.ErrClassCancelled {
@@ -93,10 +108,12 @@ func TestDrainCutsOffOnPostgres(t *testing.T) {
 	}
 }
 
-func TestTerminatedSessionsAreFatal(t *testing.T) {
+func TestTerminatedSessionsAreFatal(t *testing.T) { onBoth(t, terminatedSessionsAreFatal) }
+
+func terminatedSessionsAreFatal(t *testing.T, io engine.IOEngine) {
 	dsn := pgtest.Start(t).NewDatabase(t)
 	stream := &lookups{rand.New(rand.NewPCG(1, 2)), 1000}
-	g, sink := openGroup(t, dsn, time.Minute, stream, "SELECT $1::bigint", engine.TypeI64, 5)
+	g, sink := openGroup(t, io, dsn, time.Minute, stream, "SELECT $1::bigint", engine.TypeI64, 5)
 	g.Start(engine.PhaseMeasurement)
 	time.Sleep(200 * time.Millisecond)
 	other, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
