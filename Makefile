@@ -46,7 +46,7 @@ plugins: need-toolchain $(WASM)
 
 ui: need-toolchain ui/dist/index.html
 
-bin/loadstone: $(WASM) ui/dist/index.html $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './ui/node_modules/*' 2>/dev/null) $(shell find sql engine -name '*.sql' -o -name '*.json' 2>/dev/null) go.sum | need-toolchain
+bin/loadstone: $(WASM) ui/dist/index.html $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './ui/node_modules/*' 2>/dev/null) $(shell find sql engine -name '*.sql' -o -name '*.json' 2>/dev/null) $(shell find plugins/author/templates sdk/c sdk/rust sdk/assemblyscript/assembly -type f 2>/dev/null) go.sum | need-toolchain
 	@echo "Building bin/loadstone; the first time this takes a few minutes."
 	@mkdir -p bin
 	@$(GOBUILD) -ldflags '$(LDFLAGS)' -o $@ .
@@ -102,7 +102,7 @@ ui/dist/index.html: ui/node_modules/.package-lock.json $(UI_SOURCES)
 	@cd ui && npm run --silent build -- --logLevel warn
 	@touch $@ ui/dist/.gitkeep
 
-test: need-test build test-go test-ui test-first-run test-journey
+test: need-test build test-go test-ui test-first-run test-tutorial test-journey
 	@echo "All tests passed."
 
 test-go: examples
@@ -114,6 +114,10 @@ test-ui: ui/node_modules/.package-lock.json
 # The main job, as a newcomer does it: from the command line …
 test-first-run: build ui/node_modules/.package-lock.json
 	@deploy/first-run.sh bin/loadstone
+
+# The commands of docs/plugins.md, one after the other.
+test-tutorial: build
+	@deploy/tutorial.sh bin/loadstone
 
 # … and in the browser.
 test-journey: build

@@ -57,9 +57,9 @@ func TestNatively(t *testing.T) {
 	}
 }
 
-// TestTheTutorial builds the module by the documented command and puts it
+// TestTheModule builds the module and puts it
 // through the conformance suite.
-func TestTheTutorial(t *testing.T) {
+func TestTheModule(t *testing.T) {
 	wasm := filepath.Join(t.TempDir(), "counters.wasm")
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", wasm, ".")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-buildvcs=false")

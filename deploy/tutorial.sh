@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Runs the tutorial of docs/plugins.md: every block of commands in it, in order, in
+# an empty folder, with a server of its own. usage: deploy/tutorial.sh BINARY
+set -euo pipefail
+cd "$(dirname "$0")/.."
+binary=$(realpath "$1")
+page=$PWD/docs/plugins.md
+work=$(mktemp -d)
+chmod 755 "$work"
+server=
+stop() {
+	if [ -n "$server" ] && kill -0 "$server" 2>/dev/null; then
+		kill -TERM "$server"
+		wait "$server" || true
+	fi
+	rm -rf "$work"
+}
+trap stop EXIT
+
+mkdir "$work/bin" "$work/empty" "$work/blocks"
+ln -s "$binary" "$work/bin/loadstone"
+export PATH="$work/bin:$PATH" XDG_DATA_HOME="$work/data"
+awk -v to="$work/blocks/" '
+	/^## / { inside = /^## From nothing to an uploaded workload/ }
+	!inside { next }
+	/^```sh$/ { file = sprintf("%s%02d", to, ++n); next }
+	/^```$/ { file = "" }
+	file { print > file }
+' "$page"
+[ "$(cat "$work"/blocks/* | wc -l)" -ge 10 ] || { echo "docs/plugins.md has no tutorial" >&2; exit 1; }
+
+# serve starts the server as the tutorial does, and signs in as the page does.
+serve() {
+	loadstone serve >"$work/out" 2>"$work/log" &
+	server=$!
+	local link=
+	for _ in $(seq 600); do
+		link=$(sed -n 's/^ *Open: *//p' "$work/out")
+		[ -n "$link" ] && break
+		kill -0 "$server" 2>/dev/null || { cat "$work/log" >&2; echo "the server ended before it was ready" >&2; exit 1; }
+		sleep 0.1
+	done
+	[ -n "$link" ] || { cat "$work/log" >&2; echo "the server was not ready within 60 s" >&2; exit 1; }
+	export LOADSTONE_SERVER=${link%/signin*}
+	LOADSTONE_TOKEN=$(node --input-type=module - "$LOADSTONE_SERVER" "${link##*token=}" <<-'JS'
+		const [base, token] = process.argv.slice(2);
+		const post = async (path, body, headers) => {
+		  const r = await fetch(base + path, { method: 'POST', headers: { 'Content-Type': 'application/json', Origin: base, ...headers }, body: JSON.stringify(body) });
+		  if (!r.ok) throw new Error(`${path}: ${r.status} ${await r.text()}`);
+		  return r;
+		};
+		const cookie = (await post('/api/auth/signin', { token })).headers.get('set-cookie').split(';')[0];
+		console.log((await (await post('/api/auth/tokens', { name: 'tutorial' }, { Cookie: cookie })).json()).secret);
+	JS
+	)
+	export LOADSTONE_TOKEN
+}
+
+cd "$work/empty"
+for block in "$work"/blocks/*; do
+	sed 's/^/$ /' "$block"
+	if [ "$(cat "$block")" = "loadstone serve" ]; then
+		serve
+	else
+		# The blocks share one shell, as a reader's do.
+		. "$block"
+	fi
+done
+
+# What the tutorial promises is there.
+loadstone plugin list --json | node -e '
+	const list = JSON.parse(require("fs").readFileSync(0, "utf8")).filter((p) => p.name === "shelf").map((p) => `${p.version} ${p.state}`).sort();
+	require("assert").deepStrictEqual(list, ["1.0.0 disabled", "1.1.0 enabled"]);'
+echo "The tutorial does what it says."
