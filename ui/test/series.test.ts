@@ -38,6 +38,11 @@ function sample(t: number, more: Partial<Sample> = {}): Sample {
     memory: 1,
     hostCpu: 1,
     hostMemory: 1,
+    rate: null,
+    service95: null,
+    split: null,
+    inFlight: 0,
+    waiting: 0,
     ...more,
   };
 }

@@ -3,6 +3,7 @@ import YAML from 'yaml';
 import { plugins } from '../dev/data.mjs';
 import { asNew, blank, body, concerns, edit } from '../src/templates/draft';
 import { check, fieldKind, get, limits, describe as list, type Schema, set } from '../src/templates/schema';
+import { corners, total } from '../src/templates/stages';
 import { colour, hasComments, writeYaml } from '../src/templates/yaml';
 
 const mix = plugins[0]!.manifest.parameters as Schema;
@@ -76,6 +77,44 @@ describe('editing one field', () => {
     expect(concerns('thresholds', 'thresholds[1]')).toBe(true);
     expect(concerns('workload.params', 'workload.params.keys')).toBe(true);
     expect(concerns('workload.seed', 'workload.seed_more')).toBe(false);
+  });
+});
+
+describe('open loop and stages', () => {
+  it('leaves out what a mode has no meaning for', () => {
+    let c = edit(blank(), 'workload.load_mode', 'QPS');
+    expect(c.workload).toMatchObject({ load_mode: 'QPS', target_qps: 500 });
+    expect(c.workload.think_time_ms).toBeUndefined();
+    c = edit(c, 'workload.arrival', 'workload');
+    expect(c.workload.target_qps).toBeUndefined();
+    c = edit(edit(c, 'workload.arrival', 'poisson'), 'workload.max_in_flight', 50);
+    expect(c.workload.target_qps).toBe(500);
+    c = edit(c, 'workload.load_mode', 'CONCURRENCY');
+    for (const field of ['target_qps', 'arrival', 'max_in_flight', 'stages'] as const)
+      expect(c.workload[field]).toBeUndefined();
+  });
+  it('lets stages say how long the measurement is', () => {
+    let c = edit(blank(), 'workload.stages', [{ duration_seconds: 30, connections: 50 }]);
+    expect(c.workload.duration_seconds).toBeUndefined();
+    expect(total(c.workload.stages!)).toBe(30);
+    c = edit(c, 'workload.stages', undefined);
+    expect(c.workload.duration_seconds).toBe(60);
+  });
+  it('draws ramps and steps', () => {
+    const stages = [
+      { duration_seconds: 10, target_qps: 300 },
+      { duration_seconds: 5, target_qps: 50, ramp: 'step' as const },
+    ];
+    expect(corners(stages, 100, 'target_qps')).toEqual([
+      [0, 100],
+      [10, 300],
+      [10, 50],
+      [15, 50],
+    ]);
+    expect(corners(stages.slice(0, 1), null, 'target_qps')).toEqual([
+      [0, 300],
+      [10, 300],
+    ]);
   });
 });
 

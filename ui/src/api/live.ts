@@ -28,6 +28,20 @@ export interface Point {
   memory_pct?: number;
   host_cpu_pct?: number;
   host_memory_pct?: number;
+  target_qps?: number | null;
+  in_flight?: number;
+  waiting?: number;
+  service?: Latency;
+  schedule_lag?: Latency;
+  latency_split?: LatencySplit | null;
+}
+
+/** The mean parts of a second's latencies; they add up to the mean. */
+export interface LatencySplit {
+  schedule_lag_ms: number;
+  pool_wait_ms: number;
+  round_trip_ms: number;
+  decode_ms: number;
 }
 
 /** One second of one run worker. */
@@ -137,6 +151,15 @@ export interface Payload {
     retries?: number;
   };
   connections: { active: number; target: number };
+  /** The rate that the schedule of an open loop asks for now; null otherwise. */
+  target_qps?: number | null;
+  /** Operations that are due and not finished, and those of them that wait for a connection. */
+  in_flight?: number;
+  waiting?: number;
+  service?: Latency;
+  service_total?: Latency;
+  schedule_lag?: Latency;
+  latency_split?: LatencySplit | null;
   workers: PayloadWorker[] | null;
   custom_metrics: { resources: { cpu_pct: number; memory_pct: number; memory_bytes: number; host_cpu_pct: number; host_memory_pct?: number } };
   cancellation_reason: string | null;

@@ -18,6 +18,7 @@ export type {
   PrepareProgress,
   Validity,
   WorkerPoint,
+  LatencySplit,
 } from './live';
 
 export const kinds = [
@@ -56,7 +57,9 @@ export interface Scenario {
     load_mode: 'CONCURRENCY' | 'QPS' | 'FIND_MAX_CONCURRENCY';
     concurrent_connections: number;
     target_qps?: number | null;
-    arrival?: string;
+    arrival?: 'constant' | 'poisson' | 'workload';
+    max_in_flight?: number;
+    stages?: Stage[] | null;
     duration_seconds: number;
     warmup_seconds: number;
     think_time_ms: number;
@@ -206,6 +209,14 @@ export interface TransactionFigures {
   failed: number;
 }
 
+/** A stretch of the measurement with a rate or a number of connections of its own. */
+export interface Stage {
+  duration_seconds: number;
+  target_qps?: number | null;
+  connections?: number | null;
+  ramp?: 'linear' | 'step';
+}
+
 export interface Figures {
   operations: number;
   reads: number;
@@ -214,6 +225,10 @@ export interface Figures {
   qps: number;
   latency_ms: LatencyMs | null;
   by_kind: Record<string, KindFigures> | null;
+  /** Of an open loop: from when an operation was begun; by how much the generator was late; the rate asked for. */
+  service_ms?: LatencyMs | null;
+  schedule_lag_ms?: LatencyMs | null;
+  target_qps?: number | null;
   /** Absent in runs of older versions, as are the two below. */
   by_statement?: StatementFigures[] | null;
   transactions?: TransactionFigures | null;

@@ -18,6 +18,15 @@ export const terms = {
   connection: 'A saved database address; its password is encrypted and never shown again.',
   concurrency: 'Closed loop: each connection issues its next operation when the last one has ended.',
   qps: 'Open loop: operations are due on a schedule, whether or not earlier ones have ended.',
+  arrival: 'Constant: even gaps. Poisson: gaps as of independent users. Workload: its own delays are the gaps.',
+  inFlightLimit: 'Operations that may be due and not finished at once; what is due beyond it is dropped and counted.',
+  stages: 'Ramps and steps that follow each other and make up the measurement.',
+  fromDue:
+    'The time from when an operation was due until it ended, waiting included. P95 of service counts from when it was begun.',
+  split:
+    'The mean latency, in parts: the generator’s own lateness, the wait for a free connection, the round trip to the database, and decoding its answer.',
+  inFlight: 'Operations that are due and not finished, and those of them that no connection was free for.',
+  pool: 'Connections that execute what is due; an operation waits when none is free.',
   think: 'The pause of a connection between two operations.',
   seed: 'The same seed gives the same sequence of operations.',
   scaling: 'How many run workers share the connections.',

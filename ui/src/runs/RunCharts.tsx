@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import { kinds, type Payload, type RunDetail } from '../api/types';
+import { kinds, type LatencySplit, type Payload, type RunDetail } from '../api/types';
 import { Chart } from '../charts/Chart';
 import { useGroup } from '../charts/group';
 import { HeatMap } from '../charts/HeatMap';
@@ -74,32 +74,81 @@ export function RunCharts({ run, live, c, state }: Props) {
         fill: 0.2,
         values: c.rows.map((s) => s?.qps ?? null),
       });
-    const target = run.scenario_config.workload.target_qps;
-    if (target)
+    if (c.rows.some((s) => s?.rate != null))
       lines.push({
         key: 'target',
         label: 'Target',
         color: '--text-2',
         dash: [5, 4],
         unstacked: true,
-        values: c.rows.map(() => target),
+        values: c.rows.map((s) => s?.rate ?? null),
       });
     return lines;
-  }, [c, run.scenario_config.workload.target_qps]);
+  }, [c]);
 
   const percentiles = useMemo<Line[]>(() => {
     // The few operations that a drain waits for are the slowest of all, and would flatten the rest of the curve.
     const of = (get: (s: Sample) => number | null) =>
       c.rows.map((s) => (s && s.phase !== 'COOLDOWN' ? get(s) : null));
-    return [
+    const lines: Line[] = [
       { key: 'p99', label: 'P99', color: '--p99', width: 2, values: of((s) => s.p99) },
       { key: 'p95', label: 'P95', color: '--p95', width: 1.75, values: of((s) => s.p95) },
       { key: 'p50', label: 'P50', color: '--p50', width: 1.5, values: of((s) => s.p50) },
     ];
+    if (c.rows.some((s) => s?.service95 != null))
+      lines.push({
+        key: 'service95',
+        label: 'P95 of service',
+        color: '--text-2',
+        dash: [5, 4],
+        values: of((s) => s.service95),
+      });
+    return lines;
   }, [c]);
 
+  const split = useMemo<Line[]>(() => {
+    const part = (key: string, label: string, color: string, of: (s: LatencySplit) => number): Line => ({
+      key,
+      label,
+      color,
+      fill: 0.3,
+      values: c.rows.map((s) => (s?.split && s.phase !== 'COOLDOWN' ? of(s.split) : null)),
+    });
+    return [
+      part('server', 'Round trip', '--accent', (s) => s.round_trip_ms),
+      part('decode', 'Decoding', '--k-point_lookup', (s) => s.decode_ms),
+      part('wait', 'Wait for a connection', '--warn-mark', (s) => s.pool_wait_ms),
+      part('lag', 'Generator late', '--e-1', (s) => s.schedule_lag_ms),
+      // The parts that a run has; in a closed loop nothing waits.
+    ].filter((l) => l.key === 'server' || l.values.some((v) => (v ?? 0) > 0));
+  }, [c]);
+
+  const flight = useMemo<Line[]>(
+    () =>
+      c.rows.some((s) => (s?.inFlight ?? 0) > 0)
+        ? [
+            {
+              key: 'flight',
+              label: 'Due, not finished',
+              color: '--accent',
+              fill: 0.16,
+              values: c.rows.map((s) => s?.inFlight ?? null),
+            },
+            {
+              key: 'waiting',
+              label: 'Waiting',
+              color: '--warn-mark',
+              width: 1.75,
+              values: c.rows.map((s) => s?.waiting ?? null),
+            },
+          ]
+        : [],
+    [c],
+  );
+
   const errors = useMemo<Line[]>(() => {
-    const lines: Line[] = present(c, (s) => s.byClass, []).map((k, i) => ({
+    const classes = present(c, (s) => s.byClass, []).filter((k) => k !== 'dropped');
+    const lines: Line[] = classes.map((k, i) => ({
       key: k,
       label: sentence(words(k)),
       color: classColors[i % classColors.length]!,
@@ -114,14 +163,15 @@ export function RunCharts({ run, live, c, state }: Props) {
         fill: 0.3,
         values: c.rows.map((s) => s?.errors ?? null),
       });
-    if (c.rows.some((s) => (s?.dropped ?? 0) > 0))
+    const dropped = (s: Sample) => s.byClass['dropped'] ?? s.dropped;
+    if (c.rows.some((s) => s && (dropped(s) ?? 0) > 0))
       lines.push({
         key: 'dropped',
         label: 'Dropped',
         color: '--text-2',
         dash: [4, 3],
         unstacked: true,
-        values: perSecond(c, (s) => s.dropped),
+        values: perSecond(c, dropped),
       });
     return lines;
   }, [c]);
@@ -142,6 +192,7 @@ export function RunCharts({ run, live, c, state }: Props) {
     [c],
   );
 
+  const openLoop = run.scenario_config.workload.load_mode === 'QPS';
   const common = { file: run.test_name, x: c.t, decor, until, state };
   const method = live?.latency_aggregation_method;
   return (
@@ -151,7 +202,7 @@ export function RunCharts({ run, live, c, state }: Props) {
           <Icon name="zoomout" size={14} /> Reset zoom
         </button>
       )}
-      <div className="columns two">
+      <div className="columns two charts-grid">
         <Chart
           {...common}
           title="Operations per second, by kind"
@@ -163,7 +214,7 @@ export function RunCharts({ run, live, c, state }: Props) {
         <Chart
           {...common}
           title="Latency percentiles"
-          tip={terms.percentiles}
+          tip={openLoop ? terms.fromDue : terms.percentiles}
           note={
             method && (
               <span className="muted note hide-phone">
@@ -185,6 +236,26 @@ export function RunCharts({ run, live, c, state }: Props) {
           stacked
           height={232}
         />
+        <Chart
+          {...common}
+          title="Where the time goes, on average"
+          tip={terms.split}
+          lines={split}
+          format={latency}
+          stacked
+          height={140}
+        />
+        {openLoop && (
+          <Chart
+            {...common}
+            title="Operations in flight"
+            tip={terms.inFlight}
+            lines={flight}
+            format={count}
+            height={140}
+            empty="Nothing was due for longer than a moment."
+          />
+        )}
         <Chart {...common} title="Connections" lines={connections} format={count} height={140} />
         <Chart
           {...common}

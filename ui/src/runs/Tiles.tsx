@@ -23,6 +23,12 @@ function Tile(props: { label: string; tip: string; q: Quantity; note?: ReactNode
   );
 }
 
+/** The share of errors, or, when an open loop dropped operations, how many. */
+function errorNote(share: number, dropped: number, retries: number | undefined): string {
+  const note = dropped > 0 ? `and ${plain(count(dropped))} dropped` : `${plain(errorRate(share))} of operations`;
+  return note + repeated(retries);
+}
+
 /** The figures of the run: of the last second while it runs, exact ones when they are there. */
 export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; c: Columns }) {
   const s = isTerminal(run.status) ? run.summary : null;
@@ -37,16 +43,27 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
           tip={terms.throughput}
           q={ran ? rate(s.qps) : missing}
           side={spark}
-          note={`${plain(count(s.operations))} operations`}
+          note={
+            s.target_qps
+              ? `${plain(percent((100 * s.qps) / s.target_qps))} of ${plain(rate(s.target_qps))}`
+              : `${plain(count(s.operations))} operations`
+          }
         />
         <Tile label="P50" tip={terms.p50} q={latency(l?.p50)} note={l && `avg ${plain(latency(l.avg))}`} />
-        <Tile label="P95" tip={terms.p95} q={latency(l?.p95)} note={l && `P90 ${plain(latency(l.p90))}`} />
+        <Tile
+          label="P95"
+          tip={terms.p95}
+          q={latency(l?.p95)}
+          note={
+            l && (s.service_ms ? `service ${plain(latency(s.service_ms.p95))}` : `P90 ${plain(latency(l.p90))}`)
+          }
+        />
         <Tile label="P99" tip={terms.p99} q={latency(l?.p99)} note={l && `max ${plain(latency(l.max))}`} />
         <Tile
           label="Errors"
           tip={terms.errors}
           q={ran ? count(s.errors.count) : missing}
-          note={ran ? `${plain(errorRate(s.errors.rate))} of operations${repeated(s.retries)}` : ''}
+          note={ran ? errorNote(s.errors.rate, s.accounting.dropped, s.retries) : ''}
           tone={s.errors.count > 0 ? 'bad' : ''}
         />
         <div className="tile">
@@ -77,7 +94,13 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
         tip={terms.throughput}
         q={active || last ? rate(qps) : missing}
         side={spark}
-        note={active ? `${plain(count(live.ops.total))} operations` : ''}
+        note={
+          !active
+            ? ''
+            : live.target_qps
+              ? `target ${plain(rate(live.target_qps))}`
+              : `${plain(count(live.ops.total))} operations`
+        }
       />
       <Tile label="P50" tip={terms.p50} q={latency(l?.p50)} note={total(t?.p50)} />
       <Tile label="P95" tip={terms.p95} q={latency(l?.p95)} note={total(t?.p95)} />
@@ -86,7 +109,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
         label="Errors"
         tip={terms.errors}
         q={active || !live ? count(live ? live.errors.count : run.error_count) : missing}
-        note={active ? `${plain(errorRate(live.errors.rate))} of operations${repeated(live.errors.retries)}` : ''}
+        note={active ? errorNote(live.errors.rate, live.errors.dropped, live.errors.retries) : ''}
         tone={(live?.errors.count ?? 0) > 0 ? 'bad' : ''}
       />
       <div className="tile">

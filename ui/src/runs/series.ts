@@ -1,4 +1,4 @@
-import type { HistogramData, Payload, Phase, Point, Run } from '../api/types';
+import type { HistogramData, LatencySplit, Payload, Phase, Point, Run } from '../api/types';
 
 /** One second of a run as the charts draw it. */
 export interface Sample {
@@ -24,6 +24,13 @@ export interface Sample {
   memory: number | null;
   hostCpu: number | null;
   hostMemory: number | null;
+  /** The rate of an open loop's schedule; null in a closed one. */
+  rate: number | null;
+  /** P95 from when an operation was begun; null in a closed loop, where it is p95. */
+  service95: number | null;
+  split: LatencySplit | null;
+  inFlight: number;
+  waiting: number;
 }
 
 export interface Series {
@@ -39,6 +46,17 @@ export const gapSeconds = 2.6;
 
 function seconds(at: number, start: number, told: number): number {
   return start > 0 ? (at - start) / 1000 : told;
+}
+
+/** What history and the socket tell alike of a schedule and of where the time went. */
+function detail(p: Point | Payload) {
+  return {
+    rate: p.target_qps ?? null,
+    service95: p.service?.p95 ?? null,
+    split: p.latency_split ?? null,
+    inFlight: p.in_flight ?? 0,
+    waiting: p.waiting ?? 0,
+  };
 }
 
 /** Reads a row of history. start is the run's start in Unix milliseconds, 0 when unknown. */
@@ -63,6 +81,7 @@ export function fromPoint(p: Point, start: number): Sample {
     memory: p.memory_pct ?? null,
     hostCpu: p.host_cpu_pct ?? null,
     hostMemory: p.host_memory_pct ?? null,
+    ...detail(p),
   };
 }
 
@@ -91,6 +110,7 @@ export function fromPayload(p: Payload, start: number): Sample | null {
     memory: p.custom_metrics?.resources?.memory_pct ?? null,
     hostCpu: p.custom_metrics?.resources?.host_cpu_pct ?? null,
     hostMemory: p.custom_metrics?.resources?.host_memory_pct ?? null,
+    ...detail(p),
   };
 }
 

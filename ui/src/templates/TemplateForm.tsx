@@ -8,7 +8,9 @@ import { terms } from '../design/terms';
 import { Field, ListField, NumberField, SelectField, TagsField, TextField, useForm } from './fields';
 import { ParamsForm } from './ParamsForm';
 import { choices, meant } from '../plugins/refs';
+import { StagesField } from './StagesField';
 import { get, type Schema } from './schema';
+import { total } from './stages';
 
 const later = ' (a later version)';
 
@@ -232,7 +234,10 @@ function LoadSection() {
   const { config } = useForm();
   const mode = String(get(config, 'workload.load_mode') ?? 'CONCURRENCY');
   const warm = Number(get(config, 'workload.warmup_seconds') ?? 0);
-  const length = Number(get(config, 'workload.duration_seconds') ?? 0);
+  const open = mode === 'QPS';
+  const paced = get(config, 'workload.arrival') === 'workload';
+  const stages = config.workload.stages?.length ? config.workload.stages : null;
+  const length = stages ? total(stages) : Number(get(config, 'workload.duration_seconds') ?? 0);
   const explain =
     mode === 'CONCURRENCY'
       ? terms.concurrency
@@ -251,21 +256,50 @@ function LoadSection() {
           help={explain}
           options={[
             { value: 'CONCURRENCY', label: 'Closed loop (connections)' },
-            { value: 'QPS', label: `Open loop (rate)${later}`, disabled: true },
+            { value: 'QPS', label: 'Open loop (rate)' },
             { value: 'FIND_MAX_CONCURRENCY', label: `Find the maximum${later}`, disabled: true },
           ]}
         />
+        {open && !paced && (
+          <NumberField
+            path="workload.target_qps"
+            label={stages ? 'Rate at the start' : 'Target rate'}
+            unit="/s"
+            help="Operations per second, of all workers together."
+          />
+        )}
         <NumberField
           path="workload.concurrent_connections"
-          label="Connections"
-          help="They work at the same time, 1 to 20 000."
+          label={stages && !open ? 'Connections at the start' : 'Connections'}
+          tip={open ? terms.pool : undefined}
+          help={open ? 'Free ones execute what is due, 1 to 20 000.' : 'They work at the same time, 1 to 20 000.'}
         />
-        {mode === 'QPS' && <NumberField path="workload.target_qps" label="Target rate" unit="/s" />}
       </div>
+      {open && (
+        <div className="form-grid">
+          <SelectField
+            path="workload.arrival"
+            label="Arrivals"
+            tip={terms.arrival}
+            options={[
+              { value: 'constant', label: 'Constant: even gaps' },
+              { value: 'poisson', label: 'Poisson: independent users' },
+              { value: 'workload', label: 'Workload: its own delays' },
+            ]}
+          />
+          <NumberField
+            path="workload.max_in_flight"
+            label="Most in flight"
+            tip={terms.inFlightLimit}
+            placeholder="10000"
+          />
+        </div>
+      )}
+      {(open ? !paced : mode === 'CONCURRENCY') && <StagesField />}
       <div className="form-grid">
-        <NumberField path="workload.duration_seconds" label="Duration" unit="s" tip={terms.measurement} />
+        {!stages && <NumberField path="workload.duration_seconds" label="Duration" unit="s" tip={terms.measurement} />}
         <NumberField path="workload.warmup_seconds" label="Warm-up" unit="s" tip={terms.warmup} />
-        <NumberField path="workload.think_time_ms" label="Think time" unit="ms" tip={terms.think} />
+        {!open && <NumberField path="workload.think_time_ms" label="Think time" unit="ms" tip={terms.think} />}
         <NumberField
           path="workload.statement_timeout_ms"
           label="Statement timeout"

@@ -56,10 +56,24 @@ export function edit(config: Scenario, path: string, value: unknown): Scenario {
   // Without a number of retries there is no policy, rather than one with the default number.
   if (path === 'workload.retry.max' && value === undefined) next = set(next, 'workload.retry', undefined);
   if (path === 'workload.load_mode') {
-    const qps = value === 'QPS';
-    if (!qps) next = set(next, 'workload.target_qps', undefined);
-    else if (get(next, 'workload.target_qps') == null) next = set(next, 'workload.target_qps', 500);
+    // What the other mode has no meaning for goes; what this one needs comes.
+    next = set(next, 'workload.stages', undefined);
+    if (value === 'QPS') {
+      next = set(next, 'workload.think_time_ms', undefined);
+      if (get(next, 'workload.target_qps') == null) next = set(next, 'workload.target_qps', 500);
+    } else {
+      for (const field of ['target_qps', 'arrival', 'max_in_flight']) next = set(next, `workload.${field}`, undefined);
+    }
   }
+  if (path === 'workload.arrival') {
+    if (value === 'workload') {
+      next = set(next, 'workload.target_qps', undefined);
+      next = set(next, 'workload.stages', undefined);
+    } else if (get(next, 'workload.target_qps') == null) next = set(next, 'workload.target_qps', 500);
+  }
+  // The stages say how long the measurement is.
+  if (path.startsWith('workload.stages'))
+    next = set(next, 'workload.duration_seconds', next.workload.stages?.length ? undefined : 60);
   return next;
 }
 
