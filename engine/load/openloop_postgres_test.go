@@ -39,8 +39,8 @@ func (s *kept) quantile(q float64, of func(engine.Execution) int64) float64 {
 func elapsed(r engine.Execution) int64 { return r.Elapsed }
 func lag(r engine.Execution) int64     { return r.ScheduleLag }
 
-// openLoop runs an open loop on a target for a time; during is called when it has started.
-func openLoop(tb testing.TB, dsn, sql string, w engine.Workload, connections int, length time.Duration, during func()) (*kept, load.Totals) {
+// runOpenLoop runs an open loop on a target for a time; during is called when it has started.
+func runOpenLoop(tb testing.TB, dsn, sql string, w engine.Workload, connections int, length time.Duration, during func()) (*kept, load.Totals) {
 	tb.Helper()
 	database, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
 	if err != nil {
@@ -76,7 +76,7 @@ func openLoop(tb testing.TB, dsn, sql string, w engine.Workload, connections int
 func perSecond(r float64) *float64 { return &r }
 
 func TestOpenLoopOnPostgres(t *testing.T) {
-	sink, n := openLoop(t, pgtest.Start(t).DSN("loadstone"), "SELECT $1::bigint", engine.Workload{TargetQPS: perSecond(500)}, 8, 2*time.Second, nil)
+	sink, n := runOpenLoop(t, pgtest.Start(t).DSN("loadstone"), "SELECT $1::bigint", engine.Workload{TargetQPS: perSecond(500)}, 8, 2*time.Second, nil)
 	if n.Failed != 0 || n.Dropped != 0 || n.Started < 990 || n.Started > 1100 {
 		t.Errorf("%+v in two seconds at 500/s", n)
 	}
@@ -105,7 +105,7 @@ func TestAFrozenTargetCostsWhatItMust(t *testing.T) {
 	}
 	defer server.Close()
 	const length, rate = 6 * time.Second, 500
-	sink, n := openLoop(t, server.DSN(), "SELECT $1", engine.Workload{TargetQPS: perSecond(rate), MaxInFlight: 10_000}, 16, length, func() {
+	sink, n := runOpenLoop(t, server.DSN(), "SELECT $1", engine.Workload{TargetQPS: perSecond(rate), MaxInFlight: 10_000}, 16, length, func() {
 		time.Sleep(2 * time.Second)
 		server.Freeze(1400 * time.Millisecond)
 	})
@@ -126,7 +126,7 @@ func TestDropsOnAFrozenTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	_, n := openLoop(t, server.DSN(), "SELECT $1", engine.Workload{TargetQPS: perSecond(1000), MaxInFlight: 50, Arrival: engine.ArrivalPoisson}, 8, 1500*time.Millisecond, func() {
+	_, n := runOpenLoop(t, server.DSN(), "SELECT $1", engine.Workload{TargetQPS: perSecond(1000), MaxInFlight: 50, Arrival: engine.ArrivalPoisson}, 8, 1500*time.Millisecond, func() {
 		time.Sleep(200 * time.Millisecond)
 		server.Freeze(time.Second)
 	})
@@ -149,7 +149,7 @@ func BenchmarkOpenLoop(b *testing.B) {
 	length := benchLength(b)
 	for b.Loop() {
 		used := cpu()
-		sink, n := openLoop(b, server.DSN(), "SELECT $1", engine.Workload{TargetQPS: perSecond(5000)}, 16, length, nil)
+		sink, n := runOpenLoop(b, server.DSN(), "SELECT $1", engine.Workload{TargetQPS: perSecond(5000)}, 16, length, nil)
 		b.ReportMetric(float64((cpu()-used).Nanoseconds())/float64(n.Started), "cpu-ns/query")
 		b.ReportMetric(100*math.Abs(float64(n.Started)/length.Seconds()/5000-1), "%rate-error")
 		b.ReportMetric(1e6*sink.quantile(0.5, lag), "lag-p50-µs")
@@ -182,7 +182,7 @@ func BenchmarkFrozenTarget(b *testing.B) {
 	const rate, length, frozen = 5000, 60 * time.Second, 1400 * time.Millisecond
 	for b.Loop() {
 		var thawed int64
-		sink, n := openLoop(b, server.DSN(), "SELECT $1", engine.Workload{TargetQPS: perSecond(rate), MaxInFlight: 10_000}, 16, length, func() {
+		sink, n := runOpenLoop(b, server.DSN(), "SELECT $1", engine.Workload{TargetQPS: perSecond(rate), MaxInFlight: 10_000}, 16, length, func() {
 			time.Sleep(20 * time.Second)
 			server.Freeze(frozen)
 			thawed = time.Now().Add(frozen).UnixNano()
