@@ -69,6 +69,8 @@ type Options struct {
 	ShutdownTimeout time.Duration
 	// ReadTimeout bounds how long a request may take to arrive (15 s).
 	ReadTimeout time.Duration
+	// UploadTimeout bounds how long an uploaded plugin may take to arrive (60 s).
+	UploadTimeout time.Duration
 }
 
 // The limits of the server.
@@ -120,6 +122,9 @@ func New(opts Options) (*Server, error) {
 	if opts.ReadTimeout <= 0 {
 		opts.ReadTimeout = 15 * time.Second
 	}
+	if opts.UploadTimeout <= 0 {
+		opts.UploadTimeout = time.Minute
+	}
 	s := &Server{opts: opts, started: time.Now()}
 	s.streams, s.endStreams = context.WithCancel(context.Background())
 	s.auth = auth.New(opts.Store, opts.Log)
@@ -146,7 +151,7 @@ func New(opts Options) (*Server, error) {
 	s.api = api.Register(s.app, api.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
 		Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
-		Info: s.info, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams, Version: opts.Version,
+		Info: s.info, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams, UploadFor: opts.UploadTimeout, Version: opts.Version,
 	})
 	s.app.Use(s.fallback(page))
 	s.refuseUnknownMethods()

@@ -458,6 +458,7 @@ func TestBadUploads(t *testing.T) {
 		"a path as version":       {guest("x", "../1", ""), nil, 422, "plugin_refused", "its version"},
 		"a malformed schema":      {guest("x", "1", `, "parameters": {"type": 7}`), nil, 422, "plugin_refused", "parameters"},
 		"large parameters":        {guest("x", "1", `, "parameters": {"description": "`+strings.Repeat("x", 70<<10)+`"}`), nil, 422, "plugin_refused", "parameters"},
+		"parameters without end":  {guest("x", "1", `, "parameters": `+strings.Repeat(`{"properties": {"a": `, 40)+`{}`+strings.Repeat("}}", 40)), nil, 422, "plugin_refused", "nested"},
 		"SQL of 2 MB":             {guest("x", "1", `, "statements": [{"id": "s", "sql": "`+strings.Repeat("x", 2<<20)+`"}]`), nil, 422, "plugin_refused", "KB"},
 		"terminal escapes":        {guest("x", "1", `, "statements": [{"id": "s", "sql": "SELECT \u001b[2J"}]`), nil, 422, "plugin_refused", "control characters"},
 	} {
@@ -528,19 +529,31 @@ func TestUploadsOnTheWire(t *testing.T) {
 	}
 }
 
-// TestSlowUpload is cut off, and holds nobody up.
+// TestSlowUpload is cut off, whether it stops at its beginning or later, and holds nobody up.
 func TestSlowUpload(t *testing.T) {
-	b := start(t, func(o *server.Options) { o.ReadTimeout = 300 * time.Millisecond })
-	conn, err := net.Dial("tcp", strings.TrimPrefix(b.base, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	_, _ = fmt.Fprintf(conn, "POST /api/plugins HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/wasm\r\nContent-Length: 5000\r\n\r\n\x00asm", b.token)
-	b.do("GET", "/healthz", nil).want(t, http.StatusOK)
-	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-	text, err := io.ReadAll(conn)
-	if err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 408")) || !bytes.Contains(text, []byte(`"code":"timeout"`)) {
-		t.Errorf("answer %q, %v", text, err)
+	for name, c := range map[string]struct {
+		change    func(o *server.Options)
+		announced int
+		sent      int
+	}{
+		"at its beginning": {func(o *server.Options) { o.ReadTimeout = 300 * time.Millisecond }, 5_000, 4},
+		"later":            {func(o *server.Options) { o.UploadTimeout = 300 * time.Millisecond }, 100_000, 20_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, c.change)
+			conn, err := net.Dial("tcp", strings.TrimPrefix(b.base, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			_, _ = fmt.Fprintf(conn, "POST /api/plugins HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/wasm\r\nContent-Length: %d\r\n\r\n%s",
+				b.token, c.announced, strings.Repeat("x", c.sent))
+			b.do("GET", "/healthz", nil).want(t, http.StatusOK)
+			_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+			text, err := io.ReadAll(conn)
+			if err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 408")) || !bytes.Contains(text, []byte(`"code":"timeout"`)) || !bytes.Contains(text, []byte("Connection: close")) {
+				t.Errorf("answer %q, %v", text, err)
+			}
+		})
 	}
 }

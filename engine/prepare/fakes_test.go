@@ -14,6 +14,7 @@ import (
 
 // world is a target, an adapter and a workload that tests bend as they need.
 type world struct {
+	refused error // what the host answers instead of the workload
 	// connectErr is what a load connection is refused with; tried counts those closed again.
 	connectErr error
 	tried      int
@@ -81,6 +82,9 @@ type fakeHost struct {
 }
 
 func (h fakeHost) Workload(_ context.Context, ref string) (plugin.Workload, error) {
+	if h.w.refused != nil {
+		return nil, h.w.refused
+	}
 	if ref != "mix" {
 		return nil, fmt.Errorf("%w: %s", plugin.ErrNotFound, ref)
 	}

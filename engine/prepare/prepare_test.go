@@ -328,3 +328,19 @@ func TestIsolationLevelIsTheAdaptersToSet(t *testing.T) {
 		}
 	}
 }
+
+// TestAPluginThatMayNotBeUsed: the field is named, and who can help.
+func TestAPluginThatMayNotBeUsed(t *testing.T) {
+	for _, sentinel := range []error{plugin.ErrDisabled, plugin.ErrDamaged} {
+		w := newWorld()
+		w.refused = &engine.Error{Code: engine.CodePlugin, Message: "The plugin mix@1 is out of use.", Hint: "An admin can help.", Cause: sentinel}
+		err := Check(t.Context(), w.deps(), scenario())
+		fails(t, err, engine.CodePlugin, "workload.plugin", "An admin can help.")
+		if !errors.Is(err, sentinel) {
+			t.Errorf("%v is not %v", err, sentinel)
+		}
+	}
+	w := newWorld()
+	w.refused = plugin.ErrNotFound
+	fails(t, Check(t.Context(), w.deps(), scenario()), engine.CodePlugin, "workload.plugin", "no plugin of that name")
+}

@@ -54,6 +54,8 @@ const (
 	maxManifest = 1 << 20
 	// maxParameters bounds the part of it that every list of plugins carries.
 	maxParameters = 64 << 10
+	// maxDepth bounds how deep that part is nested: a form is drawn from it.
+	maxDepth = 32
 )
 
 // maxQueue is how many uploads may wait while one is examined.

@@ -67,6 +67,9 @@ func (l *Library) Upload(ctx context.Context, wasm []byte, by string) (e plugin.
 	if n := len(info.Manifest.Parameters); n > maxParameters {
 		return e, false, tooMuch("the schema of its parameters", n, maxParameters)
 	}
+	if depth(info.Manifest.Parameters) > maxDepth {
+		return e, false, &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The file is not a plugin that this version accepts: the schema of its parameters is nested more than %d deep.", maxDepth), Cause: plugin.ErrRefused}
+	}
 	if n := len(manifest) + len(rest); n > maxManifest {
 		return e, false, tooMuch("what it declares of itself", n, maxManifest)
 	}
@@ -83,6 +86,26 @@ func (l *Library) Upload(ctx context.Context, wasm []byte, by string) (e plugin.
 	l.log.Info().Str("plugin", info.Name).Str("version", info.Version).Str("sha256", sha).Str("by", by).Msg("plugin uploaded")
 	e, err = l.Entry(ctx, sha)
 	return e, up.Created, err
+}
+
+// depth is how deep a JSON document is nested.
+func depth(doc []byte) int {
+	deepest, now, quoted := 0, 0, false
+	for i := 0; i < len(doc); i++ {
+		switch c := doc[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			now++
+			deepest = max(deepest, now)
+		case c == '}' || c == ']':
+			now--
+		}
+	}
+	return deepest
 }
 
 func tooMuch(what string, n, limit int) error {

@@ -93,7 +93,9 @@ type Services struct {
 	Log             zerolog.Logger
 	// Streams is the context of downloads, which outlive their handlers; it ends with the server.
 	Streams context.Context
-	Version string
+	// UploadFor bounds how long an uploaded plugin may take to arrive.
+	UploadFor time.Duration
+	Version   string
 }
 
 // API is the set of handlers on one Fiber app.

@@ -24,8 +24,6 @@ const (
 	MaxUpload = 8 << 20
 	// maxEnvelope is what a form may add around the file.
 	maxEnvelope = 64 << 10
-	// uploadFor bounds how long an upload may take to arrive.
-	uploadFor = 60 * time.Second
 	// UploadTimeout bounds the whole request: arrival, the wait for others, and quarantine.
 	UploadTimeout = 2 * time.Minute
 	// maxUploads is how many files may be arriving at the same time.
@@ -105,7 +103,7 @@ func (a *API) takeUpload(c *fiber.Ctx) (plugin.Entry, bool, error) {
 	default:
 		return plugin.Entry{}, false, &engine.Error{Code: engine.CodeUnavailable, Message: "Other plugins are being uploaded now.", Hint: "Try again in a few seconds."}
 	}
-	wasm, err := readUpload(c)
+	wasm, err := a.readUpload(c)
 	if err != nil {
 		return plugin.Entry{}, false, err
 	}
@@ -114,8 +112,8 @@ func (a *API) takeUpload(c *fiber.Ctx) (plugin.Entry, bool, error) {
 	return a.Plugins.Upload(ctx, wasm, a.identity(ctx).User.Name)
 }
 
-// readUpload reads the file off the wire, up to the limit and within uploadFor.
-func readUpload(c *fiber.Ctx) ([]byte, error) {
+// readUpload reads the file off the wire, up to the limit and within UploadFor.
+func (a *API) readUpload(c *fiber.Ctx) ([]byte, error) {
 	header := &c.Request().Header
 	if len(header.ContentEncoding()) > 0 {
 		return nil, problem.New(http.StatusUnsupportedMediaType, problem.CodeMediaType, "The body is compressed, which this address does not take.", "Send it without Content-Encoding.")
@@ -128,7 +126,7 @@ func readUpload(c *fiber.Ctx) ([]byte, error) {
 	if header.ContentLength() > MaxUpload+maxEnvelope {
 		return nil, uploadTooLarge()
 	}
-	if err := c.Context().Conn().SetReadDeadline(time.Now().Add(uploadFor)); err != nil {
+	if err := c.Context().Conn().SetReadDeadline(time.Now().Add(a.UploadFor)); err != nil {
 		return nil, fmt.Errorf("reading an upload: %w", err)
 	}
 	body, ok := c.Locals(uploadKey{}).(io.Reader)
