@@ -23,7 +23,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 GOBUILD := CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath
 LDFLAGS := -s -w -X github.com/loadstone-db/loadstone/cli.version=$(VERSION)
 
-GUESTS := workloads/mix workloads/sql workloads/ycsb workloads/tpcb workloads/tpcc adapters/postgres
+GUESTS := workloads/mix workloads/sql workloads/replay workloads/ycsb workloads/tpcb workloads/tpcc adapters/postgres
 WASM := $(foreach g,$(GUESTS),plugins/bundled/dist/$(notdir $(g)).wasm)
 SDK_SOURCES := $(shell find sdk -name '*.go' -not -name '*_test.go' 2>/dev/null)
 

@@ -52,6 +52,9 @@ func pack(b []byte) int64 {
 }
 
 func answer(b []byte, err error) int64 {
+	if err == ErrFeedMe { //nolint:errorlint // a sentinel of our own, never wrapped
+		return abi.FillFeedMe
+	}
 	if err != nil {
 		lastErr = []byte(err.Error())
 		return abi.FillError
@@ -97,6 +100,15 @@ func lsOpen(_, length int32) int32 {
 
 //go:wasmexport ls_fill
 func lsFill(max int32) int64 { return answer(guest.Fill(int(max))) }
+
+//go:wasmexport ls_feed
+func lsFeed(_, length int32) int32 {
+	if err := guest.Feed(take(length)); err != nil {
+		lastErr = []byte(err.Error())
+		return 1
+	}
+	return 0
+}
 
 //go:wasmexport ls_rows
 func lsRows(table int32, first int64, max int32) int64 {

@@ -63,13 +63,23 @@ func (g *Guest) Fill(max int) ([]byte, error) {
 		return nil, errors.New("the stream is not open")
 	}
 	g.batch.Reset()
-	if err := g.generator.Fill(&g.batch, max); err != nil {
+	// What was written before the food ran out is given out first.
+	if err := g.generator.Fill(&g.batch, max); err != nil && (err != ErrFeedMe || g.batch.Len() == 0) { //nolint:errorlint // a sentinel of our own, never wrapped
 		return nil, err
 	}
 	if g.batch.Len() == 0 {
 		return nil, nil
 	}
 	return g.batch.Bytes(), nil
+}
+
+// Feed gives the stream operations; none means that there are no more.
+func (g *Guest) Feed(chunk []byte) error {
+	f, ok := g.generator.(Feeder)
+	if !ok {
+		return errors.New("this workload takes no feed")
+	}
+	return f.Feed(chunk)
 }
 
 // Rows returns sample rows; an empty batch means that there are no more.

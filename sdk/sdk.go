@@ -18,6 +18,8 @@
 package sdk
 
 import (
+	"errors"
+
 	"github.com/loadstone-db/loadstone/sdk/abi"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
@@ -39,6 +41,20 @@ type Generator interface {
 	// that the stream has ended. A transaction that begins before max may end past it. Fill
 	// should not allocate.
 	Fill(b *Batch, max int) error
+}
+
+// ErrFeedMe is returned by the Fill of a Feeder that has nothing left to write:
+// the host feeds it and asks again.
+var ErrFeedMe = errors.New("feed me")
+
+// Feeder is a Generator that issues operations which the host gives it: those of
+// the template's workload.feed.
+type Feeder interface {
+	Generator
+	// Feed takes operations in the format of a batch, transactions whole; delays
+	// between them are the gaps in time. An empty chunk means that there are no
+	// more. The chunk is the Feeder's to keep.
+	Feed(chunk []byte) error
 }
 
 // StatementLister is a Workload whose statements depend on parameters or tables.

@@ -151,6 +151,19 @@ type OpenRequest struct {
 	Params   json.RawMessage `json:"params"`
 	Tables   []engine.Table  `json:"tables"`
 	Pools    []engine.Pool   `json:"pools"`
+	// Feed is what a stream that asks to be fed is given; nil when the run has no
+	// feed. The stream closes it.
+	Feed Feed `json:"-"`
+}
+
+// Feed is operations from outside the plugin: a recording. Not safe for
+// concurrent use.
+type Feed interface {
+	// Next puts the next operations into b: frozen statements, transactions whole,
+	// and before an operation the delay since the one before it (the first: since
+	// the beginning). At least one, or ErrEnded. What b holds is valid until the next call.
+	Next(b *Batch) error
+	Close() error
 }
 
 // Workload is a compiled workload plugin.

@@ -289,7 +289,36 @@ type taken struct {
 	ended      bool
 }
 
+// sampleFeed feeds a plugin that asks for it: each statement in turn, without values.
+type sampleFeed struct {
+	list []engine.Statement
+	left int
+}
+
+// newSampleFeed gives enough for any check.
+func newSampleFeed(list []engine.Statement) *sampleFeed {
+	return &sampleFeed{list: list, left: max(checkedOps, timedOps)}
+}
+
+func (f *sampleFeed) Next(b *plugin.Batch) error {
+	if f.left <= 0 || len(f.list) == 0 {
+		return plugin.ErrEnded
+	}
+	b.Reset()
+	for range 64 {
+		s := f.left % len(f.list)
+		f.left--
+		b.Ops = append(b.Ops, plugin.Op{Statement: plugin.StatementDelay, Delay: time.Millisecond},
+			plugin.Op{Statement: uint16(s), FirstArg: uint32(len(b.Args)), NArgs: uint16(len(f.list[s].Binds))})
+		b.Args = append(b.Args, make([]plugin.Value, len(f.list[s].Binds))...)
+	}
+	return nil
+}
+
+func (f *sampleFeed) Close() error { return nil }
+
 func take(ctx context.Context, w *workload, req plugin.OpenRequest, list []engine.Statement, size int) (t taken, err error) {
+	req.Feed = newSampleFeed(list)
 	s, err := w.Open(ctx, req, list)
 	if err != nil {
 		return t, err
@@ -350,6 +379,7 @@ func ignoreEnd(err error) error {
 
 // time measures the generator; it judges nothing.
 func (r *Report) time(ctx context.Context, w *workload, req plugin.OpenRequest, list []engine.Statement) {
+	req.Feed = newSampleFeed(list)
 	s, err := w.Open(ctx, req, list)
 	if err != nil {
 		return

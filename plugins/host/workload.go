@@ -142,7 +142,7 @@ func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engi
 		i.close()
 		return nil, err
 	}
-	return &stream{instance: i, frozen: f}, nil
+	return &stream{instance: i, frozen: f, feed: req.Feed}, nil
 }
 
 // stream is one opened instance.
@@ -153,6 +153,8 @@ type stream struct {
 	pauses int
 	ended  bool
 	failed error
+	feed   plugin.Feed
+	food   food
 }
 
 var _ plugin.Stream = (*stream)(nil)
@@ -169,6 +171,11 @@ func (s *stream) Fill(b *plugin.Batch, most int) error {
 	most = max(1, min(most, abi.MaxBatchOps))
 	i := s.instance
 	v, err := i.call(i.fillFn, abi.ExportFill, fillFuel+int64(most)*fillFuelPerOp, uint64(most))
+	for fed := 0; err == nil && int64(v) == abi.FillFeedMe; fed++ {
+		if err = s.feedOnce(fed); err == nil {
+			v, err = i.call(i.fillFn, abi.ExportFill, fillFuel+int64(most)*fillFuelPerOp, uint64(most))
+		}
+	}
 	if err == nil {
 		err = s.take(b, int64(v), most)
 	}
@@ -182,11 +189,8 @@ func (s *stream) Fill(b *plugin.Batch, most int) error {
 
 func (s *stream) take(b *plugin.Batch, v int64, most int) error {
 	i := s.instance
-	switch v {
-	case abi.FillError:
+	if v == abi.FillError {
 		return i.reported(abi.ExportFill)
-	case abi.FillFeedMe:
-		return fail(plugin.ErrFailed, "Plugin %s asks to be fed, which this version does not do.", i.module.name)
 	}
 	ptr, n := abi.Unpack(v)
 	if n == 0 {
@@ -230,6 +234,11 @@ func (s *stream) Close() error {
 		s.failed = fmt.Errorf("the stream is closed: %w", plugin.ErrEnded)
 	}
 	s.instance.close()
+	if s.feed != nil {
+		feed := s.feed
+		s.feed = nil
+		return feed.Close()
+	}
 	return nil
 }
 

@@ -91,6 +91,10 @@ func (p *Plugin) Fill(max int) ([]abi.Op, error) {
 	return ops, err
 }
 
+// Feed gives the stream operations, as a batch; nil when there are no more. Fill
+// returns sdk.ErrFeedMe to ask for it.
+func (p *Plugin) Feed(batch []byte) error { return p.guest.Feed(bytes.Clone(batch)) }
+
 // Rows returns sample rows, decoded. Open sets their parameters.
 func (p *Plugin) Rows(table int, first int64, max int) ([]abi.Op, error) {
 	b, err := p.guest.Rows(table, first, max)

@@ -37,11 +37,20 @@ type Statement struct {
 
 // Numbered returns the SQL with $1, $2 … for its parameters, by the order of Names.
 func (s *Statement) Numbered() string {
+	order := make([]int, len(s.Names))
+	for i := range order {
+		order[i] = i
+	}
+	return s.NumberedBy(order)
+}
+
+// NumberedBy is Numbered with the numbers of another list: name i of Names is parameter order[i], from 0.
+func (s *Statement) NumberedBy(order []int) string {
 	var b strings.Builder
 	for i, text := range s.texts {
 		b.WriteString(text)
 		if i < len(s.params) {
-			b.WriteString("$" + strconv.Itoa(s.params[i]+1))
+			b.WriteString("$" + strconv.Itoa(order[s.params[i]]+1))
 		}
 	}
 	return b.String()
