@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 type runCommand struct {
 	Template     string   `arg:"" help:"The template: a YAML or JSON file, - for standard input."`
+	Feed         string   `placeholder:"FILE.csv" type:"existingfile" help:"The operations that the workload replay issues: puts the file into workload.feed.csv. 4 MB at most."`
 	Set          []string `placeholder:"PATH=VALUE" sep:"none" help:"Override a field of the template: workload.duration_seconds=60. May be repeated."`
 	Server       string   `placeholder:"URL" env:"LOADSTONE_SERVER" help:"Run on this server instead of in this process."`
 	Token        string   `env:"LOADSTONE_TOKEN" help:"API token for --server."`
@@ -36,6 +38,14 @@ func (c *runCommand) Run(e *env) error {
 	scenario, err := template.Parse(source)
 	if err != nil {
 		return err
+	}
+	if c.Feed != "" {
+		if err := c.feed(&scenario); err != nil {
+			return err
+		}
+		if source, err = json.Marshal(scenario); err != nil {
+			return fmt.Errorf("writing the template: %w", err)
+		}
 	}
 	for _, path := range []string{c.Out, c.JUnit} {
 		if path == "" {
@@ -84,6 +94,21 @@ func (c *runCommand) source() (source []byte, err error) {
 		}
 	}
 	return source, nil
+}
+
+// feed applies --feed.
+func (c *runCommand) feed(scenario *engine.Scenario) error {
+	f, err := os.Open(c.Feed)
+	if err != nil {
+		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The feed cannot be read: %v.", err), Cause: err}
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, engine.MaxFeedCSV+1))
+	if err != nil {
+		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The feed cannot be read: %v.", err), Cause: err}
+	}
+	scenario.Workload.Feed = &engine.Feed{CSV: string(text)}
+	return template.Check(*scenario)
 }
 
 // local hosts everything in this process.

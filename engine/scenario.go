@@ -166,6 +166,7 @@ type Workload struct {
 	// IsolationLevel is IsolationDefault (or empty), or one in the words of the SQL standard, in lower case.
 	IsolationLevel string   `json:"isolation_level,omitempty"`
 	Seed           int64    `json:"seed"`
+	Feed           *Feed    `json:"feed,omitempty"`
 	Repeat         int      `json:"repeat"`
 	ReadPercent    *float64 `json:"read_percent,omitempty"`
 	WritePercent   *float64 `json:"write_percent,omitempty"`
@@ -190,6 +191,18 @@ func (w Workload) StartRate() float64 {
 
 // IsolationDefault leaves the isolation level to the server.
 const IsolationDefault = "default"
+
+// Feed is where a workload that issues given operations (replay) takes them
+// from. One of the two is set.
+type Feed struct {
+	// Run is the id of a recorded run.
+	Run string `json:"run,omitempty"`
+	// CSV is the text of a CSV file: at_ms, statement, values.
+	CSV string `json:"csv,omitempty"`
+}
+
+// MaxFeedCSV bounds Feed.CSV, in bytes: it is kept with the run.
+const MaxFeedCSV = 4 << 20
 
 // MaxRetries bounds Retry.Max.
 const MaxRetries = 100

@@ -18,6 +18,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/replay"
 	"github.com/loadstone-db/loadstone/engine/schema"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -274,6 +275,11 @@ func (p *planner) plan(ctx context.Context) (*engine.Plan, error) {
 	plan, err := p.freeze(ctx, tables)
 	if err != nil {
 		return nil, err
+	}
+	if f := p.sc.Workload.Feed; f != nil && f.CSV != "" {
+		if err := replay.CheckCSV(f.CSV, plan.Statements); err != nil {
+			return nil, err
+		}
 	}
 	return plan, p.try(ctx, plan.Statements)
 }

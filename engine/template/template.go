@@ -205,6 +205,15 @@ func check(s engine.Scenario) []engine.FieldError {
 	}
 	w := s.Workload
 	checkLoad(w, add)
+	switch f := w.Feed; {
+	case f == nil:
+	case f.Run == "" && f.CSV == "":
+		add("workload.feed", "is empty", "name a run, or give a csv")
+	case f.Run != "" && f.CSV != "":
+		add("workload.feed", "has a run and a csv", "keep one of them")
+	case len(f.CSV) > engine.MaxFeedCSV:
+		add("workload.feed.csv", fmt.Sprintf("has %d bytes, more than the %d that are possible", len(f.CSV), engine.MaxFeedCSV), "replay a part of it")
+	}
 	if w.ReadPercent != nil && w.WritePercent != nil && *w.ReadPercent+*w.WritePercent != 100 {
 		add("workload.write_percent", "read_percent and write_percent do not add up to 100", "")
 	}

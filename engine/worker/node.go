@@ -34,6 +34,8 @@ type Options struct {
 	// Capacity bounds the connections of all run workers together; 0 means no bound.
 	Capacity int
 	Log      zerolog.Logger
+	// Recordings opens the runs that a replay takes its operations from; nil where there are none.
+	Recordings Recordings
 	// OpenLoad opens the load of a run worker; nil means engine/load.
 	OpenLoad OpenLoad
 }
