@@ -137,7 +137,7 @@ check: lint test
 
 bench: need-postgres build examples
 	@deploy/setup.sh sysbench
-	$(GO) test -run '^$$' -bench . -benchmem ./engine/... ./plugins/host/... ./storage/results/... ./server/live/...
+	$(GO) test -run '^$$' -bench . -benchmem ./engine/... ./plugins/host/... ./plugins/bundled ./storage/results/... ./server/live/...
 	$(GO) run ./bench/peers -rounds 5
 
 # Longer than a commit should wait: fuzzing, a minute for each target.

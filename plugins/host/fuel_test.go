@@ -78,7 +78,7 @@ func BenchmarkFill(b *testing.B) {
 	for _, g := range guests {
 		b.Run(g.name, func(b *testing.B) {
 			ctx := context.Background()
-			file := []byte(nil)
+			var file []byte
 			if g.file == "" {
 				file = bundledFile(b, "mix.wasm")
 			} else {
