@@ -3,7 +3,9 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
+	"reflect"
 	"testing"
 	"time"
 
@@ -57,6 +59,25 @@ func unmetered(tb testing.TB, h *Host, file []byte, req plugin.OpenRequest, list
 		tb.Fatal(err)
 	}
 	return &stream{instance: i, frozen: f}
+}
+
+// TestMeteredStream: a plugin generates on fuel what it generates without.
+func TestMeteredStream(t *testing.T) {
+	for _, params := range []string{`{}`, `{"keys":"zipfian","weights":{"RANGE_SCAN":1,"INSERT":3,"UPDATE":2}}`} {
+		h := newHost(t, Options{})
+		metered, list := openMix(t, mixWorkload(t, h), params, 5000)
+		req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: json.RawMessage(params), Tables: []engine.Table{ordersTable(5000)}}
+		plain := unmetered(t, h, bundledFile(t, "mix.wasm"), req, list)
+		var a, b plugin.Batch
+		for n := range 300 {
+			if err := errors.Join(metered.Fill(&a, 128), plain.Fill(&b, 128)); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(a, b) {
+				t.Fatalf("batch %d differs", n)
+			}
+		}
+	}
 }
 
 // BenchmarkFill measures what fuel costs: the same stream from the module as it is

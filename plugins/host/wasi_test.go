@@ -1,0 +1,119 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
+)
+
+// running starts a guest that does nothing, for its memory and fuel.
+func running(t *testing.T, log zerolog.Logger) (*instance, *surroundings) {
+	t.Helper()
+	ctx := context.Background()
+	h := newHost(t, Options{})
+	h.log = log
+	file := plugintest.Guest{}.Build()
+	info, err := h.Register(ctx, file, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := h.Workload(ctx, info.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := w.(*workload).registered.module.instantiate(ctx, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(i.close)
+	return i, i.ctx.Value(surroundingsKey{}).(*surroundings)
+}
+
+// TestHostFunctions: what guests ask of the host is bounded, and paid for.
+func TestHostFunctions(t *testing.T) {
+	var log bytes.Buffer
+	i, s := running(t, zerolog.New(&log))
+	const at, result = 4096, 64
+	piece := func(n int, ptr, length uint32) {
+		b := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, ptr), length)
+		i.memory.Write(uint32(at+8*n), b)
+	}
+	const pages = 3 << 16
+	i.memory.Write(8192, []byte("hello\nworld\n"))
+	piece(0, 8192, 12)
+	piece(1, 0, pages)
+	piece(2, 0, pages)
+	for _, c := range []struct {
+		name  string
+		call  func(*surroundings) uint32
+		want  uint32
+		spent int64
+	}{
+		{"print", fdw(i, 1, at, 1, result), 0, (8 + 12) * unitsPerByte},
+		{"print more than is taken", fdw(i, 2, at, 3, result), 0, (24 + maxWritten) * unitsPerByte},
+		{"print to a file", fdw(i, 3, at, 1, result), errnoBadFile, 0},
+		{"print many pieces", fdw(i, 1, at, 1<<31, result), errnoInvalid, 0},
+		{"print pieces outside", fdw(i, 1, pages-4, 1, result), errnoFault, 8 * unitsPerByte},
+		{"random", rnd(i, at, 100), 0, 100 * unitsPerByte},
+		{"much random", rnd(i, 0, 1<<20), errnoInvalid, 0},
+		{"random outside", rnd(i, pages-4, 100), errnoFault, 100 * unitsPerByte},
+		{"poll nothing", poll(i, at, at, 0), errnoInvalid, 0},
+		{"poll so much that its size overflows", poll(i, at, at, 0x05555556), errnoInvalid, 0},
+		{"poll outside", poll(i, pages-4, at, 1), errnoFault, 48 * unitsPerByte},
+		{"poll", poll(i, at, 8192, 2), 0, 96 * unitsPerByte},
+	} {
+		i.refuel(1_000_000)
+		if got := c.call(s); got != c.want {
+			t.Errorf("%s: %d, expected %d", c.name, got, c.want)
+		}
+		if spent := 1_000_000 - int64(i.fuel.Get()); spent != c.spent {
+			t.Errorf("%s: spent %d, expected %d", c.name, spent, c.spent)
+		}
+	}
+	if n, _ := i.memory.ReadUint32Le(result); n != 12+2*pages {
+		t.Errorf("%d bytes count as written", n)
+	}
+	if !strings.Contains(log.String(), `"guest":"hello"`) || !strings.Contains(log.String(), `"guest":"world"`) {
+		t.Error(log.String())
+	}
+	before := s.ticks
+	if errno := clockTime(s, i.memory, []uint64{1, 0, at}); errno != 0 || s.ticks != before+1 {
+		t.Errorf("errno %d, %d ticks", errno, s.ticks-before)
+	}
+}
+
+func fdw(i *instance, args ...uint64) func(*surroundings) uint32 {
+	return func(s *surroundings) uint32 { return fdWrite(s, i.memory, args) }
+}
+
+func rnd(i *instance, args ...uint64) func(*surroundings) uint32 {
+	return func(s *surroundings) uint32 { return randomGet(s, i.memory, args) }
+}
+
+func poll(i *instance, in, out, n uint64) func(*surroundings) uint32 {
+	return func(s *surroundings) uint32 { return pollOneoff(s, i.memory, []uint64{in, out, n, 96}) }
+}
+
+// TestLogFlood: a guest that logs without end runs out of fuel, and few of its lines are written.
+func TestLogFlood(t *testing.T) {
+	ctx := context.Background()
+	var log bytes.Buffer
+	h := newHost(t, Options{CallFuel: 20_000_000})
+	h.log = zerolog.New(&log)
+	flood := plugintest.Code([]byte{0x03, 0x40}, plugintest.I32(1), plugintest.I32(0), plugintest.I32(1<<30), plugintest.Call(0), []byte{0x0c, 0, 0x0b, 0})
+	_, err := h.Register(ctx, plugintest.Guest{Imports: [][2]string{{"ls", "log"}}, ImportType: plugintest.TypeLog, Code: map[string][]byte{"ls_describe": flood}}.Build(), false)
+	if !errors.Is(err, plugin.ErrOutOfFuel) || !errors.Is(err, plugin.ErrRefused) {
+		t.Error(err)
+	}
+	if n := strings.Count(log.String(), "\n"); n > 2*logBurst {
+		t.Errorf("%d lines were written", n)
+	}
+}
