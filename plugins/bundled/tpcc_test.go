@@ -115,7 +115,7 @@ func TestTpcc(t *testing.T) {
 	b.consistent("after the run")
 
 	// The tables that a run left are used by the next one.
-	b.exec("ALTER DATABASE " + b.rows("SELECT current_database()::text")[0][0].(string) + " SET default_transaction_isolation = 'serializable'")
+	sc.Workload.IsolationLevel = "serializable"
 	if p, err = b.prepare(sc); err != nil {
 		t.Fatal(err)
 	}

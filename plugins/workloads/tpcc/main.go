@@ -44,7 +44,7 @@ const parameterSchema = `{
 "properties":{
 "warehouses":{"title":"Warehouses","description":"The size of the business; each warehouse brings half a million rows (about 100 MB). With fewer warehouses than connections they wait for each other. It must be that of the tables, if they exist already.",
 "type":"integer","minimum":1,"maximum":100000,"default":1},
-"terminal_times":{"title":"Keying and think times","description":"Wait before each transaction as a person at a terminal does, 12 to 30 seconds in the mean for the common ones. Each connection is then one terminal; the specification has ten for each warehouse. Without it transactions follow each other at once.",
+"terminal_times":{"title":"Keying and think times","description":"Wait before each transaction as a person at a terminal does: 30 seconds in the mean for New-Order, 15 for Payment, 7 to 12 for the others. Each connection is then one terminal; the specification has ten for each warehouse. Without it transactions follow each other at once.",
 "type":"boolean","default":false},
 "weights":{"title":"Mix","description":"How many of each transaction are in a shuffled deck, from which every stream draws until it is empty. The default is the specification's mix.",
 "type":"object","additionalProperties":false,"minProperties":1,

@@ -125,7 +125,7 @@ function TargetSection() {
         <TextField
           path="target.table_name"
           optional={several}
-          label={several ? 'Before the names of the tables' : 'Table'}
+          label={several ? 'Table prefix' : 'Table'}
           mono
           placeholder={several ? 'nothing' : 'orders'}
           help={
