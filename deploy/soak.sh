@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes every target for a minute. usage: deploy/soak.sh [SECONDS]
+# Fuzzes every target for a minute, and gives a server the whole hostile corpus beside
+# an open-loop run. usage: deploy/soak.sh [SECONDS]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -9,3 +10,4 @@ grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | wh
 		go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "${seconds}s" </dev/null
 	done
 done
+LOADSTONE_SOAK=1 go test ./cli -run '^TestHostileFilesOnALiveServer$' -v -count 1 -timeout 30m

@@ -161,7 +161,7 @@ func (q *Quarantine) child(ctx context.Context, wasm []byte) outcome {
 	// One processor: what is left of the machine belongs to the runs.
 	cmd.Env = []string{"GOMAXPROCS=1", fmt.Sprintf("GOMEMLIMIT=%d", softMemory), "GOTRACEBACK=none"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(wasm), &o.stdout, &o.stderr
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = q.wall
 	o.err = cmd.Run()
 	if o.err != nil {
 		o.late = errors.Is(limited.Err(), context.DeadlineExceeded)
@@ -185,6 +185,8 @@ func (o *outcome) judge(wall time.Duration) (plugin.Info, error) {
 		return plugin.Info{}, refuse(fmt.Sprintf("compiling and trying it did not finish within %v", wall))
 	case o.err == nil:
 		return o.answer()
+	case errors.Is(o.err, exec.ErrWaitDelay), errors.Is(o.err, syscall.EAGAIN), errors.Is(o.err, syscall.ENOMEM):
+		return plugin.Info{}, busy("the machine was too busy to start another process")
 	case !errors.As(o.err, &exit):
 		return plugin.Info{}, fmt.Errorf("starting the quarantine process: %w", o.err)
 	case strings.Contains(said, "out of memory"), strings.Contains(said, "cannot allocate memory"):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -136,7 +137,11 @@ func TestLate(t *testing.T) {
 	if _, err := o.judge(WallLimit); !errors.Is(err, plugin.ErrRefused) || !strings.Contains(err.Error(), "within 10s") {
 		t.Errorf("%v", err)
 	}
-	o.cpu = time.Second
+	o = outcome{err: fmt.Errorf("waiting: %w", exec.ErrWaitDelay)}
+	if _, err := o.judge(WallLimit); errors.Is(err, plugin.ErrRefused) || !engine.HasCode(err, engine.CodeUnavailable) {
+		t.Errorf("%v", err)
+	}
+	o = outcome{err: errors.New("signal: killed"), late: true, cpu: time.Second}
 	if _, err := o.judge(WallLimit); errors.Is(err, plugin.ErrRefused) || !engine.HasCode(err, engine.CodeUnavailable) {
 		t.Errorf("%v", err)
 	}

@@ -99,3 +99,8 @@ func Honest() []byte {
 		m.count = &n
 	}}.build()
 }
+
+// Runnable is a plugin called "honest" that runs on any Postgres, without a table.
+func Runnable() []byte {
+	return plugin{manifest: `{"kind":"workload","name":"honest","version":"1.0.0",` + oneStatement + `}`}.build()
+}
