@@ -216,6 +216,20 @@ test('templates', async (t) => {
     await page.getByText('Your unsaved changes are back.').waitFor();
     assert.equal(await page.getByLabel('Name', { exact: true }).inputValue(), 'first run');
   });
+  await step('an open loop has a rate, and stages with their curve', async () => {
+    await page.getByLabel('Load mode').selectOption('QPS');
+    assert.equal(await page.getByLabel('Target rate').inputValue(), '500');
+    assert.equal(await page.getByLabel('Think time', { exact: true }).count(), 0);
+    await page.getByRole('button', { name: 'Add stage' }).click();
+    await page.getByLabel('Stage 1: rate').fill('2000');
+    await page.getByRole('img', { name: 'The stages as a curve, up to 2,000' }).waitFor();
+    await page.getByText('They make up the measurement: 30 s.').waitFor();
+    await page.getByLabel('Rate at the start').waitFor();
+    assert.equal(await page.getByLabel('Duration', { exact: true }).count(), 0);
+    await page.getByLabel('Load mode').selectOption('CONCURRENCY');
+    assert.equal(await page.getByLabel('Stage 1: rate').count(), 0);
+    assert.equal(await page.getByLabel('Duration', { exact: true }).inputValue(), '60');
+  });
   assert.deepEqual(wrong, []);
 });
 

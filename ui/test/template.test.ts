@@ -97,6 +97,11 @@ describe('open loop and stages', () => {
     let c = edit(blank(), 'workload.stages', [{ duration_seconds: 30, connections: 50 }]);
     expect(c.workload.duration_seconds).toBeUndefined();
     expect(total(c.workload.stages!)).toBe(30);
+    for (const [path, value] of [
+      ['workload.stages', undefined],
+      ['workload.load_mode', 'QPS'],
+    ] as const)
+      expect(edit(c, path, value).workload.duration_seconds).toBe(60);
     c = edit(c, 'workload.stages', undefined);
     expect(c.workload.duration_seconds).toBe(60);
   });

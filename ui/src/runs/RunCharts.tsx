@@ -117,7 +117,7 @@ export function RunCharts({ run, live, c, state }: Props) {
     return [
       part('server', 'Round trip', '--accent', (s) => s.round_trip_ms),
       part('decode', 'Decoding', '--k-point_lookup', (s) => s.decode_ms),
-      part('wait', 'Wait for a connection', '--warn-mark', (s) => s.pool_wait_ms),
+      part('wait', 'Pool wait', '--warn-mark', (s) => s.pool_wait_ms),
       part('lag', 'Generator late', '--e-1', (s) => s.schedule_lag_ms),
       // The parts that a run has; in a closed loop nothing waits.
     ].filter((l) => l.key === 'server' || l.values.some((v) => (v ?? 0) > 0));

@@ -118,6 +118,13 @@ function LinkNotice({ state }: { state: RunState }) {
   return null;
 }
 
+/** When a cause held, in seconds of the run, as the charts count them: "(12–15 s)". */
+function interval(from: string | null, to: string | null, start: string | null): string {
+  if (!from || !to || !start) return '';
+  const second = (at: string) => Math.max(0, Math.round((Date.parse(at) - Date.parse(start)) / 1000));
+  return `(${second(from)}–${second(to)} s)`;
+}
+
 function ValidityNotice({ run }: { run: RunDetail }) {
   const causes = run.summary?.validity_detail.causes ?? [];
   return (
@@ -125,7 +132,10 @@ function ValidityNotice({ run }: { run: RunDetail }) {
       <strong>These figures may show the generator's limit rather than the table's.</strong>
       <ul>
         {causes.map((x) => (
-          <li key={x.cause + x.from}>{x.detail}</li>
+          <li key={x.cause + x.from + x.detail}>
+            {x.detail}
+            <span className="muted"> {interval(x.from, x.to, run.start_time)}</span>
+          </li>
         ))}
       </ul>
     </Notice>

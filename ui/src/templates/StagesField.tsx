@@ -44,8 +44,8 @@ export function StagesField() {
             value={s.ramp ?? 'linear'}
             onChange={(e) => put(i, 'ramp', e.target.value)}
           >
-            <option value="linear">climbs to</option>
-            <option value="step">jumps to</option>
+            <option value="linear">ramps to</option>
+            <option value="step">steps to</option>
           </select>
           <NumberInput
             attrs={attrs(i, of, of === 'target_qps' ? 'rate' : 'connections')}

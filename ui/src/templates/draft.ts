@@ -72,8 +72,8 @@ export function edit(config: Scenario, path: string, value: unknown): Scenario {
     } else if (get(next, 'workload.target_qps') == null) next = set(next, 'workload.target_qps', 500);
   }
   // The stages say how long the measurement is.
-  if (path.startsWith('workload.stages'))
-    next = set(next, 'workload.duration_seconds', next.workload.stages?.length ? undefined : 60);
+  if (next.workload.stages?.length) next = set(next, 'workload.duration_seconds', undefined);
+  else if (config.workload.stages?.length) next = set(next, 'workload.duration_seconds', 60);
   return next;
 }
 
