@@ -115,8 +115,10 @@ test-ui: ui/node_modules/.package-lock.json
 test-first-run: build ui/node_modules/.package-lock.json
 	@deploy/first-run.sh bin/loadstone
 
-# The commands of docs/plugins.md, one after the other.
-test-tutorial: build
+# For authors of plugins: the conformance suite on the example in each language, and
+# the commands of docs/plugins.md, one after the other.
+test-tutorial: build examples
+	@for file in $(EXAMPLE)/dist/*.wasm; do echo "$$file"; bin/loadstone plugin test "$$file"; done
 	@deploy/tutorial.sh bin/loadstone
 
 # … and in the browser.

@@ -45,7 +45,7 @@ func open() (*host.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := host.New(context.Background(), host.Options{CacheDir: cacheDir(), Log: zerolog.Nop()})
+	h, err := host.New(context.Background(), host.Options{CacheDir: CacheDir(), Log: zerolog.Nop()})
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,8 @@ func open() (*host.Host, error) {
 	return h, nil
 }
 
-// cacheDir is a folder of the user's own; code of other versions in it is not used.
-func cacheDir() string {
+// CacheDir is where compiled code is kept between test binaries, a folder of the user's own; code of other versions in it is not used.
+func CacheDir() string {
 	base, err := os.UserCacheDir()
 	if err != nil {
 		base = os.TempDir()

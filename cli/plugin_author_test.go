@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
+	"github.com/loadstone-db/loadstone/plugins/host"
+)
+
+// command runs the command line as a shell would.
+func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = run(context.Background(), func() {}, args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+// TestRefusedFiles: exit 1 and one sentence that says why.
+func TestRefusedFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := plugintest.Guest{Batch: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1)))}.Build()
+	files := map[string]string{
+		write("garbage.wasm", []byte("garbage")):                   "not a WebAssembly module",
+		write("empty.wasm", nil):                                   "not a WebAssembly module",
+		write("component.wasm", []byte("\x00asm\x0d\x00\x01\x00")): "component",
+		write("elf.wasm", []byte("\x7fELF\x02\x01\x01\x00")):       "not a WebAssembly module",
+		write("half.wasm", good[:len(good)/2]):                     "cut off",
+		write("large.wasm", append(good, make([]byte, 9<<20)...)):  "limit",
+		filepath.Join(dir, "none.wasm"):                            "cannot be read",
+		dir:                                                        "cannot be read",
+	}
+	for file, says := range files {
+		for _, verb := range []string{"inspect", "test", "bench"} {
+			code, stdout, stderr := command(t, "plugin", verb, file)
+			// test prints what it found, and then its verdict.
+			said := stderr
+			if verb == "test" {
+				said = stdout + stderr
+			}
+			if code != exitUsage || !strings.Contains(said, says) {
+				t.Errorf("%s %s: exit %d, %q; expected %q", verb, filepath.Base(file), code, said, says)
+			}
+			if first, _, _ := strings.Cut(stderr, "\n  hint"); strings.Count(strings.TrimSpace(first), "\n") > 0 || !strings.HasPrefix(stderr, "loadstone: ") {
+				t.Errorf("%s %s is more than one sentence: %q", verb, filepath.Base(file), stderr)
+			}
+		}
+	}
+}
+
+// TestAuthorsCommands makes, builds and measures a plugin; the languages have tests of their own.
+func TestAuthorsCommands(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "shelf")
+	if code, out, err := command(t, "plugin", "new", "shelf", "--language", "go", "--dir", dir); code != 0 || !strings.Contains(out, "loadstone plugin build") {
+		t.Fatalf("exit %d: %s%s", code, out, err)
+	}
+	code, out, stderr := command(t, "plugin", "build", dir, "--json")
+	var built struct{ File, Name, SHA256 string }
+	if err := json.Unmarshal([]byte(out), &built); code != 0 || err != nil || built.Name != "shelf" || len(built.SHA256) != 64 {
+		t.Fatalf("exit %d, %v: %s%s", code, err, out, stderr)
+	}
+	code, out, stderr = command(t, "plugin", "bench", built.File, "--duration", "20ms", "--params", `{"add":0.5}`, "--json")
+	var figures host.BenchFigures
+	if err := json.Unmarshal([]byte(out), &figures); code != 0 || err != nil || figures.Operations == 0 || figures.SHA256 != built.SHA256 {
+		t.Errorf("exit %d, %v: %s%s", code, err, out, stderr)
+	}
+	code, out, stderr = command(t, "plugin", "test", built.File, "--json")
+	var report host.Report
+	if err := json.Unmarshal([]byte(out), &report); code != 0 || err != nil || !report.Passed {
+		t.Errorf("exit %d, %v: %s%s", code, err, out, stderr)
+	}
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"has no SDK", []string{"new", "x", "--language", "cobol"}},
+		{"cannot be the name", []string{"new", "../x", "--language", "go"}},
+		{"is not empty", []string{"new", "shelf", "--language", "go", "--dir", dir}},
+		{"holds no plugin", []string{"build", t.TempDir()}},
+		{"not a time to measure for", []string{"bench", built.File, "--duration=-1s"}},
+		{"not a time to measure for", []string{"bench", built.File, "--duration", "9h"}},
+		{"add", []string{"bench", built.File, "--params", `{"add":7}`}},
+		{"not a JSON object", []string{"bench", built.File, "--params", `[]`}},
+	} {
+		if code, out, stderr := command(t, append([]string{"plugin"}, c.args...)...); code != exitUsage || !strings.Contains(stderr, c.says) {
+			t.Errorf("%q: exit %d, %s%s; expected %q", c.args, code, out, stderr, c.says)
+		}
+	}
+}
