@@ -9,6 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
+	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -176,6 +177,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add(plugintest.Batch(plugintest.Operation(0xFF03, plugintest.Int(5))))
 	f.Add(plugintest.Batch(plugintest.Operation(0xFF00), plugintest.Operation(0), plugintest.Operation(1, plugintest.Ref(0, 0), []byte{0}, []byte{0}, []byte{0}, []byte{0}, []byte{0}),
 		plugintest.Operation(0xFF02)))
+	for _, b := range hostile.Batches() {
+		f.Add(b)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b := plugin.Batch{Data: append([]byte(nil), data...)}
 		if list.decode(&b, 64) != nil {

@@ -28,9 +28,10 @@ const smokeRows = 16
 // smokeOps is how many operations it asks for.
 const smokeOps = 128
 
-// smokeFuel is for each call of SmokeTest but ls_fill, a tenth of what a call in a
-// run has, so that a file which never ends is refused in well under a second.
-const smokeFuel = callFuel / 10
+// smokeFuel is for each call of SmokeTest but ls_fill: enough for the dearest
+// honest call, and less than a run gives, so that a file which never ends is
+// refused within a second or two.
+const smokeFuel = 1_000_000_000
 
 // SmokeTest compiles a file and asks it, as a run would, to describe itself, for
 // its statements, a few sample rows and one batch; an adapter for what it says

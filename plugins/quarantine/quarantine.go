@@ -213,6 +213,9 @@ func (o *outcome) answer() (plugin.Info, error) {
 		return plugin.Info{}, refuse("the process that compiled and tried it gave no answer")
 	}
 	switch {
+	case a.Refused != nil && strings.Contains(a.Refused.Message, "cannot allocate memory"):
+		// The compiler met the limit where it could say so.
+		return plugin.Info{}, refuse(overMemory)
 	case a.Refused != nil:
 		a.Refused.Code, a.Refused.Cause = engine.CodePlugin, plugin.ErrRefused
 		return plugin.Info{}, a.Refused

@@ -106,21 +106,22 @@ func TestEndsOfTheChild(t *testing.T) {
 		refused bool
 		says    string
 	}{
-		"out of memory":    {"echo 'fatal error: runtime: out of memory' >&2; exit 2", testWall, true, "256 MB"},
-		"no mapping":       {"echo 'fatal error: runtime: cannot allocate memory' >&2; exit 2", testWall, true, "256 MB"},
-		"deep stack":       {"echo 'runtime: goroutine stack exceeds 1000000000-byte limit' >&2; exit 2", testWall, true, "nested too deeply"},
-		"crash":            {"kill -SEGV $$", testWall, true, "died of it"},
-		"exit code":        {"exit 7", testWall, true, "died of it (exit status 7)"},
-		"killed by others": {"kill -KILL $$", testWall, false, "no memory left"},
-		"silence":          {"exit 0", testWall, true, "gave no answer"},
-		"garbage":          {"echo garbage", testWall, true, "gave no answer"},
-		"empty answer":     {"echo '{}'", testWall, true, "gave no answer"},
-		"endless answer":   {"cat >/dev/null; while :; do echo 0123456789012345678901234567890123456789; done", testWall, true, "too long"},
-		"endless stderr":   {"head -c 1000000 /dev/zero >&2; exit 3", testWall, true, "exit status 3"},
-		"its failure":      {`echo '{"failed":"limiting: no"}'`, testWall, false, "limiting: no"},
-		"its refusal":      {`echo '{"refused":{"code":"plugin","message":"It is bad."}}'`, testWall, true, "It is bad."},
-		"asleep":           {"sleep 1000", 200 * time.Millisecond, false, "so busy"},
-		"grandchild":       {"sleep 2 & exit 5", testWall, true, "exit status 5"},
+		"out of memory":          {"echo 'fatal error: runtime: out of memory' >&2; exit 2", testWall, true, "256 MB"},
+		"no mapping":             {"echo 'fatal error: runtime: cannot allocate memory' >&2; exit 2", testWall, true, "256 MB"},
+		"deep stack":             {"echo 'runtime: goroutine stack exceeds 1000000000-byte limit' >&2; exit 2", testWall, true, "nested too deeply"},
+		"crash":                  {"kill -SEGV $$", testWall, true, "died of it"},
+		"exit code":              {"exit 7", testWall, true, "died of it (exit status 7)"},
+		"killed by others":       {"kill -KILL $$", testWall, false, "no memory left"},
+		"silence":                {"exit 0", testWall, true, "gave no answer"},
+		"garbage":                {"echo garbage", testWall, true, "gave no answer"},
+		"empty answer":           {"echo '{}'", testWall, true, "gave no answer"},
+		"endless answer":         {"cat >/dev/null; while :; do echo 0123456789012345678901234567890123456789; done", testWall, true, "too long"},
+		"endless stderr":         {"head -c 1000000 /dev/zero >&2; exit 3", testWall, true, "exit status 3"},
+		"its failure":            {`echo '{"failed":"limiting: no"}'`, testWall, false, "limiting: no"},
+		"its refusal":            {`echo '{"refused":{"code":"plugin","message":"It is bad."}}'`, testWall, true, "It is bad."},
+		"its refusal for memory": {`echo '{"refused":{"code":"plugin","message":"the compiler failed on it: cannot allocate memory"}}'`, testWall, true, "256 MB"},
+		"asleep":                 {"sleep 1000", 200 * time.Millisecond, false, "so busy"},
+		"grandchild":             {"sleep 2 & exit 5", testWall, true, "exit status 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := script(t, c.wall, c.script).Examine(context.Background(), plugintest.Guest{}.Build())

@@ -185,12 +185,35 @@ var goodRow = batch(1, uint16(0), 2, 1, int64(1), 3, uint32(1), "v")
 // controls are the statements that are none.
 const begin, commit, rollback, delay = uint16(0xff00), uint16(0xff01), uint16(0xff02), uint16(0xff03)
 
-// batches do not decode, or name what was not declared.
-func batches(l *list) {
-	for _, b := range []struct {
-		name string
-		b    []byte
-	}{
+// named is a batch with what is wrong with it.
+type named struct {
+	name string
+	b    []byte
+}
+
+// ref is an operation whose argument comes from column c of operation k.
+func ref(k, c int) []byte { return le(uint16(0), 1, 7, k, c) }
+
+// Batches are all batches of the corpus, right ones among them, as seeds for fuzzing.
+func Batches() [][]byte {
+	out := [][]byte{goodBatch, batch(1, opAll), batch(4, begin, 0, opOne(1), ref(0, 0), commit, 0)}
+	for _, b := range append(badBatches(), badTransactions()...) {
+		out = append(out, b.b)
+	}
+	return out
+}
+
+// Rows are all batches of sample rows, as seeds for fuzzing.
+func Rows() [][]byte {
+	out := [][]byte{goodRow}
+	for _, b := range badRows() {
+		out = append(out, b.b)
+	}
+	return out
+}
+
+func badBatches() []named {
+	return []named{
 		{"shorter-than-a-header", []byte{1, 0, 0}},
 		{"of-version-0", le(uint16(0), uint16(0), uint32(1), opOne(1))},
 		{"of-version-2", le(uint16(2), uint16(0), uint32(1), opOne(1))},
@@ -233,23 +256,12 @@ func batches(l *list) {
 		{"pause-of-an-hour-and-more", batch(1, delay, 1, 1, int64(3600*1_000_000+1))},
 		{"pause-of-two-arguments", batch(1, delay, 2, 1, int64(1), 1, int64(1))},
 		{"ref-without-a-transaction", batch(1, uint16(0), 1, 7, 0, 0)},
-	} {
-		l.plugin(Quarantine, b.name, "batch", plugin{batch: b.b})
 	}
-	l.plugin(Harmless, "of-nulls", "", plugin{batch: batch(1, uint16(1), 6, 0, 0, 0, 0, 0, 0)})
-	l.plugin(Harmless, "with-not-a-number", "", plugin{batch: batch(1, uint16(1), 6, 0, 2, uint64(0x7ff8000000000001), 0, 0, 0, 0)})
-	l.plugin(Harmless, "text-with-a-zero", "", plugin{batch: batch(1, uint16(1), 6, 0, 0, 3, uint32(3), "a\x00b", 0, 0, 0)})
-	l.plugin(Run, "nothing-but-pauses", "only delays", plugin{batch: batch(1, delay, 1, 1, int64(1))})
-	l.plugin(Quarantine, "of-9-megabytes", "limit", plugin{memory: join([]byte{0}, u(512)), code: map[string][]byte{"ls_fill": i64(pack(0, 9<<20))}})
 }
 
-// rowBatches are sample rows that do not fit the table.
-func rowBatches(l *list) {
+func badRows() []named {
 	row := func(parts ...any) []byte { return append(le(uint16(0)), le(parts...)...) }
-	for _, b := range []struct {
-		name string
-		b    []byte
-	}{
+	return []named{
 		{"shorter-than-a-header", []byte{1}},
 		{"none-with-a-header", batch(0)},
 		{"4-billion", batch(uint32(maxU32), row(2, 1, int64(1), 0))},
@@ -263,19 +275,11 @@ func rowBatches(l *list) {
 		{"ref", batch(1, row(2, 7, 0, 0, 0))},
 		{"trailing-bytes", batch(1, row(2, 1, int64(1), 0, 0, 0))},
 		{"cut-off", batch(2, row(2, 1, int64(1), 0))},
-	} {
-		l.plugin(Quarantine, b.name, "", plugin{rows: b.b})
 	}
-	l.plugin(Quarantine, "trap", trapped, plugin{rows: goodRow, code: map[string][]byte{"ls_rows": unreachable}})
 }
 
-// transactions do not begin, do not end, or refer to what is not there.
-func transactions(l *list) {
-	ref := func(k, c int) []byte { return le(uint16(0), 1, 7, k, c) }
-	for _, b := range []struct {
-		name string
-		b    []byte
-	}{
+func badTransactions() []named {
+	return []named{
 		{"without-an-end", batch(2, begin, 0, opOne(1))},
 		{"begin-alone", batch(1, begin, 0)},
 		{"begin-as-the-last", batch(3, opOne(1), opOne(1), begin, 0)},
@@ -299,7 +303,32 @@ func transactions(l *list) {
 		{"ref-cut-off", batch(4, begin, 0, opOne(1), uint16(0), 1, 7, 0)},
 		{"ref-as-the-time-of-a-pause", batch(5, begin, 0, opOne(1), commit, 0, delay, 1, 7, 0, 0)},
 		{"past-what-was-asked-for", batch(400, times(398, opOne(1)), begin, 0, commit, 0)},
-	} {
+	}
+}
+
+// batches do not decode, or name what was not declared.
+func batches(l *list) {
+	for _, b := range badBatches() {
+		l.plugin(Quarantine, b.name, "batch", plugin{batch: b.b})
+	}
+	l.plugin(Harmless, "of-nulls", "", plugin{batch: batch(1, uint16(1), 6, 0, 0, 0, 0, 0, 0)})
+	l.plugin(Harmless, "with-not-a-number", "", plugin{batch: batch(1, uint16(1), 6, 0, 2, uint64(0x7ff8000000000001), 0, 0, 0, 0)})
+	l.plugin(Harmless, "text-with-a-zero", "", plugin{batch: batch(1, uint16(1), 6, 0, 0, 3, uint32(3), "a\x00b", 0, 0, 0)})
+	l.plugin(Run, "nothing-but-pauses", "only delays", plugin{batch: batch(1, delay, 1, 1, int64(1))})
+	l.plugin(Quarantine, "of-9-megabytes", "limit", plugin{memory: join([]byte{0}, u(512)), code: map[string][]byte{"ls_fill": i64(pack(0, 9<<20))}})
+}
+
+// rowBatches are sample rows that do not fit the table.
+func rowBatches(l *list) {
+	for _, b := range badRows() {
+		l.plugin(Quarantine, b.name, "", plugin{rows: b.b})
+	}
+	l.plugin(Quarantine, "trap", trapped, plugin{rows: goodRow, code: map[string][]byte{"ls_rows": unreachable}})
+}
+
+// transactions do not begin, do not end, or refer to what is not there.
+func transactions(l *list) {
+	for _, b := range badTransactions() {
 		l.plugin(Quarantine, b.name, "batch", plugin{batch: b.b})
 	}
 	l.plugin(Harmless, "with-a-ref", "", plugin{batch: batch(4, begin, 0, opOne(1), ref(0, 0), commit, 0)})
