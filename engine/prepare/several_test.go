@@ -160,6 +160,19 @@ func TestExistingTablesOfSeveral(t *testing.T) {
 	}
 }
 
+func TestATableWithoutItsKey(t *testing.T) {
+	w, sc := bank("", &engine.Prepare{IfExists: engine.IfExistsUse})
+	w.grown(0, 3000, 3)
+	w.tables["branches"].Key = nil
+	_, err := Plan(t.Context(), w.deps(), sc, nil)
+	fails(t, err, engine.CodeTarget, "target.prepare.if_exists", "The table branches in the database db of the connection playground has no primary key")
+	sc.Target.Prepare = nil
+	p, err := Plan(t.Context(), w.deps(), sc, nil)
+	if err != nil || !strings.Contains(strings.Join(p.Notes, " "), "branches in the database db of the connection playground has no primary key") {
+		t.Errorf("used on purpose: %v", err)
+	}
+}
+
 func TestAnEstimateMayBeOffALittle(t *testing.T) {
 	for rows, ok := range map[int64]bool{2900: true, 3100: true, 1000: false} {
 		w, sc := bank("", nil)

@@ -210,6 +210,16 @@ func (p *planner) decide(name string, t *plugin.LogicalTable, f found) error {
 	if err := p.size(name, t, f.table); err != nil {
 		return err
 	}
+	// A set-up that was killed after the rows were in leaves a table without its key.
+	if !t.AnyShape && len(t.Key) > 0 && len(f.table.Key) == 0 {
+		missing := fmt.Sprintf("The table %s in %s has no primary key; the workload %s finds its rows by (%s).", name, p.where(), p.workload.Info().Name, strings.Join(t.Key, ", "))
+		if prep == nil {
+			p.notes = append(p.notes, missing)
+			return nil
+		}
+		return &engine.Error{Code: engine.CodeTarget, Message: missing,
+			Fields: []engine.FieldError{{Field: "target.prepare.if_exists", Message: "the table has no key", Hint: "recreate: drop it and load it again; or leave target.prepare out to use it without a key"}}}
+	}
 	// A process that is killed while it loads leaves the table, empty and unfinished.
 	if prep != nil && !t.Varies && rowsOf(p.sc, t) > 0 && f.table.RowsExact && f.table.Rows == 0 {
 		return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s in %s is empty, as a load that was interrupted leaves it, and target.prepare.if_exists is use.", name, p.where()),

@@ -117,6 +117,19 @@ func readInt(name string, v *jsondoc.Value, lo, hi int64, to *int64) error {
 	return nil
 }
 
+// rows is how many rows a table begins with.
+func (p *params) rows(table int) int64 {
+	switch table {
+	case tellersTable:
+		return tellersPerScale * p.scale
+	case accountsTable:
+		return accountsPerScale * p.scale
+	case branchesTable:
+		return branchesPerScale * p.scale
+	}
+	return 0
+}
+
 // tables are pgbench's.
 func (p *params) tables() []sdk.LogicalTable {
 	number := func(name string, nullable bool) sdk.LogicalColumn {
@@ -137,15 +150,15 @@ func (p *params) tables() []sdk.LogicalTable {
 		historyTable: {Name: "pgbench_history", Empty: true, Varies: true, Columns: []sdk.LogicalColumn{
 			number("tid", true), number("bid", true), aid(true), number("delta", true),
 			{Name: "mtime", Type: sdk.Timestamp, Nullable: true, DBType: map[string]string{dialect: "timestamp"}}, filler("22")}},
-		tellersTable: {Name: "pgbench_tellers", Key: []string{"tid"}, Rows: tellersPerScale * p.scale, Options: packed, Columns: []sdk.LogicalColumn{
+		tellersTable: {Name: "pgbench_tellers", Key: []string{"tid"}, Options: packed, Columns: []sdk.LogicalColumn{
 			number("tid", false), number("bid", true), number("tbalance", true), filler("84")}},
-		accountsTable: {Name: "pgbench_accounts", Key: []string{"aid"}, Rows: accountsPerScale * p.scale, Options: packed, Columns: []sdk.LogicalColumn{
+		accountsTable: {Name: "pgbench_accounts", Key: []string{"aid"}, Options: packed, Columns: []sdk.LogicalColumn{
 			aid(false), number("bid", true), number("abalance", true), filler("84")}},
-		branchesTable: {Name: "pgbench_branches", Key: []string{"bid"}, Rows: branchesPerScale * p.scale, Options: packed, Columns: []sdk.LogicalColumn{
+		branchesTable: {Name: "pgbench_branches", Key: []string{"bid"}, Options: packed, Columns: []sdk.LogicalColumn{
 			number("bid", false), number("bbalance", true), filler("88")}},
 	}
 	for i := range list {
-		list[i].ComputedKeys = true
+		list[i].ComputedKeys, list[i].Rows = true, p.rows(i)
 		if !list[i].Empty {
 			list[i].SizedBy = "scale"
 		}
@@ -171,7 +184,7 @@ func (tpcb) Rows(doc *jsondoc.Value, b *sdk.Batch, table int, first int64, count
 	if table < historyTable || table > branchesTable || first < 0 {
 		return errors.New("there is no such table or row")
 	}
-	end := min(first+int64(count), p.tables()[table].Rows)
+	end := min(first+int64(count), p.rows(table))
 	for i := first; i < end; i++ {
 		b.Row()
 		b.I64(i + 1)
