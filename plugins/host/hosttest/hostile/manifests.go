@@ -97,11 +97,11 @@ func manifests(l *list) {
 	taken("sql-of-two-statements", workload(`"statements":[{"id":"a","binds":["i64"],"sql":"SELECT $1::bigint; DROP TABLE runs"}]`))
 	taken("sql-of-html", workload(`"statements":[{"id":"<script>","binds":["i64"],"sql":"SELECT $1::bigint -- <script>alert(1)</script>"}]`))
 
-	f := l.plugin(Harmless, "sql-of-3-megabytes", "", plugin{manifest: workload(`"statements":[{"id":"a","binds":["i64"],"sql":"SELECT $1::bigint -- ` + strings.Repeat("x", 3<<20) + `"}]`)})
+	f := l.plugin(Bounded, "sql-of-3-megabytes", "", plugin{manifest: workload(`"statements":[{"id":"a","binds":["i64"],"sql":"SELECT $1::bigint -- ` + strings.Repeat("x", 3<<20) + `"}]`)})
 	f.Large = true
 	l.plugin(Quarantine, "sql-of-5-megabytes", "limit", plugin{manifest: workload(`"statements":[{"id":"a","sql":"SELECT 1 -- ` + strings.Repeat("x", 5<<20) + `"}]`)}).Large = true
 	l.plugin(Gate, "sql-of-10-megabytes", "limit", plugin{manifest: workload(`"statements":[{"id":"a","sql":"SELECT 1 -- ` + strings.Repeat("x", 10<<20) + `"}]`)}).Large = true
-	l.plugin(Harmless, "ids-of-a-megabyte", "", plugin{manifest: workload(`"statements":[{"id":"` + strings.Repeat("x", 1<<20) + `","binds":["i64"],"sql":"SELECT $1::bigint"}]`)}).Large = true
+	l.plugin(Bounded, "ids-of-a-megabyte", "", plugin{manifest: workload(`"statements":[{"id":"` + strings.Repeat("x", 1<<20) + `","binds":["i64"],"sql":"SELECT $1::bigint"}]`)}).Large = true
 	l.plugin(Quarantine, "100-000-brackets", "manifest", plugin{manifest: strings.Repeat("[", 100_000)})
 	l.plugin(Quarantine, "100-000-brackets-in-a-member", "manifest", plugin{manifest: workload(`"unknown":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + "," + oneStatement)})
 	l.plugin(Harmless, "100-000-members", "", plugin{manifest: workload(many(100_000, func(i int) string { return fmt.Sprintf(`"m%d":0`, i) }) + "," + oneStatement)}).Large = true
