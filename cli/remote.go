@@ -29,8 +29,15 @@ func (c *runCommand) remote(e *env, source []byte) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
+	var list written
+	if c.Out != "" && detail.Summary != nil {
+		if list, err = client.report(e.ctx, run.RunID); err != nil {
+			return outcome{}, err
+		}
+	}
 	return outcome{
 		summary: detail.Summary,
+		seconds: list.Seconds,
 		setup:   detail.StopReason == engine.StopSetupFailure,
 		where:   client.base + "/runs/" + run.RunID,
 	}, nil

@@ -72,6 +72,8 @@ type outcome struct {
 	summary *engine.Summary
 	setup   bool   // it failed before load started
 	where   string // where its executions are, for a person
+	// seconds is what a comparison needs, for --out.
+	seconds []engine.MeasuredSecond
 }
 
 // source reads the template and applies --set.
@@ -158,8 +160,15 @@ func (c *runCommand) local(e *env, scenario engine.Scenario) (outcome, error) {
 	if err != nil {
 		return outcome{}, fmt.Errorf("reading the run: %w", err)
 	}
+	var seconds []engine.MeasuredSecond
+	if c.Out != "" {
+		if seconds, err = s.runs.Seconds(context.WithoutCancel(e.ctx), run.RunID); err != nil {
+			return outcome{}, err
+		}
+	}
 	return outcome{
 		summary: summary,
+		seconds: seconds,
 		setup:   ended.StopReason == engine.StopSetupFailure,
 		where:   filepath.Join(s.results.Dir(), run.RunID),
 	}, nil
@@ -210,7 +219,7 @@ func follow(e *env, s *services, runID string, quiet bool, start func(context.Co
 func (c *runCommand) conclude(e *env, o outcome) error {
 	s := o.summary
 	if c.Out != "" {
-		if err := writeFile(c.Out, func(w io.Writer) error { return printJSON(w, s) }); err != nil {
+		if err := writeFile(c.Out, func(w io.Writer) error { return printJSON(w, written{s, o.seconds}) }); err != nil {
 			return err
 		}
 	}

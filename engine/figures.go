@@ -59,6 +59,14 @@ type TransactionFigures struct {
 	Failed     int64 `json:"failed"`
 }
 
+// MeasuredSecond is one second of a run's measurement.
+type MeasuredSecond struct {
+	// Operations and Errors count the executions that ended in it, Latency holds how long they took.
+	Operations int64          `json:"operations"`
+	Errors     int64          `json:"errors"`
+	Latency    *HistogramData `json:"latency"`
+}
+
 // Accounting is the identity that every run must meet:
 // scheduled = started + dropped, started = succeeded + failed, recorded = started.
 // It covers warm-up and measurement together; Warmup is the part before measurement.

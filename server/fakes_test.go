@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/compare"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -450,6 +451,22 @@ func (o *orchestra) subscribers(id string) int {
 	o.lmu.Lock()
 	defer o.lmu.Unlock()
 	return len(o.subs[id])
+}
+
+func (o *orchestra) Seconds(_ context.Context, runID string) ([]engine.MeasuredSecond, error) {
+	if _, err := o.Run(context.Background(), runID); err != nil {
+		return nil, err
+	}
+	return nil, nil
+}
+
+func (o *orchestra) Compare(ctx context.Context, a, b []string, _ compare.Options) (compare.Comparison, error) {
+	for _, id := range append(a, b...) {
+		if _, err := o.Seconds(ctx, id); err != nil {
+			return compare.Comparison{}, err
+		}
+	}
+	return compare.Comparison{Metrics: []compare.Metric{}, Notes: []string{}, Verdict: compare.Same}, nil
 }
 
 func (o *orchestra) CheckConnection(_ context.Context, _, dsn string) (target.ServerInfo, error) {

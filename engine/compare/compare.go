@@ -10,11 +10,7 @@ import (
 )
 
 // Second is one second of a measurement.
-type Second struct {
-	Operations, Errors int64
-	// Latency holds the executions that ended in the second.
-	Latency *engine.HistogramData
-}
+type Second = engine.MeasuredSecond
 
 // Run is the measurement of one run, in whole seconds.
 type Run []Second

@@ -21,6 +21,9 @@ type Results interface {
 	// (Scheduled, Dropped, Started, Succeeded, Failed) are left to the caller;
 	// Recorded and Warmup are counted.
 	Figures(ctx context.Context, runID, workerID string) (*engine.Figures, error)
+	// Seconds reads every execution of the run and returns its measurement second
+	// by second, whole seconds only. Empty for a run without one.
+	Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error)
 	// Delete removes the run's folder.
 	Delete(ctx context.Context, runID string) error
 }

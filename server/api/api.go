@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/compare"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server/auth"
@@ -36,6 +37,8 @@ type Runs interface {
 	Stop(ctx context.Context, runID, by string) (engine.Run, error)
 	Delete(ctx context.Context, runID, by string) error
 	CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error)
+	Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error)
+	Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error)
 }
 
 // Store is the part of the control store that the API reads and writes itself.

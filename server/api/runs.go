@@ -132,6 +132,10 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 	handle(a, describe(op(http.MethodGet, base+"/{id}/timeseries", "run-timeseries", tagRuns, "The run second by second", http.StatusNotFound)), a.series)
 	handle(a, describe(op(http.MethodGet, base+"/{id}/logs", "run-logs", tagRuns, "The run's log", http.StatusNotFound)), a.logs)
 	handle(a, describe(op(http.MethodGet, base+"/{id}/summary", "run-summary", tagRuns, "The exact figures of a finished run", http.StatusNotFound, http.StatusConflict)), a.summary)
+	if !old {
+		handle(a, op(http.MethodGet, base+"/{id}/seconds", "run-seconds", tagRuns, "The measurement second by second, with its distributions", http.StatusNotFound, http.StatusConflict), a.seconds)
+		handle(a, op(http.MethodGet, "/api/compare", "compare-runs", tagRuns, "Compare runs: differences, how sure they are, and a verdict", http.StatusNotFound, http.StatusConflict), a.compare)
+	}
 	download := describe(op(http.MethodGet, base+"/{id}/executions", "run-executions", tagRuns, "Download every recorded execution", http.StatusNotFound))
 	download.Description = "A zip of the Parquet parts; `part` names one of them; `format=csv` is a table of all."
 	a.raw(app, describeDownload(download), a.executions)

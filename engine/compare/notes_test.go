@@ -1,0 +1,24 @@
+package compare
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+func TestNotes(t *testing.T) {
+	same := engine.Summary{RunID: "a", Validity: engine.VerdictValid, Environment: engine.Environment{ServerVersion: "15.1", CPUs: 2}}
+	if notes := Notes([]engine.Summary{same}, []engine.Summary{same}); len(notes) != 0 {
+		t.Errorf("%v", notes)
+	}
+	other := same
+	other.RunID, other.Validity, other.Environment.ServerVersion = "b", engine.VerdictDegraded, "16.0"
+	other.Plugins = []engine.PluginRef{{Name: "mix", SHA256: "2"}}
+	text := strings.Join(Notes([]engine.Summary{same}, []engine.Summary{other}), "\n")
+	for _, want := range []string{"Run b is DEGRADED", "differ in their server version", "differ in their plugins"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %q", want, text)
+		}
+	}
+}

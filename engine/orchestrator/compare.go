@@ -1,0 +1,62 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/compare"
+)
+
+// Seconds returns a run's measurement second by second, for comparisons. It
+// reads every execution.
+func (s *Service) Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error) {
+	run, err := s.run(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	if !run.Status.Terminal() {
+		return nil, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("Run %s is %s; its executions are complete when it has ended.", runID, run.Status), Hint: "wait for its end"}
+	}
+	seconds, err := s.opts.Results.Seconds(ctx, runID)
+	if err != nil {
+		return nil, fmt.Errorf("reading the executions of run %s: %w", runID, err)
+	}
+	return seconds, nil
+}
+
+// Compare compares the runs of side b with those of side a.
+func (s *Service) Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error) {
+	var (
+		samples [2][]compare.Run
+		sums    [2][]engine.Summary
+	)
+	for side, ids := range [2][]string{a, b} {
+		if len(ids) == 0 {
+			return compare.Comparison{}, engine.InvalidField([]string{"a", "b"}[side], "names no run", "give one run id, or several with commas between")
+		}
+		for _, id := range ids {
+			seconds, err := s.Seconds(ctx, id)
+			if err != nil {
+				return compare.Comparison{}, err
+			}
+			detail, err := s.Detail(ctx, id)
+			if err != nil {
+				return compare.Comparison{}, err
+			}
+			if len(seconds) == 0 {
+				return compare.Comparison{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("Run %s has no whole second of measurement to compare.", id), Hint: "it may have failed before its load, or been stopped in its warm-up"}
+			}
+			samples[side] = append(samples[side], seconds)
+			if detail.Summary != nil {
+				sums[side] = append(sums[side], *detail.Summary)
+			}
+		}
+	}
+	c, err := compare.Compare(samples[0], samples[1], o)
+	if err != nil {
+		return c, fmt.Errorf("comparing runs: %w", err)
+	}
+	c.Notes = append(compare.Notes(sums[0], sums[1]), c.Notes...)
+	return c, nil
+}

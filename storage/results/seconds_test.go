@@ -1,0 +1,50 @@
+package results
+
+import (
+	"context"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// TestSeconds: each measured execution that ended in a whole second is in it,
+// once; warm-up and the statements of transactions are not.
+func TestSeconds(t *testing.T) {
+	const ms = 1_000_000
+	base := int64(1_700_000_000_000 * ms)
+	var recs []engine.Execution
+	add := func(at, elapsed int64, change func(*engine.Execution)) {
+		r := engine.Execution{DueAt: base + at*ms, StartedAt: base + at*ms, Elapsed: elapsed * ms, Seq: uint32(len(recs)), Success: true}
+		if change != nil {
+			change(&r)
+		}
+		recs = append(recs, r)
+	}
+	add(-500, 10, func(r *engine.Execution) { r.Warmup = true })
+	add(0, 10, nil)
+	add(900, 50, func(r *engine.Execution) { r.Success, r.ErrorID = false, 1 })
+	add(950, 100, nil) // ends in the second second
+	add(960, 5, func(r *engine.Execution) { r.Position = 1 })
+	add(3100, 20, nil) // ends after the last whole second
+	f := open(t)
+	put(t, f, "worker-0", recs[:3], recs[3:])
+	seconds, err := f.Seconds(context.Background(), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(seconds) != 3 {
+		t.Fatalf("%d seconds", len(seconds))
+	}
+	if s := seconds[0]; s.Operations != 2 || s.Errors != 1 || s.Latency == nil || s.Latency.Max != 50*ms {
+		t.Errorf("%+v", s)
+	}
+	if s := seconds[1]; s.Operations != 1 || s.Latency.Min != 100*ms {
+		t.Errorf("%+v", s)
+	}
+	if s := seconds[2]; s.Operations != 0 || s.Latency != nil {
+		t.Errorf("%+v", s)
+	}
+	if none, err := f.Seconds(context.Background(), "unknown"); err != nil || len(none) != 0 {
+		t.Errorf("%v, %v", none, err)
+	}
+}
