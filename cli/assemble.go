@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/replay"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -191,10 +192,11 @@ func (s *services) openRuns(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("opening the plugins: %w", err)
 	}
+	recordings := &replay.Recordings{Store: s.store, Executions: s.results, Plugins: s.plugins.ByHash()}
 	serverEnd, nodeEnd := control.Pipe()
 	node := worker.NewNode(worker.Options{
 		NodeID: "local", Plugins: s.plugins.ByHash(), Drivers: s.drivers,
-		SpoolDir: filepath.Join(s.dataDir, "spool"), Log: s.log,
+		SpoolDir: filepath.Join(s.dataDir, "spool"), Recordings: recordings, Log: s.log,
 	})
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
@@ -208,7 +210,7 @@ func (s *services) openRuns(ctx context.Context) error {
 	})
 	s.runs = orchestrator.New(orchestrator.Options{
 		Store: s.store, Results: s.results, Plugins: s.plugins, Drivers: s.drivers,
-		Nodes: []control.ServerEnd{serverEnd}, Log: s.log, Version: version,
+		Recordings: recordings, Nodes: []control.ServerEnd{serverEnd}, Log: s.log, Version: version,
 	})
 	if err := s.runs.Open(ctx); err != nil {
 		return fmt.Errorf("recovering the runs: %w", err)

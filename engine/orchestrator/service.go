@@ -44,9 +44,11 @@ type Options struct {
 	Results store.Results
 	Plugins plugin.Host
 	Drivers map[string]target.Driver
-	Nodes   []control.ServerEnd
-	Log     zerolog.Logger
-	Version string
+	// Recordings are the runs that can be replayed; nil where there are none.
+	Recordings prepare.Recordings
+	Nodes      []control.ServerEnd
+	Log        zerolog.Logger
+	Version    string
 }
 
 // Service runs runs. Its methods are safe for concurrent use. Errors that users
@@ -94,7 +96,7 @@ type Preflight = prepare.Preflight
 type CheckResult = prepare.CheckResult
 
 func (s *Service) deps() prepare.Deps {
-	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: s.opts.Store}
+	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: s.opts.Store, Recordings: s.opts.Recordings}
 }
 
 // Open begins to listen to the nodes and recovers the runs that an earlier

@@ -41,6 +41,13 @@ type Deps struct {
 	Plugins     plugin.Host
 	Drivers     map[string]target.Driver
 	Connections Connections
+	// Recordings are the runs that can be replayed; nil where there are none.
+	Recordings Recordings
+}
+
+// Recordings finds recorded runs.
+type Recordings interface {
+	Recorded(ctx context.Context, runID string) (*engine.Plan, error)
 }
 
 // Prepared is a run that is ready to be placed.
@@ -126,7 +133,11 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 	if r.adapter, err = deps.Plugins.Adapter(ctx, sc.Target.Adapter); err != nil {
 		return nil, pluginError(ctx, deps, err, plugin.KindAdapter, sc.Target.Adapter, "target.adapter")
 	}
-	if r.params, err = parameters(r.workload.Info().Manifest, sc.Workload.Params); err != nil {
+	params, err := withRecorded(ctx, deps, sc.Workload)
+	if err != nil {
+		return nil, err
+	}
+	if r.params, err = parameters(r.workload.Info().Manifest, params); err != nil {
 		return nil, err
 	}
 	if r.logical, err = r.workload.Tables(ctx, r.params); err != nil {

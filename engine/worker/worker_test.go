@@ -331,7 +331,7 @@ func TestSeedsOfSlots(t *testing.T) {
 		seed := rapid.Int64Range(0, 1<<53-1).Draw(t, "seed")
 		seen := map[int64]int{}
 		for slot := range 200 {
-			s := seedOf(seed, slot)
+			s := engine.StreamSeed(seed, slot)
 			if s < 0 || s >= 1<<53 {
 				t.Fatalf("slot %d has the seed %d", slot, s)
 			}
@@ -340,7 +340,7 @@ func TestSeedsOfSlots(t *testing.T) {
 			}
 			seen[s] = slot
 		}
-		if seedOf(seed, 0) != seed {
+		if engine.StreamSeed(seed, 0) != seed {
 			t.Fatal("slot 0 does not have the scenario's seed")
 		}
 	})

@@ -1,9 +1,9 @@
-package worker
+package engine
 
-// seedOf is the seed of a run worker's stream: the scenario's own for slot 0,
+// StreamSeed is the seed of a run worker's stream: the scenario's own for slot 0,
 // so that a run of one worker is reproduced by its template, and splitmix64 of
 // seed and slot for the others. 53 bits survive a trip through JSON numbers.
-func seedOf(seed int64, slot int) int64 {
+func StreamSeed(seed int64, slot int) int64 {
 	if slot == 0 {
 		return seed
 	}

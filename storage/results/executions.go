@@ -1,0 +1,52 @@
+package results
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/replay"
+)
+
+// Executions implements replay.Executions.
+func (f *Folder) Executions(ctx context.Context, runID string, fn func(replay.Execution) error) error {
+	paths, err := f.executionParts(runID)
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if err := partExecutions(ctx, path, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func partExecutions(ctx context.Context, path string, fn func(replay.Execution) error) error {
+	p, err := artifact.OpenPart(path)
+	if err != nil {
+		return fmt.Errorf("opening a part: %w", err)
+	}
+	defer p.Close()
+	transaction := engine.KindTransaction.String()
+	for group := range p.RowGroups() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r, err := readRows(p, group)
+		if err != nil {
+			return err
+		}
+		for i := range r.n {
+			if r.position[i] != 0 {
+				continue // a statement inside a transaction
+			}
+			if err := fn(replay.Execution{Worker: r.worker.at(i), Statement: r.statement.at(i), Transaction: r.kind.at(i) == transaction,
+				Due: r.due[i], Connection: uint32(r.connection[i]), Seq: uint32(r.seq[i])}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
