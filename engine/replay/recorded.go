@@ -355,7 +355,8 @@ func (o *original) pull(f *recordedFeed) error {
 		if op.Statement == plugin.StatementDelay {
 			continue
 		}
-		last, k := i, int32(0)
+		last := i
+		var k int32
 		if op.Statement == plugin.StatementBegin {
 			for b.Ops[last].Statement != plugin.StatementCommit && b.Ops[last].Statement != plugin.StatementRollback {
 				last++

@@ -2,6 +2,7 @@ package results
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -23,12 +24,12 @@ func (f *Folder) Executions(ctx context.Context, runID string, fn func(replay.Ex
 	return nil
 }
 
-func partExecutions(ctx context.Context, path string, fn func(replay.Execution) error) error {
+func partExecutions(ctx context.Context, path string, fn func(replay.Execution) error) (err error) {
 	p, err := artifact.OpenPart(path)
 	if err != nil {
 		return fmt.Errorf("opening a part: %w", err)
 	}
-	defer p.Close()
+	defer func() { err = errors.Join(err, p.Close()) }()
 	transaction := engine.KindTransaction.String()
 	for group := range p.RowGroups() {
 		if err := ctx.Err(); err != nil {
