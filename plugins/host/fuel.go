@@ -5,14 +5,15 @@ package host
 // there, not even the garbage collector: what a budget lets through is how long
 // one call may hold up the whole process. 1 000 million units are 0.3 to 1.1 s, and
 // 3.4 s for loads that miss every cache. The dearest honest calls that are known
-// take 700 million (an adapter's answer of megabytes), a batch takes 2 million.
+// take 940 million (an adapter's answer of megabytes), a batch takes 2 million.
+// Fills happen beside the load of every run, so theirs is the tightest.
 const (
 	// callFuel is for each call but ls_fill, the start included.
-	callFuel = 4_000_000_000
+	callFuel = 2_000_000_000
 	// fillFuel is for ls_fill, with fillFuelPerOp for every operation asked for. It
 	// leaves room for a garbage collection in the guest.
-	fillFuel      = 600_000_000
-	fillFuelPerOp = 1_000_000
+	fillFuel      = 100_000_000
+	fillFuelPerOp = 500_000
 	// callDepth is how deep calls that can be part of a recursion may be nested; the
 	// compiler's own limit of the stack, about 50 MB, holds besides.
 	callDepth = 20_000

@@ -25,7 +25,7 @@ type Options struct {
 	CacheDir string
 	Log      zerolog.Logger
 	// CallFuel bounds each call but ls_fill, in units of about one instruction; 0
-	// means 4 000 000 000, one to four seconds.
+	// means 2 000 000 000, half a second to two seconds.
 	CallFuel int64
 }
 

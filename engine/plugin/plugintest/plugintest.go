@@ -270,7 +270,7 @@ func failures(t *testing.T, factory Factory) {
 		{"own error", Guest{Error: "no \x1b[31msuch\nkey", Code: code("ls_fill", I64(-1))}, plugin.ErrFailed, "[31msuch key"},
 		{"own error without words", Guest{Code: code("ls_fill", I64(-1))}, plugin.ErrFailed, "no reason"},
 		{"error in open", Guest{Batch: good, Error: "bad params", Code: code("ls_open", I32(7))}, plugin.ErrFailed, "bad params"},
-		{"feed me", Guest{Code: code("ls_fill", I64(-2))}, plugin.ErrFailed, "fed"},
+		{"feed me", Guest{Code: code("ls_fill", I64(-2))}, plugin.ErrFailed, "issues operations of a feed"},
 		{"trap in fill", Guest{Code: code("ls_fill", Unreachable)}, plugin.ErrTrapped, "ls_fill"},
 		{"trap in open", Guest{Batch: good, Code: code("ls_open", Unreachable)}, plugin.ErrTrapped, "ls_open"},
 		{"no room", Guest{Batch: good, Code: code("ls_alloc", I32(0))}, plugin.ErrTrapped, "ls_alloc"},
