@@ -71,7 +71,7 @@ func (a *API) upload(c *fiber.Ctx) error {
 		if errors.Is(err, plugin.ErrRefused) && errors.As(err, &e) && e.Code == engine.CodePlugin {
 			hint := e.Hint
 			if hint == "" {
-				hint = "`loadstone plugin test FILE` tells its author the same, and more."
+				hint = "Its author is told the same, and more, by: loadstone plugin test FILE"
 			}
 			p := problem.New(http.StatusUnprocessableEntity, problem.CodePluginRefused, e.Message, hint)
 			p.Errors = e.Fields

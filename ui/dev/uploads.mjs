@@ -81,7 +81,7 @@ export function receive(plugins, file, Refusal) {
       422,
       'plugin_refused',
       'The file is not a plugin that this version accepts: it is a text, not a WebAssembly module.',
-      '`loadstone plugin test FILE` tells its author the same, and more.',
+      'Its author is told the same, and more, by: loadstone plugin test FILE',
     );
   const p = counters('1.2.0', 'disabled', { reads }, [hit, read], { uploaded_at: iso(Date.now()) });
   plugins.push(p);

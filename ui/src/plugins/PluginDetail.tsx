@@ -185,7 +185,7 @@ function Actions({ p }: { p: Plugin }) {
   const enable = () =>
     ask({
       title: `Enable ${refOf(p)}?`,
-      body: 'Everyone on this server can then make runs with it. A run executes the statements that it declares, on the databases that its template names; look at them below first.',
+      body: 'Everyone on this server can then make runs with it. A run executes the statements that it declares, on the databases that its template names; look at them on this page first.',
       verb: 'Enable plugin',
       danger: false,
       keep: 'Not yet',

@@ -1,4 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query';
+import { useRef } from 'react';
 import { usePlugins } from '../api/queries';
 import type { Plugin } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
@@ -19,12 +20,18 @@ export function PluginsPage() {
   usePageTitle('Plugins');
   const qc = useQueryClient();
   const plugins = usePlugins();
-  const [selected, select] = useParam('plugin');
+  const [selected, setSelected] = useParam('plugin');
+  const detail = useRef<HTMLDivElement>(null);
+  const select = (ref: string) => {
+    setSelected(ref);
+    // On a phone the plugin is under the list, out of sight.
+    if (matchMedia('(max-width: 820px)').matches) requestAnimationFrame(() => detail.current?.scrollIntoView());
+  };
   const upload = useUpload((p) => {
     // The answer is shown at once; the list follows.
     qc.setQueryData<Plugin[]>(['plugins'], (d) => (d ? [...d.filter((o) => o.sha256 !== p.sha256), p] : d));
     void qc.invalidateQueries({ queryKey: ['plugins'] });
-    select(refOf(p));
+    setSelected(refOf(p));
   });
   return (
     <>
@@ -63,7 +70,9 @@ export function PluginsPage() {
                     <Group key={kind} title={title} tip={tip} list={d.filter((p) => p.kind === kind)} shown={shown} select={select} />
                   ))}
                 </nav>
-                <PluginDetail key={shown.sha256} p={shown} versions={versions} />
+                <div ref={detail} className="detail">
+                  <PluginDetail key={shown.sha256} p={shown} versions={versions} />
+                </div>
               </div>
             );
           }}
