@@ -109,7 +109,7 @@ func TestTpcc(t *testing.T) {
 		t.Errorf("another number of warehouses: %v", err)
 	}
 
-	const lasting = 8 * time.Second
+	const lasting = 5 * time.Second
 	first := b.load(sc, p, 2, lasting)
 	t.Logf("committed %v, rolled back %v, repeated %d: %.0f new orders a minute", first.committed, first.rolledBack, first.retries, float64(first.committed["new_order"])/lasting.Minutes())
 	b.consistent("after the run")
@@ -119,7 +119,7 @@ func TestTpcc(t *testing.T) {
 	if p, err = b.prepare(sc); err != nil {
 		t.Fatal(err)
 	}
-	second := b.load(sc, p, 2, 4*time.Second)
+	second := b.load(sc, p, 2, 3*time.Second)
 	t.Logf("serializable: committed %v, rolled back %v, repeated %d", second.committed, second.rolledBack, second.retries)
 	b.consistent("after the serializable run")
 

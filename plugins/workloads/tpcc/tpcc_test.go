@@ -69,7 +69,7 @@ func near(t *testing.T, what string, hits, of int, want float64) {
 }
 
 func TestMixAndProfile(t *testing.T) {
-	const n = 40_000
+	const n = 10_000
 	counts := map[uint16]int{}
 	var lines, remoteLines, remotePayments, byName, rolledBack, customers int
 	for i, x := range take(t, open(t, object{"warehouses": 5}), n) {
@@ -148,7 +148,7 @@ func TestOneWarehouseIsNeverRemote(t *testing.T) {
 
 func TestTerminalTimes(t *testing.T) {
 	sum, n := map[uint16]float64{}, map[uint16]float64{}
-	for _, x := range take(t, open(t, object{"terminal_times": true}), 20_000) {
+	for _, x := range take(t, open(t, object{"terminal_times": true}), 4_000) {
 		if x.delay < 2_000_000 || x.delay > 138_000_000 {
 			t.Fatalf("a wait of %d µs", x.delay)
 		}
@@ -172,7 +172,7 @@ func TestNURand(t *testing.T) {
 		}
 	}
 	r := gen.NewRand(3, 0)
-	const draws = 2_000_000
+	const draws = 500_000
 	seen := make([]float64, n)
 	for range draws {
 		seen[nuRand(r, a, c, 0, n-1)]++
