@@ -179,3 +179,27 @@ func BenchmarkZipf(b *testing.B) {
 		z.Next(r)
 	}
 }
+
+// TestLettersAreOfTheSameNumbers: Letters writes the generator out, and has to stay
+// what Uint64 gives.
+func TestLettersAreOfTheSameNumbers(t *testing.T) {
+	for n := range 40 {
+		r, same := NewRand(9, n), NewRand(9, n)
+		b := make([]byte, n)
+		r.Letters(b)
+		for i := range b {
+			if i%8 == 0 {
+				x := same.Uint64()
+				for j := i; j < min(i+8, n); j++ {
+					c := byte(x >> (8 * (j - i)))
+					if want := 'a' + c&0x0f - c&0x20; b[j] != want {
+						t.Fatalf("letter %d of %d is %q, expected %q", j, n, b[j], want)
+					}
+				}
+			}
+		}
+		if r.Uint64() != same.Uint64() {
+			t.Fatalf("after %d letters the streams part", n)
+		}
+	}
+}

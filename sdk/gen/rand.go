@@ -84,10 +84,22 @@ func (r *Rand) Between(lo, hi int64) int64 {
 
 // Letters fills b with the letters a–p and A–P, five random bits each.
 func (r *Rand) Letters(b []byte) {
+	// Uint64 written out, with its state in variables: where guests run, the call
+	// costs more than the number.
+	s0, s1, s2, s3 := r.a, r.b, r.c, r.d
 	for len(b) >= 8 {
-		store(b, letters(r.Uint64()))
+		x := bits.RotateLeft64(s0+s3, 23) + s0
+		t := s1 << 17
+		s2 ^= s0
+		s3 ^= s1
+		s1 ^= s2
+		s0 ^= s3
+		s2 ^= t
+		s3 = bits.RotateLeft64(s3, 45)
+		store(b, letters(x))
 		b = b[8:]
 	}
+	r.a, r.b, r.c, r.d = s0, s1, s2, s3
 	if len(b) > 0 {
 		for x, i := letters(r.Uint64()), 0; i < len(b); i++ {
 			b[i] = byte(x)
