@@ -19,19 +19,18 @@ import (
 	"github.com/loadstone-db/loadstone/engine/artifact"
 )
 
-// template is what Loadstone runs: lookups by primary key, keys uniform, on the
-// table that pgbench reads.
+// template is what Loadstone runs: pgbench's own script on pgbench's own tables.
 func template(c config) ([]byte, error) {
 	return json.MarshalIndent(map[string]any{
-		"name": "peers: point lookups",
+		"name": "peers: " + c.script,
 		"target": map[string]any{
 			"connection": map[string]any{"driver": "postgres", "dsn": c.dsn},
 			"adapter":    "postgres",
-			"table_name": "pgbench_accounts",
 		},
 		"workload": map[string]any{
-			"plugin":                 "mix",
-			"params":                 map[string]any{"weights": map[string]any{"POINT_LOOKUP": 1}, "keys": "uniform"},
+			"plugin":                 "tpcb",
+			"params":                 map[string]any{"scale": c.scale, "script": c.script},
+			"io_engine":              c.io,
 			"load_mode":              "CONCURRENCY",
 			"concurrent_connections": c.connections,
 			"warmup_seconds":         c.warmup,

@@ -1,6 +1,7 @@
 // Command peers compares Loadstone with pgbench and sysbench.
 //
-// All three do primary-key lookups on tables of the same size, in the same
+// pgbench and Loadstone do the same script on the same tables (-script: lookups
+// by primary key, or TPC-B), sysbench its own lookups on a table of the same size, all in one
 // private Postgres, over the same unix socket, in rounds that take turns, so
 // that a noisy machine is noisy for all. It prints a Markdown table with the
 // medians and ranges over the rounds, and says so when the rounds of a client
@@ -16,8 +17,7 @@
 // sysbench it is the whole life of the process. The ratio is the median of the
 // rounds' own ratios.
 //
-// The statements are each client's own: pgbench selects one integer, sysbench a
-// text of 120 characters, Loadstone whole rows of pgbench's table.
+// pgbench and Loadstone select one integer, sysbench a text of 120 characters.
 //
 // pgbench's percentiles come from the log of a short round of its own, because
 // writing the log slows it down; sysbench's from its histogram, whose
@@ -44,7 +44,7 @@ import (
 
 type config struct {
 	rounds, seconds, warmup, connections, scale int
-	loadstone                                   string
+	loadstone, script, io                       string
 	workers                                     int
 	dir                                         string
 
@@ -75,6 +75,8 @@ func main() {
 	flag.IntVar(&c.connections, "connections", 16, "connections of every client")
 	flag.IntVar(&c.scale, "scale", 10, "table size in units of 100 000 rows")
 	flag.IntVar(&c.workers, "workers", 1, "run workers that share Loadstone's connections")
+	flag.StringVar(&c.script, "script", "select-only", "what all do: select-only, tpcb-like or simple-update (sysbench only the first)")
+	flag.StringVar(&c.io, "io", "auto", "Loadstone's I/O engine: auto, events or goroutines")
 	flag.StringVar(&c.loadstone, "loadstone", "bin/loadstone", "the binary; empty leaves Loadstone out")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -116,7 +118,11 @@ func run(ctx context.Context, c config) (err error) {
 	c.socket, c.user, c.database, c.dsn = pg.SocketDir(), "playground", "playground", pg.DSN("playground")
 
 	var clients []client
-	for _, peer := range []client{pgbench(c), sysbench(c)} {
+	peers := []client{pgbench(c)}
+	if c.script == "select-only" {
+		peers = append(peers, sysbench(c))
+	}
+	for _, peer := range peers {
 		if _, err := exec.LookPath(peer.name); err != nil {
 			fmt.Fprintf(os.Stderr, "%s is not installed: left out\n", peer.name)
 			continue

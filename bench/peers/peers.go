@@ -48,7 +48,7 @@ var (
 func pgbench(c config) client {
 	connect := []string{"-h", c.socket, "-U", c.user}
 	load := func(ctx context.Context, seconds int, extra ...string) (string, time.Duration, error) {
-		args := append(slices.Clone(connect), "-S", "-n", "-M", "prepared", "-c", strconv.Itoa(c.connections), "-j", "2", "-T", strconv.Itoa(seconds))
+		args := append(slices.Clone(connect), "-b", c.script, "-n", "-M", "prepared", "-c", strconv.Itoa(c.connections), "-j", "2", "-T", strconv.Itoa(seconds))
 		return output(ctx, c.dir, "pgbench", append(append(args, extra...), c.database)...)
 	}
 	var p50, p99 float64
