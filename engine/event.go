@@ -39,7 +39,10 @@ type EventData struct {
 	TargetQPS           *float64   `json:"target_qps,omitempty"`
 	StepID              string     `json:"step_id,omitempty"`
 	StepNumber          int        `json:"step_number,omitempty"`
-	RampSeconds         float64    `json:"ramp_seconds,omitempty"`
+	// SettleSeconds of a step pass before StepSeconds of it are measured.
+	SettleSeconds float64 `json:"settle_seconds,omitempty"`
+	StepSeconds   float64 `json:"step_seconds,omitempty"`
+	RampSeconds   float64 `json:"ramp_seconds,omitempty"`
 }
 
 // Event is one entry of a run's control stream. It is persisted before it is

@@ -198,18 +198,20 @@ type Environment struct {
 // Summary is the result of a run as `loadstone run --out` writes it and
 // GET /api/runs/{id} carries it.
 type Summary struct {
-	RunID              string            `json:"run_id"`
-	TestName           string            `json:"test_name"`
-	Status             Status            `json:"status"`
-	CancellationReason *string           `json:"cancellation_reason"`
-	Validity           Verdict           `json:"validity"`
-	ValidityDetail     Validity          `json:"validity_detail"`
-	StartTime          Time              `json:"start_time"`
-	EndTime            Time              `json:"end_time"`
-	Figures                              // operations, qps, duration_seconds, latency_ms, by_kind, errors, accounting …
-	Thresholds         []ThresholdResult `json:"thresholds"`
-	Passed             bool              `json:"passed"`
-	Plugins            []PluginRef       `json:"plugins"`
-	Environment        Environment       `json:"environment"`
-	Tags               map[string]string `json:"tags,omitempty"`
+	RunID              string   `json:"run_id"`
+	TestName           string   `json:"test_name"`
+	Status             Status   `json:"status"`
+	CancellationReason *string  `json:"cancellation_reason"`
+	Validity           Verdict  `json:"validity"`
+	ValidityDetail     Validity `json:"validity_detail"`
+	StartTime          Time     `json:"start_time"`
+	EndTime            Time     `json:"end_time"`
+	Figures                     // operations, qps, duration_seconds, latency_ms, by_kind, errors, accounting …
+	// FindMax is the answer of a search, null for any other run.
+	FindMax     *FindMaxResult    `json:"find_max"`
+	Thresholds  []ThresholdResult `json:"thresholds"`
+	Passed      bool              `json:"passed"`
+	Plugins     []PluginRef       `json:"plugins"`
+	Environment Environment       `json:"environment"`
+	Tags        map[string]string `json:"tags,omitempty"`
 }

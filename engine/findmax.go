@@ -56,6 +56,8 @@ type FindMaxStep struct {
 	P95LatencyMs *float64 `json:"p95_latency_ms"`
 	P99LatencyMs *float64 `json:"p99_latency_ms"`
 	ErrorCount   int64    `json:"error_count"`
+	// DroppedCount are operations that were due and not begun, in a search over the rate.
+	DroppedCount int64 `json:"dropped_count"`
 	// ErrorRate is a fraction.
 	ErrorRate        float64     `json:"error_rate"`
 	QPSVsPriorPct    *float64    `json:"qps_vs_prior_pct"`
@@ -89,8 +91,11 @@ type FindMaxState struct {
 	ErrorRate        float64     `json:"error_rate"`
 	QueueDetected    bool        `json:"queue_detected"`
 	Status           SearchStage `json:"status"`
-	StepElapsed      float64     `json:"step_elapsed_seconds"`
-	StepDuration     float64     `json:"step_duration_seconds"`
+	// StepElapsed counts from the begin of the current step, StepDuration is its length, settling included.
+	StepElapsed  float64 `json:"step_elapsed_seconds"`
+	StepDuration float64 `json:"step_duration_seconds"`
+	// UpperBound is the highest level that may be tried.
+	UpperBound float64 `json:"upper_bound"`
 	// LastStable and FirstUnstable enclose the limit; null while unknown.
 	LastStable    *float64       `json:"last_stable"`
 	FirstUnstable *float64       `json:"first_unstable"`
@@ -123,4 +128,22 @@ type FindMaxResult struct {
 	Steps         int         `json:"steps"`
 	// Reason is the answer in a sentence or two.
 	Reason string `json:"reason"`
+	// UpperBound is the highest level that could have been tried.
+	UpperBound float64 `json:"upper_bound"`
+	// History are all steps, in order.
+	History []FindMaxStep `json:"history"`
+}
+
+// Level is the answer in the unit of the search; ok is false when there is none.
+func (r *FindMaxResult) Level() (level float64, ok bool) {
+	switch {
+	case r == nil || !r.Found:
+		return 0, false
+	case r.MaxQPSTarget != nil:
+		return *r.MaxQPSTarget, true
+	case r.MaxConnections != nil:
+		return float64(*r.MaxConnections), true
+	default:
+		return 0, false
+	}
 }

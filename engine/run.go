@@ -53,6 +53,7 @@ type TestResult struct {
 	Passed           *bool             `json:"passed"`
 	Plan             *Plan             `json:"plan"`
 	Environment      *Environment      `json:"environment"`
+	FindMax          *FindMaxResult    `json:"find_max_result"`
 	EnrichmentStatus string            `json:"enrichment_status"`
 	FailureReason    string            `json:"failure_reason,omitempty"`
 	CreatedAt        Time              `json:"created_at"`

@@ -218,6 +218,9 @@ type Retry struct {
 	BackoffMs float64 `json:"backoff_ms"`
 }
 
+// Searches reports whether the run looks for the limit, in steps.
+func (w Workload) Searches() bool { return w.LoadMode == LoadFindMax }
+
 // MeanRate is the mean rate of the measurement as the schedule has it, and 0 when
 // the workload paces itself or the loop is closed.
 func (w Workload) MeanRate() float64 {
@@ -304,14 +307,39 @@ func Spread(total, n int) []int {
 
 // FindMax configures the search for the limit.
 type FindMax struct {
-	Enabled              bool    `json:"enabled"`
-	StartConcurrency     int     `json:"start_concurrency"`
-	ConcurrencyIncrement int     `json:"concurrency_increment"`
-	StepDurationSeconds  float64 `json:"step_duration_seconds"`
-	QPSStabilityPct      float64 `json:"qps_stability_pct"`
-	LatencyStabilityPct  float64 `json:"latency_stability_pct"`
-	MaxErrorRatePct      float64 `json:"max_error_rate_pct"`
+	Enabled bool `json:"enabled"`
+	// Unit is FindMaxConnections or FindMaxRate.
+	Unit                 FindMaxUnit `json:"unit"`
+	StartConcurrency     int         `json:"start_concurrency"`
+	ConcurrencyIncrement int         `json:"concurrency_increment"`
+	// MaxConcurrency is the highest level that is tried; nil leaves it to what the
+	// run workers and the target allow. So is MaxRate, which nil leaves open.
+	MaxConcurrency *int `json:"max_concurrency"`
+	// StartRate, RateIncrement and MaxRate are for a search over the rate, in
+	// operations per second. A nil RateIncrement is as large as StartRate.
+	StartRate           *float64 `json:"start_rate"`
+	RateIncrement       *float64 `json:"rate_increment"`
+	MaxRate             *float64 `json:"max_rate"`
+	StepDurationSeconds float64  `json:"step_duration_seconds"`
+	// MaxDurationSeconds bounds the whole search, which has no duration of its own.
+	MaxDurationSeconds  float64 `json:"max_duration_seconds"`
+	QPSStabilityPct     float64 `json:"qps_stability_pct"`
+	LatencyStabilityPct float64 `json:"latency_stability_pct"`
+	MaxErrorRatePct     float64 `json:"max_error_rate_pct"`
+	SLO                 *SLO    `json:"slo,omitempty"`
 }
+
+// StepDuration is the measured part of a step.
+func (f FindMax) StepDuration() time.Duration { return seconds(f.StepDurationSeconds) }
+
+// longestSettle bounds Settle.
+const longestSettle = 2 * time.Second
+
+// Settle is the part of a step before its measurement: a fifth of the step, 2 s at most.
+func (f FindMax) Settle() time.Duration { return min(f.StepDuration()/5, longestSettle) }
+
+// MaxDuration bounds the search.
+func (f FindMax) MaxDuration() time.Duration { return seconds(f.MaxDurationSeconds) }
 
 // Guardrails stop a run whose generator or host runs out of breath. A nil limit does not apply.
 type Guardrails struct {

@@ -37,10 +37,16 @@ type WorkerSnapshot struct {
 	WorkerGroupID int    `json:"worker_group_id"`
 	NodeID        string `json:"node_id"`
 	// Tick numbers the snapshots of one run worker from 1; a repeated or late one is ignored.
-	Tick      int64        `json:"tick"`
-	Timestamp Time         `json:"timestamp"`
-	Phase     Phase        `json:"phase"`
-	Status    WorkerStatus `json:"status"`
+	Tick int64 `json:"tick"`
+	// Step is the step of a search that the tick lies in, as a whole; 0 without
+	// one, and while a step settles. StepOver marks the last tick of a step.
+	Step     int  `json:"step,omitempty"`
+	StepOver bool `json:"step_over,omitempty"`
+	// StepMissing connections were not open in a step that is over.
+	StepMissing int          `json:"step_missing,omitempty"`
+	Timestamp   Time         `json:"timestamp"`
+	Phase       Phase        `json:"phase"`
+	Status      WorkerStatus `json:"status"`
 	// PhaseSeconds is the time since this worker entered Phase.
 	PhaseSeconds float64 `json:"phase_seconds"`
 	// TickSeconds is the time that the tick's figures cover.
@@ -157,7 +163,7 @@ type Payload struct {
 	Connections   PayloadConnections `json:"connections"`
 	Workers       []PayloadWorker    `json:"workers"`
 	Warehouse     *struct{}          `json:"warehouse"`
-	FindMax       *struct{}          `json:"find_max"`
+	FindMax       *FindMaxState      `json:"find_max"`
 	CustomMetrics CustomMetrics      `json:"custom_metrics"`
 
 	CancellationReason *string    `json:"cancellation_reason"`

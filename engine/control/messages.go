@@ -67,8 +67,17 @@ type RunState struct {
 	Started      bool
 	LastSequence int64
 	Targets      map[string]engine.WorkerTarget
+	// Step is the step of a search that the run is in; the zero Step is none.
+	Step         Step
 	StopReason   engine.StopReason
 	DrainTimeout time.Duration
+}
+
+// Step is one step of a search as a run worker sees it: Settle passes, then
+// Length is measured, in ticks that lie within the step.
+type Step struct {
+	Number         int
+	Settle, Length time.Duration
 }
 
 // ArtifactAck says that the server has stored a part; the node may delete its own copy.

@@ -11,7 +11,7 @@ import (
 // judge decides the outcome of the step at the present level.
 func (s *Search) judge(o Observation) engine.FindMaxStep {
 	step := engine.FindMaxStep{StepNumber: len(s.steps) + 1, Stage: s.stage, TotalQueries: o.Operations, QPS: o.QPS,
-		P50LatencyMs: o.P50, P95LatencyMs: o.P95, P99LatencyMs: o.P99, ErrorCount: o.Errors, QueueDetected: o.Queued}
+		P50LatencyMs: o.P50, P95LatencyMs: o.P95, P99LatencyMs: o.P99, ErrorCount: o.Errors, DroppedCount: o.Dropped, QueueDetected: o.Queued}
 	if s.cfg.Unit == engine.FindMaxRate {
 		level := s.level
 		step.TargetQPS = &level
@@ -41,15 +41,14 @@ func percent(now, before float64) *float64 {
 // outcome applies the rules, the hardest first.
 func (s *Search) outcome(o Observation, step engine.FindMaxStep) (engine.StepOutcome, string) {
 	at := "At " + s.words(s.level) + " "
+	if o.Missing > 0 {
+		return engine.OutcomeErrorThreshold, at + fmt.Sprintf("%d connections could not be opened.", o.Missing)
+	}
 	if o.Operations == 0 {
 		return engine.OutcomeDegraded, at + "no operation ended within the step."
 	}
-	limit := s.cfg.MaxErrorRatePct
-	if s.cfg.SLO != nil && s.cfg.SLO.ErrorRatePct != nil {
-		limit = *s.cfg.SLO.ErrorRatePct
-	}
-	if rate := step.ErrorRate * 100; rate > limit {
-		return engine.OutcomeErrorThreshold, at + fmt.Sprintf("%s %% of the operations failed; %s %% are allowed.", short(rate), short(limit))
+	if rate := step.ErrorRate * 100; s.failing(rate) {
+		return engine.OutcomeErrorThreshold, at + fmt.Sprintf("%s %% of the operations failed; %s %% are allowed.", short(rate), short(s.errorLimit()))
 	}
 	if o.Queued {
 		return engine.OutcomeQueueDetected, at + "the warehouse had queries waiting."
@@ -69,6 +68,16 @@ func (s *Search) outcome(o Observation, step engine.FindMaxStep) (engine.StepOut
 	}
 	return s.growth(o)
 }
+
+// errorLimit is how many operations in a hundred may fail.
+func (s *Search) errorLimit() float64 {
+	if s.cfg.SLO != nil && s.cfg.SLO.ErrorRatePct != nil {
+		return *s.cfg.SLO.ErrorRatePct
+	}
+	return s.cfg.MaxErrorRatePct
+}
+
+func (s *Search) failing(ratePct float64) bool { return ratePct > s.errorLimit() }
 
 // slow says why the latency is not stable, or "".
 func (s *Search) slow(o Observation, step engine.FindMaxStep) string {

@@ -3,6 +3,8 @@ package findmax
 import (
 	"fmt"
 	"math"
+	"slices"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -31,6 +33,8 @@ type Observation struct {
 	P50, P95, P99 *float64
 	// Queued: the warehouse had queries waiting.
 	Queued bool
+	// Missing connections of the level could not be opened.
+	Missing int
 }
 
 const (
@@ -81,6 +85,9 @@ func (s *Search) Next() (level float64, stage engine.SearchStage, ok bool) {
 	return s.level, s.stage, s.stage != engine.StageDone
 }
 
+// Max is the highest level that may be tried.
+func (s *Search) Max() float64 { return s.cfg.Max }
+
 // Steps are the steps judged so far. The slice is the search's own.
 func (s *Search) Steps() []engine.FindMaxStep { return s.steps }
 
@@ -115,6 +122,35 @@ func (s *Search) Observe(o Observation) engine.FindMaxStep {
 		s.confirmed(step)
 	}
 	return step
+}
+
+// Note fills in what the caller knows of the last observed step: its times.
+func (s *Search) Note(begun, ended time.Time, measured time.Duration) engine.FindMaxStep {
+	step := &s.steps[len(s.steps)-1]
+	step.StepStartTime, step.StepEndTime, step.StepDurationSeconds = engine.At(begun), engine.At(ended), measured.Seconds()
+	if r := s.result; r != nil {
+		r.History[len(r.History)-1] = *step
+	}
+	return *step
+}
+
+// Replay returns a search that has observed the given steps, as an earlier process judged them.
+func Replay(cfg Config, steps []engine.FindMaxStep) *Search {
+	s := New(cfg)
+	for _, step := range steps {
+		if s.stage == engine.StageDone {
+			break
+		}
+		s.level = step.Level()
+		missing := 0
+		if step.Outcome == engine.OutcomeErrorThreshold && !s.failing(step.ErrorRate*100) {
+			missing = 1
+		}
+		s.Observe(Observation{Missing: missing, Operations: step.TotalQueries, Errors: step.ErrorCount, Dropped: step.DroppedCount, QPS: step.QPS,
+			P50: step.P50LatencyMs, P95: step.P95LatencyMs, P99: step.P99LatencyMs, Queued: step.QueueDetected})
+		s.steps[len(s.steps)-1] = step
+	}
+	return s
 }
 
 // End closes a search before its time: the answer is what is known by then.
@@ -215,6 +251,9 @@ func (s *Search) bisected(step engine.FindMaxStep) {
 // above notes that the step's level is not below the limit.
 func (s *Search) above(step engine.FindMaxStep) {
 	s.hi = step.Level()
+	if s.twice == s.hi {
+		s.twice = 0 // it held twice, and then not
+	}
 	s.limit, s.limitReason = step.Outcome, step.StopReason
 	if step.Outcome != engine.OutcomePlateau {
 		// A harder limit lies below the plateau.
@@ -290,7 +329,8 @@ func (s *Search) answer() float64 {
 // finish writes the result. prefix goes before the sentence that tells the answer.
 func (s *Search) finish(confirmed bool, prefix string) {
 	s.stage = engine.StageDone
-	r := &engine.FindMaxResult{Unit: s.cfg.Unit, Confirmed: confirmed, BaselineP95Ms: s.baseline, Limit: s.limit, Steps: len(s.steps)}
+	r := &engine.FindMaxResult{Unit: s.cfg.Unit, Confirmed: confirmed, BaselineP95Ms: s.baseline, Limit: s.limit, Steps: len(s.steps),
+		UpperBound: s.cfg.Max, History: slices.Clone(s.steps)}
 	s.result = r
 	if _, unstable := s.Bounds(); unstable != nil {
 		first := *unstable

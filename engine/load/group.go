@@ -79,6 +79,7 @@ type Group struct {
 	failed   chan error
 	measured atomic.Int64 // what was due before is warm-up
 	cut      atomic.Bool  // operations that fail from now on were cut off by us
+	step     atomic.Uint32
 
 	startOnce, stopOnce, doneOnce, failOnce, quitOnce sync.Once
 
@@ -243,6 +244,16 @@ func (g *Group) SetPhase(p engine.Phase) {
 		g.measured.Store(now)
 		g.beginStages(now)
 	}
+}
+
+// SetStep names the step of a search: operations that begin from now on are recorded with it.
+func (g *Group) SetStep(n uint16) { g.step.Store(uint32(n)) }
+
+// Connections returns how many connections are open and how many are wanted.
+func (g *Group) Connections() (open, target int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open, g.target
 }
 
 // Collect fills the counters, distributions, connections and stall time of s.

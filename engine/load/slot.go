@@ -39,6 +39,7 @@ type slot struct {
 	progress         progress
 	due, lag, waited int64
 	warm             bool
+	step             uint16
 	res              target.Result
 	seq              uint32
 	ended            int64 // end of the last operation
@@ -153,6 +154,7 @@ func (s *slot) begin(g *Group) int64 {
 		s.lag, s.waited = s.arrival.split(now)
 	}
 	s.warm = s.due < g.measured.Load()
+	s.step = uint16(g.step.Load())
 	s.started.Add(1)
 	if s.warm {
 		s.warmup.Add(1)
@@ -208,7 +210,7 @@ func (s *slot) recordStatement(g *Group, id uint32, began, ended int64) {
 	}
 	chunk, rec := s.rec.place()
 	*rec = engine.Execution{DueAt: began, StartedAt: began, Elapsed: ended - began, Seq: s.seq, ConnectionID: s.id, Rows: s.res.Rows, ErrorID: id,
-		Statement: statement, Position: s.progress.position(), Retries: s.progress.tries, Kind: kind, Warmup: s.warm, Success: id == 0}
+		Statement: statement, Step: s.step, Position: s.progress.position(), Retries: s.progress.tries, Kind: kind, Warmup: s.warm, Success: id == 0}
 	s.rec.publish(chunk)
 }
 
@@ -217,7 +219,7 @@ func (s *slot) record(g *Group, began, ended int64) {
 	p := &s.progress
 	chunk, rec := s.rec.place()
 	*rec = engine.Execution{DueAt: s.due, StartedAt: began, Elapsed: ended - s.due, ScheduleLag: s.lag, PoolWait: s.waited, Seq: s.seq, ConnectionID: s.id, Rows: int32(min(p.rows, math.MaxInt32)), ErrorID: p.failed,
-		Statement: s.work.statement, Retries: p.tries, Kind: s.work.kind, Warmup: s.warm, Success: p.failed == 0, RolledBack: p.rolledBack}
+		Statement: s.work.statement, Step: s.step, Retries: p.tries, Kind: s.work.kind, Warmup: s.warm, Success: p.failed == 0, RolledBack: p.rolledBack}
 	s.rec.publish(chunk)
 	if p.failed == 0 {
 		s.succeeded.Add(1)

@@ -25,6 +25,7 @@ const drainGrace = 20 * time.Second
 //	                      120 s since place            stop(setup_failure)
 //	RUNNING/WARMUP        warm-up over                 SET_PHASE MEASUREMENT
 //	RUNNING/MEASUREMENT   duration over                stop(duration_elapsed)
+//	                      a search: see searching
 //	RUNNING               user, guardrail, lost worker stop(reason)
 //	STOPPING              user, lost worker            → CANCELLING
 //	STOPPING, CANCELLING  all workers left             → terminal/PROCESSING, finish
@@ -52,6 +53,8 @@ type core struct {
 	measureEnd time.Time
 	stoppedAt  time.Time
 	endedAt    time.Time // terminal
+	// search is nil in a run that does not look for the limit.
+	search *searching
 }
 
 // newCore is a run that has just become RUNNING, with the ids of its run workers.
@@ -67,7 +70,8 @@ func newCore(w engine.Workload, workers []string) *core {
 // What happens to a run.
 type (
 	hapBegun         struct{}
-	hapPrepared      struct{}
+	// hapPrepared comes with the highest level that a search may try.
+	hapPrepared      struct{ most float64 }
 	hapPrepareFailed struct{ message string }
 	hapWorker        struct {
 		id      string
@@ -111,7 +115,12 @@ func (c *core) apply(now time.Time, happening any) []any {
 		c.startedAt, c.preparing = now, true
 		return []any{actPrepare{}}
 	case hapPrepared:
+		if c.search != nil {
+			c.search.bound(h.most)
+		}
 		return c.prepared(now)
+	case hapMeasured:
+		return c.measured(now, h)
 	case hapPrepareFailed:
 		c.preparing = false
 		out := c.stop(now, engine.StopSetupFailure, "Set-up failed: "+h.message, "")
@@ -235,7 +244,11 @@ func (c *core) start(now time.Time) []any {
 		{Type: engine.EventStart, Data: engine.EventData{Scope: engine.ScopeRun, ExpectedWorkers: c.expected, Phase: phase}},
 		{Type: engine.EventSetPhase, Data: engine.EventData{Scope: engine.ScopeRun, Phase: phase, EffectiveAt: &at}},
 	}
-	return []any{actChange{t: t}}
+	out := []any{actChange{t: t}}
+	if phase == engine.PhaseMeasurement {
+		out = append(out, c.nextStep(now)...)
+	}
+	return out
 }
 
 func (c *core) tick(now time.Time) []any {
@@ -263,12 +276,13 @@ func (c *core) tick(now time.Time) []any {
 	case c.phase == engine.PhaseWarmup && now.Sub(c.loadAt) >= c.warmup:
 		c.phase, c.measureAt = engine.PhaseMeasurement, now
 		phase, at := c.phase, engine.At(now)
-		return []any{actChange{t: store.Transition{From: []engine.Status{engine.StatusRunning}, Phase: &phase, WarmupEndTime: now,
+		out := []any{actChange{t: store.Transition{From: []engine.Status{engine.StatusRunning}, Phase: &phase, WarmupEndTime: now,
 			Events: []engine.Event{{Type: engine.EventSetPhase, Data: engine.EventData{Scope: engine.ScopeRun, Phase: phase, EffectiveAt: &at}}}}}}
+		return append(out, c.nextStep(now)...)
 	case c.phase == engine.PhaseMeasurement && now.Sub(c.measureAt) >= c.duration:
 		return append(c.stop(now, engine.StopDurationElapsed, "", ""), c.leave(now)...)
 	}
-	return nil
+	return c.searchTick(now)
 }
 
 // entered notes that the workers were told of a phase at now. Its time counts
@@ -295,7 +309,11 @@ func (c *core) due() time.Time {
 	case c.phase == engine.PhaseWarmup:
 		return c.loadAt.Add(c.warmup)
 	case c.phase == engine.PhaseMeasurement:
-		return c.measureAt.Add(c.duration)
+		end := c.measureAt.Add(c.duration)
+		if s := c.search; s != nil && s.number > 0 && !s.asked && s.late().Before(end) {
+			return s.late()
+		}
+		return end
 	}
 	return time.Time{}
 }
@@ -315,6 +333,7 @@ func (c *core) stop(now time.Time, reason engine.StopReason, sentence, by string
 	c.status, c.reason, c.sentence = next, reason, sentence
 	if c.stoppedAt.IsZero() {
 		c.stoppedAt = now
+		c.endSearch(reason, now)
 		if c.phase == engine.PhaseMeasurement {
 			c.measureEnd, t.MeasurementEndTime = now, now
 		}

@@ -32,6 +32,7 @@ type ending struct {
 	children    []child
 	parts       []heldPart
 	validity    *aggregate.Validity
+	search      *engine.FindMaxResult // nil without a search
 	// lost is the interval of which no record exists, when the process was killed.
 	lostFrom, lostTo time.Time
 	// known is the parent's row as an earlier process left it.
@@ -85,6 +86,10 @@ func (l *live) finish(ctx context.Context) {
 	e := ending{run: l.run, keeper: l.keeper, environment: l.environment(), validity: l.validity.Clone()}
 	if l.plan != nil {
 		e.plan = l.plan.Plan
+	}
+	if s := l.core.search; s != nil {
+		e.search = s.find.Result()
+		l.saveSearch(nil)
 	}
 	if l.core.placed {
 		for _, w := range l.workers {
@@ -275,10 +280,10 @@ func account(f *engine.Figures, t control.Totals, known bool) {
 
 func parentResult(e ending, f *engine.Figures) engine.TestResult {
 	verdict := e.validity.Verdict()
-	judged := threshold.Judge(e.run.Scenario.Thresholds, f)
+	judged := threshold.Judge(e.run.Scenario.Thresholds, f, e.search)
 	passed := threshold.Passed(judged) && e.run.Status == engine.StatusCompleted
 	r := engine.TestResult{TestID: e.run.RunID, RunID: e.run.RunID, TestName: e.run.TestName, Status: e.run.Status, StartTime: e.run.StartTime, EndTime: e.run.EndTime,
-		Figures: f, Validity: &verdict, Thresholds: judged, Passed: &passed, Plan: e.plan, Environment: &e.environment, EnrichmentStatus: enrichmentSkipped().Status}
+		Figures: f, FindMax: e.search, Validity: &verdict, Thresholds: judged, Passed: &passed, Plan: e.plan, Environment: &e.environment, EnrichmentStatus: enrichmentSkipped().Status}
 	if e.run.Status != engine.StatusCompleted && e.run.CancellationReason != nil {
 		r.FailureReason = *e.run.CancellationReason
 	}
@@ -320,7 +325,7 @@ func summarize(run engine.Run, parent engine.TestResult) *engine.Summary {
 		return nil
 	}
 	s := &engine.Summary{RunID: run.RunID, TestName: run.TestName, Status: run.Status, CancellationReason: run.CancellationReason,
-		StartTime: run.StartTime, EndTime: run.EndTime, Figures: *parent.Figures, Thresholds: parent.Thresholds, Tags: run.Scenario.Tags,
+		StartTime: run.StartTime, EndTime: run.EndTime, Figures: *parent.Figures, FindMax: parent.FindMax, Thresholds: parent.Thresholds, Tags: run.Scenario.Tags,
 		Validity: engine.VerdictValid, ValidityDetail: engine.Validity{Verdict: engine.VerdictValid, Causes: []engine.ValidityCause{}, Notes: []string{}}}
 	if parent.Validity != nil {
 		s.Validity, s.ValidityDetail = parent.Validity.Verdict, *parent.Validity

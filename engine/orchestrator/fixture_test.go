@@ -53,6 +53,7 @@ type fixture struct {
 	results *results.Folder
 	// used by start; a test may replace them before
 	plugins plugin.Host
+	driver  target.Driver
 	wrap    func(orchestrator.ControlStore) orchestrator.ControlStore
 
 	svc  *orchestrator.Service
@@ -63,7 +64,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	server := pgtest.Start(t)
-	f := &fixture{t: t, control: server.NewDatabase(t), target: server.NewDatabase(t), dir: t.TempDir(), plugins: plugins(t),
+	f := &fixture{t: t, control: server.NewDatabase(t), target: server.NewDatabase(t), dir: t.TempDir(), plugins: plugins(t), driver: targetpostgres.NewDriver(),
 		wrap: func(s orchestrator.ControlStore) orchestrator.ControlStore { return s }}
 	if err := postgres.ApplySchema(t.Context(), f.control); err != nil {
 		t.Fatal(err)
@@ -93,8 +94,7 @@ func testLog() zerolog.Logger {
 func (f *fixture) start() *fixture {
 	f.t.Helper()
 	serverEnd, nodeEnd := control.Pipe()
-	driver := targetpostgres.NewDriver()
-	drivers := map[string]target.Driver{driver.Name(): driver}
+	drivers := map[string]target.Driver{f.driver.Name(): f.driver}
 	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: f.plugins, Drivers: drivers, SpoolDir: filepath.Join(f.dir, "spool"), Log: testLog()})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)

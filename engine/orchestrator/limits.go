@@ -10,14 +10,8 @@ import (
 // place that knows.
 func supported(sc engine.Scenario) error {
 	var fields []engine.FieldError
-	if m := sc.Workload.LoadMode; m == engine.LoadFindMax {
-		fields = append(fields, engine.FieldError{Field: "workload.load_mode", Message: fmt.Sprintf("%s is not supported by this version", m), Hint: "use CONCURRENCY or QPS"})
-	}
 	if m := sc.Scaling.Mode; m != engine.ScalingFixed {
 		fields = append(fields, engine.FieldError{Field: "scaling.mode", Message: fmt.Sprintf("%s is not supported by this version", m), Hint: "use FIXED"})
-	}
-	if sc.FindMax.Enabled {
-		fields = append(fields, engine.FieldError{Field: "find_max.enabled", Message: "is not supported by this version", Hint: "leave find_max out"})
 	}
 	if len(fields) == 0 {
 		return nil

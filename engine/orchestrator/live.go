@@ -58,6 +58,10 @@ type live struct {
 	plan      *prepare.Prepared
 	progress  *engine.PrepareProgress
 	lastStore *job // the last transition queued
+	// Of a search: the step under way, what it has measured, and the rate.
+	meter meter
+	step  control.Step
+	rate  *float64
 
 	cancelPrepare context.CancelFunc
 	prepareDone   chan prepareResult
@@ -118,6 +122,10 @@ func newLive(s *Service, run engine.Run, shares []int, by string) *live {
 		ids = append(ids, w.id)
 	}
 	l.core = newCore(run.Scenario.Workload, ids)
+	if run.Scenario.Workload.Searches() {
+		l.core.search, l.core.duration = newSearching(run.Scenario.FindMax), run.Scenario.FindMax.MaxDuration()
+		l.meter.begin(0, 0, nil)
+	}
 	l.second = l.agg.Tick(engine.PhasePreparing, nil)
 	shown := run
 	l.shown.Store(&shown)
@@ -261,6 +269,12 @@ func (l *live) happen(ctx context.Context, h any) {
 			for _, id := range a.ids {
 				l.lose(l.worker(id), a.why)
 			}
+		case actStep:
+			l.beginStep(a)
+		case actMeasure:
+			l.measure(ctx)
+		case actJudged:
+			l.judged(a.step)
 		case actFinish:
 			l.finish(ctx)
 		case actEnd:
@@ -366,8 +380,11 @@ func (l *live) push(now time.Time) {
 			for _, n := range l.nodes() {
 				n.send(control.RunEvent{Epoch: l.epoch, Event: e})
 			}
-			if e.Type == engine.EventSetPhase {
+			switch {
+			case e.Type == engine.EventSetPhase:
 				l.core.entered(now, e.Data.Phase)
+			case e.Data.StepNumber > 0:
+				l.core.stepped(now, e.Data.StepNumber)
 			}
 		}
 	}
@@ -431,7 +448,13 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 	if r.plan.Server.Local {
 		l.validity.Note("The target is on the same machine as the load generator.")
 	}
-	l.happen(ctx, hapPrepared{})
+	most := 0.0
+	if l.core.search != nil {
+		var why string
+		most, why = highestLevel(l.sc, r.plan.Server.MaxConnections)
+		l.note(engine.LogInfo, nil, "The search goes up to %.6g %s: %s", most, unitWords(l.sc.FindMax.Unit), why)
+	}
+	l.happen(ctx, hapPrepared{most})
 }
 
 // reasonOf is an error as sentences for the run's page, with the cure.
@@ -475,7 +498,7 @@ func (l *live) place(ctx context.Context) {
 		w.node = nodes[i%len(nodes)]
 		w.state.NodeID = w.node.id()
 		if !w.node.send(control.AssignRun{RunID: l.runID, TestID: w.testID, WorkerID: w.id, WorkerGroupID: w.group, Epoch: l.epoch, TestName: l.run.TestName,
-			Plan: l.plan.Plan, Workload: withParams(l.sc.Workload, l.plan.Params), DSN: l.plan.DSN, KeySlot: i, Connections: w.connections, Workers: len(l.workers)}) {
+			Plan: l.plan.Plan, Workload: withParams(loadOf(l.sc), l.plan.Params), DSN: l.plan.DSN, KeySlot: i, Connections: w.connections, Workers: len(l.workers)}) {
 			w.state.Status = engine.WorkerFailed
 			l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: "the node " + w.node.id() + " does not answer"})
 		}
@@ -489,7 +512,9 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 	case control.Snapshot:
 		if w := l.worker(m.WorkerID); w != nil && w.testID == m.TestID {
 			w.heard = time.Now()
-			l.agg.Add(&m.WorkerSnapshot)
+			if l.agg.Add(&m.WorkerSnapshot) {
+				l.stepSnapshot(ctx, &m.WorkerSnapshot)
+			}
 		}
 	case control.Log:
 		l.logbook.add(m.LogEntry)

@@ -36,6 +36,7 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 	if sum := l.summary.Load(); sum != nil {
 		p.Validity = sum.ValidityDetail
 	}
+	p.FindMax = l.searchState(now)
 	p.Logs, p.LogsDropped = l.logbook.newest(), l.logbook.dropped
 	return p
 }
@@ -77,6 +78,10 @@ func timing(run engine.Run, now time.Time) engine.Timing {
 	t := engine.Timing{StartTime: run.StartTime, WarmupStartTime: run.WarmupStartTime, WarmupEndTime: run.WarmupEndTime, MeasurementStartTime: run.WarmupEndTime,
 		MeasurementEndTime: run.MeasurementEndTime, EndTime: run.EndTime, WarmupSeconds: w.WarmupSeconds, DurationSeconds: w.DurationSeconds,
 		ExpectedSecondsTotal: w.WarmupSeconds + w.DurationSeconds}
+	if w.Searches() {
+		// It takes as long as it takes.
+		t.DurationSeconds, t.ExpectedSecondsTotal = 0, 0
+	}
 	if run.StartTime.IsZero() {
 		return t
 	}
@@ -103,7 +108,9 @@ func timing(run engine.Run, now time.Time) engine.Timing {
 		remaining(run.WarmupStartTime, w.Warmup())
 	case engine.PhaseMeasurement:
 		since(run.WarmupEndTime)
-		remaining(run.WarmupEndTime, w.Duration())
+		if !w.Searches() {
+			remaining(run.WarmupEndTime, w.Duration())
+		}
 	case engine.PhaseCooldown:
 		since(run.MeasurementEndTime)
 	case engine.PhaseProcessing:
@@ -118,7 +125,7 @@ func restingPayload(d engine.RunDetail) *engine.Payload {
 	p := basePayload(d.Run, time.Now())
 	p.Ops.Total, p.Errors.Count = d.TotalOps, d.ErrorCount
 	if s := d.Summary; s != nil {
-		p.Validity = s.ValidityDetail
+		p.Validity, p.FindMax = s.ValidityDetail, restingSearch(s.FindMax)
 		p.Ops.Total, p.Operations.Reads, p.Operations.Writes = s.Operations, s.Reads, s.Writes
 		p.Errors.Count, p.Errors.Rate = s.Errors.Count, s.Errors.Rate
 		if s.Errors.ByClass != nil {

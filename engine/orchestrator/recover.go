@@ -169,6 +169,13 @@ func (s *Service) remember(ctx context.Context, e *ending) error {
 		return err
 	}
 	e.environment = environment(s.opts.Version)
+	if e.run.Scenario.Workload.Searches() {
+		state, err := s.opts.Store.FindMax(ctx, e.run.RunID)
+		if err != nil {
+			return err
+		}
+		e.search = recoveredSearch(e.run.Scenario, state)
+	}
 	for _, r := range rows {
 		if r.TestID == e.run.RunID {
 			e.plan, e.known = r.Plan, r

@@ -222,7 +222,6 @@ func TestWhatCannotRunIsRefusedBeforeItIsStored(t *testing.T) {
 		field  string
 		code   engine.Code
 	}{
-		{"find max", func(sc *engine.Scenario) { sc.Workload.LoadMode = engine.LoadFindMax }, "workload.load_mode", engine.CodeUnsupported},
 		{"autoscaling", func(sc *engine.Scenario) { sc.Scaling.Mode = engine.ScalingAuto }, "scaling.mode", engine.CodeUnsupported},
 		{"too many connections", func(sc *engine.Scenario) { sc.Workload.ConcurrentConnections = 17 }, "scaling.per_worker_capacity", engine.CodeInvalid},
 		{"unknown plugin", func(sc *engine.Scenario) { sc.Workload.Plugin = "mixx" }, "workload.plugin", engine.CodePlugin},

@@ -72,11 +72,11 @@ func (l *live) sendState() {
 	}
 	targets := make(map[string]engine.WorkerTarget, len(l.workers))
 	for _, w := range l.workers {
-		targets[w.id] = engine.WorkerTarget{TargetConnections: w.connections}
+		targets[w.id] = engine.WorkerTarget{TargetConnections: w.connections, TargetQPS: l.rate}
 	}
 	for _, n := range l.nodes() {
 		n.send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.core.status, Phase: l.core.phase, Started: l.core.started,
-			LastSequence: l.sequence, Targets: targets, StopReason: l.core.reason, DrainTimeout: control.DrainLimit})
+			LastSequence: l.sequence, Targets: targets, Step: l.step, StopReason: l.core.reason, DrainTimeout: control.DrainLimit})
 	}
 }
 
@@ -106,6 +106,12 @@ func (l *live) aggregate(now time.Time) {
 	}
 	s := l.agg.Tick(l.core.phase, views)
 	l.second = s
+	if l.core.search != nil {
+		// A search goes where operations are dropped on purpose; its steps are judged by them.
+		for i := range s.Workers {
+			s.Workers[i].Dropped = 0
+		}
+	}
 	l.validity.Observe(now, l.core.phase, s)
 	if len(s.Nodes) > 0 && !l.core.stopping() {
 		if broken := l.guard.Observe(now, s.Peak); broken != "" {

@@ -148,6 +148,11 @@ type Runs interface {
 	WorkerPoints(ctx context.Context, runID, workerID string) ([]WorkerPoint, error)
 	Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error)
 	Workers(ctx context.Context, runID string) ([]WorkerRow, error)
+	// SaveFindMax keeps the state of a search and appends the steps that were
+	// judged since. Repeating it is harmless. State.Steps are not kept with it.
+	SaveFindMax(ctx context.Context, p FindMaxProgress) error
+	// FindMax returns the state of a run's search with all of its steps, nil without one.
+	FindMax(ctx context.Context, runID string) (*engine.FindMaxState, error)
 	// SaveResult inserts or updates a test_results row by TestID; nil fields are left as they are.
 	SaveResult(ctx context.Context, r engine.TestResult) error
 	// Results returns the parent's row first, then the run workers' by group.
@@ -157,6 +162,14 @@ type Runs interface {
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
 	// DeleteRun removes a terminal or PREPARED run with everything that belongs to it; else ErrConflict.
 	DeleteRun(ctx context.Context, runID string) error
+}
+
+// FindMaxProgress is what is new of a search.
+type FindMaxProgress struct {
+	RunID string
+	Epoch int64
+	State engine.FindMaxState
+	Steps []engine.FindMaxStep
 }
 
 // WorkerPoint is one row of worker_metrics_snapshots.

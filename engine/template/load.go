@@ -86,7 +86,7 @@ func checkLoad(w engine.Workload, add func(field, message, hint string)) {
 	case !open && w.TargetQPS != nil:
 		add("workload.target_qps", "has no meaning in "+string(w.LoadMode)+" mode", "remove it, or set load_mode: QPS")
 	}
-	if !open && w.Arrival != engine.ArrivalConstant {
+	if !open && w.Arrival != engine.ArrivalConstant && (!w.Searches() || paced) {
 		add("workload.arrival", string(w.Arrival)+" has no meaning in "+string(w.LoadMode)+" mode", "remove it, or set load_mode: QPS")
 	}
 	if open && w.ThinkTimeMs > 0 {

@@ -10,9 +10,6 @@ func unsupported(root map[string]any, s engine.Scenario) []engine.FieldError {
 	add := func(field, message, hint string) {
 		fields = append(fields, engine.FieldError{Field: field, Message: message, Hint: hint})
 	}
-	if m := s.Workload.LoadMode; m == engine.LoadFindMax {
-		add("workload.load_mode", string(m)+" is not supported by this version", "use CONCURRENCY or QPS")
-	}
 	if m := s.Scaling.Mode; m != engine.ScalingFixed {
 		add("scaling.mode", string(m)+" is not supported by this version", "use FIXED")
 	}
@@ -24,8 +21,6 @@ func unsupported(root map[string]any, s engine.Scenario) []engine.FieldError {
 			add(field, "is not supported by this version", hint)
 		}
 	}
-	findMax, _ := root["find_max"].(map[string]any)
-	later(findMax["slo"], "find_max.slo", "remove it")
 	later(root["matrix"], "matrix", "name one target")
 	return fields
 }

@@ -110,6 +110,7 @@ func translate(root map[string]any) {
 		return
 	}
 	translateLoad(workload)
+	translateSearch(root, workload)
 	if workload["plugin"] != "mix" {
 		return
 	}
@@ -153,12 +154,13 @@ func derive(root map[string]any) {
 	if workload["params"] == nil {
 		workload["params"] = map[string]any{}
 	}
+	deriveSearch(root, workload)
 	scaling, _ := root["scaling"].(map[string]any)
 	if scaling["per_worker_capacity"] == nil {
 		capacity := int64(100)
 		if scaling["mode"] == "FIXED" {
 			// Without a limit of its own, a FIXED run takes what it is asked for.
-			c := mostConnections(workload)
+			c := max(mostConnections(workload), mostOfSearch(root, workload))
 			n, _ := asFloat(normal(scaling["worker_count"]))
 			capacity = int64(math.Ceil(c / math.Max(n, 1)))
 		}
@@ -217,6 +219,7 @@ func check(s engine.Scenario) []engine.FieldError {
 	if w.ReadPercent != nil && w.WritePercent != nil && *w.ReadPercent+*w.WritePercent != 100 {
 		add("workload.write_percent", "read_percent and write_percent do not add up to 100", "")
 	}
+	checkSearch(s, add)
 	if s.FindMax.Enabled && w.LoadMode != engine.LoadFindMax {
 		add("find_max.enabled", "is true, but load_mode is "+string(w.LoadMode), "set workload.load_mode: FIND_MAX_CONCURRENCY, or remove it")
 	}

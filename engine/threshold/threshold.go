@@ -33,6 +33,28 @@ var metrics = map[string]bool{
 	"reads": false, "writes": false, "duration_seconds": false, "dropped": false, "dropped_rate": false,
 	"service_p50_ms": false, "service_p90_ms": false, "service_p95_ms": false, "service_p99_ms": false, "service_p999_ms": false,
 	"service_avg_ms": false, "service_max_ms": false, "schedule_lag_p99_ms": false,
+	maxConnections: false, maxQPS: false,
+}
+
+// What a search for the limit found: the connections, and the rate of the answer's level.
+const (
+	maxConnections = "max_connections"
+	maxQPS         = "max_qps"
+)
+
+// answer is a figure of a search; one that found nothing has none.
+func (t Threshold) answer(r *engine.FindMaxResult) (float64, bool) {
+	switch {
+	case r == nil || !r.Found:
+		return 0, false
+	case t.Metric == maxConnections && r.MaxConnections != nil:
+		return float64(*r.MaxConnections), true
+	case t.Metric == maxQPS && r.MaxQPSTarget != nil:
+		return *r.MaxQPSTarget, true
+	case t.Metric == maxQPS:
+		return r.QPS, true
+	}
+	return 0, false
 }
 
 // Metrics lists the names a threshold may use.
@@ -77,7 +99,8 @@ func Parse(text string) (Threshold, error) {
 // Judge judges thresholds on the figures. A figure that the run does not have
 // (a kind that was never executed, a latency of nothing) fails its threshold:
 // what was not measured was not met.
-func Judge(thresholds []string, f *engine.Figures) []engine.ThresholdResult {
+// search is the answer of a search for the limit, nil in any other run.
+func Judge(thresholds []string, f *engine.Figures, search *engine.FindMaxResult) []engine.ThresholdResult {
 	results := make([]engine.ThresholdResult, 0, len(thresholds))
 	for _, text := range thresholds {
 		r := engine.ThresholdResult{Threshold: text}
@@ -88,6 +111,9 @@ func Judge(thresholds []string, f *engine.Figures) []engine.ThresholdResult {
 			continue
 		}
 		actual, ok := t.figure(f)
+		if t.Metric == maxConnections || t.Metric == maxQPS {
+			actual, ok = t.answer(search)
+		}
 		if !ok {
 			r.Reason = "the run has no such figure"
 			results = append(results, r)

@@ -56,13 +56,18 @@ func (l *fakeLoad) Start(p engine.Phase) {
 func (l *fakeLoad) SetPhase(p engine.Phase)             { l.call("phase %s", p) }
 func (l *fakeLoad) SetTarget(n int, ramp time.Duration) { l.call("target %d in %v", n, ramp) }
 func (l *fakeLoad) Collect(s *engine.WorkerSnapshot)    { s.TickSeconds = 1; s.Started = 7 }
-func (l *fakeLoad) DropQueued()                         { l.call("drop") }
-func (l *fakeLoad) Stop()                               { l.call("stop"); l.once.Do(func() { close(l.done) }) }
-func (l *fakeLoad) Failed() <-chan error                { return l.failed }
-func (l *fakeLoad) Done() <-chan struct{}               { return l.done }
-func (l *fakeLoad) Close() error                        { return nil }
-func (l *fakeLoad) Error(uint32) engine.ExecutionError  { return engine.ExecutionError{} }
-func (l *fakeLoad) Totals() control.Totals              { return control.Totals{Started: int64(l.records)} }
+func (l *fakeLoad) SetRate(rate float64, ramp time.Duration) {
+	l.call("rate %g in %v", rate, ramp)
+}
+func (l *fakeLoad) SetStep(n uint16)                   { l.call("step %d", n) }
+func (l *fakeLoad) Connections() (open, target int)    { return 2, 2 }
+func (l *fakeLoad) DropQueued()                        { l.call("drop") }
+func (l *fakeLoad) Stop()                              { l.call("stop"); l.once.Do(func() { close(l.done) }) }
+func (l *fakeLoad) Failed() <-chan error               { return l.failed }
+func (l *fakeLoad) Done() <-chan struct{}              { return l.done }
+func (l *fakeLoad) Close() error                       { return nil }
+func (l *fakeLoad) Error(uint32) engine.ExecutionError { return engine.ExecutionError{} }
+func (l *fakeLoad) Totals() control.Totals             { return control.Totals{Started: int64(l.records)} }
 func (l *fakeLoad) Drain(ctx context.Context) error {
 	begin := time.Now()
 	if l.hang {

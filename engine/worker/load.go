@@ -18,6 +18,10 @@ type Load interface {
 	Start(phase engine.Phase)
 	SetPhase(phase engine.Phase)
 	SetTarget(connections int, ramp time.Duration)
+	// SetRate takes the whole run's rate.
+	SetRate(rate float64, ramp time.Duration)
+	SetStep(n uint16)
+	Connections() (open, target int)
 	Collect(s *engine.WorkerSnapshot)
 	Stop()
 	// DropQueued drops what is due and not begun, when a run is given up.

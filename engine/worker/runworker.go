@@ -38,6 +38,9 @@ type runWorker struct {
 	loadPhase engine.Phase // what the load was told
 	entered   time.Time    // when loadPhase began
 	target    int
+	rate      float64 // of the whole run; 0: as the workload says
+	step      stepping
+	ticker    *time.Ticker
 	tick      int64
 	sequence  int64
 	load      Load
@@ -126,8 +129,9 @@ func (w *runWorker) run(ctx context.Context) {
 		res, err := w.open(setupCtx)
 		w.setup <- setupDone{res, err}
 	}()
-	ticker := time.NewTicker(control.HeartbeatInterval)
-	defer ticker.Stop()
+	w.ticker = time.NewTicker(control.HeartbeatInterval)
+	defer w.ticker.Stop()
+	defer w.step.halt()
 	over := ctx.Done()
 	for {
 		var failed <-chan error
@@ -170,7 +174,9 @@ func (w *runWorker) run(ctx context.Context) {
 			w.finish(c)
 			w.leave()
 			return
-		case <-ticker.C:
+		case <-w.step.due():
+			w.stepDue(time.Now())
+		case <-w.ticker.C:
 			w.beat()
 		}
 	}
@@ -324,8 +330,13 @@ func (w *runWorker) apply(e engine.Event) {
 	case engine.EventSetPhase:
 		w.enter(e.Data.Phase)
 	case engine.EventSetWorkerTarget:
+		w.enterStep(stepOf(e.Data))
+		ramp := time.Duration(e.Data.RampSeconds * float64(time.Second))
 		if n := e.Data.TargetConnections; n != nil {
-			w.aim(*n, time.Duration(e.Data.RampSeconds*float64(time.Second)))
+			w.aim(*n, ramp)
+		}
+		if rate := e.Data.TargetQPS; rate != nil {
+			w.aimRate(*rate, ramp)
 		}
 	case engine.EventStop:
 		limit := control.DrainLimit
@@ -356,8 +367,12 @@ func (w *runWorker) heal(s control.RunState) {
 		return
 	}
 	w.enter(s.Phase)
+	w.enterStep(s.Step)
 	if t, ok := s.Targets[w.a.WorkerID]; ok {
 		w.aim(t.TargetConnections, 0)
+		if t.TargetQPS != nil {
+			w.aimRate(*t.TargetQPS, 0)
+		}
 	}
 	if s.Started {
 		w.start()
@@ -427,7 +442,11 @@ func (w *runWorker) begin() {
 	if w.target != w.a.Connections {
 		w.load.SetTarget(w.target, 0)
 	}
+	if w.rate > 0 {
+		w.load.SetRate(w.rate, 0)
+	}
 	w.follow()
+	w.beginStep(time.Now())
 	w.change(func(s *control.WorkerState) { s.Status = engine.WorkerRunning })
 }
 
@@ -451,6 +470,7 @@ func (w *runWorker) stop(limit time.Duration) {
 		return
 	}
 	w.stopping, w.drain = true, limit
+	w.step.halt()
 	w.cancelSetup()
 	if w.load == nil {
 		// ready follows as soon as connecting has given up.
@@ -506,6 +526,7 @@ func (w *runWorker) collect() {
 	s := engine.WorkerSnapshot{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID, WorkerGroupID: w.a.WorkerGroupID,
 		NodeID: w.node.opts.NodeID, Tick: w.tick, Phase: w.loadPhase, Status: w.status(), Resources: *w.node.resources.Load()}
 	w.load.Collect(&s)
+	w.step.tag(&s)
 	now := time.Now()
 	s.Timestamp, s.PhaseSeconds = engine.At(now), now.Sub(w.entered).Seconds()
 	w.node.out.push(control.Snapshot{WorkerSnapshot: s})

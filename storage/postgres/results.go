@@ -37,9 +37,13 @@ func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
 	if err != nil {
 		return err
 	}
+	search, err := optional("answer of the search", r.FindMax)
+	if err != nil {
+		return err
+	}
 	_, err = s.pool.Exec(ctx, `INSERT INTO test_results AS old (test_id, run_id, worker_id, worker_group_id, test_name, status, start_time, end_time,
-			figures, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason)
-		VALUES ($1, $2, $3, $4, $5, coalesce($6, 'PREPARED'), $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+			figures, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, find_max_result)
+		VALUES ($1, $2, $3, $4, $5, coalesce($6, 'PREPARED'), $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 		ON CONFLICT (test_id) DO UPDATE SET
 			worker_group_id = coalesce($4, old.worker_group_id),
 			test_name = coalesce(nullif($5, ''), old.test_name),
@@ -52,11 +56,12 @@ func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
 			passed = coalesce($12, old.passed),
 			plan = coalesce($13, old.plan),
 			environment = coalesce($14, old.environment),
+			find_max_result = coalesce($17, old.find_max_result),
 			enrichment_status = coalesce(nullif($15, ''), old.enrichment_status),
 			failure_reason = coalesce(nullif($16, ''), old.failure_reason),
 			updated_at = now()`,
 		r.TestID, r.RunID, orNull(r.WorkerID), r.WorkerGroupID, r.TestName, orNull(r.Status), stamp(r.StartTime.Time), stamp(r.EndTime.Time),
-		figures, validity, thresholds, r.Passed, plan, environment, r.EnrichmentStatus, clean(r.FailureReason))
+		figures, validity, thresholds, r.Passed, plan, environment, r.EnrichmentStatus, clean(r.FailureReason), search)
 	return failed("saving result", err)
 }
 
@@ -65,17 +70,17 @@ func (s *Store) Results(ctx context.Context, runID string) ([]engine.TestResult,
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT test_id, run_id, coalesce(worker_id, ''), worker_group_id, test_name, status, start_time, end_time,
-			figures, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, created_at, updated_at
+			figures, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, created_at, updated_at, find_max_result
 		FROM test_results WHERE run_id = $1 ORDER BY (test_id = run_id) DESC, worker_group_id, worker_id`, runID)
 	if err != nil {
 		return nil, failed("reading results", err)
 	}
 	results, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r engine.TestResult, err error) {
-		var figures, validity, thresholds, plan, environment []byte
+		var figures, validity, thresholds, plan, environment, search []byte
 		var start, end *time.Time
 		err = row.Scan(&r.TestID, &r.RunID, &r.WorkerID, &r.WorkerGroupID, &r.TestName, &r.Status, &start, &end,
 			&figures, &validity, &thresholds, &r.Passed, &plan, &environment, &r.EnrichmentStatus, &r.FailureReason,
-			&r.CreatedAt.Time, &r.UpdatedAt.Time)
+			&r.CreatedAt.Time, &r.UpdatedAt.Time, &search)
 		if err != nil {
 			return r, err
 		}
@@ -87,7 +92,7 @@ func (s *Store) Results(ctx context.Context, runID string) ([]engine.TestResult,
 			into any
 		}{
 			{"figures", figures, &r.Figures}, {"verdict", validity, &r.Validity}, {"thresholds", thresholds, &r.Thresholds},
-			{"plan", plan, &r.Plan}, {"environment", environment, &r.Environment},
+			{"plan", plan, &r.Plan}, {"environment", environment, &r.Environment}, {"answer of the search", search, &r.FindMax},
 		} {
 			if err := parse(d.what, d.text, d.into); err != nil {
 				return r, err

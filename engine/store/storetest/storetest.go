@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Logs", logs},
 		{"Results", results},
 		{"Artifacts", artifacts},
+		{"FindMax", findMax},
 		{"LiveRuns", liveRuns},
 		{"DeleteRun", deleteRun},
 		{"ListRuns", listRuns},

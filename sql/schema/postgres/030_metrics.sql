@@ -118,3 +118,6 @@ CREATE TABLE IF NOT EXISTS find_max_step_history (
     created_at                timestamptz NOT NULL DEFAULT now(),
     UNIQUE (run_id, step_number)
 );
+ALTER TABLE find_max_step_history ADD COLUMN IF NOT EXISTS stage text NOT NULL DEFAULT 'STEPPING';
+ALTER TABLE find_max_step_history ADD COLUMN IF NOT EXISTS target_qps double precision;
+ALTER TABLE find_max_step_history ADD COLUMN IF NOT EXISTS dropped_count bigint NOT NULL DEFAULT 0;
