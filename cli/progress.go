@@ -17,6 +17,7 @@ type progress struct {
 	phase   engine.Phase
 	last    time.Time
 	lastSeq int64
+	steps   int // of a search, that were printed
 }
 
 func newProgress(w io.Writer) *progress {
@@ -35,6 +36,11 @@ func (p *progress) show(u *engine.Payload) {
 		p.lastSeq = entry.Seq
 		if entry.Level != engine.LogInfo {
 			p.line("  %s: %s", strings.ToLower(string(entry.Level)), entry.Message)
+		}
+	}
+	if f := u.FindMax; f != nil {
+		for ; p.steps < len(f.Steps); p.steps++ {
+			p.line("%s", stepLine(f.Steps[p.steps], wide))
 		}
 	}
 	phase := engine.PhaseNone
@@ -84,6 +90,9 @@ func describe(u *engine.Payload, phase engine.Phase, columns int) string {
 		}
 		return "preparing    the target"
 	case engine.PhaseWarmup, engine.PhaseMeasurement:
+		if u.FindMax != nil && phase == engine.PhaseMeasurement {
+			return searching(u.FindMax, columns)
+		}
 		name, total := "warming up", u.Timing.WarmupSeconds
 		if phase == engine.PhaseMeasurement {
 			name, total = "measuring", u.Timing.DurationSeconds

@@ -63,6 +63,9 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 	}
 	p("  run %s", s.RunID)
 	p("")
+	if s.FindMax != nil {
+		printSearch(p, s.FindMax)
+	}
 	if s.LatencyMs != nil {
 		l := s.LatencyMs
 		p("throughput\t%s op/s over %.1f s, %s operations", rate(s.QPS), s.DurationSeconds, count(s.Operations))

@@ -146,3 +146,31 @@ func TestSummaryJSONHasTheContractFields(t *testing.T) {
 		}
 	}
 }
+
+func TestASearchInWords(t *testing.T) {
+	p95, over, most := 1.25, 12.0, 6
+	steps := []engine.FindMaxStep{
+		{StepNumber: 1, Stage: engine.StageStepping, TotalTargetConnections: 2, QPS: 900, P95LatencyMs: &p95, P95VsBaselinePct: &over, Outcome: engine.OutcomeStable},
+		{StepNumber: 2, Stage: engine.StageConfirming, TotalTargetConnections: 6, QPS: 12_300, P95LatencyMs: &p95, P95VsBaselinePct: &over, Outcome: engine.OutcomePlateau},
+	}
+	s := summary()
+	s.FindMax = &engine.FindMaxResult{Unit: engine.FindMaxConnections, Found: true, Confirmed: true, MaxConnections: &most, QPS: 12_300, P95LatencyMs: &p95,
+		Steps: 2, Reason: "The target sustains 6 connections.", History: steps}
+	var b bytes.Buffer
+	if err := printSummary(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"6 connections", "The target sustains 6 connections.", "12.3 k", "plateau, repeated"} {
+		if !strings.Contains(b.String(), words) {
+			t.Errorf("no %q in\n%s", words, b.String())
+		}
+	}
+	if line := stepLine(steps[1], wide); !strings.Contains(line, "step 2") || !strings.Contains(line, "+12 %") || !strings.Contains(line, "repeated") {
+		t.Error(line)
+	}
+	low, high := 6.0, 10.0
+	line := searching(&engine.FindMaxState{Unit: engine.FindMaxConnections, CurrentStep: 3, TargetWorkers: 8, StepElapsed: 2, StepDuration: 12, LastStable: &low, FirstUnstable: &high, CurrentP95Ms: &p95}, wide)
+	if !strings.Contains(line, "step 3: 8 connections") || !strings.Contains(line, "between 6 and 10") {
+		t.Error(line)
+	}
+}

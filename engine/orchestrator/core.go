@@ -69,7 +69,7 @@ func newCore(w engine.Workload, workers []string) *core {
 
 // What happens to a run.
 type (
-	hapBegun         struct{}
+	hapBegun struct{}
 	// hapPrepared comes with the highest level that a search may try.
 	hapPrepared      struct{ most float64 }
 	hapPrepareFailed struct{ message string }

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// levelOf names the level of a step.
+func levelOf(unit engine.FindMaxUnit, level float64) string {
+	switch {
+	case unit == engine.FindMaxRate:
+		return rate(level) + " op/s"
+	case level == 1:
+		return "1 connection"
+	default:
+		return count(int64(level)) + " connections"
+	}
+}
+
+// unitOf is what a step varied.
+func unitOf(s engine.FindMaxStep) engine.FindMaxUnit {
+	if s.TargetQPS != nil {
+		return engine.FindMaxRate
+	}
+	return engine.FindMaxConnections
+}
+
+// stepLine is a judged step in a line of at most columns characters.
+func stepLine(s engine.FindMaxStep, columns int) string {
+	over := ""
+	if s.P95VsBaselinePct != nil && s.StepNumber > 1 {
+		over = fmt.Sprintf(" (%+.0f %%)", *s.P95VsBaselinePct)
+	}
+	parts := []part{
+		{0, fmt.Sprintf("step %-3d %-16s", s.StepNumber, levelOf(unitOf(s), s.Level()))},
+		{1, fmt.Sprintf("%8s op/s", rate(s.QPS))},
+		{3, fmt.Sprintf("P95 %-9s%-9s", ms(s.P95LatencyMs), over)},
+		{2, strings.ToLower(string(s.Outcome))},
+	}
+	if s.Stage == engine.StageConfirming {
+		parts = append(parts, part{4, "repeated"})
+	}
+	return fit(columns, parts)
+}
+
+// searching says where a search is.
+func searching(f *engine.FindMaxState, columns int) string {
+	level := float64(f.TargetWorkers)
+	if f.TargetQPS != nil {
+		level = *f.TargetQPS
+	}
+	if f.CurrentStep == 0 {
+		return "searching    " + levelOf(f.Unit, level)
+	}
+	bounds := ""
+	switch {
+	case f.LastStable != nil && f.FirstUnstable != nil:
+		bounds = fmt.Sprintf("between %s and %s", levelNumber(f.Unit, *f.LastStable), levelNumber(f.Unit, *f.FirstUnstable))
+	case f.FirstUnstable != nil:
+		bounds = "below " + levelNumber(f.Unit, *f.FirstUnstable)
+	}
+	return fit(columns, []part{
+		{0, fmt.Sprintf("searching    step %d: %s  %s / %s", f.CurrentStep, levelOf(f.Unit, level), duration(f.StepElapsed), duration(f.StepDuration))},
+		{1, fmt.Sprintf("%s op/s", rate(f.QPS))},
+		{2, "P95 " + ms(f.CurrentP95Ms)},
+		{3, bounds},
+	})
+}
+
+func levelNumber(unit engine.FindMaxUnit, level float64) string {
+	if unit == engine.FindMaxRate {
+		return rate(level)
+	}
+	return count(int64(level))
+}
+
+// printSearch writes the answer of a search and its steps.
+func printSearch(p func(string, ...any), r *engine.FindMaxResult) {
+	answer := "none"
+	if level, ok := r.Level(); ok {
+		answer = levelOf(r.Unit, level)
+		if !r.Confirmed {
+			answer += ", not confirmed"
+		}
+	}
+	p("limit\t%s", answer)
+	p("\t%s", r.Reason)
+	if r.Found && r.P95LatencyMs != nil {
+		p("\t%s op/s there   P50 %s   P95 %s   P99 %s   errors %.3g %%", rate(r.QPS), ms(r.P50LatencyMs), ms(r.P95LatencyMs), ms(r.P99LatencyMs), r.ErrorRate*100)
+	}
+	p("")
+	if len(r.History) == 0 {
+		return
+	}
+	p("step\tlevel\top/s\tP50\tP95\tP99\terrors\toutcome\t")
+	for _, s := range r.History {
+		outcome := strings.ToLower(string(s.Outcome))
+		if s.Stage == engine.StageConfirming {
+			outcome += ", repeated"
+		}
+		p("%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t", s.StepNumber, levelOf(r.Unit, s.Level()), rate(s.QPS), ms(s.P50LatencyMs), ms(s.P95LatencyMs), ms(s.P99LatencyMs), count(s.ErrorCount), outcome)
+	}
+	p("")
+}
