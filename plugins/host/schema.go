@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,9 +72,31 @@ func boundSchema(schema []byte) error {
 	if err := dec.Decode(&doc); err != nil {
 		return errors.New("they are not JSON")
 	}
+	if root, ok := doc.(map[string]any); ok {
+		if err := boundRoot(root); err != nil {
+			return err
+		}
+	}
 	s := scale{doc: doc, known: map[string]int{}}
 	_, err := s.weigh(doc)
 	return err
+}
+
+// versions of JSON Schema in which a part of a schema begins a document of its own
+// with $id and nothing else; draft 4 called it id, which data may hold too.
+var versions = [...]string{"draft/2020-12", "draft/2019-09", "draft-07", "draft-06"}
+
+// boundRoot looks at what only the root may say, and takes it away.
+func boundRoot(root map[string]any) error {
+	if version, given := root["$schema"]; given {
+		text, _ := version.(string)
+		if !slices.ContainsFunc(versions[:], func(v string) bool { return strings.Contains(text, "json-schema.org/"+v+"/schema") }) {
+			return fmt.Errorf("their $schema %q is not a version that is known; use https://json-schema.org/draft/2020-12/schema", clean([]byte(fmt.Sprint(version)), 100))
+		}
+	}
+	delete(root, "$schema")
+	delete(root, "$id")
+	return nil
 }
 
 // boundTokens looks at depth and numbers without building anything.
@@ -160,6 +183,11 @@ func (s *scale) keyword(key string, value any, weight *int) error {
 	switch key {
 	case "$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recursiveAnchor":
 		return fmt.Errorf("they use %s, which plugins may not", key)
+	case "$id", "$schema":
+		// References below it would begin there, and be weighed as something else.
+		if isText {
+			return fmt.Errorf("a part of them has a %s of its own, which only the whole may have", key)
+		}
 	case "$ref":
 		if !isText {
 			return nil

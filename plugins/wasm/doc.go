@@ -11,7 +11,8 @@
 // Parse refuses in a plugin. Fuel is charged at the entry of every function, at
 // the header of every loop, inside straight code whenever what was paid for is
 // used up, and by the length of bulk-memory instructions; below zero the guest
-// traps. Depth counts calls that can be part of a recursion and traps at zero. The
+// traps, at the next entry, header or bulk-memory instruction, or when an imported
+// function, which may charge for its own work, returns. Depth counts calls that can be part of a recursion and traps at zero. The
 // host fills both before each call and reads them after a trap, which tells the
 // reason. A start function is not run by itself any more: it is exported under
 // NameStart, so that it runs on fuel like everything else.

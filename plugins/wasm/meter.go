@@ -255,6 +255,11 @@ func (w *meter) function(b *body) {
 			dead = true
 		case opCall:
 			if i.a < uint32(len(w.m.Imports)) {
+				// The host charges for its own work, and straight code has no other check.
+				if !dead {
+					out = append(append(out, code[copied:i.end]...), w.check...)
+					copied = i.end
+				}
 				break
 			}
 			counted := w.counted[w.call]

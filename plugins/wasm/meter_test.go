@@ -143,6 +143,42 @@ func TestStops(t *testing.T) {
 	}
 }
 
+// TestHostCharges: what an imported function charges for its work counts as soon as
+// it returns, also in code without loops and calls.
+func TestHostCharges(t *testing.T) {
+	ctx := context.Background()
+	call := code(i32(0), i32(0), i32(0), opCall, 0)
+	m, err := Parse(built{types: [][]byte{typ([]byte{tI32, tI32, tI32}, nil)}, imports: [][]byte{code(sized([]byte("ls")), sized([]byte("log")), 0, own)},
+		funcs: []fn{{typ: toI64, name: "run", code: code(bytes.Repeat(call, 50), opLocalGet, 0)}}}.bytes(), wide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features))
+	t.Cleanup(func() { _ = r.Close(ctx) })
+	calls := 0
+	dear := func(_ context.Context, guest api.Module, _, _, _ int32) {
+		calls++
+		fuel := guest.ExportedGlobal(NameFuel).(api.MutableGlobal)
+		fuel.Set(uint64(int64(fuel.Get()) - 1_000_000))
+	}
+	if _, err := r.NewHostModuleBuilder("ls").NewFunctionBuilder().WithFunc(dear).Export("log").Instantiate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	guest, err := r.InstantiateWithConfig(ctx, m.Meter(), wazero.NewModuleConfig().WithStartFunctions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &machine{guest}
+	w.set(2_500_000, 10)
+	if _, err := w.call("run", 1); err == nil || calls != 3 {
+		t.Errorf("%v after %d calls, expected a trap after 3", err, calls)
+	}
+	w.set(100_000_000, 10)
+	if got, err := w.call("run", 1); err != nil || got[0] != 1 || calls != 53 {
+		t.Errorf("%v, %v after %d calls", got, err, calls)
+	}
+}
+
 // TestDeepEnough: a recursion within the limit is none of the meter's business.
 func TestDeepEnough(t *testing.T) {
 	down := built{funcs: []fn{{typ: toI64, name: "run", code: code(opLocalGet, 0, 0x50, opIf, tI64, i64(0), opElse,
