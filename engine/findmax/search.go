@@ -234,7 +234,8 @@ func (s *Search) bisect() {
 // resolution is how close the bounds must be: a connection or 2 % of them, or 1 % of the rate.
 func (s *Search) resolution() float64 {
 	if s.cfg.Unit == engine.FindMaxRate {
-		return s.hi / 100
+		// Nothing is looked for below a hundredth of the first level.
+		return max(s.hi, s.cfg.Start) / 100
 	}
 	return max(1, math.Floor(s.lo/50))
 }
@@ -277,9 +278,18 @@ func (s *Search) confirmed(step engine.FindMaxStep) {
 		return
 	}
 	s.refuted++
+	if s.twice == s.level {
+		s.twice = 0
+	}
 	if s.plateau > 0 && step.Outcome == engine.OutcomeStable {
 		// Not on the plateau this time: it begins higher.
 		s.lo, s.hi = s.level, s.measuredAbove(s.level)
+		if math.IsInf(s.hi, 1) {
+			// Nothing was measured above it: it is the highest known level, and stable.
+			s.plateau = 0
+			s.finish(true, "")
+			return
+		}
 	} else {
 		s.above(step)
 	}
@@ -289,6 +299,8 @@ func (s *Search) confirmed(step engine.FindMaxStep) {
 		s.bisect()
 	case s.refuted >= maxRefuted:
 		s.giveUp()
+	case candidate > 0 && candidate == s.twice:
+		s.finish(true, "")
 	case candidate > 0:
 		// What was stable once and then not casts doubt on its neighbours: they are
 		// repeated, from the top down, before they are believed.
