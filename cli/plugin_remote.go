@@ -63,7 +63,8 @@ func (c pluginUpload) Run(e *env) error {
 func (c pluginUpload) say(w io.Writer, p plugin.Entry, base string) error {
 	_, err := fmt.Fprintf(w, "%s@%s is on the server, %s.\n  sha256  %s\n  page    %s/plugins?plugin=%s\n", p.Name, p.Version, p.State, p.SHA256, base, p.SHA256)
 	if err == nil && p.State == plugin.StateDisabled {
-		_, err = fmt.Fprintf(w, "An admin enables it on that page, or with: loadstone plugin enable %s@%s\n", p.Name, p.Version)
+		// By its hash: until it is enabled, another file can take the place of this version.
+		_, err = fmt.Fprintf(w, "An admin enables it on that page, or with: loadstone plugin enable %s\n", p.SHA256)
 	}
 	return err
 }
@@ -99,9 +100,19 @@ func (c pluginRefArg) change(e *env, method, verb, done string) error {
 	if err != nil {
 		return err
 	}
-	if err := client.do(e.ctx, method, "/api/plugins/"+url.PathEscape(c.Plugin)+verb, nil, nil); err != nil {
+	var p plugin.Entry
+	var answer any = &p
+	if method == http.MethodDelete {
+		answer = nil // there is nothing left to say about it
+	}
+	if err := client.do(e.ctx, method, "/api/plugins/"+url.PathEscape(c.Plugin)+verb, nil, answer); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.stdout, "%s is %s.\n", c.Plugin, done)
+	said := c.Plugin
+	if p.Name != "" {
+		// A bare name means one of several versions.
+		said = p.Name + "@" + p.Version
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s is %s.\n", said, done)
 	return err
 }

@@ -356,6 +356,20 @@ func TestOnlyAdminsDecide(t *testing.T) {
 	}
 }
 
+// TestVersionWithBuild: every version that a manifest may have can be asked for by name.
+func TestVersionWithBuild(t *testing.T) {
+	s := openShelf(t, store.PluginLimits{}, nil)
+	version := "1.0.0+" + strings.Repeat("b", 58)
+	name := strings.Repeat("a", 64)
+	e := s.upload(guest(name, version, ""), 201)
+	for _, ref := range []string{name + "@" + version, name, e.SHA256} {
+		if got := decode[plugin.Entry](t, s.do("GET", "/api/plugins/"+ref, nil).want(t, 200)); got.SHA256 != e.SHA256 {
+			t.Errorf("%s is %s", ref, got.SHA256)
+		}
+	}
+	s.do("POST", "/api/plugins/"+name+"@"+version+"/enable", nil).want(t, 200)
+}
+
 // TestUploadLimits sends many files: what is kept is bounded, and says so.
 func TestUploadLimits(t *testing.T) {
 	s := openShelf(t, store.PluginLimits{Versions: 3, Files: 5, Bytes: 1 << 20}, nil)

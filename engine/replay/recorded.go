@@ -25,6 +25,9 @@ const maxRecorded = 5_000_000
 // that a run took and did not begin are few.
 const maxAhead = 100_000
 
+// maxAheadBytes bounds the values of those operations, of all streams of a feed.
+const maxAheadBytes = 256 << 20
+
 // fillSize is how many operations the load engine asks for at once. A generator
 // may let its rows depend on it, so it is asked in the same way again.
 const fillSize = 64
@@ -129,7 +132,7 @@ func (r *Recordings) Feed(ctx context.Context, runID string, plan *engine.Plan, 
 	if err != nil {
 		return nil, err
 	}
-	f := &recordedFeed{share: share, of: max(of, 1), keys: map[key]int32{}}
+	f := &recordedFeed{share: share, of: max(of, 1), room: maxAheadBytes, keys: map[key]int32{}}
 	now := map[string]uint16{}
 	for i, s := range plan.Statements {
 		now[s.ID] = uint16(i)
@@ -238,6 +241,7 @@ type recordedFeed struct {
 	group      []int32  // and of a transaction that begins with it
 	list       []recorded
 	streams    []*original
+	room       int // for the values of operations whose turn is not yet
 	next       int
 	begin      int64
 	dealt      int64
@@ -326,7 +330,7 @@ type original struct {
 // take returns the next operation of a key.
 func (o *original) take(f *recordedFeed, k int32) (operations, error) {
 	for len(o.waiting[k]) == 0 {
-		if o.ahead > maxAhead {
+		if o.ahead > maxAhead || f.room < 0 {
 			return operations{}, &engine.Error{Code: engine.CodePlugin, Message: "The recorded run cannot be replayed: its workload gives other operations than the run executed.",
 				Hint: "a run that dropped operations, or whose plugin is not repeatable, cannot be paired with its recording"}
 		}
@@ -337,6 +341,7 @@ func (o *original) take(f *recordedFeed, k int32) (operations, error) {
 	g := o.waiting[k][0]
 	o.waiting[k] = o.waiting[k][1:]
 	o.ahead--
+	f.room += len(g.data)
 	return g, nil
 }
 
@@ -365,7 +370,9 @@ func (o *original) pull(f *recordedFeed) error {
 		} else {
 			k = f.single[op.Statement]
 		}
-		o.waiting[k] = append(o.waiting[k], cut(b, i, last+1))
+		g := cut(b, i, last+1)
+		f.room -= len(g.data)
+		o.waiting[k] = append(o.waiting[k], g)
 		o.ahead++
 		i = last
 	}

@@ -51,6 +51,22 @@ func (s *countingStream) Fill(b *plugin.Batch, most int) error {
 
 func (s *countingStream) Close() error { return nil }
 
+// largeStream gives operations with texts of 64 KB.
+type largeStream struct{ batches int }
+
+func (s *largeStream) Fill(b *plugin.Batch, most int) error {
+	b.Reset()
+	s.batches++
+	b.Data = append(b.Data, make([]byte, 64<<10)...)
+	for i := range most {
+		b.Ops = append(b.Ops, plugin.Op{FirstArg: uint32(i), NArgs: 1})
+		b.Args = append(b.Args, plugin.Value{Type: engine.TypeText, Len: 64 << 10})
+	}
+	return nil
+}
+
+func (s *largeStream) Close() error { return nil }
+
 // past is a recorded run of two workers.
 type past struct {
 	plugin.Host
@@ -156,6 +172,14 @@ func TestWhatCannotBeReplayed(t *testing.T) {
 	var b plugin.Batch
 	if err := f.Next(&b); err == nil || !strings.Contains(err.Error(), "gives other operations") {
 		t.Error(err)
+	}
+	// Nor does it fill the memory: values count as well as operations.
+	s := &largeStream{}
+	o := &original{stream: s, waiting: map[int32][]operations{}}
+	large := f.(*recordedFeed)
+	large.room = 1 << 20
+	if _, err := o.take(large, 99); err == nil || !strings.Contains(err.Error(), "gives other operations") || s.batches > 1 {
+		t.Errorf("%v after %d batches", err, s.batches)
 	}
 	if !slices.Equal(b.Ops, nil) {
 		t.Error("operations beside an error")

@@ -30,7 +30,7 @@ func (a *adapter) Call(ctx context.Context, request, answer any) error {
 	if got = bytes.TrimRight(got, "\x00"); len(got) == 0 {
 		got = []byte("{}")
 	}
-	if err := json.Unmarshal(got, answer); err != nil {
+	if err := unmarshal(got, answer, maxAnswered); err != nil {
 		var head struct {
 			Op string `json:"op"`
 		}

@@ -16,6 +16,6 @@
 // engine/plugin and an *engine.Error with a sentence; the instance is gone after it.
 //
 // A guest cannot be interrupted while it computes: its fuel alone ends it. A call
-// that burns all of it holds a processor for up to a few seconds (ls_fill: a
-// second), and a garbage collection of the process waits for it.
+// that burns all of it holds a processor for up to a few seconds (those that a
+// stream makes: half a second), and a garbage collection of the process waits for it.
 package host

@@ -79,7 +79,7 @@ var errReported = fmt.Errorf("in its own words: %w", plugin.ErrFailed)
 func (i *instance) reported(export string) error {
 	message := ""
 	if i.errorFn != nil {
-		if v, err := i.call(i.errorFn, abi.ExportError, i.callFuel); err == nil {
+		if v, err := i.call(i.errorFn, abi.ExportError, min(i.callFuel, fillFuel)); err == nil {
 			ptr, n := abi.Unpack(int64(v))
 			if b, ok := i.memory.Read(ptr, min(n, 4*abi.MaxErrorMessage)); ok {
 				message = clean(b, abi.MaxErrorMessage)

@@ -35,6 +35,7 @@ func (s *stream) feedOnce(fed int) error {
 	f := &s.food
 	f.from.Reset()
 	var data []byte
+	fuel := fuelFor(0)
 	switch err := s.feed.Next(&f.from); {
 	case errors.Is(err, plugin.ErrEnded):
 		f.ended = true
@@ -45,16 +46,17 @@ func (s *stream) feedOnce(fed int) error {
 			return err
 		}
 		data = f.batch.Bytes()
+		fuel = fuelFor(min(len(f.from.Ops), abi.MaxBatchOps))
 	}
-	ctx := context.Background() // a running stream has none; fuel bounds the guest
 	var ptr uint64
 	var err error
 	if len(data) > 0 {
-		if ptr, err = i.send(ctx, data); err != nil {
+		// A running stream has no context; fuel bounds the guest.
+		if ptr, err = i.send(context.Background(), data, fuel); err != nil {
 			return err
 		}
 	}
-	v, err := i.export(ctx, abi.ExportFeed, ptr, uint64(len(data)))
+	v, err := i.call(i.guest.ExportedFunction(abi.ExportFeed), abi.ExportFeed, fuel, ptr, uint64(len(data)))
 	if err == nil && int32(uint32(v)) != 0 {
 		err = i.reported(abi.ExportFeed)
 	}

@@ -8,16 +8,20 @@ package host
 // take 940 million (an adapter's answer of megabytes), a batch takes 2 million.
 // Fills happen beside the load of every run, so theirs is the tightest.
 const (
-	// callFuel is for each call but ls_fill, the start included.
+	// callFuel is for each call but those that a stream makes, the start included.
 	callFuel = 2_000_000_000
-	// fillFuel is for ls_fill, with fillFuelPerOp for every operation asked for. It
-	// leaves room for a garbage collection in the guest.
+	// fillFuel is for ls_fill, ls_feed and its ls_alloc, with fillFuelPerOp for every
+	// operation asked for or fed, and for ls_error. It leaves room for a garbage
+	// collection in the guest.
 	fillFuel      = 100_000_000
 	fillFuelPerOp = 500_000
 	// callDepth is how deep calls that can be part of a recursion may be nested; the
 	// compiler's own limit of the stack, about 50 MB, holds besides.
 	callDepth = 20_000
 )
+
+// fuelFor is the budget of a stream's call that is about so many operations.
+func fuelFor(operations int) int64 { return fillFuel + int64(operations)*fillFuelPerOp }
 
 // refuel makes ready for a call.
 func (i *instance) refuel(units int64) {

@@ -165,6 +165,6 @@ func compareFill(b *testing.B, metered, plain *stream) {
 	b.ReportMetric(float64(best[0].Nanoseconds())/turn, "fuelled-ns/op")
 	b.ReportMetric(float64(best[1].Nanoseconds())/turn, "plain-ns/op")
 	b.ReportMetric(100*(float64(best[0])/float64(best[1])-1), "fuel-%")
-	b.ReportMetric(float64(fillFuel+128*fillFuelPerOp-int64(metered.instance.fuel.Get()))/128, "units/op")
+	b.ReportMetric(float64(fuelFor(128)-int64(metered.instance.fuel.Get()))/128, "units/op")
 	b.ReportMetric(0, "ns/op")
 }

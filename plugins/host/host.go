@@ -97,21 +97,33 @@ func (h *Host) Register(ctx context.Context, wasm []byte, bundled bool) (plugin.
 		return plugin.Info{}, err
 	}
 	r.bundled = bundled
+	holder, err := h.enlist(r)
+	if err != nil {
+		return plugin.Info{}, errors.Join(err, r.module.code.Close(ctx))
+	}
+	if holder != r {
+		return holder.info, r.module.code.Close(ctx)
+	}
+	return r.info, nil
+}
+
+// enlist adds a plugin to the list and returns it, or the one that has its bytes already.
+func (h *Host) enlist(r *registered) (*registered, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return plugin.Info{}, errors.New("registering a plugin: the host is closed")
+		return nil, errors.New("registering a plugin: the host is closed")
 	}
 	for _, other := range h.list {
-		if other.info.SHA256 == sha {
-			return other.info, nil
+		if other.info.SHA256 == r.info.SHA256 {
+			return other, nil
 		}
-		if other.bundled && !bundled && other.info.Name == r.info.Name {
-			return plugin.Info{}, refuse("the name %q belongs to a bundled plugin; choose another", r.info.Name)
+		if other.bundled && !r.bundled && other.info.Name == r.info.Name {
+			return nil, refuse("the name %q belongs to a bundled plugin; choose another", r.info.Name)
 		}
 	}
 	h.list = append(h.list, r)
-	return r.info, nil
+	return r, nil
 }
 
 // Inspect examines a file without registering it.
@@ -288,7 +300,7 @@ func (r *registered) ask(ctx context.Context, request []byte) (answer []byte, er
 		}
 		r.callers.give(i)
 	}()
-	ptr, err := i.send(ctx, request)
+	ptr, err := i.send(ctx, request, i.callFuel)
 	if err != nil {
 		return nil, err
 	}

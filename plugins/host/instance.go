@@ -114,12 +114,15 @@ func (i *instance) export(ctx context.Context, name string, args ...uint64) (uin
 	return i.call(i.guest.ExportedFunction(name), name, i.callFuel, args...)
 }
 
-// send puts a document into the guest's memory.
-func (i *instance) send(ctx context.Context, document []byte) (ptr uint64, err error) {
+// send puts a document into the guest's memory, which has so much fuel to give room for it.
+func (i *instance) send(ctx context.Context, document []byte, fuel int64) (ptr uint64, err error) {
 	if len(document) > abi.MaxDocument {
 		return 0, fail(plugin.ErrFailed, "The document for plugin %s has %d bytes, the limit is %d.", i.module.name, len(document), abi.MaxDocument)
 	}
-	v, err := i.export(ctx, abi.ExportAlloc, uint64(len(document)))
+	if err := ctx.Err(); err != nil {
+		return 0, fmt.Errorf("sending a document to plugin %s: %w", i.module.name, err)
+	}
+	v, err := i.call(i.guest.ExportedFunction(abi.ExportAlloc), abi.ExportAlloc, fuel, uint64(len(document)))
 	if err != nil {
 		return 0, err
 	}
@@ -147,7 +150,7 @@ func (i *instance) document(export string, v uint64) ([]byte, error) {
 
 // open calls ls_open.
 func (i *instance) open(ctx context.Context, document []byte) error {
-	ptr, err := i.send(ctx, document)
+	ptr, err := i.send(ctx, document, i.callFuel)
 	if err != nil {
 		return err
 	}

@@ -152,7 +152,7 @@ func parseManifest(doc []byte) (plugin.Manifest, error) {
 	// C counts the zero byte at the end of a text as part of it.
 	doc = bytes.TrimRight(doc, "\x00")
 	var in looseManifest
-	if err := json.Unmarshal(doc, &in); err != nil {
+	if err := unmarshal(doc, &in, maxDeclared); err != nil {
 		return plugin.Manifest{}, fmt.Errorf("its manifest is not the JSON that is expected: %w", err)
 	}
 	m := plugin.Manifest{Kind: strings.ToLower(in.Kind), Name: in.Name, Version: string(in.Version),

@@ -54,7 +54,7 @@ func (r *registered) tables(ctx context.Context, params json.RawMessage) ([]plug
 	var answer struct {
 		Tables []looseTable `json:"tables"`
 	}
-	if err := json.Unmarshal(got, &answer); err != nil {
+	if err := unmarshal(got, &answer, maxDeclared); err != nil {
 		return nil, badAnswer(c, "tables", err)
 	}
 	list, err := tables(answer.Tables)
@@ -91,7 +91,7 @@ func (w *workload) Statements(ctx context.Context, params json.RawMessage, table
 	var answer struct {
 		Statements []looseStatement `json:"statements"`
 	}
-	if err := json.Unmarshal(got, &answer); err != nil {
+	if err := unmarshal(got, &answer, maxDeclared); err != nil {
 		return nil, badAnswer(c, "statements", err)
 	}
 	if answer.Statements == nil {
@@ -170,10 +170,10 @@ func (s *stream) Fill(b *plugin.Batch, most int) error {
 	}
 	most = max(1, min(most, abi.MaxBatchOps))
 	i := s.instance
-	v, err := i.call(i.fillFn, abi.ExportFill, fillFuel+int64(most)*fillFuelPerOp, uint64(most))
+	v, err := i.call(i.fillFn, abi.ExportFill, fuelFor(most), uint64(most))
 	for fed := 0; err == nil && int64(v) == abi.FillFeedMe; fed++ {
 		if err = s.feedOnce(fed); err == nil {
-			v, err = i.call(i.fillFn, abi.ExportFill, fillFuel+int64(most)*fillFuelPerOp, uint64(most))
+			v, err = i.call(i.fillFn, abi.ExportFill, fuelFor(most), uint64(most))
 		}
 	}
 	if err == nil {

@@ -23,11 +23,11 @@ import (
 // wellFormedID tells whether text can be an id or a name in a path. What cannot
 // be one does not reach the store: it does not exist.
 func wellFormedID(id string) bool {
-	if id == "" || len(id) > 128 {
+	if id == "" || len(id) > 160 {
 		return false
 	}
 	for _, r := range id {
-		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.@", r) {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.@+", r) {
 			return false
 		}
 	}

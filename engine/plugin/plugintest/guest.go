@@ -11,7 +11,8 @@ type Guest struct {
 	Error string
 	// Answer is what ls_call returns.
 	Answer string
-	// Code replaces the body of an export, without its locals and its end.
+	// Code replaces the body of an export, without its locals and its end; ls_feed is
+	// exported only with it.
 	Code map[string][]byte
 	// Omit leaves exports out; "memory" too.
 	Omit []string
@@ -145,11 +146,12 @@ func (g Guest) Build() []byte {
 	if g.Pages == 0 {
 		g.Pages = 3
 	}
-	exports := []struct {
+	type export struct {
 		name string
 		typ  byte
 		code []byte
-	}{
+	}
+	exports := []export{
 		{"ls_abi", TypeI32, I32(1 << 16)},
 		{"ls_describe", TypeI64, I64(packed(manifestAt, uint32(len(g.Manifest))))},
 		{"ls_alloc", typeI32I32, I32(inputAt)},
@@ -158,6 +160,9 @@ func (g Guest) Build() []byte {
 		{"ls_rows", typeRows, I64(packed(rowsAt, uint32(len(g.Rows))))},
 		{"ls_call", typeCall, I64(packed(answerAt, uint32(len(g.Answer))))},
 		{"ls_error", TypeI64, I64(packed(errorAt, uint32(len(g.Error))))},
+	}
+	if feed, ok := g.Code["ls_feed"]; ok {
+		exports = append(exports, export{"ls_feed", typeOpen, feed})
 	}
 	omitted := func(name string) bool {
 		for _, o := range g.Omit {

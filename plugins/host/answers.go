@@ -1,0 +1,40 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// The most values that a document of a guest may hold. Go's form of a document is
+// many times as large as its text: 4 MB of empty objects become hundreds of megabytes.
+const (
+	// maxDeclared is for manifests, tables and statements.
+	maxDeclared = 200_000
+	// maxAnswered is for what adapters answer, which may be a sample of keys.
+	maxAnswered = 1_000_000
+)
+
+// unmarshal reads a document of a guest that holds at most so many values.
+func unmarshal(doc []byte, into any, most int) error {
+	if n := values(doc, most); n > most {
+		return fmt.Errorf("it holds more than %d values", most)
+	}
+	return json.Unmarshal(doc, into)
+}
+
+// values counts what begins a value in a list or an object, up to one above most;
+// in what is no JSON, anything.
+func values(doc []byte, most int) int {
+	n, quoted := 0, false
+	for i := 0; i < len(doc) && n <= most; i++ {
+		switch c := doc[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == ',' || c == '{' || c == '['):
+			n++
+		}
+	}
+	return n
+}
