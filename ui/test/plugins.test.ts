@@ -65,6 +65,20 @@ describe('what differs between versions', () => {
     expect(list[0]).toMatchObject({ before: 'integer, 0 to 100, default 20', after: 'integer, 0 to 50, default 20' });
     expect(list[1]!.after).toContain('DROP TABLE');
   });
+  it('shows the SQL that tables bring', () => {
+    const t = next.manifest.tables![0]!;
+    const own: Plugin = {
+      ...next,
+      manifest: {
+        ...next.manifest,
+        tables: [{ ...t, columns: t.columns.map((c, i) => (i ? c : { ...c, db_type: { postgres: 'numeric(9)' } })), options: { '*': 'TABLESPACE fast' } }],
+      },
+    };
+    const [table, ...more] = differences(next, own);
+    expect(more).toEqual([]);
+    expect(table!.after).toContain(`${t.columns[0]!.name} in postgres: numeric(9)`);
+    expect(table!.after).toContain('Options in any dialect: TABLESPACE fast');
+  });
   it('is nothing for the same', () => {
     expect(differences(next, next)).toEqual([]);
     expect(differences({ ...next, manifest: { ...next.manifest, parameters: undefined, statements: null, tables: undefined } }, next).length).toBe(6);

@@ -421,7 +421,14 @@ export interface Plugin extends PluginRef {
     description?: string;
     author?: string;
     parameters?: unknown;
-    tables?: { name: string; columns: { name: string; type: string }[]; key: string[]; rows?: number; empty?: boolean }[];
+    tables?: {
+      name: string;
+      columns: { name: string; type: string; db_type?: Record<string, string> }[];
+      key: string[];
+      rows?: number;
+      empty?: boolean;
+      options?: Record<string, string>;
+    }[];
     statements?: PluginStatement[] | null;
     driver?: string;
     dialect?: string;

@@ -10,7 +10,7 @@ import { Icon, Mark } from '../design/icons';
 import { Empty, Failed, Notice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
 import type { Schema } from '../templates/schema';
-import { dialectName } from './compare';
+import { dialectName, ownDDL } from './compare';
 import { Parameters } from './Parameters';
 import { refOf, titleOf } from './refs';
 import { Versions } from './Versions';
@@ -185,7 +185,7 @@ function Actions({ p }: { p: Plugin }) {
   const enable = () =>
     ask({
       title: `Enable ${refOf(p)}?`,
-      body: 'Everyone on this server can then make runs with it. A run executes the statements that it declares, on the databases that its template names; look at them on this page first.',
+      body: 'Everyone on this server can then make runs with it. A run executes the statements that it gives, on the databases that its template names; look at what it declares on this page first.',
       verb: 'Enable plugin',
       danger: false,
       keep: 'Not yet',
@@ -240,6 +240,11 @@ function Statements({ p, list }: { p: Plugin; list: PluginStatement[] }) {
     );
   return (
     <div className="body stack">
+      {p.kind === 'workload' && (p.exports ?? []).includes('ls_call') && (
+        <span className="muted">
+          These are what it declares. It can give others for other parameters or tables; preflight shows the exact list.
+        </span>
+      )}
       {list.map((s) => (
         <figure key={s.id} className="statement">
           <figcaption className="row">
@@ -283,6 +288,12 @@ function Tables({ tables }: { tables: NonNullable<Plugin['manifest']['tables']> 
               {t.name} ({t.columns.map((c) => `${c.name} ${c.type}`).join(', ')})
             </code>
             <span className="muted"> key {(t.key ?? []).join(', ') || 'none'}</span>
+            {ownDDL(t).map(([what, sql]) => (
+              <div key={what} className="dialect">
+                <span className="muted">{what}</span>
+                <pre className="code">{sql}</pre>
+              </div>
+            ))}
           </div>
         ))}
       </div>
