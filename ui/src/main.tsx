@@ -8,6 +8,7 @@ import './design/parts.css';
 import './design/layout.css';
 import './charts/charts.css';
 import './runs/runs.css';
+import './runs/findmax.css';
 import './runs/guards.css';
 import './app/app.css';
 import './templates/templates.css';

@@ -176,3 +176,21 @@ describe('YAML', () => {
     expect(hasComments('a: "x # y"\nb: c#d')).toBe(false);
   });
 });
+
+describe('a search for the limit in the form', () => {
+  it('brings what it needs, and takes it away again', () => {
+    const first = edit(blank(), 'workload.load_mode', 'FIND_MAX_CONCURRENCY');
+    expect(first.find_max).toMatchObject({ enabled: true, unit: 'connections', start_concurrency: 4 });
+    // The workers' capacity must not be what one fixed load needed.
+    expect(first.scaling.per_worker_capacity).toBeUndefined();
+    const rate = edit(edit(first, 'find_max.max_concurrency', 90), 'find_max.unit', 'rate');
+    expect(rate.find_max).toMatchObject({ unit: 'rate', start_rate: 500 });
+    expect(rate.find_max?.max_concurrency).toBeUndefined();
+    const slo = edit(edit(rate, 'find_max.slo.p95_ms', 20), 'find_max.slo.p95_ms', undefined);
+    expect(slo.find_max?.slo).toBeUndefined();
+    const back = edit(rate, 'workload.load_mode', 'CONCURRENCY');
+    expect(back.find_max).toBeUndefined();
+    expect(back.workload.concurrent_connections).toBe(16);
+    expect(back.scaling.per_worker_capacity).toBe(8);
+  });
+});

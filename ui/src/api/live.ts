@@ -114,6 +114,52 @@ export interface PrepareProgress {
   remaining_seconds: number | null;
 }
 
+export interface FindMaxStep {
+  step_number: number;
+  stage: 'STEPPING' | 'BISECTING' | 'CONFIRMING' | 'DONE';
+  total_target_connections: number;
+  target_qps: number | null;
+  qps: number;
+  p50_latency_ms: number | null;
+  p95_latency_ms: number | null;
+  p99_latency_ms: number | null;
+  error_count: number;
+  p95_vs_baseline_pct: number | null;
+  outcome: 'STABLE' | 'DEGRADED' | 'ERROR_THRESHOLD' | 'QUEUE_DETECTED' | 'PLATEAU';
+  stop_reason?: string;
+}
+
+export interface FindMaxState {
+  unit: 'connections' | 'rate';
+  current_step: number;
+  /** The level in connections; target_qps is set instead when the search varies the rate. */
+  target_workers: number;
+  target_qps: number | null;
+  status: FindMaxStep['stage'];
+  step_elapsed_seconds: number;
+  step_duration_seconds: number;
+  upper_bound: number;
+  last_stable: number | null;
+  first_unstable: number | null;
+  steps: FindMaxStep[] | null;
+  result: FindMaxResult | null;
+}
+
+export interface FindMaxResult {
+  unit: FindMaxState['unit'];
+  found: boolean;
+  max_connections: number | null;
+  max_target_qps: number | null;
+  qps: number;
+  p50_latency_ms: number | null;
+  p95_latency_ms: number | null;
+  p99_latency_ms: number | null;
+  error_rate: number;
+  confirmed: boolean;
+  reason: string;
+  history: FindMaxStep[] | null;
+}
+
 export interface LogEntry {
   seq: number;
   worker_id?: string;
@@ -162,6 +208,8 @@ export interface Payload {
   latency_split?: LatencySplit | null;
   workers: PayloadWorker[] | null;
   custom_metrics: { resources: { cpu_pct: number; memory_pct: number; memory_bytes: number; host_cpu_pct: number; host_memory_pct?: number } };
+  /** The state of a search for the limit; null or absent in any other run. */
+  find_max?: FindMaxState | null;
   cancellation_reason: string | null;
   validity: Validity;
   prepare: PrepareProgress | null;

@@ -1,4 +1,4 @@
-import type { Payload, Validity } from './live';
+import type { FindMaxResult, Payload, Validity } from './live';
 
 // The server's documents, named as in the engine. Times are RFC 3339 in UTC, or null.
 
@@ -10,6 +10,9 @@ export type LogLevel = 'INFO' | 'WARNING' | 'ERROR' | 'CRITICAL';
 export type Instant = string | null;
 
 export type {
+  FindMaxResult,
+  FindMaxState,
+  FindMaxStep,
   HistogramData,
   LogEntry,
   Payload,
@@ -283,6 +286,8 @@ export interface Summary extends Figures {
   validity_detail: Validity;
   start_time: Instant;
   end_time: Instant;
+  /** The answer of a search for the limit; null or absent in any other run. */
+  find_max?: FindMaxResult | null;
   thresholds: ThresholdResult[] | null;
   passed: boolean;
   plugins: PluginRef[] | null;

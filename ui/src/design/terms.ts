@@ -18,6 +18,10 @@ export const terms = {
   connection: 'A saved database address; its password is encrypted and never shown again.',
   concurrency: 'Closed loop: each connection issues its next operation when the last one has ended.',
   qps: 'Open loop: operations are due on a schedule, whether or not earlier ones have ended.',
+  findMax:
+    'Raises the load in steps until the table takes no more, looks closer between the last good step and the first bad one, and repeats the answer before it believes it.',
+  slo: 'Limits of your own for the latency, in place of the comparison with the first step.',
+  baseline: 'How far the P95 of the slowest run worker may rise above that of the first step.',
   arrival: 'Constant: even gaps. Poisson: gaps as of independent users. Workload: its own delays are the gaps.',
   inFlightLimit: 'Operations that may be due and not finished at once; what is due beyond it is dropped and counted.',
   stages: 'Ramps and steps that follow each other and make up the measurement.',

@@ -11,6 +11,7 @@ import { AccountingView } from './AccountingView';
 import { ByStatement } from './ByStatement';
 import { EnvironmentView } from './EnvironmentView';
 import { ExportView } from './ExportView';
+import { FindMaxAnswer } from './FindMax';
 import { LogPanel } from './LogPanel';
 import type { RunState } from './live';
 import { RunCharts } from './RunCharts';
@@ -68,7 +69,10 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
             <LogPanel logs={state.logs} state={state.logsState} dropped={0} follow={false} file={run.test_name} />
           </div>
         ) : (
-          <RunCharts run={run} live={null} c={c} state={state.seriesState} />
+          <div className="stack">
+            {s.find_max && <FindMaxAnswer r={s.find_max} />}
+            <RunCharts run={run} live={null} c={c} state={state.seriesState} />
+          </div>
         )}
       </Tabs.Content>
       <Tabs.Content value="distribution">

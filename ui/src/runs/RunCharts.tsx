@@ -55,7 +55,8 @@ export function RunCharts({ run, live, c, state }: Props) {
     const lead = (Date.parse(begin) - Date.parse(timing.start_time)) / 1000;
     const all = lead + timing.warmup_seconds + timing.duration_seconds;
     // A long run would leave the curve a sliver: its axis grows instead.
-    return all <= 1800 ? all : undefined;
+    // Neither is there an end to see when a search decides it.
+    return all <= 1800 && timing.duration_seconds > 0 ? all : undefined;
   }, [timing]);
 
   const throughput = useMemo<Line[]>(() => {

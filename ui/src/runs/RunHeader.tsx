@@ -56,7 +56,7 @@ function Timers({ live }: { live: Payload }) {
         {clock(t.elapsed_display_seconds)}
         {t.expected_seconds_total > 0 && <span className="muted"> / {clock(t.expected_seconds_total)}</span>}
       </span>
-      {phase !== null && t.phase_elapsed_seconds !== null && (
+      {phase !== null && phase > 0 && t.phase_elapsed_seconds !== null && (
         <span className="muted hide-phone" title="Time in this phase">
           phase {clock(Math.min(t.phase_elapsed_seconds, phase))} / {clock(phase)}
         </span>
@@ -70,13 +70,16 @@ function TargetLine({ run, live }: { run: RunDetail; live: Payload | null }) {
   const connection =
     typeof s.target.connection === 'string' ? s.target.connection : (s.target.connection?.driver ?? 'inline');
   const workers = live?.workers?.length || run.total_workers_expected || s.scaling.worker_count;
-  const connections = s.workload.concurrent_connections;
+  // A search changes them as it goes.
+  const connections = live?.connections.target || s.workload.concurrent_connections;
   const parts = [
     s.target.adapter,
     connection,
     s.target.table_name,
     `${workers} ${workers === 1 ? 'worker' : 'workers'}`,
-    `${connections} ${connections === 1 ? 'connection' : 'connections'}`,
+    s.workload.load_mode === 'FIND_MAX_CONCURRENCY' && !live
+      ? 'searches the limit'
+      : `${connections} ${connections === 1 ? 'connection' : 'connections'}`,
     s.workload.plugin,
   ];
   return <>{parts.join(' · ')}</>;

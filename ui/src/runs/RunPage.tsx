@@ -5,6 +5,7 @@ import { usePageTitle, useParam } from '../app/location';
 import { ChartGroup, type Zoom } from '../charts/group';
 import { Failed, Notice, Skeleton } from '../design/States';
 import { useToast } from '../design/Toast';
+import { FindMaxLive } from './FindMax';
 import { FinishedTabs } from './FinishedTabs';
 import { Guardrails } from './Guardrails';
 import { LogPanel } from './LogPanel';
@@ -62,6 +63,7 @@ function Run({ state, run }: { state: RunState; run: RunDetail }) {
               <FinishedTabs run={run} state={state} c={c} />
             ) : (
               <>
+                {!preparing && state.live?.find_max && <FindMaxLive f={state.live.find_max} />}
                 {!preparing && <RunCharts run={run} live={state.live} c={c} state={state.seriesState} />}
                 {!preparing && !over && (
                   <Workers run={run} live={state.live} newsAt={state.newsAt} />

@@ -22,6 +22,7 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
       ? s.target.connection
       : `${s.target.connection?.driver ?? ''} (spelled out)`;
   const prepare = s.target.prepare;
+  const searches = s.workload.load_mode === 'FIND_MAX_CONCURRENCY';
   const guards = Object.entries(s.guardrails ?? {}).filter(([, v]) => v !== null && v !== undefined);
   const params = Object.entries(s.workload.params ?? {});
   return (
@@ -50,14 +51,18 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
       <dl className="defs">
         <dt>Load</dt>
         <dd>
-          {s.workload.load_mode === 'CONCURRENCY' ? 'closed loop' : sentence(words(s.workload.load_mode))} ·{' '}
-          {s.workload.concurrent_connections} connections
+          {searches
+            ? `search for the limit, in ${s.find_max?.unit === 'rate' ? 'operations per second' : 'connections'}`
+            : `${s.workload.load_mode === 'CONCURRENCY' ? 'closed loop' : sentence(words(s.workload.load_mode))} · ${s.workload.concurrent_connections} connections`}
           {s.workload.target_qps ? ` · ${plain(count(s.workload.target_qps))}/s` : ''}
           {s.workload.think_time_ms ? ` · think time ${s.workload.think_time_ms} ms` : ''} · seed {s.workload.seed}
         </dd>
         <dt>Time</dt>
         <dd>
-          {duration(s.workload.warmup_seconds)} warm-up, {duration(s.workload.duration_seconds)} measurement
+          {duration(s.workload.warmup_seconds)} warm-up,{' '}
+          {searches
+            ? `steps of ${duration(Number(s.find_max?.step_duration_seconds ?? 30))}, ${duration(Number(s.find_max?.max_duration_seconds ?? 1800))} at most`
+            : `${duration(s.workload.duration_seconds)} measurement`}
         </dd>
         <dt>Scaling</dt>
         <dd>

@@ -6,6 +6,7 @@ import { Segments } from '../design/Controls';
 import { duration } from '../design/format';
 import { terms } from '../design/terms';
 import { Field, ListField, NumberField, SelectField, TagsField, TextField, useForm } from './fields';
+import { FindMaxFields } from './FindMaxFields';
 import { ParamsForm } from './ParamsForm';
 import { choices, meant } from '../plugins/refs';
 import { StagesField } from './StagesField';
@@ -235,6 +236,8 @@ function LoadSection() {
   const mode = String(get(config, 'workload.load_mode') ?? 'CONCURRENCY');
   const warm = Number(get(config, 'workload.warmup_seconds') ?? 0);
   const open = mode === 'QPS';
+  const searches = mode === 'FIND_MAX_CONCURRENCY';
+  const overRate = searches && get(config, 'find_max.unit') === 'rate';
   const paced = get(config, 'workload.arrival') === 'workload';
   const stages = config.workload.stages?.length ? config.workload.stages : null;
   const length = stages ? total(stages) : Number(get(config, 'workload.duration_seconds') ?? 0);
@@ -243,11 +246,11 @@ function LoadSection() {
       ? terms.concurrency
       : mode === 'QPS'
         ? terms.qps
-        : 'Raises the connections in steps until the table takes no more.';
+        : terms.findMax;
   return (
     <Section
       title="Load"
-      note={`${Number.isFinite(warm + length) && warm + length > 0 ? `The run takes about ${duration(warm + length)}, plus the time to prepare.` : 'How much, and for how long.'}`}
+      note={`${searches ? 'The run ends when it knows the answer.' : Number.isFinite(warm + length) && warm + length > 0 ? `The run takes about ${duration(warm + length)}, plus the time to prepare.` : 'How much, and for how long.'}`}
     >
       <div className="form-grid">
         <SelectField
@@ -257,7 +260,7 @@ function LoadSection() {
           options={[
             { value: 'CONCURRENCY', label: 'Closed loop (connections)' },
             { value: 'QPS', label: 'Open loop (rate)' },
-            { value: 'FIND_MAX_CONCURRENCY', label: `Find the maximum${later}`, disabled: true },
+            { value: 'FIND_MAX_CONCURRENCY', label: 'Find Max (search the limit)' },
           ]}
         />
         {open && !paced && (
@@ -268,13 +271,20 @@ function LoadSection() {
             help="Operations per second, of all workers together."
           />
         )}
-        <NumberField
-          path="workload.concurrent_connections"
-          label={stages && !open ? 'Connections at the start' : 'Connections'}
-          tip={open ? terms.pool : undefined}
-          help={open ? 'Free ones execute what is due, 1 to 20 000.' : 'They work at the same time, 1 to 20 000.'}
-        />
+        {(!searches || overRate) && (
+          <NumberField
+            path="workload.concurrent_connections"
+            label={stages && !open ? 'Connections at the start' : 'Connections'}
+            tip={open || overRate ? terms.pool : undefined}
+            help={
+              open || overRate
+                ? 'Free ones execute what is due, 1 to 20 000.'
+                : 'They work at the same time, 1 to 20 000.'
+            }
+          />
+        )}
       </div>
+      {searches && <FindMaxFields />}
       {open && (
         <div className="form-grid">
           <SelectField
@@ -297,9 +307,9 @@ function LoadSection() {
       )}
       {(open ? !paced : mode === 'CONCURRENCY') && <StagesField />}
       <div className="form-grid">
-        {!stages && <NumberField path="workload.duration_seconds" label="Duration" unit="s" tip={terms.measurement} />}
+        {!stages && !searches && <NumberField path="workload.duration_seconds" label="Duration" unit="s" tip={terms.measurement} />}
         <NumberField path="workload.warmup_seconds" label="Warm-up" unit="s" tip={terms.warmup} />
-        {!open && <NumberField path="workload.think_time_ms" label="Think time" unit="ms" tip={terms.think} />}
+        {!open && !overRate && <NumberField path="workload.think_time_ms" label="Think time" unit="ms" tip={terms.think} />}
         <NumberField
           path="workload.statement_timeout_ms"
           label="Statement timeout"

@@ -159,7 +159,9 @@ export function TemplatesPage() {
                           <td>
                             {modeWords[c.workload.load_mode] ?? c.workload.load_mode}
                             <span className="second">
-                              {c.workload.concurrent_connections} connections · {duration(c.workload.duration_seconds)}
+                              {c.workload.load_mode === 'FIND_MAX_CONCURRENCY'
+                                ? `steps of ${duration(Number(c.find_max?.step_duration_seconds ?? 30))}`
+                                : `${c.workload.concurrent_connections} connections · ${duration(c.workload.duration_seconds)}`}
                             </span>
                           </td>
                           <td data-label="Last run">

@@ -55,6 +55,12 @@ export function edit(config: Scenario, path: string, value: unknown): Scenario {
   }
   // Without a number of retries there is no policy, rather than one with the default number.
   if (path === 'workload.retry.max' && value === undefined) next = set(next, 'workload.retry', undefined);
+  // An emptied objective is none, and without one there are none.
+  if (path.startsWith('find_max.slo.') && value === undefined) {
+    const slo = get(next, 'find_max.slo') as Record<string, unknown> | undefined;
+    if (Object.values(slo ?? {}).every((v) => v == null)) next = set(next, 'find_max.slo', undefined);
+  }
+  if (path === 'find_max.unit') next = searchOver(next, value === 'rate');
   if (path === 'workload.load_mode') {
     // What the other mode has no meaning for goes; what this one needs comes.
     next = set(next, 'workload.stages', undefined);
@@ -63,6 +69,13 @@ export function edit(config: Scenario, path: string, value: unknown): Scenario {
       if (get(next, 'workload.target_qps') == null) next = set(next, 'workload.target_qps', 500);
     } else {
       for (const field of ['target_qps', 'arrival', 'max_in_flight']) next = set(next, `workload.${field}`, undefined);
+    }
+    if (value === 'FIND_MAX_CONCURRENCY') next = searchOver(next, false);
+    else if (config.workload.load_mode === 'FIND_MAX_CONCURRENCY') {
+      next = set(next, 'find_max', undefined);
+      next = set(next, 'workload.concurrent_connections', 16);
+      next = set(next, 'scaling.per_worker_capacity', Math.ceil(16 / Math.max(1, next.scaling.worker_count)));
+      if (get(next, 'workload.duration_seconds') == null) next = set(next, 'workload.duration_seconds', 60);
     }
   }
   if (path === 'workload.arrival') {
@@ -74,6 +87,25 @@ export function edit(config: Scenario, path: string, value: unknown): Scenario {
   // The stages say how long the measurement is.
   if (next.workload.stages?.length) next = set(next, 'workload.duration_seconds', undefined);
   else if (config.workload.stages?.length) next = set(next, 'workload.duration_seconds', 60);
+  return next;
+}
+
+/**
+ * Prepares the document for a search over the rate or over connections: with
+ * the fields that it needs, and room on the workers to climb.
+ */
+function searchOver(config: Scenario, rate: boolean): Scenario {
+  let next = set(config, 'find_max.enabled', true);
+  next = set(next, 'find_max.unit', rate ? 'rate' : 'connections');
+  next = set(next, 'find_max.start_rate', rate ? (get(next, 'find_max.start_rate') ?? 500) : undefined);
+  next = set(next, 'scaling.per_worker_capacity', undefined);
+  if (rate) {
+    next = set(next, 'workload.concurrent_connections', 64);
+    next = set(next, 'workload.think_time_ms', undefined);
+    return set(next, 'find_max.max_concurrency', undefined);
+  }
+  if (get(next, 'find_max.start_concurrency') == null) next = set(next, 'find_max.start_concurrency', 4);
+  for (const field of ['rate_increment', 'max_rate']) next = set(next, `find_max.${field}`, undefined);
   return next;
 }
 

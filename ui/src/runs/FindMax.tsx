@@ -1,0 +1,302 @@
+import { useEffect, useRef, useState } from 'react';
+import type { FindMaxResult, FindMaxState, FindMaxStep } from '../api/types';
+import { Term } from '../design/Controls';
+import { clock, count, errorRate, exact, latency, percent, plain, type Quantity, rate } from '../design/format';
+import { Icon } from '../design/icons';
+import { Num } from '../design/Num';
+import { terms } from '../design/terms';
+
+type Unit = FindMaxState['unit'];
+
+export const level = (s: FindMaxStep) => s.target_qps ?? s.total_target_connections;
+const size = (unit: Unit, n: number): Quantity => (unit === 'rate' ? rate(n) : count(n));
+export const named = (unit: Unit, n: number) =>
+  unit === 'rate' ? plain(rate(n)) : `${plain(count(n))} ${n === 1 ? 'connection' : 'connections'}`;
+
+/** The answer's level, null when there is none. */
+export const answer = (r: FindMaxResult | null | undefined) =>
+  r?.found ? (r.max_target_qps ?? r.max_connections ?? null) : null;
+
+const outcomes: Record<FindMaxStep['outcome'], { tone: string; word: string }> = {
+  STABLE: { tone: 'ok', word: 'Holds' },
+  DEGRADED: { tone: 'bad', word: 'Too slow' },
+  ERROR_THRESHOLD: { tone: 'bad', word: 'Errors' },
+  QUEUE_DETECTED: { tone: 'bad', word: 'Queues' },
+  PLATEAU: { tone: 'warn', word: 'No gain' },
+};
+
+const stages: Record<FindMaxState['status'], string> = {
+  STEPPING: 'Climbing',
+  BISECTING: 'Looking closer',
+  CONFIRMING: 'Repeating the answer',
+  DONE: 'Done',
+};
+
+/** The search while it runs: where it stands, between which bounds, and every step so far. */
+export function FindMaxLive({ f }: { f: FindMaxState }) {
+  const now = f.target_qps ?? f.target_workers;
+  const steps = f.steps ?? [];
+  const share = f.step_duration_seconds > 0 ? Math.min(1, f.step_elapsed_seconds / f.step_duration_seconds) : 0;
+  const running = f.status !== 'DONE' && f.current_step > 0;
+  return (
+    <section className="panel find-max" aria-label="Find Max">
+      <header>
+        <h3>
+          <Term tip={terms.findMax}>Find Max</Term>
+        </h3>
+        <span className="badge">{f.current_step === 0 ? 'Waits for the warm-up' : stages[f.status]}</span>
+        <span className="muted note end">{bounds(f)}</span>
+      </header>
+      <div className="body stack">
+        {running && (
+          <div className="find-step">
+            <span>
+              Step {f.current_step}: <strong>{named(f.unit, now)}</strong>
+            </span>
+            <span
+              className="share wide"
+              role="progressbar"
+              aria-label="This step"
+              aria-valuemin={0}
+              aria-valuemax={100}
+              aria-valuenow={Math.round(share * 100)}
+            >
+              <i style={{ width: `${share * 100}%`, background: 'var(--accent)' }} />
+            </span>
+            <span className="mono muted">
+              {clock(f.step_elapsed_seconds)} / {clock(f.step_duration_seconds)}
+            </span>
+          </div>
+        )}
+        <Ladder unit={f.unit} steps={steps} found={null} />
+        <LevelCharts unit={f.unit} steps={steps} found={null} />
+      </div>
+    </section>
+  );
+}
+
+function bounds(f: FindMaxState): string {
+  const of = (n: number) => plain(size(f.unit, n));
+  if (f.last_stable !== null && f.first_unstable !== null)
+    return `between ${of(f.last_stable)} and ${named(f.unit, f.first_unstable)}`;
+  if (f.first_unstable !== null) return `below ${named(f.unit, f.first_unstable)}`;
+  return `goes up to ${named(f.unit, f.upper_bound)}`;
+}
+
+/** The answer of a search that is over, with what it rests on. */
+export function FindMaxAnswer({ r }: { r: FindMaxResult }) {
+  const found = answer(r);
+  const steps = r.history ?? [];
+  return (
+    <section className="panel find-max" aria-label="Find Max">
+      <header>
+        <h3>
+          <Term tip={terms.findMax}>Find Max</Term>
+        </h3>
+        {found !== null && (
+          <span className={`badge ${r.confirmed ? 'ok' : 'warn'}`}>
+            <Icon name={r.confirmed ? 'check' : 'alert'} size={12} />
+            {r.confirmed ? 'Confirmed by a repeated step' : 'Not confirmed'}
+          </span>
+        )}
+      </header>
+      <div className="body stack">
+        <div className="find-answer">
+          {found === null ? (
+            <p className="find-hero">No answer</p>
+          ) : (
+            <p className="find-hero">
+              <span className="muted">sustains</span> <Num q={size(r.unit, found)} />{' '}
+              {r.unit === 'connections' && (found === 1 ? 'connection' : 'connections')}
+            </p>
+          )}
+          {found !== null && (
+            <dl>
+              <div>
+                <dt>Throughput</dt>
+                <dd>
+                  <Num q={rate(r.qps)} />
+                </dd>
+              </div>
+              {(['p50', 'p95', 'p99'] as const).map((p) => (
+                <div key={p}>
+                  <dt>{p.toUpperCase()}</dt>
+                  <dd>
+                    <Num q={latency(r[`${p}_latency_ms`])} />
+                  </dd>
+                </div>
+              ))}
+              <div>
+                <dt>Errors</dt>
+                <dd>
+                  <Num q={errorRate(r.error_rate)} />
+                </dd>
+              </div>
+            </dl>
+          )}
+          <p className="find-reason">{r.reason}</p>
+        </div>
+        <LevelCharts unit={r.unit} steps={steps} found={found} />
+        <Ladder unit={r.unit} steps={steps} found={found} />
+      </div>
+    </section>
+  );
+}
+
+/** Every step with its level as a rung, newest last. */
+function Ladder({ unit, steps, found }: { unit: Unit; steps: FindMaxStep[]; found: number | null }) {
+  if (steps.length === 0) return <p className="muted">The first step sets the baseline. It is judged when it is over.</p>;
+  const most = Math.max(...steps.map(level), 1);
+  return (
+    <div className="table-wrap">
+      <table className="table dense ladder">
+        <thead>
+          <tr>
+            <th className="num">Step</th>
+            <th>Level</th>
+            <th className="num">Throughput</th>
+            <th className="num">P50</th>
+            <th className="num">P95</th>
+            <th className="num">
+              <Term tip="How far the P95 of the slowest run worker is from that of the first step.">To baseline</Term>
+            </th>
+            <th className="num">P99</th>
+            <th className="num">Errors</th>
+            <th>Outcome</th>
+          </tr>
+        </thead>
+        <tbody>
+          {steps.map((s) => {
+            const o = outcomes[s.outcome] ?? { tone: '', word: s.outcome };
+            return (
+              <tr key={s.step_number} className={found !== null && level(s) === found ? 'answer' : ''}>
+                <td className="num">{s.step_number}</td>
+                <td>
+                  <span className="rung" title={named(unit, level(s))}>
+                    <i className={o.tone} style={{ width: `${(level(s) / most) * 100}%` }} />
+                    <span>{plain(size(unit, level(s)))}</span>
+                  </span>
+                </td>
+                <td className="num">
+                  <Num q={rate(s.qps)} />
+                </td>
+                <td className="num">
+                  <Num q={latency(s.p50_latency_ms)} />
+                </td>
+                <td className="num">
+                  <Num q={latency(s.p95_latency_ms)} />
+                </td>
+                <td className="num">
+                  {s.p95_vs_baseline_pct === null || s.step_number === 1
+                    ? '–'
+                    : `${s.p95_vs_baseline_pct > 0 ? '+' : ''}${plain(percent(s.p95_vs_baseline_pct, 2))}`}
+                </td>
+                <td className="num">
+                  <Num q={latency(s.p99_latency_ms)} />
+                </td>
+                <td className="num">{exact(s.error_count)}</td>
+                <td title={s.stop_reason ?? ''}>
+                  <span className={`badge ${o.tone}`}>{o.word}</span>
+                  {s.stage === 'CONFIRMING' && <span className="muted"> repeated</span>}
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function LevelCharts(props: { unit: Unit; steps: FindMaxStep[]; found: number | null }) {
+  if (props.steps.length < 2) return null;
+  return (
+    <div className="level-charts">
+      <LevelChart {...props} title="Throughput by level" value={(s) => s.qps} format={rate} />
+      <LevelChart {...props} title="P95 by level" value={(s) => s.p95_latency_ms} format={latency} />
+    </div>
+  );
+}
+
+/** One figure of every step over its level; the line goes through the first measurement of each level. */
+function LevelChart(props: {
+  unit: Unit;
+  steps: FindMaxStep[];
+  found: number | null;
+  title: string;
+  value: (s: FindMaxStep) => number | null;
+  format: (n: number) => Quantity;
+}) {
+  const host = useRef<HTMLElement>(null);
+  const [width, setWidth] = useState(520);
+  useEffect(() => {
+    const el = host.current;
+    if (!el) return;
+    const seen = new ResizeObserver(() => setWidth(Math.max(240, el.clientWidth)));
+    seen.observe(el);
+    return () => seen.disconnect();
+  }, []);
+  const height = 220;
+  const pad = { left: 60, right: 16, top: 22, bottom: 28 };
+  const points = props.steps.flatMap((s) => {
+    const v = props.value(s);
+    return v === null ? [] : [{ s, x: level(s), v }];
+  });
+  const most = Math.max(...points.map((p) => p.x), 1) * 1.04;
+  const top = Math.max(...points.map((p) => p.v), 1e-9) * 1.08;
+  const x = (n: number) => pad.left + (n / most) * (width - pad.left - pad.right);
+  const y = (n: number) => height - pad.bottom - (n / top) * (height - pad.top - pad.bottom);
+  const line = [...new Map([...points].reverse().map((p) => [p.x, p])).values()].sort((a, b) => a.x - b.x);
+  const [gx, gy] = [spaced(most, Math.max(3, Math.floor(width / 90))), spaced(top, 4)];
+  const toEnd = props.found !== null && x(props.found) > width * 0.6;
+  return (
+    <figure ref={host}>
+      <figcaption>{props.title}</figcaption>
+      <svg
+        className="dist level"
+        height={height}
+        viewBox={`0 0 ${width} ${height}`}
+        role="img"
+        aria-label={`${props.title}; the figures are in the table of steps.`}
+      >
+        {gy.map((v) => (
+          <g key={v}>
+            <line className="grid" x1={pad.left} x2={width - pad.right} y1={y(v)} y2={y(v)} />
+            <text x={pad.left - 8} y={y(v) + 4} textAnchor="end">
+              {v === 0 ? '0' : plain(props.format(v))}
+            </text>
+          </g>
+        ))}
+        {gx.map((v) => (
+          <text key={v} x={x(v)} y={height - 8} textAnchor="middle">
+            {v === 0 ? '0' : plain(size(props.unit, v))}
+          </text>
+        ))}
+        {props.found !== null && (
+          <g className="limit">
+            <line x1={x(props.found)} x2={x(props.found)} y1={pad.top - 6} y2={height - pad.bottom} />
+            <text x={x(props.found) + (toEnd ? -6 : 6)} y={pad.top - 8} textAnchor={toEnd ? 'end' : 'start'}>
+              limit {plain(size(props.unit, props.found))}
+            </text>
+          </g>
+        )}
+        <polyline className="through" points={line.map((p) => `${x(p.x)},${y(p.v)}`).join(' ')} />
+        {points.map((p) => (
+          <circle key={p.s.step_number} className={outcomes[p.s.outcome]?.tone} cx={x(p.x)} cy={y(p.v)} r={4}>
+            <title>
+              {`Step ${p.s.step_number}, ${named(props.unit, p.x)}: ${plain(props.format(p.v))}, ${(outcomes[p.s.outcome]?.word ?? p.s.outcome).toLowerCase()}`}
+            </title>
+          </circle>
+        ))}
+      </svg>
+    </figure>
+  );
+}
+
+/** Round values from 0 up to a bound, about so many. */
+function spaced(to: number, about: number): number[] {
+  const raw = to / about;
+  const unit = 10 ** Math.floor(Math.log10(raw));
+  const step = ([1, 2, 5, 10].find((m) => m * unit >= raw) ?? 10) * unit;
+  return Array.from({ length: Math.floor(to / step) + 1 }, (_, i) => Number((i * step).toPrecision(6)));
+}
