@@ -876,7 +876,17 @@ LS_FN double ls__ln(double x) {
 		e++;
 	}
 	double s = (m - 1) / (m + 1), z = s * s, sum = 1.0 / 23;
-	for (double k = 21; k >= 1; k -= 2) sum = sum * z + 1 / k;
+	sum = sum * z + 1.0 / 21;
+	sum = sum * z + 1.0 / 19;
+	sum = sum * z + 1.0 / 17;
+	sum = sum * z + 1.0 / 15;
+	sum = sum * z + 1.0 / 13;
+	sum = sum * z + 1.0 / 11;
+	sum = sum * z + 1.0 / 9;
+	sum = sum * z + 1.0 / 7;
+	sum = sum * z + 1.0 / 5;
+	sum = sum * z + 1.0 / 3;
+	sum = sum * z + 1;
 	double f = (double)e;
 	return f * 0x1.62e42feep-1 + (f * 0x1.a39ef35793c76p-33 + 2 * s * sum);
 }
@@ -886,8 +896,21 @@ LS_FN double ls__exp(double t) {
 	if (!(n > -1000)) return 0;
 	if (n > 1000) return 0x1p1000;
 	int64_t k = (int64_t)(n + 2048.5);
-	double f = (double)(k - 2048), r = t - f * 0x1.62e42feep-1 - f * 0x1.a39ef35793c76p-33, sum = 1;
-	for (double i = 14; i >= 1; i--) sum = 1 + sum * r / i;
+	double f = (double)(k - 2048), r = t - f * 0x1.62e42feep-1 - f * 0x1.a39ef35793c76p-33, sum = 1.0 / 87178291200.0;
+	sum = sum * r + 1.0 / 6227020800.0;
+	sum = sum * r + 1.0 / 479001600.0;
+	sum = sum * r + 1.0 / 39916800.0;
+	sum = sum * r + 1.0 / 3628800.0;
+	sum = sum * r + 1.0 / 362880.0;
+	sum = sum * r + 1.0 / 40320.0;
+	sum = sum * r + 1.0 / 5040.0;
+	sum = sum * r + 1.0 / 720.0;
+	sum = sum * r + 1.0 / 120.0;
+	sum = sum * r + 1.0 / 24.0;
+	sum = sum * r + 1.0 / 6.0;
+	sum = sum * r + 1.0 / 2.0;
+	sum = sum * r + 1;
+	sum = sum * r + 1;
 	return sum * ls__double((uint64_t)(k - 2048 + 1023) << 52);
 }
 

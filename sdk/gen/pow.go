@@ -13,7 +13,8 @@ const (
 // Unlike math.Pow it is made of sums, products and quotients alone, each rounded
 // by itself, so that every processor and every SDK computes the same bits: what a
 // generator draws may depend on the last of them. The conversions to float64
-// keep the compiler from fusing a product with a sum.
+// keep the compiler from fusing a product with a sum. The series are written
+// out: their quotients are constants then, and a skewed draw takes half the time.
 func pow(x, y float64) float64 {
 	switch {
 	case y == 0 || x == 1:
@@ -37,9 +38,17 @@ func ln(x float64) float64 {
 	s := float64(m-1) / float64(m+1)
 	z := float64(s * s)
 	sum := 1.0 / 23
-	for k := 21.0; k >= 1; k -= 2 {
-		sum = float64(sum*z) + 1/k
-	}
+	sum = float64(sum*z) + 1.0/21
+	sum = float64(sum*z) + 1.0/19
+	sum = float64(sum*z) + 1.0/17
+	sum = float64(sum*z) + 1.0/15
+	sum = float64(sum*z) + 1.0/13
+	sum = float64(sum*z) + 1.0/11
+	sum = float64(sum*z) + 1.0/9
+	sum = float64(sum*z) + 1.0/7
+	sum = float64(sum*z) + 1.0/5
+	sum = float64(sum*z) + 1.0/3
+	sum = float64(sum*z) + 1
 	f := float64(e)
 	return float64(f*ln2High) + float64(float64(f*ln2Low)+float64(float64(2*s)*sum))
 }
@@ -56,9 +65,20 @@ func exp(t float64) float64 {
 	k := int64(n + 2048.5) // counted from -2048, so that cutting off rounds to the nearest
 	f := float64(k - 2048)
 	r := float64(t-float64(f*ln2High)) - float64(f*ln2Low)
-	sum := 1.0
-	for i := 14.0; i >= 1; i-- {
-		sum = 1 + float64(float64(sum*r)/i)
-	}
+	sum := 1.0 / 87178291200
+	sum = float64(sum*r) + 1.0/6227020800
+	sum = float64(sum*r) + 1.0/479001600
+	sum = float64(sum*r) + 1.0/39916800
+	sum = float64(sum*r) + 1.0/3628800
+	sum = float64(sum*r) + 1.0/362880
+	sum = float64(sum*r) + 1.0/40320
+	sum = float64(sum*r) + 1.0/5040
+	sum = float64(sum*r) + 1.0/720
+	sum = float64(sum*r) + 1.0/120
+	sum = float64(sum*r) + 1.0/24
+	sum = float64(sum*r) + 1.0/6
+	sum = float64(sum*r) + 1.0/2
+	sum = float64(sum*r) + 1
+	sum = float64(sum*r) + 1
 	return float64(sum * math.Float64frombits(uint64(k-2048+1023)<<52))
 }

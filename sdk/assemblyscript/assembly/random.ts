@@ -132,7 +132,17 @@ function ln(x: f64): f64 {
   const s = (m - 1) / (m + 1);
   const z = s * s;
   let sum: f64 = 1.0 / 23;
-  for (let k: f64 = 21; k >= 1; k -= 2) sum = sum * z + 1 / k;
+  sum = sum * z + 1.0 / 21.0;
+  sum = sum * z + 1.0 / 19.0;
+  sum = sum * z + 1.0 / 17.0;
+  sum = sum * z + 1.0 / 15.0;
+  sum = sum * z + 1.0 / 13.0;
+  sum = sum * z + 1.0 / 11.0;
+  sum = sum * z + 1.0 / 9.0;
+  sum = sum * z + 1.0 / 7.0;
+  sum = sum * z + 1.0 / 5.0;
+  sum = sum * z + 1.0 / 3.0;
+  sum = sum * z + 1;
   const f = <f64>e;
   return f * LN2_HIGH + (f * LN2_LOW + 2 * s * sum);
 }
@@ -147,8 +157,21 @@ function exp(t: f64): f64 {
   const k = <i64>(n + 2048.5);
   const f = <f64>(k - 2048);
   const r = t - f * LN2_HIGH - f * LN2_LOW;
-  let sum: f64 = 1;
-  for (let i: f64 = 14; i >= 1; i--) sum = 1 + (sum * r) / i;
+  let sum: f64 = 1.0 / 87178291200.0;
+  sum = sum * r + 1.0 / 6227020800.0;
+  sum = sum * r + 1.0 / 479001600.0;
+  sum = sum * r + 1.0 / 39916800.0;
+  sum = sum * r + 1.0 / 3628800.0;
+  sum = sum * r + 1.0 / 362880.0;
+  sum = sum * r + 1.0 / 40320.0;
+  sum = sum * r + 1.0 / 5040.0;
+  sum = sum * r + 1.0 / 720.0;
+  sum = sum * r + 1.0 / 120.0;
+  sum = sum * r + 1.0 / 24.0;
+  sum = sum * r + 1.0 / 6.0;
+  sum = sum * r + 1.0 / 2.0;
+  sum = sum * r + 1;
+  sum = sum * r + 1;
   return sum * reinterpret<f64>(<u64>(k - 2048 + 1023) << 52);
 }
 

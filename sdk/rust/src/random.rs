@@ -128,11 +128,17 @@ fn ln(x: f64) -> f64 {
     let s = (m - 1.0) / (m + 1.0);
     let z = s * s;
     let mut sum = 1.0 / 23.0;
-    let mut k = 21.0;
-    while k >= 1.0 {
-        sum = sum * z + 1.0 / k;
-        k -= 2.0;
-    }
+    sum = sum * z + 1.0 / 21.0;
+    sum = sum * z + 1.0 / 19.0;
+    sum = sum * z + 1.0 / 17.0;
+    sum = sum * z + 1.0 / 15.0;
+    sum = sum * z + 1.0 / 13.0;
+    sum = sum * z + 1.0 / 11.0;
+    sum = sum * z + 1.0 / 9.0;
+    sum = sum * z + 1.0 / 7.0;
+    sum = sum * z + 1.0 / 5.0;
+    sum = sum * z + 1.0 / 3.0;
+    sum = sum * z + 1.0;
     let f = e as f64;
     f * f64::from_bits(LN2_HIGH) + (f * f64::from_bits(LN2_LOW) + 2.0 * s * sum)
 }
@@ -148,12 +154,21 @@ fn exp(t: f64) -> f64 {
     let k = (n + 2048.5) as i64;
     let f = (k - 2048) as f64;
     let r = t - f * f64::from_bits(LN2_HIGH) - f * f64::from_bits(LN2_LOW);
-    let mut sum = 1.0;
-    let mut i = 14.0;
-    while i >= 1.0 {
-        sum = 1.0 + sum * r / i;
-        i -= 1.0;
-    }
+    let mut sum = 1.0 / 87178291200.0;
+    sum = sum * r + 1.0 / 6227020800.0;
+    sum = sum * r + 1.0 / 479001600.0;
+    sum = sum * r + 1.0 / 39916800.0;
+    sum = sum * r + 1.0 / 3628800.0;
+    sum = sum * r + 1.0 / 362880.0;
+    sum = sum * r + 1.0 / 40320.0;
+    sum = sum * r + 1.0 / 5040.0;
+    sum = sum * r + 1.0 / 720.0;
+    sum = sum * r + 1.0 / 120.0;
+    sum = sum * r + 1.0 / 24.0;
+    sum = sum * r + 1.0 / 6.0;
+    sum = sum * r + 1.0 / 2.0;
+    sum = sum * r + 1.0;
+    sum = sum * r + 1.0;
     sum * f64::from_bits(((k - 2048 + 1023) as u64) << 52)
 }
 
