@@ -2,13 +2,16 @@ package prepare
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 const (
@@ -18,6 +21,10 @@ const (
 	maxQueries = 64
 	// queryLimit bounds a query that names no limit of its own.
 	queryLimit = 30 * time.Second
+	// longestQuery bounds the limit that a query names.
+	longestQuery = 5 * time.Minute
+	// maxNotes and maxNote bound what an adapter writes into the log of a run.
+	maxNotes, maxNote = 50, 500
 )
 
 // ask holds one conversation with the adapter: as long as it asks for queries,
@@ -30,6 +37,7 @@ func (r *resolved) ask(ctx context.Context, req plugin.AdapterRequest) (plugin.A
 			return answer, pluginFailed(info, "answering "+req.Op, err)
 		}
 		if len(answer.Queries) == 0 {
+			answer.Notes = readable(answer.Notes)
 			return answer, nil
 		}
 		if r.database == nil {
@@ -52,6 +60,23 @@ func (r *resolved) ask(ctx context.Context, req plugin.AdapterRequest) (plugin.A
 	return plugin.AdapterAnswer{}, pluginFailed(info, "answering "+req.Op, fmt.Errorf("it still asks for queries after %d rounds", maxRounds))
 }
 
+// readable bounds an adapter's notes and takes out what a terminal would obey.
+func readable(notes []string) []string {
+	notes = notes[:min(len(notes), maxNotes)]
+	for i, note := range notes {
+		notes[i] = strings.Map(func(r rune) rune {
+			switch {
+			case unicode.IsSpace(r):
+				return ' '
+			case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
+				return -1
+			}
+			return r
+		}, strings.ToValidUTF8(note[:min(len(note), maxNote)], ""))
+	}
+	return notes
+}
+
 // query runs one query of an adapter. What the database answers, errors
 // included, is the adapter's to judge; only the end of ctx is an error here.
 func (r *resolved) query(ctx context.Context, q plugin.Query) (plugin.QueryResult, error) {
@@ -60,13 +85,16 @@ func (r *resolved) query(ctx context.Context, q plugin.Query) (plugin.QueryResul
 	}
 	limit := queryLimit
 	if q.TimeoutMs > 0 {
-		limit = time.Duration(q.TimeoutMs) * time.Millisecond
+		limit = time.Duration(min(q.TimeoutMs, longestQuery.Milliseconds())) * time.Millisecond
 	}
 	qctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	set, err := r.database.Query(qctx, q.SQL, q.Args...)
 	if ctx.Err() != nil {
 		return plugin.QueryResult{}, fmt.Errorf("inspecting the target: %w", ctx.Err())
+	}
+	if errors.Is(err, target.ErrTooLarge) {
+		return plugin.QueryResult{}, pluginFailed(r.adapter.Info(), "inspecting the target", fmt.Errorf("the rows of its query %q have more than %d MB", q.ID, target.MaxResult>>20))
 	}
 	if err != nil {
 		class := r.database.Classify(err)

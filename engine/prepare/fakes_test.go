@@ -219,6 +219,9 @@ func (c *fakeConn) Close() error {
 
 func (d fakeDatabase) Query(_ context.Context, sql string, _ ...any) (*target.ResultSet, error) {
 	d.w.sql = append(d.w.sql, sql)
+	if strings.Contains(sql, "repeat(") {
+		return nil, fmt.Errorf("querying: %w", target.ErrTooLarge)
+	}
 	return &target.ResultSet{Columns: []string{"n"}, Rows: [][]any{{int64(1) << 60}}}, d.w.queryErr
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -238,6 +239,14 @@ func TestTheFrozenListIsChecked(t *testing.T) {
 	}
 }
 
+// TestNotesAreReadable: what an adapter says is bounded, and text.
+func TestNotesAreReadable(t *testing.T) {
+	got := readable(append([]string{"a\x1b[2J\u202eb\nc", "käse" + strings.Repeat("x", maxNote-6) + "ä"}, make([]string, 1000)...))
+	if len(got) != maxNotes || got[0] != "a[2Jb c" || len(got[1]) != maxNote-1 || !utf8.ValidString(got[1]) {
+		t.Errorf("%d notes, %q, %d bytes", len(got), got[0], len(got[1]))
+	}
+}
+
 func TestConversations(t *testing.T) {
 	table := []engine.Column{{Name: "id", Type: engine.TypeI64}, {Name: "note", Type: engine.TypeText}}
 	t.Run("results come back", func(t *testing.T) {
@@ -253,6 +262,12 @@ func TestConversations(t *testing.T) {
 		w.rounds, w.queries = 100, []plugin.Query{{ID: "q", SQL: "SELECT 1"}}
 		_, err := Plan(t.Context(), w.deps(), scenario(), nil)
 		fails(t, err, engine.CodePlugin, "", "after 8 rounds")
+	})
+	t.Run("an adapter that reads without end", func(t *testing.T) {
+		w := newWorld()
+		w.rounds, w.queries = 1, []plugin.Query{{ID: "q", SQL: "SELECT repeat('x', 1000000) FROM generate_series(1, 1000000)", TimeoutMs: 1 << 62}}
+		_, err := Plan(t.Context(), w.deps(), scenario(), nil)
+		fails(t, err, engine.CodePlugin, "", `the rows of its query "q" have more than 8 MB`)
 	})
 	t.Run("an adapter that writes", func(t *testing.T) {
 		w := newWorld()

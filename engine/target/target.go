@@ -6,6 +6,7 @@ package target
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -29,13 +30,20 @@ type Driver interface {
 	Open(cfg Config) (Database, error)
 }
 
+// MaxResult bounds what Query reads, in bytes.
+const MaxResult = 8 << 20
+
+// ErrTooLarge is the error of a query whose rows have more than MaxResult bytes.
+var ErrTooLarge = errors.New("the rows have more than 8 MB")
+
 // Database is one reachable database.
 type Database interface {
 	// Check connects once and returns what it found. Errors are user-facing
 	// (*engine.Error, CodeTarget): unreachable host, wrong password, no such database …
 	Check(ctx context.Context) (ServerInfo, error)
 	// Query runs one SQL text with text arguments and returns all rows; for
-	// preparation and inspection, never for load.
+	// preparation and inspection, never for load. It is ErrTooLarge when they have
+	// more than MaxResult bytes; the rest is not read.
 	Query(ctx context.Context, sql string, args ...any) (*ResultSet, error)
 	// Exec runs SQL texts one after the other, each on its own.
 	Exec(ctx context.Context, sql ...string) error

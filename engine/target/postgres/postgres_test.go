@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -17,6 +18,26 @@ func TestConformance(t *testing.T) { conform(t, postgres.NewDriver()) }
 
 func conform(t *testing.T, d target.Driver) {
 	dsn := pgtest.Start(t).NewDatabase(t)
+	t.Run("rows without end", func(t *testing.T) {
+		db, err := d.Open(target.Config{DSN: dsn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, sql := range []string{
+			"SELECT repeat('x', 1000), generate_series(1, 10000000)",
+			"SELECT '', generate_series(1, 10000000)",
+			"SELECT repeat('x', 10000000)",
+		} {
+			if rs, err := db.Query(t.Context(), sql); !errors.Is(err, target.ErrTooLarge) {
+				t.Errorf("%s: %v, %v", sql, rs != nil, err)
+			}
+			// The connection that was left is not given to anyone else.
+			if rs, err := db.Query(t.Context(), "SELECT repeat('x', 4000000) AS large"); err != nil || len(rs.Rows) != 1 {
+				t.Errorf("afterwards: %v", err)
+			}
+		}
+	})
 	targettest.Run(t, targettest.Options{
 		Driver: d,
 		DSN:    dsn,

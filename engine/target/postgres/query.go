@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -49,6 +51,11 @@ func shorten(s string) string {
 }
 
 func query(ctx context.Context, c *pgconn.PgConn, sql string, args []any) (*target.ResultSet, error) {
+	// Ending ctx is how the rest of the rows is left unread; the connection ends with it.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.Frontend().SetMaxBodyLen(target.MaxResult)
+	defer c.Frontend().SetMaxBodyLen(0)
 	values := make([][]byte, len(args))
 	for i, a := range args {
 		text, err := textArgument(a)
@@ -64,23 +71,37 @@ func query(ctx context.Context, c *pgconn.PgConn, sql string, args []any) (*targ
 	}
 	types := pgtype.NewMap()
 	var decodeErr error
+	size := 0
 	for r.NextRow() {
 		fields := r.FieldDescriptions()
 		row := make([]any, len(fields))
+		size += rowSize
 		for i, raw := range r.Values() {
+			size += rowSize + len(raw)
 			v, err := decodeText(types, fields[i].DataTypeOID, raw)
 			if err != nil && decodeErr == nil {
 				decodeErr = fmt.Errorf("reading column %s: %w", fields[i].Name, err)
 			}
 			row[i] = v
 		}
+		if size > target.MaxResult {
+			cancel()
+			_, _ = r.Close()
+			return nil, fmt.Errorf("querying: %w", target.ErrTooLarge)
+		}
 		rs.Rows = append(rs.Rows, row)
 	}
-	if _, err := r.Close(); err != nil {
+	var oversize *pgproto3.ExceededMaxBodyLenErr
+	if _, err := r.Close(); errors.As(err, &oversize) {
+		return nil, fmt.Errorf("querying: %w", target.ErrTooLarge)
+	} else if err != nil {
 		return nil, fmt.Errorf("querying: %w", err)
 	}
 	return rs, decodeErr
 }
+
+// rowSize is about what a row, and each value of it, takes besides its text.
+const rowSize = 24
 
 func textArgument(a any) ([]byte, error) {
 	switch v := a.(type) {
