@@ -121,3 +121,16 @@ func TestAsErrorKeepsTheCauseAndHidesIt(t *testing.T) {
 		t.Error("a user-facing error was wrapped again")
 	}
 }
+
+func TestRatesOverALongerTime(t *testing.T) {
+	f := Figures{Operations: 10, QPS: 10, DurationSeconds: 1, ByKind: map[Kind]*KindFigures{KindUpdate: {Count: 5, QPS: 5}},
+		ByStatement: []StatementFigures{{Count: 4, QPS: 4}}}
+	f.Over(0.5)
+	if f.QPS != 10 || f.DurationSeconds != 1 {
+		t.Errorf("a shorter time changed them: %+v", f)
+	}
+	f.Over(20)
+	if f.DurationSeconds != 20 || f.QPS != 0.5 || f.ByKind[KindUpdate].QPS != 0.25 || f.ByStatement[0].QPS != 0.2 {
+		t.Errorf("%+v", f)
+	}
+}

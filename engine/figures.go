@@ -143,7 +143,8 @@ type Figures struct {
 	Operations int64 `json:"operations"`
 	Reads      int64 `json:"reads"`
 	Writes     int64 `json:"writes"`
-	// DurationSeconds runs from the start of the measurement to the end of the last execution.
+	// DurationSeconds runs from the start of the measurement to its end, or to the
+	// end of the last execution where that is later.
 	DurationSeconds float64 `json:"duration_seconds"`
 	QPS             float64 `json:"qps"`
 	// LatencyMs is the response time: in an open loop from when an operation was due.
@@ -167,6 +168,23 @@ type Figures struct {
 	Accounting Accounting        `json:"accounting"`
 	Histogram  []HistogramBucket `json:"histogram"`
 	Slowest    []SlowExecution   `json:"slowest"`
+}
+
+// Over takes the rates over at least so many seconds. Executions alone cannot
+// tell how long was measured: one in a minute has no rate of its own.
+func (f *Figures) Over(seconds float64) {
+	if seconds <= f.DurationSeconds {
+		return
+	}
+	f.DurationSeconds = seconds
+	f.QPS = float64(f.Operations) / seconds
+	for _, k := range f.ByKind {
+		k.QPS = float64(k.Count) / seconds
+	}
+	for i := range f.ByStatement {
+		s := &f.ByStatement[i]
+		s.QPS = float64(s.Count) / seconds
+	}
 }
 
 // ThresholdResult is one judged threshold.

@@ -223,8 +223,13 @@ func (g *Group) newSlot() *slot {
 // Start begins to issue operations.
 func (g *Group) Start(phase engine.Phase) {
 	g.startOnce.Do(func() {
-		g.startDispatcher()
-		g.SetPhase(phase)
+		// The schedule begins with the phase, not before it: what is due first belongs to it.
+		now := g.clock.now()
+		g.enter(phase, now)
+		g.startDispatcher(now)
+		if phase == engine.PhaseMeasurement {
+			g.beginStages(now)
+		}
 		close(g.begun)
 	})
 }
@@ -234,15 +239,21 @@ func (g *Group) Start(phase engine.Phase) {
 // that were due before MEASUREMENT keep Warmup = true. The workload's stages
 // begin with MEASUREMENT; before it the load is level.
 func (g *Group) SetPhase(p engine.Phase) {
+	now := g.clock.now()
+	g.enter(p, now)
+	if p == engine.PhaseMeasurement {
+		g.beginStages(now)
+	}
+}
+
+func (g *Group) enter(p engine.Phase, now int64) {
 	// The collector first: a record of the new phase must not meet figures of the old one.
 	g.coll.enter(p)
 	switch p {
 	case engine.PhaseWarmup:
 		g.measured.Store(math.MaxInt64)
 	case engine.PhaseMeasurement:
-		now := g.clock.now()
 		g.measured.Store(now)
-		g.beginStages(now)
 	}
 }
 

@@ -25,7 +25,7 @@ func (g *Group) openLoop() {
 }
 
 // startDispatcher begins the schedule of an open loop.
-func (g *Group) startDispatcher() {
+func (g *Group) startDispatcher(now int64) {
 	d := g.dispatcher
 	if d == nil {
 		return
@@ -40,7 +40,7 @@ func (g *Group) startDispatcher() {
 		d.waiter = newWaiter()
 	}
 	d.mu.Lock()
-	d.origin = g.clock.now()
+	d.origin = now
 	d.mu.Unlock()
 	g.dispatching = true
 	g.ramps.Add(2)

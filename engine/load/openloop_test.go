@@ -285,6 +285,21 @@ func TestTheWorkloadsDelaysAreASchedule(t *testing.T) {
 	})
 }
 
+// TestWithoutWarmupTheFirstArrivalIsMeasured runs in real time: the clock has to move within Start.
+func TestWithoutWarmupTheFirstArrivalIsMeasured(t *testing.T) {
+	db := &fakeDB{}
+	sink := &memorySink{}
+	g := openRate(t, db, &fakeStream{limit: 20}, sink, 2, engine.Workload{Arrival: engine.ArrivalWorkload})
+	g.Start(engine.PhaseMeasurement)
+	<-g.Done()
+	if err := settle(g, db, sink, time.Minute); err != nil {
+		t.Error(err)
+	}
+	if total := g.Totals(); total.Started != 20 || total.Warmup != 0 {
+		t.Errorf("%+v", total)
+	}
+}
+
 func TestAWorkloadWithoutDelaysIsNoSchedule(t *testing.T) {
 	db := &fakeDB{}
 	sink := &memorySink{}

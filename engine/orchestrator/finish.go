@@ -251,6 +251,8 @@ func (s *Service) figures(ctx context.Context, e ending) (*engine.Figures, []*en
 	if err != nil {
 		return nil, nil, fmt.Errorf("computing the figures: %w", err)
 	}
+	over := measured(e.run).Seconds()
+	parent.Over(over)
 	for i, c := range e.children {
 		if len(e.children) == 1 {
 			same := *parent
@@ -260,8 +262,26 @@ func (s *Service) figures(ctx context.Context, e ending) (*engine.Figures, []*en
 		if children[i], err = s.opts.Results.Figures(ctx, e.run.RunID, c.workerID); err != nil {
 			return nil, nil, fmt.Errorf("computing the figures of %s: %w", c.workerID, err)
 		}
+		children[i].Over(over)
 	}
 	return parent, children, nil
+}
+
+// measured is how long the run was measured, 0 when only its executions can tell:
+// when there was no measurement, or the workload ended by itself, which is noticed later.
+func measured(r engine.Run) time.Duration {
+	if r.WarmupEndTime.IsZero() || r.MeasurementEndTime.IsZero() {
+		return 0
+	}
+	took := r.MeasurementEndTime.Sub(r.WarmupEndTime.Time)
+	if r.StopReason != engine.StopDurationElapsed {
+		return took
+	}
+	planned := r.Scenario.Workload.Duration()
+	if took < planned-5*time.Millisecond { // stored times are rounded
+		return 0
+	}
+	return planned
 }
 
 // account completes the identity with what the workers counted and checks it.
