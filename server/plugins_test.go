@@ -514,6 +514,7 @@ func (s *shelf) raw(t *testing.T, request string, body []byte) string {
 func TestUploadsOnTheWire(t *testing.T) {
 	s := openShelf(t, store.PluginLimits{}, nil)
 	wasm := guest("counters", "1.0.0", "")
+	large := append(guest("counters", "1.1.0", ""), append([]byte{0, 0xc2, 0x9a, 0x0c, 1, 'x'}, make([]byte, 200_000)...)...)
 	head := "POST /api/plugins HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer TOKEN\r\nContent-Type: application/wasm\r\n"
 	length := func(n int) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n", n) }
 	for name, c := range map[string]struct {
@@ -521,7 +522,9 @@ func TestUploadsOnTheWire(t *testing.T) {
 		body    []byte
 		want    string
 	}{
-		"announced more than is sent":  {head + length(len(wasm)+10), wasm, "HTTP/1.1 400"},
+		"announced more than is sent": {head + length(len(wasm)+10), wasm, "HTTP/1.1 400"},
+		// More than what is read before the handler begins.
+		"a large file that breaks off": {head + length(len(large)+10), large, "HTTP/1.1 400"},
 		"announced less than is sent":  {head + length(len(wasm)-10), wasm, "HTTP/1.1 422"},
 		"announced far too much":       {head + length(1<<40), wasm, "HTTP/1.1 4"},
 		"a stranger":                   {strings.Replace(head, "TOKEN", "nobody", 1) + length(len(wasm)), wasm, "HTTP/1.1 401"},

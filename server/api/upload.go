@@ -139,6 +139,10 @@ func (a *API) readUpload(c *fiber.Ctx) ([]byte, error) {
 		wasm, err = formFile(multipart.NewReader(limited, params["boundary"]))
 	} else {
 		wasm, err = io.ReadAll(io.LimitReader(limited, MaxUpload+1))
+		// The end of the connection looks like the end of the body.
+		if n := header.ContentLength(); err == nil && n > len(wasm) {
+			err = io.ErrUnexpectedEOF
+		}
 	}
 	var p *problem.Problem
 	var waited net.Error
