@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
@@ -99,12 +102,16 @@ func (c pluginInspect) Run(e *env) error {
 			on = " on " + s.Table
 		}
 		row("statement", "%s  %s%s", s.ID, s.Kind, on)
-		for dialect, text := range s.SQL {
-			row("", "%s: %s", dialect, text)
+		for _, dialect := range slices.Sorted(maps.Keys(s.SQL)) {
+			row("", "%s: %s", dialect, s.SQL[dialect])
 		}
 	}
 	if len(m.Parameters) > 0 {
-		row("parameters", "%s", m.Parameters)
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, m.Parameters); err != nil {
+			return fmt.Errorf("showing the parameters: %w", err)
+		}
+		row("parameters", "%s", compact.String())
 	}
 	return w.Flush()
 }

@@ -328,8 +328,11 @@ func take(ctx context.Context, w *workload, req plugin.OpenRequest, list []engin
 	for t.operations < checkedOps {
 		if err := s.Fill(&b, size); err != nil {
 			t.ended = errors.Is(err, plugin.ErrEnded)
-			if t.ended && t.operations > 0 {
+			switch {
+			case t.ended && t.operations > 0:
 				return t, nil
+			case t.ended:
+				return t, errors.New("the stream ends before its first operation: ls_fill returned a batch of length 0")
 			}
 			return t, err
 		}

@@ -54,7 +54,7 @@ func clean(b []byte, limit int) string {
 func (i *instance) trap(export string, err error) error {
 	name := i.module.name
 	said := ""
-	if s := i.log.firstStderr(); s != "" {
+	if s := i.log.lastWords(); s != "" {
 		said = " It said: " + s
 	}
 	var exit *sys.ExitError

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/loadstone-db/loadstone/plugins/wasm"
@@ -62,7 +63,9 @@ func examine(file []byte) (shape, *wasm.Module, error) {
 		if want := f.signature(); i.Type != want {
 			return shape{}, nil, refuse("it imports %s as %s; it is %s", name, i.Type, want)
 		}
-		s.imports = append(s.imports, name)
+		if !slices.Contains(s.imports, name) { // Go's linker imports some twice
+			s.imports = append(s.imports, name)
+		}
 	}
 	memory := false
 	for _, e := range m.Exports {

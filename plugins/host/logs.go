@@ -26,7 +26,9 @@ type guestLog struct {
 	dropped int
 	// stderr keeps the first line written there: a Go guest says why it dies.
 	stderr string
-	out    [2]line
+	// failure keeps the last line logged as an error: so do the other SDKs.
+	failure string
+	out     [2]line
 }
 
 // line collects what a guest prints until its end.
@@ -107,13 +109,17 @@ func (g *guestLog) emit(level zerolog.Level, text string) {
 	e.Str("guest", text).Msg("plugin log")
 }
 
-func (g *guestLog) firstStderr() string {
+// lastWords is what the guest said of its own end, "" if nothing.
+func (g *guestLog) lastWords() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.stderr == "" && len(g.out[1].buf) > 0 {
+	switch {
+	case g.stderr != "":
+		return g.stderr
+	case len(g.out[1].buf) > 0:
 		return clean(g.out[1].buf, abi.MaxLogLine)
 	}
-	return g.stderr
+	return g.failure
 }
 
 // line writes what ls.log was given.
@@ -132,5 +138,9 @@ func (g *guestLog) line(level int32, b []byte) {
 	if !g.admit() {
 		return
 	}
-	g.emit(to, clean(b, abi.MaxLogLine))
+	text := clean(b, abi.MaxLogLine)
+	if to == zerolog.ErrorLevel {
+		g.failure = text
+	}
+	g.emit(to, text)
 }

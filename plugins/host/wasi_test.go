@@ -117,3 +117,18 @@ func TestLogFlood(t *testing.T) {
 		t.Errorf("%d lines were written", n)
 	}
 }
+
+// TestLastWords: what a guest logs as an error before it traps is its explanation.
+func TestLastWords(t *testing.T) {
+	ctx := context.Background()
+	h := newHost(t, Options{})
+	log := func(level, at, n int32) []byte {
+		return plugintest.Code(plugintest.I32(level), plugintest.I32(at), plugintest.I32(n), plugintest.Call(0))
+	}
+	const begin = 1024 // where the manifest lies
+	code := plugintest.Code(log(3, begin+2, 4), log(1, begin, 1), plugintest.Unreachable)
+	_, err := h.Register(ctx, plugintest.Guest{Imports: [][2]string{{"ls", "log"}}, ImportType: plugintest.TypeLog, Code: map[string][]byte{"ls_describe": code}}.Build(), false)
+	if err == nil || !strings.Contains(err.Error(), "unreachable. It said: kind") {
+		t.Error(err)
+	}
+}
