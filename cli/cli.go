@@ -114,7 +114,7 @@ func run(ctx context.Context, forget func(), args []string, stdout, stderr io.Wr
 		return parser.Parse(args)
 	}()
 	if err != nil {
-		_, _ = fmt.Fprintf(stderr, "loadstone: %v\n  see: loadstone --help\n", err)
+		_, _ = fmt.Fprintf(stderr, "loadstone: %v\n  see: %s --help\n", err, commandOf(err))
 		return exitUsage
 	}
 	if parsed == nil {
@@ -124,6 +124,21 @@ func run(ctx context.Context, forget func(), args []string, stdout, stderr io.Wr
 	shared := newScreen(stderr)
 	e := &env{ctx: ctx, stdout: stdout, stderr: shared, forget: forget, log: logger(shared, c.LogLevel, c.LogFormat)}
 	return report(stderr, parsed.Run(e))
+}
+
+// commandOf is as much of a command as was given before the error.
+func commandOf(err error) string {
+	var wrong *kong.ParseError
+	name := "loadstone"
+	if !errors.As(err, &wrong) {
+		return name
+	}
+	for _, p := range wrong.Context.Path {
+		if p.Command != nil {
+			name += " " + p.Command.Name
+		}
+	}
+	return name
 }
 
 type helpShown int

@@ -75,7 +75,7 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 		p("latency\tP50 %s   P95 %s   P99 %s   P99.9 %s   max %s", millis(l.P50), millis(l.P95), millis(l.P99), millis(l.P999), millis(l.Max))
 		p("errors\t%s (%.3g %%)", count(s.Errors.Count), s.Errors.Rate*100)
 		for _, class := range slices.Sorted(maps.Keys(s.Errors.ByClass)) {
-			p("\t%s: %s", class, count(s.Errors.ByClass[class]))
+			p("\t%s: %s%s", class, count(s.Errors.ByClass[class]), example(s.Errors.Top, class))
 		}
 		if s.Retries > 0 {
 			p("retries\t%s repetitions of failed operations", count(s.Retries))
@@ -237,6 +237,25 @@ func writeJUnit(w io.Writer, s *engine.Summary, requireValid bool) error {
 	}
 	_, err := io.WriteString(w, "\n")
 	return err
+}
+
+// example is the most frequent message of a class of errors.
+func example(top []engine.ErrorGroup, class engine.ErrorClass) string {
+	for _, g := range top {
+		if g.Class != class || g.Message == "" {
+			continue
+		}
+		return ", most often: " + shorten(oneLine(g.Message), 160)
+	}
+	return ""
+}
+
+// shorten cuts a text after so many characters.
+func shorten(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
 }
 
 // printable drops what XML 1.0 cannot hold.

@@ -19,9 +19,10 @@ func summary() *engine.Summary {
 		RunID: "r", TestName: "orders & \"lines\"", Status: engine.StatusCompleted, CancellationReason: &reason, Validity: engine.VerdictValid,
 		Figures: engine.Figures{
 			Operations: 12345, QPS: 617.25, DurationSeconds: 20,
-			LatencyMs:  &engine.LatencyMs{P50: 0.41, P95: 10.2, P99: 123, Max: 20000},
-			ByKind:     map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 5, LatencyMs: &engine.LatencyMs{P50: 1}}},
-			Errors:     engine.ErrorFigures{Count: 1, ByClass: map[engine.ErrorClass]int64{engine.ErrClassTimeout: 1}},
+			LatencyMs: &engine.LatencyMs{P50: 0.41, P95: 10.2, P99: 123, Max: 20000},
+			ByKind:    map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 5, LatencyMs: &engine.LatencyMs{P50: 1}}},
+			Errors: engine.ErrorFigures{Count: 1, ByClass: map[engine.ErrorClass]int64{engine.ErrClassTimeout: 1},
+				Top: []engine.ErrorGroup{{ExecutionError: engine.ExecutionError{Class: engine.ErrClassTimeout, Message: "canceled\x1b[31m\nby the server"}, Count: 1}}},
 			Accounting: engine.Accounting{Scheduled: 3, Started: 3, Succeeded: 2, Failed: 1, Recorded: 3, Balanced: true},
 		},
 		Thresholds: []engine.ThresholdResult{{Threshold: "p95_ms < 20", Passed: true}},
@@ -74,7 +75,7 @@ func TestSummaryIsReadable(t *testing.T) {
 	if err := printSummary(&b, summary()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"617 op/s", "P50 0.410 ms", "P95 10.2 ms", "P99 123 ms", "max 20.0 s", "12 345", "INSERT", "timeout: 1", "balanced", "p95_ms < 20  passed"} {
+	for _, want := range []string{"617 op/s", "P50 0.410 ms", "P95 10.2 ms", "P99 123 ms", "max 20.0 s", "12 345", "INSERT", "timeout: 1, most often: canceled[31m by the server\n", "balanced", "p95_ms < 20  passed"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing:\n%s", want, b.String())
 		}
@@ -93,6 +94,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 	good := write("good.yaml", "name: x\ntarget: {connection: playground, table_name: t}\nworkload: {plugin: mix}\n")
 	bad := write("bad.yaml", "name: x\ntarget: {connection: playground, table_name: t}\nworkload: {plugin: mix, concurent_connections: 5}\n")
+	latin := write("latin.csv", "at_ms,statement,values\n0,note,M\xfcller\n")
 	notPlugin := write("not.wasm", "\x7fELF...")
 	for _, tc := range []struct {
 		args  []string
@@ -100,7 +102,10 @@ func TestUsageErrors(t *testing.T) {
 	}{
 		{[]string{}, "see: loadstone --help"},
 		{[]string{"fly"}, "see: loadstone --help"},
-		{[]string{"run"}, "see: loadstone --help"},
+		{[]string{"run"}, "see: loadstone run --help"},
+		{[]string{"plugin", "new"}, "see: loadstone plugin new --help"},
+		{[]string{"plugin", "tset"}, "see: loadstone plugin --help"},
+		{[]string{"run", good, "--feed", latin}, "not valid UTF-8"},
 		{[]string{"run", filepath.Join(dir, "none.yaml")}, "no such file"},
 		{[]string{"run", bad}, `did you mean "concurrent_connections"`},
 		{[]string{"run", good, "--set", "workload.seed"}, "has no value"},

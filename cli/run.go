@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rs/zerolog"
 
@@ -109,8 +111,28 @@ func (c *runCommand) feed(scenario *engine.Scenario) error {
 	if err != nil {
 		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The feed cannot be read: %v.", err), Cause: err}
 	}
+	if at := invalidUTF8(text); at > 0 && len(text) <= engine.MaxFeedCSV {
+		// JSON would replace the bytes, and other values would be issued than the file holds.
+		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The feed %s cannot be used: line %d is not valid UTF-8.", c.Feed, at),
+			Hint: "Save the file as UTF-8; values of bytes are written in hexadecimal."}
+	}
 	scenario.Workload.Feed = &engine.Feed{CSV: string(text)}
 	return template.Check(*scenario)
+}
+
+// invalidUTF8 returns the first line that is not valid UTF-8, counted from 1, or 0.
+func invalidUTF8(text []byte) int {
+	if utf8.Valid(text) {
+		return 0
+	}
+	line := 1
+	for part := range bytes.Lines(text) {
+		if !utf8.Valid(part) {
+			break
+		}
+		line++
+	}
+	return line
 }
 
 // local hosts everything in this process.
