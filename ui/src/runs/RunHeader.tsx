@@ -82,7 +82,7 @@ function TargetLine({ run, live }: { run: RunDetail; live: Payload | null }) {
       : `${connections} ${connections === 1 ? 'connection' : 'connections'}`,
     s.workload.plugin,
   ];
-  return <>{parts.join(' · ')}</>;
+  return <>{parts.filter(Boolean).join(' · ')}</>;
 }
 
 /** Says how fresh the page is, only when it is not. */

@@ -30,7 +30,13 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
       <dl className="defs">
         <dt>Target</dt>
         <dd>
-          {connection} · {s.target.adapter} · <code>{s.target.table_name}</code>
+          {connection} · {s.target.adapter}
+          {s.target.table_name && (
+            <>
+              {' '}
+              · <code>{s.target.table_name}</code>
+            </>
+          )}
         </dd>
         <dt>Sample data</dt>
         <dd>
