@@ -134,3 +134,10 @@ func TestRatesOverALongerTime(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+func TestAnErrorGivesEachHintOnce(t *testing.T) {
+	e := &Error{Message: "It is disabled.", Hint: "Enable it.", Fields: []FieldError{{Field: "a", Message: "is off", Hint: "Enable it."}, {Field: "b", Message: "is odd", Hint: "even it"}}}
+	if got, want := e.Error(), "It is disabled.\n  a: is off\n  b: is odd (even it)\n  hint: Enable it."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

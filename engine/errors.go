@@ -50,7 +50,7 @@ func (e *Error) Error() string {
 	b.WriteString(e.Message)
 	for _, f := range e.Fields {
 		b.WriteString("\n  " + f.Field + ": " + f.Message)
-		if f.Hint != "" {
+		if f.Hint != "" && f.Hint != e.Hint {
 			b.WriteString(" (" + f.Hint + ")")
 		}
 	}
