@@ -31,13 +31,15 @@ const (
 var version = "development"
 
 type commands struct {
-	Serve   serveCommand   `cmd:"" help:"Run the server: web page, API, and a node of its own."`
-	Run     runCommand     `cmd:"" help:"Run a template and judge it, from a terminal or CI."`
-	Compare compareCommand `cmd:"" help:"Compare runs, and say whether the second is worse."`
-	Schema  schemaCommand  `cmd:"" help:"Apply, check or print the control store's schema."`
-	Plugin  pluginCommand  `cmd:"" help:"Make, build, test, measure and upload plugins."`
-	Health  healthCommand  `cmd:"" help:"Ask a server on this machine whether it is ready."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve      serveCommand      `cmd:"" help:"Run the server: web page, API, and a node of its own."`
+	Run        runCommand        `cmd:"" help:"Run a template and judge it, from a terminal or CI."`
+	Calibrate  calibrateCommand  `cmd:"" help:"Measure this machine as a load generator."`
+	NullTarget nullTargetCommand `cmd:"" hidden:"" help:"A target that does nothing, for measuring the generator; speaks Postgres's protocol."`
+	Compare    compareCommand    `cmd:"" help:"Compare runs, and say whether the second is worse."`
+	Schema     schemaCommand     `cmd:"" help:"Apply, check or print the control store's schema."`
+	Plugin     pluginCommand     `cmd:"" help:"Make, build, test, measure and upload plugins."`
+	Health     healthCommand     `cmd:"" help:"Ask a server on this machine whether it is ready."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
 
 	Quarantine quarantineCommand `cmd:"" name:"plugin-quarantine" hidden:""`
 

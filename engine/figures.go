@@ -196,6 +196,37 @@ type ThresholdResult struct {
 	Reason string   `json:"reason,omitempty"`
 }
 
+// Calibration is what the generator was measured to cost and to err by, on a
+// target that does nothing. See engine/calibrate.
+type Calibration struct {
+	At          Time   `json:"at"`
+	CPUs        int    `json:"cpus"`
+	IOEngine    string `json:"io_engine"`
+	Connections int    `json:"connections"`
+	// CostNs is the generator's CPU time for each operation, recording included,
+	// in a closed loop; MaxQPS how many it did in a second.
+	CostNs float64 `json:"cost_ns_per_operation"`
+	MaxQPS float64 `json:"max_qps"`
+	// The schedule: how late operations began at ScheduleRate, and how far the
+	// rate was from it.
+	ScheduleRate     float64 `json:"schedule_rate"`
+	ScheduleLagP50Ms float64 `json:"schedule_lag_p50_ms"`
+	ScheduleLagP99Ms float64 `json:"schedule_lag_p99_ms"`
+	ScheduleLagMaxMs float64 `json:"schedule_lag_max_ms"`
+	RateErrorPct     float64 `json:"rate_error_pct"`
+	// Percentiles compare what was measured with what the target knows of itself.
+	Percentiles []PercentileError `json:"percentiles"`
+}
+
+// PercentileError is how far a measured percentile was from the target's own.
+// What the connection itself takes is part of the error.
+type PercentileError struct {
+	Percentile float64 `json:"percentile"`
+	TargetMs   float64 `json:"target_ms"`
+	MeasuredMs float64 `json:"measured_ms"`
+	ErrorMs    float64 `json:"error_ms"`
+}
+
 // Environment names where and with what a run was made.
 type Environment struct {
 	LoadstoneVersion string `json:"loadstone_version"`
@@ -211,6 +242,8 @@ type Environment struct {
 	ServerVersion    string `json:"server_version"`
 	TargetIsLocal    bool   `json:"target_is_local"`
 	Nodes            int    `json:"nodes"`
+	// Calibration of the machine of the server; null when `loadstone calibrate` has not been run there.
+	Calibration *Calibration `json:"calibration"`
 }
 
 // Summary is the result of a run as `loadstone run --out` writes it and

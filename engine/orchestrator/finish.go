@@ -69,6 +69,9 @@ func (l *live) saveStart() {
 
 func (l *live) environment() engine.Environment {
 	e := environment(l.svc.opts.Version)
+	if read := l.svc.opts.Calibration; read != nil {
+		e.Calibration = read()
+	}
 	e.Nodes = len(l.nodes())
 	if l.plan != nil {
 		e.Driver, e.ServerVersion, e.TargetIsLocal = l.plan.Plan.Driver, l.plan.Server.Version, l.plan.Server.Local

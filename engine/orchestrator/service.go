@@ -49,6 +49,8 @@ type Options struct {
 	Nodes      []control.ServerEnd
 	Log        zerolog.Logger
 	Version    string
+	// Calibration reads the generator's calibration for a run's environment; nil when there is none.
+	Calibration func() *engine.Calibration
 }
 
 // Service runs runs. Its methods are safe for concurrent use. Errors that users
