@@ -213,7 +213,7 @@ func (c *conn) follow(op plugin.Op) error {
 			return errNotCommitted
 		}
 	default:
-		c.kept.add(op.Statement, c.answer.row)
+		c.kept.add(op.Statement, c.answer.row, c.answer.long)
 	}
 	return nil
 }

@@ -21,9 +21,10 @@ type answer struct {
 	txStatus byte
 	// rolledBack: the last command was answered with ROLLBACK.
 	rolledBack bool
-	// keepRow asks for the first row; row is its body, nil when there was none. Its
-	// memory is reused by the next answer.
+	// keepRow asks for the first row; row is its body, nil when there was none, or when
+	// it is longer than maxKept and long is set. Its memory is reused by the next answer.
 	keepRow bool
+	long    bool
 	row     []byte
 	rowMem  []byte
 
@@ -40,7 +41,7 @@ type answer struct {
 // begun to arrive after ReadyForQuery is carried over.
 func (a *answer) reset() {
 	a.rows, a.err, a.done = 0, nil, false
-	a.rolledBack, a.keepRow, a.row = false, false, nil
+	a.rolledBack, a.keepRow, a.long, a.row = false, false, false, nil
 }
 
 // feed consumes p. After broken it must not be called again.
@@ -89,7 +90,10 @@ func (a *answer) piece(p []byte) []byte {
 			a.fail(fmt.Sprintf("unexpected message %q", a.kind))
 			return nil
 		}
-		if a.keeps(a.kind) && a.kind != 'D' && a.left > 1<<20 {
+		if a.kind == 'D' && a.keepRow && a.rows == 0 && a.left > maxKept {
+			a.long = true
+		}
+		if a.keeps(a.kind) && a.left > 1<<20 {
 			a.fail(fmt.Sprintf("message %q has the length %d", a.kind, size))
 			return nil
 		}
@@ -108,7 +112,7 @@ func (a *answer) piece(p []byte) []byte {
 
 // keeps reports whether a message's body is needed.
 func (a *answer) keeps(kind byte) bool {
-	return kind == 'C' || kind == 'E' || kind == 'Z' || kind == 'D' && a.keepRow && a.rows == 0
+	return kind == 'C' || kind == 'E' || kind == 'Z' || kind == 'D' && a.keepRow && a.rows == 0 && !a.long
 }
 
 func known(kind byte) bool {
@@ -132,7 +136,11 @@ func (a *answer) message(kind byte, body []byte) {
 	}
 	switch kind {
 	case 'D': // DataRow
-		if a.rows == 0 && a.keepRow {
+		switch {
+		case a.rows > 0 || !a.keepRow:
+		case a.long || len(body) > maxKept:
+			a.long = true
+		default:
 			a.rowMem = append(a.rowMem[:0], body...)
 			a.row = a.rowMem
 		}

@@ -107,3 +107,21 @@ func BenchmarkAnswer(b *testing.B) {
 		a.feed(p)
 	}
 }
+
+// TestLongRowIsNotKept: a first row that is too long is read past, in pieces or whole.
+func TestLongRowIsNotKept(t *testing.T) {
+	large := message('D', string(make([]byte, 40*maxKept)))
+	all := stream(bound, large, row, message('C', "SELECT 2\x00"), ready)
+	for _, step := range []int{len(all), 64 << 10} {
+		a := answer{keepRow: true}
+		for p := all; len(p) > 0; p = p[min(step, len(p)):] {
+			a.feed(p[:min(step, len(p))])
+		}
+		if a.rows != 2 || !a.done || a.broken != nil || !a.long || a.row != nil {
+			t.Errorf("in pieces of %d: %d rows, done %v, %v, long %v, %d bytes", step, a.rows, a.done, a.broken, a.long, len(a.row))
+		}
+		if cap(a.keep)+cap(a.rowMem) > maxKept {
+			t.Errorf("in pieces of %d: %d bytes are held", step, cap(a.keep)+cap(a.rowMem))
+		}
+	}
+}

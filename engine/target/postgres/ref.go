@@ -20,6 +20,9 @@ type field struct {
 	binary bool
 }
 
+// maxKept bounds the rows that one transaction keeps, in bytes: each connection has them in memory.
+const maxKept = 256 << 10
+
 // kept holds, for the transaction under way, the first rows that later
 // operations refer to, as the server sent them. Its memory is reused, so that a
 // transaction in steady state allocates nothing.
@@ -34,6 +37,7 @@ type kept struct {
 type keptRow struct {
 	statement uint16
 	present   bool
+	long      bool // it is not kept, because it would have been too much
 	from, to  int
 }
 
@@ -41,9 +45,13 @@ func (k *kept) begin() { k.inside, k.rows, k.data = true, k.rows[:0], k.data[:0]
 
 func (k *kept) end() { k.inside = false }
 
-// add notes that an operation of the transaction has ended. row is its first one; nil means none.
-func (k *kept) add(statement uint16, row []byte) {
-	r := keptRow{statement: statement, present: row != nil, from: len(k.data)}
+// add notes that an operation of the transaction has ended. row is its first one;
+// nil means none, or one that is too long.
+func (k *kept) add(statement uint16, row []byte, long bool) {
+	r := keptRow{statement: statement, present: row != nil, long: long, from: len(k.data)}
+	if len(k.data)+len(row) > maxKept {
+		r.long, row = true, nil
+	}
 	k.data = append(k.data, row...)
 	r.to = len(k.data)
 	k.rows = append(k.rows, r)
@@ -87,6 +95,9 @@ func (c *conn) appendRef(out []byte, v plugin.Value, oid uint32) ([]byte, byte, 
 	fields := c.stmts[row.statement].fields
 	if at >= len(fields) {
 		return nil, 0, fmt.Errorf("a ref names column %d of operation %d, whose statement returns %d columns", at, k, len(fields))
+	}
+	if row.long {
+		return nil, 0, fmt.Errorf("a ref names the row of operation %d of its transaction, and its rows with refs have more than %d KB", k, maxKept>>10)
 	}
 	if !row.present {
 		return append(out, 0xff, 0xff, 0xff, 0xff), textFormat, nil

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -115,12 +116,48 @@ func TestTransactionAllocatesNothing(t *testing.T) {
 	}
 }
 
+// TestLongRows: rows that are too long to be kept, alone or together, fail what refers to them and
+// nothing else.
+func TestLongRows(t *testing.T) {
+	db := openDSN(t, pgtest.Start(t).NewDatabase(t), 0)
+	c, err := db.Connect(t.Context(), []engine.Statement{
+		{ID: "endless", SQL: "SELECT repeat('x', 50000000)", Columns: []string{"v"}},
+		{ID: "half", SQL: "SELECT repeat('x', 150000)", Columns: []string{"v"}},
+		{ID: "length", SQL: "SELECT 1 WHERE length($1::text) = 150000", Binds: []engine.Bind{{Type: engine.TypeText}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	b := &plugin.Batch{Args: []plugin.Value{plugin.Ref(0, 0), plugin.Ref(1, 0), plugin.Ref(2, 0)}}
+	for i, step := range []struct {
+		op    plugin.Op
+		rows  int32
+		wrong bool
+	}{
+		{plugin.Op{Statement: plugin.StatementBegin}, 0, false},
+		{plugin.Op{Statement: 0, Referred: true}, 1, false},
+		{plugin.Op{Statement: 1, Referred: true}, 1, false},
+		{plugin.Op{Statement: 1, Referred: true}, 1, false},
+		{plugin.Op{Statement: 2, FirstArg: 0, NArgs: 1}, 0, true},
+		{plugin.Op{Statement: 2, FirstArg: 1, NArgs: 1}, 1, false},
+		{plugin.Op{Statement: 2, FirstArg: 2, NArgs: 1}, 0, true},
+		{plugin.Op{Statement: plugin.StatementCommit}, 0, false},
+	} {
+		var res target.Result
+		err := c.Exec(t.Context(), b, step.op, &res)
+		if (err != nil) != step.wrong || res.Rows != step.rows || step.wrong && !strings.Contains(err.Error(), "more than 256 KB") {
+			t.Errorf("step %d: %d rows, %v", i, res.Rows, err)
+		}
+	}
+}
+
 // TestPartialRows: a kept row that arrives in pieces, and is large, is kept whole.
 func TestPartialRows(t *testing.T) {
 	db := openDSN(t, pgtest.Start(t).NewDatabase(t), 0)
 	conn, err := db.Connect(t.Context(), []engine.Statement{
-		{ID: "source", SQL: "SELECT repeat(x::text, 3000000) FROM generate_series(1, 3) x", Columns: []string{"v"}},
-		{ID: "check", SQL: "SELECT 1 WHERE $1::text = repeat('1', 3000000)", Binds: []engine.Bind{{Type: engine.TypeText}}},
+		{ID: "source", SQL: "SELECT repeat(x::text, 200000) FROM generate_series(1, 3) x", Columns: []string{"v"}},
+		{ID: "check", SQL: "SELECT 1 WHERE $1::text = repeat('1', 200000)", Binds: []engine.Bind{{Type: engine.TypeText}}},
 	})
 	if err != nil {
 		t.Fatal(err)
