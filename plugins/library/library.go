@@ -50,8 +50,9 @@ type Options struct {
 var DefaultLimits = store.PluginLimits{Versions: 32, Files: 200, Bytes: 512 << 20}
 
 const (
-	// maxManifest bounds the manifest and everything else that is shown of a plugin.
-	maxManifest = 1 << 20
+	// maxManifest bounds the manifest and everything else that is shown of a plugin. The
+	// register is read whole, with those of all plugins.
+	maxManifest = 256 << 10
 	// maxParameters bounds the part of it that every list of plugins carries.
 	maxParameters = 64 << 10
 	// maxDepth bounds how deep that part is nested: a form is drawn from it.
