@@ -160,10 +160,10 @@ func report(stderr io.Writer, err error) int {
 	}
 	var user *engine.Error
 	if errors.As(err, &user) && user.Code != engine.CodeInternal {
-		_, _ = fmt.Fprintf(stderr, "loadstone: %v\n", user)
+		_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", harmless(user.Error()))
 		return code
 	}
-	_, _ = fmt.Fprintf(stderr, "loadstone: %v\n", err)
+	_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", harmless(err.Error()))
 	return code
 }
 

@@ -118,11 +118,19 @@ func (c pluginInspect) Run(e *env) error {
 
 // oneLine is a plugin's text on one line, without what a terminal would obey.
 func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
+	return harmless(strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
 			return ' '
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
+		}
+		return r
+	}, s))
+}
+
+// harmless is a text without what a terminal would obey but line ends and tabs:
+// sentences quote plugins, schemas and databases.
+func harmless(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
 			return -1
 		}
 		return r
@@ -162,7 +170,7 @@ func (c pluginTest) Run(e *env) error {
 		}
 		_, _ = fmt.Fprintf(e.stdout, "%s  %s", mark, check.Name)
 		if check.Message != "" {
-			_, _ = fmt.Fprintf(e.stdout, ": %s", check.Message)
+			_, _ = fmt.Fprintf(e.stdout, ": %s", oneLine(check.Message))
 		}
 		_, _ = fmt.Fprintln(e.stdout)
 	}

@@ -60,6 +60,22 @@ func TestRefusedFiles(t *testing.T) {
 	}
 }
 
+// TestTerminalIsNotObeyed: what a plugin's schema says reaches a terminal as text.
+func TestTerminalIsNotObeyed(t *testing.T) {
+	manifest := `{"kind":"workload","name":"x","version":"1","statements":[{"id":"one","binds":["i64"],"sql":"SELECT $1::bigint"}],
+		"parameters":{"type":"object","required":["a\u001b[2J"],"properties":{"a\u001b[2J":{"type":"integer","description":"\u001b]0;title\u0007\u202e"}}}}`
+	file := filepath.Join(t.TempDir(), "x.wasm")
+	if err := os.WriteFile(file, plugintest.Guest{Manifest: manifest, Batch: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1)))}.Build(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"inspect", file}, {"test", file, "--params", `{"a\u001b[2J":"x"}`}, {"bench", file, "--params", `{"a\u001b[2J":"x"}`}} {
+		_, stdout, stderr := command(t, append([]string{"plugin"}, args...)...)
+		if said := stdout + stderr; !strings.Contains(said, "a[2J") && args[0] != "inspect" || strings.ContainsAny(said, "\x1b\x07\u202e") {
+			t.Errorf("%s: %q", args[0], said)
+		}
+	}
+}
+
 // TestAuthorsCommands makes, builds and measures a plugin in C, the quickest to compile;
 // the languages have tests of their own.
 func TestAuthorsCommands(t *testing.T) {

@@ -68,7 +68,7 @@ func (p *progress) show(u *engine.Payload) {
 // line prints a whole line, after the status line.
 func (p *progress) line(format string, args ...any) {
 	p.w.keep()
-	_, _ = fmt.Fprintf(p.w, format+"\n", args...)
+	_, _ = fmt.Fprintln(p.w, harmless(fmt.Sprintf(format, args...)))
 }
 
 func (p *progress) end() { p.w.keep() }
