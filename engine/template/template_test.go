@@ -278,3 +278,53 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestSearchFields(t *testing.T) {
+	const head = "name: x\ntarget: {connection: playground, table_name: t}\nworkload: {plugin: mix, load_mode: FIND_MAX_CONCURRENCY}\n"
+	s, err := Parse([]byte(head))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := s.FindMax; !f.Enabled || f.Unit != engine.FindMaxConnections || s.Workload.ConcurrentConnections != f.StartConcurrency || s.Scaling.PerWorkerCapacity != 1000 || f.SLO != nil {
+		t.Errorf("defaults %+v, %+v", f, s.Scaling)
+	}
+	s, err = Parse([]byte(head + "find_max: {unit: rate, start_rate: 250}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.FindMax.RateIncrement == nil || *s.FindMax.RateIncrement != 250 || s.Workload.ConcurrentConnections != 64 {
+		t.Errorf("over the rate %+v", s.FindMax)
+	}
+	again, err := Complete(s)
+	if err != nil || *again.FindMax.RateIncrement != 250 {
+		t.Errorf("completed again: %+v, %v", again.FindMax, err)
+	}
+	for _, c := range []struct{ find, field string }{
+		{"{unit: rate}", "find_max.start_rate"},
+		{"{unit: rate, start_rate: 0}", "find_max.start_rate"},
+		{"{unit: rate, start_rate: 1000000000}", "find_max.start_rate"},
+		{"{unit: rate, start_rate: .nan}", "find_max.start_rate"},
+		{"{unit: rate, start_rate: 500, max_rate: 100}", "find_max.max_rate"},
+		{"{unit: rate, start_rate: 500, rate_increment: -1}", "find_max.rate_increment"},
+		{"{unit: rate, start_rate: 500, max_concurrency: 9}", "find_max.max_concurrency"},
+		{"{start_rate: 500}", "find_max.start_rate"},
+		{"{start_concurrency: 10, max_concurrency: 9}", "find_max.max_concurrency"},
+		{"{concurrency_increment: 0}", "find_max.concurrency_increment"},
+		{"{slo: {}}", "find_max.slo"},
+		{"{slo: {p95_ms: 0}}", "find_max.slo.p95_ms"},
+		{"{slo: {p95: 5}}", "find_max.slo.p95"},
+		{"{step_duration_seconds: 30, max_duration_seconds: 31}", "find_max.max_duration_seconds"},
+		{"{step_duration_seconds: 0.1}", "find_max.step_duration_seconds"},
+	} {
+		_, err := Parse([]byte(head + "find_max: " + c.find + "\n"))
+		found := ""
+		if err != nil {
+			for _, f := range engine.AsError(err).Fields {
+				found += f.Field + " "
+			}
+		}
+		if !strings.Contains(found+" ", c.field+" ") {
+			t.Errorf("%s: refused %q, want %s", c.find, found, c.field)
+		}
+	}
+}
