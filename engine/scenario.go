@@ -292,6 +292,60 @@ type Scaling struct {
 	WorkerGroupCount int `json:"worker_group_count,omitempty"`
 }
 
+// Elastic reports whether run workers come and go with the connections.
+func (s Scaling) Elastic() bool { return s.Mode == ScalingBounded || s.Mode == ScalingAuto }
+
+// Workers is how many run workers so many connections need.
+func (s Scaling) Workers(connections int) int {
+	need := max((connections+max(s.PerWorkerCapacity, 1)-1)/max(s.PerWorkerCapacity, 1), 1)
+	switch s.Mode {
+	case ScalingAuto:
+		return need
+	case ScalingBounded:
+		return min(max(need, s.MinWorkers), max(s.MaxWorkers, 1))
+	default:
+		return max(s.WorkerCount, 1)
+	}
+}
+
+// Holds is the most connections that the run workers hold together.
+func (s Scaling) Holds() int {
+	switch s.Mode {
+	case ScalingAuto:
+		return mostConnections
+	case ScalingBounded:
+		return max(s.MaxWorkers, 1) * max(s.PerWorkerCapacity, 1)
+	default:
+		return max(s.WorkerCount, 1) * max(s.PerWorkerCapacity, 1)
+	}
+}
+
+// mostConnections is the most that a template may ask for.
+const mostConnections = 20_000
+
+// PeakConnections is the most connections that the run ever wants, on a target
+// that allows so many (0: unknown).
+func (s Scenario) PeakConnections(allowed int) int {
+	w := s.Workload
+	peak := w.ConcurrentConnections
+	for _, st := range w.Stages {
+		if st.Connections != nil {
+			peak = max(peak, *st.Connections)
+		}
+	}
+	if w.Searches() && s.FindMax.Unit != FindMaxRate {
+		most := s.Scaling.Holds()
+		if s.FindMax.MaxConcurrency != nil {
+			most = min(most, *s.FindMax.MaxConcurrency)
+		}
+		if allowed > 0 {
+			most = min(most, allowed)
+		}
+		peak = max(peak, most)
+	}
+	return peak
+}
+
 // Spread divides total over n groups evenly; remainders go to the lowest
 // groups: Spread(74, 3) is 25, 25, 24. n must be positive.
 func Spread(total, n int) []int {

@@ -31,7 +31,8 @@ const drainGrace = 20 * time.Second
 //	STOPPING, CANCELLING  all workers left             → terminal/PROCESSING, finish
 //	terminal/PROCESSING   finished                     → phase none, end
 //
-// A FIXED run starts with all of its workers or not at all, and fails when it loses one.
+// A run starts with all of its workers or not at all. A FIXED one fails when it
+// loses one; others go on with those that are left, and with those that join.
 type core struct {
 	warmup, duration time.Duration
 	expected         int
@@ -53,6 +54,9 @@ type core struct {
 	measureEnd time.Time
 	stoppedAt  time.Time
 	endedAt    time.Time // terminal
+	// elastic runs go on without a worker that died, and with others that join.
+	elastic bool
+	ran     map[string]bool // the run workers that have carried load
 	// search is nil in a run that does not look for the limit.
 	search *searching
 }
@@ -60,7 +64,7 @@ type core struct {
 // newCore is a run that has just become RUNNING, with the ids of its run workers.
 func newCore(w engine.Workload, workers []string) *core {
 	c := &core{warmup: w.Warmup(), duration: w.Duration(), expected: len(workers),
-		status: engine.StatusRunning, phase: engine.PhasePreparing, workers: map[string]engine.WorkerStatus{}}
+		status: engine.StatusRunning, phase: engine.PhasePreparing, workers: map[string]engine.WorkerStatus{}, ran: map[string]bool{}}
 	for _, id := range workers {
 		c.workers[id] = engine.WorkerStarting
 	}
@@ -78,6 +82,8 @@ type (
 		status  engine.WorkerStatus
 		message string
 	}
+	// hapJoined: a run worker was placed while the run goes on.
+	hapJoined struct{ id string }
 	// hapLost: the workers have not been heard of for too long.
 	hapLost struct{ ids []string }
 	hapStop struct {
@@ -119,6 +125,12 @@ func (c *core) apply(now time.Time, happening any) []any {
 			c.search.bound(h.most)
 		}
 		return c.prepared(now)
+	case hapJoined:
+		if c.placed && !c.stopping() {
+			c.workers[h.id] = engine.WorkerStarting
+			c.expected++
+		}
+		return nil
 	case hapMeasured:
 		return c.measured(now, h)
 	case hapPrepareFailed:
@@ -165,8 +177,11 @@ func (c *core) worker(now time.Time, h hapWorker) []any {
 		return nil
 	}
 	c.workers[h.id] = h.status
+	c.ran[h.id] = c.ran[h.id] || h.status == engine.WorkerRunning
 	var out []any
 	switch {
+	case h.status == engine.WorkerFailed && c.elastic && c.started && !c.ran[h.id] && !c.left():
+		// One that could not join takes no load with it: its connections are missing, and judged as that.
 	case h.status == engine.WorkerFailed && c.started:
 		out = c.stop(now, engine.StopWorkerFailure, "Worker failure: "+h.message, "")
 	case h.status == engine.WorkerFailed:
@@ -191,6 +206,10 @@ func (c *core) lost(now time.Time, ids []string) []any {
 	}
 	if n == 0 || c.status.Terminal() {
 		return nil
+	}
+	if c.elastic && c.started && !c.left() {
+		// The others go on, in a run that is no longer valid.
+		return c.leave(now)
 	}
 	out := c.stop(now, engine.StopWorkerFailure, fmt.Sprintf("Worker failure: %d worker(s) stopped responding", n), "")
 	return append(out, c.leave(now)...)

@@ -30,7 +30,7 @@ func highestLevel(sc engine.Scenario, targetHolds int) (level float64, why strin
 		}
 		return highestRate, "the highest rate there is"
 	}
-	most, why := workersHold(sc.Scaling), "what the run workers hold"
+	most, why := sc.Scaling.Holds(), "what the run workers hold"
 	if f.MaxConcurrency != nil && *f.MaxConcurrency <= most {
 		most, why = *f.MaxConcurrency, "find_max.max_concurrency"
 	}
@@ -38,11 +38,6 @@ func highestLevel(sc engine.Scenario, targetHolds int) (level float64, why strin
 		most, why = left, fmt.Sprintf("the target's max_connections of %d, less %d for others", targetHolds, spareSessions)
 	}
 	return float64(max(most, f.StartConcurrency)), why
-}
-
-// workersHold is the most connections that the run workers may hold together.
-func workersHold(s engine.Scaling) int {
-	return s.WorkerCount * max(s.PerWorkerCapacity, 1)
 }
 
 // loadOf is the workload as the run workers of a search know it: they follow
@@ -148,7 +143,7 @@ func slower(than *float64, ns float64) *float64 {
 
 // beginStep tells the run workers of a step: absolute targets, and when to measure.
 func (l *live) beginStep(a actStep) {
-	workers := l.carrying()
+	workers, stop := l.retire(l.carrying(), int(a.level))
 	l.meter.begin(a.step.Number, a.level, workers)
 	l.step = a.step
 	data := engine.EventData{StepID: uuid.NewString(), StepNumber: a.step.Number, SettleSeconds: a.step.Settle.Seconds(), StepSeconds: a.step.Length.Seconds()}
@@ -167,6 +162,7 @@ func (l *live) beginStep(a actStep) {
 			t.Events = append(t.Events, engine.Event{Type: engine.EventSetWorkerTarget, Data: d})
 		}
 	}
+	t.Events = append(t.Events, stop...)
 	for _, w := range workers {
 		t.WorkerTargets[w.id] = engine.WorkerTarget{TargetConnections: w.connections, TargetQPS: l.rate}
 	}
@@ -174,11 +170,11 @@ func (l *live) beginStep(a actStep) {
 	l.saveSearch(nil)
 }
 
-// carrying are the run workers that have not ended, in the order of their groups.
+// carrying are the run workers that have neither ended nor been told to, in the order of their groups.
 func (l *live) carrying() []*runWorker {
 	var out []*runWorker
 	for _, w := range l.workers {
-		if !w.state.Status.Ended() {
+		if !w.state.Status.Ended() && !w.retiring {
 			out = append(out, w)
 		}
 	}

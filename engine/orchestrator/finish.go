@@ -54,8 +54,7 @@ func (l *live) saveStart() {
 	parent := engine.TestResult{TestID: l.runID, RunID: l.runID, TestName: l.run.TestName, Status: engine.StatusRunning, StartTime: l.run.StartTime, Plan: l.plan.Plan, Environment: &env}
 	rows := []engine.TestResult{parent}
 	for _, w := range l.workers {
-		group := w.group
-		rows = append(rows, engine.TestResult{TestID: w.testID, RunID: l.runID, WorkerID: w.id, WorkerGroupID: &group, TestName: l.run.TestName, Status: engine.StatusRunning, StartTime: engine.At(time.Now())})
+		rows = append(rows, l.row(w))
 	}
 	l.keeper.add("the plan", func(ctx context.Context) error {
 		for _, r := range rows {

@@ -6,22 +6,20 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// supported refuses what this version's orchestrator cannot run. It is the only
-// place that knows.
-func supported(sc engine.Scenario) error {
-	var fields []engine.FieldError
-	if m := sc.Scaling.Mode; m != engine.ScalingFixed {
-		fields = append(fields, engine.FieldError{Field: "scaling.mode", Message: fmt.Sprintf("%s is not supported by this version", m), Hint: "use FIXED"})
-	}
-	if len(fields) == 0 {
-		return nil
-	}
-	return &engine.Error{Code: engine.CodeUnsupported, Message: "The scenario asks for something that this version cannot do.", Fields: fields}
-}
-
 // spread decides how many connections each run worker holds.
 func spread(sc engine.Scenario) ([]int, error) {
 	workers, total := sc.Scaling.WorkerCount, sc.Workload.ConcurrentConnections
+	if sc.Scaling.Elastic() {
+		// Stages are shared by as many as their peak needs; a search adds workers as it climbs.
+		peak := total
+		if !sc.Workload.Searches() {
+			peak = sc.PeakConnections(0)
+		}
+		if most := sc.Scaling.Holds(); peak > most {
+			return nil, engine.InvalidField("scaling.max_workers", fmt.Sprintf("%d connections do not fit on %d run workers of %d", peak, sc.Scaling.MaxWorkers, sc.Scaling.PerWorkerCapacity), "raise it, or per_worker_capacity")
+		}
+		return engine.Spread(total, sc.Scaling.Workers(peak)), nil
+	}
 	switch capacity := sc.Scaling.PerWorkerCapacity; {
 	case workers < 1:
 		return nil, engine.InvalidField("scaling.worker_count", "at least one worker is needed", "")

@@ -62,6 +62,8 @@ type live struct {
 	meter meter
 	step  control.Step
 	rate  *float64
+	// held is a step that waits for run workers to join.
+	held *actStep
 
 	cancelPrepare context.CancelFunc
 	prepareDone   chan prepareResult
@@ -76,6 +78,7 @@ type runWorker struct {
 	group       int
 	testID      string
 	connections int
+	retiring    bool
 	node        *node
 	state       control.WorkerState
 	heard       time.Time // last heartbeat, on the server's clock
@@ -122,6 +125,7 @@ func newLive(s *Service, run engine.Run, shares []int, by string) *live {
 		ids = append(ids, w.id)
 	}
 	l.core = newCore(run.Scenario.Workload, ids)
+	l.core.elastic = run.Scenario.Scaling.Elastic()
 	if run.Scenario.Workload.Searches() {
 		l.core.search, l.core.duration = newSearching(run.Scenario.FindMax), run.Scenario.FindMax.MaxDuration()
 		l.meter.begin(0, 0, nil)
@@ -270,9 +274,11 @@ func (l *live) happen(ctx context.Context, h any) {
 				l.lose(l.worker(id), a.why)
 			}
 		case actStep:
-			l.beginStep(a)
+			l.nextStep(ctx, a)
 		case actMeasure:
-			l.measure(ctx)
+			if !l.beginHeld() {
+				l.measure(ctx)
+			}
 		case actJudged:
 			l.judged(a.step)
 		case actFinish:
@@ -479,29 +485,10 @@ func reasonOf(err error) string {
 
 // place assigns the run workers to nodes, evenly.
 func (l *live) place(ctx context.Context) {
-	now := time.Now()
-	var nodes []*node
-	for _, n := range l.svc.nodes {
-		if _, ok := n.available(); ok {
-			nodes = append(nodes, n)
-		}
-	}
+	nodes := l.svc.available()
 	l.saveStart()
 	for i, w := range l.workers {
-		w.heard = now
-		w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, TestID: w.testID, Status: engine.WorkerStarting}
-		if len(nodes) == 0 {
-			w.state.Status = engine.WorkerFailed
-			l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: "there is no node to carry the load"})
-			continue
-		}
-		w.node = nodes[i%len(nodes)]
-		w.state.NodeID = w.node.id()
-		if !w.node.send(control.AssignRun{RunID: l.runID, TestID: w.testID, WorkerID: w.id, WorkerGroupID: w.group, Epoch: l.epoch, TestName: l.run.TestName,
-			Plan: l.plan.Plan, Workload: withParams(loadOf(l.sc), l.plan.Params), DSN: l.plan.DSN, KeySlot: i, Connections: w.connections, Workers: len(l.workers)}) {
-			w.state.Status = engine.WorkerFailed
-			l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: "the node " + w.node.id() + " does not answer"})
-		}
+		l.assign(ctx, w, i, nodes)
 	}
 	l.publish(false)
 }
@@ -566,6 +553,9 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 		l.aggregate(time.Now())
 	}
 	l.happen(ctx, hapWorker{id: w.id, status: m.Status, message: message})
+	if l.held != nil && l.joined() {
+		l.beginHeld()
+	}
 	l.publish(false)
 }
 

@@ -141,6 +141,6 @@ func (c *core) endSearch(reason engine.StopReason, now time.Time) {
 // stepped notes that the workers were told of a step at now.
 func (c *core) stepped(now time.Time, number int) {
 	if s := c.search; s != nil && s.number == number && !c.stopping() {
-		s.begun = now
+		s.begun, s.asked = now, false
 	}
 }

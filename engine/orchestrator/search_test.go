@@ -166,3 +166,28 @@ func TestARecoveredSearch(t *testing.T) {
 		t.Error("a run without a search has an answer")
 	}
 }
+
+// TestAnElasticRunGoesOnWithoutADeadWorker, and ends when the last is lost.
+func TestAnElasticRunGoesOnWithoutADeadWorker(t *testing.T) {
+	c := newCore(engine.Workload{DurationSeconds: 60}, []string{"worker-0", "worker-1"})
+	c.elastic = true
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	c.apply(now, hapBegun{})
+	c.apply(now, hapPrepared{})
+	for _, id := range []string{"worker-0", "worker-1"} {
+		c.apply(now, hapWorker{id: id, status: engine.WorkerReady})
+	}
+	for _, id := range []string{"worker-0", "worker-1"} {
+		c.apply(now, hapWorker{id: id, status: engine.WorkerRunning})
+	}
+	c.apply(now, hapLost{ids: []string{"worker-0"}})
+	c.apply(now, hapJoined{"worker-2"})
+	c.apply(now, hapWorker{id: "worker-2", status: engine.WorkerFailed, message: "no room"})
+	if c.status != engine.StatusRunning {
+		t.Fatalf("the run is %s: %s", c.status, c.sentence)
+	}
+	c.apply(now, hapLost{ids: []string{"worker-1"}})
+	if c.status != engine.StatusFailed {
+		t.Errorf("without a worker the run is %s", c.status)
+	}
+}

@@ -221,9 +221,6 @@ func (s *Service) route(runID string, n *node, m control.FromNode) {
 // Create stores a PREPARED run of a valid scenario. The plugins, the parameters
 // and the connection's name are checked; the target is not contacted.
 func (s *Service) Create(ctx context.Context, sc engine.Scenario, by string) (engine.Run, error) {
-	if err := supported(sc); err != nil {
-		return engine.Run{}, err
-	}
 	shares, err := spread(sc)
 	if err != nil {
 		return engine.Run{}, err
@@ -367,7 +364,7 @@ func (s *Service) Delete(ctx context.Context, runID, by string) error {
 
 // Preflight says what a run of the scenario would do.
 func (s *Service) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, error) {
-	for _, check := range []func() error{func() error { return supported(sc) }, func() error { _, err := spread(sc); return err }, func() error { return s.fits(sc) }} {
+	for _, check := range []func() error{func() error { _, err := spread(sc); return err }, func() error { return s.fits(sc) }} {
 		if err := check(); err != nil {
 			return Preflight{}, err
 		}

@@ -222,7 +222,9 @@ func TestWhatCannotRunIsRefusedBeforeItIsStored(t *testing.T) {
 		field  string
 		code   engine.Code
 	}{
-		{"autoscaling", func(sc *engine.Scenario) { sc.Scaling.Mode = engine.ScalingAuto }, "scaling.mode", engine.CodeUnsupported},
+		{"too few bounded workers", func(sc *engine.Scenario) {
+			sc.Scaling = engine.Scaling{Mode: engine.ScalingBounded, MaxWorkers: 1, PerWorkerCapacity: 3}
+		}, "scaling.max_workers", engine.CodeInvalid},
 		{"too many connections", func(sc *engine.Scenario) { sc.Workload.ConcurrentConnections = 17 }, "scaling.per_worker_capacity", engine.CodeInvalid},
 		{"unknown plugin", func(sc *engine.Scenario) { sc.Workload.Plugin = "mixx" }, "workload.plugin", engine.CodePlugin},
 		{"unknown adapter", func(sc *engine.Scenario) { sc.Target.Adapter = "oracle" }, "target.adapter", engine.CodePlugin},

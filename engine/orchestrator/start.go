@@ -51,9 +51,6 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	if run.Status != engine.StatusPrepared {
 		return engine.Run{}, notPrepared(run)
 	}
-	if err := supported(run.Scenario); err != nil {
-		return engine.Run{}, err
-	}
 	shares, err := spread(run.Scenario)
 	if err != nil {
 		return engine.Run{}, err

@@ -70,14 +70,19 @@ func (l *live) sendState() {
 	if !l.core.placed || len(l.pending) > 0 {
 		return
 	}
+	for _, n := range l.nodes() {
+		n.send(l.state())
+	}
+}
+
+// state is the absolute state of the run.
+func (l *live) state() control.RunState {
 	targets := make(map[string]engine.WorkerTarget, len(l.workers))
 	for _, w := range l.workers {
 		targets[w.id] = engine.WorkerTarget{TargetConnections: w.connections, TargetQPS: l.rate}
 	}
-	for _, n := range l.nodes() {
-		n.send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.core.status, Phase: l.core.phase, Started: l.core.started,
-			LastSequence: l.sequence, Targets: targets, Step: l.step, StopReason: l.core.reason, DrainTimeout: control.DrainLimit})
-	}
+	return control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.core.status, Phase: l.core.phase, Started: l.core.started,
+		LastSequence: l.sequence, Targets: targets, Step: l.step, StopReason: l.core.reason, DrainTimeout: control.DrainLimit}
 }
 
 // aggregate folds what arrived since the last second, judges it and queues its write.

@@ -326,7 +326,7 @@ func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Pl
 	return &engine.Plan{
 		Driver: p.driver.Name(), Workload: p.workload.Info().PluginRef, Adapter: p.adapter.Info().PluginRef,
 		Session: p.session, Statements: answer.Statements, Tables: tables, Pools: p.pools,
-		KeySlots: slotsPerWorker * max(1, p.sc.Scaling.WorkerCount), ErrorClasses: p.classes,
+		KeySlots: slotsPerWorker * p.sc.Scaling.Workers(p.sc.PeakConnections(p.server.MaxConnections)), ErrorClasses: p.classes,
 	}, nil
 }
 

@@ -10,9 +10,6 @@ func unsupported(root map[string]any, s engine.Scenario) []engine.FieldError {
 	add := func(field, message, hint string) {
 		fields = append(fields, engine.FieldError{Field: field, Message: message, Hint: hint})
 	}
-	if m := s.Scaling.Mode; m != engine.ScalingFixed {
-		add("scaling.mode", string(m)+" is not supported by this version", "use FIXED")
-	}
 	if s.Workload.Repeat > 1 {
 		add("workload.repeat", "is not supported by this version", "start the run again instead")
 	}

@@ -236,8 +236,18 @@ func check(s engine.Scenario) []engine.FieldError {
 				"each run worker needs at least one connection")
 		}
 	}
-	if sc.Mode == engine.ScalingBounded && sc.MaxWorkers > 0 && sc.MinWorkers > sc.MaxWorkers {
-		add("scaling.min_workers", fmt.Sprintf("%d is more than max_workers %d", sc.MinWorkers, sc.MaxWorkers), "")
+	if sc.Mode == engine.ScalingBounded {
+		peak := s.PeakConnections(0)
+		switch {
+		case sc.MaxWorkers < 1:
+			add("scaling.max_workers", "is required with mode BOUNDED", "the most run workers, for example 4")
+		case sc.MinWorkers > sc.MaxWorkers:
+			add("scaling.min_workers", fmt.Sprintf("%d is more than max_workers %d", sc.MinWorkers, sc.MaxWorkers), "lower it, or raise max_workers")
+		case sc.MinWorkers > w.ConcurrentConnections:
+			add("scaling.min_workers", fmt.Sprintf("%d run workers cannot share %d connections", sc.MinWorkers, w.ConcurrentConnections), "each run worker needs at least one connection")
+		case peak > sc.Holds():
+			add("scaling.max_workers", fmt.Sprintf("%d connections do not fit: %d × scaling.per_worker_capacity %d = %d", peak, sc.MaxWorkers, sc.PerWorkerCapacity, sc.Holds()), "raise it or per_worker_capacity, or ask for fewer connections")
+		}
 	}
 	for i, text := range s.Thresholds {
 		if _, err := threshold.Parse(text); err != nil {

@@ -128,7 +128,7 @@ func TestRefusals(t *testing.T) {
 		{base("workload", "seed", "-3"), "workload.seed", "least"},
 		{base("scaling", "worker_count", "17"), "scaling.worker_count", "at least one connection"},
 		{base("scaling", "per_worker_capacity", "8"), "workload.concurrent_connections", "do not fit"},
-		{base("scaling", "mode", "AUTO"), "scaling.mode", "not supported"},
+		{base("scaling", "mode", "BOUNDED"), "scaling.max_workers", "is required"},
 		{base("guardrails", "max_cpu_percent", "101"), "guardrails.max_cpu_percent", "100"},
 		{base("target", "prepare", "{rows: 0}"), "target.prepare.rows", "least"},
 		{base("target", "prepare", "{rows: 5, if_exists: drop}"), "target.prepare.if_exists", "one of use, recreate, fail"},

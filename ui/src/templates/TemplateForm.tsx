@@ -343,11 +343,19 @@ function LoadSection() {
           tip={terms.scaling}
           options={[
             { value: 'FIXED', label: 'Fixed' },
-            { value: 'BOUNDED', label: `Bounded${later}`, disabled: true },
-            { value: 'AUTO', label: `Automatic${later}`, disabled: true },
+            { value: 'BOUNDED', label: 'Bounded' },
+            { value: 'AUTO', label: 'Automatic' },
           ]}
         />
-        <NumberField path="scaling.worker_count" label="Workers" tip={terms.runWorker} />
+        {(get(config, 'scaling.mode') ?? 'FIXED') === 'FIXED' && (
+          <NumberField path="scaling.worker_count" label="Workers" tip={terms.runWorker} />
+        )}
+        {get(config, 'scaling.mode') === 'BOUNDED' && (
+          <>
+            <NumberField path="scaling.min_workers" label="Fewest workers" placeholder="1" tip={terms.runWorker} />
+            <NumberField path="scaling.max_workers" label="Most workers" />
+          </>
+        )}
         <NumberField
           path="scaling.per_worker_capacity"
           label="Capacity of a worker"
