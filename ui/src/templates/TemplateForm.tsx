@@ -13,7 +13,6 @@ import { StagesField } from './StagesField';
 import { get, type Schema } from './schema';
 import { total } from './stages';
 
-const later = ' (a later version)';
 
 function Section(props: { title: string; note: ReactNode; children: ReactNode }) {
   return (
