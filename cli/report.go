@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -68,7 +69,7 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 	}
 	if s.LatencyMs != nil {
 		l := s.LatencyMs
-		p("throughput\t%s op/s over %.1f s, %s operations", rate(s.QPS), s.DurationSeconds, count(s.Operations))
+		p("throughput\t%s op/s over %s s, %s operations", rate(s.QPS), length(s.DurationSeconds), count(s.Operations))
 		if s.ServiceMs != nil {
 			printOpenLoop(p, s)
 		}
@@ -237,6 +238,14 @@ func writeJUnit(w io.Writer, s *engine.Summary, requireValid bool) error {
 	}
 	_, err := io.WriteString(w, "\n")
 	return err
+}
+
+// length is a time in seconds: tenths, or three digits of what is shorter than one.
+func length(seconds float64) string {
+	if seconds < 1 {
+		return strconv.FormatFloat(seconds, 'g', 3, 64)
+	}
+	return strconv.FormatFloat(seconds, 'f', 1, 64)
 }
 
 // example is the most frequent message of a class of errors.

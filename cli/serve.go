@@ -40,6 +40,7 @@ func (c *serveCommand) Run(e *env) error {
 			return err
 		}
 	}
+	e.log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
 	s, err := assemble(e.ctx, flags, e.log)
 	if err != nil {
 		return err
