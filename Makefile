@@ -25,6 +25,7 @@ LDFLAGS := -s -w -X github.com/loadstone-db/loadstone/cli.version=$(VERSION)
 
 GUESTS := workloads/mix workloads/sql workloads/replay workloads/ycsb workloads/tpcb workloads/tpcc adapters/postgres
 WASM := $(foreach g,$(GUESTS),plugins/bundled/dist/$(notdir $(g)).wasm)
+MANIFESTS := plugins/bundled/dist/manifests.json
 SDK_SOURCES := $(shell find sdk -name '*.go' -not -name '*_test.go' 2>/dev/null)
 
 # Where `make run` keeps its data, and what it runs first.
@@ -42,11 +43,11 @@ run: need-postgres build
 
 build: need-toolchain bin/loadstone
 
-plugins: need-toolchain $(WASM)
+plugins: need-toolchain $(MANIFESTS)
 
 ui: need-toolchain ui/dist/index.html
 
-bin/loadstone: $(WASM) ui/dist/index.html $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './ui/node_modules/*' 2>/dev/null) $(shell find sql engine -name '*.sql' -o -name '*.json' 2>/dev/null) $(shell find plugins/author/templates sdk/c sdk/rust sdk/assemblyscript/assembly -type f 2>/dev/null) go.sum | need-toolchain
+bin/loadstone: $(MANIFESTS) ui/dist/index.html $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './ui/node_modules/*' 2>/dev/null) $(shell find sql engine -name '*.sql' -o -name '*.json' 2>/dev/null) $(shell find plugins/author/templates sdk/c sdk/rust sdk/assemblyscript/assembly -type f 2>/dev/null) go.sum | need-toolchain
 	@echo "Building bin/loadstone; the first time this takes a few minutes."
 	@mkdir -p bin
 	@$(GOBUILD) -ldflags '$(LDFLAGS)' -o $@ .
@@ -89,6 +90,12 @@ $(EXAMPLE)/dist/rust.wasm: $(shell find sdk/rust $(EXAMPLE)/rust -name '*.rs' -o
 	@[ -d "$$(rustc --print sysroot 2>/dev/null)/lib/rustlib/wasm32-unknown-unknown" ] || export PATH="/usr/bin:$$PATH"; \
 	cd $(EXAMPLE)/rust && CARGO_TARGET_DIR="$(CURDIR)/$(CACHE)/rust" cargo build --quiet --release --offline
 	@cp $(CACHE)/rust/wasm32-unknown-unknown/release/orders.wasm $@
+
+# What each bundled plugin is, so that a server need not compile them all to know.
+$(MANIFESTS): $(WASM) $(wildcard plugins/host/*.go plugins/wasm/*.go plugins/bundled/describe/*.go engine/plugin/*.go) | need-toolchain
+	@echo "Describing the bundled plugins."
+	@CGO_ENABLED=0 $(GO) run -buildvcs=false -trimpath ./plugins/bundled/describe $(WASM) > $@.new
+	@mv $@.new $@
 
 UI_SOURCES := $(shell find ui/src ui/public ui/index.html ui/vite.config.ts ui/tsconfig.json -type f 2>/dev/null)
 
@@ -150,7 +157,7 @@ fmt:
 	gofmt -l -w $$(git ls-files '*.go')
 
 clean:
-	rm -rf bin ui/dist/assets ui/dist/index.html plugins/bundled/dist/*.wasm $(EXAMPLE)/dist
+	rm -rf bin ui/dist/assets ui/dist/index.html plugins/bundled/dist/*.wasm $(MANIFESTS) $(EXAMPLE)/dist
 
 need-toolchain:
 	@deploy/setup.sh toolchain

@@ -149,7 +149,15 @@ func (s *services) openPlugins(ctx context.Context, own []string) error {
 	if err != nil {
 		return err
 	}
+	infos, err := bundled.Infos()
+	if err != nil {
+		return err
+	}
 	for name, wasm := range files {
+		// What is known need not be compiled before it is used.
+		if info, ok := infos[name]; ok && h.Enlist(wasm, info, true) == nil {
+			continue
+		}
 		if _, err := h.Register(ctx, wasm, true); err != nil {
 			return fmt.Errorf("loading the bundled plugin %s: %w", name, err)
 		}

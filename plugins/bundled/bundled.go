@@ -5,9 +5,13 @@ package bundled
 
 import (
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
+
+	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
 //go:embed all:dist
@@ -35,4 +39,24 @@ func Files() (map[string][]byte, error) {
 		return nil, ErrNotBuilt
 	}
 	return files, nil
+}
+
+// known holds what the host knew of each file when it was built.
+const known = "dist/manifests.json"
+
+// Infos returns what each bundled module is, by file name, without compiling it.
+// Files that are not in it have to be asked; it is nil in a build without that knowledge.
+func Infos() (map[string]plugin.Info, error) {
+	text, err := dist.ReadFile(known)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading what the bundled plugins are: %w", err)
+	}
+	var infos map[string]plugin.Info
+	if err := json.Unmarshal(text, &infos); err != nil {
+		return nil, fmt.Errorf("reading what the bundled plugins are: %w", err)
+	}
+	return infos, nil
 }

@@ -42,9 +42,14 @@ type Host struct {
 
 // registered is one plugin by its hash.
 type registered struct {
+	host    *Host
 	info    plugin.Info
 	bundled bool
-	module  *compiled
+	// compiling guards wasm and module until the plugin is first used: wasm is what
+	// there is to compile, module is nil before.
+	compiling sync.Mutex
+	wasm      []byte
+	module    *compiled
 	// samples is the instance that writes sample rows, shared by all who ask.
 	samples samples
 	// callers are the instances that answer ls_call.
@@ -99,12 +104,57 @@ func (h *Host) Register(ctx context.Context, wasm []byte, bundled bool) (plugin.
 	r.bundled = bundled
 	holder, err := h.enlist(r)
 	if err != nil {
-		return plugin.Info{}, errors.Join(err, r.module.code.Close(ctx))
+		return plugin.Info{}, errors.Join(err, r.release(ctx))
 	}
 	if holder != r {
-		return holder.info, r.module.code.Close(ctx)
+		return holder.info, r.release(ctx)
 	}
 	return r.info, nil
+}
+
+// Enlist makes a plugin available whose Info is known, from an Inspect of the
+// same bytes by this version of the host. It is compiled when it is first asked
+// for. Bytes of another hash are refused. The host keeps wasm.
+func (h *Host) Enlist(wasm []byte, info plugin.Info, bundled bool) error {
+	sum := sha256.Sum256(wasm)
+	if hex.EncodeToString(sum[:]) != info.SHA256 {
+		return refuse("its bytes are not those that %s %s was known by", info.Name, info.Version)
+	}
+	_, err := h.enlist(&registered{host: h, info: info, bundled: bundled, wasm: wasm})
+	return err
+}
+
+// ready compiles a plugin that was only enlisted.
+func (r *registered) ready(ctx context.Context) error {
+	r.compiling.Lock()
+	defer r.compiling.Unlock()
+	if r.module != nil {
+		return nil
+	}
+	loaded, err := r.host.load(ctx, r.wasm, r.info.SHA256)
+	if err != nil {
+		return err
+	}
+	r.use(loaded.module)
+	r.wasm = nil
+	return nil
+}
+
+// use gives the plugin its compiled module.
+func (r *registered) use(c *compiled) {
+	r.module = c
+	r.samples.owner, r.samples.host = r, r.host
+	r.callers.module, r.callers.host = c, r.host
+}
+
+// release frees the compiled module, if there is one.
+func (r *registered) release(ctx context.Context) error {
+	r.compiling.Lock()
+	defer r.compiling.Unlock()
+	if r.module == nil {
+		return nil
+	}
+	return r.module.code.Close(ctx)
 }
 
 // enlist adds a plugin to the list and returns it, or the one that has its bytes already.
@@ -133,7 +183,7 @@ func (h *Host) Inspect(ctx context.Context, wasm []byte) (plugin.Info, error) {
 	if err != nil {
 		return plugin.Info{}, err
 	}
-	return r.info, r.module.code.Close(ctx)
+	return r.info, r.release(ctx)
 }
 
 // load takes a file through the gate, compiles it and asks it who it is.
@@ -152,9 +202,8 @@ func (h *Host) load(ctx context.Context, wasm []byte, sha string) (*registered, 
 	}
 	info.SizeBytes = int64(len(wasm))
 	c.name = info.Name + " " + info.Version
-	r := &registered{info: info, module: c}
-	r.samples.owner, r.samples.host = r, h
-	r.callers.module, r.callers.host = c, h
+	r := &registered{host: h, info: info}
+	r.use(c)
 	return r, nil
 }
 
@@ -244,18 +293,24 @@ func (h *Host) resolve(kind, ref string) (*registered, error) {
 }
 
 // Workload returns a workload plugin.
-func (h *Host) Workload(_ context.Context, ref string) (plugin.Workload, error) {
+func (h *Host) Workload(ctx context.Context, ref string) (plugin.Workload, error) {
 	r, err := h.resolve(plugin.KindWorkload, ref)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.ready(ctx); err != nil {
 		return nil, err
 	}
 	return &workload{host: h, registered: r}, nil
 }
 
 // Adapter returns an adapter plugin.
-func (h *Host) Adapter(_ context.Context, ref string) (plugin.Adapter, error) {
+func (h *Host) Adapter(ctx context.Context, ref string) (plugin.Adapter, error) {
 	r, err := h.resolve(plugin.KindAdapter, ref)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.ready(ctx); err != nil {
 		return nil, err
 	}
 	return &adapter{registered: r}, nil

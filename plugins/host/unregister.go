@@ -23,7 +23,7 @@ func (h *Host) Unregister(ctx context.Context, sha string) error {
 	}
 	gone.samples.close()
 	gone.callers.close()
-	return gone.module.code.Close(ctx)
+	return gone.release(ctx)
 }
 
 // Has reports whether the plugin of that hash is registered.
