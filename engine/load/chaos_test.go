@@ -142,7 +142,7 @@ func TestChaos(t *testing.T) {
 func chaosRound(t *testing.T, address string, seed uint64, io engine.IOEngine) {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	proxy := newChaos(t, address, seed)
-	db, err := postgres.NewDriver().Open(target.Config{DSN: fmt.Sprintf("postgres://null@%s/null?sslmode=disable", proxy.ln.Addr()), StatementTimeout: 100 * time.Millisecond, ConnectTimeout: time.Second})
+	db, err := postgres.NewDriver().Open(target.Config{DSN: fmt.Sprintf("postgres://null@%s/null?sslmode=disable", proxy.ln.Addr()), StatementTimeout: 100 * time.Millisecond, ConnectTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
