@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { HistogramData } from '../src/api/types';
 import { logTicks } from '../src/charts/Distribution';
-import { bucketBounds, cells, coarsen, merge, total } from '../src/charts/histogram';
+import { bucketBounds, cells, coarsen, firstTick, merge, total } from '../src/charts/histogram';
 
 const h = (offset: number, counts: number[]): HistogramData => ({
   schema: 2,
@@ -66,4 +66,18 @@ describe('coarsening', () => {
 it('puts few ticks on a logarithmic axis', () => {
   expect(logTicks(0.1, 1)).toEqual([0.1, 0.2, 0.5, 1]);
   expect(logTicks(0.001, 100_000).length).toBeLessThanOrEqual(12);
+});
+
+describe('firstTick', () => {
+  it('is one digit and its power of ten, below the value', () => {
+    for (const [v, want] of [
+      [0.0097, 0.009],
+      [0.0116, 0.01],
+      [0.01, 0.01],
+      [0.00004, 0.001],
+      [3.7, 3],
+      [250, 200],
+    ] as const)
+      expect(firstTick(v)).toBe(want);
+  });
 });

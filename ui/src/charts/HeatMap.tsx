@@ -5,7 +5,7 @@ import { terms } from '../design/terms';
 import type { Columns } from '../runs/series';
 import { Chart, type ChartProps } from './Chart';
 import { useGroup } from './group';
-import { type Cell, cells } from './histogram';
+import { type Cell, cells, firstTick } from './histogram';
 import type { Line } from './plot';
 import { heatRamp } from './theme';
 
@@ -23,7 +23,7 @@ export function HeatMap({ c, ...rest }: { c: Columns } & Pick<ChartProps, 'file'
         if (cell.from < lo) lo = cell.from;
         if (cell.to > hi) hi = cell.to;
       }
-    return hi > 0 ? [lo, hi] : null;
+    return hi > 0 ? [firstTick(lo), Math.max(hi, 2e-3)] : null;
   }, [columns]);
   const most = useMemo(() => columns.reduce((m, col) => col.reduce((n, x) => Math.max(n, x.count), m), 0), [columns]);
 

@@ -81,3 +81,12 @@ export function coarsen<T extends { from_ms: number; to_ms: number; count: numbe
   }
   return out;
 }
+
+/**
+ * Where a logarithmic axis begins so that it holds a value: one digit and its power of
+ * ten, a thousandth at least. uPlot finds no end of the ticks from 0.0097 or 0.0001 on.
+ */
+export function firstTick(v: number): number {
+  const power = 10 ** Math.floor(Math.log10(v));
+  return Math.max(1e-3, Number((Math.floor(v / power + 1e-9) * power).toPrecision(1)));
+}
