@@ -197,7 +197,7 @@ function JsonParam({ label, schema, path }: { label: string; schema: Schema; pat
   const [bad, setBad] = useState(false);
   useEffect(() => setText(told), [told]);
   return (
-    <Field path={path} label={label} help={bad ? 'This is not JSON yet.' : `${help(schema)} As JSON.`}>
+    <Field path={path} label={label} keepHelp help={bad ? 'This is not JSON yet.' : `${help(schema)} As JSON.`}>
       {(a) => (
         <textarea
           {...a}

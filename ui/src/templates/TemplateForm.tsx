@@ -327,6 +327,7 @@ function LoadSection() {
         <SelectField
           path="workload.isolation_level"
           label="Isolation level"
+          unset="default"
           options={[
             { value: 'default', label: "The server's own" },
             { value: 'read committed', label: 'Read committed' },

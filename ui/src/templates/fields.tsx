@@ -27,6 +27,8 @@ interface FieldProps {
   help?: ReactNode;
   optional?: boolean;
   className?: string;
+  /** Keeps the help beside what is wrong, where it says how the value is written. */
+  keepHelp?: boolean;
 }
 
 /** A labelled control with its help, or with what is wrong and what to do about it. */
@@ -53,6 +55,7 @@ export function Field(
       <div id={note} className={errors.length ? 'problem' : 'help'}>
         {errors.length ? <Problems errors={errors} path={props.path} /> : props.help}
       </div>
+      {errors.length > 0 && props.keepHelp && <div className="help">{props.help}</div>}
     </div>
   );
 }
@@ -164,12 +167,14 @@ export function NumberField(props: FieldProps & { unit?: string; placeholder?: s
 export function SelectField(
   props: FieldProps & {
     options: { value: string; label: string; disabled?: boolean }[];
+    /** The option that holds when the field is left out. */
+    unset?: string;
     /** In place of setting the field, where more than it depends on the choice. */
     onPick?: (value: string) => void;
   },
 ) {
   const { config, set } = useForm();
-  const value = String(get(config, props.path) ?? '');
+  const value = String(get(config, props.path) ?? props.unset ?? '');
   const known = props.options.some((o) => o.value === value);
   return (
     <Field {...props}>
