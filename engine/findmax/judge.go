@@ -61,7 +61,7 @@ func (s *Search) outcome(o Observation, step engine.FindMaxStep) (engine.StepOut
 		if dropped := float64(o.Dropped) / offered * 100; dropped > maxDroppedPct {
 			return engine.OutcomePlateau, at + fmt.Sprintf("%s %% of the operations were dropped, because too many were waiting.", short(dropped))
 		}
-		if o.QPS < held*s.level {
+		if s.missed(o) {
 			return engine.OutcomePlateau, at + fmt.Sprintf("only %s/s were done.", short(o.QPS))
 		}
 		return engine.OutcomeStable, ""
@@ -78,6 +78,17 @@ func (s *Search) errorLimit() float64 {
 }
 
 func (s *Search) failing(ratePct float64) bool { return ratePct > s.errorLimit() }
+
+// missed reports that fewer operations were done than the level asks for: by more
+// than a part of them, and more than counting within borders explains, of which
+// the square root is the measure for random arrivals.
+func (s *Search) missed(o Observation) bool {
+	if o.QPS <= 0 {
+		return true
+	}
+	due := s.level * float64(o.Operations) / o.QPS
+	return due-float64(o.Operations) > (1-held)*due+math.Sqrt(due)
+}
 
 // slow says why the latency is not stable, or "".
 func (s *Search) slow(o Observation, step engine.FindMaxStep) string {

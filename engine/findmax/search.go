@@ -44,7 +44,7 @@ const (
 	fifth = 5
 	// plateauTolerance is how far below the plateau's throughput a level may lie and still be on it.
 	plateauTolerance = 0.02
-	// held is the part of a wanted rate that must be achieved.
+	// held is the part of a wanted rate that must be achieved, counting error aside.
 	held = 0.99
 	// maxDroppedPct is the part of a wanted rate that may be dropped.
 	maxDroppedPct = 0.1

@@ -282,7 +282,7 @@ func TestAnswers(t *testing.T) {
 				var a, b float64
 				_, _ = fmt.Sscan(got, &a)
 				_, _ = fmt.Sscan(want[0], &b)
-				near = math.Abs(a-b) <= 0.011*b
+				near = math.Abs(a-b) <= 0.025*b
 			}
 			if !near || string(r.Limit) != want[1] || !strings.Contains(r.Reason, want[2]) {
 				t.Errorf("got %s %s %q, want %q", got, r.Limit, r.Reason, tt.want)
