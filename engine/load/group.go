@@ -151,6 +151,15 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 		g.slots = append(g.slots, s)
 	}
 	g.open = len(conns)
+	if g.queue == nil {
+		g.source.low = make(chan struct{}, 1)
+		g.source.low <- struct{}{}
+		g.ramps.Add(1)
+		go func() {
+			defer g.ramps.Done()
+			g.source.stock(g.stopping)
+		}()
+	}
 	go g.coll.run()
 	for _, s := range g.currentSlots() {
 		g.io.add(s)

@@ -3,6 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,13 +18,28 @@ import (
 const batchSize = 64
 
 // source hands out whole batches of the workload's stream. A slot that leaves
-// returns what it has not begun; the next slot gets it first.
+// returns what it has not begun; the next slot gets it first. In a closed loop
+// stock fills some ahead, so that slots seldom wait for the plugin.
 type source struct {
+	stream plugin.Stream
+	// filling is held while the stream is used. It is taken before mu.
+	filling sync.Mutex
+
 	mu       sync.Mutex
-	stream   plugin.Stream
 	leftover []*private
-	err      error
+	// ready were filled ahead, in the stream's order; spare are used up.
+	ready, spare []*private
+	err          error
+	// low holds a token when few are ready; nil when nothing fills ahead.
+	low chan struct{}
 }
+
+// stockSize is how many batches are kept ready, lowStock when more are asked
+// for: waking the one who fills costs about as much as filling one.
+const (
+	stockSize = 8
+	lowStock  = 2
+)
 
 // private is a slot's own copy of a batch.
 type private struct {
@@ -34,38 +50,110 @@ type private struct {
 	users  int
 }
 
-// refill gives the slot a batch with at least one operation left. It returns p
-// or one that another slot left. The error is plugin.ErrEnded at the stream's
+// refill gives the slot a batch with at least one operation left. It returns p,
+// or another one and keeps p. The error is plugin.ErrEnded at the stream's
 // end, or a user-facing error; both are final and the same for every slot.
 func (s *source) refill(p *private) (*private, error) {
+	if r, ok, err := s.stocked(p); ok {
+		return r, err
+	}
+	s.filling.Lock()
+	defer s.filling.Unlock()
+	// Somebody may have filled one meanwhile, or come to the end.
+	if r, ok, err := s.stocked(p); ok {
+		return r, err
+	}
+	return p, s.fill(p)
+}
+
+// stocked is refill without the stream; ok is false when that is needed.
+func (s *source) stocked(p *private) (r *private, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.leftover); n > 0 {
-		p = s.leftover[n-1]
+		r = s.leftover[n-1]
 		s.leftover = s.leftover[:n-1]
-		return p, nil
+		return r, true, nil
 	}
-	if s.err != nil {
-		return p, s.err
+	if len(s.ready) == 0 {
+		return p, s.err != nil, s.err
 	}
+	r = s.ready[0]
+	s.ready = slices.Delete(s.ready, 0, 1)
+	s.spare = append(s.spare, p)
+	if len(s.ready) <= lowStock && s.err == nil {
+		select {
+		case s.low <- struct{}{}:
+		default:
+		}
+	}
+	return r, true, nil
+}
+
+// fill takes the next batch of the stream. It needs filling.
+func (s *source) fill(p *private) error {
 	p.batch.Reset()
 	p.next = 0
 	err := s.stream.Fill(&p.batch, batchSize)
+	var final error
 	switch {
 	case errors.Is(err, plugin.ErrEnded):
-		s.err = plugin.ErrEnded
-		if len(p.batch.Ops) > 0 {
-			return p, nil
-		}
+		final = plugin.ErrEnded
 	case err != nil:
 		p.batch.Reset()
-		s.err = &engine.Error{Code: engine.CodePlugin, Cause: err,
+		final = &engine.Error{Code: engine.CodePlugin, Cause: err,
 			Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
 			Hint:    "The run cannot go on without operations; check the plugin's parameters, or its code."}
 	case len(p.batch.Ops) == 0:
-		s.err = plugin.ErrEnded
+		final = plugin.ErrEnded
 	}
-	return p, s.err
+	if final == nil {
+		return nil
+	}
+	s.mu.Lock()
+	s.err = final
+	s.mu.Unlock()
+	if len(p.batch.Ops) > 0 {
+		return nil // the last ones
+	}
+	return final
+}
+
+// stock fills batches ahead until stop is closed.
+func (s *source) stock(stop <-chan struct{}) {
+	for {
+		select {
+		case <-s.low:
+		case <-stop:
+			return
+		}
+		for s.stockOne() {
+		}
+	}
+}
+
+// stockOne fills one batch ahead; it returns false when there are enough, or there are no more.
+func (s *source) stockOne() bool {
+	s.filling.Lock()
+	defer s.filling.Unlock()
+	s.mu.Lock()
+	if len(s.ready) >= stockSize || s.err != nil {
+		s.mu.Unlock()
+		return false
+	}
+	p := &private{}
+	if n := len(s.spare); n > 0 {
+		p = s.spare[n-1]
+		s.spare = s.spare[:n-1]
+	}
+	s.mu.Unlock()
+	if s.fill(p) != nil {
+		return false
+	}
+	s.mu.Lock()
+	s.ready = append(s.ready, p)
+	s.mu.Unlock()
+	return true
 }
 
 // giveBack keeps operations that a slot has taken and not begun.
