@@ -1,7 +1,7 @@
 // Package load issues a run worker's operations and records every one.
 //
 // A Group owns the connections of one run worker. Each connection has a slot;
-// an I/O engine (goroutines now) drives the slots:
+// an I/O engine drives the slots: event loops on Linux, goroutines elsewhere and over TLS:
 //
 //	plugin.Stream ──whole batches──▶ source ──private batch──▶ slot ──Exec──▶ target.Conn
 //	                                                            │
