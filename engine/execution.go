@@ -13,6 +13,9 @@ type Execution struct {
 	Elapsed     int64
 	ScheduleLag int64
 	PoolWait    int64
+	// QueryID is the database's name for the query, zero when it gave none. A
+	// transaction has none of its own: its statements do.
+	QueryID QueryID
 	// Seq numbers the executions of one connection slot from 0. A statement inside
 	// a transaction has that of its transaction.
 	Seq          uint32

@@ -135,6 +135,8 @@ type SlowExecution struct {
 	Success      bool    `json:"success"`
 	ErrorClass   string  `json:"error_class,omitempty"`
 	ErrorMessage string  `json:"error_message,omitempty"`
+	// ServerQueryID is the database's name for the query, "" when it gave none.
+	ServerQueryID string `json:"server_query_id"`
 }
 
 // Figures are what the recorded executions say, exactly. Except for
@@ -241,7 +243,9 @@ type Environment struct {
 	Driver           string `json:"driver"`
 	ServerVersion    string `json:"server_version"`
 	TargetIsLocal    bool   `json:"target_is_local"`
-	Nodes            int    `json:"nodes"`
+	// Simulated: a stand-in that models a database answered; see target.ServerInfo.
+	Simulated bool `json:"simulated"`
+	Nodes     int  `json:"nodes"`
 	// Calibration of the machine of the server; null when `loadstone calibrate` has not been run there.
 	Calibration *Calibration `json:"calibration"`
 }
@@ -264,5 +268,7 @@ type Summary struct {
 	Passed      bool              `json:"passed"`
 	Plugins     []PluginRef       `json:"plugins"`
 	Environment Environment       `json:"environment"`
-	Tags        map[string]string `json:"tags,omitempty"`
+	// Simulated is Environment.Simulated.
+	Simulated bool              `json:"simulated"`
+	Tags      map[string]string `json:"tags,omitempty"`
 }

@@ -70,6 +70,8 @@ type RunDetail struct {
 	Artifacts  []Artifact   `json:"artifacts"`
 	Events     []Event      `json:"events"`
 	Enrichment Enrichment   `json:"enrichment"`
+	// Simulated: a stand-in that models a database was under load. False until the target has answered.
+	Simulated bool `json:"simulated"`
 	// Live is the current payload of a live run, else null.
 	Live *Payload `json:"live"`
 }

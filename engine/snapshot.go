@@ -137,9 +137,11 @@ type Resources struct {
 
 // Payload is the live state of a run: a full snapshot, once a second. Every field is present.
 type Payload struct {
-	TestID    string  `json:"test_id"`
-	RunID     string  `json:"run_id"`
-	TestName  string  `json:"test_name"`
+	TestID   string `json:"test_id"`
+	RunID    string `json:"run_id"`
+	TestName string `json:"test_name"`
+	// Simulated: a stand-in that models a database is under load. False until the target has answered.
+	Simulated bool    `json:"simulated"`
 	Status    Status  `json:"status"`
 	Phase     *Phase  `json:"phase"`
 	Timestamp Time    `json:"timestamp"`

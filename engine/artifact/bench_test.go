@@ -1,6 +1,7 @@
 package artifact
 
 import (
+	"encoding/binary"
 	"testing"
 )
 
@@ -10,9 +11,14 @@ func BenchmarkWriter(b *testing.B) {
 	for _, bench := range []struct {
 		name        string
 		chunk, fail int
-	}{{"chunks", 1024, 0}, {"interleaved", 1, 0}, {"errors1in10", 1024, 10}} {
+	}{{"chunks", 1024, 0}, {"interleaved", 1, 0}, {"errors1in10", 1024, 10}, {"queryids", 1024, 0}} {
 		b.Run(bench.name, func(b *testing.B) {
 			recs := realistic(1<<20, 16, bench.chunk, 1e9, bench.fail)
+			if bench.name == "queryids" {
+				for i := range recs {
+					binary.BigEndian.PutUint64(recs[i].QueryID[8:], uint64(i)+1)
+				}
+			}
 			w, err := NewWriter(testOptions(b.TempDir()))
 			if err != nil {
 				b.Fatal(err)

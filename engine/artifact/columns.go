@@ -1,6 +1,7 @@
 package artifact
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -22,6 +23,8 @@ type columns struct {
 	statement, kind, warmup, errorIDs []int32
 	position                          []int32
 	failed, rolledBack                []uint8
+	// queryIDs is allocated when the first execution has one: most databases give none.
+	queryIDs []engine.QueryID
 
 	// The or-ed differences tell which columns are constant in this row group,
 	// so that they cost nothing to encode.
@@ -29,6 +32,7 @@ type columns struct {
 	anyError                    uint32
 	anyFailed, anyRolledBack    uint8
 	anyPosition                 int32
+	anyQueryID                  uint64
 
 	minDue, maxEnd             int64
 	minStarted, maxStarted     int64
@@ -54,6 +58,10 @@ func (c *columns) reset() {
 	c.n = 0
 	c.dueDiffers, c.anyLag, c.anyWait, c.anyError, c.anyFailed = 0, 0, 0, 0, 0
 	c.anyRolledBack, c.anyPosition = 0, 0
+	if c.anyQueryID != 0 {
+		clear(c.queryIDs)
+		c.anyQueryID = 0
+	}
 	c.minDue, c.minStarted, c.minElapsed = math.MaxInt64, math.MaxInt64, math.MaxInt64
 	c.maxDue, c.maxEnd, c.maxStarted, c.maxElapsed = math.MinInt64, math.MinInt64, math.MinInt64, math.MinInt64
 	c.maxConnection, c.maxKindSeen = 0, 0
@@ -74,6 +82,7 @@ func (c *columns) add(recs []engine.Execution) (int, error) {
 	warmup, errorIDs, failed := c.warmup[lo:hi], c.errorIDs[lo:hi], c.failed[lo:hi]
 	position, rolledBack := c.position[lo:hi], c.rolledBack[lo:hi]
 
+	queryID := uint64(0)
 	for i := range recs {
 		r := &recs[i]
 		due[i], started[i], elapsed[i] = r.DueAt, r.StartedAt, r.Elapsed
@@ -101,6 +110,7 @@ func (c *columns) add(recs []engine.Execution) (int, error) {
 		c.anyFailed |= f
 		c.anyRolledBack |= b
 		c.anyPosition |= int32(r.Position)
+		queryID |= binary.NativeEndian.Uint64(r.QueryID[:8]) | binary.NativeEndian.Uint64(r.QueryID[8:])
 		c.minDue, c.maxDue = min(c.minDue, r.DueAt), max(c.maxDue, r.DueAt)
 		c.minStarted, c.maxStarted = min(c.minStarted, r.StartedAt), max(c.maxStarted, r.StartedAt)
 		c.minElapsed, c.maxElapsed = min(c.minElapsed, r.Elapsed), max(c.maxElapsed, r.Elapsed)
@@ -111,6 +121,21 @@ func (c *columns) add(recs []engine.Execution) (int, error) {
 	if c.maxKindSeen >= uint32(engine.NumKinds) {
 		return 0, fmt.Errorf("execution with unknown kind %d", c.maxKindSeen)
 	}
+	if queryID != 0 {
+		c.anyQueryID |= queryID
+		c.addQueryIDs(recs)
+	}
 	c.n = hi
 	return len(recs), nil
+}
+
+// addQueryIDs adds those of the executions that come after the first n.
+func (c *columns) addQueryIDs(recs []engine.Execution) {
+	if c.queryIDs == nil {
+		c.queryIDs = make([]engine.QueryID, rowGroupRows)
+	}
+	ids := c.queryIDs[c.n : c.n+len(recs)]
+	for i := range recs {
+		ids[i] = recs[i].QueryID
+	}
 }

@@ -96,7 +96,7 @@ func (e *encoder) encode(c *columns, base int64, ordinal int) ([]byte, format.Ro
 	e.success(c)
 	e.errorColumns(c)
 	e.delta32(ColRetries, c.retries[:n])
-	e.null(ColServerQueryID, n)
+	e.queryIDs(c)
 	e.positions(c)
 	e.rolledBack(c)
 	if e.err != nil {
@@ -496,6 +496,36 @@ func (e *encoder) null(col Column, n int) {
 	e.out = binary.LittleEndian.AppendUint32(e.out, uint32(len(run)))
 	e.out = append(e.out, run...)
 	e.end(col, start, 0, start, n, []format.Encoding{format.Plain, format.RLE}, format.Statistics{NullCount: int64(n)})
+}
+
+// queryIDs encodes server_query_id as text: every value is another one, so
+// there is no dictionary.
+func (e *encoder) queryIDs(c *columns) {
+	if c.anyQueryID == 0 {
+		e.null(ColServerQueryID, c.n)
+		return
+	}
+	const length = 36
+	e.levels, e.values = e.levels[:0], e.values[:0]
+	present := 0
+	for _, id := range c.queryIDs[:c.n] {
+		if id == (engine.QueryID{}) {
+			e.levels = append(e.levels, 0)
+			continue
+		}
+		e.levels = append(e.levels, 1)
+		present++
+		e.values = binary.LittleEndian.AppendUint32(e.values, length)
+		e.values, _ = id.AppendText(e.values) // never fails
+	}
+	start := e.begin()
+	levels, err := (&rle.Encoding{BitWidth: 1}).EncodeLevels(nil, e.levels)
+	e.keep(err)
+	e.dataHeader(c.n, 4+len(levels)+len(e.values), format.Plain)
+	e.out = binary.LittleEndian.AppendUint32(e.out, uint32(len(levels)))
+	e.out = append(e.out, levels...)
+	e.out = append(e.out, e.values...)
+	e.end(ColServerQueryID, start, 0, start, c.n, []format.Encoding{format.Plain, format.RLE}, format.Statistics{NullCount: int64(c.n - present)})
 }
 
 // optional appends a null-able text column: levels has 1 for each row that has

@@ -277,6 +277,9 @@ func TestAnyExecutionSurvives(t *testing.T) {
 		if lag := duration.Draw(t, "lag"); lag > 0 {
 			r.ScheduleLag, r.StartedAt = lag, due+lag
 		}
+		if rapid.Bool().Draw(t, "history") {
+			copy(r.QueryID[:], rapid.SliceOfN(rapid.Byte(), 0, 16).Draw(t, "query id"))
+		}
 		if !r.Success {
 			r.ErrorID = rapid.Uint32Range(0, 3).Draw(t, "error")
 		}
@@ -328,8 +331,9 @@ func checkColumns(t *testing.T, path string, recs []engine.Execution) {
 	conns, err3 := p.Int32s(0, ColConnectionID, nil)
 	success, err4 := p.Bools(0, ColSuccess, nil)
 	codes, values, err5 := p.Strings(0, ColErrorCode, nil)
-	ids, _, err6 := p.Strings(0, ColServerQueryID, nil)
-	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+	ids, texts, err6 := p.Strings(0, ColServerQueryID, nil)
+	queries, err7 := p.QueryIDs(0, nil)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range recs {
@@ -337,8 +341,12 @@ func checkColumns(t *testing.T, path string, recs []engine.Execution) {
 		if codes[i] >= 0 {
 			code = values[codes[i]]
 		}
+		query := ""
+		if ids[i] >= 0 {
+			query = texts[ids[i]]
+		}
 		if ns(lag[i]) != r.ScheduleLag || started[i] != r.StartedAt || uint32(conns[i]) != r.ConnectionID ||
-			success[i] != r.Success || code != testErrors[r.ErrorID].Code || ids[i] != -1 {
+			success[i] != r.Success || code != testErrors[r.ErrorID].Code || query != r.QueryID.String() || queries[i] != r.QueryID {
 			t.Fatalf("row %d differs from %+v", i, r)
 		}
 	}

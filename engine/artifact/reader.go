@@ -235,20 +235,19 @@ func (p *Part) Bools(group int, col Column, dst []bool) ([]bool, error) {
 }
 
 // Strings reads a text column of one row group as indexes into the returned
-// values; −1 is null.
+// values; −1 is null. A column without a dictionary, as query ids have none, gives a value for each row.
 func (p *Part) Strings(group int, col Column, dst []int32) (indexes []int32, values []string, err error) {
 	dst = dst[:0]
 	err = p.pages(group, col, func(page parquet.Page) error {
 		levels := page.DefinitionLevels()
 		dict := page.Dictionary()
 		if dict == nil {
-			for range levels {
-				dst = append(dst, -1)
-			}
-			if int(page.NumNulls()) != len(levels) || len(levels) == 0 {
+			if len(levels) == 0 {
 				return errors.New("not dictionary-encoded")
 			}
-			return nil
+			var err error
+			dst, values, err = plainStrings(page, levels, dst, values)
+			return err
 		}
 		base := int32(len(values))
 		for i := range dict.Len() {
@@ -278,4 +277,47 @@ func (p *Part) Strings(group int, col Column, dst []int32) (indexes []int32, val
 		return nil
 	})
 	return dst, values, err
+}
+
+// plainStrings appends the values of a page without a dictionary, which share one string.
+func plainStrings(page parquet.Page, levels []byte, dst []int32, values []string) ([]int32, []string, error) {
+	data := page.Data()
+	bytes, offsets := data.ByteArray()
+	text, next := string(bytes), 0
+	for _, level := range levels {
+		if level == 0 {
+			dst = append(dst, -1)
+			continue
+		}
+		if next+1 >= len(offsets) || offsets[next] > offsets[next+1] || int(offsets[next+1]) > len(text) {
+			return nil, nil, errors.New("fewer values than rows")
+		}
+		dst = append(dst, int32(len(values)))
+		values = append(values, text[offsets[next]:offsets[next+1]])
+		next++
+	}
+	return dst, values, nil
+}
+
+// QueryIDs reads server_query_id of one row group into dst, which is grown as
+// needed; null is the zero QueryID.
+func (p *Part) QueryIDs(group int, dst []engine.QueryID) ([]engine.QueryID, error) {
+	dst = dst[:0]
+	err := p.pages(group, ColServerQueryID, func(page parquet.Page) error {
+		indexes, values, err := plainStrings(page, page.DefinitionLevels(), nil, nil)
+		if err != nil {
+			return err
+		}
+		for _, i := range indexes {
+			var id engine.QueryID
+			if i >= 0 {
+				if id, err = engine.ParseQueryID(values[i]); err != nil {
+					return err
+				}
+			}
+			dst = append(dst, id)
+		}
+		return nil
+	})
+	return dst, err
 }

@@ -8,8 +8,9 @@ import (
 
 // SchemaVersion is the version of the columns below. It rises when a column
 // changes its meaning or rows of a new meaning appear; a reader refuses a higher
-// one. Version 2 brought the statements of transactions: rows whose position is not 0.
-const SchemaVersion = 2
+// one. Version 2 brought the statements of transactions: rows whose position is not
+// 0. Version 3 brought values of server_query_id, which was all null until then.
+const SchemaVersion = 3
 
 // KindExecutions is engine.Artifact.Kind of the parts this package writes.
 const KindExecutions = "executions"
@@ -51,11 +52,13 @@ const (
 	ColPoolWaitMs
 	ColRows // int32
 	ColSuccess
-	ColErrorClass    // null-able
-	ColErrorCode     // null-able
-	ColErrorMessage  // null-able
-	ColRetries       // int32
-	ColServerQueryID // null-able; all null for targets that have none
+	ColErrorClass   // null-able
+	ColErrorCode    // null-able
+	ColErrorMessage // null-able
+	ColRetries      // int32
+	// ColServerQueryID (null-able) is the UUID form of engine.QueryID, null for
+	// targets that give none and for transactions, whose statements have their own.
+	ColServerQueryID
 	// ColPosition (int32) is 0 for an execution. Other rows are statements inside
 	// the transaction of the same connection_id and seq, numbered from 1 (BEGIN);
 	// retries is then the number of the try. They are no executions of their own.

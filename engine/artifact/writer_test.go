@@ -58,13 +58,13 @@ func check(t testing.TB, i int, got row, want engine.Execution) {
 		DueAt: got.DueAt.UnixNano(), StartedAt: got.StartedAt.UnixNano(), Elapsed: ns(got.AppElapsedMs),
 		ScheduleLag: ns(got.ScheduleLagMs), PoolWait: ns(got.PoolWaitMs), Seq: got.Seq, ConnectionID: got.ConnectionID,
 		Rows: got.Rows, ErrorID: want.ErrorID, Statement: want.Statement, Step: uint16(got.Step), Retries: uint8(got.Retries),
-		Kind: want.Kind, Warmup: got.Warmup, Success: got.Success,
+		Kind: want.Kind, Warmup: got.Warmup, Success: got.Success, QueryID: queryID(t, got.ServerQueryID),
 	}
 	if back != want {
 		t.Fatalf("row %d: got %+v, want %+v", i, back, want)
 	}
 	if got.RunID != "run-1" || got.TestID != "run-1-worker-0" || got.WorkerID != "worker-0" ||
-		got.Phase != phase || got.Kind != want.Kind.String() || got.StatementID != statement || got.ServerQueryID != nil {
+		got.Phase != phase || got.Kind != want.Kind.String() || got.StatementID != statement {
 		t.Fatalf("row %d: %+v", i, got)
 	}
 	if want.ErrorID == 0 {
@@ -77,6 +77,18 @@ func check(t testing.TB, i int, got row, want engine.Execution) {
 	if got.ErrorClass == nil || *got.ErrorClass != string(e.Class) || *got.ErrorCode != e.Code || *got.ErrorMessage != e.Message {
 		t.Fatalf("row %d: error %v, want %v", i, got, e)
 	}
+}
+
+func queryID(t testing.TB, text *string) engine.QueryID {
+	t.Helper()
+	if text == nil {
+		return engine.QueryID{}
+	}
+	id, err := engine.ParseQueryID(*text)
+	if err != nil || id == (engine.QueryID{}) {
+		t.Fatalf("query id %q: %v", *text, err)
+	}
+	return id
 }
 
 func readAll(t testing.TB, path string) []row {

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -73,6 +74,8 @@ type fakeDB struct {
 	// hang makes Exec wait for Cancel or Close; deaf ignores Cancel.
 	hang, deaf atomic.Bool
 
+	queries atomic.Int64 // for their ids
+
 	mu     sync.Mutex
 	open   int
 	opened int
@@ -124,7 +127,8 @@ type fakeConn struct {
 }
 
 func (c *fakeConn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *target.Result) error {
-	res.Rows = 0
+	*res = target.Result{}
+	binary.BigEndian.PutUint64(res.QueryID[8:], uint64(c.db.queries.Add(1)))
 	if op.Statement >= plugin.StatementBegin {
 		return nil
 	}

@@ -209,7 +209,7 @@ func (s *slot) recordStatement(g *Group, id uint32, began, ended int64) {
 		kind = g.kinds[statement]
 	}
 	chunk, rec := s.rec.place()
-	*rec = engine.Execution{DueAt: began, StartedAt: began, Elapsed: ended - began, Seq: s.seq, ConnectionID: s.id, Rows: s.res.Rows, ErrorID: id,
+	*rec = engine.Execution{DueAt: began, StartedAt: began, Elapsed: ended - began, Seq: s.seq, ConnectionID: s.id, Rows: s.res.Rows, ErrorID: id, QueryID: s.res.QueryID,
 		Statement: statement, Step: s.step, Position: s.progress.position(), Retries: s.progress.tries, Kind: kind, Warmup: s.warm, Success: id == 0}
 	s.rec.publish(chunk)
 }
@@ -220,6 +220,9 @@ func (s *slot) record(g *Group, began, ended int64) {
 	chunk, rec := s.rec.place()
 	*rec = engine.Execution{DueAt: s.due, StartedAt: began, Elapsed: ended - s.due, ScheduleLag: s.lag, PoolWait: s.waited, Seq: s.seq, ConnectionID: s.id, Rows: int32(min(p.rows, math.MaxInt32)), ErrorID: p.failed,
 		Statement: s.work.statement, Step: s.step, Retries: p.tries, Kind: s.work.kind, Warmup: s.warm, Success: p.failed == 0, RolledBack: p.rolledBack}
+	if !p.transaction() {
+		rec.QueryID = s.res.QueryID
+	}
 	s.rec.publish(chunk)
 	if p.failed == 0 {
 		s.succeeded.Add(1)

@@ -148,7 +148,13 @@ func randomTransactions(t *testing.T, most, failing, breaking, connections int, 
 		return err
 	}
 	pending := map[uint32][]engine.Execution{}
+	known := map[engine.QueryID]bool{}
 	for _, r := range sink.recs {
+		// Each query keeps its id; a transaction has none of its own.
+		if transaction := grouped && r.Position == 0; (r.QueryID == engine.QueryID{}) != transaction || known[r.QueryID] && !transaction {
+			return fmt.Errorf("query id %v in %+v", r.QueryID, r)
+		}
+		known[r.QueryID] = true
 		if r.Position != 0 {
 			pending[r.ConnectionID] = append(pending[r.ConnectionID], r)
 			continue

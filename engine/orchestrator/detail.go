@@ -44,6 +44,7 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 			continue
 		}
 		d.Plan = r.Plan
+		d.Simulated = r.Environment != nil && r.Environment.Simulated
 		if d.Status.Terminal() {
 			d.Summary = summarize(d.Run, r)
 		}

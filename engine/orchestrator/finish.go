@@ -74,6 +74,7 @@ func (l *live) environment() engine.Environment {
 	e.Nodes = len(l.nodes())
 	if l.plan != nil {
 		e.Driver, e.ServerVersion, e.TargetIsLocal = l.plan.Plan.Driver, l.plan.Server.Version, l.plan.Server.Local
+		e.Simulated = l.plan.Server.Simulated
 	}
 	for _, w := range l.workers {
 		if w.state.IOEngine != "" {
@@ -364,7 +365,7 @@ func summarize(run engine.Run, parent engine.TestResult) *engine.Summary {
 		s.Plugins = []engine.PluginRef{}
 	}
 	if parent.Environment != nil {
-		s.Environment = *parent.Environment
+		s.Environment, s.Simulated = *parent.Environment, parent.Environment.Simulated
 	}
 	return s
 }

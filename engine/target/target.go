@@ -67,7 +67,10 @@ type ServerInfo struct {
 	Database string `json:"database"`
 	User     string `json:"user"`
 	// Local is true for a unix socket or a loopback address.
-	Local          bool          `json:"local"`
+	Local bool `json:"local"`
+	// Simulated is true for a stand-in that models a database: its figures say
+	// nothing about the database that it stands in for.
+	Simulated      bool          `json:"simulated"`
 	MaxConnections int           `json:"max_connections"`
 	RoundTrip      time.Duration `json:"-"`
 }
@@ -82,6 +85,9 @@ type ResultSet struct {
 // Result is what one execution gave.
 type Result struct {
 	Rows int32
+	// QueryID is the database's name for the query; zero when it has none. It is
+	// there for a query that failed, too, when the database had given it one.
+	QueryID engine.QueryID
 }
 
 // Conn is one load connection; one goroutine (or event loop) uses it at a time.

@@ -159,7 +159,7 @@ func checkFigures(t *rapid.T, fig *engine.Figures, recs []engine.Execution) {
 		found := slices.ContainsFunc(recs, func(r engine.Execution) bool {
 			return r.Seq == s.Seq && r.ConnectionID == s.ConnectionID && r.Kind == s.Kind && r.Rows == s.Rows && r.Position == 0 &&
 				r.Success == s.Success && r.StartedAt/1e6 == s.StartedAt.UnixMilli() && float64(r.Elapsed)/1e6 == s.AppElapsedMs &&
-				s.ErrorMessage == dictionary[r.ErrorID].Message && !r.Warmup
+				s.ErrorMessage == dictionary[r.ErrorID].Message && !r.Warmup && s.ServerQueryID == r.QueryID.String()
 		})
 		if !found {
 			t.Fatalf("slowest %d is nobody's: %+v", i, s)
@@ -252,6 +252,7 @@ var executions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) engine.Execution {
 		Kind:    engine.Kind(rapid.IntRange(0, int(engine.NumKinds)-1).Draw(t, "kind")), Warmup: rapid.Bool().Draw(t, "warmup"),
 		Seq: rapid.Uint32().Draw(t, "seq"), ConnectionID: rapid.SampledFrom([]uint32{0, 1, 2, 70_000}).Draw(t, "conn"),
 		Rows: rapid.Int32Range(-1, 100).Draw(t, "rows"), Statement: uint16(rapid.IntRange(0, 4).Draw(t, "statement")), Success: true}
+	r.QueryID = engine.QueryID{3: byte(rapid.IntRange(0, 2).Draw(t, "query id"))}
 	r.Retries = uint8(rapid.SampledFrom([]int{0, 0, 1, 100}).Draw(t, "retries"))
 	if r.Kind == engine.KindTransaction {
 		r.RolledBack = rapid.Bool().Draw(t, "rolled back")

@@ -228,6 +228,9 @@ func TestCSVHoldsEveryExecution(t *testing.T) {
 	recs := someExecutions(500)
 	for i := range recs {
 		recs[i].Warmup = i < 100
+		if i%2 == 1 {
+			recs[i].QueryID = engine.QueryID{0: 1, 14: byte(i >> 8), 15: byte(i)}
+		}
 		if i%3 == 0 {
 			recs[i].Success, recs[i].ErrorID = false, uint32(1+i%2)
 		}
@@ -257,7 +260,8 @@ func TestCSVHoldsEveryExecution(t *testing.T) {
 		}
 		e := dictionary[r.ErrorID]
 		if field("seq") != strconv.Itoa(i) || field("success") != strconv.FormatBool(r.Success) || field("error_message") != e.Message ||
-			field("error_class") != string(e.Class) || field("warmup") != strconv.FormatBool(r.Warmup) || field("statement_id") != "lookup" {
+			field("error_class") != string(e.Class) || field("warmup") != strconv.FormatBool(r.Warmup) || field("statement_id") != "lookup" ||
+			field("server_query_id") != r.QueryID.String() {
 			t.Fatalf("line %d: %q", i, line)
 		}
 	}

@@ -88,6 +88,6 @@ func (r *rows) slow(i int) engine.SlowExecution {
 		WorkerID: r.worker.at(i), ConnectionID: uint32(r.connection[i]), Seq: uint32(r.seq[i]),
 		Kind: kind, StatementID: r.statement.at(i), StartedAt: engine.At(time.Unix(0, r.started[i])),
 		AppElapsedMs: r.elapsed[i], Rows: r.rows[i], Success: r.success[i],
-		ErrorClass: r.class.at(i), ErrorMessage: r.message.at(i),
+		ErrorClass: r.class.at(i), ErrorMessage: r.message.at(i), ServerQueryID: r.queryID.at(i),
 	}
 }

@@ -190,6 +190,8 @@ export interface SlowExecution {
   success: boolean;
   error_class?: string;
   error_message?: string;
+  /** The database's name for the query; empty when it gave none, absent in runs of older versions. */
+  server_query_id?: string;
 }
 
 /** One statement alone or inside transactions, or the transactions of one name. */
@@ -267,6 +269,8 @@ export interface Environment {
   driver: string;
   server_version: string;
   target_is_local: boolean;
+  /** A stand-in that models a database answered; absent in runs of older versions. */
+  simulated?: boolean;
   nodes: number;
 }
 
@@ -292,6 +296,7 @@ export interface Summary extends Figures {
   passed: boolean;
   plugins: PluginRef[] | null;
   environment: Environment;
+  simulated?: boolean;
   tags?: Record<string, string>;
 }
 
@@ -355,6 +360,7 @@ export interface RunDetail extends Run {
   artifacts: Artifact[] | null;
   events: RunEvent[] | null;
   enrichment: { status: string; ratio: number | null; reason?: string };
+  simulated?: boolean;
   live: Payload | null;
 }
 
