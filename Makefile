@@ -23,10 +23,12 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 GOBUILD := CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath
 LDFLAGS := -s -w -X github.com/loadstone-db/loadstone/cli.version=$(VERSION)
 
-GUESTS := workloads/mix workloads/sql workloads/replay workloads/ycsb workloads/tpcb workloads/tpcc adapters/postgres
+GUESTS := workloads/mix workloads/sql workloads/replay workloads/ycsb workloads/tpcb workloads/tpcc adapters/postgres adapters/snowflake_standard adapters/snowflake_hybrid adapters/snowflake_interactive adapters/snowflake_postgres
 WASM := $(foreach g,$(GUESTS),plugins/bundled/dist/$(notdir $(g)).wasm)
 MANIFESTS := plugins/bundled/dist/manifests.json
 SDK_SOURCES := $(shell find sdk -name '*.go' -not -name '*_test.go' 2>/dev/null)
+# The libraries that adapters share.
+ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowflake -name '*.go' -not -name '*_test.go' 2>/dev/null)
 
 # Where `make run` keeps its data, and what it runs first.
 DATA ?= $(CURDIR)/.loadstone
@@ -54,7 +56,7 @@ bin/loadstone: $(MANIFESTS) ui/dist/index.html $(shell find . -name '*.go' -not 
 
 # A guest is a reactor module: a library that the host calls.
 define guest
-plugins/bundled/dist/$(notdir $(1)).wasm: $(shell find plugins/$(1) -name '*.go' -not -name '*_test.go') $(SDK_SOURCES) go.sum | need-toolchain
+plugins/bundled/dist/$(notdir $(1)).wasm: $(shell find plugins/$(1) -name '*.go' -not -name '*_test.go') $(SDK_SOURCES) $(if $(filter adapters/%,$(1)),$(ADAPTER_SOURCES)) go.sum | need-toolchain
 	@echo "Building the plugin $(notdir $(1))."
 	@GOOS=wasip1 GOARCH=wasm GOFLAGS= $$(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o $$@ ./plugins/$(1)
 endef

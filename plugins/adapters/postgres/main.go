@@ -1,85 +1,16 @@
-// Command postgres is the adapter plugin for ordinary Postgres tables: it
-// inspects them, writes their DDL and the SQL of statements, and sorts SQLSTATEs
-// into error classes.
+// Command postgres is the adapter plugin for ordinary Postgres tables.
 package main
 
 import (
-	"errors"
-
+	"github.com/loadstone-db/loadstone/plugins/adapters/pgtable"
 	"github.com/loadstone-db/loadstone/sdk"
-	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
 
-func init() { sdk.ServeAdapter(adapter{}) }
-
-func main() {}
-
-type adapter struct{}
-
-const dialect = "postgres"
-
-// Manifest describes the plugin.
-func (adapter) Manifest() sdk.Manifest {
-	return sdk.Manifest{
+func init() {
+	sdk.ServeAdapter(pgtable.Adapter{Described: sdk.Manifest{
 		Name: "postgres", Version: "1.0.0", Title: "Postgres table", Author: "Loadstone",
 		Description: "Ordinary, partitioned and foreign tables and views of Postgres 12 and later.",
-		Driver:      "postgres", Dialect: dialect,
-		Parameters: `{"type":"object","properties":{},"additionalProperties":false}`,
-	}
+	}})
 }
 
-// Call answers one request.
-func (adapter) Call(op string, req *jsondoc.Value, w *jsondoc.Writer) error {
-	switch op {
-	case "inspect":
-		return inspect(req, w)
-	case "ddl":
-		return ddl(req, w)
-	case "load":
-		return load(req, w)
-	case "statements":
-		return statements(req, w)
-	case "session":
-		return session(req, w)
-	case "classify_error":
-		classes(w)
-		return nil
-	}
-	return errors.New("the postgres adapter has no operation " + quoted(op))
-}
-
-// session answers what runs on every connect.
-func session(req *jsondoc.Value, w *jsondoc.Writer) error {
-	list := []string{"SET TIME ZONE 'UTC'"}
-	level := req.Get("isolation_level").Str()
-	switch level {
-	case "":
-	case "read uncommitted", "read committed", "repeatable read", "serializable":
-		list = append(list, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL "+level)
-	default:
-		return errors.New("Postgres has no isolation level " + quoted(level))
-	}
-	w.Object().Key("session").Strs(list)
-	if level != "" {
-		w.Key("isolation_level").Str(level)
-	}
-	w.EndObject()
-	return nil
-}
-
-// classes maps SQLSTATEs and their prefixes; the longest match wins.
-func classes(w *jsondoc.Writer) {
-	w.Object().Key("classes").Object()
-	for _, c := range [...][2]string{
-		{"08", "connection"}, {"57P", "connection"}, {"3D", "connection"}, {"57014", "timeout"}, {"57P05", "timeout"}, {"25P03", "timeout"}, {"25P04", "timeout"},
-		{"28", "auth"}, {"42501", "auth"},
-		{"42", "syntax"}, {"26", "syntax"}, {"34", "syntax"}, {"0A", "syntax"}, {"3F", "syntax"},
-		{"23", "constraint"}, {"27", "constraint"}, {"44", "constraint"},
-		{"40", "serialization"}, {"40002", "constraint"}, {"40P01", "deadlock"},
-		{"55", "lock"}, {"53", "resource"}, {"53300", "throttled"}, {"54", "resource"}, {"58", "resource"},
-		{"22", "data"}, {"21", "data"}, {"57", "cancelled"},
-	} {
-		w.Key(c[0]).Str(c[1])
-	}
-	w.EndObject().EndObject()
-}
+func main() {}

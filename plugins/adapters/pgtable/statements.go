@@ -1,4 +1,4 @@
-package main
+package pgtable
 
 import (
 	"errors"
@@ -15,13 +15,13 @@ func target(req *jsondoc.Value, w *jsondoc.Writer) (name tableName, f found, don
 	if name, err = parseName(req.Get("table_name").Str()); err != nil {
 		return name, f, false, err
 	}
-	r := resultOf(req, "resolve")
-	if !r.asked {
-		ask(w, name.resolveQuery())
+	r := sdk.ResultOf(req, "resolve")
+	if !r.Asked {
+		sdk.Ask(w, name.resolveQuery())
 		return name, f, false, nil
 	}
-	if r.err != "" {
-		return name, f, false, errors.New("looking for table " + name.sql() + ": " + r.err)
+	if r.Err != "" {
+		return name, f, false, errors.New("looking for table " + name.sql() + ": " + r.Err)
 	}
 	if existing, ok := readFound(r); ok {
 		return existing.name, existing, true, nil

@@ -1,10 +1,11 @@
-package main
+package pgtable
 
 import (
 	"errors"
 	"strconv"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
 
@@ -107,7 +108,7 @@ func (n tableName) sql() string {
 }
 
 // resolveQuery finds the table: as written first, then as an unquoted name folds.
-func (n tableName) resolveQuery() query {
+func (n tableName) resolveQuery() sdk.Query {
 	match := func(schema, table string) string {
 		if schema == "" {
 			return "(c.relname = " + literal(table) + " AND pg_catalog.pg_table_is_visible(c.oid))"
@@ -119,7 +120,7 @@ func (n tableName) resolveQuery() query {
 	if !n.exact {
 		where += " OR " + match(strings.ToLower(n.schema), strings.ToLower(n.table))
 	}
-	return query{id: "resolve", sql: `SELECT c.oid::text, n.nspname::text, c.relname::text, c.relkind::text, c.reltuples::float8::text,
+	return sdk.Query{ID: "resolve", SQL: `SELECT c.oid::text, n.nspname::text, c.relname::text, c.relkind::text, c.reltuples::float8::text,
  pg_catalog.has_table_privilege(c.oid, 'SELECT')::text, pg_catalog.pg_table_size(c.oid)::text, n.oid = pg_catalog.pg_my_temp_schema()
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r','p','v','m','f') AND (` + where + `)
@@ -135,47 +136,17 @@ type found struct {
 	bytes     int64
 }
 
-func readFound(r result) (f found, ok bool) {
-	if r.err != "" || r.rows.Len() == 0 {
+func readFound(r sdk.Result) (f found, ok bool) {
+	if r.Err != "" || r.Rows.Len() == 0 {
 		return f, false
 	}
-	row := r.rows.At(0)
+	row := r.Rows.At(0)
 	f.oid, f.kind = row.At(0).Str(), row.At(3).Str()
 	f.name = tableName{schema: row.At(1).Str(), table: row.At(2).Str(), exact: true}
 	f.estimate, _ = row.At(4).Float()
 	f.readable = row.At(5).Str() == "true" || row.At(5).Str() == "t"
 	f.bytes, _ = row.At(6).Int()
 	return f, true
-}
-
-// query is what the host is asked to run.
-type query struct {
-	id, sql   string
-	timeoutMs int64
-}
-
-// result is what a query gave.
-type result struct {
-	asked bool
-	rows  *jsondoc.Value
-	err   string
-}
-
-func resultOf(req *jsondoc.Value, id string) result {
-	r := req.Get("results").Get(id)
-	return result{asked: r != nil, rows: r.Get("rows"), err: r.Get("error").Str()}
-}
-
-func ask(w *jsondoc.Writer, queries ...query) {
-	w.Object().Key("queries").Array()
-	for _, q := range queries {
-		w.Object().Key("id").Str(q.id).Key("sql").Str(q.sql)
-		if q.timeoutMs > 0 {
-			w.Key("timeout_ms").Int(q.timeoutMs)
-		}
-		w.EndObject()
-	}
-	w.EndArray().EndObject()
 }
 
 // isTrue reads a boolean that may travel as text.

@@ -1,4 +1,4 @@
-package main
+package pgtable
 
 import (
 	"maps"
@@ -34,14 +34,14 @@ func TestSession(t *testing.T) {
 			Session []string `json:"session"`
 			Level   string   `json:"isolation_level"`
 		}
-		if err := sdktest.Adapter(adapter{}).Call(object{"op": "session", "isolation_level": level}, &answer); err != nil {
+		if err := sdktest.Adapter(Adapter{}).Call(object{"op": "session", "isolation_level": level}, &answer); err != nil {
 			t.Fatal(err)
 		}
 		if len(answer.Session) != want || answer.Level != level || !strings.HasSuffix(answer.Session[want-1], level) {
 			t.Errorf("%q: %+v", level, answer)
 		}
 	}
-	if err := sdktest.Adapter(adapter{}).Call(object{"op": "session", "isolation_level": "chaos; DROP TABLE x"}, nil); err == nil {
+	if err := sdktest.Adapter(Adapter{}).Call(object{"op": "session", "isolation_level": "chaos; DROP TABLE x"}, nil); err == nil {
 		t.Error("an unknown level was set")
 	}
 }
@@ -110,7 +110,7 @@ func TestStatements(t *testing.T) {
 		var answer struct {
 			Statements []struct{ ID, SQL string }
 		}
-		err := sdktest.Adapter(adapter{}).Call(object{"op": "statements", "tables": []object{table}, "statements": []object{c.statement}}, &answer)
+		err := sdktest.Adapter(Adapter{}).Call(object{"op": "statements", "tables": []object{table}, "statements": []object{c.statement}}, &answer)
 		switch {
 		case c.want == "" && (err == nil || !strings.Contains(err.Error(), c.name)):
 			t.Errorf("%s: %v, %v", c.name, answer, err)
@@ -124,7 +124,7 @@ func TestDDLTakesNoSQLInTypes(t *testing.T) {
 	for _, dbType := range []string{"int); DROP TABLE x; --", "int -- x", "text DEFAULT 'x'", "int)", "int /* x"} {
 		logical := object{"name": "t", "columns": []object{{"name": "id", "type": sdk.I64, "db_type": object{"postgres": dbType}}}}
 		var answer object
-		if err := sdktest.Adapter(adapter{}).Call(object{"op": "ddl", "table_name": "t", "logical": logical}, &answer); err == nil {
+		if err := sdktest.Adapter(Adapter{}).Call(object{"op": "ddl", "table_name": "t", "logical": logical}, &answer); err == nil {
 			t.Errorf("%s was taken: %v", dbType, answer)
 		}
 	}
@@ -139,7 +139,7 @@ func TestDDL(t *testing.T) {
 		DDL       []string `json:"ddl"`
 		AfterLoad []string `json:"after_load"`
 	}
-	if err := sdktest.Adapter(adapter{}).Call(request, &answer); err != nil {
+	if err := sdktest.Adapter(Adapter{}).Call(request, &answer); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{`CREATE TABLE "s"."t" ("a" bigint NOT NULL, "b" bigint NOT NULL) WITH (fillfactor=100)`}; !slices.Equal(answer.DDL, want) {
@@ -151,7 +151,7 @@ func TestDDL(t *testing.T) {
 	for name, wrong := range map[string]any{"options": object{"postgres": "; DROP TABLE x"}, "indexes": []object{{"columns": []string{"z"}}}, "key": []string{"z"}} {
 		bad := maps.Clone(logical)
 		bad[name] = wrong
-		if err := sdktest.Adapter(adapter{}).Call(object{"op": "ddl", "table_name": "t", "logical": bad}, &answer); err == nil {
+		if err := sdktest.Adapter(Adapter{}).Call(object{"op": "ddl", "table_name": "t", "logical": bad}, &answer); err == nil {
 			t.Errorf("%s was taken", name)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package pgtable
 
 import (
 	"errors"
@@ -42,13 +42,13 @@ func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := resultOf(req, "resolve")
-	if !r.asked {
-		ask(w, name.resolveQuery())
+	r := sdk.ResultOf(req, "resolve")
+	if !r.Asked {
+		sdk.Ask(w, name.resolveQuery())
 		return nil
 	}
-	if r.err != "" {
-		return errors.New("looking for table " + name.sql() + ": " + r.err)
+	if r.Err != "" {
+		return errors.New("looking for table " + name.sql() + ": " + r.Err)
 	}
 	t := &table{}
 	var ok bool
@@ -59,25 +59,25 @@ func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 	if !t.readable {
 		return errors.New("the user may not read table " + t.name.sql() + ": grant SELECT on it")
 	}
-	if !resultOf(req, "columns").asked {
-		ask(w, columnsQuery(t.oid), keysQuery(t.oid), constraintsQuery(t.oid),
-			query{id: "count", timeoutMs: countTimeout, sql: "SELECT count(*)::text FROM (SELECT 1 FROM " + t.name.sql() + " LIMIT " + strconv.Itoa(countLimit+1) + ") AS s"})
+	if !sdk.ResultOf(req, "columns").Asked {
+		sdk.Ask(w, columnsQuery(t.oid), keysQuery(t.oid), constraintsQuery(t.oid),
+			sdk.Query{ID: "count", TimeoutMs: countTimeout, SQL: "SELECT count(*)::text FROM (SELECT 1 FROM " + t.name.sql() + " LIMIT " + strconv.Itoa(countLimit+1) + ") AS s"})
 		return nil
 	}
 	if err := t.readShape(req); err != nil {
 		return err
 	}
 	if k := t.integerKey(); k != nil && t.rows != 0 {
-		r := resultOf(req, "range")
-		if !r.asked {
-			ask(w, t.rangeQuery(k))
+		r := sdk.ResultOf(req, "range")
+		if !r.Asked {
+			sdk.Ask(w, t.rangeQuery(k))
 			return nil
 		}
 		t.readRange(r)
 		if t.hasRange && !t.dense && !t.tooFew() {
-			r := resultOf(req, "density")
-			if !r.asked {
-				ask(w, t.densityQuery(k))
+			r := sdk.ResultOf(req, "density")
+			if !r.Asked {
+				sdk.Ask(w, t.densityQuery(k))
 				return nil
 			}
 			t.readDensity(r)
@@ -87,21 +87,21 @@ func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 	if !req.Get("logical").Get("computed_keys").Bool() {
 		sampled = t.sampleColumns()
 	}
-	sample := result{}
+	sample := sdk.Result{}
 	if len(sampled) > 0 && t.rows != 0 {
-		if sample = resultOf(req, "sample"); !sample.asked {
-			ask(w, t.sampleQuery(sampled, true))
+		if sample = sdk.ResultOf(req, "sample"); !sample.Asked {
+			sdk.Ask(w, t.sampleQuery(sampled, true))
 			return nil
 		}
-		if sample.rows.Len() < min(100, int(t.rows)) {
+		if sample.Rows.Len() < min(100, int(t.rows)) {
 			// The sampled blocks were empty, or a sample is not possible here.
-			if sample = resultOf(req, "first"); !sample.asked {
-				ask(w, t.sampleQuery(sampled, false))
+			if sample = sdk.ResultOf(req, "first"); !sample.Asked {
+				sdk.Ask(w, t.sampleQuery(sampled, false))
 				return nil
 			}
 		}
-		if sample.err != "" {
-			t.notes = append(t.notes, "Sampling "+t.name.sql()+" failed: "+sample.err)
+		if sample.Err != "" {
+			t.notes = append(t.notes, "Sampling "+t.name.sql()+" failed: "+sample.Err)
 		}
 	}
 	t.write(w, sampled, sample)
@@ -109,23 +109,23 @@ func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 }
 
 func (t *table) readShape(req *jsondoc.Value) error {
-	r := resultOf(req, "columns")
-	if r.err != "" {
-		return errors.New("reading the columns of " + t.name.sql() + ": " + r.err)
+	r := sdk.ResultOf(req, "columns")
+	if r.Err != "" {
+		return errors.New("reading the columns of " + t.name.sql() + ": " + r.Err)
 	}
 	t.columns = readColumns(r)
 	if len(t.columns) == 0 {
 		return errors.New("table " + t.name.sql() + " has no columns")
 	}
-	t.key = readKey(resultOf(req, "keys"), t.columns)
-	markSampled(resultOf(req, "constraints"), t.columns)
-	count := resultOf(req, "count")
-	if n, ok := count.rows.At(0).At(0).Int(); ok && n <= countLimit {
+	t.key = readKey(sdk.ResultOf(req, "keys"), t.columns)
+	markSampled(sdk.ResultOf(req, "constraints"), t.columns)
+	count := sdk.ResultOf(req, "count")
+	if n, ok := count.Rows.At(0).At(0).Int(); ok && n <= countLimit {
 		t.rows, t.exact = n, true
 		return nil
 	}
 	t.rows = int64(t.estimate)
-	if _, ok := count.rows.At(0).At(0).Int(); ok {
+	if _, ok := count.Rows.At(0).At(0).Int(); ok {
 		t.rows = max(t.rows, countLimit+1)
 	} else if t.rows <= 0 {
 		// Never analysed and too slow to count: a guess from its size, at 100 bytes a row.
@@ -148,16 +148,16 @@ func (t *table) integerKey() *column {
 	return nil
 }
 
-func (t *table) rangeQuery(k *column) query {
+func (t *table) rangeQuery(k *column) sdk.Query {
 	c := quoted(k.Name)
-	return query{id: "range", timeoutMs: countTimeout, sql: "SELECT min(" + c + "::int8)::text, max(" + c + "::int8)::text FROM (SELECT (SELECT " + c + " FROM " + t.name.sql() +
+	return sdk.Query{ID: "range", TimeoutMs: countTimeout, SQL: "SELECT min(" + c + "::int8)::text, max(" + c + "::int8)::text FROM (SELECT (SELECT " + c + " FROM " + t.name.sql() +
 		" ORDER BY " + c + " LIMIT 1) AS " + c + " UNION ALL SELECT (SELECT " + c + " FROM " + t.name.sql() + " ORDER BY " + c + " DESC LIMIT 1)) AS s"}
 }
 
-func (t *table) readRange(r result) {
+func (t *table) readRange(r sdk.Result) {
 	var okMin, okMax bool
-	t.min, okMin = r.rows.At(0).At(0).Int()
-	t.max, okMax = r.rows.At(0).At(1).Int()
+	t.min, okMin = r.Rows.At(0).At(0).Int()
+	t.max, okMax = r.Rows.At(0).At(1).Int()
 	t.hasRange = okMin && okMax
 	t.denseMax = t.min - 1
 	t.dense = t.hasRange && t.exact && t.span() == uint64(t.rows)-1
@@ -171,18 +171,18 @@ func (t *table) tooFew() bool { return t.span()/4 > uint64(t.rows) }
 
 // densityQuery looks for the end of the dense part of an exactly counted table;
 // for larger ones it probes random keys of the range.
-func (t *table) densityQuery(k *column) query {
+func (t *table) densityQuery(k *column) sdk.Query {
 	c, lo := quoted(k.Name), strconv.FormatInt(t.min, 10)
 	if t.exact {
-		return query{id: "density", timeoutMs: countTimeout, sql: "SELECT max(k)::text FROM (SELECT " + c + "::int8 AS k, row_number() OVER (ORDER BY " + c + ") AS r FROM " + t.name.sql() +
+		return sdk.Query{ID: "density", TimeoutMs: countTimeout, SQL: "SELECT max(k)::text FROM (SELECT " + c + "::int8 AS k, row_number() OVER (ORDER BY " + c + ") AS r FROM " + t.name.sql() +
 			") AS s WHERE k - (" + lo + ") = r - 1"}
 	}
-	return query{id: "density", timeoutMs: countTimeout, sql: "SELECT count(*)::text FROM (SELECT (" + lo + ") + floor(random() * " + strconv.FormatUint(t.span()+1, 10) +
+	return sdk.Query{ID: "density", TimeoutMs: countTimeout, SQL: "SELECT count(*)::text FROM (SELECT (" + lo + ") + floor(random() * " + strconv.FormatUint(t.span()+1, 10) +
 		"::float8)::int8 AS k FROM generate_series(1, " + strconv.Itoa(probes) + ")) AS p WHERE EXISTS (SELECT 1 FROM " + t.name.sql() + " AS t WHERE t." + c + " = p.k)"}
 }
 
-func (t *table) readDensity(r result) {
-	n, ok := r.rows.At(0).At(0).Int()
+func (t *table) readDensity(r sdk.Result) {
+	n, ok := r.Rows.At(0).At(0).Int()
 	switch {
 	case !ok:
 	case t.exact:
@@ -218,7 +218,7 @@ func (t *table) sampleColumns() []column {
 
 // sampleQuery reads sampled rows, in key order. Views and foreign tables have no
 // TABLESAMPLE; small tables need none.
-func (t *table) sampleQuery(columns []column, spread bool) query {
+func (t *table) sampleQuery(columns []column, spread bool) sdk.Query {
 	var list []string
 	for _, c := range columns {
 		list = append(list, sampleExpression(c))
@@ -241,11 +241,11 @@ func (t *table) sampleQuery(columns []column, spread bool) query {
 			from = "(SELECT * FROM " + from + " ORDER BY random() LIMIT " + strconv.Itoa(sampleRows) + ") AS s"
 		}
 	}
-	return query{id: id, timeoutMs: sampleTimeout, sql: "SELECT " + strings.Join(list, ", ") + " FROM " + from + order + " LIMIT " + strconv.Itoa(sampleRows)}
+	return sdk.Query{ID: id, TimeoutMs: sampleTimeout, SQL: "SELECT " + strings.Join(list, ", ") + " FROM " + from + order + " LIMIT " + strconv.Itoa(sampleRows)}
 }
 
 // write writes the final answer.
-func (t *table) write(w *jsondoc.Writer, sampled []column, sample result) {
+func (t *table) write(w *jsondoc.Writer, sampled []column, sample sdk.Result) {
 	w.Object().Key("exists").Bool(true).Key("table").Object()
 	w.Key("name").Str(t.name.table).Key("physical_name").Str(t.name.sql()).Key("columns").Array()
 	for _, c := range t.columns {
@@ -261,7 +261,7 @@ func (t *table) write(w *jsondoc.Writer, sampled []column, sample result) {
 		w.Key("key_min").Null().Key("key_max").Null()
 	}
 	w.Key("dense").Bool(t.dense).EndObject()
-	if sample.rows.Len() > 0 {
+	if sample.Rows.Len() > 0 {
 		t.writePool(w, sampled, sample)
 	}
 	switch t.kind {
@@ -277,12 +277,12 @@ func (t *table) write(w *jsondoc.Writer, sampled []column, sample result) {
 }
 
 // writePool writes as many evenly spread rows as fit.
-func (t *table) writePool(w *jsondoc.Writer, sampled []column, sample result) {
+func (t *table) writePool(w *jsondoc.Writer, sampled []column, sample sdk.Result) {
 	size := 0
-	for i := 0; i < sample.rows.Len(); i++ {
+	for i := 0; i < sample.Rows.Len(); i++ {
 		size += 2
 		for j := range sampled {
-			size += len(sample.rows.At(i).At(j).Str()) + 3
+			size += len(sample.Rows.At(i).At(j).Str()) + 3
 		}
 	}
 	step := 1 + size/sampleBytes
@@ -292,8 +292,8 @@ func (t *table) writePool(w *jsondoc.Writer, sampled []column, sample result) {
 	}
 	w.EndArray().Key("rows").Array()
 	written := 0
-	for i := 0; i < sample.rows.Len(); i += step {
-		row := sample.rows.At(i)
+	for i := 0; i < sample.Rows.Len(); i += step {
+		row := sample.Rows.At(i)
 		width := 2
 		for j := range sampled {
 			width += len(row.At(j).Str()) + 3

@@ -1,4 +1,4 @@
-package main
+package pgtable
 
 import (
 	"strconv"
@@ -18,8 +18,8 @@ type column struct {
 
 // columnsQuery lists the columns. A domain counts as the type under it; its
 // checks make the column one whose values are sampled.
-func columnsQuery(oid string) query {
-	return query{id: "columns", sql: `WITH RECURSIVE base(col, typ, mod, checked, required) AS (
+func columnsQuery(oid string) sdk.Query {
+	return sdk.Query{ID: "columns", SQL: `WITH RECURSIVE base(col, typ, mod, checked, required) AS (
  SELECT a.attnum, a.atttypid, a.atttypmod, false, false FROM pg_catalog.pg_attribute a WHERE a.attrelid = ` + oid + `::oid AND a.attnum > 0 AND NOT a.attisdropped
  UNION ALL
  SELECT b.col, t.typbasetype, t.typtypmod, true, b.required OR t.typnotnull FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ WHERE t.typtype = 'd')
@@ -31,8 +31,8 @@ ORDER BY a.attnum`}
 }
 
 // keysQuery lists the unique indexes that can serve as a key, the primary key first.
-func keysQuery(oid string) query {
-	return query{id: "keys", sql: `SELECT i.indisprimary::text, i.indnkeyatts::text, i.indkey::text,
+func keysQuery(oid string) sdk.Query {
+	return sdk.Query{ID: "keys", SQL: `SELECT i.indisprimary::text, i.indnkeyatts::text, i.indkey::text,
  (NOT EXISTS (SELECT 1 FROM pg_catalog.pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts-1]) AND NOT a.attnotnull))::text
 FROM pg_catalog.pg_index i
 WHERE i.indrelid = ` + oid + `::oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indimmediate
@@ -40,15 +40,15 @@ ORDER BY i.indisprimary DESC, i.indnkeyatts, i.indexrelid`}
 }
 
 // constraintsQuery lists the columns that foreign keys and checks bind.
-func constraintsQuery(oid string) query {
-	return query{id: "constraints", sql: `SELECT DISTINCT u.n::text FROM pg_catalog.pg_constraint c, unnest(c.conkey) AS u(n)
+func constraintsQuery(oid string) sdk.Query {
+	return sdk.Query{ID: "constraints", SQL: `SELECT DISTINCT u.n::text FROM pg_catalog.pg_constraint c, unnest(c.conkey) AS u(n)
 WHERE c.conrelid = ` + oid + `::oid AND c.contype IN ('f','c') ORDER BY 1`}
 }
 
-func readColumns(r result) []column {
+func readColumns(r sdk.Result) []column {
 	var list []column
-	for i := 0; i < r.rows.Len(); i++ {
-		row := r.rows.At(i)
+	for i := 0; i < r.Rows.Len(); i++ {
+		row := r.Rows.At(i)
 		base := row.At(3).Str()
 		c := column{number: row.At(0).Str()}
 		c.Name, c.DBType = row.At(1).Str(), row.At(2).Str()
@@ -102,10 +102,10 @@ func invented(base string) bool {
 }
 
 // readKey returns the best key, and marks columns that other indexes keep unique.
-func readKey(r result, columns []column) []string {
+func readKey(r sdk.Result, columns []column) []string {
 	var key []string
-	for i := 0; i < r.rows.Len(); i++ {
-		row := r.rows.At(i)
+	for i := 0; i < r.Rows.Len(); i++ {
+		row := r.Rows.At(i)
 		n, _ := row.At(1).Int()
 		var names []*column
 		for _, number := range strings.Fields(row.At(2).Str()) {
@@ -151,10 +151,10 @@ func markUnique(names []*column, key []string) {
 	best.Unique = true
 }
 
-func markSampled(r result, columns []column) {
-	for i := 0; i < r.rows.Len(); i++ {
+func markSampled(r sdk.Result, columns []column) {
+	for i := 0; i < r.Rows.Len(); i++ {
 		for j := range columns {
-			if columns[j].number == r.rows.At(i).At(0).Str() {
+			if columns[j].number == r.Rows.At(i).At(0).Str() {
 				columns[j].sampled = true
 			}
 		}

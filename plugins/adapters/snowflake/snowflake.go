@@ -1,0 +1,69 @@
+// Package snowflake is what the adapter plugins for Snowflake's table types
+// share. A plugin is a thin main over one TableType.
+//
+// Names follow Snowflake: what is not quoted is upper case. SQL is written with
+// quoted identifiers and ? for parameters; values never become part of its text,
+// except as literals of SHOW commands, which take no parameters.
+package snowflake
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/loadstone-db/loadstone/sdk"
+	"github.com/loadstone-db/loadstone/sdk/jsondoc"
+)
+
+// TableType is a type of Snowflake table.
+type TableType int
+
+// The types of table. Snowflake Postgres is Postgres, and has its own adapter.
+const (
+	Standard TableType = iota
+	Hybrid
+	Interactive
+)
+
+// String is the type in words: "hybrid".
+func (t TableType) String() string {
+	return [...]string{"standard", "hybrid", "interactive"}[t]
+}
+
+// dialect is the key of SQL that workloads bring for Snowflake.
+const dialect = "snowflake"
+
+// Adapter serves the adapter plugin of one type of table.
+type Adapter struct{ of TableType }
+
+// New returns the adapter of a type of table.
+func New(t TableType) Adapter { return Adapter{of: t} }
+
+// Manifest describes the plugin.
+func (a Adapter) Manifest() sdk.Manifest {
+	m := sdk.Manifest{Name: "snowflake_" + a.of.String(), Version: "1.0.0", Author: "Loadstone", Driver: "snowflake", Dialect: dialect, Parameters: schemas[a.of]}
+	switch a.of {
+	case Standard:
+		m.Title = "Snowflake standard table"
+		m.Description = "Ordinary tables of Snowflake, and views. Columnar, made for scans; a write rewrites micro-partitions and locks the table against other writes. Keys are declared and not enforced."
+	case Hybrid:
+		m.Title = "Snowflake hybrid table"
+		m.Description = "Row-wise tables of Snowflake, made for many short reads and writes. The primary key is enforced, rows are locked one by one, and there are secondary indexes."
+	case Interactive:
+		m.Title = "Snowflake interactive table"
+		m.Description = "Tables of Snowflake for short selective queries at high concurrency, best on an interactive warehouse. Under load they are read only."
+		m.Kinds = []string{sdk.PointLookup, sdk.RangeScan, sdk.GenericSQL}
+	}
+	return m
+}
+
+// Call answers one request.
+func (a Adapter) Call(op string, req *jsondoc.Value, w *jsondoc.Writer) error {
+	switch op {
+	case "session":
+		return a.session(req, w)
+	case "classify_error":
+		classes(w)
+		return nil
+	}
+	return errors.New("the adapter snowflake_" + a.of.String() + " has no operation " + strconv.Quote(op))
+}
