@@ -13,6 +13,10 @@ type Execution struct {
 	Elapsed     int64
 	ScheduleLag int64
 	PoolWait    int64
+	// Decode is the last part of the service time: from when the first byte of the answer was seen
+	// to when all of it was read and understood; for a transaction the sum of its
+	// statements'. It is 0 without an answer, and where the driver does not know.
+	Decode int64
 	// QueryID is the database's name for the query, zero when it gave none. A
 	// transaction has none of its own: its statements do.
 	QueryID QueryID

@@ -95,6 +95,7 @@ type WorkerSnapshot struct {
 
 // LatencySplit adds up the parts of the latency of Count executions, in ns. The
 // lag is the generator's own lateness, the wait is for a free connection; both are 0 in a closed loop.
+// The round trip ends, and decoding begins, with the first byte of the answer.
 type LatencySplit struct {
 	Count     int64 `json:"count"`
 	Lag       int64 `json:"schedule_lag_ns"`

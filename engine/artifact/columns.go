@@ -19,6 +19,7 @@ type columns struct {
 	n int
 
 	due, started, elapsed, lag, wait  []int64
+	decode                            []int64
 	seq, conn, rows, step, retries    []int32
 	statement, kind, warmup, errorIDs []int32
 	position                          []int32
@@ -28,11 +29,11 @@ type columns struct {
 
 	// The or-ed differences tell which columns are constant in this row group,
 	// so that they cost nothing to encode.
-	dueDiffers, anyLag, anyWait int64
-	anyError                    uint32
-	anyFailed, anyRolledBack    uint8
-	anyPosition                 int32
-	anyQueryID                  uint64
+	dueDiffers, anyLag, anyWait, anyDecode int64
+	anyError                               uint32
+	anyFailed, anyRolledBack               uint8
+	anyPosition                            int32
+	anyQueryID                             uint64
 
 	minDue, maxEnd             int64
 	minStarted, maxStarted     int64
@@ -42,8 +43,8 @@ type columns struct {
 }
 
 func (c *columns) allocate() {
-	int64s := make([]int64, 5*rowGroupRows)
-	for i, p := range []*[]int64{&c.due, &c.started, &c.elapsed, &c.lag, &c.wait} {
+	int64s := make([]int64, 6*rowGroupRows)
+	for i, p := range []*[]int64{&c.due, &c.started, &c.elapsed, &c.lag, &c.wait, &c.decode} {
 		*p = int64s[i*rowGroupRows : (i+1)*rowGroupRows : (i+1)*rowGroupRows]
 	}
 	int32s := make([]int32, 10*rowGroupRows)
@@ -57,7 +58,7 @@ func (c *columns) allocate() {
 func (c *columns) reset() {
 	c.n = 0
 	c.dueDiffers, c.anyLag, c.anyWait, c.anyError, c.anyFailed = 0, 0, 0, 0, 0
-	c.anyRolledBack, c.anyPosition = 0, 0
+	c.anyRolledBack, c.anyPosition, c.anyDecode = 0, 0, 0
 	if c.anyQueryID != 0 {
 		clear(c.queryIDs)
 		c.anyQueryID = 0
@@ -76,7 +77,7 @@ func (c *columns) add(recs []engine.Execution) (int, error) {
 	lo, hi := c.n, c.n+len(recs)
 	// Slices of one length let the compiler drop the bounds checks.
 	due, started, elapsed := c.due[lo:hi], c.started[lo:hi], c.elapsed[lo:hi]
-	lag, wait := c.lag[lo:hi], c.wait[lo:hi]
+	lag, wait, decode := c.lag[lo:hi], c.wait[lo:hi], c.decode[lo:hi]
 	seq, conn, rows, step := c.seq[lo:hi], c.conn[lo:hi], c.rows[lo:hi], c.step[lo:hi]
 	retries, statement, kind := c.retries[lo:hi], c.statement[lo:hi], c.kind[lo:hi]
 	warmup, errorIDs, failed := c.warmup[lo:hi], c.errorIDs[lo:hi], c.failed[lo:hi]
@@ -86,7 +87,7 @@ func (c *columns) add(recs []engine.Execution) (int, error) {
 	for i := range recs {
 		r := &recs[i]
 		due[i], started[i], elapsed[i] = r.DueAt, r.StartedAt, r.Elapsed
-		lag[i], wait[i] = r.ScheduleLag, r.PoolWait
+		lag[i], wait[i], decode[i] = r.ScheduleLag, r.PoolWait, r.Decode
 		seq[i], conn[i], rows[i], step[i] = int32(r.Seq), int32(r.ConnectionID), r.Rows, int32(r.Step)
 		retries[i], statement[i], kind[i] = int32(r.Retries), int32(r.Statement), int32(r.Kind)
 		errorIDs[i] = int32(r.ErrorID)
@@ -106,6 +107,7 @@ func (c *columns) add(recs []engine.Execution) (int, error) {
 		c.dueDiffers |= r.DueAt ^ r.StartedAt
 		c.anyLag |= r.ScheduleLag
 		c.anyWait |= r.PoolWait
+		c.anyDecode |= r.Decode
 		c.anyError |= r.ErrorID
 		c.anyFailed |= f
 		c.anyRolledBack |= b

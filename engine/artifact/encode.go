@@ -99,6 +99,7 @@ func (e *encoder) encode(c *columns, base int64, ordinal int) ([]byte, format.Ro
 	e.queryIDs(c)
 	e.positions(c)
 	e.rolledBack(c)
+	e.decodes(c)
 	if e.err != nil {
 		return nil, format.RowGroup{}, fmt.Errorf("encoding row group: %w", e.err)
 	}
@@ -357,6 +358,23 @@ func (e *encoder) durations(c *columns) {
 		}
 		e.doubles(d.col, d.v[:c.n], format.Statistics{})
 	}
+}
+
+// decodes encodes decode_ns; where nothing was decoded it is one run.
+func (e *encoder) decodes(c *columns) {
+	if c.anyDecode != 0 {
+		e.delta64(c.decode[:c.n])
+		e.deltaPage(ColDecodeNs, c.n, format.Statistics{})
+		return
+	}
+	start := e.begin()
+	e.dictionaryHeader(1, 8)
+	e.out = append(e.out, 0, 0, 0, 0, 0, 0, 0, 0)
+	data := e.begin()
+	page := runOf(c.n)
+	e.dataHeader(c.n, len(page), format.RLEDictionary)
+	e.out = append(e.out, page...)
+	e.end(ColDecodeNs, start, start, data, c.n, []format.Encoding{format.Plain, format.RLEDictionary}, format.Statistics{})
 }
 
 // bitPage appends a page of n booleans; bit returns the value of row i as 0 or 1.

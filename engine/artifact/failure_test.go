@@ -268,7 +268,7 @@ func TestAnyExecutionSurvives(t *testing.T) {
 	execution := rapid.Custom(func(t *rapid.T) engine.Execution {
 		due := rapid.Int64Range(0, 1<<62).Draw(t, "due")
 		r := engine.Execution{
-			DueAt: due, StartedAt: due, Elapsed: duration.Draw(t, "elapsed"), PoolWait: duration.Draw(t, "wait"),
+			DueAt: due, StartedAt: due, Elapsed: duration.Draw(t, "elapsed"), PoolWait: duration.Draw(t, "wait"), Decode: duration.Draw(t, "decode"),
 			Seq: rapid.Uint32().Draw(t, "seq"), ConnectionID: rapid.OneOf(rapid.Uint32Range(0, 3), rapid.Uint32()).Draw(t, "conn"),
 			Rows: rapid.Int32().Draw(t, "rows"), Statement: rapid.Uint16().Draw(t, "statement"), Step: rapid.Uint16().Draw(t, "step"),
 			Retries: rapid.Uint8().Draw(t, "retries"), Kind: engine.Kind(rapid.IntRange(0, int(engine.NumKinds)-1).Draw(t, "kind")),
@@ -333,7 +333,8 @@ func checkColumns(t *testing.T, path string, recs []engine.Execution) {
 	codes, values, err5 := p.Strings(0, ColErrorCode, nil)
 	ids, texts, err6 := p.Strings(0, ColServerQueryID, nil)
 	queries, err7 := p.QueryIDs(0, nil)
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
+	decode, err8 := p.Int64s(0, ColDecodeNs, nil)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range recs {
@@ -346,7 +347,7 @@ func checkColumns(t *testing.T, path string, recs []engine.Execution) {
 			query = texts[ids[i]]
 		}
 		if ns(lag[i]) != r.ScheduleLag || started[i] != r.StartedAt || uint32(conns[i]) != r.ConnectionID ||
-			success[i] != r.Success || code != testErrors[r.ErrorID].Code || query != r.QueryID.String() || queries[i] != r.QueryID {
+			success[i] != r.Success || code != testErrors[r.ErrorID].Code || query != r.QueryID.String() || queries[i] != r.QueryID || decode[i] != r.Decode {
 			t.Fatalf("row %d differs from %+v", i, r)
 		}
 	}

@@ -205,7 +205,7 @@ func (p *Part) Doubles(group int, col Column, dst []float64) ([]float64, error) 
 		func(page parquet.Page) []float64 { d := page.Data(); return d.Double() }, parquet.Value.Double)
 }
 
-// Int64s reads a timestamp column (nanoseconds since the epoch) of one row group.
+// Int64s reads an INT64 column (timestamps are nanoseconds since the epoch) of one row group.
 func (p *Part) Int64s(group int, col Column, dst []int64) ([]int64, error) {
 	return fixed(p, group, col, dst,
 		func(page parquet.Page) []int64 { d := page.Data(); return d.Int64() }, parquet.Value.Int64)

@@ -39,6 +39,7 @@ type row struct {
 	ErrorMessage  *string   `parquet:"error_message"`
 	Retries       int32     `parquet:"retries"`
 	ServerQueryID *string   `parquet:"server_query_id"`
+	DecodeNs      int64     `parquet:"decode_ns"`
 }
 
 func ns(ms float64) int64 { return int64(math.Round(ms * 1e6)) }
@@ -56,7 +57,7 @@ func check(t testing.TB, i int, got row, want engine.Execution) {
 	}
 	back := engine.Execution{
 		DueAt: got.DueAt.UnixNano(), StartedAt: got.StartedAt.UnixNano(), Elapsed: ns(got.AppElapsedMs),
-		ScheduleLag: ns(got.ScheduleLagMs), PoolWait: ns(got.PoolWaitMs), Seq: got.Seq, ConnectionID: got.ConnectionID,
+		ScheduleLag: ns(got.ScheduleLagMs), PoolWait: ns(got.PoolWaitMs), Decode: got.DecodeNs, Seq: got.Seq, ConnectionID: got.ConnectionID,
 		Rows: got.Rows, ErrorID: want.ErrorID, Statement: want.Statement, Step: uint16(got.Step), Retries: uint8(got.Retries),
 		Kind: want.Kind, Warmup: got.Warmup, Success: got.Success, QueryID: queryID(t, got.ServerQueryID),
 	}

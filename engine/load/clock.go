@@ -15,3 +15,11 @@ func newClock() clock {
 
 // now returns nanoseconds since the Unix epoch on that line.
 func (c *clock) now() int64 { return c.wall + int64(time.Since(c.base)) }
+
+// at places a moment on the line; the zero time is 0.
+func (c *clock) at(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return c.wall + int64(t.Sub(c.base))
+}

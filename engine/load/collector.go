@@ -46,7 +46,8 @@ func (f *figures) add(r *engine.Execution) {
 	f.split.Count++
 	f.split.Lag += r.ScheduleLag
 	f.split.Wait += r.PoolWait
-	f.split.RoundTrip += service
+	f.split.RoundTrip += service - r.Decode
+	f.split.Decode += r.Decode
 	if f.lag != nil {
 		f.service.Record(service)
 		f.lag.Record(r.ScheduleLag)

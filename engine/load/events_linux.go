@@ -143,8 +143,9 @@ type eventState struct {
 	conn target.EventConn
 	fd   int
 	at   eventAt
-	// begun is when the group of operations began, sent when the one in flight did.
-	begun, sent int64
+	// begun is when the group of operations began, sent when the one in flight did,
+	// first when its answer began to arrive, 0 before.
+	begun, sent, first int64
 	// until is when the wait of atThinking and atPause is over; place is the slot's in the heap.
 	until int64
 	place int
@@ -172,8 +173,8 @@ type eventLoop struct {
 	timers eventTimers
 	ready  []unix.EpollEvent
 	buf    []byte
-	// read is the last reading of the clock.
-	read int64
+	// read is the last reading of the clock, woke the one after the last wait.
+	read, woke int64
 	// gap is a running mean of how long waits last, in ns; waited is true from a
 	// wait to the next reading of the clock.
 	gap    int64
@@ -281,6 +282,9 @@ func (l *eventLoop) run() {
 		}
 		l.ring()
 		n := l.wait()
+		if n > 0 {
+			l.woke = l.g.clock.now()
+		}
 		for i := range n {
 			event := &l.ready[i]
 			if int(event.Fd) == l.bell {
@@ -450,6 +454,7 @@ func (l *eventLoop) drive(s *slot, next step) bool {
 			l.sleep(s, atPause, v.sent+s.pause(l.g))
 			return false
 		}
+		v.first = 0
 		sent, err := v.conn.Send(&s.batch.batch, s.progress.op())
 		if err == nil {
 			v.at = atAnswer
@@ -463,7 +468,7 @@ func (l *eventLoop) drive(s *slot, next step) bool {
 		}
 		s.res.Rows = 0
 		now := l.g.clock.now()
-		next = s.answered(l.g, err, v.sent, now)
+		next = s.answered(l.g, err, v.sent, 0, now)
 		v.sent = now
 	}
 	return l.finish(s)
@@ -517,6 +522,9 @@ func (l *eventLoop) happened(s *slot, _ uint32) {
 			l.answer(s, err)
 		}
 	case atAnswer:
+		if v.first == 0 {
+			v.first = l.woke
+		}
 		if done, err := v.conn.Receive(l.buf, &s.res); done {
 			l.answer(s, err)
 		}
@@ -538,7 +546,7 @@ func (l *eventLoop) answer(s *slot, err error) {
 		l.gap += (now - l.read - l.gap) / 8
 	}
 	l.read = now
-	next := s.answered(l.g, err, v.sent, now)
+	next := s.answered(l.g, err, v.sent, v.first, now)
 	v.sent = now
 	if l.drive(s, next) {
 		l.proceed(s, true)

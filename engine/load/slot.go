@@ -35,14 +35,14 @@ type slot struct {
 	seat  seat
 	event eventState
 	// progress is that of the group in work. It was due then, began lag + waited
-	// later, and warm says that it belongs to the warm-up.
-	progress         progress
-	due, lag, waited int64
-	warm             bool
-	step             uint16
-	res              target.Result
-	seq              uint32
-	ended            int64 // end of the last operation
+	// later, and warm says that it belongs to the warm-up. decoded is how long reading its answers took.
+	progress                  progress
+	due, lag, waited, decoded int64
+	warm                      bool
+	step                      uint16
+	res                       target.Result
+	seq                       uint32
+	ended                     int64 // end of the last operation
 	// lastError is the dictionary's id of the slot's last error.
 	lastError uint32
 
@@ -138,7 +138,7 @@ func (s *slot) execute(g *Group) {
 		}
 		err := s.conn.Exec(g.ctx, &s.batch.batch, s.progress.op(), &s.res)
 		now := g.clock.now()
-		next = s.answered(g, err, at, now)
+		next = s.answered(g, err, at, g.clock.at(s.res.FirstByte), now)
 		at = now
 	}
 	s.record(g, begin, at)
@@ -148,7 +148,7 @@ func (s *slot) execute(g *Group) {
 func (s *slot) begin(g *Group) int64 {
 	s.rec.place() // a wait for a chunk comes before the clock starts
 	now := g.clock.now()
-	s.due, s.lag, s.waited = now, 0, 0
+	s.due, s.lag, s.waited, s.decoded = now, 0, 0, 0
 	if g.queue != nil {
 		s.due = s.arrival.due
 		s.lag, s.waited = s.arrival.split(now)
@@ -185,15 +185,21 @@ func (s *slot) hand(arrival bool) {
 	s.handed <- arrival
 }
 
-// answered takes the result of the operation that was sent at began, in s.res.
-func (s *slot) answered(g *Group, err error, began, ended int64) step {
+// answered takes the result of the operation that was sent at began, in s.res;
+// first is when its answer began to arrive, 0 for unknown.
+func (s *slot) answered(g *Group, err error, began, first, ended int64) step {
+	decoded := int64(0)
+	if first > began {
+		decoded = ended - first
+		s.decoded += decoded
+	}
 	var id uint32
 	if err != nil {
 		id = g.errorID(err)
 		s.lastError = id
 	}
 	if s.progress.transaction() {
-		s.recordStatement(g, id, began, ended)
+		s.recordStatement(g, id, began, ended, decoded)
 	}
 	if err == nil {
 		return s.progress.succeeded(s.res.Rows)
@@ -203,13 +209,13 @@ func (s *slot) answered(g *Group, err error, began, ended int64) step {
 }
 
 // recordStatement records an operation of a transaction.
-func (s *slot) recordStatement(g *Group, id uint32, began, ended int64) {
+func (s *slot) recordStatement(g *Group, id uint32, began, ended, decoded int64) {
 	statement, kind := s.progress.op().Statement, engine.KindGenericSQL
 	if int(statement) < len(g.kinds) {
 		kind = g.kinds[statement]
 	}
 	chunk, rec := s.rec.place()
-	*rec = engine.Execution{DueAt: began, StartedAt: began, Elapsed: ended - began, Seq: s.seq, ConnectionID: s.id, Rows: s.res.Rows, ErrorID: id, QueryID: s.res.QueryID,
+	*rec = engine.Execution{DueAt: began, StartedAt: began, Elapsed: ended - began, Decode: decoded, Seq: s.seq, ConnectionID: s.id, Rows: s.res.Rows, ErrorID: id, QueryID: s.res.QueryID,
 		Statement: statement, Step: s.step, Position: s.progress.position(), Retries: s.progress.tries, Kind: kind, Warmup: s.warm, Success: id == 0}
 	s.rec.publish(chunk)
 }
@@ -218,7 +224,7 @@ func (s *slot) recordStatement(g *Group, id uint32, began, ended int64) {
 func (s *slot) record(g *Group, began, ended int64) {
 	p := &s.progress
 	chunk, rec := s.rec.place()
-	*rec = engine.Execution{DueAt: s.due, StartedAt: began, Elapsed: ended - s.due, ScheduleLag: s.lag, PoolWait: s.waited, Seq: s.seq, ConnectionID: s.id, Rows: int32(min(p.rows, math.MaxInt32)), ErrorID: p.failed,
+	*rec = engine.Execution{DueAt: s.due, StartedAt: began, Elapsed: ended - s.due, ScheduleLag: s.lag, PoolWait: s.waited, Decode: s.decoded, Seq: s.seq, ConnectionID: s.id, Rows: int32(min(p.rows, math.MaxInt32)), ErrorID: p.failed,
 		Statement: s.work.statement, Step: s.step, Retries: p.tries, Kind: s.work.kind, Warmup: s.warm, Success: p.failed == 0, RolledBack: p.rolledBack}
 	if !p.transaction() {
 		rec.QueryID = s.res.QueryID

@@ -88,6 +88,10 @@ type Result struct {
 	// QueryID is the database's name for the query; zero when it has none. It is
 	// there for a query that failed, too, when the database had given it one.
 	QueryID engine.QueryID
+	// FirstByte is when the first byte of the answer had been read: what follows is
+	// the decoding. It is zero when the driver does not know, and after Receive, where
+	// the event loop knows it better.
+	FirstByte time.Time
 }
 
 // Conn is one load connection; one goroutine (or event loop) uses it at a time.

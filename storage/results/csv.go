@@ -12,7 +12,7 @@ import (
 )
 
 const csvHeader = "run_id,test_id,worker_id,connection_id,seq,step,phase,warmup,kind,statement_id,due_at,started_at," +
-	"app_elapsed_ms,schedule_lag_ms,pool_wait_ms,rows,success,error_class,error_code,error_message,retries,server_query_id,position,rolled_back\n"
+	"app_elapsed_ms,schedule_lag_ms,pool_wait_ms,rows,success,error_class,error_code,error_message,retries,server_query_id,position,rolled_back,decode_ns\n"
 
 // csvTime keeps all nanoseconds, so that a column has one width.
 const csvTime = "2006-01-02T15:04:05.000000000Z"
@@ -100,5 +100,6 @@ func (r *rows) appendCSV(b []byte, i int) []byte {
 	b = append(strconv.AppendInt(b, int64(r.retries[i]), 10), ',')
 	b = append(append(b, r.queryID.at(i)...), ',')
 	b = append(strconv.AppendInt(b, int64(r.position[i]), 10), ',')
-	return append(strconv.AppendBool(b, r.rolledBack[i]), '\n')
+	b = append(strconv.AppendBool(b, r.rolledBack[i]), ',')
+	return append(strconv.AppendInt(b, r.decode[i], 10), '\n')
 }

@@ -150,7 +150,7 @@ func (f *Folder) scan(ctx context.Context, runID, workerID string) (*scan, error
 // reader holds the column buffers of one goroutine.
 type reader struct {
 	elapsed, lag, wait          []float64
-	due                         []int64
+	due, decode                 []int64
 	kind, rows                  []int32
 	statement, position         []int32
 	retries                     []int32
@@ -291,13 +291,18 @@ func (r *reader) read(s *sums, p *artifact.Part, part, g int) (err error) {
 // nanoseconds is exact: the column holds whole ones.
 func nanoseconds(ms float64) int64 { return int64(math.Round(ms * 1e6)) }
 
-// readSplit adds the lag and the wait of a row group, whose elapsed times are read.
+// readSplit adds the parts of the latencies of a row group, whose elapsed times are read.
 func (r *reader) readSplit(s *sums, p *artifact.Part, part, g int) (err error) {
+	if r.decode, err = p.Int64s(g, artifact.ColDecodeNs, r.decode); err != nil {
+		return err
+	}
+	decode := r.decode[:len(r.elapsed)]
 	if !p.OpenLoop() {
 		for i, ms := range r.elapsed {
 			if !r.warmup[i] && r.position[i] == 0 {
 				s.split.Count++
-				s.split.RoundTrip += nanoseconds(ms)
+				s.split.RoundTrip += nanoseconds(ms) - decode[i]
+				s.split.Decode += decode[i]
 			}
 		}
 		return nil
@@ -315,7 +320,7 @@ func (r *reader) readSplit(s *sums, p *artifact.Part, part, g int) (err error) {
 		if warmup[i] || position[i] != 0 {
 			continue
 		}
-		s.split.Add(engine.LatencySplit{Count: 1, Lag: nanoseconds(lag[i]), Wait: nanoseconds(wait[i]), RoundTrip: nanoseconds(ms - lag[i] - wait[i])})
+		s.split.Add(engine.LatencySplit{Count: 1, Lag: nanoseconds(lag[i]), Wait: nanoseconds(wait[i]), RoundTrip: nanoseconds(ms-lag[i]-wait[i]) - decode[i], Decode: decode[i]})
 		service = append(service, key(ms-lag[i]-wait[i]))
 		late = append(late, key(lag[i]))
 	}

@@ -73,11 +73,13 @@ func checkFigures(t *rapid.T, fig *engine.Figures, recs []engine.Execution) {
 	}
 	checkStatements(t, fig.ByStatement, every)
 	lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
+	var decode float64
 	for _, r := range recs {
 		if r.Warmup {
 			warmup++
 			continue
 		}
+		decode += float64(r.Decode) / 1e6
 		v := float64(r.Elapsed) / 1e6
 		all = append(all, v)
 		service = append(service, float64(r.Elapsed-r.ScheduleLag-r.PoolWait)/1e6)
@@ -119,6 +121,9 @@ func checkFigures(t *rapid.T, fig *engine.Figures, recs []engine.Execution) {
 	checkLatency(t, "lag", fig.ScheduleLagMs, lag)
 	if s := fig.SplitMs; s != nil && !near(s.ScheduleLag+s.PoolWait+s.RoundTrip+s.Decode, fig.LatencyMs.Avg) {
 		t.Fatalf("the parts %+v do not add up to %v", s, fig.LatencyMs.Avg)
+	}
+	if s := fig.SplitMs; s != nil && !near(s.Decode, decode/float64(len(all))) {
+		t.Fatalf("decoding took %v on average, want %v", s.Decode, decode/float64(len(all)))
 	}
 	if len(fig.ByKind) != len(byKind) {
 		t.Fatalf("%d kinds, want %d", len(fig.ByKind), len(byKind))
@@ -253,6 +258,7 @@ var executions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) engine.Execution {
 		Seq: rapid.Uint32().Draw(t, "seq"), ConnectionID: rapid.SampledFrom([]uint32{0, 1, 2, 70_000}).Draw(t, "conn"),
 		Rows: rapid.Int32Range(-1, 100).Draw(t, "rows"), Statement: uint16(rapid.IntRange(0, 4).Draw(t, "statement")), Success: true}
 	r.QueryID = engine.QueryID{3: byte(rapid.IntRange(0, 2).Draw(t, "query id"))}
+	r.Decode = rapid.SampledFrom([]int64{0, 0, 1, 9_876_543}).Draw(t, "decode")
 	r.Retries = uint8(rapid.SampledFrom([]int{0, 0, 1, 100}).Draw(t, "retries"))
 	if r.Kind == engine.KindTransaction {
 		r.RolledBack = rapid.Bool().Draw(t, "rolled back")

@@ -28,7 +28,7 @@ type rows struct {
 	class, code, message, queryID             text
 	connection, seq, step, rows, retries      []int32
 	position                                  []int32
-	due, started                              []int64
+	due, started, decode                      []int64
 	elapsed, lag, wait                        []float64
 	warmup, success, rolledBack               []bool
 }
@@ -56,7 +56,7 @@ func readRows(p *artifact.Part, group int) (*rows, error) {
 			return nil, err
 		}
 	}
-	for col, v := range map[artifact.Column]*[]int64{artifact.ColDueAt: &r.due, artifact.ColStartedAt: &r.started} {
+	for col, v := range map[artifact.Column]*[]int64{artifact.ColDueAt: &r.due, artifact.ColStartedAt: &r.started, artifact.ColDecodeNs: &r.decode} {
 		var err error
 		if *v, err = p.Int64s(group, col, nil); err != nil {
 			return nil, err

@@ -168,7 +168,7 @@ var executeAndSync = []byte{'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, 'S', 0, 0, 0, 4}
 // Exec runs one operation. It does not look at ctx: the statement timeout and
 // Cancel bound it, and Close from another goroutine ends it.
 func (c *conn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *target.Result) error {
-	res.Rows = 0
+	*res = target.Result{}
 	if c.broken.Load() {
 		return net.ErrClosed
 	}
@@ -186,6 +186,7 @@ func (c *conn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *targe
 // ended finishes a round trip: err is the wire's, everything else is in the answer.
 func (c *conn) ended(op plugin.Op, flight uint64, err error, res *target.Result) error {
 	c.flight.Store(flight + 1)
+	res.FirstByte = c.answer.firstByte
 	if err == nil && c.answer.err == nil && c.answer.broken == nil && c.cancelling.Load() != flight {
 		res.Rows = int32(min(c.answer.rows, math.MaxInt32))
 	} else if err = c.failed(err, flight, res); err != nil {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -21,6 +22,8 @@ type answer struct {
 	txStatus byte
 	// rolledBack: the last command was answered with ROLLBACK.
 	rolledBack bool
+	// firstByte is when bytes were read first, zero before; an event loop does not ask for it.
+	firstByte time.Time
 	// keepRow asks for the first row; row is its body, nil when there was none, or when
 	// it is longer than maxKept and long is set. Its memory is reused by the next answer.
 	keepRow bool
@@ -42,6 +45,14 @@ type answer struct {
 func (a *answer) reset() {
 	a.rows, a.err, a.done = 0, nil, false
 	a.rolledBack, a.keepRow, a.long, a.row = false, false, false, nil
+	a.firstByte = time.Time{}
+}
+
+// arrived notes when the first of an answer's bytes were read.
+func (a *answer) arrived(n int) {
+	if n > 0 && a.firstByte.IsZero() {
+		a.firstByte = time.Now()
+	}
 }
 
 // feed consumes p. After broken it must not be called again.

@@ -24,6 +24,7 @@ func (w *streamWire) roundTrip(request []byte, a *answer) error {
 	}
 	for !a.done && a.broken == nil {
 		n, err := w.conn.Read(w.buf)
+		a.arrived(n)
 		a.feed(w.buf[:n])
 		if err != nil && !a.done && a.broken == nil {
 			return err

@@ -70,6 +70,7 @@ func (w *rawWire) advance(fd uintptr) bool {
 			w.err = io.EOF
 			return true
 		}
+		w.a.arrived(n)
 		w.a.feed(w.buf[:n])
 		if w.a.done || w.a.broken != nil {
 			return true
