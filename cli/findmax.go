@@ -61,8 +61,12 @@ func searching(f *engine.FindMaxState, columns int) string {
 	case f.FirstUnstable != nil:
 		bounds = "below " + levelNumber(f.Unit, *f.FirstUnstable)
 	}
+	step := "step"
+	if f.Repeat > 1 {
+		step = fmt.Sprintf("search %d of %d, step", f.Repetition, f.Repeat)
+	}
 	return fit(columns, []part{
-		{0, fmt.Sprintf("searching    step %d: %s  %s / %s", f.CurrentStep, levelOf(f.Unit, level), duration(f.StepElapsed), duration(f.StepDuration))},
+		{0, fmt.Sprintf("searching    %s %d: %s  %s / %s", step, f.CurrentStep, levelOf(f.Unit, level), duration(f.StepElapsed), duration(f.StepDuration))},
 		{1, fmt.Sprintf("%s op/s", rate(f.QPS))},
 		{2, "P95 " + ms(f.CurrentP95Ms)},
 		{3, bounds},
@@ -94,13 +98,50 @@ func printSearch(p func(string, ...any), r *engine.FindMaxResult) {
 	if len(r.History) == 0 {
 		return
 	}
+	printRepetitions(p, r)
 	p("step\tlevel\top/s\tP50\tP95\tP99\terrors\toutcome\t")
 	for _, s := range r.History {
 		outcome := strings.ToLower(string(s.Outcome))
 		if s.Stage == engine.StageConfirming {
 			outcome += ", repeated"
 		}
+		if r.Spread != nil {
+			outcome += fmt.Sprintf(", search %d", s.Repetition)
+		}
 		p("%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t", s.StepNumber, levelOf(r.Unit, s.Level()), rate(s.QPS), ms(s.P50LatencyMs), ms(s.P95LatencyMs), ms(s.P99LatencyMs), count(s.ErrorCount), outcome)
 	}
+	p("")
+}
+
+// printRepetitions writes the answers of a repeated search and how far they lie apart.
+func printRepetitions(p func(string, ...any), r *engine.FindMaxResult) {
+	if r.Spread == nil {
+		return
+	}
+	p("search\tlimit\top/s\tP50\tP95\tP99\tsteps\t")
+	for _, x := range r.Repetitions {
+		answer := "none"
+		if x.Level != nil {
+			answer = levelOf(r.Unit, *x.Level)
+			if !x.Confirmed {
+				answer += ", not confirmed"
+			}
+		}
+		p("%d\t%s\t%s\t%s\t%s\t%s\t%d\t", x.Repetition, answer, rate(x.QPS), ms(x.P50LatencyMs), ms(x.P95LatencyMs), ms(x.P99LatencyMs), x.Steps)
+	}
+	p("")
+	tell := func(what string, d *engine.Dispersion, show func(float64) string) {
+		if d == nil {
+			return
+		}
+		text := fmt.Sprintf("%s median %s   min %s   max %s", what, show(d.Median), show(d.Min), show(d.Max))
+		if d.CVPct != nil {
+			text += fmt.Sprintf("   coefficient of variation %.3g %%", *d.CVPct)
+		}
+		p("spread\t%s", text)
+	}
+	// A median may lie between two levels.
+	tell("limit", r.Spread.Level, func(v float64) string { return fmt.Sprintf("%.6g", v) })
+	tell("op/s", r.Spread.QPS, rate)
 	p("")
 }

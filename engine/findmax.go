@@ -41,7 +41,9 @@ type SLO struct {
 
 // FindMaxStep is one judged step: a row of find_max_step_history.
 type FindMaxStep struct {
+	// StepNumber counts through the run, Repetition tells which search of a repeated one the step belongs to; both from 1.
 	StepNumber int         `json:"step_number"`
+	Repetition int         `json:"repetition"`
 	Stage      SearchStage `json:"stage"`
 	// TotalTargetConnections is the level in connections; TargetQPS is set instead when the search varies the rate.
 	TotalTargetConnections int      `json:"total_target_connections"`
@@ -97,11 +99,15 @@ type FindMaxState struct {
 	// UpperBound is the highest level that may be tried.
 	UpperBound float64 `json:"upper_bound"`
 	// LastStable and FirstUnstable enclose the limit; null while unknown.
-	LastStable    *float64       `json:"last_stable"`
-	FirstUnstable *float64       `json:"first_unstable"`
-	Steps         []FindMaxStep  `json:"steps"`
-	Result        *FindMaxResult `json:"result"`
-	LastUpdated   Time           `json:"last_updated"`
+	LastStable    *float64      `json:"last_stable"`
+	FirstUnstable *float64      `json:"first_unstable"`
+	Steps         []FindMaxStep `json:"steps"`
+	// Repetition is the search under way of Repeat in all; Repetitions are those that are over.
+	Repetition  int                 `json:"repetition"`
+	Repeat      int                 `json:"repeat"`
+	Repetitions []FindMaxRepetition `json:"repetitions"`
+	Result      *FindMaxResult      `json:"result"`
+	LastUpdated Time                `json:"last_updated"`
 }
 
 // FindMaxResult is the answer of a search (test_results.find_max_result).
@@ -132,6 +138,49 @@ type FindMaxResult struct {
 	UpperBound float64 `json:"upper_bound"`
 	// History are all steps, in order.
 	History []FindMaxStep `json:"history"`
+	// Repetitions and Spread are of a repeated search, whose answer is that of the
+	// search in the middle; null for a single one.
+	Repetitions []FindMaxRepetition `json:"repetitions,omitempty"`
+	Spread      *FindMaxSpread      `json:"spread,omitempty"`
+}
+
+// FindMaxRepetition is the answer of one search of a repeated one.
+type FindMaxRepetition struct {
+	Repetition int  `json:"repetition"`
+	Found      bool `json:"found"`
+	// Level is the answer in the unit of the search, null when there is none.
+	Level         *float64    `json:"level"`
+	Confirmed     bool        `json:"confirmed"`
+	QPS           float64     `json:"qps"`
+	P50LatencyMs  *float64    `json:"p50_latency_ms"`
+	P95LatencyMs  *float64    `json:"p95_latency_ms"`
+	P99LatencyMs  *float64    `json:"p99_latency_ms"`
+	ErrorRate     float64     `json:"error_rate"`
+	BaselineP95Ms *float64    `json:"baseline_p95_ms"`
+	Limit         StepOutcome `json:"limit,omitempty"`
+	FirstUnstable *float64    `json:"first_unstable"`
+	Steps         int         `json:"steps"`
+	Reason        string      `json:"reason"`
+}
+
+// FindMaxSpread tells how far the answers of a repeated search lie apart.
+// Searches that were not finished, or found nothing, are counted and have no part in the figures.
+type FindMaxSpread struct {
+	Asked    int `json:"asked"`
+	Finished int `json:"finished"`
+	Found    int `json:"found"`
+	// Level is in the unit of the search, QPS the throughput at the answers; null when none was found.
+	Level *Dispersion `json:"level"`
+	QPS   *Dispersion `json:"qps"`
+}
+
+// Dispersion describes a few values. CVPct is the coefficient of variation, the
+// sample's standard deviation in percent of its mean; null for a single value.
+type Dispersion struct {
+	Median float64  `json:"median"`
+	Min    float64  `json:"min"`
+	Max    float64  `json:"max"`
+	CVPct  *float64 `json:"cv_pct"`
 }
 
 // Level is the answer in the unit of the search; ok is false when there is none.

@@ -392,8 +392,13 @@ const longestSettle = 2 * time.Second
 // Settle is the part of a step before its measurement: a fifth of the step, 2 s at most.
 func (f FindMax) Settle() time.Duration { return min(f.StepDuration()/5, longestSettle) }
 
-// MaxDuration bounds the search.
+// MaxDuration bounds one search.
 func (f FindMax) MaxDuration() time.Duration { return seconds(f.MaxDurationSeconds) }
+
+// LongestSearch bounds all repetitions of a search together.
+func (s Scenario) LongestSearch() time.Duration {
+	return time.Duration(max(s.Workload.Repeat, 1)) * s.FindMax.MaxDuration()
+}
 
 // Guardrails stop a run whose generator or host runs out of breath. A nil limit does not apply.
 type Guardrails struct {

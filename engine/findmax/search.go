@@ -94,13 +94,15 @@ func (s *Search) Steps() []engine.FindMaxStep { return s.steps }
 // Baseline is the P95 of step 1 in milliseconds, nil before it has been judged.
 func (s *Search) Baseline() *float64 { return s.baseline }
 
-// Bounds enclose the limit: the highest stable and the lowest unstable level, nil while unknown.
+// Bounds enclose the limit: the highest stable and the lowest unstable level, nil
+// while unknown. The values are the caller's.
 func (s *Search) Bounds() (stable, unstable *float64) {
-	if s.lo > 0 {
-		stable = &s.lo
+	lo, hi := s.lo, s.hi
+	if lo > 0 {
+		stable = &lo
 	}
-	if !math.IsInf(s.hi, 1) {
-		unstable = &s.hi
+	if !math.IsInf(hi, 1) {
+		unstable = &hi
 	}
 	return stable, unstable
 }
@@ -344,10 +346,7 @@ func (s *Search) finish(confirmed bool, prefix string) {
 	r := &engine.FindMaxResult{Unit: s.cfg.Unit, Confirmed: confirmed, BaselineP95Ms: s.baseline, Limit: s.limit, Steps: len(s.steps),
 		UpperBound: s.cfg.Max, History: slices.Clone(s.steps)}
 	s.result = r
-	if _, unstable := s.Bounds(); unstable != nil {
-		first := *unstable
-		r.FirstUnstable = &first
-	}
+	_, r.FirstUnstable = s.Bounds()
 	level := s.answer()
 	if level <= 0 {
 		r.Reason = prefix + s.none()

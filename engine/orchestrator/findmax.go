@@ -204,11 +204,18 @@ func (l *live) measure(ctx context.Context) {
 func (l *live) judged(step engine.FindMaxStep) {
 	level := engine.LogInfo
 	text := fmt.Sprintf("Step %d, %s: %.0f/s, P95 %s, %s", step.StepNumber, levelWords(step), step.QPS, millis(step.P95LatencyMs), step.Outcome)
+	find := l.core.search.find
+	if find.Repeat() > 1 {
+		text = fmt.Sprintf("Search %d of %d, s", step.Repetition, find.Repeat()) + text[1:]
+	}
 	if step.StopReason != "" {
 		text += ". " + step.StopReason
 	}
 	l.note(level, nil, "%s", text)
-	if r := l.core.search.find.Result(); r != nil {
+	if ended := find.Ended(); find.Repeat() > 1 && len(ended) == step.Repetition {
+		l.note(engine.LogInfo, nil, "Search %d of %d: %s", step.Repetition, find.Repeat(), ended[len(ended)-1].Reason)
+	}
+	if r := find.Result(); r != nil {
 		l.note(engine.LogInfo, nil, "%s", r.Reason)
 	}
 	l.saveSearch([]engine.FindMaxStep{step})
@@ -258,6 +265,7 @@ func (l *live) searchState(now time.Time) *engine.FindMaxState {
 	st := &engine.FindMaxState{Unit: s.config.Unit, CurrentStep: s.number, Status: stage, BaselineP95Ms: s.find.Baseline(), UpperBound: s.find.Max(),
 		StepDuration: (s.config.Settle() + s.config.StepDuration()).Seconds(), Steps: append([]engine.FindMaxStep{}, steps...), LastUpdated: engine.At(now)}
 	st.LastStable, st.FirstUnstable = s.find.Bounds()
+	st.Repetition, st.Repeat, st.Repetitions = s.find.Repetition(), s.find.Repeat(), s.find.Ended()
 	if s.config.Unit == engine.FindMaxRate {
 		st.TargetQPS, st.TargetWorkers = &level, l.sc.Workload.ConcurrentConnections
 	} else {
@@ -298,7 +306,10 @@ func restingSearch(r *engine.FindMaxResult) *engine.FindMaxState {
 		return nil
 	}
 	st := &engine.FindMaxState{Unit: r.Unit, CurrentStep: r.Steps, Status: engine.StageDone, BaselineP95Ms: r.BaselineP95Ms, QPS: r.QPS, CurrentP95Ms: r.P95LatencyMs,
-		ErrorRate: r.ErrorRate, UpperBound: r.UpperBound, FirstUnstable: r.FirstUnstable, Steps: r.History, Result: r}
+		ErrorRate: r.ErrorRate, UpperBound: r.UpperBound, FirstUnstable: r.FirstUnstable, Steps: r.History, Repetition: max(len(r.Repetitions), 1), Repeat: 1, Repetitions: r.Repetitions, Result: r}
+	if r.Spread != nil {
+		st.Repeat = r.Spread.Asked
+	}
 	if level, ok := r.Level(); ok {
 		st.LastStable = &level
 		if r.Unit == engine.FindMaxRate {
@@ -318,7 +329,7 @@ func recoveredSearch(sc engine.Scenario, state *engine.FindMaxState) *engine.Fin
 	if state == nil {
 		state = &engine.FindMaxState{}
 	}
-	s := findmax.Replay(searchConfig(sc.FindMax, state.UpperBound), state.Steps)
+	s := findmax.ReplaySeries(searchConfig(sc.FindMax, state.UpperBound), sc.Workload.Repeat, state.Steps)
 	s.End("The server restarted before the search was over")
 	return s.Result()
 }

@@ -156,6 +156,35 @@ func TestASearchOverTheRate(t *testing.T) {
 	}
 }
 
+// TestARepeatedSearch: two searches in one run, on a target that holds whatever they try.
+func TestARepeatedSearch(t *testing.T) {
+	f := newFixture(t)
+	f.model(64, 2*time.Millisecond)
+	f.start()
+	run := f.run(func(sc *engine.Scenario) {
+		searching(sc)
+		most := 6
+		sc.Workload.Repeat = 2
+		sc.FindMax.MaxConcurrency, sc.FindMax.StepDurationSeconds = &most, 0.5
+	})
+	live := f.until(run.RunID, func(p *engine.Payload) bool { return p.FindMax != nil && len(p.FindMax.Repetitions) == 1 })
+	if s := live.FindMax; s.Repetition != 2 || s.Repeat != 2 || s.Repetitions[0].Level == nil {
+		t.Errorf("live state %+v", s)
+	}
+	r := f.wait(run.RunID).FindMax
+	if r == nil || r.Spread == nil || r.Spread.Finished != 2 || r.Spread.Found != 2 || len(r.Repetitions) != 2 {
+		t.Fatalf("%+v\n%s", r, f.logs(run.RunID))
+	}
+	f.settled(run.RunID)
+	state, err := f.store.FindMax(t.Context(), run.RunID)
+	if err != nil || len(state.Steps) != r.Steps || state.Steps[0].Repetition != 1 || state.Steps[r.Steps-1].Repetition != 2 || state.Steps[r.Steps-1].StepNumber != r.Steps {
+		t.Errorf("stored %+v, %v", state, err)
+	}
+	if second := r.Repetitions[0].Steps; r.History[second].Repetition != 2 || r.History[second].TotalTargetConnections != 2 {
+		t.Errorf("the second search begins with %+v", r.History[second])
+	}
+}
+
 // TestASearchThatIsStopped answers with what is known by then.
 func TestASearchThatIsStopped(t *testing.T) {
 	f := newFixture(t).start()

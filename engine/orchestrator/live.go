@@ -127,7 +127,7 @@ func newLive(s *Service, run engine.Run, shares []int, by string) *live {
 	l.core = newCore(run.Scenario.Workload, ids)
 	l.core.elastic = run.Scenario.Scaling.Elastic()
 	if run.Scenario.Workload.Searches() {
-		l.core.search, l.core.duration = newSearching(run.Scenario.FindMax), run.Scenario.FindMax.MaxDuration()
+		l.core.search, l.core.duration = newSearching(run.Scenario.FindMax, run.Scenario.Workload.Repeat), run.Scenario.LongestSearch()
 		l.meter.begin(0, 0, nil)
 	}
 	l.second = l.agg.Tick(engine.PhasePreparing, nil)

@@ -20,12 +20,14 @@ const stepGrace = 15 * time.Second
 //	a step was measured  → judged; next step, or stop(duration_elapsed) when the search is over
 //	a step takes too long → measure: judged by what there is
 //	the longest search   → the search ends with what is known, stop(duration_elapsed)
+//	                       (all repetitions together)
 //	stop                 → the search ends with what is known
 //
 // It decides as purely as the rest of the core.
 type searching struct {
 	config engine.FindMax
-	find   *findmax.Search
+	find   *findmax.Series
+	repeat int
 	// number is that of the step under way, 0 before the first; it was begun at.
 	number int
 	begun  time.Time
@@ -45,8 +47,8 @@ func searchConfig(f engine.FindMax, most float64) findmax.Config {
 	return c
 }
 
-func newSearching(f engine.FindMax) *searching {
-	return &searching{config: f, find: findmax.New(searchConfig(f, 0))}
+func newSearching(f engine.FindMax, repeat int) *searching {
+	return &searching{config: f, repeat: repeat, find: findmax.NewSeries(searchConfig(f, 0), repeat)}
 }
 
 // What happens to a search, and what is to be done about it.
@@ -70,7 +72,9 @@ type (
 )
 
 // bound sets the highest level, before the first step.
-func (s *searching) bound(most float64) { s.find = findmax.New(searchConfig(s.config, most)) }
+func (s *searching) bound(most float64) {
+	s.find = findmax.NewSeries(searchConfig(s.config, most), s.repeat)
+}
 
 func (s *searching) shape() control.Step {
 	return control.Step{Number: s.number, Settle: s.config.Settle(), Length: s.config.StepDuration()}

@@ -14,7 +14,7 @@ import (
 
 func searchCore(warmup float64, f engine.FindMax) *core {
 	c := newCore(engine.Workload{LoadMode: engine.LoadFindMax, WarmupSeconds: warmup}, []string{"worker-0"})
-	c.search, c.duration = newSearching(f), f.MaxDuration()
+	c.search, c.duration = newSearching(f, 1), f.MaxDuration()
 	return c
 }
 

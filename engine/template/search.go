@@ -82,6 +82,10 @@ func checkSearch(s engine.Scenario, add func(field, message, hint string)) {
 		}
 	}
 	if !w.Searches() {
+		if w.Repeat > 1 {
+			add("workload.repeat", "has no meaning in "+string(w.LoadMode)+" mode: only a search is repeated within its run",
+				"remove it; to know the noise between runs, start the template several times and give all of them to a comparison")
+		}
 		return
 	}
 	if f.MaxDuration() < f.Settle()+f.StepDuration() {

@@ -56,7 +56,7 @@ func (d *document) scenario() (engine.Scenario, error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return engine.Scenario{}, fmt.Errorf("reading the checked template: %w", err)
 	}
-	if fields := append(check(s), unsupported(d.root, s)...); len(fields) > 0 {
+	if fields := append(check(s), unsupported(d.root)...); len(fields) > 0 {
 		return engine.Scenario{}, d.refuse(fields)
 	}
 	return s, nil

@@ -21,7 +21,7 @@ func findMax(t *testing.T, s store.Store) {
 	must(t, err)
 	ms, rate, gain := 1.5, 250.0, -3.5
 	step := func(n int) engine.FindMaxStep {
-		return engine.FindMaxStep{StepNumber: n, Stage: engine.StageStepping, TotalTargetConnections: 4 * n, StepStartTime: engine.At(noon), StepEndTime: engine.At(noon.Add(time.Second)),
+		return engine.FindMaxStep{StepNumber: n, Repetition: n, Stage: engine.StageStepping, TotalTargetConnections: 4 * n, StepStartTime: engine.At(noon), StepEndTime: engine.At(noon.Add(time.Second)),
 			StepDurationSeconds: 1, TotalQueries: 100, QPS: 100, P50LatencyMs: &ms, P95LatencyMs: &ms, P99LatencyMs: &ms, ErrorCount: 1, DroppedCount: 2, ErrorRate: 0.01,
 			QPSVsPriorPct: &gain, P95VsBaselinePct: &gain, Outcome: engine.OutcomeStable}
 	}

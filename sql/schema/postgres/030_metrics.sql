@@ -121,3 +121,5 @@ CREATE TABLE IF NOT EXISTS find_max_step_history (
 ALTER TABLE find_max_step_history ADD COLUMN IF NOT EXISTS stage text NOT NULL DEFAULT 'STEPPING';
 ALTER TABLE find_max_step_history ADD COLUMN IF NOT EXISTS target_qps double precision;
 ALTER TABLE find_max_step_history ADD COLUMN IF NOT EXISTS dropped_count bigint NOT NULL DEFAULT 0;
+-- Which search of a repeated one the step belongs to.
+ALTER TABLE find_max_step_history ADD COLUMN IF NOT EXISTS repetition integer NOT NULL DEFAULT 1 CHECK (repetition > 0);

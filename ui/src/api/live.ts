@@ -116,6 +116,8 @@ export interface PrepareProgress {
 
 export interface FindMaxStep {
   step_number: number;
+  /** Which search of a repeated one, from 1. */
+  repetition?: number;
   stage: 'STEPPING' | 'BISECTING' | 'CONFIRMING' | 'DONE';
   total_target_connections: number;
   target_qps: number | null;
@@ -142,7 +144,31 @@ export interface FindMaxState {
   last_stable: number | null;
   first_unstable: number | null;
   steps: FindMaxStep[] | null;
+  repetition?: number;
+  repeat?: number;
+  repetitions?: FindMaxRepetition[] | null;
   result: FindMaxResult | null;
+}
+
+/** The answer of one search of a repeated one. */
+export interface FindMaxRepetition {
+  repetition: number;
+  found: boolean;
+  level: number | null;
+  confirmed: boolean;
+  qps: number;
+  p50_latency_ms: number | null;
+  p95_latency_ms: number | null;
+  p99_latency_ms: number | null;
+  steps: number;
+  reason: string;
+}
+
+export interface Dispersion {
+  median: number;
+  min: number;
+  max: number;
+  cv_pct: number | null;
 }
 
 export interface FindMaxResult {
@@ -158,6 +184,14 @@ export interface FindMaxResult {
   confirmed: boolean;
   reason: string;
   history: FindMaxStep[] | null;
+  repetitions?: FindMaxRepetition[] | null;
+  spread?: {
+    asked: number;
+    finished: number;
+    found: number;
+    level: Dispersion | null;
+    qps: Dispersion | null;
+  } | null;
 }
 
 export interface LogEntry {

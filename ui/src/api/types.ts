@@ -10,6 +10,8 @@ export type LogLevel = 'INFO' | 'WARNING' | 'ERROR' | 'CRITICAL';
 export type Instant = string | null;
 
 export type {
+  Dispersion,
+  FindMaxRepetition,
   FindMaxResult,
   FindMaxState,
   FindMaxStep,

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react';
-import type { FindMaxResult, FindMaxState, FindMaxStep } from '../api/types';
+import type { Dispersion, FindMaxRepetition, FindMaxResult, FindMaxState, FindMaxStep } from '../api/types';
 import { Term } from '../design/Controls';
 import { clock, count, errorRate, exact, latency, percent, plain, type Quantity, rate } from '../design/format';
 import { Icon } from '../design/icons';
@@ -51,7 +51,8 @@ export function FindMaxLive({ f }: { f: FindMaxState }) {
         {running && (
           <div className="find-step">
             <span>
-              Step {f.current_step}: <strong>{named(f.unit, now)}</strong>
+              {(f.repeat ?? 1) > 1 && `Search ${f.repetition} of ${f.repeat}, `}
+              {(f.repeat ?? 1) > 1 ? 'step' : 'Step'} {f.current_step}: <strong>{named(f.unit, now)}</strong>
             </span>
             <span
               className="share wide"
@@ -68,6 +69,7 @@ export function FindMaxLive({ f }: { f: FindMaxState }) {
             </span>
           </div>
         )}
+        <Repetitions unit={f.unit} list={f.repetitions ?? []} answer={null} />
         <Ladder unit={f.unit} steps={steps} found={null} />
         <LevelCharts unit={f.unit} steps={steps} found={null} />
       </div>
@@ -136,6 +138,12 @@ export function FindMaxAnswer({ r }: { r: FindMaxResult }) {
           )}
           <p className="find-reason">{r.reason}</p>
         </div>
+        {r.spread && (
+          <div className="find-answer">
+            <SpreadFacts unit={r.unit} spread={r.spread} />
+            <Repetitions unit={r.unit} list={r.repetitions ?? []} answer={found} />
+          </div>
+        )}
         <LevelCharts unit={r.unit} steps={steps} found={found} />
         <Ladder unit={r.unit} steps={steps} found={found} />
       </div>
@@ -143,15 +151,99 @@ export function FindMaxAnswer({ r }: { r: FindMaxResult }) {
   );
 }
 
+/** How far the answers of a repeated search lie apart. */
+function SpreadFacts({ unit, spread: s }: { unit: Unit; spread: NonNullable<FindMaxResult['spread']> }) {
+  const facts = (d: Dispersion, of: (n: number) => Quantity) => (
+    <>
+      <strong>{plain(of(d.median))}</strong> median, {plain(of(d.min))} to {plain(of(d.max))}
+      {d.cv_pct !== null && (
+        <>
+          ,{' '}
+          <Term tip="The sample's standard deviation in percent of the mean: how far one search can be trusted.">
+            variation
+          </Term>{' '}
+          {plain(percent(d.cv_pct, 1))}
+        </>
+      )}
+    </>
+  );
+  return (
+    <dl>
+      <div>
+        <dt>Searches</dt>
+        <dd>
+          {s.finished} of {s.asked} finished, {s.found} with an answer
+        </dd>
+      </div>
+      {s.level && (
+        <div>
+          <dt>Limit</dt>
+          <dd>{facts(s.level, (n) => (unit === 'rate' ? rate(n) : count(n)))}</dd>
+        </div>
+      )}
+      {s.qps && (
+        <div>
+          <dt>Throughput there</dt>
+          <dd>{facts(s.qps, rate)}</dd>
+        </div>
+      )}
+    </dl>
+  );
+}
+
+/** The answer of each search of a repeated one. */
+function Repetitions(props: { unit: Unit; list: FindMaxRepetition[]; answer: number | null }) {
+  if (props.list.length === 0) return null;
+  return (
+    <div className="table-wrap">
+      <table className="table dense" aria-label="Searches">
+        <thead>
+          <tr>
+            <th className="num">Search</th>
+            <th className="num">Limit</th>
+            <th className="num">Throughput</th>
+            <th className="num">P50</th>
+            <th className="num">P95</th>
+            <th className="num">P99</th>
+            <th className="num">Steps</th>
+          </tr>
+        </thead>
+        <tbody>
+          {props.list.map((x) => (
+            <tr key={x.repetition} className={x.level !== null && x.level === props.answer ? 'answer' : ''} title={x.reason}>
+              <td className="num">{x.repetition}</td>
+              <td className="num">
+                {x.level === null ? 'none' : plain(size(props.unit, x.level))}
+                {x.level !== null && !x.confirmed && <span className="muted"> not confirmed</span>}
+              </td>
+              <td className="num">
+                <Num q={rate(x.qps)} />
+              </td>
+              {([x.p50_latency_ms, x.p95_latency_ms, x.p99_latency_ms] as const).map((ms, i) => (
+                <td key={i} className="num">
+                  <Num q={latency(ms)} />
+                </td>
+              ))}
+              <td className="num">{x.steps}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
 /** Every step with its level as a rung, newest last. */
 function Ladder({ unit, steps, found }: { unit: Unit; steps: FindMaxStep[]; found: number | null }) {
   if (steps.length === 0) return <p className="muted">The first step sets the baseline. It is judged when it is over.</p>;
   const most = Math.max(...steps.map(level), 1);
+  const several = steps.some((s) => (s.repetition ?? 1) > 1);
   return (
     <div className="table-wrap">
-      <table className="table dense ladder">
+      <table className="table dense ladder" aria-label="Steps">
         <thead>
           <tr>
+            {several && <th className="num">Search</th>}
             <th className="num">Step</th>
             <th>Level</th>
             <th className="num">Throughput</th>
@@ -166,10 +258,12 @@ function Ladder({ unit, steps, found }: { unit: Unit; steps: FindMaxStep[]; foun
           </tr>
         </thead>
         <tbody>
-          {steps.map((s) => {
+          {steps.map((s, i) => {
+            const first = (steps[i - 1]?.repetition ?? 1) !== (s.repetition ?? 1) || i === 0;
             const o = outcomes[s.outcome] ?? { tone: '', word: s.outcome };
             return (
               <tr key={s.step_number} className={found !== null && level(s) === found ? 'answer' : ''}>
+                {several && <td className="num">{first ? (s.repetition ?? 1) : ''}</td>}
                 <td className="num">{s.step_number}</td>
                 <td>
                   <span className="rung" title={named(unit, level(s))}>
@@ -187,7 +281,7 @@ function Ladder({ unit, steps, found }: { unit: Unit; steps: FindMaxStep[]; foun
                   <Num q={latency(s.p95_latency_ms)} />
                 </td>
                 <td className="num">
-                  {s.p95_vs_baseline_pct === null || s.step_number === 1
+                  {s.p95_vs_baseline_pct === null || first
                     ? '–'
                     : `${s.p95_vs_baseline_pct > 0 ? '+' : ''}${plain(percent(s.p95_vs_baseline_pct, 2))}`}
                 </td>

@@ -67,6 +67,12 @@ export function FindMaxFields() {
           tip={terms.slo}
         />
         <NumberField path="find_max.slo.p99_ms" label="P99 objective" unit="ms" placeholder="none" />
+        <NumberField
+          path="workload.repeat"
+          label="Searches"
+          placeholder="1"
+          help="Made so often in one run; the spread of the answers is told."
+        />
       </div>
     </>
   );
