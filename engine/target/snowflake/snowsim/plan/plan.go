@@ -34,6 +34,8 @@ type Host interface {
 	Now() time.Time
 	// Roles are the roles that exist, in upper case.
 	Roles() []string
+	// Database names the database and the schema that exist from the start.
+	Database() (database, schema string)
 }
 
 // Warehouses is the account's list of warehouses. Names are as stored: upper
@@ -110,6 +112,10 @@ type Plan struct {
 	Columns []Column
 	// Describe returns the columns for Postgres's.
 	Describe func(fields []pgconn.FieldDescription) []Column
+
+	// Status is what the statement reports when it has no rows of its own; empty is
+	// "Statement executed successfully."
+	Status string
 
 	// Local answers the statement in Go.
 	Local func(ctx context.Context) (*Result, error)

@@ -1,0 +1,375 @@
+package snowsim
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/history"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/plan"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/warehouse"
+)
+
+// Version is what CURRENT_VERSION() answers; a client knows the stand-in by "snowsim".
+const Version = "9.38.1 snowsim"
+
+// The names that a stand-in has unless Options say otherwise.
+const (
+	DefaultAccount   = "snowsim"
+	DefaultUser      = "LOADSTONE"
+	DefaultRole      = "SYSADMIN"
+	DefaultDatabase  = "LOADSTONE"
+	DefaultSchema    = "PUBLIC"
+	DefaultWarehouse = "LOADSTONE_WH"
+)
+
+// User is one who may log in.
+type User struct {
+	// Name is in upper case.
+	Name     string
+	Password string
+	// PublicKey is the PEM or base64 DER of an RSA key; log-ins by key pair are checked against it.
+	PublicKey string
+	// Tokens are programmatic access tokens, OAuthTokens access tokens of an
+	// authorization server; a value of false is one that has expired.
+	Tokens      map[string]bool
+	OAuthTokens map[string]bool
+	// MFA demands a second factor from whoever logs in with a password.
+	MFA bool
+	// DefaultRole and DefaultWarehouse are what a session has that names none.
+	DefaultRole      string
+	DefaultWarehouse string
+}
+
+// Options say what the stand-in is like. The zero value of every field but
+// Postgres stands for a default.
+type Options struct {
+	// Postgres is the connection string of the database that statements run on.
+	// It is the stand-in's own: clients run SQL in it.
+	Postgres string
+	// MaxConnections bounds the Postgres connections; 0 is 64. Sessions take one
+	// for a statement, and keep one while they are in a transaction.
+	MaxConnections int32
+	// Listen is the address; empty is a free port of 127.0.0.1.
+	Listen string
+	// Account is the account's name; others are refused.
+	Account string
+	// Users may log in. None makes one, DefaultUser, with a password made up at start.
+	Users []User
+	// Roles exist besides ACCOUNTADMIN, SYSADMIN and PUBLIC.
+	Roles []string
+	// Database and Schema are what DSN names.
+	Database, Schema string
+	// Warehouses exist at start. None makes DefaultWarehouse (standard) and
+	// INTERACTIVE_WH (interactive), both X-Small with one cluster.
+	Warehouses []warehouse.Spec
+	// Model tunes the warehouses.
+	Model warehouse.Config
+	// TimeScale makes the model's times shorter: 10 is a tenth. Times that
+	// a client asks for (timeouts, AUTO_SUSPEND) are left as they are. 0 is 1.
+	TimeScale float64
+	// History tunes what of the executions is kept and shown.
+	History history.Options
+	// Faults happen from the start; more can be asked for over HTTP.
+	Faults []Fault
+	// Seed decides latencies, faults and what the history leaves out.
+	Seed uint64
+	// SessionValidity is how long a session token is good for; 0 is an hour, as on
+	// an account. MasterValidity is the master token's; 0 is four hours.
+	SessionValidity, MasterValidity time.Duration
+	// AnswerWithin is after what time a statement that still runs is answered with
+	// "in progress"; 0 is 45 s, as on an account.
+	AnswerWithin time.Duration
+	// InlineBytes is how much of a result is in the answer itself, ChunkBytes how
+	// long each further chunk is before compression; 0 is 128 kB and 2 MB.
+	InlineBytes, ChunkBytes int
+	// Translate makes the translator.
+	Translate func(ctx context.Context, host plan.Host) (plan.Translator, error)
+	Log       zerolog.Logger
+}
+
+func (o *Options) complete() error {
+	if strings.TrimSpace(o.Postgres) == "" {
+		return errors.New("snowsim: no Postgres to run statements on")
+	}
+	if o.TimeScale < 0 {
+		return errors.New("snowsim: TimeScale is negative")
+	}
+	for _, d := range []struct {
+		at  *string
+		def string
+	}{{&o.Account, DefaultAccount}, {&o.Database, DefaultDatabase}, {&o.Schema, DefaultSchema}, {&o.Listen, "127.0.0.1:0"}} {
+		if *d.at == "" {
+			*d.at = d.def
+		}
+	}
+	if o.TimeScale == 0 {
+		o.TimeScale = 1
+	}
+	if o.MaxConnections <= 0 {
+		o.MaxConnections = 64
+	}
+	if o.SessionValidity <= 0 {
+		o.SessionValidity = time.Hour
+	}
+	if o.MasterValidity <= 0 {
+		o.MasterValidity = 4 * time.Hour
+	}
+	if o.AnswerWithin <= 0 {
+		o.AnswerWithin = 45 * time.Second
+	}
+	if o.InlineBytes <= 0 {
+		o.InlineBytes = 128 << 10
+	}
+	if o.ChunkBytes <= 0 {
+		o.ChunkBytes = 2 << 20
+	}
+	if o.Users == nil {
+		var secret [12]byte
+		_, _ = rand.Read(secret[:]) // never fails
+		o.Users = []User{{Name: DefaultUser, Password: hex.EncodeToString(secret[:])}}
+	}
+	if o.Warehouses == nil {
+		o.Warehouses = []warehouse.Spec{{Name: DefaultWarehouse, AutoResume: true}, {Name: "INTERACTIVE_WH", Type: warehouse.TypeInteractive, AutoResume: true}}
+	}
+	if o.Translate == nil {
+		o.Translate = newPlain
+	}
+	return nil
+}
+
+// Server is a running stand-in.
+type Server struct {
+	opts       Options
+	pool       *pgxpool.Pool
+	listener   net.Listener
+	http       *http.Server
+	translator plan.Translator
+	account    *account
+	history    *history.Store
+	faults     *faults
+	users      map[string]*user
+	log        zerolog.Logger
+
+	ctx     context.Context // ends with Close; jobs run in it
+	cancel  context.CancelFunc
+	running sync.WaitGroup // jobs and the HTTP server
+
+	// generation grows with every DDL; prepared statements of an older one are forgotten.
+	generation atomic.Uint64
+	queryIDs   atomic.Uint64
+	salt       uint64
+	counts     counters
+
+	mu       sync.Mutex
+	sessions map[int64]*session
+	tokens   map[string]*session // session tokens, expired ones too
+	masters  map[string]*session
+	results  map[string]*job // by query id
+	lastID   int64
+}
+
+// Stats count what clients did; tests ask for them.
+type Stats struct {
+	Logins    int64 `json:"logins"`
+	Sessions  int   `json:"sessions"` // open now
+	Queries   int64 `json:"queries"`
+	Renewals  int64 `json:"renewals"`
+	Aborts    int64 `json:"aborts"`
+	Chunks    int64 `json:"chunks"`
+	Telemetry int64 `json:"telemetry"` // requests to the telemetry endpoint
+	Repeated  int64 `json:"repeated"`  // requests that found their job already there
+	Faults    int64 `json:"faults"`
+}
+
+type counters struct {
+	logins, queries, renewals, aborts, chunks, telemetry, repeated atomic.Int64
+}
+
+// Start starts a stand-in. ctx bounds the start only; the caller must call Close.
+func Start(ctx context.Context, opts Options) (*Server, error) {
+	if err := opts.complete(); err != nil {
+		return nil, err
+	}
+	s := &Server{opts: opts, log: opts.Log, sessions: map[int64]*session{}, tokens: map[string]*session{}, masters: map[string]*session{}, results: map[string]*job{}}
+	var err error
+	if s.users, err = registerUsers(opts.Users); err != nil {
+		return nil, err
+	}
+	s.faults = &faults{seed: opts.Seed}
+	if err := s.faults.set(opts.Faults); err != nil {
+		return nil, err
+	}
+	s.history = history.New(scaledHistory(opts))
+	if s.account, err = newAccount(opts); err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(opts.Postgres)
+	if err != nil {
+		return nil, fmt.Errorf("snowsim: reading the connection string of Postgres: %w", err)
+	}
+	config.MaxConns = opts.MaxConnections
+	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	config.ConnConfig.RuntimeParams["application_name"] = "snowsim"
+	config.ConnConfig.RuntimeParams["datestyle"] = "ISO, YMD"
+	config.ConnConfig.RuntimeParams["intervalstyle"] = "postgres"
+	config.ConnConfig.RuntimeParams["bytea_output"] = "hex"
+	config.ConnConfig.RuntimeParams["extra_float_digits"] = "1"
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if s.pool, err = pgxpool.NewWithConfig(s.ctx, config); err != nil {
+		s.cancel()
+		return nil, fmt.Errorf("snowsim: connecting to Postgres: %w", err)
+	}
+	if err := s.begin(ctx); err != nil {
+		s.cancel()
+		s.account.close()
+		s.pool.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) begin(ctx context.Context) error {
+	if err := s.pool.Ping(ctx); err != nil {
+		return fmt.Errorf("snowsim: connecting to Postgres: %w", err)
+	}
+	var err error
+	if s.translator, err = s.opts.Translate(ctx, s); err != nil {
+		return fmt.Errorf("snowsim: preparing the translator: %w", err)
+	}
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	for _, b := range seed {
+		s.salt = s.salt<<8 | uint64(b)
+	}
+	var listen net.ListenConfig
+	if s.listener, err = listen.Listen(ctx, "tcp", s.opts.Listen); err != nil {
+		return fmt.Errorf("snowsim: listening: %w", err)
+	}
+	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 30 * time.Second, BaseContext: func(net.Listener) context.Context { return s.ctx }}
+	s.running.Add(2)
+	go func() {
+		defer s.running.Done()
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error().Err(err).Msg("the stand-in stopped serving")
+		}
+	}()
+	go func() {
+		defer s.running.Done()
+		s.sweep()
+	}()
+	s.log.Debug().Str("address", s.listener.Addr().String()).Msg("the stand-in serves")
+	return nil
+}
+
+// Close ends all sessions and statements and stops serving. Closing twice is safe.
+func (s *Server) Close() {
+	s.cancel()
+	_ = s.http.Close()
+	s.account.close()
+	s.running.Wait()
+	s.mu.Lock()
+	open := make([]*session, 0, len(s.sessions))
+	for _, one := range s.sessions {
+		open = append(open, one)
+	}
+	s.mu.Unlock()
+	for _, one := range open {
+		s.end(one)
+	}
+	s.pool.Close()
+}
+
+// Addr is the address that the stand-in listens on.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// DSN is a connection string for the first user, with everything a client needs,
+// in gosnowflake's grammar. It holds the password.
+func (s *Server) DSN() string { return s.DSNFor(s.opts.Users[0]) }
+
+// DSNFor is a connection string for a user with a password.
+func (s *Server) DSNFor(u User) string {
+	q := url.Values{"account": {s.opts.Account}, "protocol": {"http"}}
+	if u.DefaultWarehouse == "" && len(s.opts.Warehouses) > 0 {
+		q.Set("warehouse", s.opts.Warehouses[0].Name)
+	}
+	if u.DefaultRole == "" {
+		q.Set("role", DefaultRole)
+	}
+	return url.UserPassword(u.Name, u.Password).String() + "@" + s.Addr() + "/" + url.PathEscape(s.opts.Database) + "/" + url.PathEscape(s.opts.Schema) + "?" + q.Encode()
+}
+
+// Stats returns what clients did so far.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	open := len(s.sessions)
+	s.mu.Unlock()
+	c := &s.counts
+	return Stats{Logins: c.logins.Load(), Sessions: open, Queries: c.queries.Load(), Renewals: c.renewals.Load(), Aborts: c.aborts.Load(), Chunks: c.chunks.Load(),
+		Telemetry: c.telemetry.Load(), Repeated: c.repeated.Load(), Faults: s.faults.count()}
+}
+
+// Postgres implements plan.Host.
+func (s *Server) Postgres() *pgxpool.Pool { return s.pool }
+
+// Warehouses implements plan.Host.
+func (s *Server) Warehouses() plan.Warehouses { return s.account }
+
+// History implements plan.Host.
+func (s *Server) History() *history.Store { return s.history }
+
+// Now implements plan.Host.
+func (s *Server) Now() time.Time { return time.Now().UTC() }
+
+// Roles implements plan.Host.
+func (s *Server) Roles() []string {
+	return append([]string{"ACCOUNTADMIN", "SYSADMIN", "PUBLIC"}, s.opts.Roles...)
+}
+
+// Database implements plan.Host.
+func (s *Server) Database() (database, schema string) { return s.opts.Database, s.opts.Schema }
+
+// newQueryID makes an id in Snowflake's form: unique, and ascending within a second.
+func (s *Server) newQueryID() [16]byte {
+	n := s.queryIDs.Add(1)
+	seconds := uint64(time.Now().Unix())                         //nolint:gosec // after 1970
+	high := 0x01c0<<48 | (seconds&0xffffffff)<<16 | n>>48&0xffff //nolint:gosec // shifts of constants
+	low := s.salt&0xffff<<48 | n&0xffffffffffff
+	var id [16]byte
+	for i := range 8 {
+		id[i], id[8+i] = byte(high>>(56-8*i)), byte(low>>(56-8*i)) //nolint:gosec // one byte of it
+	}
+	return id
+}
+
+func idText(id [16]byte) string {
+	h := hex.EncodeToString(id[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+func scaledHistory(o Options) history.Options {
+	h := o.History
+	h.Seed = o.Seed
+	if h.Short == 0 {
+		h.Short = 500 * time.Millisecond
+	}
+	if h.Short > 0 {
+		h.Short = time.Duration(float64(h.Short) / o.TimeScale)
+	}
+	return h
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
