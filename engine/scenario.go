@@ -400,10 +400,27 @@ func (s Scenario) LongestSearch() time.Duration {
 	return time.Duration(max(s.Workload.Repeat, 1)) * s.FindMax.MaxDuration()
 }
 
-// Guardrails stop a run whose generator or host runs out of breath. A nil limit does not apply.
+// Guardrails stop a run that passes a limit for HoldSeconds without a break: of the
+// generator and its host, and of what the target does. A nil limit does not apply.
 type Guardrails struct {
 	MaxCPUPercent        *float64 `json:"max_cpu_percent,omitempty"`
 	MaxMemoryPercent     *float64 `json:"max_memory_percent,omitempty"`
 	MaxHostCPUPercent    *float64 `json:"max_host_cpu_percent,omitempty"`
 	MaxHostMemoryPercent *float64 `json:"max_host_memory_percent,omitempty"`
+	// The following are of a second of the slowest run worker, or the one with most errors, once the warm-up is over.
+	MaxErrorRatePct *float64 `json:"max_error_rate_pct,omitempty"`
+	MaxP95Ms        *float64 `json:"max_p95_ms,omitempty"`
+	MaxP99Ms        *float64 `json:"max_p99_ms,omitempty"`
+	// HoldSeconds is 5 unless given.
+	HoldSeconds float64 `json:"hold_seconds,omitempty"`
 }
+
+// Hold is how long a limit must be passed without a break.
+func (g Guardrails) Hold() time.Duration {
+	if g.HoldSeconds <= 0 {
+		return defaultHold
+	}
+	return seconds(g.HoldSeconds)
+}
+
+const defaultHold = 5 * time.Second

@@ -169,13 +169,27 @@ type Payload struct {
 	FindMax       *FindMaxState      `json:"find_max"`
 	CustomMetrics CustomMetrics      `json:"custom_metrics"`
 
-	CancellationReason *string    `json:"cancellation_reason"`
-	Validity           Validity   `json:"validity"`
-	Enrichment         Enrichment `json:"enrichment"`
+	CancellationReason *string  `json:"cancellation_reason"`
+	Validity           Validity `json:"validity"`
+	// Guardrails are the limits that the run has, empty without any.
+	Guardrails []GuardrailState `json:"guardrails"`
+	Enrichment Enrichment       `json:"enrichment"`
 	// Prepare is the progress of set-up work, null when there is none.
 	Prepare     *PrepareProgress `json:"prepare"`
 	Logs        []LogEntry       `json:"logs"`
 	LogsDropped int64            `json:"logs_dropped"`
+}
+
+// GuardrailState is how a run stands to one of its limits.
+type GuardrailState struct {
+	// Name is the field of the template: max_p95_ms.
+	Name  string  `json:"name"`
+	Limit float64 `json:"limit"`
+	// Value is what was seen last, in the unit of the name; null before that.
+	Value *float64 `json:"value"`
+	// HeldSeconds is for how long the limit has been passed, 0 when it is not; at HoldSeconds the run stops.
+	HeldSeconds float64 `json:"held_seconds"`
+	HoldSeconds float64 `json:"hold_seconds"`
 }
 
 // LoadDetail says, for one second, how an open loop keeps its schedule and where

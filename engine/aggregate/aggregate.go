@@ -60,6 +60,8 @@ type WorkerSample struct {
 	// otherwise; Dropped and Scheduled count the tick's operations.
 	LagP99Ms           *float64
 	Dropped, Scheduled int64
+	// What the new snapshots of the measurement say, nil without an execution.
+	P95Ms, P99Ms, ErrorPct *float64
 }
 
 // Second is the aggregate of one tick.
@@ -223,7 +225,7 @@ func (f *fold) worker(w *Worker) {
 		r = &reports{}
 		f.a.workers[w.WorkerID] = r
 	}
-	show := r.fresh
+	show, had := r.fresh, len(f.out.Snapshots)
 	for _, s := range r.fresh {
 		f.out.Snapshots = append(f.out.Snapshots, *s)
 		sample.StalledMs += s.StalledMs
@@ -236,7 +238,12 @@ func (f *fold) worker(w *Worker) {
 	}
 	if r.newest != nil {
 		sample.Newest = r.newest.Timestamp.Time
-		f.metrics(w, r, show, ended || dead, &row)
+		fresh := len(f.out.Snapshots) > had
+		started, failed := f.metrics(w, r, show, ended || dead, &row)
+		if fresh && started > 0 && r.newest.Phase == engine.PhaseMeasurement {
+			pct := 100 * float64(failed) / float64(started)
+			sample.P95Ms, sample.P99Ms, sample.ErrorPct = row.Metrics.P95LatencyMs, row.Metrics.P99LatencyMs, &pct
+		}
 		if !dead {
 			f.load(r.newest, show, ended, &sample)
 		}
@@ -255,8 +262,9 @@ func (f *fold) worker(w *Worker) {
 	f.out.Payload.Workers = append(f.out.Payload.Workers, row)
 }
 
-// metrics folds the snapshots of one run worker into the run and into its row.
-func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gone bool, row *engine.PayloadWorker) {
+// metrics folds the snapshots of one run worker into the run and into its row. It
+// returns how many executions they show, and how many of these failed.
+func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gone bool, row *engine.PayloadWorker) (started, errs int64) {
 	dead := w.Health == engine.HealthDead || w.Status == engine.WorkerDead
 	newest := r.newest
 	m := &row.Metrics
@@ -266,7 +274,6 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 		m.ActiveConnections = 0
 	}
 	var seconds float64
-	var started, errs int64
 	var kinds [engine.NumKinds]int64
 	one := f.a.one
 	one.Reset()
@@ -292,7 +299,7 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 	}
 	if dead {
 		m.QPS = 0
-		return
+		return started, errs
 	}
 	if seconds > 0 {
 		f.rate += m.QPS
@@ -316,7 +323,7 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 		f.out.RollupErrors += newest.Failed
 	}
 	if newest.Phase != f.phase {
-		return
+		return started, errs
 	}
 	f.started += newest.Started
 	f.succeeded += newest.Succeeded
@@ -344,6 +351,7 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 			f.a.kinds[k].add(h)
 		}
 	}
+	return started, errs
 }
 
 // load folds what snapshots say of the schedule and of where the time went.

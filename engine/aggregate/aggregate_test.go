@@ -265,3 +265,31 @@ func TestRollupsCoverTheMeasurementOnly(t *testing.T) {
 		t.Fatalf("the warm-up's count %d shows in the measurement", s.Payload.Ops.Total)
 	}
 }
+
+// TestGuardedFiguresAreNew: limits are judged by what is new and of the measurement;
+// a second that is shown again proves nothing.
+func TestGuardedFiguresAreNew(t *testing.T) {
+	a := New()
+	workers := []Worker{{WorkerID: "worker-0", NodeID: "n", Status: engine.WorkerRunning, Health: engine.HealthHealthy}}
+	snapshot := func(tick int64, phase engine.Phase, failed int64, values ...int64) {
+		a.Add(&engine.WorkerSnapshot{WorkerID: "worker-0", NodeID: "n", Tick: tick, Timestamp: engine.At(epoch), Phase: phase, TickSeconds: 1,
+			TickStarted: int64(len(values)), TickErrors: failed, TickLatency: recorded(values...)})
+	}
+	sample := func() WorkerSample { return a.Tick(engine.PhaseMeasurement, workers).Workers[0] }
+
+	snapshot(1, engine.PhaseWarmup, 1, 1e9)
+	if s := sample(); s.P95Ms != nil || s.ErrorPct != nil {
+		t.Fatalf("the warm-up is judged: %+v", s)
+	}
+	snapshot(2, engine.PhaseMeasurement, 1, 1e6, 1e6, 1e6, 1e9)
+	if s := sample(); s.P95Ms == nil || *s.P99Ms < 900 || *s.ErrorPct != 25 {
+		t.Fatalf("%+v", s)
+	}
+	if s := sample(); s.P95Ms != nil || s.P99Ms != nil || s.ErrorPct != nil {
+		t.Fatalf("an old second is judged again: %+v", s)
+	}
+	snapshot(3, engine.PhaseMeasurement, 0)
+	if s := sample(); s.P95Ms != nil || s.ErrorPct != nil {
+		t.Fatalf("a second without executions is judged: %+v", s)
+	}
+}

@@ -37,6 +37,7 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 	if sum := l.summary.Load(); sum != nil {
 		p.Validity = sum.ValidityDetail
 	}
+	p.Guardrails = l.guard.State()
 	p.FindMax = l.searchState(now)
 	p.Logs, p.LogsDropped = l.logbook.newest(), l.logbook.dropped
 	return p
@@ -60,7 +61,7 @@ func seconds(d time.Duration) *float64 {
 // basePayload holds what the run's row says.
 func basePayload(run engine.Run, now time.Time) *engine.Payload {
 	p := &engine.Payload{TestID: run.TestID, RunID: run.RunID, TestName: run.TestName, Status: run.Status, Timestamp: engine.At(now),
-		CancellationReason: run.CancellationReason, Enrichment: enrichmentSkipped(), Logs: []engine.LogEntry{},
+		CancellationReason: run.CancellationReason, Enrichment: enrichmentSkipped(), Logs: []engine.LogEntry{}, Guardrails: []engine.GuardrailState{},
 		Validity: engine.Validity{Verdict: engine.VerdictValid, Causes: []engine.ValidityCause{}, Notes: []string{}}}
 	aggregate.New().Tick(run.Phase, nil).Fill(p)
 	if run.Phase != engine.PhaseNone {

@@ -9,6 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/guardrail"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -118,8 +119,8 @@ func (l *live) aggregate(now time.Time) {
 		}
 	}
 	l.validity.Observe(now, l.core.phase, s)
-	if len(s.Nodes) > 0 && !l.core.stopping() {
-		if broken := l.guard.Observe(now, s.Peak); broken != "" {
+	if l.core.started && !l.core.stopping() {
+		if broken := l.guard.Observe(now, guarded(s)); broken != "" {
 			l.happen(l.svc.lifetime, hapStop{reason: engine.StopGuardrail, sentence: "Guardrail triggered: " + broken})
 		}
 	}
@@ -137,6 +138,25 @@ func (l *live) aggregate(now time.Time) {
 		t.Point = &p
 	}
 	l.keeper.saveTick(t)
+}
+
+// guarded is what the guardrails judge of a second.
+func guarded(s *aggregate.Second) guardrail.Sample {
+	var g guardrail.Sample
+	if len(s.Nodes) > 0 {
+		g.Resources = &s.Peak
+	}
+	most := func(into **float64, v *float64) {
+		if v != nil && (*into == nil || *v > **into) {
+			*into = v
+		}
+	}
+	for _, w := range s.Workers {
+		most(&g.P95Ms, w.P95Ms)
+		most(&g.P99Ms, w.P99Ms)
+		most(&g.ErrorPct, w.ErrorPct)
+	}
+	return g
 }
 
 // reported tells whether a worker has sent a snapshot yet. Before the first one

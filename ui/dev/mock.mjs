@@ -120,7 +120,7 @@ function seed() {
       status: 'FAILED',
       reason: 'Guardrail triggered: generator memory was over 90 % for 5 s',
     },
-    { guardrails: { max_cpu_percent: 85, max_memory_percent: 90 } },
+    { guardrails: { max_cpu_percent: 85, max_memory_percent: 90, max_p95_ms: 40, hold_seconds: 5 } },
   );
   put('lost records', null, { seed: 13, start: now - 22_000_000, lost: 1204 });
   for (let i = 0; i < 44; i++)

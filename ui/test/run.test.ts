@@ -104,7 +104,20 @@ describe('guardrails', () => {
       { label: 'Host memory', limit: 90, value: null },
     ]));
   it('shows what a live run reports now', () => {
-    const live = { custom_metrics: { resources: { cpu_pct: 33 } } } as Payload;
-    expect(guards(run({ max_cpu_percent: 80 }), c, live)[0]!.value).toBe(33);
+    const state = { name: 'max_cpu_percent', limit: 80, value: 33, held_seconds: 0, hold_seconds: 7 };
+    const live = { guardrails: [state] } as unknown as Payload;
+    expect(guards(run({ max_cpu_percent: 80, max_p99_ms: 5 }), c, live)).toMatchObject([
+      { value: 33, held: 0, hold: 7 },
+      { label: 'P99', unit: 'ms', value: null },
+    ]);
+  });
+  it('leaves the warm-up out of what the target did', () => {
+    const of = (phase: string, p95: number, errors: number, t: number) =>
+      ({ t, at: t, qps: 10, active: 1, phase, p95, errors }) as Sample;
+    const seen = columns({ samples: [of('WARMUP', 90, 10, 0), of('MEASUREMENT', 20, 1, 1)] });
+    expect(guards(run({ max_p95_ms: 50, max_error_rate_pct: 5 }), seen, null)).toMatchObject([
+      { label: 'Error rate', value: 10 },
+      { label: 'P95', value: 20 },
+    ]);
   });
 });

@@ -1,5 +1,5 @@
 // What a live run tells once a second, and the history of it.
-import type { ExecutionError, Health, Instant, LogLevel, Phase, Status, Verdict } from './types';
+import type { ExecutionError, GuardrailName, Health, Instant, LogLevel, Phase, Status, Verdict } from './types';
 
 export interface HistogramData {
   schema: number;
@@ -103,6 +103,14 @@ export interface Validity {
   verdict: Verdict;
   causes: { cause: string; detail: string; from: Instant; to: Instant }[] | null;
   notes: string[] | null;
+}
+
+export interface GuardrailState {
+  name: GuardrailName;
+  limit: number;
+  value: number | null;
+  held_seconds: number;
+  hold_seconds: number;
 }
 
 export interface PrepareProgress {
@@ -246,6 +254,8 @@ export interface Payload {
   find_max?: FindMaxState | null;
   cancellation_reason: string | null;
   validity: Validity;
+  /** How the run stands to its limits; absent from older servers. */
+  guardrails?: GuardrailState[] | null;
   prepare: PrepareProgress | null;
   logs: LogEntry[] | null;
   logs_dropped: number;

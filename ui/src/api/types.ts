@@ -81,7 +81,7 @@ export interface Scenario {
     [more: string]: unknown;
   };
   find_max?: { enabled: boolean; [more: string]: unknown };
-  guardrails?: Partial<Record<GuardrailName, number | null>>;
+  guardrails?: Partial<Record<GuardrailName | 'hold_seconds', number | null>>;
   thresholds?: string[] | null;
   tags?: Record<string, string> | null;
 }
@@ -90,7 +90,10 @@ export type GuardrailName =
   | 'max_cpu_percent'
   | 'max_memory_percent'
   | 'max_host_cpu_percent'
-  | 'max_host_memory_percent';
+  | 'max_host_memory_percent'
+  | 'max_error_rate_pct'
+  | 'max_p95_ms'
+  | 'max_p99_ms';
 
 export interface Run {
   run_id: string;

@@ -1,36 +1,53 @@
-import type { GuardrailName, Payload, RunDetail } from '../api/types';
+import type { GuardrailName, Payload, RunDetail, Scenario } from '../api/types';
 import { Term } from '../design/Controls';
-import { percent, plain } from '../design/format';
+import { latency, percent, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { terms } from '../design/terms';
 import type { Columns, Sample } from './series';
 
-const names: Record<GuardrailName, { label: string; of: (s: Sample) => number | null }> = {
-  max_cpu_percent: { label: 'Generator CPU', of: (s) => s.cpu },
-  max_memory_percent: { label: 'Generator memory', of: (s) => s.memory },
-  max_host_cpu_percent: { label: 'Host CPU', of: (s) => s.hostCpu },
-  max_host_memory_percent: { label: 'Host memory', of: (s) => s.hostMemory },
+type Limits = Record<GuardrailName, { label: string; unit: '%' | 'ms'; of: (s: Sample) => number | null }>;
+
+/** Seconds of the measurement only: the warm-up is not judged by what the target does. */
+const measured = (of: (s: Sample) => number | null) => (s: Sample) => (s.phase === 'WARMUP' ? null : of(s));
+
+const names: Limits = {
+  max_cpu_percent: { label: 'Generator CPU', unit: '%', of: (s) => s.cpu },
+  max_memory_percent: { label: 'Generator memory', unit: '%', of: (s) => s.memory },
+  max_host_cpu_percent: { label: 'Host CPU', unit: '%', of: (s) => s.hostCpu },
+  max_host_memory_percent: { label: 'Host memory', unit: '%', of: (s) => s.hostMemory },
+  max_error_rate_pct: {
+    label: 'Error rate',
+    unit: '%',
+    of: measured((s) => (s.qps > 0 ? (100 * s.errors) / s.qps : null)),
+  },
+  max_p95_ms: { label: 'P95', unit: 'ms', of: measured((s) => s.p95) },
+  max_p99_ms: { label: 'P99', unit: 'ms', of: measured((s) => s.p99) },
 };
+
+/** The limits of a scenario in a few words each: "P95 100 ms". */
+export function limitWords(limits: Scenario['guardrails']): string[] {
+  return (Object.keys(names) as GuardrailName[]).flatMap((name) => {
+    const limit = limits?.[name];
+    return limit === null || limit === undefined ? [] : [`${names[name].label} ${limit} ${names[name].unit}`];
+  });
+}
 
 export interface Guard {
   name: GuardrailName;
   label: string;
+  unit: '%' | 'ms';
   limit: number;
   /** The latest value of a live run, the highest of a finished one; null when nothing was reported. */
   value: number | null;
+  /** For how many of how many seconds a live run has been over it; 0 when it is not. */
+  held: number;
+  hold: number;
 }
 
 /** The limits that a run has, each with what was seen of it. */
 export function guards(run: Pick<RunDetail, 'scenario_config'>, c: Columns, live: Payload | null): Guard[] {
   const limits = run.scenario_config.guardrails ?? {};
   const rows = c.rows.filter((r) => r !== null);
-  const now = live?.custom_metrics?.resources;
-  const latest: Record<GuardrailName, number | null> = {
-    max_cpu_percent: now?.cpu_pct ?? null,
-    max_memory_percent: now?.memory_pct ?? null,
-    max_host_cpu_percent: now?.host_cpu_pct ?? null,
-    max_host_memory_percent: now?.host_memory_pct ?? null,
-  };
   const peak = (of: (s: Sample) => number | null) =>
     rows.reduce<number | null>((m, r) => {
       const v = of(r);
@@ -39,7 +56,19 @@ export function guards(run: Pick<RunDetail, 'scenario_config'>, c: Columns, live
   return (Object.keys(names) as GuardrailName[]).flatMap((name) => {
     const limit = limits[name];
     if (limit === null || limit === undefined) return [];
-    return [{ name, label: names[name].label, limit, value: live ? latest[name] : peak(names[name].of) }];
+    const { label, unit, of } = names[name];
+    const now = live?.guardrails?.find((g) => g.name === name);
+    return [
+      {
+        name,
+        label,
+        unit,
+        limit,
+        value: live ? (now?.value ?? null) : peak(of),
+        held: now?.held_seconds ?? 0,
+        hold: now?.hold_seconds ?? limits.hold_seconds ?? 5,
+      },
+    ];
   });
 }
 
@@ -51,23 +80,30 @@ export function Guardrails({ run, c, live }: { run: RunDetail; c: Columns; live:
     <section className="panel guards" aria-label="Guardrails">
       <h3>
         <Term tip={terms.guardrails}>Guardrails</Term>
-        <span className="muted note">{live ? 'now' : 'highest second'}</span>
+        <span className="muted note">
+          {live ? `now; ${list[0]!.hold} s over a limit stop the run` : 'highest second'}
+        </span>
       </h3>
       {list.map((g) => {
         const over = g.value !== null && g.value > g.limit;
         const near = !over && g.value !== null && g.value > g.limit * 0.85;
+        const value = g.unit === '%' ? percent(g.value, 2) : latency(g.value);
+        // Percentages have an end of their own; the end of latencies is a little beyond the limit.
+        const full = g.unit === '%' && g.name !== 'max_error_rate_pct' ? 100 : g.limit > 0 ? g.limit * 1.25 : 1;
         return (
           <div key={g.name} className={`guard ${over ? 'bad' : near ? 'warn' : ''}`}>
             <span className="guard-words">
               {over && <Icon name="alert" size={14} />}
-              {g.label}{' '}
-              <b title={percent(g.value).exact}>{plain(percent(g.value, 2))}</b>{' '}
-              <span className="muted">of {g.limit} %</span>
+              {g.label} <b title={value.exact}>{plain(value)}</b>{' '}
+              <span className="muted">
+                of {g.limit} {g.unit}
+                {live && g.held > 0 && ` for ${Math.round(g.held)} s`}
+              </span>
               {over && <span className="sr">, over the limit</span>}
             </span>
             <span className="guard-bar" aria-hidden="true">
-              <i style={{ width: `${Math.min(100, g.value ?? 0)}%` }} />
-              <u style={{ left: `${Math.min(100, g.limit)}%` }} />
+              <i style={{ width: `${Math.min(100, (100 * (g.value ?? 0)) / full)}%` }} />
+              <u style={{ left: `${Math.min(100, (100 * g.limit) / full)}%` }} />
             </span>
           </div>
         );

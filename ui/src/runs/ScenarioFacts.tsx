@@ -3,6 +3,7 @@ import { Term } from '../design/Controls';
 import { count, duration, plain, sentence, words } from '../design/format';
 import { terms } from '../design/terms';
 import { Tags } from '../history/tags';
+import { limitWords } from './Guardrails';
 
 /** Writes a parameter's value for people: {a: 1, b: 2} becomes "a 1, b 2". */
 export function shortly(v: unknown): string {
@@ -23,7 +24,7 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
       : `${s.target.connection?.driver ?? ''} (spelled out)`;
   const prepare = s.target.prepare;
   const searches = s.workload.load_mode === 'FIND_MAX_CONCURRENCY';
-  const guards = Object.entries(s.guardrails ?? {}).filter(([, v]) => v !== null && v !== undefined);
+  const guards = limitWords(s.guardrails);
   const params = Object.entries(s.workload.params ?? {});
   return (
     <section className="panel pad facts">
@@ -91,8 +92,7 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
           {guards.length > 0 && (
             <span className="muted">
               {' '}
-              · stops at{' '}
-              {guards.map(([k, v]) => `${words(k).replace('max ', '').replace(' percent', '')} ${v} %`).join(', ')}
+              · stops beyond {guards.join(', ')} for {s.guardrails?.hold_seconds ?? 5} s
             </span>
           )}
         </dd>

@@ -53,6 +53,10 @@ export function TemplateForm({ isNew }: { isNew: boolean }) {
             <Guard name="max_memory_percent" label="Generator memory" />
             <Guard name="max_host_cpu_percent" label="Host CPU" />
             <Guard name="max_host_memory_percent" label="Host memory" />
+            <Guard name="max_error_rate_pct" label="Error rate" />
+            <Guard name="max_p95_ms" label="P95" unit="ms" />
+            <Guard name="max_p99_ms" label="P99" unit="ms" />
+            <NumberField path="guardrails.hold_seconds" label="Held for" unit="s" placeholder="5" />
           </div>
           <div className="help">{terms.guardrails} Leave empty for no limit.</div>
         </div>
@@ -62,8 +66,8 @@ export function TemplateForm({ isNew }: { isNew: boolean }) {
   );
 }
 
-function Guard({ name, label }: { name: GuardrailName; label: string }) {
-  return <NumberField path={`guardrails.${name}`} label={label} unit="%" placeholder="none" />;
+function Guard({ name, label, unit = '%' }: { name: GuardrailName; label: string; unit?: string }) {
+  return <NumberField path={`guardrails.${name}`} label={label} unit={unit} placeholder="none" />;
 }
 
 /** What a workload says of its tables: whether there are several, and whether its parameters decide their rows (tpcb's scale). */
