@@ -35,6 +35,7 @@ type commands struct {
 	Run        runCommand        `cmd:"" help:"Run a template and judge it, from a terminal or CI."`
 	Calibrate  calibrateCommand  `cmd:"" help:"Measure this machine as a load generator."`
 	NullTarget nullTargetCommand `cmd:"" hidden:"" help:"A target that does nothing, for measuring the generator; speaks Postgres's protocol."`
+	Snowsim    snowsimCommand    `cmd:"" help:"Run a stand-in for a Snowflake account: simulated, for tests and demonstrations."`
 	Compare    compareCommand    `cmd:"" help:"Compare runs, and say whether the second is worse."`
 	Schema     schemaCommand     `cmd:"" help:"Apply, check or print the control store's schema."`
 	Plugin     pluginCommand     `cmd:"" help:"Make, build, test, measure and upload plugins."`

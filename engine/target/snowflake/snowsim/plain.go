@@ -15,12 +15,19 @@ type plain struct{}
 
 func newPlain(context.Context, plan.Host) (plan.Translator, error) { return plain{}, nil }
 
-// Split implements plan.Translator; it knows no quotes.
+// Split implements plan.Translator; of quotes it knows the single ones.
 func (plain) Split(sql string) ([]string, error) {
 	var out []string
-	for _, part := range strings.Split(sql, ";") {
-		if part = strings.TrimSpace(part); part != "" {
-			out = append(out, part)
+	from, quoted := 0, false
+	for i, c := range sql + ";" {
+		switch {
+		case c == '\'':
+			quoted = !quoted
+		case c == ';' && !quoted:
+			if part := strings.TrimSpace(sql[from:i]); part != "" {
+				out = append(out, part)
+			}
+			from = i + 1
 		}
 	}
 	return out, nil

@@ -169,12 +169,18 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request) {
 // closeSession answers POST /session?delete=true.
 func (s *Server) closeSession(w http.ResponseWriter, r *http.Request) {
 	one, problem := s.find(tokenOf(r))
+	if problem != nil && *problem.Code == codeSessionExpired {
+		// The client will not come back to end it with another token.
+		s.mu.Lock()
+		one = s.tokens[tokenOf(r)]
+		s.mu.Unlock()
+	}
+	if one != nil && r.URL.Query().Get("delete") == "true" {
+		s.end(one)
+	}
 	if problem != nil {
 		write(w, *problem)
 		return
-	}
-	if r.URL.Query().Get("delete") == "true" {
-		s.end(one)
 	}
 	write(w, success(nil))
 }

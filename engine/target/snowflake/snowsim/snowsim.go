@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
 
@@ -138,9 +140,7 @@ func (o *Options) complete() error {
 		o.ChunkBytes = 2 << 20
 	}
 	if o.Users == nil {
-		var secret [12]byte
-		_, _ = rand.Read(secret[:]) // never fails
-		o.Users = []User{{Name: DefaultUser, Password: hex.EncodeToString(secret[:])}}
+		o.Users = []User{{Name: DefaultUser, Password: NewPassword()}}
 	}
 	if o.Warehouses == nil {
 		o.Warehouses = []warehouse.Spec{{Name: DefaultWarehouse, AutoResume: true}, {Name: "INTERACTIVE_WH", Type: warehouse.TypeInteractive, AutoResume: true}}
@@ -149,6 +149,13 @@ func (o *Options) complete() error {
 		o.Translate = newPlain
 	}
 	return nil
+}
+
+// NewPassword makes a password up.
+func NewPassword() string {
+	var secret [12]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	return hex.EncodeToString(secret[:])
 }
 
 // Server is a running stand-in.
@@ -228,6 +235,10 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	config.ConnConfig.RuntimeParams["intervalstyle"] = "postgres"
 	config.ConnConfig.RuntimeParams["bytea_output"] = "hex"
 	config.ConnConfig.RuntimeParams["extra_float_digits"] = "1"
+	config.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		// A statement that is cancelled leaves its connection, and its transaction, as it was.
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 5 * time.Second}
+	}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if s.pool, err = pgxpool.NewWithConfig(s.ctx, config); err != nil {
 		s.cancel()

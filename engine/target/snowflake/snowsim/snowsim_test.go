@@ -59,6 +59,7 @@ func open(t testing.TB, c *gosnowflake.Config) *sql.DB {
 }
 
 func TestQueries(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	db := open(t, config(t, s.DSN()))
 	ctx := t.Context()

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/history"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/warehouse"
+	"github.com/loadstone-db/loadstone/storage/embedded"
+)
+
+// snowsimCommand runs the stand-in for a Snowflake account.
+type snowsimCommand struct {
+	Listen    string        `default:"127.0.0.1:8085" help:"Address; clients run SQL, so keep it on this machine."`
+	DataDir   string        `placeholder:"DIR" env:"LOADSTONE_SNOWSIM_DIR" help:"Where its Postgres keeps its files (default: snowsim in the system's data directory)."`
+	Postgres  string        `placeholder:"DSN" help:"A Postgres database to use instead of its own. Everything in it is open to clients."`
+	User      string        `default:"loadstone" help:"Name to log in with."`
+	Password  string        `placeholder:"TEXT" env:"LOADSTONE_SNOWSIM_PASSWORD" help:"Password to log in with (default: made up, and printed)."`
+	Warehouse string        `default:"LOADSTONE_WH" help:"Name of the standard warehouse."`
+	Size      string        `default:"XSMALL" help:"Its size: XSMALL … 6XLARGE."`
+	Clusters  int           `default:"1" help:"Its MAX_CLUSTER_COUNT."`
+	Slots     int           `default:"8" help:"Its MAX_CONCURRENCY_LEVEL."`
+	TimeScale float64       `default:"1" help:"How many times faster than the model's the time goes: 10 makes latencies, start times and lags a tenth."`
+	Seed      uint64        `default:"1" help:"Decides latencies, faults and what the query history leaves out."`
+	Lag       time.Duration `default:"2s" help:"How long after its end an execution comes into the query history."`
+	Faults    []string      `name:"fault" sep:"none" placeholder:"FAULT" help:"Something that goes wrong, may be repeated: 503,rate=0.01 or expired,every=100 or slow,at=7,delay=3s or drop,rate=0.1,on=chunk,times=5. Kinds: 429, 503, expired, drop, drop_answer, slow."`
+	JSON      bool          `name:"json" help:"Print one line of JSON when it is ready."`
+}
+
+// Help is shown by --help.
+func (*snowsimCommand) Help() string {
+	return `A stand-in for a Snowflake account, for tests and demonstrations: it speaks Snowflake's protocol to the
+unmodified driver, runs statements on Postgres, and a model of warehouses decides how long they take and when they
+queue. Everything about it is simulated: its figures say nothing about Snowflake.
+
+Faults can be changed while it runs: GET, POST (a JSON list) and DELETE http://ADDRESS/snowsim/faults.`
+}
+
+func (c *snowsimCommand) Run(e *env) error {
+	options, err := c.options()
+	if err != nil {
+		return err
+	}
+	options.Log = e.log
+	if options.Postgres == "" {
+		pg, dsn, err := startSnowsimPostgres(e, c.DataDir)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), 20*time.Second)
+			defer cancel()
+			if err := pg.Stop(ctx); err != nil {
+				e.log.Warn().Err(err).Msg("Postgres had to be stopped the hard way")
+			}
+		}()
+		options.Postgres = dsn
+	}
+	server, err := snowsim.Start(e.ctx, options)
+	if err != nil {
+		return &engine.Error{Code: engine.CodeUnavailable, Message: "The stand-in does not start: " + err.Error() + ".", Cause: err}
+	}
+	defer server.Close()
+	dsn := "snowflake://" + server.DSN()
+	if c.JSON {
+		line, err := json.Marshal(map[string]any{"dsn": dsn, "address": server.Addr(), "simulated": true, "version": snowsim.Version})
+		if err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+		_, _ = fmt.Fprintf(e.stdout, "%s\n", line)
+	} else {
+		_, _ = fmt.Fprintf(e.stdout, `Simulated Snowflake account, ready on %s. Its figures say nothing about Snowflake.
+
+  connection   %s
+  statistics   http://%s/snowsim/stats
+  faults       http://%s/snowsim/faults
+
+In a template:
+
+  target:
+    connection: {driver: snowflake, dsn: "%s"}
+    adapter: snowflake_standard
+
+It ends with Ctrl-C.
+`, server.Addr(), dsn, server.Addr(), server.Addr(), dsn)
+	}
+	<-e.ctx.Done()
+	e.forget()
+	return nil
+}
+
+func (c *snowsimCommand) options() (snowsim.Options, error) {
+	var o snowsim.Options
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return o, engine.InvalidField("--listen", "is not an address with a port", "127.0.0.1:8085, or 127.0.0.1:0 for any free port")
+	}
+	if math.IsNaN(c.TimeScale) || c.TimeScale < 0.01 || c.TimeScale > 10_000 {
+		return o, engine.InvalidField("--time-scale", "is not between 0.01 and 10 000", "1 is the model's own time, 10 is ten times faster")
+	}
+	if c.Lag < 0 {
+		return o, engine.InvalidField("--lag", "is negative", "")
+	}
+	size, err := warehouse.ParseSize(c.Size)
+	if err != nil {
+		return o, engine.InvalidField("--size", err.Error(), "XSMALL, SMALL, MEDIUM, LARGE, XLARGE … 6XLARGE")
+	}
+	name := strings.ToUpper(c.Warehouse)
+	house := warehouse.Defaults(warehouse.Spec{Name: name, Size: size, MaxClusters: c.Clusters, MaxConcurrency: c.Slots, AutoResume: true, AutoSuspend: 10 * time.Minute})
+	if c.Clusters < 1 || c.Slots < 1 {
+		return o, engine.InvalidField("--clusters, --slots", "are at least 1", "")
+	}
+	if err := warehouse.New(warehouse.Config{}).Check(house); err != nil {
+		return o, engine.InvalidField("--warehouse", err.Error(), "")
+	}
+	o = snowsim.Options{Listen: c.Listen, Postgres: c.Postgres, TimeScale: c.TimeScale, Seed: c.Seed,
+		Warehouses: []warehouse.Spec{house, {Name: "INTERACTIVE_WH", Type: warehouse.TypeInteractive, Size: size, AutoResume: true}},
+		History:    history.Options{Lag: c.Lag, AggregateLag: c.Lag}}
+	if c.Password != "" || c.User != "" {
+		o.Users = []snowsim.User{{Name: strings.ToUpper(c.User), Password: c.Password}}
+		if c.Password == "" {
+			o.Users[0].Password = snowsim.NewPassword()
+		}
+	}
+	for _, text := range c.Faults {
+		f, err := snowsim.ParseFault(text)
+		if err != nil {
+			return o, engine.InvalidField("--fault", err.Error(), "503,rate=0.01")
+		}
+		o.Faults = append(o.Faults, f)
+	}
+	return o, nil
+}
+
+// startSnowsimPostgres starts a Postgres that the stand-in has for itself.
+func startSnowsimPostgres(e *env, dir string) (*embedded.Postgres, string, error) {
+	if dir == "" {
+		dir = filepath.Join(defaultDataDir(), "snowsim")
+	}
+	dir, err := makeDataDir(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	pg, err := embedded.Start(e.ctx, embedded.Options{DataDir: dir, Log: e.log, Settings: map[string]string{"synchronous_commit": "off"}})
+	if err != nil {
+		return nil, "", err
+	}
+	dsn, err := makeSnowsimDatabase(e.ctx, pg)
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), 20*time.Second)
+		defer cancel()
+		_ = pg.Stop(ctx) // the error is known
+		return nil, "", err
+	}
+	return pg, dsn, nil
+}
+
+// makeSnowsimDatabase makes the database of the stand-in unless it exists.
+func makeSnowsimDatabase(ctx context.Context, pg *embedded.Postgres) (string, error) {
+	conn, err := pgx.Connect(ctx, pg.DSN("postgres"))
+	if err != nil {
+		return "", fmt.Errorf("connecting to Postgres: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var exists bool
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = 'snowsim')").Scan(&exists); err != nil {
+		return "", fmt.Errorf("looking for the stand-in's database: %w", err)
+	}
+	if !exists {
+		if _, err := conn.Exec(ctx, "CREATE DATABASE snowsim"); err != nil {
+			return "", fmt.Errorf("making the stand-in's database: %w", err)
+		}
+	}
+	return pg.DSN("snowsim"), nil
+}
