@@ -33,6 +33,8 @@ type Target struct {
 	// TableType and Warehouse are accepted from older documents.
 	TableType string `json:"table_type,omitempty"`
 	Warehouse string `json:"warehouse,omitempty"`
+	// Params are the adapter's own parameters.
+	Params json.RawMessage `json:"params,omitempty"`
 	// Prepare asks for sample data. Without it the table must exist.
 	Prepare *Prepare `json:"prepare,omitempty"`
 }
@@ -86,7 +88,19 @@ type Prepare struct {
 	// Rows is 0 when the document leaves it to the workload.
 	Rows     int64    `json:"rows,omitempty"`
 	IfExists IfExists `json:"if_exists"`
+	// Load is LoadCopy, or empty for LoadAuto.
+	Load LoadFrom `json:"load,omitempty"`
 }
+
+// LoadFrom says where sample rows come from.
+type LoadFrom string
+
+// Auto has the database make the rows itself where the workload's table and the
+// table type allow it; copy sends the workload's rows to any database.
+const (
+	LoadAuto LoadFrom = "auto"
+	LoadCopy LoadFrom = "copy"
+)
 
 // LoadMode says what drives the load.
 type LoadMode string

@@ -34,6 +34,8 @@ type Manifest struct {
 	// Driver, Dialect and supported Kinds (none means all) of an adapter.
 	Driver, Dialect string
 	Kinds           []string
+	// Supports says more of the table type of an adapter; nil leaves it open.
+	Supports *Supports
 	// tablesVary: the workload is a TableLister.
 	tablesVary bool
 }
@@ -66,6 +68,8 @@ type LogicalTable struct {
 type Index struct {
 	Columns []string
 	Unique  bool
+	// Include names columns that are kept in the index for reading, where the table type has that.
+	Include []string
 }
 
 // LogicalColumn is a column of a LogicalTable.
@@ -74,6 +78,9 @@ type LogicalColumn struct {
 	Nullable   bool
 	// DBType is a type by dialect, instead of the adapter's choice.
 	DBType map[string]string
+	// Fill says how a database may make the column's sample values itself. Where all columns
+	// of a table have one, rows need not be copied. Nil: only Rows knows the values.
+	Fill *Fill
 }
 
 // Bind is one parameter of a statement.
@@ -98,6 +105,12 @@ type Statement struct {
 	// Transaction names the transactions that begin with this statement in the
 	// figures; without it they go by its ID.
 	Transaction string
+	// Param is the parameter that asks for this statement ("weights.UPDATE"), for the
+	// refusal by a table type that does not support it.
+	Param string
+	// BindOrder, by dialect, says which of Binds each parameter of the SQL takes, where
+	// parameters have no numbers (dialects with ?). Without it they are the binds in their order.
+	BindOrder map[string][]int
 	// SQL by dialect; {table} stands for the quoted name of the statement's table,
 	// {table:stock} for that of the table stock.
 	SQL map[string]string
@@ -222,12 +235,12 @@ func ReadLogicalTable(doc *jsondoc.Value) LogicalTable {
 	t.Rows, _ = doc.Get("rows").Int()
 	for i := 0; i < doc.Get("indexes").Len(); i++ {
 		x := doc.Get("indexes").At(i)
-		t.Indexes = append(t.Indexes, Index{Columns: x.Get("columns").Strings(), Unique: x.Get("unique").Bool()})
+		t.Indexes = append(t.Indexes, Index{Columns: x.Get("columns").Strings(), Unique: x.Get("unique").Bool(), Include: x.Get("include").Strings()})
 	}
 	for i := 0; i < doc.Get("columns").Len(); i++ {
 		c := doc.Get("columns").At(i)
 		t.Columns = append(t.Columns, LogicalColumn{Name: c.Get("name").Str(), Type: c.Get("type").Str(),
-			Nullable: c.Get("nullable").Bool(), DBType: readMap(c.Get("db_type"))})
+			Nullable: c.Get("nullable").Bool(), DBType: readMap(c.Get("db_type")), Fill: readFill(c.Get("fill"))})
 	}
 	return t
 }
@@ -240,7 +253,8 @@ func ReadStatements(doc *jsondoc.Value) []Statement {
 		limit, _ := d.Get("limit").Int()
 		s := Statement{ID: d.Get("id").Str(), Kind: d.Get("kind").Str(), Table: d.Get("table").Str(),
 			Columns: d.Get("columns").Strings(), Writes: d.Get("writes").Bool(), Limit: int(limit), SQL: readMap(d.Get("sql")),
-			Transaction: d.Get("transaction").Str()}
+			Transaction: d.Get("transaction").Str(), Param: d.Get("param").Str(),
+			BindOrder: readOrders(d.Get("bind_order"))}
 		for j := 0; j < d.Get("binds").Len(); j++ {
 			b := d.Get("binds").At(j)
 			s.Binds = append(s.Binds, Bind{Name: b.Get("name").Str(), Type: b.Get("type").Str(), Column: b.Get("column").Str()})
@@ -248,6 +262,22 @@ func ReadStatements(doc *jsondoc.Value) []Statement {
 		list = append(list, s)
 	}
 	return list
+}
+
+func readOrders(doc *jsondoc.Value) map[string][]int {
+	if doc.Len() == 0 {
+		return nil
+	}
+	m := make(map[string][]int, doc.Len())
+	for _, name := range doc.Names() {
+		order := []int{}
+		for i := 0; i < doc.Get(name).Len(); i++ {
+			n, _ := doc.Get(name).At(i).Int()
+			order = append(order, int(n))
+		}
+		m[name] = order
+	}
+	return m
 }
 
 func readMap(doc *jsondoc.Value) map[string]string {
@@ -261,19 +291,24 @@ func readMap(doc *jsondoc.Value) map[string]string {
 	return m
 }
 
-func writeMap(w *jsondoc.Writer, m map[string]string) {
+// sortedNames are the names of a map, so that a document is the same every time.
+func sortedNames[V any](m map[string]V) []string {
 	names := make([]string, 0, len(m))
 	for name := range m {
 		names = append(names, name)
 	}
-	// A handful of names: insertion sort, so that the document is the same every time.
+	// A handful of names: insertion sort.
 	for i := 1; i < len(names); i++ {
 		for j := i; j > 0 && names[j] < names[j-1]; j-- {
 			names[j], names[j-1] = names[j-1], names[j]
 		}
 	}
+	return names
+}
+
+func writeMap(w *jsondoc.Writer, m map[string]string) {
 	w.Object()
-	for _, name := range names {
+	for _, name := range sortedNames(m) {
 		w.Key(name).Str(m[name])
 	}
 	w.EndObject()
@@ -309,6 +344,9 @@ func (m Manifest) Write(w *jsondoc.Writer, kind string) {
 	if len(m.Kinds) > 0 {
 		w.Key("kinds").Strs(m.Kinds)
 	}
+	if m.Supports != nil {
+		m.Supports.write(w.Key("supports"))
+	}
 	w.EndObject()
 }
 
@@ -320,6 +358,9 @@ func (t LogicalTable) Write(w *jsondoc.Writer) {
 		if len(c.DBType) > 0 {
 			w.Key("db_type")
 			writeMap(w, c.DBType)
+		}
+		if c.Fill != nil {
+			c.Fill.write(w.Key("fill"))
 		}
 		w.EndObject()
 	}
@@ -339,7 +380,11 @@ func (t LogicalTable) Write(w *jsondoc.Writer) {
 	if len(t.Indexes) > 0 {
 		w.Key("indexes").Array()
 		for _, x := range t.Indexes {
-			w.Object().Key("columns").Strs(x.Columns).Key("unique").Bool(x.Unique).EndObject()
+			w.Object().Key("columns").Strs(x.Columns).Key("unique").Bool(x.Unique)
+			if len(x.Include) > 0 {
+				w.Key("include").Strs(x.Include)
+			}
+			w.EndObject()
 		}
 		w.EndArray()
 	}
@@ -378,7 +423,24 @@ func WriteStatements(w *jsondoc.Writer, list []Statement) {
 			writeMap(w, s.SQL)
 		}
 		optional(w, "transaction", s.Transaction)
+		optional(w, "param", s.Param)
+		if len(s.BindOrder) > 0 {
+			w.Key("bind_order").Object()
+			for _, dialect := range sortedNames(s.BindOrder) {
+				WriteBindOrder(w.Key(dialect), s.BindOrder[dialect])
+			}
+			w.EndObject()
+		}
 		w.EndObject()
+	}
+	w.EndArray()
+}
+
+// WriteBindOrder writes which bind each parameter of a statement's SQL takes.
+func WriteBindOrder(w *jsondoc.Writer, order []int) {
+	w.Array()
+	for _, n := range order {
+		w.Int(int64(n))
 	}
 	w.EndArray()
 }

@@ -107,7 +107,14 @@ func (g *Guest) Call(document []byte) ([]byte, error) {
 	g.doc.Reset()
 	op := req.Get("op").Str()
 	if g.adapter != nil {
-		if err := g.adapter.Call(op, req, &g.doc); err != nil {
+		err := g.adapter.Call(op, req, &g.doc)
+		var refusal *RefusalError
+		if errors.As(err, &refusal) {
+			g.doc.Reset()
+			refusal.Write(&g.doc)
+			err = nil
+		}
+		if err != nil {
 			return nil, err
 		}
 		return g.doc.Bytes(), nil

@@ -1,6 +1,10 @@
 package plugin
 
-import "github.com/loadstone-db/loadstone/engine"
+import (
+	"encoding/json"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
 
 // The operations of an adapter (ls_call).
 const (
@@ -8,7 +12,8 @@ const (
 	OpInspect = "inspect"
 	// OpDDL: {table_name, logical, recreate} → ddl, after_load. How is the table made?
 	OpDDL = "ddl"
-	// OpLoad: {table_name, logical} → load. Where do sample rows go?
+	// OpLoad: {table_name, logical, rows} → load. Where do sample rows go, and can the
+	// database make them itself? Rows is given when it should.
 	OpLoad = "load"
 	// OpStatements: {tables, statements} → statements with SQL. Workload
 	// statements that brought SQL for the adapter's dialect keep it.
@@ -25,10 +30,13 @@ type AdapterRequest struct {
 	Op        string `json:"op"`
 	TableName string `json:"table_name,omitempty"`
 	// Logical is the workload's table behind TableName.
-	Logical    *LogicalTable  `json:"logical,omitempty"`
-	Recreate   bool           `json:"recreate,omitempty"`
-	Tables     []engine.Table `json:"tables,omitempty"`
-	Statements []Statement    `json:"statements,omitempty"`
+	Logical  *LogicalTable `json:"logical,omitempty"`
+	Recreate bool          `json:"recreate,omitempty"`
+	// Params are the adapter's parameters (target.params), with its defaults filled in.
+	Params     json.RawMessage `json:"params,omitempty"`
+	Rows       int64           `json:"rows,omitempty"`
+	Tables     []engine.Table  `json:"tables,omitempty"`
+	Statements []Statement     `json:"statements,omitempty"`
 	// IsolationLevel is one in the words of the SQL standard, in lower case.
 	IsolationLevel string `json:"isolation_level,omitempty"`
 	// Results holds the results of all queries asked for so far in this conversation, by query id.
@@ -71,6 +79,16 @@ type AdapterAnswer struct {
 	Classes        map[string]engine.ErrorClass `json:"classes,omitempty"`
 	// Notes are sentences for the run's log.
 	Notes []string `json:"notes,omitempty"`
+	// Refused ends the conversation: the user has to change the template.
+	Refused *Refusal `json:"refused,omitempty"`
+}
+
+// Refusal says what is wrong with what the user asked for.
+type Refusal struct {
+	// Field is a path in the template: "target.table_name".
+	Field   string `json:"field"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
 }
 
 // LoadTarget says where sample rows go: Columns are in the order of the
@@ -78,4 +96,16 @@ type AdapterAnswer struct {
 type LoadTarget struct {
 	Table   string          `json:"table"` // quoted by the adapter
 	Columns []engine.Column `json:"columns"`
+	// Generate makes all rows on the server, instead of copying them; executed in
+	// this order.
+	Generate []Generated `json:"generate,omitempty"`
+	// Final is the table that AfterLoad makes of Table, where the type is filled
+	// through another; else empty. Quoted by the adapter.
+	Final string `json:"final,omitempty"`
+}
+
+// Generated is one statement that makes so many rows.
+type Generated struct {
+	SQL  string `json:"sql"`
+	Rows int64  `json:"rows"`
 }

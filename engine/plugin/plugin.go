@@ -58,6 +58,23 @@ type Manifest struct {
 	Driver  string        `json:"driver,omitempty"`
 	Dialect string        `json:"dialect,omitempty"`
 	Kinds   []engine.Kind `json:"kinds,omitempty"` // supported operation kinds; empty means all
+	// Supports says more of an adapter's table type; nil leaves it open.
+	Supports *Supports `json:"supports,omitempty"`
+}
+
+// Supports is what a table type can do.
+type Supports struct {
+	// ReadOnly: no statement under load may write.
+	ReadOnly     bool `json:"read_only"`
+	EnforcedKeys bool `json:"enforced_keys"`
+	Indexes      bool `json:"indexes"` // secondary
+	Clustering   bool `json:"clustering"`
+	Transactions bool `json:"transactions"` // of several statements
+	// GeneratesRows: the database makes sample rows of columns that have a Fill.
+	GeneratesRows bool `json:"generates_rows"`
+	// Reason says why Kinds or ReadOnly leave something out, and Instead what a user can do.
+	Reason  string `json:"reason,omitempty"`
+	Instead string `json:"instead,omitempty"`
 }
 
 // LogicalTable is a table that a workload needs.
@@ -93,6 +110,8 @@ type LogicalTable struct {
 type LogicalIndex struct {
 	Columns []string `json:"columns"`
 	Unique  bool     `json:"unique,omitempty"`
+	// Include names columns kept in the index for reading, where the table type has that.
+	Include []string `json:"include,omitempty"`
 }
 
 // LogicalColumn is a column of a logical table.
@@ -102,6 +121,23 @@ type LogicalColumn struct {
 	Nullable bool             `json:"nullable,omitempty"`
 	// DBType overrides the adapter's choice, keyed by dialect: {"postgres": "numeric(12,2)"}.
 	DBType map[string]string `json:"db_type,omitempty"`
+	// Fill says how a database may make the column's sample values itself. Where all
+	// columns of a table have one, rows need not be copied.
+	Fill *Fill `json:"fill,omitempty"`
+}
+
+// Fill is how sample values of a column are made; rows count from 0. As is one
+// of number, block, constant, integer, decimal, choice, letters, time; sdk.Fill
+// says what each means.
+type Fill struct {
+	As     string   `json:"as"`
+	From   int64    `json:"from,omitempty"`
+	Step   int64    `json:"step,omitempty"`
+	Min    int64    `json:"min,omitempty"`
+	Max    int64    `json:"max,omitempty"`
+	Scale  int64    `json:"scale,omitempty"`
+	Prefix string   `json:"prefix,omitempty"`
+	Values []string `json:"values,omitempty"`
 }
 
 // Statement is a statement that a workload declares.
@@ -118,6 +154,11 @@ type Statement struct {
 	SQL map[string]string `json:"sql,omitempty"`
 	// Transaction names the transactions that begin with this statement; "" means by its ID.
 	Transaction string `json:"transaction,omitempty"`
+	// Param is the parameter that asks for this statement, for the refusal by a table
+	// type that does not support it: "weights.UPDATE".
+	Param string `json:"param,omitempty"`
+	// BindOrder says, by dialect, which bind each parameter of SQL takes; see engine.Statement.
+	BindOrder map[string][]int `json:"bind_order,omitempty"`
 }
 
 // Info is what inspecting a file tells.

@@ -31,10 +31,14 @@ const (
 // the host runs them, read only, and calls again with all results so far.
 func (r *resolved) ask(ctx context.Context, req plugin.AdapterRequest) (plugin.AdapterAnswer, error) {
 	info := r.adapter.Info()
+	req.Params = r.adapterParams
 	for range maxRounds {
 		var answer plugin.AdapterAnswer
 		if err := r.adapter.Call(ctx, req, &answer); err != nil {
 			return answer, pluginFailed(info, "answering "+req.Op, err)
+		}
+		if f := answer.Refused; f != nil {
+			return answer, refusal(info, *f)
 		}
 		if len(answer.Queries) == 0 {
 			answer.Notes = readable(answer.Notes)
@@ -58,6 +62,13 @@ func (r *resolved) ask(ctx context.Context, req plugin.AdapterRequest) (plugin.A
 		}
 	}
 	return plugin.AdapterAnswer{}, pluginFailed(info, "answering "+req.Op, fmt.Errorf("it still asks for queries after %d rounds", maxRounds))
+}
+
+// refusal is the user-facing error of what an adapter refuses.
+func refusal(info plugin.Info, f plugin.Refusal) error {
+	texts := readable([]string{f.Field, f.Message, f.Hint})
+	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The table type %s refuses: %s.", info.Name, strings.TrimRight(texts[1], ".")),
+		Fields: []engine.FieldError{{Field: texts[0], Message: texts[1], Hint: texts[2]}}}
 }
 
 // readable bounds an adapter's notes and takes out what a terminal would obey.

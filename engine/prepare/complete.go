@@ -24,11 +24,11 @@ func complete(adapter plugin.Info, wanted []plugin.Statement, tables []engine.Ta
 	for _, w := range wanted {
 		s, ok := byID[w.ID]
 		if !ok {
-			text := ownSQL(adapter, w, tables)
+			text, order := ownSQL(adapter, w, tables)
 			if text == "" {
 				return answered
 			}
-			s = engine.Statement{ID: w.ID, SQL: text}
+			s = engine.Statement{ID: w.ID, SQL: text, BindOrder: order}
 		}
 		delete(byID, w.ID)
 		// A kind that was left out reads as the first one.
@@ -54,11 +54,12 @@ func complete(adapter plugin.Info, wanted []plugin.Statement, tables []engine.Ta
 	return list
 }
 
-// ownSQL is the text that the workload brought for the adapter's dialect, if any.
-func ownSQL(adapter plugin.Info, w plugin.Statement, tables []engine.Table) string {
-	text := w.SQL[adapter.Manifest.Dialect]
+// ownSQL is the text that the workload brought for the adapter's dialect, if any,
+// and which binds its parameters take.
+func ownSQL(adapter plugin.Info, w plugin.Statement, tables []engine.Table) (text string, order []int) {
+	text, order = w.SQL[adapter.Manifest.Dialect], w.BindOrder[adapter.Manifest.Dialect]
 	if text == "" {
-		text = w.SQL["*"]
+		text, order = w.SQL["*"], w.BindOrder["*"]
 	}
 	for _, t := range tables {
 		if t.Name == w.Table || w.Table == "" && len(tables) == 1 {
@@ -66,5 +67,5 @@ func ownSQL(adapter plugin.Info, w plugin.Statement, tables []engine.Table) stri
 		}
 		text = strings.ReplaceAll(text, "{table:"+t.Name+"}", t.PhysicalName)
 	}
-	return text
+	return text, order
 }

@@ -29,14 +29,19 @@ type world struct {
 	queryErr error
 	onLoad   func(rows int64)
 	// the adapter
-	kinds     []engine.Kind
-	queries   []plugin.Query // asked for on each inspect
-	rounds    int            // how many rounds inspect asks
-	asked     int
-	statement func(plugin.Statement) engine.Statement
-	answers   func([]engine.Statement) []engine.Statement
-	mute      bool // answers neither session nor classify_error
-	isolates  bool // sets isolation levels
+	kinds         []engine.Kind
+	queries       []plugin.Query // asked for on each inspect
+	rounds        int            // how many rounds inspect asks
+	asked         int
+	statement     func(plugin.Statement) engine.Statement
+	answers       func([]engine.Statement) []engine.Statement
+	mute          bool // answers neither session nor classify_error
+	isolates      bool // sets isolation levels
+	supports      *plugin.Supports
+	adapterParams string          // its schema
+	final         string          // the table that is made of the loaded one
+	refusal       *plugin.Refusal // of DDL
+	requests      []plugin.AdapterRequest
 	// the workload
 	logical  []plugin.LogicalTable
 	wanted   []plugin.Statement
@@ -133,12 +138,13 @@ type fakeAdapter struct{ w *world }
 
 func (f fakeAdapter) Info() plugin.Info {
 	return plugin.Info{PluginRef: engine.PluginRef{Kind: "adapter", Name: "fake", Version: "1", SHA256: "a"},
-		Manifest: plugin.Manifest{Kind: "adapter", Name: "fake", Driver: "fake", Kinds: f.w.kinds}}
+		Manifest: plugin.Manifest{Kind: "adapter", Name: "fake", Driver: "fake", Kinds: f.w.kinds, Supports: f.w.supports, Parameters: json.RawMessage(f.w.adapterParams)}}
 }
 
 func (f fakeAdapter) Call(_ context.Context, request, answer any) error {
 	req := request.(plugin.AdapterRequest)
 	a := answer.(*plugin.AdapterAnswer)
+	f.w.requests = append(f.w.requests, req)
 	switch req.Op {
 	case plugin.OpInspect:
 		if f.w.asked < f.w.rounds {
@@ -153,15 +159,25 @@ func (f fakeAdapter) Call(_ context.Context, request, answer any) error {
 			a.Table = &c
 		}
 	case plugin.OpDDL:
+		if a.Refused = f.w.refusal; a.Refused != nil {
+			return nil
+		}
 		if req.Recreate {
 			a.DDL = append(a.DDL, "DROP TABLE "+req.TableName)
 		}
 		a.DDL = append(a.DDL, "CREATE TABLE "+req.TableName)
 		a.AfterLoad = []string{"ANALYZE " + req.TableName}
+		if f.w.final != "" {
+			a.AfterLoad = []string{"CREATE FINAL " + f.w.final, "ANALYZE " + f.w.final}
+		}
 	case plugin.OpLoad:
 		a.Load = &plugin.LoadTarget{Table: req.TableName, Columns: make([]engine.Column, len(req.Logical.Columns))}
 		for i, c := range req.Logical.Columns {
 			a.Load.Columns[i] = engine.Column{Name: c.Name, Type: c.Type}
+		}
+		a.Load.Final = f.w.final
+		for n := req.Rows; n > 0; n -= 1000 {
+			a.Load.Generate = append(a.Load.Generate, plugin.Generated{SQL: "INSERT SELECT " + req.TableName, Rows: min(n, 1000)})
 		}
 	case plugin.OpStatements:
 		for _, s := range req.Statements {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,52 +31,126 @@ type loading struct {
 	made []string
 }
 
-// create makes table i and fills it. What was made stays until undo.
-func (l *loading) create(ctx context.Context, i int, exists bool) error {
-	name, t := l.names[i], &l.logical[i]
-	l.report(engine.PrepareProgress{Step: "create", Message: "Creating the table " + name + l.place(i)})
-	ddl, err := l.ask(ctx, plugin.AdapterRequest{Op: plugin.OpDDL, TableName: name, Logical: t, Recreate: exists})
+// recipe is how one table is made and filled.
+type recipe struct {
+	ddl  plugin.AdapterAnswer
+	load *plugin.LoadTarget
+	// notes of both answers.
+	notes []string
+}
+
+// recipe asks how table i is made. It changes nothing.
+func (p *planner) recipe(ctx context.Context, name string, t *plugin.LogicalTable, exists bool) (recipe, error) {
+	ddl, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpDDL, TableName: name, Logical: t, Recreate: exists})
 	if err != nil {
-		return err
+		return recipe{}, err
 	}
 	if len(ddl.DDL) == 0 {
-		return pluginFailed(l.adapter.Info(), "creating "+name, errors.New("it gave no DDL"))
+		return recipe{}, pluginFailed(p.adapter.Info(), "creating "+name, errors.New("it gave no DDL"))
 	}
-	answer, err := l.ask(ctx, plugin.AdapterRequest{Op: plugin.OpLoad, TableName: name, Logical: t})
+	request := plugin.AdapterRequest{Op: plugin.OpLoad, TableName: name, Logical: t}
+	if p.generates(t) {
+		request.Rows = rowsOf(p.sc, t)
+	}
+	answer, err := p.ask(ctx, request)
 	if err != nil {
-		return err
+		return recipe{}, err
 	}
 	if answer.Load == nil || len(answer.Load.Columns) != len(t.Columns) {
-		return pluginFailed(l.adapter.Info(), "loading "+name, errors.New("it did not say where the rows of every column go"))
+		return recipe{}, pluginFailed(p.adapter.Info(), "loading "+name, errors.New("it did not say where the rows of every column go"))
 	}
+	if request.Rows == 0 {
+		answer.Load.Generate = nil
+	}
+	return recipe{ddl: ddl, load: answer.Load, notes: append(ddl.Notes, answer.Notes...)}, nil
+}
+
+// create makes table i and fills it. What was made stays until undo.
+func (l *loading) create(ctx context.Context, i int, how recipe) error {
+	name, t := l.names[i], &l.logical[i]
+	l.report(engine.PrepareProgress{Step: "create", Message: "Creating the table " + name + l.place(i)})
+	var err error
 	created := false
-	for _, sql := range ddl.DDL {
+	for _, sql := range how.ddl.DDL {
 		if err := l.database.Exec(ctx, sql); err != nil {
 			return targetError("creating the table "+name, err)
 		}
 		// A table that somebody else made meanwhile fails the CREATE, and is then not ours to drop.
-		if !created && !drops(sql) {
+		if !created && creates(sql) {
 			created = true
-			l.made = append(l.made, answer.Load.Table)
+			l.made = append(l.made, how.load.Table)
 		}
 	}
-	if rowsOf(l.sc, t) > 0 {
-		if err := l.load(ctx, i, answer.Load); err != nil {
-			return err
-		}
+	switch {
+	case len(how.load.Generate) > 0:
+		err = l.generate(ctx, i, how.load)
+	case rowsOf(l.sc, t) > 0:
+		err = l.load(ctx, i, how.load)
 	}
-	for n, sql := range ddl.AfterLoad {
-		l.report(engine.PrepareProgress{Step: "index", Message: fmt.Sprintf("Finishing the table %s (%d of %d)", name, n+1, len(ddl.AfterLoad))})
+	if err != nil {
+		return err
+	}
+	for n, sql := range how.ddl.AfterLoad {
+		l.report(engine.PrepareProgress{Step: "index", Message: fmt.Sprintf("Finishing the table %s (%d of %d)", name, n+1, len(how.ddl.AfterLoad))})
 		if err := l.database.Exec(ctx, sql); err != nil {
 			return targetError("finishing the table "+name, err)
 		}
+		if how.load.Final != "" && creates(sql) {
+			l.made = append(l.made, how.load.Final)
+		}
 	}
-	l.notes = append(l.notes, append(ddl.Notes, answer.Notes...)...)
+	l.notes = append(l.notes, how.notes...)
 	return nil
 }
 
-func drops(sql string) bool {
-	return strings.HasPrefix(strings.ToUpper(strings.TrimSpace(sql)), "DROP")
+func creates(sql string) bool {
+	return strings.HasPrefix(strings.ToUpper(strings.TrimSpace(sql)), "CREATE")
+}
+
+// generates reports whether the database is asked to make the rows of a table
+// itself: every column says how, and the document does not ask for a copy.
+func (p *planner) generates(t *plugin.LogicalTable) bool {
+	m := p.adapter.Info().Manifest
+	if m.Supports == nil || !m.Supports.GeneratesRows || rowsOf(p.sc, t) == 0 || p.sc.Target.Prepare != nil && p.sc.Target.Prepare.Load == engine.LoadCopy {
+		return false
+	}
+	return !slices.ContainsFunc(t.Columns, func(c plugin.LogicalColumn) bool { return c.Fill == nil })
+}
+
+// howLoaded says where the rows come from, where that is not a matter of course.
+func (p *planner) howLoaded(t *plugin.LogicalTable) string {
+	if p.generates(t) {
+		return ", made by the database itself"
+	}
+	return ""
+}
+
+// generate has the database make the rows of table i. A statement that is under
+// way when ctx ends is cancelled.
+func (l *loading) generate(ctx context.Context, i int, into *plugin.LoadTarget) error {
+	name, total := l.names[i], rowsOf(l.sc, &l.logical[i])
+	begin := time.Now()
+	if l.begin.IsZero() {
+		l.begin = begin
+	}
+	var done int64
+	for _, g := range into.Generate {
+		l.tell(i, done, done == 0)
+		if err := l.database.Exec(ctx, g.SQL); err != nil {
+			if ctx.Err() != nil {
+				return fmt.Errorf("making sample rows in %s: %w", name, ctx.Err())
+			}
+			return targetError("making sample rows in "+name, err)
+		}
+		done += g.Rows
+	}
+	if done != total {
+		return pluginFailed(l.adapter.Info(), "making sample rows in "+name, fmt.Errorf("its statements make %d rows of %d", done, total))
+	}
+	l.tell(i, done, true)
+	l.before += done
+	l.notes = append(l.notes, fmt.Sprintf("%s made %d sample rows of %s itself in %.1f s.", l.server.Database, done, name, time.Since(begin).Seconds()))
+	return nil
 }
 
 // undo drops the tables that this run created. The error of the load matters more than its own.

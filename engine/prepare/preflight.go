@@ -59,6 +59,8 @@ type PreflightTable struct {
 	Rows int64  `json:"rows"`
 	// Drops is true when an existing table would be dropped first.
 	Drops bool `json:"drops"`
+	// DDL is what would be executed, beside filling it.
+	DDL []string `json:"ddl"`
 }
 
 // Inspect is the preflight of a scenario. What is wrong with the scenario or the
@@ -154,15 +156,16 @@ func (p *planner) expected(ctx context.Context, f *Preflight) ([]engine.Table, e
 			}
 			continue
 		}
-		made, err := p.wouldBe(ctx, name, t)
+		how, err := p.recipe(ctx, name, t, have.exists)
 		if err != nil {
 			return nil, err
 		}
-		f.Creates = append(f.Creates, PreflightTable{Name: name, Rows: made.Rows, Drops: have.exists})
-		check := CheckResult{Name: "table", Outcome: CheckOK, Message: fmt.Sprintf("%s would be created with %d sample rows.", name, made.Rows)}
+		made := p.wouldBe(t, how)
+		f.Creates = append(f.Creates, PreflightTable{Name: name, Rows: made.Rows, Drops: have.exists, DDL: append(how.ddl.DDL, how.ddl.AfterLoad...)})
+		check := CheckResult{Name: "table", Outcome: CheckOK, Message: fmt.Sprintf("%s would be created with %d sample rows%s.", name, made.Rows, p.howLoaded(t))}
 		if have.exists {
 			check.Outcome = CheckWarning
-			check.Message = fmt.Sprintf("%s would be dropped and created again with %d sample rows.", name, made.Rows)
+			check.Message = fmt.Sprintf("%s would be dropped and created again with %d sample rows%s.", name, made.Rows, p.howLoaded(t))
 			check.Fix, check.Field = "set if_exists: use to keep it", "target.prepare.if_exists"
 		}
 		f.add(check)
@@ -185,18 +188,28 @@ func about(exact bool) string {
 }
 
 // wouldBe describes the sample table as it is going to be.
-func (p *planner) wouldBe(ctx context.Context, name string, t *plugin.LogicalTable) (engine.Table, error) {
-	answer, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpLoad, TableName: name, Logical: t})
-	if err != nil {
-		return engine.Table{}, err
+func (p *planner) wouldBe(t *plugin.LogicalTable, how recipe) engine.Table {
+	table := declared(p.sc, t)
+	table.Name, table.PhysicalName, table.Columns = t.Name, how.load.Table, how.load.Columns
+	if how.load.Final != "" {
+		table.PhysicalName = how.load.Final
 	}
-	table := engine.Table{Name: t.Name, PhysicalName: name, Key: t.Key, Rows: rowsOf(p.sc, t), RowsExact: true}
-	if answer.Load != nil {
-		table.PhysicalName, table.Columns = answer.Load.Table, answer.Load.Columns
+	// The key goes by the names that the columns get.
+	table.Key = slices.Clone(t.Key)
+	for i, k := range t.Key {
+		if at := slices.IndexFunc(t.Columns, func(c plugin.LogicalColumn) bool { return c.Name == k }); at >= 0 {
+			table.Key[i] = table.Columns[at].Name
+		}
 	}
+	return table
+}
+
+// declared is a sample table as the workload declares it, without its columns.
+func declared(sc engine.Scenario, t *plugin.LogicalTable) engine.Table {
+	table := engine.Table{Name: t.Name, PhysicalName: t.Name, Key: t.Key, Rows: rowsOf(sc, t), RowsExact: true}
 	if isInteger := func(c plugin.LogicalColumn) bool { return c.Name == t.Key[0] && c.Type == engine.TypeI64 }; table.Rows > 0 && len(t.Key) == 1 && slices.ContainsFunc(t.Columns, isInteger) {
 		first, last := int64(1), table.Rows
 		table.KeyMin, table.KeyMax, table.Dense = &first, &last, true
 	}
-	return table, nil
+	return table
 }

@@ -99,6 +99,8 @@ type resolved struct {
 	workload plugin.Workload
 	adapter  plugin.Adapter
 	params   json.RawMessage
+	// adapterParams are the adapter's, completed.
+	adapterParams json.RawMessage
 	// logical are the workload's tables with these parameters.
 	logical  []plugin.LogicalTable
 	driver   target.Driver
@@ -137,13 +139,19 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 	if err != nil {
 		return nil, err
 	}
-	if r.params, err = parameters(r.workload.Info().Manifest, params); err != nil {
+	if r.params, err = parameters(r.workload.Info().Manifest, params, paramsField); err != nil {
+		return nil, err
+	}
+	if r.adapterParams, err = parameters(r.adapter.Info().Manifest, sc.Target.Params, adapterParamsField); err != nil {
 		return nil, err
 	}
 	if r.logical, err = r.workload.Tables(ctx, r.params); err != nil {
 		return nil, pluginFailed(r.workload.Info(), "choosing its tables", err)
 	}
 	if err := checkTarget(sc, r.workload.Info().Name, r.logical); err != nil {
+		return nil, err
+	}
+	if err := r.foresee(ctx, sc); err != nil {
 		return nil, err
 	}
 	name, dsn, err := deps.Connections.OpenDSN(ctx, sc.Target.Connection)

@@ -1,6 +1,7 @@
 package prepare
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,27 +15,73 @@ const maxStatements = 65_000
 
 var bindTypes = []engine.ValueType{engine.TypeI64, engine.TypeF64, engine.TypeText, engine.TypeBytes, engine.TypeBool, engine.TypeTimestamp}
 
-// supported refuses kinds of operation that the table type does not have.
-func supported(adapter plugin.Info, wanted []plugin.Statement) error {
-	kinds := adapter.Manifest.Kinds
-	if len(kinds) == 0 {
+// foresee refuses, before anything is looked at or made, what the table type
+// cannot do. It asks for the statements on the tables as the workload declares
+// them; where those of the target decide, freeze is the judge.
+func (r *resolved) foresee(ctx context.Context, sc engine.Scenario) error {
+	m := r.adapter.Info().Manifest
+	if len(m.Kinds) == 0 && (m.Supports == nil || !m.Supports.ReadOnly) {
 		return nil
 	}
+	tables := make([]engine.Table, 0, len(r.logical))
+	for i := range r.logical {
+		t := declared(sc, &r.logical[i])
+		for _, c := range r.logical[i].Columns {
+			t.Columns = append(t.Columns, engine.Column{Name: c.Name, Type: c.Type, Nullable: c.Nullable})
+		}
+		tables = append(tables, t)
+	}
+	wanted, err := r.workload.Statements(ctx, r.params, tables)
+	if err != nil {
+		// The workload does not go with its own table, and may go with the one that is there.
+		return ctx.Err()
+	}
+	return supported(r.adapter.Info(), wanted)
+}
+
+// supported refuses kinds of operation that the table type does not have.
+func supported(adapter plugin.Info, wanted []plugin.Statement) error {
+	m := adapter.Manifest
+	readOnly := m.Supports != nil && m.Supports.ReadOnly
 	var refused []string
+	var fields []engine.FieldError
 	for _, s := range wanted {
-		if !slices.Contains(kinds, s.Kind) && !slices.Contains(refused, s.Kind.String()) {
-			refused = append(refused, s.Kind.String())
+		what := s.Kind.String()
+		if len(m.Kinds) == 0 || slices.Contains(m.Kinds, s.Kind) {
+			if !readOnly || !s.Writes {
+				continue
+			}
+			what = "statements that write"
+		}
+		if !slices.Contains(refused, what) {
+			refused = append(refused, what)
+		}
+		field := engine.FieldError{Field: "workload.plugin", Message: fmt.Sprintf("asks for %s (%s)", what, s.ID)}
+		if s.Param != "" {
+			field.Field = paramsField + "." + s.Param
+		}
+		if !slices.ContainsFunc(fields, func(f engine.FieldError) bool { return f.Field == field.Field }) {
+			fields = append(fields, field)
 		}
 	}
 	if len(refused) == 0 {
 		return nil
 	}
 	var names []string
-	for _, k := range kinds {
+	for _, k := range m.Kinds {
 		names = append(names, k.String())
 	}
-	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The table type %s does not support %s.", adapter.Name, strings.Join(refused, ", ")),
-		Fields: []engine.FieldError{{Field: paramsField, Message: "asks for " + strings.Join(refused, ", "), Hint: fmt.Sprintf("%s supports %s", adapter.Name, strings.Join(names, ", "))}}}
+	message, hint := fmt.Sprintf("The table type %s does not support %s", adapter.Name, strings.Join(refused, ", ")), fmt.Sprintf("%s supports %s", adapter.Name, strings.Join(names, ", "))
+	if m.Supports != nil && m.Supports.Reason != "" {
+		message += ": " + m.Supports.Reason
+	}
+	if m.Supports != nil && m.Supports.Instead != "" {
+		hint = m.Supports.Instead
+	}
+	for i := range fields {
+		fields[i].Hint = hint
+	}
+	return &engine.Error{Code: engine.CodeInvalid, Message: strings.TrimRight(message, ".") + ".", Fields: fields}
 }
 
 // validate checks the list before it is frozen. A violation is the adapter's (or the workload's) fault.

@@ -67,7 +67,7 @@ type found struct {
 }
 
 func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTable) (found, error) {
-	answer, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpInspect, TableName: name, Logical: t})
+	answer, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpInspect, TableName: name, Logical: t, Recreate: p.recreates()})
 	if err != nil {
 		return found{}, err
 	}
@@ -94,10 +94,14 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 	if err := p.whole(state); err != nil {
 		return nil, err
 	}
-	job := &loading{planner: p}
+	// How all of them are made is known before the first one is.
+	job, how := &loading{planner: p}, make([]recipe, len(state))
 	for i := range state {
 		if !state[i].exists || p.recreates() {
 			job.total += rowsOf(p.sc, &p.logical[i])
+			if how[i], err = p.recipe(ctx, p.names[i], &p.logical[i], state[i].exists); err != nil {
+				return nil, err
+			}
 		}
 	}
 	defer func() {
@@ -108,7 +112,7 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 	for i := range p.logical {
 		name := p.names[i]
 		if !state[i].exists || p.recreates() {
-			if err := job.create(ctx, i, state[i].exists); err != nil {
+			if err := job.create(ctx, i, how[i]); err != nil {
 				return nil, err
 			}
 			p.report(engine.PrepareProgress{Step: "inspect", Message: "Looking at the table " + name + p.place(i)})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -35,6 +36,7 @@ type (
 		Driver      string           `json:"driver"`
 		Dialect     string           `json:"dialect"`
 		Kinds       []string         `json:"kinds"`
+		Supports    *plugin.Supports `json:"supports"`
 	}
 	looseTable struct {
 		Name     string        `json:"name"`
@@ -53,6 +55,7 @@ type (
 	looseIndex struct {
 		Columns looseList `json:"columns"`
 		Unique  bool      `json:"unique"`
+		Include looseList `json:"include"`
 	}
 	looseStatement struct {
 		ID      looseText   `json:"id"`
@@ -64,7 +67,9 @@ type (
 		Limit   int         `json:"limit"`
 		SQL     looseSQL    `json:"sql"`
 		// Transaction names the transactions that begin with it.
-		Transaction string `json:"transaction"`
+		Transaction string           `json:"transaction"`
+		Param       string           `json:"param"`
+		BindOrder   map[string][]int `json:"bind_order"`
 	}
 )
 
@@ -116,10 +121,11 @@ func (l *looseBind) UnmarshalJSON(b []byte) error {
 
 // looseColumn is {name, type, …} or "name type".
 type looseColumn struct {
-	Name     string   `json:"name"`
-	Type     string   `json:"type"`
-	Nullable bool     `json:"nullable"`
-	DBType   looseSQL `json:"db_type"`
+	Name     string       `json:"name"`
+	Type     string       `json:"type"`
+	Nullable bool         `json:"nullable"`
+	DBType   looseSQL     `json:"db_type"`
+	Fill     *plugin.Fill `json:"fill"`
 }
 
 func (c *looseColumn) UnmarshalJSON(b []byte) error {
@@ -183,6 +189,10 @@ func parseManifest(doc []byte) (plugin.Manifest, error) {
 		}
 		m.Kinds = append(m.Kinds, kind)
 	}
+	if s := in.Supports; s != nil {
+		s.Reason, s.Instead = clean([]byte(s.Reason), 500), clean([]byte(s.Instead), 500)
+		m.Supports = s
+	}
 	var err error
 	if m.Tables, err = tables(in.Tables); err != nil {
 		return m, err
@@ -242,8 +252,11 @@ func tables(in []looseTable) ([]plugin.LogicalTable, error) {
 			if c.Name == "" || columns[c.Name] {
 				return nil, fmt.Errorf("a column of its table %q has no name or the name of another", t.Name)
 			}
+			if err := checkFill(c.Fill); err != nil {
+				return nil, fmt.Errorf("column %q of its table %q %w", c.Name, t.Name, err)
+			}
 			columns[c.Name] = true
-			out.Columns = append(out.Columns, plugin.LogicalColumn{Name: c.Name, Type: engine.ValueType(vt), Nullable: c.Nullable, DBType: c.DBType})
+			out.Columns = append(out.Columns, plugin.LogicalColumn{Name: c.Name, Type: engine.ValueType(vt), Nullable: c.Nullable, DBType: c.DBType, Fill: c.Fill})
 		}
 		if len(out.Columns) > abi.MaxArgs {
 			return nil, fmt.Errorf("its table %q has %d columns, the limit is %d", t.Name, len(out.Columns), abi.MaxArgs)
@@ -263,14 +276,32 @@ func tables(in []looseTable) ([]plugin.LogicalTable, error) {
 			if len(x.Columns) == 0 {
 				return nil, fmt.Errorf("an index of its table %q has no columns", t.Name)
 			}
-			for _, c := range x.Columns {
+			for _, c := range append(slices.Clone(x.Columns), x.Include...) {
 				if !columns[c] {
 					return nil, fmt.Errorf("an index of its table %q names the column %q, which it does not have", t.Name, clean([]byte(c), 80))
 				}
 			}
-			out.Indexes = append(out.Indexes, plugin.LogicalIndex{Columns: x.Columns, Unique: x.Unique})
+			out.Indexes = append(out.Indexes, plugin.LogicalIndex{Columns: x.Columns, Unique: x.Unique, Include: x.Include})
 		}
 		list = append(list, out)
 	}
 	return list, nil
+}
+
+// fills are the ways to make a sample value; see sdk.Fill.
+var fills = []string{"number", "block", "constant", "integer", "decimal", "choice", "letters", "time"}
+
+// checkFill refuses what no adapter could make SQL of.
+func checkFill(f *plugin.Fill) error {
+	switch {
+	case f == nil:
+		return nil
+	case !slices.Contains(fills, f.As):
+		return fmt.Errorf("is filled as %q; one of %s is possible", clean([]byte(f.As), 50), strings.Join(fills, ", "))
+	case !plain(f.Prefix) || slices.ContainsFunc(f.Values, func(v string) bool { return !plain(v) }):
+		return errors.New("is filled with control characters")
+	case len(f.Values) > 1000:
+		return fmt.Errorf("is filled with a choice of %d values, the limit is 1000", len(f.Values))
+	}
+	return nil
 }

@@ -35,7 +35,7 @@ func statements(in []looseStatement, tables []plugin.LogicalTable) ([]plugin.Sta
 	seen := map[string]bool{}
 	for i, s := range in {
 		out := plugin.Statement{ID: clean([]byte(s.ID), 200), Table: s.Table, Limit: s.Limit, SQL: s.SQL, Kind: engine.KindGenericSQL,
-			Transaction: clean([]byte(s.Transaction), 200)}
+			Transaction: clean([]byte(s.Transaction), 200), Param: clean([]byte(s.Param), 200), BindOrder: s.BindOrder}
 		if out.ID == "" {
 			out.ID = fmt.Sprintf("statement_%d", i)
 		}
@@ -59,6 +59,11 @@ func statements(in []looseStatement, tables []plugin.LogicalTable) ([]plugin.Sta
 		}
 		if !plain(s.Table) || !plainTexts(s.SQL) {
 			return nil, fmt.Errorf("the SQL or the table of its statement %q contains control characters", out.ID)
+		}
+		for dialect, order := range s.BindOrder {
+			if !plain(dialect) || slices.ContainsFunc(order, func(n int) bool { return n < 0 || n >= len(s.Binds) }) {
+				return nil, fmt.Errorf("its statement %q orders binds that it does not have", out.ID)
+			}
 		}
 		table := tableOf(tables, s.Table)
 		for n, b := range s.Binds {

@@ -22,6 +22,7 @@ const dialect = "postgres"
 func (a Adapter) Manifest() sdk.Manifest {
 	m := a.Described
 	m.Driver, m.Dialect = "postgres", dialect
+	m.Supports = &sdk.Supports{EnforcedKeys: true, Indexes: true, Transactions: true}
 	m.Parameters = `{"type":"object","properties":{},"additionalProperties":false}`
 	return m
 }

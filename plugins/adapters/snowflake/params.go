@@ -1,8 +1,58 @@
 package snowflake
 
+import (
+	"github.com/loadstone-db/loadstone/sdk/jsondoc"
+	"github.com/loadstone-db/loadstone/sdk/params"
+)
+
+const (
+	keyParam = `"key":{"title":"Key columns","description":"The columns by which an existing table's rows are found, where the table declares no primary key. They should be unique; Snowflake does not check it.","type":"array","maxItems":16,"items":{"type":"string","minLength":1,"maxLength":255}}`
+	searched = `"search_optimization":{"title":"Search optimization","description":"Adds search optimization on the key of a new table, which makes point lookups cheaper. It needs Enterprise edition, and costs storage and maintenance.","type":"boolean","default":false}`
+	columns  = `"type":"array","minItems":1,"maxItems":16,"items":{"type":"string","minLength":1,"maxLength":255}`
+)
+
 // schemas are the parameters (target.params) of each type, as JSON Schemas.
 var schemas = [...]string{
-	Standard:    `{"type":"object","properties":{},"additionalProperties":false}`,
-	Hybrid:      `{"type":"object","properties":{},"additionalProperties":false}`,
-	Interactive: `{"type":"object","properties":{},"additionalProperties":false}`,
+	Standard: `{"type":"object","additionalProperties":false,"properties":{
+"cluster_by":{"title":"Clustering key","description":"Columns by which a new table is clustered (CLUSTER BY). Without it the rows lie as they were loaded, that is, by key.",` + columns + `},
+"transient":{"title":"Transient","description":"Makes a new table transient: no Fail-safe, and one day of Time Travel at most.","type":"boolean","default":false},
+` + searched + `,
+` + keyParam + `}}`,
+	Hybrid: `{"type":"object","additionalProperties":false,"properties":{
+"indexes":{"title":"Secondary indexes","description":"Indexes of a new table, beside those that the workload declares.","type":"array","maxItems":64,
+"items":{"type":"object","additionalProperties":false,"required":["columns"],"properties":{
+"columns":{"title":"Columns","description":"What the index finds rows by.",` + columns + `},
+"include":{"title":"Included columns","description":"Columns that are kept in the index, so that a query for them need not read the row.",` + columns + `}}}}}}`,
+	Interactive: `{"type":"object","additionalProperties":false,"properties":{
+"cluster_by":{"title":"Clustering key","description":"Columns by which a new table is clustered: those that the queries filter by. Without it the key.",` + columns + `},
+"load_warehouse":{"title":"Warehouse for loading","description":"A standard warehouse that makes and fills a new table, where the target's own is interactive: that one can only read.","type":"string","minLength":1,"maxLength":255},
+` + searched + `,
+` + keyParam + `}}`,
+}
+
+// index is a secondary index that the template asks for.
+type index struct{ columns, include []string }
+
+// options are the parameters of the adapter.
+type options struct {
+	clusterBy, key    []string
+	transient, search bool
+	indexes           []index
+	loadWarehouse     string
+}
+
+// readOptions reads params; the host has checked them against the schema.
+func readOptions(req *jsondoc.Value) (options, error) {
+	var o options
+	r := params.At(req.Get("params"), "target.params")
+	o.clusterBy = r.Value("cluster_by").Strings()
+	o.key = r.Value("key").Strings()
+	r.Bool("transient", &o.transient)
+	r.Bool("search_optimization", &o.search)
+	r.Text("load_warehouse", &o.loadWarehouse)
+	list := r.Value("indexes")
+	for i := 0; i < list.Len(); i++ {
+		o.indexes = append(o.indexes, index{columns: list.At(i).Get("columns").Strings(), include: list.At(i).Get("include").Strings()})
+	}
+	return o, r.Done()
 }

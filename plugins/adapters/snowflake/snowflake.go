@@ -41,16 +41,22 @@ func New(t TableType) Adapter { return Adapter{of: t} }
 // Manifest describes the plugin.
 func (a Adapter) Manifest() sdk.Manifest {
 	m := sdk.Manifest{Name: "snowflake_" + a.of.String(), Version: "1.0.0", Author: "Loadstone", Driver: "snowflake", Dialect: dialect, Parameters: schemas[a.of]}
+	m.Supports = &sdk.Supports{Transactions: true, GeneratesRows: true}
 	switch a.of {
 	case Standard:
+		m.Supports.Clustering = true
 		m.Title = "Snowflake standard table"
 		m.Description = "Ordinary tables of Snowflake, and views. Columnar, made for scans; a write rewrites micro-partitions and locks the table against other writes. Keys are declared and not enforced."
 	case Hybrid:
+		m.Supports.EnforcedKeys, m.Supports.Indexes = true, true
 		m.Title = "Snowflake hybrid table"
 		m.Description = "Row-wise tables of Snowflake, made for many short reads and writes. The primary key is enforced, rows are locked one by one, and there are secondary indexes."
 	case Interactive:
 		m.Title = "Snowflake interactive table"
 		m.Description = "Tables of Snowflake for short selective queries at high concurrency, best on an interactive warehouse. Under load they are read only."
+		m.Supports.Clustering, m.Supports.Transactions, m.Supports.ReadOnly = true, false, true
+		m.Supports.Reason = "an interactive table takes no INSERT, UPDATE or DELETE of single rows; INSERT OVERWRITE, which replaces all rows, is the DML that it has"
+		m.Supports.Instead = "let the workload only read, or choose the adapter snowflake_hybrid or snowflake_standard"
 		m.Kinds = []string{sdk.PointLookup, sdk.RangeScan, sdk.GenericSQL}
 	}
 	return m
@@ -59,6 +65,14 @@ func (a Adapter) Manifest() sdk.Manifest {
 // Call answers one request.
 func (a Adapter) Call(op string, req *jsondoc.Value, w *jsondoc.Writer) error {
 	switch op {
+	case "inspect":
+		return a.inspect(req, w)
+	case "ddl":
+		return a.ddl(req, w)
+	case "load":
+		return a.load(req, w)
+	case "statements":
+		return a.statements(req, w)
 	case "session":
 		return a.session(req, w)
 	case "classify_error":

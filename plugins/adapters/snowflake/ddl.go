@@ -1,0 +1,354 @@
+package snowflake
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/loadstone-db/loadstone/sdk"
+	"github.com/loadstone-db/loadstone/sdk/jsondoc"
+)
+
+// surrogateKey is the key of a hybrid table whose workload declares none: a
+// hybrid table must have one.
+const surrogateKey = "LOADSTONE_KEY"
+
+// stageSuffix ends the name of the table through which an interactive one is
+// filled. No table of a user's has it: it is replaced if it is there.
+const stageSuffix = "__LOADSTONE_STAGE"
+
+// logicalTable reads and checks the table to make.
+func logicalTable(req *jsondoc.Value) (sdk.LogicalTable, error) {
+	t := sdk.ReadLogicalTable(req.Get("logical"))
+	if len(t.Columns) == 0 {
+		return t, errors.New("the workload declares no columns for its table, so it cannot be created")
+	}
+	for _, c := range t.Columns {
+		if c.Name == "" || utf8.RuneCountInString(c.Name) > maxIdentifier || strings.IndexByte(c.Name, 0) >= 0 {
+			return t, errors.New("the workload declares a column name that Snowflake does not take: " + strconv.Quote(c.Name))
+		}
+		if text := dbType(c); escapes(text) {
+			return t, errors.New("the workload declares a type that is none: " + strconv.Quote(text))
+		}
+	}
+	if text := t.Options[dialect]; escapes(text) {
+		return t, errors.New("the workload declares table options that are none: " + strconv.Quote(text))
+	}
+	keys := [][]string{t.Key}
+	for _, x := range t.Indexes {
+		if len(x.Columns) == 0 {
+			return t, errors.New("the workload declares an index without columns")
+		}
+		keys = append(keys, x.Columns, x.Include)
+	}
+	for _, key := range keys {
+		for _, k := range key {
+			if logicalColumn(&t, k) == nil {
+				return t, errors.New("the workload's key or index names a column that it does not declare: " + strconv.Quote(k))
+			}
+		}
+	}
+	return t, nil
+}
+
+// logicalColumn finds a column of a table to make, in any case of letters.
+func logicalColumn(t *sdk.LogicalTable, name string) *sdk.LogicalColumn {
+	for i := range t.Columns {
+		if strings.EqualFold(t.Columns[i].Name, name) {
+			return &t.Columns[i]
+		}
+	}
+	return nil
+}
+
+// escapes reports that a piece of DDL could end the clause that it stands in.
+func escapes(text string) bool {
+	return strings.ContainsAny(text, ";\"'\\\x00") || strings.Contains(text, "--") || strings.Contains(text, "//") || strings.Contains(text, "/*") ||
+		strings.Count(text, "(") != strings.Count(text, ")")
+}
+
+func dbType(c sdk.LogicalColumn) string {
+	if t := c.DBType[dialect]; t != "" {
+		return t
+	}
+	switch c.Type {
+	case sdk.I64:
+		return "NUMBER(19,0)"
+	case sdk.F64:
+		return "FLOAT"
+	case sdk.Bytes:
+		return "BINARY"
+	case sdk.Bool:
+		return "BOOLEAN"
+	case sdk.Timestamp:
+		return "TIMESTAMP_NTZ(6)"
+	}
+	return "VARCHAR"
+}
+
+// physicalColumns are the names that columns get in a new table, quoted.
+func physicalColumns(names []string) string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = columnName(n)
+	}
+	return quotedList(list)
+}
+
+// chosenColumns reads a parameter that names columns of the table to make.
+func chosenColumns(t *sdk.LogicalTable, param string, names []string) (string, error) {
+	var list, known []string
+	for _, n := range names {
+		c := logicalColumn(t, n)
+		if c == nil {
+			for _, c := range t.Columns {
+				known = append(known, c.Name)
+			}
+			return "", &sdk.RefusalError{Field: "target.params." + param, Message: "the table " + t.Name + " has no column " + strconv.Quote(n), Hint: "its columns are " + strings.Join(known, ", ")}
+		}
+		list = append(list, c.Name)
+	}
+	return physicalColumns(list), nil
+}
+
+// ddl writes how the table is made.
+func (a Adapter) ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
+	t, err := logicalTable(req)
+	if err != nil {
+		return err
+	}
+	o, err := readOptions(req)
+	if err != nil {
+		return err
+	}
+	name, existing, done, err := a.target(req, w)
+	if err != nil || !done {
+		return err
+	}
+	if existing != nil && req.Get("recreate").Bool() && existing.kind != "BASE TABLE" {
+		return badName(name.sql()+" is a "+strings.ToLower(existing.kind)+" and is not dropped", "choose another name, or prepare.if_exists: use")
+	}
+	m := maker{of: a.of, t: &t, o: &o, name: name}
+	switch a.of {
+	case Hybrid:
+		err = m.hybrid()
+	case Interactive:
+		var asked bool
+		if asked, err = m.interactive(req, w); asked {
+			return nil
+		}
+	default:
+		err = m.standard()
+	}
+	if err != nil {
+		return err
+	}
+	if req.Get("recreate").Bool() {
+		m.before = append(m.before, "DROP TABLE IF EXISTS "+name.sql())
+	}
+	w.Object().Key("ddl").Strs(append(m.before, m.create...)).Key("after_load").Strs(m.after)
+	if len(m.notes) > 0 {
+		w.Key("notes").Strs(m.notes)
+	}
+	w.EndObject()
+	return nil
+}
+
+// target is the table that ddl and load speak of: the existing one, or the one
+// that the name stands for. done is false while the host is being asked.
+func (a Adapter) target(req *jsondoc.Value, w *jsondoc.Writer) (name tableName, existing *table, done bool, err error) {
+	t, done, err := a.look(req, w)
+	if err != nil || !done {
+		return name, nil, false, err
+	}
+	if t != nil {
+		return t.name, t, true, nil
+	}
+	if name, err = parseName(req.Get("table_name").Str()); err != nil {
+		return name, nil, false, err
+	}
+	// The name is complete, so that it does not depend on what the session uses.
+	row := sdk.ResultOf(req, "where").Rows.At(0)
+	if name.database.text == "" {
+		name.database = namePart{row.At(0).Str(), true}
+	}
+	if name.schema.text == "" {
+		name.schema = namePart{row.At(1).Str(), true}
+	}
+	return name, nil, true, nil
+}
+
+// maker writes the DDL of one table.
+type maker struct {
+	of   TableType
+	t    *sdk.LogicalTable
+	o    *options
+	name tableName
+	// before stands before the old table is dropped, after follows the load.
+	before, create, after, notes []string
+}
+
+// columns is the list of column definitions.
+func (m *maker) columns() []string {
+	var list []string
+	for _, c := range m.t.Columns {
+		text := quoted(columnName(c.Name)) + " " + dbType(c)
+		if !c.Nullable {
+			text += " NOT NULL"
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+func (m *maker) options() string {
+	if text := m.t.Options[dialect]; text != "" {
+		return " " + text
+	}
+	return ""
+}
+
+func (m *maker) clustering(columns string) string {
+	if columns == "" {
+		return ""
+	}
+	return " CLUSTER BY (" + columns + ")"
+}
+
+// searchable adds search optimization on the key.
+func (m *maker) searchable() {
+	if m.o.search && len(m.t.Key) > 0 {
+		m.after = append(m.after, "ALTER TABLE "+m.name.sql()+" ADD SEARCH OPTIMIZATION ON EQUALITY("+physicalColumns(m.t.Key)+")")
+	}
+}
+
+func (m *maker) standard() error {
+	by, err := chosenColumns(m.t, "cluster_by", m.o.clusterBy)
+	if err != nil {
+		return err
+	}
+	list := m.columns()
+	if len(m.t.Key) > 0 {
+		list = append(list, "PRIMARY KEY ("+physicalColumns(m.t.Key)+") NOT ENFORCED")
+	}
+	for _, x := range m.t.Indexes {
+		if x.Unique {
+			list = append(list, "UNIQUE ("+physicalColumns(x.Columns)+") NOT ENFORCED")
+		}
+	}
+	kind := "TABLE "
+	if m.o.transient {
+		kind = "TRANSIENT TABLE "
+	}
+	m.create = []string{"CREATE " + kind + m.name.sql() + " (" + strings.Join(list, ", ") + ")" + m.clustering(by) + m.options()}
+	m.searchable()
+	return nil
+}
+
+// hybrid makes the indexes with the table: building them later is slower, and
+// unique constraints cannot be added by CREATE INDEX.
+func (m *maker) hybrid() error {
+	list := m.columns()
+	if len(m.t.Key) > 0 {
+		list = append(list, "PRIMARY KEY ("+physicalColumns(m.t.Key)+")")
+	} else {
+		list = append(list, quoted(surrogateKey)+" NUMBER(38,0) NOT NULL AUTOINCREMENT", "PRIMARY KEY ("+quoted(surrogateKey)+")")
+		m.notes = append(m.notes, m.name.sql()+" has the column "+surrogateKey+": a hybrid table must have a primary key, and the workload declares none.")
+	}
+	names := map[string]bool{}
+	indexName := func(columns []string) string {
+		base := []rune("IX_" + columnName(strings.Join(columns, "_")))
+		name := string(base[:min(len(base), maxIdentifier-4)])
+		for n, first := 2, name; names[name]; n++ {
+			name = first + "_" + strconv.Itoa(n)
+		}
+		names[name] = true
+		return quoted(name)
+	}
+	for _, x := range m.t.Indexes {
+		if x.Unique {
+			list = append(list, "UNIQUE ("+physicalColumns(x.Columns)+")")
+			continue
+		}
+		text := "INDEX " + indexName(x.Columns) + " (" + physicalColumns(x.Columns) + ")"
+		if len(x.Include) > 0 {
+			text += " INCLUDE (" + physicalColumns(x.Include) + ")"
+		}
+		list = append(list, text)
+	}
+	for i, x := range m.o.indexes {
+		param := "indexes[" + strconv.Itoa(i) + "]"
+		columns, err := chosenColumns(m.t, param+".columns", x.columns)
+		if err != nil {
+			return err
+		}
+		include, err := chosenColumns(m.t, param+".include", x.include)
+		if err != nil {
+			return err
+		}
+		text := "INDEX " + indexName(x.columns) + " (" + columns + ")"
+		if include != "" {
+			text += " INCLUDE (" + include + ")"
+		}
+		list = append(list, text)
+	}
+	m.create = []string{"CREATE HYBRID TABLE " + m.name.sql() + " (" + strings.Join(list, ", ") + ")" + m.options()}
+	return nil
+}
+
+// interactive makes a standard table first, which takes rows in every way there
+// is, and the interactive one of it when the rows are in: CREATE … AS SELECT is
+// how static interactive tables are filled, and INSERT OVERWRITE the only DML that
+// every release takes. It needs a standard warehouse.
+func (m *maker) interactive(req *jsondoc.Value, w *jsondoc.Writer) (asked bool, err error) {
+	names := m.o.clusterBy
+	if len(names) == 0 {
+		names = m.t.Key
+	}
+	if len(names) == 0 {
+		names = []string{m.t.Columns[0].Name}
+	}
+	by, err := chosenColumns(m.t, "cluster_by", names)
+	if err != nil {
+		return false, err
+	}
+	warehouse := sdk.ResultOf(req, "where").Rows.At(0).At(2).Str()
+	if r := sdk.ResultOf(req, "warehouse"); warehouse != "" && !r.Asked {
+		sdk.Ask(w, sdk.Query{ID: "warehouse", SQL: "SHOW WAREHOUSES LIKE " + pattern(warehouse)})
+		return true, nil
+	}
+	serves := interactiveWarehouse(sdk.ResultOf(req, "warehouse"), warehouse)
+	if serves && m.o.loadWarehouse == "" {
+		return false, &sdk.RefusalError{Field: "target.params.load_warehouse", Message: "the warehouse " + warehouse + " is interactive, and an interactive table is made and filled by a standard one",
+			Hint: "name a standard warehouse that the role may use"}
+	}
+	load := namePart{text: m.o.loadWarehouse, exact: !plainName(m.o.loadWarehouse)}
+	if load.text != "" {
+		m.before = append(m.before, "USE WAREHOUSE "+quoted(load.name()))
+	}
+	stage := m.name.sibling(stageSuffix)
+	m.create = []string{"CREATE OR REPLACE TRANSIENT TABLE " + stage.sql() + " (" + strings.Join(m.columns(), ", ") + ")"}
+	m.after = []string{
+		"CREATE INTERACTIVE TABLE " + m.name.sql() + m.clustering(by) + m.options() + " AS SELECT * FROM " + stage.sql() + " ORDER BY " + by,
+		"DROP TABLE " + stage.sql(),
+	}
+	m.searchable()
+	if serves {
+		m.after = append(m.after, "ALTER WAREHOUSE "+quoted(warehouse)+" ADD TABLES ("+m.name.sql()+")")
+	}
+	if load.text != "" && warehouse != "" {
+		m.after = append(m.after, "USE WAREHOUSE "+quoted(warehouse))
+	}
+	return false, nil
+}
+
+// interactiveWarehouse reads SHOW WAREHOUSES.
+func interactiveWarehouse(r sdk.Result, name string) bool {
+	for i := 0; i < r.Rows.Len(); i++ {
+		if field(r, i, "name") == name {
+			return strings.EqualFold(field(r, i, "type"), "INTERACTIVE")
+		}
+	}
+	return false
+}
