@@ -1,0 +1,245 @@
+package translate
+
+import (
+	"context"
+	_ "embed" // prelude.sql
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/plan"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/warehouse"
+)
+
+//go:embed prelude.sql
+var prelude string
+
+// Options configure a Translator.
+type Options struct {
+	// Denied are privileges that a role does not have, whatever was granted.
+	Denied []Denied
+}
+
+// Denied is a privilege that a role does not have.
+type Denied struct {
+	// Role is who; empty is every role.
+	Role string
+	// Privilege is SELECT, INSERT, UPDATE, DELETE, CREATE TABLE, CREATE WAREHOUSE,
+	// MONITOR, OPERATE, USAGE … "IMPORTED PRIVILEGES" is what SNOWFLAKE.ACCOUNT_USAGE asks for.
+	Privilege string
+	// Object is the name of the table, warehouse or schema; empty is any.
+	Object string
+}
+
+// Translator is a plan.Translator. It is safe for concurrent use.
+type Translator struct {
+	host    plan.Host
+	catalog *catalog
+	special map[string]writer
+	grants  *grants
+
+	timestampTZ uint32 // the OID of snowsim.timestamp_tz
+
+	long  sync.Map // identifiers by the short names that they have in Postgres
+	plans memory
+}
+
+var _ plan.Translator = (*Translator)(nil)
+
+// New installs what the translator needs into the host's database and returns it.
+func New(ctx context.Context, host plan.Host, options Options) (*Translator, error) {
+	t := &Translator{host: host, catalog: newCatalog(host.Postgres()), special: specialFunctions(), grants: newGrants(options.Denied)}
+	database, schema := host.Database()
+	err := pgx.BeginFunc(ctx, host.Postgres(), func(tx pgx.Tx) error {
+		// Two stand-ins on one database install one after the other.
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(7736269)"); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, prelude); err != nil {
+			return err
+		}
+		for _, n := range []string{"PUBLIC", schema} {
+			if database != "" && n != "" {
+				if err := execAll(ctx, tx.Conn(), createSchema(database, n, host.Now(), "SYSADMIN", "")...); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("installing the stand-in's catalog: %w", err)
+	}
+	if err := t.loadNames(ctx); err != nil {
+		return nil, err
+	}
+	if err := host.Postgres().QueryRow(ctx, "SELECT 'snowsim.timestamp_tz'::regtype::oid").Scan(&t.timestampTZ); err != nil {
+		return nil, fmt.Errorf("reading the stand-in's types: %w", err)
+	}
+	return t, t.grants.load(ctx, host.Postgres())
+}
+
+// remember keeps an identifier that Postgres cuts short.
+func (t *Translator) remember(identifier string) {
+	if len(identifier) > maxPostgres {
+		t.long.LoadOrStore(short(identifier), identifier)
+	}
+}
+
+// display returns the identifier for its name in Postgres.
+func (t *Translator) display(postgres string) string {
+	if len(postgres) < maxPostgres-20 {
+		return postgres
+	}
+	if long, ok := t.long.Load(postgres); ok {
+		return long.(string)
+	}
+	return postgres
+}
+
+// loadNames reads the identifiers that Postgres cut short in an earlier life.
+func (t *Translator) loadNames(ctx context.Context) error {
+	rows, err := t.host.Postgres().Query(ctx, "SELECT table_name FROM snowsim.tables UNION SELECT column_name FROM snowsim.columns")
+	if err != nil {
+		return fmt.Errorf("reading the stand-in's catalog: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("reading the stand-in's catalog: %w", err)
+	}
+	for _, n := range names {
+		t.remember(n)
+	}
+	return nil
+}
+
+// Split splits a text into its statements.
+func (t *Translator) Split(sql string) ([]string, error) { return split(sql) }
+
+// Plan translates one statement.
+func (t *Translator) Plan(ctx context.Context, s *plan.Session, sql string, binds []plan.Bind) (*plan.Plan, error) {
+	key := t.plans.key(s, sql, binds, t.catalog.version()+t.grants.version())
+	if p := t.plans.get(key); p != nil {
+		return p, nil
+	}
+	tokens, err := lex(sql)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{ctx: ctx, src: sql, tokens: tokens, t: t, session: s, binds: binds}
+	made, err := p.run()
+	if err != nil {
+		return nil, err
+	}
+	if !p.volatile && made.SQL != "" && !made.DDL && made.Before == nil && made.After == nil {
+		t.plans.put(key, made)
+	}
+	copied := *made
+	return &copied, nil
+}
+
+// run translates the statement and turns failures into errors.
+func (p *parser) run() (made *plan.Plan, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			f, ok := r.(failure)
+			if !ok {
+				panic(r)
+			}
+			made, err = nil, f.err
+		}
+	}()
+	made = p.statement()
+	p.end()
+	made.SQL = strings.ReplaceAll(made.SQL, rowMarker, "0::bigint")
+	if len(p.before) > 0 {
+		p.addBefore(made)
+	}
+	if made.Params == nil {
+		made.Params = p.params
+	}
+	if len(p.tables) > 0 && made.Table == "" {
+		made.Table = p.tables[0].name.String()
+	}
+	if made.Describe == nil && made.Columns == nil && made.SQL != "" {
+		made.Describe = p.t.describe
+	}
+	return made, nil
+}
+
+// step is something to be done on the connection before the statement.
+type step func(ctx context.Context, conn *pgx.Conn) error
+
+func (p *parser) addBefore(made *plan.Plan) {
+	steps, then := p.before, made.Before
+	made.Before = func(ctx context.Context, conn *pgx.Conn) error {
+		for _, s := range steps {
+			if err := s(ctx, conn); err != nil {
+				return Error(err)
+			}
+		}
+		if then != nil {
+			return then(ctx, conn)
+		}
+		return nil
+	}
+}
+
+// statement reads one statement.
+func (p *parser) statement() *plan.Plan {
+	t := p.peek()
+	if t.kind == symbol && t.text == "(" {
+		return p.selection()
+	}
+	if t.kind != word {
+		p.unexpected()
+	}
+	switch t.text {
+	case "SELECT", "WITH", "VALUES":
+		return p.selection()
+	case "INSERT":
+		return p.insert()
+	case "UPDATE":
+		return p.update()
+	case "DELETE":
+		return p.delete()
+	case "MERGE":
+		return p.merge()
+	case "TRUNCATE":
+		return p.truncate()
+	case "CREATE":
+		return p.create()
+	case "ALTER":
+		return p.alter()
+	case "DROP":
+		return p.drop()
+	case "UNDROP":
+		p.fail(plan.Unsupported("UNDROP"))
+	case "COMMENT":
+		return p.comment()
+	case "USE":
+		return p.use()
+	case "SET", "UNSET":
+		return p.set()
+	case "BEGIN", "START", "COMMIT", "ROLLBACK":
+		return p.transaction()
+	case "SHOW":
+		return p.show()
+	case "DESC", "DESCRIBE":
+		return p.describeStatement()
+	case "GRANT", "REVOKE":
+		return p.grant()
+	case "EXPLAIN", "CALL", "EXECUTE", "PUT", "GET", "COPY", "LIST", "LS", "REMOVE", "RM":
+		p.fail(plan.Unsupported("%s", t.text))
+	}
+	p.unexpected()
+	return nil
+}
+
+// selection is a statement that returns rows.
+func (p *parser) selection() *plan.Plan {
+	sql := p.selectStatement()
+	return &plan.Plan{Type: plan.Select, SQL: sql, Work: p.work(warehouse.Scan)}
+}
