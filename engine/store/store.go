@@ -68,6 +68,8 @@ type RunRow struct {
 	ErrorRate *float64        `json:"error_rate"`
 	Verdict   *engine.Verdict `json:"validity"`
 	Passed    *bool           `json:"passed"`
+	// Simulated: the figures are those of a stand-in.
+	Simulated bool `json:"simulated"`
 }
 
 // RunList is one page of runs, newest first.

@@ -230,7 +230,8 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 		limit = defaultPage
 	}
 	limit = min(limit, maxPage)
-	page := fmt.Sprintf(`SELECT %s, t.qps, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed
+	page := fmt.Sprintf(`SELECT %s, t.qps, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed,
+			coalesce(t.environment @> '{"simulated": true}', false)
 		FROM run_status r LEFT JOIN test_results t ON t.test_id = r.run_id%s
 		ORDER BY r.created_at DESC, r.run_id DESC LIMIT %d`, runColumns, clause(), limit+1)
 
@@ -240,7 +241,7 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 	batch.Queue(page, args...).Query(func(rows pgx.Rows) (err error) {
 		list.Runs, err = pgx.AppendRows(list.Runs, rows, func(row pgx.CollectableRow) (store.RunRow, error) {
 			var r store.RunRow
-			err := scanRun(row, &r.Run, &r.QPS, &r.P50Ms, &r.P95Ms, &r.P99Ms, &r.ErrorRate, &r.Verdict, &r.Passed)
+			err := scanRun(row, &r.Run, &r.QPS, &r.P50Ms, &r.P95Ms, &r.P99Ms, &r.ErrorRate, &r.Verdict, &r.Passed, &r.Simulated)
 			return r, err
 		})
 		return err

@@ -1,5 +1,6 @@
 // A live run of the mock: it prepares for a few seconds, warms up, measures, and ends with figures.
 import { finish, iso, logsOf, plan, point, valid } from './data.mjs';
+import { searchState } from './search.mjs';
 import { histogram, kinds, random, second, summarise } from './model.mjs';
 
 export class Live {
@@ -198,7 +199,8 @@ export class Live {
         },
       })),
       warehouse: null,
-      find_max: null,
+      find_max:
+        w.load_mode === 'FIND_MAX_CONCURRENCY' && t > warmEnd ? searchState(t - warmEnd, { repeat: w.repeat ?? 1 }) : null,
       custom_metrics: {
         app_ops_breakdown: {},
         sf_bench: {},

@@ -6,7 +6,9 @@ import { createServer } from 'node:http';
 import { parseArgs } from 'node:util';
 import YAML from 'yaml';
 import { emptyRun, finish, iso, plan, plugins, scenario } from './data.mjs';
+import { compare } from './compare.mjs';
 import { Live } from './live.mjs';
+import { searchResult } from './search.mjs';
 import { page } from './static.mjs';
 import { receive, uploads } from './uploads.mjs';
 import { validate } from './validate.mjs';
@@ -122,6 +124,18 @@ function seed() {
     },
     { guardrails: { max_cpu_percent: 85, max_memory_percent: 90, max_p95_ms: 40, hold_seconds: 5 } },
   );
+  const search = (name, seed, start, repeat) => {
+    const sc = scenario(name, { duration: 240, warmup: 5 });
+    Object.assign(sc.workload, { load_mode: 'FIND_MAX_CONCURRENCY', repeat });
+    sc.find_max = { enabled: true, unit: 'connections', start_concurrency: 4, concurrency_increment: 8, step_duration_seconds: 30 };
+    const r = finish(emptyRun(name, sc), { seed, start });
+    r.summary.find_max = searchResult({ seed, repeat, start });
+    runs.set(r.run.run_id, r);
+  };
+  search('limit of orders', 21, now - 26_000_000, 1);
+  search('limit of orders, five times', 22, now - 30_000_000, 5);
+  const simulated = put('hybrid table', null, { seed: 31, start: now - 33_000_000 });
+  simulated.run.simulated = simulated.summary.simulated = simulated.summary.environment.simulated = true;
   put('lost records', null, { seed: 13, start: now - 22_000_000, lost: 1204 });
   for (let i = 0; i < 44; i++)
     put(
@@ -130,6 +144,9 @@ function seed() {
       { seed: 100 + i, start: now - 86_400_000 - i * 7_200_000, errors: i % 9 === 4 ? 0.003 : 0 },
       { duration: 12 },
     );
+  const climbing = scenario('limit, live', { duration: 3600, warmup: 2 });
+  Object.assign(climbing.workload, { load_mode: 'FIND_MAX_CONCURRENCY', repeat: 20 });
+  start(create(climbing), { skip: 82 });
   const prepared = emptyRun('index rebuild', scenario('index rebuild'), { template_id: first.template_id });
   runs.set(prepared.run_id, { run: prepared, summary: null, plan: null, points: [], logs: [], artifacts: [] });
   start(
@@ -230,6 +247,7 @@ function detail(r) {
   return {
     ...r.run,
     summary: r.summary,
+    simulated: r.summary?.simulated,
     plan: r.plan,
     workers: workersOf(r),
     artifacts: r.artifacts,
@@ -431,6 +449,16 @@ const routes = [
     },
   ],
   ['GET', /^\/api\/runs\/([^/]+)\/summary$/, ([, id]) => need(runs, id, 'run').summary ?? {}],
+  [
+    'GET',
+    /^\/api\/compare$/,
+    (_m, _b, q) => {
+      const [a, b] = ['a', 'b'].map((side) => need(runs, q.get(side), 'run'));
+      if (!a.summary || !b.summary)
+        throw new Refusal(409, 'conflict', 'A run has no figures yet.', 'wait for its end');
+      return compare(a.summary, b.summary, Number(q.get('tolerance_pct') ?? 5));
+    },
+  ],
   ['GET', /^\/api\/connections$/, () => ({ connections: [...connections.values()] })],
   [
     'POST',

@@ -350,6 +350,93 @@ test('plugins', async (t) => {
   assert.deepEqual(wrong, []);
 });
 
+test('comparing runs', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await signIn(page);
+  const [first, bad] = [await find(page, 'first run'), await find(page, 'orders under contention')];
+  await step('runs are marked in the list', async () => {
+    await page.goto(`${base}/history`);
+    await page.getByLabel('Compare first run').first().check();
+    await page.getByText('mark another one to compare it with').waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Compare', exact: true }).isDisabled(), true);
+    await page.getByLabel('Compare orders under contention').check();
+    await page.getByText('the first is the baseline').waitFor();
+    assert.match(page.url(), new RegExp(`selected=${first}%2C${bad}`));
+  });
+  await step('their figures stand side by side, with a verdict', async () => {
+    await page.getByRole('button', { name: 'Compare', exact: true }).click();
+    const figures = page.getByRole('region', { name: 'Figures' });
+    await figures.getByText('worse', { exact: true }).waitFor();
+    const shown = await figures.locator('tbody tr').nth(1).innerText();
+    const c = await (await page.request.get(`${base}/api/compare?a=${first}&b=${bad}`)).json();
+    const p99 = c.metrics.find((m) => m.name === 'p99_ms').difference;
+    assert.ok(shown.includes(`${Math.abs(p99).toFixed(1)} %`), `${p99} is not in ${shown}`);
+    assert.equal(await page.locator('.overlay path').count(), 2);
+  });
+  await step('the address keeps what was chosen', async () => {
+    await page.getByRole('button', { name: 'cumulative' }).click();
+    await page.getByRole('button', { name: 'P99', exact: true }).click();
+    await page.getByLabel('Curves of B orders under contention').click();
+    await page.getByLabel('Tolerance').selectOption('20');
+    await page.getByText('tolerance 20 %').waitFor();
+    const url = new URL(page.url());
+    assert.deepEqual(['dist', 'p', 'off', 'tolerance'].map((k) => url.searchParams.get(k)), ['below', 'p99', 'B', '20']);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Latency, P99' }).waitFor();
+    await page.locator('.overlay path').first().waitFor({ state: 'attached' });
+    assert.equal(await page.locator('.overlay path').count(), 1);
+  });
+  await step('what differs is named, and the baseline can be changed', async () => {
+    await page.getByRole('region', { name: 'What differs' }).getByText('workload.duration_seconds').waitFor();
+    await page.getByLabel('Actions for run 2').click();
+    await page.getByRole('menuitem', { name: 'Make it the baseline' }).click();
+    await page.waitForURL((u) => u.searchParams.get('runs') === `${bad},${first}`);
+  });
+  await step('it can be copied as Markdown', async () => {
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByRole('region', { name: 'Figures' }).locator('tbody .badge', { hasText: /better|worse|same|unclear/ }).waitFor();
+    await page.getByLabel('Copy or save the comparison').click();
+    await page.getByRole('menuitem', { name: 'Copy as Markdown' }).click();
+    const text = await page.evaluate(() => navigator.clipboard.readText());
+    assert.match(text, /\| A orders under contention \|/);
+  });
+  await step('a run that is not there, and a simulated one, are told', async () => {
+    const hybrid = await find(page, 'hybrid table');
+    await page.goto(`${base}/compare?runs=${first},${hybrid}`);
+    await page.getByText('simulated', { exact: true }).first().waitFor();
+    await failWith(page, '/api/compare');
+    await page.goto(`${base}/compare?runs=${first},${bad}`);
+    await page.getByText('could not be compared').waitFor({ timeout: 20_000 });
+    await failWith(page, '');
+    await page.goto(`${base}/compare?runs=${first}`);
+    await page.getByText('Choose two runs or more').waitFor();
+  });
+  assert.deepEqual(wrong, []);
+});
+
+test('a search for the limit', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await signIn(page);
+  await step('live: the step under way, the searches and steps before', async () => {
+    await page.goto(`${base}/runs/${await find(page, 'limit, live')}`);
+    const panel = page.getByRole('region', { name: 'Find Max' });
+    await panel.getByText(/Search \d+ of 20, step \d+:/).waitFor();
+    assert.ok((await panel.getByRole('table', { name: 'Steps' }).locator('tbody tr').count()) >= 10);
+    assert.ok((await panel.getByRole('table', { name: 'Searches' }).locator('tbody tr').count()) >= 1);
+  });
+  await step('its answer, and the spread of a repeated one', async () => {
+    const id = await find(page, 'limit of orders, five times');
+    const { find_max: f } = (await (await page.request.get(`${base}/api/runs/${id}`)).json()).summary;
+    await page.goto(`${base}/runs/${id}`);
+    const panel = page.getByRole('region', { name: 'Find Max' });
+    await panel.getByText('5 of 5 finished, 5 with an answer').waitFor();
+    assert.match(await panel.locator('.find-hero').innerText(), new RegExp(`sustains\\s+${f.max_connections}\\s+connections`));
+    assert.ok((await panel.innerText()).includes(`${f.spread.level.median} median, ${f.spread.level.min} to ${f.spread.level.max}`));
+    assert.equal(await panel.getByRole('table', { name: 'Steps' }).locator('tbody tr').count(), f.steps);
+  });
+  assert.deepEqual(wrong, []);
+});
+
 for (const theme of ['light', 'dark'])
   test(`accessibility, ${theme}`, { timeout: 180_000 }, async (t) => {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: theme });
@@ -383,7 +470,9 @@ for (const theme of ['light', 'dark'])
         ['log', 'Log'],
         ['export', 'Executions, CSV'],
       ].map(([tab, text]) => [`result, ${tab}`, `/runs/${done}?tab=${tab}`, text]),
-      ['history', '/history', 'index rebuild'],
+      ['history', `/history?selected=${done}`, 'index rebuild'],
+      ['a comparison', `/compare?runs=${done},${await find(page, 'orders under contention')},${await find(page, 'hybrid table')}`, 'worse'],
+      ['a search', `/runs/${await find(page, 'limit of orders, five times')}`, '5 of 5 finished'],
       ['connections', '/connections', 'playground'],
       ['a new connection', '/connections?new=postgres', 'Test connection'],
       ['plugins', '/plugins', 'mix'],

@@ -212,6 +212,7 @@ export interface LogEntry {
 }
 
 export interface Payload {
+  simulated?: boolean;
   test_id: string;
   run_id: string;
   test_name: string;

@@ -122,6 +122,7 @@ export interface Run {
 }
 
 export interface RunRow extends Run {
+  simulated?: boolean;
   qps: number | null;
   p50_ms: number | null;
   p95_ms: number | null;

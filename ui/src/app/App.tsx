@@ -3,6 +3,7 @@ import { lazy, Suspense, useEffect } from 'react';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
 import { Problem, whenSignedOut } from '../api/client';
 import { useMe } from '../api/queries';
+import { ComparePage } from '../compare/ComparePage';
 import { ConnectionsPage } from '../connections/ConnectionsPage';
 import { Empty, Failed, SkeletonRows } from '../design/States';
 import { HistoryPage } from '../history/HistoryPage';
@@ -80,6 +81,9 @@ function Signed() {
             </Route>
             <Route path="/history">
               <HistoryPage />
+            </Route>
+            <Route path="/compare">
+              <ComparePage />
             </Route>
             <Route path="/connections">
               <ConnectionsPage />

@@ -100,3 +100,12 @@ export function VerdictBadge({ verdict }: { verdict: Verdict }) {
     </span>
   );
 }
+
+/** Says that a stand-in which models a database gave these figures: they say nothing about a real one. */
+export function SimulatedBadge() {
+  return (
+    <span className="badge simulated" title="A stand-in that models the database was under load. These figures say nothing about a real one.">
+      simulated
+    </span>
+  );
+}

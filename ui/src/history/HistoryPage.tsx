@@ -11,6 +11,8 @@ import { count, exact, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty, Load, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
+import { mostRuns, runsFrom } from '../compare/model';
+import '../compare/compare.css';
 import { RunTable } from './RunTable';
 import { rangeStart, ranges } from './ranges';
 import { TagFilter, tagFrom } from './tags';
@@ -45,6 +47,8 @@ export function HistoryPage() {
   const [text, setText] = useParam('search');
   const [template, setTemplate] = useParam('template');
   const [range, setRange] = useParam('range');
+  const [selection, setSelection] = useParam('selected');
+  const picked = runsFrom(selection);
   const settled = useSettled(text);
   const cursor = params.get('cursor') ?? '';
   const tags = params.getAll('tag').flatMap((t) => tagFrom(t) ?? []);
@@ -64,6 +68,7 @@ export function HistoryPage() {
     cursor: cursor || undefined,
   };
   const runs = useRuns(filter, cursor ? undefined : 5_000);
+  const clear = () => navigate(`/history${selection ? `?selected=${selection}` : ''}`, { replace: true });
   const filtered = Boolean(status || text || template || range || tags.length);
 
   /** A changed filter begins at the first page again. */
@@ -171,11 +176,35 @@ export function HistoryPage() {
           </select>
           <TagFilter tags={tags} known={known} onChange={setTags} />
           {filtered && (
-            <button type="button" className="btn quiet" onClick={() => navigate('/history', { replace: true })}>
+            <button type="button" className="btn quiet" onClick={clear}>
               Clear filters
             </button>
           )}
         </div>
+        {picked.length > 0 && (
+          <div className="selection" role="status">
+            <span>
+              <strong>
+                {picked.length} {picked.length === 1 ? 'run' : 'runs'}
+              </strong>{' '}
+              marked
+              {picked.length === 1 ? ': mark another one to compare it with' : ', the first is the baseline'}
+            </span>
+            <span className="row end">
+              <button type="button" className="btn quiet" onClick={() => setSelection('')}>
+                Clear
+              </button>
+              <button
+                type="button"
+                className="btn primary"
+                disabled={picked.length < 2}
+                onClick={() => navigate(`/compare?runs=${picked.join(',')}`)}
+              >
+                <Icon name="chart" /> Compare
+              </button>
+            </span>
+          </div>
+        )}
         <div className="panel">
           <Load
             from={runs}
@@ -188,7 +217,7 @@ export function HistoryPage() {
                   icon="search"
                   title="No run matches"
                   actions={
-                    <button type="button" className="btn" onClick={() => navigate('/history', { replace: true })}>
+                    <button type="button" className="btn" onClick={clear}>
                       Clear filters
                     </button>
                   }
@@ -213,6 +242,11 @@ export function HistoryPage() {
             {(d) => (
               <RunTable
                 runs={d.runs ?? []}
+                picked={picked}
+                onPick={(id, on) => {
+                  if (on && picked.length >= mostRuns) toast(`At most ${mostRuns} runs are compared at once.`, 'warn');
+                  else setSelection((on ? [...picked, id] : picked.filter((x) => x !== id)).join(','));
+                }}
                 action={(r) => (
                   <ActionsMenu
                     small

@@ -3,7 +3,7 @@ import { Link, useLocation } from 'wouter';
 import { isTerminal, type RunRow } from '../api/types';
 import { ago, count, dateTime, duration, errorRate, latency, missing, rate } from '../design/format';
 import { Num } from '../design/Num';
-import { StatusBadge, VerdictBadge } from '../design/Status';
+import { SimulatedBadge, StatusBadge, VerdictBadge } from '../design/Status';
 import { Tags } from './tags';
 
 function length(r: RunRow): string {
@@ -17,10 +17,15 @@ export function RunTable({
   runs,
   compact,
   action,
+  picked,
+  onPick,
 }: {
   runs: RunRow[];
   compact?: boolean;
   action?: (r: RunRow) => ReactNode;
+  /** Offers a box on each row; picked are the ids of those that are marked. */
+  picked?: string[];
+  onPick?: (id: string, on: boolean) => void;
 }) {
   const [, navigate] = useLocation();
   return (
@@ -57,26 +62,45 @@ export function RunTable({
                 key={r.run_id}
                 className="link"
                 onClick={(e) => {
-                  if (!(e.target as HTMLElement).closest('a, button')) navigate(href);
+                  if (!(e.target as HTMLElement).closest('a, button, input, label')) navigate(href);
                 }}
               >
                 <td>
-                  <Link href={href} className="name" data-row>
-                    {r.test_name}
-                  </Link>
-                  <span className="second">
-                    {[
-                      s?.target?.adapter,
-                      s?.target?.table_name,
-                      s?.workload && `${s.workload.concurrent_connections} connections`,
-                    ]
-                      .filter(Boolean)
-                      .join(' · ')}
-                  </span>
-                  {!compact && <Tags tags={s?.tags} most={3} />}
+                  <div className={onPick ? 'pick-row' : undefined}>
+                    {onPick && (
+                      <input
+                        type="checkbox"
+                        checked={picked?.includes(r.run_id) ?? false}
+                        onChange={(e) => onPick(r.run_id, e.target.checked)}
+                        title="Mark it for a comparison"
+                        aria-label={`Compare ${r.test_name}`}
+                      />
+                    )}
+                    <div>
+                      <Link href={href} className="name" data-row>
+                        {r.test_name}
+                      </Link>
+                      <span className="second">
+                        {[
+                          s?.target?.adapter,
+                          s?.target?.table_name,
+                          s?.workload && `${s.workload.concurrent_connections} connections`,
+                        ]
+                          .filter(Boolean)
+                          .join(' · ')}
+                      </span>
+                      {!compact && <Tags tags={s?.tags} most={3} />}
+                    </div>
+                  </div>
                 </td>
                 <td>
                   <StatusBadge status={r.status} passed={r.passed} />
+                  {r.simulated && (
+                    <>
+                      {' '}
+                      <SimulatedBadge />
+                    </>
+                  )}
                 </td>
                 <td className="num" data-label="Throughput">
                   <Num

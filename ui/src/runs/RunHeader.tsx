@@ -8,7 +8,7 @@ import { type Action, ActionsMenu } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
 import { clock, count, duration, plain } from '../design/format';
 import { Icon } from '../design/icons';
-import { PhaseBadge, StatusBadge } from '../design/Status';
+import { PhaseBadge, SimulatedBadge, StatusBadge } from '../design/Status';
 import { Tags } from '../history/tags';
 import { useToast } from '../design/Toast';
 import type { RunState } from './live';
@@ -31,6 +31,7 @@ export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
             <StatusBadge status={status} passed={run.summary?.passed} />
           )}
           {isTerminal(run.status) && run.phase === 'PROCESSING' && <PhaseBadge phase="PROCESSING" />}
+          {(run.simulated || live?.simulated) && <SimulatedBadge />}
           {live && !over && <Timers live={live} />}
           <LinkState state={state} />
         </div>
@@ -194,6 +195,7 @@ function RunActions({ run, status }: { run: RunDetail; status: RunDetail['status
       ? { label: 'Open template', icon: 'templates', act: () => navigate(`/templates/${run.template_id}`) }
       : null,
     { label: 'Save as template', icon: 'plus', act: () => navigate(`/templates/new?from=${run.run_id}`) },
+    { label: 'Compare with other runs', icon: 'chart', act: () => navigate(`/history?selected=${run.run_id}`) },
     ...(isTerminal(status) || status === 'PREPARED'
       ? [null, { label: 'Delete run', icon: 'trash', danger: true, act: remove }]
       : []),

@@ -1,0 +1,38 @@
+// The comparison of two runs, as the server answers it; intervals are made up around the true differences.
+const metrics = [
+  ['qps', 'per second', true, (s) => s.qps],
+  ['error_rate', 'fraction', false, (s) => s.errors.rate],
+  ['avg_ms', 'ms', false, (s) => s.latency_ms?.avg],
+  ['p50_ms', 'ms', false, (s) => s.latency_ms?.p50],
+  ['p95_ms', 'ms', false, (s) => s.latency_ms?.p95],
+  ['p99_ms', 'ms', false, (s) => s.latency_ms?.p99],
+];
+
+export function compare(a, b, tolerance) {
+  const list = metrics.map(([name, unit, higher, of]) => {
+    const [x, y] = [of(a), of(b)];
+    const isRate = name === 'error_rate';
+    const diff = isRate ? y - x : (y / x - 1) * 100;
+    const half = isRate ? 0.0004 : 2.4;
+    const limit = isRate ? 0.001 : tolerance;
+    const verdict =
+      Math.abs(diff) >= limit && Math.abs(diff) > half
+        ? diff > 0 === higher
+          ? 'better'
+          : 'worse'
+        : Math.abs(diff) + half <= limit
+          ? 'same'
+          : 'unclear';
+    return { name, unit, a: x, b: y, difference: diff, low: diff - half, high: diff + half, verdict, reason: `${diff.toFixed(2)}` };
+  });
+  const has = (v) => list.some((m) => m.verdict === v);
+  return {
+    metrics: list,
+    slower_probability: 0.5 + Math.max(-0.4, Math.min(0.4, (list[3].difference ?? 0) / 200)),
+    verdict: has('worse') ? 'worse' : has('better') ? 'better' : has('unclear') ? 'unclear' : 'same',
+    notes: [
+      'One run on each side: the intervals show the noise within the runs, not that between them. Repeat the runs and give several for each side to see both.',
+      ...[a, b].filter((s) => s.validity !== 'VALID').map((s) => `Run ${s.run_id} is ${s.validity}: what its figures show may be the generator's limit.`),
+    ],
+  };
+}

@@ -1,0 +1,382 @@
+import { useQueries } from '@tanstack/react-query';
+import { type ReactNode, useMemo, useState } from 'react';
+import { Link } from 'wouter';
+import { api, asProblem, query } from '../api/client';
+import { isTerminal, type Point, type RunDetail } from '../api/types';
+import { useParam } from '../app/location';
+import { Chart } from '../charts/Chart';
+import { ChartGroup, type Zoom } from '../charts/group';
+import type { Line } from '../charts/plot';
+import { Segments, Term } from '../design/Controls';
+import { dateTime, latency, missing, rate } from '../design/format';
+import { Mark } from '../design/icons';
+import { Num } from '../design/Num';
+import { Empty, Notice, Skeleton } from '../design/States';
+import { SimulatedBadge, StatusBadge, VerdictBadge } from '../design/Status';
+import {
+  aligned,
+  color,
+  columnsOf,
+  type Compared,
+  type Comparison as Result,
+  difference,
+  differing,
+  interval,
+  letter,
+  shapes,
+  simulated,
+  type Verdict,
+} from './model';
+import { Overlay } from './Overlay';
+import './compare.css';
+
+const quiet = { bands: [], markers: [] };
+const percentiles = [
+  { value: 'p50', label: 'P50' },
+  { value: 'p95', label: 'P95' },
+  { value: 'p99', label: 'P99' },
+] as const;
+
+const verdicts: Record<Verdict, { tone: string; shape: Parameters<typeof Mark>[0]['shape'] }> = {
+  better: { tone: 'ok', shape: 'dot' },
+  worse: { tone: 'bad', shape: 'cross' },
+  same: { tone: '', shape: 'square' },
+  unclear: { tone: 'warn', shape: 'half' },
+};
+
+export function VerdictWord({ verdict, reason }: { verdict: Verdict; reason?: string }) {
+  const v = verdicts[verdict];
+  return (
+    <span className={`badge ${v.tone}`} title={reason}>
+      <Mark shape={v.shape} />
+      {verdict}
+    </span>
+  );
+}
+
+const live = (r: RunDetail | undefined) => r !== undefined && !isTerminal(r.status);
+
+/** Everything that a comparison of runs is made of; the first one is the baseline. */
+export function useComparison(ids: string[], labels: (string | null)[], tolerance: number) {
+  const details = useQueries({
+    queries: ids.map((id) => ({
+      queryKey: ['compare-run', id],
+      queryFn: ({ signal }: { signal: AbortSignal }) => api.get<RunDetail>(`/api/runs/${encodeURIComponent(id)}`, signal),
+      refetchInterval: (q: { state: { data?: RunDetail } }) => (live(q.state.data) || (q.state.data && q.state.data.phase === 'PROCESSING') ? 2_000 : false) as number | false,
+    })),
+  });
+  const series = useQueries({
+    queries: ids.map((id, i) => ({
+      queryKey: ['compare-series', id, isTerminal(details[i]?.data?.status ?? 'PREPARED')],
+      queryFn: ({ signal }: { signal: AbortSignal }) =>
+        api.get<{ points: Point[] | null }>(`/api/runs/${encodeURIComponent(id)}/timeseries`, signal).then((r) => r.points ?? []),
+      enabled: details[i]?.data !== undefined && details[i]?.data?.status !== 'PREPARED',
+      refetchInterval: live(details[i]?.data) ? 2_000 : (false as const),
+    })),
+  });
+  const base = details[0]?.data;
+  const against = useQueries({
+    queries: ids.slice(1).map((id, i) => ({
+      queryKey: ['compare', ids[0], id, tolerance],
+      queryFn: ({ signal }: { signal: AbortSignal }) =>
+        api.get<Result>(`/api/compare${query({ a: ids[0], b: id, tolerance_pct: tolerance })}`, signal),
+      enabled: Boolean(base?.summary && details[i + 1]?.data?.summary),
+      staleTime: Number.POSITIVE_INFINITY,
+    })),
+  });
+  const compared: (Compared | null)[] = ids.map((_, i) => {
+    const run = details[i]?.data;
+    return run ? { run, label: labels[i] ?? run.test_name, against: against[i - 1]?.data ?? null } : null;
+  });
+  return { details, series, against, compared };
+}
+
+/** Figures with their differences, curves, distributions, and what else differs. */
+export function Comparison(props: {
+  ids: string[];
+  labels: (string | null)[];
+  state: ReturnType<typeof useComparison>;
+  tolerance: number;
+  /** Shown for a run in the table, after its name. */
+  action?: (id: string, i: number) => ReactNode;
+}) {
+  const { ids, state } = props;
+  const [percentile, setPercentile] = useParam('p', 'p95');
+  const [dist, setDist] = useParam('dist', 'shares');
+  const [off, setOff] = useParam('off');
+  const [zoom, setZoom] = useState<Zoom | null>(null);
+  const runs = state.details.map((d) => d.data);
+  const known = runs.filter((r) => r !== undefined);
+  const cols = useMemo(() => columnsOf(known), [known]);
+  const hidden = new Set(off.split('').map((c) => c.charCodeAt(0) - 65));
+  const toggle = (i: number) => {
+    const next = new Set(hidden);
+    if (!next.delete(i)) next.add(i);
+    setOff([...next].filter((n) => n >= 0 && n < ids.length).sort().map(letter).join(''));
+  };
+  const label = (i: number) => `${letter(i)} ${props.labels[i] ?? runs[i]?.test_name ?? ''}`;
+
+  const curves = ids.map((_, i) => ({
+    points: state.series[i]?.data ?? null,
+    start: runs[i]?.warmup_end_time ? Date.parse(runs[i].warmup_end_time) : null,
+  }));
+  const lines = (values: (number | null)[][]): Line[] =>
+    ids.flatMap((_, i) =>
+      hidden.has(i)
+        ? []
+        : [{ key: ids[i]!, label: label(i), color: color(i), width: i === 0 ? 2.25 : 1.5, dash: i >= 4 ? [6, 3] : undefined, values: values[i]! }],
+    );
+  const stamp = curves.map((c) => `${c.points?.length ?? 0}/${c.start}`).join() + off + ids.join() + runs.map((r) => r?.test_name).join();
+  // The arrays change when what they were read from has: the stamp stands for that.
+  // eslint-disable-next-line react-hooks/exhaustive-deps
+  const throughput = useMemo(() => { const a = aligned(curves, (p) => p.qps); return { x: a.x, lines: lines(a.values) }; }, [stamp]);
+  const slow = useMemo(() => {
+    const a = aligned(curves, (p) => (percentile === 'p50' ? p.p50_latency_ms : percentile === 'p99' ? p.p99_latency_ms : p.p95_latency_ms));
+    return { x: a.x, lines: lines(a.values) };
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [stamp, percentile]);
+  const shape = useMemo(() => shapes(runs.map((r) => r?.summary?.histogram), 90), [runs]);
+  const differences = useMemo(() => differing(known), [known]);
+  const notes = [...new Set(state.against.flatMap((a) => a.data?.notes ?? []))];
+  const problems = state.against.flatMap((a, i) => (a.error ? [{ i: i + 1, p: asProblem(a.error) }] : []));
+  const pending = state.series.some((s) => s.isPending && s.fetchStatus !== 'idle');
+
+  return (
+    <>
+      {problems.map(({ i, p }) => (
+        <Notice key={i} tone="warn">
+          <strong>{label(i)} could not be compared.</strong> {p.message} {p.hint}
+        </Notice>
+      ))}
+      <section className="panel" aria-label="Figures">
+        <header>
+          <h3>Figures</h3>
+          <span className="muted note end">
+            <Term tip="The interval holds the difference with 95 % confidence, as far as the noise within the runs tells. A difference counts when it is at least the tolerance and not by chance.">
+              against {letter(0)}, tolerance {props.tolerance} %
+            </Term>
+          </span>
+        </header>
+        <div className="table-wrap">
+          <table className="table compare-figures">
+            <thead>
+              <tr>
+                <th>Run</th>
+                <th>Verdict</th>
+                {cols.map((c) => (
+                  <th key={c.name} className="num">
+                    {c.title}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {ids.map((id, i) => {
+                const r = runs[i];
+                const c = state.against[i - 1];
+                return (
+                  <tr key={id}>
+                    <td>
+                      <div className="row compare-name">
+                        <button
+                          type="button"
+                          className="run-mark"
+                          aria-pressed={!hidden.has(i)}
+                          title="Show or hide its curves"
+                          aria-label={`Curves of ${label(i)}`}
+                          style={{ background: hidden.has(i) ? 'transparent' : `var(${color(i)})`, borderColor: `var(${color(i)})`, color: hidden.has(i) ? 'var(--text)' : 'var(--surface)' }}
+                          onClick={() => toggle(i)}
+                        >
+                          {letter(i)}
+                        </button>
+                        <span className="grow">
+                          <Link href={`/runs/${id}`} className="name">
+                            {props.labels[i] ?? r?.test_name ?? <Skeleton width={120} />}
+                          </Link>
+                          <span className="second">
+                            {r ? [r.scenario_config.target?.adapter, r.start_time ? dateTime(r.start_time) : 'not started'].filter(Boolean).join(' · ') : ''}
+                          </span>
+                        </span>
+                        {props.action?.(id, i)}
+                      </div>
+                    </td>
+                    <td>
+                      <div className="row verdict-cell">
+                        {r && live(r) ? (
+                          <StatusBadge status={r.status} />
+                        ) : i === 0 ? (
+                          <span className="badge">baseline</span>
+                        ) : c?.data ? (
+                          <VerdictWord verdict={c.data.verdict} reason={slower(c.data, i)} />
+                        ) : c?.error ? (
+                          <span className="badge warn">not comparable</span>
+                        ) : r && !r.summary ? (
+                          <StatusBadge status={r.status} />
+                        ) : (
+                          <Skeleton width={64} />
+                        )}
+                        {r && simulated(r) && <SimulatedBadge />}
+                        {r?.summary && r.summary.validity !== 'VALID' && <VerdictBadge verdict={r.summary.validity} />}
+                      </div>
+                    </td>
+                    {cols.map((col) => {
+                      const m = c?.data?.metrics?.find((x) => x.name === col.name);
+                      const now = r && live(r) && r.live ? liveFigure(col.name, r) : undefined;
+                      return (
+                        <td key={col.name} className="num" title={m?.reason}>
+                          {!r ? <Skeleton width={60} /> : now !== undefined ? <Num q={col.format(now)} /> : <Num q={r.summary ? col.format(col.of(r)) : missing} />}
+                          {m && m.difference !== null && (
+                            <span className={`second delta ${m.verdict}`}>
+                              <span>
+                                <Mark shape={verdicts[m.verdict].shape} /> {difference(m)}
+                              </span>
+                              <span className="ci">{interval(m)}</span>
+                            </span>
+                          )}
+                        </td>
+                      );
+                    })}
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </div>
+      </section>
+
+      <ChartGroup name="compare" start={0} zoom={zoom} onZoom={setZoom}>
+        <div className="compare-charts">
+          <Chart
+            title="Throughput"
+            tip="Operations per second, each run from the start of its measurement."
+            file="comparison"
+            {...throughput}
+            format={rate}
+            decor={quiet}
+            state={{ pending, error: state.series.find((s) => s.error)?.error, retry: () => state.series.forEach((s) => s.error && s.refetch()) }}
+            empty="The curves begin with the first second of measurement."
+          />
+          <Chart
+            title={`Latency, ${percentile.toUpperCase()}`}
+            file="comparison"
+            {...slow}
+            format={latency}
+            decor={quiet}
+            canLog
+            note={<Segments label="Percentile" value={percentile as 'p95'} options={percentiles} onChange={setPercentile} />}
+            state={{ pending, error: null, retry: () => {} }}
+            empty="The curves begin with the first second of measurement."
+          />
+        </div>
+      </ChartGroup>
+
+      <section className="panel" aria-label="Distributions">
+        <header>
+          <h3>
+            <Term tip="Every recorded execution of the measurement, by its latency.">Latency distributions</Term>
+          </h3>
+          <div className="end">
+            <Segments
+              label="Drawn as"
+              value={dist as 'shares'}
+              options={[
+                { value: 'shares', label: 'shares' },
+                { value: 'below', label: 'cumulative' },
+              ]}
+              onChange={setDist}
+            />
+          </div>
+        </header>
+        <div className="body">
+          {shape ? (
+            <Overlay shape={shape} labels={ids.map((_, i) => label(i))} cumulative={dist === 'below'} hidden={(i) => hidden.has(i)} />
+          ) : (
+            <Empty tight title="Nothing to draw yet">
+              The distribution of a run is there when it has ended.
+            </Empty>
+          )}
+          <ul className="run-legend">
+            {ids.map((id, i) => (
+              <li key={id}>
+                <i style={{ background: `var(${color(i)})` }} /> {label(i)}
+              </li>
+            ))}
+          </ul>
+        </div>
+      </section>
+
+      <section className="panel" aria-label="What differs">
+        <header>
+          <h3>What differs</h3>
+          <span className="muted note end">besides names and tags</span>
+        </header>
+        {notes.length > 0 && (
+          <ul className="body compare-notes">
+            {notes.map((n) => (
+              <li key={n}>{n}</li>
+            ))}
+          </ul>
+        )}
+        {known.length < ids.length ? (
+          <div className="body">
+            <Skeleton height={60} />
+          </div>
+        ) : differences.length === 0 ? (
+          <p className="body muted">Templates, plugins, server and machine are the same.</p>
+        ) : (
+          <div className="table-wrap">
+            <table className="table dense">
+              <thead>
+                <tr>
+                  <th>Field</th>
+                  {ids.map((id, i) => (
+                    <th key={id}>{label(i)}</th>
+                  ))}
+                </tr>
+              </thead>
+              <tbody>
+                {differences.map((d) => (
+                  <tr key={d.field}>
+                    <td>
+                      <code>{d.field}</code>
+                    </td>
+                    {d.values.map((v, i) => (
+                      <td key={ids[i]} className="differs">
+                        {v}
+                      </td>
+                    ))}
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </section>
+    </>
+  );
+}
+
+function liveFigure(name: string, r: RunDetail): number | null {
+  const l = r.live!;
+  switch (name) {
+    case 'qps':
+      return l.ops.current_per_sec;
+    case 'avg_ms':
+      return l.latency_total.avg;
+    case 'p50_ms':
+      return l.latency_total.p50;
+    case 'p95_ms':
+      return l.latency_total.p95;
+    case 'p99_ms':
+      return l.latency_total.p99;
+    case 'error_rate':
+      return l.errors.rate;
+    default:
+      return null;
+  }
+}
+
+function slower(c: Result, i: number): string | undefined {
+  if (c.slower_probability === null) return undefined;
+  return `An operation of ${letter(i)} took longer than one of ${letter(0)} with a probability of ${c.slower_probability.toFixed(3)} (0.5: neither).`;
+}

@@ -1,0 +1,63 @@
+import { useParam } from '../app/location';
+import { save } from '../charts/export';
+import { ActionsMenu } from '../design/Controls';
+import { useToast } from '../design/Toast';
+import { asCsv, type Compared, markdown } from './model';
+
+const choices = [1, 2, 5, 10, 20];
+
+/** The least difference that matters, in percent, kept in the address. */
+export function useTolerance(): [number, (n: number) => void] {
+  const [text, set] = useParam('tolerance', '5');
+  const n = Number(text);
+  return [Number.isFinite(n) && n >= 0 && n <= 1000 ? n : 5, (v) => set(String(v))];
+}
+
+export function Tolerance({ value, onChange }: { value: number; onChange: (n: number) => void }) {
+  const list = choices.includes(value) ? choices : [...choices, value].sort((a, b) => a - b);
+  return (
+    <select
+      className="input auto"
+      aria-label="Tolerance"
+      title="The least difference that counts"
+      value={value}
+      onChange={(e) => onChange(Number(e.target.value))}
+    >
+      {list.map((n) => (
+        <option key={n} value={n}>
+          ± {n} %
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Takes the table of figures elsewhere. */
+export function CopyComparison({ compared, tolerance }: { compared: (Compared | null)[]; tolerance: number }) {
+  const toast = useToast();
+  const list = compared.filter((c) => c !== null);
+  const copy = async (text: string) => {
+    try {
+      await navigator.clipboard.writeText(text);
+      toast('Copied.', 'ok');
+    } catch {
+      toast('The browser did not allow copying. Save the CSV instead.', 'warn');
+    }
+  };
+  const disabled = list.length < compared.length;
+  return (
+    <ActionsMenu
+      label="Copy or save the comparison"
+      actions={[
+        { label: 'Copy as Markdown', icon: 'copy', disabled, act: () => void copy(markdown(list, tolerance)) },
+        { label: 'Copy as CSV', icon: 'copy', disabled, act: () => void copy(asCsv(list)) },
+        {
+          label: 'Save as CSV',
+          icon: 'download',
+          disabled,
+          act: () => save('comparison.csv', new Blob([asCsv(list)], { type: 'text/csv' })),
+        },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,261 @@
+import type { HistogramBucket, Point, RunDetail } from '../api/types';
+import { csv } from '../charts/export';
+import { errorRate, latency, missing, plain, type Quantity, rate } from '../design/format';
+
+export type Verdict = 'better' | 'worse' | 'same' | 'unclear';
+
+/** One figure of a run against the baseline's, as GET /api/compare gives it. */
+export interface Metric {
+  name: string;
+  unit: string;
+  a: number | null;
+  b: number | null;
+  difference: number | null;
+  low: number | null;
+  high: number | null;
+  verdict: Verdict;
+  reason: string;
+}
+
+export interface Comparison {
+  metrics: Metric[] | null;
+  slower_probability: number | null;
+  verdict: Verdict;
+  notes: string[] | null;
+}
+
+/** So many runs have a colour of their own. */
+export const mostRuns = 8;
+
+export const letter = (i: number) => String.fromCharCode(65 + i);
+export const color = (i: number) => `--run-${(i % mostRuns) + 1}`;
+
+/** The runs that an address names, each once and in its order. */
+export function runsFrom(text: string): string[] {
+  return [...new Set(text.split(',').map((s) => s.trim()))].filter(Boolean).slice(0, mostRuns);
+}
+
+export interface Column {
+  name: string;
+  title: string;
+  /** Reads the figure of a run that has ended. */
+  of: (r: RunDetail) => number | null | undefined;
+  format: (n: number | null | undefined) => Quantity;
+}
+
+const limit = (r: RunDetail) => {
+  const f = r.summary?.find_max;
+  if (!f) return undefined;
+  return f.found ? (f.max_target_qps ?? f.max_connections) : null;
+};
+
+const columns: Column[] = [
+  { name: 'qps', title: 'Throughput', of: (r) => r.summary?.qps, format: rate },
+  { name: 'avg_ms', title: 'Mean', of: (r) => r.summary?.latency_ms?.avg, format: latency },
+  { name: 'p50_ms', title: 'P50', of: (r) => r.summary?.latency_ms?.p50, format: latency },
+  { name: 'p95_ms', title: 'P95', of: (r) => r.summary?.latency_ms?.p95, format: latency },
+  { name: 'p99_ms', title: 'P99', of: (r) => r.summary?.latency_ms?.p99, format: latency },
+  {
+    name: 'error_rate',
+    title: 'Errors',
+    of: (r) => (r.summary && r.summary.operations > 0 ? r.summary.errors.rate : null),
+    format: errorRate,
+  },
+];
+
+/** The figures that these runs have; the limit is one when any of them searched it. */
+export function columnsOf(runs: RunDetail[]): Column[] {
+  if (!runs.some((r) => r.summary?.find_max)) return columns;
+  const isRate = runs.some((r) => r.summary?.find_max?.unit === 'rate');
+  const format = (n: number | null | undefined): Quantity =>
+    n === undefined
+      ? missing
+      : n === null
+        ? { value: 'none', unit: '', exact: 'no level held' }
+      : isRate
+        ? rate(n)
+        : { value: String(n), unit: 'conn.', exact: `${n} connections` };
+  return [{ name: 'limit', title: 'Limit', of: limit, format }, ...columns];
+}
+
+const signed = (n: number, digits: number) => `${n > 0 ? '+' : n < 0 ? '−' : '±'}${Math.abs(n).toFixed(digits)}`;
+
+/** A difference as people read it: percent, or percentage points for a rate of errors. */
+export function difference(m: Metric): string {
+  if (m.difference === null) return '';
+  if (m.name === 'error_rate') return `${signed(m.difference * 100, 3)} pp`;
+  return `${signed(m.difference, Math.abs(m.difference) < 10 ? 1 : 0)} %`;
+}
+
+export function interval(m: Metric): string {
+  if (m.low === null || m.high === null) return '';
+  const scale = m.name === 'error_rate' ? 100 : 1;
+  const digits = m.name === 'error_rate' ? 3 : Math.max(Math.abs(m.low), Math.abs(m.high)) < 10 ? 1 : 0;
+  return `${signed(m.low * scale, digits)} to ${signed(m.high * scale, digits)}`;
+}
+
+/** A run with the name it has in the comparison, and how it compares with the first. */
+export interface Compared {
+  label: string;
+  run: RunDetail;
+  /** Null for the baseline, and while it is not known. */
+  against: Comparison | null;
+}
+
+const cell = (s: string) => s.replaceAll('|', '\\|').replaceAll('\n', ' ');
+
+/** The comparison as a table to paste into a ticket. */
+export function markdown(list: Compared[], tolerance: number): string {
+  const cols = columnsOf(list.map((c) => c.run));
+  const lines = [
+    `| run | ${cols.map((c) => c.title).join(' | ')} | verdict |`,
+    `| --- | ${cols.map(() => '---:').join(' | ')} | --- |`,
+    ...list.map((c, i) => {
+      const figures = cols.map((col) => {
+        const text = plain(col.format(col.of(c.run)));
+        const m = c.against?.metrics?.find((x) => x.name === col.name);
+        return m?.difference === null || m === undefined ? text : `${text} (${difference(m)}, ${m.verdict})`;
+      });
+      const name = `${letter(i)} ${cell(c.label)}${simulated(c.run) ? ' (simulated)' : ''}`;
+      return `| ${name} | ${figures.join(' | ')} | ${i === 0 ? 'baseline' : (c.against?.verdict ?? '')} |`;
+    }),
+    '',
+    `Differences are against ${letter(0)}; less than ${tolerance} % does not count.`,
+    ...list.map((c, i) => `${letter(i)}: run ${c.run.run_id}`),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** One line for each figure of each run, with all digits. */
+export function asCsv(list: Compared[]): string {
+  const cols = columnsOf(list.map((c) => c.run));
+  return csv(
+    ['run', 'run_id', 'simulated', 'metric', 'value', 'difference', 'low', 'high', 'verdict'],
+    list.flatMap((c) =>
+      cols.map((col) => {
+        const m = c.against?.metrics?.find((x) => x.name === col.name);
+        return [
+          c.label,
+          c.run.run_id,
+          String(simulated(c.run)),
+          col.name,
+          col.of(c.run) ?? '',
+          m?.difference,
+          m?.low,
+          m?.high,
+          m?.verdict,
+        ];
+      }),
+    ),
+  );
+}
+
+export const simulated = (r: RunDetail) => Boolean(r.simulated || r.summary?.simulated || r.live?.simulated);
+
+/** Values of the measurement's seconds, each run from its own start of measurement. */
+export function aligned(
+  runs: { points: Point[] | null; start: number | null }[],
+  of: (p: Point) => number | null,
+): { x: number[]; values: (number | null)[][] } {
+  const columns = runs.map(({ points, start }) => {
+    const seconds = new Map<number, number | null>();
+    for (const p of points ?? []) {
+      if (p.phase !== 'MEASUREMENT' || start === null) continue;
+      // A point tells of the second that ends with it.
+      seconds.set(Math.max(0, Math.round((Date.parse(p.timestamp!) - start) / 1000)), of(p));
+    }
+    return seconds;
+  });
+  const last = Math.max(-1, ...columns.flatMap((c) => [...c.keys()]));
+  const x = Array.from({ length: last + 1 }, (_, i) => i);
+  return { x, values: columns.map((c) => x.map((t) => c.get(t) ?? null)) };
+}
+
+export interface Shape {
+  /** Bounds of the bins in milliseconds, one more than bins. */
+  bounds: number[];
+  /** The share of each run's operations in each bin. */
+  shares: number[][];
+}
+
+/** Distributions over one set of bins, of equal width on a logarithmic axis. */
+export function shapes(list: (HistogramBucket[] | null | undefined)[], bins: number): Shape | null {
+  const filled = list.map((l) => (l ?? []).filter((b) => b.count > 0 && b.to_ms > 0));
+  const low = (b: HistogramBucket) => (b.from_ms > 0 ? b.from_ms : b.to_ms / 2);
+  const all = filled.flat();
+  if (all.length === 0) return null;
+  const lo = Math.log(Math.min(...all.map(low)));
+  const hi = Math.log(Math.max(...all.map((b) => b.to_ms)));
+  // A bin narrower than the buckets would draw teeth.
+  const finest = Math.max(...all.map((b) => Math.log(b.to_ms) - Math.log(low(b))).sort((a, b) => a - b).slice(0, Math.ceil(all.length / 2)), 1e-4);
+  const n = Math.max(1, Math.min(bins, Math.ceil((hi - lo) / finest)));
+  const width = (hi - lo) / n || 1;
+  const shares = filled.map((l) => {
+    const out = new Array<number>(n).fill(0);
+    const total = l.reduce((s, b) => s + b.count, 0);
+    for (const b of l) {
+      // A bucket that lies over several bins is shared out among them.
+      const from = (Math.log(low(b)) - lo) / width;
+      const to = (Math.log(b.to_ms) - lo) / width;
+      for (let i = Math.max(0, Math.floor(from)); i < Math.min(n, Math.ceil(to)); i++) {
+        const part = (Math.min(to, i + 1) - Math.max(from, i)) / Math.max(to - from, 1e-12);
+        out[i]! += (part * b.count) / total;
+      }
+    }
+    return out;
+  });
+  return { bounds: Array.from({ length: n + 1 }, (_, i) => Math.exp(lo + i * width)), shares };
+}
+
+export interface Differing {
+  field: string;
+  values: string[];
+}
+
+// What is different in any two runs says nothing about why their figures differ.
+const own = /^(name|description|template_id|template_name|tags\..*|.*dsn_sealed)$/;
+
+const made = / |^(driver|machine|Loadstone|simulated|figures)$/;
+
+function flat(v: unknown, path: string, into: Map<string, string>): void {
+  if (v === null || v === undefined || v === '') return;
+  if (Array.isArray(v) || typeof v !== 'object') {
+    into.set(path, Array.isArray(v) ? JSON.stringify(v) : String(v));
+    return;
+  }
+  for (const [k, x] of Object.entries(v)) flat(x, path ? `${path}.${k}` : k, into);
+}
+
+function facts(r: RunDetail): Map<string, string> {
+  const out = new Map<string, string>();
+  flat(r.scenario_config, '', out);
+  for (const k of [...out.keys()]) if (own.test(k)) out.delete(k);
+  const e = r.summary?.environment;
+  if (e) {
+    out.set('server version', e.server_version);
+    out.set('driver', e.driver);
+    out.set('I/O engine', e.io_engine);
+    out.set('target on the same machine', e.target_is_local ? 'yes' : 'no');
+    out.set('Loadstone', e.loadstone_version);
+    out.set('machine', `${e.hostname}, ${e.cpus} CPUs, ${e.cpu_model}`);
+  }
+  if (r.summary) {
+    out.set('simulated', simulated(r) ? 'yes' : 'no');
+    out.set('figures', r.summary.validity === 'VALID' ? 'valid' : 'degraded');
+  }
+  for (const p of r.summary?.plugins ?? []) out.set(`${p.kind} plugin`, `${p.name} ${p.version} (${p.sha256.slice(0, 8)})`);
+  return out;
+}
+
+/** What differs between the runs: fields of their templates, and where they were made. */
+export function differing(runs: RunDetail[]): Differing[] {
+  const all = runs.map(facts);
+  const fields = [...new Set(all.flatMap((f) => [...f.keys()]))];
+  return fields
+    .map((field) => ({ field, values: all.map((f) => f.get(field) ?? '–') }))
+    .filter((d) => {
+      // Where a run was made is known when it has ended; until then it differs in nothing.
+      const told = made.test(d.field) ? d.values.filter((_, i) => runs[i]!.summary) : d.values;
+      return new Set(told).size > 1;
+    });
+}
