@@ -16,6 +16,14 @@ const (
 	snapshotGap     = 3 * time.Second
 	lagLimitMs      = 10
 	dropLimit       = 0.001 // of what was scheduled
+	// Of the operations that were executed: from errorNote on failures are
+	// remarked, beyond errorLimit the figures are of something else than the table.
+	errorNote  = 0.01
+	errorLimit = 0.5
+	// A stall is worth a remark when it lasts, and operations were missed in it.
+	stallLength = 3 * time.Second
+	stallMissed = 50
+	maxStalls   = 5
 	// adjoining intervals of one cause are joined when less than this lies between them.
 	joinWithin = 2500 * time.Millisecond
 	maxCauses  = 50
@@ -31,6 +39,8 @@ const (
 	CauseIncompleteRecord = "incomplete_record"
 	CauseScheduleLag      = "schedule_lag"
 	CauseDropped          = "dropped"
+	CauseErrors           = "errors"
+	CauseNothingMeasured  = "nothing_measured"
 )
 
 // Validity judges whether a run's figures can be defended. It is a pure
@@ -44,6 +54,29 @@ type Validity struct {
 	last    time.Time // of the last observation
 	// What was dropped and scheduled so far; drops below the limit are no cause.
 	dropped, scheduled int64
+	outcome            Outcome
+	stall              stall
+}
+
+// Outcome is how the measurement stands, or how it ended.
+type Outcome struct {
+	From, To           time.Time
+	Operations, Errors int64
+	// Scheduled and Dropped count operations of an open loop, warm-up included.
+	Scheduled, Dropped int64
+	// Over: the measurement has ended, and nothing will follow.
+	Over bool
+	// Searches go where operations fail and are dropped on purpose.
+	Search bool
+}
+
+// stall follows the seconds in which no operation ended.
+type stall struct {
+	began     time.Time // of the measurement
+	ended     int64     // operations so far
+	from, to  time.Time // zero while operations end
+	remarks   []string
+	forgotten int
 }
 
 type interval struct {
@@ -64,6 +97,8 @@ func (v *Validity) Clone() *Validity {
 	c := NewValidity()
 	c.last, c.dropped, c.scheduled = v.last, v.dropped, v.scheduled
 	c.more, c.notes = v.more, append([]string(nil), v.notes...)
+	c.outcome, c.stall = v.outcome, v.stall
+	c.stall.remarks = append([]string(nil), v.stall.remarks...)
 	for _, i := range v.causes {
 		same := *i
 		c.causes = append(c.causes, &same)
@@ -115,16 +150,22 @@ func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64
 func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 	last := v.last
 	v.last = at
-	if phase != engine.PhaseMeasurement {
-		clear(v.highCPU)
-		v.last = time.Time{}
-		return
-	}
+	// The measurement may have ended while nobody looked.
 	if gap := at.Sub(last); !last.IsZero() && gap > snapshotGap {
 		v.mark(CauseSnapshotGap, "", last, at, gap.Seconds(), func(worst float64, _ time.Duration) string {
 			return fmt.Sprintf("the process stood still for up to %.0f s: it was stopped, or the machine was", worst)
 		})
 	}
+	for i := range s.Snapshots {
+		v.stood(&s.Snapshots[i])
+	}
+	if phase != engine.PhaseMeasurement {
+		clear(v.highCPU)
+		v.last = time.Time{}
+		v.stall.end()
+		return
+	}
+	v.stall.observe(at, s.Snapshots)
 	for _, n := range s.Nodes {
 		v.node(at, n)
 	}
@@ -144,6 +185,104 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 			})
 		}
 	}
+}
+
+// stood judges a snapshot that covers more than a second should: its run worker
+// did nothing meanwhile. It is told by the worker's own clock, so that it does not matter
+// which phase the run was in when the snapshot came.
+func (v *Validity) stood(s *engine.WorkerSnapshot) {
+	still := time.Duration(min(s.TickSeconds, s.PhaseSeconds) * float64(time.Second))
+	if s.Phase != engine.PhaseMeasurement || still <= snapshotGap {
+		return
+	}
+	v.mark(CauseSnapshotGap, s.WorkerID, s.Timestamp.Add(-still), s.Timestamp.Time, 0, func(_ float64, length time.Duration) string {
+		return fmt.Sprintf("%s: it stood still for %.0f s: its process was stopped, or the machine was", s.WorkerID, length.Seconds())
+	})
+}
+
+// observe follows whether operations end. Seconds without a new snapshot say nothing.
+func (s *stall) observe(at time.Time, snapshots []engine.WorkerSnapshot) {
+	if s.began.IsZero() {
+		s.began = at
+	}
+	var ended int64
+	open, covered := 0, 0.0
+	for i := range snapshots {
+		if snapshots[i].Phase == engine.PhaseMeasurement {
+			ended += snapshots[i].TickStarted
+			open += snapshots[i].TargetConnections
+			covered = max(covered, snapshots[i].TickSeconds)
+		}
+	}
+	switch {
+	case ended > 0:
+		s.end()
+		s.ended += ended
+	case open > 0 && s.from.IsZero():
+		s.from, s.to = at.Add(-time.Duration(covered*float64(time.Second))), at
+	case open > 0:
+		s.to = at
+	}
+}
+
+// end closes the stall under way.
+func (s *stall) end() {
+	if text := s.remark(); text != "" {
+		if len(s.remarks) < maxStalls {
+			s.remarks = append(s.remarks, text)
+		} else {
+			s.forgotten++
+		}
+	}
+	s.from = time.Time{}
+}
+
+// remark says what there is to say of the stall under way, if anything.
+func (s *stall) remark() string {
+	before, length := s.from.Sub(s.began).Seconds(), s.to.Sub(s.from)
+	if s.from.IsZero() || before <= 0 || length < stallLength {
+		return ""
+	}
+	if rate := float64(s.ended) / before; rate*length.Seconds() >= stallMissed {
+		return fmt.Sprintf("From %s on no operation ended for %.0f s, after %.3g in a second before: the target did not answer, or connections were lost. A closed loop shows that in few latencies.",
+			s.from.UTC().Format("15:04:05"), length.Seconds(), rate)
+	}
+	return ""
+}
+
+// notes are the stalls that were worth a remark, the one under way too.
+func (s *stall) notes() []string {
+	out := append([]string(nil), s.remarks...)
+	if text := s.remark(); text != "" {
+		out = append(out, text)
+	}
+	if s.forgotten > 0 {
+		out = append(out, fmt.Sprintf("No operation ended for seconds %d more times.", s.forgotten))
+	}
+	return out
+}
+
+// Outcome tells how the measurement stands; the last call decides.
+func (v *Validity) Outcome(o Outcome) { v.outcome = o }
+
+// judge says what is wrong with an outcome, as causes and as remarks.
+func (o Outcome) judge(dropsKnown bool) (causes []engine.ValidityCause, notes []string) {
+	add := func(cause, format string, args ...any) {
+		causes = append(causes, engine.ValidityCause{Cause: cause, Detail: fmt.Sprintf(format, args...), From: engine.At(o.From), To: engine.At(o.To)})
+	}
+	if o.Operations == 0 {
+		if o.Over && !o.From.IsZero() {
+			add(CauseNothingMeasured, "no operation was begun in the measurement: there are no figures")
+		}
+	} else if share := float64(o.Errors) / float64(o.Operations); share > errorLimit && !o.Search {
+		add(CauseErrors, "%.3g %% of the operations failed: the figures say how fast errors come, not how fast the table works", share*100)
+	} else if share > errorNote {
+		notes = append(notes, fmt.Sprintf("%.3g %% of the operations failed; they are part of the latency and the throughput.", share*100))
+	}
+	if o.Over && !o.Search && !dropsKnown && float64(o.Dropped) > dropLimit*float64(o.Scheduled) {
+		add(CauseDropped, "%d of %d operations were due and never begun, because the run ended first: the slowest are not in the figures", o.Dropped, o.Scheduled)
+	}
+	return causes, notes
 }
 
 func (v *Validity) node(at time.Time, n NodeSample) {
@@ -193,12 +332,18 @@ func (v *Validity) LostWorker(workerID, why string, from, to time.Time) {
 // Verdict returns the verdict so far. The caller owns it.
 func (v *Validity) Verdict() engine.Validity {
 	out := engine.Validity{Verdict: engine.VerdictValid, Causes: make([]engine.ValidityCause, 0, len(v.causes)), Notes: append([]string{}, v.notes...)}
+	drops := false
 	for _, i := range v.causes {
 		if i.cause == CauseDropped && float64(v.dropped) <= dropLimit*float64(v.scheduled) {
 			continue
 		}
-		out.Verdict = engine.VerdictDegraded
+		drops = drops || i.cause == CauseDropped
 		out.Causes = append(out.Causes, engine.ValidityCause{Cause: i.cause, Detail: i.detail(i.worst, i.to.Sub(i.from)), From: engine.At(i.from), To: engine.At(i.to)})
+	}
+	causes, notes := v.outcome.judge(drops)
+	out.Causes, out.Notes = append(out.Causes, causes...), append(append(out.Notes, v.stall.notes()...), notes...)
+	if len(out.Causes) > 0 {
+		out.Verdict = engine.VerdictDegraded
 	}
 	if v.more > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("%d more causes are not listed", v.more))

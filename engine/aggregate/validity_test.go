@@ -129,3 +129,123 @@ func TestGapsStallsAndLostWorkersAreNamed(t *testing.T) {
 		t.Fatalf("missing %v in %+v", want, got)
 	}
 }
+
+// TestAWorkerThatStoodStillIsNamedOnEveryEdge: a snapshot tells how long it covers,
+// in whatever phase of the run it comes.
+func TestAWorkerThatStoodStillIsNamedOnEveryEdge(t *testing.T) {
+	snapshot := func(phase engine.Phase, tick, inPhase float64) *Second {
+		return &Second{Snapshots: []engine.WorkerSnapshot{{WorkerID: "worker-0", Phase: phase, Timestamp: engine.At(epoch), TickSeconds: tick, PhaseSeconds: inPhase, TickStarted: 1}}}
+	}
+	for name, tt := range map[string]struct {
+		seen    *Second
+		phase   engine.Phase
+		seconds float64
+	}{
+		"in the middle":               {snapshot(engine.PhaseMeasurement, 6, 20), engine.PhaseMeasurement, 6},
+		"over the end":                {snapshot(engine.PhaseMeasurement, 6, 20), engine.PhaseCooldown, 6},
+		"told when all is over":       {snapshot(engine.PhaseMeasurement, 6, 20), engine.PhaseProcessing, 6},
+		"over the beginning":          {snapshot(engine.PhaseMeasurement, 6, 5), engine.PhaseMeasurement, 5},
+		"mostly before the beginning": {snapshot(engine.PhaseMeasurement, 6, 1), engine.PhaseMeasurement, 0},
+		"in the warm-up":              {snapshot(engine.PhaseWarmup, 6, 20), engine.PhaseWarmup, 0},
+		"a second":                    {snapshot(engine.PhaseMeasurement, 1.1, 20), engine.PhaseMeasurement, 0},
+	} {
+		v := NewValidity()
+		v.Observe(epoch, tt.phase, tt.seen)
+		got := v.Verdict()
+		if tt.seconds == 0 {
+			if got.Verdict != engine.VerdictValid {
+				t.Errorf("%s: %+v", name, got.Causes)
+			}
+			continue
+		}
+		from := epoch.Add(-time.Duration(tt.seconds * float64(time.Second)))
+		if len(got.Causes) != 1 || got.Causes[0].Cause != CauseSnapshotGap || !got.Causes[0].From.Equal(from) || !got.Causes[0].To.Equal(epoch) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	// The process as a whole, when the measurement ended meanwhile.
+	v := NewValidity()
+	v.Observe(epoch, engine.PhaseMeasurement, &Second{})
+	v.Observe(epoch.Add(5*time.Second), engine.PhaseCooldown, &Second{})
+	v.Observe(epoch.Add(15*time.Second), engine.PhaseProcessing, &Second{})
+	if got := v.Verdict(); len(got.Causes) != 1 || !got.Causes[0].To.Equal(epoch.Add(5*time.Second)) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWhatTheOutcomeSays(t *testing.T) {
+	end := epoch.Add(time.Minute)
+	for name, tt := range map[string]struct {
+		o      Outcome
+		causes []string
+		notes  int
+	}{
+		"all well":                 {Outcome{Operations: 1000, Scheduled: 1000, Over: true}, nil, 0},
+		"few errors":               {Outcome{Operations: 1000, Errors: 10, Over: true}, nil, 0},
+		"some errors":              {Outcome{Operations: 1000, Errors: 11, Over: true}, nil, 1},
+		"half of them":             {Outcome{Operations: 1000, Errors: 500}, nil, 1},
+		"most of them":             {Outcome{Operations: 1000, Errors: 501}, []string{CauseErrors}, 0},
+		"a search":                 {Outcome{Operations: 1000, Errors: 1000, Dropped: 9, Scheduled: 9, Over: true, Search: true}, nil, 1},
+		"nothing yet":              {Outcome{}, nil, 0},
+		"nothing":                  {Outcome{Over: true}, []string{CauseNothingMeasured}, 0},
+		"dropped at the end":       {Outcome{Operations: 1000, Scheduled: 1002, Dropped: 2, Over: true}, []string{CauseDropped}, 0},
+		"dropped, within the rule": {Outcome{Operations: 1000, Scheduled: 1001, Dropped: 1, Over: true}, nil, 0},
+	} {
+		tt.o.From, tt.o.To = epoch, end
+		v := NewValidity()
+		v.Outcome(tt.o)
+		got := v.Clone().Verdict()
+		var causes []string
+		for _, c := range got.Causes {
+			causes = append(causes, c.Cause)
+			if !c.From.Equal(epoch) || !c.To.Equal(end) {
+				t.Errorf("%s: %+v", name, c)
+			}
+		}
+		if !slices.Equal(causes, tt.causes) || len(got.Notes) != tt.notes || (got.Verdict == engine.VerdictValid) != (len(causes) == 0) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	// A run that never came to its measurement has nothing to be judged by.
+	v := NewValidity()
+	v.Outcome(Outcome{Over: true})
+	if got := v.Verdict(); got.Verdict != engine.VerdictValid {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestAStallOfTheTargetIsRemarked: it is the target's, so the figures stay valid.
+func TestAStallOfTheTargetIsRemarked(t *testing.T) {
+	run := func(ended ...int64) engine.Validity {
+		v := NewValidity()
+		for i, n := range ended {
+			s := &Second{}
+			if n >= 0 {
+				s.Snapshots = []engine.WorkerSnapshot{{WorkerID: "worker-0", Phase: engine.PhaseMeasurement, TickSeconds: 1, PhaseSeconds: float64(i), TickStarted: n, TargetConnections: 4}}
+			}
+			v.Observe(epoch.Add(time.Duration(i)*time.Second), engine.PhaseMeasurement, s)
+		}
+		return v.Clone().Verdict()
+	}
+	for name, tt := range map[string]struct {
+		ended []int64
+		notes int
+	}{
+		"none":                      {[]int64{100, 100, 100, 100}, 0},
+		"three seconds":             {[]int64{100, 100, 0, 0, 0, 100}, 1},
+		"two seconds":               {[]int64{100, 100, 0, 0, 100}, 0},
+		"to the end":                {[]int64{100, 100, 100, 0, 0, 0}, 1},
+		"two stalls":                {[]int64{100, 100, 0, 0, 0, 0, 100, 0, 0, 0, 0, 100}, 2},
+		"few operations were due":   {[]int64{1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1}, 0},
+		"no news is no stall":       {[]int64{100, 100, -1, -1, -1, -1, 100}, 0},
+		"nothing from the start on": {[]int64{0, 0, 0, 0, 0}, 0},
+	} {
+		got := run(tt.ended...)
+		if got.Verdict != engine.VerdictValid && name != "no news is no stall" || len(got.Notes) != tt.notes {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := run(100, 100, 100, 0, 0, 0, 0, 100).Notes[0]; !strings.Contains(got, "no operation ended for 4 s, after") {
+		t.Error(got)
+	}
+}

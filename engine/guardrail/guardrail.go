@@ -13,6 +13,9 @@ import (
 // counts as passed: what nobody watched proves nothing.
 const longestGap = 3 * time.Second
 
+// jitter is by how much a second may be short without counting as less.
+const jitter = 100 * time.Millisecond
+
 // Sample is what was seen of a run in a second. What is nil is not known, and changes nothing.
 type Sample struct {
 	// Resources are the highest of any node.
@@ -87,7 +90,7 @@ func (w *Watch) Observe(at time.Time, s Sample) string {
 		case l.since.IsZero():
 			l.since = at
 		}
-		if l.held = at.Sub(l.since); l.held >= w.hold && triggered == "" {
+		if l.held = at.Sub(l.since); l.held+jitter >= w.hold && triggered == "" {
 			triggered = fmt.Sprintf("%s at %.1f %s for %.0f s, the limit is %g %s", l.words, seen, l.unit, l.held.Seconds(), l.max, l.unit)
 		}
 	}

@@ -46,7 +46,7 @@ func TestALimitTriggersOnceItHeld(t *testing.T) {
 			case since.IsZero():
 				since = at
 			default:
-				want = at.Sub(since).Seconds() >= hold
+				want = at.Sub(since).Seconds()+0.1 >= hold
 			}
 			if got := w.Observe(at, sample); (got != "") != want {
 				t.Fatalf("after %v over the limit, hold %v: %q", at.Sub(since), hold, got)

@@ -496,7 +496,7 @@ func (g *Group) connectionLost(s *slot) {
 	}
 	g.cfg.Log.Warn().Str("error", e.Message).Msg("connection lost")
 	if all {
-		g.lostAll(e.Message, nil)
+		g.lostAll("The target closed all connections", e.Message, nil)
 	}
 }
 
@@ -506,15 +506,15 @@ func (g *Group) reopenFailed(err error) {
 	g.mu.Unlock()
 	g.cfg.Log.Warn().Err(err).Msg("opening a connection failed, trying again")
 	if all {
-		g.lostAll(g.targetError("Reopening failed", err).Message, err)
+		g.lostAll("All connections are lost, and no other can be opened", g.targetError("Reopening failed", err).Message, err)
 	}
 }
 
-func (g *Group) lostAll(reason string, cause error) {
+func (g *Group) lostAll(what, reason string, cause error) {
 	if n := len(reason); n > 0 && reason[n-1] == '.' {
 		reason = reason[:n-1]
 	}
-	g.fail(&engine.Error{Code: engine.CodeTarget, Cause: cause, Message: "The target closed all connections: " + reason + ".",
+	g.fail(&engine.Error{Code: engine.CodeTarget, Cause: cause, Message: what + ": " + reason + ".",
 		Hint: "Figures over a restart of the target cannot be defended; see that it stays up and run again."})
 }
 

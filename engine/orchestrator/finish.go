@@ -215,6 +215,12 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 	if !e.lostTo.IsZero() {
 		v.Add(aggregate.CauseIncompleteRecord, "The server was down: executions after the last complete part are not recorded", e.lostFrom, e.lostTo)
 	}
+	end := e.run.MeasurementEndTime.Time
+	if end.IsZero() {
+		end = e.run.EndTime.Time
+	}
+	v.Outcome(aggregate.Outcome{From: e.run.WarmupEndTime.Time, To: end, Operations: parent.Operations, Errors: parent.Errors.Count,
+		Scheduled: totals.Scheduled, Dropped: totals.Dropped, Over: true, Search: e.run.Scenario.Workload.Searches()})
 	if err := s.saveResults(ctx, e, parent, children); err != nil {
 		if ctx.Err() != nil {
 			return o

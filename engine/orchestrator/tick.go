@@ -119,6 +119,7 @@ func (l *live) aggregate(now time.Time) {
 		}
 	}
 	l.validity.Observe(now, l.core.phase, s)
+	l.validity.Outcome(aggregate.Outcome{From: l.core.measureAt, To: now, Operations: s.RollupOps, Errors: s.RollupErrors, Search: l.core.search != nil})
 	if l.core.started && !l.core.stopping() {
 		if broken := l.guard.Observe(now, guarded(s)); broken != "" {
 			l.happen(l.svc.lifetime, hapStop{reason: engine.StopGuardrail, sentence: "Guardrail triggered: " + broken})
