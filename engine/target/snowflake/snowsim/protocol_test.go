@@ -509,6 +509,6 @@ func TestMonitoringIsOnesOwn(t *testing.T) {
 	rows, err := b.QueryContext(gosnowflake.WithFetchResultByID(t.Context(), <-ids), "")
 	if err == nil {
 		t.Error("another user has the result")
-		rows.Close()
+		t.Error(rows.Err(), rows.Close())
 	}
 }

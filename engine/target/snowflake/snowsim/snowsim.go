@@ -22,6 +22,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/history"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/plan"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/translate"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/warehouse"
 )
 
@@ -98,7 +99,9 @@ type Options struct {
 	// InlineBytes is how much of a result is in the answer itself, ChunkBytes how
 	// long each further chunk is before compression; 0 is 128 kB and 2 MB.
 	InlineBytes, ChunkBytes int
-	// Translate makes the translator.
+	// Denied are privileges that roles do not have.
+	Denied []translate.Denied
+	// Translate makes the translator; nil makes that of package translate.
 	Translate func(ctx context.Context, host plan.Host) (plan.Translator, error)
 	Log       zerolog.Logger
 }
@@ -146,7 +149,10 @@ func (o *Options) complete() error {
 		o.Warehouses = []warehouse.Spec{{Name: DefaultWarehouse, AutoResume: true}, {Name: "INTERACTIVE_WH", Type: warehouse.TypeInteractive, AutoResume: true}}
 	}
 	if o.Translate == nil {
-		o.Translate = newPlain
+		denied := o.Denied
+		o.Translate = func(ctx context.Context, host plan.Host) (plan.Translator, error) {
+			return translate.New(ctx, host, translate.Options{Denied: denied})
+		}
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func TestFindMaxFindsTheSlots(t *testing.T) {
 					if !more {
 						break
 					}
-					s.Observe(closedLoop(b, "W", c.work, int(level), time.Second, time.Minute))
+					s.Observe(closedLoop(b, "W", c.work, int(level), time.Second, 20*time.Second))
 				}
 				r := s.Result()
 				if r.MaxConnections == nil || *r.MaxConnections != c.slots || !r.Confirmed || r.Limit != engine.OutcomeQueueDetected || *r.FirstUnstable != float64(c.slots+1) {

@@ -13,8 +13,6 @@ import (
 // transactions are Snowflake's. It is enough for tests of the protocol.
 type plain struct{}
 
-func newPlain(context.Context, plan.Host) (plan.Translator, error) { return plain{}, nil }
-
 // Split implements plan.Translator; of quotes it knows the single ones.
 func (plain) Split(sql string) ([]string, error) {
 	var out []string
