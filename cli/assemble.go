@@ -19,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	targetsnowflake "github.com/loadstone-db/loadstone/engine/target/snowflake"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/plugins/bundled"
 	"github.com/loadstone-db/loadstone/plugins/host"
@@ -99,8 +100,9 @@ func assemble(ctx context.Context, flags storeFlags, log zerolog.Logger) (_ *ser
 	if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
 		return nil, err
 	}
-	driver := targetpostgres.NewDriver()
-	s.drivers[driver.Name()] = driver
+	for _, driver := range []target.Driver{targetpostgres.NewDriver(), targetsnowflake.NewDriver()} {
+		s.drivers[driver.Name()] = driver
+	}
 	if err := s.openRuns(ctx); err != nil {
 		return nil, err
 	}

@@ -99,7 +99,9 @@ type PluginRef struct {
 // connects: the frozen statements, the tables as inspected, the plugins by hash.
 // It is stored with the run and shown before it.
 type Plan struct {
-	Driver     string      `json:"driver"`
+	Driver string `json:"driver"`
+	// Warehouse is the template's; it overrides the connection's.
+	Warehouse  string      `json:"warehouse,omitempty"`
 	Workload   PluginRef   `json:"workload"`
 	Adapter    PluginRef   `json:"adapter"`
 	Session    []string    `json:"session,omitempty"` // executed on every connect

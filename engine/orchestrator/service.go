@@ -380,7 +380,7 @@ func (s *Service) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 func (s *Service) CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error) {
 	d := s.opts.Drivers[driver]
 	if d == nil {
-		return target.ServerInfo{}, engine.InvalidField("driver", fmt.Sprintf("there is no driver %q", driver), "postgres is one")
+		return target.ServerInfo{}, engine.InvalidField("driver", fmt.Sprintf("there is no driver %q", driver), "postgres and snowflake are known")
 	}
 	db, err := d.Open(target.Config{DSN: dsn, ApplicationName: "loadstone check"})
 	if err != nil {

@@ -214,7 +214,7 @@ func (r *resolved) connect(ctx context.Context, sc engine.Scenario) error {
 	if r.session, r.classes, err = r.connectStatements(ctx, sc.Workload.IsolationLevel); err != nil {
 		return err
 	}
-	r.database, err = r.driver.Open(target.Config{DSN: r.dsn, Session: r.session, ApplicationName: "loadstone prepare"})
+	r.database, err = r.driver.Open(target.Config{DSN: r.dsn, Session: r.session, ApplicationName: "loadstone prepare", Warehouse: sc.Target.Warehouse})
 	if err != nil {
 		return targetError("opening the target", err)
 	}
@@ -332,7 +332,7 @@ func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Pl
 		return nil, err
 	}
 	return &engine.Plan{
-		Driver: p.driver.Name(), Workload: p.workload.Info().PluginRef, Adapter: p.adapter.Info().PluginRef,
+		Driver: p.driver.Name(), Warehouse: p.sc.Target.Warehouse, Workload: p.workload.Info().PluginRef, Adapter: p.adapter.Info().PluginRef,
 		Session: p.session, Statements: answer.Statements, Tables: tables, Pools: p.pools,
 		KeySlots: slotsPerWorker * p.sc.Scaling.Workers(p.sc.PeakConnections(p.server.MaxConnections)), ErrorClasses: p.classes,
 	}, nil

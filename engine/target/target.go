@@ -21,6 +21,11 @@ type Config struct {
 	StatementTimeout time.Duration
 	ConnectTimeout   time.Duration // 0 means 10 s
 	ApplicationName  string
+	// Warehouse overrides the connection's, where the database has such a thing.
+	Warehouse string
+	// RunID and WorkerID mark the sessions of a run in the database's own history,
+	// where it keeps one; empty for what belongs to no run.
+	RunID, WorkerID string
 }
 
 // Driver opens connections to one kind of database.
@@ -73,6 +78,8 @@ type ServerInfo struct {
 	Simulated      bool          `json:"simulated"`
 	MaxConnections int           `json:"max_connections"`
 	RoundTrip      time.Duration `json:"-"`
+	// Notes are sentences on what is remarkable and no failure.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // ResultSet is a small, fully read result.

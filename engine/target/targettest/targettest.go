@@ -38,6 +38,13 @@ type Options struct {
 	Columns []engine.Column
 	// Kill ends every session of the database but the caller's own.
 	Kill func(t *testing.T)
+	// NoConnectionLimit: the database has no limit on connections, so that Check tells none.
+	NoConnectionLimit bool
+	// ErrorsKeepTransactions: a statement that fails inside a transaction is undone
+	// alone, and what the transaction did before can be committed.
+	ErrorsKeepTransactions bool
+	// QueryIDs: the database names its queries.
+	QueryIDs bool
 }
 
 const (
@@ -72,7 +79,7 @@ func Run(t *testing.T, o Options) {
 		run  func(*testing.T)
 	}{
 		{"Check", s.check}, {"Query", s.query}, {"Exec", s.exec}, {"Load", s.load}, {"LoadIsAllOrNothing", s.loadFails},
-		{"BindTypesAndNulls", s.binds}, {"RowsAreCounted", s.rows}, {"ErrorsKeepTheConnection", s.errors},
+		{"BindTypesAndNulls", s.binds}, {"RowsAreCounted", s.rows}, {"QueryIDs", s.queryIDs}, {"ErrorsKeepTheConnection", s.errors},
 		{"Transactions", s.transactions}, {"Refs", s.refs}, {"ErrorsInTransactions", s.failingInside}, {"ConnectionLostInTransaction", s.lostInside},
 		{"StatementTimeout", s.timeout}, {"Cancel", s.cancel},
 		{"CloseEndsExec", s.closeEnds}, {"BrokenConnection", s.broken}, {"WrongStatement", s.wrong},
@@ -170,7 +177,7 @@ func (s *suite) check(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.Version == "" || info.Database == "" || info.User == "" || info.MaxConnections <= 0 || info.RoundTrip <= 0 {
+	if info.Version == "" || info.Database == "" || info.User == "" || info.MaxConnections <= 0 && !s.NoConnectionLimit || info.RoundTrip <= 0 {
 		t.Errorf("%+v", info)
 	}
 }
@@ -394,6 +401,22 @@ func (s *suite) rows(t *testing.T) {
 		if n, err := do(c, scan, 100+want, int64(100)); err != nil || int64(n) != want {
 			t.Errorf("%d rows, %d wanted: %v", n, want, err)
 		}
+	}
+}
+
+// queryIDs: each execution has its own, one that failed too; or none has any.
+func (s *suite) queryIDs(t *testing.T) {
+	db := s.open(t, target.Config{})
+	c := s.connect(t, db)
+	seen := map[engine.QueryID]bool{}
+	for _, args := range [][]any{{uint16(lookup), int64(1)}, {uint16(lookup), int64(1)}, {uint16(lookup), "not a number"}, {plugin.StatementBegin}, {plugin.StatementRollback}} {
+		b, op := Batch(args[0].(uint16), args[1:]...)
+		res := target.Result{QueryID: engine.QueryID{1}}
+		_ = c.Exec(t.Context(), b, op, &res) // the failures are wanted
+		if res.QueryID == (engine.QueryID{}) == s.QueryIDs || seen[res.QueryID] {
+			t.Errorf("%v has the query id %q", args, res.QueryID)
+		}
+		seen[res.QueryID] = s.QueryIDs
 	}
 }
 

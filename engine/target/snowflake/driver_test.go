@@ -1,0 +1,597 @@
+package snowflake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/targettest"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+
+func openDSN(t testing.TB, dsn string, cfg target.Config) *database {
+	t.Helper()
+	cfg.DSN = dsn
+	db, err := NewDriver().Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db.(*database)
+}
+
+var bothKinds = []engine.Statement{
+	{ID: "read", SQL: "SELECT a FROM t WHERE id = ?", Binds: []engine.Bind{{Type: engine.TypeI64}}, Columns: []string{"a"}},
+	{ID: "write", SQL: "UPDATE t SET a = ? WHERE id = ?", Writes: true, Binds: []engine.Bind{{Type: engine.TypeI64}, {Type: engine.TypeText}}, BindOrder: []int{1, 0}},
+}
+
+func connect(t testing.TB, db *database) target.Conn {
+	t.Helper()
+	c, err := db.Connect(t.Context(), bothKinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func exec(c target.Conn, statement uint16, args ...any) (target.Result, error) {
+	b, op := targettest.Batch(statement, args...)
+	var res target.Result
+	err := c.Exec(context.Background(), b, op, &res)
+	return res, err
+}
+
+// TestSessionsAreSetUp looks at what a session is given at its log-in, and that
+// nothing else is asked of the account.
+func TestSessionsAreSetUp(t *testing.T) {
+	a := newAccount(t)
+	db := openDSN(t, a.dsn(), target.Config{StatementTimeout: 1500 * time.Millisecond, RunID: "run-1", WorkerID: "worker-0", Warehouse: "OTHER", Session: []string{"ALTER SESSION SET READ_LATEST_WRITES = TRUE"}})
+	c := connect(t, db)
+	if res, err := exec(c, 0, int64(1)); err != nil || res.Rows != 1 || res.QueryID.String() != queryID(1) {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	_ = c.Close()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	in := a.logins[0]
+	params := in["SESSION_PARAMETERS"].(map[string]any)
+	for name, want := range map[string]any{"USE_CACHED_RESULT": "false", "TIMEZONE": "UTC", "STATEMENT_TIMEOUT_IN_SECONDS": "2", "ABORT_DETACHED_QUERY": "true",
+		"CLIENT_TELEMETRY_ENABLED": "false", "CLIENT_STAGE_ARRAY_BINDING_THRESHOLD": "0", "CLIENT_VALIDATE_DEFAULT_PARAMETERS": true} {
+		if params[name] != want {
+			t.Errorf("%s is %v, want %v", name, params[name], want)
+		}
+	}
+	var tag map[string]string
+	if err := json.Unmarshal([]byte(fmt.Sprint(params["QUERY_TAG"])), &tag); err != nil || tag["run_id"] != "run-1" || tag["worker"] != "worker-0" || tag["app"] != "loadstone" {
+		t.Errorf("the query tag is %v, %v", params["QUERY_TAG"], err)
+	}
+	environment := in["CLIENT_ENVIRONMENT"].(map[string]any)
+	if platform := fmt.Sprint(environment["PLATFORM"]); platform != "[disabled]" {
+		t.Errorf("the platform was detected: %s", platform)
+	}
+	if e := fmt.Sprint(environment["CORE_LOAD_ERROR"]); !strings.Contains(e, "SF_DISABLE_MINICORE") && !strings.Contains(e, "minicore_disabled") {
+		t.Errorf("minicore: %s", e)
+	}
+	want := []string{loginPath, "/queries/v1/query-request", "/queries/v1/query-request", "/queries/v1/query-request", "/queries/v1/query-request", sessionPath}
+	if !slices.Equal(a.paths, want) {
+		t.Errorf("the account was asked for %q", a.paths)
+	}
+	if a.requests[0].SQLText != "ALTER SESSION SET READ_LATEST_WRITES = TRUE" || !a.requests[1].DescribeOnly || !a.requests[2].DescribeOnly {
+		t.Errorf("%+v", a.requests)
+	}
+	if a.open.Load() != 0 {
+		t.Errorf("%d sessions are left", a.open.Load())
+	}
+}
+
+func TestSignIns(t *testing.T) {
+	a := newAccount(t)
+	key := url.QueryEscape(pemOf("RSA PRIVATE KEY", pkcs1()))
+	for query, want := range map[string]map[string]any{
+		"": {"LOGIN_NAME": "tester", "PASSWORD": "se:cret"},
+		"&authenticator=snowflake_jwt&private_key=" + key:  {"AUTHENTICATOR": "SNOWFLAKE_JWT", "PASSWORD": nil},
+		"&authenticator=oauth&token=T":                     {"AUTHENTICATOR": "OAUTH", "TOKEN": "T", "PASSWORD": nil},
+		"&authenticator=programmatic_access_token&token=P": {"AUTHENTICATOR": "PROGRAMMATIC_ACCESS_TOKEN", "TOKEN": "P", "PASSWORD": nil},
+	} {
+		a.logins = nil
+		if _, err := openDSN(t, a.dsn()+query, target.Config{}).Query(t.Context(), "SELECT 1"); err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range want {
+			if a.logins[0][name] != value {
+				t.Errorf("%q: %s is %v, want %v", query, name, a.logins[0][name], value)
+			}
+		}
+	}
+}
+
+// TestNothingButTheAccountIsContacted opens sessions, runs statements and fails
+// them while the environment tempts gosnowflake to talk to others, and looks at
+// every request that leaves.
+func TestNothingButTheAccountIsContacted(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("TMPDIR", home)
+	t.Setenv("GITHUB_ACTIONS", "true")
+	config := filepath.Join(home, "sf_client_config.json")
+	if err := os.WriteFile(config, []byte(`{"common": {"log_level": "TRACE", "log_path": "`+home+`"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SF_CLIENT_CONFIG_FILE", config)
+	a := newAccount(t)
+	a.query = func(_ http.ResponseWriter, _ *http.Request, q request) map[string]any {
+		switch {
+		case strings.Contains(q.SQLText, "fail"):
+			return refusal(100038, "22018", "Numeric value 'x' is not recognized")
+		case strings.Contains(q.SQLText, "parts"):
+			// A result whose parts are somewhere else.
+			r := rows([]string{"A:text"}, []any{"1"})
+			r["data"].(map[string]any)["total"] = 1000
+			r["data"].(map[string]any)["chunks"] = []map[string]any{{"url": "https://evil.example.com/part", "rowCount": 999, "uncompressedSize": 10, "compressedSize": 10}}
+			return r
+		}
+		return rows([]string{"A:text"}, []any{"1"})
+	}
+	var mu sync.Mutex
+	hosts := map[string]int{}
+	opened, err := snowflakeDriver{report: func(host string) { mu.Lock(); hosts[host]++; mu.Unlock() }}.Open(target.Config{DSN: a.dsn()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := opened.(*database)
+	if _, err := db.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := db.Connect(t.Context(), append(bothKinds, engine.Statement{ID: "parts", SQL: "SELECT parts"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec(c, 0, int64(1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec(c, 2); err == nil || db.Classify(err).Code != codeForbidden || c.Broken() {
+		t.Errorf("a part of a result came from anywhere: %v", err)
+	}
+	if _, err := db.Query(t.Context(), "SELECT fail"); err == nil {
+		t.Error("it did not fail")
+	}
+	for _, sql := range []string{"PUT file:///etc/passwd @~", "GET @~ file:///tmp/x"} {
+		if _, err := db.Query(t.Context(), sql); !errors.Is(err, errFileTransfer) {
+			t.Errorf("%s: %v", sql, err)
+		}
+		if err := db.Exec(t.Context(), sql); !errors.Is(err, errFileTransfer) {
+			t.Errorf("%s: %v", sql, err)
+		}
+		if _, err := db.Connect(t.Context(), []engine.Statement{{ID: "x", SQL: sql}}); !errors.Is(err, errFileTransfer) {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	_ = c.Close()
+	_ = db.Close()
+	delete(hosts, strings.TrimPrefix(a.URL, "http://"))
+	delete(hosts, "evil.example.com") // refused above
+	if len(hosts) > 0 {
+		t.Errorf("requests for %v", hosts)
+	}
+	if slices.Contains(a.paths, telemetryPath) {
+		t.Error("telemetry was sent")
+	}
+	var left []string
+	_ = filepath.Walk(home, func(path string, info os.FileInfo, _ error) error {
+		if info != nil && !info.IsDir() && path != config {
+			left = append(left, path)
+		}
+		return nil
+	})
+	if len(left) > 0 {
+		t.Errorf("files were written: %q", left)
+	}
+}
+
+func TestTransportLetsOutNothingElse(t *testing.T) {
+	s, err := parseDSN("u:p@acme/DB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := newTransport(s)
+	for _, c := range []struct {
+		method, url, auth string
+		ok                bool
+	}{
+		{"POST", "https://acme.snowflakecomputing.com:443/session/v1/login-request", "", true},
+		{"POST", "https://acme.snowflakecomputing.com:443/queries/v1/query-request", "x", true},
+		{"GET", "https://acme.snowflakecomputing.com:443/queries/1/result", "x", true},
+		{"POST", "http://acme.snowflakecomputing.com:443/session/v1/login-request", "", false},
+		{"POST", "https://acme.snowflakecomputing.com:443/console/login", "", false},
+		{"POST", "https://acme.snowflakecomputing.com:8443/session", "", false},
+		{"POST", "https://evil.snowflakecomputing.com:443/session", "", false},
+		{"GET", "https://sfc-prod.s3.us-west-2.amazonaws.com/results/x?sig=1", "", true},
+		{"GET", "https://sfc.blob.core.windows.net/results/x", "", true},
+		{"GET", "https://storage.googleapis.com/gcs/x", "", true},
+		{"PUT", "https://sfc-prod.s3.us-west-2.amazonaws.com/stages/x", "", false},
+		{"GET", "http://sfc-prod.s3.us-west-2.amazonaws.com/results/x", "", false},
+		{"GET", "https://sfc-prod.s3.us-west-2.amazonaws.com/results/x", "Snowflake Token", false},
+		{"GET", "http://169.254.169.254/latest/meta-data", "", false},
+		{"GET", "http://metadata.google.internal/", "", false},
+		{"GET", "http://ocsp.digicert.com/x", "", false},
+		{"POST", "http://ocsp.snowflakecomputing.com/ocsp_response_cache.json", "", false},
+	} {
+		r, _ := http.NewRequest(c.method, c.url, nil)
+		r.Header.Set("Authorization", c.auth)
+		if c.auth == "" {
+			r.Header.Del("Authorization")
+		}
+		if err := tr.allowed(r); (err == nil) != c.ok {
+			t.Errorf("%s %s: %v", c.method, c.url, err)
+		}
+	}
+}
+
+func TestRefusedSignInsAreExplained(t *testing.T) {
+	const secret = "se:cret"
+	key := "&authenticator=snowflake_jwt&private_key=" + url.QueryEscape(pemOf("RSA PRIVATE KEY", pkcs1()))
+	hour := time.Hour
+	for name, c := range map[string]struct {
+		query         string
+		code          int
+		said          string
+		ahead         time.Duration
+		message, hint string
+	}{
+		"password":       {"", 390100, "Incorrect username or password was specified.", 0, "The user tester or the password is wrong", "right one"},
+		"mfa":            {"", 394508, "MFA with TOTP is required. To authenticate, provide both your password and a current TOTP passcode.", 0, "demands a second factor", "key pair"},
+		"mfa enrollment": {"", 390123, "Failed to authenticate: MFA enrollment is required. ", 0, "demands a second factor", "SERVICE"},
+		"key":            {key, 390144, "JWT token is invalid. [0ce9eb56-821d-4ca9-a774-04ae89a0cf5a]", 0, "does not accept the key", "RSA_PUBLIC_KEY_FP"},
+		"clock":          {key, 390144, "JWT token is invalid. [0ce9eb56-821d-4ca9-a774-04ae89a0cf5a]", hour, "behind the account's", "NTP"},
+		"clock too":      {key, 390144, "JWT token is invalid. [0ce9eb56-821d-4ca9-a774-04ae89a0cf5a]", -hour, "ahead of the account's", "NTP"},
+		"oauth":          {"&authenticator=oauth&token=T", 390318, "OAuth access token expired. [1]", 0, "OAuth access token", "new one"},
+		"pat":            {"&authenticator=programmatic_access_token&token=P", 394400, "Programmatic access token is invalid.", 0, "programmatic access token", "expired"},
+		"role":           {"", 390189, "Role 'R' specified in the connect string does not exist or not authorized.", 0, "The role R does not exist, or is not granted", "GRANT ROLE R TO USER tester"},
+		"warehouse":      {"", 390201, "The requested warehouse does not exist or not authorized.", 0, "The warehouse WH does not exist, or the role may not use it", "GRANT USAGE ON WAREHOUSE WH TO ROLE R"},
+		"database":       {"", 390201, "The requested database does not exist or not authorized.", 0, "The database DB does not exist", "GRANT USAGE ON DATABASE DB"},
+		"locked":         {"", 390101, "Your user account has been temporarily locked due to too many failed attempts.", 0, "is locked", "15 minutes"},
+		"policy":         {"", 390422, "Incoming request with IP/Token 1.2.3.4 is not allowed to access Snowflake.", 0, "network policy", "1.2.3.4"},
+		"disabled":       {"", 390102, "User access disabled. Contact your local system administrator.", 0, "is disabled", "DISABLED = FALSE"},
+		"unknown":        {"", 390999, "Something new.", 0, "Something new", "sign-in"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAccount(t)
+			a.date = time.Now().Add(c.ahead)
+			a.login = func(map[string]any) map[string]any { return refusal(c.code, "08001", c.said) }
+			db := openDSN(t, a.dsn()+c.query, target.Config{})
+			for what, err := range map[string]error{"Check": second(db.Check(t.Context())), "Connect": second(db.Connect(t.Context(), nil)), "Query": second(db.Query(t.Context(), "SELECT 1"))} {
+				var e *engine.Error
+				if !errors.As(err, &e) || e.Code != engine.CodeTarget || !strings.Contains(e.Message, c.message) || !strings.Contains(e.Hint, c.hint) {
+					t.Errorf("%s: %v", what, err)
+				} else if strings.Contains(err.Error()+fmt.Sprint(e.Cause), secret) {
+					t.Errorf("%s: the password is in %v", what, e.Cause)
+				}
+			}
+		})
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestUnreachableAccountsAreExplained(t *testing.T) {
+	silentServer := newAccount(t)
+	silentServer.login = func(map[string]any) map[string]any { time.Sleep(3 * time.Second); return nil }
+	busy := newAccount(t)
+	busy.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	missing := newAccount(t)
+	missing.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
+	forbidden := newAccount(t)
+	forbidden.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	page := newAccount(t)
+	page.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>hello</html>")) })
+	hangs := newAccount(t)
+	hangs.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, _, _ := w.(http.Hijacker).Hijack()
+		_ = c.Close()
+	})
+	for name, c := range map[string]struct{ dsn, message string }{
+		"refused":  {"snowflake://tester:x@127.0.0.1:1?account=a&protocol=http", "Nothing accepts connections at 127.0.0.1:1"},
+		"dns":      {"snowflake://tester:x@a?host=no-such-account.invalid", "is not known"},
+		"not tls":  {strings.Replace(page.dsn(), "&protocol=http", "", 1), "does not speak TLS"},
+		"busy":     {busy.dsn(), "HTTP 503"},
+		"missing":  {missing.dsn(), "There is no account fake"},
+		"refuses":  {forbidden.dsn(), "There is no account fake"},
+		"silent":   {silentServer.dsn("login_timeout=1"), "did not answer in time"},
+		"hangs up": {hangs.dsn(), "closed the connection while it was being set up"},
+		"a page":   {page.dsn(), "is not Snowflake"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := openDSN(t, c.dsn, target.Config{}).Check(t.Context())
+			var e *engine.Error
+			if !errors.As(err, &e) || !strings.Contains(e.Message, c.message) || e.Hint == "" {
+				t.Errorf("%v\n\tdoes not say %q: %v", err, c.message, errors.Unwrap(err))
+			}
+		})
+	}
+}
+
+// TestClassesOfErrors: by number, then by SQLSTATE, then by nature; only what
+// ended the session breaks the connection.
+func TestClassesOfErrors(t *testing.T) {
+	a := newAccount(t)
+	db := openDSN(t, a.dsn(), target.Config{})
+	for _, c := range []struct {
+		number int
+		state  string
+		class  engine.ErrorClass
+		broken bool
+	}{
+		{1003, "42000", engine.ErrClassSyntax, false}, {904, "42000", engine.ErrClassSyntax, false}, {2003, "02000", engine.ErrClassSyntax, false}, {3001, "42501", engine.ErrClassAuth, false},
+		{100038, "22018", engine.ErrClassData, false}, {100072, "22000", engine.ErrClassConstraint, false}, {200001, "22000", engine.ErrClassConstraint, false},
+		{625, "57014", engine.ErrClassLock, false}, {630, "57014", engine.ErrClassTimeout, false}, {604, "57014", engine.ErrClassCancelled, false}, {628, "57014", engine.ErrClassTimeout, false},
+		{606, "57P03", engine.ErrClassResource, false}, {609, "57014", engine.ErrClassResource, false}, {90073, "22000", engine.ErrClassResource, false},
+		{777777, "40001", engine.ErrClassSerialization, false}, {777777, "42501", engine.ErrClassAuth, false}, {777777, "99999", engine.ErrClassOther, false},
+		{390111, "08001", engine.ErrClassConnection, true}, {390114, "08001", engine.ErrClassConnection, true}, {390104, "08001", engine.ErrClassConnection, true},
+	} {
+		conn := connect(t, db)
+		a.query = func(http.ResponseWriter, *http.Request, request) map[string]any {
+			return refusal(c.number, c.state, "Statement '01b6c04c-0108-5374-0008-50d700010052' in transaction 1725239781553000000 failed.")
+		}
+		for statement, args := range [][]any{{int64(1)}, {int64(1), "x"}} {
+			res, err := exec(conn, uint16(statement), args...)
+			e := db.Classify(err)
+			if e.Class != c.class || e.Code != fmt.Sprintf("%06d", c.number) || conn.Broken() != c.broken {
+				t.Errorf("%d %s: %+v, broken %v", c.number, c.state, e, conn.Broken())
+			}
+			if e.Message != "Statement '…' in transaction … failed." {
+				t.Errorf("%q", e.Message)
+			}
+			if res.QueryID.String() != queryID(7) {
+				t.Errorf("%d: the query id of a failed query is %q", c.number, res.QueryID)
+			}
+			if c.broken {
+				break
+			}
+		}
+		a.query = nil
+		_ = conn.Close()
+	}
+	for status, class := range map[int]engine.ErrorClass{429: engine.ErrClassThrottled, 503: engine.ErrClassThrottled, 500: engine.ErrClassResource, 504: engine.ErrClassResource} {
+		conn := connect(t, db)
+		before := len(a.requests)
+		a.query = func(w http.ResponseWriter, _ *http.Request, _ request) map[string]any {
+			w.WriteHeader(status)
+			return nil
+		}
+		_, err := exec(conn, 0, int64(1))
+		if e := db.Classify(err); e.Class != class || e.Code != fmt.Sprintf("http_%d", status) || conn.Broken() {
+			t.Errorf("%d: %+v, broken %v", status, e, conn.Broken())
+		}
+		if n := len(a.requests) - before; n != 1 {
+			t.Errorf("%d: %d requests for one execution", status, n)
+		}
+		a.query = nil
+		if _, err := exec(conn, 0, int64(1)); err != nil {
+			t.Errorf("after %d: %v", status, err)
+		}
+		_ = conn.Close()
+	}
+	conn := connect(t, db)
+	a.query = func(w http.ResponseWriter, _ *http.Request, _ request) map[string]any {
+		c, _, _ := w.(http.Hijacker).Hijack()
+		_ = c.Close()
+		return nil
+	}
+	if _, err := exec(conn, 1, int64(1), "x"); db.Classify(err).Class != engine.ErrClassConnection || !conn.Broken() {
+		t.Errorf("a lost TCP connection: %+v, broken %v", db.Classify(err), conn.Broken())
+	}
+	a.query = nil
+}
+
+// TestSessionTokensAreRenewed: an expired session token is renewed inside the
+// execution; a session that cannot be renewed is broken.
+func TestSessionTokensAreRenewed(t *testing.T) {
+	a := newAccount(t)
+	db := openDSN(t, a.dsn(), target.Config{})
+	conn := connect(t, db)
+	a.query = func(_ http.ResponseWriter, _ *http.Request, q request) map[string]any {
+		if !strings.HasPrefix(q.token, "renewed") {
+			return refusal(numberSessionExpired, "08001", "Session token has expired.")
+		}
+		return rows([]string{"A:text"}, []any{"1"})
+	}
+	if res, err := exec(conn, 0, int64(1)); err != nil || res.Rows != 1 || a.renewals.Load() != 1 || conn.Broken() {
+		t.Errorf("%+v, %v, %d renewals", res, err, a.renewals.Load())
+	}
+	// Cold sessions that have ended in the meantime are replaced.
+	a.query = nil
+	if _, err := db.Query(t.Context(), "SELECT 1"); err != nil {
+		t.Fatal(err)
+	}
+	sessions := a.sessions.Load()
+	a.query = func(_ http.ResponseWriter, _ *http.Request, q request) map[string]any {
+		if q.token != fmt.Sprintf("t%d", sessions+1) {
+			return refusal(numberSessionGone, "08001", "Session no longer exists.")
+		}
+		return rows([]string{"A:text"}, []any{"1"})
+	}
+	if _, err := db.Query(t.Context(), "SELECT 1"); err != nil || a.sessions.Load() != sessions+1 {
+		t.Errorf("%v, %d sessions more", err, a.sessions.Load()-sessions)
+	}
+}
+
+// TestTimeoutsAndCancellationsAbort: each sends an abort-request, and the
+// connection goes on; one that cannot be confirmed breaks it.
+func TestTimeoutsAndCancellationsAbort(t *testing.T) {
+	a := newAccount(t)
+	a.query = hang
+	db := openDSN(t, a.dsn(), target.Config{StatementTimeout: 100 * time.Millisecond})
+	conn := connect(t, db)
+	begin := time.Now()
+	_, err := exec(conn, 0, int64(1))
+	if e := db.Classify(err); e.Class != engine.ErrClassTimeout || conn.Broken() || a.aborts.Load() != 1 || time.Since(begin) > 10*time.Second {
+		t.Errorf("%+v, broken %v, %d aborts", e, conn.Broken(), a.aborts.Load())
+	}
+	patient := openDSN(t, a.dsn(), target.Config{})
+	conn = connect(t, patient)
+	done := make(chan error, 1)
+	go func() { done <- second(exec(conn, 1, int64(1), "x")) }()
+	waitFor(t, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		last := a.requests[len(a.requests)-1]
+		return strings.HasPrefix(last.SQLText, "UPDATE") && !last.DescribeOnly
+	})
+	_ = conn.Cancel(t.Context())
+	if e := db.Classify(<-done); e.Class != engine.ErrClassCancelled || conn.Broken() || a.aborts.Load() != 2 {
+		t.Errorf("%+v, broken %v, %d aborts", e, conn.Broken(), a.aborts.Load())
+	}
+	a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == abortPath {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		a.ServeHTTP(w, r)
+	})
+	conn = connect(t, db)
+	_, err = exec(conn, 0, int64(1))
+	if e := db.Classify(err); e.Class != engine.ErrClassTimeout || !conn.Broken() {
+		t.Errorf("an abort that failed: %+v, broken %v", e, conn.Broken())
+	}
+}
+
+func waitFor(t *testing.T, what func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !what(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it did not come about")
+		}
+	}
+}
+
+// TestBindsHaveTypes looks at what arrives for each kind of value, in the order
+// that makes gosnowflake's markers matter.
+func TestBindsHaveTypes(t *testing.T) {
+	a := newAccount(t)
+	a.query = func(http.ResponseWriter, *http.Request, request) map[string]any { return affected(1) }
+	db := openDSN(t, a.dsn(), target.Config{})
+	var binds []engine.Bind
+	at := time.Date(1969, 7, 20, 20, 17, 40, 1000, time.UTC)
+	args := []any{int64(-7), 0.1, "täxt", []byte("a"), []byte{}, at, []byte{byte(5)}, []byte("bc"), nil, true, at, int64(1), 1e300, "", false}
+	for range args {
+		binds = append(binds, engine.Bind{Type: engine.TypeText})
+	}
+	conn, err := db.Connect(t.Context(), []engine.Statement{{ID: "w", SQL: "INSERT …", Writes: true, Binds: binds}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if res, err := exec(conn, 0, args...); err != nil || res.Rows != 1 {
+		t.Fatal(res, err)
+	}
+	want := []string{"FIXED -7", "TEXT 0.1", "TEXT täxt", "BINARY 61", "TEXT ", "TIMESTAMP_NTZ -14182939999999000", "BINARY 05", "BINARY 6263", "TEXT <nil>", "BOOLEAN true",
+		"TIMESTAMP_NTZ -14182939999999000", "FIXED 1", "TEXT 1e+300", "TEXT ", "BOOLEAN false"}
+	got := a.requests[len(a.requests)-1].Bindings
+	if len(got) != len(want) {
+		t.Fatalf("%d binds of %d: %v", len(got), len(want), got)
+	}
+	for i, w := range want {
+		if b := got[fmt.Sprint(i+1)]; b.Type+" "+fmt.Sprint(b.Value) != w {
+			t.Errorf("bind %d is %s %v, want %s", i+1, b.Type, b.Value, w)
+		}
+	}
+}
+
+// TestQueryTypes: what preparation reads of Snowflake's types.
+func TestQueryTypes(t *testing.T) {
+	a := newAccount(t)
+	a.query = func(http.ResponseWriter, *http.Request, request) map[string]any {
+		return rows([]string{"I:fixed", "N:fixed..........", "BIG:fixed", "R:real", "T:text", "B:boolean", "D:date", "TS:timestamp_ntz", "TZ:timestamp_tz", "V:variant", "X:binary", "NUL:text", "O:object"},
+			[]any{"42", "12345678901234567890.1234567890", "99999999999999999999999999999999999999", "1.5e-7", "text", "1", "19000", "1700000000.123456000", "1700000000.000000000 1500", `{"a": 1}`, "00FF", nil, "{}"})
+	}
+	rs, err := openDSN(t, a.dsn(), target.Config{}).Query(t.Context(), "SELECT …", "x", int64(1), 1.5, true, time.Now(), []byte("b"), json.Number("1.50"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []any{int64(42), "12345678901234567890.1234567890", "99999999999999999999999999999999999999", 1.5e-7, "text", true, time.Unix(19000*86400, 0).UTC(),
+		time.Unix(1700000000, 123456000).UTC(), time.Unix(1700000000, 0).UTC(), `{"a": 1}`, `\x00ff`, nil, "{}"}
+	for i, w := range want {
+		got := rs.Rows[0][i]
+		if at, ok := w.(time.Time); ok {
+			if g, _ := got.(time.Time); !g.Equal(at) {
+				t.Errorf("%s is %v, want %v", rs.Columns[i], got, w)
+			}
+			continue
+		}
+		if got != w {
+			t.Errorf("%s is %#v, want %#v", rs.Columns[i], got, w)
+		}
+	}
+}
+
+func TestQueryIsBounded(t *testing.T) {
+	a := newAccount(t)
+	long := strings.Repeat("x", 1<<20)
+	a.query = func(http.ResponseWriter, *http.Request, request) map[string]any {
+		var many [][]any
+		for range 9 {
+			many = append(many, []any{long})
+		}
+		return rows([]string{"T:text"}, many...)
+	}
+	if _, err := openDSN(t, a.dsn(), target.Config{}).Query(t.Context(), "SELECT …"); !errors.Is(err, target.ErrTooLarge) {
+		t.Error(err)
+	}
+}
+
+type given [][]any
+
+func (g given) Len() int           { return len(g) }
+func (g given) Value(r, c int) any { return g[r][c] }
+
+func TestLoadMixesTypesAsText(t *testing.T) {
+	a := newAccount(t)
+	a.query = func(_ http.ResponseWriter, _ *http.Request, q request) map[string]any {
+		if strings.HasPrefix(q.SQLText, "INSERT") {
+			return affected(3)
+		}
+		return rows([]string{"status:text"}, []any{"ok"})
+	}
+	db := openDSN(t, a.dsn(), target.Config{})
+	sent := false
+	n, err := db.Load(t.Context(), `"T x"`, []engine.Column{{Name: "id"}, {Name: `we"ird`}, {Name: "M"}}, func() (plugin.Rows, error) {
+		if sent {
+			return nil, nil
+		}
+		sent = true
+		return given{{int64(1), 0.1, time.UnixMicro(1)}, {nil, "12.50", nil}, {int64(3), nil, time.UnixMicro(2)}}, nil
+	}, nil)
+	if err != nil || n != 3 {
+		t.Fatal(n, err)
+	}
+	var texts []string
+	for _, q := range a.requests {
+		texts = append(texts, q.SQLText)
+	}
+	if want := []string{"BEGIN", `INSERT INTO "T x" ("id", "we""ird", "M") VALUES (?, ?, ?)`, "COMMIT"}; !slices.Equal(texts, want) {
+		t.Errorf("%q", texts)
+	}
+	b := a.requests[1].Bindings
+	if fmt.Sprint(b["1"], b["2"], b["3"]) != "{FIXED [1 <nil> 3]} {TEXT [0.1 12.50 <nil>]} {TIMESTAMP_NTZ [1000 <nil> 2000]}" {
+		t.Errorf("%v", b)
+	}
+}

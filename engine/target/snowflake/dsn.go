@@ -1,0 +1,365 @@
+package snowflake
+
+import (
+	"crypto/rsa"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	sf "github.com/snowflakedb/gosnowflake/v2"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// settings are what a DSN says.
+type settings struct {
+	user, password              string
+	account, host               string
+	port                        int
+	plain                       bool // http, to this machine
+	database, schema            string
+	warehouse, role             string
+	authenticator               sf.AuthType
+	token                       string
+	key                         *rsa.PrivateKey
+	loginTimeout, clientTimeout time.Duration
+}
+
+const dsnForm = "Write it as snowflake://USER:PASSWORD@ACCOUNT/DATABASE/SCHEMA?warehouse=WAREHOUSE&role=ROLE."
+
+func refuse(field, hint, format string, args ...any) error {
+	return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf(format, args...), Hint: hint, Cause: &fieldError{field}}
+}
+
+// fieldError names the part of a connection that is wrong, for tests and logs.
+type fieldError struct{ field string }
+
+func (e *fieldError) Error() string { return "connection: " + e.field }
+
+// names maps the spellings of parameters, gosnowflake's too, onto ours.
+var names = map[string]string{
+	"account": "account", "warehouse": "warehouse", "role": "role", "database": "database", "schema": "schema", "host": "host", "port": "port",
+	"protocol": "protocol", "authenticator": "authenticator", "token": "token",
+	"private_key": "private_key", "privateKey": "private_key", "private_key_passphrase": "private_key_passphrase",
+	"login_timeout": "login_timeout", "loginTimeout": "login_timeout", "request_timeout": "request_timeout", "requestTimeout": "request_timeout",
+}
+
+// reasons says why a parameter that gosnowflake knows is not taken.
+var reasons = map[string]string{
+	"tokenFilePath": "It would read a file of the machine that Loadstone runs on. Give the token itself in token=.",
+	"tmpDirPath":    "It names a folder of the machine that Loadstone runs on.", "clientConfigFile": "It names a file of the machine that Loadstone runs on.",
+	"connectionDiagnosticsAllowlistFile": "It names a file of the machine that Loadstone runs on.", "connectionDiagnosticsEnabled": "It would end Loadstone's process.",
+	"proxyHost": "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.", "proxyPort": "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.",
+	"proxyUser": "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.", "proxyPassword": "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.",
+	"proxyProtocol": "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.", "noProxy": "A connection does not choose a proxy. Who runs Loadstone sets NO_PROXY.",
+	"tracing": "The driver writes no log.", "logQueryText": "The driver writes no log.", "logQueryParameters": "The driver writes no log.",
+	"passcode": "A passcode serves one log-in, and a run makes many. Use a key pair or a programmatic access token.", "passcodeInPassword": "A passcode serves one log-in, and a run makes many. Use a key pair or a programmatic access token.",
+	"region": "The region is part of the account: ACCOUNT.REGION.",
+}
+
+const signIns = "snowflake (user and password), snowflake_jwt (key pair), oauth (access token) and programmatic_access_token are supported."
+
+var accountName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`)
+
+// parseDSN reads a DSN; its errors are user-facing and name what is wrong,
+// never a secret.
+func parseDSN(dsn string) (*settings, error) {
+	dsn = strings.TrimSpace(dsn)
+	if dsn == "" {
+		return nil, refuse("dsn", dsnForm, "The connection has no address.")
+	}
+	if scheme, rest, ok := strings.Cut(dsn, "://"); ok && !strings.ContainsAny(scheme, "@/?:") {
+		if !strings.EqualFold(scheme, "snowflake") {
+			return nil, refuse("dsn", dsnForm, "A Snowflake connection begins with snowflake://, not %s://.", scheme)
+		}
+		dsn = rest
+	}
+	head, query, _ := strings.Cut(dsn, "?")
+	s := &settings{authenticator: sf.AuthTypeSnowflake}
+	at := strings.LastIndexByte(head, '@')
+	if at >= 0 {
+		user, password, _ := strings.Cut(head[:at], ":")
+		var err error
+		if s.user, err = url.PathUnescape(user); err != nil {
+			return nil, refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.", "The user cannot be read.")
+		}
+		if s.password, err = url.PathUnescape(password); err != nil {
+			return nil, refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.", "The password cannot be read.")
+		}
+	}
+	if err := s.place(head[at+1:]); err != nil {
+		return nil, err
+	}
+	if err := s.parameters(query); err != nil {
+		return nil, err
+	}
+	return s, s.check()
+}
+
+// place reads ACCOUNT/DATABASE/SCHEMA, where a host with a port may stand for the account.
+func (s *settings) place(text string) error {
+	parts := strings.Split(text, "/")
+	if len(parts) > 3 {
+		return refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.", "The address has %d parts after the account, at most a database and a schema can follow.", len(parts)-1)
+	}
+	for i, p := range parts {
+		plain, err := url.PathUnescape(p)
+		if err != nil {
+			return refuse("dsn", dsnForm, "The address after @ cannot be read.")
+		}
+		parts[i] = plain
+	}
+	s.account = parts[0]
+	if host, port, err := net.SplitHostPort(parts[0]); err == nil {
+		s.account, s.host = "", host
+		if s.port, err = portOf(port); err != nil {
+			return err
+		}
+	} else if isHost(parts[0]) {
+		s.account, s.host = "", parts[0]
+	}
+	if len(parts) > 1 {
+		s.database = parts[1]
+	}
+	if len(parts) > 2 {
+		s.schema = parts[2]
+	}
+	return nil
+}
+
+func portOf(text string) (int, error) {
+	port, err := strconv.Atoi(text)
+	if err != nil || port < 1 || port > 65535 {
+		return 0, refuse("port", "A port is a number from 1 to 65535; Snowflake's is 443.", "The port %q is none.", short(text))
+	}
+	return port, nil
+}
+
+// isHost tells a host name of Snowflake's from an account.
+func isHost(name string) bool {
+	lower := strings.ToLower(name)
+	return strings.HasSuffix(lower, ".snowflakecomputing.com") || strings.HasSuffix(lower, ".snowflakecomputing.cn")
+}
+
+// short keeps a piece of the user's text for a message.
+func short(text string) string {
+	const most = 60
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return text
+}
+
+func (s *settings) parameters(query string) error {
+	seen := map[string]string{}
+	for pair := range strings.SplitSeq(query, "&") {
+		if pair == "" {
+			continue
+		}
+		key, value, _ := strings.Cut(pair, "=")
+		key, err := url.QueryUnescape(key)
+		if err != nil {
+			return refuse("dsn", dsnForm, "A parameter's name cannot be read.")
+		}
+		name, known := names[key]
+		if !known {
+			hint := "The parameters of a connection are " + allowed() + "."
+			for other, reason := range reasons {
+				if strings.EqualFold(other, key) {
+					hint = reason
+				}
+			}
+			return refuse("dsn", hint, "The parameter %q is not allowed in a connection.", short(key))
+		}
+		if _, twice := seen[name]; twice {
+			return refuse(name, "Give it once.", "The parameter %s is given twice.", name)
+		}
+		if value, err = url.QueryUnescape(value); err != nil {
+			return refuse(name, "Percent-encode the characters % & + and = in values.", "The value of %s cannot be read.", name)
+		}
+		seen[name] = value
+	}
+	return s.take(seen)
+}
+
+func allowed() string {
+	list := make([]string, 0, len(names))
+	for _, ours := range names {
+		if !slices.Contains(list, ours) {
+			list = append(list, ours)
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+func (s *settings) take(p map[string]string) (err error) {
+	for name, to := range map[string]*string{"account": &s.account, "warehouse": &s.warehouse, "role": &s.role, "database": &s.database, "schema": &s.schema, "host": &s.host, "token": &s.token} {
+		if value, given := p[name]; given {
+			*to = value
+		}
+	}
+	if text, given := p["port"]; given {
+		if s.port, err = portOf(text); err != nil {
+			return err
+		}
+	}
+	for name, to := range map[string]*time.Duration{"login_timeout": &s.loginTimeout, "request_timeout": &s.clientTimeout} {
+		text, given := p[name]
+		if !given {
+			continue
+		}
+		seconds, err := strconv.Atoi(text)
+		if err != nil || seconds < 1 || seconds > 3600 {
+			return refuse(name, "Write it in seconds, from 1 to 3600.", "%s is %q.", name, short(text))
+		}
+		*to = time.Duration(seconds) * time.Second
+	}
+	switch protocol := p["protocol"]; strings.ToLower(protocol) {
+	case "", "https":
+	case "http":
+		s.plain = true
+	default:
+		return refuse("protocol", "https is the only one to an account.", "The protocol %q is not allowed.", short(protocol))
+	}
+	if err := s.signIn(p); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (s *settings) signIn(p map[string]string) (err error) {
+	kind, given := p["authenticator"]
+	switch strings.ToLower(kind) {
+	case "snowflake":
+	case "snowflake_jwt":
+		s.authenticator = sf.AuthTypeJwt
+	case "oauth":
+		s.authenticator = sf.AuthTypeOAuth
+	case "programmatic_access_token":
+		s.authenticator = sf.AuthTypePat
+	case "":
+		if given {
+			return refuse("authenticator", signIns, "The authenticator is empty.")
+		}
+		// What is there says which it is.
+		switch {
+		case p["private_key"] != "":
+			s.authenticator = sf.AuthTypeJwt
+		case s.token != "":
+			s.authenticator = sf.AuthTypePat
+		}
+	case "externalbrowser":
+		return refuse("authenticator", signIns, "The authenticator externalbrowser is not allowed: it would open a browser on the machine that Loadstone runs on.")
+	default:
+		return refuse("authenticator", signIns, "The authenticator %q is not allowed.", short(kind))
+	}
+	if text := p["private_key"]; text != "" {
+		if s.authenticator != sf.AuthTypeJwt {
+			return refuse("private_key", "Leave it out, or set authenticator=snowflake_jwt.", "A private key is given, and the sign-in is by %s.", strings.ToLower(kind))
+		}
+		if s.key, err = parseKey(text, p["private_key_passphrase"]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check completes the settings and says what is missing.
+func (s *settings) check() error {
+	if s.host == "" {
+		if s.account == "" {
+			return refuse("account", "It is the first part of the address of your Snowflake page: https://ACCOUNT.snowflakecomputing.com.", "The connection names no account.")
+		}
+		if len(s.account) > 128 || !accountName.MatchString(s.account) {
+			return refuse("account", "It is ORGANIZATION-NAME, the first part of the address of your Snowflake page: https://ORGANIZATION-NAME.snowflakecomputing.com.",
+				"%q is not the name of an account.", short(s.account))
+		}
+		domain := ".snowflakecomputing.com"
+		if _, region, ok := strings.Cut(s.account, "."); ok && strings.HasPrefix(strings.ToLower(region), "cn-") {
+			domain = ".snowflakecomputing.cn"
+		}
+		// A host name has no underscores; Snowflake takes hyphens for them.
+		s.host = strings.ReplaceAll(s.account, "_", "-") + domain
+	}
+	if strings.ContainsAny(s.host, "/:@?#\\ \x00") && net.ParseIP(s.host) == nil || len(s.host) > 253 || !utf8.ValidString(s.host) {
+		return refuse("host", "Write the name of the host alone, without https:// and port.", "%q is not a host.", short(s.host))
+	}
+	if s.account == "" {
+		s.account, _, _ = strings.Cut(s.host, ".")
+		if !isHost(s.host) {
+			return refuse("account", "Add account=ACCOUNT to the connection.", "The host %s does not tell the account.", short(s.host))
+		}
+	}
+	if s.plain && !loopback(s.host) {
+		return refuse("protocol", "Leave protocol out: Snowflake speaks https.", "http is allowed to this machine only, and %s is another.", short(s.host))
+	}
+	if s.port == 0 {
+		s.port = 443
+	}
+	for _, id := range []struct{ field, name string }{{"database", s.database}, {"schema", s.schema}, {"warehouse", s.warehouse}, {"role", s.role}} {
+		if err := checkIdentifier(id.field, id.name); err != nil {
+			return err
+		}
+	}
+	missing := func(field, what string) error {
+		return refuse(field, signIns, "The sign-in needs %s.", what)
+	}
+	switch {
+	case strings.ContainsRune(s.user, 0):
+		return refuse("user", "", "The user contains a NUL character.")
+	case s.user == "" && (s.authenticator == sf.AuthTypeSnowflake || s.authenticator == sf.AuthTypeJwt):
+		return missing("user", "a user")
+	case s.password == "" && s.authenticator == sf.AuthTypeSnowflake:
+		return missing("password", "a password, a private key or a token")
+	case s.key == nil && s.authenticator == sf.AuthTypeJwt:
+		return missing("private_key", "a private key")
+	case s.token == "" && (s.authenticator == sf.AuthTypeOAuth || s.authenticator == sf.AuthTypePat):
+		return missing("token", "a token")
+	}
+	return nil
+}
+
+// loopback reports whether a host is this machine by its name.
+func loopback(host string) bool {
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.IsLoopback()
+	}
+	return strings.EqualFold(host, "localhost")
+}
+
+// maxIdentifier is how long a name may be, in characters.
+const maxIdentifier = 255
+
+var plainIdentifier = regexp.MustCompile(`^[\pL_][\pL\pN_$]*$`)
+
+// checkIdentifier checks a name as it is written in a connection: a plain one,
+// which Snowflake reads in upper case, or one in double quotes. Empty is none.
+func checkIdentifier(field, name string) error {
+	inner, quoted := name, len(name) >= 2 && name[0] == '"' && name[len(name)-1] == '"'
+	if quoted {
+		inner = name[1 : len(name)-1]
+	}
+	const hint = `A name with other characters than letters, digits, _ and $, or in lower case, is written in double quotes, a quote inside it twice: "my ""own"" name".`
+	switch {
+	case name == "":
+		return nil
+	case !utf8.ValidString(name) || strings.ContainsRune(name, 0):
+		return refuse(field, hint, "The %s contains a NUL character, or is not UTF-8.", field)
+	case quoted && (inner == "" || strings.Contains(strings.ReplaceAll(inner, `""`, ""), `"`)):
+		return refuse(field, hint, "The quotes in the %s do not match.", field)
+	case !quoted && !plainIdentifier.MatchString(name):
+		return refuse(field, hint, "%q is not the name of a %s.", short(name), field)
+	}
+	if n := utf8.RuneCountInString(strings.ReplaceAll(inner, `""`, `"`)); n > maxIdentifier {
+		return refuse(field, hint, "The name of the %s has %d characters, and at most %d are possible.", field, n, maxIdentifier)
+	}
+	return nil
+}
