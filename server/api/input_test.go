@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -30,13 +31,18 @@ func TestRedactionHidesEveryPassword(t *testing.T) {
 		word := rapid.StringMatching(`[a-z]{1,8}`)
 		secret := "Zq9" + rapid.StringMatching(`[A-Za-z0-9!$%&*:;+,.~@_-]{0,12}`).Draw(t, "secret") + "9qZ"
 		host, user, db := word.Draw(t, "host"), word.Draw(t, "user"), word.Draw(t, "db")
-		form := rapid.IntRange(0, 4).Draw(t, "form")
+		form := rapid.IntRange(0, 8).Draw(t, "form")
+		escaped := url.QueryEscape(secret)
 		dsn := []string{
 			"postgres://" + user + ":" + secret + "@" + host + ":5432/" + db + "?sslmode=require",
 			"host=" + host + " user=" + user + " password='" + secret + "' dbname=" + db,
 			"password='" + secret + " \\' more' host=" + host,
 			"postgres://" + host + "/" + db + "?user=" + user + "&password=" + strings.NewReplacer("&", "%26", ";", "%3B", "+", "%2B").Replace(secret),
 			"postgres://" + user + ":" + secret + "@/" + db + "?host=/tmp&sslpassword=" + strings.NewReplacer("&", "%26", ";", "%3B", "+", "%2B").Replace(secret),
+			"snowflake://" + user + ":" + escaped + "@" + host + "/" + db + "?warehouse=w&role=r",
+			user + ":" + escaped + "@" + host + "/" + db + "?warehouse=w",
+			"snowflake://" + user + "@" + host + "?authenticator=snowflake_jwt&private_key=" + escaped + "&private_key_passphrase=" + escaped + "&role=r",
+			"snowflake://" + user + ":" + escaped + "@" + host + "?token=" + escaped + "&privateKey=" + escaped,
 		}[form]
 		shown := RedactDSN(dsn)
 		if strings.Contains(shown, "Zq9") || strings.Contains(shown, "9qZ") || strings.Contains(shown, "more'") {
@@ -77,6 +83,20 @@ func TestThePasswordGoesNowhereElse(t *testing.T) {
 		"postgresql+evil://u:***@h:5432/d":              false,
 	} {
 		if joined, err := rejoin(dsn, stored); (err == nil) != ok || ok && !strings.Contains(joined, ":secret@h:5432/") {
+			t.Errorf("%s became %q, %v", dsn, joined, err)
+		}
+	}
+	key := "snowflake://u@acme/d?private_key=secret&private_key_passphrase=other"
+	for dsn, ok := range map[string]bool{
+		"snowflake://u@acme/e?private_key=***&private_key_passphrase=***&role=r":           true,
+		"snowflake://u@evil/d?private_key=***&private_key_passphrase=***":                  false,
+		"snowflake://u@acme/d?private_key=***&private_key_passphrase=***&host=evil":        false,
+		"snowflake://u@acme/d?private_key=***&private_key_passphrase=***&account=evil":     false,
+		"snowflake://u@acme/d?private_key=***&private_key_passphrase=***&protocol=http":    false,
+		"snowflake://v@acme/d?private_key=***&private_key_passphrase=***":                  false,
+		"snowflake://u@acme/d?private_key=***&private_key_passphrase=***&role=r&token=***": false,
+	} {
+		if joined, err := rejoin(dsn, key); (err == nil) != ok || ok && !strings.Contains(joined, "private_key=secret&private_key_passphrase=other") {
 			t.Errorf("%s became %q, %v", dsn, joined, err)
 		}
 	}

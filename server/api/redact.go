@@ -37,6 +37,11 @@ func RedactDSN(dsn string) string {
 		}
 		return head
 	}
+	if head, _, _ := strings.Cut(dsn, "?"); strings.Contains(head, "@") && !strings.ContainsAny(head[:strings.LastIndex(head, "@")], " =") {
+		// user:password@account/database, as Snowflake's clients write it.
+		const scheme = "snowflake://"
+		return strings.TrimPrefix(RedactDSN(scheme+dsn), scheme)
+	}
 	return secretPair.ReplaceAllString(dsn, "${1}="+Mask)
 }
 
@@ -109,7 +114,7 @@ func hideSource(source []byte, parsed engine.Scenario) []byte {
 	return plain
 }
 
-var destination = regexp.MustCompile(`(?i)(?:^|[\s?&])(host|hostaddr|port|user|service|servicefile|passfile|sslmode|options)\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]*)`)
+var destination = regexp.MustCompile(`(?i)(?:^|[\s?&])(account|protocol|authenticator|host|hostaddr|port|user|service|servicefile|passfile|sslmode|options)\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]*)`)
 
 // endpoint is what decides where a DSN's password goes: two DSNs with the same
 // endpoint differ in the database and in harmless options only.

@@ -166,10 +166,13 @@ func rejoin(dsn, stored string) (string, error) {
 	joined := dsn
 	if old := userInfo.FindStringSubmatch(beforeQuery(stored)); old != nil && strings.Contains(dsn, "://") {
 		joined = strings.Replace(dsn, ":"+Mask+"@", ":"+old[2]+"@", 1)
-	} else if old := secretPair.FindAllStringSubmatch(stored, -1); len(old) > 0 {
-		for _, pair := range old {
-			joined = strings.Replace(joined, pair[1]+"="+Mask, pair[0], 1)
-		}
+	}
+	pairs := stored
+	if strings.Contains(stored, "://") {
+		_, pairs, _ = strings.Cut(stored, "?")
+	}
+	for _, pair := range secretPair.FindAllStringSubmatch(pairs, -1) {
+		joined = strings.Replace(joined, pair[1]+"="+Mask, pair[0], 1)
 	}
 	if redacted(joined) {
 		return "", engine.InvalidField("dsn", "has *** in the place of its password", "type the password again")

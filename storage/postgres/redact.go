@@ -10,9 +10,9 @@ import (
 const hidden = "***"
 
 var (
-	secretParam = regexp.MustCompile(`(?i)([?&;](?:password|passwd|pwd|sslpassword|passcode|token|private_?key|secret)=)([^&;#]*)`)
+	secretParam = regexp.MustCompile(`(?i)([?&;](?:password|passwd|pwd|sslpassword|passcode|token|private_?key(?:_?passphrase)?|secret)=)([^&;#]*)`)
 	// Key/value values are quoted, with \' inside, or run to the next space that is not escaped.
-	secretPair = regexp.MustCompile(`(?is)(^|\s)((?:password|passwd|pwd|sslpassword|passcode|token|private_?key|secret)\s*=\s*)('(?:\\.|[^'\\])*'?[^\s]*|(?:\\.|[^\s\\])+)`)
+	secretPair = regexp.MustCompile(`(?is)(^|\s)((?:password|passwd|pwd|sslpassword|passcode|token|private_?key(?:_?passphrase)?|secret)\s*=\s*)('(?:\\.|[^'\\])*'?[^\s]*|(?:\\.|[^\s\\])+)`)
 )
 
 // redact replaces every password of a DSN by three stars: in a URL's user
