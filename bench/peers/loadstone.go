@@ -63,11 +63,11 @@ func loadstone(c config) client {
 			if err := cmd.Start(); err != nil {
 				return sample{}, err
 			}
-			stop, usage := make(chan struct{}), make(chan cpuSeries, 1)
-			go func() { usage <- watchCPU(cmd.Process.Pid, stop) }()
+			stop, usage := make(chan struct{}), make(chan series, 1)
+			go func() { usage <- watch(cmd.Process.Pid, stop) }()
 			err := cmd.Wait()
 			close(stop)
-			series := <-usage
+			taken := <-usage
 			if err != nil {
 				return sample{}, fmt.Errorf("%w\n%s", err, text.String())
 			}
@@ -89,9 +89,10 @@ func loadstone(c config) client {
 			if err != nil {
 				return sample{}, err
 			}
-			cpu := series.between(from, to)
+			cpu, used := taken.between(from, to)
 			return sample{tps: summary.QPS, p50: summary.LatencyMs.P50, p99: summary.LatencyMs.P99,
-				cpu: perQuery(cpu, float64(summary.Operations)), operations: summary.Operations}, nil
+				cpu: perQuery(cpu, float64(summary.Operations)), operations: summary.Operations,
+				rest: used.rest(cpu, float64(summary.Operations))}, nil
 		},
 	}
 }
@@ -133,41 +134,47 @@ func measured(dir string) (from, to time.Time, err error) {
 	return time.Unix(0, first), to, nil
 }
 
-// cpuPoint is the CPU time that a process had taken at a moment.
-type cpuPoint struct {
-	at  time.Time
-	cpu time.Duration
+// point is what the client, and the machine, had used at a moment.
+type point struct {
+	at      time.Time
+	cpu     time.Duration
+	machine machine
 }
 
-type cpuSeries []cpuPoint
+type series []point
 
-// between is the CPU time from one moment to another, interpolated.
-func (s cpuSeries) between(from, to time.Time) time.Duration { return s.at(to) - s.at(from) }
+// between is what was used from one moment to another, interpolated.
+func (s series) between(from, to time.Time) (cpu time.Duration, used machine) {
+	a, b := s.at(from), s.at(to)
+	return b.cpu - a.cpu, b.machine.since(a.machine)
+}
 
-func (s cpuSeries) at(t time.Time) time.Duration {
-	i, found := slices.BinarySearchFunc(s, t, func(p cpuPoint, t time.Time) int { return p.at.Compare(t) })
+func (s series) at(t time.Time) point {
+	i, found := slices.BinarySearchFunc(s, t, func(p point, t time.Time) int { return p.at.Compare(t) })
 	switch {
 	case len(s) == 0:
-		return 0
+		return point{}
 	case found || i == 0:
-		return s[i].cpu
+		return s[i]
 	case i == len(s):
-		return s[i-1].cpu
+		return s[i-1]
 	}
 	a, b := s[i-1], s[i]
 	share := float64(t.Sub(a.at)) / float64(b.at.Sub(a.at))
-	return a.cpu + time.Duration(share*float64(b.cpu-a.cpu))
+	part := func(a, b float64) float64 { return a + share*(b-a) }
+	return point{t, time.Duration(part(float64(a.cpu), float64(b.cpu))), machine{busy: part(a.machine.busy, b.machine.busy), idle: part(a.machine.idle, b.machine.idle),
+		stolen: part(a.machine.stolen, b.machine.stolen), switches: part(a.machine.switches, b.machine.switches)}}
 }
 
-// watchCPU reads the process's user and system time ten times a second, its
-// children's not included, until stop is closed.
-func watchCPU(pid int, stop <-chan struct{}) cpuSeries {
-	var s cpuSeries
+// watch reads the process's user and system time ten times a second, its
+// children's not included, and the machine's, until stop is closed.
+func watch(pid int, stop <-chan struct{}) series {
+	var s series
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		if cpu, err := processCPU(pid); err == nil {
-			s = append(s, cpuPoint{time.Now(), cpu})
+			s = append(s, point{time.Now(), cpu, machineNow()})
 		}
 		select {
 		case <-stop:

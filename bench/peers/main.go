@@ -34,6 +34,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -44,7 +46,7 @@ import (
 
 type config struct {
 	rounds, seconds, warmup, connections, scale int
-	loadstone, script, io                       string
+	loadstone, script, io, peers                string
 	workers                                     int
 	dir                                         string
 
@@ -58,6 +60,7 @@ type sample struct {
 	p50, p99   float64 // ms
 	cpu        float64 // µs a query
 	operations int64
+	rest       rest
 }
 
 // client is one of the peers.
@@ -76,6 +79,7 @@ func main() {
 	flag.IntVar(&c.scale, "scale", 10, "table size in units of 100 000 rows")
 	flag.IntVar(&c.workers, "workers", 1, "run workers that share Loadstone's connections")
 	flag.StringVar(&c.script, "script", "select-only", "what all do: select-only, tpcb-like or simple-update (sysbench only the first)")
+	flag.StringVar(&c.peers, "peers", "pgbench,sysbench", "whom to compare with")
 	flag.StringVar(&c.io, "io", "auto", "Loadstone's I/O engine: auto, events or goroutines")
 	flag.StringVar(&c.loadstone, "loadstone", "bin/loadstone", "the binary; empty leaves Loadstone out")
 	flag.Parse()
@@ -123,6 +127,9 @@ func run(ctx context.Context, c config) (err error) {
 		peers = append(peers, sysbench(c))
 	}
 	for _, peer := range peers {
+		if !slices.Contains(strings.Split(c.peers, ","), peer.name) {
+			continue
+		}
 		if _, err := exec.LookPath(peer.name); err != nil {
 			fmt.Fprintf(os.Stderr, "%s is not installed: left out\n", peer.name)
 			continue
@@ -163,7 +170,7 @@ func compare(ctx context.Context, c config, clients []client) (map[string][]samp
 				return nil, fmt.Errorf("running %s: %w", peer.name, err)
 			}
 			samples[peer.name] = append(samples[peer.name], s)
-			fmt.Fprintf(os.Stderr, "round %d  %-9s %8.0f TPS  %6.2f µs/query\n", round+1, peer.name, s.tps, s.cpu)
+			fmt.Fprintf(os.Stderr, "round %d  %-9s %8.0f TPS  %6.2f µs/query  %s\n", round+1, peer.name, s.tps, s.cpu, s.rest)
 		}
 	}
 	return samples, nil

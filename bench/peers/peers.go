@@ -69,7 +69,9 @@ func pgbench(c config) client {
 			return nil
 		},
 		round: func(ctx context.Context) (sample, error) {
+			before := machineNow()
 			out, cpu, err := load(ctx, c.seconds)
+			used := machineNow().since(before)
 			if err != nil {
 				return sample{}, err
 			}
@@ -78,7 +80,7 @@ func pgbench(c config) client {
 				return sample{}, err
 			}
 			tps, err := figure(out, pgbenchTPS)
-			return sample{tps: tps, p50: p50, p99: p99, cpu: perQuery(cpu, ops), operations: int64(ops)}, err
+			return sample{tps: tps, p50: p50, p99: p99, cpu: perQuery(cpu, ops), operations: int64(ops), rest: used.rest(cpu, ops)}, err
 		},
 	}
 }
@@ -144,7 +146,9 @@ func sysbench(c config) client {
 			return err
 		},
 		round: func(ctx context.Context) (sample, error) {
+			before := machineNow()
 			out, cpu, err := output(ctx, c.dir, "sysbench", append(slices.Clone(args), "run")...)
+			used := machineNow().since(before)
 			if err != nil {
 				return sample{}, err
 			}
@@ -156,7 +160,7 @@ func sysbench(c config) client {
 			if err != nil {
 				return sample{}, err
 			}
-			s := sample{tps: tps, cpu: perQuery(cpu, ops), operations: int64(ops)}
+			s := sample{tps: tps, cpu: perQuery(cpu, ops), operations: int64(ops), rest: used.rest(cpu, ops)}
 			s.p50, s.p99, err = sysbenchHistogram(out)
 			return s, err
 		},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,14 +69,17 @@ func TestParseStat(t *testing.T) {
 
 func TestCPUBetween(t *testing.T) {
 	t0 := time.Unix(1_790_000_000, 0)
-	s := cpuSeries{{t0, 0}, {t0.Add(time.Second), 200 * time.Millisecond}, {t0.Add(2 * time.Second), 1200 * time.Millisecond}}
-	for _, c := range []struct{ from, to, want time.Duration }{
-		{0, 2 * time.Second, 1200 * time.Millisecond},
-		{500 * time.Millisecond, 1500 * time.Millisecond, 600 * time.Millisecond},
-		{-time.Second, 9 * time.Second, 1200 * time.Millisecond},
+	s := series{{t0, 0, machine{}}, {t0.Add(time.Second), 200 * time.Millisecond, machine{busy: 1}}, {t0.Add(2 * time.Second), 1200 * time.Millisecond, machine{busy: 3}}}
+	for _, c := range []struct {
+		from, to, want time.Duration
+		busy           float64
+	}{
+		{0, 2 * time.Second, 1200 * time.Millisecond, 3},
+		{500 * time.Millisecond, 1500 * time.Millisecond, 600 * time.Millisecond, 1.5},
+		{-time.Second, 9 * time.Second, 1200 * time.Millisecond, 3},
 	} {
-		if got := s.between(t0.Add(c.from), t0.Add(c.to)); got != c.want {
-			t.Errorf("%v–%v: %v, want %v", c.from, c.to, got, c.want)
+		if got, used := s.between(t0.Add(c.from), t0.Add(c.to)); got != c.want || used.busy != c.busy {
+			t.Errorf("%v–%v: %v and %v, want %v and %v", c.from, c.to, got, used.busy, c.want, c.busy)
 		}
 	}
 }
@@ -101,5 +105,18 @@ func TestDisturbed(t *testing.T) {
 	got := disturbed(clients, map[string][]sample{"steady": {{tps: 100}, {tps: 120}}, "noisy": {{tps: 100}, {tps: 200}}})
 	if !strings.Contains(got, "noisy ranged from 100 to 200") || strings.Contains(got, "steady") {
 		t.Fatalf("%q", got)
+	}
+}
+
+func TestParseMachine(t *testing.T) {
+	before := parseMachine("cpu  100 0 50 1000 10 0 5 5 0 0\ncpu0 1 1 1 1 1 1 1 1 1 1\nctxt 1000\n")
+	after := parseMachine("cpu  200 0 150 1050 10 0 5 55 0 0\nintr 7\nctxt 4000\n")
+	got := after.since(before).rest(500*time.Millisecond, 1000)
+	want := rest{serverCPU: 1500, switches: 3, idlePct: 50. / 3, stolenPct: 50. / 3}
+	if math.Abs(got.serverCPU-want.serverCPU) > 1e-6 || got.switches != want.switches || math.Abs(got.idlePct-want.idlePct) > 1e-6 || math.Abs(got.stolenPct-want.stolenPct) > 1e-6 {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if (machine{}).rest(time.Second, 1) != (rest{}) {
+		t.Error("figures without a machine")
 	}
 }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// machine is what /proc/stat counts since boot: seconds of all processors, and context switches.
+type machine struct{ busy, idle, stolen, switches float64 }
+
+// machineNow is zero on systems without /proc/stat.
+func machineNow() machine {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return machine{}
+	}
+	return parseMachine(string(b))
+}
+
+func parseMachine(stat string) machine {
+	var m machine
+	for line := range strings.Lines(stat) {
+		f := strings.Fields(line)
+		if len(f) > 8 && f[0] == "cpu" {
+			// user nice system idle iowait irq softirq steal
+			for i, text := range f[1:9] {
+				n, _ := strconv.ParseFloat(text, 64)
+				n *= clockTick.Seconds()
+				switch i {
+				case 3, 4:
+					m.idle += n
+				case 7:
+					m.stolen += n
+				default:
+					m.busy += n
+				}
+			}
+		}
+		if len(f) > 1 && f[0] == "ctxt" {
+			m.switches, _ = strconv.ParseFloat(f[1], 64)
+		}
+	}
+	return m
+}
+
+func (m machine) since(earlier machine) machine {
+	return machine{m.busy - earlier.busy, m.idle - earlier.idle, m.stolen - earlier.stolen, m.switches - earlier.switches}
+}
+
+// rest is what else a query took: the server's CPU (and that of whoever else
+// was at work), context switches of the whole machine, and how much of it was
+// idle or taken away by its hypervisor.
+type rest struct {
+	serverCPU, switches float64 // µs and number a query
+	idlePct, stolenPct  float64
+}
+
+func (m machine) rest(client time.Duration, operations float64) rest {
+	all := m.busy + m.idle + m.stolen
+	if all <= 0 || operations <= 0 {
+		return rest{}
+	}
+	return rest{serverCPU: (m.busy - client.Seconds()) * 1e6 / operations, switches: m.switches / operations,
+		idlePct: 100 * m.idle / all, stolenPct: 100 * m.stolen / all}
+}
+
+func (r rest) String() string {
+	return fmt.Sprintf("server and others %.2f µs/query, %.2f switches/query, idle %.1f %%, stolen %.1f %%", r.serverCPU, r.switches, r.idlePct, r.stolenPct)
+}
