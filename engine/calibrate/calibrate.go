@@ -11,7 +11,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"slices"
 	"time"
 
@@ -61,7 +60,7 @@ const (
 
 // Run measures for about three times Seconds.
 func Run(ctx context.Context, o Options) (engine.Calibration, error) {
-	c := engine.Calibration{At: engine.At(time.Now()), CPUs: runtime.GOMAXPROCS(0), Connections: o.Connections, ScheduleRate: o.Rate}
+	c := engine.Calibration{At: engine.At(time.Now()), CPUs: load.Processors(), Connections: o.Connections, ScheduleRate: o.Rate}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}

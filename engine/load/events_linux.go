@@ -35,7 +35,16 @@ type eventLoops struct {
 }
 
 // connectionsPerLoop is how many connections are worth a loop of their own.
-const connectionsPerLoop = 32
+const connectionsPerLoop = 8
+
+// loopCount is how many loops a group gets: at most half of the processors, since a
+// target on the same machine needs the others, but two where there are two. One
+// loop beside a busy server leaves a processor idle while it goes through the
+// answers, because the kernel puts the backends it wakes on its own processor.
+func loopCount(connections, procs int) int {
+	most := max(procs/2, min(procs, 2))
+	return max(1, min(most, (connections+connectionsPerLoop-1)/connectionsPerLoop))
+}
 
 func newEventLoops(g *Group) ioEngine {
 	return &eventLoops{g: g, plain: goroutines{g}, expected: g.target}
@@ -44,9 +53,7 @@ func newEventLoops(g *Group) ioEngine {
 // start makes the loops when the first connection that can enter one arrives.
 // Without an error there is at least one.
 func (e *eventLoops) start() {
-	// Half of the processors: a loop keeps one busy, and a target on the same
-	// machine needs the others.
-	n := max(1, min(runtime.GOMAXPROCS(0)/2, (e.expected+connectionsPerLoop-1)/connectionsPerLoop))
+	n := loopCount(e.expected, processors.own())
 	for range n {
 		l, err := newEventLoop(e)
 		if err != nil {
@@ -168,19 +175,21 @@ type eventLoop struct {
 	epoll int
 	bell  int // an eventfd; written to wake the loop
 
-	// byFD finds a socket's slot.
-	byFD   []*slot
-	timers eventTimers
-	ready  []unix.EpollEvent
-	buf    []byte
+	// byFD finds a socket's slot, watched counts them.
+	byFD    []*slot
+	watched int
+	timers  eventTimers
+	ready   []unix.EpollEvent
+	buf     []byte
 	// read is the last reading of the clock, woke the one after the last wait.
 	read, woke int64
 	// gap is a running mean of how long waits last, in ns; waited is true from a
 	// wait to the next reading of the clock.
 	gap    int64
 	waited bool
-	// mayHold is how many loops of the process may wait without telling the scheduler.
-	mayHold int32
+	yield  yielding
+	// mayHold: the loop has a processor of its own, and may wait without telling the scheduler.
+	mayHold bool
 
 	asleep atomic.Bool
 	mail   atomic.Bool // inbox or all is set
@@ -190,26 +199,31 @@ type eventLoop struct {
 	closed bool
 }
 
+// Sockets are watched for edges: the kernel need not look again at each of those that it
+// has reported. What arrives makes an edge, and a short read therefore ends the
+// reading; only a stream's end may come without one after the last bytes, see happened.
+const (
+	readable = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
+	hungUp   = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
+)
+
 const (
 	maxReady   = 64
 	loopBuffer = 16 << 10
 	// A loop whose waits are shorter than busyGap waits without telling the
 	// scheduler, which saves more than a tenth of the CPU of an operation, and at most
-	// for busyWait: while it does, its processor runs nothing else and the
-	// garbage collector cannot stop it.
-	busyGap  = 200_000
+	// for busyWait. While it does, its processor, which was lent to it, runs nothing else;
+	// the signal by which the scheduler and the garbage collector stop a goroutine ends the wait.
+	busyGap  = 2_000_000
 	busyWait = 5 * time.Millisecond
 )
-
-// holding counts the loops of the process that wait so, to leave processors for the rest.
-var holding atomic.Int32
 
 func newEventLoop(e *eventLoops) (*eventLoop, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("making an epoll: %w", err)
 	}
-	l := &eventLoop{e: e, g: e.g, mayHold: int32(runtime.GOMAXPROCS(0) - 1), gap: busyGap, epoll: epoll, bell: -1, ready: make([]unix.EpollEvent, maxReady), buf: make([]byte, loopBuffer)}
+	l := &eventLoop{e: e, g: e.g, gap: busyGap, epoll: epoll, bell: -1, ready: make([]unix.EpollEvent, maxReady), buf: make([]byte, loopBuffer)}
 	if l.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
 		// Edge-triggered, so that it need not be read.
 		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, l.bell, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: int32(l.bell)})
@@ -262,6 +276,13 @@ func (l *eventLoop) hand(s *slot, arrival bool) {
 
 func (l *eventLoop) run() {
 	defer l.close()
+	if l.mayHold = processors.lend(); l.mayHold {
+		defer processors.giveBack()
+	}
+	// The kernel's scheduler judges threads by what they did: one that is always the
+	// loop's is placed better than one that also collects and encodes.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	l.read = l.g.clock.now()
 	var inbox []*slot
 	for {
@@ -369,7 +390,8 @@ func (l *eventLoop) register(s *slot) bool {
 		l.byFD = append(l.byFD, make([]*slot, fd+1-len(l.byFD))...)
 	}
 	l.byFD[fd] = s
-	if err := l.control(unix.EPOLL_CTL_ADD, s, unix.EPOLLIN); err != nil {
+	l.watched++
+	if err := l.control(unix.EPOLL_CTL_ADD, s, readable); err != nil {
 		l.g.fail(err)
 		l.leave(s)
 		return false
@@ -391,6 +413,7 @@ func (l *eventLoop) leave(s *slot) {
 func (l *eventLoop) unwatch(s *slot) {
 	if l.find(s.event.fd) == s {
 		l.byFD[s.event.fd] = nil
+		l.watched--
 	}
 }
 
@@ -509,14 +532,15 @@ func (l *eventLoop) finish(s *slot) bool {
 }
 
 // happened takes an event of the slot's socket.
-func (l *eventLoop) happened(s *slot, _ uint32) {
+func (l *eventLoop) happened(s *slot, events uint32) {
 	v := &s.event
+	fd := v.fd
 	switch v.at {
 	case atSending:
 		sent, err := v.conn.Flush()
 		if err == nil && sent {
 			v.at = atAnswer
-			err = l.control(unix.EPOLL_CTL_MOD, s, unix.EPOLLIN)
+			err = l.control(unix.EPOLL_CTL_MOD, s, readable)
 		}
 		if err != nil {
 			l.answer(s, err)
@@ -530,10 +554,16 @@ func (l *eventLoop) happened(s *slot, _ uint32) {
 		}
 	default:
 		// Nothing is in flight: a notice, or the server hung up. The next
-		// operation meets that, as it would without a loop; the socket would not rest until then.
+		// operation meets that, as it would without a loop.
 		if done, _ := v.conn.Receive(l.buf, &s.res); done {
 			_ = l.control(unix.EPOLL_CTL_DEL, s, 0) // one that is not watched any more is as good
+			return
 		}
+	}
+	if events&hungUp != 0 && l.find(fd) == s && v.at != atSending {
+		// The end comes behind the last bytes, and its edge has been spent on them.
+		// Watching anew reports it again.
+		_ = l.control(unix.EPOLL_CTL_MOD, s, readable)
 	}
 }
 

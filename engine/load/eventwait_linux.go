@@ -19,16 +19,13 @@ func (l *eventLoop) wait() int {
 		left = 0
 	}
 	var n int
-	if hold := l.gap < busyGap && (left < 0 || left > int64(busyWait)); hold && holding.Add(1) <= l.mayHold {
-		n = l.poll(busyWait)
-		holding.Add(-1)
-		if n == 0 {
+	if l.mayHold && l.gap < busyGap && (left < 0 || left > int64(busyWait)) {
+		l.letOthers()
+		var over bool
+		if n, over = l.poll(busyWait); over {
 			l.gap = busyGap
 		}
 	} else {
-		if hold {
-			holding.Add(-1)
-		}
 		n = l.block(left)
 	}
 	l.asleep.Store(false)
@@ -36,13 +33,74 @@ func (l *eventLoop) wait() int {
 	return n
 }
 
-// poll waits without telling the scheduler.
-func (l *eventLoop) poll(d time.Duration) int {
+// poll waits without telling the scheduler; over reports that d has passed.
+func (l *eventLoop) poll(d time.Duration) (ready int, over bool) {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(unsafe.SliceData(l.ready))), uintptr(len(l.ready)), uintptr(d.Milliseconds()), 0, 0)
 	if errno != 0 {
-		return 0 // a signal; the loop comes back
+		return 0, false // a signal; the loop comes back
 	}
-	return int(n)
+	return int(n), n == 0
+}
+
+// yielding decides whether a loop lets the threads that wait for its
+// processor go first, before it asks for events.
+//
+// Where the server's sessions share the loop's processor, they have their
+// answers ready when it is back: it finds many at once, and the sessions need not wake
+// it. Elsewhere nobody waits and the call is for nothing, or somebody takes the processor for long.
+// Both show in how long it takes.
+type yielding struct {
+	score int
+	skip  int
+	// rest is until when none is tried.
+	rest int64
+}
+
+const (
+	// A call that takes less has let nobody run.
+	yieldNothing = 2_000
+	// One that takes more than a session's part for each connection, and some time
+	// besides, has let somebody run who is no session.
+	yieldSession = 50_000
+	yieldExcess  = 500_000
+	yieldRest    = int64(time.Second)
+	// While it is of no use, one wait in so many tries.
+	yieldProbe = 64
+	yieldScore = 16
+)
+
+// due reports whether this wait should yield.
+func (y *yielding) due(now int64) bool {
+	if now < y.rest {
+		return false
+	}
+	if y.score > 0 {
+		return true
+	}
+	y.skip++
+	return y.skip%yieldProbe == 0
+}
+
+// took notes how long a yield with so many connections lasted, in ns.
+func (y *yielding) took(ns, now int64, connections int) {
+	switch {
+	case ns < yieldNothing:
+		y.score = max(y.score-1, 0)
+	case ns > yieldSession*int64(connections)+yieldExcess:
+		y.score, y.rest = 0, now+yieldRest
+	default:
+		y.score = min(y.score+2, yieldScore)
+	}
+}
+
+func (l *eventLoop) letOthers() {
+	if !l.yield.due(l.read) {
+		return
+	}
+	before := l.g.clock.now()
+	_, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	after := l.g.clock.now()
+	l.yield.took(after-before, after, l.watched)
 }
 
 // block waits as everything else does; left is in ns, negative for ever.

@@ -111,9 +111,13 @@ func (s *slot) flying() bool {
 
 // leaving reports whether the slot should take no further operation.
 func (s *slot) leaving(g *Group) bool {
+	// Two selects: of one channel each they cost next to nothing.
 	select {
 	case <-g.stopping:
 		return true
+	default:
+	}
+	select {
 	case <-s.retire:
 		return true
 	default:
