@@ -192,22 +192,29 @@ func processCPU(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return parseStat(string(b))
+	return parseStat(string(b), ownTimes)
 }
 
-// parseStat takes utime and stime, the 14th and 15th field. The second, the
+// Where in /proc/PID/stat, behind the command's name, a process's user and
+// system time are, and those of the children it has waited for.
+const (
+	ownTimes   = 11
+	childTimes = 13
+)
+
+// parseStat takes user and system time. The second field, the
 // command's name, is in parentheses and may hold anything.
-func parseStat(stat string) (time.Duration, error) {
+func parseStat(stat string, which int) (time.Duration, error) {
 	end := strings.LastIndexByte(stat, ')')
 	if end < 0 {
 		return 0, errors.New("no command name in stat")
 	}
 	fields := strings.Fields(stat[end+1:])
-	if len(fields) < 13 {
+	if len(fields) < which+2 {
 		return 0, errors.New("too few fields in stat")
 	}
 	var ticks int64
-	for _, f := range fields[11:13] {
+	for _, f := range fields[which : which+2] {
 		n, err := strconv.ParseInt(f, 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("reading stat: %w", err)

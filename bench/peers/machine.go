@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -48,6 +50,39 @@ func parseMachine(stat string) machine {
 
 func (m machine) since(earlier machine) machine {
 	return machine{m.busy - earlier.busy, m.idle - earlier.idle, m.stolen - earlier.stolen, m.switches - earlier.switches}
+}
+
+// account is what the machine, this process with the clients it has waited
+// for, and the server with the sessions that have ended had used at a moment.
+type account struct {
+	machine machine
+	ours    time.Duration
+}
+
+func accountNow(server int) account {
+	a := account{machine: machineNow()}
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if syscall.Getrusage(who, &u) == nil {
+			a.ours += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
+	}
+	if b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(server), "stat")); err == nil {
+		own, _ := parseStat(string(b), ownTimes)
+		ended, _ := parseStat(string(b), childTimes)
+		a.ours += own + ended
+	}
+	return a
+}
+
+// others is the share of the machine, 0 to 1, that processes took which have no part in the comparison.
+func (a account) others(earlier account) float64 {
+	used := a.machine.since(earlier.machine)
+	all := used.busy + used.idle + used.stolen
+	if all <= 0 {
+		return 0
+	}
+	return max(0, used.busy-(a.ours-earlier.ours).Seconds()) / all
 }
 
 // rest is what else a query took: the server's CPU (and that of whoever else

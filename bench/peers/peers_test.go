@@ -53,12 +53,14 @@ func TestPgbenchLog(t *testing.T) {
 }
 
 func TestParseStat(t *testing.T) {
-	got, err := parseStat("42 (a) b (c) S 1 42 42 0 -1 4194560 1 2 3 4 150 50 9 9 20 0 1 0 100 1 1")
-	if err != nil || got != 2*time.Second {
-		t.Fatalf("%v, %v", got, err)
+	const stat = "42 (a) b (c) S 1 42 42 0 -1 4194560 1 2 3 4 150 50 9 10 20 0 1 0 100 1 1"
+	for which, want := range map[int]time.Duration{ownTimes: 2 * time.Second, childTimes: 190 * time.Millisecond} {
+		if got, err := parseStat(stat, which); err != nil || got != want {
+			t.Fatalf("%v, %v", got, err)
+		}
 	}
 	for _, bad := range []string{"", "42 (x) S 1", "no name"} {
-		if _, err := parseStat(bad); err == nil {
+		if _, err := parseStat(bad, ownTimes); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}
 	}
@@ -118,5 +120,13 @@ func TestParseMachine(t *testing.T) {
 	}
 	if (machine{}).rest(time.Second, 1) != (rest{}) {
 		t.Error("figures without a machine")
+	}
+}
+
+func TestOthers(t *testing.T) {
+	before := account{machine{busy: 10, idle: 10}, 4 * time.Second}
+	after := account{machine{busy: 17, idle: 13}, 9 * time.Second}
+	if got := after.others(before); got != 0.2 {
+		t.Errorf("others took %v of the machine, want 0.2", got)
 	}
 }
