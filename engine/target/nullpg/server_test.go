@@ -123,7 +123,7 @@ func TestTheModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, err := histogram.FromData(&data)
-	if err != nil || h.Count() != 8 || h.Min() < int64(20*time.Millisecond) || h.Max() < int64(79*time.Millisecond) {
+	if err != nil || h.Count() != 8 || h.Min() < int64(20*time.Millisecond) {
 		t.Errorf("%d executions of %d to %d ns, %v", h.Count(), h.Min(), h.Max(), err)
 	}
 }
