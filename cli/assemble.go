@@ -220,7 +220,7 @@ func (s *services) openRuns(ctx context.Context) error {
 	})
 	s.runs = orchestrator.New(orchestrator.Options{
 		Store: s.store, Results: s.results, Plugins: s.plugins, Drivers: s.drivers,
-		Recordings: recordings, Nodes: []control.ServerEnd{serverEnd}, Log: s.log, Version: version,
+		Recordings: recordings, Nodes: []control.ServerEnd{serverEnd}, Log: s.log, Version: version, Scratch: filepath.Join(s.dataDir, "scratch"),
 		Calibration: func() *engine.Calibration { return readCalibration(s.dataDir) },
 	})
 	if err := s.runs.Open(ctx); err != nil {

@@ -54,7 +54,8 @@ type TestResult struct {
 	Plan             *Plan             `json:"plan"`
 	Environment      *Environment      `json:"environment"`
 	FindMax          *FindMaxResult    `json:"find_max_result"`
-	EnrichmentStatus string            `json:"enrichment_status"`
+	EnrichmentStatus EnrichmentStatus  `json:"enrichment_status"`
+	Enrichment       *Enrichment       `json:"enrichment,omitempty"`
 	FailureReason    string            `json:"failure_reason,omitempty"`
 	CreatedAt        Time              `json:"created_at"`
 	UpdatedAt        Time              `json:"updated_at"`

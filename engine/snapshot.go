@@ -343,10 +343,3 @@ type ValidityCause struct {
 	From   Time   `json:"from"`
 	To     Time   `json:"to"`
 }
-
-// Enrichment is the state of query-history enrichment. Postgres has none: SKIPPED.
-type Enrichment struct {
-	Status string   `json:"status"` // PENDING | RUNNING | COMPLETED | PARTIAL | SKIPPED | FAILED
-	Ratio  *float64 `json:"ratio"`
-	Reason string   `json:"reason,omitempty"`
-}

@@ -469,6 +469,20 @@ func (o *orchestra) Compare(ctx context.Context, a, b []string, _ compare.Option
 	return compare.Comparison{Metrics: []compare.Metric{}, Notes: []string{}, Verdict: compare.Same}, nil
 }
 
+func (o *orchestra) RetryEnrichment(_ context.Context, runID, _ string) (engine.Enrichment, error) {
+	if _, err := o.Run(context.Background(), runID); err != nil {
+		return engine.Enrichment{}, err
+	}
+	return engine.Enrichment{Status: engine.EnrichmentPending}, nil
+}
+
+func (o *orchestra) StopEnrichment(_ context.Context, runID, _ string) (engine.Enrichment, error) {
+	if _, err := o.Run(context.Background(), runID); err != nil {
+		return engine.Enrichment{}, err
+	}
+	return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: "No enrichment of this run is under way."}
+}
+
 func (o *orchestra) CheckConnection(_ context.Context, _, dsn string) (target.ServerInfo, error) {
 	o.lmu.Lock()
 	o.dsns = append(o.dsns, dsn)

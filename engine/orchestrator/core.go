@@ -29,7 +29,8 @@ const drainGrace = 20 * time.Second
 //	RUNNING               user, guardrail, lost worker stop(reason)
 //	STOPPING              user, lost worker            → CANCELLING
 //	STOPPING, CANCELLING  all workers left             → terminal/PROCESSING, finish
-//	terminal/PROCESSING   finished                     → phase none, end
+//	terminal/PROCESSING   finished                     enrich, or → phase none, end
+//	                      enriched                     → phase none, end
 //
 // A run starts with all of its workers or not at all. A FIXED one fails when it
 // loses one; others go on with those that are left, and with those that join.
@@ -43,6 +44,7 @@ type core struct {
 	placed     bool
 	started    bool
 	finishing  bool
+	enriching  bool
 	ended      bool
 	workers    map[string]engine.WorkerStatus
 	reason     engine.StopReason
@@ -91,8 +93,10 @@ type (
 		sentence string
 		by       string
 	}
-	hapTick     struct{}
-	hapFinished struct{}
+	hapTick struct{}
+	// hapFinished: the figures are there; enrich: the history is to be asked.
+	hapFinished struct{ enrich bool }
+	hapEnriched struct{}
 )
 
 // What is to be done about it.
@@ -112,6 +116,7 @@ type (
 		why string
 	}
 	actFinish struct{}
+	actEnrich struct{}
 	actEnd    struct{}
 )
 
@@ -147,15 +152,32 @@ func (c *core) apply(now time.Time, happening any) []any {
 	case hapTick:
 		return c.tick(now)
 	case hapFinished:
-		if !c.finishing || c.ended {
+		if !c.finishing || c.enriching {
 			return nil
 		}
-		c.ended, c.phase = true, engine.PhaseNone
-		none := engine.PhaseNone
-		return []any{actChange{t: store.Transition{From: []engine.Status{c.status}, Phase: &none}}, actEnd{}}
+		if h.enrich {
+			c.enriching = true
+			return []any{actEnrich{}}
+		}
+		return c.end()
+	case hapEnriched:
+		if !c.enriching {
+			return nil
+		}
+		return c.end()
 	default:
 		panic(fmt.Sprintf("orchestrator: unknown happening %T", happening))
 	}
+}
+
+// end takes the last step of a terminal run.
+func (c *core) end() []any {
+	if c.ended {
+		return nil
+	}
+	c.ended, c.phase = true, engine.PhaseNone
+	none := engine.PhaseNone
+	return []any{actChange{t: store.Transition{From: []engine.Status{c.status}, Phase: &none}}, actEnd{}}
 }
 
 func (c *core) stopping() bool { return c.reason != "" }

@@ -168,8 +168,17 @@ func TestEveryRunEndsAndObeysTheContract(t *testing.T) {
 		if l.status == engine.StatusCompleted && l.core.reason != engine.StopDurationElapsed {
 			t.Fatalf("COMPLETED by %s", l.core.reason)
 		}
-		l.happen(hapFinished{})
-		l.happen(hapFinished{})
+		enriches := rapid.Bool().Draw(t, "enrich")
+		l.happen(hapEnriched{}) // out of turn
+		l.happen(hapFinished{enrich: enriches})
+		l.happen(hapFinished{enrich: enriches})
+		if enriches {
+			if l.ends != 0 || l.phase != engine.PhaseProcessing {
+				t.Fatalf("ended before the enrichment, in %q", l.phase)
+			}
+			l.happen(hapEnriched{})
+			l.happen(hapEnriched{})
+		}
 		if l.ends != 1 || l.phase != engine.PhaseNone || l.prepares != 1 || l.places > 1 {
 			t.Fatalf("ended %d times, prepared %d, placed %d, phase %q", l.ends, l.prepares, l.places, l.phase)
 		}

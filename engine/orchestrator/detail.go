@@ -36,19 +36,20 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 		return engine.RunDetail{}, storeError(fmt.Errorf("reading the run: %w", err))
 	}
 	d.Live = s.Live(runID)
-	d.Enrichment = enrichmentSkipped()
 	d.Workers = []engine.TestResult{}
+	var enriched *engine.Enrichment
 	for _, r := range results {
 		if r.TestID != runID {
 			d.Workers = append(d.Workers, r)
 			continue
 		}
-		d.Plan = r.Plan
+		d.Plan, enriched = r.Plan, r.Enrichment
 		d.Simulated = r.Environment != nil && r.Environment.Simulated
 		if d.Status.Terminal() {
 			d.Summary = summarize(d.Run, r)
 		}
 	}
+	d.Enrichment = s.enrichmentOf(runID, enriched, d.Plan)
 	if d.Artifacts == nil {
 		d.Artifacts = []engine.Artifact{}
 	}

@@ -149,7 +149,20 @@ func (l *live) finished(ctx context.Context, o *outcome) {
 	l.note(engine.LogInfo, nil, "%s", verdict)
 	l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
 		WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
-	l.happen(ctx, hapFinished{})
+	l.happen(ctx, hapFinished{enrich: l.plan != nil && enrichable(l.plan.Plan)})
+}
+
+// enriched tells the log how the enrichment ended, and ends the run.
+func (l *live) enriched(ctx context.Context) {
+	e := l.enriching.state.Load()
+	level := engine.LogInfo
+	if e.Status == engine.EnrichmentFailed {
+		level = engine.LogWarning
+	}
+	l.note(level, nil, "The enrichment is %s. %s", e.Status, e.Reason)
+	l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
+		WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
+	l.happen(ctx, hapEnriched{})
 }
 
 // process stores the parts, computes the exact figures and saves the results.
@@ -312,7 +325,11 @@ func parentResult(e ending, f *engine.Figures) engine.TestResult {
 	judged := threshold.Judge(e.run.Scenario.Thresholds, f, e.search)
 	passed := threshold.Passed(judged) && e.run.Status == engine.StatusCompleted
 	r := engine.TestResult{TestID: e.run.RunID, RunID: e.run.RunID, TestName: e.run.TestName, Status: e.run.Status, StartTime: e.run.StartTime, EndTime: e.run.EndTime,
-		Figures: f, FindMax: e.search, Validity: &verdict, Thresholds: judged, Passed: &passed, Plan: e.plan, Environment: &e.environment, EnrichmentStatus: enrichmentSkipped().Status}
+		Figures: f, FindMax: e.search, Validity: &verdict, Thresholds: judged, Passed: &passed, Plan: e.plan, Environment: &e.environment}
+	if !enrichable(e.plan) {
+		skipped := enrichmentSkipped()
+		r.Enrichment = &skipped
+	}
 	if e.run.Status != engine.StatusCompleted && e.run.CancellationReason != nil {
 		r.FailureReason = *e.run.CancellationReason
 	}
@@ -329,7 +346,7 @@ func (s *Service) saveResults(ctx context.Context, e ending, parent *engine.Figu
 			status = engine.StatusFailed
 		}
 		rows = append(rows, engine.TestResult{TestID: c.testID, RunID: e.run.RunID, WorkerID: c.workerID, WorkerGroupID: &group, TestName: e.run.TestName, Status: status,
-			EndTime: e.run.EndTime, Figures: children[i], EnrichmentStatus: enrichmentSkipped().Status, FailureReason: c.failure})
+			EndTime: e.run.EndTime, Figures: children[i], FailureReason: c.failure})
 	}
 	rows = append(rows, parentResult(e, parent))
 	j := e.keeper.add("the results", func(ctx context.Context) error {

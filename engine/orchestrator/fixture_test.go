@@ -16,6 +16,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/enrich"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -54,7 +55,9 @@ type fixture struct {
 	// used by start; a test may replace them before
 	plugins plugin.Host
 	driver  target.Driver
-	wrap    func(orchestrator.ControlStore) orchestrator.ControlStore
+	// enrichment is how a history is asked; zero is the default.
+	enrichment enrich.Policy
+	wrap       func(orchestrator.ControlStore) orchestrator.ControlStore
 
 	svc  *orchestrator.Service
 	stop func()
@@ -100,7 +103,7 @@ func (f *fixture) start() *fixture {
 	served := make(chan error, 1)
 	go func() { served <- node.Serve(ctx, nodeEnd) }()
 	svc := orchestrator.New(orchestrator.Options{Store: f.wrap(f.store), Results: f.results, Plugins: f.plugins, Drivers: drivers,
-		Nodes: []control.ServerEnd{serverEnd}, Log: testLog(), Version: "test"})
+		Nodes: []control.ServerEnd{serverEnd}, Log: testLog(), Version: "test", Scratch: filepath.Join(f.dir, "scratch"), Enrichment: f.enrichment})
 	if err := svc.Open(f.t.Context()); err != nil {
 		f.t.Fatal(err)
 	}

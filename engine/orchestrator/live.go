@@ -32,6 +32,8 @@ type live struct {
 	inbox  chan fromNode
 	asked  chan request
 	done   chan struct{} // closed when nothing is left to do
+	// figured is closed when the figures are there while the enrichment goes on.
+	figured chan struct{}
 
 	payload atomic.Pointer[engine.Payload]
 	summary atomic.Pointer[engine.Summary]
@@ -69,7 +71,9 @@ type live struct {
 	prepareDone   chan prepareResult
 	prepareStep   chan engine.PrepareProgress
 	finishDone    chan *outcome
-	preparedAt    time.Time
+	// enriching is nil before the figures are there, and where there is no history.
+	enriching  *enriching
+	preparedAt time.Time
 }
 
 // runWorker is what the server knows of a run worker.
@@ -112,7 +116,7 @@ type pendingPush struct {
 func newLive(s *Service, run engine.Run, shares []int, by string) *live {
 	l := &live{svc: s, runID: run.RunID, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
 		log:   s.opts.Log.With().Str("run_id", run.RunID).Logger(),
-		inbox: make(chan fromNode, 1024), asked: make(chan request, 16), done: make(chan struct{}),
+		inbox: make(chan fromNode, 1024), asked: make(chan request, 16), done: make(chan struct{}), figured: make(chan struct{}),
 		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails), parts: map[string]heldPart{}, byID: map[string]*runWorker{},
 		prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1), finishDone: make(chan *outcome, 1),
 		cancelPrepare: func() {}}
@@ -165,6 +169,10 @@ func (l *live) loop(ctx context.Context) {
 		if l.core.ended {
 			over = l.lastStore.done
 		}
+		var enriched <-chan struct{}
+		if l.enriching != nil && !l.core.ended {
+			enriched = l.enriching.done
+		}
 		var stored <-chan struct{}
 		if len(l.pending) > 0 {
 			stored = l.pending[0].job.done
@@ -193,6 +201,12 @@ func (l *live) loop(ctx context.Context) {
 			l.prepared(ctx, r)
 		case o := <-l.finishDone:
 			l.finished(ctx, o)
+		case <-enriched:
+			if l.enriching.interrupted {
+				stopTimer()
+				return // the next process goes on with it
+			}
+			l.enriched(ctx)
 		case <-stored:
 			l.push(time.Now())
 		case <-due:
@@ -283,6 +297,11 @@ func (l *live) happen(ctx context.Context, h any) {
 			l.judged(a.step)
 		case actFinish:
 			l.finish(ctx)
+		case actEnrich:
+			l.enriching = l.svc.enrich(l.run, l.plan.Plan)
+			close(l.figured)
+			l.note(engine.LogInfo, nil, "The query history of the target is asked for the executions")
+			l.publish(false)
 		case actEnd:
 		}
 	}

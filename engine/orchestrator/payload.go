@@ -12,6 +12,11 @@ func enrichmentSkipped() engine.Enrichment {
 	return engine.Enrichment{Status: "SKIPPED", Reason: "Postgres keeps no history of single queries; the recorded executions are the source."}
 }
 
+// enrichmentNone is that of a run of which nothing is known yet.
+func enrichmentNone() engine.Enrichment {
+	return engine.Enrichment{Status: engine.EnrichmentSkipped, Reason: "Nothing has been executed yet."}
+}
+
 // publish makes the payload of this moment and offers it to the subscribers.
 func (l *live) publish(last bool) {
 	p := l.snapshot(time.Now())
@@ -32,6 +37,12 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 	}
 	if !l.preparedAt.IsZero() {
 		p.Timing.PrepareElapsedSeconds = seconds(l.preparedAt.Sub(l.run.StartTime.Time))
+	}
+	if l.plan != nil {
+		p.Enrichment = l.svc.enrichmentOf(l.runID, nil, l.plan.Plan)
+	}
+	if l.enriching != nil {
+		p.Enrichment = *l.enriching.state.Load()
 	}
 	p.Validity = l.validity.Verdict()
 	if sum := l.summary.Load(); sum != nil {
@@ -61,7 +72,7 @@ func seconds(d time.Duration) *float64 {
 // basePayload holds what the run's row says.
 func basePayload(run engine.Run, now time.Time) *engine.Payload {
 	p := &engine.Payload{TestID: run.TestID, RunID: run.RunID, TestName: run.TestName, Status: run.Status, Timestamp: engine.At(now),
-		CancellationReason: run.CancellationReason, Enrichment: enrichmentSkipped(), Logs: []engine.LogEntry{}, Guardrails: []engine.GuardrailState{},
+		CancellationReason: run.CancellationReason, Enrichment: enrichmentNone(), Logs: []engine.LogEntry{}, Guardrails: []engine.GuardrailState{},
 		Validity: engine.Validity{Verdict: engine.VerdictValid, Causes: []engine.ValidityCause{}, Notes: []string{}}}
 	aggregate.New().Tick(run.Phase, nil).Fill(p)
 	if run.Phase != engine.PhaseNone {
@@ -125,7 +136,7 @@ func timing(run engine.Run, now time.Time) engine.Timing {
 // restingPayload is the payload of a run that is not live.
 func restingPayload(d engine.RunDetail) *engine.Payload {
 	p := basePayload(d.Run, time.Now())
-	p.Simulated = d.Simulated
+	p.Simulated, p.Enrichment = d.Simulated, d.Enrichment
 	p.Ops.Total, p.Errors.Count = d.TotalOps, d.ErrorCount
 	if s := d.Summary; s != nil {
 		p.Validity, p.FindMax = s.ValidityDetail, restingSearch(s.FindMax)

@@ -215,6 +215,25 @@ func (s *Service) lastLog(runID string) (seq int64) {
 	}
 }
 
+// finishEnrichment asks the history of a run whose figures are there, or goes on
+// with it; false when the process ends before.
+func (s *Service) finishEnrichment(e ending, sum *engine.Summary) bool {
+	if !enrichable(e.plan) || e.known.Enrichment != nil && e.known.Enrichment.Status.Over() {
+		return true
+	}
+	under := s.enrich(e.run, e.plan)
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-under.done:
+			return !under.interrupted
+		case <-ticker.C:
+			s.publish(e.run.RunID, restingPayload(engine.RunDetail{Run: e.run, Summary: sum, Simulated: sum.Simulated, Enrichment: *under.state.Load()}), false)
+		}
+	}
+}
+
 // finishRecovered computes the results and takes the last step of the run.
 func (s *Service) finishRecovered(e ending, epoch int64) {
 	o := &outcome{summary: summarize(e.run, e.known)}
@@ -226,6 +245,9 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 		return
 	}
 	none := engine.PhaseNone
+	if !s.finishEnrichment(e, o.summary) {
+		return // the next process goes on with it
+	}
 	logs := []engine.LogEntry{}
 	seq := s.lastLog(e.run.RunID)
 	add := func(level engine.LogLevel, text string) {
@@ -246,5 +268,5 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 	case <-s.lifetime.Done():
 		return
 	}
-	s.publish(e.run.RunID, restingPayload(engine.RunDetail{Run: e.run, Summary: o.summary}), true)
+	s.publish(e.run.RunID, restingPayload(engine.RunDetail{Run: e.run, Summary: o.summary, Simulated: o.summary.Simulated, Enrichment: s.enrichmentOf(e.run.RunID, s.storedEnrichment(e.run.RunID), e.plan)}), true)
 }

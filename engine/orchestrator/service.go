@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/enrich"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -49,6 +51,10 @@ type Options struct {
 	Nodes      []control.ServerEnd
 	Log        zerolog.Logger
 	Version    string
+	// Scratch is a folder for files under construction.
+	Scratch string
+	// Enrichment says how a history is asked; zero means the default.
+	Enrichment enrich.Policy
 	// Calibration reads the generator's calibration for a run's environment; nil when there is none.
 	Calibration func() *engine.Calibration
 }
@@ -73,6 +79,9 @@ type Service struct {
 	// salvaged are parts of runs that are not live, by run.
 	salvaged map[string][]heldPart
 	subs     map[string]map[*subscriber]bool
+	// enriching are the enrichments under way, by run; enrichRoom bounds how many work at a time.
+	enriching  map[string]*enriching
+	enrichRoom chan struct{}
 }
 
 // heldPart is a finished part with the node that holds it.
@@ -83,7 +92,14 @@ type heldPart struct {
 
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
-	s := &Service{opts: opts, live: map[string]*live{}, starting: map[string]bool{}, salvaged: map[string][]heldPart{}, subs: map[string]map[*subscriber]bool{}}
+	s := &Service{opts: opts, live: map[string]*live{}, starting: map[string]bool{}, salvaged: map[string][]heldPart{}, subs: map[string]map[*subscriber]bool{},
+		enriching: map[string]*enriching{}, enrichRoom: make(chan struct{}, mostEnrichments)}
+	if opts.Enrichment == (enrich.Policy{}) {
+		s.opts.Enrichment = enrich.DefaultPolicy()
+	}
+	if opts.Scratch == "" {
+		s.opts.Scratch = os.TempDir()
+	}
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	for _, link := range opts.Nodes {
 		s.nodes = append(s.nodes, newNode(link))
@@ -123,12 +139,14 @@ func (s *Service) Open(ctx context.Context) error {
 				return
 			}
 		}
-		err = s.recover(ctx)
+		if err = s.recover(ctx); err == nil {
+			err = s.resumeEnrichments(ctx)
+		}
 	})
 	return err
 }
 
-// Close stops the live runs, waits for them until ctx ends, and releases everything.
+// Close interrupts enrichments, which the next process goes on with, stops the live runs, waits for them until ctx ends, and releases everything.
 func (s *Service) Close(ctx context.Context) error {
 	var err error
 	s.close.Do(func() {
@@ -140,6 +158,9 @@ func (s *Service) Close(ctx context.Context) error {
 		var runs []*live
 		for _, l := range s.live {
 			runs = append(runs, l)
+		}
+		for _, e := range s.enriching {
+			e.cancel()
 		}
 		s.mu.Unlock()
 		for _, l := range runs {
@@ -340,8 +361,11 @@ func finished(run engine.Run) error {
 // Delete removes a run that is not live, with its record.
 func (s *Service) Delete(ctx context.Context, runID, by string) error {
 	s.mu.Lock()
-	l, busy := s.live[runID], s.starting[runID]
+	l, busy, under := s.live[runID], s.starting[runID], s.enriching[runID]
 	s.mu.Unlock()
+	if under != nil && l == nil {
+		return &engine.Error{Code: engine.CodeConflict, Message: "The enrichment of the run is under way.", Hint: "stop it, and delete the run then"}
+	}
 	if l != nil || busy {
 		return &engine.Error{Code: engine.CodeConflict, Message: "The run is live, or its figures are being computed.", Hint: "stop it, and delete it when it has ended"}
 	}
@@ -411,6 +435,7 @@ func (s *Service) Wait(ctx context.Context, runID string) (*engine.Summary, erro
 	s.mu.Unlock()
 	if l != nil {
 		select {
+		case <-l.figured:
 		case <-l.done:
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -39,6 +39,14 @@ type AdapterRequest struct {
 	Statements []Statement     `json:"statements,omitempty"`
 	// IsolationLevel is one in the words of the SQL standard, in lower case.
 	IsolationLevel string `json:"isolation_level,omitempty"`
+	// Warehouse is what the run executes on: the scenario's, "" for the connection's own.
+	Warehouse string `json:"warehouse,omitempty"`
+	// RunID, From, To and Now are for OpEnrich: the interval in which the run
+	// executed, and the moment of the request, on the host's clock (RFC 3339).
+	RunID string `json:"run_id,omitempty"`
+	From  string `json:"from,omitempty"`
+	To    string `json:"to,omitempty"`
+	Now   string `json:"now,omitempty"`
 	// Results holds the results of all queries asked for so far in this conversation, by query id.
 	Results map[string]QueryResult `json:"results,omitempty"`
 }
@@ -77,6 +85,8 @@ type AdapterAnswer struct {
 	// IsolationLevel repeats the request's when Session sets it.
 	IsolationLevel string                       `json:"isolation_level,omitempty"`
 	Classes        map[string]engine.ErrorClass `json:"classes,omitempty"`
+	// Enrich answers OpEnrich.
+	Enrich *EnrichPlan `json:"enrich,omitempty"`
 	// Notes are sentences for the run's log.
 	Notes []string `json:"notes,omitempty"`
 	// Refused ends the conversation: the user has to change the template.

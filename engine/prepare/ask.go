@@ -149,6 +149,16 @@ var (
 	quoted    = regexp.MustCompile(`'(?:[^']|'')*'|"(?:[^"]|"")*"`)
 )
 
+// ReadOnly refuses SQL of an adapter that does more than read; empty texts are passed over.
+func ReadOnly(texts ...string) error {
+	for _, text := range texts {
+		if why := notReadOnly(text); text != "" && why != "" {
+			return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("A query of the adapter %s; it may only read.", why)}
+		}
+	}
+	return nil
+}
+
 // notReadOnly says why a text may change something, or "" when it reads. It
 // errs towards refusal; the target's own rights are the second line.
 func notReadOnly(sql string) string {

@@ -24,6 +24,22 @@ type Results interface {
 	// Seconds reads every execution of the run and returns its measurement second
 	// by second, whole seconds only. Empty for a run without one.
 	Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error)
+	// QueryRows calls fn with the executions of one row group after the other, for
+	// the join with a history. Its slices are valid until fn returns.
+	QueryRows(ctx context.Context, runID string, fn func(*QueryRows) error) error
+	// Enriched calls fn for each stored row of enrichment; the row is valid until
+	// fn returns. last is the number of the newest part, 0 without one.
+	Enriched(ctx context.Context, runID string, fn func(*engine.EnrichedExecution) error) (last int, err error)
 	// Delete removes the run's folder.
 	Delete(ctx context.Context, runID string) error
+}
+
+// QueryRows are executions (statements of transactions too) by the name that the
+// database gave them, zero where it gave none.
+type QueryRows struct {
+	IDs    []engine.QueryID
+	Kinds  []engine.Kind
+	Warmup []bool
+	// ServiceMs is the latency without the generator's lag and the wait for a connection.
+	ServiceMs []float64
 }

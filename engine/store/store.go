@@ -159,6 +159,8 @@ type Runs interface {
 	SaveResult(ctx context.Context, r engine.TestResult) error
 	// Results returns the parent's row first, then the run workers' by group.
 	Results(ctx context.Context, runID string) ([]engine.TestResult, error)
+	// Enriching returns the terminal runs whose enrichment is PENDING or RUNNING.
+	Enriching(ctx context.Context) ([]string, error)
 	// SaveArtifact records a fetched artifact; the same name and checksum again is harmless.
 	SaveArtifact(ctx context.Context, a engine.Artifact) error
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)

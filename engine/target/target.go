@@ -101,6 +101,34 @@ type Result struct {
 	FirstByte time.Time
 }
 
+// Streamer is an optional ability of a Database: results of any size.
+type Streamer interface {
+	// Stream runs one SQL text as Query does, without its limit of bytes, and calls
+	// row for each row as it arrives, after columns with their names. The values are as
+	// in ResultSet; the slice is reused. An error of either ends the query and is returned.
+	Stream(ctx context.Context, sql string, args []any, columns func(names []string) error, row func(values []any) error) error
+}
+
+// Stream runs a query on db row by row, through Query when db cannot stream.
+func Stream(ctx context.Context, db Database, sql string, args []any, columns func(names []string) error, row func(values []any) error) error {
+	if s, ok := db.(Streamer); ok {
+		return s.Stream(ctx, sql, args, columns, row)
+	}
+	rs, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	if err := columns(rs.Columns); err != nil {
+		return err
+	}
+	for _, values := range rs.Rows {
+		if err := row(values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Conn is one load connection; one goroutine (or event loop) uses it at a time.
 type Conn interface {
 	// Exec runs one operation of the batch and waits for its end. The error is

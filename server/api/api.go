@@ -36,6 +36,8 @@ type Runs interface {
 	Start(ctx context.Context, runID, by string) (engine.Run, error)
 	Stop(ctx context.Context, runID, by string) (engine.Run, error)
 	Delete(ctx context.Context, runID, by string) error
+	RetryEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error)
+	StopEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error)
 	CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error)
 	Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error)
 	Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error)

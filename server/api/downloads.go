@@ -57,7 +57,7 @@ func (a *API) executions(c *fiber.Ctx) error {
 	}
 	var parts []engine.Artifact
 	for _, p := range all {
-		if p.Kind == "executions" && (part == "" || p.Name == part) {
+		if part == "" || p.Name == part {
 			parts = append(parts, p)
 		}
 	}

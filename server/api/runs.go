@@ -133,6 +133,11 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 	handle(a, describe(op(http.MethodGet, base+"/{id}/logs", "run-logs", tagRuns, "The run's log", http.StatusNotFound)), a.logs)
 	handle(a, describe(op(http.MethodGet, base+"/{id}/summary", "run-summary", tagRuns, "The exact figures of a finished run", http.StatusNotFound, http.StatusConflict)), a.summary)
 	if !old {
+		handle(a, op(http.MethodGet, base+"/{id}/enrichment", "run-enrichment", tagRuns, "What the target's query history says of the run", http.StatusNotFound), a.enrichment)
+		retry := op(http.MethodPost, base+"/{id}/enrichment/retry", "retry-enrichment", tagRuns, "Ask the query history again, in the background", http.StatusNotFound, http.StatusConflict)
+		retry.DefaultStatus = http.StatusAccepted
+		handle(a, retry, a.retryEnrichment)
+		handle(a, op(http.MethodPost, base+"/{id}/enrichment/stop", "stop-enrichment", tagRuns, "Stop asking the query history; what was found is kept", http.StatusNotFound, http.StatusConflict), a.stopEnrichment)
 		handle(a, op(http.MethodGet, base+"/{id}/seconds", "run-seconds", tagRuns, "The measurement second by second, with its distributions", http.StatusNotFound, http.StatusConflict), a.seconds)
 		handle(a, op(http.MethodGet, "/api/compare", "compare-runs", tagRuns, "Compare runs: differences, how sure they are, and a verdict", http.StatusNotFound, http.StatusConflict), a.compare)
 	}
@@ -280,6 +285,35 @@ func (a *API) change(ctx context.Context, id, action string, do func(context.Con
 	}
 	a.audit(ctx, user.UserID, action, id, run.TestName)
 	return &body[engine.Run]{hideRun(run)}, nil
+}
+
+func (a *API) enrichment(ctx context.Context, in *IDInput) (*body[engine.Enrichment], error) {
+	d, err := a.detail(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &body[engine.Enrichment]{d.Enrichment}, nil
+}
+
+func (a *API) retryEnrichment(ctx context.Context, in *IDInput) (*body[engine.Enrichment], error) {
+	return a.changeEnrichment(ctx, in.ID, "run.enrichment.retry", a.Runs.RetryEnrichment)
+}
+
+func (a *API) stopEnrichment(ctx context.Context, in *IDInput) (*body[engine.Enrichment], error) {
+	return a.changeEnrichment(ctx, in.ID, "run.enrichment.stop", a.Runs.StopEnrichment)
+}
+
+func (a *API) changeEnrichment(ctx context.Context, id, action string, do func(context.Context, string, string) (engine.Enrichment, error)) (*body[engine.Enrichment], error) {
+	if !wellFormedID(id) {
+		return nil, problem.NotFound("run", id)
+	}
+	user := a.identity(ctx).User
+	e, err := do(ctx, id, user.Name)
+	if err != nil {
+		return nil, named(err, "run", id)
+	}
+	a.audit(ctx, user.UserID, action, id, "")
+	return &body[engine.Enrichment]{e}, nil
 }
 
 func (a *API) deleteRun(ctx context.Context, in *IDInput) (*nothing, error) {

@@ -41,9 +41,16 @@ func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
 	if err != nil {
 		return err
 	}
+	enrichment, err := optional("enrichment", r.Enrichment)
+	if err != nil {
+		return err
+	}
+	if r.Enrichment != nil {
+		r.EnrichmentStatus = r.Enrichment.Status
+	}
 	_, err = s.pool.Exec(ctx, `INSERT INTO test_results AS old (test_id, run_id, worker_id, worker_group_id, test_name, status, start_time, end_time,
-			figures, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, find_max_result)
-		VALUES ($1, $2, $3, $4, $5, coalesce($6, 'PREPARED'), $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+			figures, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, find_max_result, enrichment)
+		VALUES ($1, $2, $3, $4, $5, coalesce($6, 'PREPARED'), $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 		ON CONFLICT (test_id) DO UPDATE SET
 			worker_group_id = coalesce($4, old.worker_group_id),
 			test_name = coalesce(nullif($5, ''), old.test_name),
@@ -58,10 +65,11 @@ func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
 			environment = coalesce($14, old.environment),
 			find_max_result = coalesce($17, old.find_max_result),
 			enrichment_status = coalesce(nullif($15, ''), old.enrichment_status),
+			enrichment = coalesce($18, old.enrichment),
 			failure_reason = coalesce(nullif($16, ''), old.failure_reason),
 			updated_at = now()`,
 		r.TestID, r.RunID, orNull(r.WorkerID), r.WorkerGroupID, r.TestName, orNull(r.Status), stamp(r.StartTime.Time), stamp(r.EndTime.Time),
-		figures, validity, thresholds, r.Passed, plan, environment, r.EnrichmentStatus, clean(r.FailureReason), search)
+		figures, validity, thresholds, r.Passed, plan, environment, r.EnrichmentStatus, clean(r.FailureReason), search, enrichment)
 	return failed("saving result", err)
 }
 
@@ -70,17 +78,17 @@ func (s *Store) Results(ctx context.Context, runID string) ([]engine.TestResult,
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT test_id, run_id, coalesce(worker_id, ''), worker_group_id, test_name, status, start_time, end_time,
-			figures, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, created_at, updated_at, find_max_result
+			figures, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, created_at, updated_at, find_max_result, enrichment
 		FROM test_results WHERE run_id = $1 ORDER BY (test_id = run_id) DESC, worker_group_id, worker_id`, runID)
 	if err != nil {
 		return nil, failed("reading results", err)
 	}
 	results, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r engine.TestResult, err error) {
-		var figures, validity, thresholds, plan, environment, search []byte
+		var figures, validity, thresholds, plan, environment, search, enrichment []byte
 		var start, end *time.Time
 		err = row.Scan(&r.TestID, &r.RunID, &r.WorkerID, &r.WorkerGroupID, &r.TestName, &r.Status, &start, &end,
 			&figures, &validity, &thresholds, &r.Passed, &plan, &environment, &r.EnrichmentStatus, &r.FailureReason,
-			&r.CreatedAt.Time, &r.UpdatedAt.Time, &search)
+			&r.CreatedAt.Time, &r.UpdatedAt.Time, &search, &enrichment)
 		if err != nil {
 			return r, err
 		}
@@ -92,7 +100,7 @@ func (s *Store) Results(ctx context.Context, runID string) ([]engine.TestResult,
 			into any
 		}{
 			{"figures", figures, &r.Figures}, {"verdict", validity, &r.Validity}, {"thresholds", thresholds, &r.Thresholds},
-			{"plan", plan, &r.Plan}, {"environment", environment, &r.Environment}, {"answer of the search", search, &r.FindMax},
+			{"plan", plan, &r.Plan}, {"environment", environment, &r.Environment}, {"answer of the search", search, &r.FindMax}, {"enrichment", enrichment, &r.Enrichment},
 		} {
 			if err := parse(d.what, d.text, d.into); err != nil {
 				return r, err
@@ -101,6 +109,20 @@ func (s *Store) Results(ctx context.Context, runID string) ([]engine.TestResult,
 		return r, nil
 	})
 	return results, failed("reading results", err)
+}
+
+// Enriching implements store.Runs.
+func (s *Store) Enriching(ctx context.Context) ([]string, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT t.run_id FROM test_results t JOIN run_status r USING (run_id)
+		WHERE t.test_id = t.run_id AND t.enrichment_status IN ('PENDING', 'RUNNING') AND r.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+		ORDER BY t.run_id`)
+	if err != nil {
+		return nil, failed("listing enrichments", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return ids, failed("listing enrichments", err)
 }
 
 // SaveArtifact implements store.Runs. The same name with another checksum is store.ErrConflict.

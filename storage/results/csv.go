@@ -12,31 +12,43 @@ import (
 )
 
 const csvHeader = "run_id,test_id,worker_id,connection_id,seq,step,phase,warmup,kind,statement_id,due_at,started_at," +
-	"app_elapsed_ms,schedule_lag_ms,pool_wait_ms,rows,success,error_class,error_code,error_message,retries,server_query_id,position,rolled_back,decode_ns\n"
+	"app_elapsed_ms,schedule_lag_ms,pool_wait_ms,rows,success,error_class,error_code,error_message,retries,server_query_id,position,rolled_back,decode_ns"
+
+// csvEnriched are the columns that an enriched run has more, empty where the history had nothing.
+const csvEnriched = ",server_ms,compilation_ms,execution_ms,queued_ms,blocked_ms,overhead_ms,cluster_number,execution_status"
 
 // csvTime keeps all nanoseconds, so that a column has one width.
 const csvTime = "2006-01-02T15:04:05.000000000Z"
 
 // WriteCSV streams every execution of the run to w as CSV (RFC 4180, header
 // line, LF, null as an empty field), part by part in the order of their names.
-// Memory is one row group. A run without parts gives the header alone.
+// Memory is one row group, and 56 bytes for each execution that was enriched. A
+// run without parts gives the header alone.
 func (f *Folder) WriteCSV(ctx context.Context, runID string, w io.Writer) error {
 	paths, err := f.executionParts(runID)
 	if err != nil {
 		return err
 	}
-	if _, err := io.WriteString(w, csvHeader); err != nil {
+	more, err := f.enrichedRows(ctx, runID)
+	if err != nil {
+		return fmt.Errorf("exporting executions: %w", err)
+	}
+	header := csvHeader
+	if more != nil {
+		header += csvEnriched
+	}
+	if _, err := io.WriteString(w, header+"\n"); err != nil {
 		return fmt.Errorf("exporting executions: %w", err)
 	}
 	for _, path := range paths {
-		if err := writePartCSV(ctx, path, w); err != nil {
+		if err := writePartCSV(ctx, path, w, more); err != nil {
 			return fmt.Errorf("exporting executions: %w", err)
 		}
 	}
 	return nil
 }
 
-func writePartCSV(ctx context.Context, path string, w io.Writer) error {
+func writePartCSV(ctx context.Context, path string, w io.Writer, more *enrichedRows) error {
 	p, err := artifact.OpenPart(path)
 	if err != nil {
 		return err
@@ -54,6 +66,10 @@ func writePartCSV(ctx context.Context, path string, w io.Writer) error {
 		r.quote()
 		for i := range r.n {
 			buf = r.appendCSV(buf, i)
+			if more != nil {
+				buf = more.appendCSV(buf, r.queryID.at(i))
+			}
+			buf = append(buf, '\n')
 			if len(buf) >= 64<<10 || i == r.n-1 {
 				if _, err := w.Write(buf); err != nil {
 					return err
@@ -101,5 +117,5 @@ func (r *rows) appendCSV(b []byte, i int) []byte {
 	b = append(append(b, r.queryID.at(i)...), ',')
 	b = append(strconv.AppendInt(b, int64(r.position[i]), 10), ',')
 	b = append(strconv.AppendBool(b, r.rolledBack[i]), ',')
-	return append(strconv.AppendInt(b, r.decode[i], 10), '\n')
+	return strconv.AppendInt(b, r.decode[i], 10)
 }

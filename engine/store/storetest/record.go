@@ -178,6 +178,40 @@ func results(t *testing.T, s store.Store) {
 	}
 }
 
+func enrichment(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	none := engine.PhaseNone
+	for _, id := range []string{"done", "pending", "running", "live"} {
+		create(t, s, id)
+		move(t, s, id, engine.StatusRunning)
+		if id != "live" {
+			move(t, s, id, engine.StatusStopping, engine.StatusCompleted)
+			_, err := s.Transition(ctx, store.Transition{RunID: id, Phase: &none})
+			must(t, err)
+		}
+	}
+	ratio := 0.25
+	save := func(id string, e engine.Enrichment) {
+		must(t, s.SaveResult(ctx, engine.TestResult{TestID: id, RunID: id, Enrichment: &e}))
+	}
+	want := engine.Enrichment{Status: engine.EnrichmentPartial, Ratio: &ratio, Executions: 4, Matched: 1, StartedAt: engine.At(noon), Notes: []string{"n"},
+		ByKind: map[engine.Kind]*engine.KindEnrichment{engine.KindInsert: {Executions: 4, Matched: 1, Ratio: 0.25, Figures: &engine.ServerFigures{Matched: 1}}}}
+	save("done", engine.Enrichment{Status: engine.EnrichmentPending})
+	save("done", want)
+	save("pending", engine.Enrichment{Status: engine.EnrichmentPending})
+	save("running", engine.Enrichment{Status: engine.EnrichmentRunning})
+	save("live", engine.Enrichment{Status: engine.EnrichmentPending})
+	rows, err := s.Results(ctx, "done")
+	must(t, err)
+	if rows[0].EnrichmentStatus != engine.EnrichmentPartial {
+		t.Errorf("status %q", rows[0].EnrichmentStatus)
+	}
+	same(t, "enrichment", *rows[0].Enrichment, want)
+	ids, err := s.Enriching(ctx)
+	must(t, err)
+	same(t, "enriching runs", ids, []string{"pending", "running"})
+}
+
 func artifacts(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	create(t, s, "r1")

@@ -39,7 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"TickOddText", tickOddText},
 		{"Logs", logs},
 		{"Results", results},
-		{"Artifacts", artifacts},
+		{"Artifacts", artifacts}, {"Enrichment", enrichment},
 		{"FindMax", findMax},
 		{"LiveRuns", liveRuns},
 		{"DeleteRun", deleteRun},

@@ -42,6 +42,11 @@ CREATE TABLE IF NOT EXISTS test_results (
     CONSTRAINT result_worker CHECK ((test_id = run_id) = (worker_id IS NULL))
 );
 
+-- What the database's own history told of the executions (engine.Enrichment).
+ALTER TABLE test_results ADD COLUMN IF NOT EXISTS enrichment jsonb;
+
+CREATE INDEX IF NOT EXISTS test_results_enriching ON test_results (run_id) WHERE enrichment_status IN ('PENDING', 'RUNNING');
+
 CREATE UNIQUE INDEX IF NOT EXISTS test_results_worker ON test_results (run_id, worker_id);
 
 CREATE TABLE IF NOT EXISTS query_execution_artifacts (

@@ -1,0 +1,336 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/enrich"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/prepare"
+)
+
+const (
+	// enrichMargin is added before and after a run when its history is asked for:
+	// clocks drift, and a history may round.
+	enrichMargin = time.Minute
+	// mostEnrichments bounds those that are under way at a time: each holds 48 bytes for every execution of its run.
+	mostEnrichments = 2
+	// askLimit bounds one conversation with an adapter beside the load.
+	askLimit = 30 * time.Second
+)
+
+// enriching is the enrichment of one run under way. A run has one at most.
+type enriching struct {
+	cancel context.CancelFunc
+	// stopped: a user asked for its end, which is not the end of the process.
+	stopped atomic.Bool
+	state   atomic.Pointer[engine.Enrichment]
+	// done is closed when the last state is stored, or the process ends.
+	done chan struct{}
+	// interrupted is set before done when the next process goes on with it.
+	interrupted bool
+}
+
+// enrichable reports whether a run with this plan may have a history to be joined with.
+func enrichable(plan *engine.Plan) bool { return plan != nil && plan.Driver != "postgres" }
+
+// enrich starts the enrichment of a terminal run, or returns the one that is under way.
+func (s *Service) enrich(run engine.Run, plan *engine.Plan) *enriching {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.enriching[run.RunID]; e != nil {
+		return e
+	}
+	ctx, cancel := context.WithCancel(s.lifetime)
+	e := &enriching{cancel: cancel, done: make(chan struct{})}
+	e.state.Store(&engine.Enrichment{Status: engine.EnrichmentPending, Reason: "It begins in a moment."})
+	s.enriching[run.RunID] = e
+	if s.closing {
+		cancel() // the next process goes on with it
+	}
+	s.routines.Go(func() {
+		defer cancel()
+		s.runEnrichment(ctx, run, plan, e)
+		s.mu.Lock()
+		delete(s.enriching, run.RunID)
+		s.mu.Unlock()
+		close(e.done)
+	})
+	return e
+}
+
+// runEnrichment is the life of one enrichment, up to its stored end.
+func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engine.Plan, e *enriching) {
+	log := s.opts.Log.With().Str("run_id", run.RunID).Logger()
+	if s.saveEnrichment(ctx, run.RunID, *e.state.Load()) != nil {
+		e.interrupted = true
+		return
+	}
+	var got engine.Enrichment
+	select {
+	case s.enrichRoom <- struct{}{}:
+		var err error
+		got, err = s.enrichRun(ctx, run, plan, e)
+		<-s.enrichRoom
+		if err != nil && ctx.Err() == nil {
+			log.Error().Err(err).Msg("the enrichment of a run failed")
+			got.Status, got.Reason, got.Retryable = engine.EnrichmentFailed, engine.AsError(err).Message, true
+			got.EndedAt, got.NextPollAt = engine.At(time.Now()), engine.Time{}
+		}
+	case <-ctx.Done():
+		got = *e.state.Load()
+	}
+	if ctx.Err() != nil {
+		if !e.stopped.Load() {
+			e.interrupted = true
+			return
+		}
+		got.Status, got.Reason, got.Retryable = engine.EnrichmentPartial, "It was stopped by a user.", true
+		got.EndedAt, got.NextPollAt = engine.At(time.Now()), engine.Time{}
+	}
+	e.state.Store(&got)
+	if s.saveEnrichment(s.lifetime, run.RunID, got) != nil {
+		e.interrupted = true
+		return
+	}
+	log.Info().Str("status", string(got.Status)).Int64("matched", got.Matched).Int64("executions", got.Executions).Int("polls", got.Polls).Msg("enrichment ended")
+}
+
+// saveEnrichment stores the state, however long the store stays away; the error is ctx's end.
+func (s *Service) saveEnrichment(ctx context.Context, runID string, state engine.Enrichment) error {
+	return retry(ctx, func() error {
+		tctx, cancel := context.WithTimeout(ctx, storeLimit)
+		defer cancel()
+		return s.opts.Store.SaveResult(tctx, engine.TestResult{TestID: runID, RunID: runID, Enrichment: &state})
+	})
+}
+
+// enrichRun asks the history, and the aggregates where there are any.
+func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Plan, e *enriching) (engine.Enrichment, error) {
+	source := &historySource{svc: s, run: run, plan: plan}
+	defer source.close()
+	dir := filepath.Join(s.opts.Scratch, "enrichment-"+run.RunID)
+	defer func() { _ = os.RemoveAll(dir) }() // what was kept is not there any more
+	from, to := executed(run)
+	got, err := enrich.Run(ctx, enrich.Job{RunID: run.RunID, From: from, To: to, Policy: s.opts.Enrichment, Connect: source.open, Results: s.opts.Results,
+		Dir: dir,
+		Keep: func(ctx context.Context, a engine.Artifact, path string) error {
+			if err := s.opts.Results.Put(ctx, a, path); err != nil {
+				return err
+			}
+			return retry(ctx, func() error {
+				tctx, cancel := context.WithTimeout(ctx, storeLimit)
+				defer cancel()
+				return s.opts.Store.SaveArtifact(tctx, a)
+			})
+		},
+		Progress:  func(p engine.Enrichment) { e.state.Store(&p) },
+		Permanent: source.permanent})
+	if err != nil || source.attached == nil {
+		return got, err
+	}
+	if source.enrich.Note != "" {
+		got.Notes = append(got.Notes, source.enrich.Note)
+	}
+	if source.enrich.Aggregate != "" {
+		got.Aggregate = s.aggregates(ctx, run, plan, source, from, to)
+		got.Retryable = got.Retryable || got.Aggregate.Status != engine.EnrichmentCompleted
+	}
+	return got, nil
+}
+
+// executed is the interval in which a run's executions ended.
+func executed(run engine.Run) (from, to time.Time) {
+	from, to = run.WarmupStartTime.Time, run.EndTime.Time
+	if from.IsZero() {
+		from = run.StartTime.Time
+	}
+	if to.IsZero() {
+		to = time.Now()
+	}
+	return from.Add(-enrichMargin), to.Add(enrichMargin)
+}
+
+// aggregates asks for them once: they come long after a run.
+func (s *Service) aggregates(ctx context.Context, run engine.Run, plan *engine.Plan, source *historySource, from, to time.Time) *engine.AggregateEnrichment {
+	job := enrich.AggregateJob{RunID: run.RunID, From: from, To: to, Now: time.Now(), Plan: source.enrich, Database: source.attached.Database(), Statements: plan.Statements}
+	rows, err := s.opts.Store.Results(ctx, run.RunID)
+	if err == nil {
+		for _, r := range rows {
+			if r.TestID == run.RunID && r.Figures != nil {
+				job.Client = r.Figures.ByStatement
+				a := r.Figures.Accounting
+				job.Expected = a.Started + a.Statements
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	return enrich.Aggregate(ctx, job)
+}
+
+// historySource opens the history of a run's target when it is needed.
+type historySource struct {
+	svc      *Service
+	run      engine.Run
+	plan     *engine.Plan
+	attached *prepare.Attached
+	enrich   plugin.EnrichPlan
+}
+
+func (h *historySource) open(ctx context.Context) (enrich.History, error) {
+	a, err := prepare.Attach(ctx, h.svc.deps(), h.run.Scenario, h.plan, "enrichment")
+	if err != nil {
+		return nil, err
+	}
+	from, to := executed(h.run)
+	actx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	answer, err := a.Ask(actx, plugin.AdapterRequest{Op: plugin.OpEnrich, RunID: h.run.RunID, TableName: h.run.Scenario.Target.TableName, Warehouse: h.run.Scenario.Target.Warehouse,
+		From: from.UTC().Format(time.RFC3339Nano), To: to.UTC().Format(time.RFC3339Nano), Now: time.Now().UTC().Format(time.RFC3339Nano)})
+	switch {
+	case errors.Is(err, plugin.ErrFailed):
+		err = &enrich.SkipError{Reason: fmt.Sprintf("The adapter %s knows no history of single queries; the recorded executions are the source.", a.Adapter())}
+	case err != nil:
+	case answer.Enrich == nil:
+		err = &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The adapter %s did not say how its history is read.", a.Adapter())}
+	case answer.Enrich.Skip != "":
+		err = &enrich.SkipError{Reason: answer.Enrich.Skip}
+	case answer.Enrich.Page == "":
+		err = &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The adapter %s did not say how its history is read.", a.Adapter())}
+	}
+	if err == nil {
+		err = prepare.ReadOnly(answer.Enrich.Page, answer.Enrich.Aggregate)
+	}
+	if err != nil {
+		a.Close()
+		return nil, err
+	}
+	h.attached, h.enrich = a, *answer.Enrich
+	return enrich.NewHistory(a.Database(), *answer.Enrich), nil
+}
+
+// permanent says which errors of a history stay.
+func (h *historySource) permanent(err error) (string, bool) {
+	var e *engine.Error
+	if errors.As(err, &e) {
+		return reasonOf(err), e.Code == engine.CodePlugin || e.Code == engine.CodeInvalid
+	}
+	if h.attached == nil {
+		return err.Error(), false
+	}
+	c := h.attached.Database().Classify(err)
+	text := c.Message
+	if text == "" {
+		text = err.Error()
+	}
+	return text, c.Class == engine.ErrClassAuth || c.Class == engine.ErrClassSyntax
+}
+
+func (h *historySource) close() {
+	if h.attached != nil {
+		h.attached.Close()
+	}
+}
+
+// RetryEnrichment asks the history of a finished run again, in the background.
+// What was found before is kept.
+func (s *Service) RetryEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error) {
+	s.mu.Lock()
+	closing, under := s.closing, s.enriching[runID]
+	s.mu.Unlock()
+	if closing {
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down."}
+	}
+	if under != nil {
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: "The enrichment of this run is under way.", Hint: "wait for its end"}
+	}
+	d, err := s.Detail(ctx, runID)
+	if err != nil {
+		return engine.Enrichment{}, err
+	}
+	switch {
+	case !d.Status.Terminal() || d.Summary == nil:
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s and has no figures yet.", d.Status), Hint: "its enrichment begins by itself when it has"}
+	case !enrichable(d.Plan):
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: enrichmentSkipped().Reason}
+	}
+	e := s.enrich(d.Run, d.Plan)
+	s.opts.Log.Info().Str("run_id", runID).Str("by", by).Msg("enrichment asked for again")
+	return *e.state.Load(), nil
+}
+
+// StopEnrichment ends the enrichment of a run; what was found is kept.
+func (s *Service) StopEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error) {
+	s.mu.Lock()
+	e := s.enriching[runID]
+	s.mu.Unlock()
+	if e == nil {
+		if _, err := s.run(ctx, runID); err != nil {
+			return engine.Enrichment{}, err
+		}
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: "No enrichment of this run is under way."}
+	}
+	e.stopped.Store(true)
+	e.cancel()
+	s.opts.Log.Info().Str("run_id", runID).Str("by", by).Msg("enrichment stopped")
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+	}
+	return *e.state.Load(), nil
+}
+
+// enrichmentOf is the state of a run's enrichment: as it goes, else as it was stored.
+func (s *Service) enrichmentOf(runID string, stored *engine.Enrichment, plan *engine.Plan) engine.Enrichment {
+	s.mu.Lock()
+	e := s.enriching[runID]
+	s.mu.Unlock()
+	switch {
+	case e != nil:
+		return *e.state.Load()
+	case stored != nil:
+		return *stored
+	case plan == nil:
+		return enrichmentNone()
+	case enrichable(plan):
+		return engine.Enrichment{Status: engine.EnrichmentPending, Reason: "The history is asked when the run has ended."}
+	}
+	return enrichmentSkipped()
+}
+
+// storedEnrichment is a run's enrichment as it was stored, nil when there is none or it cannot be read.
+func (s *Service) storedEnrichment(runID string) *engine.Enrichment {
+	ctx, cancel := context.WithTimeout(s.lifetime, storeLimit)
+	defer cancel()
+	rows, err := s.opts.Store.Results(ctx, runID)
+	if err != nil || len(rows) == 0 {
+		return nil
+	}
+	return rows[0].Enrichment
+}
+
+// resumeEnrichments goes on with those that an earlier process was asked for again.
+func (s *Service) resumeEnrichments(ctx context.Context) error {
+	ids, err := s.opts.Store.Enriching(ctx)
+	if err != nil {
+		return storeError(fmt.Errorf("looking for enrichments: %w", err))
+	}
+	for _, id := range ids {
+		d, err := s.Detail(ctx, id)
+		if err != nil {
+			return err
+		}
+		// A run that is still processed goes on with it by itself.
+		if d.Phase == engine.PhaseNone && enrichable(d.Plan) {
+			s.enrich(d.Run, d.Plan)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package prepare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// Attached is the target of a run that was prepared before: its adapter, and
+// connections of its own beside those of the load.
+type Attached struct{ r *resolved }
+
+// Attach opens the target of a run for what is asked beside its load. purpose is
+// what the database shows as the application. Nothing connects yet.
+func Attach(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Plan, purpose string) (*Attached, error) {
+	r := &resolved{session: plan.Session, classes: plan.ErrorClasses}
+	var err error
+	// The run's own version of the adapter, or, where that was deleted, the one of its name.
+	if r.adapter, err = deps.Plugins.Adapter(ctx, plan.Adapter.SHA256); errors.Is(err, plugin.ErrNotFound) {
+		r.adapter, err = deps.Plugins.Adapter(ctx, sc.Target.Adapter)
+	}
+	if err != nil {
+		return nil, pluginError(ctx, deps, err, plugin.KindAdapter, sc.Target.Adapter, "target.adapter")
+	}
+	name, dsn, err := deps.Connections.OpenDSN(ctx, sc.Target.Connection)
+	if err != nil {
+		return nil, fmt.Errorf("opening the connection: %w", err)
+	}
+	if r.driver = deps.Drivers[name]; r.driver == nil {
+		return nil, engine.InvalidField("target.connection.driver", fmt.Sprintf("there is no driver %q", name), "")
+	}
+	if r.database, err = r.driver.Open(target.Config{DSN: dsn, Session: r.session, ApplicationName: "loadstone " + purpose}); err != nil {
+		return nil, targetError("opening the target", err)
+	}
+	return &Attached{r}, nil
+}
+
+// Ask holds one conversation with the adapter.
+func (a *Attached) Ask(ctx context.Context, req plugin.AdapterRequest) (plugin.AdapterAnswer, error) {
+	return a.r.ask(ctx, req)
+}
+
+// Adapter names the adapter.
+func (a *Attached) Adapter() string { return a.r.adapter.Info().Name }
+
+// Database is the target.
+func (a *Attached) Database() target.Database { return a.r.database }
+
+// Close ends the connections.
+func (a *Attached) Close() { a.r.close() }
