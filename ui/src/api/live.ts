@@ -211,6 +211,83 @@ export interface LogEntry {
   timestamp: string;
 }
 
+export type EnrichmentStatus = 'PENDING' | 'RUNNING' | 'COMPLETED' | 'PARTIAL' | 'SKIPPED' | 'FAILED';
+
+export interface PercentilesMs {
+  p50: number;
+  p90: number;
+  p95: number;
+  p99: number;
+  p999: number;
+  avg: number;
+  min: number;
+  max: number;
+}
+
+/** Means of the parts of the client's latency; they add up to its mean. */
+export interface ServerSplit {
+  compilation_ms: number;
+  queued_ms: number;
+  queued_overload_ms: number;
+  queued_provisioning_ms: number;
+  queued_repair_ms: number;
+  blocked_ms: number;
+  execution_ms: number;
+  other_ms: number;
+  overhead_ms: number;
+}
+
+/** Client and server over the same executions. */
+export interface ServerFigures {
+  matched: number;
+  client_ms: PercentilesMs;
+  server_ms: PercentilesMs;
+  split: ServerSplit;
+}
+
+export interface AggregateStatements {
+  statement_id: string;
+  kind: string | null;
+  query_type: string;
+  calls: number;
+  throttled: number;
+  avg_ms: number;
+  p50_ms: number;
+  p90_ms: number;
+  p99_ms: number;
+  p999_ms: number;
+  max_ms: number;
+  client_ms: { avg: number; p50: number; p95: number; p99: number; max: number } | null;
+}
+
+/** What the target's own query history told of a run. */
+export interface Enrichment {
+  status: EnrichmentStatus;
+  ratio: number | null;
+  reason?: string;
+  executions: number;
+  matched: number;
+  without_id: number;
+  polls: number;
+  pages: number;
+  started_at: string | null;
+  ended_at: string | null;
+  next_poll_at: string | null;
+  retryable: boolean;
+  by_kind: Record<string, { executions: number; matched: number; ratio: number; figures: ServerFigures | null }> | null;
+  total: ServerFigures | null;
+  aggregate: {
+    status: EnrichmentStatus;
+    reason?: string;
+    available_at: string | null;
+    calls: number;
+    expected: number;
+    throttled: number;
+    rows: AggregateStatements[] | null;
+  } | null;
+  notes?: string[];
+}
+
 export interface Payload {
   simulated?: boolean;
   test_id: string;
@@ -258,6 +335,7 @@ export interface Payload {
   /** How the run stands to its limits; absent from older servers. */
   guardrails?: GuardrailState[] | null;
   prepare: PrepareProgress | null;
+  enrichment?: Enrichment;
   logs: LogEntry[] | null;
   logs_dropped: number;
 }

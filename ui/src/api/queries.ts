@@ -2,8 +2,10 @@ import { QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/re
 import { api, Problem, query } from './client';
 import {
   type Connection,
+  type Enrichment,
   type Info,
   isLive,
+  isTerminal,
   type LogEntry,
   type Plugin,
   type Point,
@@ -74,6 +76,8 @@ export const useRun = (id: string, linked: boolean) =>
       if (!run || q.state.error) return q.state.error ? 5_000 : false;
       if (run.status === 'PREPARED') return 3_000;
       if (!isLive(run)) return run.summary || run.stop_reason === 'setup_failure' ? false : 5_000;
+      // The figures come while the run is processed, and the enrichment may go on for minutes after them.
+      if (isTerminal(run.status) && !run.summary) return 1_000;
       return linked ? false : 2_000;
     },
   });
@@ -197,3 +201,22 @@ export function useRunAct(id: string) {
       Promise.all([qc.invalidateQueries({ queryKey: ['run', id] }), qc.invalidateQueries({ queryKey: ['runs'] })]),
   });
 }
+
+/** Asks the target's query history again, or ends asking. */
+export function useEnrichmentAct(id: string) {
+  const qc = useQueryClient();
+  return useMutation({
+    mutationFn: (act: 'retry' | 'stop') => api.post<Enrichment>(`/api/runs/${encodeURIComponent(id)}/enrichment/${act}`),
+    onSettled: () => qc.invalidateQueries({ queryKey: ['run', id] }),
+  });
+}
+
+/** The enrichment of a run that is not live any more, followed while it goes on. */
+export const useEnrichment = (id: string, from: Enrichment, enabled: boolean) =>
+  useQuery({
+    queryKey: ['enrichment', id, from.started_at, from.status],
+    queryFn: ({ signal }) => api.get<Enrichment>(`/api/runs/${encodeURIComponent(id)}/enrichment`, signal),
+    initialData: from,
+    enabled,
+    refetchInterval: (q) => (['PENDING', 'RUNNING'].includes(q.state.data?.status ?? '') ? 1_000 : false),
+  });

@@ -1,4 +1,4 @@
-import type { FindMaxResult, Payload, Validity } from './live';
+import type { Enrichment, FindMaxResult, Payload, Validity } from './live';
 
 // The server's documents, named as in the engine. Times are RFC 3339 in UTC, or null.
 
@@ -10,7 +10,9 @@ export type LogLevel = 'INFO' | 'WARNING' | 'ERROR' | 'CRITICAL';
 export type Instant = string | null;
 
 export type {
+  AggregateStatements,
   Dispersion,
+  Enrichment,
   FindMaxRepetition,
   FindMaxResult,
   FindMaxState,
@@ -19,8 +21,11 @@ export type {
   LogEntry,
   Payload,
   PayloadWorker,
+  PercentilesMs,
   Point,
   PrepareProgress,
+  ServerFigures,
+  ServerSplit,
   Validity,
   WorkerPoint,
   LatencySplit,
@@ -365,7 +370,7 @@ export interface RunDetail extends Run {
   workers: TestResult[] | null;
   artifacts: Artifact[] | null;
   events: RunEvent[] | null;
-  enrichment: { status: string; ratio: number | null; reason?: string };
+  enrichment: Enrichment;
   simulated?: boolean;
   live: Payload | null;
 }

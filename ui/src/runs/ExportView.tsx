@@ -22,7 +22,7 @@ function Offer(props: { title: string; what: ReactNode; action: ReactNode }) {
 
 export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Columns }) {
   const base = `/api/runs/${encodeURIComponent(run.run_id)}`;
-  const parts = (run.artifacts ?? []).filter((a) => a.kind === 'executions');
+  const parts = run.artifacts ?? [];
   const bytesTotal = parts.reduce((n, a) => n + a.artifact_size_bytes, 0);
   const file = fileName(run.test_name, run.run_id.slice(0, 8));
 

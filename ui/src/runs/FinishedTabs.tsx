@@ -9,6 +9,7 @@ import { Num } from '../design/Num';
 import { Empty } from '../design/States';
 import { AccountingView } from './AccountingView';
 import { ByStatement } from './ByStatement';
+import { EnrichmentView, going } from './Enrichment';
 import { EnvironmentView } from './EnvironmentView';
 import { ExportView } from './ExportView';
 import { FindMaxAnswer } from './FindMax';
@@ -22,6 +23,7 @@ const tabs = [
   'overview',
   'distribution',
   'kinds',
+  'server',
   'workers',
   'errors',
   'slowest',
@@ -34,6 +36,7 @@ const titles: Record<(typeof tabs)[number], string> = {
   overview: 'Overview',
   distribution: 'Distribution',
   kinds: 'By kind',
+  server: 'Server side',
   workers: 'Workers',
   errors: 'Errors',
   slowest: 'Slowest',
@@ -47,13 +50,15 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
   const [param, setTab] = useParam('tab', 'overview');
   const tab = (tabs as readonly string[]).includes(param) ? param : 'overview';
   const s = run.summary!;
+  const shown = tabs.filter((t) => t !== 'server' || run.plan?.driver !== 'postgres');
   return (
     <Tabs.Root value={tab} onValueChange={setTab} className="stack">
       <Tabs.List className="tabs-list" aria-label="Result">
-        {tabs.map((t) => (
+        {shown.map((t) => (
           <Tabs.Trigger key={t} value={t}>
             {titles[t]}
             {t === 'errors' && s.errors.count > 0 && <span className="count bad">{plain(count(s.errors.count))}</span>}
+            {t === 'server' && going(state.live?.enrichment ?? run.enrichment) && <span className="count">asking</span>}
             {t === 'accounting' && !s.accounting.balanced && <span className="count bad">does not balance</span>}
           </Tabs.Trigger>
         ))}
@@ -83,6 +88,9 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
           <ByKind s={s} />
           <ByStatement s={s} />
         </div>
+      </Tabs.Content>
+      <Tabs.Content value="server">
+        <EnrichmentView run={run} live={state.live} s={s} />
       </Tabs.Content>
       <Tabs.Content value="workers">
         <FinishedWorkers run={run} />
