@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/plan"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/warehouse"
 )
 
 // alter reads ALTER ….
@@ -109,6 +110,23 @@ func (p *parser) alteration(t, changed *table) []string {
 		return nil
 	case p.accept("UNSET", "COMMENT"):
 		changed.Comment = ""
+		return nil
+	case p.accept("ADD", "SEARCH", "OPTIMIZATION"), p.accept("DROP", "SEARCH", "OPTIMIZATION"):
+		if t.kind != warehouse.Standard {
+			p.fail(plan.CompilationError("391420", "0A000", "Search optimization is supported on standard tables only."))
+		}
+		changed.Searched = p.tokens[p.i-3].text == "ADD"
+		if p.accept("ON") {
+			p.list(func() string { // EQUALITY(a, b), SUBSTRING(*) …
+				p.identifier()
+				p.inParentheses(func() {
+					if !p.acceptSymbol("*") {
+						p.list(p.sql)
+					}
+				})
+				return ""
+			})
+		}
 		return nil
 	case p.accept("ADD"):
 		return p.add(altered, t, changed)

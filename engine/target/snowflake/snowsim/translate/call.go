@@ -56,10 +56,12 @@ func (p *parser) arguments(function string) *arguments {
 				a.named[key] = p.expression()
 			} else if len(a.list) == 0 && datePartFirst[function] {
 				a.list = append(a.list, p.datePart())
+			} else if function == "POSITION" && len(a.list) == 0 {
+				a.list = append(a.list, p.sum())
+				if p.accept("IN") {
+					a.list = append(a.list, p.expression())
+				}
 			} else {
-				a.list = append(a.list, p.expression())
-			}
-			if function == "POSITION" && p.accept("IN") {
 				a.list = append(a.list, p.expression())
 			}
 			if !p.acceptSymbol(",") {
@@ -209,6 +211,9 @@ func (p *parser) over(function string, e expr) expr {
 	if !p.accept("OVER") {
 		return e
 	}
+	if p.query != nil {
+		p.query.aggregate = false // over a window, it does not group
+	}
 	sql := ""
 	p.inParentheses(func() { sql = p.window(function) })
 	return expr{sql: e.sql + " OVER (" + sql + ")"}
@@ -306,7 +311,14 @@ var aggregates = map[string]func(p *parser, a *arguments, order string) string{
 		if len(a.list) > 1 {
 			separator = a.list[1].sql
 		}
-		return "coalesce(string_agg(" + distinct(a) + textOf(p.argument(a, 0)) + ", " + separator + order + "), '')"
+		value := textOf(p.argument(a, 0))
+		if a.distinct && order != "" { // Postgres orders distinct values by themselves only
+			descending := strings.HasSuffix(order, " DESC")
+			if order = " ORDER BY " + value; descending {
+				order += " DESC"
+			}
+		}
+		return "coalesce(string_agg(" + distinct(a) + value + ", " + separator + order + "), '')"
 	},
 	"ARRAY_AGG": func(p *parser, a *arguments, order string) string {
 		return "coalesce(jsonb_agg(" + distinct(a) + p.argument(a, 0).sql + order + "), '[]')"
@@ -315,7 +327,12 @@ var aggregates = map[string]func(p *parser, a *arguments, order string) string{
 }
 
 func plainAggregate(postgres string) func(*parser, *arguments, string) string {
-	return func(_ *parser, a *arguments, _ string) string { return postgres + "(" + distinct(a) + a.sql() + ")" }
+	return func(_ *parser, a *arguments, _ string) string {
+		if len(a.list) == 1 && a.list[0].kind == path && (postgres != "min" && postgres != "max") {
+			return postgres + "(" + distinct(a) + numberOf(a.list[0]) + ")"
+		}
+		return postgres + "(" + distinct(a) + a.sql() + ")"
+	}
 }
 
 func withinGroup(postgres string) func(*parser, *arguments, string) string {

@@ -36,7 +36,8 @@ type meta struct {
 	ClusterKeys []string     `json:"cluster_keys,omitempty"`
 	TargetLag   string       `json:"target_lag,omitempty"`
 	Warehouse   string       `json:"warehouse,omitempty"`
-	Query       string       `json:"query,omitempty"` // what an interactive table with a lag is refreshed by
+	Searched    bool         `json:"searched,omitempty"` // search optimization was added
+	Query       string       `json:"query,omitempty"`    // what an interactive table with a lag is refreshed by
 	CreatedOn   time.Time    `json:"created_on"`
 	Columns     []columnMeta `json:"columns"`
 	Keys        []keyMeta    `json:"keys,omitempty"`

@@ -65,11 +65,11 @@ func postgresError(pg *pgconn.PgError) *plan.Error {
 		case strings.Contains(pg.Message, "boolean"):
 			return is("100037", "22018", "Boolean value '%s' is not recognized", value)
 		case strings.Contains(pg.Message, "json"):
-			return is("100069", "22P02", "Error parsing JSON: %s", strings.TrimSuffix(value, "\n"))
+			return is("100069", "22P02", "Error parsing JSON: %s", pg.Detail)
 		}
 		return is("100038", "22018", "Value '%s' is not recognized", value)
 	case "22007", "22008": // datetime
-		if strings.Contains(pg.Message, "type date") {
+		if strings.Contains(pg.Message, "type date") || len(value) == len("2006-01-02") {
 			return is("100040", "22007", "Date '%s' is not recognized", value)
 		}
 		if strings.Contains(pg.Message, "type time:") {

@@ -80,7 +80,7 @@ func (p *parser) comparison() expr {
 			if op == "=" {
 				p.equals(e, right)
 			}
-			e = expr{sql: "(" + e.sql + " " + op + " " + right.sql + ")"}
+			e = expr{sql: "(" + comparable(e, right) + " " + op + " " + comparable(right, e) + ")"}
 			continue
 		}
 		if p.accept("IS") {
@@ -122,6 +122,17 @@ func (p *parser) equals(a, b expr) {
 		p.equal = map[string]bool{}
 	}
 	p.equal[a.text] = true
+}
+
+// comparable writes one side of a comparison: a path becomes what the other side is.
+func comparable(e, with expr) string {
+	switch {
+	case e.kind != path || with.kind == path:
+		return e.sql
+	case with.kind == numberConstant:
+		return numberOf(e)
+	}
+	return "(" + e.sql + " #>> '{}')"
 }
 
 func isOneOf(t token, words ...string) bool {
@@ -183,15 +194,23 @@ func (p *parser) sum() expr {
 	for {
 		switch {
 		case p.acceptSymbol("+"):
-			e = expr{sql: "(" + e.sql + " + " + p.product().sql + ")"}
+			e = expr{sql: "(" + numberOf(e) + " + " + numberOf(p.product()) + ")"}
 		case p.acceptSymbol("-"):
-			e = expr{sql: "(" + e.sql + " - " + p.product().sql + ")"}
+			e = expr{sql: "(" + numberOf(e) + " - " + numberOf(p.product()) + ")"}
 		case p.acceptSymbol("||"):
 			e = expr{sql: "(" + textOf(e) + " || " + textOf(p.product()) + ")"}
 		default:
 			return e
 		}
 	}
+}
+
+// numberOf writes an operand of arithmetic; a path into a VARIANT is read as a number.
+func numberOf(e expr) string {
+	if e.kind == path {
+		return "(" + e.sql + " #>> '{}')::numeric"
+	}
+	return e.sql
 }
 
 // textOf writes an operand of ||, which Snowflake takes of any type.
@@ -210,9 +229,9 @@ func (p *parser) product() expr {
 	for {
 		switch {
 		case p.acceptSymbol("*"):
-			e = expr{sql: "(" + e.sql + " * " + p.unary().sql + ")"}
+			e = expr{sql: "(" + numberOf(e) + " * " + numberOf(p.unary()) + ")"}
 		case p.acceptSymbol("/"):
-			e = expr{sql: "snowsim.div(" + e.sql + ", " + p.unary().sql + ")"}
+			e = expr{sql: "snowsim.div(" + numberOf(e) + ", " + numberOf(p.unary()) + ")"}
 		case p.acceptSymbol("%"):
 			e = expr{sql: "mod(" + e.sql + ", " + p.unary().sql + ")"}
 		default:

@@ -6,7 +6,7 @@ var functions = map[string]string{
 	// Numbers.
 	"ABS": "abs({1})", "CEIL": "ceil({1}) ¦ snowsim.ceil({1n}, {2i})", "FLOOR": "floor({1}) ¦ snowsim.floor({1n}, {2i})",
 	"ROUND": "round({1n}) ¦ round({1n}, {2i})", "SQRT": "sqrt({1})", "SQUARE": "({1} * {1})", "POWER": "power({1}, {2})", "POW": "power({1}, {2})",
-	"EXP": "exp({1})", "LN": "ln({1})", "LOG": "log({1n}, {2n})", "SIGN": "sign({1})", "MOD": "mod({1n}, {2n})", "PI": "pi()",
+	"EXP": "exp({1})", "LN": "ln({1})", "LOG": "log({1n}, {2n})", "SIGN": "sign({1n})", "MOD": "mod({1}, {2})", "PI": "pi()",
 	"SIN": "sin({1})", "COS": "cos({1})", "TAN": "tan({1})", "ASIN": "asin({1})", "ACOS": "acos({1})", "ATAN": "atan({1})", "ATAN2": "atan2({1}, {2})",
 	"DEGREES": "degrees({1})", "RADIANS": "radians({1})", "CBRT": "cbrt({1})", "FACTORIAL": "factorial({1i})",
 	"DIV0": "snowsim.div0({1}, {2})", "DIV0NULL": "snowsim.div0({1}, coalesce({2}, 0))", "WIDTH_BUCKET": "width_bucket({1n}, {2n}, {3n}, {4i})",
@@ -48,12 +48,12 @@ var functions = map[string]string{
 	"CONVERT_TIMEZONE": "snowsim.at_offset({2d}, {1t}) ¦ (({3d} AT TIME ZONE {1t}) AT TIME ZONE {2t})",
 	// Semi-structured data.
 	"PARSE_JSON": "({1t})::jsonb", "TRY_PARSE_JSON": "snowsim.try_json({1t})", "TO_JSON": "({1})::jsonb::text", "CHECK_JSON": "(CASE WHEN snowsim.try_json({1t}) IS NULL THEN 'Error parsing JSON' END)",
-	"TO_VARIANT": "to_jsonb({1})", "TO_OBJECT": "to_jsonb({1})", "TO_ARRAY": "to_jsonb({1})", "ARRAY_CONSTRUCT": "jsonb_build_array({*})",
-	"OBJECT_CONSTRUCT": "jsonb_strip_nulls(jsonb_build_object({*}))", "OBJECT_CONSTRUCT_KEEP_NULL": "jsonb_build_object({*})",
+	"TO_VARIANT": "to_jsonb({1})", "TO_OBJECT": "to_jsonb({1})", "TO_ARRAY": "to_jsonb({1})", "ARRAY_CONSTRUCT": "'[]'::jsonb ¦ jsonb_build_array({*})",
+	"OBJECT_CONSTRUCT": "'{}'::jsonb ¦ jsonb_strip_nulls(jsonb_build_object({*}))", "OBJECT_CONSTRUCT_KEEP_NULL": "jsonb_build_object({*})",
 	"ARRAY_SIZE": "jsonb_array_length({1})", "GET": "snowsim.get({1}, {2})", "TYPEOF": "upper(jsonb_typeof({1}))", "ARRAY_CONTAINS": "({2} @> {1})",
 	"OBJECT_KEYS": "snowsim.object_keys({1})", "AS_VARCHAR": "({1} #>> '{}')",
 	// What checks a statement's privileges or waits.
-	"SYSTEM$WAIT": "snowsim.wait({1n})", "SYSTEM$TYPEOF": "snowsim.type_of({1})",
+	"SYSTEM$WAIT": "snowsim.wait({1n}, 'SECONDS') ¦ snowsim.wait({1n}, {2t})", "SYSTEM$TYPEOF": "snowsim.type_of({1})",
 }
 
 // jsonFunctions return jsonb.

@@ -208,11 +208,11 @@ func (p *parser) change(revoke bool, all []grant) *plan.Plan {
 	}
 	return p.ddl("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error {
 		for _, one := range all {
-			sql := "INSERT INTO snowsim.grants VALUES ($1, $2, $3, $4, now()) ON CONFLICT DO NOTHING"
+			sql, values := "INSERT INTO snowsim.grants VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING", []any{one.role, one.privilege, one.kind, one.object, p.t.host.Now()}
 			if revoke {
-				sql = "DELETE FROM snowsim.grants WHERE role = $1 AND privilege = $2 AND kind = $3 AND object = $4"
+				sql, values = "DELETE FROM snowsim.grants WHERE role = $1 AND privilege = $2 AND kind = $3 AND object = $4", values[:4]
 			}
-			if _, err := conn.Exec(ctx, sql, one.role, one.privilege, one.kind, one.object); err != nil {
+			if _, err := conn.Exec(ctx, sql, values...); err != nil {
 				return Error(err)
 			}
 		}
@@ -251,7 +251,7 @@ func (p *parser) createRole() *plan.Plan {
 // note keeps a grant whose role need not exist.
 func (p *parser) note(one grant, message string) *plan.Plan {
 	return p.ddl(message, func(ctx context.Context, conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, "INSERT INTO snowsim.grants VALUES ($1, $2, $3, $4, now()) ON CONFLICT DO NOTHING", one.role, one.privilege, one.kind, one.object); err != nil {
+		if _, err := conn.Exec(ctx, "INSERT INTO snowsim.grants VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING", one.role, one.privilege, one.kind, one.object, p.t.host.Now()); err != nil {
 			return Error(err)
 		}
 		p.t.grants.mu.Lock()

@@ -54,7 +54,7 @@ func (m *memory) put(key string, p *plan.Plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.plans == nil || len(m.plans) >= memoryLimit {
-		m.plans = make(map[string]*plan.Plan, memoryLimit)
+		m.plans = map[string]*plan.Plan{}
 	}
 	m.plans[key] = p
 }

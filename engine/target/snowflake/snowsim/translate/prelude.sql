@@ -191,8 +191,11 @@ CREATE OR REPLACE FUNCTION snowsim.date_part(part text, at timestamptz) RETURNS 
 CREATE OR REPLACE FUNCTION snowsim.date_part(part text, at time) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT snowsim.date_part(part, date '1970-01-01' + at) $$;
 CREATE OR REPLACE FUNCTION snowsim.at_offset(at timestamptz, zone text) RETURNS snowsim.timestamp_tz LANGUAGE sql STABLE AS $$
   SELECT ROW(at, (extract(epoch FROM (at AT TIME ZONE zone) - (at AT TIME ZONE 'UTC')) / 60)::int)::snowsim.timestamp_tz WHERE at IS NOT NULL $$;
-CREATE OR REPLACE FUNCTION snowsim.wait(seconds numeric) RETURNS text LANGUAGE plpgsql VOLATILE AS $$
-BEGIN PERFORM pg_sleep(seconds::float8); RETURN 'waited ' || seconds || ' seconds'; END $$;
+CREATE OR REPLACE FUNCTION snowsim.wait(amount numeric, unit text) RETURNS text LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  PERFORM pg_sleep(amount::float8 * CASE upper(unit) WHEN 'MILLISECONDS' THEN 0.001 WHEN 'SECONDS' THEN 1 WHEN 'MINUTES' THEN 60 WHEN 'HOURS' THEN 3600 WHEN 'DAYS' THEN 86400 END);
+  RETURN 'waited ' || amount || ' ' || lower(unit);
+END $$;
 
 -- Semi-structured data.
 CREATE OR REPLACE FUNCTION snowsim.get(jsonb, text) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$ SELECT $1 -> $2 $$;
@@ -243,11 +246,8 @@ CREATE OR REPLACE VIEW snowsim.indexes AS
 -- Names as Snowflake lists them: [A, B].
 CREATE OR REPLACE FUNCTION snowsim.bracketed(jsonb) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT '[' || coalesce(string_agg(c, ', ' ORDER BY n), '') || ']' FROM jsonb_array_elements_text($1) WITH ORDINALITY AS v(c, n) $$;
--- A type as DESCRIBE TABLE writes it, and as SHOW COLUMNS does.
-CREATE OR REPLACE FUNCTION snowsim.type_name(type text, prec int, scale int, length int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT type || CASE WHEN type = 'NUMBER' THEN format('(%s,%s)', prec, scale) WHEN type IN ('VARCHAR', 'BINARY') THEN format('(%s)', length)
-    WHEN type = 'TIME' OR type LIKE 'TIMESTAMP%' THEN format('(%s)', scale) ELSE '' END $$;
-CREATE OR REPLACE FUNCTION snowsim.type_json(type text, prec int, scale int, length int, nullable boolean) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+-- A type as SHOW COLUMNS writes it.
+CREATE OR REPLACE FUNCTION snowsim.type_json(type text, prec int, scale int, length int, nullable text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN type = 'NUMBER' THEN format('{"type":"FIXED","precision":%s,"scale":%s,"nullable":%s}', prec, scale, nullable)
     WHEN type = 'FLOAT' THEN format('{"type":"REAL","nullable":%s}', nullable)
     WHEN type = 'VARCHAR' THEN format('{"type":"TEXT","length":%s,"byteLength":%s,"nullable":%s,"fixed":false}', length, least(length::bigint * 4, 16777216), nullable)

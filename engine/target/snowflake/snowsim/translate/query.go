@@ -122,6 +122,16 @@ func (p *parser) count() string {
 type item struct {
 	sql  string
 	name string // of the column, as stored; empty for *
+	// aggregate tells that an aggregate stands in it.
+	aggregate bool
+}
+
+// countedItem is item that notes whether an aggregate was read.
+func (p *parser) countedItem() item {
+	p.query.aggregate = false
+	it := p.item()
+	it.aggregate = p.query.aggregate
+	return it
 }
 
 func (p *parser) selectCore() string {
@@ -138,9 +148,9 @@ func (p *parser) selectCore() string {
 		p.i++
 		top = " LIMIT " + p.count()
 	}
-	items := []item{p.item()}
+	items := []item{p.countedItem()}
 	for p.acceptSymbol(",") {
-		items = append(items, p.item())
+		items = append(items, p.countedItem())
 	}
 	rest := ""
 	if p.accept("FROM") {
@@ -149,7 +159,7 @@ func (p *parser) selectCore() string {
 	if p.accept("WHERE") {
 		rest += " WHERE " + p.sql()
 	}
-	rest += p.grouping()
+	rest += p.grouping(items)
 	if p.accept("HAVING") {
 		rest += " HAVING " + p.sql()
 	}
@@ -171,12 +181,21 @@ func (p *parser) selectCore() string {
 }
 
 // grouping reads GROUP BY.
-func (p *parser) grouping() string {
+func (p *parser) grouping(items []item) string {
 	if !p.accept("GROUP", "BY") {
 		return ""
 	}
-	if p.is("ALL") {
-		p.fail(plan.Unsupported("GROUP BY ALL"))
+	if p.accept("ALL") {
+		var keys []string
+		for i, it := range items {
+			if !it.aggregate {
+				keys = append(keys, strconv.Itoa(i+1))
+			}
+		}
+		if len(keys) == 0 {
+			return ""
+		}
+		return " GROUP BY " + strings.Join(keys, ", ")
 	}
 	return " GROUP BY " + p.list(func() string {
 		switch {
@@ -317,23 +336,24 @@ func (p *parser) joined() string {
 func (p *parser) from() (sql string) {
 	switch {
 	case p.isSymbol("("):
+		columns := 0
 		p.inParentheses(func() {
 			switch {
-			case p.isAny("SELECT", "WITH", "VALUES"), p.isSymbol("(") && p.subqueryAhead():
-				var inner string
-				if p.is("VALUES") {
-					inner = p.values()
-				} else {
-					inner = p.selectStatement()
-				}
-				sql = "(" + inner + ")"
+			case p.is("VALUES"):
+				sql, columns = p.countedValues()
+			case p.isAny("SELECT", "WITH"), p.isSymbol("(") && p.subqueryAhead():
+				sql = "(" + p.selectStatement() + ")"
 			default:
 				sql = "(" + p.joined() + ")"
 			}
 		})
+		if columns > 0 {
+			return sql + p.valuesAlias(columns)
+		}
 		return sql + p.alias("subquery")
 	case p.is("VALUES"):
-		return p.valuesTable()
+		rows, columns := p.countedValues()
+		return rows + p.valuesAlias(columns)
 	case p.accept("LATERAL"):
 		p.inParentheses(func() { sql = "LATERAL (" + p.selectStatement() + ")" })
 		return sql + p.alias("subquery")
@@ -369,11 +389,12 @@ func (p *parser) subqueryAhead() bool {
 	}
 }
 
-func (p *parser) valuesTable() string {
+// countedValues reads VALUES … as a table and counts its columns: the commas of
+// the first row at its own level tell.
+func (p *parser) countedValues() (sql string, columns int) {
 	start := p.i
-	columns := 0
-	sql := "(" + p.values() + ")"
-	// The first row's commas at its own level tell the number of columns.
+	sql = "(" + p.values() + ")"
+	columns = 1
 	for i, depth := start, 0; i < p.i; i++ {
 		if t := p.tokens[i]; t.kind == symbol {
 			switch t.text {
@@ -391,22 +412,27 @@ func (p *parser) valuesTable() string {
 			break
 		}
 	}
+	return sql, columns
+}
+
+// valuesAlias reads an alias of VALUES, whose columns are COLUMN1, COLUMN2 …
+// unless they are named.
+func (p *parser) valuesAlias(columns int) string {
 	alias := p.fresh("values")
 	if p.accept("AS") || p.isIdentifier() {
 		alias = p.identifier()
 	}
-	sql += " AS " + quote(short(alias))
+	p.addSource(source{alias: alias})
+	sql := " AS " + quote(short(alias))
 	if p.isSymbol("(") {
 		p.inParentheses(func() { sql += " (" + p.list(func() string { return quote(short(p.identifier())) }) + ")" })
-	} else {
-		names := make([]string, columns+1)
-		for i := range names {
-			names[i] = quote("COLUMN" + strconv.Itoa(i+1))
-		}
-		sql += " (" + strings.Join(names, ", ") + ")"
+		return sql
 	}
-	p.addSource(source{alias: alias})
-	return sql
+	names := make([]string, columns)
+	for i := range names {
+		names[i] = quote("COLUMN" + strconv.Itoa(i+1))
+	}
+	return sql + " (" + strings.Join(names, ", ") + ")"
 }
 
 func (p *parser) addSource(s source) {

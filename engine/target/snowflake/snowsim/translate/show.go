@@ -27,7 +27,7 @@ type showScope struct {
 var listings = map[string]struct{ sql, order string }{
 	"TABLES": {`SELECT created_on, table_name AS name, database_name, schema_name, CASE WHEN temporary = '' THEN 'TABLE' ELSE temporary END AS kind, comment, cluster_by,
 		snowsim.row_count(oid)::numeric(38,0) AS rows, pg_total_relation_size(oid)::numeric(38,0) AS bytes, owner, '1'::text AS retention_time,
-		CASE WHEN cluster_by = '' THEN 'OFF' ELSE 'ON' END AS automatic_clustering, 'OFF'::text AS change_tracking, 'OFF'::text AS search_optimization, NULL::text AS search_optimization_progress,
+		CASE WHEN cluster_by = '' THEN 'OFF' ELSE 'ON' END AS automatic_clustering, 'OFF'::text AS change_tracking, CASE WHEN entry ->> 'searched' = 'true' THEN 'ON' ELSE 'OFF' END AS search_optimization, NULL::text AS search_optimization_progress,
 		NULL::text AS search_optimization_bytes, 'N'::text AS is_external, 'N'::text AS enable_schema_evolution, 'ROLE'::text AS owner_role_type, 'N'::text AS is_event, NULL::text AS budget,
 		CASE WHEN kind = 'hybrid' THEN 'Y' ELSE 'N' END AS is_hybrid, 'N'::text AS is_iceberg, 'N'::text AS is_dynamic, 'N'::text AS is_immutable,
 		CASE WHEN kind = 'interactive' THEN 'Y' ELSE 'N' END AS is_interactive FROM snowsim.tables`, "name"},
@@ -38,7 +38,7 @@ var listings = map[string]struct{ sql, order string }{
 	"OBJECTS": {`SELECT created_on, table_name AS name, database_name, schema_name, CASE WHEN temporary = '' THEN 'TABLE' ELSE temporary END AS kind, comment, cluster_by,
 		snowsim.row_count(oid)::numeric(38,0) AS rows, pg_total_relation_size(oid)::numeric(38,0) AS bytes, owner, '1'::text AS retention_time, 'ROLE'::text AS owner_role_type,
 		CASE WHEN kind = 'hybrid' THEN 'Y' ELSE 'N' END AS is_hybrid, 'N'::text AS is_dynamic FROM snowsim.tables`, "name"},
-	"COLUMNS": {`SELECT table_name, schema_name, column_name, snowsim.type_json(type, precision, scale, length, nullable) AS data_type, CASE WHEN nullable THEN 'true' ELSE 'NOT_NULL' END AS "null?",
+	"COLUMNS": {`SELECT table_name, schema_name, column_name, snowsim.type_json(type, precision, scale, length, nullable::text) AS data_type, CASE WHEN nullable THEN 'true' ELSE 'NOT_NULL' END AS "null?",
 		coalesce(default_value, '') AS "default", 'COLUMN'::text AS kind, ''::text AS expression, comment, database_name,
 		CASE WHEN identity THEN format('IDENTITY START %s INCREMENT %s NOORDER', identity_start, identity_increment) ELSE '' END AS autoincrement, NULL::text AS "schema_evolution_record",
 		ordinal_position AS "order~" FROM snowsim.columns`, `table_name, "order~"`},
@@ -46,6 +46,11 @@ var listings = map[string]struct{ sql, order string }{
 		FROM snowsim.keys, LATERAL jsonb_array_elements_text(columns) WITH ORDINALITY AS c(column_name, position) WHERE kind = 'PRIMARY KEY'`, "table_name, key_sequence"},
 	"UNIQUE KEYS": {`SELECT created_on, database_name, schema_name, table_name, c.column_name, c.position::numeric(9,0) AS key_sequence, constraint_name, 'false'::text AS rely, NULL::text AS comment
 		FROM snowsim.keys, LATERAL jsonb_array_elements_text(columns) WITH ORDINALITY AS c(column_name, position) WHERE kind = 'UNIQUE'`, "table_name, constraint_name, key_sequence"},
+	"IMPORTED KEYS": {`SELECT created_on, database_name AS pk_database_name, schema_name AS pk_schema_name, referenced AS pk_table_name, NULL::text AS pk_column_name,
+		database_name AS fk_database_name, schema_name AS fk_schema_name, table_name AS fk_table_name, c.column_name AS fk_column_name, c.position::numeric(9,0) AS key_sequence,
+		'NO ACTION'::text AS update_rule, 'NO ACTION'::text AS delete_rule, constraint_name AS fk_name, NULL::text AS pk_name, 'NOT DEFERRABLE'::text AS deferrability, 'false'::text AS rely,
+		NULL::text AS comment, database_name, schema_name, table_name FROM snowsim.keys, LATERAL jsonb_array_elements_text(columns) WITH ORDINALITY AS c(column_name, position)
+		WHERE kind = 'FOREIGN KEY'`, "fk_table_name, fk_name, key_sequence"},
 	"INDEXES": {`SELECT created_on, index_name AS name, CASE WHEN is_unique THEN 'Y' ELSE 'N' END AS is_unique, snowsim.bracketed(columns) AS columns, snowsim.bracketed(include) AS included_columns,
 		table_name AS "table", database_name, schema_name, owner, 'ROLE'::text AS owner_role_type, 'ACTIVE'::text AS status, table_name AS "table_name~" FROM snowsim.indexes
 		UNION ALL SELECT created_on, constraint_name, 'Y', snowsim.bracketed(columns), '[]', table_name, database_name, schema_name, '', 'ROLE', 'ACTIVE', table_name
@@ -77,7 +82,7 @@ func (p *parser) show() *plan.Plan {
 		p.i = len(p.tokens) - 1
 		return p.shown(&plan.Result{Columns: []plan.Column{plan.TimestampLTZ("created_on"), plan.Text("name")}})
 	}
-	for _, k := range []string{"HYBRID TABLES", "INTERACTIVE TABLES", "TABLES", "OBJECTS", "COLUMNS", "PRIMARY KEYS", "UNIQUE KEYS", "INDEXES", "DATABASES", "SCHEMAS"} {
+	for _, k := range []string{"HYBRID TABLES", "INTERACTIVE TABLES", "TABLES", "OBJECTS", "COLUMNS", "PRIMARY KEYS", "UNIQUE KEYS", "IMPORTED KEYS", "INDEXES", "DATABASES", "SCHEMAS"} {
 		if p.accept(strings.Fields(k)...) {
 			kind = k
 			break
@@ -137,7 +142,7 @@ func (p *parser) inWhat(kind string, s *showScope) {
 		s.in = p.name()
 	default:
 		switch kind {
-		case "COLUMNS", "PRIMARY KEYS", "UNIQUE KEYS", "INDEXES":
+		case "COLUMNS", "PRIMARY KEYS", "UNIQUE KEYS", "IMPORTED KEYS", "INDEXES":
 			s.in = p.name()
 		case "SCHEMAS":
 			s.in = name{database: p.identifier()}
@@ -165,7 +170,7 @@ func (p *parser) listing(kind string, s showScope) string {
 	switch kind {
 	case "COLUMNS":
 		column, table = "column_name", "table_name"
-	case "PRIMARY KEYS", "UNIQUE KEYS":
+	case "PRIMARY KEYS", "UNIQUE KEYS", "IMPORTED KEYS":
 		column, table = "table_name", "table_name"
 	case "INDEXES":
 		table = `"table_name~"`
@@ -185,16 +190,17 @@ func (p *parser) listing(kind string, s showScope) string {
 	if s.startsWith != "" {
 		where = append(where, "starts_with("+column+", "+literal(s.startsWith)+")")
 	}
-	hidden := map[string]string{"COLUMNS": "order~", "INDEXES": "table_name~"}[kind]
 	sql := "SELECT * FROM (" + l.sql + ") AS listing"
 	if len(where) > 0 {
 		sql += " WHERE " + strings.Join(where, " AND ")
 	}
 	sql += " ORDER BY " + l.order + " LIMIT " + strconv.FormatInt(s.limit, 10)
-	if hidden != "" {
-		names := map[string]string{
-			"COLUMNS": `table_name, schema_name, column_name, data_type, "null?", "default", kind, expression, comment, database_name, autoincrement, "schema_evolution_record"`,
-			"INDEXES": `created_on, name, is_unique, columns, included_columns, "table", database_name, schema_name, owner, owner_role_type, status`}[kind]
+	names := map[string]string{
+		"COLUMNS": `table_name, schema_name, column_name, data_type, "null?", "default", kind, expression, comment, database_name, autoincrement, "schema_evolution_record"`,
+		"INDEXES": `created_on, name, is_unique, columns, included_columns, "table", database_name, schema_name, owner, owner_role_type, status`,
+		"IMPORTED KEYS": `created_on, pk_database_name, pk_schema_name, pk_table_name, pk_column_name, fk_database_name, fk_schema_name, fk_table_name, fk_column_name, key_sequence,
+			update_rule, delete_rule, fk_name, pk_name, deferrability, rely, comment`}[kind]
+	if names != "" {
 		sql = "SELECT " + names + " FROM (" + sql + ") AS visible"
 	}
 	return sql

@@ -1,8 +1,11 @@
 package translate
 
 import (
+	"context"
 	"strconv"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/plan"
 )
@@ -17,6 +20,9 @@ func (p *parser) systemView(parts []string) (sql string, ok bool) {
 		database = parts[0]
 	}
 	n := len(parts)
+	if n == 3 && parts[0] == "SNOWFLAKE" && parts[1] == "ACCOUNT_USAGE" {
+		return p.accountUsage(parts[2]), true
+	}
 	if n < 2 || parts[n-2] != "INFORMATION_SCHEMA" {
 		return "", false
 	}
@@ -47,8 +53,13 @@ func (p *parser) tableFunction() (sql string, generates bool) {
 		}
 		return p.resolve(p.complete(parts), "SELECT").name.postgres(), false
 	}
-	p.fail(plan.Unsupported("table function %s", p.peek().text))
-	return "", false
+	if p.is("RESULT_SCAN") {
+		return p.resultScan(), false
+	}
+	if p.is("FLATTEN") {
+		p.fail(plan.Unsupported("FLATTEN"))
+	}
+	return p.historyFunction(), false
 }
 
 // generator reads GENERATOR(ROWCOUNT => n).
@@ -76,4 +87,64 @@ func (p *parser) generator() string {
 		}
 	})
 	return "generate_series(0::bigint, " + rows + "::bigint - 1)"
+}
+
+// scanned is what RESULT_SCAN may be asked for: the statements of the session
+// whose result can be had again.
+type scanned struct {
+	session int64
+	made    *plan.Plan
+}
+
+// scanLimit is how many results RESULT_SCAN finds again.
+const scanLimit = 1000
+
+// keep remembers a SHOW or DESCRIBE, whose result RESULT_SCAN may be asked for.
+func (t *Translator) keep(s *plan.Session, made *plan.Plan) {
+	if s.QueryID == "" || made.Type != plan.Show && made.Type != plan.Describe {
+		return
+	}
+	t.scansMu.Lock()
+	defer t.scansMu.Unlock()
+	if t.scans == nil || len(t.scans) >= scanLimit {
+		t.scans = map[string]scanned{}
+	}
+	t.scans[s.QueryID] = scanned{s.ID, made}
+}
+
+// resultScan reads RESULT_SCAN(id | LAST_QUERY_ID()), over what SHOW and DESCRIBE
+// returned; it is asked for again, as it is now.
+func (p *parser) resultScan() (sql string) {
+	p.volatile = true
+	p.next()
+	id := ""
+	p.inParentheses(func() {
+		if p.peek().kind == mark {
+			id = p.constant()
+			return
+		}
+		id = p.expression().text
+	})
+	p.t.scansMu.Lock()
+	found, ok := p.t.scans[id]
+	p.t.scansMu.Unlock()
+	if !ok || found.session != p.session.ID {
+		p.fail(&plan.Error{Code: "000709", State: "02000", Message: "Statement " + id + " not found, or its result is not one of SHOW or DESCRIBE."})
+	}
+	if found.made.Local == nil {
+		return "(" + found.made.SQL + ")"
+	}
+	r, err := found.made.Local(p.ctx)
+	if err != nil {
+		p.fail(err)
+	}
+	all := make([]historyColumn[[]any], len(r.Columns))
+	for i, c := range r.Columns {
+		to := map[string]string{"fixed": "numeric(38,0)", "timestamp_ltz": "timestamptz(3)", "boolean": "boolean", "real": "double precision"}[c.Type]
+		if to == "" {
+			to = "text"
+		}
+		all[i] = historyColumn[[]any]{c.Name, to, func(row *[]any) any { return (*row)[i] }}
+	}
+	return fromRows(p, "result", all, func(context.Context, *pgx.Conn) (func() (*[]any, bool), error) { return each(r.Rows), nil })
 }

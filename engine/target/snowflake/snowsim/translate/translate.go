@@ -44,13 +44,20 @@ type Translator struct {
 
 	long  sync.Map // identifiers by the short names that they have in Postgres
 	plans memory
+
+	scansMu sync.Mutex
+	scans   map[string]scanned // by query id
 }
 
 var _ plan.Translator = (*Translator)(nil)
 
 // New installs what the translator needs into the host's database and returns it.
-func New(ctx context.Context, host plan.Host, options Options) (*Translator, error) {
-	t := &Translator{host: host, catalog: newCatalog(host.Postgres()), special: specialFunctions(), grants: newGrants(options.Denied)}
+func New(ctx context.Context, host plan.Host, options ...Options) (*Translator, error) {
+	var denied []Denied
+	for _, o := range options {
+		denied = append(denied, o.Denied...)
+	}
+	t := &Translator{host: host, catalog: newCatalog(host.Postgres()), special: specialFunctions(), grants: newGrants(denied)}
 	database, schema := host.Database()
 	err := pgx.BeginFunc(ctx, host.Postgres(), func(tx pgx.Tx) error {
 		// Two stand-ins on one database install one after the other.
@@ -136,6 +143,7 @@ func (t *Translator) Plan(ctx context.Context, s *plan.Session, sql string, bind
 	if !p.volatile && made.SQL != "" && !made.DDL && made.Before == nil && made.After == nil {
 		t.plans.put(key, made)
 	}
+	t.keep(s, made)
 	copied := *made
 	return &copied, nil
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func TestBinds(t *testing.T) {
-	c := newClient(t, Options{})
+	c := newClient(t)
 	c.must("CREATE HYBRID TABLE t (id NUMBER(38,0) PRIMARY KEY, f FLOAT, s VARCHAR, b BOOLEAN, d DATE, n TIMESTAMP_NTZ, l TIMESTAMP_LTZ, z TIMESTAMP_TZ, x BINARY, v VARIANT)")
 	c.must("INSERT INTO t (id, f, s, b, d, n, l, z, x) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", bind("fixed", 12345678901234567), bind("real", 1.5), bind("text", "it's; -- ?"),
 		bind("boolean", true), bind("date", "2026-02-03"), bind("timestamp_ntz", "2026-02-03 04:05:06.789"), bind("timestamp_ltz", "2026-02-03 04:05:06+00"),
@@ -46,7 +46,7 @@ func isCode(err error, code string) bool {
 }
 
 func TestWorkTellsTheModelWhatAStatementAsks(t *testing.T) {
-	c := newClient(t, Options{})
+	c := newClient(t)
 	c.must("CREATE HYBRID TABLE h (id INT PRIMARY KEY, a INT, b INT, INDEX by_a (a) INCLUDE (b))")
 	c.must("CREATE INTERACTIVE TABLE i CLUSTER BY (id) AS SELECT * FROM h")
 	c.must("CREATE TABLE s (id INT PRIMARY KEY, a INT)")
@@ -86,7 +86,7 @@ func TestWorkTellsTheModelWhatAStatementAsks(t *testing.T) {
 
 // Identifiers of any kind name a table and a column, and come back as they were.
 func TestIdentifiersRoundTrip(t *testing.T) {
-	c := newClient(t, Options{})
+	c := newClient(t)
 	n := 0
 	rapid.Check(t, func(r *rapid.T) {
 		n++
@@ -107,7 +107,7 @@ func TestIdentifiersRoundTrip(t *testing.T) {
 }
 
 func TestBadIdentifiers(t *testing.T) {
-	c := newClient(t, Options{})
+	c := newClient(t)
 	c.must("CREATE TABLE keep (id INT)")
 	for _, sql := range []string{
 		`SELECT * FROM "` + strings.Repeat("x", 256) + `"`, "SELECT 1 AS " + strings.Repeat("y", 300), "SELECT * FROM \"a\x00b\"", "SELECT '\x00'", `SELECT '\0'`,
@@ -156,7 +156,7 @@ func TestSplit(t *testing.T) {
 
 // Plans are remembered and forgotten when the catalog changes.
 func TestPlansAreRemembered(t *testing.T) {
-	c := newClient(t, Options{})
+	c := newClient(t)
 	c.must("CREATE TABLE t (id INT)")
 	session := c.session
 	first, err := c.tr.Plan(t.Context(), &session, "SELECT id FROM t WHERE id = ?", []plan.Bind{bind("fixed", 1)})
@@ -176,12 +176,12 @@ func TestPlansAreRemembered(t *testing.T) {
 
 // A new translator on the same database knows what the last one made.
 func TestCatalogSurvives(t *testing.T) {
-	c := newClient(t, Options{})
+	c := newClient(t)
 	long := strings.Repeat("L", 200)
 	c.must("CREATE HYBRID TABLE " + long + " (id INT PRIMARY KEY, " + long + " INT COMMENT 'note')")
 	c.must("CREATE ROLE reader")
 	c.must("GRANT SELECT ON TABLE " + long + " TO ROLE reader")
-	again, err := New(t.Context(), c.host, Options{})
+	again, err := New(t.Context(), c.host)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,275 @@
+--! Warehouses, roles and privileges.
+
+CREATE WAREHOUSE bench WITH WAREHOUSE_SIZE = 'MEDIUM' MIN_CLUSTER_COUNT = 1 MAX_CLUSTER_COUNT = 3 SCALING_POLICY = ECONOMY AUTO_SUSPEND = 60 AUTO_RESUME = TRUE INITIALLY_SUSPENDED = TRUE COMMENT = 'for runs'
+----
+status text
+Warehouse BENCH successfully created.
+
+SELECT CURRENT_WAREHOUSE()
+----
+CURRENT_WAREHOUSE() text
+BENCH
+
+SHOW WAREHOUSES LIKE 'bench'
+----
+name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | tables text
+BENCH | SUSPENDED | STANDARD | Medium | 1 | 3 | 0 | 0 | 0 | N | Y | 60 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN | for runs | false | 8 | null | 0 | 0 | 0 | 1 | 0 | ECONOMY | NULL | ROLE | NULL | NULL
+
+SELECT "name", "state", "size", "max_cluster_count", "auto_suspend" FROM TABLE(RESULT_SCAN(LAST_QUERY_ID()))
+----
+name text | state text | size text | max_cluster_count fixed(38,0) | auto_suspend fixed(38,0)
+BENCH | SUSPENDED | Medium | 3 | 60
+
+CREATE WAREHOUSE bench
+----
+error 002002 (42710): SQL compilation error:\nObject 'BENCH' already exists.
+
+CREATE WAREHOUSE IF NOT EXISTS bench
+----
+status text
+BENCH already exists, statement succeeded.
+
+ALTER WAREHOUSE bench RESUME IF SUSPENDED
+----
+status text
+Statement executed successfully.
+
+ALTER WAREHOUSE bench RESUME IF SUSPENDED
+----
+status text
+Statement executed successfully.
+
+ALTER WAREHOUSE bench SET WAREHOUSE_SIZE = 'X-Large' STATEMENT_TIMEOUT_IN_SECONDS = 30
+----
+status text
+Statement executed successfully.
+
+ALTER WAREHOUSE bench SET WAREHOUSE_SIZE = 'GIGANTIC'
+----
+error 001008 (22023): SQL compilation error:\ninvalid value [GIGANTIC] for parameter 'WAREHOUSE_SIZE'
+
+ALTER WAREHOUSE bench SET NONSENSE = 1
+----
+error 001003 (42000): SQL compilation error:\ninvalid property 'NONSENSE' for 'WAREHOUSE'
+
+ALTER WAREHOUSE bench SUSPEND
+----
+status text
+Statement executed successfully.
+
+CREATE TABLE s (id INT)
+----
+status text
+Table S successfully created.
+
+CREATE INTERACTIVE TABLE i (id INT) CLUSTER BY (id)
+----
+status text
+Table I successfully created.
+
+CREATE INTERACTIVE WAREHOUSE fast TABLES (s) WAREHOUSE_SIZE = XSMALL
+----
+error 001003 (42000): SQL compilation error:\nTable 'S' is not an interactive table.
+
+CREATE INTERACTIVE WAREHOUSE fast TABLES (i) WAREHOUSE_SIZE = XSMALL
+----
+status text
+Warehouse FAST successfully created.
+
+ALTER WAREHOUSE fast DROP TABLES (i)
+----
+status text
+Statement executed successfully.
+
+ALTER WAREHOUSE fast ADD TABLES (loadstone.public.i)
+----
+status text
+Statement executed successfully.
+
+SHOW WAREHOUSES
+----
+name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | tables text
+BENCH | SUSPENDED | STANDARD | X-Large | 1 | 3 | 0 | 0 | 0 | N | N | 60 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN | for runs | false | 8 | null | 0 | 0 | 0 | 1 | 0 | ECONOMY | NULL | ROLE | NULL | NULL
+FAST | SUSPENDED | INTERACTIVE | X-Small | 1 | 1 | 0 | 0 | 0 | N | Y | 86400 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 1 | 0 | STANDARD | NULL | ROLE | NULL | LOADSTONE.PUBLIC.I
+WH | STARTED | STANDARD | X-Small | 1 | 1 | 0 | 0 | 0 | N | N | 60 | true | 100 |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 0 | 0 | STANDARD | NULL | ROLE | NULL | NULL
+
+ALTER WAREHOUSE nobody RESUME
+----
+error 002003 (02000): SQL compilation error:\nWarehouse 'NOBODY' does not exist or not authorized.
+
+DROP WAREHOUSE bench
+----
+status text
+BENCH successfully dropped.
+
+DROP WAREHOUSE bench
+----
+error 002003 (02000): SQL compilation error:\nWarehouse 'BENCH' does not exist or not authorized.
+
+DROP WAREHOUSE IF EXISTS bench
+----
+status text
+Drop statement executed successfully (BENCH already dropped).
+
+USE WAREHOUSE wh
+----
+status text
+Statement executed successfully.
+
+CREATE TABLE guarded (id INT)
+----
+status text
+Table GUARDED successfully created.
+
+DELETE FROM guarded
+----
+error 003001 (42501): SQL access control error:\nInsufficient privileges to operate on table 'GUARDED'.
+
+CREATE ROLE tester
+----
+status text
+Role TESTER successfully created.
+
+CREATE ROLE tester
+----
+error 002002 (42710): SQL compilation error:\nObject 'TESTER' already exists.
+
+USE ROLE nobody
+----
+error 002003 (02000): SQL compilation error:\nRole 'NOBODY' does not exist or not authorized.
+
+GRANT USAGE ON WAREHOUSE wh TO ROLE tester
+----
+status text
+Statement executed successfully.
+
+GRANT USAGE ON DATABASE loadstone TO ROLE tester
+----
+status text
+Statement executed successfully.
+
+GRANT USAGE ON SCHEMA loadstone.public TO ROLE tester
+----
+status text
+Statement executed successfully.
+
+GRANT SELECT, INSERT ON TABLE s TO ROLE tester
+----
+status text
+Statement executed successfully.
+
+SHOW GRANTS TO ROLE tester
+----
+created_on timestamp_ltz | privilege text | granted_on text | name text | granted_to text | grantee_name text | grant_option text | granted_by text
+2026-03-01 12:00:00+00 | INSERT | TABLE | S | ROLE | TESTER | false | 
+2026-03-01 12:00:00+00 | SELECT | TABLE | S | ROLE | TESTER | false | 
+2026-03-01 12:00:00+00 | USAGE | DATABASE | LOADSTONE | ROLE | TESTER | false | 
+2026-03-01 12:00:00+00 | USAGE | SCHEMA | PUBLIC | ROLE | TESTER | false | 
+2026-03-01 12:00:00+00 | USAGE | WAREHOUSE | WH | ROLE | TESTER | false | 
+
+SELECT "privilege", "granted_on", "name" FROM TABLE(RESULT_SCAN(LAST_QUERY_ID())) ORDER BY 1, 2, 3
+----
+privilege text | granted_on text | name text
+INSERT | TABLE | S
+SELECT | TABLE | S
+USAGE | DATABASE | LOADSTONE
+USAGE | SCHEMA | PUBLIC
+USAGE | WAREHOUSE | WH
+
+USE ROLE tester
+----
+status text
+Statement executed successfully.
+
+SELECT COUNT(*) FROM s
+----
+COUNT(*) fixed(38,0)
+0
+
+INSERT INTO s VALUES (1)
+----
+number of rows fixed(38,0)
+1
+
+UPDATE s SET id = 2
+----
+error 003001 (42501): SQL access control error:\nInsufficient privileges to operate on table 'S'.
+
+SELECT * FROM i
+----
+error 002003 (42S02): SQL compilation error:\nObject 'I' does not exist or not authorized.
+
+CREATE TABLE mine (id INT)
+----
+error 003001 (42501): SQL access control error:\nInsufficient privileges to operate on schema 'PUBLIC'.
+
+SHOW WAREHOUSES
+----
+name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | tables text
+WH | STARTED | STANDARD | X-Small | 1 | 1 | 0 | 0 | 0 | N | Y | 60 | true | 100 |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 0 | 0 | STANDARD | NULL | ROLE | NULL | NULL
+
+SELECT * FROM SNOWFLAKE.ACCOUNT_USAGE.QUERY_HISTORY
+----
+error 002003 (02000): SQL compilation error:\nSchema 'SNOWFLAKE.ACCOUNT_USAGE' does not exist or not authorized.
+
+USE ROLE sysadmin
+----
+status text
+Statement executed successfully.
+
+GRANT CREATE TABLE ON SCHEMA loadstone.public TO ROLE tester
+----
+status text
+Statement executed successfully.
+
+GRANT IMPORTED PRIVILEGES ON DATABASE snowflake TO ROLE tester
+----
+status text
+Statement executed successfully.
+
+REVOKE INSERT ON TABLE s FROM ROLE tester
+----
+status text
+Statement executed successfully.
+
+USE ROLE tester
+----
+status text
+Statement executed successfully.
+
+CREATE TABLE mine (id INT)
+----
+status text
+Table MINE successfully created.
+
+INSERT INTO mine VALUES (1)
+----
+number of rows fixed(38,0)
+1
+
+INSERT INTO s VALUES (1)
+----
+error 003001 (42501): SQL access control error:\nInsufficient privileges to operate on table 'S'.
+
+SELECT COUNT(*) FROM SNOWFLAKE.ACCOUNT_USAGE.QUERY_HISTORY
+----
+COUNT(*) fixed(38,0)
+0
+
+USE ROLE sysadmin
+----
+status text
+Statement executed successfully.
+
+DROP ROLE tester
+----
+status text
+TESTER successfully dropped.
+
+SHOW ROLES
+----
+created_on timestamp_ltz | name text | is_default text | is_current text | is_inherited text | comment text
+NULL | ACCOUNTADMIN | N | N | N | 
+NULL | PUBLIC | N | N | N | 
+NULL | SYSADMIN | N | Y | N | 
+
