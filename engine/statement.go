@@ -75,6 +75,8 @@ type Table struct {
 	// DenseMax is known for some tables that are not dense: every integer from
 	// KeyMin to DenseMax is a key. Inserts of earlier runs leave such tables.
 	DenseMax *int64 `json:"dense_max,omitempty"`
+	// Dialect is the adapter's, for workloads whose statements depend on it.
+	Dialect string `json:"dialect,omitempty"`
 }
 
 // Pool holds sampled rows of a table: the key's columns where keys are not dense

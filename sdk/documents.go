@@ -140,6 +140,8 @@ type Table struct {
 	// DenseMax: every integer from KeyMin to DenseMax is a key, though not all
 	// up to KeyMax are. Below KeyMin when unknown.
 	DenseMax int64
+	// Dialect is that of the SQL which the table takes; "" when it is not known.
+	Dialect string
 }
 
 // Column returns the column of that name, or nil.
@@ -208,7 +210,7 @@ func ReadTables(doc *jsondoc.Value) []Table {
 // ReadTable reads one table.
 func ReadTable(doc *jsondoc.Value) Table {
 	t := Table{Name: doc.Get("name").Str(), PhysicalName: doc.Get("physical_name").Str(),
-		Key: doc.Get("key").Strings(), Dense: doc.Get("dense").Bool()}
+		Key: doc.Get("key").Strings(), Dense: doc.Get("dense").Bool(), Dialect: doc.Get("dialect").Str()}
 	t.Rows, _ = doc.Get("rows").Int()
 	var hasMin, hasMax, hasDense bool
 	t.KeyMin, hasMin = doc.Get("key_min").Int()

@@ -190,6 +190,7 @@ func about(exact bool) string {
 // wouldBe describes the sample table as it is going to be.
 func (p *planner) wouldBe(t *plugin.LogicalTable, how recipe) engine.Table {
 	table := declared(p.sc, t)
+	table.Dialect = p.adapter.Info().Manifest.Dialect
 	table.Name, table.PhysicalName, table.Columns = t.Name, how.load.Table, how.load.Columns
 	if how.load.Final != "" {
 		table.PhysicalName = how.load.Final

@@ -17,6 +17,7 @@ type recordedStatement struct {
 	Columns     []string       `json:"columns,omitempty"`
 	Transaction string         `json:"transaction,omitempty"`
 	Recorded    bool           `json:"recorded"`
+	Dialect     string         `json:"dialect"` // of SQL
 	Binds       []recordedBind `json:"binds"`
 }
 
@@ -49,7 +50,7 @@ func withRecorded(ctx context.Context, deps Deps, w engine.Workload) (json.RawMe
 	}
 	list := make([]recordedStatement, 0, len(plan.Statements))
 	for _, s := range plan.Statements {
-		out := recordedStatement{ID: s.ID, SQL: s.SQL, Kind: s.Kind, Writes: s.Writes, Columns: s.Columns, Transaction: s.Transaction, Recorded: true, Binds: []recordedBind{}}
+		out := recordedStatement{ID: s.ID, SQL: s.SQL, Kind: s.Kind, Writes: s.Writes, Columns: s.Columns, Transaction: s.Transaction, Recorded: true, Dialect: plan.Driver, Binds: []recordedBind{}}
 		for i, b := range s.Binds {
 			name := b.Name
 			if name == "" {

@@ -26,6 +26,7 @@ func (r *resolved) foresee(ctx context.Context, sc engine.Scenario) error {
 	tables := make([]engine.Table, 0, len(r.logical))
 	for i := range r.logical {
 		t := declared(sc, &r.logical[i])
+		t.Dialect = m.Dialect
 		for _, c := range r.logical[i].Columns {
 			t.Columns = append(t.Columns, engine.Column{Name: c.Name, Type: c.Type, Nullable: c.Nullable})
 		}

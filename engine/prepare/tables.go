@@ -79,6 +79,7 @@ func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTab
 	}
 	// The workload knows its tables by their logical names.
 	answer.Table.Name = t.Name
+	answer.Table.Dialect = p.adapter.Info().Manifest.Dialect
 	if answer.Pool != nil {
 		answer.Pool.Table = t.Name
 	}

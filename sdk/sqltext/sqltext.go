@@ -62,6 +62,23 @@ func (s *Statement) Marked() (sql string, order []int) {
 	return strings.Join(s.texts, "?"), s.params
 }
 
+// Positional rewrites SQL with $1 … $9 for its parameters into SQL with question
+// marks, and says which parameter, from 0, each mark stands for. It is for texts of
+// a plugin's own: a dollar and a digit inside of quotes is rewritten too.
+func Positional(sql string) (marked string, order []int) {
+	var b strings.Builder
+	for i := 0; i < len(sql); i++ {
+		if sql[i] == '$' && i+1 < len(sql) && sql[i+1] >= '1' && sql[i+1] <= '9' {
+			order = append(order, int(sql[i+1]-'1'))
+			b.WriteByte('?')
+			i++
+			continue
+		}
+		b.WriteByte(sql[i])
+	}
+	return b.String(), order
+}
+
 // verbs may be issued under load. WITH is told by its inner verb.
 var verbs = map[string]bool{"SELECT": false, "VALUES": false, "TABLE": false, "INSERT": true, "UPDATE": true, "DELETE": true, "MERGE": true, "CALL": true}
 

@@ -166,6 +166,14 @@ func (g *generator) one(b *sdk.Batch) {
 	}
 }
 
+// customers is how many customers the orders have. An order is made every orderGap
+// µs, and the times begin anew after orderSpan.
+const (
+	customers = 100_000
+	orderGap  = 7_000_000
+	orderSpan = 700 * day
+)
+
 var statuses = [...]string{"new", "paid", "packed", "shipped", "delivered", "returned", "cancelled"}
 
 // Rows writes sample orders. Every row is made from its number alone.
@@ -182,10 +190,10 @@ func (mix) Rows(doc *jsondoc.Value, b *sdk.Batch, table int, first int64, count 
 		r.Seed(1, i)
 		b.Row()
 		b.I64(i + 1)
-		b.I64(1 + r.Int64n(100_000))
+		b.I64(1 + r.Int64n(customers))
 		b.Text(statuses[r.Int64n(int64(len(statuses)))])
 		putNumeric(b, r.Int64n(10_000), r.Int64n(100), 2)
-		b.Timestamp(epoch2024 + i*7_000_000%(700*day))
+		b.Timestamp(epoch2024 + i*orderGap%orderSpan)
 		r.Letters(b.TextSpace(int(r.Between(p.minSize, p.maxSize))))
 	}
 	return nil

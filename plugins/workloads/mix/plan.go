@@ -49,7 +49,7 @@ func makePlan(p *params, tables []sdk.Table) (*plan, error) {
 				return nil, pl.cannot(kind, "it is empty; load rows first (target.prepare)")
 			}
 		}
-		s := sdk.Statement{Kind: kinds[kind], Table: pl.table.Name, Binds: key}
+		s := sdk.Statement{Kind: kinds[kind], Table: pl.table.Name, Binds: key, Param: "weights." + kinds[kind]}
 		switch kind {
 		case lookup:
 			s.ID, s.Columns = "point_lookup", columns

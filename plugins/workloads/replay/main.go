@@ -44,6 +44,7 @@ const parameterSchema = `{
 "columns":{"title":"Result columns","type":"array","maxItems":255,"items":{"type":"string"}},
 "transaction":{"title":"Transaction","description":"How transactions that begin with it are called in figures.","type":"string","maxLength":200},
 "recorded":{"title":"Recorded","description":"The SQL is that of a recorded run: its parameters are $1, $2 … and the binds are in their order.","type":"boolean"},
+"dialect":{"title":"Dialect","description":"Of a recorded run's SQL: postgres or snowflake.","type":"string"},
 "binds":{"title":"Parameters","type":"array","maxItems":255,"items":{"type":"object","additionalProperties":false,"required":["name"],"properties":{
 "name":{"type":"string","minLength":1,"maxLength":63},"type":{"description":"text when left out","enum":["i64","f64","text","bytes","bool","timestamp"]}}}}
 }}}}}`
@@ -85,6 +86,8 @@ func readStatement(doc *jsondoc.Value, path string) (sdk.Statement, error) {
 	s.Columns = r.Value("columns").Strings()
 	r.Text("transaction", &s.Transaction)
 	r.Bool("recorded", &recorded)
+	dialect := "postgres"
+	r.Text("dialect", &dialect)
 	binds := r.Value("binds")
 	if err := r.Done(); err != nil {
 		return s, err
@@ -104,7 +107,7 @@ func readStatement(doc *jsondoc.Value, path string) (sdk.Statement, error) {
 		s.Kind = kinds[kind]
 	}
 	if recorded {
-		s.SQL = map[string]string{"postgres": sql}
+		s.SQL = map[string]string{dialect: sql}
 		return s, nil
 	}
 	text, err := sqltext.Parse(sql)
@@ -122,13 +125,12 @@ func readStatement(doc *jsondoc.Value, path string) (sdk.Statement, error) {
 			s.Kind = sdk.Delete
 		}
 	}
-	sql, err = numbered(text, &s, path)
-	s.SQL = map[string]string{"postgres": sql}
-	return s, err
+	return s, place(text, &s, path)
 }
 
-// numbered writes the SQL with the numbers of the binds, whose order is that of the lines' values.
-func numbered(text *sqltext.Statement, s *sdk.Statement, path string) (string, error) {
+// place writes the SQL with the numbers of the binds, whose order is that of the
+// lines' values, or with a mark for each.
+func place(text *sqltext.Statement, s *sdk.Statement, path string) error {
 	order := make([]int, len(text.Names))
 	used := make([]bool, len(s.Binds))
 	for n, name := range text.Names {
@@ -139,15 +141,22 @@ func numbered(text *sqltext.Statement, s *sdk.Statement, path string) (string, e
 			}
 		}
 		if order[n] < 0 {
-			return "", errors.New(path + ".binds: :" + name + " in the SQL of " + s.ID + " has no bind. Add {name: " + name + ", type: …}")
+			return errors.New(path + ".binds: :" + name + " in the SQL of " + s.ID + " has no bind. Add {name: " + name + ", type: …}")
 		}
 	}
 	for i, b := range s.Binds {
 		if !used[i] {
-			return "", errors.New(path + ".binds: :" + b.Name + " does not occur in the SQL of " + s.ID)
+			return errors.New(path + ".binds: :" + b.Name + " does not occur in the SQL of " + s.ID)
 		}
 	}
-	return text.NumberedBy(order), nil
+	marked, marks := text.Marked()
+	byBind := make([]int, len(marks))
+	for i, n := range marks {
+		byBind[i] = order[n]
+	}
+	s.SQL = map[string]string{"postgres": text.NumberedBy(order), "snowflake": marked}
+	s.BindOrder = map[string][]int{"snowflake": byBind}
+	return nil
 }
 
 // Statements returns the statements of the parameters.

@@ -50,7 +50,9 @@ func (workload) Statements(doc *jsondoc.Value, tables []sdk.Table) ([]sdk.Statem
 	list := make([]sdk.Statement, 0, len(p.statements))
 	for i := range p.statements {
 		s := &p.statements[i]
-		out := sdk.Statement{ID: s.id, Kind: s.kind, Writes: s.writes, Columns: s.columns, Transaction: s.transaction, SQL: map[string]string{"postgres": s.text.Numbered()}}
+		marked, order := s.text.Marked()
+		out := sdk.Statement{ID: s.id, Kind: s.kind, Writes: s.writes, Columns: s.columns, Transaction: s.transaction, Param: s.path,
+			SQL: map[string]string{"postgres": s.text.Numbered(), "snowflake": marked}, BindOrder: map[string][]int{"snowflake": order}}
 		if p.usesTable {
 			out.Table = tableName
 		}

@@ -216,7 +216,7 @@ func TestTransactions(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := fmt.Sprint(answer.Statements)
-	want := "[{see GENERIC_SQL transfer false map[postgres:SELECT owner, balance FROM accounts WHERE id = $1]} {note INSERT  true map[postgres:INSERT INTO log (n, account, was, by) VALUES ($1, $2, $3, $4)]} {take UPDATE  true map[postgres:UPDATE accounts SET balance = balance - $1 WHERE id = $2]}]"
+	want := "[{see GENERIC_SQL transfer false map[postgres:SELECT owner, balance FROM accounts WHERE id = $1 snowflake:SELECT owner, balance FROM accounts WHERE id = ?]} {note INSERT  true map[postgres:INSERT INTO log (n, account, was, by) VALUES ($1, $2, $3, $4) snowflake:INSERT INTO log (n, account, was, by) VALUES (?, ?, ?, ?)]} {take UPDATE  true map[postgres:UPDATE accounts SET balance = balance - $1 WHERE id = $2 snowflake:UPDATE accounts SET balance = balance - ? WHERE id = ?]}]"
 	if got != want {
 		t.Errorf("%s\nexpected\n%s", got, want)
 	}

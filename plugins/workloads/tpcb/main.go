@@ -132,30 +132,34 @@ func (p *params) rows(table int) int64 {
 
 // tables are pgbench's.
 func (p *params) tables() []sdk.LogicalTable {
-	number := func(name string, nullable bool) sdk.LogicalColumn {
-		return sdk.LogicalColumn{Name: name, Type: sdk.I64, Nullable: nullable, DBType: map[string]string{dialect: "integer"}}
+	number := func(name string, nullable bool, fill *sdk.Fill) sdk.LogicalColumn {
+		return sdk.LogicalColumn{Name: name, Type: sdk.I64, Nullable: nullable, DBType: map[string]string{dialect: "integer", marked: "NUMBER(10,0)"}, Fill: fill}
 	}
-	aid := func(nullable bool) sdk.LogicalColumn {
-		c := number("aid", nullable)
+	aid := func(nullable bool, fill *sdk.Fill) sdk.LogicalColumn {
+		c := number("aid", nullable, fill)
 		if p.scale >= wideScale {
-			c.DBType[dialect] = "bigint"
+			c.DBType[dialect], c.DBType[marked] = "bigint", "NUMBER(19,0)"
 		}
 		return c
 	}
-	filler := func(size string) sdk.LogicalColumn {
-		return sdk.LogicalColumn{Name: "filler", Type: sdk.Text, Nullable: true, DBType: map[string]string{dialect: "char(" + size + ")"}}
+	filler := func(size string, fill *sdk.Fill) sdk.LogicalColumn {
+		return sdk.LogicalColumn{Name: "filler", Type: sdk.Text, Nullable: true, DBType: map[string]string{dialect: "char(" + size + ")", marked: "VARCHAR(" + size + ")"}, Fill: fill}
 	}
+	// The rows of Rows, said in a way that a database can make them itself: as pgbench -I g does.
+	first := func() *sdk.Fill { return &sdk.Fill{As: sdk.FillNumber, From: 1} }
+	branch := func(rows int64) *sdk.Fill { return &sdk.Fill{As: sdk.FillBlock, From: 1, Step: rows} }
+	constant := func(values ...string) *sdk.Fill { return &sdk.Fill{As: sdk.FillConstant, Values: values} }
 	packed := map[string]string{dialect: "WITH (fillfactor=" + strconv.FormatInt(p.fillfactor, 10) + ")"}
 	list := []sdk.LogicalTable{
 		historyTable: {Name: "pgbench_history", Empty: true, Varies: true, Columns: []sdk.LogicalColumn{
-			number("tid", true), number("bid", true), aid(true), number("delta", true),
-			{Name: "mtime", Type: sdk.Timestamp, Nullable: true, DBType: map[string]string{dialect: "timestamp"}}, filler("22")}},
+			number("tid", true, nil), number("bid", true, nil), aid(true, nil), number("delta", true, nil),
+			{Name: "mtime", Type: sdk.Timestamp, Nullable: true, DBType: map[string]string{dialect: "timestamp"}}, filler("22", nil)}},
 		tellersTable: {Name: "pgbench_tellers", Key: []string{"tid"}, Options: packed, Columns: []sdk.LogicalColumn{
-			number("tid", false), number("bid", true), number("tbalance", true), filler("84")}},
+			number("tid", false, first()), number("bid", true, branch(tellersPerScale)), number("tbalance", true, constant("0")), filler("84", constant())}},
 		accountsTable: {Name: "pgbench_accounts", Key: []string{"aid"}, Options: packed, Columns: []sdk.LogicalColumn{
-			aid(false), number("bid", true), number("abalance", true), filler("84")}},
+			aid(false, first()), number("bid", true, branch(accountsPerScale)), number("abalance", true, constant("0")), filler("84", constant(""))}},
 		branchesTable: {Name: "pgbench_branches", Key: []string{"bid"}, Options: packed, Columns: []sdk.LogicalColumn{
-			number("bid", false), number("bbalance", true), filler("88")}},
+			number("bid", false, first()), number("bbalance", true, constant("0")), filler("88", constant())}},
 	}
 	for i := range list {
 		list[i].ComputedKeys, list[i].Rows = true, p.rows(i)

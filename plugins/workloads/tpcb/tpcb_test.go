@@ -150,3 +150,43 @@ func BenchmarkFill(b *testing.B) {
 		n += batch.Len()
 	}
 }
+
+// TestFillsAreTheRows: what the tables say about their values makes the rows that Rows writes.
+func TestFillsAreTheRows(t *testing.T) {
+	plugin := open(t, object{"scale": 2})
+	p := params{scale: 2, fillfactor: 100}
+	for i, table := range p.tables() {
+		if table.Empty {
+			continue
+		}
+		for _, first := range []int64{0, 9, 10, accountsPerScale - 1, accountsPerScale, p.rows(i) - 1} {
+			if first >= p.rows(i) {
+				continue
+			}
+			rows, err := plugin.Rows(i, first, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for c, column := range table.Columns {
+				f, got := column.Fill, rows[0].Args[c]
+				var want int64
+				switch f.As {
+				case sdk.FillNumber:
+					want = f.From + first
+				case sdk.FillBlock:
+					want = f.From + first/f.Step
+				case sdk.FillConstant:
+					if column.Type == sdk.Text {
+						if null := len(f.Values) == 0; null != (got.Type == abi.TypeNull) || !null && string(got.Data) != f.Values[0] {
+							t.Errorf("row %d of %s, %s: %+v", first, table.Name, column.Name, got)
+						}
+						continue
+					}
+				}
+				if got.I != want {
+					t.Errorf("row %d of %s, %s: %d, expected %d", first, table.Name, column.Name, got.I, want)
+				}
+			}
+		}
+	}
+}

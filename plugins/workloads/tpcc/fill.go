@@ -18,6 +18,8 @@ type generator struct {
 	next int
 	// drawn is the transaction whose keying and think time was issued, or none.
 	drawn uint8
+	// reads: what an UPDATE changed is read after it, as Snowflake wants it.
+	reads bool
 	lines [15]line
 }
 
@@ -32,7 +34,7 @@ func (tpcc) Open(req sdk.OpenRequest) (sdk.Generator, error) {
 	if req.KeySlot < 0 || req.KeySlot >= req.KeySlots {
 		return nil, errors.New("key_slot must be below key_slots")
 	}
-	g := &generator{params: p, constants: newConstants(req.Seed), rand: gen.NewRand(req.Seed, req.KeySlot), drawn: none}
+	g := &generator{params: p, constants: newConstants(req.Seed), rand: gen.NewRand(req.Seed, req.KeySlot), drawn: none, reads: forSnowflake(req.Tables)}
 	for t, n := range p.weights {
 		for range n {
 			g.deck = append(g.deck, uint8(t))
@@ -134,6 +136,11 @@ func (g *generator) newOrder(b *sdk.Batch) {
 	b.Op(noDistrict)
 	b.I64(w)
 	b.I64(d)
+	if g.reads {
+		b.Op(noDistrictRead)
+		b.I64(w)
+		b.I64(d)
+	}
 	order := b.Last()
 	b.Op(noCustomer)
 	b.I64(w)
@@ -170,6 +177,12 @@ func (g *generator) newOrder(b *sdk.Batch) {
 		b.I64(l.supply)
 		b.I64(l.item)
 		b.I64(d)
+		if g.reads {
+			b.Op(noStockRead)
+			b.I64(l.supply)
+			b.I64(l.item)
+			b.I64(d)
+		}
 		stock := b.Last()
 		b.Op(noLine)
 		b.Ref(order, 0)
@@ -198,10 +211,21 @@ func (g *generator) payment(b *sdk.Batch) {
 	b.Op(payWarehouse)
 	fixed(b, amount, 2)
 	b.I64(w)
+	if g.reads {
+		b.Op(payWarehouseRead)
+		b.I64(w)
+	}
+	warehouse := b.Last()
 	b.Op(payDistrict)
 	fixed(b, amount, 2)
 	b.I64(w)
 	b.I64(d)
+	if g.reads {
+		b.Op(payDistrictRead)
+		b.I64(w)
+		b.I64(d)
+	}
+	district := b.Last()
 	var c int64
 	var found uint8
 	if byName {
@@ -224,6 +248,12 @@ func (g *generator) payment(b *sdk.Batch) {
 	b.I64(cw)
 	b.I64(cd)
 	customer()
+	if g.reads {
+		b.Op(payCustomerRead)
+		b.I64(cw)
+		b.I64(cd)
+		customer()
+	}
 	b.Op(payHistory)
 	customer()
 	b.I64(cd)
@@ -231,8 +261,8 @@ func (g *generator) payment(b *sdk.Batch) {
 	b.I64(d)
 	b.I64(w)
 	fixed(b, amount, 2)
-	b.Ref(0, 0)
-	b.Ref(1, 0)
+	b.Ref(warehouse, 0)
+	b.Ref(district, 0)
 	b.Commit()
 }
 
@@ -269,6 +299,11 @@ func (g *generator) delivery(b *sdk.Batch) {
 	w, carrier := g.warehouse(), 1+g.rand.Int64n(10)
 	b.Begin()
 	for d := int64(1); d <= districtsPerWarehouse; d++ {
+		if g.reads {
+			b.Op(dlLock)
+			b.I64(w)
+			b.I64(d)
+		}
 		b.Op(dlOldest)
 		b.I64(w)
 		b.I64(d)
@@ -282,6 +317,12 @@ func (g *generator) delivery(b *sdk.Batch) {
 		b.I64(w)
 		b.I64(d)
 		b.Ref(oldest, 0)
+		if g.reads {
+			b.Op(dlOrderRead)
+			b.I64(w)
+			b.I64(d)
+			b.Ref(oldest, 0)
+		}
 		order := b.Last()
 		b.Op(dlLines)
 		b.I64(w)

@@ -18,7 +18,11 @@ func main() {}
 
 type tpcc struct{}
 
-const dialect = "postgres"
+// dialect is that in which the statements are written; those of Snowflake are made of them.
+const (
+	dialect = "postgres"
+	marked  = "snowflake"
+)
 
 // The numbers of clause 1.2 and 4.3.
 const (

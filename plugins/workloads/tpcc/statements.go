@@ -1,10 +1,12 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
+	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
 
 // The statements, by number. All transactions have theirs, whatever their weight.
@@ -35,6 +37,19 @@ const (
 	slDistrict
 	slCount
 	numStatements
+)
+
+// Snowflake's UPDATE returns no rows, so that what it changed is read after it, in
+// the same transaction, which sees its own changes. Locks are those of the UPDATE.
+const (
+	noDistrictRead = numStatements + iota
+	noStockRead
+	payWarehouseRead
+	payDistrictRead
+	payCustomerRead
+	dlLock
+	dlOrderRead
+	numMarked
 )
 
 // binds reads "name type, name type".
@@ -134,10 +149,86 @@ RETURNING c_id, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_sta
 WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id < $3::integer AND ol_o_id >= $3 - 20 AND s_w_id = $1 AND s_i_id = ol_i_id AND s_quantity < $4`, "low_stock"),
 }
 
+// customerData is what Payment writes about a customer with bad credit.
+const customerData = "c_data = CASE c_credit WHEN 'BC' THEN LEFT(CONCAT_WS(' ', c_id, c_d_id, c_w_id, $3, $2, $1) || '|' || c_data, 500) ELSE c_data END"
+
+// differently is the SQL of statements that Snowflake wants otherwise. VALUES takes
+// few expressions there, so rows with computed values are inserted by SELECT.
+var differently = map[int]string{
+	noDistrict: "UPDATE {table} SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = $1 AND d_id = $2",
+	noStock: `UPDATE {table} SET s_quantity = CASE WHEN s_quantity >= $1 + 10 THEN s_quantity - $1 ELSE s_quantity - $1 + 91 END,
+ s_ytd = s_ytd + $1, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $2
+WHERE s_w_id = $3 AND s_i_id = $4`,
+	noLine: `INSERT INTO {table} (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, ol_quantity, ol_amount, ol_dist_info)
+SELECT $1, $2, $3, $4, $5, $6, NULL, $7, $7 * $8::NUMBER(12,2), $9`,
+	payWarehouse: "UPDATE {table} SET w_ytd = w_ytd + $1::NUMBER(12,2) WHERE w_id = $2",
+	payDistrict:  "UPDATE {table} SET d_ytd = d_ytd + $1::NUMBER(12,2) WHERE d_w_id = $2 AND d_id = $3",
+	payCustomer: `UPDATE {table} SET c_balance = c_balance - $1::NUMBER(12,2), c_ytd_payment = c_ytd_payment + $1::NUMBER(12,2), c_payment_cnt = c_payment_cnt + 1,
+ ` + customerData + `
+WHERE c_w_id = $4 AND c_d_id = $5 AND c_id = $6`,
+	payHistory: "INSERT INTO {table} (h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data) SELECT $1, $2, $3, $4, $5, CURRENT_TIMESTAMP, $6, $7 || '    ' || $8",
+	dlOldest:   "SELECT no_o_id FROM {table} WHERE no_w_id = $1 AND no_d_id = $2 ORDER BY no_o_id LIMIT 1",
+	dlOrder:    "UPDATE {table} SET o_carrier_id = $1 WHERE o_w_id = $2 AND o_d_id = $3 AND o_id = $4",
+	dlCustomer: "UPDATE {table} SET c_balance = c_balance + $1::NUMBER(12,2), c_delivery_cnt = c_delivery_cnt + 1 WHERE c_w_id = $2 AND c_d_id = $3 AND c_id = $4",
+	slCount: `SELECT count(DISTINCT s_i_id) FROM {table:order_line}, {table:stock}
+WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id < $3 AND ol_o_id >= $3 - 20 AND s_w_id = $1 AND s_i_id = ol_i_id AND s_quantity < $4`,
+}
+
+// markedStatements are those for Snowflake: the same in their order, and the reads after them.
+var markedStatements = func() []sdk.Statement {
+	list := make([]sdk.Statement, numMarked)
+	for i, s := range statements {
+		if sql := differently[i]; sql != "" {
+			s.SQL = map[string]string{dialect: sql}
+		}
+		if s.Writes {
+			s.Columns = nil
+		}
+		list[i] = s
+	}
+	list[noDistrictRead] = statement("new_order_district_read", sdk.PointLookup, "district", "w_id i64, d_id i64",
+		"SELECT d_next_o_id - 1, d_tax FROM {table} WHERE d_w_id = $1 AND d_id = $2", "o_id", "d_tax")
+	list[noStockRead] = statement("new_order_stock_read", sdk.PointLookup, "stock", "supply_w_id i64, i_id i64, d_id i64",
+		"SELECT s_quantity, CASE $3 "+whenDistrict()+"END, s_data FROM {table} WHERE s_w_id = $1 AND s_i_id = $2", "s_quantity", "s_dist", "s_data")
+	list[payWarehouseRead] = statement("payment_warehouse_read", sdk.PointLookup, "warehouse", "w_id i64",
+		"SELECT w_name, w_street_1, w_street_2, w_city, w_state, w_zip FROM {table} WHERE w_id = $1", statements[payWarehouse].Columns...)
+	list[payDistrictRead] = statement("payment_district_read", sdk.PointLookup, "district", "w_id i64, d_id i64",
+		"SELECT d_name, d_street_1, d_street_2, d_city, d_state, d_zip FROM {table} WHERE d_w_id = $1 AND d_id = $2", statements[payDistrict].Columns...)
+	list[payCustomerRead] = statement("payment_customer_read", sdk.PointLookup, "customer", "c_w_id i64, c_d_id i64, c_id i64",
+		`SELECT c_id, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since, c_credit, c_credit_lim, c_discount, c_balance, CASE c_credit WHEN 'BC' THEN LEFT(c_data, 200) END
+FROM {table} WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = $3`, statements[payCustomer].Columns...)
+	// Standard tables have no SELECT … FOR UPDATE. Writing the district's row makes a
+	// second delivery of the same district wait for the first on every type of table.
+	list[dlLock] = begins(delivery, statement("delivery_lock", sdk.Update, "district", "w_id i64, d_id i64",
+		"UPDATE {table} SET d_next_o_id = d_next_o_id WHERE d_w_id = $1 AND d_id = $2"))
+	list[dlOrderRead] = statement("delivery_order_read", sdk.PointLookup, "orders", "w_id i64, d_id i64, o_id i64",
+		"SELECT o_c_id FROM {table} WHERE o_w_id = $1 AND o_d_id = $2 AND o_id = $3", "o_c_id")
+	for i := range list {
+		text, order := sqltext.Positional(list[i].SQL[dialect])
+		list[i].SQL, list[i].BindOrder = map[string]string{marked: text}, map[string][]int{marked: order}
+	}
+	return list
+}()
+
+// whenDistrict are the branches that choose the district's column of stock.
+func whenDistrict() string {
+	var b strings.Builder
+	for i, c := range districtColumns {
+		b.WriteString("WHEN " + strconv.Itoa(i+1) + " THEN " + c + " ")
+	}
+	return b.String()
+}
+
+// forSnowflake tells by the tables which statements a stream issues.
+func forSnowflake(tables []sdk.Table) bool { return len(tables) > 0 && tables[0].Dialect == marked }
+
 // Statements returns those of the five transactions.
-func (tpcc) Statements(doc *jsondoc.Value, _ []sdk.Table) ([]sdk.Statement, error) {
+func (tpcc) Statements(doc *jsondoc.Value, tables []sdk.Table) ([]sdk.Statement, error) {
 	if _, err := readParams(doc); err != nil {
 		return nil, err
+	}
+	if forSnowflake(tables) {
+		return markedStatements, nil
 	}
 	return statements[:], nil
 }

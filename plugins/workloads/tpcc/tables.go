@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
@@ -47,7 +49,11 @@ func (p *params) rows(table int) int64 {
 }
 
 func column(name, kind, dbType string) sdk.LogicalColumn {
-	return sdk.LogicalColumn{Name: name, Type: kind, DBType: map[string]string{dialect: dbType}}
+	c := sdk.LogicalColumn{Name: name, Type: kind, DBType: map[string]string{dialect: dbType, marked: strings.ToUpper(dbType)}}
+	if kind == sdk.Timestamp {
+		c.DBType[marked] = "TIMESTAMP_NTZ(6)"
+	}
+	return c
 }
 
 func integer(name string) sdk.LogicalColumn      { return column(name, sdk.I64, "integer") }

@@ -34,12 +34,21 @@ func (ycsb) Manifest() sdk.Manifest {
 // usertable is the table that these options make.
 func usertable(o *options) sdk.LogicalTable {
 	t := sdk.LogicalTable{Name: "usertable", Key: []string{keyColumn}, AnyShape: true, Varies: true, Rows: o.records,
-		Columns: []sdk.LogicalColumn{{Name: keyColumn, Type: sdk.Text, DBType: map[string]string{"postgres": "varchar(255)"}}}}
+		Columns: []sdk.LogicalColumn{{Name: keyColumn, Type: sdk.Text, DBType: map[string]string{"postgres": "varchar(255)", "snowflake": "VARCHAR(255)"}}}}
+	// A database can make keys that are numbers, and fields whose lengths are all alike often.
+	var letters *sdk.Fill
+	if o.insertOrder == ordered && lengthDistributions[o.fieldLengths] != "zipfian" {
+		t.Columns[0].Fill = &sdk.Fill{As: sdk.FillNumber, Prefix: keyPrefix, Min: o.padding}
+		letters = &sdk.Fill{As: sdk.FillLetters, Min: o.minField, Max: o.fieldLength}
+		if lengthDistributions[o.fieldLengths] == "constant" {
+			letters.Min = o.fieldLength
+		}
+	}
 	if o.records > 0 {
 		t.SizedBy = "record_count"
 	}
 	for i := range o.fieldCount {
-		t.Columns = append(t.Columns, sdk.LogicalColumn{Name: fieldPrefix + strconv.FormatInt(i, 10), Type: sdk.Text, Nullable: true})
+		t.Columns = append(t.Columns, sdk.LogicalColumn{Name: fieldPrefix + strconv.FormatInt(i, 10), Type: sdk.Text, Nullable: true, Fill: letters})
 	}
 	return t
 }

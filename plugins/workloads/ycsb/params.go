@@ -59,6 +59,7 @@ const (
 
 type options struct {
 	mix                        [numOps]float64 // sums to 1
+	custom                     bool            // mix is of the user's own
 	distribution               int
 	records, operations, first int64
 	fieldCount                 int64
@@ -121,6 +122,7 @@ func readOptions(doc *jsondoc.Value) (options, error) {
 	case sum == 0:
 		return o, errors.New("the workload custom needs proportions: give at least one operation a share above 0")
 	default:
+		o.custom = true
 		for i := range o.mix {
 			o.mix[i] /= sum
 		}

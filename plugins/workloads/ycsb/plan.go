@@ -76,8 +76,9 @@ func (p *plan) name() string {
 func (p *plan) statements(o *options) {
 	key := sdk.Bind{Name: p.table.Key[0], Type: sdk.Text, Column: p.table.Key[0]}
 	all := append([]string{key.Name}, p.fields...)
+	param := "workload"
 	add := func(s sdk.Statement) uint16 {
-		s.Table = p.table.Name
+		s.Table, s.Param = p.table.Name, param
 		p.list = append(p.list, s)
 		return uint16(len(p.list) - 1)
 	}
@@ -113,6 +114,9 @@ func (p *plan) statements(o *options) {
 	for op, share := range o.mix {
 		if share == 0 {
 			continue
+		}
+		if o.custom {
+			param = "proportions." + operations[op]
 		}
 		switch op {
 		case opRead:
