@@ -354,7 +354,7 @@ func (j *job) prepare(ctx context.Context, conn *pgx.Conn, sql string, oids []ui
 	own, _ := data["snowsim"].(*prepared)
 	if generation := j.server.generation.Load(); own == nil || own.generation != generation {
 		if own != nil {
-			if _, err := conn.Exec(ctx, "DEALLOCATE ALL"); err != nil {
+			if err := conn.DeallocateAll(ctx); err != nil { // so that pgx forgets those of its own cache too
 				return nil, err
 			}
 		}
