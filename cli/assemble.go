@@ -13,6 +13,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/matrix"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/replay"
@@ -47,6 +48,7 @@ type services struct {
 	host     *host.Host
 	plugins  *library.Library
 	runs     *orchestrator.Service
+	matrices *matrix.Service
 	drivers  map[string]target.Driver
 	closers  []func(context.Context) error
 	log      zerolog.Logger
@@ -227,6 +229,12 @@ func (s *services) openRuns(ctx context.Context) error {
 		return fmt.Errorf("recovering the runs: %w", err)
 	}
 	s.onClose(s.runs.Close)
+	s.matrices = matrix.New(matrix.Options{Store: s.store, Runs: s.runs, Log: s.log})
+	// Closed before the runs, whose end would otherwise start the next ones.
+	s.onClose(s.matrices.Close)
+	if err := s.matrices.Open(ctx); err != nil {
+		return err
+	}
 	return nil
 }
 

@@ -199,6 +199,10 @@ type junitFailure struct {
 // writeJUnit writes a result as CI systems read it: one case for the run, one
 // for the accounting, one for each threshold, and one for the verdict when it is required.
 func writeJUnit(w io.Writer, s *engine.Summary, requireValid bool) error {
+	return writeXML(w, suiteOf(s, requireValid))
+}
+
+func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
 	suite := junitSuite{Name: s.TestName, Time: s.DurationSeconds}
 	if !s.StartTime.IsZero() {
 		suite.Time0 = s.StartTime.Format("2006-01-02T15:04:05")
@@ -228,12 +232,16 @@ func writeJUnit(w io.Writer, s *engine.Summary, requireValid bool) error {
 		}
 		add("figures are valid", s.Validity == engine.VerdictValid, "validity", strings.Join(causes, "; "))
 	}
+	return suite
+}
+
+func writeXML(w io.Writer, v any) error {
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return fmt.Errorf("writing JUnit: %w", err)
 	}
 	enc := xml.NewEncoder(w)
 	enc.Indent("", "  ")
-	if err := enc.Encode(suite); err != nil {
+	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("writing JUnit: %w", err)
 	}
 	_, err := io.WriteString(w, "\n")

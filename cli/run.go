@@ -57,6 +57,9 @@ func (c *runCommand) Run(e *env) error {
 			return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The folder of %s does not exist.", path), Hint: "create it first"}
 		}
 	}
+	if scenario.Matrix != nil {
+		return c.matrix(e, source, scenario)
+	}
 	var o outcome
 	if c.Server != "" {
 		o, err = c.remote(e, source)
@@ -135,8 +138,8 @@ func invalidUTF8(text []byte) int {
 	return line
 }
 
-// local hosts everything in this process.
-func (c *runCommand) local(e *env, scenario engine.Scenario) (outcome, error) {
+// open hosts everything in this process; done closes it.
+func (c *runCommand) open(e *env) (s *services, done func(), err error) {
 	// What the user should know is in the run's own log, which is shown.
 	quiet := zerolog.Nop()
 	if e.log.GetLevel() == zerolog.DebugLevel {
@@ -146,27 +149,39 @@ func (c *runCommand) local(e *env, scenario engine.Scenario) (outcome, error) {
 	if flags.DataDir == "" {
 		flags.DataDir = defaultDataDir()
 	}
-	s, err := assemble(e.ctx, flags, quiet)
+	remove := func() {}
+	s, err = assemble(e.ctx, flags, quiet)
 	if engine.HasCode(err, engine.CodeConflict) && c.DataDir == "" {
 		_, _ = fmt.Fprintf(e.stderr, "Another Loadstone uses %s: this run keeps its data in a folder of its own, which is removed afterwards.\n", flags.DataDir)
 		dir, tmpErr := os.MkdirTemp("", "loadstone-")
 		if tmpErr != nil {
-			return outcome{}, fmt.Errorf("making a temporary data directory: %w", tmpErr)
+			return nil, nil, fmt.Errorf("making a temporary data directory: %w", tmpErr)
 		}
-		defer func() { _ = os.RemoveAll(dir) }()
+		remove = func() { _ = os.RemoveAll(dir) }
 		flags.DataDir = dir
 		s, err = assemble(e.ctx, flags, quiet)
 	}
 	if err != nil {
-		return outcome{}, err
+		remove()
+		return nil, nil, err
 	}
-	defer func() {
+	return s, func() {
 		closing, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Close(closing); err != nil {
 			e.log.Warn().Err(err).Msg("closing")
 		}
-	}()
+		remove()
+	}, nil
+}
+
+// local runs in this process.
+func (c *runCommand) local(e *env, scenario engine.Scenario) (outcome, error) {
+	s, done, err := c.open(e)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer done()
 	run, err := s.runs.Create(e.ctx, scenario, "cli")
 	if err != nil {
 		return outcome{}, err

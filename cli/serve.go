@@ -99,6 +99,7 @@ func (c *serveCommand) listen(s *services) (*server.Server, string, error) {
 		Addr:      address,
 		PublicURL: c.PublicURL,
 		Runs:      s.runs,
+		Matrices:  s.matrices,
 		Store:     s.store,
 		Files:     s.results,
 		Plugins:   s.plugins,

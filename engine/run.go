@@ -25,6 +25,8 @@ type Run struct {
 	StopReason         StopReason              `json:"stop_reason,omitempty"`
 	CancellationReason *string                 `json:"cancellation_reason"`
 	CreatedBy          string                  `json:"created_by,omitempty"`
+	// A run of a matrix knows its place in it.
+	MatrixMember
 	// OwnerEpoch rises each time a server takes the run over; a write with an old epoch changes nothing.
 	OwnerEpoch int64 `json:"owner_epoch"`
 	CreatedAt  Time  `json:"created_at"`

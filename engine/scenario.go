@@ -9,17 +9,19 @@ import (
 // the content of a template. engine/template reads, checks and completes it;
 // code elsewhere may rely on a Scenario being valid and complete.
 type Scenario struct {
-	TemplateID   string            `json:"template_id,omitempty"`
-	TemplateName string            `json:"template_name,omitempty"`
-	Name         string            `json:"name"`
-	Description  string            `json:"description,omitempty"`
-	Target       Target            `json:"target"`
-	Workload     Workload          `json:"workload"`
-	Scaling      Scaling           `json:"scaling"`
-	FindMax      FindMax           `json:"find_max"`
-	Guardrails   Guardrails        `json:"guardrails"`
-	Thresholds   []string          `json:"thresholds,omitempty"`
-	Tags         map[string]string `json:"tags,omitempty"`
+	TemplateID   string `json:"template_id,omitempty"`
+	TemplateName string `json:"template_name,omitempty"`
+	Name         string `json:"name"`
+	Description  string `json:"description,omitempty"`
+	// Target is the zero value when Matrix names several.
+	Target     Target            `json:"target,omitzero"`
+	Matrix     *Matrix           `json:"matrix,omitempty"`
+	Workload   Workload          `json:"workload"`
+	Scaling    Scaling           `json:"scaling"`
+	FindMax    FindMax           `json:"find_max"`
+	Guardrails Guardrails        `json:"guardrails"`
+	Thresholds []string          `json:"thresholds,omitempty"`
+	Tags       map[string]string `json:"tags,omitempty"`
 }
 
 // Target says which table of which database takes the load.

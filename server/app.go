@@ -46,6 +46,8 @@ type Options struct {
 	Store   api.Store
 	Files   api.Files
 	Plugins api.Plugins
+	// Matrices runs one workload on several targets; nil where that is not to be had.
+	Matrices api.Matrices
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
 	Preflight       func(ctx context.Context, s engine.Scenario) (any, error)
 	PreflightSample any
@@ -150,7 +152,7 @@ func New(opts Options) (*Server, error) {
 	s.app.Get("/metrics", s.metrics.handler())
 	s.api = api.Register(s.app, api.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
-		Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
+		Matrices: opts.Matrices, Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
 		Info: s.info, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams, UploadFor: opts.UploadTimeout, Version: opts.Version,
 	})
 	s.app.Use(s.fallback(page))

@@ -242,6 +242,14 @@ func (s *Service) route(runID string, n *node, m control.FromNode) {
 // Create stores a PREPARED run of a valid scenario. The plugins, the parameters
 // and the connection's name are checked; the target is not contacted.
 func (s *Service) Create(ctx context.Context, sc engine.Scenario, by string) (engine.Run, error) {
+	return s.CreateMember(ctx, sc, by, engine.MatrixMember{})
+}
+
+// CreateMember is Create for a run that has a place in a matrix.
+func (s *Service) CreateMember(ctx context.Context, sc engine.Scenario, by string, place engine.MatrixMember) (engine.Run, error) {
+	if err := oneTarget(sc); err != nil {
+		return engine.Run{}, err
+	}
 	shares, err := spread(sc)
 	if err != nil {
 		return engine.Run{}, err
@@ -254,7 +262,7 @@ func (s *Service) Create(ctx context.Context, sc engine.Scenario, by string) (en
 	}
 	id := uuid.NewString()
 	run := engine.Run{RunID: id, TestID: id, TemplateID: sc.TemplateID, TestName: sc.Name, Scenario: sc, Status: engine.StatusPrepared, Phase: engine.PhasePreparing,
-		WorkersExpected: len(shares), WorkerTargets: map[string]engine.WorkerTarget{}, CreatedBy: by}
+		WorkersExpected: len(shares), WorkerTargets: map[string]engine.WorkerTarget{}, CreatedBy: by, MatrixMember: place}
 	for i, n := range shares {
 		run.WorkerTargets[workerID(i)] = engine.WorkerTarget{TargetConnections: n}
 	}
@@ -262,6 +270,14 @@ func (s *Service) Create(ctx context.Context, sc engine.Scenario, by string) (en
 		return engine.Run{}, storeError(fmt.Errorf("creating the run: %w", err))
 	}
 	return s.run(ctx, id)
+}
+
+// oneTarget refuses a matrix, which is several runs.
+func oneTarget(sc engine.Scenario) error {
+	if sc.Matrix == nil {
+		return nil
+	}
+	return engine.InvalidField("matrix", fmt.Sprintf("names %d targets, and a run has one", len(sc.Matrix.Targets)), "POST /api/matrices makes a run for each of them")
 }
 
 // fits checks the scenario against the nodes that are there.
@@ -388,7 +404,7 @@ func (s *Service) Delete(ctx context.Context, runID, by string) error {
 
 // Preflight says what a run of the scenario would do.
 func (s *Service) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, error) {
-	for _, check := range []func() error{func() error { _, err := spread(sc); return err }, func() error { return s.fits(sc) }} {
+	for _, check := range []func() error{func() error { return oneTarget(sc) }, func() error { _, err := spread(sc); return err }, func() error { return s.fits(sc) }} {
 		if err := check(); err != nil {
 			return Preflight{}, err
 		}

@@ -32,6 +32,7 @@ var (
 // Store is the whole contract. Consumers declare the part they need.
 type Store interface {
 	Runs
+	Matrices
 	Templates
 	Connections
 	Plugins

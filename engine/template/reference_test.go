@@ -30,8 +30,7 @@ Any field can be overridden on the command line: ` + "`--set workload.duration_s
 
 The fields ` + "`target.connection`, `name` and `workload.plugin`" + ` are required, and ` + "`target.table_name`" + `
 when the workload uses a table; ` + "`workload.target_qps` in `QPS` mode, unless its stages have rates" + `.
-` + "`matrix`" + ` is known to the schema and
-refused by this version with a sentence that says so.
+In place of ` + "`target`, `matrix`" + ` names several targets, each with the fields of a target and a label: see [matrix](matrix.md).
 
 This page is made from the schema (` + "`go test ./engine/template -update`" + `).
 

@@ -17,7 +17,10 @@ import (
 )
 
 //go:embed schema.json
-var schemaText []byte
+var embedded []byte
+
+// schemaText is the schema, with the fields of a target wherever a target is.
+var schemaText = withTargets(embedded)
 
 var compiled = sync.OnceValue(func() *schema.Schema {
 	s, err := schema.Compile(schemaText)
@@ -42,7 +45,7 @@ func Parse(source []byte) (engine.Scenario, error) {
 
 func (d *document) scenario() (engine.Scenario, error) {
 	translate(d.root)
-	fields := compiled().Check(d.root, "")
+	fields := append(oneTarget(d.root), compiled().Check(d.root, "")...)
 	if len(fields) > 0 {
 		return engine.Scenario{}, d.refuse(fields)
 	}
@@ -56,7 +59,7 @@ func (d *document) scenario() (engine.Scenario, error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return engine.Scenario{}, fmt.Errorf("reading the checked template: %w", err)
 	}
-	if fields := append(check(s), unsupported(d.root)...); len(fields) > 0 {
+	if fields := check(s); len(fields) > 0 {
 		return engine.Scenario{}, d.refuse(fields)
 	}
 	return s, nil
@@ -93,7 +96,7 @@ var adapters = map[string]string{
 
 // translate rewrites the older spellings before the defaults apply.
 func translate(root map[string]any) {
-	if target, ok := root["target"].(map[string]any); ok {
+	for _, target := range targetsOf(root) {
 		if kind, ok := target["table_type"].(string); ok && target["adapter"] == nil {
 			if adapter, ok := adapters[strings.ToUpper(kind)]; ok {
 				target["adapter"] = adapter
@@ -155,6 +158,7 @@ func derive(root map[string]any) {
 		workload["params"] = map[string]any{}
 	}
 	deriveSearch(root, workload)
+	deriveLabels(root)
 	scaling, _ := root["scaling"].(map[string]any)
 	if scaling["per_worker_capacity"] == nil {
 		capacity := int64(100)
@@ -202,9 +206,12 @@ func check(s engine.Scenario) []engine.FieldError {
 	add := func(field, message, hint string) {
 		fields = append(fields, engine.FieldError{Field: field, Message: message, Hint: hint})
 	}
-	if c := s.Target.Connection; c.Inline() && c.DSN == "" && c.DSNSealed == "" {
-		add("target.connection.dsn", "is required", "how to reach the database: postgres://user:password@host:5432/database")
+	for _, c := range s.Connections() {
+		if c.Ref.Inline() && c.Ref.DSN == "" && c.Ref.DSNSealed == "" {
+			add(c.Field+".dsn", "is required", "how to reach the database: postgres://user:password@host:5432/database")
+		}
 	}
+	checkMatrix(s, add)
 	w := s.Workload
 	checkLoad(w, add)
 	switch f := w.Feed; {

@@ -87,6 +87,8 @@ type Services struct {
 	Store   Store
 	Files   Files
 	Plugins Plugins
+	// Matrices are nil on a server that cannot run them.
+	Matrices Matrices
 	// Preflight plans a run without loading anything. Its answer is written as JSON as it is.
 	Preflight func(ctx context.Context, s engine.Scenario) (any, error)
 	// PreflightSample is a value of the type that Preflight answers, for the document.
@@ -122,6 +124,7 @@ const MaxBody = 1 << 20
 const (
 	tagAuth        = "Sign-in"
 	tagRuns        = "Runs"
+	tagMatrices    = "Matrices"
 	tagTemplates   = "Templates"
 	tagConnections = "Connections"
 	tagPlugins     = "Plugins"
@@ -149,6 +152,7 @@ func Register(app *fiber.App, s Services) *API {
 			Security: []map[string][]string{{"token": {}}, {"session": {}}},
 			Tags: []*huma.Tag{
 				{Name: tagRuns, Description: "Create, start, watch, stop and read runs."},
+				{Name: tagMatrices, Description: "One workload on several targets, one after another."},
 				{Name: tagTemplates, Description: "Saved configurations."},
 				{Name: tagConnections, Description: "Saved databases. Passwords are written, never read back."},
 				{Name: tagPlugins, Description: "Workloads and table types."},
@@ -171,6 +175,7 @@ func Register(app *fiber.App, s Services) *API {
 	a.registerConnections()
 	a.registerPlugins(app)
 	a.registerRuns(app, "/api/runs", false)
+	a.registerMatrices()
 	a.registerRuns(app, "/api/tests", true)
 	a.registerSockets(app)
 	finishSchemas(schemas)

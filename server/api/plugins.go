@@ -125,10 +125,16 @@ func (a *API) deletePlugin(ctx context.Context, in *pluginInput) (*nothing, erro
 
 // usablePlugins refuses a template that names a disabled plugin, by its field.
 func (a *API) usablePlugins(ctx context.Context, s engine.Scenario) error {
-	for _, named := range []struct{ field, kind, ref string }{
-		{"workload.plugin", plugin.KindWorkload, s.Workload.Plugin},
-		{"target.adapter", plugin.KindAdapter, s.Target.Adapter},
-	} {
+	type name struct{ field, kind, ref string }
+	names := []name{{"workload.plugin", plugin.KindWorkload, s.Workload.Plugin}}
+	if s.Matrix == nil {
+		names = append(names, name{"target.adapter", plugin.KindAdapter, s.Target.Adapter})
+	} else {
+		for i, t := range s.Matrix.Targets {
+			names = append(names, name{fmt.Sprintf("matrix.targets[%d].adapter", i), plugin.KindAdapter, t.Adapter})
+		}
+	}
+	for _, named := range names {
 		err := a.Plugins.Usable(ctx, named.kind, named.ref)
 		var e *engine.Error
 		if errors.As(err, &e) && errors.Is(err, plugin.ErrDisabled) {

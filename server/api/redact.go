@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -69,10 +70,12 @@ var secretMask = regexp.MustCompile(`=\s*'?\*\*\*'?(?:$|[\s&;])`)
 
 // hideScenario removes what must not leave the server from a scenario.
 func hideScenario(s *engine.Scenario) {
-	c := &s.Target.Connection
-	c.DSNSealed = ""
-	if c.DSN != "" {
-		c.DSN = RedactDSN(c.DSN)
+	*s = s.Clone()
+	for _, c := range s.Connections() {
+		c.Ref.DSNSealed = ""
+		if c.Ref.DSN != "" {
+			c.Ref.DSN = RedactDSN(c.Ref.DSN)
+		}
 	}
 }
 
@@ -94,16 +97,21 @@ func hideSource(source []byte, parsed engine.Scenario) []byte {
 	if len(source) == 0 {
 		return source
 	}
-	c := parsed.Target.Connection
-	if !c.Inline() || c.DSN == "" {
+	hidden, inline := source, false
+	for _, c := range parsed.Connections() {
+		if !c.Ref.Inline() || c.Ref.DSN == "" {
+			continue
+		}
+		inline = true
+		if clear := RedactDSN(c.Ref.DSN); clear != c.Ref.DSN {
+			hidden = bytes.ReplaceAll(hidden, []byte(c.Ref.DSN), []byte(clear))
+		}
+	}
+	if !inline {
 		return source
 	}
-	hidden := source
-	if RedactDSN(c.DSN) != c.DSN {
-		hidden = bytes.ReplaceAll(source, []byte(c.DSN), []byte(RedactDSN(c.DSN)))
-	}
 	again, err := template.Parse(hidden)
-	if err == nil && again.Target.Connection.DSN == RedactDSN(again.Target.Connection.DSN) {
+	if err == nil && !slices.ContainsFunc(again.Connections(), func(c engine.Connection) bool { return c.Ref.DSN != RedactDSN(c.Ref.DSN) }) {
 		return hidden
 	}
 	hideScenario(&parsed)

@@ -54,7 +54,7 @@ func (a *API) resolve(ctx context.Context, in ScenarioInput) (engine.Scenario, e
 	if in.Scenario != nil {
 		source = in.Scenario.RawMessage
 	}
-	return parse(source, in.Set, engine.ConnectionRef{})
+	return parse(source, in.Set, engine.Scenario{})
 }
 
 func (a *API) fromTemplate(ctx context.Context, in ScenarioInput) (engine.Scenario, error) {
@@ -72,7 +72,7 @@ func (a *API) fromTemplate(ctx context.Context, in ScenarioInput) (engine.Scenar
 				return engine.Scenario{}, err
 			}
 		}
-		if s, err = parse(source, in.Set, t.Config.Target.Connection); err != nil {
+		if s, err = parse(source, in.Set, t.Config); err != nil {
 			return engine.Scenario{}, err
 		}
 	}
@@ -102,8 +102,8 @@ func (a *API) template(ctx context.Context, id, name string) (store.Template, er
 }
 
 // parse reads a document with fields replaced. A masked password is taken from
-// stored, the connection that the document was read from.
-func parse(source []byte, set map[string]any, stored engine.ConnectionRef) (engine.Scenario, error) {
+// stored, the scenario that the document was read from.
+func parse(source []byte, set map[string]any, stored engine.Scenario) (engine.Scenario, error) {
 	paths := make([]string, 0, len(set))
 	for path := range set {
 		paths = append(paths, path)
@@ -128,13 +128,28 @@ func parse(source []byte, set map[string]any, stored engine.ConnectionRef) (engi
 		return engine.Scenario{}, err
 	}
 	s.TemplateID, s.TemplateName = "", ""
-	return s, unmask(&s.Target.Connection, stored)
+	for _, c := range s.Connections() {
+		if err := unmask(c.Ref, storedFor(*c.Ref, stored), c.Field); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
 }
 
-// unmask puts the stored secret back where the document has a mask.
-func unmask(c *engine.ConnectionRef, stored engine.ConnectionRef) error {
+// storedFor is the connection of stored whose secret a masked one may stand for.
+func storedFor(c engine.ConnectionRef, stored engine.Scenario) engine.ConnectionRef {
+	for _, old := range stored.Connections() {
+		if old.Ref.Inline() && old.Ref.Driver == c.Driver && RedactDSN(old.Ref.DSN) == c.DSN {
+			return *old.Ref
+		}
+	}
+	return engine.ConnectionRef{}
+}
+
+// unmask puts the stored secret back where the document has a mask; field is the connection's path.
+func unmask(c *engine.ConnectionRef, stored engine.ConnectionRef, field string) error {
 	if c.DSNSealed != "" {
-		return engine.InvalidField("target.connection.dsn_sealed", "cannot be given", "give the dsn, or the name of a saved connection")
+		return engine.InvalidField(field+".dsn_sealed", "cannot be given", "give the dsn, or the name of a saved connection")
 	}
 	if !c.Inline() || !redacted(c.DSN) {
 		return nil
@@ -146,7 +161,7 @@ func unmask(c *engine.ConnectionRef, stored engine.ConnectionRef) error {
 	case same && !redacted(stored.DSN):
 		c.DSN = stored.DSN
 	default:
-		return engine.InvalidField("target.connection.dsn", "has *** in the place of its password", "type the password, or use a saved connection")
+		return engine.InvalidField(field+".dsn", "has *** in the place of its password", "type the password, or use a saved connection")
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (in TemplateInput) text() ([]byte, error) {
 	return []byte(in.Source), nil
 }
 
-func (in TemplateInput) parse(stored engine.ConnectionRef) (t store.Template, err error) {
+func (in TemplateInput) parse(stored engine.Scenario) (t store.Template, err error) {
 	text, err := in.text()
 	if err != nil {
 		return t, err
@@ -104,7 +104,7 @@ func (in TemplateInput) parse(stored engine.ConnectionRef) (t store.Template, er
 }
 
 func (a *API) createTemplate(ctx context.Context, in *templateCreate) (*body[store.Template], error) {
-	t, err := in.Body.parse(engine.ConnectionRef{})
+	t, err := in.Body.parse(engine.Scenario{})
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (a *API) updateTemplate(ctx context.Context, in *templateUpdate) (*body[sto
 	if err != nil {
 		return nil, err
 	}
-	t, err := in.Body.parse(old.Config.Target.Connection)
+	t, err := in.Body.parse(old.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ const runColumns = `r.run_id, r.template_id, r.test_name, r.scenario_config, r.s
 	r.start_time, r.warmup_start_time, r.warmup_end_time, r.measurement_end_time, r.end_time,
 	r.total_workers_expected, r.workers_registered, r.workers_active, r.workers_completed,
 	r.total_ops, r.error_count, r.current_qps, r.worker_targets, r.stop_reason, r.cancellation_reason,
-	r.created_by, r.owner_epoch, r.created_at, r.updated_at`
+	r.created_by, r.owner_epoch, r.created_at, r.updated_at, coalesce(r.matrix_id, ''), r.matrix_index, r.matrix_label`
 
 // scanRun reads runColumns, and what follows them into more.
 func scanRun(row pgx.CollectableRow, run *engine.Run, more ...any) error {
@@ -29,7 +29,7 @@ func scanRun(row pgx.CollectableRow, run *engine.Run, more ...any) error {
 		&start, &warmupStart, &warmupEnd, &measured, &end,
 		&run.WorkersExpected, &run.WorkersRegistered, &run.WorkersActive, &run.WorkersCompleted,
 		&run.TotalOps, &run.ErrorCount, &run.CurrentQPS, &targets, &stopReason, &run.CancellationReason,
-		&run.CreatedBy, &run.OwnerEpoch, &created, &updated}, more...)
+		&run.CreatedBy, &run.OwnerEpoch, &created, &updated, &run.MatrixID, &run.MatrixIndex, &run.MatrixLabel}, more...)
 	if err := row.Scan(dest...); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 	defer cancel()
 	scenario := run.Scenario
 	var err error
-	if scenario.Target.Connection, err = s.sealRef(ctx, scenario.Target.Connection, nil); err != nil {
+	if scenario.Target.Connection, err = s.sealRef(ctx, scenario.Target.Connection, nil, "target.connection"); err != nil {
 		return err
 	}
 	config, err := document("scenario", scenario)
@@ -70,11 +70,11 @@ func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 	}
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO run_status (run_id, test_id, template_id, test_name, scenario_config,
-				status, phase, total_workers_expected, worker_targets, created_by, owner_epoch, created_at)
+				status, phase, total_workers_expected, worker_targets, created_by, owner_epoch, created_at, matrix_id, matrix_index, matrix_label)
 			VALUES ($1, $1, (SELECT template_id FROM test_templates WHERE template_id = $2), $3, $4,
-				'PREPARED', 'PREPARING', $5, $6, $7, $8, coalesce($9, now()))`,
+				'PREPARED', 'PREPARING', $5, $6, $7, $8, coalesce($9, now()), $10, $11, $12)`,
 			run.RunID, orNull(run.TemplateID), run.TestName, config, run.WorkersExpected, targets,
-			run.CreatedBy, run.OwnerEpoch, stamp(run.CreatedAt.Time))
+			run.CreatedBy, run.OwnerEpoch, stamp(run.CreatedAt.Time), orNull(run.MatrixID), run.MatrixIndex, clean(run.MatrixLabel))
 		if err != nil {
 			return err
 		}
@@ -175,6 +175,17 @@ const (
 	maxPage     = 500
 )
 
+// selectRows reads runs as lists show them; toRow takes its rows.
+const selectRows = `SELECT ` + runColumns + `, t.qps, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed,
+		coalesce(t.environment @> '{"simulated": true}', false)
+	FROM run_status r LEFT JOIN test_results t ON t.test_id = r.run_id`
+
+func toRow(row pgx.CollectableRow) (store.RunRow, error) {
+	var r store.RunRow
+	err := scanRun(row, &r.Run, &r.QPS, &r.P50Ms, &r.P95Ms, &r.P99Ms, &r.ErrorRate, &r.Verdict, &r.Passed, &r.Simulated)
+	return r, err
+}
+
 // ListRuns implements store.Runs. A page has at most 500 runs.
 func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error) {
 	ctx, cancel := bounded(ctx)
@@ -230,20 +241,13 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 		limit = defaultPage
 	}
 	limit = min(limit, maxPage)
-	page := fmt.Sprintf(`SELECT %s, t.qps, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed,
-			coalesce(t.environment @> '{"simulated": true}', false)
-		FROM run_status r LEFT JOIN test_results t ON t.test_id = r.run_id%s
-		ORDER BY r.created_at DESC, r.run_id DESC LIMIT %d`, runColumns, clause(), limit+1)
+	page := fmt.Sprintf(`%s%s ORDER BY r.created_at DESC, r.run_id DESC LIMIT %d`, selectRows, clause(), limit+1)
 
 	list := store.RunList{Runs: []store.RunRow{}}
 	batch := &pgx.Batch{}
 	batch.Queue(count, countArgs...).QueryRow(func(row pgx.Row) error { return row.Scan(&list.Total) })
 	batch.Queue(page, args...).Query(func(rows pgx.Rows) (err error) {
-		list.Runs, err = pgx.AppendRows(list.Runs, rows, func(row pgx.CollectableRow) (store.RunRow, error) {
-			var r store.RunRow
-			err := scanRun(row, &r.Run, &r.QPS, &r.P50Ms, &r.P95Ms, &r.P99Ms, &r.ErrorRate, &r.Verdict, &r.Passed, &r.Simulated)
-			return r, err
-		})
+		list.Runs, err = pgx.AppendRows(list.Runs, rows, toRow)
 		return err
 	})
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {

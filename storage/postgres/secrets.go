@@ -17,12 +17,11 @@ const inlineContext = "inline-dsn"
 
 func connectionContext(id string) string { return "connection:" + id }
 
-const dsnField = "target.connection.dsn"
-
 // sealRef replaces the secret of an inline connection by its sealed form. A
 // DSN whose password is hidden keeps the one of earlier (the reference that is
-// being replaced) or of the template it was copied from.
-func (s *Store) sealRef(ctx context.Context, ref engine.ConnectionRef, earlier *engine.ConnectionRef) (engine.ConnectionRef, error) {
+// being replaced) or of the template it was copied from. field is the reference's
+// path in the document.
+func (s *Store) sealRef(ctx context.Context, ref engine.ConnectionRef, earlier *engine.ConnectionRef, field string) (engine.ConnectionRef, error) {
 	if !ref.Inline() || ref.DSN == "" {
 		return ref, nil
 	}
@@ -40,7 +39,7 @@ func (s *Store) sealRef(ctx context.Context, ref engine.ConnectionRef, earlier *
 			return ref, err
 		}
 		if redact(dsn) != ref.DSN {
-			return ref, passwordNeeded()
+			return ref, passwordNeeded(field)
 		}
 		return ref, nil
 	}
@@ -48,25 +47,27 @@ func (s *Store) sealRef(ctx context.Context, ref engine.ConnectionRef, earlier *
 		ref.DSNSealed = earlier.DSNSealed
 		return ref, nil
 	}
-	sealed, err := s.sealedBefore(ctx, ref.DSN)
+	sealed, err := s.sealedBefore(ctx, ref.DSN, field)
 	ref.DSNSealed = sealed
 	return ref, err
 }
 
-func passwordNeeded() error {
-	return engine.InvalidField(dsnField, "the password is hidden, and this is not the address it was saved for",
+func passwordNeeded(field string) error {
+	return engine.InvalidField(field+".dsn", "the password is hidden, and this is not the address it was saved for",
 		"write the password again in place of "+hidden)
 }
 
 // sealedBefore finds the secret of a redacted DSN in the templates: a
 // document that was exported or edited carries stars where its password was.
-func (s *Store) sealedBefore(ctx context.Context, redacted string) (string, error) {
+func (s *Store) sealedBefore(ctx context.Context, redacted, field string) (string, error) {
 	var sealed string
-	err := s.pool.QueryRow(ctx, `SELECT config #>> '{target,connection,dsn_sealed}' FROM test_templates
-		WHERE config #>> '{target,connection,dsn}' = $1 AND config #>> '{target,connection,dsn_sealed}' <> ''
+	err := s.pool.QueryRow(ctx, `SELECT c ->> 'dsn_sealed' FROM test_templates, LATERAL (
+			SELECT config #> '{target,connection}' AS c
+			UNION ALL SELECT t -> 'connection' FROM jsonb_array_elements(coalesce(config #> '{matrix,targets}', '[]')) t) refs
+		WHERE jsonb_typeof(c) = 'object' AND c ->> 'dsn' = $1 AND c ->> 'dsn_sealed' <> ''
 		ORDER BY updated_at DESC LIMIT 1`, redacted).Scan(&sealed)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", passwordNeeded()
+		return "", passwordNeeded(field)
 	}
 	return sealed, failed("looking for the saved password", err)
 }
@@ -104,7 +105,7 @@ func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, 
 		dsn, err = s.unseal(ref.DSNSealed, inlineContext)
 	case isRedacted(ref.DSN):
 		var sealed string
-		if sealed, err = s.sealedBefore(ctx, ref.DSN); err == nil {
+		if sealed, err = s.sealedBefore(ctx, ref.DSN, "target.connection"); err == nil {
 			dsn, err = s.unseal(sealed, inlineContext)
 		}
 	default:

@@ -73,16 +73,33 @@ func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Tem
 	return t, named("template", t.Name, err)
 }
 
-func (s *Store) sealTemplate(ctx context.Context, t store.Template, earlier *engine.ConnectionRef) (config []byte, source string, err error) {
-	ref := t.Config.Target.Connection
-	if ref.Inline() {
-		t.Source = redactSource(t.Source, ref.DSN)
-	}
-	if t.Config.Target.Connection, err = s.sealRef(ctx, ref, earlier); err != nil {
-		return nil, "", err
+// sealTemplate seals the secrets of every inline connection. One whose password
+// is hidden keeps that of the connection of earlier with the same address.
+func (s *Store) sealTemplate(ctx context.Context, t store.Template, earlier *engine.Scenario) (config []byte, source string, err error) {
+	t.Config = t.Config.Clone()
+	for _, c := range t.Config.Connections() {
+		if c.Ref.Inline() {
+			t.Source = redactSource(t.Source, c.Ref.DSN)
+		}
+		if *c.Ref, err = s.sealRef(ctx, *c.Ref, sameAddress(earlier, *c.Ref), c.Field); err != nil {
+			return nil, "", err
+		}
 	}
 	config, err = document("template", t.Config)
 	return config, clean(t.Source), err
+}
+
+// sameAddress is the connection of a saved scenario that a reference was read from, nil for none.
+func sameAddress(s *engine.Scenario, ref engine.ConnectionRef) *engine.ConnectionRef {
+	if s == nil {
+		return nil
+	}
+	for _, c := range s.Connections() {
+		if c.Ref.Inline() && c.Ref.DSN == ref.DSN {
+			return c.Ref
+		}
+	}
+	return nil
 }
 
 // UpdateTemplate implements store.Templates.
@@ -93,7 +110,7 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 	if err != nil {
 		return t, err
 	}
-	config, source, err := s.sealTemplate(ctx, t, &now.Config.Target.Connection)
+	config, source, err := s.sealTemplate(ctx, t, &now.Config)
 	if err != nil {
 		return t, err
 	}

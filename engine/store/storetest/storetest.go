@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Results", results},
 		{"Artifacts", artifacts}, {"Enrichment", enrichment},
 		{"FindMax", findMax},
+		{"Matrices", matrices},
 		{"LiveRuns", liveRuns},
 		{"DeleteRun", deleteRun},
 		{"ListRuns", listRuns},

@@ -153,3 +153,25 @@ CREATE TABLE IF NOT EXISTS worker_heartbeats (
     created_at       timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (run_id, worker_id)
 );
+
+-- One workload on several targets: what its runs have in common. Each run names
+-- its matrix and its place in it.
+CREATE TABLE IF NOT EXISTS matrices (
+    matrix_id        text PRIMARY KEY CHECK (matrix_id <> ''),
+    matrix_name      text NOT NULL DEFAULT '',
+    template_id      text REFERENCES test_templates ON DELETE SET NULL,
+    labels           jsonb NOT NULL DEFAULT '[]',
+    stop_on_failure  boolean NOT NULL DEFAULT false,
+    status           text NOT NULL DEFAULT 'PREPARED' CHECK (status IN
+                         ('PREPARED', 'RUNNING', 'CANCELLING', 'COMPLETED', 'FAILED', 'CANCELLED')),
+    start_time       timestamptz,
+    end_time         timestamptz,
+    created_by       text NOT NULL DEFAULT '',
+    created_at       timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX IF NOT EXISTS matrices_newest ON matrices (created_at DESC, matrix_id DESC);
+
+ALTER TABLE run_status ADD COLUMN IF NOT EXISTS matrix_id text REFERENCES matrices ON DELETE SET NULL;
+ALTER TABLE run_status ADD COLUMN IF NOT EXISTS matrix_index integer NOT NULL DEFAULT 0 CHECK (matrix_index >= 0);
+ALTER TABLE run_status ADD COLUMN IF NOT EXISTS matrix_label text NOT NULL DEFAULT '';
+CREATE INDEX IF NOT EXISTS run_status_matrix ON run_status (matrix_id, matrix_index) WHERE matrix_id IS NOT NULL;

@@ -1,0 +1,332 @@
+package cli
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/compare"
+	"github.com/loadstone-db/loadstone/engine/matrix"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// matrices is where a matrix runs: in this process, or on a server.
+type matrices interface {
+	state(ctx context.Context) (matrix.State, error)
+	live(ctx context.Context, runID string) *engine.Payload
+	stop(ctx context.Context) error
+	report(ctx context.Context) (matrix.Report, error)
+}
+
+// matrix runs a template with several targets, shows it, and judges each of them.
+func (c *runCommand) matrix(e *env, source []byte, scenario engine.Scenario) error {
+	where, page, done, err := c.beginMatrix(e, source, scenario)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := c.followMatrix(e, where); err != nil {
+		return err
+	}
+	background := context.WithoutCancel(e.ctx)
+	report, err := where.report(background)
+	if err != nil {
+		return err
+	}
+	if c.Out != "" {
+		if err := writeFile(c.Out, func(w io.Writer) error { return printJSON(w, report) }); err != nil {
+			return err
+		}
+	}
+	if c.JUnit != "" {
+		if err := writeFile(c.JUnit, func(w io.Writer) error { return writeMatrixJUnit(w, report, c.RequireValid) }); err != nil {
+			return err
+		}
+	}
+	if err := printMatrix(e.stdout, report); err != nil {
+		return err
+	}
+	if page != "" {
+		_, _ = fmt.Fprintf(e.stdout, "comparison  %s\n", page)
+	}
+	if code := judgeMatrix(report, c.RequireValid); code != exitPassed {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+func (c *runCommand) beginMatrix(e *env, source []byte, scenario engine.Scenario) (where matrices, page string, done func(), err error) {
+	if c.Server != "" {
+		client, err := newClient(c.Server, c.Token)
+		if err != nil {
+			return nil, "", nil, err
+		}
+		var m matrix.State
+		if err := client.do(e.ctx, http.MethodPost, "/api/matrices", map[string]any{"source": string(source), "start": true}, &m); err != nil {
+			return nil, "", nil, err
+		}
+		return remoteMatrix{client, m.MatrixID}, client.base + "/matrix/" + m.MatrixID, func() {}, nil
+	}
+	s, done, err := c.open(e)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	m, err := s.matrices.Create(e.ctx, scenario, "cli")
+	if err == nil {
+		_, err = s.matrices.Start(context.WithoutCancel(e.ctx), m.MatrixID, "cli")
+	}
+	if err != nil {
+		done()
+		return nil, "", nil, err
+	}
+	return localMatrix{s, m.MatrixID}, "", done, nil
+}
+
+type localMatrix struct {
+	*services
+	id string
+}
+
+func (m localMatrix) state(ctx context.Context) (matrix.State, error) {
+	return m.matrices.Get(ctx, m.id)
+}
+
+func (m localMatrix) live(_ context.Context, runID string) *engine.Payload { return m.runs.Live(runID) }
+
+func (m localMatrix) stop(ctx context.Context) error {
+	_, err := m.matrices.Stop(ctx, m.id, "cli")
+	return err
+}
+
+func (m localMatrix) report(ctx context.Context) (matrix.Report, error) {
+	return m.matrices.Report(ctx, m.id, compare.Defaults())
+}
+
+type remoteMatrix struct {
+	*client
+	id string
+}
+
+func (m remoteMatrix) path() string { return "/api/matrices/" + url.PathEscape(m.id) }
+
+func (m remoteMatrix) state(ctx context.Context) (s matrix.State, err error) {
+	err = m.do(ctx, http.MethodGet, m.path(), nil, &s)
+	return s, err
+}
+
+func (m remoteMatrix) live(ctx context.Context, runID string) *engine.Payload {
+	var d engine.RunDetail
+	if err := m.do(ctx, http.MethodGet, "/api/runs/"+url.PathEscape(runID), nil, &d); err != nil {
+		return nil // it is only to look at
+	}
+	return d.Live
+}
+
+func (m remoteMatrix) stop(ctx context.Context) error {
+	return m.do(ctx, http.MethodPost, m.path()+"/stop", struct{}{}, nil)
+}
+
+func (m remoteMatrix) report(ctx context.Context) (r matrix.Report, err error) {
+	err = m.do(ctx, http.MethodGet, m.path()+"/report", nil, &r)
+	return r, err
+}
+
+// followMatrix shows the runs as they come until the matrix is over. The first
+// interrupt stops it; a second ends the process.
+func (c *runCommand) followMatrix(e *env, where matrices) error {
+	background := context.WithoutCancel(e.ctx)
+	interrupted := e.ctx.Done()
+	ticker := time.NewTicker(500 * time.Millisecond)
+	defer ticker.Stop()
+	show, shown := newProgress(e.stderr), ""
+	defer func() { show.end() }()
+	var away time.Time
+	for {
+		state, err := where.state(background)
+		switch {
+		case engine.HasCode(err, engine.CodeUnavailable):
+			if away.IsZero() {
+				away = time.Now()
+				show.line("%v", err)
+			} else if time.Since(away) > 2*time.Minute {
+				return errors.Join(errors.New("giving up on the matrix after two minutes without an answer"), err)
+			}
+		case err != nil:
+			return err
+		default:
+			away = time.Time{}
+			if state.Status.Terminal() {
+				return nil
+			}
+			i := slices.IndexFunc(state.Runs, func(r store.RunRow) bool {
+				return r.Status.Live() || r.Status.Terminal() && r.Phase == engine.PhaseProcessing
+			})
+			if i < 0 || c.Quiet {
+				break
+			}
+			if run := state.Runs[i]; run.RunID != shown {
+				shown = run.RunID
+				show.end()
+				show = newProgress(e.stderr)
+				show.line("Target %d of %d: %s", i+1, len(state.Runs), run.MatrixLabel)
+			}
+			if u := where.live(background, shown); u != nil {
+				show.show(u)
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-interrupted:
+			interrupted = nil
+			e.forget()
+			show.line("Stopping the matrix; interrupt again to quit at once.")
+			if err := where.stop(background); err != nil && !engine.HasCode(err, engine.CodeConflict) {
+				show.line("The matrix could not be stopped: %v", err)
+			}
+		}
+	}
+}
+
+// judgeMatrix is the exit code of all targets together: that of the worst.
+func judgeMatrix(r matrix.Report, requireValid bool) int {
+	var codes []int
+	for _, t := range r.Targets {
+		codes = append(codes, judgeTarget(t, requireValid))
+	}
+	for _, code := range []int{exitFailed, exitUsage, exitThresholds, exitInvalid} {
+		if slices.Contains(codes, code) {
+			return code
+		}
+	}
+	return exitPassed
+}
+
+func judgeTarget(t matrix.TargetReport, requireValid bool) int {
+	if t.Summary == nil {
+		if t.SetupFailed {
+			return exitUsage
+		}
+		return exitFailed
+	}
+	return judge(t.Summary, t.SetupFailed, requireValid)
+}
+
+// printMatrix writes the result for a person: a table, then what failed.
+func printMatrix(out io.Writer, r matrix.Report) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+	p("")
+	p("%s  %s", r.Name, strings.ToLower(string(r.Status)))
+	p("  matrix %s", r.MatrixID)
+	p("")
+	searched := slices.ContainsFunc(r.Targets, func(t matrix.TargetReport) bool { return t.Summary != nil && t.Summary.FindMax != nil })
+	head := "target\tresult\t"
+	if searched {
+		head += "limit\t"
+	}
+	p("%sop/s\tP50\tP95\tP99\terrors\tagainst %s", head, r.Labels[0])
+	for _, t := range r.Targets {
+		label := t.Label
+		if t.Simulated {
+			label += " (simulated)"
+		}
+		s := t.Summary
+		if s == nil || s.LatencyMs == nil {
+			p("%s\t%s%s", label, strings.ToLower(string(t.Status)), strings.Repeat("\t", strings.Count(head, "\t")+4))
+			continue
+		}
+		line := fmt.Sprintf("%s\t%s\t", label, resultOf(t))
+		if searched {
+			limit := "none"
+			if level, ok := s.FindMax.Level(); ok {
+				limit = levelOf(s.FindMax.Unit, level)
+			}
+			line += limit + "\t"
+		}
+		p("%s%s\t%s\t%s\t%s\t%s\t%s", line, rate(s.QPS), millis(s.LatencyMs.P50), millis(s.LatencyMs.P95), millis(s.LatencyMs.P99), count(s.Errors.Count), againstOf(t))
+	}
+	p("")
+	if err := flush(w); err != nil {
+		return err
+	}
+	for _, t := range r.Targets {
+		s := t.Summary
+		if s == nil {
+			_, _ = fmt.Fprintf(out, "%s: %s, without figures\n", t.Label, strings.ToLower(string(t.Status)))
+			continue
+		}
+		if s.CancellationReason != nil && *s.CancellationReason != "" {
+			_, _ = fmt.Fprintf(out, "%s: %s\n", t.Label, *s.CancellationReason)
+		}
+		for _, th := range s.Thresholds {
+			if !th.Passed && t.Status == engine.StatusCompleted {
+				_, _ = fmt.Fprintf(out, "%s: threshold %s FAILED: %s\n", t.Label, th.Threshold, th.Reason)
+			}
+		}
+		for _, cause := range s.ValidityDetail.Causes {
+			_, _ = fmt.Fprintf(out, "%s: %s: %s\n", t.Label, cause.Cause, cause.Detail)
+		}
+	}
+	if r.Simulated {
+		_, _ = fmt.Fprintln(out, "Figures of a simulated target are those of a model: they say nothing about the real one.")
+	}
+	return nil
+}
+
+func resultOf(t matrix.TargetReport) string {
+	text := strings.ToLower(string(t.Status))
+	if t.Status == engine.StatusCompleted && len(t.Summary.Thresholds) > 0 {
+		text = "passed"
+		if !t.Summary.Passed {
+			text = "thresholds failed"
+		}
+	}
+	if t.Summary.Validity != engine.VerdictValid {
+		text += ", " + strings.ToLower(string(t.Summary.Validity))
+	}
+	return text
+}
+
+// againstOf is the comparison with the first target in a few words.
+func againstOf(t matrix.TargetReport) string {
+	if t.Against == nil {
+		if t.Problem != "" {
+			return "–"
+		}
+		return "baseline"
+	}
+	var parts []string
+	for _, m := range t.Against.Metrics {
+		if m.Difference != nil && (m.Name == "qps" || m.Name == "p95_ms") {
+			parts = append(parts, fmt.Sprintf("%s %+.1f %%", strings.TrimSuffix(m.Name, "_ms"), *m.Difference))
+		}
+	}
+	return fmt.Sprintf("%s (%s)", t.Against.Verdict, strings.Join(parts, ", "))
+}
+
+// writeMatrixJUnit writes a suite for each target.
+func writeMatrixJUnit(w io.Writer, r matrix.Report, requireValid bool) error {
+	all := struct {
+		XMLName xml.Name     `xml:"testsuites"`
+		Name    string       `xml:"name,attr"`
+		Suites  []junitSuite `xml:"testsuite"`
+	}{Name: r.Name}
+	for _, t := range r.Targets {
+		s := t.Summary
+		if s == nil {
+			reason := fmt.Sprintf("The run is %s and has no figures.", t.Status)
+			s = &engine.Summary{RunID: t.RunID, TestName: r.Name + " · " + t.Label, Status: t.Status, CancellationReason: &reason, Validity: engine.VerdictValid}
+		}
+		all.Suites = append(all.Suites, suiteOf(s, requireValid))
+	}
+	return writeXML(w, all)
+}

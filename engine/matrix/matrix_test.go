@@ -1,0 +1,377 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/compare"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a store of matrices and an orchestrator whose runs take ten seconds
+// each, or end as their table's name says.
+type world struct {
+	mu       sync.Mutex
+	matrices map[string]engine.MatrixRun
+	runs     []*run
+	most     int // runs that were live at once
+	down     error
+}
+
+type run struct {
+	engine.Run
+	begun time.Time
+	stop  bool
+}
+
+const (
+	takes  = 10 * time.Second
+	drains = time.Second
+)
+
+func (w *world) CreateMatrix(_ context.Context, m engine.MatrixRun) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m.Status = engine.StatusPrepared
+	w.matrices[m.MatrixID] = m
+	return nil
+}
+
+func (w *world) Matrix(_ context.Context, id string) (engine.MatrixRun, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m, ok := w.matrices[id]
+	if !ok {
+		return m, store.ErrNotFound
+	}
+	return m, nil
+}
+
+func (w *world) ListMatrices(context.Context, int) ([]engine.MatrixRun, error) { return nil, nil }
+
+func (w *world) LiveMatrices(context.Context) (list []engine.MatrixRun, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range w.matrices {
+		if m.Status == engine.StatusRunning || m.Status == engine.StatusCancelling {
+			list = append(list, m)
+		}
+	}
+	return list, nil
+}
+
+func (w *world) MatrixRuns(_ context.Context, id string) (list []store.RunRow, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.runs {
+		if r.MatrixID == id {
+			list = append(list, store.RunRow{Run: r.now()})
+		}
+	}
+	slices.SortFunc(list, func(a, b store.RunRow) int { return a.MatrixIndex - b.MatrixIndex })
+	return list, nil
+}
+
+func (w *world) MoveMatrix(_ context.Context, id string, from []engine.Status, to engine.Status, at time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.down != nil {
+		return w.down
+	}
+	m, ok := w.matrices[id]
+	if !ok {
+		return store.ErrNotFound
+	}
+	if !slices.Contains(from, m.Status) {
+		return store.ErrConflict
+	}
+	m.Status, m.EndTime = to, engine.At(at)
+	w.matrices[id] = m
+	return nil
+}
+
+func (w *world) DeleteMatrix(_ context.Context, id string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.matrices, id)
+	return nil
+}
+
+// now is the run as it stands at this moment.
+func (r *run) now() engine.Run {
+	out := r.Run
+	if out.Status != engine.StatusRunning {
+		return out
+	}
+	switch since := time.Since(r.begun); {
+	case r.stop && since >= drains:
+		out.Status = engine.StatusCancelled
+	case r.stop:
+		out.Status = engine.StatusCancelling
+	case strings.HasPrefix(out.Scenario.Target.TableName, "fails"):
+		out.Status, out.StopReason = engine.StatusFailed, engine.StopSetupFailure
+	case since >= takes:
+		out.Status = engine.StatusCompleted
+	}
+	return out
+}
+
+func (w *world) CreateMember(_ context.Context, s engine.Scenario, _ string, place engine.MatrixMember) (engine.Run, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.Target.TableName == "refused" {
+		return engine.Run{}, engine.InvalidField("target.table_name", "is refused", "")
+	}
+	r := &run{Run: engine.Run{RunID: fmt.Sprintf("run-%d", len(w.runs)), TestName: s.Name, Scenario: s, Status: engine.StatusPrepared, MatrixMember: place}}
+	w.runs = append(w.runs, r)
+	return r.Run, nil
+}
+
+func (w *world) find(id string) *run {
+	for _, r := range w.runs {
+		if r.RunID == id {
+			return r
+		}
+	}
+	return nil
+}
+
+func (w *world) Start(_ context.Context, id, _ string) (engine.Run, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.find(id)
+	if r.Scenario.Target.TableName == "cannot start" {
+		return engine.Run{}, &engine.Error{Code: engine.CodeUnavailable, Message: "There is no node."}
+	}
+	r.Status, r.begun = engine.StatusRunning, time.Now()
+	live := 0
+	for _, x := range w.runs {
+		if x.now().Status.Live() {
+			live++
+		}
+	}
+	w.most = max(w.most, live)
+	return r.Run, nil
+}
+
+func (w *world) Stop(_ context.Context, id, _ string) (engine.Run, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.find(id)
+	if r.Status == engine.StatusPrepared {
+		r.Status = engine.StatusCancelled
+	} else if !r.stop {
+		r.stop, r.begun = true, time.Now()
+	}
+	return r.Run, nil
+}
+
+func (w *world) Delete(_ context.Context, id, _ string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runs = slices.DeleteFunc(w.runs, func(r *run) bool { return r.RunID == id })
+	return nil
+}
+
+func (w *world) Detail(_ context.Context, id string) (engine.RunDetail, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.find(id)
+	if r == nil {
+		return engine.RunDetail{}, &engine.Error{Code: engine.CodeNotFound, Message: "There is no such run."}
+	}
+	d := engine.RunDetail{Run: r.now()}
+	if d.Status == engine.StatusCompleted {
+		d.Simulated = r.Scenario.Target.TableName == "simulated"
+		d.Summary = &engine.Summary{RunID: id, Passed: true, Figures: engine.Figures{Operations: 10}}
+	}
+	return d, nil
+}
+
+func (w *world) Compare(_ context.Context, a, b []string, _ compare.Options) (compare.Comparison, error) {
+	return compare.Comparison{Verdict: compare.Better, Notes: []string{a[0] + " " + b[0]}}, nil
+}
+
+func newWorld() (*world, *Service) {
+	w := &world{matrices: map[string]engine.MatrixRun{}}
+	return w, New(Options{Store: w, Runs: w, Log: zerolog.Nop()})
+}
+
+func tables(stop bool, names ...string) engine.Scenario {
+	m := &engine.Matrix{StopOnFailure: stop}
+	for i, n := range names {
+		m.Targets = append(m.Targets, engine.MatrixTarget{Label: fmt.Sprintf("%c", 'a'+i), Target: engine.Target{TableName: n}})
+	}
+	return engine.Scenario{Name: "tables", Workload: engine.Workload{Seed: 7}, Matrix: m}
+}
+
+func (w *world) statuses() (list []engine.Status) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.runs {
+		list = append(list, r.now().Status)
+	}
+	return list
+}
+
+func TestTargetsRunOneAfterAnother(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		stop     bool
+		tables   []string
+		outcome  engine.Status
+		statuses []engine.Status
+		takes    time.Duration
+	}{
+		{"all complete", false, []string{"x", "y", "z"}, engine.StatusCompleted, []engine.Status{engine.StatusCompleted, engine.StatusCompleted, engine.StatusCompleted}, 3 * takes},
+		{"one fails", false, []string{"x", "fails", "z"}, engine.StatusFailed, []engine.Status{engine.StatusCompleted, engine.StatusFailed, engine.StatusCompleted}, 2 * takes},
+		{"one fails and stops the rest", true, []string{"fails", "y", "z"}, engine.StatusFailed, []engine.Status{engine.StatusFailed, engine.StatusCancelled, engine.StatusCancelled}, 0},
+		{"one cannot start", false, []string{"cannot start", "y"}, engine.StatusFailed, []engine.Status{engine.StatusCancelled, engine.StatusCompleted}, takes},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, s := newWorld()
+				defer func() { _ = s.Close(t.Context()) }()
+				m, err := s.Create(t.Context(), tables(c.stop, c.tables...), "anna")
+				if err != nil || len(m.Runs) != len(c.tables) || m.Status != engine.StatusPrepared || m.Runs[1].Scenario.Name != "tables · b" || m.Runs[1].Scenario.Workload.Seed != 7 || m.Runs[1].Scenario.Matrix != nil {
+					t.Fatalf("%+v, %v", m, err)
+				}
+				begun := time.Now()
+				if _, err := s.Start(t.Context(), m.MatrixID, "anna"); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Start(t.Context(), m.MatrixID, "anna"); !engine.HasCode(err, engine.CodeConflict) {
+					t.Errorf("started twice: %v", err)
+				}
+				if err := s.Delete(t.Context(), m.MatrixID, "anna"); !engine.HasCode(err, engine.CodeConflict) {
+					t.Errorf("deleted under way: %v", err)
+				}
+				got, err := s.Wait(t.Context(), m.MatrixID)
+				if err != nil || got.Status != c.outcome || !slices.Equal(w.statuses(), c.statuses) {
+					t.Errorf("%s, runs %v, %v", got.Status, w.statuses(), err)
+				}
+				if took := time.Since(begun); took < c.takes || took > c.takes+2*time.Second {
+					t.Errorf("took %v, and %v are for the runs", took, c.takes)
+				}
+				if w.most > 1 {
+					t.Errorf("%d ran at once", w.most)
+				}
+			})
+		})
+	}
+}
+
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, s := newWorld()
+		defer func() { _ = s.Close(t.Context()) }()
+		m, _ := s.Create(t.Context(), tables(false, "x", "y", "z"), "anna")
+		_, _ = s.Start(t.Context(), m.MatrixID, "anna")
+		time.Sleep(takes + takes/2)
+		begun := time.Now()
+		if state, err := s.Stop(t.Context(), m.MatrixID, "bert"); err != nil || state.Status != engine.StatusCancelling {
+			t.Fatalf("%+v, %v", state, err)
+		}
+		got, err := s.Wait(t.Context(), m.MatrixID)
+		want := []engine.Status{engine.StatusCompleted, engine.StatusCancelled, engine.StatusCancelled}
+		if err != nil || got.Status != engine.StatusCancelled || !slices.Equal(w.statuses(), want) {
+			t.Errorf("%s, runs %v, %v", got.Status, w.statuses(), err)
+		}
+		if took := time.Since(begun); took > drains+time.Second {
+			t.Errorf("stopping took %v", took)
+		}
+		if _, err := s.Stop(t.Context(), m.MatrixID, "bert"); !engine.HasCode(err, engine.CodeConflict) {
+			t.Errorf("stopped twice: %v", err)
+		}
+		// One that has not been started is cancelled too.
+		m, _ = s.Create(t.Context(), tables(false, "x"), "anna")
+		if _, err := s.Stop(t.Context(), m.MatrixID, "bert"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Wait(t.Context(), m.MatrixID); err != nil || got.Status != engine.StatusCancelled || got.Runs[0].Status != engine.StatusCancelled {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+// TestAnotherProcessGoesOn: the runs that were not started are, and those that ended stay.
+func TestAnotherProcessGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, s := newWorld()
+		m, _ := s.Create(t.Context(), tables(false, "x", "y", "z"), "anna")
+		_, _ = s.Start(t.Context(), m.MatrixID, "anna")
+		time.Sleep(takes + time.Second)
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.mu.Lock()
+		w.runs[1].Status = engine.StatusFailed // as the orchestrator recovers it
+		w.mu.Unlock()
+		next := New(s.opts)
+		defer func() { _ = next.Close(t.Context()) }()
+		if err := next.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := next.Wait(t.Context(), m.MatrixID)
+		want := []engine.Status{engine.StatusCompleted, engine.StatusFailed, engine.StatusCompleted}
+		if err != nil || got.Status != engine.StatusFailed || !slices.Equal(w.statuses(), want) {
+			t.Errorf("%s, runs %v, %v", got.Status, w.statuses(), err)
+		}
+	})
+}
+
+// TestATargetThatIsRefused: no run is left, and the field is that of the matrix.
+func TestATargetThatIsRefused(t *testing.T) {
+	w, s := newWorld()
+	_, err := s.Create(t.Context(), tables(false, "x", "refused"), "anna")
+	var e *engine.Error
+	if !errors.As(err, &e) || e.Fields[0].Field != "matrix.targets[1].table_name" || !strings.Contains(e.Message, `"b"`) {
+		t.Errorf("%v", err)
+	}
+	if len(w.runs) != 0 || len(w.matrices) != 0 {
+		t.Errorf("%d runs and %d matrices are left", len(w.runs), len(w.matrices))
+	}
+	if _, err := s.Create(t.Context(), engine.Scenario{}, "anna"); !engine.HasCode(err, engine.CodeInvalid) {
+		t.Errorf("no matrix: %v", err)
+	}
+	if _, err := s.Get(t.Context(), "nobody"); !engine.HasCode(err, engine.CodeNotFound) {
+		t.Errorf("no such matrix: %v", err)
+	}
+}
+
+func TestReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s := newWorld()
+		defer func() { _ = s.Close(t.Context()) }()
+		m, _ := s.Create(t.Context(), tables(false, "x", "fails", "simulated"), "anna")
+		_, _ = s.Start(t.Context(), m.MatrixID, "anna")
+		_, _ = s.Wait(t.Context(), m.MatrixID)
+		r, err := s.Report(t.Context(), m.MatrixID, compare.Defaults())
+		if err != nil || r.Passed || !r.Simulated || len(r.Targets) != 3 || r.TolerancePct != 5 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		first, failed, last := r.Targets[0], r.Targets[1], r.Targets[2]
+		if first.Against != nil || first.Summary == nil || first.Simulated {
+			t.Errorf("first %+v", first)
+		}
+		if failed.Against != nil || failed.Problem == "" || !failed.SetupFailed || failed.Status != engine.StatusFailed {
+			t.Errorf("failed %+v", failed)
+		}
+		if last.Against == nil || last.Against.Notes[0] != "run-0 run-2" || !last.Simulated || last.Label != "c" {
+			t.Errorf("last %+v", last)
+		}
+	})
+}

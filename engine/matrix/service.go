@@ -1,0 +1,270 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/compare"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Runs is the orchestrator as a matrix needs it.
+type Runs interface {
+	CreateMember(ctx context.Context, s engine.Scenario, by string, place engine.MatrixMember) (engine.Run, error)
+	Start(ctx context.Context, runID, by string) (engine.Run, error)
+	Stop(ctx context.Context, runID, by string) (engine.Run, error)
+	Delete(ctx context.Context, runID, by string) error
+	Detail(ctx context.Context, runID string) (engine.RunDetail, error)
+	Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error)
+}
+
+// Options are what a service is made of.
+type Options struct {
+	Store store.Matrices
+	Runs  Runs
+	Log   zerolog.Logger
+}
+
+// Service runs matrices. Its methods are safe for concurrent use; errors that
+// users may see are *engine.Error.
+type Service struct {
+	opts     Options
+	lifetime context.Context
+	end      context.CancelFunc
+	routines sync.WaitGroup
+
+	mu    sync.Mutex
+	going map[string]*going
+}
+
+// going is a matrix whose runs are being made by this process.
+type going struct {
+	by   string
+	stop context.CancelFunc // asks for the end; the run under way is drained
+	done chan struct{}
+}
+
+// State is a matrix with its runs, as GET /api/matrices/{id} answers it.
+type State struct {
+	engine.MatrixRun
+	Runs []store.RunRow `json:"runs"`
+}
+
+// Simulated reports whether a stand-in answered any of the runs.
+func (s State) Simulated() bool {
+	return slices.ContainsFunc(s.Runs, func(r store.RunRow) bool { return r.Simulated })
+}
+
+// poll is how often a run under way is looked at.
+const poll = 200 * time.Millisecond
+
+// New returns a service; nothing happens before Open.
+func New(opts Options) *Service {
+	s := &Service{opts: opts, going: map[string]*going{}}
+	s.lifetime, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// Open goes on with the matrices that an earlier process left.
+func (s *Service) Open(ctx context.Context) error {
+	list, err := s.opts.Store.LiveMatrices(ctx)
+	if err != nil {
+		return fmt.Errorf("listing the matrices under way: %w", err)
+	}
+	for _, m := range list {
+		s.opts.Log.Info().Str("matrix_id", m.MatrixID).Msg("going on with a matrix")
+		s.carry(m, m.CreatedBy, m.Status == engine.StatusCancelling)
+	}
+	return nil
+}
+
+// Close leaves the matrices where they are and waits for what is under way
+// here. Their runs are the orchestrator's to end.
+func (s *Service) Close(context.Context) error {
+	s.end()
+	s.routines.Wait()
+	return nil
+}
+
+// Create makes a PREPARED run for each target of a valid scenario with a matrix.
+// When one cannot be made there is none.
+func (s *Service) Create(ctx context.Context, sc engine.Scenario, by string) (State, error) {
+	if sc.Matrix == nil {
+		return State{}, engine.InvalidField("matrix", "is required", "name the targets, or make a run: POST /api/runs")
+	}
+	m := engine.MatrixRun{MatrixID: uuid.NewString(), Name: sc.Name, TemplateID: sc.TemplateID, StopOnFailure: sc.Matrix.StopOnFailure, CreatedBy: by}
+	for _, t := range sc.Matrix.Targets {
+		m.Labels = append(m.Labels, t.Label)
+	}
+	if err := s.opts.Store.CreateMatrix(ctx, m); err != nil {
+		return State{}, storeError(err)
+	}
+	var made []string
+	for i, one := range sc.Expand() {
+		run, err := s.opts.Runs.CreateMember(ctx, one, by, engine.MatrixMember{MatrixID: m.MatrixID, MatrixIndex: i, MatrixLabel: m.Labels[i]})
+		if err != nil {
+			undo := context.WithoutCancel(ctx)
+			for _, id := range made {
+				_ = s.opts.Runs.Delete(undo, id, by)
+			}
+			_ = s.opts.Store.DeleteMatrix(undo, m.MatrixID)
+			return State{}, ofTarget(err, i, m.Labels[i])
+		}
+		made = append(made, run.RunID)
+	}
+	return s.Get(ctx, m.MatrixID)
+}
+
+// ofTarget says which target an error is about.
+func ofTarget(err error, index int, label string) error {
+	var e *engine.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	out := *e
+	out.Message = fmt.Sprintf("Target %q: %s", label, e.Message)
+	out.Fields = slices.Clone(e.Fields)
+	for i, f := range out.Fields {
+		if rest, ok := cutField(f.Field); ok {
+			out.Fields[i].Field = fmt.Sprintf("matrix.targets[%d]%s", index, rest)
+		}
+	}
+	return &out
+}
+
+// cutField returns what follows "target" in a field's path.
+func cutField(field string) (string, bool) {
+	const head = "target"
+	if len(field) < len(head) || field[:len(head)] != head || (len(field) > len(head) && field[len(head)] != '.') {
+		return "", false
+	}
+	return field[len(head):], true
+}
+
+// Get returns a matrix with its runs.
+func (s *Service) Get(ctx context.Context, matrixID string) (State, error) {
+	m, err := s.opts.Store.Matrix(ctx, matrixID)
+	if err != nil {
+		return State{}, storeError(err)
+	}
+	runs, err := s.opts.Store.MatrixRuns(ctx, matrixID)
+	if err != nil {
+		return State{}, storeError(err)
+	}
+	if runs == nil {
+		runs = []store.RunRow{}
+	}
+	return State{MatrixRun: m, Runs: runs}, nil
+}
+
+// List returns the newest matrices, without their runs.
+func (s *Service) List(ctx context.Context, limit int) ([]engine.MatrixRun, error) {
+	list, err := s.opts.Store.ListMatrices(ctx, limit)
+	return list, storeError(err)
+}
+
+// Start begins the runs of a PREPARED matrix, one after another. Another status is a conflict.
+func (s *Service) Start(ctx context.Context, matrixID, by string) (State, error) {
+	m, err := s.opts.Store.Matrix(ctx, matrixID)
+	if err != nil {
+		return State{}, storeError(err)
+	}
+	if s.lifetime.Err() != nil {
+		return State{}, &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down."}
+	}
+	err = s.opts.Store.MoveMatrix(ctx, matrixID, []engine.Status{engine.StatusPrepared}, engine.StatusRunning, time.Now())
+	if errors.Is(err, store.ErrConflict) {
+		return State{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The matrix is %s already.", m.Status), Hint: "create another one of the template"}
+	}
+	if err != nil {
+		return State{}, storeError(err)
+	}
+	s.carry(m, by, false)
+	return s.Get(ctx, matrixID)
+}
+
+// Stop cancels what has not run and drains the run under way.
+func (s *Service) Stop(ctx context.Context, matrixID, by string) (State, error) {
+	state, err := s.Get(ctx, matrixID)
+	if err != nil {
+		return State{}, err
+	}
+	if state.Status.Terminal() {
+		return State{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The matrix is %s; there is nothing to stop.", state.Status)}
+	}
+	err = s.opts.Store.MoveMatrix(ctx, matrixID, []engine.Status{engine.StatusPrepared, engine.StatusRunning}, engine.StatusCancelling, time.Time{})
+	if err != nil && !errors.Is(err, store.ErrConflict) {
+		return State{}, storeError(err)
+	}
+	s.mu.Lock()
+	g := s.going[matrixID]
+	s.mu.Unlock()
+	if g != nil {
+		g.stop()
+	} else {
+		s.carry(state.MatrixRun, by, true)
+	}
+	return s.Get(ctx, matrixID)
+}
+
+// Delete removes a matrix that is not live, with its runs.
+func (s *Service) Delete(ctx context.Context, matrixID, by string) error {
+	state, err := s.Get(ctx, matrixID)
+	if err != nil {
+		return err
+	}
+	if state.Status == engine.StatusRunning || state.Status == engine.StatusCancelling {
+		return &engine.Error{Code: engine.CodeConflict, Message: "The matrix is under way.", Hint: "stop it, and delete it when it has ended"}
+	}
+	for _, r := range state.Runs {
+		if err := s.opts.Runs.Delete(ctx, r.RunID, by); err != nil && !engine.HasCode(err, engine.CodeNotFound) {
+			return err
+		}
+	}
+	return storeError(s.opts.Store.DeleteMatrix(ctx, matrixID))
+}
+
+// Wait returns a matrix that is over, with the figures of its runs.
+func (s *Service) Wait(ctx context.Context, matrixID string) (State, error) {
+	for {
+		s.mu.Lock()
+		g := s.going[matrixID]
+		s.mu.Unlock()
+		if g == nil {
+			state, err := s.Get(ctx, matrixID)
+			if err != nil || state.Status.Terminal() {
+				return state, err
+			}
+			return state, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The matrix is %s, and nobody here carries it on.", state.Status)}
+		}
+		select {
+		case <-g.done:
+		case <-ctx.Done():
+			return State{}, ctx.Err()
+		}
+	}
+}
+
+// storeError gives errors of the control store a sentence.
+func storeError(err error) error {
+	var e *engine.Error
+	switch {
+	case err == nil || errors.As(err, &e):
+		return err
+	case errors.Is(err, store.ErrUnavailable):
+		return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store cannot be reached now.", Hint: "try again in a moment", Cause: err}
+	case errors.Is(err, store.ErrConflict):
+		return &engine.Error{Code: engine.CodeConflict, Message: "The matrix has changed meanwhile.", Hint: "look at it again", Cause: err}
+	case errors.Is(err, store.ErrNotFound):
+		return &engine.Error{Code: engine.CodeNotFound, Message: "There is no such matrix.", Hint: "it may have been deleted", Cause: err}
+	}
+	return err
+}

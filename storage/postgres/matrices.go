@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+const matrixColumns = "matrix_id, matrix_name, coalesce(template_id, ''), labels, stop_on_failure, status, start_time, end_time, created_by, created_at"
+
+func toMatrix(row pgx.CollectableRow) (m engine.MatrixRun, err error) {
+	var labels []byte
+	var start, end *time.Time
+	var created time.Time
+	if err := row.Scan(&m.MatrixID, &m.Name, &m.TemplateID, &labels, &m.StopOnFailure, &m.Status, &start, &end, &m.CreatedBy, &created); err != nil {
+		return m, err
+	}
+	m.StartTime, m.EndTime, m.CreatedAt = instant(start), instant(end), engine.At(created)
+	return m, parse("labels", labels, &m.Labels)
+}
+
+// CreateMatrix implements store.Matrices.
+func (s *Store) CreateMatrix(ctx context.Context, m engine.MatrixRun) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	labels, err := document("labels", m.Labels)
+	if err != nil {
+		return err
+	}
+	_, err = s.pool.Exec(ctx, `INSERT INTO matrices (matrix_id, matrix_name, template_id, labels, stop_on_failure, created_by)
+		VALUES ($1, $2, (SELECT template_id FROM test_templates WHERE template_id = $3), $4, $5, $6)`,
+		m.MatrixID, clean(m.Name), orNull(m.TemplateID), labels, m.StopOnFailure, m.CreatedBy)
+	return failed("creating the matrix", err)
+}
+
+// Matrix implements store.Matrices.
+func (s *Store) Matrix(ctx context.Context, matrixID string) (engine.MatrixRun, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, "SELECT "+matrixColumns+" FROM matrices WHERE matrix_id = $1", matrixID)
+	if err != nil {
+		return engine.MatrixRun{}, failed("reading the matrix", err)
+	}
+	m, err := pgx.CollectExactlyOneRow(rows, toMatrix)
+	return m, lookup("matrix", matrixID, err)
+}
+
+func (s *Store) matrices(ctx context.Context, where string, args ...any) ([]engine.MatrixRun, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, "SELECT "+matrixColumns+" FROM matrices "+where, args...)
+	if err != nil {
+		return nil, failed("listing matrices", err)
+	}
+	list, err := pgx.CollectRows(rows, toMatrix)
+	return list, failed("listing matrices", err)
+}
+
+// ListMatrices implements store.Matrices.
+func (s *Store) ListMatrices(ctx context.Context, limit int) ([]engine.MatrixRun, error) {
+	return s.matrices(ctx, "ORDER BY created_at DESC, matrix_id DESC LIMIT $1", limit)
+}
+
+// LiveMatrices implements store.Matrices.
+func (s *Store) LiveMatrices(ctx context.Context) ([]engine.MatrixRun, error) {
+	return s.matrices(ctx, "WHERE status IN ('RUNNING', 'CANCELLING') ORDER BY created_at, matrix_id")
+}
+
+// MatrixRuns implements store.Matrices.
+func (s *Store) MatrixRuns(ctx context.Context, matrixID string) ([]store.RunRow, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, selectRows+" WHERE r.matrix_id = $1 ORDER BY r.matrix_index, r.run_id", matrixID)
+	if err != nil {
+		return nil, failed("reading the runs of the matrix", err)
+	}
+	list, err := pgx.CollectRows(rows, toRow)
+	return list, failed("reading the runs of the matrix", err)
+}
+
+// MoveMatrix implements store.Matrices.
+func (s *Store) MoveMatrix(ctx context.Context, matrixID string, from []engine.Status, to engine.Status, at time.Time) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	column := "start_time"
+	if to.Terminal() {
+		column = "end_time"
+	}
+	tag, err := s.pool.Exec(ctx, "UPDATE matrices SET status = $2, "+column+" = coalesce($3, "+column+") WHERE matrix_id = $1 AND status = ANY($4::text[])",
+		matrixID, string(to), stamp(at), texts(from))
+	if err != nil {
+		return failed("changing the matrix", err)
+	}
+	if tag.RowsAffected() == 0 {
+		if _, err := s.Matrix(ctx, matrixID); err != nil {
+			return err
+		}
+		return store.ErrConflict
+	}
+	return nil
+}
+
+// DeleteMatrix implements store.Matrices.
+func (s *Store) DeleteMatrix(ctx context.Context, matrixID string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	tag, err := s.pool.Exec(ctx, "DELETE FROM matrices WHERE matrix_id = $1 AND status NOT IN ('RUNNING', 'CANCELLING')", matrixID)
+	if err != nil {
+		return failed("deleting the matrix", err)
+	}
+	if tag.RowsAffected() == 0 {
+		if _, err := s.Matrix(ctx, matrixID); err != nil {
+			return err
+		}
+		return store.ErrConflict
+	}
+	return nil
+}
