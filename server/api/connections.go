@@ -21,7 +21,7 @@ type ConnectionList struct {
 type ConnectionInput struct {
 	Name        string `json:"name" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" patternDescription:"one line of text" doc:"Unique; templates refer to it."`
 	Driver      string `json:"driver" enum:"postgres,snowflake"`
-	DSN         string `json:"dsn" minLength:"1" maxLength:"4000" doc:"postgres://user:password@host:5432/database. In an update, a password of *** keeps the saved one."`
+	DSN         string `json:"dsn" minLength:"1" maxLength:"16000" doc:"postgres://user:password@host:5432/database. In an update, a password of *** keeps the saved one."`
 	Description string `json:"description,omitempty" maxLength:"1000"`
 }
 
@@ -35,7 +35,7 @@ type connectionUpdate struct {
 type connectionTest struct {
 	Body struct {
 		Driver       string `json:"driver" enum:"postgres,snowflake"`
-		DSN          string `json:"dsn" minLength:"1" maxLength:"4000"`
+		DSN          string `json:"dsn" minLength:"1" maxLength:"16000"`
 		ConnectionID string `json:"connection_id,omitempty" maxLength:"128" doc:"The saved connection whose password stands behind *** in dsn."`
 	}
 }

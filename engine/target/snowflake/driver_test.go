@@ -24,7 +24,13 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+func TestMain(m *testing.M) {
+	if os.Getenv(plainAccountVariable) != "" {
+		servePlainAccount()
+		return
+	}
+	goleak.VerifyTestMain(pgtest.M{M: m})
+}
 
 func openDSN(t testing.TB, dsn string, cfg target.Config) *database {
 	t.Helper()

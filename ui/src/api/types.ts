@@ -415,7 +415,16 @@ export interface Connection {
 
 export interface ConnectionCheck {
   ok: boolean;
-  server: { version: string; database: string; user: string; local: boolean; max_connections: number };
+  server: {
+    version: string;
+    database: string;
+    user: string;
+    local: boolean;
+    max_connections: number;
+    simulated?: boolean;
+    /** What is remarkable and no failure. */
+    notes?: string[] | null;
+  };
   round_trip_ms: number;
 }
 

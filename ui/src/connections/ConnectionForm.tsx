@@ -8,15 +8,22 @@ import { latency, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { Notice, ProblemNotice } from '../design/States';
 import { useToast } from '../design/Toast';
+import { SimulatedBadge } from '../design/Status';
 import { type DsnParts, fromUrl, noParts, toUrl } from './dsn';
+import { SnowflakeFields } from './SnowflakeFields';
+import { fromSnowflake, noSnowflake, type SnowflakeParts, toSnowflake } from './snowflake';
 
 export function CheckResult({ check }: { check: ConnectionCheck }) {
   const s = check.server;
   return (
     <Notice tone="ok">
       <strong>It answers.</strong> Version {s.version}, database “{s.database}” as “{s.user}”, round trip{' '}
-      {plain(latency(check.round_trip_ms))}, at most {s.max_connections} connections{s.local ? ', on this machine' : ''}
-      .
+      {plain(latency(check.round_trip_ms))}
+      {s.max_connections > 0 && `, at most ${s.max_connections} connections`}
+      {s.local && ', on this machine'}. {s.simulated && <SimulatedBadge />}
+      {(s.notes ?? []).map((n) => (
+        <p key={n}>{n}</p>
+      ))}
     </Notice>
   );
 }
@@ -24,14 +31,17 @@ export function CheckResult({ check }: { check: ConnectionCheck }) {
 export function ConnectionForm({ existing, onClose }: { existing: Connection | null; onClose: () => void }) {
   const qc = useQueryClient();
   const toast = useToast();
-  const readable = existing ? fromUrl(existing.dsn) : noParts;
+  const [driver, setDriver] = useState(existing?.driver ?? 'postgres');
+  const snowflake = driver === 'snowflake';
+  const readable = existing ? (snowflake ? fromSnowflake(existing.dsn) : fromUrl(existing.dsn)) : noParts;
   const [name, setName] = useState(existing?.name ?? '');
   const [description, setDescription] = useState(existing?.description ?? '');
   const [how, setHow] = useState<'fields' | 'url'>(readable ? 'fields' : 'url');
-  const [parts, setParts] = useState<DsnParts>(readable ?? noParts);
+  const [parts, setParts] = useState<DsnParts>((existing && fromUrl(existing.dsn)) ?? noParts);
+  const [sfParts, setSfParts] = useState<SnowflakeParts>((existing && fromSnowflake(existing.dsn)) ?? noSnowflake);
   const [url, setUrl] = useState(existing?.dsn ?? '');
-  const dsn = how === 'url' ? url.trim() : toUrl(parts);
-  const driver = 'postgres';
+  const fromFields = snowflake ? toSnowflake(sfParts) : toUrl(parts);
+  const dsn = how === 'url' ? url.trim() : fromFields;
 
   const test = useMutation({
     mutationFn: () =>
@@ -107,8 +117,19 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
             <label className="label" htmlFor="c-driver">
               Kind of database
             </label>
-            <select id="c-driver" className="input" value={driver} disabled>
+            <select
+              id="c-driver"
+              className="input"
+              value={driver}
+              disabled={existing !== null}
+              onChange={(e) => {
+                setDriver(e.target.value);
+                setUrl('');
+                test.reset();
+              }}
+            >
               <option value="postgres">Postgres</option>
+              <option value="snowflake">Snowflake</option>
             </select>
           </div>
         </div>
@@ -121,16 +142,26 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
               { value: 'url', label: 'URL' },
             ]}
             onChange={(h) => {
-              if (h === 'url') setUrl(toUrl(parts));
+              if (h === 'url') setUrl(fromFields);
+              else if (snowflake) setSfParts(fromSnowflake(url) ?? sfParts);
               else setParts(fromUrl(url) ?? parts);
               setHow(h);
             }}
           />
-          {how === 'url' && url !== '' && !fromUrl(url) && (
+          {how === 'url' && url !== '' && !(snowflake ? fromSnowflake(url) : fromUrl(url)) && (
             <span className="muted">This form is passed to the driver as it is.</span>
           )}
         </div>
-        {how === 'fields' ? (
+        {how === 'fields' && snowflake ? (
+          <SnowflakeFields
+            parts={sfParts}
+            saved={existing !== null}
+            onChange={(p) => {
+              setSfParts(p);
+              test.reset();
+            }}
+          />
+        ) : how === 'fields' ? (
           <>
             <div className="dsn-grid">
               {field('host', 'Host or socket folder', 'db.example.com', { required: true })}
@@ -171,7 +202,11 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
                 setUrl(e.target.value);
                 test.reset();
               }}
-              placeholder="postgres://user:password@host:5432/database"
+              placeholder={
+                snowflake
+                  ? 'snowflake://user:password@account/database/schema?warehouse=…&role=…'
+                  : 'postgres://user:password@host:5432/database'
+              }
               required
               spellCheck={false}
               autoComplete="off"

@@ -1,0 +1,114 @@
+import type { SignIn, SnowflakeParts } from './snowflake';
+
+const signIns: { value: SignIn; label: string; help: string }[] = [
+  {
+    value: 'snowflake_jwt',
+    label: 'Key pair',
+    help: 'The user has the public key; Loadstone signs in with the private one. Best for runs.',
+  },
+  {
+    value: 'programmatic_access_token',
+    label: 'Access token',
+    help: 'A programmatic access token of the user. Its user needs a network policy.',
+  },
+  {
+    value: 'snowflake',
+    label: 'Password',
+    help: 'Only for users of whom Snowflake demands no second factor.',
+  },
+  {
+    value: 'oauth',
+    label: 'OAuth token',
+    help: 'An access token of your authorization server. It lives for minutes: long runs outlive it.',
+  },
+];
+
+/** SnowflakeFields are the inputs of a Snowflake connection. Secrets are written, never read: saved ones show as ***. */
+export function SnowflakeFields(props: {
+  parts: SnowflakeParts;
+  saved: boolean;
+  onChange: (parts: SnowflakeParts) => void;
+}) {
+  const { parts, onChange } = props;
+  const field = (k: keyof SnowflakeParts, label: string, placeholder: string, more: Record<string, unknown> = {}) => (
+    <div className="field">
+      <label className="label" htmlFor={`sf-${k}`}>
+        {label}
+      </label>
+      <input
+        id={`sf-${k}`}
+        className="input"
+        value={parts[k]}
+        onChange={(e) => onChange({ ...parts, [k]: e.target.value })}
+        placeholder={placeholder}
+        autoComplete="off"
+        spellCheck={false}
+        {...more}
+      />
+    </div>
+  );
+  const secret = { type: 'password', autoComplete: 'new-password' };
+  const kind = signIns.find((s) => s.value === parts.signIn) ?? signIns[0]!;
+  const masked = [parts.password, parts.privateKey, parts.passphrase, parts.token].includes('***');
+  return (
+    <>
+      <div className="columns three">
+        {field('account', 'Account', 'ORGANIZATION-NAME', { required: true })}
+        {field('user', 'User', 'LOADSTONE', { required: parts.signIn === 'snowflake' || parts.signIn === 'snowflake_jwt' })}
+        <div className="field">
+          <label className="label" htmlFor="sf-sign-in">
+            Sign in with
+          </label>
+          <select
+            id="sf-sign-in"
+            className="input"
+            value={parts.signIn}
+            onChange={(e) => onChange({ ...parts, signIn: e.target.value as SignIn })}
+          >
+            {signIns.map((s) => (
+              <option key={s.value} value={s.value}>
+                {s.label}
+              </option>
+            ))}
+          </select>
+        </div>
+      </div>
+      <p className="muted">{kind.help}</p>
+      {parts.signIn === 'snowflake' && field('password', 'Password', '', { ...secret, required: true })}
+      {parts.signIn === 'snowflake_jwt' && (
+        <>
+          <div className="field">
+            <label className="label" htmlFor="sf-key">
+              Private key
+            </label>
+            <textarea
+              id="sf-key"
+              className="input mono"
+              rows={4}
+              required
+              value={parts.privateKey}
+              onChange={(e) => onChange({ ...parts, privateKey: e.target.value })}
+              placeholder="-----BEGIN ENCRYPTED PRIVATE KEY-----"
+              autoComplete="off"
+              spellCheck={false}
+            />
+            <span className="help">PEM or base64, PKCS#8, encrypted or not. It is encrypted and never shown again.</span>
+          </div>
+          {field('passphrase', 'Passphrase of the key', 'none', secret)}
+        </>
+      )}
+      {(parts.signIn === 'oauth' || parts.signIn === 'programmatic_access_token') &&
+        field('token', 'Token', '', { ...secret, required: true })}
+      <div className="columns three">
+        {field('role', 'Role', 'the user’s default')}
+        {field('warehouse', 'Warehouse', 'LOADSTONE_WH')}
+        {field('database', 'Database', 'LOADSTONE')}
+        {field('schema', 'Schema', 'PUBLIC')}
+      </div>
+      <p className="muted">
+        Names are read in upper case; write one in lower case, or with other characters, in double quotes: "my db".
+      </p>
+      {props.saved && masked && <p className="muted">A saved secret stays as long as it reads ***.</p>}
+    </>
+  );
+}

@@ -1,0 +1,111 @@
+/** How a user of Snowflake signs in; the values are the DSN's authenticators. */
+export type SignIn = 'snowflake' | 'snowflake_jwt' | 'oauth' | 'programmatic_access_token';
+
+/** The parts of a Snowflake DSN that the form shows. */
+export interface SnowflakeParts {
+  account: string;
+  user: string;
+  signIn: SignIn;
+  password: string;
+  privateKey: string;
+  passphrase: string;
+  token: string;
+  role: string;
+  warehouse: string;
+  database: string;
+  schema: string;
+  /** Other parameters, kept as they are. */
+  rest: string;
+}
+
+export const noSnowflake: SnowflakeParts = {
+  account: '',
+  user: '',
+  signIn: 'snowflake_jwt',
+  password: '',
+  privateKey: '',
+  passphrase: '',
+  token: '',
+  role: '',
+  warehouse: '',
+  database: '',
+  schema: '',
+  rest: '',
+};
+
+const secret = (s: string) => (s === '***' ? s : encodeURIComponent(s));
+
+/** Takes the account out of what people paste: the address of their Snowflake page. */
+export function accountOf(text: string): string {
+  return text
+    .trim()
+    .replace(/^https?:\/\//i, '')
+    .replace(/[/?#].*$/, '')
+    .replace(/\.snowflakecomputing\.com$/i, '');
+}
+
+/** Writes the parts as a DSN. Secrets of another kind of sign-in are left out. */
+export function toSnowflake(p: SnowflakeParts): string {
+  const enc = encodeURIComponent;
+  const password = p.signIn === 'snowflake' && p.password ? `:${secret(p.password)}` : '';
+  const place = [p.database, p.schema];
+  while (place.length > 0 && place[place.length - 1] === '') place.pop();
+  const query = new URLSearchParams(p.rest);
+  query.set('authenticator', p.signIn);
+  if (p.role) query.set('role', p.role);
+  if (p.warehouse) query.set('warehouse', p.warehouse);
+  if (p.signIn === 'snowflake_jwt') {
+    if (p.privateKey) query.set('private_key', p.privateKey.trim());
+    if (p.passphrase) query.set('private_key_passphrase', p.passphrase);
+  }
+  if ((p.signIn === 'oauth' || p.signIn === 'programmatic_access_token') && p.token) query.set('token', p.token.trim());
+  const user = p.user || password ? `${enc(p.user)}${password}@` : '';
+  return `snowflake://${user}${accountOf(p.account)}${place.map((s) => `/${enc(s)}`).join('')}?${query}`;
+}
+
+function decode(s: string): string {
+  try {
+    return decodeURIComponent(s);
+  } catch {
+    return s;
+  }
+}
+
+const kinds: SignIn[] = ['snowflake', 'snowflake_jwt', 'oauth', 'programmatic_access_token'];
+
+/** Reads a DSN into parts; null when it is not one that the form can show. */
+export function fromSnowflake(text: string): SnowflakeParts | null {
+  const m = /^(?:snowflake:\/\/)?(?:([^@/?#]*)@)?([^/?#@]+)(?:\/([^/?#]*))?(?:\/([^/?#]*))?(?:\?([^#]*))?$/i.exec(
+    text.trim(),
+  );
+  if (!m || /^[a-z]+:\/\//i.test(m[2] ?? '')) return null;
+  const [user, ...password] = (m[1] ?? '').split(':');
+  const q = new URLSearchParams(m[5] ?? '');
+  const take = (...names: string[]) => {
+    let found = '';
+    for (const name of names) {
+      found ||= q.get(name) ?? '';
+      q.delete(name);
+    }
+    return found;
+  };
+  const privateKey = take('private_key', 'privateKey');
+  const token = take('token');
+  const said = take('authenticator').toLowerCase();
+  const signIn = said || (privateKey ? 'snowflake_jwt' : token ? 'programmatic_access_token' : 'snowflake');
+  if (!kinds.includes(signIn as SignIn)) return null;
+  return {
+    account: decode(m[2] ?? ''),
+    user: decode(user ?? ''),
+    signIn: signIn as SignIn,
+    password: decode(password.join(':')),
+    privateKey,
+    passphrase: take('private_key_passphrase'),
+    token,
+    role: take('role'),
+    warehouse: take('warehouse'),
+    database: decode(m[3] ?? '') || take('database'),
+    schema: decode(m[4] ?? '') || take('schema'),
+    rest: q.toString(),
+  };
+}
