@@ -9,17 +9,25 @@ import (
 )
 
 const (
-	// chunkSize is the number of records in a chunk (16 KB).
-	chunkSize = 256
-	// spareChunks is how many chunks may wait for the Sink beyond one for each
-	// connection: 16 MB, some seconds of a full speed run.
-	spareChunks = 1024
+	// chunkSize is the number of records in a chunk (24 KB). Many connections get
+	// smaller ones: together those being filled hold fillingRecords, or smallChunk for each.
+	chunkSize      = 256
+	smallChunk     = 32
+	fillingRecords = 64 * chunkSize
+	// spareRecords is how many may wait for the Sink beyond a chunk for each
+	// connection: 25 MB, some seconds of a full speed run.
+	spareRecords = 1024 * chunkSize
 )
+
+// chunkSizeFor is the size of chunks for so many connections.
+func chunkSizeFor(connections int) int {
+	return min(max(fillingRecords/max(connections, 1), smallChunk), chunkSize)
+}
 
 // chunk is a block of records with one writer (a slot) and one reader (the
 // collector). records[:length] are published and do not change any more.
 type chunk struct {
-	records [chunkSize]engine.Execution
+	records []engine.Execution
 	length  atomic.Uint32
 	// read is the collector's own position.
 	read uint32
@@ -27,7 +35,7 @@ type chunk struct {
 
 // pool hands chunks to slots and takes them back from the collector. There are
 // never more than its limit; when none is free the slot waits. A slot comes
-// here once in chunkSize operations.
+// here once in a chunk's operations.
 type pool struct {
 	mu      sync.Mutex
 	freed   sync.Cond
@@ -35,6 +43,7 @@ type pool struct {
 	full    []*chunk
 	made    int
 	limit   int
+	size    int // of the chunks to be made
 	stalled time.Duration
 	// ready holds a token when there are full chunks.
 	ready chan struct{}
@@ -52,7 +61,10 @@ func newPool(connections int) *pool {
 func (p *pool) resize(connections int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.limit = max(p.limit, 2*connections+spareChunks)
+	if size := chunkSizeFor(connections); p.size == 0 || size < p.size {
+		p.size = size
+	}
+	p.limit = max(p.limit, 2*connections+spareRecords/p.size)
 	p.topUpLocked(connections + 16)
 	p.freed.Broadcast()
 }
@@ -68,7 +80,7 @@ func (p *pool) topUp(want int) {
 func (p *pool) topUpLocked(want int) {
 	for len(p.free) < want && p.made < p.limit {
 		p.made++
-		p.free = append(p.free, new(chunk))
+		p.free = append(p.free, &chunk{records: make([]engine.Execution, p.size)})
 	}
 }
 
@@ -154,7 +166,7 @@ func (r *recorder) place() (*chunk, *engine.Execution) {
 func (r *recorder) publish(c *chunk) {
 	n := c.length.Load() + 1
 	c.length.Store(n)
-	if n == chunkSize {
+	if int(n) == len(c.records) {
 		r.current.Store(nil)
 		r.pool.hand(c)
 	}

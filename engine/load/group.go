@@ -134,6 +134,7 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 	for i, s := range cfg.Plan.Statements {
 		g.kinds[i] = s.Kind
 	}
+	g.source.size.Store(int32(batchSizeFor(connections)))
 	g.measured.Store(math.MaxInt64)
 	if cfg.Workload.OpenLoop() {
 		g.openLoop()

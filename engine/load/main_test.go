@@ -1,11 +1,38 @@
 package load_test
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
+// asTarget makes this program a null target, in a process of its own for
+// benchmarks that measure what a connection takes in this one.
+const asTarget = "LOADSTONE_TEST_NULL_TARGET"
+
+func TestMain(m *testing.M) {
+	if address := os.Getenv(asTarget); address != "" {
+		os.Exit(serveNullTarget(address))
+	}
+	goleak.VerifyTestMain(pgtest.M{M: m})
+}
+
+// serveNullTarget prints its DSN and serves until its input ends.
+func serveNullTarget(address string) int {
+	server, err := nullpg.Listen(context.Background(), address, nullpg.Options{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println(server.DSN())
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	_ = server.Close()
+	return 0
+}

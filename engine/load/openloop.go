@@ -99,7 +99,7 @@ func (g *Group) follow(begin int64, legs []leg) {
 		most = max(most, l.level)
 		total += l.length
 	}
-	g.pool.resize(g.cfg.Share.of(int(most)))
+	g.expect(g.cfg.Share.of(int(most)))
 	if g.ramp != nil {
 		g.ramp()
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -17,11 +18,27 @@ import (
 // delays and key distributions to stay fresh.
 const batchSize = 64
 
+// Many connections get smaller batches: each keeps one, and with thousands of them one
+// lasts as long.
+const (
+	manyConnections = 256
+	smallBatch      = 16
+)
+
+func batchSizeFor(connections int) int {
+	if connections > manyConnections {
+		return smallBatch
+	}
+	return batchSize
+}
+
 // source hands out whole batches of the workload's stream. A slot that leaves
 // returns what it has not begun; the next slot gets it first. In a closed loop
 // stock fills some ahead, so that slots seldom wait for the plugin.
 type source struct {
 	stream plugin.Stream
+	// size is how many operations a batch is asked for.
+	size atomic.Int32
 	// filling is held while the stream is used. It is taken before mu.
 	filling sync.Mutex
 
@@ -94,7 +111,7 @@ func (s *source) stocked(p *private) (r *private, ok bool, err error) {
 func (s *source) fill(p *private) error {
 	p.batch.Reset()
 	p.next = 0
-	err := s.stream.Fill(&p.batch, batchSize)
+	err := s.stream.Fill(&p.batch, int(s.size.Load()))
 	var final error
 	switch {
 	case errors.Is(err, plugin.ErrEnded):

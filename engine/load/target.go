@@ -5,13 +5,19 @@ import (
 	"time"
 )
 
+// expect prepares for so many connections: what each of them keeps gets smaller with their number.
+func (g *Group) expect(connections int) {
+	g.pool.resize(connections)
+	g.source.size.Store(min(g.source.size.Load(), int32(batchSizeFor(connections))))
+}
+
 // SetTarget changes the number of connections, linearly over ramp. Connections
 // that leave finish their operation first; those that come are opened in the background and
 // retried until they are open. A later call replaces an unfinished ramp from
 // where it stands. A stopped group ignores it.
 func (g *Group) SetTarget(connections int, ramp time.Duration) {
 	connections = max(connections, 0)
-	g.pool.resize(connections)
+	g.expect(connections)
 	ctx, cancel := context.WithCancel(g.ctx)
 	g.mu.Lock()
 	if g.ended || g.stopped() {
