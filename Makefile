@@ -35,7 +35,7 @@ DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
 .PHONY: help run build test check lint bench soak plugins examples ui fmt clean \
-	need-toolchain need-postgres need-test need-examples test-go test-ui test-journey test-first-run
+	need-toolchain need-postgres need-test need-examples test-go test-ui test-journey test-first-run test-snowflake-emulator
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -133,6 +133,11 @@ test-tutorial: build examples
 # … and in the browser.
 test-journey: build
 	@deploy/journey.sh bin/loadstone
+
+# The Snowflake driver against an emulator that is not ours; it is fetched with pip,
+# and so outside make lint test.
+test-snowflake-emulator: need-toolchain
+	@deploy/snowflake-emulator.sh
 
 lint: need-toolchain $(GOLANGCI) plugins
 	$(GOLANGCI) run ./...

@@ -294,7 +294,10 @@ func (s *Server) begin(ctx context.Context) error {
 
 // Close ends all sessions and statements and stops serving. Closing twice is safe.
 func (s *Server) Close() {
+	// Under the lock that launch holds: after this no job begins.
+	s.mu.Lock()
 	s.cancel()
+	s.mu.Unlock()
 	_ = s.http.Close()
 	s.account.close()
 	s.running.Wait()
