@@ -5,8 +5,11 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/snowflakedb/gosnowflake/v2"
 
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/translate"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/warehouse"
@@ -166,5 +169,60 @@ func TestQueueIsSeen(t *testing.T) {
 	}
 	if running != 2 || queued != 3 {
 		t.Errorf("at most %d ran and %d waited", running, queued)
+	}
+}
+
+// TestHistoryOfARun: what was executed is found by its query id and its tag.
+func TestHistoryOfARun(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(o *Options) {
+		whole(o)
+		o.History.Interval = time.Second
+		o.History.Short = time.Hour // of the model: a busy machine is no part of it
+	})
+	conn := single(t, open(t, config(t, s.DSN())))
+	exec(t, conn, "CREATE TABLE std (id NUMBER)")
+	exec(t, conn, "CREATE HYBRID TABLE hyb (id NUMBER PRIMARY KEY)")
+	exec(t, conn, `ALTER SESSION SET QUERY_TAG = '{"run_id":"r1"}'`)
+	ids := map[string]bool{}
+	run := func(query string, args ...any) {
+		t.Helper()
+		got := make(chan string, 1)
+		exec(t, conn, query, args...)
+		if _, err := conn.ExecContext(gosnowflake.WithQueryIDChan(t.Context(), got), query, args...); err != nil {
+			t.Fatal(err)
+		}
+		ids[<-got] = strings.Contains(query, "std")
+	}
+	for range 5 {
+		run("SELECT id FROM std WHERE id = ?", 1)
+		run("SELECT id FROM hyb WHERE id = ?", 1)
+	}
+	exec(t, conn, "ALTER SESSION UNSET QUERY_TAG")
+	_, rows := table(t, conn, `SELECT query_id, total_elapsed_time, execution_status, warehouse_name, query_type FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY(RESULT_LIMIT => 10000))
+		WHERE query_tag = '{"run_id":"r1"}' AND query_type = 'SELECT' ORDER BY end_time`)
+	found := 0
+	for _, row := range rows {
+		standard, known := ids[row[0]]
+		if known && !standard {
+			t.Errorf("a short statement on a hybrid table is in the history: %v", row)
+		}
+		if known {
+			found++
+		}
+		if row[2] != "SUCCESS" || row[3] != DefaultWarehouse {
+			t.Errorf("%v", row)
+		}
+	}
+	if found != 5 || len(rows) != 10 {
+		t.Errorf("%d of 5 executions are found by their ids, %d by their tag", found, len(rows))
+	}
+	// The aggregates have them all, once their interval is over.
+	var calls int64
+	for deadline := time.Now().Add(10 * time.Second); calls != 20 && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		calls = number(t, conn, `SELECT COALESCE(SUM(calls), 0) FROM SNOWFLAKE.ACCOUNT_USAGE.AGGREGATE_QUERY_HISTORY WHERE query_tag = '{"run_id":"r1"}' AND query_type = 'SELECT'`)
+	}
+	if calls != 20 {
+		t.Errorf("the aggregates have %d calls", calls)
 	}
 }
