@@ -464,6 +464,17 @@ export interface Plugin extends PluginRef {
     driver?: string;
     dialect?: string;
     kinds?: string[];
+    /** What an adapter's table type can do. */
+    supports?: {
+      read_only: boolean;
+      enforced_keys: boolean;
+      indexes: boolean;
+      clustering: boolean;
+      transactions: boolean;
+      generates_rows: boolean;
+      reason?: string;
+      instead?: string;
+    };
   };
   enabled: boolean;
   bundled: boolean;

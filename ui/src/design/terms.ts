@@ -48,6 +48,8 @@ export const terms = {
     'Every operation that was scheduled must turn up as started or dropped, and every one started as a record.',
   dropped: 'Operations that were due but never started because all connections were busy.',
   preflight: 'What the run would do, found out without any load: the checks, and every statement it can execute.',
+  prepareLoad:
+    'A database that makes the rows itself is ready sooner; copied rows are the same ones in every database.',
   prepare: 'Makes the table and fills it with sample rows before the load starts.',
   artifact: 'A Parquet file with one row for each execution.',
 } as const;

@@ -144,6 +144,23 @@ function Facts({ p }: { p: Plugin }) {
           <dd>{m.kinds.map((k) => sentence(words(k))).join(', ')}</dd>
         </>
       )}
+      {m.supports && (
+        <>
+          <dt>Table type</dt>
+          <dd>
+            {[
+              m.supports.read_only ? 'read only under load' : 'reads and writes',
+              m.supports.enforced_keys ? 'keys enforced' : 'keys not enforced',
+              m.supports.indexes && 'secondary indexes',
+              m.supports.clustering && 'clustering keys',
+              m.supports.transactions && 'transactions',
+              m.supports.generates_rows && 'makes sample rows itself',
+            ]
+              .filter(Boolean)
+              .join(', ')}
+          </dd>
+        </>
+      )}
     </dl>
   );
 }

@@ -21,7 +21,7 @@ interface Preflight {
   checks: Check[] | null;
   plan: Plan | null;
   server: { version: string; round_trip_ms: number; max_connections: number } | null;
-  creates: { name: string; rows: number; drops: boolean }[] | null;
+  creates: { name: string; rows: number; drops: boolean; ddl: string[] | null }[] | null;
 }
 
 const icons = { ok: 'check', warning: 'warn', failed: 'alert' } as const;
@@ -98,6 +98,12 @@ export function Prepared({ run }: { run: RunDetail }) {
                     <span>
                       Table <code>{t.name}</code> will be {t.drops ? 'dropped and made anew' : 'created'} with{' '}
                       {plain(count(t.rows))} sample rows.
+                      {(t.ddl?.length ?? 0) > 0 && (
+                        <details>
+                          <summary>What is executed</summary>
+                          <pre className="muted">{t.ddl!.join(';\n\n')}</pre>
+                        </details>
+                      )}
                     </span>
                   </li>
                 ))}

@@ -86,6 +86,13 @@ function TargetSection() {
   const prepare = get(config, 'target.prepare') as { rows?: number } | null | undefined;
   const { first, several, sized } = tablesOf(plugins.data, String(get(config, 'workload.plugin') ?? ''));
   const adapters = choices(plugins.data, 'adapter');
+  const adapter = meant(plugins.data, 'adapter', String(get(config, 'target.adapter') ?? 'postgres'));
+  const own = adapter?.manifest.parameters as Schema | undefined;
+  /** Another table type has other parameters. */
+  const pickType = (v: string) => {
+    set('target.adapter', v);
+    set('target.params', undefined);
+  };
   return (
     <Section title="Target" note="Which table of which database takes the load.">
       <div className="form-grid">
@@ -124,6 +131,8 @@ function TargetSection() {
           path="target.adapter"
           label="Table type"
           tip={terms.adapter}
+          onPick={pickType}
+          help={adapter?.manifest.supports?.read_only ? 'Under load it can only be read.' : undefined}
           options={adapters.length ? adapters : [{ value: 'postgres', label: 'postgres' }]}
         />
         <TextField
@@ -188,7 +197,22 @@ function TargetSection() {
               { value: 'fail', label: 'Refuse to run' },
             ]}
           />
+          {adapter?.manifest.supports?.generates_rows && (
+            <SelectField
+              path="target.prepare.load"
+              unset="auto"
+              label="Rows from"
+              tip={terms.prepareLoad}
+              options={[
+                { value: 'auto', label: 'The database, where it can' },
+                { value: 'copy', label: 'The workload, copied' },
+              ]}
+            />
+          )}
         </div>
+      )}
+      {own?.properties && Object.keys(own.properties).length > 0 && (
+        <ParamsForm key={adapter!.sha256} schema={own} path="target.params" />
       )}
     </Section>
   );
