@@ -21,6 +21,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	targetsnowflake "github.com/loadstone-db/loadstone/engine/target/snowflake"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/plugins/bundled"
 	"github.com/loadstone-db/loadstone/plugins/host"
@@ -102,7 +103,12 @@ func assemble(ctx context.Context, flags storeFlags, log zerolog.Logger) (_ *ser
 	if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
 		return nil, err
 	}
-	for _, driver := range []target.Driver{targetpostgres.NewDriver(), targetsnowflake.NewDriver()} {
+	snowflake := &simulatedDriver{Driver: targetsnowflake.NewDriver(), log: s.log}
+	if s.embedded != nil {
+		snowflake.options = snowsim.Options{Postgres: s.embedded.DSN(embedded.SnowsimDatabase), Admin: s.embedded.AdminDSN(embedded.SnowsimDatabase), Log: s.log}
+	}
+	s.onClose(snowflake.Close)
+	for _, driver := range []target.Driver{targetpostgres.NewDriver(), snowflake} {
 		s.drivers[driver.Name()] = driver
 	}
 	if err := s.openRuns(ctx); err != nil {
@@ -112,14 +118,15 @@ func assemble(ctx context.Context, flags storeFlags, log zerolog.Logger) (_ *ser
 }
 
 func (s *services) openStore(ctx context.Context, url string, keys *keyring.Keyring) (err error) {
-	playground := ""
+	var builtin []store.Connection
 	if url == "" {
 		s.embedded, err = embedded.Start(ctx, embedded.Options{DataDir: s.dataDir, Log: s.log})
 		if err != nil {
 			return err
 		}
 		s.onClose(func(ctx context.Context) error { return s.embedded.Stop(ctx) })
-		url, playground = s.embedded.DSN("loadstone"), s.embedded.DSN("playground")
+		url = s.embedded.DSN(embedded.ControlDatabase)
+		builtin = append(builtin, store.Connection{Name: "playground", Driver: "postgres", DSN: s.embedded.DSN(embedded.PlaygroundDatabase), Description: "Sample database that comes with Loadstone"}, simulatedConnection)
 		// The embedded Postgres belongs to the server: there the schema is applied on start.
 		if err := postgres.ApplySchema(ctx, url); err != nil {
 			return err
@@ -130,9 +137,9 @@ func (s *services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 		return err
 	}
 	s.onClose(func(context.Context) error { s.store.Close(); return nil })
-	if playground != "" {
-		if err := s.store.EnsurePlayground(ctx, playground); err != nil {
-			return fmt.Errorf("saving the playground connection: %w", err)
+	for _, c := range builtin {
+		if err := s.store.EnsureBuiltin(ctx, c); err != nil {
+			return err
 		}
 	}
 	return nil

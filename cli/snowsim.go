@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/history"
@@ -53,7 +51,7 @@ func (c *snowsimCommand) Run(e *env) error {
 	}
 	options.Log = e.log
 	if options.Postgres == "" {
-		pg, dsn, err := startSnowsimPostgres(e, c.DataDir)
+		pg, err := startSnowsimPostgres(e, c.DataDir)
 		if err != nil {
 			return err
 		}
@@ -64,11 +62,11 @@ func (c *snowsimCommand) Run(e *env) error {
 				e.log.Warn().Err(err).Msg("Postgres had to be stopped the hard way")
 			}
 		}()
-		options.Postgres = dsn
+		options.Postgres, options.Admin = pg.DSN(embedded.SnowsimDatabase), pg.AdminDSN(embedded.SnowsimDatabase)
 	}
-	server, err := snowsim.Start(e.ctx, options)
+	server, err := startSnowsim(e.ctx, options)
 	if err != nil {
-		return &engine.Error{Code: engine.CodeUnavailable, Message: "The stand-in does not start: " + err.Error() + ".", Cause: err}
+		return err
 	}
 	defer server.Close()
 	dsn := "snowflake://" + server.DSN()
@@ -142,43 +140,13 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 }
 
 // startSnowsimPostgres starts a Postgres that the stand-in has for itself.
-func startSnowsimPostgres(e *env, dir string) (*embedded.Postgres, string, error) {
+func startSnowsimPostgres(e *env, dir string) (*embedded.Postgres, error) {
 	if dir == "" {
 		dir = filepath.Join(defaultDataDir(), "snowsim")
 	}
 	dir, err := makeDataDir(dir)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	pg, err := embedded.Start(e.ctx, embedded.Options{DataDir: dir, Log: e.log, Settings: map[string]string{"synchronous_commit": "off"}})
-	if err != nil {
-		return nil, "", err
-	}
-	dsn, err := makeSnowsimDatabase(e.ctx, pg)
-	if err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), 20*time.Second)
-		defer cancel()
-		_ = pg.Stop(ctx) // the error is known
-		return nil, "", err
-	}
-	return pg, dsn, nil
-}
-
-// makeSnowsimDatabase makes the database of the stand-in unless it exists.
-func makeSnowsimDatabase(ctx context.Context, pg *embedded.Postgres) (string, error) {
-	conn, err := pgx.Connect(ctx, pg.DSN("postgres"))
-	if err != nil {
-		return "", fmt.Errorf("connecting to Postgres: %w", err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	var exists bool
-	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = 'snowsim')").Scan(&exists); err != nil {
-		return "", fmt.Errorf("looking for the stand-in's database: %w", err)
-	}
-	if !exists {
-		if _, err := conn.Exec(ctx, "CREATE DATABASE snowsim"); err != nil {
-			return "", fmt.Errorf("making the stand-in's database: %w", err)
-		}
-	}
-	return pg.DSN("snowsim"), nil
+	return embedded.Start(e.ctx, embedded.Options{DataDir: dir, Log: e.log, Settings: map[string]string{"synchronous_commit": "off"}})
 }

@@ -140,7 +140,7 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 }
 
 func builtin(cause error) error {
-	return &engine.Error{Code: engine.CodeConflict, Message: "The built-in playground belongs to the server; it cannot be changed or deleted.",
+	return &engine.Error{Code: engine.CodeConflict, Message: "This connection is built in: it belongs to the server and cannot be changed or deleted.",
 		Hint: "Save a connection of your own beside it.", Cause: cause}
 }
 

@@ -22,9 +22,14 @@ import (
 const (
 	ControlDatabase    = "loadstone"
 	PlaygroundDatabase = "playground"
-	superuser          = "loadstone"
-	playgroundRole     = "playground"
+	// SnowsimDatabase is what the stand-in for a Snowflake account runs statements on.
+	SnowsimDatabase = "snowsim"
+	superuser       = "loadstone"
 )
+
+// guests are the databases whose users may run any SQL in them. Each is owned by
+// a role of its own name, which can connect to nothing else.
+var guests = []string{PlaygroundDatabase, SnowsimDatabase}
 
 // settings are sized for one machine that hosts the control store and is a
 // target of a few hundred connections at the same time.
@@ -178,12 +183,14 @@ func (p place) configure(id identity, extra map[string]string) error {
 	if _, err := os.Stat(filepath.Join(p.cluster, "loadstone.local.conf")); err == nil {
 		conf.WriteString("include = 'loadstone.local.conf'\n")
 	}
-	hba := "# Written by Loadstone at each start.\n" +
-		"local playground playground peer map=loadstone\n" +
-		"local all loadstone peer map=loadstone\n"
+	hba := "# Written by Loadstone at each start.\n"
+	for _, guest := range guests {
+		hba += fmt.Sprintf("local %s %s peer map=loadstone\n", guest, guest)
+	}
+	hba += "local all loadstone peer map=loadstone\n"
 	ident := "# Written by Loadstone at each start.\n"
 	for _, peer := range id.peers() {
-		for _, role := range []string{superuser, playgroundRole} {
+		for _, role := range append([]string{superuser}, guests...) {
 			ident += fmt.Sprintf("loadstone %q %s\n", peer, role)
 		}
 	}

@@ -10,8 +10,9 @@
 // TCP: the only way in is a unix socket in a folder of mode 0700, and the
 // socket admits only the operating-system user that runs Loadstone (and root),
 // by peer credentials. The role loadstone owns the control store; the role
-// playground owns the sample target and cannot connect to the control store,
-// so that a workload on the playground cannot touch it.
+// playground owns the sample target, and the role snowsim the database behind the
+// stand-in for a Snowflake account. Neither can connect to any other database, so
+// that a workload on them cannot touch the control store.
 //
 // # Life
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -156,34 +157,34 @@ func (pg *Postgres) begin(ctx context.Context) (*postmaster, error) {
 	}
 }
 
-// furnish makes the databases and roles that are missing.
+// furnish makes the databases and roles that are missing, also in a cluster of an earlier version.
 func (pg *Postgres) furnish(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, pg.place.dsn("postgres", superuser))
 	if err != nil {
 		return fmt.Errorf("connecting to the new cluster: %w", err)
 	}
 	defer hangUp(conn)
-	var role, control, playground bool
-	err = conn.QueryRow(ctx, `SELECT
-		EXISTS (SELECT FROM pg_roles WHERE rolname = $1),
-		EXISTS (SELECT FROM pg_database WHERE datname = $2),
-		EXISTS (SELECT FROM pg_database WHERE datname = $3)`,
-		playgroundRole, ControlDatabase, PlaygroundDatabase).Scan(&role, &control, &playground)
+	var control bool
+	var missing, strangers []string
+	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1),
+		ARRAY(SELECT g FROM unnest($2::text[]) AS g WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = g)),
+		ARRAY(SELECT g FROM unnest($2::text[]) AS g WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = g))`,
+		ControlDatabase, guests).Scan(&control, &missing, &strangers)
 	if err != nil {
 		return fmt.Errorf("looking for the databases: %w", err)
 	}
 	var todo []string
-	if !role {
-		todo = append(todo, "CREATE ROLE playground LOGIN")
+	for _, guest := range strangers {
+		todo = append(todo, "CREATE ROLE "+guest+" LOGIN")
 	}
 	if !control {
 		todo = append(todo, "CREATE DATABASE loadstone")
 	}
-	if !playground {
-		todo = append(todo, "CREATE DATABASE playground OWNER playground")
+	for _, guest := range missing {
+		// Whoever may run SQL in one of them must not reach another one.
+		todo = append(todo, "CREATE DATABASE "+guest+" OWNER "+guest, "REVOKE CONNECT ON DATABASE "+guest+" FROM PUBLIC")
 	}
 	if len(todo) > 0 {
-		// Whoever may run SQL in the playground must not reach the control store.
 		todo = append(todo, "REVOKE CONNECT ON DATABASE loadstone FROM PUBLIC", "REVOKE CONNECT ON DATABASE postgres FROM PUBLIC")
 	}
 	for _, sql := range todo {
@@ -282,14 +283,17 @@ func (pg *Postgres) Stop(ctx context.Context) error {
 }
 
 // DSN returns the connection string of a database on the unix socket. The
-// playground is opened as its owner, every other database as the superuser.
-// It holds no secret.
+// playground and the stand-in's database are opened as their owners, every other
+// database as the superuser. It holds no secret.
 func (pg *Postgres) DSN(database string) string {
-	if database == PlaygroundDatabase {
-		return pg.place.dsn(database, playgroundRole)
+	if slices.Contains(guests, database) {
+		return pg.place.dsn(database, database)
 	}
 	return pg.place.dsn(database, superuser)
 }
+
+// AdminDSN is DSN for the superuser, also of a database that DSN opens as its owner.
+func (pg *Postgres) AdminDSN(database string) string { return pg.place.dsn(database, superuser) }
 
 // PID returns the postmaster's process id; it changes with a restart.
 func (pg *Postgres) PID() int { return pg.current().pid }

@@ -97,9 +97,16 @@ func TestStartStopAndStartAgain(t *testing.T) {
 	if got, err := query(t, pg.DSN(ControlDatabase), "SHOW listen_addresses"); err != nil || got != "" {
 		t.Errorf("listen_addresses is %q, %v; there must be no TCP", got, err)
 	}
-	intruder := strings.Replace(pg.DSN(ControlDatabase), "user=loadstone", "user=playground", 1)
-	if _, err := query(t, intruder, "SELECT 'in'"); err == nil {
-		t.Error("the playground's role reached the control store")
+	for _, guest := range guests {
+		if got, err := query(t, pg.DSN(guest), "SELECT current_user || '@' || current_database()"); err != nil || got != guest+"@"+guest {
+			t.Errorf("%s is opened as %q, %v", guest, got, err)
+		}
+		for _, other := range append([]string{ControlDatabase, "postgres"}, guests...) {
+			_, err := query(t, pg.place.dsn(other, guest), "SELECT 'in'")
+			if (err == nil) != (other == guest) {
+				t.Errorf("the role %s in the database %s: %v", guest, other, err)
+			}
+		}
 	}
 	end(t, pg)
 	end(t, pg) // twice is safe

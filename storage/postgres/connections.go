@@ -10,9 +10,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// PlaygroundName is the name of the builtin connection.
-const PlaygroundName = "playground"
-
 // connectionLock is the key of the advisory lock under which a connection's
 // users are counted and its name goes away.
 const connectionLock = 0x636f6e6e // "conn"
@@ -95,9 +92,9 @@ func builtin(name string) error {
 	return conflict(fmt.Sprintf("The connection %q is built in and cannot be changed.", name), "Save another connection under a name of its own.")
 }
 
-// EnsurePlayground makes the builtin connection to the embedded server's
-// playground database, or brings it up to date.
-func (s *Store) EnsurePlayground(ctx context.Context, dsn string) error {
+// EnsureBuiltin makes a connection that belongs to the server, or brings it up to
+// date. A connection that a user saved under the name stays.
+func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	id := newID()
@@ -107,24 +104,27 @@ func (s *Store) EnsurePlayground(ctx context.Context, dsn string) error {
 		}
 		var sealed string
 		var isBuiltin bool
-		err := tx.QueryRow(ctx, "SELECT connection_id, dsn_sealed, builtin FROM connections WHERE connection_name = $1 FOR UPDATE", PlaygroundName).
+		err := tx.QueryRow(ctx, "SELECT connection_id, dsn_sealed, builtin FROM connections WHERE connection_name = $1 FOR UPDATE", c.Name).
 			Scan(&id, &sealed, &isBuiltin)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
-		if err == nil && isBuiltin {
-			if now, err := s.unseal(sealed, connectionContext(id)); err == nil && now == dsn {
+		if err == nil && !isBuiltin {
+			return nil // somebody had the name first
+		}
+		if err == nil {
+			if now, err := s.unseal(sealed, connectionContext(id)); err == nil && now == c.DSN {
 				return nil
 			}
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO connections (connection_id, connection_name, driver, dsn_redacted, dsn_sealed, description, builtin)
-			VALUES ($1, $2, 'postgres', $3, $4, 'Sample database that comes with Loadstone', true)
+			VALUES ($1, $2, $3, $4, $5, $6, true)
 			ON CONFLICT (connection_name) DO UPDATE SET driver = excluded.driver, dsn_redacted = excluded.dsn_redacted,
 				dsn_sealed = excluded.dsn_sealed, description = excluded.description, builtin = true, updated_at = now()`,
-			id, PlaygroundName, redact(dsn), s.keys.Seal([]byte(dsn), connectionContext(id)))
+			id, c.Name, c.Driver, redact(c.DSN), s.keys.Seal([]byte(c.DSN), connectionContext(id)), c.Description)
 		return err
 	})
-	return failed("saving the playground's connection", err)
+	return failed(fmt.Sprintf("saving the built-in connection %q", c.Name), err)
 }
 
 // Connection implements store.Connections; a name wins over an id.

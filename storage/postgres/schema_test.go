@@ -245,7 +245,7 @@ func TestPlayground(t *testing.T) {
 	s, _ := open(t)
 	ctx := t.Context()
 	for _, dsn := range []string{"host=/one dbname=playground", "host=/one dbname=playground", "host=/two dbname=playground"} {
-		if err := s.EnsurePlayground(ctx, dsn); err != nil {
+		if err := s.EnsureBuiltin(ctx, playground(dsn)); err != nil {
 			t.Fatal(err)
 		}
 		driver, got, err := s.OpenDSN(ctx, engine.ConnectionRef{Name: "playground"})
@@ -266,9 +266,27 @@ func TestPlayground(t *testing.T) {
 	}
 }
 
+func playground(dsn string) store.Connection {
+	return store.Connection{Name: "playground", Driver: "postgres", DSN: dsn, Description: "sample"}
+}
+
+func TestBuiltinLeavesWhatAUserSaved(t *testing.T) {
+	s, _ := open(t)
+	mine := playground("host=/mine")
+	if _, err := s.SaveConnection(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EnsureBuiltin(t.Context(), playground("host=/one")); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, err := s.OpenDSN(t.Context(), engine.ConnectionRef{Name: "playground"}); err != nil || got != mine.DSN {
+		t.Errorf("the user's connection became %q, %v", got, err)
+	}
+}
+
 func TestLostKey(t *testing.T) {
 	s, dsn := open(t)
-	if err := s.EnsurePlayground(t.Context(), "host=/one"); err != nil {
+	if err := s.EnsureBuiltin(t.Context(), playground("host=/one")); err != nil {
 		t.Fatal(err)
 	}
 	other, err := keyring.Open(filepath.Join(t.TempDir(), "key"))
@@ -284,7 +302,7 @@ func TestLostKey(t *testing.T) {
 		t.Errorf("got %v, want an error that names %s", err, keyring.KeyEnv)
 	}
 	// The server's own connection heals by itself.
-	if err := locked.EnsurePlayground(t.Context(), "host=/one"); err != nil {
+	if err := locked.EnsureBuiltin(t.Context(), playground("host=/one")); err != nil {
 		t.Error(err)
 	}
 	if _, got, err := locked.OpenDSN(t.Context(), engine.ConnectionRef{Name: "playground"}); err != nil || got != "host=/one" {

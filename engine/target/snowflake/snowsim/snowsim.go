@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -63,6 +64,9 @@ type Options struct {
 	// Postgres is the connection string of the database that statements run on.
 	// It is the stand-in's own: clients run SQL in it.
 	Postgres string
+	// Admin is that of a superuser of the same database, who installs what only
+	// superusers may. It is not needed when Postgres's role is one, or after the first time.
+	Admin string
 	// MaxConnections bounds the Postgres connections; 0 is 64. Sessions take one
 	// for a statement, and keep one while they are in a transaction.
 	MaxConnections int32
@@ -263,6 +267,9 @@ func (s *Server) begin(ctx context.Context) error {
 	if err := s.pool.Ping(ctx); err != nil {
 		return fmt.Errorf("snowsim: connecting to Postgres: %w", err)
 	}
+	if err := s.install(ctx); err != nil {
+		return err
+	}
 	var err error
 	if s.translator, err = s.opts.Translate(ctx, s); err != nil {
 		return fmt.Errorf("snowsim: preparing the translator: %w", err)
@@ -289,6 +296,21 @@ func (s *Server) begin(ctx context.Context) error {
 		s.sweep()
 	}()
 	s.log.Debug().Str("address", s.listener.Addr().String()).Msg("the stand-in serves")
+	return nil
+}
+
+func (s *Server) install(ctx context.Context) error {
+	if s.opts.Admin == "" {
+		return nil
+	}
+	conn, err := pgx.Connect(ctx, s.opts.Admin)
+	if err != nil {
+		return fmt.Errorf("snowsim: connecting to Postgres as a superuser: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if err := translate.Admit(ctx, conn); err != nil {
+		return fmt.Errorf("snowsim: %w", err)
+	}
 	return nil
 }
 

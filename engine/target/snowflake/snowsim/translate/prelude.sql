@@ -28,7 +28,7 @@ CREATE OR REPLACE FUNCTION snowsim.numeric_of(boolean) RETURNS numeric LANGUAGE 
 CREATE OR REPLACE FUNCTION snowsim.boolean_of(numeric) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT $1 <> 0 $$;
 CREATE OR REPLACE FUNCTION snowsim.numeric_of(text) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT $1::numeric $$;
 
--- A cast between types that Postgres has of its own is not ours to replace, so each is made once.
+-- Each cast is made once; those between types of Postgres's own are in casts.sql.
 DO $$
 DECLARE c record;
 BEGIN
@@ -37,9 +37,7 @@ BEGIN
     ('timestamptz', 'snowsim.timestamp_tz', 'snowsim.to_timestamp_tz(timestamptz)'),
     ('timestamp', 'snowsim.timestamp_tz', 'snowsim.to_timestamp_tz(timestamp)'),
     ('snowsim.timestamp_tz', 'timestamptz', 'snowsim.moment(snowsim.timestamp_tz)'),
-    ('snowsim.timestamp_tz', 'timestamp', 'snowsim.local(snowsim.timestamp_tz)'),
-    ('boolean', 'numeric', 'snowsim.numeric_of(boolean)'),
-    ('numeric', 'boolean', 'snowsim.boolean_of(numeric)')) AS v(source, target, function) LOOP
+    ('snowsim.timestamp_tz', 'timestamp', 'snowsim.local(snowsim.timestamp_tz)')) AS v(source, target, function) LOOP
     IF NOT EXISTS (SELECT 1 FROM pg_cast WHERE castsource = c.source::regtype AND casttarget = c.target::regtype) THEN
       EXECUTE format('CREATE CAST (%s AS %s) WITH FUNCTION %s AS ASSIGNMENT', c.source, c.target, c.function);
     END IF;

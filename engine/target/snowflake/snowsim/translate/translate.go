@@ -16,6 +16,22 @@ import (
 //go:embed prelude.sql
 var prelude string
 
+//go:embed casts.sql
+var casts string
+
+// Admit installs, in the database of a connection that belongs to a superuser, what only
+// superusers may make. New does so itself when its own role is one; a role
+// without that right needs Admit once, before New.
+func Admit(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, casts); err != nil {
+		return fmt.Errorf("installing the stand-in's casts: %w", err)
+	}
+	return nil
+}
+
+// admitted reports whether what Admit makes is there.
+const admitted = `SELECT count(*) = 2 FROM pg_cast WHERE (castsource, casttarget) IN (('boolean'::regtype, 'numeric'::regtype), ('numeric'::regtype, 'boolean'::regtype))`
+
 // Options configure a Translator.
 type Options struct {
 	// Denied are privileges that a role does not have, whatever was granted.
@@ -63,6 +79,15 @@ func New(ctx context.Context, host plan.Host, options ...Options) (*Translator, 
 		// Two stand-ins on one database install one after the other.
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(7736269)"); err != nil {
 			return err
+		}
+		var ready bool
+		if err := tx.QueryRow(ctx, admitted).Scan(&ready); err != nil {
+			return err
+		}
+		if !ready {
+			if err := Admit(ctx, tx.Conn()); err != nil {
+				return err
+			}
 		}
 		if _, err := tx.Exec(ctx, prelude); err != nil {
 			return err

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
+)
+
+// simulatedDSN stands for the server's own stand-in for a Snowflake account,
+// whose address and password are made up at each start.
+const simulatedDSN = "snowsim://builtin"
+
+// simulatedConnection is the built-in connection to it.
+var simulatedConnection = store.Connection{Name: "snowsim", Driver: "snowflake", DSN: simulatedDSN,
+	Description: "Simulated Snowflake account that comes with Loadstone; its figures say nothing about Snowflake"}
+
+// startSnowsim starts a stand-in.
+func startSnowsim(ctx context.Context, options snowsim.Options) (*snowsim.Server, error) {
+	server, err := snowsim.Start(ctx, options)
+	if err != nil {
+		return nil, &engine.Error{Code: engine.CodeUnavailable, Message: "The stand-in for Snowflake does not start: " + strings.TrimRight(err.Error(), ".") + ".", Cause: err}
+	}
+	return server, nil
+}
+
+// simulatedDriver is the Snowflake driver, which starts the stand-in when a
+// config names it for the first time.
+type simulatedDriver struct {
+	target.Driver
+	options snowsim.Options
+	log     zerolog.Logger
+
+	mu     sync.Mutex
+	server *snowsim.Server
+}
+
+// Open implements target.Driver.
+func (d *simulatedDriver) Open(cfg target.Config) (target.Database, error) {
+	if cfg.DSN == simulatedDSN {
+		dsn, err := d.start()
+		if err != nil {
+			return nil, err
+		}
+		cfg.DSN = dsn
+	}
+	return d.Driver.Open(cfg) //nolint:wrapcheck // it is the driver
+}
+
+func (d *simulatedDriver) start() (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.options.Postgres == "" {
+		return "", &engine.Error{Code: engine.CodeInvalid, Message: "The built-in stand-in for Snowflake needs the embedded Postgres, and this server uses another one.",
+			Hint: "start one with loadstone snowsim --postgres, and save a connection to it"}
+	}
+	if d.server == nil {
+		server, err := startSnowsim(context.Background(), d.options)
+		if err != nil {
+			return "", err
+		}
+		d.server = server
+		d.log.Info().Str("address", server.Addr()).Msg("the stand-in for Snowflake is ready: what runs on it is simulated")
+	}
+	return "snowflake://" + d.server.DSN(), nil
+}
+
+// Close stops the stand-in.
+func (d *simulatedDriver) Close(context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.server != nil {
+		d.server.Close()
+		d.server = nil
+	}
+	return nil
+}
