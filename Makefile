@@ -4,7 +4,7 @@
 #   make lint   the linters, natively and for the Wasm guests
 #   make build  bin/loadstone with the page and the plugins inside
 #   make check  what CI runs: lint and test
-#   make bench  the figures of docs/performance.md
+#   make bench  the figures of docs/performance.md (long; wants an idle machine)
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -153,8 +153,10 @@ check: lint test
 
 bench: need-postgres build examples
 	@deploy/setup.sh sysbench
-	$(GO) test -run '^$$' -bench . -benchmem ./engine/... ./plugins/host/... ./plugins/bundled ./storage/results/... ./server/live/...
-	$(GO) run ./bench/peers -rounds 5
+	LOADSTONE_BENCH_OPENLOOP=60s $(GO) test -run '^$$' -bench . -benchmem -timeout 30m -p 1 ./engine/... ./plugins/host/... ./plugins/bundled ./storage/results/... ./server/live/...
+	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 16
+	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 64
+	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 16 -script tpcb-like
 
 # Longer than a commit should wait: fuzzing, a minute for each target.
 soak: need-postgres plugins

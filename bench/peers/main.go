@@ -17,6 +17,11 @@
 // sysbench it is the whole life of the process. The ratio is the median of the
 // rounds' own ratios.
 //
+// Beside it each round says on standard error what else a query took: the server's CPU,
+// context switches of the whole machine, and how much of it was idle or taken
+// by its hypervisor. A round in which other processes took more than 4 % of
+// the machine is run again, three times at most.
+//
 // pgbench and Loadstone select one integer, sysbench a text of 120 characters.
 //
 // pgbench's percentiles come from the log of a short round of its own, because
