@@ -133,7 +133,7 @@ func refused(err error, name string) error {
 	case errors.Is(err, warehouse.ErrSuspended), errors.Is(err, warehouse.ErrUnknown):
 		return &plan.Error{Code: codeNoWarehouse, State: "57P03", Message: "No active warehouse selected in the current session.  Select an active warehouse with the 'use warehouse' command.\n", Cause: err}
 	case errors.Is(err, warehouse.ErrQueueTimeout):
-		return &plan.Error{Code: codeTimeout, State: "57014", Message: "Statement reached its statement or warehouse timeout while it was queued, and was canceled.", Cause: err}
+		return &plan.Error{Code: codeQueueTimeout, State: "57014", Message: "Statement was queued for longer than STATEMENT_QUEUED_TIMEOUT_IN_SECONDS, and was canceled.", Cause: err}
 	case errors.Is(err, warehouse.ErrInteractive):
 		return plan.Unsupported("interactive warehouse %s: only SELECT on interactive tables that were added to it", name)
 	}

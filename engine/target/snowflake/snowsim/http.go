@@ -34,6 +34,7 @@ const (
 	codeCancelled       = "000604"
 	codeNotExecuting    = "000605"
 	codeNoWarehouse     = "000606"
+	codeQueueTimeout    = "000628"
 	codeTimeout         = "000630"
 )
 
