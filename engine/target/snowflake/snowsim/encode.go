@@ -267,6 +267,9 @@ func column(f pgconn.FieldDescription) plan.Column {
 
 // postgresValue turns Postgres's text into Snowflake's for a column.
 func postgresValue(v []byte, oid uint32, c *plan.Column) ([]byte, error) {
+	if c.Type == "timestamp_tz" && oid != oidTimestamptz {
+		return zoned(v)
+	}
 	switch oid {
 	case oidBool:
 		if c.Type != "boolean" {
@@ -306,6 +309,21 @@ func postgresValue(v []byte, oid uint32, c *plan.Column) ([]byte, error) {
 		}
 	}
 	return v, nil
+}
+
+// zoned turns the translator's TIMESTAMP_TZ, ("2026-01-02 03:04:05.6+00",90), into
+// Snowflake's: seconds since 1970, and the offset in minutes from -1440.
+func zoned(v []byte) ([]byte, error) {
+	moment, offset, _ := strings.Cut(strings.Trim(string(v), "()"), ",")
+	t, err := readTime(strings.Trim(moment, `"`), oidTimestamptz)
+	if err != nil {
+		return nil, err
+	}
+	minutes, err := strconv.Atoi(offset)
+	if err != nil {
+		return nil, fmt.Errorf("reading a TIMESTAMP_TZ of Postgres: %w", err)
+	}
+	return []byte(epoch(t.Unix(), t.Nanosecond(), 9) + " " + strconv.Itoa(minutes+1440)), nil
 }
 
 // readTime reads a date or a timestamp of Postgres with datestyle ISO in UTC.

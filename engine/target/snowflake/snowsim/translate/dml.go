@@ -130,6 +130,9 @@ func (p *parser) assigned(c columnMeta) string {
 		return "DEFAULT"
 	}
 	e := p.expression()
+	if e.kind == boundZoned && c.Type == "TIMESTAMP_TZ" {
+		return "snowsim.to_timestamp_tz(" + e.text + "::text)"
+	}
 	if e.kind == stringConstant || e.kind == boundValue {
 		switch c.Type {
 		case "TIMESTAMP_TZ":

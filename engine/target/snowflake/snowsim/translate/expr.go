@@ -22,6 +22,7 @@ const (
 	stringConstant
 	numberConstant
 	boundValue
+	boundZoned // a bound TIMESTAMP_TZ as a moment; text is the parameter with its offset
 	column
 	path // a path into a VARIANT, of type jsonb
 	null
@@ -80,7 +81,7 @@ func (p *parser) comparison() expr {
 			if op == "=" {
 				p.equals(e, right)
 			}
-			e = expr{sql: "(" + comparable(e, right) + " " + op + " " + comparable(right, e) + ")"}
+			e = expr{sql: "(" + p.comparable(e, right) + " " + op + " " + p.comparable(right, e) + ")"}
 			continue
 		}
 		if p.accept("IS") {
@@ -125,14 +126,29 @@ func (p *parser) equals(a, b expr) {
 }
 
 // comparable writes one side of a comparison: a path becomes what the other side is.
-func comparable(e, with expr) string {
+// Times with an offset are compared by their moment.
+func (p *parser) comparable(e, with expr) string {
 	switch {
+	case e.kind == column && p.isZoned(e.text):
+		return "snowsim.moment(" + e.sql + ")"
+	case with.kind == column && p.isZoned(with.text) && (e.kind == stringConstant || e.kind == boundValue):
+		return e.sql + "::timestamptz"
 	case e.kind != path || with.kind == path:
 		return e.sql
 	case with.kind == numberConstant:
 		return numberOf(e)
 	}
 	return "(" + e.sql + " #>> '{}')"
+}
+
+// isZoned reports whether a column of a table that was named so far is a TIMESTAMP_TZ.
+func (p *parser) isZoned(name string) bool {
+	for _, t := range p.tables {
+		if t.column(name).Type == "TIMESTAMP_TZ" {
+			return true
+		}
+	}
+	return false
 }
 
 func isOneOf(t token, words ...string) bool {
@@ -347,11 +363,15 @@ func (p *parser) bind(i int) expr {
 		return p.inlined(p.binds[i])
 	}
 	for n, param := range p.params {
-		if param.Bind == i {
+		if param.Bind == i && param.OID != oidText {
 			return expr{sql: "$" + strconv.Itoa(n+1), kind: boundValue}
 		}
 	}
 	p.params = append(p.params, plan.Param{Bind: i, OID: bindOID(p.binds[i].Type)})
+	if p.binds[i].Type == "timestamp_tz" {
+		n := "$" + strconv.Itoa(len(p.params))
+		return expr{sql: n + "::timestamptz", kind: boundZoned, text: n}
+	}
 	return expr{sql: "$" + strconv.Itoa(len(p.params)), kind: boundValue}
 }
 
@@ -363,6 +383,9 @@ func (p *parser) inlined(b plan.Bind) expr {
 	}
 	types := map[uint32]string{oidNumeric: "numeric", oidFloat8: "float8", oidBool: "boolean", oidDate: "date", oidTime: "time", oidTimestamp: "timestamp",
 		oidTimestamptz: "timestamptz", oidBytea: "bytea"}
+	if b.Type == "timestamp_tz" {
+		return expr{sql: literal(*b.Value) + "::timestamptz", kind: boundZoned, text: literal(*b.Value)}
+	}
 	if to, ok := types[bindOID(b.Type)]; ok {
 		return expr{sql: literal(*b.Value) + "::" + to}
 	}

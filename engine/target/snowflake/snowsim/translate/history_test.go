@@ -59,6 +59,19 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}
+	c.host.now = c.host.now.Add(2 * time.Minute)
+	from, to := bind("text", c.host.now.Add(-time.Hour).Format(time.RFC3339Nano)), bind("timestamp_ltz", c.host.now.Format("2006-01-02 15:04:05.999999-07"))
+	aggregated := c.must(`SELECT QUERY_TYPE, QUERY_TEXT, SUM(CALLS) AS CALLS, SUM(HYBRID_TABLE_REQUESTS_THROTTLED_COUNT) AS THROTTLED, MIN(INTERVAL_START_TIME) AS A, MAX(INTERVAL_END_TIME) AS B,
+		SUM(TOTAL_ELAPSED_TIME:"median"::FLOAT * CALLS) AS P50_CALLS, SUM(TOTAL_ELAPSED_TIME:"p99.9"::FLOAT * CALLS) AS P999_CALLS, MAX(TOTAL_ELAPSED_TIME:"max"::FLOAT) AS MAX_MS
+		FROM SNOWFLAKE.ACCOUNT_USAGE.AGGREGATE_QUERY_HISTORY WHERE INTERVAL_END_TIME >= TO_TIMESTAMP_LTZ(?) AND INTERVAL_START_TIME <= TO_TIMESTAMP_LTZ(?) AND CONTAINS(QUERY_TAG, ?)
+		GROUP BY QUERY_TYPE, QUERY_TEXT`, from, to, bind("text", "r1"))
+	if len(aggregated.Rows) != 1 || aggregated.Rows[0][2] != "1000" || aggregated.Rows[0][8] != "20" {
+		t.Errorf("aggregates:\n%s", printed(aggregated))
+	}
+	paged := c.must("SELECT QUERY_ID, END_TIME FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY(END_TIME_RANGE_START => TO_TIMESTAMP_LTZ(?), END_TIME_RANGE_END => TO_TIMESTAMP_LTZ(?), RESULT_LIMIT => 10000))", from, to)
+	if len(paged.Rows) != 1000 {
+		t.Errorf("%d executions between two bound times", len(paged.Rows))
+	}
 	r := c.must("SELECT * FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY(RESULT_LIMIT => 1))")
 	if len(r.Columns) != len(executionColumns) || len(r.Rows) != 1 {
 		t.Errorf("%d columns, %d rows", len(r.Columns), len(r.Rows))

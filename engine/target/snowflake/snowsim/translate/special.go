@@ -242,13 +242,16 @@ func dateAdd(p *parser, _ string, a *arguments) expr {
 
 // dateOperandOf is dateOperand for any expression: a bind of unknown type is a timestamp.
 func dateOperandOf(p *parser, e expr) string {
-	if e.kind == boundValue {
-		n, err := strconv.Atoi(strings.TrimPrefix(e.sql, "$"))
-		if err == nil && p.params[n-1].OID != 0 {
-			return e.sql
-		}
+	if e.kind == boundValue && !p.untyped(e) {
+		return e.sql
 	}
 	return dateOperand(e)
+}
+
+// untyped reports whether a bound value has the type of its context.
+func (p *parser) untyped(e expr) bool {
+	n, err := strconv.Atoi(strings.TrimPrefix(e.sql, "$"))
+	return err != nil || n < 1 || n > len(p.params) || p.params[n-1].OID == 0
 }
 
 func dateDiff(p *parser, _ string, a *arguments) expr {
@@ -342,8 +345,10 @@ func convert(to string, try bool) writer {
 		if x.kind == numberConstant && to != "NUMBER" && to != "FLOAT" {
 			x = expr{sql: x.sql + "::numeric"}
 		}
-		if x.kind == stringConstant && strings.HasPrefix(to, "TIMESTAMP") {
-			x = expr{sql: x.sql + "::text"}
+		if strings.HasPrefix(to, "TIMESTAMP") && (x.kind == stringConstant || x.kind == boundValue && p.untyped(x)) {
+			x = expr{sql: x.sql + "::text"} // which may be a number of seconds
+		} else if x.kind == boundValue && !p.untyped(x) {
+			x = expr{sql: x.sql}
 		}
 		return cast(x, target)
 	}

@@ -21,7 +21,11 @@ func TestBinds(t *testing.T) {
 	c.must("CREATE HYBRID TABLE t (id NUMBER(38,0) PRIMARY KEY, f FLOAT, s VARCHAR, b BOOLEAN, d DATE, n TIMESTAMP_NTZ, l TIMESTAMP_LTZ, z TIMESTAMP_TZ, x BINARY, v VARIANT)")
 	c.must("INSERT INTO t (id, f, s, b, d, n, l, z, x) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", bind("fixed", 12345678901234567), bind("real", 1.5), bind("text", "it's; -- ?"),
 		bind("boolean", true), bind("date", "2026-02-03"), bind("timestamp_ntz", "2026-02-03 04:05:06.789"), bind("timestamp_ltz", "2026-02-03 04:05:06+00"),
-		bind("text", "2026-02-03 04:05:06 +02:30"), bind("binary", `\xcafe`))
+		bind("timestamp_tz", "2026-02-03 04:05:06.000000+02:30"), bind("binary", `\xcafe`))
+	if got := c.must("SELECT id FROM t WHERE l > ? AND z = ?", bind("timestamp_tz", "2026-02-03 04:05:06+02:30"), bind("timestamp_tz", "2026-02-03 04:05:06+02:30")).Rows; len(got) != 1 {
+		t.Errorf("a bound TIMESTAMP_TZ found %v", got)
+	}
+	c.must("INSERT INTO t (id, z) VALUES (8, '2026-02-03 04:05:06 -08:00')")
 	c.must("INSERT INTO t (id, s) VALUES (?, ?)", bind("text", "7"), bind("text", nil)) // a text becomes what the column is
 	got := printed(c.must("SELECT * FROM t WHERE id = ? AND s = ? LIMIT ?", bind("text", "12345678901234567"), bind("text", "it's; -- ?"), bind("fixed", 5)))
 	want := "ID fixed(38,0) | F real | S text | B boolean | D date | N timestamp_ntz | L timestamp_ltz | Z timestamp_tz | X binary | V variant\n" +

@@ -215,8 +215,10 @@ func bindOID(snowflake string) uint32 {
 		return oidTime
 	case "timestamp_ntz":
 		return oidTimestamp
-	case "timestamp_ltz", "timestamp_tz":
+	case "timestamp_ltz":
 		return oidTimestamptz
+	case "timestamp_tz": // expression converts it, with its offset
+		return oidText
 	case "binary":
 		return oidBytea
 	}
