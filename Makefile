@@ -111,7 +111,7 @@ ui/dist/index.html: ui/node_modules/.package-lock.json $(UI_SOURCES)
 	@cd ui && npm run --silent build -- --logLevel warn
 	@touch $@ ui/dist/.gitkeep
 
-test: need-test build test-go test-ui test-first-run test-tutorial test-journey
+test: need-test build test-go test-ui test-first-run test-matrix test-tutorial test-journey
 	@echo "All tests passed."
 
 test-go: examples
@@ -123,6 +123,10 @@ test-ui: ui/node_modules/.package-lock.json
 # The main job, as a newcomer does it: from the command line …
 test-first-run: build ui/node_modules/.package-lock.json
 	@deploy/first-run.sh bin/loadstone
+
+# … all table types of the stand-in and Postgres, from one template …
+test-matrix: build ui/node_modules/.package-lock.json
+	@deploy/matrix.sh bin/loadstone
 
 # For authors of plugins: the conformance suite on the example in each language, and
 # the commands of docs/plugins.md, one after the other.
