@@ -165,7 +165,7 @@ type Payload struct {
 	ServiceTotal  Latency            `json:"service_total"`
 	Connections   PayloadConnections `json:"connections"`
 	Workers       []PayloadWorker    `json:"workers"`
-	Warehouse     *struct{}          `json:"warehouse"`
+	Warehouse     *Warehouse         `json:"warehouse"`
 	FindMax       *FindMaxState      `json:"find_max"`
 	CustomMetrics CustomMetrics      `json:"custom_metrics"`
 

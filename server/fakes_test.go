@@ -304,6 +304,8 @@ func (m *memory) Points(context.Context, string) ([]engine.Point, error) {
 	return []engine.Point{{ElapsedSeconds: 1, Phase: engine.PhaseMeasurement, QPS: 10, QPSByKind: map[engine.Kind]float64{engine.KindInsert: 10}}}, nil
 }
 
+func (*memory) Warehouse(context.Context, string) ([]engine.WarehousePoint, error) { return nil, nil }
+
 func (m *memory) WorkerPoints(_ context.Context, _, worker string) ([]store.WorkerPoint, error) {
 	return []store.WorkerPoint{{WorkerID: worker, Phase: engine.PhaseWarmup}}, nil
 }

@@ -193,7 +193,7 @@ func (h *historySource) open(ctx context.Context) (enrich.History, error) {
 	actx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	answer, err := a.Ask(actx, plugin.AdapterRequest{Op: plugin.OpEnrich, RunID: h.run.RunID, TableName: h.run.Scenario.Target.TableName, Warehouse: h.run.Scenario.Target.Warehouse,
-		From: from.UTC().Format(time.RFC3339Nano), To: to.UTC().Format(time.RFC3339Nano), Now: time.Now().UTC().Format(time.RFC3339Nano)})
+		From: from.UTC().Format(time.RFC3339Nano), To: to.UTC().Format(time.RFC3339Nano), NowMs: time.Now().UnixMilli()})
 	switch {
 	case errors.Is(err, plugin.ErrFailed):
 		err = &enrich.SkipError{Reason: fmt.Sprintf("The adapter %s knows no history of single queries; the recorded executions are the source.", a.Adapter())}

@@ -26,6 +26,9 @@ type account struct {
 	shows func(seq uint64) bool
 	away  error
 	asked int
+	// queue says whether the warehouse has queries waiting; nil: it cannot be polled. open counts connections.
+	queue func(open int) bool
+	open  int
 }
 
 func (a *account) Name() string { return "account" }
@@ -86,13 +89,28 @@ func (d *accountDB) Query(ctx context.Context, sql string, args ...any) (*target
 
 func (d *accountDB) Connect(ctx context.Context, statements []engine.Statement) (target.Conn, error) {
 	c, err := d.Database.Connect(ctx, statements)
-	return &accountConn{c, d.a}, err
+	if err == nil {
+		d.a.mu.Lock()
+		d.a.open++
+		d.a.mu.Unlock()
+	}
+	return &accountConn{Conn: c, a: d.a}, err
 }
 
 // accountConn hides that it could be driven by an event loop: ids come from Exec.
 type accountConn struct {
 	target.Conn
-	a *account
+	a    *account
+	once sync.Once
+}
+
+func (c *accountConn) Close() error {
+	c.once.Do(func() {
+		c.a.mu.Lock()
+		c.a.open--
+		c.a.mu.Unlock()
+	})
+	return c.Conn.Close()
 }
 
 func (c *accountConn) Exec(ctx context.Context, b *plugin.Batch, op plugin.Op, res *target.Result) error {
@@ -103,14 +121,20 @@ func (c *accountConn) Exec(ctx context.Context, b *plugin.Batch, op plugin.Op, r
 }
 
 // accountHost has one adapter more, for the account.
-type accountHost struct{ plugin.Host }
+type accountHost struct {
+	plugin.Host
+	a *account
+}
 
 func (h accountHost) Adapter(ctx context.Context, ref string) (plugin.Adapter, error) {
 	a, err := h.Host.Adapter(ctx, "postgres")
-	return accountAdapter{a}, err
+	return accountAdapter{a, h.a}, err
 }
 
-type accountAdapter struct{ plugin.Adapter }
+type accountAdapter struct {
+	plugin.Adapter
+	a *account
+}
 
 func (a accountAdapter) Info() plugin.Info {
 	info := a.Adapter.Info()
@@ -119,8 +143,21 @@ func (a accountAdapter) Info() plugin.Info {
 }
 
 func (a accountAdapter) Call(ctx context.Context, request, answer any) error {
+	if request.(plugin.AdapterRequest).Op == plugin.OpPoll {
+		a.a.mu.Lock()
+		defer a.a.mu.Unlock()
+		if a.a.queue == nil {
+			return errors.New("no privilege")
+		}
+		w := &engine.Warehouse{Name: "WH", State: "STARTED", Size: "X-Small", StartedClusters: 1, MaxClusterCount: 1, Running: a.a.open, Raw: []byte(`{"name":"WH"}`)}
+		if a.a.queue(a.a.open) {
+			w.Queued = 1
+		}
+		answer.(*plugin.AdapterAnswer).Warehouse = w
+		return nil
+	}
 	if req := request.(plugin.AdapterRequest); req.Op == plugin.OpEnrich {
-		if req.RunID == "" || req.From >= req.To || req.Now == "" {
+		if req.RunID == "" || req.From >= req.To || req.NowMs == 0 {
 			return errors.New("the request lacks something")
 		}
 		answer.(*plugin.AdapterAnswer).Enrich = &plugin.EnrichPlan{Page: historySQL, PageSize: 1_000_000, Note: "Read it with care."}
@@ -133,7 +170,7 @@ func (a accountAdapter) Call(ctx context.Context, request, answer any) error {
 func newAccount(t *testing.T) (*fixture, *account) {
 	f := newFixture(t)
 	a := &account{Driver: f.driver}
-	f.driver, f.plugins = a, accountHost{f.plugins}
+	f.driver, f.plugins = a, accountHost{f.plugins, a}
 	f.enrichment = enrich.Policy{PageSize: 10_000, Every: 50 * time.Millisecond, Limit: 30 * time.Second, Target: 0.9, Stuck: 3, StuckAbove: 0.5}
 	return f, a
 }

@@ -59,6 +59,8 @@ type meter struct {
 	number  int
 	level   float64
 	workers map[string]*metered
+	// queued: the warehouse had queries waiting during the step.
+	queued bool
 }
 
 // metered is one run worker's part. Its time is that of its ticks in the step.
@@ -109,7 +111,7 @@ func (m *meter) complete(left func(id string) bool) bool {
 // observation is the step so far: P50 of all run workers together, P95 and P99
 // of the slowest, and the longest time that one of them has measured.
 func (m *meter) observation() (findmax.Observation, time.Duration) {
-	var o findmax.Observation
+	o := findmax.Observation{Queued: m.queued}
 	all := histogram.New()
 	longest := 0.0
 	for _, w := range m.workers {

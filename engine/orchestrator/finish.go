@@ -86,6 +86,7 @@ func (l *live) environment() engine.Environment {
 
 // finish computes the results beside the loop.
 func (l *live) finish(ctx context.Context) {
+	l.stopPolling()
 	e := ending{run: l.run, keeper: l.keeper, environment: l.environment(), validity: l.validity.Clone()}
 	if l.plan != nil {
 		e.plan = l.plan.Plan

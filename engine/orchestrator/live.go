@@ -71,6 +71,11 @@ type live struct {
 	prepareDone   chan prepareResult
 	prepareStep   chan engine.PrepareProgress
 	finishDone    chan *outcome
+	// The warehouse as last polled, nil before the first poll and where there is none.
+	warehouse   *engine.Warehouse
+	polls       chan polled
+	pollErrors  int
+	stopPolling context.CancelFunc
 	// enriching is nil before the figures are there, and where there is no history.
 	enriching  *enriching
 	preparedAt time.Time
@@ -119,7 +124,7 @@ func newLive(s *Service, run engine.Run, shares []int, by string) *live {
 		inbox: make(chan fromNode, 1024), asked: make(chan request, 16), done: make(chan struct{}), figured: make(chan struct{}),
 		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails), parts: map[string]heldPart{}, byID: map[string]*runWorker{},
 		prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1), finishDone: make(chan *outcome, 1),
-		cancelPrepare: func() {}}
+		cancelPrepare: func() {}, polls: make(chan polled), stopPolling: func() {}}
 	l.keeper = newKeeper(s.opts.Store, run.RunID, s.opts.Log)
 	var ids []string
 	for i, n := range shares {
@@ -158,7 +163,7 @@ func (l *live) ask(h any) <-chan struct{} {
 // process recovers the run.
 func (l *live) loop(ctx context.Context) {
 	defer l.leave()
-	defer func() { l.cancelPrepare() }()
+	defer func() { l.cancelPrepare(); l.stopPolling() }()
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	l.happen(ctx, hapBegun{})
@@ -201,6 +206,8 @@ func (l *live) loop(ctx context.Context) {
 			l.prepared(ctx, r)
 		case o := <-l.finishDone:
 			l.finished(ctx, o)
+		case p := <-l.polls:
+			l.warehousePolled(p)
 		case <-enriched:
 			if l.enriching.interrupted {
 				stopTimer()
@@ -473,6 +480,7 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 	if r.plan.Server.Local {
 		l.validity.Note("The target is on the same machine as the load generator.")
 	}
+	l.watchWarehouse(ctx)
 	most := 0.0
 	if l.core.search != nil {
 		var why string

@@ -44,6 +44,11 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 	if l.enriching != nil {
 		p.Enrichment = *l.enriching.state.Load()
 	}
+	if w := l.warehouse; w != nil {
+		shown := *w
+		shown.Raw = nil
+		p.Warehouse = &shown
+	}
 	p.Validity = l.validity.Verdict()
 	if sum := l.summary.Load(); sum != nil {
 		p.Validity = sum.ValidityDetail

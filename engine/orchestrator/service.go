@@ -55,6 +55,8 @@ type Options struct {
 	Scratch string
 	// Enrichment says how a history is asked; zero means the default.
 	Enrichment enrich.Policy
+	// PollEvery is how often the warehouse of a run is asked for; zero means 5 s.
+	PollEvery time.Duration
 	// Calibration reads the generator's calibration for a run's environment; nil when there is none.
 	Calibration func() *engine.Calibration
 }
@@ -96,6 +98,9 @@ func New(opts Options) *Service {
 		enriching: map[string]*enriching{}, enrichRoom: make(chan struct{}, mostEnrichments)}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()
+	}
+	if opts.PollEvery <= 0 {
+		s.opts.PollEvery = pollEvery
 	}
 	if opts.Scratch == "" {
 		s.opts.Scratch = os.TempDir()

@@ -41,12 +41,15 @@ type AdapterRequest struct {
 	IsolationLevel string `json:"isolation_level,omitempty"`
 	// Warehouse is what the run executes on: the scenario's, "" for the connection's own.
 	Warehouse string `json:"warehouse,omitempty"`
-	// RunID, From, To and Now are for OpEnrich: the interval in which the run
-	// executed, and the moment of the request, on the host's clock (RFC 3339).
+	// RunID, From, To and NowMs are for OpEnrich: the interval in which the run
+	// executed (RFC 3339), and the moment of the request (ms since 1970), on the host's clock.
 	RunID string `json:"run_id,omitempty"`
 	From  string `json:"from,omitempty"`
 	To    string `json:"to,omitempty"`
-	Now   string `json:"now,omitempty"`
+	NowMs int64  `json:"now_ms,omitempty"`
+	// Kinds and Connections are for OpPreflight: the kinds of the run's operations, and how many connections it opens.
+	Kinds       []engine.Kind `json:"kinds,omitempty"`
+	Connections int           `json:"connections,omitempty"`
 	// Results holds the results of all queries asked for so far in this conversation, by query id.
 	Results map[string]QueryResult `json:"results,omitempty"`
 }
@@ -85,8 +88,14 @@ type AdapterAnswer struct {
 	// IsolationLevel repeats the request's when Session sets it.
 	IsolationLevel string                       `json:"isolation_level,omitempty"`
 	Classes        map[string]engine.ErrorClass `json:"classes,omitempty"`
-	// Enrich answers OpEnrich.
-	Enrich *EnrichPlan `json:"enrich,omitempty"`
+	// Enrich answers OpEnrich, Warehouse OpPoll.
+	Enrich    *EnrichPlan       `json:"enrich,omitempty"`
+	Warehouse *engine.Warehouse `json:"warehouse,omitempty"`
+	// Checks, Resume and Restore answer OpPreflight. Resume is executed before the
+	// run's connections are opened, Restore when everything about the run is over.
+	Checks  []Check  `json:"checks,omitempty"`
+	Resume  []string `json:"resume,omitempty"`
+	Restore []string `json:"restore,omitempty"`
 	// Notes are sentences for the run's log.
 	Notes []string `json:"notes,omitempty"`
 	// Refused ends the conversation: the user has to change the template.

@@ -2,10 +2,26 @@ package plugin
 
 // The optional operations of an adapter.
 const (
-	// OpEnrich: {run_id, table_name, warehouse, from, to, now} → enrich. How is the
+	// OpEnrich: {run_id, table_name, warehouse, from, to, now_ms} → enrich. How is the
 	// database's own history of executions read?
 	OpEnrich = "enrich"
+	// OpPoll: {warehouse} → warehouse. How does what the queries execute on do now?
+	// It is asked every few seconds while a run goes on.
+	OpPoll = "poll"
+	// OpPreflight: {table_name, warehouse, tables, kinds, connections} → checks,
+	// resume, restore. What would keep a run from working, and what has to be started for it?
+	OpPreflight = "preflight"
 )
+
+// Check is one finding of an adapter's preflight.
+type Check struct {
+	Name    string `json:"name"`
+	Outcome string `json:"outcome"` // ok | warning | failed
+	Message string `json:"message"`
+	// Fix says what to do; empty when there is nothing to do.
+	Fix   string `json:"fix,omitempty"`
+	Field string `json:"field,omitempty"`
+}
 
 // EnrichPlan says how to read a history. The host runs its SQL natively, as often
 // as it needs, because a history may have millions of rows.

@@ -156,6 +156,10 @@ type Runs interface {
 	SaveFindMax(ctx context.Context, p FindMaxProgress) error
 	// FindMax returns the state of a run's search with all of its steps, nil without one.
 	FindMax(ctx context.Context, runID string) (*engine.FindMaxState, error)
+	// SaveWarehouse keeps one poll of a run's warehouse. Repeating it is harmless.
+	SaveWarehouse(ctx context.Context, runID string, epoch int64, p engine.WarehousePoint) error
+	// Warehouse returns the polls of a run's warehouse, oldest first, without their raw rows.
+	Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
 	// SaveResult inserts or updates a test_results row by TestID; nil fields are left as they are.
 	SaveResult(ctx context.Context, r engine.TestResult) error
 	// Results returns the parent's row first, then the run workers' by group.

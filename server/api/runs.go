@@ -133,6 +133,7 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 	handle(a, describe(op(http.MethodGet, base+"/{id}/logs", "run-logs", tagRuns, "The run's log", http.StatusNotFound)), a.logs)
 	handle(a, describe(op(http.MethodGet, base+"/{id}/summary", "run-summary", tagRuns, "The exact figures of a finished run", http.StatusNotFound, http.StatusConflict)), a.summary)
 	if !old {
+		handle(a, op(http.MethodGet, base+"/{id}/warehouse", "run-warehouse", tagRuns, "The warehouse of the run, poll by poll", http.StatusNotFound), a.warehouse)
 		handle(a, op(http.MethodGet, base+"/{id}/enrichment", "run-enrichment", tagRuns, "What the target's query history says of the run", http.StatusNotFound), a.enrichment)
 		retry := op(http.MethodPost, base+"/{id}/enrichment/retry", "retry-enrichment", tagRuns, "Ask the query history again, in the background", http.StatusNotFound, http.StatusConflict)
 		retry.DefaultStatus = http.StatusAccepted
@@ -285,6 +286,22 @@ func (a *API) change(ctx context.Context, id, action string, do func(context.Con
 	}
 	a.audit(ctx, user.UserID, action, id, run.TestName)
 	return &body[engine.Run]{hideRun(run)}, nil
+}
+
+// WarehouseSeries is what the poller saw of a run's warehouse, oldest first.
+type WarehouseSeries struct {
+	Points []engine.WarehousePoint `json:"points"`
+}
+
+func (a *API) warehouse(ctx context.Context, in *IDInput) (*body[WarehouseSeries], error) {
+	if err := a.exists(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	points, err := a.Store.Warehouse(ctx, in.ID)
+	if err != nil {
+		return nil, named(err, "run", in.ID)
+	}
+	return &body[WarehouseSeries]{WarehouseSeries{orEmpty(points)}}, nil
 }
 
 func (a *API) enrichment(ctx context.Context, in *IDInput) (*body[engine.Enrichment], error) {

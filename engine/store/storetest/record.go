@@ -212,6 +212,31 @@ func enrichment(t *testing.T, s store.Store) {
 	same(t, "enriching runs", ids, []string{"pending", "running"})
 }
 
+func warehouse(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	create(t, s, "r1")
+	epoch, err := s.TakeOver(ctx, "r1")
+	must(t, err)
+	want := []engine.WarehousePoint{}
+	for i := range 3 {
+		at := engine.At(noon.Add(time.Duration(5*i) * time.Second))
+		want = append(want, engine.WarehousePoint{Timestamp: at, ElapsedSeconds: float64(5 * i), Warehouse: engine.Warehouse{Name: `WH "x"`, State: "STARTED", Type: "STANDARD", Size: "X-Small",
+			StartedClusters: 1 + i, MinClusterCount: 1, MaxClusterCount: 4, ScalingPolicy: "STANDARD", Running: 8, Queued: i, PolledAt: at}})
+	}
+	for _, i := range []int{2, 0, 1, 1} {
+		p := want[i]
+		p.Raw = []byte(`{"name": "WH"}`)
+		must(t, s.SaveWarehouse(ctx, "r1", epoch, p))
+	}
+	got, err := s.Warehouse(ctx, "r1")
+	must(t, err)
+	same(t, "polls", got, want)
+	wantError(t, s.SaveWarehouse(ctx, "r1", epoch-1, want[0]), store.ErrFenced)
+	if none, err := s.Warehouse(ctx, "nobody"); err != nil || len(none) != 0 {
+		t.Errorf("%v, %v", none, err)
+	}
+}
+
 func artifacts(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	create(t, s, "r1")

@@ -39,7 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"TickOddText", tickOddText},
 		{"Logs", logs},
 		{"Results", results},
-		{"Artifacts", artifacts}, {"Enrichment", enrichment},
+		{"Artifacts", artifacts}, {"Enrichment", enrichment}, {"Warehouse", warehouse},
 		{"FindMax", findMax},
 		{"Matrices", matrices},
 		{"LiveRuns", liveRuns},

@@ -75,6 +75,12 @@ func (a Adapter) Call(op string, req *jsondoc.Value, w *jsondoc.Writer) error {
 		return a.statements(req, w)
 	case "session":
 		return a.session(req, w)
+	case "enrich":
+		return a.enrich(req, w)
+	case "poll":
+		return a.poll(req, w)
+	case "preflight":
+		return a.preflight(req, w)
 	case "classify_error":
 		classes(w)
 		return nil

@@ -92,6 +92,10 @@ CREATE TABLE IF NOT EXISTS warehouse_poll_snapshots (
     created_at         timestamptz NOT NULL DEFAULT now()
 );
 
+ALTER TABLE warehouse_poll_snapshots ADD COLUMN IF NOT EXISTS state text NOT NULL DEFAULT '';
+ALTER TABLE warehouse_poll_snapshots ADD COLUMN IF NOT EXISTS warehouse_type text NOT NULL DEFAULT '';
+ALTER TABLE warehouse_poll_snapshots ADD COLUMN IF NOT EXISTS warehouse_size text NOT NULL DEFAULT '';
+
 CREATE INDEX IF NOT EXISTS warehouse_poll_snapshots_by_run ON warehouse_poll_snapshots (run_id, "timestamp");
 
 CREATE TABLE IF NOT EXISTS find_max_step_history (

@@ -288,6 +288,28 @@ export interface Enrichment {
   notes?: string[];
 }
 
+/** What the run's queries execute on, as it was polled last. */
+export interface Warehouse {
+  name: string;
+  state: string;
+  type: string;
+  size: string;
+  started_clusters: number;
+  min_cluster_count: number;
+  max_cluster_count: number;
+  scaling_policy: string;
+  running: number;
+  queued: number;
+  /** Why the latest poll failed; the figures are then older. */
+  error?: string;
+  polled_at: string | null;
+}
+
+export interface WarehousePoint extends Warehouse {
+  timestamp: string;
+  elapsed_seconds: number;
+}
+
 export interface Payload {
   simulated?: boolean;
   test_id: string;
@@ -336,6 +358,8 @@ export interface Payload {
   guardrails?: GuardrailState[] | null;
   prepare: PrepareProgress | null;
   enrichment?: Enrichment;
+  /** null or absent where there is none, and before the first poll. */
+  warehouse?: Warehouse | null;
   logs: LogEntry[] | null;
   logs_dropped: number;
 }

@@ -15,6 +15,7 @@ import {
   type Template,
   type Token,
   type User,
+  type WarehousePoint,
   type WorkerPoint,
 } from './types';
 
@@ -219,4 +220,16 @@ export const useEnrichment = (id: string, from: Enrichment, enabled: boolean) =>
     initialData: from,
     enabled,
     refetchInterval: (q) => (['PENDING', 'RUNNING'].includes(q.state.data?.status ?? '') ? 1_000 : false),
+  });
+
+/** The polls of the run's warehouse so far; a live run adds its own. */
+export const useWarehouse = (id: string, enabled: boolean) =>
+  useQuery({
+    queryKey: ['warehouse', id],
+    queryFn: ({ signal }) =>
+      api
+        .get<{ points: WarehousePoint[] | null }>(`/api/runs/${encodeURIComponent(id)}/warehouse`, signal)
+        .then((r) => r.points ?? []),
+    enabled,
+    staleTime: Number.POSITIVE_INFINITY,
   });

@@ -27,6 +27,8 @@ export type {
   ServerFigures,
   ServerSplit,
   Validity,
+  Warehouse,
+  WarehousePoint,
   WorkerPoint,
   LatencySplit,
 } from './live';

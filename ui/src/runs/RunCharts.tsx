@@ -7,6 +7,7 @@ import type { Line } from '../charts/plot';
 import { count, latency, percent, rate, sentence, words } from '../design/format';
 import { Icon } from '../design/icons';
 import { terms } from '../design/terms';
+import { WarehousePanel } from './Warehouse';
 import { type Columns, perSecond, phases, type Sample } from './series';
 
 const classColors = ['--e-1', '--e-2', '--e-3', '--e-4', '--e-5'];
@@ -267,6 +268,7 @@ export function RunCharts({ run, live, c, state }: Props) {
           height={140}
           empty="The generator reports its CPU once a second."
         />
+        <WarehousePanel run={run} live={live} decor={decor} />
       </div>
     </div>
   );

@@ -1,0 +1,135 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/prepare"
+)
+
+// pollEvery is how often a run's warehouse is asked for. A search whose steps are
+// short asks as often as it takes to see each of them thrice.
+const (
+	pollEvery    = 5 * time.Second
+	oftenestPoll = time.Second
+	pollsPerStep = 3
+)
+
+func (l *live) pollEvery() time.Duration {
+	every := l.svc.opts.PollEvery
+	if l.core.search != nil {
+		every = min(every, max(oftenestPoll, l.sc.FindMax.StepDuration()/pollsPerStep))
+	}
+	return every
+}
+
+// polled is what one poll of a run's warehouse gave.
+type polled struct {
+	at        time.Time
+	warehouse *engine.Warehouse
+	// err is why there is none. absent: the adapter knows no warehouse, and is not asked again.
+	err    error
+	absent bool
+}
+
+// watchWarehouse begins to poll the run's warehouse, on connections of its own,
+// until the run's loop cancels it. A poll that fails is told and changes nothing.
+func (l *live) watchWarehouse(ctx context.Context) {
+	if !enrichable(l.plan.Plan) {
+		return // Postgres has none
+	}
+	ctx, l.stopPolling = context.WithCancel(ctx)
+	run, plan, every := l.run, l.plan.Plan, l.pollEvery()
+	l.svc.routines.Go(func() {
+		var a *prepare.Attached
+		defer func() {
+			if a != nil {
+				a.Close()
+			}
+		}()
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			var p polled
+			a, p = l.svc.pollWarehouse(ctx, a, run, plan)
+			select {
+			case <-ctx.Done():
+				return
+			case l.polls <- p:
+			}
+			if p.absent {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	})
+}
+
+func (s *Service) pollWarehouse(ctx context.Context, a *prepare.Attached, run engine.Run, plan *engine.Plan) (*prepare.Attached, polled) {
+	p := polled{at: time.Now()}
+	if a == nil {
+		if a, p.err = prepare.Attach(ctx, s.deps(), run.Scenario, plan, "poller"); p.err != nil {
+			return nil, p
+		}
+	}
+	actx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	answer, err := a.Ask(actx, plugin.AdapterRequest{Op: plugin.OpPoll, Warehouse: plan.Warehouse})
+	p.at = time.Now()
+	switch {
+	case errors.Is(err, plugin.ErrFailed) && plan.Driver != "snowflake":
+		p.absent = true // an adapter of somebody's, whose database has no warehouses
+	case err != nil:
+		p.err = err
+	case answer.Warehouse == nil:
+		p.absent = true
+	default:
+		p.warehouse = answer.Warehouse
+		p.warehouse.PolledAt = engine.At(p.at)
+	}
+	return a, p
+}
+
+// pollFailures in a row are told in the run's log: the first, and then every so many.
+const pollFailures = 12
+
+// warehousePolled takes a poll into the run.
+func (l *live) warehousePolled(p polled) {
+	switch {
+	case p.absent:
+		return
+	case p.err != nil:
+		if l.pollErrors++; l.pollErrors%pollFailures == 1 {
+			l.note(engine.LogWarning, nil, "The warehouse could not be polled: %s", reasonOf(p.err))
+		}
+		w := engine.Warehouse{}
+		if l.warehouse != nil {
+			w = *l.warehouse
+		}
+		w.Error = reasonOf(p.err)
+		l.warehouse = &w
+		return
+	}
+	l.pollErrors = 0
+	was := l.warehouse
+	l.warehouse = p.warehouse
+	if was == nil || was.StartedClusters != p.warehouse.StartedClusters && was.Name != "" {
+		l.note(engine.LogInfo, nil, "The warehouse %s (%s, %s) is %s with %d of %d cluster(s)", p.warehouse.Name, p.warehouse.Size, p.warehouse.Type, p.warehouse.State,
+			p.warehouse.StartedClusters, max(1, p.warehouse.MaxClusterCount))
+	}
+	// Queueing counts for a step when it is seen after the step has settled.
+	if s := l.core.search; s != nil && p.warehouse.Queued > 0 && s.number > 0 && s.number == l.meter.number && !p.at.Before(s.begun.Add(s.config.Settle())) {
+		l.meter.queued = true
+	}
+	point := engine.WarehousePoint{Timestamp: engine.At(p.at), ElapsedSeconds: p.at.Sub(l.run.StartTime.Time).Seconds(), Warehouse: *p.warehouse}
+	l.keeper.add("a poll of the warehouse", func(ctx context.Context) error {
+		return l.svc.opts.Store.SaveWarehouse(ctx, l.runID, l.epoch, point)
+	})
+}

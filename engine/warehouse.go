@@ -1,0 +1,33 @@
+package engine
+
+import "encoding/json"
+
+// Warehouse is what a run's queries execute on, as the database tells at one
+// moment. The poller of the server is the only source of it.
+type Warehouse struct {
+	Name string `json:"name"`
+	// State is STARTED, SUSPENDED, RESUMING …; Type STANDARD, SNOWPARK-OPTIMIZED or INTERACTIVE; Size X-Small ….
+	State           string `json:"state"`
+	Type            string `json:"type"`
+	Size            string `json:"size"`
+	StartedClusters int    `json:"started_clusters"`
+	MinClusterCount int    `json:"min_cluster_count"`
+	MaxClusterCount int    `json:"max_cluster_count"`
+	ScalingPolicy   string `json:"scaling_policy"`
+	// Running and Queued queries, of everybody.
+	Running int `json:"running"`
+	Queued  int `json:"queued"`
+	// Error is why the latest poll failed; the other fields are then older. It is not stored.
+	Error string `json:"error,omitempty"`
+	// PolledAt is when the figures are from.
+	PolledAt Time `json:"polled_at"`
+	// Raw is the database's own row, stored and not shown.
+	Raw json.RawMessage `json:"raw,omitempty"`
+}
+
+// WarehousePoint is one poll of a run's time series: one row of warehouse_poll_snapshots.
+type WarehousePoint struct {
+	Timestamp      Time    `json:"timestamp"`
+	ElapsedSeconds float64 `json:"elapsed_seconds"`
+	Warehouse
+}

@@ -1,0 +1,77 @@
+package snowflake
+
+import (
+	"errors"
+
+	"github.com/loadstone-db/loadstone/sdk"
+	"github.com/loadstone-db/loadstone/sdk/jsondoc"
+)
+
+const (
+	// pageSize is the most that QUERY_HISTORY gives at once.
+	pageSize = 10_000
+	pageSQL  = `SELECT QUERY_ID, END_TIME, TOTAL_ELAPSED_TIME, COMPILATION_TIME, EXECUTION_TIME, QUEUED_PROVISIONING_TIME, QUEUED_REPAIR_TIME,
+  QUEUED_OVERLOAD_TIME, TRANSACTION_BLOCKED_TIME, EXECUTION_STATUS, CLUSTER_NUMBER
+FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY(END_TIME_RANGE_START => TO_TIMESTAMP_LTZ(?), END_TIME_RANGE_END => TO_TIMESTAMP_LTZ(?), RESULT_LIMIT => 10000))`
+	// aggregateSQL finds the run by its id, which is in the QUERY_TAG of its sessions.
+	aggregateSQL = `SELECT QUERY_TYPE, QUERY_TEXT, SUM(CALLS) AS CALLS, SUM(HYBRID_TABLE_REQUESTS_THROTTLED_COUNT) AS THROTTLED,
+  MIN(INTERVAL_START_TIME) AS INTERVAL_START, MAX(INTERVAL_END_TIME) AS INTERVAL_END,
+  SUM(TOTAL_ELAPSED_TIME:"sum"::FLOAT) AS SUM_MS, SUM(COMPILATION_TIME:"sum"::FLOAT) AS COMPILATION_SUM_MS, SUM(EXECUTION_TIME:"sum"::FLOAT) AS EXECUTION_SUM_MS,
+  SUM(QUEUED_OVERLOAD_TIME:"sum"::FLOAT) AS QUEUED_SUM_MS,
+  SUM(TOTAL_ELAPSED_TIME:"median"::FLOAT * CALLS) AS P50_CALLS, SUM(TOTAL_ELAPSED_TIME:"p90"::FLOAT * CALLS) AS P90_CALLS,
+  SUM(TOTAL_ELAPSED_TIME:"p99"::FLOAT * CALLS) AS P99_CALLS, SUM(TOTAL_ELAPSED_TIME:"p99.9"::FLOAT * CALLS) AS P999_CALLS,
+  MAX(TOTAL_ELAPSED_TIME:"max"::FLOAT) AS MAX_MS
+FROM SNOWFLAKE.ACCOUNT_USAGE.AGGREGATE_QUERY_HISTORY
+WHERE INTERVAL_END_TIME >= TO_TIMESTAMP_LTZ(?) AND INTERVAL_START_TIME <= TO_TIMESTAMP_LTZ(?) AND CONTAINS(QUERY_TAG, ?)
+GROUP BY QUERY_TYPE, QUERY_TEXT`
+	// aggregateDelay is the latency that Snowflake documents for the view.
+	aggregateDelay = 3 * 60 * 60
+	// clockTolerance is how far the clocks may differ before it is made up for, in
+	// ms: the question itself takes some of it.
+	clockTolerance = 5_000
+)
+
+// enrich says how the account's history is read.
+func (a Adapter) enrich(req *jsondoc.Value, w *jsondoc.Writer) error {
+	clock := sdk.ResultOf(req, "clock")
+	if !clock.Asked {
+		sdk.Ask(w, sdk.Query{ID: "clock", SQL: "SELECT DATE_PART(EPOCH_MILLISECOND, CURRENT_TIMESTAMP())"})
+		return nil
+	}
+	if clock.Err != "" {
+		return errors.New("reading the account's clock: " + clock.Err)
+	}
+	offset := int64(0)
+	now, ok := req.Get("now_ms").Int()
+	account, known := epoch(clock.Rows.At(0).At(0))
+	if ok && known {
+		if offset = account - now; offset < clockTolerance && offset > -clockTolerance {
+			offset = 0
+		}
+	}
+	w.Object().Key("enrich").Object().Key("page").Str(pageSQL).Key("page_size").Int(pageSize).Key("clock_offset_ms").Int(offset)
+	switch a.of {
+	case Hybrid:
+		w.Key("aggregate").Str(aggregateSQL).Key("aggregate_delay_seconds").Int(aggregateDelay)
+		w.Key("note").Str("Snowflake leaves short queries on hybrid tables out of the query history, so a low ratio is normal, and what was found is the slow part. Judge a hybrid table by the client's figures and by the account's aggregates.")
+	case Interactive:
+		w.Key("note").Str("Snowflake leaves short queries on interactive tables out of the query history, so a low ratio is normal, and what was found is the slow part.")
+	}
+	w.EndObject().EndObject()
+	return nil
+}
+
+// epoch reads a number that may be written as text.
+func epoch(v *jsondoc.Value) (int64, bool) {
+	if n, ok := v.Int(); ok {
+		return n, true
+	}
+	n := int64(0)
+	for _, c := range v.Str() {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, v.Str() != ""
+}

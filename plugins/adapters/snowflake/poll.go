@@ -1,0 +1,97 @@
+package snowflake
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/sdk"
+	"github.com/loadstone-db/loadstone/sdk/jsondoc"
+)
+
+// warehouse is a row of SHOW WAREHOUSES.
+type warehouse struct {
+	columns []string
+	row     *jsondoc.Value
+}
+
+// text returns a column, "" when there is none.
+func (h warehouse) text(column string) string {
+	for i, name := range h.columns {
+		if strings.EqualFold(name, column) {
+			if v := h.row.At(i); !v.IsNull() {
+				if n, ok := v.Int(); ok {
+					return strconv.FormatInt(n, 10)
+				}
+				return v.Str()
+			}
+		}
+	}
+	return ""
+}
+
+func (h warehouse) number(column string) int64 {
+	n, _ := strconv.ParseInt(h.text(column), 10, 64)
+	return n
+}
+
+// findWarehouse asks for the run's warehouse; ok is false while the host is being
+// asked, and found is nil when the role sees none of that name.
+func findWarehouse(req *jsondoc.Value, w *jsondoc.Writer) (name string, found *warehouse, ok bool, err error) {
+	name = strings.Trim(req.Get("warehouse").Str(), `"`)
+	if name == "" {
+		current := sdk.ResultOf(req, "current_warehouse")
+		if !current.Asked {
+			sdk.Ask(w, sdk.Query{ID: "current_warehouse", SQL: "SELECT CURRENT_WAREHOUSE()"})
+			return "", nil, false, nil
+		}
+		if current.Err != "" {
+			return "", nil, true, errors.New("asking for the session's warehouse: " + current.Err)
+		}
+		if name = strings.Trim(current.Rows.At(0).At(0).Str(), `"`); name == "" {
+			return "", nil, true, nil
+		}
+	}
+	show := sdk.ResultOf(req, "warehouses")
+	if !show.Asked {
+		sdk.Ask(w, sdk.Query{ID: "warehouses", SQL: "SHOW WAREHOUSES LIKE " + pattern(name)})
+		return name, nil, false, nil
+	}
+	if show.Err != "" {
+		return name, nil, true, errors.New("reading the warehouse " + name + ": " + show.Err)
+	}
+	for i := range show.Rows.Len() {
+		h := warehouse{columns: show.Columns, row: show.Rows.At(i)}
+		// The pattern ignores case; a name that differs in case only is another warehouse.
+		if have := h.text("name"); have == name || found == nil && strings.EqualFold(have, name) {
+			found = &h
+		}
+	}
+	return name, found, true, nil
+}
+
+// poll tells how the warehouse does now.
+func (a Adapter) poll(req *jsondoc.Value, w *jsondoc.Writer) error {
+	name, h, ok, err := findWarehouse(req, w)
+	switch {
+	case err != nil || !ok:
+		return err
+	case name == "":
+		return errors.New("the session has no warehouse: name one in target.warehouse or in the connection")
+	case h == nil:
+		return errors.New("there is no warehouse " + name + " that the role may see: GRANT USAGE, MONITOR ON WAREHOUSE " + quoted(name) + " TO ROLE …")
+	}
+	w.Object().Key("warehouse").Object()
+	for _, c := range [...]string{"name", "state", "type", "size", "scaling_policy"} {
+		w.Key(c).Str(h.text(c))
+	}
+	for _, c := range [...]string{"started_clusters", "min_cluster_count", "max_cluster_count", "running", "queued"} {
+		w.Key(c).Int(h.number(c))
+	}
+	w.Key("raw").Object()
+	for i, c := range h.columns {
+		w.Key(c).Value(h.row.At(i))
+	}
+	w.EndObject().EndObject().EndObject()
+	return nil
+}

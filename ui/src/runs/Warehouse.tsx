@@ -1,0 +1,73 @@
+import { useEffect, useMemo, useState } from 'react';
+import { useWarehouse } from '../api/queries';
+import type { Payload, RunDetail, Warehouse, WarehousePoint } from '../api/types';
+import { Chart } from '../charts/Chart';
+import type { Decor, Line } from '../charts/plot';
+import { Term } from '../design/Controls';
+import { count, exact, sentence, timeOfDay, words } from '../design/format';
+import { Notice } from '../design/States';
+import './enrichment.css';
+
+/** Joins what was stored with what the socket told since; polls are told apart by their time. */
+export function joinPolls(stored: WarehousePoint[], seen: WarehousePoint[]): WarehousePoint[] {
+  const at = new Map<string, WarehousePoint>();
+  for (const p of [...stored, ...seen]) at.set(p.timestamp, p);
+  return [...at.values()].sort((a, b) => (a.timestamp < b.timestamp ? -1 : 1));
+}
+
+/** The run's warehouse: state, queries that run and wait, clusters. Nothing where the target has none. */
+export function WarehousePanel({ run, live, decor }: { run: RunDetail; live: Payload | null; decor: Decor }) {
+  const has = run.plan !== null ? run.plan.driver === 'snowflake' : !!live?.warehouse;
+  const history = useWarehouse(run.run_id, has && run.status !== 'PREPARED');
+  const [seen, setSeen] = useState<WarehousePoint[]>([]);
+  const now = live?.warehouse ?? null;
+  const start = run.start_time ? Date.parse(run.start_time) : 0;
+  useEffect(() => {
+    if (!now?.polled_at) return;
+    const p = { ...now, timestamp: now.polled_at, elapsed_seconds: (Date.parse(now.polled_at) - start) / 1000 };
+    setSeen((all) => (all.some((o) => o.timestamp === p.timestamp) ? all : [...all, p]));
+  }, [now, start]);
+  const points = useMemo(() => joinPolls(history.data ?? [], seen), [history.data, seen]);
+  const lines = useMemo<Line[]>(
+    () => [
+      { key: 'running', label: 'Running', color: '--accent', fill: 0.16, values: points.map((p) => p.running) },
+      { key: 'queued', label: 'Queued', color: '--warn-mark', width: 2, values: points.map((p) => p.queued) },
+      { key: 'clusters', label: 'Clusters', color: '--k-point_lookup', dash: [5, 4], values: points.map((p) => p.started_clusters) },
+    ],
+    [points],
+  );
+  if (!has) return null;
+  const w: Warehouse | null = now ?? points[points.length - 1] ?? null;
+  return (
+    <div className="stack">
+      {now?.error && (
+        <Notice tone="warn">
+          The warehouse could not be polled{now.polled_at && `; the figures are from ${timeOfDay(now.polled_at)}`}. {now.error}
+        </Notice>
+      )}
+      <Chart
+        title={w?.name ? `Warehouse ${w.name}` : 'Warehouse'}
+        tip="Queries that run and wait on the warehouse, of everybody, and its clusters; asked every 5 seconds by the server."
+        file={`${run.test_name}-warehouse`}
+        x={points.map((p) => p.elapsed_seconds)}
+        lines={lines}
+        format={(n) => count(n)}
+        decor={decor}
+        state={{ pending: history.isPending, error: history.error, retry: () => void history.refetch() }}
+        empty="The warehouse has not been polled yet."
+        note={w?.name ? <Facts w={w} /> : undefined}
+      />
+    </div>
+  );
+}
+
+function Facts({ w }: { w: Warehouse }) {
+  return (
+    <span className="muted">
+      {[w.size, sentence(words(w.type)), sentence(words(w.state))].filter(Boolean).join(', ')},{' '}
+      <Term tip="Clusters that run now, of those that the warehouse may start.">
+        {exact(w.started_clusters)} of {exact(Math.max(w.max_cluster_count, 1))} clusters
+      </Term>
+    </span>
+  );
+}
