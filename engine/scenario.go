@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 )
 
@@ -232,6 +233,57 @@ type Retry struct {
 	// BackoffMs is the pause before the first repetition; it doubles with each
 	// further one, up to 32 times, and varies by half at random.
 	BackoffMs float64 `json:"backoff_ms"`
+}
+
+// ConnectionsAt is how many connections the stages ask for at a time since the
+// measurement began; before and without stages it is concurrent_connections.
+func (w Workload) ConnectionsAt(at time.Duration) int {
+	level := float64(w.ConcurrentConnections)
+	for _, s := range w.Stages {
+		if at < 0 {
+			break
+		}
+		end := s.Level()
+		if at >= s.Duration() || s.Ramp == RampStep {
+			level = end
+		} else {
+			level += (end - level) * float64(at) / float64(s.Duration())
+		}
+		if at < s.Duration() {
+			break
+		}
+		at -= s.Duration()
+	}
+	return int(math.Round(level))
+}
+
+// NextConnections is what ConnectionsAt asks for a while later, or just before a
+// step that lies between: a step is not anticipated.
+func (w Workload) NextConnections(at, later time.Duration) int {
+	border := time.Duration(0)
+	for _, s := range w.Stages {
+		if s.Ramp == RampStep && at < border && border <= at+later {
+			return w.ConnectionsAt(border - 1)
+		}
+		border += s.Duration()
+	}
+	return w.ConnectionsAt(at + later)
+}
+
+// MostConnections is the most that ConnectionsAt asks for from one time to another.
+func (w Workload) MostConnections(from, to time.Duration) int {
+	most := max(w.ConnectionsAt(from), w.ConnectionsAt(to))
+	border := time.Duration(0)
+	for _, s := range w.Stages {
+		// A level that ramps is highest at an end of its stage, one that steps from its beginning on.
+		for _, at := range []time.Duration{border, border + s.Duration() - 1} {
+			if from <= at && at <= to {
+				most = max(most, w.ConnectionsAt(at))
+			}
+		}
+		border += s.Duration()
+	}
+	return most
 }
 
 // Searches reports whether the run looks for the limit, in steps.

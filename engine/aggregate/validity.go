@@ -244,7 +244,7 @@ func (s *stall) remark() string {
 		return ""
 	}
 	if rate := float64(s.ended) / before; rate*length.Seconds() >= stallMissed {
-		return fmt.Sprintf("From %s on no operation ended for %.0f s, after %.3g in a second before: the target did not answer, or connections were lost. A closed loop shows that in few latencies.",
+		return fmt.Sprintf("From %s on no operation ended for %.0f s, after %.0f a second before: the target did not answer, or connections were lost.",
 			s.from.UTC().Format("15:04:05"), length.Seconds(), rate)
 	}
 	return ""

@@ -89,6 +89,8 @@ type Group struct {
 	target int
 	open   int
 	ended  bool // the stream has ended
+	// connected is true once a connection has been open.
+	connected bool
 	// dispatching is true while arrivals may still come.
 	dispatching bool
 	past        Totals
@@ -151,7 +153,7 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 		s.conn = conn
 		g.slots = append(g.slots, s)
 	}
-	g.open = len(conns)
+	g.open, g.connected = len(conns), len(conns) > 0
 	if g.queue == nil {
 		g.source.low = make(chan struct{}, 1)
 		g.source.low <- struct{}{}
@@ -464,6 +466,7 @@ func (g *Group) streamEnded() {
 func (g *Group) connectionOpened() {
 	g.mu.Lock()
 	g.open++
+	g.connected = true
 	g.mu.Unlock()
 }
 
@@ -503,7 +506,8 @@ func (g *Group) connectionLost(s *slot) {
 
 func (g *Group) reopenFailed(err error) {
 	g.mu.Lock()
-	all := g.open == 0
+	// A group that began without connections has none to lose before its first.
+	all := g.open == 0 && g.connected
 	g.mu.Unlock()
 	g.cfg.Log.Warn().Err(err).Msg("opening a connection failed, trying again")
 	if all {

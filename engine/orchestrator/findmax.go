@@ -40,10 +40,14 @@ func highestLevel(sc engine.Scenario, targetHolds int) (level float64, why strin
 	return float64(max(most, f.StartConcurrency)), why
 }
 
-// loadOf is the workload as the run workers of a search know it: they follow
-// levels, in a closed loop or an open one, and know nothing of the search.
+// loadOf is the workload as the run workers know it. Those of a search follow
+// levels, in a closed loop or an open one, and know nothing of the search; those that come and go
+// with stages are told their connections.
 func loadOf(sc engine.Scenario) engine.Workload {
 	w := sc.Workload
+	if staged(sc) {
+		w.Stages = nil
+	}
 	if !w.Searches() {
 		return w
 	}

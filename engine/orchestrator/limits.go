@@ -10,13 +10,16 @@ import (
 func spread(sc engine.Scenario) ([]int, error) {
 	workers, total := sc.Scaling.WorkerCount, sc.Workload.ConcurrentConnections
 	if sc.Scaling.Elastic() {
-		// Stages are shared by as many as their peak needs; a search adds workers as it climbs.
+		// A search, and stages of connections, add workers as they climb.
 		peak := total
 		if !sc.Workload.Searches() {
 			peak = sc.PeakConnections(0)
 		}
 		if most := sc.Scaling.Holds(); peak > most {
 			return nil, engine.InvalidField("scaling.max_workers", fmt.Sprintf("%d connections do not fit on %d run workers of %d", peak, sc.Scaling.MaxWorkers, sc.Scaling.PerWorkerCapacity), "raise it, or per_worker_capacity")
+		}
+		if staged(sc) {
+			peak = sc.Workload.MostConnections(0, joinLead)
 		}
 		return engine.Spread(total, sc.Scaling.Workers(peak)), nil
 	}

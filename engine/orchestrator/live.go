@@ -66,6 +66,8 @@ type live struct {
 	rate  *float64
 	// held is a step that waits for run workers to join.
 	held *actStep
+	// Of stages that run workers come and go with: none joins before.
+	nextJoin time.Time
 
 	cancelPrepare context.CancelFunc
 	prepareDone   chan prepareResult
@@ -537,6 +539,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 	case control.RunRejected:
 		if w := l.worker(m.WorkerID); w != nil {
 			w.state.Status, w.state.Err = engine.WorkerFailed, m.Err
+			l.nextJoin = time.Now().Add(joinPause)
 			l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: reasonOf(m.Err)})
 		}
 	case control.WorkerState:
@@ -571,6 +574,7 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 		l.note(engine.LogInfo, w, "%s is ready with %d connections on %s", w.id, w.connections, m.NodeID)
 	case engine.WorkerFailed:
 		l.note(engine.LogError, w, "%s failed: %s", w.id, message)
+		l.nextJoin = time.Now().Add(joinPause)
 		if l.core.started {
 			l.validity.LostWorker(w.id, message, m.At, time.Now())
 		}

@@ -28,6 +28,7 @@ func (l *live) assign(ctx context.Context, w *runWorker, slot int, nodes []*node
 	w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, TestID: w.testID, Status: engine.WorkerStarting}
 	refuse := func(why string) {
 		w.state.Status = engine.WorkerFailed
+		l.nextJoin = time.Now().Add(joinPause)
 		l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: why})
 	}
 	if len(nodes) == 0 {
@@ -48,7 +49,10 @@ func (l *live) assign(ctx context.Context, w *runWorker, slot int, nodes []*node
 
 // scales reports whether run workers join and leave while the run goes on.
 func (l *live) scales() bool {
-	return l.sc.Scaling.Elastic() && l.core.search != nil && l.sc.FindMax.Unit != engine.FindMaxRate
+	if l.core.search != nil {
+		return l.sc.Scaling.Elastic() && l.sc.FindMax.Unit != engine.FindMaxRate
+	}
+	return staged(l.sc)
 }
 
 // join places a further run worker. It inherits the run's phase from the state
@@ -59,7 +63,11 @@ func (l *live) join(ctx context.Context, connections int) {
 	l.workers = append(l.workers, w)
 	l.byID[w.id] = w
 	l.happen(ctx, hapJoined{w.id})
-	l.note(engine.LogInfo, w, "%s joins with %d connections", w.id, connections)
+	if connections > 0 {
+		l.note(engine.LogInfo, w, "%s joins with %d connections", w.id, connections)
+	} else {
+		l.note(engine.LogInfo, w, "%s joins", w.id)
+	}
 	row := l.row(w)
 	l.keeper.add("a run worker", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
 	l.assign(ctx, w, slot, l.svc.available())

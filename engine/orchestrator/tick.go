@@ -29,6 +29,7 @@ func (l *live) everySecond(ctx context.Context) {
 		if others := l.svc.otherLive(l.runID); others > 0 && l.core.started {
 			l.validity.Note(fmt.Sprintf("%d other run(s) were live on this server at the same time.", others))
 		}
+		l.followStages(ctx, now)
 		l.aggregate(now)
 		l.happen(ctx, hapTick{})
 	} else if len(l.logbook.pending) > 0 {

@@ -1,0 +1,80 @@
+package orchestrator_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// TestStagesBringAndSendRunWorkers: at 2 connections each, the peak needs three
+// run workers, and what lies before and after it one. No record is lost or repeated.
+func TestStagesBringAndSendRunWorkers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).start()
+	two, six := 2, 6
+	run := f.run(func(sc *engine.Scenario) {
+		sc.Scaling = engine.Scaling{Mode: engine.ScalingAuto, WorkerCount: 1, PerWorkerCapacity: 2}
+		// Two workers that took the same keys would fail to insert them.
+		sc.Workload.Params = json.RawMessage(`{"weights": {"POINT_LOOKUP": 50, "INSERT": 50}}`)
+		sc.Workload.ConcurrentConnections, sc.Workload.WarmupSeconds, sc.Workload.DurationSeconds = 2, 0, 11
+		sc.Workload.Stages = []engine.Stage{
+			{DurationSeconds: 5.5, Connections: &two, Ramp: engine.RampStep},
+			{DurationSeconds: 1, Connections: &six, Ramp: engine.RampLinear},
+			{DurationSeconds: 2.5, Connections: &six, Ramp: engine.RampStep},
+			{DurationSeconds: 2, Connections: &two, Ramp: engine.RampStep},
+		}
+	})
+	f.until(run.RunID, func(p *engine.Payload) bool {
+		if p.Connections.Target > 6 || p.Phase != nil && *p.Phase == engine.PhaseMeasurement && p.Timing.PhaseElapsedSeconds != nil && *p.Timing.PhaseElapsedSeconds < 5 && p.Connections.Target > 2 {
+			t.Errorf("%d connections are wanted %v s into the measurement", p.Connections.Target, *p.Timing.PhaseElapsedSeconds)
+		}
+		return p.Connections.Target > 4
+	})
+	f.until(run.RunID, func(p *engine.Payload) bool { return p.Connections.Target == 2 })
+	sum := f.wait(run.RunID)
+	if sum.Status != engine.StatusCompleted || !sum.Accounting.Balanced || sum.Errors.Count != 0 {
+		t.Fatalf("%s, %+v, %+v\n%s", sum.Status, sum.Accounting, sum.Errors, f.logs(run.RunID))
+	}
+	d := f.settled(run.RunID)
+	retired := 0
+	for _, e := range d.Events {
+		if e.Type == engine.EventStop && e.Data.Scope == engine.ScopeWorker {
+			retired++
+		}
+	}
+	if len(d.Workers) != 3 || retired != 2 {
+		t.Errorf("%d run workers, %d of them retired\n%s", len(d.Workers), retired, f.logs(run.RunID))
+	}
+	for _, w := range d.Workers {
+		if w.Figures == nil || !w.Figures.Accounting.Balanced || w.FailureReason != "" || w.Figures.Accounting.Recorded == 0 {
+			t.Errorf("%s: %+v, %s", w.WorkerID, w.Figures, w.FailureReason)
+		}
+	}
+	var text bytes.Buffer
+	if err := f.results.WriteCSV(t.Context(), run.RunID, &text); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&text).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]int{}
+	for i, name := range rows[0] {
+		at[name] = i
+	}
+	seen := map[string]bool{}
+	for _, r := range rows[1:] {
+		key := fmt.Sprint(r[at["worker_id"]], " ", r[at["connection_id"]], " ", r[at["seq"]])
+		if seen[key] {
+			t.Fatalf("%s is recorded twice", key)
+		}
+		seen[key] = true
+	}
+	if int64(len(seen)) != sum.Accounting.Started {
+		t.Errorf("%d records of %d operations", len(seen), sum.Accounting.Started)
+	}
+}
