@@ -10,9 +10,10 @@ import (
 )
 
 // closedLoop keeps a number of connections busy for a while, on virtual time,
-// and tells what a poller that looks every five seconds and the clients saw.
+// and tells what the clients saw, and a poller that looks eight times.
 func closedLoop(b *bench, name string, w Work, connections int, settle, length time.Duration) findmax.Observation {
-	const network, poll = time.Millisecond, 5 * time.Second
+	const network = time.Millisecond
+	poll := length / 8
 	clients := map[ID]time.Time{} // when each statement was sent
 	idle := make([]time.Time, connections)
 	for i := range idle {
@@ -99,10 +100,11 @@ func TestFindMaxFindsTheSlots(t *testing.T) {
 		work      Work
 		increment float64
 		slots     int
+		step      time.Duration
 	}{
-		{"one cluster", Spec{Name: "W"}, scan, 3, 8},
-		{"three clusters of five slots", Spec{Name: "W", MinClusters: 3, MaxClusters: 3, MaxConcurrency: 5}, scan, 4, 15},
-		{"interactive", Spec{Name: "W", Type: TypeInteractive, MaxConcurrency: 2}, Work{Interactive, Lookup}, 6, 16},
+		{"one cluster", Spec{Name: "W"}, scan, 3, 8, 20 * time.Second},
+		{"three clusters of five slots", Spec{Name: "W", MinClusters: 3, MaxClusters: 3, MaxConcurrency: 5}, scan, 4, 15, 20 * time.Second},
+		{"interactive", Spec{Name: "W", Type: TypeInteractive, MaxConcurrency: 2}, Work{Interactive, Lookup}, 6, 16, 4 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -115,7 +117,7 @@ func TestFindMaxFindsTheSlots(t *testing.T) {
 					if !more {
 						break
 					}
-					s.Observe(closedLoop(b, "W", c.work, int(level), time.Second, 20*time.Second))
+					s.Observe(closedLoop(b, "W", c.work, int(level), time.Second, c.step))
 				}
 				r := s.Result()
 				if r.MaxConnections == nil || *r.MaxConnections != c.slots || !r.Confirmed || r.Limit != engine.OutcomeQueueDetected || *r.FirstUnstable != float64(c.slots+1) {
