@@ -20,10 +20,11 @@ type account struct {
 	*httptest.Server
 	// login returns the answer to a log-in; nil lets everybody in.
 	login func(data map[string]any) map[string]any
-	// query returns the answer to a statement, or writes one itself and returns nil.
-	query func(w http.ResponseWriter, r *http.Request, q request) map[string]any
+	// deaf lets aborts fail.
+	deaf atomic.Bool
 
 	mu       sync.Mutex
+	query    answerer
 	logins   []map[string]any
 	requests []request
 	paths    []string
@@ -31,6 +32,16 @@ type account struct {
 	date     time.Time // of its answers, when it is not now
 
 	open, sessions, renewals, aborts atomic.Int64
+}
+
+// answerer returns the answer to a statement, or writes one itself and returns nil.
+type answerer func(w http.ResponseWriter, r *http.Request, q request) map[string]any
+
+// respond sets what answers statements from now on; nil answers each with a row.
+func (a *account) respond(with answerer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.query = with
 }
 
 type request struct {
@@ -120,6 +131,10 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case sessionPath:
 		a.open.Add(-1)
 	case abortPath:
+		if a.deaf.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
 		var in struct{ RequestID string }
 		_ = json.Unmarshal(body, &in)
 		a.aborts.Add(1)
@@ -135,12 +150,13 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.mu.Lock()
 		a.requests = append(a.requests, q)
 		a.aborted[q.id] = q.abort
+		query := a.query
 		a.mu.Unlock()
 		switch {
 		case q.DescribeOnly:
 			answer = rows([]string{"A:text"})
-		case a.query != nil:
-			if answer = a.query(w, r, q); answer == nil {
+		case query != nil:
+			if answer = query(w, r, q); answer == nil {
 				return
 			}
 		default:

@@ -171,7 +171,7 @@ func (c *conn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *targe
 	}
 	// The account's name for the query is there as soon as it has one, also for a query that fails.
 	id := make(chan string, 1)
-	row, err := c.run(ctx, sf.WithQueryIDChan(ctx, id), b, op, res)
+	row, err := c.run(ctx, sf.WithQueryIDChan(context.WithValue(ctx, answeredKey{}, &res.FirstByte), id), b, op, res)
 	if timer != nil {
 		timer.Stop()
 	}

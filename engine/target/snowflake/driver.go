@@ -143,7 +143,11 @@ func (d *database) config(retries int) sf.Config {
 	// gosnowflake means to name its time limits anew one day, and has no others yet.
 	cfg.LoginTimeout, cfg.JWTClientTimeout = d.cfg.ConnectTimeout, d.cfg.ConnectTimeout //nolint:staticcheck // see above
 	cfg.RequestTimeout, cfg.ClientTimeout = s.clientTimeout, s.clientTimeout            //nolint:staticcheck // see above
-	cfg.JWTExpireTimeout = time.Minute                                                  //nolint:staticcheck // see above
+	if retries == 0 && d.cfg.StatementTimeout > 0 {
+		// The statement timeout bounds each request already, and two timers for it are one too many.
+		cfg.ClientTimeout = 0 //nolint:staticcheck // see above
+	}
+	cfg.JWTExpireTimeout = time.Minute //nolint:staticcheck // see above
 	return cfg
 }
 

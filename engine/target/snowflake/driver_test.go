@@ -144,7 +144,7 @@ func TestNothingButTheAccountIsContacted(t *testing.T) {
 	}
 	t.Setenv("SF_CLIENT_CONFIG_FILE", config)
 	a := newAccount(t)
-	a.query = func(_ http.ResponseWriter, _ *http.Request, q request) map[string]any {
+	a.respond(func(_ http.ResponseWriter, _ *http.Request, q request) map[string]any {
 		switch {
 		case strings.Contains(q.SQLText, "fail"):
 			return refusal(100038, "22018", "Numeric value 'x' is not recognized")
@@ -156,7 +156,7 @@ func TestNothingButTheAccountIsContacted(t *testing.T) {
 			return r
 		}
 		return rows([]string{"A:text"}, []any{"1"})
-	}
+	})
 	var mu sync.Mutex
 	hosts := map[string]int{}
 	opened, err := snowflakeDriver{report: func(host string) { mu.Lock(); hosts[host]++; mu.Unlock() }}.Open(target.Config{DSN: a.dsn()})
@@ -354,9 +354,9 @@ func TestClassesOfErrors(t *testing.T) {
 		{390111, "08001", engine.ErrClassConnection, true}, {390114, "08001", engine.ErrClassConnection, true}, {390104, "08001", engine.ErrClassConnection, true},
 	} {
 		conn := connect(t, db)
-		a.query = func(http.ResponseWriter, *http.Request, request) map[string]any {
+		a.respond(func(http.ResponseWriter, *http.Request, request) map[string]any {
 			return refusal(c.number, c.state, "Statement '01b6c04c-0108-5374-0008-50d700010052' in transaction 1725239781553000000 failed.")
-		}
+		})
 		for statement, args := range [][]any{{int64(1)}, {int64(1), "x"}} {
 			res, err := exec(conn, uint16(statement), args...)
 			e := db.Classify(err)
@@ -373,16 +373,16 @@ func TestClassesOfErrors(t *testing.T) {
 				break
 			}
 		}
-		a.query = nil
+		a.respond(nil)
 		_ = conn.Close()
 	}
 	for status, class := range map[int]engine.ErrorClass{429: engine.ErrClassThrottled, 503: engine.ErrClassThrottled, 500: engine.ErrClassResource, 504: engine.ErrClassResource} {
 		conn := connect(t, db)
 		before := len(a.requests)
-		a.query = func(w http.ResponseWriter, _ *http.Request, _ request) map[string]any {
+		a.respond(func(w http.ResponseWriter, _ *http.Request, _ request) map[string]any {
 			w.WriteHeader(status)
 			return nil
-		}
+		})
 		_, err := exec(conn, 0, int64(1))
 		if e := db.Classify(err); e.Class != class || e.Code != fmt.Sprintf("http_%d", status) || conn.Broken() {
 			t.Errorf("%d: %+v, broken %v", status, e, conn.Broken())
@@ -390,22 +390,22 @@ func TestClassesOfErrors(t *testing.T) {
 		if n := len(a.requests) - before; n != 1 {
 			t.Errorf("%d: %d requests for one execution", status, n)
 		}
-		a.query = nil
+		a.respond(nil)
 		if _, err := exec(conn, 0, int64(1)); err != nil {
 			t.Errorf("after %d: %v", status, err)
 		}
 		_ = conn.Close()
 	}
 	conn := connect(t, db)
-	a.query = func(w http.ResponseWriter, _ *http.Request, _ request) map[string]any {
+	a.respond(func(w http.ResponseWriter, _ *http.Request, _ request) map[string]any {
 		c, _, _ := w.(http.Hijacker).Hijack()
 		_ = c.Close()
 		return nil
-	}
+	})
 	if _, err := exec(conn, 1, int64(1), "x"); db.Classify(err).Class != engine.ErrClassConnection || !conn.Broken() {
 		t.Errorf("a lost TCP connection: %+v, broken %v", db.Classify(err), conn.Broken())
 	}
-	a.query = nil
+	a.respond(nil)
 }
 
 // TestSessionTokensAreRenewed: an expired session token is renewed inside the
@@ -414,27 +414,27 @@ func TestSessionTokensAreRenewed(t *testing.T) {
 	a := newAccount(t)
 	db := openDSN(t, a.dsn(), target.Config{})
 	conn := connect(t, db)
-	a.query = func(_ http.ResponseWriter, _ *http.Request, q request) map[string]any {
+	a.respond(func(_ http.ResponseWriter, _ *http.Request, q request) map[string]any {
 		if !strings.HasPrefix(q.token, "renewed") {
 			return refusal(numberSessionExpired, "08001", "Session token has expired.")
 		}
 		return rows([]string{"A:text"}, []any{"1"})
-	}
+	})
 	if res, err := exec(conn, 0, int64(1)); err != nil || res.Rows != 1 || a.renewals.Load() != 1 || conn.Broken() {
 		t.Errorf("%+v, %v, %d renewals", res, err, a.renewals.Load())
 	}
 	// Cold sessions that have ended in the meantime are replaced.
-	a.query = nil
+	a.respond(nil)
 	if _, err := db.Query(t.Context(), "SELECT 1"); err != nil {
 		t.Fatal(err)
 	}
 	sessions := a.sessions.Load()
-	a.query = func(_ http.ResponseWriter, _ *http.Request, q request) map[string]any {
+	a.respond(func(_ http.ResponseWriter, _ *http.Request, q request) map[string]any {
 		if q.token != fmt.Sprintf("t%d", sessions+1) {
 			return refusal(numberSessionGone, "08001", "Session no longer exists.")
 		}
 		return rows([]string{"A:text"}, []any{"1"})
-	}
+	})
 	if _, err := db.Query(t.Context(), "SELECT 1"); err != nil || a.sessions.Load() != sessions+1 {
 		t.Errorf("%v, %d sessions more", err, a.sessions.Load()-sessions)
 	}
@@ -444,7 +444,7 @@ func TestSessionTokensAreRenewed(t *testing.T) {
 // connection goes on; one that cannot be confirmed breaks it.
 func TestTimeoutsAndCancellationsAbort(t *testing.T) {
 	a := newAccount(t)
-	a.query = hang
+	a.respond(hang)
 	db := openDSN(t, a.dsn(), target.Config{StatementTimeout: 100 * time.Millisecond})
 	conn := connect(t, db)
 	begin := time.Now()
@@ -466,13 +466,7 @@ func TestTimeoutsAndCancellationsAbort(t *testing.T) {
 	if e := db.Classify(<-done); e.Class != engine.ErrClassCancelled || conn.Broken() || a.aborts.Load() != 2 {
 		t.Errorf("%+v, broken %v, %d aborts", e, conn.Broken(), a.aborts.Load())
 	}
-	a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == abortPath {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		a.ServeHTTP(w, r)
-	})
+	a.deaf.Store(true)
 	conn = connect(t, db)
 	_, err = exec(conn, 0, int64(1))
 	if e := db.Classify(err); e.Class != engine.ErrClassTimeout || !conn.Broken() {
@@ -493,7 +487,7 @@ func waitFor(t *testing.T, what func() bool) {
 // that makes gosnowflake's markers matter.
 func TestBindsHaveTypes(t *testing.T) {
 	a := newAccount(t)
-	a.query = func(http.ResponseWriter, *http.Request, request) map[string]any { return affected(1) }
+	a.respond(func(http.ResponseWriter, *http.Request, request) map[string]any { return affected(1) })
 	db := openDSN(t, a.dsn(), target.Config{})
 	var binds []engine.Bind
 	at := time.Date(1969, 7, 20, 20, 17, 40, 1000, time.UTC)
@@ -525,10 +519,10 @@ func TestBindsHaveTypes(t *testing.T) {
 // TestQueryTypes: what preparation reads of Snowflake's types.
 func TestQueryTypes(t *testing.T) {
 	a := newAccount(t)
-	a.query = func(http.ResponseWriter, *http.Request, request) map[string]any {
+	a.respond(func(http.ResponseWriter, *http.Request, request) map[string]any {
 		return rows([]string{"I:fixed", "N:fixed..........", "BIG:fixed", "R:real", "T:text", "B:boolean", "D:date", "TS:timestamp_ntz", "TZ:timestamp_tz", "V:variant", "X:binary", "NUL:text", "O:object"},
 			[]any{"42", "12345678901234567890.1234567890", "99999999999999999999999999999999999999", "1.5e-7", "text", "1", "19000", "1700000000.123456000", "1700000000.000000000 1500", `{"a": 1}`, "00FF", nil, "{}"})
-	}
+	})
 	rs, err := openDSN(t, a.dsn(), target.Config{}).Query(t.Context(), "SELECT …", "x", int64(1), 1.5, true, time.Now(), []byte("b"), json.Number("1.50"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -552,13 +546,13 @@ func TestQueryTypes(t *testing.T) {
 func TestQueryIsBounded(t *testing.T) {
 	a := newAccount(t)
 	long := strings.Repeat("x", 1<<20)
-	a.query = func(http.ResponseWriter, *http.Request, request) map[string]any {
+	a.respond(func(http.ResponseWriter, *http.Request, request) map[string]any {
 		var many [][]any
 		for range 9 {
 			many = append(many, []any{long})
 		}
 		return rows([]string{"T:text"}, many...)
-	}
+	})
 	if _, err := openDSN(t, a.dsn(), target.Config{}).Query(t.Context(), "SELECT …"); !errors.Is(err, target.ErrTooLarge) {
 		t.Error(err)
 	}
@@ -571,12 +565,12 @@ func (g given) Value(r, c int) any { return g[r][c] }
 
 func TestLoadMixesTypesAsText(t *testing.T) {
 	a := newAccount(t)
-	a.query = func(_ http.ResponseWriter, _ *http.Request, q request) map[string]any {
+	a.respond(func(_ http.ResponseWriter, _ *http.Request, q request) map[string]any {
 		if strings.HasPrefix(q.SQLText, "INSERT") {
 			return affected(3)
 		}
 		return rows([]string{"status:text"}, []any{"ok"})
-	}
+	})
 	db := openDSN(t, a.dsn(), target.Config{})
 	sent := false
 	n, err := db.Load(t.Context(), `"T x"`, []engine.Column{{Name: "id"}, {Name: `we"ird`}, {Name: "M"}}, func() (plugin.Rows, error) {

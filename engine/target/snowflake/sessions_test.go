@@ -52,7 +52,7 @@ func TestFiveHundredSessions(t *testing.T) {
 	var hanging, served atomic.Int64
 	var hangs atomic.Bool
 	gone := sync.Map{}
-	a.query = func(w http.ResponseWriter, r *http.Request, q request) map[string]any {
+	a.respond(func(w http.ResponseWriter, r *http.Request, q request) map[string]any {
 		if n := served.Add(1); n%5 == 0 && n <= sessions {
 			// The session's token and the one that renews it have expired.
 			gone.Store(q.token, true)
@@ -67,7 +67,7 @@ func TestFiveHundredSessions(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 		return rows([]string{"A:text"}, []any{"1"})
-	}
+	})
 	db := openDSN(t, a.dsn(), target.Config{})
 	sink := &memory{}
 	g, err := load.Open(t.Context(), load.Config{Plan: &engine.Plan{Driver: "snowflake", Statements: bothKinds[:1]},

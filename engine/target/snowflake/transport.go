@@ -35,9 +35,14 @@ var storageDomains = []string{
 }
 
 // accountPaths are what gosnowflake asks of an account in the sign-ins that this driver has.
-var accountPaths = []string{"/session", "/queries/", "/monitoring/queries/"}
+var accountPaths = []string{"/session", queriesPath, "/monitoring/queries/"}
+
+// answeredKey is the key of a *time.Time in a request's context, which is set
+// when the head of the answer has arrived.
+type answeredKey struct{}
 
 const (
+	queriesPath   = "/queries/"
 	telemetryPath = "/telemetry/send"
 	loginPath     = "/session/v1/login-request"
 	sessionPath   = "/session"
@@ -153,6 +158,9 @@ func (t *transport) send(r *http.Request) (*http.Response, error) {
 	}
 	if r.URL.Host != t.account {
 		return resp, nil
+	}
+	if answered, ok := r.Context().Value(answeredKey{}).(*time.Time); ok && strings.HasPrefix(r.URL.Path, queriesPath) {
+		*answered = time.Now()
 	}
 	if r.URL.Path == loginPath {
 		if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
