@@ -300,7 +300,7 @@ func second[T any](_ T, err error) error { return err }
 
 func TestUnreachableAccountsAreExplained(t *testing.T) {
 	silentServer := newAccount(t)
-	silentServer.login = func(map[string]any) map[string]any { time.Sleep(3 * time.Second); return nil }
+	silentServer.login = func(map[string]any) map[string]any { time.Sleep(1500 * time.Millisecond); return nil }
 	busy := newAccount(t)
 	busy.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	missing := newAccount(t)
