@@ -71,11 +71,12 @@ func (c *snowsimCommand) Run(e *env) error {
 	defer server.Close()
 	dsn := "snowflake://" + server.DSN()
 	if c.JSON {
-		line, err := json.Marshal(map[string]any{"dsn": dsn, "address": server.Addr(), "simulated": true, "version": snowsim.Version})
-		if err != nil {
+		// A shell can cut the connection out of it: & is not escaped.
+		out := json.NewEncoder(e.stdout)
+		out.SetEscapeHTML(false)
+		if err := out.Encode(map[string]any{"dsn": dsn, "address": server.Addr(), "simulated": true, "version": snowsim.Version}); err != nil {
 			return fmt.Errorf("printing: %w", err)
 		}
-		_, _ = fmt.Fprintf(e.stdout, "%s\n", line)
 	} else {
 		_, _ = fmt.Fprintf(e.stdout, `Simulated Snowflake account, ready on %s. Its figures say nothing about Snowflake.
 
