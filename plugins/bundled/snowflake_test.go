@@ -329,3 +329,22 @@ func TestSnowflakeClassesAgree(t *testing.T) {
 		}
 	}
 }
+
+// TestSnowflakePostgres: Snowflake's Postgres is Postgres, and so is its adapter.
+func TestSnowflakePostgres(t *testing.T) {
+	b := newBench(t, hosttest.Bundled(t))
+	sc := b.scenario("mix", `{"weights":{"POINT_LOOKUP":1,"INSERT":1,"UPDATE":1,"DELETE":1}}`, &engine.Prepare{Rows: prepared, IfExists: engine.IfExistsUse})
+	sc.Target.Adapter, sc.Target.TableName = "snowflake_postgres", "orders"
+	p, err := b.prepare(sc)
+	if err != nil || p.Plan.Tables[0].Rows != prepared || !p.Plan.Tables[0].Dense || p.Plan.Adapter.Name != "snowflake_postgres" {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if total := b.load(sc, p, 1, 200*time.Millisecond); len(total.committed) != 4 {
+		t.Errorf("%+v", total.committed)
+	}
+	sc.Target.Params = json.RawMessage(`{"cluster_by":["id"]}`)
+	_, err = b.prepare(sc)
+	if !strings.Contains(fmt.Sprint(err), "target.params.cluster_by") {
+		t.Errorf("a parameter of another table type: %v", err)
+	}
+}

@@ -18,6 +18,10 @@ func TestConformance(t *testing.T) {
 	}{
 		{"mix", bundledFile(t, "mix.wasm"), "", ""},
 		{"postgres", bundledFile(t, "postgres.wasm"), "", ""},
+		{"snowflake_standard", bundledFile(t, "snowflake_standard.wasm"), "", ""},
+		{"snowflake_hybrid", bundledFile(t, "snowflake_hybrid.wasm"), "", ""},
+		{"snowflake_interactive", bundledFile(t, "snowflake_interactive.wasm"), "", ""},
+		{"snowflake_postgres", bundledFile(t, "snowflake_postgres.wasm"), "", ""},
 		{"garbage", []byte("garbage"), "module", "not a WebAssembly module"},
 		{"not repeatable rows", plugintest.Guest{Batch: good, Rows: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1), []byte{0}), plugintest.Operation(0, plugintest.Int(2), []byte{0}))}.Build(),
 			"sample rows of t are repeatable", "1"},

@@ -19,7 +19,7 @@ var schemas = [...]string{
 ` + searched + `,
 ` + keyParam + `}}`,
 	Hybrid: `{"type":"object","additionalProperties":false,"properties":{
-"indexes":{"title":"Secondary indexes","description":"Indexes of a new table, beside those that the workload declares.","type":"array","maxItems":64,
+"indexes":{"title":"Secondary indexes","description":"Indexes of a new table, beside those that the workload declares: [{\"columns\": [\"customer_id\"], \"include\": [\"status\"]}].","type":"array","maxItems":64,
 "items":{"type":"object","additionalProperties":false,"required":["columns"],"properties":{
 "columns":{"title":"Columns","description":"What the index finds rows by.",` + columns + `},
 "include":{"title":"Included columns","description":"Columns that are kept in the index, so that a query for them need not read the row.",` + columns + `}}}}}}`,
