@@ -111,6 +111,8 @@ type Plan struct {
 	Tables     []Table     `json:"tables"`
 	Pools      []Pool      `json:"pools,omitempty"`
 	KeySlots   int         `json:"key_slots"`
+	// Restore is SQL that sets the target back when everything about the run is over.
+	Restore []string `json:"restore,omitempty"`
 	// ErrorClasses maps error codes, or prefixes of them, onto classes; the longest match wins.
 	ErrorClasses map[string]ErrorClass `json:"error_classes,omitempty"`
 }

@@ -166,6 +166,12 @@ func (l *live) ask(h any) <-chan struct{} {
 func (l *live) loop(ctx context.Context) {
 	defer l.leave()
 	defer func() { l.cancelPrepare(); l.stopPolling() }()
+	defer func() {
+		// What the preparation started is set back at the end of all, and also when this process ends before it.
+		if l.plan != nil && l.core.status.Terminal() {
+			l.svc.setBack(l.run, l.plan.Plan)
+		}
+	}()
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	l.happen(ctx, hapBegun{})

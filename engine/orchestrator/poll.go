@@ -133,3 +133,31 @@ func (l *live) warehousePolled(p polled) {
 		return l.svc.opts.Store.SaveWarehouse(ctx, l.runID, l.epoch, point)
 	})
 }
+
+// setBackLimit bounds setting a target back.
+const setBackLimit = 20 * time.Second
+
+// setBack undoes what the preparation of a run started: a warehouse that was
+// suspended is suspended again, unless another run may need it.
+func (s *Service) setBack(run engine.Run, plan *engine.Plan) {
+	if plan == nil || len(plan.Restore) == 0 {
+		return
+	}
+	log := s.opts.Log.With().Str("run_id", run.RunID).Logger()
+	if s.otherLive(run.RunID) > 0 {
+		log.Info().Msg("the warehouse is left running: another run is live")
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), setBackLimit)
+	defer cancel()
+	a, err := prepare.Attach(ctx, s.deps(), run.Scenario, plan, "set back")
+	if err == nil {
+		defer a.Close()
+		err = a.Database().Exec(ctx, plan.Restore...)
+	}
+	if err != nil {
+		log.Warn().Err(err).Msg("the warehouse could not be set back")
+		return
+	}
+	log.Info().Msg("the warehouse is suspended again, as it was before the run")
+}

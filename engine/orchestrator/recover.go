@@ -248,6 +248,7 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 	if !s.finishEnrichment(e, o.summary) {
 		return // the next process goes on with it
 	}
+	s.setBack(e.run, e.plan)
 	logs := []engine.LogEntry{}
 	seq := s.lastLog(e.run.RunID)
 	add := func(level engine.LogLevel, text string) {

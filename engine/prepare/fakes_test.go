@@ -19,15 +19,17 @@ type world struct {
 	connectErr error
 	tried      int
 	// the target
-	tables   map[string]*engine.Table
-	sql      []string
-	loaded   int64
-	loadErr  error
-	execErr  map[string]error // by prefix of the SQL
-	maxConns int
-	checkErr error
-	queryErr error
-	onLoad   func(rows int64)
+	tables  map[string]*engine.Table
+	sql     []string
+	loaded  int64
+	loadErr error
+	execErr map[string]error // by prefix of the SQL
+	// preflight is what the adapter answers to it; nil: it does not know the operation.
+	preflight *plugin.AdapterAnswer
+	maxConns  int
+	checkErr  error
+	queryErr  error
+	onLoad    func(rows int64)
 	// the adapter
 	kinds         []engine.Kind
 	queries       []plugin.Query // asked for on each inspect
@@ -146,6 +148,11 @@ func (f fakeAdapter) Call(_ context.Context, request, answer any) error {
 	a := answer.(*plugin.AdapterAnswer)
 	f.w.requests = append(f.w.requests, req)
 	switch req.Op {
+	case plugin.OpPreflight:
+		if f.w.preflight == nil {
+			return fmt.Errorf("%w: no operation preflight", plugin.ErrFailed)
+		}
+		*a = *f.w.preflight
 	case plugin.OpInspect:
 		if f.w.asked < f.w.rounds {
 			f.w.asked++

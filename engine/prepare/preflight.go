@@ -84,6 +84,16 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, er
 		f.add(CheckResult{Name: "capacity", Outcome: CheckWarning, Field: "workload.concurrent_connections",
 			Message: fmt.Sprintf("%d connections are close to the %d that the target allows.", want, limit), Fix: "lower them, or raise the limit of the database"})
 	}
+	found, err := r.preflight(ctx, sc)
+	if err != nil {
+		return f, f.failed("warehouse", err)
+	}
+	// Looking at the tables may have resumed a warehouse by itself.
+	defer r.setBack(ctx, found.Restore)
+	for _, c := range found.Checks {
+		f.add(CheckResult(c))
+		f.OK = f.OK && c.Outcome != CheckFailed
+	}
 	p := &planner{resolved: r, sc: sc}
 	tables, err := p.expected(ctx, f)
 	if err != nil {

@@ -76,10 +76,16 @@ func Plan(ctx context.Context, deps Deps, sc engine.Scenario, progress func(engi
 	if err := r.connect(ctx, sc); err != nil {
 		return nil, err
 	}
-	plan, err := p.plan(ctx)
+	restore, err := p.ready(ctx)
 	if err != nil {
 		return nil, err
 	}
+	plan, err := p.plan(ctx)
+	if err != nil {
+		r.setBack(ctx, restore)
+		return nil, err
+	}
+	plan.Restore = restore
 	return &Prepared{Plan: plan, Params: r.params, DSN: r.dsn, Server: r.server, Notes: p.notes}, nil
 }
 

@@ -1,0 +1,83 @@
+package prepare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+)
+
+// setBackLimit bounds setting a warehouse back after a preparation that failed.
+const setBackLimit = 20 * time.Second
+
+// warehouseSQL is all that an adapter may have executed on a warehouse.
+var warehouseSQL = regexp.MustCompile(`^ALTER WAREHOUSE "(?:[^"]|"")+" (?:RESUME IF SUSPENDED|SUSPEND)$`)
+
+// preflight asks the adapter what it thinks of the target besides its tables. An
+// adapter that has no opinion answers nothing.
+func (r *resolved) preflight(ctx context.Context, sc engine.Scenario) (plugin.AdapterAnswer, error) {
+	answer, err := r.ask(ctx, plugin.AdapterRequest{Op: plugin.OpPreflight, TableName: sc.Target.TableName, Warehouse: sc.Target.Warehouse, Connections: sc.Workload.ConcurrentConnections})
+	if errors.Is(err, plugin.ErrFailed) {
+		if r.driver.Name() == "snowflake" {
+			return answer, err
+		}
+		return plugin.AdapterAnswer{}, nil
+	}
+	if err != nil {
+		return answer, err
+	}
+	for _, sql := range append(append([]string{}, answer.Resume...), answer.Restore...) {
+		if !warehouseSQL.MatchString(sql) {
+			return answer, pluginFailed(r.adapter.Info(), "answering preflight", fmt.Errorf("it may resume and suspend a warehouse, not execute %.80q", sql))
+		}
+	}
+	return answer, nil
+}
+
+// ready has the adapter's checks pass and its warehouse resumed. What sets the
+// warehouse back is returned also with an error.
+func (p *planner) ready(ctx context.Context) (restore []string, err error) {
+	answer, err := p.preflight(ctx, p.sc)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range answer.Checks {
+		switch c.Outcome {
+		case CheckFailed:
+			return nil, &engine.Error{Code: engine.CodeTarget, Message: c.Message, Hint: c.Fix, Fields: fieldOf(c)}
+		case CheckWarning:
+			p.notes = append(p.notes, readable([]string{c.Message + " To change it: " + c.Fix + "."})...)
+		}
+	}
+	if len(answer.Resume) == 0 {
+		return nil, nil
+	}
+	p.report(engine.PrepareProgress{Step: "connect", Message: "Resuming the warehouse"})
+	if err := p.database.Exec(ctx, answer.Resume...); err != nil {
+		return nil, targetError("resuming the warehouse", err)
+	}
+	p.notes = append(p.notes, "The warehouse was suspended; it is resumed for the run, and suspended again after it")
+	return answer.Restore, nil
+}
+
+func fieldOf(c plugin.Check) []engine.FieldError {
+	if c.Field == "" {
+		return nil
+	}
+	return []engine.FieldError{{Field: c.Field, Message: c.Message, Hint: c.Fix}}
+}
+
+// setBack undoes ready after a preparation that failed.
+func (r *resolved) setBack(ctx context.Context, restore []string) {
+	if len(restore) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), setBackLimit)
+	defer cancel()
+	// The preparation's own error is the one to tell.
+	_ = r.database.Exec(ctx, restore...)
+}
