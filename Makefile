@@ -35,7 +35,7 @@ DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
 .PHONY: help run build test check lint bench soak plugins examples ui fmt clean \
-	need-toolchain need-postgres need-test need-examples test-go test-ui test-journey test-first-run test-snowflake-emulator
+	need-toolchain need-postgres need-test need-examples test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile

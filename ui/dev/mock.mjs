@@ -19,6 +19,7 @@ const { values: flags } = parseArgs({
 });
 const runs = new Map(); // id → {run, summary, plan, points, logs, artifacts, live}
 const templates = new Map();
+const matrices = new Map();
 const connections = new Map();
 const tokens = new Map();
 let broken = ''; // a path prefix that answers 503, set by POST /mock/break
@@ -144,6 +145,21 @@ function seed() {
       { seed: 100 + i, start: now - 86_400_000 - i * 7_200_000, errors: i % 9 === 4 ? 0.003 : 0 },
       { duration: 12 },
     );
+  // One workload on three targets: two are done, the last one runs.
+  const members = ['standard', 'hybrid', 'postgres'].map((label, i) => {
+    const sc = scenario(`table types · ${label}`, { duration: i === 2 ? 3600 : 60, warmup: 5, table: `orders_${label}` });
+    sc.target.adapter = label === 'postgres' ? 'postgres' : `snowflake_${label}`;
+    const r = i === 2 ? create(sc) : finish(emptyRun(sc.name, sc), { seed: 41 + i, start: now - (3 - i) * 90_000 });
+    if (i === 2) start(r, { skip: 30 });
+    else r.run.simulated = r.summary.simulated = r.summary.environment.simulated = true;
+    runs.set(r.run.run_id, r);
+    Object.assign(r.run, { matrix_id: 'm-1', matrix_index: i, matrix_label: label });
+    return r;
+  });
+  matrices.set('m-1', {
+    matrix_id: 'm-1', name: 'table types', labels: ['standard', 'hybrid', 'postgres'], stop_on_failure: false, status: 'RUNNING',
+    start_time: iso(now - 270_000), end_time: null, created_by: 'admin', created_at: iso(now - 270_000), members,
+  });
   const climbing = scenario('limit, live', { duration: 3600, warmup: 2 });
   Object.assign(climbing.workload, { load_mode: 'FIND_MAX_CONCURRENCY', repeat: 20 });
   start(create(climbing), { skip: 82 });
@@ -320,6 +336,12 @@ const need = (map, id, what) => {
   return x;
 };
 
+function matrixOf(id) {
+  const { members, ...m } = need(matrices, id, 'matrix');
+  if (m.status === 'CANCELLING' && members.every((r) => !r.live)) m.status = matrices.get(id).status = 'CANCELLED';
+  return { ...m, runs: members.map((r) => ({ ...row(r), simulated: r.run.simulated })) };
+}
+
 const routes = [
   ['POST', /^\/mock\/break$/, (_m, b) => ((broken = b.prefix ?? ''), {})],
   ['GET', /^\/mock\/sockets$/, () => ({ cut: cutSockets() })],
@@ -449,6 +471,17 @@ const routes = [
     },
   ],
   ['GET', /^\/api\/runs\/([^/]+)\/summary$/, ([, id]) => need(runs, id, 'run').summary ?? {}],
+  ['GET', /^\/api\/matrices\/([^/]+)$/, ([, id]) => matrixOf(id)],
+  [
+    'POST',
+    /^\/api\/matrices\/([^/]+)\/stop$/,
+    ([, id]) => {
+      const m = need(matrices, id, 'matrix');
+      m.status = 'CANCELLING';
+      m.members.forEach((r) => r.live?.stop());
+      return matrixOf(id);
+    },
+  ],
   [
     'GET',
     /^\/api\/compare$/,

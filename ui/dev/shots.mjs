@@ -70,6 +70,8 @@ try {
     ['compare', base, `/compare?runs=${[done, id('checkout peak', 'COMPLETED'), bad].join(',')}`],
     ['compare-searches', base, `/compare?runs=${[id('limit of orders'), id('limit of orders, five times'), live, id('hybrid table')].join(',')}&dist=below`],
     ['compare-none', base, '/compare'],
+    ['matrix-live', base, '/matrix/m-1'],
+    ['matrix-none', base, '/matrix/nobody'],
     ['history-marked', base, `/history?selected=${done},${bad}`],
     ['history', base, '/history'],
     ['history-none', base, '/history?search=nothing-like-this'],

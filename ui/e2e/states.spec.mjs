@@ -414,6 +414,42 @@ test('comparing runs', async (t) => {
   assert.deepEqual(wrong, []);
 });
 
+test('one workload on several targets', async (t) => {
+  const { page, step, wrong } = await open(t);
+  await signIn(page);
+  await step('is compared while it runs, and says what is simulated', async () => {
+    await page.goto(`${base}/matrix/m-1`);
+    await page.getByText('2 of 3 targets are done').waitFor();
+    const rows = page.getByRole('region', { name: 'Figures' }).locator('tbody tr');
+    await rows.nth(1).getByText(/better|worse|same|unclear/).first().waitFor();
+    assert.equal(await rows.nth(2).getByText('Running').count(), 1);
+    assert.deepEqual(await Promise.all([0, 1, 2].map((i) => rows.nth(i).locator('.badge.simulated').count())), [1, 1, 0]);
+    await rows.nth(2).getByText(/k\/s/).waitFor();
+  });
+  await step('a run leads back to it', async () => {
+    await page.getByRole('link', { name: 'hybrid', exact: true }).click();
+    await page.getByRole('link', { name: 'one of several targets: hybrid' }).click();
+    await page.waitForURL(`${base}/matrix/m-1`);
+  });
+  await step('can be stopped as a whole', async () => {
+    await page.getByRole('button', { name: 'Stop and drain' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Stop and drain' }).click();
+    await page.locator('.page-head').getByText('Cancelled').waitFor({ timeout: 20_000 });
+    await page.getByText('3 targets, one after another').waitFor();
+  });
+  await step('the form makes several targets of one, and one of several', async () => {
+    await page.goto(`${base}/templates/new`);
+    await page.getByRole('button', { name: 'Compare with another target' }).click();
+    assert.equal(await page.locator('.matrix-target').count(), 2);
+    await page.getByRole('button', { name: 'Add a target' }).click();
+    assert.equal(await page.locator('.matrix-target').count(), 3);
+    await page.locator('.matrix-target').nth(2).getByLabel('Label').fill('the third');
+    await page.getByRole('button', { name: 'YAML' }).click();
+    assert.match(await page.locator('textarea').first().inputValue(), /matrix:[\s\S]*label: the third/);
+  });
+  assert.deepEqual(wrong, []);
+});
+
 test('a search for the limit', async (t) => {
   const { page, step, wrong } = await open(t);
   await signIn(page);
@@ -472,6 +508,7 @@ for (const theme of ['light', 'dark'])
       ].map(([tab, text]) => [`result, ${tab}`, `/runs/${done}?tab=${tab}`, text]),
       ['history', `/history?selected=${done}`, 'index rebuild'],
       ['a comparison', `/compare?runs=${done},${await find(page, 'orders under contention')},${await find(page, 'hybrid table')}`, 'worse'],
+      ['a matrix', '/matrix/m-1', 'baseline'],
       ['a search', `/runs/${await find(page, 'limit of orders, five times')}`, '5 of 5 finished'],
       ['connections', '/connections', 'playground'],
       ['a new connection', '/connections?new=postgres', 'Test connection'],

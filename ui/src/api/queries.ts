@@ -7,6 +7,7 @@ import {
   isLive,
   isTerminal,
   type LogEntry,
+  type Matrix,
   type Plugin,
   type Point,
   type Run,
@@ -183,12 +184,18 @@ export interface NewRun {
   source?: string;
   scenario?: unknown;
   start?: boolean;
+  /** Of a template with several targets: a run for each is made. */
+  matrix?: boolean;
 }
 
+/** Makes a run, or the runs of a matrix; path is the page to watch it on. */
 export function useCreateRun() {
   const qc = useQueryClient();
   return useMutation({
-    mutationFn: (body: NewRun) => api.post<Run>('/api/runs', body),
+    mutationFn: async ({ matrix, ...body }: NewRun) =>
+      matrix
+        ? { path: `/matrix/${(await api.post<Matrix>('/api/matrices', body)).matrix_id}` }
+        : { path: `/runs/${(await api.post<Run>('/api/runs', body)).run_id}` },
     // Not awaited: the new list may unmount the very button that waits for this answer.
     onSuccess: () => void qc.invalidateQueries({ queryKey: ['runs'] }),
   });

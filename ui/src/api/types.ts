@@ -63,6 +63,8 @@ export interface Scenario {
     prepare?: Prepare | null;
     [more: string]: unknown;
   };
+  /** In place of target, which is absent then; the run of each target has one. */
+  matrix?: { targets: { label: string; [more: string]: unknown }[]; stop_on_failure?: boolean } | null;
   workload: {
     plugin: string;
     params?: Record<string, unknown> | null;
@@ -124,8 +126,27 @@ export interface Run {
   stop_reason?: string;
   cancellation_reason: string | null;
   created_by?: string;
+  /** The place of a run in a matrix; the index is absent for the first. */
+  matrix_id?: string;
+  matrix_index?: number;
+  matrix_label?: string;
   created_at: Instant;
   updated_at: Instant;
+}
+
+/** One workload on several targets, with a run for each. */
+export interface Matrix {
+  matrix_id: string;
+  name: string;
+  template_id?: string;
+  labels: string[] | null;
+  stop_on_failure: boolean;
+  status: Status;
+  start_time: Instant;
+  end_time: Instant;
+  created_by?: string;
+  created_at: Instant;
+  runs: RunRow[] | null;
 }
 
 export interface RunRow extends Run {

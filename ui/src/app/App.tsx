@@ -7,6 +7,7 @@ import { ComparePage } from '../compare/ComparePage';
 import { ConnectionsPage } from '../connections/ConnectionsPage';
 import { Empty, Failed, SkeletonRows } from '../design/States';
 import { HistoryPage } from '../history/HistoryPage';
+import { MatrixPage } from '../matrix/MatrixPage';
 import { PluginsPage } from '../plugins/PluginsPage';
 import { RunPage } from '../runs/RunPage';
 import { TemplatesPage } from '../templates/TemplatesPage';
@@ -85,6 +86,7 @@ function Signed() {
             <Route path="/compare">
               <ComparePage />
             </Route>
+            <Route path="/matrix/:id">{(p) => <MatrixPage key={p.id} id={p.id} />}</Route>
             <Route path="/connections">
               <ConnectionsPage />
             </Route>

@@ -97,7 +97,7 @@ function FirstMinute(props: {
   const start = async () => {
     try {
       const r = await create.mutateAsync(firstRunBody(props.templates));
-      navigate(`/runs/${r.run_id}`);
+      navigate(r.path);
     } catch {
       // The card shows what the server said.
     }

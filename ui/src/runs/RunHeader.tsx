@@ -39,6 +39,11 @@ export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
           <span className="sub">
             <TargetLine run={run} live={live} />
           </span>
+          {run.matrix_id && (
+            <Link href={`/matrix/${run.matrix_id}`} className="chip">
+              one of several targets: {run.matrix_label}
+            </Link>
+          )}
           <Tags tags={run.scenario_config.tags} />
         </div>
       </div>
@@ -168,8 +173,8 @@ function RunActions({ run, status }: { run: RunDetail; status: RunDetail['status
   };
   const again = () =>
     create.mutate(
-      run.template_id ? { template_id: run.template_id, start: true } : { scenario: run.scenario_config, start: true },
-      { onSuccess: (r) => navigate(`/runs/${r.run_id}`), onError: failed },
+      run.template_id && !run.matrix_id ? { template_id: run.template_id, start: true } : { scenario: run.scenario_config, start: true },
+      { onSuccess: (r) => navigate(r.path), onError: failed },
     );
   const stop = () =>
     ask({

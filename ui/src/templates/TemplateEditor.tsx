@@ -142,8 +142,8 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
     const t = e.dirty || !id ? await save() : template;
     if (!t) return;
     try {
-      const r = await create.mutateAsync({ template_id: t.template_id, start });
-      navigate(`/runs/${r.run_id}`);
+      const r = await create.mutateAsync({ template_id: t.template_id, start, matrix: Boolean(t.config.matrix) });
+      navigate(r.path);
     } catch (err) {
       setRefused(asProblem(err));
       if (!id) navigate(`/templates/${t.template_id}`, { replace: true });
@@ -311,6 +311,7 @@ const shownPaths = [
   'name',
   'description',
   'target',
+  'matrix',
   'workload.plugin',
   'workload.params',
   'workload.load_mode',

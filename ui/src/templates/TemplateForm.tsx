@@ -7,6 +7,7 @@ import { duration } from '../design/format';
 import { terms } from '../design/terms';
 import { Field, ListField, NumberField, SelectField, TagsField, TextField, useForm } from './fields';
 import { FindMaxFields } from './FindMaxFields';
+import { AddTarget, MatrixFields } from './MatrixFields';
 import { ParamsForm } from './ParamsForm';
 import { choices, meant } from '../plugins/refs';
 import { StagesField } from './StagesField';
@@ -34,7 +35,7 @@ export function TemplateForm({ isNew }: { isNew: boolean }) {
         <TextField path="name" label="Name" placeholder="point lookups and writes" autoFocus={isNew} />
         <TextField path="description" label="Description" optional long placeholder="What question does it answer?" />
       </Section>
-      <TargetSection />
+      <Targets />
       <WorkloadSection />
       <LoadSection />
       <Section title="Verdict" note="What the run is judged by, and what stops it early.">
@@ -75,6 +76,16 @@ function tablesOf(plugins: Plugin[] | undefined, workload: string) {
   const tables = meant(plugins, 'workload', workload)?.manifest.tables ?? [];
   const several = tables.length > 1;
   return { first: tables[0]?.name, several, sized: several && tables.every((t) => t.rows || t.empty) };
+}
+
+function Targets() {
+  const { config } = useForm();
+  if (get(config, 'matrix') === undefined || get(config, 'matrix') === null) return <TargetSection />;
+  return (
+    <Section title="Targets" note="The same workload, with the same seed, on each in turn; they are compared with the first.">
+      <MatrixFields />
+    </Section>
+  );
 }
 
 function TargetSection() {
@@ -214,6 +225,9 @@ function TargetSection() {
       {own?.properties && Object.keys(own.properties).length > 0 && (
         <ParamsForm key={adapter!.sha256} schema={own} path="target.params" />
       )}
+      <div className="row">
+        <AddTarget />
+      </div>
     </Section>
   );
 }

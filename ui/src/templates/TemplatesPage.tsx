@@ -38,9 +38,9 @@ export function TemplatesPage() {
 
   const run = (t: Template, start = true) =>
     create.mutate(
-      { template_id: t.template_id, start },
+      { template_id: t.template_id, start, matrix: Boolean(t.config.matrix) },
       {
-        onSuccess: (r) => navigate(`/runs/${r.run_id}`),
+        onSuccess: (r) => navigate(r.path),
         onError: (err) => {
           const p = asProblem(err);
           toast(`${p.message} ${p.hint}`.trim(), 'bad');
@@ -151,10 +151,14 @@ export function TemplatesPage() {
                             {t.description && <span className="second clip-2">{t.description}</span>}
                           </td>
                           <td>
-                            {typeof c.target.connection === 'string'
-                              ? c.target.connection
-                              : (c.target.connection?.driver ?? 'inline')}
-                            <span className="second mono">{c.target.table_name}</span>
+                            {c.matrix
+                              ? `${c.matrix.targets.length} targets`
+                              : typeof c.target.connection === 'string'
+                                ? c.target.connection
+                                : (c.target.connection?.driver ?? 'inline')}
+                            <span className="second mono">
+                              {c.matrix ? c.matrix.targets.map((x) => x.label).join(', ') : c.target.table_name}
+                            </span>
                           </td>
                           <td>
                             {modeWords[c.workload.load_mode] ?? c.workload.load_mode}

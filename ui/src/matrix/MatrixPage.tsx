@@ -1,0 +1,136 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, useLocation } from 'wouter';
+import { api, asProblem } from '../api/client';
+import { isTerminal, type Matrix } from '../api/types';
+import { usePageTitle } from '../app/location';
+import { Comparison, useComparison } from '../compare/Comparison';
+import { CopyComparison, Tolerance, useTolerance } from '../compare/Parts';
+import { ActionsMenu } from '../design/Controls';
+import { useConfirm } from '../design/Dialog';
+import { Icon } from '../design/icons';
+import { Failed, SkeletonRows } from '../design/States';
+import { SimulatedBadge, StatusBadge } from '../design/Status';
+import { useToast } from '../design/Toast';
+
+/** /matrix/{id}: one workload on several targets, compared; live while it runs. */
+export function MatrixPage({ id }: { id: string }) {
+  const matrix = useQuery({
+    queryKey: ['matrix', id],
+    queryFn: ({ signal }) => api.get<Matrix>(`/api/matrices/${encodeURIComponent(id)}`, signal),
+    refetchInterval: (q) => (q.state.data && isTerminal(q.state.data.status) ? false : 1_500),
+  });
+  usePageTitle(matrix.data?.name ?? 'Matrix');
+  if (matrix.data) return <Shown m={matrix.data} />;
+  return (
+    <div className="page">
+      <div className="panel">
+        {matrix.error ? (
+          <Failed what="The matrix could not be read." error={matrix.error} retry={() => matrix.refetch()} />
+        ) : (
+          <SkeletonRows rows={8} />
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Shown({ m }: { m: Matrix }) {
+  const runs = m.runs ?? [];
+  const ids = runs.map((r) => r.run_id);
+  const labels = runs.map((r) => r.matrix_label ?? null);
+  const [tolerance, setTolerance] = useTolerance();
+  const state = useComparison(ids, labels, tolerance);
+  const [, navigate] = useLocation();
+  const qc = useQueryClient();
+  const toast = useToast();
+  const [dialog, ask] = useConfirm();
+  const path = `/api/matrices/${encodeURIComponent(m.matrix_id)}`;
+  const act = useMutation({
+    mutationFn: (verb: 'start' | 'stop') => api.post<Matrix>(`${path}/${verb}`),
+    onSuccess: (next) => qc.setQueryData(['matrix', m.matrix_id], next),
+    onError: (err) => {
+      const p = asProblem(err);
+      toast(`${p.message} ${p.hint}`.trim(), 'bad');
+    },
+  });
+  const stop = () =>
+    ask({
+      title: `Stop “${m.name}”?`,
+      body: 'The run under way takes no new operation and lets those in flight end; the targets after it are not run.',
+      verb: 'Stop and drain',
+      act: () => act.mutateAsync('stop'),
+    });
+  const remove = () =>
+    ask({
+      title: `Delete “${m.name}” and its ${ids.length} runs?`,
+      body: 'Their figures, logs and recorded executions are deleted for good.',
+      verb: 'Delete them',
+      act: async () => {
+        await api.remove(path);
+        await qc.invalidateQueries({ queryKey: ['runs'] });
+        navigate('/history');
+      },
+    });
+  const done = runs.filter((r) => isTerminal(r.status)).length;
+  return (
+    <>
+      <header className="page-head">
+        <Link href="/history" className="back" aria-label="Back to the runs" title="Back to the runs">
+          <Icon name="back" size={18} />
+        </Link>
+        <div className="grow">
+          <div className="row">
+            <h1 className="clip">{m.name}</h1>
+            <StatusBadge status={m.status} />
+            {runs.some((r) => r.simulated) && <SimulatedBadge />}
+          </div>
+          <div className="sub clip" role="status">
+            {isTerminal(m.status)
+              ? `${ids.length} targets, one after another on the same seed`
+              : `${done} of ${ids.length} targets are done`}
+          </div>
+        </div>
+        <div className="actions">
+          <Tolerance value={tolerance} onChange={setTolerance} />
+          <CopyComparison compared={state.compared} tolerance={tolerance} />
+          {m.status === 'PREPARED' && (
+            <button type="button" className="btn primary" disabled={act.isPending} onClick={() => act.mutate('start')}>
+              <Icon name="play" /> Start
+            </button>
+          )}
+          {(m.status === 'RUNNING' || m.status === 'CANCELLING') && (
+            <button type="button" className="btn danger" disabled={act.isPending || m.status === 'CANCELLING'} onClick={stop}>
+              <Icon name="stop" size={12} /> {m.status === 'CANCELLING' ? 'Draining…' : 'Stop and drain'}
+            </button>
+          )}
+          <ActionsMenu
+            label="More actions for this matrix"
+            actions={[
+              ...(m.template_id
+                ? [{ label: 'Open template', icon: 'templates', act: () => navigate(`/templates/${m.template_id}`) }]
+                : []),
+              {
+                label: 'Save matrix.json',
+                icon: 'download',
+                disabled: done === 0,
+                act: () => {
+                  const a = document.createElement('a');
+                  a.href = `${path}/report?tolerance_pct=${tolerance}`;
+                  a.download = 'matrix.json';
+                  a.click();
+                },
+              },
+              ...(m.status === 'RUNNING' || m.status === 'CANCELLING'
+                ? []
+                : [null, { label: 'Delete', icon: 'trash', danger: true, act: remove }]),
+            ]}
+          />
+        </div>
+      </header>
+      <div className="page">
+        <Comparison ids={ids} labels={labels} state={state} tolerance={tolerance} />
+      </div>
+      {dialog}
+    </>
+  );
+}
