@@ -97,6 +97,7 @@ func Run(ctx context.Context, j Job) (engine.Enrichment, error) {
 		err := w.poll(ctx)
 		w.state.Polls++
 		if ctx.Err() != nil {
+			w.finish()
 			return w.state, ctx.Err()
 		}
 		elapsed := j.Clock.Now().Sub(begun)
@@ -122,6 +123,7 @@ func Run(ctx context.Context, j Job) (engine.Enrichment, error) {
 		w.state.NextPollAt = engine.At(j.Clock.Now().Add(v.Wait))
 		w.tell()
 		if err := j.Clock.Wait(ctx, v.Wait); err != nil {
+			w.finish()
 			return w.state, err
 		}
 		w.state.NextPollAt = engine.Time{}

@@ -132,11 +132,11 @@ func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Pl
 		},
 		Progress:  func(p engine.Enrichment) { e.state.Store(&p) },
 		Permanent: source.permanent})
+	if source.attached != nil && source.enrich.Note != "" {
+		got.Notes = append(got.Notes, source.enrich.Note)
+	}
 	if err != nil || source.attached == nil {
 		return got, err
-	}
-	if source.enrich.Note != "" {
-		got.Notes = append(got.Notes, source.enrich.Note)
 	}
 	if source.enrich.Aggregate != "" {
 		got.Aggregate = s.aggregates(ctx, run, plan, source, from, to)

@@ -301,7 +301,7 @@ func TestEnrichmentIsStopped(t *testing.T) {
 	f.wait(run.RunID)
 	f.until(run.RunID, func(p *engine.Payload) bool { return p.Enrichment.Polls > 1 })
 	e, err := f.svc.StopEnrichment(t.Context(), run.RunID, "tester")
-	if err != nil || e.Status != engine.EnrichmentPartial || e.Matched == 0 || !e.Retryable {
+	if err != nil || e.Status != engine.EnrichmentPartial || e.Matched == 0 || !e.Retryable || e.Total == nil || len(e.Notes) != 1 {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	if d := f.settled(run.RunID); d.Enrichment.Status != engine.EnrichmentPartial || d.Enrichment.Reason != e.Reason {
