@@ -13,6 +13,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/matrix"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -37,6 +38,7 @@ import (
 type storeFlags struct {
 	DataDir     string   `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Where executions, keys and the embedded Postgres live (default: the system's data directory)."`
 	DatabaseURL string   `placeholder:"URL" env:"LOADSTONE_DATABASE_URL" help:"Use this Postgres as control store instead of the embedded one."`
+	Prices      string   `placeholder:"FILE" env:"LOADSTONE_PRICES" help:"Price list to reckon costs with (default: prices.yaml in the data directory, else the one that loadstone prices prints)."`
 	Plugin      []string `placeholder:"FILE" sep:"none" env:"LOADSTONE_PLUGINS" help:"Load this plugin (.wasm) beside the bundled ones. May be repeated."`
 }
 
@@ -51,6 +53,7 @@ type services struct {
 	runs     *orchestrator.Service
 	matrices *matrix.Service
 	drivers  map[string]target.Driver
+	prices   func() cost.Prices
 	closers  []func(context.Context) error
 	log      zerolog.Logger
 }
@@ -86,6 +89,9 @@ func assemble(ctx context.Context, flags storeFlags, log zerolog.Logger) (_ *ser
 			}
 		}
 	}()
+	if s.prices, err = openPrices(flags.Prices, dir, log); err != nil {
+		return nil, err
+	}
 	keys, err := keyring.Open(filepath.Join(dir, "loadstone.key"))
 	if err != nil {
 		return nil, err
@@ -230,6 +236,7 @@ func (s *services) openRuns(ctx context.Context) error {
 	s.runs = orchestrator.New(orchestrator.Options{
 		Store: s.store, Results: s.results, Plugins: s.plugins, Drivers: s.drivers,
 		Recordings: recordings, Nodes: []control.ServerEnd{serverEnd}, Log: s.log, Version: version, Scratch: filepath.Join(s.dataDir, "scratch"),
+		Prices:      s.prices,
 		Calibration: func() *engine.Calibration { return readCalibration(s.dataDir) },
 	})
 	if err := s.runs.Open(ctx); err != nil {

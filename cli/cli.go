@@ -37,6 +37,7 @@ type commands struct {
 	NullTarget nullTargetCommand `cmd:"" hidden:"" help:"A target that does nothing, for measuring the generator; speaks Postgres's protocol."`
 	Snowsim    snowsimCommand    `cmd:"" help:"Run a stand-in for a Snowflake account: simulated, for tests and demonstrations."`
 	Compare    compareCommand    `cmd:"" help:"Compare runs, and say whether the second is worse."`
+	Prices     pricesCommand     `cmd:"" help:"Print the price list that costs are reckoned with, to be edited."`
 	Schema     schemaCommand     `cmd:"" help:"Apply, check or print the control store's schema."`
 	Plugin     pluginCommand     `cmd:"" help:"Make, build, test, measure and upload plugins."`
 	Health     healthCommand     `cmd:"" help:"Ask a server on this machine whether it is ready."`

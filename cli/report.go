@@ -110,6 +110,9 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 	if a.Statements > 0 {
 		p("\tbeside them %s statements inside transactions", count(a.Statements))
 	}
+	if s.Cost != nil {
+		printCost(p, s.Cost, s.Simulated)
+	}
 	p("validity\t%s", s.Validity)
 	for _, c := range s.ValidityDetail.Causes {
 		p("\t%s: %s", c.Cause, c.Detail)
@@ -125,6 +128,28 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 		p("threshold\t%s  %s", t.Threshold, verdict)
 	}
 	return flush(w)
+}
+
+// printCost says what the measurement used of its warehouse.
+func printCost(p func(string, ...any), c *engine.Cost, simulated bool) {
+	if c.CreditsPerHour == 0 {
+		p("cost\tunknown: %s", strings.Join(c.Notes, " "))
+		return
+	}
+	of := ""
+	if simulated {
+		of = ", of a simulated warehouse"
+	}
+	line := fmt.Sprintf("%.3g credits, %.3g %s%s", c.Credits, c.Price, c.Currency, of)
+	if c.PricePerMillion != nil {
+		line = fmt.Sprintf("%.3g %s for a million operations; %s", *c.PricePerMillion, c.Currency, line)
+	}
+	p("cost\t%s", line)
+	clusters := fmt.Sprintf("%.3g clusters", c.Clusters)
+	if c.Clusters == 1 {
+		clusters = "1 cluster"
+	}
+	p("\t%s %s, %s at %.3g credits an hour, %.3g %s each (%s)", c.WarehouseType, c.WarehouseSize, clusters, c.CreditsPerHour, c.CreditPrice, c.Currency, c.PriceList)
 }
 
 // printOpenLoop says how an open loop kept its schedule.

@@ -269,6 +269,8 @@ type Summary struct {
 	Plugins     []PluginRef       `json:"plugins"`
 	Environment Environment       `json:"environment"`
 	// Simulated is Environment.Simulated.
-	Simulated bool              `json:"simulated"`
-	Tags      map[string]string `json:"tags,omitempty"`
+	Simulated bool `json:"simulated"`
+	// Cost follows the server's price list as it is now; null where nothing is paid by the hour.
+	Cost *Cost             `json:"cost"`
+	Tags map[string]string `json:"tags,omitempty"`
 }

@@ -9,13 +9,17 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
+// hybridAdapter is the adapter of tables whose requests may have a price of their own.
+const hybridAdapter = "snowflake_hybrid"
+
 // Detail gathers everything about a run, its parts in parallel. The run itself is
 // read before them, so that its figures are never older than its status and phase.
 func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, error) {
 	var (
 		d       engine.RunDetail
 		results []engine.TestResult
-		errs    [3]error
+		polls   []engine.WarehousePoint
+		errs    [4]error
 		wg      sync.WaitGroup
 		err     error
 	)
@@ -31,6 +35,7 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 	wg.Go(func() { results, errs[0] = s.opts.Store.Results(ctx, runID) })
 	wg.Go(func() { d.Artifacts, errs[1] = s.opts.Store.Artifacts(ctx, runID) })
 	wg.Go(func() { d.Events, errs[2] = s.opts.Store.Events(ctx, runID, 0) })
+	wg.Go(func() { polls, errs[3] = s.opts.Store.Warehouse(ctx, runID) })
 	wg.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
 		return engine.RunDetail{}, storeError(fmt.Errorf("reading the run: %w", err))
@@ -46,7 +51,9 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 		d.Plan, enriched = r.Plan, r.Enrichment
 		d.Simulated = r.Environment != nil && r.Environment.Simulated
 		if d.Status.Terminal() {
-			d.Summary = summarize(d.Run, r)
+			if d.Summary = summarize(d.Run, r); d.Summary != nil {
+				d.Summary.Cost = s.opts.Prices().Of(polls, d.Run, *r.Figures, d.Plan != nil && d.Plan.Adapter.Name == hybridAdapter)
+			}
 		}
 	}
 	d.Enrichment = s.enrichmentOf(runID, enriched, d.Plan)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/enrich"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
@@ -57,6 +58,8 @@ type Options struct {
 	Enrichment enrich.Policy
 	// PollEvery is how often the warehouse of a run is asked for; zero means 5 s.
 	PollEvery time.Duration
+	// Prices is the price list that costs are reckoned with; nil means the default.
+	Prices func() cost.Prices
 	// Calibration reads the generator's calibration for a run's environment; nil when there is none.
 	Calibration func() *engine.Calibration
 }
@@ -98,6 +101,9 @@ func New(opts Options) *Service {
 		enriching: map[string]*enriching{}, enrichRoom: make(chan struct{}, mostEnrichments)}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()
+	}
+	if opts.Prices == nil {
+		s.opts.Prices = cost.Default
 	}
 	if opts.PollEvery <= 0 {
 		s.opts.PollEvery = pollEvery

@@ -331,7 +331,26 @@ export interface Summary extends Figures {
   plugins: PluginRef[] | null;
   environment: Environment;
   simulated?: boolean;
+  cost?: Cost | null;
   tags?: Record<string, string>;
+}
+
+/** What the measurement used of a warehouse that is paid by the hour. */
+export interface Cost {
+  warehouse: string;
+  warehouse_type: string;
+  warehouse_size: string;
+  clusters: number;
+  credits_per_hour: number;
+  credits: number;
+  run_credits: number;
+  credit_price: number;
+  currency: string;
+  price: number;
+  run_price: number;
+  price_per_million_operations: number | null;
+  price_list: string;
+  notes: string[] | null;
 }
 
 export interface Statement {

@@ -1,6 +1,6 @@
 import type { HistogramBucket, Point, RunDetail } from '../api/types';
 import { csv } from '../charts/export';
-import { errorRate, latency, missing, plain, type Quantity, rate } from '../design/format';
+import { errorRate, latency, missing, money, plain, type Quantity, rate } from '../design/format';
 
 export type Verdict = 'better' | 'worse' | 'same' | 'unclear';
 
@@ -63,9 +63,15 @@ const columns: Column[] = [
   },
 ];
 
-/** The figures that these runs have; the limit is one when any of them searched it. */
+const costOf = (r: RunDetail) => r.summary?.cost?.price_per_million_operations;
+
+/** The figures that these runs have: the cost when any of them is paid for, the limit when any searched it. */
 export function columnsOf(runs: RunDetail[]): Column[] {
-  if (!runs.some((r) => r.summary?.find_max)) return columns;
+  const currency = runs.map((r) => r.summary?.cost?.currency).find(Boolean);
+  const measured: Column[] = currency
+    ? [...columns, { name: 'cost', title: 'Cost of a million', of: costOf, format: (n) => money(n, currency) }]
+    : columns;
+  if (!runs.some((r) => r.summary?.find_max)) return measured;
   const isRate = runs.some((r) => r.summary?.find_max?.unit === 'rate');
   const format = (n: number | null | undefined): Quantity =>
     n === undefined
@@ -75,7 +81,7 @@ export function columnsOf(runs: RunDetail[]): Column[] {
       : isRate
         ? rate(n)
         : { value: String(n), unit: 'conn.', exact: `${n} connections` };
-  return [{ name: 'limit', title: 'Limit', of: limit, format }, ...columns];
+  return [{ name: 'limit', title: 'Limit', of: limit, format }, ...measured];
 }
 
 const signed = (n: number, digits: number) => `${n > 0 ? '+' : n < 0 ? '−' : '±'}${Math.abs(n).toFixed(digits)}`;

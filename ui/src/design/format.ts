@@ -71,6 +71,12 @@ export function percent(p: number | null | undefined, digits = 3): Quantity {
   return { value, unit: '%', exact: `${exact(p)} %` };
 }
 
+/** An amount of money: three digits, the currency as its unit. */
+export function money(n: number | null | undefined, currency: string): Quantity {
+  if (n === null || n === undefined || !Number.isFinite(n)) return missing;
+  return { value: significant(n), unit: currency, exact: `${exact(n)} ${currency}` };
+}
+
 /** Writes a fraction of operations as a percentage with three decimals at most. */
 export function errorRate(fraction: number | null | undefined): Quantity {
   if (fraction === null || fraction === undefined || !Number.isFinite(fraction)) return missing;

@@ -9,6 +9,7 @@ import { Num } from '../design/Num';
 import { Empty } from '../design/States';
 import { AccountingView } from './AccountingView';
 import { ByStatement } from './ByStatement';
+import { CostView } from './CostView';
 import { EnrichmentView, going } from './Enrichment';
 import { EnvironmentView } from './EnvironmentView';
 import { ExportView } from './ExportView';
@@ -77,6 +78,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
           <div className="stack">
             {s.find_max && <FindMaxAnswer r={s.find_max} />}
             <RunCharts run={run} live={null} c={c} state={state.seriesState} />
+            {s.cost && <CostView c={s.cost} simulated={!!run.simulated} />}
           </div>
         )}
       </Tabs.Content>

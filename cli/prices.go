@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/cost"
+)
+
+// pricesCommand prints the price list that comes with Loadstone.
+type pricesCommand struct{}
+
+// Help is shown by --help.
+func (*pricesCommand) Help() string {
+	return `Save it as prices.yaml in the data directory, or name it with --prices, and put your own prices in:
+
+  loadstone prices > prices.yaml
+
+Costs follow the list as it is when they are shown; a change needs no restart.`
+}
+
+func (*pricesCommand) Run(e *env) error {
+	if _, err := e.stdout.Write(cost.Embedded()); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// openPrices returns the price list as it is now: of the file that the user names,
+// else of prices.yaml in the data directory, else the default. A list that
+// is wrong at the start is an error; one that becomes wrong is logged, and the last good one stays.
+func openPrices(named, dir string, log zerolog.Logger) (func() cost.Prices, error) {
+	path := named
+	if path == "" {
+		path = filepath.Join(dir, "prices.yaml")
+	}
+	var (
+		mu   sync.Mutex
+		last = cost.Default()
+		read time.Time // of the file that last is from
+	)
+	load := func() error {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) && named == "" {
+			last, read = cost.Default(), time.Time{}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("the price list cannot be read: %w", err)
+		}
+		if info.ModTime().Equal(read) {
+			return nil
+		}
+		read = info.ModTime()
+		text, err := os.ReadFile(path) //nolint:gosec // the user names the file
+		if err != nil {
+			return fmt.Errorf("the price list cannot be read: %w", err)
+		}
+		prices, err := cost.Parse(text)
+		if err != nil {
+			return err
+		}
+		last = prices
+		return nil
+	}
+	if err := load(); err != nil {
+		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s: %v.", path, err), Hint: "compare it with what loadstone prices prints", Cause: err}
+	}
+	return func() cost.Prices {
+		mu.Lock()
+		defer mu.Unlock()
+		if err := load(); err != nil {
+			log.Warn().Err(err).Str("file", path).Msg("the price list is wrong; the last good one stays")
+		}
+		return last
+	}, nil
+}

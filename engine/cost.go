@@ -1,0 +1,28 @@
+package engine
+
+// Cost is what the measurement of a run used of a warehouse that is paid by the
+// hour, at the prices of the server's price list.
+type Cost struct {
+	// Warehouse, its type and its size are those that the poller saw last.
+	Warehouse     string `json:"warehouse"`
+	WarehouseType string `json:"warehouse_type"`
+	WarehouseSize string `json:"warehouse_size"`
+	// Clusters that were started, in the mean of the measurement.
+	Clusters float64 `json:"clusters"`
+	// CreditsPerHour of one cluster.
+	CreditsPerHour float64 `json:"credits_per_hour"`
+	// Credits of the measurement, and of the whole run with its preparation and warm-up.
+	Credits    float64 `json:"credits"`
+	RunCredits float64 `json:"run_credits"`
+	// CreditPrice is the price of one credit in Currency; Price is Credits at it.
+	CreditPrice float64 `json:"credit_price"`
+	Currency    string  `json:"currency"`
+	Price       float64 `json:"price"`
+	RunPrice    float64 `json:"run_price"`
+	// PricePerMillion is Price for each million operations that succeeded; null without one.
+	PricePerMillion *float64 `json:"price_per_million_operations"`
+	// PriceList says where the prices are from.
+	PriceList string `json:"price_list"`
+	// Notes are what the figures leave out, in sentences.
+	Notes []string `json:"notes"`
+}

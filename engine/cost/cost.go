@@ -1,0 +1,244 @@
+// Package cost reckons what the measurement of a run used of a warehouse that is
+// paid by the hour. It is pure: the polls of the warehouse, the figures and the
+// price list go in.
+package cost
+
+import (
+	"bytes"
+	_ "embed" // the price list
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+//go:embed prices.yaml
+var embedded []byte
+
+// Prices are a price list.
+type Prices struct {
+	// AsOf and Source say where the prices are from.
+	AsOf        string               `yaml:"as_of"`
+	Source      string               `yaml:"source"`
+	Currency    string               `yaml:"currency"`
+	CreditPrice float64              `yaml:"credit_price"`
+	Warehouses  map[string]Warehouse `yaml:"warehouses"`
+	Hybrid      Hybrid               `yaml:"hybrid_requests"`
+}
+
+// Warehouse are the prices of one type of warehouse, in credits.
+type Warehouse struct {
+	MinimumSeconds float64 `yaml:"minimum_seconds"`
+	// CreditsPerHour of one cluster, by size.
+	CreditsPerHour map[string]float64 `yaml:"credits_per_hour"`
+}
+
+// Hybrid is the price of requests to hybrid tables, in credits.
+type Hybrid struct {
+	CreditsPerMillion float64 `yaml:"credits_per_million"`
+}
+
+// Default is the price list that comes with Loadstone.
+func Default() Prices {
+	p, err := Parse(embedded)
+	if err != nil {
+		panic("cost: the embedded price list: " + err.Error())
+	}
+	return p
+}
+
+// Embedded is the text of the default price list, to be copied and edited.
+func Embedded() []byte { return bytes.Clone(embedded) }
+
+// maxList bounds a price list, in bytes.
+const maxList = 64 << 10
+
+// Parse reads a price list and checks it. Errors name the field.
+func Parse(text []byte) (Prices, error) {
+	if len(text) > maxList {
+		return Prices{}, errors.New("the price list is longer than 64 kB")
+	}
+	var p Prices
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(&p); err != nil {
+		if errors.Is(err, io.EOF) {
+			return p, errors.New("the price list is empty")
+		}
+		return p, fmt.Errorf("the price list cannot be read: %w", err)
+	}
+	if p.Currency == "" {
+		return p, errors.New("currency is missing, USD for instance")
+	}
+	if !price(p.CreditPrice) || p.CreditPrice == 0 {
+		return p, errors.New("credit_price must be a number above 0")
+	}
+	if !price(p.Hybrid.CreditsPerMillion) {
+		return p, errors.New("hybrid_requests.credits_per_million must be a number of at least 0")
+	}
+	if len(p.Warehouses) == 0 {
+		return p, errors.New("warehouses is missing")
+	}
+	for kind, w := range p.Warehouses {
+		if !price(w.MinimumSeconds) {
+			return p, fmt.Errorf("warehouses.%s.minimum_seconds must be a number of at least 0", kind)
+		}
+		if len(w.CreditsPerHour) == 0 {
+			return p, fmt.Errorf("warehouses.%s.credits_per_hour is missing", kind)
+		}
+		for size, credits := range w.CreditsPerHour {
+			if !price(credits) {
+				return p, fmt.Errorf("warehouses.%s.credits_per_hour.%s must be a number of at least 0", kind, size)
+			}
+		}
+	}
+	return p, nil
+}
+
+// most bounds every figure of a price list.
+const most = 1e9
+
+func price(f float64) bool { return f >= 0 && f <= most } // NaN is neither
+
+// Of reckons the cost of a run: of its measurement, from start to end, for
+// operations that succeeded, and of its whole life. points are the polls of its
+// warehouse in order of time; without one the answer is nil, because then
+// nothing is paid by the hour, or nothing is known about it.
+func (p Prices) Of(points []engine.WarehousePoint, run engine.Run, f engine.Figures, hybrid bool) *engine.Cost {
+	if len(points) == 0 {
+		return nil
+	}
+	last := points[len(points)-1]
+	c := &engine.Cost{Warehouse: last.Name, WarehouseType: last.Type, WarehouseSize: last.Size, Currency: p.Currency, CreditPrice: p.CreditPrice,
+		PriceList: p.name(), Notes: []string{}}
+	list, rate, ok := p.rate(last.Type, last.Size)
+	if !ok {
+		c.Notes = append(c.Notes, fmt.Sprintf("The price list has no rate for %s warehouses of size %s.", orUnknown(last.Type), orUnknown(last.Size)))
+		return c
+	}
+	c.CreditsPerHour = rate
+	start, end := run.WarmupEndTime.Time, run.MeasurementEndTime.Time
+	if start.IsZero() {
+		start = run.StartTime.Time
+	}
+	if end.IsZero() {
+		end = run.EndTime.Time
+	}
+	hours := max(end.Sub(start).Hours(), 0)
+	c.Clusters = clusters(points, start, end)
+	c.Credits = hours * c.Clusters * rate
+	c.RunCredits = max(run.EndTime.Sub(run.StartTime.Time).Hours(), hours) * clusters(points, run.StartTime.Time, run.EndTime.Time) * rate
+	if hybrid && p.Hybrid.CreditsPerMillion > 0 {
+		requests := float64(f.Operations) / 1e6 * p.Hybrid.CreditsPerMillion
+		c.Credits += requests
+		c.RunCredits += requests
+		c.Notes = append(c.Notes, "One request to a hybrid table is reckoned for each operation; what is billed goes by the bytes read and written.")
+	}
+	c.Price, c.RunPrice = c.Credits*p.CreditPrice, c.RunCredits*p.CreditPrice
+	if good := f.Operations - f.Errors.Count; good > 0 {
+		each := c.Price / float64(good) * 1e6
+		c.PricePerMillion = &each
+	}
+	if changed(points) {
+		c.Notes = append(c.Notes, "The warehouse's size or type changed in the run; its latest rate is used throughout.")
+	}
+	if least := list.MinimumSeconds; least > 60 {
+		c.Notes = append(c.Notes, fmt.Sprintf("A warehouse of this type is billed for %s at least whenever it starts.", time.Duration(least*float64(time.Second))))
+	}
+	c.Notes = append(c.Notes, "The warehouse may have served others too. Storage, cloud services and data transfer are left out.")
+	return c
+}
+
+func (p Prices) name() string {
+	parts := make([]string, 0, 2)
+	for _, s := range []string{p.Source, p.AsOf} {
+		if s = strings.TrimSpace(s); s != "" {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// rate finds a type and a size, however they are spelled: X-Small, XSMALL, X-SMALL.
+func (p Prices) rate(kind, size string) (Warehouse, float64, bool) {
+	if kind == "" {
+		kind = "STANDARD"
+	}
+	for k, w := range p.Warehouses {
+		if plain(k) != plain(kind) {
+			continue
+		}
+		for s, credits := range w.CreditsPerHour {
+			if plain(s) == plain(size) {
+				return w, credits, true
+			}
+		}
+	}
+	return Warehouse{}, 0, false
+}
+
+func plain(s string) string {
+	s = strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToUpper(s))
+	// XXLARGE, XXXLARGE … are 2XLARGE, 3XLARGE ….
+	if rest, ok := strings.CutSuffix(s, "LARGE"); ok && len(rest) > 1 && strings.Trim(rest, "X") == "" {
+		return fmt.Sprintf("%dXLARGE", len(rest))
+	}
+	return s
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return s
+}
+
+// clusters is the mean number of started clusters between two moments: a poll
+// holds until the next one, the first also before itself. A warehouse that
+// says nothing of clusters has one while it is not suspended.
+func clusters(points []engine.WarehousePoint, start, end time.Time) float64 {
+	total, weight := 0.0, 0.0
+	for i, p := range points {
+		from, to := p.Timestamp.Time, end
+		if i == 0 || from.Before(start) {
+			from = start
+		}
+		if i+1 < len(points) && points[i+1].Timestamp.Before(end) {
+			to = points[i+1].Timestamp.Time
+		}
+		if span := to.Sub(from).Seconds(); span > 0 {
+			total += span * started(p.Warehouse)
+			weight += span
+		}
+	}
+	if weight == 0 {
+		return started(points[len(points)-1].Warehouse)
+	}
+	mean := total / weight
+	return math.Round(mean*1e6) / 1e6
+}
+
+func started(w engine.Warehouse) float64 {
+	if w.StartedClusters > 0 {
+		return float64(w.StartedClusters)
+	}
+	if strings.HasPrefix(strings.ToUpper(w.State), "SUSPEND") {
+		return 0
+	}
+	return 1
+}
+
+func changed(points []engine.WarehousePoint) bool {
+	for _, p := range points[1:] {
+		if p.Size != points[0].Size || p.Type != points[0].Type {
+			return true
+		}
+	}
+	return false
+}

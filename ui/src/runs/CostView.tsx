@@ -1,0 +1,47 @@
+import type { Cost } from '../api/types';
+import { Term } from '../design/Controls';
+import { exact, money, significant } from '../design/format';
+import { Num } from '../design/Num';
+import { SimulatedBadge } from '../design/Status';
+
+/** What the measurement used of its warehouse. */
+export function CostView({ c, simulated }: { c: Cost; simulated: boolean }) {
+  const known = c.credits_per_hour > 0;
+  return (
+    <section className="panel">
+      <header>
+        <h3>
+          <Term tip="What the warehouse would be billed for the measured part of the run, at the server's price list.">Cost</Term>
+        </h3>
+        {simulated && <SimulatedBadge />}
+      </header>
+      <div className="body stack">
+        {known && (
+          <div className="percentile-row">
+            <div>
+              <span className="muted">a million operations</span>
+              <Num q={money(c.price_per_million_operations, c.currency)} />
+            </div>
+            <div>
+              <span className="muted">measurement</span>
+              <Num q={money(c.price, c.currency)} />
+            </div>
+            <div>
+              <span className="muted">credits</span>
+              <Num q={{ value: significant(c.credits), unit: '', exact: exact(c.credits) }} />
+            </div>
+            <div>
+              <span className="muted">whole run</span>
+              <Num q={money(c.run_price, c.currency)} />
+            </div>
+          </div>
+        )}
+        <p className="muted">
+          {known &&
+            `${c.warehouse}, ${c.warehouse_type.toLowerCase()} ${c.warehouse_size}: ${significant(c.clusters)} ${c.clusters === 1 ? 'cluster' : 'clusters'} at ${significant(c.credits_per_hour)} credits an hour, ${significant(c.credit_price)} ${c.currency} each (${c.price_list}). `}
+          {(c.notes ?? []).join(' ')}
+        </p>
+      </div>
+    </section>
+  );
+}
