@@ -9,5 +9,5 @@
 // beside the executions, one part for each poll, so that a run whose enrichment
 // was interrupted goes on where it stopped.
 //
-// Memory is one entry of 48 bytes for each execution, whatever the history holds.
+// Memory is one entry of 32 bytes for each execution, whatever the history holds.
 package enrich

@@ -19,7 +19,7 @@ const (
 	// enrichMargin is added before and after a run when its history is asked for:
 	// clocks drift, and a history may round.
 	enrichMargin = time.Minute
-	// mostEnrichments bounds those that are under way at a time: each holds 48 bytes for every execution of its run.
+	// mostEnrichments bounds those that are under way at a time: each holds 32 bytes for every execution of its run.
 	mostEnrichments = 2
 	// askLimit bounds one conversation with an adapter beside the load.
 	askLimit = 30 * time.Second
