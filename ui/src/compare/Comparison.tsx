@@ -80,7 +80,7 @@ export function useComparison(ids: string[], labels: (string | null)[], toleranc
       queryKey: ['compare', ids[0], id, tolerance],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
         api.get<Result>(`/api/compare${query({ a: ids[0], b: id, tolerance_pct: tolerance })}`, signal),
-      enabled: Boolean(base?.summary && details[i + 1]?.data?.summary),
+      enabled: Boolean(base?.summary?.operations && details[i + 1]?.data?.summary?.operations),
       staleTime: Number.POSITIVE_INFINITY,
     })),
   });
