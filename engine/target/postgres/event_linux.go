@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -128,7 +129,7 @@ func (c *conn) flush() (sent bool, err error) {
 
 // Receive implements target.EventConn.
 func (c *conn) Receive(buf []byte, res *target.Result) (done bool, err error) {
-	res.Rows = 0
+	res.Rows, res.QueryID = 0, engine.QueryID{}
 	for {
 		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.loop.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), unix.MSG_DONTWAIT, 0, 0)
 		switch {
