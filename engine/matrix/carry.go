@@ -80,7 +80,8 @@ func (s *Service) one(stopping context.Context, member store.RunRow, by string, 
 		switch {
 		case d.Status == "":
 			return engine.StatusFailed, true // deleted meanwhile
-		case d.Status.Terminal() && d.Phase != engine.PhaseProcessing:
+		case d.Status.Terminal() && (d.Phase != engine.PhaseProcessing || d.Summary != nil):
+			// The enrichment may go on for minutes; it is the server's alone, and asks every 10 s.
 			return d.Status, true
 		case d.Status == engine.StatusPrepared && !stop:
 			if _, err := s.opts.Runs.Start(s.lifetime, member.RunID, by); err != nil && s.lifetime.Err() == nil {

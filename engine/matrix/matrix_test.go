@@ -125,6 +125,9 @@ func (r *run) now() engine.Run {
 		out.Status, out.StopReason = engine.StatusFailed, engine.StopSetupFailure
 	case since >= takes:
 		out.Status = engine.StatusCompleted
+		if out.Scenario.Target.TableName == "enriched" {
+			out.Phase = engine.PhaseProcessing
+		}
 	}
 	return out
 }
@@ -272,6 +275,26 @@ func TestTargetsRunOneAfterAnother(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEnrichmentHoldsNothingUp: the figures of a run are there long before its enrichment ends.
+func TestEnrichmentHoldsNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, s := newWorld()
+		defer func() { _ = s.Close(t.Context()) }()
+		m, err := s.Create(t.Context(), tables(false, "enriched", "x", "enriched"), "anna")
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		if _, err := s.Start(t.Context(), m.MatrixID, "anna"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Wait(t.Context(), m.MatrixID)
+		if took := time.Since(begun); err != nil || got.Status != engine.StatusCompleted || took > 3*takes+3*time.Second || w.most > 1 {
+			t.Errorf("%s after %v, %d at once, %v", got.Status, took, w.most, err)
+		}
+	})
 }
 
 func TestStop(t *testing.T) {
