@@ -14,6 +14,7 @@ import (
 
 // world is a target, an adapter and a workload that tests bend as they need.
 type world struct {
+	driver  string
 	refused error // what the host answers instead of the workload
 	// connectErr is what a load connection is refused with; tried counts those closed again.
 	connectErr error
@@ -53,7 +54,7 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{tables: map[string]*engine.Table{}, maxConns: 100,
+	return &world{driver: "fake", tables: map[string]*engine.Table{}, maxConns: 100,
 		statement: func(s plugin.Statement) engine.Statement {
 			return engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds}
 		},
@@ -65,7 +66,7 @@ func newWorld() *world {
 }
 
 func (w *world) deps() Deps {
-	return Deps{Plugins: fakeHost{w: w}, Drivers: map[string]target.Driver{"fake": fakeDriver{w: w}}, Connections: fakeConnections{}}
+	return Deps{Plugins: fakeHost{w: w}, Drivers: map[string]target.Driver{w.driver: fakeDriver{w: w}}, Connections: fakeConnections{w.driver}}
 }
 
 func scenario() engine.Scenario {
@@ -77,10 +78,10 @@ func (w *world) add(name string, columns ...engine.Column) {
 	w.tables[name] = &engine.Table{PhysicalName: name, Columns: columns, Key: []string{"id"}, Rows: 10}
 }
 
-type fakeConnections struct{}
+type fakeConnections struct{ driver string }
 
-func (fakeConnections) OpenDSN(context.Context, engine.ConnectionRef) (string, string, error) {
-	return "fake", "dsn", nil
+func (f fakeConnections) OpenDSN(context.Context, engine.ConnectionRef) (string, string, error) {
+	return f.driver, "dsn", nil
 }
 
 type fakeHost struct {
@@ -140,7 +141,7 @@ type fakeAdapter struct{ w *world }
 
 func (f fakeAdapter) Info() plugin.Info {
 	return plugin.Info{PluginRef: engine.PluginRef{Kind: "adapter", Name: "fake", Version: "1", SHA256: "a"},
-		Manifest: plugin.Manifest{Kind: "adapter", Name: "fake", Driver: "fake", Kinds: f.w.kinds, Supports: f.w.supports, Parameters: json.RawMessage(f.w.adapterParams)}}
+		Manifest: plugin.Manifest{Kind: "adapter", Name: "fake", Driver: f.w.driver, Kinds: f.w.kinds, Supports: f.w.supports, Parameters: json.RawMessage(f.w.adapterParams)}}
 }
 
 func (f fakeAdapter) Call(_ context.Context, request, answer any) error {
@@ -210,7 +211,7 @@ type fakeDriver struct {
 	w *world
 }
 
-func (fakeDriver) Name() string                                  { return "fake" }
+func (d fakeDriver) Name() string                                { return d.w.driver }
 func (d fakeDriver) Open(target.Config) (target.Database, error) { return fakeDatabase{w: d.w}, nil }
 
 type fakeDatabase struct {

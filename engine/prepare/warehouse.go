@@ -17,15 +17,19 @@ const setBackLimit = 20 * time.Second
 // warehouseSQL is all that an adapter may have executed on a warehouse.
 var warehouseSQL = regexp.MustCompile(`^ALTER WAREHOUSE "(?:[^"]|"")+" (?:RESUME IF SUSPENDED|SUSPEND)$`)
 
-// preflight asks the adapter what it thinks of the target besides its tables. An
-// adapter that has no opinion answers nothing.
+// preflight asks the adapter what it thinks of the target besides its tables. The
+// operation is optional: an adapter that does not know it has nothing to say, and
+// only where there are warehouses to look after is that worth a warning.
 func (r *resolved) preflight(ctx context.Context, sc engine.Scenario) (plugin.AdapterAnswer, error) {
 	answer, err := r.ask(ctx, plugin.AdapterRequest{Op: plugin.OpPreflight, TableName: sc.Target.TableName, Warehouse: sc.Target.Warehouse, Connections: sc.Workload.ConcurrentConnections})
 	if errors.Is(err, plugin.ErrFailed) {
-		if r.driver.Name() == "snowflake" {
-			return answer, err
+		if r.driver.Name() != "snowflake" {
+			return plugin.AdapterAnswer{}, nil
 		}
-		return plugin.AdapterAnswer{}, nil
+		return plugin.AdapterAnswer{Checks: []plugin.Check{{Name: "warehouse", Outcome: CheckWarning,
+			Message: fmt.Sprintf("The adapter %s does not check the warehouse, and a suspended one is not resumed for the run (it answered: %s).",
+				r.adapter.Info().Name, readable([]string{err.Error()})[0]),
+			Fix: "see that the warehouse is there and resumes by itself"}}}, nil
 	}
 	if err != nil {
 		return answer, err

@@ -71,3 +71,21 @@ func TestAnAdapterMayDoNothingElseToAWarehouse(t *testing.T) {
 		}
 	}
 }
+
+// TestAnAdapterWithoutPreflight: the operation is optional, also where there are warehouses.
+func TestAnAdapterWithoutPreflight(t *testing.T) {
+	for _, driver := range []string{"postgres", "snowflake"} {
+		w := newWorld()
+		w.driver, w.preflight = driver, nil
+		w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
+		told := func(text string) bool { return strings.Contains(text, "does not check the warehouse") }
+		p, err := Plan(t.Context(), w.deps(), scenario(), nil)
+		if err != nil || slices.ContainsFunc(p.Notes, told) != (driver == "snowflake") {
+			t.Fatalf("%s: %v, %+v", driver, err, p)
+		}
+		f, err := Inspect(t.Context(), w.deps(), scenario())
+		if err != nil || !f.OK || slices.ContainsFunc(f.Checks, func(c CheckResult) bool { return c.Outcome == CheckWarning && told(c.Message) }) != (driver == "snowflake") {
+			t.Fatalf("%s: %v, %+v", driver, err, f)
+		}
+	}
+}
