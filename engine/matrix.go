@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -47,6 +48,16 @@ func (s Scenario) Expand() []Scenario {
 		out = append(out, one)
 	}
 	return out
+}
+
+// MatrixField is the path that a field of a member's target has in its matrix:
+// target.adapter of the second target is matrix.targets[1].adapter. Fields that
+// all members share stay as they are.
+func MatrixField(index int, field string) string {
+	if rest, ok := strings.CutPrefix(field, "target"); ok && (rest == "" || rest[0] == '.') {
+		return fmt.Sprintf("matrix.targets[%d]%s", index, rest)
+	}
+	return field
 }
 
 // Clone returns a copy whose targets can be changed without changing s.

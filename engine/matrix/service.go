@@ -133,20 +133,9 @@ func ofTarget(err error, index int, label string) error {
 	out.Message = fmt.Sprintf("Target %q: %s", label, e.Message)
 	out.Fields = slices.Clone(e.Fields)
 	for i, f := range out.Fields {
-		if rest, ok := cutField(f.Field); ok {
-			out.Fields[i].Field = fmt.Sprintf("matrix.targets[%d]%s", index, rest)
-		}
+		out.Fields[i].Field = engine.MatrixField(index, f.Field)
 	}
 	return &out
-}
-
-// cutField returns what follows "target" in a field's path.
-func cutField(field string) (string, bool) {
-	const head = "target"
-	if len(field) < len(head) || field[:len(head)] != head || (len(field) > len(head) && field[len(head)] != '.') {
-		return "", false
-	}
-	return field[len(head):], true
 }
 
 // Get returns a matrix with its runs.

@@ -413,14 +413,17 @@ func (s *Service) Delete(ctx context.Context, runID, by string) error {
 	return nil
 }
 
-// Preflight says what a run of the scenario would do.
+// Preflight says what a run of the scenario would do, or the runs of its matrix.
 func (s *Service) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, error) {
-	for _, check := range []func() error{func() error { return oneTarget(sc) }, func() error { _, err := spread(sc); return err }, func() error { return s.fits(sc) }} {
-		if err := check(); err != nil {
+	for _, one := range sc.Expand() {
+		if _, err := spread(one); err != nil {
+			return Preflight{}, err
+		}
+		if err := s.fits(one); err != nil {
 			return Preflight{}, err
 		}
 	}
-	f, err := prepare.Inspect(ctx, s.deps(), sc)
+	f, err := prepare.InspectAll(ctx, s.deps(), sc)
 	if err != nil {
 		return Preflight{}, storeError(err)
 	}

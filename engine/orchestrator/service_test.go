@@ -297,3 +297,40 @@ func TestPreflightChangesNothing(t *testing.T) {
 		t.Fatalf("%+v, %v", info, err)
 	}
 }
+
+// TestPreflightOfAMatrix looks at each target, and says which one a check is about.
+func TestPreflightOfAMatrix(t *testing.T) {
+	f := newFixture(t).start()
+	sc := f.scenario(nil)
+	missing := sc.Target
+	missing.TableName, missing.Prepare = "nowhere", nil
+	sc.Matrix = &engine.Matrix{Targets: []engine.MatrixTarget{{Label: "made", Target: sc.Target}, {Label: "absent", Target: missing}}}
+	sc.Target = engine.Target{}
+	p, err := f.svc.Preflight(t.Context(), sc)
+	if err != nil || p.OK || p.Plan != nil || p.Server != nil || len(p.Targets) != 2 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	made, absent := p.Targets[0], p.Targets[1]
+	if made.Label != "made" || !made.OK || made.Plan == nil || made.Server == nil || len(made.Creates) != 1 {
+		t.Errorf("%+v", made)
+	}
+	if absent.Label != "absent" || absent.OK || absent.Plan != nil {
+		t.Errorf("%+v", absent)
+	}
+	if len(p.Checks) != len(made.Checks)+len(absent.Checks) || len(p.Creates) != 1 || p.Creates[0].Target != "made" {
+		t.Errorf("%+v", p)
+	}
+	for _, c := range p.Checks {
+		if c.Outcome == "failed" && (c.Target != "absent" || !strings.HasPrefix(c.Field, "matrix.targets[1].")) || c.Target == "" {
+			t.Errorf("%+v", c)
+		}
+	}
+	// Without the second one all is well.
+	sc.Matrix.Targets = sc.Matrix.Targets[:1]
+	if p, err := f.svc.Preflight(t.Context(), sc); err != nil || !p.OK || len(p.Targets) != 1 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if f.has("orders") {
+		t.Error("preflight created the table")
+	}
+}

@@ -27,6 +27,8 @@ type CheckResult struct {
 	// Fix says what to do; empty when there is nothing to do.
 	Fix   string `json:"fix,omitempty"`
 	Field string `json:"field,omitempty"`
+	// Target is the label of the matrix's target that it is about.
+	Target string `json:"target,omitempty"`
 }
 
 // Preflight is what a run would do, found out without changing the target.
@@ -39,6 +41,19 @@ type Preflight struct {
 	Plan   *engine.Plan   `json:"plan"`
 	Server *PreflightInfo `json:"server"`
 	// Creates names the tables that would be created, with their sample rows.
+	Creates []PreflightTable `json:"creates"`
+	// Targets are the preflights of a matrix. Checks and Creates are then those of
+	// all targets, with their labels; Plan and Server are null.
+	Targets []TargetPreflight `json:"targets,omitempty"`
+}
+
+// TargetPreflight is the preflight of one target of a matrix.
+type TargetPreflight struct {
+	Label   string           `json:"label"`
+	OK      bool             `json:"ok"`
+	Checks  []CheckResult    `json:"checks"`
+	Plan    *engine.Plan     `json:"plan"`
+	Server  *PreflightInfo   `json:"server"`
 	Creates []PreflightTable `json:"creates"`
 }
 
@@ -61,9 +76,38 @@ type PreflightTable struct {
 	Drops bool `json:"drops"`
 	// DDL is what would be executed, beside filling it.
 	DDL []string `json:"ddl"`
+	// Target is the label of the matrix's target that it belongs to.
+	Target string `json:"target,omitempty"`
 }
 
-// Inspect is the preflight of a scenario. What is wrong with the scenario or the
+// InspectAll is the preflight of a scenario with a target or with a matrix, whose
+// targets are looked at one after another.
+func InspectAll(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, error) {
+	if sc.Matrix == nil {
+		return Inspect(ctx, deps, sc)
+	}
+	all := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}}
+	for i, one := range sc.Expand() {
+		label := sc.Matrix.Targets[i].Label
+		f, err := Inspect(ctx, deps, one)
+		if err != nil {
+			return nil, fmt.Errorf("looking at the target %q: %w", label, err)
+		}
+		for j := range f.Checks {
+			c := &f.Checks[j]
+			c.Target, c.Field = label, engine.MatrixField(i, c.Field)
+		}
+		for j := range f.Creates {
+			f.Creates[j].Target = label
+		}
+		all.OK = all.OK && f.OK
+		all.Checks, all.Creates = append(all.Checks, f.Checks...), append(all.Creates, f.Creates...)
+		all.Targets = append(all.Targets, TargetPreflight{Label: label, OK: f.OK, Checks: f.Checks, Plan: f.Plan, Server: f.Server, Creates: f.Creates})
+	}
+	return all, nil
+}
+
+// Inspect is the preflight of a scenario with one target. What is wrong with the scenario or the
 // target is a check, not an error.
 func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, error) {
 	f := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}}
@@ -91,7 +135,7 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, er
 	// Looking at the tables may have resumed a warehouse by itself.
 	defer r.setBack(ctx, found.Restore)
 	for _, c := range found.Checks {
-		f.add(CheckResult(c))
+		f.add(CheckResult{Name: c.Name, Outcome: c.Outcome, Message: c.Message, Fix: c.Fix, Field: c.Field})
 		f.OK = f.OK && c.Outcome != CheckFailed
 	}
 	p := &planner{resolved: r, sc: sc}

@@ -16,12 +16,17 @@ interface Check {
   fix?: string;
 }
 
-interface Preflight {
+interface Looked {
   ok: boolean;
   checks: Check[] | null;
   plan: Plan | null;
   server: { version: string; round_trip_ms: number; max_connections: number } | null;
   creates: { name: string; rows: number; drops: boolean; ddl: string[] | null }[] | null;
+}
+
+interface Preflight extends Looked {
+  /** Of a template with a matrix: one for each target, in their order. */
+  targets?: Looked[];
 }
 
 const icons = { ok: 'check', warning: 'warn', failed: 'alert' } as const;
@@ -41,10 +46,12 @@ export function Prepared({ run }: { run: RunDetail }) {
     staleTime: 30_000,
     retry: false,
   });
-  const plan = run.plan ?? preflight.data?.plan ?? null;
+  // A run of a matrix is one of the targets that its template names.
+  const looked = preflight.data?.targets?.[run.matrix_index ?? 0] ?? preflight.data;
+  const plan = run.plan ?? looked?.plan ?? null;
   const statements = plan?.statements ?? null;
-  const checks = preflight.data?.checks ?? [];
-  const creates = preflight.data?.creates ?? [];
+  const checks = looked?.checks ?? [];
+  const creates = looked?.creates ?? [];
   return (
     <>
       <Notice tone="plain">
