@@ -362,8 +362,9 @@ func TestErrors(t *testing.T) {
 	}
 	exec(t, conn, "USE WAREHOUSE awake")
 	for query, want := range map[string]int{
-		"SELECT id FROM nothing": 2003, "SELECT nothing FROM t": 904, "SELEC 1": 1003, "CREATE TABLE t (id bigint)": 2002,
+		"SELECT id FROM nothing": 2003, "SELECT n, count(*) FROM t": 979, "SELECT nothing FROM t": 904, "SELEC 1": 1003, "CREATE TABLE t (id bigint)": 2002,
 		"SELECT 1 / 0 FROM generate_series(1, 1)": 100051, "INSERT INTO t VALUES (1, NULL)": 100072, "INSERT INTO t VALUES (1, 'x')": 100038, "": 900,
+		"SELECT 'x'::boolean FROM t": 100037, "SELECT 'x'::timestamptz FROM t": 100035, "SELECT '{'::jsonb FROM t": 100069, "SELECT '2026-02-30'::date FROM t": 100040,
 	} {
 		_, err := conn.ExecContext(t.Context(), query)
 		if code(err) != want {
@@ -508,7 +509,7 @@ func TestMonitoringIsOnesOwn(t *testing.T) {
 	}
 	rows, err := b.QueryContext(gosnowflake.WithFetchResultByID(t.Context(), <-ids), "")
 	if err == nil {
-		t.Error("another user has the result")
-		t.Error(rows.Err(), rows.Close())
+		defer rows.Close()
+		t.Error("another user has the result", rows.Next(), rows.Err())
 	}
 }

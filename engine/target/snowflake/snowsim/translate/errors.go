@@ -35,7 +35,7 @@ func postgresError(pg *pgconn.PgError) *plan.Error {
 		return &plan.Error{Code: code, State: state, Message: fmt.Sprintf(format, args...)}
 	}
 	switch pg.Code {
-	case "42P01", "3F000": // undefined table, schema
+	case "42P01", "3F000", "42704": // undefined table, schema, object
 		_, object, found := strings.Cut(value, ".")
 		if i := strings.LastIndexByte(object, '.'); found && i >= 0 {
 			value = object[i+1:]
@@ -45,7 +45,7 @@ func postgresError(pg *pgconn.PgError) *plan.Error {
 		return plan.CompilationError("000904", "42000", "error line 1 at position 0\ninvalid identifier '%s'", columnName(pg.Message))
 	case "42702": // ambiguous column
 		return plan.CompilationError("001003", "42000", "ambiguous column name '%s'", value)
-	case "42P07": // duplicate table
+	case "42P07", "42P06", "42710": // duplicate table, schema, object
 		return plan.CompilationError("002002", "42710", "Object '%s' already exists.", value)
 	case "42701":
 		return plan.CompilationError("002025", "42S21", "duplicate column name '%s'", value)
