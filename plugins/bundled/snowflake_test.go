@@ -295,7 +295,7 @@ func TestSnowflakeNames(t *testing.T) {
 	}
 	// A table without a declared key is found, and the workload's own key is taken, or the template's.
 	f, err := inspect(`"x; DROP TABLE ""orders""; --"`)
-	if err != nil || len(f.Checks) < 3 || f.Checks[2].Name != "table" {
+	if err != nil || !slices.ContainsFunc(f.Checks, func(c prepare.CheckResult) bool { return c.Name == "table" && c.Outcome == prepare.CheckOK }) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	if n := s.one(`SELECT COUNT(*) FROM "orders"`); n != "4" {
