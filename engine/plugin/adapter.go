@@ -50,6 +50,8 @@ type AdapterRequest struct {
 	// Kinds and Connections are for OpPreflight: the kinds of the run's operations, and how many connections it opens.
 	Kinds       []engine.Kind `json:"kinds,omitempty"`
 	Connections int           `json:"connections,omitempty"`
+	// Prepare is for OpPreflight too: the run makes tables that are not there.
+	Prepare bool `json:"prepare,omitempty"`
 	// Results holds the results of all queries asked for so far in this conversation, by query id.
 	Results map[string]QueryResult `json:"results,omitempty"`
 }

@@ -23,6 +23,9 @@ func (h warehouse) text(column string) string {
 				if n, ok := v.Int(); ok {
 					return strconv.FormatInt(n, 10)
 				}
+				if v.Bool() {
+					return "true"
+				}
 				return v.Str()
 			}
 		}

@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,8 +36,11 @@ func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 		return nil
 	}
 	name, h, ok, err := findWarehouse(req, w)
-	if err != nil || !ok {
-		return err
+	if err == nil && !ok {
+		return nil
+	}
+	if h != nil && askGrants(req, session, h.text("name"), w) {
+		return nil
 	}
 	var resume, restore string
 	w.Object().Key("checks").Array()
@@ -51,6 +55,8 @@ func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 		f.add("schema", "warning", "The connection chooses no database or no schema.", "name both in the connection: account/database/schema, or write the table as database.schema.table", "target.connection")
 	}
 	switch {
+	case err != nil:
+		f.add("warehouse", "failed", "The warehouse cannot be looked at: "+err.Error()+".", "see that the role may use a warehouse, and that the account answers", "target.warehouse")
 	case name == "":
 		f.add("warehouse", "failed", "No warehouse is chosen, and queries need one.", "name one in target.warehouse or in the connection", "target.warehouse")
 	case h == nil:
@@ -58,6 +64,7 @@ func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 			"check the name; or GRANT USAGE, OPERATE, MONITOR ON WAREHOUSE "+quoted(name)+" TO ROLE "+quoted(role), "target.warehouse")
 	default:
 		resume, restore = a.judgeWarehouse(f, req, *h, role)
+		a.judgeSchema(f, req, session, role)
 	}
 	w.EndArray()
 	for _, list := range [...]struct{ key, sql string }{{"resume", resume}, {"restore", restore}} {
@@ -71,15 +78,29 @@ func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 
 func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, role string) (resume, restore string) {
 	name, state, kind := h.text("name"), strings.ToUpper(h.text("state")), strings.ToUpper(h.text("type"))
+	held := readPrivileges(sdk.ResultOf(req, "warehouse_grants"), role)
 	described := "The warehouse " + name + " is " + strings.ToLower(h.text("size")) + ", " + strings.ToLower(kind) + ", " + strings.ToLower(state)
 	switch state {
 	case "SUSPENDED", "SUSPENDING":
+		if held.lacks("OPERATE") && strings.EqualFold(h.text("auto_resume"), "true") {
+			f.add("warehouse", "warning", described+". The role "+role+" may not resume it; the first query does, and waits for it, and the run does not suspend it.", grantOn("OPERATE", "WAREHOUSE", quoted(name), role), "target.warehouse")
+			break
+		}
 		resume, restore = "ALTER WAREHOUSE "+quoted(name)+" RESUME IF SUSPENDED", "ALTER WAREHOUSE "+quoted(name)+" SUSPEND"
 		f.add("warehouse", "ok", described+". The run resumes it, and suspends it again when it is over.", "", "")
+		if held.lacks("OPERATE") {
+			f.add("privileges", "warning", "The role "+role+" is not granted what resuming the warehouse "+name+" needs, and it does not resume by itself.", grantOn("OPERATE", "WAREHOUSE", quoted(name), role), "target.warehouse")
+		}
 	case "STARTED", "RESUMING", "RESIZING":
 		f.add("warehouse", "ok", described+".", "", "")
 	default:
 		f.add("warehouse", "warning", described+".", "look at it in the account", "target.warehouse")
+	}
+	if held.lacks("USAGE") {
+		f.add("privileges", "warning", "The role "+role+" is not granted USAGE of the warehouse "+name+", which every query needs.", grantOn("USAGE", "WAREHOUSE", quoted(name), role), "target.warehouse")
+	}
+	if held.lacks("MONITOR") {
+		f.add("privileges", "warning", "The role "+role+" is not granted MONITOR of the warehouse "+name+": its queue may not be seen while the run goes on.", grantOn("MONITOR", "WAREHOUSE", quoted(name), role), "target.warehouse")
 	}
 	interactive := strings.Contains(kind, "INTERACTIVE")
 	switch {
@@ -96,4 +117,70 @@ func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, rol
 			"raise MAX_CLUSTER_COUNT or MAX_CONCURRENCY_LEVEL of the warehouse, or lower the connections", "workload.concurrent_connections")
 	}
 	return resume, restore
+}
+
+// privileges are what a role is granted on an object. known is false when that
+// cannot be told from the object's grants.
+type privileges struct {
+	known bool
+	held  []string
+}
+
+// lacks reports whether the role is known to hold none of the privileges. It may
+// still have one through a role granted to it, so this is never a failure.
+func (p privileges) lacks(anyOf ...string) bool {
+	if !p.known {
+		return false
+	}
+	for _, have := range p.held {
+		if have == "OWNERSHIP" || have == "ALL" || slices.Contains(anyOf, have) {
+			return false
+		}
+	}
+	return true
+}
+
+// askGrants asks for the grants on the warehouse, and on the schema when tables are
+// made there. It reports whether the host is being asked.
+func askGrants(req *jsondoc.Value, session sdk.Result, warehouse string, w *jsondoc.Writer) bool {
+	if sdk.ResultOf(req, "warehouse_grants").Asked {
+		return false
+	}
+	queries := []sdk.Query{{ID: "warehouse_grants", SQL: "SHOW GRANTS ON WAREHOUSE " + quoted(warehouse)}}
+	database, schema := session.Rows.At(0).At(1).Str(), session.Rows.At(0).At(2).Str()
+	if req.Get("prepare").Bool() && database != "" && schema != "" {
+		queries = append(queries, sdk.Query{ID: "schema_grants", SQL: "SHOW GRANTS ON SCHEMA " + quoted(database) + "." + quoted(schema)})
+	}
+	sdk.Ask(w, queries...)
+	return true
+}
+
+// readPrivileges reads SHOW GRANTS ON an object. A role that is not among the
+// grantees has its rights from another role, or from its place in the account.
+func readPrivileges(shown sdk.Result, role string) privileges {
+	var p privileges
+	if !shown.Asked || shown.Err != "" {
+		return p
+	}
+	for i := range shown.Rows.Len() {
+		if field(shown, i, "granted_to") == "ROLE" && strings.Trim(field(shown, i, "grantee_name"), `"`) == role {
+			p.known, p.held = true, append(p.held, strings.ToUpper(field(shown, i, "privilege")))
+		}
+	}
+	return p
+}
+
+// judgeSchema looks at what making a table needs.
+func (a Adapter) judgeSchema(f findings, req *jsondoc.Value, session sdk.Result, role string) {
+	needs := [...]string{"CREATE TABLE", "CREATE HYBRID TABLE", "CREATE INTERACTIVE TABLE"}[a.of]
+	if !readPrivileges(sdk.ResultOf(req, "schema_grants"), role).lacks(needs, "CREATE TABLE") {
+		return
+	}
+	schema := quoted(session.Rows.At(0).At(1).Str()) + "." + quoted(session.Rows.At(0).At(2).Str())
+	f.add("privileges", "warning", "The role "+role+" is not granted "+needs+" in the schema "+schema+", where a table that is not there yet would be made.",
+		grantOn(needs, "SCHEMA", schema, role), "target.prepare")
+}
+
+func grantOn(privilege, kind, name, role string) string {
+	return "GRANT " + privilege + " ON " + kind + " " + name + " TO ROLE " + quoted(role)
 }
