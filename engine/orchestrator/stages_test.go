@@ -44,11 +44,23 @@ func TestStagesBringAndSendRunWorkers(t *testing.T) {
 		t.Fatalf("%s, %+v, %+v\n%s", sum.Status, sum.Accounting, sum.Errors, f.logs(run.RunID))
 	}
 	d := f.settled(run.RunID)
-	retired := 0
+	// The stored events show the peak and the way back, however slow the machine was to show them live.
+	retired, peak, targets := 0, 0, map[string]int{"worker-0": 2}
 	for _, e := range d.Events {
+		if e.Type == engine.EventSetWorkerTarget && e.Data.TargetConnections != nil {
+			targets[e.Data.WorkerID] = *e.Data.TargetConnections
+			total := 0
+			for _, n := range targets {
+				total += n
+			}
+			peak = max(peak, total)
+		}
 		if e.Type == engine.EventStop && e.Data.Scope == engine.ScopeWorker {
 			retired++
 		}
+	}
+	if peak != 6 || targets["worker-0"] != 2 {
+		t.Errorf("at most %d connections were asked for, and %v in the end\n%s", peak, targets, f.logs(run.RunID))
 	}
 	if len(d.Workers) != 3 || retired != 2 {
 		t.Errorf("%d run workers, %d of them retired\n%s", len(d.Workers), retired, f.logs(run.RunID))
