@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/history"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/translate"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/warehouse"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
@@ -32,6 +33,10 @@ type snowsimCommand struct {
 	Seed      uint64        `default:"1" help:"Decides latencies, faults and what the query history leaves out."`
 	Lag       time.Duration `default:"2s" help:"How long after its end an execution comes into the query history."`
 	Faults    []string      `name:"fault" sep:"none" placeholder:"FAULT" help:"Something that goes wrong, may be repeated: 503,rate=0.01 or expired,every=100 or slow,at=7,delay=3s or drop,rate=0.1,on=chunk,times=5. Kinds: 429, 503, expired, drop, drop_answer, slow."`
+	Edition   string        `default:"enterprise" enum:"standard,enterprise" help:"Edition of the account. Standard has no warehouses of several clusters and no search optimization."`
+	Region    string        `placeholder:"REGION" help:"What CURRENT_REGION() answers: AWS_US_WEST_2, GCP_US_CENTRAL1 … Google Cloud and the regions of the US government have no hybrid tables."`
+	Trial     bool          `help:"A trial account: it has no hybrid tables."`
+	Deny      []string      `sep:"none" placeholder:"RIGHT" help:"A right that is taken away, may be repeated: UPDATE, or 'DELETE ON ORDERS', or 'MONITOR ON LOADSTONE_WH FROM SYSADMIN'."`
 	JSON      bool          `name:"json" help:"Print one line of JSON when it is ready."`
 }
 
@@ -129,6 +134,17 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 		if c.Password == "" {
 			o.Users[0].Password = snowsim.NewPassword()
 		}
+	}
+	o.Contract = translate.Account{Standard: c.Edition == "standard", Trial: c.Trial, Region: strings.ToUpper(c.Region)}
+	if o.Contract.Standard && c.Clusters > 1 {
+		return o, engine.InvalidField("--clusters", "are more than one, which Standard edition does not have", "leave --edition out, or --clusters")
+	}
+	for _, text := range c.Deny {
+		d, err := translate.ParseDenied(text)
+		if err != nil {
+			return o, engine.InvalidField("--deny", err.Error(), "UPDATE, DELETE ON ORDERS, CREATE TABLE, MONITOR ON LOADSTONE_WH FROM SYSADMIN")
+		}
+		o.Denied = append(o.Denied, d)
 	}
 	for _, text := range c.Faults {
 		f, err := snowsim.ParseFault(text)

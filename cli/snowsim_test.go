@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/translate"
 )
 
 // TestSnowsimFlags: what cannot be meant is refused before anything starts.
 func TestSnowsimFlags(t *testing.T) {
 	good := func() *snowsimCommand {
 		return &snowsimCommand{Listen: "127.0.0.1:0", User: "ann", Password: "x", Warehouse: "w", Size: "MEDIUM", Clusters: 3, Slots: 4, TimeScale: 10, Lag: time.Second,
-			Faults: []string{"503,rate=0.01", "slow,at=7,delay=3s,on=chunk"}}
+			Faults: []string{"503,rate=0.01", "slow,at=7,delay=3s,on=chunk"},
+			Region: "gcp_us_central1", Trial: true, Deny: []string{"update", "Create  Table on public from bench"}}
 	}
 	o, err := good().options()
 	if err != nil {
@@ -20,6 +22,10 @@ func TestSnowsimFlags(t *testing.T) {
 	}
 	if w := o.Warehouses[0]; w.Name != "W" || w.Size != "Medium" || w.MaxClusters != 3 || w.MaxConcurrency != 4 || o.Users[0].Name != "ANN" || len(o.Faults) != 2 || o.Faults[1].DelayMs != 3000 {
 		t.Errorf("%+v", o)
+	}
+	if !o.Contract.Trial || o.Contract.Standard || o.Contract.Region != "GCP_US_CENTRAL1" || len(o.Denied) != 2 || o.Denied[0].Privilege != "UPDATE" ||
+		o.Denied[1] != (translate.Denied{Role: "BENCH", Privilege: "CREATE TABLE", Object: "PUBLIC"}) {
+		t.Errorf("%+v, %+v", o.Contract, o.Denied)
 	}
 	for flag, change := range map[string]func(*snowsimCommand){
 		"--listen":     func(c *snowsimCommand) { c.Listen = "8085" },
@@ -29,6 +35,8 @@ func TestSnowsimFlags(t *testing.T) {
 		"--warehouse":  func(c *snowsimCommand) { c.Clusters = 11 },
 		"--time-scale": func(c *snowsimCommand) { c.TimeScale = 0 },
 		"--lag":        func(c *snowsimCommand) { c.Lag = -1 },
+		"--edition":    func(c *snowsimCommand) { c.Edition = "standard" }, // and three clusters
+		"--deny":       func(c *snowsimCommand) { c.Deny = []string{"FLY ON ORDERS"} },
 		"--fault":      func(c *snowsimCommand) { c.Faults = []string{"503,often"} },
 	} {
 		c := good()

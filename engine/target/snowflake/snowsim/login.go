@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/plan"
 )
 
 // user is a User with the key parsed.
@@ -226,7 +228,7 @@ func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session,
 		role = who.DefaultRole
 	case role == "":
 		role = DefaultRole
-	case !slices.Contains(s.Roles(), role):
+	case !s.roleExists(role):
 		return refuse(codeNoRole, "Role '%s' specified in the connect string does not exist or not authorized. Contact your local system administrator, or attempt to login with another role, e.g. PUBLIC.", role)
 	}
 	// A client may ask that what it names be looked at: gosnowflake does by default.
@@ -234,7 +236,7 @@ func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session,
 	house := stored(q.Get("warehouse"))
 	if house == "" {
 		house = who.DefaultWarehouse
-	} else if _, found := s.account.Get(house); !found {
+	} else if !s.mayUse(&plan.Session{User: who.Name, Role: role}, house) {
 		if validate {
 			return refuse(codeNoObject, "The requested warehouse does not exist or not authorized.")
 		}
@@ -258,6 +260,25 @@ func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session,
 	s.masters[one.master] = one
 	s.issue(one)
 	return one, nil
+}
+
+// roleExists reports whether a role can be taken: any user may take any role.
+func (s *Server) roleExists(role string) bool {
+	if t, ok := s.translator.(interface{ RoleExists(role string) bool }); ok {
+		return t.RoleExists(role)
+	}
+	return slices.Contains(s.Roles(), role)
+}
+
+// mayUse reports whether there is a warehouse that a session's roles may use.
+func (s *Server) mayUse(session *plan.Session, house string) bool {
+	if _, found := s.account.Get(house); !found {
+		return false
+	}
+	t, ok := s.translator.(interface {
+		MayUse(session *plan.Session, warehouse string) bool
+	})
+	return !ok || t.MayUse(session, house)
 }
 
 // issue gives a session a new token. The caller holds mu.

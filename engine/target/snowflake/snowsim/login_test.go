@@ -34,6 +34,23 @@ func code(err error) int {
 	return 0
 }
 
+// TestLoginAsAMadeRole: a role that CREATE ROLE made may sign in, on a warehouse that it may use.
+func TestLoginAsAMadeRole(t *testing.T) {
+	t.Parallel()
+	s := start(t, whole)
+	admin := single(t, open(t, config(t, s.DSN())))
+	exec(t, admin, "CREATE ROLE bench")
+	as := config(t, s.DSN())
+	as.Role = "bench"
+	if _, err := open(t, as).ExecContext(t.Context(), "SELECT 1"); code(err) != 390201 {
+		t.Errorf("without the warehouse: %v", err)
+	}
+	exec(t, admin, "GRANT USAGE ON WAREHOUSE "+DefaultWarehouse+" TO ROLE bench")
+	if _, err := open(t, as).ExecContext(t.Context(), "SELECT 1"); err != nil {
+		t.Errorf("with it: %v", err)
+	}
+}
+
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	key, public := keyPair(t)

@@ -105,6 +105,8 @@ type Options struct {
 	InlineBytes, ChunkBytes int
 	// Denied are privileges that roles do not have.
 	Denied []translate.Denied
+	// Contract is what the account's edition and region allow; the zero value has everything.
+	Contract translate.Account
 	// Translate makes the translator; nil makes that of package translate.
 	Translate func(ctx context.Context, host plan.Host) (plan.Translator, error)
 	Log       zerolog.Logger
@@ -153,9 +155,9 @@ func (o *Options) complete() error {
 		o.Warehouses = []warehouse.Spec{{Name: DefaultWarehouse, AutoResume: true}, {Name: "INTERACTIVE_WH", Type: warehouse.TypeInteractive, AutoResume: true}}
 	}
 	if o.Translate == nil {
-		denied := o.Denied
+		denied, contract := o.Denied, o.Contract
 		o.Translate = func(ctx context.Context, host plan.Host) (plan.Translator, error) {
-			return translate.New(ctx, host, translate.Options{Denied: denied})
+			return translate.New(ctx, host, translate.Options{Denied: denied, Account: contract})
 		}
 	}
 	return nil

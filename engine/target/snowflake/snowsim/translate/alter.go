@@ -116,6 +116,12 @@ func (p *parser) alteration(t, changed *table) []string {
 			p.fail(plan.CompilationError("391420", "0A000", "Search optimization is supported on standard tables only."))
 		}
 		changed.Searched = p.tokens[p.i-3].text == "ADD"
+		if p.t.account.Standard {
+			p.fail(plan.Unsupported("SEARCH OPTIMIZATION"))
+		}
+		if !p.may("ADD SEARCH OPTIMIZATION", p.schemaObject(t.name)) {
+			p.fail(insufficient("schema", display(t.name.schema)))
+		}
 		if p.accept("ON") {
 			p.list(func() string { // EQUALITY(a, b), SUBSTRING(*) …
 				p.identifier()
@@ -241,19 +247,19 @@ func (p *parser) use() *plan.Plan {
 	case p.is("WAREHOUSE") && p.peekAt(1).kind != endOfText:
 		p.next()
 		w := p.parts()[0]
-		if _, ok := p.t.host.Warehouses().Get(w); !ok || !p.t.permitted(p.session.Role, "USAGE", w) {
+		if _, ok := p.t.host.Warehouses().Get(w); !ok || !p.t.MayUse(p.session, w) {
 			missing(w)
 		}
 		made.Effect.Warehouse = &w
 	case p.is("ROLE") && p.peekAt(1).kind != endOfText:
 		p.next()
 		role := p.parts()[0]
-		if !p.t.roleExists(role) {
+		if !p.t.RoleExists(role) {
 			p.fail(plan.CompilationError("002003", "02000", "Role '%s' does not exist or not authorized.", display(role)))
 		}
 		made.Effect.Role = &role
 	case p.accept("SECONDARY", "ROLES"):
-		p.next()
+		made.Effect.Set = map[string]string{secondaryRoles: p.secondaryRoles()}
 	case p.is("SCHEMA") && p.peekAt(1).kind != endOfText:
 		p.next()
 		n := p.schema()
@@ -274,6 +280,25 @@ func (p *parser) use() *plan.Plan {
 		made.Effect.Database, made.Effect.Schema = &n.database, &public
 	}
 	return made
+}
+
+// secondaryRoles reads ALL, NONE, or roles that are granted to the user.
+func (p *parser) secondaryRoles() string {
+	if p.isAny("ALL", "NONE") {
+		return p.next().text
+	}
+	p.t.grants.mu.RLock()
+	granted := p.t.grants.users[p.session.User]
+	p.t.grants.mu.RUnlock()
+	var roles []string
+	for len(roles) == 0 || p.acceptSymbol(",") {
+		role := p.identifier()
+		if !slices.Contains(granted, role) {
+			p.fail(noRole(role))
+		}
+		roles = append(roles, role)
+	}
+	return strings.Join(roles, "\x00")
 }
 
 func (p *parser) checkSchema(n name, missing func(string)) {

@@ -103,12 +103,15 @@ func (p *parser) createTable(d *tableDDL) *plan.Plan {
 	} else if !ok {
 		p.fail(noSchema(n))
 	}
-	if !p.t.permitted(p.session.Role, "CREATE TABLE", n.schema) {
+	if !p.may(creating(d.Kind), p.schemaObject(n)) {
 		p.fail(insufficient("schema", display(n.schema)))
 	}
 	existing, err := p.t.catalog.table(p.ctx, n)
 	if err != nil {
 		p.fail(err)
+	}
+	if existing != nil {
+		p.checkReplaced(existing, d)
 	}
 	if existing != nil && !d.replace {
 		if d.ifNotExists {
@@ -123,6 +126,25 @@ func (p *parser) createTable(d *tableDDL) *plan.Plan {
 	return made
 }
 
+// creating is the privilege on a schema that making a table of a kind needs.
+func creating(kind string) string {
+	if kind == "hybrid" || kind == "interactive" {
+		return "CREATE " + strings.ToUpper(kind) + " TABLE"
+	}
+	return "CREATE TABLE"
+}
+
+// checkReplaced refuses to make a table where there is one that the session may not see, or not replace.
+func (p *parser) checkReplaced(existing *table, d *tableDDL) {
+	switch {
+	case !p.mayTable("", existing):
+		p.fail(&plan.Error{Code: "003041", State: "42710", Message: fmt.Sprintf("SQL access control error:\nObject '%s' already exists, but current role has no privileges on it. "+
+			"If this is unexpected and you cannot resolve this problem, contact your system administrator. ACCOUNTADMIN role may be required to manage the privileges on the object.", display(d.Table))})
+	case d.replace && !p.mayTable("OWNERSHIP", existing):
+		p.fail(insufficient("table", display(d.Table)))
+	}
+}
+
 func noSchema(n name) *plan.Error {
 	return plan.CompilationError("002003", "02000", "Schema '%s.%s' does not exist or not authorized.", display(n.database), display(n.schema))
 }
@@ -132,6 +154,9 @@ func (p *parser) checkTable(d *tableDDL) {
 	primary := slices.ContainsFunc(d.Keys, func(k keyMeta) bool { return k.Kind == "PRIMARY KEY" })
 	switch d.Kind {
 	case "hybrid":
+		if !p.t.account.hybridTables() {
+			p.fail(plan.Unsupported("HYBRID TABLE"))
+		}
 		if !primary {
 			p.fail(plan.CompilationError("391420", "0A000", "Hybrid table '%s' must have a primary key.", display(d.Table)))
 		}

@@ -12,23 +12,30 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/plan"
 )
 
-// grants are the privileges of the roles that CREATE ROLE made. The roles that
-// the account began with may do everything that is not denied to them.
+// rolePublic is granted to everybody, and is itself granted nothing at first.
+const rolePublic = "PUBLIC"
+
+// grants are the privileges of PUBLIC and of the roles that CREATE ROLE made. The
+// others, those that the account began with, may do everything that is not denied
+// to them, as if all roles were granted to them.
 type grants struct {
 	denied []Denied
 
 	mu     sync.RWMutex
 	roles  map[string][]string // roles made, with the roles granted to each
+	users  map[string][]string // the roles granted to users
 	held   map[grant]bool
 	epochs int64
 }
 
-// grant is one privilege of a role. Object is a name as written, its last part;
-// "" is the account.
+// grant is one privilege of a role. Object is the object's full name, "D.S.*" for
+// the tables of a schema (D.* of a database), those to come too; "" is the account.
+// The kinds ROLE, MEMBER and USER stand for a role itself, a role granted to a role,
+// and a role granted to a user.
 type grant struct{ role, privilege, kind, object string }
 
 func newGrants(denied []Denied) *grants {
-	return &grants{denied: denied, roles: map[string][]string{}, held: map[grant]bool{}}
+	return &grants{denied: denied, roles: map[string][]string{}, users: map[string][]string{}, held: map[grant]bool{}}
 }
 
 func (g *grants) version() int64 {
@@ -57,7 +64,7 @@ func (g *grants) load(ctx context.Context, q querier) error {
 	return nil
 }
 
-// add notes a grant; "ROLE" stands for the role itself, "MEMBER" for a role granted to it.
+// add notes a grant. The caller holds mu.
 func (g *grants) add(one grant) {
 	g.epochs++
 	switch one.kind {
@@ -66,229 +73,179 @@ func (g *grants) add(one grant) {
 			g.roles[one.role] = nil
 		}
 	case "MEMBER":
-		g.roles[one.role] = append(g.roles[one.role], one.object)
+		g.roles[one.role] = addOnce(g.roles[one.role], one.object)
+	case "USER":
+		g.users[one.role] = addOnce(g.users[one.role], one.object)
 	default:
 		g.held[one] = true
 	}
 }
 
-// has reports whether a role holds a privilege on one of the objects.
-func (g *grants) has(role, privilege string, objects ...string) bool {
-	for _, d := range g.denied {
-		if privilege != "" && (d.Role == "" || d.Role == role) && d.Privilege == privilege && (d.Object == "" || slices.Contains(objects, d.Object)) {
-			return false
-		}
+func addOnce(list []string, one string) []string {
+	if slices.Contains(list, one) {
+		return list
+	}
+	return append(list, one)
+}
+
+// remove forgets a grant. The caller holds mu.
+func (g *grants) remove(one grant) {
+	g.epochs++
+	without := func(list []string) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(m string) bool { return m == one.object })
+	}
+	switch one.kind {
+	case "MEMBER":
+		g.roles[one.role] = without(g.roles[one.role])
+	case "USER":
+		g.users[one.role] = without(g.users[one.role])
+	default:
+		delete(g.held, one)
+	}
+}
+
+// secondaryRoles is the session parameter that holds USE SECONDARY ROLES: ALL, NONE, or
+// names; ALL is the default, as of a user's DEFAULT_SECONDARY_ROLES. A blank keeps the name from meeting another.
+const secondaryRoles = "SECONDARY ROLES"
+
+// secondary are the session's active roles besides its own.
+func (g *grants) secondary(s *plan.Session) []string {
+	switch chosen := s.Parameters[secondaryRoles]; chosen {
+	case "", "ALL":
+		g.mu.RLock()
+		defer g.mu.RUnlock()
+		return g.users[s.User]
+	case "NONE":
+		return nil
+	default:
+		return strings.Split(chosen, "\x00")
+	}
+}
+
+// everything reports whether a role may do what is not denied to it. The caller holds mu.
+func (g *grants) everything(role string) bool {
+	_, made := g.roles[role]
+	return !made && role != rolePublic
+}
+
+// within reports whether one role has the rights of another. The caller holds mu.
+func (g *grants) within(role, other string, depth int) bool {
+	return role == other || g.everything(role) || other == rolePublic ||
+		depth < 16 && slices.ContainsFunc(g.roles[role], func(member string) bool { return g.within(member, other, depth+1) })
+}
+
+// inSession reports whether one of the session's roles has the rights of a role.
+func (g *grants) inSession(s *plan.Session, role string) bool {
+	active := append([]string{s.Role}, g.secondary(s)...)
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return slices.ContainsFunc(active, func(r string) bool { return g.within(r, role, 0) })
+}
+
+// object is what privileges are granted on: a table, schema, database or warehouse,
+// by its full name as SHOW GRANTS prints it. The account has no name.
+type object struct {
+	kind, name string
+	// short is the last part of the name, by which Denied may name it too.
+	short string
+	// containers hold the object: the patterns of grants on all that they hold.
+	containers []string
+	owner      string
+}
+
+func tableObject(t *table) object {
+	n := t.name
+	return object{kind: "TABLE", name: fullName(n.database, n.schema, n.object), short: n.object, owner: t.Owner,
+		containers: []string{fullName(n.database, n.schema) + ".*", fullName(n.database) + ".*"}}
+}
+
+func schemaObject(database, schema string) object {
+	return object{kind: "SCHEMA", name: fullName(database, schema), short: schema, containers: []string{fullName(database) + ".*"}}
+}
+
+func warehouseObject(name string) object {
+	return object{kind: "WAREHOUSE", name: display(name), short: name}
+}
+
+func databaseObject(name string) object {
+	return object{kind: "DATABASE", name: display(name), short: name}
+}
+
+var accountObject = object{kind: "ACCOUNT"}
+
+// fullName is a name as Snowflake prints it.
+func fullName(parts ...string) string {
+	for i, p := range parts {
+		parts[i] = display(p)
+	}
+	return strings.Join(parts, ".")
+}
+
+// covers reports whether a grant is one on the object.
+func (one grant) covers(o object) bool {
+	return one.kind == o.kind && (one.object == o.name || slices.Contains(o.containers, one.object))
+}
+
+// denies reports whether Denied takes a privilege on the object away from a role.
+func (g *grants) denies(role, privilege string, o object) bool {
+	return slices.ContainsFunc(g.denied, func(d Denied) bool {
+		return privilege != "" && (d.Role == "" || d.Role == role) && d.Privilege == privilege && (d.Object == "" || d.Object == o.short || d.Object == o.name)
+	})
+}
+
+// has reports whether one of the roles has a privilege on an object; "" asks for any.
+func (g *grants) has(roles []string, privilege string, o object) bool {
+	if g.denies(roles[0], privilege, o) {
+		return false
 	}
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.inherits(role, privilege, objects, 0)
-}
-
-func (g *grants) inherits(role, privilege string, objects []string, depth int) bool {
-	members, made := g.roles[role]
-	if !made {
-		return true
-	}
-	if depth > 16 {
-		return false
-	}
-	for one := range g.held {
-		if one.role == role && (privilege == "" || one.privilege == privilege || one.privilege == "ALL" || one.privilege == "OWNERSHIP") &&
-			(one.object == "" || slices.Contains(objects, one.object)) {
+	for _, role := range roles {
+		if g.everything(role) || o.owner != "" && g.within(role, o.owner, 0) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(members, func(member string) bool { return g.inherits(member, privilege, objects, depth+1) })
+	for one := range g.held {
+		if one.covers(o) && (privilege == "" || one.privilege == privilege || one.privilege == "ALL" || one.privilege == "OWNERSHIP") &&
+			slices.ContainsFunc(roles, func(role string) bool { return g.within(role, one.role, 0) }) {
+			return true
+		}
+	}
+	return false
 }
 
-// allowed reports whether a role has a privilege on a table; "" asks whether it
-// sees the table at all.
-func (t *Translator) allowed(role, privilege string, table *table) bool {
+// may reports whether the session has a privilege on an object. Only the primary role
+// makes objects.
+func (p *parser) may(privilege string, o object) bool { return p.t.may(p.session, privilege, o) }
+
+func (t *Translator) may(s *plan.Session, privilege string, o object) bool {
+	roles := []string{s.Role}
+	if !strings.HasPrefix(privilege, "CREATE ") {
+		roles = append(roles, t.grants.secondary(s)...)
+	}
+	return t.grants.has(roles, privilege, o)
+}
+
+// mayTable is may for a table; "" asks whether the session sees it at all.
+func (p *parser) mayTable(privilege string, t *table) bool {
 	if privilege == "MERGE" {
-		return t.allowed(role, "INSERT", table) && t.allowed(role, "UPDATE", table)
+		return p.mayTable("INSERT", t) && p.mayTable("UPDATE", t)
 	}
-	if table.Owner == role && role != "" && !slices.ContainsFunc(t.grants.denied, func(d Denied) bool { return d.Privilege == privilege }) {
-		return true
-	}
-	return t.grants.has(role, privilege, table.name.object, table.name.String(), table.name.schema+"."+table.name.object)
+	return p.may(privilege, tableObject(t))
 }
 
-// permitted is allowed for anything but tables.
-func (t *Translator) permitted(role, privilege, object string) bool {
-	return t.grants.has(role, privilege, object)
-}
-
-func (t *Translator) roleExists(role string) bool {
+// RoleExists reports whether a role may be taken by a session.
+func (t *Translator) RoleExists(role string) bool {
 	t.grants.mu.RLock()
 	_, made := t.grants.roles[role]
 	t.grants.mu.RUnlock()
 	return made || slices.Contains(t.host.Roles(), role)
 }
 
-// grant reads GRANT and REVOKE.
-func (p *parser) grant() *plan.Plan {
-	revoke := p.next().text == "REVOKE"
-	if p.accept("GRANT", "OPTION", "FOR") {
-		revoke = true
-	}
-	if p.accept("ROLE") || p.accept("DATABASE", "ROLE") {
-		member := p.identifier()
-		p.toOrFrom(revoke)
-		if p.accept("USER") {
-			p.identifier()
-			return p.done("Statement executed successfully.")
-		}
-		p.accept("ROLE")
-		return p.change(revoke, []grant{{role: p.identifier(), kind: "MEMBER", object: member}})
-	}
-	var privileges []string
-	for {
-		var words []string
-		for !p.is("ON") && !p.isSymbol(",") && !p.is("TO") {
-			if p.peek().kind != word {
-				p.unexpected()
-			}
-			words = append(words, p.next().text)
-		}
-		privileges = append(privileges, strings.TrimSuffix(strings.Join(words, " "), " PRIVILEGES"))
-		if !p.acceptSymbol(",") {
-			break
-		}
-	}
-	if len(privileges) == 1 && privileges[0] == "IMPORTED" {
-		privileges[0] = "IMPORTED PRIVILEGES"
-	}
-	p.expect("ON")
-	object := ""
-	var kind []string
-	if p.accept("ACCOUNT") {
-		kind = []string{"ACCOUNT"}
-	} else {
-		all := p.accept("ALL") || p.accept("FUTURE")
-		for p.peek().kind == word && !p.is("IN") && isOneOf(p.peek(), "TABLE", "TABLES", "HYBRID", "INTERACTIVE", "SCHEMA", "SCHEMAS", "DATABASE", "WAREHOUSE", "VIEW", "VIEWS", "INTEGRATION") {
-			kind = append(kind, p.next().text)
-		}
-		if len(kind) == 0 {
-			p.unexpected()
-		}
-		if all {
-			if p.accept("IN") && !p.accept("SCHEMA") {
-				p.expect("DATABASE")
-			}
-			p.parts()
-		} else {
-			parts := p.parts()
-			object = parts[len(parts)-1]
-		}
-	}
-	p.toOrFrom(revoke)
-	p.accept("ROLE")
-	role := p.identifier()
-	p.accept("WITH", "GRANT", "OPTION")
-	_ = p.accept("CASCADE") || p.accept("RESTRICT") || p.accept("COPY", "CURRENT", "GRANTS")
-	var all []grant
-	for _, privilege := range privileges {
-		all = append(all, grant{role, privilege, strings.Join(kind, " "), object})
-	}
-	return p.change(revoke, all)
-}
-
-func (p *parser) toOrFrom(revoke bool) {
-	if revoke {
-		p.expect("FROM")
-	} else {
-		p.expect("TO")
-	}
-}
-
-// change grants or revokes.
-func (p *parser) change(revoke bool, all []grant) *plan.Plan {
-	if !p.t.roleExists(all[0].role) {
-		p.fail(plan.CompilationError("002003", "02000", "Role '%s' does not exist or not authorized.", display(all[0].role)))
-	}
-	return p.ddl("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error {
-		for _, one := range all {
-			sql, values := "INSERT INTO snowsim.grants VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING", []any{one.role, one.privilege, one.kind, one.object, p.t.host.Now()}
-			if revoke {
-				sql, values = "DELETE FROM snowsim.grants WHERE role = $1 AND privilege = $2 AND kind = $3 AND object = $4", values[:4]
-			}
-			if _, err := conn.Exec(ctx, sql, values...); err != nil {
-				return Error(err)
-			}
-		}
-		g := p.t.grants
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		for _, one := range all {
-			if !revoke {
-				g.add(one)
-				continue
-			}
-			g.epochs++
-			delete(g.held, one)
-			if one.kind == "MEMBER" {
-				g.roles[one.role] = slices.DeleteFunc(g.roles[one.role], func(m string) bool { return m == one.object })
-			}
-		}
-		return nil
-	})
-}
-
-// createRole reads CREATE ROLE [IF NOT EXISTS] r ….
-func (p *parser) createRole() *plan.Plan {
-	ifNotExists := p.accept("IF", "NOT", "EXISTS")
-	role := p.identifier()
-	p.schemaOptions()
-	if p.t.roleExists(role) {
-		if ifNotExists {
-			return p.done(role + " already exists, statement succeeded.")
-		}
-		p.fail(plan.CompilationError("002002", "42710", "Object '%s' already exists.", role))
-	}
-	return p.note(grant{role: role, kind: "ROLE"}, "Role "+role+" successfully created.")
-}
-
-// note keeps a grant whose role need not exist.
-func (p *parser) note(one grant, message string) *plan.Plan {
-	return p.ddl(message, func(ctx context.Context, conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, "INSERT INTO snowsim.grants VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING", one.role, one.privilege, one.kind, one.object, p.t.host.Now()); err != nil {
-			return Error(err)
-		}
-		p.t.grants.mu.Lock()
-		defer p.t.grants.mu.Unlock()
-		p.t.grants.add(one)
-		return nil
-	})
-}
-
-func (p *parser) dropRole(ifExists bool) *plan.Plan {
-	role := p.identifier()
-	p.t.grants.mu.RLock()
-	_, made := p.t.grants.roles[role]
-	p.t.grants.mu.RUnlock()
-	if !made {
-		if ifExists {
-			return p.done("Drop statement executed successfully (" + role + " already dropped).")
-		}
-		p.fail(plan.CompilationError("002003", "02000", "Role '%s' does not exist or not authorized.", display(role)))
-	}
-	return p.ddl(role+" successfully dropped.", func(ctx context.Context, conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, "DELETE FROM snowsim.grants WHERE role = $1 OR kind = 'MEMBER' AND object = $1", role); err != nil {
-			return Error(err)
-		}
-		g := p.t.grants
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.epochs++
-		delete(g.roles, role)
-		for one := range g.held {
-			if one.role == role {
-				delete(g.held, one)
-			}
-		}
-		for r, members := range g.roles {
-			g.roles[r] = slices.DeleteFunc(members, func(m string) bool { return m == role })
-		}
-		return nil
-	})
+// MayUse reports whether a session's roles may use a warehouse.
+func (t *Translator) MayUse(s *plan.Session, warehouse string) bool {
+	w, _ := t.host.Warehouses().Get(warehouse)
+	o := warehouseObject(warehouse)
+	o.owner = w.Owner
+	return t.may(s, "USAGE", o)
 }

@@ -401,7 +401,7 @@ func evaluate(ctx context.Context, conn *pgx.Conn, arguments, types map[string]s
 
 // accountUsage writes the views of SNOWFLAKE.ACCOUNT_USAGE that the stand-in has.
 func (p *parser) accountUsage(view string) string {
-	if !p.t.permitted(p.session.Role, "IMPORTED PRIVILEGES", "SNOWFLAKE") {
+	if !p.may("IMPORTED PRIVILEGES", databaseObject("SNOWFLAKE")) {
 		p.fail(plan.CompilationError("002003", "02000", "Schema 'SNOWFLAKE.ACCOUNT_USAGE' does not exist or not authorized."))
 	}
 	store, now := p.t.host.History(), p.t.host.Now()

@@ -23,7 +23,7 @@ func (*memory) key(s *plan.Session, sql string, binds []plan.Bind, version int64
 	var b strings.Builder
 	b.Grow(len(sql) + 64 + 4*len(binds))
 	b.WriteString(strconv.FormatInt(version, 36))
-	for _, part := range []string{s.Role, s.Database, s.Schema, s.Warehouse} {
+	for _, part := range [...]string{s.Role, s.Database, s.Schema, s.Warehouse, s.User, s.Parameters[secondaryRoles]} {
 		b.WriteByte(0)
 		b.WriteString(part)
 	}

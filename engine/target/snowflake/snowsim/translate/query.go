@@ -544,10 +544,10 @@ func (p *parser) resolve(n name, privilege string) *table {
 	if err != nil {
 		p.fail(err)
 	}
-	if t == nil || !p.t.allowed(p.session.Role, "", t) {
+	if t == nil || !p.mayTable("", t) {
 		p.fail(plan.DoesNotExist("Object", display(n.object)))
 	}
-	if !p.t.allowed(p.session.Role, privilege, t) {
+	if !p.mayTable(privilege, t) {
 		p.fail(insufficient("table", display(n.object)))
 	}
 	p.tables = append(p.tables, t)

@@ -21,7 +21,7 @@ func (p *parser) createDatabase(replace bool) *plan.Plan {
 	if err != nil {
 		p.fail(err)
 	}
-	if !p.t.permitted(p.session.Role, "CREATE DATABASE", "") {
+	if !p.may("CREATE DATABASE", accountObject) {
 		p.fail(insufficient("account", p.session.Account))
 	}
 	public := "PUBLIC"
@@ -56,7 +56,7 @@ func (p *parser) createSchema(replace bool) *plan.Plan {
 	} else if !ok {
 		p.fail(plan.CompilationError("002003", "02000", "Database '%s' does not exist or not authorized.", display(n.database)))
 	}
-	if !p.t.permitted(p.session.Role, "CREATE SCHEMA", n.database) {
+	if !p.may("CREATE SCHEMA", databaseObject(n.database)) {
 		p.fail(insufficient("database", display(n.database)))
 	}
 	exists, err := p.t.catalog.hasSchema(p.ctx, n.database, n.schema)
@@ -209,7 +209,7 @@ func (p *parser) drop() *plan.Plan {
 		return gone(n.object)
 	} else if t == nil {
 		p.fail(plan.DoesNotExist("Table", n.String()))
-	} else if !p.t.allowed(p.session.Role, "OWNERSHIP", t) {
+	} else if !p.mayTable("OWNERSHIP", t) {
 		p.fail(insufficient("table", display(n.object)))
 	}
 	made := p.ddl(n.object+" successfully dropped.", func(ctx context.Context, conn *pgx.Conn) error {

@@ -59,8 +59,6 @@ var listings = map[string]struct{ sql, order string }{
 		''::text AS options, '1'::text AS retention_time, 'STANDARD'::text AS kind, NULL::text AS budget, 'ROLE'::text AS owner_role_type FROM snowsim.schemas GROUP BY database`, "name"},
 	"SCHEMAS": {`SELECT created_on, schema AS name, 'N'::text AS is_default, 'N'::text AS is_current, database AS database_name, owner, comment, ''::text AS options, '1'::text AS retention_time,
 		'ROLE'::text AS owner_role_type FROM snowsim.schemas`, "database_name, name"},
-	"GRANTS": {`SELECT granted_on AS created_on, privilege, kind AS granted_on, object AS name, 'ROLE'::text AS granted_to, role AS grantee_name, 'false'::text AS grant_option, ''::text AS granted_by
-		FROM snowsim.grants WHERE kind NOT IN ('ROLE', 'MEMBER')`, "grantee_name, privilege, name"},
 }
 
 // show reads SHOW ….
@@ -253,11 +251,11 @@ var warehouseColumns = []plan.Column{plan.Text("name"), plan.Text("state"), plan
 // showWarehouses reads SHOW WAREHOUSES [LIKE …].
 func (p *parser) showWarehouses() *plan.Plan {
 	s := p.showScope("DATABASES")
-	current, role := p.session.Warehouse, p.session.Role
+	current, session := p.session.Warehouse, p.session
 	return &plan.Plan{Type: plan.Show, Local: func(context.Context) (*plan.Result, error) {
 		r := &plan.Result{Columns: warehouseColumns}
 		for _, w := range p.t.host.Warehouses().List() {
-			if s.hasLike && !like(s.like, w.Name) || !strings.HasPrefix(w.Name, s.startsWith) || int64(len(r.Rows)) >= s.limit || !p.t.visible(role, w.Name) {
+			if s.hasLike && !like(s.like, w.Name) || !strings.HasPrefix(w.Name, s.startsWith) || int64(len(r.Rows)) >= s.limit || !p.t.visible(session, w) {
 				continue
 			}
 			r.Rows = append(r.Rows, warehouseRow(w, current))
@@ -266,9 +264,11 @@ func (p *parser) showWarehouses() *plan.Plan {
 	}}
 }
 
-// visible reports whether a role may see a warehouse.
-func (t *Translator) visible(role, warehouseName string) bool {
-	return t.grants.has(role, "", warehouseName) && (t.permitted(role, "MONITOR", warehouseName) || t.permitted(role, "USAGE", warehouseName))
+// visible reports whether a session may see a warehouse: it has any privilege on it.
+func (t *Translator) visible(s *plan.Session, w warehouse.State) bool {
+	o := warehouseObject(w.Name)
+	o.owner = w.Owner
+	return t.may(s, "", o) && (t.may(s, "MONITOR", o) || t.may(s, "USAGE", o))
 }
 
 func warehouseRow(w warehouse.State, current string) []any {
@@ -308,18 +308,23 @@ func warehouseRow(w warehouse.State, current string) []any {
 		strconv.Itoa(w.StartedClusters), "0", "0", strconv.Itoa(suspended), "0", w.ScalingPolicy, nil, "ROLE", nil, tables}
 }
 
+// allRoles are the roles that exist, sorted.
+func (t *Translator) allRoles() []string {
+	roles := slices.Clone(t.host.Roles())
+	t.grants.mu.RLock()
+	for role := range t.grants.roles {
+		roles = append(roles, role)
+	}
+	t.grants.mu.RUnlock()
+	slices.Sort(roles)
+	return slices.Compact(roles)
+}
+
 func (p *parser) showRoles() *plan.Plan {
 	s := p.showScope("DATABASES")
 	return &plan.Plan{Type: plan.Show, Local: func(context.Context) (*plan.Result, error) {
 		r := &plan.Result{Columns: []plan.Column{plan.TimestampLTZ("created_on"), plan.Text("name"), plan.Text("is_default"), plan.Text("is_current"), plan.Text("is_inherited"), plan.Text("comment")}}
-		roles := slices.Clone(p.t.host.Roles())
-		p.t.grants.mu.RLock()
-		for role := range p.t.grants.roles {
-			roles = append(roles, role)
-		}
-		p.t.grants.mu.RUnlock()
-		slices.Sort(roles)
-		for _, role := range slices.Compact(roles) {
+		for _, role := range p.t.allRoles() {
 			if !s.hasLike || like(s.like, role) {
 				current := "N"
 				if role == p.session.Role {
@@ -330,28 +335,6 @@ func (p *parser) showRoles() *plan.Plan {
 		}
 		return r, nil
 	}}
-}
-
-// showGrants reads SHOW GRANTS [TO ROLE r | TO USER u | ON … | OF ROLE r].
-func (p *parser) showGrants() *plan.Plan {
-	l := listings["GRANTS"]
-	var where string
-	switch {
-	case p.accept("TO", "ROLE"):
-		where = " WHERE grantee_name = " + literal(p.identifier())
-	case p.accept("TO", "USER"), p.accept("OF", "ROLE"):
-		p.identifier()
-		where = " WHERE false"
-	case p.accept("ON", "ACCOUNT"):
-		where = " WHERE name = ''"
-	case p.accept("ON"):
-		p.next()
-		parts := p.parts()
-		where = " WHERE name = " + literal(parts[len(parts)-1])
-	default:
-		where = " WHERE grantee_name = " + literal(p.session.Role)
-	}
-	return &plan.Plan{Type: plan.Show, SQL: "SELECT * FROM (" + l.sql + ") AS listing" + where + " ORDER BY " + l.order, Describe: p.t.describe}
 }
 
 // parameters are the session parameters with their defaults.

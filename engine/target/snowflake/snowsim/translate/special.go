@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -20,7 +21,7 @@ func specialFunctions() map[string]writer {
 		"GREATEST": extreme, "LEAST": extreme, "CONCAT": concat, "CONCAT_WS": concatWS, "DECODE": decode,
 		"DATE_TRUNC": dateTrunc, "TRUNC": trunc, "TRUNCATE": trunc,
 		"TO_VARCHAR": toVarchar, "TO_CHAR": toVarchar,
-		"LAST_QUERY_ID": lastQueryID,
+		"LAST_QUERY_ID": lastQueryID, "IS_ROLE_IN_SESSION": isRoleInSession,
 	}
 	for _, f := range []string{"SEQ1", "SEQ2", "SEQ4", "SEQ8"} {
 		special[f] = func(*parser, string, *arguments) expr { return expr{sql: rowMarker} }
@@ -50,10 +51,10 @@ func specialFunctions() map[string]writer {
 var sessionFunctions = map[string]func(p *parser) any{
 	"CURRENT_VERSION": func(*parser) any { return Version }, "CURRENT_CLIENT": func(*parser) any { return "snowsim" },
 	"CURRENT_ACCOUNT": func(p *parser) any { return orNull(p.session.Account) }, "CURRENT_ACCOUNT_NAME": func(p *parser) any { return orNull(p.session.Account) },
-	"CURRENT_ORGANIZATION_NAME": func(*parser) any { return "SNOWSIM" }, "CURRENT_REGION": func(*parser) any { return "SNOWSIM" },
+	"CURRENT_ORGANIZATION_NAME": func(*parser) any { return "SNOWSIM" }, "CURRENT_REGION": func(p *parser) any { return p.t.account.region() },
 	"CURRENT_USER": func(p *parser) any { return orNull(p.session.User) }, "CURRENT_ROLE": func(p *parser) any { return orNull(p.session.Role) },
-	"CURRENT_ROLE_TYPE": func(*parser) any { return "ROLE" }, "CURRENT_SECONDARY_ROLES": func(*parser) any { return `{"roles":"","value":""}` },
-	"CURRENT_AVAILABLE_ROLES": func(p *parser) any { return jsonStrings(p.t.host.Roles()) },
+	"CURRENT_ROLE_TYPE": func(*parser) any { return "ROLE" }, "CURRENT_SECONDARY_ROLES": func(p *parser) any { return p.currentSecondaryRoles() },
+	"CURRENT_AVAILABLE_ROLES": func(p *parser) any { return jsonStrings(p.t.allRoles()) },
 	"CURRENT_DATABASE":        func(p *parser) any { return orNull(p.session.Database) }, "CURRENT_SCHEMA": func(p *parser) any { return orNull(p.session.Schema) },
 	"CURRENT_SCHEMAS":   func(p *parser) any { return jsonStrings([]string{p.session.Database + "." + p.session.Schema}) },
 	"CURRENT_WAREHOUSE": func(p *parser) any { return orNull(p.session.Warehouse) }, "CURRENT_SESSION": func(p *parser) any { return strconv.FormatInt(p.session.ID, 10) },
@@ -87,6 +88,35 @@ func sessionValue(p *parser, function string, _ *arguments) expr {
 		return expr{sql: literal(value) + "::text"}
 	}
 	return expr{sql: "NULL::text"}
+}
+
+// currentSecondaryRoles is JSON: the names, and what was chosen.
+func (p *parser) currentSecondaryRoles() string {
+	value := p.session.Parameters[secondaryRoles]
+	if value == "NONE" {
+		return `{"roles":"","value":""}`
+	}
+	if value == "" {
+		value = "ALL"
+	}
+	names, err := json.Marshal(strings.Join(p.t.grants.secondary(p.session), ","))
+	if err != nil { // a string is always marshalled
+		panic(err)
+	}
+	return `{"roles":` + string(names) + `,"value":` + strconv.Quote(strings.ReplaceAll(value, "\x00", ",")) + `}`
+}
+
+// isRoleInSession writes IS_ROLE_IN_SESSION of a constant; those of columns are not had.
+func isRoleInSession(p *parser, _ string, a *arguments) expr {
+	p.volatile = true
+	x := p.argument(a, 0)
+	if x.kind != stringConstant {
+		p.fail(plan.Unsupported("IS_ROLE_IN_SESSION of what is no constant"))
+	}
+	if p.t.RoleExists(x.text) && p.t.grants.inSession(p.session, x.text) {
+		return expr{sql: "true"}
+	}
+	return expr{sql: "false"}
 }
 
 func lastQueryID(p *parser, _ string, _ *arguments) expr {

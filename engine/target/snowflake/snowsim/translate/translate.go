@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed" // prelude.sql
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -36,6 +38,8 @@ const admitted = `SELECT count(*) = 2 FROM pg_cast WHERE (castsource, casttarget
 type Options struct {
 	// Denied are privileges that a role does not have, whatever was granted.
 	Denied []Denied
+	// Account is what the account's contract and place allow.
+	Account Account
 }
 
 // Denied is a privilege that a role does not have.
@@ -49,12 +53,35 @@ type Denied struct {
 	Object string
 }
 
+var deniedForm = regexp.MustCompile(`^(?i)\s*([A-Z][A-Z ]*?)(?:\s+ON\s+(\S+))?(?:\s+FROM\s+(\S+))?\s*$`)
+
+// ParseDenied reads PRIVILEGE [ON object] [FROM role], "UPDATE ON ORDERS": names are read as
+// unquoted ones, without database and schema.
+func ParseDenied(text string) (Denied, error) {
+	m := deniedForm.FindStringSubmatch(text)
+	if m == nil {
+		return Denied{}, fmt.Errorf("%q is not PRIVILEGE [ON object] [FROM role]", text)
+	}
+	d := Denied{Role: strings.ToUpper(m[3]), Privilege: strings.ToUpper(strings.Join(strings.Fields(m[1]), " ")), Object: strings.ToUpper(m[2])}
+	for _, known := range privilegesOf {
+		if slices.Contains(known, d.Privilege) {
+			return d, nil
+		}
+	}
+	switch d.Privilege {
+	case "CREATE WAREHOUSE", "CREATE DATABASE", "IMPORTED PRIVILEGES", "OWNERSHIP":
+		return d, nil
+	}
+	return Denied{}, fmt.Errorf("there is no privilege %q here", d.Privilege)
+}
+
 // Translator is a plan.Translator. It is safe for concurrent use.
 type Translator struct {
 	host    plan.Host
 	catalog *catalog
 	special map[string]writer
 	grants  *grants
+	account Account
 
 	timestampTZ uint32 // the OID of snowsim.timestamp_tz
 
@@ -70,10 +97,12 @@ var _ plan.Translator = (*Translator)(nil)
 // New installs what the translator needs into the host's database and returns it.
 func New(ctx context.Context, host plan.Host, options ...Options) (*Translator, error) {
 	var denied []Denied
+	var account Account
 	for _, o := range options {
 		denied = append(denied, o.Denied...)
+		account = o.Account
 	}
-	t := &Translator{host: host, catalog: newCatalog(host.Postgres()), special: specialFunctions(), grants: newGrants(denied)}
+	t := &Translator{account: account, host: host, catalog: newCatalog(host.Postgres()), special: specialFunctions(), grants: newGrants(denied)}
 	database, schema := host.Database()
 	err := pgx.BeginFunc(ctx, host.Postgres(), func(tx pgx.Tx) error {
 		// Two stand-ins on one database install one after the other.

@@ -21,14 +21,16 @@ var sizes = map[string]string{"XSMALL": "X-Small", "SMALL": "Small", "MEDIUM": "
 func (p *parser) onWarehouse(warehouseName, privilege, message string, do func(plan.Warehouses) error) *plan.Plan {
 	p.volatile = true
 	if privilege == "CREATE WAREHOUSE" {
-		if !p.t.permitted(p.session.Role, privilege, "") {
+		if !p.may(privilege, accountObject) {
 			p.fail(insufficient("account", p.session.Account))
 		}
 	} else {
-		if _, ok := p.t.host.Warehouses().Get(warehouseName); !ok {
+		w, ok := p.t.host.Warehouses().Get(warehouseName)
+		if !ok {
 			p.fail(plan.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.", display(warehouseName)))
 		}
-		if !p.t.permitted(p.session.Role, privilege, warehouseName) {
+		o := warehouseObject(warehouseName)
+		if o.owner = w.Owner; !p.may(privilege, o) {
 			p.fail(insufficient("warehouse", display(warehouseName)))
 		}
 	}
@@ -93,7 +95,7 @@ func (p *parser) alterWarehouse() *plan.Plan {
 		adding := p.next().text == "ADD"
 		p.expect("TABLES")
 		tables := p.tableNames(adding)
-		return p.onWarehouse(n, "OPERATE", message, func(w plan.Warehouses) error {
+		return p.onWarehouse(n, "MODIFY", message, func(w plan.Warehouses) error {
 			return w.Alter(n, func(s *warehouse.Spec) error {
 				s.Tables = slices.DeleteFunc(slices.Clone(s.Tables), func(t string) bool { return slices.Contains(tables, t) })
 				if adding {
@@ -195,11 +197,18 @@ func (p *parser) warehouseOptions() func(*warehouse.Spec) {
 			add(func(s *warehouse.Spec) { s.Type = kind })
 		case "MAX_CLUSTER_COUNT":
 			n := count()
+			if n > 1 {
+				p.needsEnterprise(option, "Multi-cluster Warehouses")
+			}
 			add(func(s *warehouse.Spec) { s.MaxClusters = n })
 		case "MIN_CLUSTER_COUNT":
 			n := count()
+			if n > 1 {
+				p.needsEnterprise(option, "Multi-cluster Warehouses")
+			}
 			add(func(s *warehouse.Spec) { s.MinClusters = n; s.MaxClusters = max(n, s.MaxClusters) })
 		case "SCALING_POLICY":
+			p.needsEnterprise(option, "Multi-cluster Warehouses")
 			policy := strings.ToUpper(value)
 			if policy != warehouse.PolicyStandard && policy != warehouse.PolicyEconomy {
 				invalid()
@@ -228,7 +237,9 @@ func (p *parser) warehouseOptions() func(*warehouse.Spec) {
 			add(func(s *warehouse.Spec) { s.StatementTimeout = time.Duration(n) * time.Second })
 		case "COMMENT":
 			add(func(s *warehouse.Spec) { s.Comment = value })
-		case "RESOURCE_MONITOR", "ENABLE_QUERY_ACCELERATION", "QUERY_ACCELERATION_MAX_SCALE_FACTOR", "GENERATION", "RESOURCE_CONSTRAINT", "WAIT_FOR_COMPLETION":
+		case "ENABLE_QUERY_ACCELERATION", "QUERY_ACCELERATION_MAX_SCALE_FACTOR":
+			p.needsEnterprise(option, "Query Acceleration Service")
+		case "RESOURCE_MONITOR", "GENERATION", "RESOURCE_CONSTRAINT", "WAIT_FOR_COMPLETION":
 		default:
 			p.fail(plan.CompilationError("001003", "42000", "invalid property '%s' for 'WAREHOUSE'", option))
 		}

@@ -161,19 +161,19 @@ Statement executed successfully.
 SHOW GRANTS TO ROLE tester
 ----
 created_on timestamp_ltz | privilege text | granted_on text | name text | granted_to text | grantee_name text | grant_option text | granted_by text
-2026-03-01 12:00:00+00 | INSERT | TABLE | S | ROLE | TESTER | false | 
-2026-03-01 12:00:00+00 | SELECT | TABLE | S | ROLE | TESTER | false | 
+2026-03-01 12:00:00+00 | INSERT | TABLE | LOADSTONE.PUBLIC.S | ROLE | TESTER | false | 
+2026-03-01 12:00:00+00 | SELECT | TABLE | LOADSTONE.PUBLIC.S | ROLE | TESTER | false | 
 2026-03-01 12:00:00+00 | USAGE | DATABASE | LOADSTONE | ROLE | TESTER | false | 
-2026-03-01 12:00:00+00 | USAGE | SCHEMA | PUBLIC | ROLE | TESTER | false | 
+2026-03-01 12:00:00+00 | USAGE | SCHEMA | LOADSTONE.PUBLIC | ROLE | TESTER | false | 
 2026-03-01 12:00:00+00 | USAGE | WAREHOUSE | WH | ROLE | TESTER | false | 
 
 SELECT "privilege", "granted_on", "name" FROM TABLE(RESULT_SCAN(LAST_QUERY_ID())) ORDER BY 1, 2, 3
 ----
 privilege text | granted_on text | name text
-INSERT | TABLE | S
-SELECT | TABLE | S
+INSERT | TABLE | LOADSTONE.PUBLIC.S
+SELECT | TABLE | LOADSTONE.PUBLIC.S
 USAGE | DATABASE | LOADSTONE
-USAGE | SCHEMA | PUBLIC
+USAGE | SCHEMA | LOADSTONE.PUBLIC
 USAGE | WAREHOUSE | WH
 
 USE ROLE tester

@@ -443,5 +443,5 @@ error 002002 (42710): SQL compilation error:\nObject 'PUBLIC' already exists.
 
 SHOW GRANTS TO ROLE nobody
 ----
-created_on timestamp_ltz | privilege text | granted_on text | name text | granted_to text | grantee_name text | grant_option text | granted_by text
+error 002003 (02000): SQL compilation error:\nRole 'NOBODY' does not exist or not authorized.
 
