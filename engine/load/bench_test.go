@@ -63,7 +63,7 @@ func BenchmarkOperation(b *testing.B) {
 // BenchmarkClock is what the two clock readings of an operation cost, which
 // BenchmarkRecord includes and no recording can do without.
 func BenchmarkClock(b *testing.B) {
-	c := newClock()
+	c := newClock(nil)
 	var sum int64
 	for b.Loop() {
 		begin := c.now()

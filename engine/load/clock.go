@@ -1,16 +1,23 @@
 package load
 
-import "time"
+import (
+	"time"
 
-// clock gives one time line for a group: monotonic, anchored to the wall once.
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// clock is the run's time line in nanoseconds: monotonic, anchored to the wall once.
 type clock struct {
 	base time.Time
 	wall int64
 }
 
-func newClock() clock {
+func newClock(run *engine.Clock) clock {
+	if run == nil {
+		run = engine.NewClock(nil)
+	}
 	now := time.Now()
-	return clock{base: now, wall: now.UnixNano()}
+	return clock{base: now, wall: run.Place(now).UnixNano()}
 }
 
 // now returns nanoseconds since the Unix epoch on that line.

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,14 +25,15 @@ import (
 // by goroutines beside it.
 type eventLoops struct {
 	g     *Group
-	loops []*eventLoop
 	plain goroutines
 	// expected is how many connections the group has at first.
 	expected int
-	once     sync.Once
-	turn     atomic.Uint32
 	// entered counts the connections that did enter a loop.
 	entered atomic.Int64
+
+	mu     sync.Mutex
+	made   []*eventLoop // in the order in which they were made
+	failed bool         // to make another
 }
 
 // connectionsPerLoop is how many connections are worth a loop of their own.
@@ -50,25 +52,45 @@ func newEventLoops(g *Group) ioEngine {
 	return &eventLoops{g: g, plain: goroutines{g}, expected: g.target}
 }
 
-// start makes the loops when the first connection that can enter one arrives.
-// Without an error there is at least one.
-func (e *eventLoops) start() {
-	n := loopCount(e.expected, processors.own())
-	for range n {
+// seat gives a connection its place on the loop that has the fewest, nil when no
+// loop can be made. The loops are made when the first connection that can
+// enter one arrives, and more as the group grows; none ends before the group does.
+func (e *eventLoops) seat() *eventLoop {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var least *eventLoop
+	seated := 0
+	for _, l := range e.made {
+		n := int(l.seated.Load())
+		seated += n
+		if least == nil || n < int(least.seated.Load()) {
+			least = l
+		}
+	}
+	for want := loopCount(max(e.expected, seated+1), processors.own()); len(e.made) < want && !e.failed; {
 		l, err := newEventLoop(e)
 		if err != nil {
 			e.g.cfg.Log.Warn().Err(err).Msg("no event loop could be made")
+			e.failed = true
 			break
 		}
-		e.loops = append(e.loops, l)
-	}
-	if len(e.loops) == 0 {
-		return
-	}
-	for _, l := range e.loops {
+		if e.made = append(e.made, l); len(e.made) == 1 {
+			go e.watch()
+		}
 		go l.run()
+		least = l
 	}
-	go e.watch()
+	if least != nil {
+		least.seated.Add(1)
+	}
+	return least
+}
+
+// loops are those that there are.
+func (e *eventLoops) loops() []*eventLoop {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.made)
 }
 
 func (e *eventLoops) name() string {
@@ -82,7 +104,7 @@ func (e *eventLoops) name() string {
 func (e *eventLoops) watch() {
 	g := e.g
 	tell := func() {
-		for _, l := range e.loops {
+		for _, l := range e.loops() {
 			l.post(nil)
 		}
 	}
@@ -104,20 +126,22 @@ func (e *eventLoops) watch() {
 // add puts the slot on a loop; it comes with a new connection each time.
 func (e *eventLoops) add(s *slot) {
 	conn, ok := s.conn.(target.EventConn)
-	if ok {
-		e.once.Do(e.start)
+	if !ok {
+		e.plain.add(s)
+		return
 	}
-	if !ok || len(e.loops) == 0 {
+	l := e.seat()
+	if l == nil {
 		e.plain.add(s)
 		return
 	}
 	fd, ok := conn.Enter()
 	if !ok {
+		l.seated.Add(-1)
 		e.plain.add(s)
 		return
 	}
 	e.entered.Add(1)
-	l := e.loops[int(e.turn.Add(1))%len(e.loops)]
 	s.event = eventState{conn: conn, fd: fd, at: atNew}
 	s.seat = l
 	l.post(s)
@@ -128,7 +152,7 @@ func (e *eventLoops) nudge(*slot) {
 	if e.entered.Load() == 0 {
 		return
 	}
-	for _, l := range e.loops {
+	for _, l := range e.loops() {
 		l.post(nil)
 	}
 }
@@ -175,6 +199,8 @@ type eventLoop struct {
 	epoll int
 	bell  int // an eventfd; written to wake the loop
 
+	// seated counts the connections that were given a place here and have not left it.
+	seated atomic.Int32
 	// byFD finds a socket's slot, watched counts them.
 	byFD    []*slot
 	watched int
@@ -414,6 +440,7 @@ func (l *eventLoop) unwatch(s *slot) {
 	if l.find(s.event.fd) == s {
 		l.byFD[s.event.fd] = nil
 		l.watched--
+		l.seated.Add(-1)
 	}
 }
 
@@ -555,8 +582,9 @@ func (l *eventLoop) happened(s *slot, events uint32) {
 	default:
 		// Nothing is in flight: a notice, or the server hung up. The next
 		// operation meets that, as it would without a loop.
-		if done, _ := v.conn.Receive(l.buf, &s.res); done {
+		if done, err := v.conn.Receive(l.buf, &s.res); done {
 			_ = l.control(unix.EPOLL_CTL_DEL, s, 0) // one that is not watched any more is as good
+			l.g.idleLost(s, err)
 			return
 		}
 	}

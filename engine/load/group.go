@@ -35,7 +35,9 @@ type Config struct {
 	Stream   plugin.Stream
 	Database target.Database
 	Sink     Sink
-	Log      zerolog.Logger
+	// Clock is the run's time line, which records are on; nil means one of the group's own.
+	Clock *engine.Clock
+	Log   zerolog.Logger
 }
 
 // Totals count the group's operations over warm-up and measurement together.
@@ -119,7 +121,7 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 	}
 	g := &Group{
 		cfg:      cfg,
-		clock:    newClock(),
+		clock:    newClock(cfg.Clock),
 		source:   source{stream: cfg.Stream},
 		pool:     newPool(connections),
 		errors:   newDictionary(cfg.Plan.ErrorClasses),
@@ -480,18 +482,10 @@ const lossWindow = 500 * time.Millisecond
 // defended. One that we gave up after a timeout was not lost to the server.
 func (g *Group) connectionLost(s *slot) {
 	e := g.errors.get(s.lastError)
-	now := g.clock.now()
 	g.mu.Lock()
 	all := false
 	if e.Class != engine.ErrClassTimeout {
-		if g.lossBegan == 0 || now-g.lossBegan > int64(lossWindow) {
-			g.lossBegan, g.lossOpen, g.losses = now, g.open, 0
-		}
-		if s.lostIn != g.lossBegan {
-			s.lostIn = g.lossBegan
-			g.losses++
-		}
-		all = g.losses >= g.lossOpen || g.open == 1
+		all = g.countLoss(s) || g.open == 1
 	}
 	g.open--
 	g.mu.Unlock()
@@ -502,6 +496,31 @@ func (g *Group) connectionLost(s *slot) {
 	if all {
 		g.lostAll("The target closed all connections", e.Message, nil)
 	}
+}
+
+// idleLost notes that the server has closed a connection on which nothing was in
+// flight. The next operation on it is going to meet that; where operations are rare, a
+// restart of the server shows here and nowhere else.
+func (g *Group) idleLost(s *slot, err error) {
+	g.mu.Lock()
+	all := g.countLoss(s)
+	g.mu.Unlock()
+	if all && !g.stopped() {
+		g.lostAll("The target closed all connections", g.errors.get(g.errorID(err)).Message, nil)
+	}
+}
+
+// countLoss reports whether all connections were lost at the same time. It needs mu.
+func (g *Group) countLoss(s *slot) bool {
+	now := g.clock.now()
+	if g.lossBegan == 0 || now-g.lossBegan > int64(lossWindow) {
+		g.lossBegan, g.lossOpen, g.losses = now, g.open, 0
+	}
+	if s.lostIn != g.lossBegan {
+		s.lostIn = g.lossBegan
+		g.losses++
+	}
+	return g.losses >= g.lossOpen
 }
 
 func (g *Group) reopenFailed(err error) {

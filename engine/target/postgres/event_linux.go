@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"io"
+	"net"
 	"os"
 	"sync"
 	"syscall"
@@ -87,7 +88,10 @@ func (c *conn) Leave() {
 // Send implements target.EventConn.
 func (c *conn) Send(b *plugin.Batch, op plugin.Op) (sent bool, err error) {
 	if c.broken.Load() {
-		return false, io.ErrClosedPipe
+		if c.closed.Load() {
+			return false, net.ErrClosed
+		}
+		return false, io.EOF // it was lost while nothing was in flight
 	}
 	request, err := c.request(b, op)
 	if err != nil {

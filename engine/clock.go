@@ -1,0 +1,33 @@
+package engine
+
+import "time"
+
+// Clock is the time line of a run: the wall clock as it stood when the run
+// began, and from there on the machine's monotonic clock. Setting the wall
+// clock moves no time of the run. A Clock does not change; it is safe for concurrent use.
+type Clock struct {
+	begin time.Time // with a monotonic reading
+	read  func() time.Time
+}
+
+// NewClock begins a time line now. read is the clock, which must return
+// monotonic readings too; nil means time.Now.
+func NewClock(read func() time.Time) *Clock {
+	if read == nil {
+		read = time.Now
+	}
+	return &Clock{begin: read(), read: read}
+}
+
+// Now is the present moment on the time line.
+func (c *Clock) Now() time.Time { return c.Place(c.read()) }
+
+// Place puts a moment that this process has read on the time line.
+func (c *Clock) Place(t time.Time) time.Time { return c.begin.Add(t.Sub(c.begin)) }
+
+// Offset is by how much the wall clock has been set forward since the time line
+// began, less than 0 when it was set back. A clock that is slewed has no offset.
+func (c *Clock) Offset() time.Duration {
+	t := c.read()
+	return t.Round(0).Sub(c.begin.Round(0)) - t.Sub(c.begin)
+}
