@@ -14,8 +14,10 @@ const (
 	gcPauseLimitMs  = 10
 	stallLimitMs    = 10
 	snapshotGap     = 3 * time.Second
-	lagLimitMs      = 10
-	dropLimit       = 0.001 // of what was scheduled
+	// By how much the wall clock must be set to degrade a run.
+	clockLimit = time.Second
+	lagLimitMs = 10
+	dropLimit  = 0.001 // of what was scheduled
 	// Of the operations that were executed: from errorNote on failures are
 	// remarked, beyond errorLimit the figures are of something else than the table.
 	errorNote  = 0.01
@@ -36,6 +38,7 @@ const (
 	CauseRecorderStall    = "recorder_stall"
 	CauseLostWorker       = "lost_worker"
 	CauseSnapshotGap      = "snapshot_gap"
+	CauseClockStep        = "clock_step"
 	CauseIncompleteRecord = "incomplete_record"
 	CauseScheduleLag      = "schedule_lag"
 	CauseDropped          = "dropped"
@@ -185,6 +188,29 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 			})
 		}
 	}
+}
+
+// Stepped tells that the wall clock was set between two looks at it. The run's own
+// times do not follow, so that all of its figures stand; but a clock that is set
+// may also be that of a machine which was paused, and nothing in it can tell.
+func (v *Validity) Stepped(from, to time.Time, phase engine.Phase, step time.Duration) {
+	text := SteppedWords(step)
+	if phase != engine.PhaseMeasurement || step.Abs() < clockLimit {
+		v.Note(fmt.Sprintf("At %s %s. The run's times, rates and latencies are told by the clock as it was at the run's start.", to.UTC().Format("15:04:05"), text))
+		return
+	}
+	v.mark(CauseClockStep, text, from, to, 0, func(float64, time.Duration) string {
+		return text + ", or the machine was paused; the run's times, rates and latencies are told by the clock as it was at the run's start"
+	})
+}
+
+// SteppedWords says by how much the wall clock was set.
+func SteppedWords(step time.Duration) string {
+	direction := "forward"
+	if step < 0 {
+		direction = "back"
+	}
+	return fmt.Sprintf("the machine's clock was set %s by %.1f s", direction, step.Abs().Seconds())
 }
 
 // stood judges a snapshot that covers more than a second should: its run worker

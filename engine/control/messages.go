@@ -48,6 +48,9 @@ type AssignRun struct {
 	// Workers is how many run workers share the run's rate and stages; the share
 	// of each follows from its WorkerGroupID. 0 means that it is alone.
 	Workers int
+	// Clock is the run's time line. It reaches a node in the server's process
+	// only; nil means that the node begins one of its own.
+	Clock *engine.Clock
 }
 
 // RunEvent carries one persisted control event.

@@ -27,6 +27,7 @@ const (
 type live struct {
 	svc    *Service
 	runID  string
+	clock  *engine.Clock
 	log    zerolog.Logger
 	keeper *keeper
 	inbox  chan fromNode
@@ -57,6 +58,7 @@ type live struct {
 	parts     map[string]heldPart
 	logbook   logbook
 	lastState time.Time
+	still     stillness
 	plan      *prepare.Prepared
 	progress  *engine.PrepareProgress
 	lastStore *job // the last transition queued
@@ -120,8 +122,8 @@ type pendingPush struct {
 	deadline time.Time
 }
 
-func newLive(s *Service, run engine.Run, shares []int, by string) *live {
-	l := &live{svc: s, runID: run.RunID, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
+func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by string) *live {
+	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
 		log:   s.opts.Log.With().Str("run_id", run.RunID).Logger(),
 		inbox: make(chan fromNode, 1024), asked: make(chan request, 16), done: make(chan struct{}), figured: make(chan struct{}),
 		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails), parts: map[string]heldPart{}, byID: map[string]*runWorker{},
@@ -223,9 +225,9 @@ func (l *live) loop(ctx context.Context) {
 			}
 			l.enriched(ctx)
 		case <-stored:
-			l.push(time.Now())
+			l.push(l.clock.Now())
 		case <-due:
-			l.push(time.Now())
+			l.push(l.clock.Now())
 			l.happen(ctx, hapTick{})
 		case <-ticker.C:
 			l.everySecond(ctx)
@@ -243,7 +245,7 @@ func (l *live) timer() (<-chan time.Time, func()) {
 	if next.IsZero() {
 		return nil, func() {}
 	}
-	t := time.NewTimer(time.Until(next))
+	t := time.NewTimer(next.Sub(l.clock.Now()))
 	return t.C, func() { t.Stop() }
 }
 
@@ -288,7 +290,9 @@ func (l *live) whenStored(done chan struct{}) {
 
 // happen tells the core and carries its actions out.
 func (l *live) happen(ctx context.Context, h any) {
-	for _, a := range l.core.apply(time.Now(), h) {
+	now := l.clock.Now()
+	l.look(now)
+	for _, a := range l.core.apply(now, h) {
 		switch a := a.(type) {
 		case actPrepare:
 			l.prepare(ctx)
@@ -325,19 +329,20 @@ func (l *live) happen(ctx context.Context, h any) {
 func (l *live) lose(w *runWorker, why string) {
 	w.dead, w.why = true, why
 	w.state.Status = engine.WorkerDead
-	l.validity.LostWorker(w.id, why, w.heard, time.Now())
+	l.validity.LostWorker(w.id, why, w.heard, l.clock.Now())
 	l.note(engine.LogCritical, w, "%s %s", w.id, why)
 }
 
 // change stores a transition and sends its events: after the store has them, or
 // at once when they are urgent.
 func (l *live) change(a actChange) {
-	now := time.Now()
+	now := l.clock.Now()
 	t := a.t
 	t.RunID, t.Epoch = l.runID, l.epoch
 	events := make([]engine.Event, len(t.Events))
 	for i, e := range t.Events {
 		l.sequence++
+		t.Events[i].CreatedAt = engine.At(now)
 		e.RunID, e.SequenceID, e.CreatedAt = l.runID, l.sequence, engine.At(now)
 		events[i] = e
 	}
@@ -399,7 +404,7 @@ func (l *live) show(t store.Transition) {
 		reason := t.CancellationReason
 		r.CancellationReason = &reason
 	}
-	r.UpdatedAt = engine.At(time.Now())
+	r.UpdatedAt = engine.At(l.clock.Now())
 	shown := *r
 	l.shown.Store(&shown)
 }
@@ -472,7 +477,7 @@ func orServer(by string) string {
 }
 
 func (l *live) prepared(ctx context.Context, r prepareResult) {
-	l.preparedAt = time.Now()
+	l.preparedAt = l.clock.Now()
 	l.progress = nil
 	if r.err != nil {
 		if !errors.Is(r.err, context.Canceled) {
@@ -533,7 +538,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 	switch m := f.m.(type) {
 	case control.Snapshot:
 		if w := l.worker(m.WorkerID); w != nil && w.testID == m.TestID {
-			w.heard = time.Now()
+			w.heard = l.clock.Now()
 			if l.agg.Add(&m.WorkerSnapshot) {
 				l.stepSnapshot(ctx, &m.WorkerSnapshot)
 			}
@@ -545,7 +550,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 	case control.RunRejected:
 		if w := l.worker(m.WorkerID); w != nil {
 			w.state.Status, w.state.Err = engine.WorkerFailed, m.Err
-			l.nextJoin = time.Now().Add(joinPause)
+			l.nextJoin = l.clock.Now().Add(joinPause)
 			l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: reasonOf(m.Err)})
 		}
 	case control.WorkerState:
@@ -560,7 +565,7 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 	if w == nil || w.testID != m.TestID {
 		return
 	}
-	w.heard = time.Now()
+	w.heard = l.clock.Now()
 	if w.dead {
 		// It was given up, and its load may have run on; what it counted still counts.
 		w.state.Totals = m.Totals
@@ -580,14 +585,14 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 		l.note(engine.LogInfo, w, "%s is ready with %d connections on %s", w.id, w.connections, m.NodeID)
 	case engine.WorkerFailed:
 		l.note(engine.LogError, w, "%s failed: %s", w.id, message)
-		l.nextJoin = time.Now().Add(joinPause)
+		l.nextJoin = l.clock.Now().Add(joinPause)
 		if l.core.started {
-			l.validity.LostWorker(w.id, message, m.At, time.Now())
+			l.validity.LostWorker(w.id, message, m.At, l.clock.Now())
 		}
 	}
 	if m.Status.Ended() && l.allEnded() {
 		// The last second belongs to the run before it turns terminal.
-		l.aggregate(time.Now())
+		l.aggregate(l.clock.Now())
 	}
 	l.happen(ctx, hapWorker{id: w.id, status: m.Status, message: message})
 	if l.held != nil && l.joined() {

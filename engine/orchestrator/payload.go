@@ -19,7 +19,7 @@ func enrichmentNone() engine.Enrichment {
 
 // publish makes the payload of this moment and offers it to the subscribers.
 func (l *live) publish(last bool) {
-	p := l.snapshot(time.Now())
+	p := l.snapshot(l.clock.Now())
 	l.payload.Store(p)
 	l.svc.publish(l.runID, p, last)
 }

@@ -92,7 +92,6 @@ func (s *Service) pollWarehouse(ctx context.Context, a *prepare.Attached, run en
 		p.absent = true
 	default:
 		p.warehouse = answer.Warehouse
-		p.warehouse.PolledAt = engine.At(p.at)
 	}
 	return a, p
 }
@@ -120,6 +119,7 @@ func (l *live) warehousePolled(p polled) {
 	l.pollErrors = 0
 	was := l.warehouse
 	l.warehouse = p.warehouse
+	l.warehouse.PolledAt = engine.At(l.clock.Place(p.at))
 	if was == nil || was.StartedClusters != p.warehouse.StartedClusters && was.Name != "" {
 		l.note(engine.LogInfo, nil, "The warehouse %s (%s, %s) is %s with %d of %d cluster(s)", p.warehouse.Name, p.warehouse.Size, p.warehouse.Type, p.warehouse.State,
 			p.warehouse.StartedClusters, max(1, p.warehouse.MaxClusterCount))
@@ -128,7 +128,8 @@ func (l *live) warehousePolled(p polled) {
 	if s := l.core.search; s != nil && p.warehouse.Queued > 0 && s.number > 0 && s.number == l.meter.number && !p.at.Before(s.begun.Add(s.config.Settle())) {
 		l.meter.queued = true
 	}
-	point := engine.WarehousePoint{Timestamp: engine.At(p.at), ElapsedSeconds: p.at.Sub(l.run.StartTime.Time).Seconds(), Warehouse: *p.warehouse}
+	at := l.clock.Place(p.at)
+	point := engine.WarehousePoint{Timestamp: engine.At(at), ElapsedSeconds: at.Sub(l.run.StartTime.Time).Seconds(), Warehouse: *p.warehouse}
 	l.keeper.add("a poll of the warehouse", func(ctx context.Context) error {
 		return l.svc.opts.Store.SaveWarehouse(ctx, l.runID, l.epoch, point)
 	})

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -24,11 +23,11 @@ func (s *Service) available() []*node {
 // assign sends a run worker to a node. Its slot is its own for good: keys that it
 // inserts must not meet those of another, also of one that has left.
 func (l *live) assign(ctx context.Context, w *runWorker, slot int, nodes []*node) {
-	w.heard = time.Now()
+	w.heard = l.clock.Now()
 	w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, TestID: w.testID, Status: engine.WorkerStarting}
 	refuse := func(why string) {
 		w.state.Status = engine.WorkerFailed
-		l.nextJoin = time.Now().Add(joinPause)
+		l.nextJoin = l.clock.Now().Add(joinPause)
 		l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: why})
 	}
 	if len(nodes) == 0 {
@@ -42,7 +41,7 @@ func (l *live) assign(ctx context.Context, w *runWorker, slot int, nodes []*node
 		shares = 0 // each is told its own number of connections
 	}
 	if !w.node.send(control.AssignRun{RunID: l.runID, TestID: w.testID, WorkerID: w.id, WorkerGroupID: w.group, Epoch: l.epoch, TestName: l.run.TestName,
-		Plan: l.plan.Plan, Workload: withParams(loadOf(l.sc), l.plan.Params), DSN: l.plan.DSN, KeySlot: slot, Connections: w.connections, Workers: shares}) {
+		Plan: l.plan.Plan, Workload: withParams(loadOf(l.sc), l.plan.Params), DSN: l.plan.DSN, KeySlot: slot, Connections: w.connections, Workers: shares, Clock: l.clock}) {
 		refuse("the node " + w.node.id() + " does not answer")
 	}
 }
@@ -79,7 +78,7 @@ func (l *live) join(ctx context.Context, connections int) {
 // row is a run worker's row of the results, before it has any.
 func (l *live) row(w *runWorker) engine.TestResult {
 	group := w.group
-	return engine.TestResult{TestID: w.testID, RunID: l.runID, WorkerID: w.id, WorkerGroupID: &group, TestName: l.run.TestName, Status: engine.StatusRunning, StartTime: engine.At(time.Now())}
+	return engine.TestResult{TestID: w.testID, RunID: l.runID, WorkerID: w.id, WorkerGroupID: &group, TestName: l.run.TestName, Status: engine.StatusRunning, StartTime: engine.At(l.clock.Now())}
 }
 
 // nextStep has as many run workers join as the step's level needs, and begins it when they are there.

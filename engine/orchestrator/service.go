@@ -60,6 +60,8 @@ type Options struct {
 	PollEvery time.Duration
 	// Prices is the price list that costs are reckoned with; nil means the default.
 	Prices func() cost.Prices
+	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
+	Clock func() time.Time
 	// Calibration reads the generator's calibration for a run's environment; nil when there is none.
 	Calibration func() *engine.Calibration
 }

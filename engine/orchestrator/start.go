@@ -59,7 +59,8 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 		return engine.Run{}, err
 	}
 	// The conditional update decides who starts; only the winner takes the run over.
-	now := time.Now()
+	clock := engine.NewClock(s.opts.Clock)
+	now := clock.Now()
 	preparing := engine.PhasePreparing
 	_, err = s.opts.Store.Transition(ctx, store.Transition{RunID: runID, Epoch: run.OwnerEpoch, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning, Phase: &preparing, StartTime: now})
 	switch {
@@ -83,7 +84,7 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 		}
 	}
 	run.Status, run.Phase, run.StartTime, run.OwnerEpoch = engine.StatusRunning, preparing, engine.At(now), epoch
-	l = newLive(s, run, shares, by)
+	l = newLive(s, run, clock, shares, by)
 	s.mu.Lock()
 	s.live[runID] = l
 	s.mu.Unlock()

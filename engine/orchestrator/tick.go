@@ -19,8 +19,10 @@ const shortestSecond = 0.25
 
 // everySecond is the run's pulse: health, figures, guardrails, one write, one payload.
 func (l *live) everySecond(ctx context.Context) {
-	now := time.Now()
+	now := l.clock.Now()
+	l.look(now)
 	if !l.core.status.Terminal() {
+		l.judgeClock(now)
 		l.judgeHealth(ctx, now)
 		if now.Sub(l.lastState) >= control.StateInterval {
 			l.lastState = now
@@ -248,7 +250,7 @@ func (b *logbook) newest() []engine.LogEntry {
 
 // note writes a line of the orchestrator into the run's log.
 func (l *live) note(level engine.LogLevel, w *runWorker, format string, args ...any) {
-	e := engine.LogEntry{RunID: l.runID, TestID: l.runID, Level: level, Message: fmt.Sprintf(format, args...), Timestamp: engine.At(time.Now())}
+	e := engine.LogEntry{RunID: l.runID, TestID: l.runID, Level: level, Message: fmt.Sprintf(format, args...), Timestamp: engine.At(l.clock.Now())}
 	if w != nil {
 		e.WorkerID, e.TestID = w.id, w.testID
 	}

@@ -44,6 +44,7 @@ type LoadConfig struct {
 	Sink        load.Sink
 	Connections int
 	Share       load.Share
+	Clock       *engine.Clock
 	Log         zerolog.Logger
 }
 
@@ -59,7 +60,7 @@ func (g group) Totals() control.Totals {
 }
 
 func openGroup(ctx context.Context, cfg LoadConfig, progress func(open, want int)) (Load, error) {
-	g, err := load.Open(ctx, load.Config{Plan: cfg.Plan, Workload: cfg.Workload, Stream: cfg.Stream, Database: cfg.Database, Sink: cfg.Sink, Share: cfg.Share, Log: cfg.Log},
+	g, err := load.Open(ctx, load.Config{Plan: cfg.Plan, Workload: cfg.Workload, Stream: cfg.Stream, Database: cfg.Database, Sink: cfg.Sink, Share: cfg.Share, Clock: cfg.Clock, Log: cfg.Log},
 		cfg.Connections, progress)
 	if err != nil {
 		return nil, err

@@ -53,11 +53,15 @@ type Node struct {
 	end      context.CancelFunc
 	workers  sync.WaitGroup
 
-	lastContact atomic.Int64 // ns of the monotonic clock since start
-	resources   atomic.Pointer[engine.Resources]
-	start       time.Time
+	resources atomic.Pointer[engine.Resources]
+	start     time.Time
 
 	salvage sync.Once
+
+	// When a server was last heard of, and when somebody last asked for that, both
+	// since start on the monotonic clock.
+	contactMu    sync.Mutex
+	heard, asked time.Duration
 
 	mu       sync.Mutex
 	held     map[workerKey]*runWorker
@@ -113,11 +117,28 @@ func (n *Node) Close() {
 	n.workers.Wait()
 }
 
-func (n *Node) contact() { n.lastContact.Store(int64(time.Since(n.start))) }
+func (n *Node) contact() {
+	n.contactMu.Lock()
+	defer n.contactMu.Unlock()
+	n.heard = time.Since(n.start)
+}
 
-// silence is how long the node has heard no server.
-func (n *Node) silence() time.Duration {
-	return time.Since(n.start) - time.Duration(n.lastContact.Load())
+// stoodStill is how long nobody must have asked for the silence to say that the
+// process stood still: the node and its run workers ask every second.
+const stoodStill = 3 * time.Second
+
+// silence is how long the node has listened and heard no server. Time in which the
+// process stood still is none.
+func (n *Node) silence() time.Duration { return n.silentAt(time.Since(n.start)) }
+
+func (n *Node) silentAt(now time.Duration) time.Duration {
+	n.contactMu.Lock()
+	defer n.contactMu.Unlock()
+	if still := now - n.asked; still > stoodStill {
+		n.heard = min(n.heard+still, now)
+	}
+	n.asked = now
+	return now - n.heard
 }
 
 func (n *Node) hello() control.Hello {
@@ -139,6 +160,7 @@ func (n *Node) beat(ctx context.Context) {
 	ticker := time.NewTicker(control.HeartbeatInterval)
 	defer ticker.Stop()
 	for {
+		n.silence()
 		r := n.sampler.sample()
 		n.resources.Store(&r)
 		n.mu.Lock()

@@ -75,6 +75,9 @@ type closeDone struct {
 }
 
 func newRunWorker(n *Node, a control.AssignRun) *runWorker {
+	if a.Clock == nil {
+		a.Clock = engine.NewClock(nil)
+	}
 	w := &runWorker{node: n, a: a, inbox: make(chan control.ToNode, 256), target: a.Connections, drain: control.DrainLimit,
 		setup: make(chan setupDone, 1), drained: make(chan error, 1), closed: make(chan closeDone, 1)}
 	w.state = control.WorkerState{RunID: a.RunID, TestID: a.TestID, WorkerID: a.WorkerID, WorkerGroupID: a.WorkerGroupID,
@@ -96,7 +99,7 @@ func (w *runWorker) report() control.WorkerState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.state
-	s.At = time.Now()
+	s.At = w.a.Clock.Now()
 	return s
 }
 
@@ -116,7 +119,7 @@ func (w *runWorker) status() engine.WorkerStatus {
 func (w *runWorker) log(level engine.LogLevel, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	w.node.out.push(control.Log{LogEntry: engine.LogEntry{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID, Level: level,
-		Message: message, Timestamp: engine.At(time.Now())}})
+		Message: message, Timestamp: engine.At(w.a.Clock.Now())}})
 }
 
 // run is the life of the worker; it returns when the worker has left the run.
@@ -175,7 +178,7 @@ func (w *runWorker) run(ctx context.Context) {
 			w.leave()
 			return
 		case <-w.step.due():
-			w.stepDue(time.Now())
+			w.stepDue(w.a.Clock.Now())
 		case <-w.ticker.C:
 			w.beat()
 		}
@@ -225,7 +228,7 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	}
 	last := time.Now()
 	r.load, err = opts.OpenLoad(ctx, LoadConfig{Plan: w.a.Plan, Workload: w.a.Workload, Stream: r.stream, Database: r.database, Sink: r.writer,
-		Connections: w.a.Connections, Share: shareOf(w.a), Log: opts.Log.With().Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Logger()},
+		Connections: w.a.Connections, Share: shareOf(w.a), Clock: w.a.Clock, Log: opts.Log.With().Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Logger()},
 		func(open, want int) {
 			w.mu.Lock()
 			w.state.OpenConnections, w.state.WantConnections = open, want
@@ -425,7 +428,7 @@ func (w *runWorker) follow() {
 	} else {
 		w.load.SetPhase(p)
 	}
-	w.loadPhase, w.entered = p, time.Now()
+	w.loadPhase, w.entered = p, w.a.Clock.Now()
 }
 
 func (w *runWorker) start() {
@@ -446,7 +449,7 @@ func (w *runWorker) begin() {
 		w.load.SetRate(w.rate, 0)
 	}
 	w.follow()
-	w.beginStep(time.Now())
+	w.beginStep(w.a.Clock.Now())
 	w.change(func(s *control.WorkerState) { s.Status = engine.WorkerRunning })
 }
 
@@ -527,7 +530,7 @@ func (w *runWorker) collect() {
 		NodeID: w.node.opts.NodeID, Tick: w.tick, Phase: w.loadPhase, Status: w.status(), Resources: *w.node.resources.Load()}
 	w.load.Collect(&s)
 	w.step.tag(&s)
-	now := time.Now()
+	now := w.a.Clock.Now()
 	s.Timestamp, s.PhaseSeconds = engine.At(now), now.Sub(w.entered).Seconds()
 	w.node.out.push(control.Snapshot{WorkerSnapshot: s})
 }

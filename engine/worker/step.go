@@ -70,7 +70,7 @@ func (w *runWorker) enterStep(s control.Step) {
 	w.step.halt()
 	w.step = stepping{Step: s}
 	if w.load != nil && w.started {
-		w.beginStep(time.Now())
+		w.beginStep(w.a.Clock.Now())
 	}
 }
 

@@ -360,3 +360,20 @@ func TestTelemetryIsWithinItsRange(t *testing.T) {
 		}
 	}
 }
+
+// A node hears nobody while its process stands still, and that is nobody's silence.
+func TestStandingStillIsNoSilence(t *testing.T) {
+	n := &Node{}
+	for at := time.Duration(0); at <= 30*time.Second; at += time.Second {
+		n.silentAt(at)
+	}
+	if got := n.silentAt(120 * time.Second); got > 31*time.Second {
+		t.Errorf("silent for %v after 30 s of listening", got)
+	}
+	for at := 121 * time.Second; at <= 160*time.Second; at += time.Second {
+		n.silentAt(at)
+	}
+	if got := n.silentAt(161 * time.Second); got <= control.ContactLimit || got > 75*time.Second {
+		t.Errorf("silent for %v after 71 s of listening", got)
+	}
+}

@@ -113,12 +113,17 @@ func appendEvents(ctx context.Context, tx pgx.Tx, runID string, first int64, eve
 	}
 	out := make([]engine.Event, len(events))
 	ids, kinds, data := make([]string, len(events)), make([]string, len(events)), make([]string, len(events))
-	at := engine.At(time.Now().Truncate(time.Microsecond))
+	at := make([]time.Time, len(events))
 	for i, e := range events {
 		if e.Data.Scope == "" {
 			e.Data.Scope = engine.ScopeRun
 		}
-		e.EventID, e.RunID, e.SequenceID, e.CreatedAt = newID(), runID, first+int64(i), at
+		e.EventID, e.RunID, e.SequenceID = newID(), runID, first+int64(i)
+		if e.CreatedAt.IsZero() {
+			e.CreatedAt.Time = time.Now()
+		}
+		e.CreatedAt = engine.At(e.CreatedAt.Truncate(time.Microsecond))
+		at[i] = e.CreatedAt.Time
 		body, err := document("event", e.Data)
 		if err != nil {
 			return nil, err
@@ -126,9 +131,9 @@ func appendEvents(ctx context.Context, tx pgx.Tx, runID string, first int64, eve
 		out[i], ids[i], kinds[i], data[i] = e, e.EventID, string(e.Type), string(body)
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO run_control_events (event_id, run_id, event_type, event_data, sequence_id, created_at)
-		SELECT e.id, $1, e.kind, e.data::jsonb, $2 + e.n - 1, $3
-		FROM unnest($4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS e(id, kind, data, n) ORDER BY e.n`,
-		runID, first, at.Time, ids, kinds, data)
+		SELECT e.id, $1, e.kind, e.data::jsonb, $2 + e.n - 1, e.at
+		FROM unnest($3::timestamptz[], $4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS e(at, id, kind, data, n) ORDER BY e.n`,
+		runID, first, at, ids, kinds, data)
 	return out, err
 }
 

@@ -1,0 +1,68 @@
+package orchestrator
+
+import (
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
+)
+
+const (
+	// stoodStill is how long the loop of a run must not have looked to say that
+	// its process stood still: it looks every second.
+	stoodStill = 3 * time.Second
+	// clockNoise in a second is a clock that is slewed and not set.
+	clockNoise = 100 * time.Millisecond
+)
+
+// stillness is what the loop knows of its own time.
+type stillness struct {
+	looked time.Time     // last
+	judged time.Time     // the clock was, last
+	offset time.Duration // of the wall clock, then
+}
+
+// look notices that this process stood still: it was stopped, or the machine was.
+// Nobody was heard of meanwhile because nobody listened, and what waits for
+// others has waited for nothing: those limits begin anew where they were.
+func (l *live) look(now time.Time) {
+	gap := now.Sub(l.still.looked)
+	first := l.still.looked.IsZero()
+	l.still.looked = now
+	if first || gap <= stoodStill {
+		return
+	}
+	for _, w := range l.workers {
+		if w.heard = w.heard.Add(gap); w.heard.After(now) {
+			w.heard = now
+		}
+	}
+	l.core.stood(gap)
+	if !l.core.status.Terminal() {
+		l.note(engine.LogWarning, nil, "The process stood still for %.0f s: it was stopped, or the machine was", gap.Seconds())
+	}
+}
+
+// stood gives the workers the time back in which they could not be heard. The
+// phases of the load go on: they are time on the target.
+func (c *core) stood(gap time.Duration) {
+	if !c.placedAt.IsZero() {
+		c.placedAt = c.placedAt.Add(gap)
+	}
+	if !c.stoppedAt.IsZero() {
+		c.stoppedAt = c.stoppedAt.Add(gap)
+	}
+}
+
+// judgeClock notices that the wall clock was set. The run's times do not follow it.
+func (l *live) judgeClock(now time.Time) {
+	offset, from := l.clock.Offset(), l.still.judged
+	step := offset - l.still.offset
+	l.still.judged, l.still.offset = now, offset
+	if from.IsZero() || step.Abs() < clockNoise {
+		return
+	}
+	l.validity.Stepped(from, now, l.core.phase, step)
+	words := aggregate.SteppedWords(step)
+	l.note(engine.LogWarning, nil, "T%s; the run goes on by the clock as it was at its start", words[1:])
+}
