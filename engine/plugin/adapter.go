@@ -50,10 +50,22 @@ type AdapterRequest struct {
 	// Kinds and Connections are for OpPreflight: the kinds of the run's operations, and how many connections it opens.
 	Kinds       []engine.Kind `json:"kinds,omitempty"`
 	Connections int           `json:"connections,omitempty"`
-	// Prepare is for OpPreflight too: the run makes tables that are not there.
+	// Prepare is for OpPreflight too: the run makes tables that are not there; with
+	// Recreate it drops those that are.
 	Prepare bool `json:"prepare,omitempty"`
+	// Access is for OpPreflight: what the run does to each table.
+	Access []TableAccess `json:"access,omitempty"`
 	// Results holds the results of all queries asked for so far in this conversation, by query id.
 	Results map[string]QueryResult `json:"results,omitempty"`
+}
+
+// TableAccess is what a run does to one of its tables.
+type TableAccess struct {
+	// Table is the workload's name of the table, TableName the one that OpInspect gets.
+	Table     string `json:"table"`
+	TableName string `json:"table_name"`
+	// Rights are SQL's words for what the statements need: SELECT always, INSERT, UPDATE, DELETE, TRUNCATE.
+	Rights []string `json:"rights"`
 }
 
 // Query is SQL that the adapter asks the host to run on its behalf, read only.

@@ -8,8 +8,8 @@ const (
 	// OpPoll: {warehouse} → warehouse. How does what the queries execute on do now?
 	// It is asked every few seconds while a run goes on.
 	OpPoll = "poll"
-	// OpPreflight: {table_name, warehouse, tables, kinds, connections} → checks,
-	// resume, restore. What would keep a run from working, and what has to be started for it?
+	// OpPreflight: {table_name, warehouse, access, kinds, connections, prepare, recreate} →
+	// checks, resume, restore. What would keep a run from working, and what has to be started for it?
 	OpPreflight = "preflight"
 )
 

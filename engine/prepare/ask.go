@@ -109,7 +109,10 @@ func (r *resolved) query(ctx context.Context, q plugin.Query) (plugin.QueryResul
 	}
 	if err != nil {
 		class := r.database.Classify(err)
-		if class.Class == engine.ErrClassConnection || class.Class == engine.ErrClassAuth {
+		// There is no session: no adapter can say more than the driver. A privilege that
+		// is missing within one (class auth too) is the adapter's to explain.
+		var worded *engine.Error
+		if class.Class == engine.ErrClassConnection || errors.As(err, &worded) {
 			return plugin.QueryResult{}, targetError("inspecting the target", err)
 		}
 		return plugin.QueryResult{Error: class.Message, Code: class.Code}, nil

@@ -18,9 +18,13 @@ const (
 	CheckFailed  = "failed"
 )
 
+// checkPrivileges is the name of an adapter's findings about rights.
+const checkPrivileges = "privileges"
+
 // CheckResult is one line of a preflight.
 type CheckResult struct {
-	// Name is what was checked: plugins | connection | table | statements | capacity.
+	// Name is what was checked: plugins | connection | capacity | table | statements, and what the
+	// adapter looks at: role | schema | privileges | region | edition | warehouse | warehouse_type | headroom.
 	Name    string `json:"name"`
 	Outcome string `json:"outcome"` // ok | warning | failed
 	Message string `json:"message"`
@@ -137,6 +141,10 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, er
 	for _, c := range found.Checks {
 		f.add(CheckResult{Name: c.Name, Outcome: c.Outcome, Message: c.Message, Fix: c.Fix, Field: c.Field})
 		f.OK = f.OK && c.Outcome != CheckFailed
+	}
+	// Without rights the tables would be said to be missing, or to have no columns.
+	if slices.ContainsFunc(f.Checks, func(c CheckResult) bool { return c.Name == checkPrivileges && c.Outcome == CheckFailed }) {
+		return f, nil
 	}
 	p := &planner{resolved: r, sc: sc}
 	tables, err := p.expected(ctx, f)

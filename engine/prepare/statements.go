@@ -23,16 +23,7 @@ func (r *resolved) foresee(ctx context.Context, sc engine.Scenario) error {
 	if len(m.Kinds) == 0 && (m.Supports == nil || !m.Supports.ReadOnly) {
 		return nil
 	}
-	tables := make([]engine.Table, 0, len(r.logical))
-	for i := range r.logical {
-		t := declared(sc, &r.logical[i])
-		t.Dialect = m.Dialect
-		for _, c := range r.logical[i].Columns {
-			t.Columns = append(t.Columns, engine.Column{Name: c.Name, Type: c.Type, Nullable: c.Nullable})
-		}
-		tables = append(tables, t)
-	}
-	wanted, err := r.workload.Statements(ctx, r.params, tables)
+	wanted, err := r.workload.Statements(ctx, r.params, r.declaredTables(sc))
 	if err != nil {
 		// The workload does not go with its own table, and may go with the one that is there.
 		return ctx.Err()

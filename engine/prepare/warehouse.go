@@ -21,8 +21,13 @@ var warehouseSQL = regexp.MustCompile(`^ALTER WAREHOUSE "(?:[^"]|"")+" (?:RESUME
 // operation is optional: an adapter that does not know it has nothing to say, and
 // only where there are warehouses to look after is that worth a warning.
 func (r *resolved) preflight(ctx context.Context, sc engine.Scenario) (plugin.AdapterAnswer, error) {
+	kinds, access, err := r.access(ctx, sc)
+	if err != nil {
+		return plugin.AdapterAnswer{}, err
+	}
+	prep := sc.Target.Prepare
 	answer, err := r.ask(ctx, plugin.AdapterRequest{Op: plugin.OpPreflight, TableName: sc.Target.TableName, Warehouse: sc.Target.Warehouse, Connections: sc.Workload.ConcurrentConnections,
-		Prepare: sc.Target.Prepare != nil})
+		Kinds: kinds, Access: access, Prepare: prep != nil, Recreate: prep != nil && prep.IfExists == engine.IfExistsRecreate})
 	if errors.Is(err, plugin.ErrFailed) {
 		if r.driver.Name() != "snowflake" {
 			return plugin.AdapterAnswer{}, nil

@@ -91,8 +91,11 @@ func (d *database) Connect(ctx context.Context, statements []engine.Statement) (
 // is asked to describe each text once for all connections.
 func (d *database) prepare(ctx context.Context, s session, from *engine.Statement) (statement, error) {
 	refuse := func(cause error, format string, args ...any) (statement, error) {
-		return statement{}, &engine.Error{Code: engine.CodeTarget, Cause: cause,
-			Message: fmt.Sprintf("Statement %s cannot be prepared: ", from.ID) + fmt.Sprintf(format, args...), Hint: "The statement is: " + short(from.SQL)}
+		hint := "The statement is: " + short(from.SQL)
+		if e := (*sf.SnowflakeError)(nil); errors.As(cause, &e) && e.Number == numberPrivileges {
+			hint = d.grantHint(from.SQL)
+		}
+		return statement{}, &engine.Error{Code: engine.CodeTarget, Cause: cause, Message: fmt.Sprintf("Statement %s cannot be prepared: ", from.ID) + fmt.Sprintf(format, args...), Hint: hint}
 	}
 	if transfersFiles(from.SQL) {
 		return statement{}, errFileTransfer

@@ -301,7 +301,7 @@ func (d *database) Exec(ctx context.Context, texts ...string) error {
 			_, err := s.ExecContext(ctx, sql, nil)
 			return err
 		}); err != nil {
-			return d.worded("executing", err)
+			return d.refused(sql, err)
 		}
 	}
 	return nil

@@ -75,7 +75,7 @@ var numbers = map[int]engine.ErrorClass{
 	1003:              engine.ErrClassSyntax,
 	2003:              engine.ErrClassSyntax,
 	2043:              engine.ErrClassSyntax,
-	3001:              engine.ErrClassAuth,
+	numberPrivileges:  engine.ErrClassAuth,
 	90073:             engine.ErrClassResource, // the resource monitor's quota is used up
 	90082:             engine.ErrClassSerialization,
 	100072:            engine.ErrClassConstraint, // NULL in a NOT NULL column
@@ -121,7 +121,7 @@ func classOf(e *sf.SnowflakeError) engine.ErrorClass {
 // either: a syntax error, a missing object or privilege.
 func certain(e *sf.SnowflakeError) bool {
 	switch e.Number {
-	case 904, 1003, 2003, 2043, 2140, 3001:
+	case 904, 1003, 2003, 2043, 2140, numberPrivileges:
 		return true
 	}
 	return false

@@ -38,6 +38,8 @@ func (h warehouse) number(column string) int64 {
 	return n
 }
 
+var currentWarehouse = sdk.Query{ID: "current_warehouse", SQL: "SELECT CURRENT_WAREHOUSE()"}
+
 // findWarehouse asks for the run's warehouse; ok is false while the host is being
 // asked, and found is nil when the role sees none of that name.
 func findWarehouse(req *jsondoc.Value, w *jsondoc.Writer) (name string, found *warehouse, ok bool, err error) {
@@ -45,7 +47,7 @@ func findWarehouse(req *jsondoc.Value, w *jsondoc.Writer) (name string, found *w
 	if name == "" {
 		current := sdk.ResultOf(req, "current_warehouse")
 		if !current.Asked {
-			sdk.Ask(w, sdk.Query{ID: "current_warehouse", SQL: "SELECT CURRENT_WAREHOUSE()"})
+			sdk.Ask(w, currentWarehouse)
 			return "", nil, false, nil
 		}
 		if current.Err != "" {

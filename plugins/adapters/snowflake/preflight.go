@@ -26,45 +26,94 @@ func (f findings) add(name, outcome, message, fix, field string) {
 // perCluster is Snowflake's default of MAX_CONCURRENCY_LEVEL.
 const perCluster = 8
 
-// preflight looks at what a run needs besides its table: the session, the
-// warehouse and its type. A suspended warehouse is resumed for the run, and
-// suspended again after it.
+// preflight looks at what a run needs besides the shape of its tables: the session, its
+// rights, the warehouse and its type, and what region and edition have. A suspended
+// warehouse is resumed for the run, and suspended again after it. Nothing that is asked
+// needs a warehouse that runs.
 func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 	session := sdk.ResultOf(req, "session")
 	if !session.Asked {
-		sdk.Ask(w, sdk.Query{ID: "session", SQL: "SELECT CURRENT_ROLE(), CURRENT_DATABASE(), CURRENT_SCHEMA()"})
+		queries := sessionQueries()
+		if req.Get("warehouse").Str() == "" {
+			queries = append(queries, currentWarehouse)
+		}
+		sdk.Ask(w, queries...)
 		return nil
+	}
+	o, err := readOptions(req)
+	if err != nil {
+		return err
+	}
+	s := readAccount(req)
+	list := s.subjects(req)
+	if len(list) > 0 && !sdk.ResultOf(req, objectsID(0)).Asked {
+		var queries []sdk.Query
+		for i := range list {
+			queries = append(queries, list[i].objectsQuery(i))
+		}
+		sdk.Ask(w, queries...)
+		return nil
+	}
+	for i := range list {
+		list[i].find(req, i)
 	}
 	name, h, ok, err := findWarehouse(req, w)
 	if err == nil && !ok {
 		return nil
 	}
-	if h != nil && askGrants(req, session, h.text("name"), w) {
+	var house string
+	if h != nil {
+		house = h.text("name")
+	}
+	queries := grantQueries(list, house, req.Get("prepare").Bool(), req.Get("recreate").Bool())
+	var grants []sdk.Result
+	for _, q := range queries {
+		grants = append(grants, sdk.ResultOf(req, q.ID))
+	}
+	if len(queries) > 0 && !grants[0].Asked {
+		sdk.Ask(w, queries...)
 		return nil
 	}
+	if s.askRoles(req, w, grants) {
+		return nil
+	}
+	a.judge(w, req, session, &s, list, o, name, h, err)
+	return nil
+}
+
+// judge writes the answer.
+func (a Adapter) judge(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result, s *account, list []subject, o options, name string, h *warehouse, err error) {
 	var resume, restore string
 	w.Object().Key("checks").Array()
 	f := findings{w}
-	role := session.Rows.At(0).At(0).Str()
-	if session.Err == "" && role == "" {
+	if session.Err == "" && s.role == "" {
 		f.add("role", "failed", "The session has no role.", "give the user a default role, or name one in the connection", "target.connection")
 	} else if session.Err == "" {
-		f.add("role", "ok", "The session's role is "+role+".", "", "")
+		f.add("role", "ok", "The session's role is "+s.role+s.others()+".", "", "")
 	}
-	if session.Err == "" && (session.Rows.At(0).At(1).Str() == "" || session.Rows.At(0).At(2).Str() == "") {
+	if session.Err == "" && (s.database == "" || s.schema == "") {
 		f.add("schema", "warning", "The connection chooses no database or no schema.", "name both in the connection: account/database/schema, or write the table as database.schema.table", "target.connection")
 	}
+	var clusters int64
 	switch {
 	case err != nil:
 		f.add("warehouse", "failed", "The warehouse cannot be looked at: "+err.Error()+".", "see that the role may use a warehouse, and that the account answers", "target.warehouse")
 	case name == "":
 		f.add("warehouse", "failed", "No warehouse is chosen, and queries need one.", "name one in target.warehouse or in the connection", "target.warehouse")
 	case h == nil:
-		f.add("warehouse", "failed", "There is no warehouse "+name+" that the role "+role+" may see.",
-			"check the name; or GRANT USAGE, OPERATE, MONITOR ON WAREHOUSE "+quoted(name)+" TO ROLE "+quoted(role), "target.warehouse")
+		f.add("warehouse", "failed", "There is no warehouse "+name+" that the role "+s.role+" may see.",
+			"check the name; or GRANT USAGE, OPERATE, MONITOR ON WAREHOUSE "+quoted(name)+" TO ROLE "+quoted(s.role), "target.warehouse")
 	default:
-		resume, restore = a.judgeWarehouse(f, req, *h, role)
-		a.judgeSchema(f, req, session, role)
+		clusters = h.number("max_cluster_count")
+		resume, restore = a.judgeWarehouse(f, req, *h, s)
+	}
+	if s.role != "" {
+		a.judgeTables(f, req, s, list)
+		a.judgeSchemas(f, req, s, list, o.search)
+	}
+	prepare, recreate := req.Get("prepare").Bool(), req.Get("recreate").Bool()
+	if prepare && (recreate || slices.ContainsFunc(list, func(t subject) bool { return !t.there })) {
+		a.judgeFeatures(f, s, o, clusters)
 	}
 	w.EndArray()
 	for _, list := range [...]struct{ key, sql string }{{"resume", resume}, {"restore", restore}} {
@@ -73,22 +122,33 @@ func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 		}
 	}
 	w.EndObject()
-	return nil
 }
 
-func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, role string) (resume, restore string) {
-	name, state, kind := h.text("name"), strings.ToUpper(h.text("state")), strings.ToUpper(h.text("type"))
-	held := readPrivileges(sdk.ResultOf(req, "warehouse_grants"), role)
+// others says which roles count besides the primary one.
+func (s *account) others() string {
+	switch s.secondary {
+	case "":
+		return ""
+	case "ALL":
+		return "; all other roles of the user " + s.user + " are its secondary roles"
+	}
+	return "; its secondary roles are " + s.secondary
+}
+
+func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, s *account) (resume, restore string) {
+	name, state, kind, role := h.text("name"), strings.ToUpper(h.text("state")), strings.ToUpper(h.text("type")), s.role
+	grants := sdk.ResultOf(req, "warehouse_grants")
+	may := func(right string) bool { return role == "" || !s.lacks(grants, right) }
 	described := "The warehouse " + name + " is " + strings.ToLower(h.text("size")) + ", " + strings.ToLower(kind) + ", " + strings.ToLower(state)
 	switch state {
 	case "SUSPENDED", "SUSPENDING":
-		if held.lacks("OPERATE") && strings.EqualFold(h.text("auto_resume"), "true") {
+		if !may("OPERATE") && strings.EqualFold(h.text("auto_resume"), "true") {
 			f.add("warehouse", "warning", described+". The role "+role+" may not resume it; the first query does, and waits for it, and the run does not suspend it.", grantOn("OPERATE", "WAREHOUSE", quoted(name), role), "target.warehouse")
 			break
 		}
 		resume, restore = "ALTER WAREHOUSE "+quoted(name)+" RESUME IF SUSPENDED", "ALTER WAREHOUSE "+quoted(name)+" SUSPEND"
 		f.add("warehouse", "ok", described+". The run resumes it, and suspends it again when it is over.", "", "")
-		if held.lacks("OPERATE") {
+		if !may("OPERATE") {
 			f.add("privileges", "warning", "The role "+role+" is not granted what resuming the warehouse "+name+" needs, and it does not resume by itself.", grantOn("OPERATE", "WAREHOUSE", quoted(name), role), "target.warehouse")
 		}
 	case "STARTED", "RESUMING", "RESIZING":
@@ -96,10 +156,10 @@ func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, rol
 	default:
 		f.add("warehouse", "warning", described+".", "look at it in the account", "target.warehouse")
 	}
-	if held.lacks("USAGE") {
-		f.add("privileges", "warning", "The role "+role+" is not granted USAGE of the warehouse "+name+", which every query needs.", grantOn("USAGE", "WAREHOUSE", quoted(name), role), "target.warehouse")
+	if !may("USAGE") {
+		f.add("privileges", "failed", "The role "+role+" is not granted USAGE of the warehouse "+name+", which every query needs.", grantOn("USAGE", "WAREHOUSE", quoted(name), role), "target.warehouse")
 	}
-	if held.lacks("MONITOR") {
+	if !may("MONITOR") {
 		f.add("privileges", "warning", "The role "+role+" is not granted MONITOR of the warehouse "+name+": its queue may not be seen while the run goes on.", grantOn("MONITOR", "WAREHOUSE", quoted(name), role), "target.warehouse")
 	}
 	interactive := strings.Contains(kind, "INTERACTIVE")
@@ -110,77 +170,14 @@ func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, rol
 	case a.of != Interactive && interactive:
 		f.add("warehouse_type", "failed", "The warehouse "+name+" is interactive, and can query interactive tables only.", "name a standard warehouse in target.warehouse", "target.warehouse")
 	}
+	if interactive && a.of == Interactive && req.Get("prepare").Bool() && !may("MODIFY") {
+		f.add("privileges", "warning", "The role "+role+" is not granted MODIFY of the interactive warehouse "+name+": a new table cannot be added to it.", grantOn("MODIFY", "WAREHOUSE", quoted(name), role), "target.warehouse")
+	}
 	clusters := max(1, h.number("max_cluster_count"))
 	if n, ok := req.Get("connections").Int(); ok && n > clusters*perCluster && a.of == Standard {
 		f.add("headroom", "warning", strconv.FormatInt(n, 10)+" connections are more than the "+strconv.FormatInt(clusters*perCluster, 10)+" queries that "+strconv.FormatInt(clusters, 10)+
 			" cluster(s) execute at a time with Snowflake's default MAX_CONCURRENCY_LEVEL: the others queue, and their latency is the queue's.",
-			"raise MAX_CLUSTER_COUNT or MAX_CONCURRENCY_LEVEL of the warehouse, or lower the connections", "workload.concurrent_connections")
+			"lower the connections, or raise MAX_CLUSTER_COUNT (which needs Enterprise edition) or MAX_CONCURRENCY_LEVEL of the warehouse", "workload.concurrent_connections")
 	}
 	return resume, restore
-}
-
-// privileges are what a role is granted on an object. known is false when that
-// cannot be told from the object's grants.
-type privileges struct {
-	known bool
-	held  []string
-}
-
-// lacks reports whether the role is known to hold none of the privileges. It may
-// still have one through a role granted to it, so this is never a failure.
-func (p privileges) lacks(anyOf ...string) bool {
-	if !p.known {
-		return false
-	}
-	for _, have := range p.held {
-		if have == "OWNERSHIP" || have == "ALL" || slices.Contains(anyOf, have) {
-			return false
-		}
-	}
-	return true
-}
-
-// askGrants asks for the grants on the warehouse, and on the schema when tables are
-// made there. It reports whether the host is being asked.
-func askGrants(req *jsondoc.Value, session sdk.Result, warehouse string, w *jsondoc.Writer) bool {
-	if sdk.ResultOf(req, "warehouse_grants").Asked {
-		return false
-	}
-	queries := []sdk.Query{{ID: "warehouse_grants", SQL: "SHOW GRANTS ON WAREHOUSE " + quoted(warehouse)}}
-	database, schema := session.Rows.At(0).At(1).Str(), session.Rows.At(0).At(2).Str()
-	if req.Get("prepare").Bool() && database != "" && schema != "" {
-		queries = append(queries, sdk.Query{ID: "schema_grants", SQL: "SHOW GRANTS ON SCHEMA " + quoted(database) + "." + quoted(schema)})
-	}
-	sdk.Ask(w, queries...)
-	return true
-}
-
-// readPrivileges reads SHOW GRANTS ON an object. A role that is not among the
-// grantees has its rights from another role, or from its place in the account.
-func readPrivileges(shown sdk.Result, role string) privileges {
-	var p privileges
-	if !shown.Asked || shown.Err != "" {
-		return p
-	}
-	for i := range shown.Rows.Len() {
-		if field(shown, i, "granted_to") == "ROLE" && strings.Trim(field(shown, i, "grantee_name"), `"`) == role {
-			p.known, p.held = true, append(p.held, strings.ToUpper(field(shown, i, "privilege")))
-		}
-	}
-	return p
-}
-
-// judgeSchema looks at what making a table needs.
-func (a Adapter) judgeSchema(f findings, req *jsondoc.Value, session sdk.Result, role string) {
-	needs := [...]string{"CREATE TABLE", "CREATE HYBRID TABLE", "CREATE INTERACTIVE TABLE"}[a.of]
-	if !readPrivileges(sdk.ResultOf(req, "schema_grants"), role).lacks(needs, "CREATE TABLE") {
-		return
-	}
-	schema := quoted(session.Rows.At(0).At(1).Str()) + "." + quoted(session.Rows.At(0).At(2).Str())
-	f.add("privileges", "warning", "The role "+role+" is not granted "+needs+" in the schema "+schema+", where a table that is not there yet would be made.",
-		grantOn(needs, "SCHEMA", schema, role), "target.prepare")
-}
-
-func grantOn(privilege, kind, name, role string) string {
-	return "GRANT " + privilege + " ON " + kind + " " + name + " TO ROLE " + quoted(role)
 }

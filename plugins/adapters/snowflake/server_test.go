@@ -3,6 +3,7 @@ package snowflake
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -57,19 +58,55 @@ func oneWarehouse(state, kind string, autoResume any) object {
 		[]any{"WH", state, kind, "Medium", 1, 2, 1, 3, 4, "STANDARD", autoResume})
 }
 
-// granted is SHOW GRANTS with privileges of the role BENCH, and of another one.
+// granted is SHOW GRANTS: SYSADMIN is the owner, BENCH has the privileges; "X:LOADER" is LOADER's X,
+// "X:user ANN" and "X:database_role R" are of other grantees.
 func granted(privileges ...string) object {
 	list := [][]any{{"OWNERSHIP", "ROLE", "SYSADMIN"}}
 	for _, p := range privileges {
-		list = append(list, []any{p, "ROLE", "BENCH"})
+		to, name := "ROLE", "BENCH"
+		right, other, found := strings.Cut(p, ":")
+		if kind, who, several := strings.Cut(other, " "); several {
+			to, name = strings.ToUpper(kind), who
+		} else if found {
+			name = other
+		}
+		list = append(list, []any{right, to, name})
 	}
 	return shown([]string{"privilege", "granted_to", "grantee_name"}, list...)
 }
 
+func objects(names ...string) object {
+	var list [][]any
+	for _, n := range names {
+		kind := "TABLE"
+		if strings.HasSuffix(n, "_V") {
+			kind = "VIEW"
+		}
+		list = append(list, []any{n, kind})
+	}
+	return shown([]string{"name", "kind"}, list...)
+}
+
+// in answers IS_ROLE_IN_SESSION of the grantees, in the order of the grants.
+func in(session ...any) object { return rows(session) }
+
 func TestPreflight(t *testing.T) {
-	session := rows([]any{"BENCH", "DB", "PUBLIC"})
 	refused := object{"error": "Insufficient privileges", "code": "003001"}
-	all := granted("USAGE", "OPERATE", "MONITOR")
+	running, stopped := oneWarehouse("STARTED", "STANDARD", "true"), oneWarehouse("SUSPENDED", "STANDARD", "true")
+	everyday := map[string]object{
+		"session": rows([]any{"BENCH", "DB", "PUBLIC"}), "context": rows([]any{"ANN", `{"roles":"","value":""}`, "PUBLIC.AWS_EU_CENTRAL_1"}), "inherited": shown([]string{"key", "value"}),
+		"current_warehouse": rows([]any{"WH"}), "warehouses": running, "warehouse_grants": granted("USAGE", "OPERATE", "MONITOR"), "roles": in(false, false, false, false),
+		"objects:0": objects("ORDERS"), "objects:1": objects(), `schema_grants:"DB"."PUBLIC"`: granted("USAGE"),
+	}
+	secondary := rows([]any{"ANN", `{"roles":"LOADER","value":"ALL"}`, "AWS_EU_CENTRAL_1"})
+	orders := func(rights ...string) object {
+		return object{"warehouse": "WH", "access": []object{{"table": "main", "table_name": "orders", "rights": append([]string{"SELECT"}, rights...)}}}
+	}
+	with := func(o object, key string, value any) object {
+		o[key] = value
+		return o
+	}
+	const schema = `schema_grants:"DB"."PUBLIC"`
 	var lines []string
 	for _, c := range []struct {
 		name    string
@@ -77,33 +114,73 @@ func TestPreflight(t *testing.T) {
 		more    object
 		results map[string]object
 	}{
-		{"running", Standard, object{"warehouse": "WH", "connections": 16}, map[string]object{"session": session, "warehouses": oneWarehouse("STARTED", "STANDARD", "true"), "warehouse_grants": all}},
-		{"the session's own, suspended, more connections than slots", Standard, object{"connections": 17},
-			map[string]object{"session": session, "current_warehouse": rows([]any{"WH"}), "warehouses": oneWarehouse("SUSPENDED", "STANDARD", "true"), "warehouse_grants": all}},
+		{"running", Standard, object{"warehouse": "WH", "connections": 16}, nil},
+		{"the session's own, suspended, more connections than slots", Standard, object{"connections": 17}, map[string]object{"warehouses": stopped}},
 		{"nothing is granted but USAGE, and it resumes by itself", Standard, object{"warehouse": "WH"},
-			map[string]object{"session": session, "warehouses": oneWarehouse("SUSPENDED", "STANDARD", true), "warehouse_grants": granted("USAGE")}},
+			map[string]object{"warehouses": oneWarehouse("SUSPENDED", "STANDARD", true), "warehouse_grants": granted("USAGE")}},
 		{"nothing is granted but MONITOR, and it does not resume by itself", Standard, object{"warehouse": "WH"},
-			map[string]object{"session": session, "warehouses": oneWarehouse("SUSPENDED", "STANDARD", "false"), "warehouse_grants": granted("MONITOR")}},
-		{"the role's rights come from another role", Standard, object{"warehouse": "WH", "prepare": true},
-			map[string]object{"session": session, "warehouses": oneWarehouse("SUSPENDED", "STANDARD", "true"), "warehouse_grants": granted(), "schema_grants": granted()}},
-		{"the grants cannot be read", Standard, object{"warehouse": "WH", "prepare": true},
-			map[string]object{"session": session, "warehouses": oneWarehouse("SUSPENDED", "STANDARD", "true"), "warehouse_grants": refused, "schema_grants": refused}},
-		{"no table can be made", Hybrid, object{"warehouse": "WH", "prepare": true},
-			map[string]object{"session": session, "warehouses": oneWarehouse("STARTED", "STANDARD", "true"), "warehouse_grants": all, "schema_grants": granted("USAGE")}},
-		{"tables can be made", Hybrid, object{"warehouse": "WH", "prepare": true},
-			map[string]object{"session": session, "warehouses": oneWarehouse("STARTED", "STANDARD", "true"), "warehouse_grants": all, "schema_grants": granted("USAGE", "CREATE HYBRID TABLE")}},
-		{"an interactive warehouse", Hybrid, object{"warehouse": "WH"}, map[string]object{"session": session, "warehouses": oneWarehouse("STARTED", "INTERACTIVE", "true"), "warehouse_grants": all}},
-		{"a standard warehouse", Interactive, object{"warehouse": "WH"}, map[string]object{"session": session, "warehouses": oneWarehouse("STARTED", "STANDARD", "true"), "warehouse_grants": all}},
-		{"no warehouse", Standard, nil, map[string]object{"session": session, "current_warehouse": rows([]any{nil})}},
-		{"a warehouse that is not there", Standard, object{"warehouse": `O'"H`}, map[string]object{"session": session, "warehouses": rows()}},
-		{"no role, no schema", Standard, object{"warehouse": "WH"}, map[string]object{"session": rows([]any{nil, "DB", nil}), "warehouses": oneWarehouse("STARTED", "STANDARD", "true"), "warehouse_grants": all}},
-		{"warehouses cannot be shown", Standard, object{"warehouse": "WH"}, map[string]object{"session": session, "warehouses": refused}},
+			map[string]object{"warehouses": oneWarehouse("SUSPENDED", "STANDARD", "false"), "warehouse_grants": granted("MONITOR")}},
+		{"the rights on the warehouse come from another role", Standard, object{"warehouse": "WH"}, map[string]object{"warehouses": stopped, "warehouse_grants": granted(), "roles": in(true)}},
+		{"the grants on the warehouse are not whole", Standard, object{"warehouse": "WH"}, map[string]object{"warehouse_grants": shown([]string{"privilege", "granted_to", "grantee_name"})}},
+		{"no grants can be read", Standard, with(orders("UPDATE"), "prepare", true),
+			map[string]object{"warehouses": stopped, "warehouse_grants": refused, "table_grants:0": refused, schema: refused}},
+		{"an interactive warehouse", Hybrid, object{"warehouse": "WH"}, map[string]object{"warehouses": oneWarehouse("STARTED", "INTERACTIVE", "true")}},
+		{"a standard warehouse", Interactive, object{"warehouse": "WH"}, nil},
+		{"no warehouse", Standard, nil, map[string]object{"current_warehouse": rows([]any{nil})}},
+		{"a warehouse that is not there", Standard, object{"warehouse": `O'"H`}, map[string]object{"warehouses": rows()}},
+		{"no role, no schema", Standard, orders(), map[string]object{"session": rows([]any{nil, "DB", nil})}},
+		{"warehouses cannot be shown", Standard, object{"warehouse": "WH"}, map[string]object{"warehouses": refused}},
+
+		{"all rights on the table", Standard, orders("UPDATE", "DELETE"), map[string]object{"table_grants:0": granted("SELECT", "UPDATE", "DELETE")}},
+		{"two rights are missing", Standard, orders("UPDATE", "DELETE"), map[string]object{"table_grants:0": granted("SELECT")}},
+		{"the owner", Standard, orders("UPDATE", "DELETE"), map[string]object{"table_grants:0": granted(), "roles": in(true)}},
+		{"a right through a role, another's right", Hybrid, orders("UPDATE", "DELETE"),
+			map[string]object{"table_grants:0": granted("SELECT", "UPDATE:LOADER", "DELETE:OTHER"), "roles": in(false, true, false)}},
+		{"who is in the session cannot be asked", Standard, orders("UPDATE"), map[string]object{"table_grants:0": granted("SELECT", "UPDATE:LOADER"), "roles": refused}},
+		{"inherited grants", Standard, orders("UPDATE"),
+			map[string]object{"table_grants:0": granted("SELECT"), "inherited": shown([]string{"key", "value"}, []any{"FEATURE_RBAC_INHERITED_GRANTS", "ENABLED"})}},
+		{"a database role", Standard, orders("UPDATE"), map[string]object{"table_grants:0": granted("SELECT", "UPDATE:database_role WRITERS")}},
+		{"the user's own right", Standard, orders("UPDATE"), map[string]object{"table_grants:0": granted("SELECT", "UPDATE:user ANN"), "context": secondary}},
+		{"the user's own right, without secondary roles", Standard, orders("UPDATE"), map[string]object{"table_grants:0": granted("SELECT", "UPDATE:user ANN")}},
+		{"a shared table, whose owner is elsewhere", Standard, orders("UPDATE"), map[string]object{"table_grants:0": shown([]string{"privilege", "granted_to", "grantee_name"}, []any{"SELECT", "ROLE", "BENCH"})}},
+		{"a view", Standard, object{"warehouse": "WH", "access": []object{{"table_name": `db."s"."ORDERS_V"`, "rights": []string{"SELECT"}}}},
+			map[string]object{"objects:0": objects("ORDERS_V"), "table_grants:0": granted()}},
+		{"a table in lower case", Standard, orders(), map[string]object{"objects:0": objects("orders"), "table_grants:0": granted("SELECT")}},
+		{"no such table", Standard, orders("INSERT"), map[string]object{"objects:0": objects("ORDERS2")}},
+		{"several tables", Standard, object{"warehouse": "WH", "access": []object{{"table_name": "a", "rights": []string{"SELECT", "INSERT"}}, {"table_name": "b", "rights": []string{"SELECT", "UPDATE"}}, {"table_name": `"bad`}}},
+			map[string]object{"objects:0": objects("A"), "objects:1": objects("B"), "table_grants:0": granted("SELECT", "INSERT"), "table_grants:1": granted("SELECT", "UPDATE")}},
+		{"recreate, by somebody else", Standard, with(with(orders("UPDATE"), "prepare", true), "recreate", true), map[string]object{"table_grants:0": granted("SELECT", "UPDATE"), schema: granted("CREATE TABLE")}},
+		{"no table can be made", Standard, with(orders(), "prepare", true), map[string]object{"objects:0": objects()}},
+		{"tables can be made", Standard, with(orders(), "prepare", true), map[string]object{"objects:0": objects(), schema: granted("CREATE TABLE")}},
+		{"tables can be made through a role", Standard, with(orders(), "prepare", true), map[string]object{"objects:0": objects(), schema: granted("CREATE TABLE:LOADER"), "roles": in(false, true)}},
+		{"tables can perhaps be made", Standard, with(orders(), "prepare", true),
+			map[string]object{"objects:0": objects(), schema: granted("CREATE TABLE:LOADER"), "context": secondary, "roles": in(false, true)}},
+		{"no hybrid table can be made", Hybrid, with(orders(), "prepare", true), map[string]object{"objects:0": objects()}},
+		{"hybrid tables can be made", Hybrid, with(orders(), "prepare", true), map[string]object{"objects:0": objects(), schema: granted("CREATE HYBRID TABLE")}},
+		{"the right of before hybrid tables had one", Hybrid, with(orders(), "prepare", true), map[string]object{"objects:0": objects(), schema: granted("CREATE TABLE")}},
+		{"no interactive table can be made", Interactive, with(orders(), "prepare", true),
+			map[string]object{"objects:0": objects(), "warehouses": oneWarehouse("STARTED", "INTERACTIVE", "true")}},
+
+		{"no hybrid tables on Google Cloud", Hybrid, with(orders(), "prepare", true),
+			map[string]object{"objects:0": objects(), schema: granted("CREATE HYBRID TABLE"), "context": rows([]any{"ANN", `{"roles":"","value":""}`, "GCP_US_CENTRAL1"})}},
+		{"no hybrid tables for the government", Hybrid, with(orders(), "prepare", true),
+			map[string]object{"objects:0": objects(), schema: granted("CREATE HYBRID TABLE"), "context": rows([]any{"ANN", "", "AWS_US_GOV_WEST_1"})}},
+		{"one that is there is used", Hybrid, with(orders(), "prepare", true),
+			map[string]object{"table_grants:0": granted("SELECT"), "context": rows([]any{"ANN", `{"roles":"","value":""}`, "GCP_US_CENTRAL1"})}},
+		{"a region without interactive tables", Interactive, with(orders(), "prepare", true),
+			map[string]object{"objects:0": objects(), schema: granted("CREATE TABLE", "CREATE INTERACTIVE TABLE"), "context": rows([]any{"ANN", "", "AWS_AP_SOUTHEAST_3"})}},
+		{"search optimization", Standard, with(with(orders(), "prepare", true), "params", object{"search_optimization": true}),
+			map[string]object{"objects:0": objects(), schema: granted("CREATE TABLE"), "warehouses": shown([]string{"name", "state", "type", "size"}, []any{"WH", "STARTED", "STANDARD", "X-Small"})}},
+		{"search optimization where warehouses have clusters", Standard, with(with(orders(), "prepare", true), "params", object{"search_optimization": true}),
+			map[string]object{"objects:0": objects(), schema: granted("CREATE TABLE", "ADD SEARCH OPTIMIZATION")}},
 	} {
 		request := object{"op": "preflight"}
 		for k, v := range c.more {
 			request[k] = v
 		}
-		lines = append(append(lines, "-- "+c.name), said(c.of, request, c.results)...)
+		results := maps.Clone(everyday)
+		maps.Copy(results, c.results)
+		lines = append(append(lines, "-- "+c.name), said(c.of, request, results)...)
 	}
 	golden(t, "preflight.txt", lines)
 }

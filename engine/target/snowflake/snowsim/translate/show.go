@@ -188,6 +188,12 @@ func (p *parser) listing(kind string, s showScope) string {
 	if s.startsWith != "" {
 		where = append(where, "starts_with("+column+", "+literal(s.startsWith)+")")
 	}
+	switch kind {
+	case "TABLES", "HYBRID TABLES", "INTERACTIVE TABLES", "OBJECTS":
+		if unseen := p.unseen("database_name", "schema_name", "name"); unseen != "" {
+			where = append(where, unseen)
+		}
+	}
 	sql := "SELECT * FROM (" + l.sql + ") AS listing"
 	if len(where) > 0 {
 		sql += " WHERE " + strings.Join(where, " AND ")

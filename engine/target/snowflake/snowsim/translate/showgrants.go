@@ -254,3 +254,35 @@ func (p *parser) showMembers(user, role string) *plan.Plan {
 	slices.Sort(rows)
 	return p.showValues(roleColumns, rows)
 }
+
+// unseen is a condition that leaves out the tables on which the session has no right,
+// over the columns that name database, schema and table; "" when it sees all.
+func (p *parser) unseen(database, schema, object string) string {
+	g := p.t.grants
+	g.mu.RLock()
+	all := g.everything(p.session.Role)
+	g.mu.RUnlock()
+	if all {
+		return ""
+	}
+	rows, err := p.t.host.Postgres().Query(p.ctx, "SELECT owner, database_name, schema_name, table_name FROM snowsim.tables")
+	if err != nil {
+		p.fail(err)
+	}
+	tables, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t table, err error) {
+		return t, row.Scan(&t.Owner, &t.name.database, &t.name.schema, &t.name.object)
+	})
+	if err != nil {
+		p.fail(err)
+	}
+	var hidden []string
+	for i := range tables {
+		if n := tables[i].name; !p.mayTable("", &tables[i]) {
+			hidden = append(hidden, "("+literal(n.database)+", "+literal(n.schema)+", "+literal(n.object)+")")
+		}
+	}
+	if len(hidden) == 0 {
+		return ""
+	}
+	return "(" + database + ", " + schema + ", " + object + ") NOT IN (" + strings.Join(hidden, ", ") + ")"
+}

@@ -37,7 +37,13 @@ func (p *parser) systemView(parts []string) (sql string, ok bool) {
 	} else if !exists {
 		p.fail(plan.CompilationError("002003", "02000", "Database '%s' does not exist or not authorized.", display(database)))
 	}
-	return "(SELECT * FROM snowsim." + quote("INFORMATION_SCHEMA."+parts[n-1]) + " WHERE \"TABLE_CATALOG\" = " + literal(database) + ")", true
+	where := "\"TABLE_CATALOG\" = " + literal(database)
+	if view := parts[n-1]; view == "TABLES" || view == "COLUMNS" {
+		if unseen := p.unseen(`"TABLE_CATALOG"`, `"TABLE_SCHEMA"`, `"TABLE_NAME"`); unseen != "" {
+			where += " AND " + unseen
+		}
+	}
+	return "(SELECT * FROM snowsim." + quote("INFORMATION_SCHEMA."+parts[n-1]) + " WHERE " + where + ")", true
 }
 
 // tableFunction reads what stands in TABLE(…), without an alias; generates tells

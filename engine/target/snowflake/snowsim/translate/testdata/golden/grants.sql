@@ -271,6 +271,36 @@ USE SECONDARY ROLES reader
 ----
 error 002003 (02000): SQL compilation error:\nRole 'READER' does not exist or not authorized.
 
+USE SECONDARY ROLES NONE
+----
+status text
+Statement executed successfully.
+
+USE ROLE public
+----
+status text
+Statement executed successfully.
+
+SELECT TABLE_NAME FROM INFORMATION_SCHEMA.TABLES
+----
+TABLE_NAME text
+
+SHOW TABLES LIKE 't'
+----
+created_on timestamp_ltz | name text | database_name text | schema_name text | kind text | comment text | cluster_by text | rows fixed(38,0) | bytes fixed(38,0) | owner text | retention_time text | automatic_clustering text | change_tracking text | search_optimization text | search_optimization_progress text | search_optimization_bytes text | is_external text | enable_schema_evolution text | owner_role_type text | is_event text | budget text | is_hybrid text | is_iceberg text | is_dynamic text | is_immutable text | is_interactive text
+
+USE ROLE reader
+----
+status text
+Statement executed successfully.
+
+SELECT TABLE_NAME FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_SCHEMA = 'PUBLIC' ORDER BY 1
+----
+TABLE_NAME text
+H
+T
+U
+
 USE ROLE public
 ----
 status text
@@ -278,7 +308,7 @@ Statement executed successfully.
 
 SELECT COUNT(*) FROM t
 ----
-error 003001 (42501): SQL access control error:\nInsufficient privileges to operate on table 'T'.
+error 002003 (42S02): SQL compilation error:\nObject 'T' does not exist or not authorized.
 
 CREATE TABLE t (id INT)
 ----
