@@ -1,8 +1,10 @@
 package worker
 
 import (
+	"iter"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -11,22 +13,79 @@ import (
 
 // system reads what Linux tells of the process and the host. What cannot be
 // read counts as zero: telemetry never fails a run.
-type system struct{ cgroup string }
+type system struct{ cgroups cgroups }
 
-func newSystem() system { return system{cgroup: ownCgroup()} }
+func newSystem() system {
+	return system{cgroups: findCgroups("/sys/fs/cgroup", read("/proc/self/cgroup"))}
+}
 
-// ownCgroup is the folder of the process's cgroup (version 2), or the root's,
-// which is the container's own where the namespace hides the rest.
-func ownCgroup() string {
-	const root = "/sys/fs/cgroup"
-	for line := range strings.Lines(read("/proc/self/cgroup")) {
-		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			if dir := root + path; read(dir+"/cgroup.controllers") != "" {
-				return strings.TrimSuffix(dir, "/")
+// cgroups are the folders of the process's own cgroups below root: the one of
+// version 2, and those of version 1 that limit CPU and memory. Where a namespace hides the
+// path, it is the root of the hierarchy, which is then the container's own.
+type cgroups struct{ root, unified, cpu, memory string }
+
+func findCgroups(root, self string) cgroups {
+	c := cgroups{root: root, unified: root, cpu: root + "/cpu", memory: root + "/memory"}
+	for line := range strings.Lines(self) {
+		id, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, path, ok := strings.Cut(rest, ":")
+		if !ok || path == "/" {
+			continue
+		}
+		switch {
+		case id == "0" && controllers == "":
+			if read(root+path+"/cgroup.controllers") != "" {
+				c.unified = root + path
+			}
+		case slices.Contains(strings.Split(controllers, ","), "cpu"):
+			if read(c.cpu+path+"/cpu.cfs_quota_us") != "" {
+				c.cpu += path
+			}
+		case slices.Contains(strings.Split(controllers, ","), "memory"):
+			if read(c.memory+path+"/memory.limit_in_bytes") != "" {
+				c.memory += path
 			}
 		}
 	}
-	return root
+	return c
+}
+
+// upwards are a folder and those above it, down to the root of the cgroups.
+func (c cgroups) upwards(dir string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for strings.HasPrefix(dir, c.root) && yield(dir) && dir != c.root {
+			dir = dir[:strings.LastIndexByte(dir, '/')]
+		}
+	}
+}
+
+// cpus is the smallest of n and the quotas of the cgroups.
+func (c cgroups) cpus(n float64) float64 {
+	for dir := range c.upwards(c.unified) {
+		if f := strings.Fields(read(dir + "/cpu.max")); len(f) == 2 {
+			n = quota(f[0], f[1], n)
+		}
+	}
+	for dir := range c.upwards(c.cpu) {
+		n = quota(strings.TrimSpace(read(dir+"/cpu.cfs_quota_us")), strings.TrimSpace(read(dir+"/cpu.cfs_period_us")), n)
+	}
+	return n
+}
+
+// memoryLimit is the smallest of limit, in bytes, and the limits of the cgroups; 0 is no limit.
+func (c cgroups) memoryLimit(limit int64) int64 {
+	least := func(file string) {
+		if n, err := strconv.ParseInt(strings.TrimSpace(read(file)), 10, 64); err == nil && n > 0 && (limit == 0 || n < limit) {
+			limit = n
+		}
+	}
+	for dir := range c.upwards(c.unified) {
+		least(dir + "/memory.max")
+	}
+	for dir := range c.upwards(c.memory) {
+		least(dir + "/memory.limit_in_bytes")
+	}
+	return limit
 }
 
 func read(path string) string {
@@ -47,19 +106,9 @@ func (system) processCPU() time.Duration {
 
 // cpus is how many CPUs the process may use: its affinity, bounded by the
 // quotas of its cgroup and of those above it.
-func (s system) cpus() float64 {
-	n := float64(runtime.NumCPU())
-	for dir := s.cgroup; strings.HasPrefix(dir, "/sys/fs/cgroup"); dir = dir[:strings.LastIndexByte(dir, '/')] {
-		if f := strings.Fields(read(dir + "/cpu.max")); len(f) == 2 && f[0] != "max" {
-			n = quota(f[0], f[1], n)
-		}
-	}
-	if v := strings.TrimSpace(read("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")); v != "" && v != "-1" {
-		n = quota(v, strings.TrimSpace(read("/sys/fs/cgroup/cpu/cpu.cfs_period_us")), n)
-	}
-	return n
-}
+func (s system) cpus() float64 { return s.cgroups.cpus(float64(runtime.NumCPU())) }
 
+// quota bounds n by use ÷ period; "max", -1 and what cannot be read are no bound.
 func quota(use, period string, n float64) float64 {
 	u, err1 := strconv.ParseFloat(use, 64)
 	p, err2 := strconv.ParseFloat(period, 64)
@@ -80,17 +129,8 @@ func (system) processMemory() int64 {
 
 // memoryLimit is what the process may use: the cgroup's limit, or the machine's memory.
 func (s system) memoryLimit() int64 {
-	limit, _ := meminfo()
-	paths := []string{"/sys/fs/cgroup/memory/memory.limit_in_bytes"}
-	for dir := s.cgroup; strings.HasPrefix(dir, "/sys/fs/cgroup"); dir = dir[:strings.LastIndexByte(dir, '/')] {
-		paths = append(paths, dir+"/memory.max")
-	}
-	for _, path := range paths {
-		if n, err := strconv.ParseInt(strings.TrimSpace(read(path)), 10, 64); err == nil && n > 0 && (limit == 0 || n < limit) {
-			limit = n
-		}
-	}
-	return limit
+	total, _ := meminfo()
+	return s.cgroups.memoryLimit(total)
 }
 
 func meminfo() (total, available int64) {
