@@ -90,9 +90,14 @@ func (s *Search) missed(o Observation) bool {
 	return due-float64(o.Operations) > (1-held)*due+math.Sqrt(due)
 }
 
+// latencySLO reports whether objectives replace the comparison with the baseline.
+func (s *Search) latencySLO() bool {
+	return s.cfg.SLO != nil && (s.cfg.SLO.P95Ms != nil || s.cfg.SLO.P99Ms != nil)
+}
+
 // slow says why the latency is not stable, or "".
 func (s *Search) slow(o Observation, step engine.FindMaxStep) string {
-	if slo := s.cfg.SLO; slo != nil && (slo.P95Ms != nil || slo.P99Ms != nil) {
+	if slo := s.cfg.SLO; s.latencySLO() {
 		if slo.P95Ms != nil && o.P95 != nil && *o.P95 > *slo.P95Ms {
 			return fmt.Sprintf("P95 was %s ms; the objective is %s ms.", short(*o.P95), short(*slo.P95Ms))
 		}
@@ -155,6 +160,10 @@ func (s *Search) none() string {
 	}
 	if s.limitReason == "" {
 		return "No level was found to be stable, so there is no answer."
+	}
+	if s.own > maxOwn {
+		return fmt.Sprintf("No level that was tried is sustained. %s %d repeated steps of the first level were slower than the baseline, which is its own, so the target or its machine is not steady.",
+			s.limitReason, s.own)
 	}
 	return "No level that was tried is sustained. " + s.limitReason
 }

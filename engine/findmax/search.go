@@ -40,6 +40,8 @@ type Observation struct {
 const (
 	// maxRefuted bounds how many answers may fail to be confirmed before the search gives up.
 	maxRefuted = 6
+	// maxOwn bounds how often the first level is repeated because it was slower than itself.
+	maxOwn = 2
 	// fifth of the relative gain in load is the least gain in throughput that counts as growth.
 	fifth = 5
 	// plateauTolerance is how far below the plateau's throughput a level may lie and still be on it.
@@ -71,7 +73,9 @@ type Search struct {
 	// refuted counts answers that a repeated step did not confirm; twice is the level that was confirmed last.
 	refuted int
 	twice   float64
-	result  *engine.FindMaxResult
+	// own counts repeated steps of the first level in which it missed its own P95.
+	own    int
+	result *engine.FindMaxResult
 }
 
 // New begins a search. A Max below Start is taken as Start.
@@ -283,6 +287,13 @@ func (s *Search) confirmed(step engine.FindMaxStep) {
 	if s.twice == s.level {
 		s.twice = 0
 	}
+	if s.missedItself(step) && s.refuted < maxRefuted {
+		// Nothing was added to the load since the baseline was measured, so that this
+		// tells how steady the target is, and not what it sustains.
+		if s.own++; s.own <= maxOwn {
+			return
+		}
+	}
 	if s.plateau > 0 && step.Outcome == engine.OutcomeStable {
 		// Not on the plateau this time: it begins higher.
 		s.lo, s.hi = s.level, s.measuredAbove(s.level)
@@ -310,6 +321,11 @@ func (s *Search) confirmed(step engine.FindMaxStep) {
 	default:
 		s.bisect()
 	}
+}
+
+// missedItself reports that a step at the first level was slower than the baseline, which is that level's own.
+func (s *Search) missedItself(step engine.FindMaxStep) bool {
+	return s.level == s.cfg.Start && step.Outcome == engine.OutcomeDegraded && step.P95LatencyMs != nil && !s.latencySLO()
 }
 
 // giveUp ends a search on a target that is not steady, with the highest level that did hold twice.

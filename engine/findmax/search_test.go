@@ -339,6 +339,33 @@ func TestARefutedAnswerIsNotGiven(t *testing.T) {
 	}
 }
 
+// TestTheFirstLevelIsRepeated: where only the first level holds, one repeated step that is slower than the
+// baseline is noise, because both are of one level; three are told.
+func TestTheFirstLevelIsRepeated(t *testing.T) {
+	slowAgain := func(times int) *engine.FindMaxResult {
+		cfg, tried := config(), 0
+		cfg.Start, cfg.Increment = 1, 1
+		return drive(t, New(cfg), func(level float64) Observation {
+			o := steady(level)
+			if level == 1 {
+				tried++
+			}
+			if level > 1 || tried > 1 && tried <= 1+times {
+				o.P95 = ms(9)
+			}
+			return o
+		})
+	}
+	for times := range 3 {
+		if r := slowAgain(times); !r.Found || !r.Confirmed || *r.MaxConnections != 1 || *r.P95LatencyMs != *r.BaselineP95Ms {
+			t.Errorf("slower %d times: %+v", times, r)
+		}
+	}
+	if r := slowAgain(3); r.Found || !strings.HasSuffix(r.Reason, "3 repeated steps of the first level were slower than the baseline, which is its own, so the target or its machine is not steady.") {
+		t.Errorf("slower 3 times: %+v", r)
+	}
+}
+
 func TestASearchThatIsCutShort(t *testing.T) {
 	s := New(config())
 	s.End("The run was stopped")
