@@ -60,6 +60,9 @@ type WorkerSample struct {
 	// otherwise; Dropped and Scheduled count the tick's operations.
 	LagP99Ms           *float64
 	Dropped, Scheduled int64
+	// PoolWaitMs and ServiceMs are the tick's means of the wait for a free
+	// connection and of what followed it, nil without an execution.
+	PoolWaitMs, ServiceMs *float64
 	// What the new snapshots of the measurement say, nil without an execution.
 	P95Ms, P99Ms, ErrorPct *float64
 }
@@ -361,8 +364,9 @@ func (f *fold) load(newest *engine.WorkerSnapshot, show []*engine.WorkerSnapshot
 	lag.Reset()
 	var seconds float64
 	var dropped int64
+	var split engine.LatencySplit
 	for _, s := range show {
-		f.split.Add(s.TickSplit)
+		split.Add(s.TickSplit)
 		f.a.service.add(s.TickService)
 		f.a.lag.add(s.TickLag)
 		merge(lag, s.TickLag)
@@ -373,6 +377,11 @@ func (f *fold) load(newest *engine.WorkerSnapshot, show []*engine.WorkerSnapshot
 	}
 	if lag.Count() > 0 {
 		sample.LagP99Ms = ms(lag.Quantile(0.99))
+	}
+	f.split.Add(split)
+	if m := split.Mean(); m != nil {
+		service := m.RoundTrip + m.Decode
+		sample.PoolWaitMs, sample.ServiceMs = &m.PoolWait, &service
 	}
 	if seconds > 0 {
 		p.DroppedPerSec += float64(dropped) / seconds

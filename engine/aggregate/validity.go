@@ -2,6 +2,8 @@ package aggregate
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -17,7 +19,10 @@ const (
 	// By how much the wall clock must be set to degrade a run.
 	clockLimit = time.Second
 	lagLimitMs = 10
-	dropLimit  = 0.001 // of what was scheduled
+	// A wait for a connection is a cause when it is longer than this and lasts so long.
+	poolLimitMs = 10
+	poolHold    = 5 * time.Second
+	dropLimit   = 0.001 // of what was scheduled
 	// Of the operations that were executed: from errorNote on failures are
 	// remarked, beyond errorLimit the figures are of something else than the table.
 	errorNote  = 0.01
@@ -41,6 +46,7 @@ const (
 	CauseClockStep        = "clock_step"
 	CauseIncompleteRecord = "incomplete_record"
 	CauseScheduleLag      = "schedule_lag"
+	CausePoolWait         = "pool_wait"
 	CauseDropped          = "dropped"
 	CauseErrors           = "errors"
 	CauseNothingMeasured  = "nothing_measured"
@@ -59,6 +65,15 @@ type Validity struct {
 	dropped, scheduled int64
 	outcome            Outcome
 	stall              stall
+	waits              map[string]pool // by run worker
+}
+
+// pool follows the seconds in which operations waited longer for a free connection
+// than they then took.
+type pool struct {
+	since         time.Time // zero in a second in which they did not
+	over, seconds int
+	worst         float64
 }
 
 // Outcome is how the measurement stands, or how it ended.
@@ -92,7 +107,7 @@ type interval struct {
 
 // NewValidity returns a tracker without causes.
 func NewValidity() *Validity {
-	return &Validity{open: map[string]*interval{}, highCPU: map[string]time.Time{}}
+	return &Validity{open: map[string]*interval{}, highCPU: map[string]time.Time{}, waits: map[string]pool{}}
 }
 
 // Clone returns an independent tracker that knows the same.
@@ -112,6 +127,7 @@ func (v *Validity) Clone() *Validity {
 	for id, since := range v.highCPU {
 		c.highCPU[id] = since
 	}
+	maps.Copy(c.waits, v.waits)
 	return c
 }
 
@@ -182,6 +198,7 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 			})
 		}
 		v.load(at, w)
+		v.pool(at, w)
 		if !w.Newest.IsZero() && at.Sub(w.Newest) > snapshotGap {
 			v.mark(CauseSnapshotGap, w.WorkerID, w.Newest, at, 0, func(_ float64, length time.Duration) string {
 				return fmt.Sprintf("%s: no snapshot for %.0f s", w.WorkerID, length.Seconds())
@@ -350,6 +367,51 @@ func (v *Validity) load(at time.Time, w WorkerSample) {
 	}
 }
 
+// pool judges whether there were connections enough for the operations that were due.
+// A target that stands still for a moment makes them wait too: only what lasts counts.
+func (v *Validity) pool(at time.Time, w WorkerSample) {
+	if w.PoolWaitMs == nil || w.ServiceMs == nil {
+		return
+	}
+	p := v.waits[w.WorkerID]
+	p.seconds++
+	if wait := *w.PoolWaitMs; wait <= poolLimitMs || wait <= *w.ServiceMs {
+		p.since = time.Time{}
+	} else {
+		p.over++
+		p.worst = max(p.worst, wait)
+		if p.since.IsZero() {
+			p.since = at.Add(-time.Second)
+		}
+		if at.Sub(p.since) >= poolHold {
+			v.mark(CausePoolWait, w.WorkerID, p.since, at, p.worst, poolDetail(w.WorkerID))
+		}
+	}
+	v.waits[w.WorkerID] = p
+}
+
+func poolDetail(worker string) func(float64, time.Duration) string {
+	return func(worst float64, length time.Duration) string {
+		return fmt.Sprintf("%s: operations waited longer for a free connection than they then took, on average up to %.0f ms in a second, for %.0f s: "+
+			"the latency is that of too few connections (workload.concurrent_connections), or the rate is more than the target takes", worker, worst, length.Seconds())
+	}
+}
+
+// shortOfConnections are the run workers that waited in most seconds of a measurement
+// that was over before they had waited for long enough without a break.
+func (v *Validity) shortOfConnections() (causes []engine.ValidityCause) {
+	o := v.outcome
+	if !o.Over || o.From.IsZero() {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(v.waits)) {
+		if p := v.waits[id]; 2*p.over > p.seconds && v.open[CausePoolWait+"\x00"+id] == nil {
+			causes = append(causes, engine.ValidityCause{Cause: CausePoolWait, Detail: poolDetail(id)(p.worst, time.Duration(p.over)*time.Second), From: engine.At(o.From), To: engine.At(o.To)})
+		}
+	}
+	return causes
+}
+
 // LostWorker records that a run worker was lost: nothing is known of it after its last heartbeat.
 func (v *Validity) LostWorker(workerID, why string, from, to time.Time) {
 	v.Add(CauseLostWorker, workerID+": "+why, from, to)
@@ -366,6 +428,7 @@ func (v *Validity) Verdict() engine.Validity {
 		drops = drops || i.cause == CauseDropped
 		out.Causes = append(out.Causes, engine.ValidityCause{Cause: i.cause, Detail: i.detail(i.worst, i.to.Sub(i.from)), From: engine.At(i.from), To: engine.At(i.to)})
 	}
+	out.Causes = append(out.Causes, v.shortOfConnections()...)
 	causes, notes := v.outcome.judge(drops)
 	out.Causes, out.Notes = append(out.Causes, causes...), append(append(out.Notes, v.stall.notes()...), notes...)
 	if len(out.Causes) > 0 {

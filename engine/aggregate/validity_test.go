@@ -109,6 +109,47 @@ func TestAnOpenLoopThatIsLateOrDropsIsDegraded(t *testing.T) {
 	}
 }
 
+// TestTooFewConnectionsAreACause: waiting for a connection that lasts, or fills most of a
+// short measurement, is told; that after a stall of the target is not.
+func TestTooFewConnectionsAreACause(t *testing.T) {
+	ms := func(v float64) *float64 { return &v }
+	long, fine, none := WorkerSample{PoolWaitMs: ms(80), ServiceMs: ms(20)}, WorkerSample{PoolWaitMs: ms(8), ServiceMs: ms(1)}, WorkerSample{}
+	slow := WorkerSample{PoolWaitMs: ms(80), ServiceMs: ms(100)}
+	times := func(n int, s WorkerSample) []WorkerSample { return slices.Repeat([]WorkerSample{s}, n) }
+	for name, tt := range map[string]struct {
+		samples  []WorkerSample
+		from, to int // seconds; -1: no cause
+	}{
+		"short waits":                      {times(20, fine), -1, 0},
+		"longer service than wait":         {times(20, slow), -1, 0},
+		"a stall and its backlog":          {slices.Concat(times(8, fine), times(3, none), times(4, long), times(8, fine)), -1, 0},
+		"most of a short measurement":      {slices.Concat(times(1, fine), times(3, long)), 0, 4},
+		"five seconds of a longer one":     {slices.Concat(times(10, fine), times(5, long), times(10, fine)), 9, 14},
+		"silence in between is no break":   {slices.Concat(times(10, fine), times(2, long), times(3, none), times(1, long), times(10, fine)), 9, 15},
+		"shorter than that, out of longer": {slices.Concat(times(10, fine), times(4, long), times(10, fine)), -1, 0},
+	} {
+		v := NewValidity()
+		for i, s := range tt.samples {
+			s.WorkerID = "worker-3"
+			v.Observe(epoch.Add(time.Duration(i)*time.Second), engine.PhaseMeasurement, &Second{Workers: []WorkerSample{s}})
+		}
+		v.Observe(epoch.Add(time.Minute), engine.PhaseCooldown, &Second{})
+		v.causes = slices.DeleteFunc(v.causes, func(i *interval) bool { return i.cause == CauseSnapshotGap })
+		v.Outcome(Outcome{From: epoch, To: epoch.Add(time.Duration(len(tt.samples)) * time.Second), Operations: 1, Over: true})
+		got := v.Clone().Verdict()
+		if tt.from < 0 {
+			if len(got.Causes) != 0 {
+				t.Errorf("%s: %+v", name, got.Causes)
+			}
+			continue
+		}
+		if len(got.Causes) != 1 || got.Causes[0].Cause != CausePoolWait || !strings.HasPrefix(got.Causes[0].Detail, "worker-3: ") ||
+			!got.Causes[0].From.Equal(epoch.Add(time.Duration(tt.from)*time.Second)) || !got.Causes[0].To.Equal(epoch.Add(time.Duration(tt.to)*time.Second)) {
+			t.Errorf("%s: %+v", name, got.Causes)
+		}
+	}
+}
+
 func TestGapsStallsAndLostWorkersAreNamed(t *testing.T) {
 	v := NewValidity()
 	at := epoch.Add(10 * time.Second)

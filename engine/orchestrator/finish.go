@@ -87,7 +87,11 @@ func (l *live) environment() engine.Environment {
 // finish computes the results beside the loop.
 func (l *live) finish(ctx context.Context) {
 	l.stopPolling()
-	e := ending{run: l.run, keeper: l.keeper, environment: l.environment(), validity: l.validity.Clone()}
+	environment := l.environment()
+	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
+		l.validity.Note("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need Linux and connections without TLS.")
+	}
+	e := ending{run: l.run, keeper: l.keeper, environment: environment, validity: l.validity.Clone()}
 	if l.plan != nil {
 		e.plan = l.plan.Plan
 	}

@@ -116,9 +116,9 @@ func (l *live) aggregate(now time.Time) {
 	s := l.agg.Tick(l.core.phase, views)
 	l.second = s
 	if l.core.search != nil {
-		// A search goes where operations are dropped on purpose; its steps are judged by them.
+		// A search goes where operations wait and are dropped on purpose; its steps are judged by them.
 		for i := range s.Workers {
-			s.Workers[i].Dropped = 0
+			s.Workers[i].Dropped, s.Workers[i].PoolWaitMs = 0, nil
 		}
 	}
 	l.validity.Observe(now, l.core.phase, s)
