@@ -267,6 +267,9 @@ func printMatrix(out io.Writer, r matrix.Report) error {
 		if s.CancellationReason != nil && *s.CancellationReason != "" {
 			_, _ = fmt.Fprintf(out, "%s: %s\n", t.Label, *s.CancellationReason)
 		}
+		if t.Status == engine.StatusCompleted && !s.Worked() {
+			_, _ = fmt.Fprintf(out, "%s: %s\n", t.Label, nothingWorked(s))
+		}
 		for _, th := range s.Thresholds {
 			if !th.Passed && t.Status == engine.StatusCompleted {
 				_, _ = fmt.Fprintf(out, "%s: threshold %s FAILED: %s\n", t.Label, th.Threshold, th.Reason)
@@ -286,7 +289,9 @@ func resultOf(t matrix.TargetReport) string {
 	text := strings.ToLower(string(t.Status))
 	if t.Status == engine.StatusCompleted && len(t.Summary.Thresholds) > 0 {
 		text = "passed"
-		if !t.Summary.Passed {
+		if !t.Summary.Worked() {
+			text = "nothing worked"
+		} else if !t.Summary.Passed {
 			text = "thresholds failed"
 		}
 	}

@@ -62,6 +62,9 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 	if s.CancellationReason != nil && *s.CancellationReason != "" {
 		p("  %s", *s.CancellationReason)
 	}
+	if s.Status == engine.StatusCompleted && !s.Worked() {
+		p("  %s", nothingWorked(s))
+	}
 	p("  run %s", s.RunID)
 	p("")
 	if s.FindMax != nil {
@@ -177,6 +180,18 @@ func flush(w *tabwriter.Writer) error {
 	return nil
 }
 
+// nothingWorked says why a run that was completed has failed all the same.
+func nothingWorked(s *engine.Summary) string {
+	if s.Operations == 0 {
+		return "No operation was begun in the measurement: there are no figures."
+	}
+	text := fmt.Sprintf("None of the %s operations succeeded", count(s.Operations))
+	for _, g := range s.Errors.Top {
+		return text + ": " + shorten(oneLine(g.Message), 160)
+	}
+	return text + "."
+}
+
 // judge maps a result onto the exit code.
 func judge(s *engine.Summary, setupFailed, requireValid bool) int {
 	switch {
@@ -192,6 +207,9 @@ func judge(s *engine.Summary, setupFailed, requireValid bool) int {
 		if !t.Passed {
 			return exitThresholds
 		}
+	}
+	if !s.Worked() {
+		return exitFailed
 	}
 	if requireValid && s.Validity != engine.VerdictValid {
 		return exitInvalid
@@ -247,6 +265,7 @@ func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
 	}
 	add("run completes", s.Status == engine.StatusCompleted, "run", reason)
 	add("accounting balances", s.Accounting.Balanced, "accounting", strings.Join(s.Accounting.Problems, "; "))
+	add("operations succeed", s.Worked(), "errors", nothingWorked(s))
 	for _, t := range s.Thresholds {
 		add(t.Threshold, t.Passed, "threshold", t.Reason)
 	}

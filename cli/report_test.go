@@ -46,6 +46,9 @@ func TestExitCodes(t *testing.T) {
 		"records lost":            {s: change(func(s *engine.Summary) { s.Accounting.Recorded--; s.Accounting.Check() }), want: exitFailed},
 		"degraded":                {s: change(func(s *engine.Summary) { s.Validity = engine.VerdictDegraded }), want: exitPassed},
 		"degraded, must be valid": {s: change(func(s *engine.Summary) { s.Validity = engine.VerdictDegraded }), valid: true, want: exitInvalid},
+		"no operation succeeded":  {s: change(func(s *engine.Summary) { s.Errors.Count = s.Operations }), valid: true, want: exitFailed},
+		"no operation begun":      {s: change(func(s *engine.Summary) { s.Operations, s.Errors.Count = 0, 0 }), want: exitFailed},
+		"all failed, threshold":   {s: change(func(s *engine.Summary) { s.Errors.Count = s.Operations; failed(s) }), want: exitThresholds},
 		"thresholds win":          {s: change(func(s *engine.Summary) { s.Validity = engine.VerdictDegraded; failed(s) }), valid: true, want: exitThresholds},
 	} {
 		if got := judge(tc.s, tc.setup, tc.valid); got != tc.want {
@@ -65,8 +68,23 @@ func TestJUnitIsXML(t *testing.T) {
 	if err := xml.Unmarshal(b.Bytes(), &suite); err != nil {
 		t.Fatalf("%v\n%s", err, b.String())
 	}
-	if suite.Tests != 4 || suite.Failures != 1 || len(suite.Cases) != 4 {
+	if suite.Tests != 5 || suite.Failures != 1 || len(suite.Cases) != 5 {
 		t.Errorf("got %d tests, %d failures, %d cases", suite.Tests, suite.Failures, len(suite.Cases))
+	}
+}
+
+func TestASummaryWithoutASuccessSaysSo(t *testing.T) {
+	s := summary()
+	s.Errors.Count = s.Operations
+	var b, junit bytes.Buffer
+	if err := errors.Join(printSummary(&b, s), writeJUnit(&junit, s, false)); err != nil {
+		t.Fatal(err)
+	}
+	want := "None of the 12 345 operations succeeded: canceled[31m by the server"
+	for _, text := range []string{b.String(), junit.String()} {
+		if !strings.Contains(strings.ReplaceAll(text, "\u00a0", " "), want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
 	}
 }
 

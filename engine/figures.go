@@ -172,6 +172,10 @@ type Figures struct {
 	Slowest    []SlowExecution   `json:"slowest"`
 }
 
+// Worked reports whether any operation of the measurement succeeded. Without one
+// the figures say nothing of the target.
+func (f *Figures) Worked() bool { return f.Operations > f.Errors.Count }
+
 // Over takes the rates over at least so many seconds. Executions alone cannot
 // tell how long was measured: one in a minute has no rate of its own.
 func (f *Figures) Over(seconds float64) {

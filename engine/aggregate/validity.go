@@ -209,15 +209,18 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 
 // Stepped tells that the wall clock was set between two looks at it. The run's own
 // times do not follow, so that all of its figures stand; but a clock that is set
-// may also be that of a machine which was paused, and nothing in it can tell.
+// forward may be that of a machine which was paused, and nothing in it can tell.
 func (v *Validity) Stepped(from, to time.Time, phase engine.Phase, step time.Duration) {
 	text := SteppedWords(step)
 	if phase != engine.PhaseMeasurement || step.Abs() < clockLimit {
 		v.Note(fmt.Sprintf("At %s %s. The run's times, rates and latencies are told by the clock as it was at the run's start.", to.UTC().Format("15:04:05"), text))
 		return
 	}
+	if step > 0 {
+		text += ", or the machine was paused"
+	}
 	v.mark(CauseClockStep, text, from, to, 0, func(float64, time.Duration) string {
-		return text + ", or the machine was paused; the run's times, rates and latencies are told by the clock as it was at the run's start"
+		return text + "; the run's times, rates and latencies are told by the clock as it was at the run's start"
 	})
 }
 
@@ -317,7 +320,7 @@ func (o Outcome) judge(dropsKnown bool) (causes []engine.ValidityCause, notes []
 		if o.Over && !o.From.IsZero() {
 			add(CauseNothingMeasured, "no operation was begun in the measurement: there are no figures")
 		}
-	} else if share := float64(o.Errors) / float64(o.Operations); share > errorLimit && !o.Search {
+	} else if share := float64(o.Errors) / float64(o.Operations); share > errorLimit && (!o.Search || o.Over && o.Errors >= o.Operations) {
 		add(CauseErrors, "%.3g %% of the operations failed: the figures say how fast errors come, not how fast the table works", share*100)
 	} else if share > errorNote {
 		notes = append(notes, fmt.Sprintf("%.3g %% of the operations failed; they are part of the latency and the throughput.", share*100))

@@ -226,7 +226,8 @@ func TestWhatTheOutcomeSays(t *testing.T) {
 		"some errors":              {Outcome{Operations: 1000, Errors: 11, Over: true}, nil, 1},
 		"half of them":             {Outcome{Operations: 1000, Errors: 500}, nil, 1},
 		"most of them":             {Outcome{Operations: 1000, Errors: 501}, []string{CauseErrors}, 0},
-		"a search":                 {Outcome{Operations: 1000, Errors: 1000, Dropped: 9, Scheduled: 9, Over: true, Search: true}, nil, 1},
+		"a search of errors":       {Outcome{Operations: 1000, Errors: 1000, Over: true, Search: true}, []string{CauseErrors}, 0},
+		"a search":                 {Outcome{Operations: 1000, Errors: 999, Dropped: 9, Scheduled: 9, Over: true, Search: true}, nil, 1},
 		"nothing yet":              {Outcome{}, nil, 0},
 		"nothing":                  {Outcome{Over: true}, []string{CauseNothingMeasured}, 0},
 		"dropped at the end":       {Outcome{Operations: 1000, Scheduled: 1002, Dropped: 2, Over: true}, []string{CauseDropped}, 0},
@@ -288,5 +289,21 @@ func TestAStallOfTheTargetIsRemarked(t *testing.T) {
 	}
 	if got := run(100, 100, 100, 0, 0, 0, 0, 100).Notes[0]; !strings.Contains(got, "no operation ended for 4 s, after") {
 		t.Error(got)
+	}
+}
+
+func TestAClockThatWasSet(t *testing.T) {
+	v := NewValidity()
+	v.Stepped(epoch, epoch.Add(time.Second), engine.PhaseWarmup, time.Hour)
+	v.Stepped(epoch, epoch.Add(time.Second), engine.PhaseMeasurement, -500*time.Millisecond)
+	if got := v.Verdict(); got.Verdict != engine.VerdictValid || len(got.Notes) != 2 || !strings.Contains(got.Notes[1], "set back by 0.5 s") {
+		t.Errorf("%+v", got)
+	}
+	v.Stepped(epoch, epoch.Add(time.Second), engine.PhaseMeasurement, time.Hour)
+	v.Stepped(epoch.Add(time.Second), epoch.Add(2*time.Second), engine.PhaseMeasurement, -time.Hour)
+	got := v.Verdict()
+	if len(got.Causes) != 2 || got.Causes[0].Cause != CauseClockStep || !strings.Contains(got.Causes[0].Detail, "forward by 3600.0 s, or the machine was paused;") ||
+		!strings.Contains(got.Causes[1].Detail, "back by 3600.0 s; the run's") || !got.Causes[1].From.Equal(epoch.Add(time.Second)) {
+		t.Errorf("%+v", got)
 	}
 }
