@@ -202,6 +202,8 @@ type WorkReady struct {
 	ArtifactURL string
 	// Salvaged is true for a part that a killed process left behind.
 	Salvaged bool
+	// Totals are what the run worker of a salvaged part had counted; nil when it was killed before it had ended.
+	Totals *Totals
 }
 
 // Pong answers Ping.

@@ -2,7 +2,9 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -38,6 +40,8 @@ type ending struct {
 	// known is the parent's row as an earlier process left it.
 	known engine.TestResult
 }
+
+const serverWasDown = "The server was down: executions after the last complete part are not recorded"
 
 // outcome is what processing gave.
 type outcome struct {
@@ -231,7 +235,7 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 		incomplete("The accounting does not add up: %s", strings.Join(parent.Accounting.Problems, "; "))
 	}
 	if !e.lostTo.IsZero() {
-		v.Add(aggregate.CauseIncompleteRecord, "The server was down: executions after the last complete part are not recorded", e.lostFrom, e.lostTo)
+		v.Add(aggregate.CauseIncompleteRecord, serverWasDown, e.lostFrom, e.lostTo)
 	}
 	end := e.run.MeasurementEndTime.Time
 	if end.IsZero() {
@@ -255,7 +259,16 @@ func (s *Service) keepPart(ctx context.Context, k *keeper, p heldPart) error {
 	if !ok {
 		return fmt.Errorf("fetching %s: the address %s is not supported", p.Artifact.Name, p.ArtifactURL)
 	}
-	if err := s.opts.Results.Put(ctx, p.Artifact, path); err != nil {
+	// Put takes the file away. The node keeps its own until the part is indexed too:
+	// after a kill in between it is announced again. A node sweeps this name.
+	given := path + ".tmp"
+	if err := os.Link(path, given); err != nil && !errors.Is(err, os.ErrExist) {
+		given = path
+	}
+	if err := s.opts.Results.Put(ctx, p.Artifact, given); err != nil {
+		if given != path {
+			_ = os.Remove(given)
+		}
 		return fmt.Errorf("storing %s: %w", p.Artifact.Name, err)
 	}
 	j := k.add("a part of the record", func(ctx context.Context) error { return s.opts.Store.SaveArtifact(ctx, p.Artifact) })
@@ -328,7 +341,7 @@ func account(f *engine.Figures, t control.Totals, known bool) {
 func parentResult(e ending, f *engine.Figures) engine.TestResult {
 	verdict := e.validity.Verdict()
 	judged := threshold.Judge(e.run.Scenario.Thresholds, f, e.search)
-	passed := threshold.Passed(judged) && e.run.Status == engine.StatusCompleted
+	passed := threshold.Passed(judged) && e.run.Status == engine.StatusCompleted && f.Worked()
 	r := engine.TestResult{TestID: e.run.RunID, RunID: e.run.RunID, TestName: e.run.TestName, Status: e.run.Status, StartTime: e.run.StartTime, EndTime: e.run.EndTime,
 		Figures: f, FindMax: e.search, Validity: &verdict, Thresholds: judged, Passed: &passed, Plan: e.plan, Environment: &e.environment}
 	if !enrichable(e.plan) {

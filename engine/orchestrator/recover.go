@@ -28,13 +28,14 @@ func (s *Service) recover(ctx context.Context) error {
 	return s.sweepSpool(ctx)
 }
 
-// sweepSpool lets nodes delete parts whose run was deleted.
+// sweepSpool lets nodes delete parts whose run was deleted, and takes in those of
+// runs that had ended without them: their folder was full, or could not be written.
 func (s *Service) sweepSpool(ctx context.Context) error {
 	s.mu.Lock()
 	left := maps.Clone(s.salvaged)
 	s.mu.Unlock()
 	for id, parts := range left {
-		_, err := s.opts.Store.Run(ctx, id)
+		run, err := s.opts.Store.Run(ctx, id)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			for _, p := range parts {
@@ -46,9 +47,50 @@ func (s *Service) sweepSpool(ctx context.Context) error {
 		case err != nil:
 			return storeError(fmt.Errorf("looking for run %s: %w", id, err))
 		default:
-			s.opts.Log.Warn().Str("run_id", id).Int("parts", len(parts)).Msg("parts of a run that is over are left in the spool")
+			s.mu.Lock()
+			delete(s.salvaged, id)
+			s.mu.Unlock()
+			if err := s.takeIn(ctx, run, parts); err != nil {
+				return storeError(fmt.Errorf("taking in what run %s has left: %w", id, err))
+			}
 		}
 	}
+	return nil
+}
+
+// takeIn stores parts of a run that is over, and has its results computed anew.
+func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []heldPart) error {
+	e := ending{run: run, parts: parts, validity: aggregate.NewValidity()}
+	if err := s.remember(ctx, &e); err != nil {
+		return err
+	}
+	epoch, err := s.opts.Store.TakeOver(ctx, run.RunID)
+	if err != nil {
+		return err
+	}
+	e.keeper = newKeeper(s.opts.Store, run.RunID, s.opts.Log)
+	s.opts.Log.Warn().Str("run_id", run.RunID).Int("parts", len(parts)).Msg("parts that a run has left are taken in")
+	s.routines.Go(func() { e.keeper.run(s.lifetime) })
+	s.routines.Go(func() {
+		defer e.keeper.close()
+		o := s.process(s.lifetime, e)
+		if o.summary == nil {
+			return
+		}
+		b := logbook{seq: s.lastLog(run.RunID)}
+		add := func(level engine.LogLevel, text string) {
+			b.add(engine.LogEntry{RunID: run.RunID, TestID: run.RunID, Level: level, Message: text, Timestamp: engine.At(time.Now())})
+		}
+		if len(o.stored) > 0 {
+			add(engine.LogInfo, fmt.Sprintf("%d part(s) of the record that could not be stored when the run ended were taken in, and the figures computed again: %d operations, %s",
+				len(o.stored), o.summary.Operations, o.summary.Validity))
+		}
+		for _, text := range o.problems {
+			add(engine.LogError, text)
+		}
+		e.keeper.saveTick(&store.Tick{RunID: run.RunID, Epoch: epoch, Logs: b.take(), TotalOps: o.summary.Operations, ErrorCount: o.summary.Errors.Count,
+			WorkersRegistered: run.WorkersRegistered, WorkersCompleted: run.WorkersCompleted})
+	})
 	return nil
 }
 
@@ -75,11 +117,13 @@ func (s *Service) recoverRun(ctx context.Context, run engine.Run, why string) er
 	}
 	e.run = run
 	e.keeper = newKeeper(s.opts.Store, run.RunID, s.opts.Log)
+	s.mu.Lock()
+	e.parts = s.salvaged[run.RunID]
+	s.mu.Unlock()
 	if err := s.remember(ctx, &e); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	e.parts = s.salvaged[run.RunID]
 	delete(s.salvaged, run.RunID)
 	s.mu.Unlock()
 	s.opts.Log.Warn().Str("run_id", run.RunID).Str("status", string(run.Status)).Int("parts", len(e.parts)).Msg("a run of an earlier process is finished")
@@ -179,11 +223,17 @@ func (s *Service) remember(ctx context.Context, e *ending) error {
 	for _, r := range rows {
 		if r.TestID == e.run.RunID {
 			e.plan, e.known = r.Plan, r
+			if r.FindMax != nil {
+				e.search = r.FindMax
+			}
 			if r.Environment != nil {
 				e.environment = *r.Environment
 			}
 			if r.Validity != nil {
 				for _, c := range r.Validity.Causes {
+					if judgedAgain(c) {
+						continue
+					}
 					e.validity.Add(c.Cause, c.Detail, c.From.Time, c.To.Time)
 				}
 			}
@@ -199,7 +249,26 @@ func (s *Service) remember(ctx context.Context, e *ending) error {
 		}
 		e.children = append(e.children, c)
 	}
+	for i := range e.children {
+		c := &e.children[i]
+		for _, p := range e.parts {
+			if c.totals == nil && p.Artifact.TestID == c.testID {
+				c.totals = p.Totals
+			}
+		}
+	}
 	return nil
+}
+
+// judgedAgain reports whether processing finds a stored cause again, if it still holds.
+func judgedAgain(c engine.ValidityCause) bool {
+	switch c.Cause {
+	case aggregate.CauseErrors, aggregate.CauseNothingMeasured:
+		return true
+	case aggregate.CauseIncompleteRecord:
+		return c.Detail != serverWasDown
+	}
+	return false
 }
 
 // lastLog is the number of the last line of a run's log.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -264,6 +265,9 @@ func (n *Node) ready(parts []engine.Artifact, dir string, salvaged bool) {
 		}
 		p := control.WorkReady{WorkID: a.RunID + "/" + a.WorkerID + "/" + a.Name, NodeID: n.opts.NodeID, Artifact: a,
 			ArtifactURL: "file://" + filepath.Join(dir, a.Name), Salvaged: salvaged}
+		if salvaged {
+			p.Totals = keptCounts(dir, a.TestID)
+		}
 		n.parts[p.WorkID] = p
 		if !salvaged {
 			n.out.push(p)
@@ -278,11 +282,17 @@ func (n *Node) acknowledged(ack control.ArtifactAck) {
 	if ok && p.Artifact.SHA256 == ack.SHA256 {
 		delete(n.parts, id)
 	}
+	last := !slices.ContainsFunc(slices.Collect(maps.Values(n.parts)), func(o control.WorkReady) bool {
+		return o.Artifact.RunID == ack.RunID && o.Artifact.WorkerID == ack.WorkerID
+	})
 	n.mu.Unlock()
 	if !ok || p.Artifact.SHA256 != ack.SHA256 {
 		return
 	}
 	path := strings.TrimPrefix(p.ArtifactURL, "file://")
+	if last {
+		dropCounts(filepath.Dir(path))
+	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		n.opts.Log.Warn().Err(err).Str("run_id", ack.RunID).Str("part", ack.Name).Msg("an acknowledged part cannot be deleted")
 	}
@@ -314,6 +324,7 @@ func (n *Node) salvageSpool() {
 			continue
 		}
 		if len(parts) == 0 {
+			dropCounts(dir)
 			tidy(dir)
 			continue
 		}

@@ -540,14 +540,17 @@ func (w *runWorker) finish(c closeDone) {
 	if c.err != nil && w.err == nil {
 		w.err = engine.AsError(c.err)
 	}
-	if len(c.parts) > 0 {
-		w.node.ready(c.parts, w.res.dir, false)
-	} else {
-		tidy(w.node.spool(w.a.RunID, w.a.WorkerID))
-	}
 	var totals control.Totals
 	if w.load != nil {
 		totals = w.load.Totals()
+	}
+	if len(c.parts) > 0 {
+		if err := keepCounts(w.res.dir, counts{w.a.TestID, totals}); err != nil {
+			w.node.opts.Log.Warn().Err(err).Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Msg("a kill before they are stored would lose the counts of a run worker")
+		}
+		w.node.ready(c.parts, w.res.dir, false)
+	} else {
+		tidy(w.node.spool(w.a.RunID, w.a.WorkerID))
 	}
 	w.change(func(s *control.WorkerState) {
 		s.Status = engine.WorkerCompleted

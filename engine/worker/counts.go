@@ -1,0 +1,52 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/loadstone-db/loadstone/engine/control"
+)
+
+// countsFile lies beside a run worker's parts from when its load is over until
+// the last of them is acknowledged: what the worker counted is part of its record, and
+// a process that is killed before the server has stored it leaves both.
+const countsFile = "counts.json"
+
+type counts struct {
+	TestID string         `json:"test_id"`
+	Totals control.Totals `json:"totals"`
+}
+
+// keepCounts writes the file whole, or not at all.
+func keepCounts(dir string, c counts) error {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("keeping the counts: %w", err)
+	}
+	path := filepath.Join(dir, countsFile)
+	if err := os.WriteFile(path+".tmp", b, 0o640); err != nil {
+		return fmt.Errorf("keeping the counts: %w", err)
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return fmt.Errorf("keeping the counts: %w", err)
+	}
+	return nil
+}
+
+// keptCounts are the counts beside the parts in dir, nil when the worker was killed before it wrote them.
+func keptCounts(dir, testID string) *control.Totals {
+	var c counts
+	b, err := os.ReadFile(filepath.Join(dir, countsFile)) //nolint:gosec // the node's own folder
+	if err != nil || json.Unmarshal(b, &c) != nil || c.TestID != testID {
+		return nil
+	}
+	return &c.Totals
+}
+
+// dropCounts removes what keepCounts wrote.
+func dropCounts(dir string) {
+	_ = os.Remove(filepath.Join(dir, countsFile))
+	_ = os.Remove(filepath.Join(dir, countsFile+".tmp"))
+}
