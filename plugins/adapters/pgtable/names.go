@@ -107,19 +107,26 @@ func (n tableName) sql() string {
 	return quoted(n.schema) + "." + quoted(n.table)
 }
 
-// resolveQuery finds the table: as written first, then as an unquoted name folds.
-func (n tableName) resolveQuery() sdk.Query {
+// match is the condition for the table over pg_class c and pg_namespace n, as written or as
+// an unquoted name folds, and the one for as written alone.
+func (n tableName) match() (where, first string) {
 	match := func(schema, table string) string {
 		if schema == "" {
 			return "(c.relname = " + literal(table) + " AND pg_catalog.pg_table_is_visible(c.oid))"
 		}
 		return "(c.relname = " + literal(table) + " AND n.nspname = " + literal(schema) + ")"
 	}
-	where := match(n.schema, n.table)
-	first := where
+	where = match(n.schema, n.table)
+	first = where
 	if !n.exact {
 		where += " OR " + match(strings.ToLower(n.schema), strings.ToLower(n.table))
 	}
+	return where, first
+}
+
+// resolveQuery finds the table: as written first, then as an unquoted name folds.
+func (n tableName) resolveQuery() sdk.Query {
+	where, first := n.match()
 	return sdk.Query{ID: "resolve", SQL: `SELECT c.oid::text, n.nspname::text, c.relname::text, c.relkind::text, c.reltuples::float8::text,
  pg_catalog.has_table_privilege(c.oid, 'SELECT')::text, pg_catalog.pg_table_size(c.oid)::text, n.oid = pg_catalog.pg_my_temp_schema()
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

@@ -40,6 +40,8 @@ func (a Adapter) Call(op string, req *jsondoc.Value, w *jsondoc.Writer) error {
 		return statements(req, w)
 	case "session":
 		return session(req, w)
+	case "preflight":
+		return preflight(req, w)
 	case "classify_error":
 		classes(w)
 		return nil
