@@ -89,13 +89,18 @@ func (g *grant) leave() {
 	g.account.advance()
 }
 
-// admit waits until a warehouse takes a statement. tell is called with what monitoring shows meanwhile.
-func (a *account) admit(ctx context.Context, name string, work warehouse.Work, tell func(string)) (*grant, error) {
+// admit waits until a warehouse takes a statement, which open says is of a transaction
+// that has begun. tell is called with what monitoring shows meanwhile.
+func (a *account) admit(ctx context.Context, name string, work warehouse.Work, open bool, tell func(string)) (*grant, error) {
 	if work.Table == warehouse.None {
 		return &grant{}, nil
 	}
+	submit := a.model.Submit
+	if open {
+		submit = a.model.SubmitOpen
+	}
 	a.mu.Lock()
-	id, err := a.model.Submit(time.Now(), name, work)
+	id, err := submit(time.Now(), name, work)
 	if err != nil {
 		a.mu.Unlock()
 		return nil, refused(err, name)

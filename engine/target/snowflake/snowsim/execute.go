@@ -137,7 +137,7 @@ func (j *job) execute(sql string, now *plan.Session, record *history.Record) err
 			Message: fmt.Sprintf("Statement reached its statement or warehouse timeout of %d second(s) and was canceled.", int64(limit.Seconds()))})
 		defer stop()
 	}
-	grant, err := s.account.admit(ctx, now.Warehouse, p.Work, j.tell)
+	grant, err := s.account.admit(ctx, now.Warehouse, p.Work, one.conn != nil, j.tell)
 	if err != nil {
 		return err
 	}

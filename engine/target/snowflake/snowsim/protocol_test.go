@@ -432,6 +432,47 @@ func TestManySessions(t *testing.T) {
 	}
 }
 
+// TestTransactionsGetThrough: more transactions than the warehouse has slots and
+// Postgres connections change the same rows. Those that have begun wait for locks
+// only, so that none waits for one that waits for it.
+func TestTransactionsGetThrough(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(o *Options) {
+		o.MaxConnections = 6
+		o.Translate = nil
+		o.Warehouses = []warehouse.Spec{{Name: "W", MaxConcurrency: 2}}
+	})
+	db := open(t, config(t, s.DSN()))
+	exec(t, db, "CREATE TABLE t (id NUMBER, n NUMBER)")
+	exec(t, db, "INSERT INTO t VALUES (1, 0), (2, 0)")
+	const sessions = 24
+	var group sync.WaitGroup
+	errs := make(chan error, sessions)
+	for range sessions {
+		group.Go(func() {
+			conn, err := db.Conn(t.Context())
+			if err != nil {
+				errs <- err
+				return
+			}
+			defer conn.Close()
+			for _, sql := range []string{"BEGIN", "UPDATE t SET n = n + 1 WHERE id = 1", "UPDATE t SET n = n + 1 WHERE id = 2", "SELECT n FROM t WHERE id = 1", "COMMIT"} {
+				if _, err := conn.ExecContext(t.Context(), sql); err != nil {
+					errs <- err
+				}
+			}
+		})
+	}
+	group.Wait()
+	close(errs)
+	for err := range errs {
+		t.Error(err)
+	}
+	if n := number(t, db, "SELECT SUM(n) FROM t"); n != 2*sessions {
+		t.Errorf("the rows were changed %d times, not %d", n, 2*sessions)
+	}
+}
+
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

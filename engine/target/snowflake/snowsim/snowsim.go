@@ -40,6 +40,9 @@ const (
 	DefaultWarehouse = "LOADSTONE_WH"
 )
 
+// catalogConnections is how many Postgres connections the translator has.
+const catalogConnections = 8
+
 // User is one who may log in.
 type User struct {
 	// Name is in upper case.
@@ -67,8 +70,9 @@ type Options struct {
 	// Admin is that of a superuser of the same database, who installs what only
 	// superusers may. It is not needed when Postgres's role is one, or after the first time.
 	Admin string
-	// MaxConnections bounds the Postgres connections; 0 is 64. Sessions take one
-	// for a statement, and keep one while they are in a transaction.
+	// MaxConnections bounds the Postgres connections of statements; 0 is 64. Sessions take
+	// one for a statement, and keep one while they are in a transaction. A few more
+	// are the translator's, which looks tables up while statements wait.
 	MaxConnections int32
 	// Listen is the address; empty is a free port of 127.0.0.1.
 	Listen string
@@ -173,7 +177,8 @@ func NewPassword() string {
 // Server is a running stand-in.
 type Server struct {
 	opts       Options
-	pool       *pgxpool.Pool
+	pool       *pgxpool.Pool // of statements
+	catalog    *pgxpool.Pool // of the translator
 	listener   net.Listener
 	http       *http.Server
 	translator plan.Translator
@@ -252,17 +257,31 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 5 * time.Second}
 	}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	if s.pool, err = pgxpool.NewWithConfig(s.ctx, config); err != nil {
-		s.cancel()
-		return nil, fmt.Errorf("snowsim: connecting to Postgres: %w", err)
+	if s.pool, err = pgxpool.NewWithConfig(s.ctx, config); err == nil {
+		config = config.Copy()
+		config.MaxConns = catalogConnections
+		s.catalog, err = pgxpool.NewWithConfig(s.ctx, config)
 	}
-	if err := s.begin(ctx); err != nil {
+	if err != nil {
+		err = fmt.Errorf("snowsim: connecting to Postgres: %w", err)
+	} else {
+		err = s.begin(ctx)
+	}
+	if err != nil {
 		s.cancel()
 		s.account.close()
-		s.pool.Close()
+		s.closePools()
 		return nil, err
 	}
 	return s, nil
+}
+
+func (s *Server) closePools() {
+	for _, pool := range []*pgxpool.Pool{s.pool, s.catalog} {
+		if pool != nil {
+			pool.Close()
+		}
+	}
 }
 
 func (s *Server) begin(ctx context.Context) error {
@@ -334,7 +353,7 @@ func (s *Server) Close() {
 	for _, one := range open {
 		s.end(one)
 	}
-	s.pool.Close()
+	s.closePools()
 }
 
 // Addr is the address that the stand-in listens on.
@@ -367,7 +386,7 @@ func (s *Server) Stats() Stats {
 }
 
 // Postgres implements plan.Host.
-func (s *Server) Postgres() *pgxpool.Pool { return s.pool }
+func (s *Server) Postgres() *pgxpool.Pool { return s.catalog }
 
 // Warehouses implements plan.Host.
 func (s *Server) Warehouses() plan.Warehouses { return s.account }

@@ -66,6 +66,7 @@ func New(c Config) *Model {
 type ticket struct {
 	id        ID
 	work      Work
+	open      bool // of a transaction that has begun
 	units     int
 	submitted time.Time
 	cluster   *cluster // nil while it is queued
@@ -217,6 +218,16 @@ func (m *Model) grow(h *house, now time.Time) {
 
 // Submit hands a statement to a warehouse. An event tells when it begins.
 func (m *Model) Submit(now time.Time, name string, w Work) (ID, error) {
+	return m.submit(now, name, w, false)
+}
+
+// SubmitOpen is Submit for a statement whose transaction has begun. It does not
+// queue for room, because those that run may be waiting for the transaction's locks.
+func (m *Model) SubmitOpen(now time.Time, name string, w Work) (ID, error) {
+	return m.submit(now, name, w, true)
+}
+
+func (m *Model) submit(now time.Time, name string, w Work, open bool) (ID, error) {
 	h := m.houses[name]
 	switch {
 	case h == nil:
@@ -227,9 +238,16 @@ func (m *Model) Submit(now time.Time, name string, w Work) (ID, error) {
 		return 0, ErrSuspended
 	}
 	m.last++
-	t := &ticket{id: m.last, work: w, units: min(units(m.config.profile(w, h.Type).Share), h.MaxConcurrency*unitsPerSlot), submitted: now}
+	t := &ticket{id: m.last, work: w, open: open, units: min(units(m.config.profile(w, h.Type).Share), h.MaxConcurrency*unitsPerSlot), submitted: now}
 	m.where[t.id] = h
-	h.queue = append(h.queue, t)
+	at := len(h.queue)
+	if open {
+		at = 0
+		for at < len(h.queue) && h.queue[at].open {
+			at++
+		}
+	}
+	h.queue = slices.Insert(h.queue, at, t)
 	h.idle = time.Time{}
 	m.settle(h, now)
 	return t.id, nil
@@ -399,13 +417,14 @@ func (m *Model) settle(h *house, now time.Time) {
 }
 
 // begin starts as many waiting statements as there is room for, in their order.
+// Those of open transactions need no room.
 func (m *Model) begin(h *house, now time.Time) {
 	for len(h.queue) > 0 {
 		t := h.queue[0]
 		capacity := h.MaxConcurrency * unitsPerSlot
 		var best *cluster
 		for _, c := range h.clusters {
-			if !c.ready.After(now) && c.busy+t.units <= capacity && (best == nil || c.busy < best.busy) {
+			if !c.ready.After(now) && (c.busy+t.units <= capacity || t.open) && (best == nil || c.busy < best.busy) {
 				best = c
 			}
 		}
