@@ -19,7 +19,18 @@ const (
 	StartLimit = 120 * time.Second
 	// DrainLimit is how long operations in flight may take to end after STOP.
 	DrainLimit = 120 * time.Second
+	// CancelLimit is the same when a user has stopped the run: nobody waits for the
+	// figures of what is in flight, and somebody waits for the end.
+	CancelLimit = 5 * time.Second
 )
+
+// DrainFor returns how long operations in flight may take after a STOP for a reason.
+func DrainFor(reason engine.StopReason) time.Duration {
+	if reason == engine.StopUserRequested {
+		return CancelLimit
+	}
+	return DrainLimit
+}
 
 // ToNode is a message from the server to a node.
 type ToNode interface{ toNode() }

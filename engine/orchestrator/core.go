@@ -383,7 +383,7 @@ func (c *core) stop(now time.Time, reason engine.StopReason, sentence, by string
 		t.Phase = &phase
 	}
 	t.Events = []engine.Event{{Type: engine.EventStop, Data: engine.EventData{Scope: engine.ScopeRun, Reason: string(reason), Detail: sentence,
-		InitiatedBy: by, DrainTimeoutSeconds: control.DrainLimit.Seconds()}}}
+		InitiatedBy: by, DrainTimeoutSeconds: control.DrainFor(reason).Seconds()}}}
 	return append(out, actChange{t: t, urgent: true})
 }
 

@@ -463,12 +463,19 @@ func (w *runWorker) aim(connections int, ramp time.Duration) {
 	}
 }
 
-// stop ends the load in order. A second STOP changes nothing, except that a run
+// stop ends the load in order. A second STOP may only shorten the drain, and a run
 // given up while it drains executes nothing more that has not begun.
 func (w *runWorker) stop(limit time.Duration) {
 	if w.stopping {
 		if w.givenUp && w.load != nil {
 			w.load.DropQueued()
+		}
+		// A run that was ending by itself and is cancelled ends sooner.
+		if limit < w.drain {
+			w.drain = limit
+			if w.cut != nil {
+				time.AfterFunc(limit, w.cut)
+			}
 		}
 		return
 	}

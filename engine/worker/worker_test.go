@@ -213,6 +213,26 @@ func TestADrainIsCutOffAtItsLimit(t *testing.T) {
 	})
 }
 
+func TestACancelledDrainEndsSooner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLoad()
+		l.hang = true
+		s := connect(t, t.TempDir(), l, nil)
+		s.send(assign(), start(1))
+		synctest.Wait()
+		s.send(event(2, engine.EventStop, engine.EventData{Reason: "duration_elapsed", DrainTimeoutSeconds: control.DrainFor(engine.StopDurationElapsed).Seconds()}))
+		time.Sleep(20 * time.Second)
+		s.send(event(3, engine.EventStop, engine.EventData{Reason: "user_requested", DrainTimeoutSeconds: control.DrainFor(engine.StopUserRequested).Seconds()}))
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		calls := l.said()
+		if got := s.last().Status; got != engine.WorkerCompleted || calls[len(calls)-1] != "drained after 25s" {
+			t.Fatalf("%s %v", got, calls)
+		}
+		s.end()
+	})
+}
+
 func TestAFailedLoadFailsTheWorkerAndKeepsItsRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newFakeLoad()
