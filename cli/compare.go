@@ -36,6 +36,8 @@ type compareCommand struct {
 type written struct {
 	*engine.Summary
 	Seconds []engine.MeasuredSecond `json:"seconds,omitempty"`
+	// Enrichment is what the target's history knew when the file was written; nil where there is none.
+	Enrichment *engine.Enrichment `json:"enrichment,omitempty"`
 }
 
 func (c *compareCommand) Run(e *env) error {
@@ -137,7 +139,7 @@ func reportOf(s *engine.Summary, seconds []engine.MeasuredSecond) written {
 	if s == nil {
 		s = &engine.Summary{}
 	}
-	return written{s, seconds}
+	return written{Summary: s, Seconds: seconds}
 }
 
 func (c *client) report(ctx context.Context, id string) (written, error) {

@@ -25,6 +25,7 @@ type matrices interface {
 	live(ctx context.Context, runID string) *engine.Payload
 	stop(ctx context.Context) error
 	report(ctx context.Context) (matrix.Report, error)
+	enrichmentOf(ctx context.Context, runID string) (engine.Enrichment, error)
 }
 
 // matrix runs a template with several targets, shows it, and judges each of them.
@@ -42,6 +43,14 @@ func (c *runCommand) matrix(e *env, source []byte, scenario engine.Scenario) err
 	if err != nil {
 		return err
 	}
+	var ids []string
+	for _, t := range report.Targets {
+		ids = append(ids, t.RunID)
+	}
+	states, err := c.awaitEnrichment(e, func(ctx context.Context) ([]engine.Enrichment, error) { return each(ctx, ids, where.enrichmentOf) })
+	if err != nil {
+		return err
+	}
 	if c.Out != "" {
 		if err := writeFile(c.Out, func(w io.Writer) error { return printJSON(w, report) }); err != nil {
 			return err
@@ -54,6 +63,13 @@ func (c *runCommand) matrix(e *env, source []byte, scenario engine.Scenario) err
 	}
 	if err := printMatrix(e.stdout, report); err != nil {
 		return err
+	}
+	goesOn := goesOnHere
+	if page != "" {
+		goesOn = goesOnThere
+	}
+	for i, t := range report.Targets {
+		printEnrichment(e.stdout, t.Label+": enrichment", states[i], goesOn)
 	}
 	if page != "" {
 		_, _ = fmt.Fprintf(e.stdout, "comparison  %s\n", page)
@@ -167,9 +183,11 @@ func (c *runCommand) followMatrix(e *env, where matrices) error {
 			if state.Status.Terminal() {
 				return nil
 			}
-			i := slices.IndexFunc(state.Runs, func(r store.RunRow) bool {
-				return r.Status.Live() || r.Status.Terminal() && r.Phase == engine.PhaseProcessing
-			})
+			// One whose figures or enrichment are still under way is shown while none goes on.
+			i := slices.IndexFunc(state.Runs, func(r store.RunRow) bool { return r.Status.Live() })
+			if i < 0 {
+				i = slices.IndexFunc(state.Runs, func(r store.RunRow) bool { return r.Status.Terminal() && r.Phase == engine.PhaseProcessing })
+			}
 			if i < 0 || c.Quiet {
 				break
 			}

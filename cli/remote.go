@@ -35,11 +35,19 @@ func (c *runCommand) remote(e *env, source []byte) (outcome, error) {
 			return outcome{}, err
 		}
 	}
+	states, err := c.awaitEnrichment(e, func(ctx context.Context) ([]engine.Enrichment, error) {
+		return each(ctx, []string{run.RunID}, client.enrichmentOf)
+	})
+	if err != nil {
+		return outcome{}, err
+	}
 	return outcome{
-		summary: detail.Summary,
-		seconds: list.Seconds,
-		setup:   detail.StopReason == engine.StopSetupFailure,
-		where:   client.base + "/runs/" + run.RunID,
+		summary:    detail.Summary,
+		seconds:    list.Seconds,
+		setup:      detail.StopReason == engine.StopSetupFailure,
+		where:      client.base + "/runs/" + run.RunID,
+		enrichment: states[0],
+		goesOn:     goesOnThere,
 	}, nil
 }
 

@@ -28,6 +28,8 @@ type runCommand struct {
 	JUnit        string   `name:"junit" placeholder:"FILE" help:"Write the result as JUnit XML."`
 	RequireValid bool     `help:"Exit with 4 when the figures are not VALID."`
 	Quiet        bool     `short:"q" help:"Show no progress."`
+	// WaitEnrichment bounds the wait; the exit code does not depend on what comes of it.
+	WaitEnrichment time.Duration `default:"1m" placeholder:"DURATION" help:"How long to wait for what the target's own query history says of the executions, once the figures are there; 0s does not wait. What is missing then is fetched by the next server on the data directory."`
 	storeFlags
 }
 
@@ -79,6 +81,10 @@ type outcome struct {
 	where   string // where its executions are, for a person
 	// seconds is what a comparison needs, for --out.
 	seconds []engine.MeasuredSecond
+	// enrichment is what the target's history knew when it was not waited for any
+	// longer, and goesOn who asks it further.
+	enrichment engine.Enrichment
+	goesOn     string
 }
 
 // source reads the template and applies --set.
@@ -203,13 +209,28 @@ func (c *runCommand) local(e *env, scenario engine.Scenario) (outcome, error) {
 			return outcome{}, err
 		}
 	}
-	return outcome{
+	o := outcome{
 		summary: summary,
 		seconds: seconds,
 		setup:   ended.StopReason == engine.StopSetupFailure,
 		where:   filepath.Join(s.results.Dir(), run.RunID),
-	}, nil
+		goesOn:  goesOnHere,
+	}
+	states, err := c.awaitEnrichment(e, func(ctx context.Context) ([]engine.Enrichment, error) {
+		return each(ctx, []string{run.RunID}, s.enrichmentOf)
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	o.enrichment = states[0]
+	return o, nil
 }
+
+// Who goes on with an enrichment that was not waited for.
+const (
+	goesOnHere  = "the next server on this data directory goes on"
+	goesOnThere = "the server goes on"
+)
 
 // follow starts a run in this process, shows it live, and waits for its
 // figures. The first interrupt stops the run; a second ends the process.
@@ -225,8 +246,16 @@ func follow(e *env, s *services, runID string, quiet bool, start func(context.Co
 	}
 	show := newProgress(e.stderr)
 	interrupted := e.ctx.Done()
+	// The live updates go on while the target's history is asked.
+	figures := make(chan struct{})
+	go func() {
+		defer close(figures)
+		_, _ = s.runs.Wait(background, runID) // asked again below
+	}()
 	for updates != nil {
 		select {
+		case <-figures:
+			updates = nil
 		case u, ok := <-updates:
 			if !ok {
 				updates = nil
@@ -256,7 +285,7 @@ func follow(e *env, s *services, runID string, quiet bool, start func(context.Co
 func (c *runCommand) conclude(e *env, o outcome) error {
 	s := o.summary
 	if c.Out != "" {
-		if err := writeFile(c.Out, func(w io.Writer) error { return printJSON(w, written{s, o.seconds}) }); err != nil {
+		if err := writeFile(c.Out, func(w io.Writer) error { return printJSON(w, written{s, o.seconds, o.enrichment.Known()}) }); err != nil {
 			return err
 		}
 	}
@@ -268,6 +297,7 @@ func (c *runCommand) conclude(e *env, o outcome) error {
 	if err := printSummary(e.stdout, s); err != nil {
 		return err
 	}
+	printEnrichment(e.stdout, "enrichment", o.enrichment, o.goesOn)
 	if o.where != "" && s.Accounting.Recorded > 0 {
 		_, _ = fmt.Fprintf(e.stdout, "executions  %s\n", o.where)
 	}

@@ -158,6 +158,9 @@ func (f *firstRun) run(e *env, s *services, base string) error {
 	}
 	scenario := f.scenario
 	scenario.TemplateID, scenario.TemplateName = saved.TemplateID, saved.Name
+	if scenario.Matrix != nil {
+		return f.matrix(e, s, base, scenario)
+	}
 	run, err := s.runs.Create(e.ctx, scenario, "serve")
 	if err != nil {
 		return err
@@ -171,4 +174,25 @@ func (f *firstRun) run(e *env, s *services, base string) error {
 		return err
 	}
 	return printSummary(e.stdout, summary)
+}
+
+// matrix runs a template with several targets once, and shows it to the end.
+func (f *firstRun) matrix(e *env, s *services, base string, scenario engine.Scenario) error {
+	m, err := s.matrices.Create(e.ctx, scenario, "serve")
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(e.stdout, "Running %q once, on %d targets. Live on the page:  %s/matrix/%s\n\n", f.scenario.Name, len(m.Runs), base, m.MatrixID)
+	if _, err := s.matrices.Start(context.WithoutCancel(e.ctx), m.MatrixID, "serve"); err != nil {
+		return err
+	}
+	where := localMatrix{s, m.MatrixID}
+	if err := (&runCommand{}).followMatrix(e, where); err != nil {
+		return err
+	}
+	report, err := where.report(context.WithoutCancel(e.ctx))
+	if err != nil {
+		return err
+	}
+	return printMatrix(e.stdout, report)
 }

@@ -7,7 +7,7 @@ binary=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
-short=(--data-dir "$work/data" --quiet --set workload.duration_seconds=3 --set workload.warmup_seconds=0.5)
+short=(--data-dir "$work/data" --quiet --wait-enrichment 3s --set workload.duration_seconds=3 --set workload.warmup_seconds=0.5)
 
 "$binary" run examples/table-types-matrix.yaml "${short[@]}" --out "$work/matrix.json" --junit "$work/j.xml"
 

@@ -47,6 +47,15 @@ type Enrichment struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
+// Known returns the enrichment, nil when there is none to speak of: before the
+// figures, and where the target has no history.
+func (e Enrichment) Known() *Enrichment {
+	if e.Status == "" || e.Status == EnrichmentSkipped {
+		return nil
+	}
+	return &e
+}
+
 // KindEnrichment is the enrichment of one kind of operation.
 type KindEnrichment struct {
 	Executions int64          `json:"executions"`

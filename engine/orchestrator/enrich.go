@@ -19,8 +19,11 @@ const (
 	// enrichMargin is added before and after a run when its history is asked for:
 	// clocks drift, and a history may round.
 	enrichMargin = time.Minute
-	// mostEnrichments bounds those that are under way at a time: each holds 32 bytes for every execution of its run.
-	mostEnrichments = 2
+	// enrichShares bounds what is under way at a time. Each run holds 32 bytes for
+	// every execution, and takes a share for every executionsPerShare begun, all
+	// shares at most. Most of the time of an enrichment goes by between two questions, so that small ones share.
+	enrichShares       = 16
+	executionsPerShare = 500_000
 	// askLimit bounds one conversation with an adapter beside the load.
 	askLimit = 30 * time.Second
 )
@@ -73,17 +76,16 @@ func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engin
 		return
 	}
 	var got engine.Enrichment
-	select {
-	case s.enrichRoom <- struct{}{}:
-		var err error
+	shares := min(1+s.figuresOf(ctx, run.RunID).executions/executionsPerShare, enrichShares)
+	if err := s.enrichRoom.Acquire(ctx, shares); err == nil {
 		got, err = s.enrichRun(ctx, run, plan, e)
-		<-s.enrichRoom
+		s.enrichRoom.Release(shares)
 		if err != nil && ctx.Err() == nil {
 			log.Error().Err(err).Msg("the enrichment of a run failed")
 			got.Status, got.Reason, got.Retryable = engine.EnrichmentFailed, engine.AsError(err).Message, true
 			got.EndedAt, got.NextPollAt = engine.At(time.Now()), engine.Time{}
 		}
-	case <-ctx.Done():
+	} else {
 		got = *e.state.Load()
 	}
 	if ctx.Err() != nil {
@@ -160,19 +162,33 @@ func executed(run engine.Run) (from, to time.Time) {
 // aggregates asks for them once: they come long after a run.
 func (s *Service) aggregates(ctx context.Context, run engine.Run, plan *engine.Plan, source *historySource, from, to time.Time) *engine.AggregateEnrichment {
 	job := enrich.AggregateJob{RunID: run.RunID, From: from, To: to, Now: time.Now(), Plan: source.enrich, Database: source.attached.Database(), Statements: plan.Statements}
-	rows, err := s.opts.Store.Results(ctx, run.RunID)
-	if err == nil {
-		for _, r := range rows {
-			if r.TestID == run.RunID && r.Figures != nil {
-				job.Client = r.Figures.ByStatement
-				a := r.Figures.Accounting
-				job.Expected = a.Started + a.Statements
-			}
-		}
-	}
+	known := s.figuresOf(ctx, run.RunID)
+	job.Client, job.Expected = known.byStatement, known.executions
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	return enrich.Aggregate(ctx, job)
+}
+
+// runFigures are what an enrichment asks of a run's figures.
+type runFigures struct {
+	byStatement []engine.StatementFigures
+	executions  int64 // begun, statements in transactions too
+}
+
+func (s *Service) figuresOf(ctx context.Context, runID string) (f runFigures) {
+	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	rows, err := s.opts.Store.Results(ctx, runID)
+	if err != nil {
+		return f
+	}
+	for _, r := range rows {
+		if r.TestID == runID && r.Figures != nil {
+			a := r.Figures.Accounting
+			f = runFigures{r.Figures.ByStatement, a.Started + a.Statements}
+		}
+	}
+	return f
 }
 
 // historySource opens the history of a run's target when it is needed.

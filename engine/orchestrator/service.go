@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -86,9 +87,9 @@ type Service struct {
 	// salvaged are parts of runs that are not live, by run.
 	salvaged map[string][]heldPart
 	subs     map[string]map[*subscriber]bool
-	// enriching are the enrichments under way, by run; enrichRoom bounds how many work at a time.
+	// enriching are the enrichments under way, by run; enrichRoom bounds how much they hold at a time.
 	enriching  map[string]*enriching
-	enrichRoom chan struct{}
+	enrichRoom *semaphore.Weighted
 }
 
 // heldPart is a finished part with the node that holds it.
@@ -100,7 +101,7 @@ type heldPart struct {
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
 	s := &Service{opts: opts, live: map[string]*live{}, starting: map[string]bool{}, salvaged: map[string][]heldPart{}, subs: map[string]map[*subscriber]bool{},
-		enriching: map[string]*enriching{}, enrichRoom: make(chan struct{}, mostEnrichments)}
+		enriching: map[string]*enriching{}, enrichRoom: semaphore.NewWeighted(enrichShares)}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()
 	}
