@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -55,13 +56,17 @@ func (p *planner) ready(ctx context.Context) (restore []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var failures *engine.Error
 	for _, c := range answer.Checks {
 		switch c.Outcome {
 		case CheckFailed:
-			return nil, &engine.Error{Code: engine.CodeTarget, Message: c.Message, Hint: c.Fix, Fields: fieldOf(c)}
+			failures = join(failures, c)
 		case CheckWarning:
 			p.notes = append(p.notes, readable([]string{c.Message + " To change it: " + c.Fix + "."})...)
 		}
+	}
+	if failures != nil {
+		return nil, failures
 	}
 	if len(answer.Resume) == 0 {
 		return nil, nil
@@ -74,11 +79,20 @@ func (p *planner) ready(ctx context.Context) (restore []string, err error) {
 	return answer.Restore, nil
 }
 
-func fieldOf(c plugin.Check) []engine.FieldError {
-	if c.Field == "" {
-		return nil
+// join adds a failed check to the error that ends the preparation.
+func join(e *engine.Error, c plugin.Check) *engine.Error {
+	if e == nil {
+		e = &engine.Error{Code: engine.CodeTarget}
+	} else {
+		e.Message += " "
 	}
-	return []engine.FieldError{{Field: c.Field, Message: c.Message, Hint: c.Fix}}
+	e.Message += c.Message
+	if c.Field != "" {
+		e.Fields = append(e.Fields, engine.FieldError{Field: c.Field, Message: c.Message, Hint: c.Fix})
+	} else if c.Fix != "" {
+		e.Hint = strings.TrimLeft(e.Hint+"; "+c.Fix, "; ")
+	}
+	return e
 }
 
 // setBack undoes ready after a preparation that failed.

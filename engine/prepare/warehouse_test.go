@@ -61,6 +61,18 @@ func TestAFailedCheckEndsThePreparation(t *testing.T) {
 	}
 }
 
+// TestAllFailedChecksAreTold: one error, with each check's fix once.
+func TestAllFailedChecksAreTold(t *testing.T) {
+	w := newWorld()
+	w.preflight = &plugin.AdapterAnswer{Checks: []plugin.Check{{Name: "privileges", Outcome: CheckFailed, Message: "No USAGE.", Fix: "GRANT USAGE", Field: "target.warehouse"},
+		{Name: "role", Outcome: CheckOK, Message: "A role."}, {Name: "role", Outcome: CheckFailed, Message: "No role.", Fix: "take one"}, {Name: "privileges", Outcome: CheckFailed, Message: "No UPDATE.", Fix: "GRANT UPDATE", Field: "target.table_name"}}}
+	_, err := Plan(t.Context(), w.deps(), scenario(), nil)
+	e := engine.AsError(err)
+	if e.Message != "No USAGE. No role. No UPDATE." || e.Hint != "take one" || len(e.Fields) != 2 || e.Fields[1].Hint != "GRANT UPDATE" {
+		t.Errorf("%+v", e)
+	}
+}
+
 func TestAnAdapterMayDoNothingElseToAWarehouse(t *testing.T) {
 	for _, sql := range []string{`DROP WAREHOUSE "WH"`, `ALTER WAREHOUSE "WH" SET WAREHOUSE_SIZE = XLARGE`, `ALTER WAREHOUSE "WH" SUSPEND; DROP TABLE t`, `ALTER WAREHOUSE "W"H" SUSPEND`, ``} {
 		w := newWorld()
