@@ -39,7 +39,7 @@ func BenchmarkRecord(b *testing.B) {
 	for b.Loop() {
 		s.execute(g)
 	}
-	s.rec.flush()
+	s.own.rec.flush()
 }
 
 // BenchmarkOperation adds taking the operation from the source.
@@ -57,7 +57,7 @@ func BenchmarkOperation(b *testing.B) {
 			s.execute(g)
 		}
 	}
-	s.rec.flush()
+	s.own.rec.flush()
 }
 
 // BenchmarkClock is what the two clock readings of an operation cost, which
@@ -89,5 +89,5 @@ func BenchmarkRecordTransaction(b *testing.B) {
 	for b.Loop() {
 		s.execute(g)
 	}
-	s.rec.flush()
+	s.own.rec.flush()
 }

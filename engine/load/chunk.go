@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// chunkSize is the number of records in a chunk (24 KB). Many connections get
+	// chunkSize is the number of records in a chunk (24 KB). Many recorders get
 	// smaller ones: together those being filled hold fillingRecords, or smallChunk for each.
 	chunkSize      = 256
 	smallChunk     = 32
 	fillingRecords = 64 * chunkSize
 	// spareRecords is how many may wait for the Sink beyond a chunk for each
-	// connection: 25 MB, some seconds of a full speed run.
+	// recorder: 25 MB, some seconds of a full speed run.
 	spareRecords = 1024 * chunkSize
 )
 
-// chunkSizeFor is the size of chunks for so many connections.
-func chunkSizeFor(connections int) int {
-	return min(max(fillingRecords/max(connections, 1), smallChunk), chunkSize)
+// chunkSizeFor is the size of chunks for so many recorders.
+func chunkSizeFor(recorders int) int {
+	return min(max(fillingRecords/max(recorders, 1), smallChunk), chunkSize)
 }
 
-// chunk is a block of records with one writer (a slot) and one reader (the
+// chunk is a block of records with one writer (a recorder's) and one reader (the
 // collector). records[:length] are published and do not change any more.
 type chunk struct {
 	records []engine.Execution
@@ -49,23 +49,22 @@ type pool struct {
 	ready chan struct{}
 }
 
-func newPool(connections int) *pool {
+func newPool() *pool {
 	p := &pool{ready: make(chan struct{}, 1)}
 	p.freed.L = &p.mu
-	p.resize(connections)
 	return p
 }
 
-// resize sets the limit for a number of connections and makes a first supply.
+// resize sets the limit for a number of recorders and makes a first supply.
 // The limit never falls: chunks that exist stay.
-func (p *pool) resize(connections int) {
+func (p *pool) resize(recorders int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if size := chunkSizeFor(connections); p.size == 0 || size < p.size {
+	if size := chunkSizeFor(recorders); p.size == 0 || size < p.size {
 		p.size = size
 	}
-	p.limit = max(p.limit, 2*connections+spareRecords/p.size)
-	p.topUpLocked(connections + 16)
+	p.limit = max(p.limit, 2*recorders+spareRecords/p.size)
+	p.topUpLocked(recorders + 16)
 	p.freed.Broadcast()
 }
 
@@ -145,7 +144,7 @@ func (p *pool) takeStalled() time.Duration {
 	return d
 }
 
-// recorder is a slot's writing end.
+// recorder is the writing end of a slot, or of an event loop for all of its slots.
 type recorder struct {
 	pool *pool
 	// current is read by the collector to see records of a chunk that is not full yet.
@@ -172,7 +171,7 @@ func (r *recorder) publish(c *chunk) {
 	}
 }
 
-// flush hands over a chunk that is not full; the slot is leaving.
+// flush hands over a chunk that is not full; the writer is leaving.
 func (r *recorder) flush() {
 	if c := r.current.Swap(nil); c != nil {
 		r.pool.hand(c)

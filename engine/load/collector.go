@@ -153,8 +153,8 @@ func (c *collector) readFull() {
 }
 
 func (c *collector) readPartial() {
-	for _, s := range c.g.currentSlots() {
-		if chunk := s.rec.current.Load(); chunk != nil {
+	for _, b := range c.g.allBooks() {
+		if chunk := b.rec.current.Load(); chunk != nil {
 			c.read(chunk)
 		}
 	}

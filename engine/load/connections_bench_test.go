@@ -22,10 +22,10 @@ import (
 )
 
 // nullTarget starts a target that answers at once, in another process.
-func nullTarget(b *testing.B) (dsn string) {
+func nullTarget(b *testing.B, address string) (dsn string) {
 	b.Helper()
 	cmd := exec.CommandContext(b.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), asTarget+"="+filepath.Join(b.TempDir(), ".s.PGSQL.5432"))
+	cmd.Env = append(os.Environ(), asTarget+"="+address)
 	cmd.Stderr = os.Stderr
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
@@ -57,9 +57,11 @@ func inUse() float64 {
 
 // BenchmarkConnections compares 2000 connections with 64 on a target that does
 // nothing, in rounds that take turns: TPS, CPU for each query, and the memory of each connection in this process.
+// Beside it runs the barest client there can be, which shows how much of the difference is the system's.
 func BenchmarkConnections(b *testing.B) {
 	const few, many, rounds, length = 64, 2000, 5, 3 * time.Second
-	database, err := postgres.NewDriver().Open(target.Config{DSN: nullTarget(b), StatementTimeout: 30 * time.Second})
+	address := filepath.Join(b.TempDir(), ".s.PGSQL.5432")
+	database, err := postgres.NewDriver().Open(target.Config{DSN: nullTarget(b, address), StatementTimeout: 30 * time.Second})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -88,17 +90,23 @@ func BenchmarkConnections(b *testing.B) {
 		return tps, cost, bytes
 	}
 	for b.Loop() {
-		var base, wide, ratio, memory, baseCost, wideCost []float64
+		var base, wide, ratio, memory, baseCost, wideCost, bareRatio, bareCost, bareWideCost []float64
 		for range rounds {
 			a, costA, _ := run(few)
 			c, costC, bytes := run(many)
 			base, wide, ratio, memory = append(base, a), append(wide, c), append(ratio, c/a), append(memory, bytes)
 			baseCost, wideCost = append(baseCost, costA), append(wideCost, costC)
+			x, costX := bare(b, address, few, length)
+			y, costY := bare(b, address, many, length)
+			bareRatio, bareCost, bareWideCost = append(bareRatio, y/x), append(bareCost, costX), append(bareWideCost, costY)
 		}
 		middle := func(v []float64) float64 { slices.Sort(v); return v[len(v)/2] }
 		b.ReportMetric(middle(base), "tps-64")
 		b.ReportMetric(middle(wide), "tps-2000")
 		b.ReportMetric(middle(ratio), "ratio")
+		b.ReportMetric(middle(bareRatio), "bare-ratio")
+		b.ReportMetric(middle(bareCost), "bare-cpu-ns/query-64")
+		b.ReportMetric(middle(bareWideCost), "bare-cpu-ns/query-2000")
 		b.ReportMetric(middle(baseCost), "cpu-ns/query-64")
 		b.ReportMetric(middle(wideCost), "cpu-ns/query-2000")
 		b.ReportMetric(middle(memory)/1024, "KB/connection")

@@ -98,6 +98,23 @@ func TestTheLifeOfAGroup(t *testing.T) {
 				t.Errorf("%d operations", n.Started)
 			}
 		}},
+		{name: "a stream that ends, over connections that come and go", change: func(c *load.Config) {
+			// Each operation is executed once, also those that a slot had taken when it left while thinking.
+			c.Stream, c.Workload.ThinkTimeMs, c.Workload.ReconnectEvery = &limited{c.Stream, 20}, 5, 7
+		}, run: func(t *testing.T, g *load.Group, _ *nullpg.Server) {
+			for _, n := range []int{1, 30, 2, 40} {
+				g.SetTarget(n, 0)
+				time.Sleep(50 * time.Millisecond)
+			}
+			select {
+			case <-g.Done():
+			case <-time.After(20 * time.Second):
+				t.Fatal("the group goes on")
+			}
+			if n := g.Totals(); n.Started != 20*64 {
+				t.Errorf("%d operations", n.Started)
+			}
+		}},
 		{name: "a frozen target is cut off", run: func(t *testing.T, g *load.Group, s *nullpg.Server) {
 			time.Sleep(100 * time.Millisecond)
 			s.Freeze(3 * time.Second)

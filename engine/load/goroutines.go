@@ -7,6 +7,10 @@ type goroutines struct{ g *Group }
 
 func (e goroutines) name() string { return string(engine.IOGoroutines) }
 
+func (e goroutines) books() []*books { return nil }
+
+func (e goroutines) recorders(connections int) int { return connections }
+
 // nudge has nothing to do: every wait looks at the slot's retire channel too.
 func (e goroutines) nudge(*slot) {}
 

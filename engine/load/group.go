@@ -79,6 +79,7 @@ type Group struct {
 	stopping chan struct{}
 	done     chan struct{}
 	failed   chan error
+	halted   atomic.Bool  // stopping is closed, or about to be
 	measured atomic.Int64 // what was due before is warm-up
 	cut      atomic.Bool  // operations that fail from now on were cut off by us
 	step     atomic.Uint32
@@ -123,7 +124,7 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 		cfg:      cfg,
 		clock:    newClock(cfg.Clock),
 		source:   source{stream: cfg.Stream},
-		pool:     newPool(connections),
+		pool:     newPool(),
 		errors:   newDictionary(cfg.Plan.ErrorClasses),
 		pacer:    closedLoop{think: cfg.Workload.ThinkTime()},
 		retry:    newRetryPolicy(cfg.Workload.Retry),
@@ -165,10 +166,11 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 			g.source.stock(g.stopping)
 		}()
 	}
-	go g.coll.run()
 	for _, s := range g.currentSlots() {
-		g.io.add(s)
+		g.io.add(s) // none begins before Start
 	}
+	g.pool.resize(g.io.recorders(connections))
+	go g.coll.run()
 	return g, nil
 }
 
@@ -229,7 +231,7 @@ func (g *Group) openAll(ctx context.Context, n int, progress func(open, want int
 // newSlot needs mu, or a group that nobody else knows yet.
 func (g *Group) newSlot() *slot {
 	s := &slot{id: g.nextID, batch: &private{}, retire: make(chan struct{}), handed: make(chan bool, 1)}
-	s.rec.pool = g.pool
+	s.books, s.res, s.own.rec.pool = &s.own.books, &s.own.res, g.pool
 	g.nextID++
 	return s
 }
@@ -298,7 +300,10 @@ func (g *Group) Totals() Totals {
 	g.mu.Lock()
 	t := g.past
 	for _, s := range g.slots {
-		t.addSlot(s)
+		t.add(&s.own.books)
+	}
+	for _, b := range g.io.books() {
+		t.add(b)
 	}
 	g.mu.Unlock()
 	if g.queue != nil {
@@ -312,7 +317,7 @@ func (g *Group) Totals() Totals {
 	return t
 }
 
-func (t *Totals) addSlot(s *slot) {
+func (t *Totals) add(s *books) {
 	// Ends before beginnings, so that a live reading never has more ends than beginnings.
 	t.Succeeded += s.succeeded.Load()
 	t.Failed += s.failed.Load()
@@ -353,7 +358,10 @@ func (g *Group) fail(err error) {
 // In an open loop what was due before is in flight too, whether a connection
 // was free for it or not: leaving it out would hide the slowest operations.
 func (g *Group) Stop() {
-	g.stopOnce.Do(func() { close(g.stopping) })
+	g.stopOnce.Do(func() {
+		g.halted.Store(true)
+		close(g.stopping)
+	})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.checkDone()
@@ -408,7 +416,7 @@ func (g *Group) cutOff() {
 	ctx, cancel := context.WithTimeout(g.ctx, cancelGrace)
 	defer cancel()
 	for _, s := range g.currentSlots() {
-		if conn := s.connection(); conn != nil && s.flying() {
+		if conn := s.connection(); conn != nil {
 			go func() { _ = conn.Cancel(ctx) }() // the grace bounds it; closing is next
 		}
 	}
@@ -442,10 +450,20 @@ func (g *Group) currentSlots() []*slot {
 	return slices.Clone(g.slots)
 }
 
+func (g *Group) allBooks() []*books {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.io.books()
+	for _, s := range g.slots {
+		all = append(all, &s.own.books)
+	}
+	return all
+}
+
 // left is called by a slot's driver as its last act.
 func (g *Group) left(s *slot) {
 	g.source.giveBack(s.batch)
-	s.rec.flush()
+	s.own.rec.flush()
 	had := s.connection() != nil
 	s.drop()
 	g.mu.Lock()
@@ -453,7 +471,7 @@ func (g *Group) left(s *slot) {
 	if had {
 		g.open--
 	}
-	g.past.addSlot(s)
+	g.past.add(&s.own.books)
 	g.slots = slices.DeleteFunc(g.slots, func(x *slot) bool { return x == s })
 	g.checkDone()
 }

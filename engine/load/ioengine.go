@@ -10,6 +10,10 @@ type ioEngine interface {
 	add(s *slot)
 	// nudge tells that the slot was retired.
 	nudge(s *slot)
+	// books are those that several slots share.
+	books() []*books
+	// recorders is how many write records when so many connections are open.
+	recorders(connections int) int
 	// name is for the run's environment.
 	name() string
 }

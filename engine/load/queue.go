@@ -123,10 +123,8 @@ func (q *queue) take(s *slot, finished bool) int {
 	if finished {
 		q.inFlight--
 	}
-	select {
-	case <-s.retire:
+	if s.leave.Load() {
 		return takenNothing
-	default:
 	}
 	if a, ok := q.due.pop(); ok {
 		s.arrival = a

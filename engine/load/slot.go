@@ -2,84 +2,76 @@ package load
 
 import (
 	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// slot is one connection's place in the group: it keeps its id, its sequence
-// and its counters while connections come and go.
+// slot is one connection's place in the group: it keeps its id and its
+// sequence while connections come and go.
+//
+// What every operation needs comes first. With thousands of connections a slot
+// has left the processor's cache by the time its answer arrives, and each further part
+// of memory to look at is a wait.
 type slot struct {
-	id  uint32
-	rec recorder
-
 	// conn is used by the slot's driver; others (Drain) reach it under mu.
-	mu   sync.Mutex
-	conn target.Conn
-
+	conn  target.Conn
+	event eventState
 	batch *private
 	work  group
-	// In an open loop, what the slot was handed and how it is woken: true with
-	// an arrival, false to leave.
-	arrival arrival
-	handed  chan bool
-	// seat is the slot's place in an event loop, which also drives conn while it is there.
-	seat  seat
-	event eventState
+	books *books
+	id    uint32
+	// leave is set, and retire closed, to make the slot leave after its operation.
+	leave atomic.Bool
 	// progress is that of the group in work. It was due then, began lag + waited
 	// later, and warm says that it belongs to the warm-up. decoded is how long reading its answers took.
 	progress                  progress
 	due, lag, waited, decoded int64
 	warm                      bool
 	step                      uint16
-	res                       target.Result
+	res                       *target.Result
 	seq                       uint32
 	ended                     int64 // end of the last operation
 	// lastError is the dictionary's id of the slot's last error.
 	lastError uint32
 
-	// retire is closed to make the slot leave after its operation.
+	// In an open loop, what the slot was handed and how it is woken: true with
+	// an arrival, false to leave.
+	arrival arrival
+	handed  chan bool
+	// seat is the slot's place in an event loop, which also drives conn while it is there.
+	seat   seat
+	mu     sync.Mutex
 	retire chan struct{}
+	// own is used where no event loop drives the slot, and loops bring theirs.
+	own struct {
+		books
+		res target.Result
+	}
+	timer *time.Timer
 	// Guarded by Group.mu.
 	retired bool
 	lostIn  int64 // the window of losses that counts this slot
+}
 
-	// Read by Totals at any time.
+// books are where operations are counted and recorded: those of one slot, or of
+// all slots of an event loop. Totals reads the counts at any time.
+type books struct {
 	started, succeeded, failed, warmup atomic.Int64
-	timer                              *time.Timer
+
+	rec recorder
 }
 
 // next puts the slot's next group of operations into s.work. It returns false
 // when the stream has ended or failed.
 func (s *slot) next(g *Group) bool {
-	s.work.delay = 0
-	for {
-		ok, err := s.batch.take(&s.work, g.kinds)
-		if ok {
-			return true
-		}
-		if err != nil {
-			g.fail(&engine.Error{Code: engine.CodePlugin, Cause: err, Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
-				Hint: "It asked for something that its own statement list does not contain."})
-			return false
-		}
-		if s.batch, err = g.source.refill(s.batch); err != nil {
-			if errors.Is(err, plugin.ErrEnded) {
-				g.streamEnded()
-			} else {
-				g.fail(err)
-			}
-			return false
-		}
-	}
+	s.batch = g.draw(s.batch, &s.work, (*private).itself)
+	return s.work.ops != nil
 }
 
 // wait sleeps until the given time, or returns false when the slot should leave first.
@@ -103,27 +95,8 @@ func (s *slot) wait(g *Group, until int64) bool {
 	return false
 }
 
-// flying reports whether an operation is in flight.
-func (s *slot) flying() bool {
-	ended := s.succeeded.Load() + s.failed.Load()
-	return s.started.Load() > ended
-}
-
 // leaving reports whether the slot should take no further operation.
-func (s *slot) leaving(g *Group) bool {
-	// Two selects: of one channel each they cost next to nothing.
-	select {
-	case <-g.stopping:
-		return true
-	default:
-	}
-	select {
-	case <-s.retire:
-		return true
-	default:
-		return false
-	}
-}
+func (s *slot) leaving(g *Group) bool { return g.halted.Load() || s.leave.Load() }
 
 // execute runs the group in s.work on the slot's connection, again where the
 // policy says so, and records it.
@@ -140,7 +113,7 @@ func (s *slot) execute(g *Group) {
 			at = g.clock.now()
 			continue
 		}
-		err := s.conn.Exec(g.ctx, &s.batch.batch, s.progress.op(), &s.res)
+		err := s.conn.Exec(g.ctx, &s.batch.batch, s.progress.op(), s.res)
 		now := g.clock.now()
 		next = s.answered(g, err, at, g.clock.at(s.res.FirstByte), now)
 		at = now
@@ -150,7 +123,7 @@ func (s *slot) execute(g *Group) {
 
 // begin counts the group in s.work as started, and returns the time.
 func (s *slot) begin(g *Group) int64 {
-	s.rec.place() // a wait for a chunk comes before the clock starts
+	s.books.rec.place() // a wait for a chunk comes before the clock starts
 	now := g.clock.now()
 	s.due, s.lag, s.waited, s.decoded = now, 0, 0, 0
 	if g.queue != nil {
@@ -159,9 +132,9 @@ func (s *slot) begin(g *Group) int64 {
 	}
 	s.warm = s.due < g.measured.Load()
 	s.step = uint16(g.step.Load())
-	s.started.Add(1)
+	s.books.started.Add(1)
 	if s.warm {
-		s.warmup.Add(1)
+		s.books.warmup.Add(1)
 	}
 	return now
 }
@@ -218,26 +191,26 @@ func (s *slot) recordStatement(g *Group, id uint32, began, ended, decoded int64)
 	if int(statement) < len(g.kinds) {
 		kind = g.kinds[statement]
 	}
-	chunk, rec := s.rec.place()
+	chunk, rec := s.books.rec.place()
 	*rec = engine.Execution{DueAt: began, StartedAt: began, Elapsed: ended - began, Decode: decoded, Seq: s.seq, ConnectionID: s.id, Rows: s.res.Rows, ErrorID: id, QueryID: s.res.QueryID,
 		Statement: statement, Step: s.step, Position: s.progress.position(), Retries: s.progress.tries, Kind: kind, Warmup: s.warm, Success: id == 0}
-	s.rec.publish(chunk)
+	s.books.rec.publish(chunk)
 }
 
 // record records the group, which began and ended at these times.
 func (s *slot) record(g *Group, began, ended int64) {
 	p := &s.progress
-	chunk, rec := s.rec.place()
+	chunk, rec := s.books.rec.place()
 	*rec = engine.Execution{DueAt: s.due, StartedAt: began, Elapsed: ended - s.due, ScheduleLag: s.lag, PoolWait: s.waited, Decode: s.decoded, Seq: s.seq, ConnectionID: s.id, Rows: int32(min(p.rows, math.MaxInt32)), ErrorID: p.failed,
 		Statement: s.work.statement, Step: s.step, Retries: p.tries, Kind: s.work.kind, Warmup: s.warm, Success: p.failed == 0, RolledBack: p.rolledBack}
 	if !p.transaction() {
 		rec.QueryID = s.res.QueryID
 	}
-	s.rec.publish(chunk)
+	s.books.rec.publish(chunk)
 	if p.failed == 0 {
-		s.succeeded.Add(1)
+		s.books.succeeded.Add(1)
 	} else {
-		s.failed.Add(1)
+		s.books.failed.Add(1)
 	}
 	s.seq++
 	s.ended = ended

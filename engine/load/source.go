@@ -58,11 +58,13 @@ const (
 	lowStock  = 2
 )
 
-// private is a slot's own copy of a batch.
+// private is a batch that one slot takes its operations from, or all slots of an
+// event loop.
 type private struct {
 	batch plugin.Batch
 	next  int
-	// In an open loop a batch is shared: by whom it is filled, and how many use it (guarded by shared.mu).
+	// users counts who still needs the batch where it is shared: in an open loop,
+	// by whose filler, guarded by shared.mu; on an event loop, by nobody else.
 	shared *ahead
 	users  int
 }
@@ -171,6 +173,40 @@ func (s *source) stockOne() bool {
 	s.ready = append(s.ready, p)
 	s.mu.Unlock()
 	return true
+}
+
+// draw puts the stream's next group into work and returns the batch that it lies
+// in: p, or another, for which usedUp may exchange the one that is used up. When
+// the stream has ended or failed, work has no operations.
+func (g *Group) draw(p *private, work *group, usedUp func(*private) *private) *private {
+	work.delay, work.ops = 0, nil
+	for {
+		ok, err := p.take(work, g.kinds)
+		if ok {
+			return p
+		}
+		if err != nil {
+			g.fail(&engine.Error{Code: engine.CodePlugin, Cause: err, Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
+				Hint: "It asked for something that its own statement list does not contain."})
+			return p
+		}
+		if p, err = g.source.refill(usedUp(p)); err != nil {
+			if errors.Is(err, plugin.ErrEnded) {
+				g.streamEnded()
+			} else {
+				g.fail(err)
+			}
+			return p
+		}
+	}
+}
+
+// itself is usedUp for a batch that has one user.
+func (p *private) itself() *private { return p }
+
+// part is a batch of its own with operations of p that have not begun.
+func (p *private) part(ops []plugin.Op) *private {
+	return &private{batch: plugin.Batch{Ops: slices.Clone(ops), Args: slices.Clone(p.batch.Args), Data: slices.Clone(p.batch.Data)}}
 }
 
 // giveBack keeps operations that a slot has taken and not begun.

@@ -7,7 +7,7 @@ import (
 
 // expect prepares for so many connections: what each of them keeps gets smaller with their number.
 func (g *Group) expect(connections int) {
-	g.pool.resize(connections)
+	g.pool.resize(g.io.recorders(connections))
 	g.source.size.Store(min(g.source.size.Load(), int32(batchSizeFor(connections))))
 }
 
@@ -107,6 +107,7 @@ func (g *Group) apply(ctx context.Context, n int) {
 	for i := len(g.slots) - 1; i >= 0 && have > n; i-- {
 		if s := g.slots[i]; !s.retired {
 			s.retired = true
+			s.leave.Store(true)
 			close(s.retire)
 			if g.queue != nil {
 				g.queue.dismiss(s)

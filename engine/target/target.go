@@ -156,11 +156,15 @@ type EventConn interface {
 	Enter() (fd int, ok bool)
 	// Leave takes the socket back; Close must follow.
 	Leave()
-	// Send encodes and writes an operation. sent is false when the socket takes
-	// no more now: Flush has to be called when it does. After an error, or when Broken, nothing was sent.
-	Send(b *plugin.Batch, op plugin.Op) (sent bool, err error)
+	// Send encodes and writes an operation, with buf for the time of the call.
+	// sent is false when the socket takes no more now: Flush has to be called when it
+	// does. After an error, or when Broken, nothing was sent.
+	Send(buf []byte, b *plugin.Batch, op plugin.Op) (sent bool, err error)
 	// Flush writes what Send could not.
 	Flush() (sent bool, err error)
+	// Touch reads the memory that Receive is going to need, so that a loop can wait for
+	// that of many connections at once. What it returns is of no use.
+	Touch() int64
 	// Receive reads what has arrived, into buf where it needs room. With done,
 	// res and err are as Exec gives them; without, the loop waits for more.
 	Receive(buf []byte, res *Result) (done bool, err error)

@@ -1,6 +1,8 @@
 package nullpg_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -173,6 +175,48 @@ func TestGarbage(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = conn.Close(t.Context())
+}
+
+// TestPieces: a client that sends a byte at a time, or much before it reads anything, gets every answer.
+func TestPieces(t *testing.T) {
+	const many = 60_000 // answers: more than a socket holds
+	s := start(t, "127.0.0.1:0", nullpg.Options{})
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	hello := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 8), 196608)
+	query := append([]byte{'Q', 0, 0, 0, 13}, "SELECT 1\x00"...)
+	for _, b := range append(hello, query...) {
+		if _, err := c.Write([]byte{b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sent := make(chan error, 1)
+	go func() {
+		_, err := c.Write(bytes.Repeat(query, many))
+		sent <- err
+	}()
+	time.Sleep(200 * time.Millisecond) // the target's answers have nowhere to go
+	answers := 0
+	var head [5]byte
+	r := bufio.NewReader(c)
+	for answers < many+2 { // the startup's too
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			t.Fatal(answers, err)
+		}
+		if _, err := r.Discard(int(binary.BigEndian.Uint32(head[1:])) - 4); err != nil {
+			t.Fatal(answers, err)
+		}
+		if head[0] == 'Z' {
+			answers++
+		}
+	}
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
 }
 
 // TestTheSpread: latencies are uniform around the middle.

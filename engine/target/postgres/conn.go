@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -36,30 +37,33 @@ type prepared struct {
 }
 
 // conn is one load connection.
+//
+// What every operation looks at comes first, and together: with thousands of
+// connections each of those parts of memory has left the processor's cache by the next.
 type conn struct {
-	db      *database
-	net     net.Conn
-	taken   *pgconn.HijackedConn
-	wire    wire
-	answer  answer
-	out     []byte
-	stmts   []prepared
-	kept    kept
-	timeout time.Duration
+	kept kept
 	// loop is set while an event loop has the socket.
 	loop   socket
+	stmts  []prepared
 	op     plugin.Op // in flight there
 	unsent []byte    // the rest of its request
 	begun  uint64    // its flight
-
-	broken atomic.Bool
-	closed atomic.Bool
 	// flight is odd while a round trip is under way and rises by one at its
 	// beginning and its end, so that the watchdog can tell how long one has lasted.
 	flight atomic.Uint64
 	// cancelling is the flight that the watchdog is cancelling; 0 for none.
 	cancelling atomic.Uint64
-	cancelMu   sync.Mutex
+	broken     atomic.Bool
+	closed     atomic.Bool
+	answer     answer
+
+	out      []byte
+	db       *database
+	net      net.Conn
+	taken    *pgconn.HijackedConn
+	wire     wire
+	timeout  time.Duration
+	cancelMu sync.Mutex
 }
 
 var (
@@ -82,13 +86,15 @@ func (d *database) Connect(ctx context.Context, statements []engine.Statement) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(d.cfg.ConnectTimeout, time.Second))
 	defer cancel()
-	c := &conn{db: d, timeout: d.cfg.StatementTimeout, out: make([]byte, 0, 1024), stmts: make([]prepared, len(statements))}
+	c := &conn{db: d, timeout: d.cfg.StatementTimeout, out: make([]byte, 0, 1024)}
+	stmts := make([]prepared, len(statements))
 	for i, s := range statements {
-		if c.stmts[i], err = prepare(ctx, pg, "ls"+strconv.Itoa(i), s); err != nil {
+		if stmts[i], err = prepare(ctx, pg, "ls"+strconv.Itoa(i), s); err != nil {
 			closeQuietly(pg)
 			return nil, err
 		}
 	}
+	c.stmts = d.share(stmts)
 	if err := pg.SyncConn(ctx); err != nil {
 		closeQuietly(pg)
 		return nil, d.explain(err)
@@ -162,6 +168,23 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 	return p, nil
 }
 
+// share returns the statements of an earlier connection where they are the same,
+// as they are unless a table has changed meanwhile: thousands of connections then
+// read one copy, which stays in the processor's cache.
+func (d *database) share(p []prepared) []prepared {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.EqualFunc(d.prepared, p, prepared.equal) {
+		d.prepared = p
+	}
+	return d.prepared
+}
+
+func (p prepared) equal(q prepared) bool {
+	return slices.Equal(p.head, q.head) && slices.Equal(p.forms, q.forms) && slices.Equal(p.params, q.params) && slices.Equal(p.fields, q.fields) &&
+		slices.Equal(p.order, q.order) && slices.Equal(p.tail, q.tail) && slices.Equal(p.keepTail, q.keepTail)
+}
+
 // executeAndSync runs the unnamed portal for all rows and ends the round trip.
 var executeAndSync = []byte{'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, 'S', 0, 0, 0, 4}
 
@@ -172,21 +195,23 @@ func (c *conn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *targe
 	if c.broken.Load() {
 		return net.ErrClosed
 	}
-	request, err := c.request(b, op)
+	request, err := c.request(c.out, b, op)
 	if err != nil {
 		return err
 	}
+	c.keep(request, op)
 	c.answer.reset()
 	c.answer.keepRow = op.Referred
+	c.answer.firstByte = time.Time{}
 	flight := c.flight.Add(1)
 	err = c.wire.roundTrip(request, &c.answer)
+	res.FirstByte = c.answer.firstByte
 	return c.ended(op, flight, err, res)
 }
 
 // ended finishes a round trip: err is the wire's, everything else is in the answer.
 func (c *conn) ended(op plugin.Op, flight uint64, err error, res *target.Result) error {
 	c.flight.Store(flight + 1)
-	res.FirstByte = c.answer.firstByte
 	if err == nil && c.answer.err == nil && c.answer.broken == nil && c.cancelling.Load() != flight {
 		res.Rows = int32(min(c.answer.rows, math.MaxInt32))
 	} else if err = c.failed(err, flight, res); err != nil {
@@ -255,8 +280,8 @@ func (c *conn) failed(err error, flight uint64, res *target.Result) error {
 	return nil
 }
 
-// request encodes the operation into the connection's buffer.
-func (c *conn) request(b *plugin.Batch, op plugin.Op) ([]byte, error) {
+// request encodes the operation into buf, or into more memory where that has not enough room.
+func (c *conn) request(buf []byte, b *plugin.Batch, op plugin.Op) ([]byte, error) {
 	switch op.Statement {
 	case plugin.StatementBegin:
 		return beginMessage, nil
@@ -270,7 +295,7 @@ func (c *conn) request(b *plugin.Batch, op plugin.Op) ([]byte, error) {
 	}
 	p := &c.stmts[op.Statement]
 	args := b.Args[op.FirstArg : op.FirstArg+uint32(op.NArgs)]
-	out := append(c.out[:0], p.head...)
+	out := append(buf[:0], p.head...)
 	formats := len(out)
 	for range p.forms {
 		out = append(out, 0, 0)
@@ -302,8 +327,14 @@ func (c *conn) request(b *plugin.Batch, op plugin.Op) ([]byte, error) {
 		return nil, errors.New("operation is larger than 1 GB")
 	}
 	binary.BigEndian.PutUint32(out[1:], uint32(bindEnd-1))
-	c.out = out
 	return out, nil
+}
+
+// keep keeps the memory of a request for the next one.
+func (c *conn) keep(request []byte, op plugin.Op) {
+	if cap(request) > cap(c.out) && op.Statement < plugin.StatementBegin { // the others are shared texts
+		c.out = request
+	}
 }
 
 // Broken reports that the connection cannot be used any more.
@@ -317,7 +348,7 @@ func (c *conn) Cancel(ctx context.Context) error {
 }
 
 func (c *conn) cancelRequest(ctx context.Context) error {
-	if c.closed.Load() {
+	if c.closed.Load() || c.flight.Load()&1 == 0 {
 		return nil
 	}
 	// Construct gives an object that knows how to send the request in the same

@@ -77,7 +77,9 @@ type database struct {
 	slot chan struct{}
 	mu   sync.Mutex
 	idle []*pgconn.PgConn
-	shut bool
+	// prepared are the statements of the last connection, see share.
+	prepared []prepared
+	shut     bool
 }
 
 var errClosed = errors.New("database is closed")

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"os"
@@ -65,7 +66,7 @@ func (c *conn) Enter() (fd int, ok bool) {
 	c.loop.fd, c.loop.held = fd, true
 	c.loop.mu.Unlock()
 	_ = c.net.Close()
-	plain.buf = nil // the loop brings one
+	plain.buf, c.out = nil, nil // the loop brings its own
 	if c.closed.Load() {
 		c.loop.shutdown() // Close came in between
 	}
@@ -86,22 +87,31 @@ func (c *conn) Leave() {
 }
 
 // Send implements target.EventConn.
-func (c *conn) Send(b *plugin.Batch, op plugin.Op) (sent bool, err error) {
+func (c *conn) Send(buf []byte, b *plugin.Batch, op plugin.Op) (sent bool, err error) {
 	if c.broken.Load() {
 		if c.closed.Load() {
 			return false, net.ErrClosed
 		}
 		return false, io.EOF // it was lost while nothing was in flight
 	}
-	request, err := c.request(b, op)
+	if cap(c.out) > cap(buf) {
+		buf = c.out // an operation before was longer than the loop's buffer
+	}
+	request, err := c.request(buf, b, op)
 	if err != nil {
 		return false, err
+	}
+	if cap(request) > cap(buf) {
+		c.keep(request, op)
 	}
 	c.answer.reset()
 	c.answer.keepRow = op.Referred
 	c.op, c.unsent = op, request
 	c.begun = c.flight.Add(1)
-	return c.Flush()
+	if sent, err = c.Flush(); !sent && err == nil {
+		c.unsent = bytes.Clone(c.unsent) // the loop's buffer serves others meanwhile
+	}
+	return sent, err
 }
 
 // Flush implements target.EventConn.
@@ -129,6 +139,11 @@ func (c *conn) flush() (sent bool, err error) {
 		}
 	}
 	return true, nil
+}
+
+// Touch implements target.EventConn: a word of each part that an operation looks at.
+func (c *conn) Touch() int64 {
+	return int64(c.loop.fd) + int64(c.begun) + c.answer.rows + int64(c.answer.left)
 }
 
 // Receive implements target.EventConn.

@@ -22,30 +22,32 @@ type answer struct {
 	txStatus byte
 	// rolledBack: the last command was answered with ROLLBACK.
 	rolledBack bool
-	// firstByte is when bytes were read first, zero before; an event loop does not ask for it.
-	firstByte time.Time
+	broken     *protocolError
 	// keepRow asks for the first row; row is its body, nil when there was none, or when
 	// it is longer than maxKept and long is set. Its memory is reused by the next answer.
 	keepRow bool
 	long    bool
-	row     []byte
-	rowMem  []byte
 
 	// The message that is being read.
-	kind   byte
-	head   [5]byte
-	nhead  int
-	left   int    // bytes of the body still to come
-	keep   []byte // body so far, of the kinds that are looked at
-	broken *protocolError
+	kind  byte
+	head  [5]byte
+	nhead uint8
+	left  int    // bytes of the body still to come
+	keep  []byte // body so far, of the kinds that are looked at
+
+	row    []byte
+	rowMem []byte
+	// firstByte is when bytes were read first, zero before; an event loop does not ask for it.
+	firstByte time.Time
 }
 
 // reset makes the answer ready for the next round trip. A message that has
 // begun to arrive after ReadyForQuery is carried over.
 func (a *answer) reset() {
-	a.rows, a.err, a.done = 0, nil, false
-	a.rolledBack, a.keepRow, a.long, a.row = false, false, false, nil
-	a.firstByte = time.Time{}
+	a.rows, a.err, a.done, a.rolledBack = 0, nil, false, false
+	if a.keepRow {
+		a.keepRow, a.long, a.row = false, false, nil
+	}
 }
 
 // arrived notes when the first of an answer's bytes were read.
@@ -85,7 +87,7 @@ func (a *answer) feed(p []byte) {
 func (a *answer) piece(p []byte) []byte {
 	if a.nhead < 5 {
 		n := copy(a.head[a.nhead:], p)
-		a.nhead += n
+		a.nhead += uint8(n)
 		p = p[n:]
 		if a.nhead < 5 {
 			return p

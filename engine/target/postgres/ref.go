@@ -27,9 +27,9 @@ const maxKept = 256 << 10
 // operations refer to, as the server sent them. Its memory is reused, so that a
 // transaction in steady state allocates nothing.
 type kept struct {
-	inside bool
 	rows   []keptRow // one for each operation so far
 	data   []byte
+	inside bool
 }
 
 // keptRow is a DataRow's body in kept.data; there is none when there was no row,

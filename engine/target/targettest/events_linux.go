@@ -85,7 +85,7 @@ func (c *eventConn) ready(events int16) error {
 func (c *eventConn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *target.Result) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sent, err := c.Send(b, op)
+	sent, err := c.Send(c.buf, b, op)
 	if err != nil {
 		return err
 	}
