@@ -115,19 +115,20 @@ func TestDecodingBeginsWithTheFirstByte(t *testing.T) {
 			g.Collect(&snapshot)
 			_ = g.Close()
 			var split engine.LatencySplit
-			var inside, longest int64
+			var longest int64
+			inside := map[uint32]int64{} // by connection: those of an event loop are mixed
 			for _, r := range sink.recs {
 				if r.Decode < 0 || r.Decode > r.Elapsed {
 					t.Fatalf("%v of %v were decoding", time.Duration(r.Decode), time.Duration(r.Elapsed))
 				}
 				if r.Position > 0 {
-					inside += r.Decode
+					inside[r.ConnectionID] += r.Decode
 					continue
 				}
-				if transaction && r.Decode != inside {
-					t.Fatalf("decoding took %v in the transaction, %v in its statements", time.Duration(r.Decode), time.Duration(inside))
+				if transaction && r.Decode != inside[r.ConnectionID] {
+					t.Fatalf("decoding took %v in the transaction, %v in its statements", time.Duration(r.Decode), time.Duration(inside[r.ConnectionID]))
 				}
-				inside, longest = 0, max(longest, r.Decode)
+				inside[r.ConnectionID], longest = 0, max(longest, r.Decode)
 				split.Add(engine.LatencySplit{Count: 1, RoundTrip: r.Elapsed - r.Decode, Decode: r.Decode})
 			}
 			// Not every time: a busy machine may find both pieces at once.
