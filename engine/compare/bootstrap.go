@@ -8,6 +8,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/histogram"
 )
 
+// maxPhi bounds how much neighbouring seconds are taken to resemble each other.
+const maxPhi = 0.9
+
 // maxBlocks bounds the blocks of a run: longer runs have longer blocks.
 const maxBlocks = 120
 
@@ -25,14 +28,17 @@ type block struct {
 type side struct {
 	runs    [][]block
 	seconds int
-	width   int // buckets
-	whole   draw
+	// inflation is by how much the variance of a figure is larger than blocks drawn on
+	// their own show, because neighbouring blocks resemble each other; 1 when they do not.
+	inflation float64
+	width     int // buckets
+	whole     draw
 }
 
 // blockLength is how many seconds a block of the run has: twice the time over
 // which its seconds resemble each other, so that blocks are nearly independent, but at
-// least minBlocks of them.
-func blockLength(run Run) int {
+// least minBlocks of them. phi is how much a second resembles the one before.
+func blockLength(run Run) (length int, phi float64) {
 	n := len(run)
 	values := make([]float64, n)
 	mean := 0.0
@@ -58,9 +64,26 @@ func blockLength(run Run) int {
 			}
 			resemble += 2 * rho
 		}
+		phi = resemblance(covariance(1)/variance, n)
 	}
-	length := min(int(math.Ceil(2*resemble)), n/minBlocks)
-	return max(length, (n+maxBlocks-1)/maxBlocks, 1)
+	length = min(int(math.Ceil(2*resemble)), n/minBlocks)
+	return max(length, (n+maxBlocks-1)/maxBlocks, 1), phi
+}
+
+// resemblance is the correlation of neighbours, of which n values show rho: too little, the
+// fewer they are (Marriott and Pope 1954).
+func resemblance(rho float64, n int) float64 {
+	if n <= 3 {
+		return 0
+	}
+	return min(max((float64(n)*rho+1)/float64(n-3), 0), maxPhi)
+}
+
+// lost is by how much the variance of a mean is larger than independent blocks of that
+// length show, when a second resembles the one before by phi.
+func lost(length int, phi float64) float64 {
+	l := float64(length)
+	return 1 / (1 - 2*phi*(1-math.Pow(phi, l))/(l*(1-phi*phi)))
 }
 
 func newSide(runs []Run) (*side, error) {
@@ -69,7 +92,8 @@ func newSide(runs []Run) (*side, error) {
 		if len(run) == 0 {
 			return nil, fmt.Errorf("it has no measurement")
 		}
-		length := blockLength(run)
+		length, phi := blockLength(run)
+		s.inflation += lost(length, phi) / float64(len(runs))
 		s.seconds += len(run)
 		var blocks []block
 		for first := 0; first < len(run); first += length {
@@ -137,7 +161,7 @@ func widen(blocks int) float64 {
 	if blocks < 2 {
 		return math.Inf(1)
 	}
-	const z = 1.96
+	const z = 2.576
 	free := float64(blocks - 1)
 	return (z + (z*z*z+z)/(4*free)) / z * math.Sqrt(float64(blocks)/free)
 }

@@ -45,7 +45,7 @@ type Metric struct {
 	A *float64 `json:"a"`
 	B *float64 `json:"b"`
 	// Difference is B against A: in percent, or for error_rate as a fraction.
-	// Low and High enclose it with 95 % confidence. Null where there is no figure.
+	// Low and High enclose it with 99 % confidence. Null where there is no figure.
 	Difference *float64 `json:"difference"`
 	Low        *float64 `json:"low"`
 	High       *float64 `json:"high"`
@@ -85,8 +85,9 @@ var metrics = []metric{
 
 const (
 	rounds = 1000
-	// confidence is the part of the draws within the interval.
-	confidence = 0.95
+	// confidence is the part of the draws within the interval. Six metrics are judged
+	// at once: at 95 % each, one comparison of a target with itself in eight would find a difference.
+	confidence = 0.99
 	// minBlocks is how many blocks a side needs for an interval that means anything,
 	// and minSeconds how long it should have been measured.
 	minBlocks  = 8
@@ -183,7 +184,7 @@ func (m metric) compare(a, b *side, pairs []pair, o Options) Metric {
 		return r
 	}
 	slices.Sort(seen)
-	wide := widen(min(a.blocks(), b.blocks()))
+	wide := widen(min(a.blocks(), b.blocks())) * math.Sqrt((a.inflation+b.inflation)/2)
 	at := func(q float64) *float64 { v := diff + wide*(seen[int(q*float64(len(seen)-1)+0.5)]-diff); return &v }
 	r.Difference, r.Low, r.High = &diff, at((1-confidence)/2), at((1+confidence)/2)
 	excludes := *r.Low > 0 || *r.High < 0
@@ -205,7 +206,7 @@ func (r Metric) sentence(tolerance float64, rate bool) string {
 	if rate {
 		unit, scale = " percentage points", 100
 	}
-	span := fmt.Sprintf("%+.2f%s (95 %%: %+.2f to %+.2f)", *r.Difference*scale, unit, *r.Low*scale, *r.High*scale)
+	span := fmt.Sprintf("%+.2f%s (99 %%: %+.2f to %+.2f)", *r.Difference*scale, unit, *r.Low*scale, *r.High*scale)
 	limit := fmt.Sprintf("%.3g%s", tolerance*scale, unit)
 	switch r.Verdict {
 	case Better, Worse:

@@ -7,7 +7,7 @@
 // bootstrap: the measurement is cut into blocks of seconds, blocks are drawn
 // with replacement a thousand times (with several runs on a side, runs first), each
 // metric is computed from the merged distributions of the draw, and the middle
-// 95 % of the ratios are the interval. A metric is better or worse when that interval excludes
+// 99 % of the ratios are the interval. A metric is better or worse when that interval excludes
 // "no difference" and the difference is at least the tolerance; it is the same
 // when the whole interval lies within the tolerance; else it is unclear, and
 // longer or more runs would tell.

@@ -152,7 +152,7 @@ export function Comparison(props: {
         <header>
           <h3>Figures</h3>
           <span className="muted note end">
-            <Term tip="The interval holds the difference with 95 % confidence, as far as the noise within the runs tells. A difference counts when it is at least the tolerance and not by chance.">
+            <Term tip="The interval holds the difference with 99 % confidence, as far as the noise within the runs tells. A difference counts when it is at least the tolerance and not by chance.">
               against {letter(0)}, tolerance {props.tolerance} %
             </Term>
           </span>
