@@ -10,9 +10,21 @@ import {
   latency,
   plain,
   rate,
+  percent,
   significant,
   words,
 } from '../src/design/format';
+
+describe('percentages', () => {
+  it.each([
+    [0, '0'],
+    [12.34, '12.3'],
+    [0.0004, '<0.001'],
+    [-0.754, '−0.754'],
+    [-89.61, '−89.6'],
+    [-0.0004, '>−0.001'],
+  ])('%d is %s', (p, text) => expect(percent(p).value).toBe(text));
+});
 
 describe('three significant digits', () => {
   it.each([

@@ -67,7 +67,8 @@ export function latency(ms: number | null | undefined): Quantity {
 /** Writes a percentage given as 0…100. */
 export function percent(p: number | null | undefined, digits = 3): Quantity {
   if (p === null || p === undefined || !Number.isFinite(p)) return missing;
-  const value = p === 0 ? '0' : p < 0.001 ? '<0.001' : significant(p, digits);
+  const size = Math.abs(p);
+  const value = p === 0 ? '0' : size >= 0.001 ? `${p < 0 ? '−' : ''}${significant(size, digits)}` : p > 0 ? '<0.001' : '>−0.001';
   return { value, unit: '%', exact: `${exact(p)} %` };
 }
 
