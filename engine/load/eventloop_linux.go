@@ -102,6 +102,7 @@ const (
 
 const (
 	maxReady   = 64
+	manyReady  = 32
 	loopBuffer = 16 << 10
 	// A loop whose waits are shorter than busyGap waits without telling the
 	// scheduler, which saves more than a tenth of the CPU of an operation, and at most
