@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	exec2 "os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -293,6 +294,26 @@ func TestRefusedSignInsAreExplained(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheDriversOwnFilesAreExplained: a configuration of gosnowflake's that cannot be
+// read stops every session, and the message says which and what to do. It runs in a
+// process of its own, because gosnowflake looks once.
+func TestTheDriversOwnFilesAreExplained(t *testing.T) {
+	a := newAccount(t)
+	if dsn := os.Getenv("LOADSTONE_TEST_CONFIG"); dsn != "" {
+		_, err := openDSN(t, dsn, target.Config{}).Check(t.Context())
+		var e *engine.Error
+		if !errors.As(err, &e) || !strings.Contains(e.Message, "/nowhere/sf_client_config.json") || !strings.Contains(e.Hint, "SF_CLIENT_CONFIG_FILE") {
+			t.Errorf("%v", err)
+		}
+		return
+	}
+	again := exec2.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTheDriversOwnFilesAreExplained$") //nolint:gosec // this test
+	again.Env = append(os.Environ(), "LOADSTONE_TEST_CONFIG="+a.dsn(), "SF_CLIENT_CONFIG_FILE=/nowhere/sf_client_config.json")
+	if out, err := again.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -274,6 +274,9 @@ func (s *settings) signIn(p map[string]string) (err error) {
 
 // check completes the settings and says what is missing.
 func (s *settings) check() error {
+	if given := orElse(s.host, s.account); s.plain && given != "" && !loopback(given) {
+		return refuse("protocol", "Leave protocol out: Snowflake speaks https.", "http is allowed to this machine only, and %s is another.", short(given))
+	}
 	if s.host == "" {
 		if s.account == "" {
 			return refuse("account", "It is the first part of the address of your Snowflake page: https://ACCOUNT.snowflakecomputing.com.", "The connection names no account.")
@@ -297,9 +300,6 @@ func (s *settings) check() error {
 		if !isHost(s.host) {
 			return refuse("account", "Add account=ACCOUNT to the connection.", "The host %s does not tell the account.", short(s.host))
 		}
-	}
-	if s.plain && !loopback(s.host) {
-		return refuse("protocol", "Leave protocol out: Snowflake speaks https.", "http is allowed to this machine only, and %s is another.", short(s.host))
 	}
 	if s.port == 0 {
 		s.port = 443

@@ -58,6 +58,16 @@ func TestDSN(t *testing.T) {
 	}
 }
 
+// TestPlainHTTPNamesWhatWasWritten: not the host that an account's name would become.
+func TestPlainHTTPNamesWhatWasWritten(t *testing.T) {
+	for _, host := range []string{"acme.example.com", "acme"} {
+		_, err := parseDSN("snowflake://u:p@" + host + "/DB/S?protocol=http")
+		if err == nil || !strings.Contains(err.Error(), "and "+host+" is another") {
+			t.Error(err)
+		}
+	}
+}
+
 func TestDSNsThatSmuggle(t *testing.T) {
 	const secret = "hunter2secret"
 	for query, want := range map[string]string{

@@ -70,6 +70,9 @@ func (d *database) explainServer(e *engine.Error, server *sf.SnowflakeError) {
 	case mentions("mfa") || mentions("multi-factor") || mentions("duo security") || mentions("totp"):
 		e.Message = fmt.Sprintf("Snowflake demands a second factor (MFA) of the user %s.", s.user)
 		e.Hint = "A run cannot answer it for each connection. Sign in with a key pair or a programmatic access token, best of a user of its own: ALTER USER … SET TYPE = SERVICE."
+	case server.Number == sf.ErrCodeClientConfigFailed:
+		e.Message = "gosnowflake, the driver, stops at a configuration file for its logging: " + said
+		e.Hint = "Loadstone has no use for it. Remove sf_client_config.json from the home folder and from beside the program, and unset SF_CLIENT_CONFIG_FILE, or make the file readable and not writable by others."
 	case server.Number == 390144 || server.Number >= 394300 && server.Number <= 394310:
 		e.Message = fmt.Sprintf("Snowflake does not accept the key of the user %s: %s", s.user, said)
 		e.Hint = fmt.Sprintf("Check that the public key is the user's: DESC USER %s shows its fingerprint in RSA_PUBLIC_KEY_FP. An administrator sees the reason with SYSTEM$GET_LOGIN_FAILURE_DETAILS and the id in the message.", s.user)
