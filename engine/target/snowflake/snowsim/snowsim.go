@@ -248,6 +248,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	config.MaxConns = opts.MaxConnections
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	config.ConnConfig.RuntimeParams["application_name"] = "snowsim"
+	config.ConnConfig.RuntimeParams["search_path"] = translate.SearchPath
 	config.ConnConfig.RuntimeParams["datestyle"] = "ISO, YMD"
 	config.ConnConfig.RuntimeParams["intervalstyle"] = "postgres"
 	config.ConnConfig.RuntimeParams["bytea_output"] = "hex"

@@ -399,6 +399,10 @@ func evaluate(ctx context.Context, conn *pgx.Conn, arguments, types map[string]s
 	return values, nil
 }
 
+// usageRows bounds ACCOUNT_USAGE.QUERY_HISTORY to the latest executions: a query of
+// the view copies what it reads to Postgres.
+const usageRows = 200_000
+
 // accountUsage writes the views of SNOWFLAKE.ACCOUNT_USAGE that the stand-in has.
 func (p *parser) accountUsage(view string) string {
 	if !p.may("IMPORTED PRIVILEGES", databaseObject("SNOWFLAKE")) {
@@ -408,7 +412,7 @@ func (p *parser) accountUsage(view string) string {
 	switch view {
 	case "QUERY_HISTORY":
 		return fromRows(p, "history", executionColumns, func(context.Context, *pgx.Conn) (func() (*history.Record, bool), error) {
-			return executions(store, history.Filter{Limit: -1, Now: now}), nil
+			return executions(store, history.Filter{Limit: usageRows, Now: now}), nil
 		})
 	case "AGGREGATE_QUERY_HISTORY":
 		return fromRows(p, "aggregate", aggregateColumns, func(context.Context, *pgx.Conn) (func() (*history.Aggregate, bool), error) {

@@ -79,6 +79,20 @@ func TestHistory(t *testing.T) {
 }
 
 // Pages by end time give every execution once, also where many end at one moment.
+// TestAccountUsageIsBounded: a query of the view reads the latest executions only.
+func TestAccountUsageIsBounded(t *testing.T) {
+	c := newClient(t)
+	record(c.host, usageRows+10)
+	for sql, want := range map[string]string{
+		"SELECT COUNT(*) FROM SNOWFLAKE.ACCOUNT_USAGE.QUERY_HISTORY":                                     "200000",
+		"SELECT DATEDIFF('ms', MIN(end_time), MAX(end_time)) FROM SNOWFLAKE.ACCOUNT_USAGE.QUERY_HISTORY": "199999",
+	} {
+		if got := printed(c.must(sql)); !strings.Contains(got, "\n"+want) {
+			t.Errorf("%s: %s", sql, got)
+		}
+	}
+}
+
 func TestHistoryPages(t *testing.T) {
 	c := newClient(t)
 	record(c.host, 25_000)

@@ -140,7 +140,7 @@ func connect(t testing.TB, h *host, tr *Translator) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
-	if _, err := conn.Exec(t.Context(), "SET timezone = 'UTC'"); err != nil {
+	if _, err := conn.Exec(t.Context(), "SET timezone = 'UTC'; SET search_path = "+SearchPath); err != nil {
 		t.Fatal(err)
 	}
 	return &client{t: t, host: h, tr: tr, conn: conn, session: plan.Session{ID: 7, User: "ANNA", Account: "SIM", Role: "SYSADMIN", Warehouse: "WH", Database: "LOADSTONE",

@@ -28,6 +28,22 @@ CREATE OR REPLACE FUNCTION snowsim.numeric_of(boolean) RETURNS numeric LANGUAGE 
 CREATE OR REPLACE FUNCTION snowsim.boolean_of(numeric) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT $1 <> 0 $$;
 CREATE OR REPLACE FUNCTION snowsim.numeric_of(text) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$ SELECT $1::numeric $$;
 
+-- A text that is compared with a number is read as one, as in Snowflake. Postgres
+-- finds these operators by the search path, and only where it has none of its own.
+CREATE SCHEMA IF NOT EXISTS snowsim_operators;
+DO $$
+DECLARE o record;
+BEGIN
+  FOR o IN SELECT * FROM (VALUES ('=', 'eq'), ('<>', 'ne'), ('<', 'lt'), ('<=', 'le'), ('>', 'gt'), ('>=', 'ge')) AS v(name, word) LOOP
+    EXECUTE format('CREATE OR REPLACE FUNCTION snowsim_operators.%s(text, numeric) RETURNS boolean LANGUAGE sql IMMUTABLE STRICT AS %L', o.word, format('SELECT $1::numeric %s $2', o.name));
+    EXECUTE format('CREATE OR REPLACE FUNCTION snowsim_operators.%s(numeric, text) RETURNS boolean LANGUAGE sql IMMUTABLE STRICT AS %L', o.word, format('SELECT $1 %s $2::numeric', o.name));
+    IF to_regoperator(format('snowsim_operators.%s(text,numeric)', o.name)) IS NULL THEN
+      EXECUTE format('CREATE OPERATOR snowsim_operators.%s (LEFTARG = text, RIGHTARG = numeric, FUNCTION = snowsim_operators.%s)', o.name, o.word);
+      EXECUTE format('CREATE OPERATOR snowsim_operators.%s (LEFTARG = numeric, RIGHTARG = text, FUNCTION = snowsim_operators.%s)', o.name, o.word);
+    END IF;
+  END LOOP;
+END $$;
+
 -- Each cast is made once; those between types of Postgres's own are in casts.sql.
 DO $$
 DECLARE c record;

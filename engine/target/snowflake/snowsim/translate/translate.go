@@ -31,6 +31,9 @@ func Admit(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
+// SearchPath is the search_path that the connections of statements have.
+const SearchPath = "public, snowsim_operators"
+
 // admitted reports whether what Admit makes is there.
 const admitted = `SELECT count(*) = 2 FROM pg_cast WHERE (castsource, casttarget) IN (('boolean'::regtype, 'numeric'::regtype), ('numeric'::regtype, 'boolean'::regtype))`
 
