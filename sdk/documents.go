@@ -36,6 +36,8 @@ type Manifest struct {
 	Kinds           []string
 	// Supports says more of the table type of an adapter; nil leaves it open.
 	Supports *Supports
+	// Feed: a workload that issues the operations of the template's workload.feed, and none without.
+	Feed bool
 	// tablesVary: the workload is a TableLister.
 	tablesVary bool
 }
@@ -336,6 +338,9 @@ func (m Manifest) Write(w *jsondoc.Writer, kind string) {
 	}
 	if m.tablesVary {
 		w.Key("tables_vary").Bool(true)
+	}
+	if m.Feed {
+		w.Key("feed").Bool(true)
 	}
 	if len(m.Statements) > 0 {
 		w.Key("statements")

@@ -52,7 +52,9 @@ type Manifest struct {
 	Tables []LogicalTable `json:"tables,omitempty"`
 	// TablesVary is true when the tables depend on parameters: they are then asked
 	// for with ls_call{"op":"tables"}, and Tables are those of the default parameters.
-	TablesVary bool        `json:"tables_vary,omitempty"`
+	TablesVary bool `json:"tables_vary,omitempty"`
+	// Feed is true when the workload issues the operations of workload.feed, and none without.
+	Feed       bool        `json:"feed,omitempty"`
 	Statements []Statement `json:"statements,omitempty"`
 	// Adapter: the driver it uses, its dialect, and what the table type supports.
 	Driver  string        `json:"driver,omitempty"`

@@ -14,6 +14,7 @@ import (
 
 // world is a target, an adapter and a workload that tests bend as they need.
 type world struct {
+	feed    bool // the workload needs one
 	driver  string
 	refused error // what the host answers instead of the workload
 	// connectErr is what a load connection is refused with; tried counts those closed again.
@@ -114,7 +115,7 @@ type fakeWorkload struct {
 
 func (f fakeWorkload) Info() plugin.Info {
 	return plugin.Info{PluginRef: engine.PluginRef{Kind: "workload", Name: "mix", Version: "1", SHA256: "w"},
-		Manifest: plugin.Manifest{Kind: "workload", Name: "mix", Parameters: json.RawMessage(f.w.schema), Tables: f.w.logical}}
+		Manifest: plugin.Manifest{Kind: "workload", Name: "mix", Parameters: json.RawMessage(f.w.schema), Tables: f.w.logical, Feed: f.w.feed}}
 }
 
 func (f fakeWorkload) Tables(context.Context, json.RawMessage) ([]plugin.LogicalTable, error) {

@@ -146,6 +146,10 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, er
 	if slices.ContainsFunc(f.Checks, func(c CheckResult) bool { return c.Name == checkPrivileges && c.Outcome == CheckFailed }) {
 		return f, nil
 	}
+	if len(r.logical) == 0 && sc.Target.Prepare != nil {
+		f.add(CheckResult{Name: "table", Outcome: CheckWarning, Field: "target.prepare",
+			Message: fmt.Sprintf("The workload %s brings no sample tables: nothing is prepared, and what its statements name must exist.", w.Name), Fix: "remove target.prepare"})
+	}
 	p := &planner{resolved: r, sc: sc}
 	tables, err := p.expected(ctx, f)
 	if err != nil {

@@ -141,6 +141,10 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 	if r.adapter, err = deps.Plugins.Adapter(ctx, sc.Target.Adapter); err != nil {
 		return nil, pluginError(ctx, deps, err, plugin.KindAdapter, sc.Target.Adapter, "target.adapter")
 	}
+	if m := r.workload.Info().Manifest; m.Feed && sc.Workload.Feed == nil {
+		return nil, engine.InvalidField("workload.feed", fmt.Sprintf("is required: the workload %s issues the operations of a feed", m.Name),
+			"name a recorded run with workload.feed: {run: ID}, or give a CSV file with --feed FILE.csv")
+	}
 	params, err := withRecorded(ctx, deps, sc.Workload)
 	if err != nil {
 		return nil, err

@@ -32,6 +32,7 @@ type (
 		Parameters  json.RawMessage  `json:"parameters"`
 		Tables      []looseTable     `json:"tables"`
 		TablesVary  bool             `json:"tables_vary"`
+		Feed        bool             `json:"feed"`
 		Statements  []looseStatement `json:"statements"`
 		Driver      string           `json:"driver"`
 		Dialect     string           `json:"dialect"`
@@ -163,7 +164,7 @@ func parseManifest(doc []byte) (plugin.Manifest, error) {
 	}
 	m := plugin.Manifest{Kind: strings.ToLower(in.Kind), Name: in.Name, Version: string(in.Version),
 		Title: clean([]byte(in.Title), 200), Description: clean([]byte(in.Description), 2000), Author: clean([]byte(in.Author), 200),
-		Parameters: in.Parameters, TablesVary: in.TablesVary, Driver: in.Driver, Dialect: in.Dialect}
+		Parameters: in.Parameters, TablesVary: in.TablesVary, Feed: in.Feed, Driver: in.Driver, Dialect: in.Dialect}
 	if m.Kind != plugin.KindWorkload && m.Kind != plugin.KindAdapter {
 		return m, fmt.Errorf("its manifest has the kind %q; %q and %q are possible", clean([]byte(in.Kind), 50), plugin.KindWorkload, plugin.KindAdapter)
 	}

@@ -1,12 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import YAML from 'yaml';
 import { plugins } from '../dev/data.mjs';
-import { asNew, blank, body, concerns, edit } from '../src/templates/draft';
+import { asNew, blank, body, concerns, edit, unshown } from '../src/templates/draft';
 import { check, fieldKind, get, limits, describe as list, type Schema, set } from '../src/templates/schema';
 import { corners, total } from '../src/templates/stages';
 import { colour, hasComments, writeYaml } from '../src/templates/yaml';
 
 const mix = plugins[0]!.manifest.parameters as Schema;
+
+describe('errors that the form has no place for', () => {
+  it('are those without a control on the page', () => {
+    const errors = ['workload.stages[0].connections', 'workload.retry.classes[1]', 'guardrails.max_p95_ms', 'workload.target_qps'].map((field) => ({ field, message: 'is wrong' }));
+    const fields = (there: string[]) => unshown(errors, there).map((e) => e.field);
+    expect(fields(['workload.stages', 'workload.retry.max'])).toEqual(['workload.retry.classes[1]', 'workload.target_qps']);
+    expect(fields(['workload.target_qps'])).toEqual(['workload.stages[0].connections', 'workload.retry.classes[1]']);
+  });
+});
 
 describe('parameter forms', () => {
   it('chooses the control by the schema', () => {

@@ -25,6 +25,7 @@ func (replay) Manifest() sdk.Manifest {
 		Name: "replay", Version: "1.0.0", Title: "Replay", Author: "Loadstone",
 		Description: "Issues the operations of a recorded run or of a CSV file again (workload.feed), at their own pace, faster, slower, or as fast as possible.",
 		Parameters:  parameterSchema,
+		Feed:        true,
 	}
 }
 

@@ -494,6 +494,8 @@ export interface Plugin extends PluginRef {
     description?: string;
     author?: string;
     parameters?: unknown;
+    /** A workload that issues the operations of workload.feed. */
+    feed?: boolean;
     tables?: {
       name: string;
       columns: { name: string; type: string; db_type?: Record<string, string> }[];

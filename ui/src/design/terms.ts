@@ -24,6 +24,7 @@ export const terms = {
   baseline: 'How far the P95 of the slowest run worker may rise above that of the first step.',
   arrival: 'Constant: even gaps. Poisson: gaps as of independent users. Workload: its own delays are the gaps.',
   inFlightLimit: 'Operations that may be due and not finished at once; what is due beyond it is dropped and counted.',
+  feed: 'This workload makes no operations up: it issues those of a run that was recorded, or of a file, again.',
   stages: 'Ramps and steps that follow each other and make up the measurement.',
   fromDue:
     'The time from when an operation was due until it ended, waiting included. P95 of service counts from when it was begun.',

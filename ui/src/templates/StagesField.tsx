@@ -1,4 +1,4 @@
-import type { Stage } from '../api/types';
+import type { FieldError, Stage } from '../api/types';
 import { Term } from '../design/Controls';
 import { duration } from '../design/format';
 import { Icon } from '../design/icons';
@@ -25,7 +25,7 @@ export function StagesField() {
     'data-field': `${path}[${i}].${field}`,
   });
   return (
-    <fieldset className="field">
+    <fieldset className="field" data-field={path}>
       <legend className="label">
         <Term tip={terms.stages}>Stages</Term>
       </legend>
@@ -74,7 +74,7 @@ export function StagesField() {
       </button>
       <div className={errors.length ? 'problem' : 'help'}>
         {errors.length ? (
-          <Problems errors={errors} path={path} />
+          <Problems errors={errors.map(inWords)} path={path} />
         ) : list.length ? (
           `They make up the measurement: ${duration(total(list))}.`
         ) : (
@@ -83,6 +83,14 @@ export function StagesField() {
       </div>
     </fieldset>
   );
+}
+
+/** Names the stage that an error is about as the page counts it, from 1. */
+function inWords(e: FieldError): FieldError {
+  const at = /^workload\.stages\[(\d+)\](?:\.(\w+))?$/.exec(e.field);
+  if (!at) return e;
+  const what = { duration_seconds: 'seconds ', target_qps: 'rate ', connections: 'connections ', ramp: 'ramp ' }[at[2] ?? ''];
+  return { ...e, field: 'workload.stages', message: `Stage ${Number(at[1]) + 1}: ${what ?? ''}${e.message}` };
 }
 
 const width = 480;

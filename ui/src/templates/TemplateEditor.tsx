@@ -1,9 +1,9 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useMemo, useState } from 'react';
+import { useLayoutEffect, useMemo, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
 import { api, asProblem, type Problem } from '../api/client';
 import { useCreateRun, useTemplate } from '../api/queries';
-import type { RunDetail, Template } from '../api/types';
+import type { FieldError, RunDetail, Template } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ActionsMenu, Segments } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
@@ -11,7 +11,7 @@ import { ago, dateTime } from '../design/format';
 import { Icon } from '../design/icons';
 import { Failed, Notice, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
-import { asNew, blank, body, concerns, type Draft } from './draft';
+import { asNew, blank, body, concerns, type Draft, unshown } from './draft';
 import { FormContext } from './fields';
 import { TemplateForm } from './TemplateForm';
 import { dropDraft, savedDraft, useDraft } from './useDraft';
@@ -307,42 +307,24 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
   );
 }
 
-const shownPaths = [
-  'name',
-  'description',
-  'target',
-  'matrix',
-  'workload.plugin',
-  'workload.params',
-  'workload.load_mode',
-  'workload.concurrent_connections',
-  'workload.target_qps',
-  'workload.duration_seconds',
-  'workload.warmup_seconds',
-  'workload.think_time_ms',
-  'workload.statement_timeout_ms',
-  'workload.seed',
-  'workload.retry.max',
-  'workload.isolation_level',
-  'scaling.mode',
-  'scaling.worker_count',
-  'scaling.per_worker_capacity',
-  'guardrails',
-  'thresholds',
-  'tags',
-];
-
-/** Errors of fields that the form has no control for; they must not go unseen. */
-function Orphans({ errors }: { errors: { field: string; message: string; hint?: string }[] }) {
-  const lost = errors.filter((e) => !shownPaths.some((p) => concerns(p, e.field)));
+/** Errors of fields that the form shows no control for now; they must not go unseen. */
+function Orphans({ errors }: { errors: FieldError[] }) {
+  const [lost, setLost] = useState<FieldError[]>([]);
+  // The controls depend on the mode, the plugin and its schema: only the page knows which are there. Whatever changes them is checked anew.
+  useLayoutEffect(() => {
+    const there = [...document.querySelectorAll<HTMLElement>('[data-field]')].map((c) => c.dataset.field!);
+    const next = unshown(errors, there);
+    setLost((now) => (JSON.stringify(now) === JSON.stringify(next) ? now : next));
+  }, [errors]);
   if (lost.length === 0) return null;
   return (
     <Notice tone="bad">
-      <strong>Some fields can be changed in the YAML only.</strong>
+      <strong>The form has no place for these fields now; they can be changed in the YAML.</strong>
       <ul>
         {lost.map((e) => (
           <li key={e.field + e.message}>
-            <code>{e.field}</code> {e.message} {e.hint}
+            <code>{e.field}</code> {e.message}
+            {e.hint ? `: ${e.hint}.` : '.'}
           </li>
         ))}
       </ul>

@@ -6,6 +6,7 @@ import { Segments } from '../design/Controls';
 import { duration } from '../design/format';
 import { terms } from '../design/terms';
 import { Field, ListField, NumberField, SelectField, TagsField, TextField, useForm } from './fields';
+import { FeedField } from './FeedField';
 import { FindMaxFields } from './FindMaxFields';
 import { AddTarget, MatrixFields } from './MatrixFields';
 import { ParamsForm } from './ParamsForm';
@@ -75,7 +76,9 @@ function Guard({ name, label, unit = '%' }: { name: GuardrailName; label: string
 function tablesOf(plugins: Plugin[] | undefined, workload: string) {
   const tables = meant(plugins, 'workload', workload)?.manifest.tables ?? [];
   const several = tables.length > 1;
-  return { first: tables[0]?.name, several, sized: several && tables.every((t) => t.rows || t.empty) };
+  /** Own SQL and replays work on what is there. */
+  const none = tables.length === 0 && meant(plugins, 'workload', workload) !== undefined;
+  return { first: tables[0]?.name, several, none, sized: several && tables.every((t) => t.rows || t.empty) };
 }
 
 function Targets() {
@@ -95,7 +98,7 @@ function TargetSection() {
   const ref = get(config, 'target.connection');
   const inline = typeof ref === 'object' && ref !== null;
   const prepare = get(config, 'target.prepare') as { rows?: number } | null | undefined;
-  const { first, several, sized } = tablesOf(plugins.data, String(get(config, 'workload.plugin') ?? ''));
+  const { first, several, none, sized } = tablesOf(plugins.data, String(get(config, 'workload.plugin') ?? ''));
   const adapters = choices(plugins.data, 'adapter');
   const adapter = meant(plugins.data, 'adapter', String(get(config, 'target.adapter') ?? 'postgres'));
   const own = adapter?.manifest.parameters as Schema | undefined;
@@ -148,12 +151,14 @@ function TargetSection() {
         />
         <TextField
           path="target.table_name"
-          optional={several}
+          optional={several || none}
           label={several ? 'Table prefix' : 'Table'}
           mono
-          placeholder={several ? 'nothing' : 'orders'}
+          placeholder={several ? 'nothing' : none ? 'none' : 'orders'}
           help={
-            several
+            none
+              ? 'What {table} stands for in the statements. Leave it empty when none names it.'
+              : several
               ? `Ends in _ or a dot: bench_ gives bench_${first}, tpc. the schema tpc. Leave it empty for ${first}.`
               : 'With its schema if need be: sales.orders.'
           }
@@ -168,6 +173,11 @@ function TargetSection() {
           help="Its password is encrypted when the template is saved."
         />
       )}
+      {none && !prepare ? (
+        <div className="field">
+          <div className="help">This workload brings no sample tables: what its statements name must exist.</div>
+        </div>
+      ) : (
       <div className="field">
         <div className="label">Sample data</div>
         <Segments
@@ -185,6 +195,7 @@ function TargetSection() {
             : 'The table must exist; its shape is checked before the load, and it is never dropped.'}
         </div>
       </div>
+      )}
       {prepare && (
         <div className="form-grid">
           <NumberField
@@ -241,9 +252,12 @@ function WorkloadSection() {
   const pick = (v: string) => {
     set('workload.plugin', v);
     set('workload.params', {});
-    const { several, sized } = tablesOf(plugins.data, v);
+    const { several, none, sized } = tablesOf(plugins.data, v);
     if (several) set('target.table_name', undefined);
-    if (sized && get(config, 'target.prepare')) set('target.prepare.rows', undefined);
+    if (none) set('target.prepare', undefined);
+    else if (tablesOf(plugins.data, name).none) set('target.prepare', { rows: 100_000, if_exists: 'use' });
+    if (!meant(plugins.data, 'workload', v)?.manifest.feed) set('workload.feed', undefined);
+    if (sized && (get(config, 'target.prepare') || tablesOf(plugins.data, name).none)) set('target.prepare.rows', undefined);
   };
   const schema = chosen?.manifest.parameters as Schema | undefined;
   return (
@@ -267,6 +281,7 @@ function WorkloadSection() {
           }
         />
       </div>
+      {(chosen?.manifest.feed || get(config, 'workload.feed') != null) && <FeedField />}
       {schema && <ParamsForm key={chosen!.sha256} schema={schema} path="workload.params" />}
     </Section>
   );

@@ -1,4 +1,4 @@
-import type { Scenario } from '../api/types';
+import type { FieldError, Scenario } from '../api/types';
 import { get, set } from './schema';
 
 /** What the editor holds: the document in both forms, and which of them the user touched last. */
@@ -112,6 +112,14 @@ function searchOver(config: Scenario, rate: boolean): Scenario {
 /** What is sent to the server: the text where the user wrote text, else the document. */
 export function body(d: Draft): { source: string } | { config: Scenario } {
   return d.edited === 'yaml' ? { source: d.source } : { config: d.config };
+}
+
+/** The parts of the document that the form shows whatever is chosen, as a whole. */
+const always = ['target', 'matrix', 'workload.params', 'guardrails', 'thresholds', 'tags'];
+
+/** The errors that no control shows; there are the paths of the controls on the page. */
+export function unshown(errors: FieldError[], there: string[]): FieldError[] {
+  return errors.filter((e) => ![...always, ...there].some((p) => concerns(p, e.field)));
 }
 
 /** Reports whether an error at field belongs to a control for path: the field itself, or a part of it. */

@@ -1,0 +1,86 @@
+import { useId, useState } from 'react';
+import { Segments, Term } from '../design/Controls';
+import { terms } from '../design/terms';
+import { Problems, TextField, useErrors, useForm } from './fields';
+import { get } from './schema';
+
+/** What a server keeps of a file, see engine.MaxFeedCSV. */
+const most = 4 << 20;
+
+/** Where a workload that issues given operations takes them from: a recorded run, or a CSV file. */
+export function FeedField() {
+  const { config, set } = useForm();
+  const path = 'workload.feed';
+  const feed = get(config, path) as { run?: string; csv?: string } | null | undefined;
+  const csv = typeof feed?.csv === 'string';
+  const errors = useErrors(path).filter((e) => e.field === path);
+  const [refused, setRefused] = useState('');
+  const id = useId();
+  const read = async (file: File | undefined) => {
+    if (!file) return;
+    if (file.size > most) {
+      setRefused(`${file.name} has ${(file.size / 2 ** 20).toFixed(1)} MB; 4 MB is the most. Replay a part of it.`);
+      return;
+    }
+    setRefused('');
+    set(path, { csv: await file.text() });
+  };
+  return (
+    <div className="stack" data-field={path}>
+      <div className="field">
+        <div className="label">
+          <Term tip={terms.feed}>Operations from</Term>
+        </div>
+        <Segments
+          label="Operations from"
+          value={csv ? 'csv' : 'run'}
+          options={[
+            { value: 'run', label: 'A recorded run' },
+            { value: 'csv', label: 'A CSV file' },
+          ]}
+          onChange={(v) => set(path, v === 'csv' ? { csv: '' } : { run: '' })}
+        />
+        {errors.length > 0 && (
+          <div className="problem">
+            <Problems errors={errors} path={path} />
+          </div>
+        )}
+      </div>
+      {csv ? (
+        <>
+          <TextField
+            path="workload.feed.csv"
+            label="Lines"
+            long
+            mono
+            placeholder={'at_ms,statement,values\n0,find,17'}
+            help="In each line: milliseconds since the beginning, the id of a statement below, and its values."
+          />
+          <div className="field">
+            <label className="label" htmlFor={id}>
+              Or read a file
+            </label>
+            <input
+              id={id}
+              className="input"
+              type="file"
+              accept=".csv,text/csv,text/plain"
+              onChange={(e) => void read(e.target.files?.[0])}
+            />
+            <div className={refused ? 'problem' : 'help'}>
+              {refused || '4 MB at most. Its text becomes part of the template.'}
+            </div>
+          </div>
+        </>
+      ) : (
+        <TextField
+          path="workload.feed.run"
+          label="Run"
+          mono
+          placeholder="3f2a1c8e-…"
+          help="The id of a run that this server has recorded: the end of its page's address. It brings its statements."
+        />
+      )}
+    </div>
+  );
+}
