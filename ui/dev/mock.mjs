@@ -420,7 +420,7 @@ const routes = [
     (_m, b) => {
       scenarioOf(b);
       return {
-        ok: true,
+        ok: false,
         checks: [
           { name: 'plugins', outcome: 'ok', message: 'mix 1.0.0 drives postgres 1.0.0; the parameters are valid.' },
           { name: 'connection', outcome: 'ok', message: 'playground answers, version 15.14, as loadstone.' },
@@ -429,6 +429,19 @@ const routes = [
             outcome: 'warning',
             message: '16 connections are close to the 20 that the target allows.',
             fix: 'lower them, or raise the limit of the database',
+          },
+          {
+            name: 'privileges',
+            outcome: 'failed',
+            message:
+              'The role BENCH is not granted UPDATE and DELETE on the table "LOADSTONE"."PUBLIC"."ORDERS", and the run\'s operations need them.',
+            fix: 'GRANT UPDATE, DELETE ON TABLE "LOADSTONE"."PUBLIC"."ORDERS" TO ROLE "BENCH"',
+          },
+          {
+            name: 'privileges',
+            outcome: 'warning',
+            message: 'The role BENCH may have CREATE TABLE in the schema "LOADSTONE"."PUBLIC" only through the role LOADER.',
+            fix: 'to be certain: GRANT CREATE TABLE ON SCHEMA "LOADSTONE"."PUBLIC" TO ROLE "BENCH"',
           },
           { name: 'statements', outcome: 'ok', message: '4 statements are frozen; nothing else can be executed.' },
         ],

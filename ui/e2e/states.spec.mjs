@@ -492,7 +492,7 @@ for (const theme of ['light', 'dark'])
       ['template form', `/templates/${templates[0].template_id}`, 'Workload'],
       ['template YAML', `/templates/${templates[0].template_id}?as=yaml`, 'Save'],
       ['live run', `/runs/${await find(page, 'checkout peak', 'RUNNING')}`, 'Latency heat map'],
-      ['prepared run', `/runs/${await find(page, 'index rebuild')}`, 'Ready to start'],
+      ['prepared run', `/runs/${await find(page, 'index rebuild')}`, 'This run would fail'],
       ['failed run', `/runs/${await find(page, 'memory guard')}`, 'Guardrail triggered'],
       ...[
         ['overview', 'Latency heat map'],

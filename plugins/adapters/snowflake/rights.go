@@ -310,7 +310,7 @@ func (a Adapter) judgeTables(f findings, req *jsondoc.Value, s *account, list []
 			fine = false
 		case len(perhaps) > 0:
 			f.add("privileges", "warning", "The role "+s.role+" may have "+listed(perhaps)+" on the "+strings.ToLower(t.kind)+" "+t.name.sql()+" only "+why+".",
-				grantOn(strings.Join(perhaps, ", "), t.kind, t.name.sql(), s.role)+" makes it certain", nameField)
+				"to be certain: "+grantOn(strings.Join(perhaps, ", "), t.kind, t.name.sql(), s.role), nameField)
 			fine = false
 		case r.Err == "":
 			names = append(names, t.name.sql())
@@ -370,7 +370,7 @@ func (a Adapter) judgeSchemas(f findings, req *jsondoc.Value, s *account, list [
 			f.add("privileges", "failed", "The role "+s.role+" is not granted "+listed(none)+" in the schema "+schema+", where the run makes its tables.", grantOn(strings.Join(none, ", "), "SCHEMA", schema, s.role), "target.prepare")
 		}
 		if len(perhaps) > 0 {
-			f.add("privileges", "warning", "The role "+s.role+" may have "+listed(perhaps)+" in the schema "+schema+" only "+why+".", grantOn(strings.Join(perhaps, ", "), "SCHEMA", schema, s.role)+" makes it certain", "target.prepare")
+			f.add("privileges", "warning", "The role "+s.role+" may have "+listed(perhaps)+" in the schema "+schema+" only "+why+".", "to be certain: "+grantOn(strings.Join(perhaps, ", "), "SCHEMA", schema, s.role), "target.prepare")
 		}
 	}
 }

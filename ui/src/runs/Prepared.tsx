@@ -2,10 +2,11 @@ import { useQuery } from '@tanstack/react-query';
 import { api } from '../api/client';
 import type { Plan, RunDetail } from '../api/types';
 import { Term } from '../design/Controls';
-import { count, plain, sentence } from '../design/format';
+import { count, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { Failed, Notice, SkeletonRows } from '../design/States';
 import { terms } from '../design/terms';
+import { Fix } from './Fix';
 import { StatementList, TableList } from './PlanView';
 import { ScenarioFacts } from './ScenarioFacts';
 
@@ -54,10 +55,17 @@ export function Prepared({ run }: { run: RunDetail }) {
   const creates = looked?.creates ?? [];
   return (
     <>
-      <Notice tone="plain">
-        <strong>Ready to start.</strong> Nothing has touched the target yet. Check below what this run will do, then
-        press “Start run”.
-      </Notice>
+      {run.plan === null && looked?.ok === false ? (
+        <Notice tone="warn">
+          <strong>This run would fail.</strong> Nothing has touched the target yet. What is red below ends the run
+          before it makes or changes anything; mend it, then check again.
+        </Notice>
+      ) : (
+        <Notice tone="plain">
+          <strong>Ready to start.</strong> Nothing has touched the target yet. Check below what this run will do, then
+          press “Start run”.
+        </Notice>
+      )}
       <ScenarioFacts scenario={run.scenario_config} />
       <section className="panel">
         <header>
@@ -89,13 +97,9 @@ export function Prepared({ run }: { run: RunDetail }) {
                   <li key={c.name + c.message} className={tones[c.outcome]}>
                     <Icon name={icons[c.outcome]} />
                     <span>
+                      <span className="what">{c.name.replaceAll('_', ' ')}</span>
                       {c.message}
-                      {c.fix &&
-                        (c.fix.includes('\n') ? (
-                          <pre className="muted">{c.fix}</pre>
-                        ) : (
-                          <span className="muted"> {sentence(c.fix)}.</span>
-                        ))}
+                      {c.fix && <Fix text={c.fix} />}
                     </span>
                   </li>
                 ))}
