@@ -333,6 +333,9 @@ func againstOf(t matrix.TargetReport) string {
 			parts = append(parts, fmt.Sprintf("%s %+.1f %%", strings.TrimSuffix(m.Name, "_ms"), *m.Difference))
 		}
 	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("%s (too short to compare)", t.Against.Verdict)
+	}
 	return fmt.Sprintf("%s (%s)", t.Against.Verdict, strings.Join(parts, ", "))
 }
 

@@ -60,8 +60,8 @@ type Comparison struct {
 	// SlowerProbability is the Mann–Whitney effect size: how likely an execution
 	// of B took longer than one of A (0.5: neither). Null without executions.
 	SlowerProbability *float64 `json:"slower_probability"`
-	// Verdict is worse when any metric is, else better when any is, else
-	// unclear when any is, else same.
+	// Verdict is worse when any metric is, else better when any is, else unclear when
+	// any is or nothing but the error rates can be compared, else same.
 	Verdict Verdict `json:"verdict"`
 	// Notes are reasons for care, in sentences.
 	Notes []string `json:"notes"`
@@ -226,6 +226,10 @@ func overall(metrics []Metric) Verdict {
 		if slices.ContainsFunc(metrics, func(m Metric) bool { return m.Verdict == v && m.Difference != nil }) {
 			return v
 		}
+	}
+	// Error rates alone, where runs are too short for the rest, make no two runs the same.
+	if !slices.ContainsFunc(metrics, func(m Metric) bool { return m.Difference != nil && m.Name != "error_rate" }) {
+		return Unclear
 	}
 	return Same
 }

@@ -194,3 +194,15 @@ func BenchmarkCompareAnHour(b *testing.B) {
 		}
 	}
 }
+
+// TestErrorRatesAloneMakeNothingTheSame: runs that are too short for all other metrics.
+func TestErrorRatesAloneMakeNothingTheSame(t *testing.T) {
+	zero := 0.0
+	none := Metric{Name: "qps", Verdict: Unclear}
+	if got := overall([]Metric{none, {Name: "error_rate", Difference: &zero, Verdict: Same}}); got != Unclear {
+		t.Errorf("%s", got)
+	}
+	if got := overall([]Metric{none, {Name: "p95_ms", Difference: &zero, Verdict: Same}}); got != Same {
+		t.Errorf("%s", got)
+	}
+}
