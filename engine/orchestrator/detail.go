@@ -13,7 +13,8 @@ import (
 const hybridAdapter = "snowflake_hybrid"
 
 // Detail gathers everything about a run, its parts in parallel. The run itself is
-// read before them, so that its figures are never older than its status and phase.
+// read before them, so that its figures are never older than its status and phase. So is
+// an enrichment under way: what is stored of one that ends meanwhile may be older than what it says itself.
 func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, error) {
 	var (
 		d       engine.RunDetail
@@ -23,7 +24,7 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 		wg      sync.WaitGroup
 		err     error
 	)
-	live := s.liveRun(runID)
+	live, under := s.liveRun(runID), s.enrichingOf(runID)
 	if d.Run, err = s.run(ctx, runID); err != nil {
 		return engine.RunDetail{}, err
 	}
@@ -55,6 +56,9 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 				d.Summary.Cost = s.opts.Prices().Of(polls, d.Run, *r.Figures, d.Plan != nil && d.Plan.Adapter.Name == hybridAdapter)
 			}
 		}
+	}
+	if under != nil {
+		enriched = under.state.Load()
 	}
 	d.Enrichment = s.enrichmentOf(runID, enriched, d.Plan)
 	if d.Artifacts == nil {

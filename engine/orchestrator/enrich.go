@@ -284,9 +284,7 @@ func (s *Service) RetryEnrichment(ctx context.Context, runID, by string) (engine
 
 // StopEnrichment ends the enrichment of a run; what was found is kept.
 func (s *Service) StopEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error) {
-	s.mu.Lock()
-	e := s.enriching[runID]
-	s.mu.Unlock()
+	e := s.enrichingOf(runID)
 	if e == nil {
 		if _, err := s.run(ctx, runID); err != nil {
 			return engine.Enrichment{}, err
@@ -303,14 +301,19 @@ func (s *Service) StopEnrichment(ctx context.Context, runID, by string) (engine.
 	return *e.state.Load(), nil
 }
 
+// enrichingOf is the enrichment of a run that is under way, or nil.
+func (s *Service) enrichingOf(runID string) *enriching {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.enriching[runID]
+}
+
 // enrichmentOf is the state of a run's enrichment: as it goes, else as it was stored.
 func (s *Service) enrichmentOf(runID string, stored *engine.Enrichment, plan *engine.Plan) engine.Enrichment {
-	s.mu.Lock()
-	e := s.enriching[runID]
-	s.mu.Unlock()
-	switch {
-	case e != nil:
+	if e := s.enrichingOf(runID); e != nil {
 		return *e.state.Load()
+	}
+	switch {
 	case stored != nil:
 		return *stored
 	case plan == nil:

@@ -17,7 +17,8 @@ func TestQueueingEndsASearch(t *testing.T) {
 	run := f.run(func(sc *engine.Scenario) {
 		onAccount(sc)
 		sc.Workload.LoadMode, sc.Workload.WarmupSeconds = engine.LoadFindMax, 0
-		sc.Workload.ConcurrentConnections = 1
+		// Throughput grows with each connection on a busy machine, too: it must not be what ends the search.
+		sc.Workload.ConcurrentConnections, sc.Workload.ThinkTimeMs = 1, 10
 		sc.Scaling.WorkerCount = 1
 		sc.FindMax = engine.FindMax{Enabled: true, Unit: engine.FindMaxConnections, StartConcurrency: 1, ConcurrencyIncrement: 1, StepDurationSeconds: 1,
 			QPSStabilityPct: 0, LatencyStabilityPct: 100_000, MaxErrorRatePct: 50, MaxDurationSeconds: 90}
