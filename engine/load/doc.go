@@ -3,12 +3,13 @@
 // A Group owns the connections of one run worker. Each connection has a slot;
 // an I/O engine drives the slots: event loops on Linux, goroutines elsewhere and over TLS:
 //
-//	plugin.Stream ──whole batches──▶ source ──private batch──▶ slot ──Exec──▶ target.Conn
+//	plugin.Stream ──whole batches──▶ source ────── batch ─────▶ slot ──Exec──▶ target.Conn
 //	                                                            │
 //	               histograms, counters ◀── collector ◀──chunks─┘
 //	                        Sink ◀──────────────┘
 //
-// In a closed loop each slot takes its own operations. In an open loop (QPS)
+// In a closed loop each slot takes its operations itself: from a batch of its own where a
+// goroutine drives it, from the loop's where an event loop does. In an open loop (QPS)
 // operations are due on a schedule that nothing but the configuration moves:
 //
 //	schedule ─due times─▶ dispatcher ─arrivals─▶ queue ─▶ slot ──Exec──▶ target.Conn
@@ -26,7 +27,7 @@
 //
 // Nothing between two operations of a slot allocates, does I/O or takes a lock
 // that another slot may hold for long: batches are taken whole, one lock a
-// batch; records go into a chunk that only the slot writes; the collector
+// batch; records go into a chunk that only the slot writes, or only its event loop; the collector
 // reads them behind it. When the collector cannot keep up, the pool of chunks runs dry,
 // slots wait for a chunk, and the wait is reported as stalled: memory is
 // bounded, and no record is ever dropped.

@@ -18,8 +18,8 @@ import (
 // delays and key distributions to stay fresh.
 const batchSize = 64
 
-// Many connections get smaller batches: each keeps one, and with thousands of them one
-// lasts as long.
+// Many connections get smaller batches: each that a goroutine drives keeps one, and with
+// thousands of them one lasts as long.
 const (
 	manyConnections = 256
 	smallBatch      = 16
@@ -63,8 +63,9 @@ const (
 type private struct {
 	batch plugin.Batch
 	next  int
-	// users counts who still needs the batch where it is shared: in an open loop,
-	// by whose filler, guarded by shared.mu; on an event loop, by nobody else.
+	// users counts the slots that still execute operations of the batch, where several
+	// do. In an open loop shared fills it, and its mu guards users; on an event loop shared is nil, and
+	// only the loop touches users.
 	shared *ahead
 	users  int
 }

@@ -136,7 +136,7 @@ type Conn interface {
 	Exec(ctx context.Context, b *plugin.Batch, op plugin.Op, res *Result) error
 	// Broken reports that the connection cannot be used any more.
 	Broken() bool
-	// Cancel asks the server to cancel what Exec waits for; safe to call from another goroutine.
+	// Cancel asks the server to cancel what is in flight, and does nothing when nothing is; safe to call from another goroutine.
 	Cancel(ctx context.Context) error
 	// Close may be called from another goroutine, and twice; an Exec under way
 	// then returns an error of class connection.
@@ -146,7 +146,7 @@ type Conn interface {
 // EventConn is an optional ability of a Conn: an event loop sends an operation
 // and takes its answer when the socket has something to read, instead of blocking in Exec.
 //
-// From Enter to Leave only the loop uses Send, Flush and Receive, one goroutine
+// From Enter to Leave only the loop uses Send, Flush, Touch and Receive, one goroutine
 // at a time, and Exec is not called. Broken, Cancel and Close work as ever: Close ends
 // what is in flight and wakes the loop, and the socket itself stays open until Leave.
 type EventConn interface {

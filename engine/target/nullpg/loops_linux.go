@@ -257,7 +257,7 @@ func (l *loop) close() {
 // happened reads and answers. A read that does not fill buf has taken
 // everything, but for the end of the stream, which has no edge of its own.
 func (c *looped) happened(events uint32, buf []byte) error {
-	if len(c.rest) > 0 && events&unix.EPOLLOUT != 0 {
+	if len(c.rest) > 0 && events&(unix.EPOLLOUT|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		rest := c.rest
 		c.rest = nil
 		if _, err := c.Write(rest); err != nil {
@@ -267,7 +267,8 @@ func (c *looped) happened(events uint32, buf []byte) error {
 			return c.l.control(unix.EPOLL_CTL_MOD, c.fd, watched) // which tells again what has arrived
 		}
 	}
-	for {
+	// Nothing is read from a client that does not take its answers: they would pile up here.
+	for len(c.rest) == 0 {
 		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), unix.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno == unix.EINTR:
@@ -286,6 +287,7 @@ func (c *looped) happened(events uint32, buf []byte) error {
 			return nil
 		}
 	}
+	return nil
 }
 
 // Write implements io.Writer; it never waits, and keeps what the socket has no room for.

@@ -219,6 +219,40 @@ func TestPieces(t *testing.T) {
 	}
 }
 
+// TestAClientThatReadsNothing is not read either, so that its answers take no memory, and holds up nobody.
+func TestAClientThatReadsNothing(t *testing.T) {
+	s := start(t, "127.0.0.1:0", nullpg.Options{})
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 8), 196608)); err != nil {
+		t.Fatal(err)
+	}
+	const bound = 64 << 20 // far above what the sockets hold
+	query := bytes.Repeat(append([]byte{'Q', 0, 0, 0, 13}, "SELECT 1\x00"...), 10_000)
+	written := 0
+	for written < bound {
+		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+		n, err := c.Write(query)
+		written += n
+		if err != nil {
+			break
+		}
+	}
+	if written >= bound {
+		t.Errorf("the target took %d bytes", written)
+	}
+	for range 8 { // on each of the loops
+		conn, err := pgx.Connect(t.Context(), s.DSN())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close(t.Context())
+	}
+	_ = c.Close()
+}
+
 // TestTheSpread: latencies are uniform around the middle.
 func TestTheSpread(t *testing.T) {
 	var sum, squares float64

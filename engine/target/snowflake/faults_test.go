@@ -1,7 +1,6 @@
 package snowflake
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -32,22 +31,7 @@ func TestLoadThroughFaults(t *testing.T) {
 	}
 	g.Start(engine.PhaseMeasurement)
 	waitFor(t, func() bool { return s.Stats().Queries > 600 && s.Stats().Sessions == 8 })
-	select {
-	case err := <-g.Failed():
-		t.Fatal(err)
-	default:
-	}
-	over, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	if err := g.Drain(over); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	endLoad(t, g, db, 5*time.Second)
 	classes := map[engine.ErrorClass]int{}
 	for _, r := range sink.recs {
 		if !r.Success {

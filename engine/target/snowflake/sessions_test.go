@@ -79,26 +79,10 @@ func TestFiveHundredSessions(t *testing.T) {
 	waitFor(t, func() bool { return served.Load() > 3*sessions })
 	hangs.Store(true)
 	waitFor(t, func() bool { return hanging.Load() == sessions })
-	select {
-	case err := <-g.Failed():
-		t.Fatal(err)
-	default:
-	}
-	begin := time.Now()
-	over, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if err := g.Drain(over); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d sessions were opened, %d queries aborted, %v from STOP to the last closed session", a.sessions.Load(), a.aborts.Load(), time.Since(begin))
-	if d := time.Since(begin); d > 10*time.Second {
-		t.Errorf("draining took %v", d)
+	took := endLoad(t, g, db, 100*time.Millisecond)
+	t.Logf("%d sessions were opened, %d queries aborted, %v from STOP to the last closed session", a.sessions.Load(), a.aborts.Load(), took)
+	if took > 10*time.Second {
+		t.Errorf("draining took %v", took)
 	}
 	n := g.Totals()
 	lost := 0
@@ -122,4 +106,27 @@ func TestFiveHundredSessions(t *testing.T) {
 	if a.aborts.Load() < sessions {
 		t.Errorf("%d aborts", a.aborts.Load())
 	}
+}
+
+// endLoad stops the group within the limit, closes it and its database, and returns how long that took.
+func endLoad(t *testing.T, g *load.Group, db target.Database, limit time.Duration) time.Duration {
+	t.Helper()
+	select {
+	case err := <-g.Failed():
+		t.Fatal(err)
+	default:
+	}
+	begin := time.Now()
+	over, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	if err := g.Drain(over); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(begin)
 }

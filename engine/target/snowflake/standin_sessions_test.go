@@ -91,25 +91,7 @@ func TestFiveHundredOfTheStandIn(t *testing.T) {
 	g.Start(engine.PhaseMeasurement)
 	waitFor(t, func() bool { return s.Stats().Queries-opened.Queries >= sessions })
 	waitFor(t, func() bool { return s.Warehouses().List()[0].Queued >= sessions/2-8 && active() > 32 })
-	select {
-	case err := <-g.Failed():
-		t.Fatal(err)
-	default:
-	}
-
-	begin := time.Now()
-	over, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if err := g.Drain(over); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	took := time.Since(begin)
+	took := endLoad(t, g, db, 100*time.Millisecond)
 	t.Logf("%d sessions, %d aborts, %v from STOP to the last closed session", opened.Sessions, s.Stats().Aborts, took)
 	if took > 10*time.Second {
 		t.Errorf("draining took %v", took)
