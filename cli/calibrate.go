@@ -19,6 +19,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/calibrate"
+	"github.com/loadstone-db/loadstone/engine/outfile"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 )
@@ -59,7 +60,7 @@ func (c *calibrateCommand) Run(e *env) error {
 		return err
 	}
 	path := filepath.Join(dir, calibrationFile)
-	if err := writeFile(path, func(w io.Writer) error { return printJSON(w, result) }); err != nil {
+	if err := outfile.Write(path, func(w io.Writer) error { return printJSON(w, result) }); err != nil {
 		return err
 	}
 	if c.JSON {

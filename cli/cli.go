@@ -76,7 +76,9 @@ type env struct {
 	ctx    context.Context
 	stdout io.Writer
 	stderr io.Writer
-	log    zerolog.Logger
+	// results is standard output when a result was asked for there; stdout is standard error then.
+	results io.Writer
+	log     zerolog.Logger
 	// forget restores the default handling of signals, so that a second one ends the process at once.
 	forget func()
 }

@@ -26,7 +26,7 @@ type compareCommand struct {
 	B            string  `arg:"" help:"The runs to judge, likewise."`
 	Tolerance    float64 `default:"5" placeholder:"PCT" help:"The least difference that matters, in percent."`
 	RequireClear bool    `help:"Exit with 4 when the verdict is unclear."`
-	Out          string  `placeholder:"FILE" help:"Write the comparison as JSON."`
+	Out          string  `placeholder:"FILE" help:"Write the comparison as JSON; - is standard output."`
 	Server       string  `placeholder:"URL" env:"LOADSTONE_SERVER" help:"The server that has the runs, instead of this machine's data directory."`
 	Token        string  `env:"LOADSTONE_TOKEN" help:"API token for --server."`
 	storeFlags
@@ -43,6 +43,9 @@ type written struct {
 func (c *compareCommand) Run(e *env) error {
 	if math.IsNaN(c.Tolerance) || c.Tolerance < 0 || c.Tolerance > 1000 {
 		return engine.InvalidField("--tolerance", fmt.Sprintf("%v is not a percentage", c.Tolerance), "give 0 to 1000, for example 5")
+	}
+	if err := e.claim(c.Out); err != nil {
+		return err
 	}
 	from, done, err := c.source(e)
 	if err != nil {
@@ -72,19 +75,16 @@ func (c *compareCommand) Run(e *env) error {
 		return fmt.Errorf("comparing: %w", err)
 	}
 	result.Notes = append(compare.Notes(sums[0], sums[1]), result.Notes...)
-	if c.Out != "" {
-		if err := writeFile(c.Out, func(w io.Writer) error { return printJSON(w, result) }); err != nil {
-			return err
-		}
-	}
+	wrote := e.write(c.Out, func(w io.Writer) error { return printJSON(w, result) })
 	printComparison(e.stdout, result)
+	code := exitPassed
 	switch {
 	case result.Verdict == compare.Worse:
-		return &exitError{code: exitThresholds}
+		code = exitThresholds
 	case result.Verdict == compare.Unclear && c.RequireClear:
-		return &exitError{code: exitInvalid}
+		code = exitInvalid
 	}
-	return nil
+	return verdict(code, wrote)
 }
 
 // source returns what reads a run by its name. The data directory is opened when the first id needs it.
@@ -157,13 +157,16 @@ func (c *client) report(ctx context.Context, id string) (written, error) {
 	return reportOf(&s, list.Seconds), nil
 }
 
+// maxReport is the most that a report is read of: the seconds of a week are a tenth of it.
+const maxReport = 1 << 30
+
 func readReport(path string) (written, error) {
 	fail := func(format string, args ...any) (written, error) {
 		return written{}, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The file %s ", path) + fmt.Sprintf(format, args...) + ".", Hint: "give a file that `loadstone run --out` wrote"}
 	}
-	text, err := os.ReadFile(path) //nolint:gosec // the user names the file
+	text, err := readBounded("The report", path, maxReport)
 	if err != nil {
-		return fail("cannot be read: %v", err)
+		return written{}, err
 	}
 	r := written{Summary: &engine.Summary{}}
 	if err := json.Unmarshal(text, &r); err != nil {

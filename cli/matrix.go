@@ -51,16 +51,10 @@ func (c *runCommand) matrix(e *env, source []byte, scenario engine.Scenario) err
 	if err != nil {
 		return err
 	}
-	if c.Out != "" {
-		if err := writeFile(c.Out, func(w io.Writer) error { return printJSON(w, report) }); err != nil {
-			return err
-		}
-	}
-	if c.JUnit != "" {
-		if err := writeFile(c.JUnit, func(w io.Writer) error { return writeMatrixJUnit(w, report, c.RequireValid) }); err != nil {
-			return err
-		}
-	}
+	wrote := errors.Join(
+		e.write(c.Out, func(w io.Writer) error { return printJSON(w, report) }),
+		e.write(c.JUnit, func(w io.Writer) error { return writeMatrixJUnit(w, report, c.RequireValid) }),
+	)
 	if err := printMatrix(e.stdout, report); err != nil {
 		return err
 	}
@@ -74,10 +68,7 @@ func (c *runCommand) matrix(e *env, source []byte, scenario engine.Scenario) err
 	if page != "" {
 		_, _ = fmt.Fprintf(e.stdout, "comparison  %s\n", page)
 	}
-	if code := judgeMatrix(report, c.RequireValid); code != exitPassed {
-		return &exitError{code: code}
-	}
-	return nil
+	return verdict(judgeMatrix(report, c.RequireValid), wrote)
 }
 
 func (c *runCommand) beginMatrix(e *env, source []byte, scenario engine.Scenario) (where matrices, page string, done func(), err error) {

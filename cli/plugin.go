@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -37,16 +36,11 @@ type pluginInspect struct {
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
+// maxPlugin is the most bytes of a plugin file.
+const maxPlugin = 8 << 20
+
 func readPlugin(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > 64<<20 {
-		return nil, &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("%s has %d bytes; a plugin has at most 8 MB.", path, info.Size())}
-	}
-	file, err := os.ReadFile(path) //nolint:gosec // the user names the file
-	if err != nil {
-		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The plugin file cannot be read: %v.", err), Cause: err}
-	}
-	return file, nil
+	return readRegular("The plugin file", path, maxPlugin)
 }
 
 // inspect examines a file as a server would.

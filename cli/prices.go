@@ -34,6 +34,9 @@ func (*pricesCommand) Run(e *env) error {
 	return nil
 }
 
+// maxPrices is the most bytes of a price list.
+const maxPrices = 1 << 20
+
 // openPrices returns the price list as it is now: of the file that the user names,
 // else of prices.yaml in the data directory, else the default. A list that
 // is wrong at the start is an error; one that becomes wrong is logged, and the last good one stays.
@@ -60,9 +63,12 @@ func openPrices(named, dir string, log zerolog.Logger) (func() cost.Prices, erro
 			return nil
 		}
 		read = info.ModTime()
-		text, err := os.ReadFile(path) //nolint:gosec // the user names the file
+		if !info.Mode().IsRegular() {
+			return errors.New("the price list is not a regular file")
+		}
+		text, err := readBounded("The price list", path, maxPrices)
 		if err != nil {
-			return fmt.Errorf("the price list cannot be read: %w", err)
+			return err
 		}
 		prices, err := cost.Parse(text)
 		if err != nil {

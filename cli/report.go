@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,33 +20,6 @@ func printJSON(w io.Writer, v any) error {
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
-	}
-	return nil
-}
-
-// writeFile writes a report so that a reader never sees half of it.
-func writeFile(path string, write func(io.Writer) error) error {
-	fail := func(err error) error {
-		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The file %s cannot be written: %v.", path, err), Cause: err}
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".loadstone-*")
-	if err != nil {
-		return fail(err)
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }()
-	if err := write(tmp); err != nil {
-		_ = tmp.Close()
-		return fail(err)
-	}
-	if err := tmp.Chmod(0o644); err != nil {
-		_ = tmp.Close()
-		return fail(err)
-	}
-	if err := tmp.Close(); err != nil {
-		return fail(err)
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return fail(err)
 	}
 	return nil
 }

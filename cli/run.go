@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,8 +25,8 @@ type runCommand struct {
 	Set          []string `placeholder:"PATH=VALUE" sep:"none" help:"Override a field of the template: workload.duration_seconds=60. May be repeated."`
 	Server       string   `placeholder:"URL" env:"LOADSTONE_SERVER" help:"Run on this server instead of in this process."`
 	Token        string   `env:"LOADSTONE_TOKEN" help:"API token for --server."`
-	Out          string   `placeholder:"FILE" help:"Write the summary as JSON."`
-	JUnit        string   `name:"junit" placeholder:"FILE" help:"Write the result as JUnit XML."`
+	Out          string   `placeholder:"FILE" help:"Write the summary as JSON; - is standard output."`
+	JUnit        string   `name:"junit" placeholder:"FILE" help:"Write the result as JUnit XML; - is standard output."`
 	RequireValid bool     `help:"Exit with 4 when the figures are not VALID."`
 	Quiet        bool     `short:"q" help:"Show no progress."`
 	// WaitEnrichment bounds the wait; the exit code does not depend on what comes of it.
@@ -51,13 +52,8 @@ func (c *runCommand) Run(e *env) error {
 			return fmt.Errorf("writing the template: %w", err)
 		}
 	}
-	for _, path := range []string{c.Out, c.JUnit} {
-		if path == "" {
-			continue
-		}
-		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-			return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The folder of %s does not exist.", path), Hint: "create it first"}
-		}
+	if err := e.claim(c.Out, c.JUnit); err != nil {
+		return err
 	}
 	if scenario.Matrix != nil {
 		return c.matrix(e, source, scenario)
@@ -87,15 +83,18 @@ type outcome struct {
 	goesOn     string
 }
 
+// maxTemplate is more than a template can have; how much that is says package template.
+const maxTemplate = 2 << 20
+
 // source reads the template and applies --set.
 func (c *runCommand) source() (source []byte, err error) {
 	if c.Template == "-" {
-		source, err = io.ReadAll(io.LimitReader(os.Stdin, 2<<20))
+		source, err = readAll("The template", "standard input", os.Stdin, maxTemplate)
 	} else {
-		source, err = os.ReadFile(c.Template) //nolint:gosec // the user names the file
+		source, err = readBounded("The template", c.Template, maxTemplate)
 	}
 	if err != nil {
-		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The template cannot be read: %v.", err), Cause: err}
+		return nil, err
 	}
 	for _, set := range c.Set {
 		path, value, ok := strings.Cut(set, "=")
@@ -116,7 +115,7 @@ func (c *runCommand) feed(scenario *engine.Scenario) error {
 		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The feed cannot be read: %v.", err), Cause: err}
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, engine.MaxFeedCSV+1))
+	text, err := io.ReadAll(io.LimitReader(f, engine.MaxFeedCSV+1)) // one too long is refused with the template
 	if err != nil {
 		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The feed cannot be read: %v.", err), Cause: err}
 	}
@@ -284,16 +283,11 @@ func follow(e *env, s *services, runID string, quiet bool, start func(context.Co
 // conclude writes the reports and turns the result into an exit code.
 func (c *runCommand) conclude(e *env, o outcome) error {
 	s := o.summary
-	if c.Out != "" {
-		if err := writeFile(c.Out, func(w io.Writer) error { return printJSON(w, written{s, o.seconds, o.enrichment.Known()}) }); err != nil {
-			return err
-		}
-	}
-	if c.JUnit != "" {
-		if err := writeFile(c.JUnit, func(w io.Writer) error { return writeJUnit(w, s, c.RequireValid) }); err != nil {
-			return err
-		}
-	}
+	// What cannot be written shall not hide the result.
+	wrote := errors.Join(
+		e.write(c.Out, func(w io.Writer) error { return printJSON(w, written{s, o.seconds, o.enrichment.Known()}) }),
+		e.write(c.JUnit, func(w io.Writer) error { return writeJUnit(w, s, c.RequireValid) }),
+	)
 	if err := printSummary(e.stdout, s); err != nil {
 		return err
 	}
@@ -301,8 +295,17 @@ func (c *runCommand) conclude(e *env, o outcome) error {
 	if o.where != "" && s.Accounting.Recorded > 0 {
 		_, _ = fmt.Fprintf(e.stdout, "executions  %s\n", o.where)
 	}
-	if code := judge(s, o.setup, c.RequireValid); code != exitPassed {
-		return &exitError{code: code}
+	return verdict(judge(s, o.setup, c.RequireValid), wrote)
+}
+
+// verdict is the end of a command whose result has the exit code; wrote is why a
+// file of the result could not be written.
+func verdict(code int, wrote error) error {
+	if code == exitPassed && wrote == nil {
+		return nil
 	}
-	return nil
+	if code == exitPassed {
+		code = exitUsage
+	}
+	return &exitError{code: code, err: wrote}
 }

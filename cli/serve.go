@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -134,9 +133,9 @@ type firstRun struct {
 }
 
 func readFirstRun(path string) (*firstRun, error) {
-	source, err := os.ReadFile(path) //nolint:gosec // the user names the file
+	source, err := readBounded("The template", path, maxTemplate)
 	if err != nil {
-		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The template cannot be read: %v.", err), Cause: err}
+		return nil, err
 	}
 	scenario, err := template.Parse(source)
 	if err != nil {

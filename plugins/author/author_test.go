@@ -36,7 +36,15 @@ func TestProjectsBuild(t *testing.T) {
 			if language == "assemblyscript" {
 				compilerOfTheSDK(t, dir)
 			}
+			// What stands under the module's name is written to, not replaced.
+			link, elsewhere := filepath.Join(dir, "my-items_2.wasm"), filepath.Join(t.TempDir(), "module")
+			if err := os.Symlink(elsewhere, link); err != nil {
+				t.Fatal(err)
+			}
 			out, err := Build(t.Context(), dir)
+			if to, linkErr := os.Readlink(link); linkErr != nil || to != elsewhere {
+				t.Errorf("the link was replaced: %q %v", to, linkErr)
+			}
 			if err != nil {
 				t.Fatalf("%v\n(make examples installs the compilers)", err)
 			}

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/outfile"
 )
 
 // Build builds the project in the folder dir and returns the path of the module,
@@ -25,22 +27,36 @@ func Build(ctx context.Context, dir string) (string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("There is no folder %s.", dir)}
 	}
-	out := filepath.Join(dir, filepath.Base(dir)+".wasm")
+	name := filepath.Base(dir) + ".wasm"
+	// Compilers replace what stands under the name; the module is made elsewhere and then written there.
+	draft, err := os.MkdirTemp("", "loadstone-build-")
+	if err != nil {
+		return "", fmt.Errorf("making a temporary folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(draft) }()
+	module, out := filepath.Join(draft, name), filepath.Join(dir, name)
 	has := func(file string) bool { _, err := os.Stat(filepath.Join(dir, file)); return err == nil }
 	switch {
 	case has("go.mod"):
-		err = buildGo(ctx, dir, out)
+		err = buildGo(ctx, dir, module)
 	case has("Cargo.toml"):
-		err = buildRust(ctx, dir, out)
+		err = buildRust(ctx, dir, module)
 	case has("package.json"):
-		err = buildAssemblyScript(ctx, dir, out)
+		err = buildAssemblyScript(ctx, dir, module)
 	case has("plugin.c"):
-		err = buildC(ctx, dir, out)
+		err = buildC(ctx, dir, module)
 	default:
 		return "", &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s holds no plugin: there is no go.mod, Cargo.toml, package.json or plugin.c.", dir),
 			Hint: "loadstone plugin new --language go NAME makes a project"}
 	}
-	return out, err
+	if err != nil {
+		return "", err
+	}
+	built, err := os.ReadFile(module)
+	if err != nil {
+		return "", fmt.Errorf("reading what was built: %w", err)
+	}
+	return out, outfile.Write(out, func(w io.Writer) error { _, err := w.Write(built); return err })
 }
 
 // missing says what a build needs and how to get it.

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// readBounded reads a file that a user named, of at most so many bytes; what says
+// what it shall be ("The template"). A device that never ends is too large like any other.
+func readBounded(what, path string, most int64) ([]byte, error) {
+	f, err := os.Open(path) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, unreadable(what, err)
+	}
+	defer f.Close()
+	return readAll(what, path, f, most)
+}
+
+func readAll(what, path string, r io.Reader, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return nil, unreadable(what, err)
+	}
+	if int64(len(text)) > most {
+		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s cannot be read: %s has more than the limit of %s.", what, path, size(most))}
+	}
+	return text, nil
+}
+
+// readRegular is readBounded for what is a file and nothing else: a FIFO would be
+// waited for, and a device answers what it likes.
+func readRegular(what, path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, unreadable(what, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s cannot be read: %s is not a regular file.", what, path)}
+	}
+	return readBounded(what, path, most)
+}
+
+func unreadable(what string, err error) error {
+	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s cannot be read: %v.", what, err), Cause: err}
+}
+
+// size writes a bound for a person.
+func size(n int64) string {
+	if n >= 1<<20 {
+		return fmt.Sprintf("%d MB", n>>20)
+	}
+	return fmt.Sprintf("%d KB", n>>10)
+}

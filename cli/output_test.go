@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// writeReport writes a file as run --out does, of seconds with so many operations each.
+func writeReport(t *testing.T, id string, perSecond ...int64) string {
+	t.Helper()
+	r := written{Summary: &engine.Summary{RunID: id}}
+	for _, n := range perSecond {
+		r.Seconds = append(r.Seconds, engine.MeasuredSecond{Operations: n})
+	}
+	var b bytes.Buffer
+	if err := printJSON(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), id+".json")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func steady(n int64, seconds int) []int64 {
+	all := make([]int64, seconds)
+	for i := range all {
+		all[i] = n + int64(i%3)
+	}
+	return all
+}
+
+func TestADashIsStandardOutputAndNothingElseGoesThere(t *testing.T) {
+	a, b := writeReport(t, "a", steady(1000, 20)...), writeReport(t, "b", steady(1000, 20)...)
+	for _, dash := range []string{"-", "/dev/stdout"} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), func() {}, []string{"compare", a, b, "--out", dash}, &out, &errs); code != exitPassed {
+			t.Fatalf("exit %d\n%s", code, errs.String())
+		}
+		var c struct{ Verdict string }
+		if err := json.Unmarshal(out.Bytes(), &c); err != nil || c.Verdict == "" {
+			t.Errorf("--out %s: standard output is not the result alone: %v\n%s", dash, err, out.String())
+		}
+		if !strings.Contains(errs.String(), "metric") {
+			t.Errorf("--out %s: people see nothing:\n%s", dash, errs.String())
+		}
+	}
+}
+
+func TestTwoResultsDoNotShareAFile(t *testing.T) {
+	dir := t.TempDir()
+	template := filepath.Join(dir, "t.yaml")
+	if err := os.WriteFile(template, []byte("name: x\ntarget: {connection: playground, table_name: t}\nworkload: {plugin: mix}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	there, link := filepath.Join(dir, "there"), filepath.Join(dir, "link")
+	if err := os.WriteFile(there, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(there, link); err != nil {
+		t.Fatal(err)
+	}
+	none := filepath.Join(dir, "none")
+	for _, pair := range [][2]string{{"-", "-"}, {"-", "/dev/stdout"}, {there, there}, {there, link}, {none, none}} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), func() {}, []string{"run", template, "--out", pair[0], "--junit", pair[1]}, &out, &errs)
+		if code != exitUsage || !strings.Contains(errs.String(), "cannot both go") {
+			t.Errorf("%v: exit %d\n%s", pair, code, errs.String())
+		}
+	}
+	if b, err := os.ReadFile(there); err != nil || string(b) != "kept" {
+		t.Errorf("the file was touched: %q %v", b, err)
+	}
+}
+
+func TestWhatIsNoFileIsNotReadAsAPlugin(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Skip(err)
+	}
+	for _, path := range []string{fifo, "/dev/zero", t.TempDir()} {
+		for _, args := range [][]string{{"plugin", "inspect", path}, {"plugin", "test", path}, {"plugin", "bench", path}} {
+			var out, errs bytes.Buffer
+			if code := run(t.Context(), func() {}, args, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "not a regular file") {
+				t.Errorf("%v: exit %d\n%s", args, code, errs.String())
+			}
+		}
+	}
+}
+
+func TestATemplateThatNeverEndsIsRefused(t *testing.T) {
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), func() {}, []string{"run", "/dev/zero"}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "more than the limit of 2 MB") {
+		t.Errorf("exit %d\n%s", code, errs.String())
+	}
+}
