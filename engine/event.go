@@ -23,7 +23,21 @@ const (
 	ScopeWorker      EventScope = "WORKER"
 )
 
+// The reasons of a SET_WORKER_TARGET.
+const (
+	// TargetInitial is the first target of a run worker.
+	TargetInitial = "initial"
+	// TargetStepAdvance belongs to the next step of a search, TargetStage to a stage of the workload.
+	TargetStepAdvance = "step_advance"
+	TargetStage       = "stage"
+	// TargetRedistribute: others have joined or left, and the load is shared anew.
+	TargetRedistribute = "redistribute"
+	// TargetRetire is the last target of a run worker that is not needed any more.
+	TargetRetire = "retire"
+)
+
 // EventData is the body of an event; fields that a type does not use stay empty.
+// Targets are absolute, and those of one run worker: TargetQPS is its own rate.
 type EventData struct {
 	Scope               EventScope `json:"scope"`
 	WorkerID            string     `json:"worker_id,omitempty"`
@@ -42,7 +56,21 @@ type EventData struct {
 	// SettleSeconds of a step pass before StepSeconds of it are measured.
 	SettleSeconds float64 `json:"settle_seconds,omitempty"`
 	StepSeconds   float64 `json:"step_seconds,omitempty"`
-	RampSeconds   float64 `json:"ramp_seconds,omitempty"`
+	// RampSeconds is how long the change takes; a SET_WORKER_TARGET always tells it.
+	RampSeconds float64 `json:"ramp_seconds,omitempty"`
+}
+
+// MarshalJSON writes ramp_seconds with every target, also when it is 0.
+func (d EventData) MarshalJSON() ([]byte, error) {
+	type plain EventData
+	out := struct {
+		plain
+		RampSeconds *float64 `json:"ramp_seconds,omitempty"`
+	}{plain: plain(d)}
+	if d.RampSeconds != 0 || d.TargetConnections != nil || d.TargetQPS != nil {
+		out.RampSeconds = &d.RampSeconds
+	}
+	return json.Marshal(out)
 }
 
 // Event is one entry of a run's control stream. It is persisted before it is

@@ -33,7 +33,8 @@ type Run struct {
 	UpdatedAt  Time  `json:"updated_at"`
 }
 
-// WorkerTarget is the absolute target of one run worker.
+// WorkerTarget is the absolute target of one run worker. TargetQPS is its own
+// rate, nil in a closed loop and where the workload paces itself.
 type WorkerTarget struct {
 	TargetConnections int      `json:"target_connections"`
 	TargetQPS         *float64 `json:"target_qps,omitempty"`

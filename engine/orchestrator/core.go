@@ -24,7 +24,8 @@ const drainGrace = 20 * time.Second
 //	                      all workers READY            START, SET_PHASE
 //	                      120 s since place            stop(setup_failure)
 //	RUNNING/WARMUP        warm-up over                 SET_PHASE MEASUREMENT
-//	RUNNING/MEASUREMENT   duration over                stop(duration_elapsed)
+//	RUNNING/MEASUREMENT   a stage begins               targets
+//	                      duration over                stop(duration_elapsed)
 //	                      a search: see searching
 //	RUNNING               user, guardrail, lost worker stop(reason)
 //	STOPPING              user, lost worker            → CANCELLING
@@ -61,11 +62,14 @@ type core struct {
 	ran     map[string]bool // the run workers that have carried load
 	// search is nil in a run that does not look for the limit.
 	search *searching
+	// stages are those of the workload, stage is how many of them have begun.
+	stages []engine.Stage
+	stage  int
 }
 
 // newCore is a run that has just become RUNNING, with the ids of its run workers.
 func newCore(w engine.Workload, workers []string) *core {
-	c := &core{warmup: w.Warmup(), duration: w.Duration(), expected: len(workers),
+	c := &core{warmup: w.Warmup(), duration: w.Duration(), expected: len(workers), stages: w.Stages,
 		status: engine.StatusRunning, phase: engine.PhasePreparing, workers: map[string]engine.WorkerStatus{}, ran: map[string]bool{}}
 	for _, id := range workers {
 		c.workers[id] = engine.WorkerStarting
@@ -114,6 +118,13 @@ type (
 	actLost struct {
 		ids []string
 		why string
+	}
+	// actTargets tells the run workers their first targets.
+	actTargets struct{}
+	// actStage: the stage of that index has begun, at that time.
+	actStage struct {
+		index int
+		at    time.Time
 	}
 	actFinish struct{}
 	actEnrich struct{}
@@ -285,11 +296,35 @@ func (c *core) start(now time.Time) []any {
 		{Type: engine.EventStart, Data: engine.EventData{Scope: engine.ScopeRun, ExpectedWorkers: c.expected, Phase: phase}},
 		{Type: engine.EventSetPhase, Data: engine.EventData{Scope: engine.ScopeRun, Phase: phase, EffectiveAt: &at}},
 	}
-	out := []any{actChange{t: t}}
+	out := []any{actChange{t: t}, actTargets{}}
 	if phase == engine.PhaseMeasurement {
 		out = append(out, c.nextStep(now)...)
 	}
 	return out
+}
+
+// border is when the next stage begins; ok is false when none follows.
+func (c *core) border() (at time.Time, ok bool) {
+	if c.phase != engine.PhaseMeasurement || c.stage >= len(c.stages) {
+		return time.Time{}, false
+	}
+	at = c.measureAt
+	for _, s := range c.stages[:c.stage] {
+		at = at.Add(s.Duration())
+	}
+	return at, true
+}
+
+// nextStage begins the stages whose time has come.
+func (c *core) nextStage(now time.Time) (out []any) {
+	for {
+		at, ok := c.border()
+		if !ok || now.Before(at) {
+			return out
+		}
+		out = append(out, actStage{index: c.stage, at: at})
+		c.stage++
+	}
 }
 
 func (c *core) tick(now time.Time) []any {
@@ -323,7 +358,7 @@ func (c *core) tick(now time.Time) []any {
 	case c.phase == engine.PhaseMeasurement && now.Sub(c.measureAt) >= c.duration:
 		return append(c.stop(now, engine.StopDurationElapsed, "", ""), c.leave(now)...)
 	}
-	return c.searchTick(now)
+	return append(c.nextStage(now), c.searchTick(now)...)
 }
 
 // entered notes that the workers were told of a phase at now. Its time counts
@@ -351,6 +386,9 @@ func (c *core) due() time.Time {
 		return c.loadAt.Add(c.warmup)
 	case c.phase == engine.PhaseMeasurement:
 		end := c.measureAt.Add(c.duration)
+		if border, ok := c.border(); ok && border.Before(end) {
+			end = border
+		}
 		if s := c.search; s != nil && s.number > 0 && !s.asked && s.late().Before(end) {
 			return s.late()
 		}

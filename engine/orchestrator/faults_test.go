@@ -199,7 +199,8 @@ func TestAnAnswerThatWasLostIsNotRepeated(t *testing.T) {
 		t.Fatalf("%s %v", sum.Status, sum.CancellationReason)
 	}
 	d := f.detail(run.RunID)
-	if d.Status != engine.StatusCompleted || len(d.Events) != 4 {
+	// START, two phases, STOP, and the first target of each of two run workers.
+	if d.Status != engine.StatusCompleted || len(d.Events) != 6 {
 		t.Fatalf("%s with %d events", d.Status, len(d.Events))
 	}
 	checkEvents(t, d.Events)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/findmax"
 	"github.com/loadstone-db/loadstone/engine/histogram"
@@ -149,30 +147,18 @@ func slower(than *float64, ns float64) *float64 {
 
 // beginStep tells the run workers of a step: absolute targets, and when to measure.
 func (l *live) beginStep(a actStep) {
-	workers, stop := l.retire(l.carrying(), int(a.level))
+	workers, stop := l.carrying(), []engine.Event(nil)
+	if l.sc.FindMax.Unit != engine.FindMaxRate {
+		workers, stop = l.retire(workers, int(a.level))
+	}
 	l.meter.begin(a.step.Number, a.level, workers)
 	l.step = a.step
-	data := engine.EventData{StepID: uuid.NewString(), StepNumber: a.step.Number, SettleSeconds: a.step.Settle.Seconds(), StepSeconds: a.step.Length.Seconds()}
-	t := store.Transition{From: []engine.Status{engine.StatusRunning}, WorkerTargets: map[string]engine.WorkerTarget{}}
 	if l.sc.FindMax.Unit == engine.FindMaxRate {
-		rate := a.level
-		l.rate = &rate
-		data.Scope, data.TargetQPS = engine.ScopeRun, &rate
-		t.Events = []engine.Event{{Type: engine.EventSetWorkerTarget, Data: data}}
+		shareRate(workers, a.level)
 	} else {
-		for i, n := range engine.Spread(int(a.level), len(workers)) {
-			w := workers[i]
-			w.connections = n
-			d := data
-			d.Scope, d.WorkerID, d.TargetConnections = engine.ScopeWorker, w.id, &n
-			t.Events = append(t.Events, engine.Event{Type: engine.EventSetWorkerTarget, Data: d})
-		}
+		shareConnections(workers, int(a.level))
 	}
-	t.Events = append(t.Events, stop...)
-	for _, w := range workers {
-		t.WorkerTargets[w.id] = engine.WorkerTarget{TargetConnections: w.connections, TargetQPS: l.rate}
-	}
-	l.change(actChange{t: t})
+	l.tell(aiming{reason: engine.TargetStepAdvance, stepID: stepID(l.runID, a.step.Number), step: a.step}, workers, stop...)
 	l.saveSearch(nil)
 }
 

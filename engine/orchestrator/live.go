@@ -62,10 +62,9 @@ type live struct {
 	plan      *prepare.Prepared
 	progress  *engine.PrepareProgress
 	lastStore *job // the last transition queued
-	// Of a search: the step under way, what it has measured, and the rate.
+	// Of a search: the step under way, and what it has measured.
 	meter meter
 	step  control.Step
-	rate  *float64
 	// held is a step that waits for run workers to join.
 	held *actStep
 	// Of stages that run workers come and go with: none joins before.
@@ -91,12 +90,14 @@ type runWorker struct {
 	group       int
 	testID      string
 	connections int
-	retiring    bool
-	node        *node
-	state       control.WorkerState
-	heard       time.Time // last heartbeat, on the server's clock
-	dead        bool
-	why         string
+	// rate is its part of the run's, nil in a closed loop and where the workload paces itself.
+	rate     *float64
+	retiring bool
+	node     *node
+	state    control.WorkerState
+	heard    time.Time // last heartbeat, on the server's clock
+	dead     bool
+	why      string
 }
 
 type fromNode struct {
@@ -136,6 +137,9 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by s
 		l.workers = append(l.workers, w)
 		l.byID[w.id] = w
 		ids = append(ids, w.id)
+	}
+	if rate := firstRate(run.Scenario); rate != nil {
+		shareRate(l.workers, *rate)
 	}
 	l.core = newCore(run.Scenario.Workload, ids)
 	l.core.elastic = run.Scenario.Scaling.Elastic()
@@ -314,6 +318,10 @@ func (l *live) happen(ctx context.Context, h any) {
 			}
 		case actJudged:
 			l.judged(a.step)
+		case actTargets:
+			l.tell(aiming{reason: engine.TargetInitial}, l.workers)
+		case actStage:
+			l.stageBegan(a)
 		case actFinish:
 			l.finish(ctx)
 		case actEnrich:
@@ -404,6 +412,7 @@ func (l *live) show(t store.Transition) {
 		reason := t.CancellationReason
 		r.CancellationReason = &reason
 	}
+	showTargets(r, t)
 	r.UpdatedAt = engine.At(l.clock.Now())
 	shown := *r
 	l.shown.Store(&shown)

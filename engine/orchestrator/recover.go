@@ -166,7 +166,8 @@ func recordEnds(run engine.Run, last time.Time, parts []heldPart) time.Time {
 			ends[p.Artifact.WorkerID] = end
 		}
 	}
-	if len(ends) < run.WorkersExpected {
+	// Every run worker that ever had a target has a record, also one that has left.
+	if len(ends) < max(run.WorkersExpected, len(run.WorkerTargets)) {
 		return run.WarmupStartTime.Time
 	}
 	first := last

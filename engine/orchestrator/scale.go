@@ -54,9 +54,9 @@ func (l *live) scales() bool {
 	return staged(l.sc)
 }
 
-// join places a further run worker. It inherits the run's phase from the state
-// that follows the assignment.
-func (l *live) join(ctx context.Context, connections int) {
+// join places a further run worker. It inherits the run's phase, and its target,
+// from the state that follows the assignment.
+func (l *live) join(ctx context.Context, connections int) *runWorker {
 	slot := len(l.workers)
 	w := &runWorker{id: workerID(slot), group: slot, testID: uuid.NewString(), connections: connections}
 	l.workers = append(l.workers, w)
@@ -73,6 +73,7 @@ func (l *live) join(ctx context.Context, connections int) {
 	if w.node != nil {
 		w.node.send(l.state())
 	}
+	return w
 }
 
 // row is a run worker's row of the results, before it has any.
@@ -90,9 +91,11 @@ func (l *live) nextStep(ctx context.Context, a actStep) {
 		return
 	}
 	l.held = &a
+	var joined []*runWorker
 	for _, n := range engine.Spread(int(a.level), need)[have:] {
-		l.join(ctx, n)
+		joined = append(joined, l.join(ctx, n))
 	}
+	l.tell(aiming{reason: engine.TargetInitial}, joined)
 	if l.joined() {
 		l.beginHeld()
 	}
@@ -130,7 +133,11 @@ func (l *live) retire(workers []*runWorker, level int) (stay []*runWorker, stop 
 	}
 	for _, w := range workers[need:] {
 		w.retiring, w.connections = true, 0
+		if w.rate != nil {
+			w.rate = new(float64)
+		}
 		l.note(engine.LogInfo, w, "%s is not needed any more and leaves", w.id)
+		stop = append(stop, aiming{reason: engine.TargetRetire, at: l.clock.Now()}.events([]aimed{{w.id, w.group, w.target()}})...)
 		stop = append(stop, engine.Event{Type: engine.EventStop, Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: w.id,
 			Reason: string(engine.StopDurationElapsed), Detail: "retired", DrainTimeoutSeconds: control.DrainLimit.Seconds()}})
 	}

@@ -276,10 +276,7 @@ func (s *Service) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 	}
 	id := uuid.NewString()
 	run := engine.Run{RunID: id, TestID: id, TemplateID: sc.TemplateID, TestName: sc.Name, Scenario: sc, Status: engine.StatusPrepared, Phase: engine.PhasePreparing,
-		WorkersExpected: len(shares), WorkerTargets: map[string]engine.WorkerTarget{}, CreatedBy: by, MatrixMember: place}
-	for i, n := range shares {
-		run.WorkerTargets[workerID(i)] = engine.WorkerTarget{TargetConnections: n}
-	}
+		WorkersExpected: len(shares), WorkerTargets: firstTargets(sc, shares), CreatedBy: by, MatrixMember: place}
 	if err := s.opts.Store.CreateRun(ctx, run); err != nil {
 		return engine.Run{}, storeError(fmt.Errorf("creating the run: %w", err))
 	}

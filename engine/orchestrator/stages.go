@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // Stages of connections in a run whose run workers come and go are followed by
@@ -28,6 +27,9 @@ func staged(sc engine.Scenario) bool {
 	return sc.Scaling.Elastic() && w.LoadMode == engine.LoadConcurrency && len(w.Stages) > 0
 }
 
+// followed reports whether the run itself follows its stages, and not each run worker.
+func followed(sc engine.Scenario) bool { return staged(sc) }
+
 // sinceMeasuring is the time since the measurement began, less than 0 before it.
 func (c *core) sinceMeasuring(now time.Time) time.Duration {
 	if c.phase == engine.PhaseWarmup {
@@ -45,9 +47,11 @@ func (l *live) followStages(ctx context.Context, now time.Time) {
 	have := l.carrying()
 	soon := l.sc.Scaling.Workers(w.MostConnections(at, at+joinLead))
 	if missing := soon - len(have); missing > 0 && len(l.workers)+missing <= l.plan.Plan.KeySlots && now.After(l.nextJoin) {
+		var joined []*runWorker
 		for range missing {
-			l.join(ctx, 0)
+			joined = append(joined, l.join(ctx, 0))
 		}
+		l.tell(aiming{reason: engine.TargetInitial}, joined)
 	}
 	have, stop := l.retire(have, w.MostConnections(at, at+retireAfter))
 	var running []*runWorker
@@ -56,7 +60,7 @@ func (l *live) followStages(ctx context.Context, now time.Time) {
 			running = append(running, x)
 		}
 	}
-	t := store.Transition{From: []engine.Status{engine.StatusRunning}, WorkerTargets: map[string]engine.WorkerTarget{}}
+	var changed []*runWorker
 	level := min(w.NextConnections(at, stageRamp), len(running)*l.sc.Scaling.PerWorkerCapacity)
 	// Those that are not needed yet, or may be needed again, wait without connections.
 	shares := engine.Spread(level, min(l.sc.Scaling.Workers(level), len(running)))
@@ -69,11 +73,9 @@ func (l *live) followStages(ctx context.Context, now time.Time) {
 			continue
 		}
 		x.connections = n
-		t.WorkerTargets[x.id] = engine.WorkerTarget{TargetConnections: n}
-		t.Events = append(t.Events, engine.Event{Type: engine.EventSetWorkerTarget,
-			Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: x.id, TargetConnections: &n, RampSeconds: stageRamp.Seconds()}})
+		changed = append(changed, x)
 	}
-	if t.Events = append(t.Events, stop...); len(t.Events) > 0 {
-		l.change(actChange{t: t})
+	if len(changed)+len(stop) > 0 {
+		l.tell(aiming{reason: engine.TargetStage, at: now, ramp: stageRamp}, changed, stop...)
 	}
 }

@@ -65,6 +65,15 @@ func TestStagesBringAndSendRunWorkers(t *testing.T) {
 	if len(d.Workers) != 3 || retired != 2 {
 		t.Errorf("%d run workers, %d of them retired\n%s", len(d.Workers), retired, f.logs(run.RunID))
 	}
+	// The fallback knows every run worker, also those that no event was about lately.
+	if left := d.WorkerTargets; len(left) != 3 || left["worker-0"].TargetConnections != 2 || left["worker-1"].TargetConnections != 0 || left["worker-2"].TargetConnections != 0 || d.WorkersExpected != 1 {
+		t.Errorf("stored targets %v, %d run workers expected", left, d.WorkersExpected)
+	}
+	for reason, n := range map[string]int{engine.TargetInitial: 3, engine.TargetRetire: 2} {
+		if got := told(d, reason); len(got) != n {
+			t.Errorf("%d events %q, want %d: %+v", len(got), reason, n, got)
+		}
+	}
 	for _, w := range d.Workers {
 		if w.Figures == nil || !w.Figures.Accounting.Balanced || w.FailureReason != "" || w.Figures.Accounting.Recorded == 0 {
 			t.Errorf("%s: %+v, %s", w.WorkerID, w.Figures, w.FailureReason)

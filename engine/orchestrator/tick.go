@@ -83,7 +83,7 @@ func (l *live) sendState() {
 func (l *live) state() control.RunState {
 	targets := make(map[string]engine.WorkerTarget, len(l.workers))
 	for _, w := range l.workers {
-		targets[w.id] = engine.WorkerTarget{TargetConnections: w.connections, TargetQPS: l.rate}
+		targets[w.id] = w.target()
 	}
 	return control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.core.status, Phase: l.core.phase, Started: l.core.started,
 		LastSequence: l.sequence, Targets: targets, Step: l.step, StopReason: l.core.reason, DrainTimeout: control.DrainFor(l.core.reason)}

@@ -95,8 +95,10 @@ type Transition struct {
 	StartTime, WarmupStartTime, WarmupEndTime, MeasurementEndTime, EndTime time.Time
 	StopReason                                                             engine.StopReason
 	CancellationReason                                                     string
-	// WorkerTargets replaces the targets when not nil.
+	// WorkerTargets are the targets that change; those of other run workers stay as they are.
 	WorkerTargets map[string]engine.WorkerTarget
+	// WorkersExpected is how many run workers the run has from now on; 0 leaves it.
+	WorkersExpected int
 	// Events are appended in order; the store fills EventID, RunID, SequenceID and CreatedAt.
 	Events []engine.Event
 }

@@ -38,7 +38,7 @@ type runWorker struct {
 	loadPhase engine.Phase // what the load was told
 	entered   time.Time    // when loadPhase began
 	target    int
-	rate      float64 // of the whole run; 0: as the workload says
+	rate      *float64 // its own; nil: as the workload says
 	step      stepping
 	ticker    *time.Ticker
 	tick      int64
@@ -335,7 +335,8 @@ func (w *runWorker) apply(e engine.Event) {
 	case engine.EventSetWorkerTarget:
 		w.enterStep(stepOf(e.Data))
 		ramp := time.Duration(e.Data.RampSeconds * float64(time.Second))
-		if n := e.Data.TargetConnections; n != nil {
+		// Who retires keeps its connections until the STOP that follows has drained them.
+		if n := e.Data.TargetConnections; n != nil && e.Data.Reason != engine.TargetRetire {
 			w.aim(*n, ramp)
 		}
 		if rate := e.Data.TargetQPS; rate != nil {
@@ -445,16 +446,20 @@ func (w *runWorker) begin() {
 	if w.target != w.a.Connections {
 		w.load.SetTarget(w.target, 0)
 	}
-	if w.rate > 0 {
-		w.load.SetRate(w.rate, 0)
+	if w.rate != nil {
+		w.load.SetRate(w.ofRun(*w.rate), 0)
 	}
 	w.follow()
 	w.beginStep(w.a.Clock.Now())
 	w.change(func(s *control.WorkerState) { s.Status = engine.WorkerRunning })
 }
 
+// follows reports whether the worker follows the stages of its workload by
+// itself. The targets that it is told then say what it does anyway.
+func (w *runWorker) follows() bool { return len(w.a.Workload.Stages) > 0 }
+
 func (w *runWorker) aim(connections int, ramp time.Duration) {
-	if connections == w.target || connections < 0 {
+	if connections == w.target || connections < 0 || w.follows() || w.stopping {
 		return
 	}
 	w.target = connections

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"math"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -107,13 +108,21 @@ func (w *runWorker) stepDue(now time.Time) {
 	s.timer.Reset(s.Length)
 }
 
-// aimRate changes the rate of an open loop; it is the whole run's.
+// aimRate changes the rate of an open loop; it is the worker's own.
 func (w *runWorker) aimRate(rate float64, ramp time.Duration) {
-	if rate == w.rate || rate < 0 {
+	now := w.a.Workload.StartRate() / w.ofRun(1)
+	if w.rate != nil {
+		now = *w.rate
+	}
+	if math.Abs(rate-now) <= 1e-9*now || rate < 0 || w.follows() || w.stopping {
 		return
 	}
-	w.rate = rate
+	w.rate = &rate
 	if w.load != nil && w.started {
-		w.load.SetRate(rate, ramp)
+		w.load.SetRate(w.ofRun(rate), ramp)
 	}
 }
+
+// ofRun is the rate of the whole run when each run worker has so much: the
+// language of the load, which takes its share.
+func (w *runWorker) ofRun(own float64) float64 { return own * float64(max(w.a.Workers, 1)) }

@@ -57,7 +57,10 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 		if err != nil {
 			return nil, err
 		}
-		set = append(set, "worker_targets = "+arg(targets))
+		set = append(set, "worker_targets = worker_targets || "+arg(targets)+"::jsonb")
+	}
+	if t.WorkersExpected > 0 {
+		set = append(set, "total_workers_expected = "+arg(t.WorkersExpected))
 	}
 	if n := len(t.Events); n > 0 {
 		set = append(set, "next_sequence_id = next_sequence_id + "+arg(n))

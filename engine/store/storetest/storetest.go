@@ -27,6 +27,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"RunTwice", runTwice},
 		{"MissingRun", missingRun},
 		{"Life", life},
+		{"WorkerTargetsMerge", targetsMerge},
 		{"TransitionConflict", transitionConflict},
 		{"TransitionForbidden", transitionForbidden},
 		{"TransitionRace", transitionRace},

@@ -60,7 +60,7 @@ func life(t *testing.T, s store.Store) {
 			t.Errorf("time %d is %v, want %v", i, at, want)
 		}
 	}
-	if len(run.WorkerTargets) != 1 || run.WorkerTargets["worker-0"].TargetConnections != 3 {
+	if len(run.WorkerTargets) != 2 || run.WorkerTargets["worker-0"].TargetConnections != 3 || run.WorkerTargets["worker-1"].TargetConnections != 7 {
 		t.Errorf("targets %v", run.WorkerTargets)
 	}
 	all, err := s.Events(ctx, "r1", 0)
@@ -69,6 +69,37 @@ func life(t *testing.T, s store.Store) {
 	after, err := s.Events(ctx, "r1", 2)
 	must(t, err)
 	same(t, "events after 2", after, more)
+}
+
+// targetsMerge: a transition changes the targets that it names and no other.
+func targetsMerge(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	create(t, s, "r1")
+	rate := 12.5
+	change := func(targets map[string]engine.WorkerTarget, expected int) engine.Run {
+		t.Helper()
+		_, err := s.Transition(ctx, store.Transition{RunID: "r1", WorkerTargets: targets, WorkersExpected: expected})
+		must(t, err)
+		run, err := s.Run(ctx, "r1")
+		must(t, err)
+		return run
+	}
+	change(map[string]engine.WorkerTarget{"worker-0": {TargetConnections: 3}, "worker-1": {TargetConnections: 4, TargetQPS: &rate}}, 2)
+	run := change(map[string]engine.WorkerTarget{"worker-2": {TargetConnections: 1}}, 3)
+	if len(run.WorkerTargets) != 3 || run.WorkerTargets["worker-0"].TargetConnections != 3 || run.WorkersExpected != 3 {
+		t.Errorf("after a join: %v, %d expected", run.WorkerTargets, run.WorkersExpected)
+	}
+	if q := run.WorkerTargets["worker-1"].TargetQPS; q == nil || *q != rate {
+		t.Errorf("after a join worker-1 has %+v", run.WorkerTargets["worker-1"])
+	}
+	// A target replaces the worker's own as a whole.
+	run = change(map[string]engine.WorkerTarget{"worker-1": {TargetConnections: 0}}, 0)
+	if w := run.WorkerTargets["worker-1"]; len(run.WorkerTargets) != 3 || w.TargetConnections != 0 || w.TargetQPS != nil || run.WorkersExpected != 3 {
+		t.Errorf("after a retirement: %v, %d expected", run.WorkerTargets, run.WorkersExpected)
+	}
+	if run = change(map[string]engine.WorkerTarget{}, 0); len(run.WorkerTargets) != 3 {
+		t.Errorf("no change left %v", run.WorkerTargets)
+	}
 }
 
 func transitionConflict(t *testing.T, s store.Store) {

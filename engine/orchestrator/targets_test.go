@@ -1,0 +1,85 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+)
+
+// TestATargetEventHasEveryFieldOfTheContract: the shape is the one that the source document gives.
+func TestATargetEventHasEveryFieldOfTheContract(t *testing.T) {
+	rate := 250.0
+	at := time.Date(2026, 1, 23, 10, 15, 30, 0, time.UTC)
+	about := aiming{reason: engine.TargetStepAdvance, at: at, ramp: 5 * time.Second, stepID: stepID("r", 3), step: control.Step{Number: 3}}
+	worker := aimed{id: "worker-3", group: 3, target: engine.WorkerTarget{TargetConnections: 42, TargetQPS: &rate}}
+	fields := func(a aiming) map[string]any {
+		t.Helper()
+		events := a.events([]aimed{worker})
+		if len(events) != 1 || events[0].Type != engine.EventSetWorkerTarget {
+			t.Fatalf("%+v", events)
+		}
+		text, err := json.Marshal(events[0].Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]any
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	got := fields(about)
+	want := map[string]any{"scope": "WORKER", "worker_id": "worker-3", "worker_group_id": 3.0, "target_connections": 42.0, "target_qps": 250.0,
+		"step_id": stepID("r", 3), "step_number": 3.0, "effective_at": "2026-01-23T10:15:30.000Z", "ramp_seconds": 5.0, "reason": "step_advance"}
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("%s is %v, want %v", name, got[name], value)
+		}
+	}
+	if stepID("r", 3) == stepID("r", 4) || stepID("r", 3) == stepID("s", 3) {
+		t.Error("two steps have one id")
+	}
+	about.ramp = 0
+	if got := fields(about); got["ramp_seconds"] != 0.0 {
+		t.Errorf("a change at once has ramp_seconds %v", got["ramp_seconds"])
+	}
+	// A group that leaves is told as a group.
+	about.reason = engine.TargetRetire
+	if got := fields(about); got["scope"] != "WORKER_GROUP" || got["worker_group_id"] != 3.0 || got["reason"] != "retire" {
+		t.Errorf("a retirement is %v", got)
+	}
+}
+
+// TestStagesBeginAtTheirTime: once each, in order, at the time that the workload gives, and not after the end.
+func TestStagesBeginAtTheirTime(t *testing.T) {
+	level := 8
+	w := engine.Workload{DurationSeconds: 6, Stages: []engine.Stage{{DurationSeconds: 2, Connections: &level}, {DurationSeconds: 1, Connections: &level}, {DurationSeconds: 3, Connections: &level}}}
+	c := newCore(w, []string{"worker-0"})
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var began []time.Duration
+	apply := func(now time.Time, h any) {
+		for _, a := range c.apply(now, h) {
+			if s, ok := a.(actStage); ok {
+				if s.index != len(began) {
+					t.Fatalf("stage %d after %d others", s.index, len(began))
+				}
+				began = append(began, s.at.Sub(begin))
+			}
+		}
+	}
+	apply(begin, hapBegun{})
+	apply(begin, hapPrepared{})
+	apply(begin, hapWorker{id: "worker-0", status: engine.WorkerReady})
+	for range 10 {
+		if c.stopping() {
+			break
+		}
+		apply(c.due(), hapTick{})
+	}
+	if len(began) != 3 || began[0] != 0 || began[1] != 2*time.Second || began[2] != 3*time.Second || c.reason != engine.StopDurationElapsed {
+		t.Errorf("stages began at %v, the run ended by %q", began, c.reason)
+	}
+}
