@@ -74,7 +74,7 @@ func (c *compareCommand) Run(e *env) error {
 	if err != nil {
 		return fmt.Errorf("comparing: %w", err)
 	}
-	result.Notes = append(compare.Notes(sums[0], sums[1]), result.Notes...)
+	result.About(sums[0], sums[1])
 	wrote := e.write(c.Out, func(w io.Writer) error { return printJSON(w, result) })
 	printComparison(e.stdout, result)
 	code := exitPassed
@@ -185,8 +185,20 @@ func readReport(path string) (written, error) {
 
 // printComparison writes a comparison for a person.
 func printComparison(out io.Writer, c compare.Comparison) {
+	notes := c.Notes
+	if c.Simulated && len(notes) > 0 {
+		// The first note says whose figures these are not: nobody shall read a figure before it.
+		_, _ = fmt.Fprintf(out, "%s\n\n", notes[0])
+		notes = notes[1:]
+	}
+	head := func(side, standIn string) string {
+		if standIn == "" {
+			return side
+		}
+		return fmt.Sprintf("%s (%s)", side, standIn)
+	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(w, "metric\tA\tB\tverdict\t  \t")
+	_, _ = fmt.Fprintf(w, "metric\t%s\t%s\tverdict\t  \t\n", head("A", c.StandIn.A), head("B", c.StandIn.B))
 	show := func(v *float64) string {
 		if v == nil {
 			return "–"
@@ -200,8 +212,12 @@ func printComparison(out io.Writer, c compare.Comparison) {
 	if c.SlowerProbability != nil {
 		_, _ = fmt.Fprintf(out, "\nAn operation of B took longer than one of A with a probability of %.3f (0.5: neither).\n", *c.SlowerProbability)
 	}
-	for _, n := range c.Notes {
+	for _, n := range notes {
 		_, _ = fmt.Fprintf(out, "note: %s\n", n)
 	}
-	_, _ = fmt.Fprintf(out, "\nB is %s.\n", map[compare.Verdict]string{compare.Better: "better", compare.Worse: "worse", compare.Same: "the same", compare.Unclear: "neither shown to be better nor worse"}[c.Verdict])
+	by := ""
+	if c.Simulated {
+		by = ", by figures of a stand-in"
+	}
+	_, _ = fmt.Fprintf(out, "\nB is %s%s.\n", map[compare.Verdict]string{compare.Better: "better", compare.Worse: "worse", compare.Same: "the same", compare.Unclear: "neither shown to be better nor worse"}[c.Verdict], by)
 }

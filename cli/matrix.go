@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -236,21 +237,26 @@ func printMatrix(out io.Writer, r matrix.Report) error {
 	p("")
 	p("%s  %s", r.Name, strings.ToLower(string(r.Status)))
 	p("  matrix %s", r.MatrixID)
+	if note := standIns(r); note != "" {
+		p("  %s", note)
+	}
 	p("")
 	searched := slices.ContainsFunc(r.Targets, func(t matrix.TargetReport) bool { return t.Summary != nil && t.Summary.FindMax != nil })
 	head := "target\tresult\t"
 	if searched {
 		head += "limit\t"
 	}
-	p("%sop/s\tP50\tP95\tP99\terrors\tagainst %s", head, r.Labels[0])
+	paid := slices.ContainsFunc(r.Targets, func(t matrix.TargetReport) bool { return perMillion(t.Summary) != "" })
+	cost := ""
+	if paid {
+		cost = "cost of a million\t"
+	}
+	p("%sop/s\tP50\tP95\tP99\terrors\tvalidity\t%sagainst %s", head, cost, r.Labels[0])
 	for _, t := range r.Targets {
-		label := t.Label
-		if t.Simulated {
-			label += " (simulated)"
-		}
+		label := labelOf(t)
 		s := t.Summary
 		if s == nil || s.LatencyMs == nil {
-			p("%s\t%s%s", label, strings.ToLower(string(t.Status)), strings.Repeat("\t", strings.Count(head, "\t")+4))
+			p("%s\t%s%s", label, strings.ToLower(string(t.Status)), strings.Repeat("\t", strings.Count(head+cost, "\t")+5))
 			continue
 		}
 		line := fmt.Sprintf("%s\t%s\t", label, resultOf(t))
@@ -261,7 +267,11 @@ func printMatrix(out io.Writer, r matrix.Report) error {
 			}
 			line += limit + "\t"
 		}
-		p("%s%s\t%s\t%s\t%s\t%s\t%s", line, rate(s.QPS), millis(s.LatencyMs.P50), millis(s.LatencyMs.P95), millis(s.LatencyMs.P99), count(s.Errors.Count), againstOf(t))
+		if paid {
+			cost = cmp.Or(perMillion(s), "–") + "\t"
+		}
+		p("%s%s\t%s\t%s\t%s\t%s\t%s\t%s%s", line, rate(s.QPS), millis(s.LatencyMs.P50), millis(s.LatencyMs.P95), millis(s.LatencyMs.P99), count(s.Errors.Count),
+			s.VerdictText(), cost, againstOf(t))
 	}
 	p("")
 	if err := flush(w); err != nil {
@@ -270,7 +280,7 @@ func printMatrix(out io.Writer, r matrix.Report) error {
 	for _, t := range r.Targets {
 		s := t.Summary
 		if s == nil {
-			_, _ = fmt.Fprintf(out, "%s: %s, without figures\n", t.Label, strings.ToLower(string(t.Status)))
+			_, _ = fmt.Fprintf(out, "%s: %s, without figures\n", labelOf(t), strings.ToLower(string(t.Status)))
 			continue
 		}
 		if s.CancellationReason != nil && *s.CancellationReason != "" {
@@ -287,11 +297,47 @@ func printMatrix(out io.Writer, r matrix.Report) error {
 		for _, cause := range s.ValidityDetail.Causes {
 			_, _ = fmt.Fprintf(out, "%s: %s: %s\n", t.Label, cause.Cause, cause.Detail)
 		}
-	}
-	if r.Simulated {
-		_, _ = fmt.Fprintln(out, "Figures of a simulated target are those of a model: they say nothing about the real one.")
+		if s.Cost != nil {
+			printCost(func(format string, args ...any) {
+				line := strings.ReplaceAll(strings.TrimPrefix(fmt.Sprintf(format, args...), "\t"), "\t", ": ")
+				_, _ = fmt.Fprintf(out, "%s: %s\n", t.Label, line)
+			}, s.Cost, s.StandIn())
+		}
 	}
 	return nil
+}
+
+// labelOf names a target, and the stand-in that answered in its place.
+func labelOf(t matrix.TargetReport) string {
+	if word := engine.StandIn(t.Simulated, t.Emulated); word != "" {
+		return fmt.Sprintf("%s (%s)", t.Label, word)
+	}
+	return t.Label
+}
+
+// standIns says before the table whose figures are no database's, empty when all are.
+func standIns(r matrix.Report) string {
+	var of []string
+	for _, t := range r.Targets {
+		if word := engine.StandIn(t.Simulated, t.Emulated); word != "" {
+			of = append(of, fmt.Sprintf("%s (%s)", t.Label, word))
+		}
+	}
+	switch {
+	case len(of) == 0:
+		return ""
+	case len(of) == len(r.Targets):
+		return "All figures are a stand-in's: they say nothing about the real database."
+	}
+	return "Simulated figures stand beside real ones: those of " + strings.Join(of, ", ") + " are a stand-in's, so the differences say nothing."
+}
+
+// perMillion is the price of a million operations, empty where nobody knows it.
+func perMillion(s *engine.Summary) string {
+	if s == nil || s.Cost == nil || s.Cost.PricePerMillion == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.3g %s", *s.Cost.PricePerMillion, s.Cost.Currency)
 }
 
 func resultOf(t matrix.TargetReport) string {
@@ -304,9 +350,6 @@ func resultOf(t matrix.TargetReport) string {
 			text = "thresholds failed"
 		}
 	}
-	if t.Summary.Validity != engine.VerdictValid {
-		text += ", " + strings.ToLower(string(t.Summary.Validity))
-	}
 	return text
 }
 
@@ -318,6 +361,10 @@ func againstOf(t matrix.TargetReport) string {
 		}
 		return "baseline"
 	}
+	verdict := string(t.Against.Verdict)
+	if t.Against.StandIn.Mixed() {
+		verdict += ", but " + cmp.Or(t.Against.StandIn.B, "real") + " against " + cmp.Or(t.Against.StandIn.A, "real")
+	}
 	var parts []string
 	for _, m := range t.Against.Metrics {
 		if m.Difference != nil && (m.Name == "qps" || m.Name == "p95_ms") {
@@ -325,9 +372,9 @@ func againstOf(t matrix.TargetReport) string {
 		}
 	}
 	if len(parts) == 0 {
-		return fmt.Sprintf("%s (too short to compare)", t.Against.Verdict)
+		return fmt.Sprintf("%s (too short to compare)", verdict)
 	}
-	return fmt.Sprintf("%s (%s)", t.Against.Verdict, strings.Join(parts, ", "))
+	return fmt.Sprintf("%s (%s)", verdict, strings.Join(parts, ", "))
 }
 
 // writeMatrixJUnit writes a suite for each target.
@@ -341,7 +388,8 @@ func writeMatrixJUnit(w io.Writer, r matrix.Report, requireValid bool) error {
 		s := t.Summary
 		if s == nil {
 			reason := fmt.Sprintf("The run is %s and has no figures.", t.Status)
-			s = &engine.Summary{RunID: t.RunID, TestName: r.Name + " · " + t.Label, Status: t.Status, CancellationReason: &reason, Validity: engine.VerdictValid}
+			s = &engine.Summary{RunID: t.RunID, TestName: r.Name + " · " + t.Label, Status: t.Status, CancellationReason: &reason, Validity: engine.VerdictValid,
+				Simulated: t.Simulated, Emulated: t.Emulated}
 		}
 		all.Suites = append(all.Suites, suiteOf(s, requireValid))
 	}

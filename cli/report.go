@@ -30,6 +30,9 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 	p("")
 	p("%s  %s", s.TestName, strings.ToLower(string(s.Status)))
+	if word := s.StandIn(); word != "" {
+		p("  %s: %s", word, aboutStandIn(s))
+	}
 	if s.CancellationReason != nil && *s.CancellationReason != "" {
 		p("  %s", *s.CancellationReason)
 	}
@@ -85,9 +88,9 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 		p("\tbeside them %s statements inside transactions", count(a.Statements))
 	}
 	if s.Cost != nil {
-		printCost(p, s.Cost, s.Simulated)
+		printCost(p, s.Cost, s.StandIn())
 	}
-	p("validity\t%s", s.Validity)
+	p("validity\t%s", s.VerdictText())
 	for _, c := range s.ValidityDetail.Causes {
 		p("\t%s: %s", c.Cause, c.Detail)
 	}
@@ -104,15 +107,23 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 	return flush(w)
 }
 
+// aboutStandIn says whose figures those of a stand-in are.
+func aboutStandIn(s *engine.Summary) string {
+	if s.Emulated {
+		return "another engine answered in the database's place; these figures are its own"
+	}
+	return "a stand-in that models the database answered; these figures say nothing about the real one"
+}
+
 // printCost says what the measurement used of its warehouse.
-func printCost(p func(string, ...any), c *engine.Cost, simulated bool) {
+func printCost(p func(string, ...any), c *engine.Cost, standIn string) {
 	if c.CreditsPerHour == 0 {
 		p("cost\tunknown: %s", strings.Join(c.Notes, " "))
 		return
 	}
 	of := ""
-	if simulated {
-		of = ", of a simulated warehouse"
+	if standIn != "" {
+		of = fmt.Sprintf(", of a warehouse that is %s", standIn)
 	}
 	line := fmt.Sprintf("%.3g credits, %.3g %s%s", c.Credits, c.Price, c.Currency, of)
 	if c.PricePerMillion != nil {
@@ -189,13 +200,24 @@ func judge(s *engine.Summary, setupFailed, requireValid bool) int {
 }
 
 type junitSuite struct {
-	XMLName  xml.Name    `xml:"testsuite"`
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Time     float64     `xml:"time,attr"`
-	Time0    string      `xml:"timestamp,attr,omitempty"`
-	Cases    []junitCase `xml:"testcase"`
+	XMLName  xml.Name `xml:"testsuite"`
+	Name     string   `xml:"name,attr"`
+	Tests    int      `xml:"tests,attr"`
+	Failures int      `xml:"failures,attr"`
+	Time     float64  `xml:"time,attr"`
+	Time0    string   `xml:"timestamp,attr,omitempty"`
+	// Properties come before the cases in the schema that CI systems check against.
+	Properties *junitProperties `xml:"properties,omitempty"`
+	Cases      []junitCase      `xml:"testcase"`
+}
+
+type junitProperties struct {
+	Properties []junitProperty `xml:"property"`
+}
+
+type junitProperty struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
 }
 
 type junitCase struct {
@@ -221,7 +243,15 @@ func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
 	if !s.StartTime.IsZero() {
 		suite.Time0 = s.StartTime.Format("2006-01-02T15:04:05")
 	}
+	word := s.StandIn()
+	if word != "" {
+		suite.Properties = &junitProperties{[]junitProperty{{"simulated", "true"}, {"stand_in", word}, {"verdict", s.VerdictText()}}}
+		suite.Name += " (" + word + ")"
+	}
 	add := func(name string, passed bool, kind, message string) {
+		if word != "" {
+			name += " (" + word + ")"
+		}
 		c := junitCase{Class: "loadstone." + s.TestName, Name: name, Time: s.DurationSeconds}
 		if !passed {
 			c.Failure = &junitFailure{Message: printable(message), Type: kind}

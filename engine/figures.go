@@ -249,7 +249,9 @@ type Environment struct {
 	TargetIsLocal    bool   `json:"target_is_local"`
 	// Simulated: a stand-in that models a database answered; see target.ServerInfo.
 	Simulated bool `json:"simulated"`
-	Nodes     int  `json:"nodes"`
+	// Emulated: the stand-in is another engine, which models nothing.
+	Emulated bool `json:"emulated"`
+	Nodes    int  `json:"nodes"`
 	// Calibration of the machine of the server; null when `loadstone calibrate` has not been run there.
 	Calibration *Calibration `json:"calibration"`
 }
@@ -257,23 +259,26 @@ type Environment struct {
 // Summary is the result of a run as `loadstone run --out` writes it and
 // GET /api/runs/{id} carries it.
 type Summary struct {
-	RunID              string   `json:"run_id"`
-	TestName           string   `json:"test_name"`
-	Status             Status   `json:"status"`
-	CancellationReason *string  `json:"cancellation_reason"`
-	Validity           Verdict  `json:"validity"`
-	ValidityDetail     Validity `json:"validity_detail"`
-	StartTime          Time     `json:"start_time"`
-	EndTime            Time     `json:"end_time"`
-	Figures                     // operations, qps, duration_seconds, latency_ms, by_kind, errors, accounting …
+	RunID              string  `json:"run_id"`
+	TestName           string  `json:"test_name"`
+	Status             Status  `json:"status"`
+	CancellationReason *string `json:"cancellation_reason"`
+	Validity           Verdict `json:"validity"`
+	// Verdict is Validity as people read it, which names a stand-in: VALID (simulated).
+	Verdict        string   `json:"verdict"`
+	ValidityDetail Validity `json:"validity_detail"`
+	StartTime      Time     `json:"start_time"`
+	EndTime        Time     `json:"end_time"`
+	Figures                 // operations, qps, duration_seconds, latency_ms, by_kind, errors, accounting …
 	// FindMax is the answer of a search, null for any other run.
 	FindMax     *FindMaxResult    `json:"find_max"`
 	Thresholds  []ThresholdResult `json:"thresholds"`
 	Passed      bool              `json:"passed"`
 	Plugins     []PluginRef       `json:"plugins"`
 	Environment Environment       `json:"environment"`
-	// Simulated is Environment.Simulated.
+	// Simulated and Emulated are those of Environment.
 	Simulated bool `json:"simulated"`
+	Emulated  bool `json:"emulated"`
 	// Cost follows the server's price list as it is now; null where nothing is paid by the hour.
 	Cost *Cost             `json:"cost"`
 	Tags map[string]string `json:"tags,omitempty"`

@@ -76,6 +76,8 @@ type RunDetail struct {
 	Enrichment Enrichment   `json:"enrichment"`
 	// Simulated: a stand-in that models a database was under load. False until the target has answered.
 	Simulated bool `json:"simulated"`
+	// Emulated: the stand-in is another engine, which models nothing.
+	Emulated bool `json:"emulated"`
 	// Live is the current payload of a live run, else null.
 	Live *Payload `json:"live"`
 }

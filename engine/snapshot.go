@@ -143,6 +143,7 @@ type Payload struct {
 	TestName string `json:"test_name"`
 	// Simulated: a stand-in that models a database is under load. False until the target has answered.
 	Simulated bool    `json:"simulated"`
+	Emulated  bool    `json:"emulated"`
 	Status    Status  `json:"status"`
 	Phase     *Phase  `json:"phase"`
 	Timestamp Time    `json:"timestamp"`

@@ -56,6 +56,10 @@ type Metric struct {
 
 // Comparison is the result.
 type Comparison struct {
+	// Simulated: figures of a stand-in are among those compared.
+	Simulated bool `json:"simulated"`
+	// StandIn tells of which sides.
+	StandIn StandIn  `json:"stand_in"`
 	Metrics []Metric `json:"metrics"`
 	// SlowerProbability is the Mann–Whitney effect size: how likely an execution
 	// of B took longer than one of A (0.5: neither). Null without executions.

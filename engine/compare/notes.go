@@ -7,13 +7,68 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
+// StandIn says of each side what answered in the database's place.
+type StandIn struct {
+	// A and B are simulated, emulated, mixed (by its runs), or empty when the database answered.
+	A string `json:"a"`
+	B string `json:"b"`
+}
+
+// Mixed reports whether figures of a stand-in meet those of something else.
+func (s StandIn) Mixed() bool { return s.A != s.B || s.A == mixed }
+
+// mixed is a side whose runs do not agree in what answered.
+const mixed = "mixed"
+
+func standIn(side []engine.Summary) string {
+	word := ""
+	for i := range side {
+		switch one := side[i].StandIn(); {
+		case i == 0:
+			word = one
+		case one != word:
+			return mixed
+		}
+	}
+	return word
+}
+
+// About adds to a comparison what the runs themselves say: whether a stand-in
+// gave their figures, which is the first note, and what Notes finds.
+func (c *Comparison) About(a, b []engine.Summary) {
+	c.StandIn = StandIn{standIn(a), standIn(b)}
+	c.Simulated = c.StandIn.A != "" || c.StandIn.B != ""
+	c.Notes = slices.Concat(c.StandIn.notes(), Notes(a, b), c.Notes)
+}
+
+// notes warn of figures that are no database's, most of all when they meet real ones.
+func (s StandIn) notes() []string {
+	called := func(word string) string {
+		switch word {
+		case "":
+			return "real"
+		case mixed:
+			return "partly a stand-in's"
+		}
+		return word
+	}
+	switch {
+	case s.Mixed():
+		return []string{fmt.Sprintf("The figures of A are %s, those of B %s: what a stand-in gives says nothing about the real database, so neither does the difference.",
+			called(s.A), called(s.B))}
+	case s.A != "":
+		return []string{fmt.Sprintf("All these figures are %s: they say nothing about the real database.", s.A)}
+	}
+	return nil
+}
+
 // Notes are reasons to doubt that the two sides can be compared at all: figures
 // that are not valid, and what else differs between the runs.
 func Notes(a, b []engine.Summary) []string {
 	notes := []string{}
 	for _, s := range slices.Concat(a, b) {
 		if s.Validity != engine.VerdictValid {
-			notes = append(notes, fmt.Sprintf("Run %s is %s: what its figures show may be the generator's limit.", s.RunID, s.Validity))
+			notes = append(notes, fmt.Sprintf("Run %s is %s: what its figures show may be the generator's limit.", s.RunID, s.VerdictText()))
 		}
 	}
 	for _, d := range []struct {

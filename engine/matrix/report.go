@@ -26,6 +26,8 @@ type TargetReport struct {
 	RunID     string        `json:"run_id"`
 	Status    engine.Status `json:"status"`
 	Simulated bool          `json:"simulated"`
+	// Emulated: the stand-in is another engine, which models nothing.
+	Emulated bool `json:"emulated"`
 	// SetupFailed: the run ended before its load began.
 	SetupFailed bool `json:"setup_failed"`
 	// Summary is null when the run has no figures.
@@ -50,7 +52,7 @@ func (s *Service) Report(ctx context.Context, matrixID string, o compare.Options
 		if err != nil {
 			return Report{}, fmt.Errorf("reading run %s of the matrix: %w", row.RunID, err)
 		}
-		t.Summary, t.Simulated = d.Summary, d.Simulated
+		t.Summary, t.Simulated, t.Emulated = d.Summary, d.Simulated, d.Emulated
 		r.Simulated = r.Simulated || t.Simulated
 		r.Passed = r.Passed && t.Summary != nil && t.Summary.Passed
 		switch first := r.Targets; {

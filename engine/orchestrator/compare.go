@@ -57,6 +57,6 @@ func (s *Service) Compare(ctx context.Context, a, b []string, o compare.Options)
 	if err != nil {
 		return c, fmt.Errorf("comparing runs: %w", err)
 	}
-	c.Notes = append(compare.Notes(sums[0], sums[1]), c.Notes...)
+	c.About(sums[0], sums[1])
 	return c, nil
 }

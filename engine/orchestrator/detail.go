@@ -50,10 +50,12 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 			continue
 		}
 		d.Plan, enriched = r.Plan, r.Enrichment
-		d.Simulated = r.Environment != nil && r.Environment.Simulated
+		if r.Environment != nil {
+			d.Simulated, d.Emulated = r.Environment.Simulated, r.Environment.Emulated
+		}
 		if d.Status.Terminal() {
 			if d.Summary = summarize(d.Run, r); d.Summary != nil {
-				d.Summary.Cost = s.opts.Prices().Of(polls, d.Run, *r.Figures, d.Plan != nil && d.Plan.Adapter.Name == hybridAdapter)
+				d.Summary.Cost = s.costOf(polls, d.Run, *r.Figures, d.Plan)
 			}
 		}
 	}
@@ -68,6 +70,27 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 		d.Events = []engine.Event{}
 	}
 	return d, nil
+}
+
+// costOf is what a run used of its warehouse, at the prices of now.
+func (s *Service) costOf(polls []engine.WarehousePoint, run engine.Run, f engine.Figures, plan *engine.Plan) *engine.Cost {
+	return s.opts.Prices().Of(polls, run, f, plan != nil && plan.Adapter.Name == hybridAdapter)
+}
+
+// priced is a summary that is fresh from the run's loop with its cost. Without
+// the store nobody knows the warehouse's polls, and the summary stays without it.
+func (s *Service) priced(ctx context.Context, l *live, sum engine.Summary) *engine.Summary {
+	polls, err := s.opts.Store.Warehouse(ctx, sum.RunID)
+	if err != nil {
+		s.opts.Log.Warn().Err(err).Str("run_id", sum.RunID).Msg("the cost of a run is not reckoned: its warehouse's polls cannot be read")
+		return &sum
+	}
+	var plan *engine.Plan
+	if l.plan != nil {
+		plan = l.plan.Plan
+	}
+	sum.Cost = s.costOf(polls, l.current(), sum.Figures, plan)
+	return &sum
 }
 
 func (s *Service) liveRun(runID string) *engine.Run {

@@ -78,7 +78,7 @@ func (l *live) environment() engine.Environment {
 	e.Nodes = len(l.nodes())
 	if l.plan != nil {
 		e.Driver, e.ServerVersion, e.TargetIsLocal = l.plan.Plan.Driver, l.plan.Server.Version, l.plan.Server.Local
-		e.Simulated = l.plan.Server.Simulated
+		e.Simulated, e.Emulated = l.plan.Server.Simulated, l.plan.Server.Emulated
 	}
 	for _, w := range l.workers {
 		if w.state.IOEngine != "" {
@@ -406,7 +406,8 @@ func summarize(run engine.Run, parent engine.TestResult) *engine.Summary {
 		s.Plugins = []engine.PluginRef{}
 	}
 	if parent.Environment != nil {
-		s.Environment, s.Simulated = *parent.Environment, parent.Environment.Simulated
+		s.Environment, s.Simulated, s.Emulated = *parent.Environment, parent.Environment.Simulated, parent.Environment.Emulated
 	}
+	s.Verdict = s.VerdictText()
 	return s
 }

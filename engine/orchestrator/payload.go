@@ -28,7 +28,9 @@ func (l *live) publish(last bool) {
 func (l *live) snapshot(now time.Time) *engine.Payload {
 	p := basePayload(l.run, now)
 	l.second.Fill(p)
-	p.Simulated = l.plan != nil && l.plan.Server.Simulated
+	if l.plan != nil {
+		p.Simulated, p.Emulated = l.plan.Server.Simulated, l.plan.Server.Emulated
+	}
 	if l.core.preparing && l.progress != nil {
 		progress := *l.progress
 		p.Prepare = &progress
@@ -141,7 +143,7 @@ func timing(run engine.Run, now time.Time) engine.Timing {
 // restingPayload is the payload of a run that is not live.
 func restingPayload(d engine.RunDetail) *engine.Payload {
 	p := basePayload(d.Run, time.Now())
-	p.Simulated, p.Enrichment = d.Simulated, d.Enrichment
+	p.Simulated, p.Emulated, p.Enrichment = d.Simulated, d.Emulated, d.Enrichment
 	p.Ops.Total, p.Errors.Count = d.TotalOps, d.ErrorCount
 	if s := d.Summary; s != nil {
 		p.Validity, p.FindMax = s.ValidityDetail, restingSearch(s.FindMax)

@@ -471,7 +471,7 @@ func (s *Service) Wait(ctx context.Context, runID string) (*engine.Summary, erro
 			return nil, ctx.Err()
 		}
 		if sum := l.summary.Load(); sum != nil {
-			return sum, nil
+			return s.priced(ctx, l, *sum), nil
 		}
 	}
 	d, err := s.Detail(ctx, runID)

@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -85,5 +86,23 @@ func TestASuspendedWarehouseIsSuspendedAgain(t *testing.T) {
 				t.Fatalf("after the run that is %s the warehouse is %s", c.name, state())
 			}
 		}
+	}
+}
+
+// TestAWaitedForRunKnowsItsCost: who waits for a run in the same process learns
+// what it cost as who asks for it later.
+func TestAWaitedForRunKnowsItsCost(t *testing.T) {
+	f, a := newAccount(t)
+	a.queue = func(int) bool { return false }
+	f.start()
+	run := f.run(onAccount)
+	sum := f.wait(run.RunID)
+	d := f.settled(run.RunID)
+	if sum.Cost == nil || d.Summary.Cost == nil {
+		t.Fatalf("the one that was waited for costs %+v, the stored one %+v", sum.Cost, d.Summary.Cost)
+	}
+	// The store keeps microseconds.
+	if far := sum.Cost.Credits - d.Summary.Cost.Credits; sum.Cost.Credits <= 0 || math.Abs(far) > 1e-5*sum.Cost.Credits || sum.Cost.PricePerMillion == nil {
+		t.Errorf("%+v is not %+v", sum.Cost, d.Summary.Cost)
 	}
 }

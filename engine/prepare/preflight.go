@@ -68,6 +68,7 @@ type PreflightInfo struct {
 	User           string  `json:"user"`
 	Local          bool    `json:"local"`
 	Simulated      bool    `json:"simulated"`
+	Emulated       bool    `json:"emulated"`
 	MaxConnections int     `json:"max_connections"`
 	RoundTripMs    float64 `json:"round_trip_ms"`
 }
@@ -125,7 +126,7 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, er
 	if err := r.connect(ctx, sc); err != nil {
 		return f, f.failed("connection", err)
 	}
-	f.Server = &PreflightInfo{Version: r.server.Version, Database: r.server.Database, User: r.server.User, Local: r.server.Local, Simulated: r.server.Simulated,
+	f.Server = &PreflightInfo{Version: r.server.Version, Database: r.server.Database, User: r.server.User, Local: r.server.Local, Simulated: r.server.Simulated, Emulated: r.server.Emulated,
 		MaxConnections: r.server.MaxConnections, RoundTripMs: engine.Milliseconds(r.server.RoundTrip.Round(time.Microsecond))}
 	f.add(CheckResult{Name: "connection", Outcome: CheckOK, Message: fmt.Sprintf("%s answers, version %s, as %s.", r.server.Database, r.server.Version, r.server.User)})
 	if limit, want := r.server.MaxConnections, sc.Workload.ConcurrentConnections; limit > 0 && want > limit*9/10 {

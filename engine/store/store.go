@@ -71,6 +71,7 @@ type RunRow struct {
 	Passed    *bool           `json:"passed"`
 	// Simulated: the figures are those of a stand-in.
 	Simulated bool `json:"simulated"`
+	Emulated  bool `json:"emulated"`
 }
 
 // RunList is one page of runs, newest first.

@@ -75,7 +75,10 @@ type ServerInfo struct {
 	Local bool `json:"local"`
 	// Simulated is true for a stand-in that models a database: its figures say
 	// nothing about the database that it stands in for.
-	Simulated      bool          `json:"simulated"`
+	Simulated bool `json:"simulated"`
+	// Emulated is true, and Simulated too, where another engine answers in the
+	// database's place and models nothing: its times are that engine's.
+	Emulated       bool          `json:"emulated"`
 	MaxConnections int           `json:"max_connections"`
 	RoundTrip      time.Duration `json:"-"`
 	// Notes are sentences on what is remarkable and no failure.

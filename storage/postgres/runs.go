@@ -177,12 +177,12 @@ const (
 
 // selectRows reads runs as lists show them; toRow takes its rows.
 const selectRows = `SELECT ` + runColumns + `, t.qps, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed,
-		coalesce(t.environment @> '{"simulated": true}', false)
+		coalesce(t.environment @> '{"simulated": true}', false), coalesce(t.environment @> '{"emulated": true}', false)
 	FROM run_status r LEFT JOIN test_results t ON t.test_id = r.run_id`
 
 func toRow(row pgx.CollectableRow) (store.RunRow, error) {
 	var r store.RunRow
-	err := scanRun(row, &r.Run, &r.QPS, &r.P50Ms, &r.P95Ms, &r.P99Ms, &r.ErrorRate, &r.Verdict, &r.Passed, &r.Simulated)
+	err := scanRun(row, &r.Run, &r.QPS, &r.P50Ms, &r.P95Ms, &r.P99Ms, &r.ErrorRate, &r.Verdict, &r.Passed, &r.Simulated, &r.Emulated)
 	return r, err
 }
 

@@ -312,6 +312,7 @@ export interface WarehousePoint extends Warehouse {
 
 export interface Payload {
   simulated?: boolean;
+  emulated?: boolean;
   test_id: string;
   run_id: string;
   test_name: string;

@@ -151,6 +151,7 @@ export interface Matrix {
 
 export interface RunRow extends Run {
   simulated?: boolean;
+  emulated?: boolean;
   qps: number | null;
   p50_ms: number | null;
   p95_ms: number | null;
@@ -305,6 +306,7 @@ export interface Environment {
   target_is_local: boolean;
   /** A stand-in that models a database answered; absent in runs of older versions. */
   simulated?: boolean;
+  emulated?: boolean;
   nodes: number;
 }
 
@@ -331,6 +333,7 @@ export interface Summary extends Figures {
   plugins: PluginRef[] | null;
   environment: Environment;
   simulated?: boolean;
+  emulated?: boolean;
   cost?: Cost | null;
   tags?: Record<string, string>;
 }
@@ -414,6 +417,7 @@ export interface RunDetail extends Run {
   events: RunEvent[] | null;
   enrichment: Enrichment;
   simulated?: boolean;
+  emulated?: boolean;
   live: Payload | null;
 }
 
@@ -464,6 +468,7 @@ export interface ConnectionCheck {
     local: boolean;
     max_connections: number;
     simulated?: boolean;
+    emulated?: boolean;
     /** What is remarkable and no failure. */
     notes?: string[] | null;
   };

@@ -141,8 +141,14 @@ export function Comparison(props: {
   const problems = state.against.flatMap((a, i) => (a.error ? [{ i: i + 1, p: asProblem(a.error) }] : []));
   const pending = state.series.some((s) => s.isPending && s.fetchStatus !== 'idle');
 
+  const unreal = known.filter(simulated).length;
   return (
     <>
+      {unreal > 0 && unreal < known.length && (
+        <Notice tone="warn">
+          <strong>Simulated figures stand beside real ones.</strong> What a stand-in gives says nothing about the real database, so neither do the differences.
+        </Notice>
+      )}
       {problems.map(({ i, p }) => (
         <Notice key={i} tone="warn">
           <strong>{label(i)} could not be compared.</strong> {p.message} {p.hint}
@@ -215,8 +221,8 @@ export function Comparison(props: {
                         ) : (
                           <Skeleton width={64} />
                         )}
-                        {r && simulated(r) && <SimulatedBadge />}
-                        {r?.summary && r.summary.validity !== 'VALID' && <VerdictBadge verdict={r.summary.validity} />}
+                        {r && simulated(r) && <SimulatedBadge of={r} />}
+                        {r?.summary && r.summary.validity !== 'VALID' && <VerdictBadge verdict={r.summary.validity} of={r} />}
                       </div>
                     </td>
                     {cols.map((col) => {

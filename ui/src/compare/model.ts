@@ -122,7 +122,7 @@ export function markdown(list: Compared[], tolerance: number): string {
         const m = c.against?.metrics?.find((x) => x.name === col.name);
         return m?.difference === null || m === undefined ? text : `${text} (${difference(m)}, ${m.verdict})`;
       });
-      const name = `${letter(i)} ${cell(c.label)}${simulated(c.run) ? ' (simulated)' : ''}`;
+      const name = `${letter(i)} ${cell(c.label)}${simulated(c.run) ? ` (${c.run.emulated ? 'emulated' : 'simulated'})` : ''}`;
       return `| ${name} | ${figures.join(' | ')} | ${i === 0 ? 'baseline' : (c.against?.verdict ?? '')} |`;
     }),
     '',

@@ -20,7 +20,7 @@ export function CheckResult({ check }: { check: ConnectionCheck }) {
       <strong>It answers.</strong> Version {s.version}, database “{s.database}” as “{s.user}”, round trip{' '}
       {plain(latency(check.round_trip_ms))}
       {s.max_connections > 0 && `, at most ${s.max_connections} connections`}
-      {s.local && ', on this machine'}. {s.simulated && <SimulatedBadge />}
+      {s.local && ', on this machine'}. {s.simulated && <SimulatedBadge of={s} />}
       {(s.notes ?? []).map((n) => (
         <p key={n}>{n}</p>
       ))}

@@ -87,23 +87,38 @@ export function HealthBadge({ health }: { health: Health }) {
   );
 }
 
-export function VerdictBadge({ verdict }: { verdict: Verdict }) {
+/** What says of itself that a stand-in answered in the database's place. */
+interface OfStandIn {
+  simulated?: boolean;
+  emulated?: boolean;
+}
+
+/** The word for what answered in the database's place, empty when the database did. */
+export const standIn = (of: OfStandIn | null | undefined) => (of?.emulated ? 'emulated' : of?.simulated ? 'simulated' : '');
+
+/** The verdict; of says whose figures it is about, because valid ones of a stand-in are none of the database. */
+export function VerdictBadge({ verdict, of }: { verdict: Verdict; of?: OfStandIn | null }) {
+  const word = standIn(of) && ` (${standIn(of)})`;
   return verdict === 'VALID' ? (
-    <span className="badge ok" title="Nothing speaks against these figures.">
+    <span className="badge ok" title={word ? 'Nothing speaks against these figures, as those of a stand-in.' : 'Nothing speaks against these figures.'}>
       <Mark shape="dot" />
-      Valid
+      Valid{word}
     </span>
   ) : (
     <span className="badge warn" title="The figures may show the generator's limit rather than the table's.">
       <Mark shape="triangle" />
-      Degraded
+      Degraded{word}
     </span>
   );
 }
 
-/** Says that a stand-in which models a database gave these figures: they say nothing about a real one. */
-export function SimulatedBadge() {
-  return (
+/** Says that a stand-in gave these figures: they say nothing about a real database. */
+export function SimulatedBadge({ of }: { of?: OfStandIn | null }) {
+  return of?.emulated ? (
+    <span className="badge simulated" title="Another engine answered in the database's place. These figures are its own.">
+      emulated
+    </span>
+  ) : (
     <span className="badge simulated" title="A stand-in that models the database was under load. These figures say nothing about a real one.">
       simulated
     </span>

@@ -98,7 +98,7 @@ export function RunTable({
                   {r.simulated && (
                     <>
                       {' '}
-                      <SimulatedBadge />
+                      <SimulatedBadge of={r} />
                     </>
                   )}
                 </td>
@@ -132,7 +132,7 @@ export function RunTable({
                 )}
                 {!compact && (
                   <td className="extra">
-                    {r.validity ? <VerdictBadge verdict={r.validity} /> : <span className="muted">–</span>}
+                    {r.validity ? <VerdictBadge verdict={r.validity} of={r} /> : <span className="muted">–</span>}
                   </td>
                 )}
                 <td className="num nowrap extra">{length(r)}</td>

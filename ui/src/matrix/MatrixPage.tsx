@@ -82,7 +82,7 @@ function Shown({ m }: { m: Matrix }) {
           <div className="row">
             <h1 className="clip">{m.name}</h1>
             <StatusBadge status={m.status} />
-            {runs.some((r) => r.simulated) && <SimulatedBadge />}
+            {runs.some((r) => r.simulated) && <SimulatedBadge of={runs.find((r) => r.simulated)} />}
           </div>
           <div className="sub clip" role="status">
             {isTerminal(m.status)

@@ -5,7 +5,7 @@ import { Num } from '../design/Num';
 import { SimulatedBadge } from '../design/Status';
 
 /** What the measurement used of its warehouse. */
-export function CostView({ c, simulated }: { c: Cost; simulated: boolean }) {
+export function CostView({ c, simulated, emulated }: { c: Cost; simulated: boolean; emulated?: boolean }) {
   const known = c.credits_per_hour > 0;
   return (
     <section className="panel">
@@ -13,7 +13,7 @@ export function CostView({ c, simulated }: { c: Cost; simulated: boolean }) {
         <h3>
           <Term tip="What the warehouse would be billed for the measured part of the run, at the server's price list.">Cost</Term>
         </h3>
-        {simulated && <SimulatedBadge />}
+        {simulated && <SimulatedBadge of={{ emulated }} />}
       </header>
       <div className="body stack">
         {known && (

@@ -78,7 +78,7 @@ export function FinishedTabs({ run, state, c }: { run: RunDetail; state: RunStat
           <div className="stack">
             {s.find_max && <FindMaxAnswer r={s.find_max} />}
             <RunCharts run={run} live={null} c={c} state={state.seriesState} />
-            {s.cost && <CostView c={s.cost} simulated={!!run.simulated} />}
+            {s.cost && <CostView c={s.cost} simulated={!!run.simulated} emulated={run.emulated} />}
           </div>
         )}
       </Tabs.Content>

@@ -31,7 +31,7 @@ export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
             <StatusBadge status={status} passed={run.summary?.passed} />
           )}
           {isTerminal(run.status) && run.phase === 'PROCESSING' && <PhaseBadge phase="PROCESSING" />}
-          {(run.simulated || live?.simulated) && <SimulatedBadge />}
+          {(run.simulated || live?.simulated) && <SimulatedBadge of={live?.emulated ? live : run} />}
           {live && !over && <Timers live={live} />}
           <LinkState state={state} />
         </div>

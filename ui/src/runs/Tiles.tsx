@@ -71,7 +71,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
             <Term tip={terms.generator}>Generator</Term>
           </div>
           <div className="tile-value badge-value">
-            {ran ? <VerdictBadge verdict={s.validity} /> : '–'}
+            {ran ? <VerdictBadge verdict={s.validity} of={s} /> : '–'}
           </div>
           <div className="tile-note">
             {plain(count(s.environment.cpus))} CPUs{s.environment.target_is_local ? ' · target beside it' : ''}
@@ -116,7 +116,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
         <div className="tile-label">
           <Term tip={terms.generator}>Generator</Term>
         </div>
-        <div className="tile-value badge-value">{active ? <VerdictBadge verdict={live.validity.verdict} /> : '–'}</div>
+        <div className="tile-value badge-value">{active ? <VerdictBadge verdict={live.validity.verdict} of={live} /> : '–'}</div>
         <div className="tile-note">{active && cpu !== undefined && cpu !== null ? `CPU ${plain(percent(cpu))}` : ''}</div>
       </div>
     </div>

@@ -1,0 +1,27 @@
+package engine
+
+import "fmt"
+
+// StandIn is the word for what answered in the database's place: simulated,
+// emulated, or nothing when it was the database itself.
+func StandIn(simulated, emulated bool) string {
+	switch {
+	case emulated:
+		return "emulated"
+	case simulated:
+		return "simulated"
+	}
+	return ""
+}
+
+// StandIn is the word for what answered in the database's place, empty when the database did.
+func (s *Summary) StandIn() string { return StandIn(s.Simulated, s.Emulated) }
+
+// VerdictText is the verdict as people read it: figures of a stand-in may be
+// valid, and are none of the database.
+func (s *Summary) VerdictText() string {
+	if word := s.StandIn(); word != "" {
+		return fmt.Sprintf("%s (%s)", s.Validity, word)
+	}
+	return string(s.Validity)
+}
