@@ -96,16 +96,18 @@ func (c *runCommand) source() (source []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+	fields := make([]template.Assignment, 0, len(c.Set))
 	for _, set := range c.Set {
 		path, value, ok := strings.Cut(set, "=")
 		if !ok {
 			return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("--set %s has no value.", set), Hint: "write --set path=value, for example --set workload.duration_seconds=60"}
 		}
-		if source, err = template.Set(source, path, value); err != nil {
-			return nil, err
-		}
+		fields = append(fields, template.Assignment{Path: path, Value: value})
 	}
-	return source, nil
+	if len(fields) == 0 {
+		return source, nil
+	}
+	return template.SetAll(source, fields)
 }
 
 // feed applies --feed.

@@ -7,8 +7,8 @@
 // client that hangs up does not cancel it), an ordinary answer must be taken
 // within WriteTimeout, and downloads renew that bound with every piece. Sockets
 // are not closed by fasthttp's shutdown; the hub does it. BodyLimit does not hold
-// where bodies are streamed: bodies.go reads them whole and bounded before a
-// handler runs, except an uploaded plugin, which is read after its sender is known.
+// where bodies are streamed: bodies.go reads them whole and bounded before a handler
+// runs, and only once their sender is known; a stranger's only to sign in.
 package server
 
 import (
@@ -81,7 +81,7 @@ const (
 	requestTimeout = 30 * time.Second
 	writeTimeout   = 30 * time.Second
 	idleTimeout    = 75 * time.Second
-	bodyLimit      = 4 << 20 // what is read at all; api.MaxBody is what is accepted
+	bodyLimit      = api.MaxBody // beyond it fasthttp streams, and bodies.go judges
 	headerLimit    = 16 << 10
 	maxConnections = 16 << 10
 )
@@ -146,7 +146,7 @@ func New(opts Options) (*Server, error) {
 		StreamRequestBody: true, DisablePreParseMultipartForm: true,
 	})
 	guard := &auth.Guard{Service: s.auth, TrustProxy: opts.TrustProxy, Public: public}
-	s.app.Use(s.observe, s.recoverPanic, secureHeaders, s.bodies, guard.Handle, compress)
+	s.app.Use(s.observe, s.recoverPanic, secureHeaders, s.wire, guard.Handle, s.bodies, compress)
 	s.app.Get("/healthz", s.healthz)
 	s.app.Get("/readyz", s.readyz)
 	s.app.Get("/metrics", s.metrics.handler())
@@ -164,7 +164,7 @@ func New(opts Options) (*Server, error) {
 // data, the probes, and the exchange of a sign-in token. Everything else that is
 // ever added under /api, /ws and /metrics needs a caller.
 func public(method, path string) bool {
-	if method == fiber.MethodPost && path == "/api/auth/signin" {
+	if api.IsSignIn(method, path) {
 		return true
 	}
 	return !strings.HasPrefix(path, "/api") && !strings.HasPrefix(path, "/ws") && !strings.HasPrefix(path, "/metrics")

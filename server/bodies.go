@@ -2,61 +2,90 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/server/api"
+	"github.com/loadstone-db/loadstone/server/problem"
 )
 
 const (
-	// lingerBytes and lingerFor bound what is read of a refused upload, so that its
+	// lingerBytes and lingerFor bound what is read of a refused body, so that its
 	// sender, who is still sending, gets to see the answer.
 	lingerBytes = 8 * api.MaxUpload
 	lingerFor   = 3 * time.Second
 )
 
-// bodies reads the request's body before the handlers, bounded. An upload's is
-// left on the wire: its handler reads it once it knows who sends it.
-func (s *Server) bodies(c *fiber.Ctx) error {
-	req := c.Request()
-	if !req.IsBodyStream() {
+// signInLimit is the size limit of a sign-in's body, which anybody may send.
+const signInLimit = 4 << 10
+
+type wireKey struct{}
+
+// wire keeps hold of a body that is still arriving, and takes what nobody read of
+// it off the connection when the request has been answered.
+func (s *Server) wire(c *fiber.Ctx) error {
+	if !c.Request().IsBodyStream() {
 		return c.Next()
 	}
-	body := c.Context().RequestBodyStream()
-	if api.IsUpload(c.Method(), c.Path()) {
-		wire := &onceEnded{r: body}
-		api.SetUpload(c, wire)
-		err := c.Next()
-		if !s.linger(c, wire) {
+	wire := &onceEnded{r: c.Context().RequestBodyStream()}
+	c.Locals(wireKey{}, wire)
+	announced := c.Request().Header.ContentLength()
+	defer func() {
+		if !errors.Is(wire.err, io.EOF) && (wire.err != nil || announced > lingerBytes || !s.linger(c, wire)) {
 			c.Context().SetConnectionClose()
 		}
-		return err
-	}
-	if req.Header.ContentLength() > bodyLimit {
-		return s.cutOff(c, fiber.ErrRequestEntityTooLarge)
-	}
-	text, err := io.ReadAll(io.LimitReader(body, bodyLimit+1))
-	var waited net.Error
-	switch {
-	case len(text) > bodyLimit:
-		return s.cutOff(c, fiber.ErrRequestEntityTooLarge)
-	case errors.As(err, &waited) && waited.Timeout():
-		return s.cutOff(c, fiber.ErrRequestTimeout)
-	case err != nil:
-		return s.cutOff(c, fiber.ErrBadRequest)
-	}
-	req.SetBodyRaw(text)
+	}()
 	return c.Next()
 }
 
-// cutOff refuses a request of which something is still on the wire, where the next
-// request would be looked for.
-func (s *Server) cutOff(c *fiber.Ctx, err error) error {
-	c.Context().SetConnectionClose()
-	return err
+// bodies reads the request's body, bounded, once the guard knows who sends it. What
+// a stranger sends is read where it can be a sign-in only. An upload is left on the
+// wire for its handler, which has limits of its own.
+func (s *Server) bodies(c *fiber.Ctx) error {
+	wire, ok := c.Locals(wireKey{}).(*onceEnded)
+	if !ok {
+		return c.Next()
+	}
+	limit := api.MaxBody
+	switch {
+	case api.IsUpload(c.Method(), c.Path()):
+		api.SetUpload(c, wire)
+		return c.Next()
+	case api.IsSignIn(c.Method(), c.Path()):
+		limit = signInLimit
+	case public(c.Method(), c.Path()):
+		return c.Next()
+	}
+	tooLarge := func() error {
+		return &engine.Error{Code: engine.CodeTooLarge, Message: "The request's body is too large.", Hint: "A body may have " + size(limit) + " here."}
+	}
+	if c.Request().Header.ContentLength() > limit {
+		return problem.Write(c, tooLarge())
+	}
+	text, err := io.ReadAll(io.LimitReader(wire, int64(limit)+1))
+	var waited net.Error
+	switch {
+	case len(text) > limit:
+		return problem.Write(c, tooLarge())
+	case errors.As(err, &waited) && waited.Timeout():
+		return fiber.ErrRequestTimeout
+	case err != nil:
+		return fiber.ErrBadRequest
+	}
+	c.Request().SetBodyRaw(text)
+	return c.Next()
+}
+
+func size(bytes int) string {
+	if bytes >= 1<<20 {
+		return fmt.Sprintf("%d MB", bytes>>20)
+	}
+	return fmt.Sprintf("%d KB", bytes>>10)
 }
 
 // onceEnded keeps to the end of a body: a chunked one would go on with the next request.

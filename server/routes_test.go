@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"archive/zip"
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -460,7 +461,7 @@ func TestSlowBodyIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	_, _ = fmt.Fprintf(conn, "POST /api/runs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	_, _ = fmt.Fprintf(conn, "POST /api/runs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", b.token)
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	text, err := io.ReadAll(conn)
 	if err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 408")) || !bytes.Contains(text, []byte(`"code":"timeout"`)) {
@@ -490,13 +491,68 @@ func TestHugeBodies(t *testing.T) {
 	}
 	defer func() { _ = conn.Close() }()
 	// The announcement is refused when the body begins; the rest is not waited for.
-	_, _ = fmt.Fprintf(conn, "POST /api/runs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9000000000\r\n\r\n%s", strings.Repeat("x", 8<<10))
+	_, _ = fmt.Fprintf(conn, "POST /api/runs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 9000000000\r\n\r\n%s",
+		b.token, strings.Repeat("x", 8<<10))
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	text, err := io.ReadAll(conn)
 	if err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 413")) || !bytes.Contains(text, []byte(`"code":"too_large"`)) {
 		t.Errorf("answer %q, %v", text, err)
 	}
 	b.do("GET", "/healthz", nil).want(t, 200)
+}
+
+// TestStrangersSendNothing announces bodies without a token and holds that none of
+// them is waited for or read, and that the connection goes on with the next request.
+func TestStrangersSendNothing(t *testing.T) {
+	b := start(t)
+	ask := func(head, text string) (status int, seen string) {
+		t.Helper()
+		conn, err := net.Dial("tcp", strings.TrimPrefix(b.base, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		_, _ = fmt.Fprintf(conn, "%s\r\nHost: x\r\nContent-Type: application/json\r\n%s", head, text)
+		r := bufio.NewReader(conn)
+		res, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", head, err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if res.Close {
+			return res.StatusCode, string(body)
+		}
+		_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		if next, err := http.ReadResponse(r, nil); err != nil || next.StatusCode != http.StatusOK {
+			t.Errorf("%s: the next request on the connection: %v, %v", head, next, err)
+		}
+		return res.StatusCode, string(body)
+	}
+	whole := func(n int) string {
+		return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", n, strings.Repeat("x", n))
+	}
+	chunked := "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("8000\r\n"+strings.Repeat("x", 0x8000)+"\r\n", 60) + "0\r\n\r\n"
+	for _, c := range []struct {
+		name, head, text string
+		status           int
+	}{
+		{"announced and never sent", "POST /api/runs HTTP/1.1", "Content-Length: 1000000\r\n\r\n" + strings.Repeat("x", 9000), 401},
+		{"one that fits", "POST /api/runs HTTP/1.1", whole(100), 401},
+		{"a large one", "POST /api/runs HTTP/1.1", whole(1 << 20), 401},
+		{"chunked", "PUT /api/templates/x HTTP/1.1", chunked, 401},
+		{"an upload", "POST /api/plugins HTTP/1.1", whole(1 << 20), 401},
+		{"a sign-in of 5 KB", "POST /api/auth/signin HTTP/1.1", whole(5 << 10), 413},
+		{"a sign-in in chunks", "POST /api/auth/signin HTTP/1.1", chunked, 413},
+		{"a sign-in that fits", "POST /api/auth/signin HTTP/1.1", whole(4 << 10), 400},
+		{"a page", "POST / HTTP/1.1", whole(1 << 20), 405},
+		{"a probe", "GET /healthz HTTP/1.1", whole(1 << 20), 200},
+	} {
+		if status, seen := ask(c.head, c.text); status != c.status {
+			t.Errorf("%s: status %d, want %d: %s", c.name, status, c.status, seen)
+		}
+	}
 }
 
 // TestShutdownWaitsForHandlers lets one request be in flight when the server stops.

@@ -49,9 +49,14 @@ func Compile(text []byte) (*Schema, error) {
 	return &Schema{compiled: compiled, doc: doc}, nil
 }
 
+// MaxFound is how many wrong fields are reported. Nobody reads more at once, and a
+// document may have thousands, each of which costs a search for what was meant.
+const MaxFound = 100
+
 // Check validates doc, a tree of map[string]any, []any, string, bool, nil and
 // numbers (int64, float64 or json.Number; never NaN). Field names start with
-// prefix. It returns one error per wrong field, ordered by field; nil when valid.
+// prefix. It returns one error per wrong field, ordered by field, for at most
+// MaxFound of them; nil when valid.
 func (s *Schema) Check(doc any, prefix string) []engine.FieldError {
 	err := s.compiled.Validate(doc)
 	if err == nil {
@@ -63,11 +68,17 @@ func (s *Schema) Check(doc any, prefix string) []engine.FieldError {
 	}
 	var found []engine.FieldError
 	s.collect(verr, prefix, &found)
+	if len(found) > MaxFound {
+		found = found[:MaxFound]
+	}
 	sort.SliceStable(found, func(i, j int) bool { return found[i].Field < found[j].Field })
 	return unique(found)
 }
 
 func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]engine.FieldError) {
+	if len(*found) > MaxFound {
+		return
+	}
 	if len(e.Causes) > 0 {
 		if _, either := e.ErrorKind.(*kind.OneOf); !either {
 			if _, any := e.ErrorKind.(*kind.AnyOf); !any {
@@ -95,6 +106,9 @@ func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]
 	case *kind.AdditionalProperties:
 		known := s.properties(e.InstanceLocation)
 		for _, name := range k.Properties {
+			if len(*found) > MaxFound {
+				return
+			}
 			hint := "remove it; known fields here: " + strings.Join(known, ", ")
 			if near := Nearest(name, known); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
@@ -260,18 +274,19 @@ func copyOf(v any) any {
 
 // Join writes a path as fields are named to users: "workload.params.weights", "thresholds[0]".
 func Join(prefix string, names ...string) string {
-	path := prefix
+	var path strings.Builder
+	path.WriteString(prefix)
 	for _, name := range names {
 		switch {
-		case path == "":
-			path = name
+		case path.Len() == 0:
+			path.WriteString(name)
 		case isIndex(name):
-			path += "[" + name + "]"
+			path.WriteString("[" + name + "]")
 		default:
-			path += "." + name
+			path.WriteString("." + name)
 		}
 	}
-	return path
+	return path.String()
 }
 
 func isIndex(name string) bool {

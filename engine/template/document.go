@@ -17,17 +17,20 @@ import (
 	"github.com/loadstone-db/loadstone/engine/schema"
 )
 
-// Limits of a template document. They bound what a hostile file can cost.
+// Limits of a template document. They bound what a hostile file can cost: aliases
+// make a document larger than its text, and every name may stand in the path of an error.
 const (
-	maxBytes = 1 << 20
-	maxNodes = 20_000
-	maxDepth = 40
+	maxBytes    = 1 << 20
+	maxExpanded = 2 << 20 // bytes of names and values, with every alias written out
+	maxNodes    = 20_000
+	maxDepth    = 40
+	maxName     = 512 // bytes of a field's name
 )
 
-// document is a template as a tree, with the line of each field.
+// document is a template as a tree, with the YAML that knows the line of each field.
 type document struct {
-	root  map[string]any
-	lines map[string]int
+	root map[string]any
+	yaml *yaml.Node
 }
 
 func invalid(field, message, hint string, line int) *engine.Error {
@@ -80,6 +83,15 @@ func fromJSON(source []byte) []byte {
 
 // read parses YAML; JSON is YAML too, after fromJSON.
 func read(source []byte) (*document, error) {
+	node, err := parse(source)
+	if err != nil {
+		return nil, err
+	}
+	return build(node)
+}
+
+// parse returns the one group of fields that the text holds, before any alias is followed.
+func parse(source []byte) (*yaml.Node, error) {
 	if len(source) > maxBytes {
 		return nil, &engine.Error{Code: engine.CodeTooLarge, Message: fmt.Sprintf("The template has %d bytes; at most %d are allowed.", len(source), maxBytes)}
 	}
@@ -99,9 +111,13 @@ func read(source []byte) (*document, error) {
 	if len(node.Content) == 0 || resolve(node.Content[0]).Kind != yaml.MappingNode {
 		return nil, invalid("(document)", "is not a group of fields", "start with name:, target: and workload:", node.Line)
 	}
-	d := &document{lines: map[string]int{}}
-	w := walker{lines: d.lines}
-	value, err := w.value(node.Content[0], "", 0)
+	return &node, nil
+}
+
+// build follows the aliases and returns the tree of values.
+func build(node *yaml.Node) (*document, error) {
+	var w walker
+	value, err := w.value(node.Content[0])
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +125,7 @@ func read(source []byte) (*document, error) {
 	if !ok {
 		return nil, invalid("(document)", "is not a group of fields", "start with name:, target: and workload:", node.Line)
 	}
-	d.root = root
-	return d, nil
+	return &document{root: root, yaml: node.Content[0]}, nil
 }
 
 // syntaxError turns "yaml: line 3: mapping values are not allowed" into words.
@@ -140,84 +155,154 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
+// walker reads the tree. It keeps the steps to where it is and joins them for an
+// error only: a path for each value would cost the square of the document's size.
 type walker struct {
-	lines map[string]int
+	steps []string
 	nodes int
+	bytes int
 }
 
-func (w *walker) value(n *yaml.Node, path string, depth int) (any, error) {
+func (w *walker) refuse(message, hint string, line int) error {
+	field := "(document)"
+	if len(w.steps) > 0 {
+		field = schema.Join("", w.steps...)
+	}
+	return invalid(field, message, hint, line)
+}
+
+func (w *walker) value(n *yaml.Node) (any, error) {
 	line := n.Line
 	n = resolve(n)
 	w.nodes++
-	if w.nodes > maxNodes || depth > maxDepth {
-		return nil, invalid(path, "the document is too large or too deep", fmt.Sprintf("at most %d values, %d levels", maxNodes, maxDepth), line)
+	w.bytes += len(n.Value)
+	if w.nodes > maxNodes || len(w.steps) > maxDepth {
+		return nil, w.refuse("the document is too large or too deep", fmt.Sprintf("at most %d values, %d levels", maxNodes, maxDepth), line)
 	}
-	if path != "" {
-		w.lines[path] = line
+	if w.bytes > maxExpanded {
+		return nil, w.refuse("the document is too large", fmt.Sprintf("at most %d bytes with every alias (*name) written out", maxExpanded), line)
 	}
+	at := len(w.steps)
 	switch n.Kind {
 	case yaml.MappingNode:
-		object := make(map[string]any, len(n.Content)/2)
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := resolve(n.Content[i])
-			if key.Kind != yaml.ScalarNode {
-				return nil, invalid(path, "has a field name that is not text", "", key.Line)
-			}
-			at := schema.Join(path, key.Value)
-			if _, twice := object[key.Value]; twice {
-				return nil, invalid(at, "stands twice", "remove one of them", key.Line)
-			}
-			v, err := w.value(n.Content[i+1], at, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			object[key.Value] = v
-		}
-		return object, nil
+		return w.object(n)
 	case yaml.SequenceNode:
 		list := make([]any, 0, len(n.Content))
 		for i, c := range n.Content {
-			v, err := w.value(c, schema.Join(path, strconv.Itoa(i)), depth+1)
+			w.steps = append(w.steps[:at], strconv.Itoa(i))
+			v, err := w.value(c)
 			if err != nil {
 				return nil, err
 			}
 			list = append(list, v)
 		}
+		w.steps = w.steps[:at]
 		return list, nil
 	case yaml.ScalarNode:
-		return scalar(n, path)
+		return w.scalar(n)
 	default:
-		return nil, invalid(path, "refers to itself", "", line)
+		return nil, w.refuse("refers to itself", "", line)
 	}
 }
 
-func scalar(n *yaml.Node, path string) (any, error) {
+func (w *walker) object(n *yaml.Node) (any, error) {
+	at := len(w.steps)
+	object := make(map[string]any, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := resolve(n.Content[i])
+		w.steps = w.steps[:at]
+		if key.Kind != yaml.ScalarNode {
+			return nil, w.refuse("has a field name that is not text", "", key.Line)
+		}
+		if len(key.Value) > maxName {
+			return nil, w.refuse(fmt.Sprintf("has a field name of %d bytes; at most %d are possible", len(key.Value), maxName), "shorten it", key.Line)
+		}
+		w.bytes += len(key.Value)
+		w.steps = append(w.steps, key.Value)
+		if _, twice := object[key.Value]; twice {
+			return nil, w.refuse("stands twice", "remove one of them", key.Line)
+		}
+		v, err := w.value(n.Content[i+1])
+		if err != nil {
+			return nil, err
+		}
+		object[key.Value] = v
+	}
+	w.steps = w.steps[:at]
+	return object, nil
+}
+
+// lineOf finds the line of a field by its path, or of the nearest group or list
+// around it that the document has; 0 when it has neither.
+func (d *document) lineOf(field string) int {
+	line, _ := find(d.yaml, field, false)
+	return line
+}
+
+// find returns the line of what lies deepest on the path below n, and how many
+// bytes of the path lead there. below tells that n is not the root, whose line
+// says nothing.
+func find(n *yaml.Node, path string, below bool) (line, deep int) {
+	if below {
+		line = n.Line
+	}
+	n = resolve(n)
+	if path == "" || n.Kind != yaml.MappingNode && n.Kind != yaml.SequenceNode {
+		return line, 0
+	}
+	try := func(name string, child *yaml.Node) {
+		prefix := name
+		if below {
+			prefix = schema.Join("-", name)[1:]
+		}
+		rest, ok := strings.CutPrefix(path, prefix)
+		if !ok || rest != "" && rest[0] != '.' && rest[0] != '[' {
+			return
+		}
+		if l, d := find(child, rest, true); len(prefix)+d > deep {
+			line, deep = l, len(prefix)+d
+		}
+	}
+	if n.Kind == yaml.SequenceNode {
+		number, _, _ := strings.Cut(strings.TrimPrefix(path, "["), "]")
+		if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(n.Content) {
+			try(number, n.Content[i])
+		}
+		return line, deep
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		try(resolve(n.Content[i]).Value, n.Content[i+1])
+	}
+	return line, deep
+}
+
+func (w *walker) scalar(n *yaml.Node) (any, error) {
 	switch n.ShortTag() {
 	case "!!null":
 		return nil, nil
 	case "!!bool":
 		var b bool
 		if err := n.Decode(&b); err != nil {
-			return nil, invalid(path, "is not true or false", "", n.Line)
+			return nil, w.refuse("is not true or false", "", n.Line)
 		}
 		return b, nil
 	case "!!int", "!!float":
-		return number(n, path)
+		return w.number(n)
 	case "!!str", "!!timestamp":
 		if strings.ContainsRune(n.Value, 0) {
-			return nil, invalid(path, "contains a NUL character", "remove it", n.Line)
+			return nil, w.refuse("contains a NUL character", "remove it", n.Line)
 		}
 		return n.Value, nil
 	default:
-		return nil, invalid(path, fmt.Sprintf("has the type %s, which a template cannot hold", n.ShortTag()), "write text, a number, true or false", n.Line)
+		return nil, w.refuse(fmt.Sprintf("has the type %s, which a template cannot hold", clip(n.ShortTag())), "write text, a number, true or false", n.Line)
 	}
 }
 
 // number keeps whole numbers whole: an int64 when it fits, else a float64 that is never NaN.
-func number(n *yaml.Node, path string) (any, error) {
+func (w *walker) number(n *yaml.Node) (any, error) {
 	var v any
 	if err := n.Decode(&v); err != nil {
-		return nil, invalid(path, fmt.Sprintf("%q is not a number", n.Value), "", n.Line)
+		return nil, w.refuse(fmt.Sprintf("%q is not a number", clip(n.Value)), "", n.Line)
 	}
 	switch v := v.(type) {
 	case int:
@@ -228,13 +313,22 @@ func number(n *yaml.Node, path string) (any, error) {
 		return json.Number(strconv.FormatUint(v, 10)), nil
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, invalid(path, fmt.Sprintf("%s is not a number that can be used", n.Value), "write a finite number", n.Line)
+			return nil, w.refuse(fmt.Sprintf("%s is not a number that can be used", clip(n.Value)), "write a finite number", n.Line)
 		}
 		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 			return int64(v), nil
 		}
 		return v, nil
 	default:
-		return nil, invalid(path, fmt.Sprintf("%q is not a number", n.Value), "", n.Line)
+		return nil, w.refuse(fmt.Sprintf("%q is not a number", clip(n.Value)), "", n.Line)
 	}
+}
+
+// clip shortens a text of the document for an error.
+func clip(text string) string {
+	const most = 80
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

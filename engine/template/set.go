@@ -12,37 +12,62 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
+// Assignment is one field to replace: its path and its value, which is YAML.
+type Assignment struct{ Path, Value string }
+
 // Set returns the document with the field at path replaced: "workload.target_qps", "500".
 // Path steps are separated by dots, list entries are named by their index. The
 // value is YAML, so numbers, lists and groups can be given; other fields and
 // comments stay as they are. Whether the result is a valid template is for Parse to say.
 func Set(source []byte, path, value string) ([]byte, error) {
-	if _, err := read(source); err != nil {
+	return SetAll(source, []Assignment{{path, value}})
+}
+
+// SetAll is Set for several fields, one after another. However many there are, the
+// document is read and written once.
+func SetAll(source []byte, fields []Assignment) ([]byte, error) {
+	doc, err := parse(source)
+	if err != nil {
 		return nil, err
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(fromJSON(source), &doc); err != nil {
-		return nil, syntaxError(err)
+	if _, err := build(doc); err != nil {
+		return nil, err
 	}
+	for _, f := range fields {
+		if err := assign(doc.Content[0], f.Path, f.Value); err != nil {
+			return nil, err
+		}
+	}
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := enc.Encode(doc); err != nil {
+		return nil, fmt.Errorf("writing the template: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// assign replaces the field at path below node.
+func assign(node *yaml.Node, path, value string) error {
 	var replacement yaml.Node
 	if err := yaml.Unmarshal([]byte(value), &replacement); err != nil || len(replacement.Content) == 0 {
 		if strings.TrimSpace(value) != "" && err == nil {
 			err = fmt.Errorf("no value")
 		}
 		if err != nil {
-			return nil, invalid(path, fmt.Sprintf("%q is not a value", value), "write text, a number, true or false, or YAML in quotes", 0)
+			return invalid(path, fmt.Sprintf("%q is not a value", clip(value)), "write text, a number, true or false, or YAML in quotes", 0)
 		}
 		replacement.Content = []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: ""}}
 	}
 	steps := strings.Split(strings.NewReplacer("[", ".", "]", "").Replace(path), ".")
-	node := resolve(doc.Content[0])
+	node = resolve(node)
 	for i, step := range steps {
 		if step == "" {
-			return nil, invalid(path, "is not the path of a field", "for example workload.concurrent_connections", 0)
+			return invalid(path, "is not the path of a field", "for example workload.concurrent_connections", 0)
 		}
-		next, err := descend(node, step, strings.Join(steps[:i+1], "."))
+		next, err := descend(node, step, steps[:i+1])
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if i == len(steps)-1 {
 			comment := next.LineComment
@@ -55,17 +80,11 @@ func Set(source []byte, path, value string) ([]byte, error) {
 		}
 		node = resolve(next)
 	}
-	var out bytes.Buffer
-	enc := yaml.NewEncoder(&out)
-	enc.SetIndent(2)
-	if err := enc.Encode(&doc); err != nil {
-		return nil, fmt.Errorf("writing the template: %w", err)
-	}
-	return out.Bytes(), nil
+	return nil
 }
 
 // descend returns the node of one step, which it adds to a group that lacks it.
-func descend(node *yaml.Node, step, path string) (*yaml.Node, error) {
+func descend(node *yaml.Node, step string, path []string) (*yaml.Node, error) {
 	switch node.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(node.Content); i += 2 {
@@ -79,14 +98,14 @@ func descend(node *yaml.Node, step, path string) (*yaml.Node, error) {
 	case yaml.SequenceNode:
 		index, err := strconv.Atoi(step)
 		if err != nil || index < 0 || index > len(node.Content) {
-			return nil, invalid(path, fmt.Sprintf("the list has the entries 0 to %d", len(node.Content)-1), "", node.Line)
+			return nil, invalid(strings.Join(path, "."), fmt.Sprintf("the list has the entries 0 to %d", len(node.Content)-1), "", node.Line)
 		}
 		if index == len(node.Content) {
 			node.Content = append(node.Content, &yaml.Node{})
 		}
 		return node.Content[index], nil
 	default:
-		return nil, invalid(path, "lies below a field that is not a group", "check the path", node.Line)
+		return nil, invalid(strings.Join(path, "."), "lies below a field that is not a group", "check the path", node.Line)
 	}
 }
 

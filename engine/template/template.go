@@ -68,21 +68,13 @@ func (d *document) scenario() (engine.Scenario, error) {
 // refuse puts the fields into one error, with the line of each where the document has it.
 func (d *document) refuse(fields []engine.FieldError) *engine.Error {
 	for i := range fields {
-		field := fields[i].Field
-		for field != "" {
-			if line, ok := d.lines[field]; ok {
-				fields[i].Line = line
-				break
-			}
-			cut := strings.LastIndexAny(field, ".[")
-			if cut < 0 {
-				break
-			}
-			field = field[:cut]
-		}
+		fields[i].Line = d.lineOf(fields[i].Field)
 	}
 	message := "The template has a field that cannot be used."
-	if len(fields) > 1 {
+	switch {
+	case len(fields) >= schema.MaxFound:
+		message = fmt.Sprintf("The template has many fields that cannot be used; here are %d of them.", len(fields))
+	case len(fields) > 1:
 		message = fmt.Sprintf("The template has %d fields that cannot be used.", len(fields))
 	}
 	return &engine.Error{Code: engine.CodeInvalid, Message: message, Fields: fields}

@@ -103,7 +103,14 @@ func checkURL(c *fiber.Ctx) *problem.Problem {
 	return nil
 }
 
-const maxDepth = 64
+// What a body may hold. The limits keep what one request costs near its size: each
+// value is looked at a few times, and each name may stand in the path of an error.
+const (
+	maxDepth  = 64
+	maxValues = 50_000
+	maxName   = 512 // bytes of one member's name
+	maxShown  = 300 // bytes of a path in an error
+)
 
 // CheckJSON tells whether the text is one JSON object that means the same to
 // every reader: UTF-8 without NUL, no key twice, numbers that a float64 can hold.
@@ -114,7 +121,8 @@ func CheckJSON(text []byte) *problem.Problem {
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
-	if err := checkValue(dec, "", 0); err != nil {
+	check := checker{dec: dec}
+	if err := check.value(); err != nil {
 		var p *problem.Problem
 		if errors.As(err, &p) {
 			return p
@@ -145,63 +153,116 @@ func position(text []byte, offset int64, err error) string {
 	return what + " in line " + strconv.Itoa(line) + ", column " + strconv.Itoa(len(before)-bytes.LastIndexByte(before, '\n'))
 }
 
-func checkValue(dec *json.Decoder, path string, depth int) error {
-	if depth > maxDepth {
-		return problem.Field(path, "is nested too deeply", "")
+// checker reads a document. It keeps the steps to where it is and joins them for an
+// error only: a path for each value would cost the square of the body's size.
+type checker struct {
+	dec    *json.Decoder
+	steps  []step
+	values int
+}
+
+// step is one level of a path: a member's name, or the index of an element.
+type step struct {
+	name  string
+	index int // -1 for a member
+}
+
+func (c *checker) refuse(message, hint string) error {
+	return problem.Field(orBody(c.path()), message, hint)
+}
+
+func (c *checker) path() string {
+	var b strings.Builder
+	for _, s := range c.steps {
+		switch {
+		case s.index >= 0:
+			b.WriteString("[" + strconv.Itoa(s.index) + "]")
+		case b.Len() > 0:
+			b.WriteString("." + s.name)
+		default:
+			b.WriteString(s.name)
+		}
+		if b.Len() > maxShown {
+			return strings.ToValidUTF8(b.String()[:maxShown], "") + "…"
+		}
 	}
-	token, err := dec.Token()
+	return b.String()
+}
+
+func (c *checker) value() error {
+	if c.values++; c.values > maxValues {
+		c.steps = nil
+		return c.refuse(fmt.Sprintf("holds more than %d values", maxValues), "send less at once")
+	}
+	if len(c.steps) > maxDepth {
+		return c.refuse("is nested too deeply", "")
+	}
+	token, err := c.dec.Token()
 	if err != nil {
 		return err
 	}
 	switch v := token.(type) {
 	case string:
 		if strings.ContainsRune(v, 0) {
-			return problem.Field(orBody(path), "contains a NUL character", "remove it")
+			return c.refuse("contains a NUL character", "remove it")
 		}
 	case json.Number:
 		if _, err := v.Float64(); err != nil {
-			return problem.Field(orBody(path), "is a number beyond all bounds", "")
+			return c.refuse("is a number beyond all bounds", "")
 		}
 	case json.Delim:
 		if v == '{' {
-			err = checkObject(dec, path, depth)
+			err = c.object()
 		} else {
-			for i := 0; dec.More() && err == nil; i++ {
-				err = checkValue(dec, path+"["+strconv.Itoa(i)+"]", depth+1)
-			}
+			err = c.array()
 		}
 		if err != nil {
 			return err
 		}
-		_, err = dec.Token()
+		_, err = c.dec.Token()
 		return err
 	}
 	return nil
 }
 
-func checkObject(dec *json.Decoder, path string, depth int) error {
+func (c *checker) array() error {
+	at := len(c.steps)
+	c.steps = append(c.steps, step{})
+	for i := 0; c.dec.More(); i++ {
+		c.steps[at].index = i
+		if err := c.value(); err != nil {
+			return err
+		}
+	}
+	c.steps = c.steps[:at]
+	return nil
+}
+
+func (c *checker) object() error {
+	at := len(c.steps)
 	seen := map[string]struct{}{}
-	for dec.More() {
-		token, err := dec.Token()
+	for c.dec.More() {
+		token, err := c.dec.Token()
 		if err != nil {
 			return err
 		}
 		key, _ := token.(string)
-		name := key
-		if path != "" {
-			name = path + "." + key
+		switch {
+		case strings.ContainsRune(key, 0):
+			return c.refuse("has a name with a NUL character", "remove it")
+		case len(key) > maxName:
+			return c.refuse(fmt.Sprintf("has a name of %d bytes; at most %d are possible", len(key), maxName), "shorten it")
 		}
-		if strings.ContainsRune(key, 0) {
-			return problem.Field(orBody(path), "has a name with a NUL character", "remove it")
-		}
+		c.steps = append(c.steps[:at], step{name: key, index: -1})
 		if _, twice := seen[key]; twice {
-			return problem.Field(name, "is given twice", "keep one")
+			return c.refuse("is given twice", "keep one")
 		}
 		seen[key] = struct{}{}
-		if err := checkValue(dec, name, depth+1); err != nil {
+		if err := c.value(); err != nil {
 			return err
 		}
 	}
+	c.steps = c.steps[:at]
 	return nil
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -23,6 +24,34 @@ func FuzzCheckJSON(f *testing.F) {
 			t.Fatalf("%q: %+v", text, p)
 		}
 	})
+}
+
+// TestJSONCostsWhatItWeighs checks bodies whose paths would be far larger than they are.
+func TestJSONCostsWhatItWeighs(t *testing.T) {
+	many := "[" + strings.Repeat("1,", 40_000) + "1]"
+	for name, c := range map[string]struct{ text, field string }{
+		"a long name":        {`{"` + strings.Repeat("k", 256<<10) + `":` + many + `}`, "body"},
+		"names of the limit": {strings.Repeat(`{"`+strings.Repeat("k", maxName)+`":`, 60) + many + strings.Repeat("}", 60), ""},
+		"too many values":    {`{"a":[` + strings.Repeat("1,", 500_000) + `1]}`, "body"},
+		"too many members":   {`{"a":{` + strings.Repeat(`"b":{},`, 2) + `"c":1}}`, "a.b"},
+		"a deep error":       {strings.Repeat(`{"`+strings.Repeat("k", maxName)+`":`, 60) + `"\u0000"` + strings.Repeat("}", 60), strings.Repeat("k", maxShown) + "…"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			p := CheckJSON([]byte(c.text))
+			runtime.ReadMemStats(&after)
+			if cost := after.TotalAlloc - before.TotalAlloc; cost > uint64(8<<20+8*len(c.text)) {
+				t.Errorf("%d bytes took %d MB", len(c.text), cost>>20)
+			}
+			switch {
+			case c.field == "" && p != nil, c.field != "" && p == nil:
+				t.Fatalf("problem %+v", p)
+			case p != nil && p.Errors[0].Field != c.field:
+				t.Errorf("it blames %.100s", p.Errors[0].Field)
+			}
+		})
+	}
 }
 
 // TestRedactionHidesEveryPassword makes DSNs of both forms around a secret.

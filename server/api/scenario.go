@@ -109,6 +109,7 @@ func parse(source []byte, set map[string]any, stored engine.Scenario) (engine.Sc
 		paths = append(paths, path)
 	}
 	slices.Sort(paths)
+	fields := make([]template.Assignment, 0, len(paths))
 	for _, path := range paths {
 		value, ok := set[path].(string)
 		if !ok {
@@ -118,8 +119,11 @@ func parse(source []byte, set map[string]any, stored engine.Scenario) (engine.Sc
 			}
 			value = string(text)
 		}
+		fields = append(fields, template.Assignment{Path: path, Value: value})
+	}
+	if len(fields) > 0 {
 		var err error
-		if source, err = template.Set(source, path, value); err != nil {
+		if source, err = template.SetAll(source, fields); err != nil {
 			return engine.Scenario{}, err
 		}
 	}

@@ -16,6 +16,11 @@ import (
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
+const signInPath = "/api/auth/signin"
+
+// IsSignIn tells whether a request is a sign-in, the one that strangers may send.
+func IsSignIn(method, path string) bool { return method == http.MethodPost && path == signInPath }
+
 type signInInput struct {
 	Body struct {
 		Token string `json:"token" minLength:"1" maxLength:"200" doc:"The one-time token of a sign-in link."`
@@ -66,7 +71,7 @@ type IDInput struct {
 }
 
 func (a *API) registerAuth() {
-	signIn := op(http.MethodPost, "/api/auth/signin", "sign-in", tagAuth, "Exchange a one-time token for a session", http.StatusTooManyRequests)
+	signIn := op(http.MethodPost, signInPath, "sign-in", tagAuth, "Exchange a one-time token for a session", http.StatusTooManyRequests)
 	signIn.Security = []map[string][]string{{}}
 	handle(a, signIn, a.signIn)
 	signOut := op(http.MethodPost, "/api/auth/signout", "sign-out", tagAuth, "End the session")

@@ -159,10 +159,16 @@ func fromStatus(status int) *Problem {
 	}
 }
 
+// maxFields is how many wrong fields one answer names: a body may have thousands.
+const maxFields = 100
+
 // fromHuma words the findings of huma's validation of parameters and bodies.
 func fromHuma(status int, errs []error) *Problem {
 	var fields []engine.FieldError
 	for _, err := range errs {
+		if len(fields) == maxFields {
+			break
+		}
 		var detail *huma.ErrorDetail
 		if !errors.As(err, &detail) {
 			return From(err)
