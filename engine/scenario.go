@@ -180,6 +180,7 @@ type Workload struct {
 	// IOEngine chooses what drives the connections; empty is IOAuto.
 	IOEngine IOEngine `json:"io_engine"`
 	Retry    *Retry   `json:"retry,omitempty"`
+	Stop     *Stop    `json:"stop,omitempty"`
 	// IsolationLevel is IsolationDefault (or empty), or one in the words of the SQL standard, in lower case.
 	IsolationLevel string   `json:"isolation_level,omitempty"`
 	Seed           int64    `json:"seed"`
@@ -233,6 +234,13 @@ type Retry struct {
 	// BackoffMs is the pause before the first repetition; it doubles with each
 	// further one, up to 32 times, and varies by half at random.
 	BackoffMs float64 `json:"backoff_ms"`
+}
+
+// Stop says how a run ends.
+type Stop struct {
+	// DrainSeconds is how long operations in flight may take to end after STOP, whatever its
+	// reason; nil leaves it to the reason.
+	DrainSeconds *float64 `json:"drain_seconds,omitempty"`
 }
 
 // ConnectionsAt is how many connections the stages ask for at a time since the

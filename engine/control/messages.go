@@ -24,12 +24,22 @@ const (
 	CancelLimit = 5 * time.Second
 )
 
-// DrainFor returns how long operations in flight may take after a STOP for a reason.
+// DrainFor returns how long operations in flight may take after a STOP for a
+// reason, in a workload that does not say it.
 func DrainFor(reason engine.StopReason) time.Duration {
 	if reason == engine.StopUserRequested {
 		return CancelLimit
 	}
 	return DrainLimit
+}
+
+// DrainOf returns the same for a workload, which may have a limit of its own. It
+// is more than 0: 0 s cancel what is in flight at once.
+func DrainOf(w engine.Workload, reason engine.StopReason) time.Duration {
+	if s := w.Stop; s != nil && s.DrainSeconds != nil {
+		return max(time.Duration(*s.DrainSeconds*float64(time.Second)), time.Millisecond)
+	}
+	return DrainFor(reason)
 }
 
 // ToNode is a message from the server to a node.

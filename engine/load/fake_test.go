@@ -71,8 +71,9 @@ type fakeDB struct {
 	fail func() (error, bool)
 	// refuse makes Connect fail.
 	refuse atomic.Bool
-	// hang makes Exec wait for Cancel or Close; deaf ignores Cancel.
+	// hang makes Exec wait for Cancel or Close; deaf ignores Cancel, and stuck both, until it is closed.
 	hang, deaf atomic.Bool
+	stuck      chan struct{}
 
 	queries atomic.Int64 // for their ids
 
@@ -142,10 +143,14 @@ func (c *fakeConn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *t
 		if c.db.deaf.Load() {
 			wake = nil
 		}
+		gone := c.gone
+		if c.db.stuck != nil {
+			wake, gone = nil, c.db.stuck
+		}
 		select {
 		case <-wake:
 			return context.Canceled
-		case <-c.gone:
+		case <-gone:
 			c.broken.Store(true)
 			return io.EOF
 		}

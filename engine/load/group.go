@@ -72,6 +72,8 @@ type Group struct {
 	// ctx ends when operations in flight are given up.
 	ctx    context.Context
 	giveUp context.CancelFunc
+	// abandoned: an operation did not end although its connection was closed.
+	abandoned atomic.Bool
 	// dialing bounds how many connections are being opened at once.
 	dialing chan struct{}
 
@@ -384,64 +386,6 @@ func (g *Group) checkDone() {
 		}
 		g.doneOnce.Do(func() { close(g.done) })
 	}
-}
-
-// cancelGrace is how long cancelled operations get to end before their
-// connections are closed under them.
-const cancelGrace = 2 * time.Second
-
-// Drain stops the group and waits for the operations in flight. When ctx ends
-// they are cancelled, and their connections closed if that does not help
-// within two seconds; they are recorded as failed, class cancelled. Afterwards every record
-// has reached the Sink. The error is the Sink's; being cut off is none.
-func (g *Group) Drain(ctx context.Context) error {
-	g.Stop()
-	select {
-	case <-g.done:
-	case <-ctx.Done():
-		g.cutOff()
-	}
-	g.ramps.Wait()
-	g.quitOnce.Do(func() { close(g.coll.quit) })
-	<-g.coll.done
-	g.coll.mu.Lock()
-	defer g.coll.mu.Unlock()
-	return g.coll.sinkErr
-}
-
-// cutOff ends the operations in flight, gently, then not.
-func (g *Group) cutOff() {
-	g.cut.Store(true)
-	g.DropQueued()
-	ctx, cancel := context.WithTimeout(g.ctx, cancelGrace)
-	defer cancel()
-	for _, s := range g.currentSlots() {
-		if conn := s.connection(); conn != nil {
-			go func() { _ = conn.Cancel(ctx) }() // the grace bounds it; closing is next
-		}
-	}
-	select {
-	case <-g.done:
-		return
-	case <-ctx.Done():
-	}
-	g.giveUp()
-	for _, s := range g.currentSlots() {
-		if conn := s.connection(); conn != nil {
-			go func() { _ = conn.Close() }() // only to end Exec; the slot closes it again
-		}
-	}
-	<-g.done
-}
-
-// Close ends the group at once: operations in flight are cut off and recorded.
-// After Drain it only releases what is left. Calling it again is harmless.
-func (g *Group) Close() error {
-	over, cancel := context.WithCancel(context.Background())
-	cancel()
-	err := g.Drain(over)
-	g.giveUp()
-	return err
 }
 
 func (g *Group) currentSlots() []*slot {

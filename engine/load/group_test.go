@@ -275,6 +275,38 @@ func TestDrainCutsOffWhatDoesNotEnd(t *testing.T) {
 	}
 }
 
+// TestDrainNeverWaitsWithoutEnd: a driver that comes back neither when its operation
+// is cancelled nor when its connection is closed holds nobody up for good.
+func TestDrainNeverWaitsWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &fakeDB{stuck: make(chan struct{})}
+		db.hang.Store(true)
+		sink := &memorySink{}
+		g := open(t, fakeConfig(db, &fakeStream{}, sink), 3)
+		g.Start(engine.PhaseMeasurement)
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		begin := time.Now()
+		err := g.Drain(ctx)
+		if d := time.Since(begin); d != 10*time.Second+cancelGrace+closeGrace {
+			t.Errorf("draining took %v", d)
+		}
+		if err == nil || !strings.Contains(err.Error(), "3 connection(s) did not come back") {
+			t.Errorf("draining gave %v", err)
+		}
+		begin = time.Now()
+		if err := g.Close(); err == nil || time.Since(begin) > time.Second {
+			t.Errorf("closing gave %v after %v", err, time.Since(begin))
+		}
+		// What was begun and has no record leaves the account open.
+		if got := g.Totals(); got.Started != 3 || got.Succeeded+got.Failed != 0 || got.Recorded != 0 {
+			t.Errorf("%+v", got)
+		}
+		close(db.stuck)
+	})
+}
+
 // failure waits for the group's fatal error.
 func failure(t *testing.T, g *Group) *engine.Error {
 	t.Helper()

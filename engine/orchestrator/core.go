@@ -13,7 +13,7 @@ import (
 
 // drainGrace is what a worker gets beyond its drain limit to cancel, flush and
 // report, before it counts as dead.
-const drainGrace = 20 * time.Second
+const drainGrace = 10 * time.Second
 
 // core decides the life of one run. It is a pure function of what has happened
 // and when: no clock, no goroutine, no I/O.
@@ -38,6 +38,8 @@ const drainGrace = 20 * time.Second
 type core struct {
 	warmup, duration time.Duration
 	expected         int
+	// drain is how long operations in flight may take after a STOP.
+	drain func(engine.StopReason) time.Duration
 
 	status     engine.Status
 	phase      engine.Phase
@@ -56,6 +58,7 @@ type core struct {
 	measureAt  time.Time
 	measureEnd time.Time
 	stoppedAt  time.Time
+	toldAt     time.Time // of the STOP that holds: a run that ends by itself can still be cancelled
 	endedAt    time.Time // terminal
 	// elastic runs go on without a worker that died, and with others that join.
 	elastic bool
@@ -70,6 +73,7 @@ type core struct {
 // newCore is a run that has just become RUNNING, with the ids of its run workers.
 func newCore(w engine.Workload, workers []string) *core {
 	c := &core{warmup: w.Warmup(), duration: w.Duration(), expected: len(workers), stages: w.Stages,
+		drain:  func(r engine.StopReason) time.Duration { return control.DrainOf(w, r) },
 		status: engine.StatusRunning, phase: engine.PhasePreparing, workers: map[string]engine.WorkerStatus{}, ran: map[string]bool{}}
 	for _, id := range workers {
 		c.workers[id] = engine.WorkerStarting
@@ -332,7 +336,7 @@ func (c *core) tick(now time.Time) []any {
 	case c.status.Terminal():
 		return nil
 	case c.stopping():
-		if ids := c.missing(); len(ids) > 0 && now.Sub(c.stoppedAt) > control.DrainLimit+drainGrace {
+		if ids := c.missing(); len(ids) > 0 && now.After(c.patience()) {
 			for _, id := range ids {
 				c.workers[id] = engine.WorkerDead
 			}
@@ -379,7 +383,7 @@ func (c *core) due() time.Time {
 	case c.status.Terminal():
 		return time.Time{}
 	case c.stopping():
-		return c.stoppedAt.Add(control.DrainLimit + drainGrace + time.Millisecond)
+		return c.patience().Add(time.Millisecond)
 	case c.placed && !c.started:
 		return c.placedAt.Add(control.StartLimit)
 	case c.phase == engine.PhaseWarmup:
@@ -397,6 +401,9 @@ func (c *core) due() time.Time {
 	return time.Time{}
 }
 
+// patience is until when the run workers may take to leave after STOP.
+func (c *core) patience() time.Time { return c.toldAt.Add(c.drain(c.reason) + drainGrace) }
+
 // stop ends the run for a reason. The first one stays, except that a run that
 // ends by itself can still be cancelled, or lose a worker.
 func (c *core) stop(now time.Time, reason engine.StopReason, sentence, by string) []any {
@@ -409,7 +416,7 @@ func (c *core) stop(now time.Time, reason engine.StopReason, sentence, by string
 		out = append(out, actCancelPrepare{})
 	}
 	t := store.Transition{From: []engine.Status{c.status}, To: next, StopReason: reason, CancellationReason: sentence}
-	c.status, c.reason, c.sentence = next, reason, sentence
+	c.status, c.reason, c.sentence, c.toldAt = next, reason, sentence, now
 	if c.stoppedAt.IsZero() {
 		c.stoppedAt = now
 		c.endSearch(reason, now)
@@ -421,7 +428,7 @@ func (c *core) stop(now time.Time, reason engine.StopReason, sentence, by string
 		t.Phase = &phase
 	}
 	t.Events = []engine.Event{{Type: engine.EventStop, Data: engine.EventData{Scope: engine.ScopeRun, Reason: string(reason), Detail: sentence,
-		InitiatedBy: by, DrainTimeoutSeconds: control.DrainFor(reason).Seconds()}}}
+		InitiatedBy: by, DrainTimeoutSeconds: c.drain(reason).Seconds()}}}
 	return append(out, actChange{t: t, urgent: true})
 }
 

@@ -235,6 +235,70 @@ func TestTheCourseOfARun(t *testing.T) {
 	}
 }
 
+// TestPatienceFollowsTheDrainOfTheReason: a worker that does not leave is given up 10 s after its
+// drain is over, and a run that is cancelled while it ends by itself begins anew.
+func TestPatienceFollowsTheDrainOfTheReason(t *testing.T) {
+	own := 30.0
+	cases := []struct {
+		name     string
+		stop     *engine.Stop
+		natural  bool          // the run ends by itself
+		cancelAt time.Duration // after that; 0: never
+		reason   engine.StopReason
+		want     time.Duration // until it is given up, since the first STOP
+	}{
+		{"a user", nil, false, 0, engine.StopUserRequested, 15 * time.Second},
+		{"a guardrail", nil, false, 0, engine.StopGuardrail, 130 * time.Second},
+		{"the end of the measurement", nil, true, 0, "", 130 * time.Second},
+		{"a user, late in the drain", nil, true, 100 * time.Second, engine.StopUserRequested, 115 * time.Second},
+		{"a guardrail in the drain", nil, true, 100 * time.Second, engine.StopGuardrail, 230 * time.Second},
+		{"a user, with a drain of the template", &engine.Stop{DrainSeconds: &own}, false, 0, engine.StopUserRequested, 40 * time.Second},
+		{"the end, with a drain of the template", &engine.Stop{DrainSeconds: &own}, true, 0, "", 40 * time.Second},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			c := newCore(engine.Workload{DurationSeconds: 5, Stop: tc.stop}, []string{"worker-0"})
+			var drains []float64
+			apply := func(h any) {
+				for _, a := range c.apply(now, h) {
+					if ch, ok := a.(actChange); ok {
+						for _, e := range ch.t.Events {
+							if e.Type == engine.EventStop {
+								drains = append(drains, e.Data.DrainTimeoutSeconds)
+							}
+						}
+					}
+				}
+			}
+			for _, h := range []any{hapBegun{}, hapPrepared{}, ready("worker-0")} {
+				apply(h)
+			}
+			if now = now.Add(5 * time.Second); tc.natural {
+				apply(hapTick{})
+			} else {
+				apply(hapStop{reason: tc.reason})
+			}
+			stopped := now
+			if tc.cancelAt > 0 {
+				now = stopped.Add(tc.cancelAt)
+				apply(hapStop{reason: tc.reason})
+			}
+			last := drains[len(drains)-1]
+			for !c.status.Terminal() {
+				now = c.due()
+				apply(hapTick{})
+			}
+			if took := now.Sub(stopped); took < tc.want || took > tc.want+time.Second {
+				t.Errorf("given up after %v, want %v; told to drain for %v", took, tc.want, drains)
+			}
+			if want := (tc.want - tc.cancelAt - 10*time.Second).Seconds(); last != want {
+				t.Errorf("told to drain for %v s, want %v", last, want)
+			}
+		})
+	}
+}
+
 func TestWithoutWarmupTheMeasurementBeginsAtOnce(t *testing.T) {
 	c := newCore(engine.Workload{DurationSeconds: 1}, []string{"worker-0"})
 	if got := script(c, hapPrepared{}, ready("worker-0")); got[2] != "RUNNING/MEASUREMENT" || !c.measureAt.Equal(c.loadAt) {

@@ -3,6 +3,9 @@ package orchestrator_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -109,6 +112,46 @@ func TestASearchOverTheRateTellsEachRunWorker(t *testing.T) {
 		level := r.History[i/2].Level()
 		if e.StepNumber != i/2+1 || e.StepID == "" || e.StepID != steps[i/2*2].StepID || e.WorkerID == "" || e.TargetQPS == nil || *e.TargetQPS != level/2 || e.TargetConnections == nil || *e.TargetConnections != 4 {
 			t.Errorf("event %d of the step at %v: %+v", i, level, e)
+		}
+	}
+}
+
+// TestTheDrainOfTheTemplateBoundsAStop: what waits for a lock is cancelled when the drain is over, and the run ends.
+func TestTheDrainOfTheTemplateBoundsAStop(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t).start()
+	drain := 0.5
+	run := f.run(func(sc *engine.Scenario) {
+		sc.Workload.DurationSeconds, sc.Workload.WarmupSeconds = 300, 0
+		sc.Workload.Stop = &engine.Stop{DrainSeconds: &drain}
+	})
+	f.until(run.RunID, func(p *engine.Payload) bool { return p.Ops.Total > 0 })
+	conn, err := pgx.Connect(t.Context(), f.target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE orders IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if _, err := f.svc.Stop(t.Context(), run.RunID, "tester"); err != nil {
+		t.Fatal(err)
+	}
+	sum := f.wait(run.RunID)
+	if took := time.Since(begin); took > 4*time.Second {
+		t.Errorf("the run ended %v after STOP", took)
+	}
+	if sum.Status != engine.StatusCancelled || !sum.Accounting.Balanced || sum.Errors.ByClass[engine.ErrClassCancelled] == 0 {
+		t.Errorf("%s, %+v, %+v", sum.Status, sum.Accounting, sum.Errors)
+	}
+	for _, e := range f.detail(run.RunID).Events {
+		if e.Type == engine.EventStop && e.Data.DrainTimeoutSeconds != drain {
+			t.Errorf("%+v", e.Data)
 		}
 	}
 }

@@ -139,7 +139,7 @@ func (l *live) retire(workers []*runWorker, level int) (stay []*runWorker, stop 
 		l.note(engine.LogInfo, w, "%s is not needed any more and leaves", w.id)
 		stop = append(stop, aiming{reason: engine.TargetRetire, at: l.clock.Now()}.events([]aimed{{w.id, w.group, w.target()}})...)
 		stop = append(stop, engine.Event{Type: engine.EventStop, Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: w.id,
-			Reason: string(engine.StopDurationElapsed), Detail: "retired", DrainTimeoutSeconds: control.DrainLimit.Seconds()}})
+			Reason: string(engine.StopDurationElapsed), Detail: "retired", DrainTimeoutSeconds: l.core.drain(engine.StopDurationElapsed).Seconds()}})
 	}
 	return workers[:need], stop
 }

@@ -50,7 +50,7 @@ func (c *core) stood(gap time.Duration) {
 		c.placedAt = c.placedAt.Add(gap)
 	}
 	if !c.stoppedAt.IsZero() {
-		c.stoppedAt = c.stoppedAt.Add(gap)
+		c.stoppedAt, c.toldAt = c.stoppedAt.Add(gap), c.toldAt.Add(gap)
 	}
 }
 

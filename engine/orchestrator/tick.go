@@ -86,7 +86,7 @@ func (l *live) state() control.RunState {
 		targets[w.id] = w.target()
 	}
 	return control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.core.status, Phase: l.core.phase, Started: l.core.started,
-		LastSequence: l.sequence, Targets: targets, Step: l.step, StopReason: l.core.reason, DrainTimeout: control.DrainFor(l.core.reason)}
+		LastSequence: l.sequence, Targets: targets, Step: l.step, StopReason: l.core.reason, DrainTimeout: l.core.drain(l.core.reason)}
 }
 
 // aggregate folds what arrived since the last second, judges it and queues its write.

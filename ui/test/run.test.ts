@@ -8,6 +8,7 @@ import { tagAddress, tagFrom } from '../src/history/tags';
 import { guards } from '../src/runs/Guardrails';
 import { prepareSteps, stepOf } from '../src/runs/PrepareProgressPanel';
 import { columns, type Sample } from '../src/runs/series';
+import { stopWords } from '../src/runs/stop';
 import { curves, pointsOf } from '../src/runs/workerSeries';
 
 describe('the first run', () => {
@@ -29,6 +30,24 @@ describe('steps of the set-up', () => {
     expect(stepOf({ step: 'unheard-of', rows_total: 0 })).toBe(-1);
     expect(stepOf(null)).toBe(-1);
   });
+});
+
+describe('what stopping a run does', () => {
+  const scenario = (workload: object) => ({ workload: { load_mode: 'CONCURRENCY', ...workload } }) as unknown as RunDetail['scenario_config'];
+  it('names what happens to operations in flight, and when', () => {
+    const said = stopWords(scenario({}), 'RUNNING', 'MEASUREMENT');
+    expect(said).toContain('get 5 s to end');
+    expect(said).toContain('cancelled and count as failed');
+    expect(said).toContain('about 15 s from now');
+    expect(said).not.toContain('dropped');
+  });
+  it('follows the template', () => {
+    expect(stopWords(scenario({ stop: { drain_seconds: 60 } }), 'STOPPING', 'COOLDOWN')).toContain('get 1 min to end');
+    expect(stopWords(scenario({ stop: { drain_seconds: 0 } }), 'RUNNING', 'WARMUP')).toContain('cancelled at once');
+    expect(stopWords(scenario({ load_mode: 'QPS' }), 'RUNNING', 'WARMUP')).toContain('has not begun is dropped');
+  });
+  it('promises no load while the target is prepared', () =>
+    expect(stopWords(scenario({}), 'RUNNING', 'PREPARING')).toContain('set-up is cancelled'));
 });
 
 describe('labels of markers', () => {

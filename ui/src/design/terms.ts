@@ -7,6 +7,8 @@ export const terms = {
   percentiles: 'P95 of 10 ms means that 95 of 100 operations took 10 ms or less.',
   errors:
     'Operations that the database refused or that did not end in time; the rate is their share of all operations.',
+  drain:
+    'When a run stops it takes no new operation. Those in flight get this long to end; then they are cancelled on the server and count as failed.',
   retries:
     'How often an operation that lost to others (serialization failure, deadlock) is repeated, a transaction whole. It counts once; its latency includes every try.',
   generator:

@@ -11,6 +11,7 @@ import { Icon } from '../design/icons';
 import { Failed, SkeletonRows } from '../design/States';
 import { SimulatedBadge, StatusBadge } from '../design/Status';
 import { useToast } from '../design/Toast';
+import { stopMatrixWords } from '../runs/stop';
 
 /** /matrix/{id}: one workload on several targets, compared; live while it runs. */
 export function MatrixPage({ id }: { id: string }) {
@@ -56,7 +57,7 @@ function Shown({ m }: { m: Matrix }) {
   const stop = () =>
     ask({
       title: `Stop “${m.name}”?`,
-      body: 'The run under way takes no new operation and lets those in flight end; the targets after it are not run.',
+      body: stopMatrixWords(runs[0]?.scenario_config),
       verb: 'Stop and drain',
       act: () => act.mutateAsync('stop'),
     });

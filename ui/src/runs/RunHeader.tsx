@@ -12,6 +12,7 @@ import { PhaseBadge, SimulatedBadge, StatusBadge } from '../design/Status';
 import { Tags } from '../history/tags';
 import { useToast } from '../design/Toast';
 import type { RunState } from './live';
+import { stopWords } from './stop';
 
 export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
   const live = state.live;
@@ -47,7 +48,7 @@ export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
           <Tags tags={run.scenario_config.tags} />
         </div>
       </div>
-      <RunActions run={run} status={status} />
+      <RunActions run={run} status={status} phase={live?.phase ?? run.phase ?? null} />
       {isTerminal(run.status) && <VerdictLine run={run} />}
     </header>
   );
@@ -160,7 +161,7 @@ function VerdictLine({ run }: { run: RunDetail }) {
   );
 }
 
-function RunActions({ run, status }: { run: RunDetail; status: RunDetail['status'] }) {
+function RunActions({ run, status, phase }: { run: RunDetail; status: RunDetail['status']; phase: RunDetail['phase'] | null }) {
   const [, navigate] = useLocation();
   const toast = useToast();
   const qc = useQueryClient();
@@ -179,7 +180,7 @@ function RunActions({ run, status }: { run: RunDetail; status: RunDetail['status
   const stop = () =>
     ask({
       title: `Stop run “${run.test_name}”?`,
-      body: 'It takes no new operation, lets those in flight end, and keeps what it has measured. It cannot be resumed.',
+      body: stopWords(run.scenario_config, status, phase),
       verb: 'Stop and drain',
       act: () => act.mutateAsync('stop'),
     });

@@ -373,6 +373,14 @@ function LoadSection() {
           placeholder="30000"
           help="0 means no limit."
         />
+        <NumberField
+          path="workload.stop.drain_seconds"
+          label="Drain"
+          unit="s"
+          placeholder="120"
+          tip={terms.drain}
+          help="Empty means 120 s, and 5 s when a user stops the run."
+        />
         <NumberField path="workload.seed" label="Seed" tip={terms.seed} />
         <NumberField
           path="workload.retry.max"

@@ -55,6 +55,8 @@ export function edit(config: Scenario, path: string, value: unknown): Scenario {
   }
   // Without a number of retries there is no policy, rather than one with the default number.
   if (path === 'workload.retry.max' && value === undefined) next = set(next, 'workload.retry', undefined);
+  // An emptied drain leaves nothing of its group.
+  if (path === 'workload.stop.drain_seconds' && value === undefined) next = set(next, 'workload.stop', undefined);
   // An emptied objective is none, and without one there are none.
   if (path.startsWith('find_max.slo.') && value === undefined) {
     const slo = get(next, 'find_max.slo') as Record<string, unknown> | undefined;
