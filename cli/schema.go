@@ -9,7 +9,7 @@ import (
 
 type schemaCommand struct {
 	Apply schemaApply `cmd:"" help:"Create or update the tables; may be repeated."`
-	Check schemaCheck `cmd:"" help:"Say whether the tables are what this binary needs."`
+	Check schemaCheck `cmd:"" help:"Say whether the tables, columns, constraints, functions and triggers are what this binary needs."`
 	Print schemaPrint `cmd:"" help:"Print the DDL."`
 }
 
@@ -20,7 +20,7 @@ type databaseURL struct {
 type schemaApply struct{ databaseURL }
 
 func (c schemaApply) Run(e *env) error {
-	if err := postgres.ApplySchema(e.ctx, c.DatabaseURL); err != nil {
+	if err := postgres.RepairSchema(e.ctx, c.DatabaseURL); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(e.stdout, "The schema is current.")
@@ -30,7 +30,7 @@ func (c schemaApply) Run(e *env) error {
 type schemaCheck struct{ databaseURL }
 
 func (c schemaCheck) Run(e *env) error {
-	if err := postgres.CheckSchema(e.ctx, c.DatabaseURL); err != nil {
+	if err := postgres.CompareSchema(e.ctx, c.DatabaseURL); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(e.stdout, "The schema is current.")

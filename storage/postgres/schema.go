@@ -42,13 +42,7 @@ func ApplySchema(ctx context.Context, dsn string) error {
 		if state.current() {
 			return nil
 		}
-		for _, f := range sql.Schema() {
-			if _, err := tx.Exec(ctx, f.Text, pgx.QueryExecModeSimpleProtocol); err != nil {
-				return fmt.Errorf("%s: %w", f.Name, err)
-			}
-		}
-		_, err = tx.Exec(ctx, sql.Record(), pgx.QueryExecModeSimpleProtocol)
-		return err
+		return applyFiles(ctx, tx)
 	})
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && refused.Code == "42501" {
@@ -59,8 +53,19 @@ func ApplySchema(ctx context.Context, dsn string) error {
 	return failed("applying the schema", err)
 }
 
-// CheckSchema reports whether a database has this binary's schema. The error
-// is an *engine.Error that says what is wrong and which command puts it right.
+// applyFiles runs the DDL and notes which schema it was.
+func applyFiles(ctx context.Context, tx pgx.Tx) error {
+	for _, f := range sql.Schema() {
+		if _, err := tx.Exec(ctx, f.Text, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+	}
+	_, err := tx.Exec(ctx, sql.Record(), pgx.QueryExecModeSimpleProtocol)
+	return err
+}
+
+// CheckSchema reports whether a database says that it has this binary's
+// schema; CompareSchema looks at it. The error is an *engine.Error that says what is wrong and which command puts it right.
 func CheckSchema(ctx context.Context, dsn string) error {
 	conn, err := connect(ctx, dsn)
 	if err != nil {
