@@ -162,12 +162,12 @@ func report(stderr io.Writer, err error) int {
 			return code
 		}
 	}
+	text := err.Error()
 	var user *engine.Error
 	if errors.As(err, &user) && user.Code != engine.CodeInternal {
-		_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", harmless(user.Error()))
-		return code
+		text = user.Error()
 	}
-	_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", harmless(err.Error()))
+	_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", harmless(engine.WithoutGo(text, err)))
 	return code
 }
 

@@ -2,9 +2,10 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -52,29 +54,22 @@ func (c *compareCommand) Run(e *env) error {
 		return err
 	}
 	defer done()
-	var (
-		samples [2][]compare.Run
-		sums    [2][]engine.Summary
-	)
+	var sides [2][]compare.Measured
 	for side, list := range [2]string{c.A, c.B} {
 		for name := range strings.SplitSeq(list, ",") {
 			r, err := from(strings.TrimSpace(name))
 			if err != nil {
 				return err
 			}
-			if len(r.Seconds) == 0 {
-				return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s has no whole second of measurement to compare.", name), Hint: "a run that failed before its load, or was stopped in its warm-up, has none"}
-			}
-			samples[side], sums[side] = append(samples[side], r.Seconds), append(sums[side], *r.Summary)
+			sides[side] = append(sides[side], compare.Measured{Summary: *r.Summary, Seconds: r.Seconds})
 		}
 	}
 	o := compare.Defaults()
 	o.TolerancePct = c.Tolerance
-	result, err := compare.Compare(samples[0], samples[1], o)
+	result, err := compare.Runs(sides[0], sides[1], o)
 	if err != nil {
-		return fmt.Errorf("comparing: %w", err)
+		return err
 	}
-	result.About(sums[0], sums[1])
 	wrote := e.write(c.Out, func(w io.Writer) error { return printJSON(w, result) })
 	printComparison(e.stdout, result)
 	code := exitPassed
@@ -128,8 +123,16 @@ func (c *compareCommand) source(e *env) (from func(name string) (written, error)
 		if name == "" {
 			return written{}, &engine.Error{Code: engine.CodeInvalid, Message: "A side of the comparison names no run.", Hint: "give run ids or files, with commas between"}
 		}
-		if info, err := os.Stat(name); err == nil && !info.IsDir() {
+		switch info, err := os.Stat(name); {
+		case err == nil && info.IsDir():
+			return written{}, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s is a folder.", name), Hint: "give a file that `loadstone run --out` wrote, or the id of a run"}
+		case err == nil:
 			return readReport(name)
+		case !errors.Is(err, fs.ErrNotExist):
+			return written{}, unreadable("The report "+name, err)
+		}
+		if uuid.Validate(name) != nil {
+			return written{}, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("There is no file %s, and it is not the id of a run.", name), Hint: "give a file that `loadstone run --out` wrote, or an id of the form 0a1b2c3d-…"}
 		}
 		return byID(name)
 	}, done, nil
@@ -169,7 +172,7 @@ func readReport(path string) (written, error) {
 		return written{}, err
 	}
 	r := written{Summary: &engine.Summary{}}
-	if err := json.Unmarshal(text, &r); err != nil {
+	if err := engine.ReadJSON(text, &r); err != nil {
 		return fail("is not a summary: %v", err)
 	}
 	if r.RunID == "" {
@@ -214,6 +217,9 @@ func printComparison(out io.Writer, c compare.Comparison) {
 	}
 	for _, n := range notes {
 		_, _ = fmt.Fprintf(out, "note: %s\n", n)
+	}
+	if c.SameRun {
+		return // the note says it all
 	}
 	by := ""
 	if c.Simulated {

@@ -102,3 +102,35 @@ func TestATemplateThatNeverEndsIsRefused(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, errs.String())
 	}
 }
+
+func TestComparingWhatIsNotThere(t *testing.T) {
+	a := writeReport(t, "a", steady(1000, 20)...)
+	bad := filepath.Join(t.TempDir(), "bad.json")
+	for text, want := range map[string]string{`[]`: "it is a list", `{"run_id": 5}`: "the field run_id is a number", `{`: "ends too early", `{}`: "not a summary of a run"} {
+		if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs bytes.Buffer
+		code := run(t.Context(), func() {}, []string{"compare", a, bad}, &out, &errs)
+		if code != exitUsage || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "json:") {
+			t.Errorf("%s: exit %d\n%s", text, code, errs.String())
+		}
+	}
+	for name, want := range map[string]string{"none.json": "There is no file none.json", t.TempDir(): "is a folder"} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), func() {}, []string{"compare", a, name}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), want) {
+			t.Errorf("%s: exit %d\n%s", name, code, errs.String())
+		}
+	}
+}
+
+func TestComparingARunWithItself(t *testing.T) {
+	long, short := writeReport(t, "a", steady(1000, 20)...), writeReport(t, "b")
+	for _, path := range []string{long, short} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), func() {}, []string{"compare", path, path, "--require-clear"}, &out, &errs)
+		if code != exitPassed || !strings.Contains(out.String(), "the same run") {
+			t.Errorf("exit %d\n%s%s", code, out.String(), errs.String())
+		}
+	}
+}

@@ -125,8 +125,9 @@ func (c *client) send(ctx context.Context, method, path, media string, body io.R
 	if out == nil {
 		return nil
 	}
-	if err := json.Unmarshal(text, out); err != nil {
-		return fmt.Errorf("reading the answer of %s: %w", path, err)
+	if err := engine.ReadJSON(text, out); err != nil {
+		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server %s answered %s with something else than was expected: %v.", c.base, path, err),
+			Hint: "is this the address of a Loadstone server, of this version?", Cause: err}
 	}
 	return nil
 }

@@ -67,6 +67,8 @@ type Comparison struct {
 	// Verdict is worse when any metric is, else better when any is, else unclear when
 	// any is or nothing but the error rates can be compared, else same.
 	Verdict Verdict `json:"verdict"`
+	// SameRun: both sides are the same runs, so there is nothing to compare.
+	SameRun bool `json:"same_run"`
 	// Notes are reasons for care, in sentences.
 	Notes []string `json:"notes"`
 }
@@ -100,7 +102,11 @@ const (
 
 // Compare compares the runs of side B with those of side A, at least one each.
 // The draws come from a fixed seed.
-func Compare(a, b []Run, o Options) (Comparison, error) {
+func Compare(a, b []Run, o Options) (Comparison, error) { return compareSides(a, b, nil, o) }
+
+// compareSides compares; shown, where given, are the figures of A and B as their
+// summaries have them, by the name of the metric.
+func compareSides(a, b []Run, shown map[string][2]float64, o Options) (Comparison, error) {
 	sideA, err := newSide(a)
 	if err != nil {
 		return Comparison{}, fmt.Errorf("reading the first run: %w", err)
@@ -123,7 +129,7 @@ func Compare(a, b []Run, o Options) (Comparison, error) {
 	}
 	draws := draws(sideA, sideB)
 	for _, m := range metrics {
-		c.Metrics = append(c.Metrics, m.compare(sideA, sideB, draws, o))
+		c.Metrics = append(c.Metrics, m.compare(sideA, sideB, draws, shown, o))
 	}
 	c.Verdict = overall(c.Metrics)
 	return c, nil
@@ -150,7 +156,7 @@ func draws(a, b *side) []pair {
 	return pairs
 }
 
-func (m metric) compare(a, b *side, pairs []pair, o Options) Metric {
+func (m metric) compare(a, b *side, pairs []pair, shown map[string][2]float64, o Options) Metric {
 	r := Metric{Name: m.name, Unit: m.unit, Verdict: Unclear}
 	figure := func(d *draw) *float64 {
 		if d.count == 0 && m.name != "qps" {
@@ -178,18 +184,23 @@ func (m metric) compare(a, b *side, pairs []pair, o Options) Metric {
 	k := slices.IndexFunc(metrics, func(x metric) bool { return x.name == m.name })
 	seen := make([]float64, 0, len(pairs))
 	for _, p := range pairs {
-		if v := difference(p.a[k], p.b[k]); !math.IsNaN(v) && !math.IsInf(v, 0) {
+		if v := difference(p.a[k], p.b[k]); finite(v) {
 			seen = append(seen, v)
 		}
 	}
+	drawn := difference(*r.A, *r.B)
+	// A reader reckons with the figures that are shown: exact ones, where the draws have those of histograms.
+	if exact, ok := shown[m.name]; ok {
+		r.A, r.B = &exact[0], &exact[1]
+	}
 	diff := difference(*r.A, *r.B)
-	if len(seen) < len(pairs)/2 || a.blocks() < 2 || b.blocks() < 2 || math.IsNaN(diff) || math.IsInf(diff, 0) {
+	if len(seen) < len(pairs)/2 || a.blocks() < 2 || b.blocks() < 2 || !finite(diff) || !finite(drawn) {
 		r.Reason = "There is too little of it on one side to compare."
 		return r
 	}
 	slices.Sort(seen)
 	wide := widen(min(a.blocks(), b.blocks())) * math.Sqrt((a.inflation+b.inflation)/2)
-	at := func(q float64) *float64 { v := diff + wide*(seen[int(q*float64(len(seen)-1)+0.5)]-diff); return &v }
+	at := func(q float64) *float64 { v := diff + wide*(seen[int(q*float64(len(seen)-1)+0.5)]-drawn); return &v }
 	r.Difference, r.Low, r.High = &diff, at((1-confidence)/2), at((1+confidence)/2)
 	excludes := *r.Low > 0 || *r.High < 0
 	switch {
@@ -204,6 +215,8 @@ func (m metric) compare(a, b *side, pairs []pair, o Options) Metric {
 	r.Reason = r.sentence(tolerance, rate)
 	return r
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 func (r Metric) sentence(tolerance float64, rate bool) string {
 	unit, scale := " %", 1.0

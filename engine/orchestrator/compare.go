@@ -27,10 +27,7 @@ func (s *Service) Seconds(ctx context.Context, runID string) ([]engine.MeasuredS
 
 // Compare compares the runs of side b with those of side a.
 func (s *Service) Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error) {
-	var (
-		samples [2][]compare.Run
-		sums    [2][]engine.Summary
-	)
+	var sides [2][]compare.Measured
 	for side, ids := range [2][]string{a, b} {
 		if len(ids) == 0 {
 			return compare.Comparison{}, engine.InvalidField([]string{"a", "b"}[side], "names no run", "give one run id, or several with commas between")
@@ -44,19 +41,17 @@ func (s *Service) Compare(ctx context.Context, a, b []string, o compare.Options)
 			if err != nil {
 				return compare.Comparison{}, err
 			}
-			if len(seconds) == 0 {
-				return compare.Comparison{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("Run %s has no whole second of measurement to compare.", id), Hint: "it may have failed before its load, or been stopped in its warm-up"}
-			}
-			samples[side] = append(samples[side], seconds)
+			m := compare.Measured{Seconds: seconds}
 			if detail.Summary != nil {
-				sums[side] = append(sums[side], *detail.Summary)
+				m.Summary = *detail.Summary
 			}
+			m.Summary.RunID = id
+			sides[side] = append(sides[side], m)
 		}
 	}
-	c, err := compare.Compare(samples[0], samples[1], o)
+	c, err := compare.Runs(sides[0], sides[1], o)
 	if err != nil {
-		return c, fmt.Errorf("comparing runs: %w", err)
+		return c, err
 	}
-	c.About(sums[0], sums[1])
 	return c, nil
 }

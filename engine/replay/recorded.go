@@ -196,7 +196,7 @@ func (r *Recordings) params(ctx context.Context, plan *engine.Plan, raw json.Raw
 	}
 	doc := map[string]any{}
 	if len(raw) > 0 {
-		if err := json.Unmarshal(raw, &doc); err != nil {
+		if err := engine.ReadJSON(raw, &doc); err != nil {
 			return nil, fmt.Errorf("reading the parameters of the recorded run: %w", err)
 		}
 	}

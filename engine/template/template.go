@@ -6,6 +6,7 @@ package template
 import (
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -57,12 +58,22 @@ func (d *document) scenario() (engine.Scenario, error) {
 	}
 	var s engine.Scenario
 	if err := json.Unmarshal(text, &s); err != nil {
-		return engine.Scenario{}, fmt.Errorf("reading the checked template: %w", err)
+		return engine.Scenario{}, d.refuse([]engine.FieldError{misread(err)})
 	}
 	if fields := check(s); len(fields) > 0 {
 		return engine.Scenario{}, d.refuse(fields)
 	}
 	return s, nil
+}
+
+// misread names the field that the schema let pass and the scenario cannot hold:
+// a whole number beyond 64 bits, for example.
+func misread(err error) engine.FieldError {
+	var mistyped *json.UnmarshalTypeError
+	if errors.As(err, &mistyped) && mistyped.Field != "" {
+		return engine.FieldError{Field: mistyped.Field, Message: "cannot be used: " + engine.InWords(err).Error()}
+	}
+	return engine.FieldError{Field: "(document)", Message: "cannot be used: " + engine.InWords(err).Error()}
 }
 
 // refuse puts the fields into one error, with the line of each where the document has it.

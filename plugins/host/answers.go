@@ -1,8 +1,9 @@
 package host
 
 import (
-	"encoding/json"
 	"fmt"
+
+	"github.com/loadstone-db/loadstone/engine"
 )
 
 // The most values that a document of a guest may hold. Go's form of a document is
@@ -19,7 +20,7 @@ func unmarshal(doc []byte, into any, most int) error {
 	if n := values(doc, most); n > most {
 		return fmt.Errorf("it holds more than %d values", most)
 	}
-	return json.Unmarshal(doc, into)
+	return engine.ReadJSON(doc, into)
 }
 
 // values counts what begins a value in a list or an object, up to one above most;

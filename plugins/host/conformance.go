@@ -104,7 +104,7 @@ func parameterChecks(r *Report, params json.RawMessage) (full json.RawMessage, c
 		dec := json.NewDecoder(bytes.NewReader(params))
 		dec.UseNumber()
 		if err := dec.Decode(&doc); err != nil {
-			return nil, r.add("parameters", fmt.Errorf("the parameters given are not a JSON object: %w", err), "")
+			return nil, r.add("parameters", fmt.Errorf("the parameters given are not a JSON object: %w", engine.InWords(err)), "")
 		}
 	}
 	if len(r.Info.Manifest.Parameters) == 0 {

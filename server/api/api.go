@@ -219,7 +219,7 @@ var jsonFormat = huma.Format{
 		enc.SetEscapeHTML(false)
 		return enc.Encode(v)
 	},
-	Unmarshal: json.Unmarshal,
+	Unmarshal: engine.ReadJSON,
 }
 
 // op describes an operation; errors lists the statuses it may answer beyond 401, 422 and 500.

@@ -1,0 +1,134 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Measured is a run with its figures.
+type Measured struct {
+	Summary engine.Summary
+	Seconds Run
+}
+
+// Runs compares the runs of side B with those of side A, at least one each, with
+// notes on what else differs. Where each side is one run, A and B and their differences are those of
+// the summaries, which is what people see elsewhere. A run is the same as itself, however it was measured.
+func Runs(a, b []Measured, o Options) (Comparison, error) {
+	if same(a, b) {
+		return itself(a, b)
+	}
+	for _, m := range slices.Concat(a, b) {
+		if len(m.Seconds) == 0 {
+			return Comparison{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("Run %s has no whole second of measurement to compare.", m.Summary.RunID),
+				Hint: "it may have failed before its load, or been stopped in its warm-up"}
+		}
+	}
+	c, err := compareSides(seconds(a), seconds(b), shown(a, b), o)
+	if err != nil {
+		return c, fmt.Errorf("comparing runs: %w", err)
+	}
+	for _, m := range a {
+		if slices.ContainsFunc(b, func(n Measured) bool { return n.Summary.RunID != "" && n.Summary.RunID == m.Summary.RunID }) {
+			c.Notes = append(c.Notes, fmt.Sprintf("Run %s is on both sides: what differs is shown smaller than it is.", m.Summary.RunID))
+		}
+	}
+	c.About(summaries(a), summaries(b))
+	return c, nil
+}
+
+// SameRuns reports whether two sides name the same runs, in any order.
+func SameRuns(a, b []string) bool {
+	if len(a) != len(b) || slices.Contains(a, "") {
+		return false
+	}
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
+}
+
+// same reports whether both sides are the same runs. Files may claim what they are not: the figures count too.
+func same(a, b []Measured) bool {
+	if !SameRuns(ids(a), ids(b)) {
+		return false
+	}
+	for _, m := range a {
+		for _, n := range b {
+			if m.Summary.RunID == n.Summary.RunID && (m.Summary.Operations != n.Summary.Operations || m.Summary.QPS != n.Summary.QPS) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// itself is the comparison of runs with themselves.
+func itself(a, b []Measured) (Comparison, error) {
+	note := "A and B are the same run: there is nothing to compare."
+	if len(a) > 1 {
+		note = "A and B are the same runs: there is nothing to compare."
+	}
+	c := Comparison{Metrics: []Metric{}, Verdict: Same, SameRun: true, Notes: []string{note}}
+	c.About(summaries(a), nil)
+	c.StandIn.B = c.StandIn.A
+	if slices.ContainsFunc(a, func(m Measured) bool { return len(m.Seconds) == 0 }) {
+		return c, nil
+	}
+	full, err := compareSides(seconds(a), seconds(b), shown(a, b), Defaults())
+	if err != nil {
+		return c, fmt.Errorf("comparing a run with itself: %w", err)
+	}
+	c.SlowerProbability = full.SlowerProbability
+	for _, m := range full.Metrics {
+		zero, low, high := 0.0, 0.0, 0.0
+		c.Metrics = append(c.Metrics, Metric{Name: m.Name, Unit: m.Unit, A: m.A, B: m.B, Difference: &zero, Low: &low, High: &high, Verdict: Same, Reason: "The same run."})
+	}
+	return c, nil
+}
+
+func ids(side []Measured) (list []string) {
+	for _, m := range side {
+		list = append(list, m.Summary.RunID)
+	}
+	return list
+}
+
+func seconds(side []Measured) (list []Run) {
+	for _, m := range side {
+		list = append(list, m.Seconds)
+	}
+	return list
+}
+
+func summaries(side []Measured) (list []engine.Summary) {
+	for _, m := range side {
+		if m.Summary.Validity != "" { // else it has no figures
+			list = append(list, m.Summary)
+		}
+	}
+	return list
+}
+
+// shown are the figures of the two summaries where each side is one run that has them.
+func shown(a, b []Measured) map[string][2]float64 {
+	if len(a) != 1 || len(b) != 1 {
+		return nil
+	}
+	x, y := a[0].Summary, b[0].Summary
+	figures := map[string][2]float64{}
+	if x.Operations == 0 || y.Operations == 0 {
+		return nil
+	}
+	figures["qps"] = [2]float64{x.QPS, y.QPS}
+	figures["error_rate"] = [2]float64{x.Errors.Rate, y.Errors.Rate}
+	if p, q := x.LatencyMs, y.LatencyMs; p != nil && q != nil {
+		figures["avg_ms"] = [2]float64{p.Avg, q.Avg}
+		figures["p50_ms"] = [2]float64{p.P50, q.P50}
+		figures["p95_ms"] = [2]float64{p.P95, q.P95}
+		figures["p99_ms"] = [2]float64{p.P99, q.P99}
+	}
+	return figures
+}

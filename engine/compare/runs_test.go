@@ -1,0 +1,78 @@
+package compare
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+func measured(id string, qps, p95 float64, seconds int) Measured {
+	m := Measured{Summary: engine.Summary{RunID: id, Validity: engine.VerdictValid}}
+	m.Summary.Operations, m.Summary.QPS = int64(qps*float64(seconds)), qps
+	m.Summary.LatencyMs = &engine.LatencyMs{Avg: 1, P50: 1, P95: p95, P99: 2 * p95}
+	for i := range seconds {
+		m.Seconds = append(m.Seconds, Second{Operations: int64(qps) + int64(i%5)})
+	}
+	return m
+}
+
+func TestARunIsTheSameAsItself(t *testing.T) {
+	a, b := measured("a", 1000, 5, 30), measured("b", 1000, 5, 30)
+	none := measured("none", 0, 0, 0)
+	for name, c := range map[string]struct {
+		a, b []Measured
+		same bool
+	}{
+		"one":             {[]Measured{a}, []Measured{a}, true},
+		"two, swapped":    {[]Measured{a, b}, []Measured{b, a}, true},
+		"without figures": {[]Measured{none}, []Measured{none}, true},
+		"others":          {[]Measured{a}, []Measured{b}, false},
+		"one of two":      {[]Measured{a}, []Measured{a, b}, false},
+	} {
+		got, err := Runs(c.a, c.b, Defaults())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		said := strings.Contains(strings.Join(got.Notes, " "), "the same run")
+		if got.SameRun != c.same || said != c.same || c.same && got.Verdict != Same {
+			t.Errorf("%s: %v, %s, %q", name, got.SameRun, got.Verdict, got.Notes)
+		}
+		for _, m := range got.Metrics {
+			if c.same && (m.Verdict != Same || *m.Difference != 0) {
+				t.Errorf("%s: %s differs by %v: %s", name, m.Name, *m.Difference, m.Verdict)
+			}
+		}
+	}
+	if got, err := Runs([]Measured{a}, []Measured{a, b}, Defaults()); err != nil || !strings.Contains(strings.Join(got.Notes, " "), "Run a is on both sides") {
+		t.Errorf("one on both sides: %v %v", got.Notes, err)
+	}
+	// A file that was edited is not the run that it names.
+	edited := measured("a", 900, 5, 30)
+	if got, err := Runs([]Measured{a}, []Measured{edited}, Defaults()); err != nil || got.SameRun {
+		t.Errorf("an edited file is the same run: %v", err)
+	}
+	if _, err := Runs([]Measured{a}, []Measured{none}, Defaults()); !engine.HasCode(err, engine.CodeConflict) {
+		t.Errorf("nothing to compare: %v", err)
+	}
+}
+
+// TestDifferencesAreThoseOfTheFiguresShown: a reader who reckons with the summaries comes to the same percentages.
+func TestDifferencesAreThoseOfTheFiguresShown(t *testing.T) {
+	a, b := measured("a", 1000, 5, 30), measured("b", 1100, 6, 30)
+	a.Summary.QPS, b.Summary.QPS = 1003.7, 1234.5 // the seconds, which are whole, have others
+	got, err := Runs([]Measured{a}, []Measured{b}, Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := got.Metrics[0]
+	want := (1234.5/1003.7 - 1) * 100
+	if m.Name != "qps" || *m.A != 1003.7 || *m.B != 1234.5 || math.Abs(*m.Difference-want) > 1e-9 {
+		t.Errorf("%s: %v, %v, %v, want %v", m.Name, *m.A, *m.B, *m.Difference, want)
+	}
+	if *m.Low > want || *m.High < want {
+		t.Errorf("the interval %v to %v is around another figure", *m.Low, *m.High)
+	}
+}
