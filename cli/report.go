@@ -82,6 +82,10 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 		balance = "NOT balanced: " + strings.Join(a.Problems, "; ")
 	}
 	p("accounting\tscheduled %s = started %s + dropped %s", count(a.Scheduled), count(a.Started), count(a.Dropped))
+	if d := a.DroppedByReason; a.Dropped > 0 {
+		p("\tdropped: %s beyond max_in_flight, %s waiting when the run was given up, %s not dispatched; %s of them in the warm-up",
+			count(d.MaxInFlight), count(d.Stopped), count(d.NotDispatched), count(a.WarmupDropped))
+	}
 	p("\tstarted %s = succeeded %s + failed %s", count(a.Started), count(a.Succeeded), count(a.Failed))
 	p("\trecorded %s: %s", count(a.Recorded), balance)
 	if a.Statements > 0 {
@@ -139,9 +143,10 @@ func printCost(p func(string, ...any), c *engine.Cost, standIn string) {
 
 // printOpenLoop says how an open loop kept its schedule.
 func printOpenLoop(p func(string, ...any), s *engine.Summary) {
-	dropped := fmt.Sprintf("dropped %s", count(s.Accounting.Dropped))
-	if s.Accounting.Dropped > 0 {
-		dropped += fmt.Sprintf(" (%.3g %%)", 100*float64(s.Accounting.Dropped)/float64(s.Accounting.Scheduled))
+	due, n := s.Accounting.Measured()
+	dropped := fmt.Sprintf("dropped %s", count(n))
+	if n > 0 && due > 0 {
+		dropped += fmt.Sprintf(" (%.3g %%)", 100*float64(n)/float64(due))
 	}
 	lag := ""
 	if s.ScheduleLagMs != nil {

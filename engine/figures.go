@@ -67,23 +67,54 @@ type MeasuredSecond struct {
 	Latency    *HistogramData `json:"latency"`
 }
 
+// Drops count arrivals of an open loop that were due and never begun, by reason.
+type Drops struct {
+	// MaxInFlight came while max_in_flight operations were due and not finished.
+	MaxInFlight int64 `json:"max_in_flight"`
+	// Stopped waited for a connection when the run was given up.
+	Stopped int64 `json:"stopped"`
+	// NotDispatched were due when the load stopped, and the generator had not got to them.
+	NotDispatched int64 `json:"not_dispatched"`
+}
+
+// Total is their sum.
+func (d Drops) Total() int64 { return d.MaxInFlight + d.Stopped + d.NotDispatched }
+
+// Plus returns the sum of both.
+func (d Drops) Plus(o Drops) Drops {
+	return Drops{d.MaxInFlight + o.MaxInFlight, d.Stopped + o.Stopped, d.NotDispatched + o.NotDispatched}
+}
+
 // Accounting is the identity that every run must meet:
 // scheduled = started + dropped, started = succeeded + failed, recorded = started.
 // It covers warm-up and measurement together; Warmup is the part before measurement.
+// No side of an equation is computed from the other: arrivals are counted by the
+// schedule that makes them, begun operations by the connections, records behind the file.
 type Accounting struct {
 	Scheduled int64 `json:"scheduled"`
 	Dropped   int64 `json:"dropped"`
-	Started   int64 `json:"started"`
-	Succeeded int64 `json:"succeeded"`
-	Failed    int64 `json:"failed"`
-	Recorded  int64 `json:"recorded"`
-	Warmup    int64 `json:"warmup"`
+	// DroppedByReason adds up to Dropped.
+	DroppedByReason Drops `json:"dropped_by_reason"`
+	Started         int64 `json:"started"`
+	Succeeded       int64 `json:"succeeded"`
+	Failed          int64 `json:"failed"`
+	Recorded        int64 `json:"recorded"`
+	// Warmup is the part of Started before the measurement, WarmupScheduled and
+	// WarmupDropped those of Scheduled and Dropped.
+	Warmup          int64 `json:"warmup"`
+	WarmupScheduled int64 `json:"warmup_scheduled"`
+	WarmupDropped   int64 `json:"warmup_dropped"`
 	// Statements is how many statements of transactions are recorded beside the
 	// executions; they are part of no other count.
 	Statements int64 `json:"statements"`
 	// Balanced is the result of the check; Problems says what does not add up.
 	Balanced bool     `json:"balanced"`
 	Problems []string `json:"problems,omitempty"`
+}
+
+// Measured returns how many operations the measurement scheduled and dropped.
+func (a *Accounting) Measured() (scheduled, dropped int64) {
+	return a.Scheduled - a.WarmupScheduled, a.Dropped - a.WarmupDropped
 }
 
 // Check sets Balanced and Problems.

@@ -30,6 +30,7 @@ type HistogramData struct {
 
 // WorkerSnapshot is what a run worker reports each second. Counters are
 // cumulative over the phase named; *_last_second fields cover the tick only.
+// Scheduled counts arrivals of an open loop as they are due; the other counters what has ended.
 type WorkerSnapshot struct {
 	RunID         string `json:"run_id"`
 	TestID        string `json:"test_id"`
@@ -62,10 +63,12 @@ type WorkerSnapshot struct {
 	// Retries counts repetitions of failed operations; they are in no other count.
 	Retries int64 `json:"retries,omitempty"`
 
-	TickStarted int64               `json:"tick_started"`
-	TickDropped int64               `json:"tick_dropped,omitempty"`
-	TickErrors  int64               `json:"tick_errors"`
-	TickByKind  map[Kind]KindCounts `json:"tick_by_kind"`
+	// TickScheduled counts the arrivals that an open loop made in the tick.
+	TickScheduled int64               `json:"tick_scheduled,omitempty"`
+	TickStarted   int64               `json:"tick_started"`
+	TickDropped   int64               `json:"tick_dropped,omitempty"`
+	TickErrors    int64               `json:"tick_errors"`
+	TickByKind    map[Kind]KindCounts `json:"tick_by_kind"`
 	// TickLatency covers the tick, PhaseLatency the phase; KindLatency the phase, per kind.
 	TickLatency  *HistogramData          `json:"tick_latency"`
 	PhaseLatency *HistogramData          `json:"phase_latency"`

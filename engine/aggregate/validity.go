@@ -80,7 +80,7 @@ type pool struct {
 type Outcome struct {
 	From, To           time.Time
 	Operations, Errors int64
-	// Scheduled and Dropped count operations of an open loop, warm-up included.
+	// Scheduled and Dropped count operations of an open loop, without its warm-up.
 	Scheduled, Dropped int64
 	// Over: the measurement has ended, and nothing will follow.
 	Over bool

@@ -170,6 +170,10 @@ type Totals struct {
 	Failed    int64
 	// Warmup is the part of Started that belongs to the warm-up.
 	Warmup int64
+	// Drops are Dropped by reason; WarmupScheduled and WarmupDrops belong to the warm-up.
+	Drops           engine.Drops
+	WarmupScheduled int64
+	WarmupDrops     engine.Drops
 }
 
 // Add adds o to t.
@@ -180,6 +184,8 @@ func (t *Totals) Add(o Totals) {
 	t.Succeeded += o.Succeeded
 	t.Failed += o.Failed
 	t.Warmup += o.Warmup
+	t.WarmupScheduled += o.WarmupScheduled
+	t.Drops, t.WarmupDrops = t.Drops.Plus(o.Drops), t.WarmupDrops.Plus(o.WarmupDrops)
 }
 
 // WorkerState reports a run worker's state: on each change, and each second as

@@ -24,7 +24,7 @@ type collector struct {
 	recorded, statements int64
 	recent               []uint32 // ids of the last errors, newest last
 	lastTick             int64
-	drops                int64 // that snapshots have told
+	told                 told
 	sinkErr              error // the Sink is not called again after an error
 }
 
@@ -281,7 +281,7 @@ func (c *collector) snapshot(s *engine.WorkerSnapshot, now int64) {
 		if rate, ok := c.g.dispatcher.rate(now); ok && !c.g.stopped() {
 			s.TargetQPS = &rate
 		}
-		q.countDropped(s, c.warm, &c.drops)
+		q.countDropped(s, now, c.warm, &c.told)
 	}
 	s.LastErrors = nil
 	for _, id := range c.recent {

@@ -23,9 +23,15 @@ type dispatcher struct {
 	// paced is true when the workload's delays are the schedule.
 	paced bool
 
+	// ledger counts what is due without asking the dispatcher.
+	ledger *ledger
+
 	mu       sync.Mutex
 	schedule *schedule
 	origin   int64
+	changes  int // of the schedule
+	// stopped is when the load was stopped, 0 before.
+	stopped int64
 	// changed holds a token when the schedule was changed.
 	changed chan struct{}
 }
@@ -38,42 +44,50 @@ const coarse = 2 * time.Millisecond
 const maxBurst = 1_000_000
 
 func (d *dispatcher) run() {
-	defer d.ended()
 	var (
 		a       arrival
 		ready   bool
 		lastDue = d.origin
 		burst   int
 	)
-	for !d.g.stopped() {
+	defer func() { d.ended(&a, ready) }()
+	for {
 		if !ready {
 			if ready = d.take(&a); !ready {
 				return
 			}
-			if d.paced {
-				// The gap is part of the schedule from the moment it is known.
-				a.due = lastDue + int64(max(a.work.delay, 0))
-			}
 		}
+		changes := 0
 		if !d.paced {
-			due, ok := d.nextDue()
-			if !ok {
+			var ok bool
+			if a.due, changes, ok = d.nextDue(); !ok {
+				if d.g.stopped() {
+					return
+				}
 				d.sleep(time.Hour) // or until the schedule changes
 				continue
 			}
-			a.due = due
 		}
 		now := d.g.clock.now()
 		if a.due > now {
+			if d.g.stopped() {
+				return
+			}
 			if !d.until(a.due, now) {
 				continue // to see why
 			}
-			now = d.g.clock.now()
+			if now = d.g.clock.now(); a.due > now {
+				continue
+			}
+		}
+		switch d.commit(a.due, changes) {
+		case commitAgain:
+			continue
+		case commitNever:
+			return
 		}
 		if !d.paced {
-			d.mu.Lock()
-			d.schedule.take()
-			d.mu.Unlock()
+			// The schedule spreads what is due.
 		} else if burst++; a.due > lastDue {
 			burst = 0
 		} else if burst > maxBurst {
@@ -86,9 +100,47 @@ func (d *dispatcher) run() {
 		d.queue.offer(&a)
 		ready = false
 	}
-	if ready {
-		a.batch.release()
+}
+
+// What commit says of an arrival whose time has come.
+const (
+	commitNow   = iota
+	commitAgain // the schedule was changed meanwhile
+	commitNever // the load was stopped before it was due, or is given up
+)
+
+// commit takes an arrival off the schedule. What was due when the load stopped
+// is still handed out, unless the run is given up.
+func (d *dispatcher) commit(due int64, changes int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.stopped != 0 && (due > d.stopped || d.g.givenUp.Load()):
+		return commitNever
+	case d.paced:
+		return commitNow
+	case changes != d.changes:
+		return commitAgain
 	}
+	d.schedule.take()
+	return commitNow
+}
+
+// stop notes when the load was stopped: what is due later is nobody's.
+func (d *dispatcher) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopped = d.g.clock.now() // read here: what was committed before was due before
+}
+
+// horizon is until when arrivals count as due.
+func (d *dispatcher) horizon(now int64) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopped != 0 {
+		return min(now, d.stopped)
+	}
+	return now
 }
 
 // take decodes the workload's next group.
@@ -97,8 +149,12 @@ func (d *dispatcher) take(a *arrival) bool {
 	switch {
 	case err == nil:
 		a.batch = p
+		if due := d.ledger.gave(a.work.delay); d.paced {
+			a.due = due
+		}
 		return true
 	case errors.Is(err, plugin.ErrEnded):
+		d.ledger.end()
 		d.g.streamEnded()
 	case errors.Is(err, errStopped):
 	default:
@@ -107,11 +163,12 @@ func (d *dispatcher) take(a *arrival) bool {
 	return false
 }
 
-func (d *dispatcher) nextDue() (int64, bool) {
+// nextDue returns when the next arrival is due, by a schedule that was changed so often.
+func (d *dispatcher) nextDue() (at int64, changes int, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	due, ok := d.schedule.next()
-	return d.origin + int64(due), ok
+	return d.origin + int64(due), d.changes, ok
 }
 
 // until waits for a time; it returns false when the schedule has changed or the group stopped.
@@ -147,7 +204,8 @@ func (d *dispatcher) change(now int64, legs []leg) {
 		return
 	}
 	d.mu.Lock()
-	d.schedule.curve.change(time.Duration(max(now-d.origin, 0)), legs)
+	d.ledger.change(d.schedule, now, legs)
+	d.changes++
 	d.mu.Unlock()
 	select {
 	case d.changed <- struct{}{}:
@@ -165,13 +223,38 @@ func (d *dispatcher) rate(now int64) (rate float64, ok bool) {
 	return d.schedule.rate(time.Duration(max(now-d.origin, 0))), true
 }
 
-func (d *dispatcher) ended() {
+// ended closes the queue. What was due when the load stopped and was never
+// offered, of which a may be the first, is dropped.
+func (d *dispatcher) ended(a *arrival, ready bool) {
 	d.waiter.close()
+	d.leave(a, ready)
 	d.queue.close()
 	d.g.mu.Lock()
 	d.g.dispatching = false
 	d.g.checkDone()
 	d.g.mu.Unlock()
+}
+
+// leave drops what is left of the schedule.
+func (d *dispatcher) leave(a *arrival, ready bool) {
+	d.mu.Lock()
+	until := d.stopped
+	d.mu.Unlock()
+	for ; d.paced && ready && a.due <= until; ready = d.take(a) {
+		d.queue.drop(a, droppedUndispatched)
+	}
+	if ready {
+		a.batch.release()
+	}
+	if d.paced || d.ledger.over() {
+		return // there is no operation for what would be due
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for due, ok := d.schedule.next(); ok && d.origin+int64(due) <= until; due, ok = d.schedule.next() {
+		d.schedule.take()
+		d.queue.count(d.origin+int64(due), droppedUndispatched)
+	}
 }
 
 // waiter waits for short times as exactly as the system can.
@@ -239,19 +322,19 @@ func (h *ahead) spare() *private {
 
 // take puts the stream's next group into work and returns its batch, which the
 // caller releases. Delays of several batches add up.
+// Once the group is stopped it does not wait for the plugin any more.
 func (h *ahead) take(work *group, kinds []engine.Kind) (*private, error) {
 	work.delay = 0
 	for {
 		if h.batch == nil {
-			select {
-			case f := <-h.filled:
-				if f.err != nil {
-					return nil, f.err
-				}
-				h.batch = f.batch
-			case <-h.g.stopping:
+			f, ok := h.next()
+			if !ok {
 				return nil, errStopped
 			}
+			if f.err != nil {
+				return nil, f.err
+			}
+			h.batch = f.batch
 		}
 		ok, err := h.batch.take(work, kinds)
 		if err != nil {
@@ -267,6 +350,27 @@ func (h *ahead) take(work *group, kinds []engine.Kind) (*private, error) {
 		h.batch.release()
 		h.batch = nil
 		runtime.Gosched() // the filler may be behind on a busy machine
+	}
+}
+
+// next is the next batch; false when the group was stopped and none is there.
+func (h *ahead) next() (f filled, ok bool) {
+	select {
+	case f = <-h.filled:
+		return f, true
+	default:
+	}
+	select {
+	case f = <-h.filled:
+		return f, true
+	case <-h.g.stopping:
+	}
+	// Both may have been there.
+	select {
+	case f = <-h.filled:
+		return f, true
+	default:
+		return f, false
 	}
 }
 

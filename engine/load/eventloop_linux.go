@@ -343,6 +343,7 @@ func (l *eventLoop) take(s *slot) bool {
 		return false
 	}
 	l.batch.users++
+	l.accounts.drawn.Add(1)
 	s.event.own, s.batch = s.batch, l.batch
 	return true
 }
@@ -373,6 +374,7 @@ func (l *eventLoop) release(s *slot) {
 // giveBack returns a group that the slot has taken and not begun.
 func (l *eventLoop) giveBack(s *slot) {
 	l.g.source.giveBack(s.batch.part(s.work.ops))
+	l.accounts.drawn.Add(-1)
 	l.release(s)
 }
 

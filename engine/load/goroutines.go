@@ -34,6 +34,7 @@ func (e goroutines) drive(s *slot) {
 	for !s.leaving(g) && s.next(g) {
 		if due := g.pacer.due(s.ended, s.work.delay); due > s.ended && !s.wait(g, due) {
 			s.batch.next -= len(s.work.ops) // not begun: another slot may have it
+			s.books.drawn.Add(-1)
 			return
 		}
 		s.execute(g)

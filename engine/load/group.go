@@ -43,8 +43,18 @@ type Config struct {
 // Totals count the group's operations over warm-up and measurement together.
 // Once nothing is in flight: Scheduled = Started + Dropped, Started = Succeeded
 // + Failed, and after Drain Recorded = Started.
+//
+// The two sides of an equation are counted in different places: Scheduled where the
+// schedule makes an arrival (in a closed loop: where the workload's operation is
+// taken for a connection), Started where an operation begins, Succeeded and Failed where it
+// ends, Recorded behind the Sink.
 type Totals struct {
 	Scheduled, Dropped, Started, Succeeded, Failed int64
+	// Drops are Dropped by reason.
+	Drops engine.Drops
+	// WarmupScheduled and WarmupDrops are the parts that were due before the measurement.
+	WarmupScheduled int64
+	WarmupDrops     engine.Drops
 	// Recorded is how many executions the Sink has accepted; the statements of
 	// transactions, which it gets too, are counted in Statements.
 	Recorded, Statements int64
@@ -68,6 +78,7 @@ type Group struct {
 	// An open loop has both, a closed one neither.
 	queue      *queue
 	dispatcher *dispatcher
+	ledger     *ledger
 
 	// ctx ends when operations in flight are given up.
 	ctx    context.Context
@@ -84,6 +95,7 @@ type Group struct {
 	halted   atomic.Bool  // stopping is closed, or about to be
 	measured atomic.Int64 // what was due before is warm-up
 	cut      atomic.Bool  // operations that fail from now on were cut off by us
+	givenUp  atomic.Bool  // stopped, and what has not begun is not wanted any more
 	step     atomic.Uint32
 
 	startOnce, stopOnce, doneOnce, failOnce, quitOnce sync.Once
@@ -269,9 +281,14 @@ func (g *Group) enter(p engine.Phase, now int64) {
 	g.coll.enter(p)
 	switch p {
 	case engine.PhaseWarmup:
-		g.measured.Store(math.MaxInt64)
+		now = math.MaxInt64
 	case engine.PhaseMeasurement:
-		g.measured.Store(now)
+	default:
+		return
+	}
+	g.measured.Store(now)
+	if g.ledger != nil {
+		g.ledger.enter(now)
 	}
 }
 
@@ -310,9 +327,12 @@ func (g *Group) Totals() Totals {
 	g.mu.Unlock()
 	if g.queue != nil {
 		warm, measured := g.queue.drops()
-		t.Dropped += warm + measured
+		t.WarmupDrops, t.Drops = warm, warm.Plus(measured)
+		t.Dropped = t.Drops.Total()
+		t.Scheduled, t.WarmupScheduled = g.ledger.scheduled(g.dispatcher.horizon(g.clock.now()))
+	} else {
+		t.WarmupScheduled = t.Warmup
 	}
-	t.Scheduled = t.Started + t.Dropped
 	g.coll.mu.Lock()
 	t.Recorded, t.Statements = g.coll.recorded, g.coll.statements
 	g.coll.mu.Unlock()
@@ -325,6 +345,7 @@ func (t *Totals) add(s *books) {
 	t.Failed += s.failed.Load()
 	t.Warmup += s.warmup.Load()
 	t.Started += s.started.Load()
+	t.Scheduled += s.drawn.Load()
 }
 
 // Error returns an entry of the error dictionary.
@@ -361,6 +382,9 @@ func (g *Group) fail(err error) {
 // was free for it or not: leaving it out would hide the slowest operations.
 func (g *Group) Stop() {
 	g.stopOnce.Do(func() {
+		if g.dispatcher != nil {
+			g.dispatcher.stop()
+		}
 		g.halted.Store(true)
 		close(g.stopping)
 	})

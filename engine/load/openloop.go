@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -18,9 +19,11 @@ func (g *Group) openLoop() {
 		limit = defaultMaxInFlight
 	}
 	g.queue = &queue{g: g, limit: max(g.cfg.Share.of(limit), 1)}
-	g.dispatcher = &dispatcher{g: g, queue: g.queue, ahead: newAhead(g), changed: make(chan struct{}, 1), paced: w.Arrival == engine.ArrivalWorkload}
+	g.ledger = &ledger{measured: math.MaxInt64}
+	g.dispatcher = &dispatcher{g: g, queue: g.queue, ledger: g.ledger, ahead: newAhead(g), changed: make(chan struct{}, 1), paced: w.Arrival == engine.ArrivalWorkload}
 	if !g.dispatcher.paced {
 		g.dispatcher.schedule = newSchedule(w.StartRate(), w.Arrival, g.cfg.Share, uint64(w.Seed))
+		g.ledger.schedule = newSchedule(w.StartRate(), w.Arrival, g.cfg.Share, uint64(w.Seed))
 	}
 }
 
@@ -42,6 +45,7 @@ func (g *Group) startDispatcher(now int64) {
 	d.mu.Lock()
 	d.origin = now
 	d.mu.Unlock()
+	d.ledger.begin(now)
 	g.dispatching = true
 	g.ramps.Add(2)
 	go func() {
@@ -79,9 +83,13 @@ func (g *Group) SetRate(rate float64, ramp time.Duration) {
 // DropQueued drops the operations of an open loop that are due and that no
 // connection has begun, for a run that is given up.
 func (g *Group) DropQueued() {
-	if g.queue != nil {
-		g.queue.clear()
+	if g.queue == nil {
+		return
 	}
+	if g.stopped() {
+		g.givenUp.Store(true)
+	}
+	g.queue.clear()
 }
 
 // follow changes the number of connections along stages. They are the run's;

@@ -99,16 +99,16 @@ func TestOpenLoopDropsBeyondItsLimit(t *testing.T) {
 		sink := &memorySink{}
 		g := openRate(t, db, &fakeStream{}, sink, 2, engine.Workload{TargetQPS: rate(100), MaxInFlight: 5})
 		g.Start(engine.PhaseWarmup)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second - time.Millisecond)
 		g.SetPhase(engine.PhaseMeasurement)
-		time.Sleep(10*time.Second + 5*time.Millisecond)
+		time.Sleep(10*time.Second + 6*time.Millisecond)
 		var s engine.WorkerSnapshot
 		g.Collect(&s)
 		if s.InFlight < 4 || s.InFlight != s.Waiting+2 || s.TargetQPS == nil || *s.TargetQPS != 100 {
 			t.Errorf("%d in flight, %d waiting, rate %v", s.InFlight, s.Waiting, s.TargetQPS)
 		}
 		// Two connections take twenty a second; the rest of a hundred is dropped.
-		if s.Dropped < 795 || s.Dropped > 805 || s.ByClass[engine.ErrClassDropped] != s.Dropped || s.Scheduled != s.Started+s.Dropped {
+		if s.Dropped < 795 || s.Dropped > 805 || len(s.ByClass) != 0 || s.Scheduled != s.Started+s.Dropped+int64(s.InFlight) {
 			t.Errorf("%d dropped, %v, %d scheduled, %d started", s.Dropped, s.ByClass, s.Scheduled, s.Started)
 		}
 		g.Stop()

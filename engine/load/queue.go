@@ -30,8 +30,9 @@ func (a *arrival) split(begin int64) (lag, wait int64) {
 
 // drop reasons.
 const (
-	droppedFull    = iota // max_in_flight was reached
-	droppedStopped        // due, but not begun when the run was stopped
+	droppedFull         = iota // max_in_flight was reached
+	droppedStopped             // due, but not begun when the run was stopped
+	droppedUndispatched        // due when the load stopped, and never dispatched
 	dropReasons
 )
 
@@ -53,21 +54,25 @@ type queue struct {
 }
 
 func (q *queue) drop(a *arrival, reason int) {
-	warm := 0
-	if a.due < q.g.measured.Load() {
-		warm = 1
-	}
-	q.dropped[warm][reason].Add(1)
+	q.count(a.due, reason)
 	a.batch.release()
 }
 
-// drops returns how many arrivals were dropped in the warm-up and after it.
-func (q *queue) drops() (warm, measured int64) {
-	for reason := range dropReasons {
-		measured += q.dropped[0][reason].Load()
-		warm += q.dropped[1][reason].Load()
+// count counts an arrival that is dropped.
+func (q *queue) count(due int64, reason int) {
+	warm := 0
+	if due < q.g.measured.Load() {
+		warm = 1
 	}
-	return warm, measured
+	q.dropped[warm][reason].Add(1)
+}
+
+// drops returns the arrivals that were dropped in the warm-up and after it.
+func (q *queue) drops() (warm, measured engine.Drops) {
+	of := func(n *[dropReasons]atomic.Int64) engine.Drops {
+		return engine.Drops{MaxInFlight: n[droppedFull].Load(), Stopped: n[droppedStopped].Load(), NotDispatched: n[droppedUndispatched].Load()}
+	}
+	return of(&q.dropped[1]), of(&q.dropped[0])
 }
 
 // offer hands an arrival to a free connection, queues it, or drops it.
@@ -233,18 +238,20 @@ func (r *ring[T]) remove(match func(T) bool) bool {
 	return false
 }
 
-// countDropped adds the drops of the phase and the tick to a snapshot.
-func (q *queue) countDropped(s *engine.WorkerSnapshot, warm bool, before *int64) {
-	inWarmup, measured := q.drops()
-	s.TickDropped = inWarmup + measured - *before
-	*before = inWarmup + measured
-	s.Dropped = measured
+// countDropped adds the arrivals and the drops of the phase and the tick to a
+// snapshot. What is due and not finished is in neither count of executions yet.
+func (q *queue) countDropped(s *engine.WorkerSnapshot, now int64, warm bool, before *told) {
+	all, inWarmup := q.g.ledger.scheduled(q.g.dispatcher.horizon(now))
+	warmDrops, measuredDrops := q.drops()
+	dropped := warmDrops.Total() + measuredDrops.Total()
+	s.TickScheduled, s.TickDropped = all-before.scheduled, dropped-before.dropped
+	before.scheduled, before.dropped = all, dropped
+	s.Scheduled, s.Dropped = all-inWarmup, measuredDrops.Total()
 	if warm {
-		s.Dropped = inWarmup
-	}
-	s.Scheduled += s.Dropped
-	if s.Dropped > 0 {
-		s.ByClass[engine.ErrClassDropped] = s.Dropped
+		s.Scheduled, s.Dropped = inWarmup, warmDrops.Total()
 	}
 	s.InFlight, s.Waiting = q.depth()
 }
+
+// told is what snapshots have said of an open loop so far.
+type told struct{ scheduled, dropped int64 }

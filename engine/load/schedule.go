@@ -91,7 +91,10 @@ func (c *curve) due(x float64) (time.Duration, bool) {
 	if math.IsInf(p.length, 1) && p.to <= 0 {
 		return 0, false
 	}
-	seconds := p.reach(y)
+	seconds := 0.0
+	if y > 0 && p.length > 0 {
+		seconds = p.reach(y)
+	}
 	if !math.IsInf(p.length, 1) {
 		seconds = min(seconds, p.length)
 	}
@@ -105,8 +108,25 @@ func (c *curve) due(x float64) (time.Duration, bool) {
 	return time.Duration(ns), true
 }
 
+// over returns the area at a time since the origin.
+func (c *curve) over(at time.Duration) float64 {
+	t := at.Seconds()
+	i := len(c.pieces) - 1
+	for i > 0 && t < c.pieces[i].begin {
+		i--
+	}
+	return c.pieces[i].before + c.pieces[i].area(t-c.pieces[i].begin)
+}
+
+// replace takes the pieces of another curve, which shares the past with this one.
+func (c *curve) replace(pieces []piece) { c.pieces, c.cursor = pieces, 0 }
+
 // change replaces what follows after a time by legs; after the last leg its level stays.
-func (c *curve) change(at time.Duration, legs []leg) {
+func (c *curve) change(at time.Duration, legs []leg) { c.changeAfter(at, -1, legs) }
+
+// changeAfter is change where what is due at an area of taken has come already:
+// it stays in the past, whatever rounding says of it.
+func (c *curve) changeAfter(at time.Duration, taken float64, legs []leg) {
 	t := at.Seconds()
 	keep := 0
 	for keep < len(c.pieces)-1 && c.pieces[keep+1].begin <= t {
@@ -114,7 +134,7 @@ func (c *curve) change(at time.Duration, legs []leg) {
 	}
 	last := c.pieces[keep]
 	level := last.level(t)
-	area := last.before + last.area(t-last.begin)
+	area := max(last.before+last.area(t-last.begin), math.Nextafter(taken, math.Inf(1)))
 	last.length, last.to = t-last.begin, level
 	c.pieces = append(c.pieces[:keep:keep], last)
 	for _, l := range legs {
@@ -154,11 +174,12 @@ type schedule struct {
 	share  Share
 	random *rand.Rand // nil for constant arrivals
 	x      float64    // the area at which the next arrival is due
+	taken  float64    // that of the last one taken, negative before
 	n      int64      // arrivals taken
 }
 
 func newSchedule(rate float64, arrival engine.Arrival, share Share, seed uint64) *schedule {
-	s := &schedule{curve: newCurve(rate), share: share}
+	s := &schedule{curve: newCurve(rate), share: share, taken: -1}
 	if arrival == engine.ArrivalPoisson {
 		s.random = rand.New(rand.NewPCG(seed, uint64(share.Index)))
 		s.x = s.random.ExpFloat64() * float64(share.Of)
@@ -175,11 +196,38 @@ func (s *schedule) next() (time.Duration, bool) { return s.curve.due(s.x) }
 // take goes on to the arrival after the next.
 func (s *schedule) take() {
 	s.n++
+	s.taken = s.x
 	if s.random != nil {
 		s.x += s.random.ExpFloat64() * float64(s.share.Of)
 		return
 	}
 	s.x = float64(s.share.Index) + float64(s.n)*float64(s.share.Of)
+}
+
+// unsure is how much area before a time is looked at arrival by arrival: more
+// than the rounding of a time to nanoseconds can move.
+const unsure = 2
+
+// pass takes all arrivals that are due at a time or before, and returns how many
+// were taken in all. Times must not fall from call to call.
+func (s *schedule) pass(at time.Duration) int64 {
+	if at < 0 {
+		return s.n
+	}
+	sure := s.curve.over(at) - unsure
+	if s.random == nil {
+		if n := int64((sure - float64(s.share.Index)) / float64(s.share.Of)); n > s.n+1 {
+			s.n = n - 1
+			s.take()
+		}
+	}
+	for s.x < sure {
+		s.take()
+	}
+	for due, ok := s.next(); ok && due <= at; due, ok = s.next() {
+		s.take()
+	}
+	return s.n
 }
 
 // rate is the worker's own rate at a time, in arrivals for each second.

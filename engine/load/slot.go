@@ -63,15 +63,23 @@ type slot struct {
 // all slots of an event loop. Totals reads the counts at any time.
 type books struct {
 	started, succeeded, failed, warmup atomic.Int64
+	// drawn counts what a closed loop took from the workload to execute. Nothing
+	// may begin without it, nor be forgotten after it.
+	drawn atomic.Int64
 
 	rec recorder
 }
+
 
 // next puts the slot's next group of operations into s.work. It returns false
 // when the stream has ended or failed.
 func (s *slot) next(g *Group) bool {
 	s.batch = g.draw(s.batch, &s.work, (*private).itself)
-	return s.work.ops != nil
+	if s.work.ops == nil {
+		return false
+	}
+	s.books.drawn.Add(1)
+	return true
 }
 
 // wait sleeps until the given time, or returns false when the slot should leave first.

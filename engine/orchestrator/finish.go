@@ -140,7 +140,14 @@ func (l *live) saveCounts(e ending) {
 }
 
 func counts(t control.Totals) engine.Accounting {
-	return engine.Accounting{Scheduled: t.Scheduled, Dropped: t.Dropped, Started: t.Started, Succeeded: t.Succeeded, Failed: t.Failed, Warmup: t.Warmup}
+	return engine.Accounting{Scheduled: t.Scheduled, Dropped: t.Dropped, DroppedByReason: t.Drops, Started: t.Started, Succeeded: t.Succeeded, Failed: t.Failed,
+		Warmup: t.Warmup, WarmupScheduled: t.WarmupScheduled, WarmupDropped: t.WarmupDrops.Total()}
+}
+
+// totalsOf reads counts back; the drops of the warm-up are stored without their reasons.
+func totalsOf(a engine.Accounting) *control.Totals {
+	return &control.Totals{Scheduled: a.Scheduled, Dropped: a.Dropped, Drops: a.DroppedByReason, Started: a.Started, Succeeded: a.Succeeded, Failed: a.Failed,
+		Warmup: a.Warmup, WarmupScheduled: a.WarmupScheduled, WarmupDrops: engine.Drops{MaxInFlight: a.WarmupDropped}}
 }
 
 func (l *live) finished(ctx context.Context, o *outcome) {
@@ -241,8 +248,9 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 	if end.IsZero() {
 		end = e.run.EndTime.Time
 	}
+	scheduled, dropped := parent.Accounting.Measured()
 	v.Outcome(aggregate.Outcome{From: e.run.WarmupEndTime.Time, To: end, Operations: parent.Operations, Errors: parent.Errors.Count,
-		Scheduled: totals.Scheduled, Dropped: totals.Dropped, Over: true, Search: e.run.Scenario.Workload.Searches()})
+		Scheduled: scheduled, Dropped: dropped, Over: true, Search: e.run.Scenario.Workload.Searches()})
 	if err := s.saveResults(ctx, e, parent, children); err != nil {
 		if ctx.Err() != nil {
 			return o
@@ -327,10 +335,9 @@ func measured(r engine.Run) time.Duration {
 // account completes the identity with what the workers counted and checks it.
 func account(f *engine.Figures, t control.Totals, known bool) {
 	a := &f.Accounting
-	if t.Dropped > 0 && f.Errors.ByClass != nil {
-		f.Errors.ByClass[engine.ErrClassDropped] = t.Dropped
-	}
-	a.Scheduled, a.Dropped, a.Started, a.Succeeded, a.Failed = t.Scheduled, t.Dropped, t.Started, t.Succeeded, t.Failed
+	counted := counts(t)
+	counted.Recorded, counted.Warmup, counted.Statements = a.Recorded, a.Warmup, a.Statements
+	*a = counted
 	a.Check()
 	if !known {
 		a.Balanced = false

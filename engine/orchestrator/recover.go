@@ -245,8 +245,7 @@ func (s *Service) remember(ctx context.Context, e *ending) error {
 			c.group = *r.WorkerGroupID
 		}
 		if r.Figures != nil {
-			a := r.Figures.Accounting
-			c.totals = &control.Totals{Scheduled: a.Scheduled, Dropped: a.Dropped, Started: a.Started, Succeeded: a.Succeeded, Failed: a.Failed, Warmup: a.Warmup}
+			c.totals = totalsOf(r.Figures.Accounting)
 		}
 		e.children = append(e.children, c)
 	}

@@ -194,12 +194,14 @@ func (t Threshold) figure(f *engine.Figures) (float64, bool) {
 	case "duration_seconds":
 		return f.DurationSeconds, true
 	case "dropped":
-		return float64(f.Accounting.Dropped), true
+		_, dropped := f.Accounting.Measured()
+		return float64(dropped), true
 	case "dropped_rate":
-		if f.Accounting.Scheduled == 0 {
+		scheduled, dropped := f.Accounting.Measured()
+		if scheduled == 0 {
 			return 0, false
 		}
-		return float64(f.Accounting.Dropped) / float64(f.Accounting.Scheduled), true
+		return float64(dropped) / float64(scheduled), true
 	}
 	metric := t.Metric
 	if name, ok := strings.CutPrefix(metric, "service_"); ok {

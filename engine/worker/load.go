@@ -56,7 +56,8 @@ type group struct{ *load.Group }
 
 func (g group) Totals() control.Totals {
 	t := g.Group.Totals()
-	return control.Totals{Scheduled: t.Scheduled, Dropped: t.Dropped, Started: t.Started, Succeeded: t.Succeeded, Failed: t.Failed, Warmup: t.Warmup}
+	return control.Totals{Scheduled: t.Scheduled, Dropped: t.Dropped, Started: t.Started, Succeeded: t.Succeeded, Failed: t.Failed, Warmup: t.Warmup,
+		Drops: t.Drops, WarmupScheduled: t.WarmupScheduled, WarmupDrops: t.WarmupDrops}
 }
 
 func openGroup(ctx context.Context, cfg LoadConfig, progress func(open, want int)) (Load, error) {

@@ -190,11 +190,15 @@ export interface KindFigures {
 export interface Accounting {
   scheduled: number;
   dropped: number;
+  /** Adds up to dropped; absent in older runs, as are the two of the warm-up. */
+  dropped_by_reason?: { max_in_flight: number; stopped: number; not_dispatched: number };
   started: number;
   succeeded: number;
   failed: number;
   recorded: number;
   warmup: number;
+  warmup_scheduled?: number;
+  warmup_dropped?: number;
   /** Statements of transactions, recorded beside the executions; absent in older runs. */
   statements?: number;
   balanced: boolean;

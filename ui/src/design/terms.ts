@@ -49,7 +49,7 @@ export const terms = {
     'Each column is one second, each row a range of latencies; the darker the cell, the more operations fell into it.',
   accounting:
     'Every operation that was scheduled must turn up as started or dropped, and every one started as a record.',
-  dropped: 'Operations that were due but never started because all connections were busy.',
+  dropped: 'Operations that were due and never started: too many were unfinished, or the load stopped first.',
   preflight: 'What the run would do, found out without any load: the checks, and every statement it can execute.',
   prepareLoad:
     'A database that makes the rows itself is ready sooner; copied rows are the same ones in every database.',

@@ -53,6 +53,22 @@ function Named({ part }: { part: Part }) {
   return part.tip ? <Term tip={part.tip}>{part.label}</Term> : part.label;
 }
 
+/** Why operations were dropped; runs of older versions do not say. */
+function Dropped({ a }: { a: Accounting }) {
+  const d = a.dropped_by_reason;
+  if (!d || d.max_in_flight + d.stopped + d.not_dispatched === 0) return null;
+  const reasons = [
+    d.max_in_flight > 0 && `${exact(d.max_in_flight)} came while max_in_flight were not finished`,
+    d.stopped > 0 && `${exact(d.stopped)} waited for a connection when the run was given up`,
+    d.not_dispatched > 0 && `${exact(d.not_dispatched)} were due when the load stopped and not dispatched`,
+  ].filter((r): r is string => r !== false);
+  return (
+    <p className="muted">
+      Of the dropped operations {reasons.join(', ')}; {exact(a.warmup_dropped ?? 0)} of them in the warm-up.
+    </p>
+  );
+}
+
 /** The accounting identity of a run: nothing is sampled and nothing is lost silently. */
 export function AccountingView({ a }: { a: Accounting }) {
   const of = Math.max(a.scheduled, a.started, a.recorded, 1);
@@ -60,7 +76,7 @@ export function AccountingView({ a }: { a: Accounting }) {
     label: 'scheduled',
     value: a.scheduled,
     tone: 'plain',
-    tip: 'Operations that the load asked for, warm-up included.',
+    tip: 'Operations that the schedule or the workload asked for, warm-up included. They are counted there, not added up from the parts.',
   };
   const started: Part = {
     label: 'started',
@@ -103,6 +119,7 @@ export function AccountingView({ a }: { a: Accounting }) {
           parts={[{ label: 'recorded', value: a.recorded, tone: 'ok', tip: 'Executions in the Parquet files of this run.' }]}
           of={of}
         />
+        {a.dropped > 0 && <Dropped a={a} />}
         <p className="muted">
           Warm-up and measurement are counted together here: {exact(a.warmup)} of the recorded executions belong to the
           warm-up and are left out of the figures above; {exact(a.recorded - a.warmup)} are measured.

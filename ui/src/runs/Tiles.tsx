@@ -63,7 +63,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
           label="Errors"
           tip={terms.errors}
           q={ran ? count(s.errors.count) : missing}
-          note={ran ? errorNote(s.errors.rate, s.accounting.dropped, s.retries) : ''}
+          note={ran ? errorNote(s.errors.rate, s.accounting.dropped - (s.accounting.warmup_dropped ?? 0), s.retries) : ''}
           tone={s.errors.count > 0 ? 'bad' : ''}
         />
         <div className="tile">
