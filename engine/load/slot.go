@@ -70,7 +70,6 @@ type books struct {
 	rec recorder
 }
 
-
 // next puts the slot's next group of operations into s.work. It returns false
 // when the stream has ended or failed.
 func (s *slot) next(g *Group) bool {
