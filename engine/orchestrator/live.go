@@ -463,7 +463,7 @@ func (l *live) prepare(ctx context.Context) {
 	l.note(engine.LogInfo, nil, "The run was started by %s", orServer(l.by))
 	l.publish(false)
 	l.svc.routines.Go(func() {
-		plan, err := prepare.Plan(ctx, l.svc.deps(), l.sc, func(p engine.PrepareProgress) {
+		plan, err := l.svc.plan(ctx, l.svc.deps(), l.sc, func(p engine.PrepareProgress) {
 			// The latest progress is enough.
 			select {
 			case <-l.prepareStep:

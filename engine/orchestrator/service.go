@@ -73,6 +73,9 @@ type Service struct {
 	opts  Options
 	nodes []*node
 
+	// plan prepares a target; tests in virtual time have one of their own.
+	plan func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared, error)
+
 	lifetime context.Context
 	end      context.CancelFunc
 	routines sync.WaitGroup
@@ -100,7 +103,7 @@ type heldPart struct {
 
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
-	s := &Service{opts: opts, live: map[string]*live{}, starting: map[string]bool{}, salvaged: map[string][]heldPart{}, subs: map[string]map[*subscriber]bool{},
+	s := &Service{opts: opts, plan: prepare.Plan, live: map[string]*live{}, starting: map[string]bool{}, salvaged: map[string][]heldPart{}, subs: map[string]map[*subscriber]bool{},
 		enriching: map[string]*enriching{}, enrichRoom: semaphore.NewWeighted(enrichShares)}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()

@@ -9,6 +9,7 @@ import { guards } from '../src/runs/Guardrails';
 import { prepareSteps, stepOf } from '../src/runs/PrepareProgressPanel';
 import { columns, type Sample } from '../src/runs/series';
 import { stopWords } from '../src/runs/stop';
+import { unresponsive } from '../src/runs/unresponsive';
 import { curves, pointsOf } from '../src/runs/workerSeries';
 
 describe('the first run', () => {
@@ -48,6 +49,37 @@ describe('what stopping a run does', () => {
   });
   it('promises no load while the target is prepared', () =>
     expect(stopWords(scenario({}), 'RUNNING', 'PREPARING')).toContain('set-up is cancelled'));
+});
+
+describe('workers that are not heard of', () => {
+  const now = Date.parse('2026-01-01T00:02:00Z');
+  const worker = (i: number, health: string, status = 'RUNNING') => ({
+    worker_id: `worker-${i}`,
+    health,
+    status,
+    last_heartbeat: '2026-01-01T00:01:20Z',
+  });
+  const live = (...workers: object[]) => ({ status: 'RUNNING', workers }) as unknown as Payload;
+  const four = [0, 1, 2, 4].map((i) => worker(i, 'HEALTHY'));
+  it('are none while all are heard', () => {
+    expect(unresponsive(live(...four), now)).toBeNull();
+    expect(unresponsive(null, now)).toBeNull();
+  });
+  it('are counted, from STALE on', () => {
+    const u = unresponsive(live(...four, worker(3, 'STALE')), now)!;
+    expect(u.title).toBe('1/5 workers unresponsive');
+    expect(u.tone).toBe('warn');
+    expect(u.details).toHaveLength(1);
+    expect(u.details[0]).toContain('worker-3');
+  });
+  it('say what a dead one means for the figures', () => {
+    const u = unresponsive(live(...four, worker(3, 'DEAD', 'DEAD'), worker(5, 'STALE')), now)!;
+    expect(u.title).toBe('2/6 workers unresponsive');
+    expect(u.tone).toBe('bad');
+    expect(u.details[1]).toContain('left out of the live figures');
+  });
+  it('leave out those that retired', () =>
+    expect(unresponsive(live(worker(0, 'STALE'), worker(1, 'HEALTHY', 'COMPLETED')), now)!.title).toBe('1/1 workers unresponsive'));
 });
 
 describe('labels of markers', () => {

@@ -16,6 +16,7 @@ import { RunCharts } from './RunCharts';
 import { RunHeader } from './RunHeader';
 import { columns } from './series';
 import { Tiles } from './Tiles';
+import { unresponsive } from './unresponsive';
 import { Workers } from './Workers';
 
 export function RunPage({ id }: { id: string }) {
@@ -51,6 +52,7 @@ function Run({ state, run }: { state: RunState; run: RunDetail }) {
       <RunHeader state={state} run={run} />
       <div className="page run">
         <LinkNotice state={state} />
+        {!over && <UnresponsiveNotice state={state} />}
         {run.status === 'PREPARED' ? (
           <Prepared run={run} />
         ) : (
@@ -118,6 +120,22 @@ function LinkNotice({ state }: { state: RunState }) {
       </Notice>
     );
   return null;
+}
+
+/** The run workers that are not heard of. */
+function UnresponsiveNotice({ state }: { state: RunState }) {
+  const u = unresponsive(state.live, state.newsAt);
+  if (!u) return null;
+  return (
+    <Notice tone={u.tone}>
+      <strong>{u.title}.</strong>
+      <ul>
+        {u.details.map((d) => (
+          <li key={d}>{d}</li>
+        ))}
+      </ul>
+    </Notice>
+  );
 }
 
 /** When a cause held, in seconds of the run, as the charts count them: "(12–15 s)". */

@@ -1,0 +1,40 @@
+import type { Payload } from '../api/types';
+import { ago } from '../design/format';
+
+export interface Unresponsive {
+  /** "1/5 workers unresponsive" */
+  title: string;
+  /** What that means for the figures, for each of the worst. */
+  details: string[];
+  tone: 'warn' | 'bad';
+}
+
+/** How many run workers have not been heard of for 30 s, and what counts of them; null when all are. */
+export function unresponsive(live: Payload | null, now: number): Unresponsive | null {
+  const rows = live?.workers ?? [];
+  const gone = rows.filter((w) => w.health !== 'HEALTHY');
+  if (!live || gone.length === 0) return null;
+  // Those that were not needed any more and left are none of the run's workers now.
+  const all = live.status === 'RUNNING' ? rows.filter((w) => w.status !== 'COMPLETED') : rows;
+  const dead = gone.filter((w) => w.health === 'DEAD');
+  const say = (ids: typeof gone, what: string) =>
+    ids.length === 0
+      ? []
+      : [
+          `${ids
+            .slice(0, 5)
+            .map((w) => `${w.worker_id} (last heard of ${ago(w.last_heartbeat, now)})`)
+            .join(', ')}${ids.length > 5 ? ` and ${ids.length - 5} more` : ''}: ${what}`,
+        ];
+  return {
+    title: `${gone.length}/${all.length} workers unresponsive`,
+    tone: dead.length > 0 ? 'bad' : 'warn',
+    details: [
+      ...say(
+        gone.filter((w) => w.health === 'STALE'),
+        'the last figures are still shown; after 60 s of silence a worker counts as dead.',
+      ),
+      ...say(dead, 'left out of the live figures. What was recorded before counts in the final ones.'),
+    ],
+  };
+}
