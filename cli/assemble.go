@@ -40,6 +40,9 @@ type storeFlags struct {
 	DatabaseURL string   `placeholder:"URL" env:"LOADSTONE_DATABASE_URL" help:"Use this Postgres as control store instead of the embedded one."`
 	Prices      string   `placeholder:"FILE" env:"LOADSTONE_PRICES" help:"Price list to reckon costs with (default: prices.yaml in the data directory, else the one that loadstone prices prints)."`
 	Plugin      []string `placeholder:"FILE" sep:"none" env:"LOADSTONE_PLUGINS" help:"Load this plugin (.wasm) beside the bundled ones. May be repeated."`
+
+	// mostLive is how many live runs one user may have, which a server bounds.
+	mostLive int
 }
 
 // services are the parts of one process, wired together.
@@ -54,6 +57,7 @@ type services struct {
 	matrices *matrix.Service
 	drivers  map[string]target.Driver
 	prices   func() cost.Prices
+	mostLive int // live runs of one user; 0 means no bound
 	closers  []func(context.Context) error
 	log      zerolog.Logger
 }
@@ -77,7 +81,7 @@ func assemble(ctx context.Context, flags storeFlags, log zerolog.Logger) (_ *ser
 	if err != nil {
 		return nil, err
 	}
-	s := &services{dataDir: dir, log: log, drivers: map[string]target.Driver{}}
+	s := &services{dataDir: dir, log: log, mostLive: flags.mostLive, drivers: map[string]target.Driver{}}
 	defer func() {
 		if err != nil {
 			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
@@ -237,6 +241,7 @@ func (s *services) openRuns(ctx context.Context) error {
 		Store: s.store, Results: s.results, Plugins: s.plugins, Drivers: s.drivers,
 		Recordings: recordings, Nodes: []control.ServerEnd{serverEnd}, Log: s.log, Version: version, Scratch: filepath.Join(s.dataDir, "scratch"),
 		Prices:      s.prices,
+		MostLive:    s.mostLive,
 		Calibration: func() *engine.Calibration { return readCalibration(s.dataDir) },
 	})
 	if err := s.runs.Open(ctx); err != nil {

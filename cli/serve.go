@@ -23,12 +23,14 @@ const defaultListen = "127.0.0.1:8080"
 type serveCommand struct {
 	Listen    string `placeholder:"HOST:PORT" env:"LOADSTONE_LISTEN" help:"Address of the page and the API (default: ${default_listen}; when that port is taken, a free one)."`
 	PublicURL string `name:"public-url" placeholder:"URL" env:"LOADSTONE_PUBLIC_URL" help:"Address under which people reach the server, for the sign-in link."`
+	LiveRuns  int    `name:"live-runs" placeholder:"N" default:"8" env:"LOADSTONE_LIVE_RUNS" help:"How many live runs one user may have at a time; 0 is no limit (default: 8)."`
 	RunFirst  string `name:"run" placeholder:"TEMPLATE.yaml" help:"Save this template, run it once, and go on serving."`
 	storeFlags
 }
 
 func (c *serveCommand) Run(e *env) error {
 	flags := c.storeFlags
+	flags.mostLive = c.LiveRuns
 	if flags.DataDir == "" {
 		flags.DataDir = defaultDataDir()
 	}

@@ -65,7 +65,12 @@ type MeasuredSecond struct {
 	Operations int64          `json:"operations"`
 	Errors     int64          `json:"errors"`
 	Latency    *HistogramData `json:"latency"`
+	// Seconds is how many seconds it covers, 0 for one: of a long measurement, neighbours are merged.
+	Seconds int `json:"seconds,omitempty"`
 }
+
+// Length is how many seconds it covers.
+func (s MeasuredSecond) Length() int { return max(s.Seconds, 1) }
 
 // Drops count arrivals of an open loop that were due and never begun, by reason.
 type Drops struct {

@@ -97,6 +97,8 @@ type Server struct {
 	metrics *metrics
 	started time.Time
 
+	readiness readiness
+
 	streams    context.Context
 	endStreams context.CancelFunc
 

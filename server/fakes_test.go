@@ -27,7 +27,7 @@ type memory struct {
 	connections map[string]store.Connection
 	secrets     map[string]string // connection id → DSN in clear
 	tokens      map[[32]byte]store.Token
-	uses        int
+	uses, pings int
 	admin       *store.User
 	audit       []store.AuditEntry
 	runs        map[string]engine.Run
@@ -47,7 +47,12 @@ func (m *memory) id(prefix string) string {
 	return fmt.Sprintf("%s-%d", prefix, m.n)
 }
 
-func (m *memory) Ping(context.Context) error { m.mu.Lock(); defer m.mu.Unlock(); return m.down }
+func (m *memory) Ping(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pings++
+	return m.down
+}
 
 func (m *memory) CreateTemplate(_ context.Context, t store.Template) (store.Template, error) {
 	m.mu.Lock()
@@ -501,13 +506,26 @@ type folder struct {
 	parts map[string][]byte
 	open  int
 	endless,
-	broken bool
+	broken, panics bool
 }
 
 type part struct {
 	*bytes.Reader
 	f *folder
 }
+
+func (p part) Read(b []byte) (int, error) {
+	p.f.mu.Lock()
+	panics := p.f.panics
+	p.f.mu.Unlock()
+	if panics {
+		panic("a torn part")
+	}
+	return p.Reader.Read(b)
+}
+
+// WriteTo hides the reader's own, which does not panic.
+func (p part) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, struct{ io.Reader }{p}) }
 
 func (p part) Close() error {
 	p.f.mu.Lock()
@@ -530,7 +548,7 @@ func (f *folder) Open(_ context.Context, runID, name string) (io.ReadSeekCloser,
 // WriteCSV writes a few lines, fails half way, or never ends.
 func (f *folder) WriteCSV(ctx context.Context, _ string, w io.Writer) error {
 	f.mu.Lock()
-	endless, broken := f.endless, f.broken
+	endless, broken, panics := f.endless, f.broken, f.panics
 	f.open++
 	f.mu.Unlock()
 	defer func() {
@@ -538,6 +556,9 @@ func (f *folder) WriteCSV(ctx context.Context, _ string, w io.Writer) error {
 		f.open--
 		f.mu.Unlock()
 	}()
+	if panics {
+		panic("a torn row")
+	}
 	line := []byte("a,b\n")
 	for endless {
 		if err := ctx.Err(); err != nil {

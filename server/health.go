@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -11,7 +12,33 @@ import (
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
-const pingWithin = 2 * time.Second
+const (
+	pingWithin = 2 * time.Second
+	// pingFor is how long an answer of the store holds: anybody may ask.
+	pingFor = time.Second
+)
+
+// readiness is the store's last answer.
+type readiness struct {
+	mu  sync.Mutex
+	at  time.Time
+	err error
+}
+
+// ping asks the store once for all who ask within pingFor.
+func (s *Server) ping() error {
+	r := &s.readiness
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.at) < pingFor {
+		return r.err
+	}
+	ctx, cancel := context.WithTimeout(s.streams, pingWithin)
+	defer cancel()
+	r.err = s.opts.Store.Ping(ctx)
+	r.at = time.Now()
+	return r.err
+}
 
 // healthz says that the process answers.
 func (s *Server) healthz(c *fiber.Ctx) error {
@@ -22,11 +49,9 @@ func (s *Server) healthz(c *fiber.Ctx) error {
 // readyz says whether the server can do its work now, without saying why not to a stranger.
 func (s *Server) readyz(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderCacheControl, "no-store")
-	ctx, cancel := context.WithTimeout(c.UserContext(), pingWithin)
-	defer cancel()
 	checks := fiber.Map{"control_store": "ok", "nodes": s.opts.Nodes()}
 	var p *problem.Problem
-	switch err := s.opts.Store.Ping(ctx); {
+	switch err := s.ping(); {
 	case s.isStopping():
 		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "The server is shutting down.", "")
 	case err != nil:

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -413,6 +414,78 @@ func TestDownloads(t *testing.T) {
 	}
 	if err == nil {
 		t.Error("half a file was taken for a whole one")
+	}
+}
+
+// TestAPanicEndsItsDownloadOnly lets what writes a download panic, in the goroutine
+// that has no handler above it, and what reads a part.
+func TestAPanicEndsItsDownloadOnly(t *testing.T) {
+	b := start(t)
+	run := b.recorded(1, 10)
+	b.files.mu.Lock()
+	b.files.panics = true
+	b.files.mu.Unlock()
+	for _, query := range []string{"?format=csv", "", "?part=executions-worker-0-0.parquet"} {
+		req, _ := http.NewRequest(http.MethodGet, b.base+"/api/runs/"+run.RunID+"/executions"+query, nil)
+		req.Header.Set("Authorization", "Bearer "+b.token)
+		res, err := b.client.Do(req)
+		if err == nil {
+			_, err = io.ReadAll(res.Body)
+			_ = res.Body.Close()
+		}
+		if err == nil {
+			t.Errorf("%s: half a file was taken for a whole one", query)
+		}
+	}
+	b.do("GET", "/healthz", nil).want(t, 200)
+	if !strings.Contains(b.log.String(), "a download panicked") {
+		t.Error("the log does not have the panic")
+	}
+}
+
+// TestFewExportsAtATime holds that CSV downloads are counted while they last.
+func TestFewExportsAtATime(t *testing.T) {
+	b := start(t)
+	run := b.recorded(1, 10)
+	b.files.endless = true
+	path := "/api/runs/" + run.RunID + "/executions?format=csv"
+	var open []io.Closer
+	for range 3 {
+		req, _ := http.NewRequest(http.MethodGet, b.base+path, nil)
+		req.Header.Set("Authorization", "Bearer "+b.token)
+		res, err := b.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, res.Body)
+	}
+	a := b.do("GET", path, nil)
+	a.problem(t, 429, "rate_limited")
+	if a.Header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	for _, c := range open {
+		_ = c.Close()
+	}
+	b.files.mu.Lock()
+	b.files.endless = false
+	b.files.mu.Unlock()
+	eventually(t, func() bool { return b.do("GET", path, nil).StatusCode == http.StatusOK }, "the places are not given back")
+}
+
+// TestProbesOfStrangersAskOnce asks for readiness many times at once: the store is asked once a second.
+func TestProbesOfStrangersAskOnce(t *testing.T) {
+	b := start(t)
+	begin := time.Now()
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() { b.do("GET", "/readyz", nil, "Authorization", "").want(t, 200) })
+	}
+	wg.Wait()
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	if most := 1 + int(time.Since(begin)/time.Second); b.store.pings > most {
+		t.Errorf("the store was asked %d times", b.store.pings)
 	}
 }
 

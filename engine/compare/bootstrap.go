@@ -94,7 +94,9 @@ func newSide(runs []Run) (*side, error) {
 		}
 		length, phi := blockLength(run)
 		s.inflation += lost(length, phi) / float64(len(runs))
-		s.seconds += len(run)
+		for _, second := range run {
+			s.seconds += second.Length()
+		}
 		var blocks []block
 		for first := 0; first < len(run); first += length {
 			b, err := s.block(run[first:min(first+length, len(run))])
@@ -118,9 +120,10 @@ func newSide(runs []Run) (*side, error) {
 }
 
 func (s *side) block(seconds []Second) (block, error) {
-	b := block{seconds: float64(len(seconds))}
+	var b block
 	h := histogram.New()
 	for _, second := range seconds {
+		b.seconds += float64(second.Length())
 		b.operations += second.Operations
 		b.errors += second.Errors
 		if second.Latency != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/histogram"
 )
 
 // Second is one second of a measurement.
@@ -14,6 +15,37 @@ type Second = engine.MeasuredSecond
 
 // Run is the measurement of one run, in whole seconds.
 type Run []Second
+
+// MostSeconds is how many elements the runs of one comparison should have in all: it
+// costs about their number, and no interval gets better by more of them.
+const MostSeconds = 7200
+
+// Thin returns the run in at most so many elements, each the same number of
+// neighbours merged; the last may be shorter.
+func (r Run) Thin(most int) (Run, error) {
+	if len(r) <= most || most < 1 {
+		return r, nil
+	}
+	step := (len(r) + most - 1) / most
+	thin := make(Run, 0, (len(r)+step-1)/step)
+	for first := 0; first < len(r); first += step {
+		var s Second
+		h := histogram.New()
+		for _, second := range r[first:min(first+step, len(r))] {
+			s.Operations += second.Operations
+			s.Errors += second.Errors
+			s.Seconds += second.Length()
+			if err := h.MergeData(second.Latency); err != nil {
+				return nil, fmt.Errorf("merging seconds: %w", err)
+			}
+		}
+		if h.Count() > 0 {
+			s.Latency = h.Data()
+		}
+		thin = append(thin, s)
+	}
+	return thin, nil
+}
 
 // Verdict is the judgement of one metric, or of the comparison.
 type Verdict string

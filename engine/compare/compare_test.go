@@ -206,3 +206,34 @@ func TestErrorRatesAloneMakeNothingTheSame(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// TestThin holds that merged seconds say the same, and that the rate stays one per second.
+func TestThin(t *testing.T) {
+	var run Run
+	for i := range 1000 {
+		h := histogram.New()
+		for range 10 + i%3 {
+			h.Record(int64(1_000_000 + i*1000))
+		}
+		run = append(run, Second{Operations: h.Count(), Errors: int64(i % 2), Latency: h.Data()})
+	}
+	thin, err := run.Thin(150)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(thin) != 143 || thin[0].Seconds != 7 || thin[142].Seconds != 6 {
+		t.Fatalf("%d elements, the first of %d s, the last of %d s", len(thin), thin[0].Seconds, thin[len(thin)-1].Seconds)
+	}
+	c, err := Compare([]Run{run}, []Run{thin}, Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range c.Metrics {
+		if *m.A != *m.B {
+			t.Errorf("%s is %v, and %v when merged", m.Name, *m.A, *m.B)
+		}
+	}
+	if same, err := run.Thin(1000); err != nil || len(same) != 1000 || same[0].Seconds != 0 {
+		t.Errorf("a run that fits: %d elements, %v", len(same), err)
+	}
+}

@@ -41,7 +41,11 @@ func (s *Service) Compare(ctx context.Context, a, b []string, o compare.Options)
 			if err != nil {
 				return compare.Comparison{}, err
 			}
-			m := compare.Measured{Seconds: seconds}
+			thin, err := compare.Run(seconds).Thin(compare.MostSeconds / (len(a) + len(b)))
+			if err != nil {
+				return compare.Comparison{}, fmt.Errorf("comparing run %s: %w", id, err)
+			}
+			m := compare.Measured{Seconds: thin}
 			if detail.Summary != nil {
 				m.Summary = *detail.Summary
 			}

@@ -57,6 +57,8 @@ type fixture struct {
 	driver  target.Driver
 	// enrichment is how a history is asked; zero is the default.
 	enrichment enrich.Policy
+	mostLive   int
+	capacity   int
 	pollEvery  time.Duration
 	clock      func() time.Time
 	wrap       func(orchestrator.ControlStore) orchestrator.ControlStore
@@ -100,12 +102,12 @@ func (f *fixture) start() *fixture {
 	f.t.Helper()
 	serverEnd, nodeEnd := control.Pipe()
 	drivers := map[string]target.Driver{f.driver.Name(): f.driver}
-	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: f.plugins, Drivers: drivers, SpoolDir: filepath.Join(f.dir, "spool"), Log: testLog()})
+	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: f.plugins, Drivers: drivers, SpoolDir: filepath.Join(f.dir, "spool"), Capacity: f.capacity, Log: testLog()})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- node.Serve(ctx, nodeEnd) }()
 	svc := orchestrator.New(orchestrator.Options{Store: f.wrap(f.store), Results: f.results, Plugins: f.plugins, Drivers: drivers,
-		Nodes: []control.ServerEnd{serverEnd}, Log: testLog(), Version: "test", Scratch: filepath.Join(f.dir, "scratch"), Enrichment: f.enrichment, PollEvery: f.pollEvery, Clock: f.clock})
+		Nodes: []control.ServerEnd{serverEnd}, Log: testLog(), Version: "test", Scratch: filepath.Join(f.dir, "scratch"), Enrichment: f.enrichment, PollEvery: f.pollEvery, Clock: f.clock, MostLive: f.mostLive})
 	if err := svc.Open(f.t.Context()); err != nil {
 		f.t.Fatal(err)
 	}

@@ -36,6 +36,9 @@ type live struct {
 	// figured is closed when the figures are there while the enrichment goes on.
 	figured chan struct{}
 
+	by          string // who started it
+	connections int    // what it asked for
+
 	payload atomic.Pointer[engine.Payload]
 	summary atomic.Pointer[engine.Summary]
 	shown   atomic.Pointer[engine.Run]
@@ -44,7 +47,6 @@ type live struct {
 
 	run       engine.Run
 	sc        engine.Scenario
-	by        string
 	epoch     int64
 	core      *core
 	workers   []*runWorker
@@ -124,7 +126,7 @@ type pendingPush struct {
 }
 
 func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by string) *live {
-	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
+	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, connections: run.Scenario.Workload.ConcurrentConnections, epoch: run.OwnerEpoch,
 		log:   s.opts.Log.With().Str("run_id", run.RunID).Logger(),
 		inbox: make(chan fromNode, 1024), asked: make(chan request, 16), done: make(chan struct{}), figured: make(chan struct{}),
 		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails), parts: map[string]heldPart{}, byID: map[string]*runWorker{},

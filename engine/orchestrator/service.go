@@ -53,6 +53,8 @@ type Options struct {
 	Nodes      []control.ServerEnd
 	Log        zerolog.Logger
 	Version    string
+	// MostLive is how many live runs one user may have at a time; 0 means no bound.
+	MostLive int
 	// Scratch is a folder for files under construction.
 	Scratch string
 	// Enrichment says how a history is asked; zero means the default.
@@ -84,8 +86,8 @@ type Service struct {
 
 	mu       sync.Mutex
 	live     map[string]*live
-	starting map[string]bool
-	starts   sync.WaitGroup // calls of Start under way
+	starting map[string]string // who starts it, by run
+	starts   sync.WaitGroup    // calls of Start under way
 	closing  bool
 	// salvaged are parts of runs that are not live, by run.
 	salvaged map[string][]heldPart
@@ -103,7 +105,7 @@ type heldPart struct {
 
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
-	s := &Service{opts: opts, plan: prepare.Plan, live: map[string]*live{}, starting: map[string]bool{}, salvaged: map[string][]heldPart{}, subs: map[string]map[*subscriber]bool{},
+	s := &Service{opts: opts, plan: prepare.Plan, live: map[string]*live{}, starting: map[string]string{}, salvaged: map[string][]heldPart{}, subs: map[string]map[*subscriber]bool{},
 		enriching: map[string]*enriching{}, enrichRoom: semaphore.NewWeighted(enrichShares)}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()
@@ -271,7 +273,7 @@ func (s *Service) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 	if err != nil {
 		return engine.Run{}, err
 	}
-	if err := s.fits(sc); err != nil {
+	if err := s.fits(sc, 0); err != nil {
 		return engine.Run{}, err
 	}
 	if err := prepare.Check(ctx, s.deps(), sc); err != nil {
@@ -294,8 +296,9 @@ func oneTarget(sc engine.Scenario) error {
 	return engine.InvalidField("matrix", fmt.Sprintf("names %d targets, and a run has one", len(sc.Matrix.Targets)), "POST /api/matrices makes a run for each of them")
 }
 
-// fits checks the scenario against the nodes that are there.
-func (s *Service) fits(sc engine.Scenario) error {
+// fits checks the scenario against the nodes that are there, of whose room used
+// connections are taken.
+func (s *Service) fits(sc engine.Scenario, used int) error {
 	room, unlimited, some := 0, false, false
 	for _, n := range s.nodes {
 		if capacity, ok := n.available(); ok {
@@ -309,8 +312,46 @@ func (s *Service) fits(sc engine.Scenario) error {
 		return &engine.Error{Code: engine.CodeUnavailable, Message: "There is no node to carry the load.", Hint: "start the server with --local-capacity above 0, or name nodes with --nodes"}
 	case !unlimited && sc.Workload.ConcurrentConnections > room:
 		return engine.InvalidField("workload.concurrent_connections", fmt.Sprintf("%d connections are more than the %d that the nodes hold", sc.Workload.ConcurrentConnections, room), "lower it, or add a node")
+	case !unlimited && sc.Workload.ConcurrentConnections > room-used:
+		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The nodes hold %d connections, and live runs use %d of them: %d more do not fit.", room, used, sc.Workload.ConcurrentConnections),
+			Hint: "Wait for a run to end, or ask for fewer connections."}
 	}
 	return nil
+}
+
+// inUse is how many connections the live runs hold.
+func (s *Service) inUse() (connections int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.live {
+		if !l.current().Status.Terminal() {
+			connections += l.connections
+		}
+	}
+	return connections
+}
+
+// overQuota refuses a user who has as many live runs as one may have. s.mu is held.
+func (s *Service) overQuota(by string) error {
+	if s.opts.MostLive <= 0 {
+		return nil
+	}
+	n := 0
+	for _, l := range s.live {
+		if l.by == by && !l.current().Status.Terminal() {
+			n++
+		}
+	}
+	for _, other := range s.starting {
+		if other == by {
+			n++
+		}
+	}
+	if n < s.opts.MostLive {
+		return nil
+	}
+	return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("You have %d live runs, which is the most that one user may have at a time.", n),
+		Hint: "Wait for one of them to end, or stop it."}
 }
 
 func workerID(i int) string { return fmt.Sprintf("worker-%d", i) }
@@ -347,7 +388,8 @@ func storeError(err error) error {
 // terminal one is a conflict. Workers are told at once, also when the store is away.
 func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error) {
 	s.mu.Lock()
-	l, busy := s.live[runID], s.starting[runID]
+	l := s.live[runID]
+	_, busy := s.starting[runID]
 	s.mu.Unlock()
 	if l == nil && busy {
 		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started.", Hint: "stop it again in a moment"}
@@ -391,7 +433,8 @@ func finished(run engine.Run) error {
 // Delete removes a run that is not live, with its record.
 func (s *Service) Delete(ctx context.Context, runID, by string) error {
 	s.mu.Lock()
-	l, busy, under := s.live[runID], s.starting[runID], s.enriching[runID]
+	l, under := s.live[runID], s.enriching[runID]
+	_, busy := s.starting[runID]
 	s.mu.Unlock()
 	if under != nil && l == nil {
 		return &engine.Error{Code: engine.CodeConflict, Message: "The enrichment of the run is under way.", Hint: "stop it, and delete the run then"}
@@ -422,7 +465,7 @@ func (s *Service) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 		if _, err := spread(one); err != nil {
 			return Preflight{}, err
 		}
-		if err := s.fits(one); err != nil {
+		if err := s.fits(one, 0); err != nil {
 			return Preflight{}, err
 		}
 	}

@@ -26,9 +26,13 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 		s.mu.Unlock()
 		return engine.Run{}, &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down."}
 	}
-	l, busy := s.live[runID], s.starting[runID]
+	l := s.live[runID]
+	_, busy := s.starting[runID]
+	var quota error
 	if !busy && l == nil {
-		s.starting[runID] = true
+		if quota = s.overQuota(by); quota == nil {
+			s.starting[runID] = by
+		}
 		s.starts.Add(1)
 		defer s.starts.Done()
 	}
@@ -38,6 +42,9 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	}
 	if busy {
 		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started."}
+	}
+	if quota != nil {
+		return engine.Run{}, quota
 	}
 	defer func() {
 		s.mu.Lock()
@@ -55,7 +62,7 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	if err != nil {
 		return engine.Run{}, err
 	}
-	if err := s.fits(run.Scenario); err != nil {
+	if err := s.fits(run.Scenario, s.inUse()); err != nil {
 		return engine.Run{}, err
 	}
 	// The conditional update decides who starts; only the winner takes the run over.

@@ -22,7 +22,8 @@ type Results interface {
 	// Recorded and Warmup are counted.
 	Figures(ctx context.Context, runID, workerID string) (*engine.Figures, error)
 	// Seconds reads every execution of the run and returns its measurement second
-	// by second, whole seconds only. Empty for a run without one.
+	// by second, whole seconds only; of more than an hour, neighbours are merged to at
+	// most 3600 elements. Empty for a run without one.
 	Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error)
 	// QueryRows calls fn with the executions of one row group after the other, for
 	// the join with a history. Its slices are valid until fn returns.

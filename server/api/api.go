@@ -111,6 +111,8 @@ type API struct {
 	Services
 	huma    huma.API
 	limiter *auth.Limiter
+	gate    *gate         // requests that work on executions, or on a target
+	exports *gate         // downloads as CSV, which last as long as the client takes
 	uploads chan struct{} // a place for each file that is arriving
 	routes  []Route
 }
@@ -166,7 +168,7 @@ func Register(app *fiber.App, s Services) *API {
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 	}
-	a := &API{Services: s, limiter: auth.NewLimiter(10, 6*time.Second), uploads: make(chan struct{}, maxUploads)}
+	a := &API{Services: s, gate: newGate(2, 34, 10), exports: newGate(4, 16, 3), limiter: auth.NewLimiter(10, 6*time.Second), uploads: make(chan struct{}, maxUploads)}
 	app.Use("/api", checkRequest)
 	app.Use("/ws", checkRequest)
 	a.huma = humafiber.New(app, config)

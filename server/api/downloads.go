@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -80,7 +81,7 @@ func (a *API) executions(c *fiber.Ctx) error {
 		_ = f.Close()
 	}
 	attach(c, "application/zip", "run-"+id+"-executions.zip")
-	return a.stream(c, func(ctx context.Context, w io.Writer) error { return a.writeZip(ctx, w, id, parts) })
+	return a.stream(c, func() {}, func(ctx context.Context, w io.Writer) error { return a.writeZip(ctx, w, id, parts) })
 }
 
 func attach(c *fiber.Ctx, media, name string) {
@@ -98,8 +99,12 @@ func (a *API) sendCSV(c *fiber.Ctx, id, part string) error {
 		return problem.Write(c, &engine.Error{Code: engine.CodeUnsupported, Message: "This server does not write CSV.", Hint: "Download the Parquet parts.",
 			Fields: []engine.FieldError{{Field: "format", Message: "csv is not available"}}})
 	}
+	leave, err := a.exports.enter(c.UserContext(), a.identity(c.UserContext()).User.UserID)
+	if err != nil {
+		return problem.Write(c, err)
+	}
 	attach(c, "text/csv; charset=utf-8", "run-"+id+"-executions.csv")
-	return a.stream(c, func(ctx context.Context, w io.Writer) error { return writer.WriteCSV(ctx, id, w) })
+	return a.stream(c, leave, func(ctx context.Context, w io.Writer) error { return writer.WriteCSV(ctx, id, w) })
 }
 
 func (a *API) sendPart(c *fiber.Ctx, p engine.Artifact) error {
@@ -145,13 +150,14 @@ func (a *API) copyPart(ctx context.Context, w io.Writer, id, name string) error 
 // stream answers with what produce writes. produce runs once the client is
 // being written to; its context ends when the client hangs up or the server
 // stops, and an error of it cuts the answer short, so that half a file is never
-// taken for a whole one.
-func (a *API) stream(c *fiber.Ctx, produce func(ctx context.Context, w io.Writer) error) error {
+// taken for a whole one. ended is called when nothing is left to do. A panic of produce
+// ends this download and nothing else.
+func (a *API) stream(c *fiber.Ctx, ended func(), produce func(ctx context.Context, w io.Writer) error) error {
 	ctx, cancel := context.WithCancel(a.Streams)
 	r, w := io.Pipe()
 	path, id := c.Path(), problem.RequestOf(c.UserContext()).ID
 	lazy := &lazyPipe{PipeReader: r, start: func() {
-		err := produce(ctx, w)
+		err := a.guarded(ctx, w, produce)
 		if err != nil && ctx.Err() == nil {
 			a.Log.Error().Err(err).Str("path", path).Str("request_id", id).Msg("a download ended early")
 		}
@@ -163,10 +169,23 @@ func (a *API) stream(c *fiber.Ctx, produce func(ctx context.Context, w io.Writer
 		cancel()
 		_ = r.Close()
 		lazy.wait()
+		ended()
 		return nil
 	}
 	c.Context().Response.SetBodyStream(&paced{Reader: lazy, closer: closer, conn: c.Context().Conn()}, -1)
 	return nil
+}
+
+// guarded turns a panic of produce into an error: it runs in a goroutine of its own,
+// where nobody else would recover.
+func (a *API) guarded(ctx context.Context, w io.Writer, produce func(ctx context.Context, w io.Writer) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			a.Log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Msg("a download panicked")
+			err = fmt.Errorf("a download panicked: %v", v)
+		}
+	}()
+	return produce(ctx, w)
 }
 
 // lazyPipe starts its writer with the first read, so that an answer whose body
@@ -193,8 +212,15 @@ type paced struct {
 	conn   net.Conn
 }
 
-func (p *paced) Read(b []byte) (int, error) {
-	n, err := p.Reader.Read(b)
+// Read is called by the server itself, when the handler has returned: a panic here
+// would end the process.
+func (p *paced) Read(b []byte) (n int, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			n, err = 0, fmt.Errorf("a download panicked: %v", v)
+		}
+	}()
+	n, err = p.Reader.Read(b)
 	_ = p.conn.SetWriteDeadline(time.Now().Add(stuckFor))
 	return n, err
 }

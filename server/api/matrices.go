@@ -51,7 +51,7 @@ func (a *API) registerMatrices() {
 	remove := op(http.MethodDelete, base+"/{id}", "delete-matrix", tagMatrices, "Delete a matrix and its runs", http.StatusNotFound, http.StatusConflict)
 	remove.DefaultStatus = http.StatusNoContent
 	handle(a, remove, a.deleteMatrix)
-	handle(a, op(http.MethodGet, base+"/{id}/report", "matrix-report", tagMatrices, "The figures of every target, compared with the first: matrix.json", http.StatusNotFound), a.matrixReport)
+	handle(a, op(http.MethodGet, base+"/{id}/report", "matrix-report", tagMatrices, "The figures of every target, compared with the first: matrix.json", http.StatusNotFound, http.StatusTooManyRequests), heavily(a, a.matrixReport))
 }
 
 func (a *API) listMatrices(ctx context.Context, in *matrixListInput) (*body[MatrixList], error) {

@@ -115,13 +115,13 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 		from.DefaultStatus = http.StatusCreated
 		handle(a, from, a.createFromTemplate)
 	} else {
-		pre := op(http.MethodPost, "/api/preflight", "preflight", tagRuns, "Plan a run without loading anything", http.StatusNotFound)
+		pre := op(http.MethodPost, "/api/preflight", "preflight", tagRuns, "Plan a run without loading anything", http.StatusNotFound, http.StatusTooManyRequests)
 		pre.Description = "Takes the body of POST /api/runs; answers the frozen statements and the checks, each with its fix."
 		if a.PreflightSample != nil {
 			pre.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
 				fiber.MIMEApplicationJSON: {Schema: a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(a.PreflightSample), true, "Preflight")}}}}
 		}
-		handle(a, pre, a.preflight)
+		handle(a, pre, heavily(a, a.preflight))
 	}
 	handle(a, describe(op(http.MethodGet, base+"/{id}", "get-run", tagRuns, "Read a run with everything that belongs to it", http.StatusNotFound)), a.getRun)
 	handle(a, describe(op(http.MethodPost, base+"/{id}/start", "start-run", tagRuns, "Start a prepared run", http.StatusNotFound, http.StatusConflict)), a.startRun)
@@ -139,10 +139,10 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 		retry.DefaultStatus = http.StatusAccepted
 		handle(a, retry, a.retryEnrichment)
 		handle(a, op(http.MethodPost, base+"/{id}/enrichment/stop", "stop-enrichment", tagRuns, "Stop asking the query history; what was found is kept", http.StatusNotFound, http.StatusConflict), a.stopEnrichment)
-		handle(a, op(http.MethodGet, base+"/{id}/seconds", "run-seconds", tagRuns, "The measurement second by second, with its distributions", http.StatusNotFound, http.StatusConflict), a.seconds)
-		handle(a, op(http.MethodGet, "/api/compare", "compare-runs", tagRuns, "Compare runs: differences, how sure they are, and a verdict", http.StatusNotFound, http.StatusConflict), a.compare)
+		handle(a, op(http.MethodGet, base+"/{id}/seconds", "run-seconds", tagRuns, "The measurement second by second, with its distributions", http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests), heavily(a, a.seconds))
+		handle(a, op(http.MethodGet, "/api/compare", "compare-runs", tagRuns, "Compare runs: differences, how sure they are, and a verdict", http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests), heavily(a, a.compare))
 	}
-	download := describe(op(http.MethodGet, base+"/{id}/executions", "run-executions", tagRuns, "Download every recorded execution", http.StatusNotFound))
+	download := describe(op(http.MethodGet, base+"/{id}/executions", "run-executions", tagRuns, "Download every recorded execution", http.StatusNotFound, http.StatusTooManyRequests))
 	download.Description = "A zip of the Parquet parts; `part` names one of them; `format=csv` is a table of all."
 	a.raw(app, describeDownload(download), a.executions)
 }

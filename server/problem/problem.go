@@ -275,6 +275,12 @@ func Write(c *fiber.Ctx, err error) error {
 	if merr != nil {
 		return merr
 	}
+	var with huma.HeadersError
+	if errors.As(err, &with) {
+		for name, values := range with.GetHeaders() {
+			c.Set(name, strings.Join(values, ", "))
+		}
+	}
 	c.Set(fiber.HeaderContentType, ContentType)
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	return c.Status(p.Status).Send(body)

@@ -22,7 +22,9 @@ import (
 // Store implements store.Store. It is safe for concurrent use.
 type Store struct {
 	pool *pgxpool.Pool
-	keys *keyring.Keyring
+	// probe has the one connection of Ping, so that calls which wait for theirs do not make the store look dead.
+	probe *pgxpool.Pool
+	keys  *keyring.Keyring
 }
 
 var _ store.Store = (*Store)(nil)
@@ -30,7 +32,8 @@ var _ store.Store = (*Store)(nil)
 const (
 	// defaultTimeout bounds calls whose context has no deadline.
 	defaultTimeout = 30 * time.Second
-	maxConnections = 12
+	// MaxConnections is how many connections a store takes, one for Ping not counted.
+	MaxConnections = 12
 )
 
 // Open connects to the control store and checks that its schema is current.
@@ -40,7 +43,7 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring) (*Store, error
 	if err != nil {
 		return nil, invalidDSN(err)
 	}
-	config.MaxConns = maxConnections
+	config.MaxConns = MaxConnections
 	config.MinConns = 1
 	config.MaxConnIdleTime = 5 * time.Minute
 	config.HealthCheckPeriod = 30 * time.Second
@@ -53,22 +56,32 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring) (*Store, error
 	if err != nil {
 		return nil, fmt.Errorf("opening the control store: %w", mapError(err))
 	}
-	s := &Store{pool: pool, keys: keys}
-	if err := s.Ping(ctx); err != nil {
+	alone := config.Copy()
+	alone.MaxConns, alone.MinConns = 1, 0
+	probe, err := pgxpool.NewWithConfig(ctx, alone)
+	if err != nil {
 		pool.Close()
+		return nil, fmt.Errorf("opening the control store: %w", mapError(err))
+	}
+	s := &Store{pool: pool, probe: probe, keys: keys}
+	if err := s.Ping(ctx); err != nil {
+		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
 // Close waits for calls that are under way and closes the connections.
-func (s *Store) Close() { s.pool.Close() }
+func (s *Store) Close() {
+	s.pool.Close()
+	s.probe.Close()
+}
 
 // Ping proves that the store answers and that its schema is current.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	return checkSchema(ctx, s.pool)
+	return checkSchema(ctx, s.probe)
 }
 
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
@@ -37,9 +38,13 @@ func (f *Folder) Seconds(ctx context.Context, runID string) ([]engine.MeasuredSe
 	return seconds, nil
 }
 
+// maxSeconds bounds the elements that are kept while a run is read, 32 KB each.
+const maxSeconds = 3600
+
 // timeline collects a run's seconds.
 type timeline struct {
 	begin, last int64 // of the measurement, ns
+	length      int64 // of an element, ns
 	seconds     []second
 	due         []int64
 	elapsed     []float64
@@ -100,17 +105,24 @@ func (t *timeline) bound(due []int64, elapsed []float64, _ []bool) {
 
 // count adds executions to their seconds; the last second, which is not whole, is left out.
 func (t *timeline) count(due []int64, elapsed []float64, success []bool) {
-	const length = 1_000_000_000
 	if t.seconds == nil && t.last > t.begin {
-		t.seconds = make([]second, (t.last-t.begin)/length)
+		whole := (t.last - t.begin) / int64(time.Second)
+		merged := max((whole+maxSeconds-1)/maxSeconds, 1)
+		t.length = merged * int64(time.Second)
+		t.seconds = make([]second, (whole+merged-1)/merged)
+		for i := range t.seconds {
+			if merged > 1 {
+				t.seconds[i].Seconds = int(min(merged, whole-int64(i)*merged))
+			}
+		}
+		t.last = t.begin + whole*int64(time.Second)
 	}
 	for i, at := range due {
 		ns := nanoseconds(elapsed[i])
-		k := (at + ns - t.begin) / length
-		if k >= int64(len(t.seconds)) {
+		if at+ns >= t.last {
 			continue
 		}
-		s := &t.seconds[k]
+		s := &t.seconds[(at+ns-t.begin)/t.length]
 		if s.histogram == nil {
 			s.histogram = histogram.New()
 		}

@@ -48,3 +48,33 @@ func TestSeconds(t *testing.T) {
 		t.Errorf("%v, %v", none, err)
 	}
 }
+
+// TestSecondsOfALongRunAreMerged reads a measurement of more than an hour: as many
+// operations and seconds as there are, in few elements.
+func TestSecondsOfALongRunAreMerged(t *testing.T) {
+	const second = int64(1_000_000_000)
+	const length = 3*maxSeconds + 1
+	var recs []engine.Execution
+	for i := range int64(length) {
+		recs = append(recs, engine.Execution{DueAt: i * second, StartedAt: i * second, Elapsed: 1_000_000, Seq: uint32(i), Success: true})
+	}
+	// Ends just behind the last whole second.
+	recs = append(recs, engine.Execution{DueAt: length*second - 500_000, StartedAt: length*second - 500_000, Elapsed: 1_000_000, Seq: length, Success: true})
+	f := open(t)
+	put(t, f, "worker-0", recs)
+	seconds, err := f.Seconds(context.Background(), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations, covered := int64(0), 0
+	for _, s := range seconds {
+		operations += s.Operations
+		covered += s.Length()
+		if s.Latency == nil || s.Operations != int64(s.Length()) {
+			t.Fatalf("%+v", s)
+		}
+	}
+	if len(seconds) > maxSeconds || covered != length || operations != length {
+		t.Errorf("%d elements cover %d seconds and %d operations, of %d", len(seconds), covered, operations, length)
+	}
+}
