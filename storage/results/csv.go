@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/loadstone-db/loadstone/engine/artifact"
 )
@@ -21,7 +23,7 @@ const csvEnriched = ",server_ms,compilation_ms,execution_ms,queued_ms,blocked_ms
 const csvTime = "2006-01-02T15:04:05.000000000Z"
 
 // WriteCSV streams every execution of the run to w as CSV (RFC 4180, header
-// line, LF, null as an empty field), part by part in the order of their names.
+// line, LF, null as an empty field; formulas in texts are neutralised), part by part in the order of their names.
 // Memory is one row group, and 56 bytes for each execution that was enriched. A
 // run without parts gives the header alone.
 func (f *Folder) WriteCSV(ctx context.Context, runID string, w io.Writer) error {
@@ -85,11 +87,24 @@ func writePartCSV(ctx context.Context, path string, w io.Writer, more *enrichedR
 func (r *rows) quote() {
 	for _, t := range []*text{&r.run, &r.test, &r.worker, &r.phase, &r.kind, &r.statement, &r.class, &r.code, &r.message, &r.queryID} {
 		for i, v := range t.values {
-			if strings.ContainsAny(v, ",\"\r\n") || strings.TrimSpace(v) != v {
-				t.values[i] = `"` + strings.ReplaceAll(v, `"`, `""`) + `"`
-			}
+			t.values[i] = csvText(v)
 		}
 	}
+}
+
+// plainNumber is what may begin with a sign and is no formula all the same.
+var plainNumber = regexp.MustCompile(`^[-+]?[0-9]+(\.[0-9]+)?$`)
+
+// csvText writes a text as a field. Texts come from databases and plugins: what a
+// spreadsheet would take for a formula gets an apostrophe, which it takes for "this is text".
+func csvText(v string) string {
+	if first, _ := utf8.DecodeRuneInString(strings.TrimLeft(v, " ")); v != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) && !plainNumber.MatchString(v) {
+		v = "'" + v
+	}
+	if strings.ContainsAny(v, ",;\"\r\n\t") || strings.TrimSpace(v) != v {
+		return `"` + strings.ReplaceAll(v, `"`, `""`) + `"`
+	}
+	return v
 }
 
 func (r *rows) appendCSV(b []byte, i int) []byte {

@@ -150,7 +150,7 @@ func (f *Folder) enrichedRows(ctx context.Context, runID string) (*enrichedRows,
 		if !ok {
 			status = int32(len(r.statuses))
 			known[e.Status] = status
-			r.statuses = append(r.statuses, e.Status)
+			r.statuses = append(r.statuses, csvText(e.Status))
 		}
 		r.rows = append(r.rows, enrichedRow{id: e.QueryID, server: float32(e.ServerMs), compilation: float32(e.CompilationMs), execution: float32(e.ExecutionMs),
 			queued: float32(e.QueuedMs()), blocked: float32(e.BlockedMs), overhead: e.OverheadMs, cluster: e.Cluster, status: status})

@@ -93,6 +93,13 @@ it('writes CSV and file names', () => {
   expect(fileName('Checkout peak', 'P95 / P99')).toBe('checkout-peak-p95-p99');
 });
 
+it('neutralises formulas in every text of a CSV, and leaves figures alone', () => {
+  const cells = ['=1+1', '+SUM(A1)', '-2+3', '@cmd', '\t=1', '  =1', '＝1', '-5', '+1.5', 'a=b', ''];
+  expect(csv(['=h'], [cells, [-5, -1.5e-9]])).toBe(
+    `'=h\r\n'=1+1,'+SUM(A1),'-2+3,'@cmd,"'\t=1",'  =1,'＝1,-5,+1.5,a=b,\r\n-5,-1.5e-9\r\n`,
+  );
+});
+
 it('builds addresses from what is set', () => {
   expect(query({ a: 1, b: '', c: undefined, d: 'x y' })).toBe('?a=1&d=x+y');
   expect(query({})).toBe('');
