@@ -158,9 +158,10 @@ func resolve(n *yaml.Node) *yaml.Node {
 // walker reads the tree. It keeps the steps to where it is and joins them for an
 // error only: a path for each value would cost the square of the document's size.
 type walker struct {
-	steps []string
-	nodes int
-	bytes int
+	steps  []string
+	nodes  int
+	bytes  int
+	visits int // of fields, those that are merged included
 }
 
 func (w *walker) refuse(message, hint string, line int) error {
@@ -208,8 +209,25 @@ func (w *walker) value(n *yaml.Node) (any, error) {
 func (w *walker) object(n *yaml.Node) (any, error) {
 	at := len(w.steps)
 	object := make(map[string]any, len(n.Content)/2)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := resolve(n.Content[i])
+	if err := w.mergedOnce(n); err != nil {
+		return nil, err
+	}
+	// A group that merges itself is visited until there are too many.
+	fields, wrong, err := fieldsOf(n, func() error {
+		if w.visits++; w.visits > 2*maxNodes {
+			return w.refuse("the document is too large", fmt.Sprintf("at most %d values", maxNodes), n.Line)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if wrong != nil {
+		w.steps = append(w.steps, "<<")
+		return nil, w.refuse("merges something that is not a group of fields", "write <<: *name, where &name stands before a group of fields, or a list of such", wrong.Line)
+	}
+	for _, f := range fields {
+		key := f.key
 		w.steps = w.steps[:at]
 		if key.Kind != yaml.ScalarNode {
 			return nil, w.refuse("has a field name that is not text", "", key.Line)
@@ -222,7 +240,7 @@ func (w *walker) object(n *yaml.Node) (any, error) {
 		if _, twice := object[key.Value]; twice {
 			return nil, w.refuse("stands twice", "remove one of them", key.Line)
 		}
-		v, err := w.value(n.Content[i+1])
+		v, err := w.value(f.value)
 		if err != nil {
 			return nil, err
 		}
@@ -230,6 +248,21 @@ func (w *walker) object(n *yaml.Node) (any, error) {
 	}
 	w.steps = w.steps[:at]
 	return object, nil
+}
+
+// mergedOnce refuses a group with two merge keys: one of them can list everything.
+func (w *walker) mergedOnce(n *yaml.Node) error {
+	found := false
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if merges(resolve(n.Content[i])) {
+			if found {
+				w.steps = append(w.steps, "<<")
+				return w.refuse("stands twice", "write one, with a list: <<: [*first, *second]", n.Content[i].Line)
+			}
+			found = true
+		}
+	}
+	return nil
 }
 
 // lineOf finds the line of a field by its path, or of the nearest group or list
@@ -271,7 +304,16 @@ func find(n *yaml.Node, path string, below bool) (line, deep int) {
 		return line, deep
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		try(resolve(n.Content[i]).Value, n.Content[i+1])
+		key := resolve(n.Content[i])
+		if !merges(key) {
+			try(key.Value, n.Content[i+1])
+			continue
+		}
+		for _, group := range merged(n.Content[i+1]) {
+			if l, d := find(group, path, below); d > deep {
+				line, deep = l, d
+			}
+		}
 	}
 	return line, deep
 }

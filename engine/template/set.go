@@ -18,7 +18,7 @@ type Assignment struct{ Path, Value string }
 // Set returns the document with the field at path replaced: "workload.target_qps", "500".
 // Path steps are separated by dots, list entries are named by their index. The
 // value is YAML, so numbers, lists and groups can be given; other fields and
-// comments stay as they are. Whether the result is a valid template is for Parse to say.
+// comments stay as they are; aliases are written out, so that no other field changes with it. Whether the result is a valid template is for Parse to say.
 func Set(source []byte, path, value string) ([]byte, error) {
 	return SetAll(source, []Assignment{{path, value}})
 }
@@ -32,6 +32,9 @@ func SetAll(source []byte, fields []Assignment) ([]byte, error) {
 	}
 	if _, err := build(doc); err != nil {
 		return nil, err
+	}
+	if shares(doc.Content[0]) {
+		doc.Content[0] = flatten(doc.Content[0])
 	}
 	for _, f := range fields {
 		if err := assign(doc.Content[0], f.Path, f.Value); err != nil {
