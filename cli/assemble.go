@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -47,7 +49,9 @@ type storeFlags struct {
 
 // services are the parts of one process, wired together.
 type services struct {
-	dataDir  string
+	dataDir string
+	// serves is set where connections come from others than who started the process.
+	serves   bool
 	embedded *embedded.Postgres // nil with an external control store
 	store    *postgres.Store
 	results  *results.Folder
@@ -76,12 +80,12 @@ func (s *services) Close(ctx context.Context) error {
 }
 
 // assemble opens everything that serve and a local run need. On an error what was opened is closed.
-func assemble(ctx context.Context, flags storeFlags, log zerolog.Logger) (_ *services, err error) {
+func assemble(ctx context.Context, flags storeFlags, serves bool, log zerolog.Logger) (_ *services, err error) {
 	dir, err := makeDataDir(flags.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	s := &services{dataDir: dir, log: log, mostLive: flags.mostLive, drivers: map[string]target.Driver{}}
+	s := &services{dataDir: dir, serves: serves, log: log, mostLive: flags.mostLive, drivers: map[string]target.Driver{}}
 	defer func() {
 		if err != nil {
 			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
@@ -113,14 +117,6 @@ func assemble(ctx context.Context, flags storeFlags, log zerolog.Logger) (_ *ser
 	if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
 		return nil, err
 	}
-	snowflake := &simulatedDriver{Driver: targetsnowflake.NewDriver(), log: s.log}
-	if s.embedded != nil {
-		snowflake.options = snowsim.Options{Postgres: s.embedded.DSN(embedded.SnowsimDatabase), Admin: s.embedded.AdminDSN(embedded.SnowsimDatabase), Log: s.log}
-	}
-	s.onClose(snowflake.Close)
-	for _, driver := range []target.Driver{targetpostgres.NewDriver(), snowflake} {
-		s.drivers[driver.Name()] = driver
-	}
 	if err := s.openRuns(ctx); err != nil {
 		return nil, err
 	}
@@ -142,7 +138,8 @@ func (s *services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 			return err
 		}
 	}
-	s.store, err = postgres.Open(ctx, url, keys)
+	s.openDrivers()
+	s.store, err = postgres.Open(ctx, url, keys, slices.Collect(maps.Values(s.drivers))...)
 	if err != nil {
 		return err
 	}
@@ -153,6 +150,24 @@ func (s *services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 		}
 	}
 	return nil
+}
+
+// openDrivers makes the drivers. On a server others than its operator write connection strings.
+func (s *services) openDrivers() {
+	snowflake := &simulatedDriver{Driver: targetsnowflake.NewDriver(), log: s.log}
+	strict := targetpostgres.Strict{Open: []string{embedded.PlaygroundDatabase}}
+	if s.embedded != nil {
+		strict.Socket = s.embedded.SocketDir()
+		snowflake.options = snowsim.Options{Postgres: s.embedded.DSN(embedded.SnowsimDatabase), Admin: s.embedded.AdminDSN(embedded.SnowsimDatabase), Log: s.log}
+	}
+	s.onClose(snowflake.Close)
+	relational := targetpostgres.NewDriver()
+	if s.serves {
+		relational = targetpostgres.NewStrictDriver(strict)
+	}
+	for _, driver := range []target.Driver{relational, snowflake} {
+		s.drivers[driver.Name()] = driver
+	}
 }
 
 // openPlugins registers the bundled plugins, and the user's own after them.

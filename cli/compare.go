@@ -101,7 +101,7 @@ func (c *compareCommand) source(e *env) (from func(name string) (written, error)
 			if flags.DataDir == "" {
 				flags.DataDir = defaultDataDir()
 			}
-			if s, err = assemble(e.ctx, flags, zerolog.Nop()); err != nil {
+			if s, err = assemble(e.ctx, flags, false, zerolog.Nop()); err != nil {
 				return written{}, err
 			}
 		}

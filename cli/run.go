@@ -157,7 +157,7 @@ func (c *runCommand) open(e *env) (s *services, done func(), err error) {
 		flags.DataDir = defaultDataDir()
 	}
 	remove := func() {}
-	s, err = assemble(e.ctx, flags, quiet)
+	s, err = assemble(e.ctx, flags, false, quiet)
 	if engine.HasCode(err, engine.CodeConflict) && c.DataDir == "" {
 		_, _ = fmt.Fprintf(e.stderr, "Another Loadstone uses %s: this run keeps its data in a folder of its own, which is removed afterwards.\n", flags.DataDir)
 		dir, tmpErr := os.MkdirTemp("", "loadstone-")
@@ -166,7 +166,7 @@ func (c *runCommand) open(e *env) (s *services, done func(), err error) {
 		}
 		remove = func() { _ = os.RemoveAll(dir) }
 		flags.DataDir = dir
-		s, err = assemble(e.ctx, flags, quiet)
+		s, err = assemble(e.ctx, flags, false, quiet)
 	}
 	if err != nil {
 		remove()

@@ -42,7 +42,7 @@ func (c *serveCommand) Run(e *env) error {
 		}
 	}
 	e.log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
-	s, err := assemble(e.ctx, flags, e.log)
+	s, err := assemble(e.ctx, flags, true, e.log)
 	if err != nil {
 		return err
 	}
@@ -104,6 +104,7 @@ func (c *serveCommand) listen(s *services) (*server.Server, string, error) {
 		Store:     s.store,
 		Files:     s.results,
 		Plugins:   s.plugins,
+		Drivers:   s.drivers,
 		Preflight: func(ctx context.Context, scenario engine.Scenario) (any, error) {
 			return s.runs.Preflight(ctx, scenario)
 		},

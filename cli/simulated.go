@@ -53,6 +53,33 @@ func (d *simulatedDriver) Open(cfg target.Config) (target.Database, error) {
 	return d.Driver.Open(cfg) //nolint:wrapcheck // it is the driver
 }
 
+// keeper is the Snowflake driver's knowledge of secrets.
+func (d *simulatedDriver) keeper() target.SecretKeeper {
+	keeper, _ := d.Driver.(target.SecretKeeper)
+	return keeper
+}
+
+// Redact implements target.SecretKeeper; the built-in connection holds no secret.
+func (d *simulatedDriver) Redact(dsn string) (shown string, secrets []string) {
+	if dsn == simulatedDSN {
+		return dsn, nil
+	}
+	return d.keeper().Redact(dsn)
+}
+
+// Rejoin implements target.SecretKeeper.
+func (d *simulatedDriver) Rejoin(shown, stored string) (string, error) {
+	return d.keeper().Rejoin(shown, stored) //nolint:wrapcheck // it is the driver
+}
+
+// Readable implements target.SecretKeeper.
+func (d *simulatedDriver) Readable(dsn string) error {
+	if dsn == simulatedDSN {
+		return nil
+	}
+	return d.keeper().Readable(dsn) //nolint:wrapcheck // it is the driver
+}
+
 func (d *simulatedDriver) start() (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -27,6 +27,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/live"
@@ -46,6 +47,9 @@ type Options struct {
 	Store   api.Store
 	Files   api.Files
 	Plugins api.Plugins
+	// Drivers tell the secrets of connection strings; of a driver that is not among
+	// them, connections are not shown.
+	Drivers map[string]target.Driver
 	// Matrices runs one workload on several targets; nil where that is not to be had.
 	Matrices api.Matrices
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
@@ -155,7 +159,8 @@ func New(opts Options) (*Server, error) {
 	s.api = api.Register(s.app, api.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
 		Matrices: opts.Matrices, Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
-		Info: s.info, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams, UploadFor: opts.UploadTimeout, Version: opts.Version,
+		Secrets: target.SecretsOf(opts.Drivers),
+		Info:    s.info, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams, UploadFor: opts.UploadTimeout, Version: opts.Version,
 	})
 	s.app.Use(s.fallback(page))
 	s.refuseUnknownMethods()

@@ -16,6 +16,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target"
+	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 	"github.com/loadstone-db/loadstone/server"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/server/problem"
@@ -64,13 +67,18 @@ type bench struct {
 	client *http.Client
 }
 
+// drivers are those of a server.
+func drivers() map[string]target.Driver {
+	return map[string]target.Driver{"postgres": targetpostgres.NewStrictDriver(targetpostgres.Strict{}), "snowflake": snowflake.NewDriver()}
+}
+
 func start(t *testing.T, change ...func(*server.Options)) *bench {
 	t.Helper()
 	m := newMemory()
 	b := &bench{t: t, store: m, runs: newOrchestra(m), files: &folder{parts: map[string][]byte{}}, log: &logBuffer{},
 		client: &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 20 * time.Second}}
 	opts := server.Options{
-		Addr: "127.0.0.1:0", Runs: b.runs, Store: m, Files: b.files, Plugins: plugins{}, Version: "1.2.3", ControlStore: "embedded", DataDir: t.TempDir(),
+		Addr: "127.0.0.1:0", Runs: b.runs, Store: m, Files: b.files, Plugins: plugins{}, Version: "1.2.3", ControlStore: "embedded", DataDir: t.TempDir(), Drivers: drivers(),
 		Preflight: func(_ context.Context, s engine.Scenario) (any, error) { return map[string]any{"name": s.Name}, nil },
 		UI: fstest.MapFS{
 			"index.html":                 {Data: []byte("<!doctype html><title>page</title>")},

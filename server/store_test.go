@@ -2,7 +2,9 @@ package server_test
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,7 +51,7 @@ func TestOnTheRealStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := postgres.Open(t.Context(), dsn, keys)
+	db, err := postgres.Open(t.Context(), dsn, keys, slices.Collect(maps.Values(drivers()))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.store, err = postgres.Open(t.Context(), f.control, keys); err != nil {
+	if f.store, err = postgres.Open(t.Context(), f.control, keys, targetpostgres.NewDriver()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.store.Close)

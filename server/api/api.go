@@ -99,6 +99,8 @@ type Services struct {
 	Guard           *auth.Guard
 	Hub             *live.Hub
 	Log             zerolog.Logger
+	// Secrets tell the passwords in connection strings from the rest.
+	Secrets target.Secrets
 	// Streams is the context of downloads, which outlive their handlers; it ends with the server.
 	Streams context.Context
 	// UploadFor bounds how long an uploaded plugin may take to arrive.

@@ -61,8 +61,8 @@ func (a *API) registerConnections() {
 	handle(a, op(http.MethodPost, "/api/connections/{id}/test", "test-connection", tagConnections, "Connect once with a saved connection", http.StatusNotFound, http.StatusTooManyRequests), heavily(a, a.testConnection))
 }
 
-func hideConnection(c store.Connection) store.Connection {
-	c.DSN = RedactDSN(c.DSN)
+func (a *API) hideConnection(c store.Connection) store.Connection {
+	c.DSN = a.Secrets.Hide(c.Driver, c.DSN)
 	return c
 }
 
@@ -73,7 +73,7 @@ func (a *API) listConnections(ctx context.Context, _ *struct{}) (*body[Connectio
 	}
 	out := make([]store.Connection, len(list))
 	for i, c := range list {
-		out[i] = hideConnection(c)
+		out[i] = a.hideConnection(c)
 	}
 	return &body[ConnectionList]{ConnectionList{Connections: out}}, nil
 }
@@ -91,31 +91,53 @@ func (a *API) getConnection(ctx context.Context, in *IDInput) (*body[store.Conne
 	if err != nil {
 		return nil, err
 	}
-	return &body[store.Connection]{hideConnection(c)}, nil
+	return &body[store.Connection]{a.hideConnection(c)}, nil
 }
 
 func (a *API) createConnection(ctx context.Context, in *connectionCreate) (*body[store.Connection], error) {
-	if redacted(in.Body.DSN) {
-		return nil, engine.InvalidField("dsn", "has *** in the place of its password", "type the password")
+	if err := a.given(in.Body.Driver, in.Body.DSN); err != nil {
+		return nil, err
 	}
 	c, err := a.Store.SaveConnection(ctx, store.Connection{Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver, DSN: in.Body.DSN, Description: in.Body.Description})
 	if err != nil {
 		return nil, nameTaken(err, "connection", in.Body.Name)
 	}
 	a.audit(ctx, a.identity(ctx).User.UserID, "connection.create", c.ConnectionID, c.Name)
-	return &body[store.Connection]{hideConnection(c)}, nil
+	return &body[store.Connection]{a.hideConnection(c)}, nil
+}
+
+// given checks a connection string that comes with its secrets.
+func (a *API) given(driver, dsn string) error {
+	if a.Secrets.Masked(driver, dsn) {
+		return engine.InvalidField("dsn", "has "+target.Mask+" in the place of its password", "type the password")
+	}
+	return fieldOf("dsn", a.Secrets.Readable(driver, dsn))
+}
+
+// fieldOf names the field that a driver's complaint is about.
+func fieldOf(field string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := engine.AsError(err)
+	return &engine.Error{Code: engine.CodeInvalid, Message: e.Message, Hint: e.Hint, Cause: err,
+		Fields: []engine.FieldError{{Field: field, Message: e.Message, Hint: e.Hint}}}
 }
 
 // clearDSN returns dsn with the password of a saved connection behind its mask.
-func (a *API) clearDSN(ctx context.Context, dsn string, saved store.Connection) (string, error) {
-	if !redacted(dsn) {
-		return dsn, nil
+func (a *API) clearDSN(ctx context.Context, driver, dsn string, saved store.Connection) (string, error) {
+	if !a.Secrets.Masked(driver, dsn) {
+		return dsn, fieldOf("dsn", a.Secrets.Readable(driver, dsn))
+	}
+	if driver != saved.Driver {
+		return "", fieldOf("dsn", target.ErrOtherAddress)
 	}
 	_, stored, err := a.Store.OpenDSN(ctx, engine.ConnectionRef{Name: saved.Name})
 	if err != nil {
 		return "", err
 	}
-	return rejoin(dsn, stored)
+	joined, err := a.Secrets.Rejoin(driver, dsn, stored)
+	return joined, fieldOf("dsn", err)
 }
 
 func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body[store.Connection], error) {
@@ -126,7 +148,7 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 	if old.Builtin {
 		return nil, builtin(nil)
 	}
-	dsn, err := a.clearDSN(ctx, in.Body.DSN, old)
+	dsn, err := a.clearDSN(ctx, in.Body.Driver, in.Body.DSN, old)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +158,7 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 		return nil, nameTaken(named(err, "connection", in.ID), "connection", in.Body.Name)
 	}
 	a.audit(ctx, a.identity(ctx).User.UserID, "connection.update", c.ConnectionID, c.Name)
-	return &body[store.Connection]{hideConnection(c)}, nil
+	return &body[store.Connection]{a.hideConnection(c)}, nil
 }
 
 func builtin(cause error) error {
@@ -177,11 +199,13 @@ func (a *API) testDSN(ctx context.Context, in *connectionTest) (*body[Connection
 		if err != nil {
 			return nil, err
 		}
-		if dsn, err = a.clearDSN(ctx, dsn, saved); err != nil {
+		if dsn, err = a.clearDSN(ctx, in.Body.Driver, dsn, saved); err != nil {
 			return nil, err
 		}
-	case redacted(dsn):
-		return nil, engine.InvalidField("dsn", "has *** in the place of its password", "type the password")
+	default:
+		if err := a.given(in.Body.Driver, dsn); err != nil {
+			return nil, err
+		}
 	}
 	return a.check(ctx, in.Body.Driver, dsn)
 }

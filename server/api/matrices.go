@@ -81,13 +81,13 @@ func (a *API) createMatrix(ctx context.Context, in *runCreate) (*body[matrix.Sta
 		a.audit(ctx, user.UserID, "matrix.start", state.MatrixID, state.Name)
 		state = started
 	}
-	return matrixBody(state), nil
+	return a.matrixBody(state), nil
 }
 
 // matrixBody hides what must not leave the server.
-func matrixBody(state matrix.State) *body[matrix.State] {
+func (a *API) matrixBody(state matrix.State) *body[matrix.State] {
 	for i := range state.Runs {
-		state.Runs[i].Run = hideRun(state.Runs[i].Run)
+		state.Runs[i].Run = a.hideRun(state.Runs[i].Run)
 	}
 	return &body[matrix.State]{state}
 }
@@ -100,7 +100,7 @@ func (a *API) getMatrix(ctx context.Context, in *IDInput) (*body[matrix.State], 
 	if err != nil {
 		return nil, err
 	}
-	return matrixBody(state), nil
+	return a.matrixBody(state), nil
 }
 
 func (a *API) startMatrix(ctx context.Context, in *IDInput) (*body[matrix.State], error) {
@@ -121,7 +121,7 @@ func (a *API) changeMatrix(ctx context.Context, id, action string, do func(conte
 		return nil, err
 	}
 	a.audit(ctx, user.UserID, action, id, state.Name)
-	return matrixBody(state), nil
+	return a.matrixBody(state), nil
 }
 
 func (a *API) deleteMatrix(ctx context.Context, in *IDInput) (*nothing, error) {

@@ -169,7 +169,7 @@ func (a *API) listRuns(ctx context.Context, in *runList) (*body[store.RunList], 
 	}
 	rows := make([]store.RunRow, len(list.Runs))
 	for i, row := range list.Runs {
-		row.Run = hideRun(row.Run)
+		row.Run = a.hideRun(row.Run)
 		rows[i] = row
 	}
 	list.Runs = rows
@@ -208,7 +208,7 @@ func (a *API) create(ctx context.Context, in ScenarioInput, start bool) (*body[e
 		a.audit(ctx, user.UserID, "run.start", run.RunID, run.TestName)
 		run = started
 	}
-	return &body[engine.Run]{hideRun(run)}, nil
+	return &body[engine.Run]{a.hideRun(run)}, nil
 }
 
 func (a *API) preflight(ctx context.Context, in *preflightInput) (*body[any], error) {
@@ -254,7 +254,7 @@ func (a *API) detail(ctx context.Context, id string) (engine.RunDetail, error) {
 	if err != nil {
 		return d, named(err, "run", id)
 	}
-	d.Run = hideRun(d.Run)
+	d.Run = a.hideRun(d.Run)
 	d.Workers, d.Artifacts, d.Events = orEmpty(d.Workers), orEmpty(d.Artifacts), orEmpty(d.Events)
 	return d, nil
 }
@@ -285,7 +285,7 @@ func (a *API) change(ctx context.Context, id, action string, do func(context.Con
 		return nil, named(err, "run", id)
 	}
 	a.audit(ctx, user.UserID, action, id, run.TestName)
-	return &body[engine.Run]{hideRun(run)}, nil
+	return &body[engine.Run]{a.hideRun(run)}, nil
 }
 
 // WarehouseSeries is what the poller saw of a run's warehouse, oldest first.

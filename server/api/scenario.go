@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -54,7 +53,7 @@ func (a *API) resolve(ctx context.Context, in ScenarioInput) (engine.Scenario, e
 	if in.Scenario != nil {
 		source = in.Scenario.RawMessage
 	}
-	return parse(source, in.Set, engine.Scenario{})
+	return a.parse(source, in.Set, engine.Scenario{})
 }
 
 func (a *API) fromTemplate(ctx context.Context, in ScenarioInput) (engine.Scenario, error) {
@@ -67,12 +66,12 @@ func (a *API) fromTemplate(ctx context.Context, in ScenarioInput) (engine.Scenar
 		source := []byte(t.Source)
 		if len(source) == 0 {
 			hidden := t.Config
-			hideScenario(&hidden)
+			a.hideScenario(&hidden)
 			if source, err = json.Marshal(hidden); err != nil {
 				return engine.Scenario{}, err
 			}
 		}
-		if s, err = parse(source, in.Set, t.Config); err != nil {
+		if s, err = a.parse(source, in.Set, t.Config); err != nil {
 			return engine.Scenario{}, err
 		}
 	}
@@ -103,7 +102,7 @@ func (a *API) template(ctx context.Context, id, name string) (store.Template, er
 
 // parse reads a document with fields replaced. A masked password is taken from
 // stored, the scenario that the document was read from.
-func parse(source []byte, set map[string]any, stored engine.Scenario) (engine.Scenario, error) {
+func (a *API) parse(source []byte, set map[string]any, stored engine.Scenario) (engine.Scenario, error) {
 	paths := make([]string, 0, len(set))
 	for path := range set {
 		paths = append(paths, path)
@@ -133,7 +132,7 @@ func parse(source []byte, set map[string]any, stored engine.Scenario) (engine.Sc
 	}
 	s.TemplateID, s.TemplateName = "", ""
 	for _, c := range s.Connections() {
-		if err := unmask(c.Ref, storedFor(*c.Ref, stored), c.Field); err != nil {
+		if err := a.unmask(c.Ref, a.storedFor(*c.Ref, stored), c.Field); err != nil {
 			return s, err
 		}
 	}
@@ -141,9 +140,9 @@ func parse(source []byte, set map[string]any, stored engine.Scenario) (engine.Sc
 }
 
 // storedFor is the connection of stored whose secret a masked one may stand for.
-func storedFor(c engine.ConnectionRef, stored engine.Scenario) engine.ConnectionRef {
+func (a *API) storedFor(c engine.ConnectionRef, stored engine.Scenario) engine.ConnectionRef {
 	for _, old := range stored.Connections() {
-		if old.Ref.Inline() && old.Ref.Driver == c.Driver && RedactDSN(old.Ref.DSN) == c.DSN {
+		if old.Ref.Inline() && old.Ref.Driver == c.Driver && a.Secrets.Hide(c.Driver, old.Ref.DSN) == c.DSN {
 			return *old.Ref
 		}
 	}
@@ -151,55 +150,24 @@ func storedFor(c engine.ConnectionRef, stored engine.Scenario) engine.Connection
 }
 
 // unmask puts the stored secret back where the document has a mask; field is the connection's path.
-func unmask(c *engine.ConnectionRef, stored engine.ConnectionRef, field string) error {
+func (a *API) unmask(c *engine.ConnectionRef, stored engine.ConnectionRef, field string) error {
 	if c.DSNSealed != "" {
 		return engine.InvalidField(field+".dsn_sealed", "cannot be given", "give the dsn, or the name of a saved connection")
 	}
-	if !c.Inline() || !redacted(c.DSN) {
+	if !c.Inline() {
 		return nil
 	}
-	same := stored.Inline() && c.Driver == stored.Driver && c.DSN == RedactDSN(stored.DSN)
+	if !a.Secrets.Masked(c.Driver, c.DSN) {
+		return fieldOf(field+".dsn", a.Secrets.Readable(c.Driver, c.DSN))
+	}
+	same := stored.Inline() && c.Driver == stored.Driver && c.DSN == a.Secrets.Hide(c.Driver, stored.DSN)
 	switch {
 	case same && stored.DSNSealed != "":
 		c.DSNSealed = stored.DSNSealed
-	case same && !redacted(stored.DSN):
+	case same && !a.Secrets.Masked(c.Driver, stored.DSN):
 		c.DSN = stored.DSN
 	default:
 		return engine.InvalidField(field+".dsn", "has *** in the place of its password", "type the password, or use a saved connection")
 	}
 	return nil
-}
-
-// rejoin returns dsn with the masked password replaced by that of stored (in
-// clear). The password only goes to the server and user it was given for.
-func rejoin(dsn, stored string) (string, error) {
-	if !redacted(dsn) {
-		return dsn, nil
-	}
-	if dsn == RedactDSN(stored) {
-		return stored, nil
-	}
-	if endpoint(dsn) != endpoint(stored) {
-		return "", engine.InvalidField("dsn", "names another server or user, so the saved password is not sent there", "type the password again")
-	}
-	joined := dsn
-	if old := userInfo.FindStringSubmatch(beforeQuery(stored)); old != nil && strings.Contains(dsn, "://") {
-		joined = strings.Replace(dsn, ":"+Mask+"@", ":"+old[2]+"@", 1)
-	}
-	pairs := stored
-	if strings.Contains(stored, "://") {
-		_, pairs, _ = strings.Cut(stored, "?")
-	}
-	for _, pair := range secretPair.FindAllStringSubmatch(pairs, -1) {
-		joined = strings.Replace(joined, pair[1]+"="+Mask, pair[0], 1)
-	}
-	if redacted(joined) {
-		return "", engine.InvalidField("dsn", "has *** in the place of its password", "type the password again")
-	}
-	return joined, nil
-}
-
-func beforeQuery(dsn string) string {
-	head, _, _ := strings.Cut(dsn, "?")
-	return head
 }

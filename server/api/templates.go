@@ -74,7 +74,7 @@ func (a *API) listTemplates(ctx context.Context, _ *struct{}) (*body[TemplateLis
 	}
 	out := make([]store.Template, len(list))
 	for i, t := range list {
-		out[i] = hideTemplate(t)
+		out[i] = a.hideTemplate(t)
 	}
 	return &body[TemplateList]{TemplateList{Templates: out}}, nil
 }
@@ -90,12 +90,12 @@ func (in TemplateInput) text() ([]byte, error) {
 	return []byte(in.Source), nil
 }
 
-func (in TemplateInput) parse(stored engine.Scenario) (t store.Template, err error) {
+func (a *API) parseTemplate(in TemplateInput, stored engine.Scenario) (t store.Template, err error) {
 	text, err := in.text()
 	if err != nil {
 		return t, err
 	}
-	s, err := parse(text, nil, stored)
+	s, err := a.parse(text, nil, stored)
 	if err != nil {
 		return t, err
 	}
@@ -104,7 +104,7 @@ func (in TemplateInput) parse(stored engine.Scenario) (t store.Template, err err
 }
 
 func (a *API) createTemplate(ctx context.Context, in *templateCreate) (*body[store.Template], error) {
-	t, err := in.Body.parse(engine.Scenario{})
+	t, err := a.parseTemplate(in.Body, engine.Scenario{})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (a *API) createTemplate(ctx context.Context, in *templateCreate) (*body[sto
 		return nil, nameTaken(err, "template", t.Name)
 	}
 	a.audit(ctx, user.UserID, "template.create", saved.TemplateID, saved.Name)
-	return &body[store.Template]{withSource(saved)}, nil
+	return &body[store.Template]{a.withSource(saved)}, nil
 }
 
 func nameTaken(err error, thing, name string) error {
@@ -131,8 +131,8 @@ func nameTaken(err error, thing, name string) error {
 }
 
 // withSource hides secrets and gives a template that came as JSON a text to edit.
-func withSource(t store.Template) store.Template {
-	t = hideTemplate(t)
+func (a *API) withSource(t store.Template) store.Template {
+	t = a.hideTemplate(t)
 	if t.Source == "" {
 		if text, err := template.YAML(t.Config); err == nil {
 			t.Source = string(text)
@@ -146,7 +146,7 @@ func (a *API) getTemplate(ctx context.Context, in *IDInput) (*body[store.Templat
 	if err != nil {
 		return nil, err
 	}
-	return &body[store.Template]{withSource(t)}, nil
+	return &body[store.Template]{a.withSource(t)}, nil
 }
 
 func (a *API) storedTemplate(ctx context.Context, id string) (store.Template, error) {
@@ -162,7 +162,7 @@ func (a *API) updateTemplate(ctx context.Context, in *templateUpdate) (*body[sto
 	if err != nil {
 		return nil, err
 	}
-	t, err := in.Body.parse(old.Config)
+	t, err := a.parseTemplate(in.Body.TemplateInput, old.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (a *API) updateTemplate(ctx context.Context, in *templateUpdate) (*body[sto
 		return nil, named(err, "template", in.ID)
 	}
 	a.audit(ctx, a.identity(ctx).User.UserID, "template.update", saved.TemplateID, saved.Name)
-	return &body[store.Template]{withSource(saved)}, nil
+	return &body[store.Template]{a.withSource(saved)}, nil
 }
 
 func stale(current int64) error {
@@ -232,7 +232,7 @@ func (a *API) validateTemplate(_ context.Context, in *templateCreate) (*body[Val
 	}
 	// The text is the caller's own, so its password is not hidden from her here;
 	// the form works on config, which never carries one in clear.
-	hideScenario(&s)
+	a.hideScenario(&s)
 	out.Config = &s
 	return &body[Validation]{out}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 // connectionLock is the key of the advisory lock under which a connection's
@@ -28,8 +29,8 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if c.ConnectionID == "" {
-		if isRedacted(c.DSN) {
-			return c, engine.InvalidField("dsn", "the password is hidden", "write the password in place of "+hidden)
+		if s.secrets.Masked(c.Driver, c.DSN) {
+			return c, engine.InvalidField("dsn", "the password is hidden", "write the password in place of "+target.Mask)
 		}
 		return s.insertConnection(ctx, c)
 	}
@@ -55,14 +56,14 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 			}
 		}
 		var sealed *string
-		shown := redact(c.DSN)
+		shown := s.secrets.Hide(c.Driver, c.DSN)
 		switch {
-		case !isRedacted(c.DSN):
+		case !s.secrets.Masked(c.Driver, c.DSN):
 			text := s.keys.Seal([]byte(c.DSN), connectionContext(c.ConnectionID))
 			sealed = &text
-		case c.DSN != old.DSN:
+		case c.DSN != old.DSN, c.Driver != old.Driver:
 			return engine.InvalidField("dsn", "the password is hidden, and this is not the address it was saved for",
-				"write the password again in place of "+hidden)
+				"write the password again in place of "+target.Mask)
 		}
 		rows, err = tx.Query(ctx, `UPDATE connections SET connection_name = $2, driver = $3, dsn_redacted = $4,
 				dsn_sealed = coalesce($5, dsn_sealed), description = $6, updated_at = now()
@@ -80,7 +81,7 @@ func (s *Store) insertConnection(ctx context.Context, c store.Connection) (store
 	c.ConnectionID = newID()
 	rows, err := s.pool.Query(ctx, `INSERT INTO connections (connection_id, connection_name, driver, dsn_redacted, dsn_sealed, description)
 		VALUES ($1, $2, $3, $4, $5, $6) RETURNING `+connectionColumns,
-		c.ConnectionID, c.Name, c.Driver, redact(c.DSN), s.keys.Seal([]byte(c.DSN), connectionContext(c.ConnectionID)), c.Description)
+		c.ConnectionID, c.Name, c.Driver, s.secrets.Hide(c.Driver, c.DSN), s.keys.Seal([]byte(c.DSN), connectionContext(c.ConnectionID)), c.Description)
 	if err != nil {
 		return c, named("connection", c.Name, err)
 	}
@@ -121,7 +122,7 @@ func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 			VALUES ($1, $2, $3, $4, $5, $6, true)
 			ON CONFLICT (connection_name) DO UPDATE SET driver = excluded.driver, dsn_redacted = excluded.dsn_redacted,
 				dsn_sealed = excluded.dsn_sealed, description = excluded.description, builtin = true, updated_at = now()`,
-			id, c.Name, c.Driver, redact(c.DSN), s.keys.Seal([]byte(c.DSN), connectionContext(id)), c.Description)
+			id, c.Name, c.Driver, s.secrets.Hide(c.Driver, c.DSN), s.keys.Seal([]byte(c.DSN), connectionContext(id)), c.Description)
 		return err
 	})
 	return failed(fmt.Sprintf("saving the built-in connection %q", c.Name), err)

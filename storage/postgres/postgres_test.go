@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/storetest"
+	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
@@ -28,7 +30,7 @@ func open(t testing.TB) (*postgres.Store, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := postgres.Open(t.Context(), dsn, keys)
+	s, err := postgres.Open(t.Context(), dsn, keys, targetpostgres.NewDriver(), snowflake.NewDriver())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 )
 
@@ -25,9 +26,9 @@ func (s *Store) sealRef(ctx context.Context, ref engine.ConnectionRef, earlier *
 	if !ref.Inline() || ref.DSN == "" {
 		return ref, nil
 	}
-	if !isRedacted(ref.DSN) {
+	if !s.secrets.Masked(ref.Driver, ref.DSN) {
 		ref.DSNSealed = ""
-		if clear := redact(ref.DSN); clear != ref.DSN {
+		if clear := s.secrets.Hide(ref.Driver, ref.DSN); clear != ref.DSN {
 			ref.DSNSealed, ref.DSN = s.keys.Seal([]byte(ref.DSN), inlineContext), clear
 		}
 		return ref, nil
@@ -38,34 +39,37 @@ func (s *Store) sealRef(ctx context.Context, ref engine.ConnectionRef, earlier *
 		if err != nil {
 			return ref, err
 		}
-		if redact(dsn) != ref.DSN {
+		if s.secrets.Hide(ref.Driver, dsn) != ref.DSN {
 			return ref, passwordNeeded(field)
 		}
 		return ref, nil
 	}
-	if earlier != nil && earlier.DSNSealed != "" && earlier.DSN == ref.DSN {
+	if earlier != nil && earlier.DSNSealed != "" && earlier.DSN == ref.DSN && earlier.Driver == ref.Driver {
 		ref.DSNSealed = earlier.DSNSealed
 		return ref, nil
 	}
-	sealed, err := s.sealedBefore(ctx, ref.DSN, field)
+	sealed, err := s.sealedBefore(ctx, ref, field)
 	ref.DSNSealed = sealed
 	return ref, err
 }
 
 func passwordNeeded(field string) error {
 	return engine.InvalidField(field+".dsn", "the password is hidden, and this is not the address it was saved for",
-		"write the password again in place of "+hidden)
+		"write the password again in place of "+target.Mask)
 }
 
 // sealedBefore finds the secret of a redacted DSN in the templates: a
 // document that was exported or edited carries stars where its password was.
-func (s *Store) sealedBefore(ctx context.Context, redacted, field string) (string, error) {
+func (s *Store) sealedBefore(ctx context.Context, ref engine.ConnectionRef, field string) (string, error) {
+	if ref.DSN == target.Mask {
+		return "", passwordNeeded(field) // it could be anybody's
+	}
 	var sealed string
 	err := s.pool.QueryRow(ctx, `SELECT c ->> 'dsn_sealed' FROM test_templates, LATERAL (
 			SELECT config #> '{target,connection}' AS c
 			UNION ALL SELECT t -> 'connection' FROM jsonb_array_elements(coalesce(config #> '{matrix,targets}', '[]')) t) refs
-		WHERE jsonb_typeof(c) = 'object' AND c ->> 'dsn' = $1 AND c ->> 'dsn_sealed' <> ''
-		ORDER BY updated_at DESC LIMIT 1`, redacted).Scan(&sealed)
+		WHERE jsonb_typeof(c) = 'object' AND c ->> 'dsn' = $1 AND c ->> 'dsn_sealed' <> '' AND c ->> 'driver' = $2
+		ORDER BY updated_at DESC LIMIT 1`, ref.DSN, ref.Driver).Scan(&sealed)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", passwordNeeded(field)
 	}
@@ -103,9 +107,9 @@ func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, 
 	switch {
 	case ref.DSNSealed != "":
 		dsn, err = s.unseal(ref.DSNSealed, inlineContext)
-	case isRedacted(ref.DSN):
+	case s.secrets.Masked(ref.Driver, ref.DSN):
 		var sealed string
-		if sealed, err = s.sealedBefore(ctx, ref.DSN, "target.connection"); err == nil {
+		if sealed, err = s.sealedBefore(ctx, ref, "target.connection"); err == nil {
 			dsn, err = s.unseal(sealed, inlineContext)
 		}
 	default:

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 )
 
@@ -23,8 +24,9 @@ import (
 type Store struct {
 	pool *pgxpool.Pool
 	// probe has the one connection of Ping, so that calls which wait for theirs do not make the store look dead.
-	probe *pgxpool.Pool
-	keys  *keyring.Keyring
+	probe   *pgxpool.Pool
+	keys    *keyring.Keyring
+	secrets target.Secrets
 }
 
 var _ store.Store = (*Store)(nil)
@@ -36,9 +38,11 @@ const (
 	MaxConnections = 12
 )
 
-// Open connects to the control store and checks that its schema is current.
+// Open connects to the control store and checks that its schema is current. The
+// drivers tell the secrets of the connections that are saved from what may be
+// shown; a connection of a driver that is not among them is not shown at all.
 // Errors are *engine.Error where the user can do something.
-func Open(ctx context.Context, dsn string, keys *keyring.Keyring) (*Store, error) {
+func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...target.Driver) (*Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, invalidDSN(err)
@@ -63,7 +67,11 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring) (*Store, error
 		pool.Close()
 		return nil, fmt.Errorf("opening the control store: %w", mapError(err))
 	}
-	s := &Store{pool: pool, probe: probe, keys: keys}
+	known := map[string]target.Driver{}
+	for _, d := range drivers {
+		known[d.Name()] = d
+	}
+	s := &Store{pool: pool, probe: probe, keys: keys, secrets: target.SecretsOf(known)}
 	if err := s.Ping(ctx); err != nil {
 		s.Close()
 		return nil, err

@@ -79,7 +79,7 @@ func (s *Store) sealTemplate(ctx context.Context, t store.Template, earlier *eng
 	t.Config = t.Config.Clone()
 	for _, c := range t.Config.Connections() {
 		if c.Ref.Inline() {
-			t.Source = redactSource(t.Source, c.Ref.DSN)
+			t.Source = s.redactSource(t.Source, *c.Ref)
 		}
 		if *c.Ref, err = s.sealRef(ctx, *c.Ref, sameAddress(earlier, *c.Ref), c.Field); err != nil {
 			return nil, "", err
@@ -95,7 +95,7 @@ func sameAddress(s *engine.Scenario, ref engine.ConnectionRef) *engine.Connectio
 		return nil
 	}
 	for _, c := range s.Connections() {
-		if c.Ref.Inline() && c.Ref.DSN == ref.DSN {
+		if c.Ref.Inline() && c.Ref.DSN == ref.DSN && c.Ref.Driver == ref.Driver {
 			return c.Ref
 		}
 	}

@@ -30,22 +30,24 @@ const (
 	maxColdConnections = 4
 )
 
-// NewDriver returns the driver named "postgres".
+// NewDriver returns the driver named "postgres" for one's own connection strings:
+// files, PG* environment and ~/.pgpass count as they do for psql. A server takes
+// NewStrictDriver.
 func NewDriver() target.Driver { return driver{} }
 
-type driver struct{}
+// driver refuses what strict says; nil is nothing.
+type driver struct{ strict *Strict }
 
 func (driver) Name() string { return "postgres" }
 
 // Open checks the connection string without connecting.
-func (driver) Open(cfg target.Config) (target.Database, error) {
+func (d driver) Open(cfg target.Config) (target.Database, error) {
 	if strings.TrimSpace(cfg.DSN) == "" {
-		return nil, &engine.Error{Code: engine.CodeTarget, Message: "The connection has no address.",
-			Hint: "Write it as postgres://user:password@host:5432/database."}
+		return nil, errNoAddress
 	}
-	parsed, err := pgx.ParseConfig(cfg.DSN)
+	parsed, err := d.config(cfg.DSN)
 	if err != nil {
-		return nil, explainDSN(err)
+		return nil, err
 	}
 	if cfg.ConnectTimeout <= 0 {
 		cfg.ConnectTimeout = defaultConnectTimeout

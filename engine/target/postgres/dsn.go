@@ -1,0 +1,337 @@
+package postgres
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// fileKeys name files of the machine that connects. The certificates among them
+// may hold the PEM text itself in place of a file's name.
+var fileKeys = []string{"passfile", "service", "servicefile", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "sslkeylogfile", "krb_server_keyfile"}
+
+// tlsKeys are the file keys that can be pasted.
+var tlsKeys = []string{"sslcert", "sslkey", "sslrootcert"}
+
+// isSecret reports whether a parameter's value is never shown. Names that
+// Postgres does not know may be a mistake around a real password.
+func isSecret(key string) bool {
+	key = strings.ToLower(key)
+	if key == "passfile" {
+		return false
+	}
+	for _, part := range []string{"pass", "pwd", "secret", "token", "sslkey", "private"} {
+		if strings.Contains(key, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// hides reports whether a parameter is not shown: of a key, its file's name is.
+func hides(key, value string) bool {
+	return isSecret(key) && (key != "sslkey" || pasted(value) || value == target.Mask)
+}
+
+// pasted reports whether a parameter holds a certificate or key, not a file's name.
+func pasted(value string) bool { return strings.Contains(value, "-----BEGIN ") }
+
+// Redact implements target.SecretKeeper. The text is kept as it was written if
+// it still means the same with its secrets masked; else it is written anew.
+func (d driver) Redact(dsn string) (shown string, secrets []string) {
+	s, err := readSettings(dsn)
+	if err != nil {
+		return target.Mask, []string{dsn}
+	}
+	want := s.effective()
+	for key := range want {
+		if hides(key, want[key]) {
+			want[key] = target.Mask
+		}
+	}
+	if d.unclear(s.url, want) {
+		return target.Mask, []string{dsn}
+	}
+	var b strings.Builder
+	at := 0
+	for _, p := range s.list {
+		if !hides(p.key, p.value) {
+			if strings.Contains(p.value, target.Mask) {
+				secrets = append(secrets, target.Mask) // somebody meant one here
+			}
+			continue
+		}
+		secrets = append(secrets, p.value)
+		if written := dsn[p.from:p.to]; written != p.value {
+			secrets = append(secrets, written)
+		}
+		b.WriteString(dsn[at:p.from])
+		b.WriteString(target.Mask)
+		at = p.to
+	}
+	shown = b.String() + dsn[at:]
+	if again, err := readSettings(shown); err != nil || !maps.Equal(again.effective(), want) {
+		shown = s.write(want)
+	}
+	return shown, secrets
+}
+
+// unclear reports that a connection string, read by the rules, is not what
+// somebody meant: part of a password may stand where a host or a port is expected.
+func (d driver) unclear(url bool, m map[string]string) bool {
+	for host := range strings.SplitSeq(m["host"], ",") {
+		if !strings.HasPrefix(host, "/") && strings.ContainsAny(host, "@?#=\\ ") {
+			return true
+		}
+	}
+	if url && strings.Contains(m["database"], "@") {
+		return true
+	}
+	// What pgx refuses may be cut elsewhere than it seems.
+	plain := maps.Clone(m)
+	for _, key := range fileKeys {
+		delete(plain, key)
+	}
+	_, err := d.parseAlone(plain)
+	return err != nil
+}
+
+// Rejoin implements target.SecretKeeper.
+func (d driver) Rejoin(shown, stored string) (string, error) {
+	if again, _ := d.Redact(stored); again == shown {
+		return stored, nil
+	}
+	a, err := readSettings(shown)
+	if err != nil {
+		return "", explainDSN(err)
+	}
+	b, err := readSettings(stored)
+	if err != nil {
+		return "", target.ErrOtherAddress
+	}
+	joined, saved := a.effective(), b.effective()
+	for key, value := range joined {
+		if !isSecret(key) && strings.Contains(value, target.Mask) {
+			return "", target.ErrOtherAddress
+		}
+		if !isSecret(key) || value != target.Mask {
+			continue
+		}
+		secret, ok := saved[key]
+		if !ok || secret == target.Mask {
+			return "", target.ErrOtherAddress
+		}
+		joined[key] = secret
+	}
+	text := a.write(joined)
+	to, err := d.config(text)
+	if err != nil {
+		return "", err
+	}
+	from, err := d.config(stored)
+	if err != nil || !sameAddress(to, from) || to.Password != from.Password {
+		return "", target.ErrOtherAddress
+	}
+	for _, key := range slices.Concat(fileKeys, []string{"hostaddr", "options"}) {
+		if joined[key] != saved[key] {
+			return "", target.ErrOtherAddress
+		}
+	}
+	return text, nil
+}
+
+// Readable implements target.SecretKeeper.
+func (d driver) Readable(dsn string) error {
+	if strings.TrimSpace(dsn) == "" {
+		return errNoAddress
+	}
+	_, err := d.config(dsn)
+	return err
+}
+
+var errNoAddress = &engine.Error{Code: engine.CodeTarget, Message: "The connection has no address.",
+	Hint: "Write it as postgres://user:password@host:5432/database."}
+
+// config returns what a connection string means to this driver.
+func (d driver) config(dsn string) (*pgx.ConnConfig, error) {
+	s, err := readSettings(dsn)
+	if err != nil {
+		return nil, explainDSN(err)
+	}
+	m := s.effective()
+	if d.strict != nil {
+		if err := d.strict.checkSettings(m); err != nil {
+			return nil, err
+		}
+	}
+	certificates, err := takePasted(m)
+	if err != nil {
+		return nil, err
+	}
+	var config *pgx.ConnConfig
+	switch {
+	case d.strict != nil:
+		config, err = d.parseAlone(m)
+	case certificates != nil:
+		config, err = pgx.ParseConfig(s.write(m))
+	default:
+		config, err = pgx.ParseConfig(dsn)
+	}
+	if err != nil {
+		return nil, explainDSN(err)
+	}
+	certificates.apply(config)
+	if d.strict != nil {
+		return config, d.strict.check(config)
+	}
+	return config, nil
+}
+
+// defaults are the parameters that pgx would take from the environment and from
+// files of the user that the process runs as, with the values that libpq has
+// without both. The user is added, because pgx ignores an empty one.
+var defaults = map[string]string{
+	"host": "", "port": "", "database": "", "password": "", "passfile": "", "application_name": "", "connect_timeout": "0",
+	"sslmode": "prefer", "sslkey": "", "sslcert": "", "sslcertmode": "allow", "sslsni": "1", "sslrootcert": "", "sslpassword": "",
+	"sslnegotiation": "", "target_session_attrs": "any", "timezone": "", "options": "", "min_protocol_version": "",
+	"max_protocol_version": "", "channel_binding": "", "require_auth": "",
+}
+
+// parseAlone makes a configuration of these parameters and nothing else: not of
+// the environment, nor of ~/.pgpass, a service file, or ~/.postgresql.
+func (d driver) parseAlone(m map[string]string) (*pgx.ConnConfig, error) {
+	all := maps.Clone(defaults)
+	maps.Copy(all, m)
+	if all["user"] == "" {
+		who, err := user.Current()
+		if err != nil {
+			return nil, fmt.Errorf("finding the default user: %w", err)
+		}
+		all["user"] = who.Username
+	}
+	// pgx follows it whatever a connection string says, and has no other way to be kept from it.
+	if _, set := os.LookupEnv("PGSERVICE"); set && d.strict != nil {
+		if err := os.Unsetenv("PGSERVICE"); err != nil {
+			return nil, fmt.Errorf("leaving PGSERVICE out: %w", err)
+		}
+	}
+	config, err := pgx.ParseConfig(writePairs(all))
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range []string{"timezone", "options", "application_name"} {
+		if config.RuntimeParams[key] == "" {
+			delete(config.RuntimeParams, key)
+		}
+	}
+	return config, nil
+}
+
+// certificates are what a connection string holds itself.
+type certificates struct {
+	roots *x509.CertPool
+	own   []tls.Certificate
+}
+
+// takePasted removes pasted certificates from the parameters, and reads them.
+func takePasted(m map[string]string) (*certificates, error) {
+	if !slices.ContainsFunc(tlsKeys, func(key string) bool { return pasted(m[key]) }) {
+		return nil, nil
+	}
+	refuse := func(key, format string, args ...any) error {
+		return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The parameter %s cannot be used: ", key) + fmt.Sprintf(format, args...) + ".",
+			Hint: "Paste the whole PEM text, from -----BEGIN to the end of the -----END line; in a URL it is percent-encoded."}
+	}
+	c := &certificates{}
+	if text := m["sslrootcert"]; pasted(text) {
+		c.roots = x509.NewCertPool()
+		if !c.roots.AppendCertsFromPEM([]byte(text)) {
+			return nil, refuse("sslrootcert", "there is no certificate in it")
+		}
+		delete(m, "sslrootcert")
+		if m["sslmode"] == "require" {
+			m["sslmode"] = "verify-ca" // as libpq does where there is a root certificate
+		}
+	}
+	if pasted(m["sslcert"]) || pasted(m["sslkey"]) {
+		if !pasted(m["sslcert"]) || !pasted(m["sslkey"]) {
+			return nil, refuse("sslcert", "sslcert and sslkey are pasted both, or neither")
+		}
+		if strings.Contains(m["sslkey"], "ENCRYPTED") {
+			return nil, refuse("sslkey", "it is encrypted; paste it without its passphrase, it is kept encrypted here")
+		}
+		pair, err := tls.X509KeyPair([]byte(m["sslcert"]), []byte(m["sslkey"]))
+		if err != nil {
+			// Its text is crypto/tls's and repeats nothing of the key.
+			return nil, refuse("sslkey", "%v", err)
+		}
+		c.own = []tls.Certificate{pair}
+		// They are named to be empty, or pgx looks for the files of the user's home.
+		m["sslcert"], m["sslkey"] = "", ""
+		delete(m, "sslpassword")
+	}
+	return c, nil
+}
+
+// apply puts pasted certificates into every TLS configuration. pgx verifies
+// through the pointer that it made, so they are changed in place.
+func (c *certificates) apply(config *pgx.ConnConfig) {
+	if c == nil {
+		return
+	}
+	all := []*tls.Config{config.TLSConfig}
+	for _, f := range config.Fallbacks {
+		all = append(all, f.TLSConfig)
+	}
+	for _, t := range all {
+		if t == nil {
+			continue
+		}
+		if c.roots != nil {
+			t.RootCAs = c.roots
+		}
+		if c.own != nil {
+			t.Certificates = c.own
+		}
+	}
+}
+
+// sameAddress reports that both lead to the same servers in the same order, as the
+// same user, under the same protection.
+func sameAddress(a, b *pgx.ConnConfig) bool {
+	hosts := func(c *pgx.ConnConfig) []*pgconn.FallbackConfig {
+		return append([]*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig}}, c.Fallbacks...)
+	}
+	return a.User == b.User && a.SSLNegotiation == b.SSLNegotiation && a.SSLCertMode == b.SSLCertMode && a.ChannelBinding == b.ChannelBinding &&
+		a.RequireAuth == b.RequireAuth && a.KerberosSrvName == b.KerberosSrvName && a.KerberosSpn == b.KerberosSpn &&
+		a.RuntimeParams["hostaddr"] == b.RuntimeParams["hostaddr"] &&
+		slices.EqualFunc(hosts(a), hosts(b), func(x, y *pgconn.FallbackConfig) bool {
+			return x.Host == y.Host && x.Port == y.Port && sameTLS(x.TLSConfig, y.TLSConfig)
+		})
+}
+
+func sameTLS(a, b *tls.Config) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	roots := a.RootCAs == nil && b.RootCAs == nil || a.RootCAs != nil && b.RootCAs != nil && a.RootCAs.Equal(b.RootCAs)
+	return roots && a.InsecureSkipVerify == b.InsecureSkipVerify && a.ServerName == b.ServerName && slices.Equal(a.NextProtos, b.NextProtos) &&
+		(a.VerifyPeerCertificate == nil) == (b.VerifyPeerCertificate == nil) && a.MinVersion == b.MinVersion &&
+		slices.EqualFunc(a.Certificates, b.Certificates, func(x, y tls.Certificate) bool {
+			return slices.EqualFunc(x.Certificate, y.Certificate, slices.Equal)
+		})
+}
+
+var errNoFiles = errors.New("names a file of the server")

@@ -1,0 +1,208 @@
+package snowflake
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// secretNames are the parameters that are never shown.
+var secretNames = []string{"token", "private_key", "private_key_passphrase"}
+
+// parts are the pieces of a connection string, decoded, before they are judged.
+type parts struct {
+	user, password string
+	path           []string // the account or host, and what follows it
+	names          []string // of the parameters, in their order
+	values         map[string]string
+	// written are the secrets as they stand in the text.
+	written []string
+}
+
+// split takes a connection string apart by the rules of parseDSN; ok is false for
+// one that parseDSN would read otherwise than it seems, or not at all.
+func split(dsn string) (p parts, ok bool) {
+	text := strings.TrimSpace(dsn)
+	if scheme, rest, found := strings.Cut(text, "://"); found && !strings.ContainsAny(scheme, "@/?:") {
+		if !strings.EqualFold(scheme, "snowflake") {
+			return p, false
+		}
+		text = rest
+	}
+	head, query, _ := strings.Cut(text, "?")
+	at := strings.LastIndexByte(head, '@')
+	if at >= 0 {
+		user, password, _ := strings.Cut(head[:at], ":")
+		var err, also error
+		p.user, err = url.PathUnescape(user)
+		p.password, also = url.PathUnescape(password)
+		if err != nil || also != nil {
+			return p, false
+		}
+		p.written = append(p.written, password)
+	}
+	if new(settings).place(head[at+1:]) != nil {
+		return p, false
+	}
+	for piece := range strings.SplitSeq(head[at+1:], "/") {
+		plain, err := url.PathUnescape(piece)
+		if err != nil {
+			return p, false
+		}
+		p.path = append(p.path, plain)
+	}
+	p.values = map[string]string{}
+	for pair := range strings.SplitSeq(query, "&") {
+		if pair == "" {
+			continue
+		}
+		key, value, _ := strings.Cut(pair, "=")
+		key, err := url.QueryUnescape(key)
+		name, known := names[key]
+		plain, also := url.QueryUnescape(value)
+		if _, twice := p.values[name]; err != nil || also != nil || !known || twice {
+			return p, false
+		}
+		p.names = append(p.names, name)
+		p.values[name] = plain
+		if slices.Contains(secretNames, name) {
+			p.written = append(p.written, value)
+		}
+	}
+	return p, true
+}
+
+// secrets returns the values that are hidden.
+func (p *parts) secrets() (all []string) {
+	if p.password != "" {
+		all = append(all, p.password)
+	}
+	for _, name := range secretNames {
+		if value := p.values[name]; value != "" {
+			all = append(all, value)
+		}
+	}
+	return all
+}
+
+// odd reports a mask where no secret is.
+func (p *parts) odd() bool {
+	all := append([]string{p.user}, p.path...)
+	for _, name := range p.names {
+		if !slices.Contains(secretNames, name) {
+			all = append(all, p.values[name])
+		}
+	}
+	return slices.ContainsFunc(all, func(text string) bool { return strings.Contains(text, target.Mask) })
+}
+
+// String writes the connection string anew.
+func (p *parts) String() string {
+	escape := func(text string) string {
+		if text == target.Mask {
+			return text
+		}
+		return strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
+	}
+	var b strings.Builder
+	b.WriteString("snowflake://")
+	if p.user != "" || p.password != "" {
+		b.WriteString(escape(p.user))
+		if p.password != "" {
+			b.WriteString(":" + escape(p.password))
+		}
+		b.WriteByte('@')
+	}
+	for i, piece := range p.path {
+		if i > 0 {
+			b.WriteByte('/')
+		}
+		b.WriteString(strings.ReplaceAll(escape(piece), "%3A", ":"))
+	}
+	for i, name := range p.names {
+		b.WriteByte("?&"[min(i, 1)])
+		b.WriteString(name + "=" + escape(p.values[name]))
+	}
+	return b.String()
+}
+
+// Redact implements target.SecretKeeper.
+func (snowflakeDriver) Redact(dsn string) (shown string, secrets []string) {
+	p, ok := split(dsn)
+	if !ok || strings.TrimSpace(dsn) == target.Mask {
+		return target.Mask, []string{dsn}
+	}
+	if secrets = p.secrets(); len(secrets) == 0 && !p.odd() {
+		return dsn, nil
+	}
+	if p.odd() {
+		secrets = append(secrets, target.Mask)
+	}
+	secrets = append(secrets, p.written...)
+	if p.password != "" {
+		p.password = target.Mask
+	}
+	for _, name := range secretNames {
+		if p.values[name] != "" {
+			p.values[name] = target.Mask
+		}
+	}
+	return p.String(), slices.DeleteFunc(secrets, func(s string) bool { return s == "" })
+}
+
+// destination are the parameters that decide where a secret goes, and how it is used there.
+var destination = []string{"account", "host", "port", "protocol", "authenticator"}
+
+// Rejoin implements target.SecretKeeper.
+func (d snowflakeDriver) Rejoin(shown, stored string) (string, error) {
+	if again, _ := d.Redact(stored); again == shown {
+		return stored, nil
+	}
+	p, ok := split(shown)
+	if !ok {
+		_, err := parseDSN(shown)
+		if err == nil {
+			err = target.ErrOtherAddress
+		}
+		return "", err
+	}
+	saved, ok := split(stored)
+	if !ok || p.odd() || p.user != saved.user || p.path[0] != saved.path[0] {
+		return "", target.ErrOtherAddress
+	}
+	for _, name := range destination {
+		if p.values[name] != saved.values[name] {
+			return "", target.ErrOtherAddress
+		}
+	}
+	if p.password == target.Mask {
+		if p.password = saved.password; p.password == "" {
+			return "", target.ErrOtherAddress
+		}
+	}
+	for _, name := range secretNames {
+		if p.values[name] != target.Mask {
+			continue
+		}
+		if p.values[name] = saved.values[name]; p.values[name] == "" {
+			return "", target.ErrOtherAddress
+		}
+	}
+	if slices.Contains(p.secrets(), target.Mask) {
+		return "", target.ErrOtherAddress
+	}
+	return p.String(), nil
+}
+
+// Readable implements target.SecretKeeper.
+func (snowflakeDriver) Readable(dsn string) error {
+	if _, ok := split(dsn); ok {
+		return nil
+	}
+	if _, err := parseDSN(dsn); err != nil {
+		return err
+	}
+	return refuse("dsn", dsnForm, "The connection cannot be read.")
+}
