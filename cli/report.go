@@ -138,7 +138,11 @@ func printCost(p func(string, ...any), c *engine.Cost, standIn string) {
 	if c.Clusters == 1 {
 		clusters = "1 cluster"
 	}
-	p("\t%s %s, %s at %.3g credits an hour, %.3g %s each (%s)", c.WarehouseType, c.WarehouseSize, clusters, c.CreditsPerHour, c.CreditPrice, c.Currency, c.PriceList)
+	kind := c.WarehouseType
+	if c.WarehouseGeneration != "" && kind == "STANDARD" {
+		kind += " of generation " + c.WarehouseGeneration
+	}
+	p("\t%s %s, %s at %.3g credits an hour, %.3g %s each (%s)", kind, c.WarehouseSize, clusters, c.CreditsPerHour, c.CreditPrice, c.Currency, c.PriceList)
 }
 
 // printOpenLoop says how an open loop kept its schedule.

@@ -7,6 +7,8 @@ type Cost struct {
 	Warehouse     string `json:"warehouse"`
 	WarehouseType string `json:"warehouse_type"`
 	WarehouseSize string `json:"warehouse_size"`
+	// WarehouseGeneration decides the rate of standard warehouses; empty when nobody knows it.
+	WarehouseGeneration string `json:"warehouse_generation"`
 	// Clusters that were started, in the mean of the measurement.
 	Clusters float64 `json:"clusters"`
 	// CreditsPerHour of one cluster.

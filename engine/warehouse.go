@@ -6,14 +6,18 @@ import "encoding/json"
 // moment. The poller of the server is the only source of it.
 type Warehouse struct {
 	Name string `json:"name"`
-	// State is STARTED, SUSPENDED, RESUMING …; Type STANDARD, SNOWPARK-OPTIMIZED or INTERACTIVE; Size X-Small ….
-	State           string `json:"state"`
-	Type            string `json:"type"`
-	Size            string `json:"size"`
-	StartedClusters int    `json:"started_clusters"`
-	MinClusterCount int    `json:"min_cluster_count"`
-	MaxClusterCount int    `json:"max_cluster_count"`
-	ScalingPolicy   string `json:"scaling_policy"`
+	// State is STARTED, SUSPENDED, RESUMING …; Type STANDARD, SNOWPARK-OPTIMIZED, ADAPTIVE or INTERACTIVE; Size X-Small ….
+	State string `json:"state"`
+	Type  string `json:"type"`
+	Size  string `json:"size"`
+	// Generation of a standard warehouse, 1 or 2; empty when the database does not tell.
+	Generation string `json:"generation"`
+	// FallbackWarehouse executes again what takes too long on an interactive warehouse; empty without one.
+	FallbackWarehouse string `json:"fallback_warehouse"`
+	StartedClusters   int    `json:"started_clusters"`
+	MinClusterCount   int    `json:"min_cluster_count"`
+	MaxClusterCount   int    `json:"max_cluster_count"`
+	ScalingPolicy     string `json:"scaling_policy"`
 	// Running and Queued queries, of everybody.
 	Running int `json:"running"`
 	Queued  int `json:"queued"`

@@ -50,6 +50,7 @@ const (
 	CauseDropped          = "dropped"
 	CauseErrors           = "errors"
 	CauseNothingMeasured  = "nothing_measured"
+	CauseFallback         = "fallback_warehouse"
 )
 
 // Validity judges whether a run's figures can be defended. It is a pure

@@ -115,11 +115,13 @@ func (p Prices) Of(points []engine.WarehousePoint, run engine.Run, f engine.Figu
 		return nil
 	}
 	last := points[len(points)-1]
-	c := &engine.Cost{Warehouse: last.Name, WarehouseType: last.Type, WarehouseSize: last.Size, Currency: p.Currency, CreditPrice: p.CreditPrice,
+	c := &engine.Cost{Warehouse: last.Name, WarehouseType: last.Type, WarehouseSize: last.Size, WarehouseGeneration: last.Generation, Currency: p.Currency, CreditPrice: p.CreditPrice,
 		PriceList: p.name(), Notes: []string{}}
-	list, rate, ok := p.rate(last.Type, last.Size)
-	if !ok {
-		c.Notes = append(c.Notes, fmt.Sprintf("The price list has no rate for %s warehouses of size %s.", orUnknown(last.Type), orUnknown(last.Size)))
+	list, rate, note := p.rate(last.Warehouse)
+	if note != "" {
+		c.Notes = append(c.Notes, note)
+	}
+	if rate == 0 {
 		return c
 	}
 	c.CreditsPerHour = rate
@@ -146,7 +148,7 @@ func (p Prices) Of(points []engine.WarehousePoint, run engine.Run, f engine.Figu
 		c.PricePerMillion = &each
 	}
 	if changed(points) {
-		c.Notes = append(c.Notes, "The warehouse's size or type changed in the run; its latest rate is used throughout.")
+		c.Notes = append(c.Notes, "The warehouse's size, type or generation changed in the run; its latest rate is used throughout.")
 	}
 	if least := list.MinimumSeconds; least > 60 {
 		c.Notes = append(c.Notes, fmt.Sprintf("A warehouse of this type is billed for %s at least whenever it starts.", time.Duration(least*float64(time.Second))))
@@ -165,11 +167,38 @@ func (p Prices) name() string {
 	return strings.Join(parts, ", ")
 }
 
-// rate finds a type and a size, however they are spelled: X-Small, XSMALL, X-SMALL.
-func (p Prices) rate(kind, size string) (Warehouse, float64, bool) {
+// adaptive warehouses have no size: what their queries use is billed.
+const adaptive = "ADAPTIVE"
+
+// rate is what an hour of one cluster costs, 0 when nobody knows. The note says what
+// is remarkable about that.
+func (p Prices) rate(w engine.Warehouse) (list Warehouse, credits float64, note string) {
+	kind := w.Type
 	if kind == "" {
 		kind = "STANDARD"
 	}
+	if w.Generation != "" {
+		if list, credits, ok := p.find(kind+" GEN"+w.Generation, w.Size); ok {
+			return list, credits, ""
+		}
+	}
+	list, credits, ok := p.find(kind, w.Size)
+	switch {
+	case !ok && plain(kind) == adaptive:
+		return list, 0, "An adaptive warehouse is billed by what its queries use, not by the hour: see WAREHOUSE_METERING_HISTORY."
+	case !ok:
+		return list, 0, fmt.Sprintf("The price list has no rate for %s warehouses of size %s.", orUnknown(w.Type), orUnknown(w.Size))
+	case plain(kind) != "STANDARD":
+	case w.Generation == "" && w.Name != "":
+		note = "The account does not tell the warehouse's generation; it is reckoned as generation 1, and generation 2 takes about a third more credits."
+	case w.Generation != "1" && w.Generation != "":
+		note = fmt.Sprintf("The price list has no rate for generation %s of this size; it is reckoned as generation 1, which takes fewer credits.", w.Generation)
+	}
+	return list, credits, note
+}
+
+// find looks a type and a size up, however they are spelled: X-Small, XSMALL, X-SMALL.
+func (p Prices) find(kind, size string) (Warehouse, float64, bool) {
 	for k, w := range p.Warehouses {
 		if plain(k) != plain(kind) {
 			continue
@@ -236,7 +265,7 @@ func started(w engine.Warehouse) float64 {
 
 func changed(points []engine.WarehousePoint) bool {
 	for _, p := range points[1:] {
-		if p.Size != points[0].Size || p.Type != points[0].Type {
+		if p.Size != points[0].Size || p.Type != points[0].Type || p.Generation != points[0].Generation {
 			return true
 		}
 	}

@@ -61,6 +61,39 @@ func TestAnHourOfMeasurement(t *testing.T) {
 	}
 }
 
+// TestTheGenerationDecidesTheRate: of standard warehouses; what is not known is said.
+func TestTheGenerationDecidesTheRate(t *testing.T) {
+	older := Default()
+	delete(older.Warehouses, "STANDARD GEN2")
+	for _, c := range []struct {
+		name             string
+		prices           Prices
+		kind, generation string
+		size             string
+		credits          float64
+		note             string
+	}{
+		{"generation 1", Default(), "STANDARD", "1", "Medium", 4, ""},
+		{"generation 2", Default(), "STANDARD", "2", "Medium", 5.4, ""},
+		{"not told", Default(), "STANDARD", "", "Medium", 4, "does not tell the warehouse's generation"},
+		{"a list without generations", older, "STANDARD", "2", "Medium", 4, "no rate for generation 2"},
+		{"a generation to come", Default(), "STANDARD", "3", "Medium", 4, "no rate for generation 3"},
+		{"interactive ones have none", Default(), "INTERACTIVE", "", "Medium", 2.4, ""},
+		{"adaptive", Default(), "ADAPTIVE", "", "", 0, "billed by what its queries use"},
+	} {
+		p := poll(0, c.kind, c.size, 1)
+		p.Generation = c.generation
+		got := c.prices.Of([]engine.WarehousePoint{p}, run(), engine.Figures{}, false)
+		near(t, c.name, got.CreditsPerHour, c.credits)
+		if notes := strings.Join(got.Notes, " "); c.note == "" && strings.Contains(notes, "generation") || !strings.Contains(notes, c.note) {
+			t.Errorf("%s: the notes are %q", c.name, notes)
+		}
+		if got.WarehouseGeneration != c.generation {
+			t.Errorf("%s: generation %q", c.name, got.WarehouseGeneration)
+		}
+	}
+}
+
 func TestWhatIsNotKnown(t *testing.T) {
 	p := Default()
 	if got := p.Of(nil, run(), engine.Figures{}, false); got != nil {

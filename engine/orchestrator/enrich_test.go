@@ -29,6 +29,8 @@ type account struct {
 	// queue says whether the warehouse has queries waiting; nil: it cannot be polled. open counts connections.
 	queue func(open int) bool
 	open  int
+	// fallback is the fallback warehouse that its warehouse says it has.
+	fallback string
 }
 
 func (a *account) Name() string { return "account" }
@@ -149,7 +151,7 @@ func (a accountAdapter) Call(ctx context.Context, request, answer any) error {
 		if a.a.queue == nil {
 			return errors.New("no privilege")
 		}
-		w := &engine.Warehouse{Name: "WH", State: "STARTED", Size: "X-Small", StartedClusters: 1, MaxClusterCount: 1, Running: a.a.open, Raw: []byte(`{"name":"WH"}`)}
+		w := &engine.Warehouse{Name: "WH", State: "STARTED", Size: "X-Small", StartedClusters: 1, MaxClusterCount: 1, Running: a.a.open, FallbackWarehouse: a.a.fallback, Generation: "2", Raw: []byte(`{"name":"WH"}`)}
 		if a.a.queue(a.a.open) {
 			w.Queued = 1
 		}

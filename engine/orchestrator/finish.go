@@ -251,6 +251,7 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 	scheduled, dropped := parent.Accounting.Measured()
 	v.Outcome(aggregate.Outcome{From: e.run.WarmupEndTime.Time, To: end, Operations: parent.Operations, Errors: parent.Errors.Count,
 		Scheduled: scheduled, Dropped: dropped, Over: true, Search: e.run.Scenario.Workload.Searches()})
+	s.judgeFallback(ctx, e, parent)
 	if err := s.saveResults(ctx, e, parent, children); err != nil {
 		if ctx.Err() != nil {
 			return o

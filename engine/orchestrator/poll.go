@@ -3,9 +3,11 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 )
@@ -121,7 +123,11 @@ func (l *live) warehousePolled(p polled) {
 	l.warehouse = p.warehouse
 	l.warehouse.PolledAt = engine.At(l.clock.Place(p.at))
 	if was == nil || was.StartedClusters != p.warehouse.StartedClusters && was.Name != "" {
-		l.note(engine.LogInfo, nil, "The warehouse %s (%s, %s) is %s with %d of %d cluster(s)", p.warehouse.Name, p.warehouse.Size, p.warehouse.Type, p.warehouse.State,
+		kind := p.warehouse.Type
+		if g := p.warehouse.Generation; g != "" && kind == "STANDARD" {
+			kind += " of generation " + g
+		}
+		l.note(engine.LogInfo, nil, "The warehouse %s (%s, %s) is %s with %d of %d cluster(s)", p.warehouse.Name, p.warehouse.Size, kind, p.warehouse.State,
 			p.warehouse.StartedClusters, max(1, p.warehouse.MaxClusterCount))
 	}
 	// Queueing counts for a step when it is seen after the step has settled.
@@ -161,4 +167,41 @@ func (s *Service) setBack(run engine.Run, plan *engine.Plan) {
 		return
 	}
 	log.Info().Msg("the warehouse is suspended again, as it was before the run")
+}
+
+// interactiveLimit is how long an interactive warehouse executes a statement; what
+// takes longer is executed again on its fallback warehouse, if it has one. Tests shorten it.
+var interactiveLimit = 5 * time.Second
+
+// judgeFallback says whether a second warehouse may have answered for the run's. The
+// client cannot see that: only how long it took tells.
+func (s *Service) judgeFallback(ctx context.Context, e ending, f *engine.Figures) {
+	if !enrichable(e.plan) {
+		return
+	}
+	points, err := s.opts.Store.Warehouse(ctx, e.run.RunID)
+	if err != nil {
+		s.opts.Log.Warn().Err(err).Str("run_id", e.run.RunID).Msg("whether a fallback warehouse took part is not known: the polls cannot be read")
+		return
+	}
+	var house engine.WarehousePoint
+	for _, p := range points {
+		if p.FallbackWarehouse != "" {
+			house = p
+		}
+	}
+	if house.FallbackWarehouse == "" {
+		return
+	}
+	longest := f.ServiceMs
+	if longest == nil {
+		longest = f.LatencyMs
+	}
+	if longest == nil || longest.Max < engine.Milliseconds(interactiveLimit) {
+		e.validity.Note(fmt.Sprintf("The warehouse %s has the fallback warehouse %s, which took no part: nothing took as long as %.0f s.",
+			house.Name, house.FallbackWarehouse, interactiveLimit.Seconds()))
+		return
+	}
+	e.validity.Add(aggregate.CauseFallback, fmt.Sprintf("two warehouses were measured: what took %.0f s on %s was executed again on its fallback warehouse %s, and the longest execution took %.1f s",
+		interactiveLimit.Seconds(), house.Name, house.FallbackWarehouse, longest.Max/1000), e.run.WarmupEndTime.Time, e.run.EndTime.Time)
 }

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
@@ -104,5 +107,36 @@ func TestAWaitedForRunKnowsItsCost(t *testing.T) {
 	// The store keeps microseconds.
 	if far := sum.Cost.Credits - d.Summary.Cost.Credits; sum.Cost.Credits <= 0 || math.Abs(far) > 1e-5*sum.Cost.Credits || sum.Cost.PricePerMillion == nil {
 		t.Errorf("%+v is not %+v", sum.Cost, d.Summary.Cost)
+	}
+}
+
+// TestAFallbackWarehouseDegradesTheRun: only when something took so long that it may
+// have been executed there.
+func TestAFallbackWarehouseDegradesTheRun(t *testing.T) {
+	for _, c := range []struct {
+		limit   time.Duration
+		verdict engine.Verdict
+	}{{time.Hour, engine.VerdictValid}, {time.Nanosecond, engine.VerdictDegraded}} {
+		f, a := newAccount(t)
+		a.queue, a.fallback = func(int) bool { return false }, "SLOW_WH"
+		f.start()
+		restore := orchestrator.ShortenInteractiveLimit(c.limit)
+		run := f.run(onAccount)
+		sum := f.wait(run.RunID)
+		restore()
+		said := fmt.Sprint(sum.ValidityDetail.Notes)
+		for _, cause := range sum.ValidityDetail.Causes {
+			if cause.Cause == aggregate.CauseFallback {
+				said += cause.Detail
+			}
+		}
+		if !strings.Contains(said, "fallback warehouse SLOW_WH") || strings.Contains(said, "two warehouses were measured") != (c.verdict == engine.VerdictDegraded) {
+			t.Errorf("with a limit of %v it is %s: %s", c.limit, sum.Validity, said)
+		}
+		d := f.settled(run.RunID)
+		if d.Summary.Cost == nil || d.Summary.Cost.WarehouseGeneration != "2" {
+			t.Errorf("the cost has lost the generation on its way through the store: %+v", d.Summary.Cost)
+		}
+		f.stop()
 	}
 }

@@ -16,7 +16,8 @@ import (
 const setBackLimit = 20 * time.Second
 
 // warehouseSQL is all that an adapter may have executed on a warehouse.
-var warehouseSQL = regexp.MustCompile(`^ALTER WAREHOUSE "(?:[^"]|"")+" (?:RESUME IF SUSPENDED|SUSPEND)$`)
+var warehouseSQL = regexp.MustCompile(`^ALTER WAREHOUSE "(?:[^"]|"")+" (?:RESUME IF SUSPENDED|SUSPEND|(?:ADD|DROP) TABLES \(` +
+	`"(?:[^"]|"")+"(?:(?:\.|, )"(?:[^"]|"")+")*\))$`)
 
 // preflight asks the adapter what it thinks of the target besides its tables. The
 // operation is optional: an adapter that does not know it has nothing to say, and
@@ -43,7 +44,7 @@ func (r *resolved) preflight(ctx context.Context, sc engine.Scenario) (plugin.Ad
 	}
 	for _, sql := range append(append([]string{}, answer.Resume...), answer.Restore...) {
 		if !warehouseSQL.MatchString(sql) {
-			return answer, pluginFailed(r.adapter.Info(), "answering preflight", fmt.Errorf("it may resume and suspend a warehouse, not execute %.80q", sql))
+			return answer, pluginFailed(r.adapter.Info(), "answering preflight", fmt.Errorf("it may resume and suspend a warehouse, and add tables to it, not execute %.80q", sql))
 		}
 	}
 	return answer, nil
@@ -71,11 +72,17 @@ func (p *planner) ready(ctx context.Context) (restore []string, err error) {
 	if len(answer.Resume) == 0 {
 		return nil, nil
 	}
-	p.report(engine.PrepareProgress{Step: "connect", Message: "Resuming the warehouse"})
+	p.report(engine.PrepareProgress{Step: "connect", Message: "Making the warehouse ready"})
 	if err := p.database.Exec(ctx, answer.Resume...); err != nil {
-		return nil, targetError("resuming the warehouse", err)
+		return nil, targetError("making the warehouse ready", err)
 	}
-	p.notes = append(p.notes, "The warehouse was suspended; it is resumed for the run, and suspended again after it")
+	for _, sql := range answer.Resume {
+		if strings.HasSuffix(sql, " RESUME IF SUSPENDED") {
+			p.notes = append(p.notes, "The warehouse was suspended; it is resumed for the run, and suspended again after it")
+		} else {
+			p.notes = append(p.notes, "The run's tables are added to the interactive warehouse, and taken away again after it")
+		}
+	}
 	return answer.Restore, nil
 }
 

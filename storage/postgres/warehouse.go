@@ -21,10 +21,10 @@ func (s *Store) SaveWarehouse(ctx context.Context, runID string, epoch int64, p 
 	batch := &pgx.Batch{}
 	batch.Queue("SELECT fence_run($1, $2)", runID, epoch)
 	batch.Queue(`INSERT INTO warehouse_poll_snapshots (snapshot_id, run_id, "timestamp", elapsed_seconds, warehouse_name, state, warehouse_type, warehouse_size,
-			started_clusters, running, queued, min_cluster_count, max_cluster_count, scaling_policy, raw_result)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING`,
+			started_clusters, running, queued, min_cluster_count, max_cluster_count, scaling_policy, raw_result, generation, fallback_warehouse)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT DO NOTHING`,
 		fmt.Sprintf("%s-%d", runID, p.Timestamp.UnixMicro()), runID, p.Timestamp.UTC(), p.ElapsedSeconds, clean(p.Name), clean(p.State), clean(p.Type), clean(p.Size),
-		p.StartedClusters, p.Running, p.Queued, p.MinClusterCount, p.MaxClusterCount, clean(p.ScalingPolicy), raw)
+		p.StartedClusters, p.Running, p.Queued, p.MinClusterCount, p.MaxClusterCount, clean(p.ScalingPolicy), raw, clean(p.Generation), clean(p.FallbackWarehouse))
 	err := s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
 	return failed("saving a poll of the warehouse", err)
 }
@@ -34,14 +34,15 @@ func (s *Store) Warehouse(ctx context.Context, runID string) ([]engine.Warehouse
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT "timestamp", coalesce(elapsed_seconds, 0), warehouse_name, state, warehouse_type, warehouse_size, coalesce(started_clusters, 0),
-			coalesce(running, 0), coalesce(queued, 0), coalesce(min_cluster_count, 0), coalesce(max_cluster_count, 0), coalesce(scaling_policy, '')
+			coalesce(running, 0), coalesce(queued, 0), coalesce(min_cluster_count, 0), coalesce(max_cluster_count, 0), coalesce(scaling_policy, ''), generation, fallback_warehouse
 		FROM warehouse_poll_snapshots WHERE run_id = $1 ORDER BY "timestamp"`, runID)
 	if err != nil {
 		return nil, failed("reading the warehouse", err)
 	}
 	points, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p engine.WarehousePoint, err error) {
 		var at time.Time
-		err = row.Scan(&at, &p.ElapsedSeconds, &p.Name, &p.State, &p.Type, &p.Size, &p.StartedClusters, &p.Running, &p.Queued, &p.MinClusterCount, &p.MaxClusterCount, &p.ScalingPolicy)
+		err = row.Scan(&at, &p.ElapsedSeconds, &p.Name, &p.State, &p.Type, &p.Size, &p.StartedClusters, &p.Running, &p.Queued, &p.MinClusterCount, &p.MaxClusterCount, &p.ScalingPolicy, &p.Generation,
+			&p.FallbackWarehouse)
 		p.Timestamp = engine.At(at)
 		p.PolledAt = p.Timestamp
 		return p, err

@@ -220,7 +220,7 @@ func warehouse(t *testing.T, s store.Store) {
 	want := []engine.WarehousePoint{}
 	for i := range 3 {
 		at := engine.At(noon.Add(time.Duration(5*i) * time.Second))
-		want = append(want, engine.WarehousePoint{Timestamp: at, ElapsedSeconds: float64(5 * i), Warehouse: engine.Warehouse{Name: `WH "x"`, State: "STARTED", Type: "STANDARD", Size: "X-Small",
+		want = append(want, engine.WarehousePoint{Timestamp: at, ElapsedSeconds: float64(5 * i), Warehouse: engine.Warehouse{Name: `WH "x"`, State: "STARTED", Type: "STANDARD", Size: "X-Small", Generation: "2", FallbackWarehouse: "F",
 			StartedClusters: 1 + i, MinClusterCount: 1, MaxClusterCount: 4, ScalingPolicy: "STANDARD", Running: 8, Queued: i, PolledAt: at}})
 	}
 	for _, i := range []int{2, 0, 1, 1} {

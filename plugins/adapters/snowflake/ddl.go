@@ -141,6 +141,11 @@ func (a Adapter) ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 	default:
 		err = m.standard()
 	}
+	if err == nil && a.of != Interactive && o.loadWarehouse != "" {
+		if m.throughStandard(req, w) {
+			return nil
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -313,19 +318,13 @@ func (m *maker) interactive(req *jsondoc.Value, w *jsondoc.Writer) (asked bool, 
 	if err != nil {
 		return false, err
 	}
-	warehouse := sdk.ResultOf(req, "where").Rows.At(0).At(2).Str()
-	if r := sdk.ResultOf(req, "warehouse"); warehouse != "" && !r.Asked {
-		sdk.Ask(w, sdk.Query{ID: "warehouse", SQL: "SHOW WAREHOUSES LIKE " + pattern(warehouse)})
+	serves, finish, asked := m.warehouses(req, w)
+	if asked {
 		return true, nil
 	}
-	serves := interactiveWarehouse(sdk.ResultOf(req, "warehouse"), warehouse)
-	if serves && m.o.loadWarehouse == "" {
-		return false, &sdk.RefusalError{Field: "target.params.load_warehouse", Message: "the warehouse " + warehouse + " is interactive, and an interactive table is made and filled by a standard one",
+	if serves != "" && m.o.loadWarehouse == "" {
+		return false, &sdk.RefusalError{Field: "target.params.load_warehouse", Message: "the warehouse " + serves + " is interactive, and an interactive table is made and filled by a standard one",
 			Hint: "name a standard warehouse that the role may use"}
-	}
-	load := namePart{text: m.o.loadWarehouse, exact: !plainName(m.o.loadWarehouse)}
-	if load.text != "" {
-		m.before = append(m.before, "USE WAREHOUSE "+quoted(load.name()))
 	}
 	stage := m.name.sibling(stageSuffix)
 	m.create = []string{"CREATE OR REPLACE TRANSIENT TABLE " + stage.sql() + " (" + strings.Join(m.columns(), ", ") + ")"}
@@ -334,13 +333,39 @@ func (m *maker) interactive(req *jsondoc.Value, w *jsondoc.Writer) (asked bool, 
 		"DROP TABLE " + stage.sql(),
 	}
 	m.searchable()
-	if serves {
-		m.after = append(m.after, "ALTER WAREHOUSE "+quoted(warehouse)+" ADD TABLES ("+m.name.sql()+")")
-	}
-	if load.text != "" && warehouse != "" {
-		m.after = append(m.after, "USE WAREHOUSE "+quoted(warehouse))
-	}
+	m.after = append(m.after, finish...)
 	return false, nil
+}
+
+// throughStandard has a table that an interactive warehouse is to read made and
+// filled by the standard one of target.params.load_warehouse.
+func (m *maker) throughStandard(req *jsondoc.Value, w *jsondoc.Writer) (asked bool) {
+	_, finish, asked := m.warehouses(req, w)
+	m.after = append(m.after, finish...)
+	return asked
+}
+
+// warehouses chooses the warehouse that makes the table. serves is the session's own
+// when that is interactive, finish what goes back to it and adds the table to it.
+func (m *maker) warehouses(req *jsondoc.Value, w *jsondoc.Writer) (serves string, finish []string, asked bool) {
+	own := sdk.ResultOf(req, "where").Rows.At(0).At(2).Str()
+	if r := sdk.ResultOf(req, "warehouse"); own != "" && !r.Asked {
+		sdk.Ask(w, sdk.Query{ID: "warehouse", SQL: "SHOW WAREHOUSES LIKE " + pattern(own)})
+		return "", nil, true
+	}
+	if interactiveWarehouse(sdk.ResultOf(req, "warehouse"), own) {
+		serves = own
+		finish = append(finish, "ALTER WAREHOUSE "+quoted(own)+" ADD TABLES ("+m.name.sql()+")")
+	}
+	if m.o.loadWarehouse == "" {
+		return serves, finish, false
+	}
+	load := namePart{text: m.o.loadWarehouse, exact: !plainName(m.o.loadWarehouse)}
+	m.before = append(m.before, "USE WAREHOUSE "+quoted(load.name()))
+	if own != "" {
+		finish = append(finish, "USE WAREHOUSE "+quoted(own))
+	}
+	return serves, finish, false
 }
 
 // interactiveWarehouse reads SHOW WAREHOUSES.

@@ -2,6 +2,7 @@ package snowflake
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
@@ -49,13 +50,24 @@ func (a Adapter) enrich(req *jsondoc.Value, w *jsondoc.Writer) error {
 			offset = 0
 		}
 	}
+	// Whatever table it is, an interactive warehouse leaves its short queries out.
+	interactive := a.of == Interactive
+	if a.of == Standard && req.Get("warehouse").Str() != "" {
+		_, h, ok, err := findWarehouse(req, w)
+		if err == nil && !ok {
+			return nil
+		}
+		interactive = h != nil && strings.EqualFold(h.text("type"), "INTERACTIVE")
+	}
 	w.Object().Key("enrich").Object().Key("page").Str(pageSQL).Key("page_size").Int(pageSize).Key("clock_offset_ms").Int(offset)
-	switch a.of {
-	case Hybrid:
+	if a.of == Hybrid || interactive {
 		w.Key("aggregate").Str(aggregateSQL).Key("aggregate_delay_seconds").Int(aggregateDelay)
+	}
+	switch {
+	case a.of == Hybrid:
 		w.Key("note").Str("Snowflake leaves short queries on hybrid tables out of the query history, so a low ratio is normal, and what was found is the slow part. Judge a hybrid table by the client's figures and by the account's aggregates.")
-	case Interactive:
-		w.Key("note").Str("Snowflake leaves short queries on interactive tables out of the query history, so a low ratio is normal, and what was found is the slow part.")
+	case interactive:
+		w.Key("note").Str("Snowflake leaves short queries on interactive tables and warehouses out of the query history, so a low ratio is normal, and what was found is the slow part. The account's aggregates count them all.")
 	}
 	w.EndObject().EndObject()
 	return nil

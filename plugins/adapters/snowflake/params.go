@@ -8,6 +8,7 @@ import (
 const (
 	keyParam = `"key":{"title":"Key columns","description":"The columns by which an existing table's rows are found, where the table declares no primary key. They should be unique; Snowflake does not check it.","type":"array","maxItems":16,"items":{"type":"string","minLength":1,"maxLength":255}}`
 	searched = `"search_optimization":{"title":"Search optimization","description":"Adds search optimization on the key of a new table, which makes point lookups cheaper. It needs Enterprise edition, and costs storage and maintenance.","type":"boolean","default":false}`
+	loading  = `"load_warehouse":{"title":"Warehouse for loading","description":"A standard warehouse that makes and fills a new table, where the target's own is interactive: that one can only read.","type":"string","minLength":1,"maxLength":255}`
 	columns  = `"type":"array","minItems":1,"maxItems":16,"items":{"type":"string","minLength":1,"maxLength":255}`
 )
 
@@ -15,6 +16,7 @@ const (
 var schemas = [...]string{
 	Standard: `{"type":"object","additionalProperties":false,"properties":{
 "cluster_by":{"title":"Clustering key","description":"Columns by which a new table is clustered (CLUSTER BY). Without it the rows lie as they were loaded, that is, by key.",` + columns + `},
+` + loading + `,
 "transient":{"title":"Transient","description":"Makes a new table transient: no Fail-safe, and one day of Time Travel at most.","type":"boolean","default":false},
 ` + searched + `,
 ` + keyParam + `}}`,
@@ -22,10 +24,11 @@ var schemas = [...]string{
 "indexes":{"title":"Secondary indexes","description":"Indexes of a new table, beside those that the workload declares: [{\"columns\": [\"customer_id\"], \"include\": [\"status\"]}].","type":"array","maxItems":64,
 "items":{"type":"object","additionalProperties":false,"required":["columns"],"properties":{
 "columns":{"title":"Columns","description":"What the index finds rows by.",` + columns + `},
-"include":{"title":"Included columns","description":"Columns that are kept in the index, so that a query for them need not read the row.",` + columns + `}}}}}}`,
+"include":{"title":"Included columns","description":"Columns that are kept in the index, so that a query for them need not read the row.",` + columns + `}}}},
+` + loading + `}}`,
 	Interactive: `{"type":"object","additionalProperties":false,"properties":{
 "cluster_by":{"title":"Clustering key","description":"Columns by which a new table is clustered: those that the queries filter by. Without it the key.",` + columns + `},
-"load_warehouse":{"title":"Warehouse for loading","description":"A standard warehouse that makes and fills a new table, where the target's own is interactive: that one can only read.","type":"string","minLength":1,"maxLength":255},
+` + loading + `,
 ` + searched + `,
 ` + keyParam + `}}`,
 }

@@ -33,6 +33,14 @@ func (h warehouse) text(column string) string {
 	return ""
 }
 
+// known is text without the word null, which SHOW WAREHOUSES has for some things that are not set.
+func (h warehouse) known(column string) string {
+	if v := h.text(column); !strings.EqualFold(v, "null") {
+		return v
+	}
+	return ""
+}
+
 func (h warehouse) number(column string) int64 {
 	n, _ := strconv.ParseInt(h.text(column), 10, 64)
 	return n
@@ -87,8 +95,8 @@ func (a Adapter) poll(req *jsondoc.Value, w *jsondoc.Writer) error {
 		return errors.New("there is no warehouse " + name + " that the role may see: GRANT USAGE, MONITOR ON WAREHOUSE " + quoted(name) + " TO ROLE …")
 	}
 	w.Object().Key("warehouse").Object()
-	for _, c := range [...]string{"name", "state", "type", "size", "scaling_policy"} {
-		w.Key(c).Str(h.text(c))
+	for _, c := range [...]string{"name", "state", "type", "size", "scaling_policy", "generation", "fallback_warehouse"} {
+		w.Key(c).Str(h.known(c))
 	}
 	for _, c := range [...]string{"started_clusters", "min_cluster_count", "max_cluster_count", "running", "queued"} {
 		w.Key(c).Int(h.number(c))

@@ -83,7 +83,7 @@ func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 
 // judge writes the answer.
 func (a Adapter) judge(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result, s *account, list []subject, o options, name string, h *warehouse, err error) {
-	var resume, restore string
+	var resume, restore []string
 	w.Object().Key("checks").Array()
 	f := findings{w}
 	if session.Err == "" && s.role == "" {
@@ -105,7 +105,7 @@ func (a Adapter) judge(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result
 			"check the name; or GRANT USAGE, OPERATE, MONITOR ON WAREHOUSE "+quoted(name)+" TO ROLE "+quoted(s.role), "target.warehouse")
 	default:
 		clusters = h.number("max_cluster_count")
-		resume, restore = a.judgeWarehouse(f, req, *h, s)
+		resume, restore = a.judgeWarehouse(f, req, *h, s, o, list)
 	}
 	if s.role != "" {
 		a.judgeTables(f, req, s, list)
@@ -116,9 +116,12 @@ func (a Adapter) judge(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result
 		a.judgeFeatures(f, s, o, clusters)
 	}
 	w.EndArray()
-	for _, list := range [...]struct{ key, sql string }{{"resume", resume}, {"restore", restore}} {
-		if list.sql != "" {
-			w.Key(list.key).Array().Str(list.sql).EndArray()
+	for _, list := range [...]struct {
+		key string
+		sql []string
+	}{{"resume", resume}, {"restore", restore}} {
+		if len(list.sql) > 0 {
+			w.Key(list.key).Strs(list.sql)
 		}
 	}
 	w.EndObject()
@@ -135,18 +138,18 @@ func (s *account) others() string {
 	return "; its secondary roles are " + s.secondary
 }
 
-func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, s *account) (resume, restore string) {
+func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, s *account, o options, list []subject) (resume, restore []string) {
 	name, state, kind, role := h.text("name"), strings.ToUpper(h.text("state")), strings.ToUpper(h.text("type")), s.role
 	grants := sdk.ResultOf(req, "warehouse_grants")
 	may := func(right string) bool { return role == "" || !s.lacks(grants, right) }
-	described := "The warehouse " + name + " is " + strings.ToLower(h.text("size")) + ", " + strings.ToLower(kind) + ", " + strings.ToLower(state)
+	described := h.described()
 	switch state {
 	case "SUSPENDED", "SUSPENDING":
 		if !may("OPERATE") && strings.EqualFold(h.text("auto_resume"), "true") {
 			f.add("warehouse", "warning", described+". The role "+role+" may not resume it; the first query does, and waits for it, and the run does not suspend it.", grantOn("OPERATE", "WAREHOUSE", quoted(name), role), "target.warehouse")
 			break
 		}
-		resume, restore = "ALTER WAREHOUSE "+quoted(name)+" RESUME IF SUSPENDED", "ALTER WAREHOUSE "+quoted(name)+" SUSPEND"
+		resume, restore = []string{"ALTER WAREHOUSE " + quoted(name) + " RESUME IF SUSPENDED"}, []string{"ALTER WAREHOUSE " + quoted(name) + " SUSPEND"}
 		f.add("warehouse", "ok", described+". The run resumes it, and suspends it again when it is over.", "", "")
 		if !may("OPERATE") {
 			f.add("privileges", "warning", "The role "+role+" is not granted what resuming the warehouse "+name+" needs, and it does not resume by itself.", grantOn("OPERATE", "WAREHOUSE", quoted(name), role), "target.warehouse")
@@ -163,18 +166,16 @@ func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, s *
 		f.add("privileges", "warning", "The role "+role+" is not granted MONITOR of the warehouse "+name+": its queue may not be seen while the run goes on.", grantOn("MONITOR", "WAREHOUSE", quoted(name), role), "target.warehouse")
 	}
 	interactive := strings.Contains(kind, "INTERACTIVE")
-	switch {
-	case a.of == Interactive && !interactive:
+	if a.of == Interactive && !interactive {
 		f.add("warehouse_type", "warning", "Interactive tables are made for interactive warehouses, and "+name+" is "+strings.ToLower(kind)+": what is measured is not what they can do.",
 			"CREATE INTERACTIVE WAREHOUSE … TABLES (…), and name it in target.warehouse", "target.warehouse")
-	case a.of != Interactive && interactive:
-		f.add("warehouse_type", "failed", "The warehouse "+name+" is interactive, and can query interactive tables only.", "name a standard warehouse in target.warehouse", "target.warehouse")
 	}
-	if interactive && a.of == Interactive && req.Get("prepare").Bool() && !may("MODIFY") {
-		f.add("privileges", "warning", "The role "+role+" is not granted MODIFY of the interactive warehouse "+name+": a new table cannot be added to it.", grantOn("MODIFY", "WAREHOUSE", quoted(name), role), "target.warehouse")
+	if interactive {
+		attach, detach := a.judgeInteractive(f, req, h, s, o, list)
+		resume, restore = append(resume, attach...), append(detach, restore...)
 	}
 	clusters := max(1, h.number("max_cluster_count"))
-	if n, ok := req.Get("connections").Int(); ok && n > clusters*perCluster && a.of == Standard {
+	if n, ok := req.Get("connections").Int(); ok && n > clusters*perCluster && a.of == Standard && !interactive {
 		f.add("headroom", "warning", strconv.FormatInt(n, 10)+" connections are more than the "+strconv.FormatInt(clusters*perCluster, 10)+" queries that "+strconv.FormatInt(clusters, 10)+
 			" cluster(s) execute at a time with Snowflake's default MAX_CONCURRENCY_LEVEL: the others queue, and their latency is the queue's.",
 			"lower the connections, or raise MAX_CLUSTER_COUNT (which needs Enterprise edition) or MAX_CONCURRENCY_LEVEL of the warehouse", "workload.concurrent_connections")

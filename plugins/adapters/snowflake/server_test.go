@@ -90,6 +90,12 @@ func objects(names ...string) object {
 // in answers IS_ROLE_IN_SESSION of the grantees, in the order of the grants.
 func in(session ...any) object { return rows(session) }
 
+// interactiveWH is an interactive warehouse as SHOW WAREHOUSES has it now.
+func interactiveWH(tables string, fallback, autoSuspend any) object {
+	return shown([]string{"name", "state", "type", "size", "max_cluster_count", "auto_suspend", "auto_resume", "generation", "fallback_warehouse", "tables"},
+		[]any{"WH", "SUSPENDED", "INTERACTIVE", "X-Small", 1, autoSuspend, "true", nil, fallback, tables})
+}
+
 func TestPreflight(t *testing.T) {
 	refused := object{"error": "Insufficient privileges", "code": "003001"}
 	running, stopped := oneWarehouse("STARTED", "STANDARD", "true"), oneWarehouse("SUSPENDED", "STANDARD", "true")
@@ -125,6 +131,22 @@ func TestPreflight(t *testing.T) {
 		{"no grants can be read", Standard, with(orders("UPDATE"), "prepare", true),
 			map[string]object{"warehouses": stopped, "warehouse_grants": refused, "table_grants:0": refused, schema: refused}},
 		{"an interactive warehouse", Hybrid, object{"warehouse": "WH"}, map[string]object{"warehouses": oneWarehouse("STARTED", "INTERACTIVE", "true")}},
+		{"an interactive warehouse reads a standard table that it does not hold", Standard, orders(), map[string]object{"warehouses": interactiveWH(`DB.PUBLIC.OTHER`, "", 3600), "table_grants:0": granted("SELECT")}},
+		{"an interactive warehouse holds the table, and has a fallback", Standard, orders(), map[string]object{"warehouses": interactiveWH(`DB.PUBLIC.OTHER, DB.PUBLIC.ORDERS`, "SLOW_WH", 86400),
+			"table_grants:0": granted("SELECT")}},
+		{"an interactive warehouse, suspended, to which no table may be added", Standard, orders(), map[string]object{"warehouses": interactiveWH("", "null", nil), "table_grants:0": granted("SELECT"),
+			"warehouse_grants": granted("USAGE", "OPERATE", "MONITOR")}},
+		{"an interactive warehouse, and the right to add tables is all that it takes", Hybrid, orders(), map[string]object{"warehouses": interactiveWH("", nil, nil), "table_grants:0": granted("SELECT"),
+			"warehouse_grants": granted("USAGE", "OPERATE", "MONITOR", "MANAGE ATTACHED TABLES")}},
+		{"an interactive warehouse is to make a table", Standard, with(orders(), "prepare", true), map[string]object{"warehouses": interactiveWH("", nil, nil), "objects:0": objects(), schema: granted("CREATE TABLE"),
+			"warehouse_grants": granted("USAGE", "OPERATE", "MONITOR", "MODIFY")}},
+		{"a standard one makes it", Standard, with(with(orders(), "prepare", true), "params", object{"load_warehouse": "LOAD_WH"}), map[string]object{"warehouses": interactiveWH("", nil, nil), "objects:0": objects(),
+			schema: granted("CREATE TABLE"), "warehouse_grants": granted("USAGE", "OPERATE", "MONITOR", "MODIFY")}},
+		{"an interactive warehouse is to write", Standard, orders("UPDATE"), map[string]object{"warehouses": interactiveWH("DB.PUBLIC.ORDERS", nil, nil), "table_grants:0": granted("SELECT", "UPDATE")}},
+		{"of the second generation", Standard, object{"warehouse": "WH"}, map[string]object{"warehouses": shown([]string{"name", "state", "type", "size", "max_cluster_count", "generation"},
+			[]any{"WH", "STARTED", "STANDARD", "X-Small", 1, "2"})}},
+		{"adaptive", Standard, object{"warehouse": "WH"}, map[string]object{"warehouses": shown([]string{"name", "state", "type", "size", "max_cluster_count", "generation"},
+			[]any{"WH", "STARTED", "ADAPTIVE", nil, nil, nil})}},
 		{"a standard warehouse", Interactive, object{"warehouse": "WH"}, nil},
 		{"no warehouse", Standard, nil, map[string]object{"current_warehouse": rows([]any{nil})}},
 		{"a warehouse that is not there", Standard, object{"warehouse": `O'"H`}, map[string]object{"warehouses": rows()}},

@@ -95,6 +95,8 @@ CREATE TABLE IF NOT EXISTS warehouse_poll_snapshots (
 ALTER TABLE warehouse_poll_snapshots ADD COLUMN IF NOT EXISTS state text NOT NULL DEFAULT '';
 ALTER TABLE warehouse_poll_snapshots ADD COLUMN IF NOT EXISTS warehouse_type text NOT NULL DEFAULT '';
 ALTER TABLE warehouse_poll_snapshots ADD COLUMN IF NOT EXISTS warehouse_size text NOT NULL DEFAULT '';
+ALTER TABLE warehouse_poll_snapshots ADD COLUMN IF NOT EXISTS generation text NOT NULL DEFAULT '';
+ALTER TABLE warehouse_poll_snapshots ADD COLUMN IF NOT EXISTS fallback_warehouse text NOT NULL DEFAULT '';
 
 CREATE INDEX IF NOT EXISTS warehouse_poll_snapshots_by_run ON warehouse_poll_snapshots (run_id, "timestamp");
 

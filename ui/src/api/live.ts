@@ -294,6 +294,10 @@ export interface Warehouse {
   state: string;
   type: string;
   size: string;
+  /** Of a standard warehouse, 1 or 2; empty when the account does not tell. */
+  generation?: string;
+  /** Executes again what takes too long on an interactive warehouse. */
+  fallback_warehouse?: string;
   started_clusters: number;
   min_cluster_count: number;
   max_cluster_count: number;

@@ -347,6 +347,7 @@ export interface Cost {
   warehouse: string;
   warehouse_type: string;
   warehouse_size: string;
+  warehouse_generation?: string;
   clusters: number;
   credits_per_hour: number;
   credits: number;

@@ -64,10 +64,11 @@ export function WarehousePanel({ run, live, decor }: { run: RunDetail; live: Pay
 function Facts({ w }: { w: Warehouse }) {
   return (
     <span className="muted">
-      {[w.size, sentence(words(w.type)), sentence(words(w.state))].filter(Boolean).join(', ')},{' '}
+      {[w.size, w.generation && w.type === 'STANDARD' ? `Standard, generation ${w.generation}` : sentence(words(w.type)), sentence(words(w.state))].filter(Boolean).join(', ')},{' '}
       <Term tip="Clusters that run now, of those that the warehouse may start.">
         {exact(w.started_clusters)} of {exact(Math.max(w.max_cluster_count, 1))} clusters
       </Term>
+      {w.fallback_warehouse && `, falls back to ${w.fallback_warehouse} after 5 s`}
     </span>
   );
 }

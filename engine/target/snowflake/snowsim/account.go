@@ -3,7 +3,9 @@ package snowsim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -140,7 +142,7 @@ func refused(err error, name string) error {
 	case errors.Is(err, warehouse.ErrQueueTimeout):
 		return &plan.Error{Code: codeQueueTimeout, State: "57014", Message: "Statement was queued for longer than STATEMENT_QUEUED_TIMEOUT_IN_SECONDS, and was canceled.", Cause: err}
 	case errors.Is(err, warehouse.ErrInteractive):
-		return plan.Unsupported("interactive warehouse %s: only SELECT on interactive tables that were added to it", name)
+		return plan.Unsupported("a statement that writes on the interactive warehouse %s, which only reads", name)
 	}
 	return err
 }
@@ -227,4 +229,41 @@ func (a *account) Resume(name string) error {
 // Suspend implements plan.Warehouses.
 func (a *account) Suspend(name string) error {
 	return a.change(name, func(now time.Time) error { return a.model.Suspend(now, name) })
+}
+
+// holds refuses what an interactive warehouse does not execute: making tables, and
+// reading tables that were not added to it.
+func (a *account) holds(name string, p *plan.Plan) error {
+	house, found := a.Get(name)
+	if !found || house.Type != warehouse.TypeInteractive {
+		return nil
+	}
+	if p.Creates {
+		return plan.Unsupported("CREATE TABLE on the interactive warehouse %s", name)
+	}
+	if p.Work.Table == warehouse.None {
+		return nil
+	}
+	for _, table := range p.Tables {
+		if !slices.Contains(house.Tables, table) {
+			return &plan.Error{Code: codeNotAttached, State: "0A000", Message: fmt.Sprintf("Table '%s' is not attached to the interactive warehouse '%s'. "+
+				"Add it with ALTER WAREHOUSE %s ADD TABLES (%s).", table, name, name, table)}
+		}
+	}
+	return nil
+}
+
+// fallback is the warehouse that executes a statement again which an interactive one
+// ended for its time; empty when there is none, or the session's own limit was it.
+func (a *account) fallback(now *plan.Session, p *plan.Plan, err error) string {
+	var late *plan.Error
+	if !errors.As(err, &late) || late.Code != codeTimeout || p.Type != plan.Select {
+		return ""
+	}
+	house, found := a.Get(now.Warehouse)
+	own, failed := strconv.ParseFloat(strings.TrimSpace(now.Parameters["STATEMENT_TIMEOUT_IN_SECONDS"]), 64)
+	if !found || house.Type != warehouse.TypeInteractive || failed == nil && own > 0 && own <= house.StatementTimeout.Seconds() {
+		return ""
+	}
+	return house.Fallback
 }

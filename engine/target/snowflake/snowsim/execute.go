@@ -129,37 +129,15 @@ func (j *job) execute(sql string, now *plan.Session, record *history.Record) err
 	if j.req.DescribeOnly {
 		return j.describe(p)
 	}
-	ctx, cancel := context.WithCancelCause(j.ctx)
-	defer cancel(nil)
-	if limit := s.timeout(now, p.Work); limit > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, limit, &plan.Error{Code: codeTimeout, State: "57014",
-			Message: fmt.Sprintf("Statement reached its statement or warehouse timeout of %d second(s) and was canceled.", int64(limit.Seconds()))})
-		defer stop()
+	result, err := j.onWarehouse(now, p, binds, record)
+	if fallback := s.account.fallback(now, p, err); fallback != "" {
+		// The client is not told that another warehouse answers it.
+		again := *now
+		again.Warehouse = fallback
+		record.Warehouse = fallback
+		result, err = j.onWarehouse(&again, p, binds, record)
 	}
-	grant, err := s.account.admit(ctx, now.Warehouse, p.Work, one.conn != nil, j.tell)
 	if err != nil {
-		return err
-	}
-	defer grant.leave()
-	j.tell("RUNNING")
-	begun := time.Now()
-	result, err := j.perform(ctx, p, binds)
-	if p.Transaction == plan.None && err != nil {
-		err = fmt.Errorf("executing: %w", err)
-	}
-	if err == nil {
-		// The model's time includes the time that Postgres took.
-		err = wait(ctx, grant.Total()-time.Since(begun))
-	}
-	record.WarehouseSize, record.WarehouseType, record.Cluster = grant.Size, grant.Type, grant.Cluster
-	record.Compilation, record.QueuedProvisioning, record.QueuedOverload = grant.Compilation, grant.QueuedProvisioning, grant.QueuedOverload
-	record.Execution = max(time.Since(begun)-grant.Compilation, 0)
-	record.HybridRequests, record.Throttled = grant.HybridRequests, grant.Throttled
-	if err != nil {
-		if ctx.Err() != nil && j.ctx.Err() == nil {
-			return context.Cause(ctx)
-		}
 		return err
 	}
 	one.apply(p.Effect)
@@ -178,6 +156,45 @@ func (j *job) execute(sql string, now *plan.Session, record *history.Record) err
 	j.bytesSent = result.bytes
 	j.answer = result.answer(p.Type)
 	return nil
+}
+
+// onWarehouse executes a plan as soon as its warehouse has room.
+func (j *job) onWarehouse(now *plan.Session, p *plan.Plan, binds bindings, record *history.Record) (*result, error) {
+	s, one := j.server, j.session
+	if err := s.account.holds(now.Warehouse, p); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(j.ctx)
+	defer cancel(nil)
+	if limit := s.timeout(now, p.Work); limit > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, limit, &plan.Error{Code: codeTimeout, State: "57014",
+			Message: fmt.Sprintf("Statement reached its statement or warehouse timeout of %d second(s) and was canceled.", int64(limit.Seconds()))})
+		defer stop()
+	}
+	grant, err := s.account.admit(ctx, now.Warehouse, p.Work, one.conn != nil, j.tell)
+	if err != nil {
+		return nil, err
+	}
+	defer grant.leave()
+	j.tell("RUNNING")
+	begun := time.Now()
+	result, err := j.perform(ctx, p, binds)
+	if p.Transaction == plan.None && err != nil {
+		err = fmt.Errorf("executing: %w", err)
+	}
+	if err == nil {
+		// The model's time includes the time that Postgres took.
+		err = wait(ctx, grant.Total()-time.Since(begun))
+	}
+	record.WarehouseSize, record.WarehouseType, record.Cluster = grant.Size, grant.Type, grant.Cluster
+	record.Compilation, record.QueuedProvisioning, record.QueuedOverload = grant.Compilation, grant.QueuedProvisioning, grant.QueuedOverload
+	record.Execution = max(time.Since(begun)-grant.Compilation, 0)
+	record.HybridRequests, record.Throttled = grant.HybridRequests, grant.Throttled
+	if err != nil && ctx.Err() != nil && j.ctx.Err() == nil {
+		err = context.Cause(ctx)
+	}
+	return result, err
 }
 
 // timeout is the shorter one of the session's and the warehouse's; 0 is none.

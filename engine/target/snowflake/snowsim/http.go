@@ -36,6 +36,7 @@ const (
 	codeNoWarehouse     = "000606"
 	codeQueueTimeout    = "000628"
 	codeTimeout         = "000630"
+	codeNotAttached     = "391490" // invented
 )
 
 // envelope is the form of every answer.

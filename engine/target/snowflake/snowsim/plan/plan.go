@@ -128,8 +128,12 @@ type Plan struct {
 	DDL bool
 	// Work is what the statement asks of a warehouse; the zero value asks for none.
 	Work warehouse.Work
-	// Table is the table that is read or written, for the history.
-	Table string
+	// Table is the table that is read or written, for the history; Tables are all that
+	// the statement names, DATABASE.SCHEMA.TABLE.
+	Table  string
+	Tables []string
+	// Creates: the statement makes a table, which an interactive warehouse does not.
+	Creates bool
 }
 
 // Param is one parameter of a plan's SQL.

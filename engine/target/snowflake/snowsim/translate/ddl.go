@@ -120,6 +120,7 @@ func (p *parser) createTable(d *tableDDL) *plan.Plan {
 		p.fail(plan.CompilationError("002002", "42710", "Object '%s' already exists.", n))
 	}
 	made := p.ddl("Table "+n.object+" successfully created.", func(ctx context.Context, conn *pgx.Conn) error { return p.t.makeTable(ctx, conn, n, d) })
+	made.Creates = true
 	if d.query != "" {
 		made.Work = warehouse.Work{Table: kindOf(d.Kind), Op: warehouse.Load}
 	}

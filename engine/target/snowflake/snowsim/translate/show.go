@@ -252,7 +252,7 @@ var warehouseColumns = []plan.Column{plan.Text("name"), plan.Text("state"), plan
 	plan.Text("available"), plan.Text("provisioning"), plan.Text("quiescing"), plan.Text("other"), plan.TimestampLTZ("created_on"), plan.TimestampLTZ("resumed_on"), plan.TimestampLTZ("updated_on"),
 	plan.Text("owner"), plan.Text("comment"), plan.Text("enable_query_acceleration"), plan.Number("query_acceleration_max_scale_factor"), plan.Text("resource_monitor"), plan.Text("actives"),
 	plan.Text("pendings"), plan.Text("failed"), plan.Text("suspended"), plan.Text("uuid"), plan.Text("scaling_policy"), plan.Text("budget"), plan.Text("owner_role_type"), plan.Text("resource_constraint"),
-	plan.Text("tables")}
+	plan.Text("generation"), plan.Text("fallback_warehouse"), plan.Text("tables")}
 
 // showWarehouses reads SHOW WAREHOUSES [LIKE …].
 func (p *parser) showWarehouses() *plan.Plan {
@@ -304,14 +304,20 @@ func warehouseRow(w warehouse.State, current string) []any {
 	if w.Status == warehouse.Suspended {
 		suspended = 1
 	}
-	var tables any
+	var tables, generation, fallback any
+	if w.Type == warehouse.TypeStandard {
+		generation = w.Generation
+	}
+	if w.Fallback != "" {
+		fallback = w.Fallback
+	}
 	if w.Type == warehouse.TypeInteractive {
 		tables = strings.Join(w.Tables, ", ")
 	}
 	return []any{w.Name, string(w.Status), w.Type, w.Size, int64(w.MinClusters), int64(w.MaxClusters), int64(w.StartedClusters), int64(w.Running), int64(w.Queued), "N", yes(w.Name == current),
 		autoSuspend, strconv.FormatBool(w.AutoResume), percent(w.Status == warehouse.Started), percent(w.Status == warehouse.Starting || w.Status == warehouse.Resuming),
 		percent(w.Status == warehouse.Suspending), "", at(w.CreatedOn), at(w.ResumedOn), at(w.UpdatedOn), w.Owner, w.Comment, "false", int64(8), "null",
-		strconv.Itoa(w.StartedClusters), "0", "0", strconv.Itoa(suspended), "0", w.ScalingPolicy, nil, "ROLE", nil, tables}
+		strconv.Itoa(w.StartedClusters), "0", "0", strconv.Itoa(suspended), "0", w.ScalingPolicy, nil, "ROLE", nil, generation, fallback, tables}
 }
 
 // allRoles are the roles that exist, sorted.

@@ -228,6 +228,9 @@ func (p *parser) run() (made *plan.Plan, err error) {
 	if len(p.tables) > 0 && made.Table == "" {
 		made.Table = p.tables[0].name.String()
 	}
+	for _, t := range p.tables {
+		made.Tables = append(made.Tables, t.name.String())
+	}
 	if made.Describe == nil && made.Columns == nil && made.SQL != "" {
 		made.Describe = p.t.describe
 	}

@@ -48,8 +48,9 @@ func (p *parser) createWarehouse(kind string, replace bool) *plan.Plan {
 	spec := warehouse.Spec{Name: p.identifier(), Type: kind, Size: "X-Small", MinClusters: 1, MaxClusters: 1, ScalingPolicy: warehouse.PolicyStandard,
 		AutoSuspend: 10 * time.Minute, AutoResume: true, MaxConcurrency: 8, StatementTimeout: 48 * time.Hour, Owner: p.session.Role}
 	if kind == warehouse.TypeInteractive {
-		// An interactive warehouse is created suspended and does not suspend itself before a day.
-		spec.Suspended, spec.AutoSuspend = true, 24*time.Hour
+		// An interactive warehouse is created suspended, does not suspend itself before an
+		// hour, and ends statements after five seconds.
+		spec.Suspended, spec.AutoSuspend, spec.StatementTimeout = true, time.Hour, 5*time.Second
 	}
 	change := p.warehouseOptions()
 	change(&spec)
@@ -95,8 +96,15 @@ func (p *parser) alterWarehouse() *plan.Plan {
 		adding := p.next().text == "ADD"
 		p.expect("TABLES")
 		tables := p.tableNames(adding)
-		return p.onWarehouse(n, "MODIFY", message, func(w plan.Warehouses) error {
+		privilege := "MODIFY"
+		if o := warehouseObject(n); !p.may(privilege, o) {
+			privilege = "MANAGE ATTACHED TABLES"
+		}
+		return p.onWarehouse(n, privilege, message, func(w plan.Warehouses) error {
 			return w.Alter(n, func(s *warehouse.Spec) error {
+				if s.Type != warehouse.TypeInteractive {
+					return plan.CompilationError("001008", "22023", "only an interactive warehouse holds tables")
+				}
 				s.Tables = slices.DeleteFunc(slices.Clone(s.Tables), func(t string) bool { return slices.Contains(tables, t) })
 				if adding {
 					s.Tables = append(s.Tables, tables...)
@@ -111,8 +119,11 @@ func (p *parser) alterWarehouse() *plan.Plan {
 		}
 		return p.onWarehouse(n, "MODIFY", message, func(w plan.Warehouses) error {
 			return w.Alter(n, func(s *warehouse.Spec) error {
-				if unset == "COMMENT" {
+				switch unset {
+				case "COMMENT":
 					s.Comment = ""
+				case "FALLBACK_WAREHOUSE":
+					s.Fallback = ""
 				}
 				return nil
 			})
@@ -133,9 +144,8 @@ func (p *parser) tableNames(check bool) (all []string) {
 		for {
 			n := p.name()
 			if check {
-				if t := p.resolve(n, "SELECT"); t.kind != warehouse.Interactive {
-					p.fail(plan.CompilationError("001003", "42000", "Table '%s' is not an interactive table.", display(n.object)))
-				}
+				// Also standard and hybrid tables (docs: all types since 2026-09-14).
+				n = p.resolve(n, "SELECT").name
 			}
 			all = append(all, n.String())
 			if !p.acceptSymbol(",") {
@@ -191,7 +201,7 @@ func (p *parser) warehouseOptions() func(*warehouse.Spec) {
 			add(func(s *warehouse.Spec) { s.Size = size })
 		case "WAREHOUSE_TYPE":
 			kind := strings.ToUpper(value)
-			if kind != warehouse.TypeStandard && kind != warehouse.TypeInteractive && kind != "SNOWPARK-OPTIMIZED" {
+			if kind != warehouse.TypeStandard && kind != warehouse.TypeInteractive && kind != warehouse.TypeAdaptive && kind != "SNOWPARK-OPTIMIZED" {
 				invalid()
 			}
 			add(func(s *warehouse.Spec) { s.Type = kind })
@@ -239,7 +249,23 @@ func (p *parser) warehouseOptions() func(*warehouse.Spec) {
 			add(func(s *warehouse.Spec) { s.Comment = value })
 		case "ENABLE_QUERY_ACCELERATION", "QUERY_ACCELERATION_MAX_SCALE_FACTOR":
 			p.needsEnterprise(option, "Query Acceleration Service")
-		case "RESOURCE_MONITOR", "GENERATION", "RESOURCE_CONSTRAINT", "WAIT_FOR_COMPLETION":
+		case "GENERATION":
+			if value != "1" && value != "2" {
+				invalid()
+			}
+			add(func(s *warehouse.Spec) { s.Generation = value })
+		case "FALLBACK_WAREHOUSE":
+			fallback := value
+			w, ok := p.t.host.Warehouses().Get(fallback)
+			if !ok {
+				fallback = strings.ToUpper(value)
+				w, ok = p.t.host.Warehouses().Get(fallback)
+			}
+			if !ok || w.Type == warehouse.TypeInteractive {
+				p.fail(plan.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.", value))
+			}
+			add(func(s *warehouse.Spec) { s.Fallback = fallback })
+		case "RESOURCE_MONITOR", "RESOURCE_CONSTRAINT", "WAIT_FOR_COMPLETION":
 		default:
 			p.fail(plan.CompilationError("001003", "42000", "invalid property '%s' for 'WAREHOUSE'", option))
 		}

@@ -93,9 +93,14 @@ func (c *Config) complete() {
 
 // profile is what a kind of work takes on a type of warehouse.
 func (c *Config) profile(w Work, houseType string) Profile {
-	if w.Table == Interactive && houseType != TypeInteractive {
+	switch {
+	case w.Table == Interactive && houseType != TypeInteractive:
 		// Elsewhere an interactive table is read like any other.
 		w.Table = Standard
+	case w.Table == Standard && houseType == TypeInteractive:
+		w.Table = Interactive // docs: the same performance
+	case w.Table == Hybrid && houseType == TypeInteractive:
+		w.Table = Standard // docs: not recommended, and slower than the other types
 	}
 	if p, ok := c.Profiles[w]; ok {
 		return p
@@ -128,12 +133,14 @@ func units(share float64) int {
 
 // Limits of a warehouse; the least AUTO_SUSPEND of interactive ones is documented.
 const (
-	maxClusters               = 10
-	maxConcurrency            = 32
-	leastInteractiveSuspend   = 24 * time.Hour
+	maxClusters    = 10
+	maxConcurrency = 32
+	// docs: planned from 24 hours to this one for 2026-11-17 (bcr-2473).
+	leastInteractiveSuspend   = time.Hour
 	interactiveTimeout        = 5 * time.Second // docs: SELECT on an interactive warehouse
 	defaultAutoSuspend        = 10 * time.Minute
-	defaultConcurrency        = 8 // docs: MAX_CONCURRENCY_LEVEL
+	defaultConcurrency        = 8   // docs: MAX_CONCURRENCY_LEVEL
+	newGeneration             = "2" // docs: what new standard warehouses are
 	standardChecks            = 2
 	economyChecks             = 5
 	hybridThrottledAtMostWait = 10 * time.Second
@@ -159,6 +166,9 @@ func Defaults(s Spec) Spec {
 	if s.MaxConcurrency == 0 {
 		s.MaxConcurrency = defaultConcurrency
 	}
+	if s.Type == TypeStandard && s.Generation == "" {
+		s.Generation = newGeneration
+	}
 	if s.Type == TypeInteractive && s.StatementTimeout == 0 {
 		s.StatementTimeout = interactiveTimeout
 	}
@@ -170,8 +180,12 @@ func (m *Model) Check(s Spec) error {
 	switch {
 	case s.Name == "":
 		return errors.New("a warehouse needs a name")
-	case s.Type != TypeStandard && s.Type != TypeInteractive:
-		return fmt.Errorf("%q is no type of a warehouse here; there are %s and %s", s.Type, TypeStandard, TypeInteractive)
+	case s.Type != TypeStandard && s.Type != TypeInteractive && s.Type != TypeAdaptive:
+		return fmt.Errorf("%q is no type of a warehouse here; there are %s, %s and %s", s.Type, TypeStandard, TypeInteractive, TypeAdaptive)
+	case s.Generation != "" && s.Generation != "1" && s.Generation != "2":
+		return fmt.Errorf("%q is no generation of a warehouse", s.Generation)
+	case s.Fallback != "" && s.Type != TypeInteractive:
+		return errors.New("only an interactive warehouse has a FALLBACK_WAREHOUSE")
 	case !slices.Contains(Sizes, s.Size):
 		return fmt.Errorf("%q is no size of a warehouse", s.Size)
 	case s.MinClusters < 1 || s.MinClusters > s.MaxClusters || s.MaxClusters > maxClusters:
@@ -183,7 +197,7 @@ func (m *Model) Check(s Spec) error {
 	case s.AutoSuspend < 0 || s.QueuedTimeout < 0 || s.StatementTimeout < 0:
 		return errors.New("a time is negative")
 	case s.Type == TypeInteractive && s.AutoSuspend > 0 && s.AutoSuspend < leastInteractiveSuspend:
-		return errors.New("AUTO_SUSPEND of an interactive warehouse is at least 86400 seconds")
+		return errors.New("AUTO_SUSPEND of an interactive warehouse is at least 3600 seconds")
 	case s.Type == TypeInteractive && s.StatementTimeout > interactiveTimeout:
 		return errors.New("STATEMENT_TIMEOUT_IN_SECONDS of an interactive warehouse is at most 5")
 	}

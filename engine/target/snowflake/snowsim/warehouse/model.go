@@ -14,7 +14,7 @@ var (
 	ErrSuspended    = errors.New("the warehouse is suspended and does not resume by itself")
 	ErrState        = errors.New("cannot be suspended or resumed now")
 	ErrQueueTimeout = errors.New("the statement was queued for too long")
-	ErrInteractive  = errors.New("an interactive warehouse only reads interactive tables")
+	ErrInteractive  = errors.New("an interactive warehouse only reads")
 )
 
 // ID is one statement in the model.
@@ -232,7 +232,7 @@ func (m *Model) submit(now time.Time, name string, w Work, open bool) (ID, error
 	switch {
 	case h == nil:
 		return 0, ErrUnknown
-	case h.Type == TypeInteractive && (w.Table != Interactive || w.Op == Write || w.Op == Load):
+	case h.Type == TypeInteractive && (w.Op == Write || w.Op == Load):
 		return 0, ErrInteractive
 	case (h.status == Suspended || h.status == Suspending) && !h.AutoResume:
 		return 0, ErrSuspended

@@ -286,7 +286,7 @@ func TestHybridThrottling(t *testing.T) {
 func TestInteractiveWarehouse(t *testing.T) {
 	b := newBench(t, Config{})
 	b.create(Spec{Name: "I", Type: TypeInteractive})
-	for _, w := range []Work{scan, {Hybrid, Lookup}, {Interactive, Write}, {Interactive, Load}} {
+	for _, w := range []Work{{Standard, Write}, {Hybrid, Write}, {Interactive, Write}, {Interactive, Load}} {
 		if _, err := b.m.Submit(b.now, "I", w); !errors.Is(err, ErrInteractive) {
 			t.Errorf("%v %v: %v", w.Table, w.Op, err)
 		}
@@ -294,7 +294,7 @@ func TestInteractiveWarehouse(t *testing.T) {
 	if s := b.state("I"); s.StatementTimeout != 5*time.Second {
 		t.Errorf("its statements may take %v", s.StatementTimeout)
 	}
-	if err := b.m.Create(b.now, Spec{Name: "J", Type: TypeInteractive, AutoSuspend: time.Hour}); err == nil {
+	if err := b.m.Create(b.now, Spec{Name: "J", Type: TypeInteractive, AutoSuspend: time.Hour - time.Second}); err == nil {
 		t.Error("an interactive warehouse suspends itself within a day")
 	}
 }

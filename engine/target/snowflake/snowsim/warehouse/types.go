@@ -46,6 +46,7 @@ type Work struct {
 const (
 	TypeStandard    = "STANDARD"
 	TypeInteractive = "INTERACTIVE"
+	TypeAdaptive    = "ADAPTIVE"
 )
 
 // Scaling policies.
@@ -75,7 +76,12 @@ type Spec struct {
 	StatementTimeout time.Duration
 	// Suspended makes a new warehouse begin suspended (INITIALLY_SUSPENDED).
 	Suspended bool
-	// Tables are the interactive tables that were added to an interactive warehouse.
+	// Generation of a standard warehouse, "1" or "2".
+	Generation string
+	// Fallback names the standard warehouse that executes again what an interactive
+	// one ends for its time.
+	Fallback string
+	// Tables are the tables that were added to an interactive warehouse.
 	Tables  []string
 	Comment string
 	Owner   string

@@ -12,8 +12,8 @@ BENCH
 
 SHOW WAREHOUSES LIKE 'bench'
 ----
-name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | tables text
-BENCH | SUSPENDED | STANDARD | Medium | 1 | 3 | 0 | 0 | 0 | N | Y | 60 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN | for runs | false | 8 | null | 0 | 0 | 0 | 1 | 0 | ECONOMY | NULL | ROLE | NULL | NULL
+name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | generation text | fallback_warehouse text | tables text
+BENCH | SUSPENDED | STANDARD | Medium | 1 | 3 | 0 | 0 | 0 | N | Y | 60 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN | for runs | false | 8 | null | 0 | 0 | 0 | 1 | 0 | ECONOMY | NULL | ROLE | NULL |  | NULL | NULL
 
 SELECT "name", "state", "size", "max_cluster_count", "auto_suspend" FROM TABLE(RESULT_SCAN(LAST_QUERY_ID()))
 ----
@@ -67,9 +67,10 @@ CREATE INTERACTIVE TABLE i (id INT) CLUSTER BY (id)
 status text
 Table I successfully created.
 
-CREATE INTERACTIVE WAREHOUSE fast TABLES (s) WAREHOUSE_SIZE = XSMALL
+CREATE INTERACTIVE WAREHOUSE other TABLES (s) WAREHOUSE_SIZE = XSMALL
 ----
-error 001003 (42000): SQL compilation error:\nTable 'S' is not an interactive table.
+status text
+Warehouse OTHER successfully created.
 
 CREATE INTERACTIVE WAREHOUSE fast TABLES (i) WAREHOUSE_SIZE = XSMALL
 ----
@@ -88,10 +89,11 @@ Statement executed successfully.
 
 SHOW WAREHOUSES
 ----
-name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | tables text
-BENCH | SUSPENDED | STANDARD | X-Large | 1 | 3 | 0 | 0 | 0 | N | N | 60 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN | for runs | false | 8 | null | 0 | 0 | 0 | 1 | 0 | ECONOMY | NULL | ROLE | NULL | NULL
-FAST | SUSPENDED | INTERACTIVE | X-Small | 1 | 1 | 0 | 0 | 0 | N | Y | 86400 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 1 | 0 | STANDARD | NULL | ROLE | NULL | LOADSTONE.PUBLIC.I
-WH | STARTED | STANDARD | X-Small | 1 | 1 | 0 | 0 | 0 | N | N | 60 | true | 100 |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 0 | 0 | STANDARD | NULL | ROLE | NULL | NULL
+name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | generation text | fallback_warehouse text | tables text
+BENCH | SUSPENDED | STANDARD | X-Large | 1 | 3 | 0 | 0 | 0 | N | N | 60 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN | for runs | false | 8 | null | 0 | 0 | 0 | 1 | 0 | ECONOMY | NULL | ROLE | NULL |  | NULL | NULL
+FAST | SUSPENDED | INTERACTIVE | X-Small | 1 | 1 | 0 | 0 | 0 | N | Y | 3600 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 1 | 0 | STANDARD | NULL | ROLE | NULL | NULL | NULL | LOADSTONE.PUBLIC.I
+OTHER | SUSPENDED | INTERACTIVE | X-Small | 1 | 1 | 0 | 0 | 0 | N | N | 3600 | true |  |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 1 | 0 | STANDARD | NULL | ROLE | NULL | NULL | NULL | LOADSTONE.PUBLIC.S
+WH | STARTED | STANDARD | X-Small | 1 | 1 | 0 | 0 | 0 | N | N | 60 | true | 100 |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 0 | 0 | STANDARD | NULL | ROLE | NULL |  | NULL | NULL
 
 ALTER WAREHOUSE nobody RESUME
 ----
@@ -205,8 +207,8 @@ error 003001 (42501): SQL access control error:\nInsufficient privileges to oper
 
 SHOW WAREHOUSES
 ----
-name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | tables text
-WH | STARTED | STANDARD | X-Small | 1 | 1 | 0 | 0 | 0 | N | Y | 60 | true | 100 |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 0 | 0 | STANDARD | NULL | ROLE | NULL | NULL
+name text | state text | type text | size text | min_cluster_count fixed(38,0) | max_cluster_count fixed(38,0) | started_clusters fixed(38,0) | running fixed(38,0) | queued fixed(38,0) | is_default text | is_current text | auto_suspend fixed(38,0) | auto_resume text | available text | provisioning text | quiescing text | other text | created_on timestamp_ltz | resumed_on timestamp_ltz | updated_on timestamp_ltz | owner text | comment text | enable_query_acceleration text | query_acceleration_max_scale_factor fixed(38,0) | resource_monitor text | actives text | pendings text | failed text | suspended text | uuid text | scaling_policy text | budget text | owner_role_type text | resource_constraint text | generation text | fallback_warehouse text | tables text
+WH | STARTED | STANDARD | X-Small | 1 | 1 | 0 | 0 | 0 | N | Y | 60 | true | 100 |  |  |  | 2026-03-01T12:00:00Z | NULL | NULL | SYSADMIN |  | false | 8 | null | 0 | 0 | 0 | 0 | 0 | STANDARD | NULL | ROLE | NULL |  | NULL | NULL
 
 SELECT * FROM SNOWFLAKE.ACCOUNT_USAGE.QUERY_HISTORY
 ----
