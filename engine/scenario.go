@@ -265,6 +265,49 @@ func (w Workload) ConnectionsAt(at time.Duration) int {
 	return int(math.Round(level))
 }
 
+// RateAt is the rate that the stages ask for at a time since the measurement
+// began; before and without stages it is StartRate.
+func (w Workload) RateAt(at time.Duration) float64 {
+	level := w.StartRate()
+	for _, s := range w.Stages {
+		if at < 0 {
+			break
+		}
+		end := s.Level()
+		switch {
+		case at >= s.Duration() || s.Ramp == RampStep:
+			level = end
+		default:
+			level += (end - level) * float64(at) / float64(s.Duration())
+		}
+		if at < s.Duration() {
+			break
+		}
+		at -= s.Duration()
+	}
+	return level
+}
+
+// NextRate is the rate to go to from a time on, and in how long: straight to what
+// the stages ask for a while later, or to the end of the stage if that is sooner;
+// and at once where the stage is level.
+func (w Workload) NextRate(at, while time.Duration) (rate float64, ramp time.Duration) {
+	begin := time.Duration(0)
+	for _, s := range w.Stages {
+		end := begin + s.Duration()
+		if at >= 0 && at < end {
+			if s.Ramp == RampStep {
+				return w.RateAt(at), 0
+			}
+			ramp = min(while, end-at)
+			from := w.RateAt(begin - 1)
+			return from + (s.Level()-from)*float64(at+ramp-begin)/float64(s.Duration()), ramp
+		}
+		begin = end
+	}
+	return w.RateAt(at), 0
+}
+
 // NextConnections is what ConnectionsAt asks for a while later, or just before a
 // step that lies between: a step is not anticipated.
 func (w Workload) NextConnections(at, later time.Duration) int {
@@ -421,6 +464,25 @@ func (s Scenario) PeakConnections(allowed int) int {
 	}
 	return peak
 }
+
+// MostWorkers is how many run workers the run may ever need at a time, on a
+// target that allows so many connections (0: unknown).
+func (s Scenario) MostWorkers(allowed int) int {
+	most := s.Scaling.Workers(s.PeakConnections(allowed))
+	overRate := s.Workload.OpenLoop() || s.Workload.Searches() && s.FindMax.Unit == FindMaxRate
+	if !overRate || !s.Scaling.Elastic() {
+		return most
+	}
+	// They join when the rate is missed.
+	connections := s.Scaling.Holds()
+	if allowed > 0 {
+		connections = min(connections, allowed)
+	}
+	return min(max(most, s.Scaling.Workers(connections)), mostWorkers)
+}
+
+// mostWorkers is the most run workers that a template may ask for.
+const mostWorkers = 1000
 
 // Spread divides total over n groups evenly; remainders go to the lowest
 // groups: Spread(74, 3) is 25, 25, 24. n must be positive.

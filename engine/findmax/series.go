@@ -109,6 +109,17 @@ func (s *Series) Note(begun, ended time.Time, measured time.Duration) engine.Fin
 	return *step
 }
 
+// Name gives the last observed step the number under which it was run: a step
+// that was run again has left some out.
+func (s *Series) Name(number int) engine.FindMaxStep {
+	step := &s.steps[len(s.steps)-1]
+	step.StepNumber = number
+	if s.result != nil {
+		s.result.History[len(s.result.History)-1] = *step
+	}
+	return *step
+}
+
 // End closes the series before its time. A search that was not over tells its
 // answer only when there is no other.
 func (s *Series) End(why string) {

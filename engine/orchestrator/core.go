@@ -153,6 +153,8 @@ func (c *core) apply(now time.Time, happening any) []any {
 		return nil
 	case hapMeasured:
 		return c.measured(now, h)
+	case hapAgain:
+		return c.again(now, h.number)
 	case hapPrepareFailed:
 		c.preparing = false
 		out := c.stop(now, engine.StopSetupFailure, "Set-up failed: "+h.message, "")

@@ -43,10 +43,13 @@ func highestLevel(sc engine.Scenario, targetHolds int) (level float64, why strin
 // with stages are told their connections.
 func loadOf(sc engine.Scenario) engine.Workload {
 	w := sc.Workload
-	if staged(sc) {
-		w.Stages = nil
-	}
 	if !w.Searches() {
+		if len(w.Stages) > 0 && sc.Scaling.Elastic() && w.Arrival != engine.ArrivalWorkload {
+			if rate := w.StartRate(); w.OpenLoop() && rate > 0 {
+				w.TargetQPS = &rate
+			}
+			w.Stages = nil
+		}
 		return w
 	}
 	w.LoadMode = engine.LoadConcurrency
@@ -155,6 +158,9 @@ func (l *live) beginStep(a actStep) {
 	l.step = a.step
 	if l.sc.FindMax.Unit == engine.FindMaxRate {
 		shareRate(workers, a.level)
+		if rated(l.sc) {
+			shareConnections(workers, min(l.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
+		}
 	} else {
 		shareConnections(workers, int(a.level))
 	}
@@ -189,6 +195,9 @@ func (l *live) hasLeft(id string) bool { return l.worker(id).state.Status.Ended(
 
 func (l *live) measure(ctx context.Context) {
 	o, measured := l.meter.observation()
+	if l.retryStep(ctx, o) {
+		return
+	}
 	l.happen(ctx, hapMeasured{number: l.meter.number, observed: o, measured: measured})
 }
 

@@ -120,7 +120,7 @@ func TestASearchFindsTheKnee(t *testing.T) {
 	}
 	steps := 0
 	for _, e := range d.Events {
-		if e.Type == engine.EventSetWorkerTarget && e.Data.WorkerID == "worker-0" {
+		if e.Type == engine.EventSetWorkerTarget && e.Data.WorkerID == "worker-0" && e.Data.Reason == engine.TargetStepAdvance {
 			steps++
 		}
 	}

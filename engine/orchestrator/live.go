@@ -37,7 +37,7 @@ type live struct {
 	figured chan struct{}
 
 	by          string // who started it
-	connections int    // what it asked for
+	connections int    // what it asked for, and what joined since; guarded by svc.mu
 
 	payload atomic.Pointer[engine.Payload]
 	summary atomic.Pointer[engine.Summary]
@@ -67,6 +67,11 @@ type live struct {
 	// Of a search: the step under way, and what it has measured.
 	meter meter
 	step  control.Step
+	// Of a run over the rate that run workers join: the decision about it, how many
+	// connections all have together, and whether some are joining.
+	rates   rateScaling
+	pool    int
+	joining bool
 	// held is a step that waits for run workers to join.
 	held *actStep
 	// Of stages that run workers come and go with: none joins before.
@@ -126,7 +131,7 @@ type pendingPush struct {
 }
 
 func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by string) *live {
-	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, connections: run.Scenario.Workload.ConcurrentConnections, epoch: run.OwnerEpoch,
+	l := &live{svc: s, pool: run.Scenario.Workload.ConcurrentConnections, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, connections: run.Scenario.Workload.ConcurrentConnections, epoch: run.OwnerEpoch,
 		log:   s.opts.Log.With().Str("run_id", run.RunID).Logger(),
 		inbox: make(chan fromNode, 1024), asked: make(chan request, 16), done: make(chan struct{}), figured: make(chan struct{}),
 		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails), parts: map[string]heldPart{}, byID: map[string]*runWorker{},
@@ -563,6 +568,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 			w.state.Status, w.state.Err = engine.WorkerFailed, m.Err
 			l.nextJoin = l.clock.Now().Add(joinPause)
 			l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: reasonOf(m.Err)})
+			l.rateJoined()
 		}
 	case control.WorkerState:
 		l.report(ctx, m)
@@ -606,6 +612,7 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 		l.aggregate(l.clock.Now())
 	}
 	l.happen(ctx, hapWorker{id: w.id, status: m.Status, message: message})
+	l.rateJoined()
 	if l.held != nil && l.joined() {
 		l.beginHeld()
 	}

@@ -84,6 +84,10 @@ func (l *live) row(w *runWorker) engine.TestResult {
 
 // nextStep has as many run workers join as the step's level needs, and begins it when they are there.
 func (l *live) nextStep(ctx context.Context, a actStep) {
+	if l.joining {
+		l.held = &a // those that join have a part in it
+		return
+	}
 	have := len(l.carrying())
 	need := l.sc.Scaling.Workers(int(a.level))
 	if !l.scales() || need <= have || len(l.workers)+need-have > l.plan.Plan.KeySlots {

@@ -59,6 +59,8 @@ type (
 		observed findmax.Observation
 		measured time.Duration
 	}
+	// hapAgain: the step of that number is to be measured again, under the next number; what it gave says nothing.
+	hapAgain struct{ number int }
 	// actStep brings the run workers to a level.
 	actStep struct {
 		step  control.Step
@@ -109,8 +111,17 @@ func (c *core) measured(now time.Time, h hapMeasured) []any {
 		return nil
 	}
 	s.find.Observe(h.observed)
-	step := s.find.Note(s.begun, now, h.measured)
+	s.find.Note(s.begun, now, h.measured)
+	step := s.find.Name(s.number)
 	return append(c.nextStep(now), actJudged{step})
+}
+
+// again repeats the step under way without judging it.
+func (c *core) again(now time.Time, number int) []any {
+	if s := c.search; s == nil || c.stopping() || c.phase != engine.PhaseMeasurement || number != s.number || number == 0 {
+		return nil
+	}
+	return c.nextStep(now)
 }
 
 // searchTick decides by time; it returns nil when nothing is due.

@@ -58,7 +58,7 @@ func TestARunFromStartToFigures(t *testing.T) {
 		}
 		types = append(types, e.Type)
 	}
-	want := []engine.EventType{engine.EventStart, engine.EventSetPhase, engine.EventSetPhase, engine.EventStop}
+	want := []engine.EventType{engine.EventStart, engine.EventSetPhase, engine.EventSetWorkerTarget, engine.EventSetWorkerTarget, engine.EventSetPhase, engine.EventStop}
 	if len(types) != len(want) {
 		t.Fatalf("events %v", types)
 	}

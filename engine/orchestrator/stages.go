@@ -7,7 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// Stages of connections in a run whose run workers come and go are followed by
+// Stages of a run whose run workers come and go are followed by
 // the run itself: a worker alone does not know how many others there are.
 const (
 	// stageRamp is how long a change takes; the level is told anew each second.
@@ -28,7 +28,9 @@ func staged(sc engine.Scenario) bool {
 }
 
 // followed reports whether the run itself follows its stages, and not each run worker.
-func followed(sc engine.Scenario) bool { return staged(sc) }
+func followed(sc engine.Scenario) bool {
+	return staged(sc) || rated(sc) && len(sc.Workload.Stages) > 0
+}
 
 // sinceMeasuring is the time since the measurement began, less than 0 before it.
 func (c *core) sinceMeasuring(now time.Time) time.Duration {

@@ -151,6 +151,7 @@ func showTargets(r *engine.Run, t store.Transition) {
 // follow the stages by themselves do so to the millisecond, and take the events for a record.
 func (l *live) stageBegan(a actStage) {
 	if followed(l.sc) {
+		l.followRates(l.clock.Now())
 		return
 	}
 	s := l.sc.Workload.Stages[a.index]

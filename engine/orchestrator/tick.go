@@ -32,7 +32,9 @@ func (l *live) everySecond(ctx context.Context) {
 			l.validity.Note(fmt.Sprintf("%d other run(s) were live on this server at the same time.", others))
 		}
 		l.followStages(ctx, now)
+		l.followRates(now)
 		l.aggregate(now)
+		l.judgeRate(ctx, now)
 		l.happen(ctx, hapTick{})
 	} else if len(l.logbook.pending) > 0 {
 		l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
@@ -55,6 +57,10 @@ func (l *live) judgeHealth(ctx context.Context, now time.Time) {
 	}
 	if len(lost) > 0 {
 		l.happen(ctx, hapLost{lost})
+		l.rateJoined()
+		if rated(l.sc) && l.core.started && !l.core.stopping() && l.core.search == nil {
+			l.redistribute()
+		}
 	}
 }
 

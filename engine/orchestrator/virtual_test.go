@@ -54,6 +54,7 @@ type virtualWorker struct {
 	stubborn    bool // does not leave
 	tick        int64
 	started     int64
+	rest        float64 // of an operation, for the next second
 	writer      *artifact.Writer
 }
 
@@ -78,14 +79,16 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual)) {
 		if err := v.svc.Open(ctx); err != nil {
 			t.Fatal(err)
 		}
+		defer func() {
+			closing, done := context.WithTimeout(context.Background(), 10*time.Minute)
+			defer done()
+			if err := v.svc.Close(closing); err != nil {
+				t.Error(err)
+			}
+			cancel()
+			node.Wait()
+		}()
 		test(t, v)
-		closing, done := context.WithTimeout(context.Background(), 10*time.Minute)
-		defer done()
-		if err := v.svc.Close(closing); err != nil {
-			t.Error(err)
-		}
-		cancel()
-		node.Wait()
 	})
 }
 
@@ -222,7 +225,9 @@ func (v *virtual) second(w *virtualWorker, connections int, rate float64) {
 		if v.served != nil {
 			served = min(rate, v.served(connections, rate))
 		}
-		n = int64(served * float64(w.connections) / float64(connections))
+		w.rest += served * float64(w.connections) / float64(connections)
+		n = int64(w.rest)
+		w.rest -= float64(n)
 		own := w.rate
 		target, waiting = &own, max(int(own)-int(n), 0)
 	}

@@ -344,7 +344,7 @@ func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Pl
 	return &engine.Plan{
 		Driver: p.driver.Name(), Warehouse: p.sc.Target.Warehouse, Workload: p.workload.Info().PluginRef, Adapter: p.adapter.Info().PluginRef,
 		Session: p.session, Statements: answer.Statements, Tables: tables, Pools: p.pools,
-		KeySlots: slotsPerWorker * p.sc.Scaling.Workers(p.sc.PeakConnections(p.server.MaxConnections)), ErrorClasses: p.classes,
+		KeySlots: slotsPerWorker * p.sc.MostWorkers(p.server.MaxConnections), ErrorClasses: p.classes,
 	}, nil
 }
 

@@ -1,0 +1,176 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/findmax"
+)
+
+// rated reports whether run workers join a run over the rate when it is missed.
+func rated(sc engine.Scenario) bool {
+	if !sc.Scaling.Elastic() {
+		return false
+	}
+	if sc.Workload.Searches() {
+		return sc.FindMax.Unit == engine.FindMaxRate
+	}
+	return firstRate(sc) != nil
+}
+
+// judgeRate adds run workers to a run that misses its rate, and says when it adds no more.
+func (l *live) judgeRate(ctx context.Context, now time.Time) {
+	if !rated(l.sc) || l.core.search != nil || !l.core.started || l.core.stopping() || l.joining || l.plan == nil || len(l.second.Snapshots) == 0 {
+		return
+	}
+	p := &l.second.Payload
+	s := rateSeen{achieved: p.Ops.CurrentPerSec, short: p.Waiting > 0 || p.DroppedPerSec > 0, cpuPercent: l.second.Peak.CPUPercent}
+	if p.TargetQPS != nil {
+		s.wanted = *p.TargetQPS
+	}
+	l.grow(ctx, func(have int, room rateRoom) (int, string) { return l.rates.second(now, s, have, room) }, s)
+}
+
+// retryStep gives the step of a search over the rate further run workers, when
+// those there have missed it: the same level is measured again with them.
+func (l *live) retryStep(ctx context.Context, o findmax.Observation) bool {
+	if l.core.search == nil || !rated(l.sc) || l.core.stopping() || l.joining || l.rates.stopped != "" {
+		return false
+	}
+	s := rateSeen{wanted: l.meter.level, achieved: o.QPS, short: true, cpuPercent: l.second.Peak.CPUPercent}
+	if o.Operations == 0 || !s.misses() {
+		return false
+	}
+	if !l.grow(ctx, func(have int, room rateRoom) (int, string) { return l.rates.judge(s, have, room) }, s) {
+		return false
+	}
+	l.happen(ctx, hapAgain{number: l.meter.number})
+	return true
+}
+
+// grow asks for a decision and carries it out; it reports whether run workers join.
+func (l *live) grow(ctx context.Context, decide func(have int, room rateRoom) (int, string), s rateSeen) bool {
+	have := l.carrying()
+	room, connections := l.roomForRate(len(have))
+	add, why := decide(len(have), room)
+	if why != "" {
+		l.note(engine.LogWarning, nil, "%s", why)
+		l.validity.Note(why)
+	}
+	if add == 0 {
+		return false
+	}
+	l.pool = min(l.pool+add*l.sc.Scaling.PerWorkerCapacity, connections)
+	l.svc.mu.Lock()
+	l.connections = l.pool
+	l.svc.mu.Unlock()
+	l.note(engine.LogInfo, nil, "The rate of %.6g/s is missed (%.6g/s): %d run worker(s) join the %d, for %d connections in all", s.wanted, s.achieved, add, len(have), l.pool)
+	l.joining = true
+	var joined []*runWorker
+	for _, n := range engine.Spread(l.pool, len(have)+add)[len(have):] {
+		joined = append(joined, l.join(ctx, n))
+	}
+	l.tell(aiming{reason: engine.TargetInitial}, joined)
+	l.rateJoined()
+	return true
+}
+
+// roomForRate is how many run workers may join the have there are, and how many
+// connections all may hold together.
+func (l *live) roomForRate(have int) (rateRoom, int) {
+	connections, why := l.sc.Scaling.Holds(), "that is as many connections as a run may have"
+	if allowed := l.plan.Server.MaxConnections; allowed > 0 && allowed-spareSessions < connections {
+		connections, why = allowed-spareSessions, fmt.Sprintf("the target's max_connections of %d leave no more, less %d for others", allowed, spareSessions)
+	}
+	if room, limited := l.svc.nodeRoom(); limited && room+l.pool < connections {
+		connections, why = room+l.pool, "the nodes have no room for more connections"
+	}
+	per := max(l.sc.Scaling.PerWorkerCapacity, 1)
+	room := rateRoom{workers: max(connections-l.pool, 0) / per, why: why}
+	if rest := connections - l.pool; room.workers == 0 && rest > 0 {
+		room.workers = 1 // a smaller one
+	}
+	bound := func(n int, why string) {
+		if n <= room.workers {
+			room = rateRoom{workers: n, why: why}
+		}
+	}
+	if l.sc.Scaling.Mode == engine.ScalingBounded {
+		bound(l.sc.Scaling.MaxWorkers-have, fmt.Sprintf("scaling.max_workers is %d", l.sc.Scaling.MaxWorkers))
+	}
+	bound(l.plan.Plan.KeySlots-len(l.workers), fmt.Sprintf("the %d key slots of the run are used up", l.plan.Plan.KeySlots))
+	if l.clock.Now().Before(l.nextJoin) {
+		bound(0, "a run worker that was added could not join")
+	}
+	return room, connections
+}
+
+// nodeRoom is how many connections the nodes still take; limited is false when one of them takes any number.
+func (s *Service) nodeRoom() (room int, limited bool) {
+	for _, n := range s.nodes {
+		capacity, ok := n.available()
+		if !ok {
+			continue
+		}
+		if capacity == 0 {
+			return 0, false
+		}
+		room += capacity
+	}
+	return max(room-s.inUse(), 0), true
+}
+
+// rateJoined shares the load anew once everybody who joins is ready, or has failed to be.
+func (l *live) rateJoined() {
+	if !l.joining || !l.joined() || l.core.stopping() {
+		return
+	}
+	l.joining = false
+	l.rates.joined(l.clock.Now())
+	if l.core.search == nil {
+		l.redistribute()
+	}
+}
+
+// redistribute shares the rate and the connections of a run over the rate between the run workers that it has.
+func (l *live) redistribute() {
+	workers := l.carrying()
+	if len(workers) == 0 {
+		return
+	}
+	shareRate(workers, l.wantedRate(l.clock.Now()))
+	shareConnections(workers, min(l.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
+	l.tell(aiming{reason: engine.TargetRedistribute}, workers)
+}
+
+// wantedRate is the rate of the whole run now.
+func (l *live) wantedRate(now time.Time) float64 {
+	if l.core.search != nil {
+		return l.meter.level
+	}
+	return l.sc.Workload.RateAt(l.core.sinceMeasuring(now))
+}
+
+// followRates brings the run workers to the rate of the stages, up to the next
+// second or the next border: a ramp is made of such pieces, and a step is told at its time.
+func (l *live) followRates(now time.Time) {
+	if !rated(l.sc) || !followed(l.sc) || !l.core.started || l.core.stopping() || l.joining {
+		return
+	}
+	at := l.core.sinceMeasuring(now)
+	rate, ramp := l.sc.Workload.NextRate(at, stageRamp)
+	workers := l.carrying()
+	var told float64
+	for _, w := range workers {
+		if w.rate != nil {
+			told += *w.rate
+		}
+	}
+	if len(workers) == 0 || told-rate < 1e-9*rate && rate-told < 1e-9*rate {
+		return
+	}
+	shareRate(workers, rate)
+	l.tell(aiming{reason: engine.TargetStage, at: now, ramp: ramp}, workers)
+}
