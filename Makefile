@@ -182,4 +182,4 @@ need-examples: need-toolchain
 	@deploy/setup.sh clang rust
 
 need-test: need-toolchain
-	@deploy/setup.sh postgres race browser
+	@deploy/setup.sh postgres race browser pooler

@@ -83,6 +83,20 @@ func (c pluginInspect) Run(e *env) error {
 	if m.Driver != "" {
 		row("driver", "%s, dialect %s", m.Driver, m.Dialect)
 	}
+	if m.Kind == plugin.KindAdapter {
+		sends, what := m.Declared(), "sends"
+		if m.Sends == nil {
+			what = "sends (default)"
+		}
+		for _, part := range []struct {
+			name     string
+			patterns []string
+		}{{"query", sends.Query}, {"ddl", sends.DDL}, {"session", sends.Session}} {
+			for _, p := range part.patterns {
+				row(what, "%s: %s", part.name, p)
+			}
+		}
+	}
 	for _, t := range m.Tables {
 		columns := make([]string, len(t.Columns))
 		for i, col := range t.Columns {

@@ -28,6 +28,7 @@ type runCommand struct {
 	Out          string   `placeholder:"FILE" help:"Write the summary as JSON; - is standard output."`
 	JUnit        string   `name:"junit" placeholder:"FILE" help:"Write the result as JUnit XML; - is standard output."`
 	RequireValid bool     `help:"Exit with 4 when the figures are not VALID."`
+	AllowWrites  bool     `help:"Let the run write to tables that Loadstone did not make (target.allow_writes)."`
 	Quiet        bool     `short:"q" help:"Show no progress."`
 	// WaitEnrichment bounds the wait; the exit code does not depend on what comes of it.
 	WaitEnrichment time.Duration `default:"1m" placeholder:"DURATION" help:"How long to wait for what the target's own query history says of the executions, once the figures are there; 0s does not wait. What is missing then is fetched by the next server on the data directory."`
@@ -44,10 +45,15 @@ func (c *runCommand) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if c.AllowWrites {
+		scenario.AllowWrites()
+	}
 	if c.Feed != "" {
 		if err := c.feed(&scenario); err != nil {
 			return err
 		}
+	}
+	if c.Feed != "" || c.AllowWrites {
 		if source, err = json.Marshal(scenario); err != nil {
 			return fmt.Errorf("writing the template: %w", err)
 		}

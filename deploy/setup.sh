@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what a target of the Makefile needs and the machine does not have.
 # As root on Debian or Ubuntu it installs; otherwise it says, in one sentence, what to install.
-# usage: deploy/setup.sh toolchain|postgres|race|browser|clang|rust|sysbench …
+# usage: deploy/setup.sh toolchain|postgres|race|browser|clang|rust|pooler|sysbench …
 set -euo pipefail
 
 fail() { printf 'loadstone: %s\n' "$*" >&2; exit 1; }
@@ -102,15 +102,21 @@ rust() {
 	lacks "Rust for plugins in Rust" cargo rustc libstd-rust-dev-wasm32
 }
 
+# pooler: the tests of connections through PgBouncer; they are skipped without it.
+pooler() {
+	type -P pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] && return
+	lacks "PgBouncer for the tests of poolers" pgbouncer
+}
+
 sysbench() {
 	type -P sysbench >/dev/null && return
 	lacks "sysbench for the comparison" sysbench
 }
 
-[ $# -gt 0 ] || fail "usage: deploy/setup.sh toolchain|postgres|race|browser|clang|rust|sysbench …"
+[ $# -gt 0 ] || fail "usage: deploy/setup.sh toolchain|postgres|race|browser|clang|rust|pooler|sysbench …"
 for need; do
 	case $need in
-	toolchain | postgres | race | browser | clang | rust | sysbench) "$need" ;;
+	toolchain | postgres | race | browser | clang | rust | pooler | sysbench) "$need" ;;
 	*) fail "unknown: $need" ;;
 	esac
 done

@@ -50,6 +50,21 @@ func (s Scenario) Expand() []Scenario {
 	return out
 }
 
+// AllowWrites lets the run, or every run of the matrix, write to tables that
+// Loadstone did not make.
+func (s *Scenario) AllowWrites() {
+	if s.Matrix == nil {
+		s.Target.AllowWrites = true
+		return
+	}
+	m := *s.Matrix
+	m.Targets = slices.Clone(m.Targets)
+	for i := range m.Targets {
+		m.Targets[i].AllowWrites = true
+	}
+	s.Matrix = &m
+}
+
 // MatrixField is the path that a field of a member's target has in its matrix:
 // target.adapter of the second target is matrix.targets[1].adapter. Fields that
 // all members share stay as they are.

@@ -40,6 +40,11 @@ type Target struct {
 	Params json.RawMessage `json:"params,omitempty"`
 	// Prepare asks for sample data. Without it the table must exist.
 	Prepare *Prepare `json:"prepare,omitempty"`
+	// AllowWrites lets the run write to tables that Loadstone did not make, and drop
+	// them for if_exists: recreate. Those it made need no leave.
+	AllowWrites bool `json:"allow_writes,omitempty"`
+	// Prepared says whether sessions keep prepared statements; nil: wherever they can.
+	Prepared *bool `json:"prepared,omitempty"`
 }
 
 // ConnectionRef names a saved connection, or spells one out.

@@ -75,6 +75,8 @@ type Table struct {
 	// DenseMax is known for some tables that are not dense: every integer from
 	// KeyMin to DenseMax is a key. Inserts of earlier runs leave such tables.
 	DenseMax *int64 `json:"dense_max,omitempty"`
+	// Own: Loadstone made the table, or is going to.
+	Own bool `json:"own,omitempty"`
 	// Dialect is the adapter's, for workloads whose statements depend on it.
 	Dialect string `json:"dialect,omitempty"`
 }
@@ -103,10 +105,12 @@ type PluginRef struct {
 type Plan struct {
 	Driver string `json:"driver"`
 	// Warehouse is the template's; it overrides the connection's.
-	Warehouse  string      `json:"warehouse,omitempty"`
-	Workload   PluginRef   `json:"workload"`
-	Adapter    PluginRef   `json:"adapter"`
-	Session    []string    `json:"session,omitempty"` // executed on every connect
+	Warehouse string    `json:"warehouse,omitempty"`
+	Workload  PluginRef `json:"workload"`
+	Adapter   PluginRef `json:"adapter"`
+	Session   []string  `json:"session,omitempty"` // executed on every connect
+	// Prepared is the template's: whether sessions keep prepared statements; nil leaves it to the driver.
+	Prepared   *bool       `json:"prepared,omitempty"`
 	Statements []Statement `json:"statements"`
 	Tables     []Table     `json:"tables"`
 	Pools      []Pool      `json:"pools,omitempty"`

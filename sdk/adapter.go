@@ -65,6 +65,11 @@ func (r *RefusalError) Write(w *jsondoc.Writer) {
 	w.EndObject().EndObject()
 }
 
+// Sends is the SQL that an adapter may send, as patterns with the places {name},
+// {table} (one of the run's), {value} and {*}; docs/plugins.md says how they read. The
+// host refuses everything else.
+type Sends struct{ Query, DDL, Session []string }
+
 // Supports is what a table type can do.
 type Supports struct {
 	// ReadOnly: no statement under load may write.

@@ -36,6 +36,8 @@ type Manifest struct {
 	Kinds           []string
 	// Supports says more of the table type of an adapter; nil leaves it open.
 	Supports *Supports
+	// Sends is the SQL that an adapter may send; nil means that it reads, and makes the run's tables.
+	Sends *Sends
 	// Feed: a workload that issues the operations of the template's workload.feed, and none without.
 	Feed bool
 	// tablesVary: the workload is a TableLister.
@@ -144,6 +146,9 @@ type Table struct {
 	DenseMax int64
 	// Dialect is that of the SQL which the table takes; "" when it is not known.
 	Dialect string
+	// Own: Loadstone made the table. A workload does not write to one of somebody else's
+	// unless its parameters ask for it.
+	Own bool
 }
 
 // Column returns the column of that name, or nil.
@@ -212,7 +217,7 @@ func ReadTables(doc *jsondoc.Value) []Table {
 // ReadTable reads one table.
 func ReadTable(doc *jsondoc.Value) Table {
 	t := Table{Name: doc.Get("name").Str(), PhysicalName: doc.Get("physical_name").Str(),
-		Key: doc.Get("key").Strings(), Dense: doc.Get("dense").Bool(), Dialect: doc.Get("dialect").Str()}
+		Key: doc.Get("key").Strings(), Dense: doc.Get("dense").Bool(), Dialect: doc.Get("dialect").Str(), Own: doc.Get("own").Bool()}
 	t.Rows, _ = doc.Get("rows").Int()
 	var hasMin, hasMax, hasDense bool
 	t.KeyMin, hasMin = doc.Get("key_min").Int()
@@ -353,6 +358,9 @@ func (m Manifest) Write(w *jsondoc.Writer, kind string) {
 	}
 	if m.Supports != nil {
 		m.Supports.write(w.Key("supports"))
+	}
+	if m.Sends != nil {
+		w.Key("sends").Object().Key("query").Strs(m.Sends.Query).Key("ddl").Strs(m.Sends.DDL).Key("session").Strs(m.Sends.Session).EndObject()
 	}
 	w.EndObject()
 }

@@ -222,7 +222,7 @@ func (h *historySource) open(ctx context.Context) (enrich.History, error) {
 		err = &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The adapter %s did not say how its history is read.", a.Adapter())}
 	}
 	if err == nil {
-		err = prepare.ReadOnly(answer.Enrich.Page, answer.Enrich.Aggregate)
+		err = prepare.ReadOnly(a.Dialect(), answer.Enrich.Page, answer.Enrich.Aggregate)
 	}
 	if err != nil {
 		a.Close()

@@ -10,9 +10,10 @@ import (
 const (
 	// OpInspect: {table_name} → exists, table, pool. What is there now?
 	OpInspect = "inspect"
-	// OpDDL: {table_name, logical, recreate} → ddl, after_load. How is the table made?
+	// OpDDL: {table_name, logical, recreate} → ddl, after_load, swap. How is the table made?
+	// With recreate it may be built beside the one that is there, and swap puts it in its place.
 	OpDDL = "ddl"
-	// OpLoad: {table_name, logical, rows} → load. Where do sample rows go, and can the
+	// OpLoad: {table_name, logical, recreate, rows} → load. Where do sample rows go, and can the
 	// database make them itself? Rows is given when it should.
 	OpLoad = "load"
 	// OpStatements: {tables, statements} → statements with SQL. Workload
@@ -90,12 +91,15 @@ type QueryResult struct {
 // AdapterAnswer is the answer document. When Queries is not empty the host runs
 // them and calls again; at most 8 rounds.
 type AdapterAnswer struct {
-	Queries    []Query            `json:"queries,omitempty"`
-	Exists     bool               `json:"exists,omitempty"`
-	Table      *engine.Table      `json:"table,omitempty"`
-	Pool       *engine.Pool       `json:"pool,omitempty"`
-	DDL        []string           `json:"ddl,omitempty"`
-	AfterLoad  []string           `json:"after_load,omitempty"`
+	Queries   []Query       `json:"queries,omitempty"`
+	Exists    bool          `json:"exists,omitempty"`
+	Table     *engine.Table `json:"table,omitempty"`
+	Pool      *engine.Pool  `json:"pool,omitempty"`
+	DDL       []string      `json:"ddl,omitempty"`
+	AfterLoad []string      `json:"after_load,omitempty"`
+	// Swap answers OpDDL with recreate: what puts the new table in the place of the old
+	// one. It is executed in one transaction, together with that of the run's other tables.
+	Swap       []string           `json:"swap,omitempty"`
 	Load       *LoadTarget        `json:"load,omitempty"`
 	Statements []engine.Statement `json:"statements,omitempty"`
 	Session    []string           `json:"session,omitempty"`

@@ -62,6 +62,8 @@ type Manifest struct {
 	Kinds   []engine.Kind `json:"kinds,omitempty"` // supported operation kinds; empty means all
 	// Supports says more of an adapter's table type; nil leaves it open.
 	Supports *Supports `json:"supports,omitempty"`
+	// Sends is the SQL that an adapter may send; nil means DefaultSends.
+	Sends *Sends `json:"sends,omitempty"`
 }
 
 // Supports is what a table type can do.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
 
 // access tells what the run's statements do: the kinds of its operations, and for
@@ -70,8 +72,26 @@ var verbs = []struct {
 	{right: "TRUNCATE", text: regexp.MustCompile(`(?i)(?:^|;)\s*truncate\b`)},
 }
 
-// remarks are comments and constants, which do nothing.
-var remarks = regexp.MustCompile(`(?s)'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/`)
+// bare is a text without its comments and constants, which do nothing; one that
+// cannot be read has nothing else.
+func bare(sql, dialect string) string {
+	tokens, err := sqltext.Tokens(sql, sqltext.DialectOf(dialect))
+	if err != nil {
+		return ""
+	}
+	words := make([]string, 0, len(tokens))
+	for _, t := range tokens {
+		switch t.Kind {
+		case sqltext.Text:
+			words = append(words, "''")
+		case sqltext.Name:
+			words = append(words, `""`)
+		default:
+			words = append(words, t.Text)
+		}
+	}
+	return strings.Join(words, " ")
+}
 
 // rightsOf are the rights that a statement needs on its table, besides reading it.
 func rightsOf(s *plugin.Statement, dialect string) []string {
@@ -79,7 +99,7 @@ func rightsOf(s *plugin.Statement, dialect string) []string {
 	if s.Kind.Write() {
 		rights = append(rights, s.Kind.String())
 	}
-	text := remarks.ReplaceAllString(s.SQL[dialect], " ")
+	text := bare(s.SQL[dialect], dialect)
 	for _, v := range verbs {
 		if (v.dialect == "" || v.dialect == dialect) && v.text.MatchString(text) && !slices.Contains(rights, v.right) {
 			rights = append(rights, v.right)

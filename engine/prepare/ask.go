@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -39,6 +38,9 @@ func (r *resolved) ask(ctx context.Context, req plugin.AdapterRequest) (plugin.A
 		}
 		if f := answer.Refused; f != nil {
 			return answer, refusal(info, *f)
+		}
+		if err := r.approved(req, &answer); err != nil {
+			return answer, err
 		}
 		if len(answer.Queries) == 0 {
 			answer.Notes = readable(answer.Notes)
@@ -91,16 +93,14 @@ func readable(notes []string) []string {
 // query runs one query of an adapter. What the database answers, errors
 // included, is the adapter's to judge; only the end of ctx is an error here.
 func (r *resolved) query(ctx context.Context, q plugin.Query) (plugin.QueryResult, error) {
-	if why := notReadOnly(q.SQL); why != "" {
-		return plugin.QueryResult{}, pluginFailed(r.adapter.Info(), "inspecting the target", fmt.Errorf("the query %q %s; an adapter may only read", q.ID, why))
-	}
 	limit := queryLimit
 	if q.TimeoutMs > 0 {
 		limit = time.Duration(min(q.TimeoutMs, longestQuery.Milliseconds())) * time.Millisecond
 	}
-	qctx, cancel := context.WithTimeout(ctx, limit)
+	// The database ends the query itself; the context is for one that does not answer.
+	qctx, cancel := context.WithTimeout(ctx, limit+time.Second)
 	defer cancel()
-	set, err := r.database.Query(qctx, q.SQL, q.Args...)
+	set, err := target.Read(qctx, r.database, q.SQL, limit, q.Args...)
 	if ctx.Err() != nil {
 		return plugin.QueryResult{}, fmt.Errorf("inspecting the target: %w", ctx.Err())
 	}
@@ -144,37 +144,4 @@ func jsonValue(v any) any {
 	default:
 		return v
 	}
-}
-
-var (
-	readVerb  = regexp.MustCompile(`(?is)^\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*\(*\s*(select|with|show|values|explain|table)\b`)
-	writeVerb = regexp.MustCompile(`(?i)\b(insert|update|delete|merge|into|truncate|drop|alter|create|grant|revoke|copy|call|do|analyze|vacuum|nextval|setval)\b`)
-	quoted    = regexp.MustCompile(`'(?:[^']|'')*'|"(?:[^"]|"")*"`)
-)
-
-// ReadOnly refuses SQL of an adapter that does more than read; empty texts are passed over.
-func ReadOnly(texts ...string) error {
-	for _, text := range texts {
-		if why := notReadOnly(text); text != "" && why != "" {
-			return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("A query of the adapter %s; it may only read.", why)}
-		}
-	}
-	return nil
-}
-
-// notReadOnly says why a text may change something, or "" when it reads. It
-// errs towards refusal; the target's own rights are the second line.
-func notReadOnly(sql string) string {
-	verb := readVerb.FindStringSubmatch(sql)
-	if verb == nil {
-		return "does not begin with SELECT"
-	}
-	bare := quoted.ReplaceAllString(sql, "''")
-	if word := writeVerb.FindString(bare); word != "" {
-		return "contains " + strings.ToUpper(word)
-	}
-	if strings.Contains(strings.TrimRight(strings.TrimSpace(bare), ";"), ";") {
-		return "is more than one statement"
-	}
-	return ""
 }

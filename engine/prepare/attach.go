@@ -33,7 +33,7 @@ func Attach(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Pla
 	if r.driver = deps.Drivers[name]; r.driver == nil {
 		return nil, engine.InvalidField("target.connection.driver", fmt.Sprintf("there is no driver %q", name), "")
 	}
-	if r.database, err = r.driver.Open(target.Config{DSN: dsn, Session: r.session, ApplicationName: "loadstone " + purpose, Warehouse: sc.Target.Warehouse}); err != nil {
+	if r.database, err = r.driver.Open(target.Config{DSN: dsn, Session: r.session, ApplicationName: "loadstone " + purpose, Warehouse: sc.Target.Warehouse, Prepared: plan.Prepared}); err != nil {
 		return nil, targetError("opening the target", err)
 	}
 	return &Attached{r}, nil
@@ -46,6 +46,9 @@ func (a *Attached) Ask(ctx context.Context, req plugin.AdapterRequest) (plugin.A
 
 // Adapter names the adapter.
 func (a *Attached) Adapter() string { return a.r.adapter.Info().Name }
+
+// Dialect is the adapter's.
+func (a *Attached) Dialect() string { return a.r.adapter.Info().Manifest.Dialect }
 
 // Database is the target.
 func (a *Attached) Database() target.Database { return a.r.database }

@@ -28,7 +28,9 @@ func TestATerseAdapter(t *testing.T) {
 		return list
 	}
 	w.mute = true
-	p, err := Plan(t.Context(), w.deps(), scenario(), nil)
+	sc := scenario()
+	sc.Target.AllowWrites = true
+	p, err := Plan(t.Context(), w.deps(), sc, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

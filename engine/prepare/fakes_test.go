@@ -45,6 +45,8 @@ type world struct {
 	adapterParams string          // its schema
 	final         string          // the table that is made of the loaded one
 	refusal       *plugin.Refusal // of DDL
+	sends         *plugin.Sends
+	session       []string
 	requests      []plugin.AdapterRequest
 	// the workload
 	logical  []plugin.LogicalTable
@@ -142,7 +144,7 @@ type fakeAdapter struct{ w *world }
 
 func (f fakeAdapter) Info() plugin.Info {
 	return plugin.Info{PluginRef: engine.PluginRef{Kind: "adapter", Name: "fake", Version: "1", SHA256: "a"},
-		Manifest: plugin.Manifest{Kind: "adapter", Name: "fake", Driver: f.w.driver, Kinds: f.w.kinds, Supports: f.w.supports, Parameters: json.RawMessage(f.w.adapterParams)}}
+		Manifest: plugin.Manifest{Kind: "adapter", Name: "fake", Driver: f.w.driver, Kinds: f.w.kinds, Supports: f.w.supports, Sends: f.w.sends, Parameters: json.RawMessage(f.w.adapterParams)}}
 }
 
 func (f fakeAdapter) Call(_ context.Context, request, answer any) error {
@@ -177,7 +179,7 @@ func (f fakeAdapter) Call(_ context.Context, request, answer any) error {
 		a.DDL = append(a.DDL, "CREATE TABLE "+req.TableName)
 		a.AfterLoad = []string{"ANALYZE " + req.TableName}
 		if f.w.final != "" {
-			a.AfterLoad = []string{"CREATE FINAL " + f.w.final, "ANALYZE " + f.w.final}
+			a.AfterLoad = []string{"CREATE TABLE " + f.w.final, "ANALYZE " + f.w.final}
 		}
 	case plugin.OpLoad:
 		a.Load = &plugin.LoadTarget{Table: req.TableName, Columns: make([]engine.Column, len(req.Logical.Columns))}
@@ -186,7 +188,7 @@ func (f fakeAdapter) Call(_ context.Context, request, answer any) error {
 		}
 		a.Load.Final = f.w.final
 		for n := req.Rows; n > 0; n -= 1000 {
-			a.Load.Generate = append(a.Load.Generate, plugin.Generated{SQL: "INSERT SELECT " + req.TableName, Rows: min(n, 1000)})
+			a.Load.Generate = append(a.Load.Generate, plugin.Generated{SQL: "INSERT INTO " + req.TableName + " SELECT " + req.TableName, Rows: min(n, 1000)})
 		}
 	case plugin.OpStatements:
 		for _, s := range req.Statements {
@@ -199,7 +201,10 @@ func (f fakeAdapter) Call(_ context.Context, request, answer any) error {
 		if f.w.mute {
 			return fmt.Errorf("no %s here: %w", req.Op, plugin.ErrFailed)
 		}
-		a.Session = []string{"SET x = 1"}
+		a.Session = []string{"SET TIME ZONE 'UTC'"}
+		if f.w.session != nil {
+			a.Session = f.w.session
+		}
 		if f.w.isolates {
 			a.IsolationLevel = req.IsolationLevel
 		}

@@ -33,7 +33,7 @@ func TestTheDatabaseMakesTheRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"CREATE TABLE orders", "INSERT SELECT orders", "INSERT SELECT orders", "INSERT SELECT orders", "ANALYZE orders"}; !slices.Equal(w.sql, want) || w.loaded != 0 {
+	if want := []string{"CREATE TABLE orders", "INSERT INTO orders SELECT orders", "INSERT INTO orders SELECT orders", "INSERT INTO orders SELECT orders", "ANALYZE orders"}; !slices.Equal(w.sql, want) || w.loaded != 0 {
 		t.Fatalf("%v, %d rows copied", w.sql, w.loaded)
 	}
 	if done[0] != 0 || done[len(done)-1] != 2500 || !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "made 2500 sample rows") }) {
@@ -69,7 +69,7 @@ func TestGeneratingIsUndone(t *testing.T) {
 
 func TestATableFilledThroughAnother(t *testing.T) {
 	w := newWorld()
-	w.final = "served"
+	w.final = "orders_loadstone_served"
 	w.execErr = map[string]error{"ANALYZE": errors.New("no")}
 	_, err := Plan(t.Context(), w.deps(), prepared(10, engine.IfExistsUse), nil)
 	fails(t, err, engine.CodeTarget, "", "no")

@@ -27,6 +27,8 @@ type loading struct {
 	// total rows of the tables to make, and those of the tables made so far.
 	total, before int64
 	begin, told   time.Time
+	// swaps put tables that were built beside others in their place.
+	swaps []string
 	// made are the tables that this run created, as the adapter quotes them.
 	made []string
 }
@@ -48,7 +50,7 @@ func (p *planner) recipe(ctx context.Context, name string, t *plugin.LogicalTabl
 	if len(ddl.DDL) == 0 {
 		return recipe{}, pluginFailed(p.adapter.Info(), "creating "+name, errors.New("it gave no DDL"))
 	}
-	request := plugin.AdapterRequest{Op: plugin.OpLoad, TableName: name, Logical: t}
+	request := plugin.AdapterRequest{Op: plugin.OpLoad, TableName: name, Logical: t, Recreate: exists}
 	if p.generates(t) {
 		request.Rows = rowsOf(p.sc, t)
 	}
@@ -79,6 +81,9 @@ func (l *loading) create(ctx context.Context, i int, how recipe) error {
 		if !created && creates(sql) {
 			created = true
 			l.made = append(l.made, how.load.Table)
+			if err := l.mark(ctx, how.load.Table); err != nil {
+				return err
+			}
 		}
 	}
 	switch {
@@ -99,7 +104,29 @@ func (l *loading) create(ctx context.Context, i int, how recipe) error {
 			l.made = append(l.made, how.load.Final)
 		}
 	}
+	l.swaps = append(l.swaps, how.ddl.Swap...)
 	l.notes = append(l.notes, how.notes...)
+	return nil
+}
+
+// swapLimit bounds waiting for those who use the old tables.
+const swapLimit = 30 * time.Second
+
+// swap puts the tables that were built beside others in their place, all of them
+// or none: until it has succeeded the old ones are there with all that they hold.
+func (l *loading) swap(ctx context.Context) error {
+	if len(l.swaps) == 0 {
+		return nil
+	}
+	l.report(engine.PrepareProgress{Step: "swap", Message: "Putting the new tables in the place of the old ones"})
+	ctx, cancel := context.WithTimeout(ctx, swapLimit)
+	defer cancel()
+	// One text is one transaction.
+	if err := l.database.Exec(ctx, strings.Join(l.swaps, ";\n")); err != nil {
+		return targetError("putting the new tables in the place of the old ones", err)
+	}
+	// What was there is gone, so nothing is undone any more.
+	l.made = nil
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 // Check outcomes.
@@ -46,6 +47,8 @@ type Preflight struct {
 	Server *PreflightInfo `json:"server"`
 	// Creates names the tables that would be created, with their sample rows.
 	Creates []PreflightTable `json:"creates"`
+	// Writes are the tables that Loadstone did not make, and the run writes to.
+	Writes []target.Written `json:"writes"`
 	// Targets are the preflights of a matrix. Checks and Creates are then those of
 	// all targets, with their labels; Plan and Server are null.
 	Targets []TargetPreflight `json:"targets,omitempty"`
@@ -59,6 +62,7 @@ type TargetPreflight struct {
 	Plan    *engine.Plan     `json:"plan"`
 	Server  *PreflightInfo   `json:"server"`
 	Creates []PreflightTable `json:"creates"`
+	Writes  []target.Written `json:"writes"`
 }
 
 // PreflightInfo tells what answered.
@@ -91,7 +95,7 @@ func InspectAll(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight,
 	if sc.Matrix == nil {
 		return Inspect(ctx, deps, sc)
 	}
-	all := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}}
+	all := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}, Writes: []target.Written{}}
 	for i, one := range sc.Expand() {
 		label := sc.Matrix.Targets[i].Label
 		f, err := Inspect(ctx, deps, one)
@@ -107,7 +111,8 @@ func InspectAll(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight,
 		}
 		all.OK = all.OK && f.OK
 		all.Checks, all.Creates = append(all.Checks, f.Checks...), append(all.Creates, f.Creates...)
-		all.Targets = append(all.Targets, TargetPreflight{Label: label, OK: f.OK, Checks: f.Checks, Plan: f.Plan, Server: f.Server, Creates: f.Creates})
+		all.Targets = append(all.Targets, TargetPreflight{Label: label, OK: f.OK, Checks: f.Checks, Plan: f.Plan, Server: f.Server, Creates: f.Creates, Writes: f.Writes})
+		all.Writes = append(all.Writes, f.Writes...)
 	}
 	return all, nil
 }
@@ -115,7 +120,7 @@ func InspectAll(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight,
 // Inspect is the preflight of a scenario with one target. What is wrong with the scenario or the
 // target is a check, not an error.
 func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, error) {
-	f := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}}
+	f := &Preflight{OK: true, Checks: []CheckResult{}, Creates: []PreflightTable{}, Writes: []target.Written{}}
 	r, err := resolve(ctx, deps, sc)
 	if err != nil {
 		return f, f.failed("plugins", err)
@@ -161,6 +166,9 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, er
 	}
 	if f.Plan, err = p.freeze(ctx, tables); err != nil {
 		return f, f.failed("statements", err)
+	}
+	if err := p.checkWritten(ctx, f); err != nil {
+		return f, f.failed(checkWrites, err)
 	}
 	frozen := fmt.Sprintf("%d statements are frozen; nothing else can be executed.", len(f.Plan.Statements))
 	if len(f.Creates) == 0 {
@@ -228,11 +236,14 @@ func (p *planner) expected(ctx context.Context, f *Preflight) ([]engine.Table, e
 			return nil, err
 		}
 		made := p.wouldBe(t, how)
-		f.Creates = append(f.Creates, PreflightTable{Name: name, Rows: made.Rows, Drops: have.exists, DDL: append(how.ddl.DDL, how.ddl.AfterLoad...)})
+		f.Creates = append(f.Creates, PreflightTable{Name: name, Rows: made.Rows, Drops: have.exists, DDL: slices.Concat(how.ddl.DDL, how.ddl.AfterLoad, how.ddl.Swap)})
 		check := CheckResult{Name: "table", Outcome: CheckOK, Message: fmt.Sprintf("%s would be created with %d sample rows%s.", name, made.Rows, p.howLoaded(t))}
 		if have.exists {
 			check.Outcome = CheckWarning
 			check.Message = fmt.Sprintf("%s would be dropped and created again with %d sample rows%s.", name, made.Rows, p.howLoaded(t))
+			for _, note := range how.ddl.Notes {
+				check.Message += " " + note
+			}
 			check.Fix, check.Field = "set if_exists: use to keep it", "target.prepare.if_exists"
 		}
 		f.add(check)
@@ -274,7 +285,7 @@ func (p *planner) wouldBe(t *plugin.LogicalTable, how recipe) engine.Table {
 
 // declared is a sample table as the workload declares it, without its columns.
 func declared(sc engine.Scenario, t *plugin.LogicalTable) engine.Table {
-	table := engine.Table{Name: t.Name, PhysicalName: t.Name, Key: t.Key, Rows: rowsOf(sc, t), RowsExact: true}
+	table := engine.Table{Name: t.Name, PhysicalName: t.Name, Key: t.Key, Rows: rowsOf(sc, t), RowsExact: true, Own: sc.Target.Prepare != nil}
 	if isInteger := func(c plugin.LogicalColumn) bool { return c.Name == t.Key[0] && c.Type == engine.TypeI64 }; table.Rows > 0 && len(t.Key) == 1 && slices.ContainsFunc(t.Columns, isInteger) {
 		first, last := int64(1), table.Rows
 		table.KeyMin, table.KeyMax, table.Dense = &first, &last, true

@@ -115,6 +115,8 @@ type resolved struct {
 	server   target.ServerInfo
 	session  []string
 	classes  map[string]engine.ErrorClass
+	// tableNames are those of the run's tables, as the user wrote them.
+	tableNames []string
 	// adapterNotes say what the adapter did not answer.
 	adapterNotes []string
 }
@@ -145,6 +147,11 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 		return nil, engine.InvalidField("workload.feed", fmt.Sprintf("is required: the workload %s issues the operations of a feed", m.Name),
 			"name a recorded run with workload.feed: {run: ID}, or give a CSV file with --feed FILE.csv")
 	}
+	if m := r.adapter.Info().Manifest; m.Sends != nil {
+		if err := m.Sends.Check(); err != nil {
+			return nil, pluginFailed(r.adapter.Info(), "declaring what it sends", err)
+		}
+	}
 	params, err := withRecorded(ctx, deps, sc.Workload)
 	if err != nil {
 		return nil, err
@@ -160,6 +167,9 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 	}
 	if err := checkTarget(sc, r.workload.Info().Name, r.logical); err != nil {
 		return nil, err
+	}
+	for _, t := range r.logical {
+		r.tableNames = append(r.tableNames, physical(sc, r.logical, t))
 	}
 	if err := r.foresee(ctx, sc); err != nil {
 		return nil, err
@@ -224,7 +234,7 @@ func (r *resolved) connect(ctx context.Context, sc engine.Scenario) error {
 	if r.session, r.classes, err = r.connectStatements(ctx, sc.Workload.IsolationLevel); err != nil {
 		return err
 	}
-	r.database, err = r.driver.Open(target.Config{DSN: r.dsn, Session: r.session, ApplicationName: "loadstone prepare", Warehouse: sc.Target.Warehouse})
+	r.database, err = r.driver.Open(target.Config{DSN: r.dsn, Session: r.session, ApplicationName: "loadstone prepare", Warehouse: sc.Target.Warehouse, Prepared: sc.Target.Prepared})
 	if err != nil {
 		return targetError("opening the target", err)
 	}
@@ -288,6 +298,8 @@ type planner struct {
 	names []string
 	// pools are the key samples of the tables, as inspected.
 	pools []engine.Pool
+	// dropped are existing tables, quoted by the adapter, in whose place new ones come.
+	dropped []string
 }
 
 func (p *planner) report(progress engine.PrepareProgress) {
@@ -303,6 +315,9 @@ func (p *planner) plan(ctx context.Context) (*engine.Plan, error) {
 	}
 	plan, err := p.freeze(ctx, tables)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.mayWrite(ctx, plan); err != nil {
 		return nil, err
 	}
 	if f := p.sc.Workload.Feed; f != nil && f.CSV != "" {
@@ -341,9 +356,12 @@ func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Pl
 	if err := validate(p.adapter.Info(), wanted, answer.Statements); err != nil {
 		return nil, err
 	}
+	if err := noTransactions(p.adapter.Info(), wanted, answer.Statements); err != nil {
+		return nil, err
+	}
 	return &engine.Plan{
 		Driver: p.driver.Name(), Warehouse: p.sc.Target.Warehouse, Workload: p.workload.Info().PluginRef, Adapter: p.adapter.Info().PluginRef,
-		Session: p.session, Statements: answer.Statements, Tables: tables, Pools: p.pools,
+		Session: p.session, Prepared: p.sc.Target.Prepared, Statements: answer.Statements, Tables: tables, Pools: p.pools,
 		KeySlots: slotsPerWorker * p.sc.MostWorkers(p.server.MaxConnections), ErrorClasses: p.classes,
 	}, nil
 }

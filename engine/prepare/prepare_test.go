@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
 
 func prepared(rows int64, how engine.IfExists) engine.Scenario {
@@ -293,11 +294,15 @@ func TestWhatReads(t *testing.T) {
 		"SELECT 1": true, " select * from t where a = 'delete'": true, "WITH x AS (SELECT 1) SELECT * FROM x;": true, "(SELECT 1)": true, "SHOW server_version": true,
 		"/* note */ SELECT \"update\" FROM t": true, "-- note\nSELECT 1": true,
 		"WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x": false, "SELECT 1; DROP TABLE t": false, "DROP TABLE t": false, "": false,
+		"WITH a AS (SELECT 1 /* ' */), d AS (DELETE FROM t RETURNING 1) SELECT '' FROM d": false, "SELECT E'\\'', d FROM (DELETE FROM t) AS d --'": false,
+		"SELECT $$ ' $$, 1; DELETE FROM t --'": false, "SELECT $a$ delete $a$": true, "SELECT 1 -- ; delete\n": true, "SELECT pg_read_file('/etc/passwd')": false,
+		"SELECT \"pg_terminate_backend\" (1)": false, "SELECT pg_catalog.set_config('a', 'b', false)": false, "SELECT U&\"p\\0067_sleep\"(1)": false, "SELECT lo_import('x')": false,
+		"SELECT pg_try_advisory_lock(1)": false, "SELECT lower('x'), locate FROM t": true, "SELECT '": false, "SELECT /* /* */ 1": false,
 		"SELECT nextval('s')": false, "EXPLAIN ANALYZE SELECT 1": false, "COPY t TO STDOUT": false, "SELECT * INTO x FROM t": false, "DO $$ $$": false,
 	}
 	for sql, want := range cases {
-		if got := notReadOnly(sql) == ""; got != want {
-			t.Errorf("%q reads only: %v, want %v (%s)", sql, got, want, notReadOnly(sql))
+		if got := notReadOnly(sql, sqltext.Postgres) == ""; got != want {
+			t.Errorf("%q reads only: %v, want %v (%s)", sql, got, want, notReadOnly(sql, sqltext.Postgres))
 		}
 	}
 }

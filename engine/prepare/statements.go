@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/sdk/sqltext"
 )
 
 // maxStatements keeps the indexes of the frozen list below the control statements of a batch.
@@ -118,6 +119,30 @@ func validate(adapter plugin.Info, wanted []plugin.Statement, list []engine.Stat
 				return refuse("%q orders a bind %d of %d", s.ID, at, len(s.Binds))
 			}
 		}
+	}
+	return nil
+}
+
+// noTransactions refuses statements that open or end transactions: what follows
+// them would be counted, and rolled back when the connection ends. Transactions
+// are groups of a batch. Each statement of a text is looked at.
+func noTransactions(adapter plugin.Info, wanted []plugin.Statement, list []engine.Statement) error {
+	dialect := sqltext.DialectOf(adapter.Manifest.Dialect)
+	for i, s := range list {
+		tokens, err := sqltext.Tokens(s.SQL, dialect)
+		if err != nil {
+			continue // the database says what is wrong with it
+		}
+		word := sqltext.TransactionControl(tokens, dialect)
+		if word == "" {
+			continue
+		}
+		field := paramsField
+		if wanted[i].Param != "" {
+			field += "." + wanted[i].Param
+		}
+		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The statement %s begins, divides or ends a transaction by itself (%s): what is counted after it need not be stored.", s.ID, word),
+			Fields: []engine.FieldError{{Field: field, Message: word + " is no operation", Hint: "let the workload group its statements as a transaction: its batches have BEGIN, COMMIT and ROLLBACK of their own"}}}
 	}
 	return nil
 }

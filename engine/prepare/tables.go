@@ -83,6 +83,9 @@ func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTab
 	if answer.Pool != nil {
 		answer.Pool.Table = t.Name
 	}
+	if err := p.ownership(ctx, answer.Table); err != nil {
+		return found{}, err
+	}
 	return found{exists: true, table: answer.Table, pool: answer.Pool, notes: answer.Notes}, nil
 }
 
@@ -110,12 +113,22 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 			err = errors.Join(err, job.undo(ctx))
 		}
 	}()
+	if err := p.mayWriteThen(ctx, state, how); err != nil {
+		return nil, err
+	}
 	for i := range p.logical {
-		name := p.names[i]
 		if !state[i].exists || p.recreates() {
 			if err := job.create(ctx, i, how[i]); err != nil {
 				return nil, err
 			}
+		}
+	}
+	if err := job.swap(ctx); err != nil {
+		return nil, err
+	}
+	for i := range p.logical {
+		name := p.names[i]
+		if !state[i].exists || p.recreates() {
 			p.report(engine.PrepareProgress{Step: "inspect", Message: "Looking at the table " + name + p.place(i)})
 			if state[i], err = p.inspect(ctx, name, &p.logical[i]); err != nil {
 				return nil, err
@@ -206,6 +219,8 @@ func (p *planner) decide(name string, t *plugin.LogicalTable, f found) error {
 	case prep != nil && prep.IfExists == engine.IfExistsFail:
 		return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s exists already in %s, and target.prepare.if_exists is fail.", name, p.where()),
 			Fields: []engine.FieldError{{Field: "target.prepare.if_exists", Message: "the table exists", Hint: "use: keep it as it is; recreate: drop it and load it again"}}}
+	case p.recreates() && !f.table.Own && !p.sc.Target.AllowWrites:
+		return notAllowed(fmt.Sprintf("The table %s in %s with %s%s was not made by Loadstone, and target.prepare.if_exists: recreate would drop it", name, p.where(), about(f.table.RowsExact), rowCount(f.table.Rows)))
 	case p.recreates():
 		return nil
 	}

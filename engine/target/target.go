@@ -23,6 +23,9 @@ type Config struct {
 	ApplicationName  string
 	// Warehouse overrides the connection's, where the database has such a thing.
 	Warehouse string
+	// Prepared says whether sessions keep prepared statements; nil leaves it to the driver,
+	// which sends statements with each operation where a pooler shares sessions.
+	Prepared *bool
 	// RunID and WorkerID mark the sessions of a run in the database's own history,
 	// where it keeps one; empty for what belongs to no run.
 	RunID, WorkerID string
@@ -78,7 +81,9 @@ type ServerInfo struct {
 	Simulated bool `json:"simulated"`
 	// Emulated is true, and Simulated too, where another engine answers in the
 	// database's place and models nothing: its times are that engine's.
-	Emulated       bool          `json:"emulated"`
+	Emulated bool `json:"emulated"`
+	// Pooled is true where sessions are a pooler's, which may give every transaction another one.
+	Pooled         bool          `json:"pooled,omitempty"`
 	MaxConnections int           `json:"max_connections"`
 	RoundTrip      time.Duration `json:"-"`
 	// Notes are sentences on what is remarkable and no failure.
@@ -171,4 +176,53 @@ type EventConn interface {
 	// Receive reads what has arrived, into buf where it needs room. With done,
 	// res and err are as Exec gives them; without, the loop waits for more.
 	Receive(buf []byte, res *Result) (done bool, err error)
+}
+
+// Reader is an optional ability of a Database: queries that cannot write.
+type Reader interface {
+	// Read is Query in a transaction that only reads, ended by the database itself after
+	// limit. An error about a lock that is held too long is user-facing, and names its holder.
+	Read(ctx context.Context, sql string, limit time.Duration, args ...any) (*ResultSet, error)
+}
+
+// Read runs a query that reads, through Query when db has no better way.
+func Read(ctx context.Context, db Database, sql string, limit time.Duration, args ...any) (*ResultSet, error) {
+	if r, ok := db.(Reader); ok {
+		return r.Read(ctx, sql, limit, args...)
+	}
+	return db.Query(ctx, sql, args...)
+}
+
+// Keeper is an optional ability of a Database: it keeps apart the tables that
+// Loadstone made, and finds out what statements write to.
+type Keeper interface {
+	// Mark notes in the database that Loadstone made a table, named as an adapter
+	// quotes it. The note is bound to the very table: a copy or a successor of its name has none.
+	Mark(ctx context.Context, table string) error
+	// Owned reports for each table whether Loadstone made it; false for one that is not there.
+	Owned(ctx context.Context, tables ...string) ([]bool, error)
+	// Writes lists what the statements write to, without executing any. Statements that
+	// the database does not take, for want of a table too, are left out.
+	Writes(ctx context.Context, statements []engine.Statement) ([]Written, error)
+}
+
+// Written is a table that statements write to, or what else they may change.
+type Written struct {
+	// Table is its name with its schema, quoted where SQL wants it so.
+	Table string `json:"table"`
+	// Opaque: Table is a function or procedure, and what it writes is not known.
+	Opaque bool `json:"opaque,omitempty"`
+	// Operations are INSERT, UPDATE, DELETE, MERGE, TRUNCATE, CALL.
+	Operations []string `json:"operations"`
+	// Statements are the ids of those that write.
+	Statements []string `json:"statements"`
+	// Own: Loadstone made the table. System: the database's own catalog.
+	Own    bool `json:"own"`
+	System bool `json:"system,omitempty"`
+	// Rows is about how many rows it has, -1 when that is not known.
+	Rows     int64 `json:"rows"`
+	Triggers int   `json:"triggers"`
+	// Cascades are the tables that foreign keys change along with it.
+	Cascades    []string `json:"cascades"`
+	RowSecurity bool     `json:"row_security"`
 }

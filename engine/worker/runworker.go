@@ -217,7 +217,7 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 			Hint: "check workload.params; the message is the plugin's own", Cause: err}
 	}
 	r.database, err = driver.Open(target.Config{DSN: w.a.DSN, Session: w.a.Plan.Session, StatementTimeout: w.a.Workload.StatementTimeout(),
-		ApplicationName: "loadstone " + w.a.WorkerID, Warehouse: w.a.Plan.Warehouse, RunID: w.a.RunID, WorkerID: w.a.WorkerID})
+		ApplicationName: "loadstone " + w.a.WorkerID, Warehouse: w.a.Plan.Warehouse, Prepared: w.a.Plan.Prepared, RunID: w.a.RunID, WorkerID: w.a.WorkerID})
 	if err != nil {
 		return nil, fmt.Errorf("opening the target: %w", err)
 	}

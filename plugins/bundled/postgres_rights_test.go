@@ -27,7 +27,7 @@ func TestPostgresRights(t *testing.T) {
 	})
 	scenario := func(table, weights string, exists engine.IfExists) engine.Scenario {
 		sc := engine.Scenario{Name: "test", Workload: engine.Workload{Plugin: "mix", Params: json.RawMessage(`{"weights":{` + weights + `}}`), Seed: 7, ConcurrentConnections: 1},
-			Target:  engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: as}, Adapter: "postgres", TableName: table},
+			Target:  engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: as}, Adapter: "postgres", TableName: table, AllowWrites: true},
 			Scaling: engine.Scaling{WorkerCount: 1}}
 		if exists != "" {
 			sc.Target.Prepare = &engine.Prepare{Rows: 10, IfExists: exists}

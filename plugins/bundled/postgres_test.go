@@ -62,7 +62,7 @@ func (b *bench) plan(table, params string, prep *engine.Prepare) (*engine.Plan, 
 // planOf prepares a run of a workload.
 func (b *bench) planOf(workload, table, params string, prep *engine.Prepare) (*engine.Plan, error) {
 	sc := engine.Scenario{Name: "test", Workload: engine.Workload{Plugin: workload, Params: json.RawMessage(params), Seed: 7, ConcurrentConnections: 1},
-		Target:  engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: b.dsn}, Adapter: "postgres", TableName: table, Prepare: prep},
+		Target:  engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: b.dsn}, Adapter: "postgres", TableName: table, Prepare: prep, AllowWrites: true},
 		Scaling: engine.Scaling{WorkerCount: 1}}
 	deps := prepare.Deps{Plugins: b.host, Drivers: map[string]target.Driver{"postgres": postgres.NewDriver()}, Connections: inline{}}
 	p, err := prepare.Plan(context.Background(), deps, sc, nil)

@@ -76,7 +76,7 @@ func (s *snow) deps() prepare.Deps {
 
 func (s *snow) scenario(adapter, workload, table, params string, prep *engine.Prepare) engine.Scenario {
 	return engine.Scenario{Name: "test", Workload: engine.Workload{Plugin: workload, Params: json.RawMessage(params), Seed: 7, ConcurrentConnections: 4},
-		Target:  engine.Target{Connection: engine.ConnectionRef{Driver: "snowflake", DSN: s.dsn}, Adapter: adapter, TableName: table, Prepare: prep},
+		Target:  engine.Target{Connection: engine.ConnectionRef{Driver: "snowflake", DSN: s.dsn}, Adapter: adapter, TableName: table, Prepare: prep, AllowWrites: true},
 		Scaling: engine.Scaling{WorkerCount: 1}}
 }
 

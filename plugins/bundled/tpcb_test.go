@@ -24,7 +24,7 @@ import (
 // scenario is a run of a workload with tables of its own.
 func (b *bench) scenario(workload, params string, prep *engine.Prepare) engine.Scenario {
 	return engine.Scenario{Name: "test", Workload: engine.Workload{Plugin: workload, Params: json.RawMessage(params), Seed: 7, ConcurrentConnections: 4},
-		Target:  engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: b.dsn}, Adapter: "postgres", Prepare: prep},
+		Target:  engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: b.dsn}, Adapter: "postgres", Prepare: prep, AllowWrites: true},
 		Scaling: engine.Scaling{WorkerCount: 2}}
 }
 

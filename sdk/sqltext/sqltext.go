@@ -84,252 +84,154 @@ var verbs = map[string]bool{"SELECT": false, "VALUES": false, "TABLE": false, "I
 
 // Parse reads one statement; semicolons at its end are dropped. The error is an *Error.
 func Parse(sql string) (*Statement, error) {
-	l := lexer{sql: sql, names: map[string]int{}}
-	if err := l.run(); err != nil {
-		return nil, err
+	p := parser{lexer: Lexer{SQL: sql}, sql: sql, names: map[string]int{}}
+	for {
+		t, ok, err := p.lexer.Next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return p.finish()
+		}
+		if err := p.token(t); err != nil {
+			return nil, err
+		}
 	}
-	return l.finish()
 }
 
-type lexer struct {
-	sql string
-	i   int
+type parser struct {
+	lexer Lexer
+	sql   string
 	// from is where the text since the last parameter begins; end is where the
 	// statement ends: behind its last token.
 	from, end int
 	names     map[string]int
 	s         Statement
 	depth     int
-	// first word, whether it was WITH, and the last token but blanks.
-	first, firstAt int
-	with           bool
-	word           string
-	last           byte
-	ended          bool
+	// into is where SELECT INTO stands; firstAt the first word, with whether it was
+	// WITH; afterOpen and afterClose say that the last token was a parenthesis.
+	into, firstAt         int
+	with                  bool
+	word                  string
+	afterOpen, afterClose bool
+	ended                 bool
 }
 
-func (l *lexer) fail(at int, says string) *Error {
-	line := 1 + strings.Count(l.sql[:at], "\n")
-	begin := strings.LastIndexByte(l.sql[:at], '\n') + 1
-	return &Error{Line: line, Column: 1 + len([]rune(l.sql[begin:at])), Message: says}
-}
-
-func (l *lexer) run() error {
-	for l.i < len(l.sql) {
-		at, c := l.i, l.sql[l.i]
-		if c == 0 {
-			return l.fail(at, "a zero byte cannot be part of SQL")
-		}
-		if n, err := l.blank(); n || err != nil {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if c == ';' {
-			l.i++
-			l.ended = l.ended || l.s.Verb != "" || l.word != ""
-			continue
-		}
-		if l.ended {
-			return l.fail(at, "a second statement begins here; one entry holds one statement")
-		}
-		if err := l.token(at, c); err != nil {
-			return err
-		}
-		l.end = l.i
-	}
-	return nil
-}
-
-// blank passes over white space and comments.
-func (l *lexer) blank() (bool, error) {
-	rest := l.sql[l.i:]
-	switch {
-	case strings.IndexByte(" \t\r\n\f\v", rest[0]) >= 0:
-		l.i++
-	case strings.HasPrefix(rest, "--"):
-		n := strings.IndexByte(rest, '\n')
-		if n < 0 {
-			n = len(rest)
-		}
-		l.i += n
-	case strings.HasPrefix(rest, "/*"):
-		depth, i := 0, 0
-		for {
-			switch {
-			case strings.HasPrefix(rest[i:], "/*"):
-				depth++
-				i += 2
-			case strings.HasPrefix(rest[i:], "*/"):
-				depth--
-				i += 2
-			case i >= len(rest):
-				return false, l.fail(l.i, "this comment has no end")
-			default:
-				i++
-			}
-			if depth == 0 {
-				break
-			}
-		}
-		l.i += i
-	default:
-		return false, nil
-	}
-	return true, nil
-}
-
-func (l *lexer) token(at int, c byte) error {
-	var err error
-	switch {
-	case c == '\'':
-		err = l.quoted('\'', false, "this text has no closing quote")
-	case c == '"':
-		err = l.quoted('"', false, "this name has no closing quote")
-	case (c == 'e' || c == 'E') && strings.HasPrefix(l.sql[at+1:], "'"):
-		l.i++
-		err = l.quoted('\'', true, "this text has no closing quote")
-	case c == '$':
-		err = l.dollar()
-	case c == ':':
-		l.colon()
-		c = 'p'
-	case wordByte(c):
-		l.readWord(at)
-		c = 'w'
-	default:
-		l.i++
-		switch c {
-		case '(':
-			l.depth++
-		case ')':
-			l.depth--
-		}
-	}
-	l.last = c
-	return err
-}
-
-func wordByte(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
-}
-
-func (l *lexer) quoted(quote byte, escapes bool, unclosed string) error {
-	at := l.i
-	for l.i++; l.i < len(l.sql); l.i++ {
-		switch {
-		case l.sql[l.i] == 0:
-			return l.fail(l.i, "a zero byte cannot be part of SQL")
-		case escapes && l.sql[l.i] == '\\':
-			l.i++
-		case l.sql[l.i] != quote:
-		case l.i+1 < len(l.sql) && l.sql[l.i+1] == quote:
-			l.i++
-		default:
-			l.i++
-			return nil
-		}
-	}
-	l.i = len(l.sql)
-	return l.fail(at, unclosed)
-}
-
-// dollar passes over $tag$ … $tag$.
-func (l *lexer) dollar() error {
-	at := l.i
-	end := at + 1
-	for end < len(l.sql) && wordByte(l.sql[end]) {
-		end++
-	}
-	if end < len(l.sql) && l.sql[end] == '$' && (end == at+1 || l.sql[at+1] < '0' || l.sql[at+1] > '9') {
-		tag := l.sql[at : end+1]
-		n := strings.Index(l.sql[end+1:], tag)
-		if n < 0 {
-			return l.fail(at, "this text has no closing "+tag)
-		}
-		if z := strings.IndexByte(l.sql[at:end+1+n], 0); z >= 0 {
-			return l.fail(at+z, "a zero byte cannot be part of SQL")
-		}
-		l.i = end + 1 + n + len(tag)
+func (p *parser) token(t Token) error {
+	if t.Is(";") {
+		p.ended = p.ended || p.s.Verb != "" || p.word != ""
 		return nil
 	}
-	if end > at+1 {
-		return l.fail(at, "parameters have names here: write :id instead of "+l.sql[at:end])
+	if p.ended {
+		return p.lexer.fail(t.At, "a second statement begins here; one entry holds one statement")
 	}
-	l.i++
+	switch t.Kind {
+	case Param:
+		return p.lexer.fail(t.At, "parameters have names here: write :id instead of "+t.Text)
+	case Bind:
+		p.bind(t)
+	case Word:
+		p.readWord(t)
+	case Symbol:
+		switch t.Text {
+		case "(":
+			p.depth++
+		case ")":
+			p.depth--
+		}
+	}
+	p.afterOpen, p.afterClose = t.Is("("), t.Is(")")
+	p.end = t.End
 	return nil
 }
 
-// colon reads a parameter, or passes over ::, := and a colon alone.
-func (l *lexer) colon() {
-	at := l.i
-	l.i++
-	if l.i < len(l.sql) && (l.sql[l.i] == ':' || l.sql[l.i] == '=') {
-		l.i++
-		return
-	}
-	end := l.i
-	for end < len(l.sql) && wordByte(l.sql[end]) {
-		end++
-	}
-	if end == l.i || l.sql[l.i] >= '0' && l.sql[l.i] <= '9' {
-		return
-	}
-	name := l.sql[l.i:end]
-	n, known := l.names[name]
+func (p *parser) bind(t Token) {
+	name := t.Text[1:]
+	n, known := p.names[name]
 	if !known {
-		n = len(l.s.Names)
-		l.names[name] = n
-		l.s.Names = append(l.s.Names, name)
+		n = len(p.s.Names)
+		p.names[name] = n
+		p.s.Names = append(p.s.Names, name)
 	}
-	l.s.texts = append(l.s.texts, l.sql[l.from:at])
-	l.s.params = append(l.s.params, n)
-	l.i, l.from = end, end
+	p.s.texts = append(p.s.texts, p.sql[p.from:t.At])
+	p.s.params = append(p.s.params, n)
+	p.from = t.End
 }
 
-func (l *lexer) readWord(at int) {
-	for l.i < len(l.sql) && (wordByte(l.sql[l.i]) || l.sql[l.i] == '$') {
-		l.i++
-	}
-	word := strings.ToUpper(l.sql[at:l.i])
+func (p *parser) readWord(t Token) {
+	word := t.Upper()
 	changes := word == "INSERT" || word == "UPDATE" || word == "DELETE" || word == "MERGE"
 	switch _, verb := verbs[word]; {
-	case l.word == "":
-		l.firstAt, l.with = at, word == "WITH"
-		if !l.with {
-			l.s.Verb = word
+	case p.word == "":
+		p.firstAt, p.with = t.At, word == "WITH"
+		if !p.with {
+			p.s.Verb = word
 		}
-	case l.with && l.s.Verb == "" && l.depth == 0 && l.last == ')' && verb:
-		l.s.Verb = word
-	case l.with && changes && l.last == '(':
-		l.s.Writes = true
-	case word == "INTO" && l.depth == 0 && l.s.Verb == "SELECT" && l.first == 0:
-		l.first = at
+	case p.with && p.s.Verb == "" && p.depth == 0 && p.afterClose && verb:
+		p.s.Verb = word
+	case p.with && changes && p.afterOpen:
+		p.s.Writes = true
+	case word == "INTO" && p.depth == 0 && p.s.Verb == "SELECT" && p.into == 0:
+		p.into = t.At
 	}
-	l.word = word
+	p.word = word
 }
 
-func (l *lexer) finish() (*Statement, error) {
-	s := &l.s
+func (p *parser) finish() (*Statement, error) {
+	s := &p.s
 	switch {
-	case l.word == "":
-		return nil, l.fail(0, "there is no statement")
-	case l.with && s.Verb == "":
-		return nil, l.fail(l.firstAt, "WITH has no SELECT, INSERT, UPDATE, DELETE or MERGE behind it")
-	case l.first > 0:
-		return nil, l.fail(l.first, "SELECT INTO makes a table; tables are made before a run")
+	case p.word == "":
+		return nil, p.lexer.fail(0, "there is no statement")
+	case p.with && s.Verb == "":
+		return nil, p.lexer.fail(p.firstAt, "WITH has no SELECT, INSERT, UPDATE, DELETE or MERGE behind it")
+	case p.into > 0:
+		return nil, p.lexer.fail(p.into, "SELECT INTO makes a table; tables are made before a run")
 	}
 	writes, known := verbs[s.Verb]
 	switch {
 	case known:
-	case s.Verb == "BEGIN" || s.Verb == "START" || s.Verb == "COMMIT" || s.Verb == "END" || s.Verb == "ROLLBACK" || s.Verb == "ABORT" || s.Verb == "SAVEPOINT" || s.Verb == "RELEASE":
-		return nil, l.fail(l.firstAt, s.Verb+" is not written here: list the statements under transaction")
+	case transactionVerbs[s.Verb]:
+		return nil, p.lexer.fail(p.firstAt, s.Verb+" is not written here: list the statements under transaction")
 	default:
-		return nil, l.fail(l.firstAt, "a statement that begins with "+s.Verb+" cannot be issued: SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE and CALL can, and WITH before them")
+		return nil, p.lexer.fail(p.firstAt, "a statement that begins with "+s.Verb+" cannot be issued: SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE and CALL can, and WITH before them")
 	}
 	s.Writes = s.Writes || writes
-	s.texts = append(s.texts, l.sql[l.from:l.end])
+	s.texts = append(s.texts, p.sql[p.from:p.end])
 	s.texts[0] = strings.TrimLeft(s.texts[0], "; \t\r\n\f\v")
 	return s, nil
+}
+
+// transactionVerbs begin statements that open, end or divide a transaction.
+var transactionVerbs = map[string]bool{"BEGIN": true, "START": true, "COMMIT": true, "END": true, "ROLLBACK": true, "ABORT": true, "SAVEPOINT": true, "RELEASE": true}
+
+// TransactionControl returns the words with which a text opens, ends or divides a
+// transaction, in any of its statements, or "". A block of Snowflake's scripting
+// (BEGIN … END) is none by itself; what stands in it is looked at.
+func TransactionControl(tokens []Token, dialect Dialect) string {
+	for _, s := range Statements(tokens) {
+		for dialect == Snowflake && len(s) > 1 && s[0].Upper() == "BEGIN" && !s[1].oneOf("TRANSACTION", "WORK", "NAME") {
+			s = s[1:]
+		}
+		switch verb := s[0].Upper(); {
+		case verb == "END" && dialect == Snowflake:
+			// A block's; sessions end their transactions with COMMIT.
+		case transactionVerbs[verb]:
+			return verb
+		case verb == "PREPARE" && len(s) > 1 && s[1].oneOf("TRANSACTION"):
+			return "PREPARE TRANSACTION"
+		case verb == "SET" && len(s) > 1 && (s[1].oneOf("TRANSACTION") || len(s) > 2 && s[1].oneOf("LOCAL", "SESSION") && s[2].oneOf("TRANSACTION", "CHARACTERISTICS")):
+			return "SET TRANSACTION"
+		}
+	}
+	return ""
+}
+
+func (t Token) oneOf(words ...string) bool {
+	upper := t.Upper()
+	for _, w := range words {
+		if upper == w {
+			return true
+		}
+	}
+	return false
 }

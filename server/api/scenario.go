@@ -30,11 +30,20 @@ type ScenarioInput struct {
 	TemplateName string         `json:"template_name,omitempty" maxLength:"300" doc:"… or by its name,"`
 	Source       string         `json:"source,omitempty" doc:"or a template's text in YAML or JSON,"`
 	Scenario     *Document      `json:"scenario,omitempty" doc:"or a scenario as JSON."`
+	AllowWrites  bool           `json:"allow_writes,omitempty" doc:"Let the run write to tables that Loadstone did not make, as target.allow_writes in the scenario does."`
 	Set          map[string]any `json:"set,omitempty" maxProperties:"200" doc:"Fields to replace, by path: {\"workload.duration_seconds\": 60}. Text is read as YAML, as on the command line."`
 }
 
 // resolve returns the scenario that the input names, checked and complete.
 func (a *API) resolve(ctx context.Context, in ScenarioInput) (engine.Scenario, error) {
+	s, err := a.named(ctx, in)
+	if err == nil && in.AllowWrites {
+		s.AllowWrites()
+	}
+	return s, err
+}
+
+func (a *API) named(ctx context.Context, in ScenarioInput) (engine.Scenario, error) {
 	given := 0
 	for _, there := range []bool{in.TemplateID != "", in.TemplateName != "", in.Source != "", in.Scenario != nil} {
 		if there {

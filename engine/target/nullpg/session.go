@@ -33,9 +33,10 @@ type session struct {
 	started bool
 	binary  bool
 	// skip: an error was sent, and what follows is ignored up to Sync.
-	skip bool
-	ran  int
-	came time.Time
+	inside bool // of a transaction
+	skip   bool
+	ran    int
+	came   time.Time
 	// params counts the parameters of each prepared statement.
 	params map[string]int
 }
@@ -150,7 +151,7 @@ func (ss *session) message(kind byte, body []byte) error {
 		return ss.query(strings.TrimSpace(strings.TrimRight(string(body), "\x00; ")))
 	case 'S':
 		ss.skip = false
-		ss.send('Z', "I")
+		ss.send('Z', ss.state())
 		return ss.answer()
 	case 'H':
 		return ss.flush()
@@ -223,11 +224,25 @@ func (ss *session) query(sql string) error {
 		ss.send('T', int8Columns)
 		ss.row()
 		ss.send('C', "SELECT 1\x00")
+	case "BEGIN":
+		ss.inside = true
+		ss.send('C', "BEGIN\x00")
+	case "COMMIT", "ROLLBACK":
+		ss.inside = false
+		ss.send('C', strings.ToUpper(word)+"\x00")
 	default:
 		ss.send('C', strings.ToUpper(word)+"\x00")
 	}
-	ss.send('Z', "I")
+	ss.send('Z', ss.state())
 	return ss.answer()
+}
+
+// state is where the session stands: idle, or inside of a transaction.
+func (ss *session) state() string {
+	if ss.inside {
+		return "T"
+	}
+	return "I"
 }
 
 // answer lets the time pass that the executions take, and sends everything.

@@ -22,6 +22,9 @@ import (
 
 // prepared is one frozen statement as this connection's server knows it.
 type prepared struct {
+	// parse goes before the Bind message: where sessions are not the connection's own
+	// the statement is sent with each operation, and one whose table was altered is prepared again.
+	parse []byte
 	// head is the Bind message up to the number of parameter formats; its length field is patched.
 	head  []byte
 	forms []form
@@ -64,6 +67,13 @@ type conn struct {
 	wire     wire
 	timeout  time.Duration
 	cancelMu sync.Mutex
+
+	// statements are the frozen ones; renewed are those that were prepared again,
+	// nil as long as none was.
+	statements []engine.Statement
+	renewed    map[uint16]bool
+	// unnamed: statements are not kept by the session.
+	unnamed bool
 }
 
 var (
@@ -86,10 +96,23 @@ func (d *database) Connect(ctx context.Context, statements []engine.Statement) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(d.cfg.ConnectTimeout, time.Second))
 	defer cancel()
-	c := &conn{db: d, timeout: d.cfg.StatementTimeout, out: make([]byte, 0, 1024)}
+	c := &conn{db: d, timeout: d.cfg.StatementTimeout, statements: statements, out: make([]byte, 0, 1024)}
+	if c.unnamed, err = d.unnamed(ctx, pg); err != nil {
+		closeQuietly(pg)
+		return nil, err
+	}
 	stmts := make([]prepared, len(statements))
 	for i, s := range statements {
-		if stmts[i], err = prepare(ctx, pg, "ls"+strconv.Itoa(i), s); err != nil {
+		name := statementName(i)
+		if c.unnamed {
+			name = ""
+		}
+		if stmts[i], err = prepare(ctx, pg, name, s); err != nil {
+			if ctx.Err() != nil {
+				if locked := d.locked(s.SQL); locked != nil {
+					err = locked
+				}
+			}
 			closeQuietly(pg)
 			return nil, err
 		}
@@ -115,6 +138,10 @@ func (d *database) Connect(ctx context.Context, statements []engine.Statement) (
 	return c, nil
 }
 
+func statementName(i int) string { return "ls" + strconv.Itoa(i) }
+
+// prepare prepares a statement. Without a name it is only described, and sent with
+// each operation: with its types, so that the server reads values as they are written here.
 func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.Statement) (prepared, error) {
 	refuse := func(cause error, format string, args ...any) (prepared, error) {
 		return prepared{}, &engine.Error{Code: engine.CodeTarget, Cause: cause,
@@ -123,6 +150,9 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 	}
 	description, err := pg.Prepare(ctx, name, s.SQL, nil)
 	if err != nil {
+		if pooled := throughPooler(err); pooled != nil {
+			return prepared{}, pooled
+		}
 		return refuse(err, "%s", sentence(err))
 	}
 	if len(description.ParamOIDs) > math.MaxUint16 {
@@ -141,9 +171,10 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 			return refuse(nil, "it has %d parameters and %d binds", len(description.ParamOIDs), len(s.Binds))
 		}
 	}
-	p.head = append(p.head, 'B', 0, 0, 0, 0, 0)
-	p.head = append(append(p.head, name...), 0)
-	p.head = binary.BigEndian.AppendUint16(p.head, uint16(len(p.forms)))
+	p.head = bindHead(name, len(p.forms))
+	if name == "" {
+		p.parse = parseMessage("", s.SQL, description.ParamOIDs)
+	}
 	result := byte(binaryFormat)
 	for _, f := range description.Fields {
 		if !binaryResult(f.DataTypeOID) {
@@ -168,6 +199,24 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 	return p, nil
 }
 
+// bindHead is a Bind message of the unnamed portal up to the number of parameter formats.
+func bindHead(name string, params int) []byte {
+	head := append(append([]byte{'B', 0, 0, 0, 0, 0}, name...), 0)
+	return binary.BigEndian.AppendUint16(head, uint16(params))
+}
+
+// parseMessage is a Parse message; without types the server chooses them.
+func parseMessage(name, sql string, types []uint32) []byte {
+	m := append(append([]byte{'P', 0, 0, 0, 0}, name...), 0)
+	m = append(append(m, sql...), 0)
+	m = binary.BigEndian.AppendUint16(m, uint16(len(types)))
+	for _, oid := range types {
+		m = binary.BigEndian.AppendUint32(m, oid)
+	}
+	binary.BigEndian.PutUint32(m[1:], uint32(len(m)-1))
+	return m
+}
+
 // share returns the statements of an earlier connection where they are the same,
 // as they are unless a table has changed meanwhile: thousands of connections then
 // read one copy, which stays in the processor's cache.
@@ -181,7 +230,7 @@ func (d *database) share(p []prepared) []prepared {
 }
 
 func (p prepared) equal(q prepared) bool {
-	return slices.Equal(p.head, q.head) && slices.Equal(p.forms, q.forms) && slices.Equal(p.params, q.params) && slices.Equal(p.fields, q.fields) &&
+	return slices.Equal(p.parse, q.parse) && slices.Equal(p.head, q.head) && slices.Equal(p.forms, q.forms) && slices.Equal(p.params, q.params) && slices.Equal(p.fields, q.fields) &&
 		slices.Equal(p.order, q.order) && slices.Equal(p.tail, q.tail) && slices.Equal(p.keepTail, q.keepTail)
 }
 
@@ -215,7 +264,15 @@ func (c *conn) ended(op plugin.Op, flight uint64, err error, res *target.Result)
 	if err == nil && c.answer.err == nil && c.answer.broken == nil && c.cancelling.Load() != flight {
 		res.Rows = int32(min(c.answer.rows, math.MaxInt32))
 	} else if err = c.failed(err, flight, res); err != nil {
+		c.failedOf(op, err)
 		return err
+	}
+	if err := c.state(op); err != nil {
+		c.kill()
+		return err
+	}
+	if c.renewed != nil {
+		c.settled(op)
 	}
 	if c.kept.inside || op.Statement == plugin.StatementBegin {
 		return c.follow(op)
@@ -295,7 +352,7 @@ func (c *conn) request(buf []byte, b *plugin.Batch, op plugin.Op) ([]byte, error
 	}
 	p := &c.stmts[op.Statement]
 	args := b.Args[op.FirstArg : op.FirstArg+uint32(op.NArgs)]
-	out := append(buf[:0], p.head...)
+	out := append(append(buf[:0], p.parse...), p.head...)
 	formats := len(out)
 	for range p.forms {
 		out = append(out, 0, 0)
@@ -326,7 +383,8 @@ func (c *conn) request(buf []byte, b *plugin.Batch, op plugin.Op) ([]byte, error
 	if len(out) > maxMessage {
 		return nil, errors.New("operation is larger than 1 GB")
 	}
-	binary.BigEndian.PutUint32(out[1:], uint32(bindEnd-1))
+	bindAt := len(p.parse)
+	binary.BigEndian.PutUint32(out[bindAt+1:], uint32(bindEnd-bindAt-1))
 	return out, nil
 }
 

@@ -57,6 +57,8 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 	}
 	// The deadline of a connect is ours: it covers DNS, TCP, TLS and the log-in together.
 	parsed.ConnectTimeout = cfg.ConnectTimeout
+	reader := parsed.RuntimeParams[inspectRole]
+	delete(parsed.RuntimeParams, inspectRole)
 	if cfg.ApplicationName == "" {
 		cfg.ApplicationName = "loadstone"
 	}
@@ -64,9 +66,10 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 		parsed.RuntimeParams["application_name"] = cfg.ApplicationName
 	}
 	return &database{
-		cfg:  cfg,
-		conn: parsed,
-		slot: make(chan struct{}, maxColdConnections),
+		cfg:    cfg,
+		conn:   parsed,
+		reader: reader,
+		slot:   make(chan struct{}, maxColdConnections),
 	}, nil
 }
 
@@ -74,7 +77,9 @@ func (d driver) Open(cfg target.Config) (target.Database, error) {
 type database struct {
 	cfg  target.Config
 	conn *pgx.ConnConfig
-	dog  watchdog
+	// reader is the role that Read takes on, "" for the user's own.
+	reader string
+	dog    watchdog
 
 	slot chan struct{}
 	mu   sync.Mutex
@@ -82,6 +87,8 @@ type database struct {
 	// prepared are the statements of the last connection, see share.
 	prepared []prepared
 	shut     bool
+	// pooler is what is known of a pooler before the server.
+	pooler pooler
 }
 
 var errClosed = errors.New("database is closed")
@@ -186,7 +193,7 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 	defer closeQuietly(c)
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
 	defer cancel()
-	rs, err := query(ctx, c, `SELECT current_setting('server_version'), current_database(), current_user, current_setting('max_connections')::int`, nil)
+	rs, err := query(ctx, c, `SELECT current_setting('server_version'), current_database(), current_user, current_setting('max_connections')::int, pg_backend_pid()`, nil)
 	if err != nil {
 		return target.ServerInfo{}, d.explain(err)
 	}
@@ -198,6 +205,12 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 		info.User, _ = row[2].(string)
 		if n, ok := row[3].(int64); ok {
 			info.MaxConnections = int(n)
+		}
+		if pid, ok := row[4].(int64); ok && d.met(pid, c) {
+			info.Pooled = true
+			// A pooler's clients may be more than the server's connections.
+			info.MaxConnections = 0
+			info.Notes = append(info.Notes, d.poolerNote())
 		}
 	}
 	begin := time.Now()

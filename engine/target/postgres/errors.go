@@ -53,6 +53,7 @@ func (d *database) Classify(err error) engine.ExecutionError {
 	var (
 		timeout  *timeoutError
 		protocol *protocolError
+		state    *stateError
 		server   *pgconn.PgError
 		network  net.Error
 	)
@@ -61,7 +62,12 @@ func (d *database) Classify(err error) engine.ExecutionError {
 		return engine.ExecutionError{Class: engine.ErrClassOther, Message: "no error"}
 	case errors.As(err, &timeout):
 		return engine.ExecutionError{Class: engine.ErrClassTimeout, Code: codeTimeout, Message: timeout.Error()}
+	case errors.As(err, &state):
+		return engine.ExecutionError{Class: engine.ErrClassOther, Code: codeTransaction, Message: state.Error()}
 	case errors.As(err, &server):
+		if pooled := throughPooler(err); pooled != nil {
+			return engine.ExecutionError{Class: classOf(server.Code), Code: server.Code, Message: pooled.Message + " " + pooled.Hint}
+		}
 		return engine.ExecutionError{Class: classOf(server.Code), Code: server.Code, Message: server.Message}
 	case errors.As(err, &protocol):
 		return engine.ExecutionError{Class: engine.ErrClassConnection, Code: codeProtocol, Message: protocol.Error()}
@@ -177,6 +183,9 @@ func (d *database) explain(err error) error {
 	host, where := d.conn.Host, d.address()
 	var server *pgconn.PgError
 	if errors.As(err, &server) {
+		if pooled := throughPooler(err); pooled != nil {
+			return pooled
+		}
 		out.Message, out.Hint = d.explainServer(server, where)
 		return out
 	}

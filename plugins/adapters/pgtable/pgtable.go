@@ -22,6 +22,12 @@ const dialect = "postgres"
 func (a Adapter) Manifest() sdk.Manifest {
 	m := a.Described
 	m.Driver, m.Dialect = "postgres", dialect
+	m.Sends = &sdk.Sends{
+		Query: []string{"SELECT {*}", "WITH RECURSIVE {*}"},
+		DDL: []string{"CREATE TABLE {table} ({*}) {*}", "CREATE INDEX ON {table} ({*})", "CREATE INDEX {name} ON {table} ({*})", "CREATE UNIQUE INDEX ON {table} ({*})", "CREATE UNIQUE INDEX {name} ON {table} ({*})", "ALTER TABLE {table} ADD PRIMARY KEY ({*})", "VACUUM (ANALYZE) {table}",
+			"DROP TABLE {table}", "DROP TABLE IF EXISTS {table}", "ALTER TABLE {table} RENAME TO {table}", "ALTER TABLE {table} RENAME CONSTRAINT {name} TO {name}"},
+		Session: []string{"SET TIME ZONE 'UTC'", "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {*}"},
+	}
 	m.Supports = &sdk.Supports{EnforcedKeys: true, Indexes: true, Transactions: true}
 	m.Parameters = `{"type":"object","properties":{},"additionalProperties":false}`
 	return m

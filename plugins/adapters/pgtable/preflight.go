@@ -40,13 +40,13 @@ func (s subject) rightsQuery(i int) sdk.Query {
 	where, first := s.name.match()
 	var columns strings.Builder
 	for n, right := range rights {
-		columns.WriteString(", pg_catalog.has_table_privilege(c.oid, '" + right + "')::text")
+		columns.WriteString(", pg_catalog.has_table_privilege(" + loader + ", c.oid, '" + right + "')::text")
 		if n < byColumn {
-			columns.WriteString(", pg_catalog.has_any_column_privilege(c.oid, '" + right + "')::text")
+			columns.WriteString(", pg_catalog.has_any_column_privilege(" + loader + ", c.oid, '" + right + "')::text")
 		}
 	}
-	return sdk.Query{ID: "rights:" + strconv.Itoa(i), SQL: `SELECT n.nspname::text, c.relname::text, pg_catalog.has_schema_privilege(n.oid, 'USAGE')::text,
- (pg_catalog.pg_has_role(c.relowner, 'USAGE') OR pg_catalog.pg_has_role(n.nspowner, 'USAGE'))::text` + columns.String() + `
+	return sdk.Query{ID: "rights:" + strconv.Itoa(i), SQL: `SELECT n.nspname::text, c.relname::text, pg_catalog.has_schema_privilege(` + loader + `, n.oid, 'USAGE')::text,
+ (pg_catalog.pg_has_role(` + loader + `, c.relowner, 'USAGE') OR pg_catalog.pg_has_role(` + loader + `, n.nspowner, 'USAGE'))::text` + columns.String() + `
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r','p','v','m','f') AND (` + where + `) ORDER BY (` + first + `) DESC, c.oid LIMIT 1`}
 }
@@ -57,11 +57,15 @@ func (s subject) schemaQuery(i int) sdk.Query {
 	if s.name.schema != "" {
 		where = "n.nspname = " + literal(s.name.schema)
 	}
-	return sdk.Query{ID: "schema:" + strconv.Itoa(i), SQL: "SELECT n.nspname::text, pg_catalog.has_schema_privilege(n.oid, 'CREATE')::text FROM pg_catalog.pg_namespace n WHERE " + where}
+	return sdk.Query{ID: "schema:" + strconv.Itoa(i), SQL: "SELECT n.nspname::text, pg_catalog.has_schema_privilege(" + loader + ", n.oid, 'CREATE')::text FROM pg_catalog.pg_namespace n WHERE " + where}
 }
 
-// whoQuery asks who the session is, and whether the server takes writes.
-var whoQuery = sdk.Query{ID: "who", SQL: "SELECT current_user::text, pg_catalog.pg_is_in_recovery()::text, pg_catalog.current_setting('default_transaction_read_only'), pg_catalog.current_schema()::text"}
+// loader is the user of the load: the host may look at the target as another role.
+const loader = "coalesce(nullif(pg_catalog.current_setting('loadstone.load_user', true), ''), current_user::text)::name"
+
+// whoQuery asks who the session is, and whether the server takes writes. This
+// transaction only reads; what the load's sessions begin with is the value to which they would be reset.
+var whoQuery = sdk.Query{ID: "who", SQL: "SELECT " + loader + "::text, pg_catalog.pg_is_in_recovery()::text, (SELECT reset_val FROM pg_catalog.pg_settings WHERE name = 'default_transaction_read_only'), pg_catalog.current_schema()::text"}
 
 // findings writes checks.
 type findings struct{ w *jsondoc.Writer }

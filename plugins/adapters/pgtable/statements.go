@@ -101,15 +101,18 @@ func ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 	if err != nil || !done {
 		return err
 	}
+	made := name
+	var drop *dropping
 	var list []string
-	if req.Get("recreate").Bool() {
-		switch existing.kind {
-		case "v", "m", "f":
-			return errors.New(name.sql() + " is not an ordinary table and is not dropped: choose another name, or prepare.if_exists: use")
+	if req.Get("recreate").Bool() && existing.oid != "" {
+		if drop, err = dropped(req, w, existing); err != nil || drop == nil {
+			return err
 		}
-		list = append(list, "DROP TABLE IF EXISTS "+name.sql())
+		made = beside(existing)
+		// What an earlier process left behind when it was killed.
+		list = append(list, "DROP TABLE IF EXISTS "+made.sql())
 	}
-	create := "CREATE TABLE " + name.sql() + " ("
+	create := "CREATE TABLE " + made.sql() + " ("
 	for i, c := range t.Columns {
 		if i > 0 {
 			create += ", "
@@ -127,18 +130,29 @@ func ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 	// Rows are copied faster into a table without indexes.
 	var after []string
 	if len(t.Key) > 0 {
-		after = append(after, "ALTER TABLE "+name.sql()+" ADD PRIMARY KEY ("+quotedList(t.Key)+")")
+		after = append(after, "ALTER TABLE "+made.sql()+" ADD PRIMARY KEY ("+quotedList(t.Key)+")")
 	}
-	for _, x := range t.Indexes {
-		unique := ""
+	for i, x := range t.Indexes {
+		unique, indexName := "", ""
 		if x.Unique {
 			unique = "UNIQUE "
 		}
-		after = append(after, "CREATE "+unique+"INDEX ON "+name.sql()+" ("+quotedList(x.Columns)+")")
+		if drop != nil {
+			indexName = quoted(shortened(name.table)+"_"+existing.oid+"_"+strconv.Itoa(i+1)) + " "
+		}
+		after = append(after, "CREATE "+unique+"INDEX "+indexName+"ON "+made.sql()+" ("+quotedList(x.Columns)+")")
 	}
 	// VACUUM sets visibility and hint bits, so that the first run reads what later ones read.
-	after = append(after, "VACUUM (ANALYZE) "+name.sql())
-	w.Object().Key("ddl").Strs(list).Key("after_load").Strs(after).EndObject()
+	after = append(after, "VACUUM (ANALYZE) "+made.sql())
+	w.Object().Key("ddl").Strs(list).Key("after_load").Strs(after)
+	if drop != nil {
+		swap := []string{"DROP TABLE " + name.sql(), "ALTER TABLE " + made.sql() + " RENAME TO " + quoted(name.table)}
+		if len(t.Key) > 0 && len(name.table) <= maxIdentifier-len("_pkey") {
+			swap = append(swap, "ALTER TABLE "+name.sql()+" RENAME CONSTRAINT "+quoted(made.table+"_pkey")+" TO "+quoted(name.table+"_pkey"))
+		}
+		w.Key("swap").Strs(swap).Key("notes").Strs([]string{drop.sentence(name)})
+	}
+	w.EndObject()
 	return nil
 }
 
@@ -156,9 +170,12 @@ func load(req *jsondoc.Value, w *jsondoc.Writer) error {
 	if err != nil {
 		return err
 	}
-	name, _, done, err := target(req, w)
+	name, existing, done, err := target(req, w)
 	if err != nil || !done {
 		return err
+	}
+	if req.Get("recreate").Bool() && existing.oid != "" {
+		name = beside(existing)
 	}
 	w.Object().Key("load").Object().Key("table").Str(name.sql()).Key("columns").Array()
 	for _, c := range t.Columns {

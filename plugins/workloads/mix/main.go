@@ -55,9 +55,9 @@ const parameterSchema = `{
 "$schema":"https://json-schema.org/draft/2020-12/schema",
 "type":"object","additionalProperties":false,
 "properties":{
-"weights":{"title":"Weights","description":"How often each kind of operation is issued, relative to the others. A kind that is left out is not issued.",
+"weights":{"title":"Weights","description":"How often each kind of operation is issued, relative to the others. A kind that is left out is not issued. Without weights: 70 lookups, 10 scans, 10 inserts and 10 updates on a table that Loadstone made, and 70 lookups and 10 scans on any other.",
 "type":"object","additionalProperties":false,"minProperties":1,
-"default":{"POINT_LOOKUP":70,"RANGE_SCAN":10,"INSERT":10,"UPDATE":10,"DELETE":0},
+"examples":[{"POINT_LOOKUP":70,"RANGE_SCAN":10,"INSERT":10,"UPDATE":10,"DELETE":0}],
 "properties":{
 "POINT_LOOKUP":{"title":"Point lookups","description":"Reads one row by its key.","type":"number","minimum":0,"maximum":1000000,"default":0},
 "RANGE_SCAN":{"title":"Range scans","description":"Reads scan_length rows in key order.","type":"number","minimum":0,"maximum":1000000,"default":0},

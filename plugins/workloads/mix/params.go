@@ -22,7 +22,9 @@ const (
 
 type params struct {
 	// weights are scaled to integers.
-	weights     [numKinds]int64
+	weights [numKinds]int64
+	// weighted: the document has weights; without them a table of somebody else is only read.
+	weighted    bool
 	keys        distribution
 	theta       float64
 	scrambled   bool
@@ -105,7 +107,7 @@ func (p *params) read(name string, v *jsondoc.Value) error {
 }
 
 func (p *params) readWeights(v *jsondoc.Value) error {
-	p.weights = [numKinds]int64{}
+	p.weights, p.weighted = [numKinds]int64{}, true
 	total := int64(0)
 names:
 	for _, name := range v.Names() {

@@ -25,6 +25,9 @@ func makePlan(p *params, tables []sdk.Table) (*plan, error) {
 		return nil, errors.New("mix needs a table")
 	}
 	pl := &plan{table: &tables[0]}
+	if !p.weighted && !pl.table.Own {
+		p.weights[insert], p.weights[update], p.weights[remove] = 0, 0, 0
+	}
 	var key []sdk.Bind
 	for _, name := range pl.table.Key {
 		c := pl.table.Column(name)

@@ -184,6 +184,8 @@ export interface NewRun {
   source?: string;
   scenario?: unknown;
   start?: boolean;
+  /** It may write to tables that Loadstone did not make. */
+  allow_writes?: boolean;
   /** Of a template with several targets: a run for each is made. */
   matrix?: boolean;
 }

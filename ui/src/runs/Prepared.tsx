@@ -15,6 +15,7 @@ interface Check {
   outcome: 'ok' | 'warning' | 'failed';
   message: string;
   fix?: string;
+  field?: string;
 }
 
 interface Looked {
@@ -53,9 +54,16 @@ export function Prepared({ run }: { run: RunDetail }) {
   const statements = plan?.statements ?? null;
   const checks = looked?.checks ?? [];
   const creates = looked?.creates ?? [];
+  const failures = checks.filter((c) => c.outcome === 'failed');
+  const onlyLeave = failures.length > 0 && failures.every((c) => (c.field ?? '').endsWith('.allow_writes'));
   return (
     <>
-      {run.plan === null && looked?.ok === false ? (
+      {run.plan === null && looked?.ok === false && onlyLeave ? (
+        <Notice tone="warn">
+          <strong>This run writes to tables that Loadstone did not make.</strong> Nothing has touched the target yet.
+          “Start run” asks once whether it may.
+        </Notice>
+      ) : run.plan === null && looked?.ok === false ? (
         <Notice tone="warn">
           <strong>This run would fail.</strong> Nothing has touched the target yet. What is red below ends the run
           before it makes or changes anything; mend it, then check again.

@@ -13,6 +13,7 @@ import { Tags } from '../history/tags';
 import { useToast } from '../design/Toast';
 import type { RunState } from './live';
 import { stopWords } from './stop';
+import { asksToWrite, refusedWrites } from './writes';
 
 export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
   const live = state.live;
@@ -172,11 +173,36 @@ function RunActions({ run, status, phase }: { run: RunDetail; status: RunDetail[
     const p = asProblem(err);
     toast(`${p.message} ${p.hint}`.trim(), 'bad');
   };
-  const again = () =>
-    create.mutate(
-      run.template_id && !run.matrix_id ? { template_id: run.template_id, start: true } : { scenario: run.scenario_config, start: true },
-      { onSuccess: (r) => navigate(r.path), onError: failed },
-    );
+  const what = run.template_id && !run.matrix_id ? { template_id: run.template_id } : { scenario: run.scenario_config };
+  const again = () => {
+    const line = refusedWrites(run);
+    if (line) return allow(line, false);
+    create.mutate({ ...what, start: true }, { onSuccess: (r) => navigate(r.path), onError: failed });
+  };
+  /** Asks once for what the run does to tables that Loadstone did not make; the answer is the new run's. */
+  const allow = (line: string, replaces: boolean) =>
+    ask({
+      title: 'Let this run write?',
+      body: (
+        <>
+          <p>{line}</p>
+          <p>Loadstone did not make this data. What the run changes stays changed.</p>
+        </>
+      ),
+      verb: 'Allow and start',
+      keep: 'Do not run',
+      act: async () => {
+        const r = await create.mutateAsync({ ...what, allow_writes: true, start: true });
+        // The run that had no leave was never started.
+        if (replaces) await api.remove(`/api/runs/${encodeURIComponent(run.run_id)}`).catch(() => undefined);
+        navigate(r.path, { replace: replaces });
+      },
+    });
+  const start = () => {
+    const line = asksToWrite(qc.getQueryData(['preflight', run.run_id]), run.matrix_index ?? 0);
+    if (line && !run.matrix_id) return allow(line, true);
+    act.mutate('start', { onError: failed });
+  };
   const stop = () =>
     ask({
       title: `Stop run “${run.test_name}”?`,
@@ -221,8 +247,8 @@ function RunActions({ run, status, phase }: { run: RunDetail; status: RunDetail[
           <button
             type="button"
             className="btn primary"
-            onClick={() => act.mutate('start', { onError: failed })}
-            disabled={act.isPending}
+            onClick={start}
+            disabled={act.isPending || create.isPending}
           >
             <Icon name="play" /> Start run
           </button>

@@ -146,7 +146,7 @@ function Weights({ label, schema, path }: { label: string; schema: Schema; path:
   const { config, set } = useForm();
   const errors = useErrors(path);
   const told = get(config, path) as Record<string, number> | undefined;
-  const used = told ?? (schema.default as Record<string, number> | undefined) ?? {};
+  const used = told ?? ((schema.default ?? schema.examples?.[0]) as Record<string, number> | undefined) ?? {};
   const total = Object.values(used).reduce((n, v) => n + (typeof v === 'number' ? v : 0), 0);
   const colorOf = (k: string, i: number) =>
     /^[A-Z_]+$/.test(k) ? `var(--k-${k.toLowerCase()}, var(--accent))` : `var(--e-${(i % 5) + 1})`;

@@ -215,7 +215,7 @@ function TargetSection() {
             label="If the table exists"
             options={[
               { value: 'use', label: 'Use it as it is' },
-              { value: 'recreate', label: 'Drop it and make it anew' },
+              { value: 'recreate', label: 'Make it anew in its place' },
               { value: 'fail', label: 'Refuse to run' },
             ]}
           />
@@ -233,6 +233,19 @@ function TargetSection() {
           )}
         </div>
       )}
+      <div className="form-grid">
+        <SelectField
+          path="target.allow_writes"
+          unset="false"
+          label="Tables of others"
+          help="Tables that Loadstone made are written to without asking."
+          onPick={(v) => set('target.allow_writes', v === 'true' ? true : undefined)}
+          options={[
+            { value: 'false', label: 'Ask before writing to them' },
+            { value: 'true', label: 'Write to them' },
+          ]}
+        />
+      </div>
       {own?.properties && Object.keys(own.properties).length > 0 && (
         <ParamsForm key={adapter!.sha256} schema={own} path="target.params" />
       )}

@@ -4,6 +4,7 @@ export interface Schema {
   title?: string;
   description?: string;
   default?: unknown;
+  examples?: unknown[];
   enum?: unknown[];
   minimum?: number;
   maximum?: number;

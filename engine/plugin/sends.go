@@ -1,0 +1,228 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/sdk/sqltext"
+)
+
+// Sends is the SQL that an adapter may send, as patterns. It is what a user
+// approves when the plugin is enabled: an answer beyond it ends the run.
+//
+// A pattern is SQL, compared word by word, in any case, with places in it:
+//
+//	{name}   a name, with its schema
+//	{table}  a name that is one of the run's tables, or that has loadstone_ in it
+//	{value}  a constant or a parameter
+//	{*}      anything but the end of the statement, in whole parentheses
+type Sends struct {
+	// Query are what OpInspect, OpPreflight and the like ask; beyond the patterns, a query only reads.
+	Query []string `json:"query,omitempty"`
+	// DDL are ddl, after_load, swap and generate.
+	DDL []string `json:"ddl,omitempty"`
+	// Session are what runs on every connect; beyond the patterns, only settings that are listed are set.
+	Session []string `json:"session,omitempty"`
+}
+
+// DefaultSends is what an adapter may send that declares nothing: it reads, and makes the run's tables.
+var DefaultSends = Sends{
+	Query: []string{"SELECT {*}", "({*}) {*}", "WITH {*}", "SHOW {*}", "VALUES {*}", "EXPLAIN {*}", "TABLE {name}"},
+	DDL: []string{"CREATE TABLE {table} {*}", "CREATE {name} TABLE {table} {*}", "CREATE OR REPLACE TABLE {table} {*}", "CREATE OR REPLACE {name} TABLE {table} {*}",
+		"CREATE TABLE IF NOT EXISTS {table} {*}", "CREATE INDEX ON {table} {*}", "CREATE INDEX {name} ON {table} {*}", "CREATE UNIQUE INDEX ON {table} {*}", "CREATE UNIQUE INDEX {name} ON {table} {*}",
+		"ALTER TABLE {table} {*}", "DROP TABLE {table}", "DROP TABLE IF EXISTS {table}", "TRUNCATE TABLE {table}", "INSERT INTO {table} {*}", "COMMENT ON TABLE {table} IS {value}",
+		"ANALYZE {table}", "VACUUM {table}", "VACUUM ({*}) {table}"},
+	Session: []string{"SET {*}", "ALTER SESSION SET {*}"},
+}
+
+// Declared are the patterns that hold for a manifest.
+func (m *Manifest) Declared() Sends {
+	if m.Sends != nil {
+		return *m.Sends
+	}
+	return DefaultSends
+}
+
+const (
+	maxPatterns = 200
+	maxPattern  = 4000
+)
+
+// Check refuses patterns that cannot be used, or that allow everything.
+func (s *Sends) Check() error {
+	for _, list := range [][]string{s.Query, s.DDL, s.Session} {
+		if len(list) > maxPatterns {
+			return fmt.Errorf("%d patterns are more than the %d allowed", len(list), maxPatterns)
+		}
+		for _, text := range list {
+			if len(text) > maxPattern {
+				return fmt.Errorf("a pattern of %d bytes is longer than %d", len(text), maxPattern)
+			}
+			p, err := compile(text)
+			if err != nil {
+				return fmt.Errorf("the pattern %q: %w", text, err)
+			}
+			if p[0].place != "" {
+				return fmt.Errorf("the pattern %q does not begin with a word of SQL, and would allow anything", text)
+			}
+		}
+	}
+	return nil
+}
+
+// part is a token of a pattern, or a place: name, table, value or *.
+type part struct {
+	token sqltext.Token
+	place string
+}
+
+func compile(text string) ([]part, error) {
+	tokens, err := sqltext.Tokens(text, sqltext.Postgres)
+	if err != nil {
+		return nil, err
+	}
+	var list []part
+	for i := 0; i < len(tokens); i++ {
+		if tokens[i].Is("{") && i+2 < len(tokens) && tokens[i+2].Is("}") {
+			place := tokens[i+1].Text
+			if !slices.Contains([]string{"name", "table", "value", "*"}, place) {
+				return nil, fmt.Errorf("{%s} is no place; {name}, {table}, {value} and {*} are", place)
+			}
+			list = append(list, part{place: place})
+			i += 2
+			continue
+		}
+		list = append(list, part{token: tokens[i]})
+	}
+	if len(list) == 0 {
+		return nil, errors.New("it is empty")
+	}
+	return list, nil
+}
+
+// Allows reports whether a text is one statement that a pattern of the list
+// describes. tables are the names of the run's tables, as the user wrote them.
+func Allows(patterns []string, sql, dialect string, tables []string) bool {
+	tokens, err := sqltext.Tokens(sql, sqltext.DialectOf(dialect))
+	if err != nil {
+		return false
+	}
+	list := sqltext.Statements(tokens)
+	if len(list) != 1 {
+		return false
+	}
+	m := matcher{tokens: list[0], tables: tables}
+	return slices.ContainsFunc(patterns, func(text string) bool {
+		p, err := compile(text)
+		return err == nil && m.match(p, 0)
+	})
+}
+
+type matcher struct {
+	tokens []sqltext.Token
+	tables []string
+}
+
+// match reports whether the tokens from at on are what the pattern says.
+func (m *matcher) match(p []part, at int) bool {
+	for i, t := range p {
+		switch t.place {
+		case "name", "table":
+			end, last := m.name(at)
+			if end == at || t.place == "table" && !m.known(last) {
+				return false
+			}
+			at = end
+		case "value":
+			if at < len(m.tokens) && (m.tokens[at].Is("-") || m.tokens[at].Is("+")) {
+				at++
+			}
+			if at >= len(m.tokens) || m.tokens[at].Kind == sqltext.Symbol || m.tokens[at].Kind == sqltext.Name {
+				return false
+			}
+			at++
+		case "*":
+			if i == len(p)-1 {
+				return true
+			}
+			return m.anything(p[i+1:], at)
+		default:
+			if at >= len(m.tokens) || !same(t.token, m.tokens[at]) {
+				return false
+			}
+			at++
+		}
+	}
+	return at == len(m.tokens)
+}
+
+// anything lets {*} take as many tokens as the rest of the pattern leaves, and no
+// parenthesis that closes what was opened before it.
+func (m *matcher) anything(rest []part, at int) bool {
+	depth := 0
+	for ; ; at++ {
+		if depth == 0 && m.match(rest, at) {
+			return true
+		}
+		if at >= len(m.tokens) {
+			return false
+		}
+		switch {
+		case m.tokens[at].Is("("):
+			depth++
+		case m.tokens[at].Is(")"):
+			if depth--; depth < 0 {
+				return false
+			}
+		}
+	}
+}
+
+// name reads a name with its schema, and returns where it ends and its last part.
+func (m *matcher) name(at int) (end int, last string) {
+	for at < len(m.tokens) {
+		name, ok := m.tokens[at].Identifier()
+		if !ok {
+			return at, last
+		}
+		last = name
+		at++
+		if at >= len(m.tokens) || !m.tokens[at].Is(".") {
+			break
+		}
+		at++
+	}
+	return at, last
+}
+
+// known reports that a name is one of the run's tables, or of the working tables beside them.
+func (m *matcher) known(last string) bool {
+	return strings.Contains(strings.ToLower(last), "loadstone_") || slices.ContainsFunc(m.tables, func(t string) bool { return strings.EqualFold(lastPart(t), last) })
+}
+
+// lastPart is the table's own name in a name that a user wrote.
+func lastPart(name string) string {
+	name = strings.TrimSpace(name)
+	if inner, quoted := strings.CutSuffix(name, `"`); quoted {
+		for at := len(inner) - 1; at >= 0; at-- {
+			if inner[at] != '"' {
+				continue
+			}
+			if at > 0 && inner[at-1] == '"' {
+				at--
+				continue
+			}
+			return strings.ReplaceAll(inner[at+1:], `""`, `"`)
+		}
+	}
+	return name[strings.LastIndexByte(name, '.')+1:]
+}
+
+func same(pattern, token sqltext.Token) bool {
+	if pattern.Kind == sqltext.Word && token.Kind == sqltext.Word {
+		return strings.EqualFold(pattern.Text, token.Text)
+	}
+	return pattern.Kind == token.Kind && pattern.Text == token.Text
+}

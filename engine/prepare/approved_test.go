@@ -1,0 +1,78 @@
+package prepare
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/sdk/sqltext"
+)
+
+// TestAnAdapterSendsWhatItDeclares: an approval binds, on every answer.
+func TestAnAdapterSendsWhatItDeclares(t *testing.T) {
+	for name, c := range map[string]struct {
+		bend  func(*world)
+		words string
+	}{
+		"a query beyond its patterns": {func(w *world) {
+			w.rounds, w.queries = 1, []plugin.Query{{ID: "q", SQL: "SELECT secret FROM accounts"}}
+			w.sends = &plugin.Sends{Query: []string{"SELECT max(id) FROM {table}"}, Session: []string{"SET TIME ZONE 'UTC'"}}
+		}, "does not declare"},
+		"a query that writes, whatever it declares": {func(w *world) {
+			w.rounds, w.queries = 1, []plugin.Query{{ID: "q", SQL: "DELETE FROM orders"}}
+			w.sends = &plugin.Sends{Query: []string{"DELETE FROM {table}"}, Session: []string{"SET TIME ZONE 'UTC'"}}
+		}, "may only read"},
+		"a session that becomes somebody":    {func(w *world) { w.session = []string{"SET ROLE postgres"} }, `sets "role"`},
+		"a session that opens a transaction": {func(w *world) { w.session = []string{"BEGIN"} }, "does not begin with SET"},
+		"DDL that it does not declare":       {func(w *world) { w.sends = &plugin.Sends{Session: []string{"SET TIME ZONE 'UTC'"}} }, "does not declare"},
+		"a pattern that allows anything":     {func(w *world) { w.sends = &plugin.Sends{DDL: []string{"{*}"}} }, "would allow anything"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			c.bend(w)
+			_, err := Plan(t.Context(), w.deps(), prepared(10, engine.IfExistsUse), nil)
+			if !engine.HasCode(err, engine.CodePlugin) || !strings.Contains(err.Error(), c.words) {
+				t.Errorf("%v", err)
+			}
+			if len(w.sql) > 0 {
+				t.Errorf("%v was executed", w.sql)
+			}
+		})
+	}
+}
+
+func TestWhatASessionMaySet(t *testing.T) {
+	for sql, fine := range map[string]bool{
+		"SET TIME ZONE 'UTC'": true, "set enable_seqscan = off": true, "SET SESSION work_mem TO '1 MB'": true, "ALTER SESSION SET QUERY_TAG = 'x'": true,
+		"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ": true,
+		"SET ROLE x": false, "SET SESSION AUTHORIZATION x": false, "SET search_path = x": false, "SET default_transaction_read_only = off": false, "SET row_security = off": false,
+		"SET session_replication_role = replica": false, "RESET ALL": false, "SELECT 1": false, "SET TIME ZONE 'UTC'; DROP TABLE t": false, "": false, "SET": false,
+		"SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE": false, "SET work_mem = (SELECT 1)": false, "BEGIN": false, "DO $$ $$": false,
+	} {
+		if why := setsSession(sql, sqltext.Postgres); (why == "") != fine {
+			t.Errorf("%q: %q", sql, why)
+		}
+	}
+}
+
+// TestTransactionControlIsNoStatement: alone, behind another statement, behind a comment.
+func TestTransactionControlIsNoStatement(t *testing.T) {
+	for _, sql := range []string{"BEGIN", " /* SELECT */ begin", "SELECT 1; COMMIT", "START TRANSACTION", "-- x\nrollback to savepoint a", "SAVEPOINT a", "END", "ABORT",
+		"PREPARE TRANSACTION 'x'", "SET TRANSACTION READ ONLY", "SET LOCAL TRANSACTION READ ONLY", "RELEASE a", ";;COMMIT", "SELECT $$ ; $$, '--'; COMMIT -- '"} {
+		w := newWorld()
+		w.statement = func(s plugin.Statement) engine.Statement { return engine.Statement{ID: s.ID, Kind: s.Kind, SQL: sql} }
+		w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
+		if _, err := Plan(t.Context(), w.deps(), scenario(), nil); !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), "transaction") {
+			t.Errorf("%q: %v", sql, err)
+		}
+	}
+	for _, sql := range []string{"SELECT 'BEGIN'", "SELECT 1 /* ; COMMIT */", "SELECT $$;ROLLBACK$$", "SELECT \"end\" FROM t", "DO $$ BEGIN NULL; END $$"} {
+		w := newWorld()
+		w.statement = func(s plugin.Statement) engine.Statement { return engine.Statement{ID: s.ID, Kind: s.Kind, SQL: sql} }
+		w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
+		if _, err := Plan(t.Context(), w.deps(), scenario(), nil); err != nil {
+			t.Errorf("%q: %v", sql, err)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package prepare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// checkWrites is the name of the finding about tables that Loadstone did not make.
+const checkWrites = "writes"
+
+// allowWritesField is where a template allows them.
+const allowWritesField = "target.allow_writes"
+
+// howToAllow is the cure that a user has.
+const howToAllow = "allow it with --allow-writes, or target.allow_writes: true; or let the workload only read"
+
+// ownership marks the tables that Loadstone made. A database that keeps no marks
+// has the template's word: what it would have made counts as made.
+func (p *planner) ownership(ctx context.Context, t *engine.Table) error {
+	k, ok := p.database.(target.Keeper)
+	if !ok {
+		t.Own = p.sc.Target.Prepare != nil
+		return nil
+	}
+	own, err := k.Owned(ctx, t.PhysicalName)
+	if err != nil {
+		return targetError("looking at "+t.PhysicalName, err)
+	}
+	t.Own = own[0]
+	return nil
+}
+
+// mark notes that this run made a table.
+func (p *planner) mark(ctx context.Context, table string) error {
+	k, ok := p.database.(target.Keeper)
+	if !ok {
+		return nil
+	}
+	if err := k.Mark(ctx, table); err != nil {
+		return targetError("marking the table "+table, err)
+	}
+	return nil
+}
+
+// writes are the tables that the statements write to.
+func (p *planner) writes(ctx context.Context, plan *engine.Plan) ([]target.Written, error) {
+	if k, ok := p.database.(target.Keeper); ok {
+		list, err := k.Writes(ctx, plan.Statements)
+		if err != nil {
+			return nil, targetError("looking for what the run writes", err)
+		}
+		for i := range list {
+			for _, t := range plan.Tables {
+				if sameName(t.PhysicalName, list[i].Table) && (t.RowsExact || list[i].Rows < 0) {
+					list[i].Rows = t.Rows
+				}
+			}
+		}
+		return list, nil
+	}
+	// The statements' own words are all there is.
+	var list []target.Written
+	for _, s := range plan.Statements {
+		if !s.Writes && !s.Kind.Write() {
+			continue
+		}
+		w := target.Written{Table: "the tables of the statement " + s.ID, Opaque: true, Own: p.sc.Target.Prepare != nil, Rows: -1}
+		for _, t := range plan.Tables {
+			if t.Name == s.Table || s.Table == "" && len(plan.Tables) == 1 {
+				w = target.Written{Table: t.PhysicalName, Own: t.Own, Rows: t.Rows}
+			}
+		}
+		operation := s.Kind.String()
+		if !s.Kind.Write() {
+			operation = "writes"
+		}
+		at := slices.IndexFunc(list, func(o target.Written) bool { return o.Table == w.Table })
+		if at < 0 {
+			at = len(list)
+			list = append(list, w)
+		}
+		if !slices.Contains(list[at].Operations, operation) {
+			list[at].Operations = append(list[at].Operations, operation)
+		}
+		list[at].Statements = append(list[at].Statements, s.ID)
+	}
+	return list, nil
+}
+
+// sameName compares an adapter's quoted name with one that is quoted only where it must be.
+func sameName(quoted, plain string) bool {
+	bare := func(s string) string { return strings.ReplaceAll(s, `"`, "") }
+	return bare(quoted) == bare(plain)
+}
+
+// foreign are the writes that need leave: to tables that Loadstone did not make.
+// System catalogs are refused, whatever the template allows.
+func foreign(list []target.Written) (asked []target.Written, err error) {
+	for _, w := range list {
+		if w.System {
+			return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The run would write to %s, a table of the database's own catalog (%s): that can destroy the database, and is never done.", w.Table, strings.Join(w.Statements, ", ")),
+				Fields: []engine.FieldError{{Field: "target.table_name", Message: "is a system catalog", Hint: "name a table of your own; reading a catalog is allowed"}}}
+		}
+		if !w.Own {
+			asked = append(asked, w)
+		}
+	}
+	return asked, nil
+}
+
+// mayWrite refuses a run that writes to tables of others without leave.
+func (p *planner) mayWrite(ctx context.Context, plan *engine.Plan) error {
+	list, err := p.writes(ctx, plan)
+	if err != nil {
+		return err
+	}
+	asked, err := foreign(list)
+	asked = slices.DeleteFunc(asked, func(w target.Written) bool {
+		return slices.ContainsFunc(p.dropped, func(name string) bool { return sameName(name, w.Table) })
+	})
+	if err != nil || len(asked) == 0 {
+		return err
+	}
+	line := writesLine(asked)
+	if !p.sc.Target.AllowWrites {
+		return notAllowed("The run writes to tables that Loadstone did not make: " + line)
+	}
+	p.notes = append(p.notes, "Writes were allowed to tables that Loadstone did not make: "+line)
+	return nil
+}
+
+// mayWriteThen is mayWrite before tables are made: a run that is refused afterwards
+// would leave them. Statements on what is not there yet are left to mayWrite.
+func (p *planner) mayWriteThen(ctx context.Context, state []found, how []recipe) error {
+	var tables []engine.Table
+	making := false
+	for i := range state {
+		if how[i].load == nil {
+			tables = append(tables, *state[i].table)
+			continue
+		}
+		making = true
+		tables = append(tables, p.wouldBe(&p.logical[i], how[i]))
+	}
+	if _, keeps := p.database.(target.Keeper); !making || !keeps {
+		return nil
+	}
+	notes := slices.Clone(p.notes)
+	defer func() { p.notes = notes }()
+	plan, err := p.freeze(ctx, tables)
+	if err != nil {
+		return ctx.Err() // what is wrong with it is said of the tables as they are then
+	}
+	// A table that is dropped first was judged, and what follows is done to the new one.
+	for i := range state {
+		if state[i].exists && p.recreates() {
+			p.dropped = append(p.dropped, state[i].table.PhysicalName)
+		}
+	}
+	return p.mayWrite(ctx, plan)
+}
+
+func notAllowed(message string) error {
+	return &engine.Error{Code: engine.CodeInvalid, Message: message,
+		Fields: []engine.FieldError{{Field: allowWritesField, Message: "is not set; " + message, Hint: howToAllow}}}
+}
+
+// checkWritten adds the preflight's line about what is written.
+func (p *planner) checkWritten(ctx context.Context, f *Preflight) error {
+	list, err := p.writes(ctx, f.Plan)
+	if err != nil {
+		return err
+	}
+	f.Writes = []target.Written{}
+	asked, err := foreign(list)
+	if err != nil {
+		return err
+	}
+	f.Writes = append(f.Writes, asked...)
+	switch {
+	case len(asked) > 0 && p.sc.Target.AllowWrites:
+		f.add(CheckResult{Name: checkWrites, Outcome: CheckWarning, Field: allowWritesField, Message: writesLine(asked), Fix: "it is allowed; take target.allow_writes out to be asked again"})
+	case len(asked) > 0:
+		f.OK = false
+		f.add(CheckResult{Name: checkWrites, Outcome: CheckFailed, Field: allowWritesField, Message: writesLine(asked), Fix: howToAllow})
+	case len(list) > 0:
+		names := make([]string, len(list))
+		for i, w := range list {
+			names[i] = w.Table
+		}
+		f.add(CheckResult{Name: checkWrites, Outcome: CheckOK, Message: "Only tables that Loadstone made are written to: " + strings.Join(names, ", ") + "."})
+	}
+	return nil
+}
+
+// writesLine says in one line what is done to which tables, and what follows from it.
+func writesLine(list []target.Written) string {
+	parts := make([]string, 0, len(list))
+	for _, w := range list {
+		parts = append(parts, writtenWords(w))
+	}
+	return strings.Join(parts, ". ")
+}
+
+func writtenWords(w target.Written) string {
+	if w.Opaque {
+		return fmt.Sprintf("%s %s, which may write whatever its author had it write", joinWords(w.Operations), w.Table)
+	}
+	text := joinWords(w.Operations) + " in " + w.Table
+	if w.Rows >= 0 {
+		text += ", " + roughly(w.Rows)
+	}
+	if w.Triggers > 0 {
+		text += "; triggers: " + strconv.Itoa(w.Triggers)
+	}
+	if len(w.Cascades) > 0 {
+		text += "; cascades to: " + strings.Join(w.Cascades, ", ")
+	}
+	if w.RowSecurity {
+		text += "; row-level security: on"
+	}
+	return text
+}
+
+// joinWords writes a list as a sentence has it: INSERT, UPDATE and DELETE.
+func joinWords(words []string) string {
+	if n := len(words) - 1; n > 0 {
+		return strings.Join(words[:n], ", ") + " and " + words[n]
+	}
+	return strings.Join(words, "")
+}
+
+// roughly writes a number of rows as people say it: 1.2 M rows.
+func roughly(rows int64) string {
+	switch {
+	case rows >= 1_000_000_000:
+		return fmt.Sprintf("%.1f G rows", float64(rows)/1e9)
+	case rows >= 1_000_000:
+		return fmt.Sprintf("%.1f M rows", float64(rows)/1e6)
+	case rows >= 10_000:
+		return fmt.Sprintf("%.0f k rows", float64(rows)/1e3)
+	}
+	return rowCount(rows)
+}

@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/loadstone-db/loadstone/engine/plugin"
+)
+
+// codeTransaction is the code of an operation that opened or ended a transaction by itself.
+const codeTransaction = "transaction_state"
+
+// stateError is an operation after which the session does not stand where its
+// workload has it: what it wrote is not what a reader of its figures takes it for.
+type stateError struct{ text string }
+
+func (e *stateError) Error() string { return e.text }
+
+// The states that ReadyForQuery tells.
+const (
+	stateIdle   = 'I'
+	stateInside = 'T'
+)
+
+// state checks where the session stands after an operation that succeeded: outside
+// of a transaction nothing may be open, and inside of one it still is. A
+// statement that opens a transaction would have all that follows rolled back
+// when the connection ends, and counted as done. Both ways of reading answers come by here.
+func (c *conn) state(op plugin.Op) error {
+	want := byte(stateIdle)
+	switch op.Statement {
+	case plugin.StatementBegin:
+		want = stateInside
+	case plugin.StatementCommit, plugin.StatementRollback:
+	default:
+		if c.kept.inside {
+			want = stateInside
+		}
+	}
+	if c.answer.txStatus == want {
+		return nil
+	}
+	what := "the transaction's end"
+	if int(op.Statement) < len(c.statements) {
+		what = "the statement " + c.statements[op.Statement].ID
+	}
+	if want == stateIdle {
+		return &stateError{fmt.Sprintf("%s left a transaction open: what it and the operations after it write would be rolled back", what)}
+	}
+	return &stateError{fmt.Sprintf("%s ended the transaction that it stands in", what)}
+}
+
+// failedOf looks at an operation's error: a prepared statement whose table was
+// altered is prepared again with the next operation, once for each change.
+func (c *conn) failedOf(op plugin.Op, err error) {
+	var server *pgconn.PgError
+	if int(op.Statement) >= len(c.statements) || c.broken.Load() || !errors.As(err, &server) {
+		return
+	}
+	outdated := server.Code == "0A000" && strings.Contains(server.Message, "cached plan")
+	// Types that were fixed when the statement was described may be the old ones.
+	outdated = outdated || c.unnamed && (server.Code == "42883" || server.Code == "42804") && !c.renewed[op.Statement]
+	if outdated || server.Code == "26000" {
+		c.renew(op.Statement)
+	}
+}
+
+// renew has a statement prepared again together with its next operation. Nothing is
+// known then of its types, so all values travel as text; waiting for a description would
+// hold up the other connections of an event loop.
+func (c *conn) renew(i uint16) {
+	if c.renewed == nil {
+		c.renewed = map[uint16]bool{}
+		c.stmts = slices.Clone(c.stmts) // the others' are shared
+	}
+	c.renewed[i] = true
+	name := statementName(int(i))
+	if c.unnamed {
+		name = ""
+	}
+	old, sql := c.stmts[i], c.statements[i].SQL
+	p := prepared{forms: make([]form, len(old.forms)), params: make([]uint32, len(old.params)), fields: make([]field, len(old.fields)), order: old.order}
+	p.parse = parseMessage(name, sql, nil)
+	if !c.unnamed {
+		p.parse = append(closeStatement(name), p.parse...)
+	}
+	p.head = bindHead(name, len(p.forms))
+	// All columns as text, whatever they are now.
+	p.tail = append([]byte{0, 0}, executeAndSync...)
+	p.keepTail = p.tail
+	c.stmts[i] = p
+}
+
+// settled ends a renewal: the statement is there.
+func (c *conn) settled(op plugin.Op) {
+	if op.Statement < plugin.StatementBegin && c.renewed[op.Statement] && !c.unnamed {
+		c.stmts[op.Statement].parse = nil
+	}
+}
+
+// closeStatement is a Close message; there need not be such a statement.
+func closeStatement(name string) []byte {
+	m := []byte{'C', 0, 0, 0, byte(min(len(name)+6, math.MaxUint8)), 'S'}
+	return append(append(m, name...), 0)
+}

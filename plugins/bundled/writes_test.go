@@ -1,0 +1,240 @@
+package bundled_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
+)
+
+// asking is a run of a workload that was not given leave to write.
+func (b *bench) asking(workload, table, params string, prep *engine.Prepare) engine.Scenario {
+	return engine.Scenario{Name: "test", Workload: engine.Workload{Plugin: workload, Params: json.RawMessage(params), Seed: 7, ConcurrentConnections: 1},
+		Target:  engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: b.dsn}, Adapter: "postgres", TableName: table, Prepare: prep},
+		Scaling: engine.Scaling{WorkerCount: 1}}
+}
+
+func (b *bench) deps() prepare.Deps {
+	return prepare.Deps{Plugins: b.host, Drivers: map[string]target.Driver{"postgres": postgres.NewDriver()}, Connections: inline{}}
+}
+
+func (b *bench) ready(sc engine.Scenario) (*prepare.Prepared, error) {
+	return prepare.Plan(context.Background(), b.deps(), sc, nil)
+}
+
+func (b *bench) look(sc engine.Scenario) *prepare.Preflight {
+	b.Helper()
+	f, err := prepare.Inspect(context.Background(), b.deps(), sc)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return f
+}
+
+func (b *bench) value(sql string) any {
+	b.Helper()
+	rs, err := b.db.Query(context.Background(), sql)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if len(rs.Rows) == 0 {
+		return nil
+	}
+	return rs.Rows[0][0]
+}
+
+func kinds(plan *engine.Plan) string {
+	var list []string
+	for _, s := range plan.Statements {
+		list = append(list, s.Kind.String())
+	}
+	return strings.Join(list, " ")
+}
+
+// TestWritesToTablesOfOthersAreAskedFor: whatever the workload, and however a
+// statement comes to the table.
+func TestWritesToTablesOfOthersAreAskedFor(t *testing.T) {
+	b := newBench(t, hosttest.Bundled(t))
+	b.exec("CREATE SCHEMA shop", "CREATE TABLE shop.orders (id bigint PRIMARY KEY, note text)", "INSERT INTO shop.orders SELECT g, 'x' FROM generate_series(1, 12345) g",
+		"CREATE TABLE shop.order_items (id bigint PRIMARY KEY, o bigint REFERENCES shop.orders ON DELETE CASCADE)", "INSERT INTO shop.order_items VALUES (1, 1), (2, 2)", "CREATE TABLE item_notes (i bigint REFERENCES shop.order_items ON DELETE SET NULL)",
+		"CREATE FUNCTION shop.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'", "CREATE TRIGGER a BEFORE INSERT ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.f()",
+		"CREATE TRIGGER b AFTER UPDATE ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.f()", "ALTER TABLE shop.orders ENABLE ROW LEVEL SECURITY",
+		"CREATE VIEW shop.v AS SELECT * FROM shop.orders", "CREATE RULE r AS ON INSERT TO shop.order_items DO ALSO DELETE FROM item_notes",
+		"CREATE FUNCTION shop.pay(int) RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE FUNCTION shop.twice(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 2 * $1'",
+		"CREATE PROCEDURE shop.work() LANGUAGE plpgsql AS 'BEGIN END'")
+	own := func(sql string) string {
+		doc, _ := json.Marshal(map[string]any{"statements": []any{map[string]any{"id": "s", "sql": sql}}})
+		return string(doc)
+	}
+	for _, c := range []struct{ name, workload, table, params, line string }{
+		{"mix", "mix", "shop.orders", `{"weights":{"POINT_LOOKUP":1,"INSERT":1,"UPDATE":1}}`,
+			"INSERT and UPDATE in shop.orders, 12 k rows; triggers: 2; cascades to: public.item_notes, order_items; row-level security: on"},
+		{"deletes", "mix", "shop.order_items", `{"weights":{"DELETE":1,"INSERT":1}}`, "INSERT and DELETE in shop.order_items, 2 rows; cascades to: public.item_notes. DELETE in public.item_notes, 0 rows"},
+		{"a view", "sql", "", own("INSERT INTO shop.v VALUES (99999999, 'x')"), "INSERT in shop.orders, 12 k rows"},
+		{"a common table expression", "sql", "", own("WITH a AS (SELECT 1 /* ' */), d AS (DELETE FROM shop.orders WHERE id = 1 RETURNING 1) SELECT count(*) FROM d"), "DELETE in shop.orders"},
+		{"an upsert", "sql", "", own("INSERT INTO shop.orders VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET note = 'y'"), "INSERT and UPDATE in shop.orders"},
+		{"a function", "sql", "", own("SELECT shop.pay(1)"), "SELECT shop.pay, which may write"},
+		{"a procedure", "sql", "", own("CALL shop.work()"), "CALL shop.work, which may write"},
+		{"replay", "replay", "", `{"statements":[{"id":"s","sql":"UPDATE shop.orders SET note = :n","binds":[{"name":"n","type":"text"}]}]}`, "UPDATE in shop.orders"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sc := b.asking(c.workload, c.table, c.params, nil)
+			if c.workload == "replay" {
+				sc.Workload.Feed = &engine.Feed{CSV: "at_ms,statement,n\n0,s,x\n"}
+			}
+			b.exec("ANALYZE shop.orders")
+			f := b.look(sc)
+			got := found(f, "writes", "failed")
+			if f.OK || got == nil || !strings.HasPrefix(got.Message, c.line) || got.Field != "target.allow_writes" || !strings.Contains(got.Fix, "--allow-writes") || strings.Contains(got.Message, "\n") {
+				t.Fatalf("%+v", f.Checks)
+			}
+			_, err := b.ready(sc)
+			if !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), c.line) || !strings.Contains(err.Error(), "--allow-writes") {
+				t.Errorf("the run: %v", err)
+			}
+			sc.Target.AllowWrites = true
+			if f = b.look(sc); !f.OK || found(f, "writes", "warning") == nil || len(f.Writes) == 0 {
+				t.Errorf("with leave: %+v", f.Checks)
+			}
+			if p, err := b.ready(sc); err != nil || !strings.Contains(strings.Join(p.Notes, "\n"), c.line) {
+				t.Errorf("with leave: %v", err)
+			}
+		})
+	}
+	for _, sql := range []string{"SELECT * FROM shop.orders WHERE id = 1 FOR UPDATE", "SELECT shop.twice(2), 'INSERT INTO shop.orders', now(), random()"} {
+		sc := b.asking("sql", "", own(sql), nil)
+		if _, err := b.ready(sc); err != nil {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}
+
+// TestSystemCatalogsAreNeverWritten, with whatever leave.
+func TestSystemCatalogsAreNeverWritten(t *testing.T) {
+	b := newBench(t, hosttest.Bundled(t))
+	for _, c := range []struct{ workload, table, params string }{
+		{"mix", "pg_catalog.pg_class", `{"weights":{"POINT_LOOKUP":1,"UPDATE":1}}`},
+		{"mix", "pg_class", `{"weights":{"DELETE":1}}`},
+		{"sql", "", `{"statements":[{"id":"s","sql":"UPDATE pg_settings SET setting = '1' WHERE name = 'work_mem'"}]}`},
+		{"sql", "", `{"statements":[{"id":"s","sql":"DELETE FROM \"pg_catalog\".\"pg_proc\" WHERE oid = 1"}]}`},
+		{"sql", "", `{"statements":[{"id":"s","sql":"WITH x AS (DELETE FROM information_schema.sql_features RETURNING 1) SELECT 1"}]}`},
+	} {
+		sc := b.asking(c.workload, c.table, c.params, nil)
+		sc.Target.AllowWrites = true
+		_, err := b.ready(sc)
+		if !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), "catalog") {
+			t.Errorf("%s: %v", c.params, err)
+		}
+		if f := b.look(sc); f.OK || found(f, "writes", "failed") == nil {
+			t.Errorf("%s: %+v", c.params, f.Checks)
+		}
+	}
+	if _, err := b.ready(b.asking("mix", "pg_class", `{"weights":{"POINT_LOOKUP":1}}`, nil)); err != nil {
+		t.Errorf("reading a catalog: %v", err)
+	}
+}
+
+// TestMixWithoutWeightsReadsTablesOfOthers, and writes to its own.
+func TestMixWithoutWeightsReadsTablesOfOthers(t *testing.T) {
+	b := newBench(t, hosttest.Bundled(t))
+	b.exec("CREATE TABLE theirs (id bigint PRIMARY KEY, note text)", "INSERT INTO theirs SELECT g, 'x' FROM generate_series(1, 100) g")
+	p, err := b.ready(b.asking("mix", "theirs", "{}", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := kinds(p.Plan); got != "POINT_LOOKUP RANGE_SCAN" || p.Plan.Tables[0].Own {
+		t.Errorf("on a table of others: %s", got)
+	}
+	const all = "POINT_LOOKUP RANGE_SCAN INSERT UPDATE"
+	for _, prep := range []*engine.Prepare{{Rows: 100, IfExists: engine.IfExistsUse}, {Rows: 100, IfExists: engine.IfExistsUse}, nil} {
+		p, err := b.ready(b.asking("mix", "ours", "{}", prep))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := kinds(p.Plan); got != all || !p.Plan.Tables[0].Own {
+			t.Errorf("on its own table: %s, %+v", got, p.Plan.Tables[0])
+		}
+		if seen := b.run(p.Plan, string(p.Params), 200); len(seen) != 4 {
+			t.Errorf("%d kinds were issued", len(seen))
+		}
+	}
+	// The mark is the very table's: neither a copy nor a successor has it.
+	b.exec("CREATE TABLE copy (LIKE ours INCLUDING ALL)", "INSERT INTO copy SELECT * FROM ours", "CREATE TABLE next (LIKE ours INCLUDING ALL)", "INSERT INTO next SELECT * FROM ours")
+	comment := b.value("SELECT obj_description('ours'::regclass, 'pg_class')").(string)
+	b.exec("COMMENT ON TABLE copy IS '"+comment+"'", "ALTER TABLE ours RENAME TO renamed", "ALTER TABLE next RENAME TO ours")
+	for table, want := range map[string]string{"copy": "POINT_LOOKUP RANGE_SCAN", "ours": "POINT_LOOKUP RANGE_SCAN", "renamed": all} {
+		p, err := b.ready(b.asking("mix", table, "{}", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := kinds(p.Plan); got != want {
+			t.Errorf("%s: %s", table, got)
+		}
+	}
+}
+
+// TestRecreateIsAtomic: the old table is there until the new one is whole, and what goes is named.
+func TestRecreateIsAtomic(t *testing.T) {
+	b := newBench(t, hosttest.Bundled(t))
+	recreate := func(table string, allow bool) (*prepare.Prepared, error) {
+		sc := b.asking("mix", table, "{}", &engine.Prepare{Rows: 500, IfExists: engine.IfExistsRecreate})
+		sc.Target.AllowWrites = allow
+		return b.ready(sc)
+	}
+	b.exec("CREATE TABLE theirs (id bigint PRIMARY KEY, note text)", "INSERT INTO theirs VALUES (1, 'precious')", "CREATE INDEX ON theirs (note)", "GRANT SELECT ON theirs TO PUBLIC")
+	if _, err := recreate("theirs", false); !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), "not made by Loadstone") || !strings.Contains(err.Error(), "--allow-writes") {
+		t.Errorf("without leave: %v", err)
+	}
+	sc := b.asking("mix", "theirs", "{}", &engine.Prepare{Rows: 500, IfExists: engine.IfExistsRecreate})
+	sc.Target.AllowWrites = true
+	if c := found(b.look(sc), "table", "warning"); c == nil || !strings.Contains(c.Message, "1 rows, indexes: 2, grants to PUBLIC") {
+		t.Errorf("the preflight names nothing: %+v", b.look(sc).Checks)
+	}
+	b.exec("CREATE VIEW uses AS SELECT * FROM theirs", "CREATE TABLE child (id bigint REFERENCES theirs)")
+	if _, err := recreate("theirs", true); err == nil || !strings.Contains(err.Error(), "the view uses") || !strings.Contains(err.Error(), "child_id_fkey") {
+		t.Errorf("a table that others use: %v", err)
+	}
+	b.exec("DROP VIEW uses", "DROP TABLE child")
+	if n := b.value("SELECT count(*) FROM theirs WHERE note = 'precious'"); n != int64(1) {
+		t.Fatalf("%v rows are left", n)
+	}
+	p, err := recreate("theirs", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(p.Notes, "\n"), `With the old "public"."theirs" go: 1 rows`) || !p.Plan.Tables[0].Own || p.Plan.Tables[0].Rows != 500 {
+		t.Errorf("%q %+v", p.Notes, p.Plan.Tables[0])
+	}
+	if b.value("SELECT count(*) FROM pg_class WHERE relname LIKE 'loadstone_new%'") != int64(0) || b.value("SELECT conname FROM pg_constraint WHERE conrelid = 'theirs'::regclass") != "theirs_pkey" {
+		t.Error("names of the building are left")
+	}
+	// Its own table needs no leave, and a second time it works too.
+	if _, err := recreate("theirs", false); err != nil {
+		t.Fatal(err)
+	}
+	// A load that fails leaves the old rows: there is no room for the new table's key.
+	b.exec("UPDATE theirs SET note = 'kept'", "CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN IF tg_tag = 'ALTER TABLE' THEN RAISE 'not now'; END IF; END $$",
+		"CREATE EVENT TRIGGER refuse ON ddl_command_end EXECUTE FUNCTION refuse()")
+	if _, err := recreate("theirs", false); err == nil || !strings.Contains(err.Error(), "not now") {
+		t.Errorf("%v", err)
+	}
+	b.exec("DROP EVENT TRIGGER refuse")
+	if b.value("SELECT count(*) FROM theirs WHERE note = 'kept'") != int64(500) || b.value("SELECT count(*) FROM pg_class WHERE relname LIKE 'loadstone_new%'") != int64(0) {
+		t.Error("a failed load changed the old table, or left the new one")
+	}
+	b.exec("CREATE TABLE parts (id bigint PRIMARY KEY, note text) PARTITION BY HASH (id)", "CREATE TABLE parts0 PARTITION OF parts FOR VALUES WITH (MODULUS 1, REMAINDER 0)", "INSERT INTO parts VALUES (1, 'x')")
+	for _, table := range []string{"parts", "parts0"} {
+		if _, err := recreate(table, true); err == nil || !strings.Contains(err.Error(), "partition") {
+			t.Errorf("%s: %v", table, err)
+		}
+	}
+	if b.value("SELECT count(*) FROM parts") != int64(1) {
+		t.Error("the partitioned table was touched")
+	}
+}
