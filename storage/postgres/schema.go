@@ -95,6 +95,14 @@ func hangUp(conn *pgx.Conn) {
 }
 
 func invalidDSN(err error) error {
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) && parse.Unwrap() != nil {
+		// What went wrong with a file does not repeat the rest of the URL.
+		if text := parse.Unwrap().Error(); strings.HasPrefix(text, "unable to ") || strings.Contains(text, "sslkey") {
+			return &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: "The database URL names a TLS file that cannot be used: " + text + ".",
+				Hint: "sslrootcert, sslcert and sslkey are files in PEM form on this machine."}
+		}
+	}
 	// The parser's message may quote the DSN, so it stays in the cause.
 	return &engine.Error{Code: engine.CodeInvalid, Cause: err,
 		Message: "The database URL cannot be read.",
