@@ -61,9 +61,11 @@ type services struct {
 	matrices *matrix.Service
 	drivers  map[string]target.Driver
 	prices   func() cost.Prices
-	mostLive int // live runs of one user; 0 means no bound
-	closers  []func(context.Context) error
-	log      zerolog.Logger
+	// certificate is the generator's accuracy on this machine.
+	certificate *certificate
+	mostLive    int // live runs of one user; 0 means no bound
+	closers     []func(context.Context) error
+	log         zerolog.Logger
 }
 
 // onClose runs f at Close; what was opened last is closed first.
@@ -97,6 +99,7 @@ func assemble(ctx context.Context, flags storeFlags, serves bool, log zerolog.Lo
 			}
 		}
 	}()
+	s.certificate = openCertificate(dir, log)
 	if s.prices, err = openPrices(flags.Prices, dir, log); err != nil {
 		return nil, err
 	}
@@ -257,7 +260,7 @@ func (s *services) openRuns(ctx context.Context) error {
 		Recordings: recordings, Nodes: []control.ServerEnd{serverEnd}, Log: s.log, Version: version, Scratch: filepath.Join(s.dataDir, "scratch"),
 		Prices:      s.prices,
 		MostLive:    s.mostLive,
-		Calibration: func() *engine.Calibration { return readCalibration(s.dataDir) },
+		Calibration: s.certificate.current,
 	})
 	if err := s.runs.Open(ctx); err != nil {
 		return fmt.Errorf("recovering the runs: %w", err)

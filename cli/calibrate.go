@@ -19,13 +19,13 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/calibrate"
-	"github.com/loadstone-db/loadstone/engine/outfile"
+	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 )
 
-// calibrateCommand measures this machine as a load generator. Runs made with
-// the same data directory carry the result in their environment.
+// calibrateCommand measures this machine as a load generator, longer than the
+// certificate that is made by itself, in whose place the result comes.
 type calibrateCommand struct {
 	Seconds     float64 `default:"5" help:"Length of each of the three parts."`
 	Connections int     `default:"16" help:"Connections of each part."`
@@ -59,8 +59,9 @@ func (c *calibrateCommand) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	result.MachineFingerprint, result.LoadstoneVersion = orchestrator.Fingerprint(), version
 	path := filepath.Join(dir, calibrationFile)
-	if err := outfile.Write(path, func(w io.Writer) error { return printJSON(w, result) }); err != nil {
+	if err := keepCertificate(path, result); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -90,19 +91,6 @@ func short(v float64) string {
 		return fmt.Sprintf("%.1f k", v/1000)
 	}
 	return fmt.Sprintf("%.0f", v)
-}
-
-// readCalibration returns the calibration kept in a data directory, nil when there is none to read.
-func readCalibration(dir string) *engine.Calibration {
-	text, err := os.ReadFile(filepath.Join(dir, calibrationFile)) //nolint:gosec // a file of our own
-	if err != nil {
-		return nil
-	}
-	var c engine.Calibration
-	if json.Unmarshal(text, &c) != nil {
-		return nil
-	}
-	return &c
 }
 
 // startNullTarget runs a null target in a process of its own, so that its work

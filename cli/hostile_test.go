@@ -60,6 +60,7 @@ func startServer(t *testing.T) *live {
 	}
 	s := &live{t: t, cmd: exec.Command(binary, "serve", "--data-dir", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0")}
 	s.cmd.Stdout, s.cmd.Stderr = out, log
+	s.cmd.Env = append(os.Environ(), "LOADSTONE_CALIBRATE=off")
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -94,6 +94,7 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 	if s.Cost != nil {
 		printCost(p, s.Cost, s.StandIn())
 	}
+	printAccuracy(p, s)
 	p("validity\t%s", s.VerdictText())
 	for _, c := range s.ValidityDetail.Causes {
 		p("\t%s: %s", c.Cause, c.Detail)

@@ -33,6 +33,7 @@ type runCommand struct {
 	// WaitEnrichment bounds the wait; the exit code does not depend on what comes of it.
 	WaitEnrichment time.Duration `default:"1m" placeholder:"DURATION" help:"How long to wait for what the target's own query history says of the executions, once the figures are there; 0s does not wait. What is missing then is fetched by the next server on the data directory."`
 	storeFlags
+	certificateFlags
 }
 
 func (c *runCommand) Run(e *env) error {
@@ -177,6 +178,13 @@ func (c *runCommand) open(e *env) (s *services, done func(), err error) {
 	if err != nil {
 		remove()
 		return nil, nil, err
+	}
+	if c.Calibrate != "off" {
+		// The folder of this run alone has none, but the machine's may.
+		if kept := readCertificate(filepath.Join(defaultDataDir(), calibrationFile)); kept != nil && s.certificate.current() == nil {
+			s.certificate.adopt(kept)
+		}
+		s.certificate.before(e, c.Quiet)
 	}
 	return s, func() {
 		closing, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -26,6 +26,7 @@ type serveCommand struct {
 	LiveRuns  int    `name:"live-runs" placeholder:"N" default:"8" env:"LOADSTONE_LIVE_RUNS" help:"How many live runs one user may have at a time; 0 is no limit (default: 8)."`
 	RunFirst  string `name:"run" placeholder:"TEMPLATE.yaml" help:"Save this template, run it once, and go on serving."`
 	storeFlags
+	certificateFlags
 }
 
 func (c *serveCommand) Run(e *env) error {
@@ -69,6 +70,16 @@ func (c *serveCommand) Run(e *env) error {
 	}
 	e.log.Info().Str("address", address).Str("data_dir", s.dataDir).Str("control_store", s.controlStore()).Msg("serving")
 	_, _ = fmt.Fprintf(e.stdout, "\nLoadstone is ready.\n  Open:  %s\n         (this link signs you in once; a new one is printed at each start)\n\n", bold(e.stdout, link))
+	background, endBackground := context.WithCancel(e.ctx)
+	var certifying sync.WaitGroup
+	defer func() { endBackground(); certifying.Wait() }()
+	switch {
+	case c.Calibrate == "off":
+	case first != nil:
+		s.certificate.before(e, false)
+	default:
+		certifying.Go(func() { s.certificate.beside(background, s.runs.Busy) })
+	}
 	if first != nil {
 		if err := first.run(e, s, strings.TrimSuffix(link[:strings.Index(link, "/signin")], "/")); err != nil {
 			_, _ = fmt.Fprintf(e.stderr, "The first run could not be made: %v\n", err)

@@ -205,7 +205,9 @@ type Figures struct {
 	Errors     ErrorFigures      `json:"errors"`
 	Accounting Accounting        `json:"accounting"`
 	Histogram  []HistogramBucket `json:"histogram"`
-	Slowest    []SlowExecution   `json:"slowest"`
+	// LivePercentiles tell what the run's own live percentiles were off by; null where none were shown.
+	LivePercentiles []LivePercentile `json:"live_percentiles"`
+	Slowest         []SlowExecution  `json:"slowest"`
 }
 
 // Worked reports whether any operation of the measurement succeeded. Without one
@@ -238,10 +240,25 @@ type ThresholdResult struct {
 	Reason string   `json:"reason,omitempty"`
 }
 
+// LivePercentile is a percentile of the measurement as it was shown live at its end,
+// from merged histograms, beside that of all recorded executions.
+type LivePercentile struct {
+	Percentile float64 `json:"percentile"`
+	LiveMs     float64 `json:"live_ms"`
+	ExactMs    float64 `json:"exact_ms"`
+	// ErrorPct is null where the exact one is zero.
+	ErrorPct *float64 `json:"error_pct"`
+}
+
 // Calibration is what the generator was measured to cost and to err by, on a
 // target that does nothing. See engine/calibrate.
 type Calibration struct {
-	At          Time   `json:"at"`
+	At Time `json:"at"`
+	// MachineFingerprint and LoadstoneVersion are what it was measured for; it holds for nothing else.
+	MachineFingerprint string `json:"machine_fingerprint"`
+	LoadstoneVersion   string `json:"loadstone_version"`
+	// Automatic: it was made before a first run or beside a server, in a few seconds, and not by `loadstone calibrate`.
+	Automatic   bool   `json:"automatic"`
 	CPUs        int    `json:"cpus"`
 	IOEngine    string `json:"io_engine"`
 	Connections int    `json:"connections"`
@@ -288,7 +305,8 @@ type Environment struct {
 	// Emulated: the stand-in is another engine, which models nothing.
 	Emulated bool `json:"emulated"`
 	Nodes    int  `json:"nodes"`
-	// Calibration of the machine of the server; null when `loadstone calibrate` has not been run there.
+	// Calibration is the accuracy certificate of the machine of the server and this
+	// version, made once by itself; null while there is none.
 	Calibration *Calibration `json:"calibration"`
 }
 

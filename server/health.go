@@ -58,7 +58,7 @@ func (s *Server) readyz(c *fiber.Ctx) error {
 		problem.RequestOf(c.UserContext()).Cause = err
 		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "The control store does not answer, or its schema is not current.", "The server's log has the details.")
 	case s.opts.Nodes() == 0:
-		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "No node can host a run.", "Start a worker.")
+		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "No node can host a run.", "The node of the server itself has stopped; the server's log says why. Start it again.")
 	default:
 		return c.JSON(fiber.Map{"status": "ready", "checks": checks})
 	}

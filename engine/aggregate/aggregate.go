@@ -72,6 +72,8 @@ type Second struct {
 	Payload engine.Payload // only the parts that aggregation owns are set; see Fill
 	// Rollup counts cover MEASUREMENT only.
 	RollupOps, RollupErrors int64
+	// PhaseCount is how many executions Payload.LatencyTotal is of.
+	PhaseCount int64
 	// Slowest are the highest P95 and P99 of any run worker in the tick, nil without executions.
 	SlowestP95Ms, SlowestP99Ms *float64
 	// Peak holds the highest telemetry of any node; Nodes each one's. Nodes
@@ -480,7 +482,9 @@ func (f *fold) finish() {
 	p.Service, p.ServiceTotal, p.ScheduleLag = latency(f.a.service.total()), latency(f.a.phaseService.total()), latency(f.a.lag.total())
 	p.LatencySplit = f.split.Mean()
 	tick := f.a.tick.total()
-	p.Latency, p.LatencyTotal = latency(tick), latency(f.a.phase.total())
+	phase := f.a.phase.total()
+	p.Latency, p.LatencyTotal = latency(tick), latency(phase)
+	f.out.PhaseCount = int64(phase.Count())
 	if tick.Count() > 0 {
 		p.LatencyHistogram = tick.Downscale(HeatmapSchema)
 	}

@@ -32,7 +32,7 @@ type Target struct {
 	Stats func(ctx context.Context) (*engine.HistogramData, error)
 }
 
-// Options say what to measure with. Every field is needed but Progress.
+// Options say what to measure with. Every field is needed but Progress and Warmup.
 type Options struct {
 	Driver target.Driver
 	// Start starts a null target that takes latency, uniformly between latency −
@@ -41,8 +41,9 @@ type Options struct {
 	Connections int
 	// Rate of the schedule's part, in operations per second.
 	Rate float64
-	// Seconds of each of the three parts.
+	// Seconds of each of the three parts, after Warmup (one second when it is zero).
 	Seconds float64
+	Warmup  time.Duration
 	// CPU returns the CPU time that this process has taken.
 	CPU func() (time.Duration, error)
 	// SpoolDir is for the recorded parts; they are removed.
@@ -61,6 +62,9 @@ const (
 // Run measures for about three times Seconds.
 func Run(ctx context.Context, o Options) (engine.Calibration, error) {
 	c := engine.Calibration{At: engine.At(time.Now()), CPUs: load.Processors(), Connections: o.Connections, ScheduleRate: o.Rate}
+	if o.Warmup == 0 {
+		o.Warmup = time.Second
+	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
@@ -145,9 +149,6 @@ type measured struct {
 	stats      *engine.HistogramData
 }
 
-// warmup is left out of every part.
-const warmup = time.Second
-
 // measure runs one load group the way a run worker does. each sees every measured execution, one at a time.
 func measure(ctx context.Context, o Options, latency, spread time.Duration, w engine.Workload, each func(*engine.Execution)) (m measured, err error) {
 	t, stop, err := o.Start(ctx, latency, spread)
@@ -181,7 +182,7 @@ func measure(ctx context.Context, o Options, latency, spread time.Duration, w en
 		_, _ = s.writer.Close()
 	}()
 	g.Start(engine.PhaseWarmup)
-	if err := wait(ctx, g, warmup); err != nil {
+	if err := wait(ctx, g, o.Warmup); err != nil {
 		return m, err
 	}
 	if t.Stats != nil {

@@ -37,6 +37,8 @@ type ending struct {
 	search      *engine.FindMaxResult // nil without a search
 	// lost is the interval of which no record exists, when the process was killed.
 	lostFrom, lostTo time.Time
+	// shown are the percentiles of the measurement as they were shown last.
+	shown shownLatency
 	// known is the parent's row as an earlier process left it.
 	known engine.TestResult
 }
@@ -95,7 +97,7 @@ func (l *live) finish(ctx context.Context) {
 	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
 		l.validity.Note("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need Linux and connections without TLS.")
 	}
-	e := ending{run: l.run, keeper: l.keeper, environment: environment, validity: l.validity.Clone()}
+	e := ending{run: l.run, keeper: l.keeper, environment: environment, validity: l.validity.Clone(), shown: l.shownLatency}
 	if l.plan != nil {
 		e.plan = l.plan.Plan
 	}
@@ -225,6 +227,7 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 		parent = &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
 		children = make([]*engine.Figures, len(e.children))
 	}
+	parent.LivePercentiles = e.shown.against(parent)
 	if rate := e.run.Scenario.Workload.MeanRate(); rate > 0 && parent.Operations > 0 {
 		parent.TargetQPS = &rate
 	}

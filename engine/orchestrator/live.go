@@ -45,25 +45,27 @@ type live struct {
 
 	// ----
 
-	run       engine.Run
-	sc        engine.Scenario
-	epoch     int64
-	core      *core
-	workers   []*runWorker
-	byID      map[string]*runWorker
-	agg       *aggregate.Aggregator
-	validity  *aggregate.Validity
-	guard     *guardrail.Watch
-	second    *aggregate.Second
-	sequence  int64 // of the last event made
-	pending   []pendingPush
-	parts     map[string]heldPart
-	logbook   logbook
-	lastState time.Time
-	still     stillness
-	plan      *prepare.Prepared
-	progress  *engine.PrepareProgress
-	lastStore *job // the last transition queued
+	run      engine.Run
+	sc       engine.Scenario
+	epoch    int64
+	core     *core
+	workers  []*runWorker
+	byID     map[string]*runWorker
+	agg      *aggregate.Aggregator
+	validity *aggregate.Validity
+	guard    *guardrail.Watch
+	second   *aggregate.Second
+	// shownLatency is of the measurement so far.
+	shownLatency shownLatency
+	sequence     int64 // of the last event made
+	pending      []pendingPush
+	parts        map[string]heldPart
+	logbook      logbook
+	lastState    time.Time
+	still        stillness
+	plan         *prepare.Prepared
+	progress     *engine.PrepareProgress
+	lastStore    *job // the last transition queued
 	// Of a search: the step under way, and what it has measured.
 	meter meter
 	step  control.Step

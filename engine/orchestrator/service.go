@@ -309,7 +309,7 @@ func (s *Service) fits(sc engine.Scenario, used int) error {
 	}
 	switch {
 	case !some:
-		return &engine.Error{Code: engine.CodeUnavailable, Message: "There is no node to carry the load.", Hint: "start the server with --local-capacity above 0, or name nodes with --nodes"}
+		return &engine.Error{Code: engine.CodeUnavailable, Message: "There is no node to carry the load.", Hint: "The node of the server itself has stopped; its log says why. Start the server again."}
 	case !unlimited && sc.Workload.ConcurrentConnections > room:
 		return engine.InvalidField("workload.concurrent_connections", fmt.Sprintf("%d connections are more than the %d that the nodes hold", sc.Workload.ConcurrentConnections, room), "lower it, or add a node")
 	case !unlimited && sc.Workload.ConcurrentConnections > room-used:

@@ -121,6 +121,7 @@ func (l *live) aggregate(now time.Time) {
 	}
 	s := l.agg.Tick(l.core.phase, views)
 	l.second = s
+	l.shownLatency.see(l.core.phase, s)
 	if l.core.search != nil {
 		// A search goes where operations wait and are dropped on purpose; its steps are judged by them.
 		for i := range s.Workers {
@@ -201,6 +202,9 @@ func covered(s *aggregate.Second) float64 {
 	}
 	return longest
 }
+
+// Busy reports whether a run is live in this process.
+func (s *Service) Busy() bool { return s.otherLive("") > 0 }
 
 // otherLive counts the other runs that hold load now.
 func (s *Service) otherLive(runID string) int {

@@ -434,6 +434,23 @@ export function finish(
       server_version: '15.14',
       target_is_local: true,
       nodes: 1,
+      calibration: {
+        at: run.start_time,
+        machine_fingerprint: '5f1c0a9be2d34477',
+        loadstone_version: '0.1.0',
+        automatic: true,
+        io_engine: 'events',
+        connections: 16,
+        cost_ns_per_operation: 9600,
+        max_qps: 98_000,
+        schedule_rate: 5000,
+        schedule_lag_p99_ms: 0.071,
+        rate_error_pct: -0.01,
+        percentiles: [
+          { percentile: 50, target_ms: 10.01, measured_ms: 10.05, error_ms: 0.04 },
+          { percentile: 99, target_ms: 17.9, measured_ms: 17.99, error_ms: 0.09 },
+        ],
+      },
     },
     tags: run.scenario_config.tags,
   };

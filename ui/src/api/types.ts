@@ -295,6 +295,30 @@ export interface ThresholdResult {
   reason?: string;
 }
 
+/** What the generator was measured to cost and to err by, on the server's machine with its version. */
+export interface Calibration {
+  at: Instant;
+  machine_fingerprint: string;
+  loadstone_version: string;
+  automatic: boolean;
+  io_engine: string;
+  connections: number;
+  cost_ns_per_operation: number;
+  max_qps: number;
+  schedule_rate: number;
+  schedule_lag_p99_ms: number;
+  rate_error_pct: number;
+  percentiles: { percentile: number; target_ms: number; measured_ms: number; error_ms: number }[] | null;
+}
+
+/** A percentile as it was shown live at the end, beside that of all recorded executions. */
+export interface LivePercentile {
+  percentile: number;
+  live_ms: number;
+  exact_ms: number;
+  error_pct: number | null;
+}
+
 export interface Environment {
   loadstone_version: string;
   go_version: string;
@@ -312,6 +336,8 @@ export interface Environment {
   simulated?: boolean;
   emulated?: boolean;
   nodes: number;
+  /** The accuracy certificate; null or absent while there is none. */
+  calibration?: Calibration | null;
 }
 
 export interface PluginRef {
@@ -336,6 +362,8 @@ export interface Summary extends Figures {
   passed: boolean;
   plugins: PluginRef[] | null;
   environment: Environment;
+  /** What the live percentiles were off by; null or absent where none were shown. */
+  live_percentiles?: LivePercentile[] | null;
   simulated?: boolean;
   emulated?: boolean;
   cost?: Cost | null;

@@ -1,6 +1,7 @@
 import type { RunDetail, Summary } from '../api/types';
 import { CopyButton } from '../design/Controls';
 import { bytes, dateTime, plain } from '../design/format';
+import { Accuracy } from './Accuracy';
 import { StatementList, TableList } from './PlanView';
 import { ScenarioFacts } from './ScenarioFacts';
 
@@ -49,6 +50,7 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
             )}
           </dl>
         </section>
+        <Accuracy certificate={e.calibration} live={s.live_percentiles} />
         <section className="panel">
           <header>
             <h3>Plugins</h3>

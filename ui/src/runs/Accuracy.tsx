@@ -1,0 +1,59 @@
+import type { Calibration, LivePercentile } from '../api/types';
+import { dateTime, latency, plain, rate } from '../design/format';
+
+const signed = (n: number, digits: number) => `${n > 0 ? '+' : n < 0 ? '−' : '±'}${Math.abs(n).toFixed(digits)}`;
+
+/** The error of percentiles that is furthest from zero, in milliseconds. */
+export function worst(c: Calibration): number | null {
+  const errors = (c.percentiles ?? []).map((p) => p.error_ms);
+  return errors.length ? errors.reduce((a, b) => (Math.abs(b) > Math.abs(a) ? b : a)) : null;
+}
+
+/** What the live percentiles were off by, in words; empty where none were shown. */
+export function liveErrors(list: LivePercentile[] | null | undefined): string {
+  return (list ?? [])
+    .flatMap((p) => (p.error_pct === null ? [] : [`P${p.percentile} ${signed(p.error_pct, 2)} %`]))
+    .join(', ');
+}
+
+/** How far the figures of a run can be trusted: the generator's certificate, and the run's own live percentiles. */
+export function Accuracy({ certificate: c, live }: { certificate?: Calibration | null; live?: LivePercentile[] | null }) {
+  const error = c ? worst(c) : null;
+  const off = liveErrors(live);
+  return (
+    <section className="panel">
+      <header>
+        <h3>Accuracy</h3>
+      </header>
+      <dl className="body defs">
+        <dt>Live percentiles</dt>
+        <dd>{off ? `${off} at the end of the measurement, against all recorded executions` : 'none were shown'}</dd>
+        {c ? (
+          <>
+            <dt>Generator</dt>
+            <dd>
+              {(c.cost_ns_per_operation / 1000).toFixed(1)} µs of CPU for an operation · {plain(rate(c.max_qps))} at most
+            </dd>
+            <dt>Schedule</dt>
+            <dd>
+              P99 {plain(latency(c.schedule_lag_p99_ms))} late at {plain(rate(c.schedule_rate))} · rate off by{' '}
+              {signed(c.rate_error_pct, 2)} %
+            </dd>
+            <dt>Percentiles</dt>
+            <dd>{error === null ? '–' : `off by ${signed(error, 3)} ms at most, on a target whose latencies are known`}</dd>
+            <dt>Measured</dt>
+            <dd>
+              {dateTime(c.at)} · {c.connections} connections · I/O {c.io_engine} ·{' '}
+              {c.automatic ? 'by itself, once for this machine and version' : 'with loadstone calibrate'}
+            </dd>
+          </>
+        ) : (
+          <>
+            <dt>Generator</dt>
+            <dd>not measured on this machine with this version</dd>
+          </>
+        )}
+      </dl>
+    </section>
+  );
+}
