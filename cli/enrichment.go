@@ -97,6 +97,10 @@ func printEnrichment(out io.Writer, label string, s engine.Enrichment, goesOn st
 		}
 	}
 	_, _ = fmt.Fprintf(out, "%s  %s\n", label, harmless(text))
+	if a := s.Aggregate; a != nil && !a.NextPollAt.IsZero() {
+		_, _ = fmt.Fprintf(out, "%s  the account's aggregates hold %s of %s executions; they are asked for again at %s; %s\n",
+			label, count(a.Calls), count(a.Expected), a.NextPollAt.Local().Format("15:04"), goesOn)
+	}
 }
 
 // enrichmentOf looks at a run of this process.

@@ -98,8 +98,11 @@ type AggregateEnrichment struct {
 	// Status is COMPLETED, PENDING while the account has not published them yet, or FAILED.
 	Status EnrichmentStatus `json:"status"`
 	Reason string           `json:"reason,omitempty"`
-	// AvailableAt is when they are published at the latest.
+	// AvailableAt is when they are published at the latest. NextPollAt is when they are
+	// asked for again, null when they are not any more; Polls is how often they were.
 	AvailableAt Time  `json:"available_at"`
+	NextPollAt  Time  `json:"next_poll_at"`
+	Polls       int   `json:"polls"`
 	Calls       int64 `json:"calls"`
 	// Expected executions of the run, warm-up included.
 	Expected  int64                 `json:"expected"`

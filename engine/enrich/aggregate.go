@@ -16,6 +16,8 @@ import (
 type AggregateJob struct {
 	RunID    string
 	From, To time.Time
+	// Ended is when the run's last execution ended: the latency counts from then on.
+	Ended    time.Time
 	Now      time.Time
 	Plan     plugin.EnrichPlan
 	Database target.Database
@@ -25,6 +27,25 @@ type AggregateJob struct {
 	Client     []engine.StatementFigures
 	// Expected executions of the run.
 	Expected int64
+	// Polls is how often they were asked for before.
+	Polls int
+	// Permanent says whether an error stays however often is asked, and gives its
+	// sentence. nil: none does.
+	Permanent func(error) (sentence string, forGood bool)
+}
+
+// aggregateSchedule is when aggregates that were not whole are asked for again, in
+// parts of their latency since the run's end. Few times: each may start a warehouse.
+var aggregateSchedule = []float64{0.25, 0.5, 1}
+
+// NextAggregate is when a run's aggregates are asked for again, zero when their latency has passed.
+func NextAggregate(ended, available, now time.Time) time.Time {
+	for _, part := range aggregateSchedule {
+		if at := ended.Add(time.Duration(part * float64(available.Sub(ended)))); at.After(now) {
+			return at
+		}
+	}
+	return time.Time{}
 }
 
 var aggregateNames = []string{"QUERY_TYPE", "QUERY_TEXT", "CALLS", "THROTTLED", "INTERVAL_START", "INTERVAL_END", "SUM_MS", "COMPILATION_SUM_MS", "EXECUTION_SUM_MS",
@@ -40,7 +61,7 @@ func Aggregate(ctx context.Context, j AggregateJob) *engine.AggregateEnrichment 
 		return nil
 	}
 	delay := time.Duration(j.Plan.AggregateDelaySeconds) * time.Second
-	a := &engine.AggregateEnrichment{Status: engine.EnrichmentCompleted, AvailableAt: engine.At(j.To.Add(delay)), Expected: j.Expected, Rows: []engine.AggregateStatements{}}
+	a := &engine.AggregateEnrichment{Status: engine.EnrichmentCompleted, AvailableAt: engine.At(j.Ended.Add(delay)), Expected: j.Expected, Polls: j.Polls + 1, Rows: []engine.AggregateStatements{}}
 	ahead := time.Duration(j.Plan.ClockOffsetMs) * time.Millisecond
 	var at []int
 	err := target.Stream(ctx, j.Database, j.Plan.Aggregate, []any{argument(j.From.Add(ahead)), argument(j.To.Add(ahead)), j.RunID},
@@ -72,15 +93,25 @@ func Aggregate(ctx context.Context, j AggregateJob) *engine.AggregateEnrichment 
 	late := j.Now.Before(a.AvailableAt.Time)
 	switch {
 	case err != nil:
-		a.Status, a.Reason = engine.EnrichmentFailed, "The aggregates could not be read: "+strings.TrimSpace(err.Error())
+		sentence, forGood := strings.TrimSpace(err.Error()), false
+		if j.Permanent != nil {
+			sentence, forGood = j.Permanent(err)
+		}
+		a.Status, a.Reason = engine.EnrichmentFailed, "The aggregates could not be read: "+sentence
+		if late && !forGood {
+			a.Status = engine.EnrichmentPending
+		}
 	case a.Calls >= j.Expected:
 		a.Reason = "The aggregates cover every execution."
 	case late && a.Calls == 0:
-		a.Status, a.Reason = engine.EnrichmentPending, "The account has not published the aggregates of this run yet; it may take as long as until the time given. Ask again then."
+		a.Status, a.Reason = engine.EnrichmentPending, "The account has not published the aggregates of this run yet; it may take as long as until the time given."
 	case late:
-		a.Status, a.Reason = engine.EnrichmentPending, fmt.Sprintf("The account has published %d of %d executions so far; it may take as long as until the time given. Ask again then.", a.Calls, j.Expected)
+		a.Status, a.Reason = engine.EnrichmentPending, fmt.Sprintf("The account has published %d of %d executions so far; it may take as long as until the time given.", a.Calls, j.Expected)
 	default:
 		a.Status, a.Reason = engine.EnrichmentPartial, fmt.Sprintf("The aggregates cover %d of %d executions.", a.Calls, j.Expected)
+	}
+	if a.Status == engine.EnrichmentPending {
+		a.NextPollAt = engine.At(NextAggregate(j.Ended, a.AvailableAt.Time, j.Now))
 	}
 	return a
 }

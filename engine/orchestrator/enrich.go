@@ -101,6 +101,9 @@ func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engin
 		e.interrupted = true
 		return
 	}
+	if got.Aggregate != nil && !got.Aggregate.NextPollAt.IsZero() {
+		s.awaitAggregates(run.RunID, got.Aggregate.NextPollAt.Time)
+	}
 	log.Info().Str("status", string(got.Status)).Int64("matched", got.Matched).Int64("executions", got.Executions).Int("polls", got.Polls).Msg("enrichment ended")
 }
 
@@ -141,7 +144,7 @@ func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Pl
 		return got, err
 	}
 	if source.enrich.Aggregate != "" {
-		got.Aggregate = s.aggregates(ctx, run, plan, source, from, to)
+		got.Aggregate = s.aggregates(ctx, run, plan, source, from, to, 0)
 		got.Retryable = got.Retryable || got.Aggregate.Status != engine.EnrichmentCompleted
 	}
 	return got, nil
@@ -149,19 +152,25 @@ func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Pl
 
 // executed is the interval in which a run's executions ended.
 func executed(run engine.Run) (from, to time.Time) {
-	from, to = run.WarmupStartTime.Time, run.EndTime.Time
+	from = run.WarmupStartTime.Time
 	if from.IsZero() {
 		from = run.StartTime.Time
 	}
-	if to.IsZero() {
-		to = time.Now()
-	}
-	return from.Add(-enrichMargin), to.Add(enrichMargin)
+	return from.Add(-enrichMargin), ended(run).Add(enrichMargin)
 }
 
-// aggregates asks for them once: they come long after a run.
-func (s *Service) aggregates(ctx context.Context, run engine.Run, plan *engine.Plan, source *historySource, from, to time.Time) *engine.AggregateEnrichment {
-	job := enrich.AggregateJob{RunID: run.RunID, From: from, To: to, Now: time.Now(), Plan: source.enrich, Database: source.attached.Database(), Statements: plan.Statements}
+// ended is when a run's last execution ended, at the latest.
+func ended(run engine.Run) time.Time {
+	if run.EndTime.IsZero() {
+		return time.Now()
+	}
+	return run.EndTime.Time
+}
+
+// aggregates asks for them once: they come long after a run, and are asked for again.
+func (s *Service) aggregates(ctx context.Context, run engine.Run, plan *engine.Plan, source *historySource, from, to time.Time, polls int) *engine.AggregateEnrichment {
+	job := enrich.AggregateJob{RunID: run.RunID, From: from, To: to, Ended: ended(run), Now: time.Now(), Plan: source.enrich, Database: source.attached.Database(), Statements: plan.Statements,
+		Polls: polls, Permanent: source.permanent}
 	known := s.figuresOf(ctx, run.RunID)
 	job.Client, job.Expected = known.byStatement, known.executions
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)

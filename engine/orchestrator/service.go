@@ -94,6 +94,7 @@ type Service struct {
 	subs     map[string]map[*subscriber]bool
 	// enriching are the enrichments under way, by run; enrichRoom bounds how much they hold at a time.
 	enriching  map[string]*enriching
+	awaiting   map[string]bool // runs whose account aggregates are asked for again
 	enrichRoom *semaphore.Weighted
 }
 
@@ -106,7 +107,7 @@ type heldPart struct {
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
 	s := &Service{opts: opts, plan: prepare.Plan, live: map[string]*live{}, starting: map[string]string{}, salvaged: map[string][]heldPart{}, subs: map[string]map[*subscriber]bool{},
-		enriching: map[string]*enriching{}, enrichRoom: semaphore.NewWeighted(enrichShares)}
+		enriching: map[string]*enriching{}, awaiting: map[string]bool{}, enrichRoom: semaphore.NewWeighted(enrichShares)}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()
 	}
@@ -160,6 +161,9 @@ func (s *Service) Open(ctx context.Context) error {
 		}
 		if err = s.recover(ctx); err == nil {
 			err = s.resumeEnrichments(ctx)
+		}
+		if err == nil {
+			err = s.resumeAggregates(ctx)
 		}
 	})
 	return err

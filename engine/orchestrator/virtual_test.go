@@ -345,8 +345,9 @@ func (m *memoryStore) Run(_ context.Context, id string) (engine.Run, error) {
 	return m.run, nil
 }
 
-func (m *memoryStore) LiveRuns(context.Context) ([]engine.Run, error) { return nil, nil }
-func (m *memoryStore) Enriching(context.Context) ([]string, error)    { return nil, nil }
+func (m *memoryStore) LiveRuns(context.Context) ([]engine.Run, error)       { return nil, nil }
+func (m *memoryStore) AwaitingAggregates(context.Context) ([]string, error) { return nil, nil }
+func (m *memoryStore) Enriching(context.Context) ([]string, error)          { return nil, nil }
 func (m *memoryStore) Warehouse(context.Context, string) ([]engine.WarehousePoint, error) {
 	return nil, nil
 }

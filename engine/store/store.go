@@ -169,6 +169,8 @@ type Runs interface {
 	Results(ctx context.Context, runID string) ([]engine.TestResult, error)
 	// Enriching returns the terminal runs whose enrichment is PENDING or RUNNING.
 	Enriching(ctx context.Context) ([]string, error)
+	// AwaitingAggregates returns the terminal runs whose account aggregates are PENDING.
+	AwaitingAggregates(ctx context.Context) ([]string, error)
 	// SaveArtifact records a fetched artifact; the same name and checksum again is harmless.
 	SaveArtifact(ctx context.Context, a engine.Artifact) error
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)

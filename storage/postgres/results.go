@@ -125,6 +125,21 @@ func (s *Store) Enriching(ctx context.Context) ([]string, error) {
 	return ids, failed("listing enrichments", err)
 }
 
+// AwaitingAggregates implements store.Runs.
+func (s *Store) AwaitingAggregates(ctx context.Context) ([]string, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT t.run_id FROM test_results t JOIN run_status r USING (run_id)
+		WHERE t.test_id = t.run_id AND t.enrichment #>> '{aggregate,status}' = 'PENDING' AND t.enrichment_status NOT IN ('PENDING', 'RUNNING')
+			AND r.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+		ORDER BY t.run_id`)
+	if err != nil {
+		return nil, failed("listing aggregates that are awaited", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return ids, failed("listing aggregates that are awaited", err)
+}
+
 // SaveArtifact implements store.Runs. The same name with another checksum is store.ErrConflict.
 func (s *Store) SaveArtifact(ctx context.Context, a engine.Artifact) error {
 	ctx, cancel := bounded(ctx)

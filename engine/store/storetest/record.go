@@ -210,6 +210,14 @@ func enrichment(t *testing.T, s store.Store) {
 	ids, err := s.Enriching(ctx)
 	must(t, err)
 	same(t, "enriching runs", ids, []string{"pending", "running"})
+	awaited := engine.Enrichment{Status: engine.EnrichmentPartial, Aggregate: &engine.AggregateEnrichment{Status: engine.EnrichmentPending, NextPollAt: engine.At(noon)}}
+	save("done", awaited)
+	save("live", awaited)
+	awaited.Status = engine.EnrichmentRunning
+	save("running", awaited)
+	ids, err = s.AwaitingAggregates(ctx)
+	must(t, err)
+	same(t, "runs that await aggregates", ids, []string{"done"})
 }
 
 func warehouse(t *testing.T, s store.Store) {

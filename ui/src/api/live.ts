@@ -280,6 +280,9 @@ export interface Enrichment {
     status: EnrichmentStatus;
     reason?: string;
     available_at: string | null;
+    /** When they are asked for again; null or absent when not any more. */
+    next_poll_at?: string | null;
+    polls?: number;
     calls: number;
     expected: number;
     throttled: number;

@@ -77,6 +77,9 @@ export const useRun = (id: string, linked: boolean) =>
       const run = q.state.data;
       if (!run || q.state.error) return q.state.error ? 5_000 : false;
       if (run.status === 'PREPARED') return 3_000;
+      const again = run.enrichment?.aggregate?.next_poll_at;
+      // The server asks the account again hours after the run; look when it has.
+      if (!isLive(run) && again) return Math.min(Math.max(Date.parse(again) - Date.now() + 5_000, 5_000), 600_000);
       if (!isLive(run)) return run.summary || run.stop_reason === 'setup_failure' ? false : 5_000;
       // The figures come while the run is processed, and the enrichment may go on for minutes after them.
       if (isTerminal(run.status) && !run.summary) return 1_000;

@@ -284,7 +284,8 @@ function Aggregates({ a }: { a: NonNullable<Enrichment['aggregate']> }) {
       </header>
       <div className="body stack tightly">
         <p className="muted">
-          {a.reason} {a.status === 'PENDING' && a.available_at && `At the latest ${dateTime(a.available_at)}.`}
+          {a.reason} {a.status === 'PENDING' && a.available_at && `At the latest ${dateTime(a.available_at)}.`}{' '}
+          {a.next_poll_at && `The server asks again ${dateTime(a.next_poll_at)}.`}
         </p>
         {rows.length > 0 && (
           <>
