@@ -42,7 +42,9 @@ type SLO struct {
 // FindMaxStep is one judged step: a row of find_max_step_history.
 type FindMaxStep struct {
 	// StepNumber counts through the run, Repetition tells which search of a repeated one the step belongs to; both from 1.
-	StepNumber int         `json:"step_number"`
+	StepNumber int `json:"step_number"`
+	// StepID names the step in its events, its history and the payload.
+	StepID     string      `json:"step_id,omitempty"`
 	Repetition int         `json:"repetition"`
 	Stage      SearchStage `json:"stage"`
 	// TotalTargetConnections is the level in connections; TargetQPS is set instead when the search varies the rate.
@@ -82,6 +84,8 @@ func (s FindMaxStep) Level() float64 {
 type FindMaxState struct {
 	Unit        FindMaxUnit `json:"unit"`
 	CurrentStep int         `json:"current_step"`
+	// StepID is that of the current step.
+	StepID string `json:"step_id,omitempty"`
 	// TargetWorkers is the level in connections, under the payload's older name.
 	TargetWorkers    int         `json:"target_workers"`
 	TargetQPS        *float64    `json:"target_qps"`

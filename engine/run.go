@@ -78,6 +78,10 @@ type RunDetail struct {
 	Simulated bool `json:"simulated"`
 	// Emulated: the stand-in is another engine, which models nothing.
 	Emulated bool `json:"emulated"`
+	// FindMax is the search of a run that is over, null without one. The live one is in Live.
+	FindMax *FindMaxState `json:"find_max"`
+	// Warehouse is that of the run as last polled, null without one.
+	Warehouse *Warehouse `json:"warehouse"`
 	// Live is the current payload of a live run, else null.
 	Live *Payload `json:"live"`
 }

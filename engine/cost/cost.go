@@ -157,6 +157,13 @@ func (p Prices) Of(points []engine.WarehousePoint, run engine.Run, f engine.Figu
 	return c
 }
 
+// PerHour is what an hour of the warehouse as it was polled takes, in credits: 0
+// while it is suspended; known is false when the list has no rate for it.
+func (p Prices) PerHour(w engine.Warehouse) (credits float64, known bool) {
+	_, rate, _ := p.rate(w)
+	return rate * started(w), rate > 0
+}
+
 func (p Prices) name() string {
 	parts := make([]string, 0, 2)
 	for _, s := range []string{p.Source, p.AsOf} {

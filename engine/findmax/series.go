@@ -109,11 +109,11 @@ func (s *Series) Note(begun, ended time.Time, measured time.Duration) engine.Fin
 	return *step
 }
 
-// Name gives the last observed step the number under which it was run: a step
-// that was run again has left some out.
-func (s *Series) Name(number int) engine.FindMaxStep {
+// Name gives the last observed step the number and the id under which it was run:
+// a step that was run again has left some numbers out.
+func (s *Series) Name(number int, id string) engine.FindMaxStep {
 	step := &s.steps[len(s.steps)-1]
-	step.StepNumber = number
+	step.StepNumber, step.StepID = number, id
 	if s.result != nil {
 		s.result.History[len(s.result.History)-1] = *step
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/enrich"
+	"github.com/loadstone-db/loadstone/engine/payload"
 )
 
 // aggregatesAgain is when to look again for what could not be asked now: the store
@@ -76,7 +77,7 @@ func (s *Service) askAggregates(runID string) time.Time {
 	}
 	log.Info().Str("status", string(got.Aggregate.Status)).Int64("calls", got.Aggregate.Calls).Int64("executions", got.Aggregate.Expected).Msg("the account's aggregates of a run were asked for again")
 	d.Enrichment = got
-	s.publish(runID, restingPayload(d), false)
+	s.publish(runID, payload.Resting(&d, time.Now()), false)
 	return got.Aggregate.NextPollAt.Time
 }
 

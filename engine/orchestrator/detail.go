@@ -42,6 +42,11 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 		return engine.RunDetail{}, storeError(fmt.Errorf("reading the run: %w", err))
 	}
 	d.Live = s.Live(runID)
+	if n := len(polls); n > 0 {
+		last := polls[n-1].Warehouse
+		last.PolledAt, last.Raw = polls[n-1].Timestamp, nil
+		d.Warehouse = &last
+	}
 	d.Workers = []engine.TestResult{}
 	var enriched *engine.Enrichment
 	for _, r := range results {
@@ -58,6 +63,9 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 				d.Summary.Cost = s.costOf(polls, d.Run, *r.Figures, d.Plan)
 			}
 		}
+	}
+	if d.Summary != nil {
+		d.FindMax = restingSearch(d.Summary.FindMax)
 	}
 	if under != nil {
 		enriched = under.state.Load()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/enrich"
+	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 )
@@ -326,7 +327,7 @@ func (s *Service) enrichmentOf(runID string, stored *engine.Enrichment, plan *en
 	case stored != nil:
 		return *stored
 	case plan == nil:
-		return enrichmentNone()
+		return payload.NotEnriched()
 	case enrichable(plan):
 		return engine.Enrichment{Status: engine.EnrichmentPending, Reason: "The history is asked when the run has ended."}
 	}

@@ -265,6 +265,9 @@ func (l *live) searchState(now time.Time) *engine.FindMaxState {
 	level, stage, _ := s.find.Next()
 	st := &engine.FindMaxState{Unit: s.config.Unit, CurrentStep: s.number, Status: stage, BaselineP95Ms: s.find.Baseline(), UpperBound: s.find.Max(),
 		StepDuration: (s.config.Settle() + s.config.StepDuration()).Seconds(), Steps: append([]engine.FindMaxStep{}, steps...), LastUpdated: engine.At(now)}
+	if s.number > 0 {
+		st.StepID = stepID(l.runID, s.number)
+	}
 	st.LastStable, st.FirstUnstable = s.find.Bounds()
 	st.Repetition, st.Repeat, st.Repetitions = s.find.Repetition(), s.find.Repeat(), s.find.Ended()
 	if s.config.Unit == engine.FindMaxRate {

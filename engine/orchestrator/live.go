@@ -86,6 +86,7 @@ type live struct {
 	// The warehouse as last polled, nil before the first poll and where there is none.
 	warehouse   *engine.Warehouse
 	polls       chan polled
+	spent       spending
 	pollErrors  int
 	stopPolling context.CancelFunc
 	// enriching is nil before the figures are there, and where there is no history.
@@ -154,6 +155,7 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by s
 	l.core.elastic = run.Scenario.Scaling.Elastic()
 	if run.Scenario.Workload.Searches() {
 		l.core.search, l.core.duration = newSearching(run.Scenario.FindMax, run.Scenario.Workload.Repeat), run.Scenario.LongestSearch()
+		l.core.search.runID = run.RunID
 		l.meter.begin(0, 0, nil)
 	}
 	l.second = l.agg.Tick(engine.PhasePreparing, nil)
@@ -425,45 +427,6 @@ func (l *live) show(t store.Transition) {
 	r.UpdatedAt = engine.At(l.clock.Now())
 	shown := *r
 	l.shown.Store(&shown)
-}
-
-// push sends the events whose write has ended, or whose time has come, in order.
-func (l *live) push(now time.Time) {
-	for len(l.pending) > 0 {
-		p := l.pending[0]
-		select {
-		case <-p.job.done:
-		default:
-			if now.Before(p.deadline) {
-				return
-			}
-		}
-		l.pending = l.pending[1:]
-		for _, e := range p.events {
-			for _, n := range l.nodes() {
-				n.send(control.RunEvent{Epoch: l.epoch, Event: e})
-			}
-			switch {
-			case e.Type == engine.EventSetPhase:
-				l.core.entered(now, e.Data.Phase)
-			case e.Data.StepNumber > 0:
-				l.core.stepped(now, e.Data.StepNumber)
-			}
-		}
-	}
-}
-
-// nodes are the nodes that host workers of the run.
-func (l *live) nodes() []*node {
-	var found []*node
-	seen := map[*node]bool{}
-	for _, w := range l.workers {
-		if w.node != nil && !seen[w.node] {
-			seen[w.node] = true
-			found = append(found, w.node)
-		}
-	}
-	return found
 }
 
 // prepare runs beside the loop.

@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -298,7 +299,7 @@ func (s *Service) finishEnrichment(e ending, sum *engine.Summary) bool {
 		case <-under.done:
 			return !under.interrupted
 		case <-ticker.C:
-			s.publish(e.run.RunID, restingPayload(engine.RunDetail{Run: e.run, Summary: sum, Simulated: sum.Simulated, Emulated: sum.Emulated, Enrichment: *under.state.Load()}), false)
+			s.publish(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: sum, Simulated: sum.Simulated, Emulated: sum.Emulated, Enrichment: *under.state.Load()}, time.Now()), false)
 		}
 	}
 }
@@ -338,5 +339,5 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 	case <-s.lifetime.Done():
 		return
 	}
-	s.publish(e.run.RunID, restingPayload(engine.RunDetail{Run: e.run, Summary: o.summary, Simulated: o.summary.Simulated, Emulated: o.summary.Emulated, Enrichment: s.enrichmentOf(e.run.RunID, s.storedEnrichment(e.run.RunID), e.plan)}), true)
+	s.publish(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: o.summary, Simulated: o.summary.Simulated, Emulated: o.summary.Emulated, Enrichment: s.enrichmentOf(e.run.RunID, s.storedEnrichment(e.run.RunID), e.plan)}, time.Now()), true)
 }

@@ -25,6 +25,7 @@ const stepGrace = 15 * time.Second
 //
 // It decides as purely as the rest of the core.
 type searching struct {
+	runID  string
 	config engine.FindMax
 	find   *findmax.Series
 	repeat int
@@ -112,7 +113,7 @@ func (c *core) measured(now time.Time, h hapMeasured) []any {
 	}
 	s.find.Observe(h.observed)
 	s.find.Note(s.begun, now, h.measured)
-	step := s.find.Name(s.number)
+	step := s.find.Name(s.number, stepID(s.runID, s.number))
 	return append(c.nextStep(now), actJudged{step})
 }
 

@@ -3,8 +3,10 @@ package orchestrator
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/payload"
 )
 
 // subscriber holds the latest payload that its reader has not taken yet.
@@ -56,7 +58,7 @@ func (s *Service) Subscribe(runID string) (updates <-chan *engine.Payload, cance
 	if err != nil {
 		return nil, nil, err
 	}
-	p := restingPayload(d)
+	p := payload.Resting(&d, time.Now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.live[runID]; l != nil {

@@ -148,6 +148,9 @@ func (l *live) aggregate(now time.Time) {
 		p := s.Point(now, now.Sub(r.StartTime.Time), phaseOf(s, l.core.phase))
 		t.Point = &p
 	}
+	if l.core.started {
+		t.FindMax = l.searchState(now)
+	}
 	l.keeper.saveTick(t)
 }
 

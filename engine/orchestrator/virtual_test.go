@@ -321,6 +321,7 @@ type memoryStore struct {
 	points  []engine.Point
 	results map[string]engine.TestResult
 	search  []store.FindMaxProgress
+	states  []engine.FindMaxState // of the search, second by second
 	parts   []engine.Artifact
 	beats   map[string]store.WorkerRow
 }
@@ -350,6 +351,10 @@ func (m *memoryStore) AwaitingAggregates(context.Context) ([]string, error) { re
 func (m *memoryStore) Enriching(context.Context) ([]string, error)          { return nil, nil }
 func (m *memoryStore) Warehouse(context.Context, string) ([]engine.WarehousePoint, error) {
 	return nil, nil
+}
+
+func (m *memoryStore) SaveWarehouse(context.Context, string, int64, engine.WarehousePoint) error {
+	return nil
 }
 
 func (m *memoryStore) TakeOver(context.Context, string) (int64, error) {
@@ -386,6 +391,9 @@ func (m *memoryStore) SaveTick(_ context.Context, t store.Tick) error {
 	m.logs = append(m.logs, t.Logs...)
 	if t.Point != nil {
 		m.points = append(m.points, *t.Point)
+	}
+	if t.FindMax != nil {
+		m.states = append(m.states, *t.FindMax)
 	}
 	for _, w := range t.Workers {
 		m.beats[w.WorkerID] = w

@@ -125,6 +125,8 @@ type Tick struct {
 	Snapshots []engine.WorkerSnapshot // stored without histograms
 	Point     *engine.Point
 	Logs      []engine.LogEntry // with their Seq, assigned by the caller
+	// FindMax is the state of the run's search now, nil without one; its steps are not kept with it.
+	FindMax *engine.FindMaxState
 	// The roll-up in run_status.
 	TotalOps, ErrorCount                               int64
 	CurrentQPS                                         float64

@@ -11,6 +11,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -111,7 +112,7 @@ func (f *feed) run() {
 			case err != nil:
 				f.hub.opts.Log.Warn().Err(err).Str("run_id", f.runID).Msg("could not read a run that is being watched")
 			default:
-				f.publish(FromDetail(&detail))
+				f.publish(payload.Resting(&detail, time.Now()))
 				if over(&detail) {
 					f.finish()
 					return

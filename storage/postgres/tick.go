@@ -41,6 +41,15 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 	if len(t.Logs) > 0 {
 		queueLogs(batch, t)
 	}
+	if t.FindMax != nil {
+		state := *t.FindMax
+		state.Steps = nil
+		text, err := document("state of the search", state)
+		if err != nil {
+			return err
+		}
+		batch.Queue("UPDATE run_status SET find_max_state = $2 WHERE run_id = $1", t.RunID, text)
+	}
 	err := s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
 	return failed("saving a second of the run", err)
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func findMax(t *testing.T, s store.Store) {
 	must(t, err)
 	ms, rate, gain := 1.5, 250.0, -3.5
 	step := func(n int) engine.FindMaxStep {
-		return engine.FindMaxStep{StepNumber: n, Repetition: n, Stage: engine.StageStepping, TotalTargetConnections: 4 * n, StepStartTime: engine.At(noon), StepEndTime: engine.At(noon.Add(time.Second)),
+		return engine.FindMaxStep{StepNumber: n, StepID: fmt.Sprintf("step-%d", n), Repetition: n, Stage: engine.StageStepping, TotalTargetConnections: 4 * n, StepStartTime: engine.At(noon), StepEndTime: engine.At(noon.Add(time.Second)),
 			StepDurationSeconds: 1, TotalQueries: 100, QPS: 100, P50LatencyMs: &ms, P95LatencyMs: &ms, P99LatencyMs: &ms, ErrorCount: 1, DroppedCount: 2, ErrorRate: 0.01,
 			QPSVsPriorPct: &gain, P95VsBaselinePct: &gain, Outcome: engine.OutcomeStable}
 	}
@@ -40,6 +41,19 @@ func findMax(t *testing.T, s store.Store) {
 	second.StopReason = "It no longer grew. "
 	want.Steps = []engine.FindMaxStep{step(1), second}
 	same(t, "search", *got, want)
+
+	// A second of the run keeps the state too, and no step.
+	state = p.State
+	state.StepElapsed, state.Steps = 4.5, []engine.FindMaxStep{step(7)}
+	must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: epoch, FindMax: &state}))
+	got, err = s.FindMax(ctx, "r1")
+	must(t, err)
+	want.StepElapsed = 4.5
+	same(t, "search of a second", *got, want)
+	must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: epoch}))
+	got, err = s.FindMax(ctx, "r1")
+	must(t, err)
+	same(t, "search after a second without one", *got, want)
 
 	p.Epoch--
 	wantError(t, s.SaveFindMax(ctx, p), store.ErrFenced)
