@@ -22,6 +22,8 @@ var (
 	ErrTrapped = errors.New("plugin trapped")
 	// ErrOutOfFuel, an ErrTrapped: a call computed longer than it may.
 	ErrOutOfFuel = fmt.Errorf("%w: out of fuel", ErrTrapped)
+	// ErrOutOfTime, an ErrTrapped: a call held a processor longer than it may.
+	ErrOutOfTime = fmt.Errorf("%w: out of time", ErrTrapped)
 	// ErrTooDeep, an ErrTrapped: calls inside the guest were nested too deep.
 	ErrTooDeep = fmt.Errorf("%w: calls nested too deep", ErrTrapped)
 	// ErrInvalidBatch: the guest returned a batch that does not decode or names

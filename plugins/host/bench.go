@@ -175,7 +175,7 @@ func (b *bench) round(duration time.Duration) error {
 		b.batches++
 		b.operations += int64(len(b.batch.Ops))
 		b.bytes += int64(len(b.batch.Data))
-		b.fuel += fuelFor(BenchBatch) - int64(b.stream.instance.fuel.Get())
+		b.fuel += fuelFor(BenchBatch) - b.stream.instance.tank.remaining()
 	}
 	runtime.ReadMemStats(&after)
 	if duration == 0 {

@@ -15,7 +15,7 @@
 // door. Every failure of a guest is an error that wraps one of the sentinels of
 // engine/plugin and an *engine.Error with a sentence; the instance is gone after it.
 //
-// A guest cannot be interrupted while it computes: its fuel alone ends it. A call
-// that burns all of it holds a processor for up to a few seconds (those that a
-// stream makes: half a second), and a garbage collection of the process waits for it.
+// A guest cannot be interrupted while it computes, not even by the garbage
+// collector. So it gets its fuel in slices (fuel.go), and calls the host after each,
+// which lets others run and ends it when its fuel or its time is used up.
 package host

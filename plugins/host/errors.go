@@ -58,12 +58,14 @@ func (i *instance) trap(export string, err error) error {
 		said = " It said: " + s
 	}
 	var exit *sys.ExitError
-	switch fuel, depth := i.burnt(); {
+	switch {
 	case errors.As(err, &exit):
 		return fail(plugin.ErrTrapped, "Plugin %s called exit(%d) in %s.%s", name, exit.ExitCode(), export, said)
-	case fuel:
+	case i.tank.late:
+		return fail(plugin.ErrOutOfTime, "Plugin %s computed for more than %s in %s, perhaps without end.%s", name, timeFor(export), export, said)
+	case i.tank.fuel != nil && i.tank.remaining() < 0:
 		return fail(plugin.ErrOutOfFuel, "Plugin %s ran out of fuel in %s: it computed longer than any call may, perhaps without end.%s", name, export, said)
-	case depth || strings.HasPrefix(err.Error(), "wasm error: stack overflow"):
+	case i.tank.depth != nil && i.tank.deep() || strings.HasPrefix(err.Error(), "wasm error: stack overflow"):
 		return fail(plugin.ErrTooDeep, "Plugin %s nested its calls too deep in %s, perhaps a recursion without end.%s", name, export, said)
 	}
 	// wazero appends the guest's stack; its first line says what happened.

@@ -1,12 +1,24 @@
 package host
 
-// The budgets of fuel, in units of about one simple instruction (plugins/wasm).
-// A guest that runs on takes a processor for good, and nothing can interrupt it
-// there, not even the garbage collector: what a budget lets through is how long
-// one call may hold up the whole process. 1 000 million units are 0.3 to 1.1 s, and
-// 3.4 s for loads that miss every cache. The dearest honest calls that are known
-// take 940 million (an adapter's answer of megabytes), a batch takes 2 million.
-// Fills happen beside the load of every run, so theirs is the tightest.
+import (
+	"context"
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/loadstone-db/loadstone/plugins/wasm"
+	"github.com/loadstone-db/loadstone/sdk/abi"
+)
+
+// The budgets of fuel, in units of about one simple instruction (plugins/wasm), and
+// of time. A unit takes a third of a nanosecond to a hundred, where every load
+// misses the caches: fuel ends a guest at the same place on every machine, time ends
+// one that has been made slow. The dearest honest calls that are known take 940
+// million units (an adapter's answer of megabytes) in half a second, a batch takes
+// 2 million. Fills happen beside the load of every run, so theirs are the tightest.
 const (
 	// callFuel is for each call but those that a stream makes, the start included.
 	callFuel = 2_000_000_000
@@ -15,24 +27,178 @@ const (
 	// collection in the guest.
 	fillFuel      = 100_000_000
 	fillFuelPerOp = 500_000
-	// callDepth is how deep calls that can be part of a recursion may be nested; the
-	// compiler's own limit of the stack, about 50 MB, holds besides.
+	// callDepth is how deep calls that can be part of a recursion may be nested, where
+	// those with large frames count for several (wasm.Meter): about 10 MB of stack.
 	callDepth = 20_000
+	// callTime and fillTime bound how long a call may hold a processor; what it waits
+	// between two slices does not count.
+	callTime = 7 * time.Second
+	fillTime = 2 * time.Second
 )
 
 // fuelFor is the budget of a stream's call that is about so many operations.
 func fuelFor(operations int) int64 { return fillFuel + int64(operations)*fillFuelPerOp }
 
-// refuel makes ready for a call.
-func (i *instance) refuel(units int64) {
-	i.fuel.Set(uint64(units))
-	i.depth.Set(callDepth)
+// timeFor is how long a call may hold a processor.
+func timeFor(export string) time.Duration {
+	switch export {
+	case abi.ExportFill, abi.ExportFeed, abi.ExportError:
+		return fillTime
+	}
+	return callTime
 }
 
-// burnt reports that the last call ended because fuel ran out, or because calls were nested too deep.
-func (i *instance) burnt() (fuel, depth bool) {
-	if i.fuel == nil {
-		return false, false
+// A guest gets its fuel in slices, because nothing can interrupt it while it
+// computes, not even the garbage collector, which waits for it and with it stops
+// the process. Between two slices it is the host's code that runs, and that can be.
+const (
+	// sliceTime is how long a slice should last. One that took longer makes the next
+	// ones shorter, one that took a quarter of it makes them longer.
+	sliceTime = 200 * time.Microsecond
+	// restEvery is how long a call computes before it gives its processor to whoever
+	// waits for one, and every so many rests it sleeps: only a processor that has
+	// nothing to do looks for what the network brought.
+	restEvery  = 200 * time.Microsecond
+	sleepEvery = 10
+	sleepFor   = 50 * time.Microsecond
+)
+
+// sliceSize bounds the fuel of a slice, by how large the guest's memory is: loads
+// that depend on one another and miss the caches which the memory does not fit into
+// take 4, 20 or 100 ns. The least lasts sliceTime then, the most 2 ms.
+type sliceSize struct {
+	memory      uint32
+	least, most int64
+}
+
+var sliceSizes = [...]sliceSize{
+	{256 << 10, 50_000, 500_000},
+	{1 << 20, 10_000, 100_000},
+	{1<<32 - 1, 2_000, 20_000},
+}
+
+// fit returns a size of slices that suits a guest with so many bytes of memory.
+func fit(slice int64, memory uint32) int64 {
+	for _, s := range sliceSizes {
+		if memory <= s.memory {
+			return max(s.least, min(slice, s.most))
+		}
 	}
-	return int64(i.fuel.Get()) < 0, int32(uint32(i.depth.Get())) < 0
+	return slice
+}
+
+// errEnded stops a guest whose budget is used up.
+var errEnded = errors.New("the budget of the call is used up")
+
+// tank is what an instance may still spend in the call under way.
+type tank struct {
+	fuel, depth api.MutableGlobal
+	memory      api.Memory
+	// left is the fuel behind the slice that the guest has, and slice the size of those.
+	left, slice int64
+	// limit bounds the time of the call; late is set when it was reached.
+	limit time.Duration
+	late  bool
+	// began is when the first slice of the call was used up, on the clock of
+	// clockBase, and 0 before; waited is for how long the call rested since. poured
+	// is when the last slice was given, rested when the last rest was over.
+	began, waited, poured, rested time.Duration
+	rests                         int
+	// watch, in tests, is told when the guest begins and ends to compute.
+	watch func(computes bool)
+}
+
+var clockBase = time.Now()
+
+// refuel makes ready for a call.
+func (t *tank) refuel(units int64, limit time.Duration) {
+	t.left, t.limit, t.late, t.began, t.waited, t.rests = units, limit, false, 0, 0, 0
+	t.depth.Set(callDepth)
+	t.pour()
+}
+
+// pour gives the guest its next slice.
+func (t *tank) pour() {
+	give := t.left
+	if t.memory != nil {
+		t.slice = fit(t.slice, t.memory.Size())
+		give = min(give, t.slice)
+	}
+	t.left -= give
+	t.fuel.Set(uint64(give))
+	t.watched(true)
+}
+
+func (t *tank) watched(computes bool) {
+	if t.watch != nil {
+		t.watch(computes)
+	}
+}
+
+// remaining is what the call has not spent; it is below 0 when fuel ran out.
+func (t *tank) remaining() int64 { return t.left + int64(t.fuel.Get()) }
+
+// deep reports that calls were nested too deep.
+func (t *tank) deep() bool { return int32(uint32(t.depth.Get())) < 0 }
+
+// next is called by a guest whose slice is used up. Only here can the collector and
+// other goroutines have their turn.
+func (t *tank) next() {
+	t.watched(false)
+	t.left = t.remaining()
+	if t.left < 0 {
+		t.fuel.Set(uint64(t.left))
+		t.left = 0
+		panic(errEnded)
+	}
+	now := time.Since(clockBase)
+	if t.began == 0 {
+		t.began, t.rested = now, now
+	} else {
+		t.adapt(now - t.poured)
+	}
+	if now-t.rested >= restEvery {
+		if now-t.began-t.waited > t.limit {
+			t.late = true
+			panic(errEnded)
+		}
+		t.rest()
+		t.rested = time.Since(clockBase)
+		t.waited += t.rested - now
+		now = t.rested
+	}
+	t.poured = now
+	t.pour()
+}
+
+// adapt changes the size of slices after one that took so long.
+func (t *tank) adapt(took time.Duration) {
+	switch {
+	case took > sliceTime:
+		t.slice = t.slice * int64(sliceTime) / int64(took)
+	case took < sliceTime/4:
+		t.slice *= 2
+	}
+}
+
+func (t *tank) rest() {
+	if t.rests++; t.rests%sleepEvery == 0 {
+		time.Sleep(sleepFor)
+		return
+	}
+	runtime.Gosched()
+}
+
+// offerSlices instantiates the function that the meter has every guest import.
+func offerSlices(ctx context.Context, r wazero.Runtime) error {
+	slice := api.GoFunc(func(ctx context.Context, _ []uint64) {
+		s, ok := ctx.Value(surroundingsKey{}).(*surroundings)
+		if !ok {
+			panic("a guest was called outside an instance")
+		}
+		s.tank.next()
+	})
+	_, err := r.NewHostModuleBuilder(wasm.ImportModule).NewFunctionBuilder().WithGoFunction(slice, nil, nil).
+		Export(wasm.ImportSlice).Instantiate(ctx)
+	return err
 }

@@ -38,8 +38,8 @@ func unmetered(tb testing.TB, h *Host, file []byte, req plugin.OpenRequest, list
 	if c.code, err = h.compiler.compile(ctx, file); err != nil {
 		tb.Fatal(err)
 	}
-	i := &instance{module: c, log: newGuestLog(h.log), callFuel: h.fuel, fuel: &endlessFuel{}, depth: &endlessFuel{}}
-	i.ctx = context.WithValue(ctx, surroundingsKey{}, &surroundings{log: i.log, random: gen.NewRand(1, 0), fuel: i.fuel})
+	i := &instance{module: c, log: newGuestLog(h.log), callFuel: h.fuel, tank: &tank{fuel: &endlessFuel{}, depth: &endlessFuel{}}}
+	i.ctx = context.WithValue(ctx, surroundingsKey{}, &surroundings{log: i.log, random: gen.NewRand(1, 0), tank: i.tank})
 	if i.guest, err = h.compiler.runtime.InstantiateModule(i.ctx, c.code, wazero.NewModuleConfig().WithName("").WithStartFunctions()); err != nil {
 		tb.Fatal(err)
 	}
@@ -165,6 +165,6 @@ func compareFill(b *testing.B, metered, plain *stream) {
 	b.ReportMetric(float64(best[0].Nanoseconds())/turn, "fuelled-ns/op")
 	b.ReportMetric(float64(best[1].Nanoseconds())/turn, "plain-ns/op")
 	b.ReportMetric(100*(float64(best[0])/float64(best[1])-1), "fuel-%")
-	b.ReportMetric(float64(fuelFor(128)-int64(metered.instance.fuel.Get()))/128, "units/op")
+	b.ReportMetric(float64(fuelFor(128)-metered.instance.tank.remaining())/128, "units/op")
 	b.ReportMetric(0, "ns/op")
 }

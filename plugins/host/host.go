@@ -34,6 +34,8 @@ type Host struct {
 	log      zerolog.Logger
 	fuel     int64
 	compiler *compiler
+	// watch, in tests, is what instances tell when a guest begins and ends to compute.
+	watch func(computes bool)
 
 	mu     sync.Mutex
 	closed bool

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/plugins/wasm"
@@ -17,16 +18,16 @@ import (
 // instance is one running copy of a module. Not safe for concurrent use. After
 // any error it must be closed and not used again.
 type instance struct {
-	module      *compiled
-	guest       api.Module
-	memory      api.Memory
-	log         *guestLog
-	ctx         context.Context // carries the surroundings
-	callFuel    int64
-	fuel, depth api.MutableGlobal
-	errorFn     api.Function
-	fillFn      api.Function
-	calls       int
+	module   *compiled
+	guest    api.Module
+	memory   api.Memory
+	log      *guestLog
+	ctx      context.Context // carries the surroundings
+	callFuel int64
+	tank     *tank
+	errorFn  api.Function
+	fillFn   api.Function
+	calls    int
 	// stack of calls into the guest, so that a call allocates nothing.
 	stack [4]uint64
 }
@@ -35,7 +36,8 @@ type instance struct {
 // looked at between calls.
 func (c *compiled) instantiate(ctx context.Context, h *Host) (inst *instance, err error) {
 	i := &instance{module: c, log: newGuestLog(h.log.With().Str("plugin", c.name).Logger()), callFuel: h.fuel}
-	around := &surroundings{log: i.log, random: gen.NewRand(1, 0)}
+	i.tank = &tank{watch: h.watch}
+	around := &surroundings{log: i.log, random: gen.NewRand(1, 0), tank: i.tank}
 	i.ctx = context.WithValue(context.WithoutCancel(ctx), surroundingsKey{}, around)
 	defer func() {
 		if p := recover(); p != nil {
@@ -47,15 +49,16 @@ func (c *compiled) instantiate(ctx context.Context, h *Host) (inst *instance, er
 		}
 	}()
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
-	if i.guest, err = c.compiler.runtime.InstantiateModule(i.ctx, c.code, config); err != nil {
+	with := experimental.WithMemoryAllocator(i.ctx, memoryOf(i.tank))
+	if i.guest, err = c.compiler.runtime.InstantiateModule(with, c.code, config); err != nil {
 		return nil, i.trap("its start", err)
 	}
-	i.fuel, _ = i.guest.ExportedGlobal(wasm.NameFuel).(api.MutableGlobal)
-	i.depth, _ = i.guest.ExportedGlobal(wasm.NameDepth).(api.MutableGlobal)
-	if i.fuel == nil || i.depth == nil {
+	i.tank.fuel, _ = i.guest.ExportedGlobal(wasm.NameFuel).(api.MutableGlobal)
+	i.tank.depth, _ = i.guest.ExportedGlobal(wasm.NameDepth).(api.MutableGlobal)
+	if i.tank.fuel == nil || i.tank.depth == nil {
 		return nil, fail(plugin.ErrTrapped, "Plugin %s was compiled without fuel.", c.name)
 	}
-	around.fuel = i.fuel
+	i.tank.memory = i.guest.Memory()
 	if err := i.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -89,8 +92,10 @@ func (i *instance) invoke(f api.Function, export string, fuel int64) (err error)
 			err = i.trap(export, fmt.Errorf("%v", p))
 		}
 	}()
-	i.refuel(fuel)
-	if err := f.CallWithStack(i.ctx, i.stack[:]); err != nil {
+	i.tank.refuel(fuel, timeFor(export))
+	err = f.CallWithStack(i.ctx, i.stack[:])
+	i.tank.watched(false)
+	if err != nil {
 		return i.trap(export, err)
 	}
 	return nil

@@ -45,10 +45,11 @@ func newGuestLog(log zerolog.Logger) *guestLog {
 	return g
 }
 
-// write takes stdout or stderr.
-func (l *line) write(b []byte) {
+// write takes stdout or stderr, and returns how many lines ended in it.
+func (l *line) write(b []byte) (lines int) {
 	l.owner.mu.Lock()
 	defer l.owner.mu.Unlock()
+	now := time.Now()
 	for len(b) > 0 {
 		end := bytes.IndexByte(b, '\n')
 		part := b
@@ -61,16 +62,18 @@ func (l *line) write(b []byte) {
 			l.buf = append(l.buf, part[:min(room, len(part))]...)
 		}
 		if end >= 0 {
-			l.end()
+			l.end(now)
+			lines++
 		}
 	}
+	return lines
 }
 
 // end writes the line that is collected; empty ones are left out.
-func (l *line) end() {
+func (l *line) end(now time.Time) {
 	g := l.owner
 	first := l.level == zerolog.WarnLevel && g.stderr == ""
-	admitted := g.admit()
+	admitted := g.admit(now)
 	if first || admitted {
 		text := clean(l.buf, abi.MaxLogLine)
 		if first {
@@ -85,8 +88,7 @@ func (l *line) end() {
 
 // admit says whether the rate allows another line; g.mu is held. What is not
 // admitted costs next to nothing, so that a flood is no load.
-func (g *guestLog) admit() bool {
-	now := time.Now()
+func (g *guestLog) admit(now time.Time) bool {
 	if !g.last.IsZero() {
 		g.left = min(logBurst, g.left+now.Sub(g.last).Seconds()*logPerSecond)
 	}
@@ -135,7 +137,7 @@ func (g *guestLog) line(level int32, b []byte) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.admit() {
+	if !g.admit(time.Now()) {
 		return
 	}
 	text := clean(b, abi.MaxLogLine)

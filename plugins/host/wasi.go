@@ -34,8 +34,12 @@ const (
 	maxSubscriptions = 64
 )
 
-// unitsPerByte is the fuel for a byte that a host function handles.
-const unitsPerByte = 4
+// unitsPerByte is the fuel for a byte that a host function handles, and unitsPerLine
+// that for a line that is printed.
+const (
+	unitsPerByte = 4
+	unitsPerLine = 30
+)
 
 // clockStart is 2024-01-01, UTC, for ever.
 const clockStart = 1_704_067_200_000_000_000
@@ -44,7 +48,7 @@ const clockStart = 1_704_067_200_000_000_000
 type surroundings struct {
 	log    *guestLog
 	random *gen.Rand
-	fuel   api.MutableGlobal
+	tank   *tank
 	// ticks are milliseconds of the monotonic clock.
 	ticks int64
 }
@@ -53,9 +57,7 @@ type surroundingsKey struct{}
 
 // spend takes fuel for work that the host does; the guest notices at its next charge.
 func (s *surroundings) spend(units int64) {
-	if s.fuel != nil {
-		s.fuel.Set(uint64(int64(s.fuel.Get()) - units))
-	}
+	s.tank.fuel.Set(uint64(int64(s.tank.fuel.Get()) - units))
 }
 
 // hostFunction is one function that guests may import.
@@ -115,7 +117,7 @@ func offer(ctx context.Context, r wazero.Runtime) error {
 			return err
 		}
 	}
-	return nil
+	return offerSlices(ctx, r)
 }
 
 func valueTypesOf(types string) []api.ValueType {
@@ -135,7 +137,9 @@ func (f hostFunction) function() api.GoModuleFunc {
 		if !ok || m.Memory() == nil {
 			panic("a host function was called outside an instance")
 		}
+		s.tank.watched(false)
 		v := f.call(s, m.Memory(), stack)
+		s.tank.watched(true)
 		if f.results != "" {
 			stack[0] = uint64(v)
 		}
@@ -250,8 +254,8 @@ func fdWrite(s *surroundings, m api.Memory, args []uint64) uint32 {
 		written += n
 		text = text[:min(n, room)]
 		room -= uint32(len(text))
-		s.spend(int64(len(text)) * unitsPerByte)
-		s.log.out[fd-1].write(text)
+		lines := s.log.out[fd-1].write(text)
+		s.spend(int64(len(text))*unitsPerByte + int64(lines)*unitsPerLine)
 	}
 	if !m.WriteUint32Le(uint32(args[3]), written) {
 		return errnoFault

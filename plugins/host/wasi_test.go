@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -51,14 +52,17 @@ func TestHostFunctions(t *testing.T) {
 	piece(0, 8192, 12)
 	piece(1, 0, pages)
 	piece(2, 0, pages)
+	// What is printed of the memory holds lines of the manifest besides two of its own.
+	whole, _ := i.memory.Read(0, maxWritten)
+	lines := 2 + int64(bytes.Count(whole, []byte("\n")))
 	for _, c := range []struct {
 		name  string
 		call  func(*surroundings) uint32
 		want  uint32
 		spent int64
 	}{
-		{"print", fdw(i, 1, at, 1, result), 0, (8 + 12) * unitsPerByte},
-		{"print more than is taken", fdw(i, 2, at, 3, result), 0, (24 + maxWritten) * unitsPerByte},
+		{"print", fdw(i, 1, at, 1, result), 0, (8+12)*unitsPerByte + 2*unitsPerLine},
+		{"print more than is taken", fdw(i, 2, at, 3, result), 0, (24+maxWritten)*unitsPerByte + lines*unitsPerLine},
 		{"print to a file", fdw(i, 3, at, 1, result), errnoBadFile, 0},
 		{"print many pieces", fdw(i, 1, at, 1<<31, result), errnoInvalid, 0},
 		{"print pieces outside", fdw(i, 1, pages-4, 1, result), errnoFault, 8 * unitsPerByte},
@@ -70,11 +74,11 @@ func TestHostFunctions(t *testing.T) {
 		{"poll outside", poll(i, pages-4, at, 1), errnoFault, 48 * unitsPerByte},
 		{"poll", poll(i, at, 8192, 2), 0, 96 * unitsPerByte},
 	} {
-		i.refuel(1_000_000)
+		i.tank.refuel(1_000_000, time.Second)
 		if got := c.call(s); got != c.want {
 			t.Errorf("%s: %d, expected %d", c.name, got, c.want)
 		}
-		if spent := 1_000_000 - int64(i.fuel.Get()); spent != c.spent {
+		if spent := 1_000_000 - i.tank.remaining(); spent != c.spent {
 			t.Errorf("%s: spent %d, expected %d", c.name, spent, c.spent)
 		}
 	}

@@ -130,6 +130,9 @@ type control struct {
 	// loop is its place in Module.loops, and cost what the function cost up to it.
 	loop int
 	cost uint32
+	// base is how high the stack of values is below what the block takes; takes and
+	// leaves are how many values it takes and leaves.
+	base, takes, leaves int
 }
 
 func (p *parser) code(r *reader) {
@@ -174,6 +177,7 @@ func (p *parser) function(r *reader, t funcType) {
 
 	stack := append(p.control[:0], control{op: opBlock, arity: t.results})
 	var i instruction
+	height := 0
 	branches, merges, forks, loops := 0, 1, 0, 0
 	straight := true
 	for len(stack) > 0 && r.err == nil {
@@ -182,6 +186,8 @@ func (p *parser) function(r *reader, t funcType) {
 			return
 		}
 		b.cost += uint32(p.costOf(&i))
+		height += p.effect(&i)
+		b.height = max(b.height, height)
 		switch kinds[i.op] {
 		case immBlock:
 			if len(stack) >= p.limits.Nesting {
@@ -194,12 +200,14 @@ func (p *parser) function(r *reader, t funcType) {
 				return
 			}
 			switch {
-			case i.a == blockValue && i.op != opLoop:
-				c.arity = 1
-			case i.a < blockValue && i.op == opLoop:
-				c.arity = p.types[i.a].params
+			case i.a == blockValue:
+				c.leaves = 1
 			case i.a < blockValue:
-				c.arity = p.types[i.a].results
+				c.takes, c.leaves = p.types[i.a].params, p.types[i.a].results
+			}
+			c.base = height - c.takes
+			if c.arity = c.leaves; i.op == opLoop {
+				c.arity = c.takes
 			}
 			if i.op == opLoop {
 				if loops++; loops > p.limits.Loops {
@@ -223,12 +231,14 @@ func (p *parser) function(r *reader, t funcType) {
 					r.fail("one of its functions has an else without an if")
 				}
 				top.op = opElse
+				height = top.base + top.takes
 				continue
 			}
 			if top.op == opLoop {
 				loops--
 				p.loops[top.loop] = b.cost - top.cost
 			}
+			height = top.base + top.leaves
 			stack = stack[:len(stack)-1]
 		case immLabel:
 			straight = false

@@ -3,6 +3,7 @@ package wasm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -34,7 +35,8 @@ func agree(t *testing.T, before, after []byte) {
 
 // machine runs a module.
 type machine struct {
-	guest api.Module
+	guest  api.Module
+	slices *slices
 }
 
 func run(t testing.TB, wasm []byte) *machine {
@@ -42,6 +44,10 @@ func run(t testing.TB, wasm []byte) *machine {
 	ctx := context.Background()
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features).WithMemoryLimitPages(512))
 	t.Cleanup(func() { _ = r.Close(ctx) })
+	slice := &slices{}
+	if err := slice.offer(ctx, r); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := r.NewHostModuleBuilder("ls").NewFunctionBuilder().WithFunc(func(int32, int32, int32) {}).Export("log").Instantiate(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +55,40 @@ func run(t testing.TB, wasm []byte) *machine {
 	if err != nil {
 		t.Fatalf("%v\n%x", err, wasm)
 	}
-	return &machine{guest}
+	return &machine{guest, slice}
+}
+
+// errNoFuel is how a guest ends whose fuel is used up.
+var errNoFuel = errors.New("no fuel")
+
+// slices stands in for the host: it gives a slice of fuel after the other.
+type slices struct {
+	// size of a slice, left of the fuel after this slice, and how often the host was called.
+	size, left int64
+	calls      int
+	// always has the guest go on without fuel.
+	always bool
+}
+
+func (s *slices) offer(ctx context.Context, r wazero.Runtime) error {
+	_, err := r.NewHostModuleBuilder(ImportModule).NewFunctionBuilder().WithFunc(s.next).Export(ImportSlice).Instantiate(ctx)
+	return err
+}
+
+func (s *slices) next(_ context.Context, guest api.Module) {
+	if s.calls++; s.always {
+		return
+	}
+	fuel := guest.ExportedGlobal(NameFuel).(api.MutableGlobal)
+	has := int64(fuel.Get())
+	s.left += has
+	if s.left < 0 {
+		fuel.Set(uint64(s.left))
+		panic(errNoFuel)
+	}
+	give := min(s.size, s.left)
+	s.left -= give
+	fuel.Set(uint64(give))
 }
 
 // metered parses and rewrites a module and runs it.
@@ -63,12 +102,23 @@ func metered(t testing.TB, wasm []byte) *machine {
 }
 
 func (m *machine) set(fuel int64, depth int32) {
+	if s := m.slices; s.size > 0 {
+		s.left = max(0, fuel-s.size)
+		fuel = min(fuel, s.size)
+	}
 	m.guest.ExportedGlobal(NameFuel).(api.MutableGlobal).Set(uint64(fuel))
 	m.guest.ExportedGlobal(NameDepth).(api.MutableGlobal).Set(uint64(uint32(depth)))
 }
 
 func (m *machine) left() (fuel int64, depth int32) {
-	return int64(m.guest.ExportedGlobal(NameFuel).Get()), int32(uint32(m.guest.ExportedGlobal(NameDepth).Get()))
+	left := int64(0)
+	if m.slices.size > 0 {
+		left = m.slices.left
+		if int64(m.guest.ExportedGlobal(NameFuel).Get()) < 0 {
+			left = 0
+		}
+	}
+	return left + int64(m.guest.ExportedGlobal(NameFuel).Get()), int32(uint32(m.guest.ExportedGlobal(NameDepth).Get()))
 }
 
 func (m *machine) call(name string, args ...uint64) ([]uint64, error) {
@@ -155,6 +205,10 @@ func TestHostCharges(t *testing.T) {
 	}
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features))
 	t.Cleanup(func() { _ = r.Close(ctx) })
+	slice := &slices{}
+	if err := slice.offer(ctx, r); err != nil {
+		t.Fatal(err)
+	}
 	calls := 0
 	dear := func(_ context.Context, guest api.Module, _, _, _ int32) {
 		calls++
@@ -168,7 +222,7 @@ func TestHostCharges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &machine{guest}
+	w := &machine{guest, slice}
 	w.set(2_500_000, 10)
 	if _, err := w.call("run", 1); err == nil || calls != 3 {
 		t.Errorf("%v after %d calls, expected a trap after 3", err, calls)
@@ -215,7 +269,7 @@ func TestOnlyCirclesAreCounted(t *testing.T) {
 // exact charges each instruction by itself just before it, which is what Meter must
 // never fall short of.
 func exact(m *Module) []byte {
-	w := &meter{m: m, fuel: uint32(m.globals), depth: uint32(m.globals) + 1}
+	w := &meter{m: m, fuel: uint32(m.globals), depth: uint32(m.globals) + 1, slice: math.MaxUint32}
 	get, set := appendU32([]byte{opGlobalGet}, w.fuel), appendU32([]byte{opGlobalSet}, w.fuel)
 	w.out = append(w.out, "\x00asm\x01\x00\x00\x00"...)
 	wrote := false
@@ -374,11 +428,15 @@ func sameResults(t *rapid.T) {
 	open := func(b []byte) *machine {
 		r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features).WithMemoryLimitPages(512))
 		t.Cleanup(func() { _ = r.Close(ctx) })
+		slice := &slices{size: 700}
+		if err := slice.offer(ctx, r); err != nil {
+			t.Fatal(err)
+		}
 		guest, err := r.InstantiateWithConfig(ctx, b, wazero.NewModuleConfig().WithStartFunctions())
 		if err != nil {
 			t.Fatalf("%v\n%x\n%x", err, wasm, b)
 		}
-		return &machine{guest}
+		return &machine{guest, slice}
 	}
 	const plenty = math.MaxInt64 / 2
 	fuelled := open(m.Meter())
@@ -403,6 +461,7 @@ func sameResults(t *rapid.T) {
 		t.Fatalf("depth %d is left of 100\n%x", depth, wasm)
 	}
 	counted := open(exact(m))
+	counted.slices.size = 0
 	counted.set(plenty, 100)
 	if _, err := counted.call("f0", a, b); err != nil {
 		t.Fatal(err)

@@ -103,7 +103,16 @@ type body struct {
 	// function follows, or -1: then the loop's header charges for the entry too.
 	lead int
 	bulk bool
+	// height is the most values that lie on its stack.
+	height int
 }
+
+// frame is how many values of a function's frame weigh as much as a call in the depth.
+const frame = 32
+
+// weight is how much a call by this function counts against the depth: its frame
+// lies on the stack as long as the call lasts.
+func (b *body) weight() int64 { return 1 + (int64(b.vars)+int64(b.height))/frame }
 
 // Export returns the function exported by that name, or nil.
 func (m *Module) Export(name string) *Export {

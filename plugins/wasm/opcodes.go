@@ -14,10 +14,13 @@ const (
 	opReturn       = 0x0f
 	opCall         = 0x10
 	opCallIndirect = 0x11
+	opSelect       = 0x1b
 	opLocalGet     = 0x20
+	opLocalSet     = 0x21
 	opLocalTee     = 0x22
 	opGlobalGet    = 0x23
 	opGlobalSet    = 0x24
+	opMemorySize   = 0x3f
 	opMemoryGrow   = 0x40
 	opI32Const     = 0x41
 	opI64Const     = 0x42
@@ -25,14 +28,24 @@ const (
 	opF64Const     = 0x44
 	opI32Eqz       = 0x45
 	opI32LtS       = 0x48
+	opI32LtU       = 0x49
+	opI32GtU       = 0x4b
+	opI32LeU       = 0x4d
 	opI64LtS       = 0x53
+	opI64GtU       = 0x56
 	opI32Add       = 0x6a
 	opI32Sub       = 0x6b
+	opI32Or        = 0x72
+	opI64Add       = 0x7c
 	opI64Sub       = 0x7d
+	opI64Shl       = 0x86
 	opI64ShrU      = 0x88
 	opI64ExtendU   = 0xad
 	opPrefix       = 0xfc
 )
+
+// blockNothing is the type of a block that takes and leaves nothing.
+const blockNothing = 0x40
 
 // The instructions behind opPrefix that plugins may use, besides 0 to 7 (conversions).
 const (
