@@ -137,7 +137,7 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 	g := &Group{
 		cfg:      cfg,
 		clock:    newClock(cfg.Clock),
-		source:   source{stream: cfg.Stream},
+		source:   source{stream: cfg.Stream, kept: kept{most: maxKept, who: cfg.Plan.Workload}},
 		pool:     newPool(),
 		errors:   newDictionary(cfg.Plan.ErrorClasses),
 		pacer:    closedLoop{think: cfg.Workload.ThinkTime()},

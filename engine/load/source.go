@@ -37,6 +37,7 @@ func batchSizeFor(connections int) int {
 // stock fills some ahead, so that slots seldom wait for the plugin.
 type source struct {
 	stream plugin.Stream
+	kept   kept
 	// size is how many operations a batch is asked for.
 	size atomic.Int32
 	// filling is held while the stream is used. It is taken before mu.
@@ -68,6 +69,8 @@ type private struct {
 	// only the loop touches users.
 	shared *ahead
 	users  int
+	// share is what it adds to the source's kept.
+	share *share
 }
 
 // refill gives the slot a batch with at least one operation left. It returns p,
@@ -112,18 +115,27 @@ func (s *source) stocked(p *private) (r *private, ok bool, err error) {
 
 // fill takes the next batch of the stream. It needs filling.
 func (s *source) fill(p *private) error {
+	p.trim()
 	p.batch.Reset()
 	p.next = 0
 	err := s.stream.Fill(&p.batch, int(s.size.Load()))
+	s.kept.note(p)
+	if err == nil {
+		err = s.kept.exceeded()
+	}
 	var final error
 	switch {
 	case errors.Is(err, plugin.ErrEnded):
 		final = plugin.ErrEnded
 	case err != nil:
 		p.batch.Reset()
+		hint := "The run cannot go on without operations; check the plugin's parameters, or its code."
+		if s.kept.bytes.Load() > s.kept.most {
+			hint = "Lower max_in_flight or the number of connections, or make the operations smaller."
+		}
 		final = &engine.Error{Code: engine.CodePlugin, Cause: err,
-			Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
-			Hint:    "The run cannot go on without operations; check the plugin's parameters, or its code."}
+			Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".", Hint: hint}
+
 	case len(p.batch.Ops) == 0:
 		final = plugin.ErrEnded
 	}
@@ -215,6 +227,7 @@ func (s *source) giveBack(p *private) {
 	if p.next >= len(p.batch.Ops) {
 		return
 	}
+	s.kept.note(p)
 	s.mu.Lock()
 	s.leftover = append(s.leftover, p)
 	s.mu.Unlock()

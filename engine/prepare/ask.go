@@ -22,6 +22,9 @@ const (
 	queryLimit = 30 * time.Second
 	// longestQuery bounds the limit that a query names.
 	longestQuery = 5 * time.Minute
+	// maxAnswers bounds the bytes of the answers to all queries of one conversation,
+	// a value counted with what it takes besides its text.
+	maxAnswers, valueSize = 16 << 20, 24
 	// maxNotes and maxNote bound what an adapter writes into the log of a run.
 	maxNotes, maxNote = 50, 500
 )
@@ -31,6 +34,7 @@ const (
 func (r *resolved) ask(ctx context.Context, req plugin.AdapterRequest) (plugin.AdapterAnswer, error) {
 	info := r.adapter.Info()
 	req.Params = r.adapterParams
+	kept := 0
 	for range maxRounds {
 		var answer plugin.AdapterAnswer
 		if err := r.adapter.Call(ctx, req, &answer); err != nil {
@@ -60,10 +64,46 @@ func (r *resolved) ask(ctx context.Context, req plugin.AdapterRequest) (plugin.A
 			if err != nil {
 				return answer, err
 			}
+			kept += sizeOf(result) - sizeOf(req.Results[q.ID])
+			if kept > maxAnswers {
+				return answer, pluginFailed(info, "answering "+req.Op, fmt.Errorf("the answers to its queries have "+
+					"more than %d MB together, the quota of one conversation", maxAnswers>>20))
+			}
 			req.Results[q.ID] = result
 		}
 	}
 	return plugin.AdapterAnswer{}, pluginFailed(info, "answering "+req.Op, fmt.Errorf("it still asks for queries after %d rounds", maxRounds))
+}
+
+// keep keeps a sample of keys, as long as those of all tables are not too many.
+func (p *planner) keep(pool engine.Pool) error {
+	p.pools = append(p.pools, pool)
+	n := 0
+	for _, have := range p.pools {
+		n += sizeOfRows(have.Rows)
+	}
+	if n > maxAnswers {
+		return pluginFailed(p.adapter.Info(), "answering "+plugin.OpInspect, fmt.Errorf("its samples of keys have "+
+			"more than %d MB together, the quota of a run", maxAnswers>>20))
+	}
+	return nil
+}
+
+// sizeOf is about how many bytes a result takes.
+func sizeOf(r plugin.QueryResult) int { return len(r.Error) + sizeOfRows(r.Rows) }
+
+func sizeOfRows(rows [][]any) int {
+	n := 0
+	for _, row := range rows {
+		n += valueSize
+		for _, v := range row {
+			n += valueSize
+			if s, ok := v.(string); ok {
+				n += len(s)
+			}
+		}
+	}
+	return n
 }
 
 // refusal is the user-facing error of what an adapter refuses.

@@ -252,6 +252,9 @@ func (d fakeDatabase) Query(_ context.Context, sql string, _ ...any) (*target.Re
 	if strings.Contains(sql, "repeat(") {
 		return nil, fmt.Errorf("querying: %w", target.ErrTooLarge)
 	}
+	if strings.Contains(sql, "large") {
+		return &target.ResultSet{Columns: []string{"n"}, Rows: [][]any{{strings.Repeat("x", 1<<20)}}}, nil
+	}
 	return &target.ResultSet{Columns: []string{"n"}, Rows: [][]any{{int64(1) << 60}}}, d.w.queryErr
 }
 

@@ -227,7 +227,9 @@ func (p *planner) expected(ctx context.Context, f *Preflight) ([]engine.Table, e
 			f.add(CheckResult{Name: "table", Outcome: CheckOK, Message: fmt.Sprintf("%s is there with %s%d rows.", name, about(have.table.RowsExact), have.table.Rows)})
 			tables = append(tables, *have.table)
 			if have.pool != nil {
-				p.pools = append(p.pools, *have.pool)
+				if err := p.keep(*have.pool); err != nil {
+					return nil, err
+				}
 			}
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -269,6 +270,27 @@ func TestConversations(t *testing.T) {
 		w.rounds, w.queries = 1, []plugin.Query{{ID: "q", SQL: "SELECT repeat('x', 1000000) FROM generate_series(1, 1000000)", TimeoutMs: 1 << 62}}
 		_, err := Plan(t.Context(), w.deps(), scenario(), nil)
 		fails(t, err, engine.CodePlugin, "", `the rows of its query "q" have more than 8 MB`)
+	})
+	t.Run("an adapter that reads much with many queries", func(t *testing.T) {
+		w := newWorld()
+		w.rounds = 1
+		for i := range 30 {
+			w.queries = append(w.queries, plugin.Query{ID: fmt.Sprint(i), SQL: "SELECT large"})
+		}
+		_, err := Plan(t.Context(), w.deps(), scenario(), nil)
+		fails(t, err, engine.CodePlugin, "", "the answers to its queries have more than 16 MB together, the quota of one conversation")
+		if len(w.sql) != 16 {
+			t.Errorf("%d queries were run", len(w.sql))
+		}
+	})
+	t.Run("an adapter whose samples are many", func(t *testing.T) {
+		p := planner{resolved: &resolved{adapter: fakeAdapter{newWorld()}}}
+		pool := engine.Pool{Rows: [][]any{{strings.Repeat("x", 4<<20)}}}
+		var err error
+		for n := 0; n < 4 && err == nil; n++ {
+			err = p.keep(pool)
+		}
+		fails(t, err, engine.CodePlugin, "", "its samples of keys have more than 16 MB together, the quota of a run")
 	})
 	t.Run("an adapter that writes", func(t *testing.T) {
 		w := newWorld()

@@ -140,7 +140,9 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 		p.notes = append(p.notes, state[i].notes...)
 		tables = append(tables, *state[i].table)
 		if state[i].pool != nil {
-			p.pools = append(p.pools, *state[i].pool)
+			if err := p.keep(*state[i].pool); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return tables, nil

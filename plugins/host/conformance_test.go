@@ -2,9 +2,12 @@ package host
 
 import (
 	"context"
+	"encoding/binary"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
 )
 
@@ -50,5 +53,39 @@ func TestConformance(t *testing.T) {
 				t.Errorf("%q did not fail with %q: %+v", c.failed, c.says, r.Checks)
 			}
 		})
+	}
+}
+
+// TestConformanceKeepsNothing: however large the batches of a stream are, what the
+// suite took of it stays small, and so does what it looks at.
+func TestConformanceKeepsNothing(t *testing.T) {
+	ctx := context.Background()
+	const blob = 6 << 20
+	// The zeros behind the batch are the blob, and two NULLs.
+	batch := append(plugintest.Batch(plugintest.Operation(1, plugintest.Int(1), []byte{0}, []byte{0})),
+		binary.LittleEndian.AppendUint32([]byte{4}, blob)...)
+	batch[10] = 6
+	const at = plugintest.BatchAt
+	h := newHost(t, Options{})
+	info, err := h.Register(ctx, plugintest.Guest{Batch: batch, Pages: 120, Code: map[string][]byte{
+		"ls_fill": plugintest.I64(at<<32 | int64(len(batch)+blob+2))}}.Build(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := h.Workload(ctx, info.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	got, err := take(ctx, p.(*workload), plugin.OpenRequest{}, withoutAdapter(info.Manifest.Statements), 64)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if err != nil || got.operations < 2 || got.bytes > maxTaken+blob+100 {
+		t.Errorf("%v: %d operations of %d bytes", err, got.operations, got.bytes)
+	}
+	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 2*blob {
+		t.Errorf("%d bytes are kept", kept)
 	}
 }
