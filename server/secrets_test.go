@@ -66,7 +66,7 @@ func TestASavedPasswordIsNotSentElsewhere(t *testing.T) {
 		t.Errorf("the canary was called %d times", n)
 	}
 	b.do("POST", "/api/connections/test", map[string]any{"driver": "postgres", "dsn": "postgres://u:typed@" + there + "/d?sslmode=disable"}).want(t, 422)
-	for begin := time.Now(); calls.Load() != 1; time.Sleep(time.Millisecond) {
+	for begin := time.Now(); calls.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 5*time.Second {
 			t.Fatal("the canary does not notice calls")
 		}

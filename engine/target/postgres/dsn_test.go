@@ -178,6 +178,10 @@ func TestTheCanaryGetsNoConnection(t *testing.T) {
 		_ = db.Close()
 		t.Errorf("%s was joined with the saved password", dsn)
 	}
+	time.Sleep(10 * time.Millisecond)
+	if n := len(called); n > 0 {
+		t.Errorf("the canary was called %d times", n)
+	}
 	// The canary would have noticed: a connection of its own arrives.
 	db, err := d.Open(target.Config{DSN: "postgres://x@" + there + "/d?sslmode=disable", ConnectTimeout: time.Second})
 	if err != nil {
@@ -190,8 +194,8 @@ func TestTheCanaryGetsNoConnection(t *testing.T) {
 	for range called {
 		n++
 	}
-	if n != 1 {
-		t.Errorf("the canary was called %d times, and once was expected", n)
+	if n == 0 {
+		t.Error("the canary does not notice calls")
 	}
 }
 
