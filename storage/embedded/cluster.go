@@ -58,22 +58,22 @@ var settings = map[string]string{
 }
 
 // create makes the cluster unless it is there. A cluster appears under its
-// final name only when it is whole.
-func (p place) create(ctx context.Context, in install, id identity, durable bool) error {
+// final name only when it is whole. fresh reports that it was made now.
+func (p place) create(ctx context.Context, in install, id identity, durable bool) (fresh bool, err error) {
 	if _, err := os.Stat(filepath.Join(p.cluster, "PG_VERSION")); err == nil {
-		return nil
+		return false, nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return unusable(p.cluster, err)
+		return false, unusable(p.cluster, err)
 	}
 	draft := p.cluster + ".new"
 	if err := os.RemoveAll(draft); err != nil {
-		return unusable(draft, err)
+		return false, unusable(draft, err)
 	}
 	if err := os.Mkdir(draft, 0o700); err != nil {
-		return unusable(draft, err)
+		return false, unusable(draft, err)
 	}
 	if err := id.own(draft); err != nil {
-		return unusable(draft, err)
+		return false, unusable(draft, err)
 	}
 	args := []string{"-D", draft, "-U", superuser, "--encoding=UTF8", "--locale=C", "--auth=peer", "--no-instructions"}
 	if !durable {
@@ -87,12 +87,12 @@ func (p place) create(ctx context.Context, in install, id identity, durable bool
 	if err != nil {
 		// initdb may have emptied the folder; what is left is of no use.
 		_ = os.RemoveAll(draft)
-		return creationFailed(p, string(out), err)
+		return false, creationFailed(p, string(out), err)
 	}
 	if err := os.Rename(draft, p.cluster); err != nil {
-		return unusable(p.cluster, err)
+		return false, unusable(p.cluster, err)
 	}
-	return nil
+	return true, nil
 }
 
 // diskFull reports whether Postgres said, in one of its ways, that there is no space.
@@ -183,17 +183,7 @@ func (p place) configure(id identity, extra map[string]string) error {
 	if _, err := os.Stat(filepath.Join(p.cluster, "loadstone.local.conf")); err == nil {
 		conf.WriteString("include = 'loadstone.local.conf'\n")
 	}
-	hba := "# Written by Loadstone at each start.\n"
-	for _, guest := range guests {
-		hba += fmt.Sprintf("local %s %s peer map=loadstone\n", guest, guest)
-	}
-	hba += "local all loadstone peer map=loadstone\n"
-	ident := "# Written by Loadstone at each start.\n"
-	for _, peer := range id.peers() {
-		for _, role := range append([]string{superuser}, guests...) {
-			ident += fmt.Sprintf("loadstone %q %s\n", peer, role)
-		}
-	}
+	hba, ident := p.access(id)
 	for name, text := range map[string]string{"postgresql.conf": conf.String(), "pg_hba.conf": hba, "pg_ident.conf": ident} {
 		path := filepath.Join(p.cluster, name)
 		if old, err := os.ReadFile(path); err == nil && string(old) == text {
@@ -207,6 +197,29 @@ func (p place) configure(id identity, extra map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// access says who gets in: the playground's role by the system's user, because
+// its connection is shown to everybody, and all others by the password alone.
+// Whoever may have this process connect somewhere must not become the superuser by it.
+func (p place) access(id identity) (hba, ident string) {
+	hba = "# Written by Loadstone at each start.\n"
+	ident = hba
+	admit := func(database, role string) {
+		if p.password != "" && role != PlaygroundDatabase {
+			hba += fmt.Sprintf("local %s %s scram-sha-256\n", database, role)
+			return
+		}
+		hba += fmt.Sprintf("local %s %s peer map=loadstone\n", database, role)
+		for _, peer := range id.peers() {
+			ident += fmt.Sprintf("loadstone %q %s\n", peer, role)
+		}
+	}
+	for _, guest := range guests {
+		admit(guest, guest)
+	}
+	admit("all", superuser)
+	return hba, ident
 }
 
 // major returns the major version that made the cluster, 0 when there is none.
@@ -230,5 +243,9 @@ func (p place) dsn(database, role string) string {
 	quote := func(s string) string {
 		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 	}
-	return fmt.Sprintf("host=%s port=5432 user=%s dbname=%s sslmode=disable", quote(p.socket), role, quote(database))
+	dsn := fmt.Sprintf("host=%s port=5432 user=%s dbname=%s sslmode=disable", quote(p.socket), role, quote(database))
+	if p.password != "" && role != PlaygroundDatabase {
+		dsn += " password=" + p.password
+	}
+	return dsn
 }

@@ -8,11 +8,14 @@
 // (or nobody), and when that user cannot reach DataDir, the cluster moves to a
 // folder it can reach, which is logged and told by Postgres.Dir. There is no
 // TCP: the only way in is a unix socket in a folder of mode 0700, and the
-// socket admits only the operating-system user that runs Loadstone (and root),
-// by peer credentials. The role loadstone owns the control store; the role
-// playground owns the sample target, and the role snowsim the database behind the
-// stand-in for a Snowflake account. Neither can connect to any other database, so
-// that a workload on them cannot touch the control store.
+// roles behind it take a random password, which lies in DataDir/postgres.secret
+// beside the key. The one exception is the role playground, which is admitted by
+// the credentials of the operating-system user that runs Loadstone (or root),
+// because everybody may see its connection. The role loadstone owns the control
+// store; playground owns the sample target, and the role snowsim the database behind
+// the stand-in for a Snowflake account. Neither can connect to any other database, so
+// that a workload on them cannot touch the control store. A cluster of an earlier
+// version, or one whose secret was lost, is taught a new password when it starts.
 //
 // # Life
 //

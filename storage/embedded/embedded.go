@@ -20,7 +20,8 @@ type Options struct {
 	Log     zerolog.Logger
 	// Settings are added to postgresql.conf and win over Loadstone's own.
 	Settings map[string]string
-	// Throwaway trades durability for speed: nothing is synced to disk.
+	// Throwaway trades durability for speed, for tests: nothing is synced to disk,
+	// and whoever runs the process is the superuser without a password.
 	Throwaway bool
 }
 
@@ -92,7 +93,14 @@ func (pg *Postgres) open(ctx context.Context, opts Options) error {
 	if orphans > 0 {
 		pg.log.Warn().Int("processes", orphans).Msg("stopped a Postgres that an earlier Loadstone left behind")
 	}
-	if err := p.create(ctx, pg.install, pg.id, !opts.Throwaway); err != nil {
+	if !opts.Throwaway {
+		if p.password, err = p.secret(); err != nil {
+			return err
+		}
+		pg.place = p
+	}
+	fresh, err := p.create(ctx, pg.install, pg.id, !opts.Throwaway)
+	if err != nil {
 		return err
 	}
 	extra := map[string]string{}
@@ -105,7 +113,18 @@ func (pg *Postgres) open(ctx context.Context, opts Options) error {
 	if err := p.configure(pg.id, extra); err != nil {
 		return err
 	}
+	if fresh && p.password != "" {
+		if err := p.teach(ctx, pg.install, pg.id); err != nil {
+			return err
+		}
+	}
 	child, err := pg.begin(ctx)
+	if errors.Is(err, errPassword) {
+		pg.log.Info().Msg("the embedded Postgres gets a new password")
+		if err = p.teach(ctx, pg.install, pg.id); err == nil {
+			child, err = pg.begin(ctx)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -187,8 +206,12 @@ func (pg *Postgres) furnish(ctx context.Context) error {
 	if len(todo) > 0 {
 		todo = append(todo, "REVOKE CONNECT ON DATABASE loadstone FROM PUBLIC", "REVOKE CONNECT ON DATABASE postgres FROM PUBLIC")
 	}
+	if pg.place.password != "" {
+		todo = append(todo, "ALTER ROLE "+SnowsimDatabase+" PASSWORD '"+pg.place.password+"'")
+	}
 	for _, sql := range todo {
 		if _, err := conn.Exec(ctx, sql); err != nil {
+			// The statement may hold the password; the error's text does not.
 			return fmt.Errorf("making the databases: %w", err)
 		}
 	}
@@ -284,7 +307,7 @@ func (pg *Postgres) Stop(ctx context.Context) error {
 
 // DSN returns the connection string of a database on the unix socket. The
 // playground and the stand-in's database are opened as their owners, every other
-// database as the superuser. It holds no secret.
+// database as the superuser. Only the playground's holds no secret.
 func (pg *Postgres) DSN(database string) string {
 	if slices.Contains(guests, database) {
 		return pg.place.dsn(database, database)

@@ -28,6 +28,9 @@ type place struct {
 	cluster string
 	log     string
 	socket  string
+	// password is that of the control store's roles; empty in throw-away clusters,
+	// whose roles are told by the system's user.
+	password string
 	// moved is true when home is not data, because id cannot reach data.
 	moved bool
 }

@@ -105,6 +105,9 @@ func (m *postmaster) ready(ctx context.Context, p place, logFrom int64) error {
 			return conn.Close(ctx)
 		}
 		var refused *pgconn.PgError
+		if errors.As(err, &refused) && strings.HasPrefix(refused.Code, "28") && p.password != "" {
+			return errPassword
+		}
 		if errors.As(err, &refused) && refused.Code != "57P03" {
 			return fmt.Errorf("connecting to the postgres just started: %w", err)
 		}
