@@ -50,6 +50,8 @@ type storeFlags struct {
 // services are the parts of one process, wired together.
 type services struct {
 	dataDir string
+	// owner names the data directory in the leases of its runs.
+	owner string
 	// serves is set where connections come from others than who started the process.
 	serves   bool
 	embedded *embedded.Postgres // nil with an external control store
@@ -117,6 +119,9 @@ func assemble(ctx context.Context, flags storeFlags, serves bool, log zerolog.Lo
 	if s.host != nil {
 		s.onClose(s.host.Close)
 	}
+	if s.owner, err = ownerOf(dir); err != nil {
+		return nil, err
+	}
 	if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
 		return nil, err
 	}
@@ -128,7 +133,14 @@ func assemble(ctx context.Context, flags storeFlags, serves bool, log zerolog.Lo
 
 func (s *services) openStore(ctx context.Context, url string, keys *keyring.Keyring) (err error) {
 	var builtin []store.Connection
-	if url == "" {
+	if url != "" {
+		// Parts in progress and leases belong to one process, wherever the store is.
+		lock, err := embedded.Lock(s.dataDir)
+		if err != nil {
+			return err
+		}
+		s.onClose(func(context.Context) error { return lock.Close() })
+	} else {
 		s.embedded, err = embedded.Start(ctx, embedded.Options{DataDir: s.dataDir, Log: s.log})
 		if err != nil {
 			return err
@@ -259,6 +271,7 @@ func (s *services) openRuns(ctx context.Context) error {
 		Store: s.store, Results: s.results, Plugins: s.plugins, Drivers: s.drivers,
 		Recordings: recordings, Nodes: []control.ServerEnd{serverEnd}, Log: s.log, Version: version, Scratch: filepath.Join(s.dataDir, "scratch"),
 		Prices:      s.prices,
+		Owner:       s.owner,
 		MostLive:    s.mostLive,
 		Calibration: s.certificate.current,
 	})

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -46,4 +49,29 @@ func makeDataDir(dir string) (string, error) {
 	_ = probe.Close()
 	_ = os.Remove(probe.Name())
 	return abs, nil
+}
+
+// ownerOf names the data directory in the leases of its runs. The name stays with
+// the directory, so that a restart finds its own runs at once.
+func ownerOf(dir string) (string, error) {
+	path := filepath.Join(dir, "owner")
+	refuse := func(err error) error {
+		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The file %s cannot be used: %v.", path, err), Hint: "make it readable and writable for this user", Cause: err}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", refuse(err)
+	}
+	if id, err := uuid.Parse(strings.TrimSpace(string(text))); err == nil {
+		return id.String(), nil
+	}
+	id := uuid.NewString()
+	draft := path + ".new"
+	if err := os.WriteFile(draft, []byte(id+"\n"), 0o600); err != nil {
+		return "", refuse(err)
+	}
+	if err := os.Rename(draft, path); err != nil {
+		return "", refuse(err)
+	}
+	return id, nil
 }

@@ -134,7 +134,12 @@ type Hello struct {
 	// Parts are finished parts that no server has acknowledged, also those of a
 	// process that was killed.
 	Parts []WorkReady
+	// Aside are parts of an earlier process that cannot be opened now, and are kept.
+	Aside []AsidePart
 }
+
+// AsidePart is a part that cannot be opened now.
+type AsidePart struct{ RunID, WorkerID, Name, Reason string }
 
 // Status is the node's heartbeat.
 type Status struct {

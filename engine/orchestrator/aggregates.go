@@ -9,6 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/enrich"
 	"github.com/loadstone-db/loadstone/engine/payload"
+	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // aggregatesAgain is when to look again for what could not be asked now: the store
@@ -145,7 +146,14 @@ func (s *Service) resumeAggregates(ctx context.Context) error {
 			if now := time.Now(); at.Before(now) {
 				at = now
 			}
-			s.awaitAggregates(id, at)
+			switch _, err := s.claim(ctx, id, true); {
+			case errors.Is(err, store.ErrHeld):
+				// Its owner asks for them.
+			case err != nil:
+				return storeError(fmt.Errorf("claiming run %s: %w", id, err))
+			default:
+				s.awaitAggregates(id, at)
+			}
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 const (
@@ -357,7 +358,15 @@ func (s *Service) resumeEnrichments(ctx context.Context) error {
 			return err
 		}
 		// A run that is still processed goes on with it by itself.
-		if d.Phase == engine.PhaseNone && enrichable(d.Plan) {
+		if d.Phase != engine.PhaseNone || !enrichable(d.Plan) {
+			continue
+		}
+		switch _, err := s.claim(ctx, id, true); {
+		case errors.Is(err, store.ErrHeld):
+			// Its owner goes on with it.
+		case err != nil:
+			return storeError(fmt.Errorf("claiming run %s: %w", id, err))
+		default:
 			s.enrich(d.Run, d.Plan)
 		}
 	}

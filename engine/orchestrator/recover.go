@@ -14,15 +14,16 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// recover finds the runs that an earlier process left behind. It returns when
-// none of them is live any more, or the store does not answer.
+// recover finds the runs that an earlier process of this owner left behind. It
+// returns when none of them is live any more, or the store does not answer. Those of
+// other owners stay theirs until their leases have expired, see keepLeases.
 func (s *Service) recover(ctx context.Context) error {
 	runs, err := s.opts.Store.LiveRuns(ctx)
 	if err != nil {
 		return storeError(fmt.Errorf("looking for live runs: %w", err))
 	}
 	for _, run := range runs {
-		if err := s.recoverRun(ctx, run, "The server restarted"); err != nil {
+		if err := s.recoverRun(ctx, run, "The server restarted", true); err != nil && !errors.Is(err, store.ErrHeld) {
 			return storeError(fmt.Errorf("recovering run %s: %w", run.RunID, err))
 		}
 	}
@@ -47,11 +48,19 @@ func (s *Service) sweepSpool(ctx context.Context) error {
 			s.mu.Unlock()
 		case err != nil:
 			return storeError(fmt.Errorf("looking for run %s: %w", id, err))
+		case run.Status.Live() || run.Phase == engine.PhaseProcessing:
+			// Another server carries it. When it stops doing so the parts are asked for.
 		default:
 			s.mu.Lock()
 			delete(s.salvaged, id)
 			s.mu.Unlock()
-			if err := s.takeIn(ctx, run, parts); err != nil {
+			switch err := s.takeIn(ctx, run, parts); {
+			case errors.Is(err, store.ErrHeld):
+				// Its owner is at it; the parts wait for the next start.
+				s.mu.Lock()
+				s.salvaged[id] = append(s.salvaged[id], parts...)
+				s.mu.Unlock()
+			case err != nil:
 				return storeError(fmt.Errorf("taking in what run %s has left: %w", id, err))
 			}
 		}
@@ -65,7 +74,7 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []heldPart) 
 	if err := s.remember(ctx, &e); err != nil {
 		return err
 	}
-	epoch, err := s.opts.Store.TakeOver(ctx, run.RunID)
+	epoch, err := s.claim(ctx, run.RunID, true)
 	if err != nil {
 		return err
 	}
@@ -96,12 +105,19 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []heldPart) 
 }
 
 // recoverRun ends a run that lost its owner, and has its results computed. why
-// begins the sentence that users read.
-func (s *Service) recoverRun(ctx context.Context, run engine.Run, why string) error {
-	epoch, err := s.opts.Store.TakeOver(ctx, run.RunID)
+// begins the sentence that users read. It is store.ErrHeld when another owner's
+// lease goes on; reclaim says that this owner's own lease does not count.
+func (s *Service) recoverRun(ctx context.Context, run engine.Run, why string, reclaim bool) (err error) {
+	epoch, err := s.claim(ctx, run.RunID, reclaim)
 	if err != nil {
 		return err
 	}
+	s.recovers(run.RunID, true)
+	defer func() {
+		if err != nil {
+			s.recovers(run.RunID, false)
+		}
+	}()
 	last, err := s.lastSign(ctx, run)
 	if err != nil {
 		return err
@@ -131,6 +147,7 @@ func (s *Service) recoverRun(ctx context.Context, run engine.Run, why string) er
 	s.routines.Go(func() { e.keeper.run(s.lifetime) })
 	s.routines.Go(func() {
 		defer e.keeper.close()
+		defer s.recovers(run.RunID, false)
 		s.finishRecovered(e, epoch)
 	})
 	return nil
@@ -328,6 +345,11 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 	if e.run.CancellationReason != nil {
 		add(engine.LogWarning, told(e.run.Status)+": "+*e.run.CancellationReason)
 	}
+	s.mu.Lock()
+	for _, p := range s.aside[e.run.RunID] {
+		add(engine.LogError, fmt.Sprintf("A part of %s, %s, cannot be opened and was moved aside: %s", p.WorkerID, p.Name, p.Reason))
+	}
+	s.mu.Unlock()
 	add(engine.LogInfo, "The run was finished after a restart of the server")
 	for _, text := range o.problems {
 		add(engine.LogError, text)

@@ -63,6 +63,9 @@ type Options struct {
 	PollEvery time.Duration
 	// Prices is the price list that costs are reckoned with; nil means the default.
 	Prices func() cost.Prices
+	// Owner names this server in the leases of its runs, the same over restarts on
+	// one data directory; empty is a name of its own for all without one.
+	Owner string
 	// Clock reads the machine's clock, with its monotonic reading; nil means time.Now.
 	Clock func() time.Time
 	// Calibration reads the generator's calibration for a run's environment; nil when there is none.
@@ -89,9 +92,13 @@ type Service struct {
 	starting map[string]string // who starts it, by run
 	starts   sync.WaitGroup    // calls of Start under way
 	closing  bool
+	// recovering are the runs of other processes that this one finishes.
+	recovering map[string]bool
 	// salvaged are parts of runs that are not live, by run.
 	salvaged map[string][]heldPart
-	subs     map[string]map[*subscriber]bool
+	// aside are parts that a node keeps and cannot open, by run.
+	aside map[string][]control.AsidePart
+	subs  map[string]map[*subscriber]bool
 	// enriching are the enrichments under way, by run; enrichRoom bounds how much they hold at a time.
 	enriching  map[string]*enriching
 	awaiting   map[string]bool // runs whose account aggregates are asked for again
@@ -106,10 +113,14 @@ type heldPart struct {
 
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
-	s := &Service{opts: opts, plan: prepare.Plan, live: map[string]*live{}, starting: map[string]string{}, salvaged: map[string][]heldPart{}, subs: map[string]map[*subscriber]bool{},
+	s := &Service{opts: opts, plan: prepare.Plan, live: map[string]*live{}, starting: map[string]string{}, recovering: map[string]bool{},
+		salvaged: map[string][]heldPart{}, aside: map[string][]control.AsidePart{}, subs: map[string]map[*subscriber]bool{},
 		enriching: map[string]*enriching{}, awaiting: map[string]bool{}, enrichRoom: semaphore.NewWeighted(enrichShares)}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()
+	}
+	if opts.Owner == "" {
+		s.opts.Owner = "local"
 	}
 	if opts.Prices == nil {
 		s.opts.Prices = cost.Default
@@ -165,6 +176,7 @@ func (s *Service) Open(ctx context.Context) error {
 		if err == nil {
 			err = s.resumeAggregates(ctx)
 		}
+		s.routines.Go(s.keepLeases)
 	})
 	return err
 }
@@ -223,6 +235,11 @@ func (s *Service) listen(n *node) {
 		}
 		switch m := m.(type) {
 		case control.Hello:
+			s.mu.Lock()
+			for _, p := range m.Aside {
+				s.aside[p.RunID] = append(s.aside[p.RunID], p)
+			}
+			s.mu.Unlock()
 			n.greet(m)
 			for _, p := range m.Parts {
 				s.route(p.Artifact.RunID, n, p)

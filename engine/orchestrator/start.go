@@ -69,7 +69,8 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	clock := engine.NewClock(s.opts.Clock)
 	now := clock.Now()
 	preparing := engine.PhasePreparing
-	_, err = s.opts.Store.Transition(ctx, store.Transition{RunID: runID, Epoch: run.OwnerEpoch, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning, Phase: &preparing, StartTime: now})
+	_, err = s.opts.Store.Transition(ctx, store.Transition{RunID: runID, Epoch: run.OwnerEpoch, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning, Phase: &preparing, StartTime: now,
+		Owner: s.opts.Owner})
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrFenced):
@@ -82,7 +83,7 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 		s.routines.Go(func() { s.insist(runID, now) })
 		return engine.Run{}, storeError(fmt.Errorf("starting the run: %w", err))
 	}
-	epoch, err := s.opts.Store.TakeOver(ctx, runID)
+	epoch, err := s.claim(ctx, runID, true)
 	if err != nil {
 		if epoch, err = s.takeOver(ctx, runID); err != nil {
 			// RUNNING without an owner: it is ended as soon as the store answers.
@@ -105,7 +106,7 @@ func (s *Service) takeOver(ctx context.Context, runID string) (epoch int64, err 
 	ctx, cancel := context.WithTimeout(ctx, storeLimit)
 	defer cancel()
 	err = retry(ctx, func() error {
-		epoch, err = s.opts.Store.TakeOver(ctx, runID)
+		epoch, err = s.claim(ctx, runID, true)
 		return err
 	})
 	return epoch, err
@@ -125,7 +126,11 @@ func (s *Service) insist(runID string, started time.Time) {
 		if err != nil || run.Status != engine.StatusRunning || run.StartTime.Sub(started).Abs() > time.Millisecond {
 			return err
 		}
-		return s.recoverRun(ctx, run, "The control store went away")
+		err = s.recoverRun(ctx, run, "The control store went away", true)
+		if errors.Is(err, store.ErrHeld) {
+			return nil // another server has it
+		}
+		return err
 	})
 }
 

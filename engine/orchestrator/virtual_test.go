@@ -364,6 +364,14 @@ func (m *memoryStore) TakeOver(context.Context, string) (int64, error) {
 	return m.run.OwnerEpoch, nil
 }
 
+func (m *memoryStore) Claim(ctx context.Context, c store.Claim) (int64, error) {
+	return m.TakeOver(ctx, c.RunID)
+}
+
+func (m *memoryStore) ExpiredRuns(context.Context) ([]engine.Run, error) { return nil, nil }
+
+func (m *memoryStore) RenewLeases(context.Context, string, []string) error { return nil }
+
 func (m *memoryStore) Transition(_ context.Context, t store.Transition) ([]engine.Event, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -23,6 +23,8 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrFenced: the caller's owner epoch is no longer the run's.
 	ErrFenced = errors.New("fenced: another server owns the run")
+	// ErrHeld: another owner's lease has not expired.
+	ErrHeld = errors.New("another server holds the run")
 	// ErrUnavailable: the store cannot be reached now; the call may be repeated.
 	ErrUnavailable = errors.New("control store unavailable")
 	// ErrInUse: something else refers to the row.
@@ -81,11 +83,27 @@ type RunList struct {
 	Total      int64    `json:"total"`
 }
 
+// Lease is how long a run stays its owner's without a sign of life, by the clock
+// of the database. SaveTick and RenewLeases give such a sign.
+const Lease = 15 * time.Second
+
+// Claim asks for a run.
+type Claim struct {
+	RunID string
+	// Owner is who asks, the same over restarts on one data directory.
+	Owner string
+	// Reclaim also takes what Owner holds itself: an earlier process of its has
+	// ended. Without it only a lease that has expired is taken over.
+	Reclaim bool
+}
+
 // Transition is a conditional change of a run, made in one transaction with its events.
 type Transition struct {
 	RunID string
 	// Epoch must equal the run's owner epoch, else ErrFenced. 0 skips the check (stop before start).
 	Epoch int64
+	// Owner takes the run for this owner, with a lease; empty leaves it.
+	Owner string
 	// From lists the statuses the change is allowed from; another one is ErrConflict.
 	From []engine.Status
 	// To is the new status; empty leaves it.
@@ -143,7 +161,15 @@ type Runs interface {
 	ListRuns(ctx context.Context, f RunFilter) (RunList, error)
 	// LiveRuns returns the runs in RUNNING, STOPPING or CANCELLING, and those whose phase is PROCESSING.
 	LiveRuns(ctx context.Context) ([]engine.Run, error)
-	// TakeOver raises the owner epoch and returns it.
+	// Claim takes a run whose lease has expired or is the claimant's own, raises the
+	// owner epoch and returns it; ErrHeld when another owner's lease goes on.
+	Claim(ctx context.Context, c Claim) (epoch int64, err error)
+	// RenewLeases prolongs the leases of an owner's runs that are live or PROCESSING,
+	// and of the runs that are named besides.
+	RenewLeases(ctx context.Context, owner string, runIDs []string) error
+	// ExpiredRuns are the LiveRuns whose lease has expired.
+	ExpiredRuns(ctx context.Context) ([]engine.Run, error)
+	// TakeOver raises the owner epoch and returns it, whoever holds the run.
 	TakeOver(ctx context.Context, runID string) (epoch int64, err error)
 	// Transition applies t and returns the persisted events.
 	Transition(ctx context.Context, t Transition) ([]engine.Event, error)

@@ -65,9 +65,11 @@ type Node struct {
 	contactMu    sync.Mutex
 	heard, asked time.Duration
 
-	mu       sync.Mutex
-	held     map[workerKey]*runWorker
-	parts    map[string]control.WorkReady // by work id
+	mu    sync.Mutex
+	held  map[workerKey]*runWorker
+	parts map[string]control.WorkReady // by work id
+	// aside are those that cannot be opened.
+	aside    []control.AsidePart
 	draining bool
 }
 
@@ -176,6 +178,7 @@ func (n *Node) hello() control.Hello {
 	for _, p := range n.parts {
 		h.Parts = append(h.Parts, p)
 	}
+	h.Aside = slices.Clone(n.aside)
 	slices.SortFunc(h.Parts, func(a, b control.WorkReady) int { return strings.Compare(a.WorkID, b.WorkID) })
 	return h
 }
@@ -343,11 +346,23 @@ func (n *Node) salvageSpool() {
 	}
 	for _, dir := range dirs {
 		parts, err := artifact.Salvage(dir)
-		if err != nil {
+		var kept *artifact.AsideError
+		switch {
+		case errors.As(err, &kept):
+			run, worker := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
+			for _, p := range kept.Parts {
+				n.opts.Log.Error().Err(p.Err).Str("run_id", run).Str("worker_id", worker).Str("path", filepath.Join(dir, p.Name)).
+					Msg("a part of an earlier process cannot be opened; it was moved aside and is tried again at the next start")
+				n.aside = append(n.aside, control.AsidePart{RunID: run, WorkerID: worker, Name: p.Name, Reason: p.Err.Error()})
+			}
+		case err != nil:
 			n.opts.Log.Warn().Err(err).Str("folder", dir).Msg("parts of an earlier process cannot be read")
 			continue
 		}
 		if len(parts) == 0 {
+			if kept != nil {
+				continue
+			}
 			dropCounts(dir)
 			tidy(dir)
 			continue

@@ -214,6 +214,19 @@ func unusable(dir string, err error) error {
 	return e
 }
 
+// Lock takes a data directory without a cluster for this process, until the file
+// is closed. A directory that another process uses is engine.CodeConflict.
+func Lock(dataDir string) (*os.File, error) {
+	abs, err := filepath.Abs(dataDir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return nil, unusable(dataDir, err)
+	}
+	return place{data: abs}.lock()
+}
+
 // lock takes the data directory for this process. The lock ends with the process.
 func (p place) lock() (*os.File, error) {
 	path := filepath.Join(p.data, "postgres.lock")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -105,17 +106,55 @@ func (s *Store) Run(ctx context.Context, runID string) (engine.Run, error) {
 }
 
 // LiveRuns implements store.Runs.
-func (s *Store) LiveRuns(ctx context.Context) ([]engine.Run, error) {
+func (s *Store) LiveRuns(ctx context.Context) ([]engine.Run, error) { return s.liveRuns(ctx, "true") }
+
+// ExpiredRuns implements store.Runs.
+func (s *Store) ExpiredRuns(ctx context.Context) ([]engine.Run, error) {
+	return s.liveRuns(ctx, leased+" < clock_timestamp()")
+}
+
+func (s *Store) liveRuns(ctx context.Context, where string) ([]engine.Run, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, "SELECT "+runColumns+` FROM run_status r
-		WHERE r.status IN ('RUNNING', 'STOPPING', 'CANCELLING') OR r.phase = 'PROCESSING'
+		WHERE (r.status IN ('RUNNING', 'STOPPING', 'CANCELLING') OR r.phase = 'PROCESSING') AND `+where+`
 		ORDER BY r.created_at, r.run_id`)
 	if err != nil {
 		return nil, failed("listing live runs", err)
 	}
 	runs, err := pgx.CollectRows(rows, toRun)
 	return runs, failed("listing live runs", err)
+}
+
+// leased is the end of a row's lease.
+const leased = "coalesce(lease_until, updated_at + make_interval(secs => 15))"
+
+// Claim implements store.Runs.
+func (s *Store) Claim(ctx context.Context, c store.Claim) (int64, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	var epoch int64
+	err := s.pool.QueryRow(ctx, `UPDATE run_status SET owner = $2, lease_until = clock_timestamp() + make_interval(secs => $4),
+			owner_epoch = owner_epoch + 1, updated_at = now()
+		WHERE run_id = $1 AND (`+leased+` < clock_timestamp() OR $3 AND owner = $2) RETURNING owner_epoch`,
+		c.RunID, c.Owner, c.Reclaim, store.Lease.Seconds()).Scan(&epoch)
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return epoch, failed("claiming the run", err)
+	}
+	if _, err := s.Run(ctx, c.RunID); err != nil {
+		return 0, err
+	}
+	return 0, fmt.Errorf("claiming the run: %w", store.ErrHeld)
+}
+
+// RenewLeases implements store.Runs.
+func (s *Store) RenewLeases(ctx context.Context, owner string, runIDs []string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `UPDATE run_status SET lease_until = clock_timestamp() + make_interval(secs => $3)
+		WHERE owner = $1 AND (status IN ('RUNNING', 'STOPPING', 'CANCELLING') OR phase = 'PROCESSING' OR run_id = ANY($2::text[]))`,
+		owner, runIDs, store.Lease.Seconds())
+	return failed("renewing the leases", err)
 }
 
 // TakeOver implements store.Runs.

@@ -22,9 +22,10 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 	// The first statement locks the run and fails the rest when the caller is fenced.
 	batch.Queue("SELECT fence_run($1, $2)", t.RunID, t.Epoch)
 	batch.Queue(`UPDATE run_status SET total_ops = $2, error_count = $3, current_qps = $4,
-			workers_registered = $5, workers_active = $6, workers_completed = $7, updated_at = now()
+			workers_registered = $5, workers_active = $6, workers_completed = $7, updated_at = now(),
+			lease_until = clock_timestamp() + make_interval(secs => $8)
 		WHERE run_id = $1`, t.RunID, t.TotalOps, t.ErrorCount, t.CurrentQPS,
-		t.WorkersRegistered, t.WorkersActive, t.WorkersCompleted)
+		t.WorkersRegistered, t.WorkersActive, t.WorkersCompleted, store.Lease.Seconds())
 	if len(t.Workers) > 0 {
 		queueHeartbeats(batch, t)
 	}

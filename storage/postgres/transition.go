@@ -32,6 +32,9 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 	if t.To != "" {
 		set = append(set, "status = "+arg(string(t.To)))
 	}
+	if t.Owner != "" {
+		set = append(set, "owner = "+arg(t.Owner), "lease_until = clock_timestamp() + make_interval(secs => "+arg(store.Lease.Seconds())+")")
+	}
 	if t.Phase != nil {
 		set = append(set, "phase = "+arg(orNull(*t.Phase)))
 	}

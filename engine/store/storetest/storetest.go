@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"TransitionRace", transitionRace},
 		{"TransitionProperty", transitionProperty},
 		{"Fencing", fencing},
+		{"Leases", leases},
 		{"EventsUnderConcurrency", eventsUnderConcurrency},
 		{"EventsAreChecked", eventsAreChecked},
 		{"Tick", tick},

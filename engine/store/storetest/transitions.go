@@ -276,3 +276,35 @@ func eventsAreChecked(t *testing.T, s store.Store) {
 		t.Errorf("a refused event left the run %s", run.Status)
 	}
 }
+
+// leases holds that only what is expired, or one's own, can be claimed.
+func leases(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	create(t, s, "r1")
+	// A row that nobody has claimed has the lease of its last change.
+	_, err := s.Claim(ctx, store.Claim{RunID: "r1", Owner: "a"})
+	wantError(t, err, store.ErrHeld)
+	_, err = s.Claim(ctx, store.Claim{RunID: "none", Owner: "a"})
+	wantError(t, err, store.ErrNotFound)
+	_, err = s.Transition(ctx, store.Transition{RunID: "r1", From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning, Owner: "a"})
+	must(t, err)
+	_, err = s.Claim(ctx, store.Claim{RunID: "r1", Owner: "b", Reclaim: true})
+	wantError(t, err, store.ErrHeld)
+	_, err = s.Claim(ctx, store.Claim{RunID: "r1", Owner: "a"})
+	wantError(t, err, store.ErrHeld)
+	first, err := s.Claim(ctx, store.Claim{RunID: "r1", Owner: "a", Reclaim: true})
+	must(t, err)
+	second, err := s.Claim(ctx, store.Claim{RunID: "r1", Owner: "a", Reclaim: true})
+	must(t, err)
+	if second <= first {
+		t.Errorf("epoch %d after %d", second, first)
+	}
+	wantError(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: first}), store.ErrFenced)
+	must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: second}))
+	must(t, s.RenewLeases(ctx, "a", nil))
+	expired, err := s.ExpiredRuns(ctx)
+	must(t, err)
+	if live, err := s.LiveRuns(ctx); err != nil || len(live) != 1 || len(expired) != 0 {
+		t.Errorf("%d live, %d of them expired, %v", len(live), len(expired), err)
+	}
+}

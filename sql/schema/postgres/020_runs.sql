@@ -38,6 +38,11 @@ CREATE TABLE IF NOT EXISTS run_status (
     updated_at              timestamptz NOT NULL DEFAULT now()
 );
 
+-- Who carries the run, and until when nobody else may; a row without a lease has
+-- that of its last change.
+ALTER TABLE run_status ADD COLUMN IF NOT EXISTS owner text NOT NULL DEFAULT '';
+ALTER TABLE run_status ADD COLUMN IF NOT EXISTS lease_until timestamptz;
+
 CREATE INDEX IF NOT EXISTS run_status_newest ON run_status (created_at DESC, run_id DESC);
 CREATE INDEX IF NOT EXISTS run_status_template ON run_status (template_id);
 CREATE INDEX IF NOT EXISTS run_status_live ON run_status (status)

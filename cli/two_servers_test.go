@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/postgres"
+)
+
+// programEnv makes the test binary the program.
+const programEnv = "LOADSTONE_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programEnv) != "" {
+		os.Exit(Main(os.Args[1:]))
+	}
+	os.Exit(pgtest.Main(m))
+}
+
+// process is the program in a process of its own.
+type process struct {
+	cmd  *exec.Cmd
+	out  bytes.Buffer
+	done chan struct{}
+	err  error
+}
+
+func launch(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.CommandContext(context.Background(), os.Args[0], args...), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), programEnv+"=1")
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { p.err = p.cmd.Wait(); close(p.done) }()
+	t.Cleanup(func() { _ = p.cmd.Process.Kill(); <-p.done })
+	return p
+}
+
+func (p *process) wait(t *testing.T, limit time.Duration) error {
+	t.Helper()
+	select {
+	case <-p.done:
+		return p.err
+	case <-time.After(limit):
+		t.Fatalf("the process has not ended: %s", p.out.String())
+		return nil
+	}
+}
+
+// TestTwoServersShareAControlStore runs load in one process while others come and
+// go on the same store: its run is nobody's but its own until its lease expires.
+func TestTwoServersShareAControlStore(t *testing.T) {
+	server := pgtest.Start(t)
+	control, load := server.NewDatabase(t), server.NewDatabase(t)
+	if err := postgres.ApplySchema(t.Context(), control); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	dir := t.TempDir()
+	template := func(seconds int) string {
+		path := filepath.Join(dir, fmt.Sprintf("run-%d.yaml", seconds))
+		text := fmt.Sprintf("name: run-%d\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
+			"workload: {plugin: mix, load_mode: QPS, target_qps: 20, concurrent_connections: 2, duration_seconds: %d, warmup_seconds: 0}\n", seconds, load, seconds)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	store := []string{"--database-url", control}
+	state := func(name string) (status, reason string) {
+		t.Helper()
+		_ = conn.QueryRow(t.Context(), "SELECT status, coalesce(cancellation_reason, '') FROM run_status WHERE test_name = $1", name).Scan(&status, &reason)
+		return status, reason
+	}
+	await := func(name, want string, limit time.Duration, p *process) string {
+		t.Helper()
+		for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+			status, reason := state(name)
+			if status == want {
+				return reason
+			}
+			if time.Since(begin) > limit {
+				t.Fatalf("%s is %s (%s), not %s:\n%s", name, status, reason, want, p.out.String())
+			}
+		}
+	}
+	run := func(where string, seconds int) *process {
+		return launch(t, append([]string{"run", template(seconds), "--data-dir", filepath.Join(dir, where)}, store...)...)
+	}
+	first := run("a", 20)
+	await("run-20", "RUNNING", 40*time.Second, first)
+	// On its data directory there is no place for another process.
+	taken := launch(t, append([]string{"run", template(2), "--data-dir", filepath.Join(dir, "a")}, store...)...)
+	if err := taken.wait(t, 30*time.Second); err == nil || !strings.Contains(taken.out.String(), "is using the data directory") {
+		t.Errorf("a second process on the data directory: %v\n%s", err, taken.out.String())
+	}
+	// Others on the store leave the run alone.
+	second := launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "b")}, store...)...)
+	third := run("c", 1)
+	if err := third.wait(t, time.Minute); err != nil {
+		t.Errorf("a run beside the first: %v\n%s", err, third.out.String())
+	}
+	if err := first.wait(t, time.Minute); err != nil {
+		t.Errorf("the first run: %v\n%s", err, first.out.String())
+	}
+	if status, reason := state("run-20"); status != "COMPLETED" {
+		t.Errorf("the first run is %s: %s", status, reason)
+	}
+	// A restart on the data directory of a process that was killed finds its run at
+	// once; a process that does not come back is succeeded when its lease has expired.
+	back := run("d", 61)
+	await("run-61", "RUNNING", 40*time.Second, back)
+	lost := run("e", 62)
+	await("run-62", "RUNNING", 40*time.Second, lost)
+	_ = back.cmd.Process.Signal(syscall.SIGKILL)
+	_ = lost.cmd.Process.Signal(syscall.SIGKILL)
+	killed := time.Now()
+	again := run("d", 3)
+	if reason := await("run-61", "FAILED", 12*time.Second, again); !strings.Contains(reason, "restarted") {
+		t.Errorf("the run of the restarted process: %s", reason)
+	}
+	if status, _ := state("run-62"); status != "RUNNING" {
+		t.Errorf("%v after the kill the run of another process is %s", time.Since(killed), status)
+	}
+	if reason := await("run-62", "FAILED", 40*time.Second, second); !strings.Contains(reason, "stopped responding") {
+		t.Errorf("the run of the lost process: %s", reason)
+	}
+	t.Logf("taken over %v after the kill", time.Since(killed).Round(time.Second))
+	if time.Since(killed) < 14*time.Second {
+		t.Error("a lease was taken over before it had expired")
+	}
+	select {
+	case <-second.done:
+		t.Errorf("the server has ended: %s", second.out.String())
+	default:
+	}
+}
