@@ -157,7 +157,7 @@ check: lint test
 
 bench: need-postgres build examples
 	@deploy/setup.sh sysbench
-	LOADSTONE_BENCH_OPENLOOP=60s $(GO) test -run '^$$' -bench . -benchmem -timeout 30m -p 1 ./engine/... ./plugins/host/... ./plugins/bundled ./storage/results/... ./server/live/...
+	LOADSTONE_BENCH_OPENLOOP=60s $(GO) test -run '^$$' -bench . -benchmem -timeout 30m -p 1 ./engine/... ./plugins/host/... ./plugins/bundled ./storage/results/... ./server/live/... ./cli
 	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 16
 	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 64
 	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 16 -script tpcb-like

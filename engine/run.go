@@ -68,12 +68,16 @@ type TestResult struct {
 type RunDetail struct {
 	Run
 	// Summary is null until the figures are computed.
-	Summary    *Summary     `json:"summary"`
-	Plan       *Plan        `json:"plan"`
-	Workers    []TestResult `json:"workers"`
-	Artifacts  []Artifact   `json:"artifacts"`
-	Events     []Event      `json:"events"`
-	Enrichment Enrichment   `json:"enrichment"`
+	Summary *Summary `json:"summary"`
+	Plan    *Plan    `json:"plan"`
+	// Workers are the run workers' results in short.
+	Workers []TestResult `json:"workers"`
+	// Artifacts and Events are the first of them, and how many there are.
+	Artifacts      []Artifact `json:"artifacts"`
+	ArtifactsTotal int64      `json:"artifacts_total"`
+	Events         []Event    `json:"events"`
+	EventsTotal    int64      `json:"events_total"`
+	Enrichment     Enrichment `json:"enrichment"`
 	// Simulated: a stand-in that models a database was under load. False until the target has answered.
 	Simulated bool `json:"simulated"`
 	// Emulated: the stand-in is another engine, which models nothing.

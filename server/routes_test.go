@@ -56,12 +56,12 @@ func TestRunsOverHTTP(t *testing.T) {
 	}
 	for _, base := range []string{"/api/runs/", "/api/tests/"} {
 		b.do("GET", base+run.RunID, nil).want(t, 200)
-		points := decode[map[string][]engine.Point](t, b.do("GET", base+run.RunID+"/timeseries", nil).want(t, 200))
-		if len(points["points"]) != 1 || points["points"][0].QPSByKind[engine.KindInsert] != 10 {
+		points := decode[struct{ Points []engine.Point }](t, b.do("GET", base+run.RunID+"/timeseries", nil).want(t, 200))
+		if len(points.Points) != 1 || points.Points[0].QPSByKind[engine.KindInsert] != 10 {
 			t.Errorf("points %v", points)
 		}
-		workers := decode[map[string][]store.WorkerPoint](t, b.do("GET", base+run.RunID+"/timeseries?worker_id=worker-0", nil).want(t, 200))
-		if workers["points"][0].WorkerID != "worker-0" {
+		workers := decode[struct{ Points []store.WorkerPoint }](t, b.do("GET", base+run.RunID+"/timeseries?worker_id=worker-0", nil).want(t, 200))
+		if workers.Points[0].WorkerID != "worker-0" {
 			t.Errorf("worker points %v", workers)
 		}
 		page := decode[struct {

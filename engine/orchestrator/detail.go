@@ -12,6 +12,9 @@ import (
 // hybridAdapter is the adapter of tables whose requests may have a price of their own.
 const hybridAdapter = "snowflake_hybrid"
 
+// detailPage is how many events and artifacts are shown with a run; the others are paged.
+const detailPage = 200
+
 // Detail gathers everything about a run, its parts in parallel. The run itself is
 // read before them, so that its figures are never older than its status and phase. So is
 // an enrichment under way: what is stored of one that ends meanwhile may be older than what it says itself.
@@ -33,9 +36,9 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 		live.Scenario = d.Scenario
 		d.Run = *live
 	}
-	wg.Go(func() { results, errs[0] = s.opts.Store.Results(ctx, runID) })
-	wg.Go(func() { d.Artifacts, errs[1] = s.opts.Store.Artifacts(ctx, runID) })
-	wg.Go(func() { d.Events, errs[2] = s.opts.Store.Events(ctx, runID, 0) })
+	wg.Go(func() { results, errs[0] = s.opts.Store.Overviews(ctx, runID) })
+	wg.Go(func() { d.Artifacts, d.ArtifactsTotal, errs[1] = s.opts.Store.ArtifactPage(ctx, runID, "", detailPage) })
+	wg.Go(func() { d.Events, d.EventsTotal, errs[2] = s.opts.Store.EventPage(ctx, runID, 0, detailPage) })
 	wg.Go(func() { polls, errs[3] = s.opts.Store.Warehouse(ctx, runID) })
 	wg.Wait()
 	if err := errors.Join(errs[:]...); err != nil {

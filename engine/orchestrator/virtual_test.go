@@ -443,6 +443,20 @@ func (m *memoryStore) SaveArtifact(_ context.Context, a engine.Artifact) error {
 	return nil
 }
 
+func (m *memoryStore) Overviews(ctx context.Context, runID string) ([]engine.TestResult, error) {
+	return m.Results(ctx, runID)
+}
+
+func (m *memoryStore) EventPage(ctx context.Context, runID string, after int64, _ int) ([]engine.Event, int64, error) {
+	events, err := m.Events(ctx, runID, after)
+	return events, int64(len(events)), err
+}
+
+func (m *memoryStore) ArtifactPage(ctx context.Context, runID, _ string, _ int) ([]engine.Artifact, int64, error) {
+	parts, err := m.Artifacts(ctx, runID)
+	return parts, int64(len(parts)), err
+}
+
 func (m *memoryStore) Artifacts(context.Context, string) ([]engine.Artifact, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

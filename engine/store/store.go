@@ -153,6 +153,7 @@ type Tick struct {
 
 // Runs keeps runs, their control events, snapshots, logs and results.
 type Runs interface {
+	Views
 	// CreateRun inserts run_status (PREPARED, PREPARING) and the parent
 	// test_results row, with the plan when known. It seals inline DSNs.
 	CreateRun(ctx context.Context, run engine.Run) error

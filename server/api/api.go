@@ -52,9 +52,8 @@ type Store interface {
 	Run(ctx context.Context, runID string) (engine.Run, error)
 	ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error)
 	LiveRuns(ctx context.Context) ([]engine.Run, error)
-	Points(ctx context.Context, runID string) ([]engine.Point, error)
+	store.Views
 	Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
-	WorkerPoints(ctx context.Context, runID, workerID string) ([]store.WorkerPoint, error)
 	Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error)
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
 	Ping(ctx context.Context) error

@@ -51,13 +51,21 @@ type runList struct {
 
 type seriesInput struct {
 	IDInput
-	WorkerID string `query:"worker_id" maxLength:"128" doc:"One run worker, or * for all of them; without it the whole run."`
+	WorkerID  string  `query:"worker_id" maxLength:"128" doc:"One run worker, or * for all of them; without it the whole run."`
+	From      float64 `query:"from_seconds" minimum:"0" doc:"Only points from this elapsed second on."`
+	Until     float64 `query:"until_seconds" minimum:"0" doc:"Only points up to this elapsed second; 0 means all."`
+	MaxPoints int     `query:"max_points" minimum:"10" maximum:"10000" default:"3600" doc:"How many points to answer about. Where there are more seconds, each point stands for several."`
 }
 
-// Series is a run's time series: one element a second, oldest first.
+// Series is a run's time series, oldest first.
 type Series struct {
-	Points SeriesPoints `json:"points"`
+	// ResolutionSeconds is what one point stands for.
+	ResolutionSeconds float64      `json:"resolution_seconds" doc:"How many seconds a point stands for. Of several, rates, P50 and mean are their means, P95, P99 and maximum the highest, the histogram is null, and the rest is that of the last second."`
+	Points            SeriesPoints `json:"points"`
 }
+
+// workerPoints is how many times more points all run workers together may have.
+const workerPoints = 5
 
 // SeriesPoints are the run's seconds, or those of its run workers.
 type SeriesPoints struct {
@@ -133,6 +141,8 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 	handle(a, describe(op(http.MethodGet, base+"/{id}/logs", "run-logs", tagRuns, "The run's log", http.StatusNotFound)), a.logs)
 	handle(a, describe(op(http.MethodGet, base+"/{id}/summary", "run-summary", tagRuns, "The exact figures of a finished run", http.StatusNotFound, http.StatusConflict)), a.summary)
 	if !old {
+		handle(a, op(http.MethodGet, base+"/{id}/events", "run-events", tagRuns, "The run's control events", http.StatusNotFound), a.events)
+		handle(a, op(http.MethodGet, base+"/{id}/artifacts", "run-artifacts", tagRuns, "The parts of the run's record", http.StatusNotFound), a.artifacts)
 		handle(a, op(http.MethodGet, base+"/{id}/warehouse", "run-warehouse", tagRuns, "The warehouse of the run, poll by poll", http.StatusNotFound), a.warehouse)
 		handle(a, op(http.MethodGet, base+"/{id}/enrichment", "run-enrichment", tagRuns, "What the target's query history says of the run", http.StatusNotFound), a.enrichment)
 		retry := op(http.MethodPost, base+"/{id}/enrichment/retry", "retry-enrichment", tagRuns, "Ask the query history again, in the background", http.StatusNotFound, http.StatusConflict)
@@ -351,14 +361,15 @@ func (a *API) series(ctx context.Context, in *seriesInput) (*body[Series], error
 	}
 	var out Series
 	var err error
-	if in.WorkerID == "" {
-		out.Points.Run, err = a.Store.Points(ctx, in.ID)
-	} else {
-		worker := in.WorkerID
-		if worker == "*" {
-			worker = ""
-		}
-		out.Points.Workers, err = a.Store.WorkerPoints(ctx, in.ID, worker)
+	window := store.Window{From: in.From, Until: in.Until, Most: in.MaxPoints}
+	switch in.WorkerID {
+	case "":
+		out.Points.Run, out.ResolutionSeconds, err = a.Store.Series(ctx, in.ID, window)
+	case "*":
+		window.Most *= workerPoints
+		out.Points.Workers, out.ResolutionSeconds, err = a.Store.WorkerSeries(ctx, in.ID, "", window)
+	default:
+		out.Points.Workers, out.ResolutionSeconds, err = a.Store.WorkerSeries(ctx, in.ID, in.WorkerID, window)
 	}
 	if err != nil {
 		return nil, named(err, "run", in.ID)

@@ -12,34 +12,34 @@ import (
 func (s *Store) Points(ctx context.Context, runID string) ([]engine.Point, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT "timestamp", elapsed_seconds, coalesce(phase, ''), qps, reads_per_sec, writes_per_sec,
-			p50_latency_ms, p95_latency_ms, p99_latency_ms, avg_latency_ms, max_latency_ms, errors_per_sec, total_queries, error_count,
-			active_connections, target_connections, qps_by_kind, errors_by_class, histogram, cpu_pct, memory_pct, host_cpu_pct, host_memory_pct, load_detail
+	rows, err := s.pool.Query(ctx, "SELECT "+pointColumns+`
 		FROM metrics_snapshots WHERE run_id = $1 ORDER BY "timestamp"`, runID)
 	if err != nil {
 		return nil, failed("reading points", err)
 	}
-	points, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p engine.Point, err error) {
-		var kinds, classes, hist, load []byte
-		err = row.Scan(&p.Timestamp.Time, &p.ElapsedSeconds, &p.Phase, &p.QPS, &p.ReadsPerSec, &p.WritesPerSec,
-			&p.P50LatencyMs, &p.P95LatencyMs, &p.P99LatencyMs, &p.AvgLatencyMs, &p.MaxLatencyMs, &p.ErrorsPerSec, &p.TotalQueries, &p.ErrorCount,
-			&p.ActiveConnections, &p.TargetConnections, &kinds, &classes, &hist, &p.CPUPercent, &p.MemoryPercent, &p.HostCPUPercent, &p.HostMemoryPercent, &load)
-		if err != nil {
-			return p, err
-		}
-		p.Timestamp = engine.At(p.Timestamp.Time)
-		if err := parse("point", kinds, &p.QPSByKind); err != nil {
-			return p, err
-		}
-		if err := parse("point", classes, &p.ErrorsByClass); err != nil {
-			return p, err
-		}
-		if err := parse("point", load, &p.LoadDetail); err != nil {
-			return p, err
-		}
-		return p, parse("point", hist, &p.Histogram)
-	})
+	points, err := pgx.CollectRows(rows, toPoint)
 	return points, failed("reading points", err)
+}
+
+func toPoint(row pgx.CollectableRow) (p engine.Point, err error) {
+	var kinds, classes, hist, load []byte
+	err = row.Scan(&p.Timestamp.Time, &p.ElapsedSeconds, &p.Phase, &p.QPS, &p.ReadsPerSec, &p.WritesPerSec,
+		&p.P50LatencyMs, &p.P95LatencyMs, &p.P99LatencyMs, &p.AvgLatencyMs, &p.MaxLatencyMs, &p.ErrorsPerSec, &p.TotalQueries, &p.ErrorCount,
+		&p.ActiveConnections, &p.TargetConnections, &kinds, &classes, &hist, &p.CPUPercent, &p.MemoryPercent, &p.HostCPUPercent, &p.HostMemoryPercent, &load)
+	if err != nil {
+		return p, err
+	}
+	p.Timestamp = engine.At(p.Timestamp.Time)
+	if err := parse("point", kinds, &p.QPSByKind); err != nil {
+		return p, err
+	}
+	if err := parse("point", classes, &p.ErrorsByClass); err != nil {
+		return p, err
+	}
+	if err := parse("point", load, &p.LoadDetail); err != nil {
+		return p, err
+	}
+	return p, parse("point", hist, &p.Histogram)
 }
 
 // WorkerPoints implements store.Runs.
@@ -53,13 +53,15 @@ func (s *Store) WorkerPoints(ctx context.Context, runID, workerID string) ([]sto
 	if err != nil {
 		return nil, failed("reading worker points", err)
 	}
-	points, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p store.WorkerPoint, err error) {
-		err = row.Scan(&p.Timestamp.Time, &p.ElapsedSeconds, &p.WorkerID, &p.Phase, &p.QPS,
-			&p.P50LatencyMs, &p.P95LatencyMs, &p.P99LatencyMs, &p.TotalQueries, &p.ErrorCount, &p.ActiveConnections, &p.TargetConnections)
-		p.Timestamp = engine.At(p.Timestamp.Time)
-		return p, err
-	})
+	points, err := pgx.CollectRows(rows, toWorkerPoint)
 	return points, failed("reading worker points", err)
+}
+
+func toWorkerPoint(row pgx.CollectableRow) (p store.WorkerPoint, err error) {
+	err = row.Scan(&p.Timestamp.Time, &p.ElapsedSeconds, &p.WorkerID, &p.Phase, &p.QPS,
+		&p.P50LatencyMs, &p.P95LatencyMs, &p.P99LatencyMs, &p.TotalQueries, &p.ErrorCount, &p.ActiveConnections, &p.TargetConnections)
+	p.Timestamp = engine.At(p.Timestamp.Time)
+	return p, err
 }
 
 const (

@@ -75,10 +75,21 @@ func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
 
 // Results implements store.Runs.
 func (s *Store) Results(ctx context.Context, runID string) ([]engine.TestResult, error) {
+	return s.results(ctx, runID, "figures")
+}
+
+// Overviews implements store.Views.
+func (s *Store) Overviews(ctx context.Context, runID string) ([]engine.TestResult, error) {
+	return s.results(ctx, runID, `CASE WHEN test_id = run_id THEN figures
+		ELSE figures - '{histogram,slowest,by_statement,by_kind,latency_split,service_ms,schedule_lag_ms}'::text[] END`)
+}
+
+// results reads the results with the figures that the expression gives.
+func (s *Store) results(ctx context.Context, runID, figures string) ([]engine.TestResult, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT test_id, run_id, coalesce(worker_id, ''), worker_group_id, test_name, status, start_time, end_time,
-			figures, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, created_at, updated_at, find_max_result, enrichment
+			`+figures+`, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, created_at, updated_at, find_max_result, enrichment
 		FROM test_results WHERE run_id = $1 ORDER BY (test_id = run_id) DESC, worker_group_id, worker_id`, runID)
 	if err != nil {
 		return nil, failed("reading results", err)
@@ -171,22 +182,25 @@ func (s *Store) SaveArtifact(ctx context.Context, a engine.Artifact) error {
 	return failed("saving artifact", err)
 }
 
+const artifactColumns = `artifact_id, run_id, test_id, worker_id, kind, name, artifact_size_bytes, artifact_checksum,
+			row_count, min_ts, max_ts, parquet_schema_version, created_at`
+
 // Artifacts implements store.Runs; they are ordered by name.
 func (s *Store) Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT artifact_id, run_id, test_id, worker_id, kind, name, artifact_size_bytes, artifact_checksum,
-			row_count, min_ts, max_ts, parquet_schema_version, created_at
-		FROM query_execution_artifacts WHERE run_id = $1 ORDER BY name`, runID)
+	rows, err := s.pool.Query(ctx, "SELECT "+artifactColumns+" FROM query_execution_artifacts WHERE run_id = $1 ORDER BY name", runID)
 	if err != nil {
 		return nil, failed("reading artifacts", err)
 	}
-	artifacts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a engine.Artifact, err error) {
-		var from, to *time.Time
-		err = row.Scan(&a.ArtifactID, &a.RunID, &a.TestID, &a.WorkerID, &a.Kind, &a.Name, &a.SizeBytes, &a.SHA256,
-			&a.RowCount, &from, &to, &a.SchemaVersion, &a.CreatedAt.Time)
-		a.MinTime, a.MaxTime, a.CreatedAt = instant(from), instant(to), engine.At(a.CreatedAt.Time)
-		return a, err
-	})
+	artifacts, err := pgx.CollectRows(rows, toArtifact)
 	return artifacts, failed("reading artifacts", err)
+}
+
+func toArtifact(row pgx.CollectableRow) (a engine.Artifact, err error) {
+	var from, to *time.Time
+	err = row.Scan(&a.ArtifactID, &a.RunID, &a.TestID, &a.WorkerID, &a.Kind, &a.Name, &a.SizeBytes, &a.SHA256,
+		&a.RowCount, &from, &to, &a.SchemaVersion, &a.CreatedAt.Time)
+	a.MinTime, a.MaxTime, a.CreatedAt = instant(from), instant(to), engine.At(a.CreatedAt.Time)
+	return a, err
 }

@@ -14,7 +14,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-const runColumns = `r.run_id, r.template_id, r.test_name, r.scenario_config, r.status, r.phase,
+const runColumns = `r.run_id, r.template_id, r.test_name, r.scenario_config, ` + stateColumns
+
+// listColumns are runColumns with the scenario as lists show it.
+const listColumns = `r.run_id, r.template_id, r.test_name, r.scenario_overview, ` + stateColumns
+
+const stateColumns = `r.status, r.phase,
 	r.start_time, r.warmup_start_time, r.warmup_end_time, r.measurement_end_time, r.end_time,
 	r.total_workers_expected, r.workers_registered, r.workers_active, r.workers_completed,
 	r.total_ops, r.error_count, r.current_qps, r.worker_targets, r.stop_reason, r.cancellation_reason,
@@ -215,7 +220,7 @@ const (
 )
 
 // selectRows reads runs as lists show them; toRow takes its rows.
-const selectRows = `SELECT ` + runColumns + `, t.qps, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed,
+const selectRows = `SELECT ` + listColumns + `, t.qps, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed,
 		coalesce(t.environment @> '{"simulated": true}', false), coalesce(t.environment @> '{"emulated": true}', false)
 	FROM run_status r LEFT JOIN test_results t ON t.test_id = r.run_id`
 
@@ -259,7 +264,7 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 			return store.RunList{}, err
 		}
 		// The operator ? of jsonb is not used here, because add replaces it.
-		add("r.scenario_config -> 'tags' @> ?::jsonb", tags)
+		add("r.scenario_overview -> 'tags' @> ?::jsonb", tags)
 	}
 	clause := func() string {
 		if len(where) == 0 {

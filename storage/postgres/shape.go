@@ -267,7 +267,7 @@ func compareWith(ctx context.Context, conn *pgx.Conn) (found []string, err error
 }
 
 // mostDifferences bounds a message; what else is wrong shows when these are mended.
-const mostDifferences = 20
+const mostDifferences = 30
 
 func damaged(found []string, hint string) error {
 	if more := len(found) - mostDifferences; more > 0 {

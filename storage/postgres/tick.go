@@ -172,11 +172,21 @@ func queuePoint(batch *pgx.Batch, runID string, p *engine.Point) error {
 	if err != nil {
 		return err
 	}
-	batch.Queue(`INSERT INTO metrics_snapshots (run_id, "timestamp", elapsed_seconds, phase, qps, reads_per_sec, writes_per_sec,
+	// A point that is there already is not rolled up again.
+	batch.Queue(`WITH new AS (INSERT INTO metrics_snapshots (run_id, "timestamp", elapsed_seconds, phase, qps, reads_per_sec, writes_per_sec,
 			p50_latency_ms, p95_latency_ms, p99_latency_ms, avg_latency_ms, max_latency_ms, errors_per_sec, total_queries, error_count,
 			active_connections, target_connections, qps_by_kind, errors_by_class, histogram, cpu_pct, memory_pct, host_cpu_pct, host_memory_pct, load_detail)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)
-		ON CONFLICT DO NOTHING`,
+		ON CONFLICT DO NOTHING RETURNING *)
+		INSERT INTO metrics_rollups AS r (run_id, stretch, phase, last_at, points, qps_sum, reads_sum, writes_sum, errors_sum,
+			latencies, p50_sum, avg_sum, p95_max, p99_max, max_max)
+		SELECT run_id, floor(elapsed_seconds / 10)::bigint, coalesce(phase, ''), "timestamp", 1, qps, reads_per_sec, writes_per_sec, errors_per_sec,
+			(p50_latency_ms IS NOT NULL)::int, coalesce(p50_latency_ms, 0), coalesce(avg_latency_ms, 0), p95_latency_ms, p99_latency_ms, max_latency_ms FROM new
+		ON CONFLICT (run_id, stretch, phase) DO UPDATE SET last_at = greatest(r.last_at, excluded.last_at), points = r.points + 1,
+			qps_sum = r.qps_sum + excluded.qps_sum, reads_sum = r.reads_sum + excluded.reads_sum, writes_sum = r.writes_sum + excluded.writes_sum,
+			errors_sum = r.errors_sum + excluded.errors_sum, latencies = r.latencies + excluded.latencies,
+			p50_sum = r.p50_sum + excluded.p50_sum, avg_sum = r.avg_sum + excluded.avg_sum,
+			p95_max = greatest(r.p95_max, excluded.p95_max), p99_max = greatest(r.p99_max, excluded.p99_max), max_max = greatest(r.max_max, excluded.max_max)`,
 		runID, p.Timestamp.UTC(), p.ElapsedSeconds, orNull(p.Phase), p.QPS, p.ReadsPerSec, p.WritesPerSec,
 		p.P50LatencyMs, p.P95LatencyMs, p.P99LatencyMs, p.AvgLatencyMs, p.MaxLatencyMs, p.ErrorsPerSec, p.TotalQueries, p.ErrorCount,
 		p.ActiveConnections, p.TargetConnections, kinds, classes, hist, p.CPUPercent, p.MemoryPercent, p.HostCPUPercent, p.HostMemoryPercent, load)

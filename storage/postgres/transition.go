@@ -152,13 +152,15 @@ func (s *Store) Events(ctx context.Context, runID string, afterSequence int64) (
 	if err != nil {
 		return nil, failed("reading events", err)
 	}
-	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e engine.Event, err error) {
-		var data []byte
-		if err := row.Scan(&e.EventID, &e.RunID, &e.Type, &e.SequenceID, &data, &e.CreatedAt.Time); err != nil {
-			return e, err
-		}
-		e.CreatedAt = engine.At(e.CreatedAt.Time)
-		return e, parse("event", data, &e.Data)
-	})
+	events, err := pgx.CollectRows(rows, toEvent)
 	return events, failed("reading events", err)
+}
+
+func toEvent(row pgx.CollectableRow) (e engine.Event, err error) {
+	var data []byte
+	if err := row.Scan(&e.EventID, &e.RunID, &e.Type, &e.SequenceID, &data, &e.CreatedAt.Time); err != nil {
+		return e, err
+	}
+	e.CreatedAt = engine.At(e.CreatedAt.Time)
+	return e, parse("event", data, &e.Data)
 }

@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"TickIsIdempotent", tickIsIdempotent},
 		{"TickOddText", tickOddText},
 		{"Logs", logs},
+		{"Series", series}, {"Pages", pages},
 		{"Results", results},
 		{"Artifacts", artifacts}, {"Enrichment", enrichment}, {"Warehouse", warehouse},
 		{"FindMax", findMax},

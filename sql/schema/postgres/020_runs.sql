@@ -38,6 +38,10 @@ CREATE TABLE IF NOT EXISTS run_status (
     updated_at              timestamptz NOT NULL DEFAULT now()
 );
 
+-- The scenario as lists show it, without the parts that may have megabytes.
+ALTER TABLE run_status ADD COLUMN IF NOT EXISTS scenario_overview jsonb
+    GENERATED ALWAYS AS (scenario_config #- '{workload,feed}' #- '{workload,params}' #- '{target,params}' #- '{matrix}') STORED;
+
 -- Who carries the run, and until when nobody else may; a row without a lease has
 -- that of its last change.
 ALTER TABLE run_status ADD COLUMN IF NOT EXISTS owner text NOT NULL DEFAULT '';

@@ -62,6 +62,39 @@ CREATE TABLE IF NOT EXISTS metrics_snapshots (
 -- How an open loop kept its schedule, and where the time of the executions went.
 ALTER TABLE metrics_snapshots ADD COLUMN IF NOT EXISTS load_detail jsonb;
 
+-- Stretches of ten seconds of a run, one row for each phase in it: what the curve of a
+-- long run is drawn from. Written with the points.
+CREATE TABLE IF NOT EXISTS metrics_rollups (
+    run_id          text NOT NULL REFERENCES run_status ON DELETE CASCADE,
+    stretch         bigint NOT NULL, -- elapsed seconds / 10
+    phase           text NOT NULL DEFAULT '',
+    last_at         timestamptz NOT NULL,
+    points          bigint NOT NULL,
+    qps_sum         double precision NOT NULL,
+    reads_sum       double precision NOT NULL,
+    writes_sum      double precision NOT NULL,
+    errors_sum      double precision NOT NULL,
+    -- Points without an execution have no latency.
+    latencies       bigint NOT NULL,
+    p50_sum         double precision NOT NULL,
+    avg_sum         double precision NOT NULL,
+    p95_max         double precision,
+    p99_max         double precision,
+    max_max         double precision,
+    PRIMARY KEY (run_id, stretch, phase)
+);
+
+-- Rolls up the points of runs that have no roll-ups.
+CREATE OR REPLACE FUNCTION roll_up_points() RETURNS void LANGUAGE sql AS $$
+    INSERT INTO metrics_rollups
+    SELECT run_id, floor(elapsed_seconds / 10)::bigint, coalesce(phase, ''), max("timestamp"), count(*), sum(qps), sum(reads_per_sec), sum(writes_per_sec), sum(errors_per_sec),
+        count(p50_latency_ms), coalesce(sum(p50_latency_ms), 0), coalesce(sum(avg_latency_ms), 0), max(p95_latency_ms), max(p99_latency_ms), max(max_latency_ms)
+    FROM metrics_snapshots m WHERE NOT EXISTS (SELECT FROM metrics_rollups r WHERE r.run_id = m.run_id)
+    GROUP BY 1, 2, 3
+$$;
+
+SELECT roll_up_points();
+
 CREATE TABLE IF NOT EXISTS test_logs (
     log_id       text NOT NULL DEFAULT gen_random_uuid()::text,
     run_id       text NOT NULL REFERENCES run_status ON DELETE CASCADE,

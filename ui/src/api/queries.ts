@@ -1,6 +1,7 @@
 import { QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { api, Problem, query } from './client';
 import {
+  type Artifact,
   type Connection,
   type Enrichment,
   type Info,
@@ -233,6 +234,31 @@ export const useEnrichment = (id: string, from: Enrichment, enabled: boolean) =>
     enabled,
     refetchInterval: (q) => (['PENDING', 'RUNNING'].includes(q.state.data?.status ?? '') ? 1_000 : false),
   });
+
+/** All parts of a run's record; the run itself comes with the first of them. */
+export function useArtifacts(run: RunDetail): Artifact[] {
+  const first = run.artifacts ?? [];
+  const total = run.artifacts_total ?? first.length;
+  const rest = useQuery({
+    queryKey: ['artifacts', run.run_id, total],
+    queryFn: async ({ signal }) => {
+      const more: Artifact[] = [];
+      for (let after = first.at(-1)?.name ?? ''; first.length + more.length < total; ) {
+        const page = await api.get<{ artifacts: Artifact[]; last_name: string }>(
+          `/api/runs/${encodeURIComponent(run.run_id)}/artifacts${query({ after, limit: 1000 })}`,
+          signal,
+        );
+        if (page.artifacts.length === 0) break;
+        more.push(...page.artifacts);
+        after = page.last_name;
+      }
+      return more;
+    },
+    enabled: first.length < total,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  return [...first, ...(rest.data ?? [])];
+}
 
 /** The polls of the run's warehouse so far; a live run adds its own. */
 export const useWarehouse = (id: string, enabled: boolean) =>

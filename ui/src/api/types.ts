@@ -446,7 +446,9 @@ export interface RunDetail extends Run {
   summary: Summary | null;
   plan: Plan | null;
   workers: TestResult[] | null;
+  /** The first of them; artifacts_total says how many there are. */
   artifacts: Artifact[] | null;
+  artifacts_total?: number;
   events: RunEvent[] | null;
   enrichment: Enrichment;
   simulated?: boolean;

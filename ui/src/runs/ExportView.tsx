@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { useArtifacts } from '../api/queries';
 import type { RunDetail, Summary } from '../api/types';
 import { csv, fileName, save } from '../charts/export';
 import { Term } from '../design/Controls';
@@ -22,7 +23,7 @@ function Offer(props: { title: string; what: ReactNode; action: ReactNode }) {
 
 export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Columns }) {
   const base = `/api/runs/${encodeURIComponent(run.run_id)}`;
-  const parts = run.artifacts ?? [];
+  const parts = useArtifacts(run);
   const bytesTotal = parts.reduce((n, a) => n + a.artifact_size_bytes, 0);
   const file = fileName(run.test_name, run.run_id.slice(0, 8));
 

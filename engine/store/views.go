@@ -1,0 +1,36 @@
+package store
+
+import (
+	"context"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Window is a part of a run's time, and in how many points it is wanted.
+type Window struct {
+	// From and Until bound the elapsed seconds; zero means no bound.
+	From, Until float64
+	// Most is how many points the answer should have about; 0 means all.
+	Most int
+}
+
+// Views are what pages show of large runs: parts, and summaries of parts.
+type Views interface {
+	// Series returns the parent's points in the window, oldest first. Where there are
+	// more than Most, each point stands for the seconds of one phase in a stretch of
+	// resolution seconds: rates, the median and the mean are their means, P95, P99 and
+	// the maximum the highest of any of them, and the rest is that of the last one;
+	// the histogram, which would be its own only, is left out. resolution is 1 otherwise.
+	Series(ctx context.Context, runID string, w Window) (points []engine.Point, resolution float64, err error)
+	// WorkerSeries is Series for one run worker, workerID "" all of them;
+	// Most counts the points of all together, of which each has 20 at least.
+	WorkerSeries(ctx context.Context, runID, workerID string, w Window) (points []WorkerPoint, resolution float64, err error)
+	// EventPage returns limit events after a sequence, in their order, and how many the run has.
+	EventPage(ctx context.Context, runID string, after int64, limit int) (events []engine.Event, total int64, err error)
+	// ArtifactPage returns limit artifacts whose names come after a name, in the order of names,
+	// and how many the run has.
+	ArtifactPage(ctx context.Context, runID, after string, limit int) (artifacts []engine.Artifact, total int64, err error)
+	// Overviews are the Results with little more of each run worker than a table shows:
+	// its figures without parts, distributions and executions.
+	Overviews(ctx context.Context, runID string) ([]engine.TestResult, error)
+}

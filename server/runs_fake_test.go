@@ -1,0 +1,185 @@
+package server_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/compare"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// orchestra is a runs service without load.
+type orchestra struct {
+	*memory
+	lmu     sync.Mutex
+	live    map[string]*engine.Payload
+	subs    map[string][]chan *engine.Payload
+	dsns    []string
+	created []engine.Scenario
+	panics  bool
+}
+
+func newOrchestra(m *memory) *orchestra {
+	return &orchestra{memory: m, live: map[string]*engine.Payload{}, subs: map[string][]chan *engine.Payload{}}
+}
+
+func (o *orchestra) put(r engine.Run) engine.Run {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.runs[r.RunID] = r
+	return r
+}
+
+func (o *orchestra) Create(_ context.Context, s engine.Scenario, by string) (engine.Run, error) {
+	o.lmu.Lock()
+	o.created = append(o.created, s)
+	panics := o.panics
+	o.lmu.Unlock()
+	if panics {
+		panic("secret internals")
+	}
+	o.mu.Lock()
+	id := o.id("run")
+	o.mu.Unlock()
+	return o.put(engine.Run{RunID: id, TestID: id, TemplateID: s.TemplateID, TestName: s.Name, Scenario: s, Status: engine.StatusPrepared, Phase: engine.PhasePreparing, CreatedBy: by}), nil
+}
+
+func (o *orchestra) change(id string, from []engine.Status, to engine.Status, sentence string) (engine.Run, error) {
+	r, err := o.Run(context.Background(), id)
+	if err != nil {
+		return r, err
+	}
+	if !slices.Contains(from, r.Status) {
+		return r, &engine.Error{Code: engine.CodeConflict, Message: sentence, Cause: store.ErrConflict}
+	}
+	r.Status = to
+	return o.put(r), nil
+}
+
+func (o *orchestra) Start(_ context.Context, id, _ string) (engine.Run, error) {
+	return o.change(id, []engine.Status{engine.StatusPrepared}, engine.StatusRunning, "The run has been started already.")
+}
+
+func (o *orchestra) Stop(_ context.Context, id, _ string) (engine.Run, error) {
+	return o.change(id, []engine.Status{engine.StatusPrepared, engine.StatusRunning}, engine.StatusCancelled, "The run is over already.")
+}
+
+func (o *orchestra) Delete(_ context.Context, id, _ string) error {
+	if _, err := o.Run(context.Background(), id); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.runs, id)
+	return nil
+}
+
+func (o *orchestra) Detail(ctx context.Context, id string) (engine.RunDetail, error) {
+	r, err := o.Run(ctx, id)
+	if err != nil {
+		return engine.RunDetail{}, err
+	}
+	d := engine.RunDetail{Run: r, Workers: []engine.TestResult{}, Enrichment: engine.Enrichment{Status: "SKIPPED"}, Live: o.Live(id)}
+	if r.Status == engine.StatusCompleted {
+		d.Summary = &engine.Summary{RunID: id, Status: r.Status, Validity: engine.VerdictValid, ValidityDetail: engine.Validity{Verdict: engine.VerdictValid}, Figures: engine.Figures{Operations: 7,
+			LatencyMs: &engine.LatencyMs{P50: 1}, ByKind: map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 7}}}}
+	}
+	return d, nil
+}
+
+func (o *orchestra) Live(id string) *engine.Payload {
+	o.lmu.Lock()
+	defer o.lmu.Unlock()
+	return o.live[id]
+}
+
+func (o *orchestra) Subscribe(id string) (<-chan *engine.Payload, func(), error) {
+	o.lmu.Lock()
+	defer o.lmu.Unlock()
+	if o.live[id] == nil {
+		return nil, nil, &engine.Error{Code: engine.CodeConflict, Message: "not live"}
+	}
+	ch := make(chan *engine.Payload, 1)
+	o.subs[id] = append(o.subs[id], ch)
+	return ch, func() {
+		o.lmu.Lock()
+		defer o.lmu.Unlock()
+		o.subs[id] = slices.DeleteFunc(o.subs[id], func(c chan *engine.Payload) bool { return c == ch })
+	}, nil
+}
+
+// publish is a tick of the run.
+func (o *orchestra) publish(p *engine.Payload) {
+	o.lmu.Lock()
+	defer o.lmu.Unlock()
+	o.live[p.RunID] = p
+	for _, ch := range o.subs[p.RunID] {
+		select {
+		case <-ch:
+		default:
+		}
+		ch <- p
+	}
+}
+
+// end closes the run's channels after its last payload.
+func (o *orchestra) end(id string) {
+	o.lmu.Lock()
+	defer o.lmu.Unlock()
+	delete(o.live, id)
+	for _, ch := range o.subs[id] {
+		close(ch)
+	}
+	delete(o.subs, id)
+}
+
+func (o *orchestra) subscribers(id string) int {
+	o.lmu.Lock()
+	defer o.lmu.Unlock()
+	return len(o.subs[id])
+}
+
+func (o *orchestra) Seconds(_ context.Context, runID string) ([]engine.MeasuredSecond, error) {
+	if _, err := o.Run(context.Background(), runID); err != nil {
+		return nil, err
+	}
+	return nil, nil
+}
+
+func (o *orchestra) Compare(ctx context.Context, a, b []string, _ compare.Options) (compare.Comparison, error) {
+	for _, id := range append(a, b...) {
+		if _, err := o.Seconds(ctx, id); err != nil {
+			return compare.Comparison{}, err
+		}
+	}
+	return compare.Comparison{Metrics: []compare.Metric{}, Notes: []string{}, Verdict: compare.Same}, nil
+}
+
+func (o *orchestra) RetryEnrichment(_ context.Context, runID, _ string) (engine.Enrichment, error) {
+	if _, err := o.Run(context.Background(), runID); err != nil {
+		return engine.Enrichment{}, err
+	}
+	return engine.Enrichment{Status: engine.EnrichmentPending}, nil
+}
+
+func (o *orchestra) StopEnrichment(_ context.Context, runID, _ string) (engine.Enrichment, error) {
+	if _, err := o.Run(context.Background(), runID); err != nil {
+		return engine.Enrichment{}, err
+	}
+	return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: "No enrichment of this run is under way."}
+}
+
+func (o *orchestra) CheckConnection(_ context.Context, _, dsn string) (target.ServerInfo, error) {
+	o.lmu.Lock()
+	o.dsns = append(o.dsns, dsn)
+	o.lmu.Unlock()
+	if strings.Contains(dsn, "unreachable") {
+		return target.ServerInfo{}, &engine.Error{Code: engine.CodeTarget, Message: "Nothing answers at unreachable:5432.", Hint: "Check host and port."}
+	}
+	return target.ServerInfo{Version: "17.0", RoundTrip: 1500 * time.Microsecond}, nil
+}
