@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -23,8 +22,6 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
-
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 // largestRun fills a control store with a run of a week on 1000 run workers, as the
 // roll-ups of one would: 604 800 seconds, 100 000 lines of log, 10⁹ executions in
