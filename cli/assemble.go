@@ -173,7 +173,8 @@ func (s *services) openDrivers() {
 	strict := targetpostgres.Strict{Open: []string{embedded.PlaygroundDatabase}}
 	if s.embedded != nil {
 		strict.Socket = s.embedded.SocketDir()
-		snowflake.options = snowsim.Options{Postgres: s.embedded.DSN(embedded.SnowsimDatabase), Admin: s.embedded.AdminDSN(embedded.SnowsimDatabase), Log: s.log}
+		snowflake.options = snowsim.Options{Postgres: s.embedded.DSN(embedded.SnowsimDatabase), Admin: s.embedded.AdminDSN(embedded.SnowsimDatabase), Log: s.log,
+			HistoryFile: filepath.Join(s.dataDir, "snowsim-history.jsonl")}
 	}
 	s.onClose(snowflake.Close)
 	relational := targetpostgres.NewDriver()

@@ -98,12 +98,13 @@ func TestSimulatedAgainstRealIsSaidFirst(t *testing.T) {
 		return path
 	}
 	real, model, emulator := write("real", ofStandIn(false, false)), write("model", ofStandIn(true, false)), write("emulator", ofStandIn(true, true))
+	other, model2 := write("other", ofStandIn(false, false)), write("model2", ofStandIn(true, false))
 	for _, c := range []struct{ a, b, first, head, inA, inB string }{
 		{real, model, "The figures of A are real, those of B simulated", "B (simulated)", "", "simulated"},
 		{emulator, real, "The figures of A are emulated, those of B real", "A (emulated)", "emulated", ""},
-		{model, model + "," + real, "The figures of A are simulated, those of B partly a stand-in's", "B (mixed)", "simulated", "mixed"},
-		{model, model, "All these figures are simulated", "A (simulated)", "simulated", "simulated"},
-		{real, real, "metric", "A ", "", ""},
+		{model, model2 + "," + real, "The figures of A are simulated, those of B partly a stand-in's", "B (mixed)", "simulated", "mixed"},
+		{model, model2, "All these figures are simulated", "A (simulated)", "simulated", "simulated"},
+		{real, other, "metric", "A ", "", ""},
 	} {
 		out := filepath.Join(dir, "out.json")
 		var stdout, stderr bytes.Buffer

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -25,6 +26,9 @@ type snowsimCommand struct {
 	Postgres  string        `placeholder:"DSN" help:"A Postgres database to use instead of its own. Everything in it is open to clients."`
 	User      string        `default:"loadstone" help:"Name to log in with."`
 	Password  string        `placeholder:"TEXT" env:"LOADSTONE_SNOWSIM_PASSWORD" help:"Password to log in with (default: made up, and printed)."`
+	PublicKey string        `placeholder:"FILE" type:"existingfile" help:"Public key (PEM) with which the user may log in by key pair."`
+	Tokens    []string      `name:"token" sep:"none" placeholder:"TEXT" help:"Programmatic access token with which the user may log in, may be repeated."`
+	OAuth     []string      `name:"oauth-token" sep:"none" placeholder:"TEXT" help:"OAuth access token with which the user may log in, may be repeated."`
 	Warehouse string        `default:"LOADSTONE_WH" help:"Name of the standard warehouse."`
 	Size      string        `default:"XSMALL" help:"Its size: XSMALL … 6XLARGE."`
 	Clusters  int           `default:"1" help:"Its MAX_CLUSTER_COUNT."`
@@ -56,6 +60,9 @@ func (c *snowsimCommand) Run(e *env) error {
 	}
 	options.Log = e.log
 	if options.Postgres == "" {
+		if c.DataDir == "" {
+			c.DataDir = filepath.Join(defaultDataDir(), "snowsim")
+		}
 		pg, err := startSnowsimPostgres(e, c.DataDir)
 		if err != nil {
 			return err
@@ -68,6 +75,13 @@ func (c *snowsimCommand) Run(e *env) error {
 			}
 		}()
 		options.Postgres, options.Admin = pg.DSN(embedded.SnowsimDatabase), pg.AdminDSN(embedded.SnowsimDatabase)
+	}
+	if c.DataDir != "" {
+		dir, err := makeDataDir(c.DataDir)
+		if err != nil {
+			return err
+		}
+		options.HistoryFile = filepath.Join(dir, "history.jsonl")
 	}
 	server, err := startSnowsim(e.ctx, options)
 	if err != nil {
@@ -134,6 +148,9 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 		if c.Password == "" {
 			o.Users[0].Password = snowsim.NewPassword()
 		}
+		if err := c.credentials(&o.Users[0]); err != nil {
+			return o, err
+		}
 	}
 	o.Contract = translate.Account{Standard: c.Edition == "standard", Trial: c.Trial, Region: strings.ToUpper(c.Region)}
 	if o.Contract.Standard && c.Clusters > 1 {
@@ -156,11 +173,27 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 	return o, nil
 }
 
+// credentials are the ways to log in besides the password.
+func (c *snowsimCommand) credentials(u *snowsim.User) error {
+	if c.PublicKey != "" {
+		text, err := os.ReadFile(c.PublicKey) //nolint:gosec // the user names the file
+		if err != nil {
+			return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The public key cannot be read: %v.", err), Cause: err}
+		}
+		u.PublicKey = string(text)
+	}
+	u.Tokens, u.OAuthTokens = map[string]bool{}, map[string]bool{}
+	for _, t := range c.Tokens {
+		u.Tokens[t] = true
+	}
+	for _, t := range c.OAuth {
+		u.OAuthTokens[t] = true
+	}
+	return nil
+}
+
 // startSnowsimPostgres starts a Postgres that the stand-in has for itself.
 func startSnowsimPostgres(e *env, dir string) (*embedded.Postgres, error) {
-	if dir == "" {
-		dir = filepath.Join(defaultDataDir(), "snowsim")
-	}
 	dir, err := makeDataDir(dir)
 	if err != nil {
 		return nil, err

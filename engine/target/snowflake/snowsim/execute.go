@@ -85,7 +85,7 @@ func (j *job) fail(err *plan.Error) {
 func (j *job) statement(sql string) {
 	one := j.session
 	now := one.now()
-	now.QueryID = j.queryID
+	now.QueryID, now.DescribeOnly = j.queryID, j.req.DescribeOnly
 	record := &history.Record{QueryID: j.id, Text: sql, Start: j.started.UTC(), QueryType: "UNKNOWN", Table: warehouse.None.String(), Context: history.Context{
 		SessionID: now.ID, User: now.User, Role: now.Role, Database: now.Database, Schema: now.Schema, Warehouse: now.Warehouse, Tag: j.tag(now)}}
 	err := j.execute(sql, now, record)
@@ -100,6 +100,9 @@ func (j *job) statement(sql string) {
 	record.End = time.Now().UTC()
 	if !j.req.DescribeOnly {
 		j.server.history.Add(record)
+		if j.server.journal != nil {
+			j.server.journal.Add(record)
+		}
 	}
 }
 
@@ -172,6 +175,9 @@ func (j *job) onWarehouse(now *plan.Session, p *plan.Plan, binds bindings, recor
 			Message: fmt.Sprintf("Statement reached its statement or warehouse timeout of %d second(s) and was canceled.", int64(limit.Seconds()))})
 		defer stop()
 	}
+	j.statusMu.Lock()
+	j.admitted = p.Work.Table != warehouse.None
+	j.statusMu.Unlock()
 	grant, err := s.account.admit(ctx, now.Warehouse, p.Work, one.conn != nil, j.tell)
 	if err != nil {
 		return nil, err
@@ -335,7 +341,41 @@ func within(ctx context.Context, conn *pgxpool.Conn, begin, end, undo string, do
 	return out, nil
 }
 
+// lockTimeout is how long a statement waits for a lock: HYBRID_TABLE_LOCK_TIMEOUT for
+// hybrid tables, else LOCK_TIMEOUT, in seconds; ok is false when neither was set.
+func lockTimeout(now *plan.Session, p *plan.Plan) (limit time.Duration, ok bool) {
+	name := "LOCK_TIMEOUT"
+	if p.Work.Table == warehouse.Hybrid {
+		if _, set := now.Parameters["HYBRID_TABLE_LOCK_TIMEOUT"]; set {
+			name = "HYBRID_TABLE_LOCK_TIMEOUT"
+		}
+	}
+	seconds, err := strconv.ParseFloat(strings.TrimSpace(now.Parameters[name]), 64)
+	if err != nil || seconds < 0 {
+		return 0, false
+	}
+	// 0 does not wait at all, which Postgres has no word for.
+	return max(time.Duration(seconds*float64(time.Second)), time.Millisecond), true
+}
+
+// setLockTimeout sets Postgres's; 0 is none.
+func setLockTimeout(ctx context.Context, conn *pgxpool.Conn, limit time.Duration) error {
+	_, err := conn.Exec(ctx, "SELECT set_config('lock_timeout', $1, false)", strconv.FormatInt(limit.Milliseconds(), 10))
+	return err
+}
+
 func (j *job) steps(ctx context.Context, conn *pgxpool.Conn, p *plan.Plan, binds bindings) (*result, error) {
+	if limit, ok := lockTimeout(j.session.now(), p); ok {
+		if err := setLockTimeout(ctx, conn, limit); err != nil {
+			return nil, err
+		}
+		defer func() {
+			// In a transaction that has failed this fails too, and rolling back undoes the setting.
+			after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer cancel()
+			_ = setLockTimeout(after, conn, 0)
+		}()
+	}
 	if p.Before != nil {
 		if err := p.Before(ctx, conn.Conn()); err != nil {
 			return nil, err

@@ -47,6 +47,7 @@ type job struct {
 	// phase is what monitoring tells while the job runs.
 	statusMu sync.Mutex
 	phase    string
+	admitted bool // it has asked a warehouse for room
 
 	// Set before done is closed.
 	answer    envelope
@@ -209,6 +210,46 @@ func (s *Server) abort(w http.ResponseWriter, r *http.Request, one *session) {
 	s.counts.aborts.Add(1)
 	j.cancel(errCancelled)
 	write(w, success(nil))
+}
+
+// Cancel implements plan.Host.
+func (s *Server) Cancel(queryID string) bool {
+	return s.cancelWhere(func(j *job) bool { return j.queryID == queryID }) > 0
+}
+
+// Abort implements plan.Host.
+func (s *Server) Abort(warehouse string) int {
+	return s.cancelWhere(func(j *job) bool { return j.session.now().Warehouse == warehouse && j.took() })
+}
+
+// took reports whether a job's statement takes a warehouse: it waits for it or runs on it.
+func (j *job) took() bool {
+	j.statusMu.Lock()
+	defer j.statusMu.Unlock()
+	return j.admitted
+}
+
+// cancelWhere ends the statements under way that which says.
+func (s *Server) cancelWhere(which func(*job) bool) (n int) {
+	s.mu.Lock()
+	jobs := make([]*job, 0, len(s.results))
+	for _, j := range s.results {
+		jobs = append(jobs, j)
+	}
+	s.mu.Unlock()
+	for _, j := range jobs {
+		select {
+		case <-j.done:
+			continue
+		default:
+		}
+		if which(j) {
+			j.cancel(errCancelled)
+			s.counts.aborts.Add(1)
+			n++
+		}
+	}
+	return n
 }
 
 // monitor answers GET /monitoring/queries/{id}.

@@ -92,8 +92,10 @@ type Options struct {
 	// TimeScale makes the model's times shorter: 10 is a tenth. Times that
 	// a client asks for (timeouts, AUTO_SUSPEND) are left as they are. 0 is 1.
 	TimeScale float64
-	// History tunes what of the executions is kept and shown.
-	History history.Options
+	// History tunes what of the executions is kept and shown. HistoryFile keeps them
+	// beyond the process; empty does not.
+	History     history.Options
+	HistoryFile string
 	// Faults happen from the start; more can be asked for over HTTP.
 	Faults []Fault
 	// Seed decides latencies, faults and what the history leaves out.
@@ -184,6 +186,7 @@ type Server struct {
 	translator plan.Translator
 	account    *account
 	history    *history.Store
+	journal    *history.Journal // nil without HistoryFile
 	faults     *faults
 	users      map[string]*user
 	log        zerolog.Logger
@@ -238,6 +241,11 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		return nil, err
 	}
 	s.history = history.New(scaledHistory(opts))
+	if opts.HistoryFile != "" {
+		if s.journal, err = history.OpenJournal(opts.HistoryFile, s.history); err != nil {
+			return nil, fmt.Errorf("snowsim: %w", err)
+		}
+	}
 	if s.account, err = newAccount(opts); err != nil {
 		return nil, err
 	}
@@ -272,6 +280,9 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		s.cancel()
 		s.account.close()
 		s.closePools()
+		if s.journal != nil {
+			_ = s.journal.Close()
+		}
 		return nil, err
 	}
 	return s, nil
@@ -355,6 +366,11 @@ func (s *Server) Close() {
 		s.end(one)
 	}
 	s.closePools()
+	if s.journal != nil {
+		if err := s.journal.Close(); err != nil {
+			s.log.Warn().Err(err).Msg("the stand-in's query history could not be kept")
+		}
+	}
 }
 
 // Addr is the address that the stand-in listens on.
@@ -430,6 +446,7 @@ func scaledHistory(o Options) history.Options {
 	if h.Short == 0 {
 		h.Short = 500 * time.Millisecond
 	}
+	h.Lag, h.AggregateLag = time.Duration(float64(h.Lag)/o.TimeScale), time.Duration(float64(h.AggregateLag)/o.TimeScale)
 	if h.Short > 0 {
 		h.Short = time.Duration(float64(h.Short) / o.TimeScale)
 	}

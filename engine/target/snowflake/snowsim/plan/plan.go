@@ -28,6 +28,10 @@ type Host interface {
 	Postgres() *pgxpool.Pool
 	// Warehouses are the account's warehouses.
 	Warehouses() Warehouses
+	// Cancel ends the statement with a query id, when it runs; Abort ends all on a
+	// warehouse and returns how many there were.
+	Cancel(queryID string) bool
+	Abort(warehouse string) int
 	// History holds the executions so far.
 	History() *history.Store
 	// Now is the account's time, UTC.
@@ -81,6 +85,8 @@ type Session struct {
 	LastQueryID string
 	// Transaction reports whether BEGIN was said and neither COMMIT nor ROLLBACK.
 	Transaction bool
+	// DescribeOnly: the statement is not executed, and its ? need no values.
+	DescribeOnly bool
 }
 
 // Bind is one bound value, as it will be given to the statement.

@@ -88,6 +88,9 @@ func (p *parser) alteration(t, changed *table) []string {
 		}
 		return []string{altered + "RENAME COLUMN " + quote(short(from)) + " TO " + quote(short(to))}
 	case p.accept("CLUSTER", "BY"):
+		if t.kind == warehouse.Hybrid {
+			p.fail(plan.CompilationError("391420", "0A000", "Clustering keys are not supported on hybrid tables."))
+		}
 		d := &tableDDL{}
 		p.i -= 2
 		p.tableOption(d)
@@ -138,12 +141,19 @@ func (p *parser) alteration(t, changed *table) []string {
 		return p.add(altered, t, changed)
 	case p.accept("DROP"):
 		if p.accept("PRIMARY", "KEY") {
+			if t.kind == warehouse.Hybrid {
+				p.fail(plan.CompilationError("391420", "0A000", "The primary key of a hybrid table cannot be dropped."))
+			}
 			changed.Keys = slices.DeleteFunc(changed.Keys, func(k keyMeta) bool { return k.Kind == "PRIMARY KEY" && !k.Enforced })
 			return nil
 		}
 		p.accept("COLUMN")
 		p.accept("IF", "EXISTS")
-		return []string{altered + "DROP COLUMN " + quote(short(p.identifier()))}
+		column := p.identifier()
+		if t.kind == warehouse.Hybrid && slices.ContainsFunc(t.Keys, func(k keyMeta) bool { return k.Kind == "PRIMARY KEY" && slices.Contains(k.Columns, column) }) {
+			p.fail(plan.CompilationError("391420", "0A000", "A column of the primary key of a hybrid table cannot be dropped."))
+		}
+		return []string{altered + "DROP COLUMN " + quote(short(column))}
 	}
 	p.unexpected()
 	return nil
@@ -152,7 +162,7 @@ func (p *parser) alteration(t, changed *table) []string {
 // add reads ADD [COLUMN] and ADD [CONSTRAINT …] key.
 func (p *parser) add(altered string, t, changed *table) []string {
 	d := &tableDDL{meta: changed.meta}
-	d.Columns, d.Keys = nil, nil
+	d.Columns, d.Keys, d.Indexes = nil, nil, nil
 	p.inline = true
 	if p.accept("COLUMN") {
 		p.accept("IF", "NOT", "EXISTS")

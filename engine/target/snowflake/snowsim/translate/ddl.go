@@ -202,9 +202,27 @@ func (p *parser) checkTable(d *tableDDL) {
 			}
 		}
 	}
-	for _, i := range d.Indexes {
+	for n, i := range d.Indexes {
 		check(i.Columns)
 		check(i.Include)
+		p.checkIndex(i, d.Columns, d.Indexes[:n])
+	}
+}
+
+// checkIndex refuses an index on what cannot be indexed, and one that is there already.
+func (p *parser) checkIndex(i indexMeta, columns []columnMeta, others []indexMeta) {
+	for _, c := range columns {
+		if slices.Contains([]string{"VARIANT", "OBJECT", "ARRAY"}, c.Type) && slices.Contains(i.Columns, c.Name) {
+			p.fail(plan.CompilationError("391420", "0A000", "Column '%s' of type %s cannot be indexed.", display(c.Name), c.Type))
+		}
+	}
+	for _, other := range others {
+		if other.Name == i.Name {
+			p.fail(plan.CompilationError("002002", "42710", "Index '%s' already exists.", display(i.Name)))
+		}
+		if slices.Equal(other.Columns, i.Columns) {
+			p.fail(plan.CompilationError("391420", "0A000", "The index '%s' has the same columns already.", display(other.Name)))
+		}
 	}
 }
 
@@ -557,6 +575,7 @@ func (p *parser) createIndex() *plan.Plan {
 	if p.accept("INCLUDE") {
 		index.Include = p.columnList()
 	}
+	p.checkIndex(index, t.Columns, t.Indexes)
 	changed := *t
 	changed.Indexes = append(slices.Clone(t.Indexes), index)
 	return p.ddl("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error {

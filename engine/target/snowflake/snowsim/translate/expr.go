@@ -356,6 +356,12 @@ func (p *parser) nextMark() int {
 
 // bind writes the bind with an index as a parameter.
 func (p *parser) bind(i int) expr {
+	if i >= len(p.binds) && p.session.DescribeOnly {
+		p.volatile = true
+		for len(p.binds) <= i {
+			p.binds = append(p.binds, plan.Bind{Type: "text"})
+		}
+	}
 	if i >= len(p.binds) {
 		p.fail(plan.CompilationError("002049", "42601", "Bind variable ? not set."))
 	}

@@ -299,3 +299,7 @@ func printed(r *plan.Result) string {
 	}
 	return b.String()
 }
+
+func (h *host) Cancel(string) bool { return false }
+
+func (h *host) Abort(string) int { return 0 }

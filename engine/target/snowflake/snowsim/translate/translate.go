@@ -264,6 +264,9 @@ func (p *parser) statement() *plan.Plan {
 	if t.kind != word {
 		p.unexpected()
 	}
+	if made := p.cancelQuery(); made != nil {
+		return made
+	}
 	switch t.text {
 	case "SELECT", "WITH", "VALUES":
 		return p.selection()

@@ -91,7 +91,8 @@ func (p *parser) alterWarehouse() *plan.Plan {
 			return w.Resume(n)
 		})
 	case p.accept("ABORT", "ALL", "QUERIES"):
-		p.fail(plan.Unsupported("ALTER WAREHOUSE … ABORT ALL QUERIES"))
+		made := p.onWarehouse(n, "OPERATE", message, func(plan.Warehouses) error { p.t.host.Abort(n); return nil })
+		return made
 	case p.isAny("ADD", "DROP"):
 		adding := p.next().text == "ADD"
 		p.expect("TABLES")
