@@ -213,6 +213,8 @@ type WorkerState struct {
 	Totals *Totals
 	// Parts is the number of parts announced by WorkReady before this message.
 	Parts int
+	// LogsDropped is how many lines of the run's log the node has dropped so far, of all its workers.
+	LogsDropped int64
 	// IOEngine names what drove the connections; set with Totals.
 	IOEngine string
 	At       time.Time

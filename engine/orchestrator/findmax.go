@@ -212,7 +212,7 @@ func (l *live) judged(step engine.FindMaxStep) {
 	if step.StopReason != "" {
 		text += ". " + step.StopReason
 	}
-	l.note(level, nil, "%s", text)
+	l.noteWith(details{"step": step}, level, nil, "%s", text)
 	if ended := find.Ended(); find.Repeat() > 1 && len(ended) == step.Repetition {
 		l.note(engine.LogInfo, nil, "Search %d of %d: %s", step.Repetition, find.Repeat(), ended[len(ended)-1].Reason)
 	}

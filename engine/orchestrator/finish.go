@@ -93,6 +93,7 @@ func (l *live) environment() engine.Environment {
 // finish computes the results beside the loop.
 func (l *live) finish(ctx context.Context) {
 	l.stopPolling()
+	l.endLosses(l.clock.Now(), true)
 	environment := l.environment()
 	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
 		l.validity.Note("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need Linux and connections without TLS.")

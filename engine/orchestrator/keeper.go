@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -41,6 +42,10 @@ type keeper struct {
 	away    bool
 	closing bool
 
+	// outages tell when the store went away and came back; linesLost counts lines of the run's log that were given up.
+	outages   chan outage
+	linesLost atomic.Int64
+
 	// fenced is closed when another server owns the run.
 	fenced    chan struct{}
 	fenceOnce sync.Once
@@ -56,7 +61,7 @@ type job struct {
 }
 
 func newKeeper(s store.Runs, runID string, log zerolog.Logger) *keeper {
-	return &keeper{store: s, runID: runID, log: log, wake: make(chan struct{}, 1), fenced: make(chan struct{})}
+	return &keeper{store: s, runID: runID, log: log, wake: make(chan struct{}, 1), outages: make(chan outage, 16), fenced: make(chan struct{})}
 }
 
 func (k *keeper) push(j *job) *job {
@@ -88,6 +93,7 @@ func (k *keeper) thin() {
 		}
 		seen++
 		if seen > mostTicks {
+			k.linesLost.Add(int64(len(t.Logs)))
 			k.queue = append(k.queue[:i], k.queue[i+1:]...)
 			k.ticks--
 			k.thinned++
@@ -187,6 +193,9 @@ func (k *keeper) run(ctx context.Context) {
 		k.queue[0] = nil
 		k.queue = k.queue[1:]
 		if next.tick != nil {
+			if next.err != nil {
+				k.linesLost.Add(int64(len(next.tick.Logs)))
+			}
 			k.ticks--
 		}
 		k.mu.Unlock()
@@ -235,6 +244,12 @@ func (k *keeper) reachable(yes bool, err error) {
 	k.away = !yes
 	waiting := len(k.queue)
 	k.mu.Unlock()
+	if changed {
+		select {
+		case k.outages <- outage{at: time.Now(), away: !yes, waiting: waiting, err: err}:
+		default: // who changes so often is known to be away
+		}
+	}
 	switch {
 	case !changed:
 	case yes:

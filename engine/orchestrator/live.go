@@ -87,6 +87,7 @@ type live struct {
 	warehouse   *engine.Warehouse
 	polls       chan polled
 	spent       spending
+	awaySince   time.Time // the control store
 	pollErrors  int
 	stopPolling context.CancelFunc
 	// enriching is nil before the figures are there, and where there is no history.
@@ -103,6 +104,7 @@ type runWorker struct {
 	// rate is its part of the run's, nil in a closed loop and where the workload paces itself.
 	rate     *float64
 	retiring bool
+	losses   losses
 	node     *node
 	state    control.WorkerState
 	heard    time.Time // last heartbeat, on the server's clock
@@ -186,7 +188,11 @@ func (l *live) loop(ctx context.Context) {
 	defer func() {
 		// What the preparation started is set back at the end of all, and also when this process ends before it.
 		if l.plan != nil && l.core.status.Terminal() {
-			l.svc.setBack(l.run, l.plan.Plan)
+			if failed := l.svc.setBack(l.run, l.plan.Plan); failed != "" {
+				l.note(engine.LogError, nil, "%s", failed)
+				l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
+					WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
+			}
 		}
 	}()
 	ticker := time.NewTicker(time.Second)
@@ -233,6 +239,8 @@ func (l *live) loop(ctx context.Context) {
 			l.finished(ctx, o)
 		case p := <-l.polls:
 			l.warehousePolled(p)
+		case o := <-l.keeper.outages:
+			l.storeOutage(o)
 		case <-enriched:
 			if l.enriching.interrupted {
 				stopTimer()
@@ -349,7 +357,7 @@ func (l *live) lose(w *runWorker, why string) {
 	w.dead, w.why = true, why
 	w.state.Status = engine.WorkerDead
 	l.validity.LostWorker(w.id, why, w.heard, l.clock.Now())
-	l.note(engine.LogCritical, w, "%s %s", w.id, why)
+	l.noteWith(details{"last_heard": engine.At(w.heard), "silent_seconds": l.clock.Now().Sub(w.heard).Seconds()}, engine.LogCritical, w, "%s %s", w.id, why)
 }
 
 // change stores a transition and sends its events: after the store has them, or
@@ -391,7 +399,11 @@ func (l *live) change(a actChange) {
 		if t.To == engine.StatusFailed {
 			level = engine.LogError
 		}
-		l.note(level, nil, "%s", text)
+		about := details{"status": t.To}
+		if t.StopReason != "" {
+			about["stop_reason"], about["drain_seconds"] = t.StopReason, l.core.drain(t.StopReason).Seconds()
+		}
+		l.noteWith(about, level, nil, "%s", text)
 	} else if t.Phase != nil && *t.Phase != engine.PhaseNone {
 		l.note(engine.LogInfo, nil, "%s", begun(*t.Phase))
 	}
@@ -521,6 +533,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 		if w := l.worker(m.WorkerID); w != nil && w.testID == m.TestID {
 			w.heard = l.clock.Now()
 			if l.agg.Add(&m.WorkerSnapshot) {
+				l.seeLosses(w, &m.WorkerSnapshot)
 				l.stepSnapshot(ctx, &m.WorkerSnapshot)
 			}
 		}
@@ -548,6 +561,7 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 		return
 	}
 	w.heard = l.clock.Now()
+	l.logbook.lost(m.NodeID, m.LogsDropped)
 	if w.dead {
 		// It was given up, and its load may have run on; what it counted still counts.
 		w.state.Totals = m.Totals
@@ -564,9 +578,9 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 	}
 	switch m.Status {
 	case engine.WorkerReady:
-		l.note(engine.LogInfo, w, "%s is ready with %d connections on %s", w.id, w.connections, m.NodeID)
+		l.noteWith(details{"connections": w.connections}, engine.LogInfo, w, "%s is ready with %d connections on %s", w.id, w.connections, m.NodeID)
 	case engine.WorkerFailed:
-		l.note(engine.LogError, w, "%s failed: %s", w.id, message)
+		l.noteWith(details{"error": m.Err}, engine.LogError, w, "%s failed: %s", w.id, message)
 		l.nextJoin = l.clock.Now().Add(joinPause)
 		if l.core.started {
 			l.validity.LostWorker(w.id, message, m.At, l.clock.Now())

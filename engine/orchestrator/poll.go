@@ -147,15 +147,15 @@ func (l *live) warehousePolled(p polled) {
 const setBackLimit = 20 * time.Second
 
 // setBack undoes what the preparation of a run started: a warehouse that was
-// suspended is suspended again, unless another run may need it.
-func (s *Service) setBack(run engine.Run, plan *engine.Plan) {
+// suspended is suspended again, unless another run may need it. It returns a sentence when that failed.
+func (s *Service) setBack(run engine.Run, plan *engine.Plan) (failed string) {
 	if plan == nil || len(plan.Restore) == 0 {
-		return
+		return ""
 	}
 	log := s.opts.Log.With().Str("run_id", run.RunID).Logger()
 	if s.otherLive(run.RunID) > 0 {
 		log.Info().Msg("the warehouse is left running: another run is live")
-		return
+		return ""
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), setBackLimit)
 	defer cancel()
@@ -166,9 +166,10 @@ func (s *Service) setBack(run engine.Run, plan *engine.Plan) {
 	}
 	if err != nil {
 		log.Warn().Err(err).Msg("the warehouse could not be set back")
-		return
+		return "The warehouse could not be set back to how it was before the run: " + reasonOf(err)
 	}
 	log.Info().Msg("the warehouse is suspended again, as it was before the run")
+	return ""
 }
 
 // interactiveLimit is how long an interactive warehouse executes a statement; what

@@ -335,7 +335,7 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 	if !s.finishEnrichment(e, o.summary) {
 		return // the next process goes on with it
 	}
-	s.setBack(e.run, e.plan)
+	notSetBack := s.setBack(e.run, e.plan)
 	logs := []engine.LogEntry{}
 	seq := s.lastLog(e.run.RunID)
 	add := func(level engine.LogLevel, text string) {
@@ -353,6 +353,9 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 	add(engine.LogInfo, "The run was finished after a restart of the server")
 	for _, text := range o.problems {
 		add(engine.LogError, text)
+	}
+	if notSetBack != "" {
+		add(engine.LogError, notSetBack)
 	}
 	e.keeper.saveTick(&store.Tick{RunID: e.run.RunID, Epoch: epoch, Logs: logs, TotalOps: e.run.TotalOps, ErrorCount: e.run.ErrorCount, WorkersRegistered: e.run.WorkersRegistered, WorkersCompleted: e.run.WorkersCompleted})
 	j := e.keeper.transition(store.Transition{RunID: e.run.RunID, Epoch: epoch, From: []engine.Status{e.run.Status}, Phase: &none}, nil)

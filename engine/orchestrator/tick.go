@@ -35,6 +35,7 @@ func (l *live) everySecond(ctx context.Context) {
 		l.followRates(now)
 		l.aggregate(now)
 		l.judgeRate(ctx, now)
+		l.endLosses(now, false)
 		l.happen(ctx, hapTick{})
 	} else if len(l.logbook.pending) > 0 {
 		l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
@@ -220,52 +221,4 @@ func (s *Service) otherLive(runID string) int {
 		}
 	}
 	return n
-}
-
-// The bounds of a run's log.
-const (
-	logsPerSecond = 500
-	logTail       = 50
-)
-
-// logbook numbers the lines of a run's log and holds those that are not stored yet.
-type logbook struct {
-	seq     int64
-	pending []engine.LogEntry
-	tail    []engine.LogEntry // the newest, for the payload
-	dropped int64
-}
-
-func (b *logbook) add(e engine.LogEntry) {
-	if len(b.pending) >= logsPerSecond {
-		b.dropped++
-		return
-	}
-	b.seq++
-	e.Seq = b.seq
-	b.pending = append(b.pending, e)
-	b.tail = append(b.tail, e)
-	if len(b.tail) > 2*logTail {
-		b.tail = append([]engine.LogEntry(nil), b.tail[len(b.tail)-logTail:]...)
-	}
-}
-
-func (b *logbook) take() []engine.LogEntry {
-	p := b.pending
-	b.pending = nil
-	return p
-}
-
-// newest returns the newest lines, oldest first, as a copy.
-func (b *logbook) newest() []engine.LogEntry {
-	return append([]engine.LogEntry{}, b.tail[max(0, len(b.tail)-logTail):]...)
-}
-
-// note writes a line of the orchestrator into the run's log.
-func (l *live) note(level engine.LogLevel, w *runWorker, format string, args ...any) {
-	e := engine.LogEntry{RunID: l.runID, TestID: l.runID, Level: level, Message: fmt.Sprintf(format, args...), Timestamp: engine.At(l.clock.Now())}
-	if w != nil {
-		e.WorkerID, e.TestID = w.id, w.testID
-	}
-	l.logbook.add(e)
 }

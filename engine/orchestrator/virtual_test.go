@@ -53,9 +53,11 @@ type virtualWorker struct {
 	silent      bool
 	stubborn    bool // does not leave
 	tick        int64
-	started     int64
-	rest        float64 // of an operation, for the next second
-	writer      *artifact.Writer
+	// lostConnections is how many operations lost their connection so far.
+	lostConnections int64
+	started         int64
+	rest            float64 // of an operation, for the next second
+	writer          *artifact.Writer
 }
 
 // inVirtualTime runs a test with a server of one node.
@@ -247,6 +249,7 @@ func (v *virtual) second(w *virtualWorker, connections int, rate float64) {
 	s := engine.WorkerSnapshot{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID, WorkerGroupID: w.a.WorkerGroupID, NodeID: "local", Tick: w.tick,
 		Timestamp: engine.At(now), Phase: w.phase, Status: w.status, TickSeconds: 1, Started: w.started, Succeeded: w.started, TickStarted: n,
 		ByKind: map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: w.started}}, TickByKind: map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: n}},
+		ByClass:     map[engine.ErrorClass]int64{engine.ErrClassConnection: w.lostConnections},
 		TickLatency: latency.Data(), PhaseLatency: latency.Data(), TargetQPS: target, InFlight: waiting + w.connections*min(waiting, 1), Waiting: waiting, TickDropped: int64(waiting),
 		ActiveConnections: w.connections, TargetConnections: w.connections}
 	if since := now.Sub(w.begun); w.step.Number > 0 && !w.over && since > w.step.Settle+time.Second {
@@ -314,6 +317,7 @@ type memoryStore struct {
 	ControlStore // what is not served here is not needed
 
 	mu      sync.Mutex
+	gone    bool
 	run     engine.Run
 	next    int64
 	events  []engine.Event
@@ -393,9 +397,19 @@ func (m *memoryStore) Transition(_ context.Context, t store.Transition) ([]engin
 	return out, nil
 }
 
+// away makes the store answer no ticks and transitions, or again.
+func (m *memoryStore) away(yes bool) {
+	m.mu.Lock()
+	m.gone = yes
+	m.mu.Unlock()
+}
+
 func (m *memoryStore) SaveTick(_ context.Context, t store.Tick) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.gone {
+		return fmt.Errorf("saving a second: %w", store.ErrUnavailable)
+	}
 	m.logs = append(m.logs, t.Logs...)
 	if t.Point != nil {
 		m.points = append(m.points, *t.Point)

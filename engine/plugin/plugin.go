@@ -201,6 +201,9 @@ type OpenRequest struct {
 	// Feed is what a stream that asks to be fed is given; nil when the run has no
 	// feed. The stream closes it.
 	Feed Feed `json:"-"`
+	// Log takes what the plugin logs or prints, from INFO on and at a limited rate; dropped
+	// lines were left out before it. It may be called from any goroutine that uses the stream; nil takes nothing.
+	Log func(level engine.LogLevel, text string, dropped int) `json:"-"`
 }
 
 // Feed is operations from outside the plugin: a recording. Not safe for

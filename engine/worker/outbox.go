@@ -17,6 +17,8 @@ type outbox struct {
 	mu    sync.Mutex
 	items []control.FromNode
 	wake  chan struct{}
+	// lines counts the log lines that were dropped, by run.
+	lines map[string]int64
 }
 
 func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
@@ -28,6 +30,9 @@ func (o *outbox) push(m control.FromNode) {
 	if len(o.items) > outboxLimit {
 		for i, old := range o.items {
 			if replaceable(old) {
+				if line, ok := old.(control.Log); ok {
+					o.lineDropped(line.RunID)
+				}
 				o.items = append(o.items[:i], o.items[i+1:]...)
 				break
 			}
@@ -37,6 +42,30 @@ func (o *outbox) push(m control.FromNode) {
 	select {
 	case o.wake <- struct{}{}:
 	default:
+	}
+}
+
+// lineDropped counts a line of a run's log that will not be sent. It needs mu.
+func (o *outbox) lineDropped(runID string) {
+	if o.lines == nil {
+		o.lines = map[string]int64{}
+	}
+	o.lines[runID]++
+}
+
+// linesDropped is how many lines of a run's log were dropped so far.
+func (o *outbox) linesDropped(runID string) int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lines[runID]
+}
+
+// dropLines counts lines that were dropped before they came here.
+func (o *outbox) dropLines(runID string, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for range n {
+		o.lineDropped(runID)
 	}
 }
 

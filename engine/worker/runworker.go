@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -99,6 +100,7 @@ func (w *runWorker) report() control.WorkerState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.state
+	s.LogsDropped = w.node.out.linesDropped(w.a.RunID)
 	s.At = w.a.Clock.Now()
 	return s
 }
@@ -117,9 +119,26 @@ func (w *runWorker) status() engine.WorkerStatus {
 }
 
 func (w *runWorker) log(level engine.LogLevel, format string, args ...any) {
-	message := fmt.Sprintf(format, args...)
+	w.logWith(map[string]any{}, level, fmt.Sprintf(format, args...))
+}
+
+// logWith writes a line with what it is about into the run's log.
+func (w *runWorker) logWith(about map[string]any, level engine.LogLevel, message string) {
+	about["node_id"] = w.node.opts.NodeID
+	text, _ := json.Marshal(about) // names and numbers
 	w.node.out.push(control.Log{LogEntry: engine.LogEntry{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID, Level: level,
-		Message: message, Timestamp: engine.At(w.a.Clock.Now())}})
+		Message: message, Details: text, Timestamp: engine.At(w.a.Clock.Now())}})
+}
+
+// pluginSays takes a line of the workload plugin into the run's log, where its rate is limited already;
+// dropped are the lines before it that the limit left out.
+func (w *runWorker) pluginSays(level engine.LogLevel, text string, dropped int) {
+	about := map[string]any{"plugin": w.a.Plan.Workload.Name}
+	if dropped > 0 {
+		about["dropped"] = dropped
+		w.node.out.dropLines(w.a.RunID, dropped)
+	}
+	w.logWith(about, level, "The plugin "+w.a.Plan.Workload.Name+" says: "+text)
 }
 
 // run is the life of the worker; it returns when the worker has left the run.
@@ -206,7 +225,7 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.stream, err = workload.Open(ctx, plugin.OpenRequest{Feed: feed, Seed: engine.StreamSeed(w.a.Workload.Seed, w.a.KeySlot), KeySlot: w.a.KeySlot, KeySlots: w.a.Plan.KeySlots,
+	r.stream, err = workload.Open(ctx, plugin.OpenRequest{Feed: feed, Log: w.pluginSays, Seed: engine.StreamSeed(w.a.Workload.Seed, w.a.KeySlot), KeySlot: w.a.KeySlot, KeySlots: w.a.Plan.KeySlots,
 		Params: w.a.Workload.Params, Tables: w.a.Plan.Tables, Pools: w.a.Plan.Pools}, w.a.Plan.Statements)
 	if err != nil {
 		var known *engine.Error

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -29,6 +30,8 @@ type guestLog struct {
 	// failure keeps the last line logged as an error: so do the other SDKs.
 	failure string
 	out     [2]line
+	// sink takes the lines too, from information on; nil takes none.
+	sink func(level engine.LogLevel, text string, dropped int)
 }
 
 // line collects what a guest prints until its end.
@@ -104,6 +107,16 @@ func (g *guestLog) admit(now time.Time) bool {
 // emit writes a line that was admitted; g.mu is held.
 func (g *guestLog) emit(level zerolog.Level, text string) {
 	e := g.log.WithLevel(level)
+	if g.sink != nil && level >= zerolog.InfoLevel {
+		to := engine.LogInfo
+		switch level {
+		case zerolog.WarnLevel:
+			to = engine.LogWarning
+		case zerolog.ErrorLevel:
+			to = engine.LogError
+		}
+		g.sink(to, text, g.dropped)
+	}
 	if g.dropped > 0 {
 		e = e.Int("dropped", g.dropped)
 		g.dropped = 0

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
 )
@@ -134,5 +135,48 @@ func TestLastWords(t *testing.T) {
 	_, err := h.Register(ctx, plugintest.Guest{Imports: [][2]string{{"ls", "log"}}, ImportType: plugintest.TypeLog, Code: map[string][]byte{"ls_describe": code}}.Build(), false)
 	if err == nil || !strings.Contains(err.Error(), "unreachable. It said: kind") {
 		t.Error(err)
+	}
+}
+
+// TestWhatAPluginLogsReachesItsRun: from information on, with the level, and with how many lines the limit left out.
+func TestWhatAPluginLogsReachesItsRun(t *testing.T) {
+	ctx := context.Background()
+	h := newHost(t, Options{})
+	log := func(level, at, n int32) []byte {
+		return plugintest.Code(plugintest.I32(level), plugintest.I32(at), plugintest.I32(n), plugintest.Call(0))
+	}
+	const begin = 1024 // where the manifest lies: {"kind" …
+	var lines [][]byte
+	for range logBurst + 5 {
+		lines = append(lines, log(2, begin+2, 4))
+	}
+	code := plugintest.Code(append(append([][]byte{log(0, begin+2, 4), log(1, begin+2, 4)}, lines...), plugintest.Unreachable)...)
+	info, err := h.Register(ctx, plugintest.Guest{Imports: [][2]string{{"ls", "log"}}, ImportType: plugintest.TypeLog, Code: map[string][]byte{"ls_fill": code}}.Build(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := h.Workload(ctx, info.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []engine.LogLevel
+	dropped := 0
+	s, err := w.Open(ctx, plugin.OpenRequest{KeySlots: 1, Log: func(level engine.LogLevel, text string, n int) {
+		if text != "kind" {
+			t.Errorf("it logged %q", text)
+		}
+		got = append(got, level)
+		dropped += n
+	}}, frozenList(info.Manifest.Statements))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if err := s.Fill(&plugin.Batch{}, 1); !errors.Is(err, plugin.ErrTrapped) {
+		t.Fatal(err)
+	}
+	// The line for debugging took one of the burst.
+	if len(got) != logBurst-1 || got[0] != engine.LogInfo || got[1] != engine.LogWarning {
+		t.Errorf("%d lines: %v, %d dropped", len(got), got, dropped)
 	}
 }

@@ -138,6 +138,9 @@ func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engi
 	if err != nil {
 		return nil, err
 	}
+	i.log.mu.Lock()
+	i.log.sink = req.Log
+	i.log.mu.Unlock()
 	if err := i.open(ctx, doc); err != nil {
 		i.close()
 		return nil, err

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import type { Payload, RunDetail, WorkerPoint } from '../src/api/types';
+import type { LogEntry, Payload, RunDetail, WorkerPoint } from '../src/api/types';
 import { firstRunBody, firstRunSource } from '../src/app/firstRun';
 import { placeLabels } from '../src/charts/plot';
 import { tagAddress, tagFrom } from '../src/history/tags';
 import { guards } from '../src/runs/Guardrails';
+import { hole, mergeLogs } from '../src/runs/logs';
 import { prepareSteps, stepOf } from '../src/runs/PrepareProgressPanel';
 import { columns, type Sample } from '../src/runs/series';
 import { stopWords } from '../src/runs/stop';
@@ -80,6 +81,21 @@ describe('workers that are not heard of', () => {
   });
   it('leave out those that retired', () =>
     expect(unresponsive(live(worker(0, 'STALE'), worker(1, 'HEALTHY', 'COMPLETED')), now)!.title).toBe('1/1 workers unresponsive'));
+});
+
+describe('lines that are missing in the log', () => {
+  const lines = (...seqs: number[]) => seqs.map((seq) => ({ seq }) as LogEntry);
+  it('are those after the last that is known', () => {
+    expect(hole(lines(1, 2, 3))).toBeNull();
+    expect(hole(lines())).toBeNull();
+    expect(hole(lines(1, 2, 9, 10))).toBe(2);
+    expect(hole(lines(7, 8))).toBe(0);
+  });
+  it('fill the hole when they come', () => {
+    const all = mergeLogs(lines(1, 2, 9), lines(3, 4, 5, 6, 7, 8));
+    expect(hole(all)).toBeNull();
+    expect(all).toHaveLength(9);
+  });
 });
 
 describe('labels of markers', () => {

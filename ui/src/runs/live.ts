@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import { useLogs, useRun, useTimeseries } from '../api/queries';
 import { follow, type Link } from '../api/socket';
 import { isLive, isTerminal, type LogEntry, type Payload, type RunDetail } from '../api/types';
-import { mergeLogs } from './logs';
+import { hole, mergeLogs } from './logs';
 import { add, emptySeries, fromPayload, fromPoint, join, type Series } from './series';
 
 export interface RunState {
@@ -105,6 +105,21 @@ export function useRunState(id: string): RunState {
     [points, ticks, start],
   );
   const allLogs = useMemo(() => mergeLogs(logs.data ?? [], tickLogs), [logs.data, tickLogs]);
+
+  // A payload holds the newest lines. Those between them and the last that are known
+  // are stored a second later; a few that the store never got are not asked for again.
+  const missing = useMemo(() => hole(allLogs), [allLogs]);
+  const asked = useRef({ after: -1, times: 0 });
+  useEffect(() => {
+    if (missing === null || !began) return;
+    if (asked.current.after !== missing) asked.current = { after: missing, times: 0 };
+    if (asked.current.times >= 3) return;
+    const timer = setTimeout(() => {
+      asked.current.times++;
+      qc.invalidateQueries({ queryKey: ['logs', id] });
+    }, 1500);
+    return () => clearTimeout(timer);
+  }, [missing, began, id, qc, logs.dataUpdatedAt]);
 
   return {
     run,

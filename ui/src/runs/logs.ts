@@ -16,6 +16,12 @@ export function mergeLogs(have: LogEntry[], more: LogEntry[] | null | undefined,
   return all.length > keep ? all.slice(-keep) : all;
 }
 
+/** The number after which lines are missing, among those that are known; null when none are. */
+export function hole(lines: LogEntry[]): number | null {
+  for (let i = 1; i < lines.length; i++) if (lines[i]!.seq > lines[i - 1]!.seq + 1) return lines[i - 1]!.seq;
+  return lines.length > 0 && lines[0]!.seq > 1 ? 0 : null;
+}
+
 const severity: Record<LogLevel, number> = { INFO: 0, WARNING: 1, ERROR: 2, CRITICAL: 3 };
 
 export function atLeast(level: LogLevel, lines: LogEntry[]): LogEntry[] {

@@ -1,0 +1,163 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// line finds a line of the run's log, with its details.
+func (m *memoryStore) line(t *testing.T, part string) (engine.LogEntry, map[string]any) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range m.logs {
+		if strings.Contains(l.Message, part) {
+			var about map[string]any
+			if err := json.Unmarshal(l.Details, &about); err != nil {
+				t.Errorf("%q has the details %q: %v", l.Message, l.Details, err)
+			}
+			return l, about
+		}
+	}
+	t.Errorf("the log has no line with %q", part)
+	return engine.LogEntry{}, map[string]any{}
+}
+
+// TestTheLogTellsLostConnections: the first at once, and all of a row together when it is over.
+func TestTheLogTellsLostConnections(t *testing.T) {
+	var l losses
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(s int) time.Time { return begin.Add(time.Duration(s) * time.Second) }
+	see := func(s int, phase engine.Phase, failed int64, open int) bool {
+		return l.see(&engine.WorkerSnapshot{Timestamp: engine.At(at(s)), Phase: phase, ActiveConnections: open, ByClass: map[engine.ErrorClass]int64{engine.ErrClassConnection: failed, engine.ErrClassTimeout: 99}})
+	}
+	if see(0, engine.PhaseWarmup, 0, 8) || !see(1, engine.PhaseWarmup, 2, 6) || see(2, engine.PhaseWarmup, 2, 7) {
+		t.Error("a row begins with its first loss")
+	}
+	// The counter begins anew with the phase.
+	if see(3, engine.PhaseMeasurement, 0, 8) || see(4, engine.PhaseMeasurement, 3, 5) {
+		t.Error("a row that goes on begins again")
+	}
+	if _, ok := l.over(at(8), false); ok {
+		t.Error("a row is over after 4 s without a loss")
+	}
+	see(9, engine.PhaseMeasurement, 3, 8)
+	row, ok := l.over(at(9), false)
+	if !ok || row.lost != 5 || row.reopened != 5 || !row.first.Equal(at(1)) || !row.last.Equal(at(4)) {
+		t.Errorf("%v %+v", ok, row)
+	}
+	if _, ok := l.over(at(20), true); ok {
+		t.Error("a row is told twice")
+	}
+	if !see(21, engine.PhaseMeasurement, 4, 7) {
+		t.Error("a second row begins")
+	}
+	if row, ok := l.over(at(21), true); !ok || row.lost != 1 {
+		t.Errorf("at the end of the run: %v %+v", ok, row)
+	}
+}
+
+// TestTheLogOfARunHoldsWhatHappened: outages of the store, a warehouse that could not be set back,
+// lost connections, and what each line is about.
+func TestTheLogOfARunHoldsWhatHappened(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, v *virtual) {
+		made := v.svc.plan
+		v.svc.opts.Plugins = noPlugins{}
+		v.svc.plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario, say func(engine.PrepareProgress)) (*prepare.Prepared, error) {
+			p, err := made(ctx, d, sc, say)
+			p.Plan.Restore = []string{"ALTER WAREHOUSE W SUSPEND"}
+			p.Server = target.ServerInfo{MaxConnections: 100}
+			return p, err
+		}
+		sc := fiveWorkers(engine.ScalingFixed)
+		v.start(sc)
+		v.store.away(true)
+		v.wait(20 * time.Second)
+		v.mu.Lock()
+		v.workers["worker-2"].lostConnections = 3
+		v.mu.Unlock()
+		v.store.away(false)
+		v.wait(20 * time.Second)
+		if _, err := v.svc.Stop(t.Context(), "run-1", "tester"); err != nil {
+			t.Fatal(err)
+		}
+		v.figures()
+		v.wait(time.Minute)
+		gone, about := v.store.line(t, "control store is away")
+		if gone.Level != engine.LogWarning || about["from"] == nil || about["error"] == "" {
+			t.Errorf("%+v %v", gone, about)
+		}
+		back, about := v.store.line(t, "control store is back")
+		if s, _ := about["away_seconds"].(float64); back.Level != engine.LogInfo || s < 15 || s > 30 || about["waiting_writes"] == 0.0 {
+			t.Errorf("%+v %v", back, about)
+		}
+		if l, _ := v.store.line(t, "has lost a connection"); l.WorkerID != "worker-2" || l.Level != engine.LogWarning {
+			t.Errorf("%+v", l)
+		}
+		if l, about := v.store.line(t, "lost its connection in 3 operation(s)"); l.WorkerID != "worker-2" || about["lost"] != 3.0 || about["first"] == nil || about["last"] == nil {
+			t.Errorf("%+v %v", l, about)
+		}
+		if l, _ := v.store.line(t, "could not be set back"); l.Level != engine.LogError || !strings.Contains(l.Message, "There is no plugin here") {
+			t.Errorf("%+v", l)
+		}
+		if _, about := v.store.line(t, "The run is being stopped"); about["status"] != "CANCELLING" || about["stop_reason"] != "user_requested" || about["drain_seconds"] != 5.0 {
+			t.Errorf("%v", about)
+		}
+		last := int64(0)
+		for _, l := range v.store.logs {
+			if l.Seq != last+1 || len(l.Details) == 0 || !json.Valid(l.Details) {
+				t.Errorf("line %d after %d: %q with %q", l.Seq, last, l.Message, l.Details)
+			}
+			last = l.Seq
+		}
+	})
+}
+
+type noPlugins struct{ plugin.Host }
+
+func (noPlugins) Adapter(context.Context, string) (plugin.Adapter, error) {
+	return nil, &engine.Error{Code: engine.CodeUnavailable, Message: "There is no plugin here."}
+}
+
+// TestThePayloadHasAllLinesOfTheLastSeconds, and counts those that are nowhere.
+func TestThePayloadHasAllLinesOfTheLastSeconds(t *testing.T) {
+	var b logbook
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	add := func(at time.Time, n int) {
+		for range n {
+			b.add(engine.LogEntry{Timestamp: engine.At(at)})
+		}
+		b.take()
+	}
+	add(begin, 300)
+	add(begin.Add(20*time.Second), 30)
+	if got := b.newest(begin.Add(20 * time.Second)); len(got) != logTail || got[len(got)-1].Seq != 330 {
+		t.Errorf("%d lines up to %d", len(got), got[len(got)-1].Seq)
+	}
+	add(begin.Add(25*time.Second), 400)
+	got := b.newest(begin.Add(29 * time.Second))
+	if len(got) != 430 || got[0].Seq != 301 || got[429].Seq != 730 {
+		t.Errorf("%d lines from %d", len(got), got[0].Seq)
+	}
+	for i := range 10 {
+		add(begin.Add(time.Duration(30+i)*time.Second), 600)
+	}
+	if got := b.newest(begin.Add(39 * time.Second)); len(got) != logMost {
+		t.Errorf("%d lines", len(got))
+	}
+	b.lost("node-1", 4)
+	b.lost("node-1", 3) // an older report
+	b.lost("node-2", 5)
+	if n := b.missing(7); n != 10*100+4+5+7 {
+		t.Errorf("%d lines are missing", n)
+	}
+}

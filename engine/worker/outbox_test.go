@@ -1,0 +1,27 @@
+package worker
+
+import (
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+)
+
+// TestDroppedLinesAreCountedByRun: a full outbox drops the oldest lines, and says how many of which run.
+func TestDroppedLinesAreCountedByRun(t *testing.T) {
+	o := newOutbox()
+	line := func(run string) { o.push(control.Log{LogEntry: engine.LogEntry{RunID: run}}) }
+	for range 3 {
+		line("a")
+	}
+	for range outboxLimit {
+		line("b")
+	}
+	for range 4 {
+		o.push(control.Snapshot{})
+	}
+	o.dropLines("c", 5)
+	if a, b, c := o.linesDropped("a"), o.linesDropped("b"), o.linesDropped("c"); a != 3 || b != 4 || c != 5 {
+		t.Errorf("%d, %d and %d lines were dropped", a, b, c)
+	}
+}
