@@ -35,3 +35,15 @@ type WarehousePoint struct {
 	ElapsedSeconds float64 `json:"elapsed_seconds"`
 	Warehouse
 }
+
+// WarehouseSlot is five seconds of a run's warehouse: one row of v_warehouse_timeseries.
+// Without a poll the pointers are null.
+type WarehouseSlot struct {
+	Start           Time    `json:"slot_start"`
+	ElapsedSeconds  float64 `json:"elapsed_seconds"`
+	StartedClusters *int    `json:"started_clusters"`
+	Running         *int    `json:"running"`
+	Queued          *int    `json:"queued"`
+	// QPS is the run's own throughput, null without a second of it.
+	QPS *float64 `json:"qps"`
+}

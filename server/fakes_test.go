@@ -305,6 +305,9 @@ func (m *memory) Series(context.Context, string, store.Window) ([]engine.Point, 
 	return []engine.Point{{ElapsedSeconds: 1, Phase: engine.PhaseMeasurement, QPS: 10, QPSByKind: map[engine.Kind]float64{engine.KindInsert: 10}}}, 1, nil
 }
 
+func (*memory) WarehouseSlots(context.Context, string, int) ([]engine.WarehouseSlot, error) {
+	return nil, nil
+}
 func (*memory) Warehouse(context.Context, string) ([]engine.WarehousePoint, error) { return nil, nil }
 
 func (m *memory) WorkerSeries(_ context.Context, _, worker string, _ store.Window) ([]store.WorkerPoint, float64, error) {

@@ -301,7 +301,11 @@ func (a *API) change(ctx context.Context, id, action string, do func(context.Con
 // WarehouseSeries is what the poller saw of a run's warehouse, oldest first.
 type WarehouseSeries struct {
 	Points []engine.WarehousePoint `json:"points"`
+	// Slots are the run in steps of five seconds, at most 2 000 of them.
+	Slots []engine.WarehouseSlot `json:"slots"`
 }
+
+const mostSlots = 2000
 
 func (a *API) warehouse(ctx context.Context, in *IDInput) (*body[WarehouseSeries], error) {
 	if err := a.exists(ctx, in.ID); err != nil {
@@ -311,7 +315,13 @@ func (a *API) warehouse(ctx context.Context, in *IDInput) (*body[WarehouseSeries
 	if err != nil {
 		return nil, named(err, "run", in.ID)
 	}
-	return &body[WarehouseSeries]{WarehouseSeries{orEmpty(points)}}, nil
+	slots := []engine.WarehouseSlot{}
+	if len(points) > 0 {
+		if slots, err = a.Store.WarehouseSlots(ctx, in.ID, mostSlots); err != nil {
+			return nil, named(err, "run", in.ID)
+		}
+	}
+	return &body[WarehouseSeries]{WarehouseSeries{orEmpty(points), orEmpty(slots)}}, nil
 }
 
 func (a *API) enrichment(ctx context.Context, in *IDInput) (*body[engine.Enrichment], error) {

@@ -49,3 +49,21 @@ func (s *Store) Warehouse(ctx context.Context, runID string) ([]engine.Warehouse
 	})
 	return points, failed("reading the warehouse", err)
 }
+
+// WarehouseSlots implements store.Runs.
+func (s *Store) WarehouseSlots(ctx context.Context, runID string, most int) ([]engine.WarehouseSlot, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `WITH step AS (SELECT greatest(1, ceil(extract(epoch FROM coalesce(end_time, now()) - start_time) / 5 / $2))::bigint AS n FROM run_status WHERE run_id = $1)
+		SELECT slot_start, elapsed_seconds, started_clusters, running, queued, qps FROM v_warehouse_timeseries, step WHERE run_id = $1 AND slot % step.n = 0 ORDER BY slot`, runID, most)
+	if err != nil {
+		return nil, failed("reading the warehouse's slots", err)
+	}
+	slots, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p engine.WarehouseSlot, err error) {
+		var at time.Time
+		err = row.Scan(&at, &p.ElapsedSeconds, &p.StartedClusters, &p.Running, &p.Queued, &p.QPS)
+		p.Start = engine.At(at)
+		return p, err
+	})
+	return slots, failed("reading the warehouse's slots", err)
+}

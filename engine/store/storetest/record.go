@@ -243,6 +243,7 @@ func warehouse(t *testing.T, s store.Store) {
 	if none, err := s.Warehouse(ctx, "nobody"); err != nil || len(none) != 0 {
 		t.Errorf("%v, %v", none, err)
 	}
+	warehouseSlots(t, s, epoch)
 }
 
 func artifacts(t *testing.T, s store.Store) {
@@ -318,4 +319,41 @@ func deleteRun(t *testing.T, s store.Store) {
 	}
 	create(t, s, "r2")
 	must(t, s.DeleteRun(ctx, "r2"))
+}
+
+// warehouseSlots: the polls of r1 at 0, 5 and 10 s, of which 0, 1 and 2 queries waited,
+// in slots of five seconds. The run lasts 31 s, and so has gaps at its end.
+func warehouseSlots(t *testing.T, s store.Store, epoch int64) {
+	ctx := t.Context()
+	_, err := s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, StartTime: noon, EndTime: noon.Add(31 * time.Second)})
+	must(t, err)
+	slots, err := s.WarehouseSlots(ctx, "r1", 100)
+	must(t, err)
+	if len(slots) != 7 {
+		t.Fatalf("%d slots, not 7: %+v", len(slots), slots)
+	}
+	for i, slot := range slots {
+		at := engine.At(noon.Add(time.Duration(5*i) * time.Second))
+		if !slot.Start.Equal(at.Time) || slot.ElapsedSeconds != float64(5*i) {
+			t.Errorf("slot %d begins at %v, %v s", i, slot.Start, slot.ElapsedSeconds)
+		}
+		switch {
+		case i > 3: // the last poll is older than ten seconds
+			if slot.Running != nil || slot.Queued != nil || slot.StartedClusters != nil {
+				t.Errorf("slot %d is no gap: %+v", i, slot)
+			}
+		case slot.Running == nil || slot.Queued == nil || slot.StartedClusters == nil:
+			t.Errorf("slot %d is a gap", i)
+		case *slot.Running != 8 || *slot.Queued != min(i, 2) || *slot.StartedClusters != min(i, 2)+1:
+			t.Errorf("slot %d has %d running, %d queued, %d clusters", i, *slot.Running, *slot.Queued, *slot.StartedClusters)
+		}
+	}
+	few, err := s.WarehouseSlots(ctx, "r1", 3)
+	must(t, err)
+	if len(few) != 3 || few[1].ElapsedSeconds != 15 {
+		t.Errorf("of seven slots three are %+v", few)
+	}
+	if none, err := s.WarehouseSlots(ctx, "nobody", 3); err != nil || len(none) != 0 {
+		t.Errorf("%v, %v", none, err)
+	}
 }

@@ -162,3 +162,21 @@ ALTER TABLE find_max_step_history ADD COLUMN IF NOT EXISTS target_qps double pre
 ALTER TABLE find_max_step_history ADD COLUMN IF NOT EXISTS dropped_count bigint NOT NULL DEFAULT 0;
 -- Which search of a repeated one the step belongs to.
 ALTER TABLE find_max_step_history ADD COLUMN IF NOT EXISTS repetition integer NOT NULL DEFAULT 1 CHECK (repetition > 0);
+
+-- A run's warehouse in slots of five seconds, from the run's start to its end: what
+-- history draws. A slot has the latest poll that is at most ten seconds old at its end, the
+-- most queries that were seen waiting in it, and the run's own throughput. One without a poll is a gap.
+CREATE OR REPLACE VIEW v_warehouse_timeseries AS
+SELECT r.run_id, s.slot, r.start_time + s.slot * interval '5 seconds' AS slot_start, s.slot * 5.0::double precision AS elapsed_seconds,
+    p.warehouse_name, p.state, p.warehouse_type, p.warehouse_size, p.generation, p.started_clusters, p.min_cluster_count, p.max_cluster_count, p.running,
+    greatest(p.queued, q.queued) AS queued, coalesce(q.polls, 0) AS polls, m.qps
+FROM run_status r
+CROSS JOIN LATERAL generate_series(0, ceil(extract(epoch FROM coalesce(r.end_time, now()) - r.start_time) / 5)::bigint - 1) AS s(slot)
+LEFT JOIN LATERAL (SELECT * FROM warehouse_poll_snapshots w WHERE w.run_id = r.run_id
+        AND w."timestamp" < r.start_time + (s.slot + 1) * interval '5 seconds' AND w."timestamp" >= r.start_time + (s.slot - 1) * interval '5 seconds'
+    ORDER BY w."timestamp" DESC LIMIT 1) p ON true
+LEFT JOIN LATERAL (SELECT max(w.queued) AS queued, count(*) AS polls FROM warehouse_poll_snapshots w WHERE w.run_id = r.run_id
+        AND w."timestamp" >= r.start_time + s.slot * interval '5 seconds' AND w."timestamp" < r.start_time + (s.slot + 1) * interval '5 seconds') q ON true
+LEFT JOIN LATERAL (SELECT avg(t.qps) AS qps FROM metrics_snapshots t WHERE t.run_id = r.run_id
+        AND t."timestamp" >= r.start_time + s.slot * interval '5 seconds' AND t."timestamp" < r.start_time + (s.slot + 1) * interval '5 seconds') m ON true
+WHERE r.start_time IS NOT NULL;

@@ -312,6 +312,16 @@ export interface Warehouse {
   polled_at: string | null;
 }
 
+/** Five seconds of a run's warehouse; null where nothing was polled. */
+export interface WarehouseSlot {
+  slot_start: string;
+  elapsed_seconds: number;
+  started_clusters: number | null;
+  running: number | null;
+  queued: number | null;
+  qps: number | null;
+}
+
 export interface WarehousePoint extends Warehouse {
   timestamp: string;
   elapsed_seconds: number;

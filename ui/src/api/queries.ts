@@ -18,6 +18,7 @@ import {
   type Token,
   type User,
   type WarehousePoint,
+  type WarehouseSlot,
   type WorkerPoint,
 } from './types';
 
@@ -266,8 +267,8 @@ export const useWarehouse = (id: string, enabled: boolean) =>
     queryKey: ['warehouse', id],
     queryFn: ({ signal }) =>
       api
-        .get<{ points: WarehousePoint[] | null }>(`/api/runs/${encodeURIComponent(id)}/warehouse`, signal)
-        .then((r) => r.points ?? []),
+        .get<{ points: WarehousePoint[] | null; slots?: WarehouseSlot[] | null }>(`/api/runs/${encodeURIComponent(id)}/warehouse`, signal)
+        .then((r) => ({ points: r.points ?? [], slots: r.slots ?? [] })),
     enabled,
     staleTime: Number.POSITIVE_INFINITY,
   });

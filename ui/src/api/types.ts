@@ -29,6 +29,7 @@ export type {
   Validity,
   Warehouse,
   WarehousePoint,
+  WarehouseSlot,
   WorkerPoint,
   LatencySplit,
 } from './live';

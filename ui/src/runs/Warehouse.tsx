@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from 'react';
 import { useWarehouse } from '../api/queries';
-import type { Payload, RunDetail, Warehouse, WarehousePoint } from '../api/types';
+import { isTerminal, type Payload, type RunDetail, type Warehouse, type WarehousePoint } from '../api/types';
 import { Chart } from '../charts/Chart';
 import type { Decor, Line } from '../charts/plot';
 import { Term } from '../design/Controls';
@@ -27,14 +27,16 @@ export function WarehousePanel({ run, live, decor }: { run: RunDetail; live: Pay
     const p = { ...now, timestamp: now.polled_at, elapsed_seconds: (Date.parse(now.polled_at) - start) / 1000 };
     setSeen((all) => (all.some((o) => o.timestamp === p.timestamp) ? all : [...all, p]));
   }, [now, start]);
-  const points = useMemo(() => joinPolls(history.data ?? [], seen), [history.data, seen]);
+  const points = useMemo(() => joinPolls(history.data?.points ?? [], seen), [history.data, seen]);
+  // A run that is over is drawn in even steps, with gaps where nothing was polled.
+  const drawn = isTerminal(run.status) && history.data?.slots.length ? history.data.slots : points;
   const lines = useMemo<Line[]>(
     () => [
-      { key: 'running', label: 'Running', color: '--accent', fill: 0.16, values: points.map((p) => p.running) },
-      { key: 'queued', label: 'Queued', color: '--warn-mark', width: 2, values: points.map((p) => p.queued) },
-      { key: 'clusters', label: 'Clusters', color: '--k-point_lookup', dash: [5, 4], values: points.map((p) => p.started_clusters) },
+      { key: 'running', label: 'Running', color: '--accent', fill: 0.16, values: drawn.map((p) => p.running) },
+      { key: 'queued', label: 'Queued', color: '--warn-mark', width: 2, values: drawn.map((p) => p.queued) },
+      { key: 'clusters', label: 'Clusters', color: '--k-point_lookup', dash: [5, 4], values: drawn.map((p) => p.started_clusters) },
     ],
-    [points],
+    [drawn],
   );
   if (!has) return null;
   const w: Warehouse | null = now ?? points[points.length - 1] ?? null;
@@ -49,7 +51,7 @@ export function WarehousePanel({ run, live, decor }: { run: RunDetail; live: Pay
         title={w?.name ? `Warehouse ${w.name}` : 'Warehouse'}
         tip="Queries that run and wait on the warehouse, of everybody, and its clusters; asked every 5 seconds by the server."
         file={`${run.test_name}-warehouse`}
-        x={points.map((p) => p.elapsed_seconds)}
+        x={drawn.map((p) => p.elapsed_seconds)}
         lines={lines}
         format={(n) => count(n)}
         decor={decor}
