@@ -33,6 +33,8 @@ var version = "development"
 type commands struct {
 	Serve      serveCommand      `cmd:"" help:"Run the server: web page, API, and a node of its own."`
 	Run        runCommand        `cmd:"" help:"Run a template and judge it, from a terminal or CI."`
+	Signin     signinCommand     `cmd:"" name:"signin" help:"Print a link that signs a browser in to the server on this machine."`
+	Token      tokenCommand      `cmd:"" help:"Make an API token on the server on this machine."`
 	Calibrate  calibrateCommand  `cmd:"" help:"Measure this machine as a load generator."`
 	NullTarget nullTargetCommand `cmd:"" hidden:"" help:"A target that does nothing, for measuring the generator; speaks Postgres's protocol."`
 	Snowsim    snowsimCommand    `cmd:"" help:"Run a stand-in for a Snowflake account: simulated, for tests and demonstrations."`

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -64,12 +63,17 @@ func (c *serveCommand) Run(e *env) error {
 	// The server's own life: it ends on the signal, after the progress is told.
 	serving := make(chan error, 1)
 	go func() { serving <- srv.Serve(e.ctx) }()
-	link, err := srv.SignInLink(e.ctx)
+	forget, err := leaveOperator(s.dataDir, address, srv.Operator())
 	if err != nil {
-		return fmt.Errorf("making the sign-in link: %w", err)
+		return err
+	}
+	defer forget()
+	link, how, err := firstLink(e.ctx, srv, s.dataDir)
+	if err != nil {
+		return err
 	}
 	e.log.Info().Str("address", address).Str("data_dir", s.dataDir).Str("control_store", s.controlStore()).Msg("serving")
-	_, _ = fmt.Fprintf(e.stdout, "\nLoadstone is ready.\n  Open:  %s\n         (this link signs you in once; a new one is printed at each start)\n\n", bold(e.stdout, link))
+	_, _ = fmt.Fprintf(e.stdout, "\nLoadstone is ready.\n  Open:  %s\n         (%s)\n\n", bold(e.stdout, link), how)
 	background, endBackground := context.WithCancel(e.ctx)
 	var certifying sync.WaitGroup
 	defer func() { endBackground(); certifying.Wait() }()
@@ -81,11 +85,11 @@ func (c *serveCommand) Run(e *env) error {
 		certifying.Go(func() { s.certificate.beside(background, s.runs.Busy) })
 	}
 	if first != nil {
-		if err := first.run(e, s, strings.TrimSuffix(link[:strings.Index(link, "/signin")], "/")); err != nil {
+		if err := first.run(e, s, srv.URL()); err != nil {
 			_, _ = fmt.Fprintf(e.stderr, "The first run could not be made: %v\n", err)
 		}
 		if e.ctx.Err() == nil {
-			_, _ = fmt.Fprintf(e.stdout, "\nServing on; stop with Ctrl-C.  Sign in:  %s\n", bold(e.stdout, link))
+			_, _ = fmt.Fprintf(e.stdout, "\nServing on; stop with Ctrl-C.  Open:  %s\n", bold(e.stdout, link))
 		}
 	}
 	err = <-serving
@@ -93,6 +97,22 @@ func (c *serveCommand) Run(e *env) error {
 		err = errors.Join(err, closeErr)
 	}
 	return err
+}
+
+// firstLink is the address to open, and how to sign in there: the link that does is
+// printed as long as nobody has signed in, and later when the operator asks for it.
+func firstLink(ctx context.Context, srv *server.Server, dir string) (link, how string, err error) {
+	signedIn, err := srv.SignedIn(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	if signedIn {
+		return srv.URL(), "for a sign-in link: loadstone signin --data-dir " + dir, nil
+	}
+	if link, err = srv.SignInLink(ctx); err != nil {
+		return "", "", fmt.Errorf("making the sign-in link: %w", err)
+	}
+	return link, "this link signs you in once, within an hour; loadstone signin prints another", nil
 }
 
 // listen binds the address; the default one gives way when its port is taken.

@@ -160,7 +160,7 @@ func New(opts Options) (*Server, error) {
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
 		Matrices: opts.Matrices, Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
 		Secrets: target.SecretsOf(opts.Drivers),
-		Info:    s.info, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams, UploadFor: opts.UploadTimeout, Version: opts.Version,
+		Info:    s.info, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams, UploadFor: opts.UploadTimeout, Version: opts.Version,
 	})
 	s.app.Use(s.fallback(page))
 	s.refuseUnknownMethods()
@@ -223,14 +223,27 @@ func (s *Server) SignInLink(ctx context.Context) (string, error) {
 	return s.URL() + "/signin?token=" + secret, nil
 }
 
+// Operator makes the secret by which the operator of this process, who can read its
+// files, makes sign-in links and tokens.
+func (s *Server) Operator() string { return s.auth.Operator() }
+
+// SignedIn reports whether any browser has a session.
+func (s *Server) SignedIn(ctx context.Context) (bool, error) {
+	sessions, err := s.opts.Store.ListTokens(ctx, "", auth.KindSession)
+	if err != nil {
+		return false, fmt.Errorf("listing sessions: %w", err)
+	}
+	return len(sessions) > 0, nil
+}
+
 // APIToken makes an API token for the first admin, who is made if there is none;
-// for programs that host a server themselves. A zero expiry means none.
+// for programs that host a server themselves; it has the scope admin. A zero expiry means auth.TokenFor.
 func (s *Server) APIToken(ctx context.Context, name string, expires time.Time) (string, error) {
 	admin, err := s.opts.Store.EnsureAdmin(ctx, "admin")
 	if err != nil {
 		return "", fmt.Errorf("making sure that there is an admin: %w", err)
 	}
-	secret, _, err := s.auth.CreateAPIToken(ctx, admin.UserID, name, expires)
+	secret, _, err := s.auth.CreateAPIToken(ctx, admin.UserID, name, auth.ScopeAdmin, expires)
 	return secret, err
 }
 

@@ -204,6 +204,14 @@ func (m *memory) CreateToken(_ context.Context, t store.Token, hash [32]byte) (s
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t.TokenID, t.CreatedAt = m.id("tok"), engine.At(time.Now())
+	if t.Scope == "" {
+		t.Scope = "write"
+	}
+	for other, o := range m.tokens {
+		if t.Kind == "signin" && o.Kind == "signin" {
+			delete(m.tokens, other)
+		}
+	}
 	m.tokens[hash] = t
 	return t, nil
 }
@@ -230,7 +238,7 @@ func (m *memory) ListTokens(_ context.Context, userID, kind string) ([]store.Tok
 	defer m.mu.Unlock()
 	var all []store.Token
 	for _, t := range m.tokens {
-		if t.UserID == userID && t.Kind == kind {
+		if (userID == "" || t.UserID == userID) && t.Kind == kind {
 			all = append(all, t)
 		}
 	}

@@ -351,6 +351,7 @@ type Token struct {
 	UserID     string      `json:"user_id"`
 	Kind       string      `json:"kind"` // api | session | signin
 	Name       string      `json:"name"`
+	Scope      string      `json:"scope"` // what an API token may do: read | write (the default) | admin
 	ExpiresAt  engine.Time `json:"expires_at"`
 	LastUsedAt engine.Time `json:"last_used_at"`
 	CreatedAt  engine.Time `json:"created_at"`

@@ -103,6 +103,8 @@ type Services struct {
 	Secrets target.Secrets
 	// Streams is the context of downloads, which outlive their handlers; it ends with the server.
 	Streams context.Context
+	// SignInLink makes a link that signs the admin in.
+	SignInLink func(ctx context.Context) (string, error)
 	// UploadFor bounds how long an uploaded plugin may take to arrive.
 	UploadFor time.Duration
 	Version   string
@@ -111,12 +113,13 @@ type Services struct {
 // API is the set of handlers on one Fiber app.
 type API struct {
 	Services
-	huma    huma.API
-	limiter *auth.Limiter
-	gate    *gate         // requests that work on executions, or on a target
-	exports *gate         // downloads as CSV, which last as long as the client takes
-	uploads chan struct{} // a place for each file that is arriving
-	routes  []Route
+	huma     huma.API
+	limiter  *auth.Limiter
+	gate     *gate // requests that work on executions, or on a target
+	refusals refusals
+	exports  *gate         // downloads as CSV, which last as long as the client takes
+	uploads  chan struct{} // a place for each file that is arriving
+	routes   []Route
 }
 
 // Route is one address of the API.

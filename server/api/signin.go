@@ -55,7 +55,8 @@ type TokenList struct {
 type tokenInput struct {
 	Body struct {
 		Name          string `json:"name" minLength:"1" maxLength:"100" doc:"What the token is for."`
-		ExpiresInDays int    `json:"expires_in_days,omitempty" minimum:"1" maximum:"3650" doc:"Without it the token does not expire."`
+		ExpiresInDays int    `json:"expires_in_days,omitempty" minimum:"1" maximum:"3650" doc:"90 without it."`
+		Scope         string `json:"scope,omitempty" enum:"read,write,admin" doc:"read only reads; write, the default, does everything but make and revoke tokens; admin does that too."`
 	}
 }
 
@@ -79,6 +80,9 @@ func (a *API) registerAuth() {
 	handle(a, signOut, a.signOut)
 	handle(a, op(http.MethodGet, "/api/auth/me", "me", tagAuth, "Who makes this request"), a.me)
 	handle(a, op(http.MethodGet, "/api/auth/tokens", "list-tokens", tagAuth, "List your API tokens"), a.listTokens)
+	link := op(http.MethodPost, "/api/auth/signin-links", "create-signin-link", tagAuth, "Make a link that signs in once, within an hour; those before it end")
+	link.DefaultStatus = http.StatusCreated
+	handle(a, link, a.createLink)
 	create := op(http.MethodPost, "/api/auth/tokens", "create-token", tagAuth, "Create an API token; its secret is shown once")
 	create.DefaultStatus = http.StatusCreated
 	handle(a, create, a.createToken)
@@ -99,7 +103,9 @@ func (a *API) signIn(ctx context.Context, in *signInInput) (*signInOutput, error
 	if err != nil {
 		if engine.HasCode(err, engine.CodeUnauthorized) {
 			a.limiter.Failed(peer.IP)
-			a.audit(ctx, "", "auth.signin_refused", peer.IP, "")
+			if detail, due := a.refusals.note(peer.IP); due {
+				a.audit(ctx, "", "auth.signin_refused", peer.IP, detail)
+			}
 		}
 		return nil, err
 	}
@@ -123,6 +129,28 @@ func (a *API) me(ctx context.Context, _ *struct{}) (*body[Me], error) {
 	return &body[Me]{Me{User: id.User, Token: id.Token}}, nil
 }
 
+// Link signs a browser in.
+type Link struct {
+	URL       string      `json:"url"`
+	ExpiresAt engine.Time `json:"expires_at"`
+}
+
+func (a *API) createLink(ctx context.Context, _ *struct{}) (*body[Link], error) {
+	id := a.identity(ctx)
+	if !id.MayGrant() {
+		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token cannot make sign-in links.", Hint: "The operator makes them: loadstone signin"}
+	}
+	if err := a.admin(ctx, "make a sign-in link"); err != nil {
+		return nil, err
+	}
+	url, err := a.SignInLink(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.audit(ctx, id.User.UserID, "auth.link", id.User.Name, "")
+	return &body[Link]{Link{URL: url, ExpiresAt: engine.At(time.Now().Add(auth.SignInFor))}}, nil
+}
+
 func (a *API) listTokens(ctx context.Context, _ *struct{}) (*body[TokenList], error) {
 	tokens, err := a.Auth.APITokens(ctx, a.identity(ctx).User.UserID)
 	if err != nil {
@@ -136,8 +164,11 @@ func (a *API) createToken(ctx context.Context, in *tokenInput) (*body[NewToken],
 	if days := in.Body.ExpiresInDays; days > 0 {
 		expires = time.Now().AddDate(0, 0, days)
 	}
+	if !a.identity(ctx).MayGrant() {
+		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token cannot make other tokens.", Hint: "Make it on the page under Settings, with `loadstone token`, or with a token of the scope admin."}
+	}
 	user := a.identity(ctx).User
-	secret, t, err := a.Auth.CreateAPIToken(ctx, user.UserID, in.Body.Name, expires)
+	secret, t, err := a.Auth.CreateAPIToken(ctx, user.UserID, in.Body.Name, in.Body.Scope, expires)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +180,11 @@ func (a *API) deleteToken(ctx context.Context, in *IDInput) (*nothing, error) {
 	if !wellFormedID(in.ID) {
 		return nil, problem.NotFound("token", in.ID)
 	}
-	user := a.identity(ctx).User
+	id := a.identity(ctx)
+	if !id.MayGrant() && in.ID != id.Token.TokenID {
+		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token can revoke itself and no other.", Hint: "Revoke it on the page under Settings."}
+	}
+	user := id.User
 	if err := a.Auth.Revoke(ctx, user.UserID, in.ID); err != nil {
 		return nil, named(err, "token", in.ID)
 	}

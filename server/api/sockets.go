@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"reflect"
@@ -36,7 +37,15 @@ func (a *API) watch(c *fiber.Ctx) error {
 	if err := a.exists(c.UserContext(), id); err != nil {
 		return problem.Write(c, err)
 	}
-	err := a.Hub.Upgrade(c.Context(), id)
+	caller := a.identity(c.UserContext())
+	ended, stop := a.Auth.Watch(caller)
+	err := a.Hub.Upgrade(c.Context(), id, live.Caller{
+		Ended: ended, Left: stop, Until: caller.Token.ExpiresAt.Time,
+		Still: func(ctx context.Context) bool { return a.Auth.Still(ctx, caller) },
+	})
+	if err != nil {
+		stop()
+	}
 	if errors.Is(err, live.ErrNotASocket) {
 		c.Set(fiber.HeaderUpgrade, "websocket")
 		c.Set("Sec-WebSocket-Version", "13")

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -29,6 +30,16 @@ const (
 	KindAPI     = "api"
 	KindSession = "session"
 	KindSignIn  = "signin"
+	// KindOperator is who can read the server's own files.
+	KindOperator = "operator"
+)
+
+// The scopes of API tokens.
+const (
+	ScopeRead  = "read"
+	ScopeWrite = "write"
+	// ScopeAdmin may make and revoke tokens, which else a session alone may.
+	ScopeAdmin = "admin"
 )
 
 // The prefixes of secrets, by which a leaked one is recognised.
@@ -36,12 +47,17 @@ const (
 	PrefixAPI     = "lst_"
 	PrefixSession = "lss_"
 	PrefixSignIn  = "lsi_"
+	// PrefixOperator is that of the secret which the server leaves for its operator, in a
+	// file that nobody else can read; it ends with the process.
+	PrefixOperator = "lso_"
 )
 
 // How long things live.
 const (
 	SessionFor = 14 * 24 * time.Hour
-	SignInFor  = 24 * time.Hour
+	SignInFor  = time.Hour
+	// TokenFor is how long an API token lives when nobody says otherwise.
+	TokenFor = 90 * 24 * time.Hour
 	// CacheFor bounds how long a token revoked by another server still works here.
 	CacheFor = 20 * time.Second
 )
@@ -55,7 +71,15 @@ const (
 type Identity struct {
 	User  store.User
 	Token store.Token
+	hash  [32]byte
 }
+
+// MayWrite reports whether the caller may change anything.
+func (i Identity) MayWrite() bool { return i.Token.Kind != KindAPI || i.Token.Scope != ScopeRead }
+
+// MayGrant reports whether the caller may make tokens, and revoke others' than its own:
+// a token that leaks must not outlive its revocation in one that it made.
+func (i Identity) MayGrant() bool { return i.Token.Kind != KindAPI || i.Token.Scope == ScopeAdmin }
 
 // ErrAnonymous is what an unknown, expired or absent secret gives.
 var ErrAnonymous = &engine.Error{Code: engine.CodeUnauthorized, Message: "You are not signed in, or your sign-in has expired.",
@@ -88,7 +112,15 @@ type Service struct {
 	mu    sync.Mutex
 	cache map[[32]byte]cached
 	// revoked rises with each revocation, so that an answer of the store from before it is not remembered.
-	revoked uint64
+	revoked  uint64
+	operator [32]byte // hash of the operator's secret, zero without one
+	// watched are those who want to know when a token ends.
+	watched map[*watch]struct{}
+}
+
+type watch struct {
+	tokenID string
+	ended   chan struct{}
 }
 
 type cached struct {
@@ -98,12 +130,40 @@ type cached struct {
 
 // New returns a service on the users of a store.
 func New(users store.Users, log zerolog.Logger) *Service {
-	return &Service{users: users, log: log, now: time.Now, cache: map[[32]byte]cached{}}
+	return &Service{users: users, log: log, now: time.Now, cache: map[[32]byte]cached{}, watched: map[*watch]struct{}{}}
 }
 
 // Bearer authenticates an API token.
 func (s *Service) Bearer(ctx context.Context, secret string) (Identity, error) {
+	if strings.HasPrefix(secret, PrefixOperator) {
+		return s.asOperator(ctx, secret)
+	}
 	return s.use(ctx, KindAPI, PrefixAPI, secret)
+}
+
+// Operator makes the operator's secret; the one before is good for nothing then.
+func (s *Service) Operator() string {
+	secret, hash := NewSecret(PrefixOperator)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.operator = hash
+	return secret
+}
+
+// asOperator authenticates the operator, who acts as the first admin.
+func (s *Service) asOperator(ctx context.Context, secret string) (Identity, error) {
+	s.mu.Lock()
+	want := s.operator
+	s.mu.Unlock()
+	hash := sha256.Sum256([]byte(secret))
+	if want == ([32]byte{}) || subtle.ConstantTimeCompare(hash[:], want[:]) != 1 {
+		return Identity{}, ErrAnonymous
+	}
+	admin, err := s.users.EnsureAdmin(ctx, "admin")
+	if err != nil {
+		return Identity{}, fmt.Errorf("finding the admin: %w", err)
+	}
+	return Identity{User: admin, Token: store.Token{UserID: admin.UserID, Kind: KindOperator, Name: "operator"}, hash: hash}, nil
 }
 
 // Session authenticates the value of a session cookie.
@@ -138,7 +198,7 @@ func (s *Service) use(ctx context.Context, kind, prefix, secret string) (Identit
 	if e := token.ExpiresAt; !e.IsZero() && e.Before(until) {
 		until = e.Time
 	}
-	id := Identity{User: user, Token: token}
+	id := Identity{User: user, Token: token, hash: hash}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.revoked == revoked {
@@ -153,7 +213,7 @@ func (s *Service) use(ctx context.Context, kind, prefix, secret string) (Identit
 // SignIn consumes a one-time token and returns a session's secret with its user.
 func (s *Service) SignIn(ctx context.Context, oneTime string) (secret string, id Identity, err error) {
 	refused := &engine.Error{Code: engine.CodeUnauthorized, Message: "This sign-in link has been used, has expired, or is not complete.",
-		Hint:   "Restart the server, or ask its operator, for a new link.",
+		Hint:   "Ask the server's operator for a new link: loadstone signin prints one.",
 		Fields: []engine.FieldError{{Field: "token", Message: "is not valid (any more)"}}}
 	if !wellFormed(PrefixSignIn, oneTime) {
 		return "", Identity{}, refused
@@ -165,34 +225,62 @@ func (s *Service) SignIn(ctx context.Context, oneTime string) (secret string, id
 	if err != nil {
 		return "", Identity{}, fmt.Errorf("using a sign-in token: %w", err)
 	}
-	secret, token, err := s.create(ctx, user.UserID, KindSession, PrefixSession, "browser", s.now().Add(SessionFor))
+	secret, token, err := s.create(ctx, store.Token{UserID: user.UserID, Kind: KindSession, Name: "browser"}, PrefixSession, s.now().Add(SessionFor))
 	if err != nil {
 		return "", Identity{}, err
 	}
 	return secret, Identity{User: user, Token: token}, nil
 }
 
-// CreateAPIToken makes an API token. Its secret is returned this once. A zero expiry means none.
-func (s *Service) CreateAPIToken(ctx context.Context, userID, name string, expires time.Time) (secret string, t store.Token, err error) {
-	return s.create(ctx, userID, KindAPI, PrefixAPI, name, expires)
+// CreateAPIToken makes an API token. Its secret is returned this once. A zero expiry means TokenFor from now.
+func (s *Service) CreateAPIToken(ctx context.Context, userID, name, scope string, expires time.Time) (secret string, t store.Token, err error) {
+	if expires.IsZero() {
+		expires = s.now().Add(TokenFor)
+	}
+	return s.create(ctx, store.Token{UserID: userID, Kind: KindAPI, Name: name, Scope: scope}, PrefixAPI, expires)
 }
 
-// CreateSignIn makes a one-time sign-in token for the first admin, who is made if there is none.
+// Watch tells when an identity ends: ended is closed when this server revokes its token.
+// What another server revokes, and what expires, Still finds out.
+func (s *Service) Watch(id Identity) (ended <-chan struct{}, stop func()) {
+	w := &watch{tokenID: id.Token.TokenID, ended: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watched[w] = struct{}{}
+	return w.ended, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watched, w)
+	}
+}
+
+// Still reports whether an identity is as good as when it was found. A store that
+// cannot be asked does not end it.
+func (s *Service) Still(ctx context.Context, id Identity) bool {
+	if e := id.Token.ExpiresAt; !e.IsZero() && !s.now().Before(e.Time) {
+		return false
+	}
+	if id.Token.Kind == KindOperator {
+		return true
+	}
+	_, _, err := s.users.UseToken(ctx, id.Token.Kind, id.hash)
+	return !errors.Is(err, store.ErrNotFound)
+}
+
+// CreateSignIn makes a one-time sign-in token for the first admin, who is made if there
+// is none. Those made before are good for nothing from then on.
 func (s *Service) CreateSignIn(ctx context.Context) (secret string, err error) {
 	admin, err := s.users.EnsureAdmin(ctx, "admin")
 	if err != nil {
 		return "", fmt.Errorf("making sure that there is an admin: %w", err)
 	}
-	secret, _, err = s.create(ctx, admin.UserID, KindSignIn, PrefixSignIn, "sign-in link", s.now().Add(SignInFor))
+	secret, _, err = s.create(ctx, store.Token{UserID: admin.UserID, Kind: KindSignIn, Name: "sign-in link"}, PrefixSignIn, s.now().Add(SignInFor))
 	return secret, err
 }
 
-func (s *Service) create(ctx context.Context, userID, kind, prefix, name string, expires time.Time) (string, store.Token, error) {
+func (s *Service) create(ctx context.Context, t store.Token, prefix string, expires time.Time) (string, store.Token, error) {
 	secret, hash := NewSecret(prefix)
-	t := store.Token{UserID: userID, Kind: kind, Name: name}
-	if !expires.IsZero() {
-		t.ExpiresAt = engine.At(expires)
-	}
+	t.ExpiresAt = engine.At(expires)
 	t, err := s.users.CreateToken(ctx, t, hash)
 	if err != nil {
 		return "", store.Token{}, fmt.Errorf("creating a token: %w", err)
@@ -214,6 +302,12 @@ func (s *Service) Revoke(ctx context.Context, userID, tokenID string) error {
 	for hash, c := range s.cache {
 		if c.identity.Token.TokenID == tokenID && c.identity.User.UserID == userID {
 			delete(s.cache, hash)
+		}
+	}
+	for w := range s.watched {
+		if err == nil && w.tokenID == tokenID {
+			delete(s.watched, w)
+			close(w.ended)
 		}
 	}
 	return err

@@ -105,11 +105,16 @@ func TestLimiter(t *testing.T) {
 		if l.Wait("a") != 0 {
 			t.Errorf("a waits %v", l.Wait("a"))
 		}
+		l.Failed("a")
 		for i := range 3 * maxCallers {
 			l.Failed(string(rune(i + 1000)))
 		}
 		if len(l.spent) > maxCallers+1 {
 			t.Errorf("%d callers are remembered", len(l.spent))
+		}
+		// Whoever there is no room for waits for what all of them have spent.
+		if l.Wait("a newcomer") == 0 {
+			t.Error("a newcomer to a full limiter does not wait")
 		}
 	})
 }

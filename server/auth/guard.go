@@ -42,6 +42,9 @@ func (g *Guard) Handle(c *fiber.Ctx) error {
 		}
 		return problem.Write(c, err)
 	}
+	if !safeMethod(c.Method()) && !id.MayWrite() {
+		return problem.Write(c, &engine.Error{Code: engine.CodeForbidden, Message: "This token may only read.", Hint: "Use one with the scope write."})
+	}
 	c.SetUserContext(WithIdentity(c.UserContext(), id))
 	return c.Next()
 }

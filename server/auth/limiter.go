@@ -34,7 +34,7 @@ func NewLimiter(burst int, refill time.Duration) *Limiter {
 func (l *Limiter) Wait(caller string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	over := l.left(caller).attempts + 1 - float64(l.Burst)
+	over := l.left(l.bucket(caller)).attempts + 1 - float64(l.Burst)
 	if over <= 0 {
 		return 0
 	}
@@ -45,17 +45,22 @@ func (l *Limiter) Wait(caller string) time.Duration {
 func (l *Limiter) Failed(caller string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	caller = l.bucket(caller)
 	s := l.left(caller)
 	s.attempts++
-	if _, known := l.spent[caller]; !known && len(l.spent) >= maxCallers {
-		l.sweep()
-		if len(l.spent) >= maxCallers {
-			caller = ""
-			s = l.left(caller)
-			s.attempts++
-		}
-	}
 	l.spent[caller] = s
+}
+
+// bucket is what the caller's attempts are counted in: its own, or the one of all for
+// whom there is no room.
+func (l *Limiter) bucket(caller string) string {
+	if _, known := l.spent[caller]; known || len(l.spent) < maxCallers {
+		return caller
+	}
+	if l.sweep(); len(l.spent) < maxCallers {
+		return caller
+	}
+	return ""
 }
 
 // sweep forgets who has regained everything, at most once every Refill.

@@ -46,7 +46,7 @@ func BenchmarkFanOut(b *testing.B) {
 	hub := NewHub(Options{Source: source})
 	ln := fasthttputil.NewInmemoryListener()
 	srv := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
-		if err := hub.Upgrade(ctx, "run"); err != nil {
+		if err := hub.Upgrade(ctx, "run", Caller{}); err != nil {
 			ctx.Error(err.Error(), fasthttp.StatusBadRequest)
 		}
 	}}

@@ -5,8 +5,8 @@
 // stuck for WriteTimeout, and neither ever slows the hub or another client.
 //
 // Sockets are read-only: what a client sends is read, bounded and ignored. A
-// socket closes with 1000 after the payload of a run that is over, and with 1001
-// when the server shuts down.
+// socket closes with 1000 after the payload of a run that is over, with 1001 when the
+// server shuts down, and with 1008 when the session or token that opened it has ended.
 //
 // The package upgrades with fasthttp/websocket itself: the wrapper of
 // gofiber/contrib pools its connections and clears them while another goroutine
@@ -104,13 +104,44 @@ var (
 	ErrFull        = &engine.Error{Code: engine.CodeUnavailable, Message: "Too many pages are watching runs.", Hint: "Close some of them, or wait."}
 	ErrNotASocket  = errors.New("not a WebSocket handshake")
 	closeShutdown  = websocket.FormatCloseMessage(websocket.CloseGoingAway, "the server is shutting down")
+	closeSignedOut = websocket.FormatCloseMessage(websocket.ClosePolicyViolation, "the sign-in has ended")
 	closeRunIsOver = websocket.FormatCloseMessage(websocket.CloseNormalClosure, "the run is over")
 )
+
+// Caller is who watches, for as long as the sign-in lasts. The zero value watches without end.
+type Caller struct {
+	// Ended is closed when the session or token is revoked.
+	Ended <-chan struct{}
+	// Until is when it expires; zero means never.
+	Until time.Time
+	// Still asks, with each ping, whether it has been revoked elsewhere.
+	Still func(ctx context.Context) bool
+	// Left is called when the socket has ended.
+	Left func()
+}
+
+func (c Caller) still() bool {
+	if c.Still == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), detailWithin)
+	defer cancel()
+	return c.Still(ctx)
+}
+
+// expiry is a channel that has a value when the caller's time is over.
+func (c Caller) expiry() (<-chan time.Time, func()) {
+	if c.Until.IsZero() {
+		return nil, func() {}
+	}
+	timer := time.NewTimer(time.Until(c.Until))
+	return timer.C, func() { timer.Stop() }
+}
 
 // Upgrade makes the request a socket that watches a run. The caller has checked
 // that the run exists and that the caller may see it. An error means that
 // nothing was upgraded and that the caller answers the request.
-func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, runID string) error {
+func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, runID string, caller Caller) error {
 	h.mu.Lock()
 	switch {
 	case h.closed:
@@ -121,7 +152,7 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, runID string) error {
 		return ErrFull
 	}
 	h.mu.Unlock()
-	if err := h.upgrader.Upgrade(ctx, func(conn *websocket.Conn) { h.serve(conn, runID) }); err != nil {
+	if err := h.upgrader.Upgrade(ctx, func(conn *websocket.Conn) { h.serve(conn, runID, caller) }); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotASocket, err)
 	}
 	return nil
@@ -242,7 +273,12 @@ func (c *client) push(m *websocket.PreparedMessage) {
 }
 
 // serve runs in the connection's own goroutine and writes; a second one reads.
-func (h *Hub) serve(conn *websocket.Conn, runID string) {
+func (h *Hub) serve(conn *websocket.Conn, runID string, caller Caller) {
+	if caller.Left != nil {
+		defer caller.Left()
+	}
+	expired, cancel := caller.expiry()
+	defer cancel()
 	c := &client{conn: conn, slot: make(chan *websocket.PreparedMessage, 1), gone: make(chan struct{})}
 	if !h.join(c, runID) {
 		_ = conn.WriteControl(websocket.CloseMessage, closeShutdown, time.Now().Add(closeGrace))
@@ -275,7 +311,17 @@ func (h *Hub) serve(conn *websocket.Conn, runID string) {
 				h.opts.Log.Debug().Err(err).Str("run_id", runID).Msg("closed a socket that did not take its payload")
 				return
 			}
+		case <-caller.Ended:
+			h.bye(c, closeSignedOut)
+			return
+		case <-expired:
+			h.bye(c, closeSignedOut)
+			return
 		case <-ping.C:
+			if !caller.still() {
+				h.bye(c, closeSignedOut)
+				return
+			}
 			if err := conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(h.opts.WriteTimeout)); err != nil {
 				return
 			}

@@ -32,11 +32,11 @@ func (s *Store) EnsureAdmin(ctx context.Context, name string) (store.User, error
 	return u, named("user", name, err)
 }
 
-const tokenColumns = "t.token_id, t.user_id, t.kind, t.name, t.expires_at, t.last_used_at, t.created_at"
+const tokenColumns = "t.token_id, t.user_id, t.kind, t.name, t.scope, t.expires_at, t.last_used_at, t.created_at"
 
 func scanToken(row pgx.Row, t *store.Token, more ...any) error {
 	var expires, used *time.Time
-	dest := append([]any{&t.TokenID, &t.UserID, &t.Kind, &t.Name, &expires, &used, &t.CreatedAt.Time}, more...)
+	dest := append([]any{&t.TokenID, &t.UserID, &t.Kind, &t.Name, &t.Scope, &expires, &used, &t.CreatedAt.Time}, more...)
 	err := row.Scan(dest...)
 	t.ExpiresAt, t.LastUsedAt, t.CreatedAt = instant(expires), instant(used), engine.At(t.CreatedAt.Time)
 	return err
@@ -53,9 +53,15 @@ func (s *Store) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32
 		if _, err := tx.Exec(ctx, "DELETE FROM api_tokens WHERE user_id = $1 AND expires_at <= now()", t.UserID); err != nil {
 			return err
 		}
-		return scanToken(tx.QueryRow(ctx, `INSERT INTO api_tokens AS t (token_id, user_id, kind, name, secret_sha256, expires_at)
-			VALUES ($1, $2, $3, $4, $5, $6) RETURNING `+tokenColumns,
-			t.TokenID, t.UserID, t.Kind, t.Name, secretSHA256[:], stamp(t.ExpiresAt.Time)), &t)
+		if t.Kind == "signin" {
+			// One link at a time: a new one makes those before it useless.
+			if _, err := tx.Exec(ctx, "DELETE FROM api_tokens WHERE kind = 'signin'"); err != nil {
+				return err
+			}
+		}
+		return scanToken(tx.QueryRow(ctx, `INSERT INTO api_tokens AS t (token_id, user_id, kind, name, secret_sha256, expires_at, scope)
+			VALUES ($1, $2, $3, $4, $5, $6, coalesce($7, 'write')) RETURNING `+tokenColumns,
+			t.TokenID, t.UserID, t.Kind, t.Name, secretSHA256[:], stamp(t.ExpiresAt.Time), orNull(t.Scope)), &t)
 	})
 	return t, failed("saving token", err)
 }

@@ -19,6 +19,9 @@ CREATE TABLE IF NOT EXISTS api_tokens (
     created_at     timestamptz NOT NULL DEFAULT now()
 );
 
+-- What an API token may do: read, write too, or make and revoke tokens as well.
+ALTER TABLE api_tokens ADD COLUMN IF NOT EXISTS scope text NOT NULL DEFAULT 'write' CHECK (scope IN ('read', 'write', 'admin'));
+
 CREATE INDEX IF NOT EXISTS api_tokens_by_user ON api_tokens (user_id, kind);
 
 CREATE TABLE IF NOT EXISTS audit_log (

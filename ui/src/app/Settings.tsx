@@ -190,11 +190,13 @@ function NewToken({ onClose }: { onClose: () => void }) {
   const qc = useQueryClient();
   const [name, setName] = useState('');
   const [days, setDays] = useState('90');
+  const [scope, setScope] = useState('write');
   const create = useMutation({
     mutationFn: () =>
       api.post<{ secret: string }>('/api/auth/tokens', {
         name: name.trim(),
-        ...(days ? { expires_in_days: Number(days) } : {}),
+        expires_in_days: Number(days),
+        scope,
       }),
     onSuccess: () => qc.invalidateQueries({ queryKey: ['tokens'] }),
   });
@@ -246,7 +248,16 @@ function NewToken({ onClose }: { onClose: () => void }) {
             <option value="7">7 days</option>
             <option value="90">90 days</option>
             <option value="365">1 year</option>
-            <option value="">ever</option>
+          </select>
+        </div>
+        <div className="field">
+          <label className="label" htmlFor="token-scope">
+            It may
+          </label>
+          <select id="token-scope" className="input" value={scope} onChange={(e) => setScope(e.target.value)}>
+            <option value="read">read only</option>
+            <option value="write">read and change, but make no tokens</option>
+            <option value="admin">do everything, tokens too</option>
           </select>
         </div>
         <div className="actions">
