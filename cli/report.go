@@ -46,7 +46,10 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 	}
 	if s.LatencyMs != nil {
 		l := s.LatencyMs
-		p("throughput\t%s op/s over %s s, %s operations", rate(s.QPS), length(s.DurationSeconds), count(s.Operations))
+		p("throughput\t%s", throughput(s))
+		if s.FinishedLate > 0 {
+			p("\t%s of them ended after it, up to %s s later, and are in no rate", count(s.FinishedLate), length(s.DrainSeconds))
+		}
 		if s.ServiceMs != nil {
 			printOpenLoop(p, s)
 		}
@@ -68,7 +71,7 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 			if k == nil || k.Count == 0 || k.LatencyMs == nil {
 				continue
 			}
-			p("%s\t%s\t%s\t%s\t%s\t%s\t%s", kind, count(k.Count), rate(k.QPS), millis(k.LatencyMs.P50), millis(k.LatencyMs.P95), millis(k.LatencyMs.P99), count(k.Errors))
+			p("%s\t%s\t%s\t%s\t%s\t%s\t%s", kind, count(k.Count), rated(s, k.QPS), millis(k.LatencyMs.P50), millis(k.LatencyMs.P95), millis(k.LatencyMs.P99), count(k.Errors))
 		}
 		p("")
 	}
@@ -120,6 +123,25 @@ func aboutStandIn(s *engine.Summary) string {
 	return "a stand-in that models the database answered; these figures say nothing about the real one"
 }
 
+// rated is a rate of the run, where it has any.
+func rated(s *engine.Summary, qps float64) string {
+	if !s.Rated() {
+		return "-"
+	}
+	return rate(qps)
+}
+
+// throughput says how many operations were done, and over which time.
+func throughput(s *engine.Summary) string {
+	switch {
+	case !s.Rated():
+		return fmt.Sprintf("unknown, because the record is incomplete; %s operations are recorded", count(s.Operations))
+	case s.CoveredSeconds != nil:
+		return fmt.Sprintf("%s op/s over the %s s that the record covers, %s operations", rate(s.QPS), length(s.DurationSeconds), count(s.Operations))
+	}
+	return fmt.Sprintf("%s op/s over %s s, %s operations", rate(s.QPS), length(s.DurationSeconds), count(s.Operations))
+}
+
 // printCost says what the measurement used of its warehouse.
 func printCost(p func(string, ...any), c *engine.Cost, standIn string) {
 	if c.CreditsPerHour == 0 {
@@ -157,9 +179,12 @@ func printOpenLoop(p func(string, ...any), s *engine.Summary) {
 	if s.ScheduleLagMs != nil {
 		lag = fmt.Sprintf("   start lag P99 %s", millis(s.ScheduleLagMs.P99))
 	}
-	if s.TargetQPS != nil {
+	switch {
+	case s.TargetQPS != nil && s.Rated():
 		p("open loop\ttarget %s op/s, achieved %.2f %%   %s%s", rate(*s.TargetQPS), 100*s.QPS / *s.TargetQPS, dropped, lag)
-	} else {
+	case s.TargetQPS != nil:
+		p("open loop\ttarget %s op/s   %s%s", rate(*s.TargetQPS), dropped, lag)
+	default:
 		p("open loop\tas the workload paces itself   %s%s", dropped, lag)
 	}
 	p("service\tP50 %s   P95 %s   P99 %s   from when an operation was begun; latency counts from when it was due", millis(s.ServiceMs.P50), millis(s.ServiceMs.P95), millis(s.ServiceMs.P99))

@@ -122,19 +122,6 @@ func TestAsErrorKeepsTheCauseAndHidesIt(t *testing.T) {
 	}
 }
 
-func TestRatesOverALongerTime(t *testing.T) {
-	f := Figures{Operations: 10, QPS: 10, DurationSeconds: 1, ByKind: map[Kind]*KindFigures{KindUpdate: {Count: 5, QPS: 5}},
-		ByStatement: []StatementFigures{{Count: 4, QPS: 4}}}
-	f.Over(0.5)
-	if f.QPS != 10 || f.DurationSeconds != 1 {
-		t.Errorf("a shorter time changed them: %+v", f)
-	}
-	f.Over(20)
-	if f.DurationSeconds != 20 || f.QPS != 0.5 || f.ByKind[KindUpdate].QPS != 0.25 || f.ByStatement[0].QPS != 0.2 {
-		t.Errorf("%+v", f)
-	}
-}
-
 func TestAnErrorGivesEachHintOnce(t *testing.T) {
 	e := &Error{Message: "It is disabled.", Hint: "Enable it.", Fields: []FieldError{{Field: "a", Message: "is off", Hint: "Enable it."}, {Field: "b", Message: "is odd", Hint: "even it"}}}
 	if got, want := e.Error(), "It is disabled.\n  a: is off\n  b: is odd (even it)\n  hint: Enable it."; got != want {

@@ -1,5 +1,7 @@
 package engine
 
+import "time"
+
 // LatencyMs are exact percentiles over recorded executions (PERCENTILE_CONT,
 // failures included, warm-up excluded), in milliseconds.
 type LatencyMs struct {
@@ -14,12 +16,45 @@ type LatencyMs struct {
 	StdDev float64 `json:"stddev"`
 }
 
+// Window is when a run was measured: rates are the operations that ended in it,
+// over its length. The zero Window leaves both to the executions.
+type Window struct {
+	From, To time.Time
+	// Connections is how many the load had, 0 for unknown.
+	Connections int
+	// Partial: parts of the record are lost. Rates are taken over the time for which the parts
+	// of all these run workers are there.
+	Partial bool
+	Workers []string
+}
+
+// Stall is a time of the measurement in which no operation ended on any connection.
+type Stall struct {
+	From    Time    `json:"from"`
+	Seconds float64 `json:"seconds"`
+	// MissedOperations should have ended in it at the usual pace.
+	MissedOperations int64 `json:"missed_operations"`
+}
+
+// Omission estimates what a closed loop hides of its stalls: latencies as they
+// would be if users had come at the usual pace meanwhile too. Lower bounds.
+type Omission struct {
+	StalledSeconds   float64 `json:"stalled_seconds"`
+	MissedOperations int64   `json:"missed_operations"`
+	P50Ms            float64 `json:"p50_ms"`
+	P95Ms            float64 `json:"p95_ms"`
+	P99Ms            float64 `json:"p99_ms"`
+	P999Ms           float64 `json:"p999_ms"`
+}
+
 // KindFigures are the exact figures of one operation kind.
 type KindFigures struct {
-	Count     int64      `json:"count"`
-	Errors    int64      `json:"errors"`
-	QPS       float64    `json:"qps"`
-	Rows      int64      `json:"rows"`
+	Count  int64   `json:"count"`
+	Errors int64   `json:"errors"`
+	QPS    float64 `json:"qps"`
+	Rows   int64   `json:"rows"`
+	// NoRows succeeded and found or changed no row.
+	NoRows    int64      `json:"no_rows"`
 	LatencyMs *LatencyMs `json:"latency_ms"`
 }
 
@@ -39,8 +74,7 @@ type StatementFigures struct {
 	LatencyMs StatementLatencyMs `json:"latency_ms"`
 }
 
-// StatementLatencyMs are latencies in milliseconds. Avg and Max are exact; the
-// percentiles are taken from a histogram and within 0.55 % of the exact ones.
+// StatementLatencyMs are exact latencies in milliseconds.
 type StatementLatencyMs struct {
 	Avg float64 `json:"avg"`
 	P50 float64 `json:"p50"`
@@ -59,18 +93,24 @@ type TransactionFigures struct {
 	Failed     int64 `json:"failed"`
 }
 
-// MeasuredSecond is one second of a run's measurement.
+// MeasuredSecond is one second of a run's measurement; the last one may be shorter.
 type MeasuredSecond struct {
 	// Operations and Errors count the executions that ended in it, Latency holds how long they took.
 	Operations int64          `json:"operations"`
 	Errors     int64          `json:"errors"`
 	Latency    *HistogramData `json:"latency"`
-	// Seconds is how many seconds it covers, 0 for one: of a long measurement, neighbours are merged.
-	Seconds int `json:"seconds,omitempty"`
+	// Seconds is how many seconds it covers, 0 for one: of a long measurement neighbours
+	// are merged, and the last one of any may be shorter.
+	Seconds float64 `json:"seconds,omitempty"`
 }
 
 // Length is how many seconds it covers.
-func (s MeasuredSecond) Length() int { return max(s.Seconds, 1) }
+func (s MeasuredSecond) Length() float64 {
+	if s.Seconds <= 0 {
+		return 1
+	}
+	return s.Seconds
+}
 
 // Drops count arrivals of an open loop that were due and never begun, by reason.
 type Drops struct {
@@ -181,10 +221,22 @@ type Figures struct {
 	Operations int64 `json:"operations"`
 	Reads      int64 `json:"reads"`
 	Writes     int64 `json:"writes"`
-	// DurationSeconds runs from the start of the measurement to its end, or to the
-	// end of the last execution where that is later.
+	// DurationSeconds is the length of the measurement: as planned, or until the load
+	// was stopped. What the run did by itself ends with its last execution.
 	DurationSeconds float64 `json:"duration_seconds"`
-	QPS             float64 `json:"qps"`
+	MeasuredFrom    Time    `json:"measured_from"`
+	MeasuredTo      Time    `json:"measured_to"`
+	// QPS counts the operations that ended in the measurement, over its length. FinishedLate
+	// of Operations ended in the drain that followed, which took DrainSeconds; they are in no rate.
+	QPS          float64 `json:"qps"`
+	FinishedLate int64   `json:"finished_late"`
+	DrainSeconds float64 `json:"drain_seconds"`
+	// CoveredSeconds is null unless parts of the record are lost: for so long it is there, and rates are
+	// over that; with 0 there are none.
+	CoveredSeconds *float64 `json:"covered_seconds"`
+	// Stalls are at least a second long; Omission is of a closed loop that had some, else null.
+	Stalls   []Stall   `json:"stalls,omitempty"`
+	Omission *Omission `json:"coordinated_omission"`
 	// LatencyMs is the response time: in an open loop from when an operation was due.
 	LatencyMs *LatencyMs `json:"latency_ms"`
 	// The following are of an open loop, null in a closed one: ServiceMs is the
@@ -214,22 +266,8 @@ type Figures struct {
 // the figures say nothing of the target.
 func (f *Figures) Worked() bool { return f.Operations > f.Errors.Count }
 
-// Over takes the rates over at least so many seconds. Executions alone cannot
-// tell how long was measured: one in a minute has no rate of its own.
-func (f *Figures) Over(seconds float64) {
-	if seconds <= f.DurationSeconds {
-		return
-	}
-	f.DurationSeconds = seconds
-	f.QPS = float64(f.Operations) / seconds
-	for _, k := range f.ByKind {
-		k.QPS = float64(k.Count) / seconds
-	}
-	for i := range f.ByStatement {
-		s := &f.ByStatement[i]
-		s.QPS = float64(s.Count) / seconds
-	}
-}
+// Rated reports whether the run has rates: it has unless its record is lost.
+func (f *Figures) Rated() bool { return f.CoveredSeconds == nil || *f.CoveredSeconds > 0 }
 
 // ThresholdResult is one judged threshold.
 type ThresholdResult struct {

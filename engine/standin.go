@@ -20,6 +20,9 @@ func (s *Summary) StandIn() string { return StandIn(s.Simulated, s.Emulated) }
 // VerdictText is the verdict as people read it: figures of a stand-in may be
 // valid, and are none of the database.
 func (s *Summary) VerdictText() string {
+	if s.Validity == VerdictNone {
+		return "none: the run ended before its measurement"
+	}
 	if word := s.StandIn(); word != "" {
 		return fmt.Sprintf("%s (%s)", s.Validity, word)
 	}

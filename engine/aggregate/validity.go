@@ -51,6 +51,7 @@ const (
 	CauseErrors           = "errors"
 	CauseNothingMeasured  = "nothing_measured"
 	CauseFallback         = "fallback_warehouse"
+	CauseKindFailed       = "kind_failed"
 )
 
 // Validity judges whether a run's figures can be defended. It is a pure
@@ -60,8 +61,11 @@ type Validity struct {
 	open    map[string]*interval // by cause and subject
 	highCPU map[string]time.Time // since when a node's CPU has been over the limit
 	notes   []string
-	more    int
-	last    time.Time // of the last observation
+	remarks []string // that the figures call for
+	// unmeasured: the run has ended before its measurement.
+	unmeasured bool
+	more       int
+	last       time.Time // of the last observation
 	// What was dropped and scheduled so far; drops below the limit are no cause.
 	dropped, scheduled int64
 	outcome            Outcome
@@ -91,6 +95,7 @@ type Outcome struct {
 
 // stall follows the seconds in which no operation ended.
 type stall struct {
+	exact     bool      // remarks are those of the record
 	began     time.Time // of the measurement
 	ended     int64     // operations so far
 	from, to  time.Time // zero while operations end
@@ -116,6 +121,7 @@ func (v *Validity) Clone() *Validity {
 	c := NewValidity()
 	c.last, c.dropped, c.scheduled = v.last, v.dropped, v.scheduled
 	c.more, c.notes = v.more, append([]string(nil), v.notes...)
+	c.remarks = append([]string(nil), v.remarks...)
 	c.outcome, c.stall = v.outcome, v.stall
 	c.stall.remarks = append([]string(nil), v.stall.remarks...)
 	for _, i := range v.causes {
@@ -141,6 +147,12 @@ func (v *Validity) Note(text string) {
 	}
 	v.notes = append(v.notes, text)
 }
+
+// Remark adds a note that follows from the figures, and is made anew with them.
+func (v *Validity) Remark(text string) { v.remarks = append(v.remarks, text) }
+
+// Unmeasured tells that the run has ended without a measurement: there is nothing to judge.
+func (v *Validity) Unmeasured() { v.unmeasured = true }
 
 // Add records a cause over an interval.
 func (v *Validity) Add(cause, detail string, from, to time.Time) {
@@ -297,9 +309,15 @@ func (s *stall) remark() string {
 	return ""
 }
 
+// Stalled replaces what the ticks showed of stalls by what the record says.
+func (v *Validity) Stalled(remarks []string) { v.stall = stall{exact: true, remarks: remarks} }
+
 // notes are the stalls that were worth a remark, the one under way too.
 func (s *stall) notes() []string {
 	out := append([]string(nil), s.remarks...)
+	if s.exact {
+		return out
+	}
 	if text := s.remark(); text != "" {
 		out = append(out, text)
 	}
@@ -423,7 +441,7 @@ func (v *Validity) LostWorker(workerID, why string, from, to time.Time) {
 
 // Verdict returns the verdict so far. The caller owns it.
 func (v *Validity) Verdict() engine.Validity {
-	out := engine.Validity{Verdict: engine.VerdictValid, Causes: make([]engine.ValidityCause, 0, len(v.causes)), Notes: append([]string{}, v.notes...)}
+	out := engine.Validity{Verdict: engine.VerdictValid, Causes: make([]engine.ValidityCause, 0, len(v.causes)), Notes: append([]string{}, v.notes...), Seen: slices.Clone(v.notes)}
 	drops := false
 	for _, i := range v.causes {
 		if i.cause == CauseDropped && float64(v.dropped) <= dropLimit*float64(v.scheduled) {
@@ -434,8 +452,15 @@ func (v *Validity) Verdict() engine.Validity {
 	}
 	out.Causes = append(out.Causes, v.shortOfConnections()...)
 	causes, notes := v.outcome.judge(drops)
-	out.Causes, out.Notes = append(out.Causes, causes...), append(append(out.Notes, v.stall.notes()...), notes...)
-	if len(out.Causes) > 0 {
+	stalls := v.stall.notes()
+	if !v.stall.exact {
+		out.Seen = append(out.Seen, stalls...)
+	}
+	out.Causes, out.Notes = append(out.Causes, causes...), append(out.Notes, slices.Concat(stalls, v.remarks, notes)...)
+	switch {
+	case v.unmeasured:
+		out.Verdict = engine.VerdictNone
+	case len(out.Causes) > 0:
 		out.Verdict = engine.VerdictDegraded
 	}
 	if v.more > 0 {

@@ -27,7 +27,7 @@ type block struct {
 // side is the runs of one side, cut into blocks.
 type side struct {
 	runs    [][]block
-	seconds int
+	seconds float64
 	// inflation is by how much the variance of a figure is larger than blocks drawn on
 	// their own show, because neighbouring blocks resemble each other; 1 when they do not.
 	inflation float64
@@ -123,7 +123,7 @@ func (s *side) block(seconds []Second) (block, error) {
 	var b block
 	h := histogram.New()
 	for _, second := range seconds {
-		b.seconds += float64(second.Length())
+		b.seconds += second.Length()
 		b.operations += second.Operations
 		b.errors += second.Errors
 		if second.Latency != nil {

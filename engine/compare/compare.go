@@ -153,7 +153,7 @@ func compareSides(a, b []Run, shown map[string][2]float64, o Options) (Compariso
 		s    *side
 	}{{"A", sideA}, {"B", sideB}} {
 		if n := side.s.seconds; n < minSeconds {
-			c.Notes = append(c.Notes, fmt.Sprintf("Side %s has only %d seconds of measurement; intervals from so few are too narrow. Measure for half a minute or more.", side.name, n))
+			c.Notes = append(c.Notes, fmt.Sprintf("Side %s has only %.3g seconds of measurement; intervals from so few are too narrow. Measure for half a minute or more.", side.name, n))
 		}
 	}
 	if len(a) == 1 && len(b) == 1 {

@@ -18,11 +18,29 @@ func (s *Service) Seconds(ctx context.Context, runID string) ([]engine.MeasuredS
 	if !run.Status.Terminal() {
 		return nil, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("Run %s is %s; its executions are complete when it has ended.", runID, run.Status), Hint: "wait for its end"}
 	}
-	seconds, err := s.opts.Results.Seconds(ctx, runID)
+	w, err := s.measuredIn(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	seconds, err := s.opts.Results.SecondsIn(ctx, runID, w)
 	if err != nil {
 		return nil, fmt.Errorf("reading the executions of run %s: %w", runID, err)
 	}
 	return seconds, nil
+}
+
+// measuredIn is the window that a run's figures were taken over.
+func (s *Service) measuredIn(ctx context.Context, runID string) (w engine.Window, err error) {
+	rows, err := s.opts.Store.Results(ctx, runID)
+	if err != nil {
+		return w, fmt.Errorf("reading the results of run %s: %w", runID, err)
+	}
+	for _, r := range rows {
+		if f := r.Figures; r.TestID == runID && f != nil {
+			w.From, w.To = f.MeasuredFrom.Time, f.MeasuredTo.Time
+		}
+	}
+	return w, nil
 }
 
 // Compare compares the runs of side b with those of side a.

@@ -35,6 +35,8 @@ type ending struct {
 	parts       []heldPart
 	validity    *aggregate.Validity
 	search      *engine.FindMaxResult // nil without a search
+	// measureAt is when the run workers were told to measure; zero when only the store remembers.
+	measureAt time.Time
 	// lost is the interval of which no record exists, when the process was killed.
 	lostFrom, lostTo time.Time
 	// shown are the percentiles of the measurement as they were shown last.
@@ -98,7 +100,7 @@ func (l *live) finish(ctx context.Context) {
 	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
 		l.validity.Note("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need Linux and connections without TLS.")
 	}
-	e := ending{run: l.run, keeper: l.keeper, environment: environment, validity: l.validity.Clone(), shown: l.shownLatency}
+	e := ending{run: l.run, keeper: l.keeper, environment: environment, validity: l.validity.Clone(), shown: l.shownLatency, measureAt: l.core.measureAt}
 	if l.plan != nil {
 		e.plan = l.plan.Plan
 	}
@@ -209,15 +211,7 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 		}
 		o.stored = append(o.stored, p.WorkID)
 	}
-	var totals control.Totals
-	known := true
-	for _, c := range e.children {
-		if c.totals == nil {
-			known = false
-			continue
-		}
-		totals.Add(*c.totals)
-	}
+	totals, known := e.totals()
 	parent, children, err := s.figures(ctx, e)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -225,22 +219,14 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 		}
 		s.opts.Log.Error().Err(err).Str("run_id", e.run.RunID).Msg("the figures cannot be computed")
 		incomplete("The figures could not be computed: %s", engine.AsError(err).Message)
-		parent = &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
+		none := 0.0
+		parent = &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}, CoveredSeconds: &none}
 		children = make([]*engine.Figures, len(e.children))
+		account(parent, totals, known)
 	}
 	parent.LivePercentiles = e.shown.against(parent)
 	if rate := e.run.Scenario.Workload.MeanRate(); rate > 0 && parent.Operations > 0 {
 		parent.TargetQPS = &rate
-	}
-	account(parent, totals, known)
-	for i, c := range e.children {
-		if children[i] != nil {
-			var t control.Totals
-			if c.totals != nil {
-				t = *c.totals
-			}
-			account(children[i], t, c.totals != nil)
-		}
 	}
 	if !parent.Accounting.Balanced {
 		incomplete("The accounting does not add up: %s", strings.Join(parent.Accounting.Problems, "; "))
@@ -256,6 +242,13 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 	v.Outcome(aggregate.Outcome{From: e.run.WarmupEndTime.Time, To: end, Operations: parent.Operations, Errors: parent.Errors.Count,
 		Scheduled: scheduled, Dropped: dropped, Over: true, Search: e.run.Scenario.Workload.Searches()})
 	s.judgeFallback(ctx, e, parent)
+	remark(v, e.run.Scenario.Workload, parent)
+	if e.search == nil {
+		doubt(v, parent, e.run.WarmupEndTime.Time, end)
+	}
+	if e.run.WarmupEndTime.IsZero() {
+		v.Unmeasured()
+	}
 	if err := s.saveResults(ctx, e, parent, children); err != nil {
 		if ctx.Err() != nil {
 			return o
@@ -297,46 +290,6 @@ func (s *Service) keepPart(ctx context.Context, k *keeper, p heldPart) error {
 	return nil
 }
 
-// figures reads the record, as a whole and by run worker.
-func (s *Service) figures(ctx context.Context, e ending) (*engine.Figures, []*engine.Figures, error) {
-	children := make([]*engine.Figures, len(e.children))
-	parent, err := s.opts.Results.Figures(ctx, e.run.RunID, "")
-	if err != nil {
-		return nil, nil, fmt.Errorf("computing the figures: %w", err)
-	}
-	over := measured(e.run).Seconds()
-	parent.Over(over)
-	for i, c := range e.children {
-		if len(e.children) == 1 {
-			same := *parent
-			children[i] = &same
-			continue
-		}
-		if children[i], err = s.opts.Results.Figures(ctx, e.run.RunID, c.workerID); err != nil {
-			return nil, nil, fmt.Errorf("computing the figures of %s: %w", c.workerID, err)
-		}
-		children[i].Over(over)
-	}
-	return parent, children, nil
-}
-
-// measured is how long the run was measured, 0 when only its executions can tell:
-// when there was no measurement, or the workload ended by itself, which is noticed later.
-func measured(r engine.Run) time.Duration {
-	if r.WarmupEndTime.IsZero() || r.MeasurementEndTime.IsZero() {
-		return 0
-	}
-	took := r.MeasurementEndTime.Sub(r.WarmupEndTime.Time)
-	if r.StopReason != engine.StopDurationElapsed {
-		return took
-	}
-	planned := r.Scenario.Workload.Duration()
-	if took < planned-5*time.Millisecond { // stored times are rounded
-		return 0
-	}
-	return planned
-}
-
 // account completes the identity with what the workers counted and checks it.
 func account(f *engine.Figures, t control.Totals, known bool) {
 	a := &f.Accounting
@@ -353,6 +306,9 @@ func account(f *engine.Figures, t control.Totals, known bool) {
 func parentResult(e ending, f *engine.Figures) engine.TestResult {
 	verdict := e.validity.Verdict()
 	judged := threshold.Judge(e.run.Scenario.Thresholds, f, e.search)
+	if e.search == nil {
+		judged = append(judged, threshold.Implied(e.run.Scenario.Thresholds, f)...)
+	}
 	passed := threshold.Passed(judged) && e.run.Status == engine.StatusCompleted && f.Worked()
 	r := engine.TestResult{TestID: e.run.RunID, RunID: e.run.RunID, TestName: e.run.TestName, Status: e.run.Status, StartTime: e.run.StartTime, EndTime: e.run.EndTime,
 		Figures: f, FindMax: e.search, Validity: &verdict, Thresholds: judged, Passed: &passed, Plan: e.plan, Environment: &e.environment}

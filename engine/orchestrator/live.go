@@ -53,8 +53,10 @@ type live struct {
 	byID     map[string]*runWorker
 	agg      *aggregate.Aggregator
 	validity *aggregate.Validity
-	guard    *guardrail.Watch
-	second   *aggregate.Second
+	// judgedSoFar is how many causes and notes have been stored.
+	judgedSoFar int
+	guard       *guardrail.Watch
+	second      *aggregate.Second
 	// shownLatency is of the measurement so far.
 	shownLatency shownLatency
 	sequence     int64 // of the last event made

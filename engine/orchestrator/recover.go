@@ -248,7 +248,13 @@ func (s *Service) remember(ctx context.Context, e *ending) error {
 			if r.Environment != nil {
 				e.environment = *r.Environment
 			}
+			if r.Figures != nil {
+				e.measureAt = r.Figures.MeasuredFrom.Time
+			}
 			if r.Validity != nil {
+				for _, n := range r.Validity.Seen {
+					e.validity.Note(n)
+				}
 				for _, c := range r.Validity.Causes {
 					if judgedAgain(c) {
 						continue
@@ -281,7 +287,7 @@ func (s *Service) remember(ctx context.Context, e *ending) error {
 // judgedAgain reports whether processing finds a stored cause again, if it still holds.
 func judgedAgain(c engine.ValidityCause) bool {
 	switch c.Cause {
-	case aggregate.CauseErrors, aggregate.CauseNothingMeasured:
+	case aggregate.CauseErrors, aggregate.CauseNothingMeasured, aggregate.CauseKindFailed:
 		return true
 	case aggregate.CauseIncompleteRecord:
 		return c.Detail != serverWasDown

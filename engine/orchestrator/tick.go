@@ -13,10 +13,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// shortestSecond is how much time a last, partial second must cover to be a
-// point of the time series: rates over less say nothing.
-const shortestSecond = 0.25
-
 // everySecond is the run's pulse: health, figures, guardrails, one write, one payload.
 func (l *live) everySecond(ctx context.Context) {
 	now := l.clock.Now()
@@ -131,6 +127,7 @@ func (l *live) aggregate(now time.Time) {
 	}
 	l.validity.Observe(now, l.core.phase, s)
 	l.validity.Outcome(aggregate.Outcome{From: l.core.measureAt, To: now, Operations: s.RollupOps, Errors: s.RollupErrors, Search: l.core.search != nil})
+	l.saveVerdict()
 	if l.core.started && !l.core.stopping() {
 		if broken := l.guard.Observe(now, guarded(s)); broken != "" {
 			l.happen(l.svc.lifetime, hapStop{reason: engine.StopGuardrail, sentence: "Guardrail triggered: " + broken})
@@ -145,7 +142,7 @@ func (l *live) aggregate(now time.Time) {
 	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Snapshots, Logs: l.logbook.take(),
 		TotalOps: s.RollupOps, ErrorCount: s.RollupErrors, CurrentQPS: s.Payload.Ops.CurrentPerSec,
 		WorkersRegistered: registered, WorkersActive: active, WorkersCompleted: completed}
-	if l.core.started && reported(s) && (len(s.Snapshots) > 0 || !l.allEnded()) && covered(s) >= shortestSecond {
+	if l.core.started && reported(s) && (len(s.Snapshots) > 0 || !l.allEnded()) && (covered(s) >= shortestSecond || reportedOps(s) > 0) {
 		p := s.Point(now, now.Sub(r.StartTime.Time), phaseOf(s, l.core.phase))
 		t.Point = &p
 	}
@@ -153,6 +150,17 @@ func (l *live) aggregate(now time.Time) {
 		t.FindMax = l.searchState(now)
 	}
 	l.keeper.saveTick(t)
+}
+
+// saveVerdict keeps causes and notes as they come, for a process that has to end the
+// run in this one's place.
+func (l *live) saveVerdict() {
+	verdict := l.validity.Verdict()
+	if n := len(verdict.Causes) + len(verdict.Seen); n != l.judgedSoFar {
+		l.judgedSoFar = n
+		row := engine.TestResult{TestID: l.runID, RunID: l.runID, TestName: l.run.TestName, Status: l.core.status, Validity: &verdict}
+		l.keeper.add("the verdict so far", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
+	}
 }
 
 // guarded is what the guardrails judge of a second.
@@ -192,6 +200,18 @@ func phaseOf(s *aggregate.Second, now engine.Phase) engine.Phase {
 		}
 	}
 	return engine.PhaseWarmup
+}
+
+// shortestSecond is how much time a last, partial second must cover to be a point of
+// the time series when nothing ended in it.
+const shortestSecond = 0.25
+
+// reportedOps is how many operations the new snapshots report.
+func reportedOps(s *aggregate.Second) (n int64) {
+	for _, snap := range s.Snapshots {
+		n += snap.TickStarted
+	}
+	return n
 }
 
 // covered is the longest time that the snapshots of one worker cover in this

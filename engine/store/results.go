@@ -16,15 +16,15 @@ type Results interface {
 	Put(ctx context.Context, a engine.Artifact, path string) error
 	// Open opens a stored part for download.
 	Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error)
-	// Figures reads every execution of the run and computes the exact figures.
+	// FiguresIn reads every execution of the run and computes the exact figures.
 	// workerID "" covers all. Counters of Accounting that only the engine knows
 	// (Scheduled, Dropped, Started, Succeeded, Failed) are left to the caller;
-	// Recorded and Warmup are counted.
-	Figures(ctx context.Context, runID, workerID string) (*engine.Figures, error)
-	// Seconds reads every execution of the run and returns its measurement second
-	// by second, whole seconds only; of more than an hour, neighbours are merged to at
-	// most 3600 elements. Empty for a run without one.
-	Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error)
+	// Recorded and Warmup are counted. Rates are taken over the window.
+	FiguresIn(ctx context.Context, runID, workerID string, w engine.Window) (*engine.Figures, error)
+	// SecondsIn reads every execution of the run and returns the window second by
+	// second, the last of which may be shorter; of more than an hour, neighbours are
+	// merged to at most 3600 elements. Empty for a run without a measurement.
+	SecondsIn(ctx context.Context, runID string, w engine.Window) ([]engine.MeasuredSecond, error)
 	// QueryRows calls fn with the executions of one row group after the other, for
 	// the join with a history. Its slices are valid until fn returns.
 	QueryRows(ctx context.Context, runID string, fn func(*QueryRows) error) error

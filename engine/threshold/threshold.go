@@ -129,6 +129,51 @@ func Judge(thresholds []string, f *engine.Figures, search *engine.FindMaxResult)
 	return results
 }
 
+// Implied are the thresholds that every run has, where they failed: a kind of
+// operation that failed every time it was tried. A threshold of the template's own on the
+// errors of that kind, or one that lets every operation fail, allows it when it passes.
+func Implied(thresholds []string, f *engine.Figures) []engine.ThresholdResult {
+	var out []engine.ThresholdResult
+	for _, k := range FailedKinds(f) {
+		if allowed(thresholds, k, f) {
+			continue
+		}
+		all := 1.0
+		out = append(out, engine.ThresholdResult{Threshold: k.String() + ".error_rate < 1", Actual: &all,
+			Reason: fmt.Sprintf("all %d operations of kind %s failed (implied; a threshold on %s.error_rate of your own replaces this one)", f.ByKind[k].Count, k, k)})
+	}
+	return out
+}
+
+// FailedKinds are the kinds of which every operation failed, in a run in which others worked.
+func FailedKinds(f *engine.Figures) (failed []engine.Kind) {
+	if f == nil || !f.Worked() {
+		return nil // that the run failed is said already
+	}
+	for _, k := range engine.Kinds() {
+		if c := f.ByKind[k]; c != nil && c.Count > 0 && c.Errors == c.Count {
+			failed = append(failed, k)
+		}
+	}
+	return failed
+}
+
+func allowed(thresholds []string, k engine.Kind, f *engine.Figures) bool {
+	for _, text := range thresholds {
+		t, err := Parse(text)
+		if err != nil || t.Metric != "error_rate" && t.Metric != "errors" {
+			continue
+		}
+		actual, ok := t.figure(f)
+		own := t.Kind != nil && *t.Kind == k
+		any := t.Kind == nil && t.Metric == "error_rate" && t.holds(1)
+		if ok && t.holds(actual) && (own || any) {
+			return true
+		}
+	}
+	return false
+}
+
 // Passed reports whether every threshold passed.
 func Passed(results []engine.ThresholdResult) bool {
 	for _, r := range results {
@@ -177,7 +222,7 @@ func (t Threshold) figure(f *engine.Figures) (float64, bool) {
 	}
 	switch t.Metric {
 	case "qps":
-		return qps, true
+		return qps, f.Rated()
 	case "operations":
 		return float64(count), true
 	case "errors":

@@ -74,3 +74,29 @@ func FuzzParse(f *testing.F) {
 		Judge([]string{text}, figures(), nil)
 	})
 }
+
+// A kind that failed every time fails the run, unless the template says that it may.
+func TestAKindThatFailsEntirelyFailsTheRun(t *testing.T) {
+	f := &engine.Figures{Operations: 1000, Errors: engine.ErrorFigures{Count: 100}, ByKind: map[engine.Kind]*engine.KindFigures{
+		engine.KindPointLookup: {Count: 900}, engine.KindDelete: {Count: 100, Errors: 100}}}
+	for name, c := range map[string]struct {
+		thresholds []string
+		fails      bool
+	}{
+		"without thresholds":                    {nil, true},
+		"one of something else":                 {[]string{"p95_ms < 10", "error_rate < 0.5"}, true},
+		"of another kind":                       {[]string{"POINT_LOOKUP.error_rate < 2"}, true},
+		"of its own, that fails":                {[]string{"DELETE.error_rate < 0.1"}, true},
+		"of its own, that allows it":            {[]string{"DELETE.error_rate <= 1"}, false},
+		"of its count, that allows it":          {[]string{"DELETE.errors < 1000"}, false},
+		"of the run, that lets everything fail": {[]string{"error_rate <= 1"}, false},
+	} {
+		implied := Implied(c.thresholds, f)
+		if (len(implied) == 1) != c.fails || Passed(implied) == c.fails {
+			t.Errorf("%s: %+v", name, implied)
+		}
+	}
+	if all := Implied(nil, &engine.Figures{Operations: 5, Errors: engine.ErrorFigures{Count: 5}, ByKind: map[engine.Kind]*engine.KindFigures{engine.KindDelete: {Count: 5, Errors: 5}}}); len(all) != 0 {
+		t.Errorf("a run in which nothing worked fails by itself: %+v", all)
+	}
+}

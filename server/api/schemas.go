@@ -130,7 +130,7 @@ func (logLevelSchema) Schema(huma.Registry) *huma.Schema {
 
 // Schema describes engine.Verdict.
 func (verdictSchema) Schema(huma.Registry) *huma.Schema {
-	return enum(engine.VerdictValid, engine.VerdictDegraded)
+	return enum(engine.VerdictValid, engine.VerdictDegraded, engine.VerdictNone)
 }
 
 // Schema describes engine.EventType.

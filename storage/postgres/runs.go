@@ -220,7 +220,7 @@ const (
 )
 
 // selectRows reads runs as lists show them; toRow takes its rows.
-const selectRows = `SELECT ` + listColumns + `, t.qps, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed,
+const selectRows = `SELECT ` + listColumns + `, CASE WHEN (t.figures ->> 'covered_seconds')::double precision = 0 THEN NULL ELSE t.qps END, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed,
 		coalesce(t.environment @> '{"simulated": true}', false), coalesce(t.environment @> '{"emulated": true}', false)
 	FROM run_status r LEFT JOIN test_results t ON t.test_id = r.run_id`
 

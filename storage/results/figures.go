@@ -10,19 +10,23 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 )
 
-// Figures implements store.Results. A run without parts has zero figures.
-//
-// The measurement starts when the first execution outside the warm-up was due
-// (which in a closed loop is when it started) and ends when the last one ended;
-// rates are taken over that time. With a workerID both are that run worker's own.
+// Figures is FiguresIn where only the executions tell when was measured.
 func (f *Folder) Figures(ctx context.Context, runID, workerID string) (*engine.Figures, error) {
-	s, err := f.scan(ctx, runID, workerID)
+	return f.FiguresIn(ctx, runID, workerID, engine.Window{})
+}
+
+// FiguresIn implements store.Results. A run without parts has zero figures.
+//
+// Where the window has no end, the measurement starts when the first execution outside the
+// warm-up was due (which in a closed loop is when it started) and ends when the last
+// one ended; rates are taken over that time. With a workerID both are that run worker's own.
+func (f *Folder) FiguresIn(ctx context.Context, runID, workerID string, w engine.Window) (*engine.Figures, error) {
+	s, err := f.scan(ctx, runID, workerID, w)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +36,7 @@ func (f *Folder) Figures(ctx context.Context, runID, workerID string) (*engine.F
 // FiguresByWorker computes the figures of the run and of each of its run
 // workers in one pass over the parts.
 func (f *Folder) FiguresByWorker(ctx context.Context, runID string) (parent *engine.Figures, byWorker map[string]*engine.Figures, err error) {
-	s, err := f.scan(ctx, runID, "")
+	s, err := f.scan(ctx, runID, "", engine.Window{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,6 +56,8 @@ func (f *Folder) FiguresByWorker(ctx context.Context, runID string) (parent *eng
 type kindSums struct {
 	distribution
 	rows, errors int64
+	// rated ended in time to count in a rate, empty succeeded without a row.
+	rated, empty int64
 }
 
 // sums is what one pass over a run worker's parts collects.
@@ -87,6 +93,8 @@ func (s *sums) merge(o *sums) {
 		s.kinds[k].pieces = append(s.kinds[k].pieces, o.kinds[k].pieces...)
 		s.kinds[k].rows += o.kinds[k].rows
 		s.kinds[k].errors += o.kinds[k].errors
+		s.kinds[k].rated += o.kinds[k].rated
+		s.kinds[k].empty += o.kinds[k].empty
 	}
 	for e, n := range o.errors {
 		s.errors[e] += n
@@ -102,14 +110,20 @@ func (s *sums) merge(o *sums) {
 type scan struct {
 	paths   []string
 	workers map[string]*sums
+	window  *window
+	ends    *ends
 }
 
-func (f *Folder) scan(ctx context.Context, runID, workerID string) (*scan, error) {
+func (f *Folder) scan(ctx context.Context, runID, workerID string, over engine.Window) (*scan, error) {
 	paths, err := f.executionParts(runID)
 	if err != nil {
 		return nil, err
 	}
 	s := &scan{paths: paths, workers: map[string]*sums{}}
+	if s.window, err = newWindow(over, paths, workerID); err != nil {
+		return nil, err
+	}
+	s.ends = newEnds(s.window)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -119,7 +133,7 @@ func (f *Folder) scan(ctx context.Context, runID, workerID string) (*scan, error
 	)
 	for range max(1, min(runtime.GOMAXPROCS(0), len(paths), 4)) {
 		group.Go(func() {
-			r := &reader{}
+			r := &reader{window: s.window, ends: newEnds(s.window)}
 			mine := map[string]*sums{}
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
@@ -132,6 +146,7 @@ func (f *Folder) scan(ctx context.Context, runID, workerID string) (*scan, error
 			}
 			mu.Lock()
 			defer mu.Unlock()
+			s.ends.merge(r.ends)
 			for id, sum := range mine {
 				if s.workers[id] == nil {
 					s.workers[id] = newSums()
@@ -149,6 +164,8 @@ func (f *Folder) scan(ctx context.Context, runID, workerID string) (*scan, error
 
 // reader holds the column buffers of one goroutine.
 type reader struct {
+	window                      *window
+	ends                        *ends
 	elapsed, lag, wait          []float64
 	due, decode                 []int64
 	kind, rows                  []int32
@@ -230,22 +247,14 @@ func (r *reader) read(s *sums, p *artifact.Part, part, g int) (err error) {
 	due, rows, warmup, success, kind := r.due[:n], r.rows[:n], r.warmup[:n], r.success[:n], r.kind[:n]
 	statement, position, retries, rolledBack := r.statement[:n], r.position[:n], r.retries[:n], r.rolledBack[:n]
 	byStatement := newStatementTable(s.statements, ids, kinds)
-	var counts [engine.NumKinds]int
-	for i, k := range kind {
-		if !warmup[i] && position[i] == 0 {
-			counts[kinds[k]]++
-		}
-	}
-	var keys [engine.NumKinds][]uint64
-	for k, c := range counts {
-		keys[k] = make([]uint64, 0, c)
-	}
 	threshold := s.slowest.threshold()
 	failures := false
 	for i, ms := range r.elapsed {
 		inside := position[i] != 0
+		ended := due[i] + nanoseconds(ms)
+		rated := r.window.rates(ended)
 		if !warmup[i] {
-			byStatement.of(statement[i], kind[i], inside).add(int64(math.Round(ms*1e6)), rows[i], success[i], retries[i])
+			byStatement.of(statement[i], kind[i], inside).add(ms, rows[i], success[i], retries[i], rated)
 		}
 		if inside {
 			s.inside++
@@ -256,29 +265,29 @@ func (r *reader) read(s *sums, p *artifact.Part, part, g int) (err error) {
 			s.warmup++
 			continue
 		}
-		k := kinds[kind[i]]
-		keys[k] = append(keys[k], key(ms))
-		s.kinds[k].rows += int64(rows[i])
+		k := &s.kinds[kinds[kind[i]]]
+		k.rows += int64(rows[i])
 		s.retries += int64(retries[i])
 		if rolledBack[i] {
 			s.rolledBack++
 		}
-		if !success[i] {
-			s.kinds[k].errors++
-			failures = true
+		if rated {
+			k.rated++
 		}
-		s.minDue = min(s.minDue, due[i])
-		s.maxEnd = max(s.maxEnd, due[i]+int64(math.Round(ms*1e6)))
+		if !success[i] {
+			k.errors++
+			failures = true
+		} else if rows[i] == 0 {
+			k.empty++
+		}
+		s.minDue, s.maxEnd = min(s.minDue, due[i]), max(s.maxEnd, ended)
+		r.ends.add(ended)
 		if ms >= threshold {
 			s.slowest.add(slow{ms, part, g, i})
 			threshold = s.slowest.threshold()
 		}
 	}
-	for k := range keys {
-		if len(keys[k]) > 0 {
-			s.kinds[k].pieces = append(s.kinds[k].pieces, newPiece(keys[k], part, g))
-		}
-	}
+	byStatement.finish(part, g, func(k engine.Kind, p piece) { s.kinds[k].pieces = append(s.kinds[k].pieces, p) })
 	if err := r.readSplit(s, p, part, g); err != nil {
 		return err
 	}
@@ -390,9 +399,7 @@ func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error)
 		Accounting: engine.Accounting{Recorded: total.recorded, Warmup: total.warmup, Statements: total.inside},
 		Retries:    total.retries,
 	}
-	if total.maxEnd > total.minDue {
-		fig.DurationSeconds = time.Duration(total.maxEnd - total.minDue).Seconds()
-	}
+	s.window.describe(fig, total)
 	rate := func(n int64) float64 {
 		if fig.DurationSeconds <= 0 {
 			return 0
@@ -400,6 +407,7 @@ func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error)
 		return float64(n) / fig.DurationSeconds
 	}
 	var all distribution
+	rated := int64(0)
 	for i := range total.kinds {
 		sum, kind := &total.kinds[i], engine.Kind(i)
 		if len(sum.pieces) == 0 {
@@ -416,18 +424,23 @@ func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error)
 		case kind.Write():
 			fig.Writes += n
 		}
-		fig.ByKind[kind] = &engine.KindFigures{Count: n, Errors: sum.errors, QPS: rate(n), Rows: sum.rows, LatencyMs: sum.latency()}
+		rated += sum.rated
+		fig.ByKind[kind] = &engine.KindFigures{Count: n, Errors: sum.errors, QPS: rate(sum.rated), Rows: sum.rows, NoRows: sum.empty, LatencyMs: sum.latency()}
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("computing figures: %w", err)
 		}
 	}
-	fig.QPS = rate(fig.Operations)
+	fig.QPS = rate(rated)
+	if !s.window.partial {
+		fig.FinishedLate = fig.Operations - rated
+	}
 	fig.ByStatement = statementFigures(total.statements, rate)
 	if t := fig.ByKind[engine.KindTransaction]; t != nil {
 		fig.Transactions = &engine.TransactionFigures{Count: t.Count, RolledBack: total.rolledBack, Failed: t.Errors, Committed: t.Count - t.Errors - total.rolledBack}
 	}
 	fig.LatencyMs = all.latency()
 	fig.Histogram = all.histogram()
+	s.stalls(fig, &all)
 	total.service.order()
 	total.lag.order()
 	fig.ServiceMs, fig.ScheduleLagMs = total.service.latency(), total.lag.latency()

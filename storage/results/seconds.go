@@ -12,14 +12,24 @@ import (
 	"github.com/loadstone-db/loadstone/engine/histogram"
 )
 
-// Seconds implements store.Results. Executions count in the second in which they ended.
+// Seconds is SecondsIn where only the executions tell when was measured.
 func (f *Folder) Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error) {
+	return f.SecondsIn(ctx, runID, engine.Window{})
+}
+
+// SecondsIn implements store.Results. Executions count in the second in which they
+// ended; those that ended after the window are in none.
+func (f *Folder) SecondsIn(ctx context.Context, runID string, w engine.Window) ([]engine.MeasuredSecond, error) {
 	paths, err := f.executionParts(runID)
 	if err != nil {
 		return nil, err
 	}
 	// Two passes: where the measurement begins is known only when every part has been looked at.
 	t := &timeline{begin: math.MaxInt64, last: math.MinInt64}
+	t.bounded = !w.From.IsZero() && !w.To.IsZero()
+	if t.bounded {
+		t.begin, t.last = w.From.UnixNano(), w.To.UnixNano()
+	}
 	for _, pass := range []func(due []int64, elapsed []float64, success []bool){t.bound, t.count} {
 		for _, path := range paths {
 			if err := t.read(ctx, path, pass); err != nil {
@@ -45,6 +55,8 @@ const maxSeconds = 3600
 type timeline struct {
 	begin, last int64 // of the measurement, ns
 	length      int64 // of an element, ns
+	bounded     bool  // they are known
+	any         bool  // something was executed
 	seconds     []second
 	due         []int64
 	elapsed     []float64
@@ -99,30 +111,33 @@ func (t *timeline) read(ctx context.Context, path string, pass func([]int64, []f
 
 func (t *timeline) bound(due []int64, elapsed []float64, _ []bool) {
 	for i, at := range due {
+		t.any = true
+		if t.bounded {
+			return
+		}
 		t.begin, t.last = min(t.begin, at), max(t.last, at+nanoseconds(elapsed[i]))
 	}
 }
 
-// count adds executions to their seconds; the last second, which is not whole, is left out.
+// count adds executions to their seconds, the last of which may be shorter.
 func (t *timeline) count(due []int64, elapsed []float64, success []bool) {
-	if t.seconds == nil && t.last > t.begin {
-		whole := (t.last - t.begin) / int64(time.Second)
-		merged := max((whole+maxSeconds-1)/maxSeconds, 1)
-		t.length = merged * int64(time.Second)
-		t.seconds = make([]second, (whole+merged-1)/merged)
+	if t.seconds == nil && t.any && t.last > t.begin {
+		whole := (t.last - t.begin + int64(time.Second) - 1) / int64(time.Second)
+		t.length = max((whole+maxSeconds-1)/maxSeconds, 1) * int64(time.Second)
+		t.seconds = make([]second, (t.last-t.begin+t.length-1)/t.length)
 		for i := range t.seconds {
-			if merged > 1 {
-				t.seconds[i].Seconds = int(min(merged, whole-int64(i)*merged))
+			if length := min(t.length, t.last-t.begin-int64(i)*t.length); length != int64(time.Second) {
+				t.seconds[i].Seconds = time.Duration(length).Seconds()
 			}
 		}
-		t.last = t.begin + whole*int64(time.Second)
 	}
 	for i, at := range due {
 		ns := nanoseconds(elapsed[i])
-		if at+ns >= t.last {
+		if at+ns > t.last || at+ns < t.begin || len(t.seconds) == 0 {
 			continue
 		}
-		s := &t.seconds[(at+ns-t.begin)/t.length]
+		// What ends with the last second is in it.
+		s := &t.seconds[min((at+ns-t.begin)/t.length, int64(len(t.seconds))-1)]
 		if s.histogram == nil {
 			s.histogram = histogram.New()
 		}

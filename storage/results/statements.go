@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/histogram"
 )
 
 // statementKey tells apart what figures by statement are about.
@@ -16,25 +15,32 @@ type statementKey struct {
 	inside bool
 }
 
-// statementSums are the sums of one statement in the measurement. Their
-// latencies are a histogram: transactions have many statements, whose exact
-// latencies would take several times the memory of the executions'.
+// statementSums are the sums of one statement in the measurement. A statement
+// outside of transactions shares its latencies with its kind; those inside cost 8 bytes each.
 type statementSums struct {
-	latency             *histogram.Histogram
-	rows, errors, tries int64
+	latency                           distribution
+	count, rated, rows, errors, tries int64
+	// keys are the latencies of the row group that is being read.
+	keys []uint64
 }
 
-func (s *statementSums) add(ns int64, rows int32, success bool, retries int32) {
-	s.latency.Record(ns)
+func (s *statementSums) add(ms float64, rows int32, success bool, retries int32, rated bool) {
+	s.keys = append(s.keys, key(ms))
+	s.count++
 	s.rows += int64(rows)
 	s.tries += int64(retries)
 	if !success {
 		s.errors++
 	}
+	if rated {
+		s.rated++
+	}
 }
 
 func (s *statementSums) merge(o *statementSums) {
-	s.latency.Merge(o.latency)
+	s.latency.pieces = append(s.latency.pieces, o.latency.pieces...)
+	s.count += o.count
+	s.rated += o.rated
 	s.rows += o.rows
 	s.errors += o.errors
 	s.tries += o.tries
@@ -61,18 +67,34 @@ func (t *statementTable) of(id, kind int32, inside bool) *statementSums {
 	if t.known[at] == nil {
 		key := statementKey{t.ids[id], t.kinds[kind], inside}
 		if t.all[key] == nil {
-			t.all[key] = &statementSums{latency: histogram.New()}
+			t.all[key] = &statementSums{}
 		}
 		t.known[at] = t.all[key]
 	}
 	return t.known[at]
 }
 
+// finish makes pieces of the row group's latencies; those outside of transactions
+// are their kinds' too.
+func (t *statementTable) finish(part, group int, execution func(engine.Kind, piece)) {
+	for at, s := range t.known {
+		if s == nil || len(s.keys) == 0 {
+			continue
+		}
+		p := newPiece(s.keys, part, group)
+		s.keys = nil
+		s.latency.pieces = append(s.latency.pieces, p)
+		if at%2 == 0 {
+			execution(t.kinds[at/2%len(t.kinds)], p)
+		}
+	}
+}
+
 func mergeStatements(into, from map[statementKey]*statementSums) {
 	for key, o := range from {
 		s := into[key]
 		if s == nil {
-			s = &statementSums{latency: histogram.New()}
+			s = &statementSums{}
 			into[key] = s
 		}
 		s.merge(o)
@@ -97,10 +119,10 @@ func statementFigures(of map[statementKey]*statementSums, rate func(int64) float
 	list := make([]engine.StatementFigures, 0, len(keys))
 	for _, key := range keys {
 		s := of[key]
-		ms := func(ns float64) float64 { return ns / 1e6 }
-		f := engine.StatementFigures{StatementID: key.id, Kind: key.kind, InTransaction: key.inside, Count: s.latency.Count(), Errors: s.errors, Rows: s.rows,
-			QPS: rate(s.latency.Count()), LatencyMs: engine.StatementLatencyMs{Avg: ms(s.latency.Mean()), P50: ms(s.latency.Quantile(0.5)),
-				P95: ms(s.latency.Quantile(0.95)), P99: ms(s.latency.Quantile(0.99)), Max: ms(float64(s.latency.Max()))}}
+		s.latency.order()
+		l := s.latency.latency()
+		f := engine.StatementFigures{StatementID: key.id, Kind: key.kind, InTransaction: key.inside, Count: s.count, Errors: s.errors, Rows: s.rows,
+			QPS: rate(s.rated), LatencyMs: engine.StatementLatencyMs{Avg: l.Avg, P50: l.P50, P95: l.P95, P99: l.P99, Max: l.Max}}
 		if !key.inside {
 			f.Retries = s.tries
 		}

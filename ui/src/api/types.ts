@@ -5,7 +5,8 @@ import type { Enrichment, FindMaxResult, Payload, Validity } from './live';
 export type Status = 'PREPARED' | 'RUNNING' | 'STOPPING' | 'CANCELLING' | 'COMPLETED' | 'FAILED' | 'CANCELLED';
 export type Phase = '' | 'PREPARING' | 'WARMUP' | 'MEASUREMENT' | 'COOLDOWN' | 'PROCESSING';
 export type Health = 'HEALTHY' | 'STALE' | 'DEAD';
-export type Verdict = 'VALID' | 'DEGRADED';
+/** NONE: the run ended before its measurement. */
+export type Verdict = 'VALID' | 'DEGRADED' | 'NONE';
 export type LogLevel = 'INFO' | 'WARNING' | 'ERROR' | 'CRITICAL';
 export type Instant = string | null;
 
@@ -185,6 +186,8 @@ export interface KindFigures {
   errors: number;
   qps: number;
   rows: number;
+  /** Succeeded and found or changed no row; absent in older runs. */
+  no_rows?: number;
   latency_ms: LatencyMs | null;
 }
 
@@ -262,12 +265,29 @@ export interface Stage {
   ramp?: 'linear' | 'step';
 }
 
+/** Latencies as they would be if users had come in a closed loop's stalls too: lower bounds. */
+export interface Omission {
+  stalled_seconds: number;
+  missed_operations: number;
+  p50_ms: number;
+  p95_ms: number;
+  p99_ms: number;
+  p999_ms: number;
+}
+
 export interface Figures {
   operations: number;
   reads: number;
   writes: number;
   duration_seconds: number;
   qps: number;
+  /** Operations that ended after the measurement, how long the last of them took beyond it; absent in older runs. */
+  finished_late?: number;
+  drain_seconds?: number;
+  /** Null unless parts of the record are lost: rates are over so many seconds, and with 0 there are none. */
+  covered_seconds?: number | null;
+  /** What a closed loop hides of its stalls; null without one. */
+  coordinated_omission?: Omission | null;
   latency_ms: LatencyMs | null;
   by_kind: Record<string, KindFigures> | null;
   /** Of an open loop: from when an operation was begun; by how much the generator was late; the rate asked for. */
@@ -604,6 +624,11 @@ export interface Info {
   control_store: string;
   playground: boolean;
   nodes: number;
+}
+
+/** Whether a run has rates: it has, unless its record is lost. */
+export function isRated(f: Pick<Figures, 'covered_seconds'>): boolean {
+  return f.covered_seconds !== 0;
 }
 
 export function isTerminal(s: Status): boolean {

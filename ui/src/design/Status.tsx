@@ -99,6 +99,12 @@ export const standIn = (of: OfStandIn | null | undefined) => (of?.emulated ? 'em
 /** The verdict; of says whose figures it is about, because valid ones of a stand-in are none of the database. */
 export function VerdictBadge({ verdict, of }: { verdict: Verdict; of?: OfStandIn | null }) {
   const word = standIn(of) && ` (${standIn(of)})`;
+  if (verdict === 'NONE')
+    return (
+      <span className="muted" title="The run ended before its measurement: there is nothing to judge.">
+        none
+      </span>
+    );
   return verdict === 'VALID' ? (
     <span className="badge ok" title={word ? 'Nothing speaks against these figures, as those of a stand-in.' : 'Nothing speaks against these figures.'}>
       <Mark shape="dot" />

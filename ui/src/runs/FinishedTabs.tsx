@@ -1,10 +1,10 @@
 import * as Tabs from '@radix-ui/react-tabs';
 import { useState } from 'react';
-import type { RunDetail, Summary } from '../api/types';
+import { isRated, type RunDetail, type Summary } from '../api/types';
 import { useParam } from '../app/location';
 import { Distribution } from '../charts/Distribution';
 import { Segments, Term } from '../design/Controls';
-import { count, dateTime, errorRate, exact, latency, plain, rate, sentence, words } from '../design/format';
+import { count, dateTime, errorRate, exact, latency, missing, percent, plain, rate, sentence, words } from '../design/format';
 import { Num } from '../design/Num';
 import { Empty } from '../design/States';
 import { AccountingView } from './AccountingView';
@@ -221,10 +221,11 @@ function ByKind({ s }: { s: Summary }) {
                   </span>
                 </td>
                 <td className="num">
-                  <Num q={rate(f.qps)} />
+                  <Num q={isRated(s) ? rate(f.qps) : missing} />
                 </td>
                 <td className="num">
                   <Num q={count(f.rows)} />
+                  {!!f.no_rows && <span className="second">{plain(percent((100 * f.no_rows) / f.count))} found none</span>}
                 </td>
                 <td className="num">
                   <Num q={count(f.errors)} />

@@ -1,8 +1,8 @@
 import type { ReactNode } from 'react';
-import { isTerminal, type Payload, type RunDetail } from '../api/types';
+import { isRated, isTerminal, type Payload, type RunDetail, type Summary } from '../api/types';
 import { Sparkline } from '../charts/Sparkline';
 import { Term } from '../design/Controls';
-import { count, errorRate, latency, missing, percent, plain, type Quantity, rate } from '../design/format';
+import { count, duration, errorRate, latency, missing, percent, plain, type Quantity, rate } from '../design/format';
 import { Num } from '../design/Num';
 import { VerdictBadge } from '../design/Status';
 import { terms } from '../design/terms';
@@ -29,6 +29,22 @@ function errorNote(share: number, dropped: number, retries: number | undefined):
   return note + repeated(retries);
 }
 
+/** What the throughput is of, and what is in no rate because it ended after the measurement. */
+function throughputNote(s: Summary): string {
+  if (!isRated(s)) return `record incomplete · ${plain(count(s.operations))} operations`;
+  if (s.covered_seconds) return `over the ${duration(s.covered_seconds)} that the record covers`;
+  const of = s.target_qps
+    ? `${plain(percent((100 * s.qps) / s.target_qps))} of ${plain(rate(s.target_qps))}`
+    : `${plain(count(s.operations))} operations`;
+  return s.finished_late ? `${of} · ${plain(count(s.finished_late))} late, drain ${plain(latency((s.drain_seconds ?? 0) * 1000))}` : of;
+}
+
+/** The highest latency; of a closed loop that stood still, what it hides. */
+function maxNote(max: number, s: Summary): string {
+  const o = s.coordinated_omission;
+  return o ? `max ${plain(latency(max))} · ≥ ${plain(latency(o.p99_ms))} if asked on` : `max ${plain(latency(max))}`;
+}
+
 /** The figures of the run: of the last second while it runs, exact ones when they are there. */
 export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; c: Columns }) {
   const s = isTerminal(run.status) ? run.summary : null;
@@ -41,13 +57,9 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
         <Tile
           label="Throughput"
           tip={terms.throughput}
-          q={ran ? rate(s.qps) : missing}
+          q={ran && isRated(s) ? rate(s.qps) : missing}
           side={spark}
-          note={
-            s.target_qps
-              ? `${plain(percent((100 * s.qps) / s.target_qps))} of ${plain(rate(s.target_qps))}`
-              : `${plain(count(s.operations))} operations`
-          }
+          note={throughputNote(s)}
         />
         <Tile label="P50" tip={terms.p50} q={latency(l?.p50)} note={l && `avg ${plain(latency(l.avg))}`} />
         <Tile
@@ -58,7 +70,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
             l && (s.service_ms ? `service ${plain(latency(s.service_ms.p95))}` : `P90 ${plain(latency(l.p90))}`)
           }
         />
-        <Tile label="P99" tip={terms.p99} q={latency(l?.p99)} note={l && `max ${plain(latency(l.max))}`} />
+        <Tile label="P99" tip={terms.p99} q={latency(l?.p99)} note={l && maxNote(l.max, s)} />
         <Tile
           label="Errors"
           tip={terms.errors}

@@ -1,0 +1,195 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/threshold"
+)
+
+// totals adds up what the run workers counted; known is false when one of them did not tell.
+func (e ending) totals() (sum control.Totals, known bool) {
+	known = true
+	for _, c := range e.children {
+		if c.totals == nil {
+			known = false
+			continue
+		}
+		sum.Add(*c.totals)
+	}
+	return sum, known
+}
+
+// figures reads the record, as a whole and by run worker, and accounts for it.
+// Where a part of it is lost it is read again: rates are then taken over what is left.
+func (s *Service) figures(ctx context.Context, e ending) (*engine.Figures, []*engine.Figures, error) {
+	w := e.window()
+	children := make([]*engine.Figures, len(e.children))
+	var missing []string
+	for i, c := range e.children {
+		var err error
+		if children[i], err = s.opts.Results.FiguresIn(ctx, e.run.RunID, c.workerID, w); err != nil {
+			return nil, nil, fmt.Errorf("computing the figures of %s: %w", c.workerID, err)
+		}
+		var t control.Totals
+		if c.totals != nil {
+			t = *c.totals
+		}
+		if c.totals == nil || children[i].Accounting.Recorded < t.Started {
+			missing = append(missing, c.workerID)
+			partial := w
+			partial.Partial = true
+			if children[i], err = s.opts.Results.FiguresIn(ctx, e.run.RunID, c.workerID, partial); err != nil {
+				return nil, nil, fmt.Errorf("computing the figures of %s: %w", c.workerID, err)
+			}
+		}
+		account(children[i], t, c.totals != nil)
+	}
+	totals, known := e.totals()
+	var parent *engine.Figures
+	if len(e.children) == 1 {
+		same := *children[0]
+		parent = &same
+	} else {
+		w.Partial, w.Workers = len(missing) > 0, missing
+		var err error
+		if parent, err = s.opts.Results.FiguresIn(ctx, e.run.RunID, "", w); err != nil {
+			return nil, nil, fmt.Errorf("computing the figures: %w", err)
+		}
+	}
+	account(parent, totals, known)
+	return parent, children, nil
+}
+
+// window is when the run was measured; without an end where only its executions can tell.
+func (e ending) window() engine.Window {
+	r := e.run
+	if r.WarmupEndTime.IsZero() || r.MeasurementEndTime.IsZero() {
+		return engine.Window{}
+	}
+	// The time counts from when the run workers were told, which the store remembers a little early.
+	w := engine.Window{From: e.measureAt, To: r.MeasurementEndTime.Time, Connections: r.Scenario.Workload.ConcurrentConnections}
+	length := measured(r)
+	switch {
+	case r.Scenario.Workload.Searches() || r.StopReason != engine.StopDurationElapsed:
+		if w.From.IsZero() {
+			w.From = r.WarmupEndTime.Time
+		}
+	case length == 0:
+		return engine.Window{}
+	case w.From.IsZero():
+		w.From = w.To.Add(-length)
+	default:
+		w.To = w.From.Add(length)
+	}
+	return w
+}
+
+// measured is how long the run was measured, 0 when only its executions can tell:
+// when there was no measurement, or the workload ended by itself, which is noticed later.
+func measured(r engine.Run) time.Duration {
+	if r.WarmupEndTime.IsZero() || r.MeasurementEndTime.IsZero() {
+		return 0
+	}
+	took := r.MeasurementEndTime.Sub(r.WarmupEndTime.Time)
+	if r.StopReason != engine.StopDurationElapsed {
+		return took
+	}
+	planned := r.Scenario.Workload.Duration()
+	if took < planned-5*time.Millisecond { // stored times are rounded
+		return 0
+	}
+	return planned
+}
+
+// The shares from which on something is remarked.
+const (
+	lateNote   = 0.05
+	noRowsNote = 0.05
+	manyStalls = 5
+)
+
+// remark notes what a reader of the figures should know of them.
+func remark(v *aggregate.Validity, w engine.Workload, f *engine.Figures) {
+	if c := f.CoveredSeconds; c != nil && f.Operations > 0 {
+		if *c > 0 {
+			v.Remark(fmt.Sprintf("Parts of the record are lost: rates are taken over the %.3g s for which it is there.", *c))
+		} else {
+			v.Remark("Parts of the record are lost, and of no time is all of it there: there are no rates.")
+		}
+	}
+	if f.Operations > 0 && f.DurationSeconds > 0 && f.CoveredSeconds == nil {
+		late := float64(f.FinishedLate) / float64(f.Operations)
+		if f.FinishedLate > 0 && (late > lateNote || f.DrainSeconds > lateNote*f.DurationSeconds) {
+			v.Remark(fmt.Sprintf("%d operations (%.3g %%) ended after the measurement, up to %.3g s later: they are in operations, latency and errors, and in no rate.",
+				f.FinishedLate, 100*late, f.DrainSeconds))
+		}
+	}
+	for _, k := range engine.Kinds() {
+		found := f.ByKind[k]
+		if found == nil || !finds(k) || found.Count == 0 {
+			continue
+		}
+		if share := float64(found.NoRows) / float64(found.Count); share > noRowsNote {
+			v.Remark(fmt.Sprintf("%.3g %% of the operations of kind %s succeeded and found no row: they are faster than those that find one.", 100*share, k))
+		}
+	}
+	if f.CoveredSeconds != nil {
+		return // only what was seen while it went on tells of stalls
+	}
+	if f.ServiceMs != nil || len(w.Stages) > 0 || w.Searches() {
+		return // latency from the due time shows a stall, or the load changes on purpose
+	}
+	v.Stalled(stallWords(f))
+}
+
+// doubt adds the kinds that failed every time.
+func doubt(v *aggregate.Validity, f *engine.Figures, from, to time.Time) {
+	for _, k := range threshold.FailedKinds(f) {
+		text := fmt.Sprintf("all %d operations of kind %s failed", f.ByKind[k].Count, k)
+		if len(f.Errors.Top) > 0 {
+			text += "; the most frequent error of the run: " + f.Errors.Top[0].Message
+		}
+		v.Add(aggregate.CauseKindFailed, text, from, to)
+	}
+}
+
+// finds reports whether an operation of a kind is expected to meet a row.
+func finds(k engine.Kind) bool {
+	switch k {
+	case engine.KindPointLookup, engine.KindRangeScan, engine.KindUpdate, engine.KindDelete:
+		return true
+	default:
+		return false
+	}
+}
+
+// inMs writes a latency with three digits, and none behind the point of a long one.
+func inMs(ms float64) string {
+	if ms >= 100 {
+		return fmt.Sprintf("%.0f ms", ms)
+	}
+	return fmt.Sprintf("%.3g ms", ms)
+}
+
+// stallWords says when a closed loop stood still, and what it did not see of that.
+func stallWords(f *engine.Figures) []string {
+	var out []string
+	for i, s := range f.Stalls {
+		if i == manyStalls {
+			out = append(out, fmt.Sprintf("No operation ended for a second or more %d more times.", len(f.Stalls)-i))
+			break
+		}
+		out = append(out, fmt.Sprintf("From %s on no operation ended for %.3g s on any connection, where about %d were to be expected: the target did not answer, or connections were lost.",
+			s.From.UTC().Format("15:04:05.000"), s.Seconds, s.MissedOperations))
+	}
+	if o := f.Omission; o != nil && f.LatencyMs != nil {
+		out = append(out, fmt.Sprintf("A closed loop asks nothing while it waits. Had users come at the same pace in those %.3g s too, about %d operations more, the P99 would be %s or more instead of %s "+
+			"and the P99.9 %s instead of %s (estimated; load_mode: QPS measures it).", o.StalledSeconds, o.MissedOperations, inMs(o.P99Ms), inMs(f.LatencyMs.P99), inMs(o.P999Ms), inMs(f.LatencyMs.P999)))
+	}
+	return out
+}

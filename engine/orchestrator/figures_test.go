@@ -1,0 +1,100 @@
+package orchestrator
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
+)
+
+func TestTheWindowIsThatOfTheMeasurement(t *testing.T) {
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(seconds float64) time.Time { return begin.Add(time.Duration(seconds * float64(time.Second))) }
+	for name, c := range map[string]struct {
+		reason   engine.StopReason
+		stopped  float64
+		told     float64 // when the run workers were, 0: nobody remembers
+		search   bool
+		from, to float64
+	}{
+		"its time is up":            {engine.StopDurationElapsed, 60.3, 0.25, false, 0.25, 60.25},
+		"after a restart":           {engine.StopDurationElapsed, 60.3, 0, false, 0.3, 60.3},
+		"a user stopped it":         {engine.StopUserRequested, 3, 0.25, false, 0.25, 3},
+		"a user, after a restart":   {engine.StopUserRequested, 3, 0, false, 0, 3},
+		"the workload ended before": {engine.StopDurationElapsed, 3, 0.25, false, -1, -1},
+		"a search found its answer": {engine.StopDurationElapsed, 3, 0.25, true, 0.25, 3},
+	} {
+		r := engine.Run{StopReason: c.reason, WarmupEndTime: engine.At(begin), MeasurementEndTime: engine.At(at(c.stopped))}
+		r.Scenario.Workload.DurationSeconds = 60
+		if c.search {
+			r.Scenario.Workload.LoadMode = engine.LoadFindMax
+		}
+		e := ending{run: r}
+		if c.told > 0 {
+			e.measureAt = at(c.told)
+		}
+		w := e.window()
+		if c.from < 0 {
+			if !w.From.IsZero() || !w.To.IsZero() {
+				t.Errorf("%s: %+v", name, w)
+			}
+		} else if !w.From.Equal(at(c.from)) || !w.To.Equal(at(c.to)) {
+			t.Errorf("%s: from %v to %v", name, w.From.Sub(begin), w.To.Sub(begin))
+		}
+	}
+	if w := (ending{run: engine.Run{StopReason: engine.StopUserRequested, WarmupEndTime: engine.At(begin)}}).window(); !w.To.IsZero() {
+		t.Errorf("stopped in the warm-up: %+v", w)
+	}
+}
+
+func TestRemarksOnFigures(t *testing.T) {
+	covered, none := 5.0, 0.0
+	for name, c := range map[string]struct {
+		f    engine.Figures
+		want string // part of the only note; empty: no note
+	}{
+		"nothing to say":       {engine.Figures{Operations: 1000, DurationSeconds: 10, FinishedLate: 16, DrainSeconds: 0.01}, ""},
+		"a long drain":         {engine.Figures{Operations: 1000, DurationSeconds: 10, FinishedLate: 1, DrainSeconds: 0.6}, "1 operations (0.1 %) ended after the measurement"},
+		"many in a short one":  {engine.Figures{Operations: 1000, DurationSeconds: 10, FinishedLate: 51, DrainSeconds: 0.1}, "51 operations (5.1 %)"},
+		"a record with holes":  {engine.Figures{Operations: 1000, DurationSeconds: 5, CoveredSeconds: &covered}, "rates are taken over the 5 s"},
+		"a record of nothing":  {engine.Figures{Operations: 1000, CoveredSeconds: &none}, "there are no rates"},
+		"lookups find nothing": {byKind(engine.KindPointLookup, engine.KindFigures{Count: 100, NoRows: 6}), "6 % of the operations of kind POINT_LOOKUP"},
+		"a few find nothing":   {byKind(engine.KindPointLookup, engine.KindFigures{Count: 100, NoRows: 5}), ""},
+		"inserts find nothing": {byKind(engine.KindInsert, engine.KindFigures{Count: 100, NoRows: 100}), ""},
+		"a stall": {engine.Figures{Operations: 1000, DurationSeconds: 10, LatencyMs: &engine.LatencyMs{}, Stalls: []engine.Stall{{Seconds: 1.4, MissedOperations: 7000}}},
+			"no operation ended for 1.4 s on any connection, where about 7000"},
+		"a stall of an open loop": {engine.Figures{Operations: 1000, DurationSeconds: 10, ServiceMs: &engine.LatencyMs{}, Stalls: []engine.Stall{{Seconds: 1.4}}}, ""},
+	} {
+		v := aggregate.NewValidity()
+		remark(v, engine.Workload{}, &c.f)
+		notes := v.Verdict().Notes
+		if c.want == "" && len(notes) != 0 || c.want != "" && (len(notes) != 1 || !strings.Contains(notes[0], c.want)) {
+			t.Errorf("%s: %q", name, notes)
+		}
+	}
+	v := aggregate.NewValidity()
+	remark(v, engine.Workload{}, &engine.Figures{Operations: 300_000, DurationSeconds: 60, LatencyMs: &engine.LatencyMs{P99: 3}, Stalls: []engine.Stall{{Seconds: 1.4, MissedOperations: 7000}},
+		Omission: &engine.Omission{StalledSeconds: 1.4, MissedOperations: 7000, P99Ms: 800}})
+	if notes := v.Verdict().Notes; len(notes) != 2 || !strings.Contains(notes[1], "the P99 would be 800 ms or more instead of 3 ms") {
+		t.Errorf("%q", notes)
+	}
+}
+
+func byKind(k engine.Kind, f engine.KindFigures) engine.Figures {
+	return engine.Figures{Operations: f.Count, DurationSeconds: 10, ByKind: map[engine.Kind]*engine.KindFigures{k: &f}}
+}
+
+// What was noted while a run went on survives a process that did not see it; what
+// follows from the figures is made anew.
+func TestNotesSurviveARecovery(t *testing.T) {
+	v := aggregate.NewValidity()
+	v.Note("The target is on the same machine as the load generator.")
+	v.Remark("it follows from the figures")
+	verdict := v.Verdict()
+	if !slices.Contains(verdict.Notes, "it follows from the figures") || !slices.Equal(verdict.Seen, []string{"The target is on the same machine as the load generator."}) {
+		t.Errorf("%+v", verdict)
+	}
+}

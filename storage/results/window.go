@@ -1,0 +1,257 @@
+package results
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+)
+
+// window says which executions count in a rate, and over which time.
+type window struct {
+	from, to int64 // ns; to is MaxInt64 when only the executions can tell
+	// Of a record that lost parts, what is left covers these times.
+	partial bool
+	covered []interval
+	// connections were asked for, 0 for unknown.
+	connections int
+}
+
+type interval struct{ from, to int64 }
+
+// edge is how much time beside a lost part its neighbours may hold in part only: records
+// of a connection reach the file up to a second after those of another.
+const edge = time.Second
+
+func newWindow(w engine.Window, paths []string, workerID string) (*window, error) {
+	out := &window{from: math.MinInt64, to: math.MaxInt64, connections: w.Connections}
+	if !w.From.IsZero() {
+		out.from = w.From.UnixNano()
+	}
+	if !w.To.IsZero() {
+		out.to = w.To.UnixNano()
+	}
+	if !w.Partial {
+		return out, nil
+	}
+	out.partial = true
+	workers := w.Workers
+	if workerID != "" {
+		workers = []string{workerID}
+	}
+	var err error
+	out.covered, err = coverage(paths, workers, *out)
+	return out, err
+}
+
+// rates reports whether an execution that ended then counts in a rate.
+func (w *window) rates(ended int64) bool {
+	if !w.partial {
+		return ended <= w.to
+	}
+	for _, c := range w.covered {
+		if ended > c.from && ended <= c.to {
+			return true
+		}
+	}
+	return false
+}
+
+// describe says in the figures what was measured.
+func (w *window) describe(f *engine.Figures, total *sums) {
+	if total.maxEnd <= total.minDue {
+		total.minDue, total.maxEnd = 0, 0
+	}
+	from, to := w.from, w.to
+	if from == math.MinInt64 {
+		from = total.minDue
+	}
+	if to == math.MaxInt64 {
+		from, to = total.minDue, total.maxEnd
+	}
+	f.DurationSeconds = max(time.Duration(to-from).Seconds(), 0)
+	if w.to != math.MaxInt64 && w.from != math.MinInt64 {
+		f.MeasuredFrom, f.MeasuredTo = engine.At(time.Unix(0, from)), engine.At(time.Unix(0, to))
+		f.DrainSeconds = max(time.Duration(total.maxEnd-to).Seconds(), 0)
+	}
+	if !w.partial {
+		return
+	}
+	var covered int64
+	for _, c := range w.covered {
+		covered += c.to - c.from
+	}
+	seconds := time.Duration(covered).Seconds()
+	f.DurationSeconds, f.CoveredSeconds = seconds, &seconds
+}
+
+// coverage returns when the parts that are left hold the executions of all
+// workers: of each from its first part to its last, without the edges at which one is missing.
+func coverage(paths, workers []string, w window) ([]interval, error) {
+	parts := map[string][]numbered{}
+	for _, path := range paths {
+		p, err := artifact.OpenPart(path)
+		if err != nil {
+			return nil, fmt.Errorf("opening %s: %w", filepath.Base(path), err)
+		}
+		id := p.Artifact().WorkerID
+		span, err := ended(p)
+		_ = p.Close() // only read
+		if err != nil {
+			return nil, fmt.Errorf("reading executions from %s: %w", filepath.Base(path), err)
+		}
+		parts[id] = append(parts[id], numbered{partNumber(path), span})
+	}
+	covered := []interval{{max(w.from, 0), w.to}}
+	for _, id := range workers {
+		covered = intersect(covered, spans(parts[id]))
+	}
+	return covered, nil
+}
+
+// ended is from when to when executions of a part ended. When they began says
+// less: one may have taken long.
+func ended(p *artifact.Part) (span interval, err error) {
+	span = interval{math.MaxInt64, math.MinInt64}
+	var due []int64
+	var elapsed []float64
+	for g := range p.RowGroups() {
+		if due, err = p.Int64s(g, artifact.ColDueAt, due); err != nil {
+			return span, err
+		}
+		if elapsed, err = p.Doubles(g, artifact.ColAppElapsedMs, elapsed); err != nil {
+			return span, err
+		}
+		for i, at := range due {
+			at += nanoseconds(elapsed[i])
+			span.from, span.to = min(span.from, at), max(span.to, at)
+		}
+	}
+	return span, nil
+}
+
+// firstPart is the number of a run worker's first part.
+const firstPart = 1
+
+type numbered struct {
+	number int
+	interval
+}
+
+// partNumber is the number at the end of a part's name, -1 when it has none.
+func partNumber(path string) int {
+	name := strings.TrimSuffix(filepath.Base(path), ".parquet")
+	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// spans joins parts whose numbers follow each other.
+func spans(parts []numbered) []interval {
+	slices.SortFunc(parts, func(a, b numbered) int { return a.number - b.number })
+	var out []interval
+	for i, p := range parts {
+		if p.number == firstPart {
+			p.from = math.MinInt64 // nothing was before
+		}
+		if i > 0 && p.number == parts[i-1].number+1 {
+			last := &out[len(out)-1]
+			last.to = max(last.to, p.to)
+			continue
+		}
+		if p.number > firstPart {
+			p.from += int64(edge)
+		}
+		out = append(out, p.interval)
+	}
+	for i := range out {
+		out[i].to -= int64(edge)
+	}
+	return slices.DeleteFunc(out, func(s interval) bool { return s.to <= s.from })
+}
+
+func intersect(a, b []interval) (out []interval) {
+	for _, x := range a {
+		for _, y := range b {
+			if c := (interval{max(x.from, y.from), min(x.to, y.to)}); c.to > c.from {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// ends follows when executions ended, closely enough to find the times in which
+// none did: of each bin the first and the last end.
+type ends struct {
+	from, to    int64
+	first, last []uint32 // ns since the beginning of the bin
+}
+
+// binLength is short against the stalls that are looked for.
+const (
+	binLength = int64(250 * time.Millisecond)
+	noEnd     = math.MaxUint32
+)
+
+// newEnds is nil where the measurement has no bounds, or lost executions.
+func newEnds(w *window) *ends {
+	if w.partial || w.from == math.MinInt64 || w.to == math.MaxInt64 || w.to <= w.from {
+		return nil
+	}
+	n := (w.to-w.from)/binLength + 1
+	e := &ends{from: w.from, to: w.to, first: make([]uint32, n), last: make([]uint32, n)}
+	for i := range e.first {
+		e.first[i] = noEnd
+	}
+	return e
+}
+
+func (e *ends) add(ended int64) {
+	if e == nil || ended < e.from || ended > e.to {
+		return
+	}
+	at := ended - e.from
+	i, in := at/binLength, uint32(at%binLength)
+	e.first[i], e.last[i] = min(e.first[i], in), max(e.last[i], in)
+}
+
+func (e *ends) merge(o *ends) {
+	if e == nil {
+		return
+	}
+	for i := range e.first {
+		e.first[i], e.last[i] = min(e.first[i], o.first[i]), max(e.last[i], o.last[i])
+	}
+}
+
+// gaps are the times of at least that length in which nothing ended.
+func (e *ends) gaps(least time.Duration) (out []interval) {
+	if e == nil {
+		return nil
+	}
+	last := e.from
+	note := func(until int64) {
+		if until-last >= int64(least) {
+			out = append(out, interval{last, until})
+		}
+	}
+	for i := range e.first {
+		if e.first[i] == noEnd {
+			continue
+		}
+		begin := e.from + int64(i)*binLength
+		note(begin + int64(e.first[i]))
+		last = begin + int64(e.last[i])
+	}
+	note(e.to)
+	return out
+}
