@@ -222,7 +222,7 @@ func TestThin(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(thin) != 143 || thin[0].Seconds != 7 || thin[142].Seconds != 6 {
-		t.Fatalf("%d elements, the first of %d s, the last of %d s", len(thin), thin[0].Seconds, thin[len(thin)-1].Seconds)
+		t.Fatalf("%d elements, the first of %v s, the last of %v s", len(thin), thin[0].Seconds, thin[len(thin)-1].Seconds)
 	}
 	c, err := Compare([]Run{run}, []Run{thin}, Defaults())
 	if err != nil {

@@ -82,6 +82,9 @@ func (d *database) locked(sql string) error {
 		return nil
 	}
 	for _, row := range rs.Rows {
+		if len(row) < 9 {
+			continue // a stand-in that answers anything
+		}
 		text := func(i int) string { s, _ := row[i].(string); return s }
 		if !strings.Contains(sql, text(1)) {
 			continue
