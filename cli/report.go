@@ -58,6 +58,9 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 		for _, class := range slices.Sorted(maps.Keys(s.Errors.ByClass)) {
 			p("\t%s: %s%s", class, count(s.Errors.ByClass[class]), example(s.Errors.Top, class))
 		}
+		if c := s.Connections; c != nil && (c.Lost > 0 || c.Refused > 0 || c.MostMissing > 0) {
+			p("connections\t%s lost, %s attempts to open one refused; up to %d at once were missing for over a second", count(c.Lost), count(c.Refused), c.MostMissing)
+		}
 		if s.Retries > 0 {
 			p("retries\t%s repetitions of failed operations", count(s.Retries))
 		}

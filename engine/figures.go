@@ -112,6 +112,25 @@ func (s MeasuredSecond) Length() float64 {
 	return s.Seconds
 }
 
+// ConnectionFigures say how the connections to the target held, over the whole run.
+type ConnectionFigures struct {
+	// Lost broke while the load went on, Refused counts attempts to open one then that
+	// failed, Reopened those that succeeded, planned ones (reconnect_every, stages) among them.
+	Lost     int64 `json:"lost"`
+	Refused  int64 `json:"refused"`
+	Reopened int64 `json:"reopened"`
+	// MostMissing is how many at once were asked for and not open for over a second.
+	MostMissing int `json:"most_missing"`
+}
+
+// Add adds what another run worker says; they may have missed theirs at the same time.
+func (c *ConnectionFigures) Add(o ConnectionFigures) {
+	c.Lost += o.Lost
+	c.Refused += o.Refused
+	c.Reopened += o.Reopened
+	c.MostMissing += o.MostMissing
+}
+
 // Drops count arrivals of an open loop that were due and never begun, by reason.
 type Drops struct {
 	// MaxInFlight came while max_in_flight operations were due and not finished.
@@ -253,10 +272,12 @@ type Figures struct {
 	// Transactions is null when there were none.
 	Transactions *TransactionFigures `json:"transactions"`
 	// Retries counts repetitions of failed operations; an operation counts once however often it was tried.
-	Retries    int64             `json:"retries"`
-	Errors     ErrorFigures      `json:"errors"`
-	Accounting Accounting        `json:"accounting"`
-	Histogram  []HistogramBucket `json:"histogram"`
+	Retries int64        `json:"retries"`
+	Errors  ErrorFigures `json:"errors"`
+	// Connections is null in runs of which no run worker told.
+	Connections *ConnectionFigures `json:"connections"`
+	Accounting  Accounting         `json:"accounting"`
+	Histogram   []HistogramBucket  `json:"histogram"`
 	// LivePercentiles tell what the run's own live percentiles were off by; null where none were shown.
 	LivePercentiles []LivePercentile `json:"live_percentiles"`
 	Slowest         []SlowExecution  `json:"slowest"`

@@ -87,9 +87,14 @@ type WorkerSnapshot struct {
 	// TickSplit adds up where the time of the tick's executions went.
 	TickSplit LatencySplit `json:"tick_split"`
 
-	ActiveConnections int       `json:"active_connections"`
-	TargetConnections int       `json:"target_connections"`
-	Resources         Resources `json:"resources"`
+	ActiveConnections int `json:"active_connections"`
+	TargetConnections int `json:"target_connections"`
+	// Connections counts since the load began; Missing are asked for and have not been open for over a second,
+	// Refusal is why the last attempt failed.
+	Connections ConnectionFigures `json:"connections"`
+	Missing     int               `json:"missing_connections,omitempty"`
+	Refusal     string            `json:"refusal,omitempty"`
+	Resources   Resources         `json:"resources"`
 	// StalledMs is how long measuring goroutines waited for the recorder in the tick.
 	StalledMs float64 `json:"stalled_ms"`
 	// LastErrors samples recent errors for the page: newest last, at most 5.
@@ -279,6 +284,11 @@ type PayloadErrors struct {
 type PayloadConnections struct {
 	Active int `json:"active"`
 	Target int `json:"target"`
+	// Missing have not been open for over a second; the others count since the load began.
+	Missing  int   `json:"missing"`
+	Lost     int64 `json:"lost"`
+	Refused  int64 `json:"refused"`
+	Reopened int64 `json:"reopened"`
 }
 
 // PayloadWorker is one row of the worker table.

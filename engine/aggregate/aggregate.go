@@ -63,6 +63,9 @@ type WorkerSample struct {
 	// PoolWaitMs and ServiceMs are the tick's means of the wait for a free
 	// connection and of what followed it, nil without an execution.
 	PoolWaitMs, ServiceMs *float64
+	// Missing of Wanted connections have not been open for over a second, and Refusal says why.
+	Missing, Wanted int
+	Refusal         string
 	// What the new snapshots of the measurement say, nil without an execution.
 	P95Ms, P99Ms, ErrorPct *float64
 }
@@ -241,7 +244,19 @@ func (f *fold) worker(w *Worker) {
 	} else if !ended {
 		show = r.shown
 	}
+	for _, s := range show {
+		if s.Missing > sample.Missing && !ended && len(f.out.Snapshots) > had {
+			sample.Missing, sample.Wanted, sample.Refusal = s.Missing, s.TargetConnections, s.Refusal
+		}
+	}
 	if r.newest != nil {
+		c := &f.out.Payload.Connections
+		if !ended && !dead {
+			c.Missing += r.newest.Missing
+		}
+		c.Lost += r.newest.Connections.Lost
+		c.Refused += r.newest.Connections.Refused
+		c.Reopened += r.newest.Connections.Reopened
 		sample.Newest = r.newest.Timestamp.Time
 		fresh := len(f.out.Snapshots) > had
 		started, failed := f.metrics(w, r, show, ended || dead, &row)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -52,6 +53,7 @@ const (
 	CauseNothingMeasured  = "nothing_measured"
 	CauseFallback         = "fallback_warehouse"
 	CauseKindFailed       = "kind_failed"
+	CauseConnectionsShort = "connections_short"
 )
 
 // Validity judges whether a run's figures can be defended. It is a pure
@@ -212,6 +214,9 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 		}
 		v.load(at, w)
 		v.pool(at, w)
+		if w.Missing > 0 {
+			v.mark(CauseConnectionsShort, w.WorkerID, at.Add(-time.Second), at, float64(w.Missing), missingWords(w))
+		}
 		if !w.Newest.IsZero() && at.Sub(w.Newest) > snapshotGap {
 			v.mark(CauseSnapshotGap, w.WorkerID, w.Newest, at, 0, func(_ float64, length time.Duration) string {
 				return fmt.Sprintf("%s: no snapshot for %.0f s", w.WorkerID, length.Seconds())
@@ -386,6 +391,17 @@ func (v *Validity) load(at time.Time, w WorkerSample) {
 		v.mark(CauseDropped, w.WorkerID, at.Add(-time.Second), at, float64(w.Dropped), func(worst float64, length time.Duration) string {
 			return fmt.Sprintf("%s: operations were due and not begun, because max_in_flight were not finished: up to %.0f in a second, for %.0f s", w.WorkerID, worst, length.Seconds())
 		})
+	}
+}
+
+// missingWords says how many connections a run worker did not have.
+func missingWords(w WorkerSample) func(float64, time.Duration) string {
+	why := "they were lost, or take long to open"
+	if w.Refusal != "" {
+		why = strings.TrimSuffix(w.Refusal, ".")
+	}
+	return func(worst float64, length time.Duration) string {
+		return fmt.Sprintf("%s: up to %.0f of %d connections were not open, for %.0f s: %s", w.WorkerID, worst, w.Wanted, max(length.Seconds(), 1), why)
 	}
 }
 

@@ -179,6 +179,7 @@ type Totals struct {
 	Drops           engine.Drops
 	WarmupScheduled int64
 	WarmupDrops     engine.Drops
+	Connections     engine.ConnectionFigures
 }
 
 // Add adds o to t.
@@ -190,6 +191,7 @@ func (t *Totals) Add(o Totals) {
 	t.Failed += o.Failed
 	t.Warmup += o.Warmup
 	t.WarmupScheduled += o.WarmupScheduled
+	t.Connections.Add(o.Connections)
 	t.Drops, t.WarmupDrops = t.Drops.Plus(o.Drops), t.WarmupDrops.Plus(o.WarmupDrops)
 }
 

@@ -55,6 +55,7 @@ type Totals struct {
 	// WarmupScheduled and WarmupDrops are the parts that were due before the measurement.
 	WarmupScheduled int64
 	WarmupDrops     engine.Drops
+	Connections     engine.ConnectionFigures
 	// Recorded is how many executions the Sink has accepted; the statements of
 	// transactions, which it gets too, are counted in Statements.
 	Recorded, Statements int64
@@ -111,6 +112,9 @@ type Group struct {
 	// dispatching is true while arrivals may still come.
 	dispatching bool
 	past        Totals
+	// How the connections held, and why the last one was refused.
+	held    engine.ConnectionFigures
+	refusal string
 	// The window of losses that is open, how many connections were open at its
 	// beginning, and how many slots have lost theirs since.
 	lossBegan        int64
@@ -308,8 +312,12 @@ func (g *Group) Connections() (open, target int) {
 func (g *Group) Collect(s *engine.WorkerSnapshot) {
 	g.coll.catchUp()
 	g.coll.snapshot(s, g.clock.now())
+	now := g.clock.now()
 	g.mu.Lock()
 	s.ActiveConnections, s.TargetConnections = g.open, g.target
+	s.Missing, s.Refusal = g.missing(now), g.refusal
+	g.held.MostMissing = max(g.held.MostMissing, s.Missing)
+	s.Connections = g.held
 	g.mu.Unlock()
 	s.StalledMs = engine.Milliseconds(g.pool.takeStalled())
 }
@@ -318,6 +326,7 @@ func (g *Group) Collect(s *engine.WorkerSnapshot) {
 func (g *Group) Totals() Totals {
 	g.mu.Lock()
 	t := g.past
+	t.Connections = g.held
 	for _, s := range g.slots {
 		t.add(&s.own.books)
 	}
@@ -451,9 +460,26 @@ func (g *Group) streamEnded() {
 	g.mu.Unlock()
 }
 
+// missingAfter is how long a connection may take to be opened before it counts as missing.
+const missingAfter = time.Second
+
+// missing counts the connections that are asked for and have not been open for a while. It needs mu.
+func (g *Group) missing(now int64) (n int) {
+	if g.stopped() || g.ended {
+		return 0
+	}
+	for _, s := range g.slots {
+		if since := s.without.Load(); since != 0 && now-since > int64(missingAfter) && !s.retired {
+			n++
+		}
+	}
+	return n
+}
+
 func (g *Group) connectionOpened() {
 	g.mu.Lock()
 	g.open++
+	g.held.Reopened++
 	g.connected = true
 	g.mu.Unlock()
 }
@@ -474,6 +500,7 @@ func (g *Group) connectionLost(s *slot) {
 		all = g.countLoss(s) || g.open == 1
 	}
 	g.open--
+	g.held.Lost++
 	g.mu.Unlock()
 	if g.stopped() {
 		return
@@ -513,6 +540,8 @@ func (g *Group) reopenFailed(err error) {
 	g.mu.Lock()
 	// A group that began without connections has none to lose before its first.
 	all := g.open == 0 && g.connected
+	g.held.Refused++
+	g.refusal = g.targetError("Opening a connection failed", err).Message
 	g.mu.Unlock()
 	g.cfg.Log.Warn().Err(err).Msg("opening a connection failed, trying again")
 	if all {

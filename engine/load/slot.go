@@ -54,6 +54,8 @@ type slot struct {
 		res target.Result
 	}
 	timer *time.Timer
+	// without is since when the slot has waited for a connection, 0 while it has one.
+	without atomic.Int64
 	// Guarded by Group.mu.
 	retired bool
 	lostIn  int64 // the window of losses that counts this slot
@@ -232,6 +234,7 @@ const (
 // should leave. It waits for pause first; the pauses double, with jitter so that a
 // thousand slots do not knock at once.
 func (s *slot) connect(g *Group, pause time.Duration) bool {
+	s.without.Store(g.clock.now())
 	ctx, cancel := context.WithCancel(g.ctx)
 	defer cancel()
 	go func() {
@@ -258,6 +261,7 @@ func (s *slot) connect(g *Group, pause time.Duration) bool {
 			s.mu.Lock()
 			s.conn = conn
 			s.mu.Unlock()
+			s.without.Store(0)
 			g.connectionOpened()
 			return true
 		}

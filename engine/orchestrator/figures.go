@@ -122,6 +122,9 @@ func remark(v *aggregate.Validity, w engine.Workload, f *engine.Figures) {
 			v.Remark("Parts of the record are lost, and of no time is all of it there: there are no rates.")
 		}
 	}
+	if c := f.Connections; c != nil && (c.Lost > 0 || c.Refused > 0) {
+		v.Remark(fmt.Sprintf("While the load went on %d connections were lost, and %d attempts to open one were refused.", c.Lost, c.Refused))
+	}
 	if f.Operations > 0 && f.DurationSeconds > 0 && f.CoveredSeconds == nil {
 		late := float64(f.FinishedLate) / float64(f.Operations)
 		if f.FinishedLate > 0 && (late > lateNote || f.DrainSeconds > lateNote*f.DurationSeconds) {

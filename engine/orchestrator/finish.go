@@ -135,6 +135,7 @@ func (l *live) saveCounts(e ending) {
 			group := c.group
 			f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
 			f.Accounting = counts(*c.totals)
+			f.Connections = &c.totals.Connections
 			if err := l.svc.opts.Store.SaveResult(ctx, engine.TestResult{TestID: c.testID, RunID: e.run.RunID, WorkerID: c.workerID, WorkerGroupID: &group, TestName: e.run.TestName,
 				Status: e.run.Status, Figures: f}); err != nil {
 				return err
@@ -296,6 +297,10 @@ func account(f *engine.Figures, t control.Totals, known bool) {
 	counted := counts(t)
 	counted.Recorded, counted.Warmup, counted.Statements = a.Recorded, a.Warmup, a.Statements
 	*a = counted
+	if known {
+		held := t.Connections
+		f.Connections = &held
+	}
 	a.Check()
 	if !known {
 		a.Balanced = false

@@ -270,6 +270,9 @@ func (s *Service) remember(ctx context.Context, e *ending) error {
 		}
 		if r.Figures != nil {
 			c.totals = totalsOf(r.Figures.Accounting)
+			if held := r.Figures.Connections; held != nil {
+				c.totals.Connections = *held
+			}
 		}
 		e.children = append(e.children, c)
 	}

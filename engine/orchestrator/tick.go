@@ -122,7 +122,7 @@ func (l *live) aggregate(now time.Time) {
 	if l.core.search != nil {
 		// A search goes where operations wait and are dropped on purpose; its steps are judged by them.
 		for i := range s.Workers {
-			s.Workers[i].Dropped, s.Workers[i].PoolWaitMs = 0, nil
+			s.Workers[i].Dropped, s.Workers[i].PoolWaitMs, s.Workers[i].Missing = 0, nil, 0
 		}
 	}
 	l.validity.Observe(now, l.core.phase, s)
