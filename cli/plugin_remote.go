@@ -113,6 +113,20 @@ func (c pluginRefArg) change(e *env, method, verb, done string) error {
 		// A bare name means one of several versions.
 		said = p.Name + "@" + p.Version
 	}
-	_, err = fmt.Fprintf(e.stdout, "%s is %s.\n", said, done)
-	return err
+	if _, err = fmt.Fprintf(e.stdout, "%s is %s.\n", said, done); err != nil || done != "enabled" || p.Manifest.Kind != plugin.KindAdapter {
+		return err
+	}
+	// What was approved with it.
+	sends := p.Manifest.Declared()
+	for _, part := range []struct {
+		name     string
+		patterns []string
+	}{{"query", sends.Query}, {"ddl", sends.DDL}, {"session", sends.Session}} {
+		for _, text := range part.patterns {
+			if _, err = fmt.Fprintf(e.stdout, "  may send %s: %s\n", part.name, oneLine(text)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -224,7 +224,11 @@ func (p *planner) expected(ctx context.Context, f *Preflight) ([]engine.Table, e
 			continue
 		}
 		if have.exists && !p.recreates() {
-			f.add(CheckResult{Name: "table", Outcome: CheckOK, Message: fmt.Sprintf("%s is there with %s%d rows.", name, about(have.table.RowsExact), have.table.Rows)})
+			check := CheckResult{Name: "table", Outcome: CheckOK, Message: fmt.Sprintf("%s is there with %s%d rows.", name, about(have.table.RowsExact), have.table.Rows)}
+			if note := p.otherSize(name, t, have.table); note != "" {
+				check = CheckResult{Name: "table", Outcome: CheckWarning, Message: note, Fix: "set if_exists: recreate to have that many, or leave the rows out", Field: "target.prepare.rows"}
+			}
+			f.add(check)
 			tables = append(tables, *have.table)
 			if have.pool != nil {
 				if err := p.keep(*have.pool); err != nil {

@@ -232,6 +232,9 @@ func (p *planner) decide(name string, t *plugin.LogicalTable, f found) error {
 	if err := p.size(name, t, f.table); err != nil {
 		return err
 	}
+	if note := p.otherSize(name, t, f.table); note != "" {
+		p.notes = append(p.notes, note)
+	}
 	// A set-up that was killed after the rows were in leaves a table without its key.
 	if !t.AnyShape && len(t.Key) > 0 && len(f.table.Key) == 0 {
 		missing := fmt.Sprintf("The table %s in %s has no primary key; the workload %s finds its rows by (%s).", name, p.where(), p.workload.Info().Name, strings.Join(t.Key, ", "))
@@ -304,6 +307,16 @@ func (p *planner) size(name string, t *plugin.LogicalTable, have *engine.Table) 
 	}
 	return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s in %s has %s%s, and %s.", name, p.where(), about(have.RowsExact), rowCount(have.Rows), wants),
 		Fields: []engine.FieldError{field}}
+}
+
+// otherSize says that an existing table has another number of rows than
+// target.prepare.rows; "" when it has that many, or nobody asked.
+func (p *planner) otherSize(name string, t *plugin.LogicalTable, have *engine.Table) string {
+	prep := p.sc.Target.Prepare
+	if prep == nil || prep.Rows == 0 || t.Rows > 0 || t.Empty || have.Rows == prep.Rows || !have.RowsExact && have.Rows > prep.Rows-prep.Rows/10 && have.Rows < prep.Rows+prep.Rows/10 {
+		return ""
+	}
+	return fmt.Sprintf("The table %s has %s%s, and not the %d of target.prepare.rows: it was there before, and is used as it is.", name, about(have.RowsExact), rowCount(have.Rows), prep.Rows)
 }
 
 func rowCount(n int64) string {

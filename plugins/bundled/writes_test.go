@@ -238,3 +238,17 @@ func TestRecreateIsAtomic(t *testing.T) {
 		t.Error("the partitioned table was touched")
 	}
 }
+
+// TestBundledAdaptersDeclareWhatTheySend: the patterns come with the manifest, where a user approves them.
+func TestBundledAdaptersDeclareWhatTheySend(t *testing.T) {
+	h := hosttest.Bundled(t)
+	for _, name := range []string{"postgres", "snowflake_postgres", "snowflake_standard", "snowflake_hybrid", "snowflake_interactive"} {
+		a, err := h.Adapter(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := a.Info().Manifest.Sends; s == nil || len(s.Query) == 0 || len(s.DDL) == 0 || s.Check() != nil {
+			t.Errorf("%s declares %+v", name, s)
+		}
+	}
+}

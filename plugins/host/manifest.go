@@ -38,6 +38,7 @@ type (
 		Dialect     string           `json:"dialect"`
 		Kinds       []string         `json:"kinds"`
 		Supports    *plugin.Supports `json:"supports"`
+		Sends       *plugin.Sends    `json:"sends"`
 	}
 	looseTable struct {
 		Name     string        `json:"name"`
@@ -193,6 +194,17 @@ func parseManifest(doc []byte) (plugin.Manifest, error) {
 	if s := in.Supports; s != nil {
 		s.Reason, s.Instead = clean([]byte(s.Reason), 500), clean([]byte(s.Instead), 500)
 		m.Supports = s
+	}
+	if s := in.Sends; s != nil {
+		for _, list := range [][]string{s.Query, s.DDL, s.Session} {
+			if slices.ContainsFunc(list, func(text string) bool { return !plain(text) }) {
+				return m, errors.New("a pattern of what it sends contains control characters")
+			}
+		}
+		if err := s.Check(); err != nil {
+			return m, fmt.Errorf("what it sends: %w", err)
+		}
+		m.Sends = s
 	}
 	var err error
 	if m.Tables, err = tables(in.Tables); err != nil {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -159,8 +160,19 @@ func appendTimestamp(out []byte, micros int64, f form) ([]byte, byte) {
 		return binary.BigEndian.AppendUint32(append(out, 0, 0, 0, 4), uint32(dayOf(micros))), binaryFormat
 	}
 	at := len(out)
-	out = time.UnixMicro(micros).UTC().AppendFormat(append(out, 0, 0, 0, 0), "2006-01-02 15:04:05.999999Z07:00")
+	out = appendTime(append(out, 0, 0, 0, 0), time.UnixMicro(micros))
 	return sized(out, at), textFormat
+}
+
+// appendTime writes a time as the server reads it: years before the common era have
+// a mark behind them, and no sign.
+func appendTime(out []byte, t time.Time) []byte {
+	t = t.UTC()
+	if t.Year() > 0 {
+		return t.AppendFormat(out, "2006-01-02 15:04:05.999999Z07:00")
+	}
+	out = fmt.Appendf(out, "%04d", 1-t.Year())
+	return append(t.AppendFormat(out, "-01-02 15:04:05.999999Z07:00"), " BC"...)
 }
 
 func dayOf(micros int64) int32 {

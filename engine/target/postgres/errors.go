@@ -336,6 +336,12 @@ func (d *database) address() string {
 
 func (d *database) explainServer(e *pgconn.PgError, where string) (message, hint string) {
 	switch e.Code {
+	case "28P01", "28000":
+		if d.conn.Password == "" && (e.Code == "28P01" || strings.Contains(e.Message, "password")) {
+			return fmt.Sprintf("The server asks for a password of user %q, and the connection has none.", d.conn.User), "Put it into the connection: postgres://user:password@host:5432/database."
+		}
+	}
+	switch e.Code {
 	case "28P01":
 		return fmt.Sprintf("The password for user %q is wrong.", d.conn.User), "Correct the user or the password of the connection."
 	case "28000":

@@ -122,7 +122,7 @@ func textArgument(a any) ([]byte, error) {
 	case json.Number:
 		return []byte(v), nil
 	case time.Time:
-		return []byte(v.UTC().Format("2006-01-02 15:04:05.999999Z07:00")), nil
+		return appendTime(nil, v), nil
 	}
 	return nil, fmt.Errorf("a %T cannot be sent", a)
 }

@@ -166,7 +166,8 @@ func sampleExpression(c column) string {
 	name := quoted(c.Name)
 	switch c.Type {
 	case sdk.Timestamp:
-		return "CASE WHEN pg_catalog.isfinite(" + name + ") THEN (extract(epoch FROM " + name + ") * 1000000)::int8::text END"
+		// Batches carry times of these years: neither infinity nor what is before the common era.
+		return "CASE WHEN pg_catalog.isfinite(" + name + ") AND " + name + " >= '0001-01-02' AND " + name + " < '9999-12-31' THEN (extract(epoch FROM " + name + ") * 1000000)::int8::text END"
 	case sdk.Bytes:
 		return "pg_catalog.encode(" + name + ", 'hex')"
 	}

@@ -118,6 +118,11 @@ func (t *table) readShape(req *jsondoc.Value) error {
 		return errors.New("table " + t.name.sql() + " has no columns")
 	}
 	t.key = readKey(sdk.ResultOf(req, "keys"), t.columns)
+	if named := req.Get("params").Get("key").Strings(); len(named) > 0 {
+		if err := t.nameKey(named); err != nil {
+			return err
+		}
+	}
 	markSampled(sdk.ResultOf(req, "constraints"), t.columns)
 	count := sdk.ResultOf(req, "count")
 	if n, ok := count.Rows.At(0).At(0).Int(); ok && n <= countLimit {
@@ -132,6 +137,28 @@ func (t *table) readShape(req *jsondoc.Value) error {
 		t.rows = max(1, t.bytes/100)
 		t.notes = append(t.notes, "The rows of "+t.name.sql()+" are a guess: counting took too long and the table was never analysed.")
 	}
+	return nil
+}
+
+// nameKey takes the columns that the template names for finding rows: views have no
+// key, and neither have some tables.
+func (t *table) nameKey(named []string) error {
+	t.key = nil
+	for _, name := range named {
+		found := ""
+		var known []string
+		for _, c := range t.columns {
+			known = append(known, c.Name)
+			if c.Name == name || found == "" && strings.EqualFold(c.Name, name) {
+				found = c.Name
+			}
+		}
+		if found == "" {
+			return &sdk.RefusalError{Field: "target.params.key", Message: "the table " + t.name.sql() + " has no column " + strconv.Quote(name), Hint: "its columns are " + strings.Join(known[:min(len(known), 40)], ", ")}
+		}
+		t.key = append(t.key, found)
+	}
+	t.notes = append(t.notes, "Rows of "+t.name.sql()+" are found by ("+strings.Join(t.key, ", ")+"), as target.params.key says; without an index on it every lookup reads the whole table.")
 	return nil
 }
 
@@ -276,6 +303,19 @@ func (t *table) write(w *jsondoc.Writer, sampled []column, sample sdk.Result) {
 	w.EndObject()
 }
 
+// keyless: a part of the row's key is NULL, or a time that has no number, so that
+// nothing finds it.
+func (t *table) keyless(sampled []column, row *jsondoc.Value) bool {
+	for j, c := range sampled {
+		for _, name := range t.key {
+			if c.Name == name && row.At(j).IsNull() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // writePool writes as many evenly spread rows as fit.
 func (t *table) writePool(w *jsondoc.Writer, sampled []column, sample sdk.Result) {
 	size := 0
@@ -291,12 +331,16 @@ func (t *table) writePool(w *jsondoc.Writer, sampled []column, sample sdk.Result
 		w.Str(c.Name)
 	}
 	w.EndArray().Key("rows").Array()
-	written := 0
+	written, without := 0, 0
 	for i := 0; i < sample.Rows.Len(); i += step {
 		row := sample.Rows.At(i)
 		width := 2
 		for j := range sampled {
 			width += len(row.At(j).Str()) + 3
+		}
+		if t.keyless(sampled, row) {
+			without++
+			continue
 		}
 		if written += width; written > sampleBytes {
 			break
@@ -306,6 +350,9 @@ func (t *table) writePool(w *jsondoc.Writer, sampled []column, sample sdk.Result
 			writeSample(w, c, row.At(j))
 		}
 		w.EndArray()
+	}
+	if without > 0 {
+		t.notes = append(t.notes, strconv.Itoa(without)+" sampled rows of "+t.name.sql()+" are not looked up: their key is NULL, or a time that operations cannot carry (infinity, years before 1 or after 9999).")
 	}
 	w.EndArray().EndObject()
 }

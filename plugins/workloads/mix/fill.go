@@ -68,7 +68,7 @@ func (mix) Open(req sdk.OpenRequest) (sdk.Generator, error) {
 	}
 	if p.weights[insert] > 0 {
 		if g.keys.maker.column != "" && g.keys.maker.full() {
-			return nil, pl.cannot(insert, "its key column "+quote(g.keys.maker.column)+" has no room for larger keys")
+			return nil, pl.cannot(insert, pl.noRoom(g.keys.maker.values.column))
 		}
 		for _, v := range pl.fill {
 			s, err := g.sourceOf(v, &req, salt)
@@ -132,19 +132,24 @@ func (g *generator) Fill(b *sdk.Batch, max int) error {
 			continue
 		}
 		g.thought = false
-		g.one(b)
+		if err := g.one(b); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (g *generator) one(b *sdk.Batch) {
+func (g *generator) one(b *sdk.Batch) error {
 	kind, x := 0, g.rand.Int64n(g.total)
 	for x >= g.params.weights[kind] {
 		x -= g.params.weights[kind]
 		kind++
 	}
-	b.Op(g.plan.statement[kind])
 	k := g.keys
+	if kind == insert && k.maker.column != "" && k.maker.exhausted(k.inserted) {
+		return g.plan.cannot(insert, g.plan.noRoom(k.maker.values.column)+", and this run has used the keys that were left")
+	}
+	b.Op(g.plan.statement[kind])
 	switch kind {
 	case scan:
 		// Scans that would run off the end start earlier, to read their full length.
@@ -164,6 +169,7 @@ func (g *generator) one(b *sdk.Batch) {
 	default:
 		k.put(b, k.place(g.rand))
 	}
+	return nil
 }
 
 // customers is how many customers the orders have. An order is made every orderGap

@@ -109,7 +109,9 @@ func (k *keys) place(r *gen.Rand) int64 {
 	case sequential:
 		return k.sequential.Next()
 	}
-	return r.Int64n(all)
+	// Whether a row that was inserted meanwhile is there nobody here knows: its INSERT
+	// may have failed. What was there when the run began is looked for.
+	return r.Int64n(k.base)
 }
 
 // put writes the key at a place.
@@ -205,6 +207,11 @@ func (m *newKeys) startAt(t *sdk.Table, sampled *poolColumn) {
 			m.start += 30*day + int64(m.salt%uint64(day))
 		}
 	}
+}
+
+// exhausted reports that key n of this slot is beyond what the column holds.
+func (m *newKeys) exhausted(n int64) bool {
+	return m.values.maker == makeInt && m.known && n > (intMax(m.values.column)-m.start-m.slot)/m.slots
 }
 
 // full reports that the column has no room for new keys.

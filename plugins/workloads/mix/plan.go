@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
@@ -46,7 +48,8 @@ func makePlan(p *params, tables []sdk.Table) (*plan, error) {
 		}
 		if kind != insert {
 			if len(key) == 0 {
-				return nil, pl.cannot(kind, "it has no primary key and no unique index over columns that are NOT NULL")
+				return nil, errors.New(pl.name() + " cannot take " + kinds[kind] + ": it has no primary key and no unique index over columns that are NOT NULL, and views have none. Name the columns that find a row, " +
+					"target.params.key: [" + pl.likelyKey() + "]; or set workload.params.weights.INSERT alone")
 			}
 			if pl.table.Rows == 0 && !pl.table.HasRange {
 				return nil, pl.cannot(kind, "it is empty; load rows first (target.prepare)")
@@ -107,7 +110,58 @@ func (pl *plan) planInsert(p *params) error {
 	if len(pl.fill) == 0 {
 		return pl.cannot(insert, "the database fills every column itself")
 	}
+	if err := pl.narrow(); err != nil {
+		return err
+	}
+	// A handful of keys is used up before a run has begun.
+	if len(pl.table.Key) == 1 && pl.table.HasRange {
+		if c := pl.table.Column(pl.table.Key[0]); c != nil && !c.HasDefault && !c.Generated && c.Type == sdk.I64 && intMax(*c)-pl.table.KeyMax < fewKeys {
+			return pl.cannot(insert, pl.noRoom(*c))
+		}
+	}
 	return nil
+}
+
+// fewKeys are too few for a run with inserts.
+const fewKeys = 100
+
+// maxBinds is how many values an operation has at most.
+const maxBinds = 255
+
+// narrow leaves optional columns out of an INSERT with more values than an operation
+// has, the last ones first.
+func (pl *plan) narrow() error {
+	for i := len(pl.fill) - 1; i >= 0 && len(pl.fill) > maxBinds; i-- {
+		if c := pl.fill[i].column; c.Nullable && !pl.table.IsKey(c.Name) {
+			pl.fill = append(pl.fill[:i], pl.fill[i+1:]...)
+		}
+	}
+	if n := len(pl.fill); n > maxBinds {
+		return pl.cannot(insert, "it has "+strconv.Itoa(n)+" columns that are NOT NULL and have no default, and an operation has "+strconv.Itoa(maxBinds)+" values at most. Give some of them a default")
+	}
+	return nil
+}
+
+// noRoom says that a key is at the end of what its type holds.
+func (pl *plan) noRoom(c sdk.Column) string {
+	text := "its key column " + quote(c.Name) + " is " + c.DBType + ", which ends at " + strconv.FormatInt(intMax(c), 10)
+	if pl.table.HasRange {
+		text += ", and the largest key is " + strconv.FormatInt(pl.table.KeyMax, 10)
+	}
+	return text
+}
+
+// likelyKey is the column that a user most likely means by a key.
+func (pl *plan) likelyKey() string {
+	for _, c := range pl.table.Columns {
+		if name := strings.ToLower(c.Name); name == "id" || strings.HasSuffix(name, "_id") {
+			return c.Name
+		}
+	}
+	if len(pl.table.Columns) > 0 {
+		return pl.table.Columns[0].Name
+	}
+	return "column"
 }
 
 // planUpdate chooses the column to set. Text comes first, because value_size

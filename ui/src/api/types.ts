@@ -569,6 +569,8 @@ export interface Plugin extends PluginRef {
     driver?: string;
     dialect?: string;
     kinds?: string[];
+    /** The SQL that an adapter may send, as patterns. */
+    sends?: { query?: string[] | null; ddl?: string[] | null; session?: string[] | null };
     /** What an adapter's table type can do. */
     supports?: {
       read_only: boolean;

@@ -161,6 +161,26 @@ function Facts({ p }: { p: Plugin }) {
           </dd>
         </>
       )}
+      {m.kind === 'adapter' && (
+        <>
+          <dt>May send</dt>
+          <dd>
+            {m.sends ? (
+              <details>
+                <summary>
+                  {[...(m.sends.query ?? []), ...(m.sends.ddl ?? []), ...(m.sends.session ?? [])].length} forms of SQL, and
+                  nothing else
+                </summary>
+                <pre className="muted">
+                  {[...(m.sends.query ?? []), ...(m.sends.ddl ?? []), ...(m.sends.session ?? [])].join('\n')}
+                </pre>
+              </details>
+            ) : (
+              'queries that read, the DDL of the run’s own tables, and settings of its sessions'
+            )}
+          </dd>
+        </>
+      )}
     </dl>
   );
 }
