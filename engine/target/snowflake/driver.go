@@ -387,7 +387,13 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 	defer d.hangUp(s)
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
 	defer cancel()
-	rs, err := query(ctx, s, "SELECT CURRENT_VERSION(), CURRENT_DATABASE(), CURRENT_USER(), CURRENT_WAREHOUSE(), CURRENT_ROLE()", nil)
+	const who = "SELECT CURRENT_VERSION(), CURRENT_DATABASE(), CURRENT_USER(), CURRENT_WAREHOUSE(), CURRENT_ROLE()"
+	rs, err := query(ctx, s, who, nil)
+	emulated := err != nil && strings.Contains(strings.ToLower(err.Error()), "current_warehouse")
+	if emulated {
+		// Every account knows that function. An emulator without warehouses does not: fakesnow, for one.
+		rs, err = query(ctx, s, strings.NewReplacer("CURRENT_WAREHOUSE()", "NULL", "CURRENT_USER()", "NULL").Replace(who), nil)
+	}
 	if err != nil {
 		return target.ServerInfo{}, d.explain(err)
 	}
@@ -398,7 +404,7 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 			*to, _ = rs.Rows[0][i].(string)
 		}
 	}
-	info.Simulated = strings.Contains(info.Version, "snowsim")
+	info.Simulated, info.Emulated = emulated || strings.Contains(info.Version, "snowsim"), emulated
 	if info.Database == "" {
 		info.Database = "account " + d.settings.account
 		info.Notes = append(info.Notes, "No database is selected: name one in the connection, or tables by database and schema.")
