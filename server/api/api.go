@@ -13,6 +13,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -118,6 +119,7 @@ type API struct {
 	gate     *gate // requests that work on executions, or on a target
 	refusals refusals
 	exports  *gate         // downloads as CSV, which last as long as the client takes
+	audits   atomic.Int64  // lines that wait for the store
 	uploads  chan struct{} // a place for each file that is arriving
 	routes   []Route
 }
@@ -296,8 +298,47 @@ func (a *API) identity(ctx context.Context) auth.Identity {
 
 // audit notes who did what. A log that cannot be written does not undo what was done.
 func (a *API) audit(ctx context.Context, userID, action, object, detail string) {
-	err := a.Store.AppendAudit(ctx, store.AuditEntry{At: engine.At(time.Now()), UserID: userID, Action: action, Object: object, Detail: detail})
+	entry := store.AuditEntry{At: engine.At(time.Now()), UserID: userID, Action: action, Object: object, Detail: detail}
+	soon, cancel := context.WithTimeout(ctx, auditSoon)
+	err := a.Store.AppendAudit(soon, entry)
+	cancel()
+	if (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) && a.auditLater(entry) {
+		return
+	}
 	if err != nil {
 		a.Log.Error().Err(err).Str("action", action).Str("object", object).Str("user_id", userID).Msg("could not write the audit log")
 	}
+}
+
+const (
+	// auditSoon is how long an answer waits for its line in the audit log.
+	auditSoon = 2 * time.Second
+	// auditWaiting is how many lines wait for a store that is away.
+	auditWaiting = 100
+)
+
+// auditLater writes a line when the store is back; false when too many wait already.
+func (a *API) auditLater(entry store.AuditEntry) bool {
+	if a.audits.Add(1) > auditWaiting {
+		a.audits.Add(-1)
+		return false
+	}
+	go func() {
+		defer a.audits.Add(-1)
+		for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
+			select {
+			case <-a.Streams.Done():
+				a.Log.Error().Str("action", entry.Action).Str("object", entry.Object).Str("user_id", entry.UserID).Msg("could not write the audit log before the end")
+				return
+			case <-time.After(pause):
+			}
+			ctx, cancel := context.WithTimeout(a.Streams, auditSoon)
+			err := a.Store.AppendAudit(ctx, entry)
+			cancel()
+			if err == nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+				return
+			}
+		}
+	}()
+	return true
 }

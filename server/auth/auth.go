@@ -60,6 +60,11 @@ const (
 	TokenFor = 90 * 24 * time.Hour
 	// CacheFor bounds how long a token revoked by another server still works here.
 	CacheFor = 20 * time.Second
+	// GraceFor bounds how long a caller that was known is believed while the store
+	// does not answer: who watches a run must be able to stop it.
+	GraceFor = 15 * time.Minute
+	// askFor bounds how long the store is asked about a caller that was known.
+	askFor = 2 * time.Second
 )
 
 const (
@@ -126,6 +131,14 @@ type watch struct {
 type cached struct {
 	identity Identity
 	until    time.Time
+	// verified is when the store knew the caller last.
+	verified time.Time
+}
+
+// honoured reports whether the caller is believed without the store.
+func (c cached) honoured(now time.Time) bool {
+	e := c.identity.Token.ExpiresAt
+	return now.Sub(c.verified) < GraceFor && (e.IsZero() || now.Before(e.Time))
 }
 
 // New returns a service on the users of a store.
@@ -184,7 +197,19 @@ func (s *Service) use(ctx context.Context, kind, prefix, secret string) (Identit
 	if ok && now.Before(known.until) {
 		return known.identity, nil
 	}
-	token, user, err := s.users.UseToken(ctx, kind, hash)
+	token, user, err := s.ask(ctx, kind, hash, ok && known.honoured(now))
+	if ok && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) && known.honoured(now) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.revoked != revoked {
+			return Identity{}, fmt.Errorf("checking a token: %w", err)
+		}
+		// Not every request of the outage waits for the store.
+		known.until = now.Add(askFor)
+		s.cache[hash] = known
+		s.log.Warn().Err(err).Str("user_id", known.identity.User.UserID).Msg("the control store does not answer: a caller is believed who was known a short while ago")
+		return known.identity, nil
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		s.mu.Lock()
 		delete(s.cache, hash)
@@ -205,9 +230,19 @@ func (s *Service) use(ctx context.Context, kind, prefix, secret string) (Identit
 		if len(s.cache) >= maxCached {
 			clear(s.cache)
 		}
-		s.cache[hash] = cached{identity: id, until: until}
+		s.cache[hash] = cached{identity: id, until: until, verified: now}
 	}
 	return id, nil
+}
+
+// ask asks the store; not for long where there is another answer.
+func (s *Service) ask(ctx context.Context, kind string, hash [32]byte, known bool) (store.Token, store.User, error) {
+	if known {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, askFor)
+		defer cancel()
+	}
+	return s.users.UseToken(ctx, kind, hash)
 }
 
 // SignIn consumes a one-time token and returns a session's secret with its user.

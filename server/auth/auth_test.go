@@ -2,6 +2,8 @@ package auth
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,12 +20,16 @@ type users struct {
 	asked   int
 	deleted bool
 	during  func()
+	down    error
 }
 
 func (u *users) UseToken(_ context.Context, kind string, _ [32]byte) (store.Token, store.User, error) {
 	u.asked++
 	if u.deleted {
 		return store.Token{}, store.User{}, store.ErrNotFound
+	}
+	if u.down != nil {
+		return store.Token{}, store.User{}, u.down
 	}
 	if u.during != nil {
 		u.during()
@@ -115,6 +121,52 @@ func TestLimiter(t *testing.T) {
 		// Whoever there is no room for waits for what all of them have spent.
 		if l.Wait("a newcomer") == 0 {
 			t.Error("a newcomer to a full limiter does not wait")
+		}
+	})
+}
+
+// TestAKnownCallerIsBelievedDuringAStoreOutage holds that who was verified a short
+// while ago can act, nobody else, and no one who was revoked.
+func TestAKnownCallerIsBelievedDuringAStoreOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := &users{}
+		s := New(u, zerolog.Nop())
+		known, _ := NewSecret(PrefixAPI)
+		other, _ := NewSecret(PrefixAPI)
+		if _, err := s.Bearer(t.Context(), known); err != nil {
+			t.Fatal(err)
+		}
+		u.down = fmt.Errorf("looking up token: %w", store.ErrUnavailable)
+		for range 10 {
+			time.Sleep(time.Minute)
+			if id, err := s.Bearer(t.Context(), known); err != nil || id.User.UserID != "u" {
+				t.Fatalf("%+v, %v", id, err)
+			}
+			if _, err := s.Bearer(t.Context(), other); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("an unknown caller: %v", err)
+			}
+		}
+		time.Sleep(GraceFor)
+		if _, err := s.Bearer(t.Context(), known); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("long after: %v", err)
+		}
+		// An answer of the store counts, as ever.
+		u.down = nil
+		if _, err := s.Bearer(t.Context(), known); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(CacheFor + time.Second)
+		u.down = errors.New("a defect")
+		if _, err := s.Bearer(t.Context(), known); err == nil {
+			t.Error("an error that is no outage was passed over")
+		}
+		u.down = store.ErrUnavailable
+		if _, err := s.Bearer(t.Context(), known); err != nil {
+			t.Fatal(err)
+		}
+		_ = s.Revoke(t.Context(), "u", "t")
+		if _, err := s.Bearer(t.Context(), known); err == nil {
+			t.Error("a revoked caller is believed")
 		}
 	})
 }
