@@ -40,6 +40,7 @@ import (
 type storeFlags struct {
 	DataDir     string   `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Where executions, keys and the embedded Postgres live (default: the system's data directory)."`
 	DatabaseURL string   `placeholder:"URL" env:"LOADSTONE_DATABASE_URL" help:"Use this Postgres as control store instead of the embedded one."`
+	DiskReserve int64    `name:"disk-reserve" placeholder:"MB" env:"LOADSTONE_DISK_RESERVE" help:"How many MB of the disk recording leaves free, -1 for none (default: the smaller of 5 % and 5 GB, at least 500)."`
 	Prices      string   `placeholder:"FILE" env:"LOADSTONE_PRICES" help:"Price list to reckon costs with (default: prices.yaml in the data directory, else the one that loadstone prices prints)."`
 	Plugin      []string `placeholder:"FILE" sep:"none" env:"LOADSTONE_PLUGINS" help:"Load this plugin (.wasm) beside the bundled ones. May be repeated."`
 
@@ -50,6 +51,8 @@ type storeFlags struct {
 // services are the parts of one process, wired together.
 type services struct {
 	dataDir string
+	// reserve is what recording leaves free, in bytes, as artifact.Reserve takes it.
+	reserve int64
 	// owner names the data directory in the leases of its runs.
 	owner string
 	// serves is set where connections come from others than who started the process.
@@ -90,6 +93,7 @@ func assemble(ctx context.Context, flags storeFlags, serves bool, log zerolog.Lo
 		return nil, err
 	}
 	s := &services{dataDir: dir, serves: serves, log: log, mostLive: flags.mostLive, drivers: map[string]target.Driver{}}
+	s.reserve = flags.DiskReserve << 20
 	defer func() {
 		if err != nil {
 			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
@@ -256,7 +260,7 @@ func (s *services) openRuns(ctx context.Context) error {
 	serverEnd, nodeEnd := control.Pipe()
 	node := worker.NewNode(worker.Options{
 		NodeID: "local", Plugins: s.plugins.ByHash(), Drivers: s.drivers,
-		SpoolDir: filepath.Join(s.dataDir, "spool"), Recordings: recordings, Log: s.log,
+		SpoolDir: filepath.Join(s.dataDir, "spool"), Reserve: s.reserve, Recordings: recordings, Log: s.log,
 	})
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)

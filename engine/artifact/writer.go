@@ -33,6 +33,8 @@ type WriterOptions struct {
 	// PartRows and PartAge bound a part; 0 means 2 million rows and 10 s: what a killed process loses at most.
 	PartRows int64
 	PartAge  time.Duration
+	// Reserve is how many bytes of the disk stay free; recording ends when there are fewer. 0 is none.
+	Reserve int64
 }
 
 const (
@@ -52,6 +54,7 @@ type Writer struct {
 	done   []engine.Artifact
 	err    error
 	closed bool
+	looked time.Time // at the free space, last
 
 	// A finished part is made durable by a goroutine of its own, so that a slow
 	// disk does not hold up recording; finishing is not nil while one runs.
@@ -91,6 +94,9 @@ func NewWriter(opts WriterOptions) (*Writer, error) {
 	}
 	w := &Writer{opts: opts, create: createFile, enc: newEncoder(opts)}
 	w.cols.reset()
+	if err := w.roomLeft(time.Now()); err != nil {
+		return nil, err
+	}
 	return w, nil
 }
 
@@ -103,6 +109,14 @@ func (w *Writer) Write(recs []engine.Execution) error {
 	}
 	if w.closed {
 		return errors.New("recording executions: writer is closed")
+	}
+	if err := w.roomLeft(time.Now()); err != nil {
+		// What is recorded is kept: the reserve has room for it.
+		if ended := w.rotate(); ended != nil {
+			return w.fail(ended)
+		}
+		w.err = err
+		return err
 	}
 	for len(recs) > 0 {
 		n, err := w.cols.add(recs)

@@ -32,6 +32,9 @@ type Options struct {
 	Drivers map[string]target.Driver
 	// SpoolDir holds recorded parts until the server has them. One node at a time uses it.
 	SpoolDir string
+	// Reserve is how many bytes of the spool's disk recording leaves free; 0 is the
+	// default of artifact.Reserve, less than 0 none.
+	Reserve int64
 	// Capacity bounds the connections of all run workers together; 0 means what the
 	// machine's cores and memory suggest, less than 0 no bound.
 	Capacity int
