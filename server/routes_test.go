@@ -333,6 +333,29 @@ func TestBadInput(t *testing.T) {
 	b.do("GET", "/healthz", nil).want(t, 200)
 }
 
+// TestPathsArePercentDecoded asks for names as clients write them that escape more than they must.
+func TestPathsArePercentDecoded(t *testing.T) {
+	b := start(t)
+	run := b.createRun("x")
+	for _, path := range []string{"/api/plugins/mix%401.0.0", "/api/plugins/%6dix", "/api/runs/" + strings.ReplaceAll(run.RunID, "-", "%2D"), "/api/runs/%72" + run.RunID[1:] + "/logs"} {
+		b.do("GET", path, nil).want(t, 200)
+	}
+	b.do("GET", "/api/plugins/mix%2540", nil).problem(t, 404, engine.CodeNotFound)
+	b.do("GET", "/api/runs/%2e%2e%2fx", nil).problem(t, 404, engine.CodeNotFound)
+}
+
+// TestAllowIsCompleteAndOnce compares the header of a wrong method with the routes.
+func TestAllowIsCompleteAndOnce(t *testing.T) {
+	b := start(t)
+	for path, want := range map[string]string{"/api/runs": "GET, HEAD, POST", "/api/connections/test": "DELETE, GET, HEAD, POST, PUT", "/api/auth/signin": "POST"} {
+		a := b.do("PATCH", path, nil)
+		a.problem(t, 405, "method_not_allowed")
+		if got := a.Header.Values("Allow"); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: Allow %q, want %q", path, got, want)
+		}
+	}
+}
+
 func TestInternalsDoNotLeak(t *testing.T) {
 	b := start(t)
 	b.runs.panics = true

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -202,9 +203,13 @@ func (a *API) Allowed(path string) []string {
 	for _, r := range a.routes {
 		if matches(strings.Split(r.Path, "/"), steps) {
 			methods = append(methods, r.Method)
+			if r.Method == http.MethodGet {
+				methods = append(methods, http.MethodHead)
+			}
 		}
 	}
-	return methods
+	slices.Sort(methods)
+	return slices.Compact(methods)
 }
 
 func matches(pattern, steps []string) bool {

@@ -39,7 +39,7 @@ func describeDownload(o huma.Operation) huma.Operation {
 
 // executions streams what a run recorded.
 func (a *API) executions(c *fiber.Ctx) error {
-	ctx, id := c.UserContext(), c.Params("id")
+	ctx, id := c.UserContext(), unescaped(c.Params("id"))
 	for key := range c.Queries() {
 		if key != "part" && key != "format" {
 			return problem.Write(c, problem.Field(key, "is not known here", "part and format are"))

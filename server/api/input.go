@@ -34,6 +34,14 @@ func wellFormedID(id string) bool {
 	return true
 }
 
+// unescaped is a step of a path with its %XX decoded; what cannot be stays as it is, and names nothing.
+func unescaped(step string) string {
+	if text, err := url.PathUnescape(step); err == nil {
+		return text
+	}
+	return step
+}
+
 // named turns the store's not-found into one that says what was not found.
 func named(err error, thing, id string) error {
 	if errors.Is(err, store.ErrNotFound) {

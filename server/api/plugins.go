@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -38,6 +39,12 @@ var entryType = reflect.TypeFor[plugin.Entry]()
 
 type pluginInput struct {
 	Name string `path:"name" maxLength:"200" doc:"name, or name@version, or SHA-256"`
+}
+
+// Resolve decodes the name as it came in the address.
+func (i *pluginInput) Resolve(huma.Context) []error {
+	i.Name = unescaped(i.Name)
+	return nil
 }
 
 func (a *API) registerPlugins(app *fiber.App) {

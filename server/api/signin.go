@@ -71,6 +71,12 @@ type IDInput struct {
 	ID string `path:"id" maxLength:"200"`
 }
 
+// Resolve decodes what the router leaves as it came: %40 is @ in an address too.
+func (i *IDInput) Resolve(huma.Context) []error {
+	i.ID = unescaped(i.ID)
+	return nil
+}
+
 func (a *API) registerAuth() {
 	signIn := op(http.MethodPost, signInPath, "sign-in", tagAuth, "Exchange a one-time token for a session", http.StatusTooManyRequests)
 	signIn.Security = []map[string][]string{{}}

@@ -33,7 +33,7 @@ func (a *API) watch(c *fiber.Ctx) error {
 	if !a.Guard.SameOrigin(c) {
 		return problem.Write(c, &engine.Error{Code: engine.CodeForbidden, Message: "This socket was opened by another site's page.", Hint: "Use Loadstone's own page, or a client that sends no Origin."})
 	}
-	id := c.Params("id")
+	id := unescaped(c.Params("id"))
 	if err := a.exists(c.UserContext(), id); err != nil {
 		return problem.Write(c, err)
 	}
