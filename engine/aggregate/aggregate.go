@@ -499,7 +499,7 @@ func (f *fold) finish() {
 	tick := f.a.tick.total()
 	phase := f.a.phase.total()
 	p.Latency, p.LatencyTotal = latency(tick), latency(phase)
-	f.out.PhaseCount = int64(phase.Count())
+	f.out.PhaseCount = phase.Count()
 	if tick.Count() > 0 {
 		p.LatencyHistogram = tick.Downscale(HeatmapSchema)
 	}

@@ -82,7 +82,7 @@ matrix:
 			if k == i {
 				want = 99
 			}
-			if got := int64(target.Prepare.Rows); got != want {
+			if got := target.Prepare.Rows; got != want {
 				t.Errorf("set %d: target %d has %d rows, want %d\n%s", i, k, got, want, out)
 			}
 		}
