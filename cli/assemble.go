@@ -38,8 +38,8 @@ import (
 
 // storeFlags say where state is kept; serve and run share them.
 type storeFlags struct {
+	databaseFlags
 	DataDir     string   `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Where executions, keys and the embedded Postgres live (default: the system's data directory)."`
-	DatabaseURL string   `placeholder:"URL" env:"LOADSTONE_DATABASE_URL" help:"Use this Postgres as control store instead of the embedded one."`
 	DiskReserve int64    `name:"disk-reserve" placeholder:"MB" env:"LOADSTONE_DISK_RESERVE" help:"How many MB of the disk recording leaves free, -1 for none (default: the smaller of 5 % and 5 GB, at least 500)."`
 	Prices      string   `placeholder:"FILE" env:"LOADSTONE_PRICES" help:"Price list to reckon costs with (default: prices.yaml in the data directory, else the one that loadstone prices prints)."`
 	Plugin      []string `placeholder:"FILE" sep:"none" env:"LOADSTONE_PLUGINS" help:"Load this plugin (.wasm) beside the bundled ones. May be repeated."`
@@ -88,6 +88,10 @@ func (s *services) Close(ctx context.Context) error {
 
 // assemble opens everything that serve and a local run need. On an error what was opened is closed.
 func assemble(ctx context.Context, flags storeFlags, serves bool, log zerolog.Logger) (_ *services, err error) {
+	url, err := flags.databaseURL()
+	if err != nil {
+		return nil, err
+	}
 	dir, err := makeDataDir(flags.DataDir)
 	if err != nil {
 		return nil, err
@@ -116,7 +120,7 @@ func assemble(ctx context.Context, flags storeFlags, serves bool, log zerolog.Lo
 	// Plugins compile while Postgres starts: both take about a second.
 	loaded := make(chan error, 1)
 	go func() { loaded <- s.openPlugins(ctx, flags.Plugin) }()
-	storeErr := s.openStore(ctx, flags.DatabaseURL, keys)
+	storeErr := s.openStore(ctx, url, keys)
 	if err := errors.Join(storeErr, <-loaded); err != nil {
 		return nil, err
 	}

@@ -180,8 +180,9 @@ func logger(w io.Writer, level, format string) zerolog.Logger {
 		lvl = zerolog.InfoLevel
 	}
 	if format == "text" || format == "auto" && isTerminal(w) {
-		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000"}
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000", FormatMessage: logged}
 	}
+	w = plainLines{w}
 	return zerolog.New(w).Level(lvl).With().Timestamp().Logger()
 }
 

@@ -30,7 +30,7 @@ type compareCommand struct {
 	RequireClear bool    `help:"Exit with 4 when the verdict is unclear."`
 	Out          string  `placeholder:"FILE" help:"Write the comparison as JSON; - is standard output."`
 	Server       string  `placeholder:"URL" env:"LOADSTONE_SERVER" help:"The server that has the runs, instead of this machine's data directory."`
-	Token        string  `env:"LOADSTONE_TOKEN" help:"API token for --server."`
+	tokenFlags
 	storeFlags
 }
 
@@ -113,7 +113,7 @@ func (c *compareCommand) source(e *env) (from func(name string) (written, error)
 		return reportOf(detail.Summary, seconds), err
 	}
 	if c.Server != "" {
-		client, err := newClient(c.Server, c.Token)
+		client, err := c.connect(c.Server)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -191,7 +191,7 @@ func printComparison(out io.Writer, c compare.Comparison) {
 	notes := c.Notes
 	if c.Simulated && len(notes) > 0 {
 		// The first note says whose figures these are not: nobody shall read a figure before it.
-		_, _ = fmt.Fprintf(out, "%s\n\n", notes[0])
+		_, _ = fmt.Fprintf(out, "%s\n\n", shown(notes[0]))
 		notes = notes[1:]
 	}
 	head := func(side, standIn string) string {
@@ -216,7 +216,7 @@ func printComparison(out io.Writer, c compare.Comparison) {
 		_, _ = fmt.Fprintf(out, "\nAn operation of B took longer than one of A with a probability of %.3f (0.5: neither).\n", *c.SlowerProbability)
 	}
 	for _, n := range notes {
-		_, _ = fmt.Fprintf(out, "note: %s\n", n)
+		_, _ = fmt.Fprintf(out, "note: %s\n", shown(n))
 	}
 	if c.SameRun {
 		return // the note says it all

@@ -42,7 +42,7 @@ func (c *runCommand) matrix(e *env, source []byte, scenario engine.Scenario) err
 	background := context.WithoutCancel(e.ctx)
 	report, err := where.report(background)
 	if err != nil {
-		return err
+		return &exitError{code: exitFailed, err: err}
 	}
 	var ids []string
 	for _, t := range report.Targets {
@@ -74,7 +74,7 @@ func (c *runCommand) matrix(e *env, source []byte, scenario engine.Scenario) err
 
 func (c *runCommand) beginMatrix(e *env, source []byte, scenario engine.Scenario) (where matrices, page string, done func(), err error) {
 	if c.Server != "" {
-		client, err := newClient(c.Server, c.Token)
+		client, err := c.connect(c.Server)
 		if err != nil {
 			return nil, "", nil, err
 		}
@@ -165,11 +165,11 @@ func (c *runCommand) followMatrix(e *env, where matrices) error {
 			if away.IsZero() {
 				away = time.Now()
 				show.line("%v", err)
-			} else if time.Since(away) > 2*time.Minute {
-				return errors.Join(errors.New("giving up on the matrix after two minutes without an answer"), err)
+			} else if time.Since(away) > awayLimit {
+				return lost("the matrix", err)
 			}
 		case err != nil:
-			return err
+			return &exitError{code: exitFailed, err: err}
 		default:
 			away = time.Time{}
 			if state.Status.Terminal() {
@@ -233,7 +233,7 @@ func judgeTarget(t matrix.TargetReport, requireValid bool) int {
 // printMatrix writes the result for a person: a table, then what failed.
 func printMatrix(out io.Writer, r matrix.Report) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+	p := printer(w)
 	p("")
 	p("%s  %s", r.Name, strings.ToLower(string(r.Status)))
 	p("  matrix %s", r.MatrixID)
@@ -253,7 +253,7 @@ func printMatrix(out io.Writer, r matrix.Report) error {
 	}
 	p("%sop/s\tP50\tP95\tP99\terrors\tvalidity\t%sagainst %s", head, cost, r.Labels[0])
 	for _, t := range r.Targets {
-		label := labelOf(t)
+		label := shown(labelOf(t))
 		s := t.Summary
 		if s == nil || s.LatencyMs == nil {
 			p("%s\t%s%s", label, strings.ToLower(string(t.Status)), strings.Repeat("\t", strings.Count(head+cost, "\t")+5))
@@ -277,30 +277,31 @@ func printMatrix(out io.Writer, r matrix.Report) error {
 	if err := flush(w); err != nil {
 		return err
 	}
+	say := printer(out)
 	for _, t := range r.Targets {
 		s := t.Summary
 		if s == nil {
-			_, _ = fmt.Fprintf(out, "%s: %s, without figures\n", labelOf(t), strings.ToLower(string(t.Status)))
+			say("%s: %s, without figures", labelOf(t), strings.ToLower(string(t.Status)))
 			continue
 		}
 		if s.CancellationReason != nil && *s.CancellationReason != "" {
-			_, _ = fmt.Fprintf(out, "%s: %s\n", t.Label, *s.CancellationReason)
+			say("%s: %s", t.Label, *s.CancellationReason)
 		}
 		if t.Status == engine.StatusCompleted && !s.Worked() {
-			_, _ = fmt.Fprintf(out, "%s: %s\n", t.Label, nothingWorked(s))
+			say("%s: %s", t.Label, nothingWorked(s))
 		}
 		for _, th := range s.Thresholds {
 			if !th.Passed && t.Status == engine.StatusCompleted {
-				_, _ = fmt.Fprintf(out, "%s: threshold %s FAILED: %s\n", t.Label, th.Threshold, th.Reason)
+				say("%s: threshold %s FAILED: %s", t.Label, th.Threshold, th.Reason)
 			}
 		}
 		for _, cause := range s.ValidityDetail.Causes {
-			_, _ = fmt.Fprintf(out, "%s: %s: %s\n", t.Label, cause.Cause, cause.Detail)
+			say("%s: %s: %s", t.Label, cause.Cause, cause.Detail)
 		}
 		if s.Cost != nil {
 			printCost(func(format string, args ...any) {
 				line := strings.ReplaceAll(strings.TrimPrefix(fmt.Sprintf(format, args...), "\t"), "\t", ": ")
-				_, _ = fmt.Fprintf(out, "%s: %s\n", t.Label, line)
+				say("%s: %s", t.Label, line)
 			}, s.Cost, s.StandIn())
 		}
 	}
@@ -383,7 +384,7 @@ func writeMatrixJUnit(w io.Writer, r matrix.Report, requireValid bool) error {
 		XMLName xml.Name     `xml:"testsuites"`
 		Name    string       `xml:"name,attr"`
 		Suites  []junitSuite `xml:"testsuite"`
-	}{Name: r.Name}
+	}{Name: printable(r.Name)}
 	for _, t := range r.Targets {
 		s := t.Summary
 		if s == nil {

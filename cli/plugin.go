@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -67,7 +66,7 @@ func (c pluginInspect) Run(e *env) error {
 	}
 	w := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
-		_, _ = fmt.Fprintln(w, name+"\t"+oneLine(fmt.Sprintf(format, args...)))
+		_, _ = fmt.Fprintln(w, name+"\t"+shorten(oneLine(fmt.Sprintf(format, args...)), 10*mostShown))
 	}
 	m := info.Manifest
 	row("kind", "%s", m.Kind)
@@ -124,27 +123,6 @@ func (c pluginInspect) Run(e *env) error {
 	return w.Flush()
 }
 
-// oneLine is a plugin's text on one line, without what a terminal would obey.
-func oneLine(s string) string {
-	return harmless(strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return ' '
-		}
-		return r
-	}, s))
-}
-
-// harmless is a text without what a terminal would obey but line ends and tabs:
-// sentences quote plugins, schemas and databases.
-func harmless(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
-			return -1
-		}
-		return r
-	}, s)
-}
-
 type pluginTest struct {
 	File   string `arg:"" help:"The .wasm file."`
 	Params string `name:"params" placeholder:"JSON" help:"The plugin's parameters, as workload.params of a template; the schema's defaults are filled in."`
@@ -178,7 +156,7 @@ func (c pluginTest) Run(e *env) error {
 		}
 		_, _ = fmt.Fprintf(e.stdout, "%s  %s", mark, check.Name)
 		if check.Message != "" {
-			_, _ = fmt.Fprintf(e.stdout, ": %s", oneLine(check.Message))
+			_, _ = fmt.Fprintf(e.stdout, ": %s", shown(check.Message))
 		}
 		_, _ = fmt.Fprintln(e.stdout)
 	}

@@ -6,15 +6,17 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"text/tabwriter"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
 // serverFlags name the server that a command speaks to.
 type serverFlags struct {
 	Server string `required:"" placeholder:"URL" env:"LOADSTONE_SERVER" help:"The server, for example http://127.0.0.1:8080."`
-	Token  string `env:"LOADSTONE_TOKEN" help:"API token for the server."`
+	tokenFlags
 }
 
 type (
@@ -42,7 +44,7 @@ func (c pluginUpload) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	client, err := newClient(c.Server, c.Token)
+	client, err := c.connect(c.Server)
 	if err != nil {
 		return err
 	}
@@ -70,7 +72,7 @@ func (c pluginUpload) say(w io.Writer, p plugin.Entry, base string) error {
 }
 
 func (c pluginList) Run(e *env) error {
-	client, err := newClient(c.Server, c.Token)
+	client, err := c.connect(c.Server)
 	if err != nil {
 		return err
 	}
@@ -91,12 +93,45 @@ func (c pluginList) Run(e *env) error {
 	return w.Flush()
 }
 
-func (c pluginEnable) Run(e *env) error  { return c.change(e, http.MethodPost, "/enable", "enabled") }
+// Run enables what is named. A name may mean several files that wait, and an approval
+// is of one file: then it says which there are, and asks for the hash.
+func (c pluginEnable) Run(e *env) error {
+	client, err := c.connect(c.Server)
+	if err != nil {
+		return err
+	}
+	var list struct {
+		Plugins []plugin.Entry `json:"plugins"`
+	}
+	if err := client.do(e.ctx, http.MethodGet, "/api/plugins", nil, &list); err != nil {
+		return err
+	}
+	var waiting []plugin.Entry
+	for _, p := range list.Plugins {
+		if !p.Enabled && (p.Name == c.Plugin || p.Name+"@"+p.Version == c.Plugin) {
+			waiting = append(waiting, p)
+		}
+	}
+	switch len(waiting) {
+	case 0: // a hash, or what is enabled already, or nothing: the server says
+	case 1:
+		c.Plugin = waiting[0].SHA256
+	default:
+		var b strings.Builder
+		fmt.Fprintf(&b, "%d plugins called %s wait to be enabled:", len(waiting), oneLine(c.Plugin))
+		for _, p := range waiting {
+			fmt.Fprintf(&b, "\n  %s@%s  sha256 %s", oneLine(p.Name), oneLine(p.Version), p.SHA256)
+		}
+		return &engine.Error{Code: engine.CodeConflict, Message: b.String(), Hint: "say which: loadstone plugin enable SHA-256"}
+	}
+	return c.change(e, http.MethodPost, "/enable", "enabled")
+}
+
 func (c pluginDisable) Run(e *env) error { return c.change(e, http.MethodPost, "/disable", "disabled") }
 func (c pluginDelete) Run(e *env) error  { return c.change(e, http.MethodDelete, "", "deleted") }
 
 func (c pluginRefArg) change(e *env, method, verb, done string) error {
-	client, err := newClient(c.Server, c.Token)
+	client, err := c.connect(c.Server)
 	if err != nil {
 		return err
 	}
@@ -113,7 +148,10 @@ func (c pluginRefArg) change(e *env, method, verb, done string) error {
 		// A bare name means one of several versions.
 		said = p.Name + "@" + p.Version
 	}
-	if _, err = fmt.Fprintf(e.stdout, "%s is %s.\n", said, done); err != nil || done != "enabled" || p.Manifest.Kind != plugin.KindAdapter {
+	if _, err = fmt.Fprintf(e.stdout, "%s is %s.\n", oneLine(said), done); err == nil && p.SHA256 != "" {
+		_, err = fmt.Fprintf(e.stdout, "  sha256  %s\n", p.SHA256)
+	}
+	if err != nil || done != "enabled" || p.Manifest.Kind != plugin.KindAdapter {
 		return err
 	}
 	// What was approved with it.

@@ -35,7 +35,7 @@ func (p *progress) show(u *engine.Payload) {
 		}
 		p.lastSeq = entry.Seq
 		if entry.Level != engine.LogInfo {
-			p.line("  %s: %s", strings.ToLower(string(entry.Level)), entry.Message)
+			p.line("  %s: %s", strings.ToLower(string(entry.Level)), shown(entry.Message))
 		}
 	}
 	if f := u.FindMax; f != nil {
@@ -56,7 +56,7 @@ func (p *progress) show(u *engine.Payload) {
 		if changed {
 			p.w.keep()
 		}
-		p.w.status(describe(u, phase, p.w.columns()))
+		p.w.status(oneLine(describe(u, phase, p.w.columns())))
 		return
 	}
 	if changed || time.Since(p.last) >= 2*time.Second {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,7 +16,7 @@ import (
 
 // remote runs the template on a server and follows it there.
 func (c *runCommand) remote(e *env, source []byte) (outcome, error) {
-	client, err := newClient(c.Server, c.Token)
+	client, err := c.connect(c.Server)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -31,8 +30,8 @@ func (c *runCommand) remote(e *env, source []byte) (outcome, error) {
 	}
 	var list written
 	if c.Out != "" && detail.Summary != nil {
-		if list, err = client.report(e.ctx, run.RunID); err != nil {
-			return outcome{}, err
+		if list, err = client.report(context.WithoutCancel(e.ctx), run.RunID); err != nil {
+			return outcome{}, &exitError{code: exitFailed, err: err}
 		}
 	}
 	states, err := c.awaitEnrichment(e, func(ctx context.Context) ([]engine.Enrichment, error) {
@@ -66,7 +65,7 @@ func newClient(server, token string) (*client, error) {
 		return nil, engine.InvalidField("--server", fmt.Sprintf("%q is not the address of a server", server), "for example http://127.0.0.1:8080")
 	}
 	if token == "" {
-		return nil, engine.InvalidField("--token", "is required with --server", "make an API token on the page under Settings, and give it as --token or LOADSTONE_TOKEN")
+		return nil, engine.InvalidField("--token", "is required with --server", "make an API token on the page under Settings, and give it as LOADSTONE_TOKEN, --token-file or --token")
 	}
 	return &client{base: strings.TrimRight(u.Scheme+"://"+u.Host+u.Path, "/"), token: token, http: &http.Client{Timeout: 30 * time.Second}}, nil
 }
@@ -132,6 +131,17 @@ func (c *client) send(ctx context.Context, method, path, media string, body io.R
 	return nil
 }
 
+// awayLimit is how long a server may not answer while its run is followed.
+var awayLimit = 2 * time.Minute
+
+// lost is the end of following what was begun on a server that does not answer any
+// more: nobody knows how it ended, so it has not passed.
+func lost(what string, err error) error {
+	e := &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server has not answered for %s: giving up on %s, whose end is not known.", awayLimit, what),
+		Hint: "when the server is back, its page and API say what became of it", Cause: err}
+	return &exitError{code: exitFailed, err: e}
+}
+
 // follow polls the run until its figures are there. A server that is away for
 // a moment is asked again; the run goes on without us.
 func (c *client) follow(e *env, runID string, quiet bool) (*engine.RunDetail, error) {
@@ -158,11 +168,11 @@ func (c *client) follow(e *env, runID string, quiet bool) (*engine.RunDetail, er
 			if away.IsZero() {
 				away = time.Now()
 				show.line("%v", err)
-			} else if time.Since(away) > 2*time.Minute {
-				return nil, errors.Join(fmt.Errorf("giving up on run %s after two minutes without an answer", runID), err)
+			} else if time.Since(away) > awayLimit {
+				return nil, lost("run "+runID, err)
 			}
 		default:
-			return nil, err
+			return nil, &exitError{code: exitFailed, err: err}
 		}
 		select {
 		case <-ticker.C:

@@ -27,7 +27,7 @@ func printJSON(w io.Writer, v any) error {
 // printSummary writes a result for a person.
 func printSummary(out io.Writer, s *engine.Summary) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+	p := printer(w)
 	p("")
 	p("%s  %s", s.TestName, strings.ToLower(string(s.Status)))
 	if word := s.StandIn(); word != "" {
@@ -277,7 +277,7 @@ func writeJUnit(w io.Writer, s *engine.Summary, requireValid bool) error {
 }
 
 func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
-	suite := junitSuite{Name: s.TestName, Time: s.DurationSeconds}
+	suite := junitSuite{Name: printable(s.TestName), Time: s.DurationSeconds}
 	if !s.StartTime.IsZero() {
 		suite.Time0 = s.StartTime.Format("2006-01-02T15:04:05")
 	}
@@ -290,7 +290,7 @@ func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
 		if word != "" {
 			name += " (" + word + ")"
 		}
-		c := junitCase{Class: "loadstone." + s.TestName, Name: name, Time: s.DurationSeconds}
+		c := junitCase{Class: printable("loadstone." + s.TestName), Name: printable(name), Time: s.DurationSeconds}
 		if !passed {
 			c.Failure = &junitFailure{Message: printable(message), Type: kind}
 			suite.Failures++
@@ -358,12 +358,5 @@ func shorten(s string, most int) string {
 	return s
 }
 
-// printable drops what XML 1.0 cannot hold.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x20 && r != '\n' && r != '\t' {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-}
+// printable is a text of others as XML 1.0 and a terminal can show it, cut.
+func printable(s string) string { return shorten(harmless(s), 4*mostShown) }

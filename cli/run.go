@@ -24,7 +24,7 @@ type runCommand struct {
 	Feed         string   `placeholder:"FILE.csv" type:"existingfile" help:"The operations that the workload replay issues: puts the file into workload.feed.csv. 4 MB at most."`
 	Set          []string `placeholder:"PATH=VALUE" sep:"none" help:"Override a field of the template: workload.duration_seconds=60. May be repeated."`
 	Server       string   `placeholder:"URL" env:"LOADSTONE_SERVER" help:"Run on this server instead of in this process."`
-	Token        string   `env:"LOADSTONE_TOKEN" help:"API token for --server."`
+	SetFile      []string `placeholder:"PATH=FILE" sep:"none" help:"Override a field by the text of a file, which keeps secrets out of arguments and templates: target.connection.dsn=/run/secrets/dsn. May be repeated."`
 	Out          string   `placeholder:"FILE" help:"Write the summary as JSON; - is standard output."`
 	JUnit        string   `name:"junit" placeholder:"FILE" help:"Write the result as JUnit XML; - is standard output."`
 	RequireValid bool     `help:"Exit with 4 when the figures are not VALID."`
@@ -32,11 +32,16 @@ type runCommand struct {
 	Quiet        bool     `short:"q" help:"Show no progress."`
 	// WaitEnrichment bounds the wait; the exit code does not depend on what comes of it.
 	WaitEnrichment time.Duration `default:"1m" placeholder:"DURATION" help:"How long to wait for what the target's own query history says of the executions, once the figures are there; 0s does not wait. What is missing then is fetched by the next server on the data directory."`
+	tokenFlags
 	storeFlags
 	certificateFlags
 }
 
 func (c *runCommand) Run(e *env) error {
+	if c.Server != "" && len(c.Plugin) > 0 {
+		return &engine.Error{Code: engine.CodeInvalid, Message: "--plugin loads a plugin into this process; the run of --server takes place there.",
+			Hint: "upload it with: loadstone plugin upload " + c.Plugin[0] + ", and name it in the template"}
+	}
 	source, err := c.source()
 	if err != nil {
 		return err
@@ -111,7 +116,11 @@ func (c *runCommand) source() (source []byte, err error) {
 		}
 		fields = append(fields, template.Assignment{Path: path, Value: value})
 	}
-	if len(fields) == 0 {
+	more, err := fromFiles(c.SetFile)
+	if err != nil {
+		return nil, err
+	}
+	if fields = append(fields, more...); len(fields) == 0 {
 		return source, nil
 	}
 	return template.SetAll(source, fields)
@@ -291,7 +300,7 @@ func follow(e *env, s *services, runID string, quiet bool, start func(context.Co
 	show.end()
 	summary, err := s.runs.Wait(background, runID)
 	if err != nil {
-		return nil, fmt.Errorf("waiting for the figures: %w", err)
+		return nil, &exitError{code: exitFailed, err: fmt.Errorf("waiting for the figures: %w", err)}
 	}
 	return summary, nil
 }

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/sql"
 	"github.com/loadstone-db/loadstone/storage/postgres"
 )
@@ -13,29 +15,29 @@ type schemaCommand struct {
 	Print schemaPrint `cmd:"" help:"Print the DDL."`
 }
 
-type databaseURL struct {
-	DatabaseURL string `required:"" env:"LOADSTONE_DATABASE_URL" placeholder:"URL" help:"The control store: postgres://user:password@host:5432/database."`
-}
-
-type schemaApply struct{ databaseURL }
-
-func (c schemaApply) Run(e *env) error {
-	if err := postgres.RepairSchema(e.ctx, c.DatabaseURL); err != nil {
+// ofDatabase does something with the control store that the flags name.
+func (f databaseFlags) ofDatabase(e *env, do func(ctx context.Context, url string) error) error {
+	url, err := f.databaseURL()
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(e.stdout, "The schema is current.")
+	if url == "" {
+		return engine.InvalidField("--database-url", "is required", "give it as LOADSTONE_DATABASE_URL, --database-url-file or --database-url: postgres://user:password@host:5432/database")
+	}
+	if err := do(e.ctx, url); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(e.stdout, "The schema is current.")
 	return err
 }
 
-type schemaCheck struct{ databaseURL }
+type schemaApply struct{ databaseFlags }
 
-func (c schemaCheck) Run(e *env) error {
-	if err := postgres.CompareSchema(e.ctx, c.DatabaseURL); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(e.stdout, "The schema is current.")
-	return err
-}
+func (c schemaApply) Run(e *env) error { return c.ofDatabase(e, postgres.RepairSchema) }
+
+type schemaCheck struct{ databaseFlags }
+
+func (c schemaCheck) Run(e *env) error { return c.ofDatabase(e, postgres.CompareSchema) }
 
 type schemaPrint struct{}
 

@@ -23,12 +23,13 @@ import (
 type snowsimCommand struct {
 	Listen    string        `default:"127.0.0.1:8085" help:"Address; clients run SQL, so keep it on this machine."`
 	DataDir   string        `placeholder:"DIR" env:"LOADSTONE_SNOWSIM_DIR" help:"Where its Postgres keeps its files (default: snowsim in the system's data directory)."`
-	Postgres  string        `placeholder:"DSN" help:"A Postgres database to use instead of its own. Everything in it is open to clients."`
+	Postgres  string        `placeholder:"DSN" env:"LOADSTONE_SNOWSIM_POSTGRES" help:"A Postgres database to use instead of its own. Everything in it is open to clients."`
 	User      string        `default:"loadstone" help:"Name to log in with."`
 	Password  string        `placeholder:"TEXT" env:"LOADSTONE_SNOWSIM_PASSWORD" help:"Password to log in with (default: made up, and printed)."`
 	PublicKey string        `placeholder:"FILE" type:"existingfile" help:"Public key (PEM) with which the user may log in by key pair."`
-	Tokens    []string      `name:"token" sep:"none" placeholder:"TEXT" help:"Programmatic access token with which the user may log in, may be repeated."`
-	OAuth     []string      `name:"oauth-token" sep:"none" placeholder:"TEXT" help:"OAuth access token with which the user may log in, may be repeated."`
+	Tokens    []string      `name:"token" sep:"none" placeholder:"TEXT" env:"LOADSTONE_SNOWSIM_TOKEN" help:"Programmatic access token with which the user may log in, may be repeated."`
+	OAuth     []string      `name:"oauth-token" sep:"none" placeholder:"TEXT" env:"LOADSTONE_SNOWSIM_OAUTH_TOKEN" help:"OAuth access token with which the user may log in, may be repeated."`
+	Secrets   snowsimFiles  `embed:""`
 	Warehouse string        `default:"LOADSTONE_WH" help:"Name of the standard warehouse."`
 	Size      string        `default:"XSMALL" help:"Its size: XSMALL … 6XLARGE."`
 	Clusters  int           `default:"1" help:"Its MAX_CLUSTER_COUNT."`
@@ -44,6 +45,12 @@ type snowsimCommand struct {
 	JSON      bool          `name:"json" help:"Print one line of JSON when it is ready."`
 }
 
+// snowsimFiles hold what shall not be an argument, which every user of the machine can read.
+type snowsimFiles struct {
+	PasswordFile string `placeholder:"FILE" env:"LOADSTONE_SNOWSIM_PASSWORD_FILE" help:"File that holds the password to log in with."`
+	PostgresFile string `placeholder:"FILE" env:"LOADSTONE_SNOWSIM_POSTGRES_FILE" help:"File that holds the DSN of --postgres."`
+}
+
 // Help is shown by --help.
 func (*snowsimCommand) Help() string {
 	return `A stand-in for a Snowflake account, for tests and demonstrations: it speaks Snowflake's protocol to the
@@ -54,6 +61,13 @@ Faults can be changed while it runs: GET, POST (a JSON list) and DELETE http://A
 }
 
 func (c *snowsimCommand) Run(e *env) error {
+	var err error
+	if c.Password, err = secretOf("--password", c.Password, c.Secrets.PasswordFile); err != nil {
+		return err
+	}
+	if c.Postgres, err = secretOf("--postgres", c.Postgres, c.Secrets.PostgresFile); err != nil {
+		return err
+	}
 	options, err := c.options()
 	if err != nil {
 		return err

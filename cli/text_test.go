@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/matrix"
+)
+
+// nasty is what a database or plugin might say to a terminal; it is long, too.
+var nasty = "\x1b]0;owned\x07\x1b[31mred\u009b2J\u202egnp.exe\r\x7f\x00" + strings.Repeat("x", 100_000)
+
+// TestNothingOfOthersReachesATerminalAsItIs puts nasty into whatever they can fill.
+func TestNothingOfOthersReachesATerminalAsItIs(t *testing.T) {
+	s := summary()
+	s.TestName, s.CancellationReason, s.Status = nasty, &nasty, engine.StatusFailed
+	s.Errors.Top[0].Message = nasty
+	s.ValidityDetail.Causes = []engine.ValidityCause{{Cause: "c", Detail: nasty}}
+	s.ValidityDetail.Notes = []string{nasty}
+	s.Thresholds[0] = engine.ThresholdResult{Threshold: nasty, Reason: nasty}
+	s.Accounting.Problems, s.Accounting.Balanced = []string{nasty}, false
+	done := *s
+	done.Status = engine.StatusCompleted
+	done.Errors.Count = done.Operations
+	label := matrix.TargetReport{Label: nasty, Status: engine.StatusCompleted, Summary: &done, Problem: nasty}
+	report := matrix.Report{Targets: []matrix.TargetReport{label, {Label: nasty, Status: engine.StatusFailed}}}
+	report.Name, report.Labels = nasty, []string{nasty}
+	log := func(format string) func(io.Writer) error {
+		return func(w io.Writer) error {
+			l := logger(w, "info", format)
+			l.Info().Str("sql", nasty[:100]).Msg(nasty)
+			return nil
+		}
+	}
+	for name, print := range map[string]func(io.Writer) error{
+		"summary":      func(w io.Writer) error { return printSummary(w, s) },
+		"JUnit":        func(w io.Writer) error { return writeJUnit(w, s, true) },
+		"matrix":       func(w io.Writer) error { return printMatrix(w, report) },
+		"matrix JUnit": func(w io.Writer) error { return writeMatrixJUnit(w, report, true) },
+		"log, text":    log("text"),
+		"log, JSON":    log("json"),
+		"live": func(w io.Writer) error {
+			p := newProgress(w)
+			p.show(&engine.Payload{Logs: []engine.LogEntry{{Seq: 1, Level: engine.LogError, Message: nasty}}})
+			preparing := engine.PhasePreparing
+			p.show(&engine.Payload{Phase: &preparing, Prepare: &engine.PrepareProgress{Message: nasty[:200]}})
+			return nil
+		},
+	} {
+		var b bytes.Buffer
+		if err := print(&b); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		text := b.String()
+		if name == "log, text" {
+			for _, colour := range []string{"\x1b[90m", "\x1b[0m", "\x1b[32m", "\x1b[36m", "\x1b[1m"} {
+				text = strings.ReplaceAll(text, colour, "") // the console's own
+			}
+		}
+		for i, r := range text {
+			if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+				t.Errorf("%s: %U at %d: %q", name, r, i, text[max(0, i-40):min(len(text), i+40)])
+				break
+			}
+		}
+		if name != "log, JSON" && strings.Contains(text, strings.Repeat("x", 5000)) {
+			t.Errorf("%s: a text is not cut", name)
+		}
+		if !strings.Contains(text, "xxxx") {
+			t.Errorf("%s: it is not there at all: %.200q", name, text)
+		}
+	}
+}
