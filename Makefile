@@ -4,6 +4,7 @@
 #   make lint   the linters, natively and for the Wasm guests
 #   make build  bin/loadstone with the page and the plugins inside
 #   make check  what CI runs: lint and test
+#   make audit  known weaknesses in modules and packages; needs a network
 #   make bench  the figures of docs/performance.md (long; wants an idle machine)
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -34,7 +35,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check lint bench soak plugins examples ui fmt clean \
+.PHONY: help run build test check lint bench soak audit plugins examples ui fmt clean \
 	need-toolchain need-postgres need-test need-examples test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
@@ -161,6 +162,10 @@ bench: need-postgres build examples
 	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 16
 	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 64
 	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 16 -script tpcb-like
+
+# Needs a network; without one it says what it could not look at, and fails.
+audit: need-toolchain
+	@deploy/audit.sh
 
 # Longer than a commit should wait: fuzzing, a minute for each target.
 soak: need-postgres plugins

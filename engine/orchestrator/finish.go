@@ -100,6 +100,9 @@ func (l *live) finish(ctx context.Context) {
 	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
 		l.validity.Note("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need Linux and connections without TLS.")
 	}
+	if text := endedEarly(l.run); text != "" {
+		l.validity.Note(text)
+	}
 	e := ending{run: l.run, keeper: l.keeper, environment: environment, validity: l.validity.Clone(), shown: l.shownLatency, measureAt: l.core.measureAt}
 	if l.plan != nil {
 		e.plan = l.plan.Plan
