@@ -45,8 +45,8 @@ func TestEveryRouteByToken(t *testing.T) {
 			status := b.do(r.Method, path, body, "Authorization", header).StatusCode
 			seen[name]++
 			refused := status == http.StatusUnauthorized || status == http.StatusForbidden
-			want := "it is refused"
-			ok := refused
+			var want string
+			var ok bool
 			switch {
 			case open[r.Method+" "+r.Path] || r.Method == http.MethodHead && open["GET "+r.Path]:
 				want, ok = "it is open", status != http.StatusForbidden
