@@ -43,9 +43,14 @@ type BenchFigures struct {
 // declaration, in batches of BenchBatch. params are those of a template; the defaults of the
 // plugin's schema are filled in. The error is about the plugin, the parameters or the machine.
 func Bench(ctx context.Context, wasm []byte, params json.RawMessage, duration time.Duration) (BenchFigures, error) {
+	return measure(ctx, Options{Log: zerolog.Nop()}, wasm, params, duration)
+}
+
+// measure is Bench with a host of other options.
+func measure(ctx context.Context, o Options, wasm []byte, params json.RawMessage, duration time.Duration) (BenchFigures, error) {
 	var f BenchFigures
 	begin := time.Now()
-	h, err := New(ctx, Options{Log: zerolog.Nop()})
+	h, err := New(ctx, o)
 	if err != nil {
 		return f, err
 	}

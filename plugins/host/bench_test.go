@@ -13,7 +13,7 @@ import (
 )
 
 func TestBench(t *testing.T) {
-	f, err := Bench(context.Background(), bundledFile(t, "mix.wasm"), nil, 20*time.Millisecond)
+	f, err := measure(context.Background(), Options{CacheDir: cacheDir}, bundledFile(t, "mix.wasm"), nil, 20*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestBenchRefuses(t *testing.T) {
 		if c.params != "" {
 			params = json.RawMessage(c.params)
 		}
-		_, err := Bench(context.Background(), c.wasm, params, 20*time.Millisecond)
+		_, err := measure(context.Background(), Options{CacheDir: cacheDir}, c.wasm, params, 20*time.Millisecond)
 		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, expected %q", name, err, c.says)
 		}

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -38,16 +40,27 @@ type Report struct {
 	Passed bool        `json:"passed"`
 	// NsPerOperation is the time of the generator in batches of 128, 0 for an adapter.
 	NsPerOperation float64 `json:"ns_per_operation,omitempty"`
+	// failure is the error of the first check that failed.
+	failure error
 }
 
+// add notes a check. What the plugin itself reports through ls_error fails none but
+// the first: the sample tables are not a run's, and an honest plugin may say that
+// they do not suit it.
 func (r *Report) add(name string, err error, message string) bool {
+	if errors.Is(err, errReported) && name != checkModule {
+		r.skip(name, "It could not be tried, for the plugin itself says no. "+engine.AsError(err).Message)
+		return false
+	}
 	c := Check{Name: name, Passed: err == nil, Message: message}
 	if err != nil {
 		c.Message = engine.AsError(err).Message
 		if !errors.As(err, new(*engine.Error)) {
 			c.Message = err.Error()
 		}
-		r.Passed = false
+		if r.Passed = false; r.failure == nil {
+			r.failure = err
+		}
 	}
 	r.Checks = append(r.Checks, c)
 	return err == nil
@@ -57,15 +70,25 @@ func (r *Report) skip(name, message string) {
 	r.Checks = append(r.Checks, Check{Name: name, Passed: true, Skipped: true, Message: message})
 }
 
-// Conformance examines a plugin the way the server will use it: the gate, the
+// checkModule is the check that begins with the file.
+const checkModule = "module"
+
+// Conformance examines a plugin the way the server will use it, and does when a file
+// is uploaded (SmokeTest): the gate, the
 // manifest, and for a workload its statements, sample rows and stream on a table
 // made of its own declaration. params are those of a template (nil for none); the
 // defaults of the plugin's schema are filled in, as in a run. A plugin that
 // requires parameters which params lacks is not asked for operations. The error
 // is about the machine (no compiler, ctx ended), never about the plugin.
 func Conformance(ctx context.Context, wasm []byte, params json.RawMessage) (Report, error) {
+	return conformance(ctx, Options{}, wasm, params, true)
+}
+
+// conformance is the suite; the time of the generator is measured when asked for.
+func conformance(ctx context.Context, o Options, wasm []byte, params json.RawMessage, timed bool) (Report, error) {
 	r := Report{Passed: true, Checks: []Check{}}
-	h, err := New(ctx, Options{Log: zerolog.Nop()})
+	o.Log, o.CallFuel = zerolog.Nop(), suiteFuel
+	h, err := New(ctx, o)
 	if err != nil {
 		return r, err
 	}
@@ -74,10 +97,15 @@ func Conformance(ctx context.Context, wasm []byte, params json.RawMessage) (Repo
 	if ctx.Err() != nil {
 		return r, ctx.Err()
 	}
-	if !r.add("module", err, "The module imports and exports what the contract allows, and describes itself.") {
+	if !r.add(checkModule, err, "The module imports and exports what the contract allows, and describes itself.") {
 		return r, nil
 	}
 	r.Info = info
+	unknown := h.find(func(other *registered) bool { return other.info.SHA256 == info.SHA256 }).module.unknown
+	if len(unknown) > 0 {
+		err = fmt.Errorf("the manifest of %s says %q, which nobody reads; members of your own begin with x-", info.Name, unknown[0])
+	}
+	r.add("manifest", err, "The manifest says nothing that is not read.")
 	full, complete := parameterChecks(&r, params)
 	if info.Kind == plugin.KindAdapter {
 		a, err := h.Adapter(ctx, info.SHA256)
@@ -92,7 +120,7 @@ func Conformance(ctx context.Context, wasm []byte, params json.RawMessage) (Repo
 			r.skip("stream", "The plugin requires parameters; give them with --params to have it generate operations.")
 			return r, nil
 		}
-		workloadChecks(ctx, &r, w.(*workload), full)
+		workloadChecks(ctx, &r, w.(*workload), full, timed)
 	}
 	return r, errors.Join(err, ctx.Err())
 }
@@ -123,12 +151,25 @@ func parameterChecks(r *Report, params json.RawMessage) (full json.RawMessage, c
 	if wrong := compiled.Check(doc, "params"); len(wrong) > 0 && len(params) > 0 {
 		return nil, r.add("parameters", fmt.Errorf("%s %s", wrong[0].Field, wrong[0].Message), "")
 	} else if len(wrong) > 0 {
-		return nil, !r.add("parameters", nil, "The parameters are a valid JSON Schema.")
+		return nil, !r.add("parameters", wrongDefault(r.Info.Manifest.Parameters, doc, wrong), "The parameters are a valid JSON Schema.")
 	}
 	if full, err = json.Marshal(doc); err != nil {
 		return nil, r.add("parameters", err, "")
 	}
 	return full, r.add("parameters", nil, "The parameters are a valid JSON Schema.")
+}
+
+// wrongDefault returns an error when something that is wrong comes from a default:
+// what is required and has none is the user's to give.
+func wrongDefault(parameters json.RawMessage, doc map[string]any, wrong []engine.FieldError) error {
+	for _, w := range wrong {
+		name, _, _ := strings.Cut(strings.TrimPrefix(w.Field, "params."), ".")
+		name, _, _ = strings.Cut(name, "[")
+		if _, given := doc[name]; given {
+			return fmt.Errorf("the default of the parameter %s does not meet its own schema: %s", name, w.Message)
+		}
+	}
+	return nil
 }
 
 func adapterChecks(ctx context.Context, r *Report, a plugin.Adapter) {
@@ -254,7 +295,7 @@ const (
 	timedFor   = 500 * time.Millisecond
 )
 
-func workloadChecks(ctx context.Context, r *Report, w *workload, params json.RawMessage) {
+func workloadChecks(ctx context.Context, r *Report, w *workload, params json.RawMessage, timed bool) {
 	declared, err := w.Tables(ctx, params)
 	if r.Info.Manifest.TablesVary || err != nil {
 		if !r.add("tables", err, fmt.Sprintf("With these parameters the plugin uses %d tables.", len(declared))) {
@@ -263,6 +304,10 @@ func workloadChecks(ctx context.Context, r *Report, w *workload, params json.Raw
 	}
 	tables := sampleTables(declared)
 	list, err := w.Statements(ctx, params, tables)
+	if err == nil && len(list) == 0 && len(r.Info.Manifest.Parameters) > 0 {
+		r.skip("statements", "With these parameters there is no statement; give others with --params to have the plugin generate operations.")
+		return
+	}
 	if err == nil && len(list) == 0 {
 		err = errors.New("with default parameters there is no statement")
 	}
@@ -285,7 +330,9 @@ func workloadChecks(ctx context.Context, r *Report, w *workload, params json.Raw
 	r.add("small batches", err, "Batches of one operation are kept to.")
 	_, err = take(ctx, w, req, frozen, abi.MaxBatchOps)
 	r.add("large batches", err, fmt.Sprintf("Batches of up to %d operations are kept to.", abi.MaxBatchOps))
-	r.time(ctx, w, req, frozen)
+	if timed {
+		r.time(ctx, w, req, frozen)
+	}
 }
 
 // withoutAdapter makes a run's list of statements, except for their SQL.
@@ -357,6 +404,9 @@ func take(ctx context.Context, w *workload, req plugin.OpenRequest, list []engin
 			return t, err
 		}
 		t.operations += len(b.Ops)
+		if err := noNUL(&b, list); err != nil {
+			return t, err
+		}
 		t.bytes += len(b.Data)
 		hash.Write(b.Data)
 	}
@@ -377,6 +427,7 @@ func rowChecks(ctx context.Context, r *Report, w *workload, declared []plugin.Lo
 		if !r.add(name, ignoreEnd(err), "Sample rows have the declared columns.") || err != nil {
 			continue
 		}
+		r.add("keys of "+t.Name, keysCheck(whole, &t), "Keys are not NULL, are not there twice, and texts can be stored.")
 		if whole.Len() < 2 {
 			continue
 		}
@@ -391,6 +442,44 @@ func rowChecks(ctx context.Context, r *Report, w *workload, declared []plugin.Lo
 		}
 		r.add(name+" are repeatable", err, "A row depends on its number only.")
 	}
+}
+
+// keysCheck looks for what a database would refuse of sample rows.
+func keysCheck(rows plugin.Rows, t *plugin.LogicalTable) error {
+	seen := map[string]int{}
+	for i := range rows.Len() {
+		key := ""
+		for c, column := range t.Columns {
+			v := rows.Value(i, c)
+			if text, ok := v.(string); ok && strings.ContainsRune(text, 0) {
+				return fmt.Errorf("ls_rows: row %d of %s has a NUL in %s, which databases refuse in a text", i, t.Name, column.Name)
+			}
+			if !slices.Contains(t.Key, column.Name) {
+				continue
+			}
+			if v == nil {
+				return fmt.Errorf("ls_rows: row %d of %s has NULL in %s, a column of its key", i, t.Name, column.Name)
+			}
+			key += fmt.Sprintf("%v\x00", v)
+		}
+		if other, twice := seen[key]; twice && len(t.Key) > 0 {
+			return fmt.Errorf("ls_rows: rows %d and %d of %s have the same key", other, i, t.Name)
+		}
+		seen[key] = i
+	}
+	return nil
+}
+
+// noNUL refuses what databases do not store in a text.
+func noNUL(b *plugin.Batch, list []engine.Statement) error {
+	for _, op := range b.Ops {
+		for a, v := range b.Args[op.FirstArg : op.FirstArg+uint32(op.NArgs)] {
+			if v.Type == engine.TypeText && bytes.IndexByte(b.Bytes(v), 0) >= 0 {
+				return fmt.Errorf("ls_fill: argument %d of %s has a NUL, which databases refuse in a text", a, list[op.Statement].ID)
+			}
+		}
+	}
+	return nil
 }
 
 func ignoreEnd(err error) error {

@@ -30,9 +30,23 @@ func TestConformance(t *testing.T) {
 			"sample rows of t are repeatable", "1"},
 		{"undeclared statement", plugintest.Guest{Batch: plugintest.Batch(plugintest.Operation(9))}.Build(), "stream", "only 2 were declared"},
 		{"too many operations", plugintest.Guest{Batch: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1)), plugintest.Operation(0, plugintest.Int(1)))}.Build(), "small batches", "asked for"},
+		{"unknown member", plugintest.Guest{Batch: good, Manifest: `{"kind":"workload","name":"g","prameters":{},"statements":[{"id":"one","binds":["i64"],"sql":"SELECT 1"}]}`}.Build(),
+			"manifest", `"prameters", which nobody reads`},
+		{"unknown member of a column", plugintest.Guest{Batch: good, Manifest: `{"kind":"workload","name":"g","tables":[{"name":"t","columns":[{"name":"id","type":"i64","nulable":true}]}],` +
+			`"statements":[{"id":"one","binds":["i64"],"sql":"SELECT 1"}]}`}.Build(), "manifest", `tables[0].columns[0].nulable`},
+		{"wrong default", plugintest.Guest{Batch: good, Manifest: `{"kind":"workload","name":"g","parameters":{"type":"object","properties":{"a":{"type":"integer","default":"x"}}},` +
+			`"statements":[{"id":"one","binds":["i64"],"sql":"SELECT 1"}]}`}.Build(), "parameters", "the default of the parameter a"},
+		{"NULL in a key", plugintest.Guest{Batch: good, Rows: plugintest.Batch(plugintest.Operation(0, []byte{0})),
+			Manifest: `{"kind":"workload","name":"g","tables":[{"name":"t","columns":[{"name":"id","type":"i64","nullable":true}],"key":["id"]}],` +
+				`"statements":[{"id":"one","binds":["i64"],"sql":"SELECT 1"}]}`}.Build(), "keys of t", "NULL in id"},
+		{"the same key twice", plugintest.Guest{Batch: good, Rows: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1), []byte{0}),
+			plugintest.Operation(0, plugintest.Int(1), []byte{0}))}.Build(), "keys of t", "rows 0 and 1 of t have the same key"},
+		{"NUL in a row", plugintest.Guest{Batch: good, Rows: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1), plugintest.Data(3, "a\x00")))}.Build(), "keys of t", "NUL in v"},
+		{"NUL in an operation", plugintest.Guest{Batch: plugintest.Batch(plugintest.Operation(1, plugintest.Int(1), []byte{0}, plugintest.Data(3, "a\x00"), []byte{0}, []byte{0}, []byte{0}))}.Build(),
+			"stream", "argument 2 of all has a NUL"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := Conformance(context.Background(), c.wasm, nil)
+			r, err := conformance(context.Background(), Options{CacheDir: cacheDir}, c.wasm, nil, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,6 +62,12 @@ func TestConformance(t *testing.T) {
 					t.Errorf("%s: %s", check.Name, check.Message)
 				}
 				found = found || check.Name == c.failed && !check.Passed && strings.Contains(check.Message, c.says)
+			}
+			// What the suite fails is what an upload is refused for.
+			if len(c.wasm) < 1<<20 {
+				if _, err := SmokeTest(context.Background(), c.wasm); (err == nil) != r.Passed {
+					t.Errorf("the suite says %v, an upload %v", r.Passed, err)
+				}
 			}
 			if !found {
 				t.Errorf("%q did not fail with %q: %+v", c.failed, c.says, r.Checks)

@@ -96,6 +96,8 @@ type tank struct {
 	memory      api.Memory
 	// left is the fuel behind the slice that the guest has, and slice the size of those.
 	left, slice int64
+	// given is the fuel of the call.
+	given int64
 	// limit bounds the time of the call; late is set when it was reached.
 	limit time.Duration
 	late  bool
@@ -112,6 +114,7 @@ var clockBase = time.Now()
 
 // refuel makes ready for a call.
 func (t *tank) refuel(units int64, limit time.Duration) {
+	t.given = units
 	t.left, t.limit, t.late, t.began, t.waited, t.rests = units, limit, false, 0, 0, 0
 	t.depth.Set(callDepth)
 	t.pour()

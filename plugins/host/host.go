@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -248,6 +249,7 @@ func (h *Host) describe(ctx context.Context, c *compiled) (plugin.Info, error) {
 	if err != nil {
 		return info, err
 	}
+	c.unknown = unknownMembers(bytes.TrimRight(doc, "\x00"))
 	if info.Manifest, err = parseManifest(doc); err != nil {
 		return info, refuse("%s", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 )
 
 // cacheDir is shared by all tests, so that each module is compiled once.
@@ -20,6 +22,10 @@ func (c cached) Run() int {
 		return 1
 	}
 	defer os.RemoveAll(cacheDir)
+	if err := precompiled.Bundled(cacheDir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return c.m.Run()
 }
 

@@ -99,8 +99,9 @@ func (e *compiler) close(ctx context.Context) error {
 // compiled is a module that passed the gate.
 type compiled struct {
 	shape    shape
-	name     string // for sentences: "mix 1.0.0", or a hash before it is described
-	sha      string // of the file as its author made it
+	name     string   // for sentences: "mix 1.0.0", or a hash before it is described
+	sha      string   // of the file as its author made it
+	unknown  []string // members of its manifest that nobody reads
 	compiler *compiler
 	code     wazero.CompiledModule
 }

@@ -69,7 +69,7 @@ func TestConformanceKnowsParameters(t *testing.T) {
 		params         string
 		passed, stream bool
 	}{{"", true, false}, {`{"mode":"a"}`, true, true}, {`{"mode":"b"}`, false, false}, {`[]`, false, false}} {
-		r, err := Conformance(context.Background(), wasm, json.RawMessage(c.params))
+		r, err := conformance(context.Background(), Options{CacheDir: cacheDir}, wasm, json.RawMessage(c.params), true)
 		if err != nil {
 			t.Fatal(err)
 		}

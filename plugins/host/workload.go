@@ -228,7 +228,7 @@ func onlyDelays(ops []plugin.Op) bool {
 }
 
 func invalid(i *instance, err error) error {
-	return fail(plugin.ErrInvalidBatch, "Plugin %s returned a batch that is not valid: %s.", i.module.name, err)
+	return fail(plugin.ErrInvalidBatch, "Plugin %s returned a batch that is not valid from %s: %s.", i.module.name, abi.ExportFill, err)
 }
 
 // Close frees the instance; closing twice is fine.
@@ -305,12 +305,13 @@ func (s *samples) take(ctx context.Context, params json.RawMessage, table int, f
 	data, ok := i.memory.Read(ptr, n)
 	if !ok || n > abi.MaxBatchBytes {
 		s.closeLocked()
-		return nil, invalid(i, fmt.Errorf("it lies at %d with %d bytes", ptr, n))
+		return nil, fail(plugin.ErrInvalidBatch, "Plugin %s returned sample rows that are not valid from %s: they lie at %d with %d bytes, the limit is %d.",
+			i.module.name, abi.ExportRows, ptr, n, abi.MaxBatchBytes)
 	}
 	rows, err := decodeRows(data, s.tables[table].Columns, most)
 	if err != nil {
 		s.closeLocked()
-		return nil, fail(plugin.ErrInvalidBatch, "Plugin %s returned sample rows that are not valid: %s.", i.module.name, err)
+		return nil, fail(plugin.ErrInvalidBatch, "Plugin %s returned sample rows that are not valid from %s: %s.", i.module.name, abi.ExportRows, err)
 	}
 	return rows, nil
 }

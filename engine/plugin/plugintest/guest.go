@@ -132,7 +132,7 @@ const TypeExit = typeExit
 
 // ManifestOf is a manifest with two statements: 0 takes an i64, 1 one value of each type.
 func ManifestOf(name string) string {
-	return `{"kind":"workload","name":"` + name + `","version":"1.2.3","unknown":[1],
+	return `{"kind":"workload","name":"` + name + `","version":"1.2.3","x-unknown":[1],
 "tables":[{"name":"t","columns":[{"name":"id","type":"i64"},{"name":"v","type":"text","nullable":true}],"key":["id"]}],
 "statements":[{"id":"one","kind":"POINT_LOOKUP","table":"t","binds":["i64"],"columns":["v"]},
 {"id":"all","kind":"INSERT","table":"t","binds":["i64",{"name":"f","type":"f64"},"text","bytes","bool","timestamp"]}]}`

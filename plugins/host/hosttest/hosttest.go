@@ -15,6 +15,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/plugins/bundled"
 	"github.com/loadstone-db/loadstone/plugins/host"
+	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 )
 
 var shared struct {
@@ -43,6 +44,9 @@ func Close() {
 func open() (*host.Host, error) {
 	files, err := bundled.Files()
 	if err != nil {
+		return nil, err
+	}
+	if err := precompiled.Bundled(CacheDir()); err != nil {
 		return nil, err
 	}
 	h, err := host.New(context.Background(), host.Options{CacheDir: CacheDir(), Log: zerolog.Nop()})

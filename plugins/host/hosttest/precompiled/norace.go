@@ -1,0 +1,5 @@
+//go:build !race
+
+package precompiled
+
+const race = false

@@ -1,0 +1,54 @@
+// Package precompiled fills a folder of compiled plugins before tests use it. Under the
+// race detector the Wasm compiler takes ten times as long, and it is not what those
+// tests are about: a process without the detector compiles for them.
+package precompiled
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Bundled compiles the bundled plugins into dir, a folder of a host's Options.
+// Without the race detector it does nothing: compiling when asked is as fast.
+func Bundled(dir string) error {
+	if !race {
+		return nil
+	}
+	root, err := module()
+	if err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(root, "plugins", "bundled", "dist", "*.wasm"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("no bundled plugin is built; make plugins does it: %w", err)
+	}
+	cmd := exec.Command("go", append([]string{"run", "-buildvcs=false", "-trimpath", //nolint:gosec,noctx // a test builds its helper
+		"./plugins/host/hosttest/precompiled/compile", dir}, files...)...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("compiling the bundled plugins: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// module is the folder of go.mod: a test runs in that of its package.
+func module() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the module: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("finding the module: no folder above the test has a go.mod")
+		}
+		dir = up
+	}
+}
