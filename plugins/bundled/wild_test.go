@@ -104,8 +104,7 @@ func TestALockedTableNamesItsHolder(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 	// Load connections meet the same lock.
-	db, conn := b.db, target.Conn(nil)
-	if conn, err = db.Connect(t.Context(), []engine.Statement{{ID: "get", SQL: "SELECT * FROM held"}}); err == nil || !strings.Contains(err.Error(), "public.held is locked") {
+	if conn, err := b.db.Connect(t.Context(), []engine.Statement{{ID: "get", SQL: "SELECT * FROM held"}}); err == nil || !strings.Contains(err.Error(), "public.held is locked") {
 		t.Errorf("%v, %v", conn, err)
 	}
 }
