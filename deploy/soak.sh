@@ -11,5 +11,5 @@ grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | wh
 	done
 done
 LOADSTONE_SOAK=1 go test ./cli -run '^TestHostileFilesOnALiveServer$' -v -count 1 -timeout 30m
-LOADSTONE_SOAK=1 go test ./plugins/host -run '^TestStalls' -v -count 1 -timeout 60m
+LOADSTONE_SOAK=1 go test ./plugins/host -run '^(TestStalls|TestHostileTruncations)' -v -count 1 -timeout 60m
 LOADSTONE_SOAK=1 go test -race ./engine/load -run '^TestChaos$' -count 1 -timeout 30m
