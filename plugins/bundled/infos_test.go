@@ -24,6 +24,7 @@ func TestInfosAreTrue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	hosttest.Bundled(t) // fills the folder of compiled code
 	h, err := host.New(t.Context(), host.Options{CacheDir: hosttest.CacheDir(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
+
+// The variables that tell TestCompile what to do.
+const folderVariable, filesVariable = "LOADSTONE_PRECOMPILE", "LOADSTONE_PRECOMPILE_FILES"
 
 // Bundled compiles the bundled plugins into dir, a folder of a host's Options.
 // Without the race detector it does nothing: compiling when asked is as fast.
@@ -25,10 +29,11 @@ func Bundled(dir string) error {
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("no bundled plugin is built; make plugins does it: %w", err)
 	}
-	cmd := exec.Command("go", append([]string{"run", "-buildvcs=false", "-trimpath", //nolint:gosec,noctx // a test builds its helper
-		"./plugins/host/hosttest/precompiled/compile", dir}, files...)...)
+	cmd := exec.Command("go", "test", "-buildvcs=false", "-trimpath", "-count=1", "-run", "^TestCompile$", //nolint:noctx // a test starts its helper
+		"./plugins/host/hosttest/precompiled")
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", folderVariable+"="+dir,
+		filesVariable+"="+strings.Join(files, string(os.PathListSeparator)))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("compiling the bundled plugins: %w\n%s", err, out)
 	}
