@@ -436,7 +436,7 @@ type plugins struct{}
 func (plugins) Entries(context.Context) ([]plugin.Entry, error) {
 	ref := engine.PluginRef{Kind: "workload", Name: "mix", Version: "1.0.0", SHA256: "aa"}
 	info := plugin.Info{PluginRef: ref, ABI: "1.0", Imports: []string{}, Exports: []string{"ls_fill"},
-		Manifest: plugin.Manifest{Kind: "workload", Name: "mix", Version: "1.0.0", Parameters: json.RawMessage(`{"type":"object"}`)}}
+		Manifest: plugin.Manifest{Kind: "workload", Name: "mix", Version: "1.0.0", Kinds: engine.Kinds(), Parameters: json.RawMessage(`{"type":"object"}`)}}
 	return []plugin.Entry{{Info: info, Bundled: true, Enabled: true, State: plugin.StateEnabled, Origin: plugin.OriginBundled, Default: true,
 		Templates: []plugin.Use{}, LiveRuns: []plugin.Use{}}}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
@@ -43,13 +44,13 @@ func (s *Server) ping() error {
 // healthz says that the process answers.
 func (s *Server) healthz(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderCacheControl, "no-store")
-	return c.JSON(fiber.Map{"status": "ok"})
+	return c.JSON(api.Healthy{Status: "ok"})
 }
 
 // readyz says whether the server can do its work now, without saying why not to a stranger.
 func (s *Server) readyz(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderCacheControl, "no-store")
-	checks := fiber.Map{"control_store": "ok", "nodes": s.opts.Nodes()}
+	nodes := s.opts.Nodes()
 	var p *problem.Problem
 	switch err := s.ping(); {
 	case s.isStopping():
@@ -57,10 +58,10 @@ func (s *Server) readyz(c *fiber.Ctx) error {
 	case err != nil:
 		problem.RequestOf(c.UserContext()).Cause = err
 		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "The control store does not answer, or its schema is not current.", "The server's log has the details.")
-	case s.opts.Nodes() == 0:
+	case nodes == 0:
 		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "No node can host a run.", "The node of the server itself has stopped; the server's log says why. Start it again.")
 	default:
-		return c.JSON(fiber.Map{"status": "ready", "checks": checks})
+		return c.JSON(api.Ready{Status: "ready", Checks: api.ReadyChecks{ControlStore: "ok", Nodes: nodes}})
 	}
 	return problem.Write(c, p)
 }

@@ -142,6 +142,11 @@ func (s *Server) refuseUnknownMethods() {
 		}
 		c := s.app.AcquireCtx(ctx)
 		defer s.app.ReleaseCtx(c)
+		methods := s.api.Allowed(c.Path())
+		if len(methods) == 0 {
+			methods = []string{http.MethodGet, http.MethodHead} // the page's
+		}
+		c.Set(fiber.HeaderAllow, strings.Join(methods, ", "))
 		_ = s.onError(c, fiber.ErrMethodNotAllowed)
 	}
 }
@@ -152,18 +157,14 @@ func (s *Server) fallback(page *static) fiber.Handler {
 		r := problem.RequestOf(c.UserContext())
 		path := c.Path()
 		if methods := s.api.Allowed(path); len(methods) > 0 {
-			r.Route = "method_not_allowed"
-			c.Set(fiber.HeaderAllow, strings.Join(methods, ", "))
-			return problem.Write(c, fiber.ErrMethodNotAllowed)
+			return s.api.WrongMethod(c, methods)
 		}
 		if !public(c.Method(), path) {
 			r.Route = "not_found"
 			return problem.Write(c, fiber.ErrNotFound)
 		}
 		if c.Method() != http.MethodGet && c.Method() != http.MethodHead {
-			r.Route = "method_not_allowed"
-			c.Set(fiber.HeaderAllow, "GET, HEAD")
-			return problem.Write(c, fiber.ErrMethodNotAllowed)
+			return s.api.WrongMethod(c, []string{http.MethodGet, http.MethodHead})
 		}
 		r.Route = "page"
 		return page.serve(c)

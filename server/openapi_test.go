@@ -68,6 +68,9 @@ func (d document) conforms(t *testing.T, method, path string, a answer) {
 		t.Errorf("%s %s %s %s: %v", method, path, status, media, err)
 		return
 	}
+	if !strings.HasSuffix(media, "json") {
+		return
+	}
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.body))
 	if err == nil {
 		err = schema.Validate(v)
@@ -225,6 +228,14 @@ func TestAnswersConform(t *testing.T) {
 		{"GET", "/api/plugins", "/api/plugins"},
 		{"GET", "/api/plugins/{name}", "/api/plugins/mix"},
 		{"GET", "/api/info", "/api/info"},
+		{"GET", "/healthz", "/healthz"},
+		{"GET", "/readyz", "/readyz"},
+		{"GET", "/api/templates/schema", "/api/templates/schema"},
+		{"GET", "/api/info", "/api/info?nope=1"},
+		{"GET", "/api/openapi.json", "/api/openapi.json?a=%zz"},
+		{"GET", "/api/connections", "/api/connections?a;b"},
+		{"GET", "/api/plugins/{name}", "/api/plugins/nope"},
+		{"GET", "/ws/runs/{id}", "/ws/runs/nope"},
 		{"GET", "/api/auth/me", "/api/auth/me"},
 		{"GET", "/api/auth/tokens", "/api/auth/tokens"},
 		{"GET", "/api/runs", "/api/runs"},
@@ -244,6 +255,8 @@ func TestAnswersConform(t *testing.T) {
 	} {
 		d.conforms(t, c.method, c.path, b.do(c.method, c.real, nil))
 	}
+	d.conforms(t, "POST", "/api/connections/test", b.do("POST", "/api/connections/test", map[string]any{"driver": "postgres", "dsn": "postgres://h/d", "connection_id": "nope"}))
+	d.conforms(t, "POST", "/api/templates", b.do("POST", "/api/templates", "x", "Content-Type", "text/plain"))
 	d.conforms(t, "POST", "/api/auth/tokens", b.do("POST", "/api/auth/tokens", map[string]any{"name": "x"}))
 	d.conforms(t, "POST", "/api/templates/validate", b.do("POST", "/api/templates/validate", map[string]any{"source": yamlText}))
 	d.conforms(t, "POST", "/api/templates/validate", b.do("POST", "/api/templates/validate", map[string]any{"source": "{}"}))
@@ -251,5 +264,34 @@ func TestAnswersConform(t *testing.T) {
 	d.conforms(t, "POST", "/api/runs", b.do("POST", "/api/runs", `{"source":"`+strings.Repeat("x", api.MaxBody)+`"}`))
 	if !json.Valid(made.body) {
 		t.Error("not JSON")
+	}
+}
+
+// TestEveryRefusalIsDescribed asks every address what it answers to a stranger, to an
+// unknown id, to a query that cannot be read and to a parameter it does not know.
+func TestEveryRefusalIsDescribed(t *testing.T) {
+	b := start(t)
+	d := openDocument(t, b)
+	open := []string{"GET /healthz", "GET /readyz", "POST /api/auth/signin"}
+	seen := 0
+	for path, item := range d.doc["paths"].(map[string]any) {
+		for method := range item.(map[string]any) {
+			method = strings.ToUpper(method)
+			real := strings.NewReplacer("{id}", "nope", "{name}", "nope").Replace(path)
+			seen++
+			if !slices.Contains(open, method+" "+path) {
+				stranger := b.do(method, real, nil, "Authorization", "")
+				stranger.problem(t, 401, engine.CodeUnauthorized)
+				d.conforms(t, method, path, stranger)
+			}
+			d.conforms(t, method, path, b.do(method, real, nil))
+			if strings.HasPrefix(path, "/api") || strings.HasPrefix(path, "/ws") {
+				d.conforms(t, method, path, b.do(method, real+"?a=%zz", nil))
+				d.conforms(t, method, path, b.do(method, real+"?unheard_of=1", nil))
+			}
+		}
+	}
+	if seen < 60 {
+		t.Errorf("only %d operations were tried", seen)
 	}
 }

@@ -347,8 +347,17 @@ func TestPathsArePercentDecoded(t *testing.T) {
 // TestAllowIsCompleteAndOnce compares the header of a wrong method with the routes.
 func TestAllowIsCompleteAndOnce(t *testing.T) {
 	b := start(t)
-	for path, want := range map[string]string{"/api/runs": "GET, HEAD, POST", "/api/connections/test": "DELETE, GET, HEAD, POST, PUT", "/api/auth/signin": "POST"} {
-		a := b.do("PATCH", path, nil)
+	for path, want := range map[string]string{"/api/runs": "GET, HEAD, POST", "/api/connections/test": "POST", "/api/auth/signin": "POST",
+		"/api/templates/schema": "GET, HEAD", "/api/templates/validate": "POST", "/api/plugins/x": "DELETE, GET, HEAD"} {
+		for _, method := range []string{"PATCH", "QUERY"} {
+			a := b.do(method, path, nil)
+			a.problem(t, 405, "method_not_allowed")
+			if got := a.Header.Values("Allow"); len(got) != 1 || got[0] != want {
+				t.Errorf("%s %s: Allow %q, want %q", method, path, got, want)
+			}
+		}
+		// A type of body that no address takes does not hide that.
+		a := b.do("PATCH", path, "x", "Content-Type", "application/octet-stream")
 		a.problem(t, 405, "method_not_allowed")
 		if got := a.Header.Values("Allow"); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: Allow %q, want %q", path, got, want)

@@ -177,8 +177,8 @@ func Register(app *fiber.App, s Services) *API {
 		RejectUnknownQueryParameters: true,
 	}
 	a := &API{Services: s, gate: newGate(2, 34, 10), exports: newGate(4, 16, 3), limiter: auth.NewLimiter(10, 6*time.Second), uploads: make(chan struct{}, maxUploads)}
-	app.Use("/api", checkRequest)
-	app.Use("/ws", checkRequest)
+	app.Use("/api", a.checkRequest)
+	app.Use("/ws", a.checkRequest)
 	a.huma = humafiber.New(app, config)
 	a.registerAuth()
 	a.registerServer(app)
@@ -197,11 +197,15 @@ func Register(app *fiber.App, s Services) *API {
 func (a *API) OpenAPI() *huma.OpenAPI { return a.huma.OpenAPI() }
 
 // Allowed returns the methods that an address takes, for 405 answers; none for an unknown address.
+// An address that is described by itself is not an example of one with parameters:
+// so the document reads.
 func (a *API) Allowed(path string) []string {
 	var methods []string
-	steps := strings.Split(strings.TrimSuffix(path, "/"), "/")
+	path = strings.TrimSuffix(path, "/")
+	steps := strings.Split(path, "/")
+	literal := slices.ContainsFunc(a.routes, func(r Route) bool { return r.Path == path })
 	for _, r := range a.routes {
-		if matches(strings.Split(r.Path, "/"), steps) {
+		if r.Path == path || !literal && matches(strings.Split(r.Path, "/"), steps) {
 			methods = append(methods, r.Method)
 			if r.Method == http.MethodGet {
 				methods = append(methods, http.MethodHead)
@@ -236,17 +240,19 @@ var jsonFormat = huma.Format{
 	Unmarshal: engine.ReadJSON,
 }
 
-// op describes an operation; errors lists the statuses it may answer beyond 401, 422 and 500.
+// op describes an operation; errors lists the statuses it may answer beyond those that
+// every address under /api has: an address that cannot be read (400), a caller who is not
+// known (401), a parameter that cannot be used (422), 500, and a store that is away (503).
 func op(method, path, id, tag, summary string, errors ...int) huma.Operation {
 	o := huma.Operation{
 		OperationID: id, Method: method, Path: path, Tags: []string{tag}, Summary: summary,
-		Errors: append([]int{http.StatusUnauthorized, http.StatusServiceUnavailable}, errors...),
+		Errors: append([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusUnprocessableEntity, http.StatusServiceUnavailable}, errors...),
 		// The size is judged before, where the answer can still be a clean one.
 		MaxBodyBytes: 2 * MaxBody, BodyReadTimeout: -2,
 	}
 	switch method {
 	case http.MethodPost, http.MethodPut:
-		o.Errors = append(o.Errors, http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		o.Errors = append(o.Errors, http.StatusForbidden, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	case http.MethodDelete:
 		o.Errors = append(o.Errors, http.StatusForbidden)
 	}
@@ -283,11 +289,15 @@ func (a *API) raw(app *fiber.App, o huma.Operation, h fiber.Handler) {
 		o.Responses = map[string]*huma.Response{}
 	}
 	for _, status := range append(o.Errors, http.StatusInternalServerError) {
-		o.Responses[statusKey(status)] = &huma.Response{Description: http.StatusText(status),
-			Content: map[string]*huma.MediaType{problem.ContentType: {Schema: schema}}}
+		o.Responses[statusKey(status)] = problemResponse(schema, status)
 	}
 	o.Errors = nil
 	a.huma.OpenAPI().AddOperation(&o)
+}
+
+// problemResponse describes a refusal.
+func problemResponse(schema *huma.Schema, status int) *huma.Response {
+	return &huma.Response{Description: http.StatusText(status), Content: map[string]*huma.MediaType{problem.ContentType: {Schema: schema}}}
 }
 
 // body wraps a JSON answer.

@@ -52,7 +52,7 @@ func (a *API) registerConnections() {
 	create := op(http.MethodPost, "/api/connections", "create-connection", tagConnections, "Save a connection", http.StatusConflict)
 	create.DefaultStatus = http.StatusCreated
 	handle(a, create, a.createConnection)
-	handle(a, op(http.MethodPost, "/api/connections/test", "test-dsn", tagConnections, "Connect once, without saving", http.StatusTooManyRequests), heavily(a, a.testDSN))
+	handle(a, op(http.MethodPost, "/api/connections/test", "test-dsn", tagConnections, "Connect once, without saving", http.StatusNotFound, http.StatusTooManyRequests), heavily(a, a.testDSN))
 	handle(a, op(http.MethodGet, "/api/connections/{id}", "get-connection", tagConnections, "Read a connection", http.StatusNotFound), a.getConnection)
 	handle(a, op(http.MethodPut, "/api/connections/{id}", "update-connection", tagConnections, "Change a connection", http.StatusNotFound, http.StatusConflict), a.updateConnection)
 	remove := op(http.MethodDelete, "/api/connections/{id}", "delete-connection", tagConnections, "Delete a connection", http.StatusNotFound, http.StatusConflict)

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -55,9 +56,14 @@ func named(err error, thing, id string) error {
 
 // checkRequest is the middleware before every API handler: what cannot be read,
 // or could be read in two ways, goes no further.
-func checkRequest(c *fiber.Ctx) error {
+func (a *API) checkRequest(c *fiber.Ctx) error {
 	if p := checkURL(c); p != nil {
 		return problem.Write(c, p)
+	}
+	// What the address does not take is 405, whatever its body is, and also where an
+	// address with parameters would take it.
+	if methods := a.Allowed(c.Path()); len(methods) > 0 && !slices.Contains(methods, c.Method()) {
+		return a.WrongMethod(c, methods)
 	}
 	switch c.Method() {
 	case http.MethodPost, http.MethodPut, http.MethodPatch:
@@ -90,6 +96,13 @@ func checkRequest(c *fiber.Ctx) error {
 		return problem.Write(c, p)
 	}
 	return rest()
+}
+
+// WrongMethod answers a method that the address does not take.
+func (a *API) WrongMethod(c *fiber.Ctx, methods []string) error {
+	problem.RequestOf(c.UserContext()).Route = "method_not_allowed"
+	c.Set(fiber.HeaderAllow, strings.Join(methods, ", "))
+	return problem.Write(c, fiber.ErrMethodNotAllowed)
 }
 
 func checkURL(c *fiber.Ctx) *problem.Problem {

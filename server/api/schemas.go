@@ -164,6 +164,12 @@ func finishStruct(schema *huma.Schema, t reflect.Type) {
 		}
 		name, options, _ := strings.Cut(tag, ",")
 		property := schema.Properties[name]
+		if property != nil && f.Type == reflect.TypeFor[[]engine.Kind]() {
+			// A kind is a byte in memory and a name in JSON: a list of them is no base64.
+			schema.Properties[name] = &huma.Schema{Type: huma.TypeArray, Items: kindSchema{}.Schema(nil), Description: property.Description,
+				Nullable: !strings.Contains(options, "omitempty")}
+			continue
+		}
 		if property == nil || strings.Contains(options, "omitempty") {
 			continue
 		}

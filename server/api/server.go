@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -41,15 +42,43 @@ func (a *API) registerServer(app *fiber.App) {
 	a.describeOutside()
 }
 
+// Healthy is the answer of a process that lives.
+type Healthy struct {
+	Status string `json:"status" enum:"ok"`
+}
+
+// Ready is the answer of a server that can work.
+type Ready struct {
+	Status string      `json:"status" enum:"ready"`
+	Checks ReadyChecks `json:"checks"`
+}
+
+// ReadyChecks is what was looked at.
+type ReadyChecks struct {
+	ControlStore string `json:"control_store" enum:"ok"`
+	Nodes        int    `json:"nodes" minimum:"1" doc:"Nodes that can host run workers now."`
+}
+
 // describeOutside adds the addresses that the server itself serves.
 func (a *API) describeOutside() {
-	text := func(media, description string) map[string]*huma.Response {
-		return map[string]*huma.Response{"200": {Description: description, Content: map[string]*huma.MediaType{media: {Schema: &huma.Schema{Type: huma.TypeString}}}}}
+	schemas := a.huma.OpenAPI().Components.Schemas
+	answers := func(media, description string, schema *huma.Schema, errors ...int) map[string]*huma.Response {
+		all := map[string]*huma.Response{"200": {Description: description, Content: map[string]*huma.MediaType{media: {Schema: schema}}}}
+		for _, status := range errors {
+			all[statusKey(status)] = problemResponse(schemas.Schema(problemType, true, "Problem"), status)
+		}
+		return all
 	}
+	healthy := schemas.Schema(reflect.TypeFor[Healthy](), true, "Healthy")
+	ready := schemas.Schema(reflect.TypeFor[Ready](), true, "Ready")
+	text := &huma.Schema{Type: huma.TypeString}
 	for _, o := range []huma.Operation{
-		{OperationID: "healthz", Path: "/healthz", Summary: "Whether the process lives", Security: []map[string][]string{{}}, Responses: text(fiber.MIMEApplicationJSON, "It does.")},
-		{OperationID: "readyz", Path: "/readyz", Summary: "Whether the server can work: control store and nodes", Security: []map[string][]string{{}}, Responses: text(fiber.MIMEApplicationJSON, "It can.")},
-		{OperationID: "metrics", Path: "/metrics", Summary: "Metrics for Prometheus", Responses: text(fiber.MIMETextPlain, "The text format of Prometheus.")},
+		{OperationID: "healthz", Path: "/healthz", Summary: "Whether the process lives", Security: []map[string][]string{{}},
+			Responses: answers(fiber.MIMEApplicationJSON, "It does.", healthy)},
+		{OperationID: "readyz", Path: "/readyz", Summary: "Whether the server can work: control store and nodes", Security: []map[string][]string{{}},
+			Responses: answers(fiber.MIMEApplicationJSON, "It can.", ready, http.StatusServiceUnavailable)},
+		{OperationID: "metrics", Path: "/metrics", Summary: "Metrics for Prometheus",
+			Responses: answers(fiber.MIMETextPlain, "The text format of Prometheus.", text, http.StatusUnauthorized, http.StatusInternalServerError, http.StatusServiceUnavailable)},
 	} {
 		o.Method, o.Tags = http.MethodGet, []string{tagServer}
 		a.routes = append(a.routes, Route{o.Method, o.Path})

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/template"
@@ -43,6 +45,8 @@ type Validation struct {
 	Source string           `json:"source"`
 }
 
+const schemaType = "application/schema+json"
+
 type schemaOutput struct {
 	ContentType string `header:"Content-Type"`
 	Body        []byte
@@ -54,8 +58,9 @@ func (a *API) registerTemplates() {
 	create.DefaultStatus = http.StatusCreated
 	handle(a, create, a.createTemplate)
 	schema := op(http.MethodGet, "/api/templates/schema", "template-schema", tagTemplates, "The JSON Schema of a template")
+	schema.Responses = map[string]*huma.Response{"200": {Description: "JSON Schema 2020-12", Content: map[string]*huma.MediaType{schemaType: {Schema: &huma.Schema{Type: huma.TypeObject}}}}}
 	handle(a, schema, func(context.Context, *struct{}) (*schemaOutput, error) {
-		return &schemaOutput{ContentType: "application/schema+json", Body: template.Schema()}, nil
+		return &schemaOutput{ContentType: schemaType, Body: template.Schema()}, nil
 	})
 	check := op(http.MethodPost, "/api/templates/validate", "validate-template", tagTemplates, "Check a template without saving it")
 	check.Description = "Answers 200 for a wrong template too: `valid` is false and `errors` names its fields."
