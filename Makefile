@@ -3,7 +3,7 @@
 #   make test   every test: Go with the race detector, the page in a browser
 #   make lint   the linters, natively and for the Wasm guests
 #   make build  bin/loadstone with the page and the plugins inside
-#   make check  what CI runs: lint and test
+#   make check  what CI runs, lint and test, and the API against its document; needs a network
 #   make audit  known weaknesses in modules and packages; needs a network
 #   make bench  the figures of docs/performance.md (long; wants an idle machine)
 SHELL := /bin/bash
@@ -35,7 +35,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check lint bench soak audit plugins examples ui fmt clean \
+.PHONY: help run build test check check-api lint bench soak audit plugins examples ui fmt clean \
 	need-toolchain need-postgres need-test need-examples test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
@@ -154,7 +154,12 @@ $(GOLANGCI):
 	@GOFLAGS= GOBIN="$(CURDIR)/$(CACHE)/install" $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(CACHE)/install/golangci-lint $@ && rmdir $(CACHE)/install
 
-check: lint test
+check: lint test check-api
+
+# Generated requests against the OpenAPI document; schemathesis is fetched with pip, once,
+# and so outside make lint test.
+check-api: build
+	@deploy/api-conformance.sh bin/loadstone
 
 bench: need-postgres build examples
 	@deploy/setup.sh sysbench
