@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/snowflakedb/gosnowflake/v2"
 
 	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/warehouse"
@@ -258,14 +259,24 @@ func TestSessionState(t *testing.T) {
 
 func TestAsync(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(o *Options) { o.AnswerWithin = 50 * time.Millisecond })
+	var postgres string
+	s := start(t, func(o *Options) { o.AnswerWithin, postgres = 50*time.Millisecond, o.Postgres })
 	db := open(t, config(t, s.DSN()))
+	// The asynchronous statement runs until this connection gives up a lock, however slow the machine is.
+	holder, err := pgx.Connect(t.Context(), postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(context.Background())
+	if _, err := holder.Exec(t.Context(), "SELECT pg_advisory_lock(1)"); err != nil {
+		t.Fatal(err)
+	}
 	// Longer than an answer is waited for: the client asks again.
 	if n := number(t, db, "SELECT 7 + length(pg_sleep(0.3)::text)"); n != 7 {
 		t.Errorf("a slow query: %d", n)
 	}
 	ids := make(chan string, 1)
-	rows, err := db.QueryContext(gosnowflake.WithQueryIDChan(gosnowflake.WithAsyncMode(t.Context()), ids), "SELECT 8 + length(pg_sleep(0.2)::text)")
+	rows, err := db.QueryContext(gosnowflake.WithQueryIDChan(gosnowflake.WithAsyncMode(t.Context()), ids), "SELECT 8 + length(pg_advisory_xact_lock(1)::text)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,9 +292,17 @@ func TestAsync(t *testing.T) {
 	if err := status(); code(err) != gosnowflake.ErrQueryIsRunning {
 		t.Errorf("while it runs: %v", err)
 	}
+	released := make(chan error, 1)
+	time.AfterFunc(200*time.Millisecond, func() { // the client asks for the result of a statement that runs
+		_, err := holder.Exec(t.Context(), "SELECT pg_advisory_unlock(1)")
+		released <- err
+	})
 	var n int
 	if !rows.Next() || rows.Scan(&n) != nil || n != 8 {
 		t.Errorf("asynchronously: %d, %v", n, rows.Err())
+	}
+	if err := <-released; err != nil {
+		t.Errorf("giving up the lock: %v", err)
 	}
 	if err := status(); err != nil {
 		t.Errorf("after its end: %v", err)

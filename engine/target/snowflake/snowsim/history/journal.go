@@ -43,6 +43,8 @@ func OpenJournal(path string, into *Store) (*Journal, error) {
 	if err := j.open(); err != nil {
 		return nil, err
 	}
+	j.mu.Lock() // flush, which reads the timer, runs in a goroutine of its own
+	defer j.mu.Unlock()
 	j.timer = time.AfterFunc(journalFlush, j.flush)
 	return j, nil
 }
