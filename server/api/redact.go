@@ -27,7 +27,8 @@ func (a *API) hideRun(r engine.Run) engine.Run {
 
 // hideTemplate does the same for a template, in its source too.
 func (a *API) hideTemplate(t store.Template) store.Template {
-	t.Source = string(a.hideSource([]byte(t.Source), t.Config))
+	// Templates that were saved by earlier versions have their comments as they were written.
+	t.Source = string(template.MaskComments(a.hideSource([]byte(t.Source), t.Config)))
 	a.hideScenario(&t.Config)
 	return t
 }

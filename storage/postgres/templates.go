@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/template"
 )
 
 const templateColumns = "template_id, template_name, description, config, source, version, created_by, created_at, updated_at"
@@ -73,7 +74,8 @@ func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Tem
 	return t, named("template", t.Name, err)
 }
 
-// sealTemplate seals the secrets of every inline connection. One whose password
+// sealTemplate seals the secrets of every inline connection, and masks those in
+// comments of the source. One whose password
 // is hidden keeps that of the connection of earlier with the same address.
 func (s *Store) sealTemplate(ctx context.Context, t store.Template, earlier *engine.Scenario) (config []byte, source string, err error) {
 	t.Config = t.Config.Clone()
@@ -86,7 +88,7 @@ func (s *Store) sealTemplate(ctx context.Context, t store.Template, earlier *eng
 		}
 	}
 	config, err = document("template", t.Config)
-	return config, clean(t.Source), err
+	return config, clean(string(template.MaskComments([]byte(t.Source)))), err
 }
 
 // sameAddress is the connection of a saved scenario that a reference was read from, nil for none.

@@ -86,7 +86,7 @@ func templateSecrets(t *testing.T, s store.Store) {
 	config := newRun("x").Scenario
 	config.Target.Connection = engine.ConnectionRef{Driver: "postgres", DSN: inline}
 	made, err := s.CreateTemplate(ctx, store.Template{Name: "t", Config: config,
-		Source: "# was " + secret + "\ntarget:\n  connection: {driver: postgres, dsn: \"" + inline + "\"}\n"})
+		Source: "# was " + secret + ", before that postgres://bob:another-s3cr3t@old/shop\ntarget:\n  connection: {driver: postgres, dsn: \"" + inline + "\"}\n"})
 	must(t, err)
 	noSecret(t, "template", made)
 	ref := made.Config.Target.Connection
