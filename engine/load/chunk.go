@@ -29,8 +29,8 @@ func chunkSizeFor(recorders int) int {
 type chunk struct {
 	records []engine.Execution
 	length  atomic.Uint32
-	// read is the collector's own position.
-	read uint32
+	// read is the collector's own position, uses how often it has made the chunk free.
+	read, uses uint32
 }
 
 // pool hands chunks to slots and takes them back from the collector. There are
@@ -128,6 +128,7 @@ func (p *pool) taken() *chunk {
 // recycle makes a chunk that has been read free again.
 func (p *pool) recycle(c *chunk) {
 	c.read = 0
+	c.uses++
 	c.length.Store(0)
 	p.mu.Lock()
 	p.free = append(p.free, c)

@@ -154,8 +154,23 @@ func (c *collector) readFull() {
 
 func (c *collector) readPartial() {
 	for _, b := range c.g.allBooks() {
-		if chunk := b.rec.current.Load(); chunk != nil {
+		c.readCurrent(&b.rec)
+	}
+}
+
+// readCurrent reads the chunk that a recorder is filling, after those that it has
+// filled before: one may have been handed over since they were read last.
+func (c *collector) readCurrent(r *recorder) {
+	for {
+		chunk := r.current.Load()
+		if chunk == nil {
+			return
+		}
+		uses := chunk.uses
+		c.readFull()
+		if chunk.uses == uses { // else it was full itself, and somebody has it again
 			c.read(chunk)
+			return
 		}
 	}
 }

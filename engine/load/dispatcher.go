@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"errors"
 	"runtime"
 	"strings"
@@ -90,7 +91,7 @@ func (d *dispatcher) run() {
 			// The schedule spreads what is due.
 		} else if burst++; a.due > lastDue {
 			burst = 0
-		} else if burst > maxBurst {
+		} else if burst > cmp.Or(d.g.cfg.maxBurst, maxBurst) {
 			d.g.fail(&engine.Error{Code: engine.CodePlugin, Message: "The workload places a million operations at the same moment.",
 				Hint: "With arrival: workload its delays are the schedule; choose constant or poisson, or a workload that has delays."})
 			return

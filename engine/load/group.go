@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,10 @@ type Config struct {
 	// Clock is the run's time line, which records are on; nil means one of the group's own.
 	Clock *engine.Clock
 	Log   zerolog.Logger
+
+	// maxKept and maxBurst are the limits of the same name, less in tests.
+	maxKept  int64
+	maxBurst int
 }
 
 // Totals count the group's operations over warm-up and measurement together.
@@ -141,7 +146,7 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 	g := &Group{
 		cfg:      cfg,
 		clock:    newClock(cfg.Clock),
-		source:   source{stream: cfg.Stream, kept: kept{most: maxKept, who: cfg.Plan.Workload}},
+		source:   source{stream: cfg.Stream, kept: kept{most: cmp.Or(cfg.maxKept, maxKept), who: cfg.Plan.Workload}},
 		pool:     newPool(),
 		errors:   newDictionary(cfg.Plan.ErrorClasses),
 		pacer:    closedLoop{think: cfg.Workload.ThinkTime()},

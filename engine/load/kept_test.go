@@ -33,11 +33,11 @@ func TestKeptOperationsAreBounded(t *testing.T) {
 				cfg := fakeConfig(db, &heavyStream{}, sink)
 				cfg.Workload = w
 				cfg.Plan.Workload = engine.PluginRef{Name: "heavy", Version: "1.0.0"}
+				cfg.maxKept = 20 << 20
 				g := open(t, cfg, 40)
 				if g.dispatcher != nil {
 					g.dispatcher.waiter = timers{}
 				}
-				g.source.kept.most = 20 << 20
 				g.Start(engine.PhaseMeasurement)
 				var err error
 				select {
@@ -66,8 +66,8 @@ func TestKeptForgets(t *testing.T) {
 		sink := &memorySink{}
 		cfg := fakeConfig(db, &heavyStream{fakeStream{limit: 500}}, sink)
 		cfg.Workload = engine.Workload{LoadMode: engine.LoadConcurrency}
+		cfg.maxKept = 64 << 20
 		g := open(t, cfg, 4)
-		g.source.kept.most = 64 << 20
 		g.Start(engine.PhaseMeasurement)
 		time.Sleep(time.Minute)
 		if err := settle(g, db, sink, time.Hour); err != nil {

@@ -2,6 +2,7 @@ package load
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,13 +49,12 @@ func TestConnectionsThatAreRefusedAreCounted(t *testing.T) {
 // A lost connection that cannot be opened again is missing; one that is renewed as planned is not lost.
 func TestConnectionsThatAreLostAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		broken := false
+		var broken atomic.Bool
 		db := &fakeDB{latency: between(time.Millisecond, 3*time.Millisecond)}
 		db.fail = func() (error, bool) {
-			if broken {
+			if !broken.CompareAndSwap(false, true) {
 				return nil, false
 			}
-			broken = true
 			db.refuse.Store(true)
 			return errEOF, true
 		}

@@ -303,7 +303,11 @@ func TestWithoutWarmupTheFirstArrivalIsMeasured(t *testing.T) {
 func TestAWorkloadWithoutDelaysIsNoSchedule(t *testing.T) {
 	db := &fakeDB{}
 	sink := &memorySink{}
-	g := openRate(t, db, &fakeStream{}, sink, 1, engine.Workload{Arrival: engine.ArrivalWorkload})
+	cfg := fakeConfig(db, &fakeStream{}, sink)
+	cfg.Workload = engine.Workload{LoadMode: engine.LoadQPS, Arrival: engine.ArrivalWorkload}
+	cfg.maxBurst = 50_000
+	g := open(t, cfg, 1)
+	g.dispatcher.waiter = timers{}
 	g.Start(engine.PhaseMeasurement)
 	if e := failure(t, g); e.Code != engine.CodePlugin {
 		t.Errorf("%+v", e)
