@@ -68,6 +68,8 @@ type core struct {
 	// stages are those of the workload, stage is how many of them have begun.
 	stages []engine.Stage
 	stage  int
+	// told: the run workers know of the measurement, and measureAt is when they heard.
+	told bool
 }
 
 // newCore is a run that has just become RUNNING, with the ids of its run workers.
@@ -311,7 +313,7 @@ func (c *core) start(now time.Time) []any {
 
 // border is when the next stage begins; ok is false when none follows.
 func (c *core) border() (at time.Time, ok bool) {
-	if c.phase != engine.PhaseMeasurement || c.stage >= len(c.stages) {
+	if c.phase != engine.PhaseMeasurement || !c.told || c.stage >= len(c.stages) {
 		return time.Time{}, false
 	}
 	at = c.measureAt
@@ -375,7 +377,7 @@ func (c *core) entered(now time.Time, phase engine.Phase) {
 	case phase == engine.PhaseWarmup:
 		c.loadAt = now
 	case phase == engine.PhaseMeasurement:
-		c.measureAt = now
+		c.measureAt, c.told = now, true
 	}
 }
 

@@ -76,11 +76,16 @@ func TestEveryRunWorkerIsToldItsRate(t *testing.T) {
 				t.Errorf("%s %d is %+v", want.reason, i, e)
 			}
 			if want.reason == engine.TargetStage {
-				ramp, at := 1.0, d.WarmupEndTime.Time
+				// The first begins with the measurement, once the run workers are told of it.
+				begin := got[0].EffectiveAt.Time
+				if begin.Before(d.WarmupEndTime.Time) || begin.After(d.MeasurementEndTime.Time) {
+					t.Errorf("the stages begin at %v, the measurement at %v", begin, d.WarmupEndTime)
+				}
+				ramp, at := 1.0, begin
 				if i >= 3 {
 					ramp, at = 0, at.Add(1e9)
 				}
-				if e.RampSeconds != ramp || e.EffectiveAt.Sub(at).Abs() > 1e8 {
+				if e.RampSeconds != ramp || e.EffectiveAt.Sub(at).Abs() > 1e6 {
 					t.Errorf("the stage of event %d takes effect at %v over %v s, the measurement began at %v", i, e.EffectiveAt, e.RampSeconds, d.WarmupEndTime)
 				}
 			}
