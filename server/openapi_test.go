@@ -295,3 +295,16 @@ func TestEveryRefusalIsDescribed(t *testing.T) {
 		t.Errorf("only %d operations were tried", seen)
 	}
 }
+
+// TestSecondsBeyondAnyRunAreRefused: the store's numbers end before those of JSON.
+func TestSecondsBeyondAnyRunAreRefused(t *testing.T) {
+	b := start(t)
+	d := openDocument(t, b)
+	run := b.createRun("short")
+	for _, name := range []string{"from_seconds", "until_seconds"} {
+		a := b.do("GET", "/api/runs/"+run.RunID+"/timeseries?"+name+"=1.7e308", nil)
+		a.problem(t, 422, engine.CodeInvalid)
+		d.conforms(t, "GET", "/api/runs/{id}/timeseries", a)
+		b.do("GET", "/api/runs/"+run.RunID+"/timeseries?"+name+"=1000000000", nil).want(t, 200)
+	}
+}

@@ -52,8 +52,8 @@ type runList struct {
 type seriesInput struct {
 	IDInput
 	WorkerID  string  `query:"worker_id" maxLength:"128" doc:"One run worker, or * for all of them; without it the whole run."`
-	From      float64 `query:"from_seconds" minimum:"0" doc:"Only points from this elapsed second on."`
-	Until     float64 `query:"until_seconds" minimum:"0" doc:"Only points up to this elapsed second; 0 means all."`
+	From      float64 `query:"from_seconds" minimum:"0" maximum:"1000000000" doc:"Only points from this elapsed second on."`
+	Until     float64 `query:"until_seconds" minimum:"0" maximum:"1000000000" doc:"Only points up to this elapsed second; 0 means all."`
 	MaxPoints int     `query:"max_points" minimum:"10" maximum:"10000" default:"3600" doc:"How many points to answer about. Where there are more seconds, each point stands for several."`
 }
 
