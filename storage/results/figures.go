@@ -440,10 +440,10 @@ func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error)
 	}
 	fig.LatencyMs = all.latency()
 	fig.Histogram = all.histogram()
-	s.stalls(fig, &all)
 	total.service.order()
 	total.lag.order()
 	fig.ServiceMs, fig.ScheduleLagMs = total.service.latency(), total.lag.latency()
+	s.stalls(fig, &all)
 	fig.SplitMs = total.split.Mean()
 	if fig.Operations > 0 {
 		fig.Errors.Rate = float64(fig.Errors.Count) / float64(fig.Operations)

@@ -32,13 +32,18 @@ var dictionary = []engine.ExecutionError{
 // spool writes executions as one worker's parts into a folder of their own.
 func spool(t testing.TB, worker string, recs ...[]engine.Execution) (dir string, parts []engine.Artifact) {
 	t.Helper()
+	return spoolLoop(t, true, worker, recs...)
+}
+
+func spoolLoop(t testing.TB, openLoop bool, worker string, recs ...[]engine.Execution) (dir string, parts []engine.Artifact) {
+	t.Helper()
 	dir, err := os.MkdirTemp(t.TempDir(), "spool")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range recs {
 		w, err := artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "run", TestID: "run-" + worker, WorkerID: worker,
-			Statements: statements, Errors: func(id uint32) engine.ExecutionError { return dictionary[id] }, OpenLoop: true})
+			Statements: statements, Errors: func(id uint32) engine.ExecutionError { return dictionary[id] }, OpenLoop: openLoop})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +61,12 @@ func spool(t testing.TB, worker string, recs ...[]engine.Execution) (dir string,
 
 func put(t testing.TB, f *Folder, worker string, recs ...[]engine.Execution) []engine.Artifact {
 	t.Helper()
-	dir, parts := spool(t, worker, recs...)
+	return putOf(t, f, true, worker, recs...)
+}
+
+func putOf(t testing.TB, f *Folder, openLoop bool, worker string, recs ...[]engine.Execution) []engine.Artifact {
+	t.Helper()
+	dir, parts := spoolLoop(t, openLoop, worker, recs...)
 	for _, a := range parts {
 		if err := f.Put(context.Background(), a, filepath.Join(dir, a.Name)); err != nil {
 			t.Fatal(err)

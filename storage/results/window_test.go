@@ -137,7 +137,7 @@ func TestStallsOfAClosedLoopAreFound(t *testing.T) {
 		}
 	}
 	f := open(t)
-	put(t, f, "worker-0", recs)
+	putOf(t, f, false, "worker-0", recs)
 	fig, err := f.FiguresIn(context.Background(), "run", "", engine.Window{From: after(0), To: after(60_000)})
 	if err != nil {
 		t.Fatal(err)
@@ -150,6 +150,32 @@ func TestStallsOfAClosedLoopAreFound(t *testing.T) {
 	}
 	if o := fig.Omission; o == nil || math.Abs(o.P99Ms-800) > 10 || o.MissedOperations != 7000 || math.Abs(o.P50Ms-1) > 0.01 {
 		t.Errorf("%+v", o)
+	}
+}
+
+// In an open loop operations come due while the target stands still, and their latency tells of it.
+func TestAnOpenLoopHidesNothingOfItsStalls(t *testing.T) {
+	var recs []engine.Execution
+	const ms = 1_000_000
+	for at := int64(0); at < 60_000; at++ {
+		due, took := testBase+at*ms, int64(ms)
+		started := due
+		if at >= 20_000 && at < 21_400 {
+			started = testBase + 21_400*ms
+		}
+		recs = append(recs, engine.Execution{DueAt: due, StartedAt: started, Elapsed: started - due + took, PoolWait: started - due, Success: true})
+	}
+	f := open(t)
+	put(t, f, "worker-0", recs)
+	fig, err := f.FiguresIn(context.Background(), "run", "", engine.Window{From: after(0), To: after(60_000), Connections: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fig.ServiceMs == nil || len(fig.Stalls) != 1 {
+		t.Fatalf("no stall of an open loop: %+v, %+v", fig.ServiceMs, fig.Stalls)
+	}
+	if fig.Omission != nil {
+		t.Errorf("it is said to have hidden %+v", fig.Omission)
 	}
 }
 
