@@ -376,6 +376,7 @@ const routes = [
         user_id: 'u1',
         kind: 'api',
         name: b.name,
+        scope: b.scope ?? 'write',
         expires_at: b.expires_in_days ? iso(Date.now() + b.expires_in_days * 864e5) : null,
         last_used_at: null,
         created_at: iso(Date.now()),

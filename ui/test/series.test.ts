@@ -139,9 +139,10 @@ describe('columns', () => {
         sample(3, { byClass: { timeout: 1 } }),
         sample(4, { byClass: { timeout: 3 } }),
         sample(9, { byClass: { timeout: 13 } }),
+        sample(10, { phase: 'COOLDOWN', byClass: { timeout: 14 } }),
       ),
     );
-    expect(perSecond(c, (s) => s.byClass.timeout ?? 0)).toEqual([4, 2, 1, 2, null, 2]);
+    expect(perSecond(c, (s) => s.byClass.timeout ?? 0)).toEqual([4, 2, 1, 2, null, 2, 1]);
   });
 });
 

@@ -356,7 +356,8 @@ export interface Payload {
     /** Repetitions of failed operations; absent from older servers. */
     retries?: number;
   };
-  connections: { active: number; target: number };
+  /** Missing have not been open for over a second; the others count since the load began. Older servers tell the first two. */
+  connections: { active: number; target: number; missing?: number; lost?: number; refused?: number; reopened?: number };
   /** The rate that the schedule of an open loop asks for now; null otherwise. */
   target_qps?: number | null;
   /** Operations that are due and not finished, and those of them that wait for a connection. */

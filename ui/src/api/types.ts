@@ -304,6 +304,8 @@ export interface Figures {
     by_class: Record<string, number> | null;
     top: (ExecutionError & { count: number })[] | null;
   };
+  /** How the connections held over the whole run; null or absent where no run worker told. */
+  connections?: { lost: number; refused: number; reopened: number; most_missing: number } | null;
   accounting: Accounting;
   histogram: HistogramBucket[] | null;
   slowest: SlowExecution[] | null;
@@ -613,6 +615,8 @@ export interface User {
 export interface Token {
   token_id: string;
   name: string;
+  /** What it may do; absent from older servers. */
+  scope?: 'read' | 'write' | 'admin';
   expires_at: Instant;
   last_used_at: Instant;
   created_at: Instant;

@@ -18,6 +18,8 @@ const themes: { value: ThemeChoice; label: string }[] = [
   { value: 'dark', label: 'Dark' },
 ];
 
+const may = { read: 'read', write: 'read and change', admin: 'do everything' };
+
 export function Settings() {
   usePageTitle('Settings');
   const tokens = useTokens();
@@ -104,6 +106,7 @@ export function Settings() {
                       <tr key={t.token_id}>
                         <td>
                           <strong>{t.name}</strong>
+                          <span className="second">may {may[t.scope ?? 'write']}</span>
                         </td>
                         <td title={dateTime(t.created_at)}>{ago(t.created_at)}</td>
                         <td title={dateTime(t.last_used_at)}>{ago(t.last_used_at)}</td>

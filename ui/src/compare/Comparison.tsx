@@ -23,6 +23,7 @@ import {
   differing,
   interval,
   letter,
+  named,
   shapes,
   simulated,
   type Verdict,
@@ -137,7 +138,7 @@ export function Comparison(props: {
   }, [stamp, percentile]);
   const shape = useMemo(() => shapes(runs.map((r) => r?.summary?.histogram), 90), [runs]);
   const differences = useMemo(() => differing(known), [known]);
-  const notes = [...new Set(state.against.flatMap((a) => a.data?.notes ?? []))];
+  const notes = [...new Set(state.against.flatMap((a, i) => (a.data?.notes ?? []).map((n) => named(n, ids, i + 1))))];
   const problems = state.against.flatMap((a, i) => (a.error ? [{ i: i + 1, p: asProblem(a.error) }] : []));
   const pending = state.series.some((s) => s.isPending && s.fetchStatus !== 'idle');
 

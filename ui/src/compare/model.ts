@@ -28,6 +28,13 @@ export interface Comparison {
 export const mostRuns = 8;
 
 export const letter = (i: number) => String.fromCharCode(65 + i);
+
+/** A note about the baseline and another run, whom the server calls A and B, with the letters that the page gives them. */
+export const named = (note: string, ids: string[], other: number) =>
+  ids.reduce(
+    (text, id, i) => text.replaceAll(id, letter(i)),
+    note.replace(/\b(Side|of) B\b/g, `$1 ${letter(other)}`).replace(/^Side /, 'Run '),
+  );
 export const color = (i: number) => `--run-${(i % mostRuns) + 1}`;
 
 /** The runs that an address names, each once and in its order. */

@@ -101,8 +101,9 @@ export function VerdictBadge({ verdict, of }: { verdict: Verdict; of?: OfStandIn
   const word = standIn(of) && ` (${standIn(of)})`;
   if (verdict === 'NONE')
     return (
-      <span className="muted" title="The run ended before its measurement: there is nothing to judge.">
-        none
+      <span className="badge" title="The run ended before its measurement: there is nothing to judge.">
+        <Mark shape="ring" />
+        None
       </span>
     );
   return verdict === 'VALID' ? (

@@ -167,13 +167,13 @@ function Facts({ p }: { p: Plugin }) {
           <dd>
             {m.sends ? (
               <details>
-                <summary>
-                  {[...(m.sends.query ?? []), ...(m.sends.ddl ?? []), ...(m.sends.session ?? [])].length} forms of SQL, and
-                  nothing else
-                </summary>
-                <pre className="muted">
-                  {[...(m.sends.query ?? []), ...(m.sends.ddl ?? []), ...(m.sends.session ?? [])].join('\n')}
-                </pre>
+                <summary>{sent(m.sends).reduce((n, [, forms]) => n + forms.length, 0)} forms of SQL, and nothing else</summary>
+                {sent(m.sends).map(([what, forms]) => (
+                  <div key={what} className="dialect">
+                    <span className="muted">{what}</span>
+                    <pre className="code">{forms.join('\n')}</pre>
+                  </div>
+                ))}
               </details>
             ) : (
               'queries that read, the DDL of the run’s own tables, and settings of its sessions'
@@ -184,6 +184,16 @@ function Facts({ p }: { p: Plugin }) {
     </dl>
   );
 }
+
+/** What an adapter may send, by what it is for. */
+const sent = (s: NonNullable<Plugin['manifest']['sends']>): [string, string[]][] =>
+  (
+    [
+      ['to look at the database', s.query ?? []],
+      ['to make and remove tables', s.ddl ?? []],
+      ['to set up its sessions', s.session ?? []],
+    ] as [string, string[]][]
+  ).filter(([, forms]) => forms.length > 0);
 
 function Uses({ p }: { p: Plugin }) {
   const templates = p.templates ?? [];

@@ -64,7 +64,8 @@ function Dropped({ a }: { a: Accounting }) {
   ].filter((r): r is string => r !== false);
   return (
     <p className="muted">
-      Of the dropped operations {reasons.join(', ')}; {exact(a.warmup_dropped ?? 0)} of them in the warm-up.
+      Of the {exact(a.dropped)} dropped operations {reasons.join(', ')}.
+      {!!a.warmup_dropped && ` ${exact(a.warmup_dropped)} of them were due in the warm-up.`}
     </p>
   );
 }

@@ -40,7 +40,7 @@ export function Accuracy({ certificate: c, live }: { certificate?: Calibration |
               {signed(c.rate_error_pct, 2)} %
             </dd>
             <dt>Percentiles</dt>
-            <dd>{error === null ? '–' : `off by ${signed(error, 3)} ms at most, on a target whose latencies are known`}</dd>
+            <dd>{error === null ? '–' : `off by ${plain(latency(Math.abs(error)))} at most, on a target whose latencies are known`}</dd>
             <dt>Measured</dt>
             <dd>
               {dateTime(c.at)} · {c.connections} connections · I/O {c.io_engine} ·{' '}

@@ -45,11 +45,16 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
             {notes.length > 0 && (
               <>
                 <dt>Notes</dt>
-                <dd>{notes.join(' ')}</dd>
+                <dd className="stack tightly">
+                  {notes.map((n) => (
+                    <span key={n}>{n}</span>
+                  ))}
+                </dd>
               </>
             )}
           </dl>
         </section>
+        <div className="stack">
         <Accuracy certificate={e.calibration} live={s.live_percentiles} />
         <section className="panel">
           <header>
@@ -72,6 +77,7 @@ export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
             ))}
           </div>
         </section>
+        </div>
       </div>
       {run.plan && (
         <section className="panel pad stack">

@@ -175,6 +175,9 @@ function DistributionTab({ s }: { s: Summary }) {
   );
 }
 
+/** Kinds whose rows are those that they change. */
+const changes = new Set(['INSERT', 'UPDATE', 'DELETE']);
+
 function ByKind({ s }: { s: Summary }) {
   const rows = Object.entries(s.by_kind ?? {}).sort((a, b) => b[1].count - a[1].count);
   if (rows.length === 0)
@@ -225,7 +228,7 @@ function ByKind({ s }: { s: Summary }) {
                 </td>
                 <td className="num">
                   <Num q={count(f.rows)} />
-                  {!!f.no_rows && <span className="second">{plain(percent((100 * f.no_rows) / f.count))} found none</span>}
+                  {!!f.no_rows && <span className="second">{plain(percent((100 * f.no_rows) / f.count))} {changes.has(kind) ? 'changed' : 'found'} none</span>}
                 </td>
                 <td className="num">
                   <Num q={count(f.errors)} />

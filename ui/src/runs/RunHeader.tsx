@@ -184,10 +184,10 @@ function RunActions({ run, status, phase }: { run: RunDetail; status: RunDetail[
     ask({
       title: 'Let this run write?',
       body: (
-        <>
+        <div className="stack tightly">
           <p>{line}</p>
-          <p>Loadstone did not make this data. What the run changes stays changed.</p>
-        </>
+          <p>What the run changes stays changed.</p>
+        </div>
       ),
       verb: 'Allow and start',
       keep: 'Do not run',
@@ -200,7 +200,7 @@ function RunActions({ run, status, phase }: { run: RunDetail; status: RunDetail[
     });
   const start = () => {
     const line = asksToWrite(qc.getQueryData(['preflight', run.run_id]), run.matrix_index ?? 0);
-    if (line && !run.matrix_id) return allow(line, true);
+    if (line && !run.matrix_id) return allow(`The run writes to tables that Loadstone did not make: ${line}.`, true);
     act.mutate('start', { onError: failed });
   };
   const stop = () =>
@@ -208,6 +208,7 @@ function RunActions({ run, status, phase }: { run: RunDetail; status: RunDetail[
       title: `Stop run “${run.test_name}”?`,
       body: stopWords(run.scenario_config, status, phase),
       verb: 'Stop and drain',
+      keep: 'Let it run',
       act: () => act.mutateAsync('stop'),
     });
   const remove = () =>

@@ -14,6 +14,7 @@ import { Prepared } from './Prepared';
 import { PrepareProgressPanel } from './PrepareProgressPanel';
 import { RunCharts } from './RunCharts';
 import { RunHeader } from './RunHeader';
+import { RunRemarks } from './Remarks';
 import { columns } from './series';
 import { Tiles } from './Tiles';
 import { unresponsive } from './unresponsive';
@@ -59,6 +60,7 @@ function Run({ state, run }: { state: RunState; run: RunDetail }) {
           <>
             {measured && run.summary!.validity === 'DEGRADED' && <ValidityNotice run={run} />}
             <Tiles run={run} live={state.live} c={c} />
+            <RunRemarks s={measured ? run.summary : null} live={measured ? null : state.live} />
             {!preparing && <Guardrails run={run} live={state.live} c={c} />}
             {preparing && <PrepareProgressPanel live={state.live} />}
             {measured ? (

@@ -29,20 +29,13 @@ function errorNote(share: number, dropped: number, retries: number | undefined):
   return note + repeated(retries);
 }
 
-/** What the throughput is of, and what is in no rate because it ended after the measurement. */
+/** What the throughput is of. */
 function throughputNote(s: Summary): string {
   if (!isRated(s)) return `record incomplete · ${plain(count(s.operations))} operations`;
   if (s.covered_seconds) return `over the ${duration(s.covered_seconds)} that the record covers`;
-  const of = s.target_qps
+  return s.target_qps
     ? `${plain(percent((100 * s.qps) / s.target_qps))} of ${plain(rate(s.target_qps))}`
     : `${plain(count(s.operations))} operations`;
-  return s.finished_late ? `${of} · ${plain(count(s.finished_late))} late, drain ${plain(latency((s.drain_seconds ?? 0) * 1000))}` : of;
-}
-
-/** The highest latency; of a closed loop that stood still, what it hides. */
-function maxNote(max: number, s: Summary): string {
-  const o = s.coordinated_omission;
-  return o ? `max ${plain(latency(max))} · ≥ ${plain(latency(o.p99_ms))} if asked on` : `max ${plain(latency(max))}`;
 }
 
 /** The figures of the run: of the last second while it runs, exact ones when they are there. */
@@ -52,14 +45,15 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
   if (s) {
     const l = s.latency_ms;
     const ran = s.accounting.started > 0;
+    const measured = ran && s.validity !== 'NONE';
     return (
       <div className="tiles">
         <Tile
           label="Throughput"
           tip={terms.throughput}
-          q={ran && isRated(s) ? rate(s.qps) : missing}
+          q={measured && isRated(s) ? rate(s.qps) : missing}
           side={spark}
-          note={throughputNote(s)}
+          note={measured ? throughputNote(s) : 'nothing was measured'}
         />
         <Tile label="P50" tip={terms.p50} q={latency(l?.p50)} note={l && `avg ${plain(latency(l.avg))}`} />
         <Tile
@@ -70,12 +64,12 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
             l && (s.service_ms ? `service ${plain(latency(s.service_ms.p95))}` : `P90 ${plain(latency(l.p90))}`)
           }
         />
-        <Tile label="P99" tip={terms.p99} q={latency(l?.p99)} note={l && maxNote(l.max, s)} />
+        <Tile label="P99" tip={terms.p99} q={latency(l?.p99)} note={l && `max ${plain(latency(l.max))}`} />
         <Tile
           label="Errors"
           tip={terms.errors}
-          q={ran ? count(s.errors.count) : missing}
-          note={ran ? errorNote(s.errors.rate, s.accounting.dropped - (s.accounting.warmup_dropped ?? 0), s.retries) : ''}
+          q={measured ? count(s.errors.count) : missing}
+          note={measured ? errorNote(s.errors.rate, s.accounting.dropped - (s.accounting.warmup_dropped ?? 0), s.retries) : ''}
           tone={s.errors.count > 0 ? 'bad' : ''}
         />
         <div className="tile">

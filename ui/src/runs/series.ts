@@ -211,7 +211,8 @@ export function perSecond(c: Columns, of: (s: Sample) => number | null): (number
     const now = of(s);
     const was = last ? of(last) : 0;
     const span = last ? Math.max(0.5, s.t - last.t) : 1;
-    const fresh = !last || last.phase !== s.phase;
+    // The counts begin anew with a phase, but the cool-down is the end of what was measured.
+    const fresh = !last || (last.phase !== s.phase && s.phase !== 'COOLDOWN');
     last = s;
     if (now === null) return null;
     if (was === null) return null;
