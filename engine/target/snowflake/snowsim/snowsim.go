@@ -241,17 +241,19 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		return nil, err
 	}
 	s.history = history.New(scaledHistory(opts))
-	if opts.HistoryFile != "" {
-		if s.journal, err = history.OpenJournal(opts.HistoryFile, s.history); err != nil {
-			return nil, fmt.Errorf("snowsim: %w", err)
-		}
-	}
-	if s.account, err = newAccount(opts); err != nil {
-		return nil, err
-	}
 	config, err := pgxpool.ParseConfig(opts.Postgres)
 	if err != nil {
 		return nil, fmt.Errorf("snowsim: reading the connection string of Postgres: %w", err)
+	}
+	// From here on something is open: what fails closes it.
+	if s.account, err = newAccount(opts); err != nil {
+		return nil, err
+	}
+	if opts.HistoryFile != "" {
+		if s.journal, err = history.OpenJournal(opts.HistoryFile, s.history); err != nil {
+			s.account.close()
+			return nil, fmt.Errorf("snowsim: %w", err)
+		}
 	}
 	config.MaxConns = opts.MaxConnections
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
