@@ -288,7 +288,7 @@ func (s *services) openRuns(ctx context.Context) error {
 		return fmt.Errorf("recovering the runs: %w", err)
 	}
 	s.onClose(s.runs.Close)
-	s.matrices = matrix.New(matrix.Options{Store: s.store, Runs: s.runs, Log: s.log})
+	s.matrices = matrix.New(matrix.Options{Store: s.store, Runs: s.runs, Log: s.log, Owner: s.owner, Succeeds: s.serves})
 	// Closed before the runs, whose end would otherwise start the next ones.
 	s.onClose(s.matrices.Close)
 	if err := s.matrices.Open(ctx); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
 )
 
@@ -106,6 +107,23 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 		}
 		return path
 	}
+	// Servers on one store share the key that seals connections.
+	key, err := keyring.Open(filepath.Join(dir, "loadstone.key"))
+	if err != nil || key == nil {
+		t.Fatal(err)
+	}
+	sealed, err := os.ReadFile(filepath.Join(dir, "loadstone.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, where := range []string{"b", "e"} {
+		if err := os.MkdirAll(filepath.Join(dir, where), 0o755); err != nil { //nolint:gosec // as a data directory is made
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, where, "loadstone.key"), sealed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	store := []string{"--database-url", control}
 	state := func(name string) (status, reason string) {
 		t.Helper()
@@ -150,8 +168,24 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	// once; a process that does not come back is succeeded when its lease has expired.
 	back := run("d", 61)
 	await("run-61", "RUNNING", startLimit, back)
-	lost := run("e", 62)
-	await("run-62", "RUNNING", startLimit, lost)
+	// What is lost is a matrix in its first run.
+	both := filepath.Join(dir, "both.yaml")
+	one := fmt.Sprintf("connection: {driver: postgres, dsn: %q}, table_name: orders, prepare: {rows: 1000, if_exists: use}", load)
+	text := fmt.Sprintf("name: run-62\nmatrix:\n  targets:\n  - {label: a, %s}\n  - {label: b, %s}\n"+
+		"workload: {plugin: mix, load_mode: QPS, target_qps: 20, concurrent_connections: 2, duration_seconds: 62, warmup_seconds: 0}\n", one, one)
+	if err := os.WriteFile(both, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lost := launch(t, append([]string{"run", both, "--data-dir", filepath.Join(dir, "e")}, store...)...)
+	await("run-62 · a", "RUNNING", startLimit, lost)
+	owner := func() (name string) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), "SELECT owner FROM matrices").Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	carrier := owner()
 	_ = back.cmd.Process.Signal(syscall.SIGKILL)
 	_ = lost.cmd.Process.Signal(syscall.SIGKILL)
 	killed := time.Now()
@@ -159,7 +193,10 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	// data directory is taken back without waiting for that, the other one is left.
 	lease := func(from time.Duration) {
 		t.Helper()
-		if _, err := conn.Exec(t.Context(), "UPDATE run_status SET lease_until = now() + $1 WHERE test_name IN ('run-61', 'run-62')", from); err != nil {
+		if _, err := conn.Exec(t.Context(), "UPDATE run_status SET lease_until = now() + $1 WHERE test_name IN ('run-61', 'run-62 · a')", from); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(t.Context(), "UPDATE matrices SET lease_until = now() + $1", from); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,17 +205,25 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	if reason := await("run-61", "FAILED", startLimit, again); !strings.Contains(reason, "restarted") {
 		t.Errorf("the run of the restarted process: %s", reason)
 	}
-	if status, _ := state("run-62"); status != "RUNNING" {
+	if status, _ := state("run-62 · a"); status != "RUNNING" {
 		t.Errorf("%v after the kill the run of another process is %s", time.Since(killed), status)
+	}
+	if got := owner(); got != carrier || carrier == "" {
+		t.Errorf("%v after the kill the matrix of %q is held by %q", time.Since(killed), carrier, got)
 	}
 	const rest = 5 * time.Second
 	lease(rest)
 	renewed := time.Now()
-	if reason := await("run-62", "FAILED", startLimit, second); !strings.Contains(reason, "stopped responding") {
+	if reason := await("run-62 · a", "FAILED", startLimit, second); !strings.Contains(reason, "stopped responding") {
 		t.Errorf("the run of the lost process: %s", reason)
 	}
 	if time.Since(renewed) < rest {
 		t.Error("a lease was taken over before it had expired")
+	}
+	// The server goes on with the matrix: what had not run runs there.
+	await("run-62 · b", "RUNNING", startLimit, second)
+	if got := owner(); got == carrier {
+		t.Errorf("the matrix is still held by %q", got)
 	}
 	select {
 	case <-second.done:

@@ -118,4 +118,6 @@ type MatrixRun struct {
 	EndTime   Time   `json:"end_time"`
 	CreatedBy string `json:"created_by,omitempty"`
 	CreatedAt Time   `json:"created_at"`
+	// Owner is the server that makes its runs, or did last; empty before the start.
+	Owner string `json:"-"`
 }

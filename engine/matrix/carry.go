@@ -2,30 +2,37 @@ package matrix
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// carry makes the runs of a matrix in the background. stopped: it only ends them.
-func (s *Service) carry(m engine.MatrixRun, by string, stopped bool) {
+// carry makes the runs of a matrix that this owner holds, in the background. One
+// that is being cancelled is only ended.
+func (s *Service) carry(m engine.MatrixRun, by string) {
 	stopping, stop := context.WithCancel(context.Background())
-	g := &going{by: by, stop: stop, done: make(chan struct{})}
+	life, lose := context.WithCancel(s.lifetime)
+	g := &going{stop: stop, lose: lose, done: make(chan struct{})}
+	g.held()
 	s.mu.Lock()
 	if _, there := s.going[m.MatrixID]; there {
 		s.mu.Unlock()
 		stop()
+		lose()
 		return
 	}
 	s.going[m.MatrixID] = g
 	s.mu.Unlock()
-	if stopped {
+	if m.Status == engine.StatusCancelling {
 		stop()
 	}
 	s.routines.Go(func() {
 		defer stop()
-		s.runs(stopping, m, by)
+		defer lose()
+		c := carrier{Service: s, going: g, life: life, stopping: stopping, by: by}
+		c.runs(m)
 		s.mu.Lock()
 		delete(s.going, m.MatrixID)
 		s.mu.Unlock()
@@ -33,20 +40,29 @@ func (s *Service) carry(m engine.MatrixRun, by string, stopped bool) {
 	})
 }
 
-// runs makes the runs in order and ends the matrix. When the service's life
-// ends it returns and leaves everything as it is.
-func (s *Service) runs(stopping context.Context, m engine.MatrixRun, by string) {
-	log := s.opts.Log.With().Str("matrix_id", m.MatrixID).Logger()
+// carrier makes the runs of one matrix.
+type carrier struct {
+	*Service
+	*going
+	life     context.Context // ends with the service's, or with the lease
+	stopping context.Context // ends when the matrix is to end
+	by       string
+}
+
+// runs makes the runs in order and ends the matrix. When its life ends it returns
+// and leaves everything as it is.
+func (c carrier) runs(m engine.MatrixRun) {
+	log := c.opts.Log.With().Str("matrix_id", m.MatrixID).Logger()
 	var members []store.RunRow
-	if !s.insist(func(ctx context.Context) (err error) {
-		members, err = s.opts.Store.MatrixRuns(ctx, m.MatrixID)
+	if !c.insist(func(ctx context.Context) (err error) {
+		members, err = c.opts.Store.MatrixRuns(ctx, m.MatrixID)
 		return err
 	}) {
 		return
 	}
 	failed := false
 	for _, member := range members {
-		status, ok := s.one(stopping, member, by, failed && m.StopOnFailure)
+		status, ok := c.one(member, failed && m.StopOnFailure)
 		if !ok {
 			return
 		}
@@ -55,46 +71,49 @@ func (s *Service) runs(stopping context.Context, m engine.MatrixRun, by string) 
 	}
 	outcome := engine.StatusCompleted
 	switch {
-	case stopping.Err() != nil:
+	case c.stopping.Err() != nil:
 		outcome = engine.StatusCancelled
 	case failed:
 		outcome = engine.StatusFailed
 	}
-	s.insist(func(ctx context.Context) error {
-		return s.opts.Store.MoveMatrix(ctx, m.MatrixID, []engine.Status{engine.StatusPrepared, engine.StatusRunning, engine.StatusCancelling}, outcome, time.Now())
+	c.insist(func(ctx context.Context) error {
+		return c.opts.Store.MoveMatrix(ctx, store.MatrixMove{MatrixID: m.MatrixID, From: []engine.Status{engine.StatusPrepared, engine.StatusRunning, engine.StatusCancelling},
+			To: outcome, At: time.Now(), Holder: c.opts.Owner})
 	})
 }
 
 // one makes one run and returns its status when its figures are there; ok is
-// false when the service's life ended before. One that must not start is cancelled.
-func (s *Service) one(stopping context.Context, member store.RunRow, by string, skip bool) (status engine.Status, ok bool) {
+// false when the carrier's life ended before. One that must not start is cancelled.
+func (c carrier) one(member store.RunRow, skip bool) (status engine.Status, ok bool) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	asked, told := false, false
 	for {
 		var d engine.RunDetail
-		if !s.insist(func(ctx context.Context) (err error) { d, err = s.opts.Runs.Detail(ctx, member.RunID); return err }) {
+		if !c.insist(func(ctx context.Context) (err error) { d, err = c.opts.Runs.Detail(ctx, member.RunID); return err }) {
 			return "", false
 		}
-		stop := skip || stopping.Err() != nil
+		stop := skip || c.stopping.Err() != nil
 		switch {
 		case d.Status == "":
 			return engine.StatusFailed, true // deleted meanwhile
 		case d.Status.Terminal() && (d.Phase != engine.PhaseProcessing || d.Summary != nil):
 			// The enrichment may go on for minutes; it is the server's alone, and asks every 10 s.
 			return d.Status, true
+		case d.Status == engine.StatusPrepared && !stop && !c.sure():
+			// Another process may have taken the matrix over; the next renewal tells.
 		case d.Status == engine.StatusPrepared && !stop:
-			if _, err := s.opts.Runs.Start(s.lifetime, member.RunID, by); err != nil && s.lifetime.Err() == nil {
+			if _, err := c.opts.Runs.Start(c.life, member.RunID, c.by); err != nil && c.life.Err() == nil {
 				// What cannot be started now is a failure of this target only.
-				s.opts.Log.Warn().Err(err).Str("run_id", member.RunID).Msg("a run of a matrix could not be started")
+				c.opts.Log.Warn().Err(err).Str("run_id", member.RunID).Msg("a run of a matrix could not be started")
 				skip = engine.AsError(err).Code != engine.CodeConflict
 			}
 		case !d.Status.Terminal() && stop && !asked:
-			if _, err := s.opts.Runs.Stop(s.lifetime, member.RunID, by); err == nil {
+			if _, err := c.opts.Runs.Stop(c.life, member.RunID, c.by); err == nil {
 				asked = true
 			}
 		}
-		stopped := stopping.Done()
+		stopped := c.stopping.Done()
 		if told {
 			stopped = nil // from then on the clock is enough
 		}
@@ -102,32 +121,32 @@ func (s *Service) one(stopping context.Context, member store.RunRow, by string, 
 		case <-tick.C:
 		case <-stopped:
 			told = true
-		case <-s.lifetime.Done():
+		case <-c.life.Done():
 			return "", false
 		}
 	}
 }
 
 // insist repeats f until it succeeds or the answer will not change; ok is false
-// when the service's life ended before.
-func (s *Service) insist(f func(ctx context.Context) error) (ok bool) {
+// when the carrier's life ended before.
+func (c carrier) insist(f func(ctx context.Context) error) (ok bool) {
 	for {
-		ctx, cancel := context.WithTimeout(s.lifetime, 30*time.Second)
+		ctx, cancel := context.WithTimeout(c.life, 30*time.Second)
 		err := storeError(f(ctx))
 		cancel()
-		if s.lifetime.Err() != nil {
+		if c.life.Err() != nil {
 			return false
 		}
 		if err == nil {
 			return true
 		}
-		if engine.HasCode(err, engine.CodeNotFound) || engine.HasCode(err, engine.CodeConflict) {
+		if engine.HasCode(err, engine.CodeNotFound) || engine.HasCode(err, engine.CodeConflict) || errors.Is(err, store.ErrHeld) {
 			return true
 		}
-		s.opts.Log.Warn().Err(err).Msg("a matrix waits for the control store")
+		c.opts.Log.Warn().Err(err).Msg("a matrix waits for the control store")
 		select {
 		case <-time.After(time.Second):
-		case <-s.lifetime.Done():
+		case <-c.life.Done():
 			return false
 		}
 	}

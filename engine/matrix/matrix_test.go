@@ -26,6 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type world struct {
 	mu       sync.Mutex
 	matrices map[string]engine.MatrixRun
+	leases   map[string]time.Time
 	runs     []*run
 	most     int // runs that were live at once
 	down     error
@@ -85,22 +86,76 @@ func (w *world) MatrixRuns(_ context.Context, id string) (list []store.RunRow, e
 	return list, nil
 }
 
-func (w *world) MoveMatrix(_ context.Context, id string, from []engine.Status, to engine.Status, at time.Time) error {
+func (w *world) MoveMatrix(_ context.Context, move store.MatrixMove) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.down != nil {
 		return w.down
 	}
-	m, ok := w.matrices[id]
-	if !ok {
+	m, ok := w.matrices[move.MatrixID]
+	switch {
+	case !ok:
 		return store.ErrNotFound
-	}
-	if !slices.Contains(from, m.Status) {
+	case move.Holder != "" && m.Owner != move.Holder:
+		return store.ErrHeld
+	case !slices.Contains(move.From, m.Status):
 		return store.ErrConflict
 	}
-	m.Status, m.EndTime = to, engine.At(at)
+	m.Status, m.EndTime = move.To, engine.At(move.At)
+	if move.Owner != "" {
+		m.Owner, w.leases[m.MatrixID] = move.Owner, time.Now().Add(store.Lease)
+	}
+	w.matrices[move.MatrixID] = m
+	return nil
+}
+
+func (w *world) ClaimMatrix(_ context.Context, id, owner string, reclaim bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m, ok := w.matrices[id]
+	switch {
+	case w.down != nil:
+		return w.down
+	case !ok:
+		return store.ErrNotFound
+	case m.Status.Terminal():
+		return store.ErrConflict
+	case time.Now().Before(w.leases[id]) && (!reclaim || m.Owner != owner):
+		return store.ErrHeld
+	}
+	m.Owner, w.leases[id] = owner, time.Now().Add(store.Lease)
 	w.matrices[id] = m
 	return nil
+}
+
+func (w *world) RenewMatrices(_ context.Context, owner string, ids []string) (list []engine.MatrixRun, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.down != nil {
+		return nil, w.down
+	}
+	for _, id := range ids {
+		if m := w.matrices[id]; m.Owner == owner {
+			w.leases[id] = time.Now().Add(store.Lease)
+			list = append(list, m)
+		}
+	}
+	return list, nil
+}
+
+func (w *world) ExpiredMatrices(ctx context.Context) (list []engine.MatrixRun, err error) {
+	live, err := w.LiveMatrices(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.down != nil {
+		return nil, w.down
+	}
+	for _, m := range live {
+		if time.Now().After(w.leases[m.MatrixID]) {
+			list = append(list, m)
+		}
+	}
+	return list, err
 }
 
 func (w *world) DeleteMatrix(_ context.Context, id string) error {
@@ -209,8 +264,17 @@ func (w *world) Compare(_ context.Context, a, b []string, _ compare.Options) (co
 }
 
 func newWorld() (*world, *Service) {
-	w := &world{matrices: map[string]engine.MatrixRun{}}
-	return w, New(Options{Store: w, Runs: w, Log: zerolog.Nop()})
+	w := &world{matrices: map[string]engine.MatrixRun{}, leases: map[string]time.Time{}}
+	return w, w.server("a")
+}
+
+// server is another process on the world's store.
+func (w *world) server(owner string) *Service {
+	s := New(Options{Store: w, Runs: w, Log: zerolog.Nop(), Owner: owner, Succeeds: true})
+	if err := s.Open(context.Background()); err != nil {
+		panic(err)
+	}
+	return s
 }
 
 func tables(stop bool, names ...string) engine.Scenario {
@@ -359,6 +423,7 @@ func TestAnotherProcessGoesOn(t *testing.T) {
 // TestATargetThatIsRefused: no run is left, and the field is that of the matrix.
 func TestATargetThatIsRefused(t *testing.T) {
 	w, s := newWorld()
+	defer func() { _ = s.Close(context.Background()) }()
 	_, err := s.Create(t.Context(), tables(false, "x", "refused"), "anna")
 	var e *engine.Error
 	if !errors.As(err, &e) || e.Fields[0].Field != "matrix.targets[1].table_name" || !strings.Contains(e.Message, `"b"`) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,6 +32,11 @@ type Options struct {
 	Store store.Matrices
 	Runs  Runs
 	Log   zerolog.Logger
+	// Owner names this process in the leases of its matrices, as it does in those of runs.
+	Owner string
+	// Succeeds: matrices of owners that stopped responding are gone on with. A
+	// process that ends after a run of its own leaves them to servers.
+	Succeeds bool
 }
 
 // Service runs matrices. Its methods are safe for concurrent use; errors that
@@ -47,9 +53,12 @@ type Service struct {
 
 // going is a matrix whose runs are being made by this process.
 type going struct {
-	by   string
 	stop context.CancelFunc // asks for the end; the run under way is drained
+	// lose ends it here and leaves everything as it is: another process goes on.
+	lose context.CancelFunc
 	done chan struct{}
+	// renewed is when the lease was last seen to hold.
+	renewed atomic.Pointer[time.Time]
 }
 
 // State is a matrix with its runs, as GET /api/matrices/{id} answers it.
@@ -68,21 +77,30 @@ const poll = 200 * time.Millisecond
 
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
+	if opts.Owner == "" {
+		opts.Owner = "local"
+	}
 	s := &Service{opts: opts, going: map[string]*going{}}
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	return s
 }
 
-// Open goes on with the matrices that an earlier process left.
+// Open goes on with the matrices that an earlier process of this owner left. Those
+// of others stay theirs until their leases have expired, see keepLeases.
 func (s *Service) Open(ctx context.Context) error {
 	list, err := s.opts.Store.LiveMatrices(ctx)
 	if err != nil {
 		return fmt.Errorf("listing the matrices under way: %w", err)
 	}
 	for _, m := range list {
-		s.opts.Log.Info().Str("matrix_id", m.MatrixID).Msg("going on with a matrix")
-		s.carry(m, m.CreatedBy, m.Status == engine.StatusCancelling)
+		if m.Owner != "" && m.Owner != s.opts.Owner {
+			continue
+		}
+		if err := s.adopt(ctx, m, true); err != nil && !left(err) {
+			return fmt.Errorf("going on with matrix %s: %w", m.MatrixID, err)
+		}
 	}
+	s.routines.Go(s.keepLeases)
 	return nil
 }
 
@@ -169,18 +187,19 @@ func (s *Service) Start(ctx context.Context, matrixID, by string) (State, error)
 	if s.lifetime.Err() != nil {
 		return State{}, &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down."}
 	}
-	err = s.opts.Store.MoveMatrix(ctx, matrixID, []engine.Status{engine.StatusPrepared}, engine.StatusRunning, time.Now())
+	err = s.opts.Store.MoveMatrix(ctx, store.MatrixMove{MatrixID: matrixID, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning, At: time.Now(), Owner: s.opts.Owner})
 	if errors.Is(err, store.ErrConflict) {
 		return State{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The matrix is %s already.", m.Status), Hint: "create another one of the template"}
 	}
 	if err != nil {
 		return State{}, storeError(err)
 	}
-	s.carry(m, by, false)
+	s.carry(m, by)
 	return s.Get(ctx, matrixID)
 }
 
-// Stop cancels what has not run and drains the run under way.
+// Stop cancels what has not run and drains the run under way, also when another
+// server makes the runs.
 func (s *Service) Stop(ctx context.Context, matrixID, by string) (State, error) {
 	state, err := s.Get(ctx, matrixID)
 	if err != nil {
@@ -189,7 +208,7 @@ func (s *Service) Stop(ctx context.Context, matrixID, by string) (State, error) 
 	if state.Status.Terminal() {
 		return State{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The matrix is %s; there is nothing to stop.", state.Status)}
 	}
-	err = s.opts.Store.MoveMatrix(ctx, matrixID, []engine.Status{engine.StatusPrepared, engine.StatusRunning}, engine.StatusCancelling, time.Time{})
+	err = s.opts.Store.MoveMatrix(ctx, store.MatrixMove{MatrixID: matrixID, From: []engine.Status{engine.StatusPrepared, engine.StatusRunning}, To: engine.StatusCancelling})
 	if err != nil && !errors.Is(err, store.ErrConflict) {
 		return State{}, storeError(err)
 	}
@@ -198,8 +217,9 @@ func (s *Service) Stop(ctx context.Context, matrixID, by string) (State, error) 
 	s.mu.Unlock()
 	if g != nil {
 		g.stop()
-	} else {
-		s.carry(state.MatrixRun, by, true)
+	} else if err := s.adopt(ctx, state.MatrixRun, true); err != nil && !left(err) {
+		// The server whose matrix it is reads the decision when it renews its lease.
+		return State{}, storeError(err)
 	}
 	return s.Get(ctx, matrixID)
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,13 +11,13 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-const matrixColumns = "matrix_id, matrix_name, coalesce(template_id, ''), labels, stop_on_failure, status, start_time, end_time, created_by, created_at"
+const matrixColumns = "matrix_id, matrix_name, coalesce(template_id, ''), labels, stop_on_failure, status, start_time, end_time, created_by, created_at, owner"
 
 func toMatrix(row pgx.CollectableRow) (m engine.MatrixRun, err error) {
 	var labels []byte
 	var start, end *time.Time
 	var created time.Time
-	if err := row.Scan(&m.MatrixID, &m.Name, &m.TemplateID, &labels, &m.StopOnFailure, &m.Status, &start, &end, &m.CreatedBy, &created); err != nil {
+	if err := row.Scan(&m.MatrixID, &m.Name, &m.TemplateID, &labels, &m.StopOnFailure, &m.Status, &start, &end, &m.CreatedBy, &created, &m.Owner); err != nil {
 		return m, err
 	}
 	m.StartTime, m.EndTime, m.CreatedAt = instant(start), instant(end), engine.At(created)
@@ -83,25 +84,76 @@ func (s *Store) MatrixRuns(ctx context.Context, matrixID string) ([]store.RunRow
 }
 
 // MoveMatrix implements store.Matrices.
-func (s *Store) MoveMatrix(ctx context.Context, matrixID string, from []engine.Status, to engine.Status, at time.Time) error {
+func (s *Store) MoveMatrix(ctx context.Context, move store.MatrixMove) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	column := "start_time"
-	if to.Terminal() {
+	if move.To.Terminal() {
 		column = "end_time"
 	}
-	tag, err := s.pool.Exec(ctx, "UPDATE matrices SET status = $2, "+column+" = coalesce($3, "+column+") WHERE matrix_id = $1 AND status = ANY($4::text[])",
-		matrixID, string(to), stamp(at), texts(from))
+	tag, err := s.pool.Exec(ctx, "UPDATE matrices SET status = $2, "+column+" = coalesce($3, "+column+`),
+			owner = CASE WHEN $5 = '' THEN owner ELSE $5 END,
+			lease_until = CASE WHEN $5 = '' THEN lease_until ELSE clock_timestamp() + make_interval(secs => $7) END
+		WHERE matrix_id = $1 AND status = ANY($4::text[]) AND ($6 = '' OR owner = $6)`,
+		move.MatrixID, string(move.To), stamp(move.At), texts(move.From), move.Owner, move.Holder, store.Lease.Seconds())
 	if err != nil {
 		return failed("changing the matrix", err)
 	}
 	if tag.RowsAffected() == 0 {
-		if _, err := s.Matrix(ctx, matrixID); err != nil {
+		m, err := s.Matrix(ctx, move.MatrixID)
+		switch {
+		case err != nil:
 			return err
+		case move.Holder != "" && m.Owner != move.Holder:
+			return fmt.Errorf("changing the matrix: %w", store.ErrHeld)
 		}
 		return store.ErrConflict
 	}
 	return nil
+}
+
+// matrixLapsed holds for a matrix whose lease has expired, or that nobody ever held.
+const matrixLapsed = "coalesce(lease_until < clock_timestamp(), true)"
+
+// ClaimMatrix implements store.Matrices.
+func (s *Store) ClaimMatrix(ctx context.Context, matrixID, owner string, reclaim bool) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	tag, err := s.pool.Exec(ctx, `UPDATE matrices SET owner = $2, lease_until = clock_timestamp() + make_interval(secs => $4)
+		WHERE matrix_id = $1 AND status IN ('PREPARED', 'RUNNING', 'CANCELLING') AND (`+matrixLapsed+` OR $3 AND owner = $2)`,
+		matrixID, owner, reclaim, store.Lease.Seconds())
+	if err != nil {
+		return failed("claiming the matrix", err)
+	}
+	if tag.RowsAffected() == 0 {
+		m, err := s.Matrix(ctx, matrixID)
+		switch {
+		case err != nil:
+			return err
+		case m.Status.Terminal():
+			return store.ErrConflict
+		}
+		return fmt.Errorf("claiming the matrix: %w", store.ErrHeld)
+	}
+	return nil
+}
+
+// RenewMatrices implements store.Matrices.
+func (s *Store) RenewMatrices(ctx context.Context, owner string, matrixIDs []string) ([]engine.MatrixRun, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `UPDATE matrices SET lease_until = clock_timestamp() + make_interval(secs => $3)
+		WHERE owner = $1 AND matrix_id = ANY($2::text[]) RETURNING `+matrixColumns, owner, matrixIDs, store.Lease.Seconds())
+	if err != nil {
+		return nil, failed("renewing the leases of matrices", err)
+	}
+	list, err := pgx.CollectRows(rows, toMatrix)
+	return list, failed("renewing the leases of matrices", err)
+}
+
+// ExpiredMatrices implements store.Matrices.
+func (s *Store) ExpiredMatrices(ctx context.Context) ([]engine.MatrixRun, error) {
+	return s.matrices(ctx, "WHERE status IN ('RUNNING', 'CANCELLING') AND "+matrixLapsed+" ORDER BY created_at, matrix_id")
 }
 
 // DeleteMatrix implements store.Matrices.

@@ -44,7 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Results", results},
 		{"Artifacts", artifacts}, {"Enrichment", enrichment}, {"Warehouse", warehouse},
 		{"FindMax", findMax},
-		{"Matrices", matrices},
+		{"Matrices", matrices}, {"MatrixLeases", matrixLeases},
 		{"LiveRuns", liveRuns},
 		{"DeleteRun", deleteRun},
 		{"ListRuns", listRuns},

@@ -178,6 +178,9 @@ CREATE TABLE IF NOT EXISTS matrices (
     created_by       text NOT NULL DEFAULT '',
     created_at       timestamptz NOT NULL DEFAULT now()
 );
+-- Who makes its runs one after another, and until when nobody else may.
+ALTER TABLE matrices ADD COLUMN IF NOT EXISTS owner text NOT NULL DEFAULT '';
+ALTER TABLE matrices ADD COLUMN IF NOT EXISTS lease_until timestamptz;
 CREATE INDEX IF NOT EXISTS matrices_newest ON matrices (created_at DESC, matrix_id DESC);
 
 ALTER TABLE run_status ADD COLUMN IF NOT EXISTS matrix_id text REFERENCES matrices ON DELETE SET NULL;
