@@ -270,7 +270,7 @@ func printMatrix(out io.Writer, r matrix.Report) error {
 		if paid {
 			cost = cmp.Or(perMillion(s), "–") + "\t"
 		}
-		p("%s%s\t%s\t%s\t%s\t%s\t%s\t%s%s", line, rate(s.QPS), millis(s.LatencyMs.P50), millis(s.LatencyMs.P95), millis(s.LatencyMs.P99), count(s.Errors.Count),
+		p("%s%s\t%s\t%s\t%s\t%s\t%s\t%s%s", line, rated(s, s.QPS), millis(s.LatencyMs.P50), millis(s.LatencyMs.P95), millis(s.LatencyMs.P99), count(s.Errors.Count),
 			s.VerdictText(), cost, againstOf(t))
 	}
 	p("")

@@ -166,3 +166,26 @@ func TestAMatrixSaysWhatIsSimulatedAndWhatItCosts(t *testing.T) {
 		}
 	}
 }
+
+func TestAMatrixHasNoRateWhereTheRecordIsLost(t *testing.T) {
+	lost, none := ofStandIn(false, false), 0.0
+	lost.QPS, lost.CoveredSeconds = 0, &none
+	r := matrix.Report{MatrixRun: engine.MatrixRun{Name: "both", MatrixID: "m", Labels: []string{"whole", "lost"}, Status: engine.StatusCompleted},
+		Targets: []matrix.TargetReport{
+			{Label: "whole", Status: engine.StatusCompleted, Summary: ofStandIn(false, false)},
+			{Label: "lost", Status: engine.StatusCompleted, Summary: lost},
+		}}
+	var text bytes.Buffer
+	if err := printMatrix(&text, r); err != nil {
+		t.Fatal(err)
+	}
+	var row []string
+	for line := range strings.Lines(text.String()) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "lost" {
+			row = fields
+		}
+	}
+	if len(row) < 4 || row[3] != "-" { // the result takes two words
+		t.Errorf("the rate of a lost record is %v:\n%s", row, text.String())
+	}
+}

@@ -313,10 +313,13 @@ func (m *memory) Series(context.Context, string, store.Window) ([]engine.Point, 
 	return []engine.Point{{ElapsedSeconds: 1, Phase: engine.PhaseMeasurement, QPS: 10, QPSByKind: map[engine.Kind]float64{engine.KindInsert: 10}}}, 1, nil
 }
 
-func (*memory) WarehouseSlots(context.Context, string, int) ([]engine.WarehouseSlot, error) {
+func (*memory) WarehouseSlots(context.Context, string, store.Window) ([]engine.WarehouseSlot, error) {
 	return nil, nil
 }
-func (*memory) Warehouse(context.Context, string) ([]engine.WarehousePoint, error) { return nil, nil }
+
+func (*memory) WarehousePolls(context.Context, string, store.Window) ([]engine.WarehousePoint, float64, error) {
+	return nil, 5, nil
+}
 
 func (m *memory) WorkerSeries(_ context.Context, _, worker string, _ store.Window) ([]store.WorkerPoint, float64, error) {
 	return []store.WorkerPoint{{WorkerID: worker, Phase: engine.PhaseWarmup}}, 1, nil

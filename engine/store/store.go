@@ -192,9 +192,6 @@ type Runs interface {
 	SaveWarehouse(ctx context.Context, runID string, epoch int64, p engine.WarehousePoint) error
 	// Warehouse returns the polls of a run's warehouse, oldest first, without their raw rows.
 	Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
-	// WarehouseSlots returns the run's warehouse in slots of five seconds, oldest first;
-	// of more than most it leaves out evenly.
-	WarehouseSlots(ctx context.Context, runID string, most int) ([]engine.WarehouseSlot, error)
 	// SaveResult inserts or updates a test_results row by TestID; nil fields are left as they are.
 	SaveResult(ctx context.Context, r engine.TestResult) error
 	// Results returns the parent's row first, then the run workers' by group.

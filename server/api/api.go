@@ -55,8 +55,6 @@ type Store interface {
 	ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error)
 	LiveRuns(ctx context.Context) ([]engine.Run, error)
 	store.Views
-	Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
-	WarehouseSlots(ctx context.Context, runID string, most int) ([]engine.WarehouseSlot, error)
 	Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error)
 	Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error)
 	Ping(ctx context.Context) error

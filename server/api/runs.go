@@ -298,30 +298,37 @@ func (a *API) change(ctx context.Context, id, action string, do func(context.Con
 	return &body[engine.Run]{a.hideRun(run)}, nil
 }
 
+type warehouseInput struct {
+	IDInput
+	From      float64 `query:"from_seconds" minimum:"0" maximum:"1000000000" doc:"Only polls and slots from this elapsed second on."`
+	Until     float64 `query:"until_seconds" minimum:"0" maximum:"1000000000" doc:"Only polls and slots up to this elapsed second; 0 means all."`
+	MaxPoints int     `query:"max_points" minimum:"10" maximum:"10000" default:"2000" doc:"How many polls, and how many slots, to answer about. Of more, each poll is the last of several, with the most queries that ran and waited in any of them; slots are left out evenly."`
+}
+
 // WarehouseSeries is what the poller saw of a run's warehouse, oldest first.
 type WarehouseSeries struct {
-	Points []engine.WarehousePoint `json:"points"`
-	// Slots are the run in steps of five seconds, at most 2 000 of them.
+	ResolutionSeconds float64                 `json:"resolution_seconds" doc:"How many seconds a poll stands for: 5, or a multiple of it."`
+	Points            []engine.WarehousePoint `json:"points"`
+	// Slots are the run in even steps of five seconds or more, with gaps where nothing was polled.
 	Slots []engine.WarehouseSlot `json:"slots"`
 }
 
-const mostSlots = 2000
-
-func (a *API) warehouse(ctx context.Context, in *IDInput) (*body[WarehouseSeries], error) {
+func (a *API) warehouse(ctx context.Context, in *warehouseInput) (*body[WarehouseSeries], error) {
 	if err := a.exists(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	points, err := a.Store.Warehouse(ctx, in.ID)
+	window := store.Window{From: in.From, Until: in.Until, Most: in.MaxPoints}
+	points, resolution, err := a.Store.WarehousePolls(ctx, in.ID, window)
 	if err != nil {
 		return nil, named(err, "run", in.ID)
 	}
 	slots := []engine.WarehouseSlot{}
 	if len(points) > 0 {
-		if slots, err = a.Store.WarehouseSlots(ctx, in.ID, mostSlots); err != nil {
+		if slots, err = a.Store.WarehouseSlots(ctx, in.ID, window); err != nil {
 			return nil, named(err, "run", in.ID)
 		}
 	}
-	return &body[WarehouseSeries]{WarehouseSeries{orEmpty(points), orEmpty(slots)}}, nil
+	return &body[WarehouseSeries]{WarehouseSeries{resolution, orEmpty(points), orEmpty(slots)}}, nil
 }
 
 func (a *API) enrichment(ctx context.Context, in *IDInput) (*body[engine.Enrichment], error) {

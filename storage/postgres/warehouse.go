@@ -3,11 +3,13 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // SaveWarehouse implements store.Runs.
@@ -29,33 +31,72 @@ func (s *Store) SaveWarehouse(ctx context.Context, runID string, epoch int64, p 
 	return failed("saving a poll of the warehouse", err)
 }
 
-// Warehouse implements store.Runs.
-func (s *Store) Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT "timestamp", coalesce(elapsed_seconds, 0), warehouse_name, state, warehouse_type, warehouse_size, coalesce(started_clusters, 0),
-			coalesce(running, 0), coalesce(queued, 0), coalesce(min_cluster_count, 0), coalesce(max_cluster_count, 0), coalesce(scaling_policy, ''), generation, fallback_warehouse
-		FROM warehouse_poll_snapshots WHERE run_id = $1 ORDER BY "timestamp"`, runID)
-	if err != nil {
-		return nil, failed("reading the warehouse", err)
-	}
-	points, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p engine.WarehousePoint, err error) {
-		var at time.Time
-		err = row.Scan(&at, &p.ElapsedSeconds, &p.Name, &p.State, &p.Type, &p.Size, &p.StartedClusters, &p.Running, &p.Queued, &p.MinClusterCount, &p.MaxClusterCount, &p.ScalingPolicy, &p.Generation,
-			&p.FallbackWarehouse)
-		p.Timestamp = engine.At(at)
-		p.PolledAt = p.Timestamp
-		return p, err
-	})
-	return points, failed("reading the warehouse", err)
+// pollColumns are read by toPoll; running and queued say which columns those two are.
+func pollColumns(running, queued string) string {
+	return `SELECT "timestamp", coalesce(elapsed_seconds, 0), warehouse_name, state, warehouse_type, warehouse_size, coalesce(started_clusters, 0),
+		coalesce(` + running + `, 0), coalesce(` + queued + `, 0), coalesce(min_cluster_count, 0), coalesce(max_cluster_count, 0), coalesce(scaling_policy, ''), generation, fallback_warehouse `
 }
 
-// WarehouseSlots implements store.Runs.
-func (s *Store) WarehouseSlots(ctx context.Context, runID string, most int) ([]engine.WarehouseSlot, error) {
+func toPoll(row pgx.CollectableRow) (p engine.WarehousePoint, err error) {
+	var at time.Time
+	err = row.Scan(&at, &p.ElapsedSeconds, &p.Name, &p.State, &p.Type, &p.Size, &p.StartedClusters, &p.Running, &p.Queued, &p.MinClusterCount, &p.MaxClusterCount, &p.ScalingPolicy, &p.Generation,
+		&p.FallbackWarehouse)
+	p.Timestamp = engine.At(at)
+	p.PolledAt = p.Timestamp
+	return p, err
+}
+
+// Warehouse implements store.Runs.
+func (s *Store) Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error) {
+	points, _, err := s.WarehousePolls(ctx, runID, store.Window{})
+	return points, err
+}
+
+// WarehousePolls implements store.Views.
+func (s *Store) WarehousePolls(ctx context.Context, runID string, w store.Window) ([]engine.WarehousePoint, float64, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `WITH step AS (SELECT greatest(1, ceil(extract(epoch FROM coalesce(end_time, now()) - start_time) / 5 / $2))::bigint AS n FROM run_status WHERE run_id = $1)
-		SELECT slot_start, elapsed_seconds, started_clusters, running, queued, qps FROM v_warehouse_timeseries, step WHERE run_id = $1 AND slot % step.n = 0 ORDER BY slot`, runID, most)
+	step, sql := float64(slotSeconds), pollColumns("running", "queued")+"FROM warehouse_poll_snapshots"+inWindow+` ORDER BY "timestamp"`
+	args := []any{runID, w.From, w.Until}
+	if w.Most > 0 {
+		var first, last float64
+		var polls int
+		if err := s.pool.QueryRow(ctx, "SELECT count(*), coalesce(min(elapsed_seconds), 0), coalesce(max(elapsed_seconds), 0) FROM warehouse_poll_snapshots"+inWindow, args...).Scan(&polls, &first, &last); err != nil {
+			return nil, 0, failed("reading the warehouse", err)
+		}
+		if polls > w.Most {
+			step = slotSeconds * math.Ceil((last-first+1)/float64(w.Most)/slotSeconds)
+			sql = pollColumns("most_running", "most_queued") + `FROM (SELECT DISTINCT ON (part) p.*, max(p.running) OVER parts AS most_running, max(p.queued) OVER parts AS most_queued
+				FROM (SELECT *, floor(elapsed_seconds / $4) AS part FROM warehouse_poll_snapshots` + inWindow + `) p
+				WINDOW parts AS (PARTITION BY part) ORDER BY part, "timestamp" DESC) q ORDER BY "timestamp"`
+			args = append(args, step)
+		}
+	}
+	rows, err := s.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, 0, failed("reading the warehouse", err)
+	}
+	points, err := pgx.CollectRows(rows, toPoll)
+	return points, step, failed("reading the warehouse", err)
+}
+
+// slotSeconds is how often a warehouse is polled, and the length of a slot.
+const slotSeconds = 5
+
+// WarehouseSlots implements store.Views.
+func (s *Store) WarehouseSlots(ctx context.Context, runID string, w store.Window) ([]engine.WarehouseSlot, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	most := w.Most
+	if most <= 0 {
+		most = math.MaxInt32
+	}
+	rows, err := s.pool.Query(ctx, `WITH bounds AS (SELECT extract(epoch FROM coalesce(end_time, now()) - start_time)::double precision AS length FROM run_status WHERE run_id = $1),
+		step AS (SELECT greatest(1, ceil((CASE WHEN $4::double precision > 0 THEN least($4, length) ELSE length END - $3) / 5 / $2))::bigint AS n FROM bounds)
+		SELECT slot_start, elapsed_seconds, started_clusters, running,
+			CASE WHEN step.n = 1 THEN queued ELSE greatest(queued, (SELECT max(w.queued) FROM warehouse_poll_snapshots w
+				WHERE w.run_id = $1 AND w."timestamp" >= slot_start AND w."timestamp" < slot_start + step.n * interval '5 seconds')) END, qps
+		FROM v_warehouse_timeseries, step WHERE run_id = $1 AND elapsed_seconds > $3 - 5 AND ($4 <= 0 OR elapsed_seconds <= $4) AND slot % step.n = 0 ORDER BY slot`, runID, most, w.From, w.Until)
 	if err != nil {
 		return nil, failed("reading the warehouse's slots", err)
 	}

@@ -72,7 +72,7 @@ describe('polls of a warehouse', () => {
     ({ run_id: 'r', test_name: 't', status: 'COMPLETED', start_time: null, plan: { driver } }) as unknown as RunDetail;
   it('are not shown of a target without a warehouse', () =>
     expect(renderToStaticMarkup(
-      createElement(QueryClientProvider, { client: new QueryClient() }, createElement(WarehousePanel, { run: run('postgres'), live: null, decor: {} as never })),
+      createElement(QueryClientProvider, { client: new QueryClient() }, createElement(WarehousePanel, { run: run('postgres'), live: null, zoom: null, decor: {} as never })),
     )).toBe(''));
 });
 

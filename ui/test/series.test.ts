@@ -22,6 +22,7 @@ function sample(t: number, more: Partial<Sample> = {}): Sample {
   return {
     t,
     at: start + t * 1000,
+    span: 1,
     phase: 'MEASUREMENT',
     qps: t,
     byKind: {},

@@ -239,6 +239,15 @@ func warehouse(t *testing.T, s store.Store) {
 	got, err := s.Warehouse(ctx, "r1")
 	must(t, err)
 	same(t, "polls", got, want)
+	part, resolution, err := s.WarehousePolls(ctx, "r1", store.Window{From: 4, Until: 9, Most: 3})
+	must(t, err)
+	same(t, "polls of a window", part, want[1:2])
+	same(t, "their resolution", resolution, 5.0)
+	last := want[2]
+	few, resolution, err := s.WarehousePolls(ctx, "r1", store.Window{Most: 2})
+	must(t, err)
+	same(t, "every second poll", few, []engine.WarehousePoint{want[1], last})
+	same(t, "its resolution", resolution, 10.0)
 	wantError(t, s.SaveWarehouse(ctx, "r1", epoch-1, want[0]), store.ErrFenced)
 	if none, err := s.Warehouse(ctx, "nobody"); err != nil || len(none) != 0 {
 		t.Errorf("%v, %v", none, err)
@@ -327,7 +336,7 @@ func warehouseSlots(t *testing.T, s store.Store, epoch int64) {
 	ctx := t.Context()
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, StartTime: noon, EndTime: noon.Add(31 * time.Second)})
 	must(t, err)
-	slots, err := s.WarehouseSlots(ctx, "r1", 100)
+	slots, err := s.WarehouseSlots(ctx, "r1", store.Window{Most: 100})
 	must(t, err)
 	if len(slots) != 7 {
 		t.Fatalf("%d slots, not 7: %+v", len(slots), slots)
@@ -348,12 +357,17 @@ func warehouseSlots(t *testing.T, s store.Store, epoch int64) {
 			t.Errorf("slot %d has %d running, %d queued, %d clusters", i, *slot.Running, *slot.Queued, *slot.StartedClusters)
 		}
 	}
-	few, err := s.WarehouseSlots(ctx, "r1", 3)
+	few, err := s.WarehouseSlots(ctx, "r1", store.Window{Most: 3})
 	must(t, err)
-	if len(few) != 3 || few[1].ElapsedSeconds != 15 {
+	if len(few) != 3 || few[1].ElapsedSeconds != 15 || few[0].Queued == nil || *few[0].Queued != 2 {
 		t.Errorf("of seven slots three are %+v", few)
 	}
-	if none, err := s.WarehouseSlots(ctx, "nobody", 3); err != nil || len(none) != 0 {
+	part, err := s.WarehouseSlots(ctx, "r1", store.Window{From: 7, Until: 15, Most: 3})
+	must(t, err)
+	if len(part) != 3 || part[0].ElapsedSeconds != 5 || part[2].ElapsedSeconds != 15 {
+		t.Errorf("the slots from 7 to 15 s are %+v", part)
+	}
+	if none, err := s.WarehouseSlots(ctx, "nobody", store.Window{Most: 3}); err != nil || len(none) != 0 {
 		t.Errorf("%v, %v", none, err)
 	}
 }

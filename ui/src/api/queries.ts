@@ -89,13 +89,26 @@ export const useRun = (id: string, linked: boolean) =>
     },
   });
 
-export const useTimeseries = (id: string, enabled: boolean) =>
+/** A part of a run's time, in elapsed seconds. */
+export interface Span {
+  from: number;
+  to: number;
+}
+
+const bounds = (part: Span | null) =>
+  part ? query({ from_seconds: Math.max(0, Math.floor(part.from) - 5), until_seconds: Math.ceil(part.to) + 5 }) : '';
+
+/** The run second by second, or in a long run in steps of resolution seconds; of a part of it only, when one is given. */
+export const useTimeseries = (id: string, enabled: boolean, part: Span | null = null) =>
   useQuery({
-    queryKey: ['timeseries', id],
+    queryKey: ['timeseries', id, ...(part ? [Math.floor(part.from), Math.ceil(part.to)] : [])],
     queryFn: ({ signal }) =>
       api
-        .get<{ points: Point[] | null }>(`/api/runs/${encodeURIComponent(id)}/timeseries`, signal)
-        .then((r) => r.points ?? []),
+        .get<{ points: Point[] | null; resolution_seconds?: number }>(
+          `/api/runs/${encodeURIComponent(id)}/timeseries${bounds(part)}`,
+          signal,
+        )
+        .then((r) => ({ points: r.points ?? [], resolution: r.resolution_seconds ?? 1 })),
     enabled,
     staleTime: Number.POSITIVE_INFINITY,
   });
@@ -261,14 +274,17 @@ export function useArtifacts(run: RunDetail): Artifact[] {
   return [...first, ...(rest.data ?? [])];
 }
 
-/** The polls of the run's warehouse so far; a live run adds its own. */
-export const useWarehouse = (id: string, enabled: boolean) =>
+/** The polls of the run's warehouse so far, or those of a part of its time; a live run adds its own. */
+export const useWarehouse = (id: string, enabled: boolean, part: Span | null = null) =>
   useQuery({
-    queryKey: ['warehouse', id],
+    queryKey: ['warehouse', id, ...(part ? [Math.floor(part.from), Math.ceil(part.to)] : [])],
     queryFn: ({ signal }) =>
       api
-        .get<{ points: WarehousePoint[] | null; slots?: WarehouseSlot[] | null }>(`/api/runs/${encodeURIComponent(id)}/warehouse`, signal)
-        .then((r) => ({ points: r.points ?? [], slots: r.slots ?? [] })),
+        .get<{ points: WarehousePoint[] | null; slots?: WarehouseSlot[] | null; resolution_seconds?: number }>(
+          `/api/runs/${encodeURIComponent(id)}/warehouse${bounds(part)}`,
+          signal,
+        )
+        .then((r) => ({ points: r.points ?? [], slots: r.slots ?? [], resolution: r.resolution_seconds ?? 5 })),
     enabled,
     staleTime: Number.POSITIVE_INFINITY,
   });

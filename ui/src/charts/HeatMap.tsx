@@ -10,7 +10,7 @@ import type { Line } from './plot';
 import { heatRamp } from './theme';
 
 /** Latency over time as a heat map: columns are seconds, rows the buckets of the live histogram. */
-export function HeatMap({ c, ...rest }: { c: Columns } & Pick<ChartProps, 'file' | 'decor' | 'until' | 'state'>) {
+export function HeatMap({ c, ...rest }: { c: Columns } & Pick<ChartProps, 'file' | 'decor' | 'until' | 'state' | 'empty'>) {
   const { theme } = useGroup();
   // eslint-disable-next-line react-hooks/exhaustive-deps -- the ramp is read from the theme's tokens
   const ramp = useMemo(() => heatRamp(), [theme]);
@@ -46,7 +46,7 @@ export function HeatMap({ c, ...rest }: { c: Columns } & Pick<ChartProps, 'file'
     ctx.clip();
     const edge = (i: number) => {
       const t = c.t[i]!;
-      const before = i > 0 && c.rows[i - 1] ? c.t[i - 1]! : t - 1;
+      const before = i > 0 && c.rows[i - 1]?.span === 1 ? c.t[i - 1]! : t - 1;
       return Math.max(t - 1.5, before);
     };
     for (let i = 0; i < columns.length; i++) {

@@ -8,7 +8,7 @@ import { Chart } from '../charts/Chart';
 import { ChartGroup, type Zoom } from '../charts/group';
 import type { Line } from '../charts/plot';
 import { Segments, Term } from '../design/Controls';
-import { dateTime, latency, missing, rate } from '../design/format';
+import { dateTime, latency, rate } from '../design/format';
 import { Mark } from '../design/icons';
 import { Num } from '../design/Num';
 import { Empty, Notice, Skeleton } from '../design/States';
@@ -21,6 +21,7 @@ import {
   type Comparison as Result,
   difference,
   differing,
+  figure,
   interval,
   letter,
   named,
@@ -70,7 +71,9 @@ export function useComparison(ids: string[], labels: (string | null)[], toleranc
     queries: ids.map((id, i) => ({
       queryKey: ['compare-series', id, isTerminal(details[i]?.data?.status ?? 'PREPARED')],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
-        api.get<{ points: Point[] | null }>(`/api/runs/${encodeURIComponent(id)}/timeseries`, signal).then((r) => r.points ?? []),
+        api
+          .get<{ points: Point[] | null; resolution_seconds?: number }>(`/api/runs/${encodeURIComponent(id)}/timeseries`, signal)
+          .then((r) => ({ points: r.points ?? [], span: r.resolution_seconds ?? 1 })),
       enabled: details[i]?.data !== undefined && details[i]?.data?.status !== 'PREPARED',
       refetchInterval: live(details[i]?.data) ? 2_000 : (false as const),
     })),
@@ -118,7 +121,8 @@ export function Comparison(props: {
   const label = (i: number) => `${letter(i)} ${props.labels[i] ?? runs[i]?.test_name ?? ''}`;
 
   const curves = ids.map((_, i) => ({
-    points: state.series[i]?.data ?? null,
+    points: state.series[i]?.data?.points ?? null,
+    span: state.series[i]?.data?.span ?? 1,
     start: runs[i]?.warmup_end_time ? Date.parse(runs[i].warmup_end_time) : null,
   }));
   const lines = (values: (number | null)[][]): Line[] =>
@@ -231,7 +235,7 @@ export function Comparison(props: {
                       const now = r && live(r) && r.live ? liveFigure(col.name, r) : undefined;
                       return (
                         <td key={col.name} className="num" title={m?.reason}>
-                          {!r ? <Skeleton width={60} /> : now !== undefined ? <Num q={col.format(now)} /> : <Num q={r.summary ? col.format(col.of(r)) : missing} />}
+                          {!r ? <Skeleton width={60} /> : now !== undefined ? <Num q={col.format(now)} /> : <Num q={figure(col, r)} />}
                           {m && m.difference !== null && (
                             <span className={`second delta ${m.verdict}`}>
                               <span>

@@ -1,5 +1,6 @@
-import type { HistogramBucket, Point, RunDetail } from '../api/types';
+import { type HistogramBucket, isRated, type Point, type RunDetail } from '../api/types';
 import { csv } from '../charts/export';
+import { throughput } from '../runs/rates';
 import { errorRate, latency, missing, money, plain, type Quantity, rate } from '../design/format';
 
 export type Verdict = 'better' | 'worse' | 'same' | 'unclear';
@@ -57,7 +58,7 @@ const limit = (r: RunDetail) => {
 };
 
 const columns: Column[] = [
-  { name: 'qps', title: 'Throughput', of: (r) => r.summary?.qps, format: rate },
+  { name: 'qps', title: 'Throughput', of: (r) => (r.summary && isRated(r.summary) ? r.summary.qps : null), format: rate },
   { name: 'avg_ms', title: 'Mean', of: (r) => r.summary?.latency_ms?.avg, format: latency },
   { name: 'p50_ms', title: 'P50', of: (r) => r.summary?.latency_ms?.p50, format: latency },
   { name: 'p95_ms', title: 'P95', of: (r) => r.summary?.latency_ms?.p95, format: latency },
@@ -90,6 +91,10 @@ export function columnsOf(runs: RunDetail[]): Column[] {
         : { value: String(n), unit: 'conn.', exact: `${n} connections` };
   return [{ name: 'limit', title: 'Limit', of: limit, format }, ...measured];
 }
+
+/** A run's figure of a column as it is shown; a rate that is none says why. */
+export const figure = (c: Column, r: RunDetail): Quantity =>
+  !r.summary ? missing : c.name === 'qps' ? throughput(r.summary) : c.format(c.of(r));
 
 const signed = (n: number, digits: number) => `${n > 0 ? '+' : n < 0 ? '−' : '±'}${Math.abs(n).toFixed(digits)}`;
 
@@ -125,7 +130,7 @@ export function markdown(list: Compared[], tolerance: number): string {
     `| --- | ${cols.map(() => '---:').join(' | ')} | --- |`,
     ...list.map((c, i) => {
       const figures = cols.map((col) => {
-        const text = plain(col.format(col.of(c.run)));
+        const text = plain(figure(col, c.run));
         const m = c.against?.metrics?.find((x) => x.name === col.name);
         return m?.difference === null || m === undefined ? text : `${text} (${difference(m)}, ${m.verdict})`;
       });
@@ -167,15 +172,16 @@ export const simulated = (r: RunDetail) => Boolean(r.simulated || r.summary?.sim
 
 /** Values of the measurement's seconds, each run from its own start of measurement. */
 export function aligned(
-  runs: { points: Point[] | null; start: number | null }[],
+  runs: { points: Point[] | null; start: number | null; /** The seconds that each point stands for. */ span?: number }[],
   of: (p: Point) => number | null,
 ): { x: number[]; values: (number | null)[][] } {
-  const columns = runs.map(({ points, start }) => {
+  const columns = runs.map(({ points, start, span = 1 }) => {
     const seconds = new Map<number, number | null>();
     for (const p of points ?? []) {
       if (p.phase !== 'MEASUREMENT' || start === null) continue;
-      // A point tells of the second that ends with it.
-      seconds.set(Math.max(0, Math.round((Date.parse(p.timestamp!) - start) / 1000)), of(p));
+      // A point tells of the seconds that end with it.
+      const end = Math.max(0, Math.round((Date.parse(p.timestamp!) - start) / 1000));
+      for (let t = Math.max(0, end - span + 1); t <= end; t++) seconds.set(t, of(p));
     }
     return seconds;
   });

@@ -4,6 +4,7 @@ import { isTerminal, type RunRow } from '../api/types';
 import { ago, count, dateTime, duration, errorRate, latency, missing, rate } from '../design/format';
 import { Num } from '../design/Num';
 import { SimulatedBadge, StatusBadge, VerdictBadge } from '../design/Status';
+import { norate } from '../runs/rates';
 import { Tags } from './tags';
 
 function length(r: RunRow): string {
@@ -109,7 +110,9 @@ export function RunTable({
                         ? rate(r.qps)
                         : !isTerminal(r.status) && r.current_qps > 0
                           ? rate(r.current_qps)
-                          : missing
+                          : r.total_ops > 0 && isTerminal(r.status)
+                            ? norate
+                            : missing
                     }
                   />
                 </td>

@@ -1,7 +1,8 @@
 import type { StatementFigures, Summary } from '../api/types';
 import { Term } from '../design/Controls';
-import { count, exact, latency, plain, rate, sentence, words } from '../design/format';
+import { count, exact, latency, plain, sentence, words } from '../design/format';
 import { Num } from '../design/Num';
+import { rateOf } from './rates';
 
 /** Figures of every statement: on its own, and inside transactions, where it is part of the transaction that counts. */
 export function ByStatement({ s }: { s: Summary }) {
@@ -48,7 +49,7 @@ export function ByStatement({ s }: { s: Summary }) {
               <td className="muted">{where(f)}</td>
               <td className="num">{exact(f.count)}</td>
               <td className="num">
-                <Num q={rate(f.qps)} />
+                <Num q={rateOf(s, f.qps)} />
               </td>
               <td className="num">
                 <Num q={count(f.rows)} />

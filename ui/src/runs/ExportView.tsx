@@ -3,11 +3,11 @@ import { useArtifacts } from '../api/queries';
 import type { RunDetail, Summary } from '../api/types';
 import { csv, fileName, save } from '../charts/export';
 import { Term } from '../design/Controls';
-import { bytes, count, exact, plain } from '../design/format';
+import { bytes, count, duration, exact, plain } from '../design/format';
 import { Icon } from '../design/icons';
 import { Empty } from '../design/States';
 import { terms } from '../design/terms';
-import { type Columns, names } from './series';
+import { type Columns, names, resolution } from './series';
 
 function Offer(props: { title: string; what: ReactNode; action: ReactNode }) {
   return (
@@ -27,6 +27,7 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
   const bytesTotal = parts.reduce((n, a) => n + a.artifact_size_bytes, 0);
   const file = fileName(run.test_name, run.run_id.slice(0, 8));
 
+  const step = resolution(c);
   const seconds = () => {
     const samples = c.rows.filter((r) => r !== null);
     const kinds = names({ samples }, (r) => r.byKind);
@@ -34,6 +35,7 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
       [
         'time',
         'elapsed_seconds',
+        'seconds',
         'phase',
         'qps',
         ...kinds.map((k) => `qps_${k.toLowerCase()}`),
@@ -48,6 +50,7 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
       samples.map((r) => [
         new Date(r.at).toISOString(),
         r.t.toFixed(3),
+        r.span,
         r.phase,
         r.qps,
         ...kinds.map((k) => r.byKind[k] ?? 0),
@@ -103,7 +106,7 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
         />
         <Offer
           title="Seconds, CSV"
-          what={`What the charts are drawn from: ${exact(c.rows.filter(Boolean).length)} rows, one for each second.`}
+          what={`What the charts are drawn from: ${exact(c.rows.filter(Boolean).length)} rows, one for ${step > 1 ? `every ${duration(step)}; a part that is selected in a chart has one for each second` : 'each second'}.`}
           action={
             <button type="button" className="btn" onClick={seconds} disabled={c.rows.length === 0}>
               <Icon name="table" /> Save CSV

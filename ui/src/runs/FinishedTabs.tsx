@@ -1,10 +1,10 @@
 import * as Tabs from '@radix-ui/react-tabs';
 import { useState } from 'react';
-import { isRated, type RunDetail, type Summary } from '../api/types';
+import type { RunDetail, Summary } from '../api/types';
 import { useParam } from '../app/location';
 import { Distribution } from '../charts/Distribution';
 import { Segments, Term } from '../design/Controls';
-import { count, dateTime, errorRate, exact, latency, missing, percent, plain, rate, sentence, words } from '../design/format';
+import { count, dateTime, errorRate, exact, latency, percent, plain, sentence, words } from '../design/format';
 import { Num } from '../design/Num';
 import { Empty } from '../design/States';
 import { AccountingView } from './AccountingView';
@@ -17,6 +17,7 @@ import { FindMaxAnswer } from './FindMax';
 import { LogPanel } from './LogPanel';
 import type { RunState } from './live';
 import { RunCharts } from './RunCharts';
+import { rateOf } from './rates';
 import type { Columns } from './series';
 import { FinishedWorkers } from './Workers';
 
@@ -224,7 +225,7 @@ function ByKind({ s }: { s: Summary }) {
                   </span>
                 </td>
                 <td className="num">
-                  <Num q={isRated(s) ? rate(f.qps) : missing} />
+                  <Num q={rateOf(s, f.qps)} />
                 </td>
                 <td className="num">
                   <Num q={count(f.rows)} />

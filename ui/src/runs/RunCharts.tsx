@@ -1,14 +1,14 @@
 import { useMemo } from 'react';
-import { kinds, type LatencySplit, type Payload, type RunDetail } from '../api/types';
+import { isTerminal, kinds, type LatencySplit, type Payload, type RunDetail } from '../api/types';
 import { Chart } from '../charts/Chart';
 import { useGroup } from '../charts/group';
 import { HeatMap } from '../charts/HeatMap';
 import type { Line } from '../charts/plot';
-import { count, latency, percent, rate, sentence, words } from '../design/format';
+import { count, duration, latency, percent, rate, sentence, words } from '../design/format';
 import { Icon } from '../design/icons';
 import { terms } from '../design/terms';
 import { WarehousePanel } from './Warehouse';
-import { type Columns, perSecond, phases, type Sample } from './series';
+import { type Columns, perSecond, phases, resolution, type Sample } from './series';
 
 const classColors = ['--e-1', '--e-2', '--e-3', '--e-4', '--e-5'];
 
@@ -194,15 +194,23 @@ export function RunCharts({ run, live, c, state }: Props) {
     [c],
   );
 
+  const over = live === null && isTerminal(run.status);
   const openLoop = run.scenario_config.workload.load_mode === 'QPS';
   const common = { file: run.test_name, x: c.t, decor, until, state };
   const method = live?.latency_aggregation_method;
+  const step = resolution(c, zoom?.from, zoom?.to);
   return (
     <div className="charts">
       {zoom && (
         <button type="button" className="btn small reset-zoom" onClick={() => setZoom(null)}>
           <Icon name="zoomout" size={14} /> Reset zoom
         </button>
+      )}
+      {step > 1 && (
+        <p className="muted resolution" role="status">
+          Each point stands for {duration(step)}: rates and P50 are means, P95 and P99 the highest of any second. Select a
+          part of a chart to see it finer.
+        </p>
       )}
       <div className="columns two charts-grid">
         <Chart
@@ -228,7 +236,18 @@ export function RunCharts({ run, live, c, state }: Props) {
           format={latency}
           canLog
         />
-        <HeatMap file={run.test_name} c={c} decor={decor} until={until} state={state} />
+        <HeatMap
+          file={run.test_name}
+          c={c}
+          decor={decor}
+          until={until}
+          state={state}
+          empty={
+            step > 1
+              ? 'The heat map is drawn of single seconds. Select an hour or less of a chart to see it.'
+              : undefined
+          }
+        />
         <Chart
           {...common}
           title="Errors and drops by class"
@@ -268,7 +287,7 @@ export function RunCharts({ run, live, c, state }: Props) {
           height={140}
           empty="The generator reports its CPU once a second."
         />
-        <WarehousePanel run={run} live={live} decor={decor} />
+        <WarehousePanel run={run} live={live} decor={decor} until={until} end={over ? c.t.at(-1) : undefined} zoom={zoom} />
       </div>
     </div>
   );

@@ -21,7 +21,8 @@ import { unresponsive } from './unresponsive';
 import { Workers } from './Workers';
 
 export function RunPage({ id }: { id: string }) {
-  const state = useRunState(id);
+  const [zoom, setZoom] = useZoom();
+  const state = useRunState(id, zoom);
   usePageTitle(state.run ? state.run.test_name : 'Run');
   if (!state.run) {
     if (state.error)
@@ -34,11 +35,11 @@ export function RunPage({ id }: { id: string }) {
       );
     return <RunSkeleton />;
   }
-  return <Run key={id} state={state} run={state.run} />;
+  return <Run key={id} state={state} run={state.run} zoom={zoom} setZoom={setZoom} />;
 }
 
-function Run({ state, run }: { state: RunState; run: RunDetail }) {
-  const [zoom, setZoom] = useZoom();
+function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoom: (z: Zoom | null) => void }) {
+  const { state, run, zoom, setZoom } = props;
   const c = useMemo(() => columns(state.series), [state.series]);
   useReasonToast(run);
   const start = run.start_time ? Date.parse(run.start_time) : 0;

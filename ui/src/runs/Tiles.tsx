@@ -6,6 +6,7 @@ import { count, duration, errorRate, latency, missing, percent, plain, type Quan
 import { Num } from '../design/Num';
 import { VerdictBadge } from '../design/Status';
 import { terms } from '../design/terms';
+import { rateOf } from './rates';
 import type { Columns } from './series';
 
 function Tile(props: { label: string; tip: string; q: Quantity; note?: ReactNode; side?: ReactNode; tone?: string }) {
@@ -51,7 +52,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
         <Tile
           label="Throughput"
           tip={terms.throughput}
-          q={measured && isRated(s) ? rate(s.qps) : missing}
+          q={measured ? rateOf(s, s.qps) : missing}
           side={spark}
           note={measured ? throughputNote(s) : 'nothing was measured'}
         />

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useState } from 'react';
-import { useWarehouse } from '../api/queries';
+import { type Span, useWarehouse } from '../api/queries';
 import { isTerminal, type Payload, type RunDetail, type Warehouse, type WarehousePoint } from '../api/types';
 import { Chart } from '../charts/Chart';
 import type { Decor, Line } from '../charts/plot';
@@ -16,9 +16,22 @@ export function joinPolls(stored: WarehousePoint[], seen: WarehousePoint[]): War
 }
 
 /** The run's warehouse: state, queries that run and wait, clusters. Nothing where the target has none. */
-export function WarehousePanel({ run, live, decor }: { run: RunDetail; live: Payload | null; decor: Decor }) {
+export function WarehousePanel(props: {
+  run: RunDetail;
+  live: Payload | null;
+  decor: Decor;
+  /** The last second of the other charts' axis. */
+  until?: number;
+  /** Where a run that is over ended: what comes after is not drawn. */
+  end?: number;
+  zoom: Span | null;
+}) {
+  const { run, live, decor, end, zoom } = props;
   const has = run.plan !== null ? run.plan.driver === 'snowflake' : !!live?.warehouse;
-  const history = useWarehouse(run.run_id, has && run.status !== 'PREPARED');
+  const all = useWarehouse(run.run_id, has && run.status !== 'PREPARED');
+  // Of a long run only some polls are there; of a part of it, all.
+  const finer = useWarehouse(run.run_id, has && zoom !== null && (all.data?.resolution ?? 5) > 5, zoom);
+  const history = finer.data && zoom ? finer : all;
   const [seen, setSeen] = useState<WarehousePoint[]>([]);
   const now = live?.warehouse ?? null;
   const start = run.start_time ? Date.parse(run.start_time) : 0;
@@ -29,7 +42,11 @@ export function WarehousePanel({ run, live, decor }: { run: RunDetail; live: Pay
   }, [now, start]);
   const points = useMemo(() => joinPolls(history.data?.points ?? [], seen), [history.data, seen]);
   // A run that is over is drawn in even steps, with gaps where nothing was polled.
-  const drawn = isTerminal(run.status) && history.data?.slots.length ? history.data.slots : points;
+  const slots = history.data?.slots;
+  const drawn = useMemo(
+    () => (isTerminal(run.status) && slots?.length ? slots : points).filter((p) => p.elapsed_seconds <= (end ?? Infinity)),
+    [run.status, slots, points, end],
+  );
   const lines = useMemo<Line[]>(
     () => [
       { key: 'running', label: 'Running', color: '--accent', fill: 0.16, values: drawn.map((p) => p.running) },
@@ -55,6 +72,7 @@ export function WarehousePanel({ run, live, decor }: { run: RunDetail; live: Pay
         lines={lines}
         format={(n) => count(n)}
         decor={decor}
+        until={Math.max(props.until ?? 0, end ?? 0)}
         state={{ pending: history.isPending, error: history.error, retry: () => void history.refetch() }}
         empty="The warehouse has not been polled yet."
         note={w?.name ? <Facts w={w} /> : undefined}

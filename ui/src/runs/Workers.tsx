@@ -6,7 +6,8 @@ import { Num } from '../design/Num';
 import { Empty } from '../design/States';
 import { HealthBadge, phaseName, StatusBadge } from '../design/Status';
 import { terms } from '../design/terms';
-import { useWorkerCurves, type WorkerCurve } from './workerSeries';
+import { throughput } from './rates';
+import { lastMinute, useWorkerCurves, type WorkerCurve } from './workerSeries';
 
 const spark = { width: 132, height: 24 };
 
@@ -29,7 +30,7 @@ function Curve(props: { values: (number | null)[] | undefined; last: number; max
 /** The run workers of a live run, with the curve of their last minute. */
 export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload | null; newsAt: number }) {
   const rows = (live?.workers ?? []).toSorted((a, b) => a.worker_group_id - b.worker_group_id);
-  const curves = useWorkerCurves(run, live, true);
+  const curves = lastMinute(useWorkerCurves(run, live, true));
   const top = tops(curves, 60);
   return (
     <section className="panel" aria-label="Workers">
@@ -179,7 +180,7 @@ export function FinishedWorkers({ run }: { run: RunDetail }) {
                       />
                     </td>
                     <td className="num">
-                      <Num q={rate(f?.qps)} />
+                      <Num q={throughput(f)} />
                     </td>
                     <td>
                       <Curve

@@ -1,10 +1,10 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { useLogs, useRun, useTimeseries } from '../api/queries';
+import { type Span, useLogs, useRun, useTimeseries } from '../api/queries';
 import { follow, type Link } from '../api/socket';
-import { isLive, isTerminal, type LogEntry, type Payload, type RunDetail } from '../api/types';
+import { isLive, isTerminal, type LogEntry, type Payload, type Point, type RunDetail } from '../api/types';
 import { hole, mergeLogs } from './logs';
-import { add, emptySeries, fromPayload, fromPoint, join, type Series } from './series';
+import { add, emptySeries, fromPayload, fromPoint, join, refine, type Sample, type Series } from './series';
 
 export interface RunState {
   run: RunDetail | undefined;
@@ -21,12 +21,19 @@ export interface RunState {
   logsState: { pending: boolean; error: unknown; retry: () => void };
 }
 
+/** The samples of history that have load. */
+function samples(h: { points: Point[]; resolution: number } | undefined, start: number): Sample[] {
+  return (h?.points ?? [])
+    .map((p) => fromPoint(p, start, h?.resolution))
+    .filter((s) => s.phase !== 'PREPARING' && s.phase !== 'PROCESSING' && s.phase !== '');
+}
+
 /**
  * Everything the page knows of a run: its detail, the history of its curve and
  * log, and what the socket tells, as one. While the socket is lost the detail
  * is polled, and history is read again when it is back, so that no second is missing.
  */
-export function useRunState(id: string): RunState {
+export function useRunState(id: string, zoom: Span | null = null): RunState {
   const qc = useQueryClient();
   const [link, setLink] = useState<Link | 'off'>('off');
   const [live, setLive] = useState<Payload | null>(null);
@@ -40,6 +47,9 @@ export function useRunState(id: string): RunState {
   const following = run !== undefined && isLive(run);
   const began = run !== undefined && run.status !== 'PREPARED';
   const history = useTimeseries(id, began);
+  // A long run comes in steps of several seconds; of the part that is looked at, finer ones are there.
+  const coarse = (history.data?.resolution ?? 1) > 1;
+  const part = useTimeseries(id, began && coarse && zoom !== null, zoom);
   const logs = useLogs(id, began);
 
   useEffect(() => {
@@ -93,16 +103,12 @@ export function useRunState(id: string): RunState {
 
   const start = run?.start_time ? Date.parse(run.start_time) : 0;
   const points = history.data;
+  const finer = part.data;
   const over = run !== undefined && isTerminal(run.status) && run.phase !== 'PROCESSING';
   const series = useMemo(
     () =>
-      join(
-        (points ?? [])
-          .map((p) => fromPoint(p, start))
-          .filter((s) => s.phase !== 'PREPARING' && s.phase !== 'PROCESSING' && s.phase !== ''),
-        ticks,
-      ),
-    [points, ticks, start],
+      join(refine(samples(points, start), coarse && zoom !== null ? samples(finer, start) : []), ticks),
+    [points, finer, coarse, zoom, ticks, start],
   );
   const allLogs = useMemo(() => mergeLogs(logs.data ?? [], tickLogs), [logs.data, tickLogs]);
 

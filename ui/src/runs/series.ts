@@ -6,6 +6,8 @@ export interface Sample {
   t: number;
   /** Unix time in milliseconds. */
   at: number;
+  /** The seconds that it stands for; of several, rates and P50 are means, P95 and P99 the highest. */
+  span: number;
   phase: Phase;
   qps: number;
   byKind: Record<string, number>;
@@ -42,7 +44,7 @@ export const emptySeries: Series = { samples: [] };
 /** Samples closer than this are the same second, told by history and by the socket. */
 const sameSecond = 0.5;
 /** A distance above this is a gap; nothing is drawn across it. */
-export const gapSeconds = 2.6;
+const gap = (a: Sample, b: Sample) => 1.6 + Math.max(a.span, b.span);
 
 function seconds(at: number, start: number, told: number): number {
   return start > 0 ? (at - start) / 1000 : told;
@@ -59,12 +61,13 @@ function detail(p: Point | Payload) {
   };
 }
 
-/** Reads a row of history. start is the run's start in Unix milliseconds, 0 when unknown. */
-export function fromPoint(p: Point, start: number): Sample {
+/** Reads a row of history, which stands for span seconds. start is the run's start in Unix milliseconds, 0 when unknown. */
+export function fromPoint(p: Point, start: number, span = 1): Sample {
   const at = Date.parse(p.timestamp);
   return {
     t: seconds(at, start, p.elapsed_seconds),
     at,
+    span,
     phase: p.phase,
     qps: p.qps,
     byKind: p.qps_by_kind ?? {},
@@ -94,6 +97,7 @@ export function fromPayload(p: Payload, start: number): Sample | null {
   return {
     t: seconds(at, start, p.elapsed),
     at,
+    span: 1,
     phase: p.phase,
     qps: p.ops.current_per_sec,
     byKind,
@@ -142,6 +146,21 @@ export function join(history: Sample[], live: Series): Series {
   return out;
 }
 
+/** Puts the finer samples of a part of a run in the place of the coarse ones there. */
+export function refine(coarse: Sample[], fine: Sample[]): Sample[] {
+  const first = fine[0];
+  const last = fine[fine.length - 1];
+  if (!first || !last) return coarse;
+  const from = first.t - sameSecond;
+  const to = last.t + sameSecond;
+  return [...coarse.filter((s) => s.t < from), ...fine, ...coarse.filter((s) => s.t > to)];
+}
+
+/** The most seconds that a point within a part of the time stands for: what is drawn there is that coarse. */
+export function resolution(c: Columns, from = 0, to = Number.POSITIVE_INFINITY): number {
+  return c.rows.reduce((n, s) => (s && s.t >= from && s.t <= to ? Math.max(n, s.span) : n), 1);
+}
+
 /** Index of the sample nearest to t, by bisection; −1 when there is none. */
 export function nearest(samples: Sample[], t: number): number {
   if (samples.length === 0) return -1;
@@ -178,7 +197,7 @@ export function columns(series: Series): Columns {
   const first = series.samples.findIndex((s) => !idle(s));
   const end = series.samples.findLastIndex((s) => !idle(s));
   for (const s of first < 0 ? [] : series.samples.slice(first, end + 1)) {
-    if (last && s.t - last.t > gapSeconds) {
+    if (last && s.t - last.t > gap(last, s)) {
       t.push(last.t + 1);
       at.push(last.at + 1000);
       rows.push(null);

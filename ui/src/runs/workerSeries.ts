@@ -9,9 +9,6 @@ export interface WorkerCurve {
   p95: (number | null)[];
 }
 
-/** Above this many seconds of all run workers together the history is not asked for: it would be tens of megabytes. */
-export const historyLimit = 60_000;
-
 /** Sorts the points of all run workers into one curve each, by time, up to an instant in Unix milliseconds. */
 export function curves(points: readonly WorkerPoint[], end = Number.POSITIVE_INFINITY): Map<string, WorkerCurve> {
   const out = new Map<string, WorkerCurve>();
@@ -30,6 +27,16 @@ export function curves(points: readonly WorkerPoint[], end = Number.POSITIVE_INF
   return out;
 }
 
+/** The last minute of each curve; in the history of a long run a point may stand for more than a second. */
+export function lastMinute(all: Map<string, WorkerCurve>): Map<string, WorkerCurve> {
+  const end = Math.max(...[...all.values()].map((c) => c.at.at(-1) ?? 0));
+  const cut = (c: WorkerCurve) => {
+    const first = c.at.findIndex((at) => at > end - 60_000);
+    return first < 0 ? { at: [], qps: [], p95: [] } : { at: c.at.slice(first), qps: c.qps.slice(first), p95: c.p95.slice(first) };
+  };
+  return new Map([...all].map(([id, c]) => [id, cut(c)]));
+}
+
 /** The run workers of a payload, in the form in which history tells of them. */
 export function pointsOf(p: Payload): WorkerPoint[] {
   return (p.workers ?? []).map((w) => ({
@@ -44,10 +51,8 @@ export function pointsOf(p: Payload): WorkerPoint[] {
 
 /** The curves of a run's workers: its history, and what the socket has told since. */
 export function useWorkerCurves(run: RunDetail, live: Payload | null, shown: boolean): Map<string, WorkerCurve> {
-  const s = run.scenario_config;
-  const workers = Math.max(run.total_workers_expected, s.scaling.worker_count, 1);
-  const size = workers * (s.workload.warmup_seconds + s.workload.duration_seconds);
-  const history = useWorkerSeries(run.run_id, shown && size <= historyLimit);
+  const workers = Math.max(run.total_workers_expected, run.scenario_config.scaling.worker_count, 1);
+  const history = useWorkerSeries(run.run_id, shown);
   const [ticks, setTicks] = useState<WorkerPoint[]>([]);
   useEffect(() => {
     if (live) setTicks((t) => [...t, ...pointsOf(live)].slice(-90 * workers));
