@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 )
 
@@ -49,7 +50,12 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Message)
 	for _, f := range e.Fields {
-		b.WriteString("\n  " + f.Field + ": " + f.Message)
+		b.WriteString("\n  " + f.Field)
+		// Where the document has no field, the line stands in its place already.
+		if f.Line > 0 && !strings.HasPrefix(f.Field, "(line ") {
+			b.WriteString(" (line " + strconv.Itoa(f.Line) + ")")
+		}
+		b.WriteString(": " + f.Message)
 		if f.Hint != "" && f.Hint != e.Hint {
 			b.WriteString(" (" + f.Hint + ")")
 		}

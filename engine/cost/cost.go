@@ -6,14 +6,10 @@ package cost
 import (
 	"bytes"
 	_ "embed" // the price list
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 	"time"
-
-	"gopkg.in/yaml.v3"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -24,24 +20,24 @@ var embedded []byte
 // Prices are a price list.
 type Prices struct {
 	// AsOf and Source say where the prices are from.
-	AsOf        string               `yaml:"as_of"`
-	Source      string               `yaml:"source"`
-	Currency    string               `yaml:"currency"`
-	CreditPrice float64              `yaml:"credit_price"`
-	Warehouses  map[string]Warehouse `yaml:"warehouses"`
-	Hybrid      Hybrid               `yaml:"hybrid_requests"`
+	AsOf        string
+	Source      string
+	Currency    string
+	CreditPrice float64
+	Warehouses  map[string]Warehouse
+	Hybrid      Hybrid
 }
 
 // Warehouse are the prices of one type of warehouse, in credits.
 type Warehouse struct {
-	MinimumSeconds float64 `yaml:"minimum_seconds"`
+	MinimumSeconds float64
 	// CreditsPerHour of one cluster, by size.
-	CreditsPerHour map[string]float64 `yaml:"credits_per_hour"`
+	CreditsPerHour map[string]float64
 }
 
 // Hybrid is the price of requests to hybrid tables, in credits.
 type Hybrid struct {
-	CreditsPerMillion float64 `yaml:"credits_per_million"`
+	CreditsPerMillion float64
 }
 
 // Default is the price list that comes with Loadstone.
@@ -55,56 +51,6 @@ func Default() Prices {
 
 // Embedded is the text of the default price list, to be copied and edited.
 func Embedded() []byte { return bytes.Clone(embedded) }
-
-// maxList bounds a price list, in bytes.
-const maxList = 64 << 10
-
-// Parse reads a price list and checks it. Errors name the field.
-func Parse(text []byte) (Prices, error) {
-	if len(text) > maxList {
-		return Prices{}, errors.New("the price list is longer than 64 kB")
-	}
-	var p Prices
-	d := yaml.NewDecoder(bytes.NewReader(text))
-	d.KnownFields(true)
-	if err := d.Decode(&p); err != nil {
-		if errors.Is(err, io.EOF) {
-			return p, errors.New("the price list is empty")
-		}
-		return p, fmt.Errorf("the price list cannot be read: %w", err)
-	}
-	if p.Currency == "" {
-		return p, errors.New("currency is missing, USD for instance")
-	}
-	if !price(p.CreditPrice) || p.CreditPrice == 0 {
-		return p, errors.New("credit_price must be a number above 0")
-	}
-	if !price(p.Hybrid.CreditsPerMillion) {
-		return p, errors.New("hybrid_requests.credits_per_million must be a number of at least 0")
-	}
-	if len(p.Warehouses) == 0 {
-		return p, errors.New("warehouses is missing")
-	}
-	for kind, w := range p.Warehouses {
-		if !price(w.MinimumSeconds) {
-			return p, fmt.Errorf("warehouses.%s.minimum_seconds must be a number of at least 0", kind)
-		}
-		if len(w.CreditsPerHour) == 0 {
-			return p, fmt.Errorf("warehouses.%s.credits_per_hour is missing", kind)
-		}
-		for size, credits := range w.CreditsPerHour {
-			if !price(credits) {
-				return p, fmt.Errorf("warehouses.%s.credits_per_hour.%s must be a number of at least 0", kind, size)
-			}
-		}
-	}
-	return p, nil
-}
-
-// most bounds every figure of a price list.
-const most = 1e9
-
-func price(f float64) bool { return f >= 0 && f <= most } // NaN is neither
 
 // Of reckons the cost of a run: of its measurement, from start to end, for
 // operations that succeeded, and of its whole life. points are the polls of its

@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -118,21 +120,66 @@ func TestHybridRequests(t *testing.T) {
 func TestParse(t *testing.T) {
 	good := string(Embedded())
 	for _, c := range []struct{ old, new, want string }{
-		{"currency: USD", "currency: ''", "currency is missing"},
-		{"credit_price: 3.00", "credit_price: 0", "credit_price"},
-		{"credit_price: 3.00", "credit_price: .nan", "credit_price"},
-		{"credit_price: 3.00", "credit_price: free", "cannot be read"},
-		{"credit_price: 3.00", "credits_price: 3", "credits_price"},
-		{"{X-Small: 1, Small: 2", "{X-Small: -1, Small: 2", "warehouses.STANDARD.credits_per_hour.X-Small"},
-		{"minimum_seconds: 3600", "minimum_seconds: .inf", "warehouses.INTERACTIVE.minimum_seconds"},
-		{"credits_per_million: 0", "credits_per_million: -3", "hybrid_requests.credits_per_million"},
-		{good, "", "empty"},
-		{good, "\x00", "cannot be read"},
+		{"currency: USD", "currency: ''", "currency (line 8): is empty"},
+		{"currency: USD", "", "currency: is missing"},
+		{"credit_price: 3.00", "credit_price: 0", "credit_price (line 13): must be above 0"},
+		{"credit_price: 3.00", "credit_price: .nan", "credit_price (line 13): is .nan, which should be a number"},
+		{"credit_price: 3.00", "credit_price: free", `credit_price (line 13): is "free", which should be a number`},
+		{"credit_price: 3.00", "credit_price: '3'", `credit_price (line 13): is "3", which should be a number`},
+		{"credit_price: 3.00", "credit_price: [3]", "credit_price (line 13): is a list"},
+		{"credit_price: 3.00", "credit_price:", "credit_price (line 13): is empty"},
+		{"credit_price: 3.00", "credit_price: 3\ncredit_price: 4", "credit_price (line 14): stands twice"},
+		{"credit_price: 3.00", "credits_price: 3", "credits_price (line 13): is not a field"},
+		{"source: Snow", "source: {a: 1}\n#", "source (line 6): is a group of fields, which should be text"},
+		{"  STANDARD: # gen", "  standard-gen2: {credits_per_hour: {Small: 1}}\n  STANDARD: # gen", "warehouses.STANDARD GEN2 (line 27): stands twice: standard-gen2 is the same"},
+		{"{X-Small: 1, Small: 2", "{X-Small: -1, Small: 2", "warehouses.STANDARD.credits_per_hour.X-Small (line 22): is -1"},
+		{"{X-Small: 1, Small: 2", "{X-Small: 1, XSMALL: 2", "warehouses.STANDARD.credits_per_hour.XSMALL (line 22): stands twice: X-Small is the same"},
+		{"{X-Small: 1, Small: 2", "{X-Tiny: 1, Small: 2", "warehouses.STANDARD.credits_per_hour.X-Tiny (line 22): is not the size"},
+		{"minimum_seconds: 3600", "minimum_seconds: .inf", "warehouses.INTERACTIVE.minimum_seconds (line 35): is .inf"},
+		{"minimum_seconds: 3600", "minimum: 3600", "warehouses.INTERACTIVE.minimum (line 35): is not a field"},
+		{"credits_per_million: 0", "credits_per_million: -3", "hybrid_requests.credits_per_million (line 43): is -3"},
+		{"hybrid_requests:", "hybrid_requests: 3\nother:", "hybrid_requests (line 42): is not a group of fields"},
+		{good, "", "(document): is empty"},
+		{good, "[1, 2]", "(document) (line 1): is not a group of fields"},
+		{good, "\x00", "is not YAML"},
+		{good, "a: b: c", "(document): is not YAML: mapping values are not allowed"},
+		{"currency: USD", "currency: a: b", "(line 8): is not YAML: mapping values are not allowed"},
+		{good, good + "---\n{}\n", "more than one YAML document"},
 		{good, strings.Repeat("#", maxList+1), "64 kB"},
+		// Each of 300 types merges a group of 300 sizes: fields are bounded with aliases written out.
+		{good, "credit_price: 1\ncurrency: USD\nwarehouses:\n" + bomb(), "more than 20000 fields"},
 	} {
-		if _, err := Parse([]byte(strings.Replace(good, c.old, c.new, 1))); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := Parse([]byte(strings.Replace(good, c.old, c.new, 1)))
+		var refused *engine.Error
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.40q in place of %.40q: %v, want %q", c.new, c.old, err, c.want)
+		} else if strings.Contains(err.Error(), "unmarshal") {
+			t.Errorf("a Go error reaches the user: %v", err)
 		}
+	}
+}
+
+func bomb() string {
+	var b strings.Builder
+	b.WriteString("  A0: &a {credits_per_hour: {")
+	for i := range 300 {
+		fmt.Fprintf(&b, "S%d: 1, ", i)
+	}
+	b.WriteString("}}\n")
+	for i := range 300 {
+		fmt.Fprintf(&b, "  A%d: {<<: *a}\n", i+1)
+	}
+	return b.String()
+}
+
+func TestPriceListsMayShare(t *testing.T) {
+	p, err := Parse([]byte(`{currency: EUR, credit_price: 2, warehouses: {A: &a {minimum_seconds: 60, credits_per_hour: &c {Small: 2}},
+  B: {<<: *a, minimum_seconds: 90}, C: {credits_per_hour: *c}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := p.Warehouses["B"]; b.MinimumSeconds != 90 || b.CreditsPerHour["Small"] != 2 || p.Warehouses["C"].CreditsPerHour["Small"] != 2 {
+		t.Errorf("aliases and merge keys are read as %+v", p.Warehouses)
 	}
 }
 
