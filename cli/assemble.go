@@ -148,6 +148,9 @@ func (s *services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 			return err
 		}
 		s.onClose(func(context.Context) error { return lock.Close() })
+		if err := s.checkSchema(ctx, url); err != nil {
+			return err
+		}
 	} else {
 		s.embedded, err = embedded.Start(ctx, embedded.Options{DataDir: s.dataDir, Log: s.log})
 		if err != nil {
@@ -157,7 +160,7 @@ func (s *services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 		url = s.embedded.DSN(embedded.ControlDatabase)
 		builtin = append(builtin, store.Connection{Name: "playground", Driver: "postgres", DSN: s.embedded.DSN(embedded.PlaygroundDatabase), Description: "Sample database that comes with Loadstone"}, simulatedConnection)
 		// The embedded Postgres belongs to the server: there the schema is applied on start.
-		if err := postgres.ApplySchema(ctx, url); err != nil {
+		if err := postgres.RepairSchema(ctx, url); err != nil {
 			return err
 		}
 	}
@@ -173,6 +176,17 @@ func (s *services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 		}
 	}
 	return nil
+}
+
+// checkSchema looks at every table before anything is written: a column that is missing
+// would otherwise show in the middle of a run.
+func (s *services) checkSchema(ctx context.Context, url string) error {
+	err := postgres.CompareSchema(ctx, url)
+	if engine.HasCode(err, engine.CodeForbidden) {
+		s.log.Warn().Err(err).Msg("the schema's version is current; its tables are not compared, because the database user may not do that")
+		return nil
+	}
+	return err
 }
 
 // openDrivers makes the drivers. On a server others than its operator write connection strings.
