@@ -56,7 +56,13 @@ INSERT INTO worker_heartbeats (run_id, worker_id, worker_group_id, node_id, test
   SELECT 'r', 'worker-' || w, w, 'node', 'r-' || w, 'COMPLETED', timestamptz '2026-01-08' FROM generate_series(1, 1000) w;
 INSERT INTO worker_metrics_snapshots (run_id, worker_id, tick, worker_group_id, "timestamp", elapsed_seconds, phase, qps, p50_latency_ms, p95_latency_ms, p99_latency_ms, total_queries)
   SELECT 'r', 'worker-' || w, s, w, timestamptz '2026-01-01' + s * interval '1 hour', s * 3600, 'MEASUREMENT', 1.6, 1.5, 3.5, 9.5, s
-  FROM generate_series(1, 1000) w, generate_series(1, 168) s;`
+  FROM generate_series(1, 1000) w, generate_series(1, 168) s;
+INSERT INTO warehouse_poll_snapshots (snapshot_id, run_id, "timestamp", elapsed_seconds, warehouse_name, state, warehouse_type, warehouse_size, started_clusters, running, queued, min_cluster_count, max_cluster_count)
+  SELECT 'w' || s, 'r', timestamptz '2026-01-01' + s * interval '5 seconds', s * 5, 'BENCH', 'STARTED', 'STANDARD', 'X-Small', 1 + s / 120 % 3, s % 8, s % 5, 1, 3 FROM generate_series(1, 120960) s; -- with clusters that change every ten minutes
+INSERT INTO test_templates (template_id, template_name, config)
+  SELECT 't' || s, 'template ' || s, (SELECT scenario_config FROM run_status WHERE run_id = 'r') FROM generate_series(1, 30) s;
+INSERT INTO run_status (run_id, test_id, test_name, scenario_config, status, start_time, end_time, total_workers_expected, total_ops)
+  SELECT 'n' || s, 'n' || s, 'one of many', (SELECT scenario_config FROM run_status WHERE run_id = 'r'), 'COMPLETED', timestamptz '2025-12-01' + s * interval '1 minute', timestamptz '2025-12-01' + s * interval '2 minutes', 1, 1000 FROM generate_series(1, 300) s;`
 
 // BenchmarkLargestRun asks for what the page of a run asks for, over HTTP, of the
 // largest run that is promised. The first requests after the fill come from a cold cache.
@@ -119,6 +125,8 @@ func BenchmarkLargestRun(b *testing.B) {
 	for _, path := range []string{
 		"/api/runs/r", "/api/runs/r/timeseries", "/api/runs/r/timeseries?worker_id=*", "/api/runs/r/timeseries?from_seconds=300000&until_seconds=303000",
 		"/api/runs/r/logs?limit=1000", "/api/runs/r/logs?after=99000&limit=1000", "/api/runs/r/events?after=4000", "/api/runs/r/artifacts", "/api/runs/r/summary", "/api/runs",
+		"/api/runs?limit=200", "/api/runs/r/warehouse", "/api/runs/r/enrichment", "/api/tests/r", "/api/templates", "/api/runs/r/timeseries?worker_id=worker-7",
+		"/api/runs/r/timeseries?worker_id=*&max_points=10000", "/api/runs/r/timeseries?max_points=10000", "/api/runs/r/logs?limit=5000", "/api/runs/r/logs?level=ERROR",
 	} {
 		b.Run(path, func(b *testing.B) {
 			var size int64

@@ -39,7 +39,7 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 	wg.Go(func() { results, errs[0] = s.opts.Store.Overviews(ctx, runID) })
 	wg.Go(func() { d.Artifacts, d.ArtifactsTotal, errs[1] = s.opts.Store.ArtifactPage(ctx, runID, "", detailPage) })
 	wg.Go(func() { d.Events, d.EventsTotal, errs[2] = s.opts.Store.EventPage(ctx, runID, 0, detailPage) })
-	wg.Go(func() { polls, errs[3] = s.opts.Store.Warehouse(ctx, runID) })
+	wg.Go(func() { polls, errs[3] = s.opts.Store.WarehouseChanges(ctx, runID) })
 	wg.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
 		return engine.RunDetail{}, storeError(fmt.Errorf("reading the run: %w", err))
@@ -91,7 +91,7 @@ func (s *Service) costOf(polls []engine.WarehousePoint, run engine.Run, f engine
 // priced is a summary that is fresh from the run's loop with its cost. Without
 // the store nobody knows the warehouse's polls, and the summary stays without it.
 func (s *Service) priced(ctx context.Context, l *live, sum engine.Summary) *engine.Summary {
-	polls, err := s.opts.Store.Warehouse(ctx, sum.RunID)
+	polls, err := s.opts.Store.WarehouseChanges(ctx, sum.RunID)
 	if err != nil {
 		s.opts.Log.Warn().Err(err).Str("run_id", sum.RunID).Msg("the cost of a run is not reckoned: its warehouse's polls cannot be read")
 		return &sum

@@ -182,7 +182,7 @@ func (s *Service) judgeFallback(ctx context.Context, e ending, f *engine.Figures
 	if !enrichable(e.plan) {
 		return
 	}
-	points, err := s.opts.Store.Warehouse(ctx, e.run.RunID)
+	points, err := s.opts.Store.WarehouseChanges(ctx, e.run.RunID)
 	if err != nil {
 		s.opts.Log.Warn().Err(err).Str("run_id", e.run.RunID).Msg("whether a fallback warehouse took part is not known: the polls cannot be read")
 		return

@@ -353,7 +353,7 @@ func (m *memoryStore) Run(_ context.Context, id string) (engine.Run, error) {
 func (m *memoryStore) LiveRuns(context.Context) ([]engine.Run, error)       { return nil, nil }
 func (m *memoryStore) AwaitingAggregates(context.Context) ([]string, error) { return nil, nil }
 func (m *memoryStore) Enriching(context.Context) ([]string, error)          { return nil, nil }
-func (m *memoryStore) Warehouse(context.Context, string) ([]engine.WarehousePoint, error) {
+func (m *memoryStore) WarehouseChanges(context.Context, string) ([]engine.WarehousePoint, error) {
 	return nil, nil
 }
 

@@ -192,6 +192,9 @@ type Runs interface {
 	SaveWarehouse(ctx context.Context, runID string, epoch int64, p engine.WarehousePoint) error
 	// Warehouse returns the polls of a run's warehouse, oldest first, without their raw rows.
 	Warehouse(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
+	// WarehouseChanges returns the polls at which the warehouse was another than at the poll
+	// before, whatever it had to do, and the latest: a week of polls is thousands of equal ones.
+	WarehouseChanges(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
 	// SaveResult inserts or updates a test_results row by TestID; nil fields are left as they are.
 	SaveResult(ctx context.Context, r engine.TestResult) error
 	// Results returns the parent's row first, then the run workers' by group.
@@ -250,6 +253,7 @@ type Templates interface {
 	CreateTemplate(ctx context.Context, t Template) (Template, error)
 	Template(ctx context.Context, id string) (Template, error)
 	TemplateByName(ctx context.Context, name string) (Template, error)
+	// ListTemplates returns what a list shows, by name: without sources, feeds and the workload's parameters.
 	ListTemplates(ctx context.Context) ([]Template, error)
 	// UpdateTemplate saves t if t.Version is current, else ErrConflict.
 	UpdateTemplate(ctx context.Context, t Template) (Template, error)

@@ -64,8 +64,11 @@ type Series struct {
 	Points            SeriesPoints `json:"points"`
 }
 
-// workerPoints is how many times more points all run workers together may have.
-const workerPoints = 5
+// All run workers together may have workerPoints times as many points, at most mostWorkerPoints.
+const (
+	workerPoints     = 5
+	mostWorkerPoints = 20_000
+)
 
 // SeriesPoints are the run's seconds, or those of its run workers.
 type SeriesPoints struct {
@@ -383,7 +386,7 @@ func (a *API) series(ctx context.Context, in *seriesInput) (*body[Series], error
 	case "":
 		out.Points.Run, out.ResolutionSeconds, err = a.Store.Series(ctx, in.ID, window)
 	case "*":
-		window.Most *= workerPoints
+		window.Most = min(window.Most*workerPoints, mostWorkerPoints)
 		out.Points.Workers, out.ResolutionSeconds, err = a.Store.WorkerSeries(ctx, in.ID, "", window)
 	default:
 		out.Points.Workers, out.ResolutionSeconds, err = a.Store.WorkerSeries(ctx, in.ID, in.WorkerID, window)

@@ -80,9 +80,6 @@ func (a *API) listTemplates(ctx context.Context, _ *struct{}) (*body[TemplateLis
 	out := make([]store.Template, len(list))
 	for i, t := range list {
 		out[i] = a.hideTemplate(t)
-		// A list says what there is; the text and what may be large are the template's own.
-		out[i].Source = ""
-		out[i].Config.Workload.Feed, out[i].Config.Workload.Params = nil, nil
 	}
 	return &body[TemplateList]{TemplateList{Templates: out}}, nil
 }

@@ -9,7 +9,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine/template"
 )
 
-const templateColumns = "template_id, template_name, description, config, source, version, created_by, created_at, updated_at"
+const (
+	templateColumns = "template_id, template_name, description, config, source, version, created_by, created_at, updated_at"
+	// listedColumns leave out what may be large.
+	listedColumns = "template_id, template_name, description, config #- '{workload,feed}' #- '{workload,params}', '', version, created_by, created_at, updated_at"
+)
 
 func toTemplate(row pgx.CollectableRow) (t store.Template, err error) {
 	var config []byte
@@ -46,7 +50,7 @@ func (s *Store) TemplateByName(ctx context.Context, name string) (store.Template
 func (s *Store) ListTemplates(ctx context.Context) ([]store.Template, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, "SELECT "+templateColumns+" FROM test_templates ORDER BY template_name")
+	rows, err := s.pool.Query(ctx, "SELECT "+listedColumns+" FROM test_templates ORDER BY template_name")
 	if err != nil {
 		return nil, failed("listing templates", err)
 	}

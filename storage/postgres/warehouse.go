@@ -52,6 +52,21 @@ func (s *Store) Warehouse(ctx context.Context, runID string) ([]engine.Warehouse
 	return points, err
 }
 
+// WarehouseChanges implements store.Runs.
+func (s *Store) WarehouseChanges(ctx context.Context, runID string) ([]engine.WarehousePoint, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	const of = "ROW(warehouse_name, state, warehouse_type, warehouse_size, started_clusters, min_cluster_count, max_cluster_count, scaling_policy, generation, fallback_warehouse)"
+	rows, err := s.pool.Query(ctx, pollColumns("running", "queued")+`
+		FROM (SELECT *, lag(`+of+`) OVER w AS before, lead("timestamp") OVER w AS next FROM warehouse_poll_snapshots WHERE run_id = $1 WINDOW w AS (ORDER BY "timestamp")) p
+		WHERE next IS NULL OR before IS DISTINCT FROM `+of+` ORDER BY "timestamp"`, runID)
+	if err != nil {
+		return nil, failed("reading the warehouse", err)
+	}
+	points, err := pgx.CollectRows(rows, toPoll)
+	return points, failed("reading the warehouse", err)
+}
+
 // WarehousePolls implements store.Views.
 func (s *Store) WarehousePolls(ctx context.Context, runID string, w store.Window) ([]engine.WarehousePoint, float64, error) {
 	ctx, cancel := bounded(ctx)

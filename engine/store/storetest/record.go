@@ -243,6 +243,7 @@ func warehouse(t *testing.T, s store.Store) {
 	must(t, err)
 	same(t, "polls of a window", part, want[1:2])
 	same(t, "their resolution", resolution, 5.0)
+	warehouseChanges(t, s, want)
 	last := want[2]
 	few, resolution, err := s.WarehousePolls(ctx, "r1", store.Window{Most: 2})
 	must(t, err)
@@ -332,6 +333,37 @@ func deleteRun(t *testing.T, s store.Store) {
 
 // warehouseSlots: the polls of r1 at 0, 5 and 10 s, of which 0, 1 and 2 queries waited,
 // in slots of five seconds. The run lasts 31 s, and so has gaps at its end.
+// warehouseChanges continues polls at every one of which a cluster was started.
+func warehouseChanges(t *testing.T, s store.Store, polls []engine.WarehousePoint) {
+	ctx := t.Context()
+	create(t, s, "r2")
+	epoch, err := s.TakeOver(ctx, "r2")
+	must(t, err)
+	for _, p := range polls {
+		must(t, s.SaveWarehouse(ctx, "r2", epoch, p))
+	}
+	last := polls[len(polls)-1]
+	want := append([]engine.WarehousePoint{}, polls...)
+	for i := range 6 {
+		p := last
+		at := engine.At(last.Timestamp.Add(time.Duration(5*(i+1)) * time.Second))
+		p.Timestamp, p.PolledAt, p.ElapsedSeconds, p.Running, p.Queued = at, at, last.ElapsedSeconds+float64(5*(i+1)), i, 2*i
+		if i >= 3 {
+			p.State = "SUSPENDED"
+		}
+		must(t, s.SaveWarehouse(ctx, "r2", epoch, p))
+		if i == 3 || i == 5 { // another state, and the latest
+			want = append(want, p)
+		}
+	}
+	got, err := s.WarehouseChanges(ctx, "r2")
+	must(t, err)
+	same(t, "changes", got, want)
+	if none, err := s.WarehouseChanges(ctx, "nobody"); err != nil || len(none) != 0 {
+		t.Errorf("%v, %v", none, err)
+	}
+}
+
 func warehouseSlots(t *testing.T, s store.Store, epoch int64) {
 	ctx := t.Context()
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, StartTime: noon, EndTime: noon.Add(31 * time.Second)})
