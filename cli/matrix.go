@@ -152,15 +152,17 @@ func (m remoteMatrix) report(ctx context.Context) (r matrix.Report, err error) {
 // interrupt stops it; a second ends the process.
 func (c *runCommand) followMatrix(e *env, where matrices) error {
 	background := context.WithoutCancel(e.ctx)
-	interrupted := e.ctx.Done()
+	stop := stopping{e: e, what: "matrix", do: func() error { return where.stop(background) }}
 	ticker := time.NewTicker(500 * time.Millisecond)
 	defer ticker.Stop()
 	show, shown := newProgress(e.stderr), ""
 	defer func() { show.end() }()
 	var away time.Time
 	for {
-		state, err := where.state(background)
+		state, err := where.state(stop.context())
 		switch {
+		case err != nil && stop.due():
+			// The question was broken off, to stop the matrix at once.
 		case engine.HasCode(err, engine.CodeUnavailable):
 			if away.IsZero() {
 				away = time.Now()
@@ -193,16 +195,7 @@ func (c *runCommand) followMatrix(e *env, where matrices) error {
 				show.show(u)
 			}
 		}
-		select {
-		case <-ticker.C:
-		case <-interrupted:
-			interrupted = nil
-			e.forget()
-			show.line("Stopping the matrix; interrupt again to quit at once.")
-			if err := where.stop(background); err != nil && !engine.HasCode(err, engine.CodeConflict) {
-				show.line("The matrix could not be stopped: %v", err)
-			}
-		}
+		stop.wait(ticker.C, show)
 	}
 }
 

@@ -148,13 +148,15 @@ func (c *client) follow(e *env, runID string, quiet bool) (*engine.RunDetail, er
 	background := context.WithoutCancel(e.ctx)
 	show := newProgress(e.stderr)
 	defer show.end()
-	interrupted := e.ctx.Done()
+	stop := stopping{e: e, what: "run", do: func() error {
+		return c.do(background, http.MethodPost, "/api/runs/"+url.PathEscape(runID)+"/stop", struct{}{}, nil)
+	}}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	var away time.Time
 	for {
 		var detail engine.RunDetail
-		err := c.do(background, http.MethodGet, "/api/runs/"+url.PathEscape(runID), nil, &detail)
+		err := c.do(stop.context(), http.MethodGet, "/api/runs/"+url.PathEscape(runID), nil, &detail)
 		switch {
 		case err == nil:
 			away = time.Time{}
@@ -164,6 +166,8 @@ func (c *client) follow(e *env, runID string, quiet bool) (*engine.RunDetail, er
 			if detail.Status.Terminal() && detail.Summary != nil && (detail.Phase == engine.PhaseNone || detail.Summary.Operations > 0) {
 				return &detail, nil
 			}
+		case stop.due():
+			// The question was broken off, to stop the run at once.
 		case engine.HasCode(err, engine.CodeUnavailable):
 			if away.IsZero() {
 				away = time.Now()
@@ -174,15 +178,55 @@ func (c *client) follow(e *env, runID string, quiet bool) (*engine.RunDetail, er
 		default:
 			return nil, &exitError{code: exitFailed, err: err}
 		}
+		stop.wait(ticker.C, show)
+	}
+}
+
+// stopping stops what is followed on the first interrupt; a second one ends the process.
+type stopping struct {
+	e    *env
+	what string
+	do   func() error
+
+	asked, heard, told bool
+}
+
+// due reports whether the user has interrupted, and the stop has not been tried yet.
+func (s *stopping) due() bool { return !s.asked && s.e.ctx.Err() != nil }
+
+// context is that of a question about what is followed: an interrupt breaks it off,
+// since a server whose store hangs answers late.
+func (s *stopping) context() context.Context {
+	if s.asked {
+		return context.WithoutCancel(s.e.ctx)
+	}
+	return s.e.ctx
+}
+
+// wait waits for the next look, or for the interrupt, and then asks for the stop until
+// the server has taken it.
+func (s *stopping) wait(tick <-chan time.Time, show *progress) {
+	if s.asked {
+		<-tick
+	} else {
 		select {
-		case <-ticker.C:
-		case <-interrupted:
-			interrupted = nil
-			e.forget()
-			show.line("Stopping the run; interrupt again to quit at once and leave it to the server.")
-			if err := c.do(background, http.MethodPost, "/api/runs/"+url.PathEscape(runID)+"/stop", struct{}{}, nil); err != nil && !engine.HasCode(err, engine.CodeConflict) {
-				show.line("The run could not be stopped: %v", err)
-			}
+		case <-tick:
+		case <-s.e.ctx.Done():
+			s.asked = true
+			s.e.forget()
+			show.line("Stopping the %s; interrupt again to quit at once and leave it to the server.", s.what)
 		}
+	}
+	if !s.asked || s.heard {
+		return
+	}
+	err := s.do()
+	if engine.HasCode(err, engine.CodeConflict) {
+		return // it is being started, or has ended meanwhile
+	}
+	s.heard = err == nil || !engine.HasCode(err, engine.CodeUnavailable)
+	if err != nil && !s.told {
+		s.told = true
+		show.line("The %s could not be stopped: %v", s.what, err)
 	}
 }

@@ -87,6 +87,7 @@ func (p *process) wait(t *testing.T, limit time.Duration) error {
 // TestTwoServersShareAControlStore runs load in one process while others come and
 // go on the same store: its run is nobody's but its own until its lease expires.
 func TestTwoServersShareAControlStore(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t)
 	control, load := server.NewDatabase(t), server.NewDatabase(t)
 	if err := postgres.ApplySchema(t.Context(), control); err != nil {

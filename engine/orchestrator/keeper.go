@@ -237,6 +237,13 @@ func (k *keeper) write(ctx context.Context, j *job) error {
 	}
 }
 
+// isAway reports whether the store did not answer when it was last written to.
+func (k *keeper) isAway() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.away
+}
+
 // reachable logs when the store goes and comes back, once each.
 func (k *keeper) reachable(yes bool, err error) {
 	k.mu.Lock()

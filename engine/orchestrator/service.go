@@ -32,8 +32,11 @@ const (
 // pushDeadline is how long an event waits for the store before it is sent anyway.
 const pushDeadline = 500 * time.Millisecond
 
-// stopReply bounds how long Stop waits until the decision is stored.
-const stopReply = 2 * time.Second
+// How long Stop waits until the decision is stored; less where the store is known to be away.
+const (
+	stopReply     = time.Second
+	stopReplyAway = 100 * time.Millisecond
+)
 
 // ControlStore is what the orchestrator needs of the control store.
 type ControlStore interface {
@@ -420,7 +423,11 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 			return engine.Run{}, finished(run)
 		}
 		stored := l.ask(hapStop{reason: engine.StopUserRequested, sentence: reasonUser, by: by})
-		limit := time.NewTimer(stopReply)
+		patience := stopReply
+		if l.keeper.isAway() {
+			patience = stopReplyAway
+		}
+		limit := time.NewTimer(patience)
 		defer limit.Stop()
 		select {
 		case <-stored:

@@ -324,8 +324,11 @@ func (a *API) audit(ctx context.Context, userID, action, object, detail string) 
 }
 
 const (
-	// auditSoon is how long an answer waits for its line in the audit log.
-	auditSoon = 2 * time.Second
+	// auditSoon is how long an answer waits for its line in the audit log; a stop waits
+	// for other things too when the store hangs.
+	auditSoon = 500 * time.Millisecond
+	// auditAgain bounds a later attempt.
+	auditAgain = 2 * time.Second
 	// auditWaiting is how many lines wait for a store that is away.
 	auditWaiting = 100
 )
@@ -345,7 +348,7 @@ func (a *API) auditLater(entry store.AuditEntry) bool {
 				return
 			case <-time.After(pause):
 			}
-			ctx, cancel := context.WithTimeout(a.Streams, auditSoon)
+			ctx, cancel := context.WithTimeout(a.Streams, auditAgain)
 			err := a.Store.AppendAudit(ctx, entry)
 			cancel()
 			if err == nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {

@@ -64,7 +64,9 @@ const (
 	// does not answer: who watches a run must be able to stop it.
 	GraceFor = 15 * time.Minute
 	// askFor bounds how long the store is asked about a caller that was known.
-	askFor = 2 * time.Second
+	askFor = time.Second
+	// believeFor is how long the store is not asked again when it has not answered.
+	believeFor = 2 * time.Second
 )
 
 const (
@@ -205,7 +207,7 @@ func (s *Service) use(ctx context.Context, kind, prefix, secret string) (Identit
 			return Identity{}, fmt.Errorf("checking a token: %w", err)
 		}
 		// Not every request of the outage waits for the store.
-		known.until = now.Add(askFor)
+		known.until = now.Add(believeFor)
 		s.cache[hash] = known
 		s.log.Warn().Err(err).Str("user_id", known.identity.User.UserID).Msg("the control store does not answer: a caller is believed who was known a short while ago")
 		return known.identity, nil
