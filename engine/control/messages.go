@@ -180,6 +180,8 @@ type Totals struct {
 	WarmupScheduled int64
 	WarmupDrops     engine.Drops
 	Connections     engine.ConnectionFigures
+	// KeysReplaced counts operations that got another key, because the INSERT of theirs had failed.
+	KeysReplaced int64
 }
 
 // Add adds o to t.
@@ -192,6 +194,7 @@ func (t *Totals) Add(o Totals) {
 	t.Warmup += o.Warmup
 	t.WarmupScheduled += o.WarmupScheduled
 	t.Connections.Add(o.Connections)
+	t.KeysReplaced += o.KeysReplaced
 	t.Drops, t.WarmupDrops = t.Drops.Plus(o.Drops), t.WarmupDrops.Plus(o.WarmupDrops)
 }
 

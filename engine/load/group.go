@@ -61,6 +61,8 @@ type Totals struct {
 	WarmupScheduled int64
 	WarmupDrops     engine.Drops
 	Connections     engine.ConnectionFigures
+	// KeysReplaced counts operations that were to look for a row whose INSERT had failed.
+	KeysReplaced int64
 	// Recorded is how many executions the Sink has accepted; the statements of
 	// transactions, which it gets too, are counted in Statements.
 	Recorded, Statements int64
@@ -78,6 +80,7 @@ type Group struct {
 	errors *dictionary
 	pacer  pacer
 	retry  retryPolicy
+	unmade *unmade
 	kinds  []engine.Kind // of the frozen statements
 	io     ioEngine
 	coll   *collector
@@ -151,6 +154,7 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 		errors:   newDictionary(cfg.Plan.ErrorClasses),
 		pacer:    closedLoop{think: cfg.Workload.ThinkTime()},
 		retry:    newRetryPolicy(cfg.Workload.Retry),
+		unmade:   newUnmade(cfg.Plan),
 		kinds:    make([]engine.Kind, len(cfg.Plan.Statements)),
 		dialing:  make(chan struct{}, maxDialing),
 		begun:    make(chan struct{}),
@@ -332,6 +336,7 @@ func (g *Group) Totals() Totals {
 	g.mu.Lock()
 	t := g.past
 	t.Connections = g.held
+	t.KeysReplaced = g.unmade.count()
 	for _, s := range g.slots {
 		t.add(&s.own.books)
 	}

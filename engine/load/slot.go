@@ -141,6 +141,7 @@ func (s *slot) begin(g *Group) int64 {
 	}
 	s.warm = s.due < g.measured.Load()
 	s.step = uint16(g.step.Load())
+	g.unmade.begin(&s.batch.batch, s.work.ops)
 	s.books.started.Add(1)
 	if s.warm {
 		s.books.warmup.Add(1)
@@ -214,6 +215,7 @@ func (s *slot) record(g *Group, began, ended int64) {
 		Statement: s.work.statement, Step: s.step, Retries: p.tries, Kind: s.work.kind, Warmup: s.warm, Success: p.failed == 0, RolledBack: p.rolledBack}
 	if !p.transaction() {
 		rec.QueryID = s.res.QueryID
+		g.unmade.ended(&s.batch.batch, s.work.ops[0], p.failed == 0, p.rows)
 	}
 	s.books.rec.publish(chunk)
 	if p.failed == 0 {

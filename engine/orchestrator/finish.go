@@ -138,7 +138,7 @@ func (l *live) saveCounts(e ending) {
 			group := c.group
 			f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
 			f.Accounting = counts(*c.totals)
-			f.Connections = &c.totals.Connections
+			f.Connections, f.KeysReplaced = &c.totals.Connections, c.totals.KeysReplaced
 			if err := l.svc.opts.Store.SaveResult(ctx, engine.TestResult{TestID: c.testID, RunID: e.run.RunID, WorkerID: c.workerID, WorkerGroupID: &group, TestName: e.run.TestName,
 				Status: e.run.Status, Figures: f}); err != nil {
 				return err
@@ -246,7 +246,7 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 	v.Outcome(aggregate.Outcome{From: e.run.WarmupEndTime.Time, To: end, Operations: parent.Operations, Errors: parent.Errors.Count,
 		Scheduled: scheduled, Dropped: dropped, Over: true, Search: e.run.Scenario.Workload.Searches()})
 	s.judgeFallback(ctx, e, parent)
-	remark(v, e.run.Scenario.Workload, parent)
+	remark(v, parent)
 	if e.search == nil {
 		doubt(v, parent, e.run.WarmupEndTime.Time, end)
 	}
@@ -302,7 +302,7 @@ func account(f *engine.Figures, t control.Totals, known bool) {
 	*a = counted
 	if known {
 		held := t.Connections
-		f.Connections = &held
+		f.Connections, f.KeysReplaced = &held, t.KeysReplaced
 	}
 	a.Check()
 	if !known {

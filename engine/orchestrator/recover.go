@@ -270,6 +270,7 @@ func (s *Service) remember(ctx context.Context, e *ending) error {
 		}
 		if r.Figures != nil {
 			c.totals = totalsOf(r.Figures.Accounting)
+			c.totals.KeysReplaced = r.Figures.KeysReplaced
 			if held := r.Figures.Connections; held != nil {
 				c.totals.Connections = *held
 			}

@@ -57,7 +57,7 @@ type group struct{ *load.Group }
 func (g group) Totals() control.Totals {
 	t := g.Group.Totals()
 	return control.Totals{Scheduled: t.Scheduled, Dropped: t.Dropped, Started: t.Started, Succeeded: t.Succeeded, Failed: t.Failed, Warmup: t.Warmup,
-		Drops: t.Drops, WarmupScheduled: t.WarmupScheduled, WarmupDrops: t.WarmupDrops, Connections: t.Connections}
+		Drops: t.Drops, WarmupScheduled: t.WarmupScheduled, WarmupDrops: t.WarmupDrops, Connections: t.Connections, KeysReplaced: t.KeysReplaced}
 }
 
 func openGroup(ctx context.Context, cfg LoadConfig, progress func(open, want int)) (Load, error) {
