@@ -20,8 +20,10 @@ type LatencyMs struct {
 // over its length. The zero Window leaves both to the executions.
 type Window struct {
 	From, To time.Time
-	// Connections is how many the load had, 0 for unknown.
+	// Connections is how many the load had at most, 0 for unknown. Varies: it had fewer at times, by
+	// its stages or a search, so that its pace is that of a few seconds.
 	Connections int
+	Varies      bool
 	// Partial: parts of the record are lost. Rates are taken over the time for which the parts
 	// of all these run workers are there.
 	Partial bool
@@ -276,8 +278,11 @@ type Figures struct {
 	Errors  ErrorFigures `json:"errors"`
 	// Connections is null in runs of which no run worker told.
 	Connections *ConnectionFigures `json:"connections"`
-	Accounting  Accounting         `json:"accounting"`
-	Histogram   []HistogramBucket  `json:"histogram"`
+	// KeysReplaced counts operations that were to look for a row whose INSERT had failed, and got the
+	// key of another row.
+	KeysReplaced int64             `json:"keys_replaced"`
+	Accounting   Accounting        `json:"accounting"`
+	Histogram    []HistogramBucket `json:"histogram"`
 	// LivePercentiles tell what the run's own live percentiles were off by; null where none were shown.
 	LivePercentiles []LivePercentile `json:"live_percentiles"`
 	Slowest         []SlowExecution  `json:"slowest"`

@@ -73,6 +73,12 @@ func (e ending) window() engine.Window {
 	}
 	// The time counts from when the run workers were told, which the store remembers a little early.
 	w := engine.Window{From: e.measureAt, To: r.MeasurementEndTime.Time, Connections: r.Scenario.Workload.ConcurrentConnections}
+	switch load := r.Scenario.Workload; {
+	case len(load.Stages) > 0:
+		w.Connections, w.Varies = load.MostConnections(0, load.Duration()), true
+	case load.Searches():
+		w.Connections, w.Varies = e.mostTried(), true
+	}
 	length := measured(r)
 	switch {
 	case r.Scenario.Workload.Searches() || r.StopReason != engine.StopDurationElapsed:
@@ -87,6 +93,17 @@ func (e ending) window() engine.Window {
 		w.To = w.From.Add(length)
 	}
 	return w
+}
+
+// mostTried is how many connections a search has had at most, 0 for unknown.
+func (e ending) mostTried() (most int) {
+	if e.search == nil {
+		return 0
+	}
+	for _, s := range e.search.History {
+		most = max(most, s.TotalTargetConnections)
+	}
+	return most
 }
 
 // measured is how long the run was measured, 0 when only its executions can tell:
@@ -114,7 +131,7 @@ const (
 )
 
 // remark notes what a reader of the figures should know of them.
-func remark(v *aggregate.Validity, w engine.Workload, f *engine.Figures) {
+func remark(v *aggregate.Validity, f *engine.Figures) {
 	if c := f.CoveredSeconds; c != nil && f.Operations > 0 {
 		if *c > 0 {
 			v.Remark(fmt.Sprintf("Parts of the record are lost: rates are taken over the %.3g s for which it is there.", *c))
@@ -141,24 +158,38 @@ func remark(v *aggregate.Validity, w engine.Workload, f *engine.Figures) {
 			v.Remark(fmt.Sprintf("%.3g %% of the operations of kind %s succeeded and found no row: they are faster than those that find one.", 100*share, k))
 		}
 	}
+	if n := f.KeysReplaced; n > 0 {
+		v.Remark(fmt.Sprintf("%d operations were to look for rows that the run had failed to insert; they looked for other rows instead.", n))
+	}
 	if f.CoveredSeconds != nil {
 		return // only what was seen while it went on tells of stalls
 	}
-	if f.ServiceMs != nil || len(w.Stages) > 0 || w.Searches() {
-		return // latency from the due time shows a stall, or the load changes on purpose
+	if f.ServiceMs != nil {
+		return // latency from the due time shows a stall
 	}
 	v.Stalled(stallWords(f))
 }
 
-// doubt adds the kinds that failed every time.
+// doubt adds the kinds that failed every time. Of one that was tried a few times only there is a remark.
 func doubt(v *aggregate.Validity, f *engine.Figures, from, to time.Time) {
-	for _, k := range threshold.FailedKinds(f) {
+	failed, few := threshold.FailedKinds(f)
+	for _, k := range few {
+		v.Remark(fmt.Sprintf("%s of kind %s failed: too few to judge the kind by.", every(f.ByKind[k].Count), k))
+	}
+	for _, k := range failed {
 		text := fmt.Sprintf("all %d operations of kind %s failed", f.ByKind[k].Count, k)
 		if len(f.Errors.Top) > 0 {
 			text += "; the most frequent error of the run: " + f.Errors.Top[0].Message
 		}
 		v.Add(aggregate.CauseKindFailed, text, from, to)
 	}
+}
+
+func every(n int64) string {
+	if n == 1 {
+		return "The only operation"
+	}
+	return fmt.Sprintf("All %d operations", n)
 }
 
 // finds reports whether an operation of a kind is expected to meet a row.

@@ -50,6 +50,28 @@ func TestTheWindowIsThatOfTheMeasurement(t *testing.T) {
 	}
 }
 
+// Where the number of connections changes on purpose, the record is told how many there were at most.
+func TestTheWindowKnowsTheMostConnections(t *testing.T) {
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		w      engine.Workload
+		search *engine.FindMaxResult
+		most   int
+		varies bool
+	}{
+		"constant": {engine.Workload{ConcurrentConnections: 7, DurationSeconds: 10}, nil, 7, false},
+		"stages": {engine.Workload{ConcurrentConnections: 2, DurationSeconds: 20, Stages: []engine.Stage{{DurationSeconds: 10, Connections: new(40), Ramp: engine.RampLinear},
+			{DurationSeconds: 10, Connections: new(5), Ramp: engine.RampStep}}}, nil, 40, true},
+		"a search": {engine.Workload{LoadMode: engine.LoadFindMax, DurationSeconds: 20}, &engine.FindMaxResult{History: []engine.FindMaxStep{{TotalTargetConnections: 4}, {TotalTargetConnections: 64}, {TotalTargetConnections: 32}}}, 64, true},
+	} {
+		w := ending{search: c.search, run: engine.Run{StopReason: engine.StopUserRequested, WarmupEndTime: engine.At(begin), MeasurementEndTime: engine.At(begin.Add(time.Minute)),
+			Scenario: engine.Scenario{Workload: c.w}}}.window()
+		if w.Connections != c.most || w.Varies != c.varies {
+			t.Errorf("%s: %+v", name, w)
+		}
+	}
+}
+
 func TestRemarksOnFigures(t *testing.T) {
 	covered, none := 5.0, 0.0
 	for name, c := range map[string]struct {
@@ -69,17 +91,30 @@ func TestRemarksOnFigures(t *testing.T) {
 		"a stall of an open loop": {engine.Figures{Operations: 1000, DurationSeconds: 10, ServiceMs: &engine.LatencyMs{}, Stalls: []engine.Stall{{Seconds: 1.4}}}, ""},
 	} {
 		v := aggregate.NewValidity()
-		remark(v, engine.Workload{}, &c.f)
+		remark(v, &c.f)
 		notes := v.Verdict().Notes
 		if c.want == "" && len(notes) != 0 || c.want != "" && (len(notes) != 1 || !strings.Contains(notes[0], c.want)) {
 			t.Errorf("%s: %q", name, notes)
 		}
 	}
 	v := aggregate.NewValidity()
-	remark(v, engine.Workload{}, &engine.Figures{Operations: 300_000, DurationSeconds: 60, LatencyMs: &engine.LatencyMs{P99: 3}, Stalls: []engine.Stall{{Seconds: 1.4, MissedOperations: 7000}},
+	remark(v, &engine.Figures{Operations: 300_000, DurationSeconds: 60, LatencyMs: &engine.LatencyMs{P99: 3}, Stalls: []engine.Stall{{Seconds: 1.4, MissedOperations: 7000}},
 		Omission: &engine.Omission{StalledSeconds: 1.4, MissedOperations: 7000, P99Ms: 800}})
 	if notes := v.Verdict().Notes; len(notes) != 2 || !strings.Contains(notes[1], "the P99 would be 800 ms or more instead of 3 ms") {
 		t.Errorf("%q", notes)
+	}
+}
+
+// A kind of which all operations failed is doubted, and one that was tried a few times only remarked on.
+func TestAKindThatFailedAFewTimesIsRemarkedOn(t *testing.T) {
+	for n, want := range map[int64]string{1: "The only operation of kind DELETE failed: too few", 3: "All 3 operations of kind DELETE failed: too few", 5: ""} {
+		v := aggregate.NewValidity()
+		doubt(v, &engine.Figures{Operations: 1000, Errors: engine.ErrorFigures{Count: n}, ByKind: map[engine.Kind]*engine.KindFigures{engine.KindDelete: {Count: n, Errors: n}}}, time.Unix(0, 0), time.Unix(10, 0))
+		verdict := v.Verdict()
+		notes := strings.Join(verdict.Notes, "|")
+		if (verdict.Verdict == engine.VerdictDegraded) != (want == "") || want == "" && notes != "" || !strings.HasPrefix(notes, want) {
+			t.Errorf("%d failed: %+v", n, verdict)
+		}
 	}
 }
 

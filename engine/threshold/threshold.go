@@ -130,11 +130,12 @@ func Judge(thresholds []string, f *engine.Figures, search *engine.FindMaxResult)
 }
 
 // Implied are the thresholds that every run has, where they failed: a kind of
-// operation that failed every time it was tried. A threshold of the template's own on the
+// operation that failed every time it was tried, several times at least. A threshold of the template's own on the
 // errors of that kind, or one that lets every operation fail, allows it when it passes.
 func Implied(thresholds []string, f *engine.Figures) []engine.ThresholdResult {
 	var out []engine.ThresholdResult
-	for _, k := range FailedKinds(f) {
+	failed, _ := FailedKinds(f)
+	for _, k := range failed {
 		if allowed(thresholds, k, f) {
 			continue
 		}
@@ -145,17 +146,26 @@ func Implied(thresholds []string, f *engine.Figures) []engine.ThresholdResult {
 	return out
 }
 
-// FailedKinds are the kinds of which every operation failed, in a run in which others worked.
-func FailedKinds(f *engine.Figures) (failed []engine.Kind) {
+// leastFailed is how many operations of a kind have to fail before it counts as
+// failing entirely: fewer may have met the same lock, or the end of one connection.
+const leastFailed = 5
+
+// FailedKinds are the kinds of which every operation failed, in a run in which others
+// worked: those with enough of them to judge by, and those with few.
+func FailedKinds(f *engine.Figures) (failed, few []engine.Kind) {
 	if f == nil || !f.Worked() {
-		return nil // that the run failed is said already
+		return nil, nil // that the run failed is said already
 	}
 	for _, k := range engine.Kinds() {
-		if c := f.ByKind[k]; c != nil && c.Count > 0 && c.Errors == c.Count {
+		switch c := f.ByKind[k]; {
+		case c == nil || c.Count == 0 || c.Errors < c.Count:
+		case c.Count < leastFailed:
+			few = append(few, k)
+		default:
 			failed = append(failed, k)
 		}
 	}
-	return failed
+	return failed, few
 }
 
 func allowed(thresholds []string, k engine.Kind, f *engine.Figures) bool {

@@ -96,6 +96,14 @@ func TestAKindThatFailsEntirelyFailsTheRun(t *testing.T) {
 			t.Errorf("%s: %+v", name, implied)
 		}
 	}
+	for n, judged := range map[int64]bool{1: false, 4: false, 5: true} {
+		few := &engine.Figures{Operations: 1000 + n, Errors: engine.ErrorFigures{Count: n}, ByKind: map[engine.Kind]*engine.KindFigures{
+			engine.KindPointLookup: {Count: 1000}, engine.KindDelete: {Count: n, Errors: n}}}
+		failed, rest := FailedKinds(few)
+		if len(Implied(nil, few)) == 1 != judged || (len(failed) == 1) != judged || (len(rest) == 1) == judged {
+			t.Errorf("%d of %d: %v, %v", n, n, failed, rest)
+		}
+	}
 	if all := Implied(nil, &engine.Figures{Operations: 5, Errors: engine.ErrorFigures{Count: 5}, ByKind: map[engine.Kind]*engine.KindFigures{engine.KindDelete: {Count: 5, Errors: 5}}}); len(all) != 0 {
 		t.Errorf("a run in which nothing worked fails by itself: %+v", all)
 	}

@@ -25,6 +25,11 @@ func (s *scan) stalls(f *engine.Figures, all *distribution) {
 	for _, g := range s.ends.gaps(stallLength) {
 		length := time.Duration(g.to - g.from).Seconds()
 		pace := inTime / (f.DurationSeconds - length)
+		if s.window.varies {
+			if pace = s.ends.pace(g); pace == 0 {
+				continue
+			}
+		}
 		cycle := max(float64(s.window.connections)/pace, f.LatencyMs.P50/1000)
 		if pace*length < stallMissed || length < stallCycles*cycle || len(f.Stalls) == maxStalls {
 			continue

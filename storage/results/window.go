@@ -19,8 +19,9 @@ type window struct {
 	// Of a record that lost parts, what is left covers these times.
 	partial bool
 	covered []interval
-	// connections were asked for, 0 for unknown.
+	// connections were asked for at most, 0 for unknown; fewer at times where they vary.
 	connections int
+	varies      bool
 }
 
 type interval struct{ from, to int64 }
@@ -30,7 +31,7 @@ type interval struct{ from, to int64 }
 const edge = time.Second
 
 func newWindow(w engine.Window, paths []string, workerID string) (*window, error) {
-	out := &window{from: math.MinInt64, to: math.MaxInt64, connections: w.Connections}
+	out := &window{from: math.MinInt64, to: math.MaxInt64, connections: w.Connections, varies: w.Varies}
 	if !w.From.IsZero() {
 		out.from = w.From.UnixNano()
 	}
@@ -190,10 +191,11 @@ func intersect(a, b []interval) (out []interval) {
 }
 
 // ends follows when executions ended, closely enough to find the times in which
-// none did: of each bin the first and the last end.
+// none did: of each bin the first and the last end, and how many there were.
 type ends struct {
 	from, to    int64
 	first, last []uint32 // ns since the beginning of the bin
+	count       []uint32
 }
 
 // binLength is short against the stalls that are looked for.
@@ -208,7 +210,7 @@ func newEnds(w *window) *ends {
 		return nil
 	}
 	n := (w.to-w.from)/binLength + 1
-	e := &ends{from: w.from, to: w.to, first: make([]uint32, n), last: make([]uint32, n)}
+	e := &ends{from: w.from, to: w.to, first: make([]uint32, n), last: make([]uint32, n), count: make([]uint32, n)}
 	for i := range e.first {
 		e.first[i] = noEnd
 	}
@@ -222,6 +224,7 @@ func (e *ends) add(ended int64) {
 	at := ended - e.from
 	i, in := at/binLength, uint32(at%binLength)
 	e.first[i], e.last[i] = min(e.first[i], in), max(e.last[i], in)
+	e.count[i]++
 }
 
 func (e *ends) merge(o *ends) {
@@ -230,7 +233,33 @@ func (e *ends) merge(o *ends) {
 	}
 	for i := range e.first {
 		e.first[i], e.last[i] = min(e.first[i], o.first[i]), max(e.last[i], o.last[i])
+		e.count[i] += o.count[i]
 	}
+}
+
+// nearby is how long before and after a gap the pace is taken where it varies.
+const nearby = int64(5 * time.Second)
+
+// pace is how many ended in a second beside a gap: before it or after it, whichever is
+// slower. It is 0 when nothing is known.
+func (e *ends) pace(gap interval) float64 {
+	least := 0.0
+	for _, side := range []interval{{gap.from - nearby, gap.from}, {gap.to, gap.to + nearby}} {
+		var ended, bins float64
+		for i := max(0, (side.from-e.from+binLength-1)/binLength); i < int64(len(e.count)); i++ {
+			if begin := e.from + i*binLength; begin+binLength > min(side.to, e.to) {
+				break
+			}
+			ended += float64(e.count[i])
+			bins++
+		}
+		if bins > 0 {
+			if pace := ended / (bins * time.Duration(binLength).Seconds()); least == 0 || pace < least {
+				least = pace
+			}
+		}
+	}
+	return least
 }
 
 // gaps are the times of at least that length in which nothing ended.

@@ -203,3 +203,46 @@ func TestOrdinaryPausesAreNoStalls(t *testing.T) {
 		}
 	}
 }
+
+// With stages, and in a search, the pace is that of the seconds beside a stall: what is
+// missing is counted by the level that stood still, and a slow level is no stall.
+func TestStallsAreFoundWhereTheLoadVaries(t *testing.T) {
+	// One connection at 1000/s for 20 s, eleven for 20 s, which then take 1.2 s for each operation, all at the same time.
+	made := func(freeze int64) (recs []engine.Execution) {
+		for c := range uint32(11) {
+			from, to := int64(0), int64(60_000)
+			if c > 0 {
+				from = 20_000
+			}
+			for at := from; at < to; {
+				took := int64(1)
+				if at >= 40_000 {
+					took = 1200
+				}
+				if freeze > 0 && at == freeze {
+					took = 1400
+				}
+				recs = append(recs, engine.Execution{DueAt: testBase + at*1e6, StartedAt: testBase + at*1e6, Elapsed: took * 1e6, ConnectionID: c, Success: true})
+				at += took
+			}
+		}
+		return recs
+	}
+	for freeze, missed := range map[int64]int64{0: 0, 10_000: 1400, 30_000: 11 * 1400} {
+		f := open(t)
+		putOf(t, f, false, "worker-0", made(freeze))
+		fig, err := f.FiguresIn(context.Background(), "run", "", engine.Window{From: after(0), To: after(60_000), Connections: 11, Varies: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if freeze == 0 {
+			if len(fig.Stalls) != 0 {
+				t.Errorf("a slow level is said to stand still: %+v", fig.Stalls)
+			}
+			continue
+		}
+		if len(fig.Stalls) != 1 || fig.Omission == nil || !fig.Stalls[0].From.Equal(after(float64(freeze))) || math.Abs(float64(fig.Stalls[0].MissedOperations-missed)) > float64(missed)/50 {
+			t.Errorf("frozen at %d ms: %+v, %+v", freeze, fig.Stalls, fig.Omission)
+		}
+	}
+}
