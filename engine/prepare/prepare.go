@@ -300,6 +300,8 @@ type planner struct {
 	pools []engine.Pool
 	// dropped are existing tables, quoted by the adapter, in whose place new ones come.
 	dropped []string
+	// unmarked are the statements that mark existing tables which look like the workload's own.
+	unmarked []string
 }
 
 func (p *planner) report(progress engine.PrepareProgress) {

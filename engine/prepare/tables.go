@@ -86,6 +86,9 @@ func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTab
 	if err := p.ownership(ctx, answer.Table); err != nil {
 		return found{}, err
 	}
+	if err := p.likeOwn(ctx, t, answer.Table); err != nil {
+		return found{}, err
+	}
 	return found{exists: true, table: answer.Table, pool: answer.Pool, notes: answer.Notes}, nil
 }
 
@@ -138,6 +141,9 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 			}
 		}
 		p.notes = append(p.notes, state[i].notes...)
+		if !state[i].table.Own && !p.sc.Target.AllowWrites && len(p.unmarked) > 0 && i == len(p.logical)-1 {
+			p.notes = append(p.notes, "The tables look like those that Loadstone makes, and have no mark: "+p.adoption()+".")
+		}
 		tables = append(tables, *state[i].table)
 		if state[i].pool != nil {
 			if err := p.keep(*state[i].pool); err != nil {
@@ -222,7 +228,7 @@ func (p *planner) decide(name string, t *plugin.LogicalTable, f found) error {
 		return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s exists already in %s, and target.prepare.if_exists is fail.", name, p.where()),
 			Fields: []engine.FieldError{{Field: "target.prepare.if_exists", Message: "the table exists", Hint: "use: keep it as it is; recreate: drop it and load it again"}}}
 	case p.recreates() && !f.table.Own && !p.sc.Target.AllowWrites:
-		return notAllowed(fmt.Sprintf("The table %s in %s with %s%s was not made by Loadstone, and target.prepare.if_exists: recreate would drop it", name, p.where(), about(f.table.RowsExact), rowCount(f.table.Rows)))
+		return p.notAllowed(fmt.Sprintf("The table %s in %s with %s%s was not made by Loadstone, and target.prepare.if_exists: recreate would drop it", name, p.where(), about(f.table.RowsExact), rowCount(f.table.Rows)))
 	case p.recreates():
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -129,7 +130,7 @@ func (p *planner) mayWrite(ctx context.Context, plan *engine.Plan) error {
 	}
 	line := writesLine(asked)
 	if !p.sc.Target.AllowWrites {
-		return notAllowed("The run writes to tables that Loadstone did not make: " + line)
+		return p.notAllowed("The run writes to tables that Loadstone did not make: " + line)
 	}
 	p.notes = append(p.notes, "Writes were allowed to tables that Loadstone did not make: "+line)
 	return nil
@@ -166,9 +167,45 @@ func (p *planner) mayWriteThen(ctx context.Context, state []found, how []recipe)
 	return p.mayWrite(ctx, plan)
 }
 
-func notAllowed(message string) error {
+func (p *planner) notAllowed(message string) error {
 	return &engine.Error{Code: engine.CodeInvalid, Message: message,
-		Fields: []engine.FieldError{{Field: allowWritesField, Message: "is not set; " + message, Hint: howToAllow}}}
+		Fields: []engine.FieldError{{Field: allowWritesField, Message: "is not set; " + message, Hint: p.howToAllow()}}}
+}
+
+// howToAllow is the cure, with that for tables that look like Loadstone's.
+func (p *planner) howToAllow() string {
+	if len(p.unmarked) == 0 {
+		return howToAllow
+	}
+	return howToAllow + "; " + p.adoption()
+}
+
+// adoption is what a user does about tables that are Loadstone's and have no mark. Nothing
+// but the user's word tells them from tables that somebody made in the same shape, so it is not done unasked.
+func (p *planner) adoption() string {
+	return "if an earlier version of Loadstone made what the run writes to, say so once: " + strings.Join(p.unmarked, "; ")
+}
+
+// likeOwn notes how an existing table is marked that has the columns and the key
+// with which the workload's would be made.
+func (p *planner) likeOwn(ctx context.Context, t *plugin.LogicalTable, have *engine.Table) error {
+	k, ok := p.database.(target.Keeper)
+	if !ok || have.Own || len(t.Columns) != len(have.Columns) || !slices.EqualFunc(t.Key, have.Key, strings.EqualFold) {
+		return nil
+	}
+	for i, want := range t.Columns {
+		if c := have.Columns[i]; !strings.EqualFold(c.Name, want.Name) || !compatible(want.Type, c.Type) {
+			return nil
+		}
+	}
+	text, err := k.MarkSQL(ctx, have.PhysicalName)
+	if err != nil {
+		return ctx.Err() // a view has the shape and no mark
+	}
+	if !slices.Contains(p.unmarked, text) {
+		p.unmarked = append(p.unmarked, text)
+	}
+	return nil
 }
 
 // checkWritten adds the preflight's line about what is written.
@@ -188,7 +225,7 @@ func (p *planner) checkWritten(ctx context.Context, f *Preflight) error {
 		f.add(CheckResult{Name: checkWrites, Outcome: CheckWarning, Field: allowWritesField, Message: writesLine(asked), Fix: "it is allowed; take target.allow_writes out to be asked again"})
 	case len(asked) > 0:
 		f.OK = false
-		f.add(CheckResult{Name: checkWrites, Outcome: CheckFailed, Field: allowWritesField, Message: writesLine(asked), Fix: howToAllow})
+		f.add(CheckResult{Name: checkWrites, Outcome: CheckFailed, Field: allowWritesField, Message: writesLine(asked), Fix: p.howToAllow()})
 	case len(list) > 0:
 		names := make([]string, len(list))
 		for i, w := range list {

@@ -199,6 +199,9 @@ type Keeper interface {
 	// Mark notes in the database that Loadstone made a table, named as an adapter
 	// quotes it. The note is bound to the very table: a copy or a successor of its name has none.
 	Mark(ctx context.Context, table string) error
+	// MarkSQL is what Mark executes, for a user to execute once on a table that a version
+	// of Loadstone made which left no mark.
+	MarkSQL(ctx context.Context, table string) (string, error)
 	// Owned reports for each table whether Loadstone made it; false for one that is not there.
 	Owned(ctx context.Context, tables ...string) ([]bool, error)
 	// Writes lists what the statements write to, without executing any. Statements that

@@ -252,3 +252,50 @@ func TestBundledAdaptersDeclareWhatTheySend(t *testing.T) {
 		}
 	}
 }
+
+// TestATableOfAnEarlierVersionIsAdopted: its maker left no mark, so it is asked for, and the statement
+// that is offered ends that. A table of another shape, and a view, are offered nothing.
+func TestATableOfAnEarlierVersionIsAdopted(t *testing.T) {
+	b := newBench(t, hosttest.Bundled(t))
+	prep := &engine.Prepare{Rows: 100, IfExists: engine.IfExistsUse}
+	const weights = `{"weights":{"POINT_LOOKUP":1,"UPDATE":1}}`
+	if _, err := b.ready(b.asking("mix", "ours", weights, prep)); err != nil {
+		t.Fatal(err)
+	}
+	b.exec("COMMENT ON TABLE ours IS NULL", "CREATE TABLE theirs (id bigint PRIMARY KEY, note text)", "INSERT INTO theirs VALUES (1, 'x')", "CREATE VIEW v AS SELECT * FROM ours")
+	for table, offered := range map[string]bool{"ours": true, "theirs": false} {
+		_, err := b.ready(b.asking("mix", table, weights, nil))
+		if !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), "--allow-writes") || strings.Contains(err.Error(), "COMMENT ON TABLE") != offered {
+			t.Errorf("%s: %v", table, err)
+		}
+		f := found(b.look(b.asking("mix", table, weights, nil)), "writes", "failed")
+		if f == nil || strings.Contains(f.Fix, "COMMENT ON TABLE") != offered {
+			t.Errorf("%s: %+v", table, f)
+		}
+	}
+	view := b.asking("mix", "v", weights, nil)
+	view.Target.Params = json.RawMessage(`{"key":"id"}`)
+	if _, err := b.ready(view); err == nil || strings.Contains(err.Error(), "COMMENT ON TABLE") {
+		t.Errorf("a view: %v", err)
+	}
+	p, err := b.ready(b.asking("mix", "ours", "{}", prep))
+	if err != nil || kinds(p.Plan) != "POINT_LOOKUP RANGE_SCAN" || !strings.Contains(strings.Join(p.Notes, "\n"), "COMMENT ON TABLE") {
+		t.Fatalf("without weights: %v, %q", err, p.Notes)
+	}
+	// recreate would drop it, so it asks too.
+	_, err = b.ready(b.asking("mix", "ours", weights, &engine.Prepare{Rows: 100, IfExists: engine.IfExistsRecreate}))
+	if err == nil {
+		t.Fatal("it was dropped without asking")
+	}
+	_, statement, ok := strings.Cut(err.Error(), "say so once: ")
+	if !ok {
+		t.Fatalf("nothing is offered: %v", err)
+	}
+	end := strings.LastIndex(statement, "'")
+	b.exec(statement[:end+1], "DROP VIEW v")
+	for _, sc := range []engine.Scenario{b.asking("mix", "ours", weights, prep), b.asking("mix", "ours", weights, &engine.Prepare{Rows: 100, IfExists: engine.IfExistsRecreate})} {
+		if _, err := b.ready(sc); err != nil {
+			t.Errorf("when it was adopted: %v", err)
+		}
+	}
+}

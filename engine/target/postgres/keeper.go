@@ -26,20 +26,29 @@ const footprintLimit = 30 * time.Second
 
 // Mark implements target.Keeper.
 func (d *database) Mark(ctx context.Context, table string) error {
-	rs, err := d.Query(ctx, `SELECT c.oid::int8, pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
-FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass($1) AND c.relkind IN ('r','p')`, table)
+	text, err := d.MarkSQL(ctx, table)
 	if err != nil {
-		return fmt.Errorf("marking %s: %w", table, err)
+		return err
 	}
-	if len(rs.Rows) == 0 {
-		return fmt.Errorf("marking %s: there is no such table", table)
-	}
-	oid, _ := rs.Rows[0][0].(int64)
-	name, _ := rs.Rows[0][1].(string)
-	if err := d.Exec(ctx, "COMMENT ON TABLE "+name+" IS '"+markText+strconv.FormatInt(oid, 10)+"'"); err != nil {
+	if err := d.Exec(ctx, text); err != nil {
 		return fmt.Errorf("marking %s: %w", table, err)
 	}
 	return nil
+}
+
+// MarkSQL implements target.Keeper.
+func (d *database) MarkSQL(ctx context.Context, table string) (string, error) {
+	rs, err := d.Query(ctx, `SELECT c.oid::int8, pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass($1) AND c.relkind IN ('r','p')`, table)
+	if err != nil {
+		return "", fmt.Errorf("marking %s: %w", table, err)
+	}
+	if len(rs.Rows) == 0 {
+		return "", fmt.Errorf("marking %s: there is no such table", table)
+	}
+	oid, _ := rs.Rows[0][0].(int64)
+	name, _ := rs.Rows[0][1].(string)
+	return "COMMENT ON TABLE " + name + " IS '" + markText + strconv.FormatInt(oid, 10) + "'", nil
 }
 
 // ownCondition tells of a row c of pg_class whether Loadstone made it.
