@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
 )
 
 // hybridAdapter is the adapter of tables whose requests may have a price of their own.
@@ -68,7 +69,7 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 		}
 	}
 	if d.Summary != nil {
-		d.FindMax = restingSearch(d.Summary.FindMax)
+		d.FindMax = lifecycle.RestingSearch(d.Summary.FindMax)
 	}
 	if under != nil {
 		enriched = under.state.Load()

@@ -3,9 +3,9 @@
 // what it showed.
 //
 // Each live run has one loop, a goroutine that alone decides. Its decisions come
-// from core, a pure state machine; the loop carries them out:
+// from engine/lifecycle, which is pure; the loop carries them out:
 //
-//	nodes ──messages──▶ loop ──happenings──▶ core ──actions──▶ loop ──▶ nodes, keeper, prepare, finish
+//	nodes ──messages──▶ loop ──happenings──▶ lifecycle ──actions──▶ loop ──▶ nodes, keeper, prepare, finish
 //
 // The loop never waits for the control store, a node or a subscriber. Writes go
 // through the run's keeper, in order, and are retried while the store is away.

@@ -11,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/threshold"
 )
@@ -103,15 +104,15 @@ func (l *live) finish(ctx context.Context) {
 	if text := endedEarly(l.run); text != "" {
 		l.validity.Note(text)
 	}
-	e := ending{run: l.run, keeper: l.keeper, environment: environment, validity: l.validity.Clone(), shown: l.shownLatency, measureAt: l.core.measureAt}
+	e := ending{run: l.run, keeper: l.keeper, environment: environment, validity: l.validity.Clone(), shown: l.shownLatency, measureAt: l.life.MeasureAt()}
 	if l.plan != nil {
 		e.plan = l.plan.Plan
 	}
-	if s := l.core.search; s != nil {
-		e.search = s.find.Result()
+	if s := l.life.Search(); s != nil {
+		e.search = s.Series().Result()
 		l.saveSearch(nil)
 	}
-	if l.core.placed {
+	if l.life.Placed() {
 		for _, w := range l.workers {
 			c := child{workerID: w.id, testID: w.testID, group: w.group, totals: w.state.Totals, failure: w.why}
 			if w.state.Err != nil {
@@ -174,7 +175,7 @@ func (l *live) finished(ctx context.Context, o *outcome) {
 	l.note(engine.LogInfo, nil, "%s", verdict)
 	l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
 		WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
-	l.happen(ctx, hapFinished{enrich: l.plan != nil && enrichable(l.plan.Plan)})
+	l.happen(ctx, lifecycle.Finished{Enrich: l.plan != nil && enrichable(l.plan.Plan)})
 }
 
 // enriched tells the log how the enrichment ended, and ends the run.
@@ -187,7 +188,7 @@ func (l *live) enriched(ctx context.Context) {
 	l.note(level, nil, "The enrichment is %s. %s", e.Status, e.Reason)
 	l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
 		WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
-	l.happen(ctx, hapEnriched{})
+	l.happen(ctx, lifecycle.Enriched{})
 }
 
 // process stores the parts, computes the exact figures and saves the results.

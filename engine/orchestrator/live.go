@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/guardrail"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -48,7 +49,7 @@ type live struct {
 	run      engine.Run
 	sc       engine.Scenario
 	epoch    int64
-	core     *core
+	life     *lifecycle.Machine
 	workers  []*runWorker
 	byID     map[string]*runWorker
 	agg      *aggregate.Aggregator
@@ -69,15 +70,15 @@ type live struct {
 	progress     *engine.PrepareProgress
 	lastStore    *job // the last transition queued
 	// Of a search: the step under way, and what it has measured.
-	meter meter
+	meter lifecycle.Meter
 	step  control.Step
 	// Of a run over the rate that run workers join: the decision about it, how many
 	// connections all have together, and whether some are joining.
-	rates   rateScaling
+	growth  lifecycle.Growth
 	pool    int
 	joining bool
 	// held is a step that waits for run workers to join.
-	held *actStep
+	held *lifecycle.BeginStep
 	// Of stages that run workers come and go with: none joins before.
 	nextJoin time.Time
 
@@ -121,7 +122,7 @@ type fromNode struct {
 
 // request is a happening from outside; stored receives the end of its write.
 type request struct {
-	happening any
+	happening lifecycle.Happening
 	stored    chan struct{}
 }
 
@@ -155,13 +156,8 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by s
 	if rate := firstRate(run.Scenario); rate != nil {
 		shareRate(l.workers, *rate)
 	}
-	l.core = newCore(run.Scenario.Workload, ids)
-	l.core.elastic = run.Scenario.Scaling.Elastic()
-	if run.Scenario.Workload.Searches() {
-		l.core.search, l.core.duration = newSearching(run.Scenario.FindMax, run.Scenario.Workload.Repeat), run.Scenario.LongestSearch()
-		l.core.search.runID = run.RunID
-		l.meter.begin(0, 0, nil)
-	}
+	l.life = lifecycle.New(lifePlan(run, ids))
+	l.meter.Begin(0, 0, nil)
 	l.second = l.agg.Tick(engine.PhasePreparing, nil)
 	shown := run
 	l.shown.Store(&shown)
@@ -172,7 +168,7 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by s
 func (l *live) current() engine.Run { return *l.shown.Load() }
 
 // ask hands the loop a happening. The channel closes when its consequences are stored.
-func (l *live) ask(h any) <-chan struct{} {
+func (l *live) ask(h lifecycle.Happening) <-chan struct{} {
 	r := request{h, make(chan struct{})}
 	select {
 	case l.asked <- r:
@@ -189,7 +185,7 @@ func (l *live) loop(ctx context.Context) {
 	defer func() { l.cancelPrepare(); l.stopPolling() }()
 	defer func() {
 		// What the preparation started is set back at the end of all, and also when this process ends before it.
-		if l.plan != nil && l.core.status.Terminal() {
+		if l.plan != nil && l.life.Status().Terminal() {
 			if failed := l.svc.setBack(l.run, l.plan.Plan); failed != "" {
 				l.note(engine.LogError, nil, "%s", failed)
 				l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
@@ -199,16 +195,16 @@ func (l *live) loop(ctx context.Context) {
 	}()
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	l.happen(ctx, hapBegun{})
+	l.happen(ctx, lifecycle.Begun{})
 	for {
 		due, stopTimer := l.timer()
 		// The run is over when its end is stored too.
 		var over <-chan struct{}
-		if l.core.ended {
+		if l.life.Ended() {
 			over = l.lastStore.done
 		}
 		var enriched <-chan struct{}
-		if l.enriching != nil && !l.core.ended {
+		if l.enriching != nil && !l.life.Ended() {
 			enriched = l.enriching.done
 		}
 		var stored <-chan struct{}
@@ -253,7 +249,7 @@ func (l *live) loop(ctx context.Context) {
 			l.push(l.clock.Now())
 		case <-due:
 			l.push(l.clock.Now())
-			l.happen(ctx, hapTick{})
+			l.happen(ctx, lifecycle.Ticked{})
 		case <-ticker.C:
 			l.everySecond(ctx)
 		}
@@ -263,7 +259,7 @@ func (l *live) loop(ctx context.Context) {
 
 // timer fires at the next decision by time.
 func (l *live) timer() (<-chan time.Time, func()) {
-	next := l.core.due()
+	next := l.life.Due()
 	if len(l.pending) > 0 && (next.IsZero() || l.pending[0].deadline.Before(next)) {
 		next = l.pending[0].deadline
 	}
@@ -313,48 +309,6 @@ func (l *live) whenStored(done chan struct{}) {
 	}()
 }
 
-// happen tells the core and carries its actions out.
-func (l *live) happen(ctx context.Context, h any) {
-	now := l.clock.Now()
-	l.look(now)
-	for _, a := range l.core.apply(now, h) {
-		switch a := a.(type) {
-		case actPrepare:
-			l.prepare(ctx)
-		case actCancelPrepare:
-			l.cancelPrepare()
-		case actPlace:
-			l.place(ctx)
-		case actChange:
-			l.change(a)
-		case actLost:
-			for _, id := range a.ids {
-				l.lose(l.worker(id), a.why)
-			}
-		case actStep:
-			l.nextStep(ctx, a)
-		case actMeasure:
-			if !l.beginHeld() {
-				l.measure(ctx)
-			}
-		case actJudged:
-			l.judged(a.step)
-		case actTargets:
-			l.tell(aiming{reason: engine.TargetInitial}, l.workers)
-		case actStage:
-			l.stageBegan(a)
-		case actFinish:
-			l.finish(ctx)
-		case actEnrich:
-			l.enriching = l.svc.enrich(l.run, l.plan.Plan)
-			close(l.figured)
-			l.note(engine.LogInfo, nil, "The query history of the target is asked for the executions")
-			l.publish(false)
-		case actEnd:
-		}
-	}
-}
-
 func (l *live) lose(w *runWorker, why string) {
 	w.dead, w.why = true, why
 	w.state.Status = engine.WorkerDead
@@ -364,9 +318,8 @@ func (l *live) lose(w *runWorker, why string) {
 
 // change stores a transition and sends its events: after the store has them, or
 // at once when they are urgent.
-func (l *live) change(a actChange) {
+func (l *live) change(t store.Transition, urgent bool) {
 	now := l.clock.Now()
-	t := a.t
 	t.RunID, t.Epoch = l.runID, l.epoch
 	events := make([]engine.Event, len(t.Events))
 	for i, e := range t.Events {
@@ -380,11 +333,11 @@ func (l *live) change(a actChange) {
 	l.lastStore = j
 	if len(events) > 0 {
 		p := pendingPush{events: events, job: j, deadline: now.Add(pushDeadline)}
-		if a.urgent {
+		if urgent {
 			p.deadline = now
 		}
 		l.pending = append(l.pending, p)
-		if a.urgent {
+		if urgent {
 			// Events go out in order: what waits before an urgent one waits no longer.
 			for i := range l.pending {
 				l.pending[i].deadline = now
@@ -403,7 +356,7 @@ func (l *live) change(a actChange) {
 		}
 		about := details{"status": t.To}
 		if t.StopReason != "" {
-			about["stop_reason"], about["drain_seconds"] = t.StopReason, l.core.drain(t.StopReason).Seconds()
+			about["stop_reason"], about["drain_seconds"] = t.StopReason, l.life.Drain(t.StopReason).Seconds()
 		}
 		l.noteWith(about, level, nil, "%s", text)
 	} else if t.Phase != nil && *t.Phase != engine.PhaseNone {
@@ -478,7 +431,7 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 		if !errors.Is(r.err, context.Canceled) {
 			l.log.Warn().Err(r.err).Msg("preparing a run failed")
 		}
-		l.happen(ctx, hapPrepareFailed{reasonOf(r.err)})
+		l.happen(ctx, lifecycle.PrepareFailed{Message: reasonOf(r.err)})
 		return
 	}
 	l.plan = r.plan
@@ -490,12 +443,12 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 	}
 	l.watchWarehouse(ctx)
 	most := 0.0
-	if l.core.search != nil {
+	if l.life.Search() != nil {
 		var why string
 		most, why = highestLevel(l.sc, r.plan.Server.MaxConnections)
 		l.note(engine.LogInfo, nil, "The search goes up to %.6g %s: %s", most, unitWords(l.sc.FindMax.Unit), why)
 	}
-	l.happen(ctx, hapPrepared{most})
+	l.happen(ctx, lifecycle.Prepared{MostLevel: most})
 }
 
 // reasonOf is an error as sentences for the run's page, with the cure.
@@ -547,7 +500,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 		if w := l.worker(m.WorkerID); w != nil {
 			w.state.Status, w.state.Err = engine.WorkerFailed, m.Err
 			l.nextJoin = l.clock.Now().Add(joinPause)
-			l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: reasonOf(m.Err)})
+			l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: engine.WorkerFailed, Message: reasonOf(m.Err)})
 			l.rateJoined()
 		}
 	case control.WorkerState:
@@ -584,7 +537,7 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 	case engine.WorkerFailed:
 		l.noteWith(details{"error": m.Err}, engine.LogError, w, "%s failed: %s", w.id, message)
 		l.nextJoin = l.clock.Now().Add(joinPause)
-		if l.core.started {
+		if l.life.Started() {
 			l.validity.LostWorker(w.id, message, m.At, l.clock.Now())
 		}
 	}
@@ -592,7 +545,7 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 		// The last second belongs to the run before it turns terminal.
 		l.aggregate(l.clock.Now())
 	}
-	l.happen(ctx, hapWorker{id: w.id, status: m.Status, message: message})
+	l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: m.Status, Message: message})
 	l.rateJoined()
 	if l.held != nil && l.joined() {
 		l.beginHeld()

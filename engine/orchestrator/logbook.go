@@ -98,8 +98,8 @@ func (l *live) noteWith(about details, level engine.LogLevel, w *runWorker, form
 	if about == nil {
 		about = details{}
 	}
-	if l.core.phase != engine.PhaseNone {
-		about["phase"] = l.core.phase
+	if l.life.Phase() != engine.PhaseNone {
+		about["phase"] = l.life.Phase()
 	}
 	if !l.run.StartTime.IsZero() {
 		about["elapsed_seconds"] = float64(now.Sub(l.run.StartTime.Time).Milliseconds()) / 1000

@@ -26,10 +26,10 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 	if l.plan != nil {
 		p.Simulated, p.Emulated = l.plan.Server.Simulated, l.plan.Server.Emulated
 	}
-	if l.core.preparing && l.progress != nil {
+	if l.life.Preparing() && l.progress != nil {
 		progress := *l.progress
 		p.Prepare = &progress
-	} else if l.core.placed && !l.core.started && !l.core.status.Terminal() {
+	} else if l.life.Placed() && !l.life.Started() && !l.life.Status().Terminal() {
 		p.Prepare = l.connecting()
 	}
 	if !l.preparedAt.IsZero() {
@@ -53,7 +53,7 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 		p.Validity = sum.ValidityDetail
 	}
 	p.Guardrails = l.guard.State()
-	p.FindMax = l.searchState(now)
+	p.FindMax = l.searchState()
 	p.Logs, p.LogsDropped = l.logbook.newest(now), l.logbook.missing(l.keeper.linesLost.Load())
 	return p
 }

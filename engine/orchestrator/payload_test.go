@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/payload"
 )
 
@@ -127,7 +128,7 @@ func TestThePayloadHasTheWholeShapeOfTheContract(t *testing.T) {
 		sum := v.figures()
 		run, _ := v.store.Run(t.Context(), "run-1")
 		rows, _ := v.store.Results(t.Context(), "run-1")
-		d := engine.RunDetail{Run: run, Summary: sum, Workers: rows[1:], FindMax: restingSearch(sum.FindMax), Warehouse: p.Warehouse}
+		d := engine.RunDetail{Run: run, Summary: sum, Workers: rows[1:], FindMax: lifecycle.RestingSearch(sum.FindMax), Warehouse: p.Warehouse}
 		d.Summary.Cost = &engine.Cost{RunCredits: 0.02}
 		// What only a live run has is null: latency of the last second, the phase, health by phase.
 		check("over", payload.Resting(&d, time.Now()), "phase", "latency.p50", "latency.p95", "latency.p99", "latency.avg", "find_max.qps_vs_prior_pct", "find_max.p95_vs_baseline_pct")

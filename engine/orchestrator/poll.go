@@ -22,7 +22,7 @@ const (
 
 func (l *live) pollEvery() time.Duration {
 	every := l.svc.opts.PollEvery
-	if l.core.search != nil {
+	if l.life.Search() != nil {
 		every = min(every, max(oftenestPoll, l.sc.FindMax.StepDuration()/pollsPerStep))
 	}
 	return every
@@ -131,8 +131,8 @@ func (l *live) warehousePolled(p polled) {
 			p.warehouse.StartedClusters, max(1, p.warehouse.MaxClusterCount))
 	}
 	// Queueing counts for a step when it is seen after the step has settled.
-	if s := l.core.search; s != nil && p.warehouse.Queued > 0 && s.number > 0 && s.number == l.meter.number && !p.at.Before(s.begun.Add(s.config.Settle())) {
-		l.meter.queued = true
+	if s := l.life.Search(); s != nil && p.warehouse.Queued > 0 && s.Settled(l.meter.Number(), p.at) {
+		l.meter.Queued()
 	}
 	at := l.clock.Place(p.at)
 	perHour, known := l.svc.opts.Prices().PerHour(*p.warehouse)

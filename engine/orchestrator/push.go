@@ -25,9 +25,9 @@ func (l *live) push(now time.Time) {
 			}
 			switch {
 			case e.Type == engine.EventSetPhase:
-				l.core.entered(now, e.Data.Phase)
+				l.life.Entered(now, e.Data.Phase)
 			case e.Data.StepNumber > 0:
-				l.core.stepped(now, e.Data.StepNumber)
+				l.life.Stepped(now, e.Data.StepNumber)
 			}
 		}
 	}

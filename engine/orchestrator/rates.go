@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/findmax"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
 )
 
 // rated reports whether run workers join a run over the rate when it is missed.
@@ -22,36 +23,36 @@ func rated(sc engine.Scenario) bool {
 
 // judgeRate adds run workers to a run that misses its rate, and says when it adds no more.
 func (l *live) judgeRate(ctx context.Context, now time.Time) {
-	if !rated(l.sc) || l.core.search != nil || !l.core.started || l.core.stopping() || l.joining || l.plan == nil || len(l.second.Snapshots) == 0 {
+	if !rated(l.sc) || l.life.Search() != nil || !l.life.Started() || l.life.Stopping() || l.joining || l.plan == nil || len(l.second.Snapshots) == 0 {
 		return
 	}
 	p := &l.second.Payload
-	s := rateSeen{achieved: p.Ops.CurrentPerSec, short: p.Waiting > 0 || p.DroppedPerSec > 0, cpuPercent: l.second.Peak.CPUPercent}
+	s := lifecycle.Seen{Achieved: p.Ops.CurrentPerSec, Short: p.Waiting > 0 || p.DroppedPerSec > 0, CPUPercent: l.second.Peak.CPUPercent}
 	if p.TargetQPS != nil {
-		s.wanted = *p.TargetQPS
+		s.Wanted = *p.TargetQPS
 	}
-	l.grow(ctx, func(have int, room rateRoom) (int, string) { return l.rates.second(now, s, have, room) }, s)
+	l.grow(ctx, func(have int, room lifecycle.Room) (int, string) { return l.growth.Second(now, s, have, room) }, s)
 }
 
 // retryStep gives the step of a search over the rate further run workers, when
 // those there have missed it: the same level is measured again with them.
 func (l *live) retryStep(ctx context.Context, o findmax.Observation) bool {
-	if l.core.search == nil || !rated(l.sc) || l.core.stopping() || l.joining || l.rates.stopped != "" {
+	if l.life.Search() == nil || !rated(l.sc) || l.life.Stopping() || l.joining || l.growth.Stopped() != "" {
 		return false
 	}
-	s := rateSeen{wanted: l.meter.level, achieved: o.QPS, short: true, cpuPercent: l.second.Peak.CPUPercent}
-	if o.Operations == 0 || !s.misses() {
+	s := lifecycle.Seen{Wanted: l.meter.Level(), Achieved: o.QPS, Short: true, CPUPercent: l.second.Peak.CPUPercent}
+	if o.Operations == 0 || !s.Misses() {
 		return false
 	}
-	if !l.grow(ctx, func(have int, room rateRoom) (int, string) { return l.rates.judge(s, have, room) }, s) {
+	if !l.grow(ctx, func(have int, room lifecycle.Room) (int, string) { return l.growth.Judge(s, have, room) }, s) {
 		return false
 	}
-	l.happen(ctx, hapAgain{number: l.meter.number})
+	l.happen(ctx, lifecycle.MeasuredInVain{Number: l.meter.Number()})
 	return true
 }
 
 // grow asks for a decision and carries it out; it reports whether run workers join.
-func (l *live) grow(ctx context.Context, decide func(have int, room rateRoom) (int, string), s rateSeen) bool {
+func (l *live) grow(ctx context.Context, decide func(have int, room lifecycle.Room) (int, string), s lifecycle.Seen) bool {
 	have := l.carrying()
 	room, connections := l.roomForRate(len(have))
 	add, why := decide(len(have), room)
@@ -66,7 +67,7 @@ func (l *live) grow(ctx context.Context, decide func(have int, room rateRoom) (i
 	l.svc.mu.Lock()
 	l.connections = l.pool
 	l.svc.mu.Unlock()
-	l.note(engine.LogInfo, nil, "The rate of %.6g/s is missed (%.6g/s): %d run worker(s) join the %d, for %d connections in all", s.wanted, s.achieved, add, len(have), l.pool)
+	l.note(engine.LogInfo, nil, "The rate of %.6g/s is missed (%.6g/s): %d run worker(s) join the %d, for %d connections in all", s.Wanted, s.Achieved, add, len(have), l.pool)
 	l.joining = true
 	var joined []*runWorker
 	for _, n := range engine.Spread(l.pool, len(have)+add)[len(have):] {
@@ -79,7 +80,7 @@ func (l *live) grow(ctx context.Context, decide func(have int, room rateRoom) (i
 
 // roomForRate is how many run workers may join the have there are, and how many
 // connections all may hold together.
-func (l *live) roomForRate(have int) (rateRoom, int) {
+func (l *live) roomForRate(have int) (lifecycle.Room, int) {
 	connections, why := l.sc.Scaling.Holds(), "that is as many connections as a run may have"
 	if allowed := l.plan.Server.MaxConnections; allowed > 0 && allowed-spareSessions < connections {
 		connections, why = allowed-spareSessions, fmt.Sprintf("the target's max_connections of %d leave no more, less %d for others", allowed, spareSessions)
@@ -88,13 +89,13 @@ func (l *live) roomForRate(have int) (rateRoom, int) {
 		connections, why = room+l.pool, "the nodes have no room for more connections"
 	}
 	per := max(l.sc.Scaling.PerWorkerCapacity, 1)
-	room := rateRoom{workers: max(connections-l.pool, 0) / per, why: why}
-	if rest := connections - l.pool; room.workers == 0 && rest > 0 {
-		room.workers = 1 // a smaller one
+	room := lifecycle.Room{Workers: max(connections-l.pool, 0) / per, Why: why}
+	if rest := connections - l.pool; room.Workers == 0 && rest > 0 {
+		room.Workers = 1 // a smaller one
 	}
 	bound := func(n int, why string) {
-		if n <= room.workers {
-			room = rateRoom{workers: n, why: why}
+		if n <= room.Workers {
+			room = lifecycle.Room{Workers: n, Why: why}
 		}
 	}
 	if l.sc.Scaling.Mode == engine.ScalingBounded {
@@ -124,12 +125,12 @@ func (s *Service) nodeRoom() (room int, limited bool) {
 
 // rateJoined shares the load anew once everybody who joins is ready, or has failed to be.
 func (l *live) rateJoined() {
-	if !l.joining || !l.joined() || l.core.stopping() {
+	if !l.joining || !l.joined() || l.life.Stopping() {
 		return
 	}
 	l.joining = false
-	l.rates.joined(l.clock.Now())
-	if l.core.search == nil {
+	l.growth.Joined(l.clock.Now())
+	if l.life.Search() == nil {
 		l.redistribute()
 	}
 }
@@ -147,19 +148,19 @@ func (l *live) redistribute() {
 
 // wantedRate is the rate of the whole run now.
 func (l *live) wantedRate(now time.Time) float64 {
-	if l.core.search != nil {
-		return l.meter.level
+	if l.life.Search() != nil {
+		return l.meter.Level()
 	}
-	return l.sc.Workload.RateAt(l.core.sinceMeasuring(now))
+	return l.sc.Workload.RateAt(l.life.SinceMeasuring(now))
 }
 
 // followRates brings the run workers to the rate of the stages, up to the next
 // second or the next border: a ramp is made of such pieces, and a step is told at its time.
 func (l *live) followRates(now time.Time) {
-	if !rated(l.sc) || !followed(l.sc) || !l.core.started || l.core.stopping() || l.joining {
+	if !rated(l.sc) || !followed(l.sc) || !l.life.Started() || l.life.Stopping() || l.joining {
 		return
 	}
-	at := l.core.sinceMeasuring(now)
+	at := l.life.SinceMeasuring(now)
 	rate, ramp := l.sc.Workload.NextRate(at, stageRamp)
 	workers := l.carrying()
 	var told float64

@@ -60,8 +60,8 @@ func TestARateThatIsMissedBringsRunWorkers(t *testing.T) {
 		if reasons[engine.TargetInitial] != n || reasons[engine.TargetRedistribute] < n {
 			t.Errorf("%v", reasons)
 		}
-		if v.svc.live["run-1"].rates.stopped != "" {
-			t.Errorf("it says %q", v.svc.live["run-1"].rates.stopped)
+		if v.svc.live["run-1"].growth.Stopped() != "" {
+			t.Errorf("it says %q", v.svc.live["run-1"].growth.Stopped())
 		}
 		// A run worker that dies leaves its part to the others.
 		v.silence("worker-1", true)

@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -237,7 +238,7 @@ func (s *Service) remember(ctx context.Context, e *ending) error {
 		if err != nil {
 			return err
 		}
-		e.search = recoveredSearch(e.run.Scenario, state)
+		e.search = lifecycle.RecoveredSearch(e.run.Scenario, state)
 	}
 	for _, r := range rows {
 		if r.TestID == e.run.RunID {

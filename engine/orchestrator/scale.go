@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
 )
 
 // available are the nodes that take new run workers.
@@ -28,7 +29,7 @@ func (l *live) assign(ctx context.Context, w *runWorker, slot int, nodes []*node
 	refuse := func(why string) {
 		w.state.Status = engine.WorkerFailed
 		l.nextJoin = l.clock.Now().Add(joinPause)
-		l.happen(ctx, hapWorker{id: w.id, status: engine.WorkerFailed, message: why})
+		l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: engine.WorkerFailed, Message: why})
 	}
 	if len(nodes) == 0 {
 		refuse("there is no node to carry the load")
@@ -48,7 +49,7 @@ func (l *live) assign(ctx context.Context, w *runWorker, slot int, nodes []*node
 
 // scales reports whether run workers join and leave while the run goes on.
 func (l *live) scales() bool {
-	if l.core.search != nil {
+	if l.life.Search() != nil {
 		return l.sc.Scaling.Elastic() && l.sc.FindMax.Unit != engine.FindMaxRate
 	}
 	return staged(l.sc)
@@ -61,7 +62,7 @@ func (l *live) join(ctx context.Context, connections int) *runWorker {
 	w := &runWorker{id: workerID(slot), group: slot, testID: uuid.NewString(), connections: connections}
 	l.workers = append(l.workers, w)
 	l.byID[w.id] = w
-	l.happen(ctx, hapJoined{w.id})
+	l.happen(ctx, lifecycle.WorkerJoined{ID: w.id})
 	if connections > 0 {
 		l.note(engine.LogInfo, w, "%s joins with %d connections", w.id, connections)
 	} else {
@@ -83,20 +84,20 @@ func (l *live) row(w *runWorker) engine.TestResult {
 }
 
 // nextStep has as many run workers join as the step's level needs, and begins it when they are there.
-func (l *live) nextStep(ctx context.Context, a actStep) {
+func (l *live) nextStep(ctx context.Context, a lifecycle.BeginStep) {
 	if l.joining {
 		l.held = &a // those that join have a part in it
 		return
 	}
 	have := len(l.carrying())
-	need := l.sc.Scaling.Workers(int(a.level))
+	need := l.sc.Scaling.Workers(int(a.Level))
 	if !l.scales() || need <= have || len(l.workers)+need-have > l.plan.Plan.KeySlots {
 		l.beginStep(a)
 		return
 	}
 	l.held = &a
 	var joined []*runWorker
-	for _, n := range engine.Spread(int(a.level), need)[have:] {
+	for _, n := range engine.Spread(int(a.Level), need)[have:] {
 		joined = append(joined, l.join(ctx, n))
 	}
 	l.tell(aiming{reason: engine.TargetInitial}, joined)
@@ -118,7 +119,7 @@ func (l *live) joined() bool {
 // beginHeld begins the step that waited for run workers; it reports whether there was one.
 func (l *live) beginHeld() bool {
 	a := l.held
-	if a == nil || l.core.stopping() {
+	if a == nil || l.life.Stopping() {
 		return false
 	}
 	l.held = nil
@@ -143,7 +144,7 @@ func (l *live) retire(workers []*runWorker, level int) (stay []*runWorker, stop 
 		l.note(engine.LogInfo, w, "%s is not needed any more and leaves", w.id)
 		stop = append(stop, aiming{reason: engine.TargetRetire, at: l.clock.Now()}.events([]aimed{{w.id, w.group, w.target()}})...)
 		stop = append(stop, engine.Event{Type: engine.EventStop, Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: w.id,
-			Reason: string(engine.StopDurationElapsed), Detail: "retired", DrainTimeoutSeconds: l.core.drain(engine.StopDurationElapsed).Seconds()}})
+			Reason: string(engine.StopDurationElapsed), Detail: "retired", DrainTimeoutSeconds: l.life.Drain(engine.StopDurationElapsed).Seconds()}})
 	}
 	return workers[:need], stop
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/enrich"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -202,7 +203,7 @@ func (s *Service) Close(ctx context.Context) error {
 		}
 		s.mu.Unlock()
 		for _, l := range runs {
-			l.ask(hapStop{reason: engine.StopUserRequested, sentence: reasonShutdown, by: "server"})
+			l.ask(lifecycle.StopAsked{Reason: engine.StopUserRequested, Sentence: reasonShutdown, By: "server"})
 		}
 		for _, l := range runs {
 			select {
@@ -422,7 +423,7 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 		if run := l.current(); run.Status.Terminal() {
 			return engine.Run{}, finished(run)
 		}
-		stored := l.ask(hapStop{reason: engine.StopUserRequested, sentence: reasonUser, by: by})
+		stored := l.ask(lifecycle.StopAsked{Reason: engine.StopUserRequested, Sentence: reasonUser, By: by})
 		patience := stopReply
 		if l.keeper.isAway() {
 			patience = stopReplyAway

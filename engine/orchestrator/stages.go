@@ -32,20 +32,12 @@ func followed(sc engine.Scenario) bool {
 	return staged(sc) || rated(sc) && len(sc.Workload.Stages) > 0
 }
 
-// sinceMeasuring is the time since the measurement began, less than 0 before it.
-func (c *core) sinceMeasuring(now time.Time) time.Duration {
-	if c.phase == engine.PhaseWarmup {
-		return min(now.Sub(c.loadAt.Add(c.warmup)), 0)
-	}
-	return now.Sub(c.measureAt)
-}
-
 // followStages brings the run workers to the level of the stages.
 func (l *live) followStages(ctx context.Context, now time.Time) {
-	if !staged(l.sc) || !l.core.started || l.core.stopping() {
+	if !staged(l.sc) || !l.life.Started() || l.life.Stopping() {
 		return
 	}
-	w, at := l.sc.Workload, l.core.sinceMeasuring(now)
+	w, at := l.sc.Workload, l.life.SinceMeasuring(now)
 	have := l.carrying()
 	soon := l.sc.Scaling.Workers(w.MostConnections(at, at+joinLead))
 	if missing := soon - len(have); missing > 0 && len(l.workers)+missing <= l.plan.Plan.KeySlots && now.After(l.nextJoin) {

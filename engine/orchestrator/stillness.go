@@ -37,20 +37,9 @@ func (l *live) look(now time.Time) {
 			w.heard = now
 		}
 	}
-	l.core.stood(gap)
-	if !l.core.status.Terminal() {
+	l.life.StoodStill(gap)
+	if !l.life.Status().Terminal() {
 		l.note(engine.LogWarning, nil, "The process stood still for %.0f s: it was stopped, or the machine was", gap.Seconds())
-	}
-}
-
-// stood gives the workers the time back in which they could not be heard. The
-// phases of the load go on: they are time on the target.
-func (c *core) stood(gap time.Duration) {
-	if !c.placedAt.IsZero() {
-		c.placedAt = c.placedAt.Add(gap)
-	}
-	if !c.stoppedAt.IsZero() {
-		c.stoppedAt, c.toldAt = c.stoppedAt.Add(gap), c.toldAt.Add(gap)
 	}
 }
 
@@ -62,7 +51,7 @@ func (l *live) judgeClock(now time.Time) {
 	if from.IsZero() || step.Abs() < clockNoise {
 		return
 	}
-	l.validity.Stepped(from, now, l.core.phase, step)
+	l.validity.Stepped(from, now, l.life.Phase(), step)
 	words := aggregate.SteppedWords(step)
 	l.note(engine.LogWarning, nil, "T%s; the run goes on by the clock as it was at its start", words[1:])
 }

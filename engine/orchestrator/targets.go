@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -115,8 +116,8 @@ func (l *live) tell(a aiming, workers []*runWorker, more ...engine.Event) {
 			targets[w.id] = w.target()
 		}
 	}
-	l.change(actChange{t: store.Transition{From: []engine.Status{engine.StatusRunning}, Events: append(a.events(to), more...),
-		WorkerTargets: targets, WorkersExpected: l.expected()}})
+	l.change(store.Transition{From: []engine.Status{engine.StatusRunning}, Events: append(a.events(to), more...),
+		WorkerTargets: targets, WorkersExpected: l.expected()}, false)
 }
 
 // expected is how many run workers the run has: those that are not needed any
@@ -124,7 +125,7 @@ func (l *live) tell(a aiming, workers []*runWorker, more ...engine.Event) {
 func (l *live) expected() int {
 	n := 0
 	for _, w := range l.workers {
-		if !w.retiring && (w.state.Status != engine.WorkerFailed || l.core.ran[w.id] || !l.core.started) {
+		if !w.retiring && (w.state.Status != engine.WorkerFailed || l.life.Carried(w.id) || !l.life.Started()) {
 			n++
 		}
 	}
@@ -149,19 +150,19 @@ func showTargets(r *engine.Run, t store.Transition) {
 
 // stageBegan tells what a stage asks of each run worker. Run workers that
 // follow the stages by themselves do so to the millisecond, and take the events for a record.
-func (l *live) stageBegan(a actStage) {
+func (l *live) stageBegan(a lifecycle.BeginStage) {
 	if followed(l.sc) {
 		l.followRates(l.clock.Now())
 		return
 	}
-	s := l.sc.Workload.Stages[a.index]
+	s := l.sc.Workload.Stages[a.Index]
 	workers := l.carrying()
 	if s.TargetQPS != nil {
 		shareRate(workers, *s.TargetQPS)
 	} else {
 		shareConnections(workers, int(s.Level()))
 	}
-	about := aiming{reason: engine.TargetStage, at: a.at}
+	about := aiming{reason: engine.TargetStage, at: a.At}
 	if s.Ramp != engine.RampStep {
 		about.ramp = s.Duration()
 	}

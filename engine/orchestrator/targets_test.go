@@ -52,38 +52,3 @@ func TestATargetEventHasEveryFieldOfTheContract(t *testing.T) {
 		t.Errorf("a retirement is %v", got)
 	}
 }
-
-// TestStagesBeginAtTheirTime: once each, in order, at the time that the workload gives, and not after the end.
-func TestStagesBeginAtTheirTime(t *testing.T) {
-	level := 8
-	w := engine.Workload{DurationSeconds: 6, Stages: []engine.Stage{{DurationSeconds: 2, Connections: &level}, {DurationSeconds: 1, Connections: &level}, {DurationSeconds: 3, Connections: &level}}}
-	c := newCore(w, []string{"worker-0"})
-	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var began []time.Duration
-	apply := func(now time.Time, h any) {
-		for _, a := range c.apply(now, h) {
-			if s, ok := a.(actStage); ok {
-				if s.index != len(began) {
-					t.Fatalf("stage %d after %d others", s.index, len(began))
-				}
-				began = append(began, s.at.Sub(begin))
-			}
-		}
-	}
-	apply(begin, hapBegun{})
-	apply(begin, hapPrepared{})
-	apply(begin, hapWorker{id: "worker-0", status: engine.WorkerReady})
-	// The store took its time before the run workers were told.
-	const told = 40 * time.Millisecond
-	apply(begin.Add(told/2), hapTick{})
-	c.entered(begin.Add(told), engine.PhaseMeasurement)
-	for range 10 {
-		if c.stopping() {
-			break
-		}
-		apply(c.due(), hapTick{})
-	}
-	if len(began) != 3 || began[0] != told || began[1] != told+2*time.Second || began[2] != told+3*time.Second || c.reason != engine.StopDurationElapsed {
-		t.Errorf("stages began at %v, the run ended by %q", began, c.reason)
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/guardrail"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -17,14 +18,14 @@ import (
 func (l *live) everySecond(ctx context.Context) {
 	now := l.clock.Now()
 	l.look(now)
-	if !l.core.status.Terminal() {
+	if !l.life.Status().Terminal() {
 		l.judgeClock(now)
 		l.judgeHealth(ctx, now)
 		if now.Sub(l.lastState) >= control.StateInterval {
 			l.lastState = now
 			l.sendState()
 		}
-		if others := l.svc.otherLive(l.runID); others > 0 && l.core.started {
+		if others := l.svc.otherLive(l.runID); others > 0 && l.life.Started() {
 			l.validity.Note(fmt.Sprintf("%d other run(s) were live on this server at the same time.", others))
 		}
 		l.followStages(ctx, now)
@@ -32,7 +33,7 @@ func (l *live) everySecond(ctx context.Context) {
 		l.aggregate(now)
 		l.judgeRate(ctx, now)
 		l.endLosses(now, false)
-		l.happen(ctx, hapTick{})
+		l.happen(ctx, lifecycle.Ticked{})
 	} else if len(l.logbook.pending) > 0 {
 		l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
 			WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
@@ -42,7 +43,7 @@ func (l *live) everySecond(ctx context.Context) {
 
 // judgeHealth finds the workers that nothing has been heard of for too long.
 func (l *live) judgeHealth(ctx context.Context, now time.Time) {
-	if !l.core.placed {
+	if !l.life.Placed() {
 		return
 	}
 	var lost []string
@@ -53,9 +54,9 @@ func (l *live) judgeHealth(ctx context.Context, now time.Time) {
 		}
 	}
 	if len(lost) > 0 {
-		l.happen(ctx, hapLost{lost})
+		l.happen(ctx, lifecycle.WorkersLost{IDs: lost})
 		l.rateJoined()
-		if rated(l.sc) && l.core.started && !l.core.stopping() && l.core.search == nil {
+		if rated(l.sc) && l.life.Started() && !l.life.Stopping() && l.life.Search() == nil {
 			l.redistribute()
 		}
 	}
@@ -74,7 +75,7 @@ func (l *live) health(w *runWorker, now time.Time) engine.Health {
 
 // sendState repeats the absolute state, which heals lost events.
 func (l *live) sendState() {
-	if !l.core.placed || len(l.pending) > 0 {
+	if !l.life.Placed() || len(l.pending) > 0 {
 		return
 	}
 	for _, n := range l.nodes() {
@@ -88,8 +89,8 @@ func (l *live) state() control.RunState {
 	for _, w := range l.workers {
 		targets[w.id] = w.target()
 	}
-	return control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.core.status, Phase: l.core.phase, Started: l.core.started,
-		LastSequence: l.sequence, Targets: targets, Step: l.step, StopReason: l.core.reason, DrainTimeout: l.core.drain(l.core.reason)}
+	return control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.life.Status(), Phase: l.life.Phase(), Started: l.life.Started(),
+		LastSequence: l.sequence, Targets: targets, Step: l.step, StopReason: l.life.StopReason(), DrainTimeout: l.life.Drain(l.life.StopReason())}
 }
 
 // aggregate folds what arrived since the last second, judges it and queues its write.
@@ -97,7 +98,7 @@ func (l *live) aggregate(now time.Time) {
 	views := make([]aggregate.Worker, 0, len(l.workers))
 	rows := make([]store.WorkerRow, 0, len(l.workers))
 	registered, active, completed := 0, 0, 0
-	if l.core.placed {
+	if l.life.Placed() {
 		for _, w := range l.workers {
 			views = append(views, aggregate.Worker{WorkerID: w.id, WorkerGroupID: w.group, NodeID: w.state.NodeID, Status: w.state.Status, Phase: w.state.Phase,
 				Health: l.health(w, now), LastHeartbeat: w.heard, TargetConnections: w.connections, OpenConnections: w.state.OpenConnections})
@@ -116,21 +117,21 @@ func (l *live) aggregate(now time.Time) {
 			}
 		}
 	}
-	s := l.agg.Tick(l.core.phase, views)
+	s := l.agg.Tick(l.life.Phase(), views)
 	l.second = s
-	l.shownLatency.see(l.core.phase, s)
-	if l.core.search != nil {
+	l.shownLatency.see(l.life.Phase(), s)
+	if l.life.Search() != nil {
 		// A search goes where operations wait and are dropped on purpose; its steps are judged by them.
 		for i := range s.Workers {
 			s.Workers[i].Dropped, s.Workers[i].PoolWaitMs, s.Workers[i].Missing = 0, nil, 0
 		}
 	}
-	l.validity.Observe(now, l.core.phase, s)
-	l.validity.Outcome(aggregate.Outcome{From: l.core.measureAt, To: now, Operations: s.RollupOps, Errors: s.RollupErrors, Search: l.core.search != nil})
+	l.validity.Observe(now, l.life.Phase(), s)
+	l.validity.Outcome(aggregate.Outcome{From: l.life.MeasureAt(), To: now, Operations: s.RollupOps, Errors: s.RollupErrors, Search: l.life.Search() != nil})
 	l.saveVerdict()
-	if l.core.started && !l.core.stopping() {
+	if l.life.Started() && !l.life.Stopping() {
 		if broken := l.guard.Observe(now, guarded(s)); broken != "" {
-			l.happen(l.svc.lifetime, hapStop{reason: engine.StopGuardrail, sentence: "Guardrail triggered: " + broken})
+			l.happen(l.svc.lifetime, lifecycle.StopAsked{Reason: engine.StopGuardrail, Sentence: "Guardrail triggered: " + broken})
 		}
 	}
 	r := &l.run
@@ -142,12 +143,12 @@ func (l *live) aggregate(now time.Time) {
 	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Snapshots, Logs: l.logbook.take(),
 		TotalOps: s.RollupOps, ErrorCount: s.RollupErrors, CurrentQPS: s.Payload.Ops.CurrentPerSec,
 		WorkersRegistered: registered, WorkersActive: active, WorkersCompleted: completed}
-	if l.core.started && reported(s) && (len(s.Snapshots) > 0 || !l.allEnded()) && (covered(s) >= shortestSecond || reportedOps(s) > 0) {
-		p := s.Point(now, now.Sub(r.StartTime.Time), phaseOf(s, l.core.phase))
+	if l.life.Started() && reported(s) && (len(s.Snapshots) > 0 || !l.allEnded()) && (covered(s) >= shortestSecond || reportedOps(s) > 0) {
+		p := s.Point(now, now.Sub(r.StartTime.Time), phaseOf(s, l.life.Phase()))
 		t.Point = &p
 	}
-	if l.core.started {
-		t.FindMax = l.searchState(now)
+	if l.life.Started() {
+		t.FindMax = l.searchState()
 	}
 	l.keeper.saveTick(t)
 }
@@ -158,7 +159,7 @@ func (l *live) saveVerdict() {
 	verdict := l.validity.Verdict()
 	if n := len(verdict.Causes) + len(verdict.Seen); n != l.judgedSoFar {
 		l.judgedSoFar = n
-		row := engine.TestResult{TestID: l.runID, RunID: l.runID, TestName: l.run.TestName, Status: l.core.status, Validity: &verdict}
+		row := engine.TestResult{TestID: l.runID, RunID: l.runID, TestName: l.run.TestName, Status: l.life.Status(), Validity: &verdict}
 		l.keeper.add("the verdict so far", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
 	}
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package lifecycle
 
 import (
 	"fmt"
@@ -19,14 +19,14 @@ const (
 	busyPercent = 90
 )
 
-// rateScaling decides whether a run over the rate gets further run workers: when
+// Growth decides whether a run over the rate gets further run workers: when
 // those there are miss the rate, while there is room, and while the ones before
 // have helped. Once it has decided against it, it stays with that. It reads no clock.
 //
 //	the rate is missed 3 s in a row, there is room    add
 //	the rate is missed again, 4 s after they joined   add, or stop when they brought nothing
 //	there is no room                                  stop
-type rateScaling struct {
+type Growth struct {
 	missed  int
 	sum     float64   // achieved in the seconds that missed
 	pause   time.Time // nothing is decided before
@@ -35,70 +35,73 @@ type rateScaling struct {
 	stopped string    // why no more are added
 }
 
-// rateSeen is what a second, or the step of a search, shows.
-type rateSeen struct {
-	wanted, achieved float64
-	// short: operations wait for a connection, or are dropped.
-	short      bool
-	cpuPercent float64
+// Stopped is why no more are added, empty while some may be.
+func (r *Growth) Stopped() string { return r.stopped }
+
+// Seen is what a second, or the step of a search, shows.
+type Seen struct {
+	Wanted, Achieved float64
+	// Short: operations wait for a connection, or are dropped.
+	Short      bool
+	CPUPercent float64
 }
 
-// misses reports whether the rate is missed for want of connections.
-func (s rateSeen) misses() bool {
-	return s.wanted > 0 && s.short && s.achieved < rateMissed*s.wanted
+// Misses reports whether the rate is missed for want of connections.
+func (s Seen) Misses() bool {
+	return s.Wanted > 0 && s.Short && s.Achieved < rateMissed*s.Wanted
 }
 
-// rateRoom is how many run workers may still join, and what bounds them.
-type rateRoom struct {
-	workers int
-	why     string
+// Room is how many run workers may still join, and what bounds them.
+type Room struct {
+	Workers int
+	Why     string
 }
 
-// second judges one second. It returns how many run workers to add, or a
+// Second judges one second. It returns how many run workers to add, or a
 // sentence when it has just decided to add no more.
-func (r *rateScaling) second(now time.Time, s rateSeen, have int, room rateRoom) (add int, why string) {
+func (r *Growth) Second(now time.Time, s Seen, have int, room Room) (add int, why string) {
 	if r.stopped != "" || now.Before(r.pause) {
 		return 0, ""
 	}
-	if !s.misses() {
+	if !s.Misses() {
 		r.missed, r.sum = 0, 0
 		return 0, ""
 	}
 	r.missed++
-	r.sum += s.achieved
+	r.sum += s.Achieved
 	if r.missed < missedFor {
 		return 0, ""
 	}
-	s.achieved = r.sum / float64(r.missed)
+	s.Achieved = r.sum / float64(r.missed)
 	r.missed, r.sum = 0, 0
-	return r.judge(s, have, room)
+	return r.Judge(s, have, room)
 }
 
-// judge decides about a rate that is missed.
-func (r *rateScaling) judge(s rateSeen, have int, room rateRoom) (add int, why string) {
+// Judge decides about a rate that is missed.
+func (r *Growth) Judge(s Seen, have int, room Room) (add int, why string) {
 	stop := func(format string, args ...any) (int, string) {
-		r.stopped = fmt.Sprintf("The rate of %.6g/s is missed (%.6g/s) and no run worker is added to the %d: ", s.wanted, s.achieved, have) + fmt.Sprintf(format, args...)
+		r.stopped = fmt.Sprintf("The rate of %.6g/s is missed (%.6g/s) and no run worker is added to the %d: ", s.Wanted, s.Achieved, have) + fmt.Sprintf(format, args...)
 		return 0, r.stopped
 	}
 	if r.had > 0 && have > r.had {
-		gain, grown := s.achieved/max(r.before, 1e-9)-1, float64(have)/float64(r.had)-1
+		gain, grown := s.Achieved/max(r.before, 1e-9)-1, float64(have)/float64(r.had)-1
 		if gain < worthwhile*grown {
 			return stop("%d did not serve more than %d had (%.6g/s), so the limit is the target's or the generator's, not the number of connections.", have, r.had, r.before)
 		}
 	}
 	switch {
-	case s.cpuPercent >= busyPercent:
-		return stop("the generator uses %.0f %% of its CPU, and would share it with them.", s.cpuPercent)
-	case room.workers <= 0:
-		return stop("%s.", room.why)
+	case s.CPUPercent >= busyPercent:
+		return stop("the generator uses %.0f %% of its CPU, and would share it with them.", s.CPUPercent)
+	case room.Workers <= 0:
+		return stop("%s.", room.Why)
 	}
-	need := int(math.Ceil(float64(have)*s.wanted/max(s.achieved, 1e-9))) - have
-	add = min(max(need, 1), have, room.workers)
-	r.before, r.had = s.achieved, have
+	need := int(math.Ceil(float64(have)*s.Wanted/max(s.Achieved, 1e-9))) - have
+	add = min(max(need, 1), have, room.Workers)
+	r.before, r.had = s.Achieved, have
 	return add, ""
 }
 
-// joined notes that the run workers that were added carry load now.
-func (r *rateScaling) joined(now time.Time) {
+// Joined notes that the run workers that were added carry load now.
+func (r *Growth) Joined(now time.Time) {
 	r.pause, r.missed, r.sum = now.Add(settleFor), 0, 0
 }

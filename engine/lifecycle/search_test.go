@@ -1,7 +1,8 @@
-package orchestrator
+package lifecycle
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +13,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/findmax"
 )
 
-func searchCore(warmup float64, f engine.FindMax) *core {
-	c := newCore(engine.Workload{LoadMode: engine.LoadFindMax, WarmupSeconds: warmup}, []string{"worker-0"})
-	c.search, c.duration = newSearching(f, 1), f.MaxDuration()
+func searching(warmup float64, f engine.FindMax) *Machine {
+	c := fixed(engine.Workload{LoadMode: engine.LoadFindMax, WarmupSeconds: warmup}, "worker-0")
+	c.plan.Search, c.plan.Duration = NewSearch(f, 1, strconv.Itoa), f.MaxDuration()
 	return c
 }
 
@@ -30,72 +31,72 @@ func TestEverySearchingRunEndsAndObeysTheContract(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := searchFields()
 		f.MaxDurationSeconds = float64(rapid.IntRange(3, 300).Draw(t, "longest"))
-		c := searchCore(float64(rapid.IntRange(0, 2).Draw(t, "warmup")), f)
+		c := searching(float64(rapid.IntRange(0, 2).Draw(t, "warmup")), f)
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		most := rapid.IntRange(4, 60).Draw(t, "most")
 		under, judged, asked, stopped := 0, 0, 0, false
-		apply := func(h any) {
-			for _, a := range c.apply(now, h) {
+		apply := func(h Happening) {
+			for _, a := range c.Apply(now, h) {
 				switch a := a.(type) {
-				case actStep:
-					if stopped || a.step.Number != under+1 || judged != under && under > 0 && a.step.Number != judged+2 {
-						t.Fatalf("step %d after %d, %d judged, stopped %v", a.step.Number, under, judged, stopped)
+				case BeginStep:
+					if stopped || a.Number != under+1 || judged != under && under > 0 && a.Number != judged+2 {
+						t.Fatalf("step %d after %d, %d judged, stopped %v", a.Number, under, judged, stopped)
 					}
-					if a.level < 1 || a.level > float64(most) || a.level != math.Trunc(a.level) || a.step.Settle != 400*time.Millisecond || a.step.Length != 2*time.Second {
+					if a.Level < 1 || a.Level > float64(most) || a.Level != math.Trunc(a.Level) || a.Settle != 400*time.Millisecond || a.Length != 2*time.Second {
 						t.Fatalf("%+v", a)
 					}
-					under = a.step.Number
-				case actJudged:
-					if judged++; a.step.StepNumber != judged || a.step.StepStartTime.After(a.step.StepEndTime.Time) {
-						t.Fatalf("judged %+v as number %d", a.step, judged)
+					under = a.Number
+				case KeepStep:
+					if judged++; a.Step.StepNumber != judged || a.Step.StepStartTime.After(a.Step.StepEndTime.Time) {
+						t.Fatalf("judged %+v as number %d", a.Step, judged)
 					}
-				case actMeasure:
-					if asked++; a.number != under || c.stopping() {
-						t.Fatalf("asked to measure %d in step %d", a.number, under)
+				case MeasureStep:
+					if asked++; a.Number != under || c.Stopping() {
+						t.Fatalf("asked to measure %d in step %d", a.Number, under)
 					}
-				case actChange:
-					stopped = stopped || a.urgent
+				case Change:
+					stopped = stopped || a.Urgent
 				}
 			}
 		}
-		apply(hapBegun{})
-		apply(hapPrepared{float64(most)})
-		apply(hapWorker{id: "worker-0", status: engine.WorkerReady})
+		apply(Begun{})
+		apply(Prepared{float64(most)})
+		apply(WorkerChanged{ID: "worker-0", Status: engine.WorkerReady})
 		for range 400 {
 			now = now.Add(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
 			switch rapid.IntRange(0, 40).Draw(t, "what") {
 			case 0:
-				apply(hapStop{reason: engine.StopUserRequested})
+				apply(StopAsked{Reason: engine.StopUserRequested})
 			case 1:
-				apply(hapMeasured{number: under + rapid.IntRange(-2, 2).Draw(t, "other")})
+				apply(Measured{Number: under + rapid.IntRange(-2, 2).Draw(t, "other")})
 			case 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12:
 				ms := rapid.Float64Range(1, 3).Draw(t, "p95")
-				apply(hapMeasured{number: under, measured: 2 * time.Second, observed: findmax.Observation{Operations: rapid.Int64Range(0, 100).Draw(t, "operations"),
+				apply(Measured{Number: under, Length: 2 * time.Second, Observed: findmax.Observation{Operations: rapid.Int64Range(0, 100).Draw(t, "operations"),
 					QPS: rapid.Float64Range(0, 100).Draw(t, "qps"), P95: &ms, Missing: rapid.IntRange(0, 30).Draw(t, "missing") / 30}})
 			default:
-				apply(hapTick{})
+				apply(Ticked{})
 			}
-			if c.stopping() {
+			if c.Stopping() {
 				break
 			}
-			if due := c.due(); due.IsZero() {
+			if due := c.Due(); due.IsZero() {
 				t.Fatal("nothing is due in a run that goes on")
 			}
 		}
 		// Time alone ends every run.
-		for i := 0; !c.stopping(); i++ {
+		for i := 0; !c.Stopping(); i++ {
 			if i > 1000 {
 				t.Fatal("the run does not end")
 			}
-			now = c.due()
-			apply(hapTick{})
+			now = c.Due()
+			apply(Ticked{})
 		}
-		r := c.search.find.Result()
+		r := c.plan.Search.series.Result()
 		if r == nil || r.Reason == "" || r.Steps != judged || len(r.History) != judged {
 			t.Fatalf("%d judged, answer %+v", judged, r)
 		}
-		apply(hapMeasured{number: under, measured: time.Second})
-		apply(hapWorker{id: "worker-0", status: engine.WorkerCompleted})
+		apply(Measured{Number: under, Length: time.Second})
+		apply(WorkerChanged{ID: "worker-0", Status: engine.WorkerCompleted})
 		if !c.status.Terminal() {
 			t.Fatalf("the run is %s", c.status)
 		}
@@ -104,26 +105,26 @@ func TestEverySearchingRunEndsAndObeysTheContract(t *testing.T) {
 
 // TestAStepThatNobodyReports is judged by what there is, and the search goes on.
 func TestAStepThatNobodyReports(t *testing.T) {
-	c := searchCore(0, searchFields())
+	c := searching(0, searchFields())
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	c.apply(now, hapBegun{})
-	c.apply(now, hapPrepared{40})
-	c.apply(now, hapWorker{id: "worker-0", status: engine.WorkerReady})
-	due := c.due()
+	c.Apply(now, Begun{})
+	c.Apply(now, Prepared{40})
+	c.Apply(now, WorkerChanged{ID: "worker-0", Status: engine.WorkerReady})
+	due := c.Due()
 	if want := now.Add(2400*time.Millisecond + stepGrace); !due.Equal(want) {
 		t.Fatalf("due at %v, want %v", due, want)
 	}
-	if acts := c.apply(due, hapTick{}); len(acts) != 1 || acts[0] != (actMeasure{1}) {
+	if acts := c.Apply(due, Ticked{}); len(acts) != 1 || acts[0] != (MeasureStep{1}) {
 		t.Fatalf("%+v", acts)
 	}
-	if acts := c.apply(due, hapTick{}); len(acts) != 0 {
+	if acts := c.Apply(due, Ticked{}); len(acts) != 0 {
 		t.Fatalf("asked twice: %+v", acts)
 	}
-	acts := c.apply(due, hapMeasured{number: 1})
+	acts := c.Apply(due, Measured{Number: 1})
 	if len(acts) != 2 {
 		t.Fatalf("%+v", acts)
 	}
-	if j, ok := acts[1].(actJudged); !ok || j.step.Outcome != engine.OutcomeDegraded || !strings.Contains(j.step.StopReason, "no operation ended") {
+	if j, ok := acts[1].(KeepStep); !ok || j.Step.Outcome != engine.OutcomeDegraded || !strings.Contains(j.Step.StopReason, "no operation ended") {
 		t.Errorf("%+v", acts[1])
 	}
 }
@@ -132,15 +133,15 @@ func TestAStepThatNobodyReports(t *testing.T) {
 func TestTheLongestSearch(t *testing.T) {
 	f := searchFields()
 	f.MaxDurationSeconds = 5
-	c := searchCore(0, f)
+	c := searching(0, f)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	c.apply(now, hapBegun{})
-	c.apply(now, hapPrepared{40})
-	c.apply(now, hapWorker{id: "worker-0", status: engine.WorkerReady})
+	c.Apply(now, Begun{})
+	c.Apply(now, Prepared{40})
+	c.Apply(now, WorkerChanged{ID: "worker-0", Status: engine.WorkerReady})
 	ms := 1.0
-	c.apply(now.Add(2*time.Second), hapMeasured{number: 1, observed: findmax.Observation{Operations: 10, QPS: 5, P95: &ms}})
-	c.apply(now.Add(5*time.Second), hapTick{})
-	r := c.search.find.Result()
+	c.Apply(now.Add(2*time.Second), Measured{Number: 1, Observed: findmax.Observation{Operations: 10, QPS: 5, P95: &ms}})
+	c.Apply(now.Add(5*time.Second), Ticked{})
+	r := c.plan.Search.series.Result()
 	if c.reason != engine.StopDurationElapsed || r == nil || !r.Found || r.Confirmed || *r.MaxConnections != 4 || !strings.Contains(r.Reason, "max_duration_seconds") {
 		t.Errorf("%s, %+v", c.reason, r)
 	}
@@ -155,38 +156,38 @@ func TestARecoveredSearch(t *testing.T) {
 		whole.Observe(findmax.Observation{Operations: 10, QPS: qps, P95: &ms})
 	}
 	whole.Observe(findmax.Observation{Operations: 10, QPS: 300, P95: &ms, Missing: 3})
-	r := recoveredSearch(sc, &engine.FindMaxState{UpperBound: 40, Steps: whole.Steps()})
+	r := RecoveredSearch(sc, &engine.FindMaxState{UpperBound: 40, Steps: whole.Steps()})
 	if !r.Found || *r.MaxConnections != 12 || r.Confirmed || r.Steps != 4 || r.Limit != engine.OutcomeErrorThreshold || !strings.Contains(r.Reason, "restarted") {
 		t.Errorf("%+v", r)
 	}
-	if r := recoveredSearch(sc, nil); r.Found || r.Reason == "" {
+	if r := RecoveredSearch(sc, nil); r.Found || r.Reason == "" {
 		t.Errorf("without a step: %+v", r)
 	}
-	if recoveredSearch(engine.Scenario{}, nil) != nil {
+	if RecoveredSearch(engine.Scenario{}, nil) != nil {
 		t.Error("a run without a search has an answer")
 	}
 }
 
 // TestAnElasticRunGoesOnWithoutADeadWorker, and ends when the last is lost.
 func TestAnElasticRunGoesOnWithoutADeadWorker(t *testing.T) {
-	c := newCore(engine.Workload{DurationSeconds: 60}, []string{"worker-0", "worker-1"})
-	c.elastic = true
+	c := fixed(engine.Workload{DurationSeconds: 60}, "worker-0", "worker-1")
+	c.plan.Elastic = true
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	c.apply(now, hapBegun{})
-	c.apply(now, hapPrepared{})
+	c.Apply(now, Begun{})
+	c.Apply(now, Prepared{})
 	for _, id := range []string{"worker-0", "worker-1"} {
-		c.apply(now, hapWorker{id: id, status: engine.WorkerReady})
+		c.Apply(now, WorkerChanged{ID: id, Status: engine.WorkerReady})
 	}
 	for _, id := range []string{"worker-0", "worker-1"} {
-		c.apply(now, hapWorker{id: id, status: engine.WorkerRunning})
+		c.Apply(now, WorkerChanged{ID: id, Status: engine.WorkerRunning})
 	}
-	c.apply(now, hapLost{ids: []string{"worker-0"}})
-	c.apply(now, hapJoined{"worker-2"})
-	c.apply(now, hapWorker{id: "worker-2", status: engine.WorkerFailed, message: "no room"})
+	c.Apply(now, WorkersLost{IDs: []string{"worker-0"}})
+	c.Apply(now, WorkerJoined{"worker-2"})
+	c.Apply(now, WorkerChanged{ID: "worker-2", Status: engine.WorkerFailed, Message: "no room"})
 	if c.status != engine.StatusRunning {
 		t.Fatalf("the run is %s: %s", c.status, c.sentence)
 	}
-	c.apply(now, hapLost{ids: []string{"worker-1"}})
+	c.Apply(now, WorkersLost{IDs: []string{"worker-1"}})
 	if c.status != engine.StatusFailed {
 		t.Errorf("without a worker the run is %s", c.status)
 	}

@@ -1,0 +1,80 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// Action is what is to be done for a run; the set is closed.
+type Action interface{ action() }
+
+type (
+	// Prepare makes the target ready; Prepared or PrepareFailed answers.
+	Prepare struct{}
+	// CancelPrepare ends the preparation; PrepareFailed or Prepared still answers.
+	CancelPrepare struct{}
+	// Place gives the run workers to nodes.
+	Place struct{}
+	// MarkLost marks run workers dead that did not leave in time.
+	MarkLost struct {
+		IDs []string
+		Why string
+	}
+	// TellTargets tells the run workers their first targets.
+	TellTargets struct{}
+	// BeginStage says that the stage of that index has begun, at that time.
+	BeginStage struct {
+		Index int
+		At    time.Time
+	}
+	// BeginStep brings the run workers to a level of the search: Settle passes, then Length is measured.
+	BeginStep struct {
+		Number         int
+		Settle, Length time.Duration
+		Level          float64
+		Stage          engine.SearchStage
+	}
+	// MeasureStep asks for Measured now, with what there is.
+	MeasureStep struct{ Number int }
+	// KeepStep keeps a step that has been judged.
+	KeepStep struct{ Step engine.FindMaxStep }
+	// ComputeFigures follows when all run workers have left; Finished answers.
+	ComputeFigures struct{}
+	// Enrich asks the target's history; Enriched answers.
+	Enrich struct{}
+	// End says that nothing is left to do.
+	End struct{}
+)
+
+// Change is a transition of the run with its events, allowed from From alone.
+// The times that are not zero are new.
+type Change struct {
+	From engine.Status
+	// To is the new status; empty leaves it.
+	To engine.Status
+	// Phase is the new phase; nil leaves it.
+	Phase              *engine.Phase
+	StopReason         engine.StopReason
+	CancellationReason string
+
+	WarmupStartTime, WarmupEndTime, MeasurementEndTime, EndTime time.Time
+
+	Events []engine.Event
+	// Urgent events go to the run workers at once, the store follows.
+	Urgent bool
+}
+
+func (Prepare) action()        {}
+func (CancelPrepare) action()  {}
+func (Place) action()          {}
+func (Change) action()         {}
+func (MarkLost) action()       {}
+func (TellTargets) action()    {}
+func (BeginStage) action()     {}
+func (BeginStep) action()      {}
+func (MeasureStep) action()    {}
+func (KeepStep) action()       {}
+func (ComputeFigures) action() {}
+func (Enrich) action()         {}
+func (End) action()            {}

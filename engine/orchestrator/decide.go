@@ -1,0 +1,71 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// lifePlan is what a run is to do, as far as its life depends on it.
+func lifePlan(run engine.Run, workers []string) lifecycle.Plan {
+	w, sc := run.Scenario.Workload, run.Scenario
+	p := lifecycle.Plan{Workers: workers, Warmup: w.Warmup(), Duration: w.Duration(), Stages: w.Stages, Elastic: sc.Scaling.Elastic(), StartLimit: control.StartLimit,
+		Drain: func(r engine.StopReason) time.Duration { return control.DrainOf(w, r) }}
+	if w.Searches() {
+		p.Duration = sc.LongestSearch()
+		p.Search = lifecycle.NewSearch(sc.FindMax, w.Repeat, func(number int) string { return stepID(run.RunID, number) })
+	}
+	return p
+}
+
+// happen tells what has happened and carries out what is decided.
+func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
+	now := l.clock.Now()
+	l.look(now)
+	for _, a := range l.life.Apply(now, h) {
+		switch a := a.(type) {
+		case lifecycle.Prepare:
+			l.prepare(ctx)
+		case lifecycle.CancelPrepare:
+			l.cancelPrepare()
+		case lifecycle.Place:
+			l.place(ctx)
+		case lifecycle.Change:
+			l.change(l.transition(a), a.Urgent)
+		case lifecycle.MarkLost:
+			for _, id := range a.IDs {
+				l.lose(l.worker(id), a.Why)
+			}
+		case lifecycle.BeginStep:
+			l.nextStep(ctx, a)
+		case lifecycle.MeasureStep:
+			if !l.beginHeld() {
+				l.measure(ctx)
+			}
+		case lifecycle.KeepStep:
+			l.judged(a.Step)
+		case lifecycle.TellTargets:
+			l.tell(aiming{reason: engine.TargetInitial}, l.workers)
+		case lifecycle.BeginStage:
+			l.stageBegan(a)
+		case lifecycle.ComputeFigures:
+			l.finish(ctx)
+		case lifecycle.Enrich:
+			l.enriching = l.svc.enrich(l.run, l.plan.Plan)
+			close(l.figured)
+			l.note(engine.LogInfo, nil, "The query history of the target is asked for the executions")
+			l.publish(false)
+		case lifecycle.End:
+		}
+	}
+}
+
+// transition is a decided change as the store writes it.
+func (l *live) transition(c lifecycle.Change) store.Transition {
+	return store.Transition{From: []engine.Status{c.From}, To: c.To, Phase: c.Phase, StopReason: c.StopReason, CancellationReason: c.CancellationReason,
+		WarmupStartTime: c.WarmupStartTime, WarmupEndTime: c.WarmupEndTime, MeasurementEndTime: c.MeasurementEndTime, EndTime: c.EndTime, Events: c.Events}
+}
