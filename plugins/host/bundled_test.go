@@ -167,7 +167,7 @@ func BenchmarkMixFill(b *testing.B) {
 	for name, params := range map[string]string{
 		"uniform_lookups": `{"weights":{"POINT_LOOKUP":1}}`,
 		"zipfian_lookups": `{"weights":{"POINT_LOOKUP":1},"keys":"zipfian"}`,
-		"default":         `{}`,
+		"default":         `{"weights":{"POINT_LOOKUP":70,"RANGE_SCAN":10,"INSERT":10,"UPDATE":10}}`,
 		"inserts":         `{"weights":{"INSERT":1}}`,
 	} {
 		b.Run(name, func(b *testing.B) {

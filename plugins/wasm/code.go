@@ -179,12 +179,14 @@ func (p *parser) function(r *reader, t funcType) {
 	var i instruction
 	height := 0
 	branches, merges, forks, loops := 0, 1, 0, 0
-	straight := true
+	straight, leads := true, -1
+	p.threads.begin()
 	for len(stack) > 0 && r.err == nil {
 		r.instruction(&i)
 		if r.err != nil {
 			return
 		}
+		p.threads.next(&i, b.code)
 		b.cost += uint32(p.costOf(&i))
 		height += p.effect(&i)
 		b.height = max(b.height, height)
@@ -218,7 +220,7 @@ func (p *parser) function(r *reader, t funcType) {
 				p.loops = append(p.loops, 0)
 			}
 			if straight && i.op == opLoop && b.cost <= maxLead {
-				b.lead = int(b.cost)
+				b.lead, leads = int(b.cost), c.loop
 			}
 			straight = straight && i.op == opBlock
 			merges++
@@ -236,7 +238,12 @@ func (p *parser) function(r *reader, t funcType) {
 			}
 			if top.op == opLoop {
 				loops--
-				p.loops[top.loop] = b.cost - top.cost
+				if p.loops[top.loop] = int64(b.cost - top.cost); !p.threads.ended.rounds {
+					p.loops[top.loop] = -1
+					if leads == top.loop {
+						b.lead = -1
+					}
+				}
 			}
 			height = top.base + top.leaves
 			stack = stack[:len(stack)-1]

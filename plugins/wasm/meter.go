@@ -90,6 +90,7 @@ type meter struct {
 	counted []bool
 
 	control []flow
+	threads threads
 	loop    int // the next of Module.loops
 	call    int // the next of Module.calls
 	body    []byte

@@ -287,10 +287,16 @@ func exact(m *Module) []byte {
 				out := bytes.Clone(b.locals)
 				r := &reader{b: b.code}
 				var i instruction
+				w.threads.begin()
 				for r.rest() > 0 {
 					r.instruction(&i)
+					label, direct := w.threads.next(&i, b.code)
 					if cost := m.costOf(&i); cost > 0 && i.op != opElse && i.op != opEnd {
 						out = code(out, get, i64(int64(cost)), opI64Sub, set)
+					}
+					if direct {
+						out = appendU32(append(out, opBr), label)
+						continue
 					}
 					out = append(out, b.code[i.at:i.end]...)
 				}
@@ -314,7 +320,7 @@ func program(t *rapid.T) []byte {
 	for i := range n {
 		elems = append(elems, []byte{byte(i)})
 		g := &generator{t: t, functions: n}
-		m.funcs = append(m.funcs, fn{typ: twoI64, name: fmt.Sprintf("f%d", i), locals: []byte{1, 2, tI64}, code: code(g.block(4, 12), opLocalGet, 2)})
+		m.funcs = append(m.funcs, fn{typ: twoI64, name: fmt.Sprintf("f%d", i), locals: []byte{2, 2, tI64, 2, tI32}, code: code(g.block(4, 12), opLocalGet, 2)})
 	}
 	m.elems = [][]byte{code(0, i32(0), opEnd, vec(elems...))}
 	if rapid.Bool().Draw(t, "no globals") {
@@ -330,6 +336,7 @@ type generator struct {
 	t         *rapid.T
 	functions int
 	labels    []bool // whether the label of each open block is a loop's; all carry nothing
+	tables    []int  // the places in labels of the loops around a table
 }
 
 func (g *generator) n(most int, what string) int { return rapid.IntRange(0, most).Draw(g.t, what) }
@@ -381,7 +388,7 @@ func (g *generator) inside(loop bool, depth int) []byte {
 }
 
 func (g *generator) statement(depth int) []byte {
-	kind := g.n(11, "statement")
+	kind := g.n(12, "statement")
 	if depth == 0 {
 		kind %= 6
 	}
@@ -392,6 +399,9 @@ func (g *generator) statement(depth int) []byte {
 	case 2:
 		return code(g.condition(), i32(16), 0x6c, i32(64), i32(100), opPrefix, subMemoryCopy, 0, 0)
 	case 3, 4, 5:
+		if len(g.tables) > 0 && g.n(2, "jump") > 0 {
+			return g.jump()
+		}
 		if len(g.labels) == 0 {
 			return []byte{0x01}
 		}
@@ -410,11 +420,97 @@ func (g *generator) statement(depth int) []byte {
 		return code(g.value(), opLoop, own, 0x21, 3, g.inside(true, depth)[:0], opEnd) // a loop with a parameter
 	case 10:
 		return code(g.condition(), opIf, 0x40, g.inside(false, depth), opEnd)
+	case 11:
+		return g.table(depth)
 	}
 	if g.n(20, "dead") == 0 {
 		return code(g.condition(), opIf, 0x40, opUnreachable, g.inside(false, depth), opEnd)
 	}
 	return code(g.condition(), opIf, 0x40, g.inside(false, depth), opElse, g.inside(false, depth), opEnd)
+}
+
+// table is code as Go's compiler makes it: a loop around a table of blocks, which
+// jumps choose from by a local.
+func (g *generator) table(depth int) []byte {
+	n := 1 + g.n(4, "blocks")
+	out := code(i32(int32(g.n(n, "first"))), opLocalSet, 4, opLoop, 0x40)
+	g.tables = append(g.tables, len(g.labels))
+	g.labels = append(g.labels, true)
+	for range n {
+		out = append(out, opBlock, 0x40)
+		g.labels = append(g.labels, false)
+	}
+	if g.n(9, "something else") == 0 {
+		out = append(out, 0x01)
+	}
+	out = code(out, opLocalGet, 4, opBrTable, n)
+	for range n + 1 {
+		out = append(out, byte(g.n(n-1, "target")))
+	}
+	for range n {
+		g.labels = g.labels[:len(g.labels)-1]
+		out = code(out, opEnd, g.block(depth-1, 5))
+	}
+	g.labels, g.tables = g.labels[:len(g.labels)-1], g.tables[:len(g.tables)-1]
+	return append(out, opEnd)
+}
+
+// jump goes to a table, mostly as Go's compiler does it.
+func (g *generator) jump() []byte {
+	loop := g.tables[g.n(len(g.tables)-1, "table")]
+	to := i32(int32(g.n(6, "block") - 1))
+	set := code(to, opLocalSet, 4)
+	switch g.n(9, "otherwise") {
+	case 0:
+		set = code(to, opLocalTee, 4, opLocalSet, 4)
+	case 1:
+		set = code(to, opLocalSet, 5)
+	case 2:
+		set = to
+	}
+	if g.n(3, "always") == 0 {
+		return code(set, opBr, len(g.labels)-1-loop)
+	}
+	return code(g.condition(), opIf, 0x40, set, opBr, len(g.labels)-loop, opEnd)
+}
+
+// TestJumpsGoThroughNoTable: a jump to a block that lies ahead goes there, and a
+// loop that nothing goes back to is looked after no more.
+func TestJumpsGoThroughNoTable(t *testing.T) {
+	jump := func(to int32, depth int) []byte { return code(i32(to), opLocalSet, 1, opBr, depth) }
+	// f(a): block 0 jumps to 2 where a is 0; 1 adds 10; 2 adds 1, and the one that
+	// rounds begins again with a-1 where a is above 5.
+	module := func(first, last []byte) []byte {
+		return built{types: [][]byte{typ([]byte{tI64}, []byte{tI64})}, funcs: []fn{{typ: toI64, name: "run", locals: []byte{3, 1, tI32, 1, tI64, 1, tI32}, code: code(
+			opLoop, 0x40, opBlock, 0x40, opBlock, 0x40, opBlock, 0x40, opBlock, 0x40,
+			opLocalGet, 1, opBrTable, 3, 0, 1, 2, 3, opEnd,
+			opLocalGet, 0, 0x50, opIf, 0x40, first, opEnd, opEnd,
+			opLocalGet, 2, i64(10), opI64Add, opLocalSet, 2, opEnd,
+			opLocalGet, 2, i64(1), opI64Add, opLocalSet, 2, last, opEnd, opEnd, opLocalGet, 2)}}}.bytes()
+	}
+	back := code(opLocalGet, 0, i64(5), 0x55, opIf, 0x40, opLocalGet, 0, i64(1), opI64Sub, opLocalSet, 0, jump(1, 2), opEnd)
+	ahead, again := jump(2, 4), code(i64(1), opLocalSet, 0)
+	for _, c := range []struct {
+		name        string
+		first, last []byte
+		arg, want   uint64
+		looks       int
+	}{
+		{"ahead", ahead, nil, 0, 1, 1},
+		{"none", ahead, nil, 3, 11, 1},
+		{"back", ahead, back, 7, 33, 3},
+		{"a number that is not set", code(again, i32(0), opLocalSet, 1, i32(2), opBr, 4), nil, 0, 11, 2},
+		{"another variable", code(again, i32(2), opLocalSet, 3, opBr, 4), nil, 0, 11, 2},
+		{"set before something else", code(again, i32(2), opLocalSet, 1, 0x01, opBr, 4), nil, 0, 1, 2},
+	} {
+		m := metered(t, module(c.first, c.last))
+		m.slices.always = true
+		m.set(-1_000_000, 10)
+		got, err := m.call("run", c.arg)
+		if err != nil || got[0] != c.want || m.slices.calls != c.looks {
+			t.Errorf("%s: %v %v after %d looks, expected %d after %d", c.name, got, err, m.slices.calls, c.want, c.looks)
+		}
+	}
 }
 
 // sameResults: a metered program gives what the original gives, and pays for it.

@@ -76,8 +76,8 @@ type Module struct {
 	sections []section
 	bodies   []body
 	// loops is what Meter needs to know of every loop before it reaches its end, in
-	// the order of their headers; calls are the direct calls to defined functions.
-	loops []uint32
+	// the order of their headers: its cost, or -1 where nothing goes back to it; calls are the direct calls to defined functions.
+	loops []int64
 	calls []uint32
 }
 

@@ -77,6 +77,22 @@ func (r *reader) skipSigned(bits int) {
 	r.fail("a number in it is longer than its type allows")
 }
 
+// signed32 reads a signed LEB128 number that skipSigned has accepted.
+func (r *reader) signed32() uint32 {
+	var v uint64
+	for shift := 0; shift < 35; shift += 7 {
+		c := r.byte()
+		v |= uint64(c&0x7f) << shift
+		if c < 0x80 {
+			if c&0x40 != 0 {
+				v |= ^uint64(0) << (shift + 7)
+			}
+			break
+		}
+	}
+	return uint32(v)
+}
+
 // count reads a count of things that take at least size bytes each.
 func (r *reader) count(what string, size, limit int) int {
 	n := r.u32()

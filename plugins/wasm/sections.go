@@ -11,6 +11,7 @@ type parser struct {
 	limits Limits
 	// control is the stack of open blocks, kept between functions.
 	control []control
+	threads threads
 	work    int64
 }
 

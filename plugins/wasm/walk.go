@@ -77,9 +77,16 @@ func (w *meter) write(b *body) {
 	}
 	r := &reader{b: b.code}
 	var i instruction
+	w.threads.begin()
 	for len(k.stack) > 0 {
 		r.instruction(&i)
+		label, direct := w.threads.next(&i, b.code)
 		k.before(&i)
+		if direct {
+			k.upTo(i.at)
+			k.out = appendU32(append(k.out, opBr), label)
+			i.a, k.copied = label, i.end
+		}
 		k.instruction(&i)
 	}
 	w.control = k.stack[:0]
@@ -219,7 +226,7 @@ func (k *walk) loops(i *instruction) {
 	k.stack = append(k.stack, flow{op: opLoop, out: state{dead: true}})
 	inside := int(k.m.loops[k.loop])
 	k.loop++
-	if k.state.dead {
+	if k.state.dead || inside < 0 {
 		return
 	}
 	k.state.paid = min(max(inside, 2), stripe)
