@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Sends generated requests, right and wrong ones, to a server of its own and compares its
 # answers with the OpenAPI document it serves (https://schemathesis.readthedocs.io).
+# The server has a finished run, a matrix, templates, connections and plugins, whose ids
+# the requests use (api-conformance.py), so that real answers are compared too.
 # usage: deploy/api-conformance.sh BINARY [DOCUMENT]
 # DOCUMENT takes the place of the served one: with a false one the run has to fail.
 # It needs python3 with venv, and a network the first time.
@@ -56,9 +58,13 @@ done
 token=$("$binary" token "API conformance" --scope admin --data-dir "$work/data" | grep -oE 'lst_[A-Za-z0-9_-]+' | head -1) ||
 	broken "There is no token."
 if [ -z "$document" ]; then
-	document=$work/openapi.json
+	document=$work/served.json
 	curl -fsS -H "Authorization: Bearer $token" "$url/api/openapi.json" -o "$document"
 fi
+cp "$document" "$work/openapi.json"
+document=$work/openapi.json
+python3 deploy/api-conformance.py fill "$url" "$token" "$document" plugins/bundled/dist/tpcb.wasm ||
+	broken "There is nothing to ask the server about."
 
 # Left out: the token of all requests would be revoked by its own id; a body may be
 # right by its schema and still name nothing that there is, or two things where one is
@@ -70,11 +76,12 @@ code=0
 	timeout 170 "$cache/bin/schemathesis" run "$document" --url "$url" -H "Authorization: Bearer $token" \
 		--phases examples,coverage,fuzzing --max-examples 10 --generation-deterministic \
 		--exclude-operation-id delete-token --exclude-checks positive_data_acceptance,negative_data_rejection \
-		--request-timeout 30 --continue-on-failure --no-shrink --no-color --warnings off
+		--request-timeout 30 --continue-on-failure --no-shrink --no-color --warnings off --report har --report-har-path "$work/requests.har"
 ) || code=$?
 if [ "$code" = 124 ]; then
 	echo "Schemathesis did not end within 170 s." >&2
 fi
+python3 deploy/api-conformance.py judge "$document" "$work/requests.har" || code=1
 
 # Answers to a caller who is not known any more would all conform.
 [ "$(curl -sS -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $token" "$url/api/info")" = 200 ] ||
