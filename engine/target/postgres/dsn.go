@@ -3,6 +3,7 @@ package postgres
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -46,7 +47,21 @@ func hides(key, value string) bool {
 }
 
 // pasted reports whether a parameter holds a certificate or key, not a file's name.
-func pasted(value string) bool { return strings.Contains(value, "-----BEGIN ") }
+func pasted(value string) bool {
+	return strings.Contains(value, "-----BEGIN ") || strings.Contains(value, "-----BEGIN+")
+}
+
+// spaced undoes what forms do to the spaces of a PEM text. Here, as to libpq, a plus in a
+// URL is a plus; but none belongs to the lines that begin and end such a text.
+func spaced(value string) string {
+	lines := strings.Split(value, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "-----") {
+			lines[i] = strings.ReplaceAll(line, "+", " ")
+		}
+	}
+	return strings.Join(lines, "\n")
+}
 
 // Redact implements target.SecretKeeper. The text is kept as it was written if
 // it still means the same with its secrets masked; else it is written anew.
@@ -254,6 +269,11 @@ func takePasted(m map[string]string) (*certificates, error) {
 		return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The parameter %s cannot be used: ", key) + fmt.Sprintf(format, args...) + ".",
 			Hint: "Paste the whole PEM text, from -----BEGIN to the end of the -----END line; in a URL it is percent-encoded."}
 	}
+	for _, key := range tlsKeys {
+		if pasted(m[key]) {
+			m[key] = spaced(m[key])
+		}
+	}
 	c := &certificates{}
 	if text := m["sslrootcert"]; pasted(text) {
 		c.roots = x509.NewCertPool()
@@ -274,8 +294,8 @@ func takePasted(m map[string]string) (*certificates, error) {
 		}
 		pair, err := tls.X509KeyPair([]byte(m["sslcert"]), []byte(m["sslkey"]))
 		if err != nil {
-			// Its text is crypto/tls's and repeats nothing of the key.
-			return nil, refuse("sslkey", "%v", err)
+			key, what := pairProblem(m["sslcert"], m["sslkey"], err)
+			return nil, refuse(key, "%s", what)
 		}
 		c.own = []tls.Certificate{pair}
 		// They are named to be empty, or pgx looks for the files of the user's home.
@@ -283,6 +303,30 @@ func takePasted(m map[string]string) (*certificates, error) {
 		delete(m, "sslpassword")
 	}
 	return c, nil
+}
+
+// pairProblem says which of a pasted certificate and its key is wrong, and how; it
+// repeats nothing of the key.
+func pairProblem(cert, key string, err error) (parameter, what string) {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "may have been switched"):
+		return "sslcert", "it holds a key; the two are exchanged"
+	case strings.Contains(text, "certificate rather than a key"):
+		return "sslkey", "it holds a certificate in place of a key"
+	case strings.Contains(text, "does not match"):
+		return "sslkey", "it does not belong to the certificate of sslcert"
+	case strings.Contains(text, "in key input"):
+		return "sslkey", "there is no whole key in it"
+	case strings.Contains(text, "in certificate input"):
+		return "sslcert", "there is no whole certificate in it"
+	}
+	if block, _ := pem.Decode([]byte(cert)); block != nil {
+		if _, wrong := x509.ParseCertificate(block.Bytes); wrong != nil {
+			return "sslcert", "it is damaged"
+		}
+	}
+	return "sslkey", "it is damaged, or of a kind that is not known"
 }
 
 // apply puts pasted certificates into every TLS configuration. pgx verifies

@@ -410,7 +410,11 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 		t.Errorf("shown as %s, PGSERVICE is %q", shown, os.Getenv("PGSERVICE"))
 	}
 	for _, key := range fileKeys {
-		for _, dsn := range []string{"postgres://u:p@h/d?" + key + "=" + pass, "host=h " + key + "='" + pass + "'"} {
+		percent := fmt.Sprintf("%%%02x%%%02X%s", key[0], key[1], key[2:])
+		for _, dsn := range []string{"postgres://u:p@h/d?" + key + "=" + pass, "host=h " + key + "='" + pass + "'",
+			"postgres://u:p@h/d?" + percent + "=" + encodeURL(pass), "postgres://u:p@h/d?" + strings.ToUpper(key) + "=" + pass, "host=h " + strings.ToUpper(key) + " = " + pass,
+			"postgresql://u:p@h/d?" + key + "=&" + key + "=" + pass, "host=h " + key + "='' user=u " + key + "=" + pass, "host=h " + key + "\v=\v" + pass,
+			"postgres://u:p@h:1,i:2/d?" + key + "=" + pass, "host=h,i port=1,2 " + key + "=" + pass, "postgres:///?host=h&" + key + "=" + pass} {
 			err := server.Readable(dsn)
 			if !engine.HasCode(err, engine.CodeTarget) || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "machine") {
 				t.Errorf("%s is taken on a server: %v", dsn, err)

@@ -267,6 +267,9 @@ func (d *database) explain(err error) error {
 	case errors.As(err, &invalid), errors.As(err, &verify):
 		out.Message = fmt.Sprintf("The TLS certificate of %s is not valid: %s.", where, networkWords(err))
 		out.Hint = "Renew the certificate, or check this machine's clock."
+	case refusedByPeer(err) != "":
+		out.Message = fmt.Sprintf("%s refuses the client certificate: %s.", where, refusedByPeer(err))
+		out.Hint = "Give a certificate and its key (sslcert, sslkey) that an authority of the server's ssl_ca_file has signed."
 	case strings.Contains(text, "refused TLS"):
 		out.Message = fmt.Sprintf("%s does not offer TLS, which sslmode asks for.", where)
 		out.Hint = "Use sslmode=prefer or sslmode=disable, or switch TLS on in the server (ssl = on)."
@@ -287,6 +290,10 @@ func (d *database) explain(err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		out.Message = fmt.Sprintf("%s closed the connection while it was being set up.", where)
 		out.Hint = "Check that this is PostgreSQL's port, and the server's log; a proxy or a full server may refuse this way."
+		if c := d.conn.TLSConfig; c != nil && len(c.Certificates) > 0 {
+			// What the server says of a certificate is lost where it closes before it is read.
+			out.Hint = "Check sslcert and sslkey, and the server's log: one that does not take a certificate may close this way."
+		}
 	case strings.Contains(text, "received unexpected message"), strings.Contains(text, "unknown message type"), strings.Contains(text, "invalid length"), strings.Contains(text, "invalid body length"), strings.Contains(text, "invalid message"):
 		out.Message = fmt.Sprintf("What answers at %s is not PostgreSQL.", where)
 		out.Hint = "Check the port."
@@ -298,6 +305,32 @@ func (d *database) explain(err error) error {
 		out.Hint = "The server's log has the details."
 	}
 	return out
+}
+
+// alerts are what a server says of a client certificate, by Go's words for them.
+var alerts = []struct{ text, words string }{
+	{"unknown certificate authority", "it does not know the authority that signed it"},
+	{"error decrypting message", "it is not signed by the authority that it names"},
+	{"expired certificate", "it has expired"},
+	{"revoked certificate", "it has been revoked"},
+	{"unsupported certificate", "it is of a kind that the server does not take"},
+	{"certificate required", "there is none"},
+	{"bad certificate", "it is not valid"},
+	{"unknown certificate", "it is not valid"},
+}
+
+// refusedByPeer says why the server refused the client's certificate; "" for other errors.
+func refusedByPeer(err error) string {
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "remote error" {
+		return ""
+	}
+	for _, a := range alerts {
+		if strings.Contains(op.Err.Error(), a.text) {
+			return a.words
+		}
+	}
+	return ""
 }
 
 // decisive leaves out of an error of connecting what did not decide. pgconn
@@ -345,6 +378,9 @@ func (d *database) explainServer(e *pgconn.PgError, where string) (message, hint
 	case "28P01":
 		return fmt.Sprintf("The password for user %q is wrong.", d.conn.User), "Correct the user or the password of the connection."
 	case "28000":
+		if strings.Contains(e.Message, "client certificate") {
+			return fmt.Sprintf("%s asks for a client certificate, and the connection has none.", where), "Give sslcert and sslkey: the PEM texts, or for yourself the files that hold them."
+		}
 		return fmt.Sprintf("%s does not let user %q in: %s.", where, d.conn.User, e.Message), "Check the user, sslmode, and the server's pg_hba.conf."
 	case "3D000":
 		return fmt.Sprintf("There is no database %q at %s.", d.conn.Database, where), "Check the database name, or create it."

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -36,8 +37,12 @@ func refused(message, hint string) error {
 
 // checkSettings refuses parameters that reach into this machine.
 func (s *Strict) checkSettings(m map[string]string) error {
-	for _, key := range fileKeys {
-		value := m[key]
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		// In capitals it would be a parameter that Postgres does not know; nobody means that.
+		key, value := strings.ToLower(name), m[name]
+		if !slices.Contains(fileKeys, key) {
+			continue
+		}
 		switch {
 		case value == "", slices.Contains(tlsKeys, key) && pasted(value), key == "sslrootcert" && value == "system":
 		case slices.Contains(tlsKeys, key):
