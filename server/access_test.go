@@ -142,8 +142,7 @@ func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
 func TestSocketsEndWithTheirToken(t *testing.T) {
 	b := start(t)
 	run := b.createRun("watched")
-	run.Status = engine.StatusRunning
-	b.runs.put(run)
+	b.runs.move(run.RunID, engine.PhaseMeasurement, engine.StatusRunning)
 	b.runs.publish(&engine.Payload{RunID: run.RunID, Status: engine.StatusRunning})
 	dial := func(header http.Header) *websocket.Conn {
 		t.Helper()

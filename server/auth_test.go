@@ -109,7 +109,7 @@ func TestTokens(t *testing.T) {
 		t.Errorf("token %v", made)
 	}
 	b.store.mu.Lock()
-	for hash := range b.store.tokens {
+	for _, hash := range b.store.hashes {
 		if strings.Contains(string(hash[:]), secret) {
 			t.Error("the secret is stored")
 		}

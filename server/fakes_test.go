@@ -2,89 +2,156 @@ package server_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore"
 )
 
-// memory is a control store in memory: the least that the handlers can tell apart.
+// memory is the store in memory, as a test wants it: it counts what it is asked, can
+// be down, and tells every secret in clear, which the handlers must hide whatever a
+// store returns.
 type memory struct {
+	*memstore.Store
 	mu          sync.Mutex
-	n           int
-	templates   map[string]store.Template
-	connections map[string]store.Connection
-	secrets     map[string]string // connection id → DSN in clear
-	tokens      map[[32]byte]store.Token
 	uses, pings int
-	admin       *store.User
-	audit       []store.AuditEntry
-	runs        map[string]engine.Run
-	artifacts   map[string][]engine.Artifact
+	hashes      [][32]byte // of the tokens that were made
 	lastFilter  store.RunFilter
 	down        error
 	block       chan struct{} // ListTemplates waits for it when not nil
 }
 
 func newMemory() *memory {
-	return &memory{templates: map[string]store.Template{}, connections: map[string]store.Connection{}, secrets: map[string]string{},
-		tokens: map[[32]byte]store.Token{}, runs: map[string]engine.Run{}, artifacts: map[string][]engine.Artifact{}}
+	return &memory{Store: memstore.New(slices.Collect(maps.Values(drivers()))...)}
 }
 
-func (m *memory) id(prefix string) string {
-	m.n++
-	return fmt.Sprintf("%s-%d", prefix, m.n)
-}
-
-func (m *memory) Ping(context.Context) error {
+func (m *memory) Ping(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pings++
+	return cmp.Or(m.down, m.Store.Ping(ctx))
+}
+
+func (m *memory) fault() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	return m.down
 }
 
-func (m *memory) CreateTemplate(_ context.Context, t store.Template) (store.Template, error) {
+func (m *memory) CreateToken(ctx context.Context, t store.Token, hash [32]byte) (store.Token, error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, o := range m.templates {
-		if o.Name == t.Name {
-			return t, fmt.Errorf("creating template: %w", store.ErrConflict)
-		}
-	}
-	t.TemplateID, t.Version, t.CreatedAt = m.id("tpl"), 1, engine.At(time.Now())
-	m.templates[t.TemplateID] = t
-	return t, nil
+	m.hashes = append(m.hashes, hash)
+	m.mu.Unlock()
+	return m.Store.CreateToken(ctx, t, hash)
 }
 
-func (m *memory) Template(_ context.Context, id string) (store.Template, error) {
+func (m *memory) UseToken(ctx context.Context, kind string, hash [32]byte) (store.Token, store.User, error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.down != nil {
-		return store.Template{}, m.down
+	m.uses++
+	m.mu.Unlock()
+	if err := m.fault(); err != nil {
+		return store.Token{}, store.User{}, err
 	}
-	t, ok := m.templates[id]
-	if !ok {
-		return t, fmt.Errorf("reading template: %w", store.ErrNotFound)
-	}
-	return t, nil
+	return m.Store.UseToken(ctx, kind, hash)
 }
 
-func (m *memory) TemplateByName(_ context.Context, name string) (store.Template, error) {
+func (m *memory) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList, error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, t := range m.templates {
-		if t.Name == name {
-			return t, nil
-		}
+	m.lastFilter = f
+	m.mu.Unlock()
+	return m.Store.ListRuns(ctx, f)
+}
+
+// actions are those of the audit log, oldest first.
+func (m *memory) actions() []string {
+	entries, _ := m.ListAudit(context.Background(), 1000)
+	var all []string
+	for _, e := range slices.Backward(entries) {
+		all = append(all, e.Action)
 	}
-	return store.Template{}, store.ErrNotFound
+	return all
+}
+
+// secret is the connection string of a saved connection.
+func (m *memory) secret(t *testing.T, id string) string {
+	t.Helper()
+	c, err := m.Store.Connection(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, dsn, err := m.OpenDSN(t.Context(), engine.ConnectionRef{Name: c.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
+// clearConnection and clearTemplate put the secrets back.
+func (m *memory) clearConnection(c store.Connection, err error) (store.Connection, error) {
+	if err == nil {
+		_, c.DSN, err = m.OpenDSN(context.Background(), engine.ConnectionRef{Name: c.Name})
+	}
+	return c, err
+}
+
+func (m *memory) clearTemplate(t store.Template, err error) (store.Template, error) {
+	for _, c := range t.Config.Connections() {
+		if err != nil || !c.Ref.Inline() {
+			continue
+		}
+		shown := c.Ref.DSN
+		_, c.Ref.DSN, err = m.OpenDSN(context.Background(), *c.Ref)
+		t.Source, c.Ref.DSNSealed = strings.ReplaceAll(t.Source, shown, c.Ref.DSN), ""
+	}
+	return t, err
+}
+
+func (m *memory) SaveConnection(ctx context.Context, c store.Connection) (store.Connection, error) {
+	return m.clearConnection(m.Store.SaveConnection(ctx, c))
+}
+
+func (m *memory) Connection(ctx context.Context, idOrName string) (store.Connection, error) {
+	return m.clearConnection(m.Store.Connection(ctx, idOrName))
+}
+
+func (m *memory) ListConnections(ctx context.Context) ([]store.Connection, error) {
+	list, err := m.Store.ListConnections(ctx)
+	for i := range list {
+		list[i], err = m.clearConnection(list[i], err)
+	}
+	return list, err
+}
+
+func (m *memory) CreateTemplate(ctx context.Context, t store.Template) (store.Template, error) {
+	return m.clearTemplate(m.Store.CreateTemplate(ctx, t))
+}
+
+func (m *memory) UpdateTemplate(ctx context.Context, t store.Template) (store.Template, error) {
+	return m.clearTemplate(m.Store.UpdateTemplate(ctx, t))
+}
+
+func (m *memory) Template(ctx context.Context, id string) (store.Template, error) {
+	if err := m.fault(); err != nil {
+		return store.Template{}, err
+	}
+	return m.clearTemplate(m.Store.Template(ctx, id))
+}
+
+func (m *memory) TemplateByName(ctx context.Context, name string) (store.Template, error) {
+	return m.clearTemplate(m.Store.TemplateByName(ctx, name))
 }
 
 func (m *memory) ListTemplates(ctx context.Context) ([]store.Template, error) {
@@ -98,256 +165,29 @@ func (m *memory) ListTemplates(ctx context.Context) ([]store.Template, error) {
 			return nil, ctx.Err()
 		}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all []store.Template
-	for _, t := range m.templates {
-		all = append(all, t)
+	list, err := m.Store.ListTemplates(ctx)
+	for i := range list {
+		list[i], err = m.clearTemplate(list[i], err)
 	}
-	return all, nil
+	return list, err
 }
 
-func (m *memory) UpdateTemplate(_ context.Context, t store.Template) (store.Template, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	old, ok := m.templates[t.TemplateID]
-	switch {
-	case !ok:
-		return t, store.ErrNotFound
-	case old.Version != t.Version:
-		return t, store.ErrConflict
+// measured gives a run one second, two run workers' and three lines of its log.
+func (m *memory) measured(t *testing.T, runID string) {
+	t.Helper()
+	at := engine.At(time.Now())
+	second := store.Tick{RunID: runID, Point: &engine.Point{Timestamp: at, ElapsedSeconds: 1, Phase: engine.PhaseMeasurement, QPS: 10,
+		QPSByKind: map[engine.Kind]float64{engine.KindInsert: 10}}}
+	for i := range 2 {
+		second.Snapshots = append(second.Snapshots, engine.WorkerSnapshot{WorkerID: fmt.Sprint("worker-", i), WorkerGroupID: i, Tick: 1, Timestamp: at, Phase: engine.PhaseWarmup,
+			PhaseSeconds: 1, TickSeconds: 1, TickStarted: 5})
 	}
-	t.Version++
-	m.templates[t.TemplateID] = t
-	return t, nil
-}
-
-func (m *memory) DeleteTemplate(_ context.Context, id string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, ok := m.templates[id]; !ok {
-		return store.ErrNotFound
+	for seq := range int64(3) {
+		second.Logs = append(second.Logs, engine.LogEntry{Seq: seq + 1, Level: engine.LogInfo, Message: "line"})
 	}
-	delete(m.templates, id)
-	return nil
-}
-
-func (m *memory) SaveConnection(_ context.Context, c store.Connection) (store.Connection, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, o := range m.connections {
-		if o.Name == c.Name && o.ConnectionID != c.ConnectionID {
-			return c, store.ErrConflict
-		}
+	if err := m.SaveTick(t.Context(), second); err != nil {
+		t.Fatal(err)
 	}
-	if c.ConnectionID == "" {
-		c.ConnectionID = m.id("con")
-	}
-	// The DSN is kept in clear on purpose: the handlers must hide it whatever a store returns.
-	m.connections[c.ConnectionID], m.secrets[c.ConnectionID] = c, c.DSN
-	return c, nil
-}
-
-func (m *memory) Connection(_ context.Context, idOrName string) (store.Connection, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, c := range m.connections {
-		if c.ConnectionID == idOrName || c.Name == idOrName {
-			return c, nil
-		}
-	}
-	return store.Connection{}, store.ErrNotFound
-}
-
-func (m *memory) ListConnections(context.Context) ([]store.Connection, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all []store.Connection
-	for _, c := range m.connections {
-		all = append(all, c)
-	}
-	return all, nil
-}
-
-func (m *memory) DeleteConnection(_ context.Context, id string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, t := range m.templates {
-		if t.Config.Target.Connection.Name == m.connections[id].Name {
-			return store.ErrInUse
-		}
-	}
-	delete(m.connections, id)
-	return nil
-}
-
-func (m *memory) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (string, string, error) {
-	c, err := m.Connection(ctx, ref.Name)
-	if err != nil {
-		return "", "", err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return c.Driver, m.secrets[c.ConnectionID], nil
-}
-
-func (m *memory) EnsureAdmin(_ context.Context, name string) (store.User, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.admin == nil {
-		m.admin = &store.User{UserID: "u-1", Name: name, Role: "admin", CreatedAt: engine.At(time.Now())}
-	}
-	return *m.admin, nil
-}
-
-func (m *memory) CreateToken(_ context.Context, t store.Token, hash [32]byte) (store.Token, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	t.TokenID, t.CreatedAt = m.id("tok"), engine.At(time.Now())
-	if t.Scope == "" {
-		t.Scope = "write"
-	}
-	for other, o := range m.tokens {
-		if t.Kind == "signin" && o.Kind == "signin" {
-			delete(m.tokens, other)
-		}
-	}
-	m.tokens[hash] = t
-	return t, nil
-}
-
-func (m *memory) UseToken(_ context.Context, kind string, hash [32]byte) (store.Token, store.User, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.uses++
-	if m.down != nil {
-		return store.Token{}, store.User{}, m.down
-	}
-	t, ok := m.tokens[hash]
-	if !ok || t.Kind != kind || !t.ExpiresAt.IsZero() && t.ExpiresAt.Before(time.Now()) {
-		return t, store.User{}, store.ErrNotFound
-	}
-	if kind == "signin" {
-		delete(m.tokens, hash)
-	}
-	return t, *m.admin, nil
-}
-
-func (m *memory) ListTokens(_ context.Context, userID, kind string) ([]store.Token, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all []store.Token
-	for _, t := range m.tokens {
-		if (userID == "" || t.UserID == userID) && t.Kind == kind {
-			all = append(all, t)
-		}
-	}
-	return all, nil
-}
-
-func (m *memory) DeleteToken(_ context.Context, userID, tokenID string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for hash, t := range m.tokens {
-		if t.TokenID == tokenID && t.UserID == userID {
-			delete(m.tokens, hash)
-			return nil
-		}
-	}
-	return store.ErrNotFound
-}
-
-func (m *memory) AppendAudit(_ context.Context, e store.AuditEntry) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.audit = append(m.audit, e)
-	return nil
-}
-
-func (m *memory) ListAudit(context.Context, int) ([]store.AuditEntry, error) { return m.audit, nil }
-
-func (m *memory) actions() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all []string
-	for _, e := range m.audit {
-		all = append(all, e.Action)
-	}
-	return all
-}
-
-func (m *memory) Run(_ context.Context, id string) (engine.Run, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r, ok := m.runs[id]
-	if !ok {
-		return r, fmt.Errorf("reading run: %w", store.ErrNotFound)
-	}
-	return r, nil
-}
-
-func (m *memory) ListRuns(_ context.Context, f store.RunFilter) (store.RunList, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.lastFilter = f
-	list := store.RunList{Total: int64(len(m.runs))}
-	for _, r := range m.runs {
-		list.Runs = append(list.Runs, store.RunRow{Run: r})
-	}
-	return list, nil
-}
-
-func (m *memory) LiveRuns(context.Context) ([]engine.Run, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var live []engine.Run
-	for _, r := range m.runs {
-		if r.Status.Live() {
-			live = append(live, r)
-		}
-	}
-	return live, nil
-}
-
-func (m *memory) Series(context.Context, string, store.Window) ([]engine.Point, float64, error) {
-	return []engine.Point{{ElapsedSeconds: 1, Phase: engine.PhaseMeasurement, QPS: 10, QPSByKind: map[engine.Kind]float64{engine.KindInsert: 10}}}, 1, nil
-}
-
-func (*memory) WarehouseSlots(context.Context, string, store.Window) ([]engine.WarehouseSlot, error) {
-	return nil, nil
-}
-
-func (*memory) WarehousePolls(context.Context, string, store.Window) ([]engine.WarehousePoint, float64, error) {
-	return nil, 5, nil
-}
-
-func (m *memory) WorkerSeries(_ context.Context, _, worker string, _ store.Window) ([]store.WorkerPoint, float64, error) {
-	return []store.WorkerPoint{{WorkerID: worker, Phase: engine.PhaseWarmup}}, 1, nil
-}
-
-func (m *memory) EventPage(context.Context, string, int64, int) ([]engine.Event, int64, error) {
-	return []engine.Event{{EventID: "e", Type: engine.EventStart, SequenceID: 1}}, 1, nil
-}
-
-func (m *memory) ArtifactPage(ctx context.Context, id, _ string, _ int) ([]engine.Artifact, int64, error) {
-	parts, err := m.Artifacts(ctx, id)
-	return parts, int64(len(parts)), err
-}
-
-func (m *memory) Overviews(context.Context, string) ([]engine.TestResult, error) { return nil, nil }
-
-func (m *memory) Logs(_ context.Context, id string, after int64, _ engine.LogLevel, limit int) ([]engine.LogEntry, error) {
-	var lines []engine.LogEntry
-	for seq := after + 1; seq <= 3 && len(lines) < limit; seq++ {
-		lines = append(lines, engine.LogEntry{Seq: seq, RunID: id, Level: engine.LogInfo, Message: "line"})
-	}
-	return lines, nil
-}
-
-func (m *memory) Artifacts(_ context.Context, id string) ([]engine.Artifact, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.artifacts[id], nil
 }
 
 // folder keeps parts in memory.

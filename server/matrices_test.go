@@ -135,9 +135,9 @@ func TestMatrices(t *testing.T) {
 	b.do("DELETE", path, nil).want(t, 204)
 	b.do("DELETE", path, nil).problem(t, 404, engine.CodeNotFound)
 	var audited []string
-	for _, e := range b.store.audit {
-		if strings.HasPrefix(e.Action, "matrix.") {
-			audited = append(audited, e.Action)
+	for _, action := range b.store.actions() {
+		if strings.HasPrefix(action, "matrix.") {
+			audited = append(audited, action)
 		}
 	}
 	if got := strings.Join(audited, " "); got != "matrix.create matrix.start matrix.start matrix.stop matrix.delete" {

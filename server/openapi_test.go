@@ -212,12 +212,11 @@ func TestAnswersConform(t *testing.T) {
 	d.conforms(t, "POST", "/api/runs", made)
 	run := decode[engine.Run](t, made)
 	done := b.createRun("done")
-	done.Status = engine.StatusCompleted
-	b.runs.put(done)
+	b.runs.move(done.RunID, engine.PhaseNone, engine.StatusRunning, engine.StatusStopping, engine.StatusCompleted)
+	b.store.measured(t, run.RunID)
 	phase := engine.PhaseMeasurement
 	live := b.createRun("live")
-	live.Status = engine.StatusRunning
-	b.runs.put(live)
+	b.runs.move(live.RunID, phase, engine.StatusRunning)
 	b.runs.publish(&engine.Payload{RunID: live.RunID, TestID: live.RunID, Status: engine.StatusRunning, Phase: &phase,
 		Validity: engine.Validity{Verdict: engine.VerdictValid}, LatencyHistogram: &engine.HistogramData{Counts: []int64{1}}})
 	for _, c := range []struct{ method, path, real string }{

@@ -72,8 +72,7 @@ func TestPageThatIsNotBuilt(t *testing.T) {
 func TestProbesAndMetrics(t *testing.T) {
 	b := start(t)
 	run := b.createRun("measured")
-	run.Status, run.Phase = engine.StatusRunning, engine.PhaseMeasurement
-	b.runs.put(run)
+	b.runs.move(run.RunID, engine.PhaseMeasurement, engine.StatusRunning)
 	b.runs.publish(&engine.Payload{RunID: run.RunID, Ops: engine.PayloadOps{CurrentPerSec: 123}})
 	b.do("GET", "/api/runs/"+run.RunID, nil).want(t, 200)
 	b.do("GET", "/api/some/thing/made/up", nil)

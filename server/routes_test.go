@@ -54,6 +54,7 @@ func TestRunsOverHTTP(t *testing.T) {
 	if p := b.do("POST", "/api/runs/"+run.RunID+"/start", nil).problem(t, 409, engine.CodeConflict); p.Detail != "The run has been started already." {
 		t.Errorf("detail %q", p.Detail)
 	}
+	b.store.measured(t, run.RunID)
 	for _, base := range []string{"/api/runs/", "/api/tests/"} {
 		b.do("GET", base+run.RunID, nil).want(t, 200)
 		points := decode[struct{ Points []engine.Point }](t, b.do("GET", base+run.RunID+"/timeseries", nil).want(t, 200))
@@ -81,7 +82,7 @@ func TestRunsOverHTTP(t *testing.T) {
 	b.do("POST", "/api/tests/from-template/"+tpl.TemplateID, map[string]any{"start": true}).want(t, 201)
 	b.do("POST", "/api/preflight", map[string]any{"template_id": tpl.TemplateID}).want(t, 200)
 
-	b.do("GET", "/api/runs?status=RUNNING,FAILED&template_id=x&search=a%20b&since=2026-01-02T03:04:05Z&tag=a:b&tag=c:d:e&limit=7&cursor=zzz", nil).want(t, 200)
+	b.do("GET", "/api/runs?status=RUNNING,FAILED&template_id=x&search=a%20b&since=2026-01-02T03:04:05Z&tag=a:b&tag=c:d:e&limit=7&cursor=zzz", nil).problem(t, 422, engine.CodeInvalid)
 	f := b.store.lastFilter
 	if len(f.Statuses) != 2 || f.Search != "a b" || f.Limit != 7 || f.Cursor != "zzz" || f.Tag["c"] != "d:e" || f.Tag["a"] != "b" || f.Since.IsZero() {
 		t.Errorf("filter %+v", f)
@@ -160,7 +161,7 @@ func TestSecretsNeverLeave(t *testing.T) {
 		}
 		// Saving what was read keeps the password.
 		hides(b.do("PUT", "/api/connections/"+made.ConnectionID, map[string]any{"name": name, "driver": "postgres", "dsn": made.DSN, "description": "d"})).want(t, 200)
-		if got := b.store.secrets[made.ConnectionID]; got != dsn {
+		if got := b.store.secret(t, made.ConnectionID); got != dsn {
 			t.Errorf("kept %q, want %q", got, dsn)
 		}
 		hides(b.do("POST", "/api/connections/"+made.ConnectionID+"/test", nil)).want(t, 200)
@@ -224,8 +225,14 @@ func TestConnectionsAndPlugins(t *testing.T) {
 		t.Errorf("test %v", got)
 	}
 	b.do("DELETE", "/api/connections/"+made.ConnectionID, nil).want(t, 204)
-	b.store.connections["play"] = store.Connection{ConnectionID: "play", Name: "playground", Driver: "postgres", Builtin: true}
-	b.do("DELETE", "/api/connections/play", nil).problem(t, 409, engine.CodeConflict)
+	if err := b.store.EnsureBuiltin(t.Context(), store.Connection{Name: "playground", Driver: "postgres", DSN: "postgres://h/d"}); err != nil {
+		t.Fatal(err)
+	}
+	playground, err := b.store.Connection(t.Context(), "playground")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.do("DELETE", "/api/connections/"+playground.ConnectionID, nil).problem(t, 409, engine.CodeConflict)
 
 	list := decode[map[string][]map[string]any](t, b.do("GET", "/api/plugins", nil).want(t, 200))
 	if e := list["plugins"][0]; e["name"] != "mix" || e["bundled"] != true || e["enabled"] != true {
@@ -393,11 +400,11 @@ func TestInternalsDoNotLeak(t *testing.T) {
 
 func (b *bench) recorded(parts int, size int) engine.Run {
 	run := b.createRun("recorded")
-	b.store.mu.Lock()
-	defer b.store.mu.Unlock()
 	for i := range parts {
 		name := fmt.Sprintf("executions-worker-0-%d.parquet", i)
-		b.store.artifacts[run.RunID] = append(b.store.artifacts[run.RunID], engine.Artifact{RunID: run.RunID, Kind: "executions", Name: name, SizeBytes: int64(size)})
+		if err := b.store.SaveArtifact(b.t.Context(), engine.Artifact{RunID: run.RunID, Kind: "executions", Name: name, SizeBytes: int64(size), SHA256: "aa"}); err != nil {
+			b.t.Fatal(err)
+		}
 		b.files.parts[run.RunID+"/"+name] = bytes.Repeat([]byte{byte('a' + i)}, size)
 	}
 	return run

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ type orchestra struct {
 	subs    map[string][]chan *engine.Payload
 	dsns    []string
 	created []engine.Scenario
+	n       int
 	panics  bool
 }
 
@@ -28,14 +30,33 @@ func newOrchestra(m *memory) *orchestra {
 	return &orchestra{memory: m, live: map[string]*engine.Payload{}, subs: map[string][]chan *engine.Payload{}}
 }
 
-func (o *orchestra) put(r engine.Run) engine.Run {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.runs[r.RunID] = r
+// move makes the transitions of a run along a path, the last one to a phase.
+func (o *orchestra) move(id string, phase engine.Phase, path ...engine.Status) engine.Run {
+	for _, to := range path {
+		t := store.Transition{RunID: id, To: to, Phase: &phase}
+		if to == engine.StatusRunning {
+			t.Events = []engine.Event{{Type: engine.EventStart}}
+		}
+		if _, err := o.Transition(context.Background(), t); err != nil {
+			panic(err)
+		}
+	}
+	r, err := o.Run(context.Background(), id)
+	if err != nil {
+		panic(err)
+	}
 	return r
 }
 
-func (o *orchestra) Create(_ context.Context, s engine.Scenario, by string) (engine.Run, error) {
+// name is a fresh id for a run.
+func (o *orchestra) name() string {
+	o.lmu.Lock()
+	defer o.lmu.Unlock()
+	o.n++
+	return fmt.Sprintf("run-%d", o.n)
+}
+
+func (o *orchestra) Create(ctx context.Context, s engine.Scenario, by string) (engine.Run, error) {
 	o.lmu.Lock()
 	o.created = append(o.created, s)
 	panics := o.panics
@@ -43,13 +64,14 @@ func (o *orchestra) Create(_ context.Context, s engine.Scenario, by string) (eng
 	if panics {
 		panic("secret internals")
 	}
-	o.mu.Lock()
-	id := o.id("run")
-	o.mu.Unlock()
-	return o.put(engine.Run{RunID: id, TestID: id, TemplateID: s.TemplateID, TestName: s.Name, Scenario: s, Status: engine.StatusPrepared, Phase: engine.PhasePreparing, CreatedBy: by}), nil
+	id := o.name()
+	if err := o.CreateRun(ctx, engine.Run{RunID: id, TemplateID: s.TemplateID, TestName: s.Name, Scenario: s, CreatedBy: by}); err != nil {
+		return engine.Run{}, err
+	}
+	return o.Run(ctx, id)
 }
 
-func (o *orchestra) change(id string, from []engine.Status, to engine.Status, sentence string) (engine.Run, error) {
+func (o *orchestra) change(id string, from []engine.Status, phase engine.Phase, sentence string, path ...engine.Status) (engine.Run, error) {
 	r, err := o.Run(context.Background(), id)
 	if err != nil {
 		return r, err
@@ -57,27 +79,22 @@ func (o *orchestra) change(id string, from []engine.Status, to engine.Status, se
 	if !slices.Contains(from, r.Status) {
 		return r, &engine.Error{Code: engine.CodeConflict, Message: sentence, Cause: store.ErrConflict}
 	}
-	r.Status = to
-	return o.put(r), nil
+	return o.move(id, phase, path...), nil
 }
 
 func (o *orchestra) Start(_ context.Context, id, _ string) (engine.Run, error) {
-	return o.change(id, []engine.Status{engine.StatusPrepared}, engine.StatusRunning, "The run has been started already.")
+	return o.change(id, []engine.Status{engine.StatusPrepared}, engine.PhaseMeasurement, "The run has been started already.", engine.StatusRunning)
 }
 
 func (o *orchestra) Stop(_ context.Context, id, _ string) (engine.Run, error) {
-	return o.change(id, []engine.Status{engine.StatusPrepared, engine.StatusRunning}, engine.StatusCancelled, "The run is over already.")
+	path := []engine.Status{engine.StatusCancelling, engine.StatusCancelled}
+	if r, err := o.Run(context.Background(), id); err == nil && r.Status == engine.StatusPrepared {
+		path = path[1:]
+	}
+	return o.change(id, []engine.Status{engine.StatusPrepared, engine.StatusRunning}, engine.PhaseNone, "The run is over already.", path...)
 }
 
-func (o *orchestra) Delete(_ context.Context, id, _ string) error {
-	if _, err := o.Run(context.Background(), id); err != nil {
-		return err
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.runs, id)
-	return nil
-}
+func (o *orchestra) Delete(ctx context.Context, id, _ string) error { return o.DeleteRun(ctx, id) }
 
 func (o *orchestra) Detail(ctx context.Context, id string) (engine.RunDetail, error) {
 	r, err := o.Run(ctx, id)

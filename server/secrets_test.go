@@ -58,7 +58,7 @@ func TestASavedPasswordIsNotSentElsewhere(t *testing.T) {
 				b.do("PUT", "/api/connections/"+made.ConnectionID, map[string]any{"name": driver, "driver": other, "dsn": made.DSN}).want(t, 422)
 			}
 		}
-		if got := b.store.secrets[made.ConnectionID]; got != dsn {
+		if got := b.store.secret(t, made.ConnectionID); got != dsn {
 			t.Errorf("the saved connection changed to %q", got)
 		}
 	}

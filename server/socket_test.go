@@ -60,8 +60,7 @@ func payload(id string, elapsed float64) *engine.Payload {
 
 func (b *bench) liveRun() string {
 	run := b.createRun("live")
-	run.Status = engine.StatusRunning
-	b.runs.put(run)
+	b.runs.move(run.RunID, engine.PhaseMeasurement, engine.StatusRunning)
 	b.runs.publish(payload(run.RunID, 1))
 	return run.RunID
 }
@@ -115,8 +114,7 @@ func TestSocketFollowsARun(t *testing.T) {
 func TestSocketOfAFinishedRun(t *testing.T) {
 	b := start(t)
 	run := b.createRun("done")
-	run.Status, run.Phase = engine.StatusCompleted, engine.PhaseNone
-	b.runs.put(run)
+	b.runs.move(run.RunID, engine.PhaseNone, engine.StatusRunning, engine.StatusStopping, engine.StatusCompleted)
 	conn := b.watch("/ws/runs/" + run.RunID)
 	_, text, err := conn.ReadMessage()
 	if err != nil {
@@ -139,8 +137,7 @@ func TestSocketWaitsForAPreparedRun(t *testing.T) {
 	if u := next(t, conn); u.Data.Status != engine.StatusPrepared {
 		t.Errorf("status %s", u.Data.Status)
 	}
-	run.Status = engine.StatusRunning
-	b.runs.put(run)
+	b.runs.move(run.RunID, engine.PhaseMeasurement, engine.StatusRunning)
 	b.runs.publish(payload(run.RunID, 1))
 	for {
 		if u := next(t, conn); u.Data.Status == engine.StatusRunning {

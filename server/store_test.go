@@ -23,9 +23,7 @@ type stored struct {
 }
 
 func (s stored) Create(ctx context.Context, sc engine.Scenario, by string) (engine.Run, error) {
-	s.mu.Lock()
-	id := s.id("run")
-	s.mu.Unlock()
+	id := s.name()
 	run := engine.Run{RunID: id, TestID: id, TemplateID: sc.TemplateID, TestName: sc.Name, Scenario: sc, Status: engine.StatusPrepared, Phase: engine.PhasePreparing, WorkersExpected: 1, CreatedBy: by}
 	if err := s.CreateRun(ctx, run); err != nil {
 		return run, err
@@ -71,7 +69,9 @@ func TestOnTheRealStore(t *testing.T) {
 	if strings.Contains(string(a.body), secret) || !strings.Contains(tpl.Source, "# why we do this") || !strings.Contains(tpl.Source, "u:***@h") {
 		t.Errorf("template %s", a.body)
 	}
-	b.do("POST", "/api/templates", map[string]any{"source": text}).problem(t, 409, engine.CodeConflict)
+	if p := b.do("POST", "/api/templates", map[string]any{"source": text}).problem(t, 409, engine.CodeConflict); len(p.Errors) != 1 || p.Errors[0].Field != "name" {
+		t.Errorf("a name that is taken: %+v", p)
+	}
 	tpl = decode[store.Template](t, b.do("PUT", "/api/templates/"+tpl.TemplateID, map[string]any{"source": tpl.Source, "version": 1}).want(t, 200))
 	b.do("PUT", "/api/templates/"+tpl.TemplateID, map[string]any{"source": tpl.Source, "version": 1}).problem(t, 409, engine.CodeConflict)
 

@@ -66,8 +66,8 @@ func TestTheJudgeOfWorkersInVirtualTime(t *testing.T) {
 		if lost < 0 {
 			t.Fatalf("%+v", p.Validity)
 		}
-		if v.store.beats["worker-3"].Status != engine.WorkerDead || v.store.beats["worker-2"].Status == engine.WorkerDead {
-			t.Errorf("stored: %+v", v.store.beats)
+		if v.store.beats()["worker-3"].Status != engine.WorkerDead || v.store.beats()["worker-2"].Status == engine.WorkerDead {
+			t.Errorf("stored: %+v", v.store.beats())
 		}
 		// Its process ends, and gives its part and its counts: they belong to the history.
 		v.mu.Lock()

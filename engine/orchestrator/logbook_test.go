@@ -17,9 +17,7 @@ import (
 // line finds a line of the run's log, with its details.
 func (m *memoryStore) line(t *testing.T, part string) (engine.LogEntry, map[string]any) {
 	t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, l := range m.logs {
+	for _, l := range m.lines() {
 		if strings.Contains(l.Message, part) {
 			var about map[string]any
 			if err := json.Unmarshal(l.Details, &about); err != nil {
@@ -113,7 +111,7 @@ func TestTheLogOfARunHoldsWhatHappened(t *testing.T) {
 			t.Errorf("%v", about)
 		}
 		last := int64(0)
-		for _, l := range v.store.logs {
+		for _, l := range v.store.lines() {
 			if l.Seq != last+1 || len(l.Details) == 0 || !json.Valid(l.Details) {
 				t.Errorf("line %d after %d: %q with %q", l.Seq, last, l.Message, l.Details)
 			}

@@ -142,7 +142,7 @@ func TestThePayloadHasTheWholeShapeOfTheContract(t *testing.T) {
 func checkSteps(t *testing.T, v *virtual, sum *engine.Summary) {
 	t.Helper()
 	ids := map[int]string{}
-	for _, e := range v.store.events {
+	for _, e := range v.store.stored() {
 		if e.Data.StepNumber > 0 {
 			if id := ids[e.Data.StepNumber]; id != "" && id != e.Data.StepID {
 				t.Errorf("step %d has the ids %s and %s", e.Data.StepNumber, id, e.Data.StepID)

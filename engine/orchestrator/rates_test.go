@@ -52,7 +52,7 @@ func TestARateThatIsMissedBringsRunWorkers(t *testing.T) {
 		}
 		checkShares(t, v, 100, n)
 		reasons := map[string]int{}
-		for _, e := range v.store.events {
+		for _, e := range v.store.stored() {
 			if e.Type == engine.EventSetWorkerTarget {
 				reasons[e.Data.Reason]++
 			}
@@ -169,7 +169,7 @@ func TestStagesOfRatesAreFollowedByTheRun(t *testing.T) {
 		}
 		stored, _ := v.store.Run(t.Context(), run.RunID)
 		ramps, last := 0, engine.EventData{}
-		for _, e := range v.store.events {
+		for _, e := range v.store.stored() {
 			if e.Type != engine.EventSetWorkerTarget || e.Data.Reason != engine.TargetStage {
 				continue
 			}

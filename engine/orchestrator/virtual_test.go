@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/histogram"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
@@ -312,194 +312,70 @@ func (v *virtual) figures() *engine.Summary {
 	return sum
 }
 
-// memoryStore is as much of a control store as one run needs.
+// memoryStore is the store in memory, which can be away, and notes the states of a
+// search second by second.
 type memoryStore struct {
-	ControlStore // what is not served here is not needed
+	*memstore.Store
 
-	mu      sync.Mutex
-	gone    bool
-	run     engine.Run
-	next    int64
-	events  []engine.Event
-	logs    []engine.LogEntry
-	points  []engine.Point
-	results map[string]engine.TestResult
-	search  []store.FindMaxProgress
-	states  []engine.FindMaxState // of the search, second by second
-	parts   []engine.Artifact
-	beats   map[string]store.WorkerRow
+	mu     sync.Mutex
+	gone   bool
+	states []engine.FindMaxState
 }
 
-func newMemoryStore() *memoryStore {
-	return &memoryStore{next: 1, results: map[string]engine.TestResult{}, beats: map[string]store.WorkerRow{}}
-}
+func newMemoryStore() *memoryStore { return &memoryStore{Store: memstore.New()} }
 
-func (m *memoryStore) CreateRun(_ context.Context, run engine.Run) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.run = run
-	return nil
-}
-
-func (m *memoryStore) Run(_ context.Context, id string) (engine.Run, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if id != m.run.RunID {
-		return engine.Run{}, store.ErrNotFound
-	}
-	return m.run, nil
-}
-
-func (m *memoryStore) LiveRuns(context.Context) ([]engine.Run, error)       { return nil, nil }
-func (m *memoryStore) AwaitingAggregates(context.Context) ([]string, error) { return nil, nil }
-func (m *memoryStore) Enriching(context.Context) ([]string, error)          { return nil, nil }
-func (m *memoryStore) WarehouseChanges(context.Context, string) ([]engine.WarehousePoint, error) {
-	return nil, nil
-}
-
-func (m *memoryStore) SaveWarehouse(context.Context, string, int64, engine.WarehousePoint) error {
-	return nil
-}
-
-func (m *memoryStore) TakeOver(context.Context, string) (int64, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.run.OwnerEpoch++
-	return m.run.OwnerEpoch, nil
-}
-
-func (m *memoryStore) Claim(ctx context.Context, c store.Claim) (int64, error) {
-	return m.TakeOver(ctx, c.RunID)
-}
-
-func (m *memoryStore) ExpiredRuns(context.Context) ([]engine.Run, error) { return nil, nil }
-
-func (m *memoryStore) RenewLeases(context.Context, string, []string) error { return nil }
-
-func (m *memoryStore) Transition(_ context.Context, t store.Transition) ([]engine.Event, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(t.From) > 0 && !slices.Contains(t.From, m.run.Status) {
-		return nil, fmt.Errorf("%w: the run is %s", store.ErrConflict, m.run.Status)
-	}
-	l := live{run: m.run, clock: engine.NewClock(nil)}
-	l.show(t)
-	if m.run = l.run; !t.StartTime.IsZero() {
-		m.run.StartTime = engine.At(t.StartTime)
-	}
-	var out []engine.Event
-	for _, e := range t.Events {
-		e.RunID, e.SequenceID = t.RunID, m.next
-		m.next++
-		out = append(out, e)
-	}
-	m.events = append(m.events, out...)
-	return out, nil
-}
-
-// away makes the store answer no ticks and transitions, or again.
+// away makes the store take no seconds, or again.
 func (m *memoryStore) away(yes bool) {
 	m.mu.Lock()
 	m.gone = yes
 	m.mu.Unlock()
 }
 
-func (m *memoryStore) SaveTick(_ context.Context, t store.Tick) error {
+func (m *memoryStore) SaveTick(ctx context.Context, t store.Tick) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.gone {
 		return fmt.Errorf("saving a second: %w", store.ErrUnavailable)
 	}
-	m.logs = append(m.logs, t.Logs...)
-	if t.Point != nil {
-		m.points = append(m.points, *t.Point)
-	}
 	if t.FindMax != nil {
 		m.states = append(m.states, *t.FindMax)
 	}
-	for _, w := range t.Workers {
-		m.beats[w.WorkerID] = w
+	return m.Store.SaveTick(ctx, t)
+}
+
+// lines, stored and beats are the log, the control events and the run workers of the one run.
+func (m *memoryStore) lines() []engine.LogEntry {
+	lines, err := m.Logs(context.Background(), "run-1", 0, "", 10_000)
+	if err != nil {
+		panic(err)
 	}
-	return nil
+	return lines
 }
 
-func (m *memoryStore) SaveResult(_ context.Context, r engine.TestResult) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	old, ok := m.results[r.TestID]
-	if ok && r.Figures == nil {
-		r.Figures = old.Figures
+func (m *memoryStore) stored() []engine.Event {
+	events, err := m.Events(context.Background(), "run-1", 0)
+	if err != nil {
+		panic(err)
 	}
-	m.results[r.TestID] = r
-	return nil
+	return events
 }
 
-func (m *memoryStore) Results(_ context.Context, runID string) ([]engine.TestResult, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	out := slices.Collect(maps.Values(m.results))
-	slices.SortFunc(out, func(a, b engine.TestResult) int {
-		group := func(r engine.TestResult) int {
-			if r.WorkerGroupID == nil {
-				return -1
-			}
-			return *r.WorkerGroupID
-		}
-		return group(a) - group(b)
-	})
-	return out, nil
-}
-
-func (m *memoryStore) SaveArtifact(_ context.Context, a engine.Artifact) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.parts = append(m.parts, a)
-	return nil
-}
-
-func (m *memoryStore) Overviews(ctx context.Context, runID string) ([]engine.TestResult, error) {
-	return m.Results(ctx, runID)
-}
-
-func (m *memoryStore) EventPage(ctx context.Context, runID string, after int64, _ int) ([]engine.Event, int64, error) {
-	events, err := m.Events(ctx, runID, after)
-	return events, int64(len(events)), err
-}
-
-func (m *memoryStore) ArtifactPage(ctx context.Context, runID, _ string, _ int) ([]engine.Artifact, int64, error) {
-	parts, err := m.Artifacts(ctx, runID)
-	return parts, int64(len(parts)), err
-}
-
-func (m *memoryStore) Artifacts(context.Context, string) ([]engine.Artifact, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.parts), nil
-}
-
-func (m *memoryStore) Events(_ context.Context, _ string, after int64) ([]engine.Event, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.events[min(int(after), len(m.events)):]), nil
-}
-
-func (m *memoryStore) SaveFindMax(_ context.Context, p store.FindMaxProgress) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.search = append(m.search, p)
-	return nil
-}
-
-func (m *memoryStore) FindMax(context.Context, string) (*engine.FindMaxState, error) {
-	return nil, errors.ErrUnsupported
+func (m *memoryStore) beats() map[string]store.WorkerRow {
+	rows, err := m.Workers(context.Background(), "run-1")
+	if err != nil {
+		panic(err)
+	}
+	out := map[string]store.WorkerRow{}
+	for _, w := range rows {
+		out[w.WorkerID] = w
+	}
+	return out
 }
 
 // text is the run's log.
 func (m *memoryStore) text() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	text := ""
-	for _, l := range m.logs {
+	for _, l := range m.lines() {
 		text += fmt.Sprintf("%d %s %s %s %s\n", l.Seq, l.Level, l.WorkerID, l.Message, l.Details)
 	}
 	return text

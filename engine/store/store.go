@@ -10,6 +10,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -30,6 +31,13 @@ var (
 	// ErrInUse: something else refers to the row.
 	ErrInUse = errors.New("in use")
 )
+
+// NameTaken is the ErrConflict about a name that another row has; it tells the user which field to change.
+func NameTaken(what, name string) error {
+	return &engine.Error{Code: engine.CodeConflict, Cause: ErrConflict,
+		Message: fmt.Sprintf("There is a %s called %q already.", what, name), Hint: "Choose another name.",
+		Fields: []engine.FieldError{{Field: "name", Message: "is taken", Hint: "choose another name"}}}
+}
 
 // Store is the whole contract. Consumers declare the part they need.
 type Store interface {
@@ -276,11 +284,16 @@ type Connection struct {
 
 // Connections keeps saved connections.
 type Connections interface {
+	// SaveConnection saves a connection; one without id is new. A DSN whose password
+	// is hidden keeps the saved one, if nothing else of it changed. A builtin is ErrConflict.
 	SaveConnection(ctx context.Context, c Connection) (Connection, error)
 	Connection(ctx context.Context, idOrName string) (Connection, error)
 	ListConnections(ctx context.Context) ([]Connection, error)
 	// DeleteConnection returns ErrInUse while a template or a live run names it, and ErrConflict for a builtin.
 	DeleteConnection(ctx context.Context, id string) error
+	// EnsureBuiltin makes a connection that belongs to the server, or brings it up to
+	// date. A connection that a user saved under the name stays.
+	EnsureBuiltin(ctx context.Context, c Connection) error
 	// OpenDSN returns the DSN in clear for a reference: by name, or unsealed.
 	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -12,6 +13,36 @@ type Window struct {
 	From, Until float64
 	// Most is how many points the answer should have about; 0 means all.
 	Most int
+}
+
+const (
+	// Stretch is how many seconds points of a coarse series stand for, or a multiple of them:
+	// so many are rolled up when they are written.
+	Stretch = 10
+	// leastPoints is how many points each of many run workers has at least.
+	leastPoints = 20
+)
+
+// Resolution is how many seconds a point of the window stands for, where the run has
+// one for each second from first to last: 1 where they are not more than Most.
+func (w Window) Resolution(first, last float64) float64 {
+	seconds := math.Floor(last - first + 1.5)
+	if w.Most <= 0 || seconds <= float64(w.Most) {
+		return 1
+	}
+	step := math.Ceil(seconds / float64(w.Most))
+	if step > Stretch {
+		step = math.Ceil(step/Stretch) * Stretch
+	}
+	return step
+}
+
+// PerWorker is the window for each of so many run workers, which share its points.
+func (w Window) PerWorker(workers int) Window {
+	if w.Most > 0 {
+		w.Most = max(w.Most/max(workers, 1), leastPoints)
+	}
+	return w
 }
 
 // Views are what pages show of large runs: parts, and summaries of parts.

@@ -100,7 +100,7 @@ func (a *API) createConnection(ctx context.Context, in *connectionCreate) (*body
 	}
 	c, err := a.Store.SaveConnection(ctx, store.Connection{Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver, DSN: in.Body.DSN, Description: in.Body.Description})
 	if err != nil {
-		return nil, nameTaken(err, "connection", in.Body.Name)
+		return nil, err
 	}
 	a.audit(ctx, a.identity(ctx).User.UserID, "connection.create", c.ConnectionID, c.Name)
 	return &body[store.Connection]{a.hideConnection(c)}, nil
@@ -155,7 +155,7 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 	c, err := a.Store.SaveConnection(ctx, store.Connection{ConnectionID: old.ConnectionID, Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver,
 		DSN: dsn, Description: in.Body.Description, CreatedAt: old.CreatedAt})
 	if err != nil {
-		return nil, nameTaken(named(err, "connection", in.ID), "connection", in.Body.Name)
+		return nil, named(err, "connection", in.ID)
 	}
 	a.audit(ctx, a.identity(ctx).User.UserID, "connection.update", c.ConnectionID, c.Name)
 	return &body[store.Connection]{a.hideConnection(c)}, nil

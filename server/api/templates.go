@@ -120,19 +120,10 @@ func (a *API) createTemplate(ctx context.Context, in *templateCreate) (*body[sto
 	t.CreatedBy = user.Name
 	saved, err := a.Store.CreateTemplate(ctx, t)
 	if err != nil {
-		return nil, nameTaken(err, "template", t.Name)
+		return nil, err
 	}
 	a.audit(ctx, user.UserID, "template.create", saved.TemplateID, saved.Name)
 	return &body[store.Template]{a.withSource(saved)}, nil
-}
-
-func nameTaken(err error, thing, name string) error {
-	var e *engine.Error
-	if !errors.Is(err, store.ErrConflict) || errors.As(err, &e) {
-		return err
-	}
-	return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("There is a %s named %q already.", thing, name), Hint: "Choose another name, or edit that one.",
-		Fields: []engine.FieldError{{Field: "name", Message: "is taken", Hint: "choose another name"}}, Cause: err}
 }
 
 // withSource hides secrets and gives a template that came as JSON a text to edit.
@@ -183,7 +174,7 @@ func (a *API) updateTemplate(ctx context.Context, in *templateUpdate) (*body[sto
 		if now, rerr := a.Store.Template(ctx, in.ID); rerr == nil && now.Version != in.Body.Version {
 			return nil, stale(now.Version)
 		}
-		return nil, nameTaken(err, "template", t.Name)
+		return nil, err
 	}
 	if err != nil {
 		return nil, named(err, "template", in.ID)

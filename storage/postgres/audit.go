@@ -14,7 +14,7 @@ func (s *Store) AppendAudit(ctx context.Context, e store.AuditEntry) error {
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `INSERT INTO audit_log (at, user_id, action, object, detail)
 		VALUES (coalesce($1, clock_timestamp()), $2, $3, $4, $5)`,
-		stamp(e.At.Time), e.UserID, e.Action, clean(e.Object), clean(e.Detail))
+		stamp(e.At.Time), e.UserID, e.Action, store.CleanText(e.Object), store.CleanText(e.Detail))
 	return failed("writing the audit log", err)
 }
 

@@ -23,8 +23,7 @@ func toConnection(row pgx.CollectableRow) (c store.Connection, err error) {
 	return c, err
 }
 
-// SaveConnection implements store.Connections: a connection without id is new.
-// A DSN whose password is hidden keeps the saved one, if nothing else of it changed.
+// SaveConnection implements store.Connections.
 func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.Connection, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -93,8 +92,7 @@ func builtin(name string) error {
 	return conflict(fmt.Sprintf("The connection %q is built in and cannot be changed.", name), "Save another connection under a name of its own.")
 }
 
-// EnsureBuiltin makes a connection that belongs to the server, or brings it up to
-// date. A connection that a user saved under the name stays.
+// EnsureBuiltin implements store.Connections.
 func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

@@ -108,7 +108,7 @@ func lookup(what, name string, err error) error {
 func named(what, name string, err error) error {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && refused.Code == codeUnique && strings.HasSuffix(refused.ConstraintName, "_name_key") {
-		return conflict(fmt.Sprintf("There is a %s called %q already.", what, name), "Choose another name.")
+		return store.NameTaken(what, name)
 	}
 	return failed("saving "+what, err)
 }

@@ -31,7 +31,7 @@ func (s *Store) SaveFindMax(ctx context.Context, p store.FindMaxProgress) error 
 			ON CONFLICT (run_id, step_number) DO NOTHING`,
 			p.RunID, step.StepNumber, string(step.Stage), step.TotalTargetConnections, step.TargetQPS, step.StepStartTime.UTC(), stamp(step.StepEndTime.Time),
 			step.StepDurationSeconds, step.TotalQueries, step.QPS, step.P50LatencyMs, step.P95LatencyMs, step.P99LatencyMs, step.ErrorCount, step.DroppedCount, step.ErrorRate,
-			step.QPSVsPriorPct, step.P95VsBaselinePct, step.QueueDetected, string(step.Outcome), orNull(clean(step.StopReason)), max(step.Repetition, 1), orNull(step.StepID))
+			step.QPSVsPriorPct, step.P95VsBaselinePct, step.QueueDetected, string(step.Outcome), orNull(store.CleanText(step.StopReason)), max(step.Repetition, 1), orNull(step.StepID))
 	}
 	err = s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
 	return failed("saving the search", err)

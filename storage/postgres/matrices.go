@@ -34,7 +34,7 @@ func (s *Store) CreateMatrix(ctx context.Context, m engine.MatrixRun) error {
 	}
 	_, err = s.pool.Exec(ctx, `INSERT INTO matrices (matrix_id, matrix_name, template_id, labels, stop_on_failure, created_by)
 		VALUES ($1, $2, (SELECT template_id FROM test_templates WHERE template_id = $3), $4, $5, $6)`,
-		m.MatrixID, clean(m.Name), orNull(m.TemplateID), labels, m.StopOnFailure, m.CreatedBy)
+		m.MatrixID, store.CleanText(m.Name), orNull(m.TemplateID), labels, m.StopOnFailure, m.CreatedBy)
 	return failed("creating the matrix", err)
 }
 

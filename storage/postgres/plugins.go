@@ -34,7 +34,7 @@ func jsonText(doc []byte) *string {
 	if len(doc) == 0 {
 		return nil
 	}
-	text := string(withoutNUL(doc))
+	text := string(store.CleanJSON(doc))
 	return &text
 }
 

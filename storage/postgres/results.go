@@ -69,7 +69,7 @@ func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
 			failure_reason = coalesce(nullif($16, ''), old.failure_reason),
 			updated_at = now()`,
 		r.TestID, r.RunID, orNull(r.WorkerID), r.WorkerGroupID, r.TestName, orNull(r.Status), stamp(r.StartTime.Time), stamp(r.EndTime.Time),
-		figures, validity, thresholds, r.Passed, plan, environment, r.EnrichmentStatus, clean(r.FailureReason), search, enrichment)
+		figures, validity, thresholds, r.Passed, plan, environment, r.EnrichmentStatus, store.CleanText(r.FailureReason), search, enrichment)
 	return failed("saving result", err)
 }
 

@@ -80,7 +80,7 @@ func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 			VALUES ($1, $1, (SELECT template_id FROM test_templates WHERE template_id = $2), $3, $4,
 				'PREPARED', 'PREPARING', $5, $6, $7, $8, coalesce($9, now()), $10, $11, $12)`,
 			run.RunID, orNull(run.TemplateID), run.TestName, config, run.WorkersExpected, targets,
-			run.CreatedBy, run.OwnerEpoch, stamp(run.CreatedAt.Time), orNull(run.MatrixID), run.MatrixIndex, clean(run.MatrixLabel))
+			run.CreatedBy, run.OwnerEpoch, stamp(run.CreatedAt.Time), orNull(run.MatrixID), run.MatrixIndex, store.CleanText(run.MatrixLabel))
 		if err != nil {
 			return err
 		}

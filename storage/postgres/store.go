@@ -137,7 +137,7 @@ func document(what string, v any) ([]byte, error) {
 		return nil, &engine.Error{Code: engine.CodeInvalid, Cause: err,
 			Message: fmt.Sprintf("The %s cannot be stored: %v.", what, err)}
 	}
-	return withoutNUL(text), nil
+	return store.CleanJSON(text), nil
 }
 
 // optional marshals v unless it is nil; nil is NULL.

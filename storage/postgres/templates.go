@@ -85,14 +85,14 @@ func (s *Store) sealTemplate(ctx context.Context, t store.Template, earlier *eng
 	t.Config = t.Config.Clone()
 	for _, c := range t.Config.Connections() {
 		if c.Ref.Inline() {
-			t.Source = s.redactSource(t.Source, *c.Ref)
+			t.Source = template.HideSecrets(t.Source, *c.Ref, s.secrets)
 		}
 		if *c.Ref, err = s.sealRef(ctx, *c.Ref, sameAddress(earlier, *c.Ref), c.Field); err != nil {
 			return nil, "", err
 		}
 	}
 	config, err = document("template", t.Config)
-	return config, clean(string(template.MaskComments([]byte(t.Source)))), err
+	return config, store.CleanText(string(template.MaskComments([]byte(t.Source)))), err
 }
 
 // sameAddress is the connection of a saved scenario that a reference was read from, nil for none.

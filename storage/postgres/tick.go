@@ -1,10 +1,7 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -62,7 +59,7 @@ func queueHeartbeats(batch *pgx.Batch, t store.Tick) {
 	groups, beats := make([]int32, n), make([]*time.Time, n)
 	for i, w := range t.Workers {
 		ids[i], nodes[i], tests[i], groups[i] = w.WorkerID, w.NodeID, w.TestID, int32(w.WorkerGroupID)
-		statuses[i], phases[i], faults[i], beats[i] = string(w.Status), string(w.Phase), clean(w.Error), stamp(w.LastHeartbeat)
+		statuses[i], phases[i], faults[i], beats[i] = string(w.Status), string(w.Phase), store.CleanText(w.Error), stamp(w.LastHeartbeat)
 	}
 	batch.Queue(`INSERT INTO worker_heartbeats AS old (run_id, worker_id, worker_group_id, node_id, test_id, status, phase, last_heartbeat, error)
 		SELECT $1, w.id, w.grp, w.node, w.test, w.status, nullif(w.phase, ''), coalesce(w.beat, now()), w.error
@@ -200,9 +197,9 @@ func queueLogs(batch *pgx.Batch, t store.Tick) {
 	details := make([]*string, n)
 	for i, l := range t.Logs {
 		seqs[i], at[i] = l.Seq, stamp(l.Timestamp.Time)
-		tests[i], workers[i], levels[i], messages[i] = l.TestID, l.WorkerID, string(l.Level), clean(l.Message)
+		tests[i], workers[i], levels[i], messages[i] = l.TestID, l.WorkerID, string(l.Level), store.CleanText(l.Message)
 		if len(l.Details) > 0 {
-			text := string(detail(l.Details))
+			text := string(store.CleanDetails(l.Details))
 			details[i] = &text
 		}
 	}
@@ -211,47 +208,4 @@ func queueLogs(batch *pgx.Batch, t store.Tick) {
 		FROM unnest($2::int8[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[])
 			AS l(seq, test, worker, level, message, details, at)
 		ON CONFLICT DO NOTHING`, t.RunID, seqs, tests, workers, levels, messages, details, at)
-}
-
-// clean makes text from outside storable: Postgres takes no NUL and only UTF-8.
-func clean(s string) string {
-	if strings.IndexByte(s, 0) >= 0 {
-		s = strings.ReplaceAll(s, "\x00", "")
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
-
-// detail makes a log line's details storable; what is not JSON becomes a string.
-func detail(raw json.RawMessage) json.RawMessage {
-	if !json.Valid(raw) {
-		// A string always marshals.
-		text, _ := json.Marshal(clean(string(raw)))
-		return text
-	}
-	return withoutNUL(raw)
-}
-
-// withoutNUL removes \u0000 from strings of a JSON document, which jsonb refuses.
-func withoutNUL(raw []byte) []byte {
-	if !bytes.Contains(raw, []byte(`\u0000`)) {
-		return raw
-	}
-	out := make([]byte, 0, len(raw))
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			out = append(out, raw[i])
-			continue
-		}
-		if bytes.HasPrefix(raw[i:], []byte(`\u0000`)) {
-			i += len(`\u0000`) - 1
-			continue
-		}
-		// Any other escape: its second byte is not the start of one.
-		out = append(out, raw[i])
-		if i+1 < len(raw) {
-			i++
-			out = append(out, raw[i])
-		}
-	}
-	return out
 }

@@ -53,7 +53,7 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 		set = append(set, "stop_reason = "+arg(string(t.StopReason)))
 	}
 	if t.CancellationReason != "" {
-		set = append(set, "cancellation_reason = "+arg(clean(t.CancellationReason)))
+		set = append(set, "cancellation_reason = "+arg(store.CleanText(t.CancellationReason)))
 	}
 	if t.WorkerTargets != nil {
 		targets, err := document("worker targets", t.WorkerTargets)

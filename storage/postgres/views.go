@@ -12,28 +12,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// leastPoints is how many points each of many run workers has at least.
-const leastPoints = 20
-
-// stretch is what a roll-up stands for.
-const stretch = 10
-
 // inWindow selects the rows of a window; $2 and $3 are its bounds.
 const inWindow = ` WHERE run_id = $1 AND elapsed_seconds >= $2 AND ($3 <= 0 OR elapsed_seconds <= $3)`
-
-// resolution is how many seconds a point stands for, of about so many that lie
-// between first and last: 1 where they are not more than most.
-func resolution(most int, first, last float64) float64 {
-	seconds := math.Floor(last - first + 1.5)
-	if most <= 0 || seconds <= float64(most) {
-		return 1
-	}
-	step := math.Ceil(seconds / float64(most))
-	if step > stretch {
-		step = math.Ceil(step/stretch) * stretch
-	}
-	return step
-}
 
 // span is a part of a run's time: points have timestamps and elapsed seconds, and the
 // index knows the former.
@@ -78,25 +58,25 @@ func (s *Store) Series(ctx context.Context, runID string, w store.Window) ([]eng
 	if err != nil || !ok {
 		return nil, 1, failed("reading points", err)
 	}
-	step := resolution(w.Most, part.first, part.last)
+	step := w.Resolution(part.first, part.last)
 	var rows pgx.Rows
 	switch {
 	case step == 1:
 		rows, err = s.pool.Query(ctx, "SELECT "+pointColumns+" FROM metrics_snapshots"+inWindow+` AND "timestamp" BETWEEN $4 AND $5 ORDER BY "timestamp"`,
 			runID, w.From, w.Until, part.from, part.until)
-	case step < stretch:
+	case step < store.Stretch:
 		rows, err = s.pool.Query(ctx, merged(`SELECT max("timestamp") AS at, avg(qps) AS qps, avg(reads_per_sec) AS reads, avg(writes_per_sec) AS writes,
 				avg(errors_per_sec) AS errors, avg(p50_latency_ms) AS p50, avg(avg_latency_ms) AS mean,
 				max(p95_latency_ms) AS p95, max(p99_latency_ms) AS p99, max(max_latency_ms) AS most
 			FROM metrics_snapshots`+inWindow+` AND "timestamp" BETWEEN $4 AND $5
 			GROUP BY floor((elapsed_seconds - $6) / $7), phase`), runID, w.From, w.Until, part.from, part.until, part.first, step)
 	default:
-		first, last := int64(part.first/stretch), int64(part.last/stretch)
+		first, last := int64(part.first/store.Stretch), int64(part.last/store.Stretch)
 		rows, err = s.pool.Query(ctx, merged(`SELECT max(last_at) AS at, sum(qps_sum) / sum(points) AS qps, sum(reads_sum) / sum(points) AS reads, sum(writes_sum) / sum(points) AS writes,
 				sum(errors_sum) / sum(points) AS errors, sum(p50_sum) / nullif(sum(latencies), 0) AS p50, sum(avg_sum) / nullif(sum(latencies), 0) AS mean,
 				max(p95_max) AS p95, max(p99_max) AS p99, max(max_max) AS most
 			FROM metrics_rollups WHERE run_id = $1 AND stretch BETWEEN $2 AND $3
-			GROUP BY (stretch - $2) / $4, phase`), runID, first, last, int64(step/stretch))
+			GROUP BY (stretch - $2) / $4, phase`), runID, first, last, int64(step/store.Stretch))
 	}
 	if err != nil {
 		return nil, 0, failed("reading points", err)
@@ -127,9 +107,9 @@ func (s *Store) WorkerSeries(ctx context.Context, runID, workerID string, w stor
 		if err := s.pool.QueryRow(ctx, "SELECT count(*) FROM worker_heartbeats WHERE run_id = $1", runID).Scan(&workers); err != nil {
 			return nil, 0, failed("reading worker points", err)
 		}
-		w.Most = max(w.Most/max(workers, 1), leastPoints)
+		w = w.PerWorker(workers)
 	}
-	step := resolution(w.Most, part.first, part.last)
+	step := w.Resolution(part.first, part.last)
 	columns, group := `"timestamp", elapsed_seconds, worker_id, coalesce(phase, ''), qps, p50_latency_ms, p95_latency_ms, p99_latency_ms, total_queries, error_count, active_connections, target_connections`, ""
 	order := ` ORDER BY "timestamp", worker_group_id, worker_id, tick`
 	if step > 1 {

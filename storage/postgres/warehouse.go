@@ -18,15 +18,15 @@ func (s *Store) SaveWarehouse(ctx context.Context, runID string, epoch int64, p 
 	defer cancel()
 	var raw []byte
 	if len(p.Raw) > 0 {
-		raw = []byte(clean(string(p.Raw)))
+		raw = []byte(store.CleanText(string(p.Raw)))
 	}
 	batch := &pgx.Batch{}
 	batch.Queue("SELECT fence_run($1, $2)", runID, epoch)
 	batch.Queue(`INSERT INTO warehouse_poll_snapshots (snapshot_id, run_id, "timestamp", elapsed_seconds, warehouse_name, state, warehouse_type, warehouse_size,
 			started_clusters, running, queued, min_cluster_count, max_cluster_count, scaling_policy, raw_result, generation, fallback_warehouse)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT DO NOTHING`,
-		fmt.Sprintf("%s-%d", runID, p.Timestamp.UnixMicro()), runID, p.Timestamp.UTC(), p.ElapsedSeconds, clean(p.Name), clean(p.State), clean(p.Type), clean(p.Size),
-		p.StartedClusters, p.Running, p.Queued, p.MinClusterCount, p.MaxClusterCount, clean(p.ScalingPolicy), raw, clean(p.Generation), clean(p.FallbackWarehouse))
+		fmt.Sprintf("%s-%d", runID, p.Timestamp.UnixMicro()), runID, p.Timestamp.UTC(), p.ElapsedSeconds, store.CleanText(p.Name), store.CleanText(p.State), store.CleanText(p.Type), store.CleanText(p.Size),
+		p.StartedClusters, p.Running, p.Queued, p.MinClusterCount, p.MaxClusterCount, store.CleanText(p.ScalingPolicy), raw, store.CleanText(p.Generation), store.CleanText(p.FallbackWarehouse))
 	err := s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
 	return failed("saving a poll of the warehouse", err)
 }

@@ -23,7 +23,7 @@ func templates(t *testing.T, s store.Store) {
 	}
 	same(t, "config", made.Config, config)
 	_, err = s.CreateTemplate(ctx, store.Template{Name: "b", Config: config})
-	wantError(t, err, store.ErrConflict)
+	wantTaken(t, err)
 	other, err := s.CreateTemplate(ctx, store.Template{Name: "a", Config: config})
 	must(t, err)
 
@@ -52,7 +52,7 @@ func templates(t *testing.T, s store.Store) {
 	wantError(t, err, store.ErrConflict)
 	changed.Name = "a"
 	_, err = s.UpdateTemplate(ctx, changed)
-	wantError(t, err, store.ErrConflict)
+	wantTaken(t, err)
 	_, err = s.UpdateTemplate(ctx, store.Template{TemplateID: "none", Name: "n", Version: 1, Config: config})
 	wantError(t, err, store.ErrNotFound)
 
@@ -161,7 +161,7 @@ func connections(t *testing.T, s store.Store) {
 		t.Errorf("made %+v", made)
 	}
 	_, err = s.SaveConnection(ctx, store.Connection{Name: "shop", Driver: "postgres", DSN: "host=h"})
-	wantError(t, err, store.ErrConflict)
+	wantTaken(t, err)
 	for _, key := range []string{"shop", made.ConnectionID} {
 		got, err := s.Connection(ctx, key)
 		must(t, err)
@@ -198,6 +198,33 @@ func connections(t *testing.T, s store.Store) {
 	wantError(t, s.DeleteConnection(ctx, made.ConnectionID), store.ErrNotFound)
 	_, err = s.Connection(ctx, "shop")
 	wantError(t, err, store.ErrNotFound)
+}
+
+// builtins: a connection of the server's own is kept up to date by it, and by nobody else.
+func builtins(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	mine, err := s.SaveConnection(ctx, store.Connection{Name: "aaa", Driver: "postgres", DSN: "host=mine"})
+	must(t, err)
+	must(t, s.EnsureBuiltin(ctx, store.Connection{Name: "aaa", Driver: "postgres", DSN: "host=theirs"}))
+	if _, dsn, err := s.OpenDSN(ctx, engine.ConnectionRef{Name: "aaa"}); err != nil || dsn != "host=mine" {
+		t.Errorf("a user's connection became %q, %v", dsn, err)
+	}
+	for _, dsn := range []string{inline, inline, "host=moved"} {
+		must(t, s.EnsureBuiltin(ctx, store.Connection{Name: "playground", Driver: "postgres", DSN: dsn}))
+		if _, got, err := s.OpenDSN(ctx, engine.ConnectionRef{Name: "playground"}); err != nil || got != dsn {
+			t.Errorf("the built-in connection opens %q, %v, want %q", got, err, dsn)
+		}
+	}
+	list, err := s.ListConnections(ctx)
+	must(t, err)
+	if len(list) != 2 || list[0].Name != "playground" || !list[0].Builtin || list[1].ConnectionID != mine.ConnectionID || list[1].Builtin {
+		t.Fatalf("list %+v", list)
+	}
+	change := list[0]
+	change.DSN = "host=evil"
+	_, err = s.SaveConnection(ctx, change)
+	wantError(t, err, store.ErrConflict)
+	wantError(t, s.DeleteConnection(ctx, change.ConnectionID), store.ErrConflict)
 }
 
 func connectionInUse(t *testing.T, s store.Store) {
@@ -422,6 +449,20 @@ func tokens(t *testing.T, s store.Store) {
 	}
 	if count != 1 {
 		t.Errorf("a sign-in link was used %d times", count)
+	}
+	for _, secret := range []string{"older link", "newer link"} {
+		_, err = s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "signin", ExpiresAt: engine.At(time.Now().Add(time.Hour))}, hash(secret))
+		must(t, err)
+	}
+	_, _, err = s.UseToken(ctx, "signin", hash("older link"))
+	wantError(t, err, store.ErrNotFound)
+	if _, _, err = s.UseToken(ctx, "signin", hash("newer link")); err != nil {
+		t.Errorf("the newest link: %v", err)
+	}
+	narrow, err := s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "session", Scope: "read"}, hash("narrow"))
+	must(t, err)
+	if api.Scope != "write" || narrow.Scope != "read" {
+		t.Errorf("scopes %q and %q", api.Scope, narrow.Scope)
 	}
 	list, err := s.ListTokens(ctx, u.UserID, "api")
 	must(t, err)

@@ -331,8 +331,6 @@ func deleteRun(t *testing.T, s store.Store) {
 	must(t, s.DeleteRun(ctx, "r2"))
 }
 
-// warehouseSlots: the polls of r1 at 0, 5 and 10 s, of which 0, 1 and 2 queries waited,
-// in slots of five seconds. The run lasts 31 s, and so has gaps at its end.
 // warehouseChanges continues polls at every one of which a cluster was started.
 func warehouseChanges(t *testing.T, s store.Store, polls []engine.WarehousePoint) {
 	ctx := t.Context()
@@ -364,6 +362,8 @@ func warehouseChanges(t *testing.T, s store.Store, polls []engine.WarehousePoint
 	}
 }
 
+// warehouseSlots: the polls of r1 at 0, 5 and 10 s, of which 0, 1 and 2 queries waited,
+// in slots of five seconds. The run lasts 31 s, and so has gaps at its end.
 func warehouseSlots(t *testing.T, s store.Store, epoch int64) {
 	ctx := t.Context()
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, StartTime: noon, EndTime: noon.Add(31 * time.Second)})

@@ -52,6 +52,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Templates", templates},
 		{"TemplateSecrets", templateSecrets},
 		{"Connections", connections},
+		{"BuiltinConnections", builtins},
 		{"ConnectionInUse", connectionInUse},
 		{"Plugins", plugins},
 		{"UploadedPlugins", uploadedPlugins},
@@ -59,6 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Admin", admin},
 		{"Tokens", tokens},
 		{"Audit", audit},
+		{"Copies", copies},
 		{"Cancelled", cancelled},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
@@ -76,6 +78,16 @@ func wantError(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("got error %v, want %v", err, want)
+	}
+}
+
+// wantTaken checks an error about a name that is there already: the page shows it at its field.
+func wantTaken(t testing.TB, err error) {
+	t.Helper()
+	wantError(t, err, store.ErrConflict)
+	var e *engine.Error
+	if !errors.As(err, &e) || e.Code != engine.CodeConflict || len(e.Fields) != 1 || e.Fields[0].Field != "name" {
+		t.Errorf("a name that is taken: %v", err)
 	}
 }
 
@@ -186,6 +198,43 @@ func cancelled(t *testing.T, s store.Store) {
 	cancel()
 	if _, err := s.ListTemplates(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)
+	}
+}
+
+// copies: what a caller changes of what it gave or got changes nothing that is stored.
+func copies(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	rate := 1.0
+	given := newRun("r1")
+	given.WorkerTargets["worker-0"] = engine.WorkerTarget{TargetQPS: &rate}
+	must(t, s.CreateRun(ctx, given))
+	figures := &engine.Figures{Operations: 7, ByKind: map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 7}}}
+	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r1", RunID: "r1", Figures: figures}))
+	tick := second(1)
+	must(t, s.SaveTick(ctx, tick))
+	before, err := s.Run(ctx, "r1")
+	must(t, err)
+	text, err := json.Marshal(before)
+	must(t, err)
+	want := json.RawMessage(text)
+	given.Scenario.Tags["ticket"], rate, figures.Operations, tick.Point.QPSByKind[engine.KindPointLookup] = "other", 2, 8, -1
+	got, err := s.Run(ctx, "r1")
+	must(t, err)
+	same(t, "run after a change of what was given", got, want)
+	got.Scenario.Tags["ticket"], *got.WorkerTargets["worker-0"].TargetQPS = "other", 3
+	got.WorkerTargets["worker-9"] = engine.WorkerTarget{}
+	got, err = s.Run(ctx, "r1")
+	must(t, err)
+	same(t, "run after a change of what was got", got, want)
+	for range 2 {
+		rows, err := s.Results(ctx, "r1")
+		must(t, err)
+		points, err := s.Points(ctx, "r1")
+		must(t, err)
+		if f := rows[0].Figures; f.Operations != 7 || f.ByKind[engine.KindInsert].Count != 7 || points[0].QPSByKind[engine.KindPointLookup] != 60 {
+			t.Fatalf("changed: %+v, %+v", f, points[0])
+		}
+		rows[0].Figures.Operations, rows[0].Figures.ByKind[engine.KindInsert].Count, points[0].QPSByKind[engine.KindPointLookup] = 9, 9, 9
 	}
 }
 

@@ -1,4 +1,4 @@
-package postgres
+package template
 
 import (
 	"slices"
@@ -6,14 +6,13 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target"
-	"github.com/loadstone-db/loadstone/engine/template"
 )
 
-// redactSource removes the secrets of a connection from the document that holds
+// HideSecrets removes the secrets of a connection from the document that holds
 // it. When one remains, because the document spells it another way, nothing of
 // the document is kept: an empty source means "write it from the config".
-func (s *Store) redactSource(source string, ref engine.ConnectionRef) string {
-	shown, secrets := s.secrets.Redact(ref.Driver, ref.DSN)
+func HideSecrets(source string, ref engine.ConnectionRef, secrets target.Secrets) string {
+	shown, hidden := secrets.Redact(ref.Driver, ref.DSN)
 	if source == "" || shown == ref.DSN {
 		return source
 	}
@@ -21,15 +20,17 @@ func (s *Store) redactSource(source string, ref engine.ConnectionRef) string {
 		return "" // what of it is the secret is not known
 	}
 	clear := strings.ReplaceAll(source, ref.DSN, shown)
-	for _, secret := range secrets {
+	for _, secret := range hidden {
 		// Very short ones would match anywhere.
 		if len(secret) >= 4 {
 			clear = strings.ReplaceAll(clear, secret, target.Mask)
 		}
 	}
 	found := strings.Contains(source, ref.DSN)
-	if again, err := template.Parse([]byte(clear)); err == nil {
-		found = slices.ContainsFunc(again.Connections(), func(c engine.Connection) bool { return c.Ref.Driver == ref.Driver && c.Ref.DSN == shown })
+	if again, err := Parse([]byte(clear)); err == nil {
+		found = slices.ContainsFunc(again.Connections(), func(c engine.Connection) bool {
+			return c.Ref.Driver == ref.Driver && c.Ref.DSN == shown
+		})
 	}
 	if !found {
 		return ""

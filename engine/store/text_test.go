@@ -1,4 +1,4 @@
-package postgres
+package store
 
 import (
 	"encoding/json"
@@ -8,9 +8,9 @@ import (
 func FuzzWithoutNUL(f *testing.F) {
 	f.Add(`{"a":"x\u0000y","b":"c:\\u0000"}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		raw := detail([]byte(text))
+		raw := CleanDetails([]byte(text))
 		if !json.Valid(raw) {
-			t.Errorf("detail(%q) = %q is not JSON", text, raw)
+			t.Errorf("CleanDetails(%q) = %q is not JSON", text, raw)
 		}
 	})
 }
