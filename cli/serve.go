@@ -17,6 +17,9 @@ import (
 	"github.com/loadstone-db/loadstone/ui"
 )
 
+// socketPing is how often sockets are looked at, 0 for the server's own choice. Tests shorten it.
+var socketPing time.Duration
+
 const defaultListen = "127.0.0.1:8080"
 
 type serveCommand struct {
@@ -145,6 +148,7 @@ func (c *serveCommand) listen(s *services) (*server.Server, string, error) {
 		ControlStore:    s.controlStore(),
 		Playground:      s.embedded != nil,
 		DataDir:         s.dataDir,
+		PingEvery:       socketPing,
 		Log:             s.log,
 	})
 	if err != nil {

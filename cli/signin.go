@@ -103,8 +103,14 @@ type tokenCommand struct {
 	operatorFlags
 }
 
+// longestToken is the most days that the server gives a token.
+const longestToken = 3650
+
 // Run makes a token and prints its secret, alone, so that a program can take it.
 func (c *tokenCommand) Run(e *env) error {
+	if c.Days < 1 || c.Days > longestToken {
+		return engine.InvalidField("--days", fmt.Sprintf("is %d", c.Days), fmt.Sprintf("from 1 to %d", longestToken))
+	}
 	client, err := c.client()
 	if err != nil {
 		return err

@@ -77,6 +77,8 @@ type Options struct {
 	ReadTimeout time.Duration
 	// UploadTimeout bounds how long an uploaded plugin may take to arrive (60 s).
 	UploadTimeout time.Duration
+	// PingEvery is how often a socket is pinged, and asked whether it may still be open (20 s).
+	PingEvery time.Duration
 }
 
 // The limits of the server.
@@ -136,7 +138,7 @@ func New(opts Options) (*Server, error) {
 	s := &Server{opts: opts, started: time.Now()}
 	s.streams, s.endStreams = context.WithCancel(context.Background())
 	s.auth = auth.New(opts.Store, opts.Log)
-	s.hub = live.NewHub(live.Options{Source: opts.Runs, Log: opts.Log})
+	s.hub = live.NewHub(live.Options{Source: opts.Runs, PingEvery: opts.PingEvery, Log: opts.Log})
 	s.metrics = newMetrics(s)
 	page, err := newStatic(opts.UI)
 	if err != nil {
