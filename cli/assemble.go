@@ -44,6 +44,9 @@ type storeFlags struct {
 	Prices      string   `placeholder:"FILE" env:"LOADSTONE_PRICES" help:"Price list to reckon costs with (default: prices.yaml in the data directory, else the one that loadstone prices prints)."`
 	Plugin      []string `placeholder:"FILE" sep:"none" env:"LOADSTONE_PLUGINS" help:"Load this plugin (.wasm) beside the bundled ones. May be repeated."`
 
+	PluginMemory  int64 `name:"plugin-memory" placeholder:"MB" env:"LOADSTONE_PLUGIN_MEMORY" help:"How many MB the instances of one plugin may hold in all live runs, -1 for no limit (default: an eighth of the memory, at least 256)."`
+	PluginsMemory int64 `name:"plugins-memory" placeholder:"MB" env:"LOADSTONE_PLUGINS_MEMORY" help:"How many MB the instances of all plugins may hold, -1 for no limit (default: a quarter of the memory, at least 512)."`
+
 	// mostLive is how many live runs one user may have, which a server bounds.
 	mostLive int
 }
@@ -119,7 +122,7 @@ func assemble(ctx context.Context, flags storeFlags, serves bool, log zerolog.Lo
 	}
 	// Plugins compile while Postgres starts: both take about a second.
 	loaded := make(chan error, 1)
-	go func() { loaded <- s.openPlugins(ctx, flags.Plugin) }()
+	go func() { loaded <- s.openPlugins(ctx, flags) }()
 	storeErr := s.openStore(ctx, url, keys)
 	if err := errors.Join(storeErr, <-loaded); err != nil {
 		return nil, err
@@ -208,13 +211,26 @@ func (s *services) openDrivers() {
 	}
 }
 
+// bounded is a limit in bytes that a flag gives in MB: 0 leaves it to a share of the
+// memory, at least so many MB, and below 0 there is none.
+func bounded(flag, share, least int64) int64 {
+	switch {
+	case flag > 0:
+		return flag << 20
+	case flag < 0:
+		return 0
+	}
+	return max(share, least<<20)
+}
+
 // openPlugins registers the bundled plugins, and the user's own after them.
-func (s *services) openPlugins(ctx context.Context, own []string) error {
+func (s *services) openPlugins(ctx context.Context, flags storeFlags) error {
 	cache := filepath.Join(s.dataDir, "wasm-cache")
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return fmt.Errorf("making the plugin cache: %w", err)
 	}
-	h, err := host.New(ctx, host.Options{CacheDir: cache, Log: s.log})
+	h, err := host.New(ctx, host.Options{CacheDir: cache, Log: s.log,
+		PluginMemory: bounded(flags.PluginMemory, worker.Memory()/8, 256), PluginsMemory: bounded(flags.PluginsMemory, worker.Memory()/4, 512)})
 	if err != nil {
 		return err
 	}
@@ -236,7 +252,7 @@ func (s *services) openPlugins(ctx context.Context, own []string) error {
 			return fmt.Errorf("loading the bundled plugin %s: %w", name, err)
 		}
 	}
-	for _, path := range own {
+	for _, path := range flags.Plugin {
 		wasm, err := readPlugin(path)
 		if err != nil {
 			return err

@@ -26,6 +26,9 @@ var (
 	ErrOutOfTime = fmt.Errorf("%w: out of time", ErrTrapped)
 	// ErrTooDeep, an ErrTrapped: calls inside the guest were nested too deep.
 	ErrTooDeep = fmt.Errorf("%w: calls nested too deep", ErrTrapped)
+	// ErrOutOfMemory, an ErrTrapped: the guests of a plugin, or of all, hold as much
+	// memory as they may.
+	ErrOutOfMemory = fmt.Errorf("%w: no more memory for plugins", ErrTrapped)
 	// ErrInvalidBatch: the guest returned a batch that does not decode or names
 	// undeclared statements. The instance is gone.
 	ErrInvalidBatch = errors.New("plugin returned an invalid batch")

@@ -113,6 +113,10 @@ func capacityOf(cores float64, memory int64) int {
 	return max(most, leastCapacity)
 }
 
+// Memory is how much memory the process may use, in bytes: the machine's, or less where
+// a cgroup says so; 0 where that is not known.
+func Memory() int64 { return newSystem().memoryLimit() }
+
 // Serve holds one session with a server. It returns nil when the server closed
 // the stream, and run workers that are left go on until the watchdog ends them
 // or another session begins. It returns nil too when ctx ends; the node then

@@ -61,6 +61,8 @@ func (i *instance) trap(export string, err error) error {
 	switch {
 	case errors.As(err, &exit):
 		return fail(plugin.ErrTrapped, "Plugin %s called exit(%d) in %s.%s", name, exit.ExitCode(), export, said)
+	case i.tank.short != nil:
+		return i.tank.short
 	case i.tank.late:
 		return fail(plugin.ErrOutOfTime, "Plugin %s computed for more than %s in %s, perhaps without end.%s", name, timeFor(export), export, said)
 	case i.tank.fuel != nil && i.tank.remaining() < 0:

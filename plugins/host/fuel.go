@@ -101,6 +101,8 @@ type tank struct {
 	// limit bounds the time of the call; late is set when it was reached.
 	limit time.Duration
 	late  bool
+	// short is why the guest got no more memory when it asked for it in this call.
+	short error
 	// began is when the first slice of the call was used up, on the clock of
 	// clockBase, and 0 before; waited is for how long the call rested since. poured
 	// is when the last slice was given, rested when the last rest was over.
@@ -115,6 +117,7 @@ var clockBase = time.Now()
 // refuel makes ready for a call.
 func (t *tank) refuel(units int64, limit time.Duration) {
 	t.given = units
+	t.short = nil
 	t.left, t.limit, t.late, t.began, t.waited, t.rests = units, limit, false, 0, 0, 0
 	t.depth.Set(callDepth)
 	t.pour()

@@ -28,6 +28,9 @@ type Options struct {
 	// CallFuel bounds each call but ls_fill, in units of about one instruction; 0
 	// means 2 000 000 000, half a second to two seconds.
 	CallFuel int64
+	// PluginMemory bounds what all instances of one plugin hold, and PluginsMemory what
+	// those of all plugins do, in bytes; 0 is no bound.
+	PluginMemory, PluginsMemory int64
 }
 
 // Host runs plugins; it is safe for concurrent use.
@@ -35,6 +38,7 @@ type Host struct {
 	log      zerolog.Logger
 	fuel     int64
 	compiler *compiler
+	quota    quota
 	// watch, in tests, is what instances tell when a guest begins and ends to compute.
 	watch func(computes bool)
 
@@ -69,7 +73,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Host{log: o.Log, fuel: o.CallFuel, compiler: e}, nil
+	return &Host{log: o.Log, fuel: o.CallFuel, compiler: e, quota: quota{each: o.PluginMemory, all: o.PluginsMemory}}, nil
 }
 
 // Close frees all compiled code. Streams must have been closed before.

@@ -25,6 +25,7 @@ type instance struct {
 	ctx      context.Context // carries the surroundings
 	callFuel int64
 	tank     *tank
+	linear   *memory
 	errorFn  api.Function
 	fillFn   api.Function
 	calls    int
@@ -49,7 +50,10 @@ func (c *compiled) instantiate(ctx context.Context, h *Host) (inst *instance, er
 		}
 	}()
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
-	with := experimental.WithMemoryAllocator(i.ctx, memoryOf(i.tank))
+	if i.linear, err = memoryOf(c, h, i.tank); err != nil {
+		return nil, err
+	}
+	with := experimental.WithMemoryAllocator(i.ctx, i.linear)
 	if i.guest, err = c.compiler.runtime.InstantiateModule(with, c.code, config); err != nil {
 		return nil, i.trap("its start", err)
 	}
@@ -175,6 +179,9 @@ func (i *instance) close() {
 		// Closing frees memory only; there is nothing to do about an error.
 		_ = i.guest.Close(context.WithoutCancel(i.ctx))
 		i.guest = nil
+	}
+	if i.linear != nil {
+		i.linear.Free()
 	}
 }
 

@@ -1,6 +1,10 @@
 package host
 
-import "github.com/tetratelabs/wazero/experimental"
+import (
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/loadstone-db/loadstone/sdk/abi"
+)
 
 // memoryPiece is how many bytes are copied at once when a memory moves: a copy
 // cannot be interrupted.
@@ -8,16 +12,44 @@ const memoryPiece = 256 << 10
 
 // memory is the linear memory of one instance. wazero's own moves 32 MB at once.
 type memory struct {
-	tank *tank
-	buf  []byte
-	most uint64
+	tank   *tank
+	quota  *quota
+	module *compiled
+	buf    []byte
+	most   uint64
+	// counted is what the quota knows of.
+	counted int64
 }
 
-// memoryOf makes the memory of the instance that a tank belongs to.
-func memoryOf(t *tank) experimental.MemoryAllocator {
-	return experimental.MemoryAllocatorFunc(func(_, most uint64) experimental.LinearMemory {
-		return &memory{tank: t, most: most}
-	})
+// memoryOf makes the memory of an instance, and takes what it begins with from the
+// quota: where wazero asks for it, there is no way to refuse.
+func memoryOf(c *compiled, h *Host, t *tank) (*memory, error) {
+	m := &memory{tank: t, quota: &h.quota, module: c}
+	for _, declared := range c.code.ExportedMemories() {
+		if err := m.room(uint64(declared.Min()) * abi.PageSize); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// Allocate is experimental.MemoryAllocator.
+func (m *memory) Allocate(_, most uint64) experimental.LinearMemory {
+	m.most = most
+	return m
+}
+
+// room has the quota count so many bytes.
+func (m *memory) room(bytes uint64) error {
+	more := int64(bytes) - m.counted
+	if more <= 0 {
+		return nil
+	}
+	if err := m.quota.take(m.module, more); err != nil {
+		return err
+	}
+	m.counted += more
+	return nil
 }
 
 // Reallocate makes the memory larger. What is new in it is zero: a guest cannot
@@ -33,6 +65,14 @@ func (m *memory) Reallocate(size uint64) []byte {
 		if m.buf != nil {
 			room = min(m.most, max(size, uint64(cap(m.buf))*3/2))
 		}
+		if m.room(room) != nil {
+			room = size
+			if err := m.room(room); err != nil {
+				// The guest is told that there is no more. Most end then, and the reason is this.
+				m.tank.short = err
+				return nil
+			}
+		}
 		moved := make([]byte, size, room)
 		for at := 0; at < len(m.buf); at += memoryPiece {
 			copy(moved[at:], m.buf[at:min(at+memoryPiece, len(m.buf))])
@@ -43,5 +83,9 @@ func (m *memory) Reallocate(size uint64) []byte {
 	return m.buf
 }
 
-// Free lets go of the memory.
-func (m *memory) Free() { m.buf = nil }
+// Free lets go of the memory; twice is fine.
+func (m *memory) Free() {
+	m.buf = nil
+	m.quota.give(m.module, m.counted)
+	m.counted = 0
+}
