@@ -30,7 +30,7 @@ type File struct {
 	Station     Station
 	// Says is part of the sentence with which it is refused, or fails; "" is any.
 	Says string
-	// Large files are made when they are needed and never stored.
+	// Large files take long to upload and to read.
 	Large bool
 	// Slow files take the child seconds, by design or by what they do.
 	Slow bool

@@ -3,11 +3,11 @@
 // words, so that one list drives all tests: the gate alone, the gate with the
 // quarantine behind it, a run, and a live server.
 //
-// The files are made by code and not kept as bytes only, so that a reader sees
-// what is wrong with each. Those of testdata/hostile are written by
+// The files are made by code and not kept as bytes, so that a reader sees what is
+// wrong with each. testdata/hostile/INDEX.txt lists them with their sizes and
+// SHA-256, and a test compares it with what this package makes. It is written by
 //
 //	go run ./plugins/host/hosttest/hostilegen
 //
-// and a test checks that they are what this package makes; they are kept for
-// other tools, and as seeds. Large files are never stored.
+// which with a folder as argument writes the files themselves, for other tools.
 package hostile

@@ -2,19 +2,14 @@ package hostile
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
-// storedLimit is the size from which a file is not stored: the recipe is enough.
-const storedLimit = 16 << 10
-
-// Stored reports that the file lies in testdata/hostile.
-func (f File) Stored() bool { return !f.Large && len(f.Bytes()) <= storedLimit }
-
-// fileName is the path of a stored file in its folder.
+// fileName is the path of a file in the folder that Write fills.
 func (f File) fileName() string {
 	if f.Class == "formats" {
 		// Not everything there is WebAssembly, and viewers take names at their word.
@@ -23,46 +18,29 @@ func (f File) fileName() string {
 	return f.Name + ".wasm"
 }
 
-// index lists all files and where each is stopped, for people.
-func index() []byte {
+// Index lists all files: where each is stopped, what it is made of, and with which words.
+func Index() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %d hostile files; made by plugins/host/hosttest/hostilegen, do not edit\n# station, stored bytes or - (made when needed), name, part of the sentence\n", len(Corpus()))
+	fmt.Fprintf(&b, "# %d hostile files; made by plugins/host/hosttest/hostilegen, do not edit\n", len(Corpus()))
+	fmt.Fprintln(&b, "# station, bytes, SHA-256, name, part of the sentence")
 	for _, f := range Corpus() {
-		size := "-"
-		if f.Stored() {
-			size = fmt.Sprint(len(f.Bytes()))
-		}
-		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%-10s %6s  %-44s %s", f.Station, size, f.Name, f.Says), " "))
+		content := f.Bytes()
+		line := fmt.Sprintf("%-10s %8d  %x  %-44s %s", f.Station, len(content), sha256.Sum256(content), f.Name, f.Says)
+		fmt.Fprintln(&b, strings.TrimRight(line, " "))
 	}
 	return b.Bytes()
 }
 
-// indexName is the file of index.
-const indexName = "INDEX.txt"
-
-// Write makes the folder anew.
+// Write puts every file into a folder, for other tools.
 func Write(dir string) error {
-	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("removing the old files: %w", err)
-	}
-	for name, b := range stored() {
-		path := filepath.Join(dir, name)
+	for _, f := range Corpus() {
+		path := filepath.Join(dir, filepath.FromSlash(f.fileName()))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return fmt.Errorf("making a folder: %w", err)
 		}
-		if err := os.WriteFile(path, b, 0o644); err != nil { //nolint:gosec // test data is for everybody
+		if err := os.WriteFile(path, f.Bytes(), 0o644); err != nil { //nolint:gosec // test data is for everybody
 			return fmt.Errorf("writing a hostile file: %w", err)
 		}
 	}
 	return nil
-}
-
-func stored() map[string][]byte {
-	files := map[string][]byte{indexName: index()}
-	for _, f := range Corpus() {
-		if f.Stored() {
-			files[filepath.FromSlash(f.fileName())] = f.Bytes()
-		}
-	}
-	return files
 }

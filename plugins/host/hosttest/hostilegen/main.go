@@ -1,4 +1,6 @@
-// Hostilegen writes plugins/host/testdata/hostile. Run it from the module's root.
+// Hostilegen writes the index of the hostile files,
+// plugins/host/testdata/hostile/INDEX.txt, when it is run from the module's root
+// without an argument. With one it writes the files themselves into that folder.
 package main
 
 import (
@@ -9,7 +11,13 @@ import (
 )
 
 func main() {
-	if err := hostile.Write("plugins/host/testdata/hostile"); err != nil {
+	var err error
+	if len(os.Args) > 1 {
+		err = hostile.Write(os.Args[1])
+	} else {
+		err = os.WriteFile("plugins/host/testdata/hostile/INDEX.txt", hostile.Index(), 0o644) //nolint:gosec // test data is for everybody
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
