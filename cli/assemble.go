@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/matrix"
@@ -286,7 +287,8 @@ func (s *services) openRuns(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("preparing quarantine: %w", err)
 	}
-	s.plugins, err = library.Open(ctx, library.Options{Host: s.host, Store: s.store, Dir: filepath.Join(s.dataDir, "plugins"), Quarantine: guard.Examine, Log: s.log})
+	s.plugins, err = library.Open(ctx, library.Options{Host: s.host, Store: s.store, Dir: filepath.Join(s.dataDir, "plugins"), Quarantine: guard.Examine,
+		Room: func() error { return s.room("Nothing can be uploaded now") }, Log: s.log})
 	if err != nil {
 		return fmt.Errorf("opening the plugins: %w", err)
 	}
@@ -313,6 +315,7 @@ func (s *services) openRuns(ctx context.Context) error {
 		Owner:       s.owner,
 		MostLive:    s.mostLive,
 		Calibration: s.certificate.current,
+		Room:        s.room,
 	})
 	if err := s.runs.Open(ctx); err != nil {
 		return fmt.Errorf("recovering the runs: %w", err)
@@ -325,6 +328,11 @@ func (s *services) openRuns(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// room is an error while the data directory's disk is down to the reserve.
+func (s *services) room(stopped string) error {
+	return artifact.Room(s.dataDir, artifact.Reserve(s.dataDir, s.reserve), stopped)
 }
 
 func (s *services) controlStore() string {

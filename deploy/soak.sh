@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes every target for a minute, and gives a server the whole hostile corpus beside
-# an open-loop run, and the engine 200 rounds of broken connections. usage: deploy/soak.sh [SECONDS]
+# an open-loop run, the engine 200 rounds of broken connections, and a server a full disk
+# (where one can be mounted) and a control store that hangs. usage: deploy/soak.sh [SECONDS]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -11,5 +12,6 @@ grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | wh
 	done
 done
 LOADSTONE_SOAK=1 go test ./cli -run '^TestHostileFilesOnALiveServer$' -v -count 1 -timeout 30m
+LOADSTONE_SOAK=1 go test ./cli -run '^(TestAFullDisk|TestAStopIsHeardWhileTheStoreIsAway)$' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test ./plugins/host -run '^(TestStalls|TestHostileTruncations)' -v -count 1 -timeout 60m
 LOADSTONE_SOAK=1 go test -race ./engine/load -run '^TestChaos$' -count 1 -timeout 30m

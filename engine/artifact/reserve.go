@@ -33,17 +33,26 @@ const spaceEvery = time.Second
 // space is replaced in tests, which fill no disk.
 var space = Space
 
-// roomLeft is nil while there is more free space than the reserve, or it is unknown.
-func (w *Writer) roomLeft(now time.Time) error {
-	if w.opts.Reserve <= 0 || !w.looked.IsZero() && now.Sub(w.looked) < spaceEvery {
+// Room is nil while the file system of dir has more free space than the reserve, in
+// bytes as Reserve gives them, or it is unknown. stopped is what ends otherwise, as a sentence begins.
+func Room(dir string, reserve int64, stopped string) error {
+	if reserve <= 0 {
 		return nil
 	}
-	w.looked = now
-	free, _, ok := space(w.opts.Dir)
-	if !ok || free >= w.opts.Reserve {
+	free, _, ok := space(dir)
+	if !ok || free >= reserve {
 		return nil
 	}
 	return &engine.Error{Code: engine.CodeUnavailable,
-		Message: fmt.Sprintf("Recording has stopped: the disk of %s has %d MB left, and %d MB are kept free for the control store.", w.opts.Dir, free>>20, w.opts.Reserve>>20),
+		Message: fmt.Sprintf("%s: the disk of %s has %d MB left, and %d MB are kept free for the control store.", stopped, dir, free>>20, reserve>>20),
 		Hint:    "Delete old runs, or put the data directory on a larger disk. --disk-reserve changes what is kept free."}
+}
+
+// roomLeft is Room, once a second.
+func (w *Writer) roomLeft(now time.Time) error {
+	if !w.looked.IsZero() && now.Sub(w.looked) < spaceEvery {
+		return nil
+	}
+	w.looked = now
+	return Room(w.opts.Dir, w.opts.Reserve, "Recording has stopped")
 }

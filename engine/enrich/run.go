@@ -32,6 +32,8 @@ type Job struct {
 	// Permanent says whether an error of the history stays however often it is
 	// asked, and gives its sentence. nil: none does.
 	Permanent func(error) (sentence string, forGood bool)
+	// Room is asked before each page; its error ends the job, which keeps what it has. nil: there is room.
+	Room func() error
 	// Clock is nil for the system's.
 	Clock Clock
 }
@@ -107,6 +109,7 @@ func Run(ctx context.Context, j Job) (engine.Enrichment, error) {
 		case errors.As(err, &skip):
 			v = course.over(engine.EnrichmentSkipped, skip.Reason)
 		case errors.As(err, &own):
+			w.finish()
 			return w.state, own.err
 		case err != nil:
 			sentence, forGood := err.Error(), false
@@ -196,6 +199,11 @@ func (w *work) poll(ctx context.Context) (err error) {
 		from, to, ok := cursor.Next()
 		if !ok {
 			break
+		}
+		if w.Room != nil {
+			if err := w.Room(); err != nil {
+				return &keepError{err}
+			}
 		}
 		rows, earliest := 0, to
 		err := w.history.Page(ctx, from, to, func(row *engine.EnrichedExecution) error {

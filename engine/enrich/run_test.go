@@ -413,3 +413,19 @@ func BenchmarkEnrich(b *testing.B) {
 		b.ReportMetric(float64(most)/(1<<20), "MB-heap")
 	}
 }
+
+// TestAnEnrichmentEndsAtTheReserve: what was matched before the disk had no room is kept.
+func TestAnEnrichmentEndsAtTheReserve(t *testing.T) {
+	r, _, j := setup(t, 5000)
+	asked, full := 0, errors.New("the disk has 1 MB left")
+	j.Room = func() error {
+		if asked++; asked > 3 {
+			return full
+		}
+		return nil
+	}
+	e, err := Run(t.Context(), j)
+	if !errors.Is(err, full) || e.Matched == 0 || e.Matched >= 5000 || len(r.kept) != 1 || e.Total == nil || e.Total.Matched == 0 {
+		t.Errorf("%+v with %d parts, %v", e, len(r.kept), err)
+	}
+}

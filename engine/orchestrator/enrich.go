@@ -126,7 +126,8 @@ func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Pl
 	defer func() { _ = os.RemoveAll(dir) }() // what was kept is not there any more
 	from, to := executed(run)
 	got, err := enrich.Run(ctx, enrich.Job{RunID: run.RunID, From: from, To: to, Policy: s.opts.Enrichment, Connect: source.open, Results: s.opts.Results,
-		Dir: dir,
+		Dir:  dir,
+		Room: func() error { return s.opts.Room("The enrichment has stopped") },
 		Keep: func(ctx context.Context, a engine.Artifact, path string) error {
 			if err := s.opts.Results.Put(ctx, a, path); err != nil {
 				return err

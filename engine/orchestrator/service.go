@@ -61,6 +61,9 @@ type Options struct {
 	MostLive int
 	// Scratch is a folder for files under construction.
 	Scratch string
+	// Room is an error while the disk has no space for more than the control store; its
+	// sentence begins with what has stopped. nil means that there is room.
+	Room func(stopped string) error
 	// Enrichment says how a history is asked; zero means the default.
 	Enrichment enrich.Policy
 	// PollEvery is how often the warehouse of a run is asked for; zero means 5 s.
@@ -131,6 +134,9 @@ func New(opts Options) *Service {
 	}
 	if opts.PollEvery <= 0 {
 		s.opts.PollEvery = pollEvery
+	}
+	if opts.Room == nil {
+		s.opts.Room = func(string) error { return nil }
 	}
 	if opts.Scratch == "" {
 		s.opts.Scratch = os.TempDir()

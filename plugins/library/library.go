@@ -43,7 +43,9 @@ type Options struct {
 	Quarantine Quarantine
 	// Limits bound what uploads may fill; zero values mean DefaultLimits.
 	Limits store.PluginLimits
-	Log    zerolog.Logger
+	// Room is an error while the disk has no space for uploads; nil means that it has.
+	Room func() error
+	Log  zerolog.Logger
 }
 
 // DefaultLimits are what uploads may fill.
@@ -68,6 +70,7 @@ type Library struct {
 	store      Store
 	files      *files
 	quarantine Quarantine
+	room       func() error
 	limits     store.PluginLimits
 	log        zerolog.Logger
 
@@ -90,13 +93,16 @@ func Open(ctx context.Context, o Options) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Room == nil {
+		o.Room = func() error { return nil }
+	}
 	if o.Quarantine == nil {
 		o.Quarantine = o.Host.Inspect
 	}
 	if o.Limits == (store.PluginLimits{}) {
 		o.Limits = DefaultLimits
 	}
-	l := &Library{host: o.Host, store: o.Store, files: f, quarantine: o.Quarantine, limits: o.Limits, log: o.Log, examine: make(chan struct{}, 1)}
+	l := &Library{host: o.Host, store: o.Store, files: f, quarantine: o.Quarantine, room: o.Room, limits: o.Limits, log: o.Log, examine: make(chan struct{}, 1)}
 	infos, err := o.Host.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the plugins: %w", err)

@@ -42,6 +42,9 @@ func (l *Library) Upload(ctx context.Context, wasm []byte, by string) (e plugin.
 	if p := l.findFixed("", sha); p != nil {
 		return e, false, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("This file is the plugin %s@%s, which the server has already.", p.Name, p.Version), Hint: "Nothing needs to be uploaded."}
 	}
+	if err := l.room(); err != nil {
+		return e, false, err
+	}
 	if known, err := l.store.Plugin(ctx, sha); err == nil && !known.Bundled {
 		return l.mend(ctx, known, wasm)
 	} else if err != nil && !errors.Is(err, store.ErrNotFound) {

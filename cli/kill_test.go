@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+)
+
+// TestAKilledServersRunKeepsItsFigures kills a server in a run. The next one tells of the
+// run what its record holds, over the time that it covers, and no more.
+func TestAKilledServersRunKeepsItsFigures(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "loadstone-kill-") // as root, Postgres cannot enter t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // another user enters it
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	load := pgtest.Start(t).NewDatabase(t)
+	serve := func() (*process, caller) {
+		p := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir)
+		session, _, _ := operatorOf(t, dir, p).signedIn()
+		return p, session
+	}
+	first, session := serve()
+	const rate = 400
+	text := fmt.Sprintf("name: kill\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
+		"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 4, duration_seconds: 300, warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", load, rate)
+	var run engine.Run
+	session.do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
+	session.awaitLoad(run.RunID)
+	// Each run worker ends a part every ten seconds.
+	until(t, time.Minute, func() bool {
+		parts, _ := filepath.Glob(filepath.Join(dir, "spool", run.RunID, "*", "*.parquet"))
+		return len(parts) >= 2
+	}, first.out.String)
+	time.Sleep(2 * time.Second)
+	if err := first.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-first.done
+	if err := os.Remove(filepath.Join(dir, operatorFile)); err != nil {
+		t.Fatal(err)
+	}
+
+	second, session := serve()
+	t.Cleanup(func() { _ = second.cmd.Process.Signal(syscall.SIGTERM); <-second.done })
+	d := session.settled(run.RunID, second)
+	s := d.Summary
+	t.Logf("%s, %s: %d operations, %.2f op/s over %.2f s", d.Status, s.Verdict, s.Operations, s.QPS, s.DurationSeconds)
+	if d.Status != engine.StatusFailed || s.Validity != engine.VerdictDegraded || s.Passed || s.Accounting.Balanced || s.CoveredSeconds == nil || *s.CoveredSeconds <= 0 {
+		t.Fatalf("%s, %+v, covered %v, %+v", d.Status, s.ValidityDetail, s.CoveredSeconds, s.Accounting)
+	}
+	if math.Abs(s.QPS-rate) > rate/20 {
+		t.Errorf("%.1f operations per second, and %d were asked for", s.QPS, rate)
+	}
+	// The record says the same: so many rows are there, and so many ended in the covered time.
+	var rows, inside int64
+	first10 := map[string]int64{}
+	parts, _ := filepath.Glob(filepath.Join(dir, "results", run.RunID, "executions-*.parquet"))
+	ended := map[string][]int64{}
+	for _, path := range parts {
+		p, err := artifact.OpenPart(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for g := range p.RowGroups() {
+			due, err := p.Int64s(g, artifact.ColDueAt, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			took, err := p.Doubles(g, artifact.ColAppElapsedMs, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows += int64(len(due))
+			for i := range due {
+				ended[p.Artifact().WorkerID] = append(ended[p.Artifact().WorkerID], due[i]+int64(took[i]*1e6))
+			}
+		}
+		_ = p.Close()
+	}
+	from := s.MeasuredFrom.UnixNano()
+	to := from + int64(*s.CoveredSeconds*1e9)
+	for id, times := range ended {
+		for _, at := range times {
+			if at > from && at <= to {
+				inside++
+				first10[id]++
+			}
+		}
+	}
+	if rows == 0 || s.Operations != rows || s.Accounting.Recorded != rows {
+		t.Errorf("%d operations and %d records; the parts hold %d", s.Operations, s.Accounting.Recorded, rows)
+	}
+	if own := float64(inside) / *s.CoveredSeconds; len(ended) != 2 || math.Abs(own-s.QPS) > s.QPS/100 {
+		t.Errorf("in the covered %.2f s ended %v operations: %.2f per second, and %.2f are told", *s.CoveredSeconds, first10, own, s.QPS)
+	}
+	for _, problem := range s.Accounting.Problems {
+		t.Logf("problem: %s", problem)
+	}
+	t.Logf("notes %q", s.ValidityDetail.Notes)
+}
