@@ -1,3 +1,5 @@
+import { said } from '../design/said';
+import { read } from './harmless';
 import type { FieldError } from './types';
 
 /** A refusal of the server, or of the network, in words for the user. */
@@ -34,7 +36,7 @@ interface ProblemBody {
 export function problemFrom(status: number, body: string): Problem {
   let p: ProblemBody = {};
   try {
-    const parsed: unknown = JSON.parse(body);
+    const parsed = read<unknown>(body);
     if (parsed && typeof parsed === 'object') p = parsed as ProblemBody;
   } catch {
     // A proxy answers in HTML; the status has to speak for itself.
@@ -47,11 +49,11 @@ export function problemFrom(status: number, body: string): Problem {
         : `The server refused the request (HTTP ${status}).`;
   const fields = (p.errors ?? []).map((e) => ({
     field: e.field ?? '',
-    message: e.message ?? '',
-    hint: e.hint,
+    message: said(e.message ?? ''),
+    hint: e.hint && said(e.hint),
     line: e.line,
   }));
-  return new Problem(status, p.code ?? '', p.detail || p.title || fallback, p.hint ?? '', fields);
+  return new Problem(status, p.code ?? '', said(p.detail || p.title || fallback), said(p.hint ?? ''), fields);
 }
 
 async function send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
@@ -93,7 +95,7 @@ export function sendFile<T>(path: string, file: Blob, type: string, progress: (s
     xhr.upload.onprogress = (e) => progress(e.loaded);
     xhr.upload.onload = () => progress(file.size);
     xhr.onload = () => {
-      if (xhr.status >= 200 && xhr.status < 300) done(JSON.parse(xhr.responseText) as T);
+      if (xhr.status >= 200 && xhr.status < 300) done(read<T>(xhr.responseText));
       else failed(refusal(path, xhr.status, xhr.responseText));
     };
     xhr.onerror = () =>
@@ -104,11 +106,11 @@ export function sendFile<T>(path: string, file: Blob, type: string, progress: (s
   });
 }
 
-async function json<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+async function json<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, edits = false): Promise<T> {
   const res = await send(method, path, body, signal);
   if (res.status === 204) return undefined as T;
   const text = await res.text();
-  return (text ? JSON.parse(text) : undefined) as T;
+  return text ? read<T>(text, edits) : (undefined as T);
 }
 
 export const api = {
@@ -116,6 +118,12 @@ export const api = {
   post: <T>(path: string, body: unknown = {}, signal?: AbortSignal) => json<T>('POST', path, body, signal),
   put: <T>(path: string, body: unknown) => json<T>('PUT', path, body),
   remove: (path: string) => json<void>('DELETE', path),
+  /** For documents that are edited or sent back: templates and scenarios are answered as they are stored. */
+  edit: {
+    get: <T>(path: string, signal?: AbortSignal) => json<T>('GET', path, undefined, signal, true),
+    post: <T>(path: string, body: unknown = {}, signal?: AbortSignal) => json<T>('POST', path, body, signal, true),
+    put: <T>(path: string, body: unknown) => json<T>('PUT', path, body, undefined, true),
+  },
 };
 
 /** Puts any thrown thing into words. */

@@ -159,7 +159,7 @@ export const useTemplates = () =>
 export const useTemplate = (id: string | null) =>
   useQuery({
     queryKey: ['template', id],
-    queryFn: ({ signal }) => api.get<Template>(`/api/templates/${encodeURIComponent(id!)}`, signal),
+    queryFn: ({ signal }) => api.edit.get<Template>(`/api/templates/${encodeURIComponent(id!)}`, signal),
     enabled: id !== null,
     // The editor holds the user's own copy; a refetch must not replace it.
     staleTime: Number.POSITIVE_INFINITY,

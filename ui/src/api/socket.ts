@@ -1,3 +1,4 @@
+import { read } from './harmless';
 import type { Payload } from './types';
 
 export type Link = 'connecting' | 'open' | 'lost' | 'done';
@@ -53,7 +54,7 @@ export function follow(
       attempt = 0;
       let message: { event?: string; data?: Payload };
       try {
-        message = JSON.parse(String(e.data)) as typeof message;
+        message = read<typeof message>(String(e.data));
       } catch {
         return;
       }

@@ -1,17 +1,20 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
 import { api, asProblem } from '../api/client';
-import { isTerminal, type Matrix } from '../api/types';
+import { useCreateRun } from '../api/queries';
+import { isTerminal, type Matrix, type RunDetail } from '../api/types';
 import { usePageTitle } from '../app/location';
 import { Comparison, useComparison } from '../compare/Comparison';
 import { CopyComparison, Tolerance, useTolerance } from '../compare/Parts';
 import { ActionsMenu } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
 import { Icon } from '../design/icons';
-import { Failed, SkeletonRows } from '../design/States';
+import { Failed, Notice, SkeletonRows } from '../design/States';
 import { SimulatedBadge, StatusBadge } from '../design/Status';
 import { useToast } from '../design/Toast';
 import { stopMatrixWords } from '../runs/stop';
+import type { Looked } from '../runs/writes';
+import { matrixScenario, targetsAsk, targetsRefused } from './ask';
 
 /** /matrix/{id}: one workload on several targets, compared; live while it runs. */
 export function MatrixPage({ id }: { id: string }) {
@@ -46,13 +49,60 @@ function Shown({ m }: { m: Matrix }) {
   const toast = useToast();
   const [dialog, ask] = useConfirm();
   const path = `/api/matrices/${encodeURIComponent(m.matrix_id)}`;
+  const failed = (err: unknown) => {
+    const p = asProblem(err);
+    toast(`${p.message} ${p.hint}`.trim(), 'bad');
+  };
   const act = useMutation({
     mutationFn: (verb: 'start' | 'stop') => api.post<Matrix>(`${path}/${verb}`),
     onSuccess: (next) => qc.setQueryData(['matrix', m.matrix_id], next),
-    onError: (err) => {
-      const p = asProblem(err);
-      toast(`${p.message} ${p.hint}`.trim(), 'bad');
-    },
+    onError: failed,
+  });
+  const create = useCreateRun();
+  /** What makes the matrix anew: its template, or else what its runs were made of. */
+  const what = async () => {
+    if (m.template_id) return { template_id: m.template_id };
+    const all = await Promise.all(ids.map((id) => api.edit.get<RunDetail>(`/api/runs/${encodeURIComponent(id)}`)));
+    return { scenario: matrixScenario(m, all) };
+  };
+  /** Asks once for what the runs do to tables that Loadstone did not make; the answer is the new matrix's. */
+  const allow = (asking: { label: string; line: string }[], replaces: boolean) =>
+    ask({
+      title: 'Let these runs write?',
+      body: (
+        <div className="stack tightly">
+          <p>They write to tables that Loadstone did not make:</p>
+          <ul>
+            {asking.map((a) => (
+              <li key={a.label}>
+                <strong>{a.label}</strong>: {a.line}.
+              </li>
+            ))}
+          </ul>
+          <p>What the runs change stays changed.</p>
+        </div>
+      ),
+      verb: 'Allow and start',
+      keep: 'Do not run',
+      act: async () => {
+        const r = await create.mutateAsync({ ...(await what()), allow_writes: true, start: true, matrix: true });
+        // The matrix that had no leave was never started.
+        if (replaces) await api.remove(path).catch(() => undefined);
+        navigate(r.path, { replace: replaces });
+      },
+    });
+  const start = useMutation({
+    // A preflight that fails says nothing about writes: the server then judges each run.
+    mutationFn: async () =>
+      targetsAsk(await api.post<Looked>('/api/preflight', await what()).catch(() => undefined), m.labels ?? []),
+    onSuccess: (asking) => (asking.length ? allow(asking, true) : act.mutate('start')),
+    onError: failed,
+  });
+  const refused = isTerminal(m.status) ? targetsRefused(runs) : [];
+  const again = useMutation({
+    mutationFn: async () => create.mutateAsync({ ...(await what()), start: true, matrix: true }),
+    onSuccess: (r) => navigate(r.path),
+    onError: failed,
   });
   const stop = () =>
     ask({
@@ -95,8 +145,23 @@ function Shown({ m }: { m: Matrix }) {
           <Tolerance value={tolerance} onChange={setTolerance} />
           <CopyComparison compared={state.compared} tolerance={tolerance} />
           {m.status === 'PREPARED' && (
-            <button type="button" className="btn primary" disabled={act.isPending} onClick={() => act.mutate('start')}>
-              <Icon name="play" /> Start
+            <button
+              type="button"
+              className="btn primary"
+              disabled={act.isPending || start.isPending}
+              onClick={() => start.mutate()}
+            >
+              <Icon name="play" /> {start.isPending ? 'Checking…' : 'Start'}
+            </button>
+          )}
+          {isTerminal(m.status) && (
+            <button
+              type="button"
+              className="btn primary"
+              disabled={again.isPending}
+              onClick={() => (refused.length ? allow(refused, false) : again.mutate())}
+            >
+              <Icon name="play" /> Run again
             </button>
           )}
           {(m.status === 'RUNNING' || m.status === 'CANCELLING') && (
@@ -129,6 +194,22 @@ function Shown({ m }: { m: Matrix }) {
         </div>
       </header>
       <div className="page">
+        {refused.length > 0 && (
+          <Notice tone="warn">
+            <strong>
+              {refused.length === 1 ? 'One target was' : `${refused.length} targets were`} not run, because nobody allowed writes to tables
+              that Loadstone did not make.
+            </strong>{' '}
+            “Run again” asks.
+            <ul>
+              {refused.map((r) => (
+                <li key={r.label}>
+                  {r.label}: {r.line}
+                </li>
+              ))}
+            </ul>
+          </Notice>
+        )}
         <Comparison ids={ids} labels={labels} state={state} tolerance={tolerance} />
       </div>
       {dialog}

@@ -1,6 +1,7 @@
 import type { RunDetail, Summary } from '../api/types';
 import { CopyButton } from '../design/Controls';
 import { bytes, dateTime, plain } from '../design/format';
+import { said } from '../design/said';
 import { Accuracy } from './Accuracy';
 import { StatementList, TableList } from './PlanView';
 import { ScenarioFacts } from './ScenarioFacts';
@@ -8,7 +9,7 @@ import { ScenarioFacts } from './ScenarioFacts';
 /** Where and with what a run was made: all that somebody needs to repeat it. */
 export function EnvironmentView({ run, s }: { run: RunDetail; s: Summary }) {
   const e = s.environment;
-  const notes = s.validity_detail?.notes ?? [];
+  const notes = (s.validity_detail?.notes ?? []).map(said);
   return (
     <div className="stack">
       <ScenarioFacts scenario={run.scenario_config} />

@@ -4,6 +4,7 @@ import { fileName, save } from '../charts/export';
 import { ActionsMenu, Segments } from '../design/Controls';
 import { count, plain, timeOfDay } from '../design/format';
 import { Mark } from '../design/icons';
+import { said } from '../design/said';
 import { Empty, Failed, SkeletonRows } from '../design/States';
 import { atLeast } from './logs';
 
@@ -113,7 +114,7 @@ export function LogPanel(props: {
                 <span className="sr">{l.level}</span>
               </span>
               <span className="log-worker">{l.worker_id ?? ''}</span>
-              <span className="log-text">{l.message}</span>
+              <span className="log-text">{said(l.message)}</span>
             </div>
           ))}
           </div>

@@ -38,10 +38,12 @@ const tones = { ok: 'ok', warning: 'warn', failed: 'bad' } as const;
 export function Prepared({ run }: { run: RunDetail }) {
   const preflight = useQuery({
     queryKey: ['preflight', run.run_id],
-    queryFn: ({ signal }) =>
+    queryFn: async ({ signal }) =>
       api.post<Preflight>(
         '/api/preflight',
-        run.template_id ? { template_id: run.template_id } : { scenario: run.scenario_config },
+        run.template_id
+          ? { template_id: run.template_id }
+          : { scenario: (await api.edit.get<RunDetail>(`/api/runs/${encodeURIComponent(run.run_id)}`, signal)).scenario_config },
         signal,
       ),
     enabled: run.plan === null,

@@ -8,6 +8,7 @@ import { type Action, ActionsMenu } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
 import { clock, count, duration, plain } from '../design/format';
 import { Icon } from '../design/icons';
+import { said } from '../design/said';
 import { PhaseBadge, SimulatedBadge, StatusBadge } from '../design/Status';
 import { Tags } from '../history/tags';
 import { useToast } from '../design/Toast';
@@ -116,7 +117,7 @@ function VerdictLine({ run }: { run: RunDetail }) {
   // A run that failed before its load has no figure to judge.
   const judged = run.status === 'COMPLETED' || (run.summary?.accounting.started ?? 0) > 0;
   const thresholds = judged ? (run.summary?.thresholds ?? []) : [];
-  const reason = run.cancellation_reason;
+  const reason = run.cancellation_reason && said(run.cancellation_reason);
   const length = run.summary?.duration_seconds;
   if (run.status === 'COMPLETED' && thresholds.length === 0 && run.summary)
     return (
@@ -173,11 +174,17 @@ function RunActions({ run, status, phase }: { run: RunDetail; status: RunDetail[
     const p = asProblem(err);
     toast(`${p.message} ${p.hint}`.trim(), 'bad');
   };
-  const what = run.template_id && !run.matrix_id ? { template_id: run.template_id } : { scenario: run.scenario_config };
+  /** What the run was made of, as it is stored. */
+  const what = async () =>
+    run.template_id && !run.matrix_id
+      ? { template_id: run.template_id }
+      : { scenario: (await api.edit.get<RunDetail>(`/api/runs/${encodeURIComponent(run.run_id)}`)).scenario_config };
   const again = () => {
     const line = refusedWrites(run);
     if (line) return allow(line, false);
-    create.mutate({ ...what, start: true }, { onSuccess: (r) => navigate(r.path), onError: failed });
+    what()
+      .then((made) => create.mutateAsync({ ...made, start: true }))
+      .then((r) => navigate(r.path), failed);
   };
   /** Asks once for what the run does to tables that Loadstone did not make; the answer is the new run's. */
   const allow = (line: string, replaces: boolean) =>
@@ -192,7 +199,7 @@ function RunActions({ run, status, phase }: { run: RunDetail; status: RunDetail[
       verb: 'Allow and start',
       keep: 'Do not run',
       act: async () => {
-        const r = await create.mutateAsync({ ...what, allow_writes: true, start: true });
+        const r = await create.mutateAsync({ ...(await what()), allow_writes: true, start: true });
         // The run that had no leave was never started.
         if (replaces) await api.remove(`/api/runs/${encodeURIComponent(run.run_id)}`).catch(() => undefined);
         navigate(r.path, { replace: replaces });
@@ -200,7 +207,16 @@ function RunActions({ run, status, phase }: { run: RunDetail; status: RunDetail[
     });
   const start = () => {
     const line = asksToWrite(qc.getQueryData(['preflight', run.run_id]), run.matrix_index ?? 0);
-    if (line && !run.matrix_id) return allow(`The run writes to tables that Loadstone did not make: ${line}.`, true);
+    if (line && run.matrix_id)
+      return ask({
+        title: 'Start the whole matrix?',
+        body: `This run writes to tables that Loadstone did not make: ${line}. The page of its matrix asks once for all targets.`,
+        verb: 'Open the matrix',
+        danger: false,
+        keep: 'Stay here',
+        act: async () => navigate(`/matrix/${run.matrix_id}`),
+      });
+    if (line) return allow(`The run writes to tables that Loadstone did not make: ${line}.`, true);
     act.mutate('start', { onError: failed });
   };
   const stop = () =>

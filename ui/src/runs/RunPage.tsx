@@ -4,6 +4,7 @@ import { isLive, isTerminal, type RunDetail } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ChartGroup, type Zoom } from '../charts/group';
 import { Failed, Notice, Skeleton } from '../design/States';
+import { said } from '../design/said';
 import { useToast } from '../design/Toast';
 import { FindMaxLive } from './FindMax';
 import { FinishedTabs } from './FinishedTabs';
@@ -110,7 +111,7 @@ function useReasonToast(run: RunDetail) {
   const before = useRef(run.cancellation_reason);
   useEffect(() => {
     if (run.cancellation_reason && !before.current)
-      toast(run.cancellation_reason, run.status === 'FAILED' || run.stop_reason !== 'user_requested' ? 'bad' : 'warn');
+      toast(said(run.cancellation_reason), run.status === 'FAILED' || run.stop_reason !== 'user_requested' ? 'bad' : 'warn');
     before.current = run.cancellation_reason;
   }, [run.cancellation_reason, run.status, run.stop_reason, toast]);
 }
@@ -156,7 +157,7 @@ function ValidityNotice({ run }: { run: RunDetail }) {
       <ul>
         {causes.map((x) => (
           <li key={x.cause + x.from + x.detail}>
-            {x.detail}
+            {said(x.detail)}
             <span className="muted"> {interval(x.from, x.to, run.start_time)}</span>
           </li>
         ))}

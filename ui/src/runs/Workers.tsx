@@ -3,6 +3,7 @@ import { Sparkline } from '../charts/Sparkline';
 import { Term } from '../design/Controls';
 import { ago, count, errorRate, latency, percent, plain, rate } from '../design/format';
 import { Num } from '../design/Num';
+import { said } from '../design/said';
 import { Empty } from '../design/States';
 import { HealthBadge, phaseName, StatusBadge } from '../design/Status';
 import { terms } from '../design/terms';
@@ -168,7 +169,7 @@ export function FinishedWorkers({ run }: { run: RunDetail }) {
                     <td className="mono">{id}</td>
                     <td>
                       <StatusBadge status={w.status} />
-                      {w.failure_reason && <span className="second">{w.failure_reason}</span>}
+                      {w.failure_reason && <span className="second">{said(w.failure_reason)}</span>}
                     </td>
                     <td>
                       <Curve

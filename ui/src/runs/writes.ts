@@ -1,4 +1,4 @@
-import type { RunDetail } from '../api/types';
+import type { Run } from '../api/types';
 
 /** The field of a template with which its user lets a run write to tables that Loadstone did not make. */
 export const allowWrites = 'target.allow_writes';
@@ -9,7 +9,8 @@ interface Found {
   field?: string;
 }
 
-interface Looked {
+/** What a preflight found, of a matrix for each target. */
+export interface Looked {
   checks: Found[] | null;
   targets?: { checks: Found[] | null }[];
 }
@@ -24,7 +25,7 @@ export function asksToWrite(found: Looked | undefined, index = 0): string | null
 }
 
 /** The same of a run that ended because it had no leave. */
-export function refusedWrites(run: Pick<RunDetail, 'status' | 'cancellation_reason'>): string | null {
+export function refusedWrites(run: Pick<Run, 'status' | 'cancellation_reason'>): string | null {
   const reason = run.status === 'FAILED' ? (run.cancellation_reason ?? '') : '';
   const at = reason.indexOf(`${allowWrites}: `);
   if (at < 0) return null;

@@ -26,8 +26,9 @@ export default function TemplateEditor({ id }: { id: string | null }) {
   const copy = id === null ? params.get('copy') : null;
   const saved = useTemplate(id ?? copy);
   const run = useQuery({
-    queryKey: ['run', from],
-    queryFn: ({ signal }) => api.get<RunDetail>(`/api/runs/${encodeURIComponent(from!)}`, signal),
+    queryKey: ['run-as-stored', from],
+    staleTime: Number.POSITIVE_INFINITY,
+    queryFn: ({ signal }) => api.edit.get<RunDetail>(`/api/runs/${encodeURIComponent(from!)}`, signal),
     enabled: from !== null,
   });
   const waiting = (id !== null || copy !== null ? saved : from !== null ? run : null) as
@@ -114,8 +115,8 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
     setSaving(true);
     try {
       const t = id
-        ? await api.put<Template>(`/api/templates/${encodeURIComponent(id)}`, { ...body(e.draft), version })
-        : await api.post<Template>('/api/templates', body(e.draft));
+        ? await api.edit.put<Template>(`/api/templates/${encodeURIComponent(id)}`, { ...body(e.draft), version })
+        : await api.edit.post<Template>('/api/templates', body(e.draft));
       dropDraft(key);
       setRestored(false);
       setVersion(t.version);
@@ -166,7 +167,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
     });
 
   const loadTheirs = async () => {
-    const t = await api.get<Template>(`/api/templates/${encodeURIComponent(id!)}`);
+    const t = await api.edit.get<Template>(`/api/templates/${encodeURIComponent(id!)}`);
     dropDraft(key);
     setVersion(t.version);
     setRefused(null);

@@ -67,7 +67,7 @@ export function useDraft(id: string, initial: Draft): Editing {
       async () => {
         try {
           const sent = body(draft);
-          const v = await api.post<Validation>('/api/templates/validate', sent, abort.signal);
+          const v = await api.edit.post<Validation>('/api/templates/validate', sent, abort.signal);
           if (asked.current !== mine) return;
           setFound(v.errors ?? []);
           setState('idle');

@@ -1,0 +1,56 @@
+/**
+ * What would change how the text around it reads, or what nobody sees: controls, bidirectional
+ * marks, zero-width and other format characters, fillers, halves of pairs.
+ */
+const unsafe = /[\p{Cf}\p{Cs}\u034F\u115F\u1160\u17B4\u17B5\u2028\u2029\u3164\uFFA0]|(?![\n\t])\p{Cc}/u;
+const each = new RegExp(`(?:${unsafe.source})+`, 'gu');
+
+/** Joiners belong to emoji and to scripts whose letters join; between others they hide. */
+const joins = '[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\uFE0F\\p{Script=Arabic}\\p{Script=Syriac}\\p{Script=Devanagari}\\p{Script=Bengali}\\p{Script=Gujarati}\\p{Script=Kannada}\\p{Script=Malayalam}\\p{Script=Sinhala}\\p{Script=Tamil}\\p{Script=Telugu}]';
+const joiner = new RegExp(`(?<=${joins})[\\u200C\\u200D](?=${joins})`, 'gu');
+
+/** The most characters of a text of others; statements and their like may be longer. */
+export const mostShown = 4_000;
+const mostWhole = 100_000;
+const whole = /^(sql|ddl|query|source|statement|statements|session|fix)$/;
+
+/**
+ * A text of others, of a database, a plugin, another user, as the page may show it: what is in unsafe
+ * is shown as �, so that two names that differ only by it do not look the same; what is too long is cut.
+ */
+export function harmless(text: string, most = mostShown): string {
+  let out = text;
+  if (unsafe.test(out)) {
+    const kept: string[] = [];
+    out = out
+      .replaceAll('\r\n', '\n')
+      .replace(joiner, (j) => (kept.push(j), '\uE000'))
+      .replace(each, '\uFFFD')
+      .replace(/\uE000/g, () => kept.shift() ?? '\uE000');
+  }
+  if (out.length <= most) return out;
+  const cut = out.slice(0, most).replace(/[\uD800-\uDBFF]$/, '');
+  return `${cut}… (${(out.length - cut.length).toLocaleString('en-US')} more characters)`;
+}
+
+/** What its user edits and sends back: it is kept as it is. */
+const edited = new Set(['config', 'source', 'scenario_config']);
+
+function clean(value: unknown, most: number, edits: boolean): unknown {
+  if (typeof value === 'string') return harmless(value, most);
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) value[i] = clean(value[i], most, edits);
+    return value;
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([k, v]) => [
+    harmless(k, mostShown),
+    edits && edited.has(k) ? v : clean(v, whole.test(k) ? mostWhole : most, edits),
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** Reads an answer of the server. With edits, the documents in it that its user may change are as they are stored. */
+export function read<T>(text: string, edits = false): T {
+  return clean(JSON.parse(text), mostShown, edits) as T;
+}

@@ -1,0 +1,24 @@
+/** What the server says for the command line, and what the page has in its place. */
+const controls: [RegExp, string][] = [
+  // The field repeats the sentence; the page has a button that asks.
+  [/\.? (?:target|matrix\.targets\[\d+\])\.allow_writes: is not set; .*$/s, '. “Run again” asks whether it may.'],
+  [
+    /allow it with --allow-writes, or target\.allow_writes: true/gi,
+    'allow it when “Start run” asks, or with “Tables of others” in the template',
+  ],
+  [/, or give a CSV file with --feed FILE\.csv/g, ', or give a CSV file under “Operations from” in the template'],
+];
+
+/** "1 other run(s) were" and "3 worker(s)" become "1 other run was" and "3 workers". */
+const counted = /(?<![\w.,])(\d[\d,.]*)((?: [\w-]+){0,2}?) ([\w-]+)\(s\)(?: (were|are|have)\b)?/g;
+const singular: Record<string, string> = { were: 'was', are: 'is', have: 'has' };
+
+/** A sentence of the server's as the page says it: with the page's own controls, and nouns in their number. */
+export function said(text: string): string {
+  let out = text;
+  for (const [what, instead] of controls) out = out.replace(what, instead);
+  return out.replace(counted, (_, n: string, before: string, noun: string, verb?: string) => {
+    const tail = verb ? ` ${n === '1' ? singular[verb] : verb}` : '';
+    return `${n}${before} ${noun}${n === '1' ? '' : 's'}${tail}`;
+  });
+}

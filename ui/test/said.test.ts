@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest';
+import { problemFrom } from '../src/api/client';
+import { said } from '../src/design/said';
+
+it('writes nouns in their number', () => {
+  expect(said('1 other run(s) were live on this server at the same time.')).toBe('1 other run was live on this server at the same time.');
+  expect(said('3 other run(s) were live on this server at the same time.')).toBe('3 other runs were live on this server at the same time.');
+  expect(said('Worker failure: 1 worker(s) stopped responding')).toBe('Worker failure: 1 worker stopped responding');
+  expect(said('the connection cannot be deleted: 1 template(s) and 2 run(s) that have not ended use it')).toBe(
+    'the connection cannot be deleted: 1 template and 2 runs that have not ended use it',
+  );
+  expect(said('back after 1.1 s; 11 write(s) waited, 1,001 part(s), 1 of 1 cluster(s)')).toBe(
+    'back after 1.1 s; 11 writes waited, 1,001 parts, 1 of 1 cluster',
+  );
+  expect(said('count(s) of f(s) in 12 s')).toBe('count(s) of f(s) in 12 s');
+});
+
+it('names the page’s own controls in place of flags', () => {
+  const fix = 'allow it with --allow-writes, or target.allow_writes: true; or let the workload only read';
+  expect(said(fix)).toBe('allow it when “Start run” asks, or with “Tables of others” in the template; or let the workload only read');
+  const line = 'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.others, 5000 rows';
+  const reason = `${line} target.allow_writes: is not set; ${line.slice(15)}; ${fix}.`;
+  expect(said(reason)).toBe(`${line}. “Run again” asks whether it may.`);
+  expect(said('name a recorded run with workload.feed: {run: ID}, or give a CSV file with --feed FILE.csv')).not.toContain('--feed');
+  const p = problemFrom(422, JSON.stringify({ detail: 'no', hint: fix, errors: [{ field: 'target.allow_writes', message: 'is not set', hint: fix }] }));
+  expect(p.hint + p.fields[0]!.hint).not.toContain('--allow-writes');
+});
