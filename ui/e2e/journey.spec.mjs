@@ -28,6 +28,20 @@ async function secondsInChart(page) {
   return text.trim().split('\r\n').length - 1;
 }
 
+/** A certificate of nobody's, to be pasted; its key was never kept. */
+const ca = `-----BEGIN CERTIFICATE-----
+MIIBgTCCASegAwIBAgIUTOnM4isXSYugc9MmmygSHTRELuMwCgYIKoZIzj0EAwIw
+FTETMBEGA1UEAwwKRXhhbXBsZSBDQTAgFw0yNjExMjIwODMxNDhaGA8yMTI2MTAy
+OTA4MzE0OFowFTETMBEGA1UEAwwKRXhhbXBsZSBDQTBZMBMGByqGSM49AgEGCCqG
+SM49AwEHA0IABIJ8ldSgiR23cYCn/quzFLHraZVepSQ+vHw4QyiZ7pkhIMLeoJ2n
+tUJ7w3VdIkjxY1PMgABiMRORHPcyFiRi/pejUzBRMB0GA1UdDgQWBBTyv6BDenj4
+hemvm8oKrOqKlLZ4GzAfBgNVHSMEGDAWgBTyv6BDenj4hemvm8oKrOqKlLZ4GzAP
+BgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0gAMEUCIQDe8xQcbbgS5powC16A
+nTmAg0ub4fGCRGO3Go/fnnDxvgIgSQ3a4bkUPg96I2LIP0oVG/2ra6DXKI172+8j
+Y6RySnU=
+-----END CERTIFICATE-----
+`;
+
 test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }, async (t) => {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
@@ -47,6 +61,39 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
     await page.goto(`${base}/signin?token=${encodeURIComponent(token)}`);
     await page.getByRole('heading', { name: 'Home' }).waitFor();
     assert.ok(!page.url().includes('token='), 'the token must leave the address bar');
+  });
+
+  await step('takes pasted certificates, says which is wrong, and shows them as saved', async () => {
+    await page.goto(`${base}/connections?new=postgres`);
+    const form = page.getByRole('dialog');
+    const own = `tls ${Date.now()}`;
+    await form.getByLabel('Name', { exact: true }).fill(own);
+    await form.getByLabel('Host or socket folder').fill('db.invalid');
+    await form.getByLabel('Database', { exact: true }).fill('shop');
+    await form.getByLabel('User', { exact: true }).fill('bench');
+    await form.getByLabel('TLS').selectOption('verify-full');
+    await form.getByText('Certificates', { exact: true }).click();
+    const pasted = form.getByRole('textbox', { name: /^CA certificate/ });
+    await pasted.fill('-----BEGIN CERTIFICATE-----\nxx\n-----END CERTIFICATE-----');
+    await form.getByRole('button', { name: 'Save connection' }).click();
+    const field = form.locator('.field', { has: page.getByRole('textbox', { name: /^CA certificate/ }) });
+    await until(
+      () => field.locator('.problem').innerText(),
+      (text) => text.includes('no certificate'),
+      'the complaint under its field',
+    );
+    await pasted.fill(ca);
+    await form.getByRole('button', { name: 'Save connection' }).click();
+    await form.waitFor({ state: 'hidden' });
+    const card = page.getByRole('region', { name: own });
+    assert.match(await card.locator('.dsn').innerText(), /sslrootcert=\(pasted\)/);
+    await card.getByRole('button', { name: `Actions for ${own}` }).click();
+    await page.getByRole('menuitem', { name: 'Edit' }).click();
+    await form.getByText('saved', { exact: true }).waitFor();
+    assert.ok(!(await form.innerText()).includes('BEGIN CERTIFICATE'), 'what is saved is not shown');
+    await form.getByRole('button', { name: 'Save connection' }).click();
+    await form.waitFor({ state: 'hidden' });
+    await page.goto(base);
   });
 
   await step('says which field is wrong, and what to do', async () => {

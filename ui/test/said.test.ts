@@ -15,6 +15,11 @@ it('writes nouns in their number', () => {
   expect(said('count(s) of f(s) in 12 s')).toBe('count(s) of f(s) in 12 s');
 });
 
+it('leads to the field for a certificate', () =>
+  expect(said('not trusted here. Give its certificate with sslrootcert=/path/ca.pem, or use sslmode=require to encrypt without checking who answers.')).toBe(
+    'not trusted here. Paste its certificate under “Certificates”, or choose “require” under TLS to encrypt without checking who answers.',
+  ));
+
 it('names the page’s own controls in place of flags', () => {
   const fix = 'allow it with --allow-writes, or target.allow_writes: true; or let the workload only read';
   expect(said(fix)).toBe('allow it when “Start run” asks, or with “Tables of others” in the template; or let the workload only read');

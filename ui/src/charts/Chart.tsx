@@ -33,6 +33,7 @@ export interface ChartProps {
   height?: number;
   state?: { pending: boolean; error: unknown; retry: () => void };
   empty?: string;
+  emptyTitle?: string;
   legend?: boolean;
   footer?: ReactNode;
   note?: ReactNode;
@@ -289,7 +290,7 @@ export function Chart(props: ChartProps) {
         />
       ) : (
         <div className="chart-empty" style={{ minHeight: height + 40 }}>
-          <Empty tight title="Nothing to draw yet">
+          <Empty tight title={props.emptyTitle ?? 'Nothing to draw yet'}>
             {props.empty ?? 'The curve begins with the first second of load.'}
           </Empty>
         </div>

@@ -146,6 +146,10 @@ export function Comparison(props: {
   const problems = state.against.flatMap((a, i) => (a.error ? [{ i: i + 1, p: asProblem(a.error) }] : []));
   const pending = state.series.some((s) => s.isPending && s.fetchStatus !== 'idle');
 
+  const over = known.length === ids.length && known.every((r) => isTerminal(r.status));
+  const nothing = over
+    ? { title: 'Nothing was measured', empty: 'The runs ended before their measurement.' }
+    : { title: 'Nothing to draw yet', empty: 'The curves begin with the first second of measurement.' };
   const unreal = known.filter(simulated).length;
   return (
     <>
@@ -215,6 +219,8 @@ export function Comparison(props: {
                       <div className="row verdict-cell">
                         {r && live(r) ? (
                           <StatusBadge status={r.status} />
+                        ) : r?.summary && r.summary.operations === 0 ? (
+                          <StatusBadge status={r.status} />
                         ) : i === 0 ? (
                           <span className="badge">baseline</span>
                         ) : c?.data ? (
@@ -227,7 +233,7 @@ export function Comparison(props: {
                           <Skeleton width={64} />
                         )}
                         {r && simulated(r) && <SimulatedBadge of={r} />}
-                        {r?.summary && r.summary.validity !== 'VALID' && <VerdictBadge verdict={r.summary.validity} of={r} />}
+                        {r?.summary && r.summary.operations > 0 && r.summary.validity !== 'VALID' && <VerdictBadge verdict={r.summary.validity} of={r} />}
                       </div>
                     </td>
                     {cols.map((col) => {
@@ -265,7 +271,8 @@ export function Comparison(props: {
             format={rate}
             decor={quiet}
             state={{ pending, error: state.series.find((s) => s.error)?.error, retry: () => state.series.forEach((s) => s.error && s.refetch()) }}
-            empty="The curves begin with the first second of measurement."
+            empty={nothing.empty}
+            emptyTitle={nothing.title}
           />
           <Chart
             title={`Latency, ${percentile.toUpperCase()}`}
@@ -276,7 +283,8 @@ export function Comparison(props: {
             canLog
             note={<Segments label="Percentile" value={percentile as 'p95'} options={percentiles} onChange={setPercentile} />}
             state={{ pending, error: null, retry: () => {} }}
-            empty="The curves begin with the first second of measurement."
+            empty={nothing.empty}
+            emptyTitle={nothing.title}
           />
         </div>
       </ChartGroup>
@@ -302,8 +310,8 @@ export function Comparison(props: {
           {shape ? (
             <Overlay shape={shape} labels={ids.map((_, i) => label(i))} cumulative={dist === 'below'} hidden={(i) => hidden.has(i)} />
           ) : (
-            <Empty tight title="Nothing to draw yet">
-              The distribution of a run is there when it has ended.
+            <Empty tight title={nothing.title}>
+              {over ? nothing.empty : 'The distribution of a run is there when it has ended.'}
             </Empty>
           )}
           <ul className="run-legend">

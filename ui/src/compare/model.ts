@@ -94,7 +94,7 @@ export function columnsOf(runs: RunDetail[]): Column[] {
 
 /** A run's figure of a column as it is shown; a rate that is none says why. */
 export const figure = (c: Column, r: RunDetail): Quantity =>
-  !r.summary ? missing : c.name === 'qps' ? throughput(r.summary) : c.format(c.of(r));
+  !r.summary || r.summary.operations === 0 ? missing : c.name === 'qps' ? throughput(r.summary) : c.format(c.of(r));
 
 const signed = (n: number, digits: number) => `${n > 0 ? '+' : n < 0 ? '−' : '±'}${Math.abs(n).toFixed(digits)}`;
 

@@ -9,7 +9,8 @@ import { Icon } from '../design/icons';
 import { Notice, ProblemNotice } from '../design/States';
 import { useToast } from '../design/Toast';
 import { SimulatedBadge } from '../design/Status';
-import { type DsnParts, fromUrl, noParts, toUrl } from './dsn';
+import { type Certificates, type DsnParts, fromUrl, noParts, problemsOf, toUrl } from './dsn';
+import { CertificateFields } from './CertificateFields';
 import { SnowflakeFields } from './SnowflakeFields';
 import { fromSnowflake, noSnowflake, type SnowflakeParts, toSnowflake } from './snowflake';
 
@@ -37,7 +38,8 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
   const [name, setName] = useState(existing?.name ?? '');
   const [description, setDescription] = useState(existing?.description ?? '');
   const [how, setHow] = useState<'fields' | 'url'>(readable ? 'fields' : 'url');
-  const [parts, setParts] = useState<DsnParts>((existing && fromUrl(existing.dsn)) ?? noParts);
+  const [savedParts] = useState<DsnParts | null>(() => (existing ? fromUrl(existing.dsn) : null));
+  const [parts, setParts] = useState<DsnParts>(savedParts ?? noParts);
   const [sfParts, setSfParts] = useState<SnowflakeParts>((existing && fromSnowflake(existing.dsn)) ?? noSnowflake);
   const [url, setUrl] = useState(existing?.dsn ?? '');
   const fromFields = snowflake ? toSnowflake(sfParts) : toUrl(parts);
@@ -64,7 +66,9 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
       onClose();
     },
   });
-  const wrong = save.error ? asProblem(save.error).fields : [];
+  const wrong = [save.error, test.error].flatMap((e) => (e ? asProblem(e).fields : []));
+  // What stands under its field is not said twice.
+  const placed = how === 'fields' && !snowflake && Object.keys(problemsOf(wrong)).length > 0;
   const set = (k: keyof DsnParts) => (e: { target: { value: string } }) => {
     setParts({ ...parts, [k]: e.target.value });
     test.reset();
@@ -171,7 +175,7 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
               {field('database', 'Database', 'postgres', { required: true })}
               {field('user', 'User', 'bench', { required: true })}
               {field('password', 'Password', '', { type: 'password', autoComplete: 'new-password' })}
-              <div className="field">
+              <div className="field span-two">
                 <label className="label" htmlFor="dsn-ssl">
                   TLS
                 </label>
@@ -185,8 +189,20 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
                 </select>
               </div>
             </div>
+            {!parts.host.startsWith('/') && (
+              <CertificateFields
+                parts={parts}
+                saved={savedParts}
+                wrong={wrong}
+                onChange={(c: Certificates) => {
+                  setParts({ ...parts, ...c });
+                  test.reset();
+                  save.reset();
+                }}
+              />
+            )}
             {existing && parts.password === '***' && (
-              <p className="muted">The saved password stays as long as it reads ***.</p>
+              <p className="muted">The saved password stays as long as it reads ***, and the address and the certificates are the saved ones.</p>
             )}
           </>
         ) : (
@@ -226,8 +242,8 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
           />
         </div>
         {test.data && <CheckResult check={test.data} />}
-        {test.error && <ProblemNotice error={test.error} />}
-        {save.error && <ProblemNotice error={save.error} />}
+        {test.error && !placed && <ProblemNotice error={test.error} />}
+        {save.error && !placed && <ProblemNotice error={save.error} />}
         <div className="actions">
           <button
             type="button"

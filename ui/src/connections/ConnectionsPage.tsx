@@ -10,6 +10,7 @@ import { useConfirm } from '../design/Dialog';
 import { Icon } from '../design/icons';
 import { Empty, Load, ProblemNotice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
+import { shortDsn } from './dsn';
 import { CheckResult, ConnectionForm } from './ConnectionForm';
 
 export function ConnectionsPage() {
@@ -110,7 +111,7 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
               </span>
             )}
           </div>
-          <code className="muted dsn">{c.dsn}</code>
+          <code className="muted dsn">{shortDsn(c.dsn)}</code>
           {c.description && <p className="muted">{c.description}</p>}
         </div>
         <div className="row nowrap">

@@ -1,5 +1,17 @@
+import type { FieldError } from '../api/types';
+
+/** Certificates as PEM text; *** stands for a saved key. */
+export interface Certificates {
+  sslrootcert: string;
+  sslcert: string;
+  sslkey: string;
+}
+
+const noCertificates: Certificates = { sslrootcert: '', sslcert: '', sslkey: '' };
+const certificateKeys = Object.keys(noCertificates) as (keyof Certificates)[];
+
 /** The parts of a Postgres URL that the form shows. */
-export interface DsnParts {
+export interface DsnParts extends Certificates {
   host: string;
   port: string;
   database: string;
@@ -17,6 +29,7 @@ export const noParts: DsnParts = {
   user: '',
   password: '',
   sslmode: 'prefer',
+  ...noCertificates,
   rest: '',
 };
 
@@ -34,7 +47,9 @@ export function toUrl(p: DsnParts): string {
     if (p.port && p.port !== '5432') q.set('port', p.port);
   }
   if (p.sslmode && !socket) q.set('sslmode', p.sslmode);
-  const query = q.toString();
+  for (const key of certificateKeys) if (p[key].trim()) q.set(key, p[key]);
+  // Not every reader of such a URL takes a + for a space.
+  const query = q.toString().replaceAll('+', '%20');
   return `postgres://${user}${host}${!socket && p.port ? `:${p.port}` : ''}/${enc(p.database)}${query ? `?${query}` : ''}`;
 }
 
@@ -58,6 +73,14 @@ export function fromUrl(text: string): DsnParts | null {
   const socket = q.get('host');
   const port = m[3] || q.get('port') || '5432';
   q.delete('sslmode');
+  const certificates = { ...noCertificates };
+  for (const key of certificateKeys) {
+    const value = q.get(key) ?? '';
+    // The name of a file is for the URL.
+    if (!value.includes('-----BEGIN ') && value !== '***') continue;
+    certificates[key] = value;
+    q.delete(key);
+  }
   if (socket) {
     q.delete('host');
     q.delete('port');
@@ -69,6 +92,22 @@ export function fromUrl(text: string): DsnParts | null {
     user: decode(user ?? ''),
     password: decode(password.join(':')),
     sslmode: sslmode || (socket ? '' : 'prefer'),
+    ...certificates,
     rest: q.toString(),
   };
+}
+
+/** The server's complaints about certificates, by the field they are about. */
+export function problemsOf(errors: FieldError[]): Partial<Certificates> {
+  const out: Partial<Certificates> = {};
+  for (const e of errors) {
+    const key = /^The parameter (sslrootcert|sslcert|sslkey) /.exec(e.message)?.[1] as keyof Certificates | undefined;
+    if (e.field === 'dsn' && key) out[key] = `${e.message.replace(/^The parameter \w+ cannot be used: /, '')} ${(e.hint ?? '').replace(/; in a URL it is percent-encoded/, '')}`.trim();
+  }
+  return out;
+}
+
+/** An address for a list: a pasted certificate is only said to be there. */
+export function shortDsn(dsn: string): string {
+  return dsn.replace(/(ssl\w+=)('[^']*-----BEGIN[^']*'|-----BEGIN[^&]*)/g, '$1(pasted)');
 }

@@ -70,12 +70,14 @@ export function Notice({ tone = 'plain', children }: { tone?: Tone; children: Re
 /** Shows a refused request: the sentence, the hint, and the fields it names. */
 export function ProblemNotice({ error }: { error: unknown }) {
   const p = asProblem(error);
+  // A refusal of one field may be that field's own sentence.
+  const fields = p.fields.filter((f) => f.message !== p.message);
   return (
     <Notice tone="bad">
       <strong>{p.message}</strong> {p.hint}
-      {p.fields.length > 0 && (
+      {fields.length > 0 && (
         <ul>
-          {p.fields.map((f) => (
+          {fields.map((f) => (
             <li key={f.field + f.message}>
               <code>{f.field}</code>: {f.message} {f.hint}
             </li>

@@ -86,9 +86,9 @@ function Shown({ m }: { m: Matrix }) {
       keep: 'Do not run',
       act: async () => {
         const r = await create.mutateAsync({ ...(await what()), allow_writes: true, start: true, matrix: true });
-        // The matrix that had no leave was never started.
-        if (replaces) await api.remove(path).catch(() => undefined);
         navigate(r.path, { replace: replaces });
+        // The matrix that had no leave was never started.
+        if (replaces) void api.remove(path).catch(() => undefined);
       },
     });
   const start = useMutation({

@@ -242,6 +242,7 @@ export function RunCharts({ run, live, c, state }: Props) {
           decor={decor}
           until={until}
           state={state}
+          emptyTitle={step > 1 ? 'Too coarse to draw' : undefined}
           empty={
             step > 1
               ? 'The heat map is drawn of single seconds. Select an hour or less of a chart to see it.'

@@ -200,9 +200,9 @@ function RunActions({ run, status, phase }: { run: RunDetail; status: RunDetail[
       keep: 'Do not run',
       act: async () => {
         const r = await create.mutateAsync({ ...(await what()), allow_writes: true, start: true });
-        // The run that had no leave was never started.
-        if (replaces) await api.remove(`/api/runs/${encodeURIComponent(run.run_id)}`).catch(() => undefined);
         navigate(r.path, { replace: replaces });
+        // The run that had no leave was never started.
+        if (replaces) void api.remove(`/api/runs/${encodeURIComponent(run.run_id)}`).catch(() => undefined);
       },
     });
   const start = () => {
