@@ -30,7 +30,8 @@ type Window struct {
 	Workers []string
 }
 
-// Stall is a time of the measurement in which no operation ended on any connection.
+// Stall is a time of the measurement in which no operation was answered on any connection: none
+// ended but by a timeout or the loss of its connection.
 type Stall struct {
 	From    Time    `json:"from"`
 	Seconds float64 `json:"seconds"`

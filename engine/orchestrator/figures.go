@@ -215,10 +215,10 @@ func stallWords(f *engine.Figures) []string {
 	var out []string
 	for i, s := range f.Stalls {
 		if i == manyStalls {
-			out = append(out, fmt.Sprintf("No operation ended for a second or more %d more times.", len(f.Stalls)-i))
+			out = append(out, fmt.Sprintf("No operation was answered for a second or more %d more times.", len(f.Stalls)-i))
 			break
 		}
-		out = append(out, fmt.Sprintf("From %s on no operation ended for %.3g s on any connection, where about %d were to be expected: the target did not answer, or connections were lost.",
+		out = append(out, fmt.Sprintf("From %s on no operation was answered for %.3g s on any connection (timeouts are no answers), where about %d were to be expected: the target did not answer, or connections were lost.",
 			s.From.UTC().Format("15:04:05.000"), s.Seconds, s.MissedOperations))
 	}
 	if o := f.Omission; o != nil && f.LatencyMs != nil {

@@ -87,7 +87,7 @@ func TestRemarksOnFigures(t *testing.T) {
 		"a few find nothing":   {byKind(engine.KindPointLookup, engine.KindFigures{Count: 100, NoRows: 5}), ""},
 		"inserts find nothing": {byKind(engine.KindInsert, engine.KindFigures{Count: 100, NoRows: 100}), ""},
 		"a stall": {engine.Figures{Operations: 1000, DurationSeconds: 10, LatencyMs: &engine.LatencyMs{}, Stalls: []engine.Stall{{Seconds: 1.4, MissedOperations: 7000}}},
-			"no operation ended for 1.4 s on any connection, where about 7000"},
+			"no operation was answered for 1.4 s on any connection (timeouts are no answers), where about 7000"},
 		"a stall of an open loop": {engine.Figures{Operations: 1000, DurationSeconds: 10, ServiceMs: &engine.LatencyMs{}, Stalls: []engine.Stall{{Seconds: 1.4}}}, ""},
 	} {
 		v := aggregate.NewValidity()

@@ -196,7 +196,7 @@ func (f *Preflight) failed(name string, err error) error {
 	}
 	for _, field := range e.Fields {
 		message := e.Message
-		if e.Code == engine.CodeInvalid {
+		if e.Code == engine.CodeInvalid && field.Field != allowWritesField {
 			message = field.Field + ": " + field.Message
 		}
 		f.add(CheckResult{Name: name, Outcome: CheckFailed, Message: message, Fix: field.Hint, Field: field.Field})

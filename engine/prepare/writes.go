@@ -169,7 +169,7 @@ func (p *planner) mayWriteThen(ctx context.Context, state []found, how []recipe)
 
 func (p *planner) notAllowed(message string) error {
 	return &engine.Error{Code: engine.CodeInvalid, Message: message,
-		Fields: []engine.FieldError{{Field: allowWritesField, Message: "is not set; " + message, Hint: p.howToAllow()}}}
+		Fields: []engine.FieldError{{Field: allowWritesField, Message: "is not set", Hint: p.howToAllow()}}}
 }
 
 // howToAllow is the cure, with that for tables that look like Loadstone's.
@@ -250,8 +250,20 @@ func writtenWords(w target.Written) string {
 		return fmt.Sprintf("%s %s, which may write whatever its author had it write", joinWords(w.Operations), w.Table)
 	}
 	text := joinWords(w.Operations) + " in " + w.Table
+	switch {
+	case w.View:
+		text += ", a view that writes whatever its triggers do"
+	case w.ForeignServer != "":
+		text += ", a table of the foreign server " + w.ForeignServer
+	}
 	if w.Rows >= 0 {
 		text += ", " + roughly(w.Rows)
+	}
+	if w.Partitions > 0 {
+		text += "; partitions: " + strconv.Itoa(w.Partitions)
+	}
+	if w.Children > 0 {
+		text += "; tables that inherit from it: " + strconv.Itoa(w.Children)
 	}
 	if w.Triggers > 0 {
 		text += "; triggers: " + strconv.Itoa(w.Triggers)

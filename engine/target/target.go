@@ -223,8 +223,16 @@ type Written struct {
 	Own    bool `json:"own"`
 	System bool `json:"system,omitempty"`
 	// Rows is about how many rows it has, -1 when that is not known.
-	Rows     int64 `json:"rows"`
-	Triggers int   `json:"triggers"`
+	Rows int64 `json:"rows"`
+	// Triggers are its own, and those of its partitions and of the tables that inherit from it.
+	Triggers   int `json:"triggers"`
+	Partitions int `json:"partitions,omitempty"`
+	// Children inherit from it: what is done to its rows is done to theirs.
+	Children int `json:"children,omitempty"`
+	// ForeignServer has the rows, which are those of another database.
+	ForeignServer string `json:"foreign_server,omitempty"`
+	// View: Table is a view, whose triggers or rules write what they are made to write.
+	View bool `json:"view,omitempty"`
 	// Cascades are the tables that foreign keys change along with it.
 	Cascades    []string `json:"cascades"`
 	RowSecurity bool     `json:"row_security"`

@@ -299,3 +299,37 @@ func TestATableOfAnEarlierVersionIsAdopted(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAWriteReachesIsSaid: partitions and heirs with their own triggers and foreign keys, foreign
+// tables, and views whose triggers write.
+func TestWhatAWriteReachesIsSaid(t *testing.T) {
+	b := newBench(t, hosttest.Bundled(t))
+	b.exec("CREATE TABLE parts (id bigint PRIMARY KEY, note text) PARTITION BY RANGE (id)", "CREATE TABLE p1 PARTITION OF parts FOR VALUES FROM (0) TO (500)", "CREATE TABLE p2 PARTITION OF parts FOR VALUES FROM (500) TO (5000)",
+		"INSERT INTO parts SELECT g, 'x' FROM generate_series(1, 1000) g", "CREATE TABLE remarks (id bigint REFERENCES p1 ON DELETE CASCADE)",
+		"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+		"CREATE TRIGGER a BEFORE UPDATE ON parts FOR EACH ROW EXECUTE FUNCTION f()", "CREATE TRIGGER b BEFORE UPDATE ON p2 FOR EACH ROW EXECUTE FUNCTION f()",
+		"CREATE TABLE old (id bigint PRIMARY KEY, note text)", "INSERT INTO old SELECT g, 'x' FROM generate_series(1, 100) g", "CREATE TABLE heir () INHERITS (old)",
+		"CREATE TRIGGER c BEFORE UPDATE ON heir FOR EACH ROW EXECUTE FUNCTION f()",
+		"CREATE VIEW shown AS SELECT id, upper(note) AS note FROM old", "CREATE TRIGGER d INSTEAD OF UPDATE ON shown FOR EACH ROW EXECUTE FUNCTION f()",
+		"CREATE EXTENSION postgres_fdw", "CREATE SERVER elsewhere FOREIGN DATA WRAPPER postgres_fdw", "CREATE USER MAPPING FOR CURRENT_USER SERVER elsewhere",
+		"CREATE FOREIGN TABLE far (id bigint, note text) SERVER elsewhere", "ANALYZE parts", "ANALYZE old")
+	const both = `{"weights":{"UPDATE":1,"DELETE":1}}`
+	own := func(table string) string {
+		return `{"statements":[{"id":"s","sql":"UPDATE ` + table + ` SET note = 'y' WHERE id = 1"}]}`
+	}
+	for line, sc := range map[string]engine.Scenario{
+		"UPDATE and DELETE in public.parts, 1000 rows; partitions: 2; triggers: 2; cascades to: remarks": b.asking("mix", "parts", both, nil),
+		"UPDATE and DELETE in public.old, 100 rows; tables that inherit from it: 1; triggers: 1":         b.asking("mix", "old", both, nil),
+		"UPDATE in public.shown, a view that writes whatever its triggers do, 100 rows; triggers: 1":     b.asking("sql", "", own("shown"), nil),
+		"UPDATE in public.far, a table of the foreign server elsewhere":                                  b.asking("sql", "", own("far"), nil),
+	} {
+		_, err := b.ready(sc)
+		if err == nil {
+			t.Errorf("%s: it is done without asking", line)
+			continue
+		}
+		if text := err.Error(); strings.Count(text, line) != 1 || strings.Contains(text, line+";") || strings.Contains(text, line+",") {
+			t.Errorf("%s: %s", line, text)
+		}
+	}
+}

@@ -281,7 +281,9 @@ func (r *reader) read(s *sums, p *artifact.Part, part, g int) (err error) {
 			k.empty++
 		}
 		s.minDue, s.maxEnd = min(s.minDue, due[i]), max(s.maxEnd, ended)
-		r.ends.add(ended)
+		if success[i] {
+			r.ends.add(ended)
+		}
 		if ms >= threshold {
 			s.slowest.add(slow{ms, part, g, i})
 			threshold = s.slowest.threshold()
@@ -354,12 +356,26 @@ func (r *reader) countErrors(s *sums, p *artifact.Part, group int) (err error) {
 	for i, ok := range r.success {
 		if !ok && !r.warmup[i] && r.position[i] == 0 {
 			counts[[3]int32{r.texts[0][i], r.texts[1][i], r.texts[2][i]}]++
+			if class := r.texts[0][i]; class < 0 || !unanswered(engine.ErrorClass(values[0][class])) {
+				r.ends.add(r.due[i] + nanoseconds(r.elapsed[i]))
+			}
 		}
 	}
 	for at, n := range counts {
 		s.errors[executionError(at, values)] += n
 	}
 	return nil
+}
+
+// unanswered reports whether an operation that failed so got no answer from the target:
+// it was given up, or its connection was.
+func unanswered(class engine.ErrorClass) bool {
+	switch class {
+	case engine.ErrClassTimeout, engine.ErrClassConnection, engine.ErrClassCancelled:
+		return true
+	default:
+		return false
+	}
 }
 
 // executionError resolves the three dictionary indexes of a failed execution.

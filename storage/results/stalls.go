@@ -7,7 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// A stall is a second or more in which no operation ended, although at the
+// A stall is a second or more in which no operation was answered (timeouts are no answers), although at the
 // measurement's pace so many should have, and a connection usually ends one in a third of the time.
 const (
 	stallLength = time.Second
@@ -21,10 +21,13 @@ func (s *scan) stalls(f *engine.Figures, all *distribution) {
 	if f.LatencyMs == nil || s.ends == nil {
 		return
 	}
-	inTime := float64(f.Operations - f.FinishedLate)
+	answered := s.ends.all()
 	for _, g := range s.ends.gaps(stallLength) {
 		length := time.Duration(g.to - g.from).Seconds()
-		pace := inTime / (f.DurationSeconds - length)
+		if length >= f.DurationSeconds {
+			continue // there is no pace
+		}
+		pace := answered / (f.DurationSeconds - length)
 		if s.window.varies {
 			if pace = s.ends.pace(g); pace == 0 {
 				continue

@@ -237,6 +237,14 @@ func (e *ends) merge(o *ends) {
 	}
 }
 
+// all is how many ended.
+func (e *ends) all() (n float64) {
+	for _, c := range e.count {
+		n += float64(c)
+	}
+	return n
+}
+
 // nearby is how long before and after a gap the pace is taken where it varies.
 const nearby = int64(5 * time.Second)
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -243,6 +244,51 @@ func TestStallsAreFoundWhereTheLoadVaries(t *testing.T) {
 		}
 		if len(fig.Stalls) != 1 || fig.Omission == nil || !fig.Stalls[0].From.Equal(after(float64(freeze))) || math.Abs(float64(fig.Stalls[0].MissedOperations-missed)) > float64(missed)/50 {
 			t.Errorf("frozen at %d ms: %+v, %+v", freeze, fig.Stalls, fig.Omission)
+		}
+	}
+}
+
+// Operations that end by their timeout, one after the other, are a target that stands still;
+// errors that it answers with are not. Where nothing was ever answered there is no pace to miss.
+func TestTimeoutsAreNoAnswers(t *testing.T) {
+	made := func(class engine.ErrorClass, from, to int64) (recs []engine.Execution) {
+		id := slices.IndexFunc(dictionary, func(e engine.ExecutionError) bool { return e.Class == class })
+		if id < 0 {
+			t.Fatalf("the dictionary has no error of class %s", class)
+		}
+		for c := range uint32(4) {
+			for at := int64(0); at < 20_000; {
+				r := engine.Execution{DueAt: testBase + at*1e6, StartedAt: testBase + at*1e6, Elapsed: 1e6, ConnectionID: c, Success: true}
+				if at >= from && at < to {
+					r.Elapsed, r.Success, r.ErrorID = 500e6, false, uint32(id)
+				}
+				recs = append(recs, r)
+				at += r.Elapsed / 1e6
+			}
+		}
+		return recs
+	}
+	for name, c := range map[string]struct {
+		class    engine.ErrorClass
+		from, to int64
+		seconds  float64
+	}{
+		"timeouts":             {engine.ErrClassTimeout, 10_000, 13_000, 3},
+		"errors":               {engine.ErrClassConstraint, 10_000, 13_000, 0},
+		"nothing but timeouts": {engine.ErrClassTimeout, 0, 20_000, 0},
+	} {
+		f := open(t)
+		putOf(t, f, false, "worker-0", made(c.class, c.from, c.to))
+		fig, err := f.FiguresIn(context.Background(), "run", "", engine.Window{From: after(0), To: after(20_000), Connections: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.seconds == 0 {
+			if len(fig.Stalls) != 0 {
+				t.Errorf("%s: %+v", name, fig.Stalls)
+			}
+		} else if len(fig.Stalls) != 1 || math.Abs(fig.Stalls[0].Seconds-c.seconds) > 0.01 || math.Abs(float64(fig.Stalls[0].MissedOperations)-4000*c.seconds) > 100 {
+			t.Errorf("%s: %+v", name, fig.Stalls)
 		}
 	}
 }

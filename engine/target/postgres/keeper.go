@@ -374,15 +374,18 @@ func (f *footprint) describe(ctx context.Context, w *target.Written) error {
 		return nil
 	}
 	rs, err := f.ask(ctx, `WITH RECURSIVE t AS (SELECT c.*, n.nspname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass($1)),
- hit(oid) AS (SELECT oid FROM t UNION SELECT k.conrelid FROM hit JOIN pg_catalog.pg_constraint k ON k.confrelid = hit.oid AND k.contype = 'f' AND (k.confdeltype IN ('c','n','d') OR k.confupdtype IN ('c','n','d')))
+ family(oid) AS (SELECT oid FROM t UNION SELECT i.inhrelid FROM family JOIN pg_catalog.pg_inherits i ON i.inhparent = family.oid),
+ hit(oid) AS (SELECT oid FROM family UNION SELECT k.conrelid FROM hit JOIN pg_catalog.pg_constraint k ON k.confrelid = hit.oid AND k.contype = 'f' AND (k.confdeltype IN ('c','n','d') OR k.confupdtype IN ('c','n','d')))
 SELECT pg_catalog.quote_ident(c.nspname) || '.' || pg_catalog.quote_ident(c.relname),
  `+ownCondition+`,
  c.oid::int8 < 16384 OR c.nspname IN ('pg_catalog', 'information_schema') OR c.nspname LIKE 'pg\_toast%',
  (SELECT coalesce(sum(p.reltuples) FILTER (WHERE p.reltuples >= 0), 0)::int8 FROM pg_catalog.pg_class p WHERE p.relkind <> 'p' AND (p.oid = c.oid OR p.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree(c.oid)))),
- (SELECT count(*)::int8 FROM pg_catalog.pg_trigger g WHERE g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'),
+ (SELECT count(*)::int8 FROM pg_catalog.pg_trigger g WHERE g.tgrelid IN (SELECT oid FROM family) AND NOT g.tgisinternal AND g.tgenabled <> 'D' AND coalesce(pg_catalog.to_jsonb(g) ->> 'tgparentid', '0') = '0'),
  c.relrowsecurity,
  (SELECT pg_catalog.string_agg(CASE WHEN m.nspname = c.nspname THEN '' ELSE pg_catalog.quote_ident(m.nspname) || '.' END || pg_catalog.quote_ident(h.relname), E'\n' ORDER BY h.relname)
-  FROM hit JOIN pg_catalog.pg_class h ON h.oid = hit.oid JOIN pg_catalog.pg_namespace m ON m.oid = h.relnamespace WHERE h.oid <> c.oid AND NOT h.relispartition)
+  FROM hit JOIN pg_catalog.pg_class h ON h.oid = hit.oid JOIN pg_catalog.pg_namespace m ON m.oid = h.relnamespace WHERE h.oid NOT IN (SELECT oid FROM family) AND NOT h.relispartition),
+ (SELECT count(*) - 1 FROM family)::int8, c.relkind = 'p',
+ (SELECT s.srvname FROM pg_catalog.pg_foreign_table f JOIN pg_catalog.pg_foreign_server s ON s.oid = f.ftserver WHERE f.ftrelid = c.oid)::text, c.relkind = 'v'
 FROM t c`, w.Table)
 	if err != nil || rs == nil || len(rs.Rows) == 0 {
 		return err
@@ -399,6 +402,14 @@ FROM t c`, w.Table)
 	if names, _ := row[6].(string); names != "" {
 		w.Cascades = strings.Split(names, "\n")
 	}
+	children, _ := row[7].(int64)
+	if partitioned, _ := row[8].(bool); partitioned {
+		w.Partitions = int(children)
+	} else {
+		w.Children = int(children)
+	}
+	w.ForeignServer, _ = row[9].(string)
+	w.View, _ = row[10].(bool)
 	if w.Rows == 0 && !w.System {
 		// Never analysed, or empty: a look at the first million is quick.
 		w.Rows = -1
