@@ -56,6 +56,9 @@ type AdapterRequest struct {
 	Prepare bool `json:"prepare,omitempty"`
 	// Access is for OpPreflight: what the run does to each table.
 	Access []TableAccess `json:"access,omitempty"`
+	// Lacks are the abilities of its database that the server has not, as target.ServerInfo has them:
+	// the adapter does not ask for what needs them, and says what it did not look at.
+	Lacks []string `json:"lacks,omitempty"`
 	// Results holds the results of all queries asked for so far in this conversation, by query id.
 	Results map[string]QueryResult `json:"results,omitempty"`
 }

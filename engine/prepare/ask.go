@@ -33,7 +33,7 @@ const (
 // the host runs them, read only, and calls again with all results so far.
 func (r *resolved) ask(ctx context.Context, req plugin.AdapterRequest) (plugin.AdapterAnswer, error) {
 	info := r.adapter.Info()
-	req.Params = r.adapterParams
+	req.Params, req.Lacks = r.adapterParams, r.server.Lacks
 	kept := 0
 	for range maxRounds {
 		var answer plugin.AdapterAnswer

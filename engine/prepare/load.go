@@ -10,6 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 const (
@@ -138,6 +139,9 @@ func creates(sql string) bool {
 // itself: every column says how, and the document does not ask for a copy.
 func (p *planner) generates(t *plugin.LogicalTable) bool {
 	m := p.adapter.Info().Manifest
+	if slices.Contains(p.server.Lacks, target.LacksGenerator) {
+		return false
+	}
 	if m.Supports == nil || !m.Supports.GeneratesRows || rowsOf(p.sc, t) == 0 || p.sc.Target.Prepare != nil && p.sc.Target.Prepare.Load == engine.LoadCopy {
 		return false
 	}

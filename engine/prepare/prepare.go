@@ -365,6 +365,7 @@ func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Pl
 		Driver: p.driver.Name(), Warehouse: p.sc.Target.Warehouse, Workload: p.workload.Info().PluginRef, Adapter: p.adapter.Info().PluginRef,
 		Session: p.session, Prepared: p.sc.Target.Prepared, Statements: answer.Statements, Tables: tables, Pools: p.pools,
 		KeySlots: slotsPerWorker * p.sc.MostWorkers(p.server.MaxConnections), ErrorClasses: p.classes,
+		Lacks: p.server.Lacks,
 	}, nil
 }
 

@@ -82,6 +82,9 @@ type ServerInfo struct {
 	// Emulated is true, and Simulated too, where another engine answers in the
 	// database's place and models nothing: its times are that engine's.
 	Emulated bool `json:"emulated"`
+	// Lacks are the abilities that the database is expected to have and this server has
+	// not: an emulator answers only some of what it stands in for. Empty for the database itself.
+	Lacks []string `json:"lacks,omitempty"`
 	// Pooled is true where sessions are a pooler's, which may give every transaction another one.
 	Pooled         bool          `json:"pooled,omitempty"`
 	MaxConnections int           `json:"max_connections"`
@@ -89,6 +92,20 @@ type ServerInfo struct {
 	// Notes are sentences on what is remarkable and no failure.
 	Notes []string `json:"notes,omitempty"`
 }
+
+// What a server may lack, as its driver finds out once, in Check.
+const (
+	// LacksWarehouses: it has no warehouses to look at, to resume or to poll.
+	LacksWarehouses = "warehouses"
+	// LacksGrants: it does not tell roles and what is granted to them.
+	LacksGrants = "grants"
+	// LacksHistory: it keeps no history of single queries.
+	LacksHistory = "history"
+	// LacksGenerator: it cannot make sample rows itself, so they are copied to it.
+	LacksGenerator = "generator"
+	// LacksSwap: it cannot put a table in another's place in one step.
+	LacksSwap = "swap"
+)
 
 // ResultSet is a small, fully read result.
 type ResultSet struct {

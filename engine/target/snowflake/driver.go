@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -387,24 +388,22 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 	defer d.hangUp(s)
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.ConnectTimeout)
 	defer cancel()
-	const who = "SELECT CURRENT_VERSION(), CURRENT_DATABASE(), CURRENT_USER(), CURRENT_WAREHOUSE(), CURRENT_ROLE()"
-	rs, err := query(ctx, s, who, nil)
-	emulated := err != nil && strings.Contains(strings.ToLower(err.Error()), "current_warehouse")
-	if emulated {
-		// Every account knows that function. An emulator without warehouses does not: fakesnow, for one.
-		rs, err = query(ctx, s, strings.NewReplacer("CURRENT_WAREHOUSE()", "NULL", "CURRENT_USER()", "NULL").Replace(who), nil)
-	}
+	who, emulated, err := whoAnswers(ctx, s)
 	if err != nil {
 		return target.ServerInfo{}, d.explain(err)
 	}
 	info := target.ServerInfo{Local: loopback(d.settings.host), Notes: []string{}}
 	var warehouse, role string
-	if len(rs.Rows) == 1 && len(rs.Rows[0]) == 5 {
-		for i, to := range []*string{&info.Version, &info.Database, &info.User, &warehouse, &role} {
-			*to, _ = rs.Rows[0][i].(string)
-		}
+	for i, to := range []*string{&info.Version, &info.Database, &info.User, &warehouse, &role} {
+		*to = who[i]
 	}
 	info.Simulated, info.Emulated = emulated || strings.Contains(info.Version, "snowsim"), emulated
+	if emulated {
+		if info.Lacks, err = lacking(ctx, s); err != nil {
+			return target.ServerInfo{}, d.explain(err)
+		}
+		info.Notes = append(info.Notes, emulatorNote(info.Lacks))
+	}
 	if info.Database == "" {
 		info.Database = "account " + d.settings.account
 		info.Notes = append(info.Notes, "No database is selected: name one in the connection, or tables by database and schema.")
@@ -414,7 +413,9 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 		return target.ServerInfo{}, d.explain(err)
 	}
 	info.RoundTrip = time.Since(begin)
-	info.Notes = append(info.Notes, warehouseNotes(ctx, s, warehouse, role)...)
+	if !slices.Contains(info.Lacks, target.LacksWarehouses) {
+		info.Notes = append(info.Notes, warehouseNotes(ctx, s, warehouse, role)...)
+	}
 	return info, nil
 }
 

@@ -228,6 +228,7 @@ func (m *maker) searchable() {
 	}
 }
 
+// standard leaves NOT ENFORCED out of its keys: it is what they are by default.
 func (m *maker) standard() error {
 	by, err := chosenColumns(m.t, "cluster_by", m.o.clusterBy)
 	if err != nil {
@@ -235,11 +236,11 @@ func (m *maker) standard() error {
 	}
 	list := m.columns()
 	if len(m.t.Key) > 0 {
-		list = append(list, "PRIMARY KEY ("+physicalColumns(m.t.Key)+") NOT ENFORCED")
+		list = append(list, "PRIMARY KEY ("+physicalColumns(m.t.Key)+")")
 	}
 	for _, x := range m.t.Indexes {
 		if x.Unique {
-			list = append(list, "UNIQUE ("+physicalColumns(x.Columns)+") NOT ENFORCED")
+			list = append(list, "UNIQUE ("+physicalColumns(x.Columns)+")")
 		}
 	}
 	kind := "TABLE "

@@ -89,17 +89,17 @@ func (a Adapter) look(req *jsondoc.Value, w *jsondoc.Writer) (t *table, done boo
 	if err != nil {
 		return nil, false, err
 	}
-	where, r := sdk.ResultOf(req, "where"), sdk.ResultOf(req, "resolve")
+	here, r := sdk.ResultOf(req, "where"), sdk.ResultOf(req, "resolve")
 	if !r.Asked {
-		sdk.Ask(w, whereQuery, name.resolveQuery())
+		sdk.Ask(w, sdk.Query{ID: whereQuery.ID, SQL: where(req)}, name.resolveQuery())
 		return nil, false, nil
 	}
-	row := where.Rows.At(0)
+	row := here.Rows.At(0)
 	switch {
-	case where.Err == "" && name.database.text == "" && row.At(0).Str() == "":
+	case here.Err == "" && name.database.text == "" && row.At(0).Str() == "":
 		return nil, false, badName("the connection chooses no database, and the name "+name.sql()+" names none",
 			"give the connection a database and a schema, or write database.schema.table; the role needs USAGE on the database")
-	case where.Err == "" && name.schema.text == "" && row.At(1).Str() == "":
+	case here.Err == "" && name.schema.text == "" && row.At(1).Str() == "":
 		return nil, false, badName("the connection chooses no schema, and the name "+name.sql()+" names none", "give the connection a schema, or write schema.table; the role needs USAGE on it")
 	case r.Err != "":
 		return nil, false, errors.New("looking for table " + name.sql() + ": " + r.Err)

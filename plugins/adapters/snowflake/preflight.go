@@ -33,8 +33,8 @@ const perCluster = 8
 func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 	session := sdk.ResultOf(req, "session")
 	if !session.Asked {
-		queries := sessionQueries()
-		if req.Get("warehouse").Str() == "" {
+		queries := sessionQueries(req)
+		if req.Get("warehouse").Str() == "" && !lacksAbility(req, noWarehouses) {
 			queries = append(queries, currentWarehouse)
 		}
 		sdk.Ask(w, queries...)
@@ -57,15 +57,23 @@ func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 	for i := range list {
 		list[i].find(req, i)
 	}
-	name, h, ok, err := findWarehouse(req, w)
-	if err == nil && !ok {
-		return nil
+	var (
+		name, house string
+		h           *warehouse
+	)
+	if !lacksAbility(req, noWarehouses) {
+		var ok bool
+		if name, h, ok, err = findWarehouse(req, w); err == nil && !ok {
+			return nil
+		}
 	}
-	var house string
 	if h != nil {
 		house = h.text("name")
 	}
-	queries := grantQueries(list, house, req.Get("prepare").Bool(), req.Get("recreate").Bool())
+	var queries []sdk.Query
+	if !lacksAbility(req, noGrants) {
+		queries = grantQueries(list, house, req.Get("prepare").Bool(), req.Get("recreate").Bool())
+	}
 	var grants []sdk.Result
 	for _, q := range queries {
 		grants = append(grants, sdk.ResultOf(req, q.ID))
@@ -94,8 +102,10 @@ func (a Adapter) judge(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result
 	if session.Err == "" && (s.database == "" || s.schema == "") {
 		f.add("schema", "warning", "The connection chooses no database or no schema.", "name both in the connection: account/database/schema, or write the table as database.schema.table", "target.connection")
 	}
+	judgeLacks(f, req)
 	var clusters int64
 	switch {
+	case lacksAbility(req, noWarehouses):
 	case err != nil:
 		f.add("warehouse", "failed", "The warehouse cannot be looked at: "+err.Error()+".", "see that the role may use a warehouse, and that the account answers", "target.warehouse")
 	case name == "":
@@ -107,7 +117,7 @@ func (a Adapter) judge(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result
 		clusters = h.number("max_cluster_count")
 		resume, restore = a.judgeWarehouse(f, req, *h, s, o, list)
 	}
-	if s.role != "" {
+	if s.role != "" && !lacksAbility(req, noGrants) {
 		a.judgeTables(f, req, s, list)
 		a.judgeSchemas(f, req, s, list, o.search)
 	}

@@ -31,9 +31,13 @@ type account struct {
 // maxGrantees bounds the roles of one IS_ROLE_IN_SESSION query.
 const maxGrantees = 150
 
-func sessionQueries() []sdk.Query {
+func sessionQueries(req *jsondoc.Value) []sdk.Query {
+	session := sdk.Query{ID: "session", SQL: "SELECT CURRENT_ROLE(), CURRENT_DATABASE(), CURRENT_SCHEMA()"}
+	if lacksAbility(req, noGrants) {
+		return []sdk.Query{session}
+	}
 	return []sdk.Query{
-		{ID: "session", SQL: "SELECT CURRENT_ROLE(), CURRENT_DATABASE(), CURRENT_SCHEMA()"},
+		session,
 		{ID: "context", SQL: "SELECT CURRENT_USER(), CURRENT_SECONDARY_ROLES(), CURRENT_REGION()"},
 		{ID: "inherited", SQL: "SHOW PARAMETERS LIKE 'FEATURE_RBAC_INHERITED_GRANTS' IN ACCOUNT"},
 	}
