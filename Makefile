@@ -141,7 +141,7 @@ test-journey: build
 
 # The Snowflake driver against an emulator that is not ours; it is fetched with pip,
 # and so outside make lint test.
-test-snowflake-emulator: need-toolchain
+test-snowflake-emulator: need-toolchain need-postgres plugins
 	@deploy/snowflake-emulator.sh
 
 lint: need-toolchain $(GOLANGCI) plugins

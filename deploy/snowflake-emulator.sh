@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of the Snowflake driver against fakesnow, an independent emulator
+# Runs the tests of the Snowflake driver, and whole runs of the program, against fakesnow, an independent emulator
 # of Snowflake's protocol on DuckDB (https://github.com/tekumara/fakesnow).
 # It needs python3 with venv, and a network the first time.
 set -euo pipefail
@@ -37,4 +37,4 @@ if [ -z "${ready:-}" ]; then
 fi
 
 LOADSTONE_SNOWFLAKE_EMULATOR="snowflake://loadstone:any@127.0.0.1:$port/LOADSTONE/PUBLIC?account=fakesnow&protocol=http&warehouse=NONE" \
-	"${GO:-go}" test -count=1 -v -run '^TestEmulator$' ./engine/target/snowflake
+	"${GO:-go}" test -count=1 -v -run '^TestEmulator(Runs)?$' ./engine/target/snowflake ./cli

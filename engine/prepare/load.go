@@ -82,9 +82,7 @@ func (l *loading) create(ctx context.Context, i int, how recipe) error {
 		if !created && creates(sql) {
 			created = true
 			l.made = append(l.made, how.load.Table)
-			if err := l.mark(ctx, how.load.Table); err != nil {
-				return err
-			}
+			l.mark(ctx, how.load.Table)
 		}
 	}
 	switch {
@@ -102,7 +100,11 @@ func (l *loading) create(ctx context.Context, i int, how recipe) error {
 			return targetError("finishing the table "+name, err)
 		}
 		if how.load.Final != "" && creates(sql) {
-			l.made = append(l.made, how.load.Final)
+			// What took an existing table's place in one step is whole, and not undone.
+			if !replaces(sql) {
+				l.made = append(l.made, how.load.Final)
+			}
+			l.mark(ctx, how.load.Final)
 		}
 	}
 	l.swaps = append(l.swaps, how.ddl.Swap...)
@@ -122,8 +124,13 @@ func (l *loading) swap(ctx context.Context) error {
 	l.report(engine.PrepareProgress{Step: "swap", Message: "Putting the new tables in the place of the old ones"})
 	ctx, cancel := context.WithTimeout(ctx, swapLimit)
 	defer cancel()
-	// One text is one transaction.
-	if err := l.database.Exec(ctx, strings.Join(l.swaps, ";\n")); err != nil {
+	swap := func(ctx context.Context, statements []string) error {
+		return l.database.Exec(ctx, strings.Join(statements, ";\n")) // one text is one transaction
+	}
+	if s, ok := l.database.(target.Swapper); ok {
+		swap = s.Swap
+	}
+	if err := swap(ctx, l.swaps); err != nil {
 		return targetError("putting the new tables in the place of the old ones", err)
 	}
 	// What was there is gone, so nothing is undone any more.
@@ -133,6 +140,11 @@ func (l *loading) swap(ctx context.Context) error {
 
 func creates(sql string) bool {
 	return strings.HasPrefix(strings.ToUpper(strings.TrimSpace(sql)), "CREATE")
+}
+
+// replaces reports a CREATE that takes the place of a table of the name in one step.
+func replaces(sql string) bool {
+	return creates(sql) && strings.HasPrefix(strings.Join(strings.Fields(strings.ToUpper(sql)), " "), "CREATE OR REPLACE ")
 }
 
 // generates reports whether the database is asked to make the rows of a table

@@ -302,6 +302,8 @@ type planner struct {
 	dropped []string
 	// unmarked are the statements that mark existing tables which look like the workload's own.
 	unmarked []string
+	// ours are the tables that this run made, quoted by the adapter.
+	ours []string
 }
 
 func (p *planner) report(progress engine.PrepareProgress) {

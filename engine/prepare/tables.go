@@ -129,6 +129,11 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 	if err := job.swap(ctx); err != nil {
 		return nil, err
 	}
+	for i := range state {
+		if state[i].exists && p.recreates() {
+			p.ours = append(p.ours, state[i].table.PhysicalName)
+		}
+	}
 	for i := range p.logical {
 		name := p.names[i]
 		if !state[i].exists || p.recreates() {

@@ -33,20 +33,21 @@ func (p *planner) ownership(ctx context.Context, t *engine.Table) error {
 	if err != nil {
 		return targetError("looking at "+t.PhysicalName, err)
 	}
-	t.Own = own[0]
+	t.Own = own[0] || slices.ContainsFunc(p.ours, func(name string) bool { return sameName(name, t.PhysicalName) })
 	return nil
 }
 
-// mark notes that this run made a table.
-func (p *planner) mark(ctx context.Context, table string) error {
+// mark notes that this run made a table. Where that cannot be stored, this run knows
+// it all the same, and later ones will ask before they write.
+func (p *planner) mark(ctx context.Context, table string) {
 	k, ok := p.database.(target.Keeper)
 	if !ok {
-		return nil
+		return
 	}
-	if err := k.Mark(ctx, table); err != nil {
-		return targetError("marking the table "+table, err)
+	p.ours = append(p.ours, table)
+	if err := k.Mark(ctx, table); err != nil && ctx.Err() == nil {
+		p.notes = append(p.notes, fmt.Sprintf("It is not stored in the database that Loadstone made this table, so later runs ask before they write to it: %v", err))
 	}
-	return nil
 }
 
 // writes are the tables that the statements write to.
@@ -123,7 +124,7 @@ func (p *planner) mayWrite(ctx context.Context, plan *engine.Plan) error {
 	}
 	asked, err := foreign(list)
 	asked = slices.DeleteFunc(asked, func(w target.Written) bool {
-		return slices.ContainsFunc(p.dropped, func(name string) bool { return sameName(name, w.Table) })
+		return slices.ContainsFunc(slices.Concat(p.dropped, p.ours), func(name string) bool { return sameName(name, w.Table) })
 	})
 	if err != nil || len(asked) == 0 {
 		return err

@@ -226,6 +226,13 @@ type Keeper interface {
 	Writes(ctx context.Context, statements []engine.Statement) ([]Written, error)
 }
 
+// Swapper is an optional ability of a Database: tables that were built beside others
+// take their places. A database without it takes one text of several statements as one transaction.
+type Swapper interface {
+	// Swap executes what an adapter answered as its swap, all of it or, on an error, nothing.
+	Swap(ctx context.Context, statements []string) error
+}
+
 // Written is a table that statements write to, or what else they may change.
 type Written struct {
 	// Table is its name with its schema, quoted where SQL wants it so.

@@ -39,16 +39,17 @@ func conform(t *testing.T, d target.Driver) {
 		}
 	})
 	targettest.Run(t, targettest.Options{
-		Driver: d,
-		DSN:    dsn,
-		Table:  "conformance",
-		Create: []string{"CREATE TABLE conformance (id bigint PRIMARY KEY, f float8, t text, b bytea, o boolean, m timestamptz)"},
-		Insert: "INSERT INTO conformance VALUES ($1, $2, $3, $4, $5, $6)",
-		Lookup: "SELECT id, f, t, b, o, m FROM conformance WHERE id = $1",
-		Scan:   "SELECT * FROM conformance WHERE id >= $1 AND id < $2",
-		Count:  "SELECT count(*) FROM conformance",
-		Sleep:  "SELECT pg_sleep($1)",
-		Wrong:  "SELECT nothing FROM nowhere",
+		Driver:  d,
+		DSN:     dsn,
+		Table:   "conformance",
+		Create:  []string{"CREATE TABLE conformance (id bigint PRIMARY KEY, f float8, t text, b bytea, o boolean, m timestamptz)"},
+		Insert:  "INSERT INTO conformance VALUES ($1, $2, $3, $4, $5, $6)",
+		Lookup:  "SELECT id, f, t, b, o, m FROM conformance WHERE id = $1",
+		Scan:    "SELECT * FROM conformance WHERE id >= $1 AND id < $2",
+		Count:   "SELECT count(*) FROM conformance",
+		Sleep:   "SELECT pg_sleep($1)",
+		Wrong:   "SELECT nothing FROM nowhere",
+		Comment: "SELECT obj_description('kept'::regclass)",
 		Columns: []engine.Column{{Name: "id", Type: engine.TypeI64}, {Name: "f", Type: engine.TypeF64}, {Name: "t", Type: engine.TypeText},
 			{Name: "b", Type: engine.TypeBytes}, {Name: "o", Type: engine.TypeBool}, {Name: "m", Type: engine.TypeTimestamp}},
 		Kill: func(t *testing.T) {

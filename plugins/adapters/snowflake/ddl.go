@@ -129,7 +129,21 @@ func (a Adapter) ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 	if existing != nil && req.Get("recreate").Bool() && existing.kind != "BASE TABLE" {
 		return badName(name.sql()+" is a "+strings.ToLower(existing.kind)+" and is not dropped", "choose another name, or prepare.if_exists: use")
 	}
-	m := maker{of: a.of, t: &t, o: &o, name: name}
+	m := maker{of: a.of, t: &t, o: &o, name: name, final: name}
+	var drop *dropping
+	if existing != nil && req.Get("recreate").Bool() {
+		if drop = dropped(req, w, existing); drop == nil {
+			return nil
+		}
+		if err := drop.refused(name); err != nil {
+			return err
+		}
+		if m.replace = a.of == Interactive; !m.replace {
+			m.name = beside(name)
+			// What an earlier process left behind when it was killed.
+			m.before = append(m.before, "DROP TABLE IF EXISTS "+m.name.sql())
+		}
+	}
 	switch a.of {
 	case Hybrid:
 		err = m.hybrid()
@@ -149,10 +163,13 @@ func (a Adapter) ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 	if err != nil {
 		return err
 	}
-	if req.Get("recreate").Bool() {
-		m.before = append(m.before, "DROP TABLE IF EXISTS "+name.sql())
-	}
 	w.Object().Key("ddl").Strs(append(m.before, m.create...)).Key("after_load").Strs(m.after)
+	if drop != nil {
+		if a.of != Interactive {
+			w.Key("swap").Strs(append(m.swap(lacksAbility(req, noSwap)), m.finish...))
+		}
+		m.notes = append(m.notes, drop.sentence(name))
+	}
 	if len(m.notes) > 0 {
 		w.Key("notes").Strs(m.notes)
 	}
@@ -186,12 +203,15 @@ func (a Adapter) target(req *jsondoc.Value, w *jsondoc.Writer) (name tableName, 
 
 // maker writes the DDL of one table.
 type maker struct {
-	of   TableType
-	t    *sdk.LogicalTable
-	o    *options
-	name tableName
-	// before stands before the old table is dropped, after follows the load.
-	before, create, after, notes []string
+	of TableType
+	t  *sdk.LogicalTable
+	o  *options
+	// name is the table that is made, final the one that it is to be.
+	name, final tableName
+	// replace: an interactive table takes the place of one that is there.
+	replace bool
+	// before stands before the table is made, after follows the load, and finish the swap.
+	before, create, after, finish, notes []string
 }
 
 // columns is the list of column definitions.
@@ -329,8 +349,12 @@ func (m *maker) interactive(req *jsondoc.Value, w *jsondoc.Writer) (asked bool, 
 	}
 	stage := m.name.sibling(stageSuffix)
 	m.create = []string{"CREATE OR REPLACE TRANSIENT TABLE " + stage.sql() + " (" + strings.Join(m.columns(), ", ") + ")"}
+	create := "CREATE INTERACTIVE TABLE "
+	if m.replace {
+		create = "CREATE OR REPLACE INTERACTIVE TABLE " // one step: until it is done the old one serves
+	}
 	m.after = []string{
-		"CREATE INTERACTIVE TABLE " + m.name.sql() + m.clustering(by) + m.options() + " AS SELECT * FROM " + stage.sql() + " ORDER BY " + by,
+		create + m.name.sql() + m.clustering(by) + m.options() + " AS SELECT * FROM " + stage.sql() + " ORDER BY " + by,
 		"DROP TABLE " + stage.sql(),
 	}
 	m.searchable()
@@ -342,6 +366,10 @@ func (m *maker) interactive(req *jsondoc.Value, w *jsondoc.Writer) (asked bool, 
 // filled by the standard one of target.params.load_warehouse.
 func (m *maker) throughStandard(req *jsondoc.Value, w *jsondoc.Writer) (asked bool) {
 	_, finish, asked := m.warehouses(req, w)
+	if m.name != m.final {
+		m.finish = finish // the warehouse is to hold the new table, not the one that goes
+		return asked
+	}
 	m.after = append(m.after, finish...)
 	return asked
 }
@@ -356,7 +384,7 @@ func (m *maker) warehouses(req *jsondoc.Value, w *jsondoc.Writer) (serves string
 	}
 	if interactiveWarehouse(sdk.ResultOf(req, "warehouse"), own) {
 		serves = own
-		finish = append(finish, "ALTER WAREHOUSE "+quoted(own)+" ADD TABLES ("+m.name.sql()+")")
+		finish = append(finish, "ALTER WAREHOUSE "+quoted(own)+" ADD TABLES ("+m.final.sql()+")")
 	}
 	if m.o.loadWarehouse == "" {
 		return serves, finish, false

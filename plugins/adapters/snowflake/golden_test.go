@@ -3,8 +3,10 @@ package snowflake
 import (
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,6 +64,7 @@ type answer struct {
 	}
 	DDL       []string `json:"ddl"`
 	AfterLoad []string `json:"after_load"`
+	Swap      []string
 	Load      *struct {
 		Table, Final string
 		Columns      []struct{ Name string }
@@ -74,11 +77,14 @@ type answer struct {
 		ID, SQL string
 		Order   []int `json:"bind_order"`
 	}
-	Session []string
-	Level   string `json:"isolation_level"`
-	Classes map[string]string
-	Notes   []string
-	Refused *struct{ Field, Message, Hint string }
+	Session   []string
+	Level     string `json:"isolation_level"`
+	Classes   map[string]string
+	Notes     []string
+	Refused   *struct{ Field, Message, Hint string }
+	Checks    []struct{ Name, Outcome, Message string }
+	Warehouse *struct{ Name string }
+	Enrich    *struct{ Skip string }
 }
 
 // talk holds a conversation: results answers a query by its id, from a function of the query's SQL.
@@ -167,7 +173,7 @@ func TestDDL(t *testing.T) {
 		}
 		results := nowhere("WH", c.kind)
 		if c.recreate {
-			results["resolve"] = rows([]any{"BENCH", "SALES", "ORDERS", "BASE TABLE", 7})
+			maps.Copy(results, standing())
 		}
 		request := object{"op": "ddl", "table_name": "sales.orders", "logical": table, "recreate": c.recreate}
 		if c.params != nil {
@@ -176,9 +182,108 @@ func TestDDL(t *testing.T) {
 		a := talk(t, c.of, request, results)
 		lines = append(lines, "-- "+c.name)
 		lines = append(append(lines, a.DDL...), "-- rows")
-		lines = append(append(lines, a.AfterLoad...), a.Notes...)
+		lines = append(lines, a.AfterLoad...)
+		if len(a.Swap) > 0 {
+			lines = append(append(lines, "-- swap"), a.Swap...)
+		}
+		lines = append(lines, a.Notes...)
 	}
 	golden(t, "ddl.sql", lines)
+}
+
+// there is the table ORDERS with what would go with it.
+func standing() map[string]object {
+	return map[string]object{"resolve": rows([]any{"BENCH", "SALES", "ORDERS", "BASE TABLE", 7}),
+		"dropped":    shown([]string{"name", "rows", "cluster_by", "search_optimization"}, []any{"orders", 1, "", "OFF"}, []any{"ORDERS", 12345, "LINEAR(ID)", "ON"}),
+		"dependents": shown([]string{"pk_table_name", "fk_table_name"}, []any{"OTHERS", "LINES"}, []any{"ORDERS", "ORDERS"}),
+		"indexes":    shown([]string{"name"}, []any{"IX_A"}, []any{"IX_B"}),
+		"table_grants": shown([]string{"privilege", "granted_to", "grantee_name"}, []any{"OWNERSHIP", "ROLE", "ENG"}, []any{"SELECT", "ROLE", "READERS"},
+			[]any{"INSERT", "ROLE", "READERS"}, []any{"SELECT", "ROLE", "\"Odd\""})}
+}
+
+// TestRecreateBuildsBesideAndSwaps, and refuses what cannot be put back.
+func TestRecreateBuildsBesideAndSwaps(t *testing.T) {
+	ask := func(of TableType, change func(object, map[string]object)) answer {
+		results := nowhere("WH", "STANDARD")
+		maps.Copy(results, standing())
+		request := object{"op": "ddl", "table_name": "sales.orders", "logical": logical(), "recreate": true}
+		change(request, results)
+		return talk(t, of, request, results)
+	}
+	for _, of := range []TableType{Standard, Hybrid} {
+		a := ask(of, func(object, map[string]object) {})
+		want := []string{`ALTER TABLE "BENCH"."SALES"."ORDERS" SWAP WITH "BENCH"."SALES"."ORDERS__LOADSTONE_NEW"`, `DROP TABLE "BENCH"."SALES"."ORDERS__LOADSTONE_NEW"`}
+		if !slices.Equal(a.Swap, want) {
+			t.Errorf("%v: the swap is %q", of, a.Swap)
+		}
+		for _, sql := range append(a.DDL, a.AfterLoad...) {
+			if strings.Contains(sql, `"ORDERS"`) {
+				t.Errorf("%v: the old table is touched before the swap: %s", of, sql)
+			}
+		}
+		for _, gone := range []string{"12345 rows", "clustering by LINEAR(ID)", "its search optimization", "grants to READERS, Odd"} {
+			if notes := strings.Join(a.Notes, " "); !strings.Contains(notes, gone) {
+				t.Errorf("%v: %q is not named: %s", of, gone, notes)
+			}
+		}
+		l := talk(t, of, object{"op": "load", "table_name": "sales.orders", "logical": logical(), "recreate": true}, mapsJoined(nowhere("WH", "STANDARD"), standing()))
+		if l.Load == nil || l.Load.Table != `"BENCH"."SALES"."ORDERS__LOADSTONE_NEW"` {
+			t.Errorf("%v: the rows go to %+v", of, l.Load)
+		}
+	}
+	if a := ask(Standard, func(_ object, m map[string]object) {
+		m["dependents"] = shown([]string{"pk_table_name", "fk_table_name"}, []any{"ORDERS", "LINES"})
+	}); a.Refused == nil || !strings.Contains(a.Refused.Message, "LINES") {
+		t.Errorf("a table that others refer to: %+v", a)
+	}
+	if a := ask(Standard, func(r object, m map[string]object) {
+		r["lacks"] = []string{"swap", "grants"}
+		delete(m, "table_grants")
+	}); len(a.Swap) != 2 || a.Swap[0] != `DROP TABLE "BENCH"."SALES"."ORDERS"` || !strings.HasSuffix(a.Swap[1], `RENAME TO "BENCH"."SALES"."ORDERS"`) {
+		t.Errorf("without SWAP: %q", a.Swap)
+	}
+	// An interactive warehouse gets the new table, once it is there.
+	a := ask(Standard, func(r object, m map[string]object) {
+		r["params"] = object{"load_warehouse": "load_wh"}
+		m["warehouse"] = shown([]string{"name", "state", "type"}, []any{"WH", "STARTED", "INTERACTIVE"})
+	})
+	if len(a.Swap) != 4 || a.Swap[2] != `ALTER WAREHOUSE "WH" ADD TABLES ("BENCH"."SALES"."ORDERS")` || len(a.AfterLoad) != 0 {
+		t.Errorf("on an interactive warehouse: %q, then %q", a.AfterLoad, a.Swap)
+	}
+}
+
+func mapsJoined(list ...map[string]object) map[string]object {
+	all := map[string]object{}
+	for _, m := range list {
+		maps.Copy(all, m)
+	}
+	return all
+}
+
+// TestAServerThatLacksAbilitiesIsAskedForNothingElse: an emulator answers errors to all of it.
+func TestAServerThatLacksAbilitiesIsAskedForNothingElse(t *testing.T) {
+	lacks := []string{"warehouses", "grants", "history", "generator", "swap"}
+	results := map[string]object{"session": rows([]any{"ROLE", "BENCH", "PUBLIC"}), "objects:0": shown([]string{"name", "kind"})}
+	a := talk(t, Standard, object{"op": "preflight", "lacks": lacks, "prepare": true, "connections": 4,
+		"access": []object{{"table": "orders", "table_name": "orders", "rights": []string{"SELECT", "INSERT"}}}}, results)
+	var named []string
+	for _, c := range a.Checks {
+		if c.Outcome == "failed" {
+			t.Errorf("%+v", c)
+		}
+		if strings.HasPrefix(c.Message, "Not checked") {
+			named = append(named, c.Name)
+		}
+	}
+	if !slices.Equal(named, []string{"warehouse", "privileges", "enrichment"}) {
+		t.Errorf("not checked: %v", named)
+	}
+	if a = talk(t, Standard, object{"op": "poll", "lacks": lacks}, nil); a.Warehouse != nil {
+		t.Errorf("a warehouse: %+v", a.Warehouse)
+	}
+	if a = talk(t, Standard, object{"op": "enrich", "lacks": lacks, "now_ms": 0}, nil); a.Enrich == nil || !strings.Contains(a.Enrich.Skip, "emulator") {
+		t.Errorf("enrichment: %+v", a.Enrich)
+	}
 }
 
 func TestDDLRefuses(t *testing.T) {

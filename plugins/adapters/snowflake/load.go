@@ -16,13 +16,15 @@ func (a Adapter) load(req *jsondoc.Value, w *jsondoc.Writer) error {
 	if err != nil {
 		return err
 	}
-	name, _, done, err := a.target(req, w)
+	name, existing, done, err := a.target(req, w)
 	if err != nil || !done {
 		return err
 	}
 	into := name
 	if a.of == Interactive {
 		into = name.sibling(stageSuffix)
+	} else if existing != nil && req.Get("recreate").Bool() {
+		into = beside(name)
 	}
 	w.Object().Key("load").Object().Key("table").Str(into.sql()).Key("columns").Array()
 	for _, c := range t.Columns {

@@ -43,7 +43,7 @@ func (a Adapter) Manifest() sdk.Manifest {
 	m := sdk.Manifest{Name: "snowflake_" + a.of.String(), Version: "1.0.0", Author: "Loadstone", Driver: "snowflake", Dialect: dialect, Parameters: schemas[a.of]}
 	m.Sends = &sdk.Sends{
 		Query: []string{"SELECT {*}", "WITH {*}", "SHOW {*}"},
-		DDL: []string{"CREATE TABLE {table} {*}", "CREATE {name} TABLE {table} {*}", "CREATE OR REPLACE TRANSIENT TABLE {table} {*}", "CREATE INDEX {name} ON {table} {*}", "INSERT INTO {table} {*}",
+		DDL: []string{"CREATE TABLE {table} {*}", "CREATE {name} TABLE {table} {*}", "CREATE OR REPLACE TRANSIENT TABLE {table} {*}", "CREATE OR REPLACE INTERACTIVE TABLE {table} {*}", "CREATE INDEX {name} ON {table} {*}", "INSERT INTO {table} {*}",
 			"ALTER TABLE {table} {*}", "DROP TABLE {table}", "DROP TABLE IF EXISTS {table}", "USE WAREHOUSE {name}", "ALTER WAREHOUSE {name} ADD TABLES ({*})"},
 	}
 	m.Supports = &sdk.Supports{Transactions: true, GeneratesRows: true}

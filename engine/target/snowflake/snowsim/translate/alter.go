@@ -39,6 +39,9 @@ func (p *parser) alterTable() *plan.Plan {
 		}
 	}
 	t := p.resolve(n, "OWNERSHIP")
+	if p.accept("SWAP", "WITH") {
+		return p.swapTables(t)
+	}
 	changed := *t
 	changed.Columns, changed.Keys = slices.Clone(t.Columns), slices.Clone(t.Keys)
 	statements := p.alteration(t, &changed)
@@ -61,9 +64,8 @@ func (p *parser) alteration(t, changed *table) []string {
 	altered := "ALTER TABLE " + t.name.postgres() + " "
 	switch {
 	case p.accept("RENAME", "TO"):
-		changed.name = p.name()
-		changed.Database, changed.Schema, changed.Table = changed.name.database, changed.name.schema, changed.name.object
-		statements := []string{altered + "RENAME TO " + quote(short(changed.name.object))}
+		changed.rename(p.name())
+		statements := t.renaming(t.name, changed.name)
 		if schemaName(changed.name.database, changed.name.schema) != schemaName(t.name.database, t.name.schema) {
 			p.fail(plan.Unsupported("renaming a table into another schema"))
 		}

@@ -69,6 +69,8 @@ type keyMeta struct {
 	Columns    []string `json:"columns"`
 	Enforced   bool     `json:"enforced"`
 	References string   `json:"references,omitempty"`
+	// Target is the table that a foreign key refers to: database, schema, table.
+	Target []string `json:"target,omitempty"`
 }
 
 // indexMeta is a secondary index of a hybrid table.

@@ -285,7 +285,7 @@ func (p *parser) key(d *tableDDL, constraint string) {
 func (p *parser) references(k *keyMeta) string {
 	p.expect("REFERENCES")
 	n := p.name()
-	k.References = n.String()
+	k.References, k.Target = n.String(), []string{n.database, n.schema, n.object}
 	sql := " REFERENCES " + n.postgres()
 	if p.isSymbol("(") {
 		sql += " (" + quoteAll(p.columnList()) + ")"
@@ -368,7 +368,8 @@ func (p *parser) column(d *tableDDL) {
 			p.addKey(d, own("UNIQUE"), "UNIQUE ("+quote(short(name))+")")
 		case p.accept("FOREIGN", "KEY"), p.is("REFERENCES"):
 			k := own("FOREIGN KEY")
-			p.addKey(d, k, "FOREIGN KEY ("+quote(short(name))+")"+p.references(&k))
+			to := p.references(&k)
+			p.addKey(d, k, "FOREIGN KEY ("+quote(short(name))+")"+to)
 		case p.accept("CONSTRAINT"):
 			p.identifier()
 		default:

@@ -250,7 +250,7 @@ CREATE OR REPLACE VIEW snowsim.columns AS
   FROM snowsim.tables t CROSS JOIN LATERAL jsonb_array_elements(t.entry -> 'columns') WITH ORDINALITY AS c(e, ordinal_position);
 CREATE OR REPLACE VIEW snowsim.keys AS
   SELECT t.database_name, t.schema_name, t.table_name, t.created_on, t.comment, k.e ->> 'kind' AS kind, k.e ->> 'name' AS constraint_name, (k.e ->> 'enforced')::boolean AS enforced,
-    k.e ->> 'references' AS referenced, k.e -> 'columns' AS columns
+    k.e ->> 'references' AS referenced, k.e -> 'columns' AS columns, k.e -> 'target' AS target
   FROM snowsim.tables t CROSS JOIN LATERAL jsonb_array_elements(t.entry -> 'keys') AS k(e);
 CREATE OR REPLACE VIEW snowsim.indexes AS
   SELECT t.database_name, t.schema_name, t.table_name, t.created_on, t.owner, i.e ->> 'name' AS index_name, (i.e ->> 'unique')::boolean AS is_unique, i.e -> 'columns' AS columns,

@@ -46,7 +46,7 @@ var listings = map[string]struct{ sql, order string }{
 		FROM snowsim.keys, LATERAL jsonb_array_elements_text(columns) WITH ORDINALITY AS c(column_name, position) WHERE kind = 'PRIMARY KEY'`, "table_name, key_sequence"},
 	"UNIQUE KEYS": {`SELECT created_on, database_name, schema_name, table_name, c.column_name, c.position::numeric(9,0) AS key_sequence, constraint_name, 'false'::text AS rely, NULL::text AS comment
 		FROM snowsim.keys, LATERAL jsonb_array_elements_text(columns) WITH ORDINALITY AS c(column_name, position) WHERE kind = 'UNIQUE'`, "table_name, constraint_name, key_sequence"},
-	"IMPORTED KEYS": {`SELECT created_on, database_name AS pk_database_name, schema_name AS pk_schema_name, referenced AS pk_table_name, NULL::text AS pk_column_name,
+	"IMPORTED KEYS": {`SELECT created_on, coalesce(target ->> 0, database_name) AS pk_database_name, coalesce(target ->> 1, schema_name) AS pk_schema_name, coalesce(target ->> 2, referenced) AS pk_table_name, NULL::text AS pk_column_name,
 		database_name AS fk_database_name, schema_name AS fk_schema_name, table_name AS fk_table_name, c.column_name AS fk_column_name, c.position::numeric(9,0) AS key_sequence,
 		'NO ACTION'::text AS update_rule, 'NO ACTION'::text AS delete_rule, constraint_name AS fk_name, NULL::text AS pk_name, 'NOT DEFERRABLE'::text AS deferrability, 'false'::text AS rely,
 		NULL::text AS comment, database_name, schema_name, table_name FROM snowsim.keys, LATERAL jsonb_array_elements_text(columns) WITH ORDINALITY AS c(column_name, position)

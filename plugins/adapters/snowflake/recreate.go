@@ -1,0 +1,111 @@
+package snowflake
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/sdk"
+	"github.com/loadstone-db/loadstone/sdk/jsondoc"
+)
+
+// newSuffix ends the name of the table that is built in the place of an existing one
+// until it is whole. No table of a user's has it: it is dropped if it is there.
+const newSuffix = "__LOADSTONE_NEW"
+
+// beside is that table.
+func beside(name tableName) tableName { return name.sibling(newSuffix) }
+
+// swap puts the new table in the place of the old one, in one step of the account, and
+// drops the old one. A server that cannot swap gets two steps.
+func (m *maker) swap(cannot bool) []string {
+	if cannot {
+		return []string{"DROP TABLE " + m.final.sql(), "ALTER TABLE " + m.name.sql() + " RENAME TO " + m.final.sql()}
+	}
+	return []string{"ALTER TABLE " + m.final.sql() + " SWAP WITH " + m.name.sql(), "DROP TABLE " + m.name.sql()}
+}
+
+// dropping is what goes with a table that is made again.
+type dropping struct {
+	rows, clusterBy, searched string
+	indexes                   int
+	grantees                  []string
+	// users are tables with foreign keys to it.
+	users []string
+}
+
+// dropped looks at what recreate would drop; nil while the host is being asked.
+// Nothing that is asked needs a warehouse that runs.
+func dropped(req *jsondoc.Value, w *jsondoc.Writer, t *table) *dropping {
+	schema := quoted(t.name.database.text) + "." + quoted(t.name.schema.text)
+	show := sdk.ResultOf(req, "dropped")
+	if !show.Asked {
+		queries := []sdk.Query{
+			{ID: "dropped", SQL: "SHOW TABLES LIKE " + pattern(t.name.table.text) + " IN SCHEMA " + schema},
+			{ID: "dependents", SQL: "SHOW IMPORTED KEYS IN SCHEMA " + schema},
+		}
+		if t.of == Hybrid {
+			queries = append(queries, sdk.Query{ID: "indexes", SQL: "SHOW INDEXES IN TABLE " + t.name.sql()})
+		}
+		if !lacksAbility(req, noGrants) {
+			queries = append(queries, sdk.Query{ID: "table_grants", SQL: "SHOW GRANTS ON TABLE " + t.name.sql()})
+		}
+		sdk.Ask(w, queries...)
+		return nil
+	}
+	d := &dropping{rows: "its rows", indexes: sdk.ResultOf(req, "indexes").Rows.Len()}
+	for i := range show.Rows.Len() {
+		if field(show, i, "name") != t.name.table.text {
+			continue
+		}
+		for at, column := range show.Columns {
+			if n, ok := show.Rows.At(i).At(at).Int(); ok && strings.EqualFold(column, "rows") {
+				d.rows = strconv.FormatInt(n, 10) + " rows"
+			}
+		}
+		d.clusterBy = field(show, i, "cluster_by")
+		if strings.EqualFold(field(show, i, "search_optimization"), "ON") {
+			d.searched = "its search optimization"
+		}
+	}
+	grants := sdk.ResultOf(req, "table_grants")
+	for i := range grants.Rows.Len() {
+		if name := grantee(grants, i); !strings.EqualFold(field(grants, i, "privilege"), "OWNERSHIP") && name != "" && !slices.Contains(d.grantees, name) {
+			d.grantees = append(d.grantees, name)
+		}
+	}
+	keys := sdk.ResultOf(req, "dependents")
+	for i := range keys.Rows.Len() {
+		user := field(keys, i, "fk_table_name")
+		if field(keys, i, "pk_table_name") == t.name.table.text && user != t.name.table.text && user != "" && !slices.Contains(d.users, user) {
+			d.users = append(d.users, user)
+		}
+	}
+	return d
+}
+
+// refused says why a table is not dropped: others refer to it, and their keys cannot be put back.
+func (d *dropping) refused(name tableName) error {
+	if len(d.users) == 0 {
+		return nil
+	}
+	return &sdk.RefusalError{Field: "target.prepare.if_exists", Message: name.sql() + " is used by foreign keys of " + listed(d.users) + ", so it is not dropped and made again", Hint: "choose another name, or if_exists: use"}
+}
+
+// sentence names what is dropped.
+func (d *dropping) sentence(name tableName) string {
+	text := "With the old " + name.sql() + " go: " + d.rows
+	if d.indexes > 0 {
+		text += ", indexes: " + strconv.Itoa(d.indexes)
+	}
+	if d.clusterBy != "" {
+		text += ", its clustering by " + d.clusterBy
+	}
+	if d.searched != "" {
+		text += ", " + d.searched
+	}
+	if len(d.grantees) > 0 {
+		text += ", grants to " + strings.Join(d.grantees, ", ")
+	}
+	return text + "."
+}
