@@ -74,8 +74,8 @@ func (p *program) run(template string, args ...string) (code int, text string, s
 	return code, text, s
 }
 
-// served is the program as a server, with a browser signed in to it.
-type served struct {
+// liveServer is the program as a server, with a browser signed in to it.
+type liveServer struct {
 	*process
 	t    *testing.T
 	base string
@@ -83,9 +83,9 @@ type served struct {
 }
 
 // serve starts the server on the program's data.
-func (p *program) serve(args ...string) *served {
+func (p *program) serve(args ...string) *liveServer {
 	p.t.Helper()
-	s := &served{process: launch(p.t, append([]string{"serve", "--data-dir", p.path("data"), "--listen", "127.0.0.1:0"}, args...)...), t: p.t}
+	s := &liveServer{process: launch(p.t, append([]string{"serve", "--data-dir", p.path("data"), "--listen", "127.0.0.1:0"}, args...)...), t: p.t}
 	var link string
 	waitFor(p.t, startLimit, "the server's link", func() bool {
 		for line := range strings.Lines(s.out.String()) {
@@ -107,7 +107,7 @@ func (p *program) serve(args ...string) *served {
 	return s
 }
 
-func (s *served) send(method, path, body string) (status int, answer string) {
+func (s *liveServer) send(method, path, body string) (status int, answer string) {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), method, s.base+path, strings.NewReader(body))
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *served) send(method, path, body string) (status int, answer string) {
 	return resp.StatusCode, string(raw)
 }
 
-func (s *served) get(path string) string {
+func (s *liveServer) get(path string) string {
 	s.t.Helper()
 	status, body := s.send("GET", path, "")
 	if status != http.StatusOK {
@@ -137,7 +137,7 @@ func (s *served) get(path string) string {
 }
 
 // stop ends the server as a user does.
-func (s *served) stop() {
+func (s *liveServer) stop() {
 	s.t.Helper()
 	_ = s.cmd.Process.Signal(os.Interrupt)
 	_ = s.wait(s.t, time.Minute)

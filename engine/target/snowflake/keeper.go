@@ -18,6 +18,8 @@ import (
 // script that makes the table again, but none of them carries CREATED_ON.
 const markText = "Made by Loadstone: runs write to it without asking. loadstone:created_on="
 
+var _ target.Keeper = (*database)(nil)
+
 // markLimit bounds what Writes asks of the account.
 const markLimit = 30 * time.Second
 
@@ -154,9 +156,21 @@ func (d *database) named(ctx context.Context, table string) (place, error) {
 
 // Mark implements target.Keeper.
 func (d *database) Mark(ctx context.Context, table string) error {
+	sql, err := d.MarkSQL(ctx, table)
+	if err != nil {
+		return err
+	}
+	if err := d.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("marking %s: %w", table, err)
+	}
+	return nil
+}
+
+// MarkSQL implements target.Keeper.
+func (d *database) MarkSQL(ctx context.Context, table string) (string, error) {
 	p, err := d.named(ctx, table)
 	if err != nil {
-		return fmt.Errorf("marking %s: %w", table, err)
+		return "", fmt.Errorf("marking %s: %w", table, err)
 	}
 	s, err := d.show(ctx, p)
 	switch {
@@ -165,13 +179,11 @@ func (d *database) Mark(ctx context.Context, table string) error {
 		err = errors.New("there is no such table")
 	case s.created == "":
 		err = errNoIdentity
-	default:
-		err = d.Exec(ctx, "COMMENT ON TABLE "+p.sql()+" IS '"+markText+s.created+"'")
 	}
 	if err != nil {
-		return fmt.Errorf("marking %s: %w", table, err)
+		return "", fmt.Errorf("marking %s: %w", table, err)
 	}
-	return nil
+	return "COMMENT ON TABLE " + p.sql() + " IS '" + markText + s.created + "'", nil
 }
 
 // Owned implements target.Keeper.
