@@ -17,12 +17,15 @@ const (
 	mostUnmade = 1 << 16
 	// mostMade is how many keys of rows that are there are kept to take their place.
 	mostMade = 64
+	// sieveBits is a power of two, many times mostUnmade's usual fill.
+	sieveBits = 1 << 20
 )
 
 // unmade knows the keys whose INSERT has failed. A workload decides what to look for
 // before it could know what became of its INSERTs, so an operation that looks for
 // such a row gets the key of another one: a miss answers faster than a hit, and
-// would make the target look faster than it is. Until an INSERT fails it costs one atomic load.
+// would make the target look faster than it is. Until an INSERT fails it costs one
+// atomic load, and then a hash: the lock is taken for what probably is such a key.
 //
 // INSERTs inside transactions are not followed: what failed there was rolled back
 // as a whole, and says nothing of a single row.
@@ -30,6 +33,8 @@ type unmade struct {
 	statements []keyed
 	some       atomic.Bool
 	seed       maphash.Seed
+	// sieve has a bit for each hash of a failed INSERT; made when the first one fails.
+	sieve atomic.Pointer[sieve]
 
 	mu       sync.Mutex
 	tables   []keysOf
@@ -53,7 +58,15 @@ type keysOf struct {
 	next  int
 	// made are keys of rows that were inserted, found those of rows that were met.
 	made, found newest
+	// supplied: further rows that are met are not needed.
+	supplied atomic.Bool
 }
+
+// sieve says of a hash that it was not put in, or that it may have been.
+type sieve [sieveBits / 64]atomic.Uint64
+
+func (s *sieve) put(h uint64)        { s[h%sieveBits/64].Or(1 << (h % 64)) }
+func (s *sieve) holds(h uint64) bool { return s[h%sieveBits/64].Load()&(1<<(h%64)) != 0 }
 
 // newest holds the newest keys.
 type newest struct {
@@ -153,17 +166,27 @@ func (u *unmade) ended(b *plugin.Batch, op plugin.Op, ok bool, rows int64) {
 	if k == nil || !k.inserts && (!ok || rows == 0) {
 		return
 	}
+	t := &u.tables[k.table]
+	if !k.inserts && t.supplied.Load() {
+		return
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	t := &u.tables[k.table]
 	switch {
 	case !ok:
-		t.forget(u.hash(b, op, k))
+		if u.sieve.Load() == nil {
+			u.sieve.Store(new(sieve))
+		}
+		h := u.hash(b, op, k)
+		t.forget(h)
+		u.sieve.Load().put(h)
 		u.some.Store(true)
 	case k.inserts:
 		t.made.add(b, op, k)
+		t.supplied.Store(true)
 	case len(t.made.keys) == 0:
 		t.found.add(b, op, k)
+		t.supplied.Store(len(t.found.keys) == mostMade)
 	}
 }
 
@@ -191,21 +214,25 @@ func (u *unmade) begin(b *plugin.Batch, ops []plugin.Op) {
 	if !u.some.Load() {
 		return
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	failed := u.sieve.Load()
 	for _, op := range ops {
 		k := u.of(op)
-		if k == nil || k.inserts || len(u.tables[k.table].gone) == 0 {
+		if k == nil || k.inserts {
 			continue
 		}
-		t := &u.tables[k.table]
-		h := u.hash(b, op, k)
-		if _, gone := t.gone[h]; !gone {
-			continue
+		if h := u.hash(b, op, k); failed.holds(h) {
+			u.replace(b, op, k, h)
 		}
-		if t.made.put(b, op, k, h) || t.found.put(b, op, k, h) {
-			u.replaced++
-		}
+	}
+}
+
+// replace gives an operation the key of a row that is there, when the INSERT of its own has failed.
+func (u *unmade) replace(b *plugin.Batch, op plugin.Op, k *keyed, h uint64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	t := &u.tables[k.table]
+	if _, gone := t.gone[h]; gone && (t.made.put(b, op, k, h) || t.found.put(b, op, k, h)) {
+		u.replaced++
 	}
 }
 
