@@ -79,6 +79,8 @@ type Options struct {
 	UploadTimeout time.Duration
 	// PingEvery is how often a socket is pinged, and asked whether it may still be open (20 s).
 	PingEvery time.Duration
+	// MaxConnections bounds open connections (half of the files that the process may open, at most 16 384).
+	MaxConnections int
 }
 
 // The limits of the server.
@@ -135,6 +137,9 @@ func New(opts Options) (*Server, error) {
 	if opts.UploadTimeout <= 0 {
 		opts.UploadTimeout = time.Minute
 	}
+	if opts.MaxConnections <= 0 {
+		opts.MaxConnections = roomFor(openFiles())
+	}
 	s := &Server{opts: opts, started: time.Now()}
 	s.streams, s.endStreams = context.WithCancel(context.Background())
 	s.auth = auth.New(opts.Store, opts.Log)
@@ -154,7 +159,7 @@ func New(opts Options) (*Server, error) {
 		StreamRequestBody: true, DisablePreParseMultipartForm: true,
 	})
 	guard := &auth.Guard{Service: s.auth, TrustProxy: opts.TrustProxy, Public: public}
-	s.app.Use(s.observe, s.recoverPanic, secureHeaders, s.wire, guard.Handle, s.bodies, compress)
+	s.app.Use(s.observe, s.recoverPanic, secureHeaders, s.wire, guard.Handle, welcome, s.bodies, compress)
 	s.app.Get("/healthz", s.healthz)
 	s.app.Get("/readyz", s.readyz)
 	s.app.Get("/metrics", s.metrics.handler())
@@ -189,7 +194,7 @@ func (s *Server) Listen() (addr string, err error) {
 			return "", &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("Cannot listen on %s.", s.opts.Addr),
 				Hint: "Another program may use the port; choose another with --addr, or port 0 for a free one.", Cause: fmt.Errorf("listening: %w", err)}
 		}
-		s.listener = ln
+		s.listener = &crowd{Listener: ln, most: s.opts.MaxConnections}
 	}
 	return s.listener.Addr().String(), nil
 }
