@@ -35,8 +35,25 @@ func causes(v engine.Validity) []string {
 	return out
 }
 
+// paced makes a load small enough that the machine does little else than keep time:
+// what is tested is when things happen, and not how many.
+func paced(sc *engine.Scenario, mode engine.LoadMode) {
+	if sc.Workload.LoadMode = mode; mode == engine.LoadQPS {
+		rate := 100.0
+		sc.Workload.TargetQPS = &rate
+		return
+	}
+	sc.Workload.ThinkTimeMs = 20
+}
+
 func TestAClockThatIsSetMovesNoTimeOfTheRun(t *testing.T) {
-	for name, step := range map[string]int64{"forward": 3600, "back": -3600} {
+	for name, c := range map[string]struct {
+		step int64
+		mode engine.LoadMode
+	}{
+		"forward in a closed loop": {3600, engine.LoadConcurrency}, "back in a closed loop": {-3600, engine.LoadConcurrency},
+		"forward in an open loop": {3600, engine.LoadQPS}, "back in an open loop": {-3600, engine.LoadQPS},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
@@ -44,9 +61,12 @@ func TestAClockThatIsSetMovesNoTimeOfTheRun(t *testing.T) {
 			f.clock = clock.read
 			f.start()
 			begin := time.Now()
-			run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 4 })
+			run := f.run(func(sc *engine.Scenario) {
+				sc.Workload.DurationSeconds = 4
+				paced(sc, c.mode)
+			})
 			f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 0 })
-			clock.set.Store(step)
+			clock.set.Store(c.step)
 			p := f.until(run.RunID, func(p *engine.Payload) bool {
 				return strings.Contains(f.logs(run.RunID), "the machine's clock was set") || len(p.Validity.Causes) > 0
 			})
@@ -68,9 +88,9 @@ func TestAClockThatIsSetMovesNoTimeOfTheRun(t *testing.T) {
 			if got := causes(sum.ValidityDetail); sum.Validity != engine.VerdictDegraded || !slices.Contains(got, "clock_step") || slices.Contains(got, "snapshot_gap") {
 				t.Errorf("%s: %+v", sum.Validity, sum.ValidityDetail)
 			}
-			for _, c := range sum.ValidityDetail.Causes {
-				within(c.Cause, c.From)
-				within(c.Cause, c.To)
+			for _, cause := range sum.ValidityDetail.Causes {
+				within(cause.Cause, cause.From)
+				within(cause.Cause, cause.To)
 			}
 			d := f.detail(run.RunID)
 			for what, at := range map[string]engine.Time{"the start": d.StartTime, "the warm-up": d.WarmupStartTime, "the measurement": d.WarmupEndTime, "its end": d.MeasurementEndTime, "the end": d.EndTime} {
@@ -108,7 +128,10 @@ func TestAProcessThatStoodStillLosesNoWorker(t *testing.T) {
 	var clock wallClock
 	f.clock = clock.read
 	f.start()
-	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 300 })
+	run := f.run(func(sc *engine.Scenario) {
+		sc.Workload.DurationSeconds = 300
+		paced(sc, engine.LoadConcurrency)
+	})
 	f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 0 })
 	clock.jump.Store(int64(90 * time.Second))
 	var before int64
