@@ -24,17 +24,20 @@ func (e ending) totals() (sum control.Totals, known bool) {
 	return sum, known
 }
 
-// figures reads the record, as a whole and by run worker, and accounts for it.
+// figures reads the record once, as a whole and by run worker, and accounts for it.
 // Where a part of it is lost it is read again: rates are then taken over what is left.
 func (s *Service) figures(ctx context.Context, e ending) (*engine.Figures, []*engine.Figures, error) {
 	w := e.window()
-	children := make([]*engine.Figures, len(e.children))
+	ids := make([]string, len(e.children))
+	for i, c := range e.children {
+		ids[i] = c.workerID
+	}
+	parent, children, err := s.opts.Results.FiguresByWorker(ctx, e.run.RunID, ids, w)
+	if err != nil {
+		return nil, nil, fmt.Errorf("computing the figures: %w", err)
+	}
 	var missing []string
 	for i, c := range e.children {
-		var err error
-		if children[i], err = s.opts.Results.FiguresIn(ctx, e.run.RunID, c.workerID, w); err != nil {
-			return nil, nil, fmt.Errorf("computing the figures of %s: %w", c.workerID, err)
-		}
 		var t control.Totals
 		if c.totals != nil {
 			t = *c.totals
@@ -49,18 +52,18 @@ func (s *Service) figures(ctx context.Context, e ending) (*engine.Figures, []*en
 		}
 		account(children[i], t, c.totals != nil)
 	}
-	totals, known := e.totals()
-	var parent *engine.Figures
-	if len(e.children) == 1 {
+	switch {
+	case len(missing) == 0:
+	case len(children) == 1:
 		same := *children[0]
 		parent = &same
-	} else {
-		w.Partial, w.Workers = len(missing) > 0, missing
-		var err error
+	default:
+		w.Partial, w.Workers = true, missing
 		if parent, err = s.opts.Results.FiguresIn(ctx, e.run.RunID, "", w); err != nil {
 			return nil, nil, fmt.Errorf("computing the figures: %w", err)
 		}
 	}
+	totals, known := e.totals()
 	account(parent, totals, known)
 	return parent, children, nil
 }

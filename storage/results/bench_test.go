@@ -25,7 +25,7 @@ func BenchmarkFigures(b *testing.B) {
 	f := recorded(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		fig, _, err := f.FiguresByWorker(context.Background(), "run")
+		fig, _, err := f.FiguresByWorker(context.Background(), "run", nil, engine.Window{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -33,23 +33,29 @@ func (f *Folder) FiguresIn(ctx context.Context, runID, workerID string, w engine
 	return s.parent(ctx)
 }
 
-// FiguresByWorker computes the figures of the run and of each of its run
-// workers in one pass over the parts.
-func (f *Folder) FiguresByWorker(ctx context.Context, runID string) (parent *engine.Figures, byWorker map[string]*engine.Figures, err error) {
-	s, err := f.scan(ctx, runID, "", engine.Window{})
+// FiguresByWorker implements store.Results. A run worker without parts has zero figures.
+func (f *Folder) FiguresByWorker(ctx context.Context, runID string, workerIDs []string, w engine.Window) (run *engine.Figures, workers []*engine.Figures, err error) {
+	s, err := f.scan(ctx, runID, "", w)
 	if err != nil {
 		return nil, nil, err
 	}
-	if parent, err = s.parent(ctx); err != nil {
+	if run, err = s.parent(ctx); err != nil {
 		return nil, nil, err
 	}
-	byWorker = make(map[string]*engine.Figures, len(s.workers))
-	for id, sum := range s.workers {
-		if byWorker[id], err = s.figures(ctx, []*sums{sum}); err != nil {
+	// Bins of when something ended are kept once, and not for each of many run workers.
+	s.ends = nil
+	for _, id := range workerIDs {
+		var own []*sums
+		if sum := s.workers[id]; sum != nil {
+			own = append(own, sum)
+		}
+		figures, err := s.figures(ctx, own)
+		if err != nil {
 			return nil, nil, err
 		}
+		workers = append(workers, figures)
 	}
-	return parent, byWorker, nil
+	return run, workers, nil
 }
 
 // kindSums are the sums of one kind, of the measurement only.

@@ -44,7 +44,7 @@ func series(t *testing.T, s store.Store) {
 		most   int
 		step   float64
 		points int
-	}{{40, 3, 35}, {10, 10, 12}, {4, 30, 5}} { // one point has the end of the warm-up, and one the beginning of the measurement
+	}{{40, 3, 35}, {10, 10, 12}, {4, 30, 5}, {1, 100, 3}} { // one point has the end of the warm-up, and one the beginning of the measurement
 		few, step, err := s.Series(ctx, "r1", store.Window{Most: c.most})
 		must(t, err)
 		if step != c.step || len(few) != c.points {
@@ -61,7 +61,7 @@ func series(t *testing.T, s store.Store) {
 				t.Errorf("point %d: %+v", i, p)
 			}
 		}
-		if math.Abs(sum-length*(length+1)/2) > 1e-6 || worst != 1 || few[len(few)-1].TotalQueries != 100*length {
+		if math.Abs(sum-length*(length+1)/2) > 1e-6 || worst != 1 || few[len(few)-1].TotalQueries != 100*length || !few[len(few)-1].Timestamp.Equal(whole[length-1].Timestamp.Time) {
 			t.Errorf("the points sum up to %v operations, %d show the peak, the last counts %d", sum, worst, few[len(few)-1].TotalQueries)
 		}
 	}
