@@ -50,7 +50,7 @@ plugins: need-toolchain $(MANIFESTS)
 
 ui: need-toolchain ui/dist/index.html
 
-bin/loadstone: $(MANIFESTS) ui/dist/index.html $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './ui/node_modules/*' 2>/dev/null) $(shell find sql engine -name '*.sql' -o -name '*.json' 2>/dev/null) $(shell find plugins/author/templates sdk/c sdk/rust sdk/assemblyscript/assembly -type f 2>/dev/null) go.sum | need-toolchain
+bin/loadstone: $(MANIFESTS) ui/dist/index.html $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './ui/node_modules/*' 2>/dev/null) $(shell find sql engine snowsim -name '*.sql' -o -name '*.json' 2>/dev/null) $(shell find plugins/author/templates sdk/c sdk/rust sdk/assemblyscript/assembly -type f 2>/dev/null) go.sum | need-toolchain
 	@echo "Building bin/loadstone; the first time this takes a few minutes."
 	@mkdir -p bin
 	@$(GOBUILD) -ldflags '$(LDFLAGS)' -o $@ .

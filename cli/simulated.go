@@ -10,7 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
+	"github.com/loadstone-db/loadstone/snowsim"
 )
 
 // simulatedDSN stands for the server's own stand-in for a Snowflake account,

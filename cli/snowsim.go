@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/history"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/translate"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/warehouse"
+	"github.com/loadstone-db/loadstone/snowsim"
+	"github.com/loadstone-db/loadstone/snowsim/history"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
+	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/translate"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 )
 
 // TestSnowsimFlags: what cannot be meant is refused before anything starts.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/warehouse"
+	"github.com/loadstone-db/loadstone/snowsim"
+	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 

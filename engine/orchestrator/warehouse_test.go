@@ -16,7 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
+	"github.com/loadstone-db/loadstone/snowsim"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 

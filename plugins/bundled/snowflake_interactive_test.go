@@ -9,7 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/prepare"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
+	"github.com/loadstone-db/loadstone/snowsim"
 )
 
 // TestAnInteractiveWarehouseIsComparedOnEveryTypeOfTable: it queries standard and hybrid

@@ -11,8 +11,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/prepare"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/translate"
+	"github.com/loadstone-db/loadstone/snowsim"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 )
 
 func (s *snow) inspect(sc engine.Scenario) *prepare.Preflight {

@@ -20,9 +20,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
+	"github.com/loadstone-db/loadstone/snowsim"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 

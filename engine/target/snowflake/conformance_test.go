@@ -11,10 +11,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/plan"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/translate"
 	"github.com/loadstone-db/loadstone/engine/target/targettest"
+	"github.com/loadstone-db/loadstone/snowsim"
+	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/target"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
+	"github.com/loadstone-db/loadstone/snowsim"
 )
 
 // TestLoadThroughFaults: under load everything goes wrong that the stand-in can do.

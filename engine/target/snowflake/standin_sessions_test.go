@@ -14,8 +14,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim"
-	"github.com/loadstone-db/loadstone/engine/target/snowflake/snowsim/warehouse"
+	"github.com/loadstone-db/loadstone/snowsim"
+	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
 

@@ -1,0 +1,269 @@
+package snowsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/warehouse"
+)
+
+// account runs the model of the warehouses in the wall's time: it wakes the
+// statements that the model admits.
+type account struct {
+	mu      sync.Mutex
+	model   *warehouse.Model
+	waiting map[warehouse.ID]chan warehouse.Event
+	timer   *time.Timer
+	closed  bool
+}
+
+func newAccount(o Options) (*account, error) {
+	config := o.Model
+	config.Seed, config.TimeScale = o.Seed, o.TimeScale
+	a := &account{model: warehouse.New(config), waiting: map[warehouse.ID]chan warehouse.Event{}}
+	for _, spec := range o.Warehouses {
+		if spec.Owner == "" {
+			spec.Owner = DefaultRole
+		}
+		if err := a.model.Create(time.Now(), spec); err != nil {
+			return nil, errors.Join(errors.New("snowsim: the warehouse "+spec.Name), err)
+		}
+	}
+	a.timer = time.AfterFunc(time.Hour, a.pump)
+	a.pump()
+	return a, nil
+}
+
+func (a *account) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	a.timer.Stop()
+}
+
+// pump lets the model catch up with the time.
+func (a *account) pump() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.advance()
+}
+
+// advance passes the model's events on. The caller holds mu.
+func (a *account) advance() {
+	if a.closed {
+		return
+	}
+	now := time.Now()
+	for _, e := range a.model.Advance(now) {
+		if c := a.waiting[e.ID]; c != nil {
+			delete(a.waiting, e.ID)
+			c <- e
+		}
+	}
+	next := time.Hour
+	if at, any := a.model.Next(); any {
+		next = max(at.Sub(now), 0)
+	}
+	a.timer.Reset(next)
+}
+
+// grant is the leave to run on a warehouse.
+type grant struct {
+	warehouse.Event
+	account *account
+}
+
+// leave ends the statement on its warehouse.
+func (g *grant) leave() {
+	if g.account == nil {
+		return
+	}
+	g.account.mu.Lock()
+	defer g.account.mu.Unlock()
+	g.account.model.Finish(time.Now(), g.ID)
+	g.account.advance()
+}
+
+// admit waits until a warehouse takes a statement, which open says is of a transaction
+// that has begun. tell is called with what monitoring shows meanwhile.
+func (a *account) admit(ctx context.Context, name string, work warehouse.Work, open bool, tell func(string)) (*grant, error) {
+	if work.Table == warehouse.None {
+		return &grant{}, nil
+	}
+	submit := a.model.Submit
+	if open {
+		submit = a.model.SubmitOpen
+	}
+	a.mu.Lock()
+	id, err := submit(time.Now(), name, work)
+	if err != nil {
+		a.mu.Unlock()
+		return nil, refused(err, name)
+	}
+	// One element: advance never waits.
+	c := make(chan warehouse.Event, 1)
+	a.waiting[id] = c
+	a.advance()
+	a.mu.Unlock()
+	var e warehouse.Event
+	select {
+	case e = <-c:
+	default:
+		tell("QUEUED")
+		select {
+		case e = <-c:
+		case <-ctx.Done():
+			a.mu.Lock()
+			delete(a.waiting, id)
+			a.model.Finish(time.Now(), id)
+			a.advance()
+			a.mu.Unlock()
+			return nil, context.Cause(ctx)
+		}
+	}
+	if e.Err != nil {
+		return nil, refused(e.Err, name)
+	}
+	return &grant{Event: e, account: a}, nil
+}
+
+// refused turns an error of the model into Snowflake's.
+func refused(err error, name string) error {
+	switch {
+	case errors.Is(err, warehouse.ErrSuspended), errors.Is(err, warehouse.ErrUnknown):
+		return &plan.Error{Code: codeNoWarehouse, State: "57P03", Message: "No active warehouse selected in the current session.  Select an active warehouse with the 'use warehouse' command.\n", Cause: err}
+	case errors.Is(err, warehouse.ErrQueueTimeout):
+		return &plan.Error{Code: codeQueueTimeout, State: "57014", Message: "Statement was queued for longer than STATEMENT_QUEUED_TIMEOUT_IN_SECONDS, and was canceled.", Cause: err}
+	case errors.Is(err, warehouse.ErrInteractive):
+		return plan.Unsupported("a statement that writes on the interactive warehouse %s, which only reads", name)
+	}
+	return err
+}
+
+// List implements plan.Warehouses.
+func (a *account) List() []warehouse.State {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.advance()
+	list := a.model.List()
+	slices.SortFunc(list, func(x, y warehouse.State) int { return strings.Compare(x.Name, y.Name) })
+	return list
+}
+
+// Get implements plan.Warehouses.
+func (a *account) Get(name string) (warehouse.State, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.advance()
+	return a.model.Get(name)
+}
+
+// change runs one change of the model.
+func (a *account) change(name string, do func(now time.Time) error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.advance()
+	err := do(time.Now())
+	a.advance()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, warehouse.ErrUnknown):
+		return plan.DoesNotExist("Warehouse", name)
+	case errors.Is(err, warehouse.ErrExists):
+		return plan.CompilationError("002002", "42710", "Object '%s' already exists.", name)
+	case errors.Is(err, warehouse.ErrState):
+		return &plan.Error{Code: "090064", State: "22000", Message: "Invalid state. Warehouse '" + name + "' " + err.Error() + ".", Cause: err}
+	}
+	return plan.CompilationError("001008", "22023", "invalid value: %s", err.Error())
+}
+
+// Create implements plan.Warehouses.
+func (a *account) Create(spec warehouse.Spec, replace bool) error {
+	return a.change(spec.Name, func(now time.Time) error {
+		if _, found := a.model.Get(spec.Name); found && replace {
+			if err := a.model.Check(spec); err != nil {
+				return err
+			}
+			if err := a.model.Drop(now, spec.Name); err != nil {
+				return err
+			}
+		}
+		return a.model.Create(now, spec)
+	})
+}
+
+// Alter implements plan.Warehouses.
+func (a *account) Alter(name string, change func(*warehouse.Spec) error) error {
+	return a.change(name, func(now time.Time) error {
+		state, found := a.model.Get(name)
+		if !found {
+			return warehouse.ErrUnknown
+		}
+		spec := state.Spec
+		spec.Tables = slices.Clone(spec.Tables)
+		if err := change(&spec); err != nil {
+			return err
+		}
+		return a.model.Alter(now, name, spec)
+	})
+}
+
+// Drop implements plan.Warehouses.
+func (a *account) Drop(name string) error {
+	return a.change(name, func(now time.Time) error { return a.model.Drop(now, name) })
+}
+
+// Resume implements plan.Warehouses.
+func (a *account) Resume(name string) error {
+	return a.change(name, func(now time.Time) error { return a.model.Resume(now, name) })
+}
+
+// Suspend implements plan.Warehouses.
+func (a *account) Suspend(name string) error {
+	return a.change(name, func(now time.Time) error { return a.model.Suspend(now, name) })
+}
+
+// holds refuses what an interactive warehouse does not execute: making tables, and
+// reading tables that were not added to it.
+func (a *account) holds(name string, p *plan.Plan) error {
+	house, found := a.Get(name)
+	if !found || house.Type != warehouse.TypeInteractive {
+		return nil
+	}
+	if p.Creates {
+		return plan.Unsupported("CREATE TABLE on the interactive warehouse %s", name)
+	}
+	if p.Work.Table == warehouse.None {
+		return nil
+	}
+	for _, table := range p.Tables {
+		if !slices.Contains(house.Tables, table) {
+			return &plan.Error{Code: codeNotAttached, State: "0A000", Message: fmt.Sprintf("Table '%s' is not attached to the interactive warehouse '%s'. "+
+				"Add it with ALTER WAREHOUSE %s ADD TABLES (%s).", table, name, name, table)}
+		}
+	}
+	return nil
+}
+
+// fallback is the warehouse that executes a statement again which an interactive one
+// ended for its time; empty when there is none, or the session's own limit was it.
+func (a *account) fallback(now *plan.Session, p *plan.Plan, err error) string {
+	var late *plan.Error
+	if !errors.As(err, &late) || late.Code != codeTimeout || p.Type != plan.Select {
+		return ""
+	}
+	house, found := a.Get(now.Warehouse)
+	own, failed := strconv.ParseFloat(strings.TrimSpace(now.Parameters["STATEMENT_TIMEOUT_IN_SECONDS"]), 64)
+	if !found || house.Type != warehouse.TypeInteractive || failed == nil && own > 0 && own <= house.StatementTimeout.Seconds() {
+		return ""
+	}
+	return house.Fallback
+}

@@ -1,0 +1,430 @@
+package snowsim
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/loadstone-db/loadstone/snowsim/plan"
+)
+
+// result collects the rows of an answer in Snowflake's JSON form: the first of
+// them for the answer itself, further ones in compressed chunks.
+type result struct {
+	job      *job
+	columns  []plan.Column
+	fields   []pgconn.FieldDescription
+	total    int64
+	affected int64
+	bytes    int64 // before compression
+
+	buf    []byte // rows, separated by commas
+	rows   int    // in buf
+	inline []byte // nil until the answer's own part is full
+	first  int    // rows of inline
+	chunks []chunkInfo
+	// scales are the most digits after the point, for numbers whose type has no scale.
+	scales []int
+}
+
+type chunkInfo struct {
+	data         []byte
+	rows         int
+	uncompressed int
+}
+
+func newResult(j *job, columns []plan.Column) *result {
+	r := &result{job: j, columns: append([]plan.Column(nil), columns...)}
+	return r
+}
+
+// begin starts a row.
+func (r *result) begin() {
+	if r.rows > 0 {
+		r.buf = append(r.buf, ',')
+	}
+	r.buf = append(r.buf, '[')
+}
+
+// end ends a row, and a chunk when it is full.
+func (r *result) end() {
+	r.buf = append(r.buf, ']')
+	r.rows++
+	r.total++
+	limit := r.job.server.opts.ChunkBytes
+	if r.inline == nil {
+		limit = r.job.server.opts.InlineBytes
+	}
+	if len(r.buf) >= limit {
+		r.flush()
+	}
+}
+
+func (r *result) flush() {
+	if r.rows == 0 {
+		return
+	}
+	r.bytes += int64(len(r.buf))
+	if r.inline == nil {
+		r.inline, r.first = r.buf, r.rows
+		r.buf, r.rows = nil, 0
+		return
+	}
+	var zipped bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&zipped, gzip.BestSpeed) // the level is right
+	_, _ = w.Write(r.buf)                                // into memory
+	_ = w.Close()
+	r.chunks = append(r.chunks, chunkInfo{data: zipped.Bytes(), rows: r.rows, uncompressed: len(r.buf)})
+	r.buf, r.rows = r.buf[:0], 0
+}
+
+// row adds a row of Go values.
+func (r *result) row(values []any) {
+	r.begin()
+	for i, v := range values {
+		if i > 0 {
+			r.buf = append(r.buf, ',')
+		}
+		if v == nil {
+			r.buf = append(r.buf, "null"...)
+			continue
+		}
+		r.buf = appendString(r.buf, goValue(v, &r.columns[i]))
+	}
+	r.end()
+}
+
+// goValue is a value in Snowflake's text form for a column.
+func goValue(v any, c *plan.Column) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case bool:
+		if v {
+			return "1"
+		}
+		return "0"
+	case int64:
+		return itoa(v)
+	case int:
+		return strconv.Itoa(v)
+	case float64:
+		if c.Type == "fixed" {
+			return strconv.FormatFloat(v, 'f', c.Scale, 64)
+		}
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case []byte:
+		return strings.ToUpper(hex.EncodeToString(v))
+	case time.Time:
+		return timeValue(v, c)
+	case time.Duration:
+		return itoa(v.Milliseconds())
+	}
+	return fmt.Sprint(v)
+}
+
+// timeValue writes a moment for a column of dates or times.
+func timeValue(t time.Time, c *plan.Column) string {
+	switch c.Type {
+	case "date":
+		return itoa(floorDiv(t.Unix(), 86400))
+	case "timestamp_tz":
+		_, offset := t.Zone()
+		return epoch(t.Unix(), t.Nanosecond(), c.Scale) + " " + strconv.Itoa(offset/60+1440)
+	case "text":
+		return t.Format("2006-01-02 15:04:05.000 -0700")
+	}
+	return epoch(t.Unix(), t.Nanosecond(), c.Scale)
+}
+
+// epoch writes seconds since 1970 with a fraction of scale digits. The fraction
+// is counted forward from the second before, also before 1970: so gosnowflake reads it.
+func epoch(seconds int64, ns, scale int) string {
+	if scale <= 0 {
+		return itoa(seconds)
+	}
+	return itoa(seconds) + "." + fmt.Sprintf("%09d", ns)[:min(scale, 9)]
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// postgresRow adds a row of Postgres's, in its text format.
+func (r *result) postgresRow(values [][]byte) error {
+	if r.scales == nil {
+		r.scales = make([]int, len(r.columns))
+	}
+	r.begin()
+	for i, v := range values {
+		if i > 0 {
+			r.buf = append(r.buf, ',')
+		}
+		if v == nil {
+			r.buf = append(r.buf, "null"...)
+			continue
+		}
+		text, err := postgresValue(v, r.fields[i].DataTypeOID, &r.columns[i])
+		if err != nil {
+			return err
+		}
+		if r.columns[i].Scale < 0 {
+			if dot := bytes.IndexByte(text, '.'); dot >= 0 {
+				r.scales[i] = max(r.scales[i], len(text)-dot-1)
+			}
+		}
+		r.buf = appendString(r.buf, text)
+	}
+	r.end()
+	return nil
+}
+
+// The types of Postgres that need more than to be copied.
+const (
+	oidBool        = 16
+	oidBytea       = 17
+	oidInt8        = 20
+	oidInt2        = 21
+	oidInt4        = 23
+	oidOID         = 26
+	oidJSON        = 114
+	oidFloat4      = 700
+	oidFloat8      = 701
+	oidBpchar      = 1042
+	oidVarchar     = 1043
+	oidDate        = 1082
+	oidTime        = 1083
+	oidTimestamp   = 1114
+	oidTimestamptz = 1184
+	oidNumeric     = 1700
+	oidJSONB       = 3802
+)
+
+// unscaled marks a NUMBER whose scale is that of its values.
+const unscaled = -1
+
+// describe returns the columns of a result of Postgres.
+func describe(fields []pgconn.FieldDescription) []plan.Column {
+	out := make([]plan.Column, len(fields))
+	for i, f := range fields {
+		out[i] = column(f)
+	}
+	return out
+}
+
+func column(f pgconn.FieldDescription) plan.Column {
+	c := plan.Text(strings.ToUpper(f.Name))
+	of := func(kind string, scale int) plan.Column {
+		return plan.Column{Name: c.Name, Type: kind, Scale: scale, Nullable: true}
+	}
+	switch f.DataTypeOID {
+	case oidBool:
+		return of("boolean", 0)
+	case oidBytea:
+		b := of("binary", 0)
+		b.Length, b.ByteLength = 8388608, 8388608
+		return b
+	case oidInt2, oidInt4, oidInt8, oidOID:
+		return plan.Number(c.Name)
+	case oidNumeric:
+		n := plan.Decimal(c.Name, unscaled)
+		if f.TypeModifier >= 4 {
+			n.Precision, n.Scale = int(f.TypeModifier-4)>>16&0xffff, int(f.TypeModifier-4)&0x7ff
+		}
+		return n
+	case oidFloat4, oidFloat8:
+		return of("real", 0)
+	case oidDate:
+		return of("date", 0)
+	case oidTime:
+		return of("time", 9)
+	case oidTimestamp:
+		return of("timestamp_ntz", 9)
+	case oidTimestamptz:
+		return of("timestamp_ltz", 9)
+	case oidJSON, oidJSONB:
+		return of("variant", 0)
+	case oidVarchar, oidBpchar:
+		if f.TypeModifier >= 4 {
+			c.Length = int(f.TypeModifier - 4)
+			c.ByteLength = 4 * c.Length
+		}
+	}
+	return c
+}
+
+// postgresValue turns Postgres's text into Snowflake's for a column.
+func postgresValue(v []byte, oid uint32, c *plan.Column) ([]byte, error) {
+	if c.Type == "timestamp_tz" && oid != oidTimestamptz {
+		return zoned(v)
+	}
+	switch oid {
+	case oidBool:
+		if c.Type != "boolean" {
+			return v, nil
+		}
+		if len(v) == 1 && v[0] == 't' {
+			return []byte("1"), nil
+		}
+		return []byte("0"), nil
+	case oidBytea:
+		return bytes.ToUpper(bytes.TrimPrefix(v, []byte(`\x`))), nil
+	case oidDate, oidTimestamp, oidTimestamptz:
+		if c.Type == "text" {
+			return v, nil
+		}
+		t, err := readTime(string(v), oid)
+		if err != nil {
+			return nil, err
+		}
+		return []byte(timeValue(t, c)), nil
+	case oidTime:
+		if c.Type == "text" {
+			return v, nil
+		}
+		t, err := time.Parse("15:04:05.999999999", string(v))
+		if err != nil {
+			return nil, fmt.Errorf("reading a time of Postgres: %w", err)
+		}
+		return []byte(epoch(int64(t.Hour()*3600+t.Minute()*60+t.Second()), t.Nanosecond(), c.Scale)), nil
+	case oidJSON, oidJSONB:
+		if c.Type == "text" {
+			return v, nil
+		}
+		var pretty bytes.Buffer
+		if json.Indent(&pretty, v, "", "  ") == nil {
+			return pretty.Bytes(), nil
+		}
+	}
+	return v, nil
+}
+
+// zoned turns the translator's TIMESTAMP_TZ, ("2026-01-02 03:04:05.6+00",90), into
+// Snowflake's: seconds since 1970, and the offset in minutes from -1440.
+func zoned(v []byte) ([]byte, error) {
+	moment, offset, _ := strings.Cut(strings.Trim(string(v), "()"), ",")
+	t, err := readTime(strings.Trim(moment, `"`), oidTimestamptz)
+	if err != nil {
+		return nil, err
+	}
+	minutes, err := strconv.Atoi(offset)
+	if err != nil {
+		return nil, fmt.Errorf("reading a TIMESTAMP_TZ of Postgres: %w", err)
+	}
+	return []byte(epoch(t.Unix(), t.Nanosecond(), 9) + " " + strconv.Itoa(minutes+1440)), nil
+}
+
+// readTime reads a date or a timestamp of Postgres with datestyle ISO in UTC.
+func readTime(v string, oid uint32) (time.Time, error) {
+	v, bc := strings.CutSuffix(v, " BC")
+	layout := map[uint32]string{oidDate: "2006-01-02", oidTimestamp: "2006-01-02 15:04:05.999999999", oidTimestamptz: "2006-01-02 15:04:05.999999999-07"}[oid]
+	t, err := time.Parse(layout, v)
+	if err != nil || bc {
+		return time.Time{}, &plan.Error{Code: "100040", State: "22007", Message: "Date '" + v + "' is not recognized"}
+	}
+	return t.UTC(), nil
+}
+
+// appendString appends a JSON string.
+func appendString[T string | []byte](b []byte, s T) []byte {
+	const digits = "0123456789abcdef"
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
+			continue
+		}
+		if c >= utf8.RuneSelf {
+			continue // Postgres's text is valid UTF-8
+		}
+		b = append(b, s[from:i]...)
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		default:
+			b = append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+		}
+		from = i + 1
+	}
+	return append(append(b, s[from:]...), '"')
+}
+
+type rowType struct {
+	Name       string  `json:"name"`
+	Database   string  `json:"database"`
+	Schema     string  `json:"schema"`
+	Table      string  `json:"table"`
+	Nullable   bool    `json:"nullable"`
+	Type       string  `json:"type"`
+	ByteLength *int    `json:"byteLength"`
+	Length     *int    `json:"length"`
+	Scale      *int    `json:"scale"`
+	Precision  *int    `json:"precision"`
+	Collation  *string `json:"collation"`
+}
+
+// answer is the whole answer of a statement that succeeded.
+func (r *result) answer(kind plan.StatementType) envelope {
+	if r.inline == nil {
+		r.bytes += int64(len(r.buf))
+		r.inline, r.first = r.buf, r.rows
+	} else {
+		r.flush()
+	}
+	j := r.job
+	types := make([]rowType, len(r.columns))
+	for i, c := range r.columns {
+		if c.Scale < 0 {
+			c.Scale = 0
+			if r.scales != nil {
+				c.Scale = min(r.scales[i], 37)
+			}
+		}
+		t := rowType{Name: c.Name, Nullable: c.Nullable, Type: c.Type}
+		switch c.Type {
+		case "text", "binary":
+			t.Length, t.ByteLength = &c.Length, &c.ByteLength
+		case "fixed":
+			t.Precision, t.Scale = &c.Precision, &c.Scale
+		case "time", "timestamp_ntz", "timestamp_ltz", "timestamp_tz":
+			zero := 0
+			t.Precision, t.Scale = &zero, &c.Scale
+		}
+		types[i] = t
+	}
+	now := j.session.now()
+	inline := append(append(append(make([]byte, 0, len(r.inline)+2), '['), r.inline...), ']')
+	data := map[string]any{
+		"parameters": j.session.parameterList(), "rowtype": types, "rowset": json.RawMessage(inline), "total": r.total, "returned": r.total,
+		"queryId": j.queryID, "databaseProvider": nil, "finalDatabaseName": orNull(now.Database), "finalSchemaName": orNull(now.Schema),
+		"finalWarehouseName": orNull(now.Warehouse), "finalRoleName": now.Role, "numberOfBinds": 0, "arrayBindSupported": false,
+		"statementTypeId": int64(kind), "version": 1, "sendResultTime": time.Now().UnixMilli(), "queryResultFormat": "json",
+	}
+	j.kept = len(inline)
+	if len(r.chunks) > 0 {
+		list := make([]map[string]any, len(r.chunks))
+		for i, c := range r.chunks {
+			j.chunks = append(j.chunks, c.data)
+			j.kept += len(c.data)
+			list[i] = map[string]any{"url": "http://" + j.server.Addr() + "/chunks/" + j.queryID + "/" + strconv.Itoa(i) + "?key=" + j.chunkKey(),
+				"rowCount": c.rows, "uncompressedSize": c.uncompressed, "compressedSize": len(c.data)}
+		}
+		data["chunks"], data["chunkHeaders"] = list, map[string]string{"x-snowsim": "chunk"}
+	}
+	return success(data)
+}

@@ -1,0 +1,630 @@
+package snowsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/loadstone-db/loadstone/snowsim/history"
+	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/warehouse"
+)
+
+// run executes a job's statements and sets its answer.
+func (j *job) run() {
+	defer j.finish()
+	one := j.session
+	one.turn.Lock()
+	defer one.turn.Unlock()
+	now := one.now()
+	statements, err := j.server.translator.Split(j.req.SQL)
+	if err != nil {
+		j.fail(explain(err))
+		return
+	}
+	if len(statements) == 0 {
+		j.fail(&plan.Error{Code: "000900", State: "42601", Message: "Empty SQL statement."})
+		return
+	}
+	if want := j.statements(now); want != 0 && want != len(statements) {
+		j.fail(&plan.Error{Code: "000008", State: "0A000", Message: fmt.Sprintf("Actual statement count %d did not match the desired statement count %d.", len(statements), want)})
+		return
+	}
+	if len(statements) == 1 {
+		j.statement(statements[0])
+		return
+	}
+	j.several(statements)
+}
+
+// several runs the statements of one request one after the other, up to the
+// first that fails. Each has an id of its own, by which the client asks for its result.
+func (j *job) several(statements []string) {
+	var ids, types []string
+	for _, sql := range statements {
+		child := j.server.newJob(j.session, j.requestID, queryRequest{SQL: sql, Parameters: j.req.Parameters})
+		child.ctx = j.ctx
+		child.statement(sql)
+		child.ended = time.Now()
+		close(child.done)
+		if child.err != nil {
+			j.fail(child.err)
+			return
+		}
+		j.children = append(j.children, child)
+		j.kept += child.kept
+		ids, types = append(ids, child.queryID), append(types, itoa(int64(child.kind)))
+	}
+	j.server.mu.Lock()
+	for _, child := range j.children {
+		j.server.results[child.queryID] = child
+	}
+	j.server.mu.Unlock()
+	message := "Multiple statements executed successfully."
+	result := newResult(j, []plan.Column{plan.Text("multiple statement execution")})
+	result.row([]any{message})
+	j.kind = plan.Multi
+	j.answer = result.answer(plan.Multi)
+	data := j.answer.Data.(map[string]any) //nolint:forcetypeassert // made a line above
+	data["resultIds"], data["resultTypes"] = strings.Join(ids, ","), strings.Join(types, ",")
+}
+
+func (j *job) fail(err *plan.Error) {
+	j.err = err
+	j.answer = failure(err, j.queryID)
+}
+
+// statement executes one statement, sets the answer and records the execution.
+func (j *job) statement(sql string) {
+	one := j.session
+	now := one.now()
+	now.QueryID, now.DescribeOnly = j.queryID, j.req.DescribeOnly
+	record := &history.Record{QueryID: j.id, Text: sql, Start: j.started.UTC(), QueryType: "UNKNOWN", Table: warehouse.None.String(), Context: history.Context{
+		SessionID: now.ID, User: now.User, Role: now.Role, Database: now.Database, Schema: now.Schema, Warehouse: now.Warehouse, Tag: j.tag(now)}}
+	err := j.execute(sql, now, record)
+	if err != nil {
+		var reported *plan.Error
+		if !errors.As(err, &reported) {
+			reported = j.why(err, now)
+		}
+		j.fail(reported)
+		record.ErrorCode, record.ErrorMessage = reported.Code, reported.Message
+	}
+	record.End = time.Now().UTC()
+	if !j.req.DescribeOnly {
+		j.server.history.Add(record)
+		if j.server.journal != nil {
+			j.server.journal.Add(record)
+		}
+	}
+}
+
+// tag is the QUERY_TAG of a statement: of the request, else of the session.
+func (j *job) tag(now *plan.Session) string {
+	if v, ok := j.req.Parameters["QUERY_TAG"]; ok {
+		return fmt.Sprint(v)
+	}
+	return now.Parameters["QUERY_TAG"]
+}
+
+func (j *job) execute(sql string, now *plan.Session, record *history.Record) error {
+	s, one := j.server, j.session
+	binds, err := readBindings(j.req.Bindings)
+	if err != nil {
+		return err
+	}
+	if j.req.BindStage != "" {
+		return plan.Unsupported("binds from a stage")
+	}
+	p, err := s.translator.Plan(j.ctx, now, sql, binds.first)
+	if err != nil {
+		return err
+	}
+	j.kind = p.Type
+	record.QueryType, record.Table = queryType(p.Type, sql), p.Work.Table.String()
+	if j.req.DescribeOnly {
+		return j.describe(p)
+	}
+	result, err := j.onWarehouse(now, p, binds, record)
+	if fallback := s.account.fallback(now, p, err); fallback != "" {
+		// The client is not told that another warehouse answers it.
+		again := *now
+		again.Warehouse = fallback
+		record.Warehouse = fallback
+		result, err = j.onWarehouse(&again, p, binds, record)
+	}
+	if err != nil {
+		return err
+	}
+	one.apply(p.Effect)
+	j.rows = result.total
+	switch p.Type {
+	case plan.Insert, plan.MultiTableInsert:
+		record.RowsInserted = result.affected
+	case plan.Update:
+		record.RowsUpdated = result.affected
+	case plan.Delete:
+		record.RowsDeleted = result.affected
+	default:
+		record.RowsProduced = result.total
+	}
+	record.BytesScanned = result.bytes
+	j.bytesSent = result.bytes
+	j.answer = result.answer(p.Type)
+	return nil
+}
+
+// onWarehouse executes a plan as soon as its warehouse has room.
+func (j *job) onWarehouse(now *plan.Session, p *plan.Plan, binds bindings, record *history.Record) (*result, error) {
+	s, one := j.server, j.session
+	if err := s.account.holds(now.Warehouse, p); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(j.ctx)
+	defer cancel(nil)
+	if limit := s.timeout(now, p.Work); limit > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, limit, &plan.Error{Code: codeTimeout, State: "57014",
+			Message: fmt.Sprintf("Statement reached its statement or warehouse timeout of %d second(s) and was canceled.", int64(limit.Seconds()))})
+		defer stop()
+	}
+	j.statusMu.Lock()
+	j.admitted = p.Work.Table != warehouse.None
+	j.statusMu.Unlock()
+	grant, err := s.account.admit(ctx, now.Warehouse, p.Work, one.conn != nil, j.tell)
+	if err != nil {
+		return nil, err
+	}
+	defer grant.leave()
+	j.tell("RUNNING")
+	begun := time.Now()
+	result, err := j.perform(ctx, p, binds)
+	if p.Transaction == plan.None && err != nil {
+		err = fmt.Errorf("executing: %w", err)
+	}
+	if err == nil {
+		// The model's time includes the time that Postgres took.
+		err = wait(ctx, grant.Total()-time.Since(begun))
+	}
+	record.WarehouseSize, record.WarehouseType, record.Cluster = grant.Size, grant.Type, grant.Cluster
+	record.Compilation, record.QueuedProvisioning, record.QueuedOverload = grant.Compilation, grant.QueuedProvisioning, grant.QueuedOverload
+	record.Execution = max(time.Since(begun)-grant.Compilation, 0)
+	record.HybridRequests, record.Throttled = grant.HybridRequests, grant.Throttled
+	if err != nil && ctx.Err() != nil && j.ctx.Err() == nil {
+		err = context.Cause(ctx)
+	}
+	return result, err
+}
+
+// timeout is the shorter one of the session's and the warehouse's; 0 is none.
+func (s *Server) timeout(now *plan.Session, work warehouse.Work) time.Duration {
+	var limit time.Duration
+	if seconds, err := strconv.ParseInt(strings.TrimSpace(now.Parameters["STATEMENT_TIMEOUT_IN_SECONDS"]), 10, 64); err == nil && seconds > 0 {
+		limit = time.Duration(seconds) * time.Second
+	}
+	if work.Table != warehouse.None {
+		if house, found := s.account.Get(now.Warehouse); found && house.StatementTimeout > 0 && (limit == 0 || house.StatementTimeout < limit) {
+			limit = house.StatementTimeout
+		}
+	}
+	return limit
+}
+
+// perform runs a plan's work on Postgres, or in Go.
+func (j *job) perform(ctx context.Context, p *plan.Plan, binds bindings) (*result, error) {
+	one := j.session
+	if p.DDL && one.now().Transaction {
+		// DDL commits what is open, as in Snowflake.
+		if err := one.finish(ctx, "COMMIT"); err != nil {
+			return nil, err
+		}
+	}
+	switch p.Transaction {
+	case plan.Begin:
+		one.mu.Lock()
+		one.transaction = true
+		one.mu.Unlock()
+	case plan.Commit:
+		if err := one.finish(ctx, "COMMIT"); err != nil {
+			return nil, err
+		}
+	case plan.Rollback:
+		if err := one.finish(ctx, "ROLLBACK"); err != nil {
+			return nil, err
+		}
+	}
+	if p.Local != nil {
+		made, err := p.Local(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out := newResult(j, made.Columns)
+		for _, row := range made.Rows {
+			out.row(row)
+		}
+		return out, nil
+	}
+	if p.SQL == "" && p.Before == nil && p.After == nil {
+		return j.status(p), nil
+	}
+	out, err := j.onPostgres(ctx, p, binds)
+	if p.DDL {
+		j.server.generation.Add(1)
+	}
+	return out, err
+}
+
+func (j *job) status(p *plan.Plan) *result {
+	message := p.Status
+	if message == "" {
+		message = "Statement executed successfully."
+	}
+	out := newResult(j, []plan.Column{plan.Text("status")})
+	out.row([]any{message})
+	return out
+}
+
+// finish ends the transaction of a session. The caller holds turn.
+func (one *session) finish(ctx context.Context, how string) error {
+	if one.conn != nil {
+		if _, err := one.conn.Exec(ctx, how); err != nil {
+			one.release(true)
+			return err
+		}
+	}
+	one.release(false)
+	return nil
+}
+
+// onPostgres runs a plan on the session's connection: the pinned one within a
+// transaction, else one of the pool.
+func (j *job) onPostgres(ctx context.Context, p *plan.Plan, binds bindings) (*result, error) {
+	one := j.session
+	now := one.now()
+	implicit := strings.EqualFold(now.Parameters["AUTOCOMMIT"], "false") && p.Type >= plan.Insert && p.Type <= plan.MultiTableInsert
+	if !now.Transaction && !implicit {
+		conn, err := j.server.pool.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer conn.Release()
+		if p.Before == nil && p.After == nil && binds.rows <= 1 {
+			return j.steps(ctx, conn, p, binds)
+		}
+		return within(ctx, conn, "BEGIN", "COMMIT", "ROLLBACK", func() (*result, error) { return j.steps(ctx, conn, p, binds) })
+	}
+	if one.conn == nil {
+		conn, err := j.server.pool.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := conn.Exec(ctx, "BEGIN"); err != nil {
+			conn.Release()
+			return nil, err
+		}
+		one.mu.Lock()
+		one.conn, one.transaction = conn, true
+		one.mu.Unlock()
+	}
+	// A statement that fails leaves the transaction open, unlike in Postgres.
+	out, err := within(ctx, one.conn, "SAVEPOINT statement", "RELEASE statement", "ROLLBACK TO statement", func() (*result, error) { return j.steps(ctx, one.conn, p, binds) })
+	if one.conn.Conn().IsClosed() {
+		one.release(false)
+	}
+	return out, err
+}
+
+// within runs do between begin and end, and undoes it when it fails.
+func within(ctx context.Context, conn *pgxpool.Conn, begin, end, undo string, do func() (*result, error)) (*result, error) {
+	if _, err := conn.Exec(ctx, begin); err != nil {
+		return nil, err
+	}
+	out, err := do()
+	if err == nil {
+		_, err = conn.Exec(ctx, end)
+	}
+	if err != nil {
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if _, failed := conn.Exec(after, undo); failed != nil {
+			_ = conn.Conn().Close(after) // it is of no use any more
+		}
+		return nil, err
+	}
+	return out, nil
+}
+
+// lockTimeout is how long a statement waits for a lock: HYBRID_TABLE_LOCK_TIMEOUT for
+// hybrid tables, else LOCK_TIMEOUT, in seconds; ok is false when neither was set.
+func lockTimeout(now *plan.Session, p *plan.Plan) (limit time.Duration, ok bool) {
+	name := "LOCK_TIMEOUT"
+	if p.Work.Table == warehouse.Hybrid {
+		if _, set := now.Parameters["HYBRID_TABLE_LOCK_TIMEOUT"]; set {
+			name = "HYBRID_TABLE_LOCK_TIMEOUT"
+		}
+	}
+	seconds, err := strconv.ParseFloat(strings.TrimSpace(now.Parameters[name]), 64)
+	if err != nil || seconds < 0 {
+		return 0, false
+	}
+	// 0 does not wait at all, which Postgres has no word for.
+	return max(time.Duration(seconds*float64(time.Second)), time.Millisecond), true
+}
+
+// setLockTimeout sets Postgres's; 0 is none.
+func setLockTimeout(ctx context.Context, conn *pgxpool.Conn, limit time.Duration) error {
+	_, err := conn.Exec(ctx, "SELECT set_config('lock_timeout', $1, false)", strconv.FormatInt(limit.Milliseconds(), 10))
+	return err
+}
+
+func (j *job) steps(ctx context.Context, conn *pgxpool.Conn, p *plan.Plan, binds bindings) (*result, error) {
+	if limit, ok := lockTimeout(j.session.now(), p); ok {
+		if err := setLockTimeout(ctx, conn, limit); err != nil {
+			return nil, err
+		}
+		defer func() {
+			// In a transaction that has failed this fails too, and rolling back undoes the setting.
+			after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer cancel()
+			_ = setLockTimeout(after, conn, 0)
+		}()
+	}
+	if p.Before != nil {
+		if err := p.Before(ctx, conn.Conn()); err != nil {
+			return nil, err
+		}
+	}
+	out := j.status(p)
+	if p.SQL != "" {
+		var err error
+		if out, err = j.sql(ctx, conn.Conn(), p, binds); err != nil {
+			return nil, err
+		}
+	}
+	if p.After != nil {
+		if err := p.After(ctx, conn.Conn()); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// prepared are the statements of one Postgres connection.
+type prepared struct {
+	generation uint64
+	named      map[string]*pgconn.StatementDescription
+}
+
+// maxPrepared bounds the prepared statements of a connection; others are parsed each time.
+const maxPrepared = 256
+
+// prepare returns a prepared statement, or nil for one that is to be parsed each time.
+func (j *job) prepare(ctx context.Context, conn *pgx.Conn, sql string, oids []uint32) (*pgconn.StatementDescription, error) {
+	data := conn.PgConn().CustomData()
+	own, _ := data["snowsim"].(*prepared)
+	if generation := j.server.generation.Load(); own == nil || own.generation != generation {
+		if own != nil {
+			if err := conn.DeallocateAll(ctx); err != nil { // so that pgx forgets those of its own cache too
+				return nil, err
+			}
+		}
+		own = &prepared{generation: generation, named: map[string]*pgconn.StatementDescription{}}
+		data["snowsim"] = own
+	}
+	key := fmt.Sprint(sql, oids)
+	if d := own.named[key]; d != nil {
+		return d, nil
+	}
+	if len(own.named) >= maxPrepared {
+		return nil, nil
+	}
+	d, err := conn.PgConn().Prepare(ctx, "s"+strconv.Itoa(len(own.named)), sql, oids)
+	if err != nil {
+		return nil, err
+	}
+	own.named[key] = d
+	return d, nil
+}
+
+// sql runs a plan's SQL, once or for each element of array binds.
+func (j *job) sql(ctx context.Context, conn *pgx.Conn, p *plan.Plan, binds bindings) (*result, error) {
+	oids := make([]uint32, len(p.Params))
+	for i, param := range p.Params {
+		if param.Bind < 0 || param.Bind >= len(binds.first) {
+			return nil, plan.CompilationError("002049", "42601", "Bind variable ? not set.")
+		}
+		oids[i] = param.OID
+	}
+	pg := conn.PgConn()
+	if binds.rows > 1 || binds.rows == 1 && binds.array {
+		return j.each(ctx, conn, p, oids, binds)
+	}
+	values := binds.values(p.Params, 0)
+	if len(values) > 0 {
+		d, err := j.prepare(ctx, conn, p.SQL, oids)
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			return j.collect(p, pg.ExecPrepared(ctx, d.Name, values, nil, nil))
+		}
+	}
+	return j.collect(p, pg.ExecParams(ctx, p.SQL, values, oids, nil, nil))
+}
+
+// each runs a statement for every element of array binds. The caller has begun a transaction.
+func (j *job) each(ctx context.Context, conn *pgx.Conn, p *plan.Plan, oids []uint32, binds bindings) (*result, error) {
+	const batchRows = 2000 // bounds what is in flight
+	pg := conn.PgConn()
+	d, err := pg.Prepare(ctx, "", p.SQL, oids)
+	if err != nil {
+		return nil, err
+	}
+	var affected int64
+	for from := 0; from < binds.rows; from += batchRows {
+		batch := &pgconn.Batch{}
+		for i := from; i < min(from+batchRows, binds.rows); i++ {
+			batch.ExecPrepared(d.Name, binds.values(p.Params, i), nil, nil)
+		}
+		results := pg.ExecBatch(ctx, batch)
+		for results.NextResult() {
+			tag, err := results.ResultReader().Close()
+			if err != nil {
+				_ = results.Close() // the error is known
+				return nil, err
+			}
+			affected += tag.RowsAffected()
+		}
+		if err := results.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return changed(j, p, affected), nil
+}
+
+// collect reads the rows of a result.
+func (j *job) collect(p *plan.Plan, rows *pgconn.ResultReader) (*result, error) {
+	fields := rows.FieldDescriptions()
+	var out *result
+	if len(fields) > 0 {
+		columns := p.Columns
+		if columns == nil && p.Describe != nil {
+			columns = p.Describe(fields)
+		}
+		if columns == nil {
+			columns = describe(fields)
+		}
+		if len(columns) != len(fields) {
+			_, _ = rows.Close()
+			return nil, fmt.Errorf("the plan has %d columns, the result %d", len(columns), len(fields))
+		}
+		out = newResult(j, columns)
+		out.fields = fields
+		for rows.NextRow() {
+			if err := out.postgresRow(rows.Values()); err != nil {
+				_, _ = rows.Close()
+				return nil, err
+			}
+		}
+	}
+	tag, err := rows.Close()
+	if err != nil {
+		return nil, err
+	}
+	if out == nil {
+		if p.Type >= plan.Insert && p.Type <= plan.MultiTableInsert {
+			return changed(j, p, tag.RowsAffected()), nil
+		}
+		out = j.status(p)
+	}
+	return out, nil
+}
+
+// changed is the result of DML: Snowflake returns the number of rows as a row.
+func changed(j *job, p *plan.Plan, affected int64) *result {
+	names := map[plan.StatementType][]string{
+		plan.Update: {"number of rows updated", "number of multi-joined rows updated"},
+		plan.Delete: {"number of rows deleted"},
+		plan.Merge:  {"number of rows inserted", "number of rows updated"},
+	}[p.Type]
+	if names == nil {
+		names = []string{"number of rows inserted"}
+	}
+	columns := make([]plan.Column, len(names))
+	row := make([]any, len(names))
+	for i, name := range names {
+		columns[i] = plan.Column{Name: name, Type: "fixed", Precision: 19}
+		row[i] = int64(0)
+	}
+	row[0] = affected
+	out := newResult(j, columns)
+	out.row(row)
+	out.affected = affected
+	return out
+}
+
+// describe answers a request that only asks for the result's columns.
+func (j *job) describe(p *plan.Plan) error {
+	columns := p.Columns
+	if columns == nil && p.SQL != "" {
+		err := j.server.pool.AcquireFunc(j.ctx, func(conn *pgxpool.Conn) error {
+			d, err := conn.Conn().PgConn().Prepare(j.ctx, "", p.SQL, nil)
+			if err != nil {
+				return err
+			}
+			if columns = describe(d.Fields); p.Describe != nil {
+				columns = p.Describe(d.Fields)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(columns) == 0 {
+		columns = []plan.Column{plan.Text("status")}
+	}
+	out := newResult(j, columns)
+	j.answer = out.answer(p.Type)
+	data := j.answer.Data.(map[string]any) //nolint:forcetypeassert // made a line above
+	data["numberOfBinds"] = len(p.Params)
+	return nil
+}
+
+// wait sleeps unless ctx ends first.
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// queryType is the history's QUERY_TYPE.
+func queryType(t plan.StatementType, sql string) string {
+	switch t {
+	case plan.Select:
+		return "SELECT"
+	case plan.Insert:
+		return "INSERT"
+	case plan.Update:
+		return "UPDATE"
+	case plan.Delete:
+		return "DELETE"
+	case plan.Merge:
+		return "MERGE"
+	case plan.MultiTableInsert:
+		return "MULTI_TABLE_INSERT"
+	case plan.Show:
+		return "SHOW"
+	case plan.Describe:
+		return "DESCRIBE"
+	case plan.Use:
+		return "USE"
+	case plan.AlterSession:
+		return "ALTER_SESSION"
+	}
+	words := strings.Fields(strings.ToUpper(sql))
+	switch {
+	case len(words) > 0 && t == plan.TransactionType:
+		return words[0]
+	case len(words) > 3 && words[0] == "CREATE" && words[1] == "OR":
+		return "CREATE_" + words[3]
+	case len(words) > 1:
+		return words[0] + "_" + words[1]
+	}
+	return "UNKNOWN"
+}

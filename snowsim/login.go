@@ -1,0 +1,310 @@
+package snowsim
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loadstone-db/loadstone/snowsim/plan"
+)
+
+// user is a User with the key parsed.
+type user struct {
+	User
+	key         *rsa.PublicKey
+	fingerprint string
+}
+
+func registerUsers(list []User) (map[string]*user, error) {
+	out := map[string]*user{}
+	for _, u := range list {
+		u.Name = strings.ToUpper(u.Name)
+		one := &user{User: u}
+		if u.PublicKey != "" {
+			der, err := keyBytes(u.PublicKey)
+			if err != nil {
+				return nil, fmt.Errorf("snowsim: the public key of %s: %w", u.Name, err)
+			}
+			parsed, err := x509.ParsePKIXPublicKey(der)
+			if err != nil {
+				return nil, fmt.Errorf("snowsim: the public key of %s: %w", u.Name, err)
+			}
+			key, ok := parsed.(*rsa.PublicKey)
+			if !ok {
+				return nil, fmt.Errorf("snowsim: the public key of %s is not RSA", u.Name)
+			}
+			sum := sha256.Sum256(der)
+			one.key, one.fingerprint = key, "SHA256:"+base64.StdEncoding.EncodeToString(sum[:])
+		}
+		out[u.Name] = one
+	}
+	return out, nil
+}
+
+func keyBytes(text string) ([]byte, error) {
+	if block, _ := pem.Decode([]byte(text)); block != nil {
+		return block.Bytes, nil
+	}
+	der, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
+	if err != nil {
+		return nil, errors.New("it is neither PEM nor base64")
+	}
+	return der, nil
+}
+
+type loginRequest struct {
+	Data struct {
+		Account       string         `json:"ACCOUNT_NAME"`
+		User          string         `json:"LOGIN_NAME"`
+		Password      string         `json:"PASSWORD"`
+		Passcode      string         `json:"PASSCODE"`
+		DuoMethod     string         `json:"EXT_AUTHN_DUO_METHOD"`
+		Authenticator string         `json:"AUTHENTICATOR"`
+		Token         string         `json:"TOKEN"`
+		Parameters    map[string]any `json:"SESSION_PARAMETERS"`
+		ClientApp     string         `json:"CLIENT_APP_ID"`
+		ClientVersion string         `json:"CLIENT_APP_VERSION"`
+	} `json:"data"`
+}
+
+// login answers a log-in request.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	var req loginRequest
+	if err := read(r, &req); err != nil {
+		write(w, refusal("391903", "Invalid request: "+err.Error()+"."))
+		return
+	}
+	account, _, _ := strings.Cut(req.Data.Account, ".")
+	if !strings.EqualFold(account, s.opts.Account) {
+		// An account that does not exist is refused before anything looks at the body.
+		http.Error(w, "Forbidden", http.StatusForbidden)
+		return
+	}
+	who, problem := s.authenticate(&req)
+	if problem != nil {
+		write(w, *problem)
+		return
+	}
+	one, problem := s.admit(who, &req, r)
+	if problem != nil {
+		write(w, *problem)
+		return
+	}
+	s.counts.logins.Add(1)
+	now := one.now()
+	write(w, success(map[string]any{
+		"token": one.token, "validityInSeconds": int64(s.opts.SessionValidity / time.Second),
+		"masterToken": one.master, "masterValidityInSeconds": int64(s.opts.MasterValidity / time.Second),
+		"displayUserName": who.Name, "serverVersion": Version, "firstLogin": false, "remMeToken": nil, "remMeValidityInSeconds": 0,
+		"healthCheckInterval": 45, "newClientForUpgrade": nil, "sessionId": one.id,
+		"parameters":  one.parameterList(),
+		"sessionInfo": map[string]any{"databaseName": orNull(now.Database), "schemaName": orNull(now.Schema), "warehouseName": orNull(now.Warehouse), "roleName": now.Role},
+	}))
+}
+
+func (s *Server) authenticate(req *loginRequest) (*user, *envelope) {
+	refuse := func(code, message string) (*user, *envelope) {
+		e := refusal(code, message)
+		return nil, &e
+	}
+	d := &req.Data
+	switch strings.ToUpper(d.Authenticator) {
+	case "", "SNOWFLAKE", "USERNAME_PASSWORD_MFA":
+		who := s.users[strings.ToUpper(d.User)]
+		known := who
+		if known == nil {
+			known = &user{} // the same work for names that do not exist
+		}
+		if subtle.ConstantTimeCompare([]byte(known.Password), []byte(d.Password)) != 1 || who == nil || who.Password == "" {
+			return refuse(codeWrongPassword, "Incorrect username or password was specified.")
+		}
+		if who.MFA && d.Passcode == "" && d.DuoMethod != "passcode" {
+			return refuse(codeMFARequired, "Failed to authenticate: MFA with TOTP is required. To authenticate, provide both your password and a current TOTP passcode.")
+		}
+		return who, nil
+	case "SNOWFLAKE_JWT":
+		who, err := s.checkJWT(d.Token)
+		if err != nil {
+			s.log.Debug().Err(err).Msg("a key pair was refused")
+			return refuse(codeInvalidJWT, "JWT token is invalid. ["+idText(s.newQueryID())+"]")
+		}
+		return who, nil
+	case "OAUTH":
+		for _, who := range s.users {
+			if valid, found := who.OAuthTokens[d.Token]; found {
+				if !valid {
+					return refuse(codeExpiredOAuth, "OAuth access token expired. ["+idText(s.newQueryID())+"]")
+				}
+				if d.User != "" && !strings.EqualFold(d.User, who.Name) {
+					return refuse("390309", "The user you were trying to authenticate as differs from the user tied to the access token.")
+				}
+				return who, nil
+			}
+		}
+		return refuse(codeInvalidOAuth, "Invalid OAuth access token. ["+idText(s.newQueryID())+"]")
+	case "PROGRAMMATIC_ACCESS_TOKEN":
+		if who := s.users[strings.ToUpper(d.User)]; who != nil && who.Tokens[d.Token] {
+			return who, nil
+		}
+		return refuse(codeInvalidToken, "Programmatic access token is invalid.")
+	}
+	return refuse("390139", "The specified authenticator is not accepted by your Snowflake account configuration.  Please contact your local system administrator to get the correct URL to use.")
+}
+
+// checkJWT verifies a token as Snowflake does: RS256 with the user's registered
+// key, issuer ACCOUNT.USER.FINGERPRINT, at most an hour old.
+func (s *Server) checkJWT(token string) (*user, error) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return nil, errors.New("not three parts")
+	}
+	var header struct {
+		Algorithm string `json:"alg"`
+	}
+	var claims struct {
+		Issuer  string  `json:"iss"`
+		Subject string  `json:"sub"`
+		Issued  float64 `json:"iat"`
+		Expires float64 `json:"exp"`
+	}
+	for i, into := range []any{&header, &claims} {
+		text, err := base64.RawURLEncoding.DecodeString(parts[i])
+		if err != nil {
+			return nil, fmt.Errorf("part %d: %w", i, err)
+		}
+		if err := json.Unmarshal(text, into); err != nil {
+			return nil, fmt.Errorf("part %d: %w", i, err)
+		}
+	}
+	if header.Algorithm != "RS256" {
+		return nil, fmt.Errorf("algorithm %q", header.Algorithm)
+	}
+	account, name, found := strings.Cut(claims.Subject, ".")
+	who := s.users[name]
+	if !found || !strings.EqualFold(account, s.opts.Account) || who == nil || who.key == nil {
+		return nil, fmt.Errorf("no key for the subject %q", claims.Subject)
+	}
+	if claims.Issuer != claims.Subject+"."+who.fingerprint {
+		return nil, errors.New("the fingerprint is another key's")
+	}
+	const slack = 60 // clocks differ
+	now := float64(time.Now().Unix())
+	if now > claims.Expires+slack || now < claims.Issued-slack || now > claims.Issued+3600+slack {
+		return nil, errors.New("expired, or from the future")
+	}
+	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
+	if err != nil {
+		return nil, fmt.Errorf("signature: %w", err)
+	}
+	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
+	if err := rsa.VerifyPKCS1v15(who.key, crypto.SHA256, sum[:], signature); err != nil {
+		return nil, fmt.Errorf("signature: %w", err)
+	}
+	return who, nil
+}
+
+// admit makes a session for somebody who has proved who he is.
+func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session, *envelope) {
+	refuse := func(code, format string, args ...any) (*session, *envelope) {
+		e := refusal(code, fmt.Sprintf(format, args...))
+		return nil, &e
+	}
+	q := r.URL.Query()
+	role := stored(q.Get("roleName"))
+	switch {
+	case role == "" && who.DefaultRole != "":
+		role = who.DefaultRole
+	case role == "":
+		role = DefaultRole
+	case !s.roleExists(role):
+		return refuse(codeNoRole, "Role '%s' specified in the connect string does not exist or not authorized. Contact your local system administrator, or attempt to login with another role, e.g. PUBLIC.", role)
+	}
+	// A client may ask that what it names be looked at: gosnowflake does by default.
+	validate, _ := req.Data.Parameters["CLIENT_VALIDATE_DEFAULT_PARAMETERS"].(bool)
+	house := stored(q.Get("warehouse"))
+	if house == "" {
+		house = who.DefaultWarehouse
+	} else if !s.mayUse(&plan.Session{User: who.Name, Role: role}, house) {
+		if validate {
+			return refuse(codeNoObject, "The requested warehouse does not exist or not authorized.")
+		}
+		house = ""
+	}
+	one := &session{server: s, user: who.Name, role: role, warehouse: house, jobs: map[string]*job{}, parameters: map[string]string{}}
+	for name, value := range req.Data.Parameters {
+		if name != "CLIENT_VALIDATE_DEFAULT_PARAMETERS" && value != nil {
+			one.parameters[strings.ToUpper(name)] = fmt.Sprint(value)
+		}
+	}
+	if problem := s.enter(r.Context(), one, stored(q.Get("databaseName")), stored(q.Get("schemaName")), validate); problem != nil {
+		return nil, problem
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastID++
+	one.id = s.lastID<<20 | int64(s.salt&0xfffff) //nolint:gosec // twenty bits
+	one.master, one.masterExpires = newToken(), time.Now().Add(s.opts.MasterValidity)
+	s.sessions[one.id] = one
+	s.masters[one.master] = one
+	s.issue(one)
+	return one, nil
+}
+
+// roleExists reports whether a role can be taken: any user may take any role.
+func (s *Server) roleExists(role string) bool {
+	if t, ok := s.translator.(interface{ RoleExists(role string) bool }); ok {
+		return t.RoleExists(role)
+	}
+	return slices.Contains(s.Roles(), role)
+}
+
+// mayUse reports whether there is a warehouse that a session's roles may use.
+func (s *Server) mayUse(session *plan.Session, house string) bool {
+	if _, found := s.account.Get(house); !found {
+		return false
+	}
+	t, ok := s.translator.(interface {
+		MayUse(session *plan.Session, warehouse string) bool
+	})
+	return !ok || t.MayUse(session, house)
+}
+
+// issue gives a session a new token. The caller holds mu.
+func (s *Server) issue(one *session) {
+	one.issued = append(one.issued, one.token)
+	one.token, one.expires = newToken(), time.Now().Add(s.opts.SessionValidity)
+	s.tokens[one.token] = one
+}
+
+func newToken() string {
+	var b [48]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return "ver:1-hint:snowsim-" + base64.StdEncoding.EncodeToString(b[:])
+}
+
+// stored is the name of an identifier: upper case unless it is quoted.
+func stored(name string) string {
+	if len(name) >= 2 && name[0] == '"' && name[len(name)-1] == '"' {
+		return strings.ReplaceAll(name[1:len(name)-1], `""`, `"`)
+	}
+	return strings.ToUpper(name)
+}
+
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}

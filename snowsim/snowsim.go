@@ -1,0 +1,458 @@
+package snowsim
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/snowsim/history"
+	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/translate"
+	"github.com/loadstone-db/loadstone/snowsim/warehouse"
+)
+
+// Version is what CURRENT_VERSION() answers; a client knows the stand-in by "snowsim".
+const Version = "9.38.1 snowsim"
+
+// The names that a stand-in has unless Options say otherwise.
+const (
+	DefaultAccount   = "snowsim"
+	DefaultUser      = "LOADSTONE"
+	DefaultRole      = "SYSADMIN"
+	DefaultDatabase  = "LOADSTONE"
+	DefaultSchema    = "PUBLIC"
+	DefaultWarehouse = "LOADSTONE_WH"
+)
+
+// catalogConnections is how many Postgres connections the translator has.
+const catalogConnections = 8
+
+// User is one who may log in.
+type User struct {
+	// Name is in upper case.
+	Name     string
+	Password string
+	// PublicKey is the PEM or base64 DER of an RSA key; log-ins by key pair are checked against it.
+	PublicKey string
+	// Tokens are programmatic access tokens, OAuthTokens access tokens of an
+	// authorization server; a value of false is one that has expired.
+	Tokens      map[string]bool
+	OAuthTokens map[string]bool
+	// MFA demands a second factor from whoever logs in with a password.
+	MFA bool
+	// DefaultRole and DefaultWarehouse are what a session has that names none.
+	DefaultRole      string
+	DefaultWarehouse string
+}
+
+// Options say what the stand-in is like. The zero value of every field but
+// Postgres stands for a default.
+type Options struct {
+	// Postgres is the connection string of the database that statements run on.
+	// It is the stand-in's own: clients run SQL in it.
+	Postgres string
+	// Admin is that of a superuser of the same database, who installs what only
+	// superusers may. It is not needed when Postgres's role is one, or after the first time.
+	Admin string
+	// MaxConnections bounds the Postgres connections of statements; 0 is 64. Sessions take
+	// one for a statement, and keep one while they are in a transaction. A few more
+	// are the translator's, which looks tables up while statements wait.
+	MaxConnections int32
+	// Listen is the address; empty is a free port of 127.0.0.1.
+	Listen string
+	// Account is the account's name; others are refused.
+	Account string
+	// Users may log in. None makes one, DefaultUser, with a password made up at start.
+	Users []User
+	// Roles exist besides ACCOUNTADMIN, SYSADMIN and PUBLIC.
+	Roles []string
+	// Database and Schema are what DSN names.
+	Database, Schema string
+	// Warehouses exist at start. None makes DefaultWarehouse (standard) and
+	// INTERACTIVE_WH (interactive), both X-Small with one cluster.
+	Warehouses []warehouse.Spec
+	// Model tunes the warehouses.
+	Model warehouse.Config
+	// TimeScale makes the model's times shorter: 10 is a tenth. Times that
+	// a client asks for (timeouts, AUTO_SUSPEND) are left as they are. 0 is 1.
+	TimeScale float64
+	// History tunes what of the executions is kept and shown. HistoryFile keeps them
+	// beyond the process; empty does not.
+	History     history.Options
+	HistoryFile string
+	// Faults happen from the start; more can be asked for over HTTP.
+	Faults []Fault
+	// Seed decides latencies, faults and what the history leaves out.
+	Seed uint64
+	// SessionValidity is how long a session token is good for; 0 is an hour, as on
+	// an account. MasterValidity is the master token's; 0 is four hours.
+	SessionValidity, MasterValidity time.Duration
+	// AnswerWithin is after what time a statement that still runs is answered with
+	// "in progress"; 0 is 45 s, as on an account.
+	AnswerWithin time.Duration
+	// InlineBytes is how much of a result is in the answer itself, ChunkBytes how
+	// long each further chunk is before compression; 0 is 128 kB and 2 MB.
+	InlineBytes, ChunkBytes int
+	// Denied are privileges that roles do not have.
+	Denied []translate.Denied
+	// Contract is what the account's edition and region allow; the zero value has everything.
+	Contract translate.Account
+	// Translate makes the translator; nil makes that of package translate.
+	Translate func(ctx context.Context, host plan.Host) (plan.Translator, error)
+	Log       zerolog.Logger
+}
+
+func (o *Options) complete() error {
+	if strings.TrimSpace(o.Postgres) == "" {
+		return errors.New("snowsim: no Postgres to run statements on")
+	}
+	if o.TimeScale < 0 {
+		return errors.New("snowsim: TimeScale is negative")
+	}
+	for _, d := range []struct {
+		at  *string
+		def string
+	}{{&o.Account, DefaultAccount}, {&o.Database, DefaultDatabase}, {&o.Schema, DefaultSchema}, {&o.Listen, "127.0.0.1:0"}} {
+		if *d.at == "" {
+			*d.at = d.def
+		}
+	}
+	if o.TimeScale == 0 {
+		o.TimeScale = 1
+	}
+	if o.MaxConnections <= 0 {
+		o.MaxConnections = 64
+	}
+	if o.SessionValidity <= 0 {
+		o.SessionValidity = time.Hour
+	}
+	if o.MasterValidity <= 0 {
+		o.MasterValidity = 4 * time.Hour
+	}
+	if o.AnswerWithin <= 0 {
+		o.AnswerWithin = 45 * time.Second
+	}
+	if o.InlineBytes <= 0 {
+		o.InlineBytes = 128 << 10
+	}
+	if o.ChunkBytes <= 0 {
+		o.ChunkBytes = 2 << 20
+	}
+	if o.Users == nil {
+		o.Users = []User{{Name: DefaultUser, Password: NewPassword()}}
+	}
+	if o.Warehouses == nil {
+		o.Warehouses = []warehouse.Spec{{Name: DefaultWarehouse, AutoResume: true}, {Name: "INTERACTIVE_WH", Type: warehouse.TypeInteractive, AutoResume: true}}
+	}
+	if o.Translate == nil {
+		denied, contract := o.Denied, o.Contract
+		o.Translate = func(ctx context.Context, host plan.Host) (plan.Translator, error) {
+			return translate.New(ctx, host, translate.Options{Denied: denied, Account: contract})
+		}
+	}
+	return nil
+}
+
+// NewPassword makes a password up.
+func NewPassword() string {
+	var secret [12]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	return hex.EncodeToString(secret[:])
+}
+
+// Server is a running stand-in.
+type Server struct {
+	opts       Options
+	pool       *pgxpool.Pool // of statements
+	catalog    *pgxpool.Pool // of the translator
+	listener   net.Listener
+	http       *http.Server
+	translator plan.Translator
+	account    *account
+	history    *history.Store
+	journal    *history.Journal // nil without HistoryFile
+	faults     *faults
+	users      map[string]*user
+	log        zerolog.Logger
+
+	ctx     context.Context // ends with Close; jobs run in it
+	cancel  context.CancelFunc
+	running sync.WaitGroup // jobs and the HTTP server
+
+	// generation grows with every DDL; prepared statements of an older one are forgotten.
+	generation atomic.Uint64
+	queryIDs   atomic.Uint64
+	salt       uint64
+	counts     counters
+
+	mu       sync.Mutex
+	sessions map[int64]*session
+	tokens   map[string]*session // session tokens, expired ones too
+	masters  map[string]*session
+	results  map[string]*job // by query id
+	lastID   int64
+}
+
+// Stats count what clients did; tests ask for them.
+type Stats struct {
+	Logins    int64 `json:"logins"`
+	Sessions  int   `json:"sessions"` // open now
+	Queries   int64 `json:"queries"`
+	Renewals  int64 `json:"renewals"`
+	Aborts    int64 `json:"aborts"`
+	Chunks    int64 `json:"chunks"`
+	Telemetry int64 `json:"telemetry"` // requests to the telemetry endpoint
+	Repeated  int64 `json:"repeated"`  // requests that found their job already there
+	Faults    int64 `json:"faults"`
+}
+
+type counters struct {
+	logins, queries, renewals, aborts, chunks, telemetry, repeated atomic.Int64
+}
+
+// Start starts a stand-in. ctx bounds the start only; the caller must call Close.
+func Start(ctx context.Context, opts Options) (*Server, error) {
+	if err := opts.complete(); err != nil {
+		return nil, err
+	}
+	s := &Server{opts: opts, log: opts.Log, sessions: map[int64]*session{}, tokens: map[string]*session{}, masters: map[string]*session{}, results: map[string]*job{}}
+	var err error
+	if s.users, err = registerUsers(opts.Users); err != nil {
+		return nil, err
+	}
+	s.faults = &faults{seed: opts.Seed}
+	if err := s.faults.set(opts.Faults); err != nil {
+		return nil, err
+	}
+	s.history = history.New(scaledHistory(opts))
+	config, err := pgxpool.ParseConfig(opts.Postgres)
+	if err != nil {
+		return nil, fmt.Errorf("snowsim: reading the connection string of Postgres: %w", err)
+	}
+	// From here on something is open: what fails closes it.
+	if s.account, err = newAccount(opts); err != nil {
+		return nil, err
+	}
+	if opts.HistoryFile != "" {
+		if s.journal, err = history.OpenJournal(opts.HistoryFile, s.history); err != nil {
+			s.account.close()
+			return nil, fmt.Errorf("snowsim: %w", err)
+		}
+	}
+	config.MaxConns = opts.MaxConnections
+	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	config.ConnConfig.RuntimeParams["application_name"] = "snowsim"
+	config.ConnConfig.RuntimeParams["search_path"] = translate.SearchPath
+	config.ConnConfig.RuntimeParams["datestyle"] = "ISO, YMD"
+	config.ConnConfig.RuntimeParams["intervalstyle"] = "postgres"
+	config.ConnConfig.RuntimeParams["bytea_output"] = "hex"
+	config.ConnConfig.RuntimeParams["extra_float_digits"] = "1"
+	config.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		// A statement that is cancelled leaves its connection, and its transaction, as it was.
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: 5 * time.Second}
+	}
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if s.pool, err = pgxpool.NewWithConfig(s.ctx, config); err == nil {
+		config = config.Copy()
+		config.MaxConns = catalogConnections
+		s.catalog, err = pgxpool.NewWithConfig(s.ctx, config)
+	}
+	if err != nil {
+		err = fmt.Errorf("snowsim: connecting to Postgres: %w", err)
+	} else {
+		err = s.begin(ctx)
+	}
+	if err != nil {
+		s.cancel()
+		s.account.close()
+		s.closePools()
+		if s.journal != nil {
+			_ = s.journal.Close()
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) closePools() {
+	for _, pool := range []*pgxpool.Pool{s.pool, s.catalog} {
+		if pool != nil {
+			pool.Close()
+		}
+	}
+}
+
+func (s *Server) begin(ctx context.Context) error {
+	if err := s.pool.Ping(ctx); err != nil {
+		return fmt.Errorf("snowsim: connecting to Postgres: %w", err)
+	}
+	if err := s.install(ctx); err != nil {
+		return err
+	}
+	var err error
+	if s.translator, err = s.opts.Translate(ctx, s); err != nil {
+		return fmt.Errorf("snowsim: preparing the translator: %w", err)
+	}
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	for _, b := range seed {
+		s.salt = s.salt<<8 | uint64(b)
+	}
+	var listen net.ListenConfig
+	if s.listener, err = listen.Listen(ctx, "tcp", s.opts.Listen); err != nil {
+		return fmt.Errorf("snowsim: listening: %w", err)
+	}
+	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 30 * time.Second, BaseContext: func(net.Listener) context.Context { return s.ctx }}
+	s.running.Add(2)
+	go func() {
+		defer s.running.Done()
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error().Err(err).Msg("the stand-in stopped serving")
+		}
+	}()
+	go func() {
+		defer s.running.Done()
+		s.sweep()
+	}()
+	s.log.Debug().Str("address", s.listener.Addr().String()).Msg("the stand-in serves")
+	return nil
+}
+
+func (s *Server) install(ctx context.Context) error {
+	if s.opts.Admin == "" {
+		return nil
+	}
+	conn, err := pgx.Connect(ctx, s.opts.Admin)
+	if err != nil {
+		return fmt.Errorf("snowsim: connecting to Postgres as a superuser: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if err := translate.Admit(ctx, conn); err != nil {
+		return fmt.Errorf("snowsim: %w", err)
+	}
+	return nil
+}
+
+// Close ends all sessions and statements and stops serving. Closing twice is safe.
+func (s *Server) Close() {
+	// Under the lock that launch holds: after this no job begins.
+	s.mu.Lock()
+	s.cancel()
+	s.mu.Unlock()
+	_ = s.http.Close()
+	s.account.close()
+	s.running.Wait()
+	s.mu.Lock()
+	open := make([]*session, 0, len(s.sessions))
+	for _, one := range s.sessions {
+		open = append(open, one)
+	}
+	s.mu.Unlock()
+	for _, one := range open {
+		s.end(one)
+	}
+	s.closePools()
+	if s.journal != nil {
+		if err := s.journal.Close(); err != nil {
+			s.log.Warn().Err(err).Msg("the stand-in's query history could not be kept")
+		}
+	}
+}
+
+// Addr is the address that the stand-in listens on.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// DSN is a connection string for the first user, with everything a client needs,
+// in gosnowflake's grammar. It holds the password.
+func (s *Server) DSN() string { return s.DSNFor(s.opts.Users[0]) }
+
+// DSNFor is a connection string for a user with a password.
+func (s *Server) DSNFor(u User) string {
+	q := url.Values{"account": {s.opts.Account}, "protocol": {"http"}}
+	if u.DefaultWarehouse == "" && len(s.opts.Warehouses) > 0 {
+		q.Set("warehouse", s.opts.Warehouses[0].Name)
+	}
+	if u.DefaultRole == "" {
+		q.Set("role", DefaultRole)
+	}
+	return url.UserPassword(u.Name, u.Password).String() + "@" + s.Addr() + "/" + url.PathEscape(s.opts.Database) + "/" + url.PathEscape(s.opts.Schema) + "?" + q.Encode()
+}
+
+// Stats returns what clients did so far.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	open := len(s.sessions)
+	s.mu.Unlock()
+	c := &s.counts
+	return Stats{Logins: c.logins.Load(), Sessions: open, Queries: c.queries.Load(), Renewals: c.renewals.Load(), Aborts: c.aborts.Load(), Chunks: c.chunks.Load(),
+		Telemetry: c.telemetry.Load(), Repeated: c.repeated.Load(), Faults: s.faults.count()}
+}
+
+// Postgres implements plan.Host.
+func (s *Server) Postgres() *pgxpool.Pool { return s.catalog }
+
+// Warehouses implements plan.Host.
+func (s *Server) Warehouses() plan.Warehouses { return s.account }
+
+// History implements plan.Host.
+func (s *Server) History() *history.Store { return s.history }
+
+// Now implements plan.Host.
+func (s *Server) Now() time.Time { return time.Now().UTC() }
+
+// Roles implements plan.Host.
+func (s *Server) Roles() []string {
+	return append([]string{"ACCOUNTADMIN", "SYSADMIN", "PUBLIC"}, s.opts.Roles...)
+}
+
+// Database implements plan.Host.
+func (s *Server) Database() (database, schema string) { return s.opts.Database, s.opts.Schema }
+
+// newQueryID makes an id in Snowflake's form: unique, and ascending within a second.
+func (s *Server) newQueryID() [16]byte {
+	n := s.queryIDs.Add(1)
+	seconds := uint64(time.Now().Unix())                         //nolint:gosec // after 1970
+	high := 0x01c0<<48 | (seconds&0xffffffff)<<16 | n>>48&0xffff //nolint:gosec // shifts of constants
+	low := s.salt&0xffff<<48 | n&0xffffffffffff
+	var id [16]byte
+	for i := range 8 {
+		id[i], id[8+i] = byte(high>>(56-8*i)), byte(low>>(56-8*i)) //nolint:gosec // one byte of it
+	}
+	return id
+}
+
+func idText(id [16]byte) string {
+	h := hex.EncodeToString(id[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+func scaledHistory(o Options) history.Options {
+	h := o.History
+	h.Seed = o.Seed
+	if h.Short == 0 {
+		h.Short = 500 * time.Millisecond
+	}
+	h.Lag, h.AggregateLag = time.Duration(float64(h.Lag)/o.TimeScale), time.Duration(float64(h.AggregateLag)/o.TimeScale)
+	if h.Short > 0 {
+		h.Short = time.Duration(float64(h.Short) / o.TimeScale)
+	}
+	return h
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,60 @@
+package translate
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/loadstone-db/loadstone/snowsim/plan"
+)
+
+// memory remembers plans of texts that repeat.
+type memory struct {
+	mu    sync.RWMutex
+	plans map[string]*plan.Plan
+}
+
+// memoryLimit is how many plans are remembered; at the limit all are forgotten,
+// which costs a workload of few texts nothing.
+const memoryLimit = 4096
+
+// key is everything that a plan that may be remembered depends on.
+func (*memory) key(s *plan.Session, sql string, binds []plan.Bind, version int64) string {
+	var b strings.Builder
+	b.Grow(len(sql) + 64 + 4*len(binds))
+	b.WriteString(strconv.FormatInt(version, 36))
+	for _, part := range [...]string{s.Role, s.Database, s.Schema, s.Warehouse, s.User, s.Parameters[secondaryRoles]} {
+		b.WriteByte(0)
+		b.WriteString(part)
+	}
+	b.WriteByte(0)
+	for _, bind := range binds {
+		b.WriteString(bind.Type)
+		if bind.Array {
+			b.WriteByte('*')
+		}
+		b.WriteByte(',')
+	}
+	b.WriteString(sql)
+	return b.String()
+}
+
+func (m *memory) get(key string) *plan.Plan {
+	m.mu.RLock()
+	p := m.plans[key]
+	m.mu.RUnlock()
+	if p == nil {
+		return nil
+	}
+	copied := *p
+	return &copied
+}
+
+func (m *memory) put(key string, p *plan.Plan) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.plans == nil || len(m.plans) >= memoryLimit {
+		m.plans = map[string]*plan.Plan{}
+	}
+	m.plans[key] = p
+}
