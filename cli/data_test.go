@@ -147,3 +147,27 @@ func TestAllowWritesInAMatrix(t *testing.T) {
 		}
 	}
 }
+
+// TestLatestKeysOfRefusedInsertsAreNotLookedFor, whether the INSERT fails or a trigger leaves its row out.
+func TestLatestKeysOfRefusedInsertsAreNotLookedFor(t *testing.T) {
+	s := newShop(t)
+	s.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.id % 8 = 1 THEN RETURN NEW; ELSIF TG_TABLE_NAME = 'loud' THEN RAISE EXCEPTION 'no'; END IF; RETURN NULL; END $$")
+	for _, table := range []string{"loud", "silent"} {
+		s.exec("CREATE TABLE "+table+" (id bigint PRIMARY KEY, note text)", "INSERT INTO "+table+" SELECT g, 'x' FROM generate_series(1, 1000) g", "CREATE TRIGGER t BEFORE INSERT ON "+table+" FOR EACH ROW EXECUTE FUNCTION refuse()")
+		var sum engine.Summary
+		code, said := s.drive(s.template(table, "{weights: {POINT_LOOKUP: 1, INSERT: 1}, keys: latest}", ""), &sum, "--allow-writes")
+		lookups, inserts := sum.ByKind[engine.KindPointLookup], sum.ByKind[engine.KindInsert]
+		if code != exitPassed || lookups == nil || inserts == nil {
+			t.Fatalf("%s: exit %d\n%s", table, code, said)
+		}
+		if left := inserts.Errors + inserts.NoRows; left < inserts.Count/2 {
+			t.Errorf("%s: only %d of %d were refused", table, left, inserts.Count)
+		}
+		if lookups.NoRows > lookups.Count/50 || sum.KeysReplaced < lookups.Count/4 || !strings.Contains(said, "looked for other rows instead") {
+			t.Errorf("%s: %d of %d lookups found nothing, %d got another key\n%s", table, lookups.NoRows, lookups.Count, sum.KeysReplaced, said)
+		}
+		if (inserts.NoRows > 0) != (table == "silent") || strings.Contains(said, "inserted no row") != (table == "silent") {
+			t.Errorf("%s: %+v\n%s", table, inserts, said)
+		}
+	}
+}

@@ -159,11 +159,13 @@ func (u *unmade) hash(b *plugin.Batch, op plugin.Op, k *keyed) uint64 {
 
 // ended takes what became of an operation outside of a transaction.
 func (u *unmade) ended(b *plugin.Batch, op plugin.Op, ok bool, rows int64) {
-	if ok && !u.some.Load() {
+	if ok && rows > 0 && !u.some.Load() {
 		return
 	}
 	k := u.of(op)
-	if k == nil || !k.inserts && (!ok || rows == 0) {
+	// A trigger or a rule may leave a row out without an error.
+	ok = ok && rows > 0
+	if k == nil || !k.inserts && !ok {
 		return
 	}
 	t := &u.tables[k.table]

@@ -154,10 +154,14 @@ func remark(v *aggregate.Validity, f *engine.Figures) {
 	}
 	for _, k := range engine.Kinds() {
 		found := f.ByKind[k]
-		if found == nil || !finds(k) || found.Count == 0 {
+		if found == nil || found.Count == 0 {
 			continue
 		}
-		if share := float64(found.NoRows) / float64(found.Count); share > noRowsNote {
+		share := float64(found.NoRows) / float64(found.Count)
+		if k == engine.KindInsert && share > noRowsNote {
+			v.Remark(fmt.Sprintf("%.3g %% of the operations of kind INSERT succeeded and inserted no row, by the server's own count: a trigger, a rule or ON CONFLICT left it out, or put it elsewhere.", 100*share))
+		}
+		if finds(k) && share > noRowsNote {
 			v.Remark(fmt.Sprintf("%.3g %% of the operations of kind %s succeeded and found no row: they are faster than those that find one.", 100*share, k))
 		}
 	}
