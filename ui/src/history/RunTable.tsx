@@ -37,11 +37,11 @@ export function RunTable({
             <th>Run</th>
             <th>Status</th>
             <th className="num">Throughput</th>
-            <th className="num">P50</th>
+            <th className="num less">P50</th>
             <th className="num">P95</th>
             <th className="num">P99</th>
             <th className="num">Errors</th>
-            {!compact && <th className="num">Operations</th>}
+            {!compact && <th className="num less">Operations</th>}
             {!compact && <th>Figures</th>}
             <th className="num">Length</th>
             <th className="num">Started</th>
@@ -116,7 +116,7 @@ export function RunTable({
                     }
                   />
                 </td>
-                <td className="num extra" data-label="P50">
+                <td className="num extra less" data-label="P50">
                   <Num q={latency(r.p50_ms)} />
                 </td>
                 <td className="num" data-label="P95">
@@ -129,7 +129,7 @@ export function RunTable({
                   <Num q={idle ? missing : errorRate(r.error_rate)} />
                 </td>
                 {!compact && (
-                  <td className="num extra">
+                  <td className="num extra less">
                     <Num q={r.total_ops > 0 ? count(r.total_ops) : missing} />
                   </td>
                 )}

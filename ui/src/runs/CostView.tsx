@@ -38,7 +38,7 @@ export function CostView({ c, simulated, emulated }: { c: Cost; simulated: boole
         )}
         <p className="muted">
           {known &&
-            `${c.warehouse}, ${c.warehouse_type.toLowerCase()} ${c.warehouse_size}${c.warehouse_generation && c.warehouse_type === 'STANDARD' ? ` of generation ${c.warehouse_generation}` : ''}: ${significant(c.clusters)} ${c.clusters === 1 ? 'cluster' : 'clusters'} at ${significant(c.credits_per_hour)} credits an hour, ${significant(c.credit_price)} ${c.currency} each (${c.price_list}). `}
+            `${c.warehouse}, ${c.warehouse_type.toLowerCase()} ${c.warehouse_size}${c.warehouse_generation && c.warehouse_type === 'STANDARD' ? ` of generation ${c.warehouse_generation}` : ''}: ${Number.isInteger(c.clusters) ? c.clusters : significant(c.clusters)} ${c.clusters === 1 ? 'cluster' : 'clusters'} at ${significant(c.credits_per_hour)} credits an hour, ${significant(c.credit_price)} ${c.currency} each (${c.price_list}). `}
           {(c.notes ?? []).join(' ')}
         </p>
       </div>

@@ -19,7 +19,6 @@ import { asksToWrite, refusedWrites } from './writes';
 export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
   const live = state.live;
   const status = live && !isTerminal(run.status) ? live.status : run.status;
-  const over = isTerminal(run.status) && run.phase !== 'PROCESSING';
   return (
     <header className="page-head run-head">
       <Link href="/history" className="back" aria-label="Back to history" title="Back to history">
@@ -35,7 +34,7 @@ export function RunHeader({ state, run }: { state: RunState; run: RunDetail }) {
           )}
           {isTerminal(run.status) && run.phase === 'PROCESSING' && <PhaseBadge phase="PROCESSING" />}
           {(run.simulated || live?.simulated) && <SimulatedBadge of={live?.emulated ? live : run} />}
-          {live && !over && <Timers live={live} />}
+          {live && !isTerminal(status) && <Timers live={live} />}
           <LinkState state={state} />
         </div>
         <div className="row run-sub">

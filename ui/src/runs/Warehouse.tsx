@@ -83,7 +83,7 @@ export function WarehousePanel(props: {
 
 function Facts({ w }: { w: Warehouse }) {
   return (
-    <span className="muted">
+    <span className="muted note">
       {[w.size, w.generation && w.type === 'STANDARD' ? `Standard, generation ${w.generation}` : sentence(words(w.type)), sentence(words(w.state))].filter(Boolean).join(', ')},{' '}
       <Term tip="Clusters that run now, of those that the warehouse may start.">
         {exact(w.started_clusters)} of {exact(Math.max(w.max_cluster_count, 1))} clusters

@@ -63,12 +63,14 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
       setTickLogs((l) => mergeLogs(l, p.logs));
     };
     setLink('connecting');
+    const asked = Date.now();
     const stop = follow(id, {
       onPayload: take,
       onLink: (l) => {
         setLink(l);
         if (l === 'lost') wasLost.current = true;
-        if (l === 'open' && wasLost.current) {
+        // History was read when the page was opened: what happened until a slow socket came is missing in it.
+        if (l === 'open' && (wasLost.current || Date.now() - asked > 1500)) {
           wasLost.current = false;
           for (const key of ['timeseries', 'worker-series', 'logs']) qc.invalidateQueries({ queryKey: [key, id] });
         }
