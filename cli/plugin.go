@@ -90,7 +90,7 @@ func (c pluginInspect) Run(e *env) error {
 		for _, part := range []struct {
 			name     string
 			patterns []string
-		}{{"query", sends.Query}, {"ddl", sends.DDL}, {"session", sends.Session}} {
+		}{{"query", sends.Query}, {"statements", sends.Statements}, {"ddl", sends.DDL}, {"session", sends.Session}} {
 			for _, p := range part.patterns {
 				row(what, "%s: %s", part.name, p)
 			}

@@ -159,7 +159,7 @@ func (c pluginRefArg) change(e *env, method, verb, done string) error {
 	for _, part := range []struct {
 		name     string
 		patterns []string
-	}{{"query", sends.Query}, {"ddl", sends.DDL}, {"session", sends.Session}} {
+	}{{"query", sends.Query}, {"statements", sends.Statements}, {"ddl", sends.DDL}, {"session", sends.Session}} {
 		for _, text := range part.patterns {
 			if _, err = fmt.Fprintf(e.stdout, "  may send %s: %s\n", part.name, oneLine(text)); err != nil {
 				return err

@@ -360,7 +360,11 @@ func (m Manifest) Write(w *jsondoc.Writer, kind string) {
 		m.Supports.write(w.Key("supports"))
 	}
 	if m.Sends != nil {
-		w.Key("sends").Object().Key("query").Strs(m.Sends.Query).Key("ddl").Strs(m.Sends.DDL).Key("session").Strs(m.Sends.Session).EndObject()
+		w.Key("sends").Object().Key("query").Strs(m.Sends.Query)
+		if len(m.Sends.Statements) > 0 {
+			w.Key("statements").Strs(m.Sends.Statements)
+		}
+		w.Key("ddl").Strs(m.Sends.DDL).Key("session").Strs(m.Sends.Session).EndObject()
 	}
 	w.EndObject()
 }

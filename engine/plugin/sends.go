@@ -18,9 +18,14 @@ import (
 //	{table}  a name that is one of the run's tables, or that has loadstone_ in it
 //	{value}  a constant or a parameter
 //	{*}      anything but the end of the statement, in whole parentheses
+//	{reads a b.c *.d}  the same, as far as its relations are the run's tables or listed, and its functions listed
+//	{names}  names with commas between them
 type Sends struct {
 	// Query are what OpInspect, OpPreflight and the like ask; beyond the patterns, a query only reads.
 	Query []string `json:"query,omitempty"`
+	// Statements are those of the workload, where the adapter writes their SQL. What the
+	// workload brings is the workload's, word for word. None means those of DefaultSends.
+	Statements []string `json:"statements,omitempty"`
 	// DDL are ddl, after_load, swap and generate.
 	DDL []string `json:"ddl,omitempty"`
 	// Session are what runs on every connect; beyond the patterns, only settings that are listed are set.
@@ -29,7 +34,8 @@ type Sends struct {
 
 // DefaultSends is what an adapter may send that declares nothing: it reads, and makes the run's tables.
 var DefaultSends = Sends{
-	Query: []string{"SELECT {*}", "({*}) {*}", "WITH {*}", "SHOW {*}", "VALUES {*}", "EXPLAIN {*}", "TABLE {name}"},
+	Query:      []string{"SELECT {*}", "({*}) {*}", "WITH {*}", "SHOW {*}", "VALUES {*}", "EXPLAIN {*}", "TABLE {name}"},
+	Statements: []string{"SELECT {reads}", "INSERT INTO {table} {reads}", "UPDATE {table} SET {reads}", "DELETE FROM {table} {reads}", "MERGE INTO {table} {reads}"},
 	DDL: []string{"CREATE TABLE {table} {*}", "CREATE {name} TABLE {table} {*}", "CREATE OR REPLACE TABLE {table} {*}", "CREATE OR REPLACE {name} TABLE {table} {*}",
 		"CREATE TABLE IF NOT EXISTS {table} {*}", "CREATE INDEX ON {table} {*}", "CREATE INDEX {name} ON {table} {*}", "CREATE UNIQUE INDEX ON {table} {*}", "CREATE UNIQUE INDEX {name} ON {table} {*}",
 		"ALTER TABLE {table} {*}", "DROP TABLE {table}", "DROP TABLE IF EXISTS {table}", "TRUNCATE TABLE {table}", "INSERT INTO {table} {*}", "COMMENT ON TABLE {table} IS {value}",
@@ -39,10 +45,14 @@ var DefaultSends = Sends{
 
 // Declared are the patterns that hold for a manifest.
 func (m *Manifest) Declared() Sends {
-	if m.Sends != nil {
-		return *m.Sends
+	if m.Sends == nil {
+		return DefaultSends
 	}
-	return DefaultSends
+	declared := *m.Sends
+	if len(declared.Statements) == 0 {
+		declared.Statements = DefaultSends.Statements
+	}
+	return declared
 }
 
 const (
@@ -52,7 +62,7 @@ const (
 
 // Check refuses patterns that cannot be used, or that allow everything.
 func (s *Sends) Check() error {
-	for _, list := range [][]string{s.Query, s.DDL, s.Session} {
+	for _, list := range [][]string{s.Query, s.Statements, s.DDL, s.Session} {
 		if len(list) > maxPatterns {
 			return fmt.Errorf("%d patterns are more than the %d allowed", len(list), maxPatterns)
 		}
@@ -72,10 +82,12 @@ func (s *Sends) Check() error {
 	return nil
 }
 
-// part is a token of a pattern, or a place: name, table, value or *.
+// part is a token of a pattern, or a place: name, names, table, value, reads or *.
 type part struct {
 	token sqltext.Token
 	place string
+	// reads are the relations and functions of a place {reads …}.
+	reads []string
 }
 
 func compile(text string) ([]part, error) {
@@ -85,13 +97,12 @@ func compile(text string) ([]part, error) {
 	}
 	var list []part
 	for i := 0; i < len(tokens); i++ {
-		if tokens[i].Is("{") && i+2 < len(tokens) && tokens[i+2].Is("}") {
-			place := tokens[i+1].Text
-			if !slices.Contains([]string{"name", "table", "value", "*"}, place) {
-				return nil, fmt.Errorf("{%s} is no place; {name}, {table}, {value} and {*} are", place)
+		if p, taken := placeAt(text, tokens[i:]); taken > 0 {
+			if !slices.Contains([]string{"name", "names", "table", "value", "reads", "*"}, p.place) {
+				return nil, fmt.Errorf("{%s} is no place; {name}, {names}, {table}, {value}, {reads …} and {*} are", p.place)
 			}
-			list = append(list, part{place: place})
-			i += 2
+			list = append(list, p)
+			i += taken - 1
 			continue
 		}
 		list = append(list, part{token: tokens[i]})
@@ -135,6 +146,17 @@ func (m *matcher) match(p []part, at int) bool {
 				return false
 			}
 			at = end
+		case "names":
+			for {
+				end, _ := m.name(at)
+				if end == at {
+					return false
+				}
+				if at = end; at >= len(m.tokens) || !m.tokens[at].Is(",") {
+					break
+				}
+				at++
+			}
 		case "value":
 			if at < len(m.tokens) && (m.tokens[at].Is("-") || m.tokens[at].Is("+")) {
 				at++
@@ -143,11 +165,11 @@ func (m *matcher) match(p []part, at int) bool {
 				return false
 			}
 			at++
-		case "*":
+		case "*", "reads":
 			if i == len(p)-1 {
-				return true
+				return t.place == "*" || m.reads(t.reads, at, len(m.tokens), i > 0 && p[i-1].place == "table")
 			}
-			return m.anything(p[i+1:], at)
+			return m.anything(p[i:], at, i > 0 && p[i-1].place == "table")
 		default:
 			if at >= len(m.tokens) || !same(t.token, m.tokens[at]) {
 				return false
@@ -158,12 +180,12 @@ func (m *matcher) match(p []part, at int) bool {
 	return at == len(m.tokens)
 }
 
-// anything lets {*} take as many tokens as the rest of the pattern leaves, and no
+// anything lets {*} or {reads} take as many tokens as the rest of the pattern leaves, and no
 // parenthesis that closes what was opened before it.
-func (m *matcher) anything(rest []part, at int) bool {
+func (m *matcher) anything(p []part, at int, joined bool) bool {
 	depth := 0
-	for ; ; at++ {
-		if depth == 0 && m.match(rest, at) {
+	for from := at; ; at++ {
+		if depth == 0 && m.match(p[1:], at) && (p[0].place == "*" || m.reads(p[0].reads, from, at, joined)) {
 			return true
 		}
 		if at >= len(m.tokens) {

@@ -121,3 +121,31 @@ func (r *resolved) approved(req plugin.AdapterRequest, answer *plugin.AdapterAns
 	}
 	return nil
 }
+
+// written refuses statements of the workload that the adapter wrote otherwise than its
+// manifest declares. What the workload brought goes through the adapter unchanged, with
+// the tables' names put in.
+func written(adapter plugin.Info, wanted []plugin.Statement, list []engine.Statement, tables []engine.Table) error {
+	patterns, dialect := adapter.Manifest.Declared().Statements, adapter.Manifest.Dialect
+	var names []string
+	for _, t := range tables {
+		names = append(names, t.PhysicalName)
+	}
+	for i, s := range list {
+		own, _ := ownSQL(adapter, wanted[i], tables)
+		if own != "" && own == s.SQL {
+			continue
+		}
+		// The rest of a text that is the workload's is not the adapter's to change.
+		if own == "" && plugin.Allows(patterns, s.SQL, dialect, names) {
+			continue
+		}
+		why := "that its manifest does not declare"
+		if own != "" {
+			why = "that is not what the workload brought"
+		}
+		return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The adapter %s wrote SQL for the statement %s %s: %s.", adapter.Name, s.ID, why, readable([]string{fmt.Sprintf("%.300q", s.SQL)})[0]),
+			Hint: "its manifest declares what it may send (loadstone plugin inspect shows it); the plugin's author has to correct it"}
+	}
+	return nil
+}

@@ -69,10 +69,46 @@ func TestTransactionControlIsNoStatement(t *testing.T) {
 	}
 	for _, sql := range []string{"SELECT 'BEGIN'", "SELECT 1 /* ; COMMIT */", "SELECT $$;ROLLBACK$$", "SELECT \"end\" FROM t", "DO $$ BEGIN NULL; END $$"} {
 		w := newWorld()
+		w.wanted = []plugin.Statement{{ID: "own", Kind: engine.KindGenericSQL, SQL: map[string]string{"*": sql}}}
 		w.statement = func(s plugin.Statement) engine.Statement { return engine.Statement{ID: s.ID, Kind: s.Kind, SQL: sql} }
 		w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
 		if _, err := Plan(t.Context(), w.deps(), scenario(), nil); err != nil {
 			t.Errorf("%q: %v", sql, err)
+		}
+	}
+}
+
+// TestWhatAnAdapterWritesForAWorkload: statements are of the adapter's patterns, or the
+// workload's own, word for word.
+func TestWhatAnAdapterWritesForAWorkload(t *testing.T) {
+	declared := &plugin.Sends{Query: []string{"SELECT {reads max count}"}, Statements: []string{"SELECT {names} FROM {table} WHERE {reads}"}, Session: []string{"SET TIME ZONE 'UTC'"}}
+	for _, c := range []struct {
+		sql, own string
+		sends    *plugin.Sends
+		words    string
+	}{
+		{"SELECT note FROM orders WHERE id = $1", "", declared, ""},
+		{"SELECT note FROM orders WHERE id = $1", "", nil, ""},
+		{"SELECT count(*) FROM orders", "SELECT count(*) FROM {table}", declared, ""},
+		{"SELECT pg_read_file('x'), note FROM orders WHERE id = $1", "", declared, "manifest does not declare"},
+		{"SELECT pg_read_file('x')", "", nil, "manifest does not declare"},
+		{"SELECT secret FROM accounts WHERE id = $1", "", declared, "manifest does not declare"},
+		{"SELECT secret FROM accounts WHERE id = $1", "", nil, "manifest does not declare"},
+		{"SELECT note FROM orders WHERE id = (SELECT id FROM accounts)", "", declared, "manifest does not declare"},
+		{"SELECT count(*) FROM accounts", "SELECT count(*) FROM {table}", declared, "not what the workload brought"},
+		{"SELECT note FROM orders WHERE true", "SELECT count(*) FROM {table}", declared, "not what the workload brought"},
+	} {
+		w := newWorld()
+		w.sends = c.sends
+		w.wanted = []plugin.Statement{{ID: "get", Kind: engine.KindGenericSQL, Table: "main"}}
+		if c.own != "" {
+			w.wanted[0].SQL = map[string]string{"*": c.own}
+		}
+		w.statement = func(s plugin.Statement) engine.Statement { return engine.Statement{ID: s.ID, Kind: s.Kind, SQL: c.sql} }
+		w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
+		_, err := Plan(t.Context(), w.deps(), scenario(), nil)
+		if c.words == "" && err != nil || c.words != "" && (!engine.HasCode(err, engine.CodePlugin) || !strings.Contains(err.Error(), c.words) || !strings.Contains(err.Error(), "get")) {
+			t.Errorf("%s (own %q): %v", c.sql, c.own, err)
 		}
 	}
 }

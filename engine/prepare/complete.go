@@ -57,9 +57,10 @@ func complete(adapter plugin.Info, wanted []plugin.Statement, tables []engine.Ta
 // ownSQL is the text that the workload brought for the adapter's dialect, if any,
 // and which binds its parameters take.
 func ownSQL(adapter plugin.Info, w plugin.Statement, tables []engine.Table) (text string, order []int) {
-	text, order = w.SQL[adapter.Manifest.Dialect], w.BindOrder[adapter.Manifest.Dialect]
-	if text == "" {
-		text, order = w.SQL["*"], w.BindOrder["*"]
+	for _, d := range [...]string{adapter.Manifest.Dialect, "*", "ansi", "sql"} {
+		if text == "" {
+			text, order = w.SQL[d], w.BindOrder[d]
+		}
 	}
 	for _, t := range tables {
 		if t.Name == w.Table || w.Table == "" && len(tables) == 1 {

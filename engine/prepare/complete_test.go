@@ -21,7 +21,9 @@ func TestATerseAdapter(t *testing.T) {
 		{ID: "del", Kind: engine.KindDelete, Table: "main", Binds: bind, Columns: []string{"id"}, Writes: true},
 		{ID: "own", Kind: engine.KindGenericSQL, Table: "main", SQL: map[string]string{"*": "SELECT count(*) FROM {table}"}},
 	}
-	w.statement = func(s plugin.Statement) engine.Statement { return engine.Statement{ID: s.ID, SQL: "sql of " + s.ID} }
+	w.statement = func(s plugin.Statement) engine.Statement {
+		return engine.Statement{ID: s.ID, SQL: "SELECT '" + s.ID + "'"}
+	}
 	w.answers = func(list []engine.Statement) []engine.Statement {
 		list = list[:2]
 		slices.Reverse(list)
@@ -35,7 +37,7 @@ func TestATerseAdapter(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := p.Plan.Statements
-	if len(got) != 3 || got[0].SQL != "sql of get" || got[2].SQL != "SELECT count(*) FROM orders" {
+	if len(got) != 3 || got[0].SQL != "SELECT 'get'" || got[2].SQL != "SELECT count(*) FROM orders" {
 		t.Fatalf("%+v", got)
 	}
 	if d := got[1]; d.ID != "del" || d.Kind != engine.KindDelete || d.Table != "main" || !d.Writes || len(d.Binds) != 1 || len(d.Columns) != 1 {

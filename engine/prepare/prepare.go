@@ -363,6 +363,9 @@ func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Pl
 	if err := noTransactions(p.adapter.Info(), wanted, answer.Statements); err != nil {
 		return nil, err
 	}
+	if err := written(p.adapter.Info(), wanted, answer.Statements, tables); err != nil {
+		return nil, err
+	}
 	return &engine.Plan{
 		Driver: p.driver.Name(), Warehouse: p.sc.Target.Warehouse, Workload: p.workload.Info().PluginRef, Adapter: p.adapter.Info().PluginRef,
 		Session: p.session, Prepared: p.sc.Target.Prepared, Statements: answer.Statements, Tables: tables, Pools: p.pools,

@@ -2,6 +2,7 @@ package bundled_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -85,27 +86,31 @@ var ofOneWarehouse = strings.NewReplacer("tpcc_stock", "(SELECT * FROM tpcc_stoc
 	"tpcc_history", "(SELECT * FROM tpcc_history WHERE h_w_id = 2) AS h", "tpcc_new_order", "(SELECT * FROM tpcc_new_order WHERE no_w_id = 2) AS n",
 	"tpcc_order_line", "(SELECT * FROM tpcc_order_line WHERE ol_w_id = 2 AND ol_supply_w_id = 2) AS l", "tpcc_orders", "(SELECT * FROM tpcc_orders WHERE o_w_id = 2) AS o")
 
-// TestTpcc loads four whole warehouses, compares one with the specification, runs
-// all five transactions, first as they are and then serializable, and checks the
+// TestTpcc loads two whole warehouses (four in the soak), compares one with the
+// specification, runs all five transactions, first as they are and then serializable, and checks the
 // consistency conditions before and after.
 func TestTpcc(t *testing.T) {
 	b := newBench(t, hosttest.Bundled(t))
-	sc := b.tpcc(`{"warehouses":4}`)
+	warehouses := 2
+	if os.Getenv("LOADSTONE_SOAK") != "" {
+		warehouses = 4
+	}
+	sc := b.tpcc(fmt.Sprintf(`{"warehouses":%d}`, warehouses))
 	sc.Workload.Retry = &engine.Retry{Max: engine.MaxRetries, Classes: []engine.ErrorClass{engine.ErrClassSerialization, engine.ErrClassDeadlock}, BackoffMs: 5}
 	begin := time.Now()
 	p, err := b.prepare(sc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("four warehouses were loaded in %.1f s", time.Since(begin).Seconds())
+	t.Logf("%d warehouses were loaded in %.1f s", warehouses, time.Since(begin).Seconds())
 	for _, p := range population {
 		if got := b.rows(ofOneWarehouse.Replace(p.sql)); len(got) != 1 || fmt.Sprint(got[0]) != p.want {
 			t.Errorf("%s: %v, expected %s", p.sql, got, p.want)
 		}
 	}
 	b.consistent("after the load")
-	_, err = b.prepare(b.tpcc(`{"warehouses":2}`))
-	if err == nil || !strings.Contains(err.Error(), "has 4 rows, and warehouses 2 wants 2") {
+	_, err = b.prepare(b.tpcc(`{"warehouses":1}`))
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("has %d rows, and warehouses 1 wants 1", warehouses)) {
 		t.Errorf("another number of warehouses: %v", err)
 	}
 
@@ -131,12 +136,12 @@ func TestTpcc(t *testing.T) {
 		}
 		made[name] = first.committed[name] + second.committed[name]
 	}
-	grown := b.rows(`SELECT (SELECT count(*) FROM tpcc_orders) - 120000, (SELECT count(*) FROM tpcc_history) - 120000`)[0]
+	grown := b.rows(fmt.Sprintf(`SELECT (SELECT count(*) FROM tpcc_orders) - %[1]d, (SELECT count(*) FROM tpcc_history) - %[1]d`, 30_000*warehouses))[0]
 	if fmt.Sprint(grown) != fmt.Sprint([]int{made["new_order"], made["payment"]}) {
 		t.Errorf("orders and payments grew by %v, committed were %v", grown, made)
 	}
 	delivered := b.rows(`SELECT count(*) FROM tpcc_orders WHERE o_carrier_id IS NOT NULL`)[0][0]
-	if want := 84_000 + 10*made["delivery"]; fmt.Sprint(delivered) != fmt.Sprint(want) {
+	if want := 21_000*warehouses + 10*made["delivery"]; fmt.Sprint(delivered) != fmt.Sprint(want) {
 		t.Errorf("%v orders are delivered, %d deliveries make %d", delivered, made["delivery"], want)
 	}
 }

@@ -196,7 +196,7 @@ func parseManifest(doc []byte) (plugin.Manifest, error) {
 		m.Supports = s
 	}
 	if s := in.Sends; s != nil {
-		for _, list := range [][]string{s.Query, s.DDL, s.Session} {
+		for _, list := range [][]string{s.Query, s.Statements, s.DDL, s.Session} {
 			if slices.ContainsFunc(list, func(text string) bool { return !plain(text) }) {
 				return m, errors.New("a pattern of what it sends contains control characters")
 			}

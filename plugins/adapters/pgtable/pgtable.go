@@ -18,12 +18,22 @@ type Adapter struct {
 
 const dialect = "postgres"
 
+// What the queries read besides the run's tables, and call.
+const (
+	catalogs = "pg_catalog.pg_class pg_catalog.pg_namespace pg_catalog.pg_attribute pg_catalog.pg_type pg_catalog.pg_index " +
+		"pg_catalog.pg_constraint pg_catalog.pg_settings pg_catalog.pg_trigger pg_catalog.pg_policy pg_catalog.pg_inherits pg_catalog.pg_depend pg_catalog.pg_rewrite"
+	functions = "pg_catalog.format_type pg_catalog.has_table_privilege pg_catalog.has_any_column_privilege pg_catalog.has_schema_privilege pg_catalog.pg_has_role pg_catalog.pg_table_size pg_catalog.pg_table_is_visible " +
+		"pg_catalog.pg_my_temp_schema pg_catalog.pg_get_userbyid pg_catalog.aclexplode pg_catalog.current_setting pg_catalog.current_schema pg_catalog.pg_is_in_recovery pg_catalog.isfinite pg_catalog.encode " +
+		"unnest count min max row_number floor random generate_series coalesce nullif string_agg quote_ident extract"
+)
+
 // Manifest describes the plugin.
 func (a Adapter) Manifest() sdk.Manifest {
 	m := a.Described
 	m.Driver, m.Dialect = "postgres", dialect
 	m.Sends = &sdk.Sends{
-		Query: []string{"SELECT {*}", "WITH RECURSIVE {*}"},
+		Query:      []string{"SELECT {reads " + catalogs + " " + functions + "}", "WITH RECURSIVE {reads base " + catalogs + " " + functions + "}"},
+		Statements: []string{"SELECT {names} FROM {table} WHERE {reads}", "INSERT INTO {table} ({names}) VALUES ({reads})", "INSERT INTO {table} DEFAULT VALUES", "UPDATE {table} SET {reads}", "DELETE FROM {table} WHERE {reads}"},
 		DDL: []string{"CREATE TABLE {table} ({*}) {*}", "CREATE INDEX ON {table} ({*})", "CREATE INDEX {name} ON {table} ({*})", "CREATE UNIQUE INDEX ON {table} ({*})", "CREATE UNIQUE INDEX {name} ON {table} ({*})", "ALTER TABLE {table} ADD PRIMARY KEY ({*})", "VACUUM (ANALYZE) {table}",
 			"DROP TABLE {table}", "DROP TABLE IF EXISTS {table}", "ALTER TABLE {table} RENAME TO {table}", "ALTER TABLE {table} RENAME CONSTRAINT {name} TO {name}"},
 		Session: []string{"SET TIME ZONE 'UTC'", "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {*}"},

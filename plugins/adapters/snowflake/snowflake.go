@@ -42,7 +42,13 @@ func New(t TableType) Adapter { return Adapter{of: t} }
 func (a Adapter) Manifest() sdk.Manifest {
 	m := sdk.Manifest{Name: "snowflake_" + a.of.String(), Version: "1.0.0", Author: "Loadstone", Driver: "snowflake", Dialect: dialect, Parameters: schemas[a.of]}
 	m.Sends = &sdk.Sends{
-		Query: []string{"SELECT {*}", "WITH {*}", "SHOW {*}"},
+		Query: []string{"SELECT {reads *.information_schema.tables *.information_schema.columns snowflake.account_usage.aggregate_query_history " +
+			"count min max sum row_number iff table information_schema.query_history to_timestamp_ltz to_timestamp_ntz contains date_part to_varchar to_json " +
+			"current_database current_schema current_warehouse current_role current_user current_region current_secondary_roles current_timestamp is_role_in_session}",
+			"SHOW {name} KEYS IN TABLE {table}", "SHOW IMPORTED KEYS IN SCHEMA {name}", "SHOW INDEXES IN TABLE {table}", "SHOW TABLES LIKE {value} IN SCHEMA {name}", "SHOW OBJECTS LIKE {value} IN SCHEMA {name}", "SHOW WAREHOUSES LIKE {value}", "SHOW GRANTS ON {name} {name}",
+			"SHOW PARAMETERS LIKE 'FEATURE_RBAC_INHERITED_GRANTS' IN ACCOUNT"},
+		Statements: []string{"SELECT {names} FROM {table} WHERE {reads}", "INSERT INTO {table} ({names}) VALUES ({reads})", "INSERT INTO {table} ({names}) SELECT {reads parse_json}",
+			"UPDATE {table} SET {reads parse_json}", "DELETE FROM {table} WHERE {reads}"},
 		DDL: []string{"CREATE TABLE {table} {*}", "CREATE {name} TABLE {table} {*}", "CREATE OR REPLACE TRANSIENT TABLE {table} {*}", "CREATE OR REPLACE INTERACTIVE TABLE {table} {*}", "CREATE INDEX {name} ON {table} {*}", "INSERT INTO {table} {*}",
 			"ALTER TABLE {table} {*}", "DROP TABLE {table}", "DROP TABLE IF EXISTS {table}", "USE WAREHOUSE {name}", "ALTER WAREHOUSE {name} ADD TABLES ({*})"},
 	}
