@@ -147,6 +147,7 @@ test-snowflake-emulator: need-toolchain need-postgres plugins
 lint: need-toolchain $(GOLANGCI) plugins
 	$(GOLANGCI) run ./...
 	GOOS=wasip1 GOARCH=wasm $(GOLANGCI) run ./plugins/workloads/... ./plugins/adapters/... ./sdk/...
+	@deploy/deadcode.sh
 
 $(GOLANGCI):
 	@mkdir -p $(dir $@)

@@ -61,12 +61,6 @@ func ControlName(statement uint16) string {
 	return ""
 }
 
-// ErrorClasses lists every class.
-func ErrorClasses() []ErrorClass {
-	return []ErrorClass{ErrClassTimeout, ErrClassConnection, ErrClassAuth, ErrClassSyntax, ErrClassConstraint, ErrClassSerialization, ErrClassDeadlock,
-		ErrClassLock, ErrClassThrottled, ErrClassResource, ErrClassData, ErrClassCancelled, ErrClassPlugin, ErrClassOther}
-}
-
 // ErrorClass groups errors by what a user can do about them.
 type ErrorClass string
 

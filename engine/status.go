@@ -1,7 +1,5 @@
 package engine
 
-import "fmt"
-
 // Status is the state of a run.
 //
 //	PREPARED ─start→ RUNNING ─duration elapsed→ STOPPING ──────────→ COMPLETED
@@ -56,16 +54,6 @@ func (s Status) CanBecome(next Status) bool {
 func Statuses() []Status {
 	return []Status{StatusPrepared, StatusRunning, StatusStopping, StatusCancelling,
 		StatusCompleted, StatusFailed, StatusCancelled}
-}
-
-// ParseStatus returns the status of that name, or an error that lists the valid ones.
-func ParseStatus(name string) (Status, error) {
-	for _, s := range Statuses() {
-		if string(s) == name {
-			return s, nil
-		}
-	}
-	return "", fmt.Errorf("unknown status %q: one of %v", name, Statuses())
 }
 
 // Phase is the stage of a live run. The empty phase means that nothing is left to do.

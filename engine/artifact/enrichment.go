@@ -168,12 +168,6 @@ func (w *EnrichmentWriter) Finish() (engine.Artifact, string, error) {
 	return a, w.path, nil
 }
 
-// Abandon throws the part away. It does nothing after Finish.
-func (w *EnrichmentWriter) Abandon() {
-	_ = w.f.Close()
-	_ = os.Remove(w.path + unfinished)
-}
-
 // ReadEnrichment calls fn for each row of an enrichment part. The row is valid until fn returns.
 func ReadEnrichment(path string, fn func(*engine.EnrichedExecution) error) (err error) {
 	defer corrupt(&err)

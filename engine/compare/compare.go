@@ -132,12 +132,9 @@ const (
 	minSeconds = 20
 )
 
-// Compare compares the runs of side B with those of side A, at least one each.
-// The draws come from a fixed seed.
-func Compare(a, b []Run, o Options) (Comparison, error) { return compareSides(a, b, nil, o) }
-
-// compareSides compares; shown, where given, are the figures of A and B as their
-// summaries have them, by the name of the metric.
+// compareSides compares the runs of side B with those of side A, at least one each;
+// shown, where given, are the figures of A and B as their summaries have them, by the
+// name of the metric. The draws come from a fixed seed.
 func compareSides(a, b []Run, shown map[string][2]float64, o Options) (Comparison, error) {
 	sideA, err := newSide(a)
 	if err != nil {

@@ -47,7 +47,7 @@ func TestTheSameIsNotDifferent(t *testing.T) {
 		for seed := range uint64(times) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			a := noisy(rng, seconds, 400, 2, 0)
-			c, err := Compare([]Run{a}, []Run{noisy(rng, seconds, 400, 2, 0)}, Defaults())
+			c, err := compareSides([]Run{a}, []Run{noisy(rng, seconds, 400, 2, 0)}, nil, Defaults())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +71,7 @@ func TestTheSameIsNotDifferent(t *testing.T) {
 		return run
 	}
 	rng := rand.New(rand.NewPCG(3, 3))
-	if c, err := Compare([]Run{steady(rng, 1)}, []Run{steady(rng, 1.1)}, Defaults()); err != nil || of(c, "p50_ms").Verdict != Worse {
+	if c, err := compareSides([]Run{steady(rng, 1)}, []Run{steady(rng, 1.1)}, nil, Defaults()); err != nil || of(c, "p50_ms").Verdict != Worse {
 		t.Errorf("a tenth slower: %+v %v", c, err)
 	}
 }
@@ -79,7 +79,7 @@ func TestTheSameIsNotDifferent(t *testing.T) {
 func TestADifferenceIsFound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	fast, slow := noisy(rng, 60, 500, 2, 0), noisy(rng, 60, 350, 3, 0.02)
-	c, err := Compare([]Run{fast}, []Run{slow}, Defaults())
+	c, err := compareSides([]Run{fast}, []Run{slow}, nil, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestADifferenceIsFound(t *testing.T) {
 	if c.Verdict != Worse || *c.SlowerProbability < 0.55 {
 		t.Errorf("%s, %v", c.Verdict, *c.SlowerProbability)
 	}
-	back, err := Compare([]Run{slow}, []Run{fast}, Defaults())
+	back, err := compareSides([]Run{slow}, []Run{fast}, nil, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestTheIdenticalIsTheSame(t *testing.T) {
 	for i := range run {
 		run[i] = run[0]
 	}
-	c, err := Compare([]Run{run}, []Run{run}, Defaults())
+	c, err := compareSides([]Run{run}, []Run{run}, nil, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,11 +122,11 @@ func TestRunsDifferMoreThanSeconds(t *testing.T) {
 		a = append(a, noisy(rng, 40, 300, speed, 0))
 		b = append(b, noisy(rng, 40, 300, speed+0.1, 0))
 	}
-	many, err := Compare(a, b, Defaults())
+	many, err := compareSides(a, b, nil, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := Compare(a[:1], b[:1], Defaults())
+	one, err := compareSides(a[:1], b[:1], nil, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,11 +139,11 @@ func TestRunsDifferMoreThanSeconds(t *testing.T) {
 func TestWhatCannotBeCompared(t *testing.T) {
 	good := noisy(rand.New(rand.NewPCG(1, 2)), 20, 100, 2, 0)
 	for name, bad := range map[string][]Run{"no run": nil, "no second": {{}}} {
-		if _, err := Compare(bad, []Run{good}, Defaults()); err == nil {
+		if _, err := compareSides(bad, []Run{good}, nil, Defaults()); err == nil {
 			t.Errorf("%s is compared", name)
 		}
 	}
-	c, err := Compare([]Run{{{}, {}}}, []Run{good}, Defaults())
+	c, err := compareSides([]Run{{{}, {}}}, []Run{good}, nil, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func BenchmarkCompareAnHour(b *testing.B) {
 	x, y := noisy(rng, 3600, 100, 2, 0), noisy(rng, 3600, 100, 2, 0)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Compare([]Run{x}, []Run{y}, Defaults()); err != nil {
+		if _, err := compareSides([]Run{x}, []Run{y}, nil, Defaults()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -224,7 +224,7 @@ func TestThin(t *testing.T) {
 	if len(thin) != 143 || thin[0].Seconds != 7 || thin[142].Seconds != 6 {
 		t.Fatalf("%d elements, the first of %v s, the last of %v s", len(thin), thin[0].Seconds, thin[len(thin)-1].Seconds)
 	}
-	c, err := Compare([]Run{run}, []Run{thin}, Defaults())
+	c, err := compareSides([]Run{run}, []Run{thin}, nil, Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ type Group struct {
 	source source
 	pool   *pool
 	errors *dictionary
-	pacer  pacer
+	pacer  closedLoop
 	retry  retryPolicy
 	unmade *unmade
 	kinds  []engine.Kind // of the frozen statements

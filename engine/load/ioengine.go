@@ -3,7 +3,7 @@ package load
 import "github.com/loadstone-db/loadstone/engine"
 
 // ioEngine drives slots: it takes their operations from the source or the
-// queue, waits for the pacer, executes and records. goroutines works with every
+// queue, waits until it is due, executes and records. goroutines works with every
 // driver; eventLoops needs connections that an event loop can drive.
 type ioEngine interface {
 	// add begins to drive a slot that has an open connection.

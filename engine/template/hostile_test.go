@@ -103,7 +103,7 @@ func TestManyFieldsAreSetAtOnce(t *testing.T) {
 	step := source
 	for _, a := range all {
 		var err error
-		if step, err = Set(step, a.Path, a.Value); err != nil {
+		if step, err = replaced(step, a.Path, a.Value); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -69,7 +69,7 @@ matrix:
     - {connection: playground, adapter: postgres, table_name: t, label: three, prepare: *p}
 `)
 	for i := range 3 {
-		out, err := Set(text, fmt.Sprintf("matrix.targets.%d.prepare.rows", i), "99")
+		out, err := replaced(text, fmt.Sprintf("matrix.targets.%d.prepare.rows", i), "99")
 		if err != nil {
 			t.Fatal(err)
 		}

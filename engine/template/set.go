@@ -15,16 +15,11 @@ import (
 // Assignment is one field to replace: its path and its value, which is YAML.
 type Assignment struct{ Path, Value string }
 
-// Set returns the document with the field at path replaced: "workload.target_qps", "500".
-// Path steps are separated by dots, list entries are named by their index. The
+// SetAll returns the document with fields replaced, one after another: "workload.target_qps", "500".
+// Path steps are separated by dots, list entries are named by their index. A
 // value is YAML, so numbers, lists and groups can be given; other fields and
 // comments stay as they are; aliases are written out, so that no other field changes with it. Whether the result is a valid template is for Parse to say.
-func Set(source []byte, path, value string) ([]byte, error) {
-	return SetAll(source, []Assignment{{path, value}})
-}
-
-// SetAll is Set for several fields, one after another. However many there are, the
-// document is read and written once.
+// However many fields there are, the document is read and written once.
 func SetAll(source []byte, fields []Assignment) ([]byte, error) {
 	doc, err := parse(source)
 	if err != nil {

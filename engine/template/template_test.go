@@ -68,7 +68,7 @@ func TestExamplesAreValid(t *testing.T) {
 // TestRefusals names, for every wrong document, the field and a word of the cure.
 func TestRefusals(t *testing.T) {
 	base := func(section, field, value string) string {
-		doc, err := Set([]byte(small), section+"."+field, value)
+		doc, err := replaced([]byte(small), section+"."+field, value)
 		if err != nil {
 			t.Fatalf("%s.%s=%s: %v", section, field, value, err)
 		}
@@ -77,7 +77,7 @@ func TestRefusals(t *testing.T) {
 	qps := func(field, value string) string {
 		doc := small
 		for _, set := range [][2]string{{"load_mode", "QPS"}, {"target_qps", "100"}, {field, value}} {
-			next, err := Set([]byte(doc), "workload."+set[0], set[1])
+			next, err := replaced([]byte(doc), "workload."+set[0], set[1])
 			if err != nil {
 				t.Fatalf("workload.%s=%s: %v", set[0], set[1], err)
 			}
@@ -185,7 +185,7 @@ func TestJSONMeansTheSameAsInJSON(t *testing.T) {
 			t.Errorf("%q became %q: %v", want.Name, s.Name, err)
 			continue
 		}
-		set, err := Set(source, "workload.seed", "7")
+		set, err := replaced(source, "workload.seed", "7")
 		if err != nil {
 			t.Errorf("setting a field beside %q: %v", want.Name, err)
 			continue
@@ -234,7 +234,7 @@ func TestSet(t *testing.T) {
 		{"tags.ticket", "PERF-1"},
 	} {
 		var err error
-		if source, err = Set(source, set[0], set[1]); err != nil {
+		if source, err = replaced(source, set[0], set[1]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -250,7 +250,7 @@ func TestSet(t *testing.T) {
 		t.Errorf("comments are gone:\n%s", source)
 	}
 	for _, bad := range []string{"", ".", "name.x", "thresholds.9", "thresholds.x"} {
-		if _, err := Set(source, bad, "1"); err == nil {
+		if _, err := replaced(source, bad, "1"); err == nil {
 			t.Errorf("path %q was accepted", bad)
 		}
 	}

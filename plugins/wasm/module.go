@@ -114,16 +114,6 @@ const frame = 32
 // lies on the stack as long as the call lasts.
 func (b *body) weight() int64 { return 1 + (int64(b.vars)+int64(b.height))/frame }
 
-// Export returns the function exported by that name, or nil.
-func (m *Module) Export(name string) *Export {
-	for i := range m.Exports {
-		if m.Exports[i].Name == name && m.Exports[i].Kind == KindFunction {
-			return &m.Exports[i]
-		}
-	}
-	return nil
-}
-
 // what names files that are often taken for a module.
 var what = []struct{ magic, sentence string }{
 	{"\x7fELF", "it is an ELF program or library, not a WebAssembly module"},

@@ -225,12 +225,6 @@ func Decimal(name string, scale int) Column {
 	return Column{Name: name, Type: "fixed", Precision: 38, Scale: scale, Nullable: true}
 }
 
-// Real is a column FLOAT.
-func Real(name string) Column { return Column{Name: name, Type: "real", Nullable: true} }
-
-// Boolean is a column BOOLEAN.
-func Boolean(name string) Column { return Column{Name: name, Type: "boolean", Nullable: true} }
-
 // TimestampLTZ is a column TIMESTAMP_LTZ(3), as SHOW and the history have it.
 func TimestampLTZ(name string) Column {
 	return Column{Name: name, Type: "timestamp_ltz", Scale: 3, Nullable: true}

@@ -31,16 +31,10 @@ type install struct {
 	major   int
 }
 
-// Find returns the folder and version of the newest usable Postgres binaries.
+// findMajor returns the newest usable install, or the newest of one major version.
 // It looks at $LOADSTONE_PG_BIN, or else at PATH, Debian's and Red Hat's version
 // folders and Homebrew. The error is an *engine.Error with the command that
 // installs what is missing.
-func Find() (binDir, version string, err error) {
-	found, err := findMajor(0)
-	return found.dir, found.version, err
-}
-
-// findMajor returns the newest install, or the newest of one major version.
 func findMajor(major int) (install, error) {
 	dirs, only := candidates()
 	var found, old []install

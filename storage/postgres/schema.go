@@ -64,17 +64,6 @@ func applyFiles(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// CheckSchema reports whether a database says that it has this binary's
-// schema; CompareSchema looks at it. The error is an *engine.Error that says what is wrong and which command puts it right.
-func CheckSchema(ctx context.Context, dsn string) error {
-	conn, err := connect(ctx, dsn)
-	if err != nil {
-		return err
-	}
-	defer hangUp(conn)
-	return checkSchema(ctx, conn)
-}
-
 func connect(ctx context.Context, dsn string) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {

@@ -188,7 +188,7 @@ func differences(want, have []thing) []string {
 // errRolledBack ends a transaction that was never meant to stay.
 var errRolledBack = errors.New("rolled back")
 
-// CompareSchema is CheckSchema that looks at every table, column, constraint, index,
+// CompareSchema compares a database with this binary's schema: every table, column, constraint, index,
 // trigger and function. The user must be allowed to make a schema, which is rolled back.
 func CompareSchema(ctx context.Context, dsn string) error {
 	conn, err := connect(ctx, dsn)

@@ -122,9 +122,6 @@ func stop() {
 // every other as superuser.
 func (s *Server) DSN(database string) string { return s.pg.DSN(database) }
 
-// Postgres returns the supervised server, for tests that stop or kill it.
-func (s *Server) Postgres() *embedded.Postgres { return s.pg }
-
 // NewDatabase makes an empty database and returns its DSN; it is dropped, with
 // the connections to it, when the test ends.
 func (s *Server) NewDatabase(t testing.TB) (dsn string) {
