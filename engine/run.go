@@ -29,8 +29,10 @@ type Run struct {
 	MatrixMember
 	// OwnerEpoch rises each time a server takes the run over; a write with an old epoch changes nothing.
 	OwnerEpoch int64 `json:"owner_epoch"`
-	CreatedAt  Time  `json:"created_at"`
-	UpdatedAt  Time  `json:"updated_at"`
+	// Owner is the server that carries the run, or did last; empty before the start.
+	Owner     string `json:"-"`
+	CreatedAt Time   `json:"created_at"`
+	UpdatedAt Time   `json:"updated_at"`
 }
 
 // WorkerTarget is the absolute target of one run worker. TargetQPS is its own

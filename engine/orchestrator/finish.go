@@ -42,9 +42,13 @@ type ending struct {
 	lostFrom, lostTo time.Time
 	// shown are the percentiles of the measurement as they were shown last.
 	shown shownLatency
+	// elsewhere: another server carried the run, in whose data directory its record lies.
+	elsewhere bool
 	// known is the parent's row as an earlier process left it.
 	known engine.TestResult
 }
+
+const recordElsewhere = "The record of the run lies in the data directory of the server that carried it. It is taken in, and the figures are computed again, when that server is started there."
 
 const serverWasDown = "The server was down: executions after the last complete part are not recorded"
 
@@ -235,6 +239,9 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 	}
 	if !parent.Accounting.Balanced {
 		incomplete("The accounting does not add up: %s", strings.Join(parent.Accounting.Problems, "; "))
+	}
+	if e.elsewhere {
+		v.Remark(recordElsewhere)
 	}
 	if !e.lostTo.IsZero() {
 		v.Add(aggregate.CauseIncompleteRecord, serverWasDown, e.lostFrom, e.lostTo)

@@ -58,6 +58,7 @@ type fixture struct {
 	// enrichment is how a history is asked; zero is the default.
 	enrichment enrich.Policy
 	mostLive   int
+	owner      string
 	capacity   int
 	pollEvery  time.Duration
 	clock      func() time.Time
@@ -107,7 +108,7 @@ func (f *fixture) start() *fixture {
 	served := make(chan error, 1)
 	go func() { served <- node.Serve(ctx, nodeEnd) }()
 	svc := orchestrator.New(orchestrator.Options{Store: f.wrap(f.store), Results: f.results, Plugins: f.plugins, Drivers: drivers,
-		Nodes: []control.ServerEnd{serverEnd}, Log: testLog(), Version: "test", Scratch: filepath.Join(f.dir, "scratch"), Enrichment: f.enrichment, PollEvery: f.pollEvery, Clock: f.clock, MostLive: f.mostLive})
+		Nodes: []control.ServerEnd{serverEnd}, Log: testLog(), Version: "test", Scratch: filepath.Join(f.dir, "scratch"), Enrichment: f.enrichment, PollEvery: f.pollEvery, Clock: f.clock, MostLive: f.mostLive, Owner: f.owner})
 	if err := svc.Open(f.t.Context()); err != nil {
 		f.t.Fatal(err)
 	}

@@ -68,6 +68,9 @@ func (s *Service) lookAtLeases(suspects map[string]bool) error {
 	if closing {
 		return nil
 	}
+	if err := s.sweepPostponed(ctx); err != nil {
+		return err
+	}
 	expired, err := s.opts.Store.ExpiredRuns(ctx)
 	if err != nil {
 		return err //nolint:wrapcheck // it says what was being done

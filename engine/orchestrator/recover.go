@@ -37,6 +37,33 @@ func (s *Service) sweepSpool(ctx context.Context) error {
 	s.mu.Lock()
 	left := maps.Clone(s.salvaged)
 	s.mu.Unlock()
+	return s.sweep(ctx, left)
+}
+
+// sweepPostponed is sweepSpool for the runs that another server held when it was looked at last.
+func (s *Service) sweepPostponed(ctx context.Context) error {
+	left := map[string][]heldPart{}
+	s.mu.Lock()
+	for id := range s.postponed {
+		left[id] = s.salvaged[id]
+	}
+	s.mu.Unlock()
+	return s.sweep(ctx, left)
+}
+
+// postpone leaves parts of a run that another server holds where they are, and says so.
+func (s *Service) postpone(run engine.Run, parts int) {
+	s.mu.Lock()
+	known := s.postponed[run.RunID]
+	s.postponed[run.RunID] = true
+	s.mu.Unlock()
+	if !known {
+		s.opts.Log.Warn().Str("run_id", run.RunID).Str("owner", run.Owner).Int("parts", parts).
+			Msg("parts of a run lie here that another server holds; they are taken in when it has let go")
+	}
+}
+
+func (s *Service) sweep(ctx context.Context, left map[string][]heldPart) error {
 	for id, parts := range left {
 		run, err := s.opts.Store.Run(ctx, id)
 		switch {
@@ -46,21 +73,28 @@ func (s *Service) sweepSpool(ctx context.Context) error {
 			}
 			s.mu.Lock()
 			delete(s.salvaged, id)
+			delete(s.postponed, id)
 			s.mu.Unlock()
 		case err != nil:
 			return storeError(fmt.Errorf("looking for run %s: %w", id, err))
 		case run.Status.Live() || run.Phase == engine.PhaseProcessing:
-			// Another server carries it. When it stops doing so the parts are asked for.
+			// Another server carries it. Its parts are looked at again with the leases.
+			s.postpone(run, len(parts))
 		default:
 			s.mu.Lock()
 			delete(s.salvaged, id)
 			s.mu.Unlock()
-			switch err := s.takeIn(ctx, run, parts); {
-			case errors.Is(err, store.ErrHeld):
-				// Its owner is at it; the parts wait for the next start.
-				s.mu.Lock()
+			err := s.takeIn(ctx, run, parts)
+			s.mu.Lock()
+			if err == nil {
+				delete(s.postponed, id)
+			} else {
 				s.salvaged[id] = append(s.salvaged[id], parts...)
-				s.mu.Unlock()
+			}
+			s.mu.Unlock()
+			switch {
+			case errors.Is(err, store.ErrHeld):
+				s.postpone(run, len(parts)) // another server is at it
 			case err != nil:
 				return storeError(fmt.Errorf("taking in what run %s has left: %w", id, err))
 			}
@@ -109,6 +143,7 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []heldPart) 
 // begins the sentence that users read. It is store.ErrHeld when another owner's
 // lease goes on; reclaim says that this owner's own lease does not count.
 func (s *Service) recoverRun(ctx context.Context, run engine.Run, why string, reclaim bool) (err error) {
+	carrier := run.Owner
 	epoch, err := s.claim(ctx, run.RunID, reclaim)
 	if err != nil {
 		return err
@@ -138,6 +173,7 @@ func (s *Service) recoverRun(ctx context.Context, run engine.Run, why string, re
 	s.mu.Lock()
 	e.parts = s.salvaged[run.RunID]
 	s.mu.Unlock()
+	e.elsewhere = carrier != "" && carrier != s.opts.Owner && len(e.parts) == 0 && !run.WarmupStartTime.IsZero()
 	if err := s.remember(ctx, &e); err != nil {
 		return err
 	}
@@ -363,6 +399,9 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 	}
 	s.mu.Unlock()
 	add(engine.LogInfo, "The run was finished after a restart of the server")
+	if e.elsewhere {
+		add(engine.LogWarning, recordElsewhere)
+	}
 	for _, text := range o.problems {
 		add(engine.LogError, text)
 	}

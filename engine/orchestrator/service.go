@@ -103,6 +103,8 @@ type Service struct {
 	recovering map[string]bool
 	// salvaged are parts of runs that are not live, by run.
 	salvaged map[string][]heldPart
+	// postponed are those of them that another server held when it was looked at last.
+	postponed map[string]bool
 	// aside are parts that a node keeps and cannot open, by run.
 	aside map[string][]control.AsidePart
 	subs  map[string]map[*subscriber]bool
@@ -121,7 +123,7 @@ type heldPart struct {
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
 	s := &Service{opts: opts, plan: prepare.Plan, live: map[string]*live{}, starting: map[string]string{}, recovering: map[string]bool{},
-		salvaged: map[string][]heldPart{}, aside: map[string][]control.AsidePart{}, subs: map[string]map[*subscriber]bool{},
+		salvaged: map[string][]heldPart{}, postponed: map[string]bool{}, aside: map[string][]control.AsidePart{}, subs: map[string]map[*subscriber]bool{},
 		enriching: map[string]*enriching{}, awaiting: map[string]bool{}, enrichRoom: semaphore.NewWeighted(enrichShares)}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()

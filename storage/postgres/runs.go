@@ -23,7 +23,7 @@ const stateColumns = `r.status, r.phase,
 	r.start_time, r.warmup_start_time, r.warmup_end_time, r.measurement_end_time, r.end_time,
 	r.total_workers_expected, r.workers_registered, r.workers_active, r.workers_completed,
 	r.total_ops, r.error_count, r.current_qps, r.worker_targets, r.stop_reason, r.cancellation_reason,
-	r.created_by, r.owner_epoch, r.created_at, r.updated_at, coalesce(r.matrix_id, ''), r.matrix_index, r.matrix_label`
+	r.created_by, r.owner_epoch, r.owner, r.created_at, r.updated_at, coalesce(r.matrix_id, ''), r.matrix_index, r.matrix_label`
 
 // scanRun reads runColumns, and what follows them into more.
 func scanRun(row pgx.CollectableRow, run *engine.Run, more ...any) error {
@@ -35,7 +35,7 @@ func scanRun(row pgx.CollectableRow, run *engine.Run, more ...any) error {
 		&start, &warmupStart, &warmupEnd, &measured, &end,
 		&run.WorkersExpected, &run.WorkersRegistered, &run.WorkersActive, &run.WorkersCompleted,
 		&run.TotalOps, &run.ErrorCount, &run.CurrentQPS, &targets, &stopReason, &run.CancellationReason,
-		&run.CreatedBy, &run.OwnerEpoch, &created, &updated, &run.MatrixID, &run.MatrixIndex, &run.MatrixLabel}, more...)
+		&run.CreatedBy, &run.OwnerEpoch, &run.Owner, &created, &updated, &run.MatrixID, &run.MatrixIndex, &run.MatrixLabel}, more...)
 	if err := row.Scan(dest...); err != nil {
 		return err
 	}

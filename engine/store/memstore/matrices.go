@@ -167,7 +167,7 @@ func (s *Store) ClaimMatrix(ctx context.Context, matrixID, owner string, reclaim
 		return err
 	case m.Status.Terminal():
 		return store.ErrConflict
-	case !m.lapsed() && !(reclaim && m.Owner == owner):
+	case !m.lapsed() && (!reclaim || m.Owner != owner):
 		return fmt.Errorf("claiming the matrix: %w", store.ErrHeld)
 	}
 	m.hold(owner)

@@ -191,7 +191,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (int64, error) {
 	if own := c.Reclaim && r.owner == c.Owner; !own && !r.expires().Before(now()) {
 		return 0, fmt.Errorf("claiming the run: %w", store.ErrHeld)
 	}
-	r.owner = c.Owner
+	r.owner, r.row.Owner = c.Owner, c.Owner
 	r.hold()
 	r.touch()
 	r.row.OwnerEpoch++

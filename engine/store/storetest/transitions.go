@@ -301,6 +301,9 @@ func leases(t *testing.T, s store.Store) {
 	}
 	wantError(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: first}), store.ErrFenced)
 	must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Epoch: second}))
+	if run, err := s.Run(ctx, "r1"); err != nil || run.Owner != "a" {
+		t.Errorf("the run is %q's, %v", run.Owner, err)
+	}
 	must(t, s.RenewLeases(ctx, "a", nil))
 	expired, err := s.ExpiredRuns(ctx)
 	must(t, err)
