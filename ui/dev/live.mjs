@@ -176,8 +176,9 @@ export class Live {
         by_class: { ...this.classes },
         recent: [],
         dropped: 0,
+        retries: 0,
       },
-      connections: { active: s ? w.concurrent_connections : 0, target: w.concurrent_connections },
+      connections: { active: s ? w.concurrent_connections : 0, target: w.concurrent_connections, missing: 0, lost: 0, refused: 0, reopened: 0 },
       workers: [0, 1].map((i) => ({
         worker_id: `worker-${i}`,
         worker_group_id: i,

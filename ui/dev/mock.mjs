@@ -137,6 +137,10 @@ function seed() {
   search('limit of orders, five times', 22, now - 30_000_000, 5);
   const simulated = put('hybrid table', null, { seed: 31, start: now - 33_000_000 });
   simulated.run.simulated = simulated.summary.simulated = simulated.summary.environment.simulated = true;
+  const emulated = put('emulated table', null, { seed: 33, start: now - 34_000_000 });
+  for (const of of [emulated.run, emulated.summary, emulated.summary.environment]) of.simulated = of.emulated = true;
+  const unrated = put('record lost', null, { seed: 35, start: now - 35_000_000 });
+  Object.assign(unrated.summary, { covered_seconds: 0, qps: 0 });
   put('lost records', null, { seed: 13, start: now - 22_000_000, lost: 1204 });
   for (let i = 0; i < 44; i++)
     put(
@@ -474,7 +478,7 @@ const routes = [
   ],
   ['GET', /^\/api\/runs\/([^/]+)\/timeseries$/, ([, id], _b, q) => {
     const r = need(runs, id, 'run');
-    return { points: q.get('worker_id') ? workerPoints(r) : r.points };
+    return { resolution_seconds: 1, points: q.get('worker_id') ? workerPoints(r) : r.points };
   }],
   [
     'GET',

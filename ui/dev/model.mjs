@@ -142,6 +142,7 @@ export function figures(rnd, { seconds, errors, dropped = 0, lost = 0 }) {
       errors: k === 'UPDATE' ? errorCount : 0,
       qps: n / Math.max(1, measured.length),
       rows,
+      no_rows: k === 'UPDATE' ? Math.round(n * 0.071) : 0,
       latency_ms: exactly(per(k)),
     };
   }
@@ -151,6 +152,30 @@ export function figures(rnd, { seconds, errors, dropped = 0, lost = 0 }) {
     writes: byKind.INSERT.count + byKind.UPDATE.count,
     duration_seconds: measured.length + 0.004,
     qps: operations / Math.max(1, measured.length),
+    finished_late: 7,
+    drain_seconds: 0.0041,
+    covered_seconds: null,
+    coordinated_omission: null,
+    service_ms: null,
+    schedule_lag_ms: null,
+    target_qps: null,
+    retries: 0,
+    transactions: null,
+    by_statement: (all.length ? kinds : []).map((k) => {
+      const { avg, p50, p95, p99, max } = byKind[k].latency_ms;
+      return {
+        statement_id: k.toLowerCase(),
+        kind: k,
+        in_transaction: false,
+        count: byKind[k].count,
+        errors: byKind[k].errors,
+        retries: 0,
+        rows: byKind[k].rows,
+        qps: byKind[k].qps,
+        latency_ms: { avg, p50, p95, p99, max },
+      };
+    }),
+    connections: { lost: 0, refused: 0, reopened: 0, most_missing: 0 },
     latency_ms: all.length ? exactly(all) : null,
     by_kind: byKind,
     errors: {
@@ -179,11 +204,15 @@ export function figures(rnd, { seconds, errors, dropped = 0, lost = 0 }) {
     accounting: {
       scheduled: started + dropped,
       dropped,
+      dropped_by_reason: { max_in_flight: dropped, stopped: 0, not_dispatched: 0 },
       started,
       succeeded: started - errorCount,
       failed: errorCount,
       recorded: started - lost,
       warmup: warmupCount,
+      warmup_scheduled: warmupCount,
+      warmup_dropped: 0,
+      statements: 0,
       balanced: lost === 0,
       problems: lost ? ['the number of records is not the number started'] : undefined,
     },

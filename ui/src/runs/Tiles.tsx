@@ -81,7 +81,7 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
             {ran ? <VerdictBadge verdict={s.validity} of={s} /> : '–'}
           </div>
           <div className="tile-note">
-            {plain(count(s.environment.cpus))} CPUs{s.environment.target_is_local ? ' · target beside it' : ''}
+            {plain(count(s.environment.cpus))} CPUs{s.environment.target_is_local ? ' · local target' : ''}
           </div>
         </div>
       </div>
