@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -156,6 +157,9 @@ type accountAdapter struct {
 func (a accountAdapter) Info() plugin.Info {
 	info := a.Adapter.Info()
 	info.Manifest.Driver = "account"
+	sends := info.Manifest.Declared()
+	sends.Query = append(slices.Clone(sends.Query), historySQL, aggregateSQL)
+	info.Manifest.Sends = &sends
 	return info
 }
 
