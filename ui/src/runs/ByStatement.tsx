@@ -10,7 +10,7 @@ export function ByStatement({ s }: { s: Summary }) {
   if (rows.length === 0) return null;
   const t = s.transactions;
   return (
-    <section className="panel table-wrap">
+    <section className="panel table-wrap" tabIndex={0} aria-label="By statement, a table that scrolls">
       <header>
         <h3>By statement</h3>
         <span className="muted note">

@@ -188,7 +188,7 @@ function ByKind({ s }: { s: Summary }) {
       </section>
     );
   return (
-    <section className="panel table-wrap">
+    <section className="panel table-wrap" tabIndex={0} aria-label="By kind, a table that scrolls">
       <table className="table">
         <thead>
           <tr>
@@ -322,7 +322,7 @@ function Slowest({ s }: { s: Summary }) {
       </section>
     );
   return (
-    <section className="panel table-wrap">
+    <section className="panel table-wrap" tabIndex={0} aria-label="Slowest executions, a table that scrolls">
       <table className="table dense">
         <thead>
           <tr>
