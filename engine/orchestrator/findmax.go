@@ -160,7 +160,7 @@ func millis(ms *float64) string {
 // saveSearch queues the state of the search, with the steps that were judged since.
 func (l *live) saveSearch(steps []engine.FindMaxStep) {
 	state := l.searchState()
-	l.keeper.add("the search", func(ctx context.Context) error {
+	l.keeper.Add("the search", func(ctx context.Context) error {
 		return l.svc.opts.Store.SaveFindMax(ctx, store.FindMaxProgress{RunID: l.runID, Epoch: l.epoch, State: *state, Steps: steps})
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/threshold"
@@ -29,7 +30,7 @@ type child struct {
 // ending is everything that the results of a run are computed from.
 type ending struct {
 	run         engine.Run
-	keeper      *keeper
+	keeper      *keeper.Keeper
 	plan        *engine.Plan
 	environment engine.Environment
 	children    []child
@@ -69,7 +70,7 @@ func (l *live) saveStart() {
 	for _, w := range l.workers {
 		rows = append(rows, l.row(w))
 	}
-	l.keeper.add("the plan", func(ctx context.Context) error {
+	l.keeper.Add("the plan", func(ctx context.Context) error {
 		for _, r := range rows {
 			if err := l.svc.opts.Store.SaveResult(ctx, r); err != nil {
 				return err
@@ -135,7 +136,7 @@ func (l *live) finish(ctx context.Context) {
 // saveCounts stores what the workers counted, so that a restart while figures
 // are computed does not lose it.
 func (l *live) saveCounts(e ending) {
-	l.keeper.add("the counts", func(ctx context.Context) error {
+	l.keeper.Add("the counts", func(ctx context.Context) error {
 		for _, c := range e.children {
 			if c.totals == nil {
 				continue
@@ -177,7 +178,7 @@ func (l *live) finished(ctx context.Context, o *outcome) {
 	l.summary.Store(o.summary)
 	verdict := fmt.Sprintf("The figures are there: %d operations, %.0f per second, %s", o.summary.Operations, o.summary.QPS, o.summary.Validity)
 	l.note(engine.LogInfo, nil, "%s", verdict)
-	l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
+	l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
 		WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
 	l.happen(ctx, lifecycle.Finished{Enrich: l.plan != nil && enrichable(l.plan.Plan)})
 }
@@ -190,7 +191,7 @@ func (l *live) enriched(ctx context.Context) {
 		level = engine.LogWarning
 	}
 	l.note(level, nil, "The enrichment is %s. %s", e.Status, e.Reason)
-	l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
+	l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
 		WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
 	l.happen(ctx, lifecycle.Enriched{})
 }
@@ -272,7 +273,7 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 }
 
 // keepPart fetches, verifies, stores and indexes one part, then acknowledges it.
-func (s *Service) keepPart(ctx context.Context, k *keeper, p heldPart) error {
+func (s *Service) keepPart(ctx context.Context, k *keeper.Keeper, p heldPart) error {
 	path, ok := strings.CutPrefix(p.ArtifactURL, "file://")
 	if !ok {
 		return fmt.Errorf("fetching %s: the address %s is not supported", p.Artifact.Name, p.ArtifactURL)
@@ -289,14 +290,14 @@ func (s *Service) keepPart(ctx context.Context, k *keeper, p heldPart) error {
 		}
 		return fmt.Errorf("storing %s: %w", p.Artifact.Name, err)
 	}
-	j := k.add("a part of the record", func(ctx context.Context) error { return s.opts.Store.SaveArtifact(ctx, p.Artifact) })
+	j := k.Add("a part of the record", func(ctx context.Context) error { return s.opts.Store.SaveArtifact(ctx, p.Artifact) })
 	select {
-	case <-j.done:
+	case <-j.Done():
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if j.err != nil {
-		return j.err
+	if j.Err() != nil {
+		return j.Err()
 	}
 	p.node.send(control.ArtifactAck{RunID: p.Artifact.RunID, WorkerID: p.Artifact.WorkerID, Name: p.Artifact.Name, SHA256: p.Artifact.SHA256})
 	return nil
@@ -351,7 +352,7 @@ func (s *Service) saveResults(ctx context.Context, e ending, parent *engine.Figu
 			EndTime: e.run.EndTime, Figures: children[i], FailureReason: c.failure})
 	}
 	rows = append(rows, parentResult(e, parent))
-	j := e.keeper.add("the results", func(ctx context.Context) error {
+	j := e.keeper.Add("the results", func(ctx context.Context) error {
 		for _, r := range rows {
 			if err := s.opts.Store.SaveResult(ctx, r); err != nil {
 				return err
@@ -360,8 +361,8 @@ func (s *Service) saveResults(ctx context.Context, e ending, parent *engine.Figu
 		return nil
 	})
 	select {
-	case <-j.done:
-		return j.err
+	case <-j.Done():
+		return j.Err()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/guardrail"
+	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -30,7 +31,7 @@ type live struct {
 	runID  string
 	clock  *engine.Clock
 	log    zerolog.Logger
-	keeper *keeper
+	keeper *keeper.Keeper
 	inbox  chan fromNode
 	asked  chan request
 	done   chan struct{} // closed when nothing is left to do
@@ -63,12 +64,12 @@ type live struct {
 	sequence     int64 // of the last event made
 	pending      []pendingPush
 	parts        map[string]heldPart
-	logbook      logbook
+	logbook      keeper.Logbook
 	lastState    time.Time
 	still        stillness
 	plan         *prepare.Prepared
 	progress     *engine.PrepareProgress
-	lastStore    *job // the last transition queued
+	lastStore    *keeper.Write // the last transition queued
 	// Of a search: the step under way, and what it has measured.
 	meter lifecycle.Meter
 	step  control.Step
@@ -134,7 +135,7 @@ type prepareResult struct {
 // pendingPush are events that wait for the store before they are sent.
 type pendingPush struct {
 	events   []engine.Event
-	job      *job
+	job      *keeper.Write
 	deadline time.Time
 }
 
@@ -145,7 +146,7 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by s
 		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails), parts: map[string]heldPart{}, byID: map[string]*runWorker{},
 		prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1), finishDone: make(chan *outcome, 1),
 		cancelPrepare: func() {}, polls: make(chan polled), stopPolling: func() {}}
-	l.keeper = newKeeper(s.opts.Store, run.RunID, s.opts.Log)
+	l.keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
 	var ids []string
 	for i, n := range shares {
 		w := &runWorker{id: workerID(i), group: i, testID: uuid.NewString(), connections: n}
@@ -188,7 +189,7 @@ func (l *live) loop(ctx context.Context) {
 		if l.plan != nil && l.life.Status().Terminal() {
 			if failed := l.svc.setBack(l.run, l.plan.Plan); failed != "" {
 				l.note(engine.LogError, nil, "%s", failed)
-				l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
+				l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
 					WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
 			}
 		}
@@ -201,7 +202,7 @@ func (l *live) loop(ctx context.Context) {
 		// The run is over when its end is stored too.
 		var over <-chan struct{}
 		if l.life.Ended() {
-			over = l.lastStore.done
+			over = l.lastStore.Done()
 		}
 		var enriched <-chan struct{}
 		if l.enriching != nil && !l.life.Ended() {
@@ -209,13 +210,13 @@ func (l *live) loop(ctx context.Context) {
 		}
 		var stored <-chan struct{}
 		if len(l.pending) > 0 {
-			stored = l.pending[0].job.done
+			stored = l.pending[0].job.Done()
 		}
 		select {
 		case <-ctx.Done():
 			stopTimer()
 			return
-		case <-l.keeper.fenced:
+		case <-l.keeper.Fenced():
 			l.abandon()
 			stopTimer()
 			return
@@ -237,7 +238,7 @@ func (l *live) loop(ctx context.Context) {
 			l.finished(ctx, o)
 		case p := <-l.polls:
 			l.warehousePolled(p)
-		case o := <-l.keeper.outages:
+		case o := <-l.keeper.Outages():
 			l.storeOutage(o)
 		case <-enriched:
 			if l.enriching.interrupted {
@@ -279,7 +280,7 @@ func (l *live) leave() {
 	}
 	l.svc.dropSubscribers(l.runID)
 	l.svc.mu.Unlock()
-	l.keeper.close()
+	l.keeper.Close()
 	close(l.done)
 }
 
@@ -302,7 +303,7 @@ func (l *live) whenStored(done chan struct{}) {
 	}
 	go func() {
 		select {
-		case <-last.done:
+		case <-last.Done():
 		case <-l.svc.lifetime.Done():
 		}
 		close(done)
@@ -329,7 +330,7 @@ func (l *live) change(t store.Transition, urgent bool) {
 		events[i] = e
 	}
 	l.show(t)
-	j := l.keeper.transition(t, events)
+	j := l.keeper.Transition(t, events)
 	l.lastStore = j
 	if len(events) > 0 {
 		p := pendingPush{events: events, job: j, deadline: now.Add(pushDeadline)}
@@ -493,7 +494,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 			}
 		}
 	case control.Log:
-		l.logbook.add(m.LogEntry)
+		l.logbook.Add(m.LogEntry)
 	case control.WorkReady:
 		l.parts[m.WorkID] = heldPart{m, f.node}
 	case control.RunRejected:
@@ -516,7 +517,7 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 		return
 	}
 	w.heard = l.clock.Now()
-	l.logbook.lost(m.NodeID, m.LogsDropped)
+	l.logbook.Lost(m.NodeID, m.LogsDropped)
 	if w.dead {
 		// It was given up, and its load may have run on; what it counted still counts.
 		w.state.Totals = m.Totals

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/keeper"
 )
 
 // calm is how long no connection must be lost for a row of losses to be over.
@@ -79,27 +80,19 @@ func (l *live) endLosses(now time.Time, end bool) {
 	}
 }
 
-// outage is a change of whether the control store can be reached.
-type outage struct {
-	at      time.Time
-	away    bool
-	waiting int
-	err     error
-}
-
 // storeOutage tells the log that the store went away, or is back.
-func (l *live) storeOutage(o outage) {
-	at := l.clock.Place(o.at)
-	if o.away {
+func (l *live) storeOutage(o keeper.Outage) {
+	at := l.clock.Place(o.At)
+	if o.Away {
 		l.awaySince = at
-		l.noteWith(details{"from": engine.At(at), "error": o.err.Error()}, engine.LogWarning, nil, "The control store is away; the run goes on and is written when it is back")
+		l.noteWith(details{"from": engine.At(at), "error": o.Err.Error()}, engine.LogWarning, nil, "The control store is away; the run goes on and is written when it is back")
 		return
 	}
 	gone := 0.0
 	if !l.awaySince.IsZero() {
 		gone = at.Sub(l.awaySince).Seconds()
 	}
-	l.noteWith(details{"from": engine.At(l.awaySince), "to": engine.At(at), "away_seconds": gone, "waiting_writes": o.waiting}, engine.LogInfo, nil,
-		"The control store is back after %.1f s; %d write(s) waited for it", gone, o.waiting)
+	l.noteWith(details{"from": engine.At(l.awaySince), "to": engine.At(at), "away_seconds": gone, "waiting_writes": o.Waiting}, engine.LogInfo, nil,
+		"The control store is back after %.1f s; %d write(s) waited for it", gone, o.Waiting)
 	l.awaySince = time.Time{}
 }

@@ -54,7 +54,7 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 	}
 	p.Guardrails = l.guard.State()
 	p.FindMax = l.searchState()
-	p.Logs, p.LogsDropped = l.logbook.newest(now), l.logbook.missing(l.keeper.linesLost.Load())
+	p.Logs, p.LogsDropped = l.logbook.Newest(now), l.logbook.Missing(l.keeper.LinesLost())
 	return p
 }
 

@@ -138,7 +138,7 @@ func (l *live) warehousePolled(p polled) {
 	perHour, known := l.svc.opts.Prices().PerHour(*p.warehouse)
 	l.spent.polled(at, perHour, known)
 	point := engine.WarehousePoint{Timestamp: engine.At(at), ElapsedSeconds: at.Sub(l.run.StartTime.Time).Seconds(), Warehouse: *p.warehouse}
-	l.keeper.add("a poll of the warehouse", func(ctx context.Context) error {
+	l.keeper.Add("a poll of the warehouse", func(ctx context.Context) error {
 		return l.svc.opts.Store.SaveWarehouse(ctx, l.runID, l.epoch, point)
 	})
 }

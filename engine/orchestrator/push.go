@@ -12,7 +12,7 @@ func (l *live) push(now time.Time) {
 	for len(l.pending) > 0 {
 		p := l.pending[0]
 		select {
-		case <-p.job.done:
+		case <-p.job.Done():
 		default:
 			if now.Before(p.deadline) {
 				return

@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -113,18 +114,18 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []heldPart) 
 	if err != nil {
 		return err
 	}
-	e.keeper = newKeeper(s.opts.Store, run.RunID, s.opts.Log)
+	e.keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
 	s.opts.Log.Warn().Str("run_id", run.RunID).Int("parts", len(parts)).Msg("parts that a run has left are taken in")
-	s.routines.Go(func() { e.keeper.run(s.lifetime) })
+	s.routines.Go(func() { e.keeper.Run(s.lifetime) })
 	s.routines.Go(func() {
-		defer e.keeper.close()
+		defer e.keeper.Close()
 		o := s.process(s.lifetime, e)
 		if o.summary == nil {
 			return
 		}
-		b := logbook{seq: s.lastLog(run.RunID)}
+		b := keeper.LogbookAfter(s.lastLog(run.RunID))
 		add := func(level engine.LogLevel, text string) {
-			b.add(engine.LogEntry{RunID: run.RunID, TestID: run.RunID, Level: level, Message: text, Timestamp: engine.At(time.Now())})
+			b.Add(engine.LogEntry{RunID: run.RunID, TestID: run.RunID, Level: level, Message: text, Timestamp: engine.At(time.Now())})
 		}
 		if len(o.stored) > 0 {
 			add(engine.LogInfo, fmt.Sprintf("%d part(s) of the record that could not be stored when the run ended were taken in, and the figures computed again: %d operations, %s",
@@ -133,7 +134,7 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []heldPart) 
 		for _, text := range o.problems {
 			add(engine.LogError, text)
 		}
-		e.keeper.saveTick(&store.Tick{RunID: run.RunID, Epoch: epoch, Logs: b.take(), TotalOps: o.summary.Operations, ErrorCount: o.summary.Errors.Count,
+		e.keeper.SaveTick(&store.Tick{RunID: run.RunID, Epoch: epoch, Logs: b.Take(), TotalOps: o.summary.Operations, ErrorCount: o.summary.Errors.Count,
 			WorkersRegistered: run.WorkersRegistered, WorkersCompleted: run.WorkersCompleted})
 	})
 	return nil
@@ -169,7 +170,7 @@ func (s *Service) recoverRun(ctx context.Context, run engine.Run, why string, re
 		}
 	}
 	e.run = run
-	e.keeper = newKeeper(s.opts.Store, run.RunID, s.opts.Log)
+	e.keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
 	s.mu.Lock()
 	e.parts = s.salvaged[run.RunID]
 	s.mu.Unlock()
@@ -181,9 +182,9 @@ func (s *Service) recoverRun(ctx context.Context, run engine.Run, why string, re
 	delete(s.salvaged, run.RunID)
 	s.mu.Unlock()
 	s.opts.Log.Warn().Str("run_id", run.RunID).Str("status", string(run.Status)).Int("parts", len(e.parts)).Msg("a run of an earlier process is finished")
-	s.routines.Go(func() { e.keeper.run(s.lifetime) })
+	s.routines.Go(func() { e.keeper.Run(s.lifetime) })
 	s.routines.Go(func() {
-		defer e.keeper.close()
+		defer e.keeper.Close()
 		defer s.recovers(run.RunID, false)
 		s.finishRecovered(e, epoch)
 	})
@@ -408,10 +409,10 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 	if notSetBack != "" {
 		add(engine.LogError, notSetBack)
 	}
-	e.keeper.saveTick(&store.Tick{RunID: e.run.RunID, Epoch: epoch, Logs: logs, TotalOps: e.run.TotalOps, ErrorCount: e.run.ErrorCount, WorkersRegistered: e.run.WorkersRegistered, WorkersCompleted: e.run.WorkersCompleted})
-	j := e.keeper.transition(store.Transition{RunID: e.run.RunID, Epoch: epoch, From: []engine.Status{e.run.Status}, Phase: &none}, nil)
+	e.keeper.SaveTick(&store.Tick{RunID: e.run.RunID, Epoch: epoch, Logs: logs, TotalOps: e.run.TotalOps, ErrorCount: e.run.ErrorCount, WorkersRegistered: e.run.WorkersRegistered, WorkersCompleted: e.run.WorkersCompleted})
+	j := e.keeper.Transition(store.Transition{RunID: e.run.RunID, Epoch: epoch, From: []engine.Status{e.run.Status}, Phase: &none}, nil)
 	select {
-	case <-j.done:
+	case <-j.Done():
 	case <-s.lifetime.Done():
 		return
 	}

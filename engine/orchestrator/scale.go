@@ -69,7 +69,7 @@ func (l *live) join(ctx context.Context, connections int) *runWorker {
 		l.note(engine.LogInfo, w, "%s joins", w.id)
 	}
 	row := l.row(w)
-	l.keeper.add("a run worker", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
+	l.keeper.Add("a run worker", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
 	l.assign(ctx, w, slot, l.svc.available())
 	if w.node != nil {
 		w.node.send(l.state())

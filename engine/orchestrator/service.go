@@ -433,7 +433,7 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 		}
 		stored := l.ask(lifecycle.StopAsked{Reason: engine.StopUserRequested, Sentence: reasonUser, By: by})
 		patience := stopReply
-		if l.keeper.isAway() {
+		if l.keeper.Away() {
 			patience = stopReplyAway
 		}
 		limit := time.NewTimer(patience)

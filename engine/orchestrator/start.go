@@ -96,10 +96,17 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	s.mu.Lock()
 	s.live[runID] = l
 	s.mu.Unlock()
-	s.routines.Go(func() { l.keeper.run(s.lifetime) })
+	s.routines.Go(func() { l.keeper.Run(s.lifetime) })
 	s.routines.Go(func() { l.loop(s.lifetime) })
 	return run, nil
 }
+
+// The patience with the control store, outside of a run's keeper.
+const (
+	storeLimit   = 10 * time.Second // one question
+	firstBackoff = 100 * time.Millisecond
+	mostBackoff  = 5 * time.Second
+)
 
 // takeOver tries for a few seconds.
 func (s *Service) takeOver(ctx context.Context, runID string) (epoch int64, err error) {

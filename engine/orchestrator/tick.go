@@ -34,8 +34,8 @@ func (l *live) everySecond(ctx context.Context) {
 		l.judgeRate(ctx, now)
 		l.endLosses(now, false)
 		l.happen(ctx, lifecycle.Ticked{})
-	} else if len(l.logbook.pending) > 0 {
-		l.keeper.saveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
+	} else if l.logbook.Waiting() > 0 {
+		l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
 			WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
 	}
 	l.publish(false)
@@ -140,7 +140,7 @@ func (l *live) aggregate(now time.Time) {
 	shown := *r
 	l.shown.Store(&shown)
 
-	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Snapshots, Logs: l.logbook.take(),
+	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Snapshots, Logs: l.logbook.Take(),
 		TotalOps: s.RollupOps, ErrorCount: s.RollupErrors, CurrentQPS: s.Payload.Ops.CurrentPerSec,
 		WorkersRegistered: registered, WorkersActive: active, WorkersCompleted: completed}
 	if l.life.Started() && reported(s) && (len(s.Snapshots) > 0 || !l.allEnded()) && (covered(s) >= shortestSecond || reportedOps(s) > 0) {
@@ -150,7 +150,7 @@ func (l *live) aggregate(now time.Time) {
 	if l.life.Started() {
 		t.FindMax = l.searchState()
 	}
-	l.keeper.saveTick(t)
+	l.keeper.SaveTick(t)
 }
 
 // saveVerdict keeps causes and notes as they come, for a process that has to end the
@@ -160,7 +160,7 @@ func (l *live) saveVerdict() {
 	if n := len(verdict.Causes) + len(verdict.Seen); n != l.judgedSoFar {
 		l.judgedSoFar = n
 		row := engine.TestResult{TestID: l.runID, RunID: l.runID, TestName: l.run.TestName, Status: l.life.Status(), Validity: &verdict}
-		l.keeper.add("the verdict so far", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
+		l.keeper.Add("the verdict so far", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
 	}
 }
 

@@ -1,4 +1,6 @@
-package orchestrator
+// Package Keeper writes what a run must not lose to the control store, behind
+// the run's loop: in order, again while the store is away, and in bounded memory.
+package keeper
 
 import (
 	"context"
@@ -26,16 +28,16 @@ const (
 	mostTicks = 1800
 )
 
-// keeper writes what one run must not lose, in order, behind the run's loop: the
+// Keeper writes what one run must not lose, in order, behind the run's loop: the
 // loop never waits for the store. While the store is away the work is retried
 // with back-off and memory stays bounded: seconds lose their worker rows first.
-type keeper struct {
+type Keeper struct {
 	store store.Runs
 	runID string
 	log   zerolog.Logger
 
 	mu      sync.Mutex
-	queue   []*job
+	queue   []*Write
 	wake    chan struct{}
 	ticks   int
 	thinned int64
@@ -43,7 +45,7 @@ type keeper struct {
 	closing bool
 
 	// outages tell when the store went away and came back; linesLost counts lines of the run's log that were given up.
-	outages   chan outage
+	outages   chan Outage
 	linesLost atomic.Int64
 
 	// fenced is closed when another server owns the run.
@@ -51,8 +53,8 @@ type keeper struct {
 	fenceOnce sync.Once
 }
 
-// job is one write. done is closed when it is persisted or given up; err tells which.
-type job struct {
+// Write is one write, queued or done.
+type Write struct {
 	name string
 	do   func(ctx context.Context, again bool) error
 	tick *store.Tick
@@ -60,11 +62,36 @@ type job struct {
 	err  error
 }
 
-func newKeeper(s store.Runs, runID string, log zerolog.Logger) *keeper {
-	return &keeper{store: s, runID: runID, log: log, wake: make(chan struct{}, 1), outages: make(chan outage, 16), fenced: make(chan struct{})}
+// Outage is a change of whether the control store can be reached.
+type Outage struct {
+	At   time.Time
+	Away bool
+	// Waiting is how many writes wait for the store.
+	Waiting int
+	Err     error
 }
 
-func (k *keeper) push(j *job) *job {
+// Done is closed when the write is persisted or given up.
+func (w *Write) Done() <-chan struct{} { return w.done }
+
+// Err tells why a write that is done was given up, nil when it is persisted.
+func (w *Write) Err() error { return w.err }
+
+// New is a keeper of one run; Run has to be called for it to write.
+func New(s store.Runs, runID string, log zerolog.Logger) *Keeper {
+	return &Keeper{store: s, runID: runID, log: log, wake: make(chan struct{}, 1), outages: make(chan Outage, 16), fenced: make(chan struct{})}
+}
+
+// Outages tell when the store went away and came back.
+func (k *Keeper) Outages() <-chan Outage { return k.outages }
+
+// Fenced is closed when another server owns the run.
+func (k *Keeper) Fenced() <-chan struct{} { return k.fenced }
+
+// LinesLost counts lines of the run's log that were given up.
+func (k *Keeper) LinesLost() int64 { return k.linesLost.Load() }
+
+func (k *Keeper) push(j *Write) *Write {
 	j.done = make(chan struct{})
 	k.mu.Lock()
 	k.queue = append(k.queue, j)
@@ -81,7 +108,7 @@ func (k *keeper) push(j *job) *job {
 }
 
 // thin bounds the waiting ticks. It needs mu.
-func (k *keeper) thin() {
+func (k *Keeper) thin() {
 	if k.ticks <= fullTicks {
 		return
 	}
@@ -104,20 +131,20 @@ func (k *keeper) thin() {
 	}
 }
 
-// add queues a write that may be repeated.
-func (k *keeper) add(name string, do func(ctx context.Context) error) *job {
-	return k.push(&job{name: name, do: func(ctx context.Context, _ bool) error { return do(ctx) }})
+// Add queues a write that may be repeated.
+func (k *Keeper) Add(name string, do func(ctx context.Context) error) *Write {
+	return k.push(&Write{name: name, do: func(ctx context.Context, _ bool) error { return do(ctx) }})
 }
 
-// saveTick queues one second. The keeper owns t afterwards.
-func (k *keeper) saveTick(t *store.Tick) {
-	k.push(&job{name: "a second of the run", tick: t, do: func(ctx context.Context, _ bool) error { return k.store.SaveTick(ctx, *t) }})
+// SaveTick queues one second. The keeper owns t afterwards.
+func (k *Keeper) SaveTick(t *store.Tick) {
+	k.push(&Write{name: "a second of the run", tick: t, do: func(ctx context.Context, _ bool) error { return k.store.SaveTick(ctx, *t) }})
 }
 
-// transition queues a change. expected are its events with the sequence ids
+// Transition queues a change. expected are its events with the sequence ids
 // that they are going to have.
-func (k *keeper) transition(t store.Transition, expected []engine.Event) *job {
-	return k.push(&job{name: "a transition to " + string(t.To), do: func(ctx context.Context, again bool) error {
+func (k *Keeper) Transition(t store.Transition, expected []engine.Event) *Write {
+	return k.push(&Write{name: "a transition to " + string(t.To), do: func(ctx context.Context, again bool) error {
 		if again {
 			// The attempt before may have been committed although its answer was lost.
 			if done, err := k.applied(ctx, t, expected); err != nil || done {
@@ -138,7 +165,7 @@ func (k *keeper) transition(t store.Transition, expected []engine.Event) *job {
 }
 
 // applied reports whether the store already shows what t asks for.
-func (k *keeper) applied(ctx context.Context, t store.Transition, expected []engine.Event) (bool, error) {
+func (k *Keeper) applied(ctx context.Context, t store.Transition, expected []engine.Event) (bool, error) {
 	if len(expected) > 0 {
 		events, err := k.store.Events(ctx, k.runID, expected[0].SequenceID-1)
 		if err != nil {
@@ -153,8 +180,8 @@ func (k *keeper) applied(ctx context.Context, t store.Transition, expected []eng
 	return (t.To == "" || run.Status == t.To) && (t.Phase == nil || run.Phase == *t.Phase), nil
 }
 
-// close ends the keeper once everything queued is written.
-func (k *keeper) close() {
+// Close ends the keeper once everything queued is written.
+func (k *Keeper) Close() {
 	k.mu.Lock()
 	k.closing = true
 	k.mu.Unlock()
@@ -164,11 +191,11 @@ func (k *keeper) close() {
 	}
 }
 
-// run writes until ctx ends, or the keeper is closed and has written everything.
-func (k *keeper) run(ctx context.Context) {
+// Run writes until ctx ends, or the keeper is closed and has written everything.
+func (k *Keeper) Run(ctx context.Context) {
 	for {
 		k.mu.Lock()
-		var next *job
+		var next *Write
 		if len(k.queue) > 0 {
 			next = k.queue[0]
 		}
@@ -204,7 +231,7 @@ func (k *keeper) run(ctx context.Context) {
 }
 
 // write tries until the store has taken the job, has refused it, or ctx ends.
-func (k *keeper) write(ctx context.Context, j *job) error {
+func (k *Keeper) write(ctx context.Context, j *Write) error {
 	backoff := firstBackoff
 	refused := 0
 	for attempt := 0; ; attempt++ {
@@ -237,15 +264,15 @@ func (k *keeper) write(ctx context.Context, j *job) error {
 	}
 }
 
-// isAway reports whether the store did not answer when it was last written to.
-func (k *keeper) isAway() bool {
+// Away reports whether the store did not answer when it was last written to.
+func (k *Keeper) Away() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.away
 }
 
 // reachable logs when the store goes and comes back, once each.
-func (k *keeper) reachable(yes bool, err error) {
+func (k *Keeper) reachable(yes bool, err error) {
 	k.mu.Lock()
 	changed := k.away == yes
 	k.away = !yes
@@ -253,7 +280,7 @@ func (k *keeper) reachable(yes bool, err error) {
 	k.mu.Unlock()
 	if changed {
 		select {
-		case k.outages <- outage{at: time.Now(), away: !yes, waiting: waiting, err: err}:
+		case k.outages <- Outage{At: time.Now(), Away: !yes, Waiting: waiting, Err: err}:
 		default: // who changes so often is known to be away
 		}
 	}
