@@ -1,4 +1,4 @@
-// Package Keeper writes what a run must not lose to the control store, behind
+// Package keeper writes what a run must not lose to the control store, behind
 // the run's loop: in order, again while the store is away, and in bounded memory.
 package keeper
 
