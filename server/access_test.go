@@ -78,9 +78,15 @@ func TestTokensCannotMintOthers(t *testing.T) {
 	other, otherID := b.mint(auth.ScopeRead)
 	as := func(secret string) []string { return []string{"Authorization", "Bearer " + secret} }
 	for _, secret := range []string{writer, other} {
+		// Nor may what a pipeline has uploaded be approved with the pipeline's token.
+		for _, request := range []string{"POST /api/plugins/count/enable", "POST /api/plugins/count/disable", "DELETE /api/plugins/count"} {
+			method, path, _ := strings.Cut(request, " ")
+			b.do(method, path, nil, as(secret)...).problem(t, 403, engine.CodeForbidden)
+		}
 		b.do("POST", "/api/auth/tokens", map[string]any{"name": "x"}, as(secret)...).problem(t, 403, engine.CodeForbidden)
 		b.do("POST", "/api/auth/signin-links", "{}", as(secret)...).problem(t, 403, engine.CodeForbidden)
 	}
+	b.do("POST", "/api/plugins/nothing/enable", nil, as(admin)...).problem(t, 404, engine.CodeNotFound)
 	b.do("DELETE", "/api/auth/tokens/"+otherID, nil, as(writer)...).problem(t, 403, engine.CodeForbidden)
 	b.do("POST", "/api/runs", map[string]any{"scenario": scenario("x")}, as(writer)...).want(t, 201)
 	b.do("DELETE", "/api/auth/tokens/"+writerID, nil, as(writer)...).want(t, 204) // itself

@@ -36,7 +36,21 @@ func Runs(a, b []Measured, o Options) (Comparison, error) {
 		}
 	}
 	c.About(summaries(a), summaries(b))
+	c.withoutRates(append(slices.Clone(a), b...))
 	return c, nil
+}
+
+// withoutRates takes the rates out of a comparison with a run whose record is lost: it has
+// none, which is not a rate of 0, and its seconds are those that happen to be there.
+func (c *Comparison) withoutRates(all []Measured) {
+	if !slices.ContainsFunc(all, func(m Measured) bool { return !m.Summary.Rated() }) {
+		return
+	}
+	for i := range c.Metrics {
+		if m := &c.Metrics[i]; m.Name == "qps" {
+			*m = Metric{Name: m.Name, Unit: m.Unit, Verdict: Unclear, Reason: "Parts of a record are lost, and of no time is all of it there: there is no rate to compare."}
+		}
+	}
 }
 
 // SameRuns reports whether two sides name the same runs, in any order.

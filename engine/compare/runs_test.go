@@ -59,6 +59,22 @@ func TestARunIsTheSameAsItself(t *testing.T) {
 	}
 }
 
+// TestALostRecordHasNoRateToCompare: its seconds are those that happen to be there.
+func TestALostRecordHasNoRateToCompare(t *testing.T) {
+	a, lost := measured("a", 1000, 5, 30), measured("b", 1000, 5, 30)
+	none := 0.0
+	lost.Summary.QPS, lost.Summary.CoveredSeconds = 0, &none
+	for _, sides := range [][2]Measured{{a, lost}, {lost, a}} {
+		got, err := Runs(sides[:1], sides[1:], Defaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := got.Metrics[0]; m.Name != "qps" || m.A != nil || m.B != nil || m.Difference != nil || m.Verdict != Unclear || !strings.Contains(m.Reason, "lost") {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
 // TestDifferencesAreThoseOfTheFiguresShown: a reader who reckons with the summaries comes to the same percentages.
 func TestDifferencesAreThoseOfTheFiguresShown(t *testing.T) {
 	a, b := measured("a", 1000, 5, 30), measured("b", 1100, 6, 30)

@@ -65,17 +65,17 @@ func (a *API) registerPlugins(app *fiber.App) {
 	})
 	a.raw(app, describeUpload(a), a.upload)
 	enable := op(http.MethodPost, "/api/plugins/{name}/enable", "enable-plugin", tagPlugins, "Enable an uploaded plugin", http.StatusNotFound, http.StatusConflict)
-	enable.Description = "Only an admin may. It is loaded first: what cannot be loaded stays disabled."
+	enable.Description = "Only an admin may: a session, or a token of the scope admin. It is loaded first: what cannot be loaded stays disabled."
 	handle(a, enable, func(ctx context.Context, in *pluginInput) (*body[plugin.Entry], error) {
 		return a.switchPlugin(ctx, in.Name, "enable", a.Plugins.Enable)
 	})
 	disable := op(http.MethodPost, "/api/plugins/{name}/disable", "disable-plugin", tagPlugins, "Disable an uploaded plugin", http.StatusNotFound, http.StatusConflict)
-	disable.Description = "Only an admin may. No new run can use it; live ones go on."
+	disable.Description = "Only an admin may: a session, or a token of the scope admin. No new run can use it; live ones go on."
 	handle(a, disable, func(ctx context.Context, in *pluginInput) (*body[plugin.Entry], error) {
 		return a.switchPlugin(ctx, in.Name, "disable", a.Plugins.Disable)
 	})
 	remove := op(http.MethodDelete, "/api/plugins/{name}", "delete-plugin", tagPlugins, "Delete an uploaded plugin", http.StatusNotFound, http.StatusConflict)
-	remove.Description = "Only an admin may. It is 409 while a template names it or a live run executes it; the sentence names them."
+	remove.Description = "Only an admin may: a session, or a token of the scope admin. It is 409 while a template names it or a live run executes it; the sentence names them."
 	remove.DefaultStatus = http.StatusNoContent
 	handle(a, remove, a.deletePlugin)
 }
@@ -91,12 +91,18 @@ func (a *API) listPlugins(ctx context.Context, _ *struct{}) (*body[PluginList], 
 	return &body[PluginList]{PluginList{Plugins: entries}}, nil
 }
 
-// admin refuses everyone who is not one.
+// admin refuses everyone who is not one, and tokens that do not carry it: a leaked token
+// of a pipeline must not approve the plugin that it has uploaded.
 func (a *API) admin(ctx context.Context, what string) error {
-	if a.identity(ctx).User.Role == "admin" {
-		return nil
+	id := a.identity(ctx)
+	switch {
+	case id.User.Role != "admin":
+		return &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("Only an admin may %s.", what), Hint: "Ask one to do it on the Plugins page."}
+	case !id.MayGrant():
+		return &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("A token of the scope write cannot %s.", what),
+			Hint: "Do it on the page, or with a token of the scope admin: loadstone token NAME --scope admin"}
 	}
-	return &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("Only an admin may %s.", what), Hint: "Ask one to do it on the Plugins page."}
+	return nil
 }
 
 func (a *API) switchPlugin(ctx context.Context, ref, verb string, act func(ctx context.Context, ref, by string) (plugin.Entry, error)) (*body[plugin.Entry], error) {

@@ -56,7 +56,7 @@ type tokenInput struct {
 	Body struct {
 		Name          string `json:"name" minLength:"1" maxLength:"100" doc:"What the token is for."`
 		ExpiresInDays int    `json:"expires_in_days,omitempty" minimum:"1" maximum:"3650" doc:"90 without it."`
-		Scope         string `json:"scope,omitempty" enum:"read,write,admin" doc:"read only reads; write, the default, does everything but make and revoke tokens; admin does that too."`
+		Scope         string `json:"scope,omitempty" enum:"read,write,admin" doc:"read only reads; write, the default, does everything but make and revoke tokens and approve plugins; admin does that too."`
 	}
 }
 
