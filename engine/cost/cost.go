@@ -8,6 +8,7 @@ import (
 	_ "embed" // the price list
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,8 @@ type Warehouse struct {
 // Hybrid is the price of requests to hybrid tables, in credits.
 type Hybrid struct {
 	CreditsPerMillion float64
+	// Adapters are those whose tables are hybrid.
+	Adapters []string
 }
 
 // Default is the price list that comes with Loadstone.
@@ -55,8 +58,9 @@ func Embedded() []byte { return bytes.Clone(embedded) }
 // Of reckons the cost of a run: of its measurement, from start to end, for
 // operations that succeeded, and of its whole life. points are the polls of its
 // warehouse in order of time; without one the answer is nil, because then
-// nothing is paid by the hour, or nothing is known about it.
-func (p Prices) Of(points []engine.WarehousePoint, run engine.Run, f engine.Figures, hybrid bool) *engine.Cost {
+// nothing is paid by the hour, or nothing is known about it. adapter is the name of
+// the run's.
+func (p Prices) Of(points []engine.WarehousePoint, run engine.Run, f engine.Figures, adapter string) *engine.Cost {
 	if len(points) == 0 {
 		return nil
 	}
@@ -82,7 +86,7 @@ func (p Prices) Of(points []engine.WarehousePoint, run engine.Run, f engine.Figu
 	c.Clusters = clusters(points, start, end)
 	c.Credits = hours * c.Clusters * rate
 	c.RunCredits = max(run.EndTime.Sub(run.StartTime.Time).Hours(), hours) * clusters(points, run.StartTime.Time, run.EndTime.Time) * rate
-	if hybrid && p.Hybrid.CreditsPerMillion > 0 {
+	if slices.Contains(p.Hybrid.Adapters, adapter) && p.Hybrid.CreditsPerMillion > 0 {
 		requests := float64(f.Operations) / 1e6 * p.Hybrid.CreditsPerMillion
 		c.Credits += requests
 		c.RunCredits += requests

@@ -53,7 +53,7 @@ func TestAnHourOfMeasurement(t *testing.T) {
 		{"clusters outside the measurement", []engine.WarehousePoint{poll(0, "STANDARD", "X-Small", 9), poll(60, "STANDARD", "X-Small", 1), poll(3660, "STANDARD", "X-Small", 9)}, 1, 1.5},
 		{"an edition without clusters", []engine.WarehousePoint{poll(0, "STANDARD", "X-Small", 0)}, 1, 1.5},
 	} {
-		got := p.Of(c.points, run(), f, false)
+		got := p.Of(c.points, run(), f, "")
 		near(t, c.name+": credits", got.Credits, c.credits)
 		near(t, c.name+": price", got.Price, c.credits*3)
 		if got.PricePerMillion == nil {
@@ -85,7 +85,7 @@ func TestTheGenerationDecidesTheRate(t *testing.T) {
 	} {
 		p := poll(0, c.kind, c.size, 1)
 		p.Generation = c.generation
-		got := c.prices.Of([]engine.WarehousePoint{p}, run(), engine.Figures{}, false)
+		got := c.prices.Of([]engine.WarehousePoint{p}, run(), engine.Figures{}, "")
 		near(t, c.name, got.CreditsPerHour, c.credits)
 		if notes := strings.Join(got.Notes, " "); c.note == "" && strings.Contains(notes, "generation") || !strings.Contains(notes, c.note) {
 			t.Errorf("%s: the notes are %q", c.name, notes)
@@ -98,10 +98,10 @@ func TestTheGenerationDecidesTheRate(t *testing.T) {
 
 func TestWhatIsNotKnown(t *testing.T) {
 	p := Default()
-	if got := p.Of(nil, run(), engine.Figures{}, false); got != nil {
+	if got := p.Of(nil, run(), engine.Figures{}, ""); got != nil {
 		t.Errorf("a run without a warehouse costs %+v", got)
 	}
-	got := p.Of([]engine.WarehousePoint{poll(0, "STANDARD", "7X-Large", 1)}, run(), engine.Figures{}, false)
+	got := p.Of([]engine.WarehousePoint{poll(0, "STANDARD", "7X-Large", 1)}, run(), engine.Figures{}, "")
 	if got == nil || got.Credits != 0 || got.PricePerMillion != nil || !strings.Contains(got.Notes[0], "no rate for STANDARD warehouses of size 7X-Large") {
 		t.Errorf("an unknown size costs %+v", got)
 	}
@@ -113,8 +113,8 @@ func TestHybridRequests(t *testing.T) {
 	var f engine.Figures
 	f.Operations = 4_000_000
 	points := []engine.WarehousePoint{poll(0, "STANDARD", "X-Small", 1)}
-	near(t, "hybrid", p.Of(points, run(), f, true).Credits, 1+2)
-	near(t, "not hybrid", p.Of(points, run(), f, false).Credits, 1)
+	near(t, "hybrid", p.Of(points, run(), f, "snowflake_hybrid").Credits, 1+2)
+	near(t, "not hybrid", p.Of(points, run(), f, "other").Credits, 1)
 }
 
 func TestParse(t *testing.T) {

@@ -169,21 +169,40 @@ func (r *reader) list(n *yaml.Node, p *Prices) {
 			r.warehouses(e, p)
 		case "hybrid_requests":
 			for _, h := range r.group(e.value, e.name) {
-				if h.name == "credits_per_million" {
+				switch h.name {
+				case "credits_per_million":
 					p.Hybrid.CreditsPerMillion = r.number(h, join(e.name, h.name))
-				} else {
-					r.unknown(h, e.name, "credits_per_million")
+				case "adapters":
+					p.Hybrid.Adapters = r.names(h, join(e.name, h.name))
+				default:
+					r.unknown(h, e.name, "credits_per_million and adapters")
 				}
 			}
 		default:
 			r.unknown(e, "", "as_of, source, currency, credit_price, warehouses and hybrid_requests")
 		}
 	}
+	if p.Hybrid.Adapters == nil {
+		p.Hybrid.Adapters = Default().Hybrid.Adapters
+	}
 	for _, name := range []string{"currency", "credit_price", "warehouses"} {
 		if !given[name] {
 			r.refuse(name, "is missing", 0)
 		}
 	}
+}
+
+// names reads a list of names.
+func (r *reader) names(e entry, path string) []string {
+	if e.value.Kind != yaml.SequenceNode || len(e.value.Content) == 0 {
+		r.refuse(path, "is not a list of names", e.line)
+		return nil
+	}
+	var out []string
+	for _, n := range e.value.Content {
+		out = append(out, resolve(n).Value)
+	}
+	return out
 }
 
 func (r *reader) unknown(e entry, path, known string) {

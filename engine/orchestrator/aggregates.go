@@ -55,7 +55,7 @@ func (s *Service) askAggregates(runID string) time.Time {
 		return time.Now().Add(aggregatesAgain)
 	case !d.Enrichment.Status.Over():
 		return time.Now().Add(aggregatesAgain) // a retry asks for them too
-	case d.Enrichment.Aggregate == nil || d.Enrichment.Aggregate.Status != engine.EnrichmentPending || !enrichable(d.Plan):
+	case d.Enrichment.Aggregate == nil || d.Enrichment.Aggregate.Status != engine.EnrichmentPending || !s.enrichable(d.Plan):
 		return time.Time{}
 	}
 	e, ctx := s.holdEnrichment(runID, d.Enrichment)
@@ -141,7 +141,7 @@ func (s *Service) resumeAggregates(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if a := d.Enrichment.Aggregate; a != nil && enrichable(d.Plan) {
+		if a := d.Enrichment.Aggregate; a != nil && s.enrichable(d.Plan) {
 			at := a.NextPollAt.Time
 			if now := time.Now(); at.Before(now) {
 				at = now

@@ -10,9 +10,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 )
 
-// hybridAdapter is the adapter of tables whose requests may have a price of their own.
-const hybridAdapter = "snowflake_hybrid"
-
 // detailPage is how many events and artifacts are shown with a run; the others are paged.
 const detailPage = 200
 
@@ -86,7 +83,11 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 
 // costOf is what a run used of its warehouse, at the prices of now.
 func (s *Service) costOf(polls []engine.WarehousePoint, run engine.Run, f engine.Figures, plan *engine.Plan) *engine.Cost {
-	return s.opts.Prices().Of(polls, run, f, plan != nil && plan.Adapter.Name == hybridAdapter)
+	adapter := ""
+	if plan != nil {
+		adapter = plan.Adapter.Name
+	}
+	return s.opts.Prices().Of(polls, run, f, adapter)
 }
 
 // priced is a summary that is fresh from the run's loop with its cost. Without

@@ -15,6 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 const (
@@ -42,8 +43,25 @@ type enriching struct {
 	interrupted bool
 }
 
+// traits are those of the database that a run with this plan has.
+func (s *Service) traits(plan *engine.Plan) target.Traits {
+	if plan == nil {
+		return target.Traits{}
+	}
+	return target.TraitsOf(s.opts.Drivers[plan.Driver])
+}
+
 // enrichable reports whether a run with this plan may have a history to be joined with.
-func enrichable(plan *engine.Plan) bool { return plan != nil && plan.Driver != "postgres" }
+func (s *Service) enrichable(plan *engine.Plan) bool { return s.traits(plan).History }
+
+// enrichmentSkipped is the enrichment of a target that keeps no history of single queries.
+func (s *Service) enrichmentSkipped(plan *engine.Plan) engine.Enrichment {
+	reason := "The run was not prepared, so there is nothing to join with a history."
+	if plan != nil {
+		reason = s.traits(plan).Title + " keeps no history of single queries; the recorded executions are the source."
+	}
+	return engine.Enrichment{Status: engine.EnrichmentSkipped, Reason: reason}
+}
 
 // enrich starts the enrichment of a terminal run, or returns the one that is under way.
 func (s *Service) enrich(run engine.Run, plan *engine.Plan) *enriching {
@@ -286,8 +304,8 @@ func (s *Service) RetryEnrichment(ctx context.Context, runID, by string) (engine
 	switch {
 	case !d.Status.Terminal() || d.Summary == nil:
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s and has no figures yet.", d.Status), Hint: "its enrichment begins by itself when it has"}
-	case !enrichable(d.Plan):
-		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: enrichmentSkipped().Reason}
+	case !s.enrichable(d.Plan):
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: s.enrichmentSkipped(d.Plan).Reason}
 	}
 	e := s.enrich(d.Run, d.Plan)
 	s.opts.Log.Info().Str("run_id", runID).Str("by", by).Msg("enrichment asked for again")
@@ -330,10 +348,10 @@ func (s *Service) enrichmentOf(runID string, stored *engine.Enrichment, plan *en
 		return *stored
 	case plan == nil:
 		return payload.NotEnriched()
-	case enrichable(plan):
+	case s.enrichable(plan):
 		return engine.Enrichment{Status: engine.EnrichmentPending, Reason: "The history is asked when the run has ended."}
 	}
-	return enrichmentSkipped()
+	return s.enrichmentSkipped(plan)
 }
 
 // storedEnrichment is a run's enrichment as it was stored, nil when there is none or it cannot be read.
@@ -359,7 +377,7 @@ func (s *Service) resumeEnrichments(ctx context.Context) error {
 			return err
 		}
 		// A run that is still processed goes on with it by itself.
-		if d.Phase != engine.PhaseNone || !enrichable(d.Plan) {
+		if d.Phase != engine.PhaseNone || !s.enrichable(d.Plan) {
 			continue
 		}
 		switch _, err := s.claim(ctx, id, true); {

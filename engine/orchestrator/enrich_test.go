@@ -40,6 +40,10 @@ type account struct {
 
 func (a *account) Name() string { return "account" }
 
+func (a *account) Traits() target.Traits {
+	return target.Traits{Title: "The account", History: true, Warehouses: a.queue != nil}
+}
+
 func (a *account) Open(cfg target.Config) (target.Database, error) {
 	db, err := a.Driver.Open(cfg)
 	return &accountDB{db, a}, err

@@ -180,7 +180,7 @@ func (l *live) finished(ctx context.Context, o *outcome) {
 	l.note(engine.LogInfo, nil, "%s", verdict)
 	l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
 		WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
-	l.happen(ctx, lifecycle.Finished{Enrich: l.plan != nil && enrichable(l.plan.Plan)})
+	l.happen(ctx, lifecycle.Finished{Enrich: l.plan != nil && l.svc.enrichable(l.plan.Plan)})
 }
 
 // enriched tells the log how the enrichment ended, and ends the run.
@@ -268,7 +268,7 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 		}
 		o.problems = append(o.problems, "The results could not be stored: "+engine.AsError(err).Message)
 	}
-	o.summary = summarize(e.run, parentResult(e, parent))
+	o.summary = summarize(e.run, s.parentResult(e, parent))
 	return o
 }
 
@@ -320,7 +320,7 @@ func account(f *engine.Figures, t control.Totals, known bool) {
 	}
 }
 
-func parentResult(e ending, f *engine.Figures) engine.TestResult {
+func (s *Service) parentResult(e ending, f *engine.Figures) engine.TestResult {
 	verdict := e.validity.Verdict()
 	judged := threshold.Judge(e.run.Scenario.Thresholds, f, e.search)
 	if e.search == nil {
@@ -329,8 +329,8 @@ func parentResult(e ending, f *engine.Figures) engine.TestResult {
 	passed := threshold.Passed(judged) && e.run.Status == engine.StatusCompleted && f.Worked()
 	r := engine.TestResult{TestID: e.run.RunID, RunID: e.run.RunID, TestName: e.run.TestName, Status: e.run.Status, StartTime: e.run.StartTime, EndTime: e.run.EndTime,
 		Figures: f, FindMax: e.search, Validity: &verdict, Thresholds: judged, Passed: &passed, Plan: e.plan, Environment: &e.environment}
-	if !enrichable(e.plan) {
-		skipped := enrichmentSkipped()
+	if !s.enrichable(e.plan) {
+		skipped := s.enrichmentSkipped(e.plan)
 		r.Enrichment = &skipped
 	}
 	if e.run.Status != engine.StatusCompleted && e.run.CancellationReason != nil {
@@ -351,7 +351,7 @@ func (s *Service) saveResults(ctx context.Context, e ending, parent *engine.Figu
 		rows = append(rows, engine.TestResult{TestID: c.testID, RunID: e.run.RunID, WorkerID: c.workerID, WorkerGroupID: &group, TestName: e.run.TestName, Status: status,
 			EndTime: e.run.EndTime, Figures: children[i], FailureReason: c.failure})
 	}
-	rows = append(rows, parentResult(e, parent))
+	rows = append(rows, s.parentResult(e, parent))
 	j := e.keeper.Add("the results", func(ctx context.Context) error {
 		for _, r := range rows {
 			if err := s.opts.Store.SaveResult(ctx, r); err != nil {

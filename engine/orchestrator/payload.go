@@ -7,11 +7,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/payload"
 )
 
-// enrichmentSkipped is the enrichment of a target that keeps no history of single queries.
-func enrichmentSkipped() engine.Enrichment {
-	return engine.Enrichment{Status: "SKIPPED", Reason: "Postgres keeps no history of single queries; the recorded executions are the source."}
-}
-
 // publish makes the payload of this moment and offers it to the subscribers.
 func (l *live) publish(last bool) {
 	p := l.snapshot(l.clock.Now())
@@ -44,7 +39,7 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 	switch {
 	case l.warehouse != nil:
 		payload.Warehouse(p, l.warehouse, l.spent.credits(now))
-	case l.plan != nil && enrichable(l.plan.Plan):
+	case l.plan != nil && l.svc.traits(l.plan.Plan).Warehouses:
 		// It has not been polled yet; that is no warehouse with nothing to do.
 		p.CustomMetrics.SFBench = map[string]any{"warehouse": l.plan.Plan.Warehouse, "running": nil, "queued": nil, "clusters": nil, "credits": nil}
 	}

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -40,8 +39,8 @@ type polled struct {
 // watchWarehouse begins to poll the run's warehouse, on connections of its own,
 // until the run's loop cancels it. A poll that fails is told and changes nothing.
 func (l *live) watchWarehouse(ctx context.Context) {
-	if !enrichable(l.plan.Plan) {
-		return // Postgres has none
+	if !l.svc.traits(l.plan.Plan).Warehouses {
+		return
 	}
 	ctx, l.stopPolling = context.WithCancel(ctx)
 	run, plan, every := l.run, l.plan.Plan, l.pollEvery()
@@ -86,8 +85,6 @@ func (s *Service) pollWarehouse(ctx context.Context, a *prepare.Attached, run en
 	answer, err := a.Ask(actx, plugin.AdapterRequest{Op: plugin.OpPoll, Warehouse: plan.Warehouse})
 	p.at = time.Now()
 	switch {
-	case errors.Is(err, plugin.ErrFailed) && plan.Driver != "snowflake":
-		p.absent = true // an adapter of somebody's, whose database has no warehouses
 	case err != nil:
 		p.err = err
 	case answer.Warehouse == nil:
@@ -179,7 +176,7 @@ var interactiveLimit = 5 * time.Second
 // judgeFallback says whether a second warehouse may have answered for the run's. The
 // client cannot see that: only how long it took tells.
 func (s *Service) judgeFallback(ctx context.Context, e ending, f *engine.Figures) {
-	if !enrichable(e.plan) {
+	if !s.traits(e.plan).Warehouses {
 		return
 	}
 	points, err := s.opts.Store.WarehouseChanges(ctx, e.run.RunID)

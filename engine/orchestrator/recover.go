@@ -354,7 +354,7 @@ func (s *Service) lastLog(runID string) (seq int64) {
 // finishEnrichment asks the history of a run whose figures are there, or goes on
 // with it; false when the process ends before.
 func (s *Service) finishEnrichment(e ending, sum *engine.Summary) bool {
-	if !enrichable(e.plan) || e.known.Enrichment != nil && e.known.Enrichment.Status.Over() {
+	if !s.enrichable(e.plan) || e.known.Enrichment != nil && e.known.Enrichment.Status.Over() {
 		return true
 	}
 	under := s.enrich(e.run, e.plan)

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -517,7 +520,8 @@ func (s *Service) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 func (s *Service) CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error) {
 	d := s.opts.Drivers[driver]
 	if d == nil {
-		return target.ServerInfo{}, engine.InvalidField("driver", fmt.Sprintf("there is no driver %q", driver), "postgres and snowflake are known")
+		return target.ServerInfo{}, engine.InvalidField("driver", fmt.Sprintf("there is no driver %q", driver),
+			strings.Join(slices.Sorted(maps.Keys(s.opts.Drivers)), " and ")+" are known")
 	}
 	db, err := d.Open(target.Config{DSN: dsn, ApplicationName: "loadstone check"})
 	if err != nil {

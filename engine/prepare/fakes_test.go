@@ -217,7 +217,10 @@ type fakeDriver struct {
 	w *world
 }
 
-func (d fakeDriver) Name() string                                { return d.w.driver }
+func (d fakeDriver) Name() string { return d.w.driver }
+func (d fakeDriver) Traits() target.Traits {
+	return target.Traits{Warehouses: d.w.driver == "snowflake"}
+}
 func (d fakeDriver) Open(target.Config) (target.Database, error) { return fakeDatabase{w: d.w}, nil }
 
 type fakeDatabase struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 // setBackLimit bounds setting a warehouse back after a preparation that failed.
@@ -31,7 +32,7 @@ func (r *resolved) preflight(ctx context.Context, sc engine.Scenario) (plugin.Ad
 	answer, err := r.ask(ctx, plugin.AdapterRequest{Op: plugin.OpPreflight, TableName: sc.Target.TableName, Warehouse: sc.Target.Warehouse, Connections: sc.Workload.ConcurrentConnections,
 		Kinds: kinds, Access: access, Prepare: prep != nil, Recreate: prep != nil && prep.IfExists == engine.IfExistsRecreate})
 	if errors.Is(err, plugin.ErrFailed) {
-		if r.driver.Name() != "snowflake" {
+		if !target.TraitsOf(r.driver).Warehouses {
 			return plugin.AdapterAnswer{}, nil
 		}
 		return plugin.AdapterAnswer{Checks: []plugin.Check{{Name: "warehouse", Outcome: CheckWarning,

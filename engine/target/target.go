@@ -38,6 +38,27 @@ type Driver interface {
 	Open(cfg Config) (Database, error)
 }
 
+// Traits are what a kind of database has besides tables and queries.
+type Traits struct {
+	// Title names it in sentences.
+	Title string
+	// History: it keeps one of single queries, which adapters read. Warehouses: queries
+	// are executed on such things, which can be polled, and suspended and resumed.
+	History, Warehouses bool
+}
+
+// Described is an optional ability of a Driver: it tells the traits of its databases.
+type Described interface{ Traits() Traits }
+
+// TraitsOf are those of a driver's databases, none when it tells none.
+func TraitsOf(d Driver) Traits {
+	t := Traits{Title: "The target"}
+	if d, ok := d.(Described); ok {
+		t = d.Traits()
+	}
+	return t
+}
+
 // MaxResult bounds what Query reads, in bytes.
 const MaxResult = 8 << 20
 

@@ -40,6 +40,9 @@ type driver struct{ strict *Strict }
 
 func (driver) Name() string { return "postgres" }
 
+// Traits implements target.Described.
+func (driver) Traits() target.Traits { return target.Traits{Title: "Postgres"} }
+
 // Open checks the connection string without connecting.
 func (d driver) Open(cfg target.Config) (target.Database, error) {
 	if strings.TrimSpace(cfg.DSN) == "" {

@@ -38,6 +38,11 @@ type snowflakeDriver struct{ report func(host string) }
 
 func (snowflakeDriver) Name() string { return "snowflake" }
 
+// Traits implements target.Described.
+func (snowflakeDriver) Traits() target.Traits {
+	return target.Traits{Title: "Snowflake", History: true, Warehouses: true}
+}
+
 // Open checks the connection string without connecting.
 func (d snowflakeDriver) Open(cfg target.Config) (target.Database, error) {
 	if err := silence(); err != nil {

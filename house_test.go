@@ -1,0 +1,109 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// sources calls fn for every Go file of the module that is no test.
+func sources(t *testing.T, fn func(path string)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && (name == "node_modules" || name == "testdata" || name == "templates" || len(name) > 1 && strings.HasPrefix(name, ".")) {
+			return filepath.SkipDir
+		}
+		if !d.IsDir() && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			fn(filepath.ToSlash(path))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEveryPackageIsListedInTheArchitecture: a newcomer finds each room of the house
+// in docs/architecture.md, by its whole path or below a heading like `engine/store`.
+func TestEveryPackageIsListedInTheArchitecture(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{".": true}
+	for _, m := range regexp.MustCompile("`([a-z0-9_./]+)`").FindAllStringSubmatch(string(text), -1) {
+		listed[strings.TrimSuffix(m[1], "/")] = true
+	}
+	seen := map[string]bool{}
+	sources(t, func(path string) {
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if seen[dir] || listed[dir] {
+			return
+		}
+		seen[dir] = true
+		t.Errorf("docs/architecture.md does not say what lives in %s", dir)
+	})
+	for dir := range listed {
+		if first, _, nested := strings.Cut(dir, "/"); nested {
+			if _, err := os.Stat(first); err != nil {
+				continue // an address, or a file of somebody's
+			}
+			if _, err := os.Stat(dir); err != nil {
+				t.Errorf("docs/architecture.md lists %s, which is not there", dir)
+			}
+		}
+	}
+}
+
+// named may name products, and why.
+var named = map[string]string{
+	"engine/template/template.go": "the table types of a template are names that the user writes",
+	"engine/prepare/access.go":    "a lock of rows is a right of UPDATE in one dialect of SQL",
+	"engine/prepare/readonly.go":  "functions that write are refused by their names, whatever database has them",
+}
+
+// TestTheCoreNamesNoProduct: what differs between databases is told by their drivers
+// and adapters. A condition on a product's name would be one that the next driver
+// has to be added to.
+func TestTheCoreNamesNoProduct(t *testing.T) {
+	drivers := regexp.MustCompile(`^engine/target/(postgres|snowflake|nullpg)/|^engine/(store/storetest|plugin/plugintest)/`)
+	product := regexp.MustCompile(`(?i)postgres|snowflake`)
+	used := map[string]bool{}
+	sources(t, func(path string) {
+		if !strings.HasPrefix(path, "engine/") || drivers.MatchString(path) {
+			return
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ImportSpec:
+				return false
+			case *ast.BasicLit:
+				if n.Kind == token.STRING && product.MatchString(n.Value) {
+					if used[path] = true; named[path] == "" {
+						t.Errorf("%s names a product: %s", path, n.Value)
+					}
+				}
+			}
+			return true
+		})
+	})
+	for path := range named {
+		if !used[path] {
+			t.Errorf("%s names no product any more: it needs no exception", path)
+		}
+	}
+}
