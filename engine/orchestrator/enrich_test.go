@@ -40,8 +40,8 @@ type account struct {
 
 func (a *account) Name() string { return "account" }
 
-func (a *account) Traits() target.Traits {
-	return target.Traits{Title: "The account", History: true, Warehouses: a.queue != nil}
+func (*account) Traits() target.Traits {
+	return target.Traits{Title: "The account", History: true, Warehouses: true}
 }
 
 func (a *account) Open(cfg target.Config) (target.Database, error) {

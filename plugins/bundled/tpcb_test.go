@@ -18,7 +18,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
-	"github.com/loadstone-db/loadstone/storage/embedded"
 )
 
 // scenario is a run of a workload with tables of its own.
@@ -54,13 +53,19 @@ func (b *bench) pgbench(args ...string) string {
 }
 
 func pgbench(args ...string) (string, error) {
-	bin, _, err := embedded.Find()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	// It lies beside the server that it is for, whose address is the last argument.
+	db, err := postgres.NewDriver().Open(target.Config{DSN: args[len(args)-1]})
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, filepath.Join(bin, "pgbench"), args...).CombinedOutput()
+	defer func() { _ = db.Close() }()
+	bin, err := db.Query(ctx, "SELECT setting FROM pg_config WHERE name = 'BINDIR'")
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.CommandContext(ctx, filepath.Join(bin.Rows[0][0].(string), "pgbench"), args...).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("pgbench %v: %w\n%s", args, err, out)
 	}
