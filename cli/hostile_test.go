@@ -42,7 +42,6 @@ type live struct {
 func startServer(t *testing.T) *live {
 	t.Helper()
 	binary := quarantinetest.Binary(t)
-	t.Cleanup(quarantinetest.Clean)
 	dir, err := os.MkdirTemp("", "loadstone-hostile-")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
 	"github.com/loadstone-db/loadstone/plugins/host"
+	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
+	"github.com/loadstone-db/loadstone/plugins/quarantine"
+	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 )
 
 // command runs the command line as a shell would.
@@ -76,9 +79,49 @@ func TestTerminalIsNotObeyed(t *testing.T) {
 	}
 }
 
+// withQuarantine has plugin test examine files in the program itself: the limits of a
+// quarantine leave no room for a test binary.
+func withQuarantine(t *testing.T) {
+	t.Helper()
+	binary, made := quarantinetest.Binary(t), newQuarantine
+	t.Cleanup(func() { newQuarantine = made })
+	newQuarantine = func(o quarantine.Options) (*quarantine.Quarantine, error) {
+		o.Program = []string{binary, quarantine.Command}
+		return quarantine.New(o)
+	}
+}
+
+// TestWhatAServerRefusesFailsTheSuite: a file that keeps the contract, but whose
+// compilation needs more than an upload is given, fails plugin test as it fails the upload.
+func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
+	withQuarantine(t)
+	test := func(wasm []byte) (int, string) {
+		file := filepath.Join(t.TempDir(), "x.wasm")
+		if err := os.WriteFile(file, wasm, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, stdout, stderr := command(t, "plugin", "test", file)
+		return code, stdout + stderr
+	}
+	if code, said := test(hostile.Honest()); code != 0 || !strings.Contains(said, "pass  upload: A server examines it within 256 MB and 10s.") {
+		t.Errorf("an honest file: exit %d, %s", code, said)
+	}
+	for _, f := range hostile.Corpus() {
+		if f.Name != "compiler/64-arguments-in-every-call" {
+			continue
+		}
+		if code, said := test(f.Bytes()); code != exitUsage || !strings.Contains(said, "FAIL  upload: ") || !strings.Contains(said, "256 MB") {
+			t.Errorf("%s: exit %d, %s", f.Name, code, said)
+		}
+		return
+	}
+	t.Error("the file that needs too much memory is no longer in the corpus")
+}
+
 // TestAuthorsCommands makes, builds and measures a plugin in C, the quickest to compile;
 // the languages have tests of their own.
 func TestAuthorsCommands(t *testing.T) {
+	withQuarantine(t)
 	dir := filepath.Join(t.TempDir(), "shelf")
 	if code, out, err := command(t, "plugin", "new", "shelf", "--language", "c", "--dir", dir); code != 0 || !strings.Contains(out, "loadstone plugin build") {
 		t.Fatalf("exit %d: %s%s", code, out, err)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loadstone-db/loadstone/plugins/quarantine"
+	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
@@ -24,10 +26,13 @@ import (
 const programEnv = "LOADSTONE_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(programEnv) != "" {
+	// What the program starts as its own child has a bare environment.
+	if os.Getenv(programEnv) != "" || len(os.Args) > 1 && os.Args[1] == quarantine.Command {
 		os.Exit(Main(os.Args[1:]))
 	}
-	os.Exit(pgtest.Main(m))
+	code := pgtest.Main(m)
+	quarantinetest.Clean()
+	os.Exit(code)
 }
 
 // startLimit is what a process gets to begin a run, or to notice one: with the race
