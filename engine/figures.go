@@ -30,12 +30,14 @@ type Window struct {
 	Workers []string
 }
 
-// Stall is a time of the measurement in which no operation was answered on any connection: none
-// ended but by a timeout or the loss of its connection.
+// Stall is a time of the measurement in which no operation was answered on any connection, or next
+// to none: they ended by a timeout or the loss of their connection.
 type Stall struct {
 	From    Time    `json:"from"`
 	Seconds float64 `json:"seconds"`
-	// MissedOperations should have ended in it at the usual pace.
+	// AnsweredOperations are at most a fiftieth of what the usual pace would have been.
+	AnsweredOperations int64 `json:"answered_operations"`
+	// MissedOperations should have ended in it too at the usual pace.
 	MissedOperations int64 `json:"missed_operations"`
 }
 

@@ -222,14 +222,19 @@ func stallWords(f *engine.Figures) []string {
 	var out []string
 	for i, s := range f.Stalls {
 		if i == manyStalls {
-			out = append(out, fmt.Sprintf("No operation was answered for a second or more %d more times.", len(f.Stalls)-i))
+			out = append(out, fmt.Sprintf("No operation, or next to none, was answered for a second or more %d more times.", len(f.Stalls)-i))
 			break
+		}
+		if s.AnsweredOperations > 0 {
+			out = append(out, fmt.Sprintf("From %s on only %d operations were answered in %.3g s on all connections (timeouts are no answers), where about %d were to be expected: the target answered next to nothing.",
+				s.From.UTC().Format("15:04:05.000"), s.AnsweredOperations, s.Seconds, s.AnsweredOperations+s.MissedOperations))
+			continue
 		}
 		out = append(out, fmt.Sprintf("From %s on no operation was answered for %.3g s on any connection (timeouts are no answers), where about %d were to be expected: the target did not answer, or connections were lost.",
 			s.From.UTC().Format("15:04:05.000"), s.Seconds, s.MissedOperations))
 	}
 	if o := f.Omission; o != nil && f.LatencyMs != nil {
-		out = append(out, fmt.Sprintf("A closed loop asks nothing while it waits. Had users come at the same pace in those %.3g s too, about %d operations more, the P99 would be %s or more instead of %s "+
+		out = append(out, fmt.Sprintf("A closed loop asks nothing while it waits. Had users come at the same pace in the %.3g s without any answer too, about %d operations more, the P99 would be %s or more instead of %s "+
 			"and the P99.9 %s instead of %s (estimated; load_mode: QPS measures it).", o.StalledSeconds, o.MissedOperations, inMs(o.P99Ms), inMs(f.LatencyMs.P99), inMs(o.P999Ms), inMs(f.LatencyMs.P999)))
 	}
 	return out

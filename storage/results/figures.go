@@ -118,6 +118,8 @@ type scan struct {
 	workers map[string]*sums
 	window  *window
 	ends    *ends
+	// answered is how many operations were, by the ends.
+	answered float64
 }
 
 func (f *Folder) scan(ctx context.Context, runID, workerID string, over engine.Window) (*scan, error) {
@@ -288,7 +290,7 @@ func (r *reader) read(s *sums, p *artifact.Part, part, g int) (err error) {
 		}
 		s.minDue, s.maxEnd = min(s.minDue, due[i]), max(s.maxEnd, ended)
 		if success[i] {
-			r.ends.add(ended)
+			r.ends.add(ended, ms)
 		}
 		if ms >= threshold {
 			s.slowest.add(slow{ms, part, g, i})
@@ -362,8 +364,10 @@ func (r *reader) countErrors(s *sums, p *artifact.Part, group int) (err error) {
 	for i, ok := range r.success {
 		if !ok && !r.warmup[i] && r.position[i] == 0 {
 			counts[[3]int32{r.texts[0][i], r.texts[1][i], r.texts[2][i]}]++
-			if class := r.texts[0][i]; class < 0 || !unanswered(engine.ErrorClass(values[0][class])) {
-				r.ends.add(r.due[i] + nanoseconds(r.elapsed[i]))
+			if class := r.texts[0][i]; class < 0 || !unanswered(engine.ErrorClass(values[0][class]), r.elapsed[i]) {
+				r.ends.add(r.due[i]+nanoseconds(r.elapsed[i]), r.elapsed[i])
+			} else {
+				r.ends.wait(r.due[i]+nanoseconds(r.elapsed[i]), r.elapsed[i])
 			}
 		}
 	}
@@ -373,12 +377,18 @@ func (r *reader) countErrors(s *sums, p *artifact.Part, group int) (err error) {
 	return nil
 }
 
+// lockWaitMs is how long an operation that was refused a lock has waited at least to have been given up
+// by the target's own timeout; what may not wait is refused at once.
+const lockWaitMs = 100
+
 // unanswered reports whether an operation that failed so got no answer from the target:
 // it was given up, or its connection was.
-func unanswered(class engine.ErrorClass) bool {
+func unanswered(class engine.ErrorClass, ms float64) bool {
 	switch class {
 	case engine.ErrClassTimeout, engine.ErrClassConnection, engine.ErrClassCancelled:
 		return true
+	case engine.ErrClassLock:
+		return ms >= lockWaitMs
 	default:
 		return false
 	}

@@ -196,6 +196,8 @@ type ends struct {
 	from, to    int64
 	first, last []uint32 // ns since the beginning of the bin
 	count       []uint32
+	// The time of the operations that ended, in ms, and of those of them that were not answered.
+	spent, lost []float32
 }
 
 // binLength is short against the stalls that are looked for.
@@ -210,14 +212,16 @@ func newEnds(w *window) *ends {
 		return nil
 	}
 	n := (w.to-w.from)/binLength + 1
-	e := &ends{from: w.from, to: w.to, first: make([]uint32, n), last: make([]uint32, n), count: make([]uint32, n)}
+	e := &ends{from: w.from, to: w.to, first: make([]uint32, n), last: make([]uint32, n), count: make([]uint32, n),
+		spent: make([]float32, n), lost: make([]float32, n)}
 	for i := range e.first {
 		e.first[i] = noEnd
 	}
 	return e
 }
 
-func (e *ends) add(ended int64) {
+// add counts an operation that was answered then, after ms.
+func (e *ends) add(ended int64, ms float64) {
 	if e == nil || ended < e.from || ended > e.to {
 		return
 	}
@@ -225,6 +229,17 @@ func (e *ends) add(ended int64) {
 	i, in := at/binLength, uint32(at%binLength)
 	e.first[i], e.last[i] = min(e.first[i], in), max(e.last[i], in)
 	e.count[i]++
+	e.spent[i] += float32(ms)
+}
+
+// wait tells of an operation that was given up then, without an answer.
+func (e *ends) wait(ended int64, ms float64) {
+	if e == nil || ended < e.from || ended > e.to {
+		return
+	}
+	i := (ended - e.from) / binLength
+	e.spent[i] += float32(ms)
+	e.lost[i] += float32(ms)
 }
 
 func (e *ends) merge(o *ends) {
@@ -234,6 +249,8 @@ func (e *ends) merge(o *ends) {
 	for i := range e.first {
 		e.first[i], e.last[i] = min(e.first[i], o.first[i]), max(e.last[i], o.last[i])
 		e.count[i] += o.count[i]
+		e.spent[i] += o.spent[i]
+		e.lost[i] += o.lost[i]
 	}
 }
 
