@@ -81,9 +81,10 @@ func (s *Store) WarehousePolls(ctx context.Context, runID string, w store.Window
 		}
 		if polls > w.Most {
 			step = slotSeconds * math.Ceil((last-first+1)/float64(w.Most)/slotSeconds)
-			sql = pollColumns("most_running", "most_queued") + `FROM (SELECT DISTINCT ON (part) p.*, max(p.running) OVER parts AS most_running, max(p.queued) OVER parts AS most_queued
-				FROM (SELECT *, floor(elapsed_seconds / $4) AS part FROM warehouse_poll_snapshots` + inWindow + `) p
-				WINDOW parts AS (PARTITION BY part) ORDER BY part, "timestamp" DESC) q ORDER BY "timestamp"`
+			// The parts are aggregated first and their last polls looked up then: a window over whole rows sorts all of them twice.
+			sql = pollColumns("most_running", "most_queued") + `FROM (SELECT DISTINCT ON (p."timestamp") p.*, most_running, most_queued
+				FROM (SELECT max("timestamp") AS last, max(running) AS most_running, max(queued) AS most_queued FROM warehouse_poll_snapshots` + inWindow + ` GROUP BY floor(elapsed_seconds / $4)) part
+				JOIN warehouse_poll_snapshots p ON p.run_id = $1 AND p."timestamp" = part.last ORDER BY p."timestamp") q ORDER BY "timestamp"`
 			args = append(args, step)
 		}
 	}
