@@ -39,7 +39,7 @@ func (p Policy) MaxPages(executions int64) int {
 //	                     → stuck polls, ratio > stuck above    PARTIAL
 //	                     → time is up                          PARTIAL
 //	                     → otherwise                           poll after every
-//	RUNNING   failed     → for good, thrice in a row, or time is up   FAILED
+//	RUNNING   failed     → for good, 3 times in a row, or time is up  FAILED
 //	                     → otherwise                           poll after every
 type Course struct {
 	policy     Policy

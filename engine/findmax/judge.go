@@ -129,7 +129,7 @@ func (s *Search) growth(o Observation) (engine.StepOutcome, string) {
 		return engine.OutcomeStable, ""
 	}
 	gain, more := (o.QPS-before.QPS)/before.QPS*100, (s.level-before.Level())/before.Level()*100
-	if gain >= s.cfg.QPSStabilityPct || gain >= more/fifth {
+	if gain >= s.cfg.QPSStabilityPct || gain >= more/growthShare {
 		s.flat = 0
 		return engine.OutcomeStable, ""
 	}

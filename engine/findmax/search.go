@@ -42,8 +42,8 @@ const (
 	maxRefuted = 6
 	// maxOwn bounds how often the first level is repeated because it was slower than itself.
 	maxOwn = 2
-	// fifth of the relative gain in load is the least gain in throughput that counts as growth.
-	fifth = 5
+	// growthShare: one part in so many of the relative gain in load is the least gain in throughput that counts as growth.
+	growthShare = 5
 	// plateauTolerance is how far below the plateau's throughput a level may lie and still be on it.
 	plateauTolerance = 0.02
 	// held is the part of a wanted rate that must be achieved, counting error aside.

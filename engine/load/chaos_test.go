@@ -57,7 +57,7 @@ func (c *chaos) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.DialTimeout("tcp", c.target, time.Second) //nolint:noctx // bounded, and closed with the test
+		server, err := net.DialTimeout("tcp", c.target, time.Second)
 		if err != nil {
 			_ = client.Close()
 			continue

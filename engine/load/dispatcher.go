@@ -281,14 +281,14 @@ var errStopped = errors.New("the group was stopped")
 type ahead struct {
 	g      *Group
 	filled chan filled
-	batch  *private // whose operations are being taken
+	batch  *opBatch // whose operations are being taken
 
 	mu   sync.Mutex
-	free []*private
+	free []*opBatch
 }
 
 type filled struct {
-	batch *private
+	batch *opBatch
 	err   error
 }
 
@@ -310,7 +310,7 @@ func (h *ahead) run() {
 	}
 }
 
-func (h *ahead) spare() *private {
+func (h *ahead) spare() *opBatch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if n := len(h.free); n > 0 {
@@ -318,13 +318,13 @@ func (h *ahead) spare() *private {
 		h.free = h.free[:n-1]
 		return p
 	}
-	return &private{}
+	return &opBatch{}
 }
 
 // take puts the stream's next group into work and returns its batch, which the
 // caller releases. Delays of several batches add up.
 // Once the group is stopped it does not wait for the plugin any more.
-func (h *ahead) take(work *group, kinds []engine.Kind) (*private, error) {
+func (h *ahead) take(work *unit, kinds []engine.Kind) (*opBatch, error) {
 	work.delay = 0
 	for {
 		if h.batch == nil {
@@ -376,7 +376,7 @@ func (h *ahead) next() (f filled, ok bool) {
 }
 
 // release gives up a use of a shared batch; on any other it does nothing.
-func (p *private) release() {
+func (p *opBatch) release() {
 	h := p.shared
 	if h == nil {
 		return

@@ -38,7 +38,7 @@ type eventState struct {
 	place int
 	home  *eventLoop
 	// own is the slot's own batch while it executes a group of another's.
-	own *private
+	own *opBatch
 	// handed is what the queue has given since the loop looked last.
 	handed atomic.Int32
 }
@@ -72,8 +72,8 @@ type eventLoop struct {
 	touched int64
 	// In a closed loop the slots take their operations from one batch; free are
 	// batches that are used up. Of their own each slot's would have left the cache before it was used again.
-	batch *private
-	free  []*private
+	batch *opBatch
+	free  []*opBatch
 	// read is the last reading of the clock, woke the one after the last wait.
 	read, woke int64
 	// gap is a running mean of how long waits last, in ns; waited is true from a
@@ -117,7 +117,7 @@ func newEventLoop(e *eventLoops) (*eventLoop, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making an epoll: %w", err)
 	}
-	l := &eventLoop{e: e, g: e.g, gap: busyGap, epoll: epoll, bell: -1, batch: &private{}, ready: make([]unix.EpollEvent, maxReady), buf: make([]byte, loopBuffer)}
+	l := &eventLoop{e: e, g: e.g, gap: busyGap, epoll: epoll, bell: -1, batch: &opBatch{}, ready: make([]unix.EpollEvent, maxReady), buf: make([]byte, loopBuffer)}
 	l.accounts.rec.pool = e.g.pool
 	if l.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
 		// Edge-triggered, so that it need not be read.
@@ -350,7 +350,7 @@ func (l *eventLoop) take(s *slot) bool {
 
 // usedUp returns an empty batch for one whose operations have been taken: the
 // same, when none of them is in flight any more.
-func (l *eventLoop) usedUp(p *private) *private {
+func (l *eventLoop) usedUp(p *opBatch) *opBatch {
 	if p.users == 0 {
 		return p
 	}
@@ -359,7 +359,7 @@ func (l *eventLoop) usedUp(p *private) *private {
 		l.free = l.free[:n-1]
 		return p
 	}
-	return &private{}
+	return &opBatch{}
 }
 
 // release ends the slot's use of a batch of the loop.

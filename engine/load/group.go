@@ -257,7 +257,7 @@ func (g *Group) openAll(ctx context.Context, n int, progress func(open, want int
 
 // newSlot needs mu, or a group that nobody else knows yet.
 func (g *Group) newSlot() *slot {
-	s := &slot{id: g.nextID, batch: &private{}, retire: make(chan struct{}), handed: make(chan bool, 1)}
+	s := &slot{id: g.nextID, batch: &opBatch{}, retire: make(chan struct{}), handed: make(chan bool, 1)}
 	s.books, s.res, s.own.rec.pool = &s.own.books, &s.own.res, g.pool
 	g.nextID++
 	return s

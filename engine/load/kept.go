@@ -30,7 +30,7 @@ type share struct {
 }
 
 // note counts a batch as it is now. When it is let go, the collector takes it off.
-func (k *kept) note(p *private) {
+func (k *kept) note(p *opBatch) {
 	if p.share == nil {
 		p.share = &share{of: k}
 		runtime.AddCleanup(p, func(s *share) { s.of.bytes.Add(-s.bytes.Load()) }, p.share)
@@ -56,7 +56,7 @@ func (k *kept) exceeded() error {
 }
 
 // trim gives back what a batch needed once and seldom needs.
-func (p *private) trim() {
+func (p *opBatch) trim() {
 	const seldom = 1 << 20
 	if b := &p.batch; cap(b.Data) > seldom && len(b.Data) < cap(b.Data)/4 {
 		b.Ops, b.Args, b.Data = nil, nil, nil

@@ -77,7 +77,7 @@ func TestKeptForgets(t *testing.T) {
 			t.Errorf("%d operations were executed", len(sink.recs))
 		}
 	})
-	p := &private{batch: plugin.Batch{Data: make([]byte, 100, 8<<20)}}
+	p := &opBatch{batch: plugin.Batch{Data: make([]byte, 100, 8<<20)}}
 	if p.trim(); cap(p.batch.Data) != 0 {
 		t.Error("a large batch stays large")
 	}

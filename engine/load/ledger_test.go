@@ -80,8 +80,8 @@ func skip(g *Group) {
 
 // double offers one arrival twice.
 func double(g *Group) {
-	a := arrival{batch: &private{}, due: g.clock.now(), noticed: g.clock.now()}
-	a.work = group{ops: []plugin.Op{{Statement: plugin.StatementCommit}}}
+	a := arrival{batch: &opBatch{}, due: g.clock.now(), noticed: g.clock.now()}
+	a.work = unit{ops: []plugin.Op{{Statement: plugin.StatementCommit}}}
 	g.queue.offer(&a)
 }
 

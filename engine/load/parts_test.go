@@ -68,14 +68,14 @@ func TestTakeRefusesTornBatches(t *testing.T) {
 		"delay in the middle": {begin, {Statement: plugin.StatementDelay}, commit},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := private{batch: plugin.Batch{Ops: ops}}
-			if ok, err := p.take(&group{}, kinds); ok || err == nil {
+			p := opBatch{batch: plugin.Batch{Ops: ops}}
+			if ok, err := p.take(&unit{}, kinds); ok || err == nil {
 				t.Errorf("taken: %v, %v", ok, err)
 			}
 		})
 	}
-	p := private{batch: plugin.Batch{Ops: []plugin.Op{{Statement: plugin.StatementDelay, Delay: 3}, {}, {Statement: plugin.StatementDelay, Delay: 4}}}}
-	var g group
+	p := opBatch{batch: plugin.Batch{Ops: []plugin.Op{{Statement: plugin.StatementDelay, Delay: 3}, {}, {Statement: plugin.StatementDelay, Delay: 4}}}}
+	var g unit
 	if ok, err := p.take(&g, kinds); !ok || err != nil || g.delay != 3 || len(g.ops) != 1 {
 		t.Errorf("%v, %v, %+v", ok, err, g)
 	}

@@ -9,8 +9,8 @@ import (
 
 // arrival is a group of operations that is due.
 type arrival struct {
-	work  group
-	batch *private
+	work  unit
+	batch *opBatch
 	// due is the time on the schedule, noticed the time at which the dispatcher
 	// handed it out; ns on the group's time line.
 	due, noticed int64

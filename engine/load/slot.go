@@ -22,8 +22,8 @@ type slot struct {
 	// conn is used by the slot's driver; others (Drain) reach it under mu.
 	conn  target.Conn
 	event eventState
-	batch *private
-	work  group
+	batch *opBatch
+	work  unit
 	books *books
 	id    uint32
 	// leave is set, and retire closed, to make the slot leave after its operation.
@@ -75,7 +75,7 @@ type books struct {
 // next puts the slot's next group of operations into s.work. It returns false
 // when the stream has ended or failed.
 func (s *slot) next(g *Group) bool {
-	s.batch = g.draw(s.batch, &s.work, (*private).itself)
+	s.batch = g.draw(s.batch, &s.work, (*opBatch).itself)
 	if s.work.ops == nil {
 		return false
 	}

@@ -44,9 +44,9 @@ type source struct {
 	filling sync.Mutex
 
 	mu       sync.Mutex
-	leftover []*private
+	leftover []*opBatch
 	// ready were filled ahead, in the stream's order; spare are used up.
-	ready, spare []*private
+	ready, spare []*opBatch
 	err          error
 	// low holds a token when few are ready; nil when nothing fills ahead.
 	low chan struct{}
@@ -59,9 +59,9 @@ const (
 	lowStock  = 2
 )
 
-// private is a batch that one slot takes its operations from, or all slots of an
+// opBatch is a batch that one slot takes its operations from, or all slots of an
 // event loop.
-type private struct {
+type opBatch struct {
 	batch plugin.Batch
 	next  int
 	// users counts the slots that still execute operations of the batch, where several
@@ -76,7 +76,7 @@ type private struct {
 // refill gives the slot a batch with at least one operation left. It returns p,
 // or another one and keeps p. The error is plugin.ErrEnded at the stream's
 // end, or a user-facing error; both are final and the same for every slot.
-func (s *source) refill(p *private) (*private, error) {
+func (s *source) refill(p *opBatch) (*opBatch, error) {
 	if r, ok, err := s.stocked(p); ok {
 		return r, err
 	}
@@ -90,7 +90,7 @@ func (s *source) refill(p *private) (*private, error) {
 }
 
 // stocked is refill without the stream; ok is false when that is needed.
-func (s *source) stocked(p *private) (r *private, ok bool, err error) {
+func (s *source) stocked(p *opBatch) (r *opBatch, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.leftover); n > 0 {
@@ -114,7 +114,7 @@ func (s *source) stocked(p *private) (r *private, ok bool, err error) {
 }
 
 // fill takes the next batch of the stream. It needs filling.
-func (s *source) fill(p *private) error {
+func (s *source) fill(p *opBatch) error {
 	p.trim()
 	p.batch.Reset()
 	p.next = 0
@@ -173,7 +173,7 @@ func (s *source) stockOne() bool {
 		s.mu.Unlock()
 		return false
 	}
-	p := &private{}
+	p := &opBatch{}
 	if n := len(s.spare); n > 0 {
 		p = s.spare[n-1]
 		s.spare = s.spare[:n-1]
@@ -191,7 +191,7 @@ func (s *source) stockOne() bool {
 // draw puts the stream's next group into work and returns the batch that it lies
 // in: p, or another, for which usedUp may exchange the one that is used up. When
 // the stream has ended or failed, work has no operations.
-func (g *Group) draw(p *private, work *group, usedUp func(*private) *private) *private {
+func (g *Group) draw(p *opBatch, work *unit, usedUp func(*opBatch) *opBatch) *opBatch {
 	work.delay, work.ops = 0, nil
 	for {
 		ok, err := p.take(work, g.kinds)
@@ -215,15 +215,15 @@ func (g *Group) draw(p *private, work *group, usedUp func(*private) *private) *p
 }
 
 // itself is usedUp for a batch that has one user.
-func (p *private) itself() *private { return p }
+func (p *opBatch) itself() *opBatch { return p }
 
 // part is a batch of its own with operations of p that have not begun.
-func (p *private) part(ops []plugin.Op) *private {
-	return &private{batch: plugin.Batch{Ops: slices.Clone(ops), Args: slices.Clone(p.batch.Args), Data: slices.Clone(p.batch.Data)}}
+func (p *opBatch) part(ops []plugin.Op) *opBatch {
+	return &opBatch{batch: plugin.Batch{Ops: slices.Clone(ops), Args: slices.Clone(p.batch.Args), Data: slices.Clone(p.batch.Data)}}
 }
 
 // giveBack keeps operations that a slot has taken and not begun.
-func (s *source) giveBack(p *private) {
+func (s *source) giveBack(p *opBatch) {
 	if p.next >= len(p.batch.Ops) {
 		return
 	}
@@ -233,9 +233,9 @@ func (s *source) giveBack(p *private) {
 	s.mu.Unlock()
 }
 
-// group is a unit of work: one operation, or BEGIN … COMMIT, which one
-// connection runs whole and which is recorded as one execution.
-type group struct {
+// unit is what a connection runs at a time, and what is recorded as one execution:
+// an operation, or BEGIN … COMMIT.
+type unit struct {
 	ops  []plugin.Op
 	kind engine.Kind
 	// statement is the operation's, or that of the transaction's first one.
@@ -244,9 +244,9 @@ type group struct {
 	delay time.Duration
 }
 
-// take cuts the next group from the batch. ok is false when the batch is used
+// take cuts the next unit from the batch. ok is false when the batch is used
 // up; delays met on the way are in g.delay even then.
-func (p *private) take(g *group, kinds []engine.Kind) (ok bool, err error) {
+func (p *opBatch) take(g *unit, kinds []engine.Kind) (ok bool, err error) {
 	ops := p.batch.Ops
 	for p.next < len(ops) && ops[p.next].Statement == plugin.StatementDelay {
 		g.delay += ops[p.next].Delay

@@ -12,17 +12,17 @@ import (
 )
 
 // pollEvery is how often a run's warehouse is asked for. A search whose steps are
-// short asks as often as it takes to see each of them thrice.
+// short asks as often as it takes to see each of them three times.
 const (
 	pollEvery    = 5 * time.Second
-	oftenestPoll = time.Second
+	shortestPoll = time.Second
 	pollsPerStep = 3
 )
 
 func (l *live) pollEvery() time.Duration {
 	every := l.svc.opts.PollEvery
 	if l.life.Search() != nil {
-		every = min(every, max(oftenestPoll, l.sc.FindMax.StepDuration()/pollsPerStep))
+		every = min(every, max(shortestPoll, l.sc.FindMax.StepDuration()/pollsPerStep))
 	}
 	return every
 }
