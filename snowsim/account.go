@@ -255,13 +255,13 @@ func (a *account) holds(name string, p *plan.Plan) error {
 
 // fallback is the warehouse that executes a statement again which an interactive one
 // ended for its time; empty when there is none, or the session's own limit was it.
-func (a *account) fallback(now *plan.Session, p *plan.Plan, err error) string {
+func (a *account) fallback(view *plan.Session, p *plan.Plan, err error) string {
 	var late *plan.Error
 	if !errors.As(err, &late) || late.Code != codeTimeout || p.Type != plan.Select {
 		return ""
 	}
-	house, found := a.Get(now.Warehouse)
-	own, failed := strconv.ParseFloat(strings.TrimSpace(now.Parameters["STATEMENT_TIMEOUT_IN_SECONDS"]), 64)
+	house, found := a.Get(view.Warehouse)
+	own, failed := strconv.ParseFloat(strings.TrimSpace(view.Parameters["STATEMENT_TIMEOUT_IN_SECONDS"]), 64)
 	if !found || house.Type != warehouse.TypeInteractive || failed == nil && own > 0 && own <= house.StatementTimeout.Seconds() {
 		return ""
 	}

@@ -407,12 +407,12 @@ func (r *result) answer(kind plan.StatementType) envelope {
 		}
 		types[i] = t
 	}
-	now := j.session.now()
+	view := j.session.view()
 	inline := append(append(append(make([]byte, 0, len(r.inline)+2), '['), r.inline...), ']')
 	data := map[string]any{
 		"parameters": j.session.parameterList(), "rowtype": types, "rowset": json.RawMessage(inline), "total": r.total, "returned": r.total,
-		"queryId": j.queryID, "databaseProvider": nil, "finalDatabaseName": orNull(now.Database), "finalSchemaName": orNull(now.Schema),
-		"finalWarehouseName": orNull(now.Warehouse), "finalRoleName": now.Role, "numberOfBinds": 0, "arrayBindSupported": false,
+		"queryId": j.queryID, "databaseProvider": nil, "finalDatabaseName": orNull(view.Database), "finalSchemaName": orNull(view.Schema),
+		"finalWarehouseName": orNull(view.Warehouse), "finalRoleName": view.Role, "numberOfBinds": 0, "arrayBindSupported": false,
 		"statementTypeId": int64(kind), "version": 1, "sendResultTime": time.Now().UnixMilli(), "queryResultFormat": "json",
 	}
 	j.kept = len(inline)

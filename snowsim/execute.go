@@ -21,7 +21,7 @@ func (j *job) run() {
 	one := j.session
 	one.turn.Lock()
 	defer one.turn.Unlock()
-	now := one.now()
+	view := one.view()
 	statements, err := j.server.translator.Split(j.req.SQL)
 	if err != nil {
 		j.fail(explain(err))
@@ -31,7 +31,7 @@ func (j *job) run() {
 		j.fail(&plan.Error{Code: "000900", State: "42601", Message: "Empty SQL statement."})
 		return
 	}
-	if want := j.statements(now); want != 0 && want != len(statements) {
+	if want := j.statements(view); want != 0 && want != len(statements) {
 		j.fail(&plan.Error{Code: "000008", State: "0A000", Message: fmt.Sprintf("Actual statement count %d did not match the desired statement count %d.", len(statements), want)})
 		return
 	}
@@ -82,15 +82,15 @@ func (j *job) fail(err *plan.Error) {
 // statement executes one statement, sets the answer and records the execution.
 func (j *job) statement(sql string) {
 	one := j.session
-	now := one.now()
-	now.QueryID, now.DescribeOnly = j.queryID, j.req.DescribeOnly
+	view := one.view()
+	view.QueryID, view.DescribeOnly = j.queryID, j.req.DescribeOnly
 	record := &history.Record{QueryID: j.id, Text: sql, Start: j.started.UTC(), QueryType: "UNKNOWN", Table: warehouse.None.String(), Context: history.Context{
-		SessionID: now.ID, User: now.User, Role: now.Role, Database: now.Database, Schema: now.Schema, Warehouse: now.Warehouse, Tag: j.tag(now)}}
-	err := j.execute(sql, now, record)
+		SessionID: view.ID, User: view.User, Role: view.Role, Database: view.Database, Schema: view.Schema, Warehouse: view.Warehouse, Tag: j.tag(view)}}
+	err := j.execute(sql, view, record)
 	if err != nil {
 		var reported *plan.Error
 		if !errors.As(err, &reported) {
-			reported = j.why(err, now)
+			reported = j.why(err, view)
 		}
 		j.fail(reported)
 		record.ErrorCode, record.ErrorMessage = reported.Code, reported.Message
@@ -105,14 +105,14 @@ func (j *job) statement(sql string) {
 }
 
 // tag is the QUERY_TAG of a statement: of the request, else of the session.
-func (j *job) tag(now *plan.Session) string {
+func (j *job) tag(view *plan.Session) string {
 	if v, ok := j.req.Parameters["QUERY_TAG"]; ok {
 		return fmt.Sprint(v)
 	}
-	return now.Parameters["QUERY_TAG"]
+	return view.Parameters["QUERY_TAG"]
 }
 
-func (j *job) execute(sql string, now *plan.Session, record *history.Record) error {
+func (j *job) execute(sql string, view *plan.Session, record *history.Record) error {
 	s, one := j.server, j.session
 	binds, err := readBindings(j.req.Bindings)
 	if err != nil {
@@ -121,7 +121,7 @@ func (j *job) execute(sql string, now *plan.Session, record *history.Record) err
 	if j.req.BindStage != "" {
 		return plan.Unsupported("binds from a stage")
 	}
-	p, err := s.translator.Plan(j.ctx, now, sql, binds.first)
+	p, err := s.translator.Plan(j.ctx, view, sql, binds.first)
 	if err != nil {
 		return err
 	}
@@ -130,10 +130,10 @@ func (j *job) execute(sql string, now *plan.Session, record *history.Record) err
 	if j.req.DescribeOnly {
 		return j.describe(p)
 	}
-	result, err := j.onWarehouse(now, p, binds, record)
-	if fallback := s.account.fallback(now, p, err); fallback != "" {
+	result, err := j.onWarehouse(view, p, binds, record)
+	if fallback := s.account.fallback(view, p, err); fallback != "" {
 		// The client is not told that another warehouse answers it.
-		again := *now
+		again := *view
 		again.Warehouse = fallback
 		record.Warehouse = fallback
 		result, err = j.onWarehouse(&again, p, binds, record)
@@ -160,14 +160,14 @@ func (j *job) execute(sql string, now *plan.Session, record *history.Record) err
 }
 
 // onWarehouse executes a plan as soon as its warehouse has room.
-func (j *job) onWarehouse(now *plan.Session, p *plan.Plan, binds bindings, record *history.Record) (*result, error) {
+func (j *job) onWarehouse(view *plan.Session, p *plan.Plan, binds bindings, record *history.Record) (*result, error) {
 	s, one := j.server, j.session
-	if err := s.account.holds(now.Warehouse, p); err != nil {
+	if err := s.account.holds(view.Warehouse, p); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(j.ctx)
 	defer cancel(nil)
-	if limit := s.timeout(now, p.Work); limit > 0 {
+	if limit := s.timeout(view, p.Work); limit > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, limit, &plan.Error{Code: codeTimeout, State: "57014",
 			Message: fmt.Sprintf("Statement reached its statement or warehouse timeout of %d second(s) and was canceled.", int64(limit.Seconds()))})
@@ -176,7 +176,7 @@ func (j *job) onWarehouse(now *plan.Session, p *plan.Plan, binds bindings, recor
 	j.statusMu.Lock()
 	j.admitted = p.Work.Table != warehouse.None
 	j.statusMu.Unlock()
-	grant, err := s.account.admit(ctx, now.Warehouse, p.Work, one.conn != nil, j.tell)
+	grant, err := s.account.admit(ctx, view.Warehouse, p.Work, one.conn != nil, j.tell)
 	if err != nil {
 		return nil, err
 	}
@@ -202,13 +202,13 @@ func (j *job) onWarehouse(now *plan.Session, p *plan.Plan, binds bindings, recor
 }
 
 // timeout is the shorter one of the session's and the warehouse's; 0 is none.
-func (s *Server) timeout(now *plan.Session, work warehouse.Work) time.Duration {
+func (s *Server) timeout(view *plan.Session, work warehouse.Work) time.Duration {
 	var limit time.Duration
-	if seconds, err := strconv.ParseInt(strings.TrimSpace(now.Parameters["STATEMENT_TIMEOUT_IN_SECONDS"]), 10, 64); err == nil && seconds > 0 {
+	if seconds, err := strconv.ParseInt(strings.TrimSpace(view.Parameters["STATEMENT_TIMEOUT_IN_SECONDS"]), 10, 64); err == nil && seconds > 0 {
 		limit = time.Duration(seconds) * time.Second
 	}
 	if work.Table != warehouse.None {
-		if house, found := s.account.Get(now.Warehouse); found && house.StatementTimeout > 0 && (limit == 0 || house.StatementTimeout < limit) {
+		if house, found := s.account.Get(view.Warehouse); found && house.StatementTimeout > 0 && (limit == 0 || house.StatementTimeout < limit) {
 			limit = house.StatementTimeout
 		}
 	}
@@ -218,7 +218,7 @@ func (s *Server) timeout(now *plan.Session, work warehouse.Work) time.Duration {
 // perform runs a plan's work on Postgres, or in Go.
 func (j *job) perform(ctx context.Context, p *plan.Plan, binds bindings) (*result, error) {
 	one := j.session
-	if p.DDL && one.now().Transaction {
+	if p.DDL && one.view().Transaction {
 		// DDL commits what is open, as in Snowflake.
 		if err := one.finish(ctx, "COMMIT"); err != nil {
 			return nil, err

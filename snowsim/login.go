@@ -103,14 +103,14 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.counts.logins.Add(1)
-	now := one.now()
+	view := one.view()
 	write(w, success(map[string]any{
 		"token": one.token, "validityInSeconds": int64(s.opts.SessionValidity / time.Second),
 		"masterToken": one.master, "masterValidityInSeconds": int64(s.opts.MasterValidity / time.Second),
 		"displayUserName": who.Name, "serverVersion": Version, "firstLogin": false, "remMeToken": nil, "remMeValidityInSeconds": 0,
 		"healthCheckInterval": 45, "newClientForUpgrade": nil, "sessionId": one.id,
 		"parameters":  one.parameterList(),
-		"sessionInfo": map[string]any{"databaseName": orNull(now.Database), "schemaName": orNull(now.Schema), "warehouseName": orNull(now.Warehouse), "roleName": now.Role},
+		"sessionInfo": map[string]any{"databaseName": orNull(view.Database), "schemaName": orNull(view.Schema), "warehouseName": orNull(view.Warehouse), "roleName": view.Role},
 	}))
 }
 

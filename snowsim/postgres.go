@@ -19,9 +19,9 @@ import (
 // transaction, else one of the pool.
 func (j *job) onPostgres(ctx context.Context, p *plan.Plan, binds bindings) (*result, error) {
 	one := j.session
-	now := one.now()
-	implicit := strings.EqualFold(now.Parameters["AUTOCOMMIT"], "false") && p.Type >= plan.Insert && p.Type <= plan.MultiTableInsert
-	if !now.Transaction && !implicit {
+	view := one.view()
+	implicit := strings.EqualFold(view.Parameters["AUTOCOMMIT"], "false") && p.Type >= plan.Insert && p.Type <= plan.MultiTableInsert
+	if !view.Transaction && !implicit {
 		conn, err := j.server.pool.Acquire(ctx)
 		if err != nil {
 			return nil, err
@@ -75,14 +75,14 @@ func within(ctx context.Context, conn *pgxpool.Conn, begin, end, undo string, do
 
 // lockTimeout is how long a statement waits for a lock: HYBRID_TABLE_LOCK_TIMEOUT for
 // hybrid tables, else LOCK_TIMEOUT, in seconds; ok is false when neither was set.
-func lockTimeout(now *plan.Session, p *plan.Plan) (limit time.Duration, ok bool) {
+func lockTimeout(view *plan.Session, p *plan.Plan) (limit time.Duration, ok bool) {
 	name := "LOCK_TIMEOUT"
 	if p.Work.Table == warehouse.Hybrid {
-		if _, set := now.Parameters["HYBRID_TABLE_LOCK_TIMEOUT"]; set {
+		if _, set := view.Parameters["HYBRID_TABLE_LOCK_TIMEOUT"]; set {
 			name = "HYBRID_TABLE_LOCK_TIMEOUT"
 		}
 	}
-	seconds, err := strconv.ParseFloat(strings.TrimSpace(now.Parameters[name]), 64)
+	seconds, err := strconv.ParseFloat(strings.TrimSpace(view.Parameters[name]), 64)
 	if err != nil || seconds < 0 {
 		return 0, false
 	}
@@ -97,7 +97,7 @@ func setLockTimeout(ctx context.Context, conn *pgxpool.Conn, limit time.Duration
 }
 
 func (j *job) steps(ctx context.Context, conn *pgxpool.Conn, p *plan.Plan, binds bindings) (*result, error) {
-	if limit, ok := lockTimeout(j.session.now(), p); ok {
+	if limit, ok := lockTimeout(j.session.view(), p); ok {
 		if err := setLockTimeout(ctx, conn, limit); err != nil {
 			return nil, err
 		}

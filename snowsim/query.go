@@ -219,7 +219,7 @@ func (s *Server) Cancel(queryID string) bool {
 
 // Abort implements plan.Host.
 func (s *Server) Abort(warehouse string) int {
-	return s.cancelWhere(func(j *job) bool { return j.session.now().Warehouse == warehouse && j.took() })
+	return s.cancelWhere(func(j *job) bool { return j.session.view().Warehouse == warehouse && j.took() })
 }
 
 // took reports whether a job's statement takes a warehouse: it waits for it or runs on it.

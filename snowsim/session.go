@@ -47,8 +47,8 @@ const (
 	keepBytes = 64 << 20
 )
 
-// now returns a copy of the session as a translator sees it.
-func (one *session) now() *plan.Session {
+// view returns a copy of the session as a translator sees it.
+func (one *session) view() *plan.Session {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	return &plan.Session{ID: one.id, User: one.user, Account: strings.ToUpper(one.server.opts.Account), Role: one.role, Warehouse: one.warehouse, Database: one.database,
@@ -262,7 +262,7 @@ func (s *Server) sweep() {
 // enter sets the database and the schema of a new session.
 func (s *Server) enter(ctx context.Context, one *session, database, schema string, validate bool) *envelope {
 	use := func(sql, what string) *envelope {
-		p, err := s.translator.Plan(ctx, one.now(), sql, nil)
+		p, err := s.translator.Plan(ctx, one.view(), sql, nil)
 		if err == nil && p.Local != nil {
 			_, err = p.Local(ctx)
 		}
