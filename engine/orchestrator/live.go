@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -439,6 +440,9 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 	for _, n := range r.plan.Notes {
 		l.note(engine.LogInfo, nil, "%s", n)
 	}
+	for _, n := range r.plan.Remarks {
+		l.validity.Note(n)
+	}
 	if r.plan.Server.Local {
 		l.validity.Note("The target is on the same machine as the load generator.")
 	}
@@ -457,6 +461,9 @@ func reasonOf(err error) string {
 	e := engine.AsError(err)
 	text := e.Message
 	for _, f := range e.Fields {
+		if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, ":") {
+			text += "."
+		}
 		text += " " + f.Field + ": "
 		if e.Code == engine.CodeInvalid || f.Hint == "" {
 			text += f.Message

@@ -148,7 +148,7 @@ func TestStopBeforeStartAndWhilePreparing(t *testing.T) {
 
 func TestSetupFailuresNameTheirReason(t *testing.T) {
 	f := newFixture(t).start()
-	f.sql("CREATE TABLE other (code text PRIMARY KEY)", "CREATE TABLE kept (id bigint PRIMARY KEY)")
+	f.sql("CREATE TABLE other (code text PRIMARY KEY)", "CREATE TABLE kept (id bigint PRIMARY KEY)", "CREATE TABLE theirs (id bigint PRIMARY KEY, v int)", "INSERT INTO theirs VALUES (1, 1)")
 	cases := []struct {
 		name   string
 		change func(*engine.Scenario)
@@ -159,6 +159,9 @@ func TestSetupFailuresNameTheirReason(t *testing.T) {
 			sc.Target.TableName = "kept"
 			sc.Target.Prepare.IfExists = engine.IfExistsFail
 		}, "exists already"},
+		{"writes that were not allowed", func(sc *engine.Scenario) {
+			sc.Target.Prepare, sc.Target.TableName, sc.Workload.Params = nil, "theirs", []byte(`{"weights":{"UPDATE":1}}`)
+		}, "UPDATE in public.theirs, 1 row. target.allow_writes: is not set"},
 		{"unreachable host", func(sc *engine.Scenario) {
 			sc.Target.Connection.DSN = "postgres://u:p@127.0.0.1:1/x?connect_timeout=2"
 		}, "Set-up failed: "},
@@ -274,6 +277,21 @@ func TestTwoRunsAtOnceAreNoted(t *testing.T) {
 		if sum.Status != engine.StatusCompleted || !slices.ContainsFunc(sum.ValidityDetail.Notes, func(n string) bool { return strings.Contains(n, "other run(s) were live") }) {
 			t.Fatalf("%s: %+v", sum.Status, sum.ValidityDetail)
 		}
+	}
+}
+
+// TestRowsThatDifferAreSaidBesideTheFigures: a run on a table of another size is not
+// the run that the template asks for, whoever reads only its summary.
+func TestRowsThatDifferAreSaidBesideTheFigures(t *testing.T) {
+	f := newFixture(t).start()
+	f.wait(f.run(nil).RunID)
+	run := f.run(func(sc *engine.Scenario) {
+		sc.Target.Prepare.Rows = 77_777
+		sc.Target.Prepare.IfExists = engine.IfExistsUse
+	})
+	sum := f.wait(run.RunID)
+	if sum.Status != engine.StatusCompleted || !slices.ContainsFunc(sum.ValidityDetail.Notes, func(n string) bool { return strings.Contains(n, "not the 77777 of target.prepare.rows") }) {
+		t.Errorf("%s: %+v", sum.Status, sum.ValidityDetail)
 	}
 }
 

@@ -28,10 +28,12 @@ type world struct {
 	execErr map[string]error // by prefix of the SQL
 	// preflight is what the adapter answers to it; nil: it does not know the operation.
 	preflight *plugin.AdapterAnswer
-	maxConns  int
-	checkErr  error
-	queryErr  error
-	onLoad    func(rows int64)
+	// pooler is what the server says of one; "" is none.
+	pooler   string
+	maxConns int
+	checkErr error
+	queryErr error
+	onLoad   func(rows int64)
 	// the adapter
 	kinds         []engine.Kind
 	queries       []plugin.Query // asked for on each inspect
@@ -228,8 +230,15 @@ type fakeDatabase struct {
 	w *world
 }
 
+func (w *world) serverNotes() []string {
+	if w.pooler == "" {
+		return nil
+	}
+	return []string{w.pooler}
+}
+
 func (d fakeDatabase) Check(context.Context) (target.ServerInfo, error) {
-	return target.ServerInfo{Version: "15", Database: "db", User: "u", MaxConnections: d.w.maxConns}, d.w.checkErr
+	return target.ServerInfo{Version: "15", Database: "db", User: "u", MaxConnections: d.w.maxConns, Pooled: d.w.pooler != "", Notes: d.w.serverNotes()}, d.w.checkErr
 }
 
 // Connect hands out connections that can only be closed.

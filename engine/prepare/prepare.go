@@ -60,6 +60,8 @@ type Prepared struct {
 	Server target.ServerInfo
 	// Notes are sentences for the run's log.
 	Notes []string
+	// Remarks are those of them that belong beside the run's figures, too.
+	Remarks []string
 }
 
 // Plan prepares the target and returns the frozen plan. progress is called from
@@ -76,6 +78,9 @@ func Plan(ctx context.Context, deps Deps, sc engine.Scenario, progress func(engi
 	if err := r.connect(ctx, sc); err != nil {
 		return nil, err
 	}
+	if r.server.Pooled {
+		p.notes, p.remarks = append(p.notes, r.server.Notes...), append(p.remarks, r.server.Notes...)
+	}
 	restore, err := p.ready(ctx)
 	if err != nil {
 		return nil, err
@@ -86,7 +91,7 @@ func Plan(ctx context.Context, deps Deps, sc engine.Scenario, progress func(engi
 		return nil, err
 	}
 	plan.Restore = restore
-	return &Prepared{Plan: plan, Params: r.params, DSN: r.dsn, Server: r.server, Notes: p.notes}, nil
+	return &Prepared{Plan: plan, Params: r.params, DSN: r.dsn, Server: r.server, Notes: p.notes, Remarks: p.remarks}, nil
 }
 
 // Check does what can be done without the target: plugins, parameters, the
@@ -294,6 +299,8 @@ type planner struct {
 	sc       engine.Scenario
 	progress func(engine.PrepareProgress)
 	notes    []string
+	// remarks are those of notes that belong beside the figures.
+	remarks []string
 	// names are the physical names of the logical tables, once they were looked at.
 	names []string
 	// pools are the key samples of the tables, as inspected.

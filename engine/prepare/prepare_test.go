@@ -386,3 +386,16 @@ func TestAPluginThatMayNotBeUsed(t *testing.T) {
 	w.refused = plugin.ErrNotFound
 	fails(t, Check(t.Context(), w.deps(), scenario()), engine.CodePlugin, "workload.plugin", "no plugin of that name")
 }
+
+// TestAPoolerIsSaidBesideTheFigures: every operation costs the server a parse there.
+func TestAPoolerIsSaidBesideTheFigures(t *testing.T) {
+	for _, pooler := range []string{"", "The connection goes through a pooler."} {
+		w := newWorld()
+		w.pooler = pooler
+		w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
+		p, err := Plan(t.Context(), w.deps(), scenario(), nil)
+		if err != nil || slices.Contains(p.Notes, pooler) != (pooler != "") || slices.Contains(p.Remarks, pooler) != (pooler != "") {
+			t.Errorf("%q: %v, %+v", pooler, err, p)
+		}
+	}
+}

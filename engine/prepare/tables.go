@@ -244,7 +244,7 @@ func (p *planner) decide(name string, t *plugin.LogicalTable, f found) error {
 		return err
 	}
 	if note := p.otherSize(name, t, f.table); note != "" {
-		p.notes = append(p.notes, note)
+		p.notes, p.remarks = append(p.notes, note), append(p.remarks, note)
 	}
 	// A set-up that was killed after the rows were in leaves a table without its key.
 	if !t.AnyShape && len(t.Key) > 0 && len(f.table.Key) == 0 {

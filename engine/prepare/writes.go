@@ -247,6 +247,9 @@ func writesLine(list []target.Written) string {
 }
 
 func writtenWords(w target.Written) string {
+	if w.Opaque && strings.HasPrefix(w.Table, "pg_catalog.") {
+		return fmt.Sprintf("%s %s, which does more than read", joinWords(w.Operations), w.Table)
+	}
 	if w.Opaque {
 		return fmt.Sprintf("%s %s, which may write whatever its author had it write", joinWords(w.Operations), w.Table)
 	}

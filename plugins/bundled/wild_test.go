@@ -243,7 +243,7 @@ func TestRowsThatDifferFromPrepareAreSaid(t *testing.T) {
 	}
 	const says = "has 50 rows, and not the 5000 of target.prepare.rows"
 	sc := b.asking("mix", "fifty", "{}", &engine.Prepare{Rows: 5000, IfExists: engine.IfExistsUse})
-	if p, err := b.ready(sc); err != nil || !strings.Contains(strings.Join(p.Notes, " "), says) {
+	if p, err := b.ready(sc); err != nil || !strings.Contains(strings.Join(p.Notes, " "), says) || !strings.Contains(strings.Join(p.Remarks, " "), says) {
 		t.Errorf("%v", err)
 	}
 	if c := found(b.look(sc), "table", "warning"); c == nil || !strings.Contains(c.Message, says) || c.Field != "target.prepare.rows" {

@@ -67,7 +67,7 @@ func TestWritesToTablesOfOthersAreAskedFor(t *testing.T) {
 		"CREATE TRIGGER b AFTER UPDATE ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.f()", "ALTER TABLE shop.orders ENABLE ROW LEVEL SECURITY",
 		"CREATE VIEW shop.v AS SELECT * FROM shop.orders", "CREATE RULE r AS ON INSERT TO shop.order_items DO ALSO DELETE FROM item_notes",
 		"CREATE FUNCTION shop.pay(int) RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE FUNCTION shop.twice(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 2 * $1'",
-		"CREATE PROCEDURE shop.work() LANGUAGE plpgsql AS 'BEGIN END'")
+		"CREATE SEQUENCE shop.seq", "CREATE PROCEDURE shop.work() LANGUAGE plpgsql AS 'BEGIN END'")
 	own := func(sql string) string {
 		doc, _ := json.Marshal(map[string]any{"statements": []any{map[string]any{"id": "s", "sql": sql}}})
 		return string(doc)
@@ -81,6 +81,11 @@ func TestWritesToTablesOfOthersAreAskedFor(t *testing.T) {
 		{"an upsert", "sql", "", own("INSERT INTO shop.orders VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET note = 'y'"), "INSERT and UPDATE in shop.orders"},
 		{"a function", "sql", "", own("SELECT shop.pay(1)"), "SELECT shop.pay, which may write"},
 		{"a procedure", "sql", "", own("CALL shop.work()"), "CALL shop.work, which may write"},
+		{"a sequence is set", "sql", "", own("SELECT setval('shop.seq', 1)"), "SELECT pg_catalog.setval, which does more than read"},
+		{"a sequence is used", "sql", "", own("SELECT pg_catalog.nextval('shop.seq')"), "SELECT pg_catalog.nextval, which does more than read"},
+		{"a large object", "sql", "", own("SELECT lo_unlink(1)"), "SELECT pg_catalog.lo_unlink, which does more than read"},
+		{"sessions of others", "sql", "", own("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = 0"), "SELECT pg_catalog.pg_terminate_backend, which does more than read"},
+		{"a text that is executed", "sql", "", own(`SELECT "query_to_xml"('DELETE FROM shop.orders', true, true, '')`), "SELECT pg_catalog.query_to_xml, which does more than read"},
 		{"replay", "replay", "", `{"statements":[{"id":"s","sql":"UPDATE shop.orders SET note = :n","binds":[{"name":"n","type":"text"}]}]}`, "UPDATE in shop.orders"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -107,7 +112,8 @@ func TestWritesToTablesOfOthersAreAskedFor(t *testing.T) {
 			}
 		})
 	}
-	for _, sql := range []string{"SELECT * FROM shop.orders WHERE id = 1 FOR UPDATE", "SELECT shop.twice(2), 'INSERT INTO shop.orders', now(), random()"} {
+	for _, sql := range []string{"SELECT * FROM shop.orders WHERE id = 1 FOR UPDATE", "SELECT shop.twice(2), 'INSERT INTO shop.orders', now(), random()",
+		"SELECT last_value, pg_sequence_last_value('shop.seq'), 'setval(1)', lo_get(0) IS NULL FROM shop.seq"} {
 		sc := b.asking("sql", "", own(sql), nil)
 		if _, err := b.ready(sc); err != nil {
 			t.Errorf("%s: %v", sql, err)

@@ -314,8 +314,24 @@ func nameAt(tokens []sqltext.Token, at int) (string, int) {
 	return strings.Join(parts, "."), at
 }
 
-// functions adds the procedures that a statement calls, and the functions of users
-// that may write: those that are volatile, as functions are unless they are declared otherwise.
+// effects are the server's own functions, by the beginnings of their names, that change
+// what outlives a statement: sequences, large objects, sessions of others, settings, files
+// and slots of the server; or that execute a text, here or on another server.
+var effects = []string{
+	"setval", "nextval", "lo_", "lowrite", "pg_terminate_", "pg_cancel_", "pg_reload_conf", "pg_rotate_", "pg_promote", "pg_switch_", "pg_create_", "pg_drop_", "pg_copy_",
+	"pg_backup_", "pg_start_backup", "pg_stop_backup", "pg_wal_replay_", "pg_replication_", "pg_logical_", "pg_file_", "pg_import_", "pg_stat_reset", "pg_stat_statements_reset",
+	"pg_truncate_", "heap_force_", "binary_upgrade_", "query_to_xml", "dblink",
+}
+
+// effect says whether a quoted name, perhaps with its schema, may be one of effects.
+func effect(name string) bool {
+	bare := strings.Trim(name[strings.LastIndex(name, ".")+1:], `"`)
+	return bare != "lo_get" && slices.ContainsFunc(effects, func(e string) bool { return strings.HasPrefix(bare, e) })
+}
+
+// functions adds the procedures that a statement calls, the functions of users
+// that may write: those that are volatile, as functions are unless they are declared otherwise;
+// and those of the server and its extensions that do more than read.
 func (f *footprint) functions(ctx context.Context, statement string, tokens []sqltext.Token) error {
 	for i := 0; i < len(tokens); i++ {
 		name, end := nameAt(tokens, i)
@@ -326,9 +342,10 @@ func (f *footprint) functions(ctx context.Context, statement string, tokens []sq
 		at := i
 		i = end - 1
 		rs, err := f.ask(ctx, `SELECT DISTINCT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(p.proname) FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
-WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND p.prokind <> 'a' AND p.provolatile = 'v' AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend e WHERE e.classid = 'pg_catalog.pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e')
+WHERE p.prokind <> 'a' AND p.provolatile = 'v' AND ($2 OR n.nspname NOT IN ('pg_catalog', 'information_schema')
+  AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend e WHERE e.classid = 'pg_catalog.pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e'))
  AND CASE WHEN $1 LIKE '%.%' THEN pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(p.proname) = $1 OR $1 = '"' || n.nspname || '"."' || p.proname || '"'
-  ELSE $1 = '"' || p.proname || '"' AND pg_catalog.pg_function_is_visible(p.oid) END`, name)
+  ELSE $1 = '"' || p.proname || '"' AND pg_catalog.pg_function_is_visible(p.oid) END`, name, effect(name))
 		if err != nil {
 			return err
 		}
