@@ -30,19 +30,29 @@ func (refuse) Load(url string) (any, error) {
 	return nil, fmt.Errorf("the schema refers to %q: only references within it are allowed", url)
 }
 
+// address is what a schema is called while it is compiled.
+const address = "mem:///schema.json"
+
+// read gives a schema to a compiler that loads nothing else.
+func read(text []byte) (doc any, c *jsonschema.Compiler, err error) {
+	if doc, err = jsonschema.UnmarshalJSON(bytes.NewReader(text)); err != nil {
+		return nil, nil, fmt.Errorf("reading the schema: %w", err)
+	}
+	c = jsonschema.NewCompiler()
+	c.UseLoader(refuse{})
+	if err := c.AddResource(address, doc); err != nil {
+		return nil, nil, fmt.Errorf("reading the schema: %w", err)
+	}
+	return doc, c, nil
+}
+
 // Compile compiles a JSON Schema (draft 2020-12 unless it names another).
 func Compile(text []byte) (*Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	doc, c, err := read(text)
 	if err != nil {
-		return nil, fmt.Errorf("reading the schema: %w", err)
+		return nil, err
 	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(refuse{})
-	const url = "mem:///schema.json"
-	if err := c.AddResource(url, doc); err != nil {
-		return nil, fmt.Errorf("reading the schema: %w", err)
-	}
-	compiled, err := c.Compile(url)
+	compiled, err := c.Compile(address)
 	if err != nil {
 		return nil, fmt.Errorf("compiling the schema: %w", err)
 	}
@@ -165,8 +175,41 @@ func (s *Schema) collect(e *jsonschema.ValidationError, prefix string, found *[]
 	case *kind.Pattern:
 		add(at, fmt.Sprintf("%q does not have the right form", clip(k.Got)), s.describe(e.InstanceLocation))
 	default:
-		add(at, clip(strings.TrimSpace(fmt.Sprint(e.ErrorKind))), s.describe(e.InstanceLocation))
+		add(at, inWords(k), s.describe(e.InstanceLocation))
 	}
+}
+
+// inWords says what the rarer keywords ask for.
+func inWords(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Const:
+		return clip(fmt.Sprintf("must be %v, not %v", k.Want, k.Got))
+	case *kind.Not:
+		return "is one of the values that it cannot have"
+	case *kind.OneOf:
+		return "fits more than one of the alternatives"
+	case *kind.MaxProperties:
+		return fmt.Sprintf("has %d entries, at most %d are allowed", k.Got, k.Want)
+	case *kind.AdditionalItems:
+		return fmt.Sprintf("has %d entries too many", k.Count)
+	case *kind.UniqueItems:
+		return fmt.Sprintf("has the same entry twice, at %d and %d", k.Duplicates[0], k.Duplicates[1])
+	case *kind.Contains:
+		return "lacks an entry that it must have"
+	case *kind.MinContains:
+		return fmt.Sprintf("has %d entries of the kind that it needs, at least %d are needed", len(k.Got), k.Want)
+	case *kind.MaxContains:
+		return fmt.Sprintf("has %d entries of one kind, at most %d are allowed", len(k.Got), k.Want)
+	case *kind.Dependency:
+		return clip(fmt.Sprintf("with %s, it must have %s too", k.Prop, strings.Join(k.Missing, ", ")))
+	case *kind.DependentRequired:
+		return clip(fmt.Sprintf("with %s, it must have %s too", k.Prop, strings.Join(k.Missing, ", ")))
+	case *kind.PropertyNames:
+		return clip(fmt.Sprintf("has the field %s, which may not be called so", k.Property))
+	case *kind.Format:
+		return clip(fmt.Sprintf("%v is no %s", k.Got, k.Want))
+	}
+	return "does not meet " + strings.Join(k.KeywordPath(), "/") + " of its schema"
 }
 
 func depth(e *jsonschema.ValidationError) int {

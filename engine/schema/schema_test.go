@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -34,6 +35,61 @@ func TestCompleteDescends(t *testing.T) {
 	s.Complete(other)
 	if got := other["a"].(map[string]any)["b"]; got == 2 {
 		t.Error("a default is shared between documents")
+	}
+}
+
+// TestEveryDefaultMeetsItsSchema: wherever a default stands, and whatever the names on
+// the way to it are.
+func TestEveryDefaultMeetsItsSchema(t *testing.T) {
+	const bad = `{"type":"integer","default":"x"}`
+	for text, field := range map[string]string{
+		`{"properties":{"a":` + bad + `}}`:                                                                  "a",
+		`{"properties":{"w":{"properties":{"a":` + bad + `}}}}`:                                             "w.a",
+		`{"properties":{"w":{"items":{"properties":{"a":` + bad + `}}}}}`:                                   "w.a",
+		`{"properties":{"w":{"oneOf":[{"type":"null"},{"properties":{"a":` + bad + `}}]}}}`:                 "w.a",
+		`{"properties":{"a":{"$ref":"#/$defs/s"}},"$defs":{"s":` + bad + `}}`:                               "s",
+		`{"properties":{"a":{"$ref":"#/$defs/s","default":"x"}},"$defs":{"s":{"type":"integer"}}}`:          "a",
+		`{"properties":{"a/b ~%":{"properties":{"ü":` + bad + `}}}}`:                                        "a/b ~%.ü",
+		`{"default":{"a":"x"},"properties":{"a":{"type":"integer"}}}`:                                       "a",
+		`{"properties":{"w":{"default":{},"required":["a"],"properties":{"a":{"type":"integer"}}}}}`:        "w.a",
+		`{"properties":{"w":{"default":{},"required":["a"],"properties":{"a":{"default":1}}}}}`:             "",
+		`{"properties":{"default":{"type":"integer","default":1},"a":{"enum":[{"default":"x"}]},"b":true}}`: "",
+	} {
+		wrong, err := WrongDefault([]byte(text))
+		if err != nil || (wrong == nil) != (field == "") || wrong != nil && wrong.Field != field {
+			t.Errorf("%s: %+v, %v; expected %q", text, wrong, err, field)
+		}
+	}
+}
+
+// TestRareKeywordsAreSaidInWords: none shows what Go makes of it.
+func TestRareKeywordsAreSaidInWords(t *testing.T) {
+	for text, c := range map[string]struct {
+		doc  any
+		says string
+	}{
+		`{"const":4}`:                            {3, "must be 4, not 3"},
+		`{"not":{"type":"integer"}}`:             {3, "cannot have"},
+		`{"oneOf":[true,true]}`:                  {3, "more than one"},
+		`{"maxProperties":0}`:                    {map[string]any{"a": 1}, "at most 0"},
+		`{"uniqueItems":true}`:                   {[]any{1, 1}, "twice, at 0 and 1"},
+		`{"contains":{"type":"string"}}`:         {[]any{}, "lacks"},
+		`{"minContains":1,"contains":{}}`:        {[]any{}, "at least 1"},
+		`{"maxContains":0,"contains":{}}`:        {[]any{1}, "at most 0"},
+		`{"dependentRequired":{"a":["b","c"]}}`:  {map[string]any{"a": 1}, "with a, it must have b, c too"},
+		`{"propertyNames":{"pattern":"^x"}}`:     {map[string]any{"a": 1}, ""},
+		`{"prefixItems":[true],"items":false}`:   {[]any{1, 2}, ""},
+		`{"unevaluatedProperties":false}`:        {map[string]any{"a": 1}, ""},
+		`{"contentEncoding":"base64","const":1}`: {"?", "must be 1, not ?"},
+	} {
+		s, err := Compile([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := s.Check(c.doc, "f")
+		if len(found) == 0 || !strings.Contains(found[0].Message, c.says) || strings.ContainsAny(found[0].Message, "&{}<>") {
+			t.Errorf("%s: %+v, expected %q", text, found, c.says)
+		}
 	}
 }
 

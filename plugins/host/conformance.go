@@ -147,6 +147,11 @@ func parameterChecks(r *Report, params json.RawMessage) (full json.RawMessage, c
 	if err != nil {
 		return nil, r.add("parameters", err, "")
 	}
+	if wrong, err := schema.WrongDefault(r.Info.Manifest.Parameters); err != nil {
+		return nil, r.add("parameters", err, "")
+	} else if wrong != nil {
+		return nil, r.add("parameters", fmt.Errorf("the default of the parameter %s does not meet its own schema: %s", wrong.Field, wrong.Message), "")
+	}
 	compiled.Complete(doc)
 	if wrong := compiled.Check(doc, "params"); len(wrong) > 0 && len(params) > 0 {
 		return nil, r.add("parameters", fmt.Errorf("%s %s", wrong[0].Field, wrong[0].Message), "")
@@ -196,12 +201,15 @@ func adapterChecks(ctx context.Context, r *Report, a plugin.Adapter) {
 	r.add("unknown operation", errors.New("an operation that does not exist was answered"), "")
 }
 
+// sampledRows is how many rows a sample table has that does not say it itself.
+const sampledRows = 10_000
+
 // sampleTables make the tables that a workload declares, as if its own number of
 // rows had been loaded, or 10 000 where it leaves that open.
 func sampleTables(declared []plugin.LogicalTable) []engine.Table {
 	tables := []engine.Table{}
 	for _, t := range declared {
-		lo, hi := int64(1), int64(10_000)
+		lo, hi := int64(1), int64(sampledRows)
 		if t.Rows > 0 || t.Empty {
 			hi = t.Rows
 		}
@@ -427,7 +435,16 @@ func rowChecks(ctx context.Context, r *Report, w *workload, declared []plugin.Lo
 		if !r.add(name, ignoreEnd(err), "Sample rows have the declared columns.") || err != nil {
 			continue
 		}
-		r.add("keys of "+t.Name, keysCheck(whole, &t), "Keys are not NULL, are not there twice, and texts can be stored.")
+		keys := keysOf{table: &t, seen: map[string]int64{}}
+		err = keys.check(whole, 0)
+		// What begins well may repeat itself: the last rows are looked at, too.
+		if last := lastRows(&t); err == nil && last > 0 {
+			var rows plugin.Rows
+			if rows, err = w.Rows(ctx, params, i, last, 100); err == nil {
+				err = keys.check(rows, last)
+			}
+		}
+		r.add("keys of "+t.Name, ignoreEnd(err), "Keys are not NULL, are not there twice, and texts can be stored.")
 		if whole.Len() < 2 {
 			continue
 		}
@@ -444,28 +461,48 @@ func rowChecks(ctx context.Context, r *Report, w *workload, declared []plugin.Lo
 	}
 }
 
-// keysCheck looks for what a database would refuse of sample rows.
-func keysCheck(rows plugin.Rows, t *plugin.LogicalTable) error {
-	seen := map[string]int{}
+// lastRows is where the last hundred rows of a sample table begin, 0 where the first
+// hundred are all or nearly all.
+func lastRows(t *plugin.LogicalTable) int64 {
+	rows := t.Rows
+	if rows == 0 {
+		rows = sampledRows
+	}
+	if rows < 200 {
+		return 0
+	}
+	return rows - 100
+}
+
+// keysOf are the keys of a table's sample rows, each with the number of its row.
+type keysOf struct {
+	table *plugin.LogicalTable
+	seen  map[string]int64
+}
+
+// check looks for what a database would refuse of sample rows, the first of which has
+// the number first.
+func (k *keysOf) check(rows plugin.Rows, first int64) error {
+	t := k.table
 	for i := range rows.Len() {
-		key := ""
+		key, n := "", first+int64(i)
 		for c, column := range t.Columns {
 			v := rows.Value(i, c)
 			if text, ok := v.(string); ok && strings.ContainsRune(text, 0) {
-				return fmt.Errorf("ls_rows: row %d of %s has a NUL in %s, which databases refuse in a text", i, t.Name, column.Name)
+				return fmt.Errorf("ls_rows: row %d of %s has a NUL in %s, which databases refuse in a text", n, t.Name, column.Name)
 			}
 			if !slices.Contains(t.Key, column.Name) {
 				continue
 			}
 			if v == nil {
-				return fmt.Errorf("ls_rows: row %d of %s has NULL in %s, a column of its key", i, t.Name, column.Name)
+				return fmt.Errorf("ls_rows: row %d of %s has NULL in %s, a column of its key", n, t.Name, column.Name)
 			}
 			key += fmt.Sprintf("%v\x00", v)
 		}
-		if other, twice := seen[key]; twice && len(t.Key) > 0 {
-			return fmt.Errorf("ls_rows: rows %d and %d of %s have the same key", other, i, t.Name)
+		if other, twice := k.seen[key]; twice && len(t.Key) > 0 {
+			return fmt.Errorf("ls_rows: rows %d and %d of %s have the same key", other, n, t.Name)
 		}
-		seen[key] = i
+		k.seen[key] = n
 	}
 	return nil
 }

@@ -36,11 +36,16 @@ func TestConformance(t *testing.T) {
 			`"statements":[{"id":"one","binds":["i64"],"sql":"SELECT 1"}]}`}.Build(), "manifest", `tables[0].columns[0].nulable`},
 		{"wrong default", plugintest.Guest{Batch: good, Manifest: `{"kind":"workload","name":"g","parameters":{"type":"object","properties":{"a":{"type":"integer","default":"x"}}},` +
 			`"statements":[{"id":"one","binds":["i64"],"sql":"SELECT 1"}]}`}.Build(), "parameters", "the default of the parameter a"},
+		{"wrong default of a part", plugintest.Guest{Batch: good, Manifest: `{"kind":"workload","name":"g","parameters":{"type":"object","properties":` +
+			`{"w":{"type":"object","properties":{"a":{"type":"integer","default":"x"}}}}},"statements":[{"id":"one","binds":["i64"],"sql":"SELECT 1"}]}`}.Build(),
+			"parameters", "the default of the parameter w.a"},
 		{"NULL in a key", plugintest.Guest{Batch: good, Rows: plugintest.Batch(plugintest.Operation(0, []byte{0})),
 			Manifest: `{"kind":"workload","name":"g","tables":[{"name":"t","columns":[{"name":"id","type":"i64","nullable":true}],"key":["id"]}],` +
 				`"statements":[{"id":"one","binds":["i64"],"sql":"SELECT 1"}]}`}.Build(), "keys of t", "NULL in id"},
 		{"the same key twice", plugintest.Guest{Batch: good, Rows: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1), []byte{0}),
 			plugintest.Operation(0, plugintest.Int(1), []byte{0}))}.Build(), "keys of t", "rows 0 and 1 of t have the same key"},
+		{"a key of the first rows among the last", plugintest.Guest{Batch: good, Rows: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1), []byte{0}))}.Build(),
+			"keys of t", "rows 0 and 9900 of t have the same key"},
 		{"NUL in a row", plugintest.Guest{Batch: good, Rows: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1), plugintest.Data(3, "a\x00")))}.Build(), "keys of t", "NUL in v"},
 		{"NUL in an operation", plugintest.Guest{Batch: plugintest.Batch(plugintest.Operation(1, plugintest.Int(1), []byte{0}, plugintest.Data(3, "a\x00"), []byte{0}, []byte{0}, []byte{0}))}.Build(),
 			"stream", "argument 2 of all has a NUL"},
