@@ -231,6 +231,7 @@ type historySource struct {
 }
 
 func (h *historySource) open(ctx context.Context) (enrich.History, error) {
+	ctx = h.svc.heard(ctx, h.run.RunID)
 	a, err := prepare.Attach(ctx, h.svc.deps(), h.run.Scenario, h.plan, "enrichment")
 	if err != nil {
 		return nil, err

@@ -185,6 +185,7 @@ func (l *live) finished(ctx context.Context, o *outcome) {
 
 // enriched tells the log how the enrichment ended, and ends the run.
 func (l *live) enriched(ctx context.Context) {
+	l.noteSaid()
 	e := l.enriching.state.Load()
 	level := engine.LogInfo
 	if e.Status == engine.EnrichmentFailed {

@@ -70,6 +70,8 @@ type live struct {
 	still        stillness
 	plan         *prepare.Prepared
 	progress     *engine.PrepareProgress
+	said         said
+	leftOut      int64         // lines of plugins, by their limit
 	lastStore    *keeper.Write // the last transition queued
 	// Of a search: the step under way, and what it has measured.
 	meter lifecycle.Meter
@@ -404,7 +406,7 @@ func (l *live) prepare(ctx context.Context) {
 	l.note(engine.LogInfo, nil, "The run was started by %s", orServer(l.by))
 	l.publish(false)
 	l.svc.routines.Go(func() {
-		plan, err := l.svc.plan(ctx, l.svc.deps(), l.sc, func(p engine.PrepareProgress) {
+		plan, err := l.svc.plan(l.svc.heard(ctx, l.runID), l.svc.deps(), l.sc, func(p engine.PrepareProgress) {
 			// The latest progress is enough.
 			select {
 			case <-l.prepareStep:
@@ -429,6 +431,7 @@ func orServer(by string) string {
 func (l *live) prepared(ctx context.Context, r prepareResult) {
 	l.preparedAt = l.clock.Now()
 	l.progress = nil
+	l.noteSaid()
 	if r.err != nil {
 		if !errors.Is(r.err, context.Canceled) {
 			l.log.Warn().Err(r.err).Msg("preparing a run failed")

@@ -74,6 +74,7 @@ func (l *live) watchWarehouse(ctx context.Context) {
 }
 
 func (s *Service) pollWarehouse(ctx context.Context, a *prepare.Attached, run engine.Run, plan *engine.Plan) (*prepare.Attached, polled) {
+	ctx = s.heard(ctx, run.RunID)
 	p := polled{at: time.Now()}
 	if a == nil {
 		if a, p.err = prepare.Attach(ctx, s.deps(), run.Scenario, plan, "poller"); p.err != nil {

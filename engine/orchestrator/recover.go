@@ -124,15 +124,14 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []heldPart) 
 			return
 		}
 		b := keeper.LogbookAfter(s.lastLog(run.RunID))
-		add := func(level engine.LogLevel, text string) {
-			b.Add(engine.LogEntry{RunID: run.RunID, TestID: run.RunID, Level: level, Message: text, Timestamp: engine.At(time.Now())})
-		}
+		add := func(level engine.LogLevel, text string, about details) { b.Add(lineAfter(run, level, text, about)) }
 		if len(o.stored) > 0 {
 			add(engine.LogInfo, fmt.Sprintf("%d part(s) of the record that could not be stored when the run ended were taken in, and the figures computed again: %d operations, %s",
-				len(o.stored), o.summary.Operations, o.summary.Validity))
+				len(o.stored), o.summary.Operations, o.summary.Validity),
+				details{"parts": len(o.stored), "operations": o.summary.Operations, "validity": o.summary.Validity})
 		}
 		for _, text := range o.problems {
-			add(engine.LogError, text)
+			add(engine.LogError, text, details{})
 		}
 		e.keeper.SaveTick(&store.Tick{RunID: run.RunID, Epoch: epoch, Logs: b.Take(), TotalOps: o.summary.Operations, ErrorCount: o.summary.Errors.Count,
 			WorkersRegistered: run.WorkersRegistered, WorkersCompleted: run.WorkersCompleted})
@@ -387,27 +386,29 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 	notSetBack := s.setBack(e.run, e.plan)
 	logs := []engine.LogEntry{}
 	seq := s.lastLog(e.run.RunID)
-	add := func(level engine.LogLevel, text string) {
+	add := func(level engine.LogLevel, text string, about details) {
 		seq++
-		logs = append(logs, engine.LogEntry{Seq: seq, RunID: e.run.RunID, TestID: e.run.RunID, Level: level, Message: text, Timestamp: engine.At(time.Now())})
+		line := lineAfter(e.run, level, text, about)
+		line.Seq = seq
+		logs = append(logs, line)
 	}
 	if e.run.CancellationReason != nil {
-		add(engine.LogWarning, told(e.run.Status)+": "+*e.run.CancellationReason)
+		add(engine.LogWarning, told(e.run.Status)+": "+*e.run.CancellationReason, details{"reason": *e.run.CancellationReason})
 	}
 	s.mu.Lock()
 	for _, p := range s.aside[e.run.RunID] {
-		add(engine.LogError, fmt.Sprintf("A part of %s, %s, cannot be opened and was moved aside: %s", p.WorkerID, p.Name, p.Reason))
+		add(engine.LogError, fmt.Sprintf("A part of %s, %s, cannot be opened and was moved aside: %s", p.WorkerID, p.Name, p.Reason), details{"worker_id": p.WorkerID, "part": p.Name, "error": p.Reason})
 	}
 	s.mu.Unlock()
-	add(engine.LogInfo, "The run was finished after a restart of the server")
+	add(engine.LogInfo, "The run was finished after a restart of the server", details{})
 	if e.elsewhere {
-		add(engine.LogWarning, recordElsewhere)
+		add(engine.LogWarning, recordElsewhere, details{"record": "elsewhere"})
 	}
 	for _, text := range o.problems {
-		add(engine.LogError, text)
+		add(engine.LogError, text, details{})
 	}
 	if notSetBack != "" {
-		add(engine.LogError, notSetBack)
+		add(engine.LogError, notSetBack, details{"restore": e.plan.Restore})
 	}
 	e.keeper.SaveTick(&store.Tick{RunID: e.run.RunID, Epoch: epoch, Logs: logs, TotalOps: e.run.TotalOps, ErrorCount: e.run.ErrorCount, WorkersRegistered: e.run.WorkersRegistered, WorkersCompleted: e.run.WorkersCompleted})
 	j := e.keeper.Transition(store.Transition{RunID: e.run.RunID, Epoch: epoch, From: []engine.Status{e.run.Status}, Phase: &none}, nil)

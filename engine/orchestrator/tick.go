@@ -18,6 +18,7 @@ import (
 func (l *live) everySecond(ctx context.Context) {
 	now := l.clock.Now()
 	l.look(now)
+	l.noteSaid()
 	if !l.life.Status().Terminal() {
 		l.judgeClock(now)
 		l.judgeHealth(ctx, now)

@@ -363,6 +363,8 @@ func (r *registered) ask(ctx context.Context, request []byte) (answer []byte, er
 		}
 		r.callers.give(i)
 	}()
+	i.log.to(r.info.Name, plugin.LogOf(ctx))
+	defer i.log.to("", nil) // before another call has it
 	ptr, err := i.send(ctx, request, i.callFuel)
 	if err != nil {
 		return nil, err

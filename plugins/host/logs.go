@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -32,6 +33,18 @@ type guestLog struct {
 	out     [2]line
 	// sink takes the lines too, from information on; nil takes none.
 	sink func(level engine.LogLevel, text string, dropped int)
+}
+
+// to lets the lines from now on reach take too; nil lets none.
+func (g *guestLog) to(name string, take func(plugin.LogLine)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sink = nil
+	if take != nil {
+		g.sink = func(level engine.LogLevel, text string, dropped int) {
+			take(plugin.LogLine{Plugin: name, Level: level, Text: text, Dropped: dropped})
+		}
+	}
 }
 
 // line collects what a guest prints until its end.
