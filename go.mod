@@ -12,6 +12,7 @@ require (
 	github.com/andybalholm/brotli v1.2.0
 	github.com/danielgtaylor/huma/v2 v2.37.2
 	github.com/fasthttp/websocket v1.5.8
+	github.com/gofiber/contrib/websocket v1.3.4
 	github.com/gofiber/fiber/v2 v2.52.15
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.12.0

@@ -39,7 +39,7 @@ func (a *API) watch(c *fiber.Ctx) error {
 	}
 	caller := a.identity(c.UserContext())
 	ended, stop := a.Auth.Watch(caller)
-	err := a.Hub.Upgrade(c.Context(), id, live.Caller{
+	err := a.Hub.Upgrade(c, id, live.Caller{
 		Ended: ended, Left: stop, Until: caller.Token.ExpiresAt.Time,
 		Still: func(ctx context.Context) bool { return a.Auth.Still(ctx, caller) },
 	})

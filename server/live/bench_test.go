@@ -4,14 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/fasthttp/websocket"
-	"github.com/valyala/fasthttp"
-	"github.com/valyala/fasthttp/fasthttputil"
 
 	"github.com/loadstone-db/loadstone/engine"
 )
@@ -44,14 +39,7 @@ func BenchmarkFanOut(b *testing.B) {
 	const clients = 200
 	source := &oneRun{updates: make(chan *engine.Payload)}
 	hub := NewHub(Options{Source: source})
-	ln := fasthttputil.NewInmemoryListener()
-	srv := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
-		if err := hub.Upgrade(ctx, "run", Caller{}); err != nil {
-			ctx.Error(err.Error(), fasthttp.StatusBadRequest)
-		}
-	}}
-	go func() { _ = srv.Serve(ln) }()
-	dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return ln.Dial() }}
+	dialer := serveHub(b, hub, func() Caller { return Caller{} })
 	var read sync.WaitGroup
 	var bytes atomic.Int64
 	var ready sync.WaitGroup
@@ -89,8 +77,4 @@ func BenchmarkFanOut(b *testing.B) {
 		read.Wait()
 	}
 	b.ReportMetric(float64(bytes.Load())/float64(tick)/clients, "B/message")
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = hub.Close(ctx)
-	_ = srv.Shutdown()
 }

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fasthttp/websocket"
-
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -23,7 +21,7 @@ type feed struct {
 
 	mu      sync.Mutex
 	clients map[*client]struct{}
-	last    *websocket.PreparedMessage
+	last    []byte // the newest message, as every client is sent it
 	over    bool
 }
 
@@ -67,16 +65,12 @@ func (f *feed) publish(p *engine.Payload) {
 	}
 }
 
-func encode(p *engine.Payload) (*websocket.PreparedMessage, error) {
+func encode(p *engine.Payload) ([]byte, error) {
 	body, err := json.Marshal(Message{Event: "RUN_UPDATE", Data: p})
 	if err != nil {
 		return nil, fmt.Errorf("encoding payload: %w", err)
 	}
-	m, err := websocket.NewPreparedMessage(websocket.TextMessage, body)
-	if err != nil {
-		return nil, fmt.Errorf("preparing message: %w", err)
-	}
-	return m, nil
+	return body, nil
 }
 
 // finish lets every client write what it has and close. The hub starts a new

@@ -8,21 +8,24 @@
 // socket closes with 1000 after the payload of a run that is over, with 1001 when the
 // server shuts down, and with 1008 when the session or token that opened it has ended.
 //
-// The package upgrades with fasthttp/websocket itself: the wrapper of
-// gofiber/contrib pools its connections and clears them while another goroutine
-// of the same socket may still write, and knows fixed lists of origins only.
+// The sockets are those of gofiber/contrib. Its connections come from a pool and are
+// cleared when their handler returns, so nothing of a socket outlives its handler: serve
+// waits for its reader, and Close reaches a connection only while serve is registered.
+// The origin is judged before, by the guard: it is this server's own as the request and
+// a trusted proxy name it, which no fixed list of origins knows.
 package live
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/fasthttp/websocket"
+	"github.com/gofiber/contrib/websocket"
+	"github.com/gofiber/fiber/v2"
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
@@ -62,9 +65,9 @@ const (
 
 // Hub holds every socket of the server.
 type Hub struct {
-	opts     Options
-	upgrader websocket.FastHTTPUpgrader
-	closing  chan struct{}
+	opts      Options
+	handshake fiber.Handler
+	closing   chan struct{}
 
 	mu      sync.Mutex
 	closed  bool
@@ -89,12 +92,10 @@ func NewHub(opts Options) *Hub {
 		opts.Poll = time.Second
 	}
 	h := &Hub{opts: opts, closing: make(chan struct{}), feeds: map[string]*feed{}, clients: map[*client]struct{}{}}
-	h.upgrader = websocket.FastHTTPUpgrader{
+	h.handshake = websocket.New(h.serve, websocket.Config{
 		HandshakeTimeout: opts.WriteTimeout, WriteBufferSize: writeBuffer, ReadBufferSize: 1 << 10, WriteBufferPool: &sync.Pool{},
-		// The origin is judged before, where the session is.
-		CheckOrigin: func(*fasthttp.RequestCtx) bool { return true },
-		Error:       func(*fasthttp.RequestCtx, int, error) {},
-	}
+		RecoverHandler: h.recovered,
+	})
 	return h
 }
 
@@ -106,6 +107,7 @@ var (
 	closeShutdown  = websocket.FormatCloseMessage(websocket.CloseGoingAway, "the server is shutting down")
 	closeSignedOut = websocket.FormatCloseMessage(websocket.ClosePolicyViolation, "the sign-in has ended")
 	closeRunIsOver = websocket.FormatCloseMessage(websocket.CloseNormalClosure, "the run is over")
+	closeInternal  = websocket.FormatCloseMessage(websocket.CloseInternalServerErr, "something went wrong in the server")
 )
 
 // Caller is who watches, for as long as the sign-in lasts. The zero value watches without end.
@@ -138,10 +140,19 @@ func (c Caller) expiry() (<-chan time.Time, func()) {
 	return timer.C, func() { timer.Stop() }
 }
 
+// watch is what a socket was opened for. The handshake hands it on to serve.
+type watch struct {
+	runID  string
+	caller Caller
+}
+
+// watchKey is where the handshake finds it.
+const watchKey = "live.watch"
+
 // Upgrade makes the request a socket that watches a run. The caller has checked
 // that the run exists and that the caller may see it. An error means that
 // nothing was upgraded and that the caller answers the request.
-func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, runID string, caller Caller) error {
+func (h *Hub) Upgrade(c *fiber.Ctx, runID string, caller Caller) error {
 	h.mu.Lock()
 	switch {
 	case h.closed:
@@ -152,10 +163,25 @@ func (h *Hub) Upgrade(ctx *fasthttp.RequestCtx, runID string, caller Caller) err
 		return ErrFull
 	}
 	h.mu.Unlock()
-	if err := h.upgrader.Upgrade(ctx, func(conn *websocket.Conn) { h.serve(conn, runID, caller) }); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotASocket, err)
+	c.Locals(watchKey, watch{runID, caller})
+	// A handshake that fails clears the response, and with it what others set there.
+	var kept fasthttp.ResponseHeader
+	c.Response().Header.CopyTo(&kept)
+	if h.handshake(c) != nil {
+		kept.CopyTo(&c.Response().Header)
+		return ErrNotASocket
 	}
 	return nil
+}
+
+// recovered ends a socket whose handler panicked; the server goes on.
+func (h *Hub) recovered(conn *websocket.Conn) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	h.opts.Log.Error().Interface("panic", cause).Bytes("stack", debug.Stack()).Msg("a socket panicked and was closed")
+	_ = conn.WriteControl(websocket.CloseMessage, closeInternal, time.Now().Add(closeGrace))
 }
 
 // Clients is the number of open sockets.
@@ -230,7 +256,7 @@ func (h *Hub) leave(c *client) {
 // client is one socket. Its slot holds the newest payload that is not yet written.
 type client struct {
 	conn *websocket.Conn
-	slot chan *websocket.PreparedMessage
+	slot chan []byte
 	feed *feed
 	gone chan struct{} // closed when the peer has left
 	// left is set when the reader shall not wait any longer.
@@ -256,7 +282,7 @@ func (c *client) patient(until time.Time) {
 }
 
 // push replaces what is in the slot. Calls for one client exclude one another (feed.mu).
-func (c *client) push(m *websocket.PreparedMessage) {
+func (c *client) push(m []byte) {
 	select {
 	case c.slot <- m:
 		return
@@ -273,13 +299,16 @@ func (c *client) push(m *websocket.PreparedMessage) {
 }
 
 // serve runs in the connection's own goroutine and writes; a second one reads.
-func (h *Hub) serve(conn *websocket.Conn, runID string, caller Caller) {
+// The connection is its own only until it returns.
+func (h *Hub) serve(conn *websocket.Conn) {
+	opened, _ := conn.Locals(watchKey).(watch)
+	runID, caller := opened.runID, opened.caller
 	if caller.Left != nil {
 		defer caller.Left()
 	}
 	expired, cancel := caller.expiry()
 	defer cancel()
-	c := &client{conn: conn, slot: make(chan *websocket.PreparedMessage, 1), gone: make(chan struct{})}
+	c := &client{conn: conn, slot: make(chan []byte, 1), gone: make(chan struct{})}
 	if !h.join(c, runID) {
 		_ = conn.WriteControl(websocket.CloseMessage, closeShutdown, time.Now().Add(closeGrace))
 		return
@@ -307,7 +336,7 @@ func (h *Hub) serve(conn *websocket.Conn, runID string, caller Caller) {
 				return
 			}
 			_ = conn.SetWriteDeadline(time.Now().Add(h.opts.WriteTimeout))
-			if err := conn.WritePreparedMessage(m); err != nil {
+			if err := conn.WriteMessage(websocket.TextMessage, m); err != nil {
 				h.opts.Log.Debug().Err(err).Str("run_id", runID).Msg("closed a socket that did not take its payload")
 				return
 			}
