@@ -89,3 +89,26 @@ func InvalidField(field, message, hint string) *Error {
 	return &Error{Code: CodeInvalid, Message: "The request has a field that cannot be used.",
 		Fields: []FieldError{{Field: field, Message: message, Hint: hint}}}
 }
+
+// Sentences is an error as sentences for people, with its fields and the cure.
+func Sentences(err error) string {
+	e := AsError(err)
+	text := e.Message
+	for _, f := range e.Fields {
+		if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, ":") {
+			text += "."
+		}
+		text += " " + f.Field + ": "
+		if e.Code == CodeInvalid || f.Hint == "" {
+			text += f.Message
+			if f.Hint != "" {
+				text += "; "
+			}
+		}
+		text += f.Hint + "."
+	}
+	if e.Hint != "" {
+		text += " " + e.Hint
+	}
+	return text
+}

@@ -16,9 +16,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
+// StoreLimit bounds one attempt to reach the control store.
+const StoreLimit = 10 * time.Second
+
 // The patience of a keeper.
 const (
-	storeLimit   = 10 * time.Second // one attempt
 	firstBackoff = 100 * time.Millisecond
 	mostBackoff  = 5 * time.Second
 	// refusals bounds attempts that the store answered with an error of its own.
@@ -235,7 +237,7 @@ func (k *Keeper) write(ctx context.Context, j *Write) error {
 	backoff := firstBackoff
 	refused := 0
 	for attempt := 0; ; attempt++ {
-		tctx, cancel := context.WithTimeout(ctx, storeLimit)
+		tctx, cancel := context.WithTimeout(ctx, StoreLimit)
 		err := j.do(tctx, attempt > 0)
 		cancel()
 		switch {
@@ -290,5 +292,22 @@ func (k *Keeper) reachable(yes bool, err error) {
 		k.log.Info().Str("run_id", k.runID).Int("waiting", waiting).Msg("the control store is back")
 	default:
 		k.log.Warn().Err(err).Str("run_id", k.runID).Msg("the control store is away; the run goes on and is written when it is back")
+	}
+}
+
+// Retry repeats f with back-off until it succeeds or ctx ends; it returns the last error.
+func Retry(ctx context.Context, f func() error) error {
+	backoff := firstBackoff
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(backoff):
+		}
+		backoff = min(2*backoff, mostBackoff)
 	}
 }

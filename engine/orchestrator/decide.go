@@ -55,7 +55,7 @@ func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 		case lifecycle.ComputeFigures:
 			l.finish(ctx)
 		case lifecycle.Enrich:
-			l.enriching = l.svc.enrich(l.run, l.plan.Plan)
+			l.enriching = l.svc.enrichments.Begin(l.run, l.plan.Plan)
 			close(l.figured)
 			l.note(engine.LogInfo, nil, "The query history of the target is asked for the executions")
 			l.publish(false)

@@ -25,7 +25,7 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 		wg      sync.WaitGroup
 		err     error
 	)
-	live, under := s.liveRun(runID), s.enrichingOf(runID)
+	live, under := s.liveRun(runID), s.enrichments.Of(runID)
 	if d.Run, err = s.run(ctx, runID); err != nil {
 		return engine.RunDetail{}, err
 	}
@@ -69,9 +69,10 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 		d.FindMax = lifecycle.RestingSearch(d.Summary.FindMax)
 	}
 	if under != nil {
-		enriched = under.state.Load()
+		state := under.State()
+		enriched = &state
 	}
-	d.Enrichment = s.enrichmentOf(runID, enriched, d.Plan)
+	d.Enrichment = s.enrichments.State(runID, enriched, d.Plan)
 	if d.Artifacts == nil {
 		d.Artifacts = []engine.Artifact{}
 	}

@@ -186,7 +186,7 @@ func (l *live) finished(ctx context.Context, o *outcome) {
 // enriched tells the log how the enrichment ended, and ends the run.
 func (l *live) enriched(ctx context.Context) {
 	l.noteSaid()
-	e := l.enriching.state.Load()
+	e := l.enriching.State()
 	level := engine.LogInfo
 	if e.Status == engine.EnrichmentFailed {
 		level = engine.LogWarning

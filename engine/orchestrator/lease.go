@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -50,16 +51,10 @@ func (s *Service) keepLeases() {
 }
 
 func (s *Service) lookAtLeases(suspects map[string]bool) error {
-	ctx, cancel := context.WithTimeout(s.lifetime, storeLimit)
+	ctx, cancel := context.WithTimeout(s.lifetime, keeper.StoreLimit)
 	defer cancel()
+	enriching := s.enrichments.Runs()
 	s.mu.Lock()
-	enriching := make([]string, 0, len(s.enriching))
-	for id := range s.enriching {
-		enriching = append(enriching, id)
-	}
-	for id := range s.awaiting {
-		enriching = append(enriching, id)
-	}
 	closing := s.closing
 	s.mu.Unlock()
 	if err := s.opts.Store.RenewLeases(ctx, s.opts.Owner, enriching); err != nil {

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/guardrail"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
@@ -98,7 +98,7 @@ type live struct {
 	pollErrors  int
 	stopPolling context.CancelFunc
 	// enriching is nil before the figures are there, and where there is no history.
-	enriching  *enriching
+	enriching  *enrichment.Under
 	preparedAt time.Time
 }
 
@@ -209,7 +209,7 @@ func (l *live) loop(ctx context.Context) {
 		}
 		var enriched <-chan struct{}
 		if l.enriching != nil && !l.life.Ended() {
-			enriched = l.enriching.done
+			enriched = l.enriching.Done()
 		}
 		var stored <-chan struct{}
 		if len(l.pending) > 0 {
@@ -244,7 +244,7 @@ func (l *live) loop(ctx context.Context) {
 		case o := <-l.keeper.Outages():
 			l.storeOutage(o)
 		case <-enriched:
-			if l.enriching.interrupted {
+			if l.enriching.Interrupted() {
 				stopTimer()
 				return // the next process goes on with it
 			}
@@ -436,7 +436,7 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 		if !errors.Is(r.err, context.Canceled) {
 			l.log.Warn().Err(r.err).Msg("preparing a run failed")
 		}
-		l.happen(ctx, lifecycle.PrepareFailed{Message: reasonOf(r.err)})
+		l.happen(ctx, lifecycle.PrepareFailed{Message: engine.Sentences(r.err)})
 		return
 	}
 	l.plan = r.plan
@@ -457,29 +457,6 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 		l.note(engine.LogInfo, nil, "The search goes up to %.6g %s: %s", most, unitWords(l.sc.FindMax.Unit), why)
 	}
 	l.happen(ctx, lifecycle.Prepared{MostLevel: most})
-}
-
-// reasonOf is an error as sentences for the run's page, with the cure.
-func reasonOf(err error) string {
-	e := engine.AsError(err)
-	text := e.Message
-	for _, f := range e.Fields {
-		if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, ":") {
-			text += "."
-		}
-		text += " " + f.Field + ": "
-		if e.Code == engine.CodeInvalid || f.Hint == "" {
-			text += f.Message
-			if f.Hint != "" {
-				text += "; "
-			}
-		}
-		text += f.Hint + "."
-	}
-	if e.Hint != "" {
-		text += " " + e.Hint
-	}
-	return text
 }
 
 // place assigns the run workers to nodes, evenly.
@@ -511,7 +488,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 		if w := l.worker(m.WorkerID); w != nil {
 			w.state.Status, w.state.Err = engine.WorkerFailed, m.Err
 			l.nextJoin = l.clock.Now().Add(joinPause)
-			l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: engine.WorkerFailed, Message: reasonOf(m.Err)})
+			l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: engine.WorkerFailed, Message: engine.Sentences(m.Err)})
 			l.rateJoined()
 		}
 	case control.WorkerState:
@@ -540,7 +517,7 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 	}
 	message := ""
 	if m.Err != nil {
-		message = reasonOf(m.Err)
+		message = engine.Sentences(m.Err)
 	}
 	switch m.Status {
 	case engine.WorkerReady:

@@ -31,10 +31,10 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 		p.Timing.PrepareElapsedSeconds = seconds(l.preparedAt.Sub(l.run.StartTime.Time))
 	}
 	if l.plan != nil {
-		p.Enrichment = l.svc.enrichmentOf(l.runID, nil, l.plan.Plan)
+		p.Enrichment = l.svc.enrichments.State(l.runID, nil, l.plan.Plan)
 	}
 	if l.enriching != nil {
-		p.Enrichment = *l.enriching.state.Load()
+		p.Enrichment = l.enriching.State()
 	}
 	switch {
 	case l.warehouse != nil:

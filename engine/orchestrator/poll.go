@@ -106,13 +106,13 @@ func (l *live) warehousePolled(p polled) {
 		return
 	case p.err != nil:
 		if l.pollErrors++; l.pollErrors%pollFailures == 1 {
-			l.note(engine.LogWarning, nil, "The warehouse could not be polled: %s", reasonOf(p.err))
+			l.note(engine.LogWarning, nil, "The warehouse could not be polled: %s", engine.Sentences(p.err))
 		}
 		w := engine.Warehouse{}
 		if l.warehouse != nil {
 			w = *l.warehouse
 		}
-		w.Error = reasonOf(p.err)
+		w.Error = engine.Sentences(p.err)
 		l.warehouse = &w
 		return
 	}
@@ -141,6 +141,9 @@ func (l *live) warehousePolled(p polled) {
 	})
 }
 
+// askLimit bounds one conversation with an adapter beside the load.
+const askLimit = 30 * time.Second
+
 // setBackLimit bounds setting a target back.
 const setBackLimit = 20 * time.Second
 
@@ -164,7 +167,7 @@ func (s *Service) setBack(run engine.Run, plan *engine.Plan) (failed string) {
 	}
 	if err != nil {
 		log.Warn().Err(err).Msg("the warehouse could not be set back")
-		return "The warehouse could not be set back to how it was before the run: " + reasonOf(err)
+		return "The warehouse could not be set back to how it was before the run: " + engine.Sentences(err)
 	}
 	log.Info().Msg("the warehouse is suspended again, as it was before the run")
 	return ""

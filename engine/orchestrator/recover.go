@@ -339,7 +339,7 @@ func judgedAgain(c engine.ValidityCause) bool {
 
 // lastLog is the number of the last line of a run's log.
 func (s *Service) lastLog(runID string) (seq int64) {
-	ctx, cancel := context.WithTimeout(s.lifetime, storeLimit)
+	ctx, cancel := context.WithTimeout(s.lifetime, keeper.StoreLimit)
 	defer cancel()
 	for {
 		lines, err := s.opts.Store.Logs(ctx, runID, seq, "", 0)
@@ -356,15 +356,15 @@ func (s *Service) finishEnrichment(e ending, sum *engine.Summary) bool {
 	if !s.enrichable(e.plan) || e.known.Enrichment != nil && e.known.Enrichment.Status.Over() {
 		return true
 	}
-	under := s.enrich(e.run, e.plan)
+	under := s.enrichments.Begin(e.run, e.plan)
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-under.done:
-			return !under.interrupted
+		case <-under.Done():
+			return !under.Interrupted()
 		case <-ticker.C:
-			s.publish(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: sum, Simulated: sum.Simulated, Emulated: sum.Emulated, Enrichment: *under.state.Load()}, time.Now()), false)
+			s.publish(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: sum, Simulated: sum.Simulated, Emulated: sum.Emulated, Enrichment: under.State()}, time.Now()), false)
 		}
 	}
 }
@@ -417,5 +417,5 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 	case <-s.lifetime.Done():
 		return
 	}
-	s.publish(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: o.summary, Simulated: o.summary.Simulated, Emulated: o.summary.Emulated, Enrichment: s.enrichmentOf(e.run.RunID, s.storedEnrichment(e.run.RunID), e.plan)}, time.Now()), true)
+	s.publish(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: o.summary, Simulated: o.summary.Simulated, Emulated: o.summary.Emulated, Enrichment: s.enrichments.State(e.run.RunID, s.enrichments.Stored(e.run.RunID), e.plan)}, time.Now()), true)
 }

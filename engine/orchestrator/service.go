@@ -14,13 +14,14 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/enrich"
+	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -111,10 +112,8 @@ type Service struct {
 	// aside are parts that a node keeps and cannot open, by run.
 	aside map[string][]control.AsidePart
 	subs  map[string]map[*subscriber]bool
-	// enriching are the enrichments under way, by run; enrichRoom bounds how much they hold at a time.
-	enriching  map[string]*enriching
-	awaiting   map[string]bool // runs whose account aggregates are asked for again
-	enrichRoom *semaphore.Weighted
+
+	enrichments *enrichment.Service
 }
 
 // heldPart is a finished part with the node that holds it.
@@ -126,8 +125,7 @@ type heldPart struct {
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
 	s := &Service{opts: opts, plan: prepare.Plan, live: map[string]*live{}, starting: map[string]string{}, recovering: map[string]bool{},
-		salvaged: map[string][]heldPart{}, postponed: map[string]bool{}, aside: map[string][]control.AsidePart{}, subs: map[string]map[*subscriber]bool{},
-		enriching: map[string]*enriching{}, awaiting: map[string]bool{}, enrichRoom: semaphore.NewWeighted(enrichShares)}
+		salvaged: map[string][]heldPart{}, postponed: map[string]bool{}, aside: map[string][]control.AsidePart{}, subs: map[string]map[*subscriber]bool{}}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()
 	}
@@ -147,6 +145,11 @@ func New(opts Options) *Service {
 		s.opts.Scratch = os.TempDir()
 	}
 	s.lifetime, s.end = context.WithCancel(context.Background())
+	s.enrichments = enrichment.New(enrichment.Options{Store: opts.Store, Results: opts.Results, Policy: s.opts.Enrichment, Scratch: s.opts.Scratch, Room: s.opts.Room, Log: opts.Log,
+		Lifetime: s.lifetime, Go: s.routines.Go, Deps: s.deps, Keeps: s.enrichable, Skipped: s.enrichmentSkipped, Detail: s.Detail, Heard: s.heard,
+		Known:   func(ctx context.Context, runID string) error { _, err := s.run(ctx, runID); return err },
+		Claim:   func(ctx context.Context, runID string) error { _, err := s.claim(ctx, runID, true); return err },
+		Changed: func(d *engine.RunDetail) { s.publish(d.RunID, payload.Resting(d, time.Now()), false) }})
 	for _, link := range opts.Nodes {
 		s.nodes = append(s.nodes, newNode(link))
 	}
@@ -186,10 +189,10 @@ func (s *Service) Open(ctx context.Context) error {
 			}
 		}
 		if err = s.recover(ctx); err == nil {
-			err = s.resumeEnrichments(ctx)
+			err = storeError(s.enrichments.Resume(ctx))
 		}
 		if err == nil {
-			err = s.resumeAggregates(ctx)
+			err = storeError(s.enrichments.ResumeAggregates(ctx))
 		}
 		s.routines.Go(s.keepLeases)
 	})
@@ -209,10 +212,8 @@ func (s *Service) Close(ctx context.Context) error {
 		for _, l := range s.live {
 			runs = append(runs, l)
 		}
-		for _, e := range s.enriching {
-			e.cancel()
-		}
 		s.mu.Unlock()
+		s.enrichments.Close()
 		for _, l := range runs {
 			l.ask(lifecycle.StopAsked{Reason: engine.StopUserRequested, Sentence: reasonShutdown, By: "server"})
 		}
@@ -473,10 +474,10 @@ func finished(run engine.Run) error {
 // Delete removes a run that is not live, with its record.
 func (s *Service) Delete(ctx context.Context, runID, by string) error {
 	s.mu.Lock()
-	l, under := s.live[runID], s.enriching[runID]
+	l := s.live[runID]
 	_, busy := s.starting[runID]
 	s.mu.Unlock()
-	if under != nil && l == nil {
+	if l == nil && s.enrichments.Of(runID) != nil {
 		return &engine.Error{Code: engine.CodeConflict, Message: "The enrichment of the run is under way.", Hint: "stop it, and delete the run then"}
 	}
 	if l != nil || busy {
@@ -578,4 +579,15 @@ func (s *Service) Wait(ctx context.Context, runID string) (*engine.Summary, erro
 func withParams(w engine.Workload, params json.RawMessage) engine.Workload {
 	w.Params = params
 	return w
+}
+
+// RetryEnrichment asks the history of a finished run again, in the background.
+// What was found before is kept.
+func (s *Service) RetryEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error) {
+	return s.enrichments.Retry(ctx, runID, by)
+}
+
+// StopEnrichment ends the enrichment of a run; what was found is kept.
+func (s *Service) StopEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error) {
+	return s.enrichments.Stop(ctx, runID, by)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -101,18 +102,11 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	return run, nil
 }
 
-// The patience with the control store, outside of a run's keeper.
-const (
-	storeLimit   = 10 * time.Second // one question
-	firstBackoff = 100 * time.Millisecond
-	mostBackoff  = 5 * time.Second
-)
-
 // takeOver tries for a few seconds.
 func (s *Service) takeOver(ctx context.Context, runID string) (epoch int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	ctx, cancel := context.WithTimeout(ctx, keeper.StoreLimit)
 	defer cancel()
-	err = retry(ctx, func() error {
+	err = keeper.Retry(ctx, func() error {
 		epoch, err = s.claim(ctx, runID, true)
 		return err
 	})
@@ -122,8 +116,8 @@ func (s *Service) takeOver(ctx context.Context, runID string) (epoch int64, err 
 // insist ends a run that was started at the given time and that nobody owns,
 // however long the store stays away.
 func (s *Service) insist(runID string, started time.Time) {
-	_ = retry(s.lifetime, func() error {
-		ctx, cancel := context.WithTimeout(s.lifetime, storeLimit)
+	_ = keeper.Retry(s.lifetime, func() error {
+		ctx, cancel := context.WithTimeout(s.lifetime, keeper.StoreLimit)
 		defer cancel()
 		run, err := s.opts.Store.Run(ctx, runID)
 		if errors.Is(err, store.ErrNotFound) {
@@ -139,21 +133,4 @@ func (s *Service) insist(runID string, started time.Time) {
 		}
 		return err
 	})
-}
-
-// retry repeats f with back-off until it succeeds or ctx ends; it returns the last error.
-func retry(ctx context.Context, f func() error) error {
-	backoff := firstBackoff
-	for {
-		err := f()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(backoff):
-		}
-		backoff = min(2*backoff, mostBackoff)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/payload"
 )
 
@@ -37,7 +38,7 @@ func (s *subscriber) end() { s.once.Do(func() { close(s.updates) }) }
 // is closed after the final payload of a run, or by cancel. A run that has not
 // been started sends one payload, and goes on when it starts.
 func (s *Service) Subscribe(runID string) (updates <-chan *engine.Payload, cancel func(), err error) {
-	ctx, done := context.WithTimeout(s.lifetime, storeLimit)
+	ctx, done := context.WithTimeout(s.lifetime, keeper.StoreLimit)
 	defer done()
 	sub := &subscriber{updates: make(chan *engine.Payload, 1)}
 	cancel = func() {

@@ -1,4 +1,4 @@
-package orchestrator
+package enrichment
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/enrich"
-	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -26,13 +25,13 @@ func (s *Service) awaitAggregates(runID string, at time.Time) {
 		return
 	}
 	s.awaiting[runID] = true
-	s.routines.Go(func() {
+	s.opts.Go(func() {
 		for !at.IsZero() {
 			timer := time.NewTimer(time.Until(at))
 			select {
 			case <-timer.C:
 				at = s.askAggregates(runID)
-			case <-s.lifetime.Done():
+			case <-s.opts.Lifetime.Done():
 				timer.Stop()
 				at = time.Time{}
 			}
@@ -46,7 +45,7 @@ func (s *Service) awaitAggregates(runID string, at time.Time) {
 // askAggregates asks once and stores the answer. It returns when to ask again, zero for never.
 func (s *Service) askAggregates(runID string) time.Time {
 	log := s.opts.Log.With().Str("run_id", runID).Logger()
-	d, err := s.Detail(s.lifetime, runID)
+	d, err := s.opts.Detail(s.opts.Lifetime, runID)
 	switch {
 	case engine.HasCode(err, engine.CodeNotFound):
 		return time.Time{} // it was deleted
@@ -55,7 +54,7 @@ func (s *Service) askAggregates(runID string) time.Time {
 		return time.Now().Add(aggregatesAgain)
 	case !d.Enrichment.Status.Over():
 		return time.Now().Add(aggregatesAgain) // a retry asks for them too
-	case d.Enrichment.Aggregate == nil || d.Enrichment.Aggregate.Status != engine.EnrichmentPending || !s.enrichable(d.Plan):
+	case d.Enrichment.Aggregate == nil || d.Enrichment.Aggregate.Status != engine.EnrichmentPending || !s.opts.Keeps(d.Plan):
 		return time.Time{}
 	}
 	e, ctx := s.holdEnrichment(runID, d.Enrichment)
@@ -65,7 +64,7 @@ func (s *Service) askAggregates(runID string) time.Time {
 	defer s.releaseEnrichment(runID, e)
 	got := d.Enrichment
 	got.Aggregate = s.aggregatesNow(ctx, d)
-	if s.lifetime.Err() != nil {
+	if s.opts.Lifetime.Err() != nil {
 		return time.Time{} // the next process asks
 	}
 	if e.stopped.Load() {
@@ -73,12 +72,12 @@ func (s *Service) askAggregates(runID string) time.Time {
 	}
 	got.Retryable = got.Matched < got.Executions || got.Aggregate.Status != engine.EnrichmentCompleted
 	e.state.Store(&got)
-	if s.saveEnrichment(s.lifetime, runID, got) != nil {
+	if s.saveEnrichment(s.opts.Lifetime, runID, got) != nil {
 		return time.Time{}
 	}
 	log.Info().Str("status", string(got.Aggregate.Status)).Int64("calls", got.Aggregate.Calls).Int64("executions", got.Aggregate.Expected).Msg("the account's aggregates of a run were asked for again")
 	d.Enrichment = got
-	s.publish(runID, payload.Resting(&d, time.Now()), false)
+	s.opts.Changed(&d)
 	return got.Aggregate.NextPollAt.Time
 }
 
@@ -109,48 +108,48 @@ func (s *Service) aggregatesNow(ctx context.Context, d engine.RunDetail) *engine
 
 // holdEnrichment takes a run's place among the enrichments under way, so that no other
 // is begun and the run is not deleted meanwhile; nil when it is taken.
-func (s *Service) holdEnrichment(runID string, state engine.Enrichment) (*enriching, context.Context) {
+func (s *Service) holdEnrichment(runID string, state engine.Enrichment) (*Under, context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.enriching[runID] != nil || s.closing {
+	if s.under[runID] != nil || s.closing {
 		return nil, nil
 	}
-	ctx, cancel := context.WithCancel(s.lifetime)
-	e := &enriching{cancel: cancel, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(s.opts.Lifetime)
+	e := &Under{cancel: cancel, done: make(chan struct{})}
 	e.state.Store(&state)
-	s.enriching[runID] = e
+	s.under[runID] = e
 	return e, ctx
 }
 
-func (s *Service) releaseEnrichment(runID string, e *enriching) {
+func (s *Service) releaseEnrichment(runID string, e *Under) {
 	e.cancel()
 	s.mu.Lock()
-	delete(s.enriching, runID)
+	delete(s.under, runID)
 	s.mu.Unlock()
 	close(e.done)
 }
 
-// resumeAggregates goes on asking for those that an earlier process waited for.
-func (s *Service) resumeAggregates(ctx context.Context) error {
+// ResumeAggregates goes on asking for those that an earlier process waited for.
+func (s *Service) ResumeAggregates(ctx context.Context) error {
 	ids, err := s.opts.Store.AwaitingAggregates(ctx)
 	if err != nil {
-		return storeError(fmt.Errorf("looking for aggregates that are awaited: %w", err))
+		return fmt.Errorf("looking for aggregates that are awaited: %w", err)
 	}
 	for _, id := range ids {
-		d, err := s.Detail(ctx, id)
+		d, err := s.opts.Detail(ctx, id)
 		if err != nil {
 			return err
 		}
-		if a := d.Enrichment.Aggregate; a != nil && s.enrichable(d.Plan) {
+		if a := d.Enrichment.Aggregate; a != nil && s.opts.Keeps(d.Plan) {
 			at := a.NextPollAt.Time
 			if now := time.Now(); at.Before(now) {
 				at = now
 			}
-			switch _, err := s.claim(ctx, id, true); {
+			switch err := s.opts.Claim(ctx, id); {
 			case errors.Is(err, store.ErrHeld):
 				// Its owner asks for them.
 			case err != nil:
-				return storeError(fmt.Errorf("claiming run %s: %w", id, err))
+				return fmt.Errorf("claiming run %s: %w", id, err)
 			default:
 				s.awaitAggregates(id, at)
 			}

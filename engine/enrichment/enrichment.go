@@ -1,4 +1,7 @@
-package orchestrator
+// Package enrichment carries the enrichments of runs: at most one for a run,
+// some at a time, asked for again, stopped, and gone on with after a restart.
+// What it asks, and how the answer is joined with the record, is engine/enrich's.
+package enrichment
 
 import (
 	"context"
@@ -6,16 +9,20 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/enrich"
+	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
-	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 const (
@@ -31,8 +38,8 @@ const (
 	askLimit = 30 * time.Second
 )
 
-// enriching is the enrichment of one run under way. A run has one at most.
-type enriching struct {
+// Under is the enrichment of one run under way. A run has one at most.
+type Under struct {
 	cancel context.CancelFunc
 	// stopped: a user asked for its end, which is not the end of the process.
 	stopped atomic.Bool
@@ -43,45 +50,104 @@ type enriching struct {
 	interrupted bool
 }
 
-// traits are those of the database that a run with this plan has.
-func (s *Service) traits(plan *engine.Plan) target.Traits {
-	if plan == nil {
-		return target.Traits{}
-	}
-	return target.TraitsOf(s.opts.Drivers[plan.Driver])
+// Options are what a service is made of; all of them are needed.
+type Options struct {
+	Store   store.Runs
+	Results store.Results
+	Policy  enrich.Policy
+	// Scratch is a folder for files under construction.
+	Scratch string
+	// Room is an error while the disk has no space for more than the control store.
+	Room func(stopped string) error
+	Log  zerolog.Logger
+	// Lifetime ends with the process, Go runs what the process waits for at its end.
+	Lifetime context.Context //nolint:containedctx // enrichments outlive the calls that begin them
+	Go       func(func())
+	Deps     func() prepare.Deps
+	// Keeps reports whether a run with this plan may have a history to be joined with;
+	// Skipped is the enrichment of one that has none.
+	Keeps   func(*engine.Plan) bool
+	Skipped func(*engine.Plan) engine.Enrichment
+	// Known is an error for a run that there is not, Detail everything about one.
+	Known  func(ctx context.Context, runID string) error
+	Detail func(ctx context.Context, runID string) (engine.RunDetail, error)
+	// Claim takes a run for this server, store.ErrHeld while another one has it.
+	Claim func(ctx context.Context, runID string) error
+	// Heard gives a context in which what an adapter says goes to the log of the run.
+	Heard func(ctx context.Context, runID string) context.Context
+	// Changed shows a run whose enrichment has changed after its end.
+	Changed func(d *engine.RunDetail)
 }
 
-// enrichable reports whether a run with this plan may have a history to be joined with.
-func (s *Service) enrichable(plan *engine.Plan) bool { return s.traits(plan).History }
+// Service carries the enrichments of this process. Its methods are safe for concurrent use.
+type Service struct {
+	opts Options
+	// room bounds how much those under way hold at a time.
+	room *semaphore.Weighted
 
-// enrichmentSkipped is the enrichment of a target that keeps no history of single queries.
-func (s *Service) enrichmentSkipped(plan *engine.Plan) engine.Enrichment {
-	reason := "The run was not prepared, so there is nothing to join with a history."
-	if plan != nil {
-		reason = s.traits(plan).Title + " keeps no history of single queries; the recorded executions are the source."
-	}
-	return engine.Enrichment{Status: engine.EnrichmentSkipped, Reason: reason}
+	mu       sync.Mutex
+	closing  bool
+	under    map[string]*Under
+	awaiting map[string]bool // runs whose account aggregates are asked for again
 }
 
-// enrich starts the enrichment of a terminal run, or returns the one that is under way.
-func (s *Service) enrich(run engine.Run, plan *engine.Plan) *enriching {
+// New returns a service without any enrichment under way.
+func New(o Options) *Service {
+	return &Service{opts: o, room: semaphore.NewWeighted(enrichShares), under: map[string]*Under{}, awaiting: map[string]bool{}}
+}
+
+// Close interrupts what is under way; the next process goes on with it.
+func (s *Service) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.enriching[run.RunID]; e != nil {
+	s.closing = true
+	for _, e := range s.under {
+		e.cancel()
+	}
+}
+
+// Runs are the ids of the runs that this process has in its hands.
+func (s *Service) Runs() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := make([]string, 0, len(s.under)+len(s.awaiting))
+	for id := range s.under {
+		ids = append(ids, id)
+	}
+	for id := range s.awaiting {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// State is the enrichment as it goes.
+func (e *Under) State() engine.Enrichment { return *e.state.Load() }
+
+// Done is closed when the last state is stored, or the process ends.
+func (e *Under) Done() <-chan struct{} { return e.done }
+
+// Interrupted reports, once it is done, whether the next process goes on with it.
+func (e *Under) Interrupted() bool { return e.interrupted }
+
+// Begin starts the enrichment of a terminal run, or returns the one that is under way.
+func (s *Service) Begin(run engine.Run, plan *engine.Plan) *Under {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.under[run.RunID]; e != nil {
 		return e
 	}
-	ctx, cancel := context.WithCancel(s.lifetime)
-	e := &enriching{cancel: cancel, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(s.opts.Lifetime)
+	e := &Under{cancel: cancel, done: make(chan struct{})}
 	e.state.Store(&engine.Enrichment{Status: engine.EnrichmentPending, Reason: "It begins in a moment."})
-	s.enriching[run.RunID] = e
+	s.under[run.RunID] = e
 	if s.closing {
 		cancel() // the next process goes on with it
 	}
-	s.routines.Go(func() {
+	s.opts.Go(func() {
 		defer cancel()
 		s.runEnrichment(ctx, run, plan, e)
 		s.mu.Lock()
-		delete(s.enriching, run.RunID)
+		delete(s.under, run.RunID)
 		s.mu.Unlock()
 		close(e.done)
 	})
@@ -89,7 +155,7 @@ func (s *Service) enrich(run engine.Run, plan *engine.Plan) *enriching {
 }
 
 // runEnrichment is the life of one enrichment, up to its stored end.
-func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engine.Plan, e *enriching) {
+func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engine.Plan, e *Under) {
 	log := s.opts.Log.With().Str("run_id", run.RunID).Logger()
 	if s.saveEnrichment(ctx, run.RunID, *e.state.Load()) != nil {
 		e.interrupted = true
@@ -97,9 +163,9 @@ func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engin
 	}
 	var got engine.Enrichment
 	shares := min(1+s.figuresOf(ctx, run.RunID).executions/executionsPerShare, enrichShares)
-	if err := s.enrichRoom.Acquire(ctx, shares); err == nil {
+	if err := s.room.Acquire(ctx, shares); err == nil {
 		got, err = s.enrichRun(ctx, run, plan, e)
-		s.enrichRoom.Release(shares)
+		s.room.Release(shares)
 		if err != nil && ctx.Err() == nil {
 			log.Error().Err(err).Msg("the enrichment of a run failed")
 			got.Status, got.Reason, got.Retryable = engine.EnrichmentFailed, engine.AsError(err).Message, true
@@ -117,7 +183,7 @@ func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engin
 		got.EndedAt, got.NextPollAt = engine.At(time.Now()), engine.Time{}
 	}
 	e.state.Store(&got)
-	if s.saveEnrichment(s.lifetime, run.RunID, got) != nil {
+	if s.saveEnrichment(s.opts.Lifetime, run.RunID, got) != nil {
 		e.interrupted = true
 		return
 	}
@@ -129,29 +195,29 @@ func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engin
 
 // saveEnrichment stores the state, however long the store stays away; the error is ctx's end.
 func (s *Service) saveEnrichment(ctx context.Context, runID string, state engine.Enrichment) error {
-	return retry(ctx, func() error {
-		tctx, cancel := context.WithTimeout(ctx, storeLimit)
+	return keeper.Retry(ctx, func() error {
+		tctx, cancel := context.WithTimeout(ctx, keeper.StoreLimit)
 		defer cancel()
 		return s.opts.Store.SaveResult(tctx, engine.TestResult{TestID: runID, RunID: runID, Enrichment: &state})
 	})
 }
 
 // enrichRun asks the history, and the aggregates where there are any.
-func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Plan, e *enriching) (engine.Enrichment, error) {
+func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Plan, e *Under) (engine.Enrichment, error) {
 	source := &historySource{svc: s, run: run, plan: plan}
 	defer source.close()
 	dir := filepath.Join(s.opts.Scratch, "enrichment-"+run.RunID)
 	defer func() { _ = os.RemoveAll(dir) }() // what was kept is not there any more
 	from, to := executed(run)
-	got, err := enrich.Run(ctx, enrich.Job{RunID: run.RunID, From: from, To: to, Policy: s.opts.Enrichment, Connect: source.open, Results: s.opts.Results,
+	got, err := enrich.Run(ctx, enrich.Job{RunID: run.RunID, From: from, To: to, Policy: s.opts.Policy, Connect: source.open, Results: s.opts.Results,
 		Dir:  dir,
 		Room: func() error { return s.opts.Room("The enrichment has stopped") },
 		Keep: func(ctx context.Context, a engine.Artifact, path string) error {
 			if err := s.opts.Results.Put(ctx, a, path); err != nil {
 				return err
 			}
-			return retry(ctx, func() error {
-				tctx, cancel := context.WithTimeout(ctx, storeLimit)
+			return keeper.Retry(ctx, func() error {
+				tctx, cancel := context.WithTimeout(ctx, keeper.StoreLimit)
 				defer cancel()
 				return s.opts.Store.SaveArtifact(tctx, a)
 			})
@@ -206,7 +272,7 @@ type runFigures struct {
 }
 
 func (s *Service) figuresOf(ctx context.Context, runID string) (f runFigures) {
-	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	ctx, cancel := context.WithTimeout(ctx, keeper.StoreLimit)
 	defer cancel()
 	rows, err := s.opts.Store.Results(ctx, runID)
 	if err != nil {
@@ -231,8 +297,8 @@ type historySource struct {
 }
 
 func (h *historySource) open(ctx context.Context) (enrich.History, error) {
-	ctx = h.svc.heard(ctx, h.run.RunID)
-	a, err := prepare.Attach(ctx, h.svc.deps(), h.run.Scenario, h.plan, "enrichment")
+	ctx = h.svc.opts.Heard(ctx, h.run.RunID)
+	a, err := prepare.Attach(ctx, h.svc.opts.Deps(), h.run.Scenario, h.plan, "enrichment")
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +333,7 @@ func (h *historySource) open(ctx context.Context) (enrich.History, error) {
 func (h *historySource) permanent(err error) (string, bool) {
 	var e *engine.Error
 	if errors.As(err, &e) {
-		return reasonOf(err), e.Code == engine.CodePlugin || e.Code == engine.CodeInvalid
+		return engine.Sentences(err), e.Code == engine.CodePlugin || e.Code == engine.CodeInvalid
 	}
 	if h.attached == nil {
 		return err.Error(), false
@@ -286,11 +352,11 @@ func (h *historySource) close() {
 	}
 }
 
-// RetryEnrichment asks the history of a finished run again, in the background.
+// Retry asks the history of a finished run again, in the background.
 // What was found before is kept.
-func (s *Service) RetryEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error) {
+func (s *Service) Retry(ctx context.Context, runID, by string) (engine.Enrichment, error) {
 	s.mu.Lock()
-	closing, under := s.closing, s.enriching[runID]
+	closing, under := s.closing, s.under[runID]
 	s.mu.Unlock()
 	if closing {
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down."}
@@ -298,26 +364,26 @@ func (s *Service) RetryEnrichment(ctx context.Context, runID, by string) (engine
 	if under != nil {
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: "The enrichment of this run is under way.", Hint: "wait for its end"}
 	}
-	d, err := s.Detail(ctx, runID)
+	d, err := s.opts.Detail(ctx, runID)
 	if err != nil {
 		return engine.Enrichment{}, err
 	}
 	switch {
 	case !d.Status.Terminal() || d.Summary == nil:
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s and has no figures yet.", d.Status), Hint: "its enrichment begins by itself when it has"}
-	case !s.enrichable(d.Plan):
-		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: s.enrichmentSkipped(d.Plan).Reason}
+	case !s.opts.Keeps(d.Plan):
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: s.opts.Skipped(d.Plan).Reason}
 	}
-	e := s.enrich(d.Run, d.Plan)
+	e := s.Begin(d.Run, d.Plan)
 	s.opts.Log.Info().Str("run_id", runID).Str("by", by).Msg("enrichment asked for again")
 	return *e.state.Load(), nil
 }
 
-// StopEnrichment ends the enrichment of a run; what was found is kept.
-func (s *Service) StopEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error) {
-	e := s.enrichingOf(runID)
+// Stop ends the enrichment of a run; what was found is kept.
+func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Enrichment, error) {
+	e := s.Of(runID)
 	if e == nil {
-		if _, err := s.run(ctx, runID); err != nil {
+		if err := s.opts.Known(ctx, runID); err != nil {
 			return engine.Enrichment{}, err
 		}
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: "No enrichment of this run is under way."}
@@ -332,16 +398,16 @@ func (s *Service) StopEnrichment(ctx context.Context, runID, by string) (engine.
 	return *e.state.Load(), nil
 }
 
-// enrichingOf is the enrichment of a run that is under way, or nil.
-func (s *Service) enrichingOf(runID string) *enriching {
+// Of is the enrichment of a run that is under way, or nil.
+func (s *Service) Of(runID string) *Under {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.enriching[runID]
+	return s.under[runID]
 }
 
-// enrichmentOf is the state of a run's enrichment: as it goes, else as it was stored.
-func (s *Service) enrichmentOf(runID string, stored *engine.Enrichment, plan *engine.Plan) engine.Enrichment {
-	if e := s.enrichingOf(runID); e != nil {
+// State is the state of a run's enrichment: as it goes, else as it was stored.
+func (s *Service) State(runID string, stored *engine.Enrichment, plan *engine.Plan) engine.Enrichment {
+	if e := s.Of(runID); e != nil {
 		return *e.state.Load()
 	}
 	switch {
@@ -349,15 +415,15 @@ func (s *Service) enrichmentOf(runID string, stored *engine.Enrichment, plan *en
 		return *stored
 	case plan == nil:
 		return payload.NotEnriched()
-	case s.enrichable(plan):
+	case s.opts.Keeps(plan):
 		return engine.Enrichment{Status: engine.EnrichmentPending, Reason: "The history is asked when the run has ended."}
 	}
-	return s.enrichmentSkipped(plan)
+	return s.opts.Skipped(plan)
 }
 
-// storedEnrichment is a run's enrichment as it was stored, nil when there is none or it cannot be read.
-func (s *Service) storedEnrichment(runID string) *engine.Enrichment {
-	ctx, cancel := context.WithTimeout(s.lifetime, storeLimit)
+// Stored is a run's enrichment as it was stored, nil when there is none or it cannot be read.
+func (s *Service) Stored(runID string) *engine.Enrichment {
+	ctx, cancel := context.WithTimeout(s.opts.Lifetime, keeper.StoreLimit)
 	defer cancel()
 	rows, err := s.opts.Store.Results(ctx, runID)
 	if err != nil || len(rows) == 0 {
@@ -366,28 +432,28 @@ func (s *Service) storedEnrichment(runID string) *engine.Enrichment {
 	return rows[0].Enrichment
 }
 
-// resumeEnrichments goes on with those that an earlier process was asked for again.
-func (s *Service) resumeEnrichments(ctx context.Context) error {
+// Resume goes on with those that an earlier process was asked for again.
+func (s *Service) Resume(ctx context.Context) error {
 	ids, err := s.opts.Store.Enriching(ctx)
 	if err != nil {
-		return storeError(fmt.Errorf("looking for enrichments: %w", err))
+		return fmt.Errorf("looking for enrichments: %w", err)
 	}
 	for _, id := range ids {
-		d, err := s.Detail(ctx, id)
+		d, err := s.opts.Detail(ctx, id)
 		if err != nil {
 			return err
 		}
 		// A run that is still processed goes on with it by itself.
-		if d.Phase != engine.PhaseNone || !s.enrichable(d.Plan) {
+		if d.Phase != engine.PhaseNone || !s.opts.Keeps(d.Plan) {
 			continue
 		}
-		switch _, err := s.claim(ctx, id, true); {
+		switch err := s.opts.Claim(ctx, id); {
 		case errors.Is(err, store.ErrHeld):
 			// Its owner goes on with it.
 		case err != nil:
-			return storeError(fmt.Errorf("claiming run %s: %w", id, err))
+			return fmt.Errorf("claiming run %s: %w", id, err)
 		default:
-			s.enrich(d.Run, d.Plan)
+			s.Begin(d.Run, d.Plan)
 		}
 	}
 	return nil
