@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -110,4 +111,16 @@ func TestAKilledServersRunKeepsItsFigures(t *testing.T) {
 		t.Logf("problem: %s", problem)
 	}
 	t.Logf("notes %q", s.ValidityDetail.Notes)
+	// What the killed process had noted is still there, beside what the next one found, and each once.
+	for _, want := range []string{"The target is on the same machine as the load generator.", "Parts of the record are lost"} {
+		n := 0
+		for _, note := range s.ValidityDetail.Notes {
+			if strings.HasPrefix(note, want) {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("the note %q is there %d times: %q", want, n, s.ValidityDetail.Notes)
+		}
+	}
 }

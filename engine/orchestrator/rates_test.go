@@ -1,12 +1,16 @@
 package orchestrator
 
 import (
+	"context"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/prepare"
 )
 
 // overRate is a run at 100/s on one run worker of two connections, which serve 10/s each.
@@ -80,6 +84,7 @@ func TestARateThatIsMissedBringsRunWorkers(t *testing.T) {
 
 // TestWhyNoMoreRunWorkersAreAdded: each bound ends it with its own sentence, once, which the figures keep.
 func TestWhyNoMoreRunWorkersAreAdded(t *testing.T) {
+	ten := func(n int, _ float64) float64 { return 10 * float64(n) }
 	cases := []struct {
 		name    string
 		mode    engine.ScalingMode
@@ -87,20 +92,36 @@ func TestWhyNoMoreRunWorkersAreAdded(t *testing.T) {
 		served  func(connections int, rate float64) float64
 		workers int
 		want    string
+		// before changes what else bounds it.
+		before func(v *virtual)
 	}{
-		{"the template's bound", engine.ScalingBounded, 3, func(n int, _ float64) float64 { return 10 * float64(n) }, 3, "scaling.max_workers is 3"},
-		{"the table's limit", engine.ScalingAuto, 0, func(n int, _ float64) float64 { return min(10*float64(n), 35) }, 4, "did not serve more than"},
+		{"the template's bound", engine.ScalingBounded, 3, ten, 3, "scaling.max_workers is 3", nil},
+		{"the table's limit", engine.ScalingAuto, 0, func(n int, _ float64) float64 { return min(10*float64(n), 35) }, 4, "did not serve more than", nil},
+		{"the generator's CPU", engine.ScalingAuto, 0, ten, 1, "the generator uses 95 % of its CPU", func(v *virtual) { v.cpu = 95 }},
+		{"the key slots", engine.ScalingAuto, 0, ten, 3, "the 3 key slots of the run are used up", func(v *virtual) {
+			v.planned(func(p *prepare.Prepared) { p.Plan.KeySlots = 3 })
+		}},
+		{"the target's max_connections", engine.ScalingAuto, 0, ten, 3, fmt.Sprintf("the target's max_connections of %d leave no more", spareSessions+6), func(v *virtual) {
+			v.planned(func(p *prepare.Prepared) { p.Server.MaxConnections = spareSessions + 6 })
+		}},
+		{"the nodes' room", engine.ScalingAuto, 0, ten, 4, "the nodes have no room for more connections", func(v *virtual) {
+			v.say(control.Hello{NodeID: "local", Session: "s", Capacity: 7}) // the fourth has one connection
+			v.wait(time.Second)
+		}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T, v *virtual) {
 				v.served = tc.served
+				if tc.before != nil {
+					tc.before(v)
+				}
 				v.start(overRate(tc.mode, tc.most))
 				v.wait(3 * time.Minute)
 				if n := strings.Count(v.store.text(), "no run worker is added"); n != 1 || !strings.Contains(v.store.text(), tc.want) {
 					t.Errorf("it was said %d times\n%s", n, v.store.text())
 				}
-				if len(v.workers) < 2 || len(v.workers) > tc.workers {
+				if len(v.workers) < min(2, tc.workers) || len(v.workers) > tc.workers || tc.before != nil && len(v.workers) != tc.workers {
 					t.Errorf("%d run workers, want at most %d\n%s", len(v.workers), tc.workers, v.store.text())
 				}
 				checkShares(t, v, 100, len(v.workers))
@@ -117,6 +138,18 @@ func TestWhyNoMoreRunWorkersAreAdded(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// planned changes what the preparation of the run gives.
+func (v *virtual) planned(change func(p *prepare.Prepared)) {
+	made := v.svc.plan
+	v.svc.plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario, say func(engine.PrepareProgress)) (*prepare.Prepared, error) {
+		p, err := made(ctx, d, sc, say)
+		if err == nil {
+			change(p)
+		}
+		return p, err
 	}
 }
 

@@ -38,6 +38,8 @@ type virtual struct {
 	workers map[string]*virtualWorker
 	// served is what the target serves in a second by so many connections in all; nil: what is asked for.
 	served func(connections int, rate float64) float64
+	// cpu is what the generator's processor is said to be used, in per cent.
+	cpu float64
 }
 
 // virtualWorker reports once a second, unless it is silent.
@@ -251,7 +253,7 @@ func (v *virtual) second(w *virtualWorker, connections int, rate float64) {
 		ByKind: map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: w.started}}, TickByKind: map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: n}},
 		ByClass:     map[engine.ErrorClass]int64{engine.ErrClassConnection: w.lostConnections},
 		TickLatency: latency.Data(), PhaseLatency: latency.Data(), TargetQPS: target, InFlight: waiting + w.connections*min(waiting, 1), Waiting: waiting, TickDropped: int64(waiting),
-		ActiveConnections: w.connections, TargetConnections: w.connections}
+		ActiveConnections: w.connections, TargetConnections: w.connections, Resources: engine.Resources{CPUPercent: v.cpu}}
 	if since := now.Sub(w.begun); w.step.Number > 0 && !w.over && since > w.step.Settle+time.Second {
 		s.Step, s.StepOver = w.step.Number, since >= w.step.Settle+w.step.Length
 		w.over = s.StepOver
