@@ -224,9 +224,13 @@ func bounded(flag, share, least int64) int64 {
 	return max(share, least<<20)
 }
 
+// compiledIn is the folder of compiled plugins of a data directory. Tests start many
+// servers and keep one folder for all: the race detector makes compiling ten times slower.
+var compiledIn = func(dataDir string) string { return filepath.Join(dataDir, "wasm-cache") }
+
 // openPlugins registers the bundled plugins, and the user's own after them.
 func (s *services) openPlugins(ctx context.Context, flags storeFlags) error {
-	cache := filepath.Join(s.dataDir, "wasm-cache")
+	cache := compiledIn(s.dataDir)
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return fmt.Errorf("making the plugin cache: %w", err)
 	}
