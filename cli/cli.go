@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"sync"
 	"syscall"
 	"unicode/utf8"
 
@@ -173,8 +174,11 @@ func report(stderr io.Writer, err error) int {
 	return code
 }
 
+// stampAsEngine makes the times of all loggers those of the engine. Once: others read it from then on.
+var stampAsEngine = sync.OnceFunc(func() { zerolog.TimeFieldFormat = engine.TimeLayout })
+
 func logger(w io.Writer, level, format string) zerolog.Logger {
-	zerolog.TimeFieldFormat = engine.TimeLayout
+	stampAsEngine()
 	lvl, err := zerolog.ParseLevel(level)
 	if err != nil {
 		lvl = zerolog.InfoLevel
