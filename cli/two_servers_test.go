@@ -15,7 +15,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
 	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
@@ -28,12 +27,12 @@ import (
 const programEnv = "LOADSTONE_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	compiledIn = func(string) string { return hosttest.CacheDir() }
+	compiledIn = func(string) string { return precompiled.CacheDir() }
 	// What the program starts as its own child has a bare environment.
 	if os.Getenv(programEnv) != "" || len(os.Args) > 1 && os.Args[1] == quarantine.Command {
 		os.Exit(Main(os.Args[1:]))
 	}
-	if err := precompiled.Bundled(hosttest.CacheDir()); err != nil {
+	if err := precompiled.Bundled(precompiled.CacheDir()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/bundled"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
+	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 )
 
 // TestInfosAreTrue: what was written down when the plugins were built is what
@@ -25,7 +26,7 @@ func TestInfosAreTrue(t *testing.T) {
 		t.Fatal(err)
 	}
 	hosttest.Bundled(t) // fills the folder of compiled code
-	h, err := host.New(t.Context(), host.Options{CacheDir: hosttest.CacheDir(), Log: zerolog.Nop()})
+	h, err := host.New(t.Context(), host.Options{CacheDir: precompiled.CacheDir(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,18 +10,12 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 )
 
-// cacheDir is shared by all tests, so that each module is compiled once.
-var cacheDir string
+// cacheDir is shared by all tests, also those of other packages, so that each module is compiled once.
+var cacheDir = precompiled.CacheDir()
 
 type cached struct{ m *testing.M }
 
 func (c cached) Run() int {
-	var err error
-	if cacheDir, err = os.MkdirTemp("", "loadstone-host-test-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(cacheDir)
 	if err := precompiled.Bundled(cacheDir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

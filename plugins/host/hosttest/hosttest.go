@@ -6,8 +6,6 @@ package hosttest
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -46,10 +44,10 @@ func open() (*host.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := precompiled.Bundled(CacheDir()); err != nil {
+	if err := precompiled.Bundled(precompiled.CacheDir()); err != nil {
 		return nil, err
 	}
-	h, err := host.New(context.Background(), host.Options{CacheDir: CacheDir(), Log: zerolog.Nop()})
+	h, err := host.New(context.Background(), host.Options{CacheDir: precompiled.CacheDir(), Log: zerolog.Nop()})
 	if err != nil {
 		return nil, err
 	}
@@ -59,13 +57,4 @@ func open() (*host.Host, error) {
 		}
 	}
 	return h, nil
-}
-
-// CacheDir is where compiled code is kept between test binaries, a folder of the user's own; code of other versions in it is not used.
-func CacheDir() string {
-	base, err := os.UserCacheDir()
-	if err != nil {
-		base = os.TempDir()
-	}
-	return filepath.Join(base, "loadstone-test", fmt.Sprintf("wasm-%d", os.Getuid()))
 }

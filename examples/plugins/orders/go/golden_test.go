@@ -22,7 +22,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/plugins/host"
-	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
+	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 	"github.com/loadstone-db/loadstone/sdk/sdktest"
@@ -77,7 +77,7 @@ func built(t testing.TB) *loaded {
 	if modules.host != nil {
 		return &modules
 	}
-	h, err := host.New(context.Background(), host.Options{CacheDir: hosttest.CacheDir(), Log: zerolog.Nop()})
+	h, err := host.New(context.Background(), host.Options{CacheDir: precompiled.CacheDir(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

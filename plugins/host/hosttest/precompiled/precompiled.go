@@ -40,6 +40,15 @@ func Bundled(dir string) error {
 	return nil
 }
 
+// CacheDir is where compiled code is kept between test binaries, a folder of the user's own; code of other versions in it is not used.
+func CacheDir() string {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		base = os.TempDir()
+	}
+	return filepath.Join(base, "loadstone-test", fmt.Sprintf("wasm-%d", os.Getuid()))
+}
+
 // module is the folder of go.mod: a test runs in that of its package.
 func module() (string, error) {
 	dir, err := os.Getwd()
