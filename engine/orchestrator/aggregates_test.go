@@ -24,6 +24,7 @@ func aggregatesBecome(t *testing.T, f *fixture, runID string, want func(*engine.
 // TestAggregatesAreAskedForAgain: by themselves, on a schedule that a restart does not
 // end, until they are whole.
 func TestAggregatesAreAskedForAgain(t *testing.T) {
+	t.Parallel()
 	f, a := newAccount(t)
 	a.latency = 8 * time.Second
 	f.start()
@@ -54,6 +55,7 @@ func TestAggregatesAreAskedForAgain(t *testing.T) {
 
 // TestAggregatesThatNeverComeArePartial: when their latency has passed nobody asks any more.
 func TestAggregatesThatNeverComeArePartial(t *testing.T) {
+	t.Parallel()
 	f, a := newAccount(t)
 	a.latency = 2 * time.Second
 	f.start()

@@ -13,6 +13,7 @@ import (
 // TestARecordInAnotherDataDirectoryIsNotForgotten: the server that takes a run over says
 // where its record lies, and the one that comes back there takes it in without another start.
 func TestARecordInAnotherDataDirectoryIsNotForgotten(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.owner = "a"
 	f.start()

@@ -211,6 +211,7 @@ func onAccount(sc *engine.Scenario) {
 }
 
 func TestEnrichmentOfARun(t *testing.T) {
+	t.Parallel()
 	f, a := newAccount(t)
 	f.start()
 	// At first the history has nothing: it lags.
@@ -259,6 +260,7 @@ func TestEnrichmentOfARun(t *testing.T) {
 }
 
 func TestEnrichmentSurvivesARestart(t *testing.T) {
+	t.Parallel()
 	f, a := newAccount(t)
 	f.start()
 	a.set(func(seq uint64) bool { return seq%4 == 0 }, nil)
@@ -323,6 +325,7 @@ func TestEnrichmentIsRetried(t *testing.T) {
 }
 
 func TestEnrichmentIsStopped(t *testing.T) {
+	t.Parallel()
 	f, a := newAccount(t)
 	f.start()
 	a.set(func(seq uint64) bool { return seq%4 == 0 }, nil)

@@ -77,6 +77,7 @@ func searching(sc *engine.Scenario) {
 // TestASearchFindsTheKnee: a target that serves 8 at once for 50 ms each gives
 // 160/s from 8 connections on; more bring latency only.
 func TestASearchFindsTheKnee(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.model(8, 50*time.Millisecond)
 	f.start()
@@ -131,6 +132,7 @@ func TestASearchFindsTheKnee(t *testing.T) {
 
 // TestASearchOverTheRate: the same target drains 160/s.
 func TestASearchOverTheRate(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.model(8, 50*time.Millisecond)
 	f.start()
@@ -215,6 +217,7 @@ func TestASearchWhoseTargetDies(t *testing.T) {
 
 // TestASearchWithoutAnAnswer: an objective that no level meets.
 func TestASearchWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.model(8, 50*time.Millisecond)
 	f.start()
@@ -232,6 +235,7 @@ func TestASearchWithoutAnAnswer(t *testing.T) {
 // TestASearchWithWorkersThatComeAndGo: at 4 connections each, the climb needs
 // more run workers and the way back fewer; no record is lost or repeated.
 func TestASearchWithWorkersThatComeAndGo(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.model(8, 50*time.Millisecond)
 	f.start()

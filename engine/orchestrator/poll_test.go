@@ -9,6 +9,7 @@ import (
 )
 
 func TestQueueingEndsASearch(t *testing.T) {
+	t.Parallel()
 	f, a := newAccount(t)
 	const slots = 3
 	a.queue = func(open int) bool { return open > slots+1 } // one connection is the preparation's
@@ -50,6 +51,7 @@ func TestQueueingEndsASearch(t *testing.T) {
 }
 
 func TestAPollerThatFailsFailsNoRun(t *testing.T) {
+	t.Parallel()
 	f, a := newAccount(t)
 	f.pollEvery = 20 * time.Millisecond
 	a.queue = nil

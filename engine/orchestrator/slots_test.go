@@ -15,6 +15,7 @@ import (
 // TestASearchFindsTheSlotsOfAWarehouse: with the driver, the adapter and the
 // polls as they are, a search ends where the stand-in's warehouse begins to queue.
 func TestASearchFindsTheSlotsOfAWarehouse(t *testing.T) {
+	t.Parallel()
 	const slots = 4
 	account, err := snowsim.Start(t.Context(), snowsim.Options{Postgres: pgtest.Start(t).NewDatabase(t), TimeScale: 4, Seed: 1, Log: testLog(),
 		Warehouses: []warehouse.Spec{{Name: "W", MaxConcurrency: slots, AutoResume: true, AutoSuspend: 10 * time.Minute}}})

@@ -23,6 +23,7 @@ import (
 // TestASuspendedWarehouseIsSuspendedAgain: it is resumed for a run, and suspended
 // after the run was cancelled, and after it failed.
 func TestASuspendedWarehouseIsSuspendedAgain(t *testing.T) {
+	t.Parallel()
 	account, err := snowsim.Start(t.Context(), snowsim.Options{Postgres: pgtest.Start(t).NewDatabase(t), TimeScale: 1000, Seed: 1, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
@@ -95,6 +96,7 @@ func TestASuspendedWarehouseIsSuspendedAgain(t *testing.T) {
 // TestAWaitedForRunKnowsItsCost: who waits for a run in the same process learns
 // what it cost as who asks for it later.
 func TestAWaitedForRunKnowsItsCost(t *testing.T) {
+	t.Parallel()
 	f, a := newAccount(t)
 	a.queue = func(int) bool { return false }
 	f.start()
