@@ -36,9 +36,12 @@ func standIn(side []engine.Summary) string {
 // About adds to a comparison what the runs themselves say: whether a stand-in
 // gave their figures, which is the first note, and what Notes finds.
 func (c *Comparison) About(a, b []engine.Summary) {
-	c.StandIn = StandIn{standIn(a), standIn(b)}
-	c.Simulated = c.StandIn.A != "" || c.StandIn.B != ""
-	c.Notes = slices.Concat(c.StandIn.notes(), Notes(a, b), c.Notes)
+	c.about(StandIn{standIn(a), standIn(b)}, Notes(a, b))
+}
+
+func (c *Comparison) about(s StandIn, notes []string) {
+	c.StandIn, c.Simulated = s, s.A != "" || s.B != ""
+	c.Notes = slices.Concat(s.notes(), notes, c.Notes)
 }
 
 // notes warn of figures that are no database's, most of all when they meet real ones.

@@ -86,8 +86,8 @@ func itself(a, b []Measured) (Comparison, error) {
 		note = "A and B are the same runs: there is nothing to compare."
 	}
 	c := Comparison{Metrics: []Metric{}, Verdict: Same, SameRun: true, Notes: []string{note}}
-	c.About(summaries(a), nil)
-	c.StandIn.B = c.StandIn.A
+	word := standIn(summaries(a))
+	c.about(StandIn{word, word}, Notes(summaries(a), nil)) // a doubt about a run is said once
 	if slices.ContainsFunc(a, func(m Measured) bool { return len(m.Seconds) == 0 }) {
 		return c, nil
 	}

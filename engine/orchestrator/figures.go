@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -217,6 +218,24 @@ func inMs(ms float64) string {
 	return fmt.Sprintf("%.3g ms", ms)
 }
 
+// hiddenWords are the percentiles that stalls make look better than they are. Those that
+// are there already, because a stall went on beyond the measurement, tell of it themselves.
+func hiddenWords(f *engine.Figures) string {
+	if f.Omission == nil || f.LatencyMs == nil {
+		return ""
+	}
+	var parts []string
+	for _, p := range []struct {
+		name      string
+		would, is float64
+	}{{"P99", f.Omission.P99Ms, f.LatencyMs.P99}, {"P99.9", f.Omission.P999Ms, f.LatencyMs.P999}} {
+		if would, is := inMs(p.would), inMs(p.is); p.would > p.is && would != is {
+			parts = append(parts, fmt.Sprintf("the %s would be %s or more instead of %s", p.name, would, is))
+		}
+	}
+	return strings.Join(parts, " and ")
+}
+
 // stallWords says when a closed loop stood still, and what it did not see of that.
 func stallWords(f *engine.Figures) []string {
 	var out []string
@@ -233,9 +252,9 @@ func stallWords(f *engine.Figures) []string {
 		out = append(out, fmt.Sprintf("From %s on no operation was answered for %.3g s on any connection (timeouts are no answers), where about %d were to be expected: the target did not answer, or connections were lost.",
 			s.From.UTC().Format("15:04:05.000"), s.Seconds, s.MissedOperations))
 	}
-	if o := f.Omission; o != nil && f.LatencyMs != nil {
-		out = append(out, fmt.Sprintf("A closed loop asks nothing while it waits. Had users come at the same pace in the %.3g s without any answer too, about %d operations more, the P99 would be %s or more instead of %s "+
-			"and the P99.9 %s instead of %s (estimated; load_mode: QPS measures it).", o.StalledSeconds, o.MissedOperations, inMs(o.P99Ms), inMs(f.LatencyMs.P99), inMs(o.P999Ms), inMs(f.LatencyMs.P999)))
+	if words := hiddenWords(f); words != "" {
+		out = append(out, fmt.Sprintf("A closed loop asks nothing while it waits. Had users come at the same pace in the %.3g s without any answer too, about %d operations more, %s (estimated; load_mode: QPS measures it).",
+			f.Omission.StalledSeconds, f.Omission.MissedOperations, words))
 	}
 	return out
 }

@@ -105,6 +105,15 @@ func TestRemarksOnFigures(t *testing.T) {
 	if notes := v.Verdict().Notes; len(notes) != 2 || !strings.Contains(notes[1], "the P99 would be 800 ms or more instead of 3 ms") {
 		t.Errorf("%q", notes)
 	}
+	// The stall went on in the drain: what waited there is slower than what would have come.
+	for p99, want := range map[float64]string{12: "the P99 would be 1874 ms or more instead of 12 ms (estimated", 6920: ""} {
+		v := aggregate.NewValidity()
+		remark(v, &engine.Figures{Operations: 2589, DurationSeconds: 5, LatencyMs: &engine.LatencyMs{P99: p99, P999: 6924},
+			Omission: &engine.Omission{StalledSeconds: 1.92, MissedOperations: 1613, P99Ms: 1874, P999Ms: 6917}})
+		if notes := strings.Join(v.Verdict().Notes, "|"); !strings.Contains(notes, want) || strings.Contains(notes, "P99.9") || want == "" && notes != "" {
+			t.Errorf("%g: %q", p99, notes)
+		}
+	}
 }
 
 // A kind of which all operations failed is doubted, and one that was tried a few times only remarked on.
