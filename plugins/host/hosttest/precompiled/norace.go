@@ -2,4 +2,5 @@
 
 package precompiled
 
-const race = false
+// Race reports that the race detector watches.
+const Race = false

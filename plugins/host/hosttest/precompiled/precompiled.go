@@ -18,7 +18,7 @@ const folderVariable, filesVariable = "LOADSTONE_PRECOMPILE", "LOADSTONE_PRECOMP
 // Bundled compiles the bundled plugins into dir, a folder of a host's Options.
 // Without the race detector it does nothing: compiling when asked is as fast.
 func Bundled(dir string) error {
-	if !race {
+	if !Race {
 		return nil
 	}
 	root, err := module()

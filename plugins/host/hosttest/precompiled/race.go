@@ -2,4 +2,5 @@
 
 package precompiled
 
-const race = true
+// Race reports that the race detector watches.
+const Race = true
