@@ -81,9 +81,10 @@ func (i *instance) trap(export string, err error) error {
 // errReported is an ErrFailed that the guest itself asked for, through ls_error.
 var errReported = fmt.Errorf("in its own words: %w", plugin.ErrFailed)
 
-// reported turns a guest's own error into ours.
+// reported turns a guest's own error into ours. What a guest says after it was refused
+// memory is rarely more than that: then the reason is the refusal, with its limit.
 func (i *instance) reported(export string) error {
-	message := ""
+	message, short := "", i.tank.short
 	if i.errorFn != nil {
 		if v, err := i.call(i.errorFn, abi.ExportError, min(i.callFuel, fillFuel)); err == nil {
 			ptr, n := abi.Unpack(int64(v))
@@ -94,6 +95,11 @@ func (i *instance) reported(export string) error {
 	}
 	if message == "" {
 		message = "it gave no reason"
+	}
+	if refused := new(engine.Error); errors.As(short, &refused) {
+		said := *refused
+		said.Message += " In " + export + " it reported: " + message
+		return &said
 	}
 	return fail(errReported, "Plugin %s reports: %s", i.module.name, message)
 }

@@ -86,6 +86,30 @@ func TestInstancesOfOnePluginShareItsMemory(t *testing.T) {
 	}
 }
 
+// TestAGuestThatReportsWantOfMemoryNamesTheQuota: most guests look at what growing their
+// memory answers, and say in words of their own that there was none. The limit is the reason.
+func TestAGuestThatReportsWantOfMemoryNamesTheQuota(t *testing.T) {
+	polite := plugintest.Guest{Manifest: plugintest.ManifestOf("polite"), Pages: 16, Error: "no room", Batch: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1))),
+		Code: map[string][]byte{"ls_fill": plugintest.Code(plugintest.I32(48), []byte{0x40, 0}, []byte{0x1a}, plugintest.I64(-1))}}
+	h := newHost(t, Options{PluginMemory: 2 << 20})
+	s, err := opener(t, h, polite.Build())()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batch plugin.Batch
+	refusedMemory(t, s.Fill(&batch, 1), "Plugin polite 1.2.3", "limit for one plugin is 2 MB", "In ls_fill it reported: no room", "--plugin-memory")
+	if h.quota.total != 0 {
+		t.Errorf("%d bytes are counted", h.quota.total)
+	}
+	// Where memory was not refused, the guest's words are all there is.
+	if s, err = opener(t, newHost(t, Options{}), polite.Build())(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Fill(&batch, 1); !errors.Is(err, errReported) || errors.Is(err, plugin.ErrOutOfMemory) {
+		t.Error(err)
+	}
+}
+
 func TestMemoryThatGrowsIsOfTheQuota(t *testing.T) {
 	h := newHost(t, Options{PluginMemory: 6 << 20})
 	grows := opener(t, h, hungry("grows", 48))
