@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+)
+
+// TestAServerMeasuresItsMachineOnce: with the real measurement, in its background. Runs carry the
+// certificate, and another process of the same version on the same machine takes the one that is there.
+func TestAServerMeasuresItsMachineOnce(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "loadstone-certificate-") // as root, Postgres cannot enter t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // another user enters it
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	load := pgtest.Start(t).NewDatabase(t)
+	const measured = "this machine was measured as a load generator"
+	path := filepath.Join(dir, calibrationFile)
+	text := fmt.Sprintf("name: certificate\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
+		"workload: {plugin: mix, load_mode: CONCURRENCY, concurrent_connections: 2, duration_seconds: 1, warmup_seconds: 0}\n", load)
+	var kept []byte
+	for i := range 2 {
+		p := launchAs(t, "loadstone", "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
+		session, _, _ := operatorOf(t, dir, p).signedIn()
+		if i == 0 {
+			until(t, time.Minute, func() bool { return strings.Contains(p.out.String(), measured) && readCertificate(path) != nil }, p.out.String)
+			if kept, err = os.ReadFile(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		made := readCertificate(path)
+		if made.MaxQPS <= 0 || made.CostNs <= 0 || len(made.Percentiles) == 0 || !made.Automatic || made.LoadstoneVersion != version || made.MachineFingerprint != orchestrator.Fingerprint() {
+			t.Fatalf("measured %+v", made)
+		}
+		var run engine.Run
+		session.do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
+		if s := session.settled(run.RunID, p).Summary; s == nil || !reflect.DeepEqual(s.Environment.Calibration, made) {
+			t.Errorf("process %d: its run carries %+v, not %+v", i, s.Environment.Calibration, made)
+		}
+		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		<-p.done
+		if i == 1 {
+			now, err := os.ReadFile(path)
+			if err != nil || string(now) != string(kept) || strings.Contains(p.out.String(), measured) {
+				t.Errorf("measured again: %v\n%s", err, p.out.String())
+			}
+		}
+	}
+}
