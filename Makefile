@@ -25,7 +25,9 @@ GOBUILD := CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath
 LDFLAGS := -s -w -X github.com/loadstone-db/loadstone/cli.version=$(VERSION)
 
 GUESTS := workloads/mix workloads/sql workloads/replay workloads/ycsb workloads/tpcb workloads/tpcc adapters/postgres adapters/snowflake_standard adapters/snowflake_hybrid adapters/snowflake_interactive adapters/snowflake_postgres
-WASM := $(foreach g,$(GUESTS),plugins/bundled/dist/$(notdir $(g)).wasm)
+# The guests as they are built; the program embeds them compressed, from dist.
+BUILT := plugins/bundled/built
+WASM := $(foreach g,$(GUESTS),$(BUILT)/$(notdir $(g)).wasm)
 MANIFESTS := plugins/bundled/dist/manifests.json
 SDK_SOURCES := $(shell find sdk -name '*.go' -not -name '*_test.go' 2>/dev/null)
 # The libraries that adapters share.
@@ -57,8 +59,9 @@ bin/loadstone: $(MANIFESTS) ui/dist/index.html $(shell find . -name '*.go' -not 
 
 # A guest is a reactor module: a library that the host calls.
 define guest
-plugins/bundled/dist/$(notdir $(1)).wasm: $(shell find plugins/$(1) -name '*.go' -not -name '*_test.go') $(SDK_SOURCES) $(if $(filter adapters/%,$(1)),$(ADAPTER_SOURCES)) go.sum | need-toolchain
+$(BUILT)/$(notdir $(1)).wasm: $(shell find plugins/$(1) -name '*.go' -not -name '*_test.go') $(SDK_SOURCES) $(if $(filter adapters/%,$(1)),$(ADAPTER_SOURCES)) go.sum | need-toolchain
 	@echo "Building the plugin $(notdir $(1))."
+	@mkdir -p $(BUILT)
 	@GOOS=wasip1 GOARCH=wasm GOFLAGS= $$(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o $$@ ./plugins/$(1)
 endef
 $(foreach g,$(GUESTS),$(eval $(call guest,$(g))))
@@ -94,11 +97,12 @@ $(EXAMPLE)/dist/rust.wasm: $(shell find sdk/rust $(EXAMPLE)/rust -name '*.rs' -o
 	cd $(EXAMPLE)/rust && CARGO_TARGET_DIR="$(CURDIR)/$(CACHE)/rust" cargo build --quiet --release --offline
 	@cp $(CACHE)/rust/wasm32-unknown-unknown/release/orders.wasm $@
 
-# What each bundled plugin is, so that a server need not compile them all to know.
+# What each bundled plugin is, so that a server need not compile them all to know, and the
+# plugins compressed. Whatever else lay there is removed: all of the folder is embedded.
 $(MANIFESTS): $(WASM) $(wildcard plugins/host/*.go plugins/wasm/*.go plugins/bundled/describe/*.go engine/plugin/*.go) | need-toolchain
-	@echo "Describing the bundled plugins."
-	@CGO_ENABLED=0 $(GO) run -buildvcs=false -trimpath ./plugins/bundled/describe $(WASM) > $@.new
-	@mv $@.new $@
+	@echo "Describing and compressing the bundled plugins."
+	@rm -f plugins/bundled/dist/*.wasm plugins/bundled/dist/*.zst
+	@CGO_ENABLED=0 $(GO) run -buildvcs=false -trimpath ./plugins/bundled/describe plugins/bundled/dist $(WASM)
 
 UI_SOURCES := $(shell find ui/src ui/public ui/index.html ui/vite.config.ts ui/tsconfig.json -type f 2>/dev/null)
 
@@ -183,7 +187,7 @@ fmt:
 	gofmt -l -w $$(git ls-files '*.go')
 
 clean:
-	rm -rf bin ui/dist/assets ui/dist/index.html plugins/bundled/dist/*.wasm $(MANIFESTS) $(EXAMPLE)/dist
+	rm -rf bin ui/dist/assets ui/dist/index.html plugins/bundled/dist/*.zst $(BUILT) $(MANIFESTS) $(EXAMPLE)/dist
 
 need-toolchain:
 	@deploy/setup.sh toolchain

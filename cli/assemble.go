@@ -240,7 +240,7 @@ func (s *services) openPlugins(ctx context.Context, flags storeFlags) error {
 		return err
 	}
 	s.host = h
-	files, err := bundled.Files()
+	modules, err := bundled.Modules()
 	if err != nil {
 		return err
 	}
@@ -248,10 +248,14 @@ func (s *services) openPlugins(ctx context.Context, flags storeFlags) error {
 	if err != nil {
 		return err
 	}
-	for name, wasm := range files {
+	for name, module := range modules {
 		// What is known need not be compiled before it is used.
-		if info, ok := infos[name]; ok && h.Enlist(wasm, info, true) == nil {
+		if info, ok := infos[name]; ok && h.Enlist(module, info, true) == nil {
 			continue
+		}
+		wasm, err := module()
+		if err != nil {
+			return err
 		}
 		if _, err := h.Register(ctx, wasm, true); err != nil {
 			return fmt.Errorf("loading the bundled plugin %s: %w", name, err)

@@ -63,7 +63,7 @@ if [ -z "$document" ]; then
 fi
 cp "$document" "$work/openapi.json"
 document=$work/openapi.json
-python3 deploy/api-conformance.py fill "$url" "$token" "$document" plugins/bundled/dist/tpcb.wasm ||
+python3 deploy/api-conformance.py fill "$url" "$token" "$document" plugins/bundled/built/tpcb.wasm ||
 	broken "There is nothing to ask the server about."
 
 # Left out: the token of all requests would be revoked by its own id; a body may be

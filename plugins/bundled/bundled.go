@@ -1,6 +1,7 @@
 // Package bundled embeds the plugins that come with Loadstone. They go through
 // the same door as uploaded ones. The files are built by `make plugins` and are
-// not committed.
+// not committed. They are embedded compressed, a third of their size, and
+// decompressed when they are first asked for.
 package bundled
 
 import (
@@ -10,6 +11,9 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
@@ -20,23 +24,66 @@ var dist embed.FS
 // ErrNotBuilt is returned by Files when the program was built without its plugins.
 var ErrNotBuilt = errors.New("this build has no bundled plugins: run `make plugins` and build again")
 
-// Files returns the bundled modules by file name.
-func Files() (map[string][]byte, error) {
+// packed is how the name of a compressed file ends.
+const packed = ".zst"
+
+// largest bounds what a file is decompressed to.
+const largest = 64 << 20
+
+// Modules returns the bundled modules by file name, each as a function that
+// decompresses it; who executes the bytes compares them with their hash.
+func Modules() (map[string]func() ([]byte, error), error) {
 	entries, err := dist.ReadDir("dist")
 	if err != nil {
 		return nil, fmt.Errorf("reading the bundled plugins: %w", err)
 	}
-	files := map[string][]byte{}
+	modules := map[string]func() ([]byte, error){}
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".wasm") {
-			continue
-		}
-		if files[e.Name()], err = dist.ReadFile("dist/" + e.Name()); err != nil {
-			return nil, fmt.Errorf("reading the bundled plugins: %w", err)
+		switch name, compressed := strings.CutSuffix(e.Name(), packed); {
+		case compressed:
+			modules[name] = func() ([]byte, error) { return unpack(name) }
+		case strings.HasSuffix(name, ".wasm"): // put there by hand
+			modules[name] = func() ([]byte, error) { return dist.ReadFile("dist/" + name) }
 		}
 	}
-	if len(files) == 0 {
+	if len(modules) == 0 {
 		return nil, ErrNotBuilt
+	}
+	return modules, nil
+}
+
+// decoder is made for the first module that is asked for; it is safe for concurrent use.
+var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(largest))
+})
+
+func unpack(name string) ([]byte, error) {
+	small, err := dist.ReadFile("dist/" + name + packed)
+	if err != nil {
+		return nil, fmt.Errorf("reading the bundled plugin %s: %w", name, err)
+	}
+	d, err := decoder()
+	if err != nil {
+		return nil, fmt.Errorf("decompressing the bundled plugins: %w", err)
+	}
+	wasm, err := d.DecodeAll(small, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decompressing the bundled plugin %s: %w", name, err)
+	}
+	return wasm, nil
+}
+
+// Files returns all bundled modules by file name, decompressed.
+func Files() (map[string][]byte, error) {
+	modules, err := Modules()
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for name, module := range modules {
+		if files[name], err = module(); err != nil {
+			return nil, err
+		}
 	}
 	return files, nil
 }

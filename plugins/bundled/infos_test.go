@@ -41,10 +41,7 @@ func TestInfosAreTrue(t *testing.T) {
 		if string(a) != string(b) {
 			t.Errorf("%s is %s, and was written down as %s", name, a, b)
 		}
-		if err := h.Enlist(append([]byte{0}, wasm...), infos[name], true); !errors.Is(err, plugin.ErrRefused) {
-			t.Errorf("other bytes under the name of %s: %v", name, err)
-		}
-		if err := h.Enlist(wasm, infos[name], true); err != nil {
+		if err := h.Enlist(func() ([]byte, error) { return wasm, nil }, infos[name], true); err != nil {
 			t.Error(err)
 		}
 	}
@@ -54,5 +51,55 @@ func TestInfosAreTrue(t *testing.T) {
 	}
 	if rows, err := w.Rows(t.Context(), nil, 0, 0, 5); err != nil || rows.Len() == 0 {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestBundledBytesAreCheckedWhenTheyAreUsed: nothing is decompressed before a plugin is
+// asked for, and other bytes than those that were described are refused then.
+func TestBundledBytesAreCheckedWhenTheyAreUsed(t *testing.T) {
+	modules, err := bundled.Modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	infos, err := bundled.Infos()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosttest.Bundled(t) // fills the folder of compiled code
+	h, err := host.New(t.Context(), host.Options{CacheDir: precompiled.CacheDir(), Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Close(t.Context()) }()
+	asked := map[string]int{}
+	for name, module := range modules {
+		err := h.Enlist(func() ([]byte, error) {
+			asked[name]++
+			if name == "sql.wasm" {
+				return modules["ycsb.wasm"]()
+			}
+			return module()
+		}, infos[name], true)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(asked) != 0 {
+		t.Errorf("enlisting read %v", asked)
+	}
+	for range 2 {
+		w, err := h.Workload(t.Context(), "mix")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Rows(t.Context(), nil, 0, 0, 5); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := h.Workload(t.Context(), "sql"); !errors.Is(err, plugin.ErrRefused) {
+		t.Errorf("other bytes under the name of sql: %v", err)
+	}
+	if len(asked) != 2 || asked["mix.wasm"] != 1 {
+		t.Errorf("read %v, expected mix once and sql", asked)
 	}
 }

@@ -55,7 +55,7 @@ type registered struct {
 	// compiling guards wasm and module until the plugin is first used: wasm is what
 	// there is to compile, module is nil before.
 	compiling sync.Mutex
-	wasm      []byte
+	wasm      func() ([]byte, error)
 	module    *compiled
 	// samples is the instance that writes sample rows, shared by all who ask.
 	samples samples
@@ -121,12 +121,8 @@ func (h *Host) Register(ctx context.Context, wasm []byte, bundled bool) (plugin.
 
 // Enlist makes a plugin available whose Info is known, from an Inspect of the
 // same bytes by this version of the host. It is compiled when it is first asked
-// for. Bytes of another hash are refused. The host keeps wasm.
-func (h *Host) Enlist(wasm []byte, info plugin.Info, bundled bool) error {
-	sum := sha256.Sum256(wasm)
-	if hex.EncodeToString(sum[:]) != info.SHA256 {
-		return refuse("its bytes are not those that %s %s was known by", info.Name, info.Version)
-	}
+// for, and only then is wasm called; bytes of another hash are refused.
+func (h *Host) Enlist(wasm func() ([]byte, error), info plugin.Info, bundled bool) error {
 	_, err := h.enlist(&registered{host: h, info: info, bundled: bundled, wasm: wasm})
 	return err
 }
@@ -138,7 +134,15 @@ func (r *registered) ready(ctx context.Context) error {
 	if r.module != nil {
 		return nil
 	}
-	loaded, err := r.host.load(ctx, r.wasm, r.info.SHA256)
+	wasm, err := r.wasm()
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(wasm)
+	if hex.EncodeToString(sum[:]) != r.info.SHA256 {
+		return refuse("its bytes are not those that %s %s was known by", r.info.Name, r.info.Version)
+	}
+	loaded, err := r.host.load(ctx, wasm, r.info.SHA256)
 	if err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func (m built) bytes() []byte {
 // bundled returns a bundled guest, or skips where `make plugins` has not run.
 func bundled(tb testing.TB, name string) []byte {
 	tb.Helper()
-	b, err := os.ReadFile("../bundled/dist/" + name + ".wasm")
+	b, err := os.ReadFile("../bundled/built/" + name + ".wasm")
 	if err != nil {
 		tb.Fatalf("%v: run `make plugins`", err)
 	}

@@ -1,6 +1,7 @@
-// Command describe writes what the host knows of each plugin file named, as one
-// JSON object by file name. The program embeds it, so that a server need not
-// compile every bundled plugin to know what it is: make runs it after building them.
+// Command describe writes into a folder what the host knows of each plugin file named,
+// as one JSON object by file name, and the files compressed. The program embeds both, so
+// that a server need not compile every bundled plugin to know what it is: make runs it
+// after building them. The same files give the same bytes.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -17,13 +19,22 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Args[1:]); err != nil {
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: describe FOLDER FILE.wasm...")
+		os.Exit(2)
+	}
+	if err := run(context.Background(), os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, files []string) error {
+func run(ctx context.Context, folder string, files []string) error {
+	// One goroutine, for the bytes not to depend on the machine.
+	small, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(8<<20))
+	if err != nil {
+		return fmt.Errorf("compressing the plugins: %w", err)
+	}
 	h, err := host.New(ctx, host.Options{Log: zerolog.Nop()})
 	if err != nil {
 		return err
@@ -38,8 +49,20 @@ func run(ctx context.Context, files []string) error {
 		if infos[filepath.Base(path)], err = h.Inspect(ctx, wasm); err != nil {
 			return fmt.Errorf("inspecting %s: %w", path, err)
 		}
+		if err := os.WriteFile(filepath.Join(folder, filepath.Base(path)+".zst"), small.EncodeAll(wasm, nil), 0o600); err != nil {
+			return fmt.Errorf("writing a compressed plugin: %w", err)
+		}
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(infos); err != nil {
+	text, err := json.Marshal(infos)
+	if err != nil {
+		return fmt.Errorf("writing what the plugins are: %w", err)
+	}
+	// It comes last and appears whole: make takes it for the sign that all is there.
+	target := filepath.Join(folder, "manifests.json")
+	if err := os.WriteFile(target+".new", append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("writing what the plugins are: %w", err)
+	}
+	if err := os.Rename(target+".new", target); err != nil {
 		return fmt.Errorf("writing what the plugins are: %w", err)
 	}
 	return nil

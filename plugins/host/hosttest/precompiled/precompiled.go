@@ -25,7 +25,7 @@ func Bundled(dir string) error {
 	if err != nil {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(root, "plugins", "bundled", "dist", "*.wasm"))
+	files, err := filepath.Glob(filepath.Join(root, "plugins", "bundled", "built", "*.wasm"))
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("no bundled plugin is built; make plugins does it: %w", err)
 	}
