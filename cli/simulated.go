@@ -53,6 +53,9 @@ func (d *simulatedDriver) Open(cfg target.Config) (target.Database, error) {
 	return d.Driver.Open(cfg) //nolint:wrapcheck // it is the driver
 }
 
+// Traits implements target.Described: they are those of what the driver speaks to.
+func (d *simulatedDriver) Traits() target.Traits { return target.TraitsOf(d.Driver) }
+
 // keeper is the Snowflake driver's knowledge of secrets.
 func (d *simulatedDriver) keeper() target.SecretKeeper {
 	keeper, _ := d.Driver.(target.SecretKeeper)
