@@ -21,7 +21,7 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// ErrNotBuilt is returned by Files when the program was built without its plugins.
+// ErrNotBuilt is returned by Modules when the program was built without its plugins.
 var ErrNotBuilt = errors.New("this build has no bundled plugins: run `make plugins` and build again")
 
 // packed is how the name of a compressed file ends.
@@ -71,21 +71,6 @@ func unpack(name string) ([]byte, error) {
 		return nil, fmt.Errorf("decompressing the bundled plugin %s: %w", name, err)
 	}
 	return wasm, nil
-}
-
-// Files returns all bundled modules by file name, decompressed.
-func Files() (map[string][]byte, error) {
-	modules, err := Modules()
-	if err != nil {
-		return nil, err
-	}
-	files := map[string][]byte{}
-	for name, module := range modules {
-		if files[name], err = module(); err != nil {
-			return nil, err
-		}
-	}
-	return files, nil
 }
 
 // known holds what the host knew of each file when it was built.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/plugins/bundled"
+	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
@@ -17,7 +18,7 @@ import (
 // TestInfosAreTrue: what was written down when the plugins were built is what
 // they say of themselves, and a plugin that is only enlisted works when it is asked for.
 func TestInfosAreTrue(t *testing.T) {
-	files, err := bundled.Files()
+	files, err := bundledtest.Files()
 	if err != nil {
 		t.Fatal(err)
 	}

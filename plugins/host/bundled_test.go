@@ -12,7 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/plugins/bundled"
+	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 )
 
 func newHost(t testing.TB, o Options) *Host {
@@ -35,7 +35,7 @@ func newHost(t testing.TB, o Options) *Host {
 
 func bundledFile(t testing.TB, name string) []byte {
 	t.Helper()
-	files, err := bundled.Files()
+	files, err := bundledtest.Files()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/plugins/bundled"
+	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 )
@@ -61,7 +61,7 @@ func TestHostileTruncations(t *testing.T) {
 		})
 	}
 	try("an honest plugin", hostile.Honest(), 1)
-	files, err := bundled.Files()
+	files, err := bundledtest.Files()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
-	"github.com/loadstone-db/loadstone/plugins/bundled"
+	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 )
 
@@ -39,7 +39,7 @@ func withBinary(t *testing.T) *Quarantine {
 func TestHonestFilesPass(t *testing.T) {
 	q := withBinary(t)
 	files := map[string][]byte{"guest": plugintest.Guest{Batch: one}.Build()}
-	bundledFiles, err := bundled.Files()
+	bundledFiles, err := bundledtest.Files()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/plugins/bundled"
+	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 )
@@ -40,7 +40,7 @@ func Close() {
 }
 
 func open() (*host.Host, error) {
-	files, err := bundled.Files()
+	files, err := bundledtest.Files()
 	if err != nil {
 		return nil, err
 	}
