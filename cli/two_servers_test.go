@@ -73,14 +73,13 @@ func (o *output) String() string {
 
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
-	return launchAs(t, os.Args[0], args...)
+	return launchProgram(t, os.Args[0], args...)
 }
 
-// launchAs launches the program under another name than a test's: under that it does not measure the machine.
-func launchAs(t *testing.T, name string, args ...string) *process {
+// launchProgram launches a file that is the program, or the test binary, which then is it.
+func launchProgram(t *testing.T, file string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.CommandContext(context.Background(), os.Args[0], args...), done: make(chan struct{})}
-	p.cmd.Args[0] = name
+	p := &process{cmd: exec.CommandContext(context.Background(), file, args...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), programEnv+"=1")
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	if err := p.cmd.Start(); err != nil {
