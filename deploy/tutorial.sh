@@ -50,7 +50,7 @@ serve() {
 		  return r;
 		};
 		const cookie = (await post('/api/auth/signin', { token })).headers.get('set-cookie').split(';')[0];
-		console.log((await (await post('/api/auth/tokens', { name: 'tutorial' }, { Cookie: cookie })).json()).secret);
+		console.log((await (await post('/api/auth/tokens', { name: 'tutorial', scope: 'admin' }, { Cookie: cookie })).json()).secret);
 	JS
 	)
 	export LOADSTONE_TOKEN

@@ -259,8 +259,8 @@ function NewToken({ onClose }: { onClose: () => void }) {
           </label>
           <select id="token-scope" className="input" value={scope} onChange={(e) => setScope(e.target.value)}>
             <option value="read">read only</option>
-            <option value="write">read and change, but make no tokens</option>
-            <option value="admin">do everything, tokens too</option>
+            <option value="write">read and change, but make no tokens and approve no plugins</option>
+            <option value="admin">do everything, tokens and plugins too</option>
           </select>
         </div>
         <div className="actions">
