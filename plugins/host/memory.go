@@ -10,6 +10,11 @@ import (
 // cannot be interrupted.
 const memoryPiece = 256 << 10
 
+// movesBelow: a memory that outgrows this part of what it may have gets all of it at once. What a
+// guest leaves behind by growing step by step is garbage, and the collector's work for
+// it held others up for up to 150 ms.
+const movesBelow = 4
+
 // memory is the linear memory of one instance. wazero's own moves 32 MB at once.
 type memory struct {
 	tank   *tank
@@ -63,7 +68,10 @@ func (m *memory) Reallocate(size uint64) []byte {
 	if size > uint64(cap(m.buf)) {
 		room := size
 		if m.buf != nil {
-			room = min(m.most, max(size, uint64(cap(m.buf))*3/2))
+			room = m.most
+			if size <= m.most/movesBelow {
+				room = min(m.most, max(size, uint64(cap(m.buf))*2))
+			}
 		}
 		if m.room(room) != nil {
 			room = size
