@@ -10,10 +10,10 @@ import (
 // cannot be interrupted.
 const memoryPiece = 256 << 10
 
-// movesBelow: a memory that outgrows this part of what it may have gets all of it at once. What a
-// guest leaves behind by growing step by step is garbage, and the collector's work for
-// it held others up for up to 150 ms.
-const movesBelow = 4
+// doublesUpTo is the part of what a memory may have up to which it doubles when it moves; what
+// outgrows that gets all of it at once. What a guest leaves behind by growing step by
+// step is garbage, and the collector's work for it held others up for up to 150 ms.
+const doublesUpTo = 4 // a quarter
 
 // memory is the linear memory of one instance. wazero's own moves 32 MB at once.
 type memory struct {
@@ -69,7 +69,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 		room := size
 		if m.buf != nil {
 			room = m.most
-			if size <= m.most/movesBelow {
+			if size <= m.most/doublesUpTo {
 				room = min(m.most, max(size, uint64(cap(m.buf))*2))
 			}
 		}
