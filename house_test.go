@@ -15,15 +15,26 @@ import (
 // sources calls fn for every Go file of the module that is no test.
 func sources(t *testing.T, fn func(path string)) {
 	t.Helper()
+	everySource(t, func(path string) {
+		if !strings.HasSuffix(path, "_test.go") {
+			fn(path)
+		}
+	})
+}
+
+// everySource calls fn for every Go file of the module, tests too.
+func everySource(t *testing.T, fn func(path string)) {
+	t.Helper()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		name := d.Name()
-		if d.IsDir() && (name == "node_modules" || name == "testdata" || name == "templates" || len(name) > 1 && strings.HasPrefix(name, ".")) {
+		if d.IsDir() && (name == "node_modules" || name == "testdata" || name == "templates" ||
+			len(name) > 1 && strings.HasPrefix(name, ".")) {
 			return filepath.SkipDir
 		}
-		if !d.IsDir() && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+		if !d.IsDir() && strings.HasSuffix(name, ".go") {
 			fn(filepath.ToSlash(path))
 		}
 		return nil
@@ -76,7 +87,8 @@ var named = map[string]string{
 // and adapters. A condition on a product's name would be one that the next driver
 // has to be added to.
 func TestTheCoreNamesNoProduct(t *testing.T) {
-	drivers := regexp.MustCompile(`^engine/target/(postgres|snowflake|nullpg)/|^engine/(store/storetest|plugin/plugintest)/`)
+	drivers := regexp.MustCompile(
+		`^engine/target/(postgres|snowflake|nullpg)/|^engine/(store/storetest|plugin/plugintest)/`)
 	product := regexp.MustCompile(`(?i)postgres|snowflake`)
 	used := map[string]bool{}
 	sources(t, func(path string) {

@@ -162,7 +162,9 @@ func (s *services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 		}
 		s.onClose(func(ctx context.Context) error { return s.embedded.Stop(ctx) })
 		url = s.embedded.DSN(embedded.ControlDatabase)
-		builtin = append(builtin, store.Connection{Name: "playground", Driver: "postgres", DSN: s.embedded.DSN(embedded.PlaygroundDatabase), Description: "Sample database that comes with Loadstone"}, simulatedConnection)
+		builtin = append(builtin, store.Connection{Name: "playground", Driver: "postgres",
+			DSN: s.embedded.DSN(embedded.PlaygroundDatabase), Description: "Sample database that comes with Loadstone"},
+			simulatedConnection)
 		// The embedded Postgres belongs to the server: there the schema is applied on start.
 		if err := postgres.RepairSchema(ctx, url); err != nil {
 			return err
@@ -187,7 +189,8 @@ func (s *services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 func (s *services) checkSchema(ctx context.Context, url string) error {
 	err := postgres.CompareSchema(ctx, url)
 	if engine.HasCode(err, engine.CodeForbidden) {
-		s.log.Warn().Err(err).Msg("the schema's version is current; its tables are not compared, because the database user may not do that")
+		s.log.Warn().Err(err).Msg("the schema's version is current; its tables are not compared, because the database " +
+			"user may not do that")
 		return nil
 	}
 	return err
@@ -199,7 +202,8 @@ func (s *services) openDrivers() {
 	strict := targetpostgres.Strict{Open: []string{embedded.PlaygroundDatabase}}
 	if s.embedded != nil {
 		strict.Socket = s.embedded.SocketDir()
-		snowflake.options = snowsim.Options{Postgres: s.embedded.DSN(embedded.SnowsimDatabase), Admin: s.embedded.AdminDSN(embedded.SnowsimDatabase), Log: s.log,
+		snowflake.options = snowsim.Options{Postgres: s.embedded.DSN(embedded.SnowsimDatabase),
+			Admin: s.embedded.AdminDSN(embedded.SnowsimDatabase), Log: s.log,
 			HistoryFile: filepath.Join(s.dataDir, "snowsim-history.jsonl")}
 	}
 	s.onClose(snowflake.Close)
@@ -235,7 +239,8 @@ func (s *services) openPlugins(ctx context.Context, flags storeFlags) error {
 		return fmt.Errorf("making the plugin cache: %w", err)
 	}
 	h, err := host.New(ctx, host.Options{CacheDir: cache, Log: s.log,
-		PluginMemory: bounded(flags.PluginMemory, worker.Memory()/8, 256), PluginsMemory: bounded(flags.PluginsMemory, worker.Memory()/4, 512)})
+		PluginMemory:  bounded(flags.PluginMemory, worker.Memory()/8, 256),
+		PluginsMemory: bounded(flags.PluginsMemory, worker.Memory()/4, 512)})
 	if err != nil {
 		return err
 	}
@@ -295,8 +300,9 @@ func (s *services) openRuns(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("preparing quarantine: %w", err)
 	}
-	s.plugins, err = library.Open(ctx, library.Options{Host: s.host, Store: s.store, Dir: filepath.Join(s.dataDir, "plugins"), Quarantine: guard.Examine,
-		Room: func() error { return s.room("Nothing can be uploaded now") }, Log: s.log})
+	s.plugins, err = library.Open(ctx,
+		library.Options{Host: s.host, Store: s.store, Dir: filepath.Join(s.dataDir, "plugins"), Quarantine: guard.Examine,
+			Room: func() error { return s.room("Nothing can be uploaded now") }, Log: s.log})
 	if err != nil {
 		return fmt.Errorf("opening the plugins: %w", err)
 	}
@@ -318,7 +324,8 @@ func (s *services) openRuns(ctx context.Context) error {
 	})
 	s.runs = orchestrator.New(orchestrator.Options{
 		Store: s.store, Results: s.results, Plugins: s.plugins, Drivers: s.drivers,
-		Recordings: recordings, Nodes: []control.ServerEnd{serverEnd}, Log: s.log, Version: version, Scratch: filepath.Join(s.dataDir, "scratch"),
+		Recordings: recordings, Nodes: []control.ServerEnd{serverEnd}, Log: s.log, Version: version,
+		Scratch:     filepath.Join(s.dataDir, "scratch"),
 		Prices:      s.prices,
 		Owner:       s.owner,
 		MostLive:    s.mostLive,
@@ -356,5 +363,6 @@ func pluginRow(info plugin.Info) store.Plugin {
 	if err != nil {
 		manifest = []byte("{}")
 	}
-	return store.Plugin{PluginRef: info.PluginRef, Bundled: true, Enabled: true, SizeBytes: info.SizeBytes, Manifest: manifest}
+	return store.Plugin{PluginRef: info.PluginRef, Bundled: true, Enabled: true, SizeBytes: info.SizeBytes,
+		Manifest: manifest}
 }

@@ -106,7 +106,8 @@ func BenchmarkLargestRun(b *testing.B) {
 		b.Fatal(err)
 	}
 	runs := orchestrator.New(orchestrator.Options{Store: db, Results: folder, Plugins: h, Log: zerolog.Nop()})
-	srv, err := server.New(server.Options{Addr: "127.0.0.1:0", Runs: runs, Store: db, Files: folder, Plugins: lib, Log: zerolog.Nop()})
+	srv, err := server.New(server.Options{Addr: "127.0.0.1:0", Runs: runs, Store: db, Files: folder, Plugins: lib,
+		Log: zerolog.Nop()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -123,10 +124,14 @@ func BenchmarkLargestRun(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, path := range []string{
-		"/api/runs/r", "/api/runs/r/timeseries", "/api/runs/r/timeseries?worker_id=*", "/api/runs/r/timeseries?from_seconds=300000&until_seconds=303000",
-		"/api/runs/r/logs?limit=1000", "/api/runs/r/logs?after=99000&limit=1000", "/api/runs/r/events?after=4000", "/api/runs/r/artifacts", "/api/runs/r/summary", "/api/runs",
-		"/api/runs?limit=200", "/api/runs/r/warehouse", "/api/runs/r/enrichment", "/api/tests/r", "/api/templates", "/api/runs/r/timeseries?worker_id=worker-7",
-		"/api/runs/r/timeseries?worker_id=*&max_points=10000", "/api/runs/r/timeseries?max_points=10000", "/api/runs/r/logs?limit=5000", "/api/runs/r/logs?level=ERROR",
+		"/api/runs/r", "/api/runs/r/timeseries", "/api/runs/r/timeseries?worker_id=*",
+		"/api/runs/r/timeseries?from_seconds=300000&until_seconds=303000",
+		"/api/runs/r/logs?limit=1000", "/api/runs/r/logs?after=99000&limit=1000", "/api/runs/r/events?after=4000",
+		"/api/runs/r/artifacts", "/api/runs/r/summary", "/api/runs",
+		"/api/runs?limit=200", "/api/runs/r/warehouse", "/api/runs/r/enrichment", "/api/tests/r", "/api/templates",
+		"/api/runs/r/timeseries?worker_id=worker-7",
+		"/api/runs/r/timeseries?worker_id=*&max_points=10000", "/api/runs/r/timeseries?max_points=10000",
+		"/api/runs/r/logs?limit=5000", "/api/runs/r/logs?level=ERROR",
 	} {
 		b.Run(path, func(b *testing.B) {
 			var size int64

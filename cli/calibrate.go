@@ -54,8 +54,10 @@ func (c *calibrateCommand) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	result, err := calibrate.Run(e.ctx, calibrate.Options{Driver: targetpostgres.NewDriver(), Start: startNullTarget, Connections: c.Connections, Rate: c.Rate, Seconds: c.Seconds,
-		CPU: processCPU, SpoolDir: dir, Log: e.log, Progress: func(text string) { _, _ = fmt.Fprintln(e.stderr, text) }})
+	result, err := calibrate.Run(e.ctx,
+		calibrate.Options{Driver: targetpostgres.NewDriver(), Start: startNullTarget, Connections: c.Connections,
+			Rate: c.Rate, Seconds: c.Seconds,
+			CPU: processCPU, SpoolDir: dir, Log: e.log, Progress: func(text string) { _, _ = fmt.Fprintln(e.stderr, text) }})
 	if err != nil {
 		return err
 	}
@@ -72,11 +74,15 @@ func (c *calibrateCommand) Run(e *env) error {
 		_, _ = fmt.Fprintln(w, name+"\t"+fmt.Sprintf(format, args...))
 	}
 	row("I/O engine", "%s, %d connections, %d CPUs", result.IOEngine, result.Connections, result.CPUs)
-	row("cost", "%.2f µs of CPU for each operation, recording included; %s op/s on a target that answers at once", result.CostNs/1000, short(result.MaxQPS))
-	row("schedule", "at %s op/s operations begin late by P50 %.3f ms, P99 %.3f ms, at most %.1f ms; the rate was off by %+.3f %%",
-		short(result.ScheduleRate), result.ScheduleLagP50Ms, result.ScheduleLagP99Ms, result.ScheduleLagMaxMs, result.RateErrorPct)
+	row("cost", "%.2f µs of CPU for each operation, recording included; %s op/s on a target that answers at once",
+		result.CostNs/1000, short(result.MaxQPS))
+	row("schedule", "at %s op/s operations begin late by P50 %.3f ms, P99 %.3f ms, at most %.1f ms; the rate was off "+
+		"by %+.3f %%",
+		short(result.ScheduleRate), result.ScheduleLagP50Ms, result.ScheduleLagP99Ms, result.ScheduleLagMaxMs,
+		result.RateErrorPct)
 	for _, p := range result.Percentiles {
-		row(fmt.Sprintf("P%.0f", p.Percentile), "%.3f ms measured, %.3f ms by the target's own clock: %+.3f ms", p.MeasuredMs, p.TargetMs, p.ErrorMs)
+		row(fmt.Sprintf("P%.0f", p.Percentile), "%.3f ms measured, %.3f ms by the target's own clock: %+.3f ms", p.MeasuredMs,
+			p.TargetMs, p.ErrorMs)
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
@@ -159,7 +165,8 @@ type nullTargetCommand struct {
 }
 
 func (c *nullTargetCommand) Run(e *env) error {
-	s, err := nullpg.Listen(e.ctx, c.Listen, nullpg.Options{Latency: c.Latency, Spread: c.Spread, Servers: c.Servers, Stats: c.Latency > 0})
+	s, err := nullpg.Listen(e.ctx, c.Listen,
+		nullpg.Options{Latency: c.Latency, Spread: c.Spread, Servers: c.Servers, Stats: c.Latency > 0})
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,8 @@ type certificate struct {
 
 func openCertificate(dir string, log zerolog.Logger) *certificate {
 	return &certificate{dir: dir, log: log, measure: func(ctx context.Context, dir string) (engine.Calibration, error) {
-		return calibrate.Run(ctx, calibrate.Options{Driver: targetpostgres.NewDriver(), Start: startNullTarget, Connections: certificateConnections, Rate: certificateRate,
+		return calibrate.Run(ctx, calibrate.Options{Driver: targetpostgres.NewDriver(), Start: startNullTarget,
+			Connections: certificateConnections, Rate: certificateRate,
 			Seconds: certificateSeconds, Warmup: certificateWarmup, CPU: processCPU, SpoolDir: dir, Log: zerolog.Nop()})
 	}}
 }
@@ -80,7 +81,8 @@ func readCertificate(path string) *engine.Calibration {
 		return nil
 	}
 	var c engine.Calibration
-	if json.Unmarshal(text, &c) != nil || c.MachineFingerprint != orchestrator.Fingerprint() || c.LoadstoneVersion != version {
+	if json.Unmarshal(text, &c) != nil || c.MachineFingerprint != orchestrator.Fingerprint() ||
+		c.LoadstoneVersion != version {
 		return nil
 	}
 	return &c
@@ -121,7 +123,9 @@ func (c *certificate) before(e *env, quiet bool) {
 		return
 	}
 	if !quiet {
-		_, _ = fmt.Fprintln(e.stderr, "Measuring this machine as a load generator, once for this version; it takes a few seconds (--calibrate=off leaves it out).")
+		_, _ = fmt.Fprintln(e.stderr,
+			"Measuring this machine as a load generator, once for this version; it takes a few seconds (--calibrate=off "+
+				"leaves it out).")
 	}
 	if err := c.make(e.ctx); err != nil && !quiet && e.ctx.Err() == nil {
 		_, _ = fmt.Fprintf(e.stderr, "There is no accuracy certificate: %s\n", harmless(err.Error()))

@@ -33,20 +33,26 @@ func TestAServerMeasuresItsMachineOnce(t *testing.T) {
 	load := pgtest.Start(t).NewDatabase(t)
 	const measured = "this machine was measured as a load generator"
 	path := filepath.Join(dir, calibrationFile)
-	text := fmt.Sprintf("name: certificate\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
-		"workload: {plugin: mix, load_mode: CONCURRENCY, concurrent_connections: 2, duration_seconds: 1, warmup_seconds: 0}\n", load)
+	text := fmt.Sprintf("name: certificate\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n "+
+		" prepare: {rows: 1000, if_exists: use}\n"+
+		"workload: {plugin: mix, load_mode: CONCURRENCY, concurrent_connections: 2, duration_seconds: 1, warmup_seconds: "+
+		"0}\n", load)
 	var kept []byte
 	for i := range 2 {
 		p := launchProgram(t, binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir)
 		session, _, _ := operatorOf(t, dir, p).signedIn()
 		if i == 0 {
-			until(t, time.Minute, func() bool { return strings.Contains(p.out.String(), measured) && readCertificate(path) != nil }, p.out.String)
+			until(t, time.Minute, func() bool {
+				return strings.Contains(p.out.String(), measured) &&
+					readCertificate(path) != nil
+			}, p.out.String)
 			if kept, err = os.ReadFile(path); err != nil {
 				t.Fatal(err)
 			}
 		}
 		made := readCertificate(path)
-		if made.MaxQPS <= 0 || made.CostNs <= 0 || len(made.Percentiles) == 0 || !made.Automatic || made.LoadstoneVersion != version || made.MachineFingerprint != orchestrator.Fingerprint() {
+		if made.MaxQPS <= 0 || made.CostNs <= 0 || len(made.Percentiles) == 0 || !made.Automatic ||
+			made.LoadstoneVersion != version || made.MachineFingerprint != orchestrator.Fingerprint() {
 			t.Fatalf("measured %+v", made)
 		}
 		var run engine.Run

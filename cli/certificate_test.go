@@ -18,10 +18,11 @@ import (
 
 func testCertificate(dir string, measure func(context.Context) error) (*certificate, *atomic.Int32) {
 	var asked atomic.Int32
-	return &certificate{dir: dir, log: zerolog.Nop(), inTests: true, measure: func(ctx context.Context, _ string) (engine.Calibration, error) {
-		asked.Add(1)
-		return engine.Calibration{CostNs: 5000}, measure(ctx)
-	}}, &asked
+	return &certificate{dir: dir, log: zerolog.Nop(), inTests: true,
+		measure: func(ctx context.Context, _ string) (engine.Calibration, error) {
+			asked.Add(1)
+			return engine.Calibration{CostNs: 5000}, measure(ctx)
+		}}, &asked
 }
 
 func TestTheCertificateIsMadeOnceForEachMachineAndVersion(t *testing.T) {
@@ -36,7 +37,8 @@ func TestTheCertificateIsMadeOnceForEachMachineAndVersion(t *testing.T) {
 			}
 		}
 		got := c.current()
-		if got == nil || got.CostNs != 5000 || !got.Automatic || got.LoadstoneVersion != version || got.MachineFingerprint != orchestrator.Fingerprint() {
+		if got == nil || got.CostNs != 5000 || !got.Automatic || got.LoadstoneVersion != version ||
+			got.MachineFingerprint != orchestrator.Fingerprint() {
 			t.Fatalf("got %+v", got)
 		}
 		if want := int32(1); before == nil && asked.Load() != want || before != nil && asked.Load() != 0 {
@@ -97,8 +99,9 @@ func TestTheSummaryShowsTheCertificate(t *testing.T) {
 	if err := printSummary(&b, s); err != nil || !strings.Contains(b.String(), "not measured on this machine") {
 		t.Errorf("without one: %v\n%s", err, b.String())
 	}
-	s.Environment.Calibration = &engine.Calibration{CostNs: 9600, MaxQPS: 98_000, ScheduleRate: 5000, ScheduleLagP99Ms: 0.07,
-		Percentiles: []engine.PercentileError{{Percentile: 50, ErrorMs: 0.01}, {Percentile: 99, ErrorMs: -0.09}}}
+	s.Environment.Calibration = &engine.Calibration{CostNs: 9600, MaxQPS: 98_000, ScheduleRate: 5000,
+		ScheduleLagP99Ms: 0.07,
+		Percentiles:      []engine.PercentileError{{Percentile: 50, ErrorMs: 0.01}, {Percentile: 99, ErrorMs: -0.09}}}
 	b.Reset()
 	if err := printSummary(&b, s); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,8 @@ type written struct {
 
 func (c *compareCommand) Run(e *env) error {
 	if math.IsNaN(c.Tolerance) || c.Tolerance < 0 || c.Tolerance > 1000 {
-		return engine.InvalidField("--tolerance", fmt.Sprintf("%v is not a percentage", c.Tolerance), "give 0 to 1000, for example 5")
+		return engine.InvalidField("--tolerance", fmt.Sprintf("%v is not a percentage", c.Tolerance),
+			"give 0 to 1000, for example 5")
 	}
 	if err := e.claim(c.Out); err != nil {
 		return err
@@ -121,18 +122,22 @@ func (c *compareCommand) source(e *env) (from func(name string) (written, error)
 	}
 	return func(name string) (written, error) {
 		if name == "" {
-			return written{}, &engine.Error{Code: engine.CodeInvalid, Message: "A side of the comparison names no run.", Hint: "give run ids or files, with commas between"}
+			return written{}, &engine.Error{Code: engine.CodeInvalid, Message: "A side of the comparison names no run.",
+				Hint: "give run ids or files, with commas between"}
 		}
 		switch info, err := os.Stat(name); {
 		case err == nil && info.IsDir():
-			return written{}, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s is a folder.", name), Hint: "give a file that `loadstone run --out` wrote, or the id of a run"}
+			return written{}, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s is a folder.", name),
+				Hint: "give a file that `loadstone run --out` wrote, or the id of a run"}
 		case err == nil:
 			return readReport(name)
 		case !errors.Is(err, fs.ErrNotExist):
 			return written{}, unreadable("The report "+name, err)
 		}
 		if uuid.Validate(name) != nil {
-			return written{}, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("There is no file %s, and it is not the id of a run.", name), Hint: "give a file that `loadstone run --out` wrote, or an id of the form 0a1b2c3d-…"}
+			return written{}, &engine.Error{Code: engine.CodeInvalid,
+				Message: fmt.Sprintf("There is no file %s, and it is not the id of a run.", name),
+				Hint:    "give a file that `loadstone run --out` wrote, or an id of the form 0a1b2c3d-…"}
 		}
 		return byID(name)
 	}, done, nil
@@ -165,7 +170,9 @@ const maxReport = 1 << 30
 
 func readReport(path string) (written, error) {
 	fail := func(format string, args ...any) (written, error) {
-		return written{}, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The file %s ", path) + fmt.Sprintf(format, args...) + ".", Hint: "give a file that `loadstone run --out` wrote"}
+		return written{}, &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("The file %s ", path) + fmt.Sprintf(format, args...) + ".",
+			Hint:    "give a file that `loadstone run --out` wrote"}
 	}
 	text, err := readBounded("The report", path, maxReport)
 	if err != nil {
@@ -213,7 +220,8 @@ func printComparison(out io.Writer, c compare.Comparison) {
 	}
 	_ = w.Flush() // the terminal's trouble
 	if c.SlowerProbability != nil {
-		_, _ = fmt.Fprintf(out, "\nAn operation of B took longer than one of A with a probability of %.3f (0.5: neither).\n", *c.SlowerProbability)
+		_, _ = fmt.Fprintf(out, "\nAn operation of B took longer than one of A with a probability of %.3f (0.5: neither).\n",
+			*c.SlowerProbability)
 	}
 	for _, n := range notes {
 		_, _ = fmt.Fprintf(out, "note: %s\n", shown(n))
@@ -225,5 +233,7 @@ func printComparison(out io.Writer, c compare.Comparison) {
 	if c.Simulated {
 		by = ", by figures of a stand-in"
 	}
-	_, _ = fmt.Fprintf(out, "\nB is %s%s.\n", map[compare.Verdict]string{compare.Better: "better", compare.Worse: "worse", compare.Same: "the same", compare.Unclear: "neither shown to be better nor worse"}[c.Verdict], by)
+	_, _ = fmt.Fprintf(out, "\nB is %s%s.\n",
+		map[compare.Verdict]string{compare.Better: "better", compare.Worse: "worse", compare.Same: "the same",
+			compare.Unclear: "neither shown to be better nor worse"}[c.Verdict], by)
 }

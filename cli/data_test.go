@@ -38,7 +38,8 @@ func newShop(t *testing.T) *shop {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	dir := t.TempDir()
-	return &shop{T: t, db: conn, dsn: load, dir: dir, store: []string{"--database-url", control, "--data-dir", filepath.Join(dir, "data"), "--calibrate=off", "--quiet"}}
+	return &shop{T: t, db: conn, dsn: load, dir: dir,
+		store: []string{"--database-url", control, "--data-dir", filepath.Join(dir, "data"), "--calibrate=off", "--quiet"}}
 }
 
 func (s *shop) exec(statements ...string) {
@@ -72,15 +73,18 @@ func (s *shop) drive(template string, doc any, flags ...string) (code int, said 
 
 // template is a short run of mix.
 func (s *shop) template(table, params, more string) string {
-	return "name: shop\ntarget: {connection: {driver: postgres, dsn: \"" + s.dsn + "\"}, adapter: postgres, table_name: " + table + "}\n" +
-		"workload: {plugin: mix, concurrent_connections: 4, duration_seconds: 1, warmup_seconds: 0, params: " + params + "}\n" + more
+	return "name: shop\ntarget: {connection: {driver: postgres, dsn: \"" + s.dsn + "\"}, adapter: postgres, table_name: " +
+		table + "}\n" +
+		"workload: {plugin: mix, concurrent_connections: 4, duration_seconds: 1, warmup_seconds: 0, params: " + params +
+		"}\n" + more
 }
 
 // TestAKindThatRowSecurityRefusesExits3 through the whole program; one of the template's own
 // thresholds allows it, and the figures are no better for that.
 func TestAKindThatRowSecurityRefusesExits3(t *testing.T) {
 	s := newShop(t)
-	s.exec("CREATE TABLE orders (id bigint PRIMARY KEY, note text)", "INSERT INTO orders SELECT g, 'x' FROM generate_series(1, 1000) g",
+	s.exec("CREATE TABLE orders (id bigint PRIMARY KEY, note text)",
+		"INSERT INTO orders SELECT g, 'x' FROM generate_series(1, 1000) g",
 		"ALTER TABLE orders ENABLE ROW LEVEL SECURITY", "ALTER TABLE orders FORCE ROW LEVEL SECURITY",
 		"CREATE POLICY r ON orders FOR SELECT USING (true)", "CREATE POLICY w ON orders FOR INSERT WITH CHECK (false)",
 		"DROP ROLE IF EXISTS clerk", "CREATE ROLE clerk", "GRANT SELECT, INSERT ON orders TO clerk")
@@ -97,7 +101,8 @@ func TestAKindThatRowSecurityRefusesExits3(t *testing.T) {
 		{"thresholds: [\"INSERT.error_rate <= 1\"]", exitPassed, 0},
 	} {
 		var sum engine.Summary
-		code, said := s.drive(s.template("orders", "{weights: {POINT_LOOKUP: 9, INSERT: 1}}", c.thresholds), &sum, "--allow-writes")
+		code, said := s.drive(s.template("orders", "{weights: {POINT_LOOKUP: 9, INSERT: 1}}", c.thresholds), &sum,
+			"--allow-writes")
 		failed := 0
 		for _, th := range sum.Thresholds {
 			if !th.Passed {
@@ -105,7 +110,8 @@ func TestAKindThatRowSecurityRefusesExits3(t *testing.T) {
 			}
 		}
 		inserts := sum.ByKind[engine.KindInsert]
-		if code != c.code || failed != c.failed || inserts == nil || inserts.Errors != inserts.Count || sum.Validity != engine.VerdictDegraded || !strings.Contains(said, "kind_failed") {
+		if code != c.code || failed != c.failed || inserts == nil || inserts.Errors != inserts.Count ||
+			sum.Validity != engine.VerdictDegraded || !strings.Contains(said, "kind_failed") {
 			t.Errorf("%q: exit %d, %s, %+v, %+v\n%s", c.thresholds, code, sum.Validity, sum.Thresholds, inserts, said)
 		}
 		if c.failed > 0 && !strings.Contains(said, "INSERT.error_rate < 1") {
@@ -118,18 +124,24 @@ func TestAKindThatRowSecurityRefusesExits3(t *testing.T) {
 // one that would be written to ends the matrix.
 func TestAllowWritesInAMatrix(t *testing.T) {
 	s := newShop(t)
-	s.exec("CREATE TABLE orders (id bigint PRIMARY KEY, note text)", "INSERT INTO orders SELECT g, 'x' FROM generate_series(1, 1000) g", "CREATE TABLE archive (LIKE orders INCLUDING ALL)",
+	s.exec("CREATE TABLE orders (id bigint PRIMARY KEY, note text)",
+		"INSERT INTO orders SELECT g, 'x' FROM generate_series(1, 1000) g",
+		"CREATE TABLE archive (LIKE orders INCLUDING ALL)",
 		"INSERT INTO archive SELECT * FROM orders")
 	target := "{connection: {driver: postgres, dsn: \"" + s.dsn + "\"}, adapter: postgres, table_name: "
 	template := "name: shop\nmatrix:\n  targets:\n  - " + target + "orders}\n  - " + target + "archive}\n" +
-		"workload: {plugin: mix, concurrent_connections: 2, duration_seconds: 1, warmup_seconds: 0, params: {weights: {UPDATE: 1}}}\n"
+		"workload: {plugin: mix, concurrent_connections: 2, duration_seconds: 1, warmup_seconds: 0, params: {weights: " +
+		"{UPDATE: 1}}}\n"
 	changed := func() (n int) {
-		if err := s.db.QueryRow(s.Context(), "SELECT count(*) FROM (SELECT note FROM orders UNION ALL SELECT note FROM archive) s WHERE note <> 'x'").Scan(&n); err != nil {
+		if err := s.db.QueryRow(s.Context(),
+			"SELECT count(*) FROM (SELECT note FROM orders UNION ALL SELECT note FROM archive) s WHERE note <> 'x'").
+			Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
-	if code, said := s.drive(template, nil); code != exitUsage || changed() != 0 || !strings.Contains(said, "--allow-writes") {
+	if code, said := s.drive(template, nil); code != exitUsage || changed() != 0 ||
+		!strings.Contains(said, "--allow-writes") {
 		t.Errorf("without leave: exit %d, %d rows changed\n%s", code, changed(), said)
 	}
 	var report struct {
@@ -151,11 +163,15 @@ func TestAllowWritesInAMatrix(t *testing.T) {
 // TestLatestKeysOfRefusedInsertsAreNotLookedFor, whether the INSERT fails or a trigger leaves its row out.
 func TestLatestKeysOfRefusedInsertsAreNotLookedFor(t *testing.T) {
 	s := newShop(t)
-	s.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.id % 8 = 1 THEN RETURN NEW; ELSIF TG_TABLE_NAME = 'loud' THEN RAISE EXCEPTION 'no'; END IF; RETURN NULL; END $$")
+	s.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.id % 8 = 1 THEN RETURN NEW; " +
+		"ELSIF TG_TABLE_NAME = 'loud' THEN RAISE EXCEPTION 'no'; END IF; RETURN NULL; END $$")
 	for _, table := range []string{"loud", "silent"} {
-		s.exec("CREATE TABLE "+table+" (id bigint PRIMARY KEY, note text)", "INSERT INTO "+table+" SELECT g, 'x' FROM generate_series(1, 1000) g", "CREATE TRIGGER t BEFORE INSERT ON "+table+" FOR EACH ROW EXECUTE FUNCTION refuse()")
+		s.exec("CREATE TABLE "+table+" (id bigint PRIMARY KEY, note text)",
+			"INSERT INTO "+table+" SELECT g, 'x' FROM generate_series(1, 1000) g",
+			"CREATE TRIGGER t BEFORE INSERT ON "+table+" FOR EACH ROW EXECUTE FUNCTION refuse()")
 		var sum engine.Summary
-		code, said := s.drive(s.template(table, "{weights: {POINT_LOOKUP: 1, INSERT: 1}, keys: latest}", ""), &sum, "--allow-writes")
+		code, said := s.drive(s.template(table, "{weights: {POINT_LOOKUP: 1, INSERT: 1}, keys: latest}", ""), &sum,
+			"--allow-writes")
 		lookups, inserts := sum.ByKind[engine.KindPointLookup], sum.ByKind[engine.KindInsert]
 		if code != exitPassed || lookups == nil || inserts == nil {
 			t.Fatalf("%s: exit %d\n%s", table, code, said)
@@ -163,8 +179,10 @@ func TestLatestKeysOfRefusedInsertsAreNotLookedFor(t *testing.T) {
 		if left := inserts.Errors + inserts.NoRows; left < inserts.Count/2 {
 			t.Errorf("%s: only %d of %d were refused", table, left, inserts.Count)
 		}
-		if lookups.NoRows > lookups.Count/50 || sum.KeysReplaced < lookups.Count/4 || !strings.Contains(said, "looked for other rows instead") {
-			t.Errorf("%s: %d of %d lookups found nothing, %d got another key\n%s", table, lookups.NoRows, lookups.Count, sum.KeysReplaced, said)
+		if lookups.NoRows > lookups.Count/50 || sum.KeysReplaced < lookups.Count/4 ||
+			!strings.Contains(said, "looked for other rows instead") {
+			t.Errorf("%s: %d of %d lookups found nothing, %d got another key\n%s", table, lookups.NoRows, lookups.Count,
+				sum.KeysReplaced, said)
 		}
 		if (inserts.NoRows > 0) != (table == "silent") || strings.Contains(said, "inserted no row") != (table == "silent") {
 			t.Errorf("%s: %+v\n%s", table, inserts, said)

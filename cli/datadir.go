@@ -35,9 +35,11 @@ func makeDataDir(dir string) (string, error) {
 	refuse := func(err error) error {
 		hint := "choose another one with --data-dir"
 		if errors.Is(err, os.ErrPermission) {
-			hint = fmt.Sprintf("the process runs as user %d, group %d: make the folder writable for it, or choose another one with --data-dir", os.Geteuid(), os.Getegid())
+			hint = fmt.Sprintf("the process runs as user %d, group %d: make the folder writable for it, or choose another "+
+				"one with --data-dir", os.Geteuid(), os.Getegid())
 		}
-		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The data directory %s cannot be used: %v.", abs, err), Hint: hint, Cause: err}
+		return &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("The data directory %s cannot be used: %v.", abs, err), Hint: hint, Cause: err}
 	}
 	if err := os.MkdirAll(abs, 0o755); err != nil {
 		return "", refuse(err)
@@ -56,7 +58,8 @@ func makeDataDir(dir string) (string, error) {
 func ownerOf(dir string) (string, error) {
 	path := filepath.Join(dir, "owner")
 	refuse := func(err error) error {
-		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The file %s cannot be used: %v.", path, err), Hint: "make it readable and writable for this user", Cause: err}
+		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The file %s cannot be used: %v.", path, err),
+			Hint: "make it readable and writable for this user", Cause: err}
 	}
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -20,8 +20,10 @@ func TestEmulatorRuns(t *testing.T) {
 	}
 	p := newProgram(t)
 	mix := func(name, table string, rows int, rest string) string {
-		return p.write(name, fmt.Sprintf("name: %s\ntarget:\n  connection: {driver: snowflake, dsn: %q}\n  adapter: snowflake_standard\n  table_name: %s\n  prepare: {rows: %d, if_exists: use}\n"+
-			"workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 4, RANGE_SCAN: 1, INSERT: 2, UPDATE: 2, DELETE: 1}}, concurrent_connections: 2, warmup_seconds: 1, duration_seconds: 4}\n%s",
+		return p.write(name, fmt.Sprintf("name: %s\ntarget:\n  connection: {driver: snowflake, dsn: %q}\n  adapter: "+
+			"snowflake_standard\n  table_name: %s\n  prepare: {rows: %d, if_exists: use}\n"+
+			"workload: {plugin: mix, params: {weights: {POINT_LOOKUP: 4, RANGE_SCAN: 1, INSERT: 2, UPDATE: 2, DELETE: 1}}, "+
+			"concurrent_connections: 2, warmup_seconds: 1, duration_seconds: 4}\n%s",
 			strings.TrimSuffix(name, ".yaml"), dsn, table, rows, rest))
 	}
 	small := mix("small.yaml", "small", 300, "")
@@ -31,21 +33,25 @@ func TestEmulatorRuns(t *testing.T) {
 		if code != 0 || s == nil {
 			t.Fatalf("exit %d: %s", code, text)
 		}
-		if s.Status != engine.StatusCompleted || !s.Simulated || !s.Emulated || !strings.HasSuffix(s.Verdict, " (emulated)") || s.Operations == 0 || s.Errors.Count != 0 {
-			t.Errorf("%s, %q, simulated %v, emulated %v, %d operations, %d errors", s.Status, s.Verdict, s.Simulated, s.Emulated, s.Operations, s.Errors.Count)
+		if s.Status != engine.StatusCompleted || !s.Simulated || !s.Emulated ||
+			!strings.HasSuffix(s.Verdict, " (emulated)") || s.Operations == 0 || s.Errors.Count != 0 {
+			t.Errorf("%s, %q, simulated %v, emulated %v, %d operations, %d errors", s.Status, s.Verdict, s.Simulated, s.Emulated,
+				s.Operations, s.Errors.Count)
 		}
 		if !strings.Contains(text, "emulated: another engine answered") || !strings.Contains(text, "(emulated)") {
 			t.Errorf("the terminal does not say it: %s", text)
 		}
 		junit, err := os.ReadFile(p.path(filepath.Base(template) + ".json.xml"))
-		if err != nil || !strings.Contains(string(junit), `name="stand_in" value="emulated"`) || !strings.Contains(string(junit), `name="run completes (emulated)"`) {
+		if err != nil || !strings.Contains(string(junit), `name="stand_in" value="emulated"`) ||
+			!strings.Contains(string(junit), `name="run completes (emulated)"`) {
 			t.Errorf("JUnit: %v %s", err, junit)
 		}
 	}
 
 	code, text, first := p.run(small)
 	emulated(t, code, text, first, small)
-	for _, kind := range []engine.Kind{engine.KindPointLookup, engine.KindRangeScan, engine.KindInsert, engine.KindUpdate} {
+	for _, kind := range []engine.Kind{engine.KindPointLookup, engine.KindRangeScan, engine.KindInsert,
+		engine.KindUpdate} {
 		if f := first.ByKind[kind]; f == nil || f.Count == 0 {
 			t.Errorf("no %s: %+v", kind, first.ByKind)
 		}
@@ -112,7 +118,8 @@ workload:
 			}
 		}
 		var d engine.RunDetail
-		if err := json.Unmarshal([]byte(s.get("/api/runs/"+first.RunID)), &d); err != nil || d.Enrichment.Status != engine.EnrichmentSkipped || !strings.Contains(d.Enrichment.Reason, "emulator") {
+		if err := json.Unmarshal([]byte(s.get("/api/runs/"+first.RunID)), &d); err != nil ||
+			d.Enrichment.Status != engine.EnrichmentSkipped || !strings.Contains(d.Enrichment.Reason, "emulator") {
 			t.Errorf("enrichment: %v, %+v", err, d.Enrichment)
 		}
 		log := s.get("/api/runs/" + first.RunID + "/logs?limit=1000")

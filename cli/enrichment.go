@@ -18,7 +18,8 @@ const enrichmentLook = 500 * time.Millisecond
 // --wait-enrichment at most, and returns their states. An interrupt, also one of
 // before, ends the wait and nothing else. What is missing then is no failure: the
 // server of the data directory goes on with it.
-func (c *runCommand) awaitEnrichment(e *env, look func(context.Context) ([]engine.Enrichment, error)) ([]engine.Enrichment, error) {
+func (c *runCommand) awaitEnrichment(e *env, look func(context.Context) ([]engine.Enrichment, error)) (
+	[]engine.Enrichment, error) {
 	background := context.WithoutCancel(e.ctx)
 	show := newProgress(e.stderr)
 	defer show.end()
@@ -125,7 +126,8 @@ func (c *client) enrichmentOf(ctx context.Context, runID string) (engine.Enrichm
 }
 
 // each looks at several runs.
-func each(ctx context.Context, ids []string, of func(context.Context, string) (engine.Enrichment, error)) ([]engine.Enrichment, error) {
+func each(ctx context.Context, ids []string, of func(context.Context, string) (engine.Enrichment, error)) (
+	[]engine.Enrichment, error) {
 	states := make([]engine.Enrichment, len(ids))
 	var errs error
 	for i, id := range ids {

@@ -38,15 +38,16 @@ func TestTheWaitForAnEnrichmentEnds(t *testing.T) {
 			var out bytes.Buffer
 			e := &env{ctx: ctx, stderr: &out, forget: func() {}}
 			begin := time.Now()
-			states, err := (&runCommand{WaitEnrichment: c.limit}).awaitEnrichment(e, func(ctx context.Context) ([]engine.Enrichment, error) {
-				if ctx.Err() != nil {
-					t.Errorf("%s: the look is cut off", c.name)
-				}
-				if time.Since(begin) >= c.over {
-					return []engine.Enrichment{{Status: engine.EnrichmentSkipped}, {Status: engine.EnrichmentPartial}}, nil
-				}
-				return []engine.Enrichment{{Status: engine.EnrichmentSkipped}, running}, nil
-			})
+			states, err := (&runCommand{WaitEnrichment: c.limit}).awaitEnrichment(e,
+				func(ctx context.Context) ([]engine.Enrichment, error) {
+					if ctx.Err() != nil {
+						t.Errorf("%s: the look is cut off", c.name)
+					}
+					if time.Since(begin) >= c.over {
+						return []engine.Enrichment{{Status: engine.EnrichmentSkipped}, {Status: engine.EnrichmentPartial}}, nil
+					}
+					return []engine.Enrichment{{Status: engine.EnrichmentSkipped}, running}, nil
+				})
 			if took := time.Since(begin); err != nil || took < c.took || took > c.took+enrichmentLook || len(states) != 2 {
 				t.Errorf("%s: %v, %v", c.name, took, err)
 			}
@@ -56,12 +57,15 @@ func TestTheWaitForAnEnrichmentEnds(t *testing.T) {
 		})
 	}
 	failed := errors.New("the store is away")
-	_, err := (&runCommand{}).awaitEnrichment(&env{ctx: t.Context(), stderr: &bytes.Buffer{}}, func(context.Context) ([]engine.Enrichment, error) { return nil, failed })
+	_, err := (&runCommand{}).awaitEnrichment(&env{ctx: t.Context(), stderr: &bytes.Buffer{}},
+		func(context.Context) ([]engine.Enrichment, error) { return nil, failed })
 	if !errors.Is(err, failed) {
 		t.Error(err)
 	}
 	var out bytes.Buffer
-	for _, s := range []engine.Enrichment{{}, {Status: engine.EnrichmentSkipped}, running, {Status: engine.EnrichmentFailed, Reason: "No rights."}, {Status: engine.EnrichmentPartial, Executions: 2, Matched: 1, Reason: "It took too long."}} {
+	for _, s := range []engine.Enrichment{{}, {Status: engine.EnrichmentSkipped}, running,
+		{Status: engine.EnrichmentFailed, Reason: "No rights."},
+		{Status: engine.EnrichmentPartial, Executions: 2, Matched: 1, Reason: "It took too long."}} {
 		printEnrichment(&out, "enrichment", s, goesOnHere)
 	}
 	if want := `enrichment  not over: 30 of 1 200 executions found in the target's query history; the next server on this data directory goes on

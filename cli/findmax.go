@@ -66,7 +66,8 @@ func searching(f *engine.FindMaxState, columns int) string {
 		step = fmt.Sprintf("search %d of %d, step", f.Repetition, f.Repeat)
 	}
 	return fit(columns, []part{
-		{0, fmt.Sprintf("searching    %s %d: %s  %s / %s", step, f.CurrentStep, levelOf(f.Unit, level), duration(f.StepElapsed), duration(f.StepDuration))},
+		{0, fmt.Sprintf("searching    %s %d: %s  %s / %s", step, f.CurrentStep, levelOf(f.Unit, level),
+			duration(f.StepElapsed), duration(f.StepDuration))},
 		{1, fmt.Sprintf("%s op/s", rate(f.QPS))},
 		{2, "P95 " + ms(f.CurrentP95Ms)},
 		{3, bounds},
@@ -92,7 +93,8 @@ func printSearch(p func(string, ...any), r *engine.FindMaxResult) {
 	p("limit\t%s", answer)
 	p("\t%s", r.Reason)
 	if r.Found && r.P95LatencyMs != nil {
-		p("\t%s op/s there   P50 %s   P95 %s   P99 %s   errors %.3g %%", rate(r.QPS), ms(r.P50LatencyMs), ms(r.P95LatencyMs), ms(r.P99LatencyMs), r.ErrorRate*100)
+		p("\t%s op/s there   P50 %s   P95 %s   P99 %s   errors %.3g %%", rate(r.QPS), ms(r.P50LatencyMs), ms(r.P95LatencyMs),
+			ms(r.P99LatencyMs), r.ErrorRate*100)
 	}
 	p("")
 	if len(r.History) == 0 {
@@ -108,7 +110,8 @@ func printSearch(p func(string, ...any), r *engine.FindMaxResult) {
 		if r.Spread != nil {
 			outcome += fmt.Sprintf(", search %d", s.Repetition)
 		}
-		p("%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t", s.StepNumber, levelOf(r.Unit, s.Level()), rate(s.QPS), ms(s.P50LatencyMs), ms(s.P95LatencyMs), ms(s.P99LatencyMs), count(s.ErrorCount), outcome)
+		p("%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t", s.StepNumber, levelOf(r.Unit, s.Level()), rate(s.QPS), ms(s.P50LatencyMs),
+			ms(s.P95LatencyMs), ms(s.P99LatencyMs), count(s.ErrorCount), outcome)
 	}
 	p("")
 }
@@ -127,7 +130,8 @@ func printRepetitions(p func(string, ...any), r *engine.FindMaxResult) {
 				answer += ", not confirmed"
 			}
 		}
-		p("%d\t%s\t%s\t%s\t%s\t%s\t%d\t", x.Repetition, answer, rate(x.QPS), ms(x.P50LatencyMs), ms(x.P95LatencyMs), ms(x.P99LatencyMs), x.Steps)
+		p("%d\t%s\t%s\t%s\t%s\t%s\t%d\t", x.Repetition, answer, rate(x.QPS), ms(x.P50LatencyMs), ms(x.P95LatencyMs),
+			ms(x.P99LatencyMs), x.Steps)
 	}
 	p("")
 	tell := func(what string, d *engine.Dispersion, show func(float64) string) {

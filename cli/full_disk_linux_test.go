@@ -30,7 +30,8 @@ func smallDisk(t *testing.T, megabytes int) string {
 		t.Skipf("a small disk cannot be mounted here: %v", err)
 	}
 	t.Cleanup(func() {
-		until(t, 10*time.Second, func() bool { return syscall.Unmount(dir, 0) == nil }, func() string { return dir + " is in use" })
+		until(t, 10*time.Second, func() bool { return syscall.Unmount(dir, 0) == nil },
+			func() string { return dir + " is in use" })
 	})
 	return dir
 }
@@ -88,14 +89,17 @@ func TestAFullDisk(t *testing.T) {
 	const reserve = 200 << 20
 	dir := smallDisk(t, 640)
 	load := pgtest.Start(t).NewDatabase(t)
-	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", filepath.Join(dir, "data"), "--disk-reserve", fmt.Sprint(reserve>>20))
+	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", filepath.Join(dir, "data"),
+		"--disk-reserve", fmt.Sprint(reserve>>20))
 	t.Cleanup(func() { _ = served.cmd.Process.Signal(syscall.SIGTERM); <-served.done })
 	operator := operatorOf(t, filepath.Join(dir, "data"), served)
 	session, _, _ := operator.signedIn()
 	const rate = 400
 	template := func(seconds int) string {
-		return fmt.Sprintf("name: disk\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
-			"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 4, duration_seconds: %d, warmup_seconds: 0}\n", load, rate, seconds)
+		return fmt.Sprintf("name: disk\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
+			"prepare: {rows: 1000, if_exists: use}\n"+
+			"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 4, duration_seconds: %d, "+
+			"warmup_seconds: 0}\n", load, rate, seconds)
 	}
 	begin := func(seconds int) string {
 		t.Helper()
@@ -119,15 +123,18 @@ func TestAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := session.settled(second, served)
-	if d.Status != engine.StatusFailed || d.CancellationReason == nil || !strings.Contains(*d.CancellationReason, "Recording has stopped: the disk of") {
+	if d.Status != engine.StatusFailed || d.CancellationReason == nil ||
+		!strings.Contains(*d.CancellationReason, "Recording has stopped: the disk of") {
 		t.Errorf("at the reserve the run is %s: %v", d.Status, d.CancellationReason)
 	}
 	holds(t, "at the reserve", d, rate)
 	again, _, _ := operator.signedIn()
 	again.do("GET", "/api/runs?limit=10", nil, nil)
 	var refused engine.Run
-	if _, err := again.try("POST", "/api/runs", map[string]any{"source": template(2), "start": true}, &refused); err == nil {
-		if d := again.settled(refused.RunID, served); d.Status != engine.StatusFailed || !strings.Contains(*d.CancellationReason, "disk") {
+	if _, err := again.try("POST", "/api/runs", map[string]any{"source": template(2), "start": true},
+		&refused); err == nil {
+		if d := again.settled(refused.RunID, served); d.Status != engine.StatusFailed ||
+			!strings.Contains(*d.CancellationReason, "disk") {
 			t.Errorf("a run without room is %s: %v", d.Status, d.CancellationReason)
 		}
 	} else if !strings.Contains(err.Error(), "disk") {
@@ -162,7 +169,8 @@ func TestAFullDisk(t *testing.T) {
 	time.Sleep(13 * time.Second) // until a part of the record is whole
 	// A large load of the playground makes the server's own Postgres run into the end in its log, too.
 	var pressed engine.Run
-	large := strings.Replace(strings.Replace(template(2), fmt.Sprintf("{driver: postgres, dsn: %q}", load), "playground", 1), "rows: 1000", "rows: 3000000", 1)
+	large := strings.Replace(strings.Replace(template(2), fmt.Sprintf("{driver: postgres, dsn: %q}", load), "playground",
+		1), "rows: 1000", "rows: 3000000", 1)
 	session.do("POST", "/api/runs", map[string]any{"source": large, "start": true}, &pressed)
 	time.Sleep(time.Second)
 	other.fill()
@@ -177,7 +185,8 @@ func TestAFullDisk(t *testing.T) {
 		t.Errorf("while the disk is full the server answers %d, %v", code, err)
 	}
 	other.leave()
-	until(t, time.Minute, func() bool { code, _ := session.try("GET", "/api/runs?limit=1", nil, nil); return code == 200 }, served.out.String)
+	until(t, time.Minute, func() bool { code, _ := session.try("GET", "/api/runs?limit=1", nil, nil); return code == 200 },
+		served.out.String)
 	d = session.settled(third, served)
 	if d.Status != engine.StatusFailed || d.CancellationReason == nil || !strings.Contains(*d.CancellationReason, "disk") {
 		t.Errorf("on a full disk the run is %s: %v", d.Status, d.CancellationReason)
@@ -199,7 +208,8 @@ func TestAFullDisk(t *testing.T) {
 func holds(t *testing.T, when string, d engine.RunDetail, rate float64) {
 	t.Helper()
 	s := d.Summary
-	t.Logf("%s: %s, %s, %d operations, %.1f op/s over %.2f s, covered %v, %+v, notes %q", when, d.Status, s.Verdict, s.Operations, s.QPS, s.DurationSeconds, s.CoveredSeconds, s.Accounting, s.ValidityDetail.Notes)
+	t.Logf("%s: %s, %s, %d operations, %.1f op/s over %.2f s, covered %v, %+v, notes %q", when, d.Status, s.Verdict,
+		s.Operations, s.QPS, s.DurationSeconds, s.CoveredSeconds, s.Accounting, s.ValidityDetail.Notes)
 	if s.Accounting.Recorded > s.Accounting.Started && s.Accounting.Started > 0 {
 		t.Errorf("%s: %d are recorded of %d", when, s.Accounting.Recorded, s.Accounting.Started)
 	}
@@ -221,7 +231,8 @@ func holds(t *testing.T, when string, d engine.RunDetail, rate float64) {
 // upload sends a file that is no plugin.
 func (c caller) upload() (code int, answer string) {
 	c.t.Helper()
-	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.base+"/api/plugins", strings.NewReader("\x00asm\x01\x00\x00\x00"))
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.base+"/api/plugins",
+		strings.NewReader("\x00asm\x01\x00\x00\x00"))
 	if err != nil {
 		c.t.Fatal(err)
 	}

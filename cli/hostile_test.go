@@ -57,7 +57,8 @@ func startServer(t *testing.T) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &live{t: t, cmd: exec.Command(binary, "serve", "--data-dir", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0")}
+	s := &live{t: t, cmd: exec.Command(binary, "serve", "--data-dir", filepath.Join(dir, "data"), "--listen",
+		"127.0.0.1:0")}
 	s.cmd.Stdout, s.cmd.Stderr = out, log
 	s.cmd.Env = append(os.Environ(), "LOADSTONE_CALIBRATE=off")
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
@@ -294,7 +295,8 @@ func TestHostileFilesOnALiveServer(t *testing.T) {
 	}
 	answers, longest := health()
 	growth := s.resident() - before
-	t.Logf("%d s, answers by status %v; the server's memory went from %d MB to %d MB, at most %d MB; %d answers about its health, the slowest after %v",
+	t.Logf("%d s, answers by status %v; the server's memory went from %d MB to %d MB, at most %d MB; %d answers about "+
+		"its health, the slowest after %v",
 		int(time.Since(began).Seconds()), answered, before>>20, (before+growth)>>20, peak>>20, answers, longest)
 	if growth > growthLimit {
 		t.Errorf("the server's memory grew by %d MB", growth>>20)
@@ -307,7 +309,8 @@ func TestHostileFilesOnALiveServer(t *testing.T) {
 			t.Fatalf("stopping the run beside: %d %s", status, body)
 		}
 		detail := s.wait(beside)
-		t.Logf("the open-loop run beside it: %s, %.2f operations a second of 1000; %+v", detail.Status, detail.Summary.QPS, detail.Summary.Accounting)
+		t.Logf("the open-loop run beside it: %s, %.2f operations a second of 1000; %+v", detail.Status, detail.Summary.QPS,
+			detail.Summary.Accounting)
 	}
 
 	status, _, body := s.upload(hostile.Runnable())
@@ -347,7 +350,8 @@ func judgeAnswer(t *testing.T, f hostile.File, status int, media string, body []
 		}
 	case hostile.Harmless:
 		// Another file of the same name may be there already.
-		if status != http.StatusCreated && status != http.StatusOK && status != http.StatusConflict && status != http.StatusRequestEntityTooLarge {
+		if status != http.StatusCreated && status != http.StatusOK && status != http.StatusConflict &&
+			status != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s was answered with %d: %s", f.Name, status, body)
 			return
 		}
@@ -361,7 +365,8 @@ func judgeAnswer(t *testing.T, f hostile.File, status int, media string, body []
 		return
 	}
 	var p problem
-	if err := json.Unmarshal(body, &p); err != nil || media != "application/problem+json" || p.Code == "" || len(p.Detail) < 10 {
+	if err := json.Unmarshal(body, &p); err != nil || media != "application/problem+json" || p.Code == "" ||
+		len(p.Detail) < 10 {
 		t.Errorf("%s: %s is no problem: %s", f.Name, media, body)
 	}
 	if strings.ContainsAny(p.Detail, "\x00\x1b\n\u202e") {

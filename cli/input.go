@@ -25,7 +25,8 @@ func readAll(what, path string, r io.Reader, most int64) ([]byte, error) {
 		return nil, unreadable(what, err)
 	}
 	if int64(len(text)) > most {
-		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s cannot be read: %s has more than the limit of %s.", what, path, size(most))}
+		return nil, &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("%s cannot be read: %s has more than the limit of %s.", what, path, size(most))}
 	}
 	return text, nil
 }
@@ -38,7 +39,8 @@ func readRegular(what, path string, most int64) ([]byte, error) {
 		return nil, unreadable(what, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s cannot be read: %s is not a regular file.", what, path)}
+		return nil, &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("%s cannot be read: %s is not a regular file.", what, path)}
 	}
 	return readBounded(what, path, most)
 }

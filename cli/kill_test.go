@@ -35,8 +35,10 @@ func TestAKilledServersRunKeepsItsFigures(t *testing.T) {
 	}
 	first, session := serve()
 	const rate = 400
-	text := fmt.Sprintf("name: kill\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
-		"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 4, duration_seconds: 300, warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", load, rate)
+	text := fmt.Sprintf("name: kill\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
+		"prepare: {rows: 1000, if_exists: use}\n"+
+		"workload: {plugin: mix, load_mode: QPS, target_qps: %d, concurrent_connections: 4, duration_seconds: 300, "+
+		"warmup_seconds: 0}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", load, rate)
 	var run engine.Run
 	session.do("POST", "/api/runs", map[string]any{"source": text, "start": true}, &run)
 	session.awaitLoad(run.RunID)
@@ -59,7 +61,8 @@ func TestAKilledServersRunKeepsItsFigures(t *testing.T) {
 	d := session.settled(run.RunID, second)
 	s := d.Summary
 	t.Logf("%s, %s: %d operations, %.2f op/s over %.2f s", d.Status, s.Verdict, s.Operations, s.QPS, s.DurationSeconds)
-	if d.Status != engine.StatusFailed || s.Validity != engine.VerdictDegraded || s.Passed || s.Accounting.Balanced || s.CoveredSeconds == nil || *s.CoveredSeconds <= 0 {
+	if d.Status != engine.StatusFailed || s.Validity != engine.VerdictDegraded || s.Passed || s.Accounting.Balanced ||
+		s.CoveredSeconds == nil || *s.CoveredSeconds <= 0 {
 		t.Fatalf("%s, %+v, covered %v, %+v", d.Status, s.ValidityDetail, s.CoveredSeconds, s.Accounting)
 	}
 	if math.Abs(s.QPS-rate) > rate/20 {
@@ -105,14 +108,16 @@ func TestAKilledServersRunKeepsItsFigures(t *testing.T) {
 		t.Errorf("%d operations and %d records; the parts hold %d", s.Operations, s.Accounting.Recorded, rows)
 	}
 	if own := float64(inside) / *s.CoveredSeconds; len(ended) != 2 || math.Abs(own-s.QPS) > s.QPS/100 {
-		t.Errorf("in the covered %.2f s ended %v operations: %.2f per second, and %.2f are told", *s.CoveredSeconds, first10, own, s.QPS)
+		t.Errorf("in the covered %.2f s ended %v operations: %.2f per second, and %.2f are told", *s.CoveredSeconds, first10,
+			own, s.QPS)
 	}
 	for _, problem := range s.Accounting.Problems {
 		t.Logf("problem: %s", problem)
 	}
 	t.Logf("notes %q", s.ValidityDetail.Notes)
 	// What the killed process had noted is still there, beside what the next one found, and each once.
-	for _, want := range []string{"The target is on the same machine as the load generator.", "Parts of the record are lost"} {
+	for _, want := range []string{"The target is on the same machine as the load generator.",
+		"Parts of the record are lost"} {
 		n := 0
 		for _, note := range s.ValidityDetail.Notes {
 			if strings.HasPrefix(note, want) {

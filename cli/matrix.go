@@ -48,7 +48,8 @@ func (c *runCommand) matrix(e *env, source []byte, scenario engine.Scenario) err
 	for _, t := range report.Targets {
 		ids = append(ids, t.RunID)
 	}
-	states, err := c.awaitEnrichment(e, func(ctx context.Context) ([]engine.Enrichment, error) { return each(ctx, ids, where.enrichmentOf) })
+	states, err := c.awaitEnrichment(e,
+		func(ctx context.Context) ([]engine.Enrichment, error) { return each(ctx, ids, where.enrichmentOf) })
 	if err != nil {
 		return err
 	}
@@ -72,14 +73,16 @@ func (c *runCommand) matrix(e *env, source []byte, scenario engine.Scenario) err
 	return verdict(judgeMatrix(report, c.RequireValid), wrote)
 }
 
-func (c *runCommand) beginMatrix(e *env, source []byte, scenario engine.Scenario) (where matrices, page string, done func(), err error) {
+func (c *runCommand) beginMatrix(e *env, source []byte, scenario engine.Scenario) (where matrices, page string,
+	done func(), err error) {
 	if c.Server != "" {
 		client, err := c.connect(c.Server)
 		if err != nil {
 			return nil, "", nil, err
 		}
 		var m matrix.State
-		if err := client.do(e.ctx, http.MethodPost, "/api/matrices", map[string]any{"source": string(source), "start": true}, &m); err != nil {
+		if err := client.do(e.ctx, http.MethodPost, "/api/matrices", map[string]any{"source": string(source), "start": true},
+			&m); err != nil {
 			return nil, "", nil, err
 		}
 		return remoteMatrix{client, m.MatrixID}, client.base + "/matrix/" + m.MatrixID, func() {}, nil
@@ -180,7 +183,10 @@ func (c *runCommand) followMatrix(e *env, where matrices) error {
 			// One whose figures or enrichment are still under way is shown while none goes on.
 			i := slices.IndexFunc(state.Runs, func(r store.RunRow) bool { return r.Status.Live() })
 			if i < 0 {
-				i = slices.IndexFunc(state.Runs, func(r store.RunRow) bool { return r.Status.Terminal() && r.Phase == engine.PhaseProcessing })
+				i = slices.IndexFunc(state.Runs, func(r store.RunRow) bool {
+					return r.Status.Terminal() &&
+						r.Phase == engine.PhaseProcessing
+				})
 			}
 			if i < 0 || c.Quiet {
 				break
@@ -234,7 +240,10 @@ func printMatrix(out io.Writer, r matrix.Report) error {
 		p("  %s", note)
 	}
 	p("")
-	searched := slices.ContainsFunc(r.Targets, func(t matrix.TargetReport) bool { return t.Summary != nil && t.Summary.FindMax != nil })
+	searched := slices.ContainsFunc(r.Targets, func(t matrix.TargetReport) bool {
+		return t.Summary != nil &&
+			t.Summary.FindMax != nil
+	})
 	head := "target\tresult\t"
 	if searched {
 		head += "limit\t"
@@ -263,7 +272,8 @@ func printMatrix(out io.Writer, r matrix.Report) error {
 		if paid {
 			cost = cmp.Or(perMillion(s), "–") + "\t"
 		}
-		p("%s%s\t%s\t%s\t%s\t%s\t%s\t%s%s", line, rated(s, s.QPS), millis(s.LatencyMs.P50), millis(s.LatencyMs.P95), millis(s.LatencyMs.P99), count(s.Errors.Count),
+		p("%s%s\t%s\t%s\t%s\t%s\t%s\t%s%s", line, rated(s, s.QPS), millis(s.LatencyMs.P50), millis(s.LatencyMs.P95),
+			millis(s.LatencyMs.P99), count(s.Errors.Count),
 			s.VerdictText(), cost, againstOf(t))
 	}
 	p("")
@@ -323,7 +333,8 @@ func standIns(r matrix.Report) string {
 	case len(of) == len(r.Targets):
 		return "All figures are a stand-in's: they say nothing about the real database."
 	}
-	return "Simulated figures stand beside real ones: those of " + strings.Join(of, ", ") + " are a stand-in's, so the differences say nothing."
+	return "Simulated figures stand beside real ones: those of " + strings.Join(of, ", ") +
+		" are a stand-in's, so the differences say nothing."
 }
 
 // perMillion is the price of a million operations, empty where nobody knows it.
@@ -382,7 +393,8 @@ func writeMatrixJUnit(w io.Writer, r matrix.Report, requireValid bool) error {
 		s := t.Summary
 		if s == nil {
 			reason := fmt.Sprintf("The run is %s and has no figures.", t.Status)
-			s = &engine.Summary{RunID: t.RunID, TestName: r.Name + " · " + t.Label, Status: t.Status, CancellationReason: &reason, Validity: engine.VerdictValid,
+			s = &engine.Summary{RunID: t.RunID, TestName: r.Name + " · " + t.Label, Status: t.Status,
+				CancellationReason: &reason, Validity: engine.VerdictValid,
 				Simulated: t.Simulated, Emulated: t.Emulated}
 		}
 		all.Suites = append(all.Suites, suiteOf(s, requireValid))

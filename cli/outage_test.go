@@ -158,7 +158,8 @@ func (c caller) do(method, path string, in, out any) {
 func (c caller) watch(runID string) *websocket.Conn {
 	c.t.Helper()
 	d := websocket.Dialer{HandshakeTimeout: 5 * time.Second}
-	conn, res, err := d.Dial(strings.Replace(c.base, "http", "ws", 1)+"/ws/runs/"+runID, http.Header{c.header[0]: {c.header[1]}})
+	conn, res, err := d.Dial(strings.Replace(c.base, "http", "ws", 1)+"/ws/runs/"+runID,
+		http.Header{c.header[0]: {c.header[1]}})
 	if err != nil {
 		c.t.Fatalf("opening a socket: %v", err)
 	}
@@ -185,8 +186,10 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--database-url", url)
 	operator := operatorOf(t, dir, served)
 	session, token, secret := operator.signedIn()
-	text := fmt.Sprintf("name: outage\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
-		"workload: {plugin: mix, load_mode: QPS, target_qps: 50, concurrent_connections: 2, duration_seconds: 600, warmup_seconds: 0}\n", load)
+	text := fmt.Sprintf("name: outage\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
+		"prepare: {rows: 1000, if_exists: use}\n"+
+		"workload: {plugin: mix, load_mode: QPS, target_qps: 50, concurrent_connections: 2, duration_seconds: 600, "+
+		"warmup_seconds: 0}\n", load)
 	template := filepath.Join(dir, "outage.yaml")
 	if err := os.WriteFile(template, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -199,7 +202,9 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 	// busy is how many connections load the target.
 	busy := func() (n int) {
 		t.Helper()
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'").Scan(&n); err != nil {
+		if err := conn.QueryRow(t.Context(),
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND "+
+				"backend_type = 'client backend'").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -209,7 +214,8 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 		away, back func()
 	}{
 		{"refuses", store.stop, store.start},
-		{"hangs", func() { store.signal(syscall.SIGSTOP); t.Cleanup(func() { store.signal(syscall.SIGCONT) }) }, func() { store.signal(syscall.SIGCONT) }},
+		{"hangs", func() { store.signal(syscall.SIGSTOP); t.Cleanup(func() { store.signal(syscall.SIGCONT) }) },
+			func() { store.signal(syscall.SIGCONT) }},
 	} {
 		t.Run(mode.name, func(t *testing.T) {
 			callers := map[string]caller{"a session": session, "a token": token}
@@ -242,7 +248,8 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 			}
 			begun := time.Now()
 			_ = command.cmd.Process.Signal(syscall.SIGINT)
-			until(t, 10*time.Second, func() bool { return payloadOf(t, watched).Status != engine.StatusRunning }, served.out.String)
+			until(t, 10*time.Second, func() bool { return payloadOf(t, watched).Status != engine.StatusRunning },
+				served.out.String)
 			if took := time.Since(begun); took > 3*time.Second {
 				t.Errorf("the interrupted command's run was stopped after %v", took)
 			} else {
@@ -271,7 +278,11 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 				}
 			}
 			mode.back()
-			until(t, 30*time.Second, func() bool { code, _ := session.try("GET", "/api/runs?limit=1", nil, nil); return code == 200 }, served.out.String)
+			until(t, 30*time.Second, func() bool {
+				code,
+					_ := session.try("GET", "/api/runs?limit=1", nil, nil)
+				return code == 200
+			}, served.out.String)
 			for _, id := range []string{runs["a session"], runs["a token"], commanded} {
 				var d engine.RunDetail
 				until(t, 30*time.Second, func() bool {
@@ -279,7 +290,8 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 					return d.Status.Terminal() && d.Phase == engine.PhaseNone && d.Summary != nil
 				}, served.out.String)
 				a := d.Summary.Accounting
-				if d.Status != engine.StatusCancelled || d.StopReason != engine.StopUserRequested || !a.Balanced || a.Recorded != a.Started || a.Started == 0 || d.Summary.Operations == 0 {
+				if d.Status != engine.StatusCancelled || d.StopReason != engine.StopUserRequested || !a.Balanced ||
+					a.Recorded != a.Started || a.Started == 0 || d.Summary.Operations == 0 {
 					t.Errorf("%s by %s: %+v", d.Status, d.StopReason, a)
 				}
 				var logs struct{ Logs []engine.LogEntry }
@@ -300,7 +312,8 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 			defer db.Close(context.Background())
 			until(t, 30*time.Second, func() bool {
 				var noted int
-				if err := db.QueryRow(t.Context(), "SELECT count(DISTINCT object) FROM audit_log WHERE action = 'run.stop' AND object = ANY($1)",
+				if err := db.QueryRow(t.Context(),
+					"SELECT count(DISTINCT object) FROM audit_log WHERE action = 'run.stop' AND object = ANY($1)",
 					[]string{runs["a session"], runs["a token"], commanded}).Scan(&noted); err != nil {
 					t.Fatal(err)
 				}

@@ -58,7 +58,8 @@ func sameNames(paths []string) error {
 }
 
 func twice(where string) error {
-	return &engine.Error{Code: engine.CodeInvalid, Message: "Two results cannot both go to " + where + ".", Hint: "name two files"}
+	return &engine.Error{Code: engine.CodeInvalid, Message: "Two results cannot both go to " + where + ".",
+		Hint: "name two files"}
 }
 
 // write writes a result to where claim was asked for it. An interrupt while a FIFO

@@ -58,7 +58,8 @@ func TestADashIsStandardOutputAndNothingElseGoesThere(t *testing.T) {
 func TestTwoResultsDoNotShareAFile(t *testing.T) {
 	dir := t.TempDir()
 	template := filepath.Join(dir, "t.yaml")
-	if err := os.WriteFile(template, []byte("name: x\ntarget: {connection: playground, table_name: t}\nworkload: {plugin: mix}\n"), 0o600); err != nil {
+	if err := os.WriteFile(template,
+		[]byte("name: x\ntarget: {connection: playground, table_name: t}\nworkload: {plugin: mix}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	there, link := filepath.Join(dir, "there"), filepath.Join(dir, "link")
@@ -89,7 +90,8 @@ func TestWhatIsNoFileIsNotReadAsAPlugin(t *testing.T) {
 	for _, path := range []string{fifo, "/dev/zero", t.TempDir()} {
 		for _, args := range [][]string{{"plugin", "inspect", path}, {"plugin", "test", path}, {"plugin", "bench", path}} {
 			var out, errs bytes.Buffer
-			if code := run(t.Context(), func() {}, args, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "not a regular file") {
+			if code := run(t.Context(), func() {}, args, &out, &errs); code != exitUsage ||
+				!strings.Contains(errs.String(), "not a regular file") {
 				t.Errorf("%v: exit %d\n%s", args, code, errs.String())
 			}
 		}
@@ -98,7 +100,8 @@ func TestWhatIsNoFileIsNotReadAsAPlugin(t *testing.T) {
 
 func TestATemplateThatNeverEndsIsRefused(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), func() {}, []string{"run", "/dev/zero"}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "more than the limit of 2 MB") {
+	if code := run(t.Context(), func() {}, []string{"run", "/dev/zero"}, &out, &errs); code != exitUsage ||
+		!strings.Contains(errs.String(), "more than the limit of 2 MB") {
 		t.Errorf("exit %d\n%s", code, errs.String())
 	}
 }
@@ -106,7 +109,8 @@ func TestATemplateThatNeverEndsIsRefused(t *testing.T) {
 func TestComparingWhatIsNotThere(t *testing.T) {
 	a := writeReport(t, "a", steady(1000, 20)...)
 	bad := filepath.Join(t.TempDir(), "bad.json")
-	for text, want := range map[string]string{`[]`: "it is a list", `{"run_id": 5}`: "the field run_id is a number", `{`: "ends too early", `{}`: "not a summary of a run"} {
+	for text, want := range map[string]string{`[]`: "it is a list", `{"run_id": 5}`: "the field run_id is a number",
+		`{`: "ends too early", `{}`: "not a summary of a run"} {
 		if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +122,8 @@ func TestComparingWhatIsNotThere(t *testing.T) {
 	}
 	for name, want := range map[string]string{"none.json": "There is no file none.json", t.TempDir(): "is a folder"} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), func() {}, []string{"compare", a, name}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), want) {
+		if code := run(t.Context(), func() {}, []string{"compare", a, name}, &out, &errs); code != exitUsage ||
+			!strings.Contains(errs.String(), want) {
 			t.Errorf("%s: exit %d\n%s", name, code, errs.String())
 		}
 	}

@@ -166,7 +166,8 @@ func (c pluginTest) Run(e *env) error {
 	}
 	if !report.Passed {
 		return &exitError{code: exitUsage, err: &engine.Error{Code: engine.CodePlugin,
-			Message: fmt.Sprintf("%s does not keep the plugin contract: %d of %d checks failed.", c.File, failed, len(report.Checks))}}
+			Message: fmt.Sprintf("%s does not keep the plugin contract: %d of %d checks failed.", c.File, failed,
+				len(report.Checks))}}
 	}
 	return nil
 }

@@ -91,7 +91,8 @@ func (c pluginBench) Run(e *env) error {
 	}
 	w := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintf(w, "plugin\t%s %s\n", f.Plugin, f.Version)
-	_, _ = fmt.Fprintf(w, "time\t%.0f ns per operation (generated, checked and decoded, in batches of %d)\n", f.NsPerOperation, host.BenchBatch)
+	_, _ = fmt.Fprintf(w, "time\t%.0f ns per operation (generated, checked and decoded, in batches of %d)\n",
+		f.NsPerOperation, host.BenchBatch)
 	_, _ = fmt.Fprintf(w, "size\t%.1f bytes per operation\n", f.BytesPerOperation)
 	_, _ = fmt.Fprintf(w, "fuel\t%.0f units per operation\n", f.FuelPerOperation)
 	_, _ = fmt.Fprintf(w, "memory\t%d pages of 64 KB, of at most %d\n", f.MemoryPages, f.MaxMemoryPages)

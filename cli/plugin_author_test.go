@@ -56,7 +56,8 @@ func TestRefusedFiles(t *testing.T) {
 			if code != exitUsage || !strings.Contains(said, says) {
 				t.Errorf("%s %s: exit %d, %q; expected %q", verb, filepath.Base(file), code, said, says)
 			}
-			if first, _, _ := strings.Cut(stderr, "\n  hint"); strings.Count(strings.TrimSpace(first), "\n") > 0 || !strings.HasPrefix(stderr, "loadstone: ") {
+			if first, _, _ := strings.Cut(stderr, "\n  hint"); strings.Count(strings.TrimSpace(first), "\n") > 0 ||
+				!strings.HasPrefix(stderr, "loadstone: ") {
 				t.Errorf("%s %s is more than one sentence: %q", verb, filepath.Base(file), stderr)
 			}
 		}
@@ -68,12 +69,15 @@ func TestTerminalIsNotObeyed(t *testing.T) {
 	manifest := `{"kind":"workload","name":"x","version":"1","statements":[{"id":"one","binds":["i64"],"sql":"SELECT $1::bigint"}],
 		"parameters":{"type":"object","required":["a\u001b[2J"],"properties":{"a\u001b[2J":{"type":"integer","description":"\u001b]0;title\u0007\u202e"}}}}`
 	file := filepath.Join(t.TempDir(), "x.wasm")
-	if err := os.WriteFile(file, plugintest.Guest{Manifest: manifest, Batch: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1)))}.Build(), 0o600); err != nil {
+	if err := os.WriteFile(file, plugintest.Guest{Manifest: manifest,
+		Batch: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1)))}.Build(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"inspect", file}, {"test", file, "--params", `{"a\u001b[2J":"x"}`}, {"bench", file, "--params", `{"a\u001b[2J":"x"}`}} {
+	for _, args := range [][]string{{"inspect", file}, {"test", file, "--params", `{"a\u001b[2J":"x"}`},
+		{"bench", file, "--params", `{"a\u001b[2J":"x"}`}} {
 		_, stdout, stderr := command(t, append([]string{"plugin"}, args...)...)
-		if said := stdout + stderr; !strings.Contains(said, "a[2J") && args[0] != "inspect" || strings.ContainsAny(said, "\x1b\x07\u202e") {
+		if said := stdout + stderr; !strings.Contains(said, "a[2J") && args[0] != "inspect" ||
+			strings.ContainsAny(said, "\x1b\x07\u202e") {
 			t.Errorf("%s: %q", args[0], said)
 		}
 	}
@@ -103,14 +107,16 @@ func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 		code, stdout, stderr := command(t, "plugin", "test", file)
 		return code, stdout + stderr
 	}
-	if code, said := test(hostile.Honest()); code != 0 || !strings.Contains(said, "pass  upload: A server examines it within 256 MB and 10s.") {
+	if code, said := test(hostile.Honest()); code != 0 ||
+		!strings.Contains(said, "pass  upload: A server examines it within 256 MB and 10s.") {
 		t.Errorf("an honest file: exit %d, %s", code, said)
 	}
 	for _, f := range hostile.Corpus() {
 		if f.Name != "compiler/64-arguments-in-every-call" {
 			continue
 		}
-		if code, said := test(f.Bytes()); code != exitUsage || !strings.Contains(said, "FAIL  upload: ") || !strings.Contains(said, "256 MB") {
+		if code, said := test(f.Bytes()); code != exitUsage || !strings.Contains(said, "FAIL  upload: ") ||
+			!strings.Contains(said, "256 MB") {
 			t.Errorf("%s: exit %d, %s", f.Name, code, said)
 		}
 		return
@@ -123,17 +129,21 @@ func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 func TestAuthorsCommands(t *testing.T) {
 	withQuarantine(t)
 	dir := filepath.Join(t.TempDir(), "shelf")
-	if code, out, err := command(t, "plugin", "new", "shelf", "--language", "c", "--dir", dir); code != 0 || !strings.Contains(out, "loadstone plugin build") {
+	if code, out, err := command(t, "plugin", "new", "shelf", "--language", "c", "--dir", dir); code != 0 ||
+		!strings.Contains(out, "loadstone plugin build") {
 		t.Fatalf("exit %d: %s%s", code, out, err)
 	}
 	code, out, stderr := command(t, "plugin", "build", dir, "--json")
 	var built struct{ File, Name, SHA256 string }
-	if err := json.Unmarshal([]byte(out), &built); code != 0 || err != nil || built.Name != "shelf" || len(built.SHA256) != 64 {
+	if err := json.Unmarshal([]byte(out), &built); code != 0 || err != nil || built.Name != "shelf" ||
+		len(built.SHA256) != 64 {
 		t.Fatalf("exit %d, %v: %s%s", code, err, out, stderr)
 	}
-	code, out, stderr = command(t, "plugin", "bench", built.File, "--duration", "20ms", "--params", `{"add":0.5}`, "--json")
+	code, out, stderr = command(t, "plugin", "bench", built.File, "--duration", "20ms", "--params", `{"add":0.5}`,
+		"--json")
 	var figures host.BenchFigures
-	if err := json.Unmarshal([]byte(out), &figures); code != 0 || err != nil || figures.Operations == 0 || figures.SHA256 != built.SHA256 {
+	if err := json.Unmarshal([]byte(out), &figures); code != 0 || err != nil || figures.Operations == 0 ||
+		figures.SHA256 != built.SHA256 {
 		t.Errorf("exit %d, %v: %s%s", code, err, out, stderr)
 	}
 	code, out, stderr = command(t, "plugin", "test", built.File, "--json")
@@ -154,7 +164,8 @@ func TestAuthorsCommands(t *testing.T) {
 		{"add", []string{"bench", built.File, "--params", `{"add":7}`}},
 		{"not a JSON object", []string{"bench", built.File, "--params", `[]`}},
 	} {
-		if code, out, stderr := command(t, append([]string{"plugin"}, c.args...)...); code != exitUsage || !strings.Contains(stderr, c.says) {
+		if code, out, stderr := command(t, append([]string{"plugin"}, c.args...)...); code != exitUsage ||
+			!strings.Contains(stderr, c.says) {
 			t.Errorf("%q: exit %d, %s%s; expected %q", c.args, code, out, stderr, c.says)
 		}
 	}

@@ -51,7 +51,8 @@ func (c pluginUpload) Run(e *env) error {
 	// The file travels, and then waits its turn in quarantine.
 	client.http.Timeout = uploadTimeout
 	var p plugin.Entry
-	if err := client.send(e.ctx, http.MethodPost, "/api/plugins", "application/wasm", bytes.NewReader(file), &p); err != nil {
+	if err := client.send(e.ctx, http.MethodPost, "/api/plugins", "application/wasm", bytes.NewReader(file),
+		&p); err != nil {
 		return err
 	}
 	if c.Enable && !p.Enabled {
@@ -63,7 +64,8 @@ func (c pluginUpload) Run(e *env) error {
 }
 
 func (c pluginUpload) say(w io.Writer, p plugin.Entry, base string) error {
-	_, err := fmt.Fprintf(w, "%s@%s is on the server, %s.\n  sha256  %s\n  page    %s/plugins?plugin=%s\n", p.Name, p.Version, p.State, p.SHA256, base, p.SHA256)
+	_, err := fmt.Fprintf(w, "%s@%s is on the server, %s.\n  sha256  %s\n  page    %s/plugins?plugin=%s\n", p.Name,
+		p.Version, p.State, p.SHA256, base, p.SHA256)
 	if err == nil && p.State == plugin.StateDisabled {
 		// By its hash: until it is enabled, another file can take the place of this version.
 		_, err = fmt.Fprintf(w, "An admin enables it on that page, or with: loadstone plugin enable %s\n", p.SHA256)
@@ -88,7 +90,8 @@ func (c pluginList) Run(e *env) error {
 	w := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "PLUGIN\tKIND\tSTATE\tORIGIN\tTEMPLATES\tSHA-256")
 	for _, p := range list.Plugins {
-		_, _ = fmt.Fprintf(w, "%s@%s\t%s\t%s\t%s\t%d\t%.12s\n", p.Name, p.Version, p.Kind, p.State, p.Origin, len(p.Templates), p.SHA256)
+		_, _ = fmt.Fprintf(w, "%s@%s\t%s\t%s\t%s\t%d\t%.12s\n", p.Name, p.Version, p.Kind, p.State, p.Origin,
+			len(p.Templates), p.SHA256)
 	}
 	return w.Flush()
 }
@@ -122,7 +125,8 @@ func (c pluginEnable) Run(e *env) error {
 		for _, p := range waiting {
 			fmt.Fprintf(&b, "\n  %s@%s  sha256 %s", oneLine(p.Name), oneLine(p.Version), p.SHA256)
 		}
-		return &engine.Error{Code: engine.CodeConflict, Message: b.String(), Hint: "say which: loadstone plugin enable SHA-256"}
+		return &engine.Error{Code: engine.CodeConflict, Message: b.String(),
+			Hint: "say which: loadstone plugin enable SHA-256"}
 	}
 	return c.change(e, http.MethodPost, "/enable", "enabled")
 }

@@ -78,7 +78,8 @@ func openPrices(named, dir string, log zerolog.Logger) (func() cost.Prices, erro
 		return nil
 	}
 	if err := load(); err != nil {
-		wrong := &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s: %v.", path, err), Hint: "compare it with what loadstone prices prints", Cause: err}
+		wrong := &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s: %v.", path, err),
+			Hint: "compare it with what loadstone prices prints", Cause: err}
 		var list *engine.Error
 		if errors.As(err, &list) {
 			wrong.Message, wrong.Hint, wrong.Fields = path+": "+list.Message, list.Hint, list.Fields

@@ -65,7 +65,8 @@ func (p *program) run(template string, args ...string) (code int, text string, s
 	p.t.Helper()
 	out := p.path(filepath.Base(template) + ".json")
 	_ = os.Remove(out)
-	code, text = p.command(append([]string{"run", template, "--data-dir", p.path("data"), "--out", out, "--junit", out + ".xml"}, args...)...)
+	code, text = p.command(append([]string{"run", template, "--data-dir", p.path("data"), "--out", out, "--junit",
+		out + ".xml"}, args...)...)
 	if raw, err := os.ReadFile(out); err == nil {
 		if err := json.Unmarshal(raw, &s); err != nil {
 			p.t.Fatal(err)
@@ -85,7 +86,8 @@ type liveServer struct {
 // serve starts the server on the program's data.
 func (p *program) serve(args ...string) *liveServer {
 	p.t.Helper()
-	s := &liveServer{process: launch(p.t, append([]string{"serve", "--data-dir", p.path("data"), "--listen", "127.0.0.1:0"}, args...)...), t: p.t}
+	s := &liveServer{process: launch(p.t,
+		append([]string{"serve", "--data-dir", p.path("data"), "--listen", "127.0.0.1:0"}, args...)...), t: p.t}
 	var link string
 	waitFor(p.t, startLimit, "the server's link", func() bool {
 		for line := range strings.Lines(s.out.String()) {

@@ -82,7 +82,8 @@ func describe(u *engine.Payload, phase engine.Phase, columns int) string {
 				return fmt.Sprintf("preparing    %s: %s of %s", pr.Message, count(pr.RowsDone), count(pr.RowsTotal))
 			}
 			if pr.RowsTotal > 0 {
-				return fmt.Sprintf("preparing    %s: %s of %s rows, %s/s", pr.Message, count(pr.RowsDone), count(pr.RowsTotal), rate(pr.RowsPerSecond))
+				return fmt.Sprintf("preparing    %s: %s of %s rows, %s/s", pr.Message, count(pr.RowsDone), count(pr.RowsTotal),
+					rate(pr.RowsPerSecond))
 			}
 			if pr.Message != "" {
 				return "preparing    " + pr.Message

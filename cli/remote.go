@@ -21,7 +21,8 @@ func (c *runCommand) remote(e *env, source []byte) (outcome, error) {
 		return outcome{}, err
 	}
 	var run engine.Run
-	if err := client.do(e.ctx, http.MethodPost, "/api/runs", map[string]any{"source": string(source), "start": true}, &run); err != nil {
+	if err := client.do(e.ctx, http.MethodPost, "/api/runs", map[string]any{"source": string(source), "start": true},
+		&run); err != nil {
 		return outcome{}, err
 	}
 	detail, err := client.follow(e, run.RunID, c.Quiet)
@@ -62,12 +63,15 @@ type client struct {
 func newClient(server, token string) (*client, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, engine.InvalidField("--server", fmt.Sprintf("%q is not the address of a server", server), "for example http://127.0.0.1:8080")
+		return nil, engine.InvalidField("--server", fmt.Sprintf("%q is not the address of a server", server),
+			"for example http://127.0.0.1:8080")
 	}
 	if token == "" {
-		return nil, engine.InvalidField("--token", "is required with --server", "make an API token on the page under Settings, and give it as LOADSTONE_TOKEN, --token-file or --token")
+		return nil, engine.InvalidField("--token", "is required with --server",
+			"make an API token on the page under Settings, and give it as LOADSTONE_TOKEN, --token-file or --token")
 	}
-	return &client{base: strings.TrimRight(u.Scheme+"://"+u.Host+u.Path, "/"), token: token, http: &http.Client{Timeout: 30 * time.Second}}, nil
+	return &client{base: strings.TrimRight(u.Scheme+"://"+u.Host+u.Path, "/"), token: token,
+		http: &http.Client{Timeout: 30 * time.Second}}, nil
 }
 
 // problem is an error as the API answers it.
@@ -103,17 +107,21 @@ func (c *client) send(ctx context.Context, method, path, media string, body io.R
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server %s does not answer.", c.base), Hint: "check the address, and that `loadstone serve` runs there", Cause: err}
+		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server %s does not answer.", c.base),
+			Hint: "check the address, and that `loadstone serve` runs there", Cause: err}
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(res.Body, 256<<20))
 	if err != nil {
-		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server %s broke off its answer.", c.base), Cause: err}
+		return &engine.Error{Code: engine.CodeUnavailable,
+			Message: fmt.Sprintf("The server %s broke off its answer.", c.base), Cause: err}
 	}
 	if res.StatusCode >= 300 {
 		var p problem
 		if json.Unmarshal(text, &p) != nil || p.Code == "" {
-			return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server %s answered %s.", c.base, res.Status), Hint: "is this the address of a Loadstone server?"}
+			return &engine.Error{Code: engine.CodeUnavailable,
+				Message: fmt.Sprintf("The server %s answered %s.", c.base, res.Status),
+				Hint:    "is this the address of a Loadstone server?"}
 		}
 		message := p.Detail
 		if message == "" {
@@ -125,8 +133,9 @@ func (c *client) send(ctx context.Context, method, path, media string, body io.R
 		return nil
 	}
 	if err := engine.ReadJSON(text, out); err != nil {
-		return &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server %s answered %s with something else than was expected: %v.", c.base, path, err),
-			Hint: "is this the address of a Loadstone server, of this version?", Cause: err}
+		return &engine.Error{Code: engine.CodeUnavailable,
+			Message: fmt.Sprintf("The server %s answered %s with something else than was expected: %v.", c.base, path, err),
+			Hint:    "is this the address of a Loadstone server, of this version?", Cause: err}
 	}
 	return nil
 }
@@ -137,8 +146,9 @@ var awayLimit = 2 * time.Minute
 // lost is the end of following what was begun on a server that does not answer any
 // more: nobody knows how it ended, so it has not passed.
 func lost(what string, err error) error {
-	e := &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The server has not answered for %s: giving up on %s, whose end is not known.", awayLimit, what),
-		Hint: "when the server is back, its page and API say what became of it", Cause: err}
+	e := &engine.Error{Code: engine.CodeUnavailable,
+		Message: fmt.Sprintf("The server has not answered for %s: giving up on %s, whose end is not known.", awayLimit, what),
+		Hint:    "when the server is back, its page and API say what became of it", Cause: err}
 	return &exitError{code: exitFailed, err: e}
 }
 
@@ -163,7 +173,8 @@ func (c *client) follow(e *env, runID string, quiet bool) (*engine.RunDetail, er
 			if detail.Live != nil && !quiet {
 				show.show(detail.Live)
 			}
-			if detail.Status.Terminal() && detail.Summary != nil && (detail.Phase == engine.PhaseNone || detail.Summary.Operations > 0) {
+			if detail.Status.Terminal() && detail.Summary != nil &&
+				(detail.Phase == engine.PhaseNone || detail.Summary.Operations > 0) {
 				return &detail, nil
 			}
 		case stop.due():

@@ -23,7 +23,8 @@ func TestExit2WhenTheServerDiesMidRun(t *testing.T) {
 	if err := os.WriteFile(one, []byte("name: x\ntarget: "+target+"\nworkload: {plugin: mix}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(two, []byte("name: x\nmatrix: {targets: ["+target+", "+target+"]}\nworkload: {plugin: mix}\n"), 0o600); err != nil {
+	if err := os.WriteFile(two, []byte("name: x\nmatrix: {targets: ["+target+", "+target+"]}\nworkload: {plugin: mix}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, then := range map[string]func(http.ResponseWriter){
@@ -38,7 +39,8 @@ func TestExit2WhenTheServerDiesMidRun(t *testing.T) {
 				case r.Method == http.MethodPost:
 					_ = json.NewEncoder(w).Encode(map[string]any{"run_id": "r", "matrix_id": "m", "status": "RUNNING"})
 				case asked.Add(1) == 1:
-					_ = json.NewEncoder(w).Encode(map[string]any{"run_id": "r", "matrix_id": "m", "status": "RUNNING", "runs": []any{}})
+					_ = json.NewEncoder(w).Encode(map[string]any{"run_id": "r", "matrix_id": "m", "status": "RUNNING",
+						"runs": []any{}})
 				default:
 					then(w)
 				}
@@ -53,7 +55,8 @@ func TestExit2WhenTheServerDiesMidRun(t *testing.T) {
 	}
 	// One that never answered began nothing: that is a mistake of the command line.
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), func() {}, []string{"run", one, "--server", "http://127.0.0.1:1", "--token", "x"}, &out, &errs); code != exitUsage {
+	if code := run(t.Context(), func() {}, []string{"run", one, "--server", "http://127.0.0.1:1", "--token", "x"}, &out,
+		&errs); code != exitUsage {
 		t.Errorf("a server that never answered: exit %d\n%s", code, errs.String())
 	}
 }
@@ -91,7 +94,8 @@ func TestEnableAsksWithTheHash(t *testing.T) {
 	} {
 		enabled = ""
 		var out, errs bytes.Buffer
-		code := run(t.Context(), func() {}, []string{"plugin", "enable", c.ref, "--server", server.URL, "--token", "x"}, &out, &errs)
+		code := run(t.Context(), func() {}, []string{"plugin", "enable", c.ref, "--server", server.URL, "--token", "x"}, &out,
+			&errs)
 		if said := out.String() + errs.String(); code != c.code || enabled != c.path || !strings.Contains(said, c.says) {
 			t.Errorf("enable %s: exit %d, enabled %q\n%s", c.ref, code, enabled, said)
 		}
@@ -119,7 +123,8 @@ func TestSecretsComeFromFiles(t *testing.T) {
 		var out, errs bytes.Buffer
 		return run(t.Context(), func() {}, args, &out, &errs), out.String() + errs.String()
 	}
-	if code, said := call("plugin", "list", "--server", server.URL, "--token-file", token); code != exitPassed || got != "Bearer s3cret" {
+	if code, said := call("plugin", "list", "--server", server.URL, "--token-file", token); code != exitPassed ||
+		got != "Bearer s3cret" {
 		t.Errorf("exit %d, %q\n%s", code, got, said)
 	}
 	t.Setenv("LOADSTONE_TOKEN_FILE", token)
@@ -127,7 +132,8 @@ func TestSecretsComeFromFiles(t *testing.T) {
 		t.Errorf("from the environment: exit %d\n%s", code, said)
 	}
 	url := write("url", "postgres://u:s3cret@127.0.0.1:1/d?connect_timeout=1\n")
-	template := write("t.yaml", "name: x\ntarget: {connection: {driver: postgres}, table_name: t}\nworkload: {plugin: mix}\n")
+	template := write("t.yaml",
+		"name: x\ntarget: {connection: {driver: postgres}, table_name: t}\nworkload: {plugin: mix}\n")
 	for _, c := range []struct {
 		args []string
 		says string
@@ -143,7 +149,8 @@ func TestSecretsComeFromFiles(t *testing.T) {
 		{[]string{"run", template, "--set-file", "target.connection.dsn=" + empty}, "is empty"},
 		{[]string{"run", template, "--plugin", "x.wasm", "--server", server.URL}, "loadstone plugin upload x.wasm"},
 	} {
-		if code, said := call(c.args...); code != exitUsage || !strings.Contains(said, c.says) || strings.Contains(said, "s3cret") {
+		if code, said := call(c.args...); code != exitUsage || !strings.Contains(said, c.says) ||
+			strings.Contains(said, "s3cret") {
 			t.Errorf("%v: exit %d, want %q\n%s", c.args, code, c.says, said)
 		}
 	}

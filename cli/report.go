@@ -53,19 +53,22 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 		if s.ServiceMs != nil {
 			printOpenLoop(p, s)
 		}
-		p("latency\tP50 %s   P95 %s   P99 %s   P99.9 %s   max %s", millis(l.P50), millis(l.P95), millis(l.P99), millis(l.P999), millis(l.Max))
+		p("latency\tP50 %s   P95 %s   P99 %s   P99.9 %s   max %s", millis(l.P50), millis(l.P95), millis(l.P99),
+			millis(l.P999), millis(l.Max))
 		p("errors\t%s (%.3g %%)", count(s.Errors.Count), s.Errors.Rate*100)
 		for _, class := range slices.Sorted(maps.Keys(s.Errors.ByClass)) {
 			p("\t%s: %s%s", class, count(s.Errors.ByClass[class]), example(s.Errors.Top, class))
 		}
 		if c := s.Connections; c != nil && (c.Lost > 0 || c.Refused > 0 || c.MostMissing > 0) {
-			p("connections\t%s lost, %s attempts to open one refused; up to %d at once were missing for over a second", count(c.Lost), count(c.Refused), c.MostMissing)
+			p("connections\t%s lost, %s attempts to open one refused; up to %d at once were missing for over a second",
+				count(c.Lost), count(c.Refused), c.MostMissing)
 		}
 		if s.Retries > 0 {
 			p("retries\t%s repetitions of failed operations", count(s.Retries))
 		}
 		if t := s.Transactions; t != nil {
-			p("transactions\t%s committed, %s rolled back as asked, %s failed", count(t.Committed), count(t.RolledBack), count(t.Failed))
+			p("transactions\t%s committed, %s rolled back as asked, %s failed", count(t.Committed), count(t.RolledBack),
+				count(t.Failed))
 		}
 		p("")
 		p("kind\toperations\top/s\tP50\tP95\tP99\terrors")
@@ -74,7 +77,8 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 			if k == nil || k.Count == 0 || k.LatencyMs == nil {
 				continue
 			}
-			p("%s\t%s\t%s\t%s\t%s\t%s\t%s", kind, count(k.Count), rated(s, k.QPS), millis(k.LatencyMs.P50), millis(k.LatencyMs.P95), millis(k.LatencyMs.P99), count(k.Errors))
+			p("%s\t%s\t%s\t%s\t%s\t%s\t%s", kind, count(k.Count), rated(s, k.QPS), millis(k.LatencyMs.P50),
+				millis(k.LatencyMs.P95), millis(k.LatencyMs.P99), count(k.Errors))
 		}
 		p("")
 	}
@@ -89,7 +93,9 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 	}
 	p("accounting\tscheduled %s = started %s + dropped %s", count(a.Scheduled), count(a.Started), count(a.Dropped))
 	if d := a.DroppedByReason; a.Dropped > 0 {
-		p("\tdropped: %s beyond max_in_flight, %s waiting when the run was given up, %s not dispatched; %s of them in the warm-up",
+		p(
+			"\tdropped: %s beyond max_in_flight, %s waiting when the run was given up, %s not dispatched; %s of them in the "+
+				"warm-up",
 			count(d.MaxInFlight), count(d.Stopped), count(d.NotDispatched), count(a.WarmupDropped))
 	}
 	p("\tstarted %s = succeeded %s + failed %s", count(a.Started), count(a.Succeeded), count(a.Failed))
@@ -140,7 +146,8 @@ func throughput(s *engine.Summary) string {
 	case !s.Rated():
 		return fmt.Sprintf("unknown, because the record is incomplete; %s operations are recorded", count(s.Operations))
 	case s.CoveredSeconds != nil:
-		return fmt.Sprintf("%s op/s over the %s s that the record covers, %s operations", rate(s.QPS), length(s.DurationSeconds), count(s.Operations))
+		return fmt.Sprintf("%s op/s over the %s s that the record covers, %s operations", rate(s.QPS),
+			length(s.DurationSeconds), count(s.Operations))
 	}
 	return fmt.Sprintf("%s op/s over %s s, %s operations", rate(s.QPS), length(s.DurationSeconds), count(s.Operations))
 }
@@ -168,7 +175,8 @@ func printCost(p func(string, ...any), c *engine.Cost, standIn string) {
 	if c.WarehouseGeneration != "" && kind == "STANDARD" {
 		kind += " of generation " + c.WarehouseGeneration
 	}
-	p("\t%s %s, %s at %.3g credits an hour, %.3g %s each (%s)", kind, c.WarehouseSize, clusters, c.CreditsPerHour, c.CreditPrice, c.Currency, c.PriceList)
+	p("\t%s %s, %s at %.3g credits an hour, %.3g %s each (%s)", kind, c.WarehouseSize, clusters, c.CreditsPerHour,
+		c.CreditPrice, c.Currency, c.PriceList)
 }
 
 // printOpenLoop says how an open loop kept its schedule.
@@ -190,7 +198,8 @@ func printOpenLoop(p func(string, ...any), s *engine.Summary) {
 	default:
 		p("open loop\tas the workload paces itself   %s%s", dropped, lag)
 	}
-	p("service\tP50 %s   P95 %s   P99 %s   from when an operation was begun; latency counts from when it was due", millis(s.ServiceMs.P50), millis(s.ServiceMs.P95), millis(s.ServiceMs.P99))
+	p("service\tP50 %s   P95 %s   P99 %s   from when an operation was begun; latency counts from when it was due",
+		millis(s.ServiceMs.P50), millis(s.ServiceMs.P95), millis(s.ServiceMs.P99))
 }
 
 func flush(w *tabwriter.Writer) error {
@@ -283,7 +292,8 @@ func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
 	}
 	word := s.StandIn()
 	if word != "" {
-		suite.Properties = &junitProperties{[]junitProperty{{"simulated", "true"}, {"stand_in", word}, {"verdict", s.VerdictText()}}}
+		suite.Properties = &junitProperties{[]junitProperty{{"simulated", "true"}, {"stand_in", word},
+			{"verdict", s.VerdictText()}}}
 		suite.Name += " (" + word + ")"
 	}
 	add := func(name string, passed bool, kind, message string) {

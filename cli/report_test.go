@@ -16,13 +16,15 @@ import (
 func summary() *engine.Summary {
 	reason := "Guardrail triggered: <generator> CPU \x01 & more"
 	return &engine.Summary{
-		RunID: "r", TestName: "orders & \"lines\"", Status: engine.StatusCompleted, CancellationReason: &reason, Validity: engine.VerdictValid,
+		RunID: "r", TestName: "orders & \"lines\"", Status: engine.StatusCompleted, CancellationReason: &reason,
+		Validity: engine.VerdictValid,
 		Figures: engine.Figures{
 			Operations: 12345, QPS: 617.25, DurationSeconds: 20,
 			LatencyMs: &engine.LatencyMs{P50: 0.41, P95: 10.2, P99: 123, Max: 20000},
 			ByKind:    map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 5, LatencyMs: &engine.LatencyMs{P50: 1}}},
 			Errors: engine.ErrorFigures{Count: 1, ByClass: map[engine.ErrorClass]int64{engine.ErrClassTimeout: 1},
-				Top: []engine.ErrorGroup{{ExecutionError: engine.ExecutionError{Class: engine.ErrClassTimeout, Message: "canceled\x1b[31m\nby the server"}, Count: 1}}},
+				Top: []engine.ErrorGroup{{ExecutionError: engine.ExecutionError{Class: engine.ErrClassTimeout,
+					Message: "canceled\x1b[31m\nby the server"}, Count: 1}}},
 			Accounting: engine.Accounting{Scheduled: 3, Started: 3, Succeeded: 2, Failed: 1, Recorded: 3, Balanced: true},
 		},
 		Thresholds: []engine.ThresholdResult{{Threshold: "p95_ms < 20", Passed: true}},
@@ -37,19 +39,29 @@ func TestExitCodes(t *testing.T) {
 		setup, valid bool
 		want         int
 	}{
-		"passed":                  {s: summary(), want: exitPassed},
-		"set-up failed":           {s: change(func(s *engine.Summary) { s.Status = engine.StatusFailed }), setup: true, want: exitUsage},
-		"failed":                  {s: change(func(s *engine.Summary) { s.Status = engine.StatusFailed }), want: exitFailed},
-		"cancelled":               {s: change(func(s *engine.Summary) { s.Status = engine.StatusCancelled }), want: exitFailed},
-		"cancelled, thresholds":   {s: change(func(s *engine.Summary) { s.Status = engine.StatusCancelled; failed(s) }), want: exitFailed},
-		"threshold":               {s: change(failed), want: exitThresholds},
-		"records lost":            {s: change(func(s *engine.Summary) { s.Accounting.Recorded--; s.Accounting.Check() }), want: exitFailed},
-		"degraded":                {s: change(func(s *engine.Summary) { s.Validity = engine.VerdictDegraded }), want: exitPassed},
-		"degraded, must be valid": {s: change(func(s *engine.Summary) { s.Validity = engine.VerdictDegraded }), valid: true, want: exitInvalid},
-		"no operation succeeded":  {s: change(func(s *engine.Summary) { s.Errors.Count = s.Operations }), valid: true, want: exitFailed},
-		"no operation begun":      {s: change(func(s *engine.Summary) { s.Operations, s.Errors.Count = 0, 0 }), want: exitFailed},
-		"all failed, threshold":   {s: change(func(s *engine.Summary) { s.Errors.Count = s.Operations; failed(s) }), want: exitThresholds},
-		"thresholds win":          {s: change(func(s *engine.Summary) { s.Validity = engine.VerdictDegraded; failed(s) }), valid: true, want: exitThresholds},
+		"passed": {s: summary(), want: exitPassed},
+		"set-up failed": {s: change(func(s *engine.Summary) { s.Status = engine.StatusFailed }), setup: true,
+			want: exitUsage},
+		"failed": {s: change(func(s *engine.Summary) { s.Status = engine.StatusFailed }), want: exitFailed},
+		"cancelled": {s: change(func(s *engine.Summary) { s.Status = engine.StatusCancelled }),
+			want: exitFailed},
+		"cancelled, thresholds": {s: change(func(s *engine.Summary) { s.Status = engine.StatusCancelled; failed(s) }),
+			want: exitFailed},
+		"threshold": {s: change(failed), want: exitThresholds},
+		"records lost": {s: change(func(s *engine.Summary) { s.Accounting.Recorded--; s.Accounting.Check() }),
+			want: exitFailed},
+		"degraded": {s: change(func(s *engine.Summary) { s.Validity = engine.VerdictDegraded }),
+			want: exitPassed},
+		"degraded, must be valid": {s: change(func(s *engine.Summary) { s.Validity = engine.VerdictDegraded }), valid: true,
+			want: exitInvalid},
+		"no operation succeeded": {s: change(func(s *engine.Summary) { s.Errors.Count = s.Operations }), valid: true,
+			want: exitFailed},
+		"no operation begun": {s: change(func(s *engine.Summary) { s.Operations, s.Errors.Count = 0, 0 }),
+			want: exitFailed},
+		"all failed, threshold": {s: change(func(s *engine.Summary) { s.Errors.Count = s.Operations; failed(s) }),
+			want: exitThresholds},
+		"thresholds win": {s: change(func(s *engine.Summary) { s.Validity = engine.VerdictDegraded; failed(s) }),
+			valid: true, want: exitThresholds},
 	} {
 		if got := judge(tc.s, tc.setup, tc.valid); got != tc.want {
 			t.Errorf("%s: exit %d, want %d", name, got, tc.want)
@@ -93,7 +105,8 @@ func TestSummaryIsReadable(t *testing.T) {
 	if err := printSummary(&b, summary()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"617 op/s", "P50 0.410 ms", "P95 10.2 ms", "P99 123 ms", "max 20.0 s", "12 345", "INSERT", "timeout: 1, most often: canceled[31m by the server\n", "balanced", "p95_ms < 20  passed"} {
+	for _, want := range []string{"617 op/s", "P50 0.410 ms", "P95 10.2 ms", "P99 123 ms", "max 20.0 s", "12 345",
+		"INSERT", "timeout: 1, most often: canceled[31m by the server\n", "balanced", "p95_ms < 20  passed"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing:\n%s", want, b.String())
 		}
@@ -111,7 +124,8 @@ func TestUsageErrors(t *testing.T) {
 		return path
 	}
 	good := write("good.yaml", "name: x\ntarget: {connection: playground, table_name: t}\nworkload: {plugin: mix}\n")
-	bad := write("bad.yaml", "name: x\ntarget: {connection: playground, table_name: t}\nworkload: {plugin: mix, concurent_connections: 5}\n")
+	bad := write("bad.yaml", "name: x\ntarget: {connection: playground, table_name: t}\nworkload: {plugin: mix, "+
+		"concurent_connections: 5}\n")
 	latin := write("latin.csv", "at_ms,statement,values\n0,note,M\xfcller\n")
 	notPlugin := write("not.wasm", "\x7fELF...")
 	for _, tc := range []struct {
@@ -148,7 +162,8 @@ func TestUsageErrors(t *testing.T) {
 
 func TestReportShowsNoInternals(t *testing.T) {
 	var b bytes.Buffer
-	code := report(&b, &engine.Error{Code: engine.CodeTarget, Message: "It is away.", Hint: "start it", Cause: errors.New("dial tcp")})
+	code := report(&b, &engine.Error{Code: engine.CodeTarget, Message: "It is away.", Hint: "start it",
+		Cause: errors.New("dial tcp")})
 	if code != exitUsage || strings.Contains(b.String(), "dial tcp") || !strings.Contains(b.String(), "start it") {
 		t.Errorf("exit %d: %s", code, b.String())
 	}
@@ -163,7 +178,8 @@ func TestSummaryJSONHasTheContractFields(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"run_id", "status", "validity", "qps", "duration_seconds", "latency_ms", "by_kind", "errors", "accounting", "plugins", "environment"} {
+	for _, field := range []string{"run_id", "status", "validity", "qps", "duration_seconds", "latency_ms", "by_kind",
+		"errors", "accounting", "plugins", "environment"} {
 		if _, ok := doc[field]; !ok {
 			t.Errorf("no %s", field)
 		}
@@ -173,11 +189,14 @@ func TestSummaryJSONHasTheContractFields(t *testing.T) {
 func TestASearchInWords(t *testing.T) {
 	p95, over, most := 1.25, 12.0, 6
 	steps := []engine.FindMaxStep{
-		{StepNumber: 1, Stage: engine.StageStepping, TotalTargetConnections: 2, QPS: 900, P95LatencyMs: &p95, P95VsBaselinePct: &over, Outcome: engine.OutcomeStable},
-		{StepNumber: 2, Stage: engine.StageConfirming, TotalTargetConnections: 6, QPS: 12_300, P95LatencyMs: &p95, P95VsBaselinePct: &over, Outcome: engine.OutcomePlateau},
+		{StepNumber: 1, Stage: engine.StageStepping, TotalTargetConnections: 2, QPS: 900, P95LatencyMs: &p95,
+			P95VsBaselinePct: &over, Outcome: engine.OutcomeStable},
+		{StepNumber: 2, Stage: engine.StageConfirming, TotalTargetConnections: 6, QPS: 12_300, P95LatencyMs: &p95,
+			P95VsBaselinePct: &over, Outcome: engine.OutcomePlateau},
 	}
 	s := summary()
-	s.FindMax = &engine.FindMaxResult{Unit: engine.FindMaxConnections, Found: true, Confirmed: true, MaxConnections: &most, QPS: 12_300, P95LatencyMs: &p95,
+	s.FindMax = &engine.FindMaxResult{Unit: engine.FindMaxConnections, Found: true, Confirmed: true, MaxConnections: &most,
+		QPS: 12_300, P95LatencyMs: &p95,
 		Steps: 2, Reason: "The target sustains 6 connections.", History: steps}
 	var b bytes.Buffer
 	if err := printSummary(&b, s); err != nil {
@@ -188,18 +207,21 @@ func TestASearchInWords(t *testing.T) {
 			t.Errorf("no %q in\n%s", words, b.String())
 		}
 	}
-	if line := stepLine(steps[1], wide); !strings.Contains(line, "step 2") || !strings.Contains(line, "+12 %") || !strings.Contains(line, "repeated") {
+	if line := stepLine(steps[1], wide); !strings.Contains(line, "step 2") || !strings.Contains(line, "+12 %") ||
+		!strings.Contains(line, "repeated") {
 		t.Error(line)
 	}
 	low, high := 6.0, 10.0
-	line := searching(&engine.FindMaxState{Unit: engine.FindMaxConnections, CurrentStep: 3, TargetWorkers: 8, StepElapsed: 2, StepDuration: 12, LastStable: &low, FirstUnstable: &high, CurrentP95Ms: &p95}, wide)
+	line := searching(&engine.FindMaxState{Unit: engine.FindMaxConnections, CurrentStep: 3, TargetWorkers: 8,
+		StepElapsed: 2, StepDuration: 12, LastStable: &low, FirstUnstable: &high, CurrentP95Ms: &p95}, wide)
 	if !strings.Contains(line, "step 3: 8 connections") || !strings.Contains(line, "between 6 and 10") {
 		t.Error(line)
 	}
 }
 
 func TestLengthsOfRuns(t *testing.T) {
-	for seconds, want := range map[float64]string{0: "0", 0.0214567: "0.0215", 0.96: "0.96", 1: "1.0", 59.96: "60.0", 3600: "3600.0"} {
+	for seconds, want := range map[float64]string{0: "0", 0.0214567: "0.0215", 0.96: "0.96", 1: "1.0", 59.96: "60.0",
+		3600: "3600.0"} {
 		if got := length(seconds); got != want {
 			t.Errorf("%v s: %s, want %s", seconds, got, want)
 		}

@@ -39,8 +39,9 @@ type runCommand struct {
 
 func (c *runCommand) Run(e *env) error {
 	if c.Server != "" && len(c.Plugin) > 0 {
-		return &engine.Error{Code: engine.CodeInvalid, Message: "--plugin loads a plugin into this process; the run of --server takes place there.",
-			Hint: "upload it with: loadstone plugin upload " + c.Plugin[0] + ", and name it in the template"}
+		return &engine.Error{Code: engine.CodeInvalid,
+			Message: "--plugin loads a plugin into this process; the run of --server takes place there.",
+			Hint:    "upload it with: loadstone plugin upload " + c.Plugin[0] + ", and name it in the template"}
 	}
 	source, err := c.source()
 	if err != nil {
@@ -112,7 +113,8 @@ func (c *runCommand) source() (source []byte, err error) {
 	for _, set := range c.Set {
 		path, value, ok := strings.Cut(set, "=")
 		if !ok {
-			return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("--set %s has no value.", set), Hint: "write --set path=value, for example --set workload.duration_seconds=60"}
+			return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("--set %s has no value.", set),
+				Hint: "write --set path=value, for example --set workload.duration_seconds=60"}
 		}
 		fields = append(fields, template.Assignment{Path: path, Value: value})
 	}
@@ -139,8 +141,9 @@ func (c *runCommand) feed(scenario *engine.Scenario) error {
 	}
 	if at := invalidUTF8(text); at > 0 && len(text) <= engine.MaxFeedCSV {
 		// JSON would replace the bytes, and other values would be issued than the file holds.
-		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The feed %s cannot be used: line %d is not valid UTF-8.", c.Feed, at),
-			Hint: "Save the file as UTF-8; values of bytes are written in hexadecimal."}
+		return &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("The feed %s cannot be used: line %d is not valid UTF-8.", c.Feed, at),
+			Hint:    "Save the file as UTF-8; values of bytes are written in hexadecimal."}
 	}
 	scenario.Workload.Feed = &engine.Feed{CSV: string(text)}
 	return template.Check(*scenario)
@@ -175,7 +178,9 @@ func (c *runCommand) open(e *env) (s *services, done func(), err error) {
 	remove := func() {}
 	s, err = assemble(e.ctx, flags, false, quiet)
 	if engine.HasCode(err, engine.CodeConflict) && c.DataDir == "" {
-		_, _ = fmt.Fprintf(e.stderr, "Another Loadstone uses %s: this run keeps its data in a folder of its own, which is removed afterwards.\n", flags.DataDir)
+		_, _ = fmt.Fprintf(e.stderr,
+			"Another Loadstone uses %s: this run keeps its data in a folder of its own, which is removed afterwards.\n",
+			flags.DataDir)
 		dir, tmpErr := os.MkdirTemp("", "loadstone-")
 		if tmpErr != nil {
 			return nil, nil, fmt.Errorf("making a temporary data directory: %w", tmpErr)
@@ -190,7 +195,8 @@ func (c *runCommand) open(e *env) (s *services, done func(), err error) {
 	}
 	if c.Calibrate != "off" {
 		// The folder of this run alone has none, but the machine's may.
-		if kept := readCertificate(filepath.Join(defaultDataDir(), calibrationFile)); kept != nil && s.certificate.current() == nil {
+		if kept := readCertificate(filepath.Join(defaultDataDir(), calibrationFile)); kept != nil &&
+			s.certificate.current() == nil {
 			s.certificate.adopt(kept)
 		}
 		s.certificate.before(e, c.Quiet)

@@ -22,7 +22,9 @@ func (f databaseFlags) ofDatabase(e *env, do func(ctx context.Context, url strin
 		return err
 	}
 	if url == "" {
-		return engine.InvalidField("--database-url", "is required", "give it as LOADSTONE_DATABASE_URL, --database-url-file or --database-url: postgres://user:password@host:5432/database")
+		return engine.InvalidField("--database-url", "is required",
+			"give it as LOADSTONE_DATABASE_URL, --database-url-file or --database-url: "+
+				"postgres://user:password@host:5432/database")
 	}
 	if err := do(e.ctx, url); err != nil {
 		return err

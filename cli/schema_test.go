@@ -21,7 +21,8 @@ func TestAStartLooksAtTheSchema(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var out bytes.Buffer
-		args := []string{"run", "../examples/first-run.yaml", "--database-url", control, "--data-dir", filepath.Join(t.TempDir(), "data")}
+		args := []string{"run", "../examples/first-run.yaml", "--database-url", control, "--data-dir",
+			filepath.Join(t.TempDir(), "data")}
 		if code = run(ctx, cancel, args, &out, &out); code == exitPassed {
 			t.Fatalf("it ran:\n%s", out.String())
 		}

@@ -20,7 +20,8 @@ func TestLogLinesScrollAboveTheStatusLine(t *testing.T) {
 	s.keep()
 	s.keep()
 	_, _ = s.Write([]byte("the end\n"))
-	want := clearLine + "measuring 1" + clearLine + "a warning\nmeasuring 1" + clearLine + "measuring 2" + "\n" + "the end\n"
+	want := clearLine + "measuring 1" + clearLine + "a warning\nmeasuring 1" + clearLine + "measuring 2" + "\n" +
+		"the end\n"
 	if out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
@@ -57,14 +58,16 @@ func TestProgressIsTheSameWithoutTerminal(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out)
 	u := measuring()
-	u.Logs = []engine.LogEntry{{Seq: 1, Level: engine.LogWarning, Message: "slow"}, {Seq: 2, Level: engine.LogInfo, Message: "fine"}}
+	u.Logs = []engine.LogEntry{{Seq: 1, Level: engine.LogWarning, Message: "slow"},
+		{Seq: 2, Level: engine.LogInfo, Message: "fine"}}
 	p.show(u)
 	p.show(u)
 	u.Status, u.Phase = engine.StatusCompleted, nil
 	p.show(u)
 	p.end()
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], "slow") || !strings.Contains(lines[1], "errors 1 234") || strings.Contains(out.String(), "\x1b") {
+	if len(lines) != 2 || !strings.Contains(lines[0], "slow") || !strings.Contains(lines[1], "errors 1 234") ||
+		strings.Contains(out.String(), "\x1b") {
 		t.Errorf("got %q", out.String())
 	}
 }

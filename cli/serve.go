@@ -123,7 +123,8 @@ func (c *serveCommand) listen(s *services) (*server.Server, string, error) {
 	address := c.Listen
 	if address == "" {
 		address = defaultListen
-		if probe, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address); errors.Is(err, syscall.EADDRINUSE) {
+		if probe, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address); errors.Is(err,
+			syscall.EADDRINUSE) {
 			s.log.Info().Str("address", address).Msg("the default port is taken: a free one is used")
 			address = "127.0.0.1:0"
 		} else if err == nil {
@@ -157,9 +158,12 @@ func (c *serveCommand) listen(s *services) (*server.Server, string, error) {
 	bound, err := srv.Listen()
 	if err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, "", &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The address %s is in use.", address), Hint: "stop what listens there, or choose another with --listen", Cause: err}
+			return nil, "", &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The address %s is in use.", address),
+				Hint: "stop what listens there, or choose another with --listen", Cause: err}
 		}
-		return nil, "", &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The address %s cannot be listened on: %v.", address, err), Hint: "write --listen host:port", Cause: err}
+		return nil, "", &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("The address %s cannot be listened on: %v.", address, err), Hint: "write --listen host:port",
+			Cause: err}
 	}
 	return srv, bound, nil
 }
@@ -219,7 +223,8 @@ func (f *firstRun) matrix(e *env, s *services, base string, scenario engine.Scen
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(e.stdout, "Running %q once, on %d targets. Live on the page:  %s/matrix/%s\n\n", f.scenario.Name, len(m.Runs), base, m.MatrixID)
+	_, _ = fmt.Fprintf(e.stdout, "Running %q once, on %d targets. Live on the page:  %s/matrix/%s\n\n", f.scenario.Name,
+		len(m.Runs), base, m.MatrixID)
 	if _, err := s.matrices.Start(context.WithoutCancel(e.ctx), m.MatrixID, "serve"); err != nil {
 		return err
 	}

@@ -56,13 +56,15 @@ func (f operatorFlags) client() (*client, error) {
 	if dir == "" {
 		dir = defaultDataDir()
 	}
-	nobody := &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("No server runs on the data directory %s.", dir),
-		Hint: "start it with loadstone serve, or name its directory with --data-dir"}
+	nobody := &engine.Error{Code: engine.CodeUnavailable,
+		Message: fmt.Sprintf("No server runs on the data directory %s.", dir),
+		Hint:    "start it with loadstone serve, or name its directory with --data-dir"}
 	text, err := os.ReadFile(filepath.Join(dir, operatorFile)) //nolint:gosec // the user names the folder
 	switch {
 	case errors.Is(err, os.ErrPermission):
-		return nil, &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("The server's files in %s are not yours to read.", dir),
-			Hint: "run this as the user who runs the server", Cause: err}
+		return nil, &engine.Error{Code: engine.CodeForbidden,
+			Message: fmt.Sprintf("The server's files in %s are not yours to read.", dir),
+			Hint:    "run this as the user who runs the server", Cause: err}
 	case err != nil:
 		nobody.Cause = err
 		return nil, nobody

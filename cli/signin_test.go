@@ -33,7 +33,8 @@ func serve(t *testing.T, control, dir string) *served {
 	var out output
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, cancel, []string{"serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url", control, "--data-dir", dir}, &out, &out)
+		ended <- run(ctx, cancel, []string{"serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--database-url",
+			control, "--data-dir", dir}, &out, &out)
 	}()
 	s := &served{t: t, dir: dir}
 	s.end = func() {
@@ -127,7 +128,8 @@ func TestSigninAndTokenCommands(t *testing.T) {
 		}
 		return m
 	}
-	read, write, admin := one.token("reader", "--scope", "read", "--days", "1"), one.token("for ci"), one.token("admin", "--scope", "admin")
+	read, write, admin := one.token("reader", "--scope", "read", "--days", "1"), one.token("for ci"),
+		one.token("admin", "--scope", "admin")
 	for token, want := range map[string]struct {
 		name, scope string
 		days        int
@@ -138,7 +140,8 @@ func TestSigninAndTokenCommands(t *testing.T) {
 		admin: {"admin", "admin", 90, 201, 422},
 	} {
 		m := who(two, token).Token // also on the other server
-		if left := time.Until(m.ExpiresAt.Time); m.Name != want.name || m.Scope != want.scope || left > time.Duration(want.days)*24*time.Hour || left < time.Duration(want.days)*24*time.Hour-time.Hour {
+		if left := time.Until(m.ExpiresAt.Time); m.Name != want.name || m.Scope != want.scope ||
+			left > time.Duration(want.days)*24*time.Hour || left < time.Duration(want.days)*24*time.Hour-time.Hour {
 			t.Errorf("%s: %+v", want.name, m)
 		}
 		if code := one.ask("POST", "/api/auth/tokens", token, `{"name": "another"}`, nil); code != want.mints {
@@ -182,7 +185,8 @@ func TestSigninAndTokenCommands(t *testing.T) {
 	}
 	dial := func(token string) *websocket.Conn {
 		t.Helper()
-		conn, res, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(one.base, "http")+"/ws/runs/"+created.RunID, http.Header{"Authorization": {"Bearer " + token}})
+		conn, res, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(one.base, "http")+"/ws/runs/"+created.RunID,
+			http.Header{"Authorization": {"Bearer " + token}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,12 +224,14 @@ func TestSigninAndTokenCommands(t *testing.T) {
 		{[]string{"token", "", "--days", "3"}, "NAME"},
 		{[]string{"token", "x", "--scope", "root"}, "read"},
 	} {
-		if code, out, errs := one.loadstone(c.args...); code != exitUsage || out != "" || !strings.Contains(strings.ToLower(errs), strings.ToLower(c.want)) {
+		if code, out, errs := one.loadstone(c.args...); code != exitUsage || out != "" ||
+			!strings.Contains(strings.ToLower(errs), strings.ToLower(c.want)) {
 			t.Errorf("%q: exit %d, %q, %q", c.args, code, out, errs)
 		}
 	}
 	one.end()
-	if code, _, errs := one.loadstone("token", "late"); code != exitUsage || !strings.Contains(errs, "No server runs on the data directory") {
+	if code, _, errs := one.loadstone("token", "late"); code != exitUsage ||
+		!strings.Contains(errs, "No server runs on the data directory") {
 		t.Errorf("a token without a server: exit %d, %q", code, errs)
 	}
 }

@@ -25,7 +25,8 @@ var simulatedConnection = store.Connection{Name: "snowsim", Driver: "snowflake",
 func startSnowsim(ctx context.Context, options snowsim.Options) (*snowsim.Server, error) {
 	server, err := snowsim.Start(ctx, options)
 	if err != nil {
-		return nil, &engine.Error{Code: engine.CodeUnavailable, Message: "The stand-in for Snowflake does not start: " + strings.TrimRight(err.Error(), ".") + ".", Cause: err}
+		return nil, &engine.Error{Code: engine.CodeUnavailable, Message: "The stand-in for Snowflake does not start: " +
+			strings.TrimRight(err.Error(), ".") + ".", Cause: err}
 	}
 	return server, nil
 }
@@ -87,8 +88,9 @@ func (d *simulatedDriver) start() (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.options.Postgres == "" {
-		return "", &engine.Error{Code: engine.CodeInvalid, Message: "The built-in stand-in for Snowflake needs the embedded Postgres, and this server uses another one.",
-			Hint: "start one with loadstone snowsim --postgres, and save a connection to it"}
+		return "", &engine.Error{Code: engine.CodeInvalid,
+			Message: "The built-in stand-in for Snowflake needs the embedded Postgres, and this server uses another one.",
+			Hint:    "start one with loadstone snowsim --postgres, and save a connection to it"}
 	}
 	if d.server == nil {
 		server, err := startSnowsim(context.Background(), d.options)

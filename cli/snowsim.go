@@ -107,7 +107,8 @@ func (c *snowsimCommand) Run(e *env) error {
 		// A shell can cut the connection out of it: & is not escaped.
 		out := json.NewEncoder(e.stdout)
 		out.SetEscapeHTML(false)
-		if err := out.Encode(map[string]any{"dsn": dsn, "address": server.Addr(), "simulated": true, "version": snowsim.Version}); err != nil {
+		if err := out.Encode(map[string]any{"dsn": dsn, "address": server.Addr(), "simulated": true,
+			"version": snowsim.Version}); err != nil {
 			return fmt.Errorf("printing: %w", err)
 		}
 	} else {
@@ -134,10 +135,12 @@ It ends with Ctrl-C.
 func (c *snowsimCommand) options() (snowsim.Options, error) {
 	var o snowsim.Options
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return o, engine.InvalidField("--listen", "is not an address with a port", "127.0.0.1:8085, or 127.0.0.1:0 for any free port")
+		return o, engine.InvalidField("--listen", "is not an address with a port",
+			"127.0.0.1:8085, or 127.0.0.1:0 for any free port")
 	}
 	if math.IsNaN(c.TimeScale) || c.TimeScale < 0.01 || c.TimeScale > 10_000 {
-		return o, engine.InvalidField("--time-scale", "is not between 0.01 and 10 000", "1 is the model's own time, 10 is ten times faster")
+		return o, engine.InvalidField("--time-scale", "is not between 0.01 and 10 000",
+			"1 is the model's own time, 10 is ten times faster")
 	}
 	if c.Lag < 0 {
 		return o, engine.InvalidField("--lag", "is negative", "")
@@ -147,7 +150,8 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 		return o, engine.InvalidField("--size", err.Error(), "XSMALL, SMALL, MEDIUM, LARGE, XLARGE … 6XLARGE")
 	}
 	name := strings.ToUpper(c.Warehouse)
-	house := warehouse.Defaults(warehouse.Spec{Name: name, Size: size, MaxClusters: c.Clusters, MaxConcurrency: c.Slots, AutoResume: true, AutoSuspend: 10 * time.Minute})
+	house := warehouse.Defaults(warehouse.Spec{Name: name, Size: size, MaxClusters: c.Clusters, MaxConcurrency: c.Slots,
+		AutoResume: true, AutoSuspend: 10 * time.Minute})
 	if c.Clusters < 1 || c.Slots < 1 {
 		return o, engine.InvalidField("--clusters, --slots", "are at least 1", "")
 	}
@@ -155,8 +159,9 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 		return o, engine.InvalidField("--warehouse", err.Error(), "")
 	}
 	o = snowsim.Options{Listen: c.Listen, Postgres: c.Postgres, TimeScale: c.TimeScale, Seed: c.Seed,
-		Warehouses: []warehouse.Spec{house, {Name: "INTERACTIVE_WH", Type: warehouse.TypeInteractive, Size: size, AutoResume: true}},
-		History:    history.Options{Lag: c.Lag, AggregateLag: c.Lag}}
+		Warehouses: []warehouse.Spec{house,
+			{Name: "INTERACTIVE_WH", Type: warehouse.TypeInteractive, Size: size, AutoResume: true}},
+		History: history.Options{Lag: c.Lag, AggregateLag: c.Lag}}
 	if c.Password != "" || c.User != "" {
 		o.Users = []snowsim.User{{Name: strings.ToUpper(c.User), Password: c.Password}}
 		if c.Password == "" {
@@ -168,12 +173,14 @@ func (c *snowsimCommand) options() (snowsim.Options, error) {
 	}
 	o.Contract = translate.Account{Standard: c.Edition == "standard", Trial: c.Trial, Region: strings.ToUpper(c.Region)}
 	if o.Contract.Standard && c.Clusters > 1 {
-		return o, engine.InvalidField("--clusters", "are more than one, which Standard edition does not have", "leave --edition out, or --clusters")
+		return o, engine.InvalidField("--clusters", "are more than one, which Standard edition does not have",
+			"leave --edition out, or --clusters")
 	}
 	for _, text := range c.Deny {
 		d, err := translate.ParseDenied(text)
 		if err != nil {
-			return o, engine.InvalidField("--deny", err.Error(), "UPDATE, DELETE ON ORDERS, CREATE TABLE, MONITOR ON LOADSTONE_WH FROM SYSADMIN")
+			return o, engine.InvalidField("--deny", err.Error(),
+				"UPDATE, DELETE ON ORDERS, CREATE TABLE, MONITOR ON LOADSTONE_WH FROM SYSADMIN")
 		}
 		o.Denied = append(o.Denied, d)
 	}
@@ -192,7 +199,8 @@ func (c *snowsimCommand) credentials(u *snowsim.User) error {
 	if c.PublicKey != "" {
 		text, err := os.ReadFile(c.PublicKey) //nolint:gosec // the user names the file
 		if err != nil {
-			return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The public key cannot be read: %v.", err), Cause: err}
+			return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The public key cannot be read: %v.", err),
+				Cause: err}
 		}
 		u.PublicKey = string(text)
 	}
@@ -212,5 +220,6 @@ func startSnowsimPostgres(e *env, dir string) (*embedded.Postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	return embedded.Start(e.ctx, embedded.Options{DataDir: dir, Log: e.log, Settings: map[string]string{"synchronous_commit": "off"}})
+	return embedded.Start(e.ctx, embedded.Options{DataDir: dir, Log: e.log,
+		Settings: map[string]string{"synchronous_commit": "off"}})
 }

@@ -12,7 +12,8 @@ import (
 // TestSnowsimFlags: what cannot be meant is refused before anything starts.
 func TestSnowsimFlags(t *testing.T) {
 	good := func() *snowsimCommand {
-		return &snowsimCommand{Listen: "127.0.0.1:0", User: "ann", Password: "x", Warehouse: "w", Size: "MEDIUM", Clusters: 3, Slots: 4, TimeScale: 10, Lag: time.Second,
+		return &snowsimCommand{Listen: "127.0.0.1:0", User: "ann", Password: "x", Warehouse: "w", Size: "MEDIUM", Clusters: 3,
+			Slots: 4, TimeScale: 10, Lag: time.Second,
 			Faults: []string{"503,rate=0.01", "slow,at=7,delay=3s,on=chunk"},
 			Region: "gcp_us_central1", Trial: true, Deny: []string{"update", "Create  Table on public from bench"}}
 	}
@@ -20,10 +21,12 @@ func TestSnowsimFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := o.Warehouses[0]; w.Name != "W" || w.Size != "Medium" || w.MaxClusters != 3 || w.MaxConcurrency != 4 || o.Users[0].Name != "ANN" || len(o.Faults) != 2 || o.Faults[1].DelayMs != 3000 {
+	if w := o.Warehouses[0]; w.Name != "W" || w.Size != "Medium" || w.MaxClusters != 3 || w.MaxConcurrency != 4 ||
+		o.Users[0].Name != "ANN" || len(o.Faults) != 2 || o.Faults[1].DelayMs != 3000 {
 		t.Errorf("%+v", o)
 	}
-	if !o.Contract.Trial || o.Contract.Standard || o.Contract.Region != "GCP_US_CENTRAL1" || len(o.Denied) != 2 || o.Denied[0].Privilege != "UPDATE" ||
+	if !o.Contract.Trial || o.Contract.Standard || o.Contract.Region != "GCP_US_CENTRAL1" || len(o.Denied) != 2 ||
+		o.Denied[0].Privilege != "UPDATE" ||
 		o.Denied[1] != (translate.Denied{Role: "BENCH", Privilege: "CREATE TABLE", Object: "PUBLIC"}) {
 		t.Errorf("%+v, %+v", o.Contract, o.Denied)
 	}

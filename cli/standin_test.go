@@ -82,7 +82,8 @@ func TestSnowsimTakesTheCredentialsOfItsFlags(t *testing.T) {
 	p := newProgram(t)
 	private, public := p.keyPair("rsa.pub")
 	stranger, _ := p.keyPair("stranger.pub")
-	if code, text := p.command("snowsim", "--public-key", p.path("missing.pub")); code == 0 || !strings.Contains(text, "missing.pub") {
+	if code, text := p.command("snowsim", "--public-key", p.path("missing.pub")); code == 0 ||
+		!strings.Contains(text, "missing.pub") {
 		t.Errorf("a key that is not there: exit %d, %s", code, text)
 	}
 	signIn := func(s *standIn, parameters map[string]string) error {
@@ -116,16 +117,21 @@ func TestSnowsimTakesTheCredentialsOfItsFlags(t *testing.T) {
 		alwaysAvailable bool
 	}{
 		{"password", map[string]string{"password": "hunter2"}, map[string]string{"password": "hunter3"}, true},
-		{"key pair", map[string]string{"authenticator": "snowflake_jwt", "private_key": private}, map[string]string{"authenticator": "snowflake_jwt", "private_key": stranger}, false},
-		{"token", map[string]string{"authenticator": "programmatic_access_token", "token": "pat-two"}, map[string]string{"authenticator": "programmatic_access_token", "token": "oauth-one"}, false},
-		{"OAuth", map[string]string{"authenticator": "oauth", "token": "oauth-one"}, map[string]string{"authenticator": "oauth", "token": "pat-one"}, false},
+		{"key pair", map[string]string{"authenticator": "snowflake_jwt", "private_key": private},
+			map[string]string{"authenticator": "snowflake_jwt", "private_key": stranger}, false},
+		{"token", map[string]string{"authenticator": "programmatic_access_token", "token": "pat-two"},
+			map[string]string{"authenticator": "programmatic_access_token", "token": "oauth-one"}, false},
+		{"OAuth", map[string]string{"authenticator": "oauth", "token": "oauth-one"},
+			map[string]string{"authenticator": "oauth", "token": "pat-one"}, false},
 	}
 	secret := p.write("password", "hunter2\n")
-	for _, flags := range [][]string{{"--public-key", public, "--token", "pat-one", "--token", "pat-two", "--oauth-token", "oauth-one"}, nil} {
+	for _, flags := range [][]string{{"--public-key", public, "--token", "pat-one", "--token", "pat-two", "--oauth-token",
+		"oauth-one"}, nil} {
 		s := p.standIn(append([]string{"--listen", "127.0.0.1:0", "--password-file", secret}, flags...)...)
 		for _, way := range ways {
 			err := signIn(s, way.right)
-			if registered := way.alwaysAvailable || flags != nil; registered && err != nil || !registered && !engine.HasCode(err, engine.CodeTarget) {
+			if registered := way.alwaysAvailable || flags != nil; registered && err != nil || !registered &&
+				!engine.HasCode(err, engine.CodeTarget) {
 				t.Errorf("%s, registered %v: %v", way.name, registered, err)
 			}
 			if err := signIn(s, way.wrong); !engine.HasCode(err, engine.CodeTarget) {
@@ -143,8 +149,10 @@ func TestHistoryOutlivesTheStandIn(t *testing.T) {
 	secret := p.write("password", "hunter2\n")
 	s := p.standIn("--listen", "127.0.0.1:0", "--password-file", secret, "--time-scale", "10", "--lag", "60s")
 	template := func(name string, seconds int) string {
-		return p.write(name, fmt.Sprintf("name: %s\ntarget:\n  connection: {driver: snowflake, dsn: %q}\n  adapter: snowflake_standard\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
-			"workload: {plugin: mix, concurrent_connections: 2, warmup_seconds: 0, duration_seconds: %d}\n", strings.TrimSuffix(name, ".yaml"), s.dsn, seconds))
+		return p.write(name, fmt.Sprintf("name: %s\ntarget:\n  connection: {driver: snowflake, dsn: %q}\n  adapter: "+
+			"snowflake_standard\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
+			"workload: {plugin: mix, concurrent_connections: 2, warmup_seconds: 0, duration_seconds: %d}\n",
+			strings.TrimSuffix(name, ".yaml"), s.dsn, seconds))
 	}
 	code, text, sum := p.run(template("outlived.yaml", 3), "--wait-enrichment", "0s")
 	if code != 0 || sum == nil || !sum.Simulated || sum.Emulated || sum.Operations == 0 {
@@ -166,8 +174,10 @@ func TestHistoryOutlivesTheStandIn(t *testing.T) {
 		}
 		return d.Enrichment.Status.Over()
 	})
-	if e := d.Enrichment; e.Status != engine.EnrichmentCompleted || e.Executions != sum.Accounting.Recorded || e.Matched*100 < e.Executions*95 {
-		t.Errorf("after the restart: %s, %d of %d executions found (%d recorded): %s", e.Status, e.Matched, e.Executions, sum.Accounting.Recorded, e.Reason)
+	if e := d.Enrichment; e.Status != engine.EnrichmentCompleted || e.Executions != sum.Accounting.Recorded ||
+		e.Matched*100 < e.Executions*95 {
+		t.Errorf("after the restart: %s, %d of %d executions found (%d recorded): %s", e.Status, e.Matched, e.Executions,
+			sum.Accounting.Recorded, e.Reason)
 	}
 	checkCreditsSoFar(t, server, template("credits.yaml", 12))
 }

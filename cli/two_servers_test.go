@@ -118,8 +118,10 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	dir := t.TempDir()
 	template := func(seconds int) string {
 		path := filepath.Join(dir, fmt.Sprintf("run-%d.yaml", seconds))
-		text := fmt.Sprintf("name: run-%d\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  prepare: {rows: 1000, if_exists: use}\n"+
-			"workload: {plugin: mix, load_mode: QPS, target_qps: 20, concurrent_connections: 2, duration_seconds: %d, warmup_seconds: 0}\n", seconds, load, seconds)
+		text := fmt.Sprintf("name: run-%d\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
+			"prepare: {rows: 1000, if_exists: use}\n"+
+			"workload: {plugin: mix, load_mode: QPS, target_qps: 20, concurrent_connections: 2, duration_seconds: %d, "+
+			"warmup_seconds: 0}\n", seconds, load, seconds)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +147,8 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	store := []string{"--database-url", control}
 	state := func(name string) (status, reason string) {
 		t.Helper()
-		_ = conn.QueryRow(t.Context(), "SELECT status, coalesce(cancellation_reason, '') FROM run_status WHERE test_name = $1", name).Scan(&status, &reason)
+		_ = conn.QueryRow(t.Context(),
+			"SELECT status, coalesce(cancellation_reason, '') FROM run_status WHERE test_name = $1", name).Scan(&status, &reason)
 		return status, reason
 	}
 	await := func(name, want string, limit time.Duration, p *process) string {
@@ -167,11 +170,13 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	await("run-20", "RUNNING", startLimit, first)
 	// On its data directory there is no place for another process.
 	taken := launch(t, append([]string{"run", template(2), "--data-dir", filepath.Join(dir, "a")}, store...)...)
-	if err := taken.wait(t, 30*time.Second); err == nil || !strings.Contains(taken.out.String(), "is using the data directory") {
+	if err := taken.wait(t, 30*time.Second); err == nil ||
+		!strings.Contains(taken.out.String(), "is using the data directory") {
 		t.Errorf("a second process on the data directory: %v\n%s", err, taken.out.String())
 	}
 	// Others on the store leave the run alone.
-	second := launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "b")}, store...)...)
+	second := launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "b")},
+		store...)...)
 	third := run("c", 1)
 	if err := third.wait(t, time.Minute); err != nil {
 		t.Errorf("a run beside the first: %v\n%s", err, third.out.String())
@@ -188,9 +193,11 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	await("run-61", "RUNNING", startLimit, back)
 	// What is lost is a matrix in its first run.
 	both := filepath.Join(dir, "both.yaml")
-	one := fmt.Sprintf("connection: {driver: postgres, dsn: %q}, table_name: orders, prepare: {rows: 1000, if_exists: use}", load)
+	one := fmt.Sprintf(
+		"connection: {driver: postgres, dsn: %q}, table_name: orders, prepare: {rows: 1000, if_exists: use}", load)
 	text := fmt.Sprintf("name: run-62\nmatrix:\n  targets:\n  - {label: a, %s}\n  - {label: b, %s}\n"+
-		"workload: {plugin: mix, load_mode: QPS, target_qps: 20, concurrent_connections: 2, duration_seconds: 62, warmup_seconds: 0}\n", one, one)
+		"workload: {plugin: mix, load_mode: QPS, target_qps: 20, concurrent_connections: 2, duration_seconds: 62, "+
+		"warmup_seconds: 0}\n", one, one)
 	if err := os.WriteFile(both, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +218,8 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	// data directory is taken back without waiting for that, the other one is left.
 	lease := func(from time.Duration) {
 		t.Helper()
-		if _, err := conn.Exec(t.Context(), "UPDATE run_status SET lease_until = now() + $1 WHERE test_name IN ('run-61', 'run-62 · a')", from); err != nil {
+		if _, err := conn.Exec(t.Context(),
+			"UPDATE run_status SET lease_until = now() + $1 WHERE test_name IN ('run-61', 'run-62 · a')", from); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := conn.Exec(t.Context(), "UPDATE matrices SET lease_until = now() + $1", from); err != nil {

@@ -27,7 +27,8 @@ func TestAClockDoesNotFollowTheWall(t *testing.T) {
 	began := c.Now()
 	for _, step = range []int64{3600, -3600, 0} {
 		read := set(time.Now(), step)
-		if want := time.Duration(step) * time.Second; (c.Offset()-want).Abs() > time.Millisecond || (read.Round(0).Sub(began.Round(0))-want).Abs() > time.Minute {
+		if want := time.Duration(step) * time.Second; (c.Offset()-want).Abs() > time.Millisecond ||
+			(read.Round(0).Sub(began.Round(0))-want).Abs() > time.Minute {
 			t.Fatalf("the clock was set by %v, and its offset is %v", want, c.Offset())
 		}
 		for _, now := range []time.Time{c.Now(), c.Place(read)} {

@@ -123,7 +123,9 @@ func TestAsErrorKeepsTheCauseAndHidesIt(t *testing.T) {
 }
 
 func TestAnErrorGivesEachHintOnce(t *testing.T) {
-	e := &Error{Message: "It is disabled.", Hint: "Enable it.", Fields: []FieldError{{Field: "a", Message: "is off", Hint: "Enable it."}, {Field: "b", Message: "is odd", Hint: "even it"}}}
+	e := &Error{Message: "It is disabled.", Hint: "Enable it.",
+		Fields: []FieldError{{Field: "a", Message: "is off", Hint: "Enable it."},
+			{Field: "b", Message: "is odd", Hint: "even it"}}}
 	if got, want := e.Error(), "It is disabled.\n  a: is off\n  b: is odd (even it)\n  hint: Enable it."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

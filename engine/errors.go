@@ -75,7 +75,8 @@ func AsError(err error) *Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	return &Error{Code: CodeInternal, Message: "Something went wrong inside Loadstone.", Hint: "The server's log has the details.", Cause: err}
+	return &Error{Code: CodeInternal, Message: "Something went wrong inside Loadstone.",
+		Hint: "The server's log has the details.", Cause: err}
 }
 
 // HasCode reports whether err's user-facing error has the given code.

@@ -61,7 +61,10 @@ func (e *jsonError) Unwrap() error { return e.cause }
 func wordsOf(e *json.UnmarshalTypeError) string {
 	what := "it"
 	// Names of Go types that are embedded stand in the path too; ours in JSON are in lower case.
-	path := slices.DeleteFunc(strings.Split(e.Field, "."), func(step string) bool { return step == "" || step[0] >= 'A' && step[0] <= 'Z' })
+	path := slices.DeleteFunc(strings.Split(e.Field, "."), func(step string) bool {
+		return step == "" || step[0] >= 'A' &&
+			step[0] <= 'Z'
+	})
 	if len(path) > 0 {
 		what = "the field " + strings.Join(path, ".")
 	}

@@ -22,8 +22,9 @@ func TestNoErrorOfJSONNamesATypeOfThisProgram(t *testing.T) {
 		Workload inner `json:"workload"`
 	}
 	for text, want := range map[string]string{
-		`{"workload": {"seed": "x"}}`:                  "the field workload.seed is text, which should be a whole number",
-		`{"workload": {"seed": 1.5}}`:                  "the field workload.seed is the number 1.5, which should be a whole number of at most 9223372036854775807",
+		`{"workload": {"seed": "x"}}`: "the field workload.seed is text, which should be a whole number",
+		`{"workload": {"seed": 1.5}}`: "the field workload.seed is the number 1.5, which should be a " +
+			"whole number of at most 9223372036854775807",
 		`{"workload": {"seed": 99999999999999999999}}`: "is the number 99999999999999999999",
 		`{"workload": {"small": 256}}`:                 "a whole number from 0 to 255",
 		`{"workload": {"rate": 1e999}}`:                "the number 1e999, which should be a number",
@@ -49,7 +50,8 @@ func TestNoErrorOfJSONNamesATypeOfThisProgram(t *testing.T) {
 		}
 	}
 	err := json.Unmarshal([]byte(`{"workload": {"seed": "x"}}`), &doc)
-	if got := WithoutGo("reading: "+err.Error(), err); strings.Contains(got, "json:") || !strings.Contains(got, "workload.seed") {
+	if got := WithoutGo("reading: "+err.Error(), err); strings.Contains(got, "json:") ||
+		!strings.Contains(got, "workload.seed") {
 		t.Errorf("within a text: %s", got)
 	}
 	if other := errors.New("other"); !errors.Is(InWords(other), other) || InWords(nil) != nil {

@@ -18,7 +18,8 @@ const (
 	NumKinds
 )
 
-var kindNames = [NumKinds]string{"POINT_LOOKUP", "RANGE_SCAN", "INSERT", "UPDATE", "DELETE", "GENERIC_SQL", "TRANSACTION"}
+var kindNames = [NumKinds]string{"POINT_LOOKUP", "RANGE_SCAN", "INSERT", "UPDATE", "DELETE", "GENERIC_SQL",
+	"TRANSACTION"}
 
 func (k Kind) String() string {
 	if k < NumKinds {

@@ -16,8 +16,9 @@ func TestTheConnectionsOfStages(t *testing.T) {
 		w := engine.Workload{ConcurrentConnections: rapid.IntRange(1, 50).Draw(t, "start")}
 		for range rapid.IntRange(0, 5).Draw(t, "stages") {
 			n := rapid.IntRange(1, 50).Draw(t, "connections")
-			w.Stages = append(w.Stages, engine.Stage{DurationSeconds: float64(rapid.IntRange(1, 8).Draw(t, "quarters")) / 4, Connections: &n,
-				Ramp: rapid.SampledFrom([]engine.Ramp{engine.RampLinear, engine.RampStep}).Draw(t, "ramp")})
+			w.Stages = append(w.Stages,
+				engine.Stage{DurationSeconds: float64(rapid.IntRange(1, 8).Draw(t, "quarters")) / 4, Connections: &n,
+					Ramp: rapid.SampledFrom([]engine.Ramp{engine.RampLinear, engine.RampStep}).Draw(t, "ramp")})
 		}
 		const grain = 10 * time.Millisecond
 		want := []int{}

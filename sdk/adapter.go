@@ -27,7 +27,8 @@ type Result struct {
 // ResultOf returns the result of an earlier query of the conversation.
 func ResultOf(req *jsondoc.Value, id string) Result {
 	r := req.Get("results").Get(id)
-	return Result{Asked: r != nil, Columns: r.Get("columns").Strings(), Rows: r.Get("rows"), Err: r.Get("error").Str(), Code: r.Get("code").Str()}
+	return Result{Asked: r != nil, Columns: r.Get("columns").Strings(), Rows: r.Get("rows"), Err: r.Get("error").Str(),
+		Code: r.Get("code").Str()}
 }
 
 // Ask answers a request with queries: the host runs them, and calls again with
@@ -85,7 +86,8 @@ type Supports struct {
 
 func (s *Supports) write(w *jsondoc.Writer) {
 	w.Object().Key("read_only").Bool(s.ReadOnly).Key("enforced_keys").Bool(s.EnforcedKeys).Key("indexes").Bool(s.Indexes).
-		Key("clustering").Bool(s.Clustering).Key("transactions").Bool(s.Transactions).Key("generates_rows").Bool(s.GeneratesRows)
+		Key("clustering").Bool(s.Clustering).Key("transactions").Bool(s.Transactions).Key("generates_rows").
+		Bool(s.GeneratesRows)
 	optional(w, "reason", s.Reason)
 	optional(w, "instead", s.Instead)
 	w.EndObject()

@@ -200,7 +200,8 @@ func ReadOpenRequest(doc *jsondoc.Value) OpenRequest {
 	req.KeySlot = int(slot)
 	for i := 0; i < doc.Get("pools").Len(); i++ {
 		p := doc.Get("pools").At(i)
-		req.Pools = append(req.Pools, Pool{Table: p.Get("table").Str(), Columns: p.Get("columns").Strings(), Rows: p.Get("rows")})
+		req.Pools = append(req.Pools,
+			Pool{Table: p.Get("table").Str(), Columns: p.Get("columns").Strings(), Rows: p.Get("rows")})
 	}
 	return req
 }
@@ -217,7 +218,8 @@ func ReadTables(doc *jsondoc.Value) []Table {
 // ReadTable reads one table.
 func ReadTable(doc *jsondoc.Value) Table {
 	t := Table{Name: doc.Get("name").Str(), PhysicalName: doc.Get("physical_name").Str(),
-		Key: doc.Get("key").Strings(), Dense: doc.Get("dense").Bool(), Dialect: doc.Get("dialect").Str(), Own: doc.Get("own").Bool()}
+		Key: doc.Get("key").Strings(), Dense: doc.Get("dense").Bool(), Dialect: doc.Get("dialect").Str(),
+		Own: doc.Get("own").Bool()}
 	t.Rows, _ = doc.Get("rows").Int()
 	var hasMin, hasMax, hasDense bool
 	t.KeyMin, hasMin = doc.Get("key_min").Int()
@@ -229,9 +231,10 @@ func ReadTable(doc *jsondoc.Value) Table {
 	for i := 0; i < doc.Get("columns").Len(); i++ {
 		c := doc.Get("columns").At(i)
 		length, _ := c.Get("max_length").Int()
-		t.Columns = append(t.Columns, Column{Name: c.Get("name").Str(), Type: c.Get("type").Str(), DBType: c.Get("db_type").Str(),
-			Nullable: c.Get("nullable").Bool(), HasDefault: c.Get("has_default").Bool(), Generated: c.Get("generated").Bool(),
-			Unique: c.Get("unique").Bool(), MaxLength: int(length)})
+		t.Columns = append(t.Columns,
+			Column{Name: c.Get("name").Str(), Type: c.Get("type").Str(), DBType: c.Get("db_type").Str(),
+				Nullable: c.Get("nullable").Bool(), HasDefault: c.Get("has_default").Bool(), Generated: c.Get("generated").Bool(),
+				Unique: c.Get("unique").Bool(), MaxLength: int(length)})
 	}
 	return t
 }
@@ -244,7 +247,8 @@ func ReadLogicalTable(doc *jsondoc.Value) LogicalTable {
 	t.Rows, _ = doc.Get("rows").Int()
 	for i := 0; i < doc.Get("indexes").Len(); i++ {
 		x := doc.Get("indexes").At(i)
-		t.Indexes = append(t.Indexes, Index{Columns: x.Get("columns").Strings(), Unique: x.Get("unique").Bool(), Include: x.Get("include").Strings()})
+		t.Indexes = append(t.Indexes,
+			Index{Columns: x.Get("columns").Strings(), Unique: x.Get("unique").Bool(), Include: x.Get("include").Strings()})
 	}
 	for i := 0; i < doc.Get("columns").Len(); i++ {
 		c := doc.Get("columns").At(i)

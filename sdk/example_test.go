@@ -13,8 +13,10 @@ import (
 type greetings struct{}
 
 func (greetings) Manifest() sdk.Manifest {
-	return sdk.Manifest{Name: "greetings", Version: "1.0.0", Statements: []sdk.Statement{{ID: "hello", Kind: sdk.PointLookup,
-		SQL: map[string]string{"postgres": "SELECT name FROM people WHERE id = $1"}, Binds: []sdk.Bind{{Name: "id", Type: sdk.I64}}}}}
+	return sdk.Manifest{Name: "greetings", Version: "1.0.0",
+		Statements: []sdk.Statement{{ID: "hello", Kind: sdk.PointLookup,
+			SQL:   map[string]string{"postgres": "SELECT name FROM people WHERE id = $1"},
+			Binds: []sdk.Bind{{Name: "id", Type: sdk.I64}}}}}
 }
 
 func (greetings) Open(sdk.OpenRequest) (sdk.Generator, error) { return &people{}, nil }

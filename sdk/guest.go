@@ -64,7 +64,8 @@ func (g *Guest) Fill(max int) ([]byte, error) {
 	}
 	g.batch.Reset()
 	// What was written before the food ran out is given out first.
-	if err := g.generator.Fill(&g.batch, max); err != nil && (err != ErrFeedMe || g.batch.Len() == 0) { //nolint:errorlint // a sentinel of our own, never wrapped
+	if err := g.generator.Fill(&g.batch, max); err != nil &&
+		(err != ErrFeedMe || g.batch.Len() == 0) { //nolint:errorlint // a sentinel of our own, never wrapped
 		return nil, err
 	}
 	if g.batch.Len() == 0 {

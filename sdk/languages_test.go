@@ -13,12 +13,15 @@ import (
 // constants are the numbers that every SDK repeats, by their name there.
 var constants = map[string]int64{
 	"ABI_VERSION": abi.Version, "BATCH_VERSION": abi.BatchVersion, "HEADER_SIZE": abi.HeaderSize,
-	"TYPE_NULL": int64(abi.TypeNull), "TYPE_I64": int64(abi.TypeI64), "TYPE_F64": int64(abi.TypeF64), "TYPE_TEXT": int64(abi.TypeText),
-	"TYPE_BYTES": int64(abi.TypeBytes), "TYPE_BOOL": int64(abi.TypeBool), "TYPE_TIMESTAMP": int64(abi.TypeTimestamp), "TYPE_REF": int64(abi.TypeRef),
+	"TYPE_NULL": int64(abi.TypeNull), "TYPE_I64": int64(abi.TypeI64), "TYPE_F64": int64(abi.TypeF64),
+	"TYPE_TEXT":  int64(abi.TypeText),
+	"TYPE_BYTES": int64(abi.TypeBytes), "TYPE_BOOL": int64(abi.TypeBool), "TYPE_TIMESTAMP": int64(abi.TypeTimestamp),
+	"TYPE_REF":        int64(abi.TypeRef),
 	"STATEMENT_BEGIN": int64(abi.StatementBegin), "STATEMENT_COMMIT": int64(abi.StatementCommit),
 	"STATEMENT_ROLLBACK": int64(abi.StatementRollback), "STATEMENT_DELAY": int64(abi.StatementDelay),
 	"FILL_ERROR": abi.FillError, "MAX_BATCH_BYTES": abi.MaxBatchBytes, "MAX_DOCUMENT": abi.MaxDocument,
-	"LOG_DEBUG": int64(abi.LogDebug), "LOG_INFO": int64(abi.LogInfo), "LOG_WARNING": int64(abi.LogWarning), "LOG_ERROR": int64(abi.LogError),
+	"LOG_DEBUG": int64(abi.LogDebug), "LOG_INFO": int64(abi.LogInfo), "LOG_WARNING": int64(abi.LogWarning),
+	"LOG_ERROR": int64(abi.LogError),
 }
 
 // TestConstantsOfOtherLanguages compares what the other SDKs say of the wire

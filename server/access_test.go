@@ -16,7 +16,8 @@ import (
 // mint makes a token of a scope and returns its secret with its id.
 func (b *bench) mint(scope string) (secret, id string) {
 	b.t.Helper()
-	made := decode[map[string]any](b.t, b.do("POST", "/api/auth/tokens", map[string]any{"name": scope, "scope": scope}).want(b.t, 201))
+	made := decode[map[string]any](b.t,
+		b.do("POST", "/api/auth/tokens", map[string]any{"name": scope, "scope": scope}).want(b.t, 201))
 	return made["secret"].(string), made["token_id"].(string)
 }
 
@@ -79,7 +80,8 @@ func TestTokensCannotMintOthers(t *testing.T) {
 	as := func(secret string) []string { return []string{"Authorization", "Bearer " + secret} }
 	for _, secret := range []string{writer, other} {
 		// Nor may what a pipeline has uploaded be approved with the pipeline's token.
-		for _, request := range []string{"POST /api/plugins/count/enable", "POST /api/plugins/count/disable", "DELETE /api/plugins/count"} {
+		for _, request := range []string{"POST /api/plugins/count/enable", "POST /api/plugins/count/disable",
+			"DELETE /api/plugins/count"} {
 			method, path, _ := strings.Cut(request, " ")
 			b.do(method, path, nil, as(secret)...).problem(t, 403, engine.CodeForbidden)
 		}
@@ -90,13 +92,16 @@ func TestTokensCannotMintOthers(t *testing.T) {
 	b.do("DELETE", "/api/auth/tokens/"+otherID, nil, as(writer)...).problem(t, 403, engine.CodeForbidden)
 	b.do("POST", "/api/runs", map[string]any{"scenario": scenario("x")}, as(writer)...).want(t, 201)
 	b.do("DELETE", "/api/auth/tokens/"+writerID, nil, as(writer)...).want(t, 204) // itself
-	made := decode[map[string]any](t, b.do("POST", "/api/auth/tokens", map[string]any{"name": "x"}, as(admin)...).want(t, 201))
+	made := decode[map[string]any](t,
+		b.do("POST", "/api/auth/tokens", map[string]any{"name": "x"}, as(admin)...).want(t, 201))
 	expires, err := time.Parse(time.RFC3339, made["expires_at"].(string))
-	if left := time.Until(expires); err != nil || left < auth.TokenFor-time.Hour || left > auth.TokenFor || made["scope"] != auth.ScopeWrite {
+	if left := time.Until(expires); err != nil || left < auth.TokenFor-time.Hour || left > auth.TokenFor ||
+		made["scope"] != auth.ScopeWrite {
 		t.Errorf("a token made without words: %v, %v", made, err)
 	}
 	cookie := b.session()
-	b.do("POST", "/api/auth/tokens", map[string]any{"name": "x"}, "Authorization", "", "Cookie", cookie.Name+"="+cookie.Value).want(t, 201)
+	b.do("POST", "/api/auth/tokens", map[string]any{"name": "x"}, "Authorization", "", "Cookie",
+		cookie.Name+"="+cookie.Value).want(t, 201)
 }
 
 // TestOneSignInLinkAtATime makes links as the operator does, and holds that only the newest works, for an hour.
@@ -104,7 +109,8 @@ func TestOneSignInLinkAtATime(t *testing.T) {
 	b := start(t)
 	operator := b.srv.Operator()
 	link := func() string {
-		made := decode[map[string]string](t, b.do("POST", "/api/auth/signin-links", "{}", "Authorization", "Bearer "+operator).want(t, 201))
+		made := decode[map[string]string](t,
+			b.do("POST", "/api/auth/signin-links", "{}", "Authorization", "Bearer "+operator).want(t, 201))
 		_, token, _ := strings.Cut(made["url"], "token=")
 		expires, err := time.Parse(time.RFC3339, made["expires_at"])
 		if err != nil || time.Until(expires) > time.Hour {
@@ -113,7 +119,8 @@ func TestOneSignInLinkAtATime(t *testing.T) {
 		return token
 	}
 	first, second := link(), link()
-	b.do("POST", "/api/auth/signin", map[string]any{"token": first}, "Authorization", "").problem(t, 401, engine.CodeUnauthorized)
+	b.do("POST", "/api/auth/signin", map[string]any{"token": first}, "Authorization", "").problem(t, 401,
+		engine.CodeUnauthorized)
 	if in, err := b.srv.SignedIn(t.Context()); err != nil || in {
 		t.Errorf("somebody has signed in: %v, %v", in, err)
 	}

@@ -167,7 +167,8 @@ func New(opts Options) (*Server, error) {
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
 		Matrices: opts.Matrices, Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
 		Secrets: target.SecretsOf(opts.Drivers),
-		Info:    s.info, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams, UploadFor: opts.UploadTimeout, Version: opts.Version,
+		Info:    s.info, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams,
+		UploadFor: opts.UploadTimeout, Version: opts.Version,
 	})
 	s.app.Use(s.fallback(page))
 	s.refuseUnknownMethods()
@@ -192,7 +193,8 @@ func (s *Server) Listen() (addr string, err error) {
 		ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", s.opts.Addr)
 		if err != nil {
 			return "", &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("Cannot listen on %s.", s.opts.Addr),
-				Hint: "Another program may use the port; choose another with --addr, or port 0 for a free one.", Cause: fmt.Errorf("listening: %w", err)}
+				Hint:  "Another program may use the port; choose another with --addr, or port 0 for a free one.",
+				Cause: fmt.Errorf("listening: %w", err)}
 		}
 		s.listener = &crowd{Listener: ln, most: s.opts.MaxConnections}
 	}

@@ -44,7 +44,8 @@ func TestEveryRouteRefusesAStranger(t *testing.T) {
 	if seen < 40 {
 		t.Errorf("only %d routes were tried", seen)
 	}
-	for _, path := range []string{"/api/runs/", "/api/nope", "/api", "/ws", "/ws/runs/x/", "/metrics/", "/apis", "//api/runs", "/x/../api/runs", "/./api/runs", "/%61pi/runs", "/API/runs"} {
+	for _, path := range []string{"/api/runs/", "/api/nope", "/api", "/ws", "/ws/runs/x/", "/metrics/", "/apis",
+		"//api/runs", "/x/../api/runs", "/./api/runs", "/%61pi/runs", "/API/runs"} {
 		a := b.do("GET", path, nil, "Authorization", "")
 		if a.StatusCode == http.StatusOK && !strings.Contains(string(a.body), "<title>page</title>") {
 			t.Errorf("%s answers a stranger: %s", path, a.body)
@@ -75,7 +76,8 @@ func TestSignIn(t *testing.T) {
 	if decode[map[string]map[string]any](t, a)["user"]["role"] != "admin" {
 		t.Errorf("answer %s", a.body)
 	}
-	b.do("POST", "/api/auth/signin", map[string]any{"token": token}, "Authorization", "").problem(t, 401, engine.CodeUnauthorized)
+	b.do("POST", "/api/auth/signin", map[string]any{"token": token}, "Authorization", "").problem(t, 401,
+		engine.CodeUnauthorized)
 
 	cookie := strings.SplitN(set, ";", 2)[0]
 	asBrowser := []string{"Authorization", "", "Cookie", cookie}
@@ -103,7 +105,8 @@ func TestSignInIsLimited(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	b := start(t)
-	made := decode[map[string]any](t, b.do("POST", "/api/auth/tokens", map[string]any{"name": "ci", "expires_in_days": 30}).want(t, 201))
+	made := decode[map[string]any](t,
+		b.do("POST", "/api/auth/tokens", map[string]any{"name": "ci", "expires_in_days": 30}).want(t, 201))
 	secret := made["secret"].(string)
 	if !strings.HasPrefix(secret, "lst_") || made["expires_at"] == nil {
 		t.Errorf("token %v", made)
@@ -150,7 +153,8 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 		{"another port", []string{"Origin", "http://127.0.0.1:1"}, 403},
 		{"sandboxed", []string{"Origin", "null"}, 403},
 		{"sibling domain", []string{"Sec-Fetch-Site", "same-site"}, 403},
-		{"forwarded host without a trusted proxy", []string{"Origin", "https://evil.example", "X-Forwarded-Host", "evil.example"}, 403},
+		{"forwarded host without a trusted proxy",
+			[]string{"Origin", "https://evil.example", "X-Forwarded-Host", "evil.example"}, 403},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			header := append([]string{"Authorization", "", "Cookie", cookie.Name + "=" + cookie.Value}, c.header...)
@@ -173,7 +177,8 @@ func TestBehindAProxy(t *testing.T) {
 		t.Fatalf("link %s, %v", link, err)
 	}
 	_, token, _ := strings.Cut(link, "token=")
-	a := b.do("POST", "/api/auth/signin", map[string]any{"token": token}, "Authorization", "", "X-Forwarded-Proto", "https", "X-Forwarded-Host", "load.example", "Origin", "https://load.example").want(t, 200)
+	a := b.do("POST", "/api/auth/signin", map[string]any{"token": token}, "Authorization", "", "X-Forwarded-Proto",
+		"https", "X-Forwarded-Host", "load.example", "Origin", "https://load.example").want(t, 200)
 	if !strings.Contains(a.Header.Get("Set-Cookie"), "Secure") {
 		t.Errorf("cookie %q", a.Header.Get("Set-Cookie"))
 	}

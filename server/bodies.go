@@ -62,7 +62,8 @@ func (s *Server) bodies(c *fiber.Ctx) error {
 		return c.Next()
 	}
 	tooLarge := func() error {
-		return &engine.Error{Code: engine.CodeTooLarge, Message: "The request's body is too large.", Hint: "A body may have " + size(limit) + " here."}
+		return &engine.Error{Code: engine.CodeTooLarge, Message: "The request's body is too large.",
+			Hint: "A body may have " + size(limit) + " here."}
 	}
 	if c.Request().Header.ContentLength() > limit {
 		return problem.Write(c, tooLarge())

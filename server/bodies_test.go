@@ -36,9 +36,11 @@ func TestBadInput(t *testing.T) {
 		{"missing field", "POST", "/api/auth/tokens", `{}`, nil, 422, "invalid", "name"},
 		{"wrong type", "POST", "/api/auth/tokens", `{"name":7}`, nil, 422, "invalid", "name"},
 		{"null", "POST", "/api/auth/tokens", `{"name":null}`, nil, 422, "invalid", "name"},
-		{"huge number", "POST", "/api/auth/tokens", `{"name":"x","expires_in_days":1e400}`, nil, 422, "invalid", "expires_in_days"},
+		{"huge number", "POST", "/api/auth/tokens", `{"name":"x","expires_in_days":1e400}`, nil, 422, "invalid",
+			"expires_in_days"},
 		{"2^63", "PUT", "/api/templates/x", `{"source":"x","version":9223372036854775808}`, nil, 422, "invalid", "version"},
-		{"fraction", "POST", "/api/auth/tokens", `{"name":"x","expires_in_days":1.5}`, nil, 422, "invalid", "expires_in_days"},
+		{"fraction", "POST", "/api/auth/tokens", `{"name":"x","expires_in_days":1.5}`, nil, 422, "invalid",
+			"expires_in_days"},
 		{"twice", "POST", "/api/auth/tokens", `{"name":"x","name":"y"}`, nil, 422, "invalid", "name"},
 		{"NUL", "POST", "/api/auth/tokens", `{"name":"a\u0000b"}`, nil, 422, "invalid", "name"},
 		{"invalid UTF-8", "POST", "/api/auth/tokens", []byte("{\"name\":\"\xff\"}"), nil, 400, "malformed", ""},
@@ -46,21 +48,32 @@ func TestBadInput(t *testing.T) {
 		{"not an object", "POST", "/api/auth/tokens", `[1]`, nil, 422, "invalid", "body"},
 		{"two objects", "POST", "/api/auth/tokens", `{"name":"x"}{}`, nil, 400, "malformed", ""},
 		{"no body", "POST", "/api/auth/tokens", nil, nil, 400, "malformed", ""},
-		{"deep", "POST", "/api/runs", `{"scenario":` + strings.Repeat(`{"a":`, 500) + "1" + strings.Repeat("}", 500) + "}", nil, 422, "invalid", "scenario.a"},
-		{"content type", "POST", "/api/auth/tokens", `{"name":"x"}`, []string{"Content-Type", "text/plain"}, 415, "media_type", ""},
+		{"deep", "POST", "/api/runs", `{"scenario":` + strings.Repeat(`{"a":`, 500) + "1" + strings.Repeat("}", 500) + "}",
+			nil, 422, "invalid", "scenario.a"},
+		{"content type", "POST", "/api/auth/tokens", `{"name":"x"}`, []string{"Content-Type", "text/plain"}, 415,
+			"media_type", ""},
 		{"no content type", "POST", "/api/auth/tokens", `{"name":"x"}`, []string{"Content-Type", ""}, 415, "media_type", ""},
-		{"charset", "POST", "/api/auth/tokens", `{"nam":"x"}`, []string{"Content-Type", "application/json; charset=utf-8"}, 422, "invalid", "nam"},
-		{"compressed", "POST", "/api/auth/tokens", `{"name":"x"}`, []string{"Content-Encoding", "gzip"}, 415, "media_type", ""},
+		{"charset", "POST", "/api/auth/tokens", `{"nam":"x"}`, []string{"Content-Type", "application/json; charset=utf-8"},
+			422, "invalid", "nam"},
+		{"compressed", "POST", "/api/auth/tokens", `{"name":"x"}`, []string{"Content-Encoding", "gzip"}, 415, "media_type",
+			""},
 		{"too large", "POST", "/api/templates", `{"source":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, "too_large", ""},
-		{"huge set", "POST", "/api/runs", map[string]any{"scenario": scenario("x"), "set": map[string]any{"workload": 1}}, nil, 422, "invalid", "workload"},
+		{"huge set", "POST", "/api/runs", map[string]any{"scenario": scenario("x"), "set": map[string]any{"workload": 1}},
+			nil, 422, "invalid", "workload"},
 		{"nothing to run", "POST", "/api/runs", `{}`, nil, 422, "invalid", "template_id"},
 		{"two ways", "POST", "/api/runs", `{"source":"x","template_id":"y"}`, nil, 422, "invalid", "template_id"},
 		{"no such template", "POST", "/api/runs", `{"template_id":"nope"}`, nil, 404, "not_found", "template_id"},
 		{"no such template name", "POST", "/api/runs", `{"template_name":"no pe"}`, nil, 404, "not_found", "template_name"},
-		{"mistyped scenario", "POST", "/api/runs", map[string]any{"scenario": map[string]any{"name": "x", "worklod": 1}}, nil, 422, "invalid", "worklod"},
-		{"absurd number", "POST", "/api/runs", map[string]any{"scenario": scenario("x"), "set": map[string]any{"workload.concurrent_connections": 1000000000}}, nil, 422, "invalid", "workload.concurrent_connections"},
-		{"absurd time", "POST", "/api/runs", map[string]any{"scenario": scenario("x"), "set": map[string]any{"workload.duration_seconds": 9.3e18}}, nil, 422, "invalid", "workload.duration_seconds"},
-		{"bad path in set", "POST", "/api/runs", map[string]any{"scenario": scenario("x"), "set": map[string]any{"": 1}}, nil, 422, "invalid", ""},
+		{"mistyped scenario", "POST", "/api/runs", map[string]any{"scenario": map[string]any{"name": "x", "worklod": 1}}, nil,
+			422, "invalid", "worklod"},
+		{"absurd number", "POST", "/api/runs",
+			map[string]any{"scenario": scenario("x"), "set": map[string]any{"workload.concurrent_connections": 1000000000}}, nil,
+			422, "invalid", "workload.concurrent_connections"},
+		{"absurd time", "POST", "/api/runs",
+			map[string]any{"scenario": scenario("x"), "set": map[string]any{"workload.duration_seconds": 9.3e18}}, nil, 422,
+			"invalid", "workload.duration_seconds"},
+		{"bad path in set", "POST", "/api/runs", map[string]any{"scenario": scenario("x"), "set": map[string]any{"": 1}}, nil,
+			422, "invalid", ""},
 		{"bad limit", "GET", "/api/runs?limit=0", nil, nil, 422, "invalid", "limit"},
 		{"text limit", "GET", "/api/runs?limit=many", nil, nil, 422, "invalid", "limit"},
 		{"huge limit", "GET", "/api/runs?limit=99999999999999999999", nil, nil, 422, "invalid", "limit"},
@@ -159,7 +172,8 @@ func TestSlowBodyIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	_, _ = fmt.Fprintf(conn, "POST /api/runs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", b.token)
+	_, _ = fmt.Fprintf(conn, "POST /api/runs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+		"application/json\r\nContent-Length: 100\r\n\r\n{", b.token)
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	text, err := io.ReadAll(conn)
 	if err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 408")) || !bytes.Contains(text, []byte(`"code":"timeout"`)) {
@@ -189,11 +203,13 @@ func TestHugeBodies(t *testing.T) {
 	}
 	defer func() { _ = conn.Close() }()
 	// The announcement is refused when the body begins; the rest is not waited for.
-	_, _ = fmt.Fprintf(conn, "POST /api/runs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 9000000000\r\n\r\n%s",
+	_, _ = fmt.Fprintf(conn, "POST /api/runs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+		"application/json\r\nContent-Length: 9000000000\r\n\r\n%s",
 		b.token, strings.Repeat("x", 8<<10))
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	text, err := io.ReadAll(conn)
-	if err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 413")) || !bytes.Contains(text, []byte(`"code":"too_large"`)) {
+	if err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 413")) ||
+		!bytes.Contains(text, []byte(`"code":"too_large"`)) {
 		t.Errorf("answer %q, %v", text, err)
 	}
 	b.do("GET", "/healthz", nil).want(t, 200)
@@ -231,12 +247,14 @@ func TestStrangersSendNothing(t *testing.T) {
 	whole := func(n int) string {
 		return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", n, strings.Repeat("x", n))
 	}
-	chunked := "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("8000\r\n"+strings.Repeat("x", 0x8000)+"\r\n", 60) + "0\r\n\r\n"
+	chunked := "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("8000\r\n"+strings.Repeat("x", 0x8000)+"\r\n", 60) +
+		"0\r\n\r\n"
 	for _, c := range []struct {
 		name, head, text string
 		status           int
 	}{
-		{"announced and never sent", "POST /api/runs HTTP/1.1", "Content-Length: 1000000\r\n\r\n" + strings.Repeat("x", 9000), 401},
+		{"announced and never sent", "POST /api/runs HTTP/1.1", "Content-Length: 1000000\r\n\r\n" + strings.Repeat("x", 9000),
+			401},
 		{"one that fits", "POST /api/runs HTTP/1.1", whole(100), 401},
 		{"a large one", "POST /api/runs HTTP/1.1", whole(1 << 20), 401},
 		{"chunked", "PUT /api/templates/x HTTP/1.1", chunked, 401},

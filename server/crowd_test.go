@@ -23,9 +23,11 @@ func TestACrowdOfStrangersShutsNobodyOut(t *testing.T) {
 	for name, first := range map[string]string{
 		"half open":    "",
 		"slow headers": "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ",
-		"slow sign-in": "POST /api/auth/signin HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 4000\r\n\r\n{",
-		"idle":         "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
-		"refused":      "GET /ws/runs/x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+		"slow sign-in": "POST /api/auth/signin HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " +
+			"4000\r\n\r\n{",
+		"idle": "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+		"refused": "GET /ws/runs/x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: " +
+			"websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var crowd []net.Conn

@@ -18,7 +18,9 @@ func (b *bench) recorded(parts int, size int) engine.Run {
 	run := b.createRun("recorded")
 	for i := range parts {
 		name := fmt.Sprintf("executions-worker-0-%d.parquet", i)
-		if err := b.store.SaveArtifact(b.t.Context(), engine.Artifact{RunID: run.RunID, Kind: "executions", Name: name, SizeBytes: int64(size), SHA256: "aa"}); err != nil {
+		if err := b.store.SaveArtifact(b.t.Context(),
+			engine.Artifact{RunID: run.RunID, Kind: "executions", Name: name, SizeBytes: int64(size),
+				SHA256: "aa"}); err != nil {
 			b.t.Fatal(err)
 		}
 		b.files.parts[run.RunID+"/"+name] = bytes.Repeat([]byte{byte('a' + i)}, size)
@@ -47,11 +49,13 @@ func TestDownloads(t *testing.T) {
 		t.Errorf("part: %v, %d bytes", err, len(data))
 	}
 	a = b.do("GET", path+"?part=executions-worker-0-1.parquet", nil).want(t, 200)
-	if len(a.body) != 300_000 || a.ContentLength != 300_000 || a.Header.Get("Content-Type") != "application/vnd.apache.parquet" {
+	if len(a.body) != 300_000 || a.ContentLength != 300_000 ||
+		a.Header.Get("Content-Type") != "application/vnd.apache.parquet" {
 		t.Errorf("part: %d bytes, %v", len(a.body), a.Header)
 	}
 	b.do("GET", path+"?part=..%2F..%2Fetc%2Fpasswd", nil).problem(t, 404, engine.CodeNotFound)
-	if a = b.do("GET", path+"?format=csv", nil).want(t, 200); string(a.body) != "a,b\n" || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/csv") {
+	if a = b.do("GET", path+"?format=csv", nil).want(t, 200); string(a.body) != "a,b\n" ||
+		!strings.HasPrefix(a.Header.Get("Content-Type"), "text/csv") {
 		t.Errorf("csv %q", a.body)
 	}
 	eventually(t, func() bool { return b.files.opened() == 0 }, "a part stays open")
@@ -125,7 +129,8 @@ func TestFewExportsAtATime(t *testing.T) {
 	b.files.mu.Lock()
 	b.files.endless = false
 	b.files.mu.Unlock()
-	eventually(t, func() bool { return b.do("GET", path, nil).StatusCode == http.StatusOK }, "the places are not given back")
+	eventually(t, func() bool { return b.do("GET", path, nil).StatusCode == http.StatusOK },
+		"the places are not given back")
 }
 
 func TestHangingUpEndsTheDownload(t *testing.T) {

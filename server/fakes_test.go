@@ -176,11 +176,14 @@ func (m *memory) ListTemplates(ctx context.Context) ([]store.Template, error) {
 func (m *memory) measured(t *testing.T, runID string) {
 	t.Helper()
 	at := engine.At(time.Now())
-	second := store.Tick{RunID: runID, Point: &engine.Point{Timestamp: at, ElapsedSeconds: 1, Phase: engine.PhaseMeasurement, QPS: 10,
-		QPSByKind: map[engine.Kind]float64{engine.KindInsert: 10}}}
+	second := store.Tick{RunID: runID,
+		Point: &engine.Point{Timestamp: at, ElapsedSeconds: 1, Phase: engine.PhaseMeasurement, QPS: 10,
+			QPSByKind: map[engine.Kind]float64{engine.KindInsert: 10}}}
 	for i := range 2 {
-		second.Snapshots = append(second.Snapshots, engine.WorkerSnapshot{WorkerID: fmt.Sprint("worker-", i), WorkerGroupID: i, Tick: 1, Timestamp: at, Phase: engine.PhaseWarmup,
-			PhaseSeconds: 1, TickSeconds: 1, TickStarted: 5})
+		second.Snapshots = append(second.Snapshots,
+			engine.WorkerSnapshot{WorkerID: fmt.Sprint("worker-", i), WorkerGroupID: i, Tick: 1, Timestamp: at,
+				Phase:        engine.PhaseWarmup,
+				PhaseSeconds: 1, TickSeconds: 1, TickStarted: 5})
 	}
 	for seq := range int64(3) {
 		second.Logs = append(second.Logs, engine.LogEntry{Seq: seq + 1, Level: engine.LogInfo, Message: "line"})
@@ -279,8 +282,10 @@ type plugins struct{}
 func (plugins) Entries(context.Context) ([]plugin.Entry, error) {
 	ref := engine.PluginRef{Kind: "workload", Name: "mix", Version: "1.0.0", SHA256: "aa"}
 	info := plugin.Info{PluginRef: ref, ABI: "1.0", Imports: []string{}, Exports: []string{"ls_fill"},
-		Manifest: plugin.Manifest{Kind: "workload", Name: "mix", Version: "1.0.0", Kinds: engine.Kinds(), Parameters: json.RawMessage(`{"type":"object"}`)}}
-	return []plugin.Entry{{Info: info, Bundled: true, Enabled: true, State: plugin.StateEnabled, Origin: plugin.OriginBundled, Default: true,
+		Manifest: plugin.Manifest{Kind: "workload", Name: "mix", Version: "1.0.0", Kinds: engine.Kinds(),
+			Parameters: json.RawMessage(`{"type":"object"}`)}}
+	return []plugin.Entry{{Info: info, Bundled: true, Enabled: true, State: plugin.StateEnabled,
+		Origin: plugin.OriginBundled, Default: true,
 		Templates: []plugin.Use{}, LiveRuns: []plugin.Use{}}}, nil
 }
 

@@ -57,9 +57,11 @@ func (s *Server) readyz(c *fiber.Ctx) error {
 		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "The server is shutting down.", "")
 	case err != nil:
 		problem.RequestOf(c.UserContext()).Cause = err
-		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "The control store does not answer, or its schema is not current.", "The server's log has the details.")
+		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable,
+			"The control store does not answer, or its schema is not current.", "The server's log has the details.")
 	case nodes == 0:
-		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "No node can host a run.", "The node of the server itself has stopped; the server's log says why. Start it again.")
+		p = problem.New(http.StatusServiceUnavailable, engine.CodeUnavailable, "No node can host a run.",
+			"The node of the server itself has stopped; the server's log says why. Start it again.")
 	default:
 		return c.JSON(api.Ready{Status: "ready", Checks: api.ReadyChecks{ControlStore: "ok", Nodes: nodes}})
 	}

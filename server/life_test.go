@@ -49,7 +49,8 @@ func TestShutdownWaitsForHandlers(t *testing.T) {
 
 func TestListenRefusesATakenPort(t *testing.T) {
 	b := start(t)
-	other, err := server.New(server.Options{Addr: strings.TrimPrefix(b.base, "http://"), Runs: b.runs, Store: b.store, Files: b.files, Plugins: plugins{}})
+	other, err := server.New(server.Options{Addr: strings.TrimPrefix(b.base, "http://"), Runs: b.runs, Store: b.store,
+		Files: b.files, Plugins: plugins{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,8 @@ func TestListenRefusesATakenPort(t *testing.T) {
 func TestEndBeforeTheStart(t *testing.T) {
 	b := start(t)
 	for range 20 {
-		srv, err := server.New(server.Options{Addr: "127.0.0.1:0", Runs: b.runs, Store: b.store, Files: b.files, Plugins: plugins{}})
+		srv, err := server.New(server.Options{Addr: "127.0.0.1:0", Runs: b.runs, Store: b.store, Files: b.files,
+			Plugins: plugins{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,8 @@ func (l *lineup) Create(_ context.Context, s engine.Scenario, by string) (matrix
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	state := matrix.State{MatrixRun: engine.MatrixRun{MatrixID: fmt.Sprintf("m-%d", len(l.all)+1), Name: s.Name, Status: engine.StatusPrepared, CreatedBy: by}}
+	state := matrix.State{MatrixRun: engine.MatrixRun{MatrixID: fmt.Sprintf("m-%d", len(l.all)+1), Name: s.Name,
+		Status: engine.StatusPrepared, CreatedBy: by}}
 	for i, target := range s.Matrix.Targets {
 		run := engine.Run{RunID: fmt.Sprintf("r-%d", i+1), Status: engine.StatusPrepared}
 		run.Scenario.Target.Connection = target.Connection
@@ -100,10 +101,12 @@ func (l *lineup) Report(ctx context.Context, id string, o compare.Options) (matr
 func TestMatrices(t *testing.T) {
 	all := &lineup{}
 	b := start(t, func(o *server.Options) { o.Matrices = all })
-	if got := decode[struct{ Matrices []engine.MatrixRun }](t, b.do("GET", "/api/matrices", nil).want(t, 200)); got.Matrices == nil || len(got.Matrices) != 0 {
+	if got := decode[struct{ Matrices []engine.MatrixRun }](t,
+		b.do("GET", "/api/matrices", nil).want(t, 200)); got.Matrices == nil || len(got.Matrices) != 0 {
 		t.Errorf("an empty list is %v", got.Matrices)
 	}
-	source := "name: both\nmatrix:\n  targets:\n    - {label: a, connection: playground, table_name: x}\n    - {label: b, connection: playground, table_name: y}\nworkload: {plugin: mix, duration_seconds: 5}\n"
+	source := "name: both\nmatrix:\n  targets:\n    - {label: a, connection: playground, table_name: x}\n    - {label: " +
+		"b, connection: playground, table_name: y}\nworkload: {plugin: mix, duration_seconds: 5}\n"
 	made := b.do("POST", "/api/matrices", map[string]any{"source": source, "start": true}).want(t, 201)
 	m := decode[matrix.State](t, made)
 	if m.Name != "both" || m.Status != engine.StatusRunning || len(m.Runs) != 2 || strings.Join(m.Labels, ",") != "a,b" {
@@ -115,13 +118,17 @@ func TestMatrices(t *testing.T) {
 			t.Errorf("a password leaves the server: %s", a.body)
 		}
 	}
-	if r := decode[matrix.Report](t, b.do("GET", path+"/report?tolerance_pct=2.5", nil).want(t, 200)); r.TolerancePct != 2.5 || len(r.Labels) != 2 {
+	if r := decode[matrix.Report](t,
+		b.do("GET", path+"/report?tolerance_pct=2.5", nil).want(t, 200)); r.TolerancePct != 2.5 || len(r.Labels) != 2 {
 		t.Errorf("%+v", r)
 	}
-	if got := decode[struct{ Matrices []engine.MatrixRun }](t, b.do("GET", "/api/matrices?limit=1", nil).want(t, 200)); len(got.Matrices) != 1 || got.Matrices[0].MatrixID != m.MatrixID {
+	if got := decode[struct{ Matrices []engine.MatrixRun }](t,
+		b.do("GET", "/api/matrices?limit=1", nil).want(t, 200)); len(got.Matrices) != 1 ||
+		got.Matrices[0].MatrixID != m.MatrixID {
 		t.Errorf("%+v", got)
 	}
-	if stopped := decode[matrix.State](t, b.do("POST", path+"/stop", nil).want(t, 200)); stopped.Status != engine.StatusCancelled {
+	if stopped := decode[matrix.State](t,
+		b.do("POST", path+"/stop", nil).want(t, 200)); stopped.Status != engine.StatusCancelled {
 		t.Errorf("%s", stopped.Status)
 	}
 	b.do("POST", path+"/stop", nil).problem(t, 409, engine.CodeConflict)

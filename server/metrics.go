@@ -26,15 +26,21 @@ type metrics struct {
 func newMetrics(s *Server) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_http_requests_total", Help: "HTTP requests answered, by route."}, []string{"method", "route", "status"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "loadstone_http_request_duration_seconds", Help: "Time from the end of a request's arrival to its answer, by route.",
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "loadstone_http_requests_total",
+			Help: "HTTP requests answered, by route."}, []string{"method", "route", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "loadstone_http_request_duration_seconds",
+			Help:    "Time from the end of a request's arrival to its answer, by route.",
 			Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 10}}, []string{"method", "route"}),
 		log: s.opts.Log,
 	}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.requests, m.duration, &runCollector{server: s},
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_websocket_clients", Help: "Open sockets that watch runs."}, func() float64 { return float64(s.hub.Clients()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_nodes", Help: "Nodes that can host run workers."}, func() float64 { return float64(s.opts.Nodes()) }))
-	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "loadstone_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": s.opts.Version}})
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.requests, m.duration, &runCollector{server: s},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_websocket_clients",
+			Help: "Open sockets that watch runs."}, func() float64 { return float64(s.hub.Clients()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "loadstone_nodes", Help: "Nodes that can host run workers."},
+			func() float64 { return float64(s.opts.Nodes()) }))
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "loadstone_build_info",
+		Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": s.opts.Version}})
 	build.Set(1)
 	m.registry.MustRegister(build)
 	for _, c := range s.opts.Collectors {
@@ -47,7 +53,8 @@ func newMetrics(s *Server) *metrics {
 
 func (m *metrics) request(method, route string, status int, elapsed time.Duration) {
 	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions:
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch,
+		http.MethodOptions:
 	default:
 		method = "OTHER"
 	}
@@ -58,7 +65,8 @@ func (m *metrics) request(method, route string, status int, elapsed time.Duratio
 // handler has no timeout of promhttp's: that derives a context from fasthttp's,
 // which is written to at shutdown. Collectors bound themselves.
 func (m *metrics) handler() fiber.Handler {
-	return adaptor.HTTPHandler(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: promLog{m.log}, ErrorHandling: promhttp.ContinueOnError}))
+	return adaptor.HTTPHandler(promhttp.HandlerFor(m.registry,
+		promhttp.HandlerOpts{ErrorLog: promLog{m.log}, ErrorHandling: promhttp.ContinueOnError}))
 }
 
 type promLog struct{ log zerolog.Logger }
@@ -75,11 +83,16 @@ const maxRunSeries = 50
 type runCollector struct{ server *Server }
 
 var (
-	liveRunsDesc  = prometheus.NewDesc("loadstone_live_runs", "Runs that are live or being processed, by phase.", []string{"phase"}, nil)
-	runQPSDesc    = prometheus.NewDesc("loadstone_run_qps", "Operations of the last second of a live run.", []string{"run_id", "run"}, nil)
-	runErrorsDesc = prometheus.NewDesc("loadstone_run_errors", "Failed operations of a live run's phase so far.", []string{"run_id", "run"}, nil)
-	runConnsDesc  = prometheus.NewDesc("loadstone_run_connections", "Open load connections of a live run.", []string{"run_id", "run"}, nil)
-	storeUpDesc   = prometheus.NewDesc("loadstone_control_store_up", "1 when the control store answered this scrape.", nil, nil)
+	liveRunsDesc = prometheus.NewDesc("loadstone_live_runs", "Runs that are live or being processed, by phase.",
+		[]string{"phase"}, nil)
+	runQPSDesc = prometheus.NewDesc("loadstone_run_qps", "Operations of the last second of a live run.",
+		[]string{"run_id", "run"}, nil)
+	runErrorsDesc = prometheus.NewDesc("loadstone_run_errors", "Failed operations of a live run's phase so far.",
+		[]string{"run_id", "run"}, nil)
+	runConnsDesc = prometheus.NewDesc("loadstone_run_connections", "Open load connections of a live run.",
+		[]string{"run_id", "run"}, nil)
+	storeUpDesc = prometheus.NewDesc("loadstone_control_store_up", "1 when the control store answered this scrape.", nil,
+		nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -102,7 +115,8 @@ func (r *runCollector) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	gauge(storeUpDesc, 1)
-	byPhase := map[engine.Phase]int{engine.PhasePreparing: 0, engine.PhaseWarmup: 0, engine.PhaseMeasurement: 0, engine.PhaseCooldown: 0, engine.PhaseProcessing: 0}
+	byPhase := map[engine.Phase]int{engine.PhasePreparing: 0, engine.PhaseWarmup: 0, engine.PhaseMeasurement: 0,
+		engine.PhaseCooldown: 0, engine.PhaseProcessing: 0}
 	for i, run := range runs {
 		byPhase[run.Phase]++
 		p := r.server.opts.Runs.Live(run.RunID)

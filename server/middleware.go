@@ -44,9 +44,11 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	s.metrics.request(c.Method(), routeOf(c, r), status, elapsed)
 	switch {
 	case status >= http.StatusInternalServerError && !errors.Is(r.Cause, context.Canceled):
-		s.opts.Log.Error().Err(r.Cause).Str("request_id", r.ID).Str("method", c.Method()).Str("path", c.Path()).Int("status", status).Dur("elapsed", elapsed).Msg("request failed")
+		s.opts.Log.Error().Err(r.Cause).Str("request_id", r.ID).Str("method", c.Method()).Str("path", c.Path()).Int("status",
+			status).Dur("elapsed", elapsed).Msg("request failed")
 	default:
-		s.opts.Log.Debug().AnErr("cause", r.Cause).Str("request_id", r.ID).Str("method", c.Method()).Str("path", c.Path()).Int("status", status).Dur("elapsed", elapsed).Msg("request")
+		s.opts.Log.Debug().AnErr("cause", r.Cause).Str("request_id", r.ID).Str("method", c.Method()).Str("path", c.Path()).
+			Int("status", status).Dur("elapsed", elapsed).Msg("request")
 	}
 	return nil
 }
@@ -66,7 +68,8 @@ func routeOf(c *fiber.Ctx, r *problem.Request) string {
 func (s *Server) recoverPanic(c *fiber.Ctx) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.opts.Log.Error().Str("request_id", problem.RequestOf(c.UserContext()).ID).Interface("panic", v).Bytes("stack", debug.Stack()).Msg("a handler panicked")
+			s.opts.Log.Error().Str("request_id", problem.RequestOf(c.UserContext()).ID).Interface("panic", v).Bytes("stack",
+				debug.Stack()).Msg("a handler panicked")
 			c.Response().ResetBody()
 			err = problem.Write(c, fmt.Errorf("handler panicked: %v", v))
 		}
@@ -76,8 +79,10 @@ func (s *Server) recoverPanic(c *fiber.Ctx) (err error) {
 
 // contentPolicy allows the page's own files only. Styles may be inline because
 // components set them on elements; scripts may not.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; " +
-	"connect-src 'self'; manifest-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' " +
+	"data: blob:; font-src 'self' data:; " +
+	"connect-src 'self'; manifest-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'self'; " +
+	"frame-ancestors 'none'"
 
 func secureHeaders(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
@@ -102,7 +107,8 @@ func compress(c *fiber.Ctx) error {
 		return err
 	}
 	res := c.Response()
-	if res.IsBodyStream() || len(res.Body()) < compressFrom || len(res.Header.ContentEncoding()) > 0 || !c.Context().Request.Header.HasAcceptEncoding("gzip") {
+	if res.IsBodyStream() || len(res.Body()) < compressFrom || len(res.Header.ContentEncoding()) > 0 ||
+		!c.Context().Request.Header.HasAcceptEncoding("gzip") {
 		return nil
 	}
 	media, _, _ := bytes.Cut(res.Header.ContentType(), []byte(";"))

@@ -63,7 +63,9 @@ func (d document) conforms(t *testing.T, method, path string, a answer) {
 	if len(a.body) == 0 {
 		return
 	}
-	schema, err := d.compiler.Compile(strings.ReplaceAll(pointer("paths", path, strings.ToLower(method), "responses", status, "content", media, "schema"), "{", "%7B"))
+	schema, err := d.compiler.Compile(
+		strings.ReplaceAll(pointer("paths", path, strings.ToLower(method), "responses", status, "content", media, "schema"),
+			"{", "%7B"))
 	if err != nil {
 		t.Errorf("%s %s %s %s: %v", method, path, status, media, err)
 		return
@@ -254,11 +256,15 @@ func TestAnswersConform(t *testing.T) {
 	} {
 		d.conforms(t, c.method, c.path, b.do(c.method, c.real, nil))
 	}
-	d.conforms(t, "POST", "/api/connections/test", b.do("POST", "/api/connections/test", map[string]any{"driver": "postgres", "dsn": "postgres://h/d", "connection_id": "nope"}))
+	d.conforms(t, "POST", "/api/connections/test",
+		b.do("POST", "/api/connections/test",
+			map[string]any{"driver": "postgres", "dsn": "postgres://h/d", "connection_id": "nope"}))
 	d.conforms(t, "POST", "/api/templates", b.do("POST", "/api/templates", "x", "Content-Type", "text/plain"))
 	d.conforms(t, "POST", "/api/auth/tokens", b.do("POST", "/api/auth/tokens", map[string]any{"name": "x"}))
-	d.conforms(t, "POST", "/api/templates/validate", b.do("POST", "/api/templates/validate", map[string]any{"source": yamlText}))
-	d.conforms(t, "POST", "/api/templates/validate", b.do("POST", "/api/templates/validate", map[string]any{"source": "{}"}))
+	d.conforms(t, "POST", "/api/templates/validate",
+		b.do("POST", "/api/templates/validate", map[string]any{"source": yamlText}))
+	d.conforms(t, "POST", "/api/templates/validate",
+		b.do("POST", "/api/templates/validate", map[string]any{"source": "{}"}))
 	d.conforms(t, "POST", "/api/runs", b.do("POST", "/api/runs", "{"))
 	d.conforms(t, "POST", "/api/runs", b.do("POST", "/api/runs", `{"source":"`+strings.Repeat("x", api.MaxBody)+`"}`))
 	if !json.Valid(made.body) {

@@ -21,17 +21,20 @@ func TestPage(t *testing.T) {
 	anonymous := []string{"Authorization", ""}
 	for _, path := range []string{"/", "/runs/abc", "/signin?token=x", "/templates/new"} {
 		a := b.do("GET", path, nil, anonymous...).want(t, 200)
-		if !strings.Contains(string(a.body), "<title>page</title>") || a.Header.Get("Cache-Control") != "no-cache" || a.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+		if !strings.Contains(string(a.body), "<title>page</title>") || a.Header.Get("Cache-Control") != "no-cache" ||
+			a.Header.Get("Content-Type") != "text/html; charset=utf-8" {
 			t.Errorf("%s: %v %s", path, a.Header, a.body)
 		}
 		csp := a.Header.Get("Content-Security-Policy")
-		if !strings.Contains(csp, "script-src 'self';") || !strings.Contains(csp, "frame-ancestors 'none'") || a.Header.Get("X-Content-Type-Options") != "nosniff" || a.Header.Get("Referrer-Policy") == "" {
+		if !strings.Contains(csp, "script-src 'self';") || !strings.Contains(csp, "frame-ancestors 'none'") ||
+			a.Header.Get("X-Content-Type-Options") != "nosniff" || a.Header.Get("Referrer-Policy") == "" {
 			t.Errorf("headers %v", a.Header)
 		}
 	}
 	const script = "/assets/index-B1c2D3e4.js"
 	plain := b.do("GET", script, nil, anonymous...).want(t, 200)
-	if !strings.Contains(plain.Header.Get("Cache-Control"), "immutable") || plain.Header.Get("Content-Type") != "text/javascript; charset=utf-8" {
+	if !strings.Contains(plain.Header.Get("Cache-Control"), "immutable") ||
+		plain.Header.Get("Content-Type") != "text/javascript; charset=utf-8" {
 		t.Errorf("script %v", plain.Header)
 	}
 	for encoding, reader := range map[string]func(io.Reader) (io.Reader, error){
@@ -44,7 +47,8 @@ func TestPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		data, err := io.ReadAll(r)
-		if err != nil || !bytes.Equal(data, plain.body) || len(a.body) >= len(plain.body) || a.Header.Get("Content-Encoding") != encoding {
+		if err != nil || !bytes.Equal(data, plain.body) || len(a.body) >= len(plain.body) ||
+			a.Header.Get("Content-Encoding") != encoding {
 			t.Errorf("%s: %v, %d of %d bytes, %v", encoding, err, len(a.body), len(plain.body), a.Header)
 		}
 	}
@@ -80,9 +84,12 @@ func TestProbesAndMetrics(t *testing.T) {
 	b.do("GET", "/readyz", nil, "Authorization", "").want(t, 200)
 	text := string(b.do("GET", "/metrics", nil).want(t, 200).body)
 	for _, want := range []string{
-		`loadstone_live_runs{phase="MEASUREMENT"} 1`, `loadstone_run_qps{run="measured",run_id="` + run.RunID + `"} 123`, `loadstone_websocket_clients 0`,
-		`loadstone_http_requests_total{method="GET",route="/api/runs/:id",status="200"} 1`, `route="not_found",status="404"`, `route="page",status="200"`,
-		"go_goroutines", "process_resident_memory_bytes", `loadstone_build_info{version="1.2.3"} 1`, "loadstone_control_store_up 1",
+		`loadstone_live_runs{phase="MEASUREMENT"} 1`, `loadstone_run_qps{run="measured",run_id="` + run.RunID + `"} 123`,
+		`loadstone_websocket_clients 0`,
+		`loadstone_http_requests_total{method="GET",route="/api/runs/:id",status="200"} 1`, `route="not_found",status="404"`,
+		`route="page",status="200"`,
+		"go_goroutines", "process_resident_memory_bytes", `loadstone_build_info{version="1.2.3"} 1`,
+		"loadstone_control_store_up 1",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("metrics lack %s", want)

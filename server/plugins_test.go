@@ -72,7 +72,8 @@ func openShelf(t *testing.T, limits store.PluginLimits, quarantine library.Quara
 		t.Fatal(err)
 	}
 	s := &shelf{db: db, dsn: dsn, dir: filepath.Join(t.TempDir(), "plugins")}
-	s.lib, err = library.Open(t.Context(), library.Options{Host: h, Store: db, Dir: s.dir, Quarantine: quarantine, Limits: limits, Log: zerolog.Nop()})
+	s.lib, err = library.Open(t.Context(),
+		library.Options{Host: h, Store: db, Dir: s.dir, Quarantine: quarantine, Limits: limits, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,11 +92,13 @@ func (s *shelf) plainUser(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	if _, err := conn.Exec(t.Context(), "INSERT INTO users (user_id, user_name, role) VALUES ('u-grace', 'grace', 'user')"); err != nil {
+	if _, err := conn.Exec(t.Context(),
+		"INSERT INTO users (user_id, user_name, role) VALUES ('u-grace', 'grace', 'user')"); err != nil {
 		t.Fatal(err)
 	}
 	secret, hash := auth.NewSecret(auth.PrefixAPI)
-	if _, err := s.db.CreateToken(t.Context(), store.Token{UserID: "u-grace", Kind: auth.KindAPI, Name: "test"}, hash); err != nil {
+	if _, err := s.db.CreateToken(t.Context(), store.Token{UserID: "u-grace", Kind: auth.KindAPI, Name: "test"},
+		hash); err != nil {
 		t.Fatal(err)
 	}
 	return secret
@@ -122,7 +125,8 @@ func (s *shelf) upload(wasm []byte, status int) plugin.Entry {
 func TestPluginLife(t *testing.T) {
 	s := openShelf(t, store.PluginLimits{}, nil)
 	e := s.upload(guest("counters", "1.0.0", ""), 201)
-	if e.Enabled || e.State != plugin.StateDisabled || e.Origin != plugin.OriginUploaded || e.UploadedBy != "admin" || e.UploadedAt.IsZero() || e.Name != "counters" || len(e.Exports) == 0 {
+	if e.Enabled || e.State != plugin.StateDisabled || e.Origin != plugin.OriginUploaded || e.UploadedBy != "admin" ||
+		e.UploadedAt.IsZero() || e.Name != "counters" || len(e.Exports) == 0 {
 		t.Errorf("uploaded %+v", e)
 	}
 	info, err := os.Stat(filepath.Join(s.dir, e.SHA256+".wasm"))
@@ -140,7 +144,8 @@ func TestPluginLife(t *testing.T) {
 	config := scenario("count")
 	config["workload"].(map[string]any)["plugin"] = "counters"
 	p := s.do("POST", "/api/templates", map[string]any{"config": config}).problem(t, 422, engine.CodePlugin)
-	if p.Detail != "The plugin counters@1.0.0 is disabled." || !strings.Contains(p.Hint, "admin can enable") || p.Errors[0].Field != "workload.plugin" {
+	if p.Detail != "The plugin counters@1.0.0 is disabled." || !strings.Contains(p.Hint, "admin can enable") ||
+		p.Errors[0].Field != "workload.plugin" {
 		t.Errorf("problem %+v", p)
 	}
 	if _, err := s.lib.Workload(t.Context(), "counters"); !errors.Is(err, plugin.ErrDisabled) {
@@ -184,7 +189,9 @@ func TestPluginLife(t *testing.T) {
 			t.Errorf("the list has the statements of %s", p.Name)
 		}
 	}
-	if got := strings.Join(shown, ", "); got != "mix@1.0.0 enabled true 0, counters@1.10.0 enabled true 1, counters@1.0.0 enabled false 0, counters@0.9.0 enabled false 0" {
+	if got := strings.Join(shown,
+		", "); got != "mix@1.0.0 enabled true 0, counters@1.10.0 enabled true 1, counters@1.0.0 enabled false 0, "+
+		"counters@0.9.0 enabled false 0" {
 		t.Errorf("list %s", got)
 	}
 	one := s.do("GET", "/api/plugins/counters@1.0.0", nil).want(t, 200)
@@ -234,11 +241,15 @@ func TestPluginOfALiveRun(t *testing.T) {
 	sc := scenario("count")
 	sc["workload"].(map[string]any)["plugin"] = "counters"
 	run := decode[engine.Run](t, s.do("POST", "/api/runs", map[string]any{"scenario": sc}).want(t, 201))
-	if _, err := s.db.Transition(t.Context(), store.Transition{RunID: run.RunID, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning, StartTime: time.Now()}); err != nil {
+	if _, err := s.db.Transition(t.Context(),
+		store.Transition{RunID: run.RunID, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning,
+			StartTime: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.db.SaveResult(t.Context(), engine.TestResult{TestID: run.RunID, RunID: run.RunID, TestName: "count", Status: engine.StatusRunning, EnrichmentStatus: "PENDING",
-		Plan: &engine.Plan{Workload: e.PluginRef, Adapter: engine.PluginRef{SHA256: "ff"}}}); err != nil {
+	if err := s.db.SaveResult(t.Context(),
+		engine.TestResult{TestID: run.RunID, RunID: run.RunID, TestName: "count", Status: engine.StatusRunning,
+			EnrichmentStatus: "PENDING",
+			Plan:             &engine.Plan{Workload: e.PluginRef, Adapter: engine.PluginRef{SHA256: "ff"}}}); err != nil {
 		t.Fatal(err)
 	}
 	s.upload(guest("counters", "2.0.0", ""), 201)
@@ -269,7 +280,8 @@ func TestDamagedPlugin(t *testing.T) {
 		t.Errorf("shown %+v", shown)
 	}
 	p := s.do("POST", "/api/plugins/counters/enable", nil).problem(t, 422, engine.CodePlugin)
-	if p.Detail != "The plugin counters@1.0.0 is damaged: its file was changed after it was uploaded. It was not executed." {
+	if p.Detail != "The plugin counters@1.0.0 is damaged: its file was changed after it was uploaded. It was not "+
+		"executed." {
 		t.Errorf("problem %+v", p)
 	}
 	// The right bytes mend it.
@@ -290,7 +302,8 @@ func TestDamagedPlugin(t *testing.T) {
 		if name == "a worker" {
 			ref = e.SHA256
 		}
-		if _, err := h.Workload(t.Context(), ref); !errors.Is(err, plugin.ErrDamaged) || !strings.Contains(err.Error(), "counters@1.0.0") {
+		if _, err := h.Workload(t.Context(), ref); !errors.Is(err, plugin.ErrDamaged) ||
+			!strings.Contains(err.Error(), "counters@1.0.0") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -312,7 +325,8 @@ func TestDamagedPlugin(t *testing.T) {
 		t.Errorf("the copy: %v", err)
 	}
 	forged := forgedStore{Store: s.db, wasm: changed}
-	other, err := library.Open(t.Context(), library.Options{Host: newHost(t), Store: forged, Dir: t.TempDir(), Log: zerolog.Nop()})
+	other, err := library.Open(t.Context(),
+		library.Options{Host: newHost(t), Store: forged, Dir: t.TempDir(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +358,8 @@ func TestOnlyAdminsDecide(t *testing.T) {
 	token := s.plainUser(t)
 	mine := []string{"Authorization", "Bearer " + token}
 	s.send(guest("counters", "1.0.0", ""), mine...).want(t, 201)
-	for _, call := range [][2]string{{"POST", "/api/plugins/counters/enable"}, {"POST", "/api/plugins/counters/disable"}, {"DELETE", "/api/plugins/counters"}} {
+	for _, call := range [][2]string{{"POST", "/api/plugins/counters/enable"}, {"POST", "/api/plugins/counters/disable"},
+		{"DELETE", "/api/plugins/counters"}} {
 		p := s.do(call[0], call[1], nil, mine...).problem(t, 403, engine.CodeForbidden)
 		if !strings.Contains(p.Detail, "Only an admin may") {
 			t.Errorf("%v: %+v", call, p)
@@ -400,7 +415,8 @@ func TestUploadsWaitTheirTurn(t *testing.T) {
 		case <-held:
 		case <-ctx.Done():
 		}
-		return plugin.Info{}, &engine.Error{Code: engine.CodePlugin, Message: "The file was held up.", Cause: plugin.ErrRefused}
+		return plugin.Info{}, &engine.Error{Code: engine.CodePlugin, Message: "The file was held up.",
+			Cause: plugin.ErrRefused}
 	})
 	answers := make(chan answer, 12)
 	for i := range cap(answers) {
@@ -449,9 +465,10 @@ func TestBadUploads(t *testing.T) {
 		code   engine.Code
 		says   string
 	}{
-		"nothing":                 {nil, nil, 400, "malformed", "no file"},
-		"text":                    {[]byte("hello"), nil, 422, "plugin_refused", "not a plugin"},
-		"an ELF file":             {append([]byte("\x7fELF"), make([]byte, 200)...), nil, 422, "plugin_refused", "not a plugin"},
+		"nothing": {nil, nil, 400, "malformed", "no file"},
+		"text":    {[]byte("hello"), nil, 422, "plugin_refused", "not a plugin"},
+		"an ELF file": {append([]byte("\x7fELF"), make([]byte, 200)...), nil, 422, "plugin_refused",
+			"not a plugin"},
 		"a component":             {component, nil, 422, "plugin_refused", "not a plugin"},
 		"cut off":                 {honest[:len(honest)-7], nil, 422, "plugin_refused", "not a plugin"},
 		"JSON":                    {[]byte(`{}`), []string{"Content-Type", "application/json"}, 415, "media_type", ""},
@@ -471,10 +488,15 @@ func TestBadUploads(t *testing.T) {
 		"a path as name":          {guest("../../etc/passwd", "1.0.0", ""), nil, 422, "plugin_refused", "its name"},
 		"a path as version":       {guest("x", "../1", ""), nil, 422, "plugin_refused", "its version"},
 		"a malformed schema":      {guest("x", "1", `, "parameters": {"type": 7}`), nil, 422, "plugin_refused", "parameters"},
-		"large parameters":        {guest("x", "1", `, "parameters": {"description": "`+strings.Repeat("x", 70<<10)+`"}`), nil, 422, "plugin_refused", "parameters"},
-		"parameters without end":  {guest("x", "1", `, "parameters": `+strings.Repeat(`{"properties": {"a": `, 40)+`{}`+strings.Repeat("}}", 40)), nil, 422, "plugin_refused", "nested"},
-		"SQL of 2 MB":             {guest("x", "1", `, "statements": [{"id": "s", "sql": "`+strings.Repeat("x", 2<<20)+`"}]`), nil, 422, "plugin_refused", "KB"},
-		"terminal escapes":        {guest("x", "1", `, "statements": [{"id": "s", "sql": "SELECT \u001b[2J"}]`), nil, 422, "plugin_refused", "control characters"},
+		"large parameters": {guest("x", "1", `, "parameters": {"description": "`+strings.Repeat("x", 70<<10)+`"}`),
+			nil, 422, "plugin_refused", "parameters"},
+		"parameters without end": {
+			guest("x", "1", `, "parameters": `+strings.Repeat(`{"properties": {"a": `, 40)+`{}`+strings.Repeat("}}", 40)), nil,
+			422, "plugin_refused", "nested"},
+		"SQL of 2 MB": {guest("x", "1", `, "statements": [{"id": "s", "sql": "`+strings.Repeat("x", 2<<20)+`"}]`),
+			nil, 422, "plugin_refused", "KB"},
+		"terminal escapes": {guest("x", "1", `, "statements": [{"id": "s", "sql": "SELECT \u001b[2J"}]`), nil, 422,
+			"plugin_refused", "control characters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := s.send(c.body, c.header...).problem(t, c.status, c.code)
@@ -514,7 +536,8 @@ func (s *shelf) raw(t *testing.T, request string, body []byte) string {
 func TestUploadsOnTheWire(t *testing.T) {
 	s := openShelf(t, store.PluginLimits{}, nil)
 	wasm := guest("counters", "1.0.0", "")
-	large := append(guest("counters", "1.1.0", ""), append([]byte{0, 0xc2, 0x9a, 0x0c, 1, 'x'}, make([]byte, 200_000)...)...)
+	large := append(guest("counters", "1.1.0", ""),
+		append([]byte{0, 0xc2, 0x9a, 0x0c, 1, 'x'}, make([]byte, 200_000)...)...)
 	head := "POST /api/plugins HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer TOKEN\r\nContent-Type: application/wasm\r\n"
 	length := func(n int) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n", n) }
 	for name, c := range map[string]struct {
@@ -527,10 +550,13 @@ func TestUploadsOnTheWire(t *testing.T) {
 		"a large file that breaks off": {head + length(len(large)+10), large, "HTTP/1.1 400"},
 		"announced less than is sent":  {head + length(len(wasm)-10), wasm, "HTTP/1.1 422"},
 		"announced far too much":       {head + length(1<<40), wasm, "HTTP/1.1 4"},
-		"a stranger":                   {strings.Replace(head, "TOKEN", "nobody", 1) + length(len(wasm)), wasm, "HTTP/1.1 401"},
-		"a stranger with a large file": {strings.Replace(head, "TOKEN", "nobody", 1) + length(api.MaxUpload), make([]byte, api.MaxUpload), "HTTP/1.1 401"},
-		"endless chunks":               {head + "Transfer-Encoding: chunked\r\n\r\n", bytes.Repeat([]byte("100000\r\n"+strings.Repeat("x", 1<<20)+"\r\n"), 12), "HTTP/1.1 413"},
-		"broken chunks":                {head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", wasm, "HTTP/1.1 400"},
+		"a stranger": {strings.Replace(head, "TOKEN", "nobody", 1) + length(len(wasm)), wasm,
+			"HTTP/1.1 401"},
+		"a stranger with a large file": {strings.Replace(head, "TOKEN", "nobody", 1) + length(api.MaxUpload),
+			make([]byte, api.MaxUpload), "HTTP/1.1 401"},
+		"endless chunks": {head + "Transfer-Encoding: chunked\r\n\r\n",
+			bytes.Repeat([]byte("100000\r\n"+strings.Repeat("x", 1<<20)+"\r\n"), 12), "HTTP/1.1 413"},
+		"broken chunks": {head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", wasm, "HTTP/1.1 400"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := s.raw(t, c.request, c.body); !strings.HasPrefix(got, c.want) || strings.Count(got, "HTTP/1.1 2") > 0 {
@@ -540,7 +566,8 @@ func TestUploadsOnTheWire(t *testing.T) {
 	}
 	// In chunks, and then another request on the same connection.
 	chunked := fmt.Appendf(nil, "%x\r\n%s\r\n0\r\n\r\n", len(wasm), wasm)
-	got := s.raw(t, head+"Transfer-Encoding: chunked\r\n\r\n", append(chunked, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"...))
+	got := s.raw(t, head+"Transfer-Encoding: chunked\r\n\r\n",
+		append(chunked, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"...))
 	if !strings.HasPrefix(got, "HTTP/1.1 201") || !strings.Contains(got, "HTTP/1.1 200 OK") {
 		t.Errorf("answers %.2600q", got)
 	}
@@ -563,12 +590,14 @@ func TestSlowUpload(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = conn.Close() }()
-			_, _ = fmt.Fprintf(conn, "POST /api/plugins HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/wasm\r\nContent-Length: %d\r\n\r\n%s",
+			_, _ = fmt.Fprintf(conn, "POST /api/plugins HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+				"application/wasm\r\nContent-Length: %d\r\n\r\n%s",
 				b.token, c.announced, strings.Repeat("x", c.sent))
 			b.do("GET", "/healthz", nil).want(t, http.StatusOK)
 			_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 			text, err := io.ReadAll(conn)
-			if err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 408")) || !bytes.Contains(text, []byte(`"code":"timeout"`)) || !bytes.Contains(text, []byte("Connection: close")) {
+			if err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 408")) ||
+				!bytes.Contains(text, []byte(`"code":"timeout"`)) || !bytes.Contains(text, []byte("Connection: close")) {
 				t.Errorf("answer %q, %v", text, err)
 			}
 		})

@@ -20,8 +20,9 @@ func TestRunsOverHTTP(t *testing.T) {
 		"by name":   {"template_name": "lookups"},
 		"by source": {"source": yamlText},
 		"by json":   {"scenario": scenario("x")},
-		"with set":  {"template_id": tpl.TemplateID, "set": map[string]any{"workload.duration_seconds": 9, "tags.ticket": "PERF-2"}},
-		"set text":  {"source": yamlText, "set": map[string]any{"workload.duration_seconds": "9"}},
+		"with set": {"template_id": tpl.TemplateID,
+			"set": map[string]any{"workload.duration_seconds": 9, "tags.ticket": "PERF-2"}},
+		"set text": {"source": yamlText, "set": map[string]any{"workload.duration_seconds": "9"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := decode[engine.Run](t, b.do("POST", "/api/runs", in).want(t, 201))
@@ -31,17 +32,20 @@ func TestRunsOverHTTP(t *testing.T) {
 			if _, set := in["set"]; set && run.Scenario.Workload.DurationSeconds != 9 {
 				t.Errorf("duration %v", run.Scenario.Workload.DurationSeconds)
 			}
-			if _, from := in["template_id"]; from && (run.TemplateID != tpl.TemplateID || run.Scenario.TemplateName != "lookups") {
+			if _, from := in["template_id"]; from &&
+				(run.TemplateID != tpl.TemplateID || run.Scenario.TemplateName != "lookups") {
 				t.Errorf("template %q %q", run.TemplateID, run.Scenario.TemplateName)
 			}
 		})
 	}
 
-	run := decode[engine.Run](t, b.do("POST", "/api/runs", map[string]any{"scenario": scenario("s"), "start": true}).want(t, 201))
+	run := decode[engine.Run](t, b.do("POST", "/api/runs", map[string]any{"scenario": scenario("s"), "start": true}).
+		want(t, 201))
 	if run.Status != engine.StatusRunning {
 		t.Errorf("status %s", run.Status)
 	}
-	if p := b.do("POST", "/api/runs/"+run.RunID+"/start", nil).problem(t, 409, engine.CodeConflict); p.Detail != "The run has been started already." {
+	if p := b.do("POST", "/api/runs/"+run.RunID+"/start", nil).problem(t, 409,
+		engine.CodeConflict); p.Detail != "The run has been started already." {
 		t.Errorf("detail %q", p.Detail)
 	}
 	b.store.measured(t, run.RunID)
@@ -51,7 +55,8 @@ func TestRunsOverHTTP(t *testing.T) {
 		if len(points.Points) != 1 || points.Points[0].QPSByKind[engine.KindInsert] != 10 {
 			t.Errorf("points %v", points)
 		}
-		workers := decode[struct{ Points []store.WorkerPoint }](t, b.do("GET", base+run.RunID+"/timeseries?worker_id=worker-0", nil).want(t, 200))
+		workers := decode[struct{ Points []store.WorkerPoint }](t,
+			b.do("GET", base+run.RunID+"/timeseries?worker_id=worker-0", nil).want(t, 200))
 		if workers.Points[0].WorkerID != "worker-0" {
 			t.Errorf("worker points %v", workers)
 		}
@@ -72,9 +77,12 @@ func TestRunsOverHTTP(t *testing.T) {
 	b.do("POST", "/api/tests/from-template/"+tpl.TemplateID, map[string]any{"start": true}).want(t, 201)
 	b.do("POST", "/api/preflight", map[string]any{"template_id": tpl.TemplateID}).want(t, 200)
 
-	b.do("GET", "/api/runs?status=RUNNING,FAILED&template_id=x&search=a%20b&since=2026-01-02T03:04:05Z&tag=a:b&tag=c:d:e&limit=7&cursor=zzz", nil).problem(t, 422, engine.CodeInvalid)
+	b.do("GET",
+		"/api/runs?status=RUNNING,FAILED&template_id=x&search=a%20b&since=2026-01-02T03:04:05Z&tag=a:b&tag=c:d:e&limit=7&"+
+			"cursor=zzz", nil).problem(t, 422, engine.CodeInvalid)
 	f := b.store.lastFilter
-	if len(f.Statuses) != 2 || f.Search != "a b" || f.Limit != 7 || f.Cursor != "zzz" || f.Tag["c"] != "d:e" || f.Tag["a"] != "b" || f.Since.IsZero() {
+	if len(f.Statuses) != 2 || f.Search != "a b" || f.Limit != 7 || f.Cursor != "zzz" || f.Tag["c"] != "d:e" ||
+		f.Tag["a"] != "b" || f.Since.IsZero() {
 		t.Errorf("filter %+v", f)
 	}
 	for _, action := range []string{"template.create", "run.create", "run.start", "run.stop", "run.delete"} {
@@ -94,16 +102,20 @@ func TestTemplatesOverHTTP(t *testing.T) {
 	if len(p.Errors) != 1 || p.Errors[0].Field != "name" {
 		t.Errorf("problem %+v", p)
 	}
-	second := decode[store.Template](t, b.do("PUT", "/api/templates/"+made.TemplateID, map[string]any{"config": scenario("renamed"), "version": 1}).want(t, 200))
+	second := decode[store.Template](t,
+		b.do("PUT", "/api/templates/"+made.TemplateID, map[string]any{"config": scenario("renamed"), "version": 1}).want(t,
+			200))
 	if second.Version != 2 || second.Name != "renamed" || !strings.Contains(second.Source, "name: renamed") {
 		t.Errorf("second %+v", second)
 	}
-	p = b.do("PUT", "/api/templates/"+made.TemplateID, map[string]any{"config": scenario("late"), "version": 1}).problem(t, 409, engine.CodeConflict)
+	p = b.do("PUT", "/api/templates/"+made.TemplateID, map[string]any{"config": scenario("late"), "version": 1}).problem(t,
+		409, engine.CodeConflict)
 	if p.Errors[0].Field != "version" {
 		t.Errorf("problem %+v", p)
 	}
 	for name, in := range map[string]map[string]any{
-		"source": {"source": "name: x\nworklod: {}\n"}, "config": {"config": map[string]any{"name": "x", "workload": map[string]any{"duration_seconds": -1}}},
+		"source": {"source": "name: x\nworklod: {}\n"},
+		"config": {"config": map[string]any{"name": "x", "workload": map[string]any{"duration_seconds": -1}}},
 	} {
 		v := decode[struct {
 			Valid  bool
@@ -117,7 +129,8 @@ func TestTemplatesOverHTTP(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	valid := decode[map[string]any](t, b.do("POST", "/api/templates/validate", map[string]any{"config": scenario("x")}).want(t, 200))
+	valid := decode[map[string]any](t,
+		b.do("POST", "/api/templates/validate", map[string]any{"config": scenario("x")}).want(t, 200))
 	if valid["valid"] != true || valid["source"] == "" {
 		t.Errorf("valid %v", valid)
 	}
@@ -141,16 +154,20 @@ func TestSecretsNeverLeave(t *testing.T) {
 		return a
 	}
 	for i, dsn := range []string{
-		"postgres://u:" + secret + "@h:5432/d", "postgres://u:x" + secret + "@y@h/d?sslmode=require", "host=h user=u password=" + secret + " dbname=d",
-		"host=h user=u password = '" + secret + " \\' x'", "postgres://h/d?user=u&password=" + secret, "postgres://h/d?user=u&sslpassword=" + secret + "&sslmode=require",
+		"postgres://u:" + secret + "@h:5432/d", "postgres://u:x" + secret + "@y@h/d?sslmode=require",
+		"host=h user=u password=" + secret + " dbname=d",
+		"host=h user=u password = '" + secret + " \\' x'", "postgres://h/d?user=u&password=" + secret,
+		"postgres://h/d?user=u&sslpassword=" + secret + "&sslmode=require",
 	} {
 		name := fmt.Sprintf("c%d", i)
-		made := decode[store.Connection](t, hides(b.do("POST", "/api/connections", map[string]any{"name": name, "driver": "postgres", "dsn": dsn})).want(t, 201))
+		made := decode[store.Connection](t,
+			hides(b.do("POST", "/api/connections", map[string]any{"name": name, "driver": "postgres", "dsn": dsn})).want(t, 201))
 		if !strings.Contains(made.DSN, "***") {
 			t.Errorf("%s is shown as %s", dsn, made.DSN)
 		}
 		// Saving what was read keeps the password.
-		hides(b.do("PUT", "/api/connections/"+made.ConnectionID, map[string]any{"name": name, "driver": "postgres", "dsn": made.DSN, "description": "d"})).want(t, 200)
+		hides(b.do("PUT", "/api/connections/"+made.ConnectionID,
+			map[string]any{"name": name, "driver": "postgres", "dsn": made.DSN, "description": "d"})).want(t, 200)
 		if got := b.store.secret(t, made.ConnectionID); got != dsn {
 			t.Errorf("kept %q, want %q", got, dsn)
 		}
@@ -159,16 +176,19 @@ func TestSecretsNeverLeave(t *testing.T) {
 		s := scenario("inline " + name)
 		s["target"].(map[string]any)["connection"] = map[string]any{"driver": "postgres", "dsn": dsn}
 		text, _ := json.Marshal(s)
-		tpl := decode[store.Template](t, hides(b.do("POST", "/api/templates", map[string]any{"source": string(text)})).want(t, 201))
+		tpl := decode[store.Template](t,
+			hides(b.do("POST", "/api/templates", map[string]any{"source": string(text)})).want(t, 201))
 		hides(b.do("GET", "/api/templates/"+tpl.TemplateID, nil)).want(t, 200)
-		run := decode[engine.Run](t, hides(b.do("POST", "/api/runs", map[string]any{"template_id": tpl.TemplateID})).want(t, 201))
+		run := decode[engine.Run](t,
+			hides(b.do("POST", "/api/runs", map[string]any{"template_id": tpl.TemplateID})).want(t, 201))
 		hides(b.do("GET", "/api/runs/"+run.RunID, nil)).want(t, 200)
 		if got := b.runs.created[len(b.runs.created)-1].Target.Connection.DSN; got != dsn {
 			t.Errorf("the run got %q, want %q", got, dsn)
 		}
 		// The same through a copy whose password is masked.
 		hides(b.do("PUT", "/api/templates/"+tpl.TemplateID, map[string]any{"config": tpl.Config, "version": 1})).want(t, 200)
-		hides(b.do("POST", "/api/runs", map[string]any{"template_id": tpl.TemplateID, "set": map[string]any{"workload.duration_seconds": 7}})).want(t, 201)
+		hides(b.do("POST", "/api/runs",
+			map[string]any{"template_id": tpl.TemplateID, "set": map[string]any{"workload.duration_seconds": 7}})).want(t, 201)
 		if got := b.runs.created[len(b.runs.created)-1].Target.Connection.DSN; got != dsn {
 			t.Errorf("the second run got %q, want %q", got, dsn)
 		}
@@ -184,29 +204,39 @@ func TestSecretsNeverLeave(t *testing.T) {
 		t.Error("the log shows the password")
 	}
 
-	made := decode[store.Connection](t, b.do("POST", "/api/connections", map[string]any{"name": "moved", "driver": "postgres", "dsn": "postgres://u:" + secret + "@h:5432/d"}).want(t, 201))
+	made := decode[store.Connection](t,
+		b.do("POST", "/api/connections",
+			map[string]any{"name": "moved", "driver": "postgres", "dsn": "postgres://u:" + secret + "@h:5432/d"}).want(t, 201))
 	for dsn, want := range map[string]int{
-		"postgres://u:***@h:5432/other?application_name=x": 200, "postgres://u:***@evil:5432/d": 422, "postgres://v:***@h:5432/d": 422, "postgres://u:***@h:5432/d?host=evil": 422,
+		"postgres://u:***@h:5432/other?application_name=x": 200, "postgres://u:***@evil:5432/d": 422,
+		"postgres://v:***@h:5432/d": 422, "postgres://u:***@h:5432/d?host=evil": 422,
 	} {
-		hides(b.do("POST", "/api/connections/test", map[string]any{"driver": "postgres", "dsn": dsn, "connection_id": made.ConnectionID})).want(t, want)
+		hides(b.do("POST", "/api/connections/test",
+			map[string]any{"driver": "postgres", "dsn": dsn, "connection_id": made.ConnectionID})).want(t, want)
 	}
 	if got := b.runs.dsns[len(b.runs.dsns)-1]; got != "postgres://u:"+secret+"@h:5432/other?application_name=x" {
 		t.Errorf("tested %q", got)
 	}
 	scenarioWithSeal := scenario("sealed")
-	scenarioWithSeal["target"].(map[string]any)["connection"] = map[string]any{"driver": "postgres", "dsn": "postgres://u:***@h/d", "dsn_sealed": "AAAA"}
+	scenarioWithSeal["target"].(map[string]any)["connection"] = map[string]any{"driver": "postgres",
+		"dsn": "postgres://u:***@h/d", "dsn_sealed": "AAAA"}
 	b.do("POST", "/api/runs", map[string]any{"scenario": scenarioWithSeal}).problem(t, 422, engine.CodeInvalid)
 }
 
 func TestConnectionsAndPlugins(t *testing.T) {
 	b := start(t)
-	made := decode[store.Connection](t, b.do("POST", "/api/connections", map[string]any{"name": "c", "driver": "postgres", "dsn": "postgres://h/d"}).want(t, 201))
-	b.do("POST", "/api/connections", map[string]any{"name": "c", "driver": "postgres", "dsn": "postgres://h/d"}).problem(t, 409, engine.CodeConflict)
-	p := b.do("POST", "/api/connections", map[string]any{"name": "", "driver": "oracle", "dsn": "x"}).problem(t, 422, engine.CodeInvalid)
+	made := decode[store.Connection](t,
+		b.do("POST", "/api/connections", map[string]any{"name": "c", "driver": "postgres", "dsn": "postgres://h/d"}).want(t,
+			201))
+	b.do("POST", "/api/connections", map[string]any{"name": "c", "driver": "postgres", "dsn": "postgres://h/d"}).problem(t,
+		409, engine.CodeConflict)
+	p := b.do("POST", "/api/connections", map[string]any{"name": "", "driver": "oracle", "dsn": "x"}).problem(t, 422,
+		engine.CodeInvalid)
 	if len(p.Errors) != 2 {
 		t.Errorf("errors %+v", p.Errors)
 	}
-	p = b.do("POST", "/api/connections/test", map[string]any{"driver": "postgres", "dsn": "postgres://unreachable/d"}).problem(t, 422, engine.CodeTarget)
+	p = b.do("POST", "/api/connections/test", map[string]any{"driver": "postgres", "dsn": "postgres://unreachable/d"}).
+		problem(t, 422, engine.CodeTarget)
 	if p.Hint == "" {
 		t.Error("no hint")
 	}
@@ -215,7 +245,8 @@ func TestConnectionsAndPlugins(t *testing.T) {
 		t.Errorf("test %v", got)
 	}
 	b.do("DELETE", "/api/connections/"+made.ConnectionID, nil).want(t, 204)
-	if err := b.store.EnsureBuiltin(t.Context(), store.Connection{Name: "playground", Driver: "postgres", DSN: "postgres://h/d"}); err != nil {
+	if err := b.store.EnsureBuiltin(t.Context(),
+		store.Connection{Name: "playground", Driver: "postgres", DSN: "postgres://h/d"}); err != nil {
 		t.Fatal(err)
 	}
 	playground, err := b.store.Connection(t.Context(), "playground")
@@ -242,7 +273,8 @@ func TestConnectionsAndPlugins(t *testing.T) {
 func TestPathsArePercentDecoded(t *testing.T) {
 	b := start(t)
 	run := b.createRun("x")
-	for _, path := range []string{"/api/plugins/mix%401.0.0", "/api/plugins/%6dix", "/api/runs/" + strings.ReplaceAll(run.RunID, "-", "%2D"), "/api/runs/%72" + run.RunID[1:] + "/logs"} {
+	for _, path := range []string{"/api/plugins/mix%401.0.0", "/api/plugins/%6dix",
+		"/api/runs/" + strings.ReplaceAll(run.RunID, "-", "%2D"), "/api/runs/%72" + run.RunID[1:] + "/logs"} {
 		b.do("GET", path, nil).want(t, 200)
 	}
 	b.do("GET", "/api/plugins/mix%2540", nil).problem(t, 404, engine.CodeNotFound)
@@ -252,7 +284,8 @@ func TestPathsArePercentDecoded(t *testing.T) {
 // TestAllowIsCompleteAndOnce compares the header of a wrong method with the routes.
 func TestAllowIsCompleteAndOnce(t *testing.T) {
 	b := start(t)
-	for path, want := range map[string]string{"/api/runs": "GET, HEAD, POST", "/api/connections/test": "POST", "/api/auth/signin": "POST",
+	for path, want := range map[string]string{"/api/runs": "GET, HEAD, POST", "/api/connections/test": "POST",
+		"/api/auth/signin":      "POST",
 		"/api/templates/schema": "GET, HEAD", "/api/templates/validate": "POST", "/api/plugins/x": "DELETE, GET, HEAD"} {
 		for _, method := range []string{"PATCH", "QUERY"} {
 			a := b.do(method, path, nil)

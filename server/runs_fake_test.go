@@ -65,13 +65,15 @@ func (o *orchestra) Create(ctx context.Context, s engine.Scenario, by string) (e
 		panic("secret internals")
 	}
 	id := o.name()
-	if err := o.CreateRun(ctx, engine.Run{RunID: id, TemplateID: s.TemplateID, TestName: s.Name, Scenario: s, CreatedBy: by}); err != nil {
+	if err := o.CreateRun(ctx, engine.Run{RunID: id, TemplateID: s.TemplateID, TestName: s.Name, Scenario: s,
+		CreatedBy: by}); err != nil {
 		return engine.Run{}, err
 	}
 	return o.Run(ctx, id)
 }
 
-func (o *orchestra) change(id string, from []engine.Status, phase engine.Phase, sentence string, path ...engine.Status) (engine.Run, error) {
+func (o *orchestra) change(id string, from []engine.Status, phase engine.Phase, sentence string,
+	path ...engine.Status) (engine.Run, error) {
 	r, err := o.Run(context.Background(), id)
 	if err != nil {
 		return r, err
@@ -83,7 +85,8 @@ func (o *orchestra) change(id string, from []engine.Status, phase engine.Phase, 
 }
 
 func (o *orchestra) Start(_ context.Context, id, _ string) (engine.Run, error) {
-	return o.change(id, []engine.Status{engine.StatusPrepared}, engine.PhaseMeasurement, "The run has been started already.", engine.StatusRunning)
+	return o.change(id, []engine.Status{engine.StatusPrepared}, engine.PhaseMeasurement,
+		"The run has been started already.", engine.StatusRunning)
 }
 
 func (o *orchestra) Stop(_ context.Context, id, _ string) (engine.Run, error) {
@@ -91,7 +94,8 @@ func (o *orchestra) Stop(_ context.Context, id, _ string) (engine.Run, error) {
 	if r, err := o.Run(context.Background(), id); err == nil && r.Status == engine.StatusPrepared {
 		path = path[1:]
 	}
-	return o.change(id, []engine.Status{engine.StatusPrepared, engine.StatusRunning}, engine.PhaseNone, "The run is over already.", path...)
+	return o.change(id, []engine.Status{engine.StatusPrepared, engine.StatusRunning}, engine.PhaseNone,
+		"The run is over already.", path...)
 }
 
 func (o *orchestra) Delete(ctx context.Context, id, _ string) error { return o.DeleteRun(ctx, id) }
@@ -101,10 +105,12 @@ func (o *orchestra) Detail(ctx context.Context, id string) (engine.RunDetail, er
 	if err != nil {
 		return engine.RunDetail{}, err
 	}
-	d := engine.RunDetail{Run: r, Workers: []engine.TestResult{}, Enrichment: engine.Enrichment{Status: "SKIPPED"}, Live: o.Live(id)}
+	d := engine.RunDetail{Run: r, Workers: []engine.TestResult{}, Enrichment: engine.Enrichment{Status: "SKIPPED"},
+		Live: o.Live(id)}
 	if r.Status == engine.StatusCompleted {
-		d.Summary = &engine.Summary{RunID: id, Status: r.Status, Validity: engine.VerdictValid, ValidityDetail: engine.Validity{Verdict: engine.VerdictValid}, Figures: engine.Figures{Operations: 7,
-			LatencyMs: &engine.LatencyMs{P50: 1}, ByKind: map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 7}}}}
+		d.Summary = &engine.Summary{RunID: id, Status: r.Status, Validity: engine.VerdictValid,
+			ValidityDetail: engine.Validity{Verdict: engine.VerdictValid}, Figures: engine.Figures{Operations: 7,
+				LatencyMs: &engine.LatencyMs{P50: 1}, ByKind: map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 7}}}}
 	}
 	return d, nil
 }
@@ -188,7 +194,8 @@ func (o *orchestra) StopEnrichment(_ context.Context, runID, _ string) (engine.E
 	if _, err := o.Run(context.Background(), runID); err != nil {
 		return engine.Enrichment{}, err
 	}
-	return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: "No enrichment of this run is under way."}
+	return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict,
+		Message: "No enrichment of this run is under way."}
 }
 
 func (o *orchestra) CheckConnection(_ context.Context, _, dsn string) (target.ServerInfo, error) {
@@ -196,7 +203,8 @@ func (o *orchestra) CheckConnection(_ context.Context, _, dsn string) (target.Se
 	o.dsns = append(o.dsns, dsn)
 	o.lmu.Unlock()
 	if strings.Contains(dsn, "unreachable") {
-		return target.ServerInfo{}, &engine.Error{Code: engine.CodeTarget, Message: "Nothing answers at unreachable:5432.", Hint: "Check host and port."}
+		return target.ServerInfo{}, &engine.Error{Code: engine.CodeTarget, Message: "Nothing answers at unreachable:5432.",
+			Hint: "Check host and port."}
 	}
 	return target.ServerInfo{Version: "17.0", RoundTrip: 1500 * time.Microsecond}, nil
 }

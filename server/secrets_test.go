@@ -36,26 +36,34 @@ func TestASavedPasswordIsNotSentElsewhere(t *testing.T) {
 	const secret = "s3cr3t-pass"
 	there := canary.Addr().String()
 	b := start(t, func(o *server.Options) { o.Runs = dialing{o.Runs.(*orchestra)} })
-	for driver, dsn := range map[string]string{"postgres": "postgres://bench:" + secret + "@127.0.0.1:1/d?sslmode=disable", "snowflake": "snowflake://bench:" + secret + "@acme/d"} {
-		made := decode[store.Connection](t, b.do("POST", "/api/connections", map[string]any{"name": driver, "driver": driver, "dsn": dsn}).want(t, 201))
+	for driver, dsn := range map[string]string{"postgres": "postgres://bench:" + secret + "@127.0.0.1:1/d?sslmode=disable",
+		"snowflake": "snowflake://bench:" + secret + "@acme/d"} {
+		made := decode[store.Connection](t,
+			b.do("POST", "/api/connections", map[string]any{"name": driver, "driver": driver, "dsn": dsn}).want(t, 201))
 		for _, other := range []string{"postgres", "snowflake"} {
 			for _, dsn := range []string{
-				"postgres://bench:***@" + there + "," + "127.0.0.1:1/d?sslmode=disable", "postgres://bench:***@127.0.0.1:1," + there + "/d?sslmode=disable",
-				"postgres://" + there + "/d?sslmode=disable&application_name=x:***@127.0.0.1:1", "host=" + strings.Replace(there, ":", "\vport=", 1) + "\vuser=bench\vpassword=***\vsslmode=disable",
-				"snowflake://bench:***@" + there + "/d?account=acme&protocol=http", "bench:***@acme/d?host=127.0.0.1", strings.Replace(made.DSN, "acme", there, 1), strings.Replace(made.DSN, "127.0.0.1:1", there, 1),
+				"postgres://bench:***@" + there + "," + "127.0.0.1:1/d?sslmode=disable",
+				"postgres://bench:***@127.0.0.1:1," + there + "/d?sslmode=disable",
+				"postgres://" + there + "/d?sslmode=disable&application_name=x:***@127.0.0.1:1",
+				"host=" + strings.Replace(there, ":", "\vport=", 1) + "\vuser=bench\vpassword=***\vsslmode=disable",
+				"snowflake://bench:***@" + there + "/d?account=acme&protocol=http", "bench:***@acme/d?host=127.0.0.1",
+				strings.Replace(made.DSN, "acme", there, 1), strings.Replace(made.DSN, "127.0.0.1:1", there, 1),
 			} {
 				if dsn == made.DSN {
 					continue
 				}
-				a := b.do("POST", "/api/connections/test", map[string]any{"driver": other, "dsn": dsn, "connection_id": made.ConnectionID}).want(t, 422)
-				c := b.do("PUT", "/api/connections/"+made.ConnectionID, map[string]any{"name": driver, "driver": other, "dsn": dsn}).want(t, 422)
+				a := b.do("POST", "/api/connections/test",
+					map[string]any{"driver": other, "dsn": dsn, "connection_id": made.ConnectionID}).want(t, 422)
+				c := b.do("PUT", "/api/connections/"+made.ConnectionID,
+					map[string]any{"name": driver, "driver": other, "dsn": dsn}).want(t, 422)
 				if bytes.Contains(a.body, []byte(secret)) || bytes.Contains(c.body, []byte(secret)) {
 					t.Errorf("%s: the password came back: %s %s", dsn, a.body, c.body)
 				}
 			}
 			// Another driver reads the same text otherwise.
 			if other != driver {
-				b.do("PUT", "/api/connections/"+made.ConnectionID, map[string]any{"name": driver, "driver": other, "dsn": made.DSN}).want(t, 422)
+				b.do("PUT", "/api/connections/"+made.ConnectionID,
+					map[string]any{"name": driver, "driver": other, "dsn": made.DSN}).want(t, 422)
 			}
 		}
 		if got := b.store.secret(t, made.ConnectionID); got != dsn {
@@ -65,7 +73,8 @@ func TestASavedPasswordIsNotSentElsewhere(t *testing.T) {
 	if n := calls.Load(); n != 0 {
 		t.Errorf("the canary was called %d times", n)
 	}
-	b.do("POST", "/api/connections/test", map[string]any{"driver": "postgres", "dsn": "postgres://u:typed@" + there + "/d?sslmode=disable"}).want(t, 422)
+	b.do("POST", "/api/connections/test",
+		map[string]any{"driver": "postgres", "dsn": "postgres://u:typed@" + there + "/d?sslmode=disable"}).want(t, 422)
 	for begin := time.Now(); calls.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 5*time.Second {
 			t.Fatal("the canary does not notice calls")

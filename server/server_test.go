@@ -69,7 +69,8 @@ type bench struct {
 
 // drivers are those of a server.
 func drivers() map[string]target.Driver {
-	return map[string]target.Driver{"postgres": targetpostgres.NewStrictDriver(targetpostgres.Strict{}), "snowflake": snowflake.NewDriver()}
+	return map[string]target.Driver{"postgres": targetpostgres.NewStrictDriver(targetpostgres.Strict{}),
+		"snowflake": snowflake.NewDriver()}
 }
 
 func start(t *testing.T, change ...func(*server.Options)) *bench {
@@ -78,7 +79,8 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 	b := &bench{t: t, store: m, runs: newOrchestra(m), files: &folder{parts: map[string][]byte{}}, log: &logBuffer{},
 		client: &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 20 * time.Second}}
 	opts := server.Options{
-		Addr: "127.0.0.1:0", Runs: b.runs, Store: m, Files: b.files, Plugins: plugins{}, Version: "1.2.3", ControlStore: "embedded", DataDir: t.TempDir(), Drivers: drivers(),
+		Addr: "127.0.0.1:0", Runs: b.runs, Store: m, Files: b.files, Plugins: plugins{}, Version: "1.2.3",
+		ControlStore: "embedded", DataDir: t.TempDir(), Drivers: drivers(),
 		Preflight: func(_ context.Context, s engine.Scenario) (any, error) { return map[string]any{"name": s.Name}, nil },
 		UI: fstest.MapFS{
 			"index.html":                 {Data: []byte("<!doctype html><title>page</title>")},
@@ -187,7 +189,8 @@ func (a answer) problem(t *testing.T, status int, code engine.Code) problem.Prob
 	if err := dec.Decode(&p); err != nil {
 		t.Fatalf("decoding %s: %v", a.body, err)
 	}
-	if p.Status != status || p.Code != code || p.Title == "" || p.Detail == "" || p.Type == "" || p.RequestID == "" || p.Instance == "" {
+	if p.Status != status || p.Code != code || p.Title == "" || p.Detail == "" || p.Type == "" || p.RequestID == "" ||
+		p.Instance == "" {
 		t.Fatalf("problem %s, want status %d and code %s", a.body, status, code)
 	}
 	if p.RequestID != a.Header.Get("X-Request-Id") {
@@ -213,7 +216,8 @@ tags: {ticket: PERF-1}
 `
 
 func scenario(name string) map[string]any {
-	return map[string]any{"name": name, "target": map[string]any{"connection": "playground", "table_name": "orders"}, "workload": map[string]any{"plugin": "mix", "duration_seconds": 5}}
+	return map[string]any{"name": name, "target": map[string]any{"connection": "playground", "table_name": "orders"},
+		"workload": map[string]any{"plugin": "mix", "duration_seconds": 5}}
 }
 
 func (b *bench) createRun(name string) engine.Run {

@@ -124,7 +124,8 @@ func TestSocketOfAFinishedRun(t *testing.T) {
 	if err := json.Unmarshal(text, &u); err != nil {
 		t.Fatal(err)
 	}
-	if u.Data["status"] != "COMPLETED" || u.Data["ops"].(map[string]any)["total"] != 7.0 || u.Data["workers"] == nil || u.Data["logs"] == nil {
+	if u.Data["status"] != "COMPLETED" || u.Data["ops"].(map[string]any)["total"] != 7.0 || u.Data["workers"] == nil ||
+		u.Data["logs"] == nil {
 		t.Errorf("payload %s", text)
 	}
 	wantClose(t, conn, websocket.CloseNormalClosure)

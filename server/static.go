@@ -66,7 +66,8 @@ func newFile(name string, data []byte, ui fs.FS) *file {
 	sum := sha256.Sum256(data)
 	f := &file{data: data, media: mediaOf(name), tag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`,
 		immutable: strings.HasPrefix(name, "assets/") && hashed.MatchString(name)}
-	worth := len(data) > 1024 && (strings.HasPrefix(f.media, "text/") || strings.Contains(f.media, "javascript") || strings.Contains(f.media, "json") || strings.Contains(f.media, "svg") || strings.Contains(f.media, "wasm"))
+	worth := len(data) > 1024 && (strings.HasPrefix(f.media, "text/") || strings.Contains(f.media, "javascript") ||
+		strings.Contains(f.media, "json") || strings.Contains(f.media, "svg") || strings.Contains(f.media, "wasm"))
 	f.gzip = sync.OnceValue(func() []byte { return f.smaller(worth, ui, name+".gz", gzipped) })
 	f.brotli = sync.OnceValue(func() []byte { return f.smaller(worth, ui, name+".br", brotlied) })
 	return f
@@ -210,7 +211,8 @@ const notBuiltPage = `<!doctype html>
 
 func notBuilt(c *fiber.Ctx) error {
 	if !strings.Contains(c.Get(fiber.HeaderAccept), "text/html") {
-		return problem.Write(c, &engine.Error{Code: engine.CodeUnavailable, Message: "This program was built without its user interface.", Hint: "Run make build and start it again."})
+		return problem.Write(c, &engine.Error{Code: engine.CodeUnavailable,
+			Message: "This program was built without its user interface.", Hint: "Run make build and start it again."})
 	}
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)

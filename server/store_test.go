@@ -24,7 +24,8 @@ type stored struct {
 
 func (s stored) Create(ctx context.Context, sc engine.Scenario, by string) (engine.Run, error) {
 	id := s.name()
-	run := engine.Run{RunID: id, TestID: id, TemplateID: sc.TemplateID, TestName: sc.Name, Scenario: sc, Status: engine.StatusPrepared, Phase: engine.PhasePreparing, WorkersExpected: 1, CreatedBy: by}
+	run := engine.Run{RunID: id, TestID: id, TemplateID: sc.TemplateID, TestName: sc.Name, Scenario: sc,
+		Status: engine.StatusPrepared, Phase: engine.PhasePreparing, WorkersExpected: 1, CreatedBy: by}
 	if err := s.CreateRun(ctx, run); err != nil {
 		return run, err
 	}
@@ -63,20 +64,26 @@ func TestOnTheRealStore(t *testing.T) {
 
 	// Templates: comments stay, secrets do not, versions guard, names are unique.
 	const secret = "s3cr3t-pass"
-	text := "# why we do this\n" + strings.Replace(yamlText, "connection: playground", `connection: {driver: postgres, dsn: "postgres://u:`+secret+`@h:5432/d"}`, 1)
+	text := "# why we do this\n" + strings.Replace(yamlText, "connection: playground",
+		`connection: {driver: postgres, dsn: "postgres://u:`+secret+`@h:5432/d"}`, 1)
 	a := b.do("POST", "/api/templates", map[string]any{"source": text}).want(t, 201)
 	tpl := decode[store.Template](t, a)
-	if strings.Contains(string(a.body), secret) || !strings.Contains(tpl.Source, "# why we do this") || !strings.Contains(tpl.Source, "u:***@h") {
+	if strings.Contains(string(a.body), secret) || !strings.Contains(tpl.Source, "# why we do this") ||
+		!strings.Contains(tpl.Source, "u:***@h") {
 		t.Errorf("template %s", a.body)
 	}
-	if p := b.do("POST", "/api/templates", map[string]any{"source": text}).problem(t, 409, engine.CodeConflict); len(p.Errors) != 1 || p.Errors[0].Field != "name" {
+	if p := b.do("POST", "/api/templates", map[string]any{"source": text}).problem(t, 409,
+		engine.CodeConflict); len(p.Errors) != 1 || p.Errors[0].Field != "name" {
 		t.Errorf("a name that is taken: %+v", p)
 	}
-	tpl = decode[store.Template](t, b.do("PUT", "/api/templates/"+tpl.TemplateID, map[string]any{"source": tpl.Source, "version": 1}).want(t, 200))
-	b.do("PUT", "/api/templates/"+tpl.TemplateID, map[string]any{"source": tpl.Source, "version": 1}).problem(t, 409, engine.CodeConflict)
+	tpl = decode[store.Template](t,
+		b.do("PUT", "/api/templates/"+tpl.TemplateID, map[string]any{"source": tpl.Source, "version": 1}).want(t, 200))
+	b.do("PUT", "/api/templates/"+tpl.TemplateID, map[string]any{"source": tpl.Source, "version": 1}).problem(t, 409,
+		engine.CodeConflict)
 
 	// A run keeps the secret through every way of making it from the template.
-	for _, in := range []map[string]any{{"template_id": tpl.TemplateID}, {"template_name": tpl.Name, "set": map[string]any{"workload.duration_seconds": 9}}, {"source": text}} {
+	for _, in := range []map[string]any{{"template_id": tpl.TemplateID},
+		{"template_name": tpl.Name, "set": map[string]any{"workload.duration_seconds": 9}}, {"source": text}} {
 		a := b.do("POST", "/api/runs", in).want(t, 201)
 		run := decode[engine.Run](t, a)
 		if strings.Contains(string(a.body), secret) || strings.Contains(string(a.body), "dsn_sealed") {
@@ -86,7 +93,8 @@ func TestOnTheRealStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, got, err := db.OpenDSN(t.Context(), kept.Scenario.Target.Connection); err != nil || got != "postgres://u:"+secret+"@h:5432/d" {
+		if _, got, err := db.OpenDSN(t.Context(), kept.Scenario.Target.Connection); err != nil ||
+			got != "postgres://u:"+secret+"@h:5432/d" {
 			t.Errorf("%v: the run would connect with %q, %v", in, got, err)
 		}
 		b.do("GET", "/api/runs/"+run.RunID, nil).want(t, 200)
@@ -102,7 +110,8 @@ func TestOnTheRealStore(t *testing.T) {
 	if len(page.Runs) != 2 || page.NextCursor == "" || page.Total != 3 {
 		t.Fatalf("page %+v", page)
 	}
-	rest := decode[store.RunList](t, b.do("GET", "/api/runs?limit=2&tag=ticket:PERF-1&cursor="+page.NextCursor, nil).want(t, 200))
+	rest := decode[store.RunList](t,
+		b.do("GET", "/api/runs?limit=2&tag=ticket:PERF-1&cursor="+page.NextCursor, nil).want(t, 200))
 	if len(rest.Runs) != 1 {
 		t.Errorf("rest %+v", rest)
 	}
@@ -113,15 +122,21 @@ func TestOnTheRealStore(t *testing.T) {
 	b.do("GET", "/api/runs/"+rest.Runs[0].RunID, nil).problem(t, 404, engine.CodeNotFound)
 
 	// Connections: the password stays, is not shown, and goes nowhere else.
-	made := b.do("POST", "/api/connections", map[string]any{"name": "prod", "driver": "postgres", "dsn": "postgres://u:" + secret + "@h:5432/d"}).want(t, 201)
+	made := b.do("POST", "/api/connections",
+		map[string]any{"name": "prod", "driver": "postgres", "dsn": "postgres://u:" + secret + "@h:5432/d"}).want(t, 201)
 	d.conforms(t, "POST", "/api/connections", made)
 	con := decode[store.Connection](t, made)
-	b.do("PUT", "/api/connections/"+con.ConnectionID, map[string]any{"name": "prod", "driver": "postgres", "dsn": "postgres://u:***@h:5432/other"}).want(t, 200)
-	if _, got, err := db.OpenDSN(t.Context(), engine.ConnectionRef{Name: "prod"}); err != nil || got != "postgres://u:"+secret+"@h:5432/other" {
+	b.do("PUT", "/api/connections/"+con.ConnectionID,
+		map[string]any{"name": "prod", "driver": "postgres", "dsn": "postgres://u:***@h:5432/other"}).want(t, 200)
+	if _, got, err := db.OpenDSN(t.Context(), engine.ConnectionRef{Name: "prod"}); err != nil ||
+		got != "postgres://u:"+secret+"@h:5432/other" {
 		t.Errorf("kept %q, %v", got, err)
 	}
-	b.do("PUT", "/api/connections/"+con.ConnectionID, map[string]any{"name": "prod", "driver": "postgres", "dsn": "postgres://u:***@evil/d"}).problem(t, 422, engine.CodeInvalid)
-	b.do("POST", "/api/connections", map[string]any{"name": "prod", "driver": "postgres", "dsn": "postgres://h/d"}).problem(t, 409, engine.CodeConflict)
+	b.do("PUT", "/api/connections/"+con.ConnectionID,
+		map[string]any{"name": "prod", "driver": "postgres", "dsn": "postgres://u:***@evil/d"}).problem(t, 422,
+		engine.CodeInvalid)
+	b.do("POST", "/api/connections", map[string]any{"name": "prod", "driver": "postgres", "dsn": "postgres://h/d"}).
+		problem(t, 409, engine.CodeConflict)
 	b.do("POST", "/api/templates", map[string]any{"config": func() any {
 		s := scenario("uses prod")
 		s["target"].(map[string]any)["connection"] = "prod"
@@ -139,7 +154,8 @@ func TestOnTheRealStore(t *testing.T) {
 	}
 
 	// Every id that HTTP can carry is answered with less than a 500.
-	for _, id := range []string{"%00", "%ff", "'", "..", "00000000-0000-0000-0000-000000000000", strings.Repeat("9", 120), "%F0%9F%92%A9"} {
+	for _, id := range []string{"%00", "%ff", "'", "..", "00000000-0000-0000-0000-000000000000", strings.Repeat("9", 120),
+		"%F0%9F%92%A9"} {
 		for _, path := range []string{"/api/runs/", "/api/templates/", "/api/connections/", "/api/plugins/"} {
 			if a := b.do("GET", path+id, nil); a.StatusCode >= 500 {
 				t.Errorf("GET %s%s: %d %s", path, id, a.StatusCode, a.body)

@@ -93,7 +93,8 @@ func (g *grant) leave() {
 
 // admit waits until a warehouse takes a statement, which open says is of a transaction
 // that has begun. tell is called with what monitoring shows meanwhile.
-func (a *account) admit(ctx context.Context, name string, work warehouse.Work, open bool, tell func(string)) (*grant, error) {
+func (a *account) admit(ctx context.Context, name string, work warehouse.Work, open bool, tell func(string)) (*grant,
+	error) {
 	if work.Table == warehouse.None {
 		return &grant{}, nil
 	}
@@ -138,9 +139,12 @@ func (a *account) admit(ctx context.Context, name string, work warehouse.Work, o
 func refused(err error, name string) error {
 	switch {
 	case errors.Is(err, warehouse.ErrSuspended), errors.Is(err, warehouse.ErrUnknown):
-		return &plan.Error{Code: codeNoWarehouse, State: "57P03", Message: "No active warehouse selected in the current session.  Select an active warehouse with the 'use warehouse' command.\n", Cause: err}
+		return &plan.Error{Code: codeNoWarehouse, State: "57P03",
+			Message: "No active warehouse selected in the current session.  Select an active warehouse with the 'use " +
+				"warehouse' command.\n", Cause: err}
 	case errors.Is(err, warehouse.ErrQueueTimeout):
-		return &plan.Error{Code: codeQueueTimeout, State: "57014", Message: "Statement was queued for longer than STATEMENT_QUEUED_TIMEOUT_IN_SECONDS, and was canceled.", Cause: err}
+		return &plan.Error{Code: codeQueueTimeout, State: "57014",
+			Message: "Statement was queued for longer than STATEMENT_QUEUED_TIMEOUT_IN_SECONDS, and was canceled.", Cause: err}
 	case errors.Is(err, warehouse.ErrInteractive):
 		return plan.Unsupported("a statement that writes on the interactive warehouse %s, which only reads", name)
 	}
@@ -180,7 +184,8 @@ func (a *account) change(name string, do func(now time.Time) error) error {
 	case errors.Is(err, warehouse.ErrExists):
 		return plan.CompilationError("002002", "42710", "Object '%s' already exists.", name)
 	case errors.Is(err, warehouse.ErrState):
-		return &plan.Error{Code: "090064", State: "22000", Message: "Invalid state. Warehouse '" + name + "' " + err.Error() + ".", Cause: err}
+		return &plan.Error{Code: "090064", State: "22000", Message: "Invalid state. Warehouse '" + name + "' " + err.Error() +
+			".", Cause: err}
 	}
 	return plan.CompilationError("001008", "22023", "invalid value: %s", err.Error())
 }
@@ -246,8 +251,9 @@ func (a *account) holds(name string, p *plan.Plan) error {
 	}
 	for _, table := range p.Tables {
 		if !slices.Contains(house.Tables, table) {
-			return &plan.Error{Code: codeNotAttached, State: "0A000", Message: fmt.Sprintf("Table '%s' is not attached to the interactive warehouse '%s'. "+
-				"Add it with ALTER WAREHOUSE %s ADD TABLES (%s).", table, name, name, table)}
+			return &plan.Error{Code: codeNotAttached, State: "0A000",
+				Message: fmt.Sprintf("Table '%s' is not attached to the interactive warehouse '%s'. "+
+					"Add it with ALTER WAREHOUSE %s ADD TABLES (%s).", table, name, name, table)}
 		}
 	}
 	return nil
@@ -262,7 +268,8 @@ func (a *account) fallback(view *plan.Session, p *plan.Plan, err error) string {
 	}
 	house, found := a.Get(view.Warehouse)
 	own, failed := strconv.ParseFloat(strings.TrimSpace(view.Parameters["STATEMENT_TIMEOUT_IN_SECONDS"]), 64)
-	if !found || house.Type != warehouse.TypeInteractive || failed == nil && own > 0 && own <= house.StatementTimeout.Seconds() {
+	if !found || house.Type != warehouse.TypeInteractive || failed == nil && own > 0 &&
+		own <= house.StatementTimeout.Seconds() {
 		return ""
 	}
 	return house.Fallback

@@ -54,9 +54,12 @@ func TestTableTypes(t *testing.T) {
 	t.Parallel()
 	s := start(t, whole)
 	db := open(t, config(t, s.DSN()))
-	exec(t, db, "CREATE OR REPLACE TABLE std (id NUMBER(38,0) NOT NULL, note VARCHAR(100), amount NUMBER(12,2), at TIMESTAMP_TZ, v VARIANT)")
-	exec(t, db, "CREATE OR REPLACE HYBRID TABLE hyb (id NUMBER(38,0) PRIMARY KEY, note VARCHAR(100), INDEX by_note (note))")
-	exec(t, db, "INSERT INTO std (id, note, amount) SELECT SEQ8(), 'row ' || SEQ8(), UNIFORM(1, 100, RANDOM(7)) FROM TABLE(GENERATOR(ROWCOUNT => 1000))")
+	exec(t, db, "CREATE OR REPLACE TABLE std (id NUMBER(38,0) NOT NULL, note VARCHAR(100), amount NUMBER(12,2), at "+
+		"TIMESTAMP_TZ, v VARIANT)")
+	exec(t, db,
+		"CREATE OR REPLACE HYBRID TABLE hyb (id NUMBER(38,0) PRIMARY KEY, note VARCHAR(100), INDEX by_note (note))")
+	exec(t, db, "INSERT INTO std (id, note, amount) SELECT SEQ8(), 'row ' || SEQ8(), UNIFORM(1, 100, RANDOM(7)) FROM "+
+		"TABLE(GENERATOR(ROWCOUNT => 1000))")
 	exec(t, db, "CREATE OR REPLACE INTERACTIVE TABLE inter CLUSTER BY (id) AS SELECT id, note FROM std")
 	if n := number(t, db, "SELECT COUNT(*) FROM std WHERE id BETWEEN ? AND ?", 10, 19); n != 10 {
 		t.Errorf("%d rows", n)
@@ -97,7 +100,8 @@ func TestWarehouseStatements(t *testing.T) {
 		o.Denied = []translate.Denied{{Role: "PUBLIC", Privilege: "OPERATE"}}
 	})
 	conn := single(t, open(t, config(t, s.DSN())))
-	exec(t, conn, "CREATE WAREHOUSE w WAREHOUSE_SIZE = MEDIUM MAX_CLUSTER_COUNT = 3 AUTO_SUSPEND = 60 AUTO_RESUME = FALSE INITIALLY_SUSPENDED = TRUE")
+	exec(t, conn, "CREATE WAREHOUSE w WAREHOUSE_SIZE = MEDIUM MAX_CLUSTER_COUNT = 3 AUTO_SUSPEND = 60 AUTO_RESUME = "+
+		"FALSE INITIALLY_SUSPENDED = TRUE")
 	show := func() map[string]string {
 		names, rows := table(t, conn, "SHOW WAREHOUSES LIKE 'W'")
 		if len(rows) != 1 {
@@ -109,7 +113,8 @@ func TestWarehouseStatements(t *testing.T) {
 		}
 		return out
 	}
-	if w := show(); w["name"] != "W" || w["state"] != "SUSPENDED" || w["size"] != "Medium" || w["max_cluster_count"] != "3" || w["started_clusters"] != "0" {
+	if w := show(); w["name"] != "W" || w["state"] != "SUSPENDED" || w["size"] != "Medium" ||
+		w["max_cluster_count"] != "3" || w["started_clusters"] != "0" {
 		t.Errorf("%v", w)
 	}
 	exec(t, conn, "CREATE TABLE t (id NUMBER)")
@@ -140,8 +145,10 @@ func TestQueueIsSeen(t *testing.T) {
 		o.TimeScale = 1
 		o.Warehouses = []warehouse.Spec{{Name: "W", MaxConcurrency: 2}}
 		slow := warehouse.Profile{Execution: 700 * time.Millisecond, Share: 1}
-		o.Model.Profiles = map[warehouse.Work]warehouse.Profile{{Table: warehouse.Standard, Op: warehouse.Scan}: slow, {Table: warehouse.Standard, Op: warehouse.Lookup}: slow,
-			{Table: warehouse.Standard, Op: warehouse.Write}: {Share: 1}, {Table: warehouse.Standard, Op: warehouse.Load}: {Share: 1}}
+		o.Model.Profiles = map[warehouse.Work]warehouse.Profile{{Table: warehouse.Standard, Op: warehouse.Scan}: slow,
+			{Table: warehouse.Standard, Op: warehouse.Lookup}: slow,
+			{Table: warehouse.Standard, Op: warehouse.Write}:  {Share: 1},
+			{Table: warehouse.Standard, Op: warehouse.Load}:   {Share: 1}}
 	})
 	db := open(t, config(t, s.DSN()))
 	exec(t, db, "CREATE TABLE t (id NUMBER)")
@@ -154,7 +161,8 @@ func TestQueueIsSeen(t *testing.T) {
 		}()
 	}
 	running, queued := 0, 0
-	for deadline := time.Now().Add(20 * time.Second); queued != 3 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); queued != 3 &&
+		time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		state, _ := s.account.Get("W")
 		running, queued = max(running, state.Running), max(queued, state.Queued)
 	}
@@ -199,7 +207,9 @@ func TestHistoryOfARun(t *testing.T) {
 		run("SELECT id FROM hyb WHERE id = ?", 1)
 	}
 	exec(t, conn, "ALTER SESSION UNSET QUERY_TAG")
-	_, rows := table(t, conn, `SELECT query_id, total_elapsed_time, execution_status, warehouse_name, query_type FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY(RESULT_LIMIT => 10000))
+	_,
+		rows := table(t, conn,
+		`SELECT query_id, total_elapsed_time, execution_status, warehouse_name, query_type FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY(RESULT_LIMIT => 10000))
 		WHERE query_tag = '{"run_id":"r1"}' AND query_type = 'SELECT' ORDER BY end_time`)
 	found := 0
 	for _, row := range rows {
@@ -219,8 +229,10 @@ func TestHistoryOfARun(t *testing.T) {
 	}
 	// The aggregates have them all, once their interval is over.
 	var calls int64
-	for deadline := time.Now().Add(10 * time.Second); calls != 20 && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		calls = number(t, conn, `SELECT COALESCE(SUM(calls), 0) FROM SNOWFLAKE.ACCOUNT_USAGE.AGGREGATE_QUERY_HISTORY WHERE query_tag = '{"run_id":"r1"}' AND query_type = 'SELECT'`)
+	for deadline := time.Now().Add(10 * time.Second); calls != 20 &&
+		time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		calls = number(t, conn,
+			`SELECT COALESCE(SUM(calls), 0) FROM SNOWFLAKE.ACCOUNT_USAGE.AGGREGATE_QUERY_HISTORY WHERE query_tag = '{"run_id":"r1"}' AND query_type = 'SELECT'`)
 	}
 	if calls != 20 {
 		t.Errorf("the aggregates have %d calls", calls)

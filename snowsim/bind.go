@@ -30,7 +30,8 @@ type bindings struct {
 func readBindings(list map[string]binding) (bindings, error) {
 	out := bindings{rows: 1}
 	bad := func(format string, args ...any) (bindings, error) {
-		return bindings{}, &plan.Error{Code: "002049", State: "42601", Message: "SQL compilation error:\nBind variable: " + fmt.Sprintf(format, args...)}
+		return bindings{}, &plan.Error{Code: "002049", State: "42601",
+			Message: "SQL compilation error:\nBind variable: " + fmt.Sprintf(format, args...)}
 	}
 	for i := range len(list) {
 		b, found := list[strconv.Itoa(i+1)]

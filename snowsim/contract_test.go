@@ -21,7 +21,9 @@ func TestDescribeOnlyNeedsNoValues(t *testing.T) {
 	db := open(t, config(t, start(t, whole).DSN()))
 	exec(t, db, "CREATE TABLE t (id NUMBER(38,0), note VARCHAR(100), at TIMESTAMP_NTZ)")
 	describe := gosnowflake.WithDescribeOnly(t.Context())
-	for _, query := range []string{"SELECT id, note FROM t WHERE id = ?", "SELECT id, note FROM t WHERE id BETWEEN ? AND ? AND note LIKE ? LIMIT ?", "SELECT id, note FROM t WHERE at > ? ORDER BY id LIMIT ? OFFSET ?",
+	for _, query := range []string{"SELECT id, note FROM t WHERE id = ?",
+		"SELECT id, note FROM t WHERE id BETWEEN ? AND ? AND note LIKE ? LIMIT ?",
+		"SELECT id, note FROM t WHERE at > ? ORDER BY id LIMIT ? OFFSET ?",
 		"SELECT id + ? AS id, note FROM t"} {
 		rows, err := db.QueryContext(describe, query)
 		if err != nil {
@@ -34,7 +36,8 @@ func TestDescribeOnlyNeedsNoValues(t *testing.T) {
 		}
 		_ = rows.Close()
 	}
-	for _, sql := range []string{"INSERT INTO t VALUES (?, ?, ?)", "UPDATE t SET note = ? WHERE id = ?", "DELETE FROM t WHERE id = ?"} {
+	for _, sql := range []string{"INSERT INTO t VALUES (?, ?, ?)", "UPDATE t SET note = ? WHERE id = ?",
+		"DELETE FROM t WHERE id = ?"} {
 		rows, err := db.QueryContext(describe, sql)
 		if err != nil {
 			t.Errorf("%s: %v", sql, err)
@@ -44,7 +47,8 @@ func TestDescribeOnlyNeedsNoValues(t *testing.T) {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}
-	if _, err := db.ExecContext(t.Context(), "SELECT id FROM t WHERE id = ?"); err == nil || !strings.Contains(err.Error(), "not set") {
+	if _, err := db.ExecContext(t.Context(), "SELECT id FROM t WHERE id = ?"); err == nil ||
+		!strings.Contains(err.Error(), "not set") {
 		t.Errorf("executing without a value: %v", err)
 	}
 }
@@ -77,7 +81,8 @@ func TestHybridTablesRefuseWhatTheyCannotHave(t *testing.T) {
 	db := open(t, config(t, start(t, whole).DSN()))
 	exec(t, db, "CREATE HYBRID TABLE h (id NUMBER(38,0) PRIMARY KEY, a NUMBER(38,0), v VARIANT, INDEX by_a (a))")
 	for _, sql := range []string{
-		"ALTER TABLE h CLUSTER BY (a)", "ALTER TABLE h DROP PRIMARY KEY", "ALTER TABLE h DROP COLUMN id", "CREATE INDEX by_v ON h (v)", "CREATE INDEX by_a ON h (id)", "CREATE INDEX also_a ON h (a)",
+		"ALTER TABLE h CLUSTER BY (a)", "ALTER TABLE h DROP PRIMARY KEY", "ALTER TABLE h DROP COLUMN id",
+		"CREATE INDEX by_v ON h (v)", "CREATE INDEX by_a ON h (id)", "CREATE INDEX also_a ON h (a)",
 		"CREATE HYBRID TABLE k (id NUMBER PRIMARY KEY, a NUMBER) CLUSTER BY (a)",
 		"CREATE HYBRID TABLE k (id NUMBER PRIMARY KEY, v VARIANT, INDEX by_v (v))",
 		"CREATE HYBRID TABLE k (id NUMBER PRIMARY KEY, a NUMBER, INDEX one (a), INDEX two (a))",
@@ -130,7 +135,8 @@ func TestStatementsAreCancelled(t *testing.T) {
 	for _, end := range []func(){
 		func() {
 			var said string
-			if err := db.QueryRowContext(t.Context(), "SELECT SYSTEM$CANCEL_QUERY('"+running()[0]+"')").Scan(&said); err != nil || !strings.Contains(said, "terminated") {
+			if err := db.QueryRowContext(t.Context(), "SELECT SYSTEM$CANCEL_QUERY('"+running()[0]+"')").
+				Scan(&said); err != nil || !strings.Contains(said, "terminated") {
 				t.Errorf("%q, %v", said, err)
 			}
 		},
@@ -148,7 +154,8 @@ func TestStatementsAreCancelled(t *testing.T) {
 		}
 	}
 	var said string
-	if err := db.QueryRowContext(t.Context(), "SELECT SYSTEM$CANCEL_QUERY(?)", "01c0-none").Scan(&said); err != nil || strings.Contains(said, "terminated") {
+	if err := db.QueryRowContext(t.Context(), "SELECT SYSTEM$CANCEL_QUERY(?)", "01c0-none").Scan(&said); err != nil ||
+		strings.Contains(said, "terminated") {
 		t.Errorf("%q, %v", said, err)
 	}
 }
@@ -164,7 +171,8 @@ func TestTheHistoryOutlivesTheProcess(t *testing.T) {
 		})
 		return s, open(t, config(t, s.DSN()))
 	}
-	const found = "SELECT COUNT(*) FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY()) WHERE QUERY_TEXT LIKE 'INSERT INTO t VALUES%'"
+	const found = "SELECT COUNT(*) FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY()) WHERE QUERY_TEXT LIKE 'INSERT INTO t " +
+		"VALUES%'"
 	s, db := life()
 	exec(t, db, "CREATE TABLE t (id NUMBER(38,0))")
 	for i := range 20 {
@@ -186,7 +194,8 @@ func TestTheHistoryOutlivesTheProcess(t *testing.T) {
 
 // TestTheTimeScaleShortensTheLag of the history.
 func TestTheTimeScaleShortensTheLag(t *testing.T) {
-	h := scaledHistory(Options{TimeScale: 10, History: history.Options{Lag: 20 * time.Second, AggregateLag: 30 * time.Second}})
+	h := scaledHistory(Options{TimeScale: 10,
+		History: history.Options{Lag: 20 * time.Second, AggregateLag: 30 * time.Second}})
 	if h.Lag != 2*time.Second || h.AggregateLag != 3*time.Second {
 		t.Errorf("%v and %v", h.Lag, h.AggregateLag)
 	}

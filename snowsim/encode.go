@@ -329,7 +329,8 @@ func zoned(v []byte) ([]byte, error) {
 // readTime reads a date or a timestamp of Postgres with datestyle ISO in UTC.
 func readTime(v string, oid uint32) (time.Time, error) {
 	v, bc := strings.CutSuffix(v, " BC")
-	layout := map[uint32]string{oidDate: "2006-01-02", oidTimestamp: "2006-01-02 15:04:05.999999999", oidTimestamptz: "2006-01-02 15:04:05.999999999-07"}[oid]
+	layout := map[uint32]string{oidDate: "2006-01-02", oidTimestamp: "2006-01-02 15:04:05.999999999",
+		oidTimestamptz: "2006-01-02 15:04:05.999999999-07"}[oid]
 	t, err := time.Parse(layout, v)
 	if err != nil || bc {
 		return time.Time{}, &plan.Error{Code: "100040", State: "22007", Message: "Date '" + v + "' is not recognized"}
@@ -410,10 +411,14 @@ func (r *result) answer(kind plan.StatementType) envelope {
 	view := j.session.view()
 	inline := append(append(append(make([]byte, 0, len(r.inline)+2), '['), r.inline...), ']')
 	data := map[string]any{
-		"parameters": j.session.parameterList(), "rowtype": types, "rowset": json.RawMessage(inline), "total": r.total, "returned": r.total,
-		"queryId": j.queryID, "databaseProvider": nil, "finalDatabaseName": orNull(view.Database), "finalSchemaName": orNull(view.Schema),
-		"finalWarehouseName": orNull(view.Warehouse), "finalRoleName": view.Role, "numberOfBinds": 0, "arrayBindSupported": false,
-		"statementTypeId": int64(kind), "version": 1, "sendResultTime": time.Now().UnixMilli(), "queryResultFormat": "json",
+		"parameters": j.session.parameterList(), "rowtype": types, "rowset": json.RawMessage(inline), "total": r.total,
+		"returned": r.total,
+		"queryId":  j.queryID, "databaseProvider": nil, "finalDatabaseName": orNull(view.Database),
+		"finalSchemaName":    orNull(view.Schema),
+		"finalWarehouseName": orNull(view.Warehouse), "finalRoleName": view.Role, "numberOfBinds": 0,
+		"arrayBindSupported": false,
+		"statementTypeId":    int64(kind), "version": 1, "sendResultTime": time.Now().UnixMilli(),
+		"queryResultFormat": "json",
 	}
 	j.kept = len(inline)
 	if len(r.chunks) > 0 {
@@ -421,7 +426,8 @@ func (r *result) answer(kind plan.StatementType) envelope {
 		for i, c := range r.chunks {
 			j.chunks = append(j.chunks, c.data)
 			j.kept += len(c.data)
-			list[i] = map[string]any{"url": "http://" + j.server.Addr() + "/chunks/" + j.queryID + "/" + strconv.Itoa(i) + "?key=" + j.chunkKey(),
+			list[i] = map[string]any{"url": "http://" + j.server.Addr() + "/chunks/" + j.queryID + "/" + strconv.Itoa(i) +
+				"?key=" + j.chunkKey(),
 				"rowCount": c.rows, "uncompressedSize": c.uncompressed, "compressedSize": len(c.data)}
 		}
 		data["chunks"], data["chunkHeaders"] = list, map[string]string{"x-snowsim": "chunk"}

@@ -25,5 +25,6 @@ func explain(err error) *plan.Error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &plan.Error{Code: codeCancelled, State: "57014", Message: "SQL execution canceled", Cause: err}
 	}
-	return &plan.Error{Code: "300002", State: "XX000", Message: "Processing aborted by error 300002: " + err.Error(), Cause: err}
+	return &plan.Error{Code: "300002", State: "XX000", Message: "Processing aborted by error 300002: " + err.Error(),
+		Cause: err}
 }

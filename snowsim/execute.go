@@ -32,7 +32,8 @@ func (j *job) run() {
 		return
 	}
 	if want := j.statements(view); want != 0 && want != len(statements) {
-		j.fail(&plan.Error{Code: "000008", State: "0A000", Message: fmt.Sprintf("Actual statement count %d did not match the desired statement count %d.", len(statements), want)})
+		j.fail(&plan.Error{Code: "000008", State: "0A000", Message: fmt.Sprintf("Actual statement count %d did not match "+
+			"the desired statement count %d.", len(statements), want)})
 		return
 	}
 	if len(statements) == 1 {
@@ -84,8 +85,10 @@ func (j *job) statement(sql string) {
 	one := j.session
 	view := one.view()
 	view.QueryID, view.DescribeOnly = j.queryID, j.req.DescribeOnly
-	record := &history.Record{QueryID: j.id, Text: sql, Start: j.started.UTC(), QueryType: "UNKNOWN", Table: warehouse.None.String(), Context: history.Context{
-		SessionID: view.ID, User: view.User, Role: view.Role, Database: view.Database, Schema: view.Schema, Warehouse: view.Warehouse, Tag: j.tag(view)}}
+	record := &history.Record{QueryID: j.id, Text: sql, Start: j.started.UTC(), QueryType: "UNKNOWN",
+		Table: warehouse.None.String(), Context: history.Context{
+			SessionID: view.ID, User: view.User, Role: view.Role, Database: view.Database, Schema: view.Schema,
+			Warehouse: view.Warehouse, Tag: j.tag(view)}}
 	err := j.execute(sql, view, record)
 	if err != nil {
 		var reported *plan.Error
@@ -170,7 +173,8 @@ func (j *job) onWarehouse(view *plan.Session, p *plan.Plan, binds bindings, reco
 	if limit := s.timeout(view, p.Work); limit > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, limit, &plan.Error{Code: codeTimeout, State: "57014",
-			Message: fmt.Sprintf("Statement reached its statement or warehouse timeout of %d second(s) and was canceled.", int64(limit.Seconds()))})
+			Message: fmt.Sprintf("Statement reached its statement or warehouse timeout of %d second(s) and was canceled.",
+				int64(limit.Seconds()))})
 		defer stop()
 	}
 	j.statusMu.Lock()
@@ -192,7 +196,8 @@ func (j *job) onWarehouse(view *plan.Session, p *plan.Plan, binds bindings, reco
 		err = wait(ctx, grant.Total()-time.Since(begun))
 	}
 	record.WarehouseSize, record.WarehouseType, record.Cluster = grant.Size, grant.Type, grant.Cluster
-	record.Compilation, record.QueuedProvisioning, record.QueuedOverload = grant.Compilation, grant.QueuedProvisioning, grant.QueuedOverload
+	record.Compilation, record.QueuedProvisioning, record.QueuedOverload = grant.Compilation, grant.QueuedProvisioning,
+		grant.QueuedOverload
 	record.Execution = max(time.Since(begun)-grant.Compilation, 0)
 	record.HybridRequests, record.Throttled = grant.HybridRequests, grant.Throttled
 	if err != nil && ctx.Err() != nil && j.ctx.Err() == nil {
@@ -204,11 +209,13 @@ func (j *job) onWarehouse(view *plan.Session, p *plan.Plan, binds bindings, reco
 // timeout is the shorter one of the session's and the warehouse's; 0 is none.
 func (s *Server) timeout(view *plan.Session, work warehouse.Work) time.Duration {
 	var limit time.Duration
-	if seconds, err := strconv.ParseInt(strings.TrimSpace(view.Parameters["STATEMENT_TIMEOUT_IN_SECONDS"]), 10, 64); err == nil && seconds > 0 {
+	if seconds, err := strconv.ParseInt(strings.TrimSpace(view.Parameters["STATEMENT_TIMEOUT_IN_SECONDS"]), 10,
+		64); err == nil && seconds > 0 {
 		limit = time.Duration(seconds) * time.Second
 	}
 	if work.Table != warehouse.None {
-		if house, found := s.account.Get(view.Warehouse); found && house.StatementTimeout > 0 && (limit == 0 || house.StatementTimeout < limit) {
+		if house, found := s.account.Get(view.Warehouse); found && house.StatementTimeout > 0 &&
+			(limit == 0 || house.StatementTimeout < limit) {
 			limit = house.StatementTimeout
 		}
 	}

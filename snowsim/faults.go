@@ -149,7 +149,8 @@ func (f *faults) next(place string) (Fault, bool) {
 		if chosen >= 0 || one.Times > 0 && one.Happened >= one.Times {
 			continue
 		}
-		if one.At == one.Seen || one.Every > 0 && one.Seen%one.Every == 0 || one.Rate > 0 && share(f.seed, uint64(i), uint64(one.Seen)) < one.Rate { //nolint:gosec // counters
+		if one.At == one.Seen || one.Every > 0 && one.Seen%one.Every == 0 || one.Rate > 0 &&
+			share(f.seed, uint64(i), uint64(one.Seen)) < one.Rate { //nolint:gosec // counters
 			chosen = i
 		}
 	}

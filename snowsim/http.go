@@ -64,7 +64,8 @@ func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /session/v1/login-request", s.login)
 	mux.HandleFunc("POST /session/token-request", s.renew)
-	mux.HandleFunc("POST /session/heartbeat", s.inSession(func(w http.ResponseWriter, _ *http.Request, _ *session) { write(w, success(nil)) }))
+	mux.HandleFunc("POST /session/heartbeat",
+		s.inSession(func(w http.ResponseWriter, _ *http.Request, _ *session) { write(w, success(nil)) }))
 	mux.HandleFunc("POST /session", s.closeSession)
 	mux.HandleFunc("POST /queries/v1/query-request", s.inSession(s.query))
 	mux.HandleFunc("POST /queries/v1/abort-request", s.inSession(s.abort))
@@ -130,6 +131,7 @@ func (s *Server) inSession(next func(http.ResponseWriter, *http.Request, *sessio
 // failure is the answer for a statement that failed.
 func failure(err *plan.Error, queryID string) envelope {
 	e := refusal(err.Code, err.Message)
-	e.Data = map[string]any{"internalError": false, "errorCode": err.Code, "sqlState": err.State, "queryId": queryID, "age": 0, "line": -1, "pos": -1, "type": "COMPILATION"}
+	e.Data = map[string]any{"internalError": false, "errorCode": err.Code, "sqlState": err.State, "queryId": queryID,
+		"age": 0, "line": -1, "pos": -1, "type": "COMPILATION"}
 	return e
 }

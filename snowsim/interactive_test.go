@@ -20,7 +20,8 @@ func TestAnInteractiveWarehouseReadsWhatIsAttached(t *testing.T) {
 	exec(t, conn, "USE WAREHOUSE interactive_wh")
 	for _, table := range []string{"std", "hyb", "inter"} {
 		query := "SELECT COUNT(*) FROM " + table
-		if _, err := conn.ExecContext(t.Context(), query); err == nil || !strings.Contains(err.Error(), "is not attached to the interactive warehouse") {
+		if _, err := conn.ExecContext(t.Context(), query); err == nil ||
+			!strings.Contains(err.Error(), "is not attached to the interactive warehouse") {
 			t.Errorf("%s before it is added: %v", table, err)
 		}
 		exec(t, conn, "ALTER WAREHOUSE interactive_wh ADD TABLES ("+table+")")
@@ -31,7 +32,8 @@ func TestAnInteractiveWarehouseReadsWhatIsAttached(t *testing.T) {
 	if n := number(t, conn, "SELECT COUNT(*) FROM std s JOIN hyb h ON h.id = s.id"); n != 0 {
 		t.Errorf("%d rows are joined", n)
 	}
-	for _, sql := range []string{"CREATE TABLE another (id NUMBER)", "CREATE TABLE another AS SELECT * FROM std", "CREATE HYBRID TABLE another (id NUMBER PRIMARY KEY)", "INSERT INTO std VALUES (1, 'x')",
+	for _, sql := range []string{"CREATE TABLE another (id NUMBER)", "CREATE TABLE another AS SELECT * FROM std",
+		"CREATE HYBRID TABLE another (id NUMBER PRIMARY KEY)", "INSERT INTO std VALUES (1, 'x')",
 		"UPDATE hyb SET id = 2", "DELETE FROM std"} {
 		if _, err := conn.ExecContext(t.Context(), sql); err == nil {
 			t.Errorf("an interactive warehouse executes %s", sql)
@@ -53,7 +55,8 @@ func TestAnInteractiveWarehouseEndsAStatementAfterFiveSeconds(t *testing.T) {
 	db := open(t, config(t, start(t, func(o *Options) {
 		whole(o)
 		o.Model.Profiles = map[warehouse.Work]warehouse.Profile{
-			{Table: warehouse.Interactive, Op: warehouse.Scan}: {Compilation: time.Millisecond, Execution: 600 * time.Second, Share: 1, Speedup: 1}}
+			{Table: warehouse.Interactive, Op: warehouse.Scan}: {Compilation: time.Millisecond, Execution: 600 * time.Second,
+				Share: 1, Speedup: 1}}
 	}).DSN()))
 	conn := single(t, db)
 	exec(t, conn, "CREATE TABLE std (id NUMBER(38,0))")
@@ -75,10 +78,12 @@ func TestAnInteractiveWarehouseEndsAStatementAfterFiveSeconds(t *testing.T) {
 	for i, name := range names {
 		shown[name] = rows[0][i]
 	}
-	if shown["fallback_warehouse"] != "LOADSTONE_WH" || shown["auto_suspend"] != "3600" || shown["generation"] != "" || !strings.Contains(shown["tables"], ".STD") {
+	if shown["fallback_warehouse"] != "LOADSTONE_WH" || shown["auto_suspend"] != "3600" || shown["generation"] != "" ||
+		!strings.Contains(shown["tables"], ".STD") {
 		t.Errorf("%v", shown)
 	}
-	if n := number(t, conn, "SELECT COUNT(*) FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY()) WHERE QUERY_TEXT = 'SELECT COUNT(*) FROM std' AND WAREHOUSE_NAME = 'LOADSTONE_WH'"); n != 1 {
+	if n := number(t, conn, "SELECT COUNT(*) FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY()) WHERE QUERY_TEXT = 'SELECT "+
+		"COUNT(*) FROM std' AND WAREHOUSE_NAME = 'LOADSTONE_WH'"); n != 1 {
 		t.Errorf("the history has %d executions on the fallback warehouse", n)
 	}
 }
@@ -104,7 +109,8 @@ func TestWarehousesHaveAGeneration(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), "CREATE WAREHOUSE w GENERATION = '3'"); err == nil {
 		t.Error("a generation that there is not is taken")
 	}
-	if _, err := db.ExecContext(t.Context(), "CREATE INTERACTIVE WAREHOUSE w AUTO_SUSPEND = 3599"); err == nil || !strings.Contains(err.Error(), "3600") {
+	if _, err := db.ExecContext(t.Context(), "CREATE INTERACTIVE WAREHOUSE w AUTO_SUSPEND = 3599"); err == nil ||
+		!strings.Contains(err.Error(), "3600") {
 		t.Errorf("an interactive warehouse that suspends itself within the hour: %v", err)
 	}
 }

@@ -107,10 +107,12 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	write(w, success(map[string]any{
 		"token": one.token, "validityInSeconds": int64(s.opts.SessionValidity / time.Second),
 		"masterToken": one.master, "masterValidityInSeconds": int64(s.opts.MasterValidity / time.Second),
-		"displayUserName": who.Name, "serverVersion": Version, "firstLogin": false, "remMeToken": nil, "remMeValidityInSeconds": 0,
-		"healthCheckInterval": 45, "newClientForUpgrade": nil, "sessionId": one.id,
-		"parameters":  one.parameterList(),
-		"sessionInfo": map[string]any{"databaseName": orNull(view.Database), "schemaName": orNull(view.Schema), "warehouseName": orNull(view.Warehouse), "roleName": view.Role},
+		"displayUserName": who.Name, "serverVersion": Version, "firstLogin": false, "remMeToken": nil,
+		"remMeValidityInSeconds": 0,
+		"healthCheckInterval":    45, "newClientForUpgrade": nil, "sessionId": one.id,
+		"parameters": one.parameterList(),
+		"sessionInfo": map[string]any{"databaseName": orNull(view.Database), "schemaName": orNull(view.Schema),
+			"warehouseName": orNull(view.Warehouse), "roleName": view.Role},
 	}))
 }
 
@@ -131,7 +133,9 @@ func (s *Server) authenticate(req *loginRequest) (*user, *envelope) {
 			return refuse(codeWrongPassword, "Incorrect username or password was specified.")
 		}
 		if who.MFA && d.Passcode == "" && d.DuoMethod != "passcode" {
-			return refuse(codeMFARequired, "Failed to authenticate: MFA with TOTP is required. To authenticate, provide both your password and a current TOTP passcode.")
+			return refuse(codeMFARequired,
+				"Failed to authenticate: MFA with TOTP is required. To authenticate, provide both your password and a current "+
+					"TOTP passcode.")
 		}
 		return who, nil
 	case "SNOWFLAKE_JWT":
@@ -148,7 +152,8 @@ func (s *Server) authenticate(req *loginRequest) (*user, *envelope) {
 					return refuse(codeExpiredOAuth, "OAuth access token expired. ["+idText(s.newQueryID())+"]")
 				}
 				if d.User != "" && !strings.EqualFold(d.User, who.Name) {
-					return refuse("390309", "The user you were trying to authenticate as differs from the user tied to the access token.")
+					return refuse("390309",
+						"The user you were trying to authenticate as differs from the user tied to the access token.")
 				}
 				return who, nil
 			}
@@ -160,7 +165,8 @@ func (s *Server) authenticate(req *loginRequest) (*user, *envelope) {
 		}
 		return refuse(codeInvalidToken, "Programmatic access token is invalid.")
 	}
-	return refuse("390139", "The specified authenticator is not accepted by your Snowflake account configuration.  Please contact your local system administrator to get the correct URL to use.")
+	return refuse("390139", "The specified authenticator is not accepted by your Snowflake account configuration.  "+
+		"Please contact your local system administrator to get the correct URL to use.")
 }
 
 // checkJWT verifies a token as Snowflake does: RS256 with the user's registered
@@ -229,7 +235,8 @@ func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session,
 	case role == "":
 		role = DefaultRole
 	case !s.roleExists(role):
-		return refuse(codeNoRole, "Role '%s' specified in the connect string does not exist or not authorized. Contact your local system administrator, or attempt to login with another role, e.g. PUBLIC.", role)
+		return refuse(codeNoRole, "Role '%s' specified in the connect string does not exist or not authorized. Contact "+
+			"your local system administrator, or attempt to login with another role, e.g. PUBLIC.", role)
 	}
 	// A client may ask that what it names be looked at: gosnowflake does by default.
 	validate, _ := req.Data.Parameters["CLIENT_VALIDATE_DEFAULT_PARAMETERS"].(bool)
@@ -242,13 +249,15 @@ func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session,
 		}
 		house = ""
 	}
-	one := &session{server: s, user: who.Name, role: role, warehouse: house, jobs: map[string]*job{}, parameters: map[string]string{}}
+	one := &session{server: s, user: who.Name, role: role, warehouse: house, jobs: map[string]*job{},
+		parameters: map[string]string{}}
 	for name, value := range req.Data.Parameters {
 		if name != "CLIENT_VALIDATE_DEFAULT_PARAMETERS" && value != nil {
 			one.parameters[strings.ToUpper(name)] = fmt.Sprint(value)
 		}
 	}
-	if problem := s.enter(r.Context(), one, stored(q.Get("databaseName")), stored(q.Get("schemaName")), validate); problem != nil {
+	if problem := s.enter(r.Context(), one, stored(q.Get("databaseName")), stored(q.Get("schemaName")),
+		validate); problem != nil {
 		return nil, problem
 	}
 	s.mu.Lock()

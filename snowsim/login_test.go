@@ -56,7 +56,8 @@ func TestLogin(t *testing.T) {
 	key, public := keyPair(t)
 	other, _ := keyPair(t)
 	s := start(t, func(o *Options) {
-		o.Users = []User{{Name: "ANN", Password: "p@ss/w:rd", PublicKey: public, Tokens: map[string]bool{"pat": true, "old": false}, OAuthTokens: map[string]bool{"oauth": true, "stale": false}},
+		o.Users = []User{{Name: "ANN", Password: "p@ss/w:rd", PublicKey: public,
+			Tokens: map[string]bool{"pat": true, "old": false}, OAuthTokens: map[string]bool{"oauth": true, "stale": false}},
 			{Name: "MFA", Password: "secret", MFA: true}, {Name: "SERVICE", PublicKey: public}}
 		o.Roles = []string{"ANALYST"}
 	})
@@ -81,10 +82,13 @@ func TestLogin(t *testing.T) {
 			c.JWTExpireTimeout = -time.Hour //nolint:staticcheck // there is no other way to ask for it
 		}, 390144},
 		{"access token", func(c *gosnowflake.Config) { c.Authenticator = gosnowflake.AuthTypePat; c.Token = "pat" }, 0},
-		{"revoked access token", func(c *gosnowflake.Config) { c.Authenticator = gosnowflake.AuthTypePat; c.Token = "old" }, 394400},
-		{"wrong access token", func(c *gosnowflake.Config) { c.Authenticator = gosnowflake.AuthTypePat; c.Token = "x" }, 394400},
+		{"revoked access token", func(c *gosnowflake.Config) { c.Authenticator = gosnowflake.AuthTypePat; c.Token = "old" },
+			394400},
+		{"wrong access token", func(c *gosnowflake.Config) { c.Authenticator = gosnowflake.AuthTypePat; c.Token = "x" },
+			394400},
 		{"OAuth", func(c *gosnowflake.Config) { c.Authenticator = gosnowflake.AuthTypeOAuth; c.Token = "oauth" }, 0},
-		{"expired OAuth", func(c *gosnowflake.Config) { c.Authenticator = gosnowflake.AuthTypeOAuth; c.Token = "stale" }, 390318},
+		{"expired OAuth", func(c *gosnowflake.Config) { c.Authenticator = gosnowflake.AuthTypeOAuth; c.Token = "stale" },
+			390318},
 		{"wrong OAuth", func(c *gosnowflake.Config) { c.Authenticator = gosnowflake.AuthTypeOAuth; c.Token = "x" }, 390303},
 		{"another's OAuth", func(c *gosnowflake.Config) {
 			c.Authenticator = gosnowflake.AuthTypeOAuth
@@ -92,7 +96,8 @@ func TestLogin(t *testing.T) {
 			c.User = "MFA"
 		}, 390309},
 		{"second factor demanded", func(c *gosnowflake.Config) { c.User = "MFA"; c.Password = "secret" }, 394508},
-		{"second factor given", func(c *gosnowflake.Config) { c.User = "MFA"; c.Password = "secret"; c.Passcode = "123456" }, 0},
+		{"second factor given", func(c *gosnowflake.Config) { c.User = "MFA"; c.Password = "secret"; c.Passcode = "123456" },
+			0},
 		{"role", func(c *gosnowflake.Config) { c.Role = "analyst" }, 0},
 		{"unknown role", func(c *gosnowflake.Config) { c.Role = "NOBODY" }, 390189},
 		{"unknown warehouse", func(c *gosnowflake.Config) { c.Warehouse = "NOTHING" }, 390201},

@@ -42,7 +42,8 @@ func (plain) Plan(_ context.Context, _ *plan.Session, sql string, _ []plan.Bind)
 		}
 		database, schema, both := strings.Cut(words[2], ".")
 		a, b := stored(database), stored(schema)
-		effect := map[string]plan.Effect{"DATABASE": {Database: &a}, "SCHEMA": {Schema: &a}, "ROLE": {Role: &a}, "WAREHOUSE": {Warehouse: &a}}[upper[1]]
+		effect := map[string]plan.Effect{"DATABASE": {Database: &a}, "SCHEMA": {Schema: &a}, "ROLE": {Role: &a},
+			"WAREHOUSE": {Warehouse: &a}}[upper[1]]
 		if both {
 			effect = plan.Effect{Database: &a, Schema: &b}
 		}
@@ -61,7 +62,8 @@ func (plain) Plan(_ context.Context, _ *plan.Session, sql string, _ []plan.Bind)
 		return &plan.Plan{Type: plan.TransactionType, Transaction: plan.Rollback}, nil
 	}
 	out := &plan.Plan{Type: plan.DDL}
-	if kind, ok := map[string]plan.StatementType{"SELECT": plan.Select, "WITH": plan.Select, "VALUES": plan.Select, "INSERT": plan.Insert, "UPDATE": plan.Update, "DELETE": plan.Delete}[upper[0]]; ok {
+	if kind, ok := map[string]plan.StatementType{"SELECT": plan.Select, "WITH": plan.Select, "VALUES": plan.Select,
+		"INSERT": plan.Insert, "UPDATE": plan.Update, "DELETE": plan.Delete}[upper[0]]; ok {
 		out.Type = kind
 	}
 	out.DDL = out.Type == plan.DDL

@@ -20,7 +20,8 @@ import (
 func (j *job) onPostgres(ctx context.Context, p *plan.Plan, binds bindings) (*result, error) {
 	one := j.session
 	view := one.view()
-	implicit := strings.EqualFold(view.Parameters["AUTOCOMMIT"], "false") && p.Type >= plan.Insert && p.Type <= plan.MultiTableInsert
+	implicit := strings.EqualFold(view.Parameters["AUTOCOMMIT"], "false") && p.Type >= plan.Insert &&
+		p.Type <= plan.MultiTableInsert
 	if !view.Transaction && !implicit {
 		conn, err := j.server.pool.Acquire(ctx)
 		if err != nil {
@@ -30,7 +31,8 @@ func (j *job) onPostgres(ctx context.Context, p *plan.Plan, binds bindings) (*re
 		if p.Before == nil && p.After == nil && binds.rows <= 1 {
 			return j.steps(ctx, conn, p, binds)
 		}
-		return within(ctx, conn, "BEGIN", "COMMIT", "ROLLBACK", func() (*result, error) { return j.steps(ctx, conn, p, binds) })
+		return within(ctx, conn, "BEGIN", "COMMIT", "ROLLBACK",
+			func() (*result, error) { return j.steps(ctx, conn, p, binds) })
 	}
 	if one.conn == nil {
 		conn, err := j.server.pool.Acquire(ctx)
@@ -46,7 +48,8 @@ func (j *job) onPostgres(ctx context.Context, p *plan.Plan, binds bindings) (*re
 		one.mu.Unlock()
 	}
 	// A statement that fails leaves the transaction open, unlike in Postgres.
-	out, err := within(ctx, one.conn, "SAVEPOINT statement", "RELEASE statement", "ROLLBACK TO statement", func() (*result, error) { return j.steps(ctx, one.conn, p, binds) })
+	out, err := within(ctx, one.conn, "SAVEPOINT statement", "RELEASE statement", "ROLLBACK TO statement",
+		func() (*result, error) { return j.steps(ctx, one.conn, p, binds) })
 	if one.conn.Conn().IsClosed() {
 		one.release(false)
 	}
@@ -54,7 +57,8 @@ func (j *job) onPostgres(ctx context.Context, p *plan.Plan, binds bindings) (*re
 }
 
 // within runs do between begin and end, and undoes it when it fails.
-func within(ctx context.Context, conn *pgxpool.Conn, begin, end, undo string, do func() (*result, error)) (*result, error) {
+func within(ctx context.Context, conn *pgxpool.Conn, begin, end, undo string, do func() (*result, error)) (*result,
+	error) {
 	if _, err := conn.Exec(ctx, begin); err != nil {
 		return nil, err
 	}
@@ -138,7 +142,8 @@ type prepared struct {
 const maxPrepared = 256
 
 // prepare returns a prepared statement, or nil for one that is to be parsed each time.
-func (j *job) prepare(ctx context.Context, conn *pgx.Conn, sql string, oids []uint32) (*pgconn.StatementDescription, error) {
+func (j *job) prepare(ctx context.Context, conn *pgx.Conn, sql string, oids []uint32) (*pgconn.StatementDescription,
+	error) {
 	data := conn.PgConn().CustomData()
 	own, _ := data["snowsim"].(*prepared)
 	if generation := j.server.generation.Load(); own == nil || own.generation != generation {

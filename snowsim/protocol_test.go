@@ -62,7 +62,8 @@ func TestTypes(t *testing.T) {
 		{"SELECT 12345678901234567890.0123456789::numeric(38,10)", "FIXED", "12345678901234567890.0123456789"},
 		{"SELECT 1.50::numeric", "FIXED", "1.50"},
 		{"SELECT 0.1::float8", "REAL", "0.1"},
-		{"SELECT 'a \"quoted\"\\ text' || chr(10) || chr(1) || 'é\U0001F600'", "TEXT", "a \"quoted\"\\ text\n\x01é\U0001F600"},
+		{"SELECT 'a \"quoted\"\\ text' || chr(10) || chr(1) || 'é\U0001F600'", "TEXT",
+			"a \"quoted\"\\ text\n\x01é\U0001F600"},
 		{"SELECT true", "BOOLEAN", "1"},
 		{"SELECT NULL::text", "TEXT", nil},
 		{"SELECT NULL::timestamptz", "TIMESTAMP_LTZ", nil},
@@ -105,7 +106,8 @@ func TestTypes(t *testing.T) {
 	}
 	exec(t, db, "CREATE TABLE binds (i bigint, f float8, s text, b boolean, d date, n timestamp, l timestamptz, y bytea)")
 	exec(t, db, "INSERT INTO binds VALUES (?, ?, ?, ?, ?, ?, ?, ?)", int64(math.MinInt64), 0.5, "it's; ? \"", true,
-		gosnowflake.DataTypeDate, moment, gosnowflake.DataTypeTimestampNtz, moment, gosnowflake.DataTypeTimestampTz, moment.In(zone), gosnowflake.DataTypeBinary, []byte{0, 255})
+		gosnowflake.DataTypeDate, moment, gosnowflake.DataTypeTimestampNtz, moment, gosnowflake.DataTypeTimestampTz,
+		moment.In(zone), gosnowflake.DataTypeBinary, []byte{0, 255})
 	exec(t, db, "INSERT INTO binds VALUES (?, ?, ?, ?, ?, ?, ?, ?)", nil, nil, nil, nil, nil, nil, nil, nil)
 	if n := number(t, db, `SELECT count(*) FROM binds WHERE i = ? AND f = 0.5 AND s = 'it''s; ? "' AND b AND d = '2024-02-29' AND n = '2024-02-29 13:14:15.123456' AND l = '2024-02-29 13:14:15.123456+00' AND y = '\x00ff'`, int64(math.MinInt64)); n != 1 {
 		t.Errorf("%d rows have what was bound", n)
@@ -142,7 +144,8 @@ func TestArrayBinds(t *testing.T) {
 		ids[i] += 10000
 	}
 	ids[4999] = 7
-	if _, err := db.ExecContext(t.Context(), "INSERT INTO many VALUES (?, ?)", array(&ids), array(&notes)); code(err) != 200001 {
+	if _, err := db.ExecContext(t.Context(), "INSERT INTO many VALUES (?, ?)", array(&ids),
+		array(&notes)); code(err) != 200001 {
 		t.Errorf("a duplicate key: %v", err)
 	}
 	if n := number(t, db, "SELECT count(*) FROM many"); n != 5000 {
@@ -276,7 +279,8 @@ func TestAsync(t *testing.T) {
 		t.Errorf("a slow query: %d", n)
 	}
 	ids := make(chan string, 1)
-	rows, err := db.QueryContext(gosnowflake.WithQueryIDChan(gosnowflake.WithAsyncMode(t.Context()), ids), "SELECT 8 + length(pg_advisory_xact_lock(1)::text)")
+	rows, err := db.QueryContext(gosnowflake.WithQueryIDChan(gosnowflake.WithAsyncMode(t.Context()), ids),
+		"SELECT 8 + length(pg_advisory_xact_lock(1)::text)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,9 +385,12 @@ func TestErrors(t *testing.T) {
 	}
 	exec(t, conn, "USE WAREHOUSE awake")
 	for query, want := range map[string]int{
-		"SELECT id FROM nothing": 2003, "SELECT n, count(*) FROM t": 979, "SELECT nothing FROM t": 904, "SELEC 1": 1003, "CREATE TABLE t (id bigint)": 2002,
-		"SELECT 1 / 0 FROM generate_series(1, 1)": 100051, "INSERT INTO t VALUES (1, NULL)": 100072, "INSERT INTO t VALUES (1, 'x')": 100038, "": 900,
-		"SELECT 'x'::boolean FROM t": 100037, "SELECT 'x'::timestamptz FROM t": 100035, "SELECT '{'::jsonb FROM t": 100069, "SELECT '2026-02-30'::date FROM t": 100040,
+		"SELECT id FROM nothing": 2003, "SELECT n, count(*) FROM t": 979, "SELECT nothing FROM t": 904, "SELEC 1": 1003,
+		"CREATE TABLE t (id bigint)":              2002,
+		"SELECT 1 / 0 FROM generate_series(1, 1)": 100051, "INSERT INTO t VALUES (1, NULL)": 100072,
+		"INSERT INTO t VALUES (1, 'x')": 100038, "": 900,
+		"SELECT 'x'::boolean FROM t": 100037, "SELECT 'x'::timestamptz FROM t": 100035, "SELECT '{'::jsonb FROM t": 100069,
+		"SELECT '2026-02-30'::date FROM t": 100040,
 	} {
 		_, err := conn.ExecContext(t.Context(), query)
 		if code(err) != want {
@@ -475,7 +482,8 @@ func TestTransactionsGetThrough(t *testing.T) {
 				return
 			}
 			defer conn.Close()
-			for _, sql := range []string{"BEGIN", "UPDATE t SET n = n + 1 WHERE id = 1", "UPDATE t SET n = n + 1 WHERE id = 2", "SELECT n FROM t WHERE id = 1", "COMMIT"} {
+			for _, sql := range []string{"BEGIN", "UPDATE t SET n = n + 1 WHERE id = 1", "UPDATE t SET n = n + 1 WHERE id = 2",
+				"SELECT n FROM t WHERE id = 1", "COMMIT"} {
 				if _, err := conn.ExecContext(t.Context(), sql); err != nil {
 					errs <- err
 				}
@@ -513,7 +521,8 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	// Each of these is survived by the driver, and the statement is executed once.
-	for i, fault := range []string{"503,at=1", "429,at=1", "expired,at=1", "drop,at=1", "drop_answer,at=1", "slow,at=1,delay=50ms"} {
+	for i, fault := range []string{"503,at=1", "429,at=1", "expired,at=1", "drop,at=1", "drop_answer,at=1",
+		"slow,at=1,delay=50ms"} {
 		set(fault)
 		exec(t, conn, "INSERT INTO t VALUES (?)", i)
 		if n := number(t, conn, "SELECT count(*) FROM t"); n != int64(i)+1 {
@@ -523,7 +532,8 @@ func TestFaults(t *testing.T) {
 	if st := s.Stats(); st.Faults != 6 || st.Repeated != 1 || st.Renewals != 1 {
 		t.Errorf("%+v", st)
 	}
-	for _, bad := range []string{"", "502,at=1", "503", "503,rate=2", "503,rate=NaN", "503,at=-1", "503,at=x", "503,often", "slow,at=1,delay=5", "drop,at=1,on=mars"} {
+	for _, bad := range []string{"", "502,at=1", "503", "503,rate=2", "503,rate=NaN", "503,at=-1", "503,at=x", "503,often",
+		"slow,at=1,delay=5", "drop,at=1,on=mars"} {
 		if _, err := ParseFault(bad); err == nil {
 			t.Errorf("%q is taken for a fault", bad)
 		}
@@ -539,7 +549,8 @@ func TestFaults(t *testing.T) {
 		}
 		return list
 	}
-	if a, b := hits(1), hits(1); len(a) < 60 || len(a) > 140 || fmt.Sprint(a) != fmt.Sprint(b) || fmt.Sprint(a) == fmt.Sprint(hits(2)) {
+	if a, b := hits(1), hits(1); len(a) < 60 || len(a) > 140 || fmt.Sprint(a) != fmt.Sprint(b) ||
+		fmt.Sprint(a) == fmt.Sprint(hits(2)) {
 		t.Errorf("%d of 1000 at a rate of 0.1", len(a))
 	}
 }

@@ -101,7 +101,8 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, one *session) {
 }
 
 func (s *Server) newJob(one *session, requestID string, req queryRequest) *job {
-	j := &job{server: s, session: one, requestID: requestID, id: s.newQueryID(), req: req, started: time.Now(), done: make(chan struct{}), phase: "RUNNING"}
+	j := &job{server: s, session: one, requestID: requestID, id: s.newQueryID(), req: req, started: time.Now(),
+		done: make(chan struct{}), phase: "RUNNING"}
 	j.queryID = idText(j.id)
 	j.ctx, j.cancel = context.WithCancelCause(s.ctx)
 	return j
@@ -142,7 +143,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job, within t
 			write(w, j.answer)
 		}
 	default:
-		e := success(map[string]any{"queryId": j.queryID, "getResultUrl": "/queries/" + j.queryID + "/result", "queryAbortsAfterSecs": 300, "progressDesc": nil})
+		e := success(map[string]any{"queryId": j.queryID, "getResultUrl": "/queries/" + j.queryID + "/result",
+			"queryAbortsAfterSecs": 300, "progressDesc": nil})
 		message := "Query execution in progress."
 		e.Code, e.Message = &code, &message
 		if code == codeInProgressAsync {
@@ -166,7 +168,8 @@ func (s *Server) job(id string, one *session) *job {
 func (s *Server) result(w http.ResponseWriter, r *http.Request, one *session) {
 	j := s.job(r.PathValue("id"), one)
 	if j == nil {
-		write(w, failure(&plan.Error{Code: "000709", State: "02000", Message: "Statement " + r.PathValue("id") + " not found"}, r.PathValue("id")))
+		write(w, failure(&plan.Error{Code: "000709", State: "02000",
+			Message: "Statement " + r.PathValue("id") + " not found"}, r.PathValue("id")))
 		return
 	}
 	code := codeInProgress
@@ -259,7 +262,8 @@ func (s *Server) monitor(w http.ResponseWriter, r *http.Request, one *session) {
 		write(w, success(map[string]any{"queries": []any{}}))
 		return
 	}
-	q := map[string]any{"id": j.queryID, "sqlText": j.req.SQL, "startTime": j.started.UnixMilli(), "state": "RUNNING", "sessionId": j.session.id, "userName": j.session.user}
+	q := map[string]any{"id": j.queryID, "sqlText": j.req.SQL, "startTime": j.started.UnixMilli(), "state": "RUNNING",
+		"sessionId": j.session.id, "userName": j.session.user}
 	select {
 	case <-j.done:
 		q["endTime"], q["status"] = j.ended.UnixMilli(), "SUCCESS"
@@ -302,7 +306,10 @@ func (s *Server) chunk(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(j.chunks[n]) // a client that has gone needs no answer
 }
 
-func (j *job) chunkKey() string { return fmt.Sprintf("%016x", j.server.salt^uint64(j.session.id)) } //nolint:gosec // bits are bits
+func (j *job) chunkKey() string {
+	return fmt.Sprintf("%016x",
+		j.server.salt^uint64(j.session.id))
+} //nolint:gosec // bits are bits
 
 // finish sets the answer and forgets older ones.
 func (j *job) finish() {

@@ -51,7 +51,8 @@ const (
 func (one *session) view() *plan.Session {
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	return &plan.Session{ID: one.id, User: one.user, Account: strings.ToUpper(one.server.opts.Account), Role: one.role, Warehouse: one.warehouse, Database: one.database,
+	return &plan.Session{ID: one.id, User: one.user, Account: strings.ToUpper(one.server.opts.Account), Role: one.role,
+		Warehouse: one.warehouse, Database: one.database,
 		Schema: one.schema, Parameters: maps.Clone(one.parameters), LastQueryID: one.lastQuery, Transaction: one.transaction}
 }
 
@@ -59,7 +60,8 @@ func (one *session) view() *plan.Session {
 func (one *session) apply(e plan.Effect) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	for _, c := range []struct{ at, to *string }{{&one.database, e.Database}, {&one.schema, e.Schema}, {&one.role, e.Role}, {&one.warehouse, e.Warehouse}} {
+	for _, c := range []struct{ at, to *string }{{&one.database, e.Database}, {&one.schema, e.Schema}, {&one.role, e.Role},
+		{&one.warehouse, e.Warehouse}} {
 		if c.to != nil {
 			*c.at = *c.to
 		}
@@ -79,10 +81,14 @@ var clientParameters = []struct {
 	name string
 	def  any
 }{
-	{"AUTOCOMMIT", true}, {"BINARY_OUTPUT_FORMAT", "HEX"}, {"CLIENT_PREFETCH_THREADS", 4}, {"CLIENT_RESULT_CHUNK_SIZE", 160},
-	{"CLIENT_SESSION_KEEP_ALIVE", false}, {"CLIENT_SESSION_KEEP_ALIVE_HEARTBEAT_FREQUENCY", 3600}, {"CLIENT_STAGE_ARRAY_BINDING_THRESHOLD", 0},
-	{"CLIENT_TELEMETRY_ENABLED", true}, {"DATE_OUTPUT_FORMAT", "YYYY-MM-DD"}, {"GO_QUERY_RESULT_FORMAT", "json"}, {"QUERY_CONTEXT_CACHE_SIZE", 5},
-	{"SERVICE_NAME", ""}, {"TIMESTAMP_OUTPUT_FORMAT", "YYYY-MM-DD HH24:MI:SS.FF3 TZHTZM"}, {"TIMESTAMP_TYPE_MAPPING", "TIMESTAMP_NTZ"}, {"TIMEZONE", "America/Los_Angeles"},
+	{"AUTOCOMMIT", true}, {"BINARY_OUTPUT_FORMAT", "HEX"}, {"CLIENT_PREFETCH_THREADS", 4},
+	{"CLIENT_RESULT_CHUNK_SIZE", 160},
+	{"CLIENT_SESSION_KEEP_ALIVE", false}, {"CLIENT_SESSION_KEEP_ALIVE_HEARTBEAT_FREQUENCY", 3600},
+	{"CLIENT_STAGE_ARRAY_BINDING_THRESHOLD", 0},
+	{"CLIENT_TELEMETRY_ENABLED", true}, {"DATE_OUTPUT_FORMAT", "YYYY-MM-DD"}, {"GO_QUERY_RESULT_FORMAT", "json"},
+	{"QUERY_CONTEXT_CACHE_SIZE", 5},
+	{"SERVICE_NAME", ""}, {"TIMESTAMP_OUTPUT_FORMAT", "YYYY-MM-DD HH24:MI:SS.FF3 TZHTZM"},
+	{"TIMESTAMP_TYPE_MAPPING", "TIMESTAMP_NTZ"}, {"TIMEZONE", "America/Los_Angeles"},
 }
 
 type parameter struct {
@@ -162,8 +168,10 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request) {
 	token, master := one.token, one.master
 	s.mu.Unlock()
 	s.counts.renewals.Add(1)
-	write(w, success(map[string]any{"sessionToken": token, "validityInSecondsST": int64(s.opts.SessionValidity / time.Second),
-		"masterToken": master, "validityInSecondsMT": int64(s.opts.MasterValidity / time.Second), "sessionId": one.id}))
+	write(w, success(map[string]any{"sessionToken": token,
+		"validityInSecondsST": int64(s.opts.SessionValidity / time.Second),
+		"masterToken":         master, "validityInSecondsMT": int64(s.opts.MasterValidity / time.Second),
+		"sessionId": one.id}))
 }
 
 // closeSession answers POST /session?delete=true.

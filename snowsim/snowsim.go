@@ -128,7 +128,8 @@ func (o *Options) complete() error {
 	for _, d := range []struct {
 		at  *string
 		def string
-	}{{&o.Account, DefaultAccount}, {&o.Database, DefaultDatabase}, {&o.Schema, DefaultSchema}, {&o.Listen, "127.0.0.1:0"}} {
+	}{{&o.Account, DefaultAccount}, {&o.Database, DefaultDatabase}, {&o.Schema, DefaultSchema},
+		{&o.Listen, "127.0.0.1:0"}} {
 		if *d.at == "" {
 			*d.at = d.def
 		}
@@ -158,7 +159,8 @@ func (o *Options) complete() error {
 		o.Users = []User{{Name: DefaultUser, Password: NewPassword()}}
 	}
 	if o.Warehouses == nil {
-		o.Warehouses = []warehouse.Spec{{Name: DefaultWarehouse, AutoResume: true}, {Name: "INTERACTIVE_WH", Type: warehouse.TypeInteractive, AutoResume: true}}
+		o.Warehouses = []warehouse.Spec{{Name: DefaultWarehouse, AutoResume: true},
+			{Name: "INTERACTIVE_WH", Type: warehouse.TypeInteractive, AutoResume: true}}
 	}
 	if o.Translate == nil {
 		denied, contract := o.Denied, o.Contract
@@ -231,7 +233,8 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts, log: opts.Log, sessions: map[int64]*session{}, tokens: map[string]*session{}, masters: map[string]*session{}, results: map[string]*job{}}
+	s := &Server{opts: opts, log: opts.Log, sessions: map[int64]*session{}, tokens: map[string]*session{},
+		masters: map[string]*session{}, results: map[string]*job{}}
 	var err error
 	if s.users, err = registerUsers(opts.Users); err != nil {
 		return nil, err
@@ -318,7 +321,8 @@ func (s *Server) begin(ctx context.Context) error {
 	if s.listener, err = listen.Listen(ctx, "tcp", s.opts.Listen); err != nil {
 		return fmt.Errorf("snowsim: listening: %w", err)
 	}
-	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 30 * time.Second, BaseContext: func(net.Listener) context.Context { return s.ctx }}
+	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: 30 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return s.ctx }}
 	s.running.Add(2)
 	go func() {
 		defer s.running.Done()
@@ -391,7 +395,8 @@ func (s *Server) DSNFor(u User) string {
 	if u.DefaultRole == "" {
 		q.Set("role", DefaultRole)
 	}
-	return url.UserPassword(u.Name, u.Password).String() + "@" + s.Addr() + "/" + url.PathEscape(s.opts.Database) + "/" + url.PathEscape(s.opts.Schema) + "?" + q.Encode()
+	return url.UserPassword(u.Name, u.Password).String() + "@" + s.Addr() + "/" + url.PathEscape(s.opts.Database) + "/" +
+		url.PathEscape(s.opts.Schema) + "?" + q.Encode()
 }
 
 // Stats returns what clients did so far.
@@ -400,7 +405,8 @@ func (s *Server) Stats() Stats {
 	open := len(s.sessions)
 	s.mu.Unlock()
 	c := &s.counts
-	return Stats{Logins: c.logins.Load(), Sessions: open, Queries: c.queries.Load(), Renewals: c.renewals.Load(), Aborts: c.aborts.Load(), Chunks: c.chunks.Load(),
+	return Stats{Logins: c.logins.Load(), Sessions: open, Queries: c.queries.Load(), Renewals: c.renewals.Load(),
+		Aborts: c.aborts.Load(), Chunks: c.chunks.Load(),
 		Telemetry: c.telemetry.Load(), Repeated: c.repeated.Load(), Faults: s.faults.count()}
 }
 

@@ -67,7 +67,8 @@ func TestQueries(t *testing.T) {
 	if err := db.QueryRowContext(ctx, "SELECT CURRENT_VERSION()").Scan(&version); err != nil || version != Version {
 		t.Fatalf("version %q, %v", version, err)
 	}
-	if _, err := db.ExecContext(ctx, "CREATE TABLE orders (id bigint PRIMARY KEY, note text, amount numeric(10,2))"); err != nil {
+	if _, err := db.ExecContext(ctx,
+		"CREATE TABLE orders (id bigint PRIMARY KEY, note text, amount numeric(10,2))"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {

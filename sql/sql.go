@@ -56,7 +56,8 @@ func Print() string {
 // Record returns the statement that notes which schema was applied.
 func Record() string {
 	return fmt.Sprintf(`INSERT INTO schema_version (version, hash) VALUES (%d, '%s')
-    ON CONFLICT (singleton) DO UPDATE SET version = excluded.version, hash = excluded.hash, applied_at = now()`, Version, Hash())
+    ON CONFLICT (singleton) DO UPDATE SET version = excluded.version, hash = excluded.hash, applied_at = now()`,
+		Version, Hash())
 }
 
 // Hash identifies the exact text of the schema.

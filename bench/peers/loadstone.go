@@ -36,7 +36,8 @@ func template(c config) ([]byte, error) {
 			"warmup_seconds":         c.warmup,
 			"duration_seconds":       c.seconds,
 		},
-		"scaling": map[string]any{"mode": "FIXED", "worker_count": c.workers, "per_worker_capacity": (c.connections + c.workers - 1) / c.workers},
+		"scaling": map[string]any{"mode": "FIXED", "worker_count": c.workers,
+			"per_worker_capacity": (c.connections + c.workers - 1) / c.workers},
 	}, "", "  ")
 }
 
@@ -162,8 +163,9 @@ func (s series) at(t time.Time) point {
 	a, b := s[i-1], s[i]
 	share := float64(t.Sub(a.at)) / float64(b.at.Sub(a.at))
 	part := func(a, b float64) float64 { return a + share*(b-a) }
-	return point{t, time.Duration(part(float64(a.cpu), float64(b.cpu))), machine{busy: part(a.machine.busy, b.machine.busy), idle: part(a.machine.idle, b.machine.idle),
-		stolen: part(a.machine.stolen, b.machine.stolen), switches: part(a.machine.switches, b.machine.switches)}}
+	return point{t, time.Duration(part(float64(a.cpu), float64(b.cpu))),
+		machine{busy: part(a.machine.busy, b.machine.busy), idle: part(a.machine.idle, b.machine.idle),
+			stolen: part(a.machine.stolen, b.machine.stolen), switches: part(a.machine.switches, b.machine.switches)}}
 }
 
 // watch reads the process's user and system time ten times a second, its

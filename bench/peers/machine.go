@@ -103,5 +103,6 @@ func (m machine) rest(client time.Duration, operations float64) rest {
 }
 
 func (r rest) String() string {
-	return fmt.Sprintf("server and others %.2f µs/query, %.2f switches/query, idle %.1f %%, stolen %.1f %%", r.serverCPU, r.switches, r.idlePct, r.stolenPct)
+	return fmt.Sprintf("server and others %.2f µs/query, %.2f switches/query, idle %.1f %%, stolen %.1f %%", r.serverCPU,
+		r.switches, r.idlePct, r.stolenPct)
 }

@@ -85,7 +85,8 @@ func main() {
 	flag.IntVar(&c.connections, "connections", 16, "connections of every client")
 	flag.IntVar(&c.scale, "scale", 10, "table size in units of 100 000 rows")
 	flag.IntVar(&c.workers, "workers", 1, "run workers that share Loadstone's connections")
-	flag.StringVar(&c.script, "script", "select-only", "what all do: select-only, tpcb-like or simple-update (sysbench only the first)")
+	flag.StringVar(&c.script, "script", "select-only",
+		"what all do: select-only, tpcb-like or simple-update (sysbench only the first)")
 	flag.StringVar(&c.peers, "peers", "pgbench,sysbench", "whom to compare with")
 	flag.StringVar(&c.io, "io", "auto", "Loadstone's I/O engine: auto, events or goroutines")
 	flag.StringVar(&c.loadstone, "loadstone", "bin/loadstone", "the binary; empty leaves Loadstone out")
@@ -151,7 +152,8 @@ func run(ctx context.Context, c config) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("Postgres %s, %s/%s, %d CPUs (clients and server share them), %d connections, %d rows, %d rounds of %d s.\n\n",
+	fmt.Printf(
+		"Postgres %s, %s/%s, %d CPUs (clients and server share them), %d connections, %d rows, %d rounds of %d s.\n\n",
 		pg.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), c.connections, c.scale*100_000, c.rounds, c.seconds)
 	fmt.Print(table(clients, samples))
 	if note := disturbed(clients, samples); note != "" {
@@ -178,7 +180,8 @@ func compare(ctx context.Context, c config, clients []client) (map[string][]samp
 				return nil, fmt.Errorf("running %s: %w", peer.name, err)
 			}
 			samples[peer.name] = append(samples[peer.name], s)
-			fmt.Fprintf(os.Stderr, "round %d  %-9s %8.0f TPS  %6.2f µs/query  %s, others %.1f %%\n", round+1, peer.name, s.tps, s.cpu, s.rest, 100*s.others)
+			fmt.Fprintf(os.Stderr, "round %d  %-9s %8.0f TPS  %6.2f µs/query  %s, others %.1f %%\n", round+1, peer.name, s.tps,
+				s.cpu, s.rest, 100*s.others)
 		}
 	}
 	return samples, nil

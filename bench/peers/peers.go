@@ -48,14 +48,16 @@ var (
 func pgbench(c config) client {
 	connect := []string{"-h", c.socket, "-U", c.user}
 	load := func(ctx context.Context, seconds int, extra ...string) (string, time.Duration, error) {
-		args := append(slices.Clone(connect), "-b", c.script, "-n", "-M", "prepared", "-c", strconv.Itoa(c.connections), "-j", "2", "-T", strconv.Itoa(seconds))
+		args := append(slices.Clone(connect), "-b", c.script, "-n", "-M", "prepared", "-c", strconv.Itoa(c.connections), "-j",
+			"2", "-T", strconv.Itoa(seconds))
 		return output(ctx, c.dir, "pgbench", append(append(args, extra...), c.database)...)
 	}
 	var p50, p99 float64
 	return client{
 		name: "pgbench",
 		prepare: func(ctx context.Context) error {
-			if _, _, err := output(ctx, c.dir, "pgbench", append(slices.Clone(connect), "-i", "-q", "-s", strconv.Itoa(c.scale), c.database)...); err != nil {
+			if _, _, err := output(ctx, c.dir, "pgbench",
+				append(slices.Clone(connect), "-i", "-q", "-s", strconv.Itoa(c.scale), c.database)...); err != nil {
 				return err
 			}
 			if _, _, err := load(ctx, min(c.seconds, 5), "-l", "--log-prefix=sample", "--sampling-rate=0.2"); err != nil {
@@ -80,7 +82,8 @@ func pgbench(c config) client {
 				return sample{}, err
 			}
 			tps, err := figure(out, pgbenchTPS)
-			return sample{tps: tps, p50: p50, p99: p99, cpu: perQuery(cpu, ops), operations: int64(ops), rest: used.rest(cpu, ops)}, err
+			return sample{tps: tps, p50: p50, p99: p99, cpu: perQuery(cpu, ops), operations: int64(ops),
+				rest: used.rest(cpu, ops)}, err
 		},
 	}
 }
@@ -138,7 +141,8 @@ var (
 func sysbench(c config) client {
 	args := []string{"oltp_point_select", "--db-driver=pgsql", "--pgsql-host=" + c.socket, "--pgsql-user=" + c.user,
 		"--pgsql-db=" + c.database, "--db-ps-mode=auto", "--tables=1", "--table-size=" + strconv.Itoa(c.scale*100_000),
-		"--rand-type=uniform", "--threads=" + strconv.Itoa(c.connections), "--time=" + strconv.Itoa(c.seconds), "--histogram=on"}
+		"--rand-type=uniform", "--threads=" + strconv.Itoa(c.connections), "--time=" + strconv.Itoa(c.seconds),
+		"--histogram=on"}
 	return client{
 		name: "sysbench",
 		prepare: func(ctx context.Context) error {

@@ -71,7 +71,8 @@ func TestParseStat(t *testing.T) {
 
 func TestCPUBetween(t *testing.T) {
 	t0 := time.Unix(1_790_000_000, 0)
-	s := series{{t0, 0, machine{}}, {t0.Add(time.Second), 200 * time.Millisecond, machine{busy: 1}}, {t0.Add(2 * time.Second), 1200 * time.Millisecond, machine{busy: 3}}}
+	s := series{{t0, 0, machine{}}, {t0.Add(time.Second), 200 * time.Millisecond, machine{busy: 1}},
+		{t0.Add(2 * time.Second), 1200 * time.Millisecond, machine{busy: 3}}}
 	for _, c := range []struct {
 		from, to, want time.Duration
 		busy           float64
@@ -89,8 +90,10 @@ func TestCPUBetween(t *testing.T) {
 func TestTable(t *testing.T) {
 	clients := []client{{name: "pgbench"}, {name: "loadstone"}}
 	got := table(clients, map[string][]sample{
-		"pgbench":   {{tps: 100, p50: 0.1, p99: 0.2, cpu: 10}, {tps: 200, p50: 0.1, p99: 0.2, cpu: 12}, {tps: 300, p50: 0.1, p99: 0.2, cpu: 11}},
-		"loadstone": {{tps: 90, p50: 0.1, p99: 0.3, cpu: 9}, {tps: 220, p50: 0.2, p99: 0.3, cpu: 9}, {tps: 240, p50: 0.3, p99: 0.3, cpu: 8}},
+		"pgbench": {{tps: 100, p50: 0.1, p99: 0.2, cpu: 10}, {tps: 200, p50: 0.1, p99: 0.2, cpu: 12},
+			{tps: 300, p50: 0.1, p99: 0.2, cpu: 11}},
+		"loadstone": {{tps: 90, p50: 0.1, p99: 0.3, cpu: 9}, {tps: 220, p50: 0.2, p99: 0.3, cpu: 9},
+			{tps: 240, p50: 0.3, p99: 0.3, cpu: 8}},
 	})
 	for _, line := range []string{
 		"| pgbench | 200 (100–300) | 0.100 | 0.200 | 11.00 (10.00–12.00) | 1.00 (1.00–1.00) |",
@@ -115,7 +118,8 @@ func TestParseMachine(t *testing.T) {
 	after := parseMachine("cpu  200 0 150 1050 10 0 5 55 0 0\nintr 7\nctxt 4000\n")
 	got := after.since(before).rest(500*time.Millisecond, 1000)
 	want := rest{serverCPU: 1500, switches: 3, idlePct: 50. / 3, stolenPct: 50. / 3}
-	if math.Abs(got.serverCPU-want.serverCPU) > 1e-6 || got.switches != want.switches || math.Abs(got.idlePct-want.idlePct) > 1e-6 || math.Abs(got.stolenPct-want.stolenPct) > 1e-6 {
+	if math.Abs(got.serverCPU-want.serverCPU) > 1e-6 || got.switches != want.switches ||
+		math.Abs(got.idlePct-want.idlePct) > 1e-6 || math.Abs(got.stolenPct-want.stolenPct) > 1e-6 {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if (machine{}).rest(time.Second, 1) != (rest{}) {

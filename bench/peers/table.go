@@ -69,14 +69,16 @@ const maxSpread = 1.3
 func disturbed(clients []client, samples map[string][]sample) string {
 	var b strings.Builder
 	for _, c := range clients {
-		if share := slices.Max(append(column(samples[c.name], func(s sample) float64 { return s.others }), 0)); share > maxOthers {
+		if share := slices.Max(append(column(samples[c.name], func(s sample) float64 { return s.others }),
+			0)); share > maxOthers {
 			fmt.Fprintf(&b, "Not usable: other processes took up to %.0f %% of the machine from %s.\n", 100*share, c.name)
 		}
 		tps := column(samples[c.name], func(s sample) float64 { return s.tps })
 		if len(tps) == 0 || slices.Max(tps) <= maxSpread*slices.Min(tps) {
 			continue
 		}
-		fmt.Fprintf(&b, "Not usable: %s ranged from %.0f to %.0f TPS; something else uses this machine.\n", c.name, slices.Min(tps), slices.Max(tps))
+		fmt.Fprintf(&b, "Not usable: %s ranged from %.0f to %.0f TPS; something else uses this machine.\n", c.name,
+			slices.Min(tps), slices.Max(tps))
 	}
 	return b.String()
 }

@@ -68,7 +68,8 @@ func (a *adder) total() *histogram.Histogram {
 	a.out.Merge(a.others)
 	if a.low < a.high {
 		// It was checked part by part; an overflow of the whole shows as empty.
-		merge(a.out, &engine.HistogramData{Schema: histogram.Schema, Offset: a.low, Counts: a.counts[a.low:a.high], Sum: a.sum, Min: a.min, Max: a.max})
+		merge(a.out, &engine.HistogramData{Schema: histogram.Schema, Offset: a.low, Counts: a.counts[a.low:a.high],
+			Sum: a.sum, Min: a.min, Max: a.max})
 	}
 	return a.out
 }

@@ -115,7 +115,8 @@ type reports struct {
 
 // New returns an empty aggregator.
 func New() *Aggregator {
-	a := &Aggregator{workers: map[string]*reports{}, tick: newAdder(), phase: newAdder(), service: newAdder(), phaseService: newAdder(), lag: newAdder(), one: histogram.New()}
+	a := &Aggregator{workers: map[string]*reports{}, tick: newAdder(), phase: newAdder(), service: newAdder(),
+		phaseService: newAdder(), lag: newAdder(), one: histogram.New()}
 	for k := range a.kinds {
 		a.kinds[k] = newAdder()
 	}
@@ -133,7 +134,8 @@ func (a *Aggregator) Add(s *engine.WorkerSnapshot) bool {
 	if s.Tick <= r.emitted {
 		return false
 	}
-	at, found := slices.BinarySearchFunc(r.fresh, s.Tick, func(f *engine.WorkerSnapshot, tick int64) int { return int(f.Tick - tick) })
+	at, found := slices.BinarySearchFunc(r.fresh, s.Tick,
+		func(f *engine.WorkerSnapshot, tick int64) int { return int(f.Tick - tick) })
 	if found {
 		return false
 	}
@@ -284,7 +286,8 @@ func (f *fold) worker(w *Worker) {
 
 // metrics folds the snapshots of one run worker into the run and into its row. It
 // returns how many executions they show, and how many of these failed.
-func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gone bool, row *engine.PayloadWorker) (started, errs int64) {
+func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gone bool,
+	row *engine.PayloadWorker) (started, errs int64) {
 	dead := w.Health == engine.HealthDead || w.Status == engine.WorkerDead
 	newest := r.newest
 	m := &row.Metrics
@@ -312,7 +315,8 @@ func (f *fold) metrics(w *Worker, r *reports, show []*engine.WorkerSnapshot, gon
 		}
 	}
 	if one.Count() > 0 {
-		m.P50LatencyMs, m.P95LatencyMs, m.P99LatencyMs = ms(one.Quantile(0.50)), ms(one.Quantile(0.95)), ms(one.Quantile(0.99))
+		m.P50LatencyMs, m.P95LatencyMs, m.P99LatencyMs = ms(one.Quantile(0.50)), ms(one.Quantile(0.95)),
+			ms(one.Quantile(0.99))
 	}
 	if seconds > 0 {
 		m.QPS = float64(started) / seconds
@@ -481,7 +485,8 @@ func (f *fold) finish() {
 			p.Operations.WritesPerSec += f.kindRate[k]
 		}
 	}
-	p.Errors = engine.PayloadErrors{Count: f.failed, PerSec: f.errRate, ByClass: f.classes, Dropped: f.dropped, Retries: f.retries, Recent: f.recent}
+	p.Errors = engine.PayloadErrors{Count: f.failed, PerSec: f.errRate, ByClass: f.classes, Dropped: f.dropped,
+		Retries: f.retries, Recent: f.recent}
 	if ended := f.succeeded + f.failed; ended > 0 {
 		p.Errors.Rate = float64(f.failed) / float64(ended)
 	}
@@ -494,7 +499,8 @@ func (f *fold) finish() {
 	if p.Errors.Recent == nil {
 		p.Errors.Recent = []engine.ExecutionError{}
 	}
-	p.Service, p.ServiceTotal, p.ScheduleLag = latency(f.a.service.total()), latency(f.a.phaseService.total()), latency(f.a.lag.total())
+	p.Service, p.ServiceTotal, p.ScheduleLag = latency(f.a.service.total()), latency(f.a.phaseService.total()),
+		latency(f.a.lag.total())
 	p.LatencySplit = f.split.Mean()
 	tick := f.a.tick.total()
 	phase := f.a.phase.total()
@@ -576,6 +582,7 @@ func (s *Second) Point(at time.Time, elapsed time.Duration, phase engine.Phase) 
 		ErrorsPerSec: p.Errors.PerSec, TotalQueries: p.Ops.Total, ErrorCount: p.Errors.Count,
 		ActiveConnections: p.Connections.Active, TargetConnections: p.Connections.Target,
 		QPSByKind: s.qpsByKind, ErrorsByClass: p.Errors.ByClass, Histogram: p.LatencyHistogram,
-		CPUPercent: r.CPUPercent, MemoryPercent: r.MemoryPercent, HostCPUPercent: r.HostCPUPercent, HostMemoryPercent: r.HostMemoryPercent, LoadDetail: p.LoadDetail,
+		CPUPercent: r.CPUPercent, MemoryPercent: r.MemoryPercent, HostCPUPercent: r.HostCPUPercent,
+		HostMemoryPercent: r.HostMemoryPercent, LoadDetail: p.LoadDetail,
 	}
 }

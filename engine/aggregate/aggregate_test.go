@@ -35,9 +35,12 @@ func drawSnapshots(t *rapid.T) ([]engine.WorkerSnapshot, []Worker) {
 	var workers []Worker
 	for w := range rapid.IntRange(1, 5).Draw(t, "workers") {
 		id := fmt.Sprintf("worker-%d", w)
-		status := rapid.SampledFrom([]engine.WorkerStatus{engine.WorkerRunning, engine.WorkerDraining, engine.WorkerCompleted, engine.WorkerDead}).Draw(t, "status")
-		health := rapid.SampledFrom([]engine.Health{engine.HealthHealthy, engine.HealthStale, engine.HealthDead}).Draw(t, "health")
-		workers = append(workers, Worker{WorkerID: id, WorkerGroupID: w, NodeID: fmt.Sprintf("node-%d", w%2), Status: status, Health: health})
+		status := rapid.SampledFrom([]engine.WorkerStatus{engine.WorkerRunning, engine.WorkerDraining, engine.WorkerCompleted,
+			engine.WorkerDead}).Draw(t, "status")
+		health := rapid.SampledFrom([]engine.Health{engine.HealthHealthy, engine.HealthStale, engine.HealthDead}).Draw(t,
+			"health")
+		workers = append(workers, Worker{WorkerID: id, WorkerGroupID: w, NodeID: fmt.Sprintf("node-%d", w%2), Status: status,
+			Health: health})
 		var total int64
 		var phase []int64
 		for tick := range rapid.IntRange(0, 4).Draw(t, "ticks") {
@@ -203,7 +206,8 @@ func TestAWorkerWithoutHistogramMakesItAnApproximation(t *testing.T) {
 	a.WorkerID, b.WorkerID, c.WorkerID = "worker-0", "worker-1", "worker-2"
 	a.TickLatency, a.PhaseLatency = recorded(1e6, 1e6, 1e6), recorded(1e6, 1e6, 1e6)
 	b.TickLatency, b.PhaseLatency = recorded(3e6, 3e6, 9e6), recorded(3e6, 3e6, 9e6)
-	workers := []Worker{{WorkerID: "worker-0"}, {WorkerID: "worker-1", WorkerGroupID: 1}, {WorkerID: "worker-2", WorkerGroupID: 2}}
+	workers := []Worker{{WorkerID: "worker-0"}, {WorkerID: "worker-1", WorkerGroupID: 1},
+		{WorkerID: "worker-2", WorkerGroupID: 2}}
 	got := second([]engine.WorkerSnapshot{a, b, c}, workers)
 	if got.Payload.LatencyAggregationMethod == nil || *got.Payload.LatencyAggregationMethod != MethodSlowest {
 		t.Fatalf("method %v", got.Payload.LatencyAggregationMethod)
@@ -227,7 +231,8 @@ func TestEveryFieldIsPresentWithoutAnySnapshot(t *testing.T) {
 	if err := json.Unmarshal(text, &doc); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"ops", "operations", "latency", "latency_total", "latency_by_kind", "ops_by_kind", "errors", "connections", "workers", "custom_metrics"} {
+	for _, path := range []string{"ops", "operations", "latency", "latency_total", "latency_by_kind", "ops_by_kind",
+		"errors", "connections", "workers", "custom_metrics"} {
 		if doc[path] == nil {
 			t.Errorf("%s is null", path)
 		}
@@ -240,7 +245,8 @@ func TestEveryFieldIsPresentWithoutAnySnapshot(t *testing.T) {
 
 func TestARepeatedSecondIsShownUntilTheWorkerEnds(t *testing.T) {
 	a := New()
-	a.Add(&engine.WorkerSnapshot{WorkerID: "worker-0", Tick: 1, Phase: engine.PhaseMeasurement, TickSeconds: 0.5, TickStarted: 50, Started: 50})
+	a.Add(&engine.WorkerSnapshot{WorkerID: "worker-0", Tick: 1, Phase: engine.PhaseMeasurement, TickSeconds: 0.5,
+		TickStarted: 50, Started: 50})
 	workers := []Worker{{WorkerID: "worker-0", Status: engine.WorkerRunning}}
 	for range 2 {
 		if s := a.Tick(engine.PhaseMeasurement, workers); s.Payload.Ops.CurrentPerSec != 100 || s.Payload.Ops.Total != 50 {
@@ -255,7 +261,8 @@ func TestARepeatedSecondIsShownUntilTheWorkerEnds(t *testing.T) {
 
 func TestRollupsCoverTheMeasurementOnly(t *testing.T) {
 	a := New()
-	a.Add(&engine.WorkerSnapshot{WorkerID: "worker-0", Tick: 1, Phase: engine.PhaseWarmup, TickSeconds: 1, TickStarted: 50, Started: 50})
+	a.Add(&engine.WorkerSnapshot{WorkerID: "worker-0", Tick: 1, Phase: engine.PhaseWarmup, TickSeconds: 1, TickStarted: 50,
+		Started: 50})
 	workers := []Worker{{WorkerID: "worker-0", Status: engine.WorkerRunning}}
 	s := a.Tick(engine.PhaseWarmup, workers)
 	if s.RollupOps != 0 || s.Payload.Ops.Total != 50 {
@@ -272,7 +279,8 @@ func TestGuardedFiguresAreNew(t *testing.T) {
 	a := New()
 	workers := []Worker{{WorkerID: "worker-0", NodeID: "n", Status: engine.WorkerRunning, Health: engine.HealthHealthy}}
 	snapshot := func(tick int64, phase engine.Phase, failed int64, values ...int64) {
-		a.Add(&engine.WorkerSnapshot{WorkerID: "worker-0", NodeID: "n", Tick: tick, Timestamp: engine.At(epoch), Phase: phase, TickSeconds: 1,
+		a.Add(&engine.WorkerSnapshot{WorkerID: "worker-0", NodeID: "n", Tick: tick, Timestamp: engine.At(epoch), Phase: phase,
+			TickSeconds: 1,
 			TickStarted: int64(len(values)), TickErrors: failed, TickLatency: recorded(values...)})
 	}
 	sample := func() WorkerSample { return a.Tick(engine.PhaseMeasurement, workers).Workers[0] }

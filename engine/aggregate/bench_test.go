@@ -28,8 +28,10 @@ func BenchmarkTick(b *testing.B) {
 		for _, k := range kinds {
 			counts[k], latency[k] = engine.KindCounts{Count: 100}, spread()
 		}
-		workers[i] = Worker{WorkerID: fmt.Sprintf("worker-%d", i), WorkerGroupID: i, NodeID: fmt.Sprintf("node-%d", i%50), Status: engine.WorkerRunning, Health: engine.HealthHealthy}
-		template[i] = engine.WorkerSnapshot{WorkerID: workers[i].WorkerID, WorkerGroupID: i, NodeID: workers[i].NodeID, Phase: engine.PhaseMeasurement,
+		workers[i] = Worker{WorkerID: fmt.Sprintf("worker-%d", i), WorkerGroupID: i, NodeID: fmt.Sprintf("node-%d", i%50),
+			Status: engine.WorkerRunning, Health: engine.HealthHealthy}
+		template[i] = engine.WorkerSnapshot{WorkerID: workers[i].WorkerID, WorkerGroupID: i, NodeID: workers[i].NodeID,
+			Phase:       engine.PhaseMeasurement,
 			TickSeconds: 1, Started: 400, TickStarted: 400, Succeeded: 400, ByKind: counts, TickByKind: counts,
 			TickLatency: spread(), PhaseLatency: spread(), KindLatency: latency}
 	}

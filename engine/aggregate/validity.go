@@ -162,7 +162,8 @@ func (v *Validity) Add(cause, detail string, from, to time.Time) {
 }
 
 // mark extends the open interval of (cause, subject) or begins a new one.
-func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64, detail func(float64, time.Duration) string) {
+func (v *Validity) mark(cause, subject string, from, to time.Time, worst float64,
+	detail func(float64, time.Duration) string) {
 	key := cause + "\x00" + subject
 	if i := v.open[key]; i != nil && from.Sub(i.to) < joinWithin {
 		if to.After(i.to) {
@@ -208,9 +209,10 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 			continue
 		}
 		if w.StalledMs > stallLimitMs {
-			v.mark(CauseRecorderStall, w.WorkerID, at.Add(-time.Second), at, w.StalledMs, func(worst float64, _ time.Duration) string {
-				return fmt.Sprintf("%s: connections waited up to %.0f ms in a second for the recorder", w.WorkerID, worst)
-			})
+			v.mark(CauseRecorderStall, w.WorkerID, at.Add(-time.Second), at, w.StalledMs,
+				func(worst float64, _ time.Duration) string {
+					return fmt.Sprintf("%s: connections waited up to %.0f ms in a second for the recorder", w.WorkerID, worst)
+				})
 		}
 		v.load(at, w)
 		v.pool(at, w)
@@ -231,7 +233,9 @@ func (v *Validity) Observe(at time.Time, phase engine.Phase, s *Second) {
 func (v *Validity) Stepped(from, to time.Time, phase engine.Phase, step time.Duration) {
 	text := SteppedWords(step)
 	if phase != engine.PhaseMeasurement || step.Abs() < clockLimit {
-		v.Note(fmt.Sprintf("At %s %s. The run's times, rates and latencies are told by the clock as it was at the run's start.", to.UTC().Format("15:04:05"), text))
+		v.Note(
+			fmt.Sprintf("At %s %s. The run's times, rates and latencies are told by the clock as it was at the run's start.",
+				to.UTC().Format("15:04:05"), text))
 		return
 	}
 	if step > 0 {
@@ -259,9 +263,11 @@ func (v *Validity) stood(s *engine.WorkerSnapshot) {
 	if s.Phase != engine.PhaseMeasurement || still <= snapshotGap {
 		return
 	}
-	v.mark(CauseSnapshotGap, s.WorkerID, s.Timestamp.Add(-still), s.Timestamp.Time, 0, func(_ float64, length time.Duration) string {
-		return fmt.Sprintf("%s: it stood still for %.0f s: its process was stopped, or the machine was", s.WorkerID, length.Seconds())
-	})
+	v.mark(CauseSnapshotGap, s.WorkerID, s.Timestamp.Add(-still), s.Timestamp.Time, 0,
+		func(_ float64, length time.Duration) string {
+			return fmt.Sprintf("%s: it stood still for %.0f s: its process was stopped, or the machine was", s.WorkerID,
+				length.Seconds())
+		})
 }
 
 // observe follows whether operations end. Seconds without a new snapshot say nothing.
@@ -308,7 +314,8 @@ func (s *stall) remark() string {
 		return ""
 	}
 	if rate := float64(s.ended) / before; rate*length.Seconds() >= stallMissed {
-		return fmt.Sprintf("From %s on no operation ended for %.0f s, after %.0f a second before: the target did not answer, or connections were lost.",
+		return fmt.Sprintf("From %s on no operation ended for %.0f s, after %.0f a second before: the target did not "+
+			"answer, or connections were lost.",
 			s.from.UTC().Format("15:04:05"), length.Seconds(), rate)
 	}
 	return ""
@@ -338,19 +345,24 @@ func (v *Validity) Outcome(o Outcome) { v.outcome = o }
 // judge says what is wrong with an outcome, as causes and as remarks.
 func (o Outcome) judge(dropsKnown bool) (causes []engine.ValidityCause, notes []string) {
 	add := func(cause, format string, args ...any) {
-		causes = append(causes, engine.ValidityCause{Cause: cause, Detail: fmt.Sprintf(format, args...), From: engine.At(o.From), To: engine.At(o.To)})
+		causes = append(causes, engine.ValidityCause{Cause: cause, Detail: fmt.Sprintf(format, args...),
+			From: engine.At(o.From), To: engine.At(o.To)})
 	}
 	if o.Operations == 0 {
 		if o.Over && !o.From.IsZero() {
 			add(CauseNothingMeasured, "no operation was begun in the measurement: there are no figures")
 		}
-	} else if share := float64(o.Errors) / float64(o.Operations); share > errorLimit && (!o.Search || o.Over && o.Errors >= o.Operations) {
-		add(CauseErrors, "%.3g %% of the operations failed: the figures say how fast errors come, not how fast the table works", share*100)
+	} else if share := float64(o.Errors) / float64(o.Operations); share > errorLimit &&
+		(!o.Search || o.Over && o.Errors >= o.Operations) {
+		add(CauseErrors,
+			"%.3g %% of the operations failed: the figures say how fast errors come, not how fast the table works", share*100)
 	} else if share > errorNote {
-		notes = append(notes, fmt.Sprintf("%.3g %% of the operations failed; they are part of the latency and the throughput.", share*100))
+		notes = append(notes, fmt.Sprintf(
+			"%.3g %% of the operations failed; they are part of the latency and the throughput.", share*100))
 	}
 	if o.Over && !o.Search && !dropsKnown && float64(o.Dropped) > dropLimit*float64(o.Scheduled) {
-		add(CauseDropped, "%d of %d operations were due and never begun, because the run ended first: the slowest are not in the figures", o.Dropped, o.Scheduled)
+		add(CauseDropped, "%d of %d operations were due and never begun, because the run ended first: the slowest are not "+
+			"in the figures", o.Dropped, o.Scheduled)
 	}
 	return causes, notes
 }
@@ -381,16 +393,20 @@ func (v *Validity) node(at time.Time, n NodeSample) {
 // load judges how a run worker kept its schedule.
 func (v *Validity) load(at time.Time, w WorkerSample) {
 	if w.LagP99Ms != nil && *w.LagP99Ms > lagLimitMs {
-		v.mark(CauseScheduleLag, w.WorkerID, at.Add(-time.Second), at, *w.LagP99Ms, func(worst float64, _ time.Duration) string {
-			return fmt.Sprintf("%s: the generator started operations late, the P99 of a second up to %.0f ms", w.WorkerID, worst)
-		})
+		v.mark(CauseScheduleLag, w.WorkerID, at.Add(-time.Second), at, *w.LagP99Ms,
+			func(worst float64, _ time.Duration) string {
+				return fmt.Sprintf("%s: the generator started operations late, the P99 of a second up to %.0f ms", w.WorkerID,
+					worst)
+			})
 	}
 	v.dropped += w.Dropped
 	v.scheduled += w.Scheduled
 	if w.Dropped > 0 {
-		v.mark(CauseDropped, w.WorkerID, at.Add(-time.Second), at, float64(w.Dropped), func(worst float64, length time.Duration) string {
-			return fmt.Sprintf("%s: operations were due and not begun, because max_in_flight were not finished: up to %.0f in a second, for %.0f s", w.WorkerID, worst, length.Seconds())
-		})
+		v.mark(CauseDropped, w.WorkerID, at.Add(-time.Second), at, float64(w.Dropped),
+			func(worst float64, length time.Duration) string {
+				return fmt.Sprintf("%s: operations were due and not begun, because max_in_flight were not finished: up to %.0f "+
+					"in a second, for %.0f s", w.WorkerID, worst, length.Seconds())
+			})
 	}
 }
 
@@ -401,7 +417,8 @@ func missingWords(w WorkerSample) func(float64, time.Duration) string {
 		why = strings.TrimSuffix(w.Refusal, ".")
 	}
 	return func(worst float64, length time.Duration) string {
-		return fmt.Sprintf("%s: up to %.0f of %d connections were not open, for %.0f s: %s", w.WorkerID, worst, w.Wanted, max(length.Seconds(), 1), why)
+		return fmt.Sprintf("%s: up to %.0f of %d connections were not open, for %.0f s: %s", w.WorkerID, worst, w.Wanted,
+			max(length.Seconds(), 1), why)
 	}
 }
 
@@ -430,8 +447,10 @@ func (v *Validity) pool(at time.Time, w WorkerSample) {
 
 func poolDetail(worker string) func(float64, time.Duration) string {
 	return func(worst float64, length time.Duration) string {
-		return fmt.Sprintf("%s: operations waited longer for a free connection than they then took, on average up to %.0f ms in a second, for %.0f s: "+
-			"the latency is that of too few connections (workload.concurrent_connections), or the rate is more than the target takes", worker, worst, length.Seconds())
+		return fmt.Sprintf("%s: operations waited longer for a free connection than they then took, on average up to %.0f "+
+			"ms in a second, for %.0f s: "+
+			"the latency is that of too few connections (workload.concurrent_connections), or the rate is more than the "+
+			"target takes", worker, worst, length.Seconds())
 	}
 }
 
@@ -444,7 +463,8 @@ func (v *Validity) shortOfConnections() (causes []engine.ValidityCause) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.waits)) {
 		if p := v.waits[id]; 2*p.over > p.seconds && v.open[CausePoolWait+"\x00"+id] == nil {
-			causes = append(causes, engine.ValidityCause{Cause: CausePoolWait, Detail: poolDetail(id)(p.worst, time.Duration(p.over)*time.Second), From: engine.At(o.From), To: engine.At(o.To)})
+			causes = append(causes, engine.ValidityCause{Cause: CausePoolWait,
+				Detail: poolDetail(id)(p.worst, time.Duration(p.over)*time.Second), From: engine.At(o.From), To: engine.At(o.To)})
 		}
 	}
 	return causes
@@ -457,14 +477,17 @@ func (v *Validity) LostWorker(workerID, why string, from, to time.Time) {
 
 // Verdict returns the verdict so far. The caller owns it.
 func (v *Validity) Verdict() engine.Validity {
-	out := engine.Validity{Verdict: engine.VerdictValid, Causes: make([]engine.ValidityCause, 0, len(v.causes)), Notes: append([]string{}, v.notes...), Seen: slices.Clone(v.notes)}
+	out := engine.Validity{Verdict: engine.VerdictValid, Causes: make([]engine.ValidityCause, 0, len(v.causes)),
+		Notes: append([]string{}, v.notes...), Seen: slices.Clone(v.notes)}
 	drops := false
 	for _, i := range v.causes {
 		if i.cause == CauseDropped && float64(v.dropped) <= dropLimit*float64(v.scheduled) {
 			continue
 		}
 		drops = drops || i.cause == CauseDropped
-		out.Causes = append(out.Causes, engine.ValidityCause{Cause: i.cause, Detail: i.detail(i.worst, i.to.Sub(i.from)), From: engine.At(i.from), To: engine.At(i.to)})
+		out.Causes = append(out.Causes,
+			engine.ValidityCause{Cause: i.cause, Detail: i.detail(i.worst, i.to.Sub(i.from)), From: engine.At(i.from),
+				To: engine.At(i.to)})
 	}
 	out.Causes = append(out.Causes, v.shortOfConnections()...)
 	causes, notes := v.outcome.judge(drops)

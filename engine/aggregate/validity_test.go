@@ -67,7 +67,8 @@ func TestAStoppedProcessIsNamed(t *testing.T) {
 	v.Observe(epoch, engine.PhaseMeasurement, &Second{})
 	v.Observe(epoch.Add(6*time.Second), engine.PhaseMeasurement, &Second{})
 	got := v.Verdict()
-	if len(got.Causes) != 1 || got.Causes[0].Cause != CauseSnapshotGap || !got.Causes[0].From.Equal(epoch) || !got.Causes[0].To.Equal(epoch.Add(6*time.Second)) {
+	if len(got.Causes) != 1 || got.Causes[0].Cause != CauseSnapshotGap || !got.Causes[0].From.Equal(epoch) ||
+		!got.Causes[0].To.Equal(epoch.Add(6*time.Second)) {
 		t.Fatalf("%+v", got)
 	}
 	// Between a warm-up and its measurement nothing is judged.
@@ -85,11 +86,13 @@ func TestAnOpenLoopThatIsLateOrDropsIsDegraded(t *testing.T) {
 		samples []WorkerSample
 		causes  []string
 	}{
-		"in time":           {[]WorkerSample{{LagP99Ms: late(9)}, {LagP99Ms: late(10)}}, nil},
-		"late":              {[]WorkerSample{{LagP99Ms: late(1)}, {LagP99Ms: late(11)}, {LagP99Ms: late(30)}}, []string{CauseScheduleLag}},
+		"in time": {[]WorkerSample{{LagP99Ms: late(9)}, {LagP99Ms: late(10)}}, nil},
+		"late": {[]WorkerSample{{LagP99Ms: late(1)}, {LagP99Ms: late(11)}, {LagP99Ms: late(30)}},
+			[]string{CauseScheduleLag}},
 		"a thousandth lost": {[]WorkerSample{{Dropped: 2, Scheduled: 1000}, {Scheduled: 1000}}, nil},
 		"more lost":         {[]WorkerSample{{Dropped: 3, Scheduled: 1000}, {Scheduled: 1000}}, []string{CauseDropped}},
-		"both":              {[]WorkerSample{{Dropped: 30, Scheduled: 1000, LagP99Ms: late(100)}}, []string{CauseScheduleLag, CauseDropped}},
+		"both": {[]WorkerSample{{Dropped: 30, Scheduled: 1000, LagP99Ms: late(100)}},
+			[]string{CauseScheduleLag, CauseDropped}},
 	} {
 		v := NewValidity()
 		for i, s := range tc.samples {
@@ -113,19 +116,22 @@ func TestAnOpenLoopThatIsLateOrDropsIsDegraded(t *testing.T) {
 // short measurement, is told; that after a stall of the target is not.
 func TestTooFewConnectionsAreACause(t *testing.T) {
 	ms := func(v float64) *float64 { return &v }
-	long, fine, none := WorkerSample{PoolWaitMs: ms(80), ServiceMs: ms(20)}, WorkerSample{PoolWaitMs: ms(8), ServiceMs: ms(1)}, WorkerSample{}
+	long, fine, none := WorkerSample{PoolWaitMs: ms(80), ServiceMs: ms(20)},
+		WorkerSample{PoolWaitMs: ms(8), ServiceMs: ms(1)}, WorkerSample{}
 	slow := WorkerSample{PoolWaitMs: ms(80), ServiceMs: ms(100)}
 	times := func(n int, s WorkerSample) []WorkerSample { return slices.Repeat([]WorkerSample{s}, n) }
 	for name, tt := range map[string]struct {
 		samples  []WorkerSample
 		from, to int // seconds; -1: no cause
 	}{
-		"short waits":                      {times(20, fine), -1, 0},
-		"longer service than wait":         {times(20, slow), -1, 0},
-		"a stall and its backlog":          {slices.Concat(times(8, fine), times(3, none), times(4, long), times(8, fine)), -1, 0},
-		"most of a short measurement":      {slices.Concat(times(1, fine), times(3, long)), 0, 4},
-		"five seconds of a longer one":     {slices.Concat(times(10, fine), times(5, long), times(10, fine)), 9, 14},
-		"silence in between is no break":   {slices.Concat(times(10, fine), times(2, long), times(3, none), times(1, long), times(10, fine)), 9, 15},
+		"short waits":              {times(20, fine), -1, 0},
+		"longer service than wait": {times(20, slow), -1, 0},
+		"a stall and its backlog": {slices.Concat(times(8, fine), times(3, none), times(4, long), times(8, fine)),
+			-1, 0},
+		"most of a short measurement":  {slices.Concat(times(1, fine), times(3, long)), 0, 4},
+		"five seconds of a longer one": {slices.Concat(times(10, fine), times(5, long), times(10, fine)), 9, 14},
+		"silence in between is no break": {slices.Concat(times(10, fine), times(2, long), times(3, none), times(1, long),
+			times(10, fine)), 9, 15},
 		"shorter than that, out of longer": {slices.Concat(times(10, fine), times(4, long), times(10, fine)), -1, 0},
 	} {
 		v := NewValidity()
@@ -135,7 +141,8 @@ func TestTooFewConnectionsAreACause(t *testing.T) {
 		}
 		v.Observe(epoch.Add(time.Minute), engine.PhaseCooldown, &Second{})
 		v.causes = slices.DeleteFunc(v.causes, func(i *interval) bool { return i.cause == CauseSnapshotGap })
-		v.Outcome(Outcome{From: epoch, To: epoch.Add(time.Duration(len(tt.samples)) * time.Second), Operations: 1, Over: true})
+		v.Outcome(Outcome{From: epoch, To: epoch.Add(time.Duration(len(tt.samples)) * time.Second), Operations: 1,
+			Over: true})
 		got := v.Clone().Verdict()
 		if tt.from < 0 {
 			if len(got.Causes) != 0 {
@@ -143,8 +150,10 @@ func TestTooFewConnectionsAreACause(t *testing.T) {
 			}
 			continue
 		}
-		if len(got.Causes) != 1 || got.Causes[0].Cause != CausePoolWait || !strings.HasPrefix(got.Causes[0].Detail, "worker-3: ") ||
-			!got.Causes[0].From.Equal(epoch.Add(time.Duration(tt.from)*time.Second)) || !got.Causes[0].To.Equal(epoch.Add(time.Duration(tt.to)*time.Second)) {
+		if len(got.Causes) != 1 || got.Causes[0].Cause != CausePoolWait ||
+			!strings.HasPrefix(got.Causes[0].Detail, "worker-3: ") ||
+			!got.Causes[0].From.Equal(epoch.Add(time.Duration(tt.from)*time.Second)) ||
+			!got.Causes[0].To.Equal(epoch.Add(time.Duration(tt.to)*time.Second)) {
 			t.Errorf("%s: %+v", name, got.Causes)
 		}
 	}
@@ -175,7 +184,8 @@ func TestGapsStallsAndLostWorkersAreNamed(t *testing.T) {
 // in whatever phase of the run it comes.
 func TestAWorkerThatStoodStillIsNamedOnEveryEdge(t *testing.T) {
 	snapshot := func(phase engine.Phase, tick, inPhase float64) *Second {
-		return &Second{Snapshots: []engine.WorkerSnapshot{{WorkerID: "worker-0", Phase: phase, Timestamp: engine.At(epoch), TickSeconds: tick, PhaseSeconds: inPhase, TickStarted: 1}}}
+		return &Second{Snapshots: []engine.WorkerSnapshot{{WorkerID: "worker-0", Phase: phase, Timestamp: engine.At(epoch),
+			TickSeconds: tick, PhaseSeconds: inPhase, TickStarted: 1}}}
 	}
 	for name, tt := range map[string]struct {
 		seen    *Second
@@ -200,7 +210,8 @@ func TestAWorkerThatStoodStillIsNamedOnEveryEdge(t *testing.T) {
 			continue
 		}
 		from := epoch.Add(-time.Duration(tt.seconds * float64(time.Second)))
-		if len(got.Causes) != 1 || got.Causes[0].Cause != CauseSnapshotGap || !got.Causes[0].From.Equal(from) || !got.Causes[0].To.Equal(epoch) {
+		if len(got.Causes) != 1 || got.Causes[0].Cause != CauseSnapshotGap || !got.Causes[0].From.Equal(from) ||
+			!got.Causes[0].To.Equal(epoch) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -221,16 +232,19 @@ func TestWhatTheOutcomeSays(t *testing.T) {
 		causes []string
 		notes  int
 	}{
-		"all well":                 {Outcome{Operations: 1000, Scheduled: 1000, Over: true}, nil, 0},
-		"few errors":               {Outcome{Operations: 1000, Errors: 10, Over: true}, nil, 0},
-		"some errors":              {Outcome{Operations: 1000, Errors: 11, Over: true}, nil, 1},
-		"half of them":             {Outcome{Operations: 1000, Errors: 500}, nil, 1},
-		"most of them":             {Outcome{Operations: 1000, Errors: 501}, []string{CauseErrors}, 0},
-		"a search of errors":       {Outcome{Operations: 1000, Errors: 1000, Over: true, Search: true}, []string{CauseErrors}, 0},
-		"a search":                 {Outcome{Operations: 1000, Errors: 999, Dropped: 9, Scheduled: 9, Over: true, Search: true}, nil, 1},
-		"nothing yet":              {Outcome{}, nil, 0},
-		"nothing":                  {Outcome{Over: true}, []string{CauseNothingMeasured}, 0},
-		"dropped at the end":       {Outcome{Operations: 1000, Scheduled: 1002, Dropped: 2, Over: true}, []string{CauseDropped}, 0},
+		"all well":     {Outcome{Operations: 1000, Scheduled: 1000, Over: true}, nil, 0},
+		"few errors":   {Outcome{Operations: 1000, Errors: 10, Over: true}, nil, 0},
+		"some errors":  {Outcome{Operations: 1000, Errors: 11, Over: true}, nil, 1},
+		"half of them": {Outcome{Operations: 1000, Errors: 500}, nil, 1},
+		"most of them": {Outcome{Operations: 1000, Errors: 501}, []string{CauseErrors}, 0},
+		"a search of errors": {Outcome{Operations: 1000, Errors: 1000, Over: true, Search: true}, []string{CauseErrors},
+			0},
+		"a search": {Outcome{Operations: 1000, Errors: 999, Dropped: 9, Scheduled: 9, Over: true,
+			Search: true}, nil, 1},
+		"nothing yet": {Outcome{}, nil, 0},
+		"nothing":     {Outcome{Over: true}, []string{CauseNothingMeasured}, 0},
+		"dropped at the end": {Outcome{Operations: 1000, Scheduled: 1002, Dropped: 2, Over: true},
+			[]string{CauseDropped}, 0},
 		"dropped, within the rule": {Outcome{Operations: 1000, Scheduled: 1001, Dropped: 1, Over: true}, nil, 0},
 	} {
 		tt.o.From, tt.o.To = epoch, end
@@ -244,7 +258,8 @@ func TestWhatTheOutcomeSays(t *testing.T) {
 				t.Errorf("%s: %+v", name, c)
 			}
 		}
-		if !slices.Equal(causes, tt.causes) || len(got.Notes) != tt.notes || (got.Verdict == engine.VerdictValid) != (len(causes) == 0) {
+		if !slices.Equal(causes, tt.causes) || len(got.Notes) != tt.notes ||
+			(got.Verdict == engine.VerdictValid) != (len(causes) == 0) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -263,7 +278,8 @@ func TestAStallOfTheTargetIsRemarked(t *testing.T) {
 		for i, n := range ended {
 			s := &Second{}
 			if n >= 0 {
-				s.Snapshots = []engine.WorkerSnapshot{{WorkerID: "worker-0", Phase: engine.PhaseMeasurement, TickSeconds: 1, PhaseSeconds: float64(i), TickStarted: n, TargetConnections: 4}}
+				s.Snapshots = []engine.WorkerSnapshot{{WorkerID: "worker-0", Phase: engine.PhaseMeasurement, TickSeconds: 1,
+					PhaseSeconds: float64(i), TickStarted: n, TargetConnections: 4}}
 			}
 			v.Observe(epoch.Add(time.Duration(i)*time.Second), engine.PhaseMeasurement, s)
 		}
@@ -296,14 +312,17 @@ func TestAClockThatWasSet(t *testing.T) {
 	v := NewValidity()
 	v.Stepped(epoch, epoch.Add(time.Second), engine.PhaseWarmup, time.Hour)
 	v.Stepped(epoch, epoch.Add(time.Second), engine.PhaseMeasurement, -500*time.Millisecond)
-	if got := v.Verdict(); got.Verdict != engine.VerdictValid || len(got.Notes) != 2 || !strings.Contains(got.Notes[1], "set back by 0.5 s") {
+	if got := v.Verdict(); got.Verdict != engine.VerdictValid || len(got.Notes) != 2 ||
+		!strings.Contains(got.Notes[1], "set back by 0.5 s") {
 		t.Errorf("%+v", got)
 	}
 	v.Stepped(epoch, epoch.Add(time.Second), engine.PhaseMeasurement, time.Hour)
 	v.Stepped(epoch.Add(time.Second), epoch.Add(2*time.Second), engine.PhaseMeasurement, -time.Hour)
 	got := v.Verdict()
-	if len(got.Causes) != 2 || got.Causes[0].Cause != CauseClockStep || !strings.Contains(got.Causes[0].Detail, "forward by 3600.0 s, or the machine was paused;") ||
-		!strings.Contains(got.Causes[1].Detail, "back by 3600.0 s; the run's") || !got.Causes[1].From.Equal(epoch.Add(time.Second)) {
+	if len(got.Causes) != 2 || got.Causes[0].Cause != CauseClockStep ||
+		!strings.Contains(got.Causes[0].Detail, "forward by 3600.0 s, or the machine was paused;") ||
+		!strings.Contains(got.Causes[1].Detail, "back by 3600.0 s; the run's") ||
+		!got.Causes[1].From.Equal(epoch.Add(time.Second)) {
 		t.Errorf("%+v", got)
 	}
 }

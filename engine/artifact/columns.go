@@ -48,7 +48,8 @@ func (c *columns) allocate() {
 		*p = int64s[i*rowGroupRows : (i+1)*rowGroupRows : (i+1)*rowGroupRows]
 	}
 	int32s := make([]int32, 10*rowGroupRows)
-	for i, p := range []*[]int32{&c.seq, &c.conn, &c.rows, &c.step, &c.retries, &c.statement, &c.kind, &c.warmup, &c.errorIDs, &c.position} {
+	for i, p := range []*[]int32{&c.seq, &c.conn, &c.rows, &c.step, &c.retries, &c.statement, &c.kind, &c.warmup,
+		&c.errorIDs, &c.position} {
 		*p = int32s[i*rowGroupRows : (i+1)*rowGroupRows : (i+1)*rowGroupRows]
 	}
 	c.failed, c.rolledBack = make([]uint8, rowGroupRows), make([]uint8, rowGroupRows)

@@ -117,7 +117,8 @@ func (e *encoder) encode(c *columns, base int64, ordinal int) ([]byte, format.Ro
 // dictionary page and one data page.
 func (e *encoder) begin() int64 { return e.base + int64(len(e.out)) }
 
-func (e *encoder) end(col Column, start, dictionary, data int64, values int, encodings []format.Encoding, stats format.Statistics) {
+func (e *encoder) end(col Column, start, dictionary, data int64, values int, encodings []format.Encoding,
+	stats format.Statistics) {
 	size := e.base + int64(len(e.out)) - start
 	d := &e.defs[col]
 	e.chunks = append(e.chunks, format.ColumnChunk{MetaData: format.ColumnMetaData{
@@ -214,7 +215,8 @@ func (e *encoder) dictionary(col Column, values []string, indexes []int32) {
 	e.stringDictionary(values)
 	data := e.begin()
 	e.indexPage(len(values), indexes)
-	e.end(col, start, start, data, len(indexes), []format.Encoding{format.Plain, format.RLEDictionary}, format.Statistics{})
+	e.end(col, start, start, data, len(indexes), []format.Encoding{format.Plain, format.RLEDictionary},
+		format.Statistics{})
 }
 
 func (e *encoder) kinds(c *columns) {
@@ -276,7 +278,8 @@ func (e *encoder) connections(c *columns) {
 	}
 	data := e.begin()
 	e.indexPage(len(e.connIDs), e.indexes)
-	e.end(ColConnectionID, start, start, data, c.n, []format.Encoding{format.Plain, format.RLEDictionary}, format.Statistics{})
+	e.end(ColConnectionID, start, start, data, c.n, []format.Encoding{format.Plain, format.RLEDictionary},
+		format.Statistics{})
 }
 
 func (e *encoder) delta32(col Column, v []int32) {
@@ -543,7 +546,8 @@ func (e *encoder) queryIDs(c *columns) {
 	e.out = binary.LittleEndian.AppendUint32(e.out, uint32(len(levels)))
 	e.out = append(e.out, levels...)
 	e.out = append(e.out, e.values...)
-	e.end(ColServerQueryID, start, 0, start, c.n, []format.Encoding{format.Plain, format.RLE}, format.Statistics{NullCount: int64(c.n - present)})
+	e.end(ColServerQueryID, start, 0, start, c.n, []format.Encoding{format.Plain, format.RLE},
+		format.Statistics{NullCount: int64(c.n - present)})
 }
 
 // optional appends a null-able text column: levels has 1 for each row that has

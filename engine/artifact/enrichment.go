@@ -81,7 +81,8 @@ func NewEnrichmentWriter(dir, runID string, number int) (*EnrichmentWriter, erro
 		return nil, DiskError(dir, err)
 	}
 	w.f = f
-	w.pq = parquet.NewGenericWriter[enrichmentRow](w, parquet.CreatedBy("loadstone", "", ""), parquet.MaxRowsPerRowGroup(rowGroupRows))
+	w.pq = parquet.NewGenericWriter[enrichmentRow](w, parquet.CreatedBy("loadstone", "", ""),
+		parquet.MaxRowsPerRowGroup(rowGroupRows))
 	return w, nil
 }
 
@@ -119,9 +120,12 @@ func (w *EnrichmentWriter) Add(e *engine.EnrichedExecution) error {
 		w.max = ended
 	}
 	w.rows++
-	w.batch = append(w.batch, enrichmentRow{RunID: w.runID, Kind: e.Kind.String(), Warmup: e.Warmup, EndedAt: ended, ClientMs: e.ClientMs, ServerMs: e.ServerMs,
-		OverheadMs: e.OverheadMs, CompilationMs: e.CompilationMs, ExecutionMs: e.ExecutionMs, QueuedMs: e.QueuedMs(), QueuedOverloadMs: e.QueuedOverloadMs,
-		QueuedProvisioningMs: e.QueuedProvisioningMs, QueuedRepairMs: e.QueuedRepairMs, BlockedMs: e.BlockedMs, Cluster: e.Cluster, Status: e.Status})
+	w.batch = append(w.batch, enrichmentRow{RunID: w.runID, Kind: e.Kind.String(), Warmup: e.Warmup, EndedAt: ended,
+		ClientMs: e.ClientMs, ServerMs: e.ServerMs,
+		OverheadMs: e.OverheadMs, CompilationMs: e.CompilationMs, ExecutionMs: e.ExecutionMs, QueuedMs: e.QueuedMs(),
+		QueuedOverloadMs:     e.QueuedOverloadMs,
+		QueuedProvisioningMs: e.QueuedProvisioningMs, QueuedRepairMs: e.QueuedRepairMs, BlockedMs: e.BlockedMs,
+		Cluster: e.Cluster, Status: e.Status})
 	if len(w.batch) == cap(w.batch) {
 		return w.flush()
 	}
@@ -145,8 +149,10 @@ func (w *EnrichmentWriter) Rows() int64 { return w.rows }
 
 // Finish makes the part durable and returns it with its path. The writer cannot be used any more.
 func (w *EnrichmentWriter) Finish() (engine.Artifact, string, error) {
-	a := engine.Artifact{ArtifactID: uuid.NewString(), RunID: w.runID, TestID: w.runID, Kind: KindEnrichment, Name: filepath.Base(w.path), RowCount: w.rows,
-		MinTime: engine.At(time.UnixMilli(w.min)), MaxTime: engine.At(time.UnixMilli(w.max)), SchemaVersion: enrichmentVersion, CreatedAt: engine.At(time.Now())}
+	a := engine.Artifact{ArtifactID: uuid.NewString(), RunID: w.runID, TestID: w.runID, Kind: KindEnrichment,
+		Name: filepath.Base(w.path), RowCount: w.rows,
+		MinTime: engine.At(time.UnixMilli(w.min)), MaxTime: engine.At(time.UnixMilli(w.max)),
+		SchemaVersion: enrichmentVersion, CreatedAt: engine.At(time.Now())}
 	w.pq.SetKeyValueMetadata(metaArtifactID, a.ArtifactID)
 	w.pq.SetKeyValueMetadata(metaRunID, a.RunID)
 	w.pq.SetKeyValueMetadata(metaSchemaVersion, strconv.Itoa(enrichmentVersion))
@@ -203,9 +209,12 @@ func ReadEnrichment(path string, fn func(*engine.EnrichedExecution) error) (err 
 			if err != nil {
 				return fmt.Errorf("reading enrichment: %w", err)
 			}
-			e = engine.EnrichedExecution{QueryID: id, Kind: kind, Warmup: row.Warmup, EndedAt: engine.At(time.UnixMilli(row.EndedAt)), ClientMs: row.ClientMs, ServerMs: row.ServerMs,
-				OverheadMs: row.OverheadMs, CompilationMs: row.CompilationMs, ExecutionMs: row.ExecutionMs, BlockedMs: row.BlockedMs, QueuedOverloadMs: row.QueuedOverloadMs,
-				QueuedProvisioningMs: row.QueuedProvisioningMs, QueuedRepairMs: row.QueuedRepairMs, Cluster: row.Cluster, Status: row.Status}
+			e = engine.EnrichedExecution{QueryID: id, Kind: kind, Warmup: row.Warmup,
+				EndedAt: engine.At(time.UnixMilli(row.EndedAt)), ClientMs: row.ClientMs, ServerMs: row.ServerMs,
+				OverheadMs: row.OverheadMs, CompilationMs: row.CompilationMs, ExecutionMs: row.ExecutionMs,
+				BlockedMs: row.BlockedMs, QueuedOverloadMs: row.QueuedOverloadMs,
+				QueuedProvisioningMs: row.QueuedProvisioningMs, QueuedRepairMs: row.QueuedRepairMs, Cluster: row.Cluster,
+				Status: row.Status}
 			if err := fn(&e); err != nil {
 				return err
 			}

@@ -175,7 +175,8 @@ func TestSalvage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for torn, b := range map[string][]byte{"executions-torn-00001.parquet": whole[:len(whole)-9], "executions-torn-00002.parquet": nil,
+	for torn, b := range map[string][]byte{"executions-torn-00001.parquet": whole[:len(whole)-9],
+		"executions-torn-00002.parquet": nil,
 		"executions-torn-00003.parquet": []byte("PAR1PAR1"), "other.txt": []byte("kept")} {
 		if err := os.WriteFile(filepath.Join(dir, torn), b, 0o600); err != nil {
 			t.Fatal(err)
@@ -268,11 +269,15 @@ func TestAnyExecutionSurvives(t *testing.T) {
 	execution := rapid.Custom(func(t *rapid.T) engine.Execution {
 		due := rapid.Int64Range(0, 1<<62).Draw(t, "due")
 		r := engine.Execution{
-			DueAt: due, StartedAt: due, Elapsed: duration.Draw(t, "elapsed"), PoolWait: duration.Draw(t, "wait"), Decode: duration.Draw(t, "decode"),
-			Seq: rapid.Uint32().Draw(t, "seq"), ConnectionID: rapid.OneOf(rapid.Uint32Range(0, 3), rapid.Uint32()).Draw(t, "conn"),
-			Rows: rapid.Int32().Draw(t, "rows"), Statement: rapid.Uint16().Draw(t, "statement"), Step: rapid.Uint16().Draw(t, "step"),
-			Retries: rapid.Uint8().Draw(t, "retries"), Kind: engine.Kind(rapid.IntRange(0, int(engine.NumKinds)-1).Draw(t, "kind")),
-			Warmup: rapid.Bool().Draw(t, "warmup"), Success: rapid.Bool().Draw(t, "success"),
+			DueAt: due, StartedAt: due, Elapsed: duration.Draw(t, "elapsed"), PoolWait: duration.Draw(t, "wait"),
+			Decode:       duration.Draw(t, "decode"),
+			Seq:          rapid.Uint32().Draw(t, "seq"),
+			ConnectionID: rapid.OneOf(rapid.Uint32Range(0, 3), rapid.Uint32()).Draw(t, "conn"),
+			Rows:         rapid.Int32().Draw(t, "rows"), Statement: rapid.Uint16().Draw(t, "statement"),
+			Step:    rapid.Uint16().Draw(t, "step"),
+			Retries: rapid.Uint8().Draw(t, "retries"),
+			Kind:    engine.Kind(rapid.IntRange(0, int(engine.NumKinds)-1).Draw(t, "kind")),
+			Warmup:  rapid.Bool().Draw(t, "warmup"), Success: rapid.Bool().Draw(t, "success"),
 		}
 		if lag := duration.Draw(t, "lag"); lag > 0 {
 			r.ScheduleLag, r.StartedAt = lag, due+lag
@@ -347,7 +352,8 @@ func checkColumns(t *testing.T, path string, recs []engine.Execution) {
 			query = texts[ids[i]]
 		}
 		if ns(lag[i]) != r.ScheduleLag || started[i] != r.StartedAt || uint32(conns[i]) != r.ConnectionID ||
-			success[i] != r.Success || code != testErrors[r.ErrorID].Code || query != r.QueryID.String() || queries[i] != r.QueryID || decode[i] != r.Decode {
+			success[i] != r.Success || code != testErrors[r.ErrorID].Code || query != r.QueryID.String() ||
+			queries[i] != r.QueryID || decode[i] != r.Decode {
 			t.Fatalf("row %d differs from %+v", i, r)
 		}
 	}

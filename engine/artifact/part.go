@@ -172,8 +172,9 @@ func DiskError(dir string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return &engine.Error{Code: engine.CodeUnavailable,
 			Message: fmt.Sprintf("The disk is full: executions can no longer be recorded in %s.", dir),
-			Hint:    "Free space on that file system, delete old runs, or put the data directory on a larger disk, then run again.",
-			Cause:   fmt.Errorf("recording executions: %w", err)}
+			Hint: "Free space on that file system, delete old runs, or put the data directory on a larger disk, then run " +
+				"again.",
+			Cause: fmt.Errorf("recording executions: %w", err)}
 	}
 	return &engine.Error{Code: engine.CodeInternal,
 		Message: fmt.Sprintf("Executions cannot be recorded in %s.", dir),

@@ -50,7 +50,8 @@ func (p *Part) open(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.pq, err = parquet.OpenFile(p.f, st.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(64<<10)); err != nil {
+	if p.pq, err = parquet.OpenFile(p.f, st.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true),
+		parquet.ReadBufferSize(64<<10)); err != nil {
 		return err
 	}
 	meta := map[string]string{}
@@ -172,7 +173,8 @@ func corrupt(err *error) {
 }
 
 // fixed reads a required column of fixed-size values, plain or dictionary-encoded.
-func fixed[T any](p *Part, group int, col Column, dst []T, plain func(parquet.Page) []T, value func(parquet.Value) T) ([]T, error) {
+func fixed[T any](p *Part, group int, col Column, dst []T, plain func(parquet.Page) []T,
+	value func(parquet.Value) T) ([]T, error) {
 	if p.cols[col] == absent {
 		return zeros(dst, p.Rows(group)), nil
 	}

@@ -44,8 +44,9 @@ func Room(dir string, reserve int64, stopped string) error {
 		return nil
 	}
 	return &engine.Error{Code: engine.CodeUnavailable,
-		Message: fmt.Sprintf("%s: the disk of %s has %d MB left, and %d MB are kept free for the control store.", stopped, dir, free>>20, reserve>>20),
-		Hint:    "Delete old runs, or put the data directory on a larger disk. --disk-reserve changes what is kept free."}
+		Message: fmt.Sprintf("%s: the disk of %s has %d MB left, and %d MB are kept free for the control store.", stopped,
+			dir, free>>20, reserve>>20),
+		Hint: "Delete old runs, or put the data directory on a larger disk. --disk-reserve changes what is kept free."}
 }
 
 // roomLeft is Room, once a second.

@@ -28,7 +28,8 @@ func TestRecordingEndsAtTheReserve(t *testing.T) {
 	free = opts.Reserve - 1
 	w.looked = time.Now().Add(-2 * spaceEvery)
 	err = w.Write(recs)
-	if !engine.HasCode(err, engine.CodeUnavailable) || !strings.Contains(err.Error(), "499 MB left") || w.Write(recs) == nil {
+	if !engine.HasCode(err, engine.CodeUnavailable) || !strings.Contains(err.Error(), "499 MB left") ||
+		w.Write(recs) == nil {
 		t.Fatalf("below the reserve: %v", err)
 	}
 	parts, err := w.Close()

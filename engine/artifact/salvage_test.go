@@ -42,7 +42,8 @@ func TestSalvageKeepsWhatItCannotOpen(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "executions-x-00009.parquet"), damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	newer := strings.Replace(string(bytes), metaSchemaVersion+"\x18\x01"+fmt.Sprint(SchemaVersion), metaSchemaVersion+"\x18\x01"+fmt.Sprint(SchemaVersion+1), 1)
+	newer := strings.Replace(string(bytes), metaSchemaVersion+"\x18\x01"+fmt.Sprint(SchemaVersion),
+		metaSchemaVersion+"\x18\x01"+fmt.Sprint(SchemaVersion+1), 1)
 	if newer == string(bytes) {
 		t.Fatal("the schema version was not found in the part")
 	}
@@ -59,7 +60,8 @@ func TestSalvageKeepsWhatItCannotOpen(t *testing.T) {
 	}
 	found, err := Salvage(dir)
 	var kept *AsideError
-	if !errors.As(err, &kept) || len(kept.Parts) != 4 || len(found) != 1 || !errors.Is(err, syscall.EMFILE) || !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "newer version") {
+	if !errors.As(err, &kept) || len(kept.Parts) != 4 || len(found) != 1 || !errors.Is(err, syscall.EMFILE) ||
+		!errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "newer version") {
 		t.Fatalf("found %d, %v", len(found), err)
 	}
 	for _, p := range kept.Parts {

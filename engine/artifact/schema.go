@@ -87,11 +87,13 @@ type columnDef struct {
 // package state is shared.
 func columnDefs() [numColumns]columnDef {
 	text := func(name string) columnDef {
-		return columnDef{name: name, typ: format.ByteArray, logical: &format.StringType{}, converted: thrift.New(deprecated.UTF8)}
+		return columnDef{name: name, typ: format.ByteArray, logical: &format.StringType{},
+			converted: thrift.New(deprecated.UTF8)}
 	}
 	nullable := func(d columnDef) columnDef { d.optional = true; return d }
 	uint32s := func(name string) columnDef {
-		return columnDef{name: name, typ: format.Int32, logical: &format.IntType{BitWidth: 32}, converted: thrift.New(deprecated.Uint32)}
+		return columnDef{name: name, typ: format.Int32, logical: &format.IntType{BitWidth: 32},
+			converted: thrift.New(deprecated.Uint32)}
 	}
 	instant := func(name string) columnDef {
 		unit := format.TimeUnit{Value: &format.NanoSeconds{}}

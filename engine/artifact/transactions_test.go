@@ -26,7 +26,8 @@ type inner struct {
 // goes by the name that its first statement gives it.
 func TestStatementsOfTransactions(t *testing.T) {
 	opts := testOptions(t.TempDir())
-	opts.Statements = []engine.Statement{{ID: "read", Kind: engine.KindPointLookup}, {ID: "debit", Kind: engine.KindUpdate, Transaction: "payment"}}
+	opts.Statements = []engine.Statement{{ID: "read", Kind: engine.KindPointLookup},
+		{ID: "debit", Kind: engine.KindUpdate, Transaction: "payment"}}
 	w, err := NewWriter(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -56,9 +57,12 @@ func TestStatementsOfTransactions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []inner{{0, "POINT_LOOKUP", "read", 0, 0, false}, {1, "GENERIC_SQL", "BEGIN", 0, 1, false}, {1, "UPDATE", "debit", 0, 2, false},
-		{1, "GENERIC_SQL", "ROLLBACK", 0, 3, false}, {1, "GENERIC_SQL", "BEGIN", 1, 1, false}, {1, "UPDATE", "debit", 1, 2, false},
-		{1, "GENERIC_SQL", "COMMIT", 1, 3, false}, {1, "TRANSACTION", "payment", 1, 0, false}, {2, "TRANSACTION", "read", 0, 0, true},
+	want := []inner{{0, "POINT_LOOKUP", "read", 0, 0, false}, {1, "GENERIC_SQL", "BEGIN", 0, 1, false},
+		{1, "UPDATE", "debit", 0, 2, false},
+		{1, "GENERIC_SQL", "ROLLBACK", 0, 3, false}, {1, "GENERIC_SQL", "BEGIN", 1, 1, false},
+		{1, "UPDATE", "debit", 1, 2, false},
+		{1, "GENERIC_SQL", "COMMIT", 1, 3, false}, {1, "TRANSACTION", "payment", 1, 0, false},
+		{2, "TRANSACTION", "read", 0, 0, true},
 		{3, "TRANSACTION", "", 0, 0, false}, {3, "POINT_LOOKUP", "", 0, 258, false}}
 	if !slices.Equal(got, want) {
 		t.Errorf("the rows are\n%+v, expected\n%+v", got, want)
@@ -104,7 +108,8 @@ func TestPartsOfVersion1(t *testing.T) {
 	position, err := p.Int32s(0, ColPosition, []int32{9, 9, 9})
 	rolledBack, err2 := p.Bools(0, ColRolledBack, []bool{true, true})
 	retries, err3 := p.Int32s(0, ColRetries, nil)
-	if err != nil || err2 != nil || err3 != nil || !reflect.DeepEqual([]any{position, rolledBack, retries}, []any{[]int32{0, 0}, []bool{false, false}, []int32{3, 0}}) {
+	if err != nil || err2 != nil || err3 != nil ||
+		!reflect.DeepEqual([]any{position, rolledBack, retries}, []any{[]int32{0, 0}, []bool{false, false}, []int32{3, 0}}) {
 		t.Errorf("%v %v %v, %v %v %v", position, rolledBack, retries, err, err2, err3)
 	}
 	if p.Artifact().SchemaVersion != 1 {

@@ -57,9 +57,11 @@ func check(t testing.TB, i int, got row, want engine.Execution) {
 	}
 	back := engine.Execution{
 		DueAt: got.DueAt.UnixNano(), StartedAt: got.StartedAt.UnixNano(), Elapsed: ns(got.AppElapsedMs),
-		ScheduleLag: ns(got.ScheduleLagMs), PoolWait: ns(got.PoolWaitMs), Decode: got.DecodeNs, Seq: got.Seq, ConnectionID: got.ConnectionID,
-		Rows: got.Rows, ErrorID: want.ErrorID, Statement: want.Statement, Step: uint16(got.Step), Retries: uint8(got.Retries),
-		Kind: want.Kind, Warmup: got.Warmup, Success: got.Success, QueryID: queryID(t, got.ServerQueryID),
+		ScheduleLag: ns(got.ScheduleLagMs), PoolWait: ns(got.PoolWaitMs), Decode: got.DecodeNs, Seq: got.Seq,
+		ConnectionID: got.ConnectionID,
+		Rows:         got.Rows, ErrorID: want.ErrorID, Statement: want.Statement, Step: uint16(got.Step),
+		Retries: uint8(got.Retries),
+		Kind:    want.Kind, Warmup: got.Warmup, Success: got.Success, QueryID: queryID(t, got.ServerQueryID),
 	}
 	if back != want {
 		t.Fatalf("row %d: got %+v, want %+v", i, back, want)
@@ -75,7 +77,8 @@ func check(t testing.TB, i int, got row, want engine.Execution) {
 		return
 	}
 	e := testErrors[want.ErrorID]
-	if got.ErrorClass == nil || *got.ErrorClass != string(e.Class) || *got.ErrorCode != e.Code || *got.ErrorMessage != e.Message {
+	if got.ErrorClass == nil || *got.ErrorClass != string(e.Class) || *got.ErrorCode != e.Code ||
+		*got.ErrorMessage != e.Message {
 		t.Fatalf("row %d: error %v, want %v", i, got, e)
 	}
 }
@@ -129,7 +132,8 @@ func TestPartsHoldEveryExecution(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.Name != name(p+1) || a.SizeBytes != size || a.SHA256 != sum || a.ArtifactID == "" || a.SchemaVersion != SchemaVersion {
+		if a.Name != name(p+1) || a.SizeBytes != size || a.SHA256 != sum || a.ArtifactID == "" ||
+			a.SchemaVersion != SchemaVersion {
 			t.Fatalf("part %+v: size %d, checksum %s", a, size, sum)
 		}
 		rows := readAll(t, path)

@@ -61,7 +61,8 @@ const (
 
 // Run measures for about three times Seconds.
 func Run(ctx context.Context, o Options) (engine.Calibration, error) {
-	c := engine.Calibration{At: engine.At(time.Now()), CPUs: load.Processors(), Connections: o.Connections, ScheduleRate: o.Rate}
+	c := engine.Calibration{At: engine.At(time.Now()), CPUs: load.Processors(), Connections: o.Connections,
+		ScheduleRate: o.Rate}
 	if o.Warmup == 0 {
 		o.Warmup = time.Second
 	}
@@ -86,7 +87,8 @@ func Run(ctx context.Context, o Options) (engine.Calibration, error) {
 
 // cost runs a closed loop against a target that answers at once.
 func cost(ctx context.Context, o Options, c *engine.Calibration) error {
-	m, err := measure(ctx, o, 0, 0, engine.Workload{LoadMode: engine.LoadConcurrency, ConcurrentConnections: o.Connections}, nil)
+	m, err := measure(ctx, o, 0, 0,
+		engine.Workload{LoadMode: engine.LoadConcurrency, ConcurrentConnections: o.Connections}, nil)
 	if err != nil {
 		return err
 	}
@@ -100,7 +102,9 @@ func cost(ctx context.Context, o Options, c *engine.Calibration) error {
 func schedule(ctx context.Context, o Options, c *engine.Calibration) error {
 	rate := o.Rate
 	var lags []int64
-	m, err := measure(ctx, o, 0, 0, engine.Workload{LoadMode: engine.LoadQPS, TargetQPS: &rate, Arrival: engine.ArrivalConstant, ConcurrentConnections: o.Connections},
+	m, err := measure(ctx, o, 0, 0,
+		engine.Workload{LoadMode: engine.LoadQPS, TargetQPS: &rate, Arrival: engine.ArrivalConstant,
+			ConcurrentConnections: o.Connections},
 		func(r *engine.Execution) { lags = append(lags, r.ScheduleLag) })
 	if err != nil {
 		return err
@@ -115,7 +119,8 @@ func schedule(ctx context.Context, o Options, c *engine.Calibration) error {
 // percentiles compares what was measured with what the target knows of itself.
 func percentiles(ctx context.Context, o Options, c *engine.Calibration) error {
 	var elapsed []int64
-	m, err := measure(ctx, o, middle, spread, engine.Workload{LoadMode: engine.LoadConcurrency, ConcurrentConnections: o.Connections},
+	m, err := measure(ctx, o, middle, spread,
+		engine.Workload{LoadMode: engine.LoadConcurrency, ConcurrentConnections: o.Connections},
 		func(r *engine.Execution) { elapsed = append(elapsed, r.Elapsed) })
 	if err != nil {
 		return err
@@ -126,7 +131,8 @@ func percentiles(ctx context.Context, o Options, c *engine.Calibration) error {
 	}
 	slices.Sort(elapsed)
 	for _, q := range []float64{0.50, 0.95, 0.99} {
-		p := engine.PercentileError{Percentile: math.Round(q * 100), TargetMs: truth.Quantile(q) / 1e6, MeasuredMs: quantile(elapsed, q)}
+		p := engine.PercentileError{Percentile: math.Round(q * 100), TargetMs: truth.Quantile(q) / 1e6,
+			MeasuredMs: quantile(elapsed, q)}
 		p.ErrorMs = p.MeasuredMs - p.TargetMs
 		c.Percentiles = append(c.Percentiles, p)
 	}
@@ -150,7 +156,8 @@ type measured struct {
 }
 
 // measure runs one load group the way a run worker does. each sees every measured execution, one at a time.
-func measure(ctx context.Context, o Options, latency, spread time.Duration, w engine.Workload, each func(*engine.Execution)) (m measured, err error) {
+func measure(ctx context.Context, o Options, latency, spread time.Duration, w engine.Workload,
+	each func(*engine.Execution)) (m measured, err error) {
 	t, stop, err := o.Start(ctx, latency, spread)
 	if err != nil {
 		return m, err
@@ -166,13 +173,16 @@ func measure(ctx context.Context, o Options, latency, spread time.Duration, w en
 		return m, fmt.Errorf("making a folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	plan := &engine.Plan{Statements: []engine.Statement{{ID: "lookup", Kind: engine.KindPointLookup, SQL: "SELECT v FROM t WHERE id = $1", Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}}}}
+	plan := &engine.Plan{Statements: []engine.Statement{{ID: "lookup", Kind: engine.KindPointLookup,
+		SQL: "SELECT v FROM t WHERE id = $1", Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}}}}
 	s := &sink{each: each}
-	g, err := load.Open(ctx, load.Config{Plan: plan, Workload: w, Stream: &lookups{rand.New(rand.NewPCG(1, 2))}, Database: db, Sink: s, Log: o.Log}, o.Connections, nil)
+	g, err := load.Open(ctx, load.Config{Plan: plan, Workload: w, Stream: &lookups{rand.New(rand.NewPCG(1, 2))},
+		Database: db, Sink: s, Log: o.Log}, o.Connections, nil)
 	if err != nil {
 		return m, fmt.Errorf("connecting to the null target: %w", err)
 	}
-	if s.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "calibration", TestID: "calibration", WorkerID: "worker-0", Statements: plan.Statements, Errors: g.Error, OpenLoop: w.OpenLoop()}); err != nil {
+	if s.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "calibration", TestID: "calibration",
+		WorkerID: "worker-0", Statements: plan.Statements, Errors: g.Error, OpenLoop: w.OpenLoop()}); err != nil {
 		_ = g.Close()
 		return m, fmt.Errorf("opening the recorder: %w", err)
 	}

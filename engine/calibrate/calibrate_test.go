@@ -20,7 +20,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func options(t *testing.T) Options {
 	began := time.Now()
-	return Options{Driver: postgres.NewDriver(), Connections: 4, Rate: 500, Seconds: 1, SpoolDir: t.TempDir(), Log: zerolog.Nop(),
+	return Options{Driver: postgres.NewDriver(), Connections: 4, Rate: 500, Seconds: 1, SpoolDir: t.TempDir(),
+		Log: zerolog.Nop(),
 		CPU: func() (time.Duration, error) { return time.Since(began), nil },
 		Start: func(ctx context.Context, latency, spread time.Duration) (Target, func(), error) {
 			s, err := nullpg.Listen(ctx, "127.0.0.1:0", nullpg.Options{Latency: latency, Spread: spread, Stats: true})
@@ -53,7 +54,8 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 3 || c.IOEngine == "" || c.CostNs <= 0 || c.MaxQPS <= 0 || c.CPUs == 0 || c.Connections != 4 || c.ScheduleRate != 500 {
+	if len(told) != 3 || c.IOEngine == "" || c.CostNs <= 0 || c.MaxQPS <= 0 || c.CPUs == 0 || c.Connections != 4 ||
+		c.ScheduleRate != 500 {
 		t.Errorf("%+v after %v", c, told)
 	}
 	if c.ScheduleLagP50Ms <= 0 || c.ScheduleLagP50Ms > c.ScheduleLagP99Ms || c.ScheduleLagP99Ms > c.ScheduleLagMaxMs {

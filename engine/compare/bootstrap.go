@@ -159,7 +159,8 @@ func (s *side) blocks() int {
 }
 
 // widen is by how much an interval from that many blocks is too narrow: the
-// bootstrap divides by n where n − 1 is right, and few blocks know little of their own spread (Student's t against the normal).
+// bootstrap divides by n where n − 1 is right, and few blocks know little of their own spread (Student's t against
+// the normal).
 func widen(blocks int) float64 {
 	if blocks < 2 {
 		return math.Inf(1)

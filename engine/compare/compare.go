@@ -150,11 +150,13 @@ func compareSides(a, b []Run, shown map[string][2]float64, o Options) (Compariso
 		s    *side
 	}{{"A", sideA}, {"B", sideB}} {
 		if n := side.s.seconds; n < minSeconds {
-			c.Notes = append(c.Notes, fmt.Sprintf("Side %s has only %.3g seconds of measurement; intervals from so few are too narrow. Measure for half a minute or more.", side.name, n))
+			c.Notes = append(c.Notes, fmt.Sprintf("Side %s has only %.3g seconds of measurement; intervals from so few are "+
+				"too narrow. Measure for half a minute or more.", side.name, n))
 		}
 	}
 	if len(a) == 1 && len(b) == 1 {
-		c.Notes = append(c.Notes, "One run on each side: the intervals show the noise within the runs, not that between them. Repeat the runs and give several for each side to see both.")
+		c.Notes = append(c.Notes, "One run on each side: the intervals show the noise within the runs, not that between "+
+			"them. Repeat the runs and give several for each side to see both.")
 	}
 	draws := draws(sideA, sideB)
 	for _, m := range metrics {

@@ -71,7 +71,8 @@ func TestTheSameIsNotDifferent(t *testing.T) {
 		return run
 	}
 	rng := rand.New(rand.NewPCG(3, 3))
-	if c, err := compareSides([]Run{steady(rng, 1)}, []Run{steady(rng, 1.1)}, nil, Defaults()); err != nil || of(c, "p50_ms").Verdict != Worse {
+	if c, err := compareSides([]Run{steady(rng, 1)}, []Run{steady(rng, 1.1)}, nil, Defaults()); err != nil ||
+		of(c, "p50_ms").Verdict != Worse {
 		t.Errorf("a tenth slower: %+v %v", c, err)
 	}
 }
@@ -131,7 +132,8 @@ func TestRunsDifferMoreThanSeconds(t *testing.T) {
 		t.Fatal(err)
 	}
 	width := func(c Comparison) float64 { m := of(c, "p50_ms"); return *m.High - *m.Low }
-	if width(many) <= width(one) || !strings.Contains(strings.Join(one.Notes, " "), "noise within the runs") || len(many.Notes) != 0 {
+	if width(many) <= width(one) || !strings.Contains(strings.Join(one.Notes, " "), "noise within the runs") ||
+		len(many.Notes) != 0 {
 		t.Errorf("%.2f for several, %.2f for one; %v", width(many), width(one), one.Notes)
 	}
 }
@@ -147,7 +149,8 @@ func TestWhatCannotBeCompared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := of(c, "p95_ms"); m.Verdict != Unclear || m.Difference != nil || c.SlowerProbability != nil || !strings.Contains(strings.Join(c.Notes, " "), "only 2 seconds") {
+	if m := of(c, "p95_ms"); m.Verdict != Unclear || m.Difference != nil || c.SlowerProbability != nil ||
+		!strings.Contains(strings.Join(c.Notes, " "), "only 2 seconds") {
 		t.Errorf("%+v %v", m, c.Notes)
 	}
 	if m := of(c, "qps"); m.Verdict != Unclear {

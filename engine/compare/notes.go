@@ -57,7 +57,8 @@ func (s StandIn) notes() []string {
 	}
 	switch {
 	case s.Mixed():
-		return []string{fmt.Sprintf("The figures of A are %s, those of B %s: what a stand-in gives says nothing about the real database, so neither does the difference.",
+		return []string{fmt.Sprintf("The figures of A are %s, those of B %s: what a stand-in gives says nothing about the "+
+			"real database, so neither does the difference.",
 			called(s.A), called(s.B))}
 	case s.A != "":
 		return []string{fmt.Sprintf("All these figures are %s: they say nothing about the real database.", s.A)}
@@ -71,7 +72,8 @@ func Notes(a, b []engine.Summary) []string {
 	notes := []string{}
 	for _, s := range slices.Concat(a, b) {
 		if s.Validity != engine.VerdictValid {
-			notes = append(notes, fmt.Sprintf("Run %s is %s: what its figures show may be the generator's limit.", s.RunID, s.VerdictText()))
+			notes = append(notes, fmt.Sprintf("Run %s is %s: what its figures show may be the generator's limit.", s.RunID,
+				s.VerdictText()))
 		}
 	}
 	for _, d := range []struct {

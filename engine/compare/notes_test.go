@@ -8,7 +8,8 @@ import (
 )
 
 func TestNotes(t *testing.T) {
-	same := engine.Summary{RunID: "a", Validity: engine.VerdictValid, Environment: engine.Environment{ServerVersion: "15.1", CPUs: 2}}
+	same := engine.Summary{RunID: "a", Validity: engine.VerdictValid,
+		Environment: engine.Environment{ServerVersion: "15.1", CPUs: 2}}
 	if notes := Notes([]engine.Summary{same}, []engine.Summary{same}); len(notes) != 0 {
 		t.Errorf("%v", notes)
 	}

@@ -22,8 +22,9 @@ func Runs(a, b []Measured, o Options) (Comparison, error) {
 	}
 	for _, m := range slices.Concat(a, b) {
 		if len(m.Seconds) == 0 {
-			return Comparison{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("Run %s has no whole second of measurement to compare.", m.Summary.RunID),
-				Hint: "it may have failed before its load, or been stopped in its warm-up"}
+			return Comparison{}, &engine.Error{Code: engine.CodeConflict,
+				Message: fmt.Sprintf("Run %s has no whole second of measurement to compare.", m.Summary.RunID),
+				Hint:    "it may have failed before its load, or been stopped in its warm-up"}
 		}
 	}
 	c, err := compareSides(seconds(a), seconds(b), shown(a, b), o)
@@ -31,8 +32,12 @@ func Runs(a, b []Measured, o Options) (Comparison, error) {
 		return c, fmt.Errorf("comparing runs: %w", err)
 	}
 	for _, m := range a {
-		if slices.ContainsFunc(b, func(n Measured) bool { return n.Summary.RunID != "" && n.Summary.RunID == m.Summary.RunID }) {
-			c.Notes = append(c.Notes, fmt.Sprintf("Run %s is on both sides: what differs is shown smaller than it is.", m.Summary.RunID))
+		if slices.ContainsFunc(b, func(n Measured) bool {
+			return n.Summary.RunID != "" &&
+				n.Summary.RunID == m.Summary.RunID
+		}) {
+			c.Notes = append(c.Notes, fmt.Sprintf("Run %s is on both sides: what differs is shown smaller than it is.",
+				m.Summary.RunID))
 		}
 	}
 	c.About(summaries(a), summaries(b))
@@ -48,7 +53,8 @@ func (c *Comparison) withoutRates(all []Measured) {
 	}
 	for i := range c.Metrics {
 		if m := &c.Metrics[i]; m.Name == "qps" {
-			*m = Metric{Name: m.Name, Unit: m.Unit, Verdict: Unclear, Reason: "Parts of a record are lost, and of no time is all of it there: there is no rate to compare."}
+			*m = Metric{Name: m.Name, Unit: m.Unit, Verdict: Unclear,
+				Reason: "Parts of a record are lost, and of no time is all of it there: there is no rate to compare."}
 		}
 	}
 }
@@ -71,7 +77,8 @@ func same(a, b []Measured) bool {
 	}
 	for _, m := range a {
 		for _, n := range b {
-			if m.Summary.RunID == n.Summary.RunID && (m.Summary.Operations != n.Summary.Operations || m.Summary.QPS != n.Summary.QPS) {
+			if m.Summary.RunID == n.Summary.RunID &&
+				(m.Summary.Operations != n.Summary.Operations || m.Summary.QPS != n.Summary.QPS) {
 				return false
 			}
 		}
@@ -98,7 +105,9 @@ func itself(a, b []Measured) (Comparison, error) {
 	c.SlowerProbability = full.SlowerProbability
 	for _, m := range full.Metrics {
 		zero, low, high := 0.0, 0.0, 0.0
-		c.Metrics = append(c.Metrics, Metric{Name: m.Name, Unit: m.Unit, A: m.A, B: m.B, Difference: &zero, Low: &low, High: &high, Verdict: Same, Reason: "The same run."})
+		c.Metrics = append(c.Metrics,
+			Metric{Name: m.Name, Unit: m.Unit, A: m.A, B: m.B, Difference: &zero, Low: &low, High: &high, Verdict: Same,
+				Reason: "The same run."})
 	}
 	return c, nil
 }

@@ -46,14 +46,17 @@ func TestARunIsTheSameAsItself(t *testing.T) {
 			}
 		}
 	}
-	if got, err := Runs([]Measured{a}, []Measured{a, b}, Defaults()); err != nil || !strings.Contains(strings.Join(got.Notes, " "), "Run a is on both sides") {
+	if got, err := Runs([]Measured{a}, []Measured{a, b}, Defaults()); err != nil ||
+		!strings.Contains(strings.Join(got.Notes, " "), "Run a is on both sides") {
 		t.Errorf("one on both sides: %v %v", got.Notes, err)
 	}
 	// A stand-in's run is a stand-in's on both sides, and nothing is said of real figures.
 	sim := measured("sim", 1000, 5, 30)
 	sim.Summary.Simulated = true
 	got, err := Runs([]Measured{sim}, []Measured{sim}, Defaults())
-	if err != nil || !got.SameRun || !got.Simulated || got.StandIn.Mixed() || !strings.HasPrefix(got.Notes[0], "All these figures are simulated") || strings.Contains(strings.Join(got.Notes, " "), "real:") {
+	if err != nil || !got.SameRun || !got.Simulated || got.StandIn.Mixed() ||
+		!strings.HasPrefix(got.Notes[0], "All these figures are simulated") ||
+		strings.Contains(strings.Join(got.Notes, " "), "real:") {
 		t.Errorf("a simulated run and itself: %v, %+v, %q", err, got.StandIn, got.Notes)
 	}
 	// A file that was edited is not the run that it names.
@@ -76,7 +79,8 @@ func TestALostRecordHasNoRateToCompare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m := got.Metrics[0]; m.Name != "qps" || m.A != nil || m.B != nil || m.Difference != nil || m.Verdict != Unclear || !strings.Contains(m.Reason, "lost") {
+		if m := got.Metrics[0]; m.Name != "qps" || m.A != nil || m.B != nil || m.Difference != nil || m.Verdict != Unclear ||
+			!strings.Contains(m.Reason, "lost") {
 			t.Errorf("%+v", m)
 		}
 	}

@@ -65,7 +65,8 @@ func (p Prices) Of(points []engine.WarehousePoint, run engine.Run, f engine.Figu
 		return nil
 	}
 	last := points[len(points)-1]
-	c := &engine.Cost{Warehouse: last.Name, WarehouseType: last.Type, WarehouseSize: last.Size, WarehouseGeneration: last.Generation, Currency: p.Currency, CreditPrice: p.CreditPrice,
+	c := &engine.Cost{Warehouse: last.Name, WarehouseType: last.Type, WarehouseSize: last.Size,
+		WarehouseGeneration: last.Generation, Currency: p.Currency, CreditPrice: p.CreditPrice,
 		PriceList: p.name(), Notes: []string{}}
 	list, rate, note := p.rate(last.Warehouse)
 	if note != "" {
@@ -85,12 +86,14 @@ func (p Prices) Of(points []engine.WarehousePoint, run engine.Run, f engine.Figu
 	hours := max(end.Sub(start).Hours(), 0)
 	c.Clusters = clusters(points, start, end)
 	c.Credits = hours * c.Clusters * rate
-	c.RunCredits = max(run.EndTime.Sub(run.StartTime.Time).Hours(), hours) * clusters(points, run.StartTime.Time, run.EndTime.Time) * rate
+	c.RunCredits = max(run.EndTime.Sub(run.StartTime.Time).Hours(), hours) * clusters(points, run.StartTime.Time,
+		run.EndTime.Time) * rate
 	if slices.Contains(p.Hybrid.Adapters, adapter) && p.Hybrid.CreditsPerMillion > 0 {
 		requests := float64(f.Operations) / 1e6 * p.Hybrid.CreditsPerMillion
 		c.Credits += requests
 		c.RunCredits += requests
-		c.Notes = append(c.Notes, "One request to a hybrid table is reckoned for each operation; what is billed goes by the bytes read and written.")
+		c.Notes = append(c.Notes, "One request to a hybrid table is reckoned for each operation; what is billed goes by "+
+			"the bytes read and written.")
 	}
 	c.Price, c.RunPrice = c.Credits*p.CreditPrice, c.RunCredits*p.CreditPrice
 	if good := f.Operations - f.Errors.Count; good > 0 {
@@ -98,12 +101,15 @@ func (p Prices) Of(points []engine.WarehousePoint, run engine.Run, f engine.Figu
 		c.PricePerMillion = &each
 	}
 	if changed(points) {
-		c.Notes = append(c.Notes, "The warehouse's size, type or generation changed in the run; its latest rate is used throughout.")
+		c.Notes = append(c.Notes, "The warehouse's size, type or generation changed in the run; its latest rate is used "+
+			"throughout.")
 	}
 	if least := list.MinimumSeconds; least > 60 {
-		c.Notes = append(c.Notes, fmt.Sprintf("A warehouse of this type is billed for %s at least whenever it starts.", time.Duration(least*float64(time.Second))))
+		c.Notes = append(c.Notes, fmt.Sprintf("A warehouse of this type is billed for %s at least whenever it starts.",
+			time.Duration(least*float64(time.Second))))
 	}
-	c.Notes = append(c.Notes, "The warehouse may have served others too. Storage, cloud services and data transfer are left out.")
+	c.Notes = append(c.Notes, "The warehouse may have served others too. Storage, cloud services and data transfer are "+
+		"left out.")
 	return c
 }
 
@@ -142,14 +148,18 @@ func (p Prices) rate(w engine.Warehouse) (list Warehouse, credits float64, note 
 	list, credits, ok := p.find(kind, w.Size)
 	switch {
 	case !ok && plain(kind) == adaptive:
-		return list, 0, "An adaptive warehouse is billed by what its queries use, not by the hour: see WAREHOUSE_METERING_HISTORY."
+		return list, 0, "An adaptive warehouse is billed by what its queries use, not by the hour: see " +
+			"WAREHOUSE_METERING_HISTORY."
 	case !ok:
-		return list, 0, fmt.Sprintf("The price list has no rate for %s warehouses of size %s.", orUnknown(w.Type), orUnknown(w.Size))
+		return list, 0, fmt.Sprintf("The price list has no rate for %s warehouses of size %s.", orUnknown(w.Type),
+			orUnknown(w.Size))
 	case plain(kind) != "STANDARD":
 	case w.Generation == "" && w.Name != "":
-		note = "The account does not tell the warehouse's generation; it is reckoned as generation 1, and generation 2 takes about a third more credits."
+		note = "The account does not tell the warehouse's generation; it is reckoned as generation 1, and generation 2 " +
+			"takes about a third more credits."
 	case w.Generation != "1" && w.Generation != "":
-		note = fmt.Sprintf("The price list has no rate for generation %s of this size; it is reckoned as generation 1, which takes fewer credits.", w.Generation)
+		note = fmt.Sprintf("The price list has no rate for generation %s of this size; it is reckoned as generation 1, "+
+			"which takes fewer credits.", w.Generation)
 	}
 	return list, credits, note
 }

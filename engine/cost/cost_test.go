@@ -49,8 +49,11 @@ func TestAnHourOfMeasurement(t *testing.T) {
 		{"a larger size", []engine.WarehousePoint{poll(0, "STANDARD", "2X-Large", 1)}, 32, 48},
 		{"spelled as in ALTER WAREHOUSE", []engine.WarehousePoint{poll(0, "standard", "XXLARGE", 1)}, 32, 48},
 		{"interactive", []engine.WarehousePoint{poll(0, "INTERACTIVE", "Small", 1)}, 1.2, 1.8},
-		{"a second cluster for half of it", []engine.WarehousePoint{poll(0, "STANDARD", "X-Small", 1), poll(1860, "STANDARD", "X-Small", 2)}, 1.5, 2.25},
-		{"clusters outside the measurement", []engine.WarehousePoint{poll(0, "STANDARD", "X-Small", 9), poll(60, "STANDARD", "X-Small", 1), poll(3660, "STANDARD", "X-Small", 9)}, 1, 1.5},
+		{"a second cluster for half of it",
+			[]engine.WarehousePoint{poll(0, "STANDARD", "X-Small", 1), poll(1860, "STANDARD", "X-Small", 2)}, 1.5, 2.25},
+		{"clusters outside the measurement",
+			[]engine.WarehousePoint{poll(0, "STANDARD", "X-Small", 9), poll(60, "STANDARD", "X-Small", 1),
+				poll(3660, "STANDARD", "X-Small", 9)}, 1, 1.5},
 		{"an edition without clusters", []engine.WarehousePoint{poll(0, "STANDARD", "X-Small", 0)}, 1, 1.5},
 	} {
 		got := p.Of(c.points, run(), f, "")
@@ -87,7 +90,8 @@ func TestTheGenerationDecidesTheRate(t *testing.T) {
 		p.Generation = c.generation
 		got := c.prices.Of([]engine.WarehousePoint{p}, run(), engine.Figures{}, "")
 		near(t, c.name, got.CreditsPerHour, c.credits)
-		if notes := strings.Join(got.Notes, " "); c.note == "" && strings.Contains(notes, "generation") || !strings.Contains(notes, c.note) {
+		if notes := strings.Join(got.Notes, " "); c.note == "" && strings.Contains(notes, "generation") ||
+			!strings.Contains(notes, c.note) {
 			t.Errorf("%s: the notes are %q", c.name, notes)
 		}
 		if got.WarehouseGeneration != c.generation {
@@ -102,7 +106,8 @@ func TestWhatIsNotKnown(t *testing.T) {
 		t.Errorf("a run without a warehouse costs %+v", got)
 	}
 	got := p.Of([]engine.WarehousePoint{poll(0, "STANDARD", "7X-Large", 1)}, run(), engine.Figures{}, "")
-	if got == nil || got.Credits != 0 || got.PricePerMillion != nil || !strings.Contains(got.Notes[0], "no rate for STANDARD warehouses of size 7X-Large") {
+	if got == nil || got.Credits != 0 || got.PricePerMillion != nil ||
+		!strings.Contains(got.Notes[0], "no rate for STANDARD warehouses of size 7X-Large") {
 		t.Errorf("an unknown size costs %+v", got)
 	}
 }
@@ -131,10 +136,13 @@ func TestParse(t *testing.T) {
 		{"credit_price: 3.00", "credit_price: 3\ncredit_price: 4", "credit_price (line 14): stands twice"},
 		{"credit_price: 3.00", "credits_price: 3", "credits_price (line 13): is not a field"},
 		{"source: Snow", "source: {a: 1}\n#", "source (line 6): is a group of fields, which should be text"},
-		{"  STANDARD: # gen", "  standard-gen2: {credits_per_hour: {Small: 1}}\n  STANDARD: # gen", "warehouses.STANDARD GEN2 (line 27): stands twice: standard-gen2 is the same"},
+		{"  STANDARD: # gen", "  standard-gen2: {credits_per_hour: {Small: 1}}\n  STANDARD: # gen",
+			"warehouses.STANDARD GEN2 (line 27): stands twice: standard-gen2 is the same"},
 		{"{X-Small: 1, Small: 2", "{X-Small: -1, Small: 2", "warehouses.STANDARD.credits_per_hour.X-Small (line 22): is -1"},
-		{"{X-Small: 1, Small: 2", "{X-Small: 1, XSMALL: 2", "warehouses.STANDARD.credits_per_hour.XSMALL (line 22): stands twice: X-Small is the same"},
-		{"{X-Small: 1, Small: 2", "{X-Tiny: 1, Small: 2", "warehouses.STANDARD.credits_per_hour.X-Tiny (line 22): is not the size"},
+		{"{X-Small: 1, Small: 2", "{X-Small: 1, XSMALL: 2",
+			"warehouses.STANDARD.credits_per_hour.XSMALL (line 22): stands twice: X-Small is the same"},
+		{"{X-Small: 1, Small: 2", "{X-Tiny: 1, Small: 2",
+			"warehouses.STANDARD.credits_per_hour.X-Tiny (line 22): is not the size"},
 		{"minimum_seconds: 3600", "minimum_seconds: .inf", "warehouses.INTERACTIVE.minimum_seconds (line 35): is .inf"},
 		{"minimum_seconds: 3600", "minimum: 3600", "warehouses.INTERACTIVE.minimum (line 35): is not a field"},
 		{"credits_per_million: 0", "credits_per_million: -3", "hybrid_requests.credits_per_million (line 43): is -3"},
@@ -178,7 +186,8 @@ func TestPriceListsMayShare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b := p.Warehouses["B"]; b.MinimumSeconds != 90 || b.CreditsPerHour["Small"] != 2 || p.Warehouses["C"].CreditsPerHour["Small"] != 2 {
+	if b := p.Warehouses["B"]; b.MinimumSeconds != 90 || b.CreditsPerHour["Small"] != 2 ||
+		p.Warehouses["C"].CreditsPerHour["Small"] != 2 {
 		t.Errorf("aliases and merge keys are read as %+v", p.Warehouses)
 	}
 }

@@ -106,7 +106,8 @@ func (r *reader) group(n *yaml.Node, path string) []entry {
 		key, value := resolve(n.Content[i]), n.Content[i+1]
 		if r.visits++; r.visits > maxFields {
 			// What else is wrong may be as much.
-			r.found = []engine.FieldError{{Field: named(path), Message: fmt.Sprintf("the list has more than %d fields", maxFields), Line: line}}
+			r.found = []engine.FieldError{
+				{Field: named(path), Message: fmt.Sprintf("the list has more than %d fields", maxFields), Line: line}}
 			return nil
 		}
 		switch {
@@ -228,7 +229,8 @@ func (r *reader) warehouses(list entry, p *Prices) {
 				for _, size := range r.group(e.value, join(at, e.name)) {
 					field := join(at, e.name, size.name)
 					if !sizes.MatchString(plain(size.name)) {
-						r.refuse(field, "is not the size of a warehouse; X-Small, Small, Medium, Large, X-Large, 2X-Large … are", size.line)
+						r.refuse(field, "is not the size of a warehouse; X-Small, Small, Medium, Large, X-Large, 2X-Large … are",
+							size.line)
 					}
 					r.once(known, size, field)
 					w.CreditsPerHour[size.name] = r.number(size, field)

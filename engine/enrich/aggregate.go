@@ -48,7 +48,8 @@ func NextAggregate(ended, available, now time.Time) time.Time {
 	return time.Time{}
 }
 
-var aggregateNames = []string{"QUERY_TYPE", "QUERY_TEXT", "CALLS", "THROTTLED", "INTERVAL_START", "INTERVAL_END", "SUM_MS", "COMPILATION_SUM_MS", "EXECUTION_SUM_MS",
+var aggregateNames = []string{"QUERY_TYPE", "QUERY_TEXT", "CALLS", "THROTTLED", "INTERVAL_START", "INTERVAL_END",
+	"SUM_MS", "COMPILATION_SUM_MS", "EXECUTION_SUM_MS",
 	"QUEUED_SUM_MS", "P50_CALLS", "P90_CALLS", "P99_CALLS", "P999_CALLS", "MAX_MS"}
 
 // maxAggregates bounds the statements that are kept: those with the most calls.
@@ -61,10 +62,12 @@ func Aggregate(ctx context.Context, j AggregateJob) *engine.AggregateEnrichment 
 		return nil
 	}
 	delay := time.Duration(j.Plan.AggregateDelaySeconds) * time.Second
-	a := &engine.AggregateEnrichment{Status: engine.EnrichmentCompleted, AvailableAt: engine.At(j.Ended.Add(delay)), Expected: j.Expected, Polls: j.Polls + 1, Rows: []engine.AggregateStatements{}}
+	a := &engine.AggregateEnrichment{Status: engine.EnrichmentCompleted, AvailableAt: engine.At(j.Ended.Add(delay)),
+		Expected: j.Expected, Polls: j.Polls + 1, Rows: []engine.AggregateStatements{}}
 	ahead := time.Duration(j.Plan.ClockOffsetMs) * time.Millisecond
 	var at []int
-	err := target.Stream(ctx, j.Database, j.Plan.Aggregate, []any{argument(j.From.Add(ahead)), argument(j.To.Add(ahead)), j.RunID},
+	err := target.Stream(ctx, j.Database, j.Plan.Aggregate,
+		[]any{argument(j.From.Add(ahead)), argument(j.To.Add(ahead)), j.RunID},
 		func(names []string) error {
 			at = places(names, aggregateNames)
 			if i := slices.Index(at, -1); i >= 0 {
@@ -104,11 +107,15 @@ func Aggregate(ctx context.Context, j AggregateJob) *engine.AggregateEnrichment 
 	case a.Calls >= j.Expected:
 		a.Reason = "The aggregates cover every execution."
 	case late && a.Calls == 0:
-		a.Status, a.Reason = engine.EnrichmentPending, "The account has not published the aggregates of this run yet; it may take as long as until the time given."
+		a.Status, a.Reason = engine.EnrichmentPending,
+			"The account has not published the aggregates of this run yet; it may take as long as until the time given."
 	case late:
-		a.Status, a.Reason = engine.EnrichmentPending, fmt.Sprintf("The account has published %d of %d executions so far; it may take as long as until the time given.", a.Calls, j.Expected)
+		a.Status, a.Reason = engine.EnrichmentPending,
+			fmt.Sprintf("The account has published %d of %d executions so far; it may take as long as until the time given.",
+				a.Calls, j.Expected)
 	default:
-		a.Status, a.Reason = engine.EnrichmentPartial, fmt.Sprintf("The aggregates cover %d of %d executions.", a.Calls, j.Expected)
+		a.Status, a.Reason = engine.EnrichmentPartial,
+			fmt.Sprintf("The aggregates cover %d of %d executions.", a.Calls, j.Expected)
 	}
 	if a.Status == engine.EnrichmentPending {
 		a.NextPollAt = engine.At(NextAggregate(j.Ended, a.AvailableAt.Time, j.Now))

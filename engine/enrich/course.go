@@ -23,7 +23,8 @@ type Policy struct {
 
 // DefaultPolicy is what Snowflake's history needs.
 func DefaultPolicy() Policy {
-	return Policy{PageSize: 10_000, Every: 10 * time.Second, Limit: 240 * time.Second, Target: 0.9, Stuck: 3, StuckAbove: 0.5}
+	return Policy{PageSize: 10_000, Every: 10 * time.Second, Limit: 240 * time.Second, Target: 0.9, Stuck: 3,
+		StuckAbove: 0.5}
 }
 
 // MaxPages is how many pages one poll reads at most for so many executions.
@@ -77,7 +78,8 @@ func (c *Course) Ratio() float64 {
 func (c *Course) Begin() Verdict {
 	switch {
 	case c.executions == 0:
-		return Verdict{Over: true, Status: engine.EnrichmentSkipped, Reason: "No execution has a query id, so there is nothing to look for in the history."}
+		return Verdict{Over: true, Status: engine.EnrichmentSkipped,
+			Reason: "No execution has a query id, so there is nothing to look for in the history."}
 	case c.matched == c.executions:
 		return c.over(engine.EnrichmentCompleted, "Every execution was found in the history.")
 	}
@@ -100,13 +102,19 @@ func (c *Course) Polled(elapsed time.Duration, matched int64) Verdict {
 	case c.matched == c.executions:
 		return c.over(engine.EnrichmentCompleted, "Every execution was found in the history.")
 	case ratio >= c.policy.Target:
-		return c.over(engine.EnrichmentCompleted, fmt.Sprintf("%s of the executions were found in the history, which is enough.", percent(ratio)))
+		return c.over(engine.EnrichmentCompleted,
+			fmt.Sprintf("%s of the executions were found in the history, which is enough.", percent(ratio)))
 	case c.stuck >= c.policy.Stuck && ratio > c.policy.StuckAbove:
-		return c.over(engine.EnrichmentPartial, fmt.Sprintf("%s of the executions were found; %d polls brought no more, so the history leaves the others out.", percent(ratio), c.stuck))
+		return c.over(engine.EnrichmentPartial,
+			fmt.Sprintf("%s of the executions were found; %d polls brought no more, so the history leaves the others out.",
+				percent(ratio), c.stuck))
 	case elapsed+c.policy.Every > c.policy.Limit && c.matched == 0:
-		return c.over(engine.EnrichmentPartial, fmt.Sprintf("None of %d executions was found in the history within %.0f s.", c.executions, c.policy.Limit.Seconds()))
+		return c.over(engine.EnrichmentPartial,
+			fmt.Sprintf("None of %d executions was found in the history within %.0f s.", c.executions, c.policy.Limit.Seconds()))
 	case elapsed+c.policy.Every > c.policy.Limit:
-		return c.over(engine.EnrichmentPartial, fmt.Sprintf("%s of the executions were found in the history within %.0f s.", percent(ratio), c.policy.Limit.Seconds()))
+		return c.over(engine.EnrichmentPartial,
+			fmt.Sprintf("%s of the executions were found in the history within %.0f s.", percent(ratio),
+				c.policy.Limit.Seconds()))
 	}
 	return Verdict{Status: engine.EnrichmentRunning, Wait: c.policy.Every}
 }

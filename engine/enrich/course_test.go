@@ -19,20 +19,28 @@ func TestCourse(t *testing.T) {
 		polls              []step
 		want               engine.EnrichmentStatus
 	}{
-		"nothing to look for":          {0, 0, nil, engine.EnrichmentSkipped},
-		"all before it begins":         {10, 10, nil, engine.EnrichmentCompleted},
-		"all at once":                  {100, 0, []step{{time.Second, 100}}, engine.EnrichmentCompleted},
-		"enough":                       {100, 0, []step{{time.Second, 40}, {12 * time.Second, 90}}, engine.EnrichmentCompleted},
-		"goes on below":                {100, 0, []step{{time.Second, 40}, {12 * time.Second, 89}}, engine.EnrichmentRunning},
-		"stuck above half":             {100, 0, []step{{0, 60}, {10 * time.Second, 60}, {20 * time.Second, 60}, {30 * time.Second, 60}}, engine.EnrichmentPartial},
-		"not yet stuck":                {100, 0, []step{{0, 60}, {10 * time.Second, 60}, {20 * time.Second, 60}}, engine.EnrichmentRunning},
-		"progress begins again":        {100, 0, []step{{0, 60}, {10 * time.Second, 60}, {20 * time.Second, 60}, {30 * time.Second, 61}, {40 * time.Second, 61}}, engine.EnrichmentRunning},
-		"stuck at half goes on":        {100, 0, []step{{0, 50}, {10 * time.Second, 50}, {20 * time.Second, 50}, {30 * time.Second, 50}, {40 * time.Second, 50}}, engine.EnrichmentRunning},
-		"the last poll is at 240 s":    {100, 0, []step{{230 * time.Second, 1}}, engine.EnrichmentRunning},
-		"time is up":                   {100, 0, []step{{231 * time.Second, 1}}, engine.EnrichmentPartial},
-		"time is up with nothing":      {100, 0, []step{{240 * time.Second, 0}}, engine.EnrichmentPartial},
-		"what was matched counts":      {100, 89, []step{{time.Second, 90}}, engine.EnrichmentCompleted},
-		"a retry may be stuck at once": {100, 60, []step{{0, 60}, {10 * time.Second, 60}, {20 * time.Second, 60}}, engine.EnrichmentPartial},
+		"nothing to look for":  {0, 0, nil, engine.EnrichmentSkipped},
+		"all before it begins": {10, 10, nil, engine.EnrichmentCompleted},
+		"all at once":          {100, 0, []step{{time.Second, 100}}, engine.EnrichmentCompleted},
+		"enough": {100, 0, []step{{time.Second, 40}, {12 * time.Second, 90}},
+			engine.EnrichmentCompleted},
+		"goes on below": {100, 0, []step{{time.Second, 40}, {12 * time.Second, 89}}, engine.EnrichmentRunning},
+		"stuck above half": {100, 0,
+			[]step{{0, 60}, {10 * time.Second, 60}, {20 * time.Second, 60}, {30 * time.Second, 60}}, engine.EnrichmentPartial},
+		"not yet stuck": {100, 0, []step{{0, 60}, {10 * time.Second, 60}, {20 * time.Second, 60}},
+			engine.EnrichmentRunning},
+		"progress begins again": {100, 0,
+			[]step{{0, 60}, {10 * time.Second, 60}, {20 * time.Second, 60}, {30 * time.Second, 61}, {40 * time.Second, 61}},
+			engine.EnrichmentRunning},
+		"stuck at half goes on": {100, 0,
+			[]step{{0, 50}, {10 * time.Second, 50}, {20 * time.Second, 50}, {30 * time.Second, 50}, {40 * time.Second, 50}},
+			engine.EnrichmentRunning},
+		"the last poll is at 240 s": {100, 0, []step{{230 * time.Second, 1}}, engine.EnrichmentRunning},
+		"time is up":                {100, 0, []step{{231 * time.Second, 1}}, engine.EnrichmentPartial},
+		"time is up with nothing":   {100, 0, []step{{240 * time.Second, 0}}, engine.EnrichmentPartial},
+		"what was matched counts":   {100, 89, []step{{time.Second, 90}}, engine.EnrichmentCompleted},
+		"a retry may be stuck at once": {100, 60, []step{{0, 60}, {10 * time.Second, 60}, {20 * time.Second, 60}},
+			engine.EnrichmentPartial},
 	} {
 		t.Run(name, func(t *testing.T) {
 			course := NewCourse(DefaultPolicy(), c.executions, c.before)
@@ -94,7 +102,8 @@ func TestCourseEndsWhateverHappens(t *testing.T) {
 }
 
 func TestPercentRoundsDown(t *testing.T) {
-	for ratio, want := range map[float64]string{1: "100 %", 0.9999: "99.9 %", 0.5: "50 %", 0.0001: "Less than 0.1 %", 0: "0 %", 0.123: "12.3 %"} {
+	for ratio, want := range map[float64]string{1: "100 %", 0.9999: "99.9 %", 0.5: "50 %", 0.0001: "Less than 0.1 %",
+		0: "0 %", 0.123: "12.3 %"} {
 		if got := percent(ratio); got != want {
 			t.Errorf("%g is %q, want %q", ratio, got, want)
 		}

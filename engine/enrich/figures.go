@@ -42,8 +42,9 @@ func (p *parts) merge(o *parts) {
 func (p *parts) split() engine.ServerSplitMs {
 	n := float64(p.n)
 	queued := p.overload + p.provisioning + p.repair
-	return engine.ServerSplitMs{Compilation: p.compilation / n, Queued: queued / n, QueuedOverload: p.overload / n, QueuedProvisioning: p.provisioning / n,
-		QueuedRepair: p.repair / n, Blocked: p.blocked / n, Execution: p.execution / n,
+	return engine.ServerSplitMs{Compilation: p.compilation / n, Queued: queued / n, QueuedOverload: p.overload / n,
+		QueuedProvisioning: p.provisioning / n,
+		QueuedRepair:       p.repair / n, Blocked: p.blocked / n, Execution: p.execution / n,
 		Other: (p.server - p.compilation - queued - p.blocked - p.execution) / n, Overhead: (p.client - p.server) / n}
 }
 
@@ -89,7 +90,8 @@ func exact(v []float64) engine.LatencyMs {
 	for _, x := range v {
 		square += (x - mean) * (x - mean)
 	}
-	l := engine.LatencyMs{P50: at(0.5), P90: at(0.9), P95: at(0.95), P99: at(0.99), P999: at(0.999), Avg: mean, Min: v[0], Max: v[n-1]}
+	l := engine.LatencyMs{P50: at(0.5), P90: at(0.9), P95: at(0.95), P99: at(0.99), P999: at(0.999), Avg: mean, Min: v[0],
+		Max: v[n-1]}
 	if n > 1 {
 		l.StdDev = math.Sqrt(square / float64(n-1))
 	}

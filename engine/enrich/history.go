@@ -52,7 +52,8 @@ const (
 	numNeeded = colTotal + 1
 )
 
-var columnNames = [numColumns]string{"QUERY_ID", "END_TIME", "TOTAL_ELAPSED_TIME", "COMPILATION_TIME", "EXECUTION_TIME", "QUEUED_PROVISIONING_TIME",
+var columnNames = [numColumns]string{"QUERY_ID", "END_TIME", "TOTAL_ELAPSED_TIME", "COMPILATION_TIME", "EXECUTION_TIME",
+	"QUEUED_PROVISIONING_TIME",
 	"QUEUED_REPAIR_TIME", "QUEUED_OVERLOAD_TIME", "TRANSACTION_BLOCKED_TIME", "EXECUTION_STATUS", "CLUSTER_NUMBER"}
 
 // places finds columns by name; -1 is absent.
@@ -104,7 +105,8 @@ func (h sqlHistory) Page(ctx context.Context, from, to time.Time, row func(*engi
 			for _, c := range []struct {
 				col  int
 				into *float64
-			}{{colTotal, &e.ServerMs}, {colCompilation, &e.CompilationMs}, {colExecution, &e.ExecutionMs}, {colProvisioning, &e.QueuedProvisioningMs},
+			}{{colTotal, &e.ServerMs}, {colCompilation, &e.CompilationMs}, {colExecution, &e.ExecutionMs},
+				{colProvisioning, &e.QueuedProvisioningMs},
 				{colRepair, &e.QueuedRepairMs}, {colOverload, &e.QueuedOverloadMs}, {colBlocked, &e.BlockedMs}} {
 				if at[c.col] < 0 {
 					continue
@@ -154,7 +156,8 @@ func instant(v any) (engine.Time, error) {
 	case time.Time:
 		return engine.At(v), nil
 	case string:
-		for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999 -0700", "2006-01-02 15:04:05.999999999 -07:00", "2006-01-02 15:04:05.999999999Z07:00"} {
+		for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999 -0700",
+			"2006-01-02 15:04:05.999999999 -07:00", "2006-01-02 15:04:05.999999999Z07:00"} {
 			if t, err := time.Parse(layout, v); err == nil {
 				return engine.At(t), nil
 			}

@@ -55,7 +55,8 @@ func (x *index) build() {
 
 // find returns the execution, nil when it is not one of the run's.
 func (x *index) find(id engine.QueryID) *entry {
-	i, ok := slices.BinarySearchFunc(x.entries, id, func(e entry, id engine.QueryID) int { return bytes.Compare(e.id[:], id[:]) })
+	i, ok := slices.BinarySearchFunc(x.entries, id,
+		func(e entry, id engine.QueryID) int { return bytes.Compare(e.id[:], id[:]) })
 	if !ok {
 		return nil
 	}

@@ -87,7 +87,8 @@ func Run(ctx context.Context, j Job) (engine.Enrichment, error) {
 		j.Clock = systemClock{}
 	}
 	w := &work{Job: j, notes: map[string]bool{}}
-	w.state = engine.Enrichment{Status: engine.EnrichmentRunning, StartedAt: engine.At(j.Clock.Now()), ByKind: map[engine.Kind]*engine.KindEnrichment{}}
+	w.state = engine.Enrichment{Status: engine.EnrichmentRunning, StartedAt: engine.At(j.Clock.Now()),
+		ByKind: map[engine.Kind]*engine.KindEnrichment{}}
 	if err := w.open(ctx); err != nil {
 		return w.state, err
 	}
@@ -246,10 +247,12 @@ func (w *work) poll(ctx context.Context) (err error) {
 		w.tell()
 	}
 	if cursor.Cut() {
-		w.note(fmt.Sprintf("The history holds more than %d pages for the time of the run; the oldest were not read.", cursor.Pages()))
+		w.note(fmt.Sprintf("The history holds more than %d pages for the time of the run; the oldest were not read.",
+			cursor.Pages()))
 	}
 	if cursor.Gaps() > 0 {
-		w.note(fmt.Sprintf("In %d millisecond(s) more executions ended than a page holds; some of these cannot be asked for.", cursor.Gaps()))
+		w.note(fmt.Sprintf("In %d millisecond(s) more executions ended than a page holds; some of these cannot be asked for.",
+			cursor.Gaps()))
 	}
 	return nil
 }
@@ -271,7 +274,8 @@ func (w *work) count() {
 	}
 	for k, n := range w.index.byKind {
 		if n.executions > 0 {
-			s.ByKind[engine.Kind(k)] = &engine.KindEnrichment{Executions: n.executions, Matched: n.matched, Ratio: float64(n.matched) / float64(n.executions)}
+			s.ByKind[engine.Kind(k)] = &engine.KindEnrichment{Executions: n.executions, Matched: n.matched,
+				Ratio: float64(n.matched) / float64(n.executions)}
 		}
 	}
 }

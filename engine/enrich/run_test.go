@@ -44,7 +44,8 @@ func (r *record) QueryRows(_ context.Context, _ string, fn func(*store.QueryRows
 			q.Warmup, q.ServiceMs = append(q.Warmup, i < r.warmup), append(q.ServiceMs, r.service(i))
 		}
 		// One that never reached the server, and a transaction, which has no id of its own.
-		q.IDs, q.Kinds = append(q.IDs, engine.QueryID{}, engine.QueryID{}), append(q.Kinds, engine.KindInsert, engine.KindTransaction)
+		q.IDs, q.Kinds = append(q.IDs, engine.QueryID{}, engine.QueryID{}),
+			append(q.Kinds, engine.KindInsert, engine.KindTransaction)
 		q.Warmup, q.ServiceMs = append(q.Warmup, false, false), append(q.ServiceMs, 0, 0)
 		if err := fn(q); err != nil {
 			return err
@@ -66,7 +67,8 @@ func (r *record) keep(_ context.Context, a engine.Artifact, path string) error {
 	if r.keepErr != nil {
 		return r.keepErr
 	}
-	if want := artifact.EnrichmentName(len(r.kept) + 1); a.Name != want || a.Kind != artifact.KindEnrichment || filepath.Base(path) != want {
+	if want := artifact.EnrichmentName(len(r.kept) + 1); a.Name != want || a.Kind != artifact.KindEnrichment ||
+		filepath.Base(path) != want {
 		return errors.New("another name than " + want)
 	}
 	if size, sum, err := artifact.Checksum(path); err != nil || size != a.SizeBytes || sum != a.SHA256 {
@@ -122,7 +124,8 @@ func (a *account) Page(_ context.Context, from, to time.Time, row func(*engine.E
 			return nil
 		}
 		total := float64(2 + i%5)
-		if err := row(&engine.EnrichedExecution{QueryID: id(i), EndedAt: engine.At(ended), ServerMs: total, CompilationMs: 1, ExecutionMs: total - 1, QueuedOverloadMs: 0, Status: "SUCCESS", Cluster: 1}); err != nil {
+		if err := row(&engine.EnrichedExecution{QueryID: id(i), EndedAt: engine.At(ended), ServerMs: total, CompilationMs: 1,
+			ExecutionMs: total - 1, QueuedOverloadMs: 0, Status: "SUCCESS", Cluster: 1}); err != nil {
 			return err
 		}
 	}
@@ -147,7 +150,8 @@ func setup(t testing.TB, n int) (*record, *account, Job) {
 	clock := &fakeClock{now: base.Add(time.Duration(n)*time.Millisecond + time.Second)}
 	r := &record{n: n, warmup: n / 10, service: func(i int) float64 { return float64(2+i%5) + 0.5 }, dir: t.TempDir()}
 	a := &account{n: n, clock: clock, pageSize: 100}
-	return r, a, Job{RunID: "run-1", From: base.Add(-time.Minute), To: clock.now.Add(time.Minute), Policy: DefaultPolicy(), Connect: func(context.Context) (History, error) { return a, nil }, Results: r, Dir: r.dir, Keep: r.keep, Clock: clock}
+	return r, a, Job{RunID: "run-1", From: base.Add(-time.Minute), To: clock.now.Add(time.Minute), Policy: DefaultPolicy(),
+		Connect: func(context.Context) (History, error) { return a, nil }, Results: r, Dir: r.dir, Keep: r.keep, Clock: clock}
 }
 
 func run(t *testing.T, j Job) engine.Enrichment {
@@ -162,7 +166,8 @@ func run(t *testing.T, j Job) engine.Enrichment {
 func TestEveryExecutionIsFound(t *testing.T) {
 	r, a, j := setup(t, 5000)
 	e := run(t, j)
-	if e.Status != engine.EnrichmentCompleted || *e.Ratio != 1 || e.Matched != 5000 || e.WithoutID != 5 || e.Polls != 1 || e.Retryable {
+	if e.Status != engine.EnrichmentCompleted || *e.Ratio != 1 || e.Matched != 5000 || e.WithoutID != 5 || e.Polls != 1 ||
+		e.Retryable {
 		t.Fatalf("%+v", e)
 	}
 	if a.pages > 55 {
@@ -179,12 +184,14 @@ func TestEveryExecutionIsFound(t *testing.T) {
 		t.Fatalf("figures without the warm-up: %+v", f)
 	}
 	s := f.Split
-	if sum := s.Compilation + s.Queued + s.Blocked + s.Execution + s.Other + s.Overhead; math.Abs(sum-f.ClientMs.Avg) > 1e-9 || math.Abs(s.Overhead-0.5) > 1e-9 || s.Compilation != 1 {
+	if sum := s.Compilation + s.Queued + s.Blocked + s.Execution + s.Other + s.Overhead; math.Abs(
+		sum-f.ClientMs.Avg) > 1e-9 || math.Abs(s.Overhead-0.5) > 1e-9 || s.Compilation != 1 {
 		t.Fatalf("the parts %+v are %g, the mean is %g", s, sum, f.ClientMs.Avg)
 	}
 	seen := map[engine.QueryID]bool{}
 	last, err := r.Enriched(t.Context(), "", func(row *engine.EnrichedExecution) error {
-		if seen[row.QueryID] || row.OverheadMs != 0.5 || row.ClientMs != row.ServerMs+0.5 || row.Status != "SUCCESS" || row.Cluster != 1 {
+		if seen[row.QueryID] || row.OverheadMs != 0.5 || row.ClientMs != row.ServerMs+0.5 || row.Status != "SUCCESS" ||
+			row.Cluster != 1 {
 			t.Fatalf("row %+v", row)
 		}
 		seen[row.QueryID] = true
@@ -228,7 +235,8 @@ func TestItGoesOnWhereItStopped(t *testing.T) {
 		}
 		return nil
 	}
-	if e, err := Run(ctx, j); !errors.Is(err, context.Canceled) || e.Status != engine.EnrichmentRunning || len(r.kept) != 1 {
+	if e, err := Run(ctx, j); !errors.Is(err, context.Canceled) || e.Status != engine.EnrichmentRunning ||
+		len(r.kept) != 1 {
 		t.Fatalf("%v, %+v", err, e)
 	}
 	a.fail = nil
@@ -243,7 +251,8 @@ func TestItGoesOnWhereItStopped(t *testing.T) {
 			t.Fatalf("%s is there %d times", q, n)
 		}
 	}
-	if e := run(t, j); e.Status != engine.EnrichmentCompleted || e.Polls != 0 || e.Total.Matched != 2700 || len(r.kept) != 2 {
+	if e := run(t, j); e.Status != engine.EnrichmentCompleted || e.Polls != 0 || e.Total.Matched != 2700 ||
+		len(r.kept) != 2 {
 		t.Fatalf("all is there already: %+v", e)
 	}
 }
@@ -267,13 +276,15 @@ func TestErrorsOfTheHistory(t *testing.T) {
 		}
 		return nil
 	}
-	if e := run(t, j); e.Status != engine.EnrichmentFailed || e.Polls != 3 || e.Matched == 0 || e.Total == nil || !e.Retryable {
+	if e := run(t, j); e.Status != engine.EnrichmentFailed || e.Polls != 3 || e.Matched == 0 || e.Total == nil ||
+		!e.Retryable {
 		t.Fatalf("away for good: %+v", e)
 	}
 	_, a, j = setup(t, 1000)
 	a.fail = func(int) error { return away }
 	j.Permanent = func(error) (string, bool) { return "no privilege", true }
-	if e := run(t, j); e.Status != engine.EnrichmentFailed || e.Polls != 1 || e.Reason != "The history could not be read: no privilege" {
+	if e := run(t, j); e.Status != engine.EnrichmentFailed || e.Polls != 1 ||
+		e.Reason != "The history could not be read: no privilege" {
 		t.Fatalf("no privilege: %+v", e)
 	}
 }
@@ -352,21 +363,25 @@ func (d *sqlDB) Query(_ context.Context, _ string, args ...any) (*target.ResultS
 
 func TestAPageIsReadByNames(t *testing.T) {
 	q := id(7).String()
-	db := &sqlDB{columns: []string{"total_elapsed_time", "Query_ID", "END_TIME", "COMPILATION_TIME", "QUEUED_OVERLOAD_TIME", "CLUSTER_NUMBER"},
-		rows: [][]any{{"12", q, base, int64(3), 2.0, "2"}, {nil, "not an id", nil, nil, nil, nil}, {int64(1), q, "2026-11-21 12:00:00.001 +0000", nil, nil, nil}}}
+	db := &sqlDB{columns: []string{"total_elapsed_time", "Query_ID", "END_TIME", "COMPILATION_TIME",
+		"QUEUED_OVERLOAD_TIME", "CLUSTER_NUMBER"},
+		rows: [][]any{{"12", q, base, int64(3), 2.0, "2"}, {nil, "not an id", nil, nil, nil, nil},
+			{int64(1), q, "2026-11-21 12:00:00.001 +0000", nil, nil, nil}}}
 	var got []engine.EnrichedExecution
 	ahead := int64(0)
 	page := func() error {
 		got = nil
-		return NewHistory(db, plugin.EnrichPlan{Page: "SELECT", ClockOffsetMs: ahead}).Page(t.Context(), base, base.Add(time.Second), func(e *engine.EnrichedExecution) error {
-			got = append(got, *e)
-			return nil
-		})
+		return NewHistory(db, plugin.EnrichPlan{Page: "SELECT", ClockOffsetMs: ahead}).Page(t.Context(), base,
+			base.Add(time.Second), func(e *engine.EnrichedExecution) error {
+				got = append(got, *e)
+				return nil
+			})
 	}
 	if err := page(); err != nil {
 		t.Fatal(err)
 	}
-	want := []engine.EnrichedExecution{{QueryID: id(7), EndedAt: engine.At(base), ServerMs: 12, CompilationMs: 3, QueuedOverloadMs: 2, Cluster: 2}, {},
+	want := []engine.EnrichedExecution{{QueryID: id(7), EndedAt: engine.At(base), ServerMs: 12, CompilationMs: 3,
+		QueuedOverloadMs: 2, Cluster: 2}, {},
 		{QueryID: id(7), EndedAt: engine.At(base.Add(time.Millisecond)), ServerMs: 1}}
 	if !slices.Equal(got, want) {
 		t.Fatalf("got %+v", got)
@@ -375,7 +390,8 @@ func TestAPageIsReadByNames(t *testing.T) {
 		t.Fatalf("asked for %v", db.args)
 	}
 	ahead = 3_600_000 // an hour
-	if err := page(); err != nil || db.args[0] != "2026-11-21 13:00:00.000 +00:00" || !got[0].EndedAt.Equal(base.Add(-time.Hour)) {
+	if err := page(); err != nil || db.args[0] != "2026-11-21 13:00:00.000 +00:00" ||
+		!got[0].EndedAt.Equal(base.Add(-time.Hour)) {
 		t.Fatalf("a clock that is ahead: %v, %v, %+v", err, db.args, got[0])
 	}
 	db.rows = [][]any{{"twelve", q, base, nil, nil, nil}}
@@ -425,7 +441,8 @@ func TestAnEnrichmentEndsAtTheReserve(t *testing.T) {
 		return nil
 	}
 	e, err := Run(t.Context(), j)
-	if !errors.Is(err, full) || e.Matched == 0 || e.Matched >= 5000 || len(r.kept) != 1 || e.Total == nil || e.Total.Matched == 0 {
+	if !errors.Is(err, full) || e.Matched == 0 || e.Matched >= 5000 || len(r.kept) != 1 || e.Total == nil ||
+		e.Total.Matched == 0 {
 		t.Errorf("%+v with %d parts, %v", e, len(r.kept), err)
 	}
 }

@@ -37,9 +37,11 @@ func fromStandIn(t testing.TB, n int, j *Job) {
 	// The account's clock is now, and what ends later is not in its history yet.
 	first := time.Now().Add(-time.Duration(n)*time.Millisecond - time.Minute)
 	for i := range n {
-		compiled, executed := time.Duration(random.IntN(5))*time.Millisecond, time.Duration(1+random.IntN(40))*time.Millisecond
+		compiled, executed := time.Duration(random.IntN(5))*time.Millisecond,
+			time.Duration(1+random.IntN(40))*time.Millisecond
 		end := first.Add(time.Duration(i) * time.Millisecond)
-		server.History().Add(&history.Record{Context: history.Context{SessionID: int64(i % 16), User: "LOADSTONE", Warehouse: "LOADSTONE_WH", WarehouseSize: "X-Small", Cluster: 1, Tag: "run-1"},
+		server.History().Add(&history.Record{Context: history.Context{SessionID: int64(i % 16), User: "LOADSTONE",
+			Warehouse: "LOADSTONE_WH", WarehouseSize: "X-Small", Cluster: 1, Tag: "run-1"},
 			QueryID: id(i), Text: `SELECT * FROM "ORDERS" WHERE "ID" = ?`, QueryType: "SELECT", Table: "standard",
 			Start: end.Add(-compiled - executed), End: end, Compilation: compiled, Execution: executed, RowsProduced: 1})
 	}
@@ -68,7 +70,8 @@ func TestThroughTheDriver(t *testing.T) {
 	}
 }
 
-// BenchmarkEnrichFromStandIn is the enrichment of a million executions as a run has it: driver, protocol, the stand-in's SQL.
+// BenchmarkEnrichFromStandIn is the enrichment of a million executions as a run has it: driver, protocol, the
+// stand-in's SQL.
 func BenchmarkEnrichFromStandIn(b *testing.B) {
 	const n = 1_000_000
 	for b.Loop() {

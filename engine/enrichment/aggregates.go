@@ -54,7 +54,8 @@ func (s *Service) askAggregates(runID string) time.Time {
 		return time.Now().Add(aggregatesAgain)
 	case !d.Enrichment.Status.Over():
 		return time.Now().Add(aggregatesAgain) // a retry asks for them too
-	case d.Enrichment.Aggregate == nil || d.Enrichment.Aggregate.Status != engine.EnrichmentPending || !s.opts.Keeps(d.Plan):
+	case d.Enrichment.Aggregate == nil || d.Enrichment.Aggregate.Status != engine.EnrichmentPending ||
+		!s.opts.Keeps(d.Plan):
 		return time.Time{}
 	}
 	e, ctx := s.holdEnrichment(runID, d.Enrichment)
@@ -68,14 +69,16 @@ func (s *Service) askAggregates(runID string) time.Time {
 		return time.Time{} // the next process asks
 	}
 	if e.stopped.Load() {
-		got.Aggregate.Status, got.Aggregate.Reason, got.Aggregate.NextPollAt = engine.EnrichmentPartial, "Asking for the aggregates was stopped by a user.", engine.Time{}
+		got.Aggregate.Status, got.Aggregate.Reason, got.Aggregate.NextPollAt = engine.EnrichmentPartial,
+			"Asking for the aggregates was stopped by a user.", engine.Time{}
 	}
 	got.Retryable = got.Matched < got.Executions || got.Aggregate.Status != engine.EnrichmentCompleted
 	e.state.Store(&got)
 	if s.saveEnrichment(s.opts.Lifetime, runID, got) != nil {
 		return time.Time{}
 	}
-	log.Info().Str("status", string(got.Aggregate.Status)).Int64("calls", got.Aggregate.Calls).Int64("executions", got.Aggregate.Expected).Msg("the account's aggregates of a run were asked for again")
+	log.Info().Str("status", string(got.Aggregate.Status)).Int64("calls", got.Aggregate.Calls).Int64("executions",
+		got.Aggregate.Expected).Msg("the account's aggregates of a run were asked for again")
 	d.Enrichment = got
 	s.opts.Changed(&d)
 	return got.Aggregate.NextPollAt.Time

@@ -93,7 +93,8 @@ type Service struct {
 
 // New returns a service without any enrichment under way.
 func New(o Options) *Service {
-	return &Service{opts: o, room: semaphore.NewWeighted(enrichShares), under: map[string]*Under{}, awaiting: map[string]bool{}}
+	return &Service{opts: o, room: semaphore.NewWeighted(enrichShares), under: map[string]*Under{},
+		awaiting: map[string]bool{}}
 }
 
 // Close interrupts what is under way; the next process goes on with it.
@@ -190,7 +191,8 @@ func (s *Service) runEnrichment(ctx context.Context, run engine.Run, plan *engin
 	if got.Aggregate != nil && !got.Aggregate.NextPollAt.IsZero() {
 		s.awaitAggregates(run.RunID, got.Aggregate.NextPollAt.Time)
 	}
-	log.Info().Str("status", string(got.Status)).Int64("matched", got.Matched).Int64("executions", got.Executions).Int("polls", got.Polls).Msg("enrichment ended")
+	log.Info().Str("status", string(got.Status)).Int64("matched", got.Matched).Int64("executions", got.Executions).
+		Int("polls", got.Polls).Msg("enrichment ended")
 }
 
 // saveEnrichment stores the state, however long the store stays away; the error is ctx's end.
@@ -203,13 +205,15 @@ func (s *Service) saveEnrichment(ctx context.Context, runID string, state engine
 }
 
 // enrichRun asks the history, and the aggregates where there are any.
-func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Plan, e *Under) (engine.Enrichment, error) {
+func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Plan, e *Under) (engine.Enrichment,
+	error) {
 	source := &historySource{svc: s, run: run, plan: plan}
 	defer source.close()
 	dir := filepath.Join(s.opts.Scratch, "enrichment-"+run.RunID)
 	defer func() { _ = os.RemoveAll(dir) }() // what was kept is not there any more
 	from, to := executed(run)
-	got, err := enrich.Run(ctx, enrich.Job{RunID: run.RunID, From: from, To: to, Policy: s.opts.Policy, Connect: source.open, Results: s.opts.Results,
+	got, err := enrich.Run(ctx, enrich.Job{RunID: run.RunID, From: from, To: to, Policy: s.opts.Policy,
+		Connect: source.open, Results: s.opts.Results,
 		Dir:  dir,
 		Room: func() error { return s.opts.Room("The enrichment has stopped") },
 		Keep: func(ctx context.Context, a engine.Artifact, path string) error {
@@ -255,8 +259,10 @@ func ended(run engine.Run) time.Time {
 }
 
 // aggregates asks for them once: they come long after a run, and are asked for again.
-func (s *Service) aggregates(ctx context.Context, run engine.Run, plan *engine.Plan, source *historySource, from, to time.Time, polls int) *engine.AggregateEnrichment {
-	job := enrich.AggregateJob{RunID: run.RunID, From: from, To: to, Ended: ended(run), Now: time.Now(), Plan: source.enrich, Database: source.attached.Database(), Statements: plan.Statements,
+func (s *Service) aggregates(ctx context.Context, run engine.Run, plan *engine.Plan, source *historySource, from,
+	to time.Time, polls int) *engine.AggregateEnrichment {
+	job := enrich.AggregateJob{RunID: run.RunID, From: from, To: to, Ended: ended(run), Now: time.Now(),
+		Plan: source.enrich, Database: source.attached.Database(), Statements: plan.Statements,
 		Polls: polls, Permanent: source.permanent}
 	known := s.figuresOf(ctx, run.RunID)
 	job.Client, job.Expected = known.byStatement, known.executions
@@ -305,18 +311,22 @@ func (h *historySource) open(ctx context.Context) (enrich.History, error) {
 	from, to := executed(h.run)
 	actx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	answer, err := a.Ask(actx, plugin.AdapterRequest{Op: plugin.OpEnrich, RunID: h.run.RunID, TableName: h.run.Scenario.Target.TableName, Warehouse: h.run.Scenario.Target.Warehouse,
+	answer, err := a.Ask(actx, plugin.AdapterRequest{Op: plugin.OpEnrich, RunID: h.run.RunID,
+		TableName: h.run.Scenario.Target.TableName, Warehouse: h.run.Scenario.Target.Warehouse,
 		From: from.UTC().Format(time.RFC3339Nano), To: to.UTC().Format(time.RFC3339Nano), NowMs: time.Now().UnixMilli()})
 	switch {
 	case errors.Is(err, plugin.ErrFailed):
-		err = &enrich.SkipError{Reason: fmt.Sprintf("The adapter %s knows no history of single queries; the recorded executions are the source.", a.Adapter())}
+		err = &enrich.SkipError{Reason: fmt.Sprintf("The adapter %s knows no history of single queries; the recorded "+
+			"executions are the source.", a.Adapter())}
 	case err != nil:
 	case answer.Enrich == nil:
-		err = &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The adapter %s did not say how its history is read.", a.Adapter())}
+		err = &engine.Error{Code: engine.CodePlugin,
+			Message: fmt.Sprintf("The adapter %s did not say how its history is read.", a.Adapter())}
 	case answer.Enrich.Skip != "":
 		err = &enrich.SkipError{Reason: answer.Enrich.Skip}
 	case answer.Enrich.Page == "":
-		err = &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The adapter %s did not say how its history is read.", a.Adapter())}
+		err = &engine.Error{Code: engine.CodePlugin,
+			Message: fmt.Sprintf("The adapter %s did not say how its history is read.", a.Adapter())}
 	}
 	if err == nil {
 		err = prepare.ReadOnly(a.Dialect(), answer.Enrich.Page, answer.Enrich.Aggregate)
@@ -362,7 +372,8 @@ func (s *Service) Retry(ctx context.Context, runID, by string) (engine.Enrichmen
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down."}
 	}
 	if under != nil {
-		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: "The enrichment of this run is under way.", Hint: "wait for its end"}
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict,
+			Message: "The enrichment of this run is under way.", Hint: "wait for its end"}
 	}
 	d, err := s.opts.Detail(ctx, runID)
 	if err != nil {
@@ -370,7 +381,9 @@ func (s *Service) Retry(ctx context.Context, runID, by string) (engine.Enrichmen
 	}
 	switch {
 	case !d.Status.Terminal() || d.Summary == nil:
-		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s and has no figures yet.", d.Status), Hint: "its enrichment begins by itself when it has"}
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict,
+			Message: fmt.Sprintf("The run is %s and has no figures yet.", d.Status),
+			Hint:    "its enrichment begins by itself when it has"}
 	case !s.opts.Keeps(d.Plan):
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: s.opts.Skipped(d.Plan).Reason}
 	}
@@ -386,7 +399,8 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Enrichment
 		if err := s.opts.Known(ctx, runID); err != nil {
 			return engine.Enrichment{}, err
 		}
-		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: "No enrichment of this run is under way."}
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict,
+			Message: "No enrichment of this run is under way."}
 	}
 	e.stopped.Store(true)
 	e.cancel()

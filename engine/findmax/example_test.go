@@ -20,7 +20,8 @@ func Example() {
 		}
 		qps := min(level, 4) * 1000
 		latency := level / qps * 1000
-		step := search.Observe(findmax.Observation{Operations: int64(10 * qps), QPS: qps, P50: &latency, P95: &latency, P99: &latency})
+		step := search.Observe(findmax.Observation{Operations: int64(10 * qps), QPS: qps, P50: &latency, P95: &latency,
+			P99: &latency})
 		fmt.Println(stage, level, step.Outcome)
 	}
 	fmt.Println(*search.Result().MaxConnections, "connections")

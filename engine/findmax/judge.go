@@ -11,7 +11,8 @@ import (
 // judge decides the outcome of the step at the present level.
 func (s *Search) judge(o Observation) engine.FindMaxStep {
 	step := engine.FindMaxStep{StepNumber: len(s.steps) + 1, Stage: s.stage, TotalQueries: o.Operations, QPS: o.QPS,
-		P50LatencyMs: o.P50, P95LatencyMs: o.P95, P99LatencyMs: o.P99, ErrorCount: o.Errors, DroppedCount: o.Dropped, QueueDetected: o.Queued}
+		P50LatencyMs: o.P50, P95LatencyMs: o.P95, P99LatencyMs: o.P99, ErrorCount: o.Errors, DroppedCount: o.Dropped,
+		QueueDetected: o.Queued}
 	if s.cfg.Unit == engine.FindMaxRate {
 		level := s.level
 		step.TargetQPS = &level
@@ -48,7 +49,8 @@ func (s *Search) outcome(o Observation, step engine.FindMaxStep) (engine.StepOut
 		return engine.OutcomeDegraded, at + "no operation ended within the step."
 	}
 	if rate := step.ErrorRate * 100; s.failing(rate) {
-		return engine.OutcomeErrorThreshold, at + fmt.Sprintf("%s %% of the operations failed; %s %% are allowed.", short(rate), short(s.errorLimit()))
+		return engine.OutcomeErrorThreshold,
+			at + fmt.Sprintf("%s %% of the operations failed; %s %% are allowed.", short(rate), short(s.errorLimit()))
 	}
 	if o.Queued {
 		return engine.OutcomeQueueDetected, at + "the warehouse had queries waiting."
@@ -59,7 +61,8 @@ func (s *Search) outcome(o Observation, step engine.FindMaxStep) (engine.StepOut
 	if s.cfg.Unit == engine.FindMaxRate {
 		offered := float64(o.Operations + o.Dropped)
 		if dropped := float64(o.Dropped) / offered * 100; dropped > maxDroppedPct {
-			return engine.OutcomePlateau, at + fmt.Sprintf("%s %% of the operations were dropped, because too many were waiting.", short(dropped))
+			return engine.OutcomePlateau,
+				at + fmt.Sprintf("%s %% of the operations were dropped, because too many were waiting.", short(dropped))
 		}
 		if s.missed(o) {
 			return engine.OutcomePlateau, at + fmt.Sprintf("only %s/s were done.", short(o.QPS))
@@ -117,7 +120,8 @@ func (s *Search) slow(o Observation, step engine.FindMaxStep) string {
 func (s *Search) growth(o Observation) (engine.StepOutcome, string) {
 	if s.stage != engine.StageStepping {
 		if s.plateau > 0 && o.QPS >= s.plateau*(1-plateauTolerance) {
-			return engine.OutcomePlateau, fmt.Sprintf("At %s throughput was %s/s, as much as above it.", s.words(s.level), short(o.QPS))
+			return engine.OutcomePlateau,
+				fmt.Sprintf("At %s throughput was %s/s, as much as above it.", s.words(s.level), short(o.QPS))
 		}
 		return engine.OutcomeStable, ""
 	}
@@ -162,7 +166,8 @@ func (s *Search) none() string {
 		return "No level was found to be stable, so there is no answer."
 	}
 	if s.own > maxOwn {
-		return fmt.Sprintf("No level that was tried is sustained. %s %d repeated steps of the first level were slower than the baseline, which is its own, so the target or its machine is not steady.",
+		return fmt.Sprintf("No level that was tried is sustained. %s %d repeated steps of the first level were slower "+
+			"than the baseline, which is its own, so the target or its machine is not steady.",
 			s.limitReason, s.own)
 	}
 	return "No level that was tried is sustained. " + s.limitReason

@@ -152,7 +152,8 @@ func Replay(cfg Config, steps []engine.FindMaxStep) *Search {
 		if step.Outcome == engine.OutcomeErrorThreshold && !s.failing(step.ErrorRate*100) {
 			missing = 1
 		}
-		s.Observe(Observation{Missing: missing, Operations: step.TotalQueries, Errors: step.ErrorCount, Dropped: step.DroppedCount, QPS: step.QPS,
+		s.Observe(Observation{Missing: missing, Operations: step.TotalQueries, Errors: step.ErrorCount,
+			Dropped: step.DroppedCount, QPS: step.QPS,
 			P50: step.P50LatencyMs, P95: step.P95LatencyMs, P99: step.P99LatencyMs, Queued: step.QueueDetected})
 		s.steps[len(s.steps)-1] = step
 	}
@@ -330,7 +331,8 @@ func (s *Search) missedItself(step engine.FindMaxStep) bool {
 
 // giveUp ends a search on a target that is not steady, with the highest level that did hold twice.
 func (s *Search) giveUp() {
-	why := fmt.Sprintf("%d repeated steps gave another result than the first time, so the target or its machine is not steady. ", s.refuted)
+	why := fmt.Sprintf("%d repeated steps gave another result than the first time, so the target or its machine is not "+
+		"steady. ", s.refuted)
 	if s.twice > 0 {
 		s.lo, s.plateau = s.twice, 0
 	}
@@ -359,7 +361,8 @@ func (s *Search) answer() float64 {
 // finish writes the result. prefix goes before the sentence that tells the answer.
 func (s *Search) finish(confirmed bool, prefix string) {
 	s.stage = engine.StageDone
-	r := &engine.FindMaxResult{Unit: s.cfg.Unit, Confirmed: confirmed, BaselineP95Ms: s.baseline, Limit: s.limit, Steps: len(s.steps),
+	r := &engine.FindMaxResult{Unit: s.cfg.Unit, Confirmed: confirmed, BaselineP95Ms: s.baseline, Limit: s.limit,
+		Steps:      len(s.steps),
 		UpperBound: s.cfg.Max, History: slices.Clone(s.steps)}
 	s.result = r
 	_, r.FirstUnstable = s.Bounds()
@@ -378,7 +381,8 @@ func (s *Search) finish(confirmed bool, prefix string) {
 	// The last step at the level is the confirming one when there was one.
 	for i := len(s.steps) - 1; i >= 0; i-- {
 		if step := s.steps[i]; step.Level() == level {
-			r.QPS, r.P50LatencyMs, r.P95LatencyMs, r.P99LatencyMs, r.ErrorRate = step.QPS, step.P50LatencyMs, step.P95LatencyMs, step.P99LatencyMs, step.ErrorRate
+			r.QPS, r.P50LatencyMs, r.P95LatencyMs, r.P99LatencyMs, r.ErrorRate = step.QPS, step.P50LatencyMs, step.P95LatencyMs,
+				step.P99LatencyMs, step.ErrorRate
 			break
 		}
 	}

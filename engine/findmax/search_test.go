@@ -142,7 +142,8 @@ func observed(counts []int32, seconds float64) Observation {
 		}
 		return nil
 	}
-	return Observation{Operations: int64(total), QPS: float64(total) / seconds, P50: at(0.50), P95: at(0.95), P99: at(0.99)}
+	return Observation{Operations: int64(total), QPS: float64(total) / seconds, P50: at(0.50), P95: at(0.95),
+		P99: at(0.99)}
 }
 
 func drive(t testing.TB, s *Search, run func(level float64) Observation) *engine.FindMaxResult {
@@ -159,7 +160,8 @@ func drive(t testing.TB, s *Search, run func(level float64) Observation) *engine
 }
 
 func config() Config {
-	return Config{Unit: engine.FindMaxConnections, Start: 4, Increment: 8, Max: 1000, QPSStabilityPct: 5, LatencyStabilityPct: 20, MaxErrorRatePct: 1}
+	return Config{Unit: engine.FindMaxConnections, Start: 4, Increment: 8, Max: 1000, QPSStabilityPct: 5,
+		LatencyStabilityPct: 20, MaxErrorRatePct: 1}
 }
 
 // closedP95 is the 95th percentile, in mean service times, of an operation in a
@@ -205,10 +207,14 @@ func TestFindsTheLatencyKnee(t *testing.T) {
 		cfg.QPSStabilityPct = -100 // the latency rule alone
 		r := drive(t, New(cfg), func(level float64) Observation { return f.closed(int(level), 100_000) })
 		limit := closedP95(f.servers, 1) * 1.2
-		knee := f.servers + sort.Search(2*f.servers, func(more int) bool { return closedP95(f.servers, f.servers+more+1) > limit })
-		t.Logf("seed %d: %d servers: the knee is at %d, found %d in %d steps", seed, f.servers, knee, *r.MaxConnections, r.Steps)
-		if !r.Found || !r.Confirmed || r.Limit != engine.OutcomeDegraded || math.Abs(float64(*r.MaxConnections-knee)) > 0.05*float64(knee) {
-			t.Errorf("seed %d: %d servers: the knee is at %d, the search says %+v (%v)", seed, f.servers, knee, r, r.MaxConnections)
+		knee := f.servers + sort.Search(2*f.servers,
+			func(more int) bool { return closedP95(f.servers, f.servers+more+1) > limit })
+		t.Logf("seed %d: %d servers: the knee is at %d, found %d in %d steps", seed, f.servers, knee, *r.MaxConnections,
+			r.Steps)
+		if !r.Found || !r.Confirmed || r.Limit != engine.OutcomeDegraded ||
+			math.Abs(float64(*r.MaxConnections-knee)) > 0.05*float64(knee) {
+			t.Errorf("seed %d: %d servers: the knee is at %d, the search says %+v (%v)", seed, f.servers, knee, r,
+				r.MaxConnections)
 		}
 	}
 }
@@ -222,7 +228,8 @@ func TestFindsThePlateau(t *testing.T) {
 		cfg := config()
 		cfg.LatencyStabilityPct = 100_000
 		r := drive(t, New(cfg), func(level float64) Observation { return f.closed(int(level), 60_000) })
-		if !r.Found || r.Limit != engine.OutcomePlateau || math.Abs(float64(*r.MaxConnections-f.servers)) > 0.05*float64(f.servers) {
+		if !r.Found || r.Limit != engine.OutcomePlateau ||
+			math.Abs(float64(*r.MaxConnections-f.servers)) > 0.05*float64(f.servers) {
 			t.Errorf("seed %d: %d servers, the search says %+v", seed, f.servers, r)
 		}
 	}
@@ -237,7 +244,8 @@ func TestFindsTheRate(t *testing.T) {
 		// P99 of M/M/1 is ln 100 ÷ (µ − λ).
 		objective := 1000 * math.Log(100) * f.mean * 4
 		knee := (1 - 1.0/4) / f.mean
-		cfg := Config{Unit: engine.FindMaxRate, Start: 0.1 / f.mean, Increment: 0.15 / f.mean, Max: 1e6, SLO: &engine.SLO{P99Ms: &objective}, MaxErrorRatePct: 1}
+		cfg := Config{Unit: engine.FindMaxRate, Start: 0.1 / f.mean, Increment: 0.15 / f.mean, Max: 1e6,
+			SLO: &engine.SLO{P99Ms: &objective}, MaxErrorRatePct: 1}
 		r := drive(t, New(cfg), func(level float64) Observation { return f.open(level, 200_000) })
 		if !r.Found || math.Abs(*r.MaxQPSTarget-knee) > 0.05*knee {
 			t.Errorf("seed %d: the limit is %.1f/s, the search says %+v", seed, knee, r)
@@ -270,7 +278,8 @@ func TestAnswers(t *testing.T) {
 		{"errors begin above 37", nil, errorsAbove(37), "37 ERROR_THRESHOLD 20 % of the operations failed; 1 % are allowed"},
 		{"errors begin below the first step", nil, errorsAbove(2), "2 ERROR_THRESHOLD At 3 connections"},
 		{"no level holds", nil, errorsAbove(0), "none ERROR_THRESHOLD No level that was tried is sustained. At 1 connection"},
-		{"an objective that nothing meets", func(c *Config) { c.SLO = &engine.SLO{P99Ms: ms(0.5)} }, steady, "none DEGRADED P99 was 3 ms; the objective is 0.5 ms"},
+		{"an objective that nothing meets", func(c *Config) { c.SLO = &engine.SLO{P99Ms: ms(0.5)} }, steady,
+			"none DEGRADED P99 was 3 ms; the objective is 0.5 ms"},
 		{"the upper bound", func(c *Config) { c.Max = 50 }, steady, "50  the limit lies above 50 connections"},
 		{"a start above the upper bound", func(c *Config) { c.Start, c.Max = 60, 50 }, steady, "60  the limit lies above"},
 		{"the warehouse queues", nil, func(level float64) Observation {
@@ -278,18 +287,22 @@ func TestAnswers(t *testing.T) {
 			o.Queued = level >= 24
 			return o
 		}, "23 QUEUE_DETECTED the warehouse had queries waiting"},
-		{"a target that answers nothing", nil, func(float64) Observation { return Observation{} }, "none DEGRADED no operation ended within the step"},
-		{"an objective on errors", func(c *Config) { c.SLO = &engine.SLO{ErrorRatePct: ms(30)} }, errorsAbove(3), "1000  the limit lies above"},
-		{"a rate that drops", func(c *Config) { c.Unit, c.Start, c.Increment = engine.FindMaxRate, 100, 100 }, func(level float64) Observation {
-			o := Observation{Operations: 10_000, QPS: level, P50: ms(1), P95: ms(2), P99: ms(3)}
-			if level > 512 {
-				o.Dropped = 100
-			}
-			return o
-		}, "512 PLATEAU were dropped, because too many were waiting"},
-		{"a rate that is not reached", func(c *Config) { c.Unit, c.Start, c.Increment = engine.FindMaxRate, 100, 100 }, func(level float64) Observation {
-			return Observation{Operations: 10_000, QPS: min(level, 512), P50: ms(1), P95: ms(2), P99: ms(3)}
-		}, "512 PLATEAU only 512/s were done"},
+		{"a target that answers nothing", nil, func(float64) Observation { return Observation{} },
+			"none DEGRADED no operation ended within the step"},
+		{"an objective on errors", func(c *Config) { c.SLO = &engine.SLO{ErrorRatePct: ms(30)} }, errorsAbove(3),
+			"1000  the limit lies above"},
+		{"a rate that drops", func(c *Config) { c.Unit, c.Start, c.Increment = engine.FindMaxRate, 100, 100 },
+			func(level float64) Observation {
+				o := Observation{Operations: 10_000, QPS: level, P50: ms(1), P95: ms(2), P99: ms(3)}
+				if level > 512 {
+					o.Dropped = 100
+				}
+				return o
+			}, "512 PLATEAU were dropped, because too many were waiting"},
+		{"a rate that is not reached", func(c *Config) { c.Unit, c.Start, c.Increment = engine.FindMaxRate, 100, 100 },
+			func(level float64) Observation {
+				return Observation{Operations: 10_000, QPS: min(level, 512), P50: ms(1), P95: ms(2), P99: ms(3)}
+			}, "512 PLATEAU only 512/s were done"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -361,7 +374,10 @@ func TestTheFirstLevelIsRepeated(t *testing.T) {
 			t.Errorf("slower %d times: %+v", times, r)
 		}
 	}
-	if r := slowAgain(3); r.Found || !strings.HasSuffix(r.Reason, "3 repeated steps of the first level were slower than the baseline, which is its own, so the target or its machine is not steady.") {
+	if r := slowAgain(3); r.Found ||
+		!strings.HasSuffix(r.Reason,
+			"3 repeated steps of the first level were slower than the baseline, which is its own, so the target or its "+
+				"machine is not steady.") {
 		t.Errorf("slower 3 times: %+v", r)
 	}
 }
@@ -377,7 +393,8 @@ func TestASearchThatIsCutShort(t *testing.T) {
 	s.Observe(steady(12))
 	s.End("The run was stopped")
 	s.End("again")
-	if r := s.Result(); !r.Found || *r.MaxConnections != 12 || r.Confirmed || !strings.HasPrefix(r.Reason, "The run was stopped. The target sustains 12 connections.") {
+	if r := s.Result(); !r.Found || *r.MaxConnections != 12 || r.Confirmed ||
+		!strings.HasPrefix(r.Reason, "The run was stopped. The target sustains 12 connections.") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -403,10 +420,12 @@ func TestEverySearchEnds(t *testing.T) {
 			if n > 1000 {
 				t.Fatal("the search does not end")
 			}
-			if level <= 0 || level > max(cfg.Max, cfg.Start) || cfg.Unit == engine.FindMaxConnections && level != math.Trunc(level) {
+			if level <= 0 || level > max(cfg.Max, cfg.Start) || cfg.Unit == engine.FindMaxConnections &&
+				level != math.Trunc(level) {
 				t.Fatalf("level %v", level)
 			}
-			o := Observation{Operations: rapid.Int64Range(0, 1000).Draw(t, "operations"), QPS: rapid.Float64Range(0, 500).Draw(t, "qps"), Queued: rapid.IntRange(0, 9).Draw(t, "queued") == 0}
+			o := Observation{Operations: rapid.Int64Range(0, 1000).Draw(t, "operations"),
+				QPS: rapid.Float64Range(0, 500).Draw(t, "qps"), Queued: rapid.IntRange(0, 9).Draw(t, "queued") == 0}
 			if o.Operations > 0 {
 				o.Errors = rapid.Int64Range(0, o.Operations/20).Draw(t, "errors")
 				o.P95 = ms(rapid.Float64Range(0, 10).Draw(t, "p95"))

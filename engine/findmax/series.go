@@ -102,7 +102,8 @@ func (s *Series) Observe(o Observation) engine.FindMaxStep {
 func (s *Series) Note(begun, ended time.Time, measured time.Duration) engine.FindMaxStep {
 	noted := s.last.Note(begun, ended, measured)
 	step := &s.steps[len(s.steps)-1]
-	step.StepStartTime, step.StepEndTime, step.StepDurationSeconds = noted.StepStartTime, noted.StepEndTime, noted.StepDurationSeconds
+	step.StepStartTime, step.StepEndTime, step.StepDurationSeconds = noted.StepStartTime, noted.StepEndTime,
+		noted.StepDurationSeconds
 	if s.result != nil {
 		s.result.History[len(s.result.History)-1] = *step
 	}
@@ -186,7 +187,8 @@ func (s *Series) told(sp *engine.FindMaxSpread) string {
 	if s.cfg.Unit == engine.FindMaxRate {
 		unit = ""
 	}
-	text := fmt.Sprintf("%d of %d searches were finished, and found %s%s", sp.Finished, sp.Asked, strings.Join(list, ", "), unit)
+	text := fmt.Sprintf("%d of %d searches were finished, and found %s%s", sp.Finished, sp.Asked, strings.Join(list, ", "),
+		unit)
 	if sp.Level != nil && sp.Level.CVPct != nil {
 		text += fmt.Sprintf(" (median %s, coefficient of variation %s %%)", short(sp.Level.Median), short(*sp.Level.CVPct))
 	}
@@ -194,8 +196,10 @@ func (s *Series) told(sp *engine.FindMaxSpread) string {
 }
 
 func repetition(number int, r *engine.FindMaxResult) engine.FindMaxRepetition {
-	out := engine.FindMaxRepetition{Repetition: number, Found: r.Found, Confirmed: r.Confirmed, QPS: r.QPS, P50LatencyMs: r.P50LatencyMs, P95LatencyMs: r.P95LatencyMs,
-		P99LatencyMs: r.P99LatencyMs, ErrorRate: r.ErrorRate, BaselineP95Ms: r.BaselineP95Ms, Limit: r.Limit, FirstUnstable: r.FirstUnstable, Steps: r.Steps, Reason: r.Reason}
+	out := engine.FindMaxRepetition{Repetition: number, Found: r.Found, Confirmed: r.Confirmed, QPS: r.QPS,
+		P50LatencyMs: r.P50LatencyMs, P95LatencyMs: r.P95LatencyMs,
+		P99LatencyMs: r.P99LatencyMs, ErrorRate: r.ErrorRate, BaselineP95Ms: r.BaselineP95Ms, Limit: r.Limit,
+		FirstUnstable: r.FirstUnstable, Steps: r.Steps, Reason: r.Reason}
 	if level, ok := r.Level(); ok {
 		out.Level = &level
 	}

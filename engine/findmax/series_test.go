@@ -44,13 +44,15 @@ func TestASeriesTellsHowFarItsAnswersLieApart(t *testing.T) {
 		t.Fatalf("the middle answer is 20, not %+v", r)
 	}
 	sp := r.Spread
-	if sp == nil || sp.Asked != 3 || sp.Finished != 3 || sp.Found != 3 || sp.Level == nil || sp.Level.Median != 20 || sp.Level.Min != 18 || sp.Level.Max != 22 {
+	if sp == nil || sp.Asked != 3 || sp.Finished != 3 || sp.Found != 3 || sp.Level == nil || sp.Level.Median != 20 ||
+		sp.Level.Min != 18 || sp.Level.Max != 22 {
 		t.Fatalf("spread %+v", sp)
 	}
 	if cv := *sp.Level.CVPct; math.Abs(cv-10) > 1e-9 {
 		t.Errorf("18, 20 and 22 have a coefficient of variation of 10 %%, not %v", cv)
 	}
-	if len(r.Repetitions) != 3 || *r.Repetitions[0].Level != 22 || *r.Repetitions[1].Level != 18 || r.Repetitions[2].QPS != 2000 {
+	if len(r.Repetitions) != 3 || *r.Repetitions[0].Level != 22 || *r.Repetitions[1].Level != 18 ||
+		r.Repetitions[2].QPS != 2000 {
 		t.Errorf("repetitions %+v", r.Repetitions)
 	}
 	total := 0
@@ -64,7 +66,8 @@ func TestASeriesTellsHowFarItsAnswersLieApart(t *testing.T) {
 		if step.StepNumber != i+1 || step.StepEndTime.IsZero() {
 			t.Errorf("step %d is number %d, ended %v", i+1, step.StepNumber, step.StepEndTime)
 		}
-		if first := i == 0 || r.History[i-1].Repetition != step.Repetition; first && (step.TotalTargetConnections != 4 || step.QPSVsPriorPct != nil || *step.P95VsBaselinePct != 0) {
+		if first := i == 0 || r.History[i-1].Repetition != step.Repetition; first &&
+			(step.TotalTargetConnections != 4 || step.QPSVsPriorPct != nil || *step.P95VsBaselinePct != 0) {
 			t.Errorf("search %d does not begin anew: %+v", step.Repetition, step)
 		}
 	}
@@ -77,7 +80,8 @@ func TestASeriesTellsHowFarItsAnswersLieApart(t *testing.T) {
 func TestASeriesOfOneIsASearch(t *testing.T) {
 	one := drive(t, New(config()), func(level float64) Observation { return holding(level, 21) })
 	r := knees(t, NewSeries(config(), 0), 21)
-	if r.Spread != nil || r.Repetitions != nil || *r.MaxConnections != *one.MaxConnections || r.Reason != one.Reason || len(r.History) != len(one.History) {
+	if r.Spread != nil || r.Repetitions != nil || *r.MaxConnections != *one.MaxConnections || r.Reason != one.Reason ||
+		len(r.History) != len(one.History) {
 		t.Errorf("%+v\n%+v", r, one)
 	}
 }
@@ -91,7 +95,8 @@ func TestASeriesThatIsEnded(t *testing.T) {
 	s.End("The run was stopped before the search was over")
 	s.End("again")
 	r := s.Result()
-	if r.MaxConnections == nil || *r.MaxConnections != 21 || r.Spread.Finished != 2 || r.Spread.Asked != 5 || r.Spread.Level.Median != 21.5 {
+	if r.MaxConnections == nil || *r.MaxConnections != 21 || r.Spread.Finished != 2 || r.Spread.Asked != 5 ||
+		r.Spread.Level.Median != 21.5 {
 		t.Fatalf("%+v, %+v", r, r.Spread)
 	}
 	if !strings.HasPrefix(r.Reason, "The run was stopped before the search was over. 2 of 5 searches were finished") {
@@ -104,7 +109,8 @@ func TestASeriesThatIsEnded(t *testing.T) {
 	s = NewSeries(config(), 2)
 	s.Observe(holding(4, 20))
 	s.End("It was stopped")
-	if r := s.Result(); !r.Found || *r.MaxConnections != 4 || r.Confirmed || r.Spread.Finished != 1 || !strings.Contains(r.Reason, "It was stopped") {
+	if r := s.Result(); !r.Found || *r.MaxConnections != 4 || r.Confirmed || r.Spread.Finished != 1 ||
+		!strings.Contains(r.Reason, "It was stopped") {
 		t.Errorf("%+v", r)
 	}
 	// And one without a step has no answer.
@@ -164,7 +170,8 @@ func TestASeriesIsReplayed(t *testing.T) {
 		a, b := s.Result(), again.Result()
 		la, _ := a.Level()
 		lb, _ := b.Level()
-		if a.Found != b.Found || la != lb || a.Reason != b.Reason || len(a.History) != len(b.History) || len(a.Repetitions) != len(b.Repetitions) {
+		if a.Found != b.Found || la != lb || a.Reason != b.Reason || len(a.History) != len(b.History) ||
+			len(a.Repetitions) != len(b.Repetitions) {
 			t.Fatalf("%+v\n%+v", a, b)
 		}
 	})

@@ -56,10 +56,14 @@ func New(g engine.Guardrails) *Watch {
 			return of(s.Resources)
 		}
 	}
-	add("max_cpu_percent", "generator CPU", "%", g.MaxCPUPercent, resource(func(r *engine.Resources) *float64 { return &r.CPUPercent }))
-	add("max_memory_percent", "generator memory", "%", g.MaxMemoryPercent, resource(func(r *engine.Resources) *float64 { return &r.MemoryPercent }))
-	add("max_host_cpu_percent", "host CPU", "%", g.MaxHostCPUPercent, resource(func(r *engine.Resources) *float64 { return &r.HostCPUPercent }))
-	add("max_host_memory_percent", "host memory", "%", g.MaxHostMemoryPercent, resource(func(r *engine.Resources) *float64 { return &r.HostMemoryPercent }))
+	add("max_cpu_percent", "generator CPU", "%", g.MaxCPUPercent,
+		resource(func(r *engine.Resources) *float64 { return &r.CPUPercent }))
+	add("max_memory_percent", "generator memory", "%", g.MaxMemoryPercent,
+		resource(func(r *engine.Resources) *float64 { return &r.MemoryPercent }))
+	add("max_host_cpu_percent", "host CPU", "%", g.MaxHostCPUPercent,
+		resource(func(r *engine.Resources) *float64 { return &r.HostCPUPercent }))
+	add("max_host_memory_percent", "host memory", "%", g.MaxHostMemoryPercent,
+		resource(func(r *engine.Resources) *float64 { return &r.HostMemoryPercent }))
 	add("max_error_rate_pct", "error rate", "%", g.MaxErrorRatePct, func(s Sample) *float64 { return s.ErrorPct })
 	add("max_p95_ms", "P95 latency", "ms", g.MaxP95Ms, func(s Sample) *float64 { return s.P95Ms })
 	add("max_p99_ms", "P99 latency", "ms", g.MaxP99Ms, func(s Sample) *float64 { return s.P99Ms })
@@ -91,7 +95,8 @@ func (w *Watch) Observe(at time.Time, s Sample) string {
 			l.since = at
 		}
 		if l.held = at.Sub(l.since); l.held+jitter >= w.hold && triggered == "" {
-			triggered = fmt.Sprintf("%s at %.1f %s for %.0f s, the limit is %g %s", l.words, seen, l.unit, l.held.Seconds(), l.max, l.unit)
+			triggered = fmt.Sprintf("%s at %.1f %s for %.0f s, the limit is %g %s", l.words, seen, l.unit, l.held.Seconds(),
+				l.max, l.unit)
 		}
 	}
 	return triggered
@@ -101,7 +106,8 @@ func (w *Watch) Observe(at time.Time, s Sample) string {
 func (w *Watch) State() []engine.GuardrailState {
 	out := make([]engine.GuardrailState, 0, len(w.limits))
 	for _, l := range w.limits {
-		out = append(out, engine.GuardrailState{Name: l.name, Limit: l.max, Value: l.last, HeldSeconds: l.held.Seconds(), HoldSeconds: w.hold.Seconds()})
+		out = append(out, engine.GuardrailState{Name: l.name, Limit: l.max, Value: l.last, HeldSeconds: l.held.Seconds(),
+			HoldSeconds: w.hold.Seconds()})
 	}
 	return out
 }

@@ -30,7 +30,8 @@ func TestALimitTriggersOnceItHeld(t *testing.T) {
 		at := noon
 		var since time.Time
 		for range rapid.IntRange(1, 60).Draw(t, "samples") {
-			step := time.Duration(rapid.SampledFrom([]int{100, 900, 1000, 2500, 3000, 3001, 60000}).Draw(t, "ms")) * time.Millisecond
+			step := time.Duration(rapid.SampledFrom([]int{100, 900, 1000, 2500, 3000, 3001, 60000}).Draw(t,
+				"ms")) * time.Millisecond
 			at = at.Add(step)
 			if step > 3*time.Second {
 				since = time.Time{}
@@ -51,7 +52,8 @@ func TestALimitTriggersOnceItHeld(t *testing.T) {
 			if got := w.Observe(at, sample); (got != "") != want {
 				t.Fatalf("after %v over the limit, hold %v: %q", at.Sub(since), hold, got)
 			}
-			if state := w.State()[0]; (state.HeldSeconds > 0) && since.IsZero() || state.HoldSeconds != hold || state.Limit != max {
+			if state := w.State()[0]; (state.HeldSeconds > 0) && since.IsZero() || state.HoldSeconds != hold ||
+				state.Limit != max {
 				t.Fatalf("%+v", state)
 			}
 		}
@@ -66,13 +68,20 @@ func TestEachLimitSaysWhatItSaw(t *testing.T) {
 		name string
 		want string
 	}{
-		{engine.Guardrails{MaxCPUPercent: &limit}, Sample{Resources: &engine.Resources{CPUPercent: high}}, "max_cpu_percent", "generator CPU at 100.0 % for 1 s, the limit is 50 %"},
-		{engine.Guardrails{MaxMemoryPercent: &limit}, Sample{Resources: &engine.Resources{MemoryPercent: high}}, "max_memory_percent", "generator memory at 100.0 % for 1 s, the limit is 50 %"},
-		{engine.Guardrails{MaxHostCPUPercent: &limit}, Sample{Resources: &engine.Resources{HostCPUPercent: high}}, "max_host_cpu_percent", "host CPU at 100.0 % for 1 s, the limit is 50 %"},
-		{engine.Guardrails{MaxHostMemoryPercent: &limit}, Sample{Resources: &engine.Resources{HostMemoryPercent: high}}, "max_host_memory_percent", "host memory at 100.0 % for 1 s, the limit is 50 %"},
-		{engine.Guardrails{MaxErrorRatePct: &limit}, Sample{ErrorPct: &high}, "max_error_rate_pct", "error rate at 100.0 % for 1 s, the limit is 50 %"},
-		{engine.Guardrails{MaxP95Ms: &limit}, Sample{P95Ms: &high}, "max_p95_ms", "P95 latency at 100.0 ms for 1 s, the limit is 50 ms"},
-		{engine.Guardrails{MaxP99Ms: &limit}, Sample{P99Ms: &high}, "max_p99_ms", "P99 latency at 100.0 ms for 1 s, the limit is 50 ms"},
+		{engine.Guardrails{MaxCPUPercent: &limit}, Sample{Resources: &engine.Resources{CPUPercent: high}}, "max_cpu_percent",
+			"generator CPU at 100.0 % for 1 s, the limit is 50 %"},
+		{engine.Guardrails{MaxMemoryPercent: &limit}, Sample{Resources: &engine.Resources{MemoryPercent: high}},
+			"max_memory_percent", "generator memory at 100.0 % for 1 s, the limit is 50 %"},
+		{engine.Guardrails{MaxHostCPUPercent: &limit}, Sample{Resources: &engine.Resources{HostCPUPercent: high}},
+			"max_host_cpu_percent", "host CPU at 100.0 % for 1 s, the limit is 50 %"},
+		{engine.Guardrails{MaxHostMemoryPercent: &limit}, Sample{Resources: &engine.Resources{HostMemoryPercent: high}},
+			"max_host_memory_percent", "host memory at 100.0 % for 1 s, the limit is 50 %"},
+		{engine.Guardrails{MaxErrorRatePct: &limit}, Sample{ErrorPct: &high}, "max_error_rate_pct",
+			"error rate at 100.0 % for 1 s, the limit is 50 %"},
+		{engine.Guardrails{MaxP95Ms: &limit}, Sample{P95Ms: &high}, "max_p95_ms",
+			"P95 latency at 100.0 ms for 1 s, the limit is 50 ms"},
+		{engine.Guardrails{MaxP99Ms: &limit}, Sample{P99Ms: &high}, "max_p99_ms",
+			"P99 latency at 100.0 ms for 1 s, the limit is 50 ms"},
 	} {
 		tt.g.HoldSeconds = 1
 		w := New(tt.g)
@@ -82,7 +91,8 @@ func TestEachLimitSaysWhatItSaw(t *testing.T) {
 		if got := w.Observe(noon.Add(time.Second), tt.s); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
-		if s := w.State(); len(s) != 1 || s[0].Name != tt.name || s[0].Value == nil || *s[0].Value != high || s[0].HeldSeconds != 1 {
+		if s := w.State(); len(s) != 1 || s[0].Name != tt.name || s[0].Value == nil || *s[0].Value != high ||
+			s[0].HeldSeconds != 1 {
 			t.Errorf("%+v", s)
 		}
 	}
@@ -110,7 +120,8 @@ func TestWithoutLimitsNothingTriggers(t *testing.T) {
 	w := New(engine.Guardrails{})
 	high := 1e9
 	for i := range 100 {
-		s := Sample{Resources: &engine.Resources{CPUPercent: 100, MemoryPercent: 100, HostCPUPercent: 100, HostMemoryPercent: 100}, P95Ms: &high, P99Ms: &high, ErrorPct: &high}
+		s := Sample{Resources: &engine.Resources{CPUPercent: 100, MemoryPercent: 100, HostCPUPercent: 100,
+			HostMemoryPercent: 100}, P95Ms: &high, P99Ms: &high, ErrorPct: &high}
 		if got := w.Observe(time.Unix(int64(i), 0), s); got != "" || len(w.State()) != 0 {
 			t.Fatal(got)
 		}

@@ -229,7 +229,8 @@ func (h *Histogram) MergeData(d *engine.HistogramData) error {
 	}
 	highest := coarser(numBuckets-1, uint(Schema-d.Schema))
 	if d.Offset < 0 || len(d.Counts) > highest+1 || d.Offset > highest+1-len(d.Counts) {
-		return fmt.Errorf("reading histogram: buckets %d to %d do not exist at schema %d", d.Offset, d.Offset+len(d.Counts)-1, d.Schema)
+		return fmt.Errorf("reading histogram: buckets %d to %d do not exist at schema %d", d.Offset, d.Offset+len(d.Counts)-1,
+			d.Schema)
 	}
 	var count int64
 	for i, c := range d.Counts {

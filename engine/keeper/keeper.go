@@ -81,7 +81,8 @@ func (w *Write) Err() error { return w.err }
 
 // New is a keeper of one run; Run has to be called for it to write.
 func New(s store.Runs, runID string, log zerolog.Logger) *Keeper {
-	return &Keeper{store: s, runID: runID, log: log, wake: make(chan struct{}, 1), outages: make(chan Outage, 16), fenced: make(chan struct{})}
+	return &Keeper{store: s, runID: runID, log: log, wake: make(chan struct{}, 1), outages: make(chan Outage, 16),
+		fenced: make(chan struct{})}
 }
 
 // Outages tell when the store went away and came back.
@@ -140,7 +141,8 @@ func (k *Keeper) Add(name string, do func(ctx context.Context) error) *Write {
 
 // SaveTick queues one second. The keeper owns t afterwards.
 func (k *Keeper) SaveTick(t *store.Tick) {
-	k.push(&Write{name: "a second of the run", tick: t, do: func(ctx context.Context, _ bool) error { return k.store.SaveTick(ctx, *t) }})
+	k.push(&Write{name: "a second of the run", tick: t,
+		do: func(ctx context.Context, _ bool) error { return k.store.SaveTick(ctx, *t) }})
 }
 
 // Transition queues a change. expected are its events with the sequence ids
@@ -160,7 +162,8 @@ func (k *Keeper) Transition(t store.Transition, expected []engine.Event) *Write 
 			}
 		}
 		if err == nil && len(got) > 0 && len(expected) > 0 && got[0].SequenceID != expected[0].SequenceID {
-			k.log.Error().Str("run_id", k.runID).Int64("expected", expected[0].SequenceID).Int64("stored", got[0].SequenceID).Msg("an event was stored under another sequence id than it was sent with")
+			k.log.Error().Str("run_id", k.runID).Int64("expected", expected[0].SequenceID).Int64("stored", got[0].SequenceID).
+				Msg("an event was stored under another sequence id than it was sent with")
 		}
 		return err
 	}})
@@ -291,7 +294,8 @@ func (k *Keeper) reachable(yes bool, err error) {
 	case yes:
 		k.log.Info().Str("run_id", k.runID).Int("waiting", waiting).Msg("the control store is back")
 	default:
-		k.log.Warn().Err(err).Str("run_id", k.runID).Msg("the control store is away; the run goes on and is written when it is back")
+		k.log.Warn().Err(err).Str("run_id", k.runID).
+			Msg("the control store is away; the run goes on and is written when it is back")
 	}
 }
 

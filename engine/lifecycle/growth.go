@@ -80,13 +80,15 @@ func (r *Growth) Second(now time.Time, s Seen, have int, room Room) (add int, wh
 // Judge decides about a rate that is missed.
 func (r *Growth) Judge(s Seen, have int, room Room) (add int, why string) {
 	stop := func(format string, args ...any) (int, string) {
-		r.stopped = fmt.Sprintf("The rate of %.6g/s is missed (%.6g/s) and no run worker is added to the %d: ", s.Wanted, s.Achieved, have) + fmt.Sprintf(format, args...)
+		r.stopped = fmt.Sprintf("The rate of %.6g/s is missed (%.6g/s) and no run worker is added to the %d: ", s.Wanted,
+			s.Achieved, have) + fmt.Sprintf(format, args...)
 		return 0, r.stopped
 	}
 	if r.had > 0 && have > r.had {
 		gain, grown := s.Achieved/max(r.before, 1e-9)-1, float64(have)/float64(r.had)-1
 		if gain < worthwhile*grown {
-			return stop("%d did not serve more than %d had (%.6g/s), so the limit is the target's or the generator's, not the number of connections.", have, r.had, r.before)
+			return stop("%d did not serve more than %d had (%.6g/s), so the limit is the target's or the generator's, not "+
+				"the number of connections.", have, r.had, r.before)
 		}
 	}
 	switch {

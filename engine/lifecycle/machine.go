@@ -333,7 +333,8 @@ func (m *Machine) tick(now time.Time) []Action {
 				m.workers[id] = engine.WorkerDead
 			}
 			out := []Action{MarkLost{IDs: ids, Why: "did not end in time after STOP"}}
-			out = append(out, m.stop(now, engine.StopWorkerFailure, fmt.Sprintf("Worker failure: %d worker(s) stopped responding", len(ids)), "")...)
+			out = append(out, m.stop(now, engine.StopWorkerFailure,
+				fmt.Sprintf("Worker failure: %d worker(s) stopped responding", len(ids)), "")...)
 			return append(out, m.endWhenLeft(now)...)
 		}
 		return m.endWhenLeft(now)
@@ -344,12 +345,14 @@ func (m *Machine) tick(now time.Time) []Action {
 				late = append(late, id)
 			}
 		}
-		return m.stop(now, engine.StopSetupFailure, fmt.Sprintf("Set-up failed: %s not ready within %.0f s", strings.Join(late, ", "), m.plan.StartLimit.Seconds()), "")
+		return m.stop(now, engine.StopSetupFailure,
+			fmt.Sprintf("Set-up failed: %s not ready within %.0f s", strings.Join(late, ", "), m.plan.StartLimit.Seconds()), "")
 	case m.phase == engine.PhaseWarmup && now.Sub(m.loadAt) >= m.plan.Warmup:
 		m.phase, m.measureAt = engine.PhaseMeasurement, now
 		phase, at := m.phase, engine.At(now)
 		out := []Action{Change{From: engine.StatusRunning, Phase: &phase, WarmupEndTime: now,
-			Events: []engine.Event{{Type: engine.EventSetPhase, Data: engine.EventData{Scope: engine.ScopeRun, Phase: phase, EffectiveAt: &at}}}}}
+			Events: []engine.Event{{Type: engine.EventSetPhase,
+				Data: engine.EventData{Scope: engine.ScopeRun, Phase: phase, EffectiveAt: &at}}}}}
 		return append(out, m.nextStep(now)...)
 	case m.phase == engine.PhaseMeasurement && now.Sub(m.measureAt) >= m.plan.Duration:
 		return append(m.stop(now, engine.StopDurationElapsed, "", ""), m.endWhenLeft(now)...)
@@ -419,8 +422,9 @@ func (m *Machine) stop(now time.Time, reason engine.StopReason, sentence, by str
 		phase := m.phase
 		t.Phase = &phase
 	}
-	t.Events = []engine.Event{{Type: engine.EventStop, Data: engine.EventData{Scope: engine.ScopeRun, Reason: string(reason), Detail: sentence,
-		InitiatedBy: by, DrainTimeoutSeconds: m.plan.Drain(reason).Seconds()}}}
+	t.Events = []engine.Event{{Type: engine.EventStop,
+		Data: engine.EventData{Scope: engine.ScopeRun, Reason: string(reason), Detail: sentence,
+			InitiatedBy: by, DrainTimeoutSeconds: m.plan.Drain(reason).Seconds()}}}
 	return append(out, t)
 }
 

@@ -107,12 +107,14 @@ func (l *life) change(a Change) {
 
 // fixed is a run of a workload that keeps its run workers.
 func fixed(w engine.Workload, workers ...string) *Machine {
-	return New(Plan{Workers: workers, Warmup: w.Warmup(), Duration: w.Duration(), Stages: w.Stages, StartLimit: control.StartLimit,
-		Drain: func(r engine.StopReason) time.Duration { return control.DrainOf(w, r) }})
+	return New(Plan{Workers: workers, Warmup: w.Warmup(), Duration: w.Duration(), Stages: w.Stages,
+		StartLimit: control.StartLimit,
+		Drain:      func(r engine.StopReason) time.Duration { return control.DrainOf(w, r) }})
 }
 
 func phaseOrder(p engine.Phase) int {
-	for i, q := range []engine.Phase{engine.PhasePreparing, engine.PhaseWarmup, engine.PhaseMeasurement, engine.PhaseCooldown, engine.PhaseProcessing, engine.PhaseNone} {
+	for i, q := range []engine.Phase{engine.PhasePreparing, engine.PhaseWarmup, engine.PhaseMeasurement,
+		engine.PhaseCooldown, engine.PhaseProcessing, engine.PhaseNone} {
 		if p == q {
 			return i
 		}
@@ -124,12 +126,14 @@ func TestEveryRunEndsAndObeysTheContract(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 4).Draw(t, "workers")
 		var ids []string
-		l := &life{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), status: engine.StatusRunning, phase: engine.PhasePreparing, worker: map[string]engine.WorkerStatus{}}
+		l := &life{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), status: engine.StatusRunning,
+			phase: engine.PhasePreparing, worker: map[string]engine.WorkerStatus{}}
 		for i := range n {
 			ids = append(ids, fmt.Sprintf("worker-%d", i))
 			l.worker[ids[i]] = engine.WorkerStarting
 		}
-		l.run = fixed(engine.Workload{WarmupSeconds: float64(rapid.IntRange(0, 3).Draw(t, "warmup")), DurationSeconds: float64(rapid.IntRange(1, 10).Draw(t, "duration"))}, ids...)
+		l.run = fixed(engine.Workload{WarmupSeconds: float64(rapid.IntRange(0, 3).Draw(t, "warmup")),
+			DurationSeconds: float64(rapid.IntRange(1, 10).Draw(t, "duration"))}, ids...)
 		l.happen(Begun{})
 		prepared := false
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
@@ -146,14 +150,18 @@ func TestEveryRunEndsAndObeysTheContract(t *testing.T) {
 					l.happen(PrepareFailed{"no such table"})
 				}
 			case 2:
-				l.happen(StopAsked{Reason: rapid.SampledFrom([]engine.StopReason{engine.StopUserRequested, engine.StopGuardrail}).Draw(t, "reason"), Sentence: "because"})
+				l.happen(StopAsked{Reason: rapid.SampledFrom([]engine.StopReason{engine.StopUserRequested, engine.StopGuardrail}).
+					Draw(t, "reason"), Sentence: "because"})
 			case 3:
 				l.happen(WorkersLost{IDs: []string{rapid.SampledFrom(ids).Draw(t, "lost")}})
 			case 4, 5, 6:
 				if l.places > 0 {
 					id := rapid.SampledFrom(ids).Draw(t, "worker")
 					if !l.worker[id].Ended() {
-						l.happen(WorkerChanged{ID: id, Status: rapid.SampledFrom([]engine.WorkerStatus{engine.WorkerReady, engine.WorkerReady, engine.WorkerReady, engine.WorkerRunning, engine.WorkerDraining, engine.WorkerCompleted, engine.WorkerFailed}).Draw(t, "status"), Message: "m"})
+						l.happen(WorkerChanged{ID: id,
+							Status: rapid.SampledFrom([]engine.WorkerStatus{engine.WorkerReady, engine.WorkerReady, engine.WorkerReady,
+								engine.WorkerRunning, engine.WorkerDraining, engine.WorkerCompleted, engine.WorkerFailed}).Draw(t, "status"),
+							Message: "m"})
 					}
 				}
 			default:
@@ -218,17 +226,32 @@ func TestTheCourseOfARun(t *testing.T) {
 		want     string
 		sentence string
 	}{
-		{"it completes", []any{Prepared{}, ready("worker-0"), ready("worker-1"), 3 * time.Second, 10 * time.Second, gone("worker-0"), gone("worker-1")}, "COMPLETED/PROCESSING", ""},
+		{"it completes", []any{Prepared{}, ready("worker-0"), ready("worker-1"), 3 * time.Second, 10 * time.Second,
+			gone("worker-0"), gone("worker-1")}, "COMPLETED/PROCESSING", ""},
 		{"warm-up first", []any{Prepared{}, ready("worker-0"), ready("worker-1")}, "RUNNING/WARMUP", ""},
 		{"one ready worker is not enough", []any{Prepared{}, ready("worker-0"), 20 * time.Second}, "RUNNING/PREPARING", ""},
-		{"not ready in time", []any{Prepared{}, ready("worker-0"), 120 * time.Second, gone("worker-0"), gone("worker-1")}, "FAILED/PROCESSING", "Set-up failed: worker-1 not ready within 120 s"},
-		{"one cannot connect", []any{Prepared{}, ready("worker-0"), WorkerChanged{"worker-1", engine.WorkerFailed, "wrong password"}, gone("worker-0")}, "FAILED/PROCESSING", "Set-up failed: wrong password"},
+		{"not ready in time", []any{Prepared{}, ready("worker-0"), 120 * time.Second, gone("worker-0"), gone("worker-1")},
+			"FAILED/PROCESSING", "Set-up failed: worker-1 not ready within 120 s"},
+		{"one cannot connect", []any{Prepared{}, ready("worker-0"),
+			WorkerChanged{"worker-1", engine.WorkerFailed, "wrong password"}, gone("worker-0")}, "FAILED/PROCESSING",
+			"Set-up failed: wrong password"},
 		{"preparation fails", []any{PrepareFailed{"no such table"}}, "FAILED/PROCESSING", "Set-up failed: no such table"},
-		{"cancelled while preparing", []any{StopAsked{engine.StopUserRequested, "User requested cancellation", "me"}, PrepareFailed{"cancelled"}}, "CANCELLED/PROCESSING", "User requested cancellation"},
-		{"cancelled while draining", []any{Prepared{}, ready("worker-0"), ready("worker-1"), 3 * time.Second, 10 * time.Second, StopAsked{engine.StopUserRequested, "User requested cancellation", "me"}, gone("worker-0"), gone("worker-1")}, "CANCELLED/PROCESSING", "User requested cancellation"},
-		{"two workers die at once", []any{Prepared{}, ready("worker-0"), ready("worker-1"), WorkersLost{two}}, "FAILED/PROCESSING", "Worker failure: 2 worker(s) stopped responding"},
-		{"the workload ends by itself", []any{Prepared{}, ready("worker-0"), ready("worker-1"), gone("worker-0"), gone("worker-1")}, "COMPLETED/PROCESSING", ""},
-		{"a worker that never leaves", []any{Prepared{}, ready("worker-0"), ready("worker-1"), StopAsked{engine.StopUserRequested, "User requested cancellation", "me"}, gone("worker-0"), control.DrainLimit + drainGrace}, "CANCELLED/PROCESSING", "User requested cancellation"},
+		{"cancelled while preparing",
+			[]any{StopAsked{engine.StopUserRequested, "User requested cancellation", "me"}, PrepareFailed{"cancelled"}},
+			"CANCELLED/PROCESSING", "User requested cancellation"},
+		{"cancelled while draining",
+			[]any{Prepared{}, ready("worker-0"), ready("worker-1"), 3 * time.Second, 10 * time.Second,
+				StopAsked{engine.StopUserRequested, "User requested cancellation", "me"}, gone("worker-0"), gone("worker-1")},
+			"CANCELLED/PROCESSING", "User requested cancellation"},
+		{"two workers die at once", []any{Prepared{}, ready("worker-0"), ready("worker-1"), WorkersLost{two}},
+			"FAILED/PROCESSING", "Worker failure: 2 worker(s) stopped responding"},
+		{"the workload ends by itself",
+			[]any{Prepared{}, ready("worker-0"), ready("worker-1"), gone("worker-0"), gone("worker-1")}, "COMPLETED/PROCESSING",
+			""},
+		{"a worker that never leaves",
+			[]any{Prepared{}, ready("worker-0"), ready("worker-1"),
+				StopAsked{engine.StopUserRequested, "User requested cancellation", "me"}, gone("worker-0"),
+				control.DrainLimit + drainGrace}, "CANCELLED/PROCESSING", "User requested cancellation"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -258,7 +281,8 @@ func TestPatienceFollowsTheDrainOfTheReason(t *testing.T) {
 		{"the end of the measurement", nil, true, 0, "", 130 * time.Second},
 		{"a user, late in the drain", nil, true, 100 * time.Second, engine.StopUserRequested, 115 * time.Second},
 		{"a guardrail in the drain", nil, true, 100 * time.Second, engine.StopGuardrail, 230 * time.Second},
-		{"a user, with a drain of the template", &engine.Stop{DrainSeconds: &own}, false, 0, engine.StopUserRequested, 40 * time.Second},
+		{"a user, with a drain of the template", &engine.Stop{DrainSeconds: &own}, false, 0, engine.StopUserRequested,
+			40 * time.Second},
 		{"the end, with a drain of the template", &engine.Stop{DrainSeconds: &own}, true, 0, "", 40 * time.Second},
 	}
 	for _, tc := range cases {
@@ -339,7 +363,9 @@ func TestAPhaseCountsFromWhenTheWorkersHearOfIt(t *testing.T) {
 // TestStagesBeginAtTheirTime: once each, in order, at the time that the workload gives, and not after the end.
 func TestStagesBeginAtTheirTime(t *testing.T) {
 	level := 8
-	w := engine.Workload{DurationSeconds: 6, Stages: []engine.Stage{{DurationSeconds: 2, Connections: &level}, {DurationSeconds: 1, Connections: &level}, {DurationSeconds: 3, Connections: &level}}}
+	w := engine.Workload{DurationSeconds: 6,
+		Stages: []engine.Stage{{DurationSeconds: 2, Connections: &level}, {DurationSeconds: 1, Connections: &level},
+			{DurationSeconds: 3, Connections: &level}}}
 	c := fixed(w, "worker-0")
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var began []time.Duration
@@ -366,7 +392,8 @@ func TestStagesBeginAtTheirTime(t *testing.T) {
 		}
 		apply(c.Due(), Ticked{})
 	}
-	if len(began) != 3 || began[0] != told || began[1] != told+2*time.Second || began[2] != told+3*time.Second || c.reason != engine.StopDurationElapsed {
+	if len(began) != 3 || began[0] != told || began[1] != told+2*time.Second || began[2] != told+3*time.Second ||
+		c.reason != engine.StopDurationElapsed {
 		t.Errorf("stages began at %v, the run ended by %q", began, c.reason)
 	}
 }

@@ -35,8 +35,10 @@ type Search struct {
 
 // searchConfig is a search up to a highest level.
 func searchConfig(f engine.FindMax, most float64) findmax.Config {
-	c := findmax.Config{Unit: f.Unit, Start: float64(f.StartConcurrency), Increment: float64(f.ConcurrencyIncrement), Max: most,
-		QPSStabilityPct: f.QPSStabilityPct, LatencyStabilityPct: f.LatencyStabilityPct, MaxErrorRatePct: f.MaxErrorRatePct, SLO: f.SLO}
+	c := findmax.Config{Unit: f.Unit, Start: float64(f.StartConcurrency), Increment: float64(f.ConcurrencyIncrement),
+		Max:             most,
+		QPSStabilityPct: f.QPSStabilityPct, LatencyStabilityPct: f.LatencyStabilityPct, MaxErrorRatePct: f.MaxErrorRatePct,
+		SLO: f.SLO}
 	if f.Unit == engine.FindMaxRate && f.StartRate != nil {
 		c.Start, c.Increment = *f.StartRate, *f.StartRate
 		if f.RateIncrement != nil {
@@ -82,7 +84,8 @@ func (m *Machine) nextStep(now time.Time) []Action {
 	}
 	s.number++
 	s.begun, s.asked = now, false
-	return []Action{BeginStep{Number: s.number, Settle: s.config.Settle(), Length: s.config.StepDuration(), Level: level, Stage: stage}}
+	return []Action{BeginStep{Number: s.number, Settle: s.config.Settle(), Length: s.config.StepDuration(), Level: level,
+		Stage: stage}}
 }
 
 // measured judges the step under way. What to do next comes first: nothing but
@@ -100,7 +103,8 @@ func (m *Machine) measured(now time.Time, h Measured) []Action {
 
 // again repeats the step under way without judging it.
 func (m *Machine) again(now time.Time, number int) []Action {
-	if s := m.plan.Search; s == nil || m.Stopping() || m.phase != engine.PhaseMeasurement || number != s.number || number == 0 {
+	if s := m.plan.Search; s == nil || m.Stopping() || m.phase != engine.PhaseMeasurement || number != s.number ||
+		number == 0 {
 		return nil
 	}
 	return m.nextStep(now)
@@ -128,7 +132,8 @@ func (m *Machine) endSearch(reason engine.StopReason, now time.Time) {
 	case reason == engine.StopGuardrail:
 		why = "A guardrail stopped the run before the search was over"
 	case reason == engine.StopDurationElapsed && now.Sub(m.measureAt) >= m.plan.Duration:
-		why = fmt.Sprintf("The search was not over after %.6g s, the longest that find_max.max_duration_seconds allows", m.plan.Duration.Seconds())
+		why = fmt.Sprintf("The search was not over after %.6g s, the longest that find_max.max_duration_seconds allows",
+			m.plan.Duration.Seconds())
 	case reason == engine.StopDurationElapsed:
 		why = "The workload ended before the search was over"
 	}

@@ -20,7 +20,8 @@ func searching(warmup float64, f engine.FindMax) *Machine {
 }
 
 func searchFields() engine.FindMax {
-	return engine.FindMax{Unit: engine.FindMaxConnections, StartConcurrency: 4, ConcurrencyIncrement: 4, StepDurationSeconds: 2, MaxDurationSeconds: 600,
+	return engine.FindMax{Unit: engine.FindMaxConnections, StartConcurrency: 4, ConcurrencyIncrement: 4,
+		StepDurationSeconds: 2, MaxDurationSeconds: 600,
 		QPSStabilityPct: 5, LatencyStabilityPct: 20, MaxErrorRatePct: 1}
 }
 
@@ -42,7 +43,8 @@ func TestEverySearchingRunEndsAndObeysTheContract(t *testing.T) {
 					if stopped || a.Number != under+1 || judged != under && under > 0 && a.Number != judged+2 {
 						t.Fatalf("step %d after %d, %d judged, stopped %v", a.Number, under, judged, stopped)
 					}
-					if a.Level < 1 || a.Level > float64(most) || a.Level != math.Trunc(a.Level) || a.Settle != 400*time.Millisecond || a.Length != 2*time.Second {
+					if a.Level < 1 || a.Level > float64(most) || a.Level != math.Trunc(a.Level) || a.Settle != 400*time.Millisecond ||
+						a.Length != 2*time.Second {
 						t.Fatalf("%+v", a)
 					}
 					under = a.Number
@@ -71,8 +73,10 @@ func TestEverySearchingRunEndsAndObeysTheContract(t *testing.T) {
 				apply(Measured{Number: under + rapid.IntRange(-2, 2).Draw(t, "other")})
 			case 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12:
 				ms := rapid.Float64Range(1, 3).Draw(t, "p95")
-				apply(Measured{Number: under, Length: 2 * time.Second, Observed: findmax.Observation{Operations: rapid.Int64Range(0, 100).Draw(t, "operations"),
-					QPS: rapid.Float64Range(0, 100).Draw(t, "qps"), P95: &ms, Missing: rapid.IntRange(0, 30).Draw(t, "missing") / 30}})
+				apply(Measured{Number: under, Length: 2 * time.Second,
+					Observed: findmax.Observation{Operations: rapid.Int64Range(0, 100).Draw(t, "operations"),
+						QPS: rapid.Float64Range(0, 100).Draw(t, "qps"), P95: &ms,
+						Missing: rapid.IntRange(0, 30).Draw(t, "missing") / 30}})
 			default:
 				apply(Ticked{})
 			}
@@ -124,7 +128,8 @@ func TestAStepThatNobodyReports(t *testing.T) {
 	if len(acts) != 2 {
 		t.Fatalf("%+v", acts)
 	}
-	if j, ok := acts[1].(KeepStep); !ok || j.Step.Outcome != engine.OutcomeDegraded || !strings.Contains(j.Step.StopReason, "no operation ended") {
+	if j, ok := acts[1].(KeepStep); !ok || j.Step.Outcome != engine.OutcomeDegraded ||
+		!strings.Contains(j.Step.StopReason, "no operation ended") {
 		t.Errorf("%+v", acts[1])
 	}
 }
@@ -142,7 +147,8 @@ func TestTheLongestSearch(t *testing.T) {
 	c.Apply(now.Add(2*time.Second), Measured{Number: 1, Observed: findmax.Observation{Operations: 10, QPS: 5, P95: &ms}})
 	c.Apply(now.Add(5*time.Second), Ticked{})
 	r := c.plan.Search.series.Result()
-	if c.reason != engine.StopDurationElapsed || r == nil || !r.Found || r.Confirmed || *r.MaxConnections != 4 || !strings.Contains(r.Reason, "max_duration_seconds") {
+	if c.reason != engine.StopDurationElapsed || r == nil || !r.Found || r.Confirmed || *r.MaxConnections != 4 ||
+		!strings.Contains(r.Reason, "max_duration_seconds") {
 		t.Errorf("%s, %+v", c.reason, r)
 	}
 }
@@ -157,7 +163,8 @@ func TestARecoveredSearch(t *testing.T) {
 	}
 	whole.Observe(findmax.Observation{Operations: 10, QPS: 300, P95: &ms, Missing: 3})
 	r := RecoveredSearch(sc, &engine.FindMaxState{UpperBound: 40, Steps: whole.Steps()})
-	if !r.Found || *r.MaxConnections != 12 || r.Confirmed || r.Steps != 4 || r.Limit != engine.OutcomeErrorThreshold || !strings.Contains(r.Reason, "restarted") {
+	if !r.Found || *r.MaxConnections != 12 || r.Confirmed || r.Steps != 4 || r.Limit != engine.OutcomeErrorThreshold ||
+		!strings.Contains(r.Reason, "restarted") {
 		t.Errorf("%+v", r)
 	}
 	if r := RecoveredSearch(sc, nil); r.Found || r.Reason == "" {

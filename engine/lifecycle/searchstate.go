@@ -13,8 +13,10 @@ import (
 func (s *Search) State(now time.Time, meter *Meter, connections int) *engine.FindMaxState {
 	steps := s.series.Steps()
 	level, stage, _ := s.series.Next()
-	st := &engine.FindMaxState{Unit: s.config.Unit, CurrentStep: s.number, Status: stage, BaselineP95Ms: s.series.Baseline(), UpperBound: s.series.Max(),
-		StepDuration: (s.config.Settle() + s.config.StepDuration()).Seconds(), Steps: append([]engine.FindMaxStep{}, steps...), LastUpdated: engine.At(now)}
+	st := &engine.FindMaxState{Unit: s.config.Unit, CurrentStep: s.number, Status: stage,
+		BaselineP95Ms: s.series.Baseline(), UpperBound: s.series.Max(),
+		StepDuration: (s.config.Settle() + s.config.StepDuration()).Seconds(),
+		Steps:        append([]engine.FindMaxStep{}, steps...), LastUpdated: engine.At(now)}
 	if s.number > 0 {
 		st.StepID = s.name(s.number)
 	}
@@ -37,7 +39,8 @@ func (s *Search) State(now time.Time, meter *Meter, connections int) *engine.Fin
 		// The step under way has told nothing yet: the one before is shown.
 		if n := len(steps); n > 0 {
 			last := steps[n-1]
-			st.CurrentP95Ms, st.P95VsBaselinePct, st.QPS, st.QPSVsPriorPct, st.ErrorRate, st.QueueDetected = last.P95LatencyMs, last.P95VsBaselinePct, last.QPS, last.QPSVsPriorPct, last.ErrorRate, last.QueueDetected
+			st.CurrentP95Ms, st.P95VsBaselinePct, st.QPS, st.QPSVsPriorPct, st.ErrorRate, st.QueueDetected = last.P95LatencyMs,
+				last.P95VsBaselinePct, last.QPS, last.QPSVsPriorPct, last.ErrorRate, last.QueueDetected
 		}
 		return st
 	}
@@ -59,8 +62,10 @@ func RestingSearch(r *engine.FindMaxResult) *engine.FindMaxState {
 	if r == nil {
 		return nil
 	}
-	st := &engine.FindMaxState{Unit: r.Unit, CurrentStep: r.Steps, Status: engine.StageDone, BaselineP95Ms: r.BaselineP95Ms, QPS: r.QPS, CurrentP95Ms: r.P95LatencyMs,
-		ErrorRate: r.ErrorRate, UpperBound: r.UpperBound, FirstUnstable: r.FirstUnstable, Steps: r.History, Repetition: max(len(r.Repetitions), 1), Repeat: 1, Repetitions: r.Repetitions, Result: r}
+	st := &engine.FindMaxState{Unit: r.Unit, CurrentStep: r.Steps, Status: engine.StageDone,
+		BaselineP95Ms: r.BaselineP95Ms, QPS: r.QPS, CurrentP95Ms: r.P95LatencyMs,
+		ErrorRate: r.ErrorRate, UpperBound: r.UpperBound, FirstUnstable: r.FirstUnstable, Steps: r.History,
+		Repetition: max(len(r.Repetitions), 1), Repeat: 1, Repetitions: r.Repetitions, Result: r}
 	if r.Spread != nil {
 		st.Repeat = r.Spread.Asked
 	}

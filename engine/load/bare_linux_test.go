@@ -36,7 +36,8 @@ func bare(b *testing.B, address string, connections int, length time.Duration) (
 			b.Fatal(err)
 		}
 		for _, fd := range mine {
-			if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: int32(fd)}); err != nil {
+			if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd,
+				&unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: int32(fd)}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -92,7 +93,8 @@ func bareConnections(b *testing.B, address string, connections int) (request []b
 		}
 	}
 	for _, m := range []pgproto3.FrontendMessage{
-		&pgproto3.Bind{PreparedStatement: "ls0", ParameterFormatCodes: []int16{1}, Parameters: [][]byte{{0, 0, 0, 0, 0, 0, 0, 7}}, ResultFormatCodes: []int16{1}},
+		&pgproto3.Bind{PreparedStatement: "ls0", ParameterFormatCodes: []int16{1},
+			Parameters: [][]byte{{0, 0, 0, 0, 0, 0, 0, 7}}, ResultFormatCodes: []int16{1}},
 		&pgproto3.Execute{}, &pgproto3.Sync{},
 	} {
 		var err error
@@ -120,7 +122,10 @@ func bareConnections(b *testing.B, address string, connections int) (request []b
 			b.Fatal(err)
 		}
 		var fd int
-		if err := raw.Control(func(original uintptr) { fd, err2 = unix.FcntlInt(original, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || err2 != nil {
+		if err := raw.Control(func(original uintptr) {
+			fd,
+				err2 = unix.FcntlInt(original, unix.F_DUPFD_CLOEXEC, 0)
+		}); err != nil || err2 != nil {
 			b.Fatal(err, err2)
 		}
 		_ = c.Close()

@@ -142,13 +142,16 @@ func TestChaos(t *testing.T) {
 func chaosRound(t *testing.T, address string, seed uint64, io engine.IOEngine) {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	proxy := newChaos(t, address, seed)
-	db, err := postgres.NewDriver().Open(target.Config{DSN: fmt.Sprintf("postgres://null@%s/null?sslmode=disable", proxy.ln.Addr()), StatementTimeout: 100 * time.Millisecond, ConnectTimeout: 20 * time.Second})
+	db, err := postgres.NewDriver().
+		Open(target.Config{DSN: fmt.Sprintf("postgres://null@%s/null?sslmode=disable", proxy.ln.Addr()),
+			StatementTimeout: 100 * time.Millisecond, ConnectTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
 	sink := &counts{}
-	cfg := load.Config{Plan: lookupPlan(), Database: db, Sink: sink, Log: zerolog.Nop(), Workload: engine.Workload{IOEngine: io, ConcurrentConnections: 12}}
+	cfg := load.Config{Plan: lookupPlan(), Database: db, Sink: sink, Log: zerolog.Nop(),
+		Workload: engine.Workload{IOEngine: io, ConcurrentConnections: 12}}
 	stream := &lookups{rand.New(rand.NewPCG(seed, 2)), 1000}
 	cfg.Stream = stream
 	if rng.IntN(2) == 0 {
@@ -158,7 +161,8 @@ func chaosRound(t *testing.T, address string, seed uint64, io engine.IOEngine) {
 		cfg.Workload.ReconnectEvery = int64(5 + rng.IntN(50))
 	}
 	if rng.IntN(2) == 0 {
-		cfg.Workload.Retry = &engine.Retry{Max: 2, Classes: []engine.ErrorClass{engine.ErrClassConnection, engine.ErrClassTimeout, engine.ErrClassOther}, BackoffMs: 1}
+		cfg.Workload.Retry = &engine.Retry{Max: 2,
+			Classes: []engine.ErrorClass{engine.ErrClassConnection, engine.ErrClassTimeout, engine.ErrClassOther}, BackoffMs: 1}
 	}
 	if rng.IntN(2) == 0 {
 		openLoop(1500, 200)(&cfg)
@@ -183,7 +187,8 @@ func chaosRound(t *testing.T, address string, seed uint64, io engine.IOEngine) {
 		t.Error(err)
 	}
 	n := g.Totals()
-	if n.Started == 0 || n.Scheduled != n.Started+n.Dropped || n.Started != n.Succeeded+n.Failed || n.Recorded != n.Started ||
+	if n.Started == 0 || n.Scheduled != n.Started+n.Dropped || n.Started != n.Succeeded+n.Failed ||
+		n.Recorded != n.Started ||
 		sink.executions != n.Started || sink.statements != n.Statements {
 		t.Errorf("%+v, %+v", n, sink)
 	}

@@ -109,7 +109,8 @@ func (f *figures) whole() *histogram.Histogram {
 }
 
 func newCollector(g *Group) *collector {
-	c := &collector{g: g, scan: make(chan chan struct{}), quit: make(chan struct{}), done: make(chan struct{}), lastTick: g.clock.now()}
+	c := &collector{g: g, scan: make(chan chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
+		lastTick: g.clock.now()}
 	if g.queue != nil {
 		c.tick.openLoop()
 		c.phase.openLoop()

@@ -38,7 +38,8 @@ func (s *transfers) Fill(b *plugin.Batch, most int) error {
 		from := s.random.Int64N(accounts)
 		to := (from + 1 + s.random.Int64N(accounts-1)) % accounts
 		op := func(statement uint16, referred bool, args ...plugin.Value) {
-			b.Ops = append(b.Ops, plugin.Op{Statement: statement, FirstArg: uint32(len(b.Args)), NArgs: uint16(len(args)), Referred: referred})
+			b.Ops = append(b.Ops, plugin.Op{Statement: statement, FirstArg: uint32(len(b.Args)), NArgs: uint16(len(args)),
+				Referred: referred})
 			b.Args = append(b.Args, args...)
 		}
 		id := func(v int64) plugin.Value { return plugin.Value{Type: engine.TypeI64, I: v} }
@@ -72,7 +73,8 @@ func TestConflictsAreRetriedOnPostgres(t *testing.T) {
 		refs    bool
 		class   engine.ErrorClass
 	}{
-		{"serialization", []string{"SET default_transaction_isolation = serializable", "SET deadlock_timeout = '5ms'"}, true, engine.ErrClassSerialization},
+		{"serialization", []string{"SET default_transaction_isolation = serializable", "SET deadlock_timeout = '5ms'"}, true,
+			engine.ErrClassSerialization},
 		{"deadlock", []string{"SET deadlock_timeout = '5ms'"}, false, engine.ErrClassDeadlock},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -97,11 +99,15 @@ func TestConflictsAreRetriedOnPostgres(t *testing.T) {
 			const transactions = 400
 			g, err := load.Open(t.Context(), load.Config{
 				Stream: &transfers{rand.New(rand.NewPCG(1, 2)), c.refs, transactions}, Database: db, Sink: sink, Log: zerolog.Nop(),
-				Workload: engine.Workload{Retry: &engine.Retry{Max: 100, Classes: []engine.ErrorClass{engine.ErrClassSerialization, engine.ErrClassDeadlock}, BackoffMs: 0.2}},
+				Workload: engine.Workload{Retry: &engine.Retry{Max: 100,
+					Classes: []engine.ErrorClass{engine.ErrClassSerialization, engine.ErrClassDeadlock}, BackoffMs: 0.2}},
 				Plan: &engine.Plan{Statements: []engine.Statement{
-					{ID: "read", Kind: engine.KindPointLookup, SQL: "SELECT balance FROM accounts WHERE id = $1", Binds: bind("id"), Columns: []string{"balance"}},
-					{ID: "write", Kind: engine.KindUpdate, SQL: "UPDATE accounts SET balance = $1::numeric + $2::int WHERE id = $3", Binds: bind("old", "delta", "id"), Writes: true},
-					{ID: "add", Kind: engine.KindUpdate, SQL: "UPDATE accounts SET balance = balance + $1 WHERE id = $2", Binds: bind("delta", "id"), Writes: true},
+					{ID: "read", Kind: engine.KindPointLookup, SQL: "SELECT balance FROM accounts WHERE id = $1", Binds: bind("id"),
+						Columns: []string{"balance"}},
+					{ID: "write", Kind: engine.KindUpdate, SQL: "UPDATE accounts SET balance = $1::numeric + $2::int WHERE id = $3",
+						Binds: bind("old", "delta", "id"), Writes: true},
+					{ID: "add", Kind: engine.KindUpdate, SQL: "UPDATE accounts SET balance = balance + $1 WHERE id = $2",
+						Binds: bind("delta", "id"), Writes: true},
 				}}}, 8, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -117,7 +123,8 @@ func TestConflictsAreRetriedOnPostgres(t *testing.T) {
 			}
 			defer g.Close()
 			n := g.Totals()
-			if n.Started != transactions || n.Failed != 0 || n.Recorded != n.Started || n.Recorded+n.Statements != int64(len(sink.list)) {
+			if n.Started != transactions || n.Failed != 0 || n.Recorded != n.Started ||
+				n.Recorded+n.Statements != int64(len(sink.list)) {
 				t.Errorf("%+v, %d records, first error %+v", n, len(sink.list), g.Error(1))
 			}
 			var retries, rolledBack, failures int64

@@ -61,15 +61,17 @@ func inUse() float64 {
 func BenchmarkConnections(b *testing.B) {
 	const few, many, rounds, length = 64, 2000, 5, 3 * time.Second
 	address := filepath.Join(b.TempDir(), ".s.PGSQL.5432")
-	database, err := postgres.NewDriver().Open(target.Config{DSN: nullTarget(b, address), StatementTimeout: 30 * time.Second})
+	database, err := postgres.NewDriver().
+		Open(target.Config{DSN: nullTarget(b, address), StatementTimeout: 30 * time.Second})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer database.Close()
 	run := func(connections int) (tps, cost, bytes float64) {
 		before := inUse()
-		g, err := load.Open(context.Background(), load.Config{Plan: lookupPlan(), Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000},
-			Database: database, Sink: &counting{}, Log: zerolog.Nop()}, connections, nil)
+		g, err := load.Open(context.Background(),
+			load.Config{Plan: lookupPlan(), Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000},
+				Database: database, Sink: &counting{}, Log: zerolog.Nop()}, connections, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

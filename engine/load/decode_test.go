@@ -89,14 +89,16 @@ func TestDecodingBeginsWithTheFirstByte(t *testing.T) {
 		}
 		defer func() { _ = server.Close() }()
 		proxy := halting(t, server.Addr().String(), pause)
-		db, err := postgres.NewDriver().Open(target.Config{DSN: "postgres://x@" + proxy.Addr().String() + "/x?sslmode=disable"})
+		db, err := postgres.NewDriver().
+			Open(target.Config{DSN: "postgres://x@" + proxy.Addr().String() + "/x?sslmode=disable"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = db.Close() }()
 		for _, transaction := range []bool{false, true} {
 			sink := &kept{}
-			cfg := load.Config{Plan: lookupPlan(), Database: db, Sink: sink, Log: zerolog.Nop(), Workload: engine.Workload{IOEngine: io}}
+			cfg := load.Config{Plan: lookupPlan(), Database: db, Sink: sink, Log: zerolog.Nop(),
+				Workload: engine.Workload{IOEngine: io}}
 			var stream = &lookups{rand.New(rand.NewPCG(1, 2)), 1000}
 			cfg.Stream = stream
 			if transaction {
@@ -126,7 +128,8 @@ func TestDecodingBeginsWithTheFirstByte(t *testing.T) {
 					continue
 				}
 				if transaction && r.Decode != inside[r.ConnectionID] {
-					t.Fatalf("decoding took %v in the transaction, %v in its statements", time.Duration(r.Decode), time.Duration(inside[r.ConnectionID]))
+					t.Fatalf("decoding took %v in the transaction, %v in its statements", time.Duration(r.Decode),
+						time.Duration(inside[r.ConnectionID]))
 				}
 				inside[r.ConnectionID], longest = 0, max(longest, r.Decode)
 				split.Add(engine.LatencySplit{Count: 1, RoundTrip: r.Elapsed - r.Decode, Decode: r.Decode})

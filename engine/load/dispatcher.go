@@ -92,8 +92,10 @@ func (d *dispatcher) run() {
 		} else if burst++; a.due > lastDue {
 			burst = 0
 		} else if burst > cmp.Or(d.g.cfg.maxBurst, maxBurst) {
-			d.g.fail(&engine.Error{Code: engine.CodePlugin, Message: "The workload places a million operations at the same moment.",
-				Hint: "With arrival: workload its delays are the schedule; choose constant or poisson, or a workload that has delays."})
+			d.g.fail(&engine.Error{Code: engine.CodePlugin,
+				Message: "The workload places a million operations at the same moment.",
+				Hint: "With arrival: workload its delays are the schedule; choose constant or poisson, or a workload that " +
+					"has delays."})
 			return
 		}
 		lastDue = a.due
@@ -339,8 +341,9 @@ func (h *ahead) take(work *unit, kinds []engine.Kind) (*opBatch, error) {
 		}
 		ok, err := h.batch.take(work, kinds)
 		if err != nil {
-			return nil, &engine.Error{Code: engine.CodePlugin, Cause: err, Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
-				Hint: "It asked for something that its own statement list does not contain."}
+			return nil, &engine.Error{Code: engine.CodePlugin, Cause: err,
+				Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
+				Hint:    "It asked for something that its own statement list does not contain."}
 		}
 		if ok {
 			h.mu.Lock()

@@ -71,33 +71,36 @@ func TestTheLifeOfAGroup(t *testing.T) {
 		{name: "plain"},
 		{name: "transactions", change: func(c *load.Config) { c.Stream = transactions{c.Stream.(*lookups)} }},
 		{name: "a new connection after each third operation", change: func(c *load.Config) { c.Workload.ReconnectEvery = 3 }},
-		{name: "think time", change: func(c *load.Config) { c.Workload.ThinkTimeMs = 20 }, run: func(t *testing.T, g *load.Group, _ *nullpg.Server) {
-			began := time.Now()
-			time.Sleep(300 * time.Millisecond)
-			g.SetTarget(2, 0)
-			// 8 connections with 20 ms between operations cannot do more than this.
-			most := 8 * (2 + time.Since(began).Milliseconds()/20)
-			if n := g.Totals(); n.Started > most {
-				t.Errorf("%d operations in spite of the think time, at most %d are possible", n.Started, most)
-			}
-			connections(t, g, 2)
-		}},
-		{name: "more and fewer connections", target: nullpg.Options{Latency: time.Millisecond}, run: func(t *testing.T, g *load.Group, _ *nullpg.Server) {
-			for _, n := range []int{20, 3, 12, 0, 5} {
-				g.SetTarget(n, 50*time.Millisecond)
-				connections(t, g, n)
-			}
-		}},
-		{name: "a stream that ends", change: func(c *load.Config) { c.Stream = &limited{c.Stream, 50} }, run: func(t *testing.T, g *load.Group, _ *nullpg.Server) {
-			select {
-			case <-g.Done():
-			case <-time.After(20 * time.Second):
-				t.Fatal("the group goes on")
-			}
-			if n := g.Totals(); n.Started != 50*64 {
-				t.Errorf("%d operations", n.Started)
-			}
-		}},
+		{name: "think time", change: func(c *load.Config) { c.Workload.ThinkTimeMs = 20 },
+			run: func(t *testing.T, g *load.Group, _ *nullpg.Server) {
+				began := time.Now()
+				time.Sleep(300 * time.Millisecond)
+				g.SetTarget(2, 0)
+				// 8 connections with 20 ms between operations cannot do more than this.
+				most := 8 * (2 + time.Since(began).Milliseconds()/20)
+				if n := g.Totals(); n.Started > most {
+					t.Errorf("%d operations in spite of the think time, at most %d are possible", n.Started, most)
+				}
+				connections(t, g, 2)
+			}},
+		{name: "more and fewer connections", target: nullpg.Options{Latency: time.Millisecond},
+			run: func(t *testing.T, g *load.Group, _ *nullpg.Server) {
+				for _, n := range []int{20, 3, 12, 0, 5} {
+					g.SetTarget(n, 50*time.Millisecond)
+					connections(t, g, n)
+				}
+			}},
+		{name: "a stream that ends", change: func(c *load.Config) { c.Stream = &limited{c.Stream, 50} },
+			run: func(t *testing.T, g *load.Group, _ *nullpg.Server) {
+				select {
+				case <-g.Done():
+				case <-time.After(20 * time.Second):
+					t.Fatal("the group goes on")
+				}
+				if n := g.Totals(); n.Started != 50*64 {
+					t.Errorf("%d operations", n.Started)
+				}
+			}},
 		{name: "a stream that ends, over connections that come and go", change: func(c *load.Config) {
 			// Each operation is executed once, also those that a slot had taken when it left while thinking.
 			c.Stream, c.Workload.ThinkTimeMs, c.Workload.ReconnectEvery = &limited{c.Stream, 20}, 5, 7
@@ -136,19 +139,22 @@ func TestTheLifeOfAGroup(t *testing.T) {
 				t.Errorf("%+v", n)
 			}
 		}},
-		{name: "an open loop that drops", change: openLoop(5000, 10), target: nullpg.Options{Latency: 20 * time.Millisecond}, run: func(t *testing.T, g *load.Group, _ *nullpg.Server) {
-			time.Sleep(500 * time.Millisecond)
-			// What waits for a connection is neither; at most ten are due and not finished.
-			if n := g.Totals(); n.Dropped == 0 || n.Scheduled < n.Started+n.Dropped {
-				t.Errorf("%+v", n)
-			}
-		}},
-		{name: "an open loop over new connections", change: func(c *load.Config) { openLoop(1000, 0)(c); c.Workload.ReconnectEvery = 5 }},
-		{name: "an open loop with fewer connections", change: openLoop(1000, 0), run: func(_ *testing.T, g *load.Group, _ *nullpg.Server) {
-			time.Sleep(100 * time.Millisecond)
-			g.SetTarget(1, 0)
-			time.Sleep(200 * time.Millisecond)
-		}},
+		{name: "an open loop that drops", change: openLoop(5000, 10), target: nullpg.Options{Latency: 20 * time.Millisecond},
+			run: func(t *testing.T, g *load.Group, _ *nullpg.Server) {
+				time.Sleep(500 * time.Millisecond)
+				// What waits for a connection is neither; at most ten are due and not finished.
+				if n := g.Totals(); n.Dropped == 0 || n.Scheduled < n.Started+n.Dropped {
+					t.Errorf("%+v", n)
+				}
+			}},
+		{name: "an open loop over new connections",
+			change: func(c *load.Config) { openLoop(1000, 0)(c); c.Workload.ReconnectEvery = 5 }},
+		{name: "an open loop with fewer connections", change: openLoop(1000, 0),
+			run: func(_ *testing.T, g *load.Group, _ *nullpg.Server) {
+				time.Sleep(100 * time.Millisecond)
+				g.SetTarget(1, 0)
+				time.Sleep(200 * time.Millisecond)
+			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, io engine.IOEngine) {
@@ -163,7 +169,8 @@ func TestTheLifeOfAGroup(t *testing.T) {
 				}
 				defer func() { _ = db.Close() }()
 				sink := &counts{}
-				cfg := load.Config{Plan: lookupPlan(), Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000}, Database: db, Sink: sink, Log: zerolog.Nop(),
+				cfg := load.Config{Plan: lookupPlan(), Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000}, Database: db,
+					Sink: sink, Log: zerolog.Nop(),
 					Workload: engine.Workload{IOEngine: io, ConcurrentConnections: 8}}
 				if tt.change != nil {
 					tt.change(&cfg)
@@ -187,7 +194,8 @@ func TestTheLifeOfAGroup(t *testing.T) {
 					t.Error(err)
 				}
 				n := g.Totals()
-				if n.Started == 0 || n.Scheduled != n.Started+n.Dropped || n.Started != n.Succeeded+n.Failed || n.Recorded != n.Started ||
+				if n.Started == 0 || n.Scheduled != n.Started+n.Dropped || n.Started != n.Succeeded+n.Failed ||
+					n.Recorded != n.Started ||
 					sink.executions != n.Started || sink.statements != n.Statements {
 					t.Errorf("%+v, %+v", n, sink)
 				}
@@ -203,7 +211,8 @@ func TestTheLifeOfAGroup(t *testing.T) {
 
 func openLoop(rate float64, inFlight int) func(*load.Config) {
 	return func(c *load.Config) {
-		c.Workload.LoadMode, c.Workload.TargetQPS, c.Workload.Arrival, c.Workload.MaxInFlight = engine.LoadQPS, &rate, engine.ArrivalConstant, inFlight
+		c.Workload.LoadMode, c.Workload.TargetQPS, c.Workload.Arrival, c.Workload.MaxInFlight = engine.LoadQPS, &rate,
+			engine.ArrivalConstant, inFlight
 	}
 }
 

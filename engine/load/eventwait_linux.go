@@ -45,7 +45,8 @@ func (l *eventLoop) most() int {
 
 // poll waits without telling the scheduler; over reports that d has passed.
 func (l *eventLoop) poll(d time.Duration) (ready int, over bool) {
-	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(unsafe.SliceData(l.ready))), uintptr(l.most()), uintptr(d.Milliseconds()), 0, 0)
+	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll),
+		uintptr(unsafe.Pointer(unsafe.SliceData(l.ready))), uintptr(l.most()), uintptr(d.Milliseconds()), 0, 0)
 	if errno != 0 {
 		return 0, false // a signal; the loop comes back
 	}
@@ -120,7 +121,8 @@ func (l *eventLoop) block(left int64) int {
 		t := unix.NsecToTimespec(left)
 		until = &t
 	}
-	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(l.epoll), uintptr(unsafe.Pointer(unsafe.SliceData(l.ready))), uintptr(len(l.ready)), uintptr(unsafe.Pointer(until)), 0, 0)
+	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(l.epoll),
+		uintptr(unsafe.Pointer(unsafe.SliceData(l.ready))), uintptr(len(l.ready)), uintptr(unsafe.Pointer(until)), 0, 0)
 	if errno == unix.ENOSYS {
 		ms := -1
 		if left >= 0 {

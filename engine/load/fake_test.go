@@ -100,11 +100,13 @@ func (d *fakeDB) Connect(ctx context.Context, _ []engine.Statement) (target.Conn
 func (d *fakeDB) Classify(err error) engine.ExecutionError {
 	switch {
 	case errors.Is(err, io.EOF):
-		return engine.ExecutionError{Class: engine.ErrClassConnection, Code: "connection_lost", Message: "the server closed it"}
+		return engine.ExecutionError{Class: engine.ErrClassConnection, Code: "connection_lost",
+			Message: "the server closed it"}
 	case errors.Is(err, errSerialization):
 		return engine.ExecutionError{Class: engine.ErrClassSerialization, Code: "40001", Message: err.Error()}
 	case errors.Is(err, context.Canceled):
-		return engine.ExecutionError{Class: engine.ErrClassCancelled, Code: "57014", Message: "canceling statement due to user request"}
+		return engine.ExecutionError{Class: engine.ErrClassCancelled, Code: "57014",
+			Message: "canceling statement due to user request"}
 	}
 	return engine.ExecutionError{Class: engine.ErrClassOther, Code: "XX000", Message: err.Error()}
 }
@@ -114,7 +116,8 @@ func (d *fakeDB) Query(context.Context, string, ...any) (*target.ResultSet, erro
 	return &target.ResultSet{}, nil
 }
 func (d *fakeDB) Exec(context.Context, ...string) error { return nil }
-func (d *fakeDB) Load(context.Context, string, []engine.Column, func() (plugin.Rows, error), func(int64)) (int64, error) {
+func (d *fakeDB) Load(context.Context, string, []engine.Column, func() (plugin.Rows, error), func(int64)) (int64,
+	error) {
 	return 0, nil
 }
 func (d *fakeDB) Close() error { return nil }

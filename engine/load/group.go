@@ -386,8 +386,9 @@ func (g *Group) fail(err error) {
 	g.failOnce.Do(func() {
 		var known *engine.Error
 		if !errors.As(err, &known) {
-			err = &engine.Error{Code: engine.CodeInternal, Cause: err, Message: "Recording the executions failed: " + err.Error() + ".",
-				Hint: "The run cannot go on when executions are not recorded."}
+			err = &engine.Error{Code: engine.CodeInternal, Cause: err,
+				Message: "Recording the executions failed: " + err.Error() + ".",
+				Hint:    "The run cannot go on when executions are not recorded."}
 		}
 		g.cfg.Log.Error().Err(err).Msg("load group failed")
 		g.failed <- err
@@ -573,7 +574,8 @@ func (g *Group) targetError(what string, err error) *engine.Error {
 	if errors.As(err, &known) {
 		return known
 	}
-	return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: what + ": " + g.cfg.Database.Classify(err).Message + "."}
+	return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: what + ": " + g.cfg.Database.Classify(err).Message +
+		"."}
 }
 
 // errorID puts an execution's error into the dictionary.

@@ -36,7 +36,8 @@ func settle(g *Group, db *fakeDB, sink *memorySink, limit time.Duration) error {
 		return fmt.Errorf("closing: %w", err)
 	}
 	t := g.Totals()
-	if t.Scheduled != t.Started+t.Dropped || t.Started != t.Succeeded+t.Failed || t.Recorded != t.Started || int(t.Recorded+t.Statements) != len(sink.recs) {
+	if t.Scheduled != t.Started+t.Dropped || t.Started != t.Succeeded+t.Failed || t.Recorded != t.Started ||
+		int(t.Recorded+t.Statements) != len(sink.recs) {
 		return fmt.Errorf("%+v with %d records", t, len(sink.recs))
 	}
 	// Each connection's records are complete and in order.
@@ -91,7 +92,8 @@ func TestPhasesAndFigures(t *testing.T) {
 		var s engine.WorkerSnapshot
 		g.Collect(&s)
 		if s.Started != 4000 || s.TickStarted != 4000 || s.ActiveConnections != 4 || s.TargetConnections != 4 {
-			t.Errorf("after a second: %d started, %d in the tick, %d of %d connections", s.Started, s.TickStarted, s.ActiveConnections, s.TargetConnections)
+			t.Errorf("after a second: %d started, %d in the tick, %d of %d connections", s.Started, s.TickStarted,
+				s.ActiveConnections, s.TargetConnections)
 		}
 		g.SetPhase(engine.PhaseMeasurement)
 		g.Collect(&s)
@@ -101,7 +103,8 @@ func TestPhasesAndFigures(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		g.Collect(&s)
 		// The four that were in flight at the change belong to the warm-up.
-		if s.Started != 8000-4 || s.ByKind[engine.KindPointLookup].Count != s.Started || s.TickStarted != 8000 || s.TickSeconds != 2 {
+		if s.Started != 8000-4 || s.ByKind[engine.KindPointLookup].Count != s.Started || s.TickStarted != 8000 ||
+			s.TickSeconds != 2 {
 			t.Errorf("measurement: %d started, %d in %v s", s.Started, s.TickStarted, s.TickSeconds)
 		}
 		if h := s.PhaseLatency; h.Min != 1e6 || h.Max != 1e6 || h.Sum != s.Started*1e6 {
@@ -485,7 +488,8 @@ func TestAccountingAddsUp(t *testing.T) {
 		reconnect := rapid.SampledFrom([]int64{0, 7}).Draw(rt, "reconnect")
 		type change struct{ target, ramp, pause int }
 		changes := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) change {
-			return change{rapid.IntRange(0, 20).Draw(rt, "target"), rapid.IntRange(0, 300).Draw(rt, "ramp"), rapid.IntRange(0, 300).Draw(rt, "pause")}
+			return change{rapid.IntRange(0, 20).Draw(rt, "target"), rapid.IntRange(0, 300).Draw(rt, "ramp"),
+				rapid.IntRange(0, 300).Draw(rt, "pause")}
 		}), 0, 4).Draw(rt, "changes")
 		var problem error
 		synctest.Test(t, func(t *testing.T) {

@@ -41,8 +41,10 @@ func TestAGroupThatGrowsGetsMoreLoops(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer database.Close()
-	g, err := Open(t.Context(), Config{Stream: sameKey{}, Database: database, Sink: nowhere{}, Log: zerolog.Nop(), Workload: engine.Workload{IOEngine: engine.IOEvents, ThinkTimeMs: 5},
-		Plan: &engine.Plan{Statements: []engine.Statement{{ID: "s", Kind: engine.KindPointLookup, SQL: "SELECT $1", Binds: []engine.Bind{{Type: engine.TypeI64}}}}}}, 1, nil)
+	g, err := Open(t.Context(), Config{Stream: sameKey{}, Database: database, Sink: nowhere{}, Log: zerolog.Nop(),
+		Workload: engine.Workload{IOEngine: engine.IOEvents, ThinkTimeMs: 5},
+		Plan: &engine.Plan{Statements: []engine.Statement{{ID: "s", Kind: engine.KindPointLookup, SQL: "SELECT $1",
+			Binds: []engine.Bind{{Type: engine.TypeI64}}}}}}, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,20 +26,25 @@ func TestALossOfAllIdleConnectionsIsFatal(t *testing.T) {
 	defer database.Close()
 	sink := &kept{}
 	rate := 1.0
-	g, err := load.Open(t.Context(), load.Config{Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000}, Database: database, Sink: sink, Log: zerolog.Nop(),
-		Workload: engine.Workload{LoadMode: engine.LoadQPS, TargetQPS: &rate, IOEngine: engine.IOEvents},
-		Plan:     &engine.Plan{Statements: []engine.Statement{{ID: "s", Kind: engine.KindPointLookup, SQL: "SELECT $1::bigint", Binds: []engine.Bind{{Type: engine.TypeI64}}}}}}, 6, nil)
+	g, err := load.Open(t.Context(),
+		load.Config{Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000}, Database: database, Sink: sink, Log: zerolog.Nop(),
+			Workload: engine.Workload{LoadMode: engine.LoadQPS, TargetQPS: &rate, IOEngine: engine.IOEvents},
+			Plan: &engine.Plan{Statements: []engine.Statement{{ID: "s", Kind: engine.KindPointLookup,
+				SQL: "SELECT $1::bigint", Binds: []engine.Bind{{Type: engine.TypeI64}}}}}}, 6, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	g.Start(engine.PhaseMeasurement)
 	time.Sleep(200 * time.Millisecond)
-	if _, err := database.Query(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
+	if _, err := database.Query(t.Context(),
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "+
+			"pg_backend_pid()"); err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case err := <-g.Failed():
-		if !engine.HasCode(err, engine.CodeTarget) || !strings.Contains(err.Error(), "The target closed all connections: connection lost: the server closed it") {
+		if !engine.HasCode(err, engine.CodeTarget) ||
+			!strings.Contains(err.Error(), "The target closed all connections: connection lost: the server closed it") {
 			t.Error(err)
 		}
 	case <-time.After(20 * time.Second):

@@ -36,7 +36,8 @@ func (k *kept) note(p *opBatch) {
 		runtime.AddCleanup(p, func(s *share) { s.of.bytes.Add(-s.bytes.Load()) }, p.share)
 	}
 	b := &p.batch
-	now := int64(cap(b.Data)) + int64(cap(b.Ops))*int64(unsafe.Sizeof(plugin.Op{})) + int64(cap(b.Args))*int64(unsafe.Sizeof(plugin.Value{}))
+	now := int64(cap(b.Data)) + int64(cap(b.Ops))*int64(unsafe.Sizeof(plugin.Op{})) + int64(cap(b.Args))*int64(
+		unsafe.Sizeof(plugin.Value{}))
 	k.bytes.Add(now - p.share.bytes.Swap(now))
 }
 

@@ -44,7 +44,8 @@ func TestKeptOperationsAreBounded(t *testing.T) {
 				case err = <-g.Failed():
 				case <-time.After(10 * time.Minute):
 				}
-				if err == nil || !strings.Contains(err.Error(), "operations of heavy 1.0.0") || !strings.Contains(err.Error(), "quota") {
+				if err == nil || !strings.Contains(err.Error(), "operations of heavy 1.0.0") ||
+					!strings.Contains(err.Error(), "quota") {
 					t.Errorf("%v", err)
 				}
 				if most := g.source.kept.bytes.Load(); most > 25<<20 {

@@ -162,7 +162,8 @@ func TestArrivalsOfAWorkloadThatFailsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := &fakeDB{latency: between(time.Millisecond, time.Millisecond)}
 		sink := &memorySink{}
-		g := openRate(t, db, &fakeStream{failure: errors.New("no more"), failAt: 100}, sink, 5, engine.Workload{TargetQPS: rate(100)})
+		g := openRate(t, db, &fakeStream{failure: errors.New("no more"), failAt: 100}, sink, 5,
+			engine.Workload{TargetQPS: rate(100)})
 		g.Start(engine.PhaseMeasurement)
 		<-g.Failed()
 		if err := settle(g, db, sink, time.Minute); err != nil {
@@ -195,7 +196,8 @@ func TestTheLedgerAgreesWithTheSchedule(t *testing.T) {
 					t.Fatalf("at %v: %d by the ledger, %d taken", at, n, own.n)
 				}
 			}
-			l.change(own, origin+int64(at), []leg{{level: level(), length: time.Duration(rapid.IntRange(0, 500).Draw(t, "ramp")) * time.Millisecond}})
+			l.change(own, origin+int64(at),
+				[]leg{{level: level(), length: time.Duration(rapid.IntRange(0, 500).Draw(t, "ramp")) * time.Millisecond}})
 		}
 		at += 700 * time.Millisecond
 		for due, ok := own.next(); ok && due <= at; due, ok = own.next() {

@@ -25,12 +25,14 @@ func TestConnectionsThatAreRefusedAreCounted(t *testing.T) {
 			t.Errorf("after half a second: %d missing, %+v", s.Missing, s.Connections)
 		}
 		time.Sleep(3 * time.Second)
-		if g.Collect(&s); s.Missing != 8 || s.ActiveConnections != 8 || s.TargetConnections != 16 || !strings.Contains(s.Refusal, "Nothing accepts connections") {
+		if g.Collect(&s); s.Missing != 8 || s.ActiveConnections != 8 || s.TargetConnections != 16 ||
+			!strings.Contains(s.Refusal, "Nothing accepts connections") {
 			t.Errorf("%d missing, %d of %d open, %q", s.Missing, s.ActiveConnections, s.TargetConnections, s.Refusal)
 		}
 		db.refuse.Store(false)
 		time.Sleep(10 * time.Second)
-		if g.Collect(&s); s.Missing != 0 || s.Connections.Reopened != 8 || s.Connections.MostMissing != 8 || s.Connections.Lost != 0 {
+		if g.Collect(&s); s.Missing != 0 || s.Connections.Reopened != 8 || s.Connections.MostMissing != 8 ||
+			s.Connections.Lost != 0 {
 			t.Errorf("when they are open: %d missing, %+v", s.Missing, s.Connections)
 		}
 		db.refuse.Store(true)

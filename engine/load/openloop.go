@@ -20,7 +20,8 @@ func (g *Group) openLoop() {
 	}
 	g.queue = &queue{g: g, limit: max(g.cfg.Share.of(limit), 1)}
 	g.ledger = &ledger{measured: math.MaxInt64}
-	g.dispatcher = &dispatcher{g: g, queue: g.queue, ledger: g.ledger, ahead: newAhead(g), changed: make(chan struct{}, 1), paced: w.Arrival == engine.ArrivalWorkload}
+	g.dispatcher = &dispatcher{g: g, queue: g.queue, ledger: g.ledger, ahead: newAhead(g), changed: make(chan struct{}, 1),
+		paced: w.Arrival == engine.ArrivalWorkload}
 	if !g.dispatcher.paced {
 		g.dispatcher.schedule = newSchedule(w.StartRate(), w.Arrival, g.cfg.Share, uint64(w.Seed))
 		g.ledger.schedule = newSchedule(w.StartRate(), w.Arrival, g.cfg.Share, uint64(w.Seed))

@@ -40,7 +40,8 @@ func elapsed(r engine.Execution) int64 { return r.Elapsed }
 func lag(r engine.Execution) int64     { return r.ScheduleLag }
 
 // runOpenLoop runs an open loop on a target for a time; during is called when it has started.
-func runOpenLoop(tb testing.TB, dsn, sql string, w engine.Workload, connections int, length time.Duration, during func()) (*kept, load.Totals) {
+func runOpenLoop(tb testing.TB, dsn, sql string, w engine.Workload, connections int, length time.Duration,
+	during func()) (*kept, load.Totals) {
 	tb.Helper()
 	database, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
 	if err != nil {
@@ -49,8 +50,11 @@ func runOpenLoop(tb testing.TB, dsn, sql string, w engine.Workload, connections 
 	defer database.Close()
 	w.LoadMode = engine.LoadQPS
 	sink := &kept{}
-	g, err := load.Open(tb.Context(), load.Config{Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000}, Database: database, Sink: sink, Log: zerolog.Nop(), Workload: w,
-		Plan: &engine.Plan{Statements: []engine.Statement{{ID: "s", Kind: engine.KindPointLookup, SQL: sql, Binds: []engine.Bind{{Type: engine.TypeI64}}}}}}, connections, nil)
+	g, err := load.Open(tb.Context(),
+		load.Config{Stream: &lookups{rand.New(rand.NewPCG(1, 2)), 1000}, Database: database, Sink: sink, Log: zerolog.Nop(),
+			Workload: w,
+			Plan: &engine.Plan{Statements: []engine.Statement{{ID: "s", Kind: engine.KindPointLookup, SQL: sql,
+				Binds: []engine.Bind{{Type: engine.TypeI64}}}}}}, connections, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -67,7 +71,8 @@ func runOpenLoop(tb testing.TB, dsn, sql string, w engine.Workload, connections 
 		tb.Error(err)
 	}
 	n := g.Totals()
-	if n.Scheduled != n.Started+n.Dropped || n.Started != n.Succeeded+n.Failed || n.Recorded != n.Started || int64(len(sink.recs)) != n.Started {
+	if n.Scheduled != n.Started+n.Dropped || n.Started != n.Succeeded+n.Failed || n.Recorded != n.Started ||
+		int64(len(sink.recs)) != n.Started {
 		tb.Errorf("%+v, %d records", n, len(sink.recs))
 	}
 	return sink, n
@@ -76,7 +81,8 @@ func runOpenLoop(tb testing.TB, dsn, sql string, w engine.Workload, connections 
 func perSecond(r float64) *float64 { return &r }
 
 func TestOpenLoopOnPostgres(t *testing.T) {
-	sink, n := runOpenLoop(t, pgtest.Start(t).DSN("loadstone"), "SELECT $1::bigint", engine.Workload{TargetQPS: perSecond(500)}, 8, 2*time.Second, nil)
+	sink, n := runOpenLoop(t, pgtest.Start(t).DSN("loadstone"), "SELECT $1::bigint",
+		engine.Workload{TargetQPS: perSecond(500)}, 8, 2*time.Second, nil)
 	// A machine that is busy elsewhere dispatches fewer in time; never more than are due.
 	if n.Failed != 0 || n.Dropped != 0 || n.Started == 0 || n.Started > 1100 {
 		t.Errorf("%+v in two seconds at 500/s", n)
@@ -106,10 +112,11 @@ func TestAFrozenTargetCostsWhatItMust(t *testing.T) {
 	}
 	defer server.Close()
 	const length, rate = 6 * time.Second, 500
-	sink, n := runOpenLoop(t, server.DSN(), "SELECT $1", engine.Workload{TargetQPS: perSecond(rate), MaxInFlight: 10_000}, 16, length, func() {
-		time.Sleep(2 * time.Second)
-		server.Freeze(1400 * time.Millisecond)
-	})
+	sink, n := runOpenLoop(t, server.DSN(), "SELECT $1", engine.Workload{TargetQPS: perSecond(rate), MaxInFlight: 10_000},
+		16, length, func() {
+			time.Sleep(2 * time.Second)
+			server.Freeze(1400 * time.Millisecond)
+		})
 	if n.Dropped != 0 || n.Failed != 0 {
 		t.Errorf("%+v", n)
 	}
@@ -127,10 +134,12 @@ func TestDropsOnAFrozenTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	_, n := runOpenLoop(t, server.DSN(), "SELECT $1", engine.Workload{TargetQPS: perSecond(1000), MaxInFlight: 50, Arrival: engine.ArrivalPoisson}, 8, 1500*time.Millisecond, func() {
-		time.Sleep(200 * time.Millisecond)
-		server.Freeze(time.Second)
-	})
+	_, n := runOpenLoop(t, server.DSN(), "SELECT $1",
+		engine.Workload{TargetQPS: perSecond(1000), MaxInFlight: 50, Arrival: engine.ArrivalPoisson}, 8,
+		1500*time.Millisecond, func() {
+			time.Sleep(200 * time.Millisecond)
+			server.Freeze(time.Second)
+		})
 	// A thousand were due in the freeze, fifty of them could wait.
 	if n.Dropped < 500 || n.Failed != 0 || math.Abs(float64(n.Scheduled)-1500) > 500 {
 		t.Errorf("%+v", n)
@@ -183,11 +192,12 @@ func BenchmarkFrozenTarget(b *testing.B) {
 	const rate, length, frozen = 5000, 60 * time.Second, 1400 * time.Millisecond
 	for b.Loop() {
 		var thawed int64
-		sink, n := runOpenLoop(b, server.DSN(), "SELECT $1", engine.Workload{TargetQPS: perSecond(rate), MaxInFlight: 10_000}, 16, length, func() {
-			time.Sleep(20 * time.Second)
-			server.Freeze(frozen)
-			thawed = time.Now().Add(frozen).UnixNano()
-		})
+		sink, n := runOpenLoop(b, server.DSN(), "SELECT $1", engine.Workload{TargetQPS: perSecond(rate), MaxInFlight: 10_000},
+			16, length, func() {
+				time.Sleep(20 * time.Second)
+				server.Freeze(frozen)
+				thawed = time.Now().Add(frozen).UnixNano()
+			})
 		// The backlog is what was due before the thaw and ended after it.
 		backlog, drained := 0, thawed
 		for _, r := range sink.recs {

@@ -65,7 +65,8 @@ func TestOpenLoopMeasuresFromTheDueTime(t *testing.T) {
 		}}
 		sink := &memorySink{}
 		const connections, perSecond = 10, 1000
-		g := openRate(t, db, &fakeStream{}, sink, connections, engine.Workload{TargetQPS: rate(perSecond), MaxInFlight: 10_000})
+		g := openRate(t, db, &fakeStream{}, sink, connections,
+			engine.Workload{TargetQPS: rate(perSecond), MaxInFlight: 10_000})
 		g.Start(engine.PhaseMeasurement)
 		time.Sleep(60 * time.Second)
 		g.Stop()
@@ -266,7 +267,8 @@ func TestTheWorkloadsDelaysAreASchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := &fakeDB{latency: between(70*time.Millisecond, 70*time.Millisecond)}
 		sink := &memorySink{}
-		g := openRate(t, db, &fakeStream{think: 20 * time.Millisecond, limit: 500}, sink, 10, engine.Workload{Arrival: engine.ArrivalWorkload})
+		g := openRate(t, db, &fakeStream{think: 20 * time.Millisecond, limit: 500}, sink, 10,
+			engine.Workload{Arrival: engine.ArrivalWorkload})
 		begin := time.Now().UnixNano()
 		g.Start(engine.PhaseMeasurement)
 		<-g.Done()
@@ -345,7 +347,8 @@ func TestOpenLoopAccounts(t *testing.T) {
 			if ends == "stream" {
 				stream.limit = 500
 			}
-			g := openRate(t, db, stream, sink, workers, engine.Workload{TargetQPS: &perSecond, Arrival: arrival, MaxInFlight: limit, ReconnectEvery: reconnect})
+			g := openRate(t, db, stream, sink, workers,
+				engine.Workload{TargetQPS: &perSecond, Arrival: arrival, MaxInFlight: limit, ReconnectEvery: reconnect})
 			g.Start(engine.PhaseWarmup)
 			time.Sleep(300 * time.Millisecond)
 			g.SetPhase(engine.PhaseMeasurement)

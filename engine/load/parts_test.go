@@ -30,15 +30,18 @@ func TestRampIsLinearAndMeetsItsEnd(t *testing.T) {
 		a := time.Duration(rapid.Int64Range(0, int64(ramp)).Draw(t, "a"))
 		b := time.Duration(rapid.Int64Range(int64(a), int64(ramp)).Draw(t, "b"))
 		la, lb := level(from, to, a, ramp), level(from, to, b, ramp)
-		if (lb-la)*(to-from) < 0 || la < min(from, to) || la > max(from, to) || level(from, to, ramp, ramp) != to || level(from, to, 0, ramp) != from {
+		if (lb-la)*(to-from) < 0 || la < min(from, to) || la > max(from, to) || level(from, to, ramp, ramp) != to ||
+			level(from, to, 0, ramp) != from {
 			t.Fatalf("from %d to %d: %d, then %d", from, to, la, lb)
 		}
 	})
 }
 
 func TestDictionaryIsBoundedAndTheAdapterDecides(t *testing.T) {
-	d := newDictionary(map[string]engine.ErrorClass{"40": engine.ErrClassSerialization, "40P01": engine.ErrClassDeadlock, "": engine.ErrClassAuth})
-	for code, want := range map[string]engine.ErrorClass{"40001": engine.ErrClassSerialization, "40P01": engine.ErrClassDeadlock, "22003": engine.ErrClassData} {
+	d := newDictionary(map[string]engine.ErrorClass{"40": engine.ErrClassSerialization, "40P01": engine.ErrClassDeadlock,
+		"": engine.ErrClassAuth})
+	for code, want := range map[string]engine.ErrorClass{"40001": engine.ErrClassSerialization,
+		"40P01": engine.ErrClassDeadlock, "22003": engine.ErrClassData} {
 		id := d.id(engine.ExecutionError{Class: engine.ErrClassData, Code: code})
 		if got := d.get(id).Class; got != want {
 			t.Errorf("%s: %s, want %s", code, got, want)
@@ -74,7 +77,8 @@ func TestTakeRefusesTornBatches(t *testing.T) {
 			}
 		})
 	}
-	p := opBatch{batch: plugin.Batch{Ops: []plugin.Op{{Statement: plugin.StatementDelay, Delay: 3}, {}, {Statement: plugin.StatementDelay, Delay: 4}}}}
+	p := opBatch{batch: plugin.Batch{Ops: []plugin.Op{{Statement: plugin.StatementDelay, Delay: 3}, {},
+		{Statement: plugin.StatementDelay, Delay: 4}}}}
 	var g unit
 	if ok, err := p.take(&g, kinds); !ok || err != nil || g.delay != 3 || len(g.ops) != 1 {
 		t.Errorf("%v, %v, %+v", ok, err, g)

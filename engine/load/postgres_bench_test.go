@@ -46,7 +46,8 @@ func (s *counting) Write(recs []engine.Execution) error { s.n += int64(len(recs)
 
 func lookupPlan() *engine.Plan {
 	return &engine.Plan{Statements: []engine.Statement{{ID: "lookup", Kind: engine.KindPointLookup,
-		SQL: "SELECT abalance FROM pgbench_accounts WHERE aid = $1", Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}}}}
+		SQL:   "SELECT abalance FROM pgbench_accounts WHERE aid = $1",
+		Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}}}}
 }
 
 func cpu() time.Duration {
@@ -80,7 +81,8 @@ func BenchmarkPointLookup(b *testing.B) {
 	}
 }
 
-func pointLookups(b *testing.B, database target.Database, server *pgtest.Server, dsn string, io engine.IOEngine, rows int64, connections int) {
+func pointLookups(b *testing.B, database target.Database, server *pgtest.Server, dsn string, io engine.IOEngine,
+	rows int64, connections int) {
 	ctx := context.Background()
 	for b.Loop() {
 		sink := &counting{}
@@ -126,10 +128,12 @@ func pgbench(b *testing.B, _ *pgtest.Server, dsn string) float64 {
 		binary = found[len(found)-1]
 	}
 	script := filepath.Join(b.TempDir(), "lookup.sql")
-	if err := os.WriteFile(script, []byte("\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"), 0o600); err != nil {
+	if err := os.WriteFile(script,
+		[]byte("\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	out, err := exec.Command(binary, "-n", "-M", "prepared", "-c", "16", "-j", "2", "-T", "4", "-f", script, dsn).CombinedOutput()
+	out, err := exec.Command(binary, "-n", "-M", "prepared", "-c", "16", "-j", "2", "-T", "4", "-f", script, dsn).
+		CombinedOutput()
 	m := tpsLine.FindSubmatch(out)
 	if err != nil || m == nil {
 		b.Fatalf("pgbench: %v: %s", err, bytes.TrimSpace(out))

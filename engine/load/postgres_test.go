@@ -41,7 +41,8 @@ func onBoth(t *testing.T, test func(t *testing.T, io engine.IOEngine)) {
 	}
 }
 
-func openGroup(t *testing.T, io engine.IOEngine, dsn string, timeout time.Duration, stream plugin.Stream, sql string, bind engine.ValueType, connections int) (*load.Group, *counting) {
+func openGroup(t *testing.T, io engine.IOEngine, dsn string, timeout time.Duration, stream plugin.Stream, sql string,
+	bind engine.ValueType, connections int) (*load.Group, *counting) {
 	t.Helper()
 	database, err := postgres.NewDriver().Open(target.Config{DSN: dsn, StatementTimeout: timeout})
 	if err != nil {
@@ -49,8 +50,11 @@ func openGroup(t *testing.T, io engine.IOEngine, dsn string, timeout time.Durati
 	}
 	t.Cleanup(func() { _ = database.Close() })
 	sink := &counting{}
-	g, err := load.Open(t.Context(), load.Config{Stream: stream, Database: database, Sink: sink, Log: zerolog.Nop(), Workload: engine.Workload{IOEngine: io},
-		Plan: &engine.Plan{Statements: []engine.Statement{{ID: "s", Kind: engine.KindGenericSQL, SQL: sql, Binds: []engine.Bind{{Type: bind}}}}}}, connections, nil)
+	g, err := load.Open(t.Context(),
+		load.Config{Stream: stream, Database: database, Sink: sink, Log: zerolog.Nop(),
+			Workload: engine.Workload{IOEngine: io},
+			Plan: &engine.Plan{Statements: []engine.Statement{{ID: "s", Kind: engine.KindGenericSQL, SQL: sql,
+				Binds: []engine.Bind{{Type: bind}}}}}}, connections, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +85,8 @@ func finish(t *testing.T, g *load.Group, sink *counting, limit time.Duration) lo
 func TestTimeoutsAndDrainOnPostgres(t *testing.T) { onBoth(t, timeoutsAndDrainOnPostgres) }
 
 func timeoutsAndDrainOnPostgres(t *testing.T, io engine.IOEngine) {
-	g, sink := openGroup(t, io, pgtest.Start(t).DSN("loadstone"), 100*time.Millisecond, &sleeps{long: 50}, "SELECT pg_sleep($1)", engine.TypeF64, 4)
+	g, sink := openGroup(t, io, pgtest.Start(t).DSN("loadstone"), 100*time.Millisecond, &sleeps{long: 50},
+		"SELECT pg_sleep($1)", engine.TypeF64, 4)
 	g.Start(engine.PhaseWarmup)
 	time.Sleep(200 * time.Millisecond)
 	g.SetPhase(engine.PhaseMeasurement)
@@ -100,7 +105,8 @@ func timeoutsAndDrainOnPostgres(t *testing.T, io engine.IOEngine) {
 func TestDrainCutsOffOnPostgres(t *testing.T) { onBoth(t, drainCutsOffOnPostgres) }
 
 func drainCutsOffOnPostgres(t *testing.T, io engine.IOEngine) {
-	g, sink := openGroup(t, io, pgtest.Start(t).DSN("loadstone"), 0, &sleeps{long: 1}, "SELECT pg_sleep($1)", engine.TypeF64, 3)
+	g, sink := openGroup(t, io, pgtest.Start(t).DSN("loadstone"), 0, &sleeps{long: 1}, "SELECT pg_sleep($1)",
+		engine.TypeF64, 3)
 	g.Start(engine.PhaseMeasurement)
 	time.Sleep(200 * time.Millisecond)
 	if n := finish(t, g, sink, 100*time.Millisecond); n.Failed != 3 || g.Error(1).Class != engine.ErrClassCancelled {
@@ -121,7 +127,9 @@ func terminatedSessionsAreFatal(t *testing.T, io engine.IOEngine) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if _, err := other.Query(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
+	if _, err := other.Query(t.Context(),
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "+
+			"pg_backend_pid()"); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -70,7 +70,8 @@ func (q *queue) count(due int64, reason int) {
 // drops returns the arrivals that were dropped in the warm-up and after it.
 func (q *queue) drops() (warm, measured engine.Drops) {
 	of := func(n *[dropReasons]atomic.Int64) engine.Drops {
-		return engine.Drops{MaxInFlight: n[droppedFull].Load(), Stopped: n[droppedStopped].Load(), NotDispatched: n[droppedUndispatched].Load()}
+		return engine.Drops{MaxInFlight: n[droppedFull].Load(), Stopped: n[droppedStopped].Load(),
+			NotDispatched: n[droppedUndispatched].Load()}
 	}
 	return of(&q.dropped[1]), of(&q.dropped[0])
 }

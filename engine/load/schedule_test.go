@@ -31,9 +31,11 @@ func arrivals(of int, end time.Duration, make func(Share) *schedule) []time.Dura
 
 func TestConstantScheduleIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rate := rapid.OneOf(rapid.Float64Range(0.1, 20_000), rapid.Map(rapid.IntRange(1, 20_000), func(n int) float64 { return float64(n) })).Draw(t, "rate")
+		rate := rapid.OneOf(rapid.Float64Range(0.1, 20_000),
+			rapid.Map(rapid.IntRange(1, 20_000), func(n int) float64 { return float64(n) })).Draw(t, "rate")
 		of := rapid.IntRange(1, 7).Draw(t, "workers")
-		all := arrivals(of, time.Duration(2000/rate*1e9), func(s Share) *schedule { return newSchedule(rate, engine.ArrivalConstant, s, 1) })
+		all := arrivals(of, time.Duration(2000/rate*1e9),
+			func(s Share) *schedule { return newSchedule(rate, engine.ArrivalConstant, s, 1) })
 		if len(all) < 1999 || len(all) > 2001 {
 			t.Fatalf("%d arrivals in the time of 2000", len(all))
 		}

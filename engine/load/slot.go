@@ -202,8 +202,10 @@ func (s *slot) recordStatement(g *Group, id uint32, began, ended, decoded int64)
 		kind = g.kinds[statement]
 	}
 	chunk, rec := s.books.rec.place()
-	*rec = engine.Execution{DueAt: began, StartedAt: began, Elapsed: ended - began, Decode: decoded, Seq: s.seq, ConnectionID: s.id, Rows: s.res.Rows, ErrorID: id, QueryID: s.res.QueryID,
-		Statement: statement, Step: s.step, Position: s.progress.position(), Retries: s.progress.tries, Kind: kind, Warmup: s.warm, Success: id == 0}
+	*rec = engine.Execution{DueAt: began, StartedAt: began, Elapsed: ended - began, Decode: decoded, Seq: s.seq,
+		ConnectionID: s.id, Rows: s.res.Rows, ErrorID: id, QueryID: s.res.QueryID,
+		Statement: statement, Step: s.step, Position: s.progress.position(), Retries: s.progress.tries, Kind: kind,
+		Warmup: s.warm, Success: id == 0}
 	s.books.rec.publish(chunk)
 }
 
@@ -211,8 +213,10 @@ func (s *slot) recordStatement(g *Group, id uint32, began, ended, decoded int64)
 func (s *slot) record(g *Group, began, ended int64) {
 	p := &s.progress
 	chunk, rec := s.books.rec.place()
-	*rec = engine.Execution{DueAt: s.due, StartedAt: began, Elapsed: ended - s.due, ScheduleLag: s.lag, PoolWait: s.waited, Decode: s.decoded, Seq: s.seq, ConnectionID: s.id, Rows: int32(min(p.rows, math.MaxInt32)), ErrorID: p.failed,
-		Statement: s.work.statement, Step: s.step, Retries: p.tries, Kind: s.work.kind, Warmup: s.warm, Success: p.failed == 0, RolledBack: p.rolledBack}
+	*rec = engine.Execution{DueAt: s.due, StartedAt: began, Elapsed: ended - s.due, ScheduleLag: s.lag, PoolWait: s.waited,
+		Decode: s.decoded, Seq: s.seq, ConnectionID: s.id, Rows: int32(min(p.rows, math.MaxInt32)), ErrorID: p.failed,
+		Statement: s.work.statement, Step: s.step, Retries: p.tries, Kind: s.work.kind, Warmup: s.warm,
+		Success: p.failed == 0, RolledBack: p.rolledBack}
 	if !p.transaction() {
 		rec.QueryID = s.res.QueryID
 		g.unmade.ended(&s.batch.batch, s.work.ops[0], p.failed == 0, p.rows)

@@ -199,8 +199,9 @@ func (g *Group) draw(p *opBatch, work *unit, usedUp func(*opBatch) *opBatch) *op
 			return p
 		}
 		if err != nil {
-			g.fail(&engine.Error{Code: engine.CodePlugin, Cause: err, Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
-				Hint: "It asked for something that its own statement list does not contain."})
+			g.fail(&engine.Error{Code: engine.CodePlugin, Cause: err,
+				Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
+				Hint:    "It asked for something that its own statement list does not contain."})
 			return p
 		}
 		if p, err = g.source.refill(usedUp(p)); err != nil {
@@ -219,7 +220,8 @@ func (p *opBatch) itself() *opBatch { return p }
 
 // part is a batch of its own with operations of p that have not begun.
 func (p *opBatch) part(ops []plugin.Op) *opBatch {
-	return &opBatch{batch: plugin.Batch{Ops: slices.Clone(ops), Args: slices.Clone(p.batch.Args), Data: slices.Clone(p.batch.Data)}}
+	return &opBatch{batch: plugin.Batch{Ops: slices.Clone(ops), Args: slices.Clone(p.batch.Args),
+		Data: slices.Clone(p.batch.Data)}}
 }
 
 // giveBack keeps operations that a slot has taken and not begun.

@@ -56,7 +56,8 @@ func level(from, to int, elapsed, ramp time.Duration) int {
 
 func (g *Group) climb(ctx context.Context, from, to int, ramp time.Duration) {
 	begin := g.clock.now()
-	ticker := time.NewTicker(max(min(ramp/time.Duration(max(to-from, from-to)), 250*time.Millisecond), 10*time.Millisecond))
+	ticker := time.NewTicker(max(min(ramp/time.Duration(max(to-from, from-to)), 250*time.Millisecond),
+		10*time.Millisecond))
 	defer ticker.Stop()
 	for {
 		now := level(from, to, time.Duration(g.clock.now()-begin), ramp)

@@ -31,7 +31,8 @@ func newRetryPolicy(r *engine.Retry) retryPolicy {
 	if r == nil {
 		return retryPolicy{}
 	}
-	return retryPolicy{most: min(r.Max, engine.MaxRetries), classes: r.Classes, backoff: time.Duration(r.BackoffMs * float64(time.Millisecond))}
+	return retryPolicy{most: min(r.Max, engine.MaxRetries), classes: r.Classes,
+		backoff: time.Duration(r.BackoffMs * float64(time.Millisecond))}
 }
 
 func (p *retryPolicy) covers(class engine.ErrorClass) bool {

@@ -42,16 +42,25 @@ func TestProgress(t *testing.T) {
 		{"single that fails", []plugin.Op{{}}, 3, []string{"no"}, []uint16{0}, true, 0, nil},
 		{"single, third time lucky", []plugin.Op{{}}, 3, []string{"again", "again", "ok"}, []uint16{0, 0, 0}, false, 2, nil},
 		{"single, out of luck", []plugin.Op{{}}, 1, []string{"again", "again"}, []uint16{0, 0}, true, 1, nil},
-		{"commit", groupOf(commit, 2), 0, []string{"ok", "ok", "ok", "ok"}, []uint16{begin, 0, 0, commit}, false, 0, func(p *progress) bool { return !p.rolledBack && p.rows == 2 }},
-		{"rollback", groupOf(rollback, 1), 0, []string{"ok", "ok", "ok"}, []uint16{begin, 0, rollback}, false, 0, func(p *progress) bool { return p.rolledBack }},
-		{"error inside", groupOf(commit, 2), 0, []string{"ok", "no", "ok"}, []uint16{begin, 0, rollback}, true, 0, func(p *progress) bool { return !p.rolledBack && !p.unclean }},
-		{"retried", groupOf(commit, 2), 1, []string{"ok", "ok", "again", "ok", "ok", "ok", "ok", "ok"}, []uint16{begin, 0, 0, rollback, begin, 0, 0, commit}, false, 1, nil},
-		{"retried commit", groupOf(commit, 1), 1, []string{"ok", "ok", "again", "ok", "ok", "ok"}, []uint16{begin, 0, commit, begin, 0, commit}, false, 1, nil},
+		{"commit", groupOf(commit, 2), 0, []string{"ok", "ok", "ok", "ok"}, []uint16{begin, 0, 0, commit}, false, 0,
+			func(p *progress) bool { return !p.rolledBack && p.rows == 2 }},
+		{"rollback", groupOf(rollback, 1), 0, []string{"ok", "ok", "ok"}, []uint16{begin, 0, rollback}, false, 0,
+			func(p *progress) bool { return p.rolledBack }},
+		{"error inside", groupOf(commit, 2), 0, []string{"ok", "no", "ok"}, []uint16{begin, 0, rollback}, true, 0,
+			func(p *progress) bool { return !p.rolledBack && !p.unclean }},
+		{"retried", groupOf(commit, 2), 1, []string{"ok", "ok", "again", "ok", "ok", "ok", "ok", "ok"},
+			[]uint16{begin, 0, 0, rollback, begin, 0, 0, commit}, false, 1, nil},
+		{"retried commit", groupOf(commit, 1), 1, []string{"ok", "ok", "again", "ok", "ok", "ok"},
+			[]uint16{begin, 0, commit, begin, 0, commit}, false, 1, nil},
 		{"BEGIN fails", groupOf(commit, 1), 1, []string{"no"}, []uint16{begin}, true, 0, nil},
-		{"lost", groupOf(commit, 1), 9, []string{"ok", "lost"}, []uint16{begin, 0}, true, 0, func(p *progress) bool { return !p.unclean }},
-		{"lost while undoing", groupOf(commit, 1), 9, []string{"ok", "again", "lost"}, []uint16{begin, 0, rollback}, true, 0, nil},
-		{"ROLLBACK of a failed one fails", groupOf(commit, 1), 9, []string{"ok", "again", "no"}, []uint16{begin, 0, rollback}, true, 0, func(p *progress) bool { return p.unclean }},
-		{"ROLLBACK fails", groupOf(rollback, 1), 9, []string{"ok", "ok", "again"}, []uint16{begin, 0, rollback}, true, 0, func(p *progress) bool { return p.unclean }},
+		{"lost", groupOf(commit, 1), 9, []string{"ok", "lost"}, []uint16{begin, 0}, true, 0,
+			func(p *progress) bool { return !p.unclean }},
+		{"lost while undoing", groupOf(commit, 1), 9, []string{"ok", "again", "lost"}, []uint16{begin, 0, rollback}, true, 0,
+			nil},
+		{"ROLLBACK of a failed one fails", groupOf(commit, 1), 9, []string{"ok", "again", "no"}, []uint16{begin, 0, rollback},
+			true, 0, func(p *progress) bool { return p.unclean }},
+		{"ROLLBACK fails", groupOf(rollback, 1), 9, []string{"ok", "ok", "again"}, []uint16{begin, 0, rollback}, true, 0,
+			func(p *progress) bool { return p.unclean }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, policy := progress{}, retryPolicy{most: c.most}
@@ -71,7 +80,8 @@ func TestProgress(t *testing.T) {
 					next = p.fail(1, a == "again", a == "lost", &policy)
 				}
 			}
-			if !slices.Equal(sent, c.sent) || (p.failed != 0) != c.failed || p.tries != c.tries || c.check != nil && !c.check(&p) {
+			if !slices.Equal(sent, c.sent) || (p.failed != 0) != c.failed || p.tries != c.tries || c.check != nil &&
+				!c.check(&p) {
 				t.Errorf("sent %#x, %+v", sent, p)
 			}
 		})
@@ -83,7 +93,8 @@ func TestRetryPauses(t *testing.T) {
 	if p.most != engine.MaxRetries || !p.covers(engine.ErrClassDeadlock) || p.covers(engine.ErrClassTimeout) {
 		t.Errorf("%+v", p)
 	}
-	for retry, want := range map[int]time.Duration{1: 10 * time.Millisecond, 2: 20 * time.Millisecond, 6: 320 * time.Millisecond, 100: 320 * time.Millisecond} {
+	for retry, want := range map[int]time.Duration{1: 10 * time.Millisecond, 2: 20 * time.Millisecond,
+		6: 320 * time.Millisecond, 100: 320 * time.Millisecond} {
 		if low, high := p.pause(retry, 0), p.pause(retry, 1); low != want/2 || high != want*3/2 {
 			t.Errorf("retry %d: %v to %v", retry, low, high)
 		}
@@ -151,7 +162,8 @@ func randomTransactions(t *testing.T, most, failing, breaking, connections int, 
 	known := map[engine.QueryID]bool{}
 	for _, r := range sink.recs {
 		// Each query keeps its id; a transaction has none of its own.
-		if transaction := grouped && r.Position == 0; (r.QueryID == engine.QueryID{}) != transaction || known[r.QueryID] && !transaction {
+		if transaction := grouped && r.Position == 0; (r.QueryID == engine.QueryID{}) != transaction || known[r.QueryID] &&
+			!transaction {
 			return fmt.Errorf("query id %v in %+v", r.QueryID, r)
 		}
 		known[r.QueryID] = true
@@ -169,7 +181,8 @@ func randomTransactions(t *testing.T, most, failing, breaking, connections int, 
 			if s.Retries == try+1 {
 				try, position = try+1, 0
 			}
-			if position++; s.Position != position || s.Retries != try || s.Seq != r.Seq || s.StartedAt < r.StartedAt || s.StartedAt+s.Elapsed > r.StartedAt+r.Elapsed {
+			if position++; s.Position != position || s.Retries != try || s.Seq != r.Seq || s.StartedAt < r.StartedAt ||
+				s.StartedAt+s.Elapsed > r.StartedAt+r.Elapsed {
 				return fmt.Errorf("statement %+v of %+v", s, r)
 			}
 			total += s.Elapsed
@@ -193,7 +206,8 @@ func TestStopEndsThePauseBeforeARetry(t *testing.T) {
 		db := &fakeDB{fail: func() (error, bool) { return errSerialization, false }}
 		sink := &memorySink{}
 		cfg := fakeConfig(db, &fakeStream{group: true}, sink)
-		cfg.Workload.Retry = &engine.Retry{Max: 3, Classes: []engine.ErrorClass{engine.ErrClassSerialization}, BackoffMs: 3_600_000}
+		cfg.Workload.Retry = &engine.Retry{Max: 3, Classes: []engine.ErrorClass{engine.ErrClassSerialization},
+			BackoffMs: 3_600_000}
 		g := open(t, cfg, 2)
 		g.Start(engine.PhaseMeasurement)
 		time.Sleep(time.Minute)

@@ -81,7 +81,8 @@ type rowKey struct {
 }
 
 func newUnmade(plan *engine.Plan) *unmade {
-	u := &unmade{statements: make([]keyed, len(plan.Statements)), seed: maphash.MakeSeed(), tables: make([]keysOf, len(plan.Tables))}
+	u := &unmade{statements: make([]keyed, len(plan.Statements)), seed: maphash.MakeSeed(),
+		tables: make([]keysOf, len(plan.Tables))}
 	for i := range plan.Statements {
 		u.statements[i] = keyedBy(plan, &plan.Statements[i])
 	}

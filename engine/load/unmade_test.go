@@ -129,7 +129,8 @@ func (c *pickyConn) Exec(ctx context.Context, b *plugin.Batch, op plugin.Op, res
 
 // Whatever a workload looks for, it does not look for rows that the run has failed to insert.
 func TestRowsThatWereNotInsertedAreNotLookedFor(t *testing.T) {
-	for name, s := range map[string]*insertAndLook{"whole numbers": {}, "texts": {text: true}, "in transactions": {group: true}} {
+	for name, s := range map[string]*insertAndLook{"whole numbers": {}, "texts": {text: true},
+		"in transactions": {group: true}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				db := &pickyDB{fakeDB: &fakeDB{}, rows: map[string]bool{}, pairs: map[*pickyConn]string{}}
@@ -142,9 +143,11 @@ func TestRowsThatWereNotInsertedAreNotLookedFor(t *testing.T) {
 				}
 				key := engine.Bind{Name: "id", Column: "id", Type: typ}
 				cfg.Plan.Tables = []engine.Table{{Name: "t", Key: []string{"id"}}}
-				cfg.Plan.Statements = []engine.Statement{{ID: "look", Kind: engine.KindPointLookup, Table: "t", Binds: []engine.Bind{key}},
+				cfg.Plan.Statements = []engine.Statement{{ID: "look", Kind: engine.KindPointLookup, Table: "t",
+					Binds: []engine.Bind{key}},
 					{ID: "put", Kind: engine.KindInsert, Table: "t", Binds: []engine.Bind{key}},
-					{ID: "set", Kind: engine.KindUpdate, Table: "t", Binds: []engine.Bind{{Name: "v", Column: "v", Type: engine.TypeI64}, key}}}
+					{ID: "set", Kind: engine.KindUpdate, Table: "t",
+						Binds: []engine.Bind{{Name: "v", Column: "v", Type: engine.TypeI64}, key}}}
 				g := open(t, cfg, 4)
 				g.Start(engine.PhaseMeasurement)
 				time.Sleep(3 * time.Second)

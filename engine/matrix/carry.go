@@ -77,8 +77,10 @@ func (c carrier) runs(m engine.MatrixRun) {
 		outcome = engine.StatusFailed
 	}
 	c.insist(func(ctx context.Context) error {
-		return c.opts.Store.MoveMatrix(ctx, store.MatrixMove{MatrixID: m.MatrixID, From: []engine.Status{engine.StatusPrepared, engine.StatusRunning, engine.StatusCancelling},
-			To: outcome, At: time.Now(), Holder: c.opts.Owner})
+		return c.opts.Store.MoveMatrix(ctx,
+			store.MatrixMove{MatrixID: m.MatrixID,
+				From: []engine.Status{engine.StatusPrepared, engine.StatusRunning, engine.StatusCancelling},
+				To:   outcome, At: time.Now(), Holder: c.opts.Owner})
 	})
 }
 
@@ -140,7 +142,8 @@ func (c carrier) insist(f func(ctx context.Context) error) (ok bool) {
 		if err == nil {
 			return true
 		}
-		if engine.HasCode(err, engine.CodeNotFound) || engine.HasCode(err, engine.CodeConflict) || errors.Is(err, store.ErrHeld) {
+		if engine.HasCode(err, engine.CodeNotFound) || engine.HasCode(err, engine.CodeConflict) ||
+			errors.Is(err, store.ErrHeld) {
 			return true
 		}
 		c.opts.Log.Warn().Err(err).Msg("a matrix waits for the control store")

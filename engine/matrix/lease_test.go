@@ -64,12 +64,14 @@ func TestAMatrixIsStoppedThroughAnyServer(t *testing.T) {
 		m, _ := first.Create(t.Context(), tables(false, "x", "y"), "anna")
 		_, _ = first.Start(t.Context(), m.MatrixID, "anna")
 		time.Sleep(time.Second)
-		if state, err := second.Stop(t.Context(), m.MatrixID, "bert"); err != nil || state.Status != engine.StatusCancelling || len(second.going) != 0 {
+		if state, err := second.Stop(t.Context(), m.MatrixID, "bert"); err != nil ||
+			state.Status != engine.StatusCancelling || len(second.going) != 0 {
 			t.Fatalf("%s, %v", state.Status, err)
 		}
 		begun := time.Now()
 		got, err := first.Wait(t.Context(), m.MatrixID)
-		if took := time.Since(begun); err != nil || got.Status != engine.StatusCancelled || took > leaseEvery+drains+time.Second {
+		if took := time.Since(begun); err != nil || got.Status != engine.StatusCancelled ||
+			took > leaseEvery+drains+time.Second {
 			t.Errorf("%s after %v, %v", got.Status, took, err)
 		}
 		if want := []engine.Status{engine.StatusCancelled, engine.StatusCancelled}; !slices.Equal(w.statuses(), want) {
@@ -91,7 +93,8 @@ func TestAnOwnerThatWasAwayLeavesItsMatrix(t *testing.T) {
 		w.down = errors.New("no answer")
 		w.mu.Unlock()
 		time.Sleep(3 * store.Lease)
-		if got := w.statuses(); got[1] != engine.StatusRunning && got[1] != engine.StatusCompleted || got[2] != engine.StatusPrepared {
+		if got := w.statuses(); got[1] != engine.StatusRunning && got[1] != engine.StatusCompleted ||
+			got[2] != engine.StatusPrepared {
 			t.Errorf("with a lease that may be over the runs are %v", got)
 		}
 		w.mu.Lock()

@@ -187,13 +187,15 @@ func (r *run) now() engine.Run {
 	return out
 }
 
-func (w *world) CreateMember(_ context.Context, s engine.Scenario, _ string, place engine.MatrixMember) (engine.Run, error) {
+func (w *world) CreateMember(_ context.Context, s engine.Scenario, _ string, place engine.MatrixMember) (engine.Run,
+	error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s.Target.TableName == "refused" {
 		return engine.Run{}, engine.InvalidField("target.table_name", "is refused", "")
 	}
-	r := &run{Run: engine.Run{RunID: fmt.Sprintf("run-%d", len(w.runs)), TestName: s.Name, Scenario: s, Status: engine.StatusPrepared, MatrixMember: place}}
+	r := &run{Run: engine.Run{RunID: fmt.Sprintf("run-%d", len(w.runs)), TestName: s.Name, Scenario: s,
+		Status: engine.StatusPrepared, MatrixMember: place}}
 	w.runs = append(w.runs, r)
 	return r.Run, nil
 }
@@ -280,7 +282,8 @@ func (w *world) server(owner string) *Service {
 func tables(stop bool, names ...string) engine.Scenario {
 	m := &engine.Matrix{StopOnFailure: stop}
 	for i, n := range names {
-		m.Targets = append(m.Targets, engine.MatrixTarget{Label: fmt.Sprintf("%c", 'a'+i), Target: engine.Target{TableName: n}})
+		m.Targets = append(m.Targets,
+			engine.MatrixTarget{Label: fmt.Sprintf("%c", 'a'+i), Target: engine.Target{TableName: n}})
 	}
 	return engine.Scenario{Name: "tables", Workload: engine.Workload{Seed: 7}, Matrix: m}
 }
@@ -303,17 +306,23 @@ func TestTargetsRunOneAfterAnother(t *testing.T) {
 		statuses []engine.Status
 		takes    time.Duration
 	}{
-		{"all complete", false, []string{"x", "y", "z"}, engine.StatusCompleted, []engine.Status{engine.StatusCompleted, engine.StatusCompleted, engine.StatusCompleted}, 3 * takes},
-		{"one fails", false, []string{"x", "fails", "z"}, engine.StatusFailed, []engine.Status{engine.StatusCompleted, engine.StatusFailed, engine.StatusCompleted}, 2 * takes},
-		{"one fails and stops the rest", true, []string{"fails", "y", "z"}, engine.StatusFailed, []engine.Status{engine.StatusFailed, engine.StatusCancelled, engine.StatusCancelled}, 0},
-		{"one cannot start", false, []string{"cannot start", "y"}, engine.StatusFailed, []engine.Status{engine.StatusCancelled, engine.StatusCompleted}, takes},
+		{"all complete", false, []string{"x", "y", "z"}, engine.StatusCompleted,
+			[]engine.Status{engine.StatusCompleted, engine.StatusCompleted, engine.StatusCompleted}, 3 * takes},
+		{"one fails", false, []string{"x", "fails", "z"}, engine.StatusFailed,
+			[]engine.Status{engine.StatusCompleted, engine.StatusFailed, engine.StatusCompleted}, 2 * takes},
+		{"one fails and stops the rest", true, []string{"fails", "y", "z"}, engine.StatusFailed,
+			[]engine.Status{engine.StatusFailed, engine.StatusCancelled, engine.StatusCancelled}, 0},
+		{"one cannot start", false, []string{"cannot start", "y"}, engine.StatusFailed,
+			[]engine.Status{engine.StatusCancelled, engine.StatusCompleted}, takes},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, s := newWorld()
 				defer func() { _ = s.Close(t.Context()) }()
 				m, err := s.Create(t.Context(), tables(c.stop, c.tables...), "anna")
-				if err != nil || len(m.Runs) != len(c.tables) || m.Status != engine.StatusPrepared || m.Runs[1].Scenario.Name != "tables · b" || m.Runs[1].Scenario.Workload.Seed != 7 || m.Runs[1].Scenario.Matrix != nil {
+				if err != nil || len(m.Runs) != len(c.tables) || m.Status != engine.StatusPrepared ||
+					m.Runs[1].Scenario.Name != "tables · b" || m.Runs[1].Scenario.Workload.Seed != 7 ||
+					m.Runs[1].Scenario.Matrix != nil {
 					t.Fatalf("%+v, %v", m, err)
 				}
 				begun := time.Now()
@@ -355,7 +364,8 @@ func TestEnrichmentHoldsNothingUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := s.Wait(t.Context(), m.MatrixID)
-		if took := time.Since(begun); err != nil || got.Status != engine.StatusCompleted || took > 3*takes+3*time.Second || w.most > 1 {
+		if took := time.Since(begun); err != nil || got.Status != engine.StatusCompleted || took > 3*takes+3*time.Second ||
+			w.most > 1 {
 			t.Errorf("%s after %v, %d at once, %v", got.Status, took, w.most, err)
 		}
 	})
@@ -388,7 +398,8 @@ func TestStop(t *testing.T) {
 		if _, err := s.Stop(t.Context(), m.MatrixID, "bert"); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.Wait(t.Context(), m.MatrixID); err != nil || got.Status != engine.StatusCancelled || got.Runs[0].Status != engine.StatusCancelled {
+		if got, err := s.Wait(t.Context(), m.MatrixID); err != nil || got.Status != engine.StatusCancelled ||
+			got.Runs[0].Status != engine.StatusCancelled {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})

@@ -45,9 +45,11 @@ func (s *Service) Report(ctx context.Context, matrixID string, o compare.Options
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{MatrixRun: state.MatrixRun, TolerancePct: o.TolerancePct, Passed: state.Status == engine.StatusCompleted, Targets: []TargetReport{}}
+	r := Report{MatrixRun: state.MatrixRun, TolerancePct: o.TolerancePct, Passed: state.Status == engine.StatusCompleted,
+		Targets: []TargetReport{}}
 	for i, row := range state.Runs {
-		t := TargetReport{Label: row.MatrixLabel, RunID: row.RunID, Status: row.Status, SetupFailed: row.StopReason == engine.StopSetupFailure}
+		t := TargetReport{Label: row.MatrixLabel, RunID: row.RunID, Status: row.Status,
+			SetupFailed: row.StopReason == engine.StopSetupFailure}
 		d, err := s.opts.Runs.Detail(ctx, row.RunID)
 		if err != nil {
 			return Report{}, fmt.Errorf("reading run %s of the matrix: %w", row.RunID, err)

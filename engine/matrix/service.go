@@ -118,7 +118,8 @@ func (s *Service) Create(ctx context.Context, sc engine.Scenario, by string) (St
 	if sc.Matrix == nil {
 		return State{}, engine.InvalidField("matrix", "is required", "name the targets, or make a run: POST /api/runs")
 	}
-	m := engine.MatrixRun{MatrixID: uuid.NewString(), Name: sc.Name, TemplateID: sc.TemplateID, StopOnFailure: sc.Matrix.StopOnFailure, CreatedBy: by}
+	m := engine.MatrixRun{MatrixID: uuid.NewString(), Name: sc.Name, TemplateID: sc.TemplateID,
+		StopOnFailure: sc.Matrix.StopOnFailure, CreatedBy: by}
 	for _, t := range sc.Matrix.Targets {
 		m.Labels = append(m.Labels, t.Label)
 	}
@@ -127,7 +128,8 @@ func (s *Service) Create(ctx context.Context, sc engine.Scenario, by string) (St
 	}
 	var made []string
 	for i, one := range sc.Expand() {
-		run, err := s.opts.Runs.CreateMember(ctx, one, by, engine.MatrixMember{MatrixID: m.MatrixID, MatrixIndex: i, MatrixLabel: m.Labels[i]})
+		run, err := s.opts.Runs.CreateMember(ctx, one, by,
+			engine.MatrixMember{MatrixID: m.MatrixID, MatrixIndex: i, MatrixLabel: m.Labels[i]})
 		if err != nil {
 			undo := context.WithoutCancel(ctx)
 			for _, id := range made {
@@ -187,9 +189,12 @@ func (s *Service) Start(ctx context.Context, matrixID, by string) (State, error)
 	if s.lifetime.Err() != nil {
 		return State{}, &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down."}
 	}
-	err = s.opts.Store.MoveMatrix(ctx, store.MatrixMove{MatrixID: matrixID, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning, At: time.Now(), Owner: s.opts.Owner})
+	err = s.opts.Store.MoveMatrix(ctx,
+		store.MatrixMove{MatrixID: matrixID, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning,
+			At: time.Now(), Owner: s.opts.Owner})
 	if errors.Is(err, store.ErrConflict) {
-		return State{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The matrix is %s already.", m.Status), Hint: "create another one of the template"}
+		return State{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The matrix is %s already.", m.Status),
+			Hint: "create another one of the template"}
 	}
 	if err != nil {
 		return State{}, storeError(err)
@@ -206,9 +211,12 @@ func (s *Service) Stop(ctx context.Context, matrixID, by string) (State, error) 
 		return State{}, err
 	}
 	if state.Status.Terminal() {
-		return State{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The matrix is %s; there is nothing to stop.", state.Status)}
+		return State{}, &engine.Error{Code: engine.CodeConflict,
+			Message: fmt.Sprintf("The matrix is %s; there is nothing to stop.", state.Status)}
 	}
-	err = s.opts.Store.MoveMatrix(ctx, store.MatrixMove{MatrixID: matrixID, From: []engine.Status{engine.StatusPrepared, engine.StatusRunning}, To: engine.StatusCancelling})
+	err = s.opts.Store.MoveMatrix(ctx,
+		store.MatrixMove{MatrixID: matrixID, From: []engine.Status{engine.StatusPrepared, engine.StatusRunning},
+			To: engine.StatusCancelling})
 	if err != nil && !errors.Is(err, store.ErrConflict) {
 		return State{}, storeError(err)
 	}
@@ -231,7 +239,8 @@ func (s *Service) Delete(ctx context.Context, matrixID, by string) error {
 		return err
 	}
 	if state.Status == engine.StatusRunning || state.Status == engine.StatusCancelling {
-		return &engine.Error{Code: engine.CodeConflict, Message: "The matrix is under way.", Hint: "stop it, and delete it when it has ended"}
+		return &engine.Error{Code: engine.CodeConflict, Message: "The matrix is under way.",
+			Hint: "stop it, and delete it when it has ended"}
 	}
 	for _, r := range state.Runs {
 		if err := s.opts.Runs.Delete(ctx, r.RunID, by); err != nil && !engine.HasCode(err, engine.CodeNotFound) {
@@ -252,7 +261,8 @@ func (s *Service) Wait(ctx context.Context, matrixID string) (State, error) {
 			if err != nil || state.Status.Terminal() {
 				return state, err
 			}
-			return state, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The matrix is %s, and nobody here carries it on.", state.Status)}
+			return state, &engine.Error{Code: engine.CodeConflict,
+				Message: fmt.Sprintf("The matrix is %s, and nobody here carries it on.", state.Status)}
 		}
 		select {
 		case <-g.done:
@@ -269,11 +279,14 @@ func storeError(err error) error {
 	case err == nil || errors.As(err, &e):
 		return err
 	case errors.Is(err, store.ErrUnavailable):
-		return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store cannot be reached now.", Hint: "try again in a moment", Cause: err}
+		return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store cannot be reached now.",
+			Hint: "try again in a moment", Cause: err}
 	case errors.Is(err, store.ErrConflict):
-		return &engine.Error{Code: engine.CodeConflict, Message: "The matrix has changed meanwhile.", Hint: "look at it again", Cause: err}
+		return &engine.Error{Code: engine.CodeConflict, Message: "The matrix has changed meanwhile.",
+			Hint: "look at it again", Cause: err}
 	case errors.Is(err, store.ErrNotFound):
-		return &engine.Error{Code: engine.CodeNotFound, Message: "There is no such matrix.", Hint: "it may have been deleted", Cause: err}
+		return &engine.Error{Code: engine.CodeNotFound, Message: "There is no such matrix.", Hint: "it may have been deleted",
+			Cause: err}
 	}
 	return err
 }

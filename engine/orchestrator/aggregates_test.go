@@ -8,7 +8,8 @@ import (
 )
 
 // aggregatesBecome waits until the aggregates of a run are as want says.
-func aggregatesBecome(t *testing.T, f *fixture, runID string, want func(*engine.AggregateEnrichment) bool) *engine.AggregateEnrichment {
+func aggregatesBecome(t *testing.T, f *fixture, runID string,
+	want func(*engine.AggregateEnrichment) bool) *engine.AggregateEnrichment {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		a := f.detail(runID).Enrichment.Aggregate
@@ -31,7 +32,8 @@ func TestAggregatesAreAskedForAgain(t *testing.T) {
 	run := f.run(onAccount)
 	sum := f.wait(run.RunID)
 	first := aggregatesBecome(t, f, run.RunID, func(g *engine.AggregateEnrichment) bool { return g.Polls == 1 })
-	if first.Status != engine.EnrichmentPending || first.NextPollAt.IsZero() || !first.NextPollAt.Before(first.AvailableAt.Time) {
+	if first.Status != engine.EnrichmentPending || first.NextPollAt.IsZero() ||
+		!first.NextPollAt.Before(first.AvailableAt.Time) {
 		t.Fatalf("after the first time: %+v", first)
 	}
 	f.settled(run.RunID)
@@ -44,7 +46,8 @@ func TestAggregatesAreAskedForAgain(t *testing.T) {
 	a.mu.Lock()
 	a.published = sum.Accounting.Started
 	a.mu.Unlock()
-	last := aggregatesBecome(t, f, run.RunID, func(g *engine.AggregateEnrichment) bool { return g.Status == engine.EnrichmentCompleted })
+	last := aggregatesBecome(t, f, run.RunID,
+		func(g *engine.AggregateEnrichment) bool { return g.Status == engine.EnrichmentCompleted })
 	if last.Calls != sum.Accounting.Started || !last.NextPollAt.IsZero() {
 		t.Errorf("at the end: %+v", last)
 	}
@@ -61,7 +64,8 @@ func TestAggregatesThatNeverComeArePartial(t *testing.T) {
 	f.start()
 	run := f.run(onAccount)
 	f.wait(run.RunID)
-	last := aggregatesBecome(t, f, run.RunID, func(g *engine.AggregateEnrichment) bool { return g.Status == engine.EnrichmentPartial })
+	last := aggregatesBecome(t, f, run.RunID,
+		func(g *engine.AggregateEnrichment) bool { return g.Status == engine.EnrichmentPartial })
 	if !last.NextPollAt.IsZero() || last.Polls < 2 {
 		t.Errorf("%+v", last)
 	}

@@ -85,7 +85,8 @@ func TestAClockThatIsSetMovesNoTimeOfTheRun(t *testing.T) {
 				t.Errorf("%s %+v", sum.Status, sum.Accounting)
 			}
 			// A busy machine may add causes of its own; what the step must not add is a gap.
-			if got := causes(sum.ValidityDetail); sum.Validity != engine.VerdictDegraded || !slices.Contains(got, "clock_step") || slices.Contains(got, "snapshot_gap") {
+			if got := causes(sum.ValidityDetail); sum.Validity != engine.VerdictDegraded ||
+				!slices.Contains(got, "clock_step") || slices.Contains(got, "snapshot_gap") {
 				t.Errorf("%s: %+v", sum.Validity, sum.ValidityDetail)
 			}
 			for _, cause := range sum.ValidityDetail.Causes {
@@ -93,7 +94,8 @@ func TestAClockThatIsSetMovesNoTimeOfTheRun(t *testing.T) {
 				within(cause.Cause, cause.To)
 			}
 			d := f.detail(run.RunID)
-			for what, at := range map[string]engine.Time{"the start": d.StartTime, "the warm-up": d.WarmupStartTime, "the measurement": d.WarmupEndTime, "its end": d.MeasurementEndTime, "the end": d.EndTime} {
+			for what, at := range map[string]engine.Time{"the start": d.StartTime, "the warm-up": d.WarmupStartTime,
+				"the measurement": d.WarmupEndTime, "its end": d.MeasurementEndTime, "the end": d.EndTime} {
 				within(what, at)
 			}
 			if d.MeasurementEndTime.Sub(d.WarmupEndTime.Time) < 4*time.Second-10*time.Millisecond {
@@ -151,7 +153,9 @@ func TestAProcessThatStoodStillLosesNoWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := f.wait(run.RunID)
-	if sum.Status != engine.StatusCancelled || !sum.Accounting.Balanced || !slices.Contains(causes(sum.ValidityDetail), "snapshot_gap") || slices.Contains(causes(sum.ValidityDetail), "lost_worker") {
+	if sum.Status != engine.StatusCancelled || !sum.Accounting.Balanced ||
+		!slices.Contains(causes(sum.ValidityDetail), "snapshot_gap") ||
+		slices.Contains(causes(sum.ValidityDetail), "lost_worker") {
 		t.Errorf("%s, %+v, %+v", sum.Status, sum.Accounting, sum.ValidityDetail)
 	}
 }

@@ -16,7 +16,9 @@ func (s *Service) Seconds(ctx context.Context, runID string) ([]engine.MeasuredS
 		return nil, err
 	}
 	if !run.Status.Terminal() {
-		return nil, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("Run %s is %s; its executions are complete when it has ended.", runID, run.Status), Hint: "wait for its end"}
+		return nil, &engine.Error{Code: engine.CodeConflict,
+			Message: fmt.Sprintf("Run %s is %s; its executions are complete when it has ended.", runID, run.Status),
+			Hint:    "wait for its end"}
 	}
 	w, err := s.measuredIn(ctx, runID)
 	if err != nil {
@@ -48,7 +50,8 @@ func (s *Service) Compare(ctx context.Context, a, b []string, o compare.Options)
 	var sides [2][]compare.Measured
 	for side, ids := range [2][]string{a, b} {
 		if len(ids) == 0 {
-			return compare.Comparison{}, engine.InvalidField([]string{"a", "b"}[side], "names no run", "give one run id, or several with commas between")
+			return compare.Comparison{},
+				engine.InvalidField([]string{"a", "b"}[side], "names no run", "give one run id, or several with commas between")
 		}
 		for _, id := range ids {
 			seconds, err := s.Seconds(ctx, id)

@@ -13,7 +13,8 @@ import (
 // lifePlan is what a run is to do, as far as its life depends on it.
 func lifePlan(run engine.Run, workers []string) lifecycle.Plan {
 	w, sc := run.Scenario.Workload, run.Scenario
-	p := lifecycle.Plan{Workers: workers, Warmup: w.Warmup(), Duration: w.Duration(), Stages: w.Stages, Elastic: sc.Scaling.Elastic(), StartLimit: control.StartLimit,
+	p := lifecycle.Plan{Workers: workers, Warmup: w.Warmup(), Duration: w.Duration(), Stages: w.Stages,
+		Elastic: sc.Scaling.Elastic(), StartLimit: control.StartLimit,
 		Drain: func(r engine.StopReason) time.Duration { return control.DrainOf(w, r) }}
 	if w.Searches() {
 		p.Duration = sc.LongestSearch()
@@ -66,6 +67,8 @@ func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 
 // transition is a decided change as the store writes it.
 func (l *live) transition(c lifecycle.Change) store.Transition {
-	return store.Transition{From: []engine.Status{c.From}, To: c.To, Phase: c.Phase, StopReason: c.StopReason, CancellationReason: c.CancellationReason,
-		WarmupStartTime: c.WarmupStartTime, WarmupEndTime: c.WarmupEndTime, MeasurementEndTime: c.MeasurementEndTime, EndTime: c.EndTime, Events: c.Events}
+	return store.Transition{From: []engine.Status{c.From}, To: c.To, Phase: c.Phase, StopReason: c.StopReason,
+		CancellationReason: c.CancellationReason,
+		WarmupStartTime:    c.WarmupStartTime, WarmupEndTime: c.WarmupEndTime, MeasurementEndTime: c.MeasurementEndTime,
+		EndTime: c.EndTime, Events: c.Events}
 }

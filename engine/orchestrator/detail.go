@@ -83,7 +83,8 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 }
 
 // costOf is what a run used of its warehouse, at the prices of now.
-func (s *Service) costOf(polls []engine.WarehousePoint, run engine.Run, f engine.Figures, plan *engine.Plan) *engine.Cost {
+func (s *Service) costOf(polls []engine.WarehousePoint, run engine.Run, f engine.Figures,
+	plan *engine.Plan) *engine.Cost {
 	adapter := ""
 	if plan != nil {
 		adapter = plan.Adapter.Name
@@ -96,7 +97,8 @@ func (s *Service) costOf(polls []engine.WarehousePoint, run engine.Run, f engine
 func (s *Service) priced(ctx context.Context, l *live, sum engine.Summary) *engine.Summary {
 	polls, err := s.opts.Store.WarehouseChanges(ctx, sum.RunID)
 	if err != nil {
-		s.opts.Log.Warn().Err(err).Str("run_id", sum.RunID).Msg("the cost of a run is not reckoned: its warehouse's polls cannot be read")
+		s.opts.Log.Warn().Err(err).Str("run_id", sum.RunID).
+			Msg("the cost of a run is not reckoned: its warehouse's polls cannot be read")
 		return &sum
 	}
 	var plan *engine.Plan

@@ -15,11 +15,13 @@ func endedEarly(r engine.Run) string {
 	}
 	planned := r.Scenario.Workload.Duration()
 	if r.WarmupEndTime.IsZero() {
-		return fmt.Sprintf("The workload ended by itself in the warm-up: nothing of the %.6g s was measured.", planned.Seconds())
+		return fmt.Sprintf("The workload ended by itself in the warm-up: nothing of the %.6g s was measured.",
+			planned.Seconds())
 	}
 	took := r.MeasurementEndTime.Sub(r.WarmupEndTime.Time)
 	if r.MeasurementEndTime.IsZero() || took >= planned-5*time.Millisecond { // stored times are rounded
 		return ""
 	}
-	return fmt.Sprintf("The workload ended by itself after %.3g of %.6g s: it had no more operations.", took.Seconds(), planned.Seconds())
+	return fmt.Sprintf("The workload ended by itself after %.3g of %.6g s: it had no more operations.", took.Seconds(),
+		planned.Seconds())
 }

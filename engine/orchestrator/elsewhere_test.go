@@ -41,8 +41,10 @@ func TestARecordInAnotherDataDirectoryIsNotForgotten(t *testing.T) {
 	const lies = "lies in the data directory of the server that carried it"
 	notes := func(d engine.RunDetail) string { return strings.Join(d.Summary.ValidityDetail.Notes, " ") }
 	d := other.settled(run.RunID)
-	if d.Status != engine.StatusFailed || !strings.Contains(f.logs(run.RunID), lies) || !strings.Contains(notes(d), lies) || d.Summary.Operations != 0 {
-		t.Fatalf("taken over as %s with %d operations and the notes %s\n%s", d.Status, d.Summary.Operations, notes(d), f.logs(run.RunID))
+	if d.Status != engine.StatusFailed || !strings.Contains(f.logs(run.RunID), lies) ||
+		!strings.Contains(notes(d), lies) || d.Summary.Operations != 0 {
+		t.Fatalf("taken over as %s with %d operations and the notes %s\n%s", d.Status, d.Summary.Operations, notes(d),
+			f.logs(run.RunID))
 	}
 	// While the lease of the other goes on the record waits.
 	f.start()

@@ -87,9 +87,11 @@ func (d *accountDB) Query(ctx context.Context, sql string, args ...any) (*target
 		d.a.mu.Lock()
 		defer d.a.mu.Unlock()
 		d.a.summed++
-		return &target.ResultSet{Columns: []string{"QUERY_TYPE", "QUERY_TEXT", "CALLS", "THROTTLED", "INTERVAL_START", "INTERVAL_END", "SUM_MS", "COMPILATION_SUM_MS", "EXECUTION_SUM_MS", "QUEUED_SUM_MS",
+		return &target.ResultSet{Columns: []string{"QUERY_TYPE", "QUERY_TEXT", "CALLS", "THROTTLED", "INTERVAL_START",
+			"INTERVAL_END", "SUM_MS", "COMPILATION_SUM_MS", "EXECUTION_SUM_MS", "QUEUED_SUM_MS",
 			"P50_CALLS", "P90_CALLS", "P99_CALLS", "P999_CALLS", "MAX_MS"},
-			Rows: [][]any{{"SELECT", "SELECT 1", d.a.published, int64(0), time.Now(), time.Now(), 1.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0}}}, nil
+			Rows: [][]any{{"SELECT", "SELECT 1", d.a.published, int64(0), time.Now(), time.Now(), 1.0, 0.0, 1.0, 0.0, 1.0, 1.0,
+				1.0, 1.0, 1.0}}}, nil
 	}
 	if sql != historySQL {
 		return d.Database.Query(ctx, sql, args...)
@@ -100,7 +102,8 @@ func (d *accountDB) Query(ctx context.Context, sql string, args ...any) (*target
 	if d.a.away != nil {
 		return nil, d.a.away
 	}
-	rs := &target.ResultSet{Columns: []string{"QUERY_ID", "END_TIME", "TOTAL_ELAPSED_TIME", "COMPILATION_TIME", "EXECUTION_TIME"}}
+	rs := &target.ResultSet{Columns: []string{"QUERY_ID", "END_TIME", "TOTAL_ELAPSED_TIME", "COMPILATION_TIME",
+		"EXECUTION_TIME"}}
 	for _, row := range d.a.rows {
 		if d.a.shows == nil || d.a.shows(row[5].(uint64)) {
 			rs.Rows = append(rs.Rows, row[:5])
@@ -174,7 +177,8 @@ func (a accountAdapter) Call(ctx context.Context, request, answer any) error {
 		if a.a.queue == nil {
 			return errors.New("no privilege")
 		}
-		w := &engine.Warehouse{Name: "WH", State: "STARTED", Size: "X-Small", StartedClusters: 1, MaxClusterCount: 1, Running: a.a.open, FallbackWarehouse: a.a.fallback, Generation: "2", Raw: []byte(`{"name":"WH"}`)}
+		w := &engine.Warehouse{Name: "WH", State: "STARTED", Size: "X-Small", StartedClusters: 1, MaxClusterCount: 1,
+			Running: a.a.open, FallbackWarehouse: a.a.fallback, Generation: "2", Raw: []byte(`{"name":"WH"}`)}
 		if a.a.queue(a.a.open) {
 			w.Queued = 1
 		}
@@ -200,7 +204,8 @@ func newAccount(t *testing.T) (*fixture, *account) {
 	f := newFixture(t)
 	a := &account{Driver: f.driver}
 	f.driver, f.plugins = a, accountHost{f.plugins, a}
-	f.enrichment = enrich.Policy{PageSize: 10_000, Every: 50 * time.Millisecond, Limit: 30 * time.Second, Target: 0.9, Stuck: 3, StuckAbove: 0.5}
+	f.enrichment = enrich.Policy{PageSize: 10_000, Every: 50 * time.Millisecond, Limit: 30 * time.Second, Target: 0.9,
+		Stuck: 3, StuckAbove: 0.5}
 	return f, a
 }
 
@@ -234,11 +239,13 @@ func TestEnrichmentOfARun(t *testing.T) {
 	a.set(nil, nil)
 	d := f.settled(run.RunID)
 	e := d.Enrichment
-	if e.Status != engine.EnrichmentCompleted || *e.Ratio != 1 || e.Executions != sum.Accounting.Started || e.Total.Matched != sum.Operations || len(e.Notes) != 1 || e.Retryable {
+	if e.Status != engine.EnrichmentCompleted || *e.Ratio != 1 || e.Executions != sum.Accounting.Started ||
+		e.Total.Matched != sum.Operations || len(e.Notes) != 1 || e.Retryable {
 		t.Fatalf("%+v of %+v\n%s", e, sum.Accounting, f.logs(run.RunID))
 	}
 	for kind, k := range e.ByKind {
-		if k.Ratio != 1 || k.Figures.Matched != sum.ByKind[kind].Count || k.Figures.ClientMs.P50 != sum.ByKind[kind].LatencyMs.P50 {
+		if k.Ratio != 1 || k.Figures.Matched != sum.ByKind[kind].Count ||
+			k.Figures.ClientMs.P50 != sum.ByKind[kind].LatencyMs.P50 {
 			t.Fatalf("%s: %+v, the run has %+v", kind, k.Figures, sum.ByKind[kind])
 		}
 	}
@@ -277,7 +284,8 @@ func TestEnrichmentSurvivesARestart(t *testing.T) {
 	a.set(nil, nil)
 	f.start()
 	d := f.settled(run.RunID)
-	if d.Enrichment.Status != engine.EnrichmentCompleted || d.Enrichment.Total.Matched != sum.Operations || d.Summary.Operations != sum.Operations {
+	if d.Enrichment.Status != engine.EnrichmentCompleted || d.Enrichment.Total.Matched != sum.Operations ||
+		d.Summary.Operations != sum.Operations {
 		t.Fatalf("%+v", d.Enrichment)
 	}
 	var rows int64
@@ -333,7 +341,8 @@ func TestEnrichmentIsStopped(t *testing.T) {
 	f.wait(run.RunID)
 	f.until(run.RunID, func(p *engine.Payload) bool { return p.Enrichment.Polls > 1 })
 	e, err := f.svc.StopEnrichment(t.Context(), run.RunID, "tester")
-	if err != nil || e.Status != engine.EnrichmentPartial || e.Matched == 0 || !e.Retryable || e.Total == nil || len(e.Notes) != 1 {
+	if err != nil || e.Status != engine.EnrichmentPartial || e.Matched == 0 || !e.Retryable || e.Total == nil ||
+		len(e.Notes) != 1 {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	if d := f.settled(run.RunID); d.Enrichment.Status != engine.EnrichmentPartial || d.Enrichment.Reason != e.Reason {
@@ -349,7 +358,8 @@ func TestPostgresHasNoHistory(t *testing.T) {
 	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds, sc.Workload.WarmupSeconds = 0.3, 0 })
 	f.wait(run.RunID)
 	d := f.settled(run.RunID)
-	if d.Enrichment.Status != engine.EnrichmentSkipped || !strings.HasPrefix(d.Enrichment.Reason, "Postgres keeps no history") || d.Enrichment.Retryable {
+	if d.Enrichment.Status != engine.EnrichmentSkipped ||
+		!strings.HasPrefix(d.Enrichment.Reason, "Postgres keeps no history") || d.Enrichment.Retryable {
 		t.Fatalf("%+v", d.Enrichment)
 	}
 	if _, err := f.svc.RetryEnrichment(t.Context(), run.RunID, "tester"); !engine.HasCode(err, engine.CodeConflict) {

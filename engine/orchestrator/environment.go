@@ -13,7 +13,8 @@ import (
 // not tell stays empty.
 func environment(version string) engine.Environment {
 	host, _ := os.Hostname()
-	e := engine.Environment{LoadstoneVersion: version, GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Hostname: host}
+	e := engine.Environment{LoadstoneVersion: version, GoVersion: runtime.Version(), OS: runtime.GOOS,
+		Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Hostname: host}
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		e.CPUModel = field(string(text), "model name")
 	}

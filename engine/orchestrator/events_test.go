@@ -30,7 +30,8 @@ func TestEveryRunWorkerIsToldItsRate(t *testing.T) {
 		sc.Workload.Params = json.RawMessage(`{"weights": {"POINT_LOOKUP": 100}}`)
 		sc.Workload.LoadMode, sc.Workload.Arrival, sc.Workload.TargetQPS = engine.LoadQPS, engine.ArrivalConstant, &first
 		sc.Workload.DurationSeconds, sc.Workload.MaxInFlight = 4, 1000
-		sc.Workload.Stages = []engine.Stage{{DurationSeconds: 1, TargetQPS: &more, Ramp: engine.RampLinear}, {DurationSeconds: 3, TargetQPS: &more, Ramp: engine.RampStep}}
+		sc.Workload.Stages = []engine.Stage{{DurationSeconds: 1, TargetQPS: &more, Ramp: engine.RampLinear},
+			{DurationSeconds: 3, TargetQPS: &more, Ramp: engine.RampStep}}
 		sc.Scaling.WorkerCount = 3
 	})
 	inForce := func(run engine.Run, rate float64) bool {
@@ -51,8 +52,10 @@ func TestEveryRunWorkerIsToldItsRate(t *testing.T) {
 		t.Errorf("in force in the second stage of a run that is %s: %+v", d.Status, d.WorkerTargets)
 	}
 	sum := f.wait(run.RunID)
-	// What the events say changes nothing of what the run workers do by themselves: 45 on the ramp, 180 after it, and the warm-up's.
-	if n := sum.Accounting.Scheduled - sum.Accounting.Warmup; sum.Status != engine.StatusCompleted || !sum.Accounting.Balanced || n < 222 || n > 228 {
+	// What the events say changes nothing of what the run workers do by themselves: 45 on the ramp, 180 after it, and
+	// the warm-up's.
+	if n := sum.Accounting.Scheduled - sum.Accounting.Warmup; sum.Status != engine.StatusCompleted ||
+		!sum.Accounting.Balanced || n < 222 || n > 228 {
 		t.Errorf("%s, %d due in the measurement, %+v", sum.Status, n, sum.Accounting)
 	}
 	d := f.settled(run.RunID)
@@ -72,7 +75,8 @@ func TestEveryRunWorkerIsToldItsRate(t *testing.T) {
 			continue
 		}
 		for i, e := range got {
-			if e.Scope != engine.ScopeWorker || e.WorkerID == "" || e.WorkerGroupID == nil || *e.WorkerGroupID != i%3 || e.TargetConnections == nil || e.TargetQPS == nil || *e.TargetQPS != want.rate || e.EffectiveAt == nil {
+			if e.Scope != engine.ScopeWorker || e.WorkerID == "" || e.WorkerGroupID == nil || *e.WorkerGroupID != i%3 ||
+				e.TargetConnections == nil || e.TargetQPS == nil || *e.TargetQPS != want.rate || e.EffectiveAt == nil {
 				t.Errorf("%s %d is %+v", want.reason, i, e)
 			}
 			if want.reason == engine.TargetStage {
@@ -86,7 +90,8 @@ func TestEveryRunWorkerIsToldItsRate(t *testing.T) {
 					ramp, at = 0, at.Add(1e9)
 				}
 				if e.RampSeconds != ramp || e.EffectiveAt.Sub(at).Abs() > 1e6 {
-					t.Errorf("the stage of event %d takes effect at %v over %v s, the measurement began at %v", i, e.EffectiveAt, e.RampSeconds, d.WarmupEndTime)
+					t.Errorf("the stage of event %d takes effect at %v over %v s, the measurement began at %v", i, e.EffectiveAt,
+						e.RampSeconds, d.WarmupEndTime)
 				}
 			}
 		}
@@ -102,7 +107,8 @@ func TestASearchOverTheRateTellsEachRunWorker(t *testing.T) {
 		searching(sc)
 		sc.Workload.ConcurrentConnections, sc.Workload.MaxInFlight, sc.Workload.Arrival = 8, 1000, engine.ArrivalConstant
 		sc.FindMax.Unit, sc.FindMax.MaxConcurrency = engine.FindMaxRate, nil
-		sc.FindMax.StartRate, sc.FindMax.RateIncrement, sc.FindMax.MaxRate, sc.FindMax.StepDurationSeconds = &start, &more, &most, 0.5
+		sc.FindMax.StartRate, sc.FindMax.RateIncrement, sc.FindMax.MaxRate, sc.FindMax.StepDurationSeconds = &start, &more,
+			&most, 0.5
 	})
 	r := f.wait(run.RunID).FindMax
 	if r == nil || r.Steps < 2 {
@@ -115,7 +121,8 @@ func TestASearchOverTheRateTellsEachRunWorker(t *testing.T) {
 	}
 	for i, e := range steps {
 		level := r.History[i/2].Level()
-		if e.StepNumber != i/2+1 || e.StepID == "" || e.StepID != steps[i/2*2].StepID || e.WorkerID == "" || e.TargetQPS == nil || *e.TargetQPS != level/2 || e.TargetConnections == nil || *e.TargetConnections != 4 {
+		if e.StepNumber != i/2+1 || e.StepID == "" || e.StepID != steps[i/2*2].StepID || e.WorkerID == "" ||
+			e.TargetQPS == nil || *e.TargetQPS != level/2 || e.TargetConnections == nil || *e.TargetConnections != 4 {
 			t.Errorf("event %d of the step at %v: %+v", i, level, e)
 		}
 	}
@@ -151,7 +158,8 @@ func TestTheDrainOfTheTemplateBoundsAStop(t *testing.T) {
 	if took := time.Since(begin); took > 4*time.Second {
 		t.Errorf("the run ended %v after STOP", took)
 	}
-	if sum.Status != engine.StatusCancelled || !sum.Accounting.Balanced || sum.Errors.ByClass[engine.ErrClassCancelled] == 0 {
+	if sum.Status != engine.StatusCancelled || !sum.Accounting.Balanced ||
+		sum.Errors.ByClass[engine.ErrClassCancelled] == 0 {
 		t.Errorf("%s, %+v, %+v", sum.Status, sum.Accounting, sum.Errors)
 	}
 	for _, e := range f.detail(run.RunID).Events {

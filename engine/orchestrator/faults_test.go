@@ -37,12 +37,14 @@ func TestARestartEndsTheRunAndKeepsItsRecord(t *testing.T) {
 	}
 	f.start()
 	d := f.settled(run.RunID)
-	if d.Status != engine.StatusFailed || d.Phase != engine.PhaseNone || d.CancellationReason == nil || !strings.HasPrefix(*d.CancellationReason, "The server restarted") {
+	if d.Status != engine.StatusFailed || d.Phase != engine.PhaseNone || d.CancellationReason == nil ||
+		!strings.HasPrefix(*d.CancellationReason, "The server restarted") {
 		t.Fatalf("%s/%q %v", d.Status, d.Phase, d.CancellationReason)
 	}
 	t.Log(*d.CancellationReason)
 	sum := f.wait(run.RunID)
-	if sum.Operations == 0 || sum.Validity != engine.VerdictDegraded || sum.Accounting.Balanced || sum.Accounting.Recorded != sum.Operations {
+	if sum.Operations == 0 || sum.Validity != engine.VerdictDegraded || sum.Accounting.Balanced ||
+		sum.Accounting.Recorded != sum.Operations {
 		t.Fatalf("%d operations, %+v, %+v", sum.Operations, sum.ValidityDetail, sum.Accounting)
 	}
 	found := false
@@ -71,7 +73,8 @@ func TestARestartFinishesTheProcessing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	for _, sql := range []string{"UPDATE run_status SET phase = 'PROCESSING' WHERE run_id = $1", "UPDATE test_results SET figures = NULL, validity = NULL WHERE test_id = $1"} {
+	for _, sql := range []string{"UPDATE run_status SET phase = 'PROCESSING' WHERE run_id = $1",
+		"UPDATE test_results SET figures = NULL, validity = NULL WHERE test_id = $1"} {
 		if _, err := conn.Exec(t.Context(), sql, run.RunID); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +82,8 @@ func TestARestartFinishesTheProcessing(t *testing.T) {
 	f.start()
 	f.settled(run.RunID)
 	got := f.wait(run.RunID)
-	if got.Status != engine.StatusCompleted || got.Operations != want.Operations || got.Accounting.Started != want.Accounting.Started || !got.Accounting.Balanced || *got.LatencyMs != *want.LatencyMs {
+	if got.Status != engine.StatusCompleted || got.Operations != want.Operations ||
+		got.Accounting.Started != want.Accounting.Started || !got.Accounting.Balanced || *got.LatencyMs != *want.LatencyMs {
 		t.Fatalf("%s %+v, before %+v", got.Status, got.Accounting, want.Accounting)
 	}
 }
@@ -181,7 +185,8 @@ func TestAStoreOutageDelaysOnlyTheWriting(t *testing.T) {
 		t.Fatalf("%s %+v", sum.Status, sum.Accounting)
 	}
 	d := f.detail(run.RunID)
-	if d.Status != engine.StatusCancelled || d.Phase != engine.PhaseNone || d.WarmupEndTime.IsZero() || len(d.Artifacts) != 2 {
+	if d.Status != engine.StatusCancelled || d.Phase != engine.PhaseNone || d.WarmupEndTime.IsZero() ||
+		len(d.Artifacts) != 2 {
 		t.Fatalf("stored: %s/%q, measured from %v, %d artifacts", d.Status, d.Phase, d.WarmupEndTime, len(d.Artifacts))
 	}
 	checkEvents(t, d.Events)
@@ -232,7 +237,8 @@ func (h trapping) Workload(ctx context.Context, ref string) (plugin.Workload, er
 
 type trappingWorkload struct{ plugin.Workload }
 
-func (w trappingWorkload) Open(ctx context.Context, req plugin.OpenRequest, statements []engine.Statement) (plugin.Stream, error) {
+func (w trappingWorkload) Open(ctx context.Context, req plugin.OpenRequest,
+	statements []engine.Statement) (plugin.Stream, error) {
 	s, err := w.Workload.Open(ctx, req, statements)
 	if err != nil {
 		return nil, err
@@ -258,7 +264,8 @@ func TestAPluginThatTrapsFailsItsRunOnly(t *testing.T) {
 	f.start()
 	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 60 })
 	sum := f.wait(run.RunID)
-	if sum.Status != engine.StatusFailed || !strings.Contains(*sum.CancellationReason, "trapped") || !sum.Accounting.Balanced {
+	if sum.Status != engine.StatusFailed || !strings.Contains(*sum.CancellationReason, "trapped") ||
+		!sum.Accounting.Balanced {
 		t.Fatalf("%s %v %+v", sum.Status, *sum.CancellationReason, sum.Accounting)
 	}
 	t.Log(*sum.CancellationReason)
@@ -270,7 +277,8 @@ func TestClosingTheServerEndsItsRuns(t *testing.T) {
 	f.until(run.RunID, phase(engine.PhaseMeasurement))
 	f.stop()
 	d, err := f.store.Run(t.Context(), run.RunID)
-	if err != nil || d.Status != engine.StatusCancelled || d.Phase != engine.PhaseNone || *d.CancellationReason != "The server was shut down" {
+	if err != nil || d.Status != engine.StatusCancelled || d.Phase != engine.PhaseNone ||
+		*d.CancellationReason != "The server was shut down" {
 		t.Fatalf("%s/%q %v, %v", d.Status, d.Phase, d.CancellationReason, err)
 	}
 }

@@ -76,7 +76,8 @@ func (e ending) window() engine.Window {
 		return engine.Window{}
 	}
 	// The time counts from when the run workers were told, which the store remembers a little early.
-	w := engine.Window{From: e.measureAt, To: r.MeasurementEndTime.Time, Connections: r.Scenario.Workload.ConcurrentConnections}
+	w := engine.Window{From: e.measureAt, To: r.MeasurementEndTime.Time,
+		Connections: r.Scenario.Workload.ConcurrentConnections}
 	switch load := r.Scenario.Workload; {
 	case len(load.Stages) > 0:
 		w.Connections, w.Varies = load.MostConnections(0, load.Duration()), true
@@ -144,12 +145,14 @@ func remark(v *aggregate.Validity, f *engine.Figures) {
 		}
 	}
 	if c := f.Connections; c != nil && (c.Lost > 0 || c.Refused > 0) {
-		v.Remark(fmt.Sprintf("While the load went on %d connections were lost, and %d attempts to open one were refused.", c.Lost, c.Refused))
+		v.Remark(fmt.Sprintf("While the load went on %d connections were lost, and %d attempts to open one were refused.",
+			c.Lost, c.Refused))
 	}
 	if f.Operations > 0 && f.DurationSeconds > 0 && f.CoveredSeconds == nil {
 		late := float64(f.FinishedLate) / float64(f.Operations)
 		if f.FinishedLate > 0 && (late > lateNote || f.DrainSeconds > lateNote*f.DurationSeconds) {
-			v.Remark(fmt.Sprintf("%d operations (%.3g %%) ended after the measurement, up to %.3g s later: they are in operations, latency and errors, and in no rate.",
+			v.Remark(fmt.Sprintf("%d operations (%.3g %%) ended after the measurement, up to %.3g s later: they are in "+
+				"operations, latency and errors, and in no rate.",
 				f.FinishedLate, 100*late, f.DrainSeconds))
 		}
 	}
@@ -160,14 +163,17 @@ func remark(v *aggregate.Validity, f *engine.Figures) {
 		}
 		share := float64(found.NoRows) / float64(found.Count)
 		if k == engine.KindInsert && share > noRowsNote {
-			v.Remark(fmt.Sprintf("%.3g %% of the operations of kind INSERT succeeded and inserted no row, by the server's own count: a trigger, a rule or ON CONFLICT left it out, or put it elsewhere.", 100*share))
+			v.Remark(fmt.Sprintf("%.3g %% of the operations of kind INSERT succeeded and inserted no row, by the server's "+
+				"own count: a trigger, a rule or ON CONFLICT left it out, or put it elsewhere.", 100*share))
 		}
 		if finds(k) && share > noRowsNote {
-			v.Remark(fmt.Sprintf("%.3g %% of the operations of kind %s succeeded and found no row: they are faster than those that find one.", 100*share, k))
+			v.Remark(fmt.Sprintf("%.3g %% of the operations of kind %s succeeded and found no row: they are faster than "+
+				"those that find one.", 100*share, k))
 		}
 	}
 	if n := f.KeysReplaced; n > 0 {
-		v.Remark(fmt.Sprintf("%d operations were to look for rows that the run had failed to insert; they looked for other rows instead.", n))
+		v.Remark(fmt.Sprintf("%d operations were to look for rows that the run had failed to insert; they looked for "+
+			"other rows instead.", n))
 	}
 	if f.CoveredSeconds != nil {
 		return // only what was seen while it went on tells of stalls
@@ -241,19 +247,23 @@ func stallWords(f *engine.Figures) []string {
 	var out []string
 	for i, s := range f.Stalls {
 		if i == manyStalls {
-			out = append(out, fmt.Sprintf("No operation, or next to none, was answered for a second or more %d more times.", len(f.Stalls)-i))
+			out = append(out, fmt.Sprintf("No operation, or next to none, was answered for a second or more %d more times.",
+				len(f.Stalls)-i))
 			break
 		}
 		if s.AnsweredOperations > 0 {
-			out = append(out, fmt.Sprintf("From %s on only %d operations were answered in %.3g s on all connections (timeouts are no answers), where about %d were to be expected: the target answered next to nothing.",
+			out = append(out, fmt.Sprintf("From %s on only %d operations were answered in %.3g s on all connections "+
+				"(timeouts are no answers), where about %d were to be expected: the target answered next to nothing.",
 				s.From.UTC().Format("15:04:05.000"), s.AnsweredOperations, s.Seconds, s.AnsweredOperations+s.MissedOperations))
 			continue
 		}
-		out = append(out, fmt.Sprintf("From %s on no operation was answered for %.3g s on any connection (timeouts are no answers), where about %d were to be expected: the target did not answer, or connections were lost.",
+		out = append(out, fmt.Sprintf("From %s on no operation was answered for %.3g s on any connection (timeouts are no "+
+			"answers), where about %d were to be expected: the target did not answer, or connections were lost.",
 			s.From.UTC().Format("15:04:05.000"), s.Seconds, s.MissedOperations))
 	}
 	if words := hiddenWords(f); words != "" {
-		out = append(out, fmt.Sprintf("A closed loop asks nothing while it waits. Had users come at the same pace in the %.3g s without any answer too, about %d operations more, %s (estimated; load_mode: QPS measures it).",
+		out = append(out, fmt.Sprintf("A closed loop asks nothing while it waits. Had users come at the same pace in the "+
+			"%.3g s without any answer too, about %d operations more, %s (estimated; load_mode: QPS measures it).",
 			f.Omission.StalledSeconds, f.Omission.MissedOperations, words))
 	}
 	return out

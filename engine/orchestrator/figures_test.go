@@ -45,7 +45,8 @@ func TestTheWindowIsThatOfTheMeasurement(t *testing.T) {
 			t.Errorf("%s: from %v to %v", name, w.From.Sub(begin), w.To.Sub(begin))
 		}
 	}
-	if w := (ending{run: engine.Run{StopReason: engine.StopUserRequested, WarmupEndTime: engine.At(begin)}}).window(); !w.To.IsZero() {
+	if w := (ending{run: engine.Run{StopReason: engine.StopUserRequested, WarmupEndTime: engine.At(begin)}}).
+		window(); !w.To.IsZero() {
 		t.Errorf("stopped in the warm-up: %+v", w)
 	}
 }
@@ -60,12 +61,17 @@ func TestTheWindowKnowsTheMostConnections(t *testing.T) {
 		varies bool
 	}{
 		"constant": {engine.Workload{ConcurrentConnections: 7, DurationSeconds: 10}, nil, 7, false},
-		"stages": {engine.Workload{ConcurrentConnections: 2, DurationSeconds: 20, Stages: []engine.Stage{{DurationSeconds: 10, Connections: new(40), Ramp: engine.RampLinear},
-			{DurationSeconds: 10, Connections: new(5), Ramp: engine.RampStep}}}, nil, 40, true},
-		"a search": {engine.Workload{LoadMode: engine.LoadFindMax, DurationSeconds: 20}, &engine.FindMaxResult{History: []engine.FindMaxStep{{TotalTargetConnections: 4}, {TotalTargetConnections: 64}, {TotalTargetConnections: 32}}}, 64, true},
+		"stages": {engine.Workload{ConcurrentConnections: 2, DurationSeconds: 20,
+			Stages: []engine.Stage{{DurationSeconds: 10, Connections: new(40), Ramp: engine.RampLinear},
+				{DurationSeconds: 10, Connections: new(5), Ramp: engine.RampStep}}}, nil, 40, true},
+		"a search": {engine.Workload{LoadMode: engine.LoadFindMax, DurationSeconds: 20},
+			&engine.FindMaxResult{History: []engine.FindMaxStep{{TotalTargetConnections: 4}, {TotalTargetConnections: 64},
+				{TotalTargetConnections: 32}}}, 64, true},
 	} {
-		w := ending{search: c.search, run: engine.Run{StopReason: engine.StopUserRequested, WarmupEndTime: engine.At(begin), MeasurementEndTime: engine.At(begin.Add(time.Minute)),
-			Scenario: engine.Scenario{Workload: c.w}}}.window()
+		w := ending{search: c.search,
+			run: engine.Run{StopReason: engine.StopUserRequested, WarmupEndTime: engine.At(begin),
+				MeasurementEndTime: engine.At(begin.Add(time.Minute)),
+				Scenario:           engine.Scenario{Workload: c.w}}}.window()
 		if w.Connections != c.most || w.Varies != c.varies {
 			t.Errorf("%s: %+v", name, w)
 		}
@@ -78,19 +84,27 @@ func TestRemarksOnFigures(t *testing.T) {
 		f    engine.Figures
 		want string // part of the only note; empty: no note
 	}{
-		"nothing to say":       {engine.Figures{Operations: 1000, DurationSeconds: 10, FinishedLate: 16, DrainSeconds: 0.01}, ""},
-		"a long drain":         {engine.Figures{Operations: 1000, DurationSeconds: 10, FinishedLate: 1, DrainSeconds: 0.6}, "1 operations (0.1 %) ended after the measurement"},
-		"many in a short one":  {engine.Figures{Operations: 1000, DurationSeconds: 10, FinishedLate: 51, DrainSeconds: 0.1}, "51 operations (5.1 %)"},
-		"a record with holes":  {engine.Figures{Operations: 1000, DurationSeconds: 5, CoveredSeconds: &covered}, "rates are taken over the 5 s"},
-		"a record of nothing":  {engine.Figures{Operations: 1000, CoveredSeconds: &none}, "there are no rates"},
-		"lookups find nothing": {byKind(engine.KindPointLookup, engine.KindFigures{Count: 100, NoRows: 6}), "6 % of the operations of kind POINT_LOOKUP"},
-		"a few find nothing":   {byKind(engine.KindPointLookup, engine.KindFigures{Count: 100, NoRows: 5}), ""},
-		"inserts that do none": {byKind(engine.KindInsert, engine.KindFigures{Count: 100, NoRows: 100}), "100 % of the operations of kind INSERT succeeded and inserted no row"},
-		"a few inserts":        {byKind(engine.KindInsert, engine.KindFigures{Count: 100, NoRows: 5}), ""},
-		"nobody counts rows":   {byKind(engine.KindGenericSQL, engine.KindFigures{Count: 100, NoRows: 100}), ""},
-		"a stall": {engine.Figures{Operations: 1000, DurationSeconds: 10, LatencyMs: &engine.LatencyMs{}, Stalls: []engine.Stall{{Seconds: 1.4, MissedOperations: 7000}}},
+		"nothing to say": {engine.Figures{Operations: 1000, DurationSeconds: 10, FinishedLate: 16, DrainSeconds: 0.01},
+			""},
+		"a long drain": {engine.Figures{Operations: 1000, DurationSeconds: 10, FinishedLate: 1, DrainSeconds: 0.6},
+			"1 operations (0.1 %) ended after the measurement"},
+		"many in a short one": {engine.Figures{Operations: 1000, DurationSeconds: 10, FinishedLate: 51, DrainSeconds: 0.1},
+			"51 operations (5.1 %)"},
+		"a record with holes": {engine.Figures{Operations: 1000, DurationSeconds: 5, CoveredSeconds: &covered},
+			"rates are taken over the 5 s"},
+		"a record of nothing": {engine.Figures{Operations: 1000, CoveredSeconds: &none}, "there are no rates"},
+		"lookups find nothing": {byKind(engine.KindPointLookup, engine.KindFigures{Count: 100, NoRows: 6}),
+			"6 % of the operations of kind POINT_LOOKUP"},
+		"a few find nothing": {byKind(engine.KindPointLookup, engine.KindFigures{Count: 100, NoRows: 5}), ""},
+		"inserts that do none": {byKind(engine.KindInsert, engine.KindFigures{Count: 100, NoRows: 100}),
+			"100 % of the operations of kind INSERT succeeded and inserted no row"},
+		"a few inserts":      {byKind(engine.KindInsert, engine.KindFigures{Count: 100, NoRows: 5}), ""},
+		"nobody counts rows": {byKind(engine.KindGenericSQL, engine.KindFigures{Count: 100, NoRows: 100}), ""},
+		"a stall": {engine.Figures{Operations: 1000, DurationSeconds: 10, LatencyMs: &engine.LatencyMs{},
+			Stalls: []engine.Stall{{Seconds: 1.4, MissedOperations: 7000}}},
 			"no operation was answered for 1.4 s on any connection (timeouts are no answers), where about 7000"},
-		"a stall of an open loop": {engine.Figures{Operations: 1000, DurationSeconds: 10, ServiceMs: &engine.LatencyMs{}, Stalls: []engine.Stall{{Seconds: 1.4}}}, ""},
+		"a stall of an open loop": {engine.Figures{Operations: 1000, DurationSeconds: 10, ServiceMs: &engine.LatencyMs{},
+			Stalls: []engine.Stall{{Seconds: 1.4}}}, ""},
 	} {
 		v := aggregate.NewValidity()
 		remark(v, &c.f)
@@ -100,17 +114,21 @@ func TestRemarksOnFigures(t *testing.T) {
 		}
 	}
 	v := aggregate.NewValidity()
-	remark(v, &engine.Figures{Operations: 300_000, DurationSeconds: 60, LatencyMs: &engine.LatencyMs{P99: 3}, Stalls: []engine.Stall{{Seconds: 1.4, MissedOperations: 7000}},
+	remark(v, &engine.Figures{Operations: 300_000, DurationSeconds: 60, LatencyMs: &engine.LatencyMs{P99: 3},
+		Stalls:   []engine.Stall{{Seconds: 1.4, MissedOperations: 7000}},
 		Omission: &engine.Omission{StalledSeconds: 1.4, MissedOperations: 7000, P99Ms: 800}})
-	if notes := v.Verdict().Notes; len(notes) != 2 || !strings.Contains(notes[1], "the P99 would be 800 ms or more instead of 3 ms") {
+	if notes := v.Verdict().Notes; len(notes) != 2 ||
+		!strings.Contains(notes[1], "the P99 would be 800 ms or more instead of 3 ms") {
 		t.Errorf("%q", notes)
 	}
 	// The stall went on in the drain: what waited there is slower than what would have come.
-	for p99, want := range map[float64]string{12: "the P99 would be 1874 ms or more instead of 12 ms (estimated", 6920: ""} {
+	for p99, want := range map[float64]string{12: "the P99 would be 1874 ms or more instead of 12 ms (estimated",
+		6920: ""} {
 		v := aggregate.NewValidity()
 		remark(v, &engine.Figures{Operations: 2589, DurationSeconds: 5, LatencyMs: &engine.LatencyMs{P99: p99, P999: 6924},
 			Omission: &engine.Omission{StalledSeconds: 1.92, MissedOperations: 1613, P99Ms: 1874, P999Ms: 6917}})
-		if notes := strings.Join(v.Verdict().Notes, "|"); !strings.Contains(notes, want) || strings.Contains(notes, "P99.9") || want == "" && notes != "" {
+		if notes := strings.Join(v.Verdict().Notes, "|"); !strings.Contains(notes, want) ||
+			strings.Contains(notes, "P99.9") || want == "" && notes != "" {
 			t.Errorf("%g: %q", p99, notes)
 		}
 	}
@@ -118,12 +136,16 @@ func TestRemarksOnFigures(t *testing.T) {
 
 // A kind of which all operations failed is doubted, and one that was tried a few times only remarked on.
 func TestAKindThatFailedAFewTimesIsRemarkedOn(t *testing.T) {
-	for n, want := range map[int64]string{1: "The only operation of kind DELETE failed: too few", 3: "All 3 operations of kind DELETE failed: too few", 5: ""} {
+	for n, want := range map[int64]string{1: "The only operation of kind DELETE failed: too few",
+		3: "All 3 operations of kind DELETE failed: too few", 5: ""} {
 		v := aggregate.NewValidity()
-		doubt(v, &engine.Figures{Operations: 1000, Errors: engine.ErrorFigures{Count: n}, ByKind: map[engine.Kind]*engine.KindFigures{engine.KindDelete: {Count: n, Errors: n}}}, time.Unix(0, 0), time.Unix(10, 0))
+		doubt(v, &engine.Figures{Operations: 1000, Errors: engine.ErrorFigures{Count: n},
+			ByKind: map[engine.Kind]*engine.KindFigures{engine.KindDelete: {Count: n, Errors: n}}}, time.Unix(0, 0),
+			time.Unix(10, 0))
 		verdict := v.Verdict()
 		notes := strings.Join(verdict.Notes, "|")
-		if (verdict.Verdict == engine.VerdictDegraded) != (want == "") || want == "" && notes != "" || !strings.HasPrefix(notes, want) {
+		if (verdict.Verdict == engine.VerdictDegraded) != (want == "") || want == "" && notes != "" ||
+			!strings.HasPrefix(notes, want) {
 			t.Errorf("%d failed: %+v", n, verdict)
 		}
 	}
@@ -140,7 +162,8 @@ func TestNotesSurviveARecovery(t *testing.T) {
 	v.Note("The target is on the same machine as the load generator.")
 	v.Remark("it follows from the figures")
 	verdict := v.Verdict()
-	if !slices.Contains(verdict.Notes, "it follows from the figures") || !slices.Equal(verdict.Seen, []string{"The target is on the same machine as the load generator."}) {
+	if !slices.Contains(verdict.Notes, "it follows from the figures") ||
+		!slices.Equal(verdict.Seen, []string{"The target is on the same machine as the load generator."}) {
 		t.Errorf("%+v", verdict)
 	}
 }

@@ -114,7 +114,8 @@ func (l *live) measure(ctx context.Context) {
 // judged keeps a judged step and tells the log.
 func (l *live) judged(step engine.FindMaxStep) {
 	level := engine.LogInfo
-	text := fmt.Sprintf("Step %d, %s: %.0f/s, P95 %s, %s", step.StepNumber, levelWords(step), step.QPS, millis(step.P95LatencyMs), step.Outcome)
+	text := fmt.Sprintf("Step %d, %s: %.0f/s, P95 %s, %s", step.StepNumber, levelWords(step), step.QPS,
+		millis(step.P95LatencyMs), step.Outcome)
 	find := l.life.Search().Series()
 	if find.Repeat() > 1 {
 		text = fmt.Sprintf("Search %d of %d, s", step.Repetition, find.Repeat()) + text[1:]
@@ -161,7 +162,8 @@ func millis(ms *float64) string {
 func (l *live) saveSearch(steps []engine.FindMaxStep) {
 	state := l.searchState()
 	l.keeper.Add("the search", func(ctx context.Context) error {
-		return l.svc.opts.Store.SaveFindMax(ctx, store.FindMaxProgress{RunID: l.runID, Epoch: l.epoch, State: *state, Steps: steps})
+		return l.svc.opts.Store.SaveFindMax(ctx,
+			store.FindMaxProgress{RunID: l.runID, Epoch: l.epoch, State: *state, Steps: steps})
 	})
 }
 

@@ -70,8 +70,10 @@ func searching(sc *engine.Scenario) {
 	sc.Scaling = engine.Scaling{Mode: engine.ScalingFixed, WorkerCount: 2, PerWorkerCapacity: 40}
 	// Throughput decides: a busy machine adds to the latency, and not to that.
 	most, p95 := 60, 2000.0
-	sc.FindMax = engine.FindMax{Enabled: true, Unit: engine.FindMaxConnections, StartConcurrency: 2, ConcurrencyIncrement: 4, MaxConcurrency: &most,
-		StepDurationSeconds: 1, MaxDurationSeconds: 120, QPSStabilityPct: 5, LatencyStabilityPct: 60, MaxErrorRatePct: 1, SLO: &engine.SLO{P95Ms: &p95}}
+	sc.FindMax = engine.FindMax{Enabled: true, Unit: engine.FindMaxConnections, StartConcurrency: 2,
+		ConcurrencyIncrement: 4, MaxConcurrency: &most,
+		StepDurationSeconds: 1, MaxDurationSeconds: 120, QPSStabilityPct: 5, LatencyStabilityPct: 60, MaxErrorRatePct: 1,
+		SLO: &engine.SLO{P95Ms: &p95}}
 }
 
 // TestASearchFindsTheKnee: a target that serves 8 at once for 50 ms each gives
@@ -86,7 +88,8 @@ func TestASearchFindsTheKnee(t *testing.T) {
 		sc.Thresholds = []string{"max_connections >= 5", "max_qps > 60"}
 	})
 	live := f.until(run.RunID, func(p *engine.Payload) bool { return p.FindMax != nil && len(p.FindMax.Steps) >= 2 })
-	if s := live.FindMax; s.Unit != engine.FindMaxConnections || s.CurrentStep < 2 || s.UpperBound != 60 || s.BaselineP95Ms == nil || s.Result != nil || live.Timing.ExpectedSecondsTotal != 0 {
+	if s := live.FindMax; s.Unit != engine.FindMaxConnections || s.CurrentStep < 2 || s.UpperBound != 60 ||
+		s.BaselineP95Ms == nil || s.Result != nil || live.Timing.ExpectedSecondsTotal != 0 {
 		t.Errorf("live state %+v", s)
 	}
 	sum := f.wait(run.RunID)
@@ -116,12 +119,14 @@ func TestASearchFindsTheKnee(t *testing.T) {
 	}
 	d := f.settled(run.RunID)
 	state, err := f.store.FindMax(t.Context(), run.RunID)
-	if err != nil || state == nil || len(state.Steps) != r.Steps || state.Result == nil || state.Status != engine.StageDone {
+	if err != nil || state == nil || len(state.Steps) != r.Steps || state.Result == nil ||
+		state.Status != engine.StageDone {
 		t.Errorf("stored state %+v, %v", state, err)
 	}
 	steps := 0
 	for _, e := range d.Events {
-		if e.Type == engine.EventSetWorkerTarget && e.Data.WorkerID == "worker-0" && e.Data.Reason == engine.TargetStepAdvance {
+		if e.Type == engine.EventSetWorkerTarget && e.Data.WorkerID == "worker-0" &&
+			e.Data.Reason == engine.TargetStepAdvance {
 			steps++
 		}
 	}
@@ -179,10 +184,12 @@ func TestARepeatedSearch(t *testing.T) {
 	}
 	f.settled(run.RunID)
 	state, err := f.store.FindMax(t.Context(), run.RunID)
-	if err != nil || len(state.Steps) != r.Steps || state.Steps[0].Repetition != 1 || state.Steps[r.Steps-1].Repetition != 2 || state.Steps[r.Steps-1].StepNumber != r.Steps {
+	if err != nil || len(state.Steps) != r.Steps || state.Steps[0].Repetition != 1 ||
+		state.Steps[r.Steps-1].Repetition != 2 || state.Steps[r.Steps-1].StepNumber != r.Steps {
 		t.Errorf("stored %+v, %v", state, err)
 	}
-	if second := r.Repetitions[0].Steps; r.History[second].Repetition != 2 || r.History[second].TotalTargetConnections != 2 {
+	if second := r.Repetitions[0].Steps; r.History[second].Repetition != 2 ||
+		r.History[second].TotalTargetConnections != 2 {
 		t.Errorf("the second search begins with %+v", r.History[second])
 	}
 }
@@ -196,7 +203,8 @@ func TestASearchThatIsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := f.wait(run.RunID)
-	if r := sum.FindMax; sum.Status != engine.StatusCancelled || r == nil || r.Confirmed || r.Steps < 2 || r.Reason == "" || !sum.Accounting.Balanced {
+	if r := sum.FindMax; sum.Status != engine.StatusCancelled || r == nil || r.Confirmed || r.Steps < 2 ||
+		r.Reason == "" || !sum.Accounting.Balanced {
 		t.Errorf("%s %+v\n%s", sum.Status, r, f.logs(run.RunID))
 	}
 }
@@ -227,7 +235,8 @@ func TestASearchWithoutAnAnswer(t *testing.T) {
 		sc.FindMax.SLO = &engine.SLO{P99Ms: &p99}
 	})
 	sum := f.wait(run.RunID)
-	if r := sum.FindMax; sum.Status != engine.StatusCompleted || r == nil || r.Found || r.Limit != engine.OutcomeDegraded || r.Reason == "" {
+	if r := sum.FindMax; sum.Status != engine.StatusCompleted || r == nil || r.Found ||
+		r.Limit != engine.OutcomeDegraded || r.Reason == "" {
 		t.Errorf("%s %+v\n%s", sum.Status, r, f.logs(run.RunID))
 	}
 }
@@ -282,7 +291,8 @@ func TestAutomaticScaling(t *testing.T) {
 	f := newFixture(t).start()
 	run := f.run(func(sc *engine.Scenario) {
 		sc.Workload.ConcurrentConnections = 5
-		sc.Scaling = engine.Scaling{Mode: engine.ScalingBounded, WorkerCount: 1, PerWorkerCapacity: 2, MinWorkers: 1, MaxWorkers: 4}
+		sc.Scaling = engine.Scaling{Mode: engine.ScalingBounded, WorkerCount: 1, PerWorkerCapacity: 2, MinWorkers: 1,
+			MaxWorkers: 4}
 	})
 	sum := f.wait(run.RunID)
 	if d := f.settled(run.RunID); sum.Status != engine.StatusCompleted || len(d.Workers) != 3 || !sum.Accounting.Balanced {

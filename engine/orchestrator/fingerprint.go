@@ -18,6 +18,7 @@ var Fingerprint = sync.OnceValue(func() string {
 	e := environment("")
 	id, _ := os.ReadFile("/etc/machine-id") // a container may have none
 	h := sha256.New()
-	fmt.Fprintf(h, "%s/%s\n%s\n%d of %d\n%d GB\n%s\n", e.OS, e.Arch, e.CPUModel, load.Processors(), e.CPUs, (e.MemoryBytes+1<<29)>>30, strings.TrimSpace(string(id)))
+	fmt.Fprintf(h, "%s/%s\n%s\n%d of %d\n%d GB\n%s\n", e.OS, e.Arch, e.CPUModel, load.Processors(), e.CPUs,
+		(e.MemoryBytes+1<<29)>>30, strings.TrimSpace(string(id)))
 	return hex.EncodeToString(h.Sum(nil)[:8])
 })

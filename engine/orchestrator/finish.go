@@ -49,7 +49,8 @@ type ending struct {
 	known engine.TestResult
 }
 
-const recordElsewhere = "The record of the run lies in the data directory of the server that carried it. It is taken in, and the figures are computed again, when that server is started there."
+const recordElsewhere = "The record of the run lies in the data directory of the server that carried it. It is " +
+	"taken in, and the figures are computed again, when that server is started there."
 
 const serverWasDown = "The server was down: executions after the last complete part are not recorded"
 
@@ -65,7 +66,8 @@ type outcome struct {
 // saveStart stores the plan, the environment and a row for each run worker.
 func (l *live) saveStart() {
 	env := l.environment()
-	parent := engine.TestResult{TestID: l.runID, RunID: l.runID, TestName: l.run.TestName, Status: engine.StatusRunning, StartTime: l.run.StartTime, Plan: l.plan.Plan, Environment: &env}
+	parent := engine.TestResult{TestID: l.runID, RunID: l.runID, TestName: l.run.TestName, Status: engine.StatusRunning,
+		StartTime: l.run.StartTime, Plan: l.plan.Plan, Environment: &env}
 	rows := []engine.TestResult{parent}
 	for _, w := range l.workers {
 		rows = append(rows, l.row(w))
@@ -104,12 +106,14 @@ func (l *live) finish(ctx context.Context) {
 	l.endLosses(l.clock.Now(), true)
 	environment := l.environment()
 	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
-		l.validity.Note("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need Linux and connections without TLS.")
+		l.validity.Note("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need " +
+			"Linux and connections without TLS.")
 	}
 	if text := endedEarly(l.run); text != "" {
 		l.validity.Note(text)
 	}
-	e := ending{run: l.run, keeper: l.keeper, environment: environment, validity: l.validity.Clone(), shown: l.shownLatency, measureAt: l.life.MeasureAt()}
+	e := ending{run: l.run, keeper: l.keeper, environment: environment, validity: l.validity.Clone(),
+		shown: l.shownLatency, measureAt: l.life.MeasureAt()}
 	if l.plan != nil {
 		e.plan = l.plan.Plan
 	}
@@ -145,8 +149,10 @@ func (l *live) saveCounts(e ending) {
 			f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
 			f.Accounting = counts(*c.totals)
 			f.Connections, f.KeysReplaced = &c.totals.Connections, c.totals.KeysReplaced
-			if err := l.svc.opts.Store.SaveResult(ctx, engine.TestResult{TestID: c.testID, RunID: e.run.RunID, WorkerID: c.workerID, WorkerGroupID: &group, TestName: e.run.TestName,
-				Status: e.run.Status, Figures: f}); err != nil {
+			if err := l.svc.opts.Store.SaveResult(ctx,
+				engine.TestResult{TestID: c.testID, RunID: e.run.RunID, WorkerID: c.workerID, WorkerGroupID: &group,
+					TestName: e.run.TestName,
+					Status:   e.run.Status, Figures: f}); err != nil {
 				return err
 			}
 		}
@@ -155,13 +161,15 @@ func (l *live) saveCounts(e ending) {
 }
 
 func counts(t control.Totals) engine.Accounting {
-	return engine.Accounting{Scheduled: t.Scheduled, Dropped: t.Dropped, DroppedByReason: t.Drops, Started: t.Started, Succeeded: t.Succeeded, Failed: t.Failed,
+	return engine.Accounting{Scheduled: t.Scheduled, Dropped: t.Dropped, DroppedByReason: t.Drops, Started: t.Started,
+		Succeeded: t.Succeeded, Failed: t.Failed,
 		Warmup: t.Warmup, WarmupScheduled: t.WarmupScheduled, WarmupDropped: t.WarmupDrops.Total()}
 }
 
 // totalsOf reads counts back; the drops of the warm-up are stored without their reasons.
 func totalsOf(a engine.Accounting) *control.Totals {
-	return &control.Totals{Scheduled: a.Scheduled, Dropped: a.Dropped, Drops: a.DroppedByReason, Started: a.Started, Succeeded: a.Succeeded, Failed: a.Failed,
+	return &control.Totals{Scheduled: a.Scheduled, Dropped: a.Dropped, Drops: a.DroppedByReason, Started: a.Started,
+		Succeeded: a.Succeeded, Failed: a.Failed,
 		Warmup: a.Warmup, WarmupScheduled: a.WarmupScheduled, WarmupDrops: engine.Drops{MaxInFlight: a.WarmupDropped}}
 }
 
@@ -176,9 +184,11 @@ func (l *live) finished(ctx context.Context, o *outcome) {
 		delete(l.parts, id)
 	}
 	l.summary.Store(o.summary)
-	verdict := fmt.Sprintf("The figures are there: %d operations, %.0f per second, %s", o.summary.Operations, o.summary.QPS, o.summary.Validity)
+	verdict := fmt.Sprintf("The figures are there: %d operations, %.0f per second, %s", o.summary.Operations,
+		o.summary.QPS, o.summary.Validity)
 	l.note(engine.LogInfo, nil, "%s", verdict)
-	l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
+	l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps,
+		ErrorCount:        l.run.ErrorCount,
 		WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
 	l.happen(ctx, lifecycle.Finished{Enrich: l.plan != nil && l.svc.enrichable(l.plan.Plan)})
 }
@@ -192,7 +202,8 @@ func (l *live) enriched(ctx context.Context) {
 		level = engine.LogWarning
 	}
 	l.note(level, nil, "The enrichment is %s. %s", e.Status, e.Reason)
-	l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
+	l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps,
+		ErrorCount:        l.run.ErrorCount,
 		WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
 	l.happen(ctx, lifecycle.Enriched{})
 }
@@ -216,7 +227,8 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 			if ctx.Err() != nil {
 				return o
 			}
-			s.opts.Log.Error().Err(err).Str("run_id", e.run.RunID).Str("part", p.Artifact.Name).Msg("a part of the record cannot be stored")
+			s.opts.Log.Error().Err(err).Str("run_id", e.run.RunID).Str("part", p.Artifact.Name).
+				Msg("a part of the record cannot be stored")
 			incomplete("The part %s of the record could not be stored: %s", p.Artifact.Name, engine.AsError(err).Message)
 			continue
 		}
@@ -253,7 +265,8 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 		end = e.run.EndTime.Time
 	}
 	scheduled, dropped := parent.Accounting.Measured()
-	v.Outcome(aggregate.Outcome{From: e.run.WarmupEndTime.Time, To: end, Operations: parent.Operations, Errors: parent.Errors.Count,
+	v.Outcome(aggregate.Outcome{From: e.run.WarmupEndTime.Time, To: end, Operations: parent.Operations,
+		Errors:    parent.Errors.Count,
 		Scheduled: scheduled, Dropped: dropped, Over: true, Search: e.run.Scenario.Workload.Searches()})
 	s.judgeFallback(ctx, e, parent)
 	remark(v, parent)
@@ -291,7 +304,8 @@ func (s *Service) keepPart(ctx context.Context, k *keeper.Keeper, p heldPart) er
 		}
 		return fmt.Errorf("storing %s: %w", p.Artifact.Name, err)
 	}
-	j := k.Add("a part of the record", func(ctx context.Context) error { return s.opts.Store.SaveArtifact(ctx, p.Artifact) })
+	j := k.Add("a part of the record",
+		func(ctx context.Context) error { return s.opts.Store.SaveArtifact(ctx, p.Artifact) })
 	select {
 	case <-j.Done():
 	case <-ctx.Done():
@@ -300,7 +314,8 @@ func (s *Service) keepPart(ctx context.Context, k *keeper.Keeper, p heldPart) er
 	if j.Err() != nil {
 		return j.Err()
 	}
-	p.node.send(control.ArtifactAck{RunID: p.Artifact.RunID, WorkerID: p.Artifact.WorkerID, Name: p.Artifact.Name, SHA256: p.Artifact.SHA256})
+	p.node.send(control.ArtifactAck{RunID: p.Artifact.RunID, WorkerID: p.Artifact.WorkerID, Name: p.Artifact.Name,
+		SHA256: p.Artifact.SHA256})
 	return nil
 }
 
@@ -328,8 +343,10 @@ func (s *Service) parentResult(e ending, f *engine.Figures) engine.TestResult {
 		judged = append(judged, threshold.Implied(e.run.Scenario.Thresholds, f)...)
 	}
 	passed := threshold.Passed(judged) && e.run.Status == engine.StatusCompleted && f.Worked()
-	r := engine.TestResult{TestID: e.run.RunID, RunID: e.run.RunID, TestName: e.run.TestName, Status: e.run.Status, StartTime: e.run.StartTime, EndTime: e.run.EndTime,
-		Figures: f, FindMax: e.search, Validity: &verdict, Thresholds: judged, Passed: &passed, Plan: e.plan, Environment: &e.environment}
+	r := engine.TestResult{TestID: e.run.RunID, RunID: e.run.RunID, TestName: e.run.TestName, Status: e.run.Status,
+		StartTime: e.run.StartTime, EndTime: e.run.EndTime,
+		Figures: f, FindMax: e.search, Validity: &verdict, Thresholds: judged, Passed: &passed, Plan: e.plan,
+		Environment: &e.environment}
 	if !s.enrichable(e.plan) {
 		skipped := s.enrichmentSkipped(e.plan)
 		r.Enrichment = &skipped
@@ -349,7 +366,8 @@ func (s *Service) saveResults(ctx context.Context, e ending, parent *engine.Figu
 		if c.failure != "" {
 			status = engine.StatusFailed
 		}
-		rows = append(rows, engine.TestResult{TestID: c.testID, RunID: e.run.RunID, WorkerID: c.workerID, WorkerGroupID: &group, TestName: e.run.TestName, Status: status,
+		rows = append(rows, engine.TestResult{TestID: c.testID, RunID: e.run.RunID, WorkerID: c.workerID,
+			WorkerGroupID: &group, TestName: e.run.TestName, Status: status,
 			EndTime: e.run.EndTime, Figures: children[i], FailureReason: c.failure})
 	}
 	rows = append(rows, s.parentResult(e, parent))
@@ -374,9 +392,12 @@ func summarize(run engine.Run, parent engine.TestResult) *engine.Summary {
 	if parent.Figures == nil {
 		return nil
 	}
-	s := &engine.Summary{RunID: run.RunID, TestName: run.TestName, Status: run.Status, CancellationReason: run.CancellationReason,
-		StartTime: run.StartTime, EndTime: run.EndTime, Figures: *parent.Figures, FindMax: parent.FindMax, Thresholds: parent.Thresholds, Tags: run.Scenario.Tags,
-		Validity: engine.VerdictValid, ValidityDetail: engine.Validity{Verdict: engine.VerdictValid, Causes: []engine.ValidityCause{}, Notes: []string{}}}
+	s := &engine.Summary{RunID: run.RunID, TestName: run.TestName, Status: run.Status,
+		CancellationReason: run.CancellationReason,
+		StartTime:          run.StartTime, EndTime: run.EndTime, Figures: *parent.Figures, FindMax: parent.FindMax,
+		Thresholds: parent.Thresholds, Tags: run.Scenario.Tags,
+		Validity:       engine.VerdictValid,
+		ValidityDetail: engine.Validity{Verdict: engine.VerdictValid, Causes: []engine.ValidityCause{}, Notes: []string{}}}
 	if parent.Validity != nil {
 		s.Validity, s.ValidityDetail = parent.Validity.Verdict, *parent.Validity
 	}
@@ -392,7 +413,8 @@ func summarize(run engine.Run, parent engine.TestResult) *engine.Summary {
 		s.Plugins = []engine.PluginRef{}
 	}
 	if parent.Environment != nil {
-		s.Environment, s.Simulated, s.Emulated = *parent.Environment, parent.Environment.Simulated, parent.Environment.Emulated
+		s.Environment, s.Simulated, s.Emulated = *parent.Environment, parent.Environment.Simulated,
+			parent.Environment.Emulated
 	}
 	s.Verdict = s.VerdictText()
 	return s

@@ -72,7 +72,8 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	server := pgtest.Start(t)
-	f := &fixture{t: t, control: server.NewDatabase(t), target: server.NewDatabase(t), dir: t.TempDir(), plugins: plugins(t), driver: targetpostgres.NewDriver(),
+	f := &fixture{t: t, control: server.NewDatabase(t), target: server.NewDatabase(t), dir: t.TempDir(),
+		plugins: plugins(t), driver: targetpostgres.NewDriver(),
 		wrap: func(s orchestrator.ControlStore) orchestrator.ControlStore { return s }}
 	if err := postgres.ApplySchema(t.Context(), f.control); err != nil {
 		t.Fatal(err)
@@ -103,12 +104,15 @@ func (f *fixture) start() *fixture {
 	f.t.Helper()
 	serverEnd, nodeEnd := control.Pipe()
 	drivers := map[string]target.Driver{f.driver.Name(): f.driver}
-	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: f.plugins, Drivers: drivers, SpoolDir: filepath.Join(f.dir, "spool"), Capacity: f.capacity, Log: testLog()})
+	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: f.plugins, Drivers: drivers,
+		SpoolDir: filepath.Join(f.dir, "spool"), Capacity: f.capacity, Log: testLog()})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- node.Serve(ctx, nodeEnd) }()
-	svc := orchestrator.New(orchestrator.Options{Store: f.wrap(f.store), Results: f.results, Plugins: f.plugins, Drivers: drivers,
-		Nodes: []control.ServerEnd{serverEnd}, Log: testLog(), Version: "test", Scratch: filepath.Join(f.dir, "scratch"), Enrichment: f.enrichment, PollEvery: f.pollEvery, Clock: f.clock, MostLive: f.mostLive, Owner: f.owner})
+	svc := orchestrator.New(orchestrator.Options{Store: f.wrap(f.store), Results: f.results, Plugins: f.plugins,
+		Drivers: drivers,
+		Nodes:   []control.ServerEnd{serverEnd}, Log: testLog(), Version: "test", Scratch: filepath.Join(f.dir, "scratch"),
+		Enrichment: f.enrichment, PollEvery: f.pollEvery, Clock: f.clock, MostLive: f.mostLive, Owner: f.owner})
 	if err := svc.Open(f.t.Context()); err != nil {
 		f.t.Fatal(err)
 	}
@@ -143,9 +147,11 @@ func (f *fixture) start() *fixture {
 // scenario is a short run on the fixture's target; change adapts it.
 func (f *fixture) scenario(change func(*engine.Scenario)) engine.Scenario {
 	sc := engine.Scenario{Name: f.t.Name(),
-		Target: engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: f.target}, Adapter: "postgres", TableName: "orders",
-			Prepare: &engine.Prepare{Rows: 2000, IfExists: engine.IfExistsUse}},
-		Workload: engine.Workload{Plugin: "mix", Params: json.RawMessage(`{"weights": {"POINT_LOOKUP": 80, "INSERT": 20}}`), LoadMode: engine.LoadConcurrency, ConcurrentConnections: 4,
+		Target: engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: f.target}, Adapter: "postgres",
+			TableName: "orders",
+			Prepare:   &engine.Prepare{Rows: 2000, IfExists: engine.IfExistsUse}},
+		Workload: engine.Workload{Plugin: "mix", Params: json.RawMessage(`{"weights": {"POINT_LOOKUP": 80, "INSERT": 20}}`),
+			LoadMode: engine.LoadConcurrency, ConcurrentConnections: 4,
 			DurationSeconds: 1.2, WarmupSeconds: 0.4, Seed: 42, Repeat: 1},
 		Scaling: engine.Scaling{Mode: engine.ScalingFixed, WorkerCount: 2, PerWorkerCapacity: 8},
 	}

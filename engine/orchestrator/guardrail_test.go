@@ -26,7 +26,8 @@ func TestALimitOfTheTargetStopsTheRun(t *testing.T) {
 			f.sql("ALTER TABLE " + "of_error_rate RENAME TO elsewhere")
 		}
 		sum := f.wait(run.RunID)
-		if sum.Status != engine.StatusFailed || sum.CancellationReason == nil || !strings.HasPrefix(*sum.CancellationReason, "Guardrail triggered: "+name+" at ") || !sum.Accounting.Balanced {
+		if sum.Status != engine.StatusFailed || sum.CancellationReason == nil ||
+			!strings.HasPrefix(*sum.CancellationReason, "Guardrail triggered: "+name+" at ") || !sum.Accounting.Balanced {
 			t.Errorf("%s: %s, %v, %+v", name, sum.Status, sum.CancellationReason, sum.Accounting)
 		}
 		p := f.detail(run.RunID)

@@ -11,7 +11,9 @@ import (
 
 // fiveWorkers is a run of five run workers with two connections each.
 func fiveWorkers(mode engine.ScalingMode) engine.Scenario {
-	return engine.Scenario{Name: "virtual", Workload: engine.Workload{Plugin: "mix", LoadMode: engine.LoadConcurrency, ConcurrentConnections: 10, DurationSeconds: 3600, Repeat: 1},
+	return engine.Scenario{Name: "virtual",
+		Workload: engine.Workload{Plugin: "mix", LoadMode: engine.LoadConcurrency, ConcurrentConnections: 10,
+			DurationSeconds: 3600, Repeat: 1},
 		Scaling: engine.Scaling{Mode: mode, WorkerCount: 5, PerWorkerCapacity: 2, MinWorkers: 1, MaxWorkers: 5}}
 }
 
@@ -66,7 +68,8 @@ func TestTheJudgeOfWorkersInVirtualTime(t *testing.T) {
 		if lost < 0 {
 			t.Fatalf("%+v", p.Validity)
 		}
-		if v.store.beats()["worker-3"].Status != engine.WorkerDead || v.store.beats()["worker-2"].Status == engine.WorkerDead {
+		if v.store.beats()["worker-3"].Status != engine.WorkerDead ||
+			v.store.beats()["worker-2"].Status == engine.WorkerDead {
 			t.Errorf("stored: %+v", v.store.beats())
 		}
 		// Its process ends, and gives its part and its counts: they belong to the history.
@@ -85,12 +88,15 @@ func TestTheJudgeOfWorkersInVirtualTime(t *testing.T) {
 		for _, w := range v.workers {
 			all += w.started
 		}
-		if sum.Status != engine.StatusCancelled || sum.Operations != all || ran == 0 || !sum.Accounting.Balanced || sum.Validity != engine.VerdictDegraded {
-			t.Errorf("%s, %d operations of %d (%d of them by the dead one), %+v", sum.Status, sum.Operations, all, ran, sum.Accounting)
+		if sum.Status != engine.StatusCancelled || sum.Operations != all || ran == 0 || !sum.Accounting.Balanced ||
+			sum.Validity != engine.VerdictDegraded {
+			t.Errorf("%s, %d operations of %d (%d of them by the dead one), %+v", sum.Status, sum.Operations, all, ran,
+				sum.Accounting)
 		}
 		rows, _ := v.store.Results(t.Context(), "run-1")
 		for _, r := range rows {
-			if r.WorkerID == "worker-3" && (r.Status != engine.StatusFailed || r.FailureReason == "" || r.Figures == nil || r.Figures.Operations != ran) {
+			if r.WorkerID == "worker-3" &&
+				(r.Status != engine.StatusFailed || r.FailureReason == "" || r.Figures == nil || r.Figures.Operations != ran) {
 				t.Errorf("the row of the dead run worker: %+v", r)
 			}
 		}

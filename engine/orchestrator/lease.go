@@ -14,7 +14,8 @@ const leaseEvery = 3 * time.Second
 
 // claim takes a run for this server.
 func (s *Service) claim(ctx context.Context, runID string, reclaim bool) (epoch int64, err error) {
-	return s.opts.Store.Claim(ctx, store.Claim{RunID: runID, Owner: s.opts.Owner, Reclaim: reclaim}) //nolint:wrapcheck // callers say what for
+	return s.opts.Store.Claim(ctx,
+		store.Claim{RunID: runID, Owner: s.opts.Owner, Reclaim: reclaim}) //nolint:wrapcheck // callers say what for
 }
 
 // recovers notes that a run of another process is finished here, or is no more.

@@ -16,7 +16,9 @@ func spread(sc engine.Scenario) ([]int, error) {
 			peak = sc.PeakConnections(0)
 		}
 		if most := sc.Scaling.Holds(); peak > most {
-			return nil, engine.InvalidField("scaling.max_workers", fmt.Sprintf("%d connections do not fit on %d run workers of %d", peak, sc.Scaling.MaxWorkers, sc.Scaling.PerWorkerCapacity), "raise it, or per_worker_capacity")
+			return nil, engine.InvalidField("scaling.max_workers",
+				fmt.Sprintf("%d connections do not fit on %d run workers of %d", peak, sc.Scaling.MaxWorkers,
+					sc.Scaling.PerWorkerCapacity), "raise it, or per_worker_capacity")
 		}
 		if staged(sc) {
 			peak = sc.Workload.MostConnections(0, joinLead)
@@ -27,15 +29,18 @@ func spread(sc engine.Scenario) ([]int, error) {
 	case workers < 1:
 		return nil, engine.InvalidField("scaling.worker_count", "at least one worker is needed", "")
 	case total < workers:
-		return nil, engine.InvalidField("workload.concurrent_connections", fmt.Sprintf("%d connections are too few for %d workers", total, workers), "give each worker one connection at least, or lower scaling.worker_count")
+		return nil, engine.InvalidField("workload.concurrent_connections",
+			fmt.Sprintf("%d connections are too few for %d workers", total, workers),
+			"give each worker one connection at least, or lower scaling.worker_count")
 	case capacity > 0 && total > workers*capacity:
 		const message = "%d connections are more than %d worker(s) of %d connections hold"
 		text := fmt.Sprintf(message, total, workers, capacity)
-		return nil, &engine.Error{Code: engine.CodeInvalid, Message: "The connections do not fit on the workers.", Fields: []engine.FieldError{
-			{Field: "workload.concurrent_connections", Message: text, Hint: fmt.Sprintf("at most %d", workers*capacity)},
-			{Field: "scaling.worker_count", Message: text, Hint: fmt.Sprintf("at least %d", (total+capacity-1)/capacity)},
-			{Field: "scaling.per_worker_capacity", Message: text, Hint: fmt.Sprintf("at least %d", (total+workers-1)/workers)},
-		}}
+		return nil, &engine.Error{Code: engine.CodeInvalid, Message: "The connections do not fit on the workers.",
+			Fields: []engine.FieldError{
+				{Field: "workload.concurrent_connections", Message: text, Hint: fmt.Sprintf("at most %d", workers*capacity)},
+				{Field: "scaling.worker_count", Message: text, Hint: fmt.Sprintf("at least %d", (total+capacity-1)/capacity)},
+				{Field: "scaling.per_worker_capacity", Message: text, Hint: fmt.Sprintf("at least %d", (total+workers-1)/workers)},
+			}}
 	}
 	return engine.Spread(total, workers), nil
 }

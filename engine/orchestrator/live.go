@@ -143,11 +143,15 @@ type pendingPush struct {
 }
 
 func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by string) *live {
-	l := &live{svc: s, pool: run.Scenario.Workload.ConcurrentConnections, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, connections: run.Scenario.Workload.ConcurrentConnections, epoch: run.OwnerEpoch,
+	l := &live{svc: s, pool: run.Scenario.Workload.ConcurrentConnections, runID: run.RunID, clock: clock, run: run,
+		sc: run.Scenario, by: by, connections: run.Scenario.Workload.ConcurrentConnections, epoch: run.OwnerEpoch,
 		log:   s.opts.Log.With().Str("run_id", run.RunID).Logger(),
-		inbox: make(chan fromNode, 1024), asked: make(chan request, 16), done: make(chan struct{}), figured: make(chan struct{}),
-		agg: aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails), parts: map[string]heldPart{}, byID: map[string]*runWorker{},
-		prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1), finishDone: make(chan *outcome, 1),
+		inbox: make(chan fromNode, 1024), asked: make(chan request, 16), done: make(chan struct{}),
+		figured: make(chan struct{}),
+		agg:     aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
+		parts: map[string]heldPart{}, byID: map[string]*runWorker{},
+		prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1),
+		finishDone:    make(chan *outcome, 1),
 		cancelPrepare: func() {}, polls: make(chan polled), stopPolling: func() {}}
 	l.keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
 	var ids []string
@@ -192,7 +196,8 @@ func (l *live) loop(ctx context.Context) {
 		if l.plan != nil && l.life.Status().Terminal() {
 			if failed := l.svc.setBack(l.run, l.plan.Plan); failed != "" {
 				l.note(engine.LogError, nil, "%s", failed)
-				l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
+				l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps,
+					ErrorCount:        l.run.ErrorCount,
 					WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
 			}
 		}
@@ -292,7 +297,8 @@ func (l *live) abandon() {
 	l.log.Error().Msg("another server has taken the run over; its workers here are stopped")
 	for _, w := range l.workers {
 		if w.node != nil && !w.state.Status.Ended() {
-			w.node.send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: engine.StatusCancelling, StopReason: engine.StopWorkerFailure, LastSequence: l.sequence})
+			w.node.send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: engine.StatusCancelling,
+				StopReason: engine.StopWorkerFailure, LastSequence: l.sequence})
 		}
 	}
 }
@@ -317,7 +323,8 @@ func (l *live) lose(w *runWorker, why string) {
 	w.dead, w.why = true, why
 	w.state.Status = engine.WorkerDead
 	l.validity.LostWorker(w.id, why, w.heard, l.clock.Now())
-	l.noteWith(details{"last_heard": engine.At(w.heard), "silent_seconds": l.clock.Now().Sub(w.heard).Seconds()}, engine.LogCritical, w, "%s %s", w.id, why)
+	l.noteWith(details{"last_heard": engine.At(w.heard), "silent_seconds": l.clock.Now().Sub(w.heard).Seconds()},
+		engine.LogCritical, w, "%s %s", w.id, why)
 }
 
 // change stores a transition and sends its events: after the store has them, or
@@ -521,7 +528,8 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 	}
 	switch m.Status {
 	case engine.WorkerReady:
-		l.noteWith(details{"connections": w.connections}, engine.LogInfo, w, "%s is ready with %d connections on %s", w.id, w.connections, m.NodeID)
+		l.noteWith(details{"connections": w.connections}, engine.LogInfo, w, "%s is ready with %d connections on %s", w.id,
+			w.connections, m.NodeID)
 	case engine.WorkerFailed:
 		l.noteWith(details{"error": m.Err}, engine.LogError, w, "%s failed: %s", w.id, message)
 		l.nextJoin = l.clock.Now().Add(joinPause)

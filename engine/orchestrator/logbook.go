@@ -18,7 +18,8 @@ func (l *live) note(level engine.LogLevel, w *runWorker, format string, args ...
 // noteWith writes a line with what it is about; when it was, in the run, is among it.
 func (l *live) noteWith(about details, level engine.LogLevel, w *runWorker, format string, args ...any) {
 	now := l.clock.Now()
-	e := engine.LogEntry{RunID: l.runID, TestID: l.runID, Level: level, Message: fmt.Sprintf(format, args...), Timestamp: engine.At(now)}
+	e := engine.LogEntry{RunID: l.runID, TestID: l.runID, Level: level, Message: fmt.Sprintf(format, args...),
+		Timestamp: engine.At(now)}
 	if about == nil {
 		about = details{}
 	}

@@ -36,7 +36,8 @@ func TestTheLogTellsLostConnections(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return begin.Add(time.Duration(s) * time.Second) }
 	see := func(s int, phase engine.Phase, failed int64, open int) bool {
-		return l.see(&engine.WorkerSnapshot{Timestamp: engine.At(at(s)), Phase: phase, ActiveConnections: open, ByClass: map[engine.ErrorClass]int64{engine.ErrClassConnection: failed, engine.ErrClassTimeout: 99}})
+		return l.see(&engine.WorkerSnapshot{Timestamp: engine.At(at(s)), Phase: phase, ActiveConnections: open,
+			ByClass: map[engine.ErrorClass]int64{engine.ErrClassConnection: failed, engine.ErrClassTimeout: 99}})
 	}
 	if see(0, engine.PhaseWarmup, 0, 8) || !see(1, engine.PhaseWarmup, 2, 6) || see(2, engine.PhaseWarmup, 2, 7) {
 		t.Error("a row begins with its first loss")
@@ -70,7 +71,8 @@ func TestTheLogOfARunHoldsWhatHappened(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, v *virtual) {
 		made := v.svc.plan
 		v.svc.opts.Plugins = noPlugins{}
-		v.svc.plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario, say func(engine.PrepareProgress)) (*prepare.Prepared, error) {
+		v.svc.plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario,
+			say func(engine.PrepareProgress)) (*prepare.Prepared, error) {
 			p, err := made(ctx, d, sc, say)
 			p.Plan.Restore = []string{"ALTER WAREHOUSE W SUSPEND"}
 			p.Server = target.ServerInfo{MaxConnections: 100}
@@ -95,19 +97,23 @@ func TestTheLogOfARunHoldsWhatHappened(t *testing.T) {
 			t.Errorf("%+v %v", gone, about)
 		}
 		back, about := v.store.line(t, "control store is back")
-		if s, _ := about["away_seconds"].(float64); back.Level != engine.LogInfo || s < 15 || s > 30 || about["waiting_writes"] == 0.0 {
+		if s, _ := about["away_seconds"].(float64); back.Level != engine.LogInfo || s < 15 || s > 30 ||
+			about["waiting_writes"] == 0.0 {
 			t.Errorf("%+v %v", back, about)
 		}
 		if l, _ := v.store.line(t, "has lost a connection"); l.WorkerID != "worker-2" || l.Level != engine.LogWarning {
 			t.Errorf("%+v", l)
 		}
-		if l, about := v.store.line(t, "lost its connection in 3 operation(s)"); l.WorkerID != "worker-2" || about["lost"] != 3.0 || about["first"] == nil || about["last"] == nil {
+		if l, about := v.store.line(t, "lost its connection in 3 operation(s)"); l.WorkerID != "worker-2" ||
+			about["lost"] != 3.0 || about["first"] == nil || about["last"] == nil {
 			t.Errorf("%+v %v", l, about)
 		}
-		if l, _ := v.store.line(t, "could not be set back"); l.Level != engine.LogError || !strings.Contains(l.Message, "There is no plugin here") {
+		if l, _ := v.store.line(t, "could not be set back"); l.Level != engine.LogError ||
+			!strings.Contains(l.Message, "There is no plugin here") {
 			t.Errorf("%+v", l)
 		}
-		if _, about := v.store.line(t, "The run is being stopped"); about["status"] != "CANCELLING" || about["stop_reason"] != "user_requested" || about["drain_seconds"] != 5.0 {
+		if _, about := v.store.line(t, "The run is being stopped"); about["status"] != "CANCELLING" ||
+			about["stop_reason"] != "user_requested" || about["drain_seconds"] != 5.0 {
 			t.Errorf("%v", about)
 		}
 		last := int64(0)

@@ -61,7 +61,8 @@ func (l *losses) over(now time.Time, end bool) (row lossRow, ok bool) {
 // seeLosses tells the log of lost connections: the first at once, then all of a row together.
 func (l *live) seeLosses(w *runWorker, s *engine.WorkerSnapshot) {
 	if w.losses.see(s) {
-		l.noteWith(details{"first": s.Timestamp, "open_connections": s.ActiveConnections, "target_connections": s.TargetConnections}, engine.LogWarning, w,
+		l.noteWith(details{"first": s.Timestamp, "open_connections": s.ActiveConnections,
+			"target_connections": s.TargetConnections}, engine.LogWarning, w,
 			"%s has lost a connection to the target", w.id)
 	}
 }
@@ -74,8 +75,10 @@ func (l *live) endLosses(now time.Time, end bool) {
 			continue
 		}
 		open := w.losses.open
-		l.noteWith(details{"lost": row.lost, "reopened": row.reopened, "first": engine.At(row.first), "last": engine.At(row.last), "open_connections": open, "target_connections": w.connections},
-			engine.LogWarning, w, "%s lost its connection in %d operation(s) from %s to %s; %d of %d connections are open", w.id, row.lost,
+		l.noteWith(details{"lost": row.lost, "reopened": row.reopened, "first": engine.At(row.first),
+			"last": engine.At(row.last), "open_connections": open, "target_connections": w.connections},
+			engine.LogWarning, w, "%s lost its connection in %d operation(s) from %s to %s; %d of %d connections are open", w.id,
+			row.lost,
 			row.first.UTC().Format(engine.TimeLayout), row.last.UTC().Format(engine.TimeLayout), open, w.connections)
 	}
 }
@@ -85,14 +88,16 @@ func (l *live) storeOutage(o keeper.Outage) {
 	at := l.clock.Place(o.At)
 	if o.Away {
 		l.awaySince = at
-		l.noteWith(details{"from": engine.At(at), "error": o.Err.Error()}, engine.LogWarning, nil, "The control store is away; the run goes on and is written when it is back")
+		l.noteWith(details{"from": engine.At(at), "error": o.Err.Error()}, engine.LogWarning, nil,
+			"The control store is away; the run goes on and is written when it is back")
 		return
 	}
 	gone := 0.0
 	if !l.awaySince.IsZero() {
 		gone = at.Sub(l.awaySince).Seconds()
 	}
-	l.noteWith(details{"from": engine.At(l.awaySince), "to": engine.At(at), "away_seconds": gone, "waiting_writes": o.Waiting}, engine.LogInfo, nil,
+	l.noteWith(details{"from": engine.At(l.awaySince), "to": engine.At(at), "away_seconds": gone,
+		"waiting_writes": o.Waiting}, engine.LogInfo, nil,
 		"The control store is back after %.1f s; %d write(s) waited for it", gone, o.Waiting)
 	l.awaySince = time.Time{}
 }

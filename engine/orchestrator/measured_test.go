@@ -20,7 +20,8 @@ func TestRatesAreTakenOverTheMeasurement(t *testing.T) {
 		"a user stopped it":         {engine.StopUserRequested, 3 * time.Second, 3 * time.Second},
 		"a guardrail":               {engine.StopGuardrail, 90 * time.Second, 90 * time.Second},
 	} {
-		r := engine.Run{StopReason: c.reason, WarmupEndTime: engine.At(begin), MeasurementEndTime: engine.At(begin.Add(c.took))}
+		r := engine.Run{StopReason: c.reason, WarmupEndTime: engine.At(begin),
+			MeasurementEndTime: engine.At(begin.Add(c.took))}
 		r.Scenario.Workload.DurationSeconds = 60
 		if got := measured(r); got != c.want {
 			t.Errorf("%s: %v, expected %v", name, got, c.want)

@@ -14,10 +14,12 @@ func TestARunOfErrorsIsDegraded(t *testing.T) {
 	run := f.run(func(sc *engine.Scenario) {
 		sc.Target.TableName, sc.Target.Prepare = "", nil
 		sc.Workload.Plugin = "sql"
-		sc.Workload.Params = json.RawMessage(`{"statements": [{"id": "broken", "sql": "SELECT 1 / (:n::int - :n::int)", "binds": [{"name": "n", "generator": "uniform", "min": 1, "max": 9}]}]}`)
+		sc.Workload.Params = json.RawMessage(
+			`{"statements": [{"id": "broken", "sql": "SELECT 1 / (:n::int - :n::int)", "binds": [{"name": "n", "generator": "uniform", "min": 1, "max": 9}]}]}`)
 	})
 	sum := f.wait(run.RunID)
-	if sum.Status != engine.StatusCompleted || sum.Operations == 0 || sum.Errors.Count != sum.Operations || !sum.Accounting.Balanced {
+	if sum.Status != engine.StatusCompleted || sum.Operations == 0 || sum.Errors.Count != sum.Operations ||
+		!sum.Accounting.Balanced {
 		t.Fatalf("%s, %d of %d failed, %+v", sum.Status, sum.Errors.Count, sum.Operations, sum.Accounting)
 	}
 	for _, c := range sum.ValidityDetail.Causes {

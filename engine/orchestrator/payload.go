@@ -41,7 +41,8 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 		payload.Warehouse(p, l.warehouse, l.spent.credits(now))
 	case l.plan != nil && l.svc.traits(l.plan.Plan).Warehouses:
 		// It has not been polled yet; that is no warehouse with nothing to do.
-		p.CustomMetrics.SFBench = map[string]any{"warehouse": l.plan.Plan.Warehouse, "running": nil, "queued": nil, "clusters": nil, "credits": nil}
+		p.CustomMetrics.SFBench = map[string]any{"warehouse": l.plan.Plan.Warehouse, "running": nil, "queued": nil,
+			"clusters": nil, "credits": nil}
 	}
 	p.Validity = l.validity.Verdict()
 	if sum := l.summary.Load(); sum != nil {
@@ -60,7 +61,8 @@ func (l *live) connecting() *engine.PrepareProgress {
 		open += int64(w.state.OpenConnections)
 		want += int64(w.connections)
 	}
-	return &engine.PrepareProgress{Step: "connect", Message: "Opening the connections of the run workers", RowsDone: open, RowsTotal: want}
+	return &engine.PrepareProgress{Step: "connect", Message: "Opening the connections of the run workers", RowsDone: open,
+		RowsTotal: want}
 }
 
 func seconds(d time.Duration) *float64 {

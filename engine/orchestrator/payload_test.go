@@ -89,13 +89,17 @@ func TestThePayloadHasTheWholeShapeOfTheContract(t *testing.T) {
 			missing := slices.ContainsFunc(null, func(n string) bool {
 				return path == n || strings.HasPrefix(path, n+".") || strings.HasPrefix(path, n+"[]")
 			})
-			if have := got[path]; have != kind && (have == "" && !missing || have != "" && have != "null" || have == "null" && !missing) {
+			if have := got[path]; have != kind &&
+				(have == "" && !missing || have != "" && have != "null" || have == "null" && !missing) {
 				t.Errorf("%s: %s is %q, the contract has a %s", name, path, have, kind)
 			}
 		}
 		// A run at rest has every field that a live one has, and no other.
 		fields := slices.Collect(maps.Keys(got))
-		fields = slices.DeleteFunc(fields, func(path string) bool { return strings.Contains(path, ".") || strings.Contains(path, "[]") })
+		fields = slices.DeleteFunc(fields, func(path string) bool {
+			return strings.Contains(path, ".") ||
+				strings.Contains(path, "[]")
+		})
 		slices.Sort(fields)
 		if all == nil {
 			all = fields
@@ -108,10 +112,14 @@ func TestThePayloadHasTheWholeShapeOfTheContract(t *testing.T) {
 		sc := fiveWorkers(engine.ScalingFixed)
 		most, slo := 10, 1000.0
 		sc.Workload.LoadMode, sc.Workload.DurationSeconds = engine.LoadFindMax, 60
-		sc.FindMax = engine.FindMax{Enabled: true, Unit: engine.FindMaxConnections, StartConcurrency: 5, ConcurrencyIncrement: 5, MaxConcurrency: &most, StepDurationSeconds: 10,
-			MaxDurationSeconds: 600, QPSStabilityPct: 5, LatencyStabilityPct: 50, MaxErrorRatePct: 1, SLO: &engine.SLO{P95Ms: &slo}}
+		sc.FindMax = engine.FindMax{Enabled: true, Unit: engine.FindMaxConnections, StartConcurrency: 5,
+			ConcurrencyIncrement: 5, MaxConcurrency: &most, StepDurationSeconds: 10,
+			MaxDurationSeconds: 600, QPSStabilityPct: 5, LatencyStabilityPct: 50, MaxErrorRatePct: 1,
+			SLO: &engine.SLO{P95Ms: &slo}}
 		v.start(sc)
-		v.svc.live["run-1"].polls <- polled{at: time.Now(), warehouse: &engine.Warehouse{Name: "BENCHMARK_WH", State: "STARTED", Type: "STANDARD", Size: "X-Small", StartedClusters: 2, Running: 45}}
+		v.svc.live["run-1"].polls <- polled{at: time.Now(),
+			warehouse: &engine.Warehouse{Name: "BENCHMARK_WH", State: "STARTED", Type: "STANDARD", Size: "X-Small",
+				StartedClusters: 2, Running: 45}}
 		v.wait(20 * time.Second)
 		p := v.live()
 		check("live", p)
@@ -122,18 +130,23 @@ func TestThePayloadHasTheWholeShapeOfTheContract(t *testing.T) {
 			t.Errorf("sf_bench is %v", bench)
 		}
 		// Two clusters of one credit an hour, for 20 s.
-		if c, ok := p.CustomMetrics.SFBench["credits"].(*float64); !ok || c == nil || *c < 0.8*2*20/3600. || *c > 2*2*22/3600. {
+		if c, ok := p.CustomMetrics.SFBench["credits"].(*float64); !ok || c == nil || *c < 0.8*2*20/3600. ||
+			*c > 2*2*22/3600. {
 			t.Errorf("credits so far: %v", c)
 		}
 		sum := v.figures()
 		run, _ := v.store.Run(t.Context(), "run-1")
 		rows, _ := v.store.Results(t.Context(), "run-1")
-		d := engine.RunDetail{Run: run, Summary: sum, Workers: rows[1:], FindMax: lifecycle.RestingSearch(sum.FindMax), Warehouse: p.Warehouse}
+		d := engine.RunDetail{Run: run, Summary: sum, Workers: rows[1:], FindMax: lifecycle.RestingSearch(sum.FindMax),
+			Warehouse: p.Warehouse}
 		d.Summary.Cost = &engine.Cost{RunCredits: 0.02}
 		// What only a live run has is null: latency of the last second, the phase, health by phase.
-		check("over", payload.Resting(&d, time.Now()), "phase", "latency.p50", "latency.p95", "latency.p99", "latency.avg", "find_max.qps_vs_prior_pct", "find_max.p95_vs_baseline_pct")
-		run.Status, run.Phase, run.StartTime, run.EndTime = engine.StatusPrepared, engine.PhasePreparing, engine.Time{}, engine.Time{}
-		check("prepared", payload.Resting(&engine.RunDetail{Run: run}, time.Now()), "latency.p50", "latency.p95", "latency.p99", "latency.avg", "workers[]", "warehouse", "find_max")
+		check("over", payload.Resting(&d, time.Now()), "phase", "latency.p50", "latency.p95", "latency.p99", "latency.avg",
+			"find_max.qps_vs_prior_pct", "find_max.p95_vs_baseline_pct")
+		run.Status, run.Phase, run.StartTime, run.EndTime = engine.StatusPrepared, engine.PhasePreparing, engine.Time{},
+			engine.Time{}
+		check("prepared", payload.Resting(&engine.RunDetail{Run: run}, time.Now()), "latency.p50", "latency.p95",
+			"latency.p99", "latency.avg", "workers[]", "warehouse", "find_max")
 		checkSteps(t, v, sum)
 	})
 }

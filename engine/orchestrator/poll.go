@@ -73,7 +73,8 @@ func (l *live) watchWarehouse(ctx context.Context) {
 	})
 }
 
-func (s *Service) pollWarehouse(ctx context.Context, a *prepare.Attached, run engine.Run, plan *engine.Plan) (*prepare.Attached, polled) {
+func (s *Service) pollWarehouse(ctx context.Context, a *prepare.Attached, run engine.Run,
+	plan *engine.Plan) (*prepare.Attached, polled) {
 	ctx = s.heard(ctx, run.RunID)
 	p := polled{at: time.Now()}
 	if a == nil {
@@ -125,7 +126,8 @@ func (l *live) warehousePolled(p polled) {
 		if g := p.warehouse.Generation; g != "" && kind == "STANDARD" {
 			kind += " of generation " + g
 		}
-		l.note(engine.LogInfo, nil, "The warehouse %s (%s, %s) is %s with %d of %d cluster(s)", p.warehouse.Name, p.warehouse.Size, kind, p.warehouse.State,
+		l.note(engine.LogInfo, nil, "The warehouse %s (%s, %s) is %s with %d of %d cluster(s)", p.warehouse.Name,
+			p.warehouse.Size, kind, p.warehouse.State,
 			p.warehouse.StartedClusters, max(1, p.warehouse.MaxClusterCount))
 	}
 	// Queueing counts for a step when it is seen after the step has settled.
@@ -135,7 +137,8 @@ func (l *live) warehousePolled(p polled) {
 	at := l.clock.Place(p.at)
 	perHour, known := l.svc.opts.Prices().PerHour(*p.warehouse)
 	l.spent.polled(at, perHour, known)
-	point := engine.WarehousePoint{Timestamp: engine.At(at), ElapsedSeconds: at.Sub(l.run.StartTime.Time).Seconds(), Warehouse: *p.warehouse}
+	point := engine.WarehousePoint{Timestamp: engine.At(at), ElapsedSeconds: at.Sub(l.run.StartTime.Time).Seconds(),
+		Warehouse: *p.warehouse}
 	l.keeper.Add("a poll of the warehouse", func(ctx context.Context) error {
 		return l.svc.opts.Store.SaveWarehouse(ctx, l.runID, l.epoch, point)
 	})
@@ -185,7 +188,8 @@ func (s *Service) judgeFallback(ctx context.Context, e ending, f *engine.Figures
 	}
 	points, err := s.opts.Store.WarehouseChanges(ctx, e.run.RunID)
 	if err != nil {
-		s.opts.Log.Warn().Err(err).Str("run_id", e.run.RunID).Msg("whether a fallback warehouse took part is not known: the polls cannot be read")
+		s.opts.Log.Warn().Err(err).Str("run_id", e.run.RunID).Msg(
+			"whether a fallback warehouse took part is not known: the polls cannot be read")
 		return
 	}
 	var house engine.WarehousePoint
@@ -202,10 +206,14 @@ func (s *Service) judgeFallback(ctx context.Context, e ending, f *engine.Figures
 		longest = f.LatencyMs
 	}
 	if longest == nil || longest.Max < engine.Milliseconds(interactiveLimit) {
-		e.validity.Note(fmt.Sprintf("The warehouse %s has the fallback warehouse %s, which took no part: nothing took as long as %.0f s.",
+		e.validity.Note(fmt.Sprintf("The warehouse %s has the fallback warehouse %s, which took no part: nothing took as "+
+			"long as %.0f s.",
 			house.Name, house.FallbackWarehouse, interactiveLimit.Seconds()))
 		return
 	}
-	e.validity.Add(aggregate.CauseFallback, fmt.Sprintf("two warehouses were measured: what took %.0f s on %s was executed again on its fallback warehouse %s, and the longest execution took %.1f s",
-		interactiveLimit.Seconds(), house.Name, house.FallbackWarehouse, longest.Max/1000), e.run.WarmupEndTime.Time, e.run.EndTime.Time)
+	e.validity.Add(aggregate.CauseFallback,
+		fmt.Sprintf("two warehouses were measured: what took %.0f s on %s was executed again on its fallback warehouse "+
+			"%s, and the longest execution took %.1f s",
+			interactiveLimit.Seconds(), house.Name, house.FallbackWarehouse, longest.Max/1000), e.run.WarmupEndTime.Time,
+		e.run.EndTime.Time)
 }

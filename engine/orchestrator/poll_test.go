@@ -21,7 +21,8 @@ func TestQueueingEndsASearch(t *testing.T) {
 		// Throughput grows with each connection on a busy machine, too: it must not be what ends the search.
 		sc.Workload.ConcurrentConnections, sc.Workload.ThinkTimeMs = 1, 10
 		sc.Scaling.WorkerCount = 1
-		sc.FindMax = engine.FindMax{Enabled: true, Unit: engine.FindMaxConnections, StartConcurrency: 1, ConcurrencyIncrement: 1, StepDurationSeconds: 1,
+		sc.FindMax = engine.FindMax{Enabled: true, Unit: engine.FindMaxConnections, StartConcurrency: 1,
+			ConcurrencyIncrement: 1, StepDurationSeconds: 1,
 			QPSStabilityPct: 0, LatencyStabilityPct: 100_000, MaxErrorRatePct: 50, MaxDurationSeconds: 90}
 	})
 	p := f.until(run.RunID, func(p *engine.Payload) bool { return p.Warehouse != nil && p.Warehouse.Queued > 0 })

@@ -35,10 +35,12 @@ func TestQuotasOfLiveRuns(t *testing.T) {
 	if _, err := start("a", 3); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := start("a", 2); !engine.HasCode(err, engine.CodeConflict) || !strings.Contains(err.Error(), "2 live runs") {
+	if _, err := start("a", 2); !engine.HasCode(err, engine.CodeConflict) ||
+		!strings.Contains(err.Error(), "2 live runs") {
 		t.Errorf("a third run of one user: %v", err)
 	}
-	if _, err := start("b", 5); !engine.HasCode(err, engine.CodeConflict) || !strings.Contains(err.Error(), "hold 10 connections, and live runs use 6") {
+	if _, err := start("b", 5); !engine.HasCode(err, engine.CodeConflict) ||
+		!strings.Contains(err.Error(), "hold 10 connections, and live runs use 6") {
 		t.Errorf("more connections than are left: %v", err)
 	}
 	if _, err := start("b", 4); err != nil {

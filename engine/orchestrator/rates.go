@@ -23,11 +23,13 @@ func rated(sc engine.Scenario) bool {
 
 // judgeRate adds run workers to a run that misses its rate, and says when it adds no more.
 func (l *live) judgeRate(ctx context.Context, now time.Time) {
-	if !rated(l.sc) || l.life.Search() != nil || !l.life.Started() || l.life.Stopping() || l.joining || l.plan == nil || len(l.second.Snapshots) == 0 {
+	if !rated(l.sc) || l.life.Search() != nil || !l.life.Started() || l.life.Stopping() || l.joining || l.plan == nil ||
+		len(l.second.Snapshots) == 0 {
 		return
 	}
 	p := &l.second.Payload
-	s := lifecycle.Seen{Achieved: p.Ops.CurrentPerSec, Short: p.Waiting > 0 || p.DroppedPerSec > 0, CPUPercent: l.second.Peak.CPUPercent}
+	s := lifecycle.Seen{Achieved: p.Ops.CurrentPerSec, Short: p.Waiting > 0 ||
+		p.DroppedPerSec > 0, CPUPercent: l.second.Peak.CPUPercent}
 	if p.TargetQPS != nil {
 		s.Wanted = *p.TargetQPS
 	}
@@ -52,7 +54,8 @@ func (l *live) retryStep(ctx context.Context, o findmax.Observation) bool {
 }
 
 // grow asks for a decision and carries it out; it reports whether run workers join.
-func (l *live) grow(ctx context.Context, decide func(have int, room lifecycle.Room) (int, string), s lifecycle.Seen) bool {
+func (l *live) grow(ctx context.Context, decide func(have int, room lifecycle.Room) (int, string),
+	s lifecycle.Seen) bool {
 	have := l.carrying()
 	room, connections := l.roomForRate(len(have))
 	add, why := decide(len(have), room)
@@ -67,7 +70,8 @@ func (l *live) grow(ctx context.Context, decide func(have int, room lifecycle.Ro
 	l.svc.mu.Lock()
 	l.connections = l.pool
 	l.svc.mu.Unlock()
-	l.note(engine.LogInfo, nil, "The rate of %.6g/s is missed (%.6g/s): %d run worker(s) join the %d, for %d connections in all", s.Wanted, s.Achieved, add, len(have), l.pool)
+	l.note(engine.LogInfo, nil, "The rate of %.6g/s is missed (%.6g/s): %d run worker(s) join the %d, for %d "+
+		"connections in all", s.Wanted, s.Achieved, add, len(have), l.pool)
 	l.joining = true
 	var joined []*runWorker
 	for _, n := range engine.Spread(l.pool, len(have)+add)[len(have):] {
@@ -83,7 +87,8 @@ func (l *live) grow(ctx context.Context, decide func(have int, room lifecycle.Ro
 func (l *live) roomForRate(have int) (lifecycle.Room, int) {
 	connections, why := l.sc.Scaling.Holds(), "that is as many connections as a run may have"
 	if allowed := l.plan.Server.MaxConnections; allowed > 0 && allowed-spareSessions < connections {
-		connections, why = allowed-spareSessions, fmt.Sprintf("the target's max_connections of %d leave no more, less %d for others", allowed, spareSessions)
+		connections, why = allowed-spareSessions,
+			fmt.Sprintf("the target's max_connections of %d leave no more, less %d for others", allowed, spareSessions)
 	}
 	if room, limited := l.svc.nodeRoom(); limited && room+l.pool < connections {
 		connections, why = room+l.pool, "the nodes have no room for more connections"
@@ -101,7 +106,8 @@ func (l *live) roomForRate(have int) (lifecycle.Room, int) {
 	if l.sc.Scaling.Mode == engine.ScalingBounded {
 		bound(l.sc.Scaling.MaxWorkers-have, fmt.Sprintf("scaling.max_workers is %d", l.sc.Scaling.MaxWorkers))
 	}
-	bound(l.plan.Plan.KeySlots-len(l.workers), fmt.Sprintf("the %d key slots of the run are used up", l.plan.Plan.KeySlots))
+	bound(l.plan.Plan.KeySlots-len(l.workers),
+		fmt.Sprintf("the %d key slots of the run are used up", l.plan.Plan.KeySlots))
 	if l.clock.Now().Before(l.nextJoin) {
 		bound(0, "a run worker that was added could not join")
 	}

@@ -16,8 +16,10 @@ import (
 // overRate is a run at 100/s on one run worker of two connections, which serve 10/s each.
 func overRate(mode engine.ScalingMode, most int) engine.Scenario {
 	rate := 100.0
-	return engine.Scenario{Name: "virtual", Workload: engine.Workload{Plugin: "mix", LoadMode: engine.LoadQPS, Arrival: engine.ArrivalConstant, TargetQPS: &rate, MaxInFlight: 1000,
-		ConcurrentConnections: 2, DurationSeconds: 3600, Repeat: 1},
+	return engine.Scenario{Name: "virtual",
+		Workload: engine.Workload{Plugin: "mix", LoadMode: engine.LoadQPS, Arrival: engine.ArrivalConstant, TargetQPS: &rate,
+			MaxInFlight:           1000,
+			ConcurrentConnections: 2, DurationSeconds: 3600, Repeat: 1},
 		Scaling: engine.Scaling{Mode: mode, WorkerCount: 1, PerWorkerCapacity: 2, MinWorkers: 1, MaxWorkers: most}}
 }
 
@@ -36,8 +38,10 @@ func checkShares(t *testing.T, v *virtual, rate float64, workers int) {
 			t.Errorf("%s was told %v/s and %d, in force are %+v", id, has.rate, has.connections, w)
 		}
 	}
-	if len(run.WorkerTargets) != workers || run.WorkersExpected != workers || math.Abs(sum-rate) > 1e-6 || most-least > 1e-6 {
-		t.Errorf("%d run workers (%d expected) from %v/s to %v/s, %v/s in all; want %d and %v/s\n%s", len(run.WorkerTargets), run.WorkersExpected, least, most, sum, workers, rate, v.store.text())
+	if len(run.WorkerTargets) != workers || run.WorkersExpected != workers || math.Abs(sum-rate) > 1e-6 ||
+		most-least > 1e-6 {
+		t.Errorf("%d run workers (%d expected) from %v/s to %v/s, %v/s in all; want %d and %v/s\n%s", len(run.WorkerTargets),
+			run.WorkersExpected, least, most, sum, workers, rate, v.store.text())
 	}
 }
 
@@ -96,14 +100,17 @@ func TestWhyNoMoreRunWorkersAreAdded(t *testing.T) {
 		before func(v *virtual)
 	}{
 		{"the template's bound", engine.ScalingBounded, 3, ten, 3, "scaling.max_workers is 3", nil},
-		{"the table's limit", engine.ScalingAuto, 0, func(n int, _ float64) float64 { return min(10*float64(n), 35) }, 4, "did not serve more than", nil},
-		{"the generator's CPU", engine.ScalingAuto, 0, ten, 1, "the generator uses 95 % of its CPU", func(v *virtual) { v.cpu = 95 }},
+		{"the table's limit", engine.ScalingAuto, 0, func(n int, _ float64) float64 { return min(10*float64(n), 35) }, 4,
+			"did not serve more than", nil},
+		{"the generator's CPU", engine.ScalingAuto, 0, ten, 1, "the generator uses 95 % of its CPU",
+			func(v *virtual) { v.cpu = 95 }},
 		{"the key slots", engine.ScalingAuto, 0, ten, 3, "the 3 key slots of the run are used up", func(v *virtual) {
 			v.planned(func(p *prepare.Prepared) { p.Plan.KeySlots = 3 })
 		}},
-		{"the target's max_connections", engine.ScalingAuto, 0, ten, 3, fmt.Sprintf("the target's max_connections of %d leave no more", spareSessions+6), func(v *virtual) {
-			v.planned(func(p *prepare.Prepared) { p.Server.MaxConnections = spareSessions + 6 })
-		}},
+		{"the target's max_connections", engine.ScalingAuto, 0, ten, 3,
+			fmt.Sprintf("the target's max_connections of %d leave no more", spareSessions+6), func(v *virtual) {
+				v.planned(func(p *prepare.Prepared) { p.Server.MaxConnections = spareSessions + 6 })
+			}},
 		{"the nodes' room", engine.ScalingAuto, 0, ten, 4, "the nodes have no room for more connections", func(v *virtual) {
 			v.say(control.Hello{NodeID: "local", Session: "s", Capacity: 7}) // the fourth has one connection
 			v.wait(time.Second)
@@ -118,10 +125,12 @@ func TestWhyNoMoreRunWorkersAreAdded(t *testing.T) {
 				}
 				v.start(overRate(tc.mode, tc.most))
 				v.wait(3 * time.Minute)
-				if n := strings.Count(v.store.text(), "no run worker is added"); n != 1 || !strings.Contains(v.store.text(), tc.want) {
+				if n := strings.Count(v.store.text(), "no run worker is added"); n != 1 ||
+					!strings.Contains(v.store.text(), tc.want) {
 					t.Errorf("it was said %d times\n%s", n, v.store.text())
 				}
-				if len(v.workers) < min(2, tc.workers) || len(v.workers) > tc.workers || tc.before != nil && len(v.workers) != tc.workers {
+				if len(v.workers) < min(2, tc.workers) || len(v.workers) > tc.workers || tc.before != nil &&
+					len(v.workers) != tc.workers {
 					t.Errorf("%d run workers, want at most %d\n%s", len(v.workers), tc.workers, v.store.text())
 				}
 				checkShares(t, v, 100, len(v.workers))
@@ -144,7 +153,8 @@ func TestWhyNoMoreRunWorkersAreAdded(t *testing.T) {
 // planned changes what the preparation of the run gives.
 func (v *virtual) planned(change func(p *prepare.Prepared)) {
 	made := v.svc.plan
-	v.svc.plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario, say func(engine.PrepareProgress)) (*prepare.Prepared, error) {
+	v.svc.plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario,
+		say func(engine.PrepareProgress)) (*prepare.Prepared, error) {
 		p, err := made(ctx, d, sc, say)
 		if err == nil {
 			change(p)
@@ -161,8 +171,10 @@ func TestASearchOverTheRateGetsRunWorkers(t *testing.T) {
 		sc := overRate(engine.ScalingAuto, 0)
 		start, more, most, slo := 10.0, 40.0, 400.0, 1000.0
 		sc.Workload.LoadMode, sc.Workload.TargetQPS = engine.LoadFindMax, nil
-		sc.FindMax = engine.FindMax{Enabled: true, Unit: engine.FindMaxRate, StartRate: &start, RateIncrement: &more, MaxRate: &most, StartConcurrency: 2, StepDurationSeconds: 10,
-			MaxDurationSeconds: 3000, QPSStabilityPct: 5, LatencyStabilityPct: 50, MaxErrorRatePct: 1, SLO: &engine.SLO{P95Ms: &slo}}
+		sc.FindMax = engine.FindMax{Enabled: true, Unit: engine.FindMaxRate, StartRate: &start, RateIncrement: &more,
+			MaxRate: &most, StartConcurrency: 2, StepDurationSeconds: 10,
+			MaxDurationSeconds: 3000, QPSStabilityPct: 5, LatencyStabilityPct: 50, MaxErrorRatePct: 1,
+			SLO: &engine.SLO{P95Ms: &slo}}
 		v.start(sc)
 		r := v.figures().FindMax
 		if r == nil || r.MaxQPSTarget == nil || *r.MaxQPSTarget < 120 || *r.MaxQPSTarget > 155 {
@@ -193,7 +205,8 @@ func TestStagesOfRatesAreFollowedByTheRun(t *testing.T) {
 		sc := overRate(engine.ScalingAuto, 0)
 		hundred, two := 100.0, 200.0
 		sc.Workload.DurationSeconds = 30
-		sc.Workload.Stages = []engine.Stage{{DurationSeconds: 10, TargetQPS: &hundred, Ramp: engine.RampStep}, {DurationSeconds: 10, TargetQPS: &two, Ramp: engine.RampLinear},
+		sc.Workload.Stages = []engine.Stage{{DurationSeconds: 10, TargetQPS: &hundred, Ramp: engine.RampStep},
+			{DurationSeconds: 10, TargetQPS: &two, Ramp: engine.RampLinear},
 			{DurationSeconds: 10, TargetQPS: &hundred, Ramp: engine.RampStep}}
 		run := v.start(sc)
 		sum := v.figures()
@@ -209,7 +222,8 @@ func TestStagesOfRatesAreFollowedByTheRun(t *testing.T) {
 			last = e.Data
 			// Where a piece of a ramp leads is what the stages ask for then.
 			at := e.Data.EffectiveAt.Sub(stored.WarmupEndTime.Time) + seconds64(e.Data.RampSeconds)
-			if want := sc.Workload.RateAt(at - time.Millisecond*time.Duration(min(e.Data.RampSeconds, 1))); math.Abs(*e.Data.TargetQPS-want) > 0.2 {
+			if want := sc.Workload.RateAt(at - time.Millisecond*time.Duration(min(e.Data.RampSeconds, 1))); math.Abs(
+				*e.Data.TargetQPS-want) > 0.2 {
 				t.Errorf("%v into the measurement the rate is to be %v/s, the stages ask for %v/s", at, *e.Data.TargetQPS, want)
 			}
 			if e.Data.RampSeconds > 0 {
@@ -219,7 +233,8 @@ func TestStagesOfRatesAreFollowedByTheRun(t *testing.T) {
 		if ramps < 9 || last.TargetQPS == nil || *last.TargetQPS != 100 || last.RampSeconds != 0 {
 			t.Errorf("%d pieces of ramps, the last target is %+v", ramps, last)
 		}
-		if at := last.EffectiveAt.Sub(stored.WarmupEndTime.Time); at < 20*time.Second || at > 20*time.Second+100*time.Millisecond {
+		if at := last.EffectiveAt.Sub(stored.WarmupEndTime.Time); at < 20*time.Second ||
+			at > 20*time.Second+100*time.Millisecond {
 			t.Errorf("the step down at 20 s was told at %v", at)
 		}
 	})

@@ -70,7 +70,8 @@ func (s *Service) sweep(ctx context.Context, left map[string][]heldPart) error {
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			for _, p := range parts {
-				p.node.send(control.ArtifactAck{RunID: id, WorkerID: p.Artifact.WorkerID, Name: p.Artifact.Name, SHA256: p.Artifact.SHA256})
+				p.node.send(control.ArtifactAck{RunID: id, WorkerID: p.Artifact.WorkerID, Name: p.Artifact.Name,
+					SHA256: p.Artifact.SHA256})
 			}
 			s.mu.Lock()
 			delete(s.salvaged, id)
@@ -126,14 +127,16 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []heldPart) 
 		b := keeper.LogbookAfter(s.lastLog(run.RunID))
 		add := func(level engine.LogLevel, text string, about details) { b.Add(lineAfter(run, level, text, about)) }
 		if len(o.stored) > 0 {
-			add(engine.LogInfo, fmt.Sprintf("%d part(s) of the record that could not be stored when the run ended were taken in, and the figures computed again: %d operations, %s",
+			add(engine.LogInfo, fmt.Sprintf("%d part(s) of the record that could not be stored when the run ended were taken "+
+				"in, and the figures computed again: %d operations, %s",
 				len(o.stored), o.summary.Operations, o.summary.Validity),
 				details{"parts": len(o.stored), "operations": o.summary.Operations, "validity": o.summary.Validity})
 		}
 		for _, text := range o.problems {
 			add(engine.LogError, text, details{})
 		}
-		e.keeper.SaveTick(&store.Tick{RunID: run.RunID, Epoch: epoch, Logs: b.Take(), TotalOps: o.summary.Operations, ErrorCount: o.summary.Errors.Count,
+		e.keeper.SaveTick(&store.Tick{RunID: run.RunID, Epoch: epoch, Logs: b.Take(), TotalOps: o.summary.Operations,
+			ErrorCount:        o.summary.Errors.Count,
 			WorkersRegistered: run.WorkersRegistered, WorkersCompleted: run.WorkersCompleted})
 	})
 	return nil
@@ -180,7 +183,8 @@ func (s *Service) recoverRun(ctx context.Context, run engine.Run, why string, re
 	s.mu.Lock()
 	delete(s.salvaged, run.RunID)
 	s.mu.Unlock()
-	s.opts.Log.Warn().Str("run_id", run.RunID).Str("status", string(run.Status)).Int("parts", len(e.parts)).Msg("a run of an earlier process is finished")
+	s.opts.Log.Warn().Str("run_id", run.RunID).Str("status", string(run.Status)).Int("parts", len(e.parts)).
+		Msg("a run of an earlier process is finished")
 	s.routines.Go(func() { e.keeper.Run(s.lifetime) })
 	s.routines.Go(func() {
 		defer e.keeper.Close()
@@ -237,15 +241,19 @@ func recordEnds(run engine.Run, last time.Time, parts []heldPart) time.Time {
 
 // endLost moves a live run to its terminal status, through the transitions that
 // the contract allows. Its load was last seen at last; from lost on, its record is incomplete.
-func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, why string, last, lost, now time.Time) (engine.Run, error) {
+func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, why string, last, lost,
+	now time.Time) (engine.Run, error) {
 	// What was decided before, by a user or a guardrail, stays decided.
 	stop := run.StopReason
 	if run.Status != engine.StatusCancelling || stop == "" {
 		stop = engine.StopWorkerFailure
 		cooldown := engine.PhaseCooldown
-		reason := fmt.Sprintf("%s while the run was %s; what happened from %s to %s is lost", why, run.Status, lost.UTC().Format(engine.TimeLayout), now.UTC().Format(engine.TimeLayout))
-		t := store.Transition{RunID: run.RunID, Epoch: epoch, From: []engine.Status{run.Status}, To: engine.StatusCancelling, Phase: &cooldown, StopReason: stop, CancellationReason: reason,
-			Events: []engine.Event{{Type: engine.EventStop, Data: engine.EventData{Scope: engine.ScopeRun, Reason: string(stop), Detail: reason, InitiatedBy: "server"}}}}
+		reason := fmt.Sprintf("%s while the run was %s; what happened from %s to %s is lost", why, run.Status,
+			lost.UTC().Format(engine.TimeLayout), now.UTC().Format(engine.TimeLayout))
+		t := store.Transition{RunID: run.RunID, Epoch: epoch, From: []engine.Status{run.Status}, To: engine.StatusCancelling,
+			Phase: &cooldown, StopReason: stop, CancellationReason: reason,
+			Events: []engine.Event{{Type: engine.EventStop,
+				Data: engine.EventData{Scope: engine.ScopeRun, Reason: string(stop), Detail: reason, InitiatedBy: "server"}}}}
 		if run.Status == engine.StatusCancelling {
 			t.To = ""
 		}
@@ -257,7 +265,9 @@ func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, why 
 		}
 	}
 	processing := engine.PhaseProcessing
-	if _, err := s.opts.Store.Transition(ctx, store.Transition{RunID: run.RunID, Epoch: epoch, From: []engine.Status{engine.StatusCancelling}, To: stop.Outcome(), Phase: &processing, EndTime: now}); err != nil {
+	if _, err := s.opts.Store.Transition(ctx,
+		store.Transition{RunID: run.RunID, Epoch: epoch, From: []engine.Status{engine.StatusCancelling}, To: stop.Outcome(),
+			Phase: &processing, EndTime: now}); err != nil {
 		return run, err
 	}
 	return s.opts.Store.Run(ctx, run.RunID)
@@ -364,7 +374,8 @@ func (s *Service) finishEnrichment(e ending, sum *engine.Summary) bool {
 		case <-under.Done():
 			return !under.Interrupted()
 		case <-ticker.C:
-			s.publish(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: sum, Simulated: sum.Simulated, Emulated: sum.Emulated, Enrichment: under.State()}, time.Now()), false)
+			s.publish(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: sum, Simulated: sum.Simulated,
+				Emulated: sum.Emulated, Enrichment: under.State()}, time.Now()), false)
 		}
 	}
 }
@@ -393,11 +404,13 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 		logs = append(logs, line)
 	}
 	if e.run.CancellationReason != nil {
-		add(engine.LogWarning, told(e.run.Status)+": "+*e.run.CancellationReason, details{"reason": *e.run.CancellationReason})
+		add(engine.LogWarning, told(e.run.Status)+": "+*e.run.CancellationReason,
+			details{"reason": *e.run.CancellationReason})
 	}
 	s.mu.Lock()
 	for _, p := range s.aside[e.run.RunID] {
-		add(engine.LogError, fmt.Sprintf("A part of %s, %s, cannot be opened and was moved aside: %s", p.WorkerID, p.Name, p.Reason), details{"worker_id": p.WorkerID, "part": p.Name, "error": p.Reason})
+		add(engine.LogError, fmt.Sprintf("A part of %s, %s, cannot be opened and was moved aside: %s", p.WorkerID, p.Name,
+			p.Reason), details{"worker_id": p.WorkerID, "part": p.Name, "error": p.Reason})
 	}
 	s.mu.Unlock()
 	add(engine.LogInfo, "The run was finished after a restart of the server", details{})
@@ -410,12 +423,16 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 	if notSetBack != "" {
 		add(engine.LogError, notSetBack, details{"restore": e.plan.Restore})
 	}
-	e.keeper.SaveTick(&store.Tick{RunID: e.run.RunID, Epoch: epoch, Logs: logs, TotalOps: e.run.TotalOps, ErrorCount: e.run.ErrorCount, WorkersRegistered: e.run.WorkersRegistered, WorkersCompleted: e.run.WorkersCompleted})
-	j := e.keeper.Transition(store.Transition{RunID: e.run.RunID, Epoch: epoch, From: []engine.Status{e.run.Status}, Phase: &none}, nil)
+	e.keeper.SaveTick(&store.Tick{RunID: e.run.RunID, Epoch: epoch, Logs: logs, TotalOps: e.run.TotalOps,
+		ErrorCount: e.run.ErrorCount, WorkersRegistered: e.run.WorkersRegistered, WorkersCompleted: e.run.WorkersCompleted})
+	j := e.keeper.Transition(store.Transition{RunID: e.run.RunID, Epoch: epoch, From: []engine.Status{e.run.Status},
+		Phase: &none}, nil)
 	select {
 	case <-j.Done():
 	case <-s.lifetime.Done():
 		return
 	}
-	s.publish(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: o.summary, Simulated: o.summary.Simulated, Emulated: o.summary.Emulated, Enrichment: s.enrichments.State(e.run.RunID, s.enrichments.Stored(e.run.RunID), e.plan)}, time.Now()), true)
+	s.publish(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: o.summary,
+		Simulated: o.summary.Simulated, Emulated: o.summary.Emulated,
+		Enrichment: s.enrichments.State(e.run.RunID, s.enrichments.Stored(e.run.RunID), e.plan)}, time.Now()), true)
 }

@@ -90,5 +90,6 @@ func (l *live) noteSaid() {
 func lineAfter(run engine.Run, level engine.LogLevel, text string, about details) engine.LogEntry {
 	about["status"], about["recovered"] = run.Status, true
 	body, _ := json.Marshal(about) // names and numbers
-	return engine.LogEntry{RunID: run.RunID, TestID: run.RunID, Level: level, Message: text, Details: body, Timestamp: engine.At(time.Now())}
+	return engine.LogEntry{RunID: run.RunID, TestID: run.RunID, Level: level, Message: text, Details: body,
+		Timestamp: engine.At(time.Now())}
 }

@@ -16,7 +16,8 @@ import (
 func TestWhatAnAdapterLogsReachesTheRunsLog(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, v *virtual) {
 		made := v.svc.plan
-		v.svc.plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario, say func(engine.PrepareProgress)) (*prepare.Prepared, error) {
+		v.svc.plan = func(ctx context.Context, d prepare.Deps, sc engine.Scenario,
+			say func(engine.PrepareProgress)) (*prepare.Prepared, error) {
 			log := plugin.LogOf(ctx)
 			log(plugin.LogLine{Plugin: "mysql", Level: engine.LogWarning, Text: "the table has no statistics"})
 			for range 3 * saidBurst { // of two instances, each within its own limit
@@ -29,10 +30,12 @@ func TestWhatAnAdapterLogsReachesTheRunsLog(t *testing.T) {
 		}
 		v.start(fiveWorkers(engine.ScalingFixed))
 		v.wait(5 * time.Second)
-		if l, about := v.store.line(t, "The plugin mysql says: the table has no statistics"); l.Level != engine.LogWarning || about["plugin"] != "mysql" || about["phase"] != "PREPARING" {
+		if l, about := v.store.line(t, "The plugin mysql says: the table has no statistics"); l.Level != engine.LogWarning ||
+			about["plugin"] != "mysql" || about["phase"] != "PREPARING" {
 			t.Errorf("%+v %v", l, about)
 		}
-		if l, about := v.store.line(t, "The plugin other says: its own budget"); l.Level != engine.LogError || about["plugin"] != "other" {
+		if l, about := v.store.line(t, "The plugin other says: its own budget"); l.Level != engine.LogError ||
+			about["plugin"] != "other" {
 			t.Errorf("%+v %v", l, about)
 		}
 		if _, about := v.store.line(t, "after a second"); about["dropped"] != float64(2*saidBurst+1+2) {

@@ -41,8 +41,10 @@ func (l *live) assign(ctx context.Context, w *runWorker, slot int, nodes []*node
 	if l.scales() {
 		shares = 0 // each is told its own number of connections
 	}
-	if !w.node.send(control.AssignRun{RunID: l.runID, TestID: w.testID, WorkerID: w.id, WorkerGroupID: w.group, Epoch: l.epoch, TestName: l.run.TestName,
-		Plan: l.plan.Plan, Workload: withParams(loadOf(l.sc), l.plan.Params), DSN: l.plan.DSN, KeySlot: slot, Connections: w.connections, Workers: shares, Clock: l.clock}) {
+	if !w.node.send(control.AssignRun{RunID: l.runID, TestID: w.testID, WorkerID: w.id, WorkerGroupID: w.group,
+		Epoch: l.epoch, TestName: l.run.TestName,
+		Plan: l.plan.Plan, Workload: withParams(loadOf(l.sc), l.plan.Params), DSN: l.plan.DSN, KeySlot: slot,
+		Connections: w.connections, Workers: shares, Clock: l.clock}) {
 		refuse("the node " + w.node.id() + " does not answer")
 	}
 }
@@ -80,7 +82,8 @@ func (l *live) join(ctx context.Context, connections int) *runWorker {
 // row is a run worker's row of the results, before it has any.
 func (l *live) row(w *runWorker) engine.TestResult {
 	group := w.group
-	return engine.TestResult{TestID: w.testID, RunID: l.runID, WorkerID: w.id, WorkerGroupID: &group, TestName: l.run.TestName, Status: engine.StatusRunning, StartTime: engine.At(l.clock.Now())}
+	return engine.TestResult{TestID: w.testID, RunID: l.runID, WorkerID: w.id, WorkerGroupID: &group,
+		TestName: l.run.TestName, Status: engine.StatusRunning, StartTime: engine.At(l.clock.Now())}
 }
 
 // nextStep has as many run workers join as the step's level needs, and begins it when they are there.
@@ -142,9 +145,12 @@ func (l *live) retire(workers []*runWorker, level int) (stay []*runWorker, stop 
 			w.rate = new(float64)
 		}
 		l.note(engine.LogInfo, w, "%s is not needed any more and leaves", w.id)
-		stop = append(stop, aiming{reason: engine.TargetRetire, at: l.clock.Now()}.events([]aimed{{w.id, w.group, w.target()}})...)
-		stop = append(stop, engine.Event{Type: engine.EventStop, Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: w.id,
-			Reason: string(engine.StopDurationElapsed), Detail: "retired", DrainTimeoutSeconds: l.life.Drain(engine.StopDurationElapsed).Seconds()}})
+		stop = append(stop, aiming{reason: engine.TargetRetire, at: l.clock.Now()}.events(
+			[]aimed{{w.id, w.group, w.target()}})...)
+		stop = append(stop, engine.Event{Type: engine.EventStop,
+			Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: w.id,
+				Reason: string(engine.StopDurationElapsed), Detail: "retired",
+				DrainTimeoutSeconds: l.life.Drain(engine.StopDurationElapsed).Seconds()}})
 	}
 	return workers[:need], stop
 }

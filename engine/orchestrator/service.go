@@ -124,8 +124,10 @@ type heldPart struct {
 
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
-	s := &Service{opts: opts, plan: prepare.Plan, live: map[string]*live{}, starting: map[string]string{}, recovering: map[string]bool{},
-		salvaged: map[string][]heldPart{}, postponed: map[string]bool{}, aside: map[string][]control.AsidePart{}, subs: map[string]map[*subscriber]bool{}}
+	s := &Service{opts: opts, plan: prepare.Plan, live: map[string]*live{}, starting: map[string]string{},
+		recovering: map[string]bool{},
+		salvaged:   map[string][]heldPart{}, postponed: map[string]bool{}, aside: map[string][]control.AsidePart{},
+		subs: map[string]map[*subscriber]bool{}}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()
 	}
@@ -145,8 +147,10 @@ func New(opts Options) *Service {
 		s.opts.Scratch = os.TempDir()
 	}
 	s.lifetime, s.end = context.WithCancel(context.Background())
-	s.enrichments = enrichment.New(enrichment.Options{Store: opts.Store, Results: opts.Results, Policy: s.opts.Enrichment, Scratch: s.opts.Scratch, Room: s.opts.Room, Log: opts.Log,
-		Lifetime: s.lifetime, Go: s.routines.Go, Deps: s.deps, Keeps: s.enrichable, Skipped: s.enrichmentSkipped, Detail: s.Detail, Heard: s.heard,
+	s.enrichments = enrichment.New(enrichment.Options{Store: opts.Store, Results: opts.Results, Policy: s.opts.Enrichment,
+		Scratch: s.opts.Scratch, Room: s.opts.Room, Log: opts.Log,
+		Lifetime: s.lifetime, Go: s.routines.Go, Deps: s.deps, Keeps: s.enrichable, Skipped: s.enrichmentSkipped,
+		Detail: s.Detail, Heard: s.heard,
 		Known:   func(ctx context.Context, runID string) error { _, err := s.run(ctx, runID); return err },
 		Claim:   func(ctx context.Context, runID string) error { _, err := s.claim(ctx, runID, true); return err },
 		Changed: func(d *engine.RunDetail) { s.publish(d.RunID, payload.Resting(d, time.Now()), false) }})
@@ -163,7 +167,8 @@ type Preflight = prepare.Preflight
 type CheckResult = prepare.CheckResult
 
 func (s *Service) deps() prepare.Deps {
-	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: s.opts.Store, Recordings: s.opts.Recordings}
+	return prepare.Deps{Plugins: s.opts.Plugins, Drivers: s.opts.Drivers, Connections: s.opts.Store,
+		Recordings: s.opts.Recordings}
 }
 
 // Open begins to listen to the nodes and recovers the runs that an earlier
@@ -199,7 +204,8 @@ func (s *Service) Open(ctx context.Context) error {
 	return err
 }
 
-// Close interrupts enrichments, which the next process goes on with, stops the live runs, waits for them until ctx ends, and releases everything.
+// Close interrupts enrichments, which the next process goes on with, stops the live runs, waits for them until ctx
+// ends, and releases everything.
 func (s *Service) Close(ctx context.Context) error {
 	var err error
 	s.close.Do(func() {
@@ -302,7 +308,8 @@ func (s *Service) Create(ctx context.Context, sc engine.Scenario, by string) (en
 }
 
 // CreateMember is Create for a run that has a place in a matrix.
-func (s *Service) CreateMember(ctx context.Context, sc engine.Scenario, by string, place engine.MatrixMember) (engine.Run, error) {
+func (s *Service) CreateMember(ctx context.Context, sc engine.Scenario, by string,
+	place engine.MatrixMember) (engine.Run, error) {
 	if err := oneTarget(sc); err != nil {
 		return engine.Run{}, err
 	}
@@ -317,7 +324,8 @@ func (s *Service) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 		return engine.Run{}, storeError(err)
 	}
 	id := uuid.NewString()
-	run := engine.Run{RunID: id, TestID: id, TemplateID: sc.TemplateID, TestName: sc.Name, Scenario: sc, Status: engine.StatusPrepared, Phase: engine.PhasePreparing,
+	run := engine.Run{RunID: id, TestID: id, TemplateID: sc.TemplateID, TestName: sc.Name, Scenario: sc,
+		Status: engine.StatusPrepared, Phase: engine.PhasePreparing,
 		WorkersExpected: len(shares), WorkerTargets: firstTargets(sc, shares), CreatedBy: by, MatrixMember: place}
 	if err := s.opts.Store.CreateRun(ctx, run); err != nil {
 		return engine.Run{}, storeError(fmt.Errorf("creating the run: %w", err))
@@ -330,7 +338,8 @@ func oneTarget(sc engine.Scenario) error {
 	if sc.Matrix == nil {
 		return nil
 	}
-	return engine.InvalidField("matrix", fmt.Sprintf("names %d targets, and a run has one", len(sc.Matrix.Targets)), "POST /api/matrices makes a run for each of them")
+	return engine.InvalidField("matrix", fmt.Sprintf("names %d targets, and a run has one", len(sc.Matrix.Targets)),
+		"POST /api/matrices makes a run for each of them")
 }
 
 // fits checks the scenario against the nodes that are there, of whose room used
@@ -346,11 +355,16 @@ func (s *Service) fits(sc engine.Scenario, used int) error {
 	}
 	switch {
 	case !some:
-		return &engine.Error{Code: engine.CodeUnavailable, Message: "There is no node to carry the load.", Hint: "The node of the server itself has stopped; its log says why. Start the server again."}
+		return &engine.Error{Code: engine.CodeUnavailable, Message: "There is no node to carry the load.",
+			Hint: "The node of the server itself has stopped; its log says why. Start the server again."}
 	case !unlimited && sc.Workload.ConcurrentConnections > room:
-		return engine.InvalidField("workload.concurrent_connections", fmt.Sprintf("%d connections are more than the %d that the nodes hold", sc.Workload.ConcurrentConnections, room), "lower it, or add a node")
+		return engine.InvalidField("workload.concurrent_connections",
+			fmt.Sprintf("%d connections are more than the %d that the nodes hold", sc.Workload.ConcurrentConnections, room),
+			"lower it, or add a node")
 	case !unlimited && sc.Workload.ConcurrentConnections > room-used:
-		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The nodes hold %d connections, and live runs use %d of them: %d more do not fit.", room, used, sc.Workload.ConcurrentConnections),
+		return &engine.Error{Code: engine.CodeConflict,
+			Message: fmt.Sprintf("The nodes hold %d connections, and live runs use %d of them: %d more do not fit.", room, used,
+				sc.Workload.ConcurrentConnections),
 			Hint: "Wait for a run to end, or ask for fewer connections."}
 	}
 	return nil
@@ -387,8 +401,9 @@ func (s *Service) overQuota(by string) error {
 	if n < s.opts.MostLive {
 		return nil
 	}
-	return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("You have %d live runs, which is the most that one user may have at a time.", n),
-		Hint: "Wait for one of them to end, or stop it."}
+	return &engine.Error{Code: engine.CodeConflict,
+		Message: fmt.Sprintf("You have %d live runs, which is the most that one user may have at a time.", n),
+		Hint:    "Wait for one of them to end, or stop it."}
 }
 
 func workerID(i int) string { return fmt.Sprintf("worker-%d", i) }
@@ -397,7 +412,8 @@ func workerID(i int) string { return fmt.Sprintf("worker-%d", i) }
 func (s *Service) run(ctx context.Context, runID string) (engine.Run, error) {
 	run, err := s.opts.Store.Run(ctx, runID)
 	if errors.Is(err, store.ErrNotFound) {
-		return engine.Run{}, &engine.Error{Code: engine.CodeNotFound, Message: "There is no such run.", Hint: "it may have been deleted", Cause: err}
+		return engine.Run{}, &engine.Error{Code: engine.CodeNotFound, Message: "There is no such run.",
+			Hint: "it may have been deleted", Cause: err}
 	}
 	if err != nil {
 		return engine.Run{}, storeError(fmt.Errorf("reading the run: %w", err))
@@ -412,9 +428,11 @@ func storeError(err error) error {
 	case err == nil || errors.As(err, &e):
 		return err
 	case errors.Is(err, store.ErrUnavailable):
-		return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store cannot be reached now.", Hint: "try again in a moment", Cause: err}
+		return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store cannot be reached now.",
+			Hint: "try again in a moment", Cause: err}
 	case errors.Is(err, store.ErrConflict):
-		return &engine.Error{Code: engine.CodeConflict, Message: "The run has changed meanwhile.", Hint: "look at it again", Cause: err}
+		return &engine.Error{Code: engine.CodeConflict, Message: "The run has changed meanwhile.", Hint: "look at it again",
+			Cause: err}
 	case errors.Is(err, store.ErrNotFound):
 		return &engine.Error{Code: engine.CodeNotFound, Message: "There is no such run.", Cause: err}
 	}
@@ -429,7 +447,8 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 	_, busy := s.starting[runID]
 	s.mu.Unlock()
 	if l == nil && busy {
-		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started.", Hint: "stop it again in a moment"}
+		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started.",
+			Hint: "stop it again in a moment"}
 	}
 	if l != nil {
 		if run := l.current(); run.Status.Terminal() {
@@ -457,18 +476,22 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 		return engine.Run{}, finished(run)
 	}
 	if run.Status != engine.StatusPrepared {
-		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s, and another server owns it.", run.Status), Hint: "stop it there"}
+		return engine.Run{}, &engine.Error{Code: engine.CodeConflict,
+			Message: fmt.Sprintf("The run is %s, and another server owns it.", run.Status), Hint: "stop it there"}
 	}
 	none := engine.PhaseNone
-	if _, err := s.opts.Store.Transition(ctx, store.Transition{RunID: runID, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusCancelled, Phase: &none,
-		EndTime: time.Now(), StopReason: engine.StopUserRequested, CancellationReason: reasonUser}); err != nil {
+	if _, err := s.opts.Store.Transition(ctx,
+		store.Transition{RunID: runID, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusCancelled, Phase: &none,
+			EndTime: time.Now(), StopReason: engine.StopUserRequested, CancellationReason: reasonUser}); err != nil {
 		return engine.Run{}, storeError(fmt.Errorf("cancelling the run: %w", err))
 	}
 	return s.run(ctx, runID)
 }
 
 func finished(run engine.Run) error {
-	return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s since %s; there is nothing to stop.", run.Status, run.EndTime.Format(engine.TimeLayout))}
+	return &engine.Error{Code: engine.CodeConflict,
+		Message: fmt.Sprintf("The run is %s since %s; there is nothing to stop.", run.Status,
+			run.EndTime.Format(engine.TimeLayout))}
 }
 
 // Delete removes a run that is not live, with its record.
@@ -478,17 +501,21 @@ func (s *Service) Delete(ctx context.Context, runID, by string) error {
 	_, busy := s.starting[runID]
 	s.mu.Unlock()
 	if l == nil && s.enrichments.Of(runID) != nil {
-		return &engine.Error{Code: engine.CodeConflict, Message: "The enrichment of the run is under way.", Hint: "stop it, and delete the run then"}
+		return &engine.Error{Code: engine.CodeConflict, Message: "The enrichment of the run is under way.",
+			Hint: "stop it, and delete the run then"}
 	}
 	if l != nil || busy {
-		return &engine.Error{Code: engine.CodeConflict, Message: "The run is live, or its figures are being computed.", Hint: "stop it, and delete it when it has ended"}
+		return &engine.Error{Code: engine.CodeConflict, Message: "The run is live, or its figures are being computed.",
+			Hint: "stop it, and delete it when it has ended"}
 	}
 	run, err := s.run(ctx, runID)
 	if err != nil {
 		return err
 	}
 	if run.Status.Live() || run.Phase == engine.PhaseProcessing {
-		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s, or its figures are being computed.", run.Status), Hint: "stop it, and delete it when it has ended"}
+		return &engine.Error{Code: engine.CodeConflict,
+			Message: fmt.Sprintf("The run is %s, or its figures are being computed.", run.Status),
+			Hint:    "stop it, and delete it when it has ended"}
 	}
 	if err := s.opts.Store.DeleteRun(ctx, runID); err != nil {
 		return storeError(fmt.Errorf("deleting the run: %w", err))
@@ -570,7 +597,8 @@ func (s *Service) Wait(ctx context.Context, runID string) (*engine.Summary, erro
 		if d.Status == engine.StatusPrepared {
 			return nil, &engine.Error{Code: engine.CodeConflict, Message: "The run has not been started."}
 		}
-		return nil, &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("The run is %s and has no figures.", d.Status)}
+		return nil, &engine.Error{Code: engine.CodeUnavailable,
+			Message: fmt.Sprintf("The run is %s and has no figures.", d.Status)}
 	}
 	return d.Summary, nil
 }

@@ -38,17 +38,20 @@ func TestARunFromStartToFigures(t *testing.T) {
 	}
 	t.Log(phases)
 	sum := f.wait(run.RunID)
-	if !sum.Accounting.Balanced || sum.Operations == 0 || sum.Accounting.Warmup == 0 || sum.Accounting.Recorded != sum.Accounting.Warmup+sum.Operations {
+	if !sum.Accounting.Balanced || sum.Operations == 0 || sum.Accounting.Warmup == 0 ||
+		sum.Accounting.Recorded != sum.Accounting.Warmup+sum.Operations {
 		t.Fatalf("accounting %+v, %d operations", sum.Accounting, sum.Operations)
 	}
 	if len(sum.Thresholds) != 2 || !sum.Thresholds[0].Passed || sum.Thresholds[1].Passed || sum.Passed {
 		t.Fatalf("thresholds %+v, passed %v", sum.Thresholds, sum.Passed)
 	}
-	if len(sum.Plugins) != 2 || sum.Plugins[0].SHA256 == "" || sum.Environment.ServerVersion == "" || sum.Environment.IOEngine == "" {
+	if len(sum.Plugins) != 2 || sum.Plugins[0].SHA256 == "" || sum.Environment.ServerVersion == "" ||
+		sum.Environment.IOEngine == "" {
 		t.Fatalf("plugins %+v, environment %+v", sum.Plugins, sum.Environment)
 	}
 	d := f.detail(run.RunID)
-	if d.Status != engine.StatusCompleted || d.Phase != engine.PhaseNone || len(d.Workers) != 2 || len(d.Artifacts) != 2 || d.Plan == nil || d.Live != nil || d.Summary == nil {
+	if d.Status != engine.StatusCompleted || d.Phase != engine.PhaseNone || len(d.Workers) != 2 || len(d.Artifacts) != 2 ||
+		d.Plan == nil || d.Live != nil || d.Summary == nil {
 		t.Fatalf("detail: %s/%q, %d workers, %d artifacts", d.Status, d.Phase, len(d.Workers), len(d.Artifacts))
 	}
 	var types []engine.EventType
@@ -58,7 +61,8 @@ func TestARunFromStartToFigures(t *testing.T) {
 		}
 		types = append(types, e.Type)
 	}
-	want := []engine.EventType{engine.EventStart, engine.EventSetPhase, engine.EventSetWorkerTarget, engine.EventSetWorkerTarget, engine.EventSetPhase, engine.EventStop}
+	want := []engine.EventType{engine.EventStart, engine.EventSetPhase, engine.EventSetWorkerTarget,
+		engine.EventSetWorkerTarget, engine.EventSetPhase, engine.EventStop}
 	if len(types) != len(want) {
 		t.Fatalf("events %v", types)
 	}
@@ -85,7 +89,8 @@ func TestAUserStopsARun(t *testing.T) {
 	f := newFixture(t).start()
 	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 60; sc.Workload.WarmupSeconds = 0 })
 	f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 0 })
-	if _, err := f.svc.Start(t.Context(), run.RunID, "other"); !engine.HasCode(err, engine.CodeConflict) || !strings.Contains(err.Error(), "RUNNING since") {
+	if _, err := f.svc.Start(t.Context(), run.RunID, "other"); !engine.HasCode(err, engine.CodeConflict) ||
+		!strings.Contains(err.Error(), "RUNNING since") {
 		t.Fatalf("a second start gave %v", err)
 	}
 	if err := f.svc.Delete(t.Context(), run.RunID, "tester"); !engine.HasCode(err, engine.CodeConflict) {
@@ -100,10 +105,12 @@ func TestAUserStopsARun(t *testing.T) {
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Fatalf("the run ended %v after stop", took)
 	}
-	if sum.Status != engine.StatusCancelled || sum.CancellationReason == nil || *sum.CancellationReason != "User requested cancellation" || !sum.Accounting.Balanced || sum.Operations == 0 {
+	if sum.Status != engine.StatusCancelled || sum.CancellationReason == nil ||
+		*sum.CancellationReason != "User requested cancellation" || !sum.Accounting.Balanced || sum.Operations == 0 {
 		t.Fatalf("%s, %v, %+v", sum.Status, sum.CancellationReason, sum.Accounting)
 	}
-	if _, err := f.svc.Stop(t.Context(), run.RunID, "tester"); !engine.HasCode(err, engine.CodeConflict) || !strings.Contains(err.Error(), "CANCELLED") {
+	if _, err := f.svc.Stop(t.Context(), run.RunID, "tester"); !engine.HasCode(err, engine.CodeConflict) ||
+		!strings.Contains(err.Error(), "CANCELLED") {
 		t.Fatalf("stopping a finished run gave %v", err)
 	}
 	if err := f.svc.Delete(t.Context(), run.RunID, "tester"); err != nil {
@@ -148,13 +155,15 @@ func TestStopBeforeStartAndWhilePreparing(t *testing.T) {
 
 func TestSetupFailuresNameTheirReason(t *testing.T) {
 	f := newFixture(t).start()
-	f.sql("CREATE TABLE other (code text PRIMARY KEY)", "CREATE TABLE kept (id bigint PRIMARY KEY)", "CREATE TABLE theirs (id bigint PRIMARY KEY, v int)", "INSERT INTO theirs VALUES (1, 1)")
+	f.sql("CREATE TABLE other (code text PRIMARY KEY)", "CREATE TABLE kept (id bigint PRIMARY KEY)",
+		"CREATE TABLE theirs (id bigint PRIMARY KEY, v int)", "INSERT INTO theirs VALUES (1, 1)")
 	cases := []struct {
 		name   string
 		change func(*engine.Scenario)
 		want   string
 	}{
-		{"missing table", func(sc *engine.Scenario) { sc.Target.Prepare = nil; sc.Target.TableName = "nowhere" }, "The table nowhere does not exist"},
+		{"missing table", func(sc *engine.Scenario) { sc.Target.Prepare = nil; sc.Target.TableName = "nowhere" },
+			"The table nowhere does not exist"},
 		{"table exists", func(sc *engine.Scenario) {
 			sc.Target.TableName = "kept"
 			sc.Target.Prepare.IfExists = engine.IfExistsFail
@@ -173,7 +182,8 @@ func TestSetupFailuresNameTheirReason(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			run := f.run(tc.change)
 			sum := f.wait(run.RunID)
-			if sum.Status != engine.StatusFailed || sum.CancellationReason == nil || !strings.Contains(*sum.CancellationReason, tc.want) {
+			if sum.Status != engine.StatusFailed || sum.CancellationReason == nil ||
+				!strings.Contains(*sum.CancellationReason, tc.want) {
 				t.Fatalf("%s: %v", sum.Status, sum.CancellationReason)
 			}
 			t.Log(*sum.CancellationReason)
@@ -228,17 +238,21 @@ func TestWhatCannotRunIsRefusedBeforeItIsStored(t *testing.T) {
 		{"too few bounded workers", func(sc *engine.Scenario) {
 			sc.Scaling = engine.Scaling{Mode: engine.ScalingBounded, MaxWorkers: 1, PerWorkerCapacity: 3}
 		}, "scaling.max_workers", engine.CodeInvalid},
-		{"too many connections", func(sc *engine.Scenario) { sc.Workload.ConcurrentConnections = 17 }, "scaling.per_worker_capacity", engine.CodeInvalid},
+		{"too many connections", func(sc *engine.Scenario) { sc.Workload.ConcurrentConnections = 17 },
+			"scaling.per_worker_capacity", engine.CodeInvalid},
 		{"unknown plugin", func(sc *engine.Scenario) { sc.Workload.Plugin = "mixx" }, "workload.plugin", engine.CodePlugin},
 		{"unknown adapter", func(sc *engine.Scenario) { sc.Target.Adapter = "oracle" }, "target.adapter", engine.CodePlugin},
-		{"unknown parameter", func(sc *engine.Scenario) { sc.Workload.Params = json.RawMessage(`{"weightz": {}}`) }, "workload.params.weightz", engine.CodeInvalid},
-		{"unknown connection", func(sc *engine.Scenario) { sc.Target.Connection = engine.ConnectionRef{Name: "nope"} }, "target.connection", engine.CodeInvalid},
+		{"unknown parameter", func(sc *engine.Scenario) { sc.Workload.Params = json.RawMessage(`{"weightz": {}}`) },
+			"workload.params.weightz", engine.CodeInvalid},
+		{"unknown connection", func(sc *engine.Scenario) { sc.Target.Connection = engine.ConnectionRef{Name: "nope"} },
+			"target.connection", engine.CodeInvalid},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := f.svc.Create(t.Context(), f.scenario(tc.change), "tester")
 			var e *engine.Error
-			if !errors.As(err, &e) || e.Code != tc.code || !slices.ContainsFunc(e.Fields, func(x engine.FieldError) bool { return x.Field == tc.field && x.Hint != "" }) {
+			if !errors.As(err, &e) || e.Code != tc.code ||
+				!slices.ContainsFunc(e.Fields, func(x engine.FieldError) bool { return x.Field == tc.field && x.Hint != "" }) {
 				t.Fatalf("%v", err)
 			}
 			t.Log(err)
@@ -255,7 +269,8 @@ func TestATargetThatDiesFailsTheRun(t *testing.T) {
 	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 60; sc.Workload.WarmupSeconds = 0 })
 	f.until(run.RunID, func(p *engine.Payload) bool { return p.Ops.Total > 0 })
 	// What a restart of the server does to its clients, without disturbing the control store.
-	f.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	f.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> " +
+		"pg_backend_pid()")
 	sum := f.wait(run.RunID)
 	if sum.Status != engine.StatusFailed || !strings.HasPrefix(*sum.CancellationReason, "Worker failure: ") {
 		t.Fatalf("%s: %v", sum.Status, *sum.CancellationReason)
@@ -274,7 +289,9 @@ func TestTwoRunsAtOnceAreNoted(t *testing.T) {
 	first, second := f.run(longer("orders_a")), f.run(longer("orders_b"))
 	for _, id := range []string{first.RunID, second.RunID} {
 		sum := f.wait(id)
-		if sum.Status != engine.StatusCompleted || !slices.ContainsFunc(sum.ValidityDetail.Notes, func(n string) bool { return strings.Contains(n, "other run(s) were live") }) {
+		if sum.Status != engine.StatusCompleted ||
+			!slices.ContainsFunc(sum.ValidityDetail.Notes,
+				func(n string) bool { return strings.Contains(n, "other run(s) were live") }) {
 			t.Fatalf("%s: %+v", sum.Status, sum.ValidityDetail)
 		}
 	}
@@ -290,7 +307,9 @@ func TestRowsThatDifferAreSaidBesideTheFigures(t *testing.T) {
 		sc.Target.Prepare.IfExists = engine.IfExistsUse
 	})
 	sum := f.wait(run.RunID)
-	if sum.Status != engine.StatusCompleted || !slices.ContainsFunc(sum.ValidityDetail.Notes, func(n string) bool { return strings.Contains(n, "not the 77777 of target.prepare.rows") }) {
+	if sum.Status != engine.StatusCompleted ||
+		!slices.ContainsFunc(sum.ValidityDetail.Notes,
+			func(n string) bool { return strings.Contains(n, "not the 77777 of target.prepare.rows") }) {
 		t.Errorf("%s: %+v", sum.Status, sum.ValidityDetail)
 	}
 }
@@ -322,7 +341,8 @@ func TestPreflightOfAMatrix(t *testing.T) {
 	sc := f.scenario(nil)
 	missing := sc.Target
 	missing.TableName, missing.Prepare = "nowhere", nil
-	sc.Matrix = &engine.Matrix{Targets: []engine.MatrixTarget{{Label: "made", Target: sc.Target}, {Label: "absent", Target: missing}}}
+	sc.Matrix = &engine.Matrix{Targets: []engine.MatrixTarget{{Label: "made", Target: sc.Target},
+		{Label: "absent", Target: missing}}}
 	sc.Target = engine.Target{}
 	p, err := f.svc.Preflight(t.Context(), sc)
 	if err != nil || p.OK || p.Plan != nil || p.Server != nil || len(p.Targets) != 2 {
@@ -339,7 +359,8 @@ func TestPreflightOfAMatrix(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	for _, c := range p.Checks {
-		if c.Outcome == "failed" && (c.Target != "absent" || !strings.HasPrefix(c.Field, "matrix.targets[1].")) || c.Target == "" {
+		if c.Outcome == "failed" && (c.Target != "absent" || !strings.HasPrefix(c.Field, "matrix.targets[1].")) ||
+			c.Target == "" {
 			t.Errorf("%+v", c)
 		}
 	}

@@ -27,7 +27,8 @@ func (s shownLatency) against(f *engine.Figures) []engine.LivePercentile {
 	if s.count == 0 || f.LatencyMs == nil || s.latency.P50 == nil {
 		return nil
 	}
-	if d := float64(f.Operations - s.count); d > mostUnseen*float64(f.Operations) || -d > mostUnseen*float64(f.Operations) {
+	if d := float64(f.Operations - s.count); d > mostUnseen*float64(f.Operations) ||
+		-d > mostUnseen*float64(f.Operations) {
 		return nil
 	}
 	exact := f.LatencyMs

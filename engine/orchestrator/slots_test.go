@@ -17,8 +17,9 @@ import (
 func TestASearchFindsTheSlotsOfAWarehouse(t *testing.T) {
 	t.Parallel()
 	const slots = 4
-	account, err := snowsim.Start(t.Context(), snowsim.Options{Postgres: pgtest.Start(t).NewDatabase(t), TimeScale: 4, Seed: 1, Log: testLog(),
-		Warehouses: []warehouse.Spec{{Name: "W", MaxConcurrency: slots, AutoResume: true, AutoSuspend: 10 * time.Minute}}})
+	account, err := snowsim.Start(t.Context(),
+		snowsim.Options{Postgres: pgtest.Start(t).NewDatabase(t), TimeScale: 4, Seed: 1, Log: testLog(),
+			Warehouses: []warehouse.Spec{{Name: "W", MaxConcurrency: slots, AutoResume: true, AutoSuspend: 10 * time.Minute}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,8 @@ func TestASearchFindsTheSlotsOfAWarehouse(t *testing.T) {
 		sc.Target.Prepare.Rows = 200
 		sc.Workload.Params = json.RawMessage(`{"weights": {"RANGE_SCAN": 1}, "scan_length": 5}`)
 		// Neither latency nor throughput decides, whatever else the machine does: the queue does.
-		sc.FindMax.ConcurrencyIncrement, sc.FindMax.LatencyStabilityPct, sc.FindMax.QPSStabilityPct, sc.FindMax.SLO = 3, 100_000, -100, nil
+		sc.FindMax.ConcurrencyIncrement, sc.FindMax.LatencyStabilityPct, sc.FindMax.QPSStabilityPct, sc.FindMax.SLO = 3,
+			100_000, -100, nil
 	})
 	sum := f.wait(run.RunID)
 	r := sum.FindMax
@@ -48,7 +50,8 @@ func TestASearchFindsTheSlotsOfAWarehouse(t *testing.T) {
 		t.Errorf("%d connections, %s; the warehouse has %d slots: %s\n%s", n, r.Limit, slots, r.Reason, f.logs(run.RunID))
 	}
 	for _, step := range r.History {
-		if step.QueueDetected != (step.Outcome == engine.OutcomeQueueDetected) || step.QueueDetected && step.TotalTargetConnections <= slots {
+		if step.QueueDetected != (step.Outcome == engine.OutcomeQueueDetected) || step.QueueDetected &&
+			step.TotalTargetConnections <= slots {
 			t.Errorf("step %+v", step)
 		}
 	}

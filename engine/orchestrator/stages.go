@@ -40,7 +40,8 @@ func (l *live) followStages(ctx context.Context, now time.Time) {
 	w, at := l.sc.Workload, l.life.SinceMeasuring(now)
 	have := l.carrying()
 	soon := l.sc.Scaling.Workers(w.MostConnections(at, at+joinLead))
-	if missing := soon - len(have); missing > 0 && len(l.workers)+missing <= l.plan.Plan.KeySlots && now.After(l.nextJoin) {
+	if missing := soon - len(have); missing > 0 && len(l.workers)+missing <= l.plan.Plan.KeySlots &&
+		now.After(l.nextJoin) {
 		var joined []*runWorker
 		for range missing {
 			joined = append(joined, l.join(ctx, 0))

@@ -66,7 +66,8 @@ func TestStagesBringAndSendRunWorkers(t *testing.T) {
 		t.Errorf("%d run workers, %d of them retired\n%s", len(d.Workers), retired, f.logs(run.RunID))
 	}
 	// The fallback knows every run worker, also those that no event was about lately.
-	if left := d.WorkerTargets; len(left) != 3 || left["worker-0"].TargetConnections != 2 || left["worker-1"].TargetConnections != 0 || left["worker-2"].TargetConnections != 0 || d.WorkersExpected != 1 {
+	if left := d.WorkerTargets; len(left) != 3 || left["worker-0"].TargetConnections != 2 ||
+		left["worker-1"].TargetConnections != 0 || left["worker-2"].TargetConnections != 0 || d.WorkersExpected != 1 {
 		t.Errorf("stored targets %v, %d run workers expected", left, d.WorkersExpected)
 	}
 	for reason, n := range map[string]int{engine.TargetInitial: 3, engine.TargetRetire: 2} {

@@ -14,9 +14,12 @@ import (
 // notPrepared says why a run cannot start.
 func notPrepared(run engine.Run) error {
 	if run.Status.Live() {
-		return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s since %s.", run.Status, run.StartTime.Format(engine.TimeLayout)), Hint: "watch it, or create another run of the template"}
+		return &engine.Error{Code: engine.CodeConflict,
+			Message: fmt.Sprintf("The run is %s since %s.", run.Status, run.StartTime.Format(engine.TimeLayout)),
+			Hint:    "watch it, or create another run of the template"}
 	}
-	return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s already.", run.Status), Hint: "a run is started once; create another run of the template"}
+	return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s already.", run.Status),
+		Hint: "a run is started once; create another run of the template"}
 }
 
 // Start starts a PREPARED run and returns it as RUNNING. A run that is not
@@ -70,8 +73,10 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	clock := engine.NewClock(s.opts.Clock)
 	now := clock.Now()
 	preparing := engine.PhasePreparing
-	_, err = s.opts.Store.Transition(ctx, store.Transition{RunID: runID, Epoch: run.OwnerEpoch, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning, Phase: &preparing, StartTime: now,
-		Owner: s.opts.Owner})
+	_, err = s.opts.Store.Transition(ctx,
+		store.Transition{RunID: runID, Epoch: run.OwnerEpoch, From: []engine.Status{engine.StatusPrepared},
+			To: engine.StatusRunning, Phase: &preparing, StartTime: now,
+			Owner: s.opts.Owner})
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrFenced):

@@ -39,7 +39,8 @@ func (l *live) look(now time.Time) {
 	}
 	l.life.StoodStill(gap)
 	if !l.life.Status().Terminal() {
-		l.note(engine.LogWarning, nil, "The process stood still for %.0f s: it was stopped, or the machine was", gap.Seconds())
+		l.note(engine.LogWarning, nil, "The process stood still for %.0f s: it was stopped, or the machine was",
+			gap.Seconds())
 	}
 }
 

@@ -35,8 +35,10 @@ func TestPartsThatCouldNotBeStoredAreTakenIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := f.wait(run.RunID)
-	if sum.Status != engine.StatusCompleted || sum.Passed || sum.Accounting.Balanced || !slices.Contains(causes(sum.ValidityDetail), "incomplete_record") || len(spooled(t, f)) == 0 {
-		t.Fatalf("%s, passed %v, %+v, %+v, %v in the spool", sum.Status, sum.Passed, sum.Accounting, sum.ValidityDetail, spooled(t, f))
+	if sum.Status != engine.StatusCompleted || sum.Passed || sum.Accounting.Balanced ||
+		!slices.Contains(causes(sum.ValidityDetail), "incomplete_record") || len(spooled(t, f)) == 0 {
+		t.Fatalf("%s, passed %v, %+v, %+v, %v in the spool", sum.Status, sum.Passed, sum.Accounting, sum.ValidityDetail,
+			spooled(t, f))
 	}
 	started := sum.Accounting.Started
 	f.settled(run.RunID)
@@ -47,14 +49,17 @@ func TestPartsThatCouldNotBeStoredAreTakenIn(t *testing.T) {
 	f.start()
 	var d engine.RunDetail
 	for range 200 {
-		if d = f.detail(run.RunID); d.Summary != nil && d.Summary.Operations > 0 && strings.Contains(f.logs(run.RunID), "were taken in") {
+		if d = f.detail(run.RunID); d.Summary != nil && d.Summary.Operations > 0 &&
+			strings.Contains(f.logs(run.RunID), "were taken in") {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	s := d.Summary
-	if d.Status != engine.StatusCompleted || d.Phase != engine.PhaseNone || !s.Passed || !s.Accounting.Balanced || s.Accounting.Recorded != started || slices.Contains(causes(s.ValidityDetail), "incomplete_record") {
-		t.Errorf("%s/%q, passed %v, %+v of %d, %+v\n%s", d.Status, d.Phase, s.Passed, s.Accounting, started, s.ValidityDetail, f.logs(run.RunID))
+	if d.Status != engine.StatusCompleted || d.Phase != engine.PhaseNone || !s.Passed || !s.Accounting.Balanced ||
+		s.Accounting.Recorded != started || slices.Contains(causes(s.ValidityDetail), "incomplete_record") {
+		t.Errorf("%s/%q, passed %v, %+v of %d, %+v\n%s", d.Status, d.Phase, s.Passed, s.Accounting, started, s.ValidityDetail,
+			f.logs(run.RunID))
 	}
 	if left := spooled(t, f); len(left) > 0 || len(d.Artifacts) != 2 {
 		t.Errorf("%d artifacts, and in the spool %v", len(d.Artifacts), left)
@@ -93,7 +98,8 @@ func TestAKillInProcessingLosesNoAccount(t *testing.T) {
 	f.start()
 	d := f.settled(run.RunID)
 	s := d.Summary
-	if d.Status != engine.StatusCompleted || s == nil || s.Operations == 0 || !s.Accounting.Balanced || s.Accounting.Recorded != s.Accounting.Started || slices.Contains(causes(s.ValidityDetail), "incomplete_record") {
+	if d.Status != engine.StatusCompleted || s == nil || s.Operations == 0 || !s.Accounting.Balanced ||
+		s.Accounting.Recorded != s.Accounting.Started || slices.Contains(causes(s.ValidityDetail), "incomplete_record") {
 		t.Fatalf("%s %+v\n%s", d.Status, s, f.logs(run.RunID))
 	}
 	if left := spooled(t, f); len(left) > 0 {

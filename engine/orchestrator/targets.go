@@ -37,9 +37,11 @@ func (a aiming) events(workers []aimed) []engine.Event {
 	out := make([]engine.Event, 0, len(workers))
 	for _, w := range workers {
 		at, group, n := engine.At(a.at), w.group, w.target.TargetConnections
-		d := engine.EventData{Scope: engine.ScopeWorker, WorkerID: w.id, WorkerGroupID: &group, TargetConnections: &n, TargetQPS: w.target.TargetQPS,
+		d := engine.EventData{Scope: engine.ScopeWorker, WorkerID: w.id, WorkerGroupID: &group, TargetConnections: &n,
+			TargetQPS:   w.target.TargetQPS,
 			EffectiveAt: &at, Reason: a.reason, RampSeconds: a.ramp.Seconds(),
-			StepID: a.stepID, StepNumber: a.step.Number, SettleSeconds: a.step.Settle.Seconds(), StepSeconds: a.step.Length.Seconds()}
+			StepID: a.stepID, StepNumber: a.step.Number, SettleSeconds: a.step.Settle.Seconds(),
+			StepSeconds: a.step.Length.Seconds()}
 		if a.reason == engine.TargetRetire {
 			d.Scope = engine.ScopeWorkerGroup
 		}

@@ -13,7 +13,8 @@ import (
 func TestATargetEventHasEveryFieldOfTheContract(t *testing.T) {
 	rate := 250.0
 	at := time.Date(2026, 1, 23, 10, 15, 30, 0, time.UTC)
-	about := aiming{reason: engine.TargetStepAdvance, at: at, ramp: 5 * time.Second, stepID: stepID("r", 3), step: control.Step{Number: 3}}
+	about := aiming{reason: engine.TargetStepAdvance, at: at, ramp: 5 * time.Second, stepID: stepID("r", 3),
+		step: control.Step{Number: 3}}
 	worker := aimed{id: "worker-3", group: 3, target: engine.WorkerTarget{TargetConnections: 42, TargetQPS: &rate}}
 	fields := func(a aiming) map[string]any {
 		t.Helper()
@@ -32,8 +33,10 @@ func TestATargetEventHasEveryFieldOfTheContract(t *testing.T) {
 		return got
 	}
 	got := fields(about)
-	want := map[string]any{"scope": "WORKER", "worker_id": "worker-3", "worker_group_id": 3.0, "target_connections": 42.0, "target_qps": 250.0,
-		"step_id": stepID("r", 3), "step_number": 3.0, "effective_at": "2026-01-23T10:15:30.000Z", "ramp_seconds": 5.0, "reason": "step_advance"}
+	want := map[string]any{"scope": "WORKER", "worker_id": "worker-3", "worker_group_id": 3.0, "target_connections": 42.0,
+		"target_qps": 250.0,
+		"step_id":    stepID("r", 3), "step_number": 3.0, "effective_at": "2026-01-23T10:15:30.000Z", "ramp_seconds": 5.0,
+		"reason": "step_advance"}
 	for name, value := range want {
 		if got[name] != value {
 			t.Errorf("%s is %v, want %v", name, got[name], value)

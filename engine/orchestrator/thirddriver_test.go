@@ -39,11 +39,14 @@ func (trivialAdapter) Call(_ context.Context, request, answer any) error {
 	case plugin.OpInspect:
 		first, last := int64(1), int64(1000)
 		a.Exists = true
-		a.Table = &engine.Table{PhysicalName: req.TableName, Key: []string{"id"}, Rows: 1000, RowsExact: true, KeyMin: &first, KeyMax: &last, Dense: true,
+		a.Table = &engine.Table{PhysicalName: req.TableName, Key: []string{"id"}, Rows: 1000, RowsExact: true, KeyMin: &first,
+			KeyMax: &last, Dense: true,
 			Columns: []engine.Column{{Name: "id", Type: engine.TypeI64}, {Name: "note", Type: engine.TypeText, Nullable: true}}}
 	case plugin.OpStatements:
 		for _, s := range req.Statements {
-			a.Statements = append(a.Statements, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT note FROM things WHERE id = $1", Binds: s.Binds, Columns: s.Columns})
+			a.Statements = append(a.Statements,
+				engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT note FROM things WHERE id = $1",
+					Binds: s.Binds, Columns: s.Columns})
 		}
 	default:
 		return plugin.ErrFailed
@@ -62,12 +65,14 @@ func TestAThirdDriverNeedsNoEditOfTheCore(t *testing.T) {
 		t.Fatal(err)
 	}
 	serverEnd, nodeEnd := control.Pipe()
-	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: host, Drivers: drivers, SpoolDir: filepath.Join(dir, "spool"), Log: testLog()})
+	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: host, Drivers: drivers,
+		SpoolDir: filepath.Join(dir, "spool"), Log: testLog()})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- node.Serve(ctx, nodeEnd) }()
-	svc := orchestrator.New(orchestrator.Options{Store: memstore.New(driver), Results: folder, Plugins: host, Drivers: drivers,
-		Nodes: []control.ServerEnd{serverEnd}, Log: testLog(), Version: "test", Scratch: filepath.Join(dir, "scratch")})
+	svc := orchestrator.New(orchestrator.Options{Store: memstore.New(driver), Results: folder, Plugins: host,
+		Drivers: drivers,
+		Nodes:   []control.ServerEnd{serverEnd}, Log: testLog(), Version: "test", Scratch: filepath.Join(dir, "scratch")})
 	if err := svc.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +90,10 @@ func TestAThirdDriverNeedsNoEditOfTheCore(t *testing.T) {
 	}()
 
 	run, err := svc.Create(t.Context(), engine.Scenario{Name: "third",
-		Target: engine.Target{Connection: engine.ConnectionRef{Driver: "trivial", DSN: "anywhere"}, Adapter: "trivial", TableName: "things"},
-		Workload: engine.Workload{Plugin: "mix", Params: []byte(`{"weights": {"POINT_LOOKUP": 1}}`), LoadMode: engine.LoadQPS, TargetQPS: rate(500), Arrival: engine.ArrivalPoisson,
+		Target: engine.Target{Connection: engine.ConnectionRef{Driver: "trivial", DSN: "anywhere"}, Adapter: "trivial",
+			TableName: "things"},
+		Workload: engine.Workload{Plugin: "mix", Params: []byte(`{"weights": {"POINT_LOOKUP": 1}}`), LoadMode: engine.LoadQPS,
+			TargetQPS: rate(500), Arrival: engine.ArrivalPoisson,
 			ConcurrentConnections: 4, DurationSeconds: 1, Seed: 1, Repeat: 1},
 		Scaling: engine.Scaling{Mode: engine.ScalingFixed, WorkerCount: 1, PerWorkerCapacity: 8}}, "tester")
 	if err != nil {
@@ -105,17 +112,21 @@ func TestAThirdDriverNeedsNoEditOfTheCore(t *testing.T) {
 	if sum.CancellationReason != nil {
 		reason = *sum.CancellationReason
 	}
-	if sum.Status != engine.StatusCompleted || sum.Operations == 0 || !sum.Accounting.Balanced || sum.Accounting.Recorded != driver.Executed.Load() || sum.Errors.Count != 0 {
-		t.Errorf("%s with %d operations of %d, %+v, %q", sum.Status, sum.Operations, driver.Executed.Load(), sum.Accounting, reason)
+	if sum.Status != engine.StatusCompleted || sum.Operations == 0 || !sum.Accounting.Balanced ||
+		sum.Accounting.Recorded != driver.Executed.Load() || sum.Errors.Count != 0 {
+		t.Errorf("%s with %d operations of %d, %+v, %q", sum.Status, sum.Operations, driver.Executed.Load(), sum.Accounting,
+			reason)
 	}
 	d, err := svc.Detail(t.Context(), run.RunID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Enrichment.Status != engine.EnrichmentSkipped || !strings.HasPrefix(d.Enrichment.Reason, "The target keeps no history") || d.Warehouse != nil {
+	if d.Enrichment.Status != engine.EnrichmentSkipped ||
+		!strings.HasPrefix(d.Enrichment.Reason, "The target keeps no history") || d.Warehouse != nil {
 		t.Errorf("enrichment %+v, warehouse %+v", d.Enrichment, d.Warehouse)
 	}
-	if _, err := svc.CheckConnection(t.Context(), "oracle", "x"); !strings.Contains(engine.AsError(err).Fields[0].Hint, "trivial") {
+	if _, err := svc.CheckConnection(t.Context(), "oracle", "x"); !strings.Contains(engine.AsError(err).Fields[0].Hint,
+		"trivial") {
 		t.Errorf("an unknown driver: %v", err)
 	}
 }

@@ -36,7 +36,8 @@ func (l *live) everySecond(ctx context.Context) {
 		l.endLosses(now, false)
 		l.happen(ctx, lifecycle.Ticked{})
 	} else if l.logbook.Waiting() > 0 {
-		l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps, ErrorCount: l.run.ErrorCount,
+		l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps,
+			ErrorCount:        l.run.ErrorCount,
 			WorkersRegistered: l.run.WorkersRegistered, WorkersCompleted: l.run.WorkersCompleted})
 	}
 	l.publish(false)
@@ -90,8 +91,10 @@ func (l *live) state() control.RunState {
 	for _, w := range l.workers {
 		targets[w.id] = w.target()
 	}
-	return control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.life.Status(), Phase: l.life.Phase(), Started: l.life.Started(),
-		LastSequence: l.sequence, Targets: targets, Step: l.step, StopReason: l.life.StopReason(), DrainTimeout: l.life.Drain(l.life.StopReason())}
+	return control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.life.Status(), Phase: l.life.Phase(),
+		Started:      l.life.Started(),
+		LastSequence: l.sequence, Targets: targets, Step: l.step, StopReason: l.life.StopReason(),
+		DrainTimeout: l.life.Drain(l.life.StopReason())}
 }
 
 // aggregate folds what arrived since the last second, judges it and queues its write.
@@ -101,9 +104,12 @@ func (l *live) aggregate(now time.Time) {
 	registered, active, completed := 0, 0, 0
 	if l.life.Placed() {
 		for _, w := range l.workers {
-			views = append(views, aggregate.Worker{WorkerID: w.id, WorkerGroupID: w.group, NodeID: w.state.NodeID, Status: w.state.Status, Phase: w.state.Phase,
-				Health: l.health(w, now), LastHeartbeat: w.heard, TargetConnections: w.connections, OpenConnections: w.state.OpenConnections})
-			row := store.WorkerRow{RunID: l.runID, WorkerID: w.id, WorkerGroupID: w.group, NodeID: w.state.NodeID, TestID: w.testID, Status: w.state.Status, Phase: w.state.Phase, LastHeartbeat: w.heard, Error: w.why}
+			views = append(views, aggregate.Worker{WorkerID: w.id, WorkerGroupID: w.group, NodeID: w.state.NodeID,
+				Status: w.state.Status, Phase: w.state.Phase,
+				Health: l.health(w, now), LastHeartbeat: w.heard, TargetConnections: w.connections,
+				OpenConnections: w.state.OpenConnections})
+			row := store.WorkerRow{RunID: l.runID, WorkerID: w.id, WorkerGroupID: w.group, NodeID: w.state.NodeID,
+				TestID: w.testID, Status: w.state.Status, Phase: w.state.Phase, LastHeartbeat: w.heard, Error: w.why}
 			if w.state.Err != nil {
 				row.Error = w.state.Err.Message
 			}
@@ -128,11 +134,13 @@ func (l *live) aggregate(now time.Time) {
 		}
 	}
 	l.validity.Observe(now, l.life.Phase(), s)
-	l.validity.Outcome(aggregate.Outcome{From: l.life.MeasureAt(), To: now, Operations: s.RollupOps, Errors: s.RollupErrors, Search: l.life.Search() != nil})
+	l.validity.Outcome(aggregate.Outcome{From: l.life.MeasureAt(), To: now, Operations: s.RollupOps,
+		Errors: s.RollupErrors, Search: l.life.Search() != nil})
 	l.saveVerdict()
 	if l.life.Started() && !l.life.Stopping() {
 		if broken := l.guard.Observe(now, guarded(s)); broken != "" {
-			l.happen(l.svc.lifetime, lifecycle.StopAsked{Reason: engine.StopGuardrail, Sentence: "Guardrail triggered: " + broken})
+			l.happen(l.svc.lifetime, lifecycle.StopAsked{Reason: engine.StopGuardrail,
+				Sentence: "Guardrail triggered: " + broken})
 		}
 	}
 	r := &l.run
@@ -144,7 +152,8 @@ func (l *live) aggregate(now time.Time) {
 	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Snapshots, Logs: l.logbook.Take(),
 		TotalOps: s.RollupOps, ErrorCount: s.RollupErrors, CurrentQPS: s.Payload.Ops.CurrentPerSec,
 		WorkersRegistered: registered, WorkersActive: active, WorkersCompleted: completed}
-	if l.life.Started() && reported(s) && (len(s.Snapshots) > 0 || !l.allEnded()) && (covered(s) >= shortestSecond || reportedOps(s) > 0) {
+	if l.life.Started() && reported(s) && (len(s.Snapshots) > 0 || !l.allEnded()) &&
+		(covered(s) >= shortestSecond || reportedOps(s) > 0) {
 		p := s.Point(now, now.Sub(r.StartTime.Time), phaseOf(s, l.life.Phase()))
 		t.Point = &p
 	}
@@ -160,7 +169,8 @@ func (l *live) saveVerdict() {
 	verdict := l.validity.Verdict()
 	if n := len(verdict.Causes) + len(verdict.Seen); n != l.judgedSoFar {
 		l.judgedSoFar = n
-		row := engine.TestResult{TestID: l.runID, RunID: l.runID, TestName: l.run.TestName, Status: l.life.Status(), Validity: &verdict}
+		row := engine.TestResult{TestID: l.runID, RunID: l.runID, TestName: l.run.TestName, Status: l.life.Status(),
+			Validity: &verdict}
 		l.keeper.Add("the verdict so far", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
 	}
 }

@@ -12,7 +12,8 @@ func TestAPointBelongsToThePhaseOfItsSnapshots(t *testing.T) {
 	a := aggregate.New()
 	workers := []aggregate.Worker{{WorkerID: "worker-0"}, {WorkerID: "worker-1"}}
 	snapshot := func(worker string, tick int64, phase engine.Phase) {
-		a.Add(&engine.WorkerSnapshot{WorkerID: worker, Tick: tick, Phase: phase, TickSeconds: 1, Timestamp: engine.At(time.Now())})
+		a.Add(&engine.WorkerSnapshot{WorkerID: worker, Tick: tick, Phase: phase, TickSeconds: 1,
+			Timestamp: engine.At(time.Now())})
 	}
 	s := a.Tick(engine.PhaseWarmup, workers)
 	if reported(s) {
@@ -20,7 +21,8 @@ func TestAPointBelongsToThePhaseOfItsSnapshots(t *testing.T) {
 	}
 	snapshot("worker-0", 1, engine.PhaseWarmup)
 	snapshot("worker-1", 1, engine.PhaseWarmup)
-	if s = a.Tick(engine.PhaseMeasurement, workers); !reported(s) || phaseOf(s, engine.PhaseMeasurement) != engine.PhaseWarmup {
+	if s = a.Tick(engine.PhaseMeasurement, workers); !reported(s) ||
+		phaseOf(s, engine.PhaseMeasurement) != engine.PhaseWarmup {
 		t.Errorf("a second of warm-up is one of %s", phaseOf(s, engine.PhaseMeasurement))
 	}
 	snapshot("worker-0", 2, engine.PhaseWarmup)
@@ -28,7 +30,8 @@ func TestAPointBelongsToThePhaseOfItsSnapshots(t *testing.T) {
 	if s = a.Tick(engine.PhaseMeasurement, workers); phaseOf(s, engine.PhaseMeasurement) != engine.PhaseMeasurement {
 		t.Error("a second with measurement in it is one of warm-up")
 	}
-	if s = a.Tick(engine.PhaseCooldown, workers); !reported(s) || phaseOf(s, engine.PhaseCooldown) != engine.PhaseCooldown {
+	if s = a.Tick(engine.PhaseCooldown, workers); !reported(s) ||
+		phaseOf(s, engine.PhaseCooldown) != engine.PhaseCooldown {
 		t.Error("a second without a new snapshot has lost its phase")
 	}
 }

@@ -71,9 +71,12 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual)) {
 			t.Fatal(err)
 		}
 		v := &virtual{t: t, store: newMemoryStore(), link: nodeEnd, dir: t.TempDir(), workers: map[string]*virtualWorker{}}
-		v.svc = New(Options{Store: v.store, Results: folder, Nodes: []control.ServerEnd{serverEnd}, Log: zerolog.Nop(), Version: "test", Scratch: t.TempDir()})
-		v.svc.plan = func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared, error) {
-			return &prepare.Prepared{Plan: &engine.Plan{Driver: "postgres", KeySlots: 64, Statements: []engine.Statement{{ID: "point_lookup", Kind: engine.KindPointLookup}}},
+		v.svc = New(Options{Store: v.store, Results: folder, Nodes: []control.ServerEnd{serverEnd}, Log: zerolog.Nop(),
+			Version: "test", Scratch: t.TempDir()})
+		v.svc.plan = func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared,
+			error) {
+			return &prepare.Prepared{Plan: &engine.Plan{Driver: "postgres", KeySlots: 64,
+				Statements: []engine.Statement{{ID: "point_lookup", Kind: engine.KindPointLookup}}},
 				Server: target.ServerInfo{MaxConnections: 1000}}, nil
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -110,7 +113,8 @@ func (v *virtual) listen(ctx context.Context) {
 		switch m := m.(type) {
 		case control.AssignRun:
 			w := &virtualWorker{a: m, connections: m.Connections, status: engine.WorkerReady, phase: engine.PhasePreparing}
-			w.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: filepath.Join(v.dir, m.WorkerID), RunID: m.RunID, TestID: m.TestID, WorkerID: m.WorkerID, Statements: m.Plan.Statements})
+			w.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: filepath.Join(v.dir, m.WorkerID), RunID: m.RunID,
+				TestID: m.TestID, WorkerID: m.WorkerID, Statements: m.Plan.Statements})
 			if err != nil {
 				v.t.Error(err)
 			}
@@ -154,7 +158,8 @@ func (v *virtual) apply(w *virtualWorker, e engine.Event) {
 			w.rate = *q
 		}
 		if e.Data.StepNumber > w.step.Number {
-			w.step, w.begun, w.over = control.Step{Number: e.Data.StepNumber, Settle: seconds64(e.Data.SettleSeconds), Length: seconds64(e.Data.StepSeconds)}, time.Now(), false
+			w.step, w.begun, w.over = control.Step{Number: e.Data.StepNumber, Settle: seconds64(e.Data.SettleSeconds),
+				Length: seconds64(e.Data.StepSeconds)}, time.Now(), false
 		}
 		return
 	case engine.EventStop:
@@ -178,7 +183,8 @@ func (v *virtual) leave(w *virtualWorker) {
 	}
 	for _, a := range parts {
 		a.Kind = "executions"
-		v.say(control.WorkReady{WorkID: a.RunID + a.Name, NodeID: "local", Artifact: a, ArtifactURL: "file://" + filepath.Join(v.dir, w.a.WorkerID, a.Name)})
+		v.say(control.WorkReady{WorkID: a.RunID + a.Name, NodeID: "local", Artifact: a,
+			ArtifactURL: "file://" + filepath.Join(v.dir, w.a.WorkerID, a.Name)})
 	}
 	r := w.report()
 	r.Totals = &control.Totals{Scheduled: w.started, Started: w.started, Succeeded: w.started}
@@ -186,7 +192,8 @@ func (v *virtual) leave(w *virtualWorker) {
 }
 
 func (w *virtualWorker) report() control.WorkerState {
-	return control.WorkerState{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID, WorkerGroupID: w.a.WorkerGroupID, NodeID: "local",
+	return control.WorkerState{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID,
+		WorkerGroupID: w.a.WorkerGroupID, NodeID: "local",
 		Status: w.status, Phase: w.phase, OpenConnections: w.connections, WantConnections: w.connections, At: time.Now()}
 }
 
@@ -242,17 +249,22 @@ func (v *virtual) second(w *virtualWorker, connections int, rate float64) {
 	recs := make([]engine.Execution, n)
 	for i := range recs {
 		at := now.UnixNano() - int64(time.Second) + int64(i)
-		recs[i] = engine.Execution{DueAt: at, StartedAt: at, Elapsed: 1e6, Seq: uint32(w.started - n + int64(i)), Rows: 1, Kind: engine.KindPointLookup, Success: true, Warmup: w.phase == engine.PhaseWarmup}
+		recs[i] = engine.Execution{DueAt: at, StartedAt: at, Elapsed: 1e6, Seq: uint32(w.started - n + int64(i)), Rows: 1,
+			Kind: engine.KindPointLookup, Success: true, Warmup: w.phase == engine.PhaseWarmup}
 		latency.Record(1e6)
 	}
 	if err := w.writer.Write(recs); err != nil {
 		v.t.Error(err)
 	}
-	s := engine.WorkerSnapshot{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID, WorkerGroupID: w.a.WorkerGroupID, NodeID: "local", Tick: w.tick,
-		Timestamp: engine.At(now), Phase: w.phase, Status: w.status, TickSeconds: 1, Started: w.started, Succeeded: w.started, TickStarted: n,
-		ByKind: map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: w.started}}, TickByKind: map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: n}},
+	s := engine.WorkerSnapshot{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID,
+		WorkerGroupID: w.a.WorkerGroupID, NodeID: "local", Tick: w.tick,
+		Timestamp: engine.At(now), Phase: w.phase, Status: w.status, TickSeconds: 1, Started: w.started, Succeeded: w.started,
+		TickStarted: n,
+		ByKind:      map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: w.started}},
+		TickByKind:  map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: n}},
 		ByClass:     map[engine.ErrorClass]int64{engine.ErrClassConnection: w.lostConnections},
-		TickLatency: latency.Data(), PhaseLatency: latency.Data(), TargetQPS: target, InFlight: waiting + w.connections*min(waiting, 1), Waiting: waiting, TickDropped: int64(waiting),
+		TickLatency: latency.Data(), PhaseLatency: latency.Data(), TargetQPS: target,
+		InFlight: waiting + w.connections*min(waiting, 1), Waiting: waiting, TickDropped: int64(waiting),
 		ActiveConnections: w.connections, TargetConnections: w.connections, Resources: engine.Resources{CPUPercent: v.cpu}}
 	if since := now.Sub(w.begun); w.step.Number > 0 && !w.over && since > w.step.Settle+time.Second {
 		s.Step, s.StepOver = w.step.Number, since >= w.step.Settle+w.step.Length
@@ -275,7 +287,8 @@ func (v *virtual) start(sc engine.Scenario) engine.Run {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	run := engine.Run{RunID: "run-1", TestID: "run-1", TestName: "virtual", Scenario: sc, Status: engine.StatusPrepared, Phase: engine.PhasePreparing,
+	run := engine.Run{RunID: "run-1", TestID: "run-1", TestName: "virtual", Scenario: sc, Status: engine.StatusPrepared,
+		Phase:           engine.PhasePreparing,
 		WorkersExpected: len(shares), WorkerTargets: firstTargets(sc, shares)}
 	if err := v.store.CreateRun(v.t.Context(), run); err != nil {
 		v.t.Fatal(err)

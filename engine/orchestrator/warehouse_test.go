@@ -24,7 +24,8 @@ import (
 // after the run was cancelled, and after it failed.
 func TestASuspendedWarehouseIsSuspendedAgain(t *testing.T) {
 	t.Parallel()
-	account, err := snowsim.Start(t.Context(), snowsim.Options{Postgres: pgtest.Start(t).NewDatabase(t), TimeScale: 1000, Seed: 1, Log: zerolog.Nop()})
+	account, err := snowsim.Start(t.Context(),
+		snowsim.Options{Postgres: pgtest.Start(t).NewDatabase(t), TimeScale: 1000, Seed: 1, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,8 @@ func TestASuspendedWarehouseIsSuspendedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	if err := db.Exec(t.Context(), "CREATE WAREHOUSE measured WAREHOUSE_SIZE = SMALL AUTO_SUSPEND = 0 INITIALLY_SUSPENDED = TRUE"); err != nil {
+	if err := db.Exec(t.Context(),
+		"CREATE WAREHOUSE measured WAREHOUSE_SIZE = SMALL AUTO_SUSPEND = 0 INITIALLY_SUSPENDED = TRUE"); err != nil {
 		t.Fatal(err)
 	}
 	state := func() string {
@@ -70,7 +72,8 @@ func TestASuspendedWarehouseIsSuspendedAgain(t *testing.T) {
 		}
 		run := f.run(func(sc *engine.Scenario) {
 			sc.Guardrails = engine.Guardrails{MaxErrorRatePct: &none, HoldSeconds: 1}
-			sc.Target = engine.Target{Connection: engine.ConnectionRef{Driver: "snowflake", DSN: dsn}, Adapter: "snowflake_standard", TableName: "orders", Warehouse: "MEASURED",
+			sc.Target = engine.Target{Connection: engine.ConnectionRef{Driver: "snowflake", DSN: dsn},
+				Adapter: "snowflake_standard", TableName: "orders", Warehouse: "MEASURED",
 				Prepare: &engine.Prepare{Rows: 500, IfExists: engine.IfExistsUse}}
 			sc.Workload.Params = json.RawMessage(`{"weights":{"POINT_LOOKUP":1}}`)
 			sc.Workload.DurationSeconds, sc.Workload.WarmupSeconds = 60, 0
@@ -107,7 +110,8 @@ func TestAWaitedForRunKnowsItsCost(t *testing.T) {
 		t.Fatalf("the one that was waited for costs %+v, the stored one %+v", sum.Cost, d.Summary.Cost)
 	}
 	// The store keeps microseconds.
-	if far := sum.Cost.Credits - d.Summary.Cost.Credits; sum.Cost.Credits <= 0 || math.Abs(far) > 1e-5*sum.Cost.Credits || sum.Cost.PricePerMillion == nil {
+	if far := sum.Cost.Credits - d.Summary.Cost.Credits; sum.Cost.Credits <= 0 || math.Abs(far) > 1e-5*sum.Cost.Credits ||
+		sum.Cost.PricePerMillion == nil {
 		t.Errorf("%+v is not %+v", sum.Cost, d.Summary.Cost)
 	}
 }
@@ -132,7 +136,8 @@ func TestAFallbackWarehouseDegradesTheRun(t *testing.T) {
 				said += cause.Detail
 			}
 		}
-		if !strings.Contains(said, "fallback warehouse SLOW_WH") || strings.Contains(said, "two warehouses were measured") != (c.verdict == engine.VerdictDegraded) {
+		if !strings.Contains(said, "fallback warehouse SLOW_WH") ||
+			strings.Contains(said, "two warehouses were measured") != (c.verdict == engine.VerdictDegraded) {
 			t.Errorf("with a limit of %v it is %s: %s", c.limit, sum.Validity, said)
 		}
 		d := f.settled(run.RunID)

@@ -65,7 +65,8 @@ func Check(path string) error {
 		dir = filepath.Dir(to)
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The folder of %s does not exist.", path), Hint: "create it first"}
+		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The folder of %s does not exist.", path),
+			Hint: "create it first"}
 	}
 	probe, err := os.CreateTemp(dir, ".loadstone-*")
 	if err != nil {
@@ -77,7 +78,8 @@ func Check(path string) error {
 }
 
 // Write writes what write gives to the file at path. A file that is new, or that
-// can be exchanged for another of the same mode and owner, appears at once and whole; anything else is written in place.
+// can be exchanged for another of the same mode and owner, appears at once and whole; anything else is written in
+// place.
 func Write(path string, write func(io.Writer) error) error {
 	var text bytes.Buffer
 	if err := write(&text); err != nil {
@@ -169,5 +171,6 @@ func failed(path string, err error) error {
 }
 
 func cannot(path, why string, cause error) error {
-	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The file %s cannot be written: %s.", path, why), Cause: cause}
+	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The file %s cannot be written: %s.", path, why),
+		Cause: cause}
 }

@@ -39,7 +39,8 @@ func TestAFileKeepsItsModeItsOwnerAndItsOtherNames(t *testing.T) {
 	dir := t.TempDir()
 	for _, mode := range []fs.FileMode{0o600, 0o664, 0o755} {
 		path := filepath.Join(dir, "mode")
-		if err := errors.Join(os.WriteFile(path, []byte("a longer text that was there"), 0o600), os.Chmod(path, mode)); err != nil {
+		if err := errors.Join(os.WriteFile(path, []byte("a longer text that was there"), 0o600),
+			os.Chmod(path, mode)); err != nil {
 			t.Fatal(err)
 		}
 		if err := errors.Join(Check(path), Write(path, text("new"))); err != nil {
@@ -53,7 +54,8 @@ func TestAFileKeepsItsModeItsOwnerAndItsOtherNames(t *testing.T) {
 		}
 	}
 	path, other := filepath.Join(dir, "one"), filepath.Join(dir, "two")
-	if err := errors.Join(os.WriteFile(path, []byte("old"), 0o600), os.Link(path, other), Write(path, text("new"))); err != nil {
+	if err := errors.Join(os.WriteFile(path, []byte("old"), 0o600), os.Link(path, other),
+		Write(path, text("new"))); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(t, other); got != "new" {
@@ -61,7 +63,8 @@ func TestAFileKeepsItsModeItsOwnerAndItsOtherNames(t *testing.T) {
 	}
 	if os.Geteuid() == 0 {
 		owned := filepath.Join(dir, "owned")
-		if err := errors.Join(os.WriteFile(owned, nil, 0o640), os.Chown(owned, 4242, 4243), Write(owned, text("new"))); err != nil {
+		if err := errors.Join(os.WriteFile(owned, nil, 0o640), os.Chown(owned, 4242, 4243),
+			Write(owned, text("new"))); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(owned)

@@ -11,7 +11,8 @@ import (
 
 // Base holds what the run's row says; every field is present.
 func Base(run engine.Run, now time.Time) *engine.Payload {
-	p := &engine.Payload{TestID: run.TestID, RunID: run.RunID, TestName: run.TestName, Status: run.Status, Timestamp: engine.At(now),
+	p := &engine.Payload{TestID: run.TestID, RunID: run.RunID, TestName: run.TestName, Status: run.Status,
+		Timestamp:          engine.At(now),
 		CancellationReason: run.CancellationReason, Enrichment: NotEnriched(),
 		Logs: []engine.LogEntry{}, Guardrails: []engine.GuardrailState{}, Workers: []engine.PayloadWorker{},
 		OpsByKind: map[engine.Kind]engine.KindRate{}, LatencyByKind: map[engine.Kind]engine.Latency{},
@@ -41,8 +42,10 @@ func seconds(d time.Duration) *float64 {
 // and is kept while figures are computed; a phase timer stops with its phase.
 func timing(run engine.Run, now time.Time) engine.Timing {
 	w := run.Scenario.Workload
-	t := engine.Timing{StartTime: run.StartTime, WarmupStartTime: run.WarmupStartTime, WarmupEndTime: run.WarmupEndTime, MeasurementStartTime: run.WarmupEndTime,
-		MeasurementEndTime: run.MeasurementEndTime, EndTime: run.EndTime, WarmupSeconds: w.WarmupSeconds, DurationSeconds: w.DurationSeconds,
+	t := engine.Timing{StartTime: run.StartTime, WarmupStartTime: run.WarmupStartTime, WarmupEndTime: run.WarmupEndTime,
+		MeasurementStartTime: run.WarmupEndTime,
+		MeasurementEndTime:   run.MeasurementEndTime, EndTime: run.EndTime, WarmupSeconds: w.WarmupSeconds,
+		DurationSeconds:      w.DurationSeconds,
 		ExpectedSecondsTotal: w.WarmupSeconds + w.DurationSeconds}
 	if w.Searches() {
 		// It takes as long as it takes.
@@ -134,7 +137,8 @@ func summarised(p *engine.Payload, s *engine.Summary) {
 
 // worker is a row of the results as one of the table.
 func worker(r engine.TestResult, run engine.Run) engine.PayloadWorker {
-	w := engine.PayloadWorker{WorkerID: r.WorkerID, Status: engine.WorkerCompleted, Health: engine.HealthHealthy, LastHeartbeat: r.EndTime}
+	w := engine.PayloadWorker{WorkerID: r.WorkerID, Status: engine.WorkerCompleted, Health: engine.HealthHealthy,
+		LastHeartbeat: r.EndTime}
 	if r.WorkerGroupID != nil {
 		w.WorkerGroupID = *r.WorkerGroupID
 	}
@@ -179,5 +183,6 @@ func Warehouse(p *engine.Payload, w *engine.Warehouse, credits *float64) {
 	shown := *w
 	shown.Raw = nil
 	p.Warehouse = &shown
-	p.CustomMetrics.SFBench = map[string]any{"warehouse": w.Name, "running": w.Running, "queued": w.Queued, "clusters": w.StartedClusters, "credits": credits}
+	p.CustomMetrics.SFBench = map[string]any{"warehouse": w.Name, "running": w.Running, "queued": w.Queued,
+		"clusters": w.StartedClusters, "credits": credits}
 }

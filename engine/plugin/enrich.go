@@ -40,8 +40,8 @@ type EnrichPlan struct {
 	// Aggregate is SQL with three parameters: the texts of the interval, and the run's
 	// id. Its rows are one for each text of a statement, with the columns QUERY_TYPE,
 	// QUERY_TEXT, CALLS, THROTTLED, INTERVAL_START, INTERVAL_END, sums SUM_MS,
-	// COMPILATION_SUM_MS, EXECUTION_SUM_MS, QUEUED_SUM_MS, sums of percentile times calls P50_CALLS, P90_CALLS, P99_CALLS, P999_CALLS, and MAX_MS.
-	// Empty where there are no aggregates.
+	// COMPILATION_SUM_MS, EXECUTION_SUM_MS, QUEUED_SUM_MS, sums of percentile times calls P50_CALLS, P90_CALLS,
+	// P99_CALLS, P999_CALLS, and MAX_MS. Empty where there are no aggregates.
 	Aggregate string `json:"aggregate,omitempty"`
 	// AggregateDelaySeconds is how long after the executions the aggregates are there at the latest.
 	AggregateDelaySeconds int `json:"aggregate_delay_seconds,omitempty"`

@@ -17,7 +17,8 @@ type LogLine struct {
 
 type logKey struct{}
 
-// WithLog gives what plugins log in calls with the context to take, from any goroutine. Streams have a log of their own.
+// WithLog gives what plugins log in calls with the context to take, from any goroutine. Streams have a log of their
+// own.
 func WithLog(ctx context.Context, take func(LogLine)) context.Context {
 	return context.WithValue(ctx, logKey{}, take)
 }

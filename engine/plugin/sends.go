@@ -34,11 +34,15 @@ type Sends struct {
 
 // DefaultSends is what an adapter may send that declares nothing: it reads, and makes the run's tables.
 var DefaultSends = Sends{
-	Query:      []string{"SELECT {*}", "({*}) {*}", "WITH {*}", "SHOW {*}", "VALUES {*}", "EXPLAIN {*}", "TABLE {name}"},
-	Statements: []string{"SELECT {reads}", "INSERT INTO {table} {reads}", "UPDATE {table} SET {reads}", "DELETE FROM {table} {reads}", "MERGE INTO {table} {reads}"},
-	DDL: []string{"CREATE TABLE {table} {*}", "CREATE {name} TABLE {table} {*}", "CREATE OR REPLACE TABLE {table} {*}", "CREATE OR REPLACE {name} TABLE {table} {*}",
-		"CREATE TABLE IF NOT EXISTS {table} {*}", "CREATE INDEX ON {table} {*}", "CREATE INDEX {name} ON {table} {*}", "CREATE UNIQUE INDEX ON {table} {*}", "CREATE UNIQUE INDEX {name} ON {table} {*}",
-		"ALTER TABLE {table} {*}", "DROP TABLE {table}", "DROP TABLE IF EXISTS {table}", "TRUNCATE TABLE {table}", "INSERT INTO {table} {*}", "COMMENT ON TABLE {table} IS {value}",
+	Query: []string{"SELECT {*}", "({*}) {*}", "WITH {*}", "SHOW {*}", "VALUES {*}", "EXPLAIN {*}", "TABLE {name}"},
+	Statements: []string{"SELECT {reads}", "INSERT INTO {table} {reads}", "UPDATE {table} SET {reads}",
+		"DELETE FROM {table} {reads}", "MERGE INTO {table} {reads}"},
+	DDL: []string{"CREATE TABLE {table} {*}", "CREATE {name} TABLE {table} {*}", "CREATE OR REPLACE TABLE {table} {*}",
+		"CREATE OR REPLACE {name} TABLE {table} {*}",
+		"CREATE TABLE IF NOT EXISTS {table} {*}", "CREATE INDEX ON {table} {*}", "CREATE INDEX {name} ON {table} {*}",
+		"CREATE UNIQUE INDEX ON {table} {*}", "CREATE UNIQUE INDEX {name} ON {table} {*}",
+		"ALTER TABLE {table} {*}", "DROP TABLE {table}", "DROP TABLE IF EXISTS {table}", "TRUNCATE TABLE {table}",
+		"INSERT INTO {table} {*}", "COMMENT ON TABLE {table} IS {value}",
 		"ANALYZE {table}", "VACUUM {table}", "VACUUM ({*}) {table}"},
 	Session: []string{"SET {*}", "ALTER SESSION SET {*}"},
 }
@@ -221,7 +225,8 @@ func (m *matcher) name(at int) (end int, last string) {
 
 // known reports that a name is one of the run's tables, or of the working tables beside them.
 func (m *matcher) known(last string) bool {
-	return strings.Contains(strings.ToLower(last), "loadstone_") || slices.ContainsFunc(m.tables, func(t string) bool { return strings.EqualFold(lastPart(t), last) })
+	return strings.Contains(strings.ToLower(last), "loadstone_") ||
+		slices.ContainsFunc(m.tables, func(t string) bool { return strings.EqualFold(lastPart(t), last) })
 }
 
 // lastPart is the table's own name in a name that a user wrote.

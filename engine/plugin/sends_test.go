@@ -37,8 +37,10 @@ func TestWhatAPatternAllows(t *testing.T) {
 		{"SELECT {names} FROM {table}", "SELECT a, f(b) FROM orders", false},
 		{"SELECT {names} FROM {table}", "SELECT FROM orders", false},
 		{reads, "SELECT count(*) FROM orders", true},
-		{reads, "SELECT COUNT(*), o.a FROM shop.orders AS o (a), lists.known k WHERE o.a IN (SELECT b FROM lists.known)", true},
-		{reads, "SELECT a::numeric(12, 2), extract(year FROM a), CASE WHEN (a) IS NULL THEN (b) END FROM orders LIMIT (1)", true},
+		{reads, "SELECT COUNT(*), o.a FROM shop.orders AS o (a), lists.known k WHERE o.a IN (SELECT b FROM lists.known)",
+			true},
+		{reads, "SELECT a::numeric(12, 2), extract(year FROM a), CASE WHEN (a) IS NULL THEN (b) END FROM orders LIMIT (1)",
+			true},
 		{reads, "SELECT 1 FROM x.anywhere JOIN anywhere ON (true)", true},
 		{reads, "SELECT a FROM accounts", false},
 		{reads, "SELECT a FROM orders, accounts", false},
@@ -71,7 +73,8 @@ func TestWhatAPatternAllows(t *testing.T) {
 			t.Errorf("%s allows %s: %v", c.pattern, c.sql, got)
 		}
 	}
-	for pattern, fine := range map[string]bool{"SELECT {*}": true, "({*}": true, "{*}": false, "{name} {*}": false, "SELECT {all}": false, "": false, "SELECT '": false} {
+	for pattern, fine := range map[string]bool{"SELECT {*}": true, "({*}": true, "{*}": false, "{name} {*}": false,
+		"SELECT {all}": false, "": false, "SELECT '": false} {
 		s := plugin.Sends{Query: []string{pattern}}
 		if pattern == "({*}" {
 			continue

@@ -14,10 +14,12 @@ import (
 // access tells what the run's statements do: the kinds of its operations, and for
 // each table the rights that they need. Looking at a table reads it, so SELECT is always among
 // them. Statements that the workload does not have on its own tables are left out.
-func (r *resolved) access(ctx context.Context, sc engine.Scenario) (kinds []engine.Kind, list []plugin.TableAccess, err error) {
+func (r *resolved) access(ctx context.Context, sc engine.Scenario) (kinds []engine.Kind, list []plugin.TableAccess,
+	err error) {
 	list = make([]plugin.TableAccess, len(r.logical))
 	for i := range r.logical {
-		list[i] = plugin.TableAccess{Table: r.logical[i].Name, TableName: physical(sc, r.logical, r.logical[i]), Rights: []string{"SELECT"}}
+		list[i] = plugin.TableAccess{Table: r.logical[i].Name, TableName: physical(sc, r.logical, r.logical[i]),
+			Rights: []string{"SELECT"}}
 	}
 	wanted, err := r.workload.Statements(ctx, r.params, r.declaredTables(sc))
 	if err != nil {

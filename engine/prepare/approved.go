@@ -14,15 +14,23 @@ import (
 // how statements are planned and bounded. Who the session is, which schema it looks
 // in, and what it may write are not among them.
 var settings = []string{
-	"time zone", "timezone", "datestyle", "intervalstyle", "extra_float_digits", "bytea_output", "client_encoding", "client_min_messages", "application_name",
+	"time zone", "timezone", "datestyle", "intervalstyle", "extra_float_digits", "bytea_output", "client_encoding",
+	"client_min_messages", "application_name",
 	"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout", "tcp_user_timeout",
-	"default_transaction_isolation", "default_transaction_deferrable", "default_statistics_target", "synchronous_commit", "commit_delay", "commit_siblings", "deadlock_timeout",
-	"work_mem", "hash_mem_multiplier", "maintenance_work_mem", "temp_buffers", "effective_cache_size", "effective_io_concurrency", "max_parallel_workers", "max_parallel_workers_per_gather",
-	"parallel_setup_cost", "parallel_tuple_cost", "parallel_leader_participation", "min_parallel_table_scan_size", "min_parallel_index_scan_size",
-	"seq_page_cost", "random_page_cost", "cpu_tuple_cost", "cpu_index_tuple_cost", "cpu_operator_cost", "cursor_tuple_fraction", "from_collapse_limit", "join_collapse_limit",
-	"geqo", "geqo_threshold", "jit", "jit_above_cost", "jit_inline_above_cost", "jit_optimize_above_cost", "plan_cache_mode", "constraint_exclusion", "recursive_worktable_factor",
-	"timestamp_output_format", "timestamp_type_mapping", "query_tag", "use_cached_result", "statement_timeout_in_seconds", "statement_queued_timeout_in_seconds", "lock_timeout_in_seconds", "week_start",
-	"transaction_default_isolation_level", "json_indent", "binary_output_format", "binary_input_format", "quoted_identifiers_ignore_case",
+	"default_transaction_isolation", "default_transaction_deferrable", "default_statistics_target", "synchronous_commit",
+	"commit_delay", "commit_siblings", "deadlock_timeout",
+	"work_mem", "hash_mem_multiplier", "maintenance_work_mem", "temp_buffers", "effective_cache_size",
+	"effective_io_concurrency", "max_parallel_workers", "max_parallel_workers_per_gather",
+	"parallel_setup_cost", "parallel_tuple_cost", "parallel_leader_participation", "min_parallel_table_scan_size",
+	"min_parallel_index_scan_size",
+	"seq_page_cost", "random_page_cost", "cpu_tuple_cost", "cpu_index_tuple_cost", "cpu_operator_cost",
+	"cursor_tuple_fraction", "from_collapse_limit", "join_collapse_limit",
+	"geqo", "geqo_threshold", "jit", "jit_above_cost", "jit_inline_above_cost", "jit_optimize_above_cost",
+	"plan_cache_mode", "constraint_exclusion", "recursive_worktable_factor",
+	"timestamp_output_format", "timestamp_type_mapping", "query_tag", "use_cached_result", "statement_timeout_in_seconds",
+	"statement_queued_timeout_in_seconds", "lock_timeout_in_seconds", "week_start",
+	"transaction_default_isolation_level", "json_indent", "binary_output_format", "binary_input_format",
+	"quoted_identifiers_ignore_case",
 }
 
 // setsSession says why a text may not run on every connect, or "".
@@ -49,9 +57,10 @@ func setsSession(sql string, dialect sqltext.Dialect) string {
 	case word(0) != "SET":
 		return "does not begin with SET"
 	case word(1) == "SESSION" && word(2) == "CHARACTERISTICS":
-		if len(words) < 8 || word(3) != "AS" || word(4) != "TRANSACTION" || word(5) != "ISOLATION" || word(6) != "LEVEL" || slices.ContainsFunc(words[7:], func(t sqltext.Token) bool {
-			return t.Kind != sqltext.Word || t.Upper() == "WRITE" || t.Upper() == "ONLY"
-		}) {
+		if len(words) < 8 || word(3) != "AS" || word(4) != "TRANSACTION" || word(5) != "ISOLATION" || word(6) != "LEVEL" ||
+			slices.ContainsFunc(words[7:], func(t sqltext.Token) bool {
+				return t.Kind != sqltext.Word || t.Upper() == "WRITE" || t.Upper() == "ONLY"
+			}) {
 			return "sets more of the session's transactions than their isolation level"
 		}
 		return ""
@@ -79,8 +88,11 @@ func (r *resolved) approved(req plugin.AdapterRequest, answer *plugin.AdapterAns
 	info := r.adapter.Info()
 	sends := info.Manifest.Declared()
 	refuse := func(sql, why string) error {
-		return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The adapter %s answered %s with SQL that %s: %s.", info.Name, req.Op, why, readable([]string{fmt.Sprintf("%.300q", sql)})[0]),
-			Hint: "its manifest declares what it may send (loadstone plugin inspect shows it); the plugin's author has to correct it"}
+		return &engine.Error{Code: engine.CodePlugin,
+			Message: fmt.Sprintf("The adapter %s answered %s with SQL that %s: %s.", info.Name, req.Op, why,
+				readable([]string{fmt.Sprintf("%.300q", sql)})[0]),
+			Hint: "its manifest declares what it may send (loadstone plugin inspect shows it); the plugin's author has to " +
+				"correct it"}
 	}
 	const undeclared = "its manifest does not declare"
 	tables := append([]string{req.TableName}, r.tableNames...)
@@ -144,8 +156,11 @@ func written(adapter plugin.Info, wanted []plugin.Statement, list []engine.State
 		if own != "" {
 			why = "that is not what the workload brought"
 		}
-		return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The adapter %s wrote SQL for the statement %s %s: %s.", adapter.Name, s.ID, why, readable([]string{fmt.Sprintf("%.300q", s.SQL)})[0]),
-			Hint: "its manifest declares what it may send (loadstone plugin inspect shows it); the plugin's author has to correct it"}
+		return &engine.Error{Code: engine.CodePlugin,
+			Message: fmt.Sprintf("The adapter %s wrote SQL for the statement %s %s: %s.", adapter.Name, s.ID, why,
+				readable([]string{fmt.Sprintf("%.300q", s.SQL)})[0]),
+			Hint: "its manifest declares what it may send (loadstone plugin inspect shows it); the plugin's author has to " +
+				"correct it"}
 	}
 	return nil
 }

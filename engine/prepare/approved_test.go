@@ -25,8 +25,10 @@ func TestAnAdapterSendsWhatItDeclares(t *testing.T) {
 		}, "may only read"},
 		"a session that becomes somebody":    {func(w *world) { w.session = []string{"SET ROLE postgres"} }, `sets "role"`},
 		"a session that opens a transaction": {func(w *world) { w.session = []string{"BEGIN"} }, "does not begin with SET"},
-		"DDL that it does not declare":       {func(w *world) { w.sends = &plugin.Sends{Session: []string{"SET TIME ZONE 'UTC'"}} }, "does not declare"},
-		"a pattern that allows anything":     {func(w *world) { w.sends = &plugin.Sends{DDL: []string{"{*}"}} }, "would allow anything"},
+		"DDL that it does not declare": {
+			func(w *world) { w.sends = &plugin.Sends{Session: []string{"SET TIME ZONE 'UTC'"}} }, "does not declare"},
+		"a pattern that allows anything": {func(w *world) { w.sends = &plugin.Sends{DDL: []string{"{*}"}} },
+			"would allow anything"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -44,11 +46,15 @@ func TestAnAdapterSendsWhatItDeclares(t *testing.T) {
 
 func TestWhatASessionMaySet(t *testing.T) {
 	for sql, fine := range map[string]bool{
-		"SET TIME ZONE 'UTC'": true, "set enable_seqscan = off": true, "SET SESSION work_mem TO '1 MB'": true, "ALTER SESSION SET QUERY_TAG = 'x'": true,
+		"SET TIME ZONE 'UTC'": true, "set enable_seqscan = off": true, "SET SESSION work_mem TO '1 MB'": true,
+		"ALTER SESSION SET QUERY_TAG = 'x'":                                          true,
 		"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ": true,
-		"SET ROLE x": false, "SET SESSION AUTHORIZATION x": false, "SET search_path = x": false, "SET default_transaction_read_only = off": false, "SET row_security = off": false,
-		"SET session_replication_role = replica": false, "RESET ALL": false, "SELECT 1": false, "SET TIME ZONE 'UTC'; DROP TABLE t": false, "": false, "SET": false,
-		"SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE": false, "SET work_mem = (SELECT 1)": false, "BEGIN": false, "DO $$ $$": false,
+		"SET ROLE x": false, "SET SESSION AUTHORIZATION x": false, "SET search_path = x": false,
+		"SET default_transaction_read_only = off": false, "SET row_security = off": false,
+		"SET session_replication_role = replica": false, "RESET ALL": false, "SELECT 1": false,
+		"SET TIME ZONE 'UTC'; DROP TABLE t": false, "": false, "SET": false,
+		"SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE": false, "SET work_mem = (SELECT 1)": false, "BEGIN": false,
+		"DO $$ $$": false,
 	} {
 		if why := setsSession(sql, sqltext.Postgres); (why == "") != fine {
 			t.Errorf("%q: %q", sql, why)
@@ -58,16 +64,20 @@ func TestWhatASessionMaySet(t *testing.T) {
 
 // TestTransactionControlIsNoStatement: alone, behind another statement, behind a comment.
 func TestTransactionControlIsNoStatement(t *testing.T) {
-	for _, sql := range []string{"BEGIN", " /* SELECT */ begin", "SELECT 1; COMMIT", "START TRANSACTION", "-- x\nrollback to savepoint a", "SAVEPOINT a", "END", "ABORT",
-		"PREPARE TRANSACTION 'x'", "SET TRANSACTION READ ONLY", "SET LOCAL TRANSACTION READ ONLY", "RELEASE a", ";;COMMIT", "SELECT $$ ; $$, '--'; COMMIT -- '"} {
+	for _, sql := range []string{"BEGIN", " /* SELECT */ begin", "SELECT 1; COMMIT", "START TRANSACTION",
+		"-- x\nrollback to savepoint a", "SAVEPOINT a", "END", "ABORT",
+		"PREPARE TRANSACTION 'x'", "SET TRANSACTION READ ONLY", "SET LOCAL TRANSACTION READ ONLY", "RELEASE a", ";;COMMIT",
+		"SELECT $$ ; $$, '--'; COMMIT -- '"} {
 		w := newWorld()
 		w.statement = func(s plugin.Statement) engine.Statement { return engine.Statement{ID: s.ID, Kind: s.Kind, SQL: sql} }
 		w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
-		if _, err := Plan(t.Context(), w.deps(), scenario(), nil); !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), "transaction") {
+		if _, err := Plan(t.Context(), w.deps(), scenario(), nil); !engine.HasCode(err, engine.CodeInvalid) ||
+			!strings.Contains(err.Error(), "transaction") {
 			t.Errorf("%q: %v", sql, err)
 		}
 	}
-	for _, sql := range []string{"SELECT 'BEGIN'", "SELECT 1 /* ; COMMIT */", "SELECT $$;ROLLBACK$$", "SELECT \"end\" FROM t", "DO $$ BEGIN NULL; END $$"} {
+	for _, sql := range []string{"SELECT 'BEGIN'", "SELECT 1 /* ; COMMIT */", "SELECT $$;ROLLBACK$$",
+		"SELECT \"end\" FROM t", "DO $$ BEGIN NULL; END $$"} {
 		w := newWorld()
 		w.wanted = []plugin.Statement{{ID: "own", Kind: engine.KindGenericSQL, SQL: map[string]string{"*": sql}}}
 		w.statement = func(s plugin.Statement) engine.Statement { return engine.Statement{ID: s.ID, Kind: s.Kind, SQL: sql} }
@@ -81,7 +91,8 @@ func TestTransactionControlIsNoStatement(t *testing.T) {
 // TestWhatAnAdapterWritesForAWorkload: statements are of the adapter's patterns, or the
 // workload's own, word for word.
 func TestWhatAnAdapterWritesForAWorkload(t *testing.T) {
-	declared := &plugin.Sends{Query: []string{"SELECT {reads max count}"}, Statements: []string{"SELECT {names} FROM {table} WHERE {reads}"}, Session: []string{"SET TIME ZONE 'UTC'"}}
+	declared := &plugin.Sends{Query: []string{"SELECT {reads max count}"},
+		Statements: []string{"SELECT {names} FROM {table} WHERE {reads}"}, Session: []string{"SET TIME ZONE 'UTC'"}}
 	for _, c := range []struct {
 		sql, own string
 		sends    *plugin.Sends
@@ -104,10 +115,15 @@ func TestWhatAnAdapterWritesForAWorkload(t *testing.T) {
 		if c.own != "" {
 			w.wanted[0].SQL = map[string]string{"*": c.own}
 		}
-		w.statement = func(s plugin.Statement) engine.Statement { return engine.Statement{ID: s.ID, Kind: s.Kind, SQL: c.sql} }
+		w.statement = func(s plugin.Statement) engine.Statement {
+			return engine.Statement{ID: s.ID, Kind: s.Kind,
+				SQL: c.sql}
+		}
 		w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
 		_, err := Plan(t.Context(), w.deps(), scenario(), nil)
-		if c.words == "" && err != nil || c.words != "" && (!engine.HasCode(err, engine.CodePlugin) || !strings.Contains(err.Error(), c.words) || !strings.Contains(err.Error(), "get")) {
+		if c.words == "" && err != nil || c.words != "" &&
+			(!engine.HasCode(err, engine.CodePlugin) || !strings.Contains(err.Error(), c.words) ||
+				!strings.Contains(err.Error(), "get")) {
 			t.Errorf("%s (own %q): %v", c.sql, c.own, err)
 		}
 	}

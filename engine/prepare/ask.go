@@ -51,10 +51,12 @@ func (r *resolved) ask(ctx context.Context, req plugin.AdapterRequest) (plugin.A
 			return answer, nil
 		}
 		if r.database == nil {
-			return answer, pluginFailed(info, "answering "+req.Op, fmt.Errorf("it asked for queries before there was a connection"))
+			return answer, pluginFailed(info, "answering "+req.Op,
+				fmt.Errorf("it asked for queries before there was a connection"))
 		}
 		if len(answer.Queries) > maxQueries {
-			return answer, pluginFailed(info, "answering "+req.Op, fmt.Errorf("%d queries at once are more than the %d allowed", len(answer.Queries), maxQueries))
+			return answer, pluginFailed(info, "answering "+req.Op,
+				fmt.Errorf("%d queries at once are more than the %d allowed", len(answer.Queries), maxQueries))
 		}
 		if req.Results == nil {
 			req.Results = map[string]plugin.QueryResult{}
@@ -72,7 +74,8 @@ func (r *resolved) ask(ctx context.Context, req plugin.AdapterRequest) (plugin.A
 			req.Results[q.ID] = result
 		}
 	}
-	return plugin.AdapterAnswer{}, pluginFailed(info, "answering "+req.Op, fmt.Errorf("it still asks for queries after %d rounds", maxRounds))
+	return plugin.AdapterAnswer{},
+		pluginFailed(info, "answering "+req.Op, fmt.Errorf("it still asks for queries after %d rounds", maxRounds))
 }
 
 // keep keeps a sample of keys, as long as those of all tables are not too many.
@@ -109,8 +112,9 @@ func sizeOfRows(rows [][]any) int {
 // refusal is the user-facing error of what an adapter refuses.
 func refusal(info plugin.Info, f plugin.Refusal) error {
 	texts := readable([]string{f.Field, f.Message, f.Hint})
-	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The table type %s refuses: %s.", info.Name, strings.TrimRight(texts[1], ".")),
-		Fields: []engine.FieldError{{Field: texts[0], Message: texts[1], Hint: texts[2]}}}
+	return &engine.Error{Code: engine.CodeInvalid,
+		Message: fmt.Sprintf("The table type %s refuses: %s.", info.Name, strings.TrimRight(texts[1], ".")),
+		Fields:  []engine.FieldError{{Field: texts[0], Message: texts[1], Hint: texts[2]}}}
 }
 
 // readable bounds an adapter's notes and takes out what a terminal would obey.
@@ -145,7 +149,9 @@ func (r *resolved) query(ctx context.Context, q plugin.Query) (plugin.QueryResul
 		return plugin.QueryResult{}, fmt.Errorf("inspecting the target: %w", ctx.Err())
 	}
 	if errors.Is(err, target.ErrTooLarge) {
-		return plugin.QueryResult{}, pluginFailed(r.adapter.Info(), "inspecting the target", fmt.Errorf("the rows of its query %q have more than %d MB", q.ID, target.MaxResult>>20))
+		return plugin.QueryResult{},
+			pluginFailed(r.adapter.Info(), "inspecting the target",
+				fmt.Errorf("the rows of its query %q have more than %d MB", q.ID, target.MaxResult>>20))
 	}
 	if err != nil {
 		class := r.database.Classify(err)

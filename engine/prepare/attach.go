@@ -33,7 +33,8 @@ func Attach(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Pla
 	if r.driver = deps.Drivers[name]; r.driver == nil {
 		return nil, engine.InvalidField("target.connection.driver", fmt.Sprintf("there is no driver %q", name), "")
 	}
-	if r.database, err = r.driver.Open(target.Config{DSN: dsn, Session: r.session, ApplicationName: "loadstone " + purpose, Warehouse: sc.Target.Warehouse, Prepared: plan.Prepared}); err != nil {
+	if r.database, err = r.driver.Open(target.Config{DSN: dsn, Session: r.session, ApplicationName: "loadstone " + purpose,
+		Warehouse: sc.Target.Warehouse, Prepared: plan.Prepared}); err != nil {
 		return nil, targetError("opening the target", err)
 	}
 	return &Attached{r}, nil

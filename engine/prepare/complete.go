@@ -12,7 +12,8 @@ import (
 // workload brought SQL of its dialect. What a statement is (its kind, its table,
 // whether it writes) is the workload's to say. An answer that is not about the
 // wanted statements is returned as it is, for validate to refuse.
-func complete(adapter plugin.Info, wanted []plugin.Statement, tables []engine.Table, answered []engine.Statement) []engine.Statement {
+func complete(adapter plugin.Info, wanted []plugin.Statement, tables []engine.Table,
+	answered []engine.Statement) []engine.Statement {
 	byID := make(map[string]engine.Statement, len(answered))
 	for _, s := range answered {
 		byID[s.ID] = s

@@ -40,10 +40,12 @@ func TestATerseAdapter(t *testing.T) {
 	if len(got) != 3 || got[0].SQL != "SELECT 'get'" || got[2].SQL != "SELECT count(*) FROM orders" {
 		t.Fatalf("%+v", got)
 	}
-	if d := got[1]; d.ID != "del" || d.Kind != engine.KindDelete || d.Table != "main" || !d.Writes || len(d.Binds) != 1 || len(d.Columns) != 1 {
+	if d := got[1]; d.ID != "del" || d.Kind != engine.KindDelete || d.Table != "main" || !d.Writes || len(d.Binds) != 1 ||
+		len(d.Columns) != 1 {
 		t.Errorf("%+v", d)
 	}
-	if notes := strings.Join(p.Notes, " "); !strings.Contains(notes, "session") || !strings.Contains(notes, "classify_error") {
+	if notes := strings.Join(p.Notes, " "); !strings.Contains(notes, "session") ||
+		!strings.Contains(notes, "classify_error") {
 		t.Errorf("what the adapter did not answer is not noted: %s", notes)
 	}
 }

@@ -63,19 +63,23 @@ func newWorld() *world {
 		statement: func(s plugin.Statement) engine.Statement {
 			return engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds}
 		},
-		logical: []plugin.LogicalTable{{Name: "main", Key: []string{"id"}, Columns: []plugin.LogicalColumn{{Name: "id", Type: engine.TypeI64}, {Name: "note", Type: engine.TypeText}}}},
-		wanted:  []plugin.Statement{{ID: "get", Kind: engine.KindPointLookup, Table: "main", Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}}},
+		logical: []plugin.LogicalTable{{Name: "main", Key: []string{"id"},
+			Columns: []plugin.LogicalColumn{{Name: "id", Type: engine.TypeI64}, {Name: "note", Type: engine.TypeText}}}},
+		wanted: []plugin.Statement{{ID: "get", Kind: engine.KindPointLookup, Table: "main",
+			Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}}},
 		schema: `{"type":"object","additionalProperties":false,"properties":{"keys":{"type":"string","enum":["uniform","zipfian"],"default":"uniform"},
 			"weights":{"type":"object","additionalProperties":false,"properties":{"POINT_LOOKUP":{"type":"number","minimum":0}}}}}`,
 	}
 }
 
 func (w *world) deps() Deps {
-	return Deps{Plugins: fakeHost{w: w}, Drivers: map[string]target.Driver{w.driver: fakeDriver{w: w}}, Connections: fakeConnections{w.driver}}
+	return Deps{Plugins: fakeHost{w: w}, Drivers: map[string]target.Driver{w.driver: fakeDriver{w: w}},
+		Connections: fakeConnections{w.driver}}
 }
 
 func scenario() engine.Scenario {
-	return engine.Scenario{Target: engine.Target{Connection: engine.ConnectionRef{Name: "playground"}, Adapter: "fake", TableName: "orders"},
+	return engine.Scenario{Target: engine.Target{Connection: engine.ConnectionRef{Name: "playground"}, Adapter: "fake",
+		TableName: "orders"},
 		Workload: engine.Workload{Plugin: "mix", ConcurrentConnections: 4}, Scaling: engine.Scaling{WorkerCount: 3}}
 }
 
@@ -119,7 +123,8 @@ type fakeWorkload struct {
 
 func (f fakeWorkload) Info() plugin.Info {
 	return plugin.Info{PluginRef: engine.PluginRef{Kind: "workload", Name: "mix", Version: "1", SHA256: "w"},
-		Manifest: plugin.Manifest{Kind: "workload", Name: "mix", Parameters: json.RawMessage(f.w.schema), Tables: f.w.logical, Feed: f.w.feed}}
+		Manifest: plugin.Manifest{Kind: "workload", Name: "mix", Parameters: json.RawMessage(f.w.schema), Tables: f.w.logical,
+			Feed: f.w.feed}}
 }
 
 func (f fakeWorkload) Tables(context.Context, json.RawMessage) ([]plugin.LogicalTable, error) {
@@ -146,7 +151,8 @@ type fakeAdapter struct{ w *world }
 
 func (f fakeAdapter) Info() plugin.Info {
 	return plugin.Info{PluginRef: engine.PluginRef{Kind: "adapter", Name: "fake", Version: "1", SHA256: "a"},
-		Manifest: plugin.Manifest{Kind: "adapter", Name: "fake", Driver: f.w.driver, Kinds: f.w.kinds, Supports: f.w.supports, Sends: f.w.sends, Parameters: json.RawMessage(f.w.adapterParams)}}
+		Manifest: plugin.Manifest{Kind: "adapter", Name: "fake", Driver: f.w.driver, Kinds: f.w.kinds, Supports: f.w.supports,
+			Sends: f.w.sends, Parameters: json.RawMessage(f.w.adapterParams)}}
 }
 
 func (f fakeAdapter) Call(_ context.Context, request, answer any) error {
@@ -190,7 +196,8 @@ func (f fakeAdapter) Call(_ context.Context, request, answer any) error {
 		}
 		a.Load.Final = f.w.final
 		for n := req.Rows; n > 0; n -= 1000 {
-			a.Load.Generate = append(a.Load.Generate, plugin.Generated{SQL: "INSERT INTO " + req.TableName + " SELECT " + req.TableName, Rows: min(n, 1000)})
+			a.Load.Generate = append(a.Load.Generate,
+				plugin.Generated{SQL: "INSERT INTO " + req.TableName + " SELECT " + req.TableName, Rows: min(n, 1000)})
 		}
 	case plugin.OpStatements:
 		for _, s := range req.Statements {
@@ -238,7 +245,8 @@ func (w *world) serverNotes() []string {
 }
 
 func (d fakeDatabase) Check(context.Context) (target.ServerInfo, error) {
-	return target.ServerInfo{Version: "15", Database: "db", User: "u", MaxConnections: d.w.maxConns, Pooled: d.w.pooler != "", Notes: d.w.serverNotes()}, d.w.checkErr
+	return target.ServerInfo{Version: "15", Database: "db", User: "u", MaxConnections: d.w.maxConns,
+		Pooled: d.w.pooler != "", Notes: d.w.serverNotes()}, d.w.checkErr
 }
 
 // Connect hands out connections that can only be closed.
@@ -293,7 +301,8 @@ func (d fakeDatabase) Exec(_ context.Context, sql ...string) error {
 	return nil
 }
 
-func (d fakeDatabase) Load(ctx context.Context, _ string, _ []engine.Column, next func() (plugin.Rows, error), progress func(int64)) (int64, error) {
+func (d fakeDatabase) Load(ctx context.Context, _ string, _ []engine.Column, next func() (plugin.Rows, error),
+	progress func(int64)) (int64, error) {
 	var n int64
 	for {
 		rows, err := next()

@@ -19,7 +19,8 @@ func TestAFeedIsAskedForInPreflight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(f.Checks); f.OK || n != 1 || f.Checks[0].Field != "workload.feed" || f.Checks[0].Outcome != CheckFailed || !strings.Contains(f.Checks[0].Fix, "--feed") {
+	if n := len(f.Checks); f.OK || n != 1 || f.Checks[0].Field != "workload.feed" || f.Checks[0].Outcome != CheckFailed ||
+		!strings.Contains(f.Checks[0].Fix, "--feed") {
 		t.Errorf("%+v", f.Checks)
 	}
 	if _, err := Plan(t.Context(), w.deps(), sc, nil); !engine.HasCode(err, engine.CodeInvalid) {
@@ -40,7 +41,10 @@ func TestSampleRowsOfAWorkloadWithoutTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(f.Checks, func(c CheckResult) bool { return c.Outcome == CheckWarning && c.Field == "target.prepare" }) {
+	if !slices.ContainsFunc(f.Checks, func(c CheckResult) bool {
+		return c.Outcome == CheckWarning &&
+			c.Field == "target.prepare"
+	}) {
 		t.Errorf("%+v", f.Checks)
 	}
 }

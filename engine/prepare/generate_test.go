@@ -33,10 +33,12 @@ func TestTheDatabaseMakesTheRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"CREATE TABLE orders", "INSERT INTO orders SELECT orders", "INSERT INTO orders SELECT orders", "INSERT INTO orders SELECT orders", "ANALYZE orders"}; !slices.Equal(w.sql, want) || w.loaded != 0 {
+	if want := []string{"CREATE TABLE orders", "INSERT INTO orders SELECT orders", "INSERT INTO orders SELECT orders",
+		"INSERT INTO orders SELECT orders", "ANALYZE orders"}; !slices.Equal(w.sql, want) || w.loaded != 0 {
 		t.Fatalf("%v, %d rows copied", w.sql, w.loaded)
 	}
-	if done[0] != 0 || done[len(done)-1] != 2500 || !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "made 2500 sample rows") }) {
+	if done[0] != 0 || done[len(done)-1] != 2500 ||
+		!slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "made 2500 sample rows") }) {
 		t.Errorf("%v, %v", done, p.Notes)
 	}
 }
@@ -62,7 +64,8 @@ func TestGeneratingIsUndone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w.execErr = map[string]error{"INSERT": errors.New("cancelled")}
 	cancel()
-	if _, err := Plan(ctx, w.deps(), prepared(10, engine.IfExistsUse), nil); !errors.Is(err, context.Canceled) || len(w.tables) != 0 {
+	if _, err := Plan(ctx, w.deps(), prepared(10, engine.IfExistsUse), nil); !errors.Is(err, context.Canceled) ||
+		len(w.tables) != 0 {
 		t.Fatalf("%v, left %v", err, w.tables)
 	}
 }
@@ -142,10 +145,12 @@ func TestAdapterParameters(t *testing.T) {
 func TestPreflightShowsTheDDL(t *testing.T) {
 	w := generating()
 	f, err := Inspect(t.Context(), w.deps(), prepared(10, engine.IfExistsUse))
-	if err != nil || !f.OK || len(f.Creates) != 1 || !slices.Equal(f.Creates[0].DDL, []string{"CREATE TABLE orders", "ANALYZE orders"}) {
+	if err != nil || !f.OK || len(f.Creates) != 1 ||
+		!slices.Equal(f.Creates[0].DDL, []string{"CREATE TABLE orders", "ANALYZE orders"}) {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	if !slices.ContainsFunc(f.Checks, func(c CheckResult) bool { return strings.Contains(c.Message, "made by the database itself") }) {
+	if !slices.ContainsFunc(f.Checks,
+		func(c CheckResult) bool { return strings.Contains(c.Message, "made by the database itself") }) {
 		t.Errorf("%+v", f.Checks)
 	}
 }

@@ -60,7 +60,8 @@ func (p *planner) recipe(ctx context.Context, name string, t *plugin.LogicalTabl
 		return recipe{}, err
 	}
 	if answer.Load == nil || len(answer.Load.Columns) != len(t.Columns) {
-		return recipe{}, pluginFailed(p.adapter.Info(), "loading "+name, errors.New("it did not say where the rows of every column go"))
+		return recipe{}, pluginFailed(p.adapter.Info(), "loading "+name,
+			errors.New("it did not say where the rows of every column go"))
 	}
 	if request.Rows == 0 {
 		answer.Load.Generate = nil
@@ -95,7 +96,8 @@ func (l *loading) create(ctx context.Context, i int, how recipe) error {
 		return err
 	}
 	for n, sql := range how.ddl.AfterLoad {
-		l.report(engine.PrepareProgress{Step: "index", Message: fmt.Sprintf("Finishing the table %s (%d of %d)", name, n+1, len(how.ddl.AfterLoad))})
+		l.report(engine.PrepareProgress{Step: "index",
+			Message: fmt.Sprintf("Finishing the table %s (%d of %d)", name, n+1, len(how.ddl.AfterLoad))})
 		if err := l.database.Exec(ctx, sql); err != nil {
 			return targetError("finishing the table "+name, err)
 		}
@@ -154,7 +156,8 @@ func (p *planner) generates(t *plugin.LogicalTable) bool {
 	if slices.Contains(p.server.Lacks, target.LacksGenerator) {
 		return false
 	}
-	if m.Supports == nil || !m.Supports.GeneratesRows || rowsOf(p.sc, t) == 0 || p.sc.Target.Prepare != nil && p.sc.Target.Prepare.Load == engine.LoadCopy {
+	if m.Supports == nil || !m.Supports.GeneratesRows || rowsOf(p.sc, t) == 0 || p.sc.Target.Prepare != nil &&
+		p.sc.Target.Prepare.Load == engine.LoadCopy {
 		return false
 	}
 	return !slices.ContainsFunc(t.Columns, func(c plugin.LogicalColumn) bool { return c.Fill == nil })
@@ -188,11 +191,13 @@ func (l *loading) generate(ctx context.Context, i int, into *plugin.LoadTarget) 
 		done += g.Rows
 	}
 	if done != total {
-		return pluginFailed(l.adapter.Info(), "making sample rows in "+name, fmt.Errorf("its statements make %d rows of %d", done, total))
+		return pluginFailed(l.adapter.Info(), "making sample rows in "+name,
+			fmt.Errorf("its statements make %d rows of %d", done, total))
 	}
 	l.tell(i, done, true)
 	l.before += done
-	l.notes = append(l.notes, fmt.Sprintf("%s made %d sample rows of %s itself in %.1f s.", l.server.Database, done, name, time.Since(begin).Seconds()))
+	l.notes = append(l.notes, fmt.Sprintf("%s made %d sample rows of %s itself in %.1f s.", l.server.Database, done, name,
+		time.Since(begin).Seconds()))
 	return nil
 }
 
@@ -229,7 +234,8 @@ func (l *loading) tell(i int, done int64, last bool) {
 		return
 	}
 	l.told = now
-	progress := engine.PrepareProgress{Step: "load", Message: "Loading sample rows into " + l.names[i] + l.place(i), RowsDone: l.before + done, RowsTotal: l.total}
+	progress := engine.PrepareProgress{Step: "load", Message: "Loading sample rows into " + l.names[i] + l.place(i),
+		RowsDone: l.before + done, RowsTotal: l.total}
 	if elapsed := now.Sub(l.begin).Seconds(); elapsed > 0 {
 		progress.RowsPerSecond = float64(progress.RowsDone) / elapsed
 	}
@@ -283,6 +289,7 @@ func (l *loading) load(ctx context.Context, i int, into *plugin.LoadTarget) erro
 	}
 	l.tell(i, done, true)
 	l.before += done
-	l.notes = append(l.notes, fmt.Sprintf("Loaded %d sample rows into %s in %.1f s.", done, name, time.Since(begin).Seconds()))
+	l.notes = append(l.notes, fmt.Sprintf("Loaded %d sample rows into %s in %.1f s.", done, name,
+		time.Since(begin).Seconds()))
 	return nil
 }

@@ -41,15 +41,18 @@ func parameters(m plugin.Manifest, params json.RawMessage, field string) (json.R
 	}
 	compiled, err := schema.Compile(m.Parameters)
 	if err != nil {
-		return nil, &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The plugin %s describes its parameters by a JSON Schema that cannot be used: %v", m.Name, err),
-			Hint: "the plugin's author has to correct it", Cause: err}
+		return nil, &engine.Error{Code: engine.CodePlugin,
+			Message: fmt.Sprintf("The plugin %s describes its parameters by a JSON Schema that cannot be used: %v", m.Name, err),
+			Hint:    "the plugin's author has to correct it", Cause: err}
 	}
 	if fields := compiled.Check(doc, field); len(fields) > 0 {
-		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The parameters of the plugin %s cannot be used.", m.Name), Fields: fields}
+		return nil, &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("The parameters of the plugin %s cannot be used.", m.Name), Fields: fields}
 	}
 	compiled.Complete(doc)
 	if fields := compiled.Check(doc, field); len(fields) > 0 {
-		return nil, &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The defaults of the plugin %s do not meet its own schema.", m.Name), Fields: fields}
+		return nil, &engine.Error{Code: engine.CodePlugin,
+			Message: fmt.Sprintf("The defaults of the plugin %s do not meet its own schema.", m.Name), Fields: fields}
 	}
 	out, err := json.Marshal(doc)
 	if err != nil {

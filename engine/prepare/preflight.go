@@ -111,7 +111,9 @@ func InspectAll(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight,
 		}
 		all.OK = all.OK && f.OK
 		all.Checks, all.Creates = append(all.Checks, f.Checks...), append(all.Creates, f.Creates...)
-		all.Targets = append(all.Targets, TargetPreflight{Label: label, OK: f.OK, Checks: f.Checks, Plan: f.Plan, Server: f.Server, Creates: f.Creates, Writes: f.Writes})
+		all.Targets = append(all.Targets,
+			TargetPreflight{Label: label, OK: f.OK, Checks: f.Checks, Plan: f.Plan, Server: f.Server, Creates: f.Creates,
+				Writes: f.Writes})
 		all.Writes = append(all.Writes, f.Writes...)
 	}
 	return all, nil
@@ -127,16 +129,20 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, er
 	}
 	defer r.close()
 	w, a := r.workload.Info(), r.adapter.Info()
-	f.add(CheckResult{Name: "plugins", Outcome: CheckOK, Message: fmt.Sprintf("%s %s drives %s %s; the parameters are valid.", w.Name, w.Version, a.Name, a.Version)})
+	f.add(CheckResult{Name: "plugins", Outcome: CheckOK,
+		Message: fmt.Sprintf("%s %s drives %s %s; the parameters are valid.", w.Name, w.Version, a.Name, a.Version)})
 	if err := r.connect(ctx, sc); err != nil {
 		return f, f.failed("connection", err)
 	}
-	f.Server = &PreflightInfo{Version: r.server.Version, Database: r.server.Database, User: r.server.User, Local: r.server.Local, Simulated: r.server.Simulated, Emulated: r.server.Emulated,
+	f.Server = &PreflightInfo{Version: r.server.Version, Database: r.server.Database, User: r.server.User,
+		Local: r.server.Local, Simulated: r.server.Simulated, Emulated: r.server.Emulated,
 		MaxConnections: r.server.MaxConnections, RoundTripMs: engine.Milliseconds(r.server.RoundTrip.Round(time.Microsecond))}
-	f.add(CheckResult{Name: "connection", Outcome: CheckOK, Message: fmt.Sprintf("%s answers, version %s, as %s.", r.server.Database, r.server.Version, r.server.User)})
+	f.add(CheckResult{Name: "connection", Outcome: CheckOK,
+		Message: fmt.Sprintf("%s answers, version %s, as %s.", r.server.Database, r.server.Version, r.server.User)})
 	if limit, want := r.server.MaxConnections, sc.Workload.ConcurrentConnections; limit > 0 && want > limit*9/10 {
 		f.add(CheckResult{Name: "capacity", Outcome: CheckWarning, Field: "workload.concurrent_connections",
-			Message: fmt.Sprintf("%d connections are close to the %d that the target allows.", want, limit), Fix: "lower them, or raise the limit of the database"})
+			Message: fmt.Sprintf("%d connections are close to the %d that the target allows.", want, limit),
+			Fix:     "lower them, or raise the limit of the database"})
 	}
 	found, err := r.preflight(ctx, sc)
 	if err != nil {
@@ -149,12 +155,16 @@ func Inspect(ctx context.Context, deps Deps, sc engine.Scenario) (*Preflight, er
 		f.OK = f.OK && c.Outcome != CheckFailed
 	}
 	// Without rights the tables would be said to be missing, or to have no columns.
-	if slices.ContainsFunc(f.Checks, func(c CheckResult) bool { return c.Name == checkPrivileges && c.Outcome == CheckFailed }) {
+	if slices.ContainsFunc(f.Checks, func(c CheckResult) bool {
+		return c.Name == checkPrivileges &&
+			c.Outcome == CheckFailed
+	}) {
 		return f, nil
 	}
 	if len(r.logical) == 0 && sc.Target.Prepare != nil {
 		f.add(CheckResult{Name: "table", Outcome: CheckWarning, Field: "target.prepare",
-			Message: fmt.Sprintf("The workload %s brings no sample tables: nothing is prepared, and what its statements name must exist.", w.Name), Fix: "remove target.prepare"})
+			Message: fmt.Sprintf("The workload %s brings no sample tables: nothing is prepared, and what its statements name "+
+				"must exist.", w.Name), Fix: "remove target.prepare"})
 	}
 	p := &planner{resolved: r, sc: sc}
 	tables, err := p.expected(ctx, f)
@@ -224,9 +234,11 @@ func (p *planner) expected(ctx context.Context, f *Preflight) ([]engine.Table, e
 			continue
 		}
 		if have.exists && !p.recreates() {
-			check := CheckResult{Name: "table", Outcome: CheckOK, Message: fmt.Sprintf("%s is there with %s%d rows.", name, about(have.table.RowsExact), have.table.Rows)}
+			check := CheckResult{Name: "table", Outcome: CheckOK,
+				Message: fmt.Sprintf("%s is there with %s%d rows.", name, about(have.table.RowsExact), have.table.Rows)}
 			if note := p.otherSize(name, t, have.table); note != "" {
-				check = CheckResult{Name: "table", Outcome: CheckWarning, Message: note, Fix: "set if_exists: recreate to have that many, or leave the rows out", Field: "target.prepare.rows"}
+				check = CheckResult{Name: "table", Outcome: CheckWarning, Message: note,
+					Fix: "set if_exists: recreate to have that many, or leave the rows out", Field: "target.prepare.rows"}
 			}
 			f.add(check)
 			tables = append(tables, *have.table)
@@ -242,11 +254,15 @@ func (p *planner) expected(ctx context.Context, f *Preflight) ([]engine.Table, e
 			return nil, err
 		}
 		made := p.wouldBe(t, how)
-		f.Creates = append(f.Creates, PreflightTable{Name: name, Rows: made.Rows, Drops: have.exists, DDL: slices.Concat(how.ddl.DDL, how.ddl.AfterLoad, how.ddl.Swap)})
-		check := CheckResult{Name: "table", Outcome: CheckOK, Message: fmt.Sprintf("%s would be created with %d sample rows%s.", name, made.Rows, p.howLoaded(t))}
+		f.Creates = append(f.Creates,
+			PreflightTable{Name: name, Rows: made.Rows, Drops: have.exists,
+				DDL: slices.Concat(how.ddl.DDL, how.ddl.AfterLoad, how.ddl.Swap)})
+		check := CheckResult{Name: "table", Outcome: CheckOK,
+			Message: fmt.Sprintf("%s would be created with %d sample rows%s.", name, made.Rows, p.howLoaded(t))}
 		if have.exists {
 			check.Outcome = CheckWarning
-			check.Message = fmt.Sprintf("%s would be dropped and created again with %d sample rows%s.", name, made.Rows, p.howLoaded(t))
+			check.Message = fmt.Sprintf("%s would be dropped and created again with %d sample rows%s.", name, made.Rows,
+				p.howLoaded(t))
 			for _, note := range how.ddl.Notes {
 				check.Message += " " + note
 			}
@@ -291,8 +307,12 @@ func (p *planner) wouldBe(t *plugin.LogicalTable, how recipe) engine.Table {
 
 // declared is a sample table as the workload declares it, without its columns.
 func declared(sc engine.Scenario, t *plugin.LogicalTable) engine.Table {
-	table := engine.Table{Name: t.Name, PhysicalName: t.Name, Key: t.Key, Rows: rowsOf(sc, t), RowsExact: true, Own: sc.Target.Prepare != nil}
-	if isInteger := func(c plugin.LogicalColumn) bool { return c.Name == t.Key[0] && c.Type == engine.TypeI64 }; table.Rows > 0 && len(t.Key) == 1 && slices.ContainsFunc(t.Columns, isInteger) {
+	table := engine.Table{Name: t.Name, PhysicalName: t.Name, Key: t.Key, Rows: rowsOf(sc, t), RowsExact: true,
+		Own: sc.Target.Prepare != nil}
+	if isInteger := func(c plugin.LogicalColumn) bool {
+		return c.Name == t.Key[0] &&
+			c.Type == engine.TypeI64
+	}; table.Rows > 0 && len(t.Key) == 1 && slices.ContainsFunc(t.Columns, isInteger) {
 		first, last := int64(1), table.Rows
 		table.KeyMin, table.KeyMax, table.Dense = &first, &last, true
 	}

@@ -67,7 +67,8 @@ type Prepared struct {
 // Plan prepares the target and returns the frozen plan. progress is called from
 // the same goroutine, a few times a second at most. When ctx ends, what was
 // being loaded is undone.
-func Plan(ctx context.Context, deps Deps, sc engine.Scenario, progress func(engine.PrepareProgress)) (*Prepared, error) {
+func Plan(ctx context.Context, deps Deps, sc engine.Scenario, progress func(engine.PrepareProgress)) (*Prepared,
+	error) {
 	r, err := resolve(ctx, deps, sc)
 	if err != nil {
 		return nil, err
@@ -149,7 +150,8 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 		return nil, pluginError(ctx, deps, err, plugin.KindAdapter, sc.Target.Adapter, "target.adapter")
 	}
 	if m := r.workload.Info().Manifest; m.Feed && sc.Workload.Feed == nil {
-		return nil, engine.InvalidField("workload.feed", fmt.Sprintf("is required: the workload %s issues the operations of a feed", m.Name),
+		return nil, engine.InvalidField("workload.feed",
+			fmt.Sprintf("is required: the workload %s issues the operations of a feed", m.Name),
 			"name a recorded run with workload.feed: {run: ID}, or give a CSV file with --feed FILE.csv")
 	}
 	if m := r.adapter.Info().Manifest; m.Sends != nil {
@@ -182,15 +184,18 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 	name, dsn, err := deps.Connections.OpenDSN(ctx, sc.Target.Connection)
 	if err != nil {
 		if errors.Is(err, store.ErrNotFound) || engine.HasCode(err, engine.CodeNotFound) {
-			return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("There is no saved connection %q.", sc.Target.Connection.Name),
-				Fields: []engine.FieldError{{Field: "target.connection", Message: "no connection of that name", Hint: "save it on the Connections page, or spell it out as {driver, dsn}"}}, Cause: err}
+			return nil, &engine.Error{Code: engine.CodeInvalid,
+				Message: fmt.Sprintf("There is no saved connection %q.", sc.Target.Connection.Name),
+				Fields: []engine.FieldError{{Field: "target.connection", Message: "no connection of that name",
+					Hint: "save it on the Connections page, or spell it out as {driver, dsn}"}}, Cause: err}
 		}
 		return nil, fmt.Errorf("opening the connection: %w", err)
 	}
 	r.dsn = dsn
 	manifest := r.adapter.Info().Manifest
 	if manifest.Driver != "" && manifest.Driver != name {
-		return nil, engine.InvalidField("target.adapter", fmt.Sprintf("%s is for the driver %q, and the connection is for %q", manifest.Name, manifest.Driver, name),
+		return nil, engine.InvalidField("target.adapter",
+			fmt.Sprintf("%s is for the driver %q, and the connection is for %q", manifest.Name, manifest.Driver, name),
 			"choose an adapter for this database, or another connection")
 	}
 	if r.driver = deps.Drivers[name]; r.driver == nil {
@@ -199,7 +204,8 @@ func resolve(ctx context.Context, deps Deps, sc engine.Scenario) (*resolved, err
 			known = append(known, d)
 		}
 		slices.Sort(known)
-		return nil, engine.InvalidField("target.connection.driver", fmt.Sprintf("there is no driver %q", name), "one of "+strings.Join(known, ", "))
+		return nil, engine.InvalidField("target.connection.driver", fmt.Sprintf("there is no driver %q", name),
+			"one of "+strings.Join(known, ", "))
 	}
 	return r, nil
 }
@@ -239,7 +245,8 @@ func (r *resolved) connect(ctx context.Context, sc engine.Scenario) error {
 	if r.session, r.classes, err = r.connectStatements(ctx, sc.Workload.IsolationLevel); err != nil {
 		return err
 	}
-	r.database, err = r.driver.Open(target.Config{DSN: r.dsn, Session: r.session, ApplicationName: "loadstone prepare", Warehouse: sc.Target.Warehouse, Prepared: sc.Target.Prepared})
+	r.database, err = r.driver.Open(target.Config{DSN: r.dsn, Session: r.session, ApplicationName: "loadstone prepare",
+		Warehouse: sc.Target.Warehouse, Prepared: sc.Target.Prepared})
 	if err != nil {
 		return targetError("opening the target", err)
 	}
@@ -249,13 +256,15 @@ func (r *resolved) connect(ctx context.Context, sc engine.Scenario) error {
 		return targetError("connecting to the target", err)
 	}
 	if limit, want := r.server.MaxConnections, sc.Workload.ConcurrentConnections; limit > 0 && want > limit {
-		return engine.InvalidField("workload.concurrent_connections", fmt.Sprintf("%d connections are more than the %d that the target allows", want, limit),
+		return engine.InvalidField("workload.concurrent_connections",
+			fmt.Sprintf("%d connections are more than the %d that the target allows", want, limit),
 			"lower it, or raise the limit of the database")
 	}
 	return nil
 }
 
-func (r *resolved) connectStatements(ctx context.Context, isolation string) ([]string, map[string]engine.ErrorClass, error) {
+func (r *resolved) connectStatements(ctx context.Context, isolation string) ([]string, map[string]engine.ErrorClass,
+	error) {
 	if isolation == engine.IsolationDefault {
 		isolation = ""
 	}
@@ -264,8 +273,10 @@ func (r *resolved) connectStatements(ctx context.Context, isolation string) ([]s
 		return nil, nil, err
 	}
 	if isolation != session.IsolationLevel {
-		return nil, nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The table type %s cannot set the isolation level %s.", r.adapter.Info().Name, isolation),
-			Fields: []engine.FieldError{{Field: "workload.isolation_level", Message: "cannot be set by the adapter " + r.adapter.Info().Name, Hint: "use default"}}}
+		return nil, nil, &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("The table type %s cannot set the isolation level %s.", r.adapter.Info().Name, isolation),
+			Fields: []engine.FieldError{{Field: "workload.isolation_level",
+				Message: "cannot be set by the adapter " + r.adapter.Info().Name, Hint: "use default"}}}
 	}
 	classes, err := r.askOptional(ctx, plugin.AdapterRequest{Op: plugin.OpClassifyError})
 	if err != nil {
@@ -290,7 +301,8 @@ func targetError(doing string, err error) error {
 	if errors.As(err, &e) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return &engine.Error{Code: engine.CodeTarget, Message: "The target database refused: " + err.Error(), Cause: fmt.Errorf("%s: %w", doing, err)}
+	return &engine.Error{Code: engine.CodeTarget, Message: "The target database refused: " + err.Error(),
+		Cause: fmt.Errorf("%s: %w", doing, err)}
 }
 
 // planner prepares one run.
@@ -358,7 +370,8 @@ func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Pl
 	if err := supported(p.adapter.Info(), wanted); err != nil {
 		return nil, err
 	}
-	answer, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpStatements, TableName: p.sc.Target.TableName, Tables: tables, Statements: wanted})
+	answer, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpStatements, TableName: p.sc.Target.TableName,
+		Tables: tables, Statements: wanted})
 	if err != nil {
 		return nil, err
 	}
@@ -374,7 +387,8 @@ func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Pl
 		return nil, err
 	}
 	return &engine.Plan{
-		Driver: p.driver.Name(), Warehouse: p.sc.Target.Warehouse, Workload: p.workload.Info().PluginRef, Adapter: p.adapter.Info().PluginRef,
+		Driver: p.driver.Name(), Warehouse: p.sc.Target.Warehouse, Workload: p.workload.Info().PluginRef,
+		Adapter: p.adapter.Info().PluginRef,
 		Session: p.session, Prepared: p.sc.Target.Prepared, Statements: answer.Statements, Tables: tables, Pools: p.pools,
 		KeySlots: slotsPerWorker * p.sc.MostWorkers(p.server.MaxConnections), ErrorClasses: p.classes,
 		Lacks: p.server.Lacks,
@@ -391,5 +405,7 @@ func pluginFailed(info plugin.Info, doing string, err error) error {
 	if errors.Is(err, plugin.ErrFailed) {
 		hint = "the message is the plugin's own; check workload.params"
 	}
-	return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The %s plugin %s failed while %s: %s.", info.Kind, info.Name, doing, strings.TrimRight(err.Error(), ".")), Hint: hint, Cause: err}
+	return &engine.Error{Code: engine.CodePlugin,
+		Message: fmt.Sprintf("The %s plugin %s failed while %s: %s.", info.Kind, info.Name, doing,
+			strings.TrimRight(err.Error(), ".")), Hint: hint, Cause: err}
 }

@@ -54,11 +54,13 @@ func TestAMissingTableIsMadeLoadedAndLookedAtAgain(t *testing.T) {
 	if want := []string{"CREATE TABLE orders", "ANALYZE orders"}; !slices.Equal(w.sql, want) || w.loaded != 5000 {
 		t.Fatalf("%v, %d rows", w.sql, w.loaded)
 	}
-	if want := []string{"connect", "inspect", "create", "load", "index", "inspect"}; !slices.Equal(steps, want) || last.RowsDone != 5000 || last.RowsTotal != 5000 {
+	if want := []string{"connect", "inspect", "create", "load", "index", "inspect"}; !slices.Equal(steps, want) ||
+		last.RowsDone != 5000 || last.RowsTotal != 5000 {
 		t.Fatalf("%v, %+v", steps, last)
 	}
 	plan := p.Plan
-	if plan.KeySlots != 12 || len(plan.Statements) != 1 || len(plan.Tables) != 1 || plan.Tables[0].Name != "main" || plan.Driver != "fake" || plan.Workload.SHA256 != "w" || len(plan.Session) != 1 {
+	if plan.KeySlots != 12 || len(plan.Statements) != 1 || len(plan.Tables) != 1 || plan.Tables[0].Name != "main" ||
+		plan.Driver != "fake" || plan.Workload.SHA256 != "w" || len(plan.Session) != 1 {
 		t.Fatalf("%+v", plan)
 	}
 	if string(p.Params) != `{"keys":"uniform"}` {
@@ -67,7 +69,8 @@ func TestAMissingTableIsMadeLoadedAndLookedAtAgain(t *testing.T) {
 }
 
 func TestAnExistingTable(t *testing.T) {
-	id, note := engine.Column{Name: "id", Type: engine.TypeI64, DBType: "bigint"}, engine.Column{Name: "note", Type: engine.TypeText, DBType: "text"}
+	id, note := engine.Column{Name: "id", Type: engine.TypeI64, DBType: "bigint"},
+		engine.Column{Name: "note", Type: engine.TypeText, DBType: "text"}
 	cases := []struct {
 		name    string
 		sc      engine.Scenario
@@ -77,11 +80,15 @@ func TestAnExistingTable(t *testing.T) {
 		sql     int    // statements executed
 	}{
 		{"is used", scenario(), []engine.Column{id, note}, false, "", 0},
-		{"is used although sample rows are asked for", prepared(10, engine.IfExistsUse), []engine.Column{id, note}, false, "", 0},
-		{"is kept when it must not exist", prepared(10, engine.IfExistsFail), []engine.Column{id, note}, false, "exists already", 0},
+		{"is used although sample rows are asked for", prepared(10, engine.IfExistsUse), []engine.Column{id, note}, false, "",
+			0},
+		{"is kept when it must not exist", prepared(10, engine.IfExistsFail), []engine.Column{id, note}, false,
+			"exists already", 0},
 		{"is made again when that is asked for", prepared(10, engine.IfExistsRecreate), []engine.Column{id}, false, "", 3},
 		{"lacks a column", scenario(), []engine.Column{id}, false, "the column note (text) is missing", 0},
-		{"has another type", prepared(10, engine.IfExistsUse), []engine.Column{id, {Name: "note", Type: engine.TypeBool, DBType: "boolean"}}, false, "the column note is boolean (bool), and must hold text", 0},
+		{"has another type", prepared(10, engine.IfExistsUse),
+			[]engine.Column{id, {Name: "note", Type: engine.TypeBool, DBType: "boolean"}}, false,
+			"the column note is boolean (bool), and must hold text", 0},
 		{"may have any shape", scenario(), []engine.Column{id}, true, "", 0},
 	}
 	for _, tc := range cases {
@@ -105,10 +112,12 @@ func TestAnExistingTable(t *testing.T) {
 
 func TestAnEmptyTableIsNotTakenForALoadedOne(t *testing.T) {
 	w := newWorld()
-	w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64, DBType: "bigint"}, engine.Column{Name: "note", Type: engine.TypeText, DBType: "text"})
+	w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64, DBType: "bigint"},
+		engine.Column{Name: "note", Type: engine.TypeText, DBType: "text"})
 	w.tables["orders"].Rows, w.tables["orders"].RowsExact = 0, true
 	_, err := Plan(t.Context(), w.deps(), prepared(10, engine.IfExistsUse), nil)
-	fails(t, err, engine.CodeTarget, "target.prepare.if_exists", "The table orders in the database db of the connection playground is empty")
+	fails(t, err, engine.CodeTarget, "target.prepare.if_exists",
+		"The table orders in the database db of the connection playground is empty")
 	if _, err := Plan(t.Context(), w.deps(), scenario(), nil); err != nil {
 		t.Errorf("an empty table used on purpose gave %v", err)
 	}
@@ -119,7 +128,8 @@ func TestAnEmptyTableIsNotTakenForALoadedOne(t *testing.T) {
 
 func TestAMissingTableWithoutPrepareNamesTableConnectionAndCure(t *testing.T) {
 	_, err := Plan(t.Context(), newWorld().deps(), scenario(), nil)
-	fails(t, err, engine.CodeTarget, "target.table_name", "The table orders does not exist in the database db of the connection playground")
+	fails(t, err, engine.CodeTarget, "target.table_name",
+		"The table orders does not exist in the database db of the connection playground")
 	fails(t, err, engine.CodeTarget, "", "prepare: {rows")
 }
 
@@ -243,7 +253,8 @@ func TestTheFrozenListIsChecked(t *testing.T) {
 
 // TestNotesAreReadable: what an adapter says is bounded, and text.
 func TestNotesAreReadable(t *testing.T) {
-	got := readable(append([]string{"a\x1b[2J\u202eb\nc", "käse" + strings.Repeat("x", maxNote-6) + "ä"}, make([]string, 1000)...))
+	got := readable(append([]string{"a\x1b[2J\u202eb\nc", "käse" + strings.Repeat("x", maxNote-6) + "ä"},
+		make([]string, 1000)...))
 	if len(got) != maxNotes || got[0] != "a[2Jb c" || len(got[1]) != maxNote-1 || !utf8.ValidString(got[1]) {
 		t.Errorf("%d notes, %q, %d bytes", len(got), got[0], len(got[1]))
 	}
@@ -267,7 +278,8 @@ func TestConversations(t *testing.T) {
 	})
 	t.Run("an adapter that reads without end", func(t *testing.T) {
 		w := newWorld()
-		w.rounds, w.queries = 1, []plugin.Query{{ID: "q", SQL: "SELECT repeat('x', 1000000) FROM generate_series(1, 1000000)", TimeoutMs: 1 << 62}}
+		w.rounds, w.queries = 1, []plugin.Query{{ID: "q", SQL: "SELECT repeat('x', 1000000) FROM generate_series(1, 1000000)",
+			TimeoutMs: 1 << 62}}
 		_, err := Plan(t.Context(), w.deps(), scenario(), nil)
 		fails(t, err, engine.CodePlugin, "", `the rows of its query "q" have more than 8 MB`)
 	})
@@ -278,7 +290,8 @@ func TestConversations(t *testing.T) {
 			w.queries = append(w.queries, plugin.Query{ID: fmt.Sprint(i), SQL: "SELECT large"})
 		}
 		_, err := Plan(t.Context(), w.deps(), scenario(), nil)
-		fails(t, err, engine.CodePlugin, "", "the answers to its queries have more than 16 MB together, the quota of one conversation")
+		fails(t, err, engine.CodePlugin, "",
+			"the answers to its queries have more than 16 MB together, the quota of one conversation")
 		if len(w.sql) != 16 {
 			t.Errorf("%d queries were run", len(w.sql))
 		}
@@ -313,14 +326,26 @@ func TestConversations(t *testing.T) {
 
 func TestWhatReads(t *testing.T) {
 	cases := map[string]bool{
-		"SELECT 1": true, " select * from t where a = 'delete'": true, "WITH x AS (SELECT 1) SELECT * FROM x;": true, "(SELECT 1)": true, "SHOW server_version": true,
+		"SELECT 1": true, " select * from t where a = 'delete'": true, "WITH x AS (SELECT 1) SELECT * FROM x;": true,
+		"(SELECT 1)": true, "SHOW server_version": true,
 		"/* note */ SELECT \"update\" FROM t": true, "-- note\nSELECT 1": true,
-		"WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x": false, "SELECT 1; DROP TABLE t": false, "DROP TABLE t": false, "": false,
-		"WITH a AS (SELECT 1 /* ' */), d AS (DELETE FROM t RETURNING 1) SELECT '' FROM d": false, "SELECT E'\\'', d FROM (DELETE FROM t) AS d --'": false,
-		"SELECT $$ ' $$, 1; DELETE FROM t --'": false, "SELECT $a$ delete $a$": true, "SELECT 1 -- ; delete\n": true, "SELECT pg_read_file('/etc/passwd')": false,
-		"SELECT \"pg_terminate_backend\" (1)": false, "SELECT pg_catalog.set_config('a', 'b', false)": false, "SELECT U&\"p\\0067_sleep\"(1)": false, "SELECT lo_import('x')": false,
-		"SELECT pg_try_advisory_lock(1)": false, "SELECT lower('x'), locate FROM t": true, "SELECT '": false, "SELECT /* /* */ 1": false,
-		"SELECT nextval('s')": false, "EXPLAIN ANALYZE SELECT 1": false, "COPY t TO STDOUT": false, "SELECT * INTO x FROM t": false, "DO $$ $$": false,
+		"WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x": false, "SELECT 1; DROP TABLE t": false,
+		"DROP TABLE t": false, "": false,
+		"WITH a AS (SELECT 1 /* ' */), d AS (DELETE FROM t RETURNING 1) SELECT '' FROM d": false,
+		"SELECT E'\\'', d FROM (DELETE FROM t) AS d --'":                                  false,
+		"SELECT $$ ' $$, 1; DELETE FROM t --'":                                            false,
+		"SELECT $a$ delete $a$":                                                           true,
+		"SELECT 1 -- ; delete\n":                                                          true,
+		"SELECT pg_read_file('/etc/passwd')":                                              false,
+		"SELECT \"pg_terminate_backend\" (1)":                                             false,
+		"SELECT pg_catalog.set_config('a', 'b', false)":                                   false,
+		"SELECT U&\"p\\0067_sleep\"(1)":                                                   false,
+		"SELECT lo_import('x')":                                                           false,
+		"SELECT pg_try_advisory_lock(1)":                                                  false,
+		"SELECT lower('x'), locate FROM t":                                                true, "SELECT '": false,
+		"SELECT /* /* */ 1":   false,
+		"SELECT nextval('s')": false, "EXPLAIN ANALYZE SELECT 1": false, "COPY t TO STDOUT": false,
+		"SELECT * INTO x FROM t": false, "DO $$ $$": false,
 	}
 	for sql, want := range cases {
 		if got := notReadOnly(sql, sqltext.Postgres) == ""; got != want {
@@ -343,7 +368,8 @@ func TestPreflightSaysWhatWouldHappen(t *testing.T) {
 		t.Fatalf("%+v, %v, %v", p, err, w.sql)
 	}
 	w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64})
-	if p, err = Inspect(t.Context(), w.deps(), prepared(500, engine.IfExistsRecreate)); err != nil || !p.OK || !p.Creates[0].Drops || len(w.sql) != 0 {
+	if p, err = Inspect(t.Context(), w.deps(), prepared(500, engine.IfExistsRecreate)); err != nil || !p.OK ||
+		!p.Creates[0].Drops || len(w.sql) != 0 {
 		t.Fatalf("%+v, %v, %v", p, err, w.sql)
 	}
 	p, err = Inspect(t.Context(), w.deps(), scenario())
@@ -359,7 +385,8 @@ func TestIsolationLevelIsTheAdaptersToSet(t *testing.T) {
 		level string
 		able  bool
 		says  string
-	}{{"", false, ""}, {engine.IsolationDefault, false, ""}, {"serializable", true, ""}, {"serializable", false, "cannot set the isolation level serializable"}} {
+	}{{"", false, ""}, {engine.IsolationDefault, false, ""}, {"serializable", true, ""},
+		{"serializable", false, "cannot set the isolation level serializable"}} {
 		w := newWorld()
 		w.isolates = c.able
 		sc := prepared(10, engine.IfExistsUse)
@@ -375,7 +402,8 @@ func TestIsolationLevelIsTheAdaptersToSet(t *testing.T) {
 func TestAPluginThatMayNotBeUsed(t *testing.T) {
 	for _, sentinel := range []error{plugin.ErrDisabled, plugin.ErrDamaged} {
 		w := newWorld()
-		w.refused = &engine.Error{Code: engine.CodePlugin, Message: "The plugin mix@1 is out of use.", Hint: "An admin can help.", Cause: sentinel}
+		w.refused = &engine.Error{Code: engine.CodePlugin, Message: "The plugin mix@1 is out of use.",
+			Hint: "An admin can help.", Cause: sentinel}
 		err := Check(t.Context(), w.deps(), scenario())
 		fails(t, err, engine.CodePlugin, "workload.plugin", "An admin can help.")
 		if !errors.Is(err, sentinel) {
@@ -394,7 +422,8 @@ func TestAPoolerIsSaidBesideTheFigures(t *testing.T) {
 		w.pooler = pooler
 		w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
 		p, err := Plan(t.Context(), w.deps(), scenario(), nil)
-		if err != nil || slices.Contains(p.Notes, pooler) != (pooler != "") || slices.Contains(p.Remarks, pooler) != (pooler != "") {
+		if err != nil || slices.Contains(p.Notes, pooler) != (pooler != "") ||
+			slices.Contains(p.Remarks, pooler) != (pooler != "") {
 			t.Errorf("%q: %v, %+v", pooler, err, p)
 		}
 	}

@@ -46,11 +46,13 @@ func withRecorded(ctx context.Context, deps Deps, w engine.Workload) (json.RawMe
 		}
 	}
 	if params["statements"] != nil {
-		return nil, engine.InvalidField(paramsField+".statements", "is given, and the recorded run brings its own", "leave it out")
+		return nil, engine.InvalidField(paramsField+".statements", "is given, and the recorded run brings its own",
+			"leave it out")
 	}
 	list := make([]recordedStatement, 0, len(plan.Statements))
 	for _, s := range plan.Statements {
-		out := recordedStatement{ID: s.ID, SQL: s.SQL, Kind: s.Kind, Writes: s.Writes, Columns: s.Columns, Transaction: s.Transaction, Recorded: true, Dialect: plan.Driver, Binds: []recordedBind{}}
+		out := recordedStatement{ID: s.ID, SQL: s.SQL, Kind: s.Kind, Writes: s.Writes, Columns: s.Columns,
+			Transaction: s.Transaction, Recorded: true, Dialect: plan.Driver, Binds: []recordedBind{}}
 		for i, b := range s.Binds {
 			name := b.Name
 			if name == "" {

@@ -20,7 +20,8 @@ func bank(prefix string, prep *engine.Prepare) (*world, engine.Scenario) {
 		{Name: "accounts", Columns: id, Key: []string{"id"}, Rows: 3000, SizedBy: "scale"},
 		{Name: "branches", Columns: id, Key: []string{"id"}, Rows: 3, SizedBy: "scale"},
 	}
-	w.wanted = []plugin.Statement{{ID: "total", Kind: engine.KindGenericSQL, Table: "accounts", SQL: map[string]string{"*": "SELECT {table} {table:branches}"}}}
+	w.wanted = []plugin.Statement{{ID: "total", Kind: engine.KindGenericSQL, Table: "accounts",
+		SQL: map[string]string{"*": "SELECT {table} {table:branches}"}}}
 	w.statement = func(s plugin.Statement) engine.Statement { return engine.Statement{ID: s.ID, SQL: "by the adapter"} }
 	w.answers = func([]engine.Statement) []engine.Statement { return nil }
 	w.schema = `{"type":"object","properties":{"scale":{"type":"integer","minimum":1,"default":3}}}`
@@ -55,7 +56,8 @@ func TestSeveralTablesAreMadeInTheirOrderAndCountedTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"CREATE TABLE bench_history", "ANALYZE bench_history", "CREATE TABLE bench_accounts", "ANALYZE bench_accounts", "CREATE TABLE bench_branches", "ANALYZE bench_branches"}
+	want := []string{"CREATE TABLE bench_history", "ANALYZE bench_history", "CREATE TABLE bench_accounts",
+		"ANALYZE bench_accounts", "CREATE TABLE bench_branches", "ANALYZE bench_branches"}
 	if !slices.Equal(w.sql, want) || w.loaded != 3003 || last != 3003 {
 		t.Errorf("%q, %d rows, %d reported", w.sql, w.loaded, last)
 	}
@@ -68,7 +70,8 @@ func TestSeveralTablesAreMadeInTheirOrderAndCountedTogether(t *testing.T) {
 }
 
 func TestNamesOfSeveralTables(t *testing.T) {
-	for prefix, want := range map[string]string{"": "accounts", "bench_": "bench_accounts", " s. ": "s.accounts", `"Mine".`: `"Mine".accounts`, "s.b_": "s.b_accounts"} {
+	for prefix, want := range map[string]string{"": "accounts", "bench_": "bench_accounts", " s. ": "s.accounts",
+		`"Mine".`: `"Mine".accounts`, "s.b_": "s.b_accounts"} {
 		w, sc := bank(prefix, &engine.Prepare{IfExists: engine.IfExistsUse})
 		if _, err := Plan(t.Context(), w.deps(), sc, nil); err != nil || w.tables[want] == nil {
 			t.Errorf("%q: %v, %v", prefix, err, w.sql)
@@ -107,7 +110,8 @@ func TestRowsThatContradictTheParameters(t *testing.T) {
 }
 
 func TestExistingTablesOfSeveral(t *testing.T) {
-	use, recreate, fail := &engine.Prepare{IfExists: engine.IfExistsUse}, &engine.Prepare{IfExists: engine.IfExistsRecreate}, &engine.Prepare{IfExists: engine.IfExistsFail}
+	use, recreate, fail := &engine.Prepare{IfExists: engine.IfExistsUse},
+		&engine.Prepare{IfExists: engine.IfExistsRecreate}, &engine.Prepare{IfExists: engine.IfExistsFail}
 	cases := []struct {
 		name  string
 		prep  *engine.Prepare
@@ -124,8 +128,11 @@ func TestExistingTablesOfSeveral(t *testing.T) {
 		{"must not exist", fail, []int64{12, 3000, 3}, "target.prepare.if_exists", "exists already", "", 0},
 		{"one is missing", use, []int64{12, -1, 3}, "target.prepare.if_exists", "accounts is missing", "recreate", 0},
 		{"none is there", nil, nil, "target.table_name", "does not exist", "if_exists: use", 0},
-		{"another scale", use, []int64{12, 1000, 1}, "workload.params.scale", "The table accounts in the database db of the connection playground has 1000 rows, and scale 3 wants 3000", "set it to 1 to use", 0},
-		{"another scale, nothing asked", nil, []int64{12, 6000, 6}, "workload.params.scale", "scale 3 wants 3000", "set it to 6", 0},
+		{"another scale", use, []int64{12, 1000, 1}, "workload.params.scale",
+			"The table accounts in the database db of the connection playground has 1000 rows, and scale 3 wants 3000",
+			"set it to 1 to use", 0},
+		{"another scale, nothing asked", nil, []int64{12, 6000, 6}, "workload.params.scale", "scale 3 wants 3000",
+			"set it to 6", 0},
 		{"no scale at all", use, []int64{12, 1234, 1}, "workload.params.scale", "1234 rows", "recreate", 0},
 		{"empty", use, []int64{0, 0, 3}, "workload.params.scale", "has 0 rows", "recreate", 0},
 	}
@@ -165,10 +172,12 @@ func TestATableWithoutItsKey(t *testing.T) {
 	w.grown(0, 3000, 3)
 	w.tables["branches"].Key = nil
 	_, err := Plan(t.Context(), w.deps(), sc, nil)
-	fails(t, err, engine.CodeTarget, "target.prepare.if_exists", "The table branches in the database db of the connection playground has no primary key")
+	fails(t, err, engine.CodeTarget, "target.prepare.if_exists",
+		"The table branches in the database db of the connection playground has no primary key")
 	sc.Target.Prepare = nil
 	p, err := Plan(t.Context(), w.deps(), sc, nil)
-	if err != nil || !strings.Contains(strings.Join(p.Notes, " "), "branches in the database db of the connection playground has no primary key") {
+	if err != nil || !strings.Contains(strings.Join(p.Notes, " "),
+		"branches in the database db of the connection playground has no primary key") {
 		t.Errorf("used on purpose: %v", err)
 	}
 }
@@ -202,7 +211,8 @@ func TestWhenOneTableFailsNoneIsLeft(t *testing.T) {
 }
 
 func TestNumberParam(t *testing.T) {
-	for doc, want := range map[string]int64{`{"scale":7}`: 7, `{"scale":7.5}`: 0, `{"scale":"7"}`: 0, `{}`: 0, ``: 0, `[]`: 0} {
+	for doc, want := range map[string]int64{`{"scale":7}`: 7, `{"scale":7.5}`: 0, `{"scale":"7"}`: 0, `{}`: 0, ``: 0,
+		`[]`: 0} {
 		if got := numberParam(json.RawMessage(doc), "scale"); got != want {
 			t.Errorf("%s: %d", doc, got)
 		}

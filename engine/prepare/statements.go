@@ -14,7 +14,8 @@ import (
 // maxStatements keeps the indexes of the frozen list below the control statements of a batch.
 const maxStatements = 65_000
 
-var bindTypes = []engine.ValueType{engine.TypeI64, engine.TypeF64, engine.TypeText, engine.TypeBytes, engine.TypeBool, engine.TypeTimestamp}
+var bindTypes = []engine.ValueType{engine.TypeI64, engine.TypeF64, engine.TypeText, engine.TypeBytes, engine.TypeBool,
+	engine.TypeTimestamp}
 
 // foresee refuses, before anything is looked at or made, what the table type
 // cannot do. It asks for the statements on the tables as the workload declares
@@ -64,7 +65,8 @@ func supported(adapter plugin.Info, wanted []plugin.Statement) error {
 	for _, k := range m.Kinds {
 		names = append(names, k.String())
 	}
-	message, hint := fmt.Sprintf("The table type %s does not support %s", adapter.Name, strings.Join(refused, ", ")), fmt.Sprintf("%s supports %s", adapter.Name, strings.Join(names, ", "))
+	message, hint := fmt.Sprintf("The table type %s does not support %s", adapter.Name, strings.Join(refused, ", ")),
+		fmt.Sprintf("%s supports %s", adapter.Name, strings.Join(names, ", "))
 	if m.Supports != nil && m.Supports.Reason != "" {
 		message += ": " + m.Supports.Reason
 	}
@@ -80,13 +82,16 @@ func supported(adapter plugin.Info, wanted []plugin.Statement) error {
 // validate checks the list before it is frozen. A violation is the adapter's (or the workload's) fault.
 func validate(adapter plugin.Info, wanted []plugin.Statement, list []engine.Statement) error {
 	refuse := func(format string, args ...any) error {
-		return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The statements that the plugin %s wrote cannot be used: ", adapter.Name) + fmt.Sprintf(format, args...),
+		return &engine.Error{Code: engine.CodePlugin,
+			Message: fmt.Sprintf("The statements that the plugin %s wrote cannot be used: ", adapter.Name) + fmt.Sprintf(format,
+				args...),
 			Hint: "the plugin's author has to correct it"}
 	}
 	switch {
 	case len(list) == 0:
 		return &engine.Error{Code: engine.CodeInvalid, Message: "The workload has no statement to execute.",
-			Fields: []engine.FieldError{{Field: paramsField, Message: "leave nothing to do", Hint: "give at least one kind of operation a weight above 0"}}}
+			Fields: []engine.FieldError{{Field: paramsField, Message: "leave nothing to do",
+				Hint: "give at least one kind of operation a weight above 0"}}}
 	case len(list) > maxStatements:
 		return refuse("%d statements are more than the %d allowed", len(list), maxStatements)
 	case len(list) != len(wanted):
@@ -141,8 +146,12 @@ func noTransactions(adapter plugin.Info, wanted []plugin.Statement, list []engin
 		if wanted[i].Param != "" {
 			field += "." + wanted[i].Param
 		}
-		return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The statement %s begins, divides or ends a transaction by itself (%s): what is counted after it need not be stored.", s.ID, word),
-			Fields: []engine.FieldError{{Field: field, Message: word + " is no operation", Hint: "let the workload group its statements as a transaction: its batches have BEGIN, COMMIT and ROLLBACK of their own"}}}
+		return &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("The statement %s begins, divides or ends a transaction by itself (%s): what is counted "+
+				"after it need not be stored.", s.ID, word),
+			Fields: []engine.FieldError{{Field: field, Message: word + " is no operation",
+				Hint: "let the workload group its statements as a transaction: its batches have BEGIN, COMMIT and ROLLBACK of " +
+					"their own"}}}
 	}
 	return nil
 }

@@ -29,11 +29,15 @@ func checkTarget(sc engine.Scenario, workload string, all []plugin.LogicalTable)
 	name := strings.TrimSpace(sc.Target.TableName)
 	switch {
 	case len(all) == 1 && name == "":
-		return engine.InvalidField("target.table_name", "is required", fmt.Sprintf("the workload %s needs a table: orders, sales.orders, \"Order Lines\"", workload))
+		return engine.InvalidField("target.table_name", "is required",
+			fmt.Sprintf("the workload %s needs a table: orders, sales.orders, \"Order Lines\"", workload))
 	case len(all) > 1 && name != "" && !strings.HasSuffix(name, "_") && !strings.HasSuffix(name, "."):
 		first := all[0].Name
-		return engine.InvalidField("target.table_name", fmt.Sprintf("is put before the names of the %d tables of the workload %s, and %q does not end in _ or a dot", len(all), workload, name),
-			fmt.Sprintf("%s_ gives %s_%s, %s. the table %s of the schema %s; leave it out for %s", name, name, first, name, first, name, first))
+		return engine.InvalidField("target.table_name",
+			fmt.Sprintf("is put before the names of the %d tables of the workload %s, and %q does not end in _ or a dot",
+				len(all), workload, name),
+			fmt.Sprintf("%s_ gives %s_%s, %s. the table %s of the schema %s; leave it out for %s", name, name, first, name,
+				first, name, first))
 	}
 	prep := sc.Target.Prepare
 	if prep == nil || prep.Rows == 0 || len(all) == 0 {
@@ -55,7 +59,9 @@ func checkTarget(sc engine.Scenario, workload string, all []plugin.LogicalTable)
 	if largest.SizedBy != "" {
 		hint = "leave it out, and set workload.params." + largest.SizedBy
 	}
-	return engine.InvalidField("target.prepare.rows", fmt.Sprintf("is %d, but the parameters of the workload %s decide how many rows its tables have: %d in %s", prep.Rows, workload, largest.Rows, largest.Name), hint)
+	return engine.InvalidField("target.prepare.rows",
+		fmt.Sprintf("is %d, but the parameters of the workload %s decide how many rows its tables have: %d in %s", prep.Rows,
+			workload, largest.Rows, largest.Name), hint)
 }
 
 // found is what the adapter said of one table.
@@ -67,7 +73,8 @@ type found struct {
 }
 
 func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTable) (found, error) {
-	answer, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpInspect, TableName: name, Logical: t, Recreate: p.recreates()})
+	answer, err := p.ask(ctx, plugin.AdapterRequest{Op: plugin.OpInspect, TableName: name, Logical: t,
+		Recreate: p.recreates()})
 	if err != nil {
 		return found{}, err
 	}
@@ -75,7 +82,8 @@ func (p *planner) inspect(ctx context.Context, name string, t *plugin.LogicalTab
 		return found{notes: answer.Notes}, nil
 	}
 	if answer.Table == nil {
-		return found{}, pluginFailed(p.adapter.Info(), "inspecting "+name, errors.New("it says that the table exists, and does not describe it"))
+		return found{}, pluginFailed(p.adapter.Info(), "inspecting "+name,
+			errors.New("it says that the table exists, and does not describe it"))
 	}
 	// The workload knows its tables by their logical names.
 	answer.Table.Name = t.Name
@@ -142,7 +150,8 @@ func (p *planner) prepareTables(ctx context.Context) (tables []engine.Table, err
 				return nil, err
 			}
 			if !state[i].exists {
-				return nil, pluginFailed(p.adapter.Info(), "creating "+name, errors.New("the table is not there after its DDL was executed"))
+				return nil, pluginFailed(p.adapter.Info(), "creating "+name,
+					errors.New("the table is not there after its DDL was executed"))
 			}
 		}
 		p.notes = append(p.notes, state[i].notes...)
@@ -200,9 +209,13 @@ func (p *planner) whole(state []found) error {
 	if len(there) == 0 || len(missing) == 0 || p.recreates() {
 		return nil
 	}
-	return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("Of the %d tables of the workload %s, %s %s missing in %s, as a load that was interrupted leaves them.",
-		len(state), p.workload.Info().Name, strings.Join(missing, ", "), isAre(len(missing)), p.where()),
-		Fields: []engine.FieldError{{Field: "target.prepare.if_exists", Message: "only " + strings.Join(there, ", ") + " " + isAre(len(there)) + " there", Hint: "recreate: drop them and load all tables again"}}}
+	return &engine.Error{Code: engine.CodeTarget,
+		Message: fmt.Sprintf("Of the %d tables of the workload %s, %s %s missing in %s, as a load that was interrupted "+
+			"leaves them.",
+			len(state), p.workload.Info().Name, strings.Join(missing, ", "), isAre(len(missing)), p.where()),
+		Fields: []engine.FieldError{{Field: "target.prepare.if_exists",
+			Message: "only " + strings.Join(there, ", ") + " " + isAre(len(there)) + " there",
+			Hint:    "recreate: drop them and load all tables again"}}}
 }
 
 func isAre(n int) string {
@@ -225,15 +238,20 @@ func (p *planner) decide(name string, t *plugin.LogicalTable, f found) error {
 		if t.Rows > 0 || t.Empty {
 			hint = "correct target.table_name, or add prepare: {if_exists: use} to have the tables created and loaded"
 		}
-		return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s does not exist in %s.", name, p.where()),
-			Fields: []engine.FieldError{{Field: "target.table_name", Message: "no such table", Hint: hint}}}
+		return &engine.Error{Code: engine.CodeTarget,
+			Message: fmt.Sprintf("The table %s does not exist in %s.", name, p.where()),
+			Fields:  []engine.FieldError{{Field: "target.table_name", Message: "no such table", Hint: hint}}}
 	case !f.exists:
 		return nil
 	case prep != nil && prep.IfExists == engine.IfExistsFail:
-		return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s exists already in %s, and target.prepare.if_exists is fail.", name, p.where()),
-			Fields: []engine.FieldError{{Field: "target.prepare.if_exists", Message: "the table exists", Hint: "use: keep it as it is; recreate: drop it and load it again"}}}
+		return &engine.Error{Code: engine.CodeTarget,
+			Message: fmt.Sprintf("The table %s exists already in %s, and target.prepare.if_exists is fail.", name, p.where()),
+			Fields: []engine.FieldError{{Field: "target.prepare.if_exists", Message: "the table exists",
+				Hint: "use: keep it as it is; recreate: drop it and load it again"}}}
 	case p.recreates() && !f.table.Own && !p.sc.Target.AllowWrites:
-		return p.notAllowed(fmt.Sprintf("The table %s in %s with %s%s was not made by Loadstone, and target.prepare.if_exists: recreate would drop it", name, p.where(), about(f.table.RowsExact), rowCount(f.table.Rows)))
+		return p.notAllowed(fmt.Sprintf("The table %s in %s with %s%s was not made by Loadstone, and "+
+			"target.prepare.if_exists: recreate would drop it", name, p.where(), about(f.table.RowsExact),
+			rowCount(f.table.Rows)))
 	case p.recreates():
 		return nil
 	}
@@ -248,18 +266,23 @@ func (p *planner) decide(name string, t *plugin.LogicalTable, f found) error {
 	}
 	// A set-up that was killed after the rows were in leaves a table without its key.
 	if !t.AnyShape && len(t.Key) > 0 && len(f.table.Key) == 0 {
-		missing := fmt.Sprintf("The table %s in %s has no primary key; the workload %s finds its rows by (%s).", name, p.where(), p.workload.Info().Name, strings.Join(t.Key, ", "))
+		missing := fmt.Sprintf("The table %s in %s has no primary key; the workload %s finds its rows by (%s).", name,
+			p.where(), p.workload.Info().Name, strings.Join(t.Key, ", "))
 		if prep == nil {
 			p.notes = append(p.notes, missing)
 			return nil
 		}
 		return &engine.Error{Code: engine.CodeTarget, Message: missing,
-			Fields: []engine.FieldError{{Field: "target.prepare.if_exists", Message: "the table has no key", Hint: "recreate: drop it and load it again; or leave target.prepare out to use it without a key"}}}
+			Fields: []engine.FieldError{{Field: "target.prepare.if_exists", Message: "the table has no key",
+				Hint: "recreate: drop it and load it again; or leave target.prepare out to use it without a key"}}}
 	}
 	// A process that is killed while it loads leaves the table, empty and unfinished.
 	if prep != nil && !t.Varies && rowsOf(p.sc, t) > 0 && f.table.RowsExact && f.table.Rows == 0 {
-		return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s in %s is empty, as a load that was interrupted leaves it, and target.prepare.if_exists is use.", name, p.where()),
-			Fields: []engine.FieldError{{Field: "target.prepare.if_exists", Message: "the table is empty", Hint: "recreate: drop it and load it again; or leave target.prepare out to use it empty"}}}
+		return &engine.Error{Code: engine.CodeTarget,
+			Message: fmt.Sprintf("The table %s in %s is empty, as a load that was interrupted leaves it, and "+
+				"target.prepare.if_exists is use.", name, p.where()),
+			Fields: []engine.FieldError{{Field: "target.prepare.if_exists", Message: "the table is empty",
+				Hint: "recreate: drop it and load it again; or leave target.prepare out to use it empty"}}}
 	}
 	return nil
 }
@@ -288,13 +311,17 @@ func (p *planner) shape(name string, t *plugin.LogicalTable, have *engine.Table)
 		}
 	}
 	if len(t.Key) > 0 && len(have.Key) > 0 && !slices.EqualFunc(t.Key, have.Key, strings.EqualFold) {
-		wrong = append(wrong, fmt.Sprintf("its key is (%s), and must be (%s)", strings.Join(have.Key, ", "), strings.Join(t.Key, ", ")))
+		wrong = append(wrong, fmt.Sprintf("its key is (%s), and must be (%s)", strings.Join(have.Key, ", "),
+			strings.Join(t.Key, ", ")))
 	}
 	if len(wrong) == 0 {
 		return nil
 	}
-	return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s in %s has another shape than the workload %s needs: %s.", name, p.where(), p.workload.Info().Name, strings.Join(wrong, "; ")),
-		Fields: []engine.FieldError{{Field: "target.table_name", Message: "a table of another shape", Hint: "name another table, or set prepare.if_exists: recreate to drop this one and load it again"}}}
+	return &engine.Error{Code: engine.CodeTarget,
+		Message: fmt.Sprintf("The table %s in %s has another shape than the workload %s needs: %s.", name, p.where(),
+			p.workload.Info().Name, strings.Join(wrong, "; ")),
+		Fields: []engine.FieldError{{Field: "target.table_name", Message: "a table of another shape",
+			Hint: "name another table, or set prepare.if_exists: recreate to drop this one and load it again"}}}
 }
 
 // size checks the rows of an existing table against those that the parameters ask for.
@@ -307,16 +334,20 @@ func (p *planner) size(name string, t *plugin.LogicalTable, have *engine.Table) 
 		return nil
 	}
 	wants := fmt.Sprintf("the workload %s wants %d", p.workload.Info().Name, t.Rows)
-	field := engine.FieldError{Field: paramsField, Message: "ask for tables of another size", Hint: "set them to the size of the tables, or prepare.if_exists: recreate to drop them and load them again"}
+	field := engine.FieldError{Field: paramsField, Message: "ask for tables of another size",
+		Hint: "set them to the size of the tables, or prepare.if_exists: recreate to drop them and load them again"}
 	if now := numberParam(p.params, t.SizedBy); now > 0 {
 		wants = fmt.Sprintf("%s %d wants %d", t.SizedBy, now, t.Rows)
 		field.Field, field.Message = paramsField+"."+t.SizedBy, fmt.Sprintf("is %d, the table has another size", now)
 		if unit := t.Rows / now; unit > 0 && have.RowsExact && have.Rows > 0 && have.Rows%unit == 0 {
 			field.Message = fmt.Sprintf("is %d, the table has the size of %d", now, have.Rows/unit)
-			field.Hint = fmt.Sprintf("set it to %d to use the tables as they are, or prepare.if_exists: recreate to drop them and load them again", have.Rows/unit)
+			field.Hint = fmt.Sprintf("set it to %d to use the tables as they are, or prepare.if_exists: recreate to drop "+
+				"them and load them again", have.Rows/unit)
 		}
 	}
-	return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The table %s in %s has %s%s, and %s.", name, p.where(), about(have.RowsExact), rowCount(have.Rows), wants),
+	return &engine.Error{Code: engine.CodeTarget,
+		Message: fmt.Sprintf("The table %s in %s has %s%s, and %s.", name, p.where(), about(have.RowsExact),
+			rowCount(have.Rows), wants),
 		Fields: []engine.FieldError{field}}
 }
 
@@ -324,10 +355,12 @@ func (p *planner) size(name string, t *plugin.LogicalTable, have *engine.Table) 
 // target.prepare.rows; "" when it has that many, or nobody asked.
 func (p *planner) otherSize(name string, t *plugin.LogicalTable, have *engine.Table) string {
 	prep := p.sc.Target.Prepare
-	if prep == nil || prep.Rows == 0 || t.Rows > 0 || t.Empty || have.Rows == prep.Rows || !have.RowsExact && have.Rows > prep.Rows-prep.Rows/10 && have.Rows < prep.Rows+prep.Rows/10 {
+	if prep == nil || prep.Rows == 0 || t.Rows > 0 || t.Empty || have.Rows == prep.Rows || !have.RowsExact &&
+		have.Rows > prep.Rows-prep.Rows/10 && have.Rows < prep.Rows+prep.Rows/10 {
 		return ""
 	}
-	return fmt.Sprintf("The table %s has %s%s, and not the %d of target.prepare.rows: it was there before, and is used as it is.", name, about(have.RowsExact), rowCount(have.Rows), prep.Rows)
+	return fmt.Sprintf("The table %s has %s%s, and not the %d of target.prepare.rows: it was there before, and is used "+
+		"as it is.", name, about(have.RowsExact), rowCount(have.Rows), prep.Rows)
 }
 
 func rowCount(n int64) string {
@@ -350,5 +383,6 @@ func numberParam(params json.RawMessage, name string) int64 {
 // compatible: numerics travel as text, so a text column of the plugin may be
 // any type that the database reads from text.
 func compatible(want, have engine.ValueType) bool {
-	return want == have || (want == engine.TypeF64 && have == engine.TypeText) || (want == engine.TypeI64 && have == engine.TypeF64)
+	return want == have || (want == engine.TypeF64 && have == engine.TypeText) ||
+		(want == engine.TypeI64 && have == engine.TypeF64)
 }

@@ -13,7 +13,8 @@ func TestWhatTheDatabaseRefusesIsKnownBeforehand(t *testing.T) {
 	if _, err := Plan(t.Context(), w.deps(), prepared(100, engine.IfExistsUse), nil); err != nil || w.tried != 1 {
 		t.Fatalf("%v, %d connections tried", err, w.tried)
 	}
-	refused := &engine.Error{Code: engine.CodeTarget, Message: "Statement one cannot be prepared: no such column.", Hint: "Line 1 of its SQL:\n    SELECT\n    ^"}
+	refused := &engine.Error{Code: engine.CodeTarget, Message: "Statement one cannot be prepared: no such column.",
+		Hint: "Line 1 of its SQL:\n    SELECT\n    ^"}
 	w = newWorld()
 	w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
 	w.connectErr = refused
@@ -24,7 +25,8 @@ func TestWhatTheDatabaseRefusesIsKnownBeforehand(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := f.Checks[len(f.Checks)-1]
-	if f.OK || last.Name != "statements" || last.Outcome != CheckFailed || last.Message != refused.Message || last.Fix != refused.Hint {
+	if f.OK || last.Name != "statements" || last.Outcome != CheckFailed || last.Message != refused.Message ||
+		last.Fix != refused.Hint {
 		t.Errorf("%+v", last)
 	}
 }

@@ -17,8 +17,9 @@ import (
 const setBackLimit = 20 * time.Second
 
 // warehouseSQL is all that an adapter may have executed on a warehouse.
-var warehouseSQL = regexp.MustCompile(`^ALTER WAREHOUSE "(?:[^"]|"")+" (?:RESUME IF SUSPENDED|SUSPEND|(?:ADD|DROP) TABLES \(` +
-	`"(?:[^"]|"")+"(?:(?:\.|, )"(?:[^"]|"")+")*\))$`)
+var warehouseSQL = regexp.MustCompile(
+	`^ALTER WAREHOUSE "(?:[^"]|"")+" (?:RESUME IF SUSPENDED|SUSPEND|(?:ADD|DROP) TABLES \(` +
+		`"(?:[^"]|"")+"(?:(?:\.|, )"(?:[^"]|"")+")*\))$`)
 
 // preflight asks the adapter what it thinks of the target besides its tables. The
 // operation is optional: an adapter that does not know it has nothing to say, and
@@ -29,14 +30,17 @@ func (r *resolved) preflight(ctx context.Context, sc engine.Scenario) (plugin.Ad
 		return plugin.AdapterAnswer{}, err
 	}
 	prep := sc.Target.Prepare
-	answer, err := r.ask(ctx, plugin.AdapterRequest{Op: plugin.OpPreflight, TableName: sc.Target.TableName, Warehouse: sc.Target.Warehouse, Connections: sc.Workload.ConcurrentConnections,
-		Kinds: kinds, Access: access, Prepare: prep != nil, Recreate: prep != nil && prep.IfExists == engine.IfExistsRecreate})
+	answer, err := r.ask(ctx, plugin.AdapterRequest{Op: plugin.OpPreflight, TableName: sc.Target.TableName,
+		Warehouse: sc.Target.Warehouse, Connections: sc.Workload.ConcurrentConnections,
+		Kinds: kinds, Access: access, Prepare: prep != nil, Recreate: prep != nil &&
+			prep.IfExists == engine.IfExistsRecreate})
 	if errors.Is(err, plugin.ErrFailed) {
 		if !target.TraitsOf(r.driver).Warehouses {
 			return plugin.AdapterAnswer{}, nil
 		}
 		return plugin.AdapterAnswer{Checks: []plugin.Check{{Name: "warehouse", Outcome: CheckWarning,
-			Message: fmt.Sprintf("The adapter %s does not check the warehouse, and a suspended one is not resumed for the run (it answered: %s).",
+			Message: fmt.Sprintf("The adapter %s does not check the warehouse, and a suspended one is not resumed for the "+
+				"run (it answered: %s).",
 				r.adapter.Info().Name, readable([]string{err.Error()})[0]),
 			Fix: "see that the warehouse is there and resumes by itself"}}}, nil
 	}
@@ -45,7 +49,8 @@ func (r *resolved) preflight(ctx context.Context, sc engine.Scenario) (plugin.Ad
 	}
 	for _, sql := range append(append([]string{}, answer.Resume...), answer.Restore...) {
 		if !warehouseSQL.MatchString(sql) {
-			return answer, pluginFailed(r.adapter.Info(), "answering preflight", fmt.Errorf("it may resume and suspend a warehouse, and add tables to it, not execute %.80q", sql))
+			return answer, pluginFailed(r.adapter.Info(), "answering preflight",
+				fmt.Errorf("it may resume and suspend a warehouse, and add tables to it, not execute %.80q", sql))
 		}
 	}
 	return answer, nil

@@ -16,7 +16,9 @@ const (
 )
 
 func suspended() *plugin.AdapterAnswer {
-	return &plugin.AdapterAnswer{Checks: []plugin.Check{{Name: "warehouse", Outcome: CheckOK, Message: "It is suspended."}}, Resume: []string{resumeSQL}, Restore: []string{suspendSQL}}
+	return &plugin.AdapterAnswer{
+		Checks: []plugin.Check{{Name: "warehouse", Outcome: CheckOK, Message: "It is suspended."}},
+		Resume: []string{resumeSQL}, Restore: []string{suspendSQL}}
 }
 
 func TestAWarehouseIsResumedForTheRun(t *testing.T) {
@@ -33,7 +35,8 @@ func TestAWarehouseIsResumedForTheRun(t *testing.T) {
 	// A preflight says so, resumes nothing, and sets back what looking has resumed.
 	w.sql = nil
 	f, err := Inspect(t.Context(), w.deps(), scenario())
-	if err != nil || !f.OK || slices.Contains(w.sql, resumeSQL) || w.sql[len(w.sql)-1] != suspendSQL || !slices.ContainsFunc(f.Checks, func(c CheckResult) bool { return c.Name == "warehouse" }) {
+	if err != nil || !f.OK || slices.Contains(w.sql, resumeSQL) || w.sql[len(w.sql)-1] != suspendSQL ||
+		!slices.ContainsFunc(f.Checks, func(c CheckResult) bool { return c.Name == "warehouse" }) {
 		t.Fatalf("%v, %+v, executed %q", err, f, w.sql)
 	}
 }
@@ -51,9 +54,12 @@ func TestAPreparationThatFailsSetsTheWarehouseBack(t *testing.T) {
 func TestAFailedCheckEndsThePreparation(t *testing.T) {
 	w := newWorld()
 	w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
-	w.preflight = &plugin.AdapterAnswer{Checks: []plugin.Check{{Name: "warehouse_type", Outcome: CheckFailed, Message: "It is interactive.", Fix: "take another", Field: "target.warehouse"}}, Resume: []string{resumeSQL}}
+	w.preflight = &plugin.AdapterAnswer{
+		Checks: []plugin.Check{{Name: "warehouse_type", Outcome: CheckFailed, Message: "It is interactive.",
+			Fix: "take another", Field: "target.warehouse"}}, Resume: []string{resumeSQL}}
 	_, err := Plan(t.Context(), w.deps(), scenario(), nil)
-	if !engine.HasCode(err, engine.CodeTarget) || !strings.Contains(err.Error(), "target.warehouse") || slices.Contains(w.sql, resumeSQL) {
+	if !engine.HasCode(err, engine.CodeTarget) || !strings.Contains(err.Error(), "target.warehouse") ||
+		slices.Contains(w.sql, resumeSQL) {
 		t.Fatalf("%v, executed %q", err, w.sql)
 	}
 	if f, err := Inspect(t.Context(), w.deps(), scenario()); err != nil || f.OK {
@@ -64,17 +70,23 @@ func TestAFailedCheckEndsThePreparation(t *testing.T) {
 // TestAllFailedChecksAreTold: one error, with each check's fix once.
 func TestAllFailedChecksAreTold(t *testing.T) {
 	w := newWorld()
-	w.preflight = &plugin.AdapterAnswer{Checks: []plugin.Check{{Name: "privileges", Outcome: CheckFailed, Message: "No USAGE.", Fix: "GRANT USAGE", Field: "target.warehouse"},
-		{Name: "role", Outcome: CheckOK, Message: "A role."}, {Name: "role", Outcome: CheckFailed, Message: "No role.", Fix: "take one"}, {Name: "privileges", Outcome: CheckFailed, Message: "No UPDATE.", Fix: "GRANT UPDATE", Field: "target.table_name"}}}
+	w.preflight = &plugin.AdapterAnswer{
+		Checks: []plugin.Check{{Name: "privileges", Outcome: CheckFailed, Message: "No USAGE.", Fix: "GRANT USAGE",
+			Field: "target.warehouse"},
+			{Name: "role", Outcome: CheckOK, Message: "A role."},
+			{Name: "role", Outcome: CheckFailed, Message: "No role.", Fix: "take one"},
+			{Name: "privileges", Outcome: CheckFailed, Message: "No UPDATE.", Fix: "GRANT UPDATE", Field: "target.table_name"}}}
 	_, err := Plan(t.Context(), w.deps(), scenario(), nil)
 	e := engine.AsError(err)
-	if e.Message != "No USAGE. No role. No UPDATE." || e.Hint != "take one" || len(e.Fields) != 2 || e.Fields[1].Hint != "GRANT UPDATE" {
+	if e.Message != "No USAGE. No role. No UPDATE." || e.Hint != "take one" || len(e.Fields) != 2 ||
+		e.Fields[1].Hint != "GRANT UPDATE" {
 		t.Errorf("%+v", e)
 	}
 }
 
 func TestAnAdapterMayDoNothingElseToAWarehouse(t *testing.T) {
-	for _, sql := range []string{`DROP WAREHOUSE "WH"`, `ALTER WAREHOUSE "WH" SET WAREHOUSE_SIZE = XLARGE`, `ALTER WAREHOUSE "WH" SUSPEND; DROP TABLE t`, `ALTER WAREHOUSE "W"H" SUSPEND`, ``} {
+	for _, sql := range []string{`DROP WAREHOUSE "WH"`, `ALTER WAREHOUSE "WH" SET WAREHOUSE_SIZE = XLARGE`,
+		`ALTER WAREHOUSE "WH" SUSPEND; DROP TABLE t`, `ALTER WAREHOUSE "W"H" SUSPEND`, ``} {
 		w := newWorld()
 		w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
 		w.preflight = &plugin.AdapterAnswer{Restore: []string{sql}}
@@ -96,7 +108,10 @@ func TestAnAdapterWithoutPreflight(t *testing.T) {
 			t.Fatalf("%s: %v, %+v", driver, err, p)
 		}
 		f, err := Inspect(t.Context(), w.deps(), scenario())
-		if err != nil || !f.OK || slices.ContainsFunc(f.Checks, func(c CheckResult) bool { return c.Outcome == CheckWarning && told(c.Message) }) != (driver == "snowflake") {
+		if err != nil || !f.OK || slices.ContainsFunc(f.Checks, func(c CheckResult) bool {
+			return c.Outcome == CheckWarning &&
+				told(c.Message)
+		}) != (driver == "snowflake") {
 			t.Fatalf("%s: %v, %+v", driver, err, f)
 		}
 	}

@@ -46,7 +46,8 @@ func (p *planner) mark(ctx context.Context, table string) {
 	}
 	p.ours = append(p.ours, table)
 	if err := k.Mark(ctx, table); err != nil && ctx.Err() == nil {
-		p.notes = append(p.notes, fmt.Sprintf("It is not stored in the database that Loadstone made this table, so later runs ask before they write to it: %v", err))
+		p.notes = append(p.notes, fmt.Sprintf("It is not stored in the database that Loadstone made this table, so later "+
+			"runs ask before they write to it: %v", err))
 	}
 }
 
@@ -72,7 +73,8 @@ func (p *planner) writes(ctx context.Context, plan *engine.Plan) ([]target.Writt
 		if !s.Writes && !s.Kind.Write() {
 			continue
 		}
-		w := target.Written{Table: "the tables of the statement " + s.ID, Opaque: true, Own: p.sc.Target.Prepare != nil, Rows: -1}
+		w := target.Written{Table: "the tables of the statement " + s.ID, Opaque: true, Own: p.sc.Target.Prepare != nil,
+			Rows: -1}
 		for _, t := range plan.Tables {
 			if t.Name == s.Table || s.Table == "" && len(plan.Tables) == 1 {
 				w = target.Written{Table: t.PhysicalName, Own: t.Own, Rows: t.Rows}
@@ -106,8 +108,11 @@ func sameName(quoted, plain string) bool {
 func foreign(list []target.Written) (asked []target.Written, err error) {
 	for _, w := range list {
 		if w.System {
-			return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The run would write to %s, a table of the database's own catalog (%s): that can destroy the database, and is never done.", w.Table, strings.Join(w.Statements, ", ")),
-				Fields: []engine.FieldError{{Field: "target.table_name", Message: "is a system catalog", Hint: "name a table of your own; reading a catalog is allowed"}}}
+			return nil, &engine.Error{Code: engine.CodeInvalid,
+				Message: fmt.Sprintf("The run would write to %s, a table of the database's own catalog (%s): that can destroy "+
+					"the database, and is never done.", w.Table, strings.Join(w.Statements, ", ")),
+				Fields: []engine.FieldError{{Field: "target.table_name", Message: "is a system catalog",
+					Hint: "name a table of your own; reading a catalog is allowed"}}}
 		}
 		if !w.Own {
 			asked = append(asked, w)
@@ -124,7 +129,8 @@ func (p *planner) mayWrite(ctx context.Context, plan *engine.Plan) error {
 	}
 	asked, err := foreign(list)
 	asked = slices.DeleteFunc(asked, func(w target.Written) bool {
-		return slices.ContainsFunc(slices.Concat(p.dropped, p.ours), func(name string) bool { return sameName(name, w.Table) })
+		return slices.ContainsFunc(slices.Concat(p.dropped, p.ours),
+			func(name string) bool { return sameName(name, w.Table) })
 	})
 	if err != nil || len(asked) == 0 {
 		return err
@@ -223,16 +229,19 @@ func (p *planner) checkWritten(ctx context.Context, f *Preflight) error {
 	f.Writes = append(f.Writes, asked...)
 	switch {
 	case len(asked) > 0 && p.sc.Target.AllowWrites:
-		f.add(CheckResult{Name: checkWrites, Outcome: CheckWarning, Field: allowWritesField, Message: writesLine(asked), Fix: "it is allowed; take target.allow_writes out to be asked again"})
+		f.add(CheckResult{Name: checkWrites, Outcome: CheckWarning, Field: allowWritesField, Message: writesLine(asked),
+			Fix: "it is allowed; take target.allow_writes out to be asked again"})
 	case len(asked) > 0:
 		f.OK = false
-		f.add(CheckResult{Name: checkWrites, Outcome: CheckFailed, Field: allowWritesField, Message: writesLine(asked), Fix: p.howToAllow()})
+		f.add(CheckResult{Name: checkWrites, Outcome: CheckFailed, Field: allowWritesField, Message: writesLine(asked),
+			Fix: p.howToAllow()})
 	case len(list) > 0:
 		names := make([]string, len(list))
 		for i, w := range list {
 			names[i] = w.Table
 		}
-		f.add(CheckResult{Name: checkWrites, Outcome: CheckOK, Message: "Only tables that Loadstone made are written to: " + strings.Join(names, ", ") + "."})
+		f.add(CheckResult{Name: checkWrites, Outcome: CheckOK, Message: "Only tables that Loadstone made are written to: " +
+			strings.Join(names, ", ") + "."})
 	}
 	return nil
 }

@@ -67,7 +67,8 @@ type csvFeed struct {
 // in the order of its binds. A value \N is NULL, and so is an empty one, unless
 // its bind is text. A first line that begins with at_ms is a heading.
 func NewCSV(text string, statements []engine.Statement, share, of int) plugin.Feed {
-	f := &csvFeed{lines: csv.NewReader(strings.NewReader(text)), statements: statements, index: map[string]int{}, share: share, of: max(of, 1)}
+	f := &csvFeed{lines: csv.NewReader(strings.NewReader(text)), statements: statements, index: map[string]int{},
+		share: share, of: max(of, 1)}
 	f.lines.FieldsPerRecord = -1
 	f.lines.ReuseRecord = true
 	for i, s := range statements {
@@ -79,7 +80,8 @@ func NewCSV(text string, statements []engine.Statement, share, of int) plugin.Fe
 func (f *csvFeed) Close() error { return nil }
 
 func (f *csvFeed) wrong(format string, args ...any) error {
-	return engine.InvalidField(csvField, fmt.Sprintf("line %d: ", f.line)+fmt.Sprintf(format, args...), "lines are: at_ms, statement, values in the order of its binds")
+	return engine.InvalidField(csvField, fmt.Sprintf("line %d: ", f.line)+fmt.Sprintf(format, args...),
+		"lines are: at_ms, statement, values in the order of its binds")
 }
 
 // Next reads until the chunk is full and no transaction is open.
@@ -223,7 +225,8 @@ func appendPause(b *plugin.Batch, gap time.Duration) {
 	}
 }
 
-var layouts = [...]string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999", "2006-01-02"}
+var layouts = [...]string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07", "2006-01-02 15:04:05.999999999",
+	"2006-01-02T15:04:05.999999999", "2006-01-02"}
 
 // value reads a text as a bind's type; texts and bytes are put into b.Data.
 func value(b *plugin.Batch, text string, t engine.ValueType) (plugin.Value, error) {

@@ -15,7 +15,8 @@ import (
 
 var statements = []engine.Statement{
 	{ID: "find", Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}},
-	{ID: "all", Binds: []engine.Bind{{Name: "i", Type: engine.TypeI64}, {Name: "f", Type: engine.TypeF64}, {Name: "t", Type: engine.TypeText},
+	{ID: "all", Binds: []engine.Bind{{Name: "i", Type: engine.TypeI64}, {Name: "f", Type: engine.TypeF64},
+		{Name: "t", Type: engine.TypeText},
 		{Name: "b", Type: engine.TypeBytes}, {Name: "y", Type: engine.TypeBool}, {Name: "at", Type: engine.TypeTimestamp}}},
 	{ID: "tick"},
 }
@@ -63,14 +64,18 @@ func drain(t interface{ Fatal(...any) }, f plugin.Feed) string {
 }
 
 func TestCSV(t *testing.T) {
-	const text = "at_ms,statement,id\n0,find,7\n10.5,tick\n10.5,BEGIN\n11,find,8\n12,find,\\N\n13,COMMIT\n3700000,find,-1\n" +
-		"3700001,all,1,2.5,\"a,\"\"b\"\"\nc\",\\x00ff,true,2024-01-01 00:00:00\n3700001,all,,,,,,\n3700001,BEGIN\n3700001,tick\n3700001,ROLLBACK\n"
+	const text = "at_ms,statement,id\n0,find,7\n10.5,tick\n10.5,BEGIN\n11,find,8\n12,find,\\N\n13,COMMIT\n3700000," +
+		"find,-1\n" +
+		"3700001,all,1,2.5,\"a,\"\"b\"\"\nc\",\\x00ff,true,2024-01-01 " +
+		"00:00:00\n3700001,all,,,,,,\n3700001,BEGIN\n3700001,tick\n3700001,ROLLBACK\n"
 	for _, c := range []struct {
 		share, of int
 		want      string
 	}{
-		{0, 1, `find,7 10.5ms tick BEGIN find,8 find,NULL COMMIT 1h0m0s 1m39.9895s find,-1 1ms all,1,2.5,"a,\"b\"\nc","\x00\xff",1,1704067200000000 all,NULL,NULL,"",NULL,NULL,NULL BEGIN tick ROLLBACK`},
-		{0, 2, `find,7 10.5ms BEGIN find,8 find,NULL COMMIT 1h0m0s 1m39.9905s all,1,2.5,"a,\"b\"\nc","\x00\xff",1,1704067200000000 BEGIN tick ROLLBACK`},
+		{0, 1,
+			`find,7 10.5ms tick BEGIN find,8 find,NULL COMMIT 1h0m0s 1m39.9895s find,-1 1ms all,1,2.5,"a,\"b\"\nc","\x00\xff",1,1704067200000000 all,NULL,NULL,"",NULL,NULL,NULL BEGIN tick ROLLBACK`},
+		{0, 2,
+			`find,7 10.5ms BEGIN find,8 find,NULL COMMIT 1h0m0s 1m39.9905s all,1,2.5,"a,\"b\"\nc","\x00\xff",1,1704067200000000 BEGIN tick ROLLBACK`},
 		{1, 2, `10.5ms tick 1h0m0s 1m39.9895s find,-1 1ms all,NULL,NULL,"",NULL,NULL,NULL`},
 		{6, 7, "1h0m0s 1m40.001s BEGIN tick ROLLBACK"},
 		{7, 8, ""},

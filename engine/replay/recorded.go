@@ -74,16 +74,19 @@ func (r *Recordings) Recorded(ctx context.Context, runID string) (*engine.Plan, 
 }
 
 // open reads the run, its plan, and the key slot of each worker.
-func (r *Recordings) open(ctx context.Context, runID string) (run engine.Run, plan *engine.Plan, slots map[string]int, err error) {
+func (r *Recordings) open(ctx context.Context, runID string) (run engine.Run, plan *engine.Plan, slots map[string]int,
+	err error) {
 	run, err = r.Store.Run(ctx, runID)
 	if errors.Is(err, store.ErrNotFound) {
-		return run, nil, nil, engine.InvalidField(runField, "there is no run "+runID, "its id is on the run's page and in GET /api/runs")
+		return run, nil, nil, engine.InvalidField(runField, "there is no run "+runID,
+			"its id is on the run's page and in GET /api/runs")
 	}
 	if err != nil {
 		return run, nil, nil, fmt.Errorf("reading the run to replay: %w", err)
 	}
 	if !run.Status.Terminal() {
-		return run, nil, nil, engine.InvalidField(runField, "the run is "+string(run.Status), "a run is replayed when it has ended")
+		return run, nil, nil, engine.InvalidField(runField, "the run is "+string(run.Status),
+			"a run is replayed when it has ended")
 	}
 	results, err := r.Store.Results(ctx, runID)
 	if err != nil {
@@ -106,7 +109,8 @@ func (r *Recordings) open(ctx context.Context, runID string) (run engine.Run, pl
 	}
 	for _, s := range plan.Statements {
 		if s.BindOrder != nil {
-			return run, nil, nil, engine.InvalidField(runField, "the values of its statement "+s.ID+" are in another order than its binds, which a replay cannot do", "")
+			return run, nil, nil, engine.InvalidField(runField, "the values of its statement "+s.ID+
+				" are in another order than its binds, which a replay cannot do", "")
 		}
 	}
 	return run, plan, slots, nil
@@ -140,7 +144,8 @@ func (r *Recordings) Feed(ctx context.Context, runID string, plan *engine.Plan, 
 	for _, s := range old.Statements {
 		n, ok := now[s.ID]
 		if !ok {
-			return nil, engine.InvalidField(runField, "this run has no statement "+s.ID+", which the recorded one has", "leave params.statements out")
+			return nil, engine.InvalidField(runField, "this run has no statement "+s.ID+", which the recorded one has",
+				"leave params.statements out")
 		}
 		f.statements = append(f.statements, n)
 		f.single = append(f.single, f.key(key{s.ID, false}))
@@ -154,9 +159,11 @@ func (r *Recordings) Feed(ctx context.Context, runID string, plan *engine.Plan, 
 			workers[e.Worker] = w
 		}
 		if len(f.list) == maxRecorded {
-			return engine.InvalidField(runField, fmt.Sprintf("the run has more than the %d executions that a replay takes", maxRecorded), "replay a shorter run")
+			return engine.InvalidField(runField,
+				fmt.Sprintf("the run has more than the %d executions that a replay takes", maxRecorded), "replay a shorter run")
 		}
-		f.list = append(f.list, recorded{due: e.Due, worker: w, key: f.key(key{e.Statement, e.Transaction}), connSeq: uint64(e.Connection)<<32 | uint64(e.Seq)})
+		f.list = append(f.list, recorded{due: e.Due, worker: w, key: f.key(key{e.Statement, e.Transaction}),
+			connSeq: uint64(e.Connection)<<32 | uint64(e.Seq)})
 		return nil
 	})
 	if err != nil {
@@ -214,18 +221,21 @@ func (r *Recordings) workload(ctx context.Context, plan *engine.Plan) (plugin.Wo
 	w, err := r.Plugins.Workload(ctx, plan.Workload.SHA256)
 	if err != nil {
 		return nil, &engine.Error{Code: engine.CodePlugin, Cause: err,
-			Message: fmt.Sprintf("The run cannot be replayed: its workload plugin %s %s (%.12s) is not here any more.", plan.Workload.Name, plan.Workload.Version, plan.Workload.SHA256),
-			Hint:    "a replay makes the values again with the very plugin that made them"}
+			Message: fmt.Sprintf("The run cannot be replayed: its workload plugin %s %s (%.12s) is not here any more.",
+				plan.Workload.Name, plan.Workload.Version, plan.Workload.SHA256),
+			Hint: "a replay makes the values again with the very plugin that made them"}
 	}
 	return w, nil
 }
 
-func (r *Recordings) stream(ctx context.Context, plan *engine.Plan, seed int64, slot int, params json.RawMessage) (*original, error) {
+func (r *Recordings) stream(ctx context.Context, plan *engine.Plan, seed int64, slot int,
+	params json.RawMessage) (*original, error) {
 	w, err := r.workload(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
-	s, err := w.Open(ctx, plugin.OpenRequest{Seed: engine.StreamSeed(seed, slot), KeySlot: slot, KeySlots: plan.KeySlots, Params: params, Tables: plan.Tables, Pools: plan.Pools}, plan.Statements)
+	s, err := w.Open(ctx, plugin.OpenRequest{Seed: engine.StreamSeed(seed, slot), KeySlot: slot, KeySlots: plan.KeySlots,
+		Params: params, Tables: plan.Tables, Pools: plan.Pools}, plan.Statements)
 	if err != nil {
 		return nil, fmt.Errorf("opening the workload of the recorded run: %w", err)
 	}
@@ -331,8 +341,9 @@ type original struct {
 func (o *original) take(f *recordedFeed, k int32) (operations, error) {
 	for len(o.waiting[k]) == 0 {
 		if o.ahead > maxAhead || f.room < 0 {
-			return operations{}, &engine.Error{Code: engine.CodePlugin, Message: "The recorded run cannot be replayed: its workload gives other operations than the run executed.",
-				Hint: "a run that dropped operations, or whose plugin is not repeatable, cannot be paired with its recording"}
+			return operations{}, &engine.Error{Code: engine.CodePlugin,
+				Message: "The recorded run cannot be replayed: its workload gives other operations than the run executed.",
+				Hint:    "a run that dropped operations, or whose plugin is not repeatable, cannot be paired with its recording"}
 		}
 		if err := o.pull(f); err != nil {
 			return operations{}, err
@@ -349,7 +360,8 @@ func (o *original) take(f *recordedFeed, k int32) (operations, error) {
 func (o *original) pull(f *recordedFeed) error {
 	err := o.stream.Fill(&o.batch, fillSize)
 	if errors.Is(err, plugin.ErrEnded) {
-		return &engine.Error{Code: engine.CodePlugin, Message: "The recorded run cannot be replayed: its workload gives fewer operations than the run executed."}
+		return &engine.Error{Code: engine.CodePlugin,
+			Message: "The recorded run cannot be replayed: its workload gives fewer operations than the run executed."}
 	}
 	if err != nil {
 		return fmt.Errorf("making the operations of the recorded run: %w", err)

@@ -77,12 +77,14 @@ type past struct {
 func (p *past) Workload(context.Context, string) (plugin.Workload, error) { return counting{}, nil }
 
 func (p *past) Run(context.Context, string) (engine.Run, error) {
-	return engine.Run{Status: p.status, Scenario: engine.Scenario{Workload: engine.Workload{Seed: 7, Params: json.RawMessage(`{}`)}}}, nil
+	return engine.Run{Status: p.status,
+		Scenario: engine.Scenario{Workload: engine.Workload{Seed: 7, Params: json.RawMessage(`{}`)}}}, nil
 }
 
 func (p *past) Results(context.Context, string) ([]engine.TestResult, error) {
 	zero, one := 0, 1
-	return []engine.TestResult{{Plan: &engine.Plan{Statements: statements[:1], KeySlots: 8}}, {WorkerID: "a", WorkerGroupID: &zero}, {WorkerID: "b", WorkerGroupID: &one}}, nil
+	return []engine.TestResult{{Plan: &engine.Plan{Statements: statements[:1], KeySlots: 8}},
+		{WorkerID: "a", WorkerGroupID: &zero}, {WorkerID: "b", WorkerGroupID: &one}}, nil
 }
 
 func (p *past) Executions(_ context.Context, _ string, fn func(Execution) error) error {
@@ -104,7 +106,8 @@ func TestARecordedRunIsMadeAgain(t *testing.T) {
 		for slot, worker := range []string{"a", "b"} {
 			due := i*1_000_000 + int64(slot)*300_000
 			want[int64(slot)*1000+i] = time.Duration(due)
-			p.list = append(p.list, Execution{Worker: worker, Statement: "find", Transaction: i%10 == 9, Due: 1_700_000_000_000_000_000 + due, Seq: uint32(i)})
+			p.list = append(p.list, Execution{Worker: worker, Statement: "find", Transaction: i%10 == 9,
+				Due: 1_700_000_000_000_000_000 + due, Seq: uint32(i)})
 		}
 	}
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(p.list), func(i, j int) { p.list[i], p.list[j] = p.list[j], p.list[i] })
@@ -178,7 +181,8 @@ func TestWhatCannotBeReplayed(t *testing.T) {
 	o := &original{stream: s, waiting: map[int32][]operations{}}
 	large := f.(*recordedFeed)
 	large.room = 1 << 20
-	if _, err := o.take(large, 99); err == nil || !strings.Contains(err.Error(), "gives other operations") || s.batches > 1 {
+	if _, err := o.take(large, 99); err == nil || !strings.Contains(err.Error(), "gives other operations") ||
+		s.batches > 1 {
 		t.Errorf("%v after %d batches", err, s.batches)
 	}
 	if !slices.Equal(b.Ops, nil) {

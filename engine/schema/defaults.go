@@ -45,7 +45,8 @@ func WrongDefault(text []byte) (*engine.FieldError, error) {
 var (
 	byName = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 	inList = []string{"allOf", "anyOf", "oneOf", "prefixItems", "items"}
-	single = []string{"items", "additionalProperties", "additionalItems", "contains", "if", "then", "else", "not", "unevaluatedProperties", "unevaluatedItems"}
+	single = []string{"items", "additionalProperties", "additionalItems", "contains", "if", "then", "else", "not",
+		"unevaluatedProperties", "unevaluatedItems"}
 )
 
 // walk calls visit for a schema and each schema in it, with its JSON pointer and the
@@ -61,7 +62,8 @@ func walk(value any, pointer, names []string, visit func(node map[string]any, po
 	for _, keyword := range byName {
 		parts, _ := node[keyword].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(parts)) {
-			if err := walk(parts[name], slices.Concat(pointer, []string{"/", keyword, "/", escape(name)}), append(slices.Clone(names), name), visit); err != nil {
+			if err := walk(parts[name], slices.Concat(pointer, []string{"/", keyword, "/", escape(name)}),
+				append(slices.Clone(names), name), visit); err != nil {
 				return err
 			}
 		}
@@ -69,7 +71,8 @@ func walk(value any, pointer, names []string, visit func(node map[string]any, po
 	for _, keyword := range inList {
 		parts, _ := node[keyword].([]any)
 		for i, part := range parts {
-			if err := walk(part, slices.Concat(pointer, []string{"/", keyword, "/", strconv.Itoa(i)}), names, visit); err != nil {
+			if err := walk(part, slices.Concat(pointer, []string{"/", keyword, "/", strconv.Itoa(i)}), names,
+				visit); err != nil {
 				return err
 			}
 		}

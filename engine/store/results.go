@@ -23,7 +23,8 @@ type Results interface {
 	FiguresIn(ctx context.Context, runID, workerID string, w engine.Window) (*engine.Figures, error)
 	// FiguresByWorker is FiguresIn of the whole run and of each of its named run workers,
 	// in their order, in one reading. Where the run stood still is told of the whole only.
-	FiguresByWorker(ctx context.Context, runID string, workerIDs []string, w engine.Window) (run *engine.Figures, workers []*engine.Figures, err error)
+	FiguresByWorker(ctx context.Context, runID string, workerIDs []string, w engine.Window) (run *engine.Figures,
+		workers []*engine.Figures, err error)
 	// SecondsIn reads every execution of the run and returns the window second by
 	// second, the last of which may be shorter; of more than an hour, neighbours are
 	// merged to at most 3600 elements. Empty for a run without a measurement.

@@ -55,11 +55,13 @@ type Views interface {
 	Series(ctx context.Context, runID string, w Window) (points []engine.Point, resolution float64, err error)
 	// WorkerSeries is Series for one run worker, workerID "" all of them;
 	// Most counts the points of all together, of which each has 20 at least.
-	WorkerSeries(ctx context.Context, runID, workerID string, w Window) (points []WorkerPoint, resolution float64, err error)
+	WorkerSeries(ctx context.Context, runID, workerID string, w Window) (points []WorkerPoint, resolution float64,
+		err error)
 	// WarehousePolls returns the polls of a run's warehouse in the window, oldest first. Where
 	// there are more than Most, each stands for those of a stretch of resolution seconds: it is
 	// the last of them, with the most queries that ran and waited in any. resolution is 5 otherwise.
-	WarehousePolls(ctx context.Context, runID string, w Window) (polls []engine.WarehousePoint, resolution float64, err error)
+	WarehousePolls(ctx context.Context, runID string, w Window) (polls []engine.WarehousePoint, resolution float64,
+		err error)
 	// WarehouseSlots returns the run's warehouse in slots of five seconds, oldest first; of more
 	// than Most it leaves out evenly, and a slot has the longest queue until the next one.
 	WarehouseSlots(ctx context.Context, runID string, w Window) ([]engine.WarehouseSlot, error)

@@ -30,7 +30,8 @@ type SecretKeeper interface {
 // ErrOtherAddress is the error of a connection string whose masked secrets were
 // saved for another address.
 var ErrOtherAddress = &engine.Error{Code: engine.CodeInvalid,
-	Message: "The saved password is not sent to another server, user or kind of protection than it was saved with.", Hint: "Type the password again."}
+	Message: "The saved password is not sent to another server, user or kind of protection than it was saved with.",
+	Hint:    "Type the password again."}
 
 // Secrets are the secret keepers by the names of their drivers. The zero value
 // knows none, and hides everything.

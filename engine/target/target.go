@@ -80,7 +80,8 @@ type Database interface {
 	// the rows so far through progress. next returns the next rows or nil at the end.
 	// Either all rows are in afterwards or, on an error, none. next and progress
 	// may run on another goroutine, one call at a time and none after the return.
-	Load(ctx context.Context, table string, columns []engine.Column, next func() (plugin.Rows, error), progress func(rows int64)) (int64, error)
+	Load(ctx context.Context, table string, columns []engine.Column, next func() (plugin.Rows, error),
+		progress func(rows int64)) (int64, error)
 	// Connect opens one connection for load, with its session statements run and
 	// the frozen statements prepared.
 	Connect(ctx context.Context, statements []engine.Statement) (Conn, error)
@@ -152,11 +153,13 @@ type Streamer interface {
 	// Stream runs one SQL text as Query does, without its limit of bytes, and calls
 	// row for each row as it arrives, after columns with their names. The values are as
 	// in ResultSet; the slice is reused. An error of either ends the query and is returned.
-	Stream(ctx context.Context, sql string, args []any, columns func(names []string) error, row func(values []any) error) error
+	Stream(ctx context.Context, sql string, args []any, columns func(names []string) error,
+		row func(values []any) error) error
 }
 
 // Stream runs a query on db row by row, through Query when db cannot stream.
-func Stream(ctx context.Context, db Database, sql string, args []any, columns func(names []string) error, row func(values []any) error) error {
+func Stream(ctx context.Context, db Database, sql string, args []any, columns func(names []string) error,
+	row func(values []any) error) error {
 	if s, ok := db.(Streamer); ok {
 		return s.Stream(ctx, sql, args, columns, row)
 	}
@@ -182,7 +185,8 @@ type Conn interface {
 	Exec(ctx context.Context, b *plugin.Batch, op plugin.Op, res *Result) error
 	// Broken reports that the connection cannot be used any more.
 	Broken() bool
-	// Cancel asks the server to cancel what is in flight, and does nothing when nothing is; safe to call from another goroutine.
+	// Cancel asks the server to cancel what is in flight, and does nothing when nothing is; safe to call from another
+	// goroutine.
 	Cancel(ctx context.Context) error
 	// Close may be called from another goroutine, and twice; an Exec under way
 	// then returns an error of class connection.

@@ -14,7 +14,8 @@ var (
 	// A password between a user and a host: scheme://user:secret@host, user:secret@account.
 	addressSecret = regexp.MustCompile(`([^\s:@/'"]*:)([^\s/:][^\s]*|:[^\s]+)@([^\s])`)
 	// A password by its name: password=secret, PGPASSWORD: secret, "token": "secret".
-	namedSecret = regexp.MustCompile(`(?i)(\w*(?:password|passwd|pwd|passphrase|secret|token|api_?key|private_?key)["']?\s*[:=]\s*)('[^']*'|"[^"]*"|[^\s&;,]+)`)
+	namedSecret = regexp.MustCompile(
+		`(?i)(\w*(?:password|passwd|pwd|passphrase|secret|token|api_?key|private_?key)["']?\s*[:=]\s*)('[^']*'|"[^"]*"|[^\s&;,]+)`)
 )
 
 // MaskComments returns the document with what looks like a password in its

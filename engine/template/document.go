@@ -69,7 +69,8 @@ func fromJSON(source []byte) []byte {
 			switch {
 			case r == '"' || r == '\\':
 				out = append(out, '\\', byte(r))
-			case r < 0x20 || (r >= 0x7f && r < 0xa0) || r == '\u2028' || r == '\u2029' || (r >= 0xfff0 && r <= 0xffff) || r == '\ufeff':
+			case r < 0x20 || (r >= 0x7f && r < 0xa0) || r == '\u2028' || r == '\u2029' || (r >= 0xfff0 && r <= 0xffff) ||
+				r == '\ufeff':
 				out = fmt.Appendf(out, `\u%04x`, r)
 			default:
 				out = utf8.AppendRune(out, r)
@@ -93,7 +94,8 @@ func read(source []byte) (*document, error) {
 // parse returns the one group of fields that the text holds, before any alias is followed.
 func parse(source []byte) (*yaml.Node, error) {
 	if len(source) > maxBytes {
-		return nil, &engine.Error{Code: engine.CodeTooLarge, Message: fmt.Sprintf("The template has %d bytes; at most %d are allowed.", len(source), maxBytes)}
+		return nil, &engine.Error{Code: engine.CodeTooLarge,
+			Message: fmt.Sprintf("The template has %d bytes; at most %d are allowed.", len(source), maxBytes)}
 	}
 	source = fromJSON(source)
 	dec := yaml.NewDecoder(bytes.NewReader(source))
@@ -106,7 +108,8 @@ func parse(source []byte) (*yaml.Node, error) {
 	}
 	var second yaml.Node
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
-		return nil, invalid("(document)", "holds more than one YAML document", "remove what follows the line ---", second.Line)
+		return nil, invalid("(document)", "holds more than one YAML document", "remove what follows the line ---",
+			second.Line)
 	}
 	if len(node.Content) == 0 || resolve(node.Content[0]).Kind != yaml.MappingNode {
 		return nil, invalid("(document)", "is not a group of fields", "start with name:, target: and workload:", node.Line)
@@ -178,10 +181,12 @@ func (w *walker) value(n *yaml.Node) (any, error) {
 	w.nodes++
 	w.bytes += len(n.Value)
 	if w.nodes > maxNodes || len(w.steps) > maxDepth {
-		return nil, w.refuse("the document is too large or too deep", fmt.Sprintf("at most %d values, %d levels", maxNodes, maxDepth), line)
+		return nil, w.refuse("the document is too large or too deep",
+			fmt.Sprintf("at most %d values, %d levels", maxNodes, maxDepth), line)
 	}
 	if w.bytes > maxExpanded {
-		return nil, w.refuse("the document is too large", fmt.Sprintf("at most %d bytes with every alias (*name) written out", maxExpanded), line)
+		return nil, w.refuse("the document is too large",
+			fmt.Sprintf("at most %d bytes with every alias (*name) written out", maxExpanded), line)
 	}
 	at := len(w.steps)
 	switch n.Kind {
@@ -224,7 +229,8 @@ func (w *walker) object(n *yaml.Node) (any, error) {
 	}
 	if wrong != nil {
 		w.steps = append(w.steps, "<<")
-		return nil, w.refuse("merges something that is not a group of fields", "write <<: *name, where &name stands before a group of fields, or a list of such", wrong.Line)
+		return nil, w.refuse("merges something that is not a group of fields",
+			"write <<: *name, where &name stands before a group of fields, or a list of such", wrong.Line)
 	}
 	for _, f := range fields {
 		key := f.key
@@ -233,7 +239,8 @@ func (w *walker) object(n *yaml.Node) (any, error) {
 			return nil, w.refuse("has a field name that is not text", "", key.Line)
 		}
 		if len(key.Value) > maxName {
-			return nil, w.refuse(fmt.Sprintf("has a field name of %d bytes; at most %d are possible", len(key.Value), maxName), "shorten it", key.Line)
+			return nil, w.refuse(fmt.Sprintf("has a field name of %d bytes; at most %d are possible", len(key.Value), maxName),
+				"shorten it", key.Line)
 		}
 		w.bytes += len(key.Value)
 		w.steps = append(w.steps, key.Value)
@@ -336,7 +343,8 @@ func (w *walker) scalar(n *yaml.Node) (any, error) {
 		}
 		return n.Value, nil
 	default:
-		return nil, w.refuse(fmt.Sprintf("has the type %s, which a template cannot hold", clip(n.ShortTag())), "write text, a number, true or false", n.Line)
+		return nil, w.refuse(fmt.Sprintf("has the type %s, which a template cannot hold", clip(n.ShortTag())),
+			"write text, a number, true or false", n.Line)
 	}
 }
 
@@ -355,7 +363,8 @@ func (w *walker) number(n *yaml.Node) (any, error) {
 		return json.Number(strconv.FormatUint(v, 10)), nil
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, w.refuse(fmt.Sprintf("%s is not a number that can be used", clip(n.Value)), "write a finite number", n.Line)
+			return nil, w.refuse(fmt.Sprintf("%s is not a number that can be used", clip(n.Value)), "write a finite number",
+				n.Line)
 		}
 		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 			return int64(v), nil

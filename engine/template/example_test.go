@@ -27,7 +27,8 @@ func ExampleParse() {
 
 // Every field that cannot be used is named, not the first one only.
 func ExampleParse_wrong() {
-	_, err := template.Parse([]byte("name: x\ntarget: {connection: playground, table: orders}\nworkload: {plugin: mix, duration_seconds: -1}\n"))
+	_, err := template.Parse([]byte("name: x\ntarget: {connection: playground, table: orders}\nworkload: {plugin: mix, " +
+		"duration_seconds: -1}\n"))
 	for _, f := range engine.AsError(err).Fields {
 		fmt.Println(f.Field)
 	}
@@ -38,7 +39,8 @@ func ExampleParse_wrong() {
 
 // Fields are replaced by their paths; comments stay.
 func ExampleSetAll() {
-	changed, err := template.SetAll([]byte(lookups), []template.Assignment{{Path: "workload.duration_seconds", Value: "5"}})
+	changed, err := template.SetAll([]byte(lookups),
+		[]template.Assignment{{Path: "workload.duration_seconds", Value: "5"}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -38,22 +38,27 @@ func TestHostileTemplatesCostWhatTheyWeigh(t *testing.T) {
 	}
 	many := "[" + strings.Repeat("1,", 15_000) + "1]"
 	for name, c := range map[string]struct{ source, blames string }{
-		"text by alias":       {head + "x: &x " + long + "\nworkload: {plugin: mix, params: {y: [" + strings.Repeat("*x,", 5000) + "]}}\n", "workload.params.y[10"},
-		"names by alias":      {head + "x: &x {" + strings.Repeat("n", 500) + ": 1}\nworkload: {plugin: mix, params: {y: [" + strings.Repeat("*x,", 8000) + "]}}\n", "workload.params.y["},
-		"aliases of aliases":  {head + "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d]\n", "e["},
+		"text by alias": {head + "x: &x " + long + "\nworkload: {plugin: mix, params: {y: [" +
+			strings.Repeat("*x,", 5000) + "]}}\n", "workload.params.y[10"},
+		"names by alias": {head + "x: &x {" + strings.Repeat("n", 500) + ": 1}\nworkload: {plugin: mix, params: {y: [" +
+			strings.Repeat("*x,", 8000) + "]}}\n", "workload.params.y["},
+		"aliases of aliases": {head + "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c " +
+			"[*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d]\n", "e["},
 		"a long name":         {head + "? " + long + "\n: " + many + "\n", "(document)"},
 		"a long name in JSON": {`{"name":"a","` + strings.Repeat("k", 900) + `":` + many + `}`, "(document)"},
 		"long names, nested":  {head + "workload: " + nested(strings.Repeat("k", 500), 35, many) + "\n", "workload.kkk"},
 		"unknown fields":      {head + numbered(19_000, "unknownfield%d: 1"), "unknownfield"},
 		"unknown values":      {head + "workload: {plugin: mix}\nthresholds: " + many + "\n", "thresholds"},
 		"a long tag":          {head + "x: !" + long + " 1\n", "x"},
-		"a long number":       {head + "workload: {plugin: mix, duration_seconds: 1" + strings.Repeat("0", 20<<10) + "}\n", "workload.duration_seconds"},
+		"a long number": {head + "workload: {plugin: mix, duration_seconds: 1" + strings.Repeat("0", 20<<10) + "}\n",
+			"workload.duration_seconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
 			cost := allocated(func() { _, err = Parse([]byte(c.source)) })
 			e := engine.AsError(err)
-			if !engine.HasCode(err, engine.CodeInvalid) || len(e.Fields) == 0 || !strings.HasPrefix(e.Fields[0].Field, c.blames) {
+			if !engine.HasCode(err, engine.CodeInvalid) || len(e.Fields) == 0 ||
+				!strings.HasPrefix(e.Fields[0].Field, c.blames) {
 				t.Fatalf("it is refused with %.300v", err)
 			}
 			if size := len(err.Error()); size > 64<<10 {
@@ -110,7 +115,8 @@ func TestManyFieldsAreSetAtOnce(t *testing.T) {
 	if string(step) != string(many) {
 		t.Error("all at once is not one after another")
 	}
-	if _, err := SetAll(source, append(all, Assignment{Path: "name.x", Value: "1"})); !engine.HasCode(err, engine.CodeInvalid) {
+	if _, err := SetAll(source, append(all, Assignment{Path: "name.x", Value: "1"})); !engine.HasCode(err,
+		engine.CodeInvalid) {
 		t.Errorf("a path below a text: %v", err)
 	}
 }
@@ -122,8 +128,9 @@ func TestErrorsNameTheLineOfTheirField(t *testing.T) {
 		t.Fatal(err)
 	}
 	for field, line := range map[string]int{
-		"a.b": 1, "a.b.q": 1, "a.c": 5, "a.c[0]": 5, "a.c[1]": 6, "a.c[1].z": 7, "a.c[1].q": 6, "a.c[7]": 5, "a.d": 8, "a.d.z": 7,
-		"a[0]": 9, "a.abc": 3, "a.ab": 10, "nowhere": 0, "": 0,
+		"a.b": 1, "a.b.q": 1, "a.c": 5, "a.c[0]": 5, "a.c[1]": 6, "a.c[1].z": 7, "a.c[1].q": 6, "a.c[7]": 5, "a.d": 8,
+		"a.d.z": 7,
+		"a[0]":  9, "a.abc": 3, "a.ab": 10, "nowhere": 0, "": 0,
 	} {
 		if got := doc.lineOf(field); got != line {
 			t.Errorf("%q is in line %d, not in %d", field, got, line)

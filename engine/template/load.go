@@ -36,7 +36,8 @@ func translateLoad(workload map[string]any) {
 		workload["duration_seconds"] = whole(total)
 	}
 	if workload["load_mode"] == string(engine.LoadQPS) && workload["concurrent_connections"] == nil {
-		workload["concurrent_connections"] = int64(min(max(math.Ceil(peak/ratePerConnection), fewestOfOpenLoop), mostOfOpenLoop))
+		workload["concurrent_connections"] = int64(min(max(math.Ceil(peak/ratePerConnection), fewestOfOpenLoop),
+			mostOfOpenLoop))
 	}
 }
 
@@ -80,17 +81,20 @@ func checkLoad(w engine.Workload, add func(field, message, hint string)) {
 	}
 	switch {
 	case open && paced && w.TargetQPS != nil:
-		add("workload.target_qps", "has no meaning with arrival: workload", "the workload's delays are the schedule; remove the rate, or choose constant or poisson")
+		add("workload.target_qps", "has no meaning with arrival: workload",
+			"the workload's delays are the schedule; remove the rate, or choose constant or poisson")
 	case open && !paced && w.TargetQPS == nil && !rates:
 		add("workload.target_qps", "is required in QPS mode", "operations per second, for example 500")
 	case !open && w.TargetQPS != nil:
 		add("workload.target_qps", "has no meaning in "+string(w.LoadMode)+" mode", "remove it, or set load_mode: QPS")
 	}
 	if !open && w.Arrival != engine.ArrivalConstant && (!w.Searches() || paced) {
-		add("workload.arrival", string(w.Arrival)+" has no meaning in "+string(w.LoadMode)+" mode", "remove it, or set load_mode: QPS")
+		add("workload.arrival", string(w.Arrival)+" has no meaning in "+string(w.LoadMode)+" mode",
+			"remove it, or set load_mode: QPS")
 	}
 	if open && w.ThinkTimeMs > 0 {
-		add("workload.think_time_ms", "has no meaning in QPS mode", "operations are due on a schedule, whatever the ones before do; remove it")
+		add("workload.think_time_ms", "has no meaning in QPS mode",
+			"operations are due on a schedule, whatever the ones before do; remove it")
 	}
 	if len(w.Stages) > 0 {
 		checkStages(w, add)
@@ -103,7 +107,8 @@ func checkStages(w engine.Workload, add func(field, message, hint string)) {
 		add("workload.stages", "has no meaning in FIND_MAX_CONCURRENCY mode", "the search chooses its own steps; remove it")
 		return
 	case w.LoadMode == engine.LoadQPS && w.Arrival == engine.ArrivalWorkload:
-		add("workload.stages", "has no meaning with arrival: workload", "the workload's delays are the schedule; remove the stages, or choose constant or poisson")
+		add("workload.stages", "has no meaning with arrival: workload",
+			"the workload's delays are the schedule; remove the stages, or choose constant or poisson")
 		return
 	}
 	total := 0.0
@@ -116,13 +121,16 @@ func checkStages(w engine.Workload, add func(field, message, hint string)) {
 		case w.LoadMode == engine.LoadQPS && s.TargetQPS == nil:
 			add(field+".target_qps", "is required in QPS mode", "the operations per second at the end of the stage")
 		case w.LoadMode == engine.LoadConcurrency && s.Connections == nil:
-			add(field+".connections", "is required in CONCURRENCY mode", "the connections at the end of the stage; for rates set load_mode: QPS")
+			add(field+".connections", "is required in CONCURRENCY mode",
+				"the connections at the end of the stage; for rates set load_mode: QPS")
 		}
 	}
 	switch {
 	case total > longestMeasurement:
-		add("workload.stages", fmt.Sprintf("last %.6g s in all, at most %d are allowed", total, longestMeasurement), "a week is the longest measurement")
+		add("workload.stages", fmt.Sprintf("last %.6g s in all, at most %d are allowed", total, longestMeasurement),
+			"a week is the longest measurement")
 	case math.Abs(total-w.DurationSeconds) > 1e-6*total:
-		add("workload.duration_seconds", fmt.Sprintf("is %.6g, but the stages last %.6g s in all", w.DurationSeconds, total), "leave it out: the stages follow each other and say how long the measurement is")
+		add("workload.duration_seconds", fmt.Sprintf("is %.6g, but the stages last %.6g s in all", w.DurationSeconds, total),
+			"leave it out: the stages follow each other and say how long the measurement is")
 	}
 }

@@ -48,9 +48,11 @@ func targetsOf(root map[string]any) []map[string]any {
 func oneTarget(root map[string]any) []engine.FieldError {
 	switch {
 	case root["target"] == nil && root["matrix"] == nil:
-		return []engine.FieldError{{Field: "target", Message: "is required", Hint: "which table of which database takes the load; or matrix, for several"}}
+		return []engine.FieldError{{Field: "target", Message: "is required",
+			Hint: "which table of which database takes the load; or matrix, for several"}}
 	case root["target"] != nil && root["matrix"] != nil:
-		return []engine.FieldError{{Field: "matrix", Message: "and target cannot both be given", Hint: "put the target into matrix.targets, or remove the matrix"}}
+		return []engine.FieldError{{Field: "matrix", Message: "and target cannot both be given",
+			Hint: "put the target into matrix.targets, or remove the matrix"}}
 	}
 	return nil
 }
@@ -92,11 +94,14 @@ func checkMatrix(s engine.Scenario, add func(field, message, hint string)) {
 	seen := map[string]int{}
 	for i, t := range s.Matrix.Targets {
 		if first, ok := seen[t.Label]; ok {
-			add(fmt.Sprintf("matrix.targets[%d].label", i), fmt.Sprintf("%q is that of matrix.targets[%d] too", t.Label, first), "give each target a label of its own")
+			add(fmt.Sprintf("matrix.targets[%d].label", i), fmt.Sprintf("%q is that of matrix.targets[%d] too", t.Label, first),
+				"give each target a label of its own")
 		}
 		seen[t.Label] = i
 	}
-	if s.Workload.Feed != nil && s.Workload.Feed.CSV != "" && len(s.Workload.Feed.CSV)*len(s.Matrix.Targets) > engine.MaxFeedCSV {
-		add("workload.feed.csv", "is kept with each run, which is too much for so many targets", "replay a recorded run, or fewer targets")
+	if s.Workload.Feed != nil && s.Workload.Feed.CSV != "" &&
+		len(s.Workload.Feed.CSV)*len(s.Matrix.Targets) > engine.MaxFeedCSV {
+		add("workload.feed.csv", "is kept with each run, which is too much for so many targets",
+			"replay a recorded run, or fewer targets")
 	}
 }

@@ -36,7 +36,8 @@ func TestMatrix(t *testing.T) {
 	if strings.Join(labels, ",") != "postgres,snowflake_hybrid,mine,postgres 4" {
 		t.Errorf("labels %q", labels)
 	}
-	if m.Targets[0].Prepare.IfExists != engine.IfExistsUse || m.Targets[1].Adapter != "snowflake_hybrid" || m.Targets[1].Connection.DSN != "postgres://u@h/d" {
+	if m.Targets[0].Prepare.IfExists != engine.IfExistsUse || m.Targets[1].Adapter != "snowflake_hybrid" ||
+		m.Targets[1].Connection.DSN != "postgres://u@h/d" {
 		t.Errorf("targets %+v", m.Targets)
 	}
 	// What it becomes can be read again, as JSON and as YAML, and so can each of its runs.
@@ -65,13 +66,18 @@ func TestMatrix(t *testing.T) {
 
 func TestMatrixRefusals(t *testing.T) {
 	for field, text := range map[string]string{
-		"target":                              "name: x\nworkload: {plugin: mix}",
-		"matrix":                              "name: x\ntarget: {connection: p}\nmatrix: {targets: [{connection: p}]}\nworkload: {plugin: mix}",
-		"matrix.targets":                      "name: x\nmatrix: {targets: []}\nworkload: {plugin: mix}",
-		"matrix.targets[0].tabel_name":        "name: x\nmatrix: {targets: [{connection: p, tabel_name: p}]}\nworkload: {plugin: mix}",
-		"matrix.targets[1].label":             "name: x\nmatrix: {targets: [{label: a, connection: p}, {label: a, connection: q}]}\nworkload: {plugin: mix}",
-		"matrix.targets[0].connection.dsn":    "name: x\nmatrix: {targets: [{connection: {driver: postgres}}]}\nworkload: {plugin: mix}",
-		"matrix.targets[0].prepare.if_exists": "name: x\nmatrix: {targets: [{connection: p, prepare: {if_exists: maybe}}]}\nworkload: {plugin: mix}",
+		"target": "name: x\nworkload: {plugin: mix}",
+		"matrix": "name: x\ntarget: {connection: p}\nmatrix: {targets: [{connection: " +
+			"p}]}\nworkload: {plugin: mix}",
+		"matrix.targets": "name: x\nmatrix: {targets: []}\nworkload: {plugin: mix}",
+		"matrix.targets[0].tabel_name": "name: x\nmatrix: {targets: [{connection: p, tabel_name: p}]}\nworkload: " +
+			"{plugin: mix}",
+		"matrix.targets[1].label": "name: x\nmatrix: {targets: [{label: a, connection: p}, {label: a, " +
+			"connection: q}]}\nworkload: {plugin: mix}",
+		"matrix.targets[0].connection.dsn": "name: x\nmatrix: {targets: [{connection: {driver: postgres}}]}\nworkload: " +
+			"{plugin: mix}",
+		"matrix.targets[0].prepare.if_exists": "name: x\nmatrix: {targets: [{connection: p, prepare: {if_exists: " +
+			"maybe}}]}\nworkload: {plugin: mix}",
 	} {
 		_, err := Parse([]byte(text))
 		var e *engine.Error

@@ -10,11 +10,16 @@ import (
 
 func TestYAMLMergeKeysWork(t *testing.T) {
 	for name, text := range map[string]string{
-		"an alias":        "name: x\ntarget: {<<: {connection: playground, adapter: postgres}, table_name: t}\nworkload: {plugin: mix}\n",
-		"a list":          "name: x\ntarget: {<<: [{connection: playground}, {connection: other, adapter: postgres}], table_name: t}\nworkload: {plugin: mix}\n",
-		"its own wins":    "name: x\ntarget: {<<: {connection: other, table_name: t}, connection: playground, adapter: postgres}\nworkload: {plugin: mix}\n",
-		"merged in turn":  "name: x\ntarget: {<<: {<<: {connection: playground}, adapter: postgres}, table_name: t}\nworkload: {plugin: mix}\n",
-		"around the list": "name: x\nworkload: {plugin: mix}\nmatrix: {targets: [&a {connection: playground, adapter: postgres, table_name: t, label: a}, {<<: *a, label: b}]}\n",
+		"an alias": "name: x\ntarget: {<<: {connection: playground, adapter: postgres}, table_name: t}\nworkload: " +
+			"{plugin: mix}\n",
+		"a list": "name: x\ntarget: {<<: [{connection: playground}, {connection: other, adapter: postgres}], " +
+			"table_name: t}\nworkload: {plugin: mix}\n",
+		"its own wins": "name: x\ntarget: {<<: {connection: other, table_name: t}, connection: playground, adapter: " +
+			"postgres}\nworkload: {plugin: mix}\n",
+		"merged in turn": "name: x\ntarget: {<<: {<<: {connection: playground}, adapter: postgres}, table_name: " +
+			"t}\nworkload: {plugin: mix}\n",
+		"around the list": "name: x\nworkload: {plugin: mix}\nmatrix: {targets: [&a {connection: playground, adapter: " +
+			"postgres, table_name: t, label: a}, {<<: *a, label: b}]}\n",
 	} {
 		s, err := Parse([]byte(text))
 		if err != nil {
@@ -52,7 +57,8 @@ func TestMergesAreBounded(t *testing.T) {
 	for i := range 30 {
 		fmt.Fprintf(&b, "a%d: &a%d {<<: [*a%d, *a%d]}\n", i+1, i+1, i, i)
 	}
-	if _, err := Parse([]byte(b.String())); !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), "too large") {
+	if _, err := Parse([]byte(b.String())); !engine.HasCode(err, engine.CodeInvalid) ||
+		!strings.Contains(err.Error(), "too large") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -25,12 +25,14 @@ func TestReference(t *testing.T) {
 	b.WriteString(`# Templates
 
 A template is a YAML or JSON document; both have the same shape. The JSON Schema is served at
-` + "`/api/templates/schema`" + `, so editors can complete and check it. Unknown fields are errors that suggest the nearest name.
+` + "`/api/templates/schema`" +
+		`, so editors can complete and check it. Unknown fields are errors that suggest the nearest name.
 Any field can be overridden on the command line: ` + "`--set workload.duration_seconds=60`" + `.
 
 The fields ` + "`target.connection`, `name` and `workload.plugin`" + ` are required, and ` + "`target.table_name`" + `
 when the workload uses a table; ` + "`workload.target_qps` in `QPS` mode, unless its stages have rates" + `.
-In place of ` + "`target`, `matrix`" + ` names several targets, each with the fields of a target and a label: see [matrix](matrix.md).
+In place of ` + "`target`, `matrix`" +
+		` names several targets, each with the fields of a target and a label: see [matrix](matrix.md).
 
 This page is made from the schema (` + "`go test ./engine/template -update`" + `).
 
@@ -59,7 +61,8 @@ func rows(b *strings.Builder, prefix string, node map[string]any) {
 	for name := range props {
 		names = append(names, name)
 	}
-	order := []string{"name", "description", "target", "workload", "scaling", "find_max", "guardrails", "thresholds", "tags"}
+	order := []string{"name", "description", "target", "workload", "scaling", "find_max", "guardrails", "thresholds",
+		"tags"}
 	rank := func(name string) int {
 		for i, o := range order {
 			if prefix == "" && o == name {
@@ -80,7 +83,8 @@ func rows(b *strings.Builder, prefix string, node map[string]any) {
 		if prefix != "" {
 			path = prefix + "." + name
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", path, types(p), plain(p["default"]), allowed(p), text(p["description"]))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", path, types(p), plain(p["default"]), allowed(p),
+			text(p["description"]))
 		rows(b, path, p)
 		if items, ok := p["items"].(map[string]any); ok {
 			rows(b, path+"[]", items)
@@ -89,7 +93,8 @@ func rows(b *strings.Builder, prefix string, node map[string]any) {
 }
 
 func types(p map[string]any) string {
-	names := map[string]string{"object": "group", "array": "list", "string": "text", "integer": "whole number", "number": "number", "boolean": "true/false", "null": "empty"}
+	names := map[string]string{"object": "group", "array": "list", "string": "text", "integer": "whole number",
+		"number": "number", "boolean": "true/false", "null": "empty"}
 	switch v := p["type"].(type) {
 	case string:
 		return names[v]

@@ -17,14 +17,16 @@ func TestRetry(t *testing.T) {
 		{"", nil, ""},
 		{"retry: null", nil, ""},
 		{"retry: {}", &engine.Retry{Max: 3, Classes: []engine.ErrorClass{"serialization", "deadlock"}, BackoffMs: 10}, ""},
-		{"retry: {max: 100, classes: [lock], backoff_ms: 0.5}", &engine.Retry{Max: 100, Classes: []engine.ErrorClass{"lock"}, BackoffMs: 0.5}, ""},
+		{"retry: {max: 100, classes: [lock], backoff_ms: 0.5}",
+			&engine.Retry{Max: 100, Classes: []engine.ErrorClass{"lock"}, BackoffMs: 0.5}, ""},
 		{"retry: {max: 101}", nil, "workload.retry.max"},
 		{"retry: {max: -1}", nil, "workload.retry.max"},
 		{"retry: {classes: [deadlok]}", nil, "deadlock"},
 		{"retry: {classes: [connection]}", nil, "workload.retry.classes"},
 		{"retry: {backoff: 1}", nil, "backoff_ms"},
 	} {
-		s, err := Parse([]byte("name: x\ntarget: {connection: playground, table_name: orders}\nworkload:\n  plugin: mix\n  " + c.retry + "\n"))
+		s, err := Parse([]byte("name: x\ntarget: {connection: playground, table_name: orders}\nworkload:\n  plugin: mix\n  " +
+			c.retry + "\n"))
 		if c.says != "" {
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s: %v", c.retry, err)

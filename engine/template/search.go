@@ -72,7 +72,8 @@ func checkSearch(s engine.Scenario, add func(field, message, hint string)) {
 		value *float64
 	}{{"start_rate", f.StartRate}, {"rate_increment", f.RateIncrement}, {"max_rate", f.MaxRate}}
 	if slo := f.SLO; slo != nil && slo.P95Ms == nil && slo.P99Ms == nil && slo.ErrorRatePct == nil {
-		add("find_max.slo", "names no objective", "give p95_ms, p99_ms or error_rate_pct, or remove it: the first step is the measure then")
+		add("find_max.slo", "names no objective",
+			"give p95_ms, p99_ms or error_rate_pct, or remove it: the first step is the measure then")
 	}
 	if f.Unit != engine.FindMaxRate {
 		for _, r := range rates {
@@ -89,30 +90,40 @@ func checkSearch(s engine.Scenario, add func(field, message, hint string)) {
 		return
 	}
 	if f.MaxDuration() < f.Settle()+f.StepDuration() {
-		add("find_max.max_duration_seconds", fmt.Sprintf("%.6g s are over before the first step, which takes %.6g s", f.MaxDurationSeconds, (f.Settle()+f.StepDuration()).Seconds()),
+		add("find_max.max_duration_seconds",
+			fmt.Sprintf("%.6g s are over before the first step, which takes %.6g s", f.MaxDurationSeconds,
+				(f.Settle()+f.StepDuration()).Seconds()),
 			"raise it, or shorten find_max.step_duration_seconds")
 	}
 	if f.Unit == engine.FindMaxRate {
 		switch {
 		case f.StartRate == nil:
-			add("find_max.start_rate", "is required in a search over the rate", "operations per second of the first step, for example 500")
+			add("find_max.start_rate", "is required in a search over the rate",
+				"operations per second of the first step, for example 500")
 		case f.MaxRate != nil && *f.MaxRate < *f.StartRate:
-			add("find_max.max_rate", fmt.Sprintf("%.6g is below start_rate %.6g", *f.MaxRate, *f.StartRate), "the search begins at start_rate and climbs")
+			add("find_max.max_rate", fmt.Sprintf("%.6g is below start_rate %.6g", *f.MaxRate, *f.StartRate),
+				"the search begins at start_rate and climbs")
 		}
 		if f.MaxConcurrency != nil {
-			add("find_max.max_concurrency", "has no meaning in a search over the rate", "use find_max.max_rate; workload.concurrent_connections says how many connections carry it")
+			add("find_max.max_concurrency", "has no meaning in a search over the rate",
+				"use find_max.max_rate; workload.concurrent_connections says how many connections carry it")
 		}
 		if w.ThinkTimeMs > 0 {
-			add("workload.think_time_ms", "has no meaning in a search over the rate", "operations are due on a schedule, whatever the ones before do; remove it")
+			add("workload.think_time_ms", "has no meaning in a search over the rate",
+				"operations are due on a schedule, whatever the ones before do; remove it")
 		}
 		return
 	}
 	if f.MaxConcurrency != nil && *f.MaxConcurrency < f.StartConcurrency {
-		add("find_max.max_concurrency", fmt.Sprintf("%d is below start_concurrency %d", *f.MaxConcurrency, f.StartConcurrency), "the search begins at start_concurrency and climbs")
-	}
-	if sc := s.Scaling; sc.Mode == engine.ScalingFixed && f.MaxConcurrency != nil && *f.MaxConcurrency > sc.WorkerCount*sc.PerWorkerCapacity {
 		add("find_max.max_concurrency",
-			fmt.Sprintf("%d connections do not fit: scaling.worker_count %d × scaling.per_worker_capacity %d = %d", *f.MaxConcurrency, sc.WorkerCount, sc.PerWorkerCapacity, sc.WorkerCount*sc.PerWorkerCapacity),
+			fmt.Sprintf("%d is below start_concurrency %d", *f.MaxConcurrency, f.StartConcurrency),
+			"the search begins at start_concurrency and climbs")
+	}
+	if sc := s.Scaling; sc.Mode == engine.ScalingFixed && f.MaxConcurrency != nil &&
+		*f.MaxConcurrency > sc.WorkerCount*sc.PerWorkerCapacity {
+		add("find_max.max_concurrency",
+			fmt.Sprintf("%d connections do not fit: scaling.worker_count %d × scaling.per_worker_capacity %d = %d",
+				*f.MaxConcurrency, sc.WorkerCount, sc.PerWorkerCapacity, sc.WorkerCount*sc.PerWorkerCapacity),
 			"raise worker_count or per_worker_capacity, or lower it")
 	}
 }

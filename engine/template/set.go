@@ -18,8 +18,8 @@ type Assignment struct{ Path, Value string }
 // SetAll returns the document with fields replaced, one after another: "workload.target_qps", "500".
 // Path steps are separated by dots, list entries are named by their index. A
 // value is YAML, so numbers, lists and groups can be given; other fields and
-// comments stay as they are; aliases are written out, so that no other field changes with it. Whether the result is a valid template is for Parse to say.
-// However many fields there are, the document is read and written once.
+// comments stay as they are; aliases are written out, so that no other field changes with it. Whether the result is a
+// valid template is for Parse to say. However many fields there are, the document is read and written once.
 func SetAll(source []byte, fields []Assignment) ([]byte, error) {
 	doc, err := parse(source)
 	if err != nil {
@@ -53,7 +53,8 @@ func assign(node *yaml.Node, path, value string) error {
 			err = fmt.Errorf("no value")
 		}
 		if err != nil {
-			return invalid(path, fmt.Sprintf("%q is not a value", clip(value)), "write text, a number, true or false, or YAML in quotes", 0)
+			return invalid(path, fmt.Sprintf("%q is not a value", clip(value)),
+				"write text, a number, true or false, or YAML in quotes", 0)
 		}
 		replacement.Content = []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: ""}}
 	}
@@ -96,7 +97,8 @@ func descend(node *yaml.Node, step string, path []string) (*yaml.Node, error) {
 	case yaml.SequenceNode:
 		index, err := strconv.Atoi(step)
 		if err != nil || index < 0 || index > len(node.Content) {
-			return nil, invalid(strings.Join(path, "."), fmt.Sprintf("the list has the entries 0 to %d", len(node.Content)-1), "", node.Line)
+			return nil, invalid(strings.Join(path, "."), fmt.Sprintf("the list has the entries 0 to %d", len(node.Content)-1),
+				"", node.Line)
 		}
 		if index == len(node.Content) {
 			node.Content = append(node.Content, &yaml.Node{})

@@ -224,20 +224,23 @@ func check(s engine.Scenario) []engine.FieldError {
 	case f.Run != "" && f.CSV != "":
 		add("workload.feed", "has a run and a csv", "keep one of them")
 	case len(f.CSV) > engine.MaxFeedCSV:
-		add("workload.feed.csv", fmt.Sprintf("has %d bytes, more than the %d that are possible", len(f.CSV), engine.MaxFeedCSV), "replay a part of it")
+		add("workload.feed.csv", fmt.Sprintf("has %d bytes, more than the %d that are possible", len(f.CSV),
+			engine.MaxFeedCSV), "replay a part of it")
 	}
 	if w.ReadPercent != nil && w.WritePercent != nil && *w.ReadPercent+*w.WritePercent != 100 {
 		add("workload.write_percent", "read_percent and write_percent do not add up to 100", "")
 	}
 	checkSearch(s, add)
 	if s.FindMax.Enabled && w.LoadMode != engine.LoadFindMax {
-		add("find_max.enabled", "is true, but load_mode is "+string(w.LoadMode), "set workload.load_mode: FIND_MAX_CONCURRENCY, or remove it")
+		add("find_max.enabled", "is true, but load_mode is "+string(w.LoadMode),
+			"set workload.load_mode: FIND_MAX_CONCURRENCY, or remove it")
 	}
 	sc := s.Scaling
 	if sc.Mode == engine.ScalingFixed {
 		if most := sc.WorkerCount * sc.PerWorkerCapacity; peakConnections(w) > most {
 			add("workload.concurrent_connections",
-				fmt.Sprintf("%d connections do not fit: scaling.worker_count %d × scaling.per_worker_capacity %d = %d", peakConnections(w), sc.WorkerCount, sc.PerWorkerCapacity, most),
+				fmt.Sprintf("%d connections do not fit: scaling.worker_count %d × scaling.per_worker_capacity %d = %d",
+					peakConnections(w), sc.WorkerCount, sc.PerWorkerCapacity, most),
 				"raise worker_count or per_worker_capacity, or ask for fewer connections")
 		}
 		if w.ConcurrentConnections < sc.WorkerCount {
@@ -252,11 +255,14 @@ func check(s engine.Scenario) []engine.FieldError {
 		case sc.MaxWorkers < 1:
 			add("scaling.max_workers", "is required with mode BOUNDED", "the most run workers, for example 4")
 		case sc.MinWorkers > sc.MaxWorkers:
-			add("scaling.min_workers", fmt.Sprintf("%d is more than max_workers %d", sc.MinWorkers, sc.MaxWorkers), "lower it, or raise max_workers")
+			add("scaling.min_workers", fmt.Sprintf("%d is more than max_workers %d", sc.MinWorkers, sc.MaxWorkers),
+				"lower it, or raise max_workers")
 		case sc.MinWorkers > w.ConcurrentConnections:
-			add("scaling.min_workers", fmt.Sprintf("%d run workers cannot share %d connections", sc.MinWorkers, w.ConcurrentConnections), "each run worker needs at least one connection")
+			add("scaling.min_workers", fmt.Sprintf("%d run workers cannot share %d connections", sc.MinWorkers,
+				w.ConcurrentConnections), "each run worker needs at least one connection")
 		case peak > sc.Holds():
-			add("scaling.max_workers", fmt.Sprintf("%d connections do not fit: %d × scaling.per_worker_capacity %d = %d", peak, sc.MaxWorkers, sc.PerWorkerCapacity, sc.Holds()), "raise it or per_worker_capacity, or ask for fewer connections")
+			add("scaling.max_workers", fmt.Sprintf("%d connections do not fit: %d × scaling.per_worker_capacity %d = %d", peak,
+				sc.MaxWorkers, sc.PerWorkerCapacity, sc.Holds()), "raise it or per_worker_capacity, or ask for fewer connections")
 		}
 	}
 	for i, text := range s.Thresholds {

@@ -104,15 +104,21 @@ func TestRefusals(t *testing.T) {
 		{base("workload", "arrival", "poisson"), "workload.arrival", "load_mode: QPS"},
 		{base("workload", "stages", "[]"), "workload.stages", "at least 1"},
 		{base("workload", "stages", "[{connections: 5}]"), "workload.stages[0].duration_seconds", "required"},
-		{base("workload", "stages", "[{duration_seconds: 0, connections: 5}]"), "workload.stages[0].duration_seconds", "not more than 0"},
-		{base("workload", "stages", "[{duration_seconds: -5, connections: 5}]"), "workload.stages[0].duration_seconds", "not more than 0"},
-		{base("workload", "stages", "[{duration_seconds: .inf, connections: 5}]"), "workload.stages[0].duration_seconds", "finite"},
+		{base("workload", "stages", "[{duration_seconds: 0, connections: 5}]"), "workload.stages[0].duration_seconds",
+			"not more than 0"},
+		{base("workload", "stages", "[{duration_seconds: -5, connections: 5}]"), "workload.stages[0].duration_seconds",
+			"not more than 0"},
+		{base("workload", "stages", "[{duration_seconds: .inf, connections: 5}]"), "workload.stages[0].duration_seconds",
+			"finite"},
 		{base("workload", "stages", "[{duration_seconds: 5, connections: 0}]"), "workload.stages[0].connections", "least"},
-		{base("workload", "stages", "[{duration_seconds: 5, start_seconds: 0, connections: 3}]"), "workload.stages[0].start_seconds", "unknown"},
+		{base("workload", "stages", "[{duration_seconds: 5, start_seconds: 0, connections: 3}]"),
+			"workload.stages[0].start_seconds", "unknown"},
 		{base("workload", "stages", "[{duration_seconds: 5}]"), "workload.stages[0].connections", "required in CONCURRENCY"},
 		{base("workload", "stages", "[{duration_seconds: 5, target_qps: 5, connections: 4}]"), "workload.stages[0]", "both"},
-		{base("workload", "stages", "[{duration_seconds: 604800, connections: 5}, {duration_seconds: 1, connections: 5}]"), "workload.stages", "a week"},
-		{base("workload", "stages", "[{duration_seconds: 5, connections: 5, ramp: smooth}]"), "workload.stages[0].ramp", "one of linear, step"},
+		{base("workload", "stages", "[{duration_seconds: 604800, connections: 5}, {duration_seconds: 1, connections: 5}]"),
+			"workload.stages", "a week"},
+		{base("workload", "stages", "[{duration_seconds: 5, connections: 5, ramp: smooth}]"), "workload.stages[0].ramp",
+			"one of linear, step"},
 		{qps("target_qps", "0"), "workload.target_qps", "not more than 0"},
 		{qps("target_qps", "-5"), "workload.target_qps", "not more than 0"},
 		{qps("target_qps", "1e9"), "workload.target_qps", "10000000"},
@@ -124,7 +130,8 @@ func TestRefusals(t *testing.T) {
 		{qps("arrival", "uniform"), "workload.arrival", "one of constant, poisson, workload"},
 		{qps("stages", "[{duration_seconds: 5, target_qps: 0}]"), "workload.stages[0].target_qps", "not more than 0"},
 		{qps("stages", "[{duration_seconds: 5, connections: 5}]"), "workload.stages[0].target_qps", "required in QPS"},
-		{strings.Replace(qps("stages", "[{duration_seconds: 5, target_qps: 7}, {duration_seconds: 6, target_qps: 7}]"), "plugin: mix", "plugin: mix, duration_seconds: 12", 1), "workload.duration_seconds", "the stages last 11 s"},
+		{strings.Replace(qps("stages", "[{duration_seconds: 5, target_qps: 7}, {duration_seconds: 6, target_qps: 7}]"),
+			"plugin: mix", "plugin: mix, duration_seconds: 12", 1), "workload.duration_seconds", "the stages last 11 s"},
 		{base("workload", "seed", "-3"), "workload.seed", "least"},
 		{base("scaling", "worker_count", "17"), "scaling.worker_count", "at least one connection"},
 		{base("scaling", "per_worker_capacity", "8"), "workload.concurrent_connections", "do not fit"},
@@ -146,7 +153,9 @@ func TestRefusals(t *testing.T) {
 		{small + "---\nname: second\n", "(document)", "more than one"},
 		{"name: \"a\\0b\"\n" + small[len("\nname: small\n"):], "name", "NUL"},
 		{"name: !!binary aGk=\n", "name", "type"},
-		{"a: &a [x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d, *d]\nf: [*e, *e, *e, *e, *e]\n", "", "too large"},
+		{"a: &a [x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b, " +
+			"*b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d, *d]\nf: [*e, " +
+			"*e, *e, *e, *e]\n", "", "too large"},
 	} {
 		_, err := Parse([]byte(tc.doc))
 		var e *engine.Error
@@ -165,7 +174,8 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestErrorsKnowTheirLine(t *testing.T) {
-	_, err := Parse([]byte("name: x\ntarget:\n  connection: playground\n  table_name: t\nworkload:\n  plugin: mix\n  seed: -1\n"))
+	_, err := Parse([]byte("name: x\ntarget:\n  connection: playground\n  table_name: t\nworkload:\n  plugin: mix\n  " +
+		"seed: -1\n"))
 	var e *engine.Error
 	if !errors.As(err, &e) || e.Fields[0].Line != 7 {
 		t.Errorf("got %+v", err)
@@ -175,7 +185,8 @@ func TestErrorsKnowTheirLine(t *testing.T) {
 func TestJSONMeansTheSameAsInJSON(t *testing.T) {
 	for _, name := range []string{`\ud83d\ude80 \u00e9`, "del \x7f", `a\/b "c" \\ \t`, "\u0085\u2028\ufeff"} {
 		name = strings.ReplaceAll(name, `"c"`, `\"c\"`)
-		source := []byte("{\n\t\"name\": \"" + name + "\",\n\t\"target\": {\"connection\": \"playground\", \"table_name\": \"orders\"},\n\t\"workload\": {\"plugin\": \"mix\", \"seed\": 4e1}\n}")
+		source := []byte("{\n\t\"name\": \"" + name + "\",\n\t\"target\": {\"connection\": \"playground\", " +
+			"\"table_name\": \"orders\"},\n\t\"workload\": {\"plugin\": \"mix\", \"seed\": 4e1}\n}")
 		var want struct{ Name string }
 		if err := json.Unmarshal(source, &want); err != nil {
 			t.Fatal(err)
@@ -224,7 +235,8 @@ scaling: {worker_group_count: 4}
 }
 
 func TestSet(t *testing.T) {
-	source := []byte("name: x # keep me\ntarget: {connection: playground, table_name: t}\nworkload:\n  plugin: mix # and me\nthresholds: [p95_ms < 5]\n")
+	source := []byte("name: x # keep me\ntarget: {connection: playground, table_name: t}\nworkload:\n  plugin: mix # " +
+		"and me\nthresholds: [p95_ms < 5]\n")
 	for _, set := range [][2]string{
 		{"workload.concurrent_connections", "32"},
 		{"workload.params.weights.POINT_LOOKUP", "100"},
@@ -280,12 +292,14 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestSearchFields(t *testing.T) {
-	const head = "name: x\ntarget: {connection: playground, table_name: t}\nworkload: {plugin: mix, load_mode: FIND_MAX_CONCURRENCY}\n"
+	const head = "name: x\ntarget: {connection: playground, table_name: t}\nworkload: {plugin: mix, load_mode: " +
+		"FIND_MAX_CONCURRENCY}\n"
 	s, err := Parse([]byte(head))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := s.FindMax; !f.Enabled || f.Unit != engine.FindMaxConnections || s.Workload.ConcurrentConnections != f.StartConcurrency || s.Scaling.PerWorkerCapacity != 1000 || f.SLO != nil {
+	if f := s.FindMax; !f.Enabled || f.Unit != engine.FindMaxConnections ||
+		s.Workload.ConcurrentConnections != f.StartConcurrency || s.Scaling.PerWorkerCapacity != 1000 || f.SLO != nil {
 		t.Errorf("defaults %+v, %+v", f, s.Scaling)
 	}
 	s, err = Parse([]byte(head + "find_max: {unit: rate, start_rate: 250}\n"))

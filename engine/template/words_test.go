@@ -27,7 +27,8 @@ thresholds: ["p95_ms < 50"]
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := []string{`99999999999999999999`, `-99999999999999999999`, `1e300`, `1.5`, `-1`, `"x"`, `""`, `[]`, `[5]`, `{}`, `{"x": 5}`, `true`}
+	values := []string{`99999999999999999999`, `-99999999999999999999`, `1e300`, `1.5`, `-1`, `"x"`, `""`, `[]`, `[5]`,
+		`{}`, `{"x": 5}`, `true`}
 	tried := 0
 	var walk func(v any, put func(any) []byte)
 	walk = func(v any, put func(any) []byte) {

@@ -23,7 +23,8 @@ type Threshold struct {
 	Limit  float64
 }
 
-var form = regexp.MustCompile(`^\s*(?:([A-Za-z_]+)\s*\.\s*)?([a-z][a-z0-9_]*)\s*(<=|>=|==|!=|<|>)\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*$`)
+var form = regexp.MustCompile(
+	`^\s*(?:([A-Za-z_]+)\s*\.\s*)?([a-z][a-z0-9_]*)\s*(<=|>=|==|!=|<|>)\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*$`)
 
 // metrics tells which figures a threshold may name; the value says whether a kind has it too.
 var metrics = map[string]bool{
@@ -31,8 +32,9 @@ var metrics = map[string]bool{
 	"avg_ms": true, "min_ms": true, "max_ms": true, "stddev_ms": true,
 	"qps": true, "error_rate": true, "errors": true, "operations": true,
 	"reads": false, "writes": false, "duration_seconds": false, "dropped": false, "dropped_rate": false,
-	"service_p50_ms": false, "service_p90_ms": false, "service_p95_ms": false, "service_p99_ms": false, "service_p999_ms": false,
-	"service_avg_ms": false, "service_max_ms": false, "schedule_lag_p99_ms": false,
+	"service_p50_ms": false, "service_p90_ms": false, "service_p95_ms": false, "service_p99_ms": false,
+	"service_p999_ms": false,
+	"service_avg_ms":  false, "service_max_ms": false, "schedule_lag_p99_ms": false,
 	maxConnections: false, maxQPS: false,
 }
 
@@ -141,7 +143,8 @@ func Implied(thresholds []string, f *engine.Figures) []engine.ThresholdResult {
 		}
 		all := 1.0
 		out = append(out, engine.ThresholdResult{Threshold: k.String() + ".error_rate < 1", Actual: &all,
-			Reason: fmt.Sprintf("all %d operations of kind %s failed (implied; a threshold on %s.error_rate of your own replaces this one)", f.ByKind[k].Count, k, k)})
+			Reason: fmt.Sprintf("all %d operations of kind %s failed (implied; a threshold on %s.error_rate of your own "+
+				"replaces this one)", f.ByKind[k].Count, k, k)})
 	}
 	return out
 }

@@ -77,8 +77,9 @@ func FuzzParse(f *testing.F) {
 
 // A kind that failed every time fails the run, unless the template says that it may.
 func TestAKindThatFailsEntirelyFailsTheRun(t *testing.T) {
-	f := &engine.Figures{Operations: 1000, Errors: engine.ErrorFigures{Count: 100}, ByKind: map[engine.Kind]*engine.KindFigures{
-		engine.KindPointLookup: {Count: 900}, engine.KindDelete: {Count: 100, Errors: 100}}}
+	f := &engine.Figures{Operations: 1000, Errors: engine.ErrorFigures{Count: 100},
+		ByKind: map[engine.Kind]*engine.KindFigures{
+			engine.KindPointLookup: {Count: 900}, engine.KindDelete: {Count: 100, Errors: 100}}}
 	for name, c := range map[string]struct {
 		thresholds []string
 		fails      bool
@@ -97,14 +98,16 @@ func TestAKindThatFailsEntirelyFailsTheRun(t *testing.T) {
 		}
 	}
 	for n, judged := range map[int64]bool{1: false, 4: false, 5: true} {
-		few := &engine.Figures{Operations: 1000 + n, Errors: engine.ErrorFigures{Count: n}, ByKind: map[engine.Kind]*engine.KindFigures{
-			engine.KindPointLookup: {Count: 1000}, engine.KindDelete: {Count: n, Errors: n}}}
+		few := &engine.Figures{Operations: 1000 + n, Errors: engine.ErrorFigures{Count: n},
+			ByKind: map[engine.Kind]*engine.KindFigures{
+				engine.KindPointLookup: {Count: 1000}, engine.KindDelete: {Count: n, Errors: n}}}
 		failed, rest := FailedKinds(few)
 		if len(Implied(nil, few)) == 1 != judged || (len(failed) == 1) != judged || (len(rest) == 1) == judged {
 			t.Errorf("%d of %d: %v, %v", n, n, failed, rest)
 		}
 	}
-	if all := Implied(nil, &engine.Figures{Operations: 5, Errors: engine.ErrorFigures{Count: 5}, ByKind: map[engine.Kind]*engine.KindFigures{engine.KindDelete: {Count: 5, Errors: 5}}}); len(all) != 0 {
+	if all := Implied(nil, &engine.Figures{Operations: 5, Errors: engine.ErrorFigures{Count: 5},
+		ByKind: map[engine.Kind]*engine.KindFigures{engine.KindDelete: {Count: 5, Errors: 5}}}); len(all) != 0 {
 		t.Errorf("a run in which nothing worked fails by itself: %+v", all)
 	}
 }

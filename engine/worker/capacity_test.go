@@ -9,7 +9,8 @@ func TestCapacityFollowsTheMachine(t *testing.T) {
 		memory int64
 		want   int
 	}{
-		{2, 16 * gb, 8192}, {64, 16 * gb, 32768}, {2, gb / 2, 1024}, {0.1, 16 * gb, 409}, {2, 0, 8192}, {0.01, 1 << 20, leastCapacity},
+		{2, 16 * gb, 8192}, {64, 16 * gb, 32768}, {2, gb / 2, 1024}, {0.1, 16 * gb, 409}, {2, 0, 8192},
+		{0.01, 1 << 20, leastCapacity},
 	} {
 		if got := capacityOf(c.cores, c.memory); got != c.want {
 			t.Errorf("%v cores, %d MB: %d connections, want %d", c.cores, c.memory>>20, got, c.want)

@@ -133,7 +133,8 @@ func connect(t *testing.T, spool string, load *fakeLoad, open OpenLoad) *server 
 	s := &server{t: t, load: load, served: make(chan error, 1)}
 	var end control.NodeEnd
 	s.link, end = control.Pipe()
-	s.node = NewNode(Options{NodeID: "n", Plugins: fakeHost{}, Drivers: map[string]target.Driver{"fake": fakeDriver{}}, SpoolDir: spool, Log: zerolog.Nop(), OpenLoad: open})
+	s.node = NewNode(Options{NodeID: "n", Plugins: fakeHost{}, Drivers: map[string]target.Driver{"fake": fakeDriver{}},
+		SpoolDir: spool, Log: zerolog.Nop(), OpenLoad: open})
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancel(context.Background())
 	go func() { s.served <- s.node.Serve(ctx, end) }()
@@ -191,7 +192,8 @@ func (s *server) last() control.WorkerState {
 const runID = "run-1"
 
 func assign() control.AssignRun {
-	return control.AssignRun{RunID: runID, TestID: "test-1", WorkerID: "worker-0", Epoch: 3, Plan: &engine.Plan{Driver: "fake", KeySlots: 4},
+	return control.AssignRun{RunID: runID, TestID: "test-1", WorkerID: "worker-0", Epoch: 3,
+		Plan:     &engine.Plan{Driver: "fake", KeySlots: 4},
 		Workload: engine.Workload{Seed: 1, Params: json.RawMessage("{}")}, Connections: 2}
 }
 

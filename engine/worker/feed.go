@@ -25,7 +25,9 @@ func (w *runWorker) feed(ctx context.Context) (plugin.Feed, error) {
 	case f.CSV != "":
 		return replay.NewCSV(f.CSV, w.a.Plan.Statements, share, of), nil
 	case w.node.opts.Recordings == nil:
-		return nil, &engine.Error{Code: engine.CodeUnsupported, Message: fmt.Sprintf("The node %s cannot read recorded runs.", w.node.opts.NodeID), Hint: "replay a run on the server's own node"}
+		return nil, &engine.Error{Code: engine.CodeUnsupported,
+			Message: fmt.Sprintf("The node %s cannot read recorded runs.", w.node.opts.NodeID),
+			Hint:    "replay a run on the server's own node"}
 	}
 	return w.node.opts.Recordings.Feed(ctx, f.Run, w.a.Plan, share, of)
 }

@@ -56,12 +56,15 @@ type group struct{ *load.Group }
 
 func (g group) Totals() control.Totals {
 	t := g.Group.Totals()
-	return control.Totals{Scheduled: t.Scheduled, Dropped: t.Dropped, Started: t.Started, Succeeded: t.Succeeded, Failed: t.Failed, Warmup: t.Warmup,
-		Drops: t.Drops, WarmupScheduled: t.WarmupScheduled, WarmupDrops: t.WarmupDrops, Connections: t.Connections, KeysReplaced: t.KeysReplaced}
+	return control.Totals{Scheduled: t.Scheduled, Dropped: t.Dropped, Started: t.Started, Succeeded: t.Succeeded,
+		Failed: t.Failed, Warmup: t.Warmup,
+		Drops: t.Drops, WarmupScheduled: t.WarmupScheduled, WarmupDrops: t.WarmupDrops, Connections: t.Connections,
+		KeysReplaced: t.KeysReplaced}
 }
 
 func openGroup(ctx context.Context, cfg LoadConfig, progress func(open, want int)) (Load, error) {
-	g, err := load.Open(ctx, load.Config{Plan: cfg.Plan, Workload: cfg.Workload, Stream: cfg.Stream, Database: cfg.Database, Sink: cfg.Sink, Share: cfg.Share, Clock: cfg.Clock, Log: cfg.Log},
+	g, err := load.Open(ctx, load.Config{Plan: cfg.Plan, Workload: cfg.Workload, Stream: cfg.Stream,
+		Database: cfg.Database, Sink: cfg.Sink, Share: cfg.Share, Clock: cfg.Clock, Log: cfg.Log},
 		cfg.Connections, progress)
 	if err != nil {
 		return nil, err

@@ -178,7 +178,8 @@ func (n *Node) silentAt(now time.Duration) time.Duration {
 func (n *Node) hello() control.Hello {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	h := control.Hello{NodeID: n.opts.NodeID, Version: n.opts.Version, Session: n.session, Capacity: max(n.opts.Capacity, 0)}
+	h := control.Hello{NodeID: n.opts.NodeID, Version: n.opts.Version, Session: n.session,
+		Capacity: max(n.opts.Capacity, 0)}
 	for _, w := range n.held {
 		h.Workers = append(h.Workers, w.report())
 	}
@@ -201,7 +202,8 @@ func (n *Node) beat(ctx context.Context) {
 		n.mu.Lock()
 		draining := n.draining
 		n.mu.Unlock()
-		n.out.push(control.Status{NodeID: n.opts.NodeID, Alive: true, AcceptingWork: !draining, Draining: draining, Resources: r, At: time.Now()})
+		n.out.push(control.Status{NodeID: n.opts.NodeID, Alive: true, AcceptingWork: !draining, Draining: draining,
+			Resources: r, At: time.Now()})
 		select {
 		case <-ctx.Done():
 			return
@@ -274,7 +276,8 @@ func (n *Node) assign(a control.AssignRun) {
 			used += w.a.Connections
 		}
 		if used > limit {
-			reject(fmt.Sprintf("The node %s has room for %d connections, and %d are asked for.", n.opts.NodeID, limit, used), "lower workload.concurrent_connections, or wait for other runs to end")
+			reject(fmt.Sprintf("The node %s has room for %d connections, and %d are asked for.", n.opts.NodeID, limit, used),
+				"lower workload.concurrent_connections, or wait for other runs to end")
 			return
 		}
 	}
@@ -328,7 +331,8 @@ func (n *Node) acknowledged(ack control.ArtifactAck) {
 		dropCounts(filepath.Dir(path))
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		n.opts.Log.Warn().Err(err).Str("run_id", ack.RunID).Str("part", ack.Name).Msg("an acknowledged part cannot be deleted")
+		n.opts.Log.Warn().Err(err).Str("run_id", ack.RunID).Str("part", ack.Name).
+			Msg("an acknowledged part cannot be deleted")
 	}
 	tidy(filepath.Dir(path))
 }

@@ -25,7 +25,9 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	}()
 	driver := opts.Drivers[w.a.Plan.Driver]
 	if driver == nil {
-		return nil, &engine.Error{Code: engine.CodeUnsupported, Message: fmt.Sprintf("The node %s has no driver %q.", opts.NodeID, w.a.Plan.Driver), Hint: "run the same version of Loadstone on every node"}
+		return nil, &engine.Error{Code: engine.CodeUnsupported,
+			Message: fmt.Sprintf("The node %s has no driver %q.", opts.NodeID, w.a.Plan.Driver),
+			Hint:    "run the same version of Loadstone on every node"}
 	}
 	workload, err := opts.Plugins.Workload(ctx, w.a.Plan.Workload.SHA256)
 	if err != nil {
@@ -35,30 +37,39 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.stream, err = workload.Open(ctx, plugin.OpenRequest{Feed: feed, Log: w.pluginSays, Seed: engine.StreamSeed(w.a.Workload.Seed, w.a.KeySlot), KeySlot: w.a.KeySlot, KeySlots: w.a.Plan.KeySlots,
-		Params: w.a.Workload.Params, Tables: w.a.Plan.Tables, Pools: w.a.Plan.Pools}, w.a.Plan.Statements)
+	r.stream, err = workload.Open(ctx,
+		plugin.OpenRequest{Feed: feed, Log: w.pluginSays, Seed: engine.StreamSeed(w.a.Workload.Seed, w.a.KeySlot),
+			KeySlot: w.a.KeySlot, KeySlots: w.a.Plan.KeySlots,
+			Params: w.a.Workload.Params, Tables: w.a.Plan.Tables, Pools: w.a.Plan.Pools}, w.a.Plan.Statements)
 	if err != nil {
 		var known *engine.Error
 		if errors.As(err, &known) {
 			return nil, err
 		}
-		return nil, &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The workload plugin %s could not start: %v", w.a.Plan.Workload.Name, err),
-			Hint: "check workload.params; the message is the plugin's own", Cause: err}
+		return nil, &engine.Error{Code: engine.CodePlugin,
+			Message: fmt.Sprintf("The workload plugin %s could not start: %v", w.a.Plan.Workload.Name, err),
+			Hint:    "check workload.params; the message is the plugin's own", Cause: err}
 	}
-	r.database, err = driver.Open(target.Config{DSN: w.a.DSN, Session: w.a.Plan.Session, StatementTimeout: w.a.Workload.StatementTimeout(),
-		ApplicationName: "loadstone " + w.a.WorkerID, Warehouse: w.a.Plan.Warehouse, Prepared: w.a.Plan.Prepared, RunID: w.a.RunID, WorkerID: w.a.WorkerID})
+	r.database, err = driver.Open(target.Config{DSN: w.a.DSN, Session: w.a.Plan.Session,
+		StatementTimeout: w.a.Workload.StatementTimeout(),
+		ApplicationName:  "loadstone " + w.a.WorkerID, Warehouse: w.a.Plan.Warehouse, Prepared: w.a.Plan.Prepared,
+		RunID: w.a.RunID, WorkerID: w.a.WorkerID})
 	if err != nil {
 		return nil, fmt.Errorf("opening the target: %w", err)
 	}
-	r.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: r.dir, RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID,
-		Statements: w.a.Plan.Statements, Errors: func(id uint32) engine.ExecutionError { return r.load.Error(id) }, OpenLoop: w.a.Workload.LoadMode == engine.LoadQPS,
-		Reserve: artifact.Reserve(opts.SpoolDir, opts.Reserve)})
+	r.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: r.dir, RunID: w.a.RunID, TestID: w.a.TestID,
+		WorkerID:   w.a.WorkerID,
+		Statements: w.a.Plan.Statements, Errors: func(id uint32) engine.ExecutionError { return r.load.Error(id) },
+		OpenLoop: w.a.Workload.LoadMode == engine.LoadQPS,
+		Reserve:  artifact.Reserve(opts.SpoolDir, opts.Reserve)})
 	if err != nil {
 		return nil, fmt.Errorf("opening the recorder: %w", err)
 	}
 	last := time.Now()
-	r.load, err = opts.OpenLoad(ctx, LoadConfig{Plan: w.a.Plan, Workload: w.a.Workload, Stream: r.stream, Database: r.database, Sink: r.writer,
-		Connections: w.a.Connections, Share: shareOf(w.a), Clock: w.a.Clock, Log: opts.Log.With().Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Logger()},
+	r.load, err = opts.OpenLoad(ctx,
+		LoadConfig{Plan: w.a.Plan, Workload: w.a.Workload, Stream: r.stream, Database: r.database, Sink: r.writer,
+			Connections: w.a.Connections, Share: shareOf(w.a), Clock: w.a.Clock,
+			Log: opts.Log.With().Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Logger()},
 		func(open, want int) {
 			w.mu.Lock()
 			w.state.OpenConnections, w.state.WantConnections = open, want

@@ -124,7 +124,8 @@ func (w *runWorker) log(level engine.LogLevel, format string, args ...any) {
 func (w *runWorker) logWith(about map[string]any, level engine.LogLevel, message string) {
 	about["node_id"] = w.node.opts.NodeID
 	text, _ := json.Marshal(about) // names and numbers
-	w.node.out.push(control.Log{LogEntry: engine.LogEntry{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID, Level: level,
+	w.node.out.push(control.Log{LogEntry: engine.LogEntry{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID,
+		Level:   level,
 		Message: message, Details: text, Timestamp: engine.At(w.a.Clock.Now())}})
 }
 
@@ -207,7 +208,8 @@ func (w *runWorker) ready(s setupDone) bool {
 	if s.err != nil {
 		if !w.stopping {
 			w.err = engine.AsError(s.err)
-			w.node.opts.Log.Warn().Err(s.err).Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Msg("a run worker could not be set up")
+			w.node.opts.Log.Warn().Err(s.err).Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).
+				Msg("a run worker could not be set up")
 		}
 		w.finish(closeDone{})
 		return false
@@ -288,7 +290,8 @@ func (w *runWorker) heal(s control.RunState) {
 	w.mu.Lock()
 	w.state.LastSequence = w.sequence
 	w.mu.Unlock()
-	if s.StopReason != "" || s.Status.Terminal() || s.Status == engine.StatusStopping || s.Status == engine.StatusCancelling {
+	if s.StopReason != "" || s.Status.Terminal() || s.Status == engine.StatusStopping ||
+		s.Status == engine.StatusCancelling {
 		limit := s.DrainTimeout
 		if limit <= 0 {
 			limit = control.DrainLimit
@@ -450,10 +453,12 @@ func (w *runWorker) fail(err *engine.Error) {
 // beat is the heartbeat, the snapshot, and the watchdog.
 func (w *runWorker) beat() {
 	if silence := w.node.silence(); silence > control.ContactLimit && !w.stopping {
-		w.fail(&engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("%s stopped by itself: it heard no server for %.0f s.", w.a.WorkerID, silence.Seconds())})
+		w.fail(&engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("%s stopped by itself: it heard no server "+
+			"for %.0f s.", w.a.WorkerID, silence.Seconds())})
 	}
 	if w.status() == engine.WorkerReady && !w.started && time.Since(w.readyAt) > control.StartLimit {
-		w.fail(&engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("%s was ready, and heard no START for %.0f s.", w.a.WorkerID, control.StartLimit.Seconds())})
+		w.fail(&engine.Error{Code: engine.CodeUnavailable,
+			Message: fmt.Sprintf("%s was ready, and heard no START for %.0f s.", w.a.WorkerID, control.StartLimit.Seconds())})
 	}
 	w.collect()
 	w.node.out.push(w.report())
@@ -465,8 +470,10 @@ func (w *runWorker) collect() {
 		return
 	}
 	w.tick++
-	s := engine.WorkerSnapshot{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID, WorkerGroupID: w.a.WorkerGroupID,
-		NodeID: w.node.opts.NodeID, Tick: w.tick, Phase: w.loadPhase, Status: w.status(), Resources: *w.node.resources.Load()}
+	s := engine.WorkerSnapshot{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID,
+		WorkerGroupID: w.a.WorkerGroupID,
+		NodeID:        w.node.opts.NodeID, Tick: w.tick, Phase: w.loadPhase, Status: w.status(),
+		Resources: *w.node.resources.Load()}
 	w.load.Collect(&s)
 	w.step.tag(&s)
 	now := w.a.Clock.Now()
@@ -485,7 +492,8 @@ func (w *runWorker) finish(c closeDone) {
 	}
 	if len(c.parts) > 0 {
 		if err := keepCounts(w.res.dir, counts{w.a.TestID, totals}); err != nil {
-			w.node.opts.Log.Warn().Err(err).Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Msg("a kill before they are stored would lose the counts of a run worker")
+			w.node.opts.Log.Warn().Err(err).Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).
+				Msg("a kill before they are stored would lose the counts of a run worker")
 		}
 		w.node.ready(c.parts, w.res.dir, false)
 	} else {

@@ -10,8 +10,9 @@ import (
 )
 
 func stepEvent(seq int64, number, connections int) control.RunEvent {
-	return event(seq, engine.EventSetWorkerTarget, engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-0", TargetConnections: &connections,
-		StepNumber: number, SettleSeconds: 0.5, StepSeconds: 2.5})
+	return event(seq, engine.EventSetWorkerTarget,
+		engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-0", TargetConnections: &connections,
+			StepNumber: number, SettleSeconds: 0.5, StepSeconds: 2.5})
 }
 
 // TestTicksAreCutAtTheBordersOfAStep: a tick lies in one step as a whole, or in
@@ -23,7 +24,8 @@ func TestTicksAreCutAtTheBordersOfAStep(t *testing.T) {
 		synctest.Wait()
 		s.send(start(1), measure(2), stepEvent(3, 1, 5), stepEvent(3, 1, 9))
 		time.Sleep(10 * time.Second)
-		s.send(control.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Phase: engine.PhaseMeasurement, Started: true, LastSequence: 4,
+		s.send(control.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Phase: engine.PhaseMeasurement,
+			Started: true, LastSequence: 4,
 			Step: control.Step{Number: 2, Settle: 500 * time.Millisecond, Length: 2 * time.Second}})
 		time.Sleep(5 * time.Second)
 		synctest.Wait()

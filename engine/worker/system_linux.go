@@ -75,7 +75,8 @@ func (c cgroups) cpus(n float64) float64 {
 // memoryLimit is the smallest of limit, in bytes, and the limits of the cgroups; 0 is no limit.
 func (c cgroups) memoryLimit(limit int64) int64 {
 	least := func(file string) {
-		if n, err := strconv.ParseInt(strings.TrimSpace(read(file)), 10, 64); err == nil && n > 0 && (limit == 0 || n < limit) {
+		if n, err := strconv.ParseInt(strings.TrimSpace(read(file)), 10, 64); err == nil && n > 0 &&
+			(limit == 0 || n < limit) {
 			limit = n
 		}
 	}

@@ -38,19 +38,24 @@ func TestEventsApplyAtMostOnceInOrderAndInScope(t *testing.T) {
 		five, nine, group := 5, 9, 1
 		s.send(start(1), start(1), measure(3), measure(3),
 			event(2, engine.EventStop, engine.EventData{}), // late
-			event(4, engine.EventSetWorkerTarget, engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-1", TargetConnections: &nine}),
-			event(5, engine.EventSetWorkerTarget, engine.EventData{Scope: engine.ScopeWorkerGroup, WorkerGroupID: &group, TargetConnections: &nine}),
-			event(6, engine.EventSetWorkerTarget, engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-0", TargetConnections: &five, RampSeconds: 2}),
+			event(4, engine.EventSetWorkerTarget,
+				engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-1", TargetConnections: &nine}),
+			event(5, engine.EventSetWorkerTarget,
+				engine.EventData{Scope: engine.ScopeWorkerGroup, WorkerGroupID: &group, TargetConnections: &nine}),
+			event(6, engine.EventSetWorkerTarget,
+				engine.EventData{Scope: engine.ScopeWorker, WorkerID: "worker-0", TargetConnections: &five, RampSeconds: 2}),
 			event(7, engine.EventSetPhase, engine.EventData{Phase: engine.PhaseWarmup}), // never back
 		)
 		synctest.Wait()
-		if got, want := s.load.said(), []string{"start WARMUP", "phase MEASUREMENT", "target 5 in 2s"}; !reflect.DeepEqual(got, want) {
+		if got, want := s.load.said(),
+			[]string{"start WARMUP", "phase MEASUREMENT", "target 5 in 2s"}; !reflect.DeepEqual(got, want) {
 			t.Fatalf("%v, want %v", got, want)
 		}
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait()
 		shots := messages[control.Snapshot](s)
-		if len(shots) != 2 || shots[0].Tick != 1 || shots[1].Tick != 2 || shots[1].Phase != engine.PhaseMeasurement || shots[1].Started != 7 {
+		if len(shots) != 2 || shots[0].Tick != 1 || shots[1].Tick != 2 || shots[1].Phase != engine.PhaseMeasurement ||
+			shots[1].Started != 7 {
 			t.Fatalf("%d snapshots: %+v", len(shots), shots)
 		}
 		if got := s.last(); got.Status != engine.WorkerRunning || got.LastSequence != 7 {
@@ -74,7 +79,8 @@ func TestTheAbsoluteStateHealsLostEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := connect(t, t.TempDir(), newFakeLoad(), nil)
 		s.send(assign())
-		state := control.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Phase: engine.PhaseMeasurement, Started: true, LastSequence: 4,
+		state := control.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Phase: engine.PhaseMeasurement,
+			Started: true, LastSequence: 4,
 			Targets: map[string]engine.WorkerTarget{"worker-0": {TargetConnections: 3}}}
 		s.send(state, state, measure(3))
 		synctest.Wait()
@@ -220,9 +226,13 @@ func TestACancelledDrainEndsSooner(t *testing.T) {
 		s := connect(t, t.TempDir(), l, nil)
 		s.send(assign(), start(1))
 		synctest.Wait()
-		s.send(event(2, engine.EventStop, engine.EventData{Reason: "duration_elapsed", DrainTimeoutSeconds: control.DrainFor(engine.StopDurationElapsed).Seconds()}))
+		s.send(event(2, engine.EventStop,
+			engine.EventData{Reason: "duration_elapsed",
+				DrainTimeoutSeconds: control.DrainFor(engine.StopDurationElapsed).Seconds()}))
 		time.Sleep(20 * time.Second)
-		s.send(event(3, engine.EventStop, engine.EventData{Reason: "user_requested", DrainTimeoutSeconds: control.DrainFor(engine.StopUserRequested).Seconds()}))
+		s.send(event(3, engine.EventStop,
+			engine.EventData{Reason: "user_requested",
+				DrainTimeoutSeconds: control.DrainFor(engine.StopUserRequested).Seconds()}))
 		time.Sleep(6 * time.Second)
 		synctest.Wait()
 		calls := l.said()
@@ -245,7 +255,8 @@ func TestAFailedLoadFailsTheWorkerAndKeepsItsRecord(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		got := s.last()
-		if got.Status != engine.WorkerFailed || got.Err.Message != "The target closed all connections." || got.Parts != 1 || got.Totals.Started != 3 {
+		if got.Status != engine.WorkerFailed || got.Err.Message != "The target closed all connections." || got.Parts != 1 ||
+			got.Totals.Started != 3 {
 			t.Fatalf("%+v", got)
 		}
 		s.end()
@@ -266,7 +277,8 @@ func TestPartsOutliveTheirProcessUntilAcknowledged(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		parts := messages[control.WorkReady](s)
-		if len(parts) != 1 || parts[0].Artifact.RowCount != 10 || parts[0].Artifact.TestID != "test-1" || s.last().Status != engine.WorkerCompleted || s.last().Parts != 1 {
+		if len(parts) != 1 || parts[0].Artifact.RowCount != 10 || parts[0].Artifact.TestID != "test-1" ||
+			s.last().Status != engine.WorkerCompleted || s.last().Parts != 1 {
 			t.Fatalf("%+v, %+v", parts, s.last())
 		}
 		part = parts[0]
@@ -277,7 +289,8 @@ func TestPartsOutliveTheirProcessUntilAcknowledged(t *testing.T) {
 		s := connect(t, spool, newFakeLoad(), nil)
 		synctest.Wait()
 		hello := messages[control.Hello](s)[0]
-		if len(hello.Parts) != 1 || hello.Parts[0].WorkID != part.WorkID || !hello.Parts[0].Salvaged || hello.Parts[0].Artifact.SHA256 != part.Artifact.SHA256 {
+		if len(hello.Parts) != 1 || hello.Parts[0].WorkID != part.WorkID || !hello.Parts[0].Salvaged ||
+			hello.Parts[0].Artifact.SHA256 != part.Artifact.SHA256 {
 			t.Fatalf("%+v", hello)
 		}
 		s.send(control.ArtifactAck{RunID: runID, WorkerID: "worker-0", Name: part.Artifact.Name, SHA256: "another"})
@@ -285,7 +298,8 @@ func TestPartsOutliveTheirProcessUntilAcknowledged(t *testing.T) {
 		if _, err := os.Stat(path); err != nil {
 			t.Fatalf("a wrong checksum deleted the part: %v", err)
 		}
-		s.send(control.ArtifactAck{RunID: runID, WorkerID: "worker-0", Name: part.Artifact.Name, SHA256: part.Artifact.SHA256})
+		s.send(control.ArtifactAck{RunID: runID, WorkerID: "worker-0", Name: part.Artifact.Name,
+			SHA256: part.Artifact.SHA256})
 		synctest.Wait()
 		s.end()
 	})
@@ -370,7 +384,8 @@ func TestTelemetryIsWithinItsRange(t *testing.T) {
 	s := newSampler()
 	for range 3 {
 		r := s.sample()
-		for name, v := range map[string]float64{"cpu": r.CPUPercent, "memory": r.MemoryPercent, "host cpu": r.HostCPUPercent, "host memory": r.HostMemoryPercent} {
+		for name, v := range map[string]float64{"cpu": r.CPUPercent, "memory": r.MemoryPercent, "host cpu": r.HostCPUPercent,
+			"host memory": r.HostMemoryPercent} {
 			if v < 0 || v > 100 {
 				t.Errorf("%s is %v %%", name, v)
 			}

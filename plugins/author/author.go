@@ -33,11 +33,13 @@ var nameForm = regexp.MustCompile(`^[a-z]([a-z0-9_-]{0,62}[a-z0-9])?$`)
 type words struct{ language, needs, file, sdk string }
 
 var texts = map[string]words{
-	"go": {"Go", "It needs Go 1.24 or later; `go test ./...` tries the generator without WebAssembly.", "main.go", "loadstone"},
-	"c":  {"C", "It needs clang and wasm-ld: on Debian, `apt-get install clang lld`.", "plugin.c", "loadstone.h"},
+	"go": {"Go", "It needs Go 1.24 or later; `go test ./...` tries the generator without WebAssembly.", "main.go",
+		"loadstone"},
+	"c": {"C", "It needs clang and wasm-ld: on Debian, `apt-get install clang lld`.", "plugin.c", "loadstone.h"},
 	"assemblyscript": {"AssemblyScript", "It needs Node.js 20 or later and the compiler, which `npm install` gets.",
 		"assembly/plugin.ts", "assembly/loadstone"},
-	"rust": {"Rust", "It needs Rust with its target for WebAssembly: `rustup target add wasm32-unknown-unknown`, or on Debian\n" +
+	"rust": {"Rust", "It needs Rust with its target for WebAssembly: `rustup target add wasm32-unknown-unknown`, or on " +
+		"Debian\n" +
 		"`apt-get install cargo libstd-rust-dev-wasm32`.", "src/lib.rs", "loadstone"},
 }
 
@@ -46,14 +48,16 @@ var texts = map[string]words{
 // the plugin. Errors are *engine.Error.
 func New(dir, language, name string) ([]string, error) {
 	if !slices.Contains(Languages, language) {
-		return nil, engine.InvalidField("--language", fmt.Sprintf("%q has no SDK", language), "one of "+strings.Join(Languages, ", "))
+		return nil, engine.InvalidField("--language", fmt.Sprintf("%q has no SDK", language),
+			"one of "+strings.Join(Languages, ", "))
 	}
 	if !nameForm.MatchString(name) || name == "loadstone" {
 		return nil, engine.InvalidField("NAME", fmt.Sprintf("%q cannot be the name of a plugin", name),
 			"lower-case letters, digits, '-' and '_', beginning with a letter")
 	}
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The folder %s is not empty.", dir), Hint: "choose another name, or --dir"}
+		return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The folder %s is not empty.", dir),
+			Hint: "choose another name, or --dir"}
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, cannotWrite(dir, err)
 	}
@@ -77,7 +81,8 @@ func New(dir, language, name string) ([]string, error) {
 }
 
 func cannotWrite(path string, err error) error {
-	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s cannot be written: %v.", path, err), Cause: err}
+	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s cannot be written: %v.", path, err),
+		Cause: err}
 }
 
 // project is every file of a new project by its path.
@@ -87,7 +92,8 @@ func project(language, name string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	fill := strings.NewReplacer("{{name}}", name, "{{table}}", strings.ReplaceAll(name, "-", "_"), "{{language}}", w.language,
+	fill := strings.NewReplacer("{{name}}", name, "{{table}}", strings.ReplaceAll(name, "-", "_"), "{{language}}",
+		w.language,
 		"{{needs}}", w.needs, "{{file}}", w.file, "{{sdk}}", w.sdk, "{{asc}}", compiler)
 	files := map[string][]byte{".gitignore": []byte("*.wasm\nnode_modules\ntarget\n")}
 	add := func(from, to string) error {

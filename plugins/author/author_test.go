@@ -132,10 +132,12 @@ func TestBuildRefuses(t *testing.T) {
 	if _, err := New(broken, "go", "broken"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(broken, "main.go"), []byte("package main\nfunc main() { nonsense }\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(broken, "main.go"), []byte("package main\nfunc main() { nonsense }\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	for dir, says := range map[string]string{empty: "holds no plugin", filepath.Join(empty, "none"): "There is no folder", broken: "nonsense"} {
+	for dir, says := range map[string]string{empty: "holds no plugin", filepath.Join(empty, "none"): "There is no folder",
+		broken: "nonsense"} {
 		if _, err := Build(t.Context(), dir); !errors.As(err, new(*engine.Error)) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, expected %q", dir, err, says)
 		}
@@ -145,13 +147,15 @@ func TestBuildRefuses(t *testing.T) {
 // TestMissingCompilers takes the path away.
 func TestMissingCompilers(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	for language, says := range map[string]string{"go": "go.dev", "c": "apt-get install clang lld", "assemblyscript": "nodejs.org"} {
+	for language, says := range map[string]string{"go": "go.dev", "c": "apt-get install clang lld",
+		"assemblyscript": "nodejs.org"} {
 		dir := filepath.Join(t.TempDir(), "items")
 		if _, err := New(dir, language, "items"); err != nil {
 			t.Fatal(err)
 		}
 		var e *engine.Error
-		if _, err := Build(context.Background(), dir); !errors.As(err, &e) || !strings.Contains(e.Message, "missing") || !strings.Contains(e.Hint, says) {
+		if _, err := Build(context.Background(), dir); !errors.As(err, &e) || !strings.Contains(e.Message, "missing") ||
+			!strings.Contains(e.Hint, says) {
 			t.Errorf("%s: %v", language, err)
 		}
 	}

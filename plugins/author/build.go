@@ -46,8 +46,9 @@ func Build(ctx context.Context, dir string) (string, error) {
 	case has("plugin.c"):
 		err = buildC(ctx, dir, module)
 	default:
-		return "", &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s holds no plugin: there is no go.mod, Cargo.toml, package.json or plugin.c.", dir),
-			Hint: "loadstone plugin new --language go NAME makes a project"}
+		return "", &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("%s holds no plugin: there is no go.mod, Cargo.toml, package.json or plugin.c.", dir),
+			Hint:    "loadstone plugin new --language go NAME makes a project"}
 	}
 	if err != nil {
 		return "", err
@@ -82,7 +83,8 @@ func compile(ctx context.Context, dir string, env []string, program string, args
 	if text == "" || errors.Is(err, exec.ErrNotFound) {
 		text = err.Error()
 	}
-	return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The plugin does not build; %s says:\n%s", filepath.Base(program), text), Cause: err}
+	return &engine.Error{Code: engine.CodePlugin,
+		Message: fmt.Sprintf("The plugin does not build; %s says:\n%s", filepath.Base(program), text), Cause: err}
 }
 
 func buildGo(ctx context.Context, dir, out string) error {
@@ -92,7 +94,8 @@ func buildGo(ctx context.Context, dir, out string) error {
 	}
 	// The environment of the author's other builds does not hold here.
 	env := []string{"GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0"}
-	return compile(ctx, dir, env, program, "build", "-buildvcs=false", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", out, ".")
+	return compile(ctx, dir, env, program, "build", "-buildvcs=false", "-buildmode=c-shared", "-trimpath",
+		"-ldflags=-s -w", "-o", out, ".")
 }
 
 func buildC(ctx context.Context, dir, out string) error {
@@ -101,7 +104,8 @@ func buildC(ctx context.Context, dir, out string) error {
 		_, err = exec.LookPath("wasm-ld")
 	}
 	if err != nil {
-		return missing("clang or wasm-ld, its linker for WebAssembly,", "install them, on Debian with: apt-get install clang lld")
+		return missing("clang or wasm-ld, its linker for WebAssembly,",
+			"install them, on Debian with: apt-get install clang lld")
 	}
 	return compile(ctx, dir, nil, program, "--target=wasm32", "-O2", "-nostdlib", "-Wall", "-Wextra",
 		"-Wl,--no-entry,--stack-first,--strip-all", "-o", out, "plugin.c")
@@ -116,7 +120,8 @@ func buildAssemblyScript(ctx context.Context, dir, out string) error {
 	if _, err := os.Stat(asc); err != nil {
 		return missing("The AssemblyScript compiler", "install it with: npm install --prefix "+dir)
 	}
-	return compile(ctx, dir, nil, node, asc, filepath.Join("assembly", "plugin.ts"), "-o", out, "-O3", "--runtime", "minimal",
+	return compile(ctx, dir, nil, node, asc, filepath.Join("assembly", "plugin.ts"), "-o", out, "-O3", "--runtime",
+		"minimal",
 		"--exportStart", "_initialize", "--use", "abort=assembly/loadstone/abi/abort")
 }
 
@@ -135,7 +140,8 @@ func buildRust(ctx context.Context, dir, out string) error {
 	}
 	built, err := filepath.Glob(filepath.Join(target, rustTarget, "release", "*.wasm"))
 	if err != nil || len(built) != 1 {
-		return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The build made %d modules; a plugin is one cdylib.", len(built)), Cause: err}
+		return &engine.Error{Code: engine.CodePlugin,
+			Message: fmt.Sprintf("The build made %d modules; a plugin is one cdylib.", len(built)), Cause: err}
 	}
 	file, err := os.ReadFile(built[0])
 	if err != nil {

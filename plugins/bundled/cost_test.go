@@ -57,14 +57,18 @@ func BenchmarkPluginAgainstNative(b *testing.B) {
 	}
 	defer database.Close()
 	if err := database.Exec(ctx, "CREATE TABLE things (id bigint PRIMARY KEY, note text)",
-		fmt.Sprintf("INSERT INTO things SELECT i, 'note' FROM generate_series(1, %d) i", rows), "VACUUM ANALYZE things"); err != nil {
+		fmt.Sprintf("INSERT INTO things SELECT i, 'note' FROM generate_series(1, %d) i", rows),
+		"VACUUM ANALYZE things"); err != nil {
 		b.Fatal(err)
 	}
 	params := json.RawMessage(`{"weights":{"POINT_LOOKUP":1},"keys":"uniform"}`)
-	sc := engine.Scenario{Name: "cost", Workload: engine.Workload{Plugin: "mix", Params: params, Seed: 7, ConcurrentConnections: connections},
-		Target:  engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: dsn}, Adapter: "postgres", TableName: "things"},
+	sc := engine.Scenario{Name: "cost",
+		Workload: engine.Workload{Plugin: "mix", Params: params, Seed: 7, ConcurrentConnections: connections},
+		Target: engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: dsn}, Adapter: "postgres",
+			TableName: "things"},
 		Scaling: engine.Scaling{WorkerCount: 1}}
-	p, err := prepare.Plan(ctx, prepare.Deps{Plugins: h, Drivers: map[string]target.Driver{"postgres": postgres.NewDriver()}, Connections: inline{}}, sc, nil)
+	p, err := prepare.Plan(ctx, prepare.Deps{Plugins: h,
+		Drivers: map[string]target.Driver{"postgres": postgres.NewDriver()}, Connections: inline{}}, sc, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -74,7 +78,8 @@ func BenchmarkPluginAgainstNative(b *testing.B) {
 	}
 	tps := func(s plugin.Stream) float64 {
 		defer func() { _ = s.Close() }()
-		g, err := load.Open(ctx, load.Config{Stream: s, Database: database, Sink: discard{}, Log: zerolog.Nop(), Plan: p.Plan, Workload: sc.Workload}, connections, nil)
+		g, err := load.Open(ctx, load.Config{Stream: s, Database: database, Sink: discard{}, Log: zerolog.Nop(), Plan: p.Plan,
+			Workload: sc.Workload}, connections, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -98,7 +103,8 @@ func BenchmarkPluginAgainstNative(b *testing.B) {
 					got[0] = append(got[0], tps(&native{rand.New(rand.NewPCG(1, 2)), rows}))
 					continue
 				}
-				s, err := w.Open(ctx, plugin.OpenRequest{Seed: int64(round), KeySlots: 4, Params: p.Params, Tables: p.Plan.Tables, Pools: p.Plan.Pools}, p.Plan.Statements)
+				s, err := w.Open(ctx, plugin.OpenRequest{Seed: int64(round), KeySlots: 4, Params: p.Params, Tables: p.Plan.Tables,
+					Pools: p.Plan.Pools}, p.Plan.Statements)
 				if err != nil {
 					b.Fatal(err)
 				}

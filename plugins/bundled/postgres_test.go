@@ -60,10 +60,13 @@ func (b *bench) plan(table, params string, prep *engine.Prepare) (*engine.Plan, 
 
 // planOf prepares a run of a workload.
 func (b *bench) planOf(workload, table, params string, prep *engine.Prepare) (*engine.Plan, error) {
-	sc := engine.Scenario{Name: "test", Workload: engine.Workload{Plugin: workload, Params: json.RawMessage(params), Seed: 7, ConcurrentConnections: 1},
-		Target:  engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: b.dsn}, Adapter: "postgres", TableName: table, Prepare: prep, AllowWrites: true},
+	sc := engine.Scenario{Name: "test",
+		Workload: engine.Workload{Plugin: workload, Params: json.RawMessage(params), Seed: 7, ConcurrentConnections: 1},
+		Target: engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: b.dsn}, Adapter: "postgres",
+			TableName: table, Prepare: prep, AllowWrites: true},
 		Scaling: engine.Scaling{WorkerCount: 1}}
-	deps := prepare.Deps{Plugins: b.host, Drivers: map[string]target.Driver{"postgres": postgres.NewDriver()}, Connections: inline{}}
+	deps := prepare.Deps{Plugins: b.host, Drivers: map[string]target.Driver{"postgres": postgres.NewDriver()},
+		Connections: inline{}}
 	p, err := prepare.Plan(context.Background(), deps, sc, nil)
 	if err != nil {
 		return nil, err
@@ -80,7 +83,8 @@ func (b *bench) run(plan *engine.Plan, params string, operations int) map[engine
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := w.Open(ctx, plugin.OpenRequest{Seed: 7, KeySlot: 1, KeySlots: 4, Params: json.RawMessage(params), Tables: plan.Tables, Pools: plan.Pools}, plan.Statements)
+	s, err := w.Open(ctx, plugin.OpenRequest{Seed: 7, KeySlot: 1, KeySlots: 4, Params: json.RawMessage(params),
+		Tables: plan.Tables, Pools: plan.Pools}, plan.Statements)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -141,29 +145,53 @@ func TestAnyTable(t *testing.T) {
 		name, table string
 		setup       []string
 	}{
-		{"dense integers", "dense", []string{`CREATE TABLE dense (id int PRIMARY KEY, v text NOT NULL)`, `INSERT INTO dense SELECT g, 'x' FROM generate_series(1, 500) g`}},
-		{"negative keys", "neg", []string{`CREATE TABLE neg (id bigint PRIMARY KEY, v int)`, `INSERT INTO neg SELECT g, g FROM generate_series(-100, 100) g`}},
-		{"gaps", "gaps", []string{`CREATE TABLE gaps (id bigint PRIMARY KEY, v int)`, `INSERT INTO gaps SELECT g * 1000, g FROM generate_series(1, 300) g`}},
-		{"serial", "ser", []string{`CREATE TABLE ser (id serial PRIMARY KEY, v text)`, `INSERT INTO ser (v) SELECT 'x' FROM generate_series(1, 300) g`}},
-		{"identity", "ident", []string{`CREATE TABLE ident (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v text, twice text GENERATED ALWAYS AS (v || v) STORED)`, `INSERT INTO ident (v) SELECT 'x' FROM generate_series(1, 300) g`}},
-		{"uuid", "u", []string{`CREATE TABLE u (id uuid PRIMARY KEY, v jsonb NOT NULL)`, `INSERT INTO u SELECT gen_random_uuid(), '{}' FROM generate_series(1, 300) g`}},
-		{"text", "txt", []string{`CREATE TABLE txt (code varchar(12) PRIMARY KEY, v numeric(5,3) NOT NULL)`, `INSERT INTO txt SELECT 'c' || g, 1 FROM generate_series(1, 300) g`}},
-		{"timestamp", "ts", []string{`CREATE TABLE ts (at timestamp PRIMARY KEY, v real NOT NULL)`, `INSERT INTO ts SELECT timestamp '2020-01-01' + g * interval '1 s', 1 FROM generate_series(1, 300) g`}},
-		{"date", "dt", []string{`CREATE TABLE dt (d date PRIMARY KEY, v bool NOT NULL)`, `INSERT INTO dt SELECT date '1990-01-01' + g, true FROM generate_series(1, 300) g`}},
-		{"bytes", "by", []string{`CREATE TABLE by (k bytea PRIMARY KEY, v bytea NOT NULL)`, `INSERT INTO by SELECT decode(md5(g::text), 'hex'), '' FROM generate_series(1, 300) g`}},
-		{"numeric", "num", []string{`CREATE TABLE num (k numeric PRIMARY KEY, v time NOT NULL, w interval NOT NULL, x inet NOT NULL)`, `INSERT INTO num SELECT g, '1:00', '1 h', '::1' FROM generate_series(1, 300) g`}},
-		{"two columns", "two", []string{`CREATE TABLE two (tenant int, name text, v int NOT NULL, PRIMARY KEY (tenant, name))`, `INSERT INTO two SELECT g % 7, 'n' || g, 0 FROM generate_series(1, 300) g`}},
-		{"unique instead of primary", "uniq", []string{`CREATE TABLE uniq (a int NOT NULL UNIQUE, b smallint NOT NULL)`, `INSERT INTO uniq SELECT g, 1 FROM generate_series(1, 300) g`}},
-		{"foreign key, check, enum, unique", "child", []string{`CREATE TYPE mood AS ENUM ('sad', 'ok')`, `CREATE DOMAIN positive AS int CHECK (VALUE > 0) NOT NULL`,
-			`CREATE TABLE parent (id int PRIMARY KEY)`, `INSERT INTO parent SELECT g FROM generate_series(10, 20) g`,
-			`CREATE TABLE child (id bigint PRIMARY KEY, parent int NOT NULL REFERENCES parent, m mood NOT NULL, p positive, tags text[] NOT NULL, c char(1) NOT NULL CHECK (c IN ('a', 'b')), email text NOT NULL UNIQUE, n int UNIQUE, v text)`,
-			`INSERT INTO child SELECT g, 10 + g % 11, 'ok', g, ARRAY['x'], 'a', 'e' || g, g, '' FROM generate_series(1, 300) g`}},
-		{"hostile names", `"a""; DROP TABLE x; --"."Tab""le ' $1"`, []string{`CREATE SCHEMA "a""; DROP TABLE x; --"`, `CREATE TABLE "a""; DROP TABLE x; --"."Tab""le ' $1" ("I""d" int PRIMARY KEY, "select" text NOT NULL, "é; --" int)`,
-			`INSERT INTO "a""; DROP TABLE x; --"."Tab""le ' $1" SELECT g, '', 1 FROM generate_series(1, 300) g`}},
-		{"partitioned", "part", []string{`CREATE TABLE part (id int PRIMARY KEY, v text) PARTITION BY HASH (id)`, `CREATE TABLE part0 PARTITION OF part FOR VALUES WITH (MODULUS 2, REMAINDER 0)`,
-			`CREATE TABLE part1 PARTITION OF part FOR VALUES WITH (MODULUS 2, REMAINDER 1)`, `INSERT INTO part SELECT g, 'x' FROM generate_series(1, 300) g`}},
-		{"mixed case without quotes", "Mixed", []string{`CREATE TABLE mixed (id int PRIMARY KEY, v text)`, `CREATE TABLE "Mixed" ("Id" int PRIMARY KEY, v text)`, `INSERT INTO "Mixed" SELECT g, 'x' FROM generate_series(1, 300) g`}},
-		{"folded", "FOLDED", []string{`CREATE TABLE folded (id int PRIMARY KEY, v text)`, `INSERT INTO folded SELECT g, 'x' FROM generate_series(1, 300) g`}},
+		{"dense integers", "dense", []string{`CREATE TABLE dense (id int PRIMARY KEY, v text NOT NULL)`,
+			`INSERT INTO dense SELECT g, 'x' FROM generate_series(1, 500) g`}},
+		{"negative keys", "neg", []string{`CREATE TABLE neg (id bigint PRIMARY KEY, v int)`,
+			`INSERT INTO neg SELECT g, g FROM generate_series(-100, 100) g`}},
+		{"gaps", "gaps", []string{`CREATE TABLE gaps (id bigint PRIMARY KEY, v int)`,
+			`INSERT INTO gaps SELECT g * 1000, g FROM generate_series(1, 300) g`}},
+		{"serial", "ser", []string{`CREATE TABLE ser (id serial PRIMARY KEY, v text)`,
+			`INSERT INTO ser (v) SELECT 'x' FROM generate_series(1, 300) g`}},
+		{"identity", "ident", []string{
+			`CREATE TABLE ident (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v text, twice text GENERATED ALWAYS AS (v || v) STORED)`, `INSERT INTO ident (v) SELECT 'x' FROM generate_series(1, 300) g`}},
+		{"uuid", "u", []string{`CREATE TABLE u (id uuid PRIMARY KEY, v jsonb NOT NULL)`,
+			`INSERT INTO u SELECT gen_random_uuid(), '{}' FROM generate_series(1, 300) g`}},
+		{"text", "txt", []string{`CREATE TABLE txt (code varchar(12) PRIMARY KEY, v numeric(5,3) NOT NULL)`,
+			`INSERT INTO txt SELECT 'c' || g, 1 FROM generate_series(1, 300) g`}},
+		{"timestamp", "ts", []string{`CREATE TABLE ts (at timestamp PRIMARY KEY, v real NOT NULL)`,
+			`INSERT INTO ts SELECT timestamp '2020-01-01' + g * interval '1 s', 1 FROM generate_series(1, 300) g`}},
+		{"date", "dt", []string{`CREATE TABLE dt (d date PRIMARY KEY, v bool NOT NULL)`,
+			`INSERT INTO dt SELECT date '1990-01-01' + g, true FROM generate_series(1, 300) g`}},
+		{"bytes", "by", []string{`CREATE TABLE by (k bytea PRIMARY KEY, v bytea NOT NULL)`,
+			`INSERT INTO by SELECT decode(md5(g::text), 'hex'), '' FROM generate_series(1, 300) g`}},
+		{"numeric", "num", []string{
+			`CREATE TABLE num (k numeric PRIMARY KEY, v time NOT NULL, w interval NOT NULL, x inet NOT NULL)`,
+			`INSERT INTO num SELECT g, '1:00', '1 h', '::1' FROM generate_series(1, 300) g`}},
+		{"two columns", "two", []string{
+			`CREATE TABLE two (tenant int, name text, v int NOT NULL, PRIMARY KEY (tenant, name))`,
+			`INSERT INTO two SELECT g % 7, 'n' || g, 0 FROM generate_series(1, 300) g`}},
+		{"unique instead of primary", "uniq",
+			[]string{`CREATE TABLE uniq (a int NOT NULL UNIQUE, b smallint NOT NULL)`,
+				`INSERT INTO uniq SELECT g, 1 FROM generate_series(1, 300) g`}},
+		{"foreign key, check, enum, unique", "child",
+			[]string{`CREATE TYPE mood AS ENUM ('sad', 'ok')`, `CREATE DOMAIN positive AS int CHECK (VALUE > 0) NOT NULL`,
+				`CREATE TABLE parent (id int PRIMARY KEY)`, `INSERT INTO parent SELECT g FROM generate_series(10, 20) g`,
+				`CREATE TABLE child (id bigint PRIMARY KEY, parent int NOT NULL REFERENCES parent, m mood NOT NULL, p positive, tags text[] NOT NULL, c char(1) NOT NULL CHECK (c IN ('a', 'b')), email text NOT NULL UNIQUE, n int UNIQUE, v text)`,
+				`INSERT INTO child SELECT g, 10 + g % 11, 'ok', g, ARRAY['x'], 'a', 'e' || g, g, '' FROM generate_series(1, 300) g`}},
+		{"hostile names", `"a""; DROP TABLE x; --"."Tab""le ' $1"`,
+			[]string{`CREATE SCHEMA "a""; DROP TABLE x; --"`,
+				`CREATE TABLE "a""; DROP TABLE x; --"."Tab""le ' $1" ("I""d" int PRIMARY KEY, "select" text NOT NULL, "é; --" int)`,
+				`INSERT INTO "a""; DROP TABLE x; --"."Tab""le ' $1" SELECT g, '', 1 FROM generate_series(1, 300) g`}},
+		{"partitioned", "part", []string{`CREATE TABLE part (id int PRIMARY KEY, v text) PARTITION BY HASH (id)`,
+			`CREATE TABLE part0 PARTITION OF part FOR VALUES WITH (MODULUS 2, REMAINDER 0)`,
+			`CREATE TABLE part1 PARTITION OF part FOR VALUES WITH (MODULUS 2, REMAINDER 1)`,
+			`INSERT INTO part SELECT g, 'x' FROM generate_series(1, 300) g`}},
+		{"mixed case without quotes", "Mixed",
+			[]string{`CREATE TABLE mixed (id int PRIMARY KEY, v text)`, `CREATE TABLE "Mixed" ("Id" int PRIMARY KEY, v text)`,
+				`INSERT INTO "Mixed" SELECT g, 'x' FROM generate_series(1, 300) g`}},
+		{"folded", "FOLDED", []string{`CREATE TABLE folded (id int PRIMARY KEY, v text)`,
+			`INSERT INTO folded SELECT g, 'x' FROM generate_series(1, 300) g`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, h)
@@ -214,7 +242,8 @@ func TestSampleTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	table = plan.Tables[0]
-	if table.Rows != 20_000+int64(first[engine.KindInsert].rows) || table.Dense || table.DenseMax == nil || *table.DenseMax < 20_000 || len(plan.Pools) != 0 {
+	if table.Rows != 20_000+int64(first[engine.KindInsert].rows) || table.Dense || table.DenseMax == nil ||
+		*table.DenseMax < 20_000 || len(plan.Pools) != 0 {
 		t.Errorf("after %d inserts the table is %+v with %d pools", first[engine.KindInsert].rows, table, len(plan.Pools))
 	}
 	b.run(plan, `{}`, 500)
@@ -227,8 +256,10 @@ func TestSampleTable(t *testing.T) {
 func TestLargeSparseTable(t *testing.T) {
 	h := hosttest.Bundled(t)
 	b := newBench(t, h)
-	b.exec(`CREATE TABLE sparse (id bigint PRIMARY KEY, v text NOT NULL)`, `INSERT INTO sparse SELECT g * 97, 'x' FROM generate_series(1, 100000) g`,
-		`CREATE TABLE wide (code text PRIMARY KEY, v int)`, `INSERT INTO wide SELECT repeat(md5(g::text), 10), g FROM generate_series(1, 10000) g`)
+	b.exec(`CREATE TABLE sparse (id bigint PRIMARY KEY, v text NOT NULL)`,
+		`INSERT INTO sparse SELECT g * 97, 'x' FROM generate_series(1, 100000) g`,
+		`CREATE TABLE wide (code text PRIMARY KEY, v int)`,
+		`INSERT INTO wide SELECT repeat(md5(g::text), 10), g FROM generate_series(1, 10000) g`)
 	for table, least := range map[string]int{"sparse": 5000, "wide": 1000} {
 		plan, err := b.plan(table, everything, nil)
 		if err != nil {
@@ -251,11 +282,13 @@ func TestLargeSparseTable(t *testing.T) {
 func TestViews(t *testing.T) {
 	h := hosttest.Bundled(t)
 	b := newBench(t, h)
-	b.exec(`CREATE TABLE base (id int PRIMARY KEY, v text)`, `INSERT INTO base VALUES (1, 'x')`, `CREATE VIEW seen AS SELECT * FROM base`)
+	b.exec(`CREATE TABLE base (id int PRIMARY KEY, v text)`, `INSERT INTO base VALUES (1, 'x')`,
+		`CREATE VIEW seen AS SELECT * FROM base`)
 	if _, err := b.plan("seen", everything, nil); err == nil || !strings.Contains(err.Error(), "no primary key") {
 		t.Errorf("a view: %v", err)
 	}
-	if _, err := b.plan("seen", everything, &engine.Prepare{Rows: 5, IfExists: engine.IfExistsRecreate}); err == nil || !strings.Contains(err.Error(), "not dropped") {
+	if _, err := b.plan("seen", everything, &engine.Prepare{Rows: 5, IfExists: engine.IfExistsRecreate}); err == nil ||
+		!strings.Contains(err.Error(), "not dropped") {
 		t.Errorf("recreating a view: %v", err)
 	}
 	plan, err := b.plan("seen", `{"weights":{"INSERT":1}}`, nil)
@@ -270,9 +303,13 @@ func TestViews(t *testing.T) {
 func TestTablesThatCannotBeUsed(t *testing.T) {
 	h := hosttest.Bundled(t)
 	b := newBench(t, h)
-	b.exec(`CREATE TABLE nokey (v text)`, `INSERT INTO nokey VALUES ('x')`, `CREATE TABLE void (id int PRIMARY KEY, v text)`, `CREATE TABLE keyonly (id int PRIMARY KEY)`, `INSERT INTO keyonly VALUES (1)`,
-		`CREATE TYPE mood AS ENUM ('sad', 'ok')`, `CREATE TABLE moods (id mood PRIMARY KEY, v text)`, `INSERT INTO moods VALUES ('ok', 'x')`,
-		`CREATE TABLE secret (id int PRIMARY KEY, v text)`, `CREATE TABLE full_up (id smallint PRIMARY KEY, v text)`, `INSERT INTO full_up VALUES (32767, '')`)
+	b.exec(`CREATE TABLE nokey (v text)`, `INSERT INTO nokey VALUES ('x')`,
+		`CREATE TABLE void (id int PRIMARY KEY, v text)`, `CREATE TABLE keyonly (id int PRIMARY KEY)`,
+		`INSERT INTO keyonly VALUES (1)`,
+		`CREATE TYPE mood AS ENUM ('sad', 'ok')`, `CREATE TABLE moods (id mood PRIMARY KEY, v text)`,
+		`INSERT INTO moods VALUES ('ok', 'x')`,
+		`CREATE TABLE secret (id int PRIMARY KEY, v text)`, `CREATE TABLE full_up (id smallint PRIMARY KEY, v text)`,
+		`INSERT INTO full_up VALUES (32767, '')`)
 	for _, c := range []struct{ table, params, want string }{
 		{"missing", `{}`, "does not exist"},
 		{"nokey", `{"weights":{"POINT_LOOKUP":1}}`, "no primary key"},
@@ -294,7 +331,8 @@ func TestTablesThatCannotBeUsed(t *testing.T) {
 	if _, err := b.plan("full_up", `{"weights":{"POINT_LOOKUP":1}}`, nil); err != nil {
 		t.Errorf("lookups of a table with a full key column: %v", err)
 	}
-	if _, err := b.plan("full_up", `{"weights":{"INSERT":1,"POINT_LOOKUP":1}}`, nil); err == nil || !strings.Contains(err.Error(), "which ends at 32767") {
+	if _, err := b.plan("full_up", `{"weights":{"INSERT":1,"POINT_LOOKUP":1}}`, nil); err == nil ||
+		!strings.Contains(err.Error(), "which ends at 32767") {
 		t.Errorf("a full key column: %v", err)
 	}
 }

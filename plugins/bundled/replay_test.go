@@ -31,7 +31,8 @@ func openReplay(t *testing.T, params, text string) (plugin.Stream, []plugin.Stat
 	}
 	var frozen []engine.Statement
 	for _, s := range list {
-		frozen = append(frozen, engine.Statement{ID: s.ID, Kind: s.Kind, SQL: s.SQL["postgres"], Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
+		frozen = append(frozen, engine.Statement{ID: s.ID, Kind: s.Kind, SQL: s.SQL["postgres"], Binds: s.Binds,
+			Columns: s.Columns, Writes: s.Writes})
 	}
 	req := plugin.OpenRequest{KeySlots: 4, Params: json.RawMessage(params)}
 	if text != "" {
@@ -52,7 +53,8 @@ func TestReplayThroughWasm(t *testing.T) {
 	var text strings.Builder
 	for i := range lines {
 		if i%10 == 9 {
-			fmt.Fprintf(&text, "%v,BEGIN\n%v,find,%d,x\n%v,find,%d,y\n%v,COMMIT\n", float64(i)/8, float64(i)/8, i, float64(i)/8, i, float64(i)/8)
+			fmt.Fprintf(&text, "%v,BEGIN\n%v,find,%d,x\n%v,find,%d,y\n%v,COMMIT\n", float64(i)/8, float64(i)/8, i, float64(i)/8,
+				i, float64(i)/8)
 			continue
 		}
 		fmt.Fprintf(&text, "%v,find,%d,\"v,%d\"\n", float64(i)/8, i, i)
@@ -72,7 +74,8 @@ func TestReplayThroughWasm(t *testing.T) {
 			}
 			for i, op := range b.Ops {
 				at += op.Delay
-				if op.Statement != 0 || i > 0 && b.Ops[i-1].Statement == 0 && next%10 == 0 && next > 0 && b.Args[op.FirstArg].I == int64(next-1) {
+				if op.Statement != 0 || i > 0 && b.Ops[i-1].Statement == 0 && next%10 == 0 && next > 0 &&
+					b.Args[op.FirstArg].I == int64(next-1) {
 					continue // a control statement, or the second one of a transaction
 				}
 				if got := b.Args[op.FirstArg].I; got != int64(next) {
@@ -94,7 +97,8 @@ func TestReplayThroughWasm(t *testing.T) {
 func TestReplayNeedsAFeed(t *testing.T) {
 	s, _ := openReplay(t, `{`+replayed+`}`, "")
 	var b plugin.Batch
-	if err := s.Fill(&b, 64); err == nil || !errors.Is(err, plugin.ErrFailed) || !strings.Contains(err.Error(), "set workload.feed") {
+	if err := s.Fill(&b, 64); err == nil || !errors.Is(err, plugin.ErrFailed) ||
+		!strings.Contains(err.Error(), "set workload.feed") {
 		t.Errorf("without a feed: %v", err)
 	}
 	s, _ = openReplay(t, `{`+replayed+`}`, "0,find,1,a\n1,find,two,b\n")

@@ -60,24 +60,28 @@ func (b *bench) load(sc engine.Scenario, p *prepare.Prepared, workers int, lasti
 	b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), lasting+2*time.Minute)
 	defer cancel()
-	total := &ended{statements: p.Plan.Statements, committed: map[string]int{}, rolledBack: map[string]int{}, failed: map[string]int{}}
+	total := &ended{statements: p.Plan.Statements, committed: map[string]int{}, rolledBack: map[string]int{},
+		failed: map[string]int{}}
 	w, err := b.host.Workload(ctx, p.Plan.Workload.SHA256)
 	if err != nil {
 		b.Fatal(err)
 	}
-	database, err := postgres.NewDriver().Open(target.Config{DSN: b.dsn, Session: p.Plan.Session, StatementTimeout: time.Minute})
+	database, err := postgres.NewDriver().
+		Open(target.Config{DSN: b.dsn, Session: p.Plan.Session, StatementTimeout: time.Minute})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer database.Close()
 	var groups []*load.Group
 	for slot := range workers {
-		stream, err := w.Open(ctx, plugin.OpenRequest{Seed: sc.Workload.Seed, KeySlot: slot, KeySlots: p.Plan.KeySlots, Params: p.Params, Tables: p.Plan.Tables, Pools: p.Plan.Pools}, p.Plan.Statements)
+		stream, err := w.Open(ctx, plugin.OpenRequest{Seed: sc.Workload.Seed, KeySlot: slot, KeySlots: p.Plan.KeySlots,
+			Params: p.Params, Tables: p.Plan.Tables, Pools: p.Plan.Pools}, p.Plan.Statements)
 		if err != nil {
 			b.Fatal(err)
 		}
 		defer stream.Close()
-		g, err := load.Open(ctx, load.Config{Stream: stream, Database: database, Sink: total, Log: zerolog.Nop(), Plan: p.Plan, Workload: sc.Workload}, connections, nil)
+		g, err := load.Open(ctx, load.Config{Stream: stream, Database: database, Sink: total, Log: zerolog.Nop(),
+			Plan: p.Plan, Workload: sc.Workload}, connections, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

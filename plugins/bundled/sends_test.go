@@ -11,14 +11,17 @@ import (
 // what they ask after a run and meanwhile is declared as well.
 func TestBundledAdaptersDeclareWhatTheyRead(t *testing.T) {
 	h := hosttest.Bundled(t)
-	for _, name := range []string{"postgres", "snowflake_postgres", "snowflake_standard", "snowflake_hybrid", "snowflake_interactive"} {
+	for _, name := range []string{"postgres", "snowflake_postgres", "snowflake_standard", "snowflake_hybrid",
+		"snowflake_interactive"} {
 		a, err := h.Adapter(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		m := a.Info().Manifest
 		sends, tables := m.Declared(), []string{"orders"}
-		for _, sql := range []string{"SELECT 1 FROM accounts", "SELECT pg_read_file('/etc/passwd')", "SELECT * FROM pg_catalog.pg_authid", "WITH RECURSIVE base AS (SELECT rolpassword FROM pg_catalog.pg_authid) SELECT 1 FROM base",
+		for _, sql := range []string{"SELECT 1 FROM accounts", "SELECT pg_read_file('/etc/passwd')",
+			"SELECT * FROM pg_catalog.pg_authid",
+			"WITH RECURSIVE base AS (SELECT rolpassword FROM pg_catalog.pg_authid) SELECT 1 FROM base",
 			"SELECT SYSTEM$WAIT(1)", "SHOW USERS", "SELECT * FROM SNOWFLAKE.ACCOUNT_USAGE.LOGIN_HISTORY"} {
 			if plugin.Allows(sends.Query, sql, m.Dialect, tables) {
 				t.Errorf("%s may ask %s", name, sql)
@@ -34,7 +37,9 @@ func TestBundledAdaptersDeclareWhatTheyRead(t *testing.T) {
 			results := map[string]plugin.QueryResult{}
 			for range 5 {
 				var answer plugin.AdapterAnswer
-				if err := a.Call(t.Context(), plugin.AdapterRequest{Op: op, TableName: "orders", Warehouse: map[string]string{plugin.OpPoll: "WH"}[op], RunID: "x", Results: results}, &answer); err != nil {
+				if err := a.Call(t.Context(),
+					plugin.AdapterRequest{Op: op, TableName: "orders", Warehouse: map[string]string{plugin.OpPoll: "WH"}[op],
+						RunID: "x", Results: results}, &answer); err != nil {
 					if len(results) == 0 {
 						t.Fatal(err)
 					}

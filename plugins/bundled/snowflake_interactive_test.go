@@ -17,11 +17,13 @@ import (
 // there is added for the run and taken away again.
 func TestAnInteractiveWarehouseIsComparedOnEveryTypeOfTable(t *testing.T) {
 	s := newSnow(t)
-	s.exec("CREATE TABLE held (id NUMBER, note VARCHAR(100), PRIMARY KEY (id))", "INSERT INTO held SELECT SEQ4() + 1, 'x' FROM TABLE(GENERATOR(ROWCOUNT => 100))")
+	s.exec("CREATE TABLE held (id NUMBER, note VARCHAR(100), PRIMARY KEY (id))",
+		"INSERT INTO held SELECT SEQ4() + 1, 'x' FROM TABLE(GENERATOR(ROWCOUNT => 100))")
 	s.dsn = strings.Replace(s.dsn, "warehouse="+snowsim.DefaultWarehouse, "warehouse=INTERACTIVE_WH", 1)
 	const lookups = `{"weights":{"POINT_LOOKUP":1}}`
 	for _, adapter := range []string{"snowflake_standard", "snowflake_hybrid"} {
-		sc := s.scenario(adapter, "mix", "made_"+adapter, lookups, &engine.Prepare{Rows: prepared, IfExists: engine.IfExistsUse})
+		sc := s.scenario(adapter, "mix", "made_"+adapter, lookups,
+			&engine.Prepare{Rows: prepared, IfExists: engine.IfExistsUse})
 		sc.Target.Warehouse = "INTERACTIVE_WH"
 		_, err := prepare.Plan(context.Background(), s.deps(), sc, nil)
 		refused(t, err, "target.params.load_warehouse", "it makes no table")
@@ -40,7 +42,8 @@ func TestAnInteractiveWarehouseIsComparedOnEveryTypeOfTable(t *testing.T) {
 	}
 	p := s.prepare(sc)
 	s.load(sc, p, 100*time.Millisecond)
-	if len(p.Plan.Restore) == 0 || !strings.Contains(strings.Join(p.Plan.Restore, "; "), `DROP TABLES ("LOADSTONE"."PUBLIC"."HELD")`) {
+	if len(p.Plan.Restore) == 0 ||
+		!strings.Contains(strings.Join(p.Plan.Restore, "; "), `DROP TABLES ("LOADSTONE"."PUBLIC"."HELD")`) {
 		t.Errorf("it is set back by %q", p.Plan.Restore)
 	}
 	s.exec(p.Plan.Restore...)

@@ -71,12 +71,15 @@ func (s *snow) one(sql string) string {
 }
 
 func (s *snow) deps() prepare.Deps {
-	return prepare.Deps{Plugins: s.host, Drivers: map[string]target.Driver{"snowflake": snowflake.NewDriver()}, Connections: inline{}}
+	return prepare.Deps{Plugins: s.host, Drivers: map[string]target.Driver{"snowflake": snowflake.NewDriver()},
+		Connections: inline{}}
 }
 
 func (s *snow) scenario(adapter, workload, table, params string, prep *engine.Prepare) engine.Scenario {
-	return engine.Scenario{Name: "test", Workload: engine.Workload{Plugin: workload, Params: json.RawMessage(params), Seed: 7, ConcurrentConnections: 4},
-		Target:  engine.Target{Connection: engine.ConnectionRef{Driver: "snowflake", DSN: s.dsn}, Adapter: adapter, TableName: table, Prepare: prep, AllowWrites: true},
+	return engine.Scenario{Name: "test",
+		Workload: engine.Workload{Plugin: workload, Params: json.RawMessage(params), Seed: 7, ConcurrentConnections: 4},
+		Target: engine.Target{Connection: engine.ConnectionRef{Driver: "snowflake", DSN: s.dsn}, Adapter: adapter,
+			TableName: table, Prepare: prep, AllowWrites: true},
 		Scaling: engine.Scaling{WorkerCount: 1}}
 }
 
@@ -94,22 +97,26 @@ func (s *snow) load(sc engine.Scenario, p *prepare.Prepared, lasting time.Durati
 	s.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), lasting+2*time.Minute)
 	defer cancel()
-	total := &ended{statements: p.Plan.Statements, committed: map[string]int{}, rolledBack: map[string]int{}, failed: map[string]int{}}
+	total := &ended{statements: p.Plan.Statements, committed: map[string]int{}, rolledBack: map[string]int{},
+		failed: map[string]int{}}
 	w, err := s.host.Workload(ctx, p.Plan.Workload.SHA256)
 	if err != nil {
 		s.Fatal(err)
 	}
-	database, err := snowflake.NewDriver().Open(target.Config{DSN: s.dsn, Session: p.Plan.Session, StatementTimeout: time.Minute})
+	database, err := snowflake.NewDriver().
+		Open(target.Config{DSN: s.dsn, Session: p.Plan.Session, StatementTimeout: time.Minute})
 	if err != nil {
 		s.Fatal(err)
 	}
 	defer database.Close()
-	stream, err := w.Open(ctx, plugin.OpenRequest{Seed: 7, KeySlots: p.Plan.KeySlots, Params: p.Params, Tables: p.Plan.Tables, Pools: p.Plan.Pools}, p.Plan.Statements)
+	stream, err := w.Open(ctx, plugin.OpenRequest{Seed: 7, KeySlots: p.Plan.KeySlots, Params: p.Params,
+		Tables: p.Plan.Tables, Pools: p.Plan.Pools}, p.Plan.Statements)
 	if err != nil {
 		s.Fatal(err)
 	}
 	defer stream.Close()
-	g, err := load.Open(ctx, load.Config{Stream: stream, Database: database, Sink: total, Log: zerolog.Nop(), Plan: p.Plan, Workload: sc.Workload}, connections, nil)
+	g, err := load.Open(ctx, load.Config{Stream: stream, Database: database, Sink: total, Log: zerolog.Nop(), Plan: p.Plan,
+		Workload: sc.Workload}, connections, nil)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -130,14 +137,17 @@ const prepared = 2_000
 func TestSnowflakeTables(t *testing.T) {
 	s := newSnow(t)
 	for _, c := range []struct{ adapter, weights, params, kind string }{
-		{"snowflake_standard", `{"POINT_LOOKUP":4,"RANGE_SCAN":1,"INSERT":1,"UPDATE":1,"DELETE":1}`, `{"cluster_by":["created_at"],"transient":true}`, "is_hybrid N"},
-		{"snowflake_hybrid", `{"POINT_LOOKUP":4,"RANGE_SCAN":1,"INSERT":1,"UPDATE":1,"DELETE":1}`, `{"indexes":[{"columns":["customer_id"],"include":["status","amount"]}]}`, "is_hybrid Y"},
+		{"snowflake_standard", `{"POINT_LOOKUP":4,"RANGE_SCAN":1,"INSERT":1,"UPDATE":1,"DELETE":1}`,
+			`{"cluster_by":["created_at"],"transient":true}`, "is_hybrid N"},
+		{"snowflake_hybrid", `{"POINT_LOOKUP":4,"RANGE_SCAN":1,"INSERT":1,"UPDATE":1,"DELETE":1}`,
+			`{"indexes":[{"columns":["customer_id"],"include":["status","amount"]}]}`, "is_hybrid Y"},
 		{"snowflake_interactive", `{"POINT_LOOKUP":4,"RANGE_SCAN":1}`, `{"cluster_by":["customer_id"]}`, "is_interactive Y"},
 	} {
 		t.Run(c.adapter, func(t *testing.T) {
 			s := &snow{T: t, host: s.host, dsn: s.dsn, db: s.db}
 			table := "orders_" + c.adapter
-			sc := s.scenario(c.adapter, "mix", table, `{"weights":`+c.weights+`,"scan_length":5}`, &engine.Prepare{Rows: prepared, IfExists: engine.IfExistsUse})
+			sc := s.scenario(c.adapter, "mix", table, `{"weights":`+c.weights+`,"scan_length":5}`,
+				&engine.Prepare{Rows: prepared, IfExists: engine.IfExistsUse})
 			sc.Target.Params = json.RawMessage(c.params)
 			f, err := prepare.Inspect(context.Background(), s.deps(), sc)
 			if err != nil || !f.OK || len(f.Creates) != 1 || len(f.Creates[0].DDL) == 0 {
@@ -148,7 +158,8 @@ func TestSnowflakeTables(t *testing.T) {
 			if made.Rows != prepared || !made.Dense || *made.KeyMax != prepared || !slices.Equal(made.Key, []string{"ID"}) {
 				t.Errorf("%+v", made)
 			}
-			if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, fmt.Sprintf("made %d sample rows", prepared)) }) {
+			if !slices.ContainsFunc(p.Notes,
+				func(n string) bool { return strings.Contains(n, fmt.Sprintf("made %d sample rows", prepared)) }) {
 				t.Errorf("the rows were not made by the database: %v", p.Notes)
 			}
 			column, value, _ := strings.Cut(c.kind, " ")
@@ -156,7 +167,8 @@ func TestSnowflakeTables(t *testing.T) {
 				t.Errorf("%s is %q", column, got)
 			}
 			// The values are those that the workload declares, in its shares.
-			if got := s.one("SELECT COUNT(DISTINCT STATUS) || ' ' || MIN(LENGTH(NOTE)) || ' ' || MAX(LENGTH(NOTE)) || ' ' || MIN(CREATED_AT)::DATE FROM " + table); got != "7 20 100 2024-01-01" {
+			if got := s.one("SELECT COUNT(DISTINCT STATUS) || ' ' || MIN(LENGTH(NOTE)) || ' ' || MAX(LENGTH(NOTE)) || ' ' || " +
+				"MIN(CREATED_AT)::DATE FROM " + table); got != "7 20 100 2024-01-01" {
 				t.Errorf("the rows have %s", got)
 			}
 			total := s.load(sc, p, 300*time.Millisecond)
@@ -192,7 +204,10 @@ func (s *snow) shown(sql, column string) string {
 func refused(t *testing.T, err error, field, words string) {
 	t.Helper()
 	var e *engine.Error
-	if !errors.As(err, &e) || !slices.ContainsFunc(e.Fields, func(f engine.FieldError) bool { return f.Field == field && f.Hint != "" }) || !strings.Contains(e.Error(), words) {
+	if !errors.As(err, &e) || !slices.ContainsFunc(e.Fields, func(f engine.FieldError) bool {
+		return f.Field == field &&
+			f.Hint != ""
+	}) || !strings.Contains(e.Error(), words) {
 		t.Errorf("%+v; expected %s and %q", err, field, words)
 	}
 }
@@ -227,7 +242,8 @@ func TestAnInteractiveTableIsReadOnly(t *testing.T) {
 	}
 	// Under an interactive warehouse somebody else has to fill the table.
 	s.dsn = strings.Replace(s.dsn, "warehouse="+snowsim.DefaultWarehouse, "warehouse=INTERACTIVE_WH", 1)
-	sc := s.scenario("snowflake_interactive", "mix", "orders", `{"weights":{"POINT_LOOKUP":1}}`, &engine.Prepare{Rows: prepared, IfExists: engine.IfExistsUse})
+	sc := s.scenario("snowflake_interactive", "mix", "orders", `{"weights":{"POINT_LOOKUP":1}}`,
+		&engine.Prepare{Rows: prepared, IfExists: engine.IfExistsUse})
 	_, err := prepare.Plan(context.Background(), s.deps(), sc, nil)
 	refused(t, err, "target.params.load_warehouse", "is interactive")
 	sc.Target.Params = json.RawMessage(`{"load_warehouse":"` + snowsim.DefaultWarehouse + `"}`)
@@ -247,7 +263,8 @@ func TestSnowflakeWorkloads(t *testing.T) {
 		{"snowflake_hybrid", "tpcc", "h_", `{"warehouses":1,"items":100,"customers_per_district":30}`},
 		{"snowflake_standard", "ycsb", "usertable", `{"workload":"F","insert_order":"ordered","record_count":1000}`},
 		{"snowflake_hybrid", "ycsb", "hashed", `{"workload":"A","record_count":1000}`},
-		{"snowflake_hybrid", "sql", "hashed", `{"statements":[{"id":"near","sql":"SELECT count(*) FROM {table} WHERE ycsb_key >= :k AND ycsb_key < :k || 'z'","binds":[{"name":"k","generator":"text","length":3}]}]}`},
+		{"snowflake_hybrid", "sql", "hashed",
+			`{"statements":[{"id":"near","sql":"SELECT count(*) FROM {table} WHERE ycsb_key >= :k AND ycsb_key < :k || 'z'","binds":[{"name":"k","generator":"text","length":3}]}]}`},
 	} {
 		t.Run(c.adapter+" "+c.workload+" "+c.table, func(t *testing.T) {
 			s := &snow{T: t, host: s.host, dsn: s.dsn, db: s.db}
@@ -256,14 +273,17 @@ func TestSnowflakeWorkloads(t *testing.T) {
 				prep = nil
 			}
 			sc := s.scenario(c.adapter, c.workload, c.table, c.params, prep)
-			sc.Workload.Retry = &engine.Retry{Max: 20, Classes: []engine.ErrorClass{engine.ErrClassSerialization, engine.ErrClassDeadlock, engine.ErrClassLock}}
+			sc.Workload.Retry = &engine.Retry{Max: 20,
+				Classes: []engine.ErrorClass{engine.ErrClassSerialization, engine.ErrClassDeadlock, engine.ErrClassLock}}
 			p := s.prepare(sc)
 			total := s.load(sc, p, 300*time.Millisecond)
 			if len(total.committed) == 0 {
 				t.Errorf("%+v", total)
 			}
 			if c.workload == "tpcb" {
-				sums := s.one("SELECT (SELECT SUM(ABALANCE) FROM b_PGBENCH_ACCOUNTS) || ' ' || (SELECT SUM(TBALANCE) FROM b_PGBENCH_TELLERS) || ' ' || (SELECT SUM(BBALANCE) FROM b_PGBENCH_BRANCHES) || ' ' || (SELECT SUM(DELTA) FROM b_PGBENCH_HISTORY)")
+				sums := s.one("SELECT (SELECT SUM(ABALANCE) FROM b_PGBENCH_ACCOUNTS) || ' ' || (SELECT SUM(TBALANCE) FROM " +
+					"b_PGBENCH_TELLERS) || ' ' || (SELECT SUM(BBALANCE) FROM b_PGBENCH_BRANCHES) || ' ' || (SELECT SUM(DELTA) FROM " +
+					"b_PGBENCH_HISTORY)")
 				if f := strings.Fields(sums); len(f) != 4 || f[0] != f[1] || f[0] != f[2] || f[0] != f[3] {
 					t.Errorf("the books do not balance: %s", sums)
 				}
@@ -275,19 +295,24 @@ func TestSnowflakeWorkloads(t *testing.T) {
 // TestSnowflakeNames: quoted and lower-case names, and names that want to be SQL.
 func TestSnowflakeNames(t *testing.T) {
 	s := newSnow(t)
-	s.exec(`CREATE TABLE "orders" ("id" NUMBER, "v" VARCHAR(10), PRIMARY KEY ("id"))`, `INSERT INTO "orders" VALUES (1, 'a'), (50, 'b'), (70, 'c'), (99, 'd')`,
-		`CREATE TABLE "x; DROP TABLE ""orders""; --" ("id" NUMBER, "v" VARCHAR)`, `CREATE TABLE UPPER_ONLY (ID NUMBER(38,10), T TIMESTAMP_TZ, D VARIANT)`)
+	s.exec(`CREATE TABLE "orders" ("id" NUMBER, "v" VARCHAR(10), PRIMARY KEY ("id"))`,
+		`INSERT INTO "orders" VALUES (1, 'a'), (50, 'b'), (70, 'c'), (99, 'd')`,
+		`CREATE TABLE "x; DROP TABLE ""orders""; --" ("id" NUMBER, "v" VARCHAR)`,
+		`CREATE TABLE UPPER_ONLY (ID NUMBER(38,10), T TIMESTAMP_TZ, D VARIANT)`)
 	inspect := func(name string) (*prepare.Preflight, error) {
-		return prepare.Inspect(context.Background(), s.deps(), s.scenario("snowflake_standard", "mix", name, `{"weights":{"POINT_LOOKUP":1}}`, nil))
+		return prepare.Inspect(context.Background(), s.deps(),
+			s.scenario("snowflake_standard", "mix", name, `{"weights":{"POINT_LOOKUP":1}}`, nil))
 	}
 	// A name without quotes is upper case, and else what is there in lower case.
 	for _, name := range []string{"orders", `"orders"`, `public."orders"`, `loadstone.public.orders`} {
-		if f, err := inspect(name); err != nil || !f.OK || !strings.HasSuffix(f.Plan.Tables[0].PhysicalName, `."orders"`) || len(f.Plan.Pools) != 1 {
+		if f, err := inspect(name); err != nil || !f.OK || !strings.HasSuffix(f.Plan.Tables[0].PhysicalName, `."orders"`) ||
+			len(f.Plan.Pools) != 1 {
 			t.Errorf("%s: %+v, %v", name, f, err)
 		}
 	}
 	for name, words := range map[string]string{
-		`"Orders"`: "does not exist", "nowhere.orders": "does not exist", `orders; DROP TABLE "orders"`: "without quotes cannot", "o'r": "without quotes cannot", "a\x00b": "zero byte",
+		`"Orders"`: "does not exist", "nowhere.orders": "does not exist",
+		`orders; DROP TABLE "orders"`: "without quotes cannot", "o'r": "without quotes cannot", "a\x00b": "zero byte",
 		strings.Repeat("a", 300): "300 characters", `"orders`: "closing", "a.b.c.d": "three parts",
 	} {
 		f, err := inspect(name)
@@ -299,7 +324,10 @@ func TestSnowflakeNames(t *testing.T) {
 	}
 	// A table without a declared key is found, and the workload's own key is taken, or the template's.
 	f, err := inspect(`"x; DROP TABLE ""orders""; --"`)
-	if err != nil || !slices.ContainsFunc(f.Checks, func(c prepare.CheckResult) bool { return c.Name == "table" && c.Outcome == prepare.CheckOK }) {
+	if err != nil || !slices.ContainsFunc(f.Checks, func(c prepare.CheckResult) bool {
+		return c.Name == "table" &&
+			c.Outcome == prepare.CheckOK
+	}) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	if n := s.one(`SELECT COUNT(*) FROM "orders"`); n != "4" {
@@ -315,7 +343,8 @@ func TestSnowflakeClassesAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	var answer plugin.AdapterAnswer
-	if err := a.Call(t.Context(), plugin.AdapterRequest{Op: plugin.OpClassifyError}, &answer); err != nil || len(answer.Classes) == 0 {
+	if err := a.Call(t.Context(), plugin.AdapterRequest{Op: plugin.OpClassifyError}, &answer); err != nil ||
+		len(answer.Classes) == 0 {
 		t.Fatalf("%v, %v", answer, err)
 	}
 	db, err := snowflake.NewDriver().Open(target.Config{DSN: "snowflake://u:p@account/db"})
@@ -328,7 +357,8 @@ func TestSnowflakeClassesAgree(t *testing.T) {
 		if err != nil || len(code) != 6 && len(code) != 3 {
 			continue
 		}
-		if got := db.Classify(&gosnowflake.SnowflakeError{Number: number}); got.Class != class || len(code) == 6 && got.Code != code {
+		if got := db.Classify(&gosnowflake.SnowflakeError{Number: number}); got.Class != class || len(code) == 6 &&
+			got.Code != code {
 			t.Errorf("%s is %s, and the driver says %+v", code, class, got)
 		}
 	}
@@ -337,10 +367,12 @@ func TestSnowflakeClassesAgree(t *testing.T) {
 // TestSnowflakePostgres: Snowflake's Postgres is Postgres, and so is its adapter.
 func TestSnowflakePostgres(t *testing.T) {
 	b := newBench(t, hosttest.Bundled(t))
-	sc := b.scenario("mix", `{"weights":{"POINT_LOOKUP":1,"INSERT":1,"UPDATE":1,"DELETE":1}}`, &engine.Prepare{Rows: prepared, IfExists: engine.IfExistsUse})
+	sc := b.scenario("mix", `{"weights":{"POINT_LOOKUP":1,"INSERT":1,"UPDATE":1,"DELETE":1}}`,
+		&engine.Prepare{Rows: prepared, IfExists: engine.IfExistsUse})
 	sc.Target.Adapter, sc.Target.TableName = "snowflake_postgres", "orders"
 	p, err := b.prepare(sc)
-	if err != nil || p.Plan.Tables[0].Rows != prepared || !p.Plan.Tables[0].Dense || p.Plan.Adapter.Name != "snowflake_postgres" {
+	if err != nil || p.Plan.Tables[0].Rows != prepared || !p.Plan.Tables[0].Dense ||
+		p.Plan.Adapter.Name != "snowflake_postgres" {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	if total := b.load(sc, p, 1, 200*time.Millisecond); len(total.committed) != 4 {

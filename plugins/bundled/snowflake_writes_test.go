@@ -35,10 +35,12 @@ const writing = `{"weights":{"POINT_LOOKUP":1,"INSERT":1,"UPDATE":1}}`
 // that neither a clone of the comment nor a table made again has.
 func TestSnowflakeWritesToTablesOfOthersAreAskedFor(t *testing.T) {
 	s := newSnow(t)
-	s.exec("CREATE TABLE THEIRS (ID INT PRIMARY KEY, NOTE VARCHAR)", "INSERT INTO THEIRS SELECT SEQ4(), 'x' FROM TABLE(GENERATOR(ROWCOUNT => 12345))")
+	s.exec("CREATE TABLE THEIRS (ID INT PRIMARY KEY, NOTE VARCHAR)",
+		"INSERT INTO THEIRS SELECT SEQ4(), 'x' FROM TABLE(GENERATOR(ROWCOUNT => 12345))")
 	for _, c := range []struct{ name, workload, params, line string }{
 		{"mix", "mix", writing, "INSERT and UPDATE in LOADSTONE.PUBLIC.THEIRS, 12 k rows"},
-		{"own SQL", "sql", `{"statements":[{"id":"s","sql":"DELETE FROM {table} WHERE ID = 1"}]}`, "DELETE in LOADSTONE.PUBLIC.THEIRS, 12 k rows"},
+		{"own SQL", "sql", `{"statements":[{"id":"s","sql":"DELETE FROM {table} WHERE ID = 1"}]}`,
+			"DELETE in LOADSTONE.PUBLIC.THEIRS, 12 k rows"},
 		{"a procedure", "sql", `{"statements":[{"id":"s","sql":"CALL work()"}]}`, "CALL the statement s, which may write"},
 	} {
 		sc := s.asking("snowflake_standard", c.workload, "THEIRS", c.params, nil)
@@ -59,7 +61,8 @@ func TestSnowflakeWritesToTablesOfOthersAreAskedFor(t *testing.T) {
 			}
 		}
 	}
-	if p := s.prepare(s.asking("snowflake_standard", "mix", "THEIRS", "{}", nil)); strings.Contains(kinds(p.Plan), "INSERT") {
+	if p := s.prepare(s.asking("snowflake_standard", "mix", "THEIRS", "{}", nil)); strings.Contains(kinds(p.Plan),
+		"INSERT") {
 		t.Errorf("mix without weights writes to a table of others: %s", kinds(p.Plan))
 	}
 
@@ -77,7 +80,8 @@ func TestSnowflakeWritesToTablesOfOthersAreAskedFor(t *testing.T) {
 	if f := s.look(s.asking("snowflake_standard", "mix", "THEIRS", writing, nil)); f.OK {
 		t.Errorf("a copied comment is trusted: %+v", f.Checks)
 	}
-	s.exec("CREATE OR REPLACE TABLE OURS_STANDARD (ID INT PRIMARY KEY, NOTE VARCHAR)", "INSERT INTO OURS_STANDARD VALUES (1, 'x')", "COMMENT ON TABLE OURS_STANDARD IS '"+mark+"'")
+	s.exec("CREATE OR REPLACE TABLE OURS_STANDARD (ID INT PRIMARY KEY, NOTE VARCHAR)",
+		"INSERT INTO OURS_STANDARD VALUES (1, 'x')", "COMMENT ON TABLE OURS_STANDARD IS '"+mark+"'")
 	if f := s.look(s.asking("snowflake_standard", "mix", "OURS_STANDARD", writing, nil)); f.OK {
 		t.Errorf("a table made again with the comment of the one before is trusted: %+v", f.Checks)
 	}
@@ -88,9 +92,11 @@ func TestSnowflakeWritesToTablesOfOthersAreAskedFor(t *testing.T) {
 func TestSnowflakeRecreateIsAtomic(t *testing.T) {
 	s := newSnow(t)
 	recreate := &engine.Prepare{Rows: 50, IfExists: engine.IfExistsRecreate}
-	s.exec("CREATE TABLE THEIRS (ID INT PRIMARY KEY, NOTE VARCHAR) CLUSTER BY (NOTE)", "INSERT INTO THEIRS VALUES (1, 'x'), (2, 'y')", "CREATE ROLE READERS", "GRANT SELECT ON TABLE THEIRS TO ROLE READERS")
+	s.exec("CREATE TABLE THEIRS (ID INT PRIMARY KEY, NOTE VARCHAR) CLUSTER BY (NOTE)",
+		"INSERT INTO THEIRS VALUES (1, 'x'), (2, 'y')", "CREATE ROLE READERS", "GRANT SELECT ON TABLE THEIRS TO ROLE READERS")
 	sc := s.asking("snowflake_standard", "mix", "THEIRS", writing, recreate)
-	if _, err := s.ready(sc); !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), "not made by Loadstone") {
+	if _, err := s.ready(sc); !engine.HasCode(err, engine.CodeInvalid) ||
+		!strings.Contains(err.Error(), "not made by Loadstone") {
 		t.Errorf("without leave: %v", err)
 	}
 	sc.Target.AllowWrites = true
@@ -128,16 +134,20 @@ func TestSnowflakeRecreateIsAtomic(t *testing.T) {
 	}
 	// A run that is stopped half-way leaves the old table as it was.
 	ctx, cancel := context.WithCancel(context.Background())
-	_, err := prepare.Plan(ctx, s.deps(), s.asking("snowflake_standard", "mix", "OURS_STANDARD", writing, &engine.Prepare{Rows: 200_000, IfExists: engine.IfExistsRecreate, Load: engine.LoadCopy}), func(p engine.PrepareProgress) {
-		if p.Step == "load" {
-			cancel()
-		}
-	})
+	_, err := prepare.Plan(ctx, s.deps(),
+		s.asking("snowflake_standard", "mix", "OURS_STANDARD", writing,
+			&engine.Prepare{Rows: 200_000, IfExists: engine.IfExistsRecreate, Load: engine.LoadCopy}),
+		func(p engine.PrepareProgress) {
+			if p.Step == "load" {
+				cancel()
+			}
+		})
 	if n := s.one("SELECT COUNT(*) FROM OURS_STANDARD"); err == nil || n != "50" {
 		t.Errorf("stopped while loading: %v, %s rows", err, n)
 	}
 	s.exec("CREATE HYBRID TABLE LINES (ID INT PRIMARY KEY, O INT FOREIGN KEY REFERENCES OURS_HYBRID (ID))")
-	if _, err := s.ready(s.asking("snowflake_hybrid", "mix", "OURS_HYBRID", writing, recreate)); !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), "LINES") {
+	if _, err := s.ready(s.asking("snowflake_hybrid", "mix", "OURS_HYBRID", writing, recreate)); !engine.HasCode(err,
+		engine.CodeInvalid) || !strings.Contains(err.Error(), "LINES") {
 		t.Errorf("a table that another refers to: %v", err)
 	}
 }

@@ -33,7 +33,8 @@ func TestSQLOnPostgres(t *testing.T) {
 			t.Errorf("%v: %+v", kind, o)
 		}
 	}
-	if plan, err = b.planOf("sql", "", `{"statements":[{"id":"one","sql":"SELECT 1"}]}`, nil); err != nil || len(plan.Tables) != 0 {
+	if plan, err = b.planOf("sql", "", `{"statements":[{"id":"one","sql":"SELECT 1"}]}`, nil); err != nil ||
+		len(plan.Tables) != 0 {
 		t.Fatalf("a template without a table: %v", err)
 	}
 	b.run(plan, `{"statements":[{"id":"one","sql":"SELECT 1"}]}`, 10)
@@ -61,7 +62,8 @@ func TestSQLErrorsPointAtTheSpot(t *testing.T) {
 }
 
 func BenchmarkSQL(b *testing.B) {
-	s, _ := openWorkload(b, "sql", `{"statements":[{"id":"a","weight":3,"sql":"SELECT :x","binds":[{"name":"x","generator":"zipfian","max":1000000}]},
+	s, _ := openWorkload(b, "sql",
+		`{"statements":[{"id":"a","weight":3,"sql":"SELECT :x","binds":[{"name":"x","generator":"zipfian","max":1000000}]},
 {"id":"b","sql":"UPDATE t SET a = :a WHERE id = :id","binds":[{"name":"a","generator":"text","length":20},{"name":"id","generator":"uniform","max":1000000}]}]}`)
 	fill(b, s)
 }

@@ -22,13 +22,16 @@ import (
 
 // scenario is a run of a workload with tables of its own.
 func (b *bench) scenario(workload, params string, prep *engine.Prepare) engine.Scenario {
-	return engine.Scenario{Name: "test", Workload: engine.Workload{Plugin: workload, Params: json.RawMessage(params), Seed: 7, ConcurrentConnections: 4},
-		Target:  engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: b.dsn}, Adapter: "postgres", Prepare: prep, AllowWrites: true},
+	return engine.Scenario{Name: "test",
+		Workload: engine.Workload{Plugin: workload, Params: json.RawMessage(params), Seed: 7, ConcurrentConnections: 4},
+		Target: engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: b.dsn}, Adapter: "postgres",
+			Prepare: prep, AllowWrites: true},
 		Scaling: engine.Scaling{WorkerCount: 2}}
 }
 
 func (b *bench) prepare(sc engine.Scenario) (*prepare.Prepared, error) {
-	deps := prepare.Deps{Plugins: b.host, Drivers: map[string]target.Driver{"postgres": postgres.NewDriver()}, Connections: inline{}}
+	deps := prepare.Deps{Plugins: b.host, Drivers: map[string]target.Driver{"postgres": postgres.NewDriver()},
+		Connections: inline{}}
 	return prepare.Plan(context.Background(), deps, sc, nil)
 }
 
@@ -81,7 +84,8 @@ WHERE c.relname LIKE 'pgbench%' AND c.relkind = 'r' ORDER BY 1, a.attnum`
 // TestTpcbMakesTheTablesOfPgbench compares definitions and every row.
 func TestTpcbMakesTheTablesOfPgbench(t *testing.T) {
 	ours, theirs := newBench(t, hosttest.Bundled(t)), newBench(t, hosttest.Bundled(t))
-	p, err := ours.prepare(ours.scenario("tpcb", `{"scale":2,"fillfactor":90}`, &engine.Prepare{IfExists: engine.IfExistsUse}))
+	p, err := ours.prepare(ours.scenario("tpcb", `{"scale":2,"fillfactor":90}`,
+		&engine.Prepare{IfExists: engine.IfExistsUse}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +95,8 @@ func TestTpcbMakesTheTablesOfPgbench(t *testing.T) {
 	theirs.pgbench("-i", "-q", "-s", "2", "-F", "90")
 	queries := []string{shapeOfTables}
 	for table, key := range map[string]string{"accounts": "aid", "tellers": "tid", "branches": "bid"} {
-		queries = append(queries, fmt.Sprintf("SELECT count(*)::text, md5(string_agg(t::text, E'\\n' ORDER BY %s)) FROM pgbench_%s t", key, table))
+		queries = append(queries, fmt.Sprintf("SELECT count(*)::text, md5(string_agg(t::text, E'\\n' ORDER BY %s)) FROM "+
+			"pgbench_%s t", key, table))
 	}
 	for _, q := range append(queries, "SELECT count(*)::text FROM pgbench_history") {
 		if a, b := ours.rows(q), theirs.rows(q); len(a) == 0 || !reflect.DeepEqual(a, b) {
@@ -126,8 +131,10 @@ func (b *bench) balanced(transactions int) {
 	if sums[0] != sums[1] || sums[1] != sums[2] || sums[2] != sums[3] || sums[4] != fmt.Sprint(transactions) {
 		b.Errorf("accounts, tellers, branches and history hold %v, with %d transactions", sums, transactions)
 	}
-	for _, c := range []struct{ table, id, balance string }{{"accounts", "aid", "abalance"}, {"tellers", "tid", "tbalance"}, {"branches", "bid", "bbalance"}} {
-		wrong := b.rows(fmt.Sprintf(`SELECT count(*)::text FROM pgbench_%s AS t LEFT JOIN (SELECT %s AS id, sum(delta) AS s FROM pgbench_history GROUP BY 1) AS h ON h.id = t.%[2]s WHERE t.%[3]s <> coalesce(s, 0)`, c.table, c.id, c.balance))
+	for _, c := range []struct{ table, id, balance string }{{"accounts", "aid", "abalance"},
+		{"tellers", "tid", "tbalance"}, {"branches", "bid", "bbalance"}} {
+		wrong := b.rows(fmt.Sprintf(
+			`SELECT count(*)::text FROM pgbench_%s AS t LEFT JOIN (SELECT %s AS id, sum(delta) AS s FROM pgbench_history GROUP BY 1) AS h ON h.id = t.%[2]s WHERE t.%[3]s <> coalesce(s, 0)`, c.table, c.id, c.balance))
 		if wrong[0][0] != "0" {
 			b.Errorf("%v %s have another balance than their history", wrong[0][0], c.table)
 		}

@@ -15,22 +15,30 @@ import (
 // counts violations. The first four are those that the specification has tested
 // after every run; the rest it defines, and they hold here too.
 var conditions = []struct{ name, sql string }{
-	{"1: w_ytd is the sum of d_ytd", `SELECT count(*) FROM tpcc_warehouse WHERE w_ytd <> (SELECT sum(d_ytd) FROM tpcc_district WHERE d_w_id = w_id)`},
+	{"1: w_ytd is the sum of d_ytd",
+		`SELECT count(*) FROM tpcc_warehouse WHERE w_ytd <> (SELECT sum(d_ytd) FROM tpcc_district WHERE d_w_id = w_id)`},
 	{"2: d_next_o_id - 1 is the last order and the last new order", `SELECT count(*) FROM tpcc_district
 LEFT JOIN (SELECT o_w_id, o_d_id, max(o_id) AS o FROM tpcc_orders GROUP BY 1, 2) AS o ON o_w_id = d_w_id AND o_d_id = d_id
 LEFT JOIN (SELECT no_w_id, no_d_id, max(no_o_id) AS n FROM tpcc_new_order GROUP BY 1, 2) AS n ON no_w_id = d_w_id AND no_d_id = d_id
 WHERE d_next_o_id - 1 IS DISTINCT FROM o OR d_next_o_id - 1 <> coalesce(n, d_next_o_id - 1)`},
-	{"3: new orders have no gap", `SELECT count(*) FROM (SELECT 1 FROM tpcc_new_order GROUP BY no_w_id, no_d_id HAVING max(no_o_id) - min(no_o_id) + 1 <> count(*)) AS x`},
-	{"4: o_ol_cnt adds up to the order lines", `SELECT count(*) FROM (SELECT o_w_id, o_d_id, sum(o_ol_cnt) AS s FROM tpcc_orders GROUP BY 1, 2) AS o
+	{"3: new orders have no gap",
+		`SELECT count(*) FROM (SELECT 1 FROM tpcc_new_order GROUP BY no_w_id, no_d_id HAVING max(no_o_id) - min(no_o_id) + 1 <> count(*)) AS x`},
+	{"4: o_ol_cnt adds up to the order lines",
+		`SELECT count(*) FROM (SELECT o_w_id, o_d_id, sum(o_ol_cnt) AS s FROM tpcc_orders GROUP BY 1, 2) AS o
 FULL JOIN (SELECT ol_w_id, ol_d_id, count(*) AS n FROM tpcc_order_line GROUP BY 1, 2) AS l ON ol_w_id = o_w_id AND ol_d_id = o_d_id WHERE s IS DISTINCT FROM n`},
-	{"5: an order without a carrier is a new one", `SELECT count(*) FROM tpcc_orders FULL JOIN tpcc_new_order ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id
+	{"5: an order without a carrier is a new one",
+		`SELECT count(*) FROM tpcc_orders FULL JOIN tpcc_new_order ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id
 WHERE o_id IS NULL OR (o_carrier_id IS NULL) <> (no_o_id IS NOT NULL)`},
-	{"6: each order has o_ol_cnt lines", `SELECT count(*) FROM tpcc_orders FULL JOIN (SELECT ol_w_id, ol_d_id, ol_o_id, count(*) AS n FROM tpcc_order_line GROUP BY 1, 2, 3) AS l
+	{"6: each order has o_ol_cnt lines",
+		`SELECT count(*) FROM tpcc_orders FULL JOIN (SELECT ol_w_id, ol_d_id, ol_o_id, count(*) AS n FROM tpcc_order_line GROUP BY 1, 2, 3) AS l
 ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_ol_cnt IS DISTINCT FROM n`},
-	{"7: lines have a delivery date when their order has a carrier", `SELECT count(*) FROM tpcc_order_line JOIN tpcc_orders ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
+	{"7: lines have a delivery date when their order has a carrier",
+		`SELECT count(*) FROM tpcc_order_line JOIN tpcc_orders ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
 WHERE (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)`},
-	{"8: w_ytd is the sum of the history", `SELECT count(*) FROM tpcc_warehouse WHERE w_ytd <> (SELECT sum(h_amount) FROM tpcc_history WHERE h_w_id = w_id)`},
-	{"9: d_ytd is the sum of the history", `SELECT count(*) FROM tpcc_district LEFT JOIN (SELECT h_w_id, h_d_id, sum(h_amount) AS h FROM tpcc_history GROUP BY 1, 2) AS h
+	{"8: w_ytd is the sum of the history",
+		`SELECT count(*) FROM tpcc_warehouse WHERE w_ytd <> (SELECT sum(h_amount) FROM tpcc_history WHERE h_w_id = w_id)`},
+	{"9: d_ytd is the sum of the history",
+		`SELECT count(*) FROM tpcc_district LEFT JOIN (SELECT h_w_id, h_d_id, sum(h_amount) AS h FROM tpcc_history GROUP BY 1, 2) AS h
 ON h_w_id = d_w_id AND h_d_id = d_id WHERE d_ytd IS DISTINCT FROM h`},
 	{"11: what is not new was delivered", `SELECT count(*) FROM tpcc_district
 JOIN (SELECT o_w_id, o_d_id, count(*) AS o FROM tpcc_orders GROUP BY 1, 2) AS o ON o_w_id = d_w_id AND o_d_id = d_id
@@ -66,11 +74,14 @@ var population = []struct{ sql, want string }{
 	{`SELECT abs(count(*) - 10000) < 400 FROM tpcc_item WHERE i_data LIKE '%ORIGINAL%'`, "[true]"},
 	{`SELECT abs(count(*) - 10000) < 400 FROM tpcc_stock WHERE s_data LIKE '%ORIGINAL%'`, "[true]"},
 	{`SELECT count(*), count(DISTINCT s_i_id), min(s_quantity), max(s_quantity), min(length(s_dist_01)), max(length(s_dist_10)), max(s_ytd + s_order_cnt + s_remote_cnt) FROM tpcc_stock`, "[100000 100000 10 100 24 24 0]"},
-	{`SELECT w_ytd = 300000, w_tax BETWEEN 0 AND 0.2, w_zip LIKE '____11111', length(w_state) FROM tpcc_warehouse`, "[true true true 2]"},
-	{`SELECT count(*), bool_and(d_ytd = 30000), min(d_next_o_id), max(d_next_o_id) FROM tpcc_district`, "[10 true 3001 3001]"},
+	{`SELECT w_ytd = 300000, w_tax BETWEEN 0 AND 0.2, w_zip LIKE '____11111', length(w_state) FROM tpcc_warehouse`,
+		"[true true true 2]"},
+	{`SELECT count(*), bool_and(d_ytd = 30000), min(d_next_o_id), max(d_next_o_id) FROM tpcc_district`,
+		"[10 true 3001 3001]"},
 	{`SELECT count(*), count(DISTINCT c_last), bool_and(c_balance = -10), bool_and(c_middle = 'OE'), min(length(c_data)) >= 300, max(length(c_data)) <= 500, abs(count(*) FILTER (WHERE c_credit = 'BC') - 3000) < 200, bool_and(c_credit IN ('BC', 'GC')) FROM tpcc_customer`,
 		"[30000 1000 true true true true true true]"},
-	{`SELECT string_agg(c_last, ' ' ORDER BY c_id) FROM tpcc_customer WHERE c_d_id = 3 AND c_id IN (1, 2, 372, 1000)`, "[BARBARBAR BARBAROUGHT PRICALLYOUGHT EINGEINGEING]"},
+	{`SELECT string_agg(c_last, ' ' ORDER BY c_id) FROM tpcc_customer WHERE c_d_id = 3 AND c_id IN (1, 2, 372, 1000)`,
+		"[BARBARBAR BARBAROUGHT PRICALLYOUGHT EINGEINGEING]"},
 	{`SELECT count(*), min(h_amount), max(h_amount) FROM tpcc_history`, "[30000 10.00 10.00]"},
 	{`SELECT count(*), min(no_o_id), max(no_o_id) FROM tpcc_new_order`, "[9000 2101 3000]"},
 	{`SELECT count(*), count(DISTINCT (o_d_id, o_c_id)), min(o_ol_cnt), max(o_ol_cnt), count(*) FILTER (WHERE o_carrier_id IS NULL), max(o_id) FILTER (WHERE o_carrier_id IS NOT NULL) FROM tpcc_orders`, "[30000 30000 5 15 9000 2100]"},
@@ -81,10 +92,14 @@ var population = []struct{ sql, want string }{
 }
 
 // ofOneWarehouse narrows the tables of a query to the second warehouse.
-var ofOneWarehouse = strings.NewReplacer("tpcc_stock", "(SELECT * FROM tpcc_stock WHERE s_w_id = 2) AS s", "tpcc_warehouse", "(SELECT * FROM tpcc_warehouse WHERE w_id = 2) AS w",
-	"tpcc_district", "(SELECT * FROM tpcc_district WHERE d_w_id = 2) AS d", "tpcc_customer", "(SELECT * FROM tpcc_customer WHERE c_w_id = 2) AS c",
-	"tpcc_history", "(SELECT * FROM tpcc_history WHERE h_w_id = 2) AS h", "tpcc_new_order", "(SELECT * FROM tpcc_new_order WHERE no_w_id = 2) AS n",
-	"tpcc_order_line", "(SELECT * FROM tpcc_order_line WHERE ol_w_id = 2 AND ol_supply_w_id = 2) AS l", "tpcc_orders", "(SELECT * FROM tpcc_orders WHERE o_w_id = 2) AS o")
+var ofOneWarehouse = strings.NewReplacer("tpcc_stock", "(SELECT * FROM tpcc_stock WHERE s_w_id = 2) AS s",
+	"tpcc_warehouse", "(SELECT * FROM tpcc_warehouse WHERE w_id = 2) AS w",
+	"tpcc_district", "(SELECT * FROM tpcc_district WHERE d_w_id = 2) AS d", "tpcc_customer",
+	"(SELECT * FROM tpcc_customer WHERE c_w_id = 2) AS c",
+	"tpcc_history", "(SELECT * FROM tpcc_history WHERE h_w_id = 2) AS h", "tpcc_new_order",
+	"(SELECT * FROM tpcc_new_order WHERE no_w_id = 2) AS n",
+	"tpcc_order_line", "(SELECT * FROM tpcc_order_line WHERE ol_w_id = 2 AND ol_supply_w_id = 2) AS l", "tpcc_orders",
+	"(SELECT * FROM tpcc_orders WHERE o_w_id = 2) AS o")
 
 // TestTpcc loads two whole warehouses (four in the soak), compares one with the
 // specification, runs all five transactions, first as they are and then serializable, and checks the
@@ -96,7 +111,8 @@ func TestTpcc(t *testing.T) {
 		warehouses = 4
 	}
 	sc := b.tpcc(fmt.Sprintf(`{"warehouses":%d}`, warehouses))
-	sc.Workload.Retry = &engine.Retry{Max: engine.MaxRetries, Classes: []engine.ErrorClass{engine.ErrClassSerialization, engine.ErrClassDeadlock}, BackoffMs: 5}
+	sc.Workload.Retry = &engine.Retry{Max: engine.MaxRetries,
+		Classes: []engine.ErrorClass{engine.ErrClassSerialization, engine.ErrClassDeadlock}, BackoffMs: 5}
 	begin := time.Now()
 	p, err := b.prepare(sc)
 	if err != nil {
@@ -116,7 +132,8 @@ func TestTpcc(t *testing.T) {
 
 	const lasting = 5 * time.Second
 	first := b.load(sc, p, 2, lasting)
-	t.Logf("committed %v, rolled back %v, repeated %d: %.0f new orders a minute", first.committed, first.rolledBack, first.retries, float64(first.committed["new_order"])/lasting.Minutes())
+	t.Logf("committed %v, rolled back %v, repeated %d: %.0f new orders a minute", first.committed, first.rolledBack,
+		first.retries, float64(first.committed["new_order"])/lasting.Minutes())
 	b.consistent("after the run")
 
 	// The tables that a run left are used by the next one.

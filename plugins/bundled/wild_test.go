@@ -43,11 +43,13 @@ func TestHundredsOfColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seen := b.run(p.Plan, weights, 100); seen[engine.KindInsert] == nil || seen[engine.KindInsert].rows != seen[engine.KindInsert].operations {
+	if seen := b.run(p.Plan, weights, 100); seen[engine.KindInsert] == nil ||
+		seen[engine.KindInsert].rows != seen[engine.KindInsert].operations {
 		t.Errorf("%+v", seen)
 	}
 	wide("needed", "NOT NULL")
-	if _, err := b.allowed("needed", `{"weights":{"INSERT":1}}`, "", nil); err == nil || !strings.Contains(err.Error(), "255 values at most") || !strings.Contains(err.Error(), "weights.INSERT to 0") {
+	if _, err := b.allowed("needed", `{"weights":{"INSERT":1}}`, "", nil); err == nil ||
+		!strings.Contains(err.Error(), "255 values at most") || !strings.Contains(err.Error(), "weights.INSERT to 0") {
 		t.Errorf("%v", err)
 	}
 }
@@ -55,8 +57,12 @@ func TestHundredsOfColumns(t *testing.T) {
 // TestViewsAndTablesWithoutAKey take a key that is named.
 func TestViewsAndTablesWithoutAKey(t *testing.T) {
 	b := newBench(t, hosttest.Bundled(t))
-	b.exec("CREATE TABLE base (id bigint PRIMARY KEY, note text)", "INSERT INTO base SELECT 10 * g, 'x' FROM generate_series(1, 300) g", "CREATE VIEW seen AS SELECT * FROM base WHERE id > 0",
-		"CREATE TABLE heap (thing_id text, other_id int, note text)", "INSERT INTO heap SELECT 't' || g, g, 'x' FROM generate_series(1, 300) g", "INSERT INTO heap (note) SELECT 'null' FROM generate_series(1, 300)")
+	b.exec("CREATE TABLE base (id bigint PRIMARY KEY, note text)",
+		"INSERT INTO base SELECT 10 * g, 'x' FROM generate_series(1, 300) g",
+		"CREATE VIEW seen AS SELECT * FROM base WHERE id > 0",
+		"CREATE TABLE heap (thing_id text, other_id int, note text)",
+		"INSERT INTO heap SELECT 't' || g, g, 'x' FROM generate_series(1, 300) g",
+		"INSERT INTO heap (note) SELECT 'null' FROM generate_series(1, 300)")
 	const weights = `{"weights":{"POINT_LOOKUP":3,"RANGE_SCAN":1,"UPDATE":1},"scan_length":3}`
 	for table, key := range map[string]string{"seen": "id", "heap": "thing_id"} {
 		_, err := b.allowed(table, weights, "", nil)
@@ -74,7 +80,8 @@ func TestViewsAndTablesWithoutAKey(t *testing.T) {
 			}
 		}
 	}
-	if _, err := b.allowed("heap", weights, `{"key":["nothing"]}`, nil); err == nil || !strings.Contains(err.Error(), "no column") || !strings.Contains(err.Error(), "thing_id, other_id, note") {
+	if _, err := b.allowed("heap", weights, `{"key":["nothing"]}`, nil); err == nil ||
+		!strings.Contains(err.Error(), "no column") || !strings.Contains(err.Error(), "thing_id, other_id, note") {
 		t.Errorf("%v", err)
 	}
 }
@@ -96,15 +103,18 @@ func TestALockedTableNamesItsHolder(t *testing.T) {
 	f := b.look(sc)
 	c := found(f, "table", "failed")
 	pid := fmt.Sprint(holder.PgConn().PID())
-	if f.OK || c == nil || !strings.Contains(c.Message, "The table public.held is locked: session "+pid) || !strings.Contains(c.Message, "(migration) has AccessExclusiveLock") ||
-		!strings.Contains(c.Message, "ALTER TABLE held ADD COLUMN more int") || !strings.Contains(c.Fix, "pg_terminate_backend("+pid+")") {
+	if f.OK || c == nil || !strings.Contains(c.Message, "The table public.held is locked: session "+pid) ||
+		!strings.Contains(c.Message, "(migration) has AccessExclusiveLock") ||
+		!strings.Contains(c.Message, "ALTER TABLE held ADD COLUMN more int") ||
+		!strings.Contains(c.Fix, "pg_terminate_backend("+pid+")") {
 		t.Errorf("%+v", f.Checks)
 	}
 	if took := time.Since(begin); took > 15*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	// Load connections meet the same lock.
-	if conn, err := b.db.Connect(t.Context(), []engine.Statement{{ID: "get", SQL: "SELECT * FROM held"}}); err == nil || !strings.Contains(err.Error(), "public.held is locked") {
+	if conn, err := b.db.Connect(t.Context(), []engine.Statement{{ID: "get", SQL: "SELECT * FROM held"}}); err == nil ||
+		!strings.Contains(err.Error(), "public.held is locked") {
 		t.Errorf("%v, %v", conn, err)
 	}
 }
@@ -116,7 +126,8 @@ func TestTimesThatHaveNoNumber(t *testing.T) {
 	const weights = `{"weights":{"POINT_LOOKUP":3,"RANGE_SCAN":1,"UPDATE":1},"scan_length":1}`
 	for _, typ := range []string{"timestamp", "timestamptz", "date"} {
 		table := "times_" + typ
-		b.exec("CREATE TABLE "+table+" (at "+typ+" PRIMARY KEY, note text)", "INSERT INTO "+table+" SELECT '2020-01-01'::"+typ+" + g * interval '1 day', 'x' FROM generate_series(1, 100) g",
+		b.exec("CREATE TABLE "+table+" (at "+typ+" PRIMARY KEY, note text)",
+			"INSERT INTO "+table+" SELECT '2020-01-01'::"+typ+" + g * interval '1 day', 'x' FROM generate_series(1, 100) g",
 			"INSERT INTO "+table+" VALUES ('infinity', 'x'), ('-infinity', 'x'), ('200000-01-01', 'x'), ('0044-03-15 BC', 'x')")
 		p, err := b.allowed(table, weights, "", nil)
 		if err != nil {
@@ -133,13 +144,16 @@ func TestTimesThatHaveNoNumber(t *testing.T) {
 	}
 	// A time travels as text where its column is none.
 	b.exec("CREATE TABLE texts (id bigint PRIMARY KEY, at timestamp)")
-	plan := &engine.Plan{Statements: []engine.Statement{{ID: "s", SQL: "INSERT INTO texts VALUES ($1, $2::text::timestamp)", Binds: []engine.Bind{{Type: engine.TypeI64}, {Type: engine.TypeTimestamp}}}}}
+	plan := &engine.Plan{Statements: []engine.Statement{{ID: "s",
+		SQL:   "INSERT INTO texts VALUES ($1, $2::text::timestamp)",
+		Binds: []engine.Bind{{Type: engine.TypeI64}, {Type: engine.TypeTimestamp}}}}}
 	conn, err := b.db.Connect(t.Context(), plan.Statements)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	batch := plugin.Batch{Args: []plugin.Value{{Type: engine.TypeI64, I: 1}, {Type: engine.TypeTimestamp, I: time.Date(-43, 3, 15, 12, 0, 0, 0, time.UTC).UnixMicro()}}}
+	batch := plugin.Batch{Args: []plugin.Value{{Type: engine.TypeI64, I: 1},
+		{Type: engine.TypeTimestamp, I: time.Date(-43, 3, 15, 12, 0, 0, 0, time.UTC).UnixMicro()}}}
 	if err := conn.Exec(t.Context(), &batch, plugin.Op{NArgs: 2}, &target.Result{}); err != nil {
 		t.Fatal(err)
 	}
@@ -151,10 +165,14 @@ func TestTimesThatHaveNoNumber(t *testing.T) {
 // TestKeysAtTheirEnd: a table whose keys are used up says so, before and while it is loaded.
 func TestKeysAtTheirEnd(t *testing.T) {
 	b := newBench(t, hosttest.Bundled(t))
-	b.exec("CREATE TABLE small (id smallint PRIMARY KEY, note text)", "INSERT INTO small SELECT g, 'x' FROM generate_series(32700, 32766) g",
-		"CREATE TABLE nearly (id smallint PRIMARY KEY, note text)", "INSERT INTO nearly SELECT g, 'x' FROM generate_series(32000, 32500) g")
+	b.exec("CREATE TABLE small (id smallint PRIMARY KEY, note text)",
+		"INSERT INTO small SELECT g, 'x' FROM generate_series(32700, 32766) g",
+		"CREATE TABLE nearly (id smallint PRIMARY KEY, note text)",
+		"INSERT INTO nearly SELECT g, 'x' FROM generate_series(32000, 32500) g")
 	_, err := b.allowed("small", `{"weights":{"INSERT":1}}`, "", nil)
-	if err == nil || !strings.Contains(err.Error(), `"id" is smallint, which ends at 32767, and the largest key is 32766`) || !strings.Contains(err.Error(), "weights.INSERT to 0") {
+	if err == nil || !strings.Contains(err.Error(),
+		`"id" is smallint, which ends at 32767, and the largest key is 32766`) ||
+		!strings.Contains(err.Error(), "weights.INSERT to 0") {
 		t.Errorf("%v", err)
 	}
 	if _, err := b.allowed("small", `{"weights":{"POINT_LOOKUP":1,"UPDATE":1}}`, "", nil); err != nil {
@@ -168,7 +186,9 @@ func TestKeysAtTheirEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := w.Open(t.Context(), plugin.OpenRequest{Seed: 7, KeySlot: 3, KeySlots: 4, Params: p.Params, Tables: p.Plan.Tables, Pools: p.Plan.Pools}, p.Plan.Statements)
+	s, err := w.Open(t.Context(),
+		plugin.OpenRequest{Seed: 7, KeySlot: 3, KeySlots: 4, Params: p.Params, Tables: p.Plan.Tables, Pools: p.Plan.Pools},
+		p.Plan.Statements)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +208,8 @@ func TestKeysAtTheirEnd(t *testing.T) {
 // TestKeysOfInsertsThatFailedAreNotLookedUp: a table that takes no new rows is still read.
 func TestKeysOfInsertsThatFailedAreNotLookedUp(t *testing.T) {
 	b := newBench(t, hosttest.Bundled(t))
-	b.exec("CREATE TABLE closed (id bigint PRIMARY KEY, note text, CHECK (id <= 100))", "INSERT INTO closed SELECT g, 'x' FROM generate_series(1, 100) g")
+	b.exec("CREATE TABLE closed (id bigint PRIMARY KEY, note text, CHECK (id <= 100))",
+		"INSERT INTO closed SELECT g, 'x' FROM generate_series(1, 100) g")
 	for _, keys := range []string{"uniform", "zipfian", "sequential"} {
 		params := `{"keys":"` + keys + `","weights":{"POINT_LOOKUP":1,"UPDATE":1,"INSERT":2}}`
 		p, err := b.allowed("closed", params, "", nil)
@@ -199,7 +220,9 @@ func TestKeysOfInsertsThatFailedAreNotLookedUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := w.Open(t.Context(), plugin.OpenRequest{Seed: 7, KeySlots: 4, Params: p.Params, Tables: p.Plan.Tables, Pools: p.Plan.Pools}, p.Plan.Statements)
+		s, err := w.Open(t.Context(),
+			plugin.OpenRequest{Seed: 7, KeySlots: 4, Params: p.Params, Tables: p.Plan.Tables, Pools: p.Plan.Pools},
+			p.Plan.Statements)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,15 +261,18 @@ func TestKeysOfInsertsThatFailedAreNotLookedUp(t *testing.T) {
 func TestRowsThatDifferFromPrepareAreSaid(t *testing.T) {
 	b := newBench(t, hosttest.Bundled(t))
 	prep := &engine.Prepare{Rows: 50, IfExists: engine.IfExistsUse}
-	if p, err := b.allowed("fifty", "{}", "", prep); err != nil || strings.Contains(strings.Join(p.Notes, " "), "target.prepare.rows") {
+	if p, err := b.allowed("fifty", "{}", "", prep); err != nil ||
+		strings.Contains(strings.Join(p.Notes, " "), "target.prepare.rows") {
 		t.Fatalf("%v", err)
 	}
 	const says = "has 50 rows, and not the 5000 of target.prepare.rows"
 	sc := b.asking("mix", "fifty", "{}", &engine.Prepare{Rows: 5000, IfExists: engine.IfExistsUse})
-	if p, err := b.ready(sc); err != nil || !strings.Contains(strings.Join(p.Notes, " "), says) || !strings.Contains(strings.Join(p.Remarks, " "), says) {
+	if p, err := b.ready(sc); err != nil || !strings.Contains(strings.Join(p.Notes, " "), says) ||
+		!strings.Contains(strings.Join(p.Remarks, " "), says) {
 		t.Errorf("%v", err)
 	}
-	if c := found(b.look(sc), "table", "warning"); c == nil || !strings.Contains(c.Message, says) || c.Field != "target.prepare.rows" {
+	if c := found(b.look(sc), "table", "warning"); c == nil || !strings.Contains(c.Message, says) ||
+		c.Field != "target.prepare.rows" {
 		t.Errorf("%+v", b.look(sc).Checks)
 	}
 }

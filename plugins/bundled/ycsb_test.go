@@ -13,10 +13,13 @@ import (
 )
 
 func usertable(rows int64) engine.Table {
-	t := engine.Table{Name: "usertable", PhysicalName: "public.usertable", Key: []string{"ycsb_key"}, Rows: rows, RowsExact: true,
-		Columns: []engine.Column{{Name: "ycsb_key", Type: engine.TypeText, DBType: "character varying(255)", MaxLength: 255}}}
+	t := engine.Table{Name: "usertable", PhysicalName: "public.usertable", Key: []string{"ycsb_key"}, Rows: rows,
+		RowsExact: true,
+		Columns: []engine.Column{{Name: "ycsb_key", Type: engine.TypeText, DBType: "character varying(255)",
+			MaxLength: 255}}}
 	for i := range 10 {
-		t.Columns = append(t.Columns, engine.Column{Name: fmt.Sprint("field", i), Type: engine.TypeText, DBType: "text", Nullable: true})
+		t.Columns = append(t.Columns,
+			engine.Column{Name: fmt.Sprint("field", i), Type: engine.TypeText, DBType: "text", Nullable: true})
 	}
 	return t
 }
@@ -35,9 +38,11 @@ func openWorkload(t testing.TB, name, params string, tables ...engine.Table) (pl
 	}
 	var frozen []engine.Statement
 	for _, s := range list {
-		frozen = append(frozen, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
+		frozen = append(frozen, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds,
+			Columns: s.Columns, Writes: s.Writes})
 	}
-	s, err := w.Open(ctx, plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: json.RawMessage(params), Tables: tables}, frozen)
+	s, err := w.Open(ctx, plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: json.RawMessage(params), Tables: tables},
+		frozen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +145,8 @@ func TestYCSBOnPostgres(t *testing.T) {
 			}
 		}
 	}
-	b.exec(`DROP TABLE usertable`, `CREATE TABLE usertable (YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, FIELD2 TEXT)`,
+	b.exec(`DROP TABLE usertable`,
+		`CREATE TABLE usertable (YCSB_KEY VARCHAR(255) PRIMARY KEY, FIELD0 TEXT, FIELD1 TEXT, FIELD2 TEXT)`,
 		`INSERT INTO usertable SELECT 'user' || to_char(i, 'FM00000000'), 'a', 'b', 'c' FROM generate_series(0, 99) i`)
 	const params = `{"workload":"A","insert_order":"ordered","zero_padding":8}`
 	rows := b.run(plan(params, nil), params, 300)

@@ -30,7 +30,8 @@ func TestManyValues(t *testing.T) {
 		}
 	}
 	manifest := `{"kind":"workload","name":"x","version":"1","statements":[` + strings.Repeat("{},", maxDeclared) + `{}]}`
-	_, err := newHost(t, Options{}).Register(context.Background(), plugintest.Guest{Manifest: manifest, Pages: 3 + uint32(len(manifest)>>16)}.Build(), false)
+	_, err := newHost(t, Options{}).Register(context.Background(),
+		plugintest.Guest{Manifest: manifest, Pages: 3 + uint32(len(manifest)>>16)}.Build(), false)
 	if !errors.Is(err, plugin.ErrRefused) || !strings.Contains(err.Error(), "more than 200000 values") {
 		t.Error(err)
 	}
@@ -41,7 +42,8 @@ func TestManyValues(t *testing.T) {
 func TestFeedIsOnTheStreamsFuel(t *testing.T) {
 	ctx := context.Background()
 	// 50 million rounds of at least 4 units: more than a stream's call has, less than others have.
-	count := plugintest.Code([]byte{0x03, 0x40, 0x20, 0, 0x41, 1, 0x6a, 0x22, 0}, plugintest.I32(50_000_000), []byte{0x49, 0x0d, 0, 0x0b, 0x41, 0})
+	count := plugintest.Code([]byte{0x03, 0x40, 0x20, 0, 0x41, 1, 0x6a, 0x22, 0}, plugintest.I32(50_000_000),
+		[]byte{0x49, 0x0d, 0, 0x0b, 0x41, 0})
 	h := newHost(t, Options{})
 	info, err := h.Register(ctx, plugintest.Guest{Code: map[string][]byte{"ls_feed": count}}.Build(), false)
 	if err != nil {

@@ -47,7 +47,8 @@ func Bench(ctx context.Context, wasm []byte, params json.RawMessage, duration ti
 }
 
 // measure is Bench with a host of other options.
-func measure(ctx context.Context, o Options, wasm []byte, params json.RawMessage, duration time.Duration) (BenchFigures, error) {
+func measure(ctx context.Context, o Options, wasm []byte, params json.RawMessage, duration time.Duration) (BenchFigures,
+	error) {
 	var f BenchFigures
 	begin := time.Now()
 	h, err := New(ctx, o)
@@ -92,7 +93,8 @@ func measure(ctx context.Context, o Options, wasm []byte, params json.RawMessage
 		}
 	}
 	n := float64(b.operations)
-	f.Operations, f.NsPerOperation, f.BytesPerOperation, f.FuelPerOperation = b.operations, b.best, float64(b.bytes)/n, float64(b.fuel)/n
+	f.Operations, f.NsPerOperation, f.BytesPerOperation, f.FuelPerOperation = b.operations, b.best, float64(b.bytes)/n,
+		float64(b.fuel)/n
 	f.AllocationsPerBatch = float64(b.allocations) / float64(b.batches)
 	f.MemoryPages = int64(b.stream.instance.memory.Size()) / abi.PageSize
 	return f, nil
@@ -125,7 +127,8 @@ func (b *bench) prepare(params json.RawMessage) error {
 	if b.frozen, err = freeze(withoutAdapter(list)); err != nil {
 		return fmt.Errorf("freezing the statements of plugin %s: %w", b.workload.Info().Name, err)
 	}
-	b.request = plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: orEmpty(params), Tables: tables, Pools: poolsFor(b.ctx, b.workload, params, declared, tables)}
+	b.request = plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: orEmpty(params), Tables: tables,
+		Pools: poolsFor(b.ctx, b.workload, params, declared, tables)}
 	return b.open()
 }
 
@@ -171,7 +174,8 @@ func (b *bench) round(duration time.Duration) error {
 			continue
 		}
 		if errors.Is(err, plugin.ErrEnded) {
-			return fail(plugin.ErrFailed, "Plugin %s has no operations: its stream ends before the first.", b.workload.Info().Name)
+			return fail(plugin.ErrFailed, "Plugin %s has no operations: its stream ends before the first.",
+				b.workload.Info().Name)
 		}
 		if err != nil {
 			return err

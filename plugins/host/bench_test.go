@@ -13,11 +13,13 @@ import (
 )
 
 func TestBench(t *testing.T) {
-	f, err := measure(context.Background(), Options{CacheDir: cacheDir}, bundledFile(t, "mix.wasm"), nil, 20*time.Millisecond)
+	f, err := measure(context.Background(), Options{CacheDir: cacheDir}, bundledFile(t, "mix.wasm"), nil,
+		20*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Plugin != "mix" || f.Operations < BenchBatch || f.NsPerOperation <= 0 || f.BytesPerOperation <= 0 || f.FuelPerOperation <= 0 ||
+	if f.Plugin != "mix" || f.Operations < BenchBatch || f.NsPerOperation <= 0 || f.BytesPerOperation <= 0 ||
+		f.FuelPerOperation <= 0 ||
 		f.MemoryPages <= 0 || f.MemoryPages > f.MaxMemoryPages || f.ReadyMs <= 0 {
 		t.Errorf("%+v", f)
 	}
@@ -34,8 +36,9 @@ func TestBenchRefuses(t *testing.T) {
 		"adapter":          {bundledFile(t, "postgres.wasm"), "", plugin.ErrFailed, "is an adapter"},
 		"wrong parameters": {bundledFile(t, "mix.wasm"), `{"keys":7}`, plugin.ErrFailed, "keys"},
 		"not JSON":         {bundledFile(t, "mix.wasm"), `{`, plugin.ErrFailed, "not a JSON object"},
-		"a wrong batch":    {plugintest.Guest{Batch: plugintest.Batch(plugintest.Operation(9))}.Build(), "", plugin.ErrInvalidBatch, "only 2 were declared"},
-		"no operation":     {plugintest.Guest{}.Build(), "", plugin.ErrFailed, "no operations"},
+		"a wrong batch": {plugintest.Guest{Batch: plugintest.Batch(plugintest.Operation(9))}.Build(), "",
+			plugin.ErrInvalidBatch, "only 2 were declared"},
+		"no operation": {plugintest.Guest{}.Build(), "", plugin.ErrFailed, "no operations"},
 	} {
 		var params json.RawMessage
 		if c.params != "" {

@@ -60,17 +60,22 @@ func mixWorkload(t testing.TB, h *Host) plugin.Workload {
 // ordersTable is the table that mix brings, with dense keys 1 … rows.
 func ordersTable(rows int64) engine.Table {
 	lo, hi := int64(1), rows
-	return engine.Table{Name: "orders", PhysicalName: `public.orders`, Key: []string{"id"}, Rows: rows, RowsExact: true, KeyMin: &lo, KeyMax: &hi, Dense: true,
-		Columns: []engine.Column{{Name: "id", Type: engine.TypeI64, DBType: "bigint"}, {Name: "customer_id", Type: engine.TypeI64, DBType: "bigint"},
-			{Name: "status", Type: engine.TypeText, DBType: "character varying(16)", MaxLength: 16}, {Name: "amount", Type: engine.TypeText, DBType: "numeric(12,2)"},
-			{Name: "created_at", Type: engine.TypeTimestamp, DBType: "timestamp with time zone"}, {Name: "note", Type: engine.TypeText, DBType: "text", Nullable: true}}}
+	return engine.Table{Name: "orders", PhysicalName: `public.orders`, Key: []string{"id"}, Rows: rows, RowsExact: true,
+		KeyMin: &lo, KeyMax: &hi, Dense: true,
+		Columns: []engine.Column{{Name: "id", Type: engine.TypeI64, DBType: "bigint"},
+			{Name: "customer_id", Type: engine.TypeI64, DBType: "bigint"},
+			{Name: "status", Type: engine.TypeText, DBType: "character varying(16)", MaxLength: 16},
+			{Name: "amount", Type: engine.TypeText, DBType: "numeric(12,2)"},
+			{Name: "created_at", Type: engine.TypeTimestamp, DBType: "timestamp with time zone"},
+			{Name: "note", Type: engine.TypeText, DBType: "text", Nullable: true}}}
 }
 
 // frozenList makes the list that an adapter would have made of statements.
 func frozenList(list []plugin.Statement) []engine.Statement {
 	var out []engine.Statement
 	for _, s := range list {
-		out = append(out, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
+		out = append(out, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds,
+			Columns: s.Columns, Writes: s.Writes})
 	}
 	return out
 }
@@ -83,7 +88,8 @@ func openMix(t testing.TB, w plugin.Workload, params string, rows int64) (plugin
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := w.Open(ctx, plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: json.RawMessage(params), Tables: tables}, frozenList(list))
+	s, err := w.Open(ctx, plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: json.RawMessage(params), Tables: tables},
+		frozenList(list))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +123,8 @@ func TestMixThroughWasm(t *testing.T) {
 			}
 		}
 	}
-	for kind, want := range map[engine.Kind]int{engine.KindPointLookup: 6400, engine.KindRangeScan: 2560, engine.KindInsert: 2560, engine.KindUpdate: 1280} {
+	for kind, want := range map[engine.Kind]int{engine.KindPointLookup: 6400, engine.KindRangeScan: 2560,
+		engine.KindInsert: 2560, engine.KindUpdate: 1280} {
 		if got := seen[kind]; got < want*8/10 || got > want*12/10 {
 			t.Errorf("%v: %d operations, expected about %d", kind, got, want)
 		}
@@ -256,7 +263,8 @@ func BenchmarkGate(b *testing.B) {
 
 // BenchmarkDecode measures the host's part of a batch alone.
 func BenchmarkDecode(b *testing.B) {
-	for name, params := range map[string]string{"lookups": `{"weights":{"POINT_LOOKUP":1}}`, "inserts": `{"weights":{"INSERT":1}}`} {
+	for name, params := range map[string]string{"lookups": `{"weights":{"POINT_LOOKUP":1}}`,
+		"inserts": `{"weights":{"INSERT":1}}`} {
 		b.Run(name, func(b *testing.B) {
 			h := newHost(b, Options{})
 			s, list := openMix(b, mixWorkload(b, h), params, 1_000_000)
@@ -312,4 +320,5 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-var allTypes = []engine.Bind{{Type: engine.TypeI64}, {Type: engine.TypeF64}, {Type: engine.TypeText}, {Type: engine.TypeBytes}, {Type: engine.TypeBool}, {Type: engine.TypeTimestamp}}
+var allTypes = []engine.Bind{{Type: engine.TypeI64}, {Type: engine.TypeF64}, {Type: engine.TypeText},
+	{Type: engine.TypeBytes}, {Type: engine.TypeBool}, {Type: engine.TypeTimestamp}}

@@ -103,7 +103,8 @@ func conformance(ctx context.Context, o Options, wasm []byte, params json.RawMes
 	r.Info = info
 	unknown := h.find(func(other *registered) bool { return other.info.SHA256 == info.SHA256 }).module.unknown
 	if len(unknown) > 0 {
-		err = fmt.Errorf("the manifest of %s says %q, which nobody reads; members of your own begin with x-", info.Name, unknown[0])
+		err = fmt.Errorf("the manifest of %s says %q, which nobody reads; members of your own begin with x-", info.Name,
+			unknown[0])
 	}
 	r.add("manifest", err, "The manifest says nothing that is not read.")
 	full, complete := parameterChecks(&r, params)
@@ -133,7 +134,8 @@ func parameterChecks(r *Report, params json.RawMessage) (full json.RawMessage, c
 		dec := json.NewDecoder(bytes.NewReader(params))
 		dec.UseNumber()
 		if err := dec.Decode(&doc); err != nil {
-			return nil, r.add("parameters", fmt.Errorf("the parameters given are not a JSON object: %w", engine.InWords(err)), "")
+			return nil, r.add("parameters", fmt.Errorf("the parameters given are not a JSON object: %w", engine.InWords(err)),
+				"")
 		}
 	}
 	if len(r.Info.Manifest.Parameters) == 0 {
@@ -150,13 +152,15 @@ func parameterChecks(r *Report, params json.RawMessage) (full json.RawMessage, c
 	if wrong, err := schema.WrongDefault(r.Info.Manifest.Parameters); err != nil {
 		return nil, r.add("parameters", err, "")
 	} else if wrong != nil {
-		return nil, r.add("parameters", fmt.Errorf("the default of the parameter %s does not meet its own schema: %s", wrong.Field, wrong.Message), "")
+		return nil, r.add("parameters",
+			fmt.Errorf("the default of the parameter %s does not meet its own schema: %s", wrong.Field, wrong.Message), "")
 	}
 	compiled.Complete(doc)
 	if wrong := compiled.Check(doc, "params"); len(wrong) > 0 && len(params) > 0 {
 		return nil, r.add("parameters", fmt.Errorf("%s %s", wrong[0].Field, wrong[0].Message), "")
 	} else if len(wrong) > 0 {
-		return nil, !r.add("parameters", wrongDefault(r.Info.Manifest.Parameters, doc, wrong), "The parameters are a valid JSON Schema.")
+		return nil, !r.add("parameters", wrongDefault(r.Info.Manifest.Parameters, doc, wrong),
+			"The parameters are a valid JSON Schema.")
 	}
 	if full, err = json.Marshal(doc); err != nil {
 		return nil, r.add("parameters", err, "")
@@ -213,9 +217,11 @@ func sampleTables(declared []plugin.LogicalTable) []engine.Table {
 		if t.Rows > 0 || t.Empty {
 			hi = t.Rows
 		}
-		table := engine.Table{Name: t.Name, PhysicalName: t.Name, Key: orNone(t.Key), Rows: hi, RowsExact: true, Columns: []engine.Column{}}
+		table := engine.Table{Name: t.Name, PhysicalName: t.Name, Key: orNone(t.Key), Rows: hi, RowsExact: true,
+			Columns: []engine.Column{}}
 		for _, c := range t.Columns {
-			table.Columns = append(table.Columns, engine.Column{Name: c.Name, Type: c.Type, DBType: string(c.Type), Nullable: c.Nullable})
+			table.Columns = append(table.Columns,
+				engine.Column{Name: c.Name, Type: c.Type, DBType: string(c.Type), Nullable: c.Nullable})
 			if len(t.Key) == 1 && t.Key[0] == c.Name && c.Type == engine.TypeI64 && hi > 0 {
 				table.KeyMin, table.KeyMax, table.Dense = &lo, &hi, true
 			}
@@ -227,7 +233,8 @@ func sampleTables(declared []plugin.LogicalTable) []engine.Table {
 
 // poolsFor gives sampled keys of the tables whose keys are not one dense integer:
 // those of the plugin's own sample rows, where it makes some.
-func poolsFor(ctx context.Context, w *workload, params json.RawMessage, declared []plugin.LogicalTable, tables []engine.Table) []engine.Pool {
+func poolsFor(ctx context.Context, w *workload, params json.RawMessage, declared []plugin.LogicalTable,
+	tables []engine.Table) []engine.Pool {
 	pools, room := []engine.Pool{}, maxPools
 	for n, t := range tables {
 		if t.Dense || len(t.Key) == 0 || declared[n].ComputedKeys {
@@ -313,7 +320,8 @@ func workloadChecks(ctx context.Context, r *Report, w *workload, params json.Raw
 	tables := sampleTables(declared)
 	list, err := w.Statements(ctx, params, tables)
 	if err == nil && len(list) == 0 && len(r.Info.Manifest.Parameters) > 0 {
-		r.skip("statements", "With these parameters there is no statement; give others with --params to have the plugin generate operations.")
+		r.skip("statements", "With these parameters there is no statement; give others with --params to have the plugin "+
+			"generate operations.")
 		return
 	}
 	if err == nil && len(list) == 0 {
@@ -324,9 +332,11 @@ func workloadChecks(ctx context.Context, r *Report, w *workload, params json.Raw
 	}
 	frozen := withoutAdapter(list)
 	rowChecks(ctx, r, w, declared, params)
-	req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: orEmpty(params), Tables: tables, Pools: poolsFor(ctx, w, params, declared, tables)}
+	req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: orEmpty(params), Tables: tables,
+		Pools: poolsFor(ctx, w, params, declared, tables)}
 	first, err := take(ctx, w, req, frozen, 64)
-	if !r.add("stream", err, fmt.Sprintf("%d operations name declared statements with arguments of the declared types.", first.operations)) {
+	if !r.add("stream", err, fmt.Sprintf("%d operations name declared statements with arguments of the declared types.",
+		first.operations)) {
 		return
 	}
 	again, err := take(ctx, w, req, frozen, 64)
@@ -346,7 +356,8 @@ func workloadChecks(ctx context.Context, r *Report, w *workload, params json.Raw
 // withoutAdapter makes a run's list of statements, except for their SQL.
 func withoutAdapter(list []plugin.Statement) (frozen []engine.Statement) {
 	for _, s := range list {
-		frozen = append(frozen, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: s.SQL["*"], Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
+		frozen = append(frozen, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: s.SQL["*"], Binds: s.Binds,
+			Columns: s.Columns, Writes: s.Writes})
 	}
 	return frozen
 }
@@ -390,7 +401,8 @@ func (f *sampleFeed) Next(b *plugin.Batch) error {
 
 func (f *sampleFeed) Close() error { return nil }
 
-func take(ctx context.Context, w *workload, req plugin.OpenRequest, list []engine.Statement, size int) (t taken, err error) {
+func take(ctx context.Context, w *workload, req plugin.OpenRequest, list []engine.Statement, size int) (t taken,
+	err error) {
 	req.Feed = newSampleFeed(list)
 	s, err := w.Open(ctx, req, list)
 	if err != nil {
@@ -452,7 +464,8 @@ func rowChecks(ctx context.Context, r *Report, w *workload, declared []plugin.Lo
 		if err == nil {
 			for c := range t.Columns {
 				if !reflect.DeepEqual(whole.Value(whole.Len()-1, c), part.Value(0, c)) {
-					err = fmt.Errorf("row %d has another %s when asked for alone: a row may depend on its number only", whole.Len()-1, t.Columns[c].Name)
+					err = fmt.Errorf("row %d has another %s when asked for alone: a row may depend on its number only", whole.Len()-1,
+						t.Columns[c].Name)
 					break
 				}
 			}
@@ -512,7 +525,8 @@ func noNUL(b *plugin.Batch, list []engine.Statement) error {
 	for _, op := range b.Ops {
 		for a, v := range b.Args[op.FirstArg : op.FirstArg+uint32(op.NArgs)] {
 			if v.Type == engine.TypeText && bytes.IndexByte(b.Bytes(v), 0) >= 0 {
-				return fmt.Errorf("ls_fill: argument %d of %s has a NUL, which databases refuse in a text", a, list[op.Statement].ID)
+				return fmt.Errorf("ls_fill: argument %d of %s has a NUL, which databases refuse in a text", a,
+					list[op.Statement].ID)
 			}
 		}
 	}
@@ -544,6 +558,7 @@ func (r *Report) time(ctx context.Context, w *workload, req plugin.OpenRequest, 
 	}
 	if n > 0 {
 		r.NsPerOperation = float64(time.Since(begin).Nanoseconds()) / float64(n)
-		r.Checks = append(r.Checks, Check{Name: "speed", Passed: true, Message: fmt.Sprintf("%.0f ns per operation in batches of 128.", r.NsPerOperation)})
+		r.Checks = append(r.Checks, Check{Name: "speed", Passed: true,
+			Message: fmt.Sprintf("%.0f ns per operation in batches of 128.", r.NsPerOperation)})
 	}
 }

@@ -94,7 +94,8 @@ func TestHostileInARun(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(err, plugin.ErrTrapped) && !errors.Is(err, plugin.ErrInvalidBatch) && !errors.Is(err, plugin.ErrFailed) {
+			if !errors.Is(err, plugin.ErrTrapped) && !errors.Is(err, plugin.ErrInvalidBatch) &&
+				!errors.Is(err, plugin.ErrFailed) {
 				t.Errorf("%v is no error of the contract", err)
 			} else if !strings.Contains(err.Error(), f.Says) || !sentence(err) {
 				t.Errorf("%v, expected a sentence with %q", err, f.Says)
@@ -133,7 +134,8 @@ func FuzzRows(f *testing.F) {
 	for _, b := range hostile.Rows() {
 		f.Add(b)
 	}
-	columns := []plugin.LogicalColumn{{Name: "id", Type: engine.TypeI64}, {Name: "v", Type: engine.TypeText, Nullable: true}}
+	columns := []plugin.LogicalColumn{{Name: "id", Type: engine.TypeI64},
+		{Name: "v", Type: engine.TypeText, Nullable: true}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := decodeRows(data, columns, 100)
 		if err != nil {

@@ -45,7 +45,8 @@ func freeze(statements []engine.Statement) (*frozen, error) {
 	return f, nil
 }
 
-var valueTypes8 = [...]engine.ValueType{abi.TypeNull: "", abi.TypeI64: engine.TypeI64, abi.TypeF64: engine.TypeF64, abi.TypeText: engine.TypeText,
+var valueTypes8 = [...]engine.ValueType{abi.TypeNull: "", abi.TypeI64: engine.TypeI64, abi.TypeF64: engine.TypeF64,
+	abi.TypeText:  engine.TypeText,
 	abi.TypeBytes: engine.TypeBytes, abi.TypeBool: engine.TypeBool, abi.TypeTimestamp: engine.TypeTimestamp}
 
 // decode checks a whole batch and fills b with it. The batch has been copied to
@@ -84,7 +85,8 @@ func (f *frozen) decode(b *plugin.Batch, maxOps int) error {
 		}
 		types := f.binds[statement]
 		if nargs != len(types) {
-			return fmt.Errorf("operation %d (%s) has %d arguments, the statement takes %d", i, f.ids[statement], nargs, len(types))
+			return fmt.Errorf("operation %d (%s) has %d arguments, the statement takes %d", i, f.ids[statement], nargs,
+				len(types))
 		}
 		b.Ops = append(b.Ops, plugin.Op{})
 		op := &b.Ops[len(b.Ops)-1] // field by field: the compiler copies a literal of five through memory
@@ -104,7 +106,8 @@ func (f *frozen) decode(b *plugin.Batch, maxOps int) error {
 		}
 	}
 	if begin != outside {
-		return fmt.Errorf("the transaction that begins at operation %d has no end; a transaction lies within one batch", begin)
+		return fmt.Errorf("the transaction that begins at operation %d has no end; a transaction lies within one batch",
+			begin)
 	}
 	if pos != len(data) {
 		return fmt.Errorf("%d bytes follow the last operation", len(data)-pos)
@@ -191,7 +194,8 @@ func wrongType(got, want uint8) error {
 const outside = -1
 
 func tooMany(nops uint32, maxOps int) error {
-	return fmt.Errorf("it holds %d operations, %d were asked for; only a transaction that begins before that may end after it", nops, maxOps)
+	return fmt.Errorf("it holds %d operations, %d were asked for; only a transaction that begins before that may end "+
+		"after it", nops, maxOps)
 }
 
 func (f *frozen) argument(i int, statement uint16, a int, err error) error {
@@ -210,11 +214,13 @@ func (f *frozen) ref(b *plugin.Batch, pos, begin int) (next int, err error) {
 	k, c := int(b.Data[pos+1]), int(b.Data[pos+2])
 	own := len(b.Ops) - begin - 2
 	if k >= own {
-		return 0, fmt.Errorf("it refers to operation %d of its transaction, but is operation %d itself and can only refer to earlier ones", k, own)
+		return 0, fmt.Errorf("it refers to operation %d of its transaction, but is operation %d itself and can only refer "+
+			"to earlier ones", k, own)
 	}
 	at := &b.Ops[begin+1+k]
 	if columns := f.columns[at.Statement]; c >= columns {
-		return 0, fmt.Errorf("it refers to column %d of statement %s, which declares %d columns", c, f.ids[at.Statement], columns)
+		return 0, fmt.Errorf("it refers to column %d of statement %s, which declares %d columns", c, f.ids[at.Statement],
+			columns)
 	}
 	at.Referred = true
 	b.Args = append(b.Args, plugin.Ref(uint8(k), uint8(c)))
@@ -252,7 +258,8 @@ func border(i int, statement uint16, nargs, begin int) (int, error) {
 	case nargs != 0:
 		return 0, fmt.Errorf("operation %d (%s) has %d arguments, it takes none", i, name, nargs)
 	case statement == abi.StatementBegin && begin != outside:
-		return 0, fmt.Errorf("operation %d is BEGIN inside the transaction that began at operation %d; transactions do not nest", i, begin)
+		return 0, fmt.Errorf("operation %d is BEGIN inside the transaction that began at operation %d; transactions do "+
+			"not nest", i, begin)
 	case statement == abi.StatementBegin:
 		return i, nil
 	case begin == outside:
@@ -260,7 +267,8 @@ func border(i int, statement uint16, nargs, begin int) (int, error) {
 	case i-begin-1 == 0:
 		return 0, fmt.Errorf("operation %d is %s of a transaction that holds no operation", i, name)
 	case i-begin-1 > abi.MaxGroupOps:
-		return 0, fmt.Errorf("the transaction that begins at operation %d holds %d operations, the limit is %d", begin, i-begin-1, abi.MaxGroupOps)
+		return 0, fmt.Errorf("the transaction that begins at operation %d holds %d operations, the limit is %d", begin,
+			i-begin-1, abi.MaxGroupOps)
 	}
 	return outside, nil
 }
@@ -271,14 +279,16 @@ func delay(data []byte, pos, i, nargs, begin int) (time.Duration, int, error) {
 		return 0, 0, fmt.Errorf("operation %d (DELAY) has %d arguments, it takes 1", i, nargs)
 	}
 	if begin != outside {
-		return 0, 0, fmt.Errorf("operation %d is DELAY inside the transaction that began at operation %d; think time belongs between transactions", i, begin)
+		return 0, 0, fmt.Errorf("operation %d is DELAY inside the transaction that began at operation %d; think time "+
+			"belongs between transactions", i, begin)
 	}
 	v, next, err := value(data, pos, abi.TypeI64)
 	if err != nil {
 		return 0, 0, fmt.Errorf("operation %d (DELAY): %w", i, err)
 	}
 	if v.Type == "" || v.I < 0 || v.I > abi.MaxDelayMicros {
-		return 0, 0, fmt.Errorf("operation %d (DELAY) asks for %d µs; 0 to %d are possible", i, v.I, int64(abi.MaxDelayMicros))
+		return 0, 0, fmt.Errorf("operation %d (DELAY) asks for %d µs; 0 to %d are possible", i, v.I,
+			int64(abi.MaxDelayMicros))
 	}
 	return time.Duration(v.I) * time.Microsecond, next, nil
 }

@@ -64,12 +64,16 @@ func (i *instance) trap(export string, err error) error {
 	case i.tank.short != nil:
 		return i.tank.short
 	case i.tank.late:
-		return fail(plugin.ErrOutOfTime, "Plugin %s computed for more than %s in %s, perhaps without end.%s", name, timeFor(export), export, said)
+		return fail(plugin.ErrOutOfTime, "Plugin %s computed for more than %s in %s, perhaps without end.%s", name,
+			timeFor(export), export, said)
 	case i.tank.fuel != nil && i.tank.remaining() < 0:
-		return fail(plugin.ErrOutOfFuel, "Plugin %s ran out of fuel in %s: it computed longer than its %d million units of fuel last, perhaps without end.%s",
+		return fail(plugin.ErrOutOfFuel,
+			"Plugin %s ran out of fuel in %s: it computed longer than its %d million units of fuel last, perhaps without end.%s",
 			name, export, i.tank.given/1_000_000, said)
 	case i.tank.depth != nil && i.tank.deep() || strings.HasPrefix(err.Error(), "wasm error: stack overflow"):
-		return fail(plugin.ErrTooDeep, "Plugin %s nested its calls too deep in %s (the limit is %d calls, fewer with large frames), perhaps a recursion without end.%s",
+		return fail(plugin.ErrTooDeep,
+			"Plugin %s nested its calls too deep in %s (the limit is %d calls, fewer with large frames), perhaps a recursion "+
+				"without end.%s",
 			name, export, callDepth, said)
 	}
 	// wazero appends the guest's stack; its first line says what happened.

@@ -26,7 +26,8 @@ func (s *stream) feedOnce(fed int) error {
 	i := s.instance
 	switch {
 	case s.feed == nil:
-		return fail(plugin.ErrFailed, "Plugin %s issues operations of a feed, and there is none: set workload.feed.", i.module.name)
+		return fail(plugin.ErrFailed, "Plugin %s issues operations of a feed, and there is none: set workload.feed.",
+			i.module.name)
 	case !i.module.shape.has(abi.ExportFeed):
 		return fail(plugin.ErrFailed, "Plugin %s asks to be fed, but it does not export %s.", i.module.name, abi.ExportFeed)
 	case fed >= maxFeeds || s.food.ended:
@@ -96,7 +97,8 @@ func encode(out *abi.Batch, b *plugin.Batch) error {
 		}
 	}
 	if out.Len() == 0 || out.Size() > abi.MaxDocument {
-		return fmt.Errorf("the feed gave %d operations of %d bytes at once; 1 or more and at most %d bytes are possible", out.Len(), out.Size(), abi.MaxDocument)
+		return fmt.Errorf("the feed gave %d operations of %d bytes at once; 1 or more and at most %d bytes are possible",
+			out.Len(), out.Size(), abi.MaxDocument)
 	}
 	return nil
 }

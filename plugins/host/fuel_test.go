@@ -38,9 +38,11 @@ func unmetered(tb testing.TB, h *Host, file []byte, req plugin.OpenRequest, list
 	if c.code, err = h.compiler.compile(ctx, file); err != nil {
 		tb.Fatal(err)
 	}
-	i := &instance{module: c, log: newGuestLog(h.log), callFuel: h.fuel, tank: &tank{fuel: &endlessFuel{}, depth: &endlessFuel{}}}
+	i := &instance{module: c, log: newGuestLog(h.log), callFuel: h.fuel,
+		tank: &tank{fuel: &endlessFuel{}, depth: &endlessFuel{}}}
 	i.ctx = context.WithValue(ctx, surroundingsKey{}, &surroundings{log: i.log, random: gen.NewRand(1, 0), tank: i.tank})
-	if i.guest, err = h.compiler.runtime.InstantiateModule(i.ctx, c.code, wazero.NewModuleConfig().WithName("").WithStartFunctions()); err != nil {
+	if i.guest, err = h.compiler.runtime.InstantiateModule(i.ctx, c.code,
+		wazero.NewModuleConfig().WithName("").WithStartFunctions()); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(i.close)
@@ -66,7 +68,8 @@ func TestMeteredStream(t *testing.T) {
 	for _, params := range []string{`{}`, `{"keys":"zipfian","weights":{"RANGE_SCAN":1,"INSERT":3,"UPDATE":2}}`} {
 		h := newHost(t, Options{})
 		metered, list := openMix(t, mixWorkload(t, h), params, 5000)
-		req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: json.RawMessage(params), Tables: []engine.Table{ordersTable(5000)}}
+		req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: json.RawMessage(params),
+			Tables: []engine.Table{ordersTable(5000)}}
 		plain := unmetered(t, h, bundledFile(t, "mix.wasm"), req, list)
 		var a, b plugin.Batch
 		for n := range 300 {
@@ -95,7 +98,8 @@ func BenchmarkFill(b *testing.B) {
 	}
 	for _, language := range []string{"c", "assemblyscript", "rust", "go"} {
 		file := "../../examples/plugins/orders/dist/" + language + ".wasm"
-		guests = append(guests, guest{"orders_" + language, file, `{}`}, guest{"orders_" + language + "_lookups", file, `{"pay":0,"list":0,"add":0,"keys":"uniform"}`})
+		guests = append(guests, guest{"orders_" + language, file, `{}`},
+			guest{"orders_" + language + "_lookups", file, `{"pay":0,"list":0,"add":0,"keys":"uniform"}`})
 	}
 	for _, g := range guests {
 		b.Run(g.name, func(b *testing.B) {

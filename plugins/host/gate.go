@@ -14,8 +14,10 @@ import (
 // 900 branch targets, and branches in 1 100 places of one function (a sum of squares of 12 million).
 var limits = wasm.Limits{
 	ModuleBytes: abi.MaxModuleBytes, MemoryPages: abi.MaxMemoryPages,
-	Types: 10_000, Params: 64, Imports: 100, Functions: 50_000, Globals: 1_000, Exports: 10_000, Segments: 100_000, TableEntries: 65_536,
-	Locals: 50_000, FunctionBytes: 1 << 20, Nesting: 5_000, Loops: 500, Branches: 20_000, Merges: 4_000_000, Work: 100_000_000,
+	Types: 10_000, Params: 64, Imports: 100, Functions: 50_000, Globals: 1_000, Exports: 10_000, Segments: 100_000,
+	TableEntries: 65_536,
+	Locals:       50_000, FunctionBytes: 1 << 20, Nesting: 5_000, Loops: 500, Branches: 20_000, Merges: 4_000_000,
+	Work: 100_000_000,
 }
 
 // signatures of the exports, as text: parameters, then results.

@@ -224,7 +224,8 @@ func refusal(err error) error {
 		return err
 	}
 	e := engine.AsError(err)
-	return &engine.Error{Code: engine.CodePlugin, Message: "The file is not a plugin that this version accepts: " + lowerFirst(e.Message),
+	return &engine.Error{Code: engine.CodePlugin, Message: "The file is not a plugin that this version accepts: " +
+		lowerFirst(e.Message),
 		Cause: errors.Join(plugin.ErrRefused, err)}
 }
 
@@ -248,7 +249,8 @@ func (h *Host) describe(ctx context.Context, c *compiled) (plugin.Info, error) {
 	}
 	info.ABI = abiText(int32(uint32(v)))
 	if int32(uint32(v))>>16 != abi.Major {
-		return info, refuse("it speaks version %s of the plugin ABI, this version speaks %d.%d", info.ABI, abi.Major, abi.Minor)
+		return info, refuse("it speaks version %s of the plugin ABI, this version speaks %d.%d", info.ABI, abi.Major,
+			abi.Minor)
 	}
 	if v, err = i.export(ctx, abi.ExportDescribe); err != nil {
 		return info, err
@@ -261,7 +263,8 @@ func (h *Host) describe(ctx context.Context, c *compiled) (plugin.Info, error) {
 	if info.Manifest, err = parseManifest(doc); err != nil {
 		return info, refuse("%s", err)
 	}
-	info.PluginRef = engine.PluginRef{Kind: info.Manifest.Kind, Name: info.Manifest.Name, Version: info.Manifest.Version, SHA256: c.sha}
+	info.PluginRef = engine.PluginRef{Kind: info.Manifest.Kind, Name: info.Manifest.Name, Version: info.Manifest.Version,
+		SHA256: c.sha}
 	if info.Kind == plugin.KindAdapter {
 		return info, c.shape.require("an adapter", abi.ExportAlloc, abi.ExportCall)
 	}
@@ -284,7 +287,8 @@ func (h *Host) find(match func(*registered) bool) *registered {
 func (h *Host) resolve(kind, ref string) (*registered, error) {
 	name, version, _ := strings.Cut(ref, "@")
 	r := h.find(func(r *registered) bool {
-		return r.info.Kind == kind && (r.info.SHA256 == ref || r.info.Name == name && (version == "" || r.info.Version == version))
+		return r.info.Kind == kind &&
+			(r.info.SHA256 == ref || r.info.Name == name && (version == "" || r.info.Version == version))
 	})
 	if r != nil {
 		return r, nil
@@ -301,7 +305,8 @@ func (h *Host) resolve(kind, ref string) (*registered, error) {
 	if len(known) == 0 {
 		return nil, fail(plugin.ErrNotFound, "There is no %s plugin %q; none is registered.", kind, ref)
 	}
-	return nil, fail(plugin.ErrNotFound, "There is no %s plugin %q. Registered are: %s.", kind, ref, strings.Join(known, ", "))
+	return nil, fail(plugin.ErrNotFound, "There is no %s plugin %q. Registered are: %s.", kind, ref,
+		strings.Join(known, ", "))
 }
 
 // Workload returns a workload plugin.
@@ -387,5 +392,6 @@ func (r *registered) ask(ctx context.Context, request []byte) (answer []byte, er
 var errNotJSON = errors.New("not the JSON that is expected")
 
 func badAnswer(c *compiled, op string, err error) error {
-	return fail(plugin.ErrFailed, "Plugin %s answered %q with %s: %s.", c.name, op, errNotJSON, clean([]byte(fmt.Sprint(err)), 300))
+	return fail(plugin.ErrFailed, "Plugin %s answered %q with %s: %s.", c.name, op, errNotJSON,
+		clean([]byte(fmt.Sprint(err)), 300))
 }

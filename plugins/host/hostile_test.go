@@ -37,31 +37,44 @@ func TestRefusedFiles(t *testing.T) {
 		{"no memory", plugintest.Guest{Omit: []string{"memory"}}.Build(), "memory"},
 		{"no ls_abi", plugintest.Guest{Omit: []string{"ls_abi"}}.Build(), "ls_abi"},
 		{"no ls_fill", plugintest.Guest{Omit: []string{"ls_fill"}}.Build(), "ls_fill"},
-		{"an adapter without ls_call", plugintest.Guest{Manifest: `{"kind":"adapter","name":"a","driver":"postgres"}`}.Build(), "ls_call"},
-		{"wrong signature", plugintest.Guest{Type: map[string]byte{"ls_abi": plugintest.TypeI64}, Code: code("ls_abi", plugintest.I64(1))}.Build(), "() → (i64)"},
+		{"an adapter without ls_call",
+			plugintest.Guest{Manifest: `{"kind":"adapter","name":"a","driver":"postgres"}`}.Build(), "ls_call"},
+		{"wrong signature", plugintest.Guest{Type: map[string]byte{"ls_abi": plugintest.TypeI64},
+			Code: code("ls_abi", plugintest.I64(1))}.Build(), "() → (i64)"},
 		{"files", plugintest.Guest{Imports: [][2]string{{"wasi_snapshot_preview1", "path_open"}}}.Build(), "path_open"},
 		{"another module", plugintest.Guest{Imports: [][2]string{{"env", "abort"}}}.Build(), "env.abort"},
 		{"wrong log", plugintest.Guest{Imports: [][2]string{{"ls", "log"}}}.Build(), "ls.log"},
-		{"allowed import of another type", plugintest.Guest{Imports: [][2]string{{"wasi_snapshot_preview1", "fd_write"}}}.Build(), "fd_write"},
+		{"allowed import of another type",
+			plugintest.Guest{Imports: [][2]string{{"wasi_snapshot_preview1", "fd_write"}}}.Build(), "fd_write"},
 		{"another ABI", plugintest.Guest{Code: code("ls_abi", plugintest.I32(2<<16))}.Build(), "2.0"},
 		{"2³² locals", plugintest.Guest{Locals: 0xffffffff}.Build(), "local"},
 		{"much memory", plugintest.Guest{Pages: 65_536}.Build(), "memory"},
 		{"trap in describe", plugintest.Guest{Code: code("ls_describe", plugintest.Unreachable)}.Build(), "trapped"},
 		{"endless describe", plugintest.Guest{Code: code("ls_describe", plugintest.Forever)}.Build(), "fuel"},
-		{"endless start", plugintest.Guest{Start: &start, Type: map[string]byte{"ls_abi": 0}, Code: code("ls_abi", plugintest.Forever)}.Build(), "ls_abi"},
-		{"exit", plugintest.Guest{Imports: [][2]string{{"wasi_snapshot_preview1", "proc_exit"}}, ImportType: plugintest.TypeExit,
-			Code: code("ls_describe", plugintest.Code(plugintest.I32(3), plugintest.Call(0), plugintest.I64(0)))}.Build(), "exit(3)"},
-		{"manifest outside memory", plugintest.Guest{Code: code("ls_describe", plugintest.I64(1<<62|100))}.Build(), "outside"},
+		{"endless start", plugintest.Guest{Start: &start, Type: map[string]byte{"ls_abi": 0},
+			Code: code("ls_abi", plugintest.Forever)}.Build(), "ls_abi"},
+		{"exit", plugintest.Guest{Imports: [][2]string{{"wasi_snapshot_preview1", "proc_exit"}},
+			ImportType: plugintest.TypeExit,
+			Code:       code("ls_describe", plugintest.Code(plugintest.I32(3), plugintest.Call(0), plugintest.I64(0)))}.Build(),
+			"exit(3)"},
+		{"manifest outside memory", plugintest.Guest{Code: code("ls_describe", plugintest.I64(1<<62|100))}.Build(),
+			"outside"},
 		{"manifest too large", plugintest.Guest{Code: code("ls_describe", plugintest.I64(0x7fffffff))}.Build(), "limit"},
 		{"manifest that is no JSON", plugintest.Guest{Manifest: "hello"}.Build(), "manifest"},
 		{"unknown kind", plugintest.Guest{Manifest: `{"kind":"driver","name":"x"}`}.Build(), "kind"},
 		{"bad name", plugintest.Guest{Manifest: `{"kind":"workload","name":"../x"}`}.Build(), "name"},
 		{"bad version", plugintest.Guest{Manifest: `{"kind":"workload","name":"x","version":"1 2"}`}.Build(), "version"},
-		{"bad schema", plugintest.Guest{Manifest: `{"kind":"workload","name":"x","parameters":{"type":"objekt"}}`}.Build(), "JSON Schema"},
-		{"schema that reads a file", plugintest.Guest{Manifest: `{"kind":"workload","name":"x","parameters":{"$ref":"file:///etc/passwd"}}`}.Build(), "JSON Schema"},
-		{"unknown column type", plugintest.Guest{Manifest: `{"kind":"workload","name":"x","tables":[{"name":"t","columns":["id int"]}]}`}.Build(), "int"},
-		{"key without column", plugintest.Guest{Manifest: `{"kind":"workload","name":"x","tables":[{"name":"t","columns":["id i64"],"key":"x"}]}`}.Build(), "key"},
-		{"adapter without driver", plugintest.Guest{Manifest: `{"kind":"adapter","name":"x"}`, Answer: "{}"}.Build(), "driver"},
+		{"bad schema", plugintest.Guest{Manifest: `{"kind":"workload","name":"x","parameters":{"type":"objekt"}}`}.Build(),
+			"JSON Schema"},
+		{"schema that reads a file",
+			plugintest.Guest{Manifest: `{"kind":"workload","name":"x","parameters":{"$ref":"file:///etc/passwd"}}`}.Build(),
+			"JSON Schema"},
+		{"unknown column type", plugintest.Guest{
+			Manifest: `{"kind":"workload","name":"x","tables":[{"name":"t","columns":["id int"]}]}`}.Build(), "int"},
+		{"key without column", plugintest.Guest{
+			Manifest: `{"kind":"workload","name":"x","tables":[{"name":"t","columns":["id i64"],"key":"x"}]}`}.Build(), "key"},
+		{"adapter without driver", plugintest.Guest{Manifest: `{"kind":"adapter","name":"x"}`, Answer: "{}"}.Build(),
+			"driver"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHost(t, Options{CallFuel: 50_000_000})
@@ -82,7 +95,8 @@ func TestEndlessGuests(t *testing.T) {
 	for _, export := range []string{"ls_open", "ls_fill", "ls_rows", "ls_call", "ls_alloc"} {
 		t.Run(export, func(t *testing.T) {
 			h := newHost(t, Options{CallFuel: 50_000_000})
-			info, err := h.Register(ctx, plugintest.Guest{Rows: []byte{1}, Answer: "{}", Code: map[string][]byte{export: plugintest.Forever}}.Build(), false)
+			info, err := h.Register(ctx,
+				plugintest.Guest{Rows: []byte{1}, Answer: "{}", Code: map[string][]byte{export: plugintest.Forever}}.Build(), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +125,8 @@ func TestEndlessGuests(t *testing.T) {
 
 func TestEndedContextCallsNothing(t *testing.T) {
 	h := newHost(t, Options{})
-	info, err := h.Register(context.Background(), plugintest.Guest{Answer: "{}", Code: map[string][]byte{"ls_call": plugintest.Forever}}.Build(), false)
+	info, err := h.Register(context.Background(),
+		plugintest.Guest{Answer: "{}", Code: map[string][]byte{"ls_call": plugintest.Forever}}.Build(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,9 +188,12 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(plugintest.Batch(plugintest.Operation(0), plugintest.Operation(1, plugintest.Int(1), []byte{0}, plugintest.Data(3, "x"), plugintest.Data(4, "y"), []byte{5, 1}, []byte{0})))
+	f.Add(plugintest.Batch(plugintest.Operation(0),
+		plugintest.Operation(1, plugintest.Int(1), []byte{0}, plugintest.Data(3, "x"), plugintest.Data(4, "y"), []byte{5, 1},
+			[]byte{0})))
 	f.Add(plugintest.Batch(plugintest.Operation(0xFF03, plugintest.Int(5))))
-	f.Add(plugintest.Batch(plugintest.Operation(0xFF00), plugintest.Operation(0), plugintest.Operation(1, plugintest.Ref(0, 0), []byte{0}, []byte{0}, []byte{0}, []byte{0}, []byte{0}),
+	f.Add(plugintest.Batch(plugintest.Operation(0xFF00), plugintest.Operation(0),
+		plugintest.Operation(1, plugintest.Ref(0, 0), []byte{0}, []byte{0}, []byte{0}, []byte{0}, []byte{0}),
 		plugintest.Operation(0xFF02)))
 	for _, b := range hostile.Batches() {
 		f.Add(b)

@@ -126,7 +126,8 @@ func (i *instance) export(ctx context.Context, name string, args ...uint64) (uin
 // send puts a document into the guest's memory, which has so much fuel to give room for it.
 func (i *instance) send(ctx context.Context, document []byte, fuel int64) (ptr uint64, err error) {
 	if len(document) > abi.MaxDocument {
-		return 0, fail(plugin.ErrFailed, "The document for plugin %s has %d bytes, the limit is %d.", i.module.name, len(document), abi.MaxDocument)
+		return 0, fail(plugin.ErrFailed, "The document for plugin %s has %d bytes, the limit is %d.", i.module.name,
+			len(document), abi.MaxDocument)
 	}
 	if err := ctx.Err(); err != nil {
 		return 0, fmt.Errorf("sending a document to plugin %s: %w", i.module.name, err)
@@ -136,7 +137,8 @@ func (i *instance) send(ctx context.Context, document []byte, fuel int64) (ptr u
 		return 0, err
 	}
 	if uint32(v) == 0 || !i.memory.Write(uint32(v), document) {
-		return 0, fail(plugin.ErrTrapped, "Plugin %s gave no room for %d bytes: ls_alloc returned %d.", i.module.name, len(document), uint32(v))
+		return 0, fail(plugin.ErrTrapped, "Plugin %s gave no room for %d bytes: ls_alloc returned %d.", i.module.name,
+			len(document), uint32(v))
 	}
 	return uint64(uint32(v)), nil
 }
@@ -148,11 +150,13 @@ func (i *instance) document(export string, v uint64) ([]byte, error) {
 	}
 	ptr, n := abi.Unpack(int64(v))
 	if n > abi.MaxDocument {
-		return nil, fail(plugin.ErrFailed, "Plugin %s returned %d bytes from %s, the limit is %d.", i.module.name, n, export, abi.MaxDocument)
+		return nil, fail(plugin.ErrFailed, "Plugin %s returned %d bytes from %s, the limit is %d.", i.module.name, n, export,
+			abi.MaxDocument)
 	}
 	b, ok := i.memory.Read(ptr, n)
 	if !ok {
-		return nil, fail(plugin.ErrTrapped, "Plugin %s returned a document outside its memory from %s.", i.module.name, export)
+		return nil, fail(plugin.ErrTrapped, "Plugin %s returned a document outside its memory from %s.", i.module.name,
+			export)
 	}
 	return b, nil
 }

@@ -164,19 +164,23 @@ func parseManifest(doc []byte) (plugin.Manifest, error) {
 		return plugin.Manifest{}, fmt.Errorf("its manifest is not the JSON that is expected: %w", err)
 	}
 	m := plugin.Manifest{Kind: strings.ToLower(in.Kind), Name: in.Name, Version: string(in.Version),
-		Title: clean([]byte(in.Title), 200), Description: clean([]byte(in.Description), 2000), Author: clean([]byte(in.Author), 200),
+		Title: clean([]byte(in.Title), 200), Description: clean([]byte(in.Description), 2000),
+		Author:     clean([]byte(in.Author), 200),
 		Parameters: in.Parameters, TablesVary: in.TablesVary, Feed: in.Feed, Driver: in.Driver, Dialect: in.Dialect}
 	if m.Kind != plugin.KindWorkload && m.Kind != plugin.KindAdapter {
-		return m, fmt.Errorf("its manifest has the kind %q; %q and %q are possible", clean([]byte(in.Kind), 50), plugin.KindWorkload, plugin.KindAdapter)
+		return m, fmt.Errorf("its manifest has the kind %q; %q and %q are possible", clean([]byte(in.Kind), 50),
+			plugin.KindWorkload, plugin.KindAdapter)
 	}
 	if !nameForm.MatchString(m.Name) {
-		return m, fmt.Errorf("its name %q is not one: lower-case letters, digits, '-' and '_', at most 64", clean([]byte(in.Name), 80))
+		return m, fmt.Errorf("its name %q is not one: lower-case letters, digits, '-' and '_', at most 64",
+			clean([]byte(in.Name), 80))
 	}
 	if m.Version == "" {
 		m.Version = "0.0.0"
 	}
 	if !versionForm.MatchString(m.Version) {
-		return m, fmt.Errorf("its version %q is not one: letters, digits, '.', '+' and '-', at most 64", clean([]byte(m.Version), 80))
+		return m, fmt.Errorf("its version %q is not one: letters, digits, '.', '+' and '-', at most 64",
+			clean([]byte(m.Version), 80))
 	}
 	if bytes.Equal(bytes.TrimSpace(m.Parameters), []byte("null")) {
 		m.Parameters = nil
@@ -238,8 +242,9 @@ func tables(in []looseTable) ([]plugin.LogicalTable, error) {
 	var list []plugin.LogicalTable
 	seen := map[string]bool{}
 	for _, t := range in {
-		out := plugin.LogicalTable{Name: t.Name, Key: t.Key, Rows: t.Rows, AnyShape: t.AnyShape, Empty: t.Empty, SizedBy: clean([]byte(t.SizedBy), 80),
-			Varies: t.Varies, ComputedKeys: t.Computed, Options: t.Options}
+		out := plugin.LogicalTable{Name: t.Name, Key: t.Key, Rows: t.Rows, AnyShape: t.AnyShape, Empty: t.Empty,
+			SizedBy: clean([]byte(t.SizedBy), 80),
+			Varies:  t.Varies, ComputedKeys: t.Computed, Options: t.Options}
 		if t.Name == "" || seen[t.Name] {
 			return nil, fmt.Errorf("its table %q has no name or the name of another", clean([]byte(t.Name), 80))
 		}
@@ -260,7 +265,8 @@ func tables(in []looseTable) ([]plugin.LogicalTable, error) {
 			}
 			vt := strings.ToLower(c.Type)
 			if _, ok := abi.ParseType(vt); !ok {
-				return nil, fmt.Errorf("column %q of its table %q has the unknown type %q", clean([]byte(c.Name), 80), t.Name, clean([]byte(c.Type), 80))
+				return nil, fmt.Errorf("column %q of its table %q has the unknown type %q", clean([]byte(c.Name), 80), t.Name,
+					clean([]byte(c.Type), 80))
 			}
 			if c.Name == "" || columns[c.Name] {
 				return nil, fmt.Errorf("a column of its table %q has no name or the name of another", t.Name)
@@ -269,18 +275,22 @@ func tables(in []looseTable) ([]plugin.LogicalTable, error) {
 				return nil, fmt.Errorf("column %q of its table %q %w", c.Name, t.Name, err)
 			}
 			columns[c.Name] = true
-			out.Columns = append(out.Columns, plugin.LogicalColumn{Name: c.Name, Type: engine.ValueType(vt), Nullable: c.Nullable, DBType: c.DBType, Fill: c.Fill})
+			out.Columns = append(out.Columns,
+				plugin.LogicalColumn{Name: c.Name, Type: engine.ValueType(vt), Nullable: c.Nullable, DBType: c.DBType,
+					Fill: c.Fill})
 		}
 		if len(out.Columns) > abi.MaxArgs {
 			return nil, fmt.Errorf("its table %q has %d columns, the limit is %d", t.Name, len(out.Columns), abi.MaxArgs)
 		}
 		for _, k := range t.Key {
 			if !columns[k] && len(columns) > 0 {
-				return nil, fmt.Errorf("the key of its table %q names the column %q, which it does not have", t.Name, clean([]byte(k), 80))
+				return nil, fmt.Errorf("the key of its table %q names the column %q, which it does not have", t.Name,
+					clean([]byte(k), 80))
 			}
 		}
 		if t.Rows < 0 || t.Rows > maxRows || t.Empty && t.Rows > 0 {
-			return nil, fmt.Errorf("its table %q begins with %d rows; 1 to %d are possible, or \"empty\"", t.Name, t.Rows, int64(maxRows))
+			return nil, fmt.Errorf("its table %q begins with %d rows; 1 to %d are possible, or \"empty\"", t.Name, t.Rows,
+				int64(maxRows))
 		}
 		if !plainTexts(t.Options) {
 			return nil, fmt.Errorf("an option of its table %q contains control characters", t.Name)
@@ -291,7 +301,8 @@ func tables(in []looseTable) ([]plugin.LogicalTable, error) {
 			}
 			for _, c := range append(slices.Clone(x.Columns), x.Include...) {
 				if !columns[c] {
-					return nil, fmt.Errorf("an index of its table %q names the column %q, which it does not have", t.Name, clean([]byte(c), 80))
+					return nil, fmt.Errorf("an index of its table %q names the column %q, which it does not have", t.Name,
+						clean([]byte(c), 80))
 				}
 			}
 			out.Indexes = append(out.Indexes, plugin.LogicalIndex{Columns: x.Columns, Unique: x.Unique, Include: x.Include})

@@ -27,10 +27,12 @@ func (q *quota) take(c *compiled, bytes int64) error {
 	held := q.held[c.sha]
 	switch {
 	case q.each > 0 && held+bytes > q.each:
-		return outOfMemory("Plugin %s may have no more memory: its instances in all live runs hold %s and %s more was needed, but the limit for one plugin is %s.", "--plugin-memory",
+		return outOfMemory("Plugin %s may have no more memory: its instances in all live runs hold %s and %s more was "+
+			"needed, but the limit for one plugin is %s.", "--plugin-memory",
 			c.name, megabytes(held), megabytes(bytes), megabytes(q.each))
 	case q.all > 0 && q.total+bytes > q.all:
-		return outOfMemory("Plugin %s may have no more memory: it holds %s, all plugins of this process hold %s and %s more was needed, but the limit for all is %s.", "--plugins-memory",
+		return outOfMemory("Plugin %s may have no more memory: it holds %s, all plugins of this process hold %s and %s "+
+			"more was needed, but the limit for all is %s.", "--plugins-memory",
 			c.name, megabytes(held), megabytes(q.total), megabytes(bytes), megabytes(q.all))
 	}
 	if q.held == nil {

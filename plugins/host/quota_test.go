@@ -14,9 +14,11 @@ import (
 // hungry is a guest of 1 MB that takes so many pages more with each ls_fill, and
 // traps where it gets none.
 func hungry(name string, more int32) []byte {
-	g := plugintest.Guest{Manifest: plugintest.ManifestOf(name), Pages: 16, Batch: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1)))}
+	g := plugintest.Guest{Manifest: plugintest.ManifestOf(name), Pages: 16,
+		Batch: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1)))}
 	if more > 0 {
-		g.Code = map[string][]byte{"ls_fill": plugintest.Code(plugintest.I32(more), []byte{0x40, 0}, plugintest.I32(-1), []byte{0x46, 0x04, 0x40, 0x00, 0x0b}, plugintest.I64(0))}
+		g.Code = map[string][]byte{"ls_fill": plugintest.Code(plugintest.I32(more), []byte{0x40, 0}, plugintest.I32(-1),
+			[]byte{0x46, 0x04, 0x40, 0x00, 0x0b}, plugintest.I64(0))}
 	}
 	return g.Build()
 }
@@ -71,7 +73,8 @@ func TestInstancesOfOnePluginShareItsMemory(t *testing.T) {
 	begin(other)
 	begin(other)
 	_, err = other()
-	refusedMemory(t, err, "Plugin other 1.2.3", "holds 2 MB", "all plugins of this process hold 6 MB", "limit for all is 6 MB", "--plugins-memory")
+	refusedMemory(t, err, "Plugin other 1.2.3", "holds 2 MB", "all plugins of this process hold 6 MB",
+		"limit for all is 6 MB", "--plugins-memory")
 	if err := open[0].Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -89,15 +92,18 @@ func TestInstancesOfOnePluginShareItsMemory(t *testing.T) {
 // TestAGuestThatReportsWantOfMemoryNamesTheQuota: most guests look at what growing their
 // memory answers, and say in words of their own that there was none. The limit is the reason.
 func TestAGuestThatReportsWantOfMemoryNamesTheQuota(t *testing.T) {
-	polite := plugintest.Guest{Manifest: plugintest.ManifestOf("polite"), Pages: 16, Error: "no room", Batch: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1))),
-		Code: map[string][]byte{"ls_fill": plugintest.Code(plugintest.I32(48), []byte{0x40, 0}, []byte{0x1a}, plugintest.I64(-1))}}
+	polite := plugintest.Guest{Manifest: plugintest.ManifestOf("polite"), Pages: 16, Error: "no room",
+		Batch: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1))),
+		Code: map[string][]byte{"ls_fill": plugintest.Code(plugintest.I32(48), []byte{0x40, 0}, []byte{0x1a},
+			plugintest.I64(-1))}}
 	h := newHost(t, Options{PluginMemory: 2 << 20})
 	s, err := opener(t, h, polite.Build())()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var batch plugin.Batch
-	refusedMemory(t, s.Fill(&batch, 1), "Plugin polite 1.2.3", "limit for one plugin is 2 MB", "In ls_fill it reported: no room", "--plugin-memory")
+	refusedMemory(t, s.Fill(&batch, 1), "Plugin polite 1.2.3", "limit for one plugin is 2 MB",
+		"In ls_fill it reported: no room", "--plugin-memory")
 	if h.quota.total != 0 {
 		t.Errorf("%d bytes are counted", h.quota.total)
 	}

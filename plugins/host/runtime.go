@@ -44,10 +44,12 @@ func privateFolder(dir string) error {
 		return fmt.Errorf("the folder of compiled plugins %s is a link; give the folder itself", dir)
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("the folder of compiled plugins %s belongs to another user; what lies in it would be executed: remove it", dir)
+		return fmt.Errorf("the folder of compiled plugins %s belongs to another user; what lies in it would be executed: "+
+			"remove it", dir)
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("the folder of compiled plugins %s can be written by other users, and what lies in it would be executed: remove it", dir)
+		return fmt.Errorf("the folder of compiled plugins %s can be written by other users, and what lies in it would be "+
+			"executed: remove it", dir)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		if err := os.Chmod(dir, 0o700); err != nil {
@@ -64,7 +66,8 @@ func newCompiler(ctx context.Context, dir string) (e *compiler, err error) {
 	e = &compiler{}
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("starting the WebAssembly compiler: plugins need it, and it does not support this machine (%s/%s): %v", runtime.GOOS, runtime.GOARCH, p)
+			err = fmt.Errorf("starting the WebAssembly compiler: plugins need it, and it does not support this machine "+
+				"(%s/%s): %v", runtime.GOOS, runtime.GOARCH, p)
 		}
 		if err != nil {
 			e, err = nil, errors.Join(err, e.close(ctx))

@@ -23,7 +23,8 @@ func TestWhatAnAdapterLogsReachesItsCaller(t *testing.T) {
 		code = append(code, store(at+int32(n), b))
 	}
 	code = append(code, plugintest.I32(2), plugintest.I32(at), plugintest.I32(9), plugintest.Call(0), plugintest.I64(0))
-	info, err := h.Register(ctx, plugintest.Guest{Manifest: `{"kind":"adapter","name":"mysql","driver":"postgres"}`, Answer: "{}", Imports: [][2]string{{"ls", "log"}},
+	info, err := h.Register(ctx, plugintest.Guest{Manifest: `{"kind":"adapter","name":"mysql","driver":"postgres"}`,
+		Answer: "{}", Imports: [][2]string{{"ls", "log"}},
 		ImportType: plugintest.TypeLog, Code: map[string][]byte{"ls_call": plugintest.Code(code...)}}.Build(), false)
 	if err != nil {
 		t.Fatal(err)

@@ -90,8 +90,10 @@ var versions = [...]string{"draft/2020-12", "draft/2019-09", "draft-07", "draft-
 func boundRoot(root map[string]any) error {
 	if version, given := root["$schema"]; given {
 		text, _ := version.(string)
-		if !slices.ContainsFunc(versions[:], func(v string) bool { return strings.Contains(text, "json-schema.org/"+v+"/schema") }) {
-			return fmt.Errorf("their $schema %q is not a version that is known; use https://json-schema.org/draft/2020-12/schema", clean([]byte(fmt.Sprint(version)), 100))
+		if !slices.ContainsFunc(versions[:],
+			func(v string) bool { return strings.Contains(text, "json-schema.org/"+v+"/schema") }) {
+			return fmt.Errorf("their $schema %q is not a version that is known; use "+
+				"https://json-schema.org/draft/2020-12/schema", clean([]byte(fmt.Sprint(version)), 100))
 		}
 	}
 	delete(root, "$schema")

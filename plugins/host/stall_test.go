@@ -37,7 +37,8 @@ func stalled(h *Host, s hostile.Stall, r *registered) error {
 		return err
 	}
 	req := plugin.OpenRequest{Feed: newSampleFeed([]engine.Statement{{ID: "one"}})}
-	stream, err := w.Open(ctx, req, []engine.Statement{{ID: "one", Binds: []engine.Bind{{Name: "k", Type: engine.TypeI64}}}})
+	stream, err := w.Open(ctx, req,
+		[]engine.Statement{{ID: "one", Binds: []engine.Bind{{Name: "k", Type: engine.TypeI64}}}})
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,8 @@ func TestStallsEnd(t *testing.T) {
 		h.watch = took.watch
 		r := prepared(t, h, s)
 		err := stalled(h, s, r)
-		if !errors.Is(err, plugin.ErrOutOfFuel) && !errors.Is(err, plugin.ErrOutOfTime) && !errors.Is(err, plugin.ErrTooDeep) {
+		if !errors.Is(err, plugin.ErrOutOfFuel) && !errors.Is(err, plugin.ErrOutOfTime) &&
+			!errors.Is(err, plugin.ErrTooDeep) {
 			t.Errorf("%s in %s: %v", s.Kind, s.Phase, err)
 			continue
 		}

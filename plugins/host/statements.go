@@ -19,7 +19,10 @@ func hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf,
 
 func plainTexts(texts map[string]string) bool {
 	for dialect, text := range texts {
-		if !plain(dialect) || strings.ContainsFunc(text, func(r rune) bool { return hidden(r) && r != '\n' && r != '\r' && r != '\t' }) {
+		if !plain(dialect) || strings.ContainsFunc(text, func(r rune) bool {
+			return hidden(r) && r != '\n' && r != '\r' &&
+				r != '\t'
+		}) {
 			return false
 		}
 	}
@@ -34,7 +37,8 @@ func statements(in []looseStatement, tables []plugin.LogicalTable) ([]plugin.Sta
 	var list []plugin.Statement
 	seen := map[string]bool{}
 	for i, s := range in {
-		out := plugin.Statement{ID: clean([]byte(s.ID), 200), Table: s.Table, Limit: s.Limit, SQL: s.SQL, Kind: engine.KindGenericSQL,
+		out := plugin.Statement{ID: clean([]byte(s.ID), 200), Table: s.Table, Limit: s.Limit, SQL: s.SQL,
+			Kind:        engine.KindGenericSQL,
 			Transaction: clean([]byte(s.Transaction), 200), Param: clean([]byte(s.Param), 200), BindOrder: s.BindOrder}
 		if out.ID == "" {
 			out.ID = fmt.Sprintf("statement_%d", i)
@@ -72,8 +76,9 @@ func statements(in []looseStatement, tables []plugin.LogicalTable) ([]plugin.Sta
 				return nil, fmt.Errorf("a bind of its statement %q contains control characters", out.ID)
 			}
 			if _, ok := abi.ParseType(string(bind.Type)); !ok {
-				return nil, fmt.Errorf("bind %q of its statement %q has the unknown type %q, which is no column of its table either",
-					clean([]byte(bind.Name), 80), out.ID, clean([]byte(bind.Type), 80))
+				return nil,
+					fmt.Errorf("bind %q of its statement %q has the unknown type %q, which is no column of its table either",
+						clean([]byte(bind.Name), 80), out.ID, clean([]byte(bind.Type), 80))
 			}
 			out.Binds = append(out.Binds, bind)
 		}

@@ -110,7 +110,8 @@ func offer(ctx context.Context, r wazero.Runtime) error {
 			b = r.NewHostModuleBuilder(f.module)
 			builders[f.module] = b
 		}
-		b.NewFunctionBuilder().WithGoModuleFunction(f.function(), valueTypesOf(f.params), valueTypesOf(f.results)).Export(f.name)
+		b.NewFunctionBuilder().WithGoModuleFunction(f.function(), valueTypesOf(f.params), valueTypesOf(f.results)).
+			Export(f.name)
 	}
 	for _, b := range builders {
 		if _, err := b.Instantiate(ctx); err != nil {

@@ -113,8 +113,10 @@ func TestLogFlood(t *testing.T) {
 	var log bytes.Buffer
 	h := newHost(t, Options{CallFuel: 20_000_000})
 	h.log = zerolog.New(&log)
-	flood := plugintest.Code([]byte{0x03, 0x40}, plugintest.I32(1), plugintest.I32(0), plugintest.I32(1<<30), plugintest.Call(0), []byte{0x0c, 0, 0x0b, 0})
-	_, err := h.Register(ctx, plugintest.Guest{Imports: [][2]string{{"ls", "log"}}, ImportType: plugintest.TypeLog, Code: map[string][]byte{"ls_describe": flood}}.Build(), false)
+	flood := plugintest.Code([]byte{0x03, 0x40}, plugintest.I32(1), plugintest.I32(0), plugintest.I32(1<<30),
+		plugintest.Call(0), []byte{0x0c, 0, 0x0b, 0})
+	_, err := h.Register(ctx, plugintest.Guest{Imports: [][2]string{{"ls", "log"}}, ImportType: plugintest.TypeLog,
+		Code: map[string][]byte{"ls_describe": flood}}.Build(), false)
 	if !errors.Is(err, plugin.ErrOutOfFuel) || !errors.Is(err, plugin.ErrRefused) {
 		t.Error(err)
 	}
@@ -132,7 +134,8 @@ func TestLastWords(t *testing.T) {
 	}
 	const begin = 1024 // where the manifest lies
 	code := plugintest.Code(log(3, begin+2, 4), log(1, begin, 1), plugintest.Unreachable)
-	_, err := h.Register(ctx, plugintest.Guest{Imports: [][2]string{{"ls", "log"}}, ImportType: plugintest.TypeLog, Code: map[string][]byte{"ls_describe": code}}.Build(), false)
+	_, err := h.Register(ctx, plugintest.Guest{Imports: [][2]string{{"ls", "log"}}, ImportType: plugintest.TypeLog,
+		Code: map[string][]byte{"ls_describe": code}}.Build(), false)
 	if err == nil || !strings.Contains(err.Error(), "unreachable. It said: kind") {
 		t.Error(err)
 	}
@@ -150,8 +153,10 @@ func TestWhatAPluginLogsReachesItsRun(t *testing.T) {
 	for range logBurst + 5 {
 		lines = append(lines, log(2, begin+2, 4))
 	}
-	code := plugintest.Code(append(append([][]byte{log(0, begin+2, 4), log(1, begin+2, 4)}, lines...), plugintest.Unreachable)...)
-	info, err := h.Register(ctx, plugintest.Guest{Imports: [][2]string{{"ls", "log"}}, ImportType: plugintest.TypeLog, Code: map[string][]byte{"ls_fill": code}}.Build(), false)
+	code := plugintest.Code(append(append([][]byte{log(0, begin+2, 4), log(1, begin+2, 4)}, lines...),
+		plugintest.Unreachable)...)
+	info, err := h.Register(ctx, plugintest.Guest{Imports: [][2]string{{"ls", "log"}}, ImportType: plugintest.TypeLog,
+		Code: map[string][]byte{"ls_fill": code}}.Build(), false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,8 @@ func (r *registered) tables(ctx context.Context, params json.RawMessage) ([]plug
 		return manifest.Tables, nil
 	}
 	if !c.shape.has(abi.ExportCall) {
-		return nil, fail(plugin.ErrFailed, "Plugin %s says that its tables vary with its parameters, but it does not export %s.", c.name, abi.ExportCall)
+		return nil, fail(plugin.ErrFailed,
+			"Plugin %s says that its tables vary with its parameters, but it does not export %s.", c.name, abi.ExportCall)
 	}
 	doc, err := json.Marshal(tablesRequest{Op: "tables", Params: orEmpty(params)})
 	if err != nil {
@@ -71,7 +72,8 @@ type statementsRequest struct {
 }
 
 // Statements asks ls_call; a plugin without it, or with an empty answer, has those of its manifest.
-func (w *workload) Statements(ctx context.Context, params json.RawMessage, tables []engine.Table) ([]plugin.Statement, error) {
+func (w *workload) Statements(ctx context.Context, params json.RawMessage, tables []engine.Table) ([]plugin.Statement,
+	error) {
 	c := w.registered.module
 	manifest := w.registered.info.Manifest.Statements
 	if !c.shape.has(abi.ExportCall) {
@@ -228,7 +230,8 @@ func onlyDelays(ops []plugin.Op) bool {
 }
 
 func invalid(i *instance, err error) error {
-	return fail(plugin.ErrInvalidBatch, "Plugin %s returned a batch that is not valid from %s: %s.", i.module.name, abi.ExportFill, err)
+	return fail(plugin.ErrInvalidBatch, "Plugin %s returned a batch that is not valid from %s: %s.", i.module.name,
+		abi.ExportFill, err)
 }
 
 // Close frees the instance; closing twice is fine.
@@ -246,9 +249,11 @@ func (s *stream) Close() error {
 }
 
 // Rows writes sample rows.
-func (w *workload) Rows(ctx context.Context, params json.RawMessage, table int, first int64, most int) (plugin.Rows, error) {
+func (w *workload) Rows(ctx context.Context, params json.RawMessage, table int, first int64, most int) (plugin.Rows,
+	error) {
 	if !w.registered.module.shape.has(abi.ExportRows) {
-		return nil, fail(plugin.ErrFailed, "Plugin %s has no sample rows: it does not export ls_rows.", w.registered.module.name)
+		return nil, fail(plugin.ErrFailed, "Plugin %s has no sample rows: it does not export ls_rows.",
+			w.registered.module.name)
 	}
 	return w.registered.samples.take(ctx, orEmpty(params), table, first, max(1, min(most, abi.MaxRowsPerCall)))
 }
@@ -269,7 +274,8 @@ type samples struct {
 	idle   *time.Timer
 }
 
-func (s *samples) take(ctx context.Context, params json.RawMessage, table int, first int64, most int) (plugin.Rows, error) {
+func (s *samples) take(ctx context.Context, params json.RawMessage, table int, first int64, most int) (plugin.Rows,
+	error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.instance != nil && s.params != string(params) {
@@ -305,13 +311,15 @@ func (s *samples) take(ctx context.Context, params json.RawMessage, table int, f
 	data, ok := i.memory.Read(ptr, n)
 	if !ok || n > abi.MaxBatchBytes {
 		s.closeLocked()
-		return nil, fail(plugin.ErrInvalidBatch, "Plugin %s returned sample rows that are not valid from %s: they lie at %d with %d bytes, the limit is %d.",
+		return nil, fail(plugin.ErrInvalidBatch,
+			"Plugin %s returned sample rows that are not valid from %s: they lie at %d with %d bytes, the limit is %d.",
 			i.module.name, abi.ExportRows, ptr, n, abi.MaxBatchBytes)
 	}
 	rows, err := decodeRows(data, s.tables[table].Columns, most)
 	if err != nil {
 		s.closeLocked()
-		return nil, fail(plugin.ErrInvalidBatch, "Plugin %s returned sample rows that are not valid from %s: %s.", i.module.name, abi.ExportRows, err)
+		return nil, fail(plugin.ErrInvalidBatch, "Plugin %s returned sample rows that are not valid from %s: %s.",
+			i.module.name, abi.ExportRows, err)
 	}
 	return rows, nil
 }
@@ -327,9 +335,11 @@ func (s *samples) openLocked(ctx context.Context, params json.RawMessage) error 
 	s.tables = declared
 	var logical []engine.Table
 	for _, t := range declared {
-		table := engine.Table{Name: t.Name, PhysicalName: t.Name, Key: orNone(t.Key), RowsExact: true, Columns: []engine.Column{}}
+		table := engine.Table{Name: t.Name, PhysicalName: t.Name, Key: orNone(t.Key), RowsExact: true,
+			Columns: []engine.Column{}}
 		for _, c := range t.Columns {
-			table.Columns = append(table.Columns, engine.Column{Name: c.Name, Type: c.Type, DBType: string(c.Type), Nullable: c.Nullable})
+			table.Columns = append(table.Columns,
+				engine.Column{Name: c.Name, Type: c.Type, DBType: string(c.Type), Nullable: c.Nullable})
 		}
 		logical = append(logical, table)
 	}
@@ -356,7 +366,8 @@ func (s *samples) openLocked(ctx context.Context, params json.RawMessage) error 
 	if err != nil {
 		return err
 	}
-	s.host.log.Debug().Str("plugin", s.owner.module.name).Err(refused).Msg("plugin is asked for sample rows without being opened")
+	s.host.log.Debug().Str("plugin", s.owner.module.name).Err(refused).
+		Msg("plugin is asked for sample rows without being opened")
 	s.instance, s.params = i, string(params)
 	return nil
 }

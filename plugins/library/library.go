@@ -102,7 +102,8 @@ func Open(ctx context.Context, o Options) (*Library, error) {
 	if o.Limits == (store.PluginLimits{}) {
 		o.Limits = DefaultLimits
 	}
-	l := &Library{host: o.Host, store: o.Store, files: f, quarantine: o.Quarantine, room: o.Room, limits: o.Limits, log: o.Log, examine: make(chan struct{}, 1)}
+	l := &Library{host: o.Host, store: o.Store, files: f, quarantine: o.Quarantine, room: o.Room, limits: o.Limits,
+		log: o.Log, examine: make(chan struct{}, 1)}
 	infos, err := o.Host.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the plugins: %w", err)
@@ -199,7 +200,8 @@ func (l *Library) resolve(ctx context.Context, kind, ref string) (string, error)
 	row := choose(rows, kind, ref)
 	switch {
 	case row == nil:
-		return "", &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no %s plugin %q.", kind, ref), Cause: plugin.ErrNotFound}
+		return "", &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no %s plugin %q.", kind, ref),
+			Cause: plugin.ErrNotFound}
 	case !row.Enabled:
 		return "", disabled(row.PluginRef)
 	}
@@ -212,8 +214,9 @@ func disabled(p engine.PluginRef) error {
 }
 
 func damaged(p engine.PluginRef, how string) error {
-	return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The plugin %s@%s is damaged: %s. It was not executed.", p.Name, p.Version, how),
-		Hint: "Upload the same file again to mend it, or delete it on the Plugins page.", Cause: plugin.ErrDamaged}
+	return &engine.Error{Code: engine.CodePlugin,
+		Message: fmt.Sprintf("The plugin %s@%s is damaged: %s. It was not executed.", p.Name, p.Version, how),
+		Hint:    "Upload the same file again to mend it, or delete it on the Plugins page.", Cause: plugin.ErrDamaged}
 }
 
 const (
@@ -227,7 +230,8 @@ func (l *Library) ensure(ctx context.Context, p store.Plugin) error {
 	l.load.Lock()
 	defer l.load.Unlock()
 	if !l.files.intact(p.SHA256) {
-		l.log.Error().Str("plugin", p.Name).Str("version", p.Version).Str("sha256", p.SHA256).Msg("the file of a plugin was changed; it is not executed")
+		l.log.Error().Str("plugin", p.Name).Str("version", p.Version).Str("sha256", p.SHA256).
+			Msg("the file of a plugin was changed; it is not executed")
 		return damaged(p.PluginRef, changedFile)
 	}
 	if l.host.Has(p.SHA256) {
@@ -239,7 +243,9 @@ func (l *Library) ensure(ctx context.Context, p store.Plugin) error {
 	}
 	if _, err := l.host.Register(ctx, wasm, false); err != nil {
 		e := engine.AsError(err)
-		return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The plugin %s@%s cannot be loaded: %s", p.Name, p.Version, e.Message), Hint: e.Hint, Cause: err}
+		return &engine.Error{Code: engine.CodePlugin,
+			Message: fmt.Sprintf("The plugin %s@%s cannot be loaded: %s", p.Name, p.Version, e.Message), Hint: e.Hint,
+			Cause: err}
 	}
 	l.log.Info().Str("plugin", p.Name).Str("version", p.Version).Str("sha256", p.SHA256).Msg("plugin loaded")
 	return nil

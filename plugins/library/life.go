@@ -16,7 +16,8 @@ import (
 // queue waits for the place in quarantine: one file at a time, so that examining
 // does not take the processors from a run.
 func (l *Library) queue(ctx context.Context) (release func(), err error) {
-	busy := &engine.Error{Code: engine.CodeUnavailable, Message: "Other uploaded files are being examined.", Hint: "Try again in a few seconds."}
+	busy := &engine.Error{Code: engine.CodeUnavailable, Message: "Other uploaded files are being examined.",
+		Hint: "Try again in a few seconds."}
 	if l.waiting.Add(1) > maxQueue+1 {
 		l.waiting.Add(-1)
 		return nil, busy
@@ -36,11 +37,14 @@ func (l *Library) queue(ctx context.Context) (release func(), err error) {
 // not accepted is ErrRefused with one sentence saying why.
 func (l *Library) Upload(ctx context.Context, wasm []byte, by string) (e plugin.Entry, created bool, err error) {
 	if len(wasm) > abi.MaxModuleBytes {
-		return e, false, &engine.Error{Code: engine.CodeTooLarge, Message: fmt.Sprintf("The file has more than %d MB.", abi.MaxModuleBytes>>20), Hint: tooLargeHint}
+		return e, false, &engine.Error{Code: engine.CodeTooLarge,
+			Message: fmt.Sprintf("The file has more than %d MB.", abi.MaxModuleBytes>>20), Hint: tooLargeHint}
 	}
 	sha := hashOf(wasm)
 	if p := l.findFixed("", sha); p != nil {
-		return e, false, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("This file is the plugin %s@%s, which the server has already.", p.Name, p.Version), Hint: "Nothing needs to be uploaded."}
+		return e, false, &engine.Error{Code: engine.CodeConflict,
+			Message: fmt.Sprintf("This file is the plugin %s@%s, which the server has already.", p.Name, p.Version),
+			Hint:    "Nothing needs to be uploaded."}
 	}
 	if err := l.room(); err != nil {
 		return e, false, err
@@ -59,8 +63,9 @@ func (l *Library) Upload(ctx context.Context, wasm []byte, by string) (e plugin.
 	}
 	for _, p := range l.fixed {
 		if p.Name == info.Name {
-			return e, false, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The name %q belongs to a plugin of the program.", info.Name),
-				Hint: "Give your plugin another name in its manifest.", Cause: plugin.ErrRefused}
+			return e, false, &engine.Error{Code: engine.CodeConflict,
+				Message: fmt.Sprintf("The name %q belongs to a plugin of the program.", info.Name),
+				Hint:    "Give your plugin another name in its manifest.", Cause: plugin.ErrRefused}
 		}
 	}
 	manifest, rest, err := documents(info)
@@ -71,12 +76,16 @@ func (l *Library) Upload(ctx context.Context, wasm []byte, by string) (e plugin.
 		return e, false, tooMuch("the schema of its parameters", n, maxParameters)
 	}
 	if depth(info.Manifest.Parameters) > maxDepth {
-		return e, false, &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The file is not a plugin that this version accepts: the schema of its parameters is nested more than %d deep.", maxDepth), Cause: plugin.ErrRefused}
+		return e, false, &engine.Error{Code: engine.CodePlugin,
+			Message: fmt.Sprintf("The file is not a plugin that this version accepts: the schema of its parameters is nested "+
+				"more than %d deep.", maxDepth), Cause: plugin.ErrRefused}
 	}
 	if n := len(manifest) + len(rest); n > maxManifest {
 		return e, false, tooMuch("what it declares of itself", n, maxManifest)
 	}
-	up, err := l.store.AddPlugin(ctx, store.Plugin{PluginRef: info.PluginRef, SizeBytes: int64(len(wasm)), Manifest: manifest, Inspection: rest, UploadedBy: by}, wasm, l.limits)
+	up, err := l.store.AddPlugin(ctx,
+		store.Plugin{PluginRef: info.PluginRef, SizeBytes: int64(len(wasm)), Manifest: manifest, Inspection: rest,
+			UploadedBy: by}, wasm, l.limits)
 	if err != nil {
 		return e, false, err
 	}
@@ -86,7 +95,8 @@ func (l *Library) Upload(ctx context.Context, wasm []byte, by string) (e plugin.
 		}
 	}
 	l.keep(sha, wasm)
-	l.log.Info().Str("plugin", info.Name).Str("version", info.Version).Str("sha256", sha).Str("by", by).Msg("plugin uploaded")
+	l.log.Info().Str("plugin", info.Name).Str("version", info.Version).Str("sha256", sha).Str("by", by).
+		Msg("plugin uploaded")
 	e, err = l.Entry(ctx, sha)
 	return e, up.Created, err
 }
@@ -112,7 +122,9 @@ func depth(doc []byte) int {
 }
 
 func tooMuch(what string, n, limit int) error {
-	return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The file is not a plugin that this version accepts: %s has %d KB, the limit is %d KB.", what, n>>10, limit>>10), Cause: plugin.ErrRefused}
+	return &engine.Error{Code: engine.CodePlugin,
+		Message: fmt.Sprintf("The file is not a plugin that this version accepts: %s has %d KB, the limit is %d KB.", what,
+			n>>10, limit>>10), Cause: plugin.ErrRefused}
 }
 
 const tooLargeHint = "Build it for size: strip the debug information (Go: -ldflags='-s -w', clang: -Wl,--strip-all)."
@@ -158,7 +170,8 @@ func (l *Library) one(ctx context.Context, ref string) (store.Plugin, error) {
 	if p := l.findFixed("", ref); p != nil {
 		return store.Plugin{PluginRef: p.PluginRef, Bundled: true, Enabled: true}, nil
 	}
-	return store.Plugin{}, &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no plugin %q.", ref), Hint: "It may have been deleted. The list shows what there is.", Cause: store.ErrNotFound}
+	return store.Plugin{}, &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no plugin %q.", ref),
+		Hint: "It may have been deleted. The list shows what there is.", Cause: store.ErrNotFound}
 }
 
 // Enable allows runs to be made with an uploaded plugin. It is loaded first: what
@@ -195,7 +208,9 @@ func (l *Library) Disable(ctx context.Context, ref, by string) (plugin.Entry, er
 }
 
 func partOfTheProgram(p engine.PluginRef, verb string) error {
-	return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The plugin %s@%s came with the program, or was named on its command line, and cannot be %s.", p.Name, p.Version, verb),
+	return &engine.Error{Code: engine.CodeConflict,
+		Message: fmt.Sprintf("The plugin %s@%s came with the program, or was named on its command line, and cannot be %s.",
+			p.Name, p.Version, verb),
 		Hint: "Only uploaded plugins are enabled, disabled and deleted."}
 }
 
@@ -217,7 +232,8 @@ func (l *Library) Delete(ctx context.Context, ref string) (engine.PluginRef, err
 	case len(e.LiveRuns) > 0:
 		return p.PluginRef, inUse(e, "A live run executes", "Live runs execute", e.LiveRuns, "Stop it, or wait for its end.")
 	case len(e.Templates) > 0:
-		return p.PluginRef, inUse(e, "A template uses", "Templates use", e.Templates, "Change the template to another plugin or version, or delete it.")
+		return p.PluginRef, inUse(e, "A template uses", "Templates use", e.Templates,
+			"Change the template to another plugin or version, or delete it.")
 	}
 	if err := l.store.DeletePlugin(ctx, p.SHA256); err != nil {
 		return p.PluginRef, err
@@ -241,7 +257,9 @@ func inUse(e plugin.Entry, one, many string, uses []plugin.Use, hint string) err
 	if len(uses) > 1 {
 		verb = many
 	}
-	return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("%s the plugin %s@%s: %s.", verb, e.Name, e.Version, strings.Join(names, ", ")), Hint: hint, Cause: store.ErrInUse}
+	return &engine.Error{Code: engine.CodeConflict,
+		Message: fmt.Sprintf("%s the plugin %s@%s: %s.", verb, e.Name, e.Version, strings.Join(names, ", ")), Hint: hint,
+		Cause: store.ErrInUse}
 }
 
 // Entries returns every plugin: those of the program first, then by kind, name and
@@ -254,7 +272,8 @@ func (l *Library) Entries(ctx context.Context) ([]plugin.Entry, error) {
 	entries := make([]plugin.Entry, 0, len(l.fixed)+len(rows))
 	for _, p := range l.fixed {
 		winner := l.findFixed(p.Kind, p.Name)
-		entries = append(entries, plugin.Entry{Info: p.Info, Enabled: true, Bundled: p.origin == plugin.OriginBundled, State: plugin.StateEnabled, Origin: p.origin,
+		entries = append(entries, plugin.Entry{Info: p.Info, Enabled: true, Bundled: p.origin == plugin.OriginBundled,
+			State: plugin.StateEnabled, Origin: p.origin,
 			Default: winner != nil && winner.SHA256 == p.SHA256})
 	}
 	slices.SortStableFunc(rows, func(a, b store.Plugin) int {
@@ -302,7 +321,8 @@ func (l *Library) Entry(ctx context.Context, ref string) (plugin.Entry, error) {
 			return e, nil
 		}
 	}
-	return plugin.Entry{}, &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no plugin %q.", ref), Cause: store.ErrNotFound}
+	return plugin.Entry{}, &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no plugin %q.", ref),
+		Cause: store.ErrNotFound}
 }
 
 // addUses notes which templates and live runs name the plugins. A bare name counts
@@ -347,7 +367,8 @@ func (l *Library) addUses(ctx context.Context, entries []plugin.Entry, rows []st
 		}
 		if len(results) > 0 && results[0].Plan != nil {
 			// What was frozen counts, whatever the name means by now.
-			refs = map[string]string{plugin.KindWorkload: results[0].Plan.Workload.SHA256, plugin.KindAdapter: results[0].Plan.Adapter.SHA256}
+			refs = map[string]string{plugin.KindWorkload: results[0].Plan.Workload.SHA256,
+				plugin.KindAdapter: results[0].Plan.Adapter.SHA256}
 		}
 		for kind, ref := range refs {
 			if e := meant(kind, ref); e != nil {

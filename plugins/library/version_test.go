@@ -7,7 +7,8 @@ import (
 )
 
 func TestCompareVersions(t *testing.T) {
-	ascending := []string{"beta", "0.9", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.2", "1.0.0-alpha.10", "1.0.0", "1.0.1", "1.2", "1.10.0", "2", "2024.11"}
+	ascending := []string{"beta", "0.9", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.2", "1.0.0-alpha.10", "1.0.0",
+		"1.0.1", "1.2", "1.10.0", "2", "2024.11"}
 	for i, a := range ascending {
 		for j, b := range ascending {
 			want := 0

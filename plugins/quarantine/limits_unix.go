@@ -12,7 +12,8 @@ import (
 // limitSelf puts what the system offers on the running process; its memory is
 // limited by Go's soft limit alone.
 func limitSelf() error {
-	for resource, value := range map[int]uint64{syscall.RLIMIT_CPU: uint64(ProcessorLimit.Seconds()), syscall.RLIMIT_CORE: 0} {
+	for resource, value := range map[int]uint64{syscall.RLIMIT_CPU: uint64(ProcessorLimit.Seconds()),
+		syscall.RLIMIT_CORE: 0} {
 		var limit syscall.Rlimit
 		if err := syscall.Getrlimit(resource, &limit); err != nil {
 			return fmt.Errorf("reading a limit: %w", err)

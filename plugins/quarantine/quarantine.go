@@ -65,7 +65,8 @@ type Quarantine struct {
 
 // New makes a quarantine. It fails when the running binary cannot find itself.
 func New(o Options) (*Quarantine, error) {
-	q := &Quarantine{program: o.Program, wall: o.Wall, log: o.Log, turn: make(chan struct{}, 1), queue: make(chan struct{}, QueueLimit+1)}
+	q := &Quarantine{program: o.Program, wall: o.Wall, log: o.Log, turn: make(chan struct{}, 1),
+		queue: make(chan struct{}, QueueLimit+1)}
 	if len(q.program) == 0 {
 		self, err := executable()
 		if err != nil {
@@ -111,11 +112,13 @@ func (q *Quarantine) Examine(ctx context.Context, wasm []byte) (plugin.Info, err
 const overMemory = "it used more than 256 MB while it was compiled and tried"
 
 func busy(why string) error {
-	return &engine.Error{Code: engine.CodeUnavailable, Message: "The file was not examined: " + why + ".", Hint: "upload it again a little later"}
+	return &engine.Error{Code: engine.CodeUnavailable, Message: "The file was not examined: " + why + ".",
+		Hint: "upload it again a little later"}
 }
 
 func refuse(why string) error {
-	return &engine.Error{Code: engine.CodePlugin, Message: "The file is not a plugin that this version accepts: " + why + ".", Cause: plugin.ErrRefused}
+	return &engine.Error{Code: engine.CodePlugin, Message: "The file is not a plugin that this version accepts: " + why +
+		".", Cause: plugin.ErrRefused}
 }
 
 // outcome is how a child ended.
@@ -147,7 +150,8 @@ func (q *Quarantine) run(ctx context.Context, wasm []byte) (plugin.Info, error) 
 			event = event.Str("stderr", s)
 		}
 	}
-	event.Int("bytes", len(wasm)).Dur("took", time.Since(began)).Dur("cpu", o.cpu).Msg("plugin file examined in quarantine")
+	event.Int("bytes", len(wasm)).Dur("took", time.Since(began)).Dur("cpu", o.cpu).
+		Msg("plugin file examined in quarantine")
 	return info, err
 }
 
@@ -194,10 +198,12 @@ func (o *outcome) judge(wall time.Duration) (plugin.Info, error) {
 	case strings.Contains(said, "stack exceeds"), strings.Contains(said, "stack overflow"):
 		return plugin.Info{}, refuse("it is nested too deeply to be compiled")
 	case killed(exit) && o.cpu >= ProcessorLimit-time.Second:
-		return plugin.Info{}, refuse(fmt.Sprintf("compiling and trying it used more than %v of processor time", ProcessorLimit))
+		return plugin.Info{}, refuse(fmt.Sprintf("compiling and trying it used more than %v of processor time",
+			ProcessorLimit))
 	case killed(exit):
 		// Nobody of us did it: most likely the kernel, for want of memory.
-		return plugin.Info{}, busy("the process that examined it was killed, most likely because the machine has no memory left")
+		return plugin.Info{}, busy("the process that examined it was killed, most likely because the machine has no " +
+			"memory left")
 	}
 	return plugin.Info{}, refuse("the process that compiled and tried it died of it (" + exit.String() + ")")
 }

@@ -52,7 +52,8 @@ func TestHonestFilesPass(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if info.Name+".wasm" != name && info.Name != name || info.SizeBytes != int64(len(wasm)) || len(info.SHA256) != 64 || len(info.Exports) == 0 {
+			if info.Name+".wasm" != name && info.Name != name || info.SizeBytes != int64(len(wasm)) || len(info.SHA256) != 64 ||
+				len(info.Exports) == 0 {
 				t.Errorf("%+v", info)
 			}
 		})
@@ -67,14 +68,18 @@ func TestSmokeTest(t *testing.T) {
 		says  string // "" accepts
 	}{
 		"trap in describe": {plugintest.Guest{Code: map[string][]byte{"ls_describe": plugintest.Unreachable}}, "trapped"},
-		"trap in open":     {plugintest.Guest{Batch: one, Code: map[string][]byte{"ls_open": plugintest.Unreachable}}, "trapped"},
-		"trap in fill":     {plugintest.Guest{Batch: one, Code: map[string][]byte{"ls_fill": plugintest.Unreachable}}, "trapped"},
-		"invalid batch":    {plugintest.Guest{Batch: []byte{9, 0, 0, 0, 1, 0, 0, 0}}, "batch"},
-		"invalid rows":     {plugintest.Guest{Batch: one, Rows: []byte{9}}, "rows"},
-		"invalid answer":   {plugintest.Guest{Batch: one, Answer: "no JSON"}, "JSON"},
-		"its own refusal":  {plugintest.Guest{Error: "these tables do not suit me", Code: map[string][]byte{"ls_open": plugintest.I32(1)}}, ""},
-		"needs parameters": {plugintest.Guest{Manifest: `{"kind":"workload","name":"x","parameters":{"type":"object","required":["file"]},"statements":[{"id":"a","sql":"SELECT 1"}]}`,
-			Code: map[string][]byte{"ls_fill": plugintest.Unreachable}}, ""},
+		"trap in open": {plugintest.Guest{Batch: one, Code: map[string][]byte{"ls_open": plugintest.Unreachable}},
+			"trapped"},
+		"trap in fill": {plugintest.Guest{Batch: one, Code: map[string][]byte{"ls_fill": plugintest.Unreachable}},
+			"trapped"},
+		"invalid batch":  {plugintest.Guest{Batch: []byte{9, 0, 0, 0, 1, 0, 0, 0}}, "batch"},
+		"invalid rows":   {plugintest.Guest{Batch: one, Rows: []byte{9}}, "rows"},
+		"invalid answer": {plugintest.Guest{Batch: one, Answer: "no JSON"}, "JSON"},
+		"its own refusal": {plugintest.Guest{Error: "these tables do not suit me",
+			Code: map[string][]byte{"ls_open": plugintest.I32(1)}}, ""},
+		"needs parameters": {plugintest.Guest{
+			Manifest: `{"kind":"workload","name":"x","parameters":{"type":"object","required":["file"]},"statements":[{"id":"a","sql":"SELECT 1"}]}`,
+			Code:     map[string][]byte{"ls_fill": plugintest.Unreachable}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := q.Examine(context.Background(), c.guest.Build())
@@ -106,19 +111,23 @@ func TestEndsOfTheChild(t *testing.T) {
 		refused bool
 		says    string
 	}{
-		"out of memory":          {"echo 'fatal error: runtime: out of memory' >&2; exit 2", testWall, true, "256 MB"},
-		"no mapping":             {"echo 'fatal error: runtime: cannot allocate memory' >&2; exit 2", testWall, true, "256 MB"},
-		"deep stack":             {"echo 'runtime: goroutine stack exceeds 1000000000-byte limit' >&2; exit 2", testWall, true, "nested too deeply"},
-		"crash":                  {"kill -SEGV $$", testWall, true, "died of it"},
-		"exit code":              {"exit 7", testWall, true, "died of it (exit status 7)"},
-		"killed by others":       {"kill -KILL $$", testWall, false, "no memory left"},
-		"silence":                {"exit 0", testWall, true, "gave no answer"},
-		"garbage":                {"echo garbage", testWall, true, "gave no answer"},
-		"empty answer":           {"echo '{}'", testWall, true, "gave no answer"},
-		"endless answer":         {"cat >/dev/null; while :; do echo 0123456789012345678901234567890123456789; done", testWall, true, "too long"},
-		"endless stderr":         {"head -c 1000000 /dev/zero >&2; exit 3", testWall, true, "exit status 3"},
-		"its failure":            {`echo '{"failed":"limiting: no"}'`, testWall, false, "limiting: no"},
-		"its refusal":            {`echo '{"refused":{"code":"plugin","message":"It is bad."}}'`, testWall, true, "It is bad."},
+		"out of memory": {"echo 'fatal error: runtime: out of memory' >&2; exit 2", testWall, true, "256 MB"},
+		"no mapping": {"echo 'fatal error: runtime: cannot allocate memory' >&2; exit 2", testWall, true,
+			"256 MB"},
+		"deep stack": {"echo 'runtime: goroutine stack exceeds 1000000000-byte limit' >&2; exit 2", testWall,
+			true, "nested too deeply"},
+		"crash":            {"kill -SEGV $$", testWall, true, "died of it"},
+		"exit code":        {"exit 7", testWall, true, "died of it (exit status 7)"},
+		"killed by others": {"kill -KILL $$", testWall, false, "no memory left"},
+		"silence":          {"exit 0", testWall, true, "gave no answer"},
+		"garbage":          {"echo garbage", testWall, true, "gave no answer"},
+		"empty answer":     {"echo '{}'", testWall, true, "gave no answer"},
+		"endless answer": {"cat >/dev/null; while :; do echo 0123456789012345678901234567890123456789; done",
+			testWall, true, "too long"},
+		"endless stderr": {"head -c 1000000 /dev/zero >&2; exit 3", testWall, true, "exit status 3"},
+		"its failure":    {`echo '{"failed":"limiting: no"}'`, testWall, false, "limiting: no"},
+		"its refusal": {`echo '{"refused":{"code":"plugin","message":"It is bad."}}'`, testWall, true,
+			"It is bad."},
 		"its refusal for memory": {`echo '{"refused":{"code":"plugin","message":"the compiler failed on it: cannot allocate memory"}}'`, testWall, true, "256 MB"},
 		"asleep":                 {"sleep 1000", 200 * time.Millisecond, false, "so busy"},
 		"grandchild":             {"sleep 2 & exit 5", testWall, true, "exit status 5"},
@@ -151,7 +160,8 @@ func TestLate(t *testing.T) {
 // TestAnswerIsNotTrusted: the hash and the size are the parent's own.
 func TestAnswerIsNotTrusted(t *testing.T) {
 	wasm := plugintest.Guest{}.Build()
-	info, err := script(t, testWall, `echo '{"info":{"name":"x","sha256":"00","size_bytes":1}}'`).Examine(context.Background(), wasm)
+	info, err := script(t, testWall, `echo '{"info":{"name":"x","sha256":"00","size_bytes":1}}'`).
+		Examine(context.Background(), wasm)
 	if err != nil || len(info.SHA256) != 64 || info.SizeBytes != int64(len(wasm)) {
 		t.Errorf("%+v, %v", info, err)
 	}
@@ -172,12 +182,14 @@ func TestTheGateComesFirst(t *testing.T) {
 func TestNothingIsInherited(t *testing.T) {
 	t.Setenv("LOADSTONE_SECRET", "hush")
 	out := filepath.Join(t.TempDir(), "out")
-	_, _ = script(t, testWall, fmt.Sprintf("{ env; pwd; ls /proc/self/fd; } > %s", out)).Examine(context.Background(), plugintest.Guest{}.Build())
+	_, _ = script(t, testWall, fmt.Sprintf("{ env; pwd; ls /proc/self/fd; } > %s", out)).Examine(context.Background(),
+		plugintest.Guest{}.Build())
 	b, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(b), "hush") || !strings.Contains(string(b), "GOMAXPROCS=1") || !strings.Contains(string(b), "\n/\n") {
+	if strings.Contains(string(b), "hush") || !strings.Contains(string(b), "GOMAXPROCS=1") ||
+		!strings.Contains(string(b), "\n/\n") {
 		t.Errorf("%s", b)
 	}
 }
@@ -263,7 +275,8 @@ func TestMissingProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = q.Examine(context.Background(), plugintest.Guest{}.Build()); err == nil || errors.Is(err, plugin.ErrRefused) {
+	if _, err = q.Examine(context.Background(), plugintest.Guest{}.Build()); err == nil ||
+		errors.Is(err, plugin.ErrRefused) {
 		t.Errorf("%v", err)
 	}
 }

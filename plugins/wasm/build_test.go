@@ -7,8 +7,10 @@ import (
 )
 
 // wide are limits for tests that are not about limits.
-var wide = Limits{ModuleBytes: 8 << 20, Types: 10_000, Params: 64, Imports: 100, Functions: 50_000, Globals: 1_000, Exports: 10_000, Segments: 100_000,
-	TableEntries: 65_536, MemoryPages: 512, Locals: 50_000, FunctionBytes: 1 << 20, Nesting: 5_000, Loops: 500, Branches: 100_000, Merges: 4_000_000, Work: 100_000_000}
+var wide = Limits{ModuleBytes: 8 << 20, Types: 10_000, Params: 64, Imports: 100, Functions: 50_000, Globals: 1_000,
+	Exports: 10_000, Segments: 100_000,
+	TableEntries: 65_536, MemoryPages: 512, Locals: 50_000, FunctionBytes: 1 << 20, Nesting: 5_000, Loops: 500,
+	Branches: 100_000, Merges: 4_000_000, Work: 100_000_000}
 
 // The pieces of a module, written as bytes.
 func vec(items ...[]byte) []byte {
@@ -88,7 +90,8 @@ const (
 )
 
 func (m built) bytes() []byte {
-	types := append([][]byte{typ(nil, nil), typ([]byte{tI64}, []byte{tI64}), typ([]byte{tI64, tI64}, []byte{tI64}), typ(nil, []byte{tI64, tI64})}, m.types...)
+	types := append([][]byte{typ(nil, nil), typ([]byte{tI64}, []byte{tI64}), typ([]byte{tI64, tI64}, []byte{tI64}),
+		typ(nil, []byte{tI64, tI64})}, m.types...)
 	var functions, exports, bodies [][]byte
 	exports = append(exports, code(sized([]byte("memory")), 2, 0))
 	for i, f := range m.funcs {

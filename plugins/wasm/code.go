@@ -119,7 +119,8 @@ func (r *reader) onlyMemory() {
 
 // bulk reports an instruction whose time depends on the length on top of the stack.
 func (i *instruction) bulk() bool {
-	return i.op == opPrefix && (i.a == subMemoryInit || i.a == subMemoryCopy || i.a == subMemoryFill || i.a == subTableInit || i.a == subTableCopy)
+	return i.op == opPrefix && (i.a == subMemoryInit || i.a == subMemoryCopy || i.a == subMemoryFill ||
+		i.a == subTableInit || i.a == subTableCopy)
 }
 
 // control is an open block while its function is read.
@@ -268,7 +269,8 @@ func (p *parser) function(r *reader, t funcType) {
 		r.fail("one of its functions goes on for %d bytes after its end", r.rest())
 	}
 	if r.err == nil && merges*(int(b.vars)+p.globals) > p.limits.Merges {
-		r.fail("one of its functions has %d variables and %d blocks, which is more than the compiler should be given", b.vars, merges)
+		r.fail("one of its functions has %d variables and %d blocks, which is more than the compiler should be given", b.vars,
+			merges)
 	}
 	forks += merges
 	if p.work += int64(forks) * int64(forks); p.work > p.limits.Work && r.err == nil {

@@ -28,7 +28,8 @@ func (m *Module) Meter() []byte {
 	get := appendU32([]byte{opGlobalGet}, w.fuel)
 	w.charge = get
 	w.pay = appendU32([]byte{opI64Sub, opGlobalSet}, w.fuel)
-	w.check = concat(get, []byte{opI64Const, 0, opI64LtS, opIf, blockNothing, opCall}, appendU32(nil, w.slice), []byte{opEnd})
+	w.check = concat(get, []byte{opI64Const, 0, opI64LtS, opIf, blockNothing, opCall}, appendU32(nil, w.slice),
+		[]byte{opEnd})
 	w.counted = m.recursive()
 
 	w.out = append(w.out, "\x00asm\x01\x00\x00\x00"...)

@@ -21,7 +21,8 @@ const features = api.CoreFeatureBulkMemoryOperations | api.CoreFeatureMultiValue
 func agree(t *testing.T, before, after []byte) {
 	t.Helper()
 	ctx := context.Background()
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features).WithMemoryLimitPages(512))
+	r := wazero.NewRuntimeWithConfig(ctx,
+		wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features).WithMemoryLimitPages(512))
 	defer r.Close(ctx)
 	_, one := r.CompileModule(ctx, before)
 	_, two := r.CompileModule(ctx, after)
@@ -42,13 +43,15 @@ type machine struct {
 func run(t testing.TB, wasm []byte) *machine {
 	t.Helper()
 	ctx := context.Background()
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features).WithMemoryLimitPages(512))
+	r := wazero.NewRuntimeWithConfig(ctx,
+		wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features).WithMemoryLimitPages(512))
 	t.Cleanup(func() { _ = r.Close(ctx) })
 	slice := &slices{}
 	if err := slice.offer(ctx, r); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.NewHostModuleBuilder("ls").NewFunctionBuilder().WithFunc(func(int32, int32, int32) {}).Export("log").Instantiate(ctx); err != nil {
+	if _, err := r.NewHostModuleBuilder("ls").NewFunctionBuilder().WithFunc(func(int32, int32, int32) {}).Export("log").
+		Instantiate(ctx); err != nil {
 		t.Fatal(err)
 	}
 	guest, err := r.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithStartFunctions())
@@ -71,7 +74,8 @@ type slices struct {
 }
 
 func (s *slices) offer(ctx context.Context, r wazero.Runtime) error {
-	_, err := r.NewHostModuleBuilder(ImportModule).NewFunctionBuilder().WithFunc(s.next).Export(ImportSlice).Instantiate(ctx)
+	_, err := r.NewHostModuleBuilder(ImportModule).NewFunctionBuilder().WithFunc(s.next).Export(ImportSlice).
+		Instantiate(ctx)
 	return err
 }
 
@@ -131,7 +135,8 @@ func TestMeteredSample(t *testing.T) {
 		name string
 		arg  []uint64
 		want uint64
-	}{{"up", []uint64{41}, 42}, {"loop", []uint64{100}, 5050}, {"indirect", []uint64{6}, 7}, {"copy", nil, 0}, {"init", nil, 0}, {NameStart, nil, 0}} {
+	}{{"up", []uint64{41}, 42}, {"loop", []uint64{100}, 5050}, {"indirect", []uint64{6}, 7}, {"copy", nil, 0},
+		{"init", nil, 0}, {NameStart, nil, 0}} {
 		m.set(1_000_000, 10)
 		got, err := m.call(c.name, c.arg...)
 		if err != nil || len(got) > 0 && got[0] != c.want {
@@ -161,16 +166,26 @@ func TestStops(t *testing.T) {
 		deep bool
 	}{
 		{"loop", built{funcs: []fn{{typ: toI64, name: "run", code: code(forever, i64(0))}}}, false},
-		{"loop with a parameter", built{funcs: []fn{{typ: toI64, name: "run", code: code(opLocalGet, 0, opLoop, toI64, opBr, 0, opEnd)}}}, false},
-		{"loop by branch table", built{funcs: []fn{{typ: toI64, name: "run", code: code(opLoop, 0x40, i32(3), opBrTable, 2, 0, 0, 0, opEnd, i64(0))}}}, false},
-		{"loop in an if", built{funcs: []fn{{typ: toI64, name: "run", code: code(i32(1), opIf, 0x40, forever, opElse, opEnd, i64(0))}}}, false},
-		{"start", built{start: []byte{0}, funcs: []fn{{code: forever}, {typ: toI64, name: "other", code: []byte{opLocalGet, 0}}}}, false},
+		{"loop with a parameter", built{
+			funcs: []fn{{typ: toI64, name: "run", code: code(opLocalGet, 0, opLoop, toI64, opBr, 0, opEnd)}}}, false},
+		{"loop by branch table", built{
+			funcs: []fn{{typ: toI64, name: "run", code: code(opLoop, 0x40, i32(3), opBrTable, 2, 0, 0, 0, opEnd, i64(0))}}},
+			false},
+		{"loop in an if", built{funcs: []fn{{typ: toI64, name: "run",
+			code: code(i32(1), opIf, 0x40, forever, opElse, opEnd, i64(0))}}}, false},
+		{"start", built{start: []byte{0},
+			funcs: []fn{{code: forever}, {typ: toI64, name: "other", code: []byte{opLocalGet, 0}}}}, false},
 		{"tree of calls", built{funcs: tree}, false},
 		{"branching recursion", built{funcs: []fn{{typ: toI64, name: "run", code: fib}}}, false},
-		{"copy", built{pages: 500, funcs: []fn{{typ: toI64, name: "run", code: code(opLoop, 0x40, i32(0), i32(8), i32(32_000_000), opPrefix, subMemoryCopy, 0, 0, opBr, 0, opEnd, i64(0))}}}, false},
-		{"fill", built{pages: 500, funcs: []fn{{typ: toI64, name: "run", code: code(opLoop, 0x40, i32(0), i32(8), i32(32_000_000), opPrefix, subMemoryFill, 0, opBr, 0, opEnd, i64(0))}}}, false},
+		{"copy", built{pages: 500, funcs: []fn{{typ: toI64, name: "run",
+			code: code(opLoop, 0x40, i32(0), i32(8), i32(32_000_000), opPrefix, subMemoryCopy, 0, 0, opBr, 0, opEnd, i64(0))}}},
+			false},
+		{"fill", built{pages: 500, funcs: []fn{{typ: toI64, name: "run",
+			code: code(opLoop, 0x40, i32(0), i32(8), i32(32_000_000), opPrefix, subMemoryFill, 0, opBr, 0, opEnd, i64(0))}}},
+			false},
 		{"recursion", built{funcs: []fn{{typ: toI64, name: "run", code: code(opLocalGet, 0, opCall, 0)}}}, true},
-		{"recursion of two", built{funcs: []fn{{typ: toI64, name: "run", code: code(opLocalGet, 0, opCall, 1)}, {typ: toI64, code: code(opLocalGet, 0, opCall, 0)}}}, true},
+		{"recursion of two", built{funcs: []fn{{typ: toI64, name: "run", code: code(opLocalGet, 0, opCall, 1)},
+			{typ: toI64, code: code(opLocalGet, 0, opCall, 0)}}}, true},
 		{"recursion through a table", built{table: []byte{0, 1}, elems: [][]byte{code(0, i32(0), opEnd, 1, 0)},
 			funcs: []fn{{typ: toI64, name: "run", code: code(opLocalGet, 0, i32(0), opCallIndirect, toI64, 0)}}}, true},
 	} {
@@ -198,8 +213,9 @@ func TestStops(t *testing.T) {
 func TestHostCharges(t *testing.T) {
 	ctx := context.Background()
 	call := code(i32(0), i32(0), i32(0), opCall, 0)
-	m, err := Parse(built{types: [][]byte{typ([]byte{tI32, tI32, tI32}, nil)}, imports: [][]byte{code(sized([]byte("ls")), sized([]byte("log")), 0, own)},
-		funcs: []fn{{typ: toI64, name: "run", code: code(bytes.Repeat(call, 50), opLocalGet, 0)}}}.bytes(), wide)
+	m, err := Parse(built{types: [][]byte{typ([]byte{tI32, tI32, tI32}, nil)},
+		imports: [][]byte{code(sized([]byte("ls")), sized([]byte("log")), 0, own)},
+		funcs:   []fn{{typ: toI64, name: "run", code: code(bytes.Repeat(call, 50), opLocalGet, 0)}}}.bytes(), wide)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +231,8 @@ func TestHostCharges(t *testing.T) {
 		fuel := guest.ExportedGlobal(NameFuel).(api.MutableGlobal)
 		fuel.Set(uint64(int64(fuel.Get()) - 1_000_000))
 	}
-	if _, err := r.NewHostModuleBuilder("ls").NewFunctionBuilder().WithFunc(dear).Export("log").Instantiate(ctx); err != nil {
+	if _, err := r.NewHostModuleBuilder("ls").NewFunctionBuilder().WithFunc(dear).Export("log").
+		Instantiate(ctx); err != nil {
 		t.Fatal(err)
 	}
 	guest, err := r.InstantiateWithConfig(ctx, m.Meter(), wazero.NewModuleConfig().WithStartFunctions())
@@ -315,12 +332,14 @@ func exact(m *Module) []byte {
 // branches of every kind, calls in both directions, dead code and bulk memory.
 func program(t *rapid.T) []byte {
 	n := rapid.IntRange(1, 4).Draw(t, "functions")
-	m := built{types: [][]byte{typ([]byte{tI64}, nil), typ(nil, []byte{tI64})}, table: []byte{0, 4}, globals: [][]byte{code(tI64, 1, i64(3), opEnd)}}
+	m := built{types: [][]byte{typ([]byte{tI64}, nil), typ(nil, []byte{tI64})}, table: []byte{0, 4},
+		globals: [][]byte{code(tI64, 1, i64(3), opEnd)}}
 	var elems [][]byte
 	for i := range n {
 		elems = append(elems, []byte{byte(i)})
 		g := &generator{t: t, functions: n}
-		m.funcs = append(m.funcs, fn{typ: twoI64, name: fmt.Sprintf("f%d", i), locals: []byte{2, 2, tI64, 2, tI32}, code: code(g.block(4, 12), opLocalGet, 2)})
+		m.funcs = append(m.funcs, fn{typ: twoI64, name: fmt.Sprintf("f%d", i), locals: []byte{2, 2, tI64, 2, tI32},
+			code: code(g.block(4, 12), opLocalGet, 2)})
 	}
 	m.elems = [][]byte{code(0, i32(0), opEnd, vec(elems...))}
 	if rapid.Bool().Draw(t, "no globals") {
@@ -481,14 +500,16 @@ func TestJumpsGoThroughNoTable(t *testing.T) {
 	// f(a): block 0 jumps to 2 where a is 0; 1 adds 10; 2 adds 1, and the one that
 	// rounds begins again with a-1 where a is above 5.
 	module := func(first, last []byte) []byte {
-		return built{types: [][]byte{typ([]byte{tI64}, []byte{tI64})}, funcs: []fn{{typ: toI64, name: "run", locals: []byte{3, 1, tI32, 1, tI64, 1, tI32}, code: code(
-			opLoop, 0x40, opBlock, 0x40, opBlock, 0x40, opBlock, 0x40, opBlock, 0x40,
-			opLocalGet, 1, opBrTable, 3, 0, 1, 2, 3, opEnd,
-			opLocalGet, 0, 0x50, opIf, 0x40, first, opEnd, opEnd,
-			opLocalGet, 2, i64(10), opI64Add, opLocalSet, 2, opEnd,
-			opLocalGet, 2, i64(1), opI64Add, opLocalSet, 2, last, opEnd, opEnd, opLocalGet, 2)}}}.bytes()
+		return built{types: [][]byte{typ([]byte{tI64}, []byte{tI64})},
+			funcs: []fn{{typ: toI64, name: "run", locals: []byte{3, 1, tI32, 1, tI64, 1, tI32}, code: code(
+				opLoop, 0x40, opBlock, 0x40, opBlock, 0x40, opBlock, 0x40, opBlock, 0x40,
+				opLocalGet, 1, opBrTable, 3, 0, 1, 2, 3, opEnd,
+				opLocalGet, 0, 0x50, opIf, 0x40, first, opEnd, opEnd,
+				opLocalGet, 2, i64(10), opI64Add, opLocalSet, 2, opEnd,
+				opLocalGet, 2, i64(1), opI64Add, opLocalSet, 2, last, opEnd, opEnd, opLocalGet, 2)}}}.bytes()
 	}
-	back := code(opLocalGet, 0, i64(5), 0x55, opIf, 0x40, opLocalGet, 0, i64(1), opI64Sub, opLocalSet, 0, jump(1, 2), opEnd)
+	back := code(opLocalGet, 0, i64(5), 0x55, opIf, 0x40, opLocalGet, 0, i64(1), opI64Sub, opLocalSet, 0, jump(1, 2),
+		opEnd)
 	ahead, again := jump(2, 4), code(i64(1), opLocalSet, 0)
 	for _, c := range []struct {
 		name        string
@@ -522,7 +543,8 @@ func sameResults(t *rapid.T) {
 	}
 	ctx := context.Background()
 	open := func(b []byte) *machine {
-		r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features).WithMemoryLimitPages(512))
+		r := wazero.NewRuntimeWithConfig(ctx,
+			wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features).WithMemoryLimitPages(512))
 		t.Cleanup(func() { _ = r.Close(ctx) })
 		slice := &slices{size: 700}
 		if err := slice.offer(ctx, r); err != nil {

@@ -76,7 +76,8 @@ type Module struct {
 	sections []section
 	bodies   []body
 	// loops is what Meter needs to know of every loop before it reaches its end, in
-	// the order of their headers: its cost, or -1 where nothing goes back to it; calls are the direct calls to defined functions.
+	// the order of their headers: its cost, or -1 where nothing goes back to it; calls are the direct calls to defined
+	// functions.
 	loops []int64
 	calls []uint32
 }
@@ -140,11 +141,15 @@ func header(wasm []byte) string {
 		}
 		text := bytes.TrimLeft(wasm[:min(len(wasm), 512)], " \t\r\n\ufeff")
 		switch {
-		case bytes.HasPrefix(text, []byte("(module")) || bytes.HasPrefix(text, []byte("(component")) || bytes.HasPrefix(text, []byte(";;")):
+		case bytes.HasPrefix(text, []byte("(module")) || bytes.HasPrefix(text, []byte("(component")) ||
+			bytes.HasPrefix(text, []byte(";;")):
 			return "it is WebAssembly in text form, not a WebAssembly module; translate it with wat2wasm"
 		case bytes.HasPrefix(text, []byte("<")):
 			return "it is a web page or XML, not a WebAssembly module"
-		case bytes.IndexFunc(text, func(r rune) bool { return r == '\ufffd' || r < ' ' && !strings.ContainsRune("\t\r\n", r) }) < 0:
+		case bytes.IndexFunc(text, func(r rune) bool {
+			return r == '\ufffd' || r < ' ' &&
+				!strings.ContainsRune("\t\r\n", r)
+		}) < 0:
 			return "it is a text, not a WebAssembly module"
 		}
 		return "it is not a WebAssembly module: it does not begin with \\0asm"
@@ -215,7 +220,8 @@ func Parse(wasm []byte, limits Limits) (*Module, error) {
 	return m, nil
 }
 
-var sectionNames = [...]string{1: "types", 2: "imports", 3: "functions", 4: "tables", 5: "memories", 6: "globals", 7: "exports",
+var sectionNames = [...]string{1: "types", 2: "imports", 3: "functions", 4: "tables", 5: "memories", 6: "globals",
+	7: "exports",
 	8: "the start function", 9: "elements", 10: "code", 11: "data", 12: "the data count", 13: "tags"}
 
 // sectionOrder is the place of a section, -1 for custom ones, 0 for unknown ones.

@@ -23,10 +23,13 @@ func sample() built {
 		types:   [][]byte{typ([]byte{tI32, tI32, tI32}, nil)},
 		funcs: []fn{
 			{typ: toI64, name: "up", code: code(opLocalGet, 0, i64(1), 0x7c)},
-			{typ: toI64, name: "loop", locals: []byte{1, 1, tI64}, code: code(opLoop, 0x40, opLocalGet, 1, opLocalGet, 0, 0x7c, 0x21, 1, opLocalGet, 0, i64(1), opI64Sub, opLocalTee, 0, i64(0), 0x55, opBrIf, 0, opEnd, opLocalGet, 1)},
+			{typ: toI64, name: "loop", locals: []byte{1, 1, tI64},
+				code: code(opLoop, 0x40, opLocalGet, 1, opLocalGet, 0, 0x7c, 0x21, 1, opLocalGet, 0, i64(1), opI64Sub, opLocalTee,
+					0, i64(0), 0x55, opBrIf, 0, opEnd, opLocalGet, 1)},
 			{typ: void, name: "copy", code: code(i32(0), i32(64), i32(1000), opPrefix, subMemoryCopy, 0, 0)},
 			{typ: toI64, name: "indirect", code: code(opLocalGet, 0, i32(0), opCallIndirect, toI64, 0)},
-			{typ: void, name: "init", code: code(i32(0), i32(0), i32(2), opPrefix, subMemoryInit, 0, 0, opPrefix, subDataDrop, 0)},
+			{typ: void, name: "init", code: code(i32(0), i32(0), i32(2), opPrefix, subMemoryInit, 0, 0, opPrefix, subDataDrop,
+				0)},
 			{typ: void},
 		},
 		globals: [][]byte{code(tI64, 1, i64(-5), opEnd), code(tI32, 0, i32(9), opEnd)},
@@ -43,7 +46,8 @@ func TestAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !m.HasStart || len(m.Imports) != 1 || m.Imports[0] != (Import{"ls", "log", "(i32, i32, i32) → ()"}) || exported(m, "up") != "(i64) → (i64)" || exported(m, "memory") != "" {
+	if !m.HasStart || len(m.Imports) != 1 || m.Imports[0] != (Import{"ls", "log", "(i32, i32, i32) → ()"}) ||
+		exported(m, "up") != "(i64) → (i64)" || exported(m, "memory") != "" {
 		t.Errorf("%+v", m)
 	}
 	for _, name := range []string{"mix", "postgres"} {
@@ -93,7 +97,8 @@ func TestRefused(t *testing.T) {
 		{"2³²−1 types", code(head, sect(1, huge)), "types"},
 		{"2³²−1 imports", code(head, sect(2, huge)), "imports"},
 		{"2³²−1 functions", code(head, sect(3, huge)), "functions"},
-		{"300 000 functions", code(head, sect(1, vec(typ(nil, nil))), sect(3, code(appendU32(nil, 300_000), make([]byte, 300_000)))), "functions, the limit"},
+		{"300 000 functions", code(head, sect(1, vec(typ(nil, nil))),
+			sect(3, code(appendU32(nil, 300_000), make([]byte, 300_000)))), "functions, the limit"},
 		{"2³²−1 tables", code(head, sect(4, huge)), "tables"},
 		{"2³²−1 memories", code(head, sect(5, huge)), "memories"},
 		{"2³²−1 globals", code(head, sect(6, huge)), "globals"},
@@ -109,7 +114,9 @@ func TestRefused(t *testing.T) {
 		{"more code than functions", code(head, sect(10, vec(sized([]byte{0, opEnd})))), "code of 1"},
 		{"type without function", with(func(m *built) { m.funcs[0].typ = 99 }), "has type 99"},
 		{"locals bomb", built{funcs: []fn{{locals: code(1, huge, tI64)}}}.bytes(), "local variables"},
-		{"locals bomb in groups", built{funcs: []fn{{locals: code(3, appendU32(nil, 30_000), tI64, appendU32(nil, 30_000), tI32, 0, tI32)}}}.bytes(), "local variables"},
+		{"locals bomb in groups", built{
+			funcs: []fn{{locals: code(3, appendU32(nil, 30_000), tI64, appendU32(nil, 30_000), tI32, 0, tI32)}}}.bytes(),
+			"local variables"},
 		{"large table", with(func(m *built) { m.table = code(0, huge) }), "table starts with 4294967295 entries"},
 		{"large memory", with(func(m *built) { m.pages = 65_536 }), "memory starts with 65536 pages"},
 		{"shared memory", code(head, sect(5, []byte{1, 3, 1, 2})), "shared"},
@@ -118,16 +125,21 @@ func TestRefused(t *testing.T) {
 		{"two tables", code(head, sect(4, []byte{2, 0x70, 0, 1, 0x70, 0, 1})), "tables"},
 		{"table of externref", code(head, sect(4, []byte{1, 0x6f, 0, 1})), "reference types"},
 		{"tags", code(head, sect(13, []byte{1, 0, 0})), "exceptions"},
-		{"imported memory", with(func(m *built) { m.imports[0] = code(sized([]byte("env")), sized([]byte("memory")), 2, 0, 1) }), "a memory, env.memory"},
+		{"imported memory", with(func(m *built) {
+			m.imports[0] = code(sized([]byte("env")), sized([]byte("memory")), 2, 0,
+				1)
+		}), "a memory, env.memory"},
 		{"import without type", with(func(m *built) { m.imports[0][len(m.imports[0])-1] = 77 }), "no type"},
 		{"name that is not UTF-8", with(func(m *built) { m.funcs[0].name = "\xff\xfe" }), "UTF-8"},
 		{"export twice", with(func(m *built) { m.funcs[1].name = "up" }), "up twice"},
 		{"export of the host", with(func(m *built) { m.funcs[1].name = NameFuel }), "the host's"},
 		{"export of nothing", code(head, sect(7, vec(code(sized([]byte("x")), 0, 5)))), "points at nothing"},
-		{"global that is calculated", with(func(m *built) { m.globals[0] = code(tI64, 0, i64(1), i64(1), 0x7c, opEnd) }), "calculated"},
+		{"global that is calculated", with(func(m *built) { m.globals[0] = code(tI64, 0, i64(1), i64(1), 0x7c, opEnd) }),
+			"calculated"},
 		{"start that takes an argument", with(func(m *built) { m.start = []byte{1} }), "start function is"},
 		{"start that is not there", with(func(m *built) { m.start = []byte{60} }), "start function is number 60"},
-		{"element of no function", with(func(m *built) { m.elems[0] = code(0, i32(0), opEnd, vec([]byte{99})) }), "names function 99"},
+		{"element of no function", with(func(m *built) { m.elems[0] = code(0, i32(0), opEnd, vec([]byte{99})) }),
+			"names function 99"},
 		{"elements by expression", with(func(m *built) { m.elems[0] = code(4, i32(0), opEnd, 0) }), "reference types"},
 		{"data count that lies", with(func(m *built) {
 			m.datas = m.datas[:1]
@@ -152,7 +164,8 @@ func TestRefused(t *testing.T) {
 		{"branch too far", one(opBr, 1), "more blocks than there are"},
 		{"branch table too far", one(i32(0), opBrTable, 1, 0, 9), "more blocks than there are"},
 		{"2³²−1 targets", one(i32(0), opBrTable, huge), "targets"},
-		{"branch table with many targets", one(i32(0), opBrTable, appendU32(nil, 30_000), make([]byte, 30_000), 0), "over 20000 targets"},
+		{"branch table with many targets", one(i32(0), opBrTable, appendU32(nil, 30_000), make([]byte, 30_000), 0),
+			"over 20000 targets"},
 		{"call of nothing", one(opCall, 9), "not there"},
 		{"local of nothing", one(opLocalGet, 0, 0x1a), "not there"},
 		{"global that the host adds", one(opGlobalGet, 0, 0x1a), "not there"},
@@ -162,9 +175,12 @@ func TestRefused(t *testing.T) {
 		{"block of no type", one(opBlock, 60, opEnd), "has type 60"},
 		{"block of a negative type", one(opBlock, 0xff, 0x7f, opEnd), "type that is not there"},
 		{"block of SIMD type", one(opBlock, 0x7b, opEnd), "SIMD"},
-		{"100 000 nested blocks", one(bytes.Repeat([]byte{opBlock, 0x40}, 100_000), bytes.Repeat([]byte{opEnd}, 100_000)), "nests over 5000 blocks"},
+		{"100 000 nested blocks", one(bytes.Repeat([]byte{opBlock, 0x40}, 100_000), bytes.Repeat([]byte{opEnd}, 100_000)),
+			"nests over 5000 blocks"},
 		{"100 000 blocks", one(bytes.Repeat([]byte{opBlock, 0x40, opEnd}, 100_000)), "branch so much"},
-		{"many locals over many blocks", built{funcs: []fn{{locals: code(1, appendU32(nil, 40_000), tI64), code: bytes.Repeat([]byte{opLoop, 0x40, opEnd}, 200)}}}.bytes(), "variables"},
+		{"many locals over many blocks",
+			built{funcs: []fn{{locals: code(1, appendU32(nil, 40_000), tI64),
+				code: bytes.Repeat([]byte{opLoop, 0x40, opEnd}, 200)}}}.bytes(), "variables"},
 		{"large function", one(make([]byte, 1<<20)), "1048578 bytes, the limit is 1048576"},
 		{"large file", make([]byte, 8<<20+1), "the limit is 8388608"},
 	} {
@@ -172,8 +188,10 @@ func TestRefused(t *testing.T) {
 			limits := wide
 			limits.Branches = 20_000
 			_, err := Parse(c.wasm, limits)
-			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "it ") && !strings.HasPrefix(err.Error(), "its ") &&
-				!strings.HasPrefix(err.Error(), "a ") && !strings.HasPrefix(err.Error(), "an ") && !strings.HasPrefix(err.Error(), "one of ") && !strings.HasPrefix(err.Error(), "the ") {
+			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "it ") &&
+				!strings.HasPrefix(err.Error(), "its ") &&
+				!strings.HasPrefix(err.Error(), "a ") && !strings.HasPrefix(err.Error(), "an ") &&
+				!strings.HasPrefix(err.Error(), "one of ") && !strings.HasPrefix(err.Error(), "the ") {
 				t.Errorf("%v, expected a sentence with %q", err, c.says)
 			}
 		})
@@ -202,7 +220,8 @@ func TestCutOff(t *testing.T) {
 }
 
 func TestShown(t *testing.T) {
-	for name, want := range map[string]string{"fd_write": "fd_write", "a\x1b[31mb\n": `a\x1b[31mb\n`, "größe": `gr\u00f6\u00dfe`, strings.Repeat("x", 300): strings.Repeat("x", 100) + `\u2026`} {
+	for name, want := range map[string]string{"fd_write": "fd_write", "a\x1b[31mb\n": `a\x1b[31mb\n`,
+		"größe": `gr\u00f6\u00dfe`, strings.Repeat("x", 300): strings.Repeat("x", 100) + `\u2026`} {
 		if got := Shown(name); got != want {
 			t.Errorf("%q: %q", name, got)
 		}

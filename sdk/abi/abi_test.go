@@ -78,7 +78,8 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			}
 			for a, v := range want[i].Args {
 				g := got[i].Args[a]
-				if g.Type != v.Type || g.I != v.I || math.Float64bits(g.F) != math.Float64bits(v.F) || !bytes.Equal(g.Data, v.Data) {
+				if g.Type != v.Type || g.I != v.I || math.Float64bits(g.F) != math.Float64bits(v.F) ||
+					!bytes.Equal(g.Data, v.Data) {
 					t.Fatalf("%+v became %+v", v, g)
 				}
 			}

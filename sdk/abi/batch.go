@@ -53,7 +53,8 @@ func (b *Batch) Null() {
 }
 
 func (b *Batch) eight(t uint8, v uint64) {
-	b.buf = append(b.buf, t, byte(v), byte(v>>8), byte(v>>16), byte(v>>24), byte(v>>32), byte(v>>40), byte(v>>48), byte(v>>56))
+	b.buf = append(b.buf, t, byte(v), byte(v>>8), byte(v>>16), byte(v>>24), byte(v>>32), byte(v>>40), byte(v>>48),
+		byte(v>>56))
 	b.buf[b.argsAt]++
 }
 

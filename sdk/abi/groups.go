@@ -28,7 +28,8 @@ func CheckGroups(ops []Op, max int, columns func(statement uint16) int) error {
 			case inside == 0:
 				return malformed(at + "ends a transaction that holds no operation")
 			case inside > MaxGroupOps:
-				return malformed("a transaction holds " + strconv.Itoa(inside) + " operations, the limit is " + strconv.Itoa(MaxGroupOps))
+				return malformed("a transaction holds " + strconv.Itoa(inside) + " operations, the limit is " +
+					strconv.Itoa(MaxGroupOps))
 			}
 			begin = -1
 		case StatementDelay:
@@ -45,7 +46,8 @@ func CheckGroups(ops []Op, max int, columns func(statement uint16) int) error {
 			case begin < 0 || op.Statement >= FirstControl:
 				return malformed(at + "has a ref but is in no transaction")
 			case k >= inside:
-				return malformed(at + "refers to operation " + strconv.Itoa(k) + " of its transaction, but is operation " + strconv.Itoa(inside) + " itself")
+				return malformed(at + "refers to operation " + strconv.Itoa(k) + " of its transaction, but is operation " +
+					strconv.Itoa(inside) + " itself")
 			case c >= columns(ops[begin+1+k].Statement):
 				return malformed(at + "refers to column " + strconv.Itoa(c) + " of a statement that declares fewer columns")
 			}

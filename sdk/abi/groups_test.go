@@ -47,7 +47,8 @@ func TestCheckGroups(t *testing.T) {
 		{"ref outside", func(b *Batch) { b.Op(0); b.Ref(0, 0) }, "in no transaction"},
 		{"ref to itself", func(b *Batch) { b.Begin(); b.Op(0); b.Ref(b.Last(), 0); b.Commit() }, "itself"},
 		{"ref to no column", func(b *Batch) { b.Begin(); b.Op(0); b.Op(0); b.Ref(0, 2); b.Commit() }, "fewer columns"},
-		{"ref to a statement without columns", func(b *Batch) { b.Begin(); b.Op(1); b.Op(0); b.Ref(0, 0); b.Commit() }, "fewer columns"},
+		{"ref to a statement without columns", func(b *Batch) { b.Begin(); b.Op(1); b.Op(0); b.Ref(0, 0); b.Commit() },
+			"fewer columns"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var b Batch
@@ -58,7 +59,8 @@ func TestCheckGroups(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = CheckGroups(ops, 5, func(s uint16) int { return 2 - 2*int(s) })
-			if (err == nil) != (c.says == "") || err != nil && (!errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), c.says)) {
+			if (err == nil) != (c.says == "") || err != nil &&
+				(!errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("%v, expected %q", err, c.says)
 			}
 		})

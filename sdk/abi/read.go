@@ -120,7 +120,8 @@ func ReadValue(b []byte, pos int) (v Value, next int, err error) {
 		n := le32(b[pos:])
 		pos += 4
 		if uint64(n) > uint64(len(b)-pos) {
-			return v, 0, malformed("a " + TypeName(v.Type) + " of " + strconv.FormatUint(uint64(n), 10) + " bytes reaches past the end")
+			return v, 0, malformed("a " + TypeName(v.Type) + " of " + strconv.FormatUint(uint64(n), 10) +
+				" bytes reaches past the end")
 		}
 		v.Data = b[pos : pos+int(n)]
 		return v, pos + int(n), nil

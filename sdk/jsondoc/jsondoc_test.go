@@ -32,13 +32,15 @@ func same(t interface{ Errorf(string, ...any) }, doc []byte) {
 }
 
 func TestParseAgreesWithEncodingJSON(t *testing.T) {
-	for _, doc := range []string{`null`, ` true `, `-0.5e+10`, `"a\"\\\/\b\f\n\r\té😀\ud83d"`, `[]`, `{}`, `[1,[2,{"a":[]}],"x"]`, `{"a":1,"a":2,"":null}`, "\"\u2028é\x7f\""} {
+	for _, doc := range []string{`null`, ` true `, `-0.5e+10`, `"a\"\\\/\b\f\n\r\té😀\ud83d"`, `[]`, `{}`,
+		`[1,[2,{"a":[]}],"x"]`, `{"a":1,"a":2,"":null}`, "\"\u2028é\x7f\""} {
 		same(t, []byte(doc))
 	}
 }
 
 func TestMalformed(t *testing.T) {
-	for _, doc := range []string{``, `nul`, `{`, `[1,]`, `{"a":}`, `{"a" 1}`, `{a:1}`, `01`, `-`, `1.`, `1e`, `.5`, `"`, `"\x"`, `"\u12"`, "\"\n\"", "\"\xff\"", `1 2`, `[1 2]`, `tru`, `+1`,
+	for _, doc := range []string{``, `nul`, `{`, `[1,]`, `{"a":}`, `{"a" 1}`, `{a:1}`, `01`, `-`, `1.`, `1e`, `.5`, `"`,
+		`"\x"`, `"\u12"`, "\"\n\"", "\"\xff\"", `1 2`, `[1 2]`, `tru`, `+1`,
 		string(bytes.Repeat([]byte("["), 100))} {
 		if _, err := Parse([]byte(doc)); err == nil {
 			t.Errorf("%q was accepted", doc)
@@ -74,7 +76,8 @@ func TestAccessors(t *testing.T) {
 	}
 	// What is missing reads as nothing, at any depth.
 	missing := v.Get("x").Get("y").At(3)
-	if missing.Str() != "" || missing.Len() != 0 || missing.Kind() != Null || missing.Names() != nil || missing.Strings() != nil {
+	if missing.Str() != "" || missing.Len() != 0 || missing.Kind() != Null || missing.Names() != nil ||
+		missing.Strings() != nil {
 		t.Error("a missing value is something")
 	}
 }
@@ -85,7 +88,8 @@ func TestWriterIsRead(t *testing.T) {
 		n := rapid.Int64().Draw(t, "n")
 		f := rapid.Float64().Draw(t, "f")
 		var w Writer
-		w.Object().Key(s).Array().Str(s).Int(n).Float(f).Bool(true).Null().EndArray().Key("o").Object().EndObject().Key("l").Strs([]string{s, s}).EndObject()
+		w.Object().Key(s).Array().Str(s).Int(n).Float(f).Bool(true).Null().EndArray().Key("o").Object().EndObject().Key("l").
+			Strs([]string{s, s}).EndObject()
 		var got map[string]any
 		if err := json.Unmarshal(w.Bytes(), &got); err != nil {
 			t.Fatalf("%s: %v", w.Bytes(), err)

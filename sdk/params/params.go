@@ -88,7 +88,8 @@ func (r *Reader) Float(member string, lo, hi float64, to *float64) {
 	}
 	f, ok := v.Float()
 	if !ok || v.Kind() != jsondoc.Number || !(f >= lo && f <= hi) {
-		r.Fail(member, "must be a number from "+strconv.FormatFloat(lo, 'f', -1, 64)+" to "+strconv.FormatFloat(hi, 'f', -1, 64))
+		r.Fail(member, "must be a number from "+strconv.FormatFloat(lo, 'f', -1, 64)+" to "+
+			strconv.FormatFloat(hi, 'f', -1, 64))
 		return
 	}
 	*to = f

@@ -9,7 +9,8 @@ import (
 )
 
 // insides are texts that mean something else outside of quotes and comments.
-var insides = []string{"", ";", "a", ":b", "$1", "--", "/*", "*/", "'", `"`, "$$", "$x$", `\`, "\n", " ", "ü", "//", "BEGIN"}
+var insides = []string{"", ";", "a", ":b", "$1", "--", "/*", "*/", "'", `"`, "$$", "$x$", `\`, "\n", " ", "ü", "//",
+	"BEGIN"}
 
 // checkTokens: tokens stand in order, do not overlap, are what the text has there, and
 // nothing but white space and comments lies between them.
@@ -41,7 +42,9 @@ func checkTokens(t *testing.T, sql string, dialect sqltext.Dialect, tokens []sql
 // FuzzTokens: the lexer takes any text, in both dialects, ends, and either says where
 // it cannot go on or covers the text with tokens.
 func FuzzTokens(f *testing.F) {
-	for _, sql := range []string{"select :a::text", "/* /* */ */ x", "$a$ $b$ $a$", "E'\\'' 'a''b' \"a\"\"b\"", "a$b$c", "$1$2$", "e'", "E'\\", "$$", "-- x\r\ny", "// x\ny", "/*/", "a\x00b", "'\\'", "::=:=:", "ü$ü$ü$ü$", "U&'d\\0061'", "1.5e10", "a;;b;"} {
+	for _, sql := range []string{"select :a::text", "/* /* */ */ x", "$a$ $b$ $a$", "E'\\'' 'a''b' \"a\"\"b\"", "a$b$c",
+		"$1$2$", "e'", "E'\\", "$$", "-- x\r\ny", "// x\ny", "/*/", "a\x00b", "'\\'", "::=:=:", "ü$ü$ü$ü$", "U&'d\\0061'",
+		"1.5e10", "a;;b;"} {
 		f.Add(sql)
 	}
 	f.Fuzz(func(t *testing.T, sql string) {
@@ -104,7 +107,8 @@ func TestWhatIsQuotedIsOneToken(t *testing.T) {
 				}
 				sql := "x " + c.sql + "\n;y"
 				tokens, err := sqltext.Tokens(sql, c.dialect)
-				if err != nil || len(tokens) != 3+c.tokens || tokens[len(tokens)-1].Text != "y" || c.tokens == 1 && tokens[1].Text != c.sql {
+				if err != nil || len(tokens) != 3+c.tokens || tokens[len(tokens)-1].Text != "y" || c.tokens == 1 &&
+					tokens[1].Text != c.sql {
 					t.Fatalf("%q: %v %v", sql, tokens, err)
 				}
 				checkTokens(t, sql, c.dialect, tokens)

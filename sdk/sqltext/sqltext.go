@@ -80,7 +80,8 @@ func Positional(sql string) (marked string, order []int) {
 }
 
 // verbs may be issued under load. WITH is told by its inner verb.
-var verbs = map[string]bool{"SELECT": false, "VALUES": false, "TABLE": false, "INSERT": true, "UPDATE": true, "DELETE": true, "MERGE": true, "CALL": true}
+var verbs = map[string]bool{"SELECT": false, "VALUES": false, "TABLE": false, "INSERT": true, "UPDATE": true,
+	"DELETE": true, "MERGE": true, "CALL": true}
 
 // Parse reads one statement; semicolons at its end are dropped. The error is an *Error.
 func Parse(sql string) (*Statement, error) {
@@ -193,7 +194,8 @@ func (p *parser) finish() (*Statement, error) {
 	case transactionVerbs[s.Verb]:
 		return nil, p.lexer.fail(p.firstAt, s.Verb+" is not written here: list the statements under transaction")
 	default:
-		return nil, p.lexer.fail(p.firstAt, "a statement that begins with "+s.Verb+" cannot be issued: SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE and CALL can, and WITH before them")
+		return nil, p.lexer.fail(p.firstAt, "a statement that begins with "+s.Verb+
+			" cannot be issued: SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES, TABLE and CALL can, and WITH before them")
 	}
 	s.Writes = s.Writes || writes
 	s.texts = append(s.texts, p.sql[p.from:p.end])
@@ -202,7 +204,8 @@ func (p *parser) finish() (*Statement, error) {
 }
 
 // transactionVerbs begin statements that open, end or divide a transaction.
-var transactionVerbs = map[string]bool{"BEGIN": true, "START": true, "COMMIT": true, "END": true, "ROLLBACK": true, "ABORT": true, "SAVEPOINT": true, "RELEASE": true}
+var transactionVerbs = map[string]bool{"BEGIN": true, "START": true, "COMMIT": true, "END": true, "ROLLBACK": true,
+	"ABORT": true, "SAVEPOINT": true, "RELEASE": true}
 
 // TransactionControl returns the words with which a text opens, ends or divides a
 // transaction, in any of its statements, or "". A block of Snowflake's scripting
@@ -219,7 +222,9 @@ func TransactionControl(tokens []Token, dialect Dialect) string {
 			return verb
 		case verb == "PREPARE" && len(s) > 1 && s[1].oneOf("TRANSACTION"):
 			return "PREPARE TRANSACTION"
-		case verb == "SET" && len(s) > 1 && (s[1].oneOf("TRANSACTION") || len(s) > 2 && s[1].oneOf("LOCAL", "SESSION") && s[2].oneOf("TRANSACTION", "CHARACTERISTICS")):
+		case verb == "SET" && len(s) > 1 &&
+			(s[1].oneOf("TRANSACTION") || len(s) > 2 && s[1].oneOf("LOCAL", "SESSION") &&
+				s[2].oneOf("TRANSACTION", "CHARACTERISTICS")):
 			return "SET TRANSACTION"
 		}
 	}

@@ -15,7 +15,8 @@ func TestParse(t *testing.T) {
 		{"select :a, :b, :a", "select $1, $2, $1", "SELECT", "a b"},
 		{"select :a::text, '12:30', x::int", "select $1::text, '12:30', x::int", "SELECT", "a"},
 		{"select ':no' || E'\\':no' || e'a''\\\\' || :yes", "select ':no' || E'\\':no' || e'a''\\\\' || $1", "SELECT", "yes"},
-		{`select ":no", "a"":b" from t -- :no` + "\n where x=:x", `select ":no", "a"":b" from t -- :no` + "\n where x=$1", "SELECT", "x"},
+		{`select ":no", "a"":b" from t -- :no` + "\n where x=:x", `select ":no", "a"":b" from t -- :no` + "\n where x=$1",
+			"SELECT", "x"},
 		{"select /* :no /* :nested */ :no */ :x", "select /* :no /* :nested */ :no */ $1", "SELECT", "x"},
 		{"select $$ :no ; $$, $q$ $$ :no $q$, :x", "select $$ :no ; $$, $q$ $$ :no $q$, $1", "SELECT", "x"},
 		{"select a$b$c, :x, d$e from t", "select a$b$c, $1, d$e from t", "SELECT", "x"},
@@ -24,12 +25,15 @@ func TestParse(t *testing.T) {
 		{"-- first\nupdate t set a = :a;-- last", "-- first\nupdate t set a = $1", "UPDATE", "a"},
 		{"(select 1) union (select :x)", "(select 1) union (select $1)", "SELECT", "x"},
 		{"with x as (select 1) select * from x", "with x as (select 1) select * from x", "SELECT", ""},
-		{"with recursive x(n) as (select 1 union select n+1 from x) delete from t using x", "with recursive x(n) as (select 1 union select n+1 from x) delete from t using x", "DELETE", ""},
-		{"with gone as (delete from t where id = :id returning *) select count(*) from gone", "with gone as (delete from t where id = $1 returning *) select count(*) from gone", "SELECT", "id"},
+		{"with recursive x(n) as (select 1 union select n+1 from x) delete from t using x",
+			"with recursive x(n) as (select 1 union select n+1 from x) delete from t using x", "DELETE", ""},
+		{"with gone as (delete from t where id = :id returning *) select count(*) from gone",
+			"with gone as (delete from t where id = $1 returning *) select count(*) from gone", "SELECT", "id"},
 		{"select data->>'a' ? 'b', data @? :path from t", "select data->>'a' ? 'b', data @? $1 from t", "SELECT", "path"},
 		{"call do_it(:n)", "call do_it($1)", "CALL", "n"},
 		{"insert into t select * from (select 1) x", "insert into t select * from (select 1) x", "INSERT", ""},
-		{"select 'a' 'b' from type where e = 1 and $ is null", "select 'a' 'b' from type where e = 1 and $ is null", "SELECT", ""},
+		{"select 'a' 'b' from type where e = 1 and $ is null", "select 'a' 'b' from type where e = 1 and $ is null", "SELECT",
+			""},
 	} {
 		s, err := sqltext.Parse(c.sql)
 		if err != nil {
@@ -48,7 +52,8 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sql, order := s.Marked(); sql != "select ?, ':b', ?, ?" || len(order) != 3 || order[0] != 0 || order[1] != 1 || order[2] != 0 {
+	if sql, order := s.Marked(); sql != "select ?, ':b', ?, ?" || len(order) != 3 || order[0] != 0 || order[1] != 1 ||
+		order[2] != 0 {
 		t.Errorf("marked: %s %v", sql, order)
 	}
 }
@@ -91,7 +96,8 @@ func TestWhatIsRefused(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, sql := range []string{"select :a::text", "with x as (delete from t) select $$:b$$, E'\\':c', /* /* */ */ :d;", "insert into t values (:naïve, a[1:2]) -- :x", "select '", "$x$", "::", ":", "e'", "/*/", "select\x00"} {
+	for _, sql := range []string{"select :a::text", "with x as (delete from t) select $$:b$$, E'\\':c', /* /* */ */ :d;",
+		"insert into t values (:naïve, a[1:2]) -- :x", "select '", "$x$", "::", ":", "e'", "/*/", "select\x00"} {
 		f.Add(sql)
 	}
 	f.Fuzz(func(t *testing.T, sql string) {

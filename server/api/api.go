@@ -150,8 +150,9 @@ func Register(app *fiber.App, s Services) *API {
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
 				Title: "Loadstone", Version: s.Version,
-				Description: "Find out what a database table can take. Errors are problem details (RFC 9457) with a stable `code`, a `hint`, and the wrong fields in `errors`.",
-				License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+				Description: "Find out what a database table can take. Errors are problem details (RFC 9457) with a stable " +
+					"`code`, a `hint`, and the wrong fields in `errors`.",
+				License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 			},
 			Servers: []*huma.Server{{URL: "/"}},
 			Components: &huma.Components{Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{
@@ -174,7 +175,8 @@ func Register(app *fiber.App, s Services) *API {
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 	}
-	a := &API{Services: s, gate: newGate(2, 34, 10), exports: newGate(4, 16, 3), limiter: auth.NewLimiter(10, 6*time.Second), uploads: make(chan struct{}, maxUploads)}
+	a := &API{Services: s, gate: newGate(2, 34, 10), exports: newGate(4, 16, 3),
+		limiter: auth.NewLimiter(10, 6*time.Second), uploads: make(chan struct{}, maxUploads)}
 	app.Use("/api", a.checkRequest)
 	app.Use("/ws", a.checkRequest)
 	a.huma = humafiber.New(app, config)
@@ -244,13 +246,15 @@ var jsonFormat = huma.Format{
 func op(method, path, id, tag, summary string, errors ...int) huma.Operation {
 	o := huma.Operation{
 		OperationID: id, Method: method, Path: path, Tags: []string{tag}, Summary: summary,
-		Errors: append([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusUnprocessableEntity, http.StatusServiceUnavailable}, errors...),
+		Errors: append([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusUnprocessableEntity,
+			http.StatusServiceUnavailable}, errors...),
 		// The size is judged before, where the answer can still be a clean one.
 		MaxBodyBytes: 2 * MaxBody, BodyReadTimeout: -2,
 	}
 	switch method {
 	case http.MethodPost, http.MethodPut:
-		o.Errors = append(o.Errors, http.StatusForbidden, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		o.Errors = append(o.Errors, http.StatusForbidden, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge,
+			http.StatusUnsupportedMediaType)
 	case http.MethodDelete:
 		o.Errors = append(o.Errors, http.StatusForbidden)
 	}
@@ -295,7 +299,8 @@ func (a *API) raw(app *fiber.App, o huma.Operation, h fiber.Handler) {
 
 // problemResponse describes a refusal.
 func problemResponse(schema *huma.Schema, status int) *huma.Response {
-	return &huma.Response{Description: http.StatusText(status), Content: map[string]*huma.MediaType{problem.ContentType: {Schema: schema}}}
+	return &huma.Response{Description: http.StatusText(status),
+		Content: map[string]*huma.MediaType{problem.ContentType: {Schema: schema}}}
 }
 
 // body wraps a JSON answer.
@@ -319,7 +324,8 @@ func (a *API) audit(ctx context.Context, userID, action, object, detail string) 
 		return
 	}
 	if err != nil {
-		a.Log.Error().Err(err).Str("action", action).Str("object", object).Str("user_id", userID).Msg("could not write the audit log")
+		a.Log.Error().Err(err).Str("action", action).Str("object", object).Str("user_id", userID).
+			Msg("could not write the audit log")
 	}
 }
 
@@ -344,7 +350,8 @@ func (a *API) auditLater(entry store.AuditEntry) bool {
 		for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
 			select {
 			case <-a.Streams.Done():
-				a.Log.Error().Str("action", entry.Action).Str("object", entry.Object).Str("user_id", entry.UserID).Msg("could not write the audit log before the end")
+				a.Log.Error().Str("action", entry.Action).Str("object", entry.Object).Str("user_id", entry.UserID).
+					Msg("could not write the audit log before the end")
 				return
 			case <-time.After(pause):
 			}

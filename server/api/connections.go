@@ -48,17 +48,25 @@ type ConnectionTest struct {
 }
 
 func (a *API) registerConnections() {
-	handle(a, op(http.MethodGet, "/api/connections", "list-connections", tagConnections, "List connections"), a.listConnections)
-	create := op(http.MethodPost, "/api/connections", "create-connection", tagConnections, "Save a connection", http.StatusConflict)
+	handle(a, op(http.MethodGet, "/api/connections", "list-connections", tagConnections, "List connections"),
+		a.listConnections)
+	create := op(http.MethodPost, "/api/connections", "create-connection", tagConnections, "Save a connection",
+		http.StatusConflict)
 	create.DefaultStatus = http.StatusCreated
 	handle(a, create, a.createConnection)
-	handle(a, op(http.MethodPost, "/api/connections/test", "test-dsn", tagConnections, "Connect once, without saving", http.StatusNotFound, http.StatusTooManyRequests), heavily(a, a.testDSN))
-	handle(a, op(http.MethodGet, "/api/connections/{id}", "get-connection", tagConnections, "Read a connection", http.StatusNotFound), a.getConnection)
-	handle(a, op(http.MethodPut, "/api/connections/{id}", "update-connection", tagConnections, "Change a connection", http.StatusNotFound, http.StatusConflict), a.updateConnection)
-	remove := op(http.MethodDelete, "/api/connections/{id}", "delete-connection", tagConnections, "Delete a connection", http.StatusNotFound, http.StatusConflict)
+	handle(a, op(http.MethodPost, "/api/connections/test", "test-dsn", tagConnections, "Connect once, without saving",
+		http.StatusNotFound, http.StatusTooManyRequests), heavily(a, a.testDSN))
+	handle(a, op(http.MethodGet, "/api/connections/{id}", "get-connection", tagConnections, "Read a connection",
+		http.StatusNotFound), a.getConnection)
+	handle(a, op(http.MethodPut, "/api/connections/{id}", "update-connection", tagConnections, "Change a connection",
+		http.StatusNotFound, http.StatusConflict), a.updateConnection)
+	remove := op(http.MethodDelete, "/api/connections/{id}", "delete-connection", tagConnections, "Delete a connection",
+		http.StatusNotFound, http.StatusConflict)
 	remove.DefaultStatus = http.StatusNoContent
 	handle(a, remove, a.deleteConnection)
-	handle(a, op(http.MethodPost, "/api/connections/{id}/test", "test-connection", tagConnections, "Connect once with a saved connection", http.StatusNotFound, http.StatusTooManyRequests), heavily(a, a.testConnection))
+	handle(a, op(http.MethodPost, "/api/connections/{id}/test", "test-connection", tagConnections,
+		"Connect once with a saved connection", http.StatusNotFound, http.StatusTooManyRequests),
+		heavily(a, a.testConnection))
 }
 
 func (a *API) hideConnection(c store.Connection) store.Connection {
@@ -98,7 +106,9 @@ func (a *API) createConnection(ctx context.Context, in *connectionCreate) (*body
 	if err := a.given(in.Body.Driver, in.Body.DSN); err != nil {
 		return nil, err
 	}
-	c, err := a.Store.SaveConnection(ctx, store.Connection{Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver, DSN: in.Body.DSN, Description: in.Body.Description})
+	c, err := a.Store.SaveConnection(ctx,
+		store.Connection{Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver, DSN: in.Body.DSN,
+			Description: in.Body.Description})
 	if err != nil {
 		return nil, err
 	}
@@ -152,8 +162,9 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.Store.SaveConnection(ctx, store.Connection{ConnectionID: old.ConnectionID, Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver,
-		DSN: dsn, Description: in.Body.Description, CreatedAt: old.CreatedAt})
+	c, err := a.Store.SaveConnection(ctx,
+		store.Connection{ConnectionID: old.ConnectionID, Name: strings.TrimSpace(in.Body.Name), Driver: in.Body.Driver,
+			DSN: dsn, Description: in.Body.Description, CreatedAt: old.CreatedAt})
 	if err != nil {
 		return nil, named(err, "connection", in.ID)
 	}
@@ -162,8 +173,9 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 }
 
 func builtin(cause error) error {
-	return &engine.Error{Code: engine.CodeConflict, Message: "This connection is built in: it belongs to the server and cannot be changed or deleted.",
-		Hint: "Save a connection of your own beside it.", Cause: cause}
+	return &engine.Error{Code: engine.CodeConflict,
+		Message: "This connection is built in: it belongs to the server and cannot be changed or deleted.",
+		Hint:    "Save a connection of your own beside it.", Cause: cause}
 }
 
 func (a *API) deleteConnection(ctx context.Context, in *IDInput) (*nothing, error) {
@@ -227,5 +239,6 @@ func (a *API) check(ctx context.Context, driver, dsn string) (*body[ConnectionTe
 	if err != nil {
 		return nil, err
 	}
-	return &body[ConnectionTest]{ConnectionTest{OK: true, Server: info, RoundTripMs: engine.Milliseconds(info.RoundTrip)}}, nil
+	return &body[ConnectionTest]{ConnectionTest{OK: true, Server: info, RoundTripMs: engine.Milliseconds(info.RoundTrip)}},
+		nil
 }

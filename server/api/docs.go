@@ -81,7 +81,8 @@ func sortedKeys[V any](m map[string]V) []string {
 }
 
 func docsOf(o *huma.Operation) docsOperation {
-	d := docsOperation{Method: o.Method, Path: o.Path, Summary: o.Summary, Description: o.Description, Deprecated: o.Deprecated, Parameters: o.Parameters}
+	d := docsOperation{Method: o.Method, Path: o.Path, Summary: o.Summary, Description: o.Description,
+		Deprecated: o.Deprecated, Parameters: o.Parameters}
 	if o.RequestBody != nil {
 		if media := o.RequestBody.Content["application/json"]; media != nil {
 			d.Body = typeOf(media.Schema)
@@ -100,7 +101,8 @@ func propertiesOf(s *huma.Schema) []docsProperty {
 	var out []docsProperty
 	for _, name := range sortedKeys(s.Properties) {
 		p := s.Properties[name]
-		out = append(out, docsProperty{Name: name, Type: typeOf(p), Required: slices.Contains(s.Required, name), Description: p.Description})
+		out = append(out, docsProperty{Name: name, Type: typeOf(p), Required: slices.Contains(s.Required, name),
+			Description: p.Description})
 	}
 	return out
 }

@@ -30,9 +30,10 @@ func describeDownload(o huma.Operation) huma.Operation {
 		{Name: "part", In: "query", Description: "The name of one part.", Schema: text},
 		{Name: "format", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"parquet", "csv"}}},
 	}
-	o.Responses = map[string]*huma.Response{"200": {Description: "The executions, as an attachment.", Content: map[string]*huma.MediaType{
-		"application/zip": binary, "application/vnd.apache.parquet": binary, "text/csv": binary,
-	}}}
+	o.Responses = map[string]*huma.Response{"200": {Description: "The executions, as an attachment.",
+		Content: map[string]*huma.MediaType{
+			"application/zip": binary, "application/vnd.apache.parquet": binary, "text/csv": binary,
+		}}}
 	o.Errors = append(o.Errors, http.StatusUnprocessableEntity)
 	return o
 }
@@ -66,7 +67,8 @@ func (a *API) executions(c *fiber.Ctx) error {
 	case len(parts) == 0 && part != "":
 		return problem.Write(c, problem.NotFound("part", part))
 	case len(parts) == 0:
-		return problem.Write(c, problem.New(http.StatusNotFound, engine.CodeNotFound, "The run has no recorded executions.", "They are here when the run has ended and its record has been fetched."))
+		return problem.Write(c, problem.New(http.StatusNotFound, engine.CodeNotFound, "The run has no recorded executions.",
+			"They are here when the run has ended and its record has been fetched."))
 	case format == "csv":
 		return a.sendCSV(c, id, part)
 	case part != "":
@@ -96,7 +98,8 @@ func (a *API) sendCSV(c *fiber.Ctx, id, part string) error {
 	case part != "":
 		return problem.Write(c, problem.Field("part", "cannot be combined with format=csv", "leave one of them out"))
 	case !ok:
-		return problem.Write(c, &engine.Error{Code: engine.CodeUnsupported, Message: "This server does not write CSV.", Hint: "Download the Parquet parts.",
+		return problem.Write(c, &engine.Error{Code: engine.CodeUnsupported, Message: "This server does not write CSV.",
+			Hint:   "Download the Parquet parts.",
 			Fields: []engine.FieldError{{Field: "format", Message: "csv is not available"}}})
 	}
 	leave, err := a.exports.enter(c.UserContext(), a.identity(c.UserContext()).User.UserID)
@@ -178,7 +181,8 @@ func (a *API) stream(c *fiber.Ctx, ended func(), produce func(ctx context.Contex
 
 // guarded turns a panic of produce into an error: it runs in a goroutine of its own,
 // where nobody else would recover.
-func (a *API) guarded(ctx context.Context, w io.Writer, produce func(ctx context.Context, w io.Writer) error) (err error) {
+func (a *API) guarded(ctx context.Context, w io.Writer, produce func(ctx context.Context, w io.Writer) error) (
+	err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			a.Log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Msg("a download panicked")

@@ -30,7 +30,8 @@ type gate struct {
 }
 
 func newGate(atOnce, most, each int) *gate {
-	return &gate{places: make(chan struct{}, atOnce), most: most, each: each, patient: gatePatient, callers: map[string]int{}}
+	return &gate{places: make(chan struct{}, atOnce), most: most, each: each, patient: gatePatient,
+		callers: map[string]int{}}
 }
 
 // enter waits for a place; the caller leaves when the request is over. The error
@@ -68,13 +69,15 @@ func (g *gate) enter(ctx context.Context, caller string) (leave func(), err erro
 
 func busy() error {
 	const after = 5
-	p := problem.New(http.StatusTooManyRequests, problem.CodeRateLimited, "The server is busy with other requests that take as much as this one.",
+	p := problem.New(http.StatusTooManyRequests, problem.CodeRateLimited,
+		"The server is busy with other requests that take as much as this one.",
 		fmt.Sprintf("Try again in %d s, and ask for less at once.", after))
 	return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {strconv.Itoa(after)}})
 }
 
 // heavily is a handler that waits for a place of the gate.
-func heavily[I, O any](a *API, h func(ctx context.Context, in *I) (*O, error)) func(ctx context.Context, in *I) (*O, error) {
+func heavily[I, O any](a *API, h func(ctx context.Context, in *I) (*O, error)) func(ctx context.Context, in *I) (*O,
+	error) {
 	return func(ctx context.Context, in *I) (*O, error) {
 		leave, err := a.gate.enter(ctx, a.identity(ctx).User.UserID)
 		if err != nil {

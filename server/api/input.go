@@ -90,7 +90,8 @@ func (a *API) checkRequest(c *fiber.Ctx) error {
 		return problem.Write(c, fiber.ErrUnsupportedMediaType)
 	}
 	if len(c.Request().Header.ContentEncoding()) > 0 {
-		return problem.Write(c, problem.New(http.StatusUnsupportedMediaType, problem.CodeMediaType, "The body is compressed, which this address does not take.", "Send it without Content-Encoding."))
+		return problem.Write(c, problem.New(http.StatusUnsupportedMediaType, problem.CodeMediaType,
+			"The body is compressed, which this address does not take.", "Send it without Content-Encoding."))
 	}
 	if p := CheckJSON(body); p != nil {
 		return problem.Write(c, p)
@@ -108,11 +109,13 @@ func (a *API) WrongMethod(c *fiber.Ctx, methods []string) error {
 func checkURL(c *fiber.Ctx) *problem.Problem {
 	u, err := url.Parse(string(c.Request().RequestURI()))
 	if err != nil {
-		return problem.New(http.StatusBadRequest, problem.CodeMalformed, "The address cannot be read.", "Escape special characters as %XX.")
+		return problem.New(http.StatusBadRequest, problem.CodeMalformed, "The address cannot be read.",
+			"Escape special characters as %XX.")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return problem.New(http.StatusBadRequest, problem.CodeMalformed, "The query string cannot be read.", "Escape special characters as %XX and separate parameters with &.")
+		return problem.New(http.StatusBadRequest, problem.CodeMalformed, "The query string cannot be read.",
+			"Escape special characters as %XX and separate parameters with &.")
 	}
 	for key, values := range query {
 		for _, v := range append(values, key) {
@@ -171,7 +174,8 @@ func position(text []byte, offset int64, err error) string {
 	}
 	before := text[:min(int(offset), len(text))]
 	line := bytes.Count(before, []byte{'\n'}) + 1
-	return what + " in line " + strconv.Itoa(line) + ", column " + strconv.Itoa(len(before)-bytes.LastIndexByte(before, '\n'))
+	return what + " in line " + strconv.Itoa(line) + ", column " +
+		strconv.Itoa(len(before)-bytes.LastIndexByte(before, '\n'))
 }
 
 // checker reads a document. It keeps the steps to where it is and joins them for an

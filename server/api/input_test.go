@@ -9,7 +9,8 @@ import (
 
 // FuzzCheckJSON holds that what passes is JSON that encoding/json reads too.
 func FuzzCheckJSON(f *testing.F) {
-	for _, seed := range []string{`{"a":[1,{"b":null}]}`, `{"a":1,"a":2}`, `{"a":1e400}`, "{\"a\":\"\\u0000\"}", `[`, ``, `{}{}`, `{"a" 1}`, `"x"`} {
+	for _, seed := range []string{`{"a":[1,{"b":null}]}`, `{"a":1,"a":2}`, `{"a":1e400}`, "{\"a\":\"\\u0000\"}", `[`, ``,
+		`{}{}`, `{"a" 1}`, `"x"`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -27,11 +28,13 @@ func FuzzCheckJSON(f *testing.F) {
 func TestJSONCostsWhatItWeighs(t *testing.T) {
 	many := "[" + strings.Repeat("1,", 40_000) + "1]"
 	for name, c := range map[string]struct{ text, field string }{
-		"a long name":        {`{"` + strings.Repeat("k", 256<<10) + `":` + many + `}`, "body"},
-		"names of the limit": {strings.Repeat(`{"`+strings.Repeat("k", maxName)+`":`, 60) + many + strings.Repeat("}", 60), ""},
-		"too many values":    {`{"a":[` + strings.Repeat("1,", 500_000) + `1]}`, "body"},
-		"too many members":   {`{"a":{` + strings.Repeat(`"b":{},`, 2) + `"c":1}}`, "a.b"},
-		"a deep error":       {strings.Repeat(`{"`+strings.Repeat("k", maxName)+`":`, 60) + `"\u0000"` + strings.Repeat("}", 60), strings.Repeat("k", maxShown) + "…"},
+		"a long name": {`{"` + strings.Repeat("k", 256<<10) + `":` + many + `}`, "body"},
+		"names of the limit": {strings.Repeat(`{"`+strings.Repeat("k", maxName)+`":`, 60) + many + strings.Repeat("}", 60),
+			""},
+		"too many values":  {`{"a":[` + strings.Repeat("1,", 500_000) + `1]}`, "body"},
+		"too many members": {`{"a":{` + strings.Repeat(`"b":{},`, 2) + `"c":1}}`, "a.b"},
+		"a deep error": {strings.Repeat(`{"`+strings.Repeat("k", maxName)+`":`, 60) + `"\u0000"` +
+			strings.Repeat("}", 60), strings.Repeat("k", maxShown) + "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats

@@ -41,17 +41,25 @@ func (a *API) registerMatrices() {
 	}
 	const base = "/api/matrices"
 	handle(a, op(http.MethodGet, base, "list-matrices", tagMatrices, "List matrices, newest first"), a.listMatrices)
-	create := op(http.MethodPost, base, "create-matrix", tagMatrices, "Create a run for each target of a template's matrix", http.StatusNotFound, http.StatusConflict)
-	create.Description = "Takes the body of POST /api/runs, whose scenario has a matrix. The runs are made at once and start one after another."
+	create := op(http.MethodPost, base, "create-matrix", tagMatrices,
+		"Create a run for each target of a template's matrix", http.StatusNotFound, http.StatusConflict)
+	create.Description = "Takes the body of POST /api/runs, whose scenario has a matrix. The runs are made at once and " +
+		"start one after another."
 	create.DefaultStatus = http.StatusCreated
 	handle(a, create, a.createMatrix)
-	handle(a, op(http.MethodGet, base+"/{id}", "get-matrix", tagMatrices, "Read a matrix with its runs", http.StatusNotFound), a.getMatrix)
-	handle(a, op(http.MethodPost, base+"/{id}/start", "start-matrix", tagMatrices, "Start a prepared matrix", http.StatusNotFound, http.StatusConflict), a.startMatrix)
-	handle(a, op(http.MethodPost, base+"/{id}/stop", "stop-matrix", tagMatrices, "Drain the run under way and cancel the others", http.StatusNotFound, http.StatusConflict), a.stopMatrix)
-	remove := op(http.MethodDelete, base+"/{id}", "delete-matrix", tagMatrices, "Delete a matrix and its runs", http.StatusNotFound, http.StatusConflict)
+	handle(a, op(http.MethodGet, base+"/{id}", "get-matrix", tagMatrices, "Read a matrix with its runs",
+		http.StatusNotFound), a.getMatrix)
+	handle(a, op(http.MethodPost, base+"/{id}/start", "start-matrix", tagMatrices, "Start a prepared matrix",
+		http.StatusNotFound, http.StatusConflict), a.startMatrix)
+	handle(a, op(http.MethodPost, base+"/{id}/stop", "stop-matrix", tagMatrices,
+		"Drain the run under way and cancel the others", http.StatusNotFound, http.StatusConflict), a.stopMatrix)
+	remove := op(http.MethodDelete, base+"/{id}", "delete-matrix", tagMatrices, "Delete a matrix and its runs",
+		http.StatusNotFound, http.StatusConflict)
 	remove.DefaultStatus = http.StatusNoContent
 	handle(a, remove, a.deleteMatrix)
-	handle(a, op(http.MethodGet, base+"/{id}/report", "matrix-report", tagMatrices, "The figures of every target, compared with the first: matrix.json", http.StatusNotFound, http.StatusTooManyRequests), heavily(a, a.matrixReport))
+	handle(a, op(http.MethodGet, base+"/{id}/report", "matrix-report", tagMatrices,
+		"The figures of every target, compared with the first: matrix.json", http.StatusNotFound, http.StatusTooManyRequests),
+		heavily(a, a.matrixReport))
 }
 
 func (a *API) listMatrices(ctx context.Context, in *matrixListInput) (*body[MatrixList], error) {
@@ -111,7 +119,8 @@ func (a *API) stopMatrix(ctx context.Context, in *IDInput) (*body[matrix.State],
 	return a.changeMatrix(ctx, in.ID, "matrix.stop", a.Matrices.Stop)
 }
 
-func (a *API) changeMatrix(ctx context.Context, id, action string, do func(context.Context, string, string) (matrix.State, error)) (*body[matrix.State], error) {
+func (a *API) changeMatrix(ctx context.Context, id, action string,
+	do func(context.Context, string, string) (matrix.State, error)) (*body[matrix.State], error) {
 	if !wellFormedID(id) {
 		return nil, problem.NotFound("matrix", id)
 	}

@@ -49,10 +49,12 @@ func (i *pluginInput) Resolve(huma.Context) []error {
 
 func (a *API) registerPlugins(app *fiber.App) {
 	list := op(http.MethodGet, "/api/plugins", "list-plugins", tagPlugins, "List plugins")
-	list.Description = "Those of the program first, then the uploaded ones, the highest version of each name first. The statements of a manifest are left out; reading one plugin has them."
+	list.Description = "Those of the program first, then the uploaded ones, the highest version of each name first. " +
+		"The statements of a manifest are left out; reading one plugin has them."
 	handle(a, list, a.listPlugins)
 	inspect := op(http.MethodGet, "/api/plugins/{name}", "get-plugin", tagPlugins, "Inspect a plugin", http.StatusNotFound)
-	inspect.Description = "Its manifest with the JSON Schema of its parameters and every statement it declares, its imports and exports, and who uses it. A bare name means the highest version that is enabled."
+	inspect.Description = "Its manifest with the JSON Schema of its parameters and every statement it declares, its " +
+		"imports and exports, and who uses it. A bare name means the highest version that is enabled."
 	handle(a, inspect, func(ctx context.Context, in *pluginInput) (*body[plugin.Entry], error) {
 		if !wellFormedID(in.Name) {
 			return nil, problem.NotFound("plugin", in.Name)
@@ -64,18 +66,24 @@ func (a *API) registerPlugins(app *fiber.App) {
 		return &body[plugin.Entry]{e}, nil
 	})
 	a.raw(app, describeUpload(a), a.upload)
-	enable := op(http.MethodPost, "/api/plugins/{name}/enable", "enable-plugin", tagPlugins, "Enable an uploaded plugin", http.StatusNotFound, http.StatusConflict)
-	enable.Description = "Only an admin may: a session, or a token of the scope admin. It is loaded first: what cannot be loaded stays disabled."
+	enable := op(http.MethodPost, "/api/plugins/{name}/enable", "enable-plugin", tagPlugins, "Enable an uploaded plugin",
+		http.StatusNotFound, http.StatusConflict)
+	enable.Description = "Only an admin may: a session, or a token of the scope admin. It is loaded first: what cannot " +
+		"be loaded stays disabled."
 	handle(a, enable, func(ctx context.Context, in *pluginInput) (*body[plugin.Entry], error) {
 		return a.switchPlugin(ctx, in.Name, "enable", a.Plugins.Enable)
 	})
-	disable := op(http.MethodPost, "/api/plugins/{name}/disable", "disable-plugin", tagPlugins, "Disable an uploaded plugin", http.StatusNotFound, http.StatusConflict)
-	disable.Description = "Only an admin may: a session, or a token of the scope admin. No new run can use it; live ones go on."
+	disable := op(http.MethodPost, "/api/plugins/{name}/disable", "disable-plugin", tagPlugins,
+		"Disable an uploaded plugin", http.StatusNotFound, http.StatusConflict)
+	disable.Description = "Only an admin may: a session, or a token of the scope admin. No new run can use it; live " +
+		"ones go on."
 	handle(a, disable, func(ctx context.Context, in *pluginInput) (*body[plugin.Entry], error) {
 		return a.switchPlugin(ctx, in.Name, "disable", a.Plugins.Disable)
 	})
-	remove := op(http.MethodDelete, "/api/plugins/{name}", "delete-plugin", tagPlugins, "Delete an uploaded plugin", http.StatusNotFound, http.StatusConflict)
-	remove.Description = "Only an admin may: a session, or a token of the scope admin. It is 409 while a template names it or a live run executes it; the sentence names them."
+	remove := op(http.MethodDelete, "/api/plugins/{name}", "delete-plugin", tagPlugins, "Delete an uploaded plugin",
+		http.StatusNotFound, http.StatusConflict)
+	remove.Description = "Only an admin may: a session, or a token of the scope admin. It is 409 while a template " +
+		"names it or a live run executes it; the sentence names them."
 	remove.DefaultStatus = http.StatusNoContent
 	handle(a, remove, a.deletePlugin)
 }
@@ -97,7 +105,8 @@ func (a *API) admin(ctx context.Context, what string) error {
 	id := a.identity(ctx)
 	switch {
 	case id.User.Role != "admin":
-		return &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("Only an admin may %s.", what), Hint: "Ask one to do it on the Plugins page."}
+		return &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("Only an admin may %s.", what),
+			Hint: "Ask one to do it on the Plugins page."}
 	case !id.MayGrant():
 		return &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("A token of the scope write cannot %s.", what),
 			Hint: "Do it on the page, or with a token of the scope admin: loadstone token NAME --scope admin"}
@@ -105,7 +114,8 @@ func (a *API) admin(ctx context.Context, what string) error {
 	return nil
 }
 
-func (a *API) switchPlugin(ctx context.Context, ref, verb string, act func(ctx context.Context, ref, by string) (plugin.Entry, error)) (*body[plugin.Entry], error) {
+func (a *API) switchPlugin(ctx context.Context, ref, verb string,
+	act func(ctx context.Context, ref, by string) (plugin.Entry, error)) (*body[plugin.Entry], error) {
 	if err := a.admin(ctx, verb+" a plugin"); err != nil {
 		return nil, err
 	}

@@ -92,7 +92,8 @@ func (SeriesPoints) Schema(r huma.Registry) *huma.Schema {
 	list := func(t reflect.Type) *huma.Schema {
 		return &huma.Schema{Type: huma.TypeArray, Items: r.Schema(t, true, "")}
 	}
-	return &huma.Schema{AnyOf: []*huma.Schema{list(reflect.TypeFor[engine.Point]()), list(reflect.TypeFor[store.WorkerPoint]())}}
+	return &huma.Schema{AnyOf: []*huma.Schema{list(reflect.TypeFor[engine.Point]()),
+		list(reflect.TypeFor[store.WorkerPoint]())}}
 }
 
 type logsInput struct {
@@ -118,44 +119,66 @@ func (a *API) registerRuns(app *fiber.App, base string, old bool) {
 		return o
 	}
 	handle(a, describe(op(http.MethodGet, base, "list-runs", tagRuns, "List runs, newest first")), a.listRuns)
-	create := describe(op(http.MethodPost, base, "create-run", tagRuns, "Create a run from a template or a scenario", http.StatusNotFound, http.StatusConflict))
+	create := describe(op(http.MethodPost, base, "create-run", tagRuns, "Create a run from a template or a scenario",
+		http.StatusNotFound, http.StatusConflict))
 	create.DefaultStatus = http.StatusCreated
 	handle(a, create, a.createRun)
 	if old {
-		from := describe(op(http.MethodPost, base+"/from-template/{id}", "create-run-from-template", tagRuns, "Create a run from a template", http.StatusNotFound, http.StatusConflict))
+		from := describe(op(http.MethodPost, base+"/from-template/{id}", "create-run-from-template", tagRuns,
+			"Create a run from a template", http.StatusNotFound, http.StatusConflict))
 		from.DefaultStatus = http.StatusCreated
 		handle(a, from, a.createFromTemplate)
 	} else {
-		pre := op(http.MethodPost, "/api/preflight", "preflight", tagRuns, "Plan a run without loading anything", http.StatusNotFound, http.StatusTooManyRequests)
+		pre := op(http.MethodPost, "/api/preflight", "preflight", tagRuns, "Plan a run without loading anything",
+			http.StatusNotFound, http.StatusTooManyRequests)
 		pre.Description = "Takes the body of POST /api/runs; answers the frozen statements and the checks, each with its fix."
 		if a.PreflightSample != nil {
 			pre.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
-				fiber.MIMEApplicationJSON: {Schema: a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(a.PreflightSample), true, "Preflight")}}}}
+				fiber.MIMEApplicationJSON: {Schema: a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(a.PreflightSample),
+					true, "Preflight")}}}}
 		}
 		handle(a, pre, heavily(a, a.preflight))
 	}
-	handle(a, describe(op(http.MethodGet, base+"/{id}", "get-run", tagRuns, "Read a run with everything that belongs to it", http.StatusNotFound)), a.getRun)
-	handle(a, describe(op(http.MethodPost, base+"/{id}/start", "start-run", tagRuns, "Start a prepared run", http.StatusNotFound, http.StatusConflict)), a.startRun)
-	handle(a, describe(op(http.MethodPost, base+"/{id}/stop", "stop-run", tagRuns, "Stop a run and drain it", http.StatusNotFound, http.StatusConflict)), a.stopRun)
-	remove := describe(op(http.MethodDelete, base+"/{id}", "delete-run", tagRuns, "Delete a run and its executions", http.StatusNotFound, http.StatusConflict))
+	handle(a, describe(op(http.MethodGet, base+"/{id}", "get-run", tagRuns,
+		"Read a run with everything that belongs to it", http.StatusNotFound)), a.getRun)
+	handle(a, describe(op(http.MethodPost, base+"/{id}/start", "start-run", tagRuns, "Start a prepared run",
+		http.StatusNotFound, http.StatusConflict)), a.startRun)
+	handle(a, describe(op(http.MethodPost, base+"/{id}/stop", "stop-run", tagRuns, "Stop a run and drain it",
+		http.StatusNotFound, http.StatusConflict)), a.stopRun)
+	remove := describe(op(http.MethodDelete, base+"/{id}", "delete-run", tagRuns, "Delete a run and its executions",
+		http.StatusNotFound, http.StatusConflict))
 	remove.DefaultStatus = http.StatusNoContent
 	handle(a, remove, a.deleteRun)
-	handle(a, describe(op(http.MethodGet, base+"/{id}/timeseries", "run-timeseries", tagRuns, "The run second by second", http.StatusNotFound)), a.series)
-	handle(a, describe(op(http.MethodGet, base+"/{id}/logs", "run-logs", tagRuns, "The run's log", http.StatusNotFound)), a.logs)
-	handle(a, describe(op(http.MethodGet, base+"/{id}/summary", "run-summary", tagRuns, "The exact figures of a finished run", http.StatusNotFound, http.StatusConflict)), a.summary)
+	handle(a, describe(op(http.MethodGet, base+"/{id}/timeseries", "run-timeseries", tagRuns, "The run second by second",
+		http.StatusNotFound)), a.series)
+	handle(a, describe(op(http.MethodGet, base+"/{id}/logs", "run-logs", tagRuns, "The run's log", http.StatusNotFound)),
+		a.logs)
+	handle(a, describe(op(http.MethodGet, base+"/{id}/summary", "run-summary", tagRuns, "The exact figures of a "+
+		"finished run", http.StatusNotFound, http.StatusConflict)), a.summary)
 	if !old {
-		handle(a, op(http.MethodGet, base+"/{id}/events", "run-events", tagRuns, "The run's control events", http.StatusNotFound), a.events)
-		handle(a, op(http.MethodGet, base+"/{id}/artifacts", "run-artifacts", tagRuns, "The parts of the run's record", http.StatusNotFound), a.artifacts)
-		handle(a, op(http.MethodGet, base+"/{id}/warehouse", "run-warehouse", tagRuns, "The warehouse of the run, poll by poll", http.StatusNotFound), a.warehouse)
-		handle(a, op(http.MethodGet, base+"/{id}/enrichment", "run-enrichment", tagRuns, "What the target's query history says of the run", http.StatusNotFound), a.enrichment)
-		retry := op(http.MethodPost, base+"/{id}/enrichment/retry", "retry-enrichment", tagRuns, "Ask the query history again, in the background", http.StatusNotFound, http.StatusConflict)
+		handle(a, op(http.MethodGet, base+"/{id}/events", "run-events", tagRuns, "The run's control events",
+			http.StatusNotFound), a.events)
+		handle(a, op(http.MethodGet, base+"/{id}/artifacts", "run-artifacts", tagRuns, "The parts of the run's record",
+			http.StatusNotFound), a.artifacts)
+		handle(a, op(http.MethodGet, base+"/{id}/warehouse", "run-warehouse", tagRuns,
+			"The warehouse of the run, poll by poll", http.StatusNotFound), a.warehouse)
+		handle(a, op(http.MethodGet, base+"/{id}/enrichment", "run-enrichment", tagRuns,
+			"What the target's query history says of the run", http.StatusNotFound), a.enrichment)
+		retry := op(http.MethodPost, base+"/{id}/enrichment/retry", "retry-enrichment", tagRuns,
+			"Ask the query history again, in the background", http.StatusNotFound, http.StatusConflict)
 		retry.DefaultStatus = http.StatusAccepted
 		handle(a, retry, a.retryEnrichment)
-		handle(a, op(http.MethodPost, base+"/{id}/enrichment/stop", "stop-enrichment", tagRuns, "Stop asking the query history; what was found is kept", http.StatusNotFound, http.StatusConflict), a.stopEnrichment)
-		handle(a, op(http.MethodGet, base+"/{id}/seconds", "run-seconds", tagRuns, "The measurement second by second, with its distributions", http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests), heavily(a, a.seconds))
-		handle(a, op(http.MethodGet, "/api/compare", "compare-runs", tagRuns, "Compare runs: differences, how sure they are, and a verdict", http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests), heavily(a, a.compare))
+		handle(a, op(http.MethodPost, base+"/{id}/enrichment/stop", "stop-enrichment", tagRuns,
+			"Stop asking the query history; what was found is kept", http.StatusNotFound, http.StatusConflict), a.stopEnrichment)
+		handle(a, op(http.MethodGet, base+"/{id}/seconds", "run-seconds", tagRuns,
+			"The measurement second by second, with its distributions", http.StatusNotFound, http.StatusConflict,
+			http.StatusTooManyRequests), heavily(a, a.seconds))
+		handle(a, op(http.MethodGet, "/api/compare", "compare-runs", tagRuns,
+			"Compare runs: differences, how sure they are, and a verdict", http.StatusNotFound, http.StatusConflict,
+			http.StatusTooManyRequests), heavily(a, a.compare))
 	}
-	download := describe(op(http.MethodGet, base+"/{id}/executions", "run-executions", tagRuns, "Download every recorded execution", http.StatusNotFound, http.StatusTooManyRequests))
+	download := describe(op(http.MethodGet, base+"/{id}/executions", "run-executions", tagRuns,
+		"Download every recorded execution", http.StatusNotFound, http.StatusTooManyRequests))
 	download.Description = "A zip of the Parquet parts; `part` names one of them; `format=csv` is a table of all."
 	a.raw(app, describeDownload(download), a.executions)
 }
@@ -230,7 +253,8 @@ func (a *API) preflight(ctx context.Context, in *preflightInput) (*body[any], er
 		return nil, err
 	}
 	if a.Preflight == nil {
-		return nil, &engine.Error{Code: engine.CodeUnavailable, Message: "This server cannot plan runs.", Hint: "Ask a server that hosts runs."}
+		return nil, &engine.Error{Code: engine.CodeUnavailable, Message: "This server cannot plan runs.",
+			Hint: "Ask a server that hosts runs."}
 	}
 	found, err := a.Preflight(ctx, s)
 	if err != nil {
@@ -288,7 +312,8 @@ func (a *API) stopRun(ctx context.Context, in *IDInput) (*body[engine.Run], erro
 	return a.change(ctx, in.ID, "run.stop", a.Runs.Stop)
 }
 
-func (a *API) change(ctx context.Context, id, action string, do func(context.Context, string, string) (engine.Run, error)) (*body[engine.Run], error) {
+func (a *API) change(ctx context.Context, id, action string,
+	do func(context.Context, string, string) (engine.Run, error)) (*body[engine.Run], error) {
 	if !wellFormedID(id) {
 		return nil, problem.NotFound("run", id)
 	}
@@ -350,7 +375,8 @@ func (a *API) stopEnrichment(ctx context.Context, in *IDInput) (*body[engine.Enr
 	return a.changeEnrichment(ctx, in.ID, "run.enrichment.stop", a.Runs.StopEnrichment)
 }
 
-func (a *API) changeEnrichment(ctx context.Context, id, action string, do func(context.Context, string, string) (engine.Enrichment, error)) (*body[engine.Enrichment], error) {
+func (a *API) changeEnrichment(ctx context.Context, id, action string,
+	do func(context.Context, string, string) (engine.Enrichment, error)) (*body[engine.Enrichment], error) {
 	if !wellFormedID(id) {
 		return nil, problem.NotFound("run", id)
 	}
@@ -418,7 +444,8 @@ func (a *API) summary(ctx context.Context, in *IDInput) (*body[engine.Summary], 
 		return nil, err
 	}
 	if d.Summary == nil {
-		return nil, &engine.Error{Code: engine.CodeConflict, Message: "The run has no figures yet.", Hint: "They are computed when the run has ended; GET /api/runs/{id} shows how far it is."}
+		return nil, &engine.Error{Code: engine.CodeConflict, Message: "The run has no figures yet.",
+			Hint: "They are computed when the run has ended; GET /api/runs/{id} shows how far it is."}
 	}
 	return &body[engine.Summary]{*d.Summary}, nil
 }

@@ -51,7 +51,8 @@ func (a *API) named(ctx context.Context, in ScenarioInput) (engine.Scenario, err
 		}
 	}
 	if given != 1 {
-		p := problem.Field("template_id", "is needed, or one of template_name, source and scenario", "give exactly one of the four")
+		p := problem.Field("template_id", "is needed, or one of template_name, source and scenario",
+			"give exactly one of the four")
 		p.Detail = "The request must say what to run, in exactly one way."
 		return engine.Scenario{}, p
 	}
@@ -176,7 +177,8 @@ func (a *API) unmask(c *engine.ConnectionRef, stored engine.ConnectionRef, field
 	case same && !a.Secrets.Masked(c.Driver, stored.DSN):
 		c.DSN = stored.DSN
 	default:
-		return engine.InvalidField(field+".dsn", "has *** in the place of its password", "type the password, or use a saved connection")
+		return engine.InvalidField(field+".dsn", "has *** in the place of its password",
+			"type the password, or use a saved connection")
 	}
 	return nil
 }

@@ -110,12 +110,14 @@ func (statusSchema) Schema(huma.Registry) *huma.Schema { return enum(engine.Stat
 
 // Schema describes engine.Phase; empty means that nothing is left to do.
 func (phaseSchema) Schema(huma.Registry) *huma.Schema {
-	return enum(engine.PhasePreparing, engine.PhaseWarmup, engine.PhaseMeasurement, engine.PhaseCooldown, engine.PhaseProcessing, engine.PhaseNone)
+	return enum(engine.PhasePreparing, engine.PhaseWarmup, engine.PhaseMeasurement, engine.PhaseCooldown,
+		engine.PhaseProcessing, engine.PhaseNone)
 }
 
 // Schema describes engine.WorkerStatus.
 func (workerStatusSchema) Schema(huma.Registry) *huma.Schema {
-	return enum(engine.WorkerStarting, engine.WorkerReady, engine.WorkerRunning, engine.WorkerDraining, engine.WorkerCompleted, engine.WorkerFailed, engine.WorkerDead)
+	return enum(engine.WorkerStarting, engine.WorkerReady, engine.WorkerRunning, engine.WorkerDraining,
+		engine.WorkerCompleted, engine.WorkerFailed, engine.WorkerDead)
 }
 
 // Schema describes engine.Health.
@@ -166,8 +168,9 @@ func finishStruct(schema *huma.Schema, t reflect.Type) {
 		property := schema.Properties[name]
 		if property != nil && f.Type == reflect.TypeFor[[]engine.Kind]() {
 			// A kind is a byte in memory and a name in JSON: a list of them is no base64.
-			schema.Properties[name] = &huma.Schema{Type: huma.TypeArray, Items: kindSchema{}.Schema(nil), Description: property.Description,
-				Nullable: !strings.Contains(options, "omitempty")}
+			schema.Properties[name] = &huma.Schema{Type: huma.TypeArray, Items: kindSchema{}.Schema(nil),
+				Description: property.Description,
+				Nullable:    !strings.Contains(options, "omitempty")}
 			continue
 		}
 		if property == nil || strings.Contains(options, "omitempty") {
@@ -175,7 +178,8 @@ func finishStruct(schema *huma.Schema, t reflect.Type) {
 		}
 		switch {
 		case f.Type.Kind() == reflect.Pointer && property.Ref != "":
-			schema.Properties[name] = &huma.Schema{OneOf: []*huma.Schema{{Ref: property.Ref}, {Type: "null"}}, Description: property.Description}
+			schema.Properties[name] = &huma.Schema{OneOf: []*huma.Schema{{Ref: property.Ref}, {Type: "null"}},
+				Description: property.Description}
 		case f.Type.Kind() == reflect.Map:
 			property.Nullable = true
 		case f.Type.Kind() == reflect.Pointer && len(property.Enum) > 0 && !property.Nullable:

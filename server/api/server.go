@@ -14,12 +14,14 @@ import (
 )
 
 func (a *API) registerServer(app *fiber.App) {
-	handle(a, op(http.MethodGet, "/api/info", "info", tagServer, "About this server"), func(ctx context.Context, _ *struct{}) (*body[Info], error) {
-		return &body[Info]{a.Info(ctx)}, nil
-	})
+	handle(a, op(http.MethodGet, "/api/info", "info", tagServer, "About this server"),
+		func(ctx context.Context, _ *struct{}) (*body[Info], error) {
+			return &body[Info]{a.Info(ctx)}, nil
+		})
 	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(a.huma.OpenAPI()) })
 	spec := op(http.MethodGet, "/api/openapi.json", "openapi", tagServer, "This document")
-	spec.Responses = map[string]*huma.Response{"200": {Description: "OpenAPI 3.1", Content: map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: &huma.Schema{Type: huma.TypeObject}}}}}
+	spec.Responses = map[string]*huma.Response{"200": {Description: "OpenAPI 3.1",
+		Content: map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: &huma.Schema{Type: huma.TypeObject}}}}}
 	a.raw(app, spec, func(c *fiber.Ctx) error {
 		text, err := document()
 		if err != nil {
@@ -30,7 +32,8 @@ func (a *API) registerServer(app *fiber.App) {
 	})
 	page := sync.OnceValues(func() ([]byte, error) { return renderDocs(a.huma.OpenAPI()) })
 	docs := op(http.MethodGet, "/api/docs", "docs", tagServer, "This document, to read")
-	docs.Responses = map[string]*huma.Response{"200": {Description: "A page", Content: map[string]*huma.MediaType{fiber.MIMETextHTML: {Schema: &huma.Schema{Type: huma.TypeString}}}}}
+	docs.Responses = map[string]*huma.Response{"200": {Description: "A page",
+		Content: map[string]*huma.MediaType{fiber.MIMETextHTML: {Schema: &huma.Schema{Type: huma.TypeString}}}}}
 	a.raw(app, docs, func(c *fiber.Ctx) error {
 		text, err := page()
 		if err != nil {
@@ -63,7 +66,8 @@ type ReadyChecks struct {
 func (a *API) describeOutside() {
 	schemas := a.huma.OpenAPI().Components.Schemas
 	answers := func(media, description string, schema *huma.Schema, errors ...int) map[string]*huma.Response {
-		all := map[string]*huma.Response{"200": {Description: description, Content: map[string]*huma.MediaType{media: {Schema: schema}}}}
+		all := map[string]*huma.Response{"200": {Description: description,
+			Content: map[string]*huma.MediaType{media: {Schema: schema}}}}
 		for _, status := range errors {
 			all[statusKey(status)] = problemResponse(schemas.Schema(problemType, true, "Problem"), status)
 		}
@@ -75,10 +79,12 @@ func (a *API) describeOutside() {
 	for _, o := range []huma.Operation{
 		{OperationID: "healthz", Path: "/healthz", Summary: "Whether the process lives", Security: []map[string][]string{{}},
 			Responses: answers(fiber.MIMEApplicationJSON, "It does.", healthy)},
-		{OperationID: "readyz", Path: "/readyz", Summary: "Whether the server can work: control store and nodes", Security: []map[string][]string{{}},
+		{OperationID: "readyz", Path: "/readyz", Summary: "Whether the server can work: control store and nodes",
+			Security:  []map[string][]string{{}},
 			Responses: answers(fiber.MIMEApplicationJSON, "It can.", ready, http.StatusServiceUnavailable)},
 		{OperationID: "metrics", Path: "/metrics", Summary: "Metrics for Prometheus",
-			Responses: answers(fiber.MIMETextPlain, "The text format of Prometheus.", text, http.StatusUnauthorized, http.StatusInternalServerError, http.StatusServiceUnavailable)},
+			Responses: answers(fiber.MIMETextPlain, "The text format of Prometheus.", text, http.StatusUnauthorized,
+				http.StatusInternalServerError, http.StatusServiceUnavailable)},
 	} {
 		o.Method, o.Tags = http.MethodGet, []string{tagServer}
 		a.routes = append(a.routes, Route{o.Method, o.Path})

@@ -78,7 +78,8 @@ func (i *IDInput) Resolve(huma.Context) []error {
 }
 
 func (a *API) registerAuth() {
-	signIn := op(http.MethodPost, signInPath, "sign-in", tagAuth, "Exchange a one-time token for a session", http.StatusTooManyRequests)
+	signIn := op(http.MethodPost, signInPath, "sign-in", tagAuth, "Exchange a one-time token for a session",
+		http.StatusTooManyRequests)
 	signIn.Security = []map[string][]string{{}}
 	handle(a, signIn, a.signIn)
 	signOut := op(http.MethodPost, "/api/auth/signout", "sign-out", tagAuth, "End the session")
@@ -86,13 +87,16 @@ func (a *API) registerAuth() {
 	handle(a, signOut, a.signOut)
 	handle(a, op(http.MethodGet, "/api/auth/me", "me", tagAuth, "Who makes this request"), a.me)
 	handle(a, op(http.MethodGet, "/api/auth/tokens", "list-tokens", tagAuth, "List your API tokens"), a.listTokens)
-	link := op(http.MethodPost, "/api/auth/signin-links", "create-signin-link", tagAuth, "Make a link that signs in once, within an hour; those before it end")
+	link := op(http.MethodPost, "/api/auth/signin-links", "create-signin-link", tagAuth,
+		"Make a link that signs in once, within an hour; those before it end")
 	link.DefaultStatus = http.StatusCreated
 	handle(a, link, a.createLink)
-	create := op(http.MethodPost, "/api/auth/tokens", "create-token", tagAuth, "Create an API token; its secret is shown once")
+	create := op(http.MethodPost, "/api/auth/tokens", "create-token", tagAuth,
+		"Create an API token; its secret is shown once")
 	create.DefaultStatus = http.StatusCreated
 	handle(a, create, a.createToken)
-	remove := op(http.MethodDelete, "/api/auth/tokens/{id}", "delete-token", tagAuth, "Revoke an API token", http.StatusNotFound)
+	remove := op(http.MethodDelete, "/api/auth/tokens/{id}", "delete-token", tagAuth, "Revoke an API token",
+		http.StatusNotFound)
 	remove.DefaultStatus = http.StatusNoContent
 	handle(a, remove, a.deleteToken)
 }
@@ -101,7 +105,8 @@ func (a *API) signIn(ctx context.Context, in *signInInput) (*signInOutput, error
 	peer := auth.PeerOf(ctx)
 	if wait := a.limiter.Wait(peer.IP); wait > 0 {
 		seconds := int(math.Ceil(wait.Seconds()))
-		p := problem.New(http.StatusTooManyRequests, problem.CodeRateLimited, "There were too many wrong attempts to sign in from your address.",
+		p := problem.New(http.StatusTooManyRequests, problem.CodeRateLimited,
+			"There were too many wrong attempts to sign in from your address.",
 			fmt.Sprintf("Wait %d s and open the link again.", seconds))
 		return nil, huma.ErrorWithHeaders(p, http.Header{"Retry-After": {strconv.Itoa(seconds)}})
 	}
@@ -144,7 +149,8 @@ type Link struct {
 func (a *API) createLink(ctx context.Context, _ *struct{}) (*body[Link], error) {
 	id := a.identity(ctx)
 	if !id.MayGrant() {
-		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token cannot make sign-in links.", Hint: "The operator makes them: loadstone signin"}
+		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token cannot make sign-in links.",
+			Hint: "The operator makes them: loadstone signin"}
 	}
 	if err := a.admin(ctx, "make a sign-in link"); err != nil {
 		return nil, err
@@ -171,7 +177,8 @@ func (a *API) createToken(ctx context.Context, in *tokenInput) (*body[NewToken],
 		expires = time.Now().AddDate(0, 0, days)
 	}
 	if !a.identity(ctx).MayGrant() {
-		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token cannot make other tokens.", Hint: "Make it on the page under Settings, with `loadstone token`, or with a token of the scope admin."}
+		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token cannot make other tokens.",
+			Hint: "Make it on the page under Settings, with `loadstone token`, or with a token of the scope admin."}
 	}
 	user := a.identity(ctx).User
 	secret, t, err := a.Auth.CreateAPIToken(ctx, user.UserID, in.Body.Name, in.Body.Scope, expires)
@@ -188,7 +195,8 @@ func (a *API) deleteToken(ctx context.Context, in *IDInput) (*nothing, error) {
 	}
 	id := a.identity(ctx)
 	if !id.MayGrant() && in.ID != id.Token.TokenID {
-		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token can revoke itself and no other.", Hint: "Revoke it on the page under Settings."}
+		return nil, &engine.Error{Code: engine.CodeForbidden, Message: "A token can revoke itself and no other.",
+			Hint: "Revoke it on the page under Settings."}
 	}
 	user := id.User
 	if err := a.Auth.Revoke(ctx, user.UserID, in.ID); err != nil {

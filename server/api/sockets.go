@@ -17,8 +17,10 @@ import (
 func (a *API) registerSockets(app *fiber.App) {
 	message := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[live.Message](), true, "Message")
 	for _, path := range []string{"/ws/runs/{id}", "/ws/test/{id}"} {
-		o := op(http.MethodGet, path, "watch-run", tagRuns, "Watch a run (WebSocket)", http.StatusNotFound, http.StatusForbidden, http.StatusUpgradeRequired)
-		o.Description = "A WebSocket. It sends one message at once and one a second, each a full snapshot, and closes with 1000 after the last. What is sent to it is ignored."
+		o := op(http.MethodGet, path, "watch-run", tagRuns, "Watch a run (WebSocket)", http.StatusNotFound,
+			http.StatusForbidden, http.StatusUpgradeRequired)
+		o.Description = "A WebSocket. It sends one message at once and one a second, each a full snapshot, and closes " +
+			"with 1000 after the last. What is sent to it is ignored."
 		if path == "/ws/test/{id}" {
 			o.OperationID, o.Tags, o.Deprecated = "tests-watch-run", []string{tagOld}, true
 		}
@@ -31,7 +33,9 @@ func (a *API) registerSockets(app *fiber.App) {
 
 func (a *API) watch(c *fiber.Ctx) error {
 	if !a.Guard.SameOrigin(c) {
-		return problem.Write(c, &engine.Error{Code: engine.CodeForbidden, Message: "This socket was opened by another site's page.", Hint: "Use Loadstone's own page, or a client that sends no Origin."})
+		return problem.Write(c, &engine.Error{Code: engine.CodeForbidden,
+			Message: "This socket was opened by another site's page.",
+			Hint:    "Use Loadstone's own page, or a client that sends no Origin."})
 	}
 	id := unescaped(c.Params("id"))
 	if err := a.exists(c.UserContext(), id); err != nil {

@@ -54,20 +54,26 @@ type schemaOutput struct {
 
 func (a *API) registerTemplates() {
 	handle(a, op(http.MethodGet, "/api/templates", "list-templates", tagTemplates, "List templates"), a.listTemplates)
-	create := op(http.MethodPost, "/api/templates", "create-template", tagTemplates, "Save a template", http.StatusConflict)
+	create := op(http.MethodPost, "/api/templates", "create-template", tagTemplates, "Save a template",
+		http.StatusConflict)
 	create.DefaultStatus = http.StatusCreated
 	handle(a, create, a.createTemplate)
 	schema := op(http.MethodGet, "/api/templates/schema", "template-schema", tagTemplates, "The JSON Schema of a template")
-	schema.Responses = map[string]*huma.Response{"200": {Description: "JSON Schema 2020-12", Content: map[string]*huma.MediaType{schemaType: {Schema: &huma.Schema{Type: huma.TypeObject}}}}}
+	schema.Responses = map[string]*huma.Response{"200": {Description: "JSON Schema 2020-12",
+		Content: map[string]*huma.MediaType{schemaType: {Schema: &huma.Schema{Type: huma.TypeObject}}}}}
 	handle(a, schema, func(context.Context, *struct{}) (*schemaOutput, error) {
 		return &schemaOutput{ContentType: schemaType, Body: template.Schema()}, nil
 	})
-	check := op(http.MethodPost, "/api/templates/validate", "validate-template", tagTemplates, "Check a template without saving it")
+	check := op(http.MethodPost, "/api/templates/validate", "validate-template", tagTemplates,
+		"Check a template without saving it")
 	check.Description = "Answers 200 for a wrong template too: `valid` is false and `errors` names its fields."
 	handle(a, check, a.validateTemplate)
-	handle(a, op(http.MethodGet, "/api/templates/{id}", "get-template", tagTemplates, "Read a template", http.StatusNotFound), a.getTemplate)
-	handle(a, op(http.MethodPut, "/api/templates/{id}", "update-template", tagTemplates, "Save a new version of a template", http.StatusNotFound, http.StatusConflict), a.updateTemplate)
-	remove := op(http.MethodDelete, "/api/templates/{id}", "delete-template", tagTemplates, "Delete a template", http.StatusNotFound, http.StatusConflict)
+	handle(a, op(http.MethodGet, "/api/templates/{id}", "get-template", tagTemplates, "Read a template",
+		http.StatusNotFound), a.getTemplate)
+	handle(a, op(http.MethodPut, "/api/templates/{id}", "update-template", tagTemplates,
+		"Save a new version of a template", http.StatusNotFound, http.StatusConflict), a.updateTemplate)
+	remove := op(http.MethodDelete, "/api/templates/{id}", "delete-template", tagTemplates, "Delete a template",
+		http.StatusNotFound, http.StatusConflict)
 	remove.DefaultStatus = http.StatusNoContent
 	handle(a, remove, a.deleteTemplate)
 }
@@ -88,7 +94,8 @@ func (a *API) listTemplates(ctx context.Context, _ *struct{}) (*body[TemplateLis
 func (in TemplateInput) text() ([]byte, error) {
 	switch {
 	case in.Source != "" && in.Config != nil, in.Source == "" && in.Config == nil:
-		return nil, engine.InvalidField("source", "or config is needed, and not both", "send the text as source, or the scenario as config")
+		return nil, engine.InvalidField("source", "or config is needed, and not both",
+			"send the text as source, or the scenario as config")
 	case in.Config != nil:
 		return in.Config.RawMessage, nil
 	}

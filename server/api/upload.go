@@ -44,21 +44,27 @@ func SetUpload(c *fiber.Ctx, body io.Reader) { c.Locals(uploadKey{}, body) }
 func describeUpload(a *API) huma.Operation {
 	o := op(http.MethodPost, uploadPath, "upload-plugin", tagPlugins, "Upload a plugin",
 		http.StatusConflict, http.StatusRequestTimeout, http.StatusUnprocessableEntity)
-	o.Description = fmt.Sprintf("The WebAssembly file as it is, or in the field `file` of a form; at most %d MB, not compressed. "+
-		"It is examined in quarantine. One that is refused answers 422 with the code `plugin_refused` and a sentence that says why. "+
+	o.Description = fmt.Sprintf("The WebAssembly file as it is, or in the field `file` of a form; at most %d MB, not "+
+		"compressed. "+
+		"It is examined in quarantine. One that is refused answers 422 with the code `plugin_refused` and a sentence that "+
+		"says why. "+
 		"One that passes is stored disabled; an admin enables it. The same bytes again answer 200. "+
-		"Another file of the same name and version is 409, unless the earlier one has never been enabled: then it takes its place.", MaxUpload>>20)
+		"Another file of the same name and version is 409, unless the earlier one has never been enabled: then it takes "+
+		"its place.", MaxUpload>>20)
 	file := &huma.Schema{Type: huma.TypeString, Format: "binary"}
 	o.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		wasmType:                {Schema: file},
-		fiber.MIMEOctetStream:   {Schema: file},
-		fiber.MIMEMultipartForm: {Schema: &huma.Schema{Type: huma.TypeObject, Required: []string{"file"}, Properties: map[string]*huma.Schema{"file": file}}},
+		wasmType:              {Schema: file},
+		fiber.MIMEOctetStream: {Schema: file},
+		fiber.MIMEMultipartForm: {Schema: &huma.Schema{Type: huma.TypeObject, Required: []string{"file"},
+			Properties: map[string]*huma.Schema{"file": file}}},
 	}}
 	entry := a.huma.OpenAPI().Components.Schemas.Schema(entryType, true, "PluginEntry")
 	answer := func(text string) *huma.Response {
-		return &huma.Response{Description: text, Content: map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: entry}}}
+		return &huma.Response{Description: text,
+			Content: map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: entry}}}
 	}
-	o.Responses = map[string]*huma.Response{"201": answer("It is stored, disabled."), "200": answer("The same bytes were there already.")}
+	o.Responses = map[string]*huma.Response{"201": answer("It is stored, disabled."),
+		"200": answer("The same bytes were there already.")}
 	return o
 }
 
@@ -86,7 +92,8 @@ func (a *API) upload(c *fiber.Ctx) error {
 	status := http.StatusOK
 	if created {
 		status = http.StatusCreated
-		a.audit(c.UserContext(), a.identity(c.UserContext()).User.UserID, "plugin.upload", entry.SHA256, entry.Name+"@"+entry.Version)
+		a.audit(c.UserContext(), a.identity(c.UserContext()).User.UserID, "plugin.upload", entry.SHA256,
+			entry.Name+"@"+entry.Version)
 	}
 	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 	c.Set(fiber.HeaderLocation, "/api/plugins/"+entry.SHA256)
@@ -101,7 +108,9 @@ func (a *API) takeUpload(c *fiber.Ctx) (plugin.Entry, bool, error) {
 	case a.uploads <- struct{}{}:
 		defer func() { <-a.uploads }()
 	default:
-		return plugin.Entry{}, false, &engine.Error{Code: engine.CodeUnavailable, Message: "Other plugins are being uploaded now.", Hint: "Try again in a few seconds."}
+		return plugin.Entry{}, false,
+			&engine.Error{Code: engine.CodeUnavailable, Message: "Other plugins are being uploaded now.",
+				Hint: "Try again in a few seconds."}
 	}
 	wasm, err := a.readUpload(c)
 	if err != nil {
@@ -116,11 +125,13 @@ func (a *API) takeUpload(c *fiber.Ctx) (plugin.Entry, bool, error) {
 func (a *API) readUpload(c *fiber.Ctx) ([]byte, error) {
 	header := &c.Request().Header
 	if len(header.ContentEncoding()) > 0 {
-		return nil, problem.New(http.StatusUnsupportedMediaType, problem.CodeMediaType, "The body is compressed, which this address does not take.", "Send it without Content-Encoding.")
+		return nil, problem.New(http.StatusUnsupportedMediaType, problem.CodeMediaType,
+			"The body is compressed, which this address does not take.", "Send it without Content-Encoding.")
 	}
 	media, params, err := mime.ParseMediaType(string(header.ContentType()))
 	if err != nil || media != wasmType && media != fiber.MIMEOctetStream && media != fiber.MIMEMultipartForm {
-		return nil, problem.New(http.StatusUnsupportedMediaType, problem.CodeMediaType, "The body is not of a type this address takes.",
+		return nil, problem.New(http.StatusUnsupportedMediaType, problem.CodeMediaType,
+			"The body is not of a type this address takes.",
 			"Send the file with Content-Type: application/wasm, or in the field `file` of a multipart/form-data form.")
 	}
 	if header.ContentLength() > MaxUpload+maxEnvelope {
@@ -152,9 +163,11 @@ func (a *API) readUpload(c *fiber.Ctx) ([]byte, error) {
 	case errors.As(err, &p):
 		return nil, p
 	case errors.As(err, &waited) && waited.Timeout():
-		return nil, problem.New(http.StatusRequestTimeout, problem.CodeTimeout, "The file did not arrive in time.", "Send the whole file without pausing; Content-Length has to be its exact size.")
+		return nil, problem.New(http.StatusRequestTimeout, problem.CodeTimeout, "The file did not arrive in time.",
+			"Send the whole file without pausing; Content-Length has to be its exact size.")
 	case err != nil:
-		return nil, problem.New(http.StatusBadRequest, problem.CodeMalformed, "The upload broke off before its end, or is not the form that its header announces.",
+		return nil, problem.New(http.StatusBadRequest, problem.CodeMalformed,
+			"The upload broke off before its end, or is not the form that its header announces.",
 			"Send the whole file; Content-Length has to be its exact size.")
 	case len(wasm) == 0:
 		return nil, noFile()
@@ -188,5 +201,6 @@ func uploadTooLarge() error {
 }
 
 func noFile() error {
-	return problem.New(http.StatusBadRequest, problem.CodeMalformed, "The request has no file.", "Send the .wasm file as the body, or in the field `file` of a form.")
+	return problem.New(http.StatusBadRequest, problem.CodeMalformed, "The request has no file.",
+		"Send the .wasm file as the body, or in the field `file` of a form.")
 }

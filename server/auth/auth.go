@@ -89,8 +89,9 @@ func (i Identity) MayWrite() bool { return i.Token.Kind != KindAPI || i.Token.Sc
 func (i Identity) MayGrant() bool { return i.Token.Kind != KindAPI || i.Token.Scope == ScopeAdmin }
 
 // ErrAnonymous is what an unknown, expired or absent secret gives.
-var ErrAnonymous = &engine.Error{Code: engine.CodeUnauthorized, Message: "You are not signed in, or your sign-in has expired.",
-	Hint: "In a browser, open the sign-in link that the server printed. A program sends Authorization: Bearer lst_…"}
+var ErrAnonymous = &engine.Error{Code: engine.CodeUnauthorized,
+	Message: "You are not signed in, or your sign-in has expired.",
+	Hint:    "In a browser, open the sign-in link that the server printed. A program sends Authorization: Bearer lst_…"}
 
 // NewSecret makes a secret with the prefix and returns it with its hash.
 func NewSecret(prefix string) (secret string, hash [32]byte) {
@@ -178,7 +179,8 @@ func (s *Service) asOperator(ctx context.Context, secret string) (Identity, erro
 	if err != nil {
 		return Identity{}, fmt.Errorf("finding the admin: %w", err)
 	}
-	return Identity{User: admin, Token: store.Token{UserID: admin.UserID, Kind: KindOperator, Name: "operator"}, hash: hash}, nil
+	return Identity{User: admin, Token: store.Token{UserID: admin.UserID, Kind: KindOperator, Name: "operator"},
+		hash: hash}, nil
 }
 
 // Session authenticates the value of a session cookie.
@@ -209,7 +211,8 @@ func (s *Service) use(ctx context.Context, kind, prefix, secret string) (Identit
 		// Not every request of the outage waits for the store.
 		known.until = now.Add(believeFor)
 		s.cache[hash] = known
-		s.log.Warn().Err(err).Str("user_id", known.identity.User.UserID).Msg("the control store does not answer: a caller is believed who was known a short while ago")
+		s.log.Warn().Err(err).Str("user_id", known.identity.User.UserID).
+			Msg("the control store does not answer: a caller is believed who was known a short while ago")
 		return known.identity, nil
 	}
 	if errors.Is(err, store.ErrNotFound) {
@@ -249,9 +252,10 @@ func (s *Service) ask(ctx context.Context, kind string, hash [32]byte, known boo
 
 // SignIn consumes a one-time token and returns a session's secret with its user.
 func (s *Service) SignIn(ctx context.Context, oneTime string) (secret string, id Identity, err error) {
-	refused := &engine.Error{Code: engine.CodeUnauthorized, Message: "This sign-in link has been used, has expired, or is not complete.",
-		Hint:   "Ask the server's operator for a new link: loadstone signin prints one.",
-		Fields: []engine.FieldError{{Field: "token", Message: "is not valid (any more)"}}}
+	refused := &engine.Error{Code: engine.CodeUnauthorized,
+		Message: "This sign-in link has been used, has expired, or is not complete.",
+		Hint:    "Ask the server's operator for a new link: loadstone signin prints one.",
+		Fields:  []engine.FieldError{{Field: "token", Message: "is not valid (any more)"}}}
 	if !wellFormed(PrefixSignIn, oneTime) {
 		return "", Identity{}, refused
 	}
@@ -262,7 +266,8 @@ func (s *Service) SignIn(ctx context.Context, oneTime string) (secret string, id
 	if err != nil {
 		return "", Identity{}, fmt.Errorf("using a sign-in token: %w", err)
 	}
-	secret, token, err := s.create(ctx, store.Token{UserID: user.UserID, Kind: KindSession, Name: "browser"}, PrefixSession, s.now().Add(SessionFor))
+	secret, token, err := s.create(ctx, store.Token{UserID: user.UserID, Kind: KindSession, Name: "browser"},
+		PrefixSession, s.now().Add(SessionFor))
 	if err != nil {
 		return "", Identity{}, err
 	}
@@ -270,7 +275,8 @@ func (s *Service) SignIn(ctx context.Context, oneTime string) (secret string, id
 }
 
 // CreateAPIToken makes an API token. Its secret is returned this once. A zero expiry means TokenFor from now.
-func (s *Service) CreateAPIToken(ctx context.Context, userID, name, scope string, expires time.Time) (secret string, t store.Token, err error) {
+func (s *Service) CreateAPIToken(ctx context.Context, userID, name, scope string, expires time.Time) (secret string,
+	t store.Token, err error) {
 	if expires.IsZero() {
 		expires = s.now().Add(TokenFor)
 	}
@@ -311,11 +317,13 @@ func (s *Service) CreateSignIn(ctx context.Context) (secret string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("making sure that there is an admin: %w", err)
 	}
-	secret, _, err = s.create(ctx, store.Token{UserID: admin.UserID, Kind: KindSignIn, Name: "sign-in link"}, PrefixSignIn, s.now().Add(SignInFor))
+	secret, _, err = s.create(ctx, store.Token{UserID: admin.UserID, Kind: KindSignIn, Name: "sign-in link"}, PrefixSignIn,
+		s.now().Add(SignInFor))
 	return secret, err
 }
 
-func (s *Service) create(ctx context.Context, t store.Token, prefix string, expires time.Time) (string, store.Token, error) {
+func (s *Service) create(ctx context.Context, t store.Token, prefix string, expires time.Time) (string, store.Token,
+	error) {
 	secret, hash := NewSecret(prefix)
 	t.ExpiresAt = engine.At(expires)
 	t, err := s.users.CreateToken(ctx, t, hash)

@@ -85,7 +85,8 @@ func TestRevocationDuringACheck(t *testing.T) {
 func TestGarbageDoesNotReachTheStore(t *testing.T) {
 	u := &users{}
 	s := New(u, zerolog.Nop())
-	for _, secret := range []string{"", "lst_", "lst_x", "lss_" + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "lst_" + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="} {
+	for _, secret := range []string{"", "lst_", "lst_x", "lss_" + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+		"lst_" + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="} {
 		if _, err := s.Bearer(t.Context(), secret); !engine.HasCode(err, engine.CodeUnauthorized) {
 			t.Errorf("%q: %v", secret, err)
 		}

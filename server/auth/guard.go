@@ -29,7 +29,8 @@ func (g *Guard) Handle(c *fiber.Ctx) error {
 	if !hasBearer && !safeMethod(c.Method()) && !g.SameSite(c) {
 		return problem.Write(c, &engine.Error{Code: engine.CodeForbidden,
 			Message: "This request comes from another site's page.",
-			Hint:    "Use Loadstone's own page, or an API token in the Authorization header. Behind a proxy that changes the host name, start the server with its proxy option."})
+			Hint: "Use Loadstone's own page, or an API token in the Authorization header. Behind a proxy that changes the " +
+				"host name, start the server with its proxy option."})
 	}
 	c.SetUserContext(context.WithValue(c.UserContext(), peerKey{}, Peer{IP: g.clientIP(c), Secure: g.secure(c)}))
 	if g.Public(c.Method(), c.Path()) {
@@ -43,7 +44,8 @@ func (g *Guard) Handle(c *fiber.Ctx) error {
 		return problem.Write(c, err)
 	}
 	if !safeMethod(c.Method()) && !id.MayWrite() {
-		return problem.Write(c, &engine.Error{Code: engine.CodeForbidden, Message: "This token may only read.", Hint: "Use one with the scope write."})
+		return problem.Write(c, &engine.Error{Code: engine.CodeForbidden, Message: "This token may only read.",
+			Hint: "Use one with the scope write."})
 	}
 	c.SetUserContext(WithIdentity(c.UserContext(), id))
 	return c.Next()
@@ -143,7 +145,8 @@ func PeerOf(ctx context.Context) Peer {
 
 // Cookie returns the session cookie for a secret; an empty one removes it.
 func (p Peer) Cookie(secret string) *http.Cookie {
-	cookie := &http.Cookie{Name: CookieName, Value: secret, Path: "/", HttpOnly: true, Secure: p.Secure, SameSite: http.SameSiteStrictMode}
+	cookie := &http.Cookie{Name: CookieName, Value: secret, Path: "/", HttpOnly: true, Secure: p.Secure,
+		SameSite: http.SameSiteStrictMode}
 	if secret == "" {
 		cookie.MaxAge = -1
 	} else {

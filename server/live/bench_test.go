@@ -24,12 +24,14 @@ func (o *oneRun) Detail(context.Context, string) (engine.RunDetail, error) {
 // sample is a payload of usual size: 16 run workers, all kinds.
 func sample(tick int) *engine.Payload {
 	p := &engine.Payload{RunID: "run", Status: engine.StatusRunning, Elapsed: float64(tick),
-		LatencyByKind: map[engine.Kind]engine.Latency{}, OpsByKind: map[engine.Kind]engine.KindRate{}, LatencyHistogram: &engine.HistogramData{Schema: 2, Counts: make([]int64, 120)}}
+		LatencyByKind: map[engine.Kind]engine.Latency{}, OpsByKind: map[engine.Kind]engine.KindRate{},
+		LatencyHistogram: &engine.HistogramData{Schema: 2, Counts: make([]int64, 120)}}
 	for _, k := range engine.Kinds() {
 		p.OpsByKind[k], p.LatencyByKind[k] = engine.KindRate{Total: int64(tick)}, engine.Latency{}
 	}
 	for i := range 16 {
-		p.Workers = append(p.Workers, engine.PayloadWorker{WorkerID: fmt.Sprintf("worker-%d", i), Status: engine.WorkerRunning})
+		p.Workers = append(p.Workers,
+			engine.PayloadWorker{WorkerID: fmt.Sprintf("worker-%d", i), Status: engine.WorkerRunning})
 	}
 	return p
 }

@@ -93,16 +93,19 @@ func NewHub(opts Options) *Hub {
 	}
 	h := &Hub{opts: opts, closing: make(chan struct{}), feeds: map[string]*feed{}, clients: map[*client]struct{}{}}
 	h.handshake = websocket.New(h.serve, websocket.Config{
-		HandshakeTimeout: opts.WriteTimeout, WriteBufferSize: writeBuffer, ReadBufferSize: 1 << 10, WriteBufferPool: &sync.Pool{},
-		RecoverHandler: h.recovered,
+		HandshakeTimeout: opts.WriteTimeout, WriteBufferSize: writeBuffer, ReadBufferSize: 1 << 10,
+		WriteBufferPool: &sync.Pool{},
+		RecoverHandler:  h.recovered,
 	})
 	return h
 }
 
 // The reasons for which a socket is not opened.
 var (
-	ErrClosed      = &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down.", Hint: "Connect again in a few seconds."}
-	ErrFull        = &engine.Error{Code: engine.CodeUnavailable, Message: "Too many pages are watching runs.", Hint: "Close some of them, or wait."}
+	ErrClosed = &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down.",
+		Hint: "Connect again in a few seconds."}
+	ErrFull = &engine.Error{Code: engine.CodeUnavailable, Message: "Too many pages are watching runs.",
+		Hint: "Close some of them, or wait."}
 	ErrNotASocket  = errors.New("not a WebSocket handshake")
 	closeShutdown  = websocket.FormatCloseMessage(websocket.CloseGoingAway, "the server is shutting down")
 	closeSignedOut = websocket.FormatCloseMessage(websocket.ClosePolicyViolation, "the sign-in has ended")

@@ -40,7 +40,10 @@ func serveHub(tb testing.TB, hub *Hub, caller func() Caller) *websocket.Dialer {
 		_ = hub.Close(ctx)
 		_ = app.Shutdown()
 	})
-	return &websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return net.Dial("tcp", ln.Addr().String()) }}
+	return &websocket.Dialer{NetDial: func(string, string) (net.Conn,
+		error) {
+		return net.Dial("tcp", ln.Addr().String())
+	}}
 }
 
 // TestAPanicEndsOneSocket lets the question after a sign-in panic: its socket is told
@@ -93,8 +96,9 @@ func TestARefusedHandshakeKeepsTheResponse(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return dialer.NetDial("", "") }}}
 	for name, header := range map[string]http.Header{
-		"no upgrade":       {},
-		"no version":       {"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}},
+		"no upgrade": {},
+		"no version": {"Connection": {"Upgrade"}, "Upgrade": {"websocket"},
+			"Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}},
 		"no challenge key": {"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server/", nil)

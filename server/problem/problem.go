@@ -73,7 +73,8 @@ func Field(field, message, hint string) *Problem {
 
 // NotFound returns a 404 that names the thing: NotFound("run", id).
 func NotFound(thing, id string) *Problem {
-	return New(http.StatusNotFound, engine.CodeNotFound, "There is no "+thing+" "+quote(id)+".", "It may have been deleted. The list shows what there is.")
+	return New(http.StatusNotFound, engine.CodeNotFound, "There is no "+thing+" "+quote(id)+".",
+		"It may have been deleted. The list shows what there is.")
 }
 
 func quote(s string) string {
@@ -119,14 +120,18 @@ func From(err error) *Problem {
 	case errors.Is(err, store.ErrInUse):
 		p = New(http.StatusConflict, engine.CodeConflict, "Something else still uses it.", "Change what refers to it first.")
 	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrFenced):
-		p = New(http.StatusConflict, engine.CodeConflict, "Its present state does not allow that.", "Load it again and retry.")
+		p = New(http.StatusConflict, engine.CodeConflict, "Its present state does not allow that.",
+			"Load it again and retry.")
 	case errors.Is(err, store.ErrUnavailable):
-		p = New(http.StatusServiceUnavailable, engine.CodeUnavailable, "The control store cannot be reached.", "Try again in a few seconds.")
+		p = New(http.StatusServiceUnavailable, engine.CodeUnavailable, "The control store cannot be reached.",
+			"Try again in a few seconds.")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		p = New(http.StatusServiceUnavailable, engine.CodeUnavailable, "The answer took too long, or the server is shutting down.", "Try again.")
+		p = New(http.StatusServiceUnavailable, engine.CodeUnavailable,
+			"The answer took too long, or the server is shutting down.", "Try again.")
 	default:
 		internal := engine.AsError(err)
-		p = New(http.StatusInternalServerError, engine.CodeInternal, internal.Message, "The server's log has the details under this request_id.")
+		p = New(http.StatusInternalServerError, engine.CodeInternal, internal.Message,
+			"The server's log has the details under this request_id.")
 	}
 	p.cause = err
 	return p
@@ -138,24 +143,30 @@ func fromStatus(status int) *Problem {
 	case http.StatusNotFound:
 		return New(status, engine.CodeNotFound, "There is nothing at this address.", "/api/docs lists the addresses.")
 	case http.StatusMethodNotAllowed:
-		return New(status, CodeMethodNotAllowed, "This address does not take that method.", "The Allow header lists the methods it takes.")
+		return New(status, CodeMethodNotAllowed, "This address does not take that method.",
+			"The Allow header lists the methods it takes.")
 	case http.StatusRequestEntityTooLarge:
 		return New(status, engine.CodeTooLarge, "The request's body is too large.", "A JSON body may have 1 MB.")
 	case http.StatusRequestHeaderFieldsTooLarge:
-		return New(status, engine.CodeTooLarge, "The request's header is too large.", "Send fewer or shorter header fields and cookies.")
+		return New(status, engine.CodeTooLarge, "The request's header is too large.",
+			"Send fewer or shorter header fields and cookies.")
 	case http.StatusRequestTimeout:
 		return New(status, CodeTimeout, "The request did not arrive in time.", "Send the whole body without pausing.")
 	case http.StatusUpgradeRequired:
-		return New(status, CodeMalformed, "This address speaks WebSocket only.", "Connect with the WebSocket protocol, version 13.")
+		return New(status, CodeMalformed, "This address speaks WebSocket only.",
+			"Connect with the WebSocket protocol, version 13.")
 	case http.StatusUnsupportedMediaType:
-		return New(status, CodeMediaType, "The body is not of a type this address takes.", "Send Content-Type: application/json.")
+		return New(status, CodeMediaType, "The body is not of a type this address takes.",
+			"Send Content-Type: application/json.")
 	case http.StatusNotAcceptable:
 		return New(status, CodeMediaType, "The answer has no form that the Accept header allows.", "Accept application/json.")
 	default:
 		if status >= 500 {
-			return New(http.StatusInternalServerError, engine.CodeInternal, "Something went wrong inside Loadstone.", "The server's log has the details under this request_id.")
+			return New(http.StatusInternalServerError, engine.CodeInternal, "Something went wrong inside Loadstone.",
+				"The server's log has the details under this request_id.")
 		}
-		return New(http.StatusBadRequest, CodeMalformed, "The request cannot be read.", "Check the request line, the header and the body's length.")
+		return New(http.StatusBadRequest, CodeMalformed, "The request cannot be read.",
+			"Check the request line, the header and the body's length.")
 	}
 }
 
@@ -178,7 +189,8 @@ func fromHuma(status int, errs []error) *Problem {
 			location += "." + strings.TrimSuffix(name, " to be present")
 		}
 		// The value is left out on purpose: it may be a secret.
-		fields = append(fields, engine.FieldError{Field: fieldName(location), Message: words(detail.Message), Hint: hint(detail)})
+		fields = append(fields, engine.FieldError{Field: fieldName(location), Message: words(detail.Message),
+			Hint: hint(detail)})
 	}
 	var p *Problem
 	switch {

@@ -47,7 +47,8 @@ func (s *spread) distribution() Distribution {
 	}
 	n := float64(s.count)
 	mean := s.sum / n
-	d := Distribution{Sum: s.sum, Avg: mean, Min: float64(s.low) / 1e6, Max: float64(s.high) / 1e6, StdDev: math.Sqrt(max(s.square/n-mean*mean, 0))}
+	d := Distribution{Sum: s.sum, Avg: mean, Min: float64(s.low) / 1e6, Max: float64(s.high) / 1e6,
+		StdDev: math.Sqrt(max(s.square/n-mean*mean, 0))}
 	keys := make([]int16, 0, len(s.buckets))
 	for k := range s.buckets {
 		keys = append(keys, k)

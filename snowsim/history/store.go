@@ -113,7 +113,8 @@ func (s *Store) Add(r *Record) {
 	common.SessionID = 0 // sessions come and go; the aggregates are over all of them
 	context := s.contexts.index(common)
 	text := s.texts.index(s.statement(r))
-	s.aggregate(r, group{interval: r.Start.UnixNano() / int64(s.opts.Interval) * int64(s.opts.Interval), context: context, statement: text})
+	s.aggregate(r, group{interval: r.Start.UnixNano() / int64(s.opts.Interval) * int64(s.opts.Interval), context: context,
+		statement: text})
 	if s.hidden(r) {
 		return
 	}
@@ -130,10 +131,13 @@ func (s *Store) Add(r *Record) {
 		s.chunks = append(s.chunks, make([]row, 0, chunkRows))
 	}
 	last := &s.chunks[len(s.chunks)-1]
-	*last = append(*last, row{id: r.QueryID, end: end, total: micros(r.Total()), compilation: micros(r.Compilation), provisioning: micros(r.QueuedProvisioning),
-		overload: micros(r.QueuedOverload), execution: micros(r.Execution), context: context, statement: text,
-		failure: s.failures.index(fail), produced: count(r.RowsProduced), inserted: count(r.RowsInserted), updated: count(r.RowsUpdated),
-		deleted: count(r.RowsDeleted), scanned: count((r.BytesScanned + 1023) / 1024), requests: uint16(min(r.HybridRequests, 65535)), //nolint:gosec // bounded
+	*last = append(*last, row{id: r.QueryID, end: end, total: micros(r.Total()), compilation: micros(r.Compilation),
+		provisioning: micros(r.QueuedProvisioning),
+		overload:     micros(r.QueuedOverload), execution: micros(r.Execution), context: context, statement: text,
+		failure: s.failures.index(fail), produced: count(r.RowsProduced), inserted: count(r.RowsInserted),
+		updated: count(r.RowsUpdated),
+		deleted: count(r.RowsDeleted), scanned: count((r.BytesScanned + 1023) / 1024),
+		requests:  uint16(min(r.HybridRequests, 65535)),               //nolint:gosec // bounded
 		throttled: uint16(min(r.Throttled, 65535)), session: session}) //nolint:gosec // bounded
 	s.kept++
 	if s.kept-len(s.chunks[0]) >= s.opts.Limit {
@@ -266,10 +270,14 @@ func (s *Store) Query(f Filter) []Record {
 func (s *Store) record(r *row) Record {
 	end := time.Unix(0, r.end).UTC()
 	text, fail := s.texts.values[r.statement], s.failures.values[r.failure]
-	out := Record{Context: s.contexts.values[r.context], QueryID: r.id, Text: text.text, QueryType: text.queryType, Table: text.table,
-		Start: end.Add(-duration(r.total)), End: end, Compilation: duration(r.compilation), QueuedProvisioning: duration(r.provisioning),
-		QueuedOverload: duration(r.overload), Execution: duration(r.execution), RowsProduced: int64(r.produced), RowsInserted: int64(r.inserted),
-		RowsUpdated: int64(r.updated), RowsDeleted: int64(r.deleted), BytesScanned: int64(r.scanned) * 1024, ErrorCode: fail.code, ErrorMessage: fail.message,
+	out := Record{Context: s.contexts.values[r.context], QueryID: r.id, Text: text.text, QueryType: text.queryType,
+		Table: text.table,
+		Start: end.Add(-duration(r.total)), End: end, Compilation: duration(r.compilation),
+		QueuedProvisioning: duration(r.provisioning),
+		QueuedOverload:     duration(r.overload), Execution: duration(r.execution), RowsProduced: int64(r.produced),
+		RowsInserted: int64(r.inserted),
+		RowsUpdated:  int64(r.updated), RowsDeleted: int64(r.deleted), BytesScanned: int64(r.scanned) * 1024,
+		ErrorCode: fail.code, ErrorMessage: fail.message,
 		HybridRequests: int64(r.requests), Throttled: int64(r.throttled)}
 	out.SessionID = r.session
 	return out
@@ -284,13 +292,17 @@ func (s *Store) Aggregates(from, to, now time.Time) []Aggregate {
 	for g, a := range s.groups {
 		start := time.Unix(0, g.interval).UTC()
 		end := start.Add(s.opts.Interval)
-		if !from.IsZero() && start.Before(from) || !to.IsZero() && !start.Before(to) || !now.IsZero() && end.Add(s.opts.AggregateLag).After(now) {
+		if !from.IsZero() && start.Before(from) || !to.IsZero() && !start.Before(to) || !now.IsZero() &&
+			end.Add(s.opts.AggregateLag).After(now) {
 			continue
 		}
 		text := s.texts.values[g.statement]
-		row := Aggregate{Context: s.contexts.values[g.context], Text: text.text, QueryType: text.queryType, Table: text.table, IntervalStart: start, IntervalEnd: end,
-			Calls: a.calls, Errors: map[string]int64{}, Total: a.total.distribution(), Compilation: a.compilation.distribution(), Execution: a.execution.distribution(),
-			QueuedOverload: a.overload.distribution(), RowsProduced: a.produced, RowsInserted: a.inserted, RowsUpdated: a.updated, RowsDeleted: a.deleted,
+		row := Aggregate{Context: s.contexts.values[g.context], Text: text.text, QueryType: text.queryType, Table: text.table,
+			IntervalStart: start, IntervalEnd: end,
+			Calls: a.calls, Errors: map[string]int64{}, Total: a.total.distribution(), Compilation: a.compilation.distribution(),
+			Execution:      a.execution.distribution(),
+			QueuedOverload: a.overload.distribution(), RowsProduced: a.produced, RowsInserted: a.inserted,
+			RowsUpdated: a.updated, RowsDeleted: a.deleted,
 			BytesScanned: a.scannedBytes, HybridRequests: a.requests, Throttled: a.throttleds}
 		for code, n := range a.errors {
 			row.Errors[code] = n
@@ -298,7 +310,8 @@ func (s *Store) Aggregates(from, to, now time.Time) []Aggregate {
 		out = append(out, row)
 	}
 	slices.SortFunc(out, func(a, b Aggregate) int {
-		return cmp.Or(a.IntervalStart.Compare(b.IntervalStart), strings.Compare(a.Text, b.Text), strings.Compare(a.Warehouse, b.Warehouse), strings.Compare(a.Tag, b.Tag))
+		return cmp.Or(a.IntervalStart.Compare(b.IntervalStart), strings.Compare(a.Text, b.Text),
+			strings.Compare(a.Warehouse, b.Warehouse), strings.Compare(a.Tag, b.Tag))
 	})
 	return out
 }

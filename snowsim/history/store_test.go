@@ -22,8 +22,10 @@ func id(n int) (out [16]byte) {
 // execution is one that ended n seconds after noon.
 func execution(n int, took time.Duration, table string) *Record {
 	end := noon.Add(time.Duration(n) * time.Second)
-	return &Record{QueryID: id(n), Text: "SELECT 1", QueryType: "SELECT", Table: table, Start: end.Add(-took), End: end, Execution: took,
-		Context: Context{SessionID: int64(n % 3), User: "ANN", Warehouse: "W", Tag: "run"}, RowsProduced: 2, BytesScanned: 4096}
+	return &Record{QueryID: id(n), Text: "SELECT 1", QueryType: "SELECT", Table: table, Start: end.Add(-took), End: end,
+		Execution: took,
+		Context:   Context{SessionID: int64(n % 3), User: "ANN", Warehouse: "W", Tag: "run"}, RowsProduced: 2,
+		BytesScanned: 4096}
 }
 
 func TestQuery(t *testing.T) {
@@ -89,7 +91,8 @@ func TestWhatIsLeftOut(t *testing.T) {
 		tables = append(tables, fmt.Sprint(r.Table, " ", r.Total()))
 	}
 	slices.Sort(tables)
-	if want := []string{"hybrid 501ms", "interactive 501ms", "standard 499ms", "standard 501ms"}; !slices.Equal(tables, want) {
+	if want := []string{"hybrid 501ms", "interactive 501ms", "standard 499ms", "standard 501ms"}; !slices.Equal(tables,
+		want) {
 		t.Errorf("the history has %v", tables)
 	}
 	var calls int64
@@ -135,10 +138,12 @@ func TestAggregates(t *testing.T) {
 		t.Fatalf("%d intervals are visible", len(list))
 	}
 	a := list[0]
-	if a.Calls != 1200 || a.Errors["200001"] != 60 || a.Throttled != 600 || a.HybridRequests != 1200 || !a.IntervalEnd.Equal(noon.Add(time.Minute)) || a.RowsProduced != 2400 {
+	if a.Calls != 1200 || a.Errors["200001"] != 60 || a.Throttled != 600 || a.HybridRequests != 1200 ||
+		!a.IntervalEnd.Equal(noon.Add(time.Minute)) || a.RowsProduced != 2400 {
 		t.Errorf("%+v", a)
 	}
-	for _, q := range []struct{ q, got float64 }{{0.5, a.Total.Median}, {0.9, a.Total.P90}, {0.95, a.Total.P95}, {0.99, a.Total.P99}, {0.999, a.Total.P999}} {
+	for _, q := range []struct{ q, got float64 }{{0.5, a.Total.Median}, {0.9, a.Total.P90}, {0.95, a.Total.P95},
+		{0.99, a.Total.P99}, {0.999, a.Total.P999}} {
 		want := exact[int(math.Ceil(q.q*float64(len(exact))))-1]
 		if math.Abs(q.got/want-1) > 0.011 {
 			t.Errorf("percentile %v is %v, exactly %v", q.q, q.got, want)
@@ -184,14 +189,16 @@ func TestPages(t *testing.T) {
 			r.QueryID = id(i)
 			s.Add(r)
 		}
-		from, to, limit := rapid.IntRange(0, 50).Draw(t, "from"), rapid.IntRange(0, 50).Draw(t, "to"), rapid.IntRange(1, 90).Draw(t, "limit")
+		from, to, limit := rapid.IntRange(0, 50).Draw(t, "from"), rapid.IntRange(0, 50).Draw(t, "to"),
+			rapid.IntRange(1, 90).Draw(t, "limit")
 		var want []int
 		for i := len(ends) - 1; i >= 0 && len(want) < limit; i-- {
 			if ends[i] >= from && ends[i] <= to {
 				want = append(want, i)
 			}
 		}
-		got := s.Query(Filter{From: noon.Add(time.Duration(from) * time.Second), To: noon.Add(time.Duration(to) * time.Second), Limit: limit})
+		got := s.Query(Filter{From: noon.Add(time.Duration(from) * time.Second),
+			To: noon.Add(time.Duration(to) * time.Second), Limit: limit})
 		if len(got) != len(want) {
 			t.Fatalf("%d executions, not %d", len(got), len(want))
 		}

@@ -39,7 +39,8 @@ func TestAdaptersAreUnderstood(t *testing.T) {
 				continue
 			}
 			if strings.Contains(sql, "GENERATOR") { // as many rows take too long here
-				sql = strings.NewReplacer("ROWCOUNT => 1000000", "ROWCOUNT => 100", "ROWCOUNT => 500000", "ROWCOUNT => 100").Replace(sql)
+				sql = strings.NewReplacer("ROWCOUNT => 1000000", "ROWCOUNT => 100", "ROWCOUNT => 500000", "ROWCOUNT => 100").
+					Replace(sql)
 			}
 			var binds []plan.Bind
 			for range strings.Count(sql, "?") {
@@ -51,7 +52,8 @@ func TestAdaptersAreUnderstood(t *testing.T) {
 			if err == nil {
 				continue
 			}
-			if !errors.As(err, &known) || strings.Contains(" 001003 000002 002140 002141 000938 000939 001044 ", " "+known.Code+" ") {
+			if !errors.As(err, &known) ||
+				strings.Contains(" 001003 000002 002140 002141 000938 000939 001044 ", " "+known.Code+" ") {
 				t.Errorf("%s: %s\n%v", filepath.Base(file), sql, err)
 			}
 		}

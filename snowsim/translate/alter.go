@@ -146,13 +146,20 @@ func (p *parser) alteration(t, changed *table) []string {
 			if t.kind == warehouse.Hybrid {
 				p.fail(plan.CompilationError("391420", "0A000", "The primary key of a hybrid table cannot be dropped."))
 			}
-			changed.Keys = slices.DeleteFunc(changed.Keys, func(k keyMeta) bool { return k.Kind == "PRIMARY KEY" && !k.Enforced })
+			changed.Keys = slices.DeleteFunc(changed.Keys, func(k keyMeta) bool {
+				return k.Kind == "PRIMARY KEY" &&
+					!k.Enforced
+			})
 			return nil
 		}
 		p.accept("COLUMN")
 		p.accept("IF", "EXISTS")
 		column := p.identifier()
-		if t.kind == warehouse.Hybrid && slices.ContainsFunc(t.Keys, func(k keyMeta) bool { return k.Kind == "PRIMARY KEY" && slices.Contains(k.Columns, column) }) {
+		if t.kind == warehouse.Hybrid &&
+			slices.ContainsFunc(t.Keys, func(k keyMeta) bool {
+				return k.Kind == "PRIMARY KEY" &&
+					slices.Contains(k.Columns, column)
+			}) {
 			p.fail(plan.CompilationError("391420", "0A000", "A column of the primary key of a hybrid table cannot be dropped."))
 		}
 		return []string{altered + "DROP COLUMN " + quote(short(column))}
@@ -173,7 +180,8 @@ func (p *parser) add(altered string, t, changed *table) []string {
 		p.definition(d)
 	}
 	if len(d.Indexes) > 0 || slices.ContainsFunc(d.Keys, func(k keyMeta) bool { return k.Enforced }) {
-		p.fail(plan.CompilationError("391420", "0A000", "Constraints of a hybrid table can only be defined when it is created."))
+		p.fail(plan.CompilationError("391420", "0A000", "Constraints of a hybrid table can only be defined when it is "+
+			"created."))
 	}
 	changed.Columns, changed.Keys = append(changed.Columns, d.Columns...), append(changed.Keys, d.Keys...)
 	statements := d.sequences
@@ -201,7 +209,8 @@ func (p *parser) alterSession() *plan.Plan {
 		p.expectSymbol("=")
 		value := p.optionValue()
 		if key == "QUERY_TAG" && len(value) > 2000 {
-			p.fail(&plan.Error{Code: "001006", State: "22023", Message: "SQL compilation error:\ninvalid value for parameter 'QUERY_TAG': longer than 2000 characters."})
+			p.fail(&plan.Error{Code: "001006", State: "22023", Message: "SQL compilation error:\ninvalid value for parameter " +
+				"'QUERY_TAG': longer than 2000 characters."})
 		}
 		if booleans[key] {
 			switch value = strings.ToUpper(value); value {
@@ -221,7 +230,8 @@ func (p *parser) alterSession() *plan.Plan {
 }
 
 // booleans are the session parameters that are TRUE or FALSE.
-var booleans = setOf("USE_CACHED_RESULT AUTOCOMMIT ABORT_DETACHED_QUERY QUOTED_IDENTIFIERS_IGNORE_CASE READ_LATEST_WRITES " +
+var booleans = setOf("USE_CACHED_RESULT AUTOCOMMIT ABORT_DETACHED_QUERY QUOTED_IDENTIFIERS_IGNORE_CASE " +
+	"READ_LATEST_WRITES " +
 	"TRANSACTION_ABORT_ON_ERROR CLIENT_SESSION_KEEP_ALIVE TIMESTAMP_DAY_IS_ALWAYS_24H ERROR_ON_NONDETERMINISTIC_MERGE")
 
 // optionValue reads the value of an option or parameter as text.
@@ -252,7 +262,8 @@ func (p *parser) use() *plan.Plan {
 	made.Type = plan.Use
 	missing := func(object string) {
 		p.fail(&plan.Error{Code: "002043", State: "02000",
-			Message: "SQL compilation error:\nObject does not exist, or operation cannot be performed: " + display(object) + "."})
+			Message: "SQL compilation error:\nObject does not exist, or operation cannot be performed: " + display(object) +
+				"."})
 	}
 	p.volatile = true
 	switch {

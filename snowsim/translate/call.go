@@ -80,14 +80,16 @@ var datePartFirst = setOf("DATEADD TIMEADD TIMESTAMPADD DATEDIFF TIMEDIFF TIMEST
 var dateParts = func() map[string]string {
 	all := map[string]string{}
 	for part, spellings := range map[string]string{
-		"year": "YEAR Y YY YYY YYYY YR YEARS YRS", "quarter": "QUARTER Q QTR QTRS QUARTERS", "month": "MONTH MM MON MONS MONTHS",
-		"week": "WEEK W WK WEEKOFYEAR WOY WY WEEKS", "day": "DAY D DD DAYS DAYOFMONTH", "hour": "HOUR H HH HR HOURS HRS",
+		"year": "YEAR Y YY YYY YYYY YR YEARS YRS", "quarter": "QUARTER Q QTR QTRS QUARTERS",
+		"month": "MONTH MM MON MONS MONTHS",
+		"week":  "WEEK W WK WEEKOFYEAR WOY WY WEEKS", "day": "DAY D DD DAYS DAYOFMONTH", "hour": "HOUR H HH HR HOURS HRS",
 		"minute": "MINUTE M MI MIN MINUTES MINS", "second": "SECOND S SEC SECONDS SECS",
 		"millisecond": "MILLISECOND MS MSEC MILLISECONDS", "microsecond": "MICROSECOND US USEC MICROSECONDS",
 		"nanosecond": "NANOSECOND NS NSEC NANOSEC NSECOND NANOSECONDS NANOSECS NSECONDS",
 		"epoch":      "EPOCH EPOCH_SECOND EPOCH_SECONDS", "epoch_millisecond": "EPOCH_MILLISECOND EPOCH_MILLISECONDS",
 		"epoch_microsecond": "EPOCH_MICROSECOND EPOCH_MICROSECONDS", "epoch_nanosecond": "EPOCH_NANOSECOND EPOCH_NANOSECONDS",
-		"dow": "DAYOFWEEK WEEKDAY DOW DW", "isodow": "DAYOFWEEKISO DOW_ISO DAYOFWEEK_ISO WEEKDAY_ISO DW_ISO", "doy": "DAYOFYEAR YEARDAY DOY DY",
+		"dow": "DAYOFWEEK WEEKDAY DOW DW", "isodow": "DAYOFWEEKISO DOW_ISO DAYOFWEEK_ISO WEEKDAY_ISO DW_ISO",
+		"doy":     "DAYOFYEAR YEARDAY DOY DY",
 		"weekiso": "WEEKISO WEEK_ISO WEEKOFYEARISO WEEKOFYEAR_ISO", "yearofweek": "YEAROFWEEK YEAROFWEEKISO",
 		"timezone_hour": "TIMEZONE_HOUR TZH", "timezone_minute": "TIMEZONE_MINUTE TZM"} {
 		for _, s := range strings.Fields(spellings) {
@@ -289,10 +291,13 @@ var aggregates = map[string]func(p *parser, a *arguments, order string) string{
 		return "count(" + distinct(a) + a.sql() + ")"
 	},
 	"SUM": plainAggregate("sum"), "AVG": plainAggregate("avg"), "MIN": plainAggregate("min"), "MAX": plainAggregate("max"),
-	"STDDEV": plainAggregate("stddev"), "STDDEV_SAMP": plainAggregate("stddev_samp"), "STDDEV_POP": plainAggregate("stddev_pop"),
-	"VARIANCE": plainAggregate("variance"), "VAR_SAMP": plainAggregate("var_samp"), "VAR_POP": plainAggregate("var_pop"),
+	"STDDEV": plainAggregate("stddev"), "STDDEV_SAMP": plainAggregate("stddev_samp"),
+	"STDDEV_POP": plainAggregate("stddev_pop"),
+	"VARIANCE":   plainAggregate("variance"), "VAR_SAMP": plainAggregate("var_samp"), "VAR_POP": plainAggregate("var_pop"),
 	"CORR": plainAggregate("corr"), "BOOLAND_AGG": plainAggregate("bool_and"), "BOOLOR_AGG": plainAggregate("bool_or"),
-	"COUNT_IF":              func(_ *parser, a *arguments, _ string) string { return "count(*) FILTER (WHERE " + a.sql() + ")" },
+	"COUNT_IF": func(_ *parser, a *arguments, _ string) string {
+		return "count(*) FILTER (WHERE " + a.sql() + ")"
+	},
 	"APPROX_COUNT_DISTINCT": func(_ *parser, a *arguments, _ string) string { return "count(DISTINCT " + a.sql() + ")" },
 	"HLL":                   func(_ *parser, a *arguments, _ string) string { return "count(DISTINCT " + a.sql() + ")" },
 	"ANY_VALUE":             func(_ *parser, a *arguments, _ string) string { return "(array_agg(" + a.sql() + "))[1]" },

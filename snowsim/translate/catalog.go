@@ -159,7 +159,8 @@ func (c *catalog) forget(n name) {
 	defer c.mu.Unlock()
 	c.epoch++
 	for known := range c.tables {
-		if known.database == n.database && (n.schema == "" || known.schema == n.schema && (n.object == "" || known.object == n.object)) {
+		if known.database == n.database &&
+			(n.schema == "" || known.schema == n.schema && (n.object == "" || known.object == n.object)) {
 			delete(c.tables, known)
 		}
 	}
@@ -189,7 +190,8 @@ func (c *catalog) hasSchema(ctx context.Context, database, schema string) (bool,
 		return true, nil
 	}
 	var exists bool
-	err := c.pool.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM snowsim.schemas WHERE database = $1 AND ($2 = '' OR schema = $2))", database, schema).Scan(&exists)
+	err := c.pool.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM snowsim.schemas WHERE database = $1 AND ($2 = '' OR "+
+		"schema = $2))", database, schema).Scan(&exists)
 	if err != nil {
 		return false, fmt.Errorf("looking up a schema: %w", err)
 	}

@@ -47,7 +47,8 @@ func (p *parser) create() *plan.Plan {
 		d.Kind = warehouse.Interactive.String()
 	}
 	if !p.accept("TABLE") {
-		if p.isAny("VIEW", "SEQUENCE", "STAGE", "FUNCTION", "PROCEDURE", "STREAM", "TASK", "DYNAMIC", "ICEBERG", "EXTERNAL", "FILE", "USER", "MATERIALIZED", "SECURE", "PIPE") {
+		if p.isAny("VIEW", "SEQUENCE", "STAGE", "FUNCTION", "PROCEDURE", "STREAM", "TASK", "DYNAMIC", "ICEBERG", "EXTERNAL",
+			"FILE", "USER", "MATERIALIZED", "SECURE", "PIPE") {
 			p.fail(plan.Unsupported("CREATE %s", p.peek().text))
 		}
 		p.unexpected()
@@ -119,7 +120,8 @@ func (p *parser) createTable(d *tableDDL) *plan.Plan {
 		}
 		p.fail(plan.CompilationError("002002", "42710", "Object '%s' already exists.", n))
 	}
-	made := p.ddl("Table "+n.object+" successfully created.", func(ctx context.Context, conn *pgx.Conn) error { return p.t.makeTable(ctx, conn, n, d) })
+	made := p.ddl("Table "+n.object+" successfully created.",
+		func(ctx context.Context, conn *pgx.Conn) error { return p.t.makeTable(ctx, conn, n, d) })
 	made.Creates = true
 	if d.query != "" {
 		made.Work = warehouse.Work{Table: kindOf(d.Kind), Op: warehouse.Load}
@@ -139,15 +141,18 @@ func creating(kind string) string {
 func (p *parser) checkReplaced(existing *table, d *tableDDL) {
 	switch {
 	case !p.mayTable("", existing):
-		p.fail(&plan.Error{Code: "003041", State: "42710", Message: fmt.Sprintf("SQL access control error:\nObject '%s' already exists, but current role has no privileges on it. "+
-			"If this is unexpected and you cannot resolve this problem, contact your system administrator. ACCOUNTADMIN role may be required to manage the privileges on the object.", display(d.Table))})
+		p.fail(&plan.Error{Code: "003041", State: "42710", Message: fmt.Sprintf("SQL access control error:\nObject '%s' "+
+			"already exists, but current role has no privileges on it. "+
+			"If this is unexpected and you cannot resolve this problem, contact your system administrator. ACCOUNTADMIN role "+
+			"may be required to manage the privileges on the object.", display(d.Table))})
 	case d.replace && !p.mayTable("OWNERSHIP", existing):
 		p.fail(insufficient("table", display(d.Table)))
 	}
 }
 
 func noSchema(n name) *plan.Error {
-	return plan.CompilationError("002003", "02000", "Schema '%s.%s' does not exist or not authorized.", display(n.database), display(n.schema))
+	return plan.CompilationError("002003", "02000", "Schema '%s.%s' does not exist or not authorized.",
+		display(n.database), display(n.schema))
 }
 
 // checkTable refuses what the type of table does not take.
@@ -169,10 +174,12 @@ func (p *parser) checkTable(d *tableDDL) {
 		}
 	case "interactive":
 		if d.ClusterBy == "" {
-			p.fail(plan.CompilationError("001003", "42000", "Interactive table '%s' must have a CLUSTER BY clause.", display(d.Table)))
+			p.fail(plan.CompilationError("001003", "42000", "Interactive table '%s' must have a CLUSTER BY clause.",
+				display(d.Table)))
 		}
 		if d.TargetLag != "" && (d.Warehouse == "" || d.query == "") {
-			p.fail(plan.CompilationError("001003", "42000", "An interactive table with TARGET_LAG needs WAREHOUSE and AS <query>."))
+			p.fail(plan.CompilationError("001003", "42000", "An interactive table with TARGET_LAG needs WAREHOUSE and AS "+
+				"<query>."))
 		}
 	}
 	if d.Kind != "hybrid" && len(d.Indexes) > 0 {
@@ -213,7 +220,8 @@ func (p *parser) checkTable(d *tableDDL) {
 func (p *parser) checkIndex(i indexMeta, columns []columnMeta, others []indexMeta) {
 	for _, c := range columns {
 		if slices.Contains([]string{"VARIANT", "OBJECT", "ARRAY"}, c.Type) && slices.Contains(i.Columns, c.Name) {
-			p.fail(plan.CompilationError("391420", "0A000", "Column '%s' of type %s cannot be indexed.", display(c.Name), c.Type))
+			p.fail(plan.CompilationError("391420", "0A000", "Column '%s' of type %s cannot be indexed.", display(c.Name),
+				c.Type))
 		}
 	}
 	for _, other := range others {
@@ -297,12 +305,14 @@ func (p *parser) addKey(d *tableDDL, k keyMeta, sql string) {
 	if k.Name == "" {
 		k.Name = fmt.Sprintf("SYS_CONSTRAINT_%s", strings.ToLower(short(d.Table+"_"+strings.Join(k.Columns, "_"))))
 	}
-	for p.isAny("ENFORCED", "NOT", "RELY", "NORELY", "DEFERRABLE", "INITIALLY", "ENABLE", "DISABLE", "VALIDATE", "NOVALIDATE", "ON", "MATCH") {
+	for p.isAny("ENFORCED", "NOT", "RELY", "NORELY", "DEFERRABLE", "INITIALLY", "ENABLE", "DISABLE", "VALIDATE",
+		"NOVALIDATE", "ON", "MATCH") {
 		if p.is("NOT") && !isOneOf(p.peekAt(1), "ENFORCED", "DEFERRABLE") {
 			break
 		}
 		p.i++
-		_ = p.accept("ENFORCED") || p.accept("DEFERRABLE") || p.accept("DEFERRED") || p.accept("IMMEDIATE") || p.accept("FULL") ||
+		_ = p.accept("ENFORCED") || p.accept("DEFERRABLE") || p.accept("DEFERRED") || p.accept("IMMEDIATE") ||
+			p.accept("FULL") ||
 			p.accept("DELETE", "NO", "ACTION") || p.accept("UPDATE", "NO", "ACTION")
 	}
 	if k.Kind == "PRIMARY KEY" && slices.ContainsFunc(d.Keys, func(o keyMeta) bool { return o.Kind == k.Kind }) {
@@ -331,7 +341,8 @@ func (p *parser) indexDefinition(d *tableDDL) {
 func (p *parser) column(d *tableDDL) {
 	name := p.identifier()
 	ty := p.dataType()
-	c := columnMeta{Name: name, Postgres: short(name), Type: ty.name, Precision: ty.precision, Scale: ty.scale, Length: ty.length, Nullable: true}
+	c := columnMeta{Name: name, Postgres: short(name), Type: ty.name, Precision: ty.precision, Scale: ty.scale,
+		Length: ty.length, Nullable: true}
 	if ty.name == "VARCHAR" && c.Length == 0 {
 		c.Length = maxText
 	}
@@ -417,7 +428,8 @@ func (p *parser) identity(d *tableDDL, c *columnMeta) string {
 			} else if c.Start < 1 {
 				from = " MINVALUE " + strconv.FormatInt(c.Start, 10)
 			}
-			d.sequences = append(d.sequences, fmt.Sprintf("CREATE SEQUENCE %s INCREMENT BY %d%s START WITH %d CACHE 100", sequence, c.Increment, from, c.Start))
+			d.sequences = append(d.sequences,
+				fmt.Sprintf("CREATE SEQUENCE %s INCREMENT BY %d%s START WITH %d CACHE 100", sequence, c.Increment, from, c.Start))
 			table := name{d.Database, d.Schema, d.Table}.postgres()
 			d.owned = append(d.owned, "ALTER SEQUENCE "+sequence+" OWNED BY "+table+"."+quote(short(c.Name)))
 			return " DEFAULT nextval(" + literal(sequence) + "::regclass)"
@@ -452,10 +464,12 @@ func (p *parser) tableOption(d *tableDDL) bool {
 		p.acceptSymbol("=")
 		d.Warehouse = p.identifier()
 		if _, ok := p.t.host.Warehouses().Get(d.Warehouse); !ok {
-			p.fail(plan.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.", display(d.Warehouse)))
+			p.fail(plan.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.",
+				display(d.Warehouse)))
 		}
 	case p.accept("COPY", "GRANTS"):
-	case p.isAny("DATA_RETENTION_TIME_IN_DAYS", "MAX_DATA_EXTENSION_TIME_IN_DAYS", "CHANGE_TRACKING", "ENABLE_SCHEMA_EVOLUTION", "DEFAULT_DDL_COLLATION", "AUTO_REFRESH", "REFRESH_MODE", "INITIALIZE"):
+	case p.isAny("DATA_RETENTION_TIME_IN_DAYS", "MAX_DATA_EXTENSION_TIME_IN_DAYS", "CHANGE_TRACKING",
+		"ENABLE_SCHEMA_EVOLUTION", "DEFAULT_DDL_COLLATION", "AUTO_REFRESH", "REFRESH_MODE", "INITIALIZE"):
 		p.next()
 		p.expectSymbol("=")
 		p.next()
@@ -505,11 +519,15 @@ func (t *Translator) makeTable(ctx context.Context, conn *pgx.Conn, n name, d *t
 	}
 	var after []string
 	for i, c := range table.Columns {
-		if c.Nullable && slices.ContainsFunc(table.Keys, func(k keyMeta) bool { return k.Kind == "PRIMARY KEY" && slices.Contains(k.Columns, c.Name) }) {
+		if c.Nullable && slices.ContainsFunc(table.Keys, func(k keyMeta) bool {
+			return k.Kind == "PRIMARY KEY" &&
+				slices.Contains(k.Columns, c.Name)
+		}) {
 			table.Columns[i].Nullable = false // the one half of a primary key that every table enforces
 			after = append(after, "ALTER TABLE "+n.postgres()+" ALTER COLUMN "+quote(c.Postgres)+" SET NOT NULL")
 		}
-		if d.query != "" && c.Type == "NUMBER" && c.Scale == 0 && c.Precision == 38 { // integers of Postgres become NUMBER(38,0), as bound numbers are
+		if d.query != "" && c.Type == "NUMBER" && c.Scale == 0 &&
+			c.Precision == 38 { // integers of Postgres become NUMBER(38,0), as bound numbers are
 			after = append(after, "ALTER TABLE "+n.postgres()+" ALTER COLUMN "+quote(c.Postgres)+" TYPE numeric(38,0)")
 		}
 	}

@@ -13,7 +13,8 @@ import (
 func (p *parser) target(privilege string) *table {
 	t := p.resolve(p.name(), privilege)
 	if t.kind == warehouse.Interactive && privilege != "INSERT" {
-		p.fail(plan.CompilationError("001422", "42601", "%s is not supported on interactive table '%s'. Interactive tables take INSERT and INSERT OVERWRITE only.",
+		p.fail(plan.CompilationError("001422", "42601", "%s is not supported on interactive table '%s'. Interactive "+
+			"tables take INSERT and INSERT OVERWRITE only.",
 			privilege, display(t.name.object)))
 	}
 	return t
@@ -228,7 +229,8 @@ func (p *parser) truncate() *plan.Plan {
 	}
 	t := p.resolve(n, "TRUNCATE")
 	if t.kind == warehouse.Interactive {
-		p.fail(plan.CompilationError("001422", "42601", "TRUNCATE is not supported on interactive table '%s'.", display(n.object)))
+		p.fail(plan.CompilationError("001422", "42601", "TRUNCATE is not supported on interactive table '%s'.",
+			display(n.object)))
 	}
 	return p.ddl("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error {
 		return execAll(ctx, conn, "TRUNCATE "+t.name.postgres())
@@ -237,12 +239,14 @@ func (p *parser) truncate() *plan.Plan {
 
 // done is a plan that only reports success.
 func (p *parser) done(message string) *plan.Plan {
-	return &plan.Plan{Type: plan.DDL, Local: func(context.Context) (*plan.Result, error) { return plan.Status(message), nil }}
+	return &plan.Plan{Type: plan.DDL,
+		Local: func(context.Context) (*plan.Result, error) { return plan.Status(message), nil }}
 }
 
 // ddl is a plan that changes the catalog in a transaction of its own.
 func (p *parser) ddl(message string, do step) *plan.Plan {
 	p.volatile = true
-	return &plan.Plan{Type: plan.DDL, DDL: true, Before: do, SQL: "SELECT " + literal(message) + "::text AS status", Columns: []plan.Column{plan.Text("status")},
-		Params: []plan.Param{}}
+	return &plan.Plan{Type: plan.DDL, DDL: true, Before: do, SQL: "SELECT " + literal(message) + "::text AS status",
+		Columns: []plan.Column{plan.Text("status")},
+		Params:  []plan.Param{}}
 }

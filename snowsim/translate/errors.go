@@ -42,7 +42,8 @@ func postgresError(pg *pgconn.PgError) *plan.Error {
 		}
 		return plan.DoesNotExist("Object", display(value))
 	case "42703": // undefined column
-		return plan.CompilationError("000904", "42000", "error line 1 at position 0\ninvalid identifier '%s'", columnName(pg.Message))
+		return plan.CompilationError("000904", "42000", "error line 1 at position 0\ninvalid identifier '%s'",
+			columnName(pg.Message))
 	case "42702": // ambiguous column
 		return plan.CompilationError("001003", "42000", "ambiguous column name '%s'", value)
 	case "42P07", "42P06", "42710": // duplicate table, schema, object
@@ -60,7 +61,8 @@ func postgresError(pg *pgconn.PgError) *plan.Error {
 		return is("200009", "22000", "Foreign key constraint \"%s\" was violated.", pg.ConstraintName)
 	case "22P02": // invalid text representation
 		switch {
-		case strings.Contains(pg.Message, "numeric"), strings.Contains(pg.Message, "double"), strings.Contains(pg.Message, "integer"), strings.Contains(pg.Message, "bigint"):
+		case strings.Contains(pg.Message, "numeric"), strings.Contains(pg.Message, "double"),
+			strings.Contains(pg.Message, "integer"), strings.Contains(pg.Message, "bigint"):
 			return is("100038", "22018", "Numeric value '%s' is not recognized", value)
 		case strings.Contains(pg.Message, "boolean"):
 			return is("100037", "22018", "Boolean value '%s' is not recognized", value)
@@ -99,7 +101,8 @@ func postgresError(pg *pgconn.PgError) *plan.Error {
 	case "42P10":
 		return plan.CompilationError("001045", "42601", "%s", pg.Message)
 	case "53300", "53200", "53100", "57P01", "57P03", "58030":
-		return is("000603", "XX000", "SQL execution internal error: Processing aborted by error 300005:1; incident %s.", pg.Code)
+		return is("000603", "XX000", "SQL execution internal error: Processing aborted by error 300005:1; incident %s.",
+			pg.Code)
 	case "54001", "54000":
 		return is("000603", "XX000", "SQL execution internal error: the statement is too complex.")
 	}
@@ -124,5 +127,6 @@ func columnName(message string) string {
 
 func lockTimeout() *plan.Error {
 	return &plan.Error{Code: "000625", State: "57014",
-		Message: "Statement has waited for a lock that another transaction holds, which has not yet released it. Your statement has been aborted."}
+		Message: "Statement has waited for a lock that another transaction holds, which has not yet released it. Your " +
+			"statement has been aborted."}
 }

@@ -387,7 +387,8 @@ func (p *parser) inlined(b plan.Bind) expr {
 	if b.Value == nil {
 		return expr{sql: "NULL", kind: null}
 	}
-	types := map[uint32]string{oidNumeric: "numeric", oidFloat8: "float8", oidBool: "boolean", oidDate: "date", oidTime: "time", oidTimestamp: "timestamp",
+	types := map[uint32]string{oidNumeric: "numeric", oidFloat8: "float8", oidBool: "boolean", oidDate: "date",
+		oidTime: "time", oidTimestamp: "timestamp",
 		oidTimestamptz: "timestamptz", oidBytea: "bytea"}
 	if b.Type == "timestamp_tz" {
 		return expr{sql: literal(*b.Value) + "::timestamptz", kind: boundZoned, text: literal(*b.Value)}

@@ -160,7 +160,8 @@ func tableObject(t *table) object {
 }
 
 func schemaObject(database, schema string) object {
-	return object{kind: "SCHEMA", name: fullName(database, schema), short: schema, containers: []string{fullName(database) + ".*"}}
+	return object{kind: "SCHEMA", name: fullName(database, schema), short: schema,
+		containers: []string{fullName(database) + ".*"}}
 }
 
 func warehouseObject(name string) object {
@@ -189,7 +190,8 @@ func (one grant) covers(o object) bool {
 // denies reports whether Denied takes a privilege on the object away from a role.
 func (g *grants) denies(role, privilege string, o object) bool {
 	return slices.ContainsFunc(g.denied, func(d Denied) bool {
-		return privilege != "" && (d.Role == "" || d.Role == role) && d.Privilege == privilege && (d.Object == "" || d.Object == o.short || d.Object == o.name)
+		return privilege != "" && (d.Role == "" || d.Role == role) && d.Privilege == privilege &&
+			(d.Object == "" || d.Object == o.short || d.Object == o.name)
 	})
 }
 
@@ -206,7 +208,8 @@ func (g *grants) has(roles []string, privilege string, o object) bool {
 		}
 	}
 	for one := range g.held {
-		if one.covers(o) && (privilege == "" || one.privilege == privilege || one.privilege == "ALL" || one.privilege == "OWNERSHIP") &&
+		if one.covers(o) && (privilege == "" || one.privilege == privilege || one.privilege == "ALL" ||
+			one.privilege == "OWNERSHIP") &&
 			slices.ContainsFunc(roles, func(role string) bool { return g.within(role, one.role, 0) }) {
 			return true
 		}

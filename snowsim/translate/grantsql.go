@@ -42,10 +42,12 @@ func (p *parser) grant() *plan.Plan {
 	p.accept("ROLE")
 	role := p.identifier()
 	p.accept("WITH", "GRANT", "OPTION")
-	for p.accept("CASCADE") || p.accept("RESTRICT") || p.accept("COPY", "CURRENT", "GRANTS") || p.accept("REVOKE", "CURRENT", "GRANTS") {
+	for p.accept("CASCADE") || p.accept("RESTRICT") || p.accept("COPY", "CURRENT", "GRANTS") ||
+		p.accept("REVOKE", "CURRENT", "GRANTS") {
 	}
 	if !p.may("OWNERSHIP", on) {
-		p.fail(&plan.Error{Code: "003001", State: "42501", Message: "SQL access control error:\nGrant not executed: Insufficient privileges."})
+		p.fail(&plan.Error{Code: "003001", State: "42501", Message: "SQL access control error:\nGrant not executed: " +
+			"Insufficient privileges."})
 	}
 	if pattern != "" {
 		on.name = pattern
@@ -64,7 +66,8 @@ func (p *parser) grantObject() (on object, pattern string) {
 	}
 	all := p.accept("ALL") || p.accept("FUTURE")
 	var kind []string
-	for p.peek().kind == word && !p.is("IN") && isOneOf(p.peek(), "TABLE", "TABLES", "SCHEMA", "SCHEMAS", "DATABASE", "WAREHOUSE", "VIEW", "VIEWS", "INTEGRATION") {
+	for p.peek().kind == word && !p.is("IN") &&
+		isOneOf(p.peek(), "TABLE", "TABLES", "SCHEMA", "SCHEMAS", "DATABASE", "WAREHOUSE", "VIEW", "VIEWS", "INTEGRATION") {
 		kind = append(kind, strings.TrimSuffix(p.next().text, "S"))
 	}
 	if len(kind) != 1 {
@@ -143,9 +146,11 @@ func (p *parser) change(revoke bool, all []grant) *plan.Plan {
 func (p *parser) record(message string, revoke bool, all []grant) *plan.Plan {
 	return p.ddl(message, func(ctx context.Context, conn *pgx.Conn) error {
 		for _, one := range all {
-			sql, values := "INSERT INTO snowsim.grants VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING", []any{one.role, one.privilege, one.kind, one.object, p.t.host.Now()}
+			sql, values := "INSERT INTO snowsim.grants VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+				[]any{one.role, one.privilege, one.kind, one.object, p.t.host.Now()}
 			if revoke {
-				sql, values = "DELETE FROM snowsim.grants WHERE role = $1 AND privilege = $2 AND kind = $3 AND object = $4", values[:4]
+				sql, values = "DELETE FROM snowsim.grants WHERE role = $1 AND privilege = $2 AND kind = $3 AND object = $4",
+					values[:4]
 			}
 			if _, err := conn.Exec(ctx, sql, values...); err != nil {
 				return Error(err)
@@ -191,7 +196,9 @@ func (p *parser) dropRole(ifExists bool) *plan.Plan {
 		p.fail(noRole(role))
 	}
 	return p.ddl(role+" successfully dropped.", func(ctx context.Context, conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, "DELETE FROM snowsim.grants WHERE role = $1 OR kind IN ('MEMBER', 'USER') AND object = $1", role); err != nil {
+		if _,
+			err := conn.Exec(ctx, "DELETE FROM snowsim.grants WHERE role = $1 OR kind IN ('MEMBER', 'USER') AND object = $1",
+			role); err != nil {
 			return Error(err)
 		}
 		g := p.t.grants

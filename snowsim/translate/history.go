@@ -60,7 +60,8 @@ var executionColumns = []historyColumn[history.Record]{
 	{"ROWS_WRITTEN_TO_RESULT", "numeric(38,0)", func(r *history.Record) any { return r.RowsProduced }},
 	{"COMPILATION_TIME", "numeric(38,0)", func(r *history.Record) any { return r.Compilation.Milliseconds() }},
 	{"EXECUTION_TIME", "numeric(38,0)", func(r *history.Record) any { return r.Execution.Milliseconds() }},
-	{"QUEUED_PROVISIONING_TIME", "numeric(38,0)", func(r *history.Record) any { return r.QueuedProvisioning.Milliseconds() }},
+	{"QUEUED_PROVISIONING_TIME", "numeric(38,0)",
+		func(r *history.Record) any { return r.QueuedProvisioning.Milliseconds() }},
 	{"QUEUED_REPAIR_TIME", "numeric(38,0)", func(*history.Record) any { return int64(0) }},
 	{"QUEUED_OVERLOAD_TIME", "numeric(38,0)", func(r *history.Record) any { return r.QueuedOverload.Milliseconds() }},
 	{"TRANSACTION_BLOCKED_TIME", "numeric(38,0)", func(*history.Record) any { return int64(0) }},
@@ -169,7 +170,8 @@ func failures(errors map[string]int64) any {
 }
 
 func distribution(d history.Distribution) any {
-	return asJSON(map[string]float64{"sum": d.Sum, "avg": d.Avg, "min": d.Min, "max": d.Max, "median": d.Median, "p90": d.P90, "p99": d.P99, "p99.9": d.P999, "stddev": d.StdDev})
+	return asJSON(map[string]float64{"sum": d.Sum, "avg": d.Avg, "min": d.Min, "max": d.Max, "median": d.Median,
+		"p90": d.P90, "p99": d.P99, "p99.9": d.P999, "stddev": d.StdDev})
 }
 
 // sum is what the aggregates keep of counts: no more than the sum and the average.
@@ -199,7 +201,8 @@ func named[T any](p *parser, all []historyColumn[T]) []historyColumn[T] {
 		}
 		if t.kind == symbol && t.text == "*" && i > 0 {
 			before := p.tokens[i-1]
-			star = star || before.kind == symbol && (before.text == "," || before.text == ".") || isOneOf(before, "SELECT", "DISTINCT", "ALL")
+			star = star || before.kind == symbol && (before.text == "," || before.text == ".") ||
+				isOneOf(before, "SELECT", "DISTINCT", "ALL")
 		}
 	}
 	if star {
@@ -218,7 +221,8 @@ func named[T any](p *parser, all []historyColumn[T]) []historyColumn[T] {
 }
 
 // fromRows makes a temporary table of rows before the statement runs and returns its name.
-func fromRows[T any](p *parser, what string, all []historyColumn[T], rows func(ctx context.Context, conn *pgx.Conn) (func() (*T, bool), error)) string {
+func fromRows[T any](p *parser, what string, all []historyColumn[T],
+	rows func(ctx context.Context, conn *pgx.Conn) (func() (*T, bool), error)) string {
 	p.volatile = true
 	used := named(p, all)
 	table := p.fresh(what)
@@ -231,7 +235,8 @@ func fromRows[T any](p *parser, what string, all []historyColumn[T], rows func(c
 		if err != nil {
 			return err
 		}
-		if err := execAll(ctx, conn, "CREATE TEMPORARY TABLE "+quote(table)+" ("+strings.Join(definitions, ", ")+") ON COMMIT DROP"); err != nil {
+		if err := execAll(ctx, conn, "CREATE TEMPORARY TABLE "+quote(table)+" ("+strings.Join(definitions, ", ")+
+			") ON COMMIT DROP"); err != nil {
 			return err
 		}
 		_, err = conn.CopyFrom(ctx, pgx.Identifier{"pg_temp", table}, names, pgx.CopyFromFunc(func() ([]any, error) {
@@ -337,46 +342,51 @@ func (p *parser) historyFunction() string {
 	store, now := p.t.host.History(), p.t.host.Now()
 	session, current := p.session.ID, p.session.Warehouse
 	user := p.session.User
-	return fromRows(p, "history", executionColumns, func(ctx context.Context, conn *pgx.Conn) (func() (*history.Record, bool), error) {
-		f := history.Filter{Limit: 100, Now: now}
-		given, err := evaluate(ctx, conn, arguments, map[string]string{"END_TIME_RANGE_START": "timestamptz", "END_TIME_RANGE_END": "timestamptz", "RESULT_LIMIT": "bigint", "SESSION_ID": "bigint"})
-		if err != nil {
-			return nil, err
-		}
-		if limit, ok := given["RESULT_LIMIT"].(int64); ok {
-			if limit < 1 || limit > 10000 {
-				return nil, plan.CompilationError("001018", "22023", "argument 'RESULT_LIMIT' to table function %s needs to be between 1 and 10000, got %d", function, limit)
+	return fromRows(p, "history", executionColumns,
+		func(ctx context.Context, conn *pgx.Conn) (func() (*history.Record, bool), error) {
+			f := history.Filter{Limit: 100, Now: now}
+			given, err := evaluate(ctx, conn, arguments,
+				map[string]string{"END_TIME_RANGE_START": "timestamptz", "END_TIME_RANGE_END": "timestamptz",
+					"RESULT_LIMIT": "bigint", "SESSION_ID": "bigint"})
+			if err != nil {
+				return nil, err
 			}
-			f.Limit = int(limit)
-		}
-		if from, ok := given["END_TIME_RANGE_START"].(time.Time); ok {
-			if now.Sub(from) > 7*24*time.Hour+time.Minute {
-				return nil, plan.CompilationError("001018", "22023", "cannot retrieve data from more than 7 days ago for table function %s", function)
+			if limit, ok := given["RESULT_LIMIT"].(int64); ok {
+				if limit < 1 || limit > 10000 {
+					return nil, plan.CompilationError("001018", "22023",
+						"argument 'RESULT_LIMIT' to table function %s needs to be between 1 and 10000, got %d", function, limit)
+				}
+				f.Limit = int(limit)
 			}
-			f.From = from
-		}
-		if to, ok := given["END_TIME_RANGE_END"].(time.Time); ok {
-			f.To = to
-		}
-		switch function {
-		case "QUERY_HISTORY_BY_SESSION":
-			f.SessionID = session
-			if id, ok := given["SESSION_ID"].(int64); ok {
-				f.SessionID = id
+			if from, ok := given["END_TIME_RANGE_START"].(time.Time); ok {
+				if now.Sub(from) > 7*24*time.Hour+time.Minute {
+					return nil, plan.CompilationError("001018", "22023",
+						"cannot retrieve data from more than 7 days ago for table function %s", function)
+				}
+				f.From = from
 			}
-		case "QUERY_HISTORY_BY_WAREHOUSE":
-			f.Warehouse = current
-			if w, ok := given["WAREHOUSE_NAME"].(string); ok {
-				f.Warehouse = w
+			if to, ok := given["END_TIME_RANGE_END"].(time.Time); ok {
+				f.To = to
 			}
-		case "QUERY_HISTORY_BY_USER":
-			f.User = user
-			if u, ok := given["USER_NAME"].(string); ok {
-				f.User = u
+			switch function {
+			case "QUERY_HISTORY_BY_SESSION":
+				f.SessionID = session
+				if id, ok := given["SESSION_ID"].(int64); ok {
+					f.SessionID = id
+				}
+			case "QUERY_HISTORY_BY_WAREHOUSE":
+				f.Warehouse = current
+				if w, ok := given["WAREHOUSE_NAME"].(string); ok {
+					f.Warehouse = w
+				}
+			case "QUERY_HISTORY_BY_USER":
+				f.User = user
+				if u, ok := given["USER_NAME"].(string); ok {
+					f.User = u
+				}
 			}
-		}
-		return executions(store, f), nil
-	})
+			return executions(store, f), nil
+		})
 }
 
 // evaluate asks Postgres for the values of arguments.
@@ -411,13 +421,15 @@ func (p *parser) accountUsage(view string) string {
 	store, now := p.t.host.History(), p.t.host.Now()
 	switch view {
 	case "QUERY_HISTORY":
-		return fromRows(p, "history", executionColumns, func(context.Context, *pgx.Conn) (func() (*history.Record, bool), error) {
-			return executions(store, history.Filter{Limit: usageRows, Now: now}), nil
-		})
+		return fromRows(p, "history", executionColumns,
+			func(context.Context, *pgx.Conn) (func() (*history.Record, bool), error) {
+				return executions(store, history.Filter{Limit: usageRows, Now: now}), nil
+			})
 	case "AGGREGATE_QUERY_HISTORY":
-		return fromRows(p, "aggregate", aggregateColumns, func(context.Context, *pgx.Conn) (func() (*history.Aggregate, bool), error) {
-			return each(store.Aggregates(time.Time{}, time.Time{}, now)), nil
-		})
+		return fromRows(p, "aggregate", aggregateColumns,
+			func(context.Context, *pgx.Conn) (func() (*history.Aggregate, bool), error) {
+				return each(store.Aggregates(time.Time{}, time.Time{}, now)), nil
+			})
 	case "WAREHOUSE_METERING_HISTORY":
 		return p.metering(nil)
 	case "HYBRID_TABLE_USAGE_HISTORY":
@@ -461,44 +473,47 @@ func hybridUsage(all []history.Aggregate) []usage {
 }
 
 // creditsPerHour are the credits of an hour of one cluster, by size.
-var creditsPerHour = map[string]float64{"X-Small": 1, "Small": 2, "Medium": 4, "Large": 8, "X-Large": 16, "2X-Large": 32, "3X-Large": 64, "4X-Large": 128, "5X-Large": 256, "6X-Large": 512}
+var creditsPerHour = map[string]float64{"X-Small": 1, "Small": 2, "Medium": 4, "Large": 8, "X-Large": 16,
+	"2X-Large": 32, "3X-Large": 64, "4X-Large": 128, "5X-Large": 256, "6X-Large": 512}
 
 // metering writes WAREHOUSE_METERING_HISTORY: the hours in which a warehouse
 // executed something, at the credits of one cluster for the minutes in which it did.
 func (p *parser) metering(arguments map[string]string) string {
 	store, now := p.t.host.History(), p.t.host.Now()
-	return fromRows(p, "metering", meteringColumns, func(ctx context.Context, conn *pgx.Conn) (func() (*usage, bool), error) {
-		given, err := evaluate(ctx, conn, arguments, map[string]string{"DATE_RANGE_START": "timestamptz", "DATE_RANGE_END": "timestamptz"})
-		if err != nil {
-			return nil, err
-		}
-		from, _ := given["DATE_RANGE_START"].(time.Time)
-		to, _ := given["DATE_RANGE_END"].(time.Time)
-		only, _ := given["WAREHOUSE_NAME"].(string)
-		type minute struct {
-			warehouse string
-			start     time.Time
-		}
-		busy := map[minute]string{}
-		for _, a := range store.Aggregates(from, to, now) {
-			if a.Warehouse != "" && a.Table != warehouse.None.String() && (only == "" || only == a.Warehouse) {
-				busy[minute{a.Warehouse, a.IntervalStart}] = a.WarehouseSize
+	return fromRows(p, "metering", meteringColumns,
+		func(ctx context.Context, conn *pgx.Conn) (func() (*usage, bool), error) {
+			given, err := evaluate(ctx, conn, arguments,
+				map[string]string{"DATE_RANGE_START": "timestamptz", "DATE_RANGE_END": "timestamptz"})
+			if err != nil {
+				return nil, err
 			}
-		}
-		hours := map[minute]float64{}
-		for m, size := range busy {
-			hours[minute{m.warehouse, m.start.Truncate(time.Hour)}] += creditsPerHour[size] / 60
-		}
-		var out []usage
-		for m, credits := range hours {
-			out = append(out, usage{start: m.start, warehouse: m.warehouse, credits: credits})
-		}
-		slices.SortFunc(out, func(a, b usage) int {
-			if c := a.start.Compare(b.start); c != 0 {
-				return c
+			from, _ := given["DATE_RANGE_START"].(time.Time)
+			to, _ := given["DATE_RANGE_END"].(time.Time)
+			only, _ := given["WAREHOUSE_NAME"].(string)
+			type minute struct {
+				warehouse string
+				start     time.Time
 			}
-			return strings.Compare(a.warehouse, b.warehouse)
+			busy := map[minute]string{}
+			for _, a := range store.Aggregates(from, to, now) {
+				if a.Warehouse != "" && a.Table != warehouse.None.String() && (only == "" || only == a.Warehouse) {
+					busy[minute{a.Warehouse, a.IntervalStart}] = a.WarehouseSize
+				}
+			}
+			hours := map[minute]float64{}
+			for m, size := range busy {
+				hours[minute{m.warehouse, m.start.Truncate(time.Hour)}] += creditsPerHour[size] / 60
+			}
+			var out []usage
+			for m, credits := range hours {
+				out = append(out, usage{start: m.start, warehouse: m.warehouse, credits: credits})
+			}
+			slices.SortFunc(out, func(a, b usage) int {
+				if c := a.start.Compare(b.start); c != 0 {
+					return c
+				}
+				return strings.Compare(a.warehouse, b.warehouse)
+			})
+			return each(out), nil
 		})
-		return each(out), nil
-	})
 }

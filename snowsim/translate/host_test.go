@@ -117,8 +117,10 @@ func newHost(t testing.TB) *host {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	h := &host{pool: pool, history: history.New(history.Options{Short: -1}), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), warehouses: map[string]warehouse.State{}}
-	_ = h.Create(warehouse.Spec{Name: "WH", Type: warehouse.TypeStandard, Size: "X-Small", MinClusters: 1, MaxClusters: 1, AutoResume: true, AutoSuspend: time.Minute,
+	h := &host{pool: pool, history: history.New(history.Options{Short: -1}),
+		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), warehouses: map[string]warehouse.State{}}
+	_ = h.Create(warehouse.Spec{Name: "WH", Type: warehouse.TypeStandard, Size: "X-Small", MinClusters: 1, MaxClusters: 1,
+		AutoResume: true, AutoSuspend: time.Minute,
 		MaxConcurrency: 8, ScalingPolicy: warehouse.PolicyStandard, Owner: "SYSADMIN"}, false)
 	return h
 }
@@ -143,8 +145,9 @@ func connect(t testing.TB, h *host, tr *Translator) *client {
 	if _, err := conn.Exec(t.Context(), "SET timezone = 'UTC'; SET search_path = "+SearchPath); err != nil {
 		t.Fatal(err)
 	}
-	return &client{t: t, host: h, tr: tr, conn: conn, session: plan.Session{ID: 7, User: "ANNA", Account: "SIM", Role: "SYSADMIN", Warehouse: "WH", Database: "LOADSTONE",
-		Schema: "PUBLIC", Parameters: map[string]string{"TIMEZONE": "UTC"}}}
+	return &client{t: t, host: h, tr: tr, conn: conn,
+		session: plan.Session{ID: 7, User: "ANNA", Account: "SIM", Role: "SYSADMIN", Warehouse: "WH", Database: "LOADSTONE",
+			Schema: "PUBLIC", Parameters: map[string]string{"TIMEZONE": "UTC"}}}
 }
 
 // bind makes a bind of a type; a nil value is NULL.
@@ -177,7 +180,8 @@ func (c *client) exec(sql string, binds ...plan.Bind) (*plan.Result, error) {
 		return nil, Error(err)
 	}
 	e := p.Effect
-	for _, pair := range []struct{ to, from *string }{{&c.session.Database, e.Database}, {&c.session.Schema, e.Schema}, {&c.session.Role, e.Role}, {&c.session.Warehouse, e.Warehouse}} {
+	for _, pair := range []struct{ to, from *string }{{&c.session.Database, e.Database}, {&c.session.Schema, e.Schema},
+		{&c.session.Role, e.Role}, {&c.session.Warehouse, e.Warehouse}} {
 		if pair.from != nil {
 			*pair.to = *pair.from
 		}

@@ -80,7 +80,8 @@ func display(identifier string) string {
 func checkIdentifier(identifier string) error {
 	if utf8.RuneCountInString(identifier) > maxIdentifier {
 		return plan.CompilationError("001003", "42000",
-			"Identifier '%s...' is too long: %d characters, and %d are allowed.", strings.ToValidUTF8(identifier[:32], ""), utf8.RuneCountInString(identifier), maxIdentifier)
+			"Identifier '%s...' is too long: %d characters, and %d are allowed.", strings.ToValidUTF8(identifier[:32], ""),
+			utf8.RuneCountInString(identifier), maxIdentifier)
 	}
 	return nil
 }

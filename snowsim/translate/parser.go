@@ -164,10 +164,10 @@ func (p *parser) nested(f func()) {
 // reserved are the words that name nothing unless quoted, and that end an
 // expression or a table when an alias could follow.
 var reserved = setOf("ALL ALTER AND ANY AS BETWEEN BY CASE CAST CHECK COLUMN CONNECT CONSTRAINT CREATE CROSS " +
-	"DELETE DISTINCT DROP ELSE EXCEPT EXISTS FETCH FOLLOWING FOR FROM FULL GRANT GROUP HAVING ILIKE IN INCREMENT INNER INSERT " +
-	"INTERSECT INTO IS JOIN LATERAL LEFT LIKE LIMIT MINUS NATURAL NOT NULL OF OFFSET ON OR ORDER QUALIFY REGEXP REVOKE RIGHT " +
-	"RLIKE ROW ROWS SAMPLE SELECT SET SOME START TABLE TABLESAMPLE THEN TO TRIGGER UNION UNIQUE UPDATE USING VALUES WHEN " +
-	"WHENEVER WHERE WINDOW WITH END PIVOT UNPIVOT MATCH_RECOGNIZE")
+	"DELETE DISTINCT DROP ELSE EXCEPT EXISTS FETCH FOLLOWING FOR FROM FULL GRANT GROUP HAVING ILIKE IN INCREMENT INNER " +
+	"INSERT INTERSECT INTO IS JOIN LATERAL LEFT LIKE LIMIT MINUS NATURAL NOT NULL OF OFFSET ON OR ORDER QUALIFY REGEXP " +
+	"REVOKE RIGHT RLIKE ROW ROWS SAMPLE SELECT SET SOME START TABLE TABLESAMPLE THEN TO TRIGGER UNION UNIQUE " +
+	"UPDATE USING VALUES WHEN WHENEVER WHERE WINDOW WITH END PIVOT UNPIVOT MATCH_RECOGNIZE")
 
 func setOf(words string) map[string]bool {
 	set := map[string]bool{}
@@ -239,17 +239,20 @@ func (p *parser) complete(parts []string) name {
 	switch len(parts) {
 	case 1:
 		if n.database == "" {
-			p.fail(&plan.Error{Code: "090105", State: "22000", Message: "Cannot perform operation. This session does not have a current database. " +
+			p.fail(&plan.Error{Code: "090105", State: "22000", Message: "Cannot perform operation. This session does not " +
+				"have a current database. " +
 				"Call 'USE DATABASE', or use a qualified name."})
 		}
 		if n.schema == "" {
-			p.fail(&plan.Error{Code: "090106", State: "22000", Message: "Cannot perform operation. This session does not have a current schema. " +
+			p.fail(&plan.Error{Code: "090106", State: "22000", Message: "Cannot perform operation. This session does not " +
+				"have a current schema. " +
 				"Call 'USE SCHEMA', or use a qualified name."})
 		}
 	case 2:
 		n.schema = parts[0]
 		if n.database == "" {
-			p.fail(&plan.Error{Code: "090105", State: "22000", Message: "Cannot perform operation. This session does not have a current database. " +
+			p.fail(&plan.Error{Code: "090105", State: "22000", Message: "Cannot perform operation. This session does not " +
+				"have a current database. " +
 				"Call 'USE DATABASE', or use a qualified name."})
 		}
 	case 3:

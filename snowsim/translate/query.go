@@ -267,7 +267,8 @@ func (p *parser) qualified(head string, items []item, all []string, rest, condit
 			names = append(names, quote(short(c.Name)))
 		}
 	}
-	return "SELECT " + strings.Join(names, ", ") + " FROM (" + head + strings.Join(all, ", ") + ", " + condition + " AS " + keep + rest + ") AS " +
+	return "SELECT " + strings.Join(names, ", ") + " FROM (" + head + strings.Join(all, ", ") + ", " + condition + " AS " +
+		keep + rest + ") AS " +
 		quote(p.fresh("qualified")) + " WHERE " + keep
 }
 

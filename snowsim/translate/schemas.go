@@ -54,7 +54,8 @@ func (p *parser) createSchema(replace bool) *plan.Plan {
 	if ok, err := p.t.catalog.hasSchema(p.ctx, n.database, ""); err != nil {
 		p.fail(err)
 	} else if !ok {
-		p.fail(plan.CompilationError("002003", "02000", "Database '%s' does not exist or not authorized.", display(n.database)))
+		p.fail(plan.CompilationError("002003", "02000", "Database '%s' does not exist or not authorized.",
+			display(n.database)))
 	}
 	if !p.may("CREATE SCHEMA", databaseObject(n.database)) {
 		p.fail(insufficient("database", display(n.database)))
@@ -135,12 +136,14 @@ func createSchema(database, schema string, now time.Time, owner, comment string)
 		panic(err)
 	}
 	quotedName := quote(schemaName(database, schema))
-	return []string{"CREATE SCHEMA IF NOT EXISTS " + quotedName, "COMMENT ON SCHEMA " + quotedName + " IS " + literal(string(entry))}
+	return []string{"CREATE SCHEMA IF NOT EXISTS " + quotedName,
+		"COMMENT ON SCHEMA " + quotedName + " IS " + literal(string(entry))}
 }
 
 // dropSchemas drops a schema, or all of a database.
 func (t *Translator) dropSchemas(ctx context.Context, conn *pgx.Conn, n name) error {
-	rows, err := conn.Query(ctx, "SELECT pg_schema FROM snowsim.schemas WHERE database = $1 AND ($2 = '' OR schema = $2)", n.database, n.schema)
+	rows, err := conn.Query(ctx, "SELECT pg_schema FROM snowsim.schemas WHERE database = $1 AND ($2 = '' OR schema = $2)",
+		n.database, n.schema)
 	if err != nil {
 		return Error(err)
 	}
@@ -175,7 +178,8 @@ func (p *parser) drop() *plan.Plan {
 		if _, ok := p.t.host.Warehouses().Get(warehouseName); !ok && ifExists {
 			return gone(warehouseName)
 		}
-		return p.onWarehouse(warehouseName, "OWNERSHIP", warehouseName+" successfully dropped.", func(w plan.Warehouses) error { return w.Drop(warehouseName) })
+		return p.onWarehouse(warehouseName, "OWNERSHIP", warehouseName+" successfully dropped.",
+			func(w plan.Warehouses) error { return w.Drop(warehouseName) })
 	case "ROLE":
 		return p.dropRole(ifExists)
 	case "INDEX":
@@ -197,9 +201,11 @@ func (p *parser) drop() *plan.Plan {
 		} else if !ok && ifExists {
 			return gone(object)
 		} else if !ok {
-			p.fail(plan.CompilationError("002003", "02000", "%s '%s' does not exist or not authorized.", kind[:1]+strings.ToLower(kind[1:]), display(object)))
+			p.fail(plan.CompilationError("002003", "02000", "%s '%s' does not exist or not authorized.",
+				kind[:1]+strings.ToLower(kind[1:]), display(object)))
 		}
-		return p.ddl(object+" successfully dropped.", func(ctx context.Context, conn *pgx.Conn) error { return p.t.dropSchemas(ctx, conn, n) })
+		return p.ddl(object+" successfully dropped.",
+			func(ctx context.Context, conn *pgx.Conn) error { return p.t.dropSchemas(ctx, conn, n) })
 	}
 	n := p.name()
 	_ = p.accept("CASCADE") || p.accept("RESTRICT")
@@ -267,11 +273,13 @@ func (p *parser) comment() *plan.Plan {
 				changed.Columns[i].Comment = text
 			}
 		}
-		return p.ddl("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error { return p.t.changeTable(ctx, conn, &changed) })
+		return p.ddl("Statement executed successfully.",
+			func(ctx context.Context, conn *pgx.Conn) error { return p.t.changeTable(ctx, conn, &changed) })
 	}
 	p.expect("TABLE")
 	changed := *p.resolve(p.name(), "OWNERSHIP")
 	p.expect("IS")
 	changed.Comment = p.constant()
-	return p.ddl("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error { return p.t.changeTable(ctx, conn, &changed) })
+	return p.ddl("Statement executed successfully.",
+		func(ctx context.Context, conn *pgx.Conn) error { return p.t.changeTable(ctx, conn, &changed) })
 }

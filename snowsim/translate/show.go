@@ -76,11 +76,13 @@ func (p *parser) show() *plan.Plan {
 		return p.showRoles()
 	case p.accept("GRANTS"):
 		return p.showGrants()
-	case p.accept("VARIABLES"), p.accept("TRANSACTIONS"), p.accept("LOCKS"), p.accept("VIEWS"), p.accept("STAGES"), p.accept("SEQUENCES"):
+	case p.accept("VARIABLES"), p.accept("TRANSACTIONS"), p.accept("LOCKS"), p.accept("VIEWS"), p.accept("STAGES"),
+		p.accept("SEQUENCES"):
 		p.i = len(p.tokens) - 1
 		return p.shown(&plan.Result{Columns: []plan.Column{plan.TimestampLTZ("created_on"), plan.Text("name")}})
 	}
-	for _, k := range []string{"HYBRID TABLES", "INTERACTIVE TABLES", "TABLES", "OBJECTS", "COLUMNS", "PRIMARY KEYS", "UNIQUE KEYS", "IMPORTED KEYS", "INDEXES", "DATABASES", "SCHEMAS"} {
+	for _, k := range []string{"HYBRID TABLES", "INTERACTIVE TABLES", "TABLES", "OBJECTS", "COLUMNS", "PRIMARY KEYS",
+		"UNIQUE KEYS", "IMPORTED KEYS", "INDEXES", "DATABASES", "SCHEMAS"} {
 		if p.accept(strings.Fields(k)...) {
 			kind = k
 			break
@@ -247,11 +249,16 @@ func like(pattern, s string) bool {
 }
 
 // warehouseColumns are those of SHOW WAREHOUSES.
-var warehouseColumns = []plan.Column{plan.Text("name"), plan.Text("state"), plan.Text("type"), plan.Text("size"), plan.Number("min_cluster_count"), plan.Number("max_cluster_count"),
-	plan.Number("started_clusters"), plan.Number("running"), plan.Number("queued"), plan.Text("is_default"), plan.Text("is_current"), plan.Number("auto_suspend"), plan.Text("auto_resume"),
-	plan.Text("available"), plan.Text("provisioning"), plan.Text("quiescing"), plan.Text("other"), plan.TimestampLTZ("created_on"), plan.TimestampLTZ("resumed_on"), plan.TimestampLTZ("updated_on"),
-	plan.Text("owner"), plan.Text("comment"), plan.Text("enable_query_acceleration"), plan.Number("query_acceleration_max_scale_factor"), plan.Text("resource_monitor"), plan.Text("actives"),
-	plan.Text("pendings"), plan.Text("failed"), plan.Text("suspended"), plan.Text("uuid"), plan.Text("scaling_policy"), plan.Text("budget"), plan.Text("owner_role_type"), plan.Text("resource_constraint"),
+var warehouseColumns = []plan.Column{plan.Text("name"), plan.Text("state"), plan.Text("type"), plan.Text("size"),
+	plan.Number("min_cluster_count"), plan.Number("max_cluster_count"),
+	plan.Number("started_clusters"), plan.Number("running"), plan.Number("queued"), plan.Text("is_default"),
+	plan.Text("is_current"), plan.Number("auto_suspend"), plan.Text("auto_resume"),
+	plan.Text("available"), plan.Text("provisioning"), plan.Text("quiescing"), plan.Text("other"),
+	plan.TimestampLTZ("created_on"), plan.TimestampLTZ("resumed_on"), plan.TimestampLTZ("updated_on"),
+	plan.Text("owner"), plan.Text("comment"), plan.Text("enable_query_acceleration"),
+	plan.Number("query_acceleration_max_scale_factor"), plan.Text("resource_monitor"), plan.Text("actives"),
+	plan.Text("pendings"), plan.Text("failed"), plan.Text("suspended"), plan.Text("uuid"), plan.Text("scaling_policy"),
+	plan.Text("budget"), plan.Text("owner_role_type"), plan.Text("resource_constraint"),
 	plan.Text("generation"), plan.Text("fallback_warehouse"), plan.Text("tables")}
 
 // showWarehouses reads SHOW WAREHOUSES [LIKE …].
@@ -261,7 +268,8 @@ func (p *parser) showWarehouses() *plan.Plan {
 	return &plan.Plan{Type: plan.Show, Local: func(context.Context) (*plan.Result, error) {
 		r := &plan.Result{Columns: warehouseColumns}
 		for _, w := range p.t.host.Warehouses().List() {
-			if s.hasLike && !like(s.like, w.Name) || !strings.HasPrefix(w.Name, s.startsWith) || int64(len(r.Rows)) >= s.limit || !p.t.visible(session, w) {
+			if s.hasLike && !like(s.like, w.Name) || !strings.HasPrefix(w.Name, s.startsWith) || int64(len(r.Rows)) >= s.limit ||
+				!p.t.visible(session, w) {
 				continue
 			}
 			r.Rows = append(r.Rows, warehouseRow(w, current))
@@ -314,10 +322,14 @@ func warehouseRow(w warehouse.State, current string) []any {
 	if w.Type == warehouse.TypeInteractive {
 		tables = strings.Join(w.Tables, ", ")
 	}
-	return []any{w.Name, string(w.Status), w.Type, w.Size, int64(w.MinClusters), int64(w.MaxClusters), int64(w.StartedClusters), int64(w.Running), int64(w.Queued), "N", yes(w.Name == current),
-		autoSuspend, strconv.FormatBool(w.AutoResume), percent(w.Status == warehouse.Started), percent(w.Status == warehouse.Starting || w.Status == warehouse.Resuming),
-		percent(w.Status == warehouse.Suspending), "", at(w.CreatedOn), at(w.ResumedOn), at(w.UpdatedOn), w.Owner, w.Comment, "false", int64(8), "null",
-		strconv.Itoa(w.StartedClusters), "0", "0", strconv.Itoa(suspended), "0", w.ScalingPolicy, nil, "ROLE", nil, generation, fallback, tables}
+	return []any{w.Name, string(w.Status), w.Type, w.Size, int64(w.MinClusters), int64(w.MaxClusters),
+		int64(w.StartedClusters), int64(w.Running), int64(w.Queued), "N", yes(w.Name == current),
+		autoSuspend, strconv.FormatBool(w.AutoResume), percent(w.Status == warehouse.Started),
+		percent(w.Status == warehouse.Starting || w.Status == warehouse.Resuming),
+		percent(w.Status == warehouse.Suspending), "", at(w.CreatedOn), at(w.ResumedOn), at(w.UpdatedOn), w.Owner, w.Comment,
+		"false", int64(8), "null",
+		strconv.Itoa(w.StartedClusters), "0", "0", strconv.Itoa(suspended), "0", w.ScalingPolicy, nil, "ROLE", nil,
+		generation, fallback, tables}
 }
 
 // allRoles are the roles that exist, sorted.
@@ -335,7 +347,8 @@ func (t *Translator) allRoles() []string {
 func (p *parser) showRoles() *plan.Plan {
 	s := p.showScope("DATABASES")
 	return &plan.Plan{Type: plan.Show, Local: func(context.Context) (*plan.Result, error) {
-		r := &plan.Result{Columns: []plan.Column{plan.TimestampLTZ("created_on"), plan.Text("name"), plan.Text("is_default"), plan.Text("is_current"), plan.Text("is_inherited"), plan.Text("comment")}}
+		r := &plan.Result{Columns: []plan.Column{plan.TimestampLTZ("created_on"), plan.Text("name"), plan.Text("is_default"),
+			plan.Text("is_current"), plan.Text("is_inherited"), plan.Text("comment")}}
 		for _, role := range p.t.allRoles() {
 			if !s.hasLike || like(s.like, role) {
 				current := "N"
@@ -383,7 +396,8 @@ func (p *parser) showParameters() *plan.Plan {
 			p.unexpected()
 		}
 	}
-	r := &plan.Result{Columns: []plan.Column{plan.Text("key"), plan.Text("value"), plan.Text("default"), plan.Text("level"), plan.Text("description"), plan.Text("type")}}
+	r := &plan.Result{Columns: []plan.Column{plan.Text("key"), plan.Text("value"), plan.Text("default"),
+		plan.Text("level"), plan.Text("description"), plan.Text("type")}}
 	for _, one := range parameters {
 		if hasLike && !like(pattern, one.key) {
 			continue
@@ -407,7 +421,8 @@ func (p *parser) describeStatement() *plan.Plan {
 			p.fail(plan.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.", display(n)))
 		}
 		w, _ := p.t.host.Warehouses().Get(n)
-		made := p.shown(&plan.Result{Columns: []plan.Column{plan.TimestampLTZ("created_on"), plan.Text("name"), plan.Text("kind")}, Rows: [][]any{{w.CreatedOn, w.Name, "WAREHOUSE"}}})
+		made := p.shown(&plan.Result{Columns: []plan.Column{plan.TimestampLTZ("created_on"), plan.Text("name"),
+			plan.Text("kind")}, Rows: [][]any{{w.CreatedOn, w.Name, "WAREHOUSE"}}})
 		made.Type = plan.Describe
 		return made
 	}
@@ -419,7 +434,8 @@ func (p *parser) describeStatement() *plan.Plan {
 		p.next()
 	}
 	r := &plan.Result{}
-	for _, c := range []string{"name", "type", "kind", "null?", "default", "primary key", "unique key", "check", "expression", "comment", "policy name", "privacy domain"} {
+	for _, c := range []string{"name", "type", "kind", "null?", "default", "primary key", "unique key", "check",
+		"expression", "comment", "policy name", "privacy domain"} {
 		r.Columns = append(r.Columns, plan.Text(c))
 	}
 	yes := map[bool]string{true: "Y", false: "N"}
@@ -429,15 +445,20 @@ func (p *parser) describeStatement() *plan.Plan {
 			byDefault = c.Default
 		}
 		if c.Identity {
-			byDefault = "IDENTITY START " + strconv.FormatInt(c.Start, 10) + " INCREMENT " + strconv.FormatInt(c.Increment, 10) + " NOORDER"
+			byDefault = "IDENTITY START " + strconv.FormatInt(c.Start, 10) + " INCREMENT " + strconv.FormatInt(c.Increment, 10) +
+				" NOORDER"
 		}
 		if c.Comment != "" {
 			comment = c.Comment
 		}
 		in := func(kind string) bool {
-			return slices.ContainsFunc(t.Keys, func(k keyMeta) bool { return k.Kind == kind && slices.Contains(k.Columns, c.Name) })
+			return slices.ContainsFunc(t.Keys, func(k keyMeta) bool {
+				return k.Kind == kind &&
+					slices.Contains(k.Columns, c.Name)
+			})
 		}
-		r.Rows = append(r.Rows, []any{c.Name, c.typeName(), "COLUMN", yes[c.Nullable], byDefault, yes[in("PRIMARY KEY")], yes[in("UNIQUE")], nil, nil, comment, nil, nil})
+		r.Rows = append(r.Rows, []any{c.Name, c.typeName(), "COLUMN", yes[c.Nullable], byDefault, yes[in("PRIMARY KEY")],
+			yes[in("UNIQUE")], nil, nil, comment, nil, nil})
 	}
 	made := p.shown(r)
 	made.Type = plan.Describe

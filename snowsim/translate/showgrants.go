@@ -26,8 +26,9 @@ const withheld = "SNOWSIM"
 var privilegesOf = map[string][]string{
 	"TABLE":     {"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES"},
 	"WAREHOUSE": {"USAGE", "MONITOR", "OPERATE", "MODIFY", "MANAGE ATTACHED TABLES"},
-	"SCHEMA":    {"USAGE", "MONITOR", "MODIFY", "CREATE TABLE", "CREATE HYBRID TABLE", "CREATE INTERACTIVE TABLE", "CREATE VIEW", "ADD SEARCH OPTIMIZATION"},
-	"DATABASE":  {"USAGE", "MONITOR", "MODIFY", "CREATE SCHEMA"},
+	"SCHEMA": {"USAGE", "MONITOR", "MODIFY", "CREATE TABLE", "CREATE HYBRID TABLE", "CREATE INTERACTIVE TABLE",
+		"CREATE VIEW", "ADD SEARCH OPTIMIZATION"},
+	"DATABASE": {"USAGE", "MONITOR", "MODIFY", "CREATE SCHEMA"},
 }
 
 // shownGrant is a row of SHOW GRANTS.
@@ -84,7 +85,8 @@ func (p *parser) showValues(columns string, rows []string) *plan.Plan {
 		rows = []string{"NULL::timestamptz" + strings.Repeat(", NULL::text", strings.Count(columns, ","))}
 		where = " WHERE false"
 	}
-	return &plan.Plan{Type: plan.Show, SQL: "SELECT * FROM (VALUES (" + strings.Join(rows, "), (") + ")) AS listing (" + columns + ")" + where, Describe: p.t.describe}
+	return &plan.Plan{Type: plan.Show, SQL: "SELECT * FROM (VALUES (" + strings.Join(rows, "), (") + ")) AS listing (" +
+		columns + ")" + where, Describe: p.t.describe}
 }
 
 // shownObject reads the object of SHOW GRANTS ON.
@@ -216,11 +218,13 @@ func (p *parser) grantsTo(role string, hierarchy bool) []shownGrant {
 			}
 		}
 	}
-	owned, err := p.t.host.Postgres().Query(p.ctx, "SELECT owner, database_name, schema_name, table_name FROM snowsim.tables")
+	owned, err := p.t.host.Postgres().Query(p.ctx,
+		"SELECT owner, database_name, schema_name, table_name FROM snowsim.tables")
 	if err != nil {
 		p.fail(err)
 	}
-	tables, err := pgx.CollectRows(owned, func(row pgx.CollectableRow) (r [4]string, err error) { return r, row.Scan(&r[0], &r[1], &r[2], &r[3]) })
+	tables, err := pgx.CollectRows(owned,
+		func(row pgx.CollectableRow) (r [4]string, err error) { return r, row.Scan(&r[0], &r[1], &r[2], &r[3]) })
 	if err != nil {
 		p.fail(err)
 	}
@@ -265,7 +269,8 @@ func (p *parser) unseen(database, schema, object string) string {
 	if all {
 		return ""
 	}
-	rows, err := p.t.host.Postgres().Query(p.ctx, "SELECT owner, database_name, schema_name, table_name FROM snowsim.tables")
+	rows, err := p.t.host.Postgres().Query(p.ctx,
+		"SELECT owner, database_name, schema_name, table_name FROM snowsim.tables")
 	if err != nil {
 		p.fail(err)
 	}

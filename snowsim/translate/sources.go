@@ -11,7 +11,8 @@ import (
 )
 
 // informationSchema are the views that a database has.
-var informationSchema = setOf("DATABASES SCHEMATA TABLES HYBRID_TABLES COLUMNS TABLE_CONSTRAINTS KEY_COLUMN_USAGE INDEXES INDEX_COLUMNS")
+var informationSchema = setOf("DATABASES SCHEMATA TABLES HYBRID_TABLES COLUMNS TABLE_CONSTRAINTS KEY_COLUMN_USAGE " +
+	"INDEXES INDEX_COLUMNS")
 
 // systemView writes INFORMATION_SCHEMA.… and SNOWFLAKE.ACCOUNT_USAGE.….
 func (p *parser) systemView(parts []string) (sql string, ok bool) {
@@ -135,7 +136,8 @@ func (p *parser) resultScan() (sql string) {
 	found, ok := p.t.scans[id]
 	p.t.scansMu.Unlock()
 	if !ok || found.session != p.session.ID {
-		p.fail(&plan.Error{Code: "000709", State: "02000", Message: "Statement " + id + " not found, or its result is not one of SHOW or DESCRIBE."})
+		p.fail(&plan.Error{Code: "000709", State: "02000", Message: "Statement " + id + " not found, or its result is not " +
+			"one of SHOW or DESCRIBE."})
 	}
 	if found.made.Local == nil {
 		return "(" + found.made.SQL + ")"
@@ -146,11 +148,13 @@ func (p *parser) resultScan() (sql string) {
 	}
 	all := make([]historyColumn[[]any], len(r.Columns))
 	for i, c := range r.Columns {
-		to := map[string]string{"fixed": "numeric(38,0)", "timestamp_ltz": "timestamptz(3)", "boolean": "boolean", "real": "double precision"}[c.Type]
+		to := map[string]string{"fixed": "numeric(38,0)", "timestamp_ltz": "timestamptz(3)", "boolean": "boolean",
+			"real": "double precision"}[c.Type]
 		if to == "" {
 			to = "text"
 		}
 		all[i] = historyColumn[[]any]{c.Name, to, func(row *[]any) any { return (*row)[i] }}
 	}
-	return fromRows(p, "result", all, func(context.Context, *pgx.Conn) (func() (*[]any, bool), error) { return each(r.Rows), nil })
+	return fromRows(p, "result", all,
+		func(context.Context, *pgx.Conn) (func() (*[]any, bool), error) { return each(r.Rows), nil })
 }

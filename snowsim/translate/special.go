@@ -32,13 +32,17 @@ func specialFunctions() map[string]writer {
 	for _, f := range []string{"DATEDIFF", "TIMEDIFF", "TIMESTAMPDIFF"} {
 		special[f] = dateDiff
 	}
-	for function, name := range map[string]string{"TO_NUMBER": "NUMBER", "TO_DECIMAL": "NUMBER", "TO_NUMERIC": "NUMBER", "TO_DOUBLE": "FLOAT",
-		"TO_BOOLEAN": "BOOLEAN", "TO_DATE": "DATE", "DATE": "DATE", "TO_TIME": "TIME", "TIME": "TIME", "TO_TIMESTAMP": "TIMESTAMP_NTZ",
-		"TO_TIMESTAMP_NTZ": "TIMESTAMP_NTZ", "TO_TIMESTAMP_LTZ": "TIMESTAMP_LTZ", "TO_TIMESTAMP_TZ": "TIMESTAMP_TZ", "TO_BINARY": "BINARY"} {
+	for function, name := range map[string]string{"TO_NUMBER": "NUMBER", "TO_DECIMAL": "NUMBER", "TO_NUMERIC": "NUMBER",
+		"TO_DOUBLE":  "FLOAT",
+		"TO_BOOLEAN": "BOOLEAN", "TO_DATE": "DATE", "DATE": "DATE", "TO_TIME": "TIME", "TIME": "TIME",
+		"TO_TIMESTAMP":     "TIMESTAMP_NTZ",
+		"TO_TIMESTAMP_NTZ": "TIMESTAMP_NTZ", "TO_TIMESTAMP_LTZ": "TIMESTAMP_LTZ", "TO_TIMESTAMP_TZ": "TIMESTAMP_TZ",
+		"TO_BINARY": "BINARY"} {
 		special[function] = convert(name, false)
 		special["TRY_"+function] = convert(name, true)
 	}
-	for _, f := range []string{"CURRENT_TIMESTAMP", "SYSTIMESTAMP", "GETDATE", "LOCALTIMESTAMP", "SYSDATE", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIME"} {
+	for _, f := range []string{"CURRENT_TIMESTAMP", "SYSTIMESTAMP", "GETDATE", "LOCALTIMESTAMP", "SYSDATE", "CURRENT_DATE",
+		"CURRENT_TIME", "LOCALTIME"} {
 		special[f] = clock
 	}
 	for f := range sessionFunctions {
@@ -50,15 +54,24 @@ func specialFunctions() map[string]writer {
 // sessionFunctions tell of the session; nil is NULL.
 var sessionFunctions = map[string]func(p *parser) any{
 	"CURRENT_VERSION": func(*parser) any { return Version }, "CURRENT_CLIENT": func(*parser) any { return "snowsim" },
-	"CURRENT_ACCOUNT": func(p *parser) any { return orNull(p.session.Account) }, "CURRENT_ACCOUNT_NAME": func(p *parser) any { return orNull(p.session.Account) },
-	"CURRENT_ORGANIZATION_NAME": func(*parser) any { return "SNOWSIM" }, "CURRENT_REGION": func(p *parser) any { return p.t.account.region() },
-	"CURRENT_USER": func(p *parser) any { return orNull(p.session.User) }, "CURRENT_ROLE": func(p *parser) any { return orNull(p.session.Role) },
-	"CURRENT_ROLE_TYPE": func(*parser) any { return "ROLE" }, "CURRENT_SECONDARY_ROLES": func(p *parser) any { return p.currentSecondaryRoles() },
-	"CURRENT_AVAILABLE_ROLES": func(p *parser) any { return jsonStrings(p.t.allRoles()) },
-	"CURRENT_DATABASE":        func(p *parser) any { return orNull(p.session.Database) }, "CURRENT_SCHEMA": func(p *parser) any { return orNull(p.session.Schema) },
-	"CURRENT_SCHEMAS":   func(p *parser) any { return jsonStrings([]string{p.session.Database + "." + p.session.Schema}) },
-	"CURRENT_WAREHOUSE": func(p *parser) any { return orNull(p.session.Warehouse) }, "CURRENT_SESSION": func(p *parser) any { return strconv.FormatInt(p.session.ID, 10) },
-	"CURRENT_STATEMENT": func(p *parser) any { return p.src }, "CURRENT_IP_ADDRESS": func(*parser) any { return "127.0.0.1" },
+	"CURRENT_ACCOUNT":           func(p *parser) any { return orNull(p.session.Account) },
+	"CURRENT_ACCOUNT_NAME":      func(p *parser) any { return orNull(p.session.Account) },
+	"CURRENT_ORGANIZATION_NAME": func(*parser) any { return "SNOWSIM" },
+	"CURRENT_REGION":            func(p *parser) any { return p.t.account.region() },
+	"CURRENT_USER":              func(p *parser) any { return orNull(p.session.User) },
+	"CURRENT_ROLE":              func(p *parser) any { return orNull(p.session.Role) },
+	"CURRENT_ROLE_TYPE":         func(*parser) any { return "ROLE" },
+	"CURRENT_SECONDARY_ROLES":   func(p *parser) any { return p.currentSecondaryRoles() },
+	"CURRENT_AVAILABLE_ROLES":   func(p *parser) any { return jsonStrings(p.t.allRoles()) },
+	"CURRENT_DATABASE":          func(p *parser) any { return orNull(p.session.Database) },
+	"CURRENT_SCHEMA":            func(p *parser) any { return orNull(p.session.Schema) },
+	"CURRENT_SCHEMAS": func(p *parser) any {
+		return jsonStrings([]string{p.session.Database + "." + p.session.Schema})
+	},
+	"CURRENT_WAREHOUSE":  func(p *parser) any { return orNull(p.session.Warehouse) },
+	"CURRENT_SESSION":    func(p *parser) any { return strconv.FormatInt(p.session.ID, 10) },
+	"CURRENT_STATEMENT":  func(p *parser) any { return p.src },
+	"CURRENT_IP_ADDRESS": func(*parser) any { return "127.0.0.1" },
 	"CURRENT_TRANSACTION": func(p *parser) any {
 		if p.session.Transaction {
 			return strconv.FormatInt(p.session.ID, 10)
@@ -130,7 +143,8 @@ func lastQueryID(p *parser, _ string, _ *arguments) expr {
 // clock writes the account's time, which is not Postgres's, as a constant.
 func clock(p *parser, function string, _ *arguments) expr {
 	if p.inDefault {
-		return expr{sql: map[string]string{"SYSDATE": "(clock_timestamp() AT TIME ZONE 'UTC')", "CURRENT_DATE": "clock_timestamp()::date",
+		return expr{sql: map[string]string{"SYSDATE": "(clock_timestamp() AT TIME ZONE 'UTC')",
+			"CURRENT_DATE": "clock_timestamp()::date",
 			"CURRENT_TIME": "clock_timestamp()::time", "LOCALTIME": "clock_timestamp()::time"}[function]}.or("clock_timestamp()")
 	}
 	p.volatile = true
@@ -175,7 +189,8 @@ func isInteger(e expr) bool {
 }
 
 func normal(p *parser, _ string, a *arguments) expr {
-	return expr{sql: "snowsim.normal((" + p.argument(a, 0).sql + ")::float8, (" + p.argument(a, 1).sql + ")::float8, (" + p.argument(a, 2).sql + ")::bigint)"}
+	return expr{sql: "snowsim.normal((" + p.argument(a, 0).sql + ")::float8, (" + p.argument(a, 1).sql + ")::float8, (" +
+		p.argument(a, 2).sql + ")::bigint)"}
 }
 
 func randstr(p *parser, _ string, a *arguments) expr {
@@ -248,8 +263,10 @@ func dateOperand(e expr) string {
 }
 
 // intervals are the parts that DATEADD adds, as intervals.
-var intervals = map[string]string{"year": "1 year", "quarter": "3 months", "month": "1 month", "week": "7 days", "weekiso": "7 days", "day": "1 day",
-	"dow": "1 day", "doy": "1 day", "hour": "1 hour", "minute": "1 minute", "second": "1 second", "millisecond": "1 millisecond",
+var intervals = map[string]string{"year": "1 year", "quarter": "3 months", "month": "1 month", "week": "7 days",
+	"weekiso": "7 days", "day": "1 day",
+	"dow": "1 day", "doy": "1 day", "hour": "1 hour", "minute": "1 minute", "second": "1 second",
+	"millisecond": "1 millisecond",
 	"microsecond": "1 microsecond", "nanosecond": ""}
 
 func dateAdd(p *parser, _ string, a *arguments) expr {
@@ -286,7 +303,8 @@ func (p *parser) untyped(e expr) bool {
 
 func dateDiff(p *parser, _ string, a *arguments) expr {
 	part := p.argument(a, 0)
-	return expr{sql: "snowsim.datediff(" + part.sql + ", " + dateOperandOf(p, p.argument(a, 1)) + "::timestamp, " + dateOperandOf(p, p.argument(a, 2)) + "::timestamp)"}
+	return expr{sql: "snowsim.datediff(" + part.sql + ", " + dateOperandOf(p, p.argument(a, 1)) + "::timestamp, " +
+		dateOperandOf(p, p.argument(a, 2)) + "::timestamp)"}
 }
 
 func dateTrunc(p *parser, _ string, a *arguments) expr {
@@ -330,15 +348,19 @@ func (p *parser) format(e expr) string {
 	return literal(formats.Replace(strings.ToUpper(e.text)))
 }
 
-var formats = strings.NewReplacer("FF3", "MS", "FF6", "US", "FF9", "US", "FF", "US", "AUTO", "YYYY-MM-DD HH24:MI:SS", "TZHTZM", "TZHTZM",
+var formats = strings.NewReplacer("FF3", "MS", "FF6", "US", "FF9", "US", "FF", "US", "AUTO", "YYYY-MM-DD HH24:MI:SS",
+	"TZHTZM", "TZHTZM",
 	"TZH:TZM", "TZH:TZM", "HH24", "HH24", "MON", "Mon", "DY", "Dy", "\"T\"", "\"T\"")
 
 // convert writes TO_… and TRY_TO_… functions.
 func convert(to string, try bool) writer {
 	return func(p *parser, function string, a *arguments) expr {
 		x := p.argument(a, 0)
-		target := dataType{name: to, postgres: map[string]string{"NUMBER": "numeric", "FLOAT": "double precision", "BOOLEAN": "boolean", "DATE": "date",
-			"TIME": "time", "TIMESTAMP_NTZ": "timestamp", "TIMESTAMP_LTZ": "timestamptz", "TIMESTAMP_TZ": "snowsim.timestamp_tz", "BINARY": "bytea"}[to]}
+		target := dataType{name: to,
+			postgres: map[string]string{"NUMBER": "numeric", "FLOAT": "double precision", "BOOLEAN": "boolean", "DATE": "date",
+				"TIME": "time", "TIMESTAMP_NTZ": "timestamp", "TIMESTAMP_LTZ": "timestamptz",
+				"TIMESTAMP_TZ": "snowsim.timestamp_tz",
+				"BINARY":       "bytea"}[to]}
 		rest := a.list[1:]
 		if to == "NUMBER" {
 			precision, scale := "38", "0"

@@ -62,10 +62,12 @@ func (t *table) renaming(from, to name) []string {
 	}
 	in := quote(schemaName(from.database, from.schema)) + "."
 	for _, part := range parts {
-		statements = append(statements, "ALTER INDEX IF EXISTS "+in+quote(short(from.object+"~"+part))+" RENAME TO "+quote(short(to.object+"~"+part)))
+		statements = append(statements, "ALTER INDEX IF EXISTS "+in+quote(short(from.object+"~"+part))+" RENAME TO "+
+			quote(short(to.object+"~"+part)))
 	}
 	for _, c := range t.Columns {
-		statements = append(statements, "ALTER SEQUENCE IF EXISTS "+in+quote(short(from.object+"~"+c.Name+"~seq"))+" RENAME TO "+quote(short(to.object+"~"+c.Name+"~seq")))
+		statements = append(statements, "ALTER SEQUENCE IF EXISTS "+in+quote(short(from.object+"~"+c.Name+"~seq"))+
+			" RENAME TO "+quote(short(to.object+"~"+c.Name+"~seq")))
 	}
 	return statements
 }

@@ -65,7 +65,8 @@ func ParseDenied(text string) (Denied, error) {
 	if m == nil {
 		return Denied{}, fmt.Errorf("%q is not PRIVILEGE [ON object] [FROM role]", text)
 	}
-	d := Denied{Role: strings.ToUpper(m[3]), Privilege: strings.ToUpper(strings.Join(strings.Fields(m[1]), " ")), Object: strings.ToUpper(m[2])}
+	d := Denied{Role: strings.ToUpper(m[3]), Privilege: strings.ToUpper(strings.Join(strings.Fields(m[1]), " ")),
+		Object: strings.ToUpper(m[2])}
 	for _, known := range privilegesOf {
 		if slices.Contains(known, d.Privilege) {
 			return d, nil
@@ -105,7 +106,8 @@ func New(ctx context.Context, host plan.Host, options ...Options) (*Translator, 
 		denied = append(denied, o.Denied...)
 		account = o.Account
 	}
-	t := &Translator{account: account, host: host, catalog: newCatalog(host.Postgres()), special: specialFunctions(), grants: newGrants(denied)}
+	t := &Translator{account: account, host: host, catalog: newCatalog(host.Postgres()), special: specialFunctions(),
+		grants: newGrants(denied)}
 	database, schema := host.Database()
 	err := pgx.BeginFunc(ctx, host.Postgres(), func(tx pgx.Tx) error {
 		// Two stand-ins on one database install one after the other.
@@ -139,7 +141,8 @@ func New(ctx context.Context, host plan.Host, options ...Options) (*Translator, 
 	if err := t.loadNames(ctx); err != nil {
 		return nil, err
 	}
-	if err := host.Postgres().QueryRow(ctx, "SELECT 'snowsim.timestamp_tz'::regtype::oid").Scan(&t.timestampTZ); err != nil {
+	if err := host.Postgres().QueryRow(ctx, "SELECT 'snowsim.timestamp_tz'::regtype::oid").
+		Scan(&t.timestampTZ); err != nil {
 		return nil, fmt.Errorf("reading the stand-in's types: %w", err)
 	}
 	return t, t.grants.load(ctx, host.Postgres())
@@ -165,7 +168,8 @@ func (t *Translator) display(postgres string) string {
 
 // loadNames reads the identifiers that Postgres cut short in an earlier life.
 func (t *Translator) loadNames(ctx context.Context) error {
-	rows, err := t.host.Postgres().Query(ctx, "SELECT table_name FROM snowsim.tables UNION SELECT column_name FROM snowsim.columns")
+	rows, err := t.host.Postgres().Query(ctx,
+		"SELECT table_name FROM snowsim.tables UNION SELECT column_name FROM snowsim.columns")
 	if err != nil {
 		return fmt.Errorf("reading the stand-in's catalog: %w", err)
 	}

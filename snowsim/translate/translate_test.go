@@ -18,17 +18,24 @@ import (
 
 func TestBinds(t *testing.T) {
 	c := newClient(t)
-	c.must("CREATE HYBRID TABLE t (id NUMBER(38,0) PRIMARY KEY, f FLOAT, s VARCHAR, b BOOLEAN, d DATE, n TIMESTAMP_NTZ, l TIMESTAMP_LTZ, z TIMESTAMP_TZ, x BINARY, v VARIANT)")
-	c.must("INSERT INTO t (id, f, s, b, d, n, l, z, x) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", bind("fixed", 12345678901234567), bind("real", 1.5), bind("text", "it's; -- ?"),
-		bind("boolean", true), bind("date", "2026-02-03"), bind("timestamp_ntz", "2026-02-03 04:05:06.789"), bind("timestamp_ltz", "2026-02-03 04:05:06+00"),
+	c.must("CREATE HYBRID TABLE t (id NUMBER(38,0) PRIMARY KEY, f FLOAT, s VARCHAR, b BOOLEAN, d DATE, n " +
+		"TIMESTAMP_NTZ, l TIMESTAMP_LTZ, z TIMESTAMP_TZ, x BINARY, v VARIANT)")
+	c.must("INSERT INTO t (id, f, s, b, d, n, l, z, x) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		bind("fixed", 12345678901234567), bind("real", 1.5), bind("text", "it's; -- ?"),
+		bind("boolean", true), bind("date", "2026-02-03"), bind("timestamp_ntz", "2026-02-03 04:05:06.789"),
+		bind("timestamp_ltz", "2026-02-03 04:05:06+00"),
 		bind("timestamp_tz", "2026-02-03 04:05:06.000000+02:30"), bind("binary", `\xcafe`))
-	if got := c.must("SELECT id FROM t WHERE l > ? AND z = ?", bind("timestamp_tz", "2026-02-03 04:05:06+02:30"), bind("timestamp_tz", "2026-02-03 04:05:06+02:30")).Rows; len(got) != 1 {
+	if got := c.must("SELECT id FROM t WHERE l > ? AND z = ?", bind("timestamp_tz", "2026-02-03 04:05:06+02:30"),
+		bind("timestamp_tz", "2026-02-03 04:05:06+02:30")).Rows; len(got) != 1 {
 		t.Errorf("a bound TIMESTAMP_TZ found %v", got)
 	}
 	c.must("INSERT INTO t (id, z) VALUES (8, '2026-02-03 04:05:06 -08:00')")
-	c.must("INSERT INTO t (id, s) VALUES (?, ?)", bind("text", "7"), bind("text", nil)) // a text becomes what the column is
-	got := printed(c.must("SELECT * FROM t WHERE id = ? AND s = ? LIMIT ?", bind("text", "12345678901234567"), bind("text", "it's; -- ?"), bind("fixed", 5)))
-	want := "ID fixed(38,0) | F real | S text | B boolean | D date | N timestamp_ntz | L timestamp_ltz | Z timestamp_tz | X binary | V variant\n" +
+	c.must("INSERT INTO t (id, s) VALUES (?, ?)", bind("text", "7"),
+		bind("text", nil)) // a text becomes what the column is
+	got := printed(c.must("SELECT * FROM t WHERE id = ? AND s = ? LIMIT ?", bind("text", "12345678901234567"),
+		bind("text", "it's; -- ?"), bind("fixed", 5)))
+	want := "ID fixed(38,0) | F real | S text | B boolean | D date | N timestamp_ntz | L timestamp_ltz | Z " +
+		"timestamp_tz | X binary | V variant\n" +
 		`12345678901234567 | 1.5 | it's; -- ? | t | 2026-02-03 | 2026-02-03 04:05:06.789 | 2026-02-03 04:05:06+00 | ("2026-02-03 01:35:06+00",150) | CAFE | NULL` + "\n"
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -39,7 +46,8 @@ func TestBinds(t *testing.T) {
 	if _, err := c.exec("INSERT INTO t (id) VALUES (?)", bind("fixed", 7)); !isCode(err, "200001") {
 		t.Errorf("a second row of one primary key: %v", err)
 	}
-	if got := c.must("SELECT s FROM IDENTIFIER(?) WHERE id = :2 ORDER BY id", bind("text", "loadstone.public.t"), bind("fixed", 7)).Rows; len(got) != 1 {
+	if got := c.must("SELECT s FROM IDENTIFIER(?) WHERE id = :2 ORDER BY id", bind("text", "loadstone.public.t"),
+		bind("fixed", 7)).Rows; len(got) != 1 {
 		t.Errorf("IDENTIFIER(?) found %v", got)
 	}
 }
@@ -114,10 +122,14 @@ func TestBadIdentifiers(t *testing.T) {
 	c := newClient(t)
 	c.must("CREATE TABLE keep (id INT)")
 	for _, sql := range []string{
-		`SELECT * FROM "` + strings.Repeat("x", 256) + `"`, "SELECT 1 AS " + strings.Repeat("y", 300), "SELECT * FROM \"a\x00b\"", "SELECT '\x00'", `SELECT '\0'`,
-		`SELECT ""`, "SELECT * FROM keep; DROP TABLE keep", "SELECT * FROM pg_catalog.pg_class", `SELECT * FROM "pg_catalog"."pg_class"`, "SELECT pg_read_file('/etc/passwd')",
-		"SELECT * FROM keep /*", "SELECT 'open", `SELECT "open`, "SELECT $$open", "COPY INTO keep FROM @stage", "SELECT 1 FROM keep AT (OFFSET => -60)", "\xff\xfe",
-		"SELECT lo_import('x')", "SELECT snowsim.wait(1)", `SELECT "snowsim"."wait"(1)`, "SELECT " + strings.Repeat("(", 5000) + "1" + strings.Repeat(")", 5000)} {
+		`SELECT * FROM "` + strings.Repeat("x", 256) + `"`, "SELECT 1 AS " + strings.Repeat("y", 300),
+		"SELECT * FROM \"a\x00b\"", "SELECT '\x00'", `SELECT '\0'`,
+		`SELECT ""`, "SELECT * FROM keep; DROP TABLE keep", "SELECT * FROM pg_catalog.pg_class",
+		`SELECT * FROM "pg_catalog"."pg_class"`, "SELECT pg_read_file('/etc/passwd')",
+		"SELECT * FROM keep /*", "SELECT 'open", `SELECT "open`, "SELECT $$open", "COPY INTO keep FROM @stage",
+		"SELECT 1 FROM keep AT (OFFSET => -60)", "\xff\xfe",
+		"SELECT lo_import('x')", "SELECT snowsim.wait(1)", `SELECT "snowsim"."wait"(1)`,
+		"SELECT " + strings.Repeat("(", 5000) + "1" + strings.Repeat(")", 5000)} {
 		_, err := c.exec(sql)
 		var known *plan.Error
 		if !errors.As(err, &known) {
@@ -143,7 +155,8 @@ func TestLike(t *testing.T) {
 	for _, c := range []struct {
 		pattern, s string
 		want       bool
-	}{{"a%", "ABC", true}, {"_b_", "abc", true}, {"a", "ab", false}, {`a\_c`, "abc", false}, {`a\_c`, "A_C", true}, {"%%", "", true}, {"", "", true}, {"", "x", false},
+	}{{"a%", "ABC", true}, {"_b_", "abc", true}, {"a", "ab", false}, {`a\_c`, "abc", false}, {`a\_c`, "A_C", true},
+		{"%%", "", true}, {"", "", true}, {"", "x", false},
 		{strings.Repeat("%a", 200), strings.Repeat("a", 199), false}} {
 		if got := like(c.pattern, c.s); got != c.want {
 			t.Errorf("%q LIKE %q is %v", c.s, c.pattern, got)
@@ -173,7 +186,8 @@ func TestPlansAreRemembered(t *testing.T) {
 		t.Fatalf("%+v, %v", second, err)
 	}
 	c.must("DROP TABLE t")
-	if _, err := c.tr.Plan(t.Context(), &session, "SELECT id FROM t WHERE id = ?", []plan.Bind{bind("fixed", 2)}); !isCode(err, "002003") {
+	if _, err := c.tr.Plan(t.Context(), &session, "SELECT id FROM t WHERE id = ?",
+		[]plan.Bind{bind("fixed", 2)}); !isCode(err, "002003") {
 		t.Errorf("a plan outlived its table: %v", err)
 	}
 }
@@ -203,7 +217,8 @@ func BenchmarkPlan(b *testing.B) {
 	h := &host{pool: deadPool(b), history: nil, now: time.Now(), warehouses: map[string]warehouse.State{}}
 	tr := &Translator{host: h, catalog: newCatalog(h.pool), special: specialFunctions(), grants: newGrants(nil)}
 	n := name{"D", "S", "T"}
-	tr.catalog.put(&table{name: n, kind: warehouse.Hybrid, meta: meta{Keys: []keyMeta{{Kind: "PRIMARY KEY", Columns: []string{"ID"}, Enforced: true}}}})
+	tr.catalog.put(&table{name: n, kind: warehouse.Hybrid,
+		meta: meta{Keys: []keyMeta{{Kind: "PRIMARY KEY", Columns: []string{"ID"}, Enforced: true}}}})
 	s := &plan.Session{Database: "D", Schema: "S"}
 	const sql = "SELECT id, name, amount FROM d.s.t WHERE id = ? AND name ILIKE ? ORDER BY id LIMIT 10"
 	binds := []plan.Bind{bind("fixed", 1), bind("text", "x")}
@@ -243,22 +258,30 @@ func deadPool(t testing.TB) *pgxpool.Pool {
 // FuzzPlan feeds the translator any text: it returns a plan or an error of
 // Snowflake's, does not panic, and every identifier of its SQL is in quotes.
 func FuzzPlan(f *testing.F) {
-	for _, seed := range []string{"SELECT a.b, 'x''y', \"q\"\"\", $$z$$ FROM t WHERE a = ? -- c\n", "INSERT INTO t (a) VALUES (1.5e3, :1)", "UPDATE t SET a = b::NUMBER(10,2) /* c */",
-		"SELECT SEQ4(), UNIFORM(1, 10, RANDOM(3)) FROM TABLE(GENERATOR(ROWCOUNT => 5))", "CREATE HYBRID TABLE x (a INT PRIMARY KEY, INDEX i (a))", "SHOW TABLES LIKE 'x'",
-		"MERGE INTO t USING t AS s ON t.a = s.a WHEN MATCHED THEN DELETE", "SELECT v:a.b[0]::STRING FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY a) = 1", "ALTER WAREHOUSE wh SET WAREHOUSE_SIZE = 'X-LARGE'",
-		"SELECT * FROM (VALUES (1, 'a')) v JOIN t ON true SAMPLE (10)", "GRANT SELECT ON TABLE t TO ROLE r", "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c) SELECT * FROM c"} {
+	for _, seed := range []string{"SELECT a.b, 'x''y', \"q\"\"\", $$z$$ FROM t WHERE a = ? -- c\n",
+		"INSERT INTO t (a) VALUES (1.5e3, :1)", "UPDATE t SET a = b::NUMBER(10,2) /* c */",
+		"SELECT SEQ4(), UNIFORM(1, 10, RANDOM(3)) FROM TABLE(GENERATOR(ROWCOUNT => 5))",
+		"CREATE HYBRID TABLE x (a INT PRIMARY KEY, INDEX i (a))", "SHOW TABLES LIKE 'x'",
+		"MERGE INTO t USING t AS s ON t.a = s.a WHEN MATCHED THEN DELETE",
+		"SELECT v:a.b[0]::STRING FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY a) = 1",
+		"ALTER WAREHOUSE wh SET WAREHOUSE_SIZE = 'X-LARGE'",
+		"SELECT * FROM (VALUES (1, 'a')) v JOIN t ON true SAMPLE (10)", "GRANT SELECT ON TABLE t TO ROLE r",
+		"WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c) SELECT * FROM c"} {
 		f.Add(seed)
 	}
-	h := &host{pool: deadPool(f), history: &history.Store{}, now: time.Unix(0, 0), warehouses: map[string]warehouse.State{"WH": {}}}
+	h := &host{pool: deadPool(f), history: &history.Store{}, now: time.Unix(0, 0),
+		warehouses: map[string]warehouse.State{"WH": {}}}
 	tr := &Translator{host: h, catalog: newCatalog(h.pool), special: specialFunctions(), grants: newGrants(nil)}
 	tr.catalog.schemas[name{database: "D", schema: "S"}] = true
 	tr.catalog.schemas[name{database: "D"}] = true
 	f.Fuzz(func(t *testing.T, sql string) {
-		tr.catalog.put(&table{name: name{"D", "S", "T"}, kind: warehouse.Standard, meta: meta{Columns: []columnMeta{{Name: "A", Postgres: "A"}}}})
+		tr.catalog.put(&table{name: name{"D", "S", "T"}, kind: warehouse.Standard,
+			meta: meta{Columns: []columnMeta{{Name: "A", Postgres: "A"}}}})
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // nothing is asked of Postgres
 		one, two := "1", "2"
-		p, err := tr.Plan(ctx, &plan.Session{Database: "D", Schema: "S", Role: "SYSADMIN"}, sql, []plan.Bind{{Type: "fixed", Value: &one}, {Type: "text", Value: &two}})
+		p, err := tr.Plan(ctx, &plan.Session{Database: "D", Schema: "S", Role: "SYSADMIN"}, sql,
+			[]plan.Bind{{Type: "fixed", Value: &one}, {Type: "text", Value: &two}})
 		var known *plan.Error
 		if err != nil && !errors.As(err, &known) && !errors.Is(err, context.Canceled) {
 			t.Fatalf("%q: %v", sql, err)

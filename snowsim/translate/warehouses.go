@@ -13,9 +13,12 @@ import (
 )
 
 // sizes are the warehouse sizes by their spellings without punctuation.
-var sizes = map[string]string{"XSMALL": "X-Small", "SMALL": "Small", "MEDIUM": "Medium", "LARGE": "Large", "XLARGE": "X-Large",
-	"XXLARGE": "2X-Large", "X2LARGE": "2X-Large", "2XLARGE": "2X-Large", "XXXLARGE": "3X-Large", "X3LARGE": "3X-Large", "3XLARGE": "3X-Large",
-	"X4LARGE": "4X-Large", "4XLARGE": "4X-Large", "X5LARGE": "5X-Large", "5XLARGE": "5X-Large", "X6LARGE": "6X-Large", "6XLARGE": "6X-Large"}
+var sizes = map[string]string{"XSMALL": "X-Small", "SMALL": "Small", "MEDIUM": "Medium", "LARGE": "Large",
+	"XLARGE":  "X-Large",
+	"XXLARGE": "2X-Large", "X2LARGE": "2X-Large", "2XLARGE": "2X-Large", "XXXLARGE": "3X-Large", "X3LARGE": "3X-Large",
+	"3XLARGE": "3X-Large",
+	"X4LARGE": "4X-Large", "4XLARGE": "4X-Large", "X5LARGE": "5X-Large", "5XLARGE": "5X-Large", "X6LARGE": "6X-Large",
+	"6XLARGE": "6X-Large"}
 
 // onWarehouse is a plan that changes a warehouse.
 func (p *parser) onWarehouse(warehouseName, privilege, message string, do func(plan.Warehouses) error) *plan.Plan {
@@ -27,7 +30,8 @@ func (p *parser) onWarehouse(warehouseName, privilege, message string, do func(p
 	} else {
 		w, ok := p.t.host.Warehouses().Get(warehouseName)
 		if !ok {
-			p.fail(plan.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.", display(warehouseName)))
+			p.fail(plan.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.",
+				display(warehouseName)))
 		}
 		o := warehouseObject(warehouseName)
 		if o.owner = w.Owner; !p.may(privilege, o) {
@@ -45,8 +49,10 @@ func (p *parser) onWarehouse(warehouseName, privilege, message string, do func(p
 // createWarehouse reads CREATE [INTERACTIVE] WAREHOUSE [IF NOT EXISTS] w [TABLES (…)] [WITH] options.
 func (p *parser) createWarehouse(kind string, replace bool) *plan.Plan {
 	ifNotExists := p.accept("IF", "NOT", "EXISTS")
-	spec := warehouse.Spec{Name: p.identifier(), Type: kind, Size: "X-Small", MinClusters: 1, MaxClusters: 1, ScalingPolicy: warehouse.PolicyStandard,
-		AutoSuspend: 10 * time.Minute, AutoResume: true, MaxConcurrency: 8, StatementTimeout: 48 * time.Hour, Owner: p.session.Role}
+	spec := warehouse.Spec{Name: p.identifier(), Type: kind, Size: "X-Small", MinClusters: 1, MaxClusters: 1,
+		ScalingPolicy: warehouse.PolicyStandard,
+		AutoSuspend:   10 * time.Minute, AutoResume: true, MaxConcurrency: 8, StatementTimeout: 48 * time.Hour,
+		Owner: p.session.Role}
 	if kind == warehouse.TypeInteractive {
 		// An interactive warehouse is created suspended, does not suspend itself before an
 		// hour, and ends statements after five seconds.
@@ -54,12 +60,13 @@ func (p *parser) createWarehouse(kind string, replace bool) *plan.Plan {
 	}
 	change := p.warehouseOptions()
 	change(&spec)
-	made := p.onWarehouse(spec.Name, "CREATE WAREHOUSE", "Warehouse "+spec.Name+" successfully created.", func(w plan.Warehouses) error {
-		if _, ok := w.Get(spec.Name); ok && !replace {
-			return plan.CompilationError("002002", "42710", "Object '%s' already exists.", spec.Name)
-		}
-		return w.Create(spec, replace)
-	})
+	made := p.onWarehouse(spec.Name, "CREATE WAREHOUSE", "Warehouse "+spec.Name+" successfully created.",
+		func(w plan.Warehouses) error {
+			if _, ok := w.Get(spec.Name); ok && !replace {
+				return plan.CompilationError("002002", "42710", "Object '%s' already exists.", spec.Name)
+			}
+			return w.Create(spec, replace)
+		})
 	if _, ok := p.t.host.Warehouses().Get(spec.Name); ok && ifNotExists {
 		made = p.done(spec.Name + " already exists, statement succeeded.")
 	}
@@ -71,7 +78,8 @@ func (p *parser) createWarehouse(kind string, replace bool) *plan.Plan {
 func (p *parser) alterWarehouse() *plan.Plan {
 	ifExists := p.accept("IF", "EXISTS")
 	n := p.session.Warehouse
-	if !p.isAny("SET", "SUSPEND", "RESUME", "ABORT", "UNSET") || p.peekAt(1).kind != word && p.peekAt(1).kind != endOfText {
+	if !p.isAny("SET", "SUSPEND", "RESUME", "ABORT", "UNSET") || p.peekAt(1).kind != word &&
+		p.peekAt(1).kind != endOfText {
 		n = p.identifier()
 	}
 	if _, ok := p.t.host.Warehouses().Get(n); !ok && ifExists {
@@ -202,7 +210,8 @@ func (p *parser) warehouseOptions() func(*warehouse.Spec) {
 			add(func(s *warehouse.Spec) { s.Size = size })
 		case "WAREHOUSE_TYPE":
 			kind := strings.ToUpper(value)
-			if kind != warehouse.TypeStandard && kind != warehouse.TypeInteractive && kind != warehouse.TypeAdaptive && kind != "SNOWPARK-OPTIMIZED" {
+			if kind != warehouse.TypeStandard && kind != warehouse.TypeInteractive && kind != warehouse.TypeAdaptive &&
+				kind != "SNOWPARK-OPTIMIZED" {
 				invalid()
 			}
 			add(func(s *warehouse.Spec) { s.Type = kind })

@@ -76,7 +76,8 @@ func (c *Config) complete() {
 	for _, d := range []struct {
 		at  *time.Duration
 		def time.Duration
-	}{{&c.Resume, 2 * time.Second}, {&c.ResumeInteractive, 5 * time.Second}, {&c.ClusterPause, 20 * time.Second}, {&c.Check, time.Minute}, {&c.EconomyLoad, 6 * time.Minute}} {
+	}{{&c.Resume, 2 * time.Second}, {&c.ResumeInteractive, 5 * time.Second}, {&c.ClusterPause, 20 * time.Second},
+		{&c.Check, time.Minute}, {&c.EconomyLoad, 6 * time.Minute}} {
 		if *d.at <= 0 {
 			*d.at = d.def
 		}
@@ -109,12 +110,14 @@ func (c *Config) profile(w Work, houseType string) Profile {
 }
 
 // Sizes are the names of sizes as SHOW WAREHOUSES has them, each twice the one before.
-var Sizes = []string{"X-Small", "Small", "Medium", "Large", "X-Large", "2X-Large", "3X-Large", "4X-Large", "5X-Large", "6X-Large"}
+var Sizes = []string{"X-Small", "Small", "Medium", "Large", "X-Large", "2X-Large", "3X-Large", "4X-Large", "5X-Large",
+	"6X-Large"}
 
 // ParseSize reads a size as CREATE WAREHOUSE takes it: XSMALL, 'X-SMALL', XXLARGE, …
 func ParseSize(text string) (string, error) {
 	key := strings.NewReplacer("-", "", "_", "", "'", "", " ", "").Replace(strings.ToUpper(text))
-	key = map[string]string{"XXLARGE": "2XLARGE", "XXXLARGE": "3XLARGE", "X2LARGE": "2XLARGE", "X3LARGE": "3XLARGE", "X4LARGE": "4XLARGE", "X5LARGE": "5XLARGE", "X6LARGE": "6XLARGE"}[key] + key
+	key = map[string]string{"XXLARGE": "2XLARGE", "XXXLARGE": "3XLARGE", "X2LARGE": "2XLARGE", "X3LARGE": "3XLARGE",
+		"X4LARGE": "4XLARGE", "X5LARGE": "5XLARGE", "X6LARGE": "6XLARGE"}[key] + key
 	for _, size := range Sizes {
 		plain := strings.ReplaceAll(strings.ToUpper(size), "-", "")
 		if strings.HasPrefix(key, plain) && (key == plain || strings.HasSuffix(key, "LARGE")) {
@@ -181,7 +184,8 @@ func (m *Model) Check(s Spec) error {
 	case s.Name == "":
 		return errors.New("a warehouse needs a name")
 	case s.Type != TypeStandard && s.Type != TypeInteractive && s.Type != TypeAdaptive:
-		return fmt.Errorf("%q is no type of a warehouse here; there are %s, %s and %s", s.Type, TypeStandard, TypeInteractive, TypeAdaptive)
+		return fmt.Errorf("%q is no type of a warehouse here; there are %s, %s and %s", s.Type, TypeStandard, TypeInteractive,
+			TypeAdaptive)
 	case s.Generation != "" && s.Generation != "1" && s.Generation != "2":
 		return fmt.Errorf("%q is no generation of a warehouse", s.Generation)
 	case s.Fallback != "" && s.Type != TypeInteractive:
@@ -189,7 +193,8 @@ func (m *Model) Check(s Spec) error {
 	case !slices.Contains(Sizes, s.Size):
 		return fmt.Errorf("%q is no size of a warehouse", s.Size)
 	case s.MinClusters < 1 || s.MinClusters > s.MaxClusters || s.MaxClusters > maxClusters:
-		return fmt.Errorf("the clusters are not 1 <= MIN_CLUSTER_COUNT (%d) <= MAX_CLUSTER_COUNT (%d) <= %d", s.MinClusters, s.MaxClusters, maxClusters)
+		return fmt.Errorf("the clusters are not 1 <= MIN_CLUSTER_COUNT (%d) <= MAX_CLUSTER_COUNT (%d) <= %d", s.MinClusters,
+			s.MaxClusters, maxClusters)
 	case s.ScalingPolicy != PolicyStandard && s.ScalingPolicy != PolicyEconomy:
 		return fmt.Errorf("%q is no scaling policy", s.ScalingPolicy)
 	case s.MaxConcurrency < 1 || s.MaxConcurrency > maxConcurrency:

@@ -103,15 +103,18 @@ func TestFindMaxFindsTheSlots(t *testing.T) {
 		step      time.Duration
 	}{
 		{"one cluster", Spec{Name: "W"}, scan, 3, 8, 20 * time.Second},
-		{"three clusters of five slots", Spec{Name: "W", MinClusters: 3, MaxClusters: 3, MaxConcurrency: 5}, scan, 4, 15, 20 * time.Second},
-		{"interactive", Spec{Name: "W", Type: TypeInteractive, MaxConcurrency: 2}, Work{Interactive, Lookup}, 6, 16, 4 * time.Second},
+		{"three clusters of five slots", Spec{Name: "W", MinClusters: 3, MaxClusters: 3, MaxConcurrency: 5}, scan, 4, 15,
+			20 * time.Second},
+		{"interactive", Spec{Name: "W", Type: TypeInteractive, MaxConcurrency: 2}, Work{Interactive, Lookup}, 6, 16,
+			4 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(20) {
 				b := newBench(t, Config{Seed: seed})
 				b.create(c.spec)
-				s := findmax.New(findmax.Config{Unit: engine.FindMaxConnections, Start: 2, Increment: c.increment, Max: 100, QPSStabilityPct: 5, LatencyStabilityPct: 60, MaxErrorRatePct: 1})
+				s := findmax.New(findmax.Config{Unit: engine.FindMaxConnections, Start: 2, Increment: c.increment, Max: 100,
+					QPSStabilityPct: 5, LatencyStabilityPct: 60, MaxErrorRatePct: 1})
 				for {
 					level, _, more := s.Next()
 					if !more {
@@ -120,7 +123,8 @@ func TestFindMaxFindsTheSlots(t *testing.T) {
 					s.Observe(closedLoop(b, "W", c.work, int(level), time.Second, c.step))
 				}
 				r := s.Result()
-				if r.MaxConnections == nil || *r.MaxConnections != c.slots || !r.Confirmed || r.Limit != engine.OutcomeQueueDetected || *r.FirstUnstable != float64(c.slots+1) {
+				if r.MaxConnections == nil || *r.MaxConnections != c.slots || !r.Confirmed ||
+					r.Limit != engine.OutcomeQueueDetected || *r.FirstUnstable != float64(c.slots+1) {
 					t.Errorf("seed %d: %s", seed, r.Reason)
 				}
 			}

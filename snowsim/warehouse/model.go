@@ -238,7 +238,8 @@ func (m *Model) submit(now time.Time, name string, w Work, open bool) (ID, error
 		return 0, ErrSuspended
 	}
 	m.last++
-	t := &ticket{id: m.last, work: w, open: open, units: min(units(m.config.profile(w, h.Type).Share), h.MaxConcurrency*unitsPerSlot), submitted: now}
+	t := &ticket{id: m.last, work: w, open: open,
+		units: min(units(m.config.profile(w, h.Type).Share), h.MaxConcurrency*unitsPerSlot), submitted: now}
 	m.where[t.id] = h
 	at := len(h.queue)
 	if open {
@@ -374,7 +375,8 @@ func (m *Model) step(h *house, now time.Time) {
 		h.status = Suspending
 	}
 	m.settle(h, now)
-	if h.status == Started && len(h.queue) > 0 && len(h.clusters) < h.MaxClusters && m.wants(h) && !h.lastStart.Add(m.config.ClusterPause).After(now) {
+	if h.status == Started && len(h.queue) > 0 && len(h.clusters) < h.MaxClusters && m.wants(h) &&
+		!h.lastStart.Add(m.config.ClusterPause).After(now) {
 		m.grow(h, now)
 	}
 }
@@ -404,7 +406,8 @@ func (m *Model) settle(h *house, now time.Time) {
 			})
 		}
 		// The standard policy starts the first further cluster as soon as a statement waits.
-		if len(h.queue) > 0 && len(h.clusters) < h.MaxClusters && m.wants(h) && !h.lastStart.Add(m.config.ClusterPause).After(now) {
+		if len(h.queue) > 0 && len(h.clusters) < h.MaxClusters && m.wants(h) &&
+			!h.lastStart.Add(m.config.ClusterPause).After(now) {
 			m.grow(h, now)
 		}
 	}
@@ -547,7 +550,8 @@ func (m *Model) Get(name string) (State, bool) {
 	if h == nil {
 		return State{}, false
 	}
-	s := State{Spec: h.Spec, Status: h.status, Running: len(h.running), Queued: len(h.queue), CreatedOn: h.created, ResumedOn: h.resumed, UpdatedOn: h.updated}
+	s := State{Spec: h.Spec, Status: h.status, Running: len(h.running), Queued: len(h.queue), CreatedOn: h.created,
+		ResumedOn: h.resumed, UpdatedOn: h.updated}
 	s.Tables = slices.Clone(s.Tables)
 	for _, c := range h.clusters {
 		if h.status == Started && !c.ready.After(later(h.updatedAt, m.now)) {

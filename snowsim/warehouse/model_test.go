@@ -123,7 +123,8 @@ func TestResumeAndSuspend(t *testing.T) {
 		t.Errorf("a statement has it %+v", s)
 	}
 	b.until(start.Add(2 * time.Second))
-	if len(b.begun) != 1 || b.begun[0].ID != id || b.begun[0].QueuedProvisioning != 2*time.Second || b.begun[0].QueuedOverload != 0 {
+	if len(b.begun) != 1 || b.begun[0].ID != id || b.begun[0].QueuedProvisioning != 2*time.Second ||
+		b.begun[0].QueuedOverload != 0 {
 		t.Fatalf("after the start: %+v", b.begun)
 	}
 	if s := b.state("W"); s.Status != Started || s.StartedClusters != 1 || s.Running != 1 {
@@ -183,7 +184,8 @@ func TestQueueTimeout(t *testing.T) {
 		ids = append(ids, b.submit("W", scan))
 	}
 	b.until(start.Add(4 * time.Second))
-	if len(b.lost) != 2 || b.lost[0].ID != ids[8] || !errors.Is(b.lost[0].Err, ErrQueueTimeout) || !b.lost[0].At.Equal(start.Add(3*time.Second)) {
+	if len(b.lost) != 2 || b.lost[0].ID != ids[8] || !errors.Is(b.lost[0].Err, ErrQueueTimeout) ||
+		!b.lost[0].At.Equal(start.Add(3*time.Second)) {
 		t.Fatalf("refused: %+v", b.lost)
 	}
 }
@@ -253,10 +255,12 @@ func TestSizesAndLatencies(t *testing.T) {
 	if got := median("Medium", scan, ""); !near(got, 320*ms*100/289) {
 		t.Errorf("a scan on Medium takes %v", got)
 	}
-	if small, large := median("X-Small", Work{Hybrid, Lookup}, ""), median("4X-Large", Work{Hybrid, Lookup}, ""); !near(small, 7*ms) || small != large {
+	if small, large := median("X-Small", Work{Hybrid, Lookup}, ""),
+		median("4X-Large", Work{Hybrid, Lookup}, ""); !near(small, 7*ms) || small != large {
 		t.Errorf("a hybrid lookup takes %v on X-Small and %v on 4X-Large", small, large)
 	}
-	if fast, slow := median("X-Small", Work{Interactive, Scan}, TypeInteractive), median("X-Small", Work{Interactive, Scan}, ""); !near(fast, 80*ms) || !near(slow, 320*ms) {
+	if fast, slow := median("X-Small", Work{Interactive, Scan}, TypeInteractive),
+		median("X-Small", Work{Interactive, Scan}, ""); !near(fast, 80*ms) || !near(slow, 320*ms) {
 		t.Errorf("an interactive table's scan takes %v on an interactive warehouse and %v elsewhere", fast, slow)
 	}
 }
@@ -300,8 +304,10 @@ func TestInteractiveWarehouse(t *testing.T) {
 }
 
 func TestParseSize(t *testing.T) {
-	for text, want := range map[string]string{"xsmall": "X-Small", "'X-SMALL'": "X-Small", "SMALL": "Small", "MEDIUM": "Medium", "LARGE": "Large", "XLARGE": "X-Large", "'X-LARGE'": "X-Large",
-		"XXLARGE": "2X-Large", "2X-LARGE": "2X-Large", "X2LARGE": "2X-Large", "XXXLARGE": "3X-Large", "X4LARGE": "4X-Large", "4XLARGE": "4X-Large", "5X-Large": "5X-Large", "X6LARGE": "6X-Large"} {
+	for text, want := range map[string]string{"xsmall": "X-Small", "'X-SMALL'": "X-Small", "SMALL": "Small",
+		"MEDIUM": "Medium", "LARGE": "Large", "XLARGE": "X-Large", "'X-LARGE'": "X-Large",
+		"XXLARGE": "2X-Large", "2X-LARGE": "2X-Large", "X2LARGE": "2X-Large", "XXXLARGE": "3X-Large", "X4LARGE": "4X-Large",
+		"4XLARGE": "4X-Large", "5X-Large": "5X-Large", "X6LARGE": "6X-Large"} {
 		if got, err := ParseSize(text); got != want || err != nil {
 			t.Errorf("%s: %q, %v", text, got, err)
 		}
@@ -319,10 +325,12 @@ func TestParseSize(t *testing.T) {
 // time never runs backwards, and all of them end.
 func TestModelKeepsItsPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := newBench(t, Config{Seed: rapid.Uint64().Draw(t, "seed"), TimeScale: rapid.SampledFrom([]float64{1, 10}).Draw(t, "scale")})
+		b := newBench(t, Config{Seed: rapid.Uint64().Draw(t, "seed"),
+			TimeScale: rapid.SampledFrom([]float64{1, 10}).Draw(t, "scale")})
 		low := rapid.IntRange(1, 3).Draw(t, "min")
-		spec := Spec{Name: "W", MinClusters: low, MaxClusters: low + rapid.IntRange(0, 2).Draw(t, "more"), MaxConcurrency: rapid.IntRange(1, 8).Draw(t, "slots"),
-			ScalingPolicy: rapid.SampledFrom([]string{PolicyStandard, PolicyEconomy}).Draw(t, "policy"), AutoResume: true,
+		spec := Spec{Name: "W", MinClusters: low, MaxClusters: low + rapid.IntRange(0, 2).Draw(t, "more"),
+			MaxConcurrency: rapid.IntRange(1, 8).Draw(t, "slots"),
+			ScalingPolicy:  rapid.SampledFrom([]string{PolicyStandard, PolicyEconomy}).Draw(t, "policy"), AutoResume: true,
 			AutoSuspend: time.Duration(rapid.IntRange(0, 30).Draw(t, "suspend")) * time.Second}
 		b.create(spec)
 		var submitted []ID

@@ -97,7 +97,8 @@ func (p place) create(ctx context.Context, in install, id identity, durable bool
 
 // diskFull reports whether Postgres said, in one of its ways, that there is no space.
 func diskFull(out string) bool {
-	for _, sign := range []string{"No space left on device", "Disk quota exceeded", "wrote only", "Check free disk space"} {
+	for _, sign := range []string{"No space left on device", "Disk quota exceeded", "wrote only",
+		"Check free disk space"} {
 		if strings.Contains(out, sign) {
 			return true
 		}
@@ -158,7 +159,8 @@ func (p place) name(id identity) error {
 	if id.preload == "" {
 		return nil
 	}
-	err := os.WriteFile(p.passwd(), fmt.Appendf(nil, "%s:x:%d:%d:Loadstone:%s:/bin/sh\n", id.name, id.uid, id.gid, p.home), 0o600)
+	err := os.WriteFile(p.passwd(), fmt.Appendf(nil, "%s:x:%d:%d:Loadstone:%s:/bin/sh\n", id.name, id.uid, id.gid, p.home),
+		0o600)
 	if err == nil {
 		err = os.WriteFile(p.group(), fmt.Appendf(nil, "%s:x:%d:\n", id.name, id.gid), 0o600)
 	}
@@ -184,7 +186,8 @@ func (p place) configure(id identity, extra map[string]string) error {
 		conf.WriteString("include = 'loadstone.local.conf'\n")
 	}
 	hba, ident := p.access(id)
-	for name, text := range map[string]string{"postgresql.conf": conf.String(), "pg_hba.conf": hba, "pg_ident.conf": ident} {
+	for name, text := range map[string]string{"postgresql.conf": conf.String(), "pg_hba.conf": hba,
+		"pg_ident.conf": ident} {
 		path := filepath.Join(p.cluster, name)
 		if old, err := os.ReadFile(path); err == nil && string(old) == text {
 			continue

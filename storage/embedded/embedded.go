@@ -154,7 +154,8 @@ func (pg *Postgres) begin(ctx context.Context) (*postmaster, error) {
 			return nil, err
 		}
 		if err = child.ready(ctx, pg.place, from); err == nil {
-			pg.log.Debug().Int("pid", child.pid).Str("version", pg.install.version).Str("socket_dir", pg.place.socket).Msg("Postgres is ready")
+			pg.log.Debug().Int("pid", child.pid).Str("version", pg.install.version).Str("socket_dir", pg.place.socket).
+				Msg("Postgres is ready")
 			return child, nil
 		}
 		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
@@ -204,7 +205,8 @@ func (pg *Postgres) furnish(ctx context.Context) error {
 		todo = append(todo, "CREATE DATABASE "+guest+" OWNER "+guest, "REVOKE CONNECT ON DATABASE "+guest+" FROM PUBLIC")
 	}
 	if len(todo) > 0 {
-		todo = append(todo, "REVOKE CONNECT ON DATABASE loadstone FROM PUBLIC", "REVOKE CONNECT ON DATABASE postgres FROM PUBLIC")
+		todo = append(todo, "REVOKE CONNECT ON DATABASE loadstone FROM PUBLIC",
+			"REVOKE CONNECT ON DATABASE postgres FROM PUBLIC")
 	}
 	if pg.place.password != "" {
 		todo = append(todo, "ALTER ROLE "+SnowsimDatabase+" PASSWORD '"+pg.place.password+"'")

@@ -98,7 +98,8 @@ func TestStartStopAndStartAgain(t *testing.T) {
 		t.Errorf("listen_addresses is %q, %v; there must be no TCP", got, err)
 	}
 	for _, guest := range guests {
-		if got, err := query(t, pg.DSN(guest), "SELECT current_user || '@' || current_database()"); err != nil || got != guest+"@"+guest {
+		if got, err := query(t, pg.DSN(guest), "SELECT current_user || '@' || current_database()"); err != nil ||
+			got != guest+"@"+guest {
 			t.Errorf("%s is opened as %q, %v", guest, got, err)
 		}
 		for _, other := range append([]string{ControlDatabase, "postgres"}, guests...) {
@@ -194,7 +195,8 @@ func TestStalePidFile(t *testing.T) {
 	dir := folder(t)
 	pg := begin(t, dir)
 	end(t, pg)
-	for _, path := range []string{filepath.Join(pg.place.cluster, "postmaster.pid"), filepath.Join(pg.SocketDir(), ".s.PGSQL.5432.lock")} {
+	for _, path := range []string{filepath.Join(pg.place.cluster, "postmaster.pid"),
+		filepath.Join(pg.SocketDir(), ".s.PGSQL.5432.lock")} {
 		if err := os.WriteFile(path, fmt.Appendf(nil, "%d\n%s\n", os.Getpid(), pg.place.cluster), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +250,8 @@ func TestClusterThatCannotBeReachedAnyMore(t *testing.T) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Start(t.Context(), Options{DataDir: dir, Log: zerolog.Nop()}); !engine.HasCode(err, engine.CodeUnavailable) || !strings.Contains(err.Error(), dir) {
+	if _, err := Start(t.Context(), Options{DataDir: dir, Log: zerolog.Nop()}); !engine.HasCode(err,
+		engine.CodeUnavailable) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("got %v, want an error that names the folder", err)
 	}
 }
@@ -279,7 +282,8 @@ func TestUnusableFolders(t *testing.T) {
 			t.Errorf("%s: got %v, want a user-facing error", dir, err)
 		}
 	}
-	for cause, want := range map[error]string{syscall.ENOSPC: "full", syscall.EROFS: "read-only", os.ErrPermission: "may not write"} {
+	for cause, want := range map[error]string{syscall.ENOSPC: "full", syscall.EROFS: "read-only",
+		os.ErrPermission: "may not write"} {
 		if err := unusable("/data", fmt.Errorf("writing: %w", cause)); !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %q does not say %q", cause, err, want)
 		}

@@ -69,19 +69,23 @@ func findMajor(major int) (install, error) {
 	}
 	if major != 0 && len(found) > 0 {
 		return install{}, &engine.Error{Code: engine.CodeUnavailable,
-			Message: fmt.Sprintf("The data directory was made by Postgres %d, but only Postgres %s is installed.", major, found[0].version),
-			Hint:    fmt.Sprintf("Install version %d (Debian: apt-get install -y --no-install-recommends postgresql-%d), or start with a new data directory.", major, major)}
+			Message: fmt.Sprintf("The data directory was made by Postgres %d, but only Postgres %s is installed.", major,
+				found[0].version),
+			Hint: fmt.Sprintf("Install version %d (Debian: apt-get install -y --no-install-recommends postgresql-%d), or "+
+				"start with a new data directory.", major, major)}
 	}
 	return install{}, missing(only, old)
 }
 
 func missing(only string, old []install) *engine.Error {
-	e := &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("Postgres %d or newer is not installed on this machine.", minMajor)}
+	e := &engine.Error{Code: engine.CodeUnavailable,
+		Message: fmt.Sprintf("Postgres %d or newer is not installed on this machine.", minMajor)}
 	if len(old) > 0 {
 		e.Message = fmt.Sprintf("Postgres %s is too old: Loadstone needs version %d or newer.", old[0].version, minMajor)
 	}
 	if only != "" {
-		e.Message = fmt.Sprintf("%s is %s, where there is no Postgres %d or newer (initdb and postgres).", BinEnv, only, minMajor)
+		e.Message = fmt.Sprintf("%s is %s, where there is no Postgres %d or newer (initdb and postgres).", BinEnv, only,
+			minMajor)
 		e.Hint = "Set it to the folder that holds initdb and postgres, or unset it to search the usual places."
 		return e
 	}

@@ -56,7 +56,8 @@ func identify() (identity, error) {
 // anonymous finds a way for a uid that has no passwd entry, as containers
 // with an arbitrary uid have it: initdb and peer authentication need a name.
 func anonymous(id identity) (identity, error) {
-	for _, pattern := range []string{"/usr/lib/*/libnss_wrapper.so", "/usr/lib/libnss_wrapper.so", "/usr/lib64/libnss_wrapper.so"} {
+	for _, pattern := range []string{"/usr/lib/*/libnss_wrapper.so", "/usr/lib/libnss_wrapper.so",
+		"/usr/lib64/libnss_wrapper.so"} {
 		if found, _ := filepath.Glob(pattern); len(found) > 0 {
 			id.preload, id.name = found[0], "loadstone"
 			return id, nil

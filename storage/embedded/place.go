@@ -135,8 +135,9 @@ func elsewhere(data string, id identity) (string, error) {
 		}
 	}
 	return "", &engine.Error{Code: engine.CodeUnavailable, Cause: last,
-		Message: fmt.Sprintf("Postgres runs as user %s, who can reach neither %s nor another folder for its files: %v.", id.name, data, last),
-		Hint:    "Choose a data directory whose parents everyone may enter (--data-dir), or run Loadstone as an ordinary user."}
+		Message: fmt.Sprintf("Postgres runs as user %s, who can reach neither %s nor another folder for its files: %v.",
+			id.name, data, last),
+		Hint: "Choose a data directory whose parents everyone may enter (--data-dir), or run Loadstone as an ordinary user."}
 }
 
 // shortFolder returns a private socket folder for a home whose path is too long.

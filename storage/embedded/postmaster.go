@@ -244,7 +244,8 @@ func (p place) clearLocks() error {
 	if len(serving(p.cluster)) > 0 {
 		return nil
 	}
-	for _, path := range []string{filepath.Join(p.cluster, "postmaster.pid"), filepath.Join(p.socket, ".s.PGSQL.5432.lock")} {
+	for _, path := range []string{filepath.Join(p.cluster, "postmaster.pid"),
+		filepath.Join(p.socket, ".s.PGSQL.5432.lock")} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return unusable(p.home, err)
 		}

@@ -74,7 +74,8 @@ func (p place) teach(ctx context.Context, in install, id identity) error {
 		err = errors.New("it reports an error")
 	}
 	if err != nil {
-		return &engine.Error{Code: engine.CodeUnavailable, Cause: fmt.Errorf("setting the password: %w: %s", err, strings.ReplaceAll(string(out), p.password, "***")),
+		return &engine.Error{Code: engine.CodeUnavailable,
+			Cause:   fmt.Errorf("setting the password: %w: %s", err, strings.ReplaceAll(string(out), p.password, "***")),
 			Message: "The password of the embedded Postgres could not be set.", Hint: "Its log is " + p.log + "."}
 	}
 	return nil

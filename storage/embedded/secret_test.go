@@ -11,7 +11,8 @@ import (
 
 func beginReal(t *testing.T, dir string) *Postgres {
 	t.Helper()
-	pg, err := Start(t.Context(), Options{DataDir: dir, Log: zerolog.New(zerolog.NewTestWriter(t)), Settings: map[string]string{"fsync": "off"}})
+	pg, err := Start(t.Context(),
+		Options{DataDir: dir, Log: zerolog.New(zerolog.NewTestWriter(t)), Settings: map[string]string{"fsync": "off"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,13 +28,15 @@ func guarded(t *testing.T, pg *Postgres) {
 	for _, role := range []string{superuser, SnowsimDatabase} {
 		for _, database := range []string{ControlDatabase, "postgres", PlaygroundDatabase, SnowsimDatabase} {
 			for _, dsn := range []string{bare.dsn(database, role), bare.dsn(database, role) + " password=wrong"} {
-				if _, err := query(t, dsn, "SELECT current_user::text"); err == nil || !strings.Contains(err.Error(), "28P01") && !strings.Contains(err.Error(), "28000") && !strings.Contains(err.Error(), "password") {
+				if _, err := query(t, dsn, "SELECT current_user::text"); err == nil || !strings.Contains(err.Error(), "28P01") &&
+					!strings.Contains(err.Error(), "28000") && !strings.Contains(err.Error(), "password") {
 					t.Errorf("%s: %v", dsn, err)
 				}
 			}
 		}
 	}
-	if got, err := query(t, bare.dsn(PlaygroundDatabase, PlaygroundDatabase), "SELECT current_user::text"); err != nil || got != PlaygroundDatabase {
+	if got, err := query(t, bare.dsn(PlaygroundDatabase, PlaygroundDatabase), "SELECT current_user::text"); err != nil ||
+		got != PlaygroundDatabase {
 		t.Errorf("the playground is opened as %q, %v", got, err)
 	}
 	if strings.Contains(pg.DSN(PlaygroundDatabase), "password") {
@@ -44,7 +47,8 @@ func guarded(t *testing.T, pg *Postgres) {
 			t.Error(err)
 		}
 	}
-	if got, err := query(t, pg.DSN(ControlDatabase), "SELECT left(rolpassword, 13) FROM pg_authid WHERE rolname = 'loadstone'"); err != nil || got != "SCRAM-SHA-256" {
+	if got, err := query(t, pg.DSN(ControlDatabase),
+		"SELECT left(rolpassword, 13) FROM pg_authid WHERE rolname = 'loadstone'"); err != nil || got != "SCRAM-SHA-256" {
 		t.Errorf("the password is kept as %q, %v", got, err)
 	}
 	info, err := os.Stat(filepath.Join(pg.place.data, "postgres.secret"))
@@ -84,7 +88,8 @@ func TestTheControlStoreTakesItsPasswordOnly(t *testing.T) {
 func TestADataDirectoryWithoutPasswordIsUpgraded(t *testing.T) {
 	dir := folder(t)
 	old := begin(t, dir)
-	if _, err := query(t, old.DSN(ControlDatabase), "CREATE TABLE kept AS SELECT 'kept' AS x"); err != nil && !strings.Contains(err.Error(), "no rows") {
+	if _, err := query(t, old.DSN(ControlDatabase), "CREATE TABLE kept AS SELECT 'kept' AS x"); err != nil &&
+		!strings.Contains(err.Error(), "no rows") {
 		t.Fatal(err)
 	}
 	end(t, old)

@@ -83,7 +83,8 @@ func Open(path string) (*Keyring, error) {
 	if err != nil {
 		return nil, &engine.Error{Code: engine.CodeInvalid, Cause: err,
 			Message: fmt.Sprintf("The key file %s cannot be used: %v.", path, err),
-			Hint:    "Restore it from a backup. Without it, saved passwords cannot be read and must be entered again (move the file away for a new key)."}
+			Hint: "Restore it from a backup. Without it, saved passwords cannot be read and must be entered again (move " +
+				"the file away for a new key)."}
 	}
 	return ring, nil
 }

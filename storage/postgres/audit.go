@@ -25,7 +25,8 @@ func (s *Store) ListAudit(ctx context.Context, limit int) ([]store.AuditEntry, e
 	if limit <= 0 {
 		limit = defaultPage
 	}
-	rows, err := s.pool.Query(ctx, "SELECT at, user_id, action, object, detail FROM audit_log ORDER BY audit_id DESC LIMIT $1", limit)
+	rows, err := s.pool.Query(ctx,
+		"SELECT at, user_id, action, object, detail FROM audit_log ORDER BY audit_id DESC LIMIT $1", limit)
 	if err != nil {
 		return nil, failed("reading the audit log", err)
 	}

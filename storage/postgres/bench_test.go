@@ -30,10 +30,13 @@ func BenchmarkSaveTick(b *testing.B) {
 					Logs: []engine.LogEntry{{Seq: int64(n), Level: engine.LogInfo, Message: "a second has passed"}}}
 				for w := range workers {
 					id := fmt.Sprintf("worker-%d", w)
-					t.Workers = append(t.Workers, store.WorkerRow{WorkerID: id, WorkerGroupID: w, Status: engine.WorkerRunning, LastHeartbeat: at})
-					t.Snapshots = append(t.Snapshots, engine.WorkerSnapshot{WorkerID: id, WorkerGroupID: w, Tick: int64(n), Timestamp: engine.At(at),
-						TickSeconds: 1, TickStarted: 100, ByKind: map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: 100}},
-						TickLatency: &engine.HistogramData{Schema: 6, Offset: 1200, Counts: counts, Sum: 1e9, Min: 1, Max: 1e9}})
+					t.Workers = append(t.Workers,
+						store.WorkerRow{WorkerID: id, WorkerGroupID: w, Status: engine.WorkerRunning, LastHeartbeat: at})
+					t.Snapshots = append(t.Snapshots,
+						engine.WorkerSnapshot{WorkerID: id, WorkerGroupID: w, Tick: int64(n), Timestamp: engine.At(at),
+							TickSeconds: 1, TickStarted: 100,
+							ByKind:      map[engine.Kind]engine.KindCounts{engine.KindPointLookup: {Count: 100}},
+							TickLatency: &engine.HistogramData{Schema: 6, Offset: 1200, Counts: counts, Sum: 1e9, Min: 1, Max: 1e9}})
 				}
 				if err := s.SaveTick(b.Context(), t); err != nil {
 					b.Fatal(err)

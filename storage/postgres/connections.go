@@ -15,10 +15,12 @@ import (
 // users are counted and its name goes away.
 const connectionLock = 0x636f6e6e // "conn"
 
-const connectionColumns = "connection_id, connection_name, driver, dsn_redacted, description, builtin, created_at, updated_at"
+const connectionColumns = "connection_id, connection_name, driver, dsn_redacted, description, builtin, created_at, " +
+	"updated_at"
 
 func toConnection(row pgx.CollectableRow) (c store.Connection, err error) {
-	err = row.Scan(&c.ConnectionID, &c.Name, &c.Driver, &c.DSN, &c.Description, &c.Builtin, &c.CreatedAt.Time, &c.UpdatedAt.Time)
+	err = row.Scan(&c.ConnectionID, &c.Name, &c.Driver, &c.DSN, &c.Description, &c.Builtin, &c.CreatedAt.Time,
+		&c.UpdatedAt.Time)
 	c.CreatedAt, c.UpdatedAt = engine.At(c.CreatedAt.Time), engine.At(c.UpdatedAt.Time)
 	return c, err
 }
@@ -38,7 +40,8 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", connectionLock); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, "SELECT "+connectionColumns+" FROM connections WHERE connection_id = $1 FOR UPDATE", c.ConnectionID)
+		rows, err := tx.Query(ctx, "SELECT "+connectionColumns+" FROM connections WHERE connection_id = $1 FOR UPDATE",
+			c.ConnectionID)
 		if err != nil {
 			return err
 		}
@@ -66,7 +69,8 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 		}
 		rows, err = tx.Query(ctx, `UPDATE connections SET connection_name = $2, driver = $3, dsn_redacted = $4,
 				dsn_sealed = coalesce($5, dsn_sealed), description = $6, updated_at = now()
-			WHERE connection_id = $1 RETURNING `+connectionColumns, c.ConnectionID, c.Name, c.Driver, shown, sealed, c.Description)
+			WHERE connection_id = $1 RETURNING `+connectionColumns, c.ConnectionID, c.Name, c.Driver, shown, sealed,
+			c.Description)
 		if err != nil {
 			return err
 		}
@@ -78,9 +82,11 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 
 func (s *Store) insertConnection(ctx context.Context, c store.Connection) (store.Connection, error) {
 	c.ConnectionID = newID()
-	rows, err := s.pool.Query(ctx, `INSERT INTO connections (connection_id, connection_name, driver, dsn_redacted, dsn_sealed, description)
+	rows, err := s.pool.Query(ctx,
+		`INSERT INTO connections (connection_id, connection_name, driver, dsn_redacted, dsn_sealed, description)
 		VALUES ($1, $2, $3, $4, $5, $6) RETURNING `+connectionColumns,
-		c.ConnectionID, c.Name, c.Driver, s.secrets.Hide(c.Driver, c.DSN), s.keys.Seal([]byte(c.DSN), connectionContext(c.ConnectionID)), c.Description)
+		c.ConnectionID, c.Name, c.Driver, s.secrets.Hide(c.Driver, c.DSN),
+		s.keys.Seal([]byte(c.DSN), connectionContext(c.ConnectionID)), c.Description)
 	if err != nil {
 		return c, named("connection", c.Name, err)
 	}
@@ -89,7 +95,8 @@ func (s *Store) insertConnection(ctx context.Context, c store.Connection) (store
 }
 
 func builtin(name string) error {
-	return conflict(fmt.Sprintf("The connection %q is built in and cannot be changed.", name), "Save another connection under a name of its own.")
+	return conflict(fmt.Sprintf("The connection %q is built in and cannot be changed.", name),
+		"Save another connection under a name of its own.")
 }
 
 // EnsureBuiltin implements store.Connections.
@@ -103,7 +110,8 @@ func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 		}
 		var sealed string
 		var isBuiltin bool
-		err := tx.QueryRow(ctx, "SELECT connection_id, dsn_sealed, builtin FROM connections WHERE connection_name = $1 FOR UPDATE", c.Name).
+		err := tx.QueryRow(ctx, "SELECT connection_id, dsn_sealed, builtin FROM connections WHERE connection_name = $1 "+
+			"FOR UPDATE", c.Name).
 			Scan(&id, &sealed, &isBuiltin)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return err
@@ -120,7 +128,8 @@ func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 			VALUES ($1, $2, $3, $4, $5, $6, true)
 			ON CONFLICT (connection_name) DO UPDATE SET driver = excluded.driver, dsn_redacted = excluded.dsn_redacted,
 				dsn_sealed = excluded.dsn_sealed, description = excluded.description, builtin = true, updated_at = now()`,
-			id, c.Name, c.Driver, s.secrets.Hide(c.Driver, c.DSN), s.keys.Seal([]byte(c.DSN), connectionContext(id)), c.Description)
+			id, c.Name, c.Driver, s.secrets.Hide(c.Driver, c.DSN), s.keys.Seal([]byte(c.DSN), connectionContext(id)),
+			c.Description)
 		return err
 	})
 	return failed(fmt.Sprintf("saving the built-in connection %q", c.Name), err)
@@ -161,7 +170,8 @@ func (s *Store) DeleteConnection(ctx context.Context, id string) error {
 		}
 		var name string
 		var isBuiltin bool
-		err := tx.QueryRow(ctx, "SELECT connection_name, builtin FROM connections WHERE connection_id = $1 FOR UPDATE", id).Scan(&name, &isBuiltin)
+		err := tx.QueryRow(ctx, "SELECT connection_name, builtin FROM connections WHERE connection_id = $1 FOR UPDATE", id).
+			Scan(&name, &isBuiltin)
 		if err != nil {
 			return lookup("connection", id, err)
 		}
@@ -192,6 +202,7 @@ func unused(ctx context.Context, tx pgx.Tx, name, done string) error {
 		return nil
 	}
 	return &engine.Error{Code: engine.CodeConflict, Cause: store.ErrInUse,
-		Message: fmt.Sprintf("The connection %q cannot be %s: %d template(s) and %d run(s) that have not ended use it.", name, done, templates, runs),
-		Hint:    "Point them at another connection, or delete them, first."}
+		Message: fmt.Sprintf("The connection %q cannot be %s: %d template(s) and %d run(s) that have not ended use it.", name,
+			done, templates, runs),
+		Hint: "Point them at another connection, or delete them, first."}
 }

@@ -70,7 +70,8 @@ func mapRefusal(refused *pgconn.PgError, err error) error {
 			Message: "The control store refused a value: " + refused.Message + "."}
 	}
 	// 08: connection; 57P: shutting down, starting up; 53: out of connections, memory or disk.
-	if class := refused.Code[:min(2, len(refused.Code))]; class == "08" || class == "53" || strings.HasPrefix(refused.Code, "57P") ||
+	if class := refused.Code[:min(2, len(refused.Code))]; class == "08" || class == "53" ||
+		strings.HasPrefix(refused.Code, "57P") ||
 		refused.Code == "25006" || refused.Code == "57014" {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}

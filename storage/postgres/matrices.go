@@ -11,13 +11,15 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-const matrixColumns = "matrix_id, matrix_name, coalesce(template_id, ''), labels, stop_on_failure, status, start_time, end_time, created_by, created_at, owner"
+const matrixColumns = "matrix_id, matrix_name, coalesce(template_id, ''), labels, stop_on_failure, status, " +
+	"start_time, end_time, created_by, created_at, owner"
 
 func toMatrix(row pgx.CollectableRow) (m engine.MatrixRun, err error) {
 	var labels []byte
 	var start, end *time.Time
 	var created time.Time
-	if err := row.Scan(&m.MatrixID, &m.Name, &m.TemplateID, &labels, &m.StopOnFailure, &m.Status, &start, &end, &m.CreatedBy, &created, &m.Owner); err != nil {
+	if err := row.Scan(&m.MatrixID, &m.Name, &m.TemplateID, &labels, &m.StopOnFailure, &m.Status, &start, &end,
+		&m.CreatedBy, &created, &m.Owner); err != nil {
 		return m, err
 	}
 	m.StartTime, m.EndTime, m.CreatedAt = instant(start), instant(end), engine.At(created)
@@ -160,7 +162,8 @@ func (s *Store) ExpiredMatrices(ctx context.Context) ([]engine.MatrixRun, error)
 func (s *Store) DeleteMatrix(ctx context.Context, matrixID string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	tag, err := s.pool.Exec(ctx, "DELETE FROM matrices WHERE matrix_id = $1 AND status NOT IN ('RUNNING', 'CANCELLING')", matrixID)
+	tag, err := s.pool.Exec(ctx, "DELETE FROM matrices WHERE matrix_id = $1 AND status NOT IN ('RUNNING', 'CANCELLING')",
+		matrixID)
 	if err != nil {
 		return failed("deleting the matrix", err)
 	}

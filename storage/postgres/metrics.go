@@ -24,8 +24,10 @@ func (s *Store) Points(ctx context.Context, runID string) ([]engine.Point, error
 func toPoint(row pgx.CollectableRow) (p engine.Point, err error) {
 	var kinds, classes, hist, load []byte
 	err = row.Scan(&p.Timestamp.Time, &p.ElapsedSeconds, &p.Phase, &p.QPS, &p.ReadsPerSec, &p.WritesPerSec,
-		&p.P50LatencyMs, &p.P95LatencyMs, &p.P99LatencyMs, &p.AvgLatencyMs, &p.MaxLatencyMs, &p.ErrorsPerSec, &p.TotalQueries, &p.ErrorCount,
-		&p.ActiveConnections, &p.TargetConnections, &kinds, &classes, &hist, &p.CPUPercent, &p.MemoryPercent, &p.HostCPUPercent, &p.HostMemoryPercent, &load)
+		&p.P50LatencyMs, &p.P95LatencyMs, &p.P99LatencyMs, &p.AvgLatencyMs, &p.MaxLatencyMs, &p.ErrorsPerSec, &p.TotalQueries,
+		&p.ErrorCount,
+		&p.ActiveConnections, &p.TargetConnections, &kinds, &classes, &hist, &p.CPUPercent, &p.MemoryPercent,
+		&p.HostCPUPercent, &p.HostMemoryPercent, &load)
 	if err != nil {
 		return p, err
 	}
@@ -59,7 +61,8 @@ func (s *Store) WorkerPoints(ctx context.Context, runID, workerID string) ([]sto
 
 func toWorkerPoint(row pgx.CollectableRow) (p store.WorkerPoint, err error) {
 	err = row.Scan(&p.Timestamp.Time, &p.ElapsedSeconds, &p.WorkerID, &p.Phase, &p.QPS,
-		&p.P50LatencyMs, &p.P95LatencyMs, &p.P99LatencyMs, &p.TotalQueries, &p.ErrorCount, &p.ActiveConnections, &p.TargetConnections)
+		&p.P50LatencyMs, &p.P95LatencyMs, &p.P99LatencyMs, &p.TotalQueries, &p.ErrorCount, &p.ActiveConnections,
+		&p.TargetConnections)
 	p.Timestamp = engine.At(p.Timestamp.Time)
 	return p, err
 }
@@ -71,13 +74,15 @@ const (
 
 // Logs implements store.Runs. level "" means all levels, another one exactly
 // that level and those above it; limit ≤ 0 means 500 and more than 10 000 is 10 000.
-func (s *Store) Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error) {
+func (s *Store) Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel,
+	limit int) ([]engine.LogEntry, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if limit <= 0 {
 		limit = defaultLogs
 	}
-	rows, err := s.pool.Query(ctx, `SELECT seq, run_id, coalesce(test_id, ''), coalesce(worker_id, ''), level, message, details, "timestamp"
+	rows, err := s.pool.Query(ctx,
+		`SELECT seq, run_id, coalesce(test_id, ''), coalesce(worker_id, ''), level, message, details, "timestamp"
 		FROM test_logs WHERE run_id = $1 AND seq > $2
 			AND array_position(ARRAY['INFO', 'WARNING', 'ERROR', 'CRITICAL'], level)
 				>= coalesce(array_position(ARRAY['INFO', 'WARNING', 'ERROR', 'CRITICAL'], $3::text), 0)
@@ -98,13 +103,15 @@ func (s *Store) Logs(ctx context.Context, runID string, afterSeq int64, level en
 func (s *Store) Workers(ctx context.Context, runID string) ([]store.WorkerRow, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT run_id, worker_id, worker_group_id, node_id, test_id, status, coalesce(phase, ''), last_heartbeat, error
+	rows, err := s.pool.Query(ctx,
+		`SELECT run_id, worker_id, worker_group_id, node_id, test_id, status, coalesce(phase, ''), last_heartbeat, error
 		FROM worker_heartbeats WHERE run_id = $1 ORDER BY worker_group_id, worker_id`, runID)
 	if err != nil {
 		return nil, failed("reading workers", err)
 	}
 	workers, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w store.WorkerRow, err error) {
-		err = row.Scan(&w.RunID, &w.WorkerID, &w.WorkerGroupID, &w.NodeID, &w.TestID, &w.Status, &w.Phase, &w.LastHeartbeat, &w.Error)
+		err = row.Scan(&w.RunID, &w.WorkerID, &w.WorkerGroupID, &w.NodeID, &w.TestID, &w.Status, &w.Phase, &w.LastHeartbeat,
+			&w.Error)
 		w.LastHeartbeat = w.LastHeartbeat.UTC()
 		return w, err
 	})

@@ -60,7 +60,8 @@ func (s *Store) SavePlugin(ctx context.Context, p store.Plugin) error {
 
 // AddPlugin implements store.Plugins. Writers of the register wait for one
 // another, so that the limits hold; readers do not wait.
-func (s *Store) AddPlugin(ctx context.Context, p store.Plugin, wasm []byte, limits store.PluginLimits) (up store.PluginUpload, err error) {
+func (s *Store) AddPlugin(ctx context.Context, p store.Plugin, wasm []byte,
+	limits store.PluginLimits) (up store.PluginUpload, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
@@ -70,7 +71,8 @@ func (s *Store) AddPlugin(ctx context.Context, p store.Plugin, wasm []byte, limi
 		there, err := onePlugin(ctx, tx, p.SHA256)
 		if err == nil {
 			if there.Bundled {
-				return conflict(fmt.Sprintf("This file is the bundled plugin %s@%s.", there.Name, there.Version), "It is there already; nothing needs to be uploaded.")
+				return conflict(fmt.Sprintf("This file is the bundled plugin %s@%s.", there.Name, there.Version),
+					"It is there already; nothing needs to be uploaded.")
 			}
 			up.Plugin = there
 			return putFile(ctx, tx, p.SHA256, wasm)
@@ -119,7 +121,8 @@ func makeRoom(ctx context.Context, tx pgx.Tx, p store.Plugin, limits store.Plugi
 	case err != nil:
 		return "", err
 	case used:
-		return "", conflict(fmt.Sprintf("Version %s of the plugin %s has been uploaded before with other bytes, and has been enabled.", p.Version, p.Name),
+		return "", conflict(fmt.Sprintf("Version %s of the plugin %s has been uploaded before with other bytes, and has "+
+			"been enabled.", p.Version, p.Name),
 			"Give the changed plugin another version, so that everyone knows which one a run used.")
 	default:
 		if _, err := tx.Exec(ctx, "DELETE FROM plugins WHERE sha256 = $1", old); err != nil {
@@ -137,11 +140,13 @@ func makeRoom(ctx context.Context, tx pgx.Tx, p store.Plugin, limits store.Plugi
 	const hint = "Delete versions that nothing uses, on the Plugins page."
 	switch {
 	case limits.Versions > 0 && versions >= limits.Versions:
-		return "", conflict(fmt.Sprintf("There are %d versions of the plugin %s, and no more are kept.", versions, p.Name), hint)
+		return "", conflict(fmt.Sprintf("There are %d versions of the plugin %s, and no more are kept.", versions, p.Name),
+			hint)
 	case limits.Files > 0 && files >= limits.Files:
 		return "", conflict(fmt.Sprintf("There are %d uploaded plugins, and no more are kept.", files), hint)
 	case limits.Bytes > 0 && bytes+p.SizeBytes > limits.Bytes:
-		return "", conflict(fmt.Sprintf("The uploaded plugins take %d MB; with this one they would take more than the %d MB that are kept.", bytes>>20, limits.Bytes>>20), hint)
+		return "", conflict(fmt.Sprintf("The uploaded plugins take %d MB; with this one they would take more than the %d "+
+			"MB that are kept.", bytes>>20, limits.Bytes>>20), hint)
 	}
 	return replaced, nil
 }
@@ -233,5 +238,6 @@ func (s *Store) DeletePlugin(ctx context.Context, sha string) error {
 }
 
 func bundledPlugin(p store.Plugin, verb string) error {
-	return conflict(fmt.Sprintf("The plugin %s@%s came with Loadstone and cannot be %s.", p.Name, p.Version, verb), "Templates that do not name it are not affected by it.")
+	return conflict(fmt.Sprintf("The plugin %s@%s came with Loadstone and cannot be %s.", p.Name, p.Version, verb),
+		"Templates that do not name it are not affected by it.")
 }

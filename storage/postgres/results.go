@@ -68,8 +68,10 @@ func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
 			enrichment = coalesce($18, old.enrichment),
 			failure_reason = coalesce(nullif($16, ''), old.failure_reason),
 			updated_at = now()`,
-		r.TestID, r.RunID, orNull(r.WorkerID), r.WorkerGroupID, r.TestName, orNull(r.Status), stamp(r.StartTime.Time), stamp(r.EndTime.Time),
-		figures, validity, thresholds, r.Passed, plan, environment, r.EnrichmentStatus, store.CleanText(r.FailureReason), search, enrichment)
+		r.TestID, r.RunID, orNull(r.WorkerID), r.WorkerGroupID, r.TestName, orNull(r.Status), stamp(r.StartTime.Time),
+		stamp(r.EndTime.Time),
+		figures, validity, thresholds, r.Passed, plan, environment, r.EnrichmentStatus, store.CleanText(r.FailureReason),
+		search, enrichment)
 	return failed("saving result", err)
 }
 
@@ -88,7 +90,8 @@ func (s *Store) Overviews(ctx context.Context, runID string) ([]engine.TestResul
 func (s *Store) results(ctx context.Context, runID, figures string) ([]engine.TestResult, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT test_id, run_id, coalesce(worker_id, ''), worker_group_id, test_name, status, start_time, end_time,
+	rows, err := s.pool.Query(ctx,
+		`SELECT test_id, run_id, coalesce(worker_id, ''), worker_group_id, test_name, status, start_time, end_time,
 			`+figures+`, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, created_at, updated_at, find_max_result, enrichment
 		FROM test_results WHERE run_id = $1 ORDER BY (test_id = run_id) DESC, worker_group_id, worker_id`, runID)
 	if err != nil {
@@ -111,7 +114,8 @@ func (s *Store) results(ctx context.Context, runID, figures string) ([]engine.Te
 			into any
 		}{
 			{"figures", figures, &r.Figures}, {"verdict", validity, &r.Validity}, {"thresholds", thresholds, &r.Thresholds},
-			{"plan", plan, &r.Plan}, {"environment", environment, &r.Environment}, {"answer of the search", search, &r.FindMax}, {"enrichment", enrichment, &r.Enrichment},
+			{"plan", plan, &r.Plan}, {"environment", environment, &r.Environment}, {"answer of the search", search, &r.FindMax},
+			{"enrichment", enrichment, &r.Enrichment},
 		} {
 			if err := parse(d.what, d.text, d.into); err != nil {
 				return r, err
@@ -164,12 +168,14 @@ func (s *Store) SaveArtifact(ctx context.Context, a engine.Artifact) error {
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, coalesce($13, now()))
 			ON CONFLICT DO NOTHING`,
 			a.ArtifactID, a.RunID, a.TestID, a.WorkerID, a.Kind, a.Name,
-			a.SizeBytes, a.SHA256, a.RowCount, stamp(a.MinTime.Time), stamp(a.MaxTime.Time), a.SchemaVersion, stamp(a.CreatedAt.Time))
+			a.SizeBytes, a.SHA256, a.RowCount, stamp(a.MinTime.Time), stamp(a.MaxTime.Time), a.SchemaVersion,
+			stamp(a.CreatedAt.Time))
 		if err != nil {
 			return err
 		}
 		var checksum string
-		err = tx.QueryRow(ctx, "SELECT artifact_checksum FROM query_execution_artifacts WHERE run_id = $1 AND name = $2", a.RunID, a.Name).Scan(&checksum)
+		err = tx.QueryRow(ctx, "SELECT artifact_checksum FROM query_execution_artifacts WHERE run_id = $1 AND name = $2",
+			a.RunID, a.Name).Scan(&checksum)
 		if err != nil {
 			// The row was not inserted, and not because of its name.
 			return fmt.Errorf("%w: artifact id %s is taken", store.ErrConflict, a.ArtifactID)
@@ -189,7 +195,8 @@ const artifactColumns = `artifact_id, run_id, test_id, worker_id, kind, name, ar
 func (s *Store) Artifacts(ctx context.Context, runID string) ([]engine.Artifact, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, "SELECT "+artifactColumns+" FROM query_execution_artifacts WHERE run_id = $1 ORDER BY name", runID)
+	rows, err := s.pool.Query(ctx,
+		"SELECT "+artifactColumns+" FROM query_execution_artifacts WHERE run_id = $1 ORDER BY name", runID)
 	if err != nil {
 		return nil, failed("reading artifacts", err)
 	}

@@ -35,7 +35,8 @@ func scanRun(row pgx.CollectableRow, run *engine.Run, more ...any) error {
 		&start, &warmupStart, &warmupEnd, &measured, &end,
 		&run.WorkersExpected, &run.WorkersRegistered, &run.WorkersActive, &run.WorkersCompleted,
 		&run.TotalOps, &run.ErrorCount, &run.CurrentQPS, &targets, &stopReason, &run.CancellationReason,
-		&run.CreatedBy, &run.OwnerEpoch, &run.Owner, &created, &updated, &run.MatrixID, &run.MatrixIndex, &run.MatrixLabel}, more...)
+		&run.CreatedBy, &run.OwnerEpoch, &run.Owner, &created, &updated, &run.MatrixID, &run.MatrixIndex, &run.MatrixLabel},
+		more...)
 	if err := row.Scan(dest...); err != nil {
 		return err
 	}
@@ -80,7 +81,8 @@ func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 			VALUES ($1, $1, (SELECT template_id FROM test_templates WHERE template_id = $2), $3, $4,
 				'PREPARED', 'PREPARING', $5, $6, $7, $8, coalesce($9, now()), $10, $11, $12)`,
 			run.RunID, orNull(run.TemplateID), run.TestName, config, run.WorkersExpected, targets,
-			run.CreatedBy, run.OwnerEpoch, stamp(run.CreatedAt.Time), orNull(run.MatrixID), run.MatrixIndex, store.CleanText(run.MatrixLabel))
+			run.CreatedBy, run.OwnerEpoch, stamp(run.CreatedAt.Time), orNull(run.MatrixID), run.MatrixIndex,
+			store.CleanText(run.MatrixLabel))
 		if err != nil {
 			return err
 		}
@@ -220,13 +222,15 @@ const (
 )
 
 // selectRows reads runs as lists show them; toRow takes its rows.
-const selectRows = `SELECT ` + listColumns + `, CASE WHEN (t.figures ->> 'covered_seconds')::double precision = 0 THEN NULL ELSE t.qps END, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed,
+const selectRows = `SELECT ` + listColumns +
+	`, CASE WHEN (t.figures ->> 'covered_seconds')::double precision = 0 THEN NULL ELSE t.qps END, t.p50_latency_ms, t.p95_latency_ms, t.p99_latency_ms, t.error_rate, t.verdict, t.passed,
 		coalesce(t.environment @> '{"simulated": true}', false), coalesce(t.environment @> '{"emulated": true}', false)
 	FROM run_status r LEFT JOIN test_results t ON t.test_id = r.run_id`
 
 func toRow(row pgx.CollectableRow) (store.RunRow, error) {
 	var r store.RunRow
-	err := scanRun(row, &r.Run, &r.QPS, &r.P50Ms, &r.P95Ms, &r.P99Ms, &r.ErrorRate, &r.Verdict, &r.Passed, &r.Simulated, &r.Emulated)
+	err := scanRun(row, &r.Run, &r.QPS, &r.P50Ms, &r.P95Ms, &r.P99Ms, &r.ErrorRate, &r.Verdict, &r.Passed, &r.Simulated,
+		&r.Emulated)
 	return r, err
 }
 

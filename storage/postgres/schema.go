@@ -48,7 +48,8 @@ func ApplySchema(ctx context.Context, dsn string) error {
 	if errors.As(err, &refused) && refused.Code == "42501" {
 		return &engine.Error{Code: engine.CodeForbidden, Cause: err,
 			Message: "This database user may not make tables: " + refused.Message + ".",
-			Hint:    "Apply the schema as the owner of the database, or give the script of `loadstone schema print` to its administrator."}
+			Hint: "Apply the schema as the owner of the database, or give the script of `loadstone schema print` to its " +
+				"administrator."}
 	}
 	return failed("applying the schema", err)
 }
@@ -88,8 +89,9 @@ func invalidDSN(err error) error {
 	if errors.As(err, &parse) && parse.Unwrap() != nil {
 		// What went wrong with a file does not repeat the rest of the URL.
 		if text := parse.Unwrap().Error(); strings.HasPrefix(text, "unable to ") || strings.Contains(text, "sslkey") {
-			return &engine.Error{Code: engine.CodeInvalid, Cause: err, Message: "The database URL names a TLS file that cannot be used: " + text + ".",
-				Hint: "sslrootcert, sslcert and sslkey are files in PEM form on this machine."}
+			return &engine.Error{Code: engine.CodeInvalid, Cause: err,
+				Message: "The database URL names a TLS file that cannot be used: " + text + ".",
+				Hint:    "sslrootcert, sslcert and sslkey are files in PEM form on this machine."}
 		}
 	}
 	// The parser's message may quote the DSN, so it stays in the cause.
@@ -152,12 +154,14 @@ func (s schemaState) problem() error {
 			Message: "The database has no Loadstone schema.", Hint: "Run: " + applyCommand}
 	case s.version > sql.Version:
 		return &engine.Error{Code: engine.CodeUnavailable,
-			Message: fmt.Sprintf("The database's schema (version %d) is newer than this binary (version %d).", s.version, sql.Version),
-			Hint:    "Use a Loadstone that is at least as new as the one that applied it."}
+			Message: fmt.Sprintf("The database's schema (version %d) is newer than this binary (version %d).", s.version,
+				sql.Version),
+			Hint: "Use a Loadstone that is at least as new as the one that applied it."}
 	default:
 		return &engine.Error{Code: engine.CodeUnavailable,
-			Message: fmt.Sprintf("The database's schema (version %d, %s) is older than this binary (version %d, %s).", s.version, s.hash, sql.Version, sql.Hash()),
-			Hint:    "Run: " + applyCommand}
+			Message: fmt.Sprintf("The database's schema (version %d, %s) is older than this binary (version %d, %s).", s.version,
+				s.hash, sql.Version, sql.Hash()),
+			Hint: "Run: " + applyCommand}
 	}
 }
 

@@ -134,7 +134,8 @@ func TestServerGoesAway(t *testing.T) {
 	}
 	late, cancel := context.WithTimeout(ctx, time.Nanosecond)
 	defer cancel()
-	if _, err := s.ListTemplates(late); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.ListTemplates(late); !errors.Is(err, store.ErrUnavailable) ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("past the deadline: %v", err)
 	}
 }
@@ -186,31 +187,38 @@ func TestDatabaseGuards(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := connect(t, dsn)
-	event := "INSERT INTO run_control_events (event_id, run_id, event_type, event_data, sequence_id) VALUES (gen_random_uuid()::text, "
+	event := "INSERT INTO run_control_events (event_id, run_id, event_type, event_data, sequence_id) VALUES " +
+		"(gen_random_uuid()::text, "
 	for name, text := range map[string]string{
-		"a run begins prepared":            "INSERT INTO run_status (run_id, test_id, scenario_config, status) VALUES ('x', 'x', '{}', 'RUNNING')",
-		"unknown status":                   "UPDATE run_status SET status = 'PAUSED'",
-		"unknown phase":                    "UPDATE run_status SET phase = 'LUNCH'",
-		"epoch goes back":                  "UPDATE run_status SET owner_epoch = 0",
-		"sequence goes back":               "UPDATE run_status SET next_sequence_id = 1",
-		"run id changes":                   "UPDATE run_status SET run_id = 'y', test_id = 'y'",
-		"live run is deleted":              "DELETE FROM run_status",
-		"event of no run":                  event + "'none', 'STOP', '{\"scope\": \"RUN\"}', 1)",
-		"sequence id used twice":           event + "'r1', 'STOP', '{\"scope\": \"RUN\"}', 2)",
-		"sequence id below the highest":    event + "'r1', 'STOP', '{\"scope\": \"RUN\"}', 1)",
-		"sequence id that was not taken":   event + "'r1', 'STOP', '{\"scope\": \"RUN\"}', 3)",
-		"event without scope":              event + "'r1', 'STOP', '{}', 2)",
-		"event is changed":                 "UPDATE run_control_events SET event_type = 'STOP'",
-		"event is deleted":                 "DELETE FROM run_control_events",
-		"child without parent":             "INSERT INTO test_results (test_id, run_id, worker_id) VALUES ('c', 'none', 'worker-0')",
-		"child without worker":             "INSERT INTO test_results (test_id, run_id) VALUES ('c', 'r1')",
-		"audit line is changed":            "UPDATE audit_log SET action = 'nothing'",
-		"audit line is deleted":            "DELETE FROM audit_log",
-		"audit log is emptied":             "TRUNCATE audit_log",
-		"token of no user":                 "INSERT INTO api_tokens (token_id, user_id, kind, secret_sha256) VALUES ('t', 'none', 'api', decode(repeat('00', 32), 'hex'))",
-		"step of Find Max without a run":   "INSERT INTO find_max_step_history (run_id, step_number, total_target_connections, step_start_time) VALUES ('none', 1, 1, now())",
-		"log line of an unknown level":     "INSERT INTO test_logs (run_id, seq, level, message) VALUES ('r1', 1, 'CHATTY', '')",
-		"worker with an unknown status":    "INSERT INTO worker_heartbeats (run_id, worker_id, status) VALUES ('r1', 'w', 'ASLEEP')",
+		"a run begins prepared": "INSERT INTO run_status (run_id, test_id, scenario_config, status) VALUES " +
+			"('x', 'x', '{}', 'RUNNING')",
+		"unknown status":                 "UPDATE run_status SET status = 'PAUSED'",
+		"unknown phase":                  "UPDATE run_status SET phase = 'LUNCH'",
+		"epoch goes back":                "UPDATE run_status SET owner_epoch = 0",
+		"sequence goes back":             "UPDATE run_status SET next_sequence_id = 1",
+		"run id changes":                 "UPDATE run_status SET run_id = 'y', test_id = 'y'",
+		"live run is deleted":            "DELETE FROM run_status",
+		"event of no run":                event + "'none', 'STOP', '{\"scope\": \"RUN\"}', 1)",
+		"sequence id used twice":         event + "'r1', 'STOP', '{\"scope\": \"RUN\"}', 2)",
+		"sequence id below the highest":  event + "'r1', 'STOP', '{\"scope\": \"RUN\"}', 1)",
+		"sequence id that was not taken": event + "'r1', 'STOP', '{\"scope\": \"RUN\"}', 3)",
+		"event without scope":            event + "'r1', 'STOP', '{}', 2)",
+		"event is changed":               "UPDATE run_control_events SET event_type = 'STOP'",
+		"event is deleted":               "DELETE FROM run_control_events",
+		"child without parent": "INSERT INTO test_results (test_id, run_id, worker_id) VALUES ('c', 'none', " +
+			"'worker-0')",
+		"child without worker":  "INSERT INTO test_results (test_id, run_id) VALUES ('c', 'r1')",
+		"audit line is changed": "UPDATE audit_log SET action = 'nothing'",
+		"audit line is deleted": "DELETE FROM audit_log",
+		"audit log is emptied":  "TRUNCATE audit_log",
+		"token of no user": "INSERT INTO api_tokens (token_id, user_id, kind, secret_sha256) VALUES ('t', " +
+			"'none', 'api', decode(repeat('00', 32), 'hex'))",
+		"step of Find Max without a run": "INSERT INTO find_max_step_history (run_id, step_number, " +
+			"total_target_connections, step_start_time) VALUES ('none', 1, 1, now())",
+		"log line of an unknown level": "INSERT INTO test_logs (run_id, seq, level, message) VALUES ('r1', 1, " +
+			"'CHATTY', '')",
+		"worker with an unknown status": "INSERT INTO worker_heartbeats (run_id, worker_id, status) VALUES ('r1', 'w', " +
+			"'ASLEEP')",
 		"two rows of the schema's version": "INSERT INTO schema_version (singleton, version, hash) VALUES (false, 1, '')",
 	} {
 		_, err := conn.Exec(ctx, text)
@@ -231,7 +239,8 @@ func TestRollBackOfTransition(t *testing.T) {
 	conn := connect(t, dsn)
 	exec(t, conn, `CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'disk on fire' USING ERRCODE = '53100'; END $$`)
 	exec(t, conn, `CREATE TRIGGER broken BEFORE INSERT ON run_control_events FOR EACH ROW EXECUTE FUNCTION broken()`)
-	_, err := s.Transition(t.Context(), store.Transition{RunID: "r1", To: engine.StatusRunning, Events: []engine.Event{{Type: engine.EventStart}}})
+	_, err := s.Transition(t.Context(),
+		store.Transition{RunID: "r1", To: engine.StatusRunning, Events: []engine.Event{{Type: engine.EventStart}}})
 	if !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("got %v, want ErrUnavailable for a full disk", err)
 	}
@@ -244,7 +253,8 @@ func TestRollBackOfTransition(t *testing.T) {
 func TestPlayground(t *testing.T) {
 	s, _ := open(t)
 	ctx := t.Context()
-	for _, dsn := range []string{"host=/one dbname=playground", "host=/one dbname=playground", "host=/two dbname=playground"} {
+	for _, dsn := range []string{"host=/one dbname=playground", "host=/one dbname=playground",
+		"host=/two dbname=playground"} {
 		if err := s.EnsureBuiltin(ctx, playground(dsn)); err != nil {
 			t.Fatal(err)
 		}
@@ -298,14 +308,16 @@ func TestLostKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer locked.Close()
-	if _, _, err := locked.OpenDSN(t.Context(), engine.ConnectionRef{Name: "playground"}); !engine.HasCode(err, engine.CodeInvalid) || !strings.Contains(err.Error(), keyring.KeyEnv) {
+	if _, _, err := locked.OpenDSN(t.Context(), engine.ConnectionRef{Name: "playground"}); !engine.HasCode(err,
+		engine.CodeInvalid) || !strings.Contains(err.Error(), keyring.KeyEnv) {
 		t.Errorf("got %v, want an error that names %s", err, keyring.KeyEnv)
 	}
 	// The server's own connection heals by itself.
 	if err := locked.EnsureBuiltin(t.Context(), playground("host=/one")); err != nil {
 		t.Error(err)
 	}
-	if _, got, err := locked.OpenDSN(t.Context(), engine.ConnectionRef{Name: "playground"}); err != nil || got != "host=/one" {
+	if _, got, err := locked.OpenDSN(t.Context(), engine.ConnectionRef{Name: "playground"}); err != nil ||
+		got != "host=/one" {
 		t.Errorf("after saving it again: %q, %v", got, err)
 	}
 }
@@ -336,8 +348,10 @@ func TestNoPasswordInTheDatabase(t *testing.T) {
 		if _, err := s.SaveConnection(ctx, store.Connection{Name: name, Driver: "postgres", DSN: clear}); err != nil {
 			rt.Fatal(err)
 		}
-		scenario := engine.Scenario{Name: name, Target: engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: clear}}}
-		made, err := s.CreateTemplate(ctx, store.Template{Name: name, Config: scenario, Source: "dsn: " + clear + "\n# " + password})
+		scenario := engine.Scenario{Name: name,
+			Target: engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: clear}}}
+		made, err := s.CreateTemplate(ctx,
+			store.Template{Name: name, Config: scenario, Source: "dsn: " + clear + "\n# " + password})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -346,7 +360,8 @@ func TestNoPasswordInTheDatabase(t *testing.T) {
 		}
 		for _, table := range []string{"connections", "test_templates", "run_status"} {
 			var found bool
-			if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+table+" x WHERE strpos(x::text, $1) > 0 AND strpos(x::text, $2) > 0)", password, name).Scan(&found); err != nil {
+			if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+table+
+				" x WHERE strpos(x::text, $1) > 0 AND strpos(x::text, $2) > 0)", password, name).Scan(&found); err != nil {
 				rt.Fatal(err)
 			}
 			if found {

@@ -22,7 +22,8 @@ func connectionContext(id string) string { return "connection:" + id }
 // DSN whose password is hidden keeps the one of earlier (the reference that is
 // being replaced) or of the template it was copied from. field is the reference's
 // path in the document.
-func (s *Store) sealRef(ctx context.Context, ref engine.ConnectionRef, earlier *engine.ConnectionRef, field string) (engine.ConnectionRef, error) {
+func (s *Store) sealRef(ctx context.Context, ref engine.ConnectionRef, earlier *engine.ConnectionRef,
+	field string) (engine.ConnectionRef, error) {
 	if !ref.Inline() || ref.DSN == "" {
 		return ref, nil
 	}
@@ -82,7 +83,8 @@ func (s *Store) unseal(sealed, sealedFor string) (string, error) {
 	case errors.Is(err, keyring.ErrUnknownKey):
 		return "", &engine.Error{Code: engine.CodeInvalid, Cause: err,
 			Message: "A saved password was encrypted under a key that this server does not have.",
-			Hint:    "Give the server the earlier key too (" + keyring.KeyEnv + " or the key file), or save the connection again with its password."}
+			Hint: "Give the server the earlier key too (" + keyring.KeyEnv +
+				" or the key file), or save the connection again with its password."}
 	case err != nil:
 		return "", &engine.Error{Code: engine.CodeInvalid, Cause: err,
 			Message: "A saved password cannot be decrypted.", Hint: "Save the connection again with its password."}
@@ -96,7 +98,8 @@ func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, 
 	defer cancel()
 	if !ref.Inline() {
 		var id, sealed string
-		err := s.pool.QueryRow(ctx, "SELECT connection_id, driver, dsn_sealed FROM connections WHERE connection_name = $1", ref.Name).
+		err := s.pool.QueryRow(ctx, "SELECT connection_id, driver, dsn_sealed FROM connections WHERE connection_name = $1",
+			ref.Name).
 			Scan(&id, &driver, &sealed)
 		if err != nil {
 			return "", "", s.explainMissing(ctx, ref.Name, err)

@@ -99,11 +99,13 @@ func shapeOf(ctx context.Context, tx pgx.Tx, schema string) ([]thing, error) {
 // schema once more in tx, beside the other, so that the same server writes both; the caller rolls tx back.
 func compareShape(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	var schema string
-	err := tx.QueryRow(ctx, "SELECT nspname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE pg_class.oid = to_regclass('schema_version')").Scan(&schema)
+	err := tx.QueryRow(ctx, "SELECT nspname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE "+
+		"pg_class.oid = to_regclass('schema_version')").Scan(&schema)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := tx.Exec(ctx, "CREATE SCHEMA "+scratchSchema+"; SET LOCAL search_path = "+scratchSchema, pgx.QueryExecModeSimpleProtocol); err != nil {
+	if _, err := tx.Exec(ctx, "CREATE SCHEMA "+scratchSchema+"; SET LOCAL search_path = "+scratchSchema,
+		pgx.QueryExecModeSimpleProtocol); err != nil {
 		return nil, err
 	}
 	for _, f := range sql.Schema() {
@@ -240,7 +242,8 @@ func RepairSchema(ctx context.Context, dsn string) error {
 	return damaged(found, cannotMend)
 }
 
-const cannotMend = "Applying the schema makes what is missing as a whole, but neither mends tables that were changed nor removes anything: " +
+const cannotMend = "Applying the schema makes what is missing as a whole, but neither mends tables that were " +
+	"changed nor removes anything: " +
 	"put this right by hand (`loadstone schema print` shows what is needed), or restore a backup."
 
 // errMayNotCompare: the user's rights do not suffice.
@@ -261,7 +264,8 @@ func compareWith(ctx context.Context, conn *pgx.Conn) (found []string, err error
 	case errors.As(err, &refused) && refused.Code == "42501":
 		return nil, &engine.Error{Code: engine.CodeForbidden, Cause: errors.Join(errMayNotCompare, err),
 			Message: "The schema's version is current, but its tables cannot be compared: " + refused.Message + ".",
-			Hint:    "Check as the owner of the database: what it should look like is made beside it in a transaction that is rolled back."}
+			Hint: "Check as the owner of the database: what it should look like is made beside it in a transaction that " +
+				"is rolled back."}
 	}
 	return nil, failed("comparing the schema", err)
 }

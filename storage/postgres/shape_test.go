@@ -29,17 +29,21 @@ func TestSchemaCheckSeesWhatWasChanged(t *testing.T) {
 			{"ALTER TABLE plugins DROP COLUMN inspection", "the column inspection of plugins is missing"},
 			{"ALTER TABLE audit_log DISABLE TRIGGER refuse_change", "the trigger refuse_change of audit_log is"},
 			{"DROP TRIGGER guard_run_status ON run_status", "the trigger guard_run_status of run_status is missing"},
-			{"CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'", "the function refuse_change() is another one"},
+			{"CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+				"the function refuse_change() is another one"},
 			{"DROP INDEX plugins_by_name", "of plugins is missing"},
 		}, true},
 		"changed": {[]damage{
 			{"ALTER TABLE users DROP COLUMN role", "the column role of users is missing"},
-			{"ALTER TABLE users ALTER COLUMN created_at DROP NOT NULL", `the column created_at of users is "timestamp with time zone DEFAULT now()" instead of`},
+			{"ALTER TABLE users ALTER COLUMN created_at DROP NOT NULL",
+				`the column created_at of users is "timestamp with time zone DEFAULT now()" instead of`},
 			{"ALTER TABLE users ALTER COLUMN user_name TYPE varchar(5)", "the column user_name of users is"},
 			{"ALTER TABLE users ADD COLUMN shoe integer NOT NULL", "the column shoe of users is not Loadstone's"},
 			{"ALTER TABLE users ADD CHECK (shoe <> 7)", "constraint CHECK ((shoe <> 7)) of users is not Loadstone's"},
-			{"ALTER TABLE run_status DROP CONSTRAINT run_status_pkey CASCADE", "constraint PRIMARY KEY (run_id) of run_status is missing"},
-			{"CREATE TRIGGER swallow BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION refuse_change()", "the trigger swallow of users is not Loadstone's"},
+			{"ALTER TABLE run_status DROP CONSTRAINT run_status_pkey CASCADE",
+				"constraint PRIMARY KEY (run_id) of run_status is missing"},
+			{"CREATE TRIGGER swallow BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION refuse_change()",
+				"the trigger swallow of users is not Loadstone's"},
 			{"ALTER TABLE audit_log SET UNLOGGED", `the table audit_log is "unlogged table" instead of "table"`},
 		}, false},
 	} {
@@ -73,7 +77,8 @@ func TestSchemaCheckSeesWhatWasChanged(t *testing.T) {
 				t.Errorf("after applying again: %v", err)
 			}
 			var left int
-			if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'loadstone%'").Scan(&left); err != nil || left != 0 {
+			if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'loadstone%'").
+				Scan(&left); err != nil || left != 0 {
 				t.Errorf("%d schemas are left over: %v", left, err)
 			}
 		})
@@ -92,7 +97,8 @@ func TestSchemaCheckSaysWhenItMayNotLook(t *testing.T) {
 		_, _ = conn.Exec(t.Context(), "DROP OWNED BY shape_reader; DROP ROLE shape_reader", pgx.QueryExecModeSimpleProtocol)
 	})
 	exec(t, conn, "GRANT SELECT ON schema_version TO shape_reader")
-	if err := postgres.CompareSchema(t.Context(), dsn+" options='-c role=shape_reader'"); !engine.HasCode(err, engine.CodeForbidden) || !strings.Contains(err.Error(), "owner") {
+	if err := postgres.CompareSchema(t.Context(), dsn+" options='-c role=shape_reader'"); !engine.HasCode(err,
+		engine.CodeForbidden) || !strings.Contains(err.Error(), "owner") {
 		t.Errorf("got %v", err)
 	}
 }

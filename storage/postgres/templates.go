@@ -10,14 +10,17 @@ import (
 )
 
 const (
-	templateColumns = "template_id, template_name, description, config, source, version, created_by, created_at, updated_at"
+	templateColumns = "template_id, template_name, description, config, source, version, created_by, created_at, " +
+		"updated_at"
 	// listedColumns leave out what may be large.
-	listedColumns = "template_id, template_name, description, config #- '{workload,feed}' #- '{workload,params}', '', version, created_by, created_at, updated_at"
+	listedColumns = "template_id, template_name, description, config #- '{workload,feed}' #- '{workload,params}', '', " +
+		"version, created_by, created_at, updated_at"
 )
 
 func toTemplate(row pgx.CollectableRow) (t store.Template, err error) {
 	var config []byte
-	err = row.Scan(&t.TemplateID, &t.Name, &t.Description, &config, &t.Source, &t.Version, &t.CreatedBy, &t.CreatedAt.Time, &t.UpdatedAt.Time)
+	err = row.Scan(&t.TemplateID, &t.Name, &t.Description, &config, &t.Source, &t.Version, &t.CreatedBy, &t.CreatedAt.Time,
+		&t.UpdatedAt.Time)
 	if err != nil {
 		return t, err
 	}
@@ -70,8 +73,10 @@ func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Tem
 	if err != nil {
 		return t, err
 	}
-	rows, err := s.pool.Query(ctx, `INSERT INTO test_templates (template_id, template_name, description, config, source, created_by)
-		VALUES ($1, $2, $3, $4, $5, $6) RETURNING `+templateColumns, t.TemplateID, t.Name, t.Description, config, source, t.CreatedBy)
+	rows, err := s.pool.Query(ctx,
+		`INSERT INTO test_templates (template_id, template_name, description, config, source, created_by)
+		VALUES ($1, $2, $3, $4, $5, $6) RETURNING `+templateColumns, t.TemplateID, t.Name, t.Description, config, source,
+		t.CreatedBy)
 	if err == nil {
 		t, err = pgx.CollectExactlyOneRow(rows, toTemplate)
 	}
@@ -81,7 +86,8 @@ func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Tem
 // sealTemplate seals the secrets of every inline connection, and masks those in
 // comments of the source. One whose password
 // is hidden keeps that of the connection of earlier with the same address.
-func (s *Store) sealTemplate(ctx context.Context, t store.Template, earlier *engine.Scenario) (config []byte, source string, err error) {
+func (s *Store) sealTemplate(ctx context.Context, t store.Template, earlier *engine.Scenario) (config []byte,
+	source string, err error) {
 	t.Config = t.Config.Clone()
 	for _, c := range t.Config.Connections() {
 		if c.Ref.Inline() {
@@ -120,7 +126,8 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 	if err != nil {
 		return t, err
 	}
-	rows, err := s.pool.Query(ctx, `UPDATE test_templates SET template_name = $3, description = $4, config = $5, source = $6,
+	rows, err := s.pool.Query(ctx,
+		`UPDATE test_templates SET template_name = $3, description = $4, config = $5, source = $6,
 			version = version + 1, updated_at = now()
 		WHERE template_id = $1 AND version = $2 RETURNING `+templateColumns,
 		t.TemplateID, t.Version, t.Name, t.Description, config, source)

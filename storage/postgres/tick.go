@@ -59,7 +59,8 @@ func queueHeartbeats(batch *pgx.Batch, t store.Tick) {
 	groups, beats := make([]int32, n), make([]*time.Time, n)
 	for i, w := range t.Workers {
 		ids[i], nodes[i], tests[i], groups[i] = w.WorkerID, w.NodeID, w.TestID, int32(w.WorkerGroupID)
-		statuses[i], phases[i], faults[i], beats[i] = string(w.Status), string(w.Phase), store.CleanText(w.Error), stamp(w.LastHeartbeat)
+		statuses[i], phases[i], faults[i], beats[i] = string(w.Status), string(w.Phase), store.CleanText(w.Error),
+			stamp(w.LastHeartbeat)
 	}
 	batch.Queue(`INSERT INTO worker_heartbeats AS old (run_id, worker_id, worker_group_id, node_id, test_id, status, phase, last_heartbeat, error)
 		SELECT $1, w.id, w.grp, w.node, w.test, w.status, nullif(w.phase, ''), coalesce(w.beat, now()), w.error
@@ -87,7 +88,8 @@ func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 	n := len(t.Snapshots)
 	ids, tests, nodes := make([]string, n), make([]string, n), make([]string, n)
 	phases, statuses, custom := make([]string, n), make([]string, n), make([]string, n)
-	ticks, total, reads, writes, faults := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	ticks, total, reads, writes, faults := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n),
+		make([]int64, n)
 	groups, active, target := make([]int32, n), make([]int32, n), make([]int32, n)
 	at, phaseSeconds := make([]time.Time, n), make([]float64, n)
 	qps, cpu, memory := make([]float64, n), make([]float64, n), make([]float64, n)
@@ -115,7 +117,8 @@ func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 		}
 		active[i], target[i] = int32(w.ActiveConnections), int32(w.TargetConnections)
 		cpu[i], memory[i] = w.Resources.CPUPercent, w.Resources.MemoryPercent
-		body, err := document("snapshot", extras{w.ByKind, w.ByClass, w.Scheduled, w.Dropped, w.Retries, w.StalledMs, w.Resources})
+		body, err := document("snapshot",
+			extras{w.ByKind, w.ByClass, w.Scheduled, w.Dropped, w.Retries, w.StalledMs, w.Resources})
 		if err != nil {
 			return err
 		}
@@ -185,8 +188,10 @@ func queuePoint(batch *pgx.Batch, runID string, p *engine.Point) error {
 			p50_sum = r.p50_sum + excluded.p50_sum, avg_sum = r.avg_sum + excluded.avg_sum,
 			p95_max = greatest(r.p95_max, excluded.p95_max), p99_max = greatest(r.p99_max, excluded.p99_max), max_max = greatest(r.max_max, excluded.max_max)`,
 		runID, p.Timestamp.UTC(), p.ElapsedSeconds, orNull(p.Phase), p.QPS, p.ReadsPerSec, p.WritesPerSec,
-		p.P50LatencyMs, p.P95LatencyMs, p.P99LatencyMs, p.AvgLatencyMs, p.MaxLatencyMs, p.ErrorsPerSec, p.TotalQueries, p.ErrorCount,
-		p.ActiveConnections, p.TargetConnections, kinds, classes, hist, p.CPUPercent, p.MemoryPercent, p.HostCPUPercent, p.HostMemoryPercent, load)
+		p.P50LatencyMs, p.P95LatencyMs, p.P99LatencyMs, p.AvgLatencyMs, p.MaxLatencyMs, p.ErrorsPerSec, p.TotalQueries,
+		p.ErrorCount,
+		p.ActiveConnections, p.TargetConnections, kinds, classes, hist, p.CPUPercent, p.MemoryPercent, p.HostCPUPercent,
+		p.HostMemoryPercent, load)
 	return nil
 }
 

@@ -33,7 +33,8 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 		set = append(set, "status = "+arg(string(t.To)))
 	}
 	if t.Owner != "" {
-		set = append(set, "owner = "+arg(t.Owner), "lease_until = clock_timestamp() + make_interval(secs => "+arg(store.Lease.Seconds())+")")
+		set = append(set, "owner = "+arg(t.Owner), "lease_until = clock_timestamp() + make_interval(secs => "+
+			arg(store.Lease.Seconds())+")")
 	}
 	if t.Phase != nil {
 		set = append(set, "phase = "+arg(orNull(*t.Phase)))
@@ -113,7 +114,8 @@ func (s *Store) explain(ctx context.Context, t store.Transition) error {
 	return conflict(fmt.Sprintf("The run is %s and cannot be %s.", run.Status, doing), "")
 }
 
-func appendEvents(ctx context.Context, tx pgx.Tx, runID string, first int64, events []engine.Event) ([]engine.Event, error) {
+func appendEvents(ctx context.Context, tx pgx.Tx, runID string, first int64, events []engine.Event) ([]engine.Event,
+	error) {
 	if len(events) == 0 {
 		return nil, nil
 	}

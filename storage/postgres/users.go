@@ -59,7 +59,8 @@ func (s *Store) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32
 				return err
 			}
 		}
-		return scanToken(tx.QueryRow(ctx, `INSERT INTO api_tokens AS t (token_id, user_id, kind, name, secret_sha256, expires_at, scope)
+		return scanToken(tx.QueryRow(ctx,
+			`INSERT INTO api_tokens AS t (token_id, user_id, kind, name, secret_sha256, expires_at, scope)
 			VALUES ($1, $2, $3, $4, $5, $6, coalesce($7, 'write')) RETURNING `+tokenColumns,
 			t.TokenID, t.UserID, t.Kind, t.Name, secretSHA256[:], stamp(t.ExpiresAt.Time), orNull(t.Scope)), &t)
 	})
@@ -83,7 +84,8 @@ func (s *Store) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte
 	const valid = " t.kind = $1 AND t.secret_sha256 = $2 AND (t.expires_at IS NULL OR t.expires_at > now())"
 	var err error
 	if kind == "signin" {
-		err = read("DELETE FROM api_tokens t USING users u WHERE u.user_id = t.user_id AND" + valid + " RETURNING " + tokenColumns + userColumns)
+		err = read("DELETE FROM api_tokens t USING users u WHERE u.user_id = t.user_id AND" + valid + " RETURNING " +
+			tokenColumns + userColumns)
 	} else {
 		err = read("SELECT " + tokenColumns + userColumns + " FROM api_tokens t JOIN users u USING (user_id) WHERE" + valid)
 	}
@@ -96,7 +98,8 @@ func (s *Store) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte
 		note, done := context.WithTimeout(ctx, noteFor)
 		defer done()
 		var used time.Time
-		if s.pool.QueryRow(note, "UPDATE api_tokens SET last_used_at = now() WHERE token_id = $1 RETURNING last_used_at", t.TokenID).Scan(&used) == nil {
+		if s.pool.QueryRow(note, "UPDATE api_tokens SET last_used_at = now() WHERE token_id = $1 RETURNING last_used_at",
+			t.TokenID).Scan(&used) == nil {
 			t.LastUsedAt = engine.At(used)
 		}
 	}

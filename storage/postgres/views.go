@@ -25,7 +25,8 @@ type span struct {
 // span finds the part of a run that a window asks for; ok is false when there is none.
 func (s *Store) span(ctx context.Context, runID string, w store.Window) (found span, ok bool, err error) {
 	err = s.pool.QueryRow(ctx, `(SELECT "timestamp", elapsed_seconds, (SELECT max("timestamp") FROM metrics_snapshots WHERE run_id = $1)
-		FROM metrics_snapshots WHERE run_id = $1 ORDER BY "timestamp" LIMIT 1)`, runID).Scan(&found.from, &found.first, &found.until)
+		FROM metrics_snapshots WHERE run_id = $1 ORDER BY "timestamp" LIMIT 1)`, runID).Scan(&found.from, &found.first,
+		&found.until)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return found, false, nil
 	}
@@ -62,17 +63,21 @@ func (s *Store) Series(ctx context.Context, runID string, w store.Window) ([]eng
 	var rows pgx.Rows
 	switch {
 	case step == 1:
-		rows, err = s.pool.Query(ctx, "SELECT "+pointColumns+" FROM metrics_snapshots"+inWindow+` AND "timestamp" BETWEEN $4 AND $5 ORDER BY "timestamp"`,
+		rows, err = s.pool.Query(ctx, "SELECT "+pointColumns+" FROM metrics_snapshots"+inWindow+
+			` AND "timestamp" BETWEEN $4 AND $5 ORDER BY "timestamp"`,
 			runID, w.From, w.Until, part.from, part.until)
 	case step < store.Stretch:
-		rows, err = s.pool.Query(ctx, merged(`SELECT max("timestamp") AS at, avg(qps) AS qps, avg(reads_per_sec) AS reads, avg(writes_per_sec) AS writes,
+		rows, err = s.pool.Query(ctx,
+			merged(`SELECT max("timestamp") AS at, avg(qps) AS qps, avg(reads_per_sec) AS reads, avg(writes_per_sec) AS writes,
 				avg(errors_per_sec) AS errors, avg(p50_latency_ms) AS p50, avg(avg_latency_ms) AS mean,
 				max(p95_latency_ms) AS p95, max(p99_latency_ms) AS p99, max(max_latency_ms) AS most
 			FROM metrics_snapshots`+inWindow+` AND "timestamp" BETWEEN $4 AND $5
-			GROUP BY floor((elapsed_seconds - $6) / $7), phase`), runID, w.From, w.Until, part.from, part.until, part.first, step)
+			GROUP BY floor((elapsed_seconds - $6) / $7), phase`), runID, w.From, w.Until, part.from, part.until, part.first,
+			step)
 	default:
 		first, last := int64(part.first/store.Stretch), int64(part.last/store.Stretch)
-		rows, err = s.pool.Query(ctx, merged(`SELECT max(last_at) AS at, sum(qps_sum) / sum(points) AS qps, sum(reads_sum) / sum(points) AS reads, sum(writes_sum) / sum(points) AS writes,
+		rows, err = s.pool.Query(ctx,
+			merged(`SELECT max(last_at) AS at, sum(qps_sum) / sum(points) AS qps, sum(reads_sum) / sum(points) AS reads, sum(writes_sum) / sum(points) AS writes,
 				sum(errors_sum) / sum(points) AS errors, sum(p50_sum) / nullif(sum(latencies), 0) AS p50, sum(avg_sum) / nullif(sum(latencies), 0) AS mean,
 				max(p95_max) AS p95, max(p99_max) AS p99, max(max_max) AS most
 			FROM metrics_rollups WHERE run_id = $1 AND stretch BETWEEN $2 AND $3
@@ -94,7 +99,8 @@ func merged(sql string) string {
 }
 
 // WorkerSeries implements store.Views.
-func (s *Store) WorkerSeries(ctx context.Context, runID, workerID string, w store.Window) ([]store.WorkerPoint, float64, error) {
+func (s *Store) WorkerSeries(ctx context.Context, runID, workerID string, w store.Window) ([]store.WorkerPoint, float64,
+	error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	const those = inWindow + " AND ($4 = '' OR worker_id = $4)"
@@ -104,7 +110,8 @@ func (s *Store) WorkerSeries(ctx context.Context, runID, workerID string, w stor
 	}
 	if w.Most > 0 && workerID == "" {
 		var workers int
-		if err := s.pool.QueryRow(ctx, "SELECT count(*) FROM worker_heartbeats WHERE run_id = $1", runID).Scan(&workers); err != nil {
+		if err := s.pool.QueryRow(ctx, "SELECT count(*) FROM worker_heartbeats WHERE run_id = $1", runID).
+			Scan(&workers); err != nil {
 			return nil, 0, failed("reading worker points", err)
 		}
 		w = w.PerWorker(workers)
@@ -134,17 +141,20 @@ func (s *Store) WorkerSeries(ctx context.Context, runID, workerID string, w stor
 func (s *Store) EventPage(ctx context.Context, runID string, after int64, limit int) ([]engine.Event, int64, error) {
 	return page(ctx, s, "reading events", "SELECT count(*) FROM run_control_events WHERE run_id = $1",
 		`SELECT event_id, run_id, event_type, sequence_id, event_data, created_at
-		FROM run_control_events WHERE run_id = $1 AND sequence_id > $2 ORDER BY sequence_id LIMIT $3`, toEvent, runID, after, limit)
+		FROM run_control_events WHERE run_id = $1 AND sequence_id > $2 ORDER BY sequence_id LIMIT $3`, toEvent, runID, after,
+		limit)
 }
 
 // ArtifactPage implements store.Views.
 func (s *Store) ArtifactPage(ctx context.Context, runID, after string, limit int) ([]engine.Artifact, int64, error) {
 	return page(ctx, s, "reading artifacts", "SELECT count(*) FROM query_execution_artifacts WHERE run_id = $1",
-		"SELECT "+artifactColumns+" FROM query_execution_artifacts WHERE run_id = $1 AND name > $2 ORDER BY name LIMIT $3", toArtifact, runID, after, limit)
+		"SELECT "+artifactColumns+" FROM query_execution_artifacts WHERE run_id = $1 AND name > $2 ORDER BY name LIMIT $3",
+		toArtifact, runID, after, limit)
 }
 
 // page reads what comes after a position, and counts all of the run.
-func page[T any](ctx context.Context, s *Store, what, count, list string, to pgx.RowToFunc[T], runID string, after any, limit int) (items []T, total int64, err error) {
+func page[T any](ctx context.Context, s *Store, what, count, list string, to pgx.RowToFunc[T], runID string, after any,
+	limit int) (items []T, total int64, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if limit <= 0 {

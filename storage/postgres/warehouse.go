@@ -25,8 +25,10 @@ func (s *Store) SaveWarehouse(ctx context.Context, runID string, epoch int64, p 
 	batch.Queue(`INSERT INTO warehouse_poll_snapshots (snapshot_id, run_id, "timestamp", elapsed_seconds, warehouse_name, state, warehouse_type, warehouse_size,
 			started_clusters, running, queued, min_cluster_count, max_cluster_count, scaling_policy, raw_result, generation, fallback_warehouse)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT DO NOTHING`,
-		fmt.Sprintf("%s-%d", runID, p.Timestamp.UnixMicro()), runID, p.Timestamp.UTC(), p.ElapsedSeconds, store.CleanText(p.Name), store.CleanText(p.State), store.CleanText(p.Type), store.CleanText(p.Size),
-		p.StartedClusters, p.Running, p.Queued, p.MinClusterCount, p.MaxClusterCount, store.CleanText(p.ScalingPolicy), raw, store.CleanText(p.Generation), store.CleanText(p.FallbackWarehouse))
+		fmt.Sprintf("%s-%d", runID, p.Timestamp.UnixMicro()), runID, p.Timestamp.UTC(), p.ElapsedSeconds,
+		store.CleanText(p.Name), store.CleanText(p.State), store.CleanText(p.Type), store.CleanText(p.Size),
+		p.StartedClusters, p.Running, p.Queued, p.MinClusterCount, p.MaxClusterCount, store.CleanText(p.ScalingPolicy), raw,
+		store.CleanText(p.Generation), store.CleanText(p.FallbackWarehouse))
 	err := s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
 	return failed("saving a poll of the warehouse", err)
 }
@@ -34,12 +36,14 @@ func (s *Store) SaveWarehouse(ctx context.Context, runID string, epoch int64, p 
 // pollColumns are read by toPoll; running and queued say which columns those two are.
 func pollColumns(running, queued string) string {
 	return `SELECT "timestamp", coalesce(elapsed_seconds, 0), warehouse_name, state, warehouse_type, warehouse_size, coalesce(started_clusters, 0),
-		coalesce(` + running + `, 0), coalesce(` + queued + `, 0), coalesce(min_cluster_count, 0), coalesce(max_cluster_count, 0), coalesce(scaling_policy, ''), generation, fallback_warehouse `
+		coalesce(` + running + `, 0), coalesce(` + queued +
+		`, 0), coalesce(min_cluster_count, 0), coalesce(max_cluster_count, 0), coalesce(scaling_policy, ''), generation, fallback_warehouse `
 }
 
 func toPoll(row pgx.CollectableRow) (p engine.WarehousePoint, err error) {
 	var at time.Time
-	err = row.Scan(&at, &p.ElapsedSeconds, &p.Name, &p.State, &p.Type, &p.Size, &p.StartedClusters, &p.Running, &p.Queued, &p.MinClusterCount, &p.MaxClusterCount, &p.ScalingPolicy, &p.Generation,
+	err = row.Scan(&at, &p.ElapsedSeconds, &p.Name, &p.State, &p.Type, &p.Size, &p.StartedClusters, &p.Running, &p.Queued,
+		&p.MinClusterCount, &p.MaxClusterCount, &p.ScalingPolicy, &p.Generation,
 		&p.FallbackWarehouse)
 	p.Timestamp = engine.At(at)
 	p.PolledAt = p.Timestamp
@@ -56,7 +60,8 @@ func (s *Store) Warehouse(ctx context.Context, runID string) ([]engine.Warehouse
 func (s *Store) WarehouseChanges(ctx context.Context, runID string) ([]engine.WarehousePoint, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	const of = "ROW(warehouse_name, state, warehouse_type, warehouse_size, started_clusters, min_cluster_count, max_cluster_count, scaling_policy, generation, fallback_warehouse)"
+	const of = "ROW(warehouse_name, state, warehouse_type, warehouse_size, started_clusters, min_cluster_count, " +
+		"max_cluster_count, scaling_policy, generation, fallback_warehouse)"
 	rows, err := s.pool.Query(ctx, pollColumns("running", "queued")+`
 		FROM (SELECT *, lag(`+of+`) OVER w AS before, lead("timestamp") OVER w AS next FROM warehouse_poll_snapshots WHERE run_id = $1 WINDOW w AS (ORDER BY "timestamp")) p
 		WHERE next IS NULL OR before IS DISTINCT FROM `+of+` ORDER BY "timestamp"`, runID)
@@ -68,21 +73,27 @@ func (s *Store) WarehouseChanges(ctx context.Context, runID string) ([]engine.Wa
 }
 
 // WarehousePolls implements store.Views.
-func (s *Store) WarehousePolls(ctx context.Context, runID string, w store.Window) ([]engine.WarehousePoint, float64, error) {
+func (s *Store) WarehousePolls(ctx context.Context, runID string, w store.Window) ([]engine.WarehousePoint, float64,
+	error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	step, sql := float64(slotSeconds), pollColumns("running", "queued")+"FROM warehouse_poll_snapshots"+inWindow+` ORDER BY "timestamp"`
+	step, sql := float64(slotSeconds), pollColumns("running", "queued")+"FROM warehouse_poll_snapshots"+inWindow+
+		` ORDER BY "timestamp"`
 	args := []any{runID, w.From, w.Until}
 	if w.Most > 0 {
 		var first, last float64
 		var polls int
-		if err := s.pool.QueryRow(ctx, "SELECT count(*), coalesce(min(elapsed_seconds), 0), coalesce(max(elapsed_seconds), 0) FROM warehouse_poll_snapshots"+inWindow, args...).Scan(&polls, &first, &last); err != nil {
+		if err := s.pool.QueryRow(ctx,
+			"SELECT count(*), coalesce(min(elapsed_seconds), 0), coalesce(max(elapsed_seconds), 0) FROM "+
+				"warehouse_poll_snapshots"+inWindow, args...).Scan(&polls, &first, &last); err != nil {
 			return nil, 0, failed("reading the warehouse", err)
 		}
 		if polls > w.Most {
 			step = slotSeconds * math.Ceil((last-first+1)/float64(w.Most)/slotSeconds)
-			// The parts are aggregated first and their last polls looked up then: a window over whole rows sorts all of them twice.
-			sql = pollColumns("most_running", "most_queued") + `FROM (SELECT DISTINCT ON (p."timestamp") p.*, most_running, most_queued
+			// The parts are aggregated first and their last polls looked up then: a window over whole rows sorts all of them
+			// twice.
+			sql = pollColumns("most_running", "most_queued") +
+				`FROM (SELECT DISTINCT ON (p."timestamp") p.*, most_running, most_queued
 				FROM (SELECT max("timestamp") AS last, max(running) AS most_running, max(queued) AS most_queued FROM warehouse_poll_snapshots` + inWindow + ` GROUP BY floor(elapsed_seconds / $4)) part
 				JOIN warehouse_poll_snapshots p ON p.run_id = $1 AND p."timestamp" = part.last ORDER BY p."timestamp") q ORDER BY "timestamp"`
 			args = append(args, step)
@@ -107,7 +118,8 @@ func (s *Store) WarehouseSlots(ctx context.Context, runID string, w store.Window
 	if most <= 0 {
 		most = math.MaxInt32
 	}
-	rows, err := s.pool.Query(ctx, `WITH bounds AS (SELECT extract(epoch FROM coalesce(end_time, now()) - start_time)::double precision AS length FROM run_status WHERE run_id = $1),
+	rows, err := s.pool.Query(ctx,
+		`WITH bounds AS (SELECT extract(epoch FROM coalesce(end_time, now()) - start_time)::double precision AS length FROM run_status WHERE run_id = $1),
 		step AS (SELECT greatest(1, ceil((CASE WHEN $4::double precision > 0 THEN least($4, length) ELSE length END - $3) / 5 / $2))::bigint AS n FROM bounds)
 		SELECT slot_start, elapsed_seconds, started_clusters, running,
 			CASE WHEN step.n = 1 THEN queued ELSE greatest(queued, (SELECT max(w.queued) FROM warehouse_poll_snapshots w

@@ -54,8 +54,9 @@ func recorded(b *testing.B) *Folder {
 			for i := range chunk {
 				elapsed := int64(math.Exp(rng.NormFloat64()*0.5) * 350_000)
 				kind := rng.IntN(4)
-				chunk[i] = engine.Execution{DueAt: at, StartedAt: at, Elapsed: elapsed, Seq: uint32(n + i), ConnectionID: uint32(i % 8),
-					Rows: 1, Success: true, Kind: engine.Kind(kind), Statement: uint16(kind), Warmup: n < *benchRows/20}
+				chunk[i] = engine.Execution{DueAt: at, StartedAt: at, Elapsed: elapsed, Seq: uint32(n + i),
+					ConnectionID: uint32(i % 8),
+					Rows:         1, Success: true, Kind: engine.Kind(kind), Statement: uint16(kind), Warmup: n < *benchRows/20}
 				if rng.IntN(1000) == 0 {
 					chunk[i].Success, chunk[i].ErrorID = false, 1
 				}

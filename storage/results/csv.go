@@ -14,10 +14,12 @@ import (
 )
 
 const csvHeader = "run_id,test_id,worker_id,connection_id,seq,step,phase,warmup,kind,statement_id,due_at,started_at," +
-	"app_elapsed_ms,schedule_lag_ms,pool_wait_ms,rows,success,error_class,error_code,error_message,retries,server_query_id,position,rolled_back,decode_ns"
+	"app_elapsed_ms,schedule_lag_ms,pool_wait_ms,rows,success,error_class,error_code,error_message,retries," +
+	"server_query_id,position,rolled_back,decode_ns"
 
 // csvEnriched are the columns that an enriched run has more, empty where the history had nothing.
-const csvEnriched = ",server_ms,compilation_ms,execution_ms,queued_ms,blocked_ms,overhead_ms,cluster_number,execution_status"
+const csvEnriched = ",server_ms,compilation_ms,execution_ms,queued_ms,blocked_ms,overhead_ms,cluster_number," +
+	"execution_status"
 
 // csvTime keeps all nanoseconds, so that a column has one width.
 const csvTime = "2006-01-02T15:04:05.000000000Z"
@@ -85,7 +87,8 @@ func writePartCSV(ctx context.Context, path string, w io.Writer, more *enrichedR
 
 // quote makes the dictionary values ready for CSV, once per row group.
 func (r *rows) quote() {
-	for _, t := range []*text{&r.run, &r.test, &r.worker, &r.phase, &r.kind, &r.statement, &r.class, &r.code, &r.message, &r.queryID} {
+	for _, t := range []*text{&r.run, &r.test, &r.worker, &r.phase, &r.kind, &r.statement, &r.class, &r.code, &r.message,
+		&r.queryID} {
 		for i, v := range t.values {
 			t.values[i] = csvText(v)
 		}
@@ -98,7 +101,8 @@ var plainNumber = regexp.MustCompile(`^[-+]?[0-9]+(\.[0-9]+)?$`)
 // csvText writes a text as a field. Texts come from databases and plugins: what a
 // spreadsheet would take for a formula gets an apostrophe, which it takes for "this is text".
 func csvText(v string) string {
-	if first, _ := utf8.DecodeRuneInString(strings.TrimLeft(v, " ")); v != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) && !plainNumber.MatchString(v) {
+	if first, _ := utf8.DecodeRuneInString(strings.TrimLeft(v, " ")); v != "" &&
+		strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) && !plainNumber.MatchString(v) {
 		v = "'" + v
 	}
 	if strings.ContainsAny(v, ",;\"\r\n\t") || strings.TrimSpace(v) != v {

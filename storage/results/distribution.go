@@ -59,7 +59,8 @@ func newPiece(keys []uint64, part, group int) piece {
 
 // order sorts the pieces by their place.
 func (d *distribution) order() {
-	slices.SortStableFunc(d.pieces, func(a, b piece) int { return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.group, b.group)) })
+	slices.SortStableFunc(d.pieces,
+		func(a, b piece) int { return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.group, b.group)) })
 }
 
 func (d *distribution) count() (n int64) {

@@ -110,7 +110,8 @@ func (f *Folder) enrichmentParts(runID string) ([]int, error) {
 }
 
 // Enriched implements store.Results.
-func (f *Folder) Enriched(ctx context.Context, runID string, fn func(*engine.EnrichedExecution) error) (last int, err error) {
+func (f *Folder) Enriched(ctx context.Context, runID string, fn func(*engine.EnrichedExecution) error) (last int,
+	err error) {
 	numbers, err := f.enrichmentParts(runID)
 	if err != nil {
 		return 0, err
@@ -152,8 +153,10 @@ func (f *Folder) enrichedRows(ctx context.Context, runID string) (*enrichedRows,
 			known[e.Status] = status
 			r.statuses = append(r.statuses, csvText(e.Status))
 		}
-		r.rows = append(r.rows, enrichedRow{id: e.QueryID, server: float32(e.ServerMs), compilation: float32(e.CompilationMs), execution: float32(e.ExecutionMs),
-			queued: float32(e.QueuedMs()), blocked: float32(e.BlockedMs), overhead: e.OverheadMs, cluster: e.Cluster, status: status})
+		r.rows = append(r.rows, enrichedRow{id: e.QueryID, server: float32(e.ServerMs), compilation: float32(e.CompilationMs),
+			execution: float32(e.ExecutionMs),
+			queued:    float32(e.QueuedMs()), blocked: float32(e.BlockedMs), overhead: e.OverheadMs, cluster: e.Cluster,
+			status: status})
 		return nil
 	})
 	if err != nil || last == 0 {
@@ -166,7 +169,8 @@ func (f *Folder) enrichedRows(ctx context.Context, runID string) (*enrichedRows,
 // appendCSV writes the columns of csvEnriched for a query id.
 func (r *enrichedRows) appendCSV(b []byte, text string) []byte {
 	id, err := engine.ParseQueryID(text)
-	i, ok := slices.BinarySearchFunc(r.rows, id, func(e enrichedRow, id engine.QueryID) int { return bytes.Compare(e.id[:], id[:]) })
+	i, ok := slices.BinarySearchFunc(r.rows, id,
+		func(e enrichedRow, id engine.QueryID) int { return bytes.Compare(e.id[:], id[:]) })
 	if err != nil || text == "" || !ok {
 		return append(b, ",,,,,,,,"...)
 	}

@@ -22,8 +22,10 @@ func enriched(t *testing.T, f *Folder, number int, recs []engine.Execution) {
 		t.Fatal(err)
 	}
 	for i, r := range recs {
-		if err := w.Add(&engine.EnrichedExecution{QueryID: r.QueryID, Kind: r.Kind, EndedAt: engine.At(time.Unix(int64(i), 0)), ClientMs: 5.5, ServerMs: 4, OverheadMs: 1.5,
-			CompilationMs: 1, ExecutionMs: 2, QueuedOverloadMs: 0.5, QueuedRepairMs: 0.5, Cluster: 3, Status: "SUCCESS"}); err != nil {
+		if err := w.Add(&engine.EnrichedExecution{QueryID: r.QueryID, Kind: r.Kind,
+			EndedAt: engine.At(time.Unix(int64(i), 0)), ClientMs: 5.5, ServerMs: 4, OverheadMs: 1.5,
+			CompilationMs: 1, ExecutionMs: 2, QueuedOverloadMs: 0.5, QueuedRepairMs: 0.5, Cluster: 3,
+			Status: "SUCCESS"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,7 +52,8 @@ func TestEnrichmentBesideTheExecutions(t *testing.T) {
 	err := f.QueryRows(t.Context(), "run", func(q *store.QueryRows) error {
 		for i, id := range q.IDs {
 			r := recs[n]
-			if id != r.QueryID || q.Kinds[i] != r.Kind || q.Warmup[i] != r.Warmup || q.ServiceMs[i] != float64(r.Elapsed)/1e6-(0.001+0.002) {
+			if id != r.QueryID || q.Kinds[i] != r.Kind || q.Warmup[i] != r.Warmup ||
+				q.ServiceMs[i] != float64(r.Elapsed)/1e6-(0.001+0.002) {
 				t.Fatalf("row %d is %v %v %v %v, not %+v", n, id, q.Kinds[i], q.Warmup[i], q.ServiceMs[i], r)
 			}
 			n++
@@ -72,11 +75,13 @@ func TestEnrichmentBesideTheExecutions(t *testing.T) {
 	enriched(t, f, 1, some[:1500])
 	enriched(t, f, 3, some[1500:])
 	back := map[engine.QueryID]engine.EnrichedExecution{}
-	last, err := f.Enriched(t.Context(), "run", func(e *engine.EnrichedExecution) error { back[e.QueryID] = *e; return nil })
+	last, err := f.Enriched(t.Context(), "run",
+		func(e *engine.EnrichedExecution) error { back[e.QueryID] = *e; return nil })
 	if err != nil || last != 3 || len(back) != len(some) {
 		t.Fatalf("%d of %d rows, the last part is %d: %v", len(back), len(some), last, err)
 	}
-	if e := back[some[7].QueryID]; e.Kind != some[7].Kind || e.OverheadMs != 1.5 || e.QueuedMs() != 1 || e.Cluster != 3 || e.EndedAt.Unix() != 7 {
+	if e := back[some[7].QueryID]; e.Kind != some[7].Kind || e.OverheadMs != 1.5 || e.QueuedMs() != 1 || e.Cluster != 3 ||
+		e.EndedAt.Unix() != 7 {
 		t.Fatalf("row %+v", e)
 	}
 	// The figures and the executions of a run are those of its executions.
@@ -102,7 +107,8 @@ func TestEnrichmentBesideTheExecutions(t *testing.T) {
 			want = []string{strconv.Itoa(int(e.ServerMs)), "1.5", "1", "SUCCESS"}
 		}
 		line := lines[i+1]
-		if got := []string{line[at["server_ms"]], line[at["overhead_ms"]], line[at["queued_ms"]], line[at["execution_status"]]}; strings.Join(got, ",") != strings.Join(want, ",") {
+		if got := []string{line[at["server_ms"]], line[at["overhead_ms"]], line[at["queued_ms"]],
+			line[at["execution_status"]]}; strings.Join(got, ",") != strings.Join(want, ",") {
 			t.Fatalf("line %d has %v, want %v", i, got, want)
 		}
 	}

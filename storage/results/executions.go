@@ -43,8 +43,9 @@ func partExecutions(ctx context.Context, path string, fn func(replay.Execution) 
 			if r.position[i] != 0 {
 				continue // a statement inside a transaction
 			}
-			if err := fn(replay.Execution{Worker: r.worker.at(i), Statement: r.statement.at(i), Transaction: r.kind.at(i) == transaction,
-				Due: r.due[i], Connection: uint32(r.connection[i]), Seq: uint32(r.seq[i])}); err != nil {
+			if err := fn(replay.Execution{Worker: r.worker.at(i), Statement: r.statement.at(i),
+				Transaction: r.kind.at(i) == transaction,
+				Due:         r.due[i], Connection: uint32(r.connection[i]), Seq: uint32(r.seq[i])}); err != nil {
 				return err
 			}
 		}

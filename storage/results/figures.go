@@ -34,7 +34,8 @@ func (f *Folder) FiguresIn(ctx context.Context, runID, workerID string, w engine
 }
 
 // FiguresByWorker implements store.Results. A run worker without parts has zero figures.
-func (f *Folder) FiguresByWorker(ctx context.Context, runID string, workerIDs []string, w engine.Window) (run *engine.Figures, workers []*engine.Figures, err error) {
+func (f *Folder) FiguresByWorker(ctx context.Context, runID string, workerIDs []string,
+	w engine.Window) (run *engine.Figures, workers []*engine.Figures, err error) {
 	s, err := f.scan(ctx, runID, "", w)
 	if err != nil {
 		return nil, nil, err
@@ -82,7 +83,8 @@ type sums struct {
 }
 
 func newSums() *sums {
-	return &sums{statements: map[statementKey]*statementSums{}, errors: map[engine.ExecutionError]int64{}, minDue: math.MaxInt64, maxEnd: math.MinInt64}
+	return &sums{statements: map[statementKey]*statementSums{}, errors: map[engine.ExecutionError]int64{},
+		minDue: math.MaxInt64, maxEnd: math.MinInt64}
 }
 
 func (s *sums) merge(o *sums) {
@@ -185,7 +187,8 @@ type reader struct {
 
 // readPart adds a part, the index-th of the run, to the sums of its run worker;
 // parts of others than workerID are skipped.
-func (r *reader) readPart(ctx context.Context, workers map[string]*sums, path string, index int, workerID string) error {
+func (r *reader) readPart(ctx context.Context, workers map[string]*sums, path string, index int,
+	workerID string) error {
 	p, err := artifact.OpenPart(path)
 	if err != nil {
 		return err
@@ -339,7 +342,8 @@ func (r *reader) readSplit(s *sums, p *artifact.Part, part, g int) (err error) {
 		if warmup[i] || position[i] != 0 {
 			continue
 		}
-		s.split.Add(engine.LatencySplit{Count: 1, Lag: nanoseconds(lag[i]), Wait: nanoseconds(wait[i]), RoundTrip: nanoseconds(ms-lag[i]-wait[i]) - decode[i], Decode: decode[i]})
+		s.split.Add(engine.LatencySplit{Count: 1, Lag: nanoseconds(lag[i]), Wait: nanoseconds(wait[i]),
+			RoundTrip: nanoseconds(ms-lag[i]-wait[i]) - decode[i], Decode: decode[i]})
 		service = append(service, key(ms-lag[i]-wait[i]))
 		late = append(late, key(lag[i]))
 	}
@@ -457,7 +461,8 @@ func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error)
 			fig.Writes += n
 		}
 		rated += sum.rated
-		fig.ByKind[kind] = &engine.KindFigures{Count: n, Errors: sum.errors, QPS: rate(sum.rated), Rows: sum.rows, NoRows: sum.empty, LatencyMs: sum.latency()}
+		fig.ByKind[kind] = &engine.KindFigures{Count: n, Errors: sum.errors, QPS: rate(sum.rated), Rows: sum.rows,
+			NoRows: sum.empty, LatencyMs: sum.latency()}
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("computing figures: %w", err)
 		}
@@ -468,7 +473,8 @@ func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error)
 	}
 	fig.ByStatement = statementFigures(total.statements, rate)
 	if t := fig.ByKind[engine.KindTransaction]; t != nil {
-		fig.Transactions = &engine.TransactionFigures{Count: t.Count, RolledBack: total.rolledBack, Failed: t.Errors, Committed: t.Count - t.Errors - total.rolledBack}
+		fig.Transactions = &engine.TransactionFigures{Count: t.Count, RolledBack: total.rolledBack, Failed: t.Errors,
+			Committed: t.Count - t.Errors - total.rolledBack}
 	}
 	fig.LatencyMs = all.latency()
 	fig.Histogram = all.histogram()
@@ -485,7 +491,8 @@ func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error)
 		fig.Errors.Top = append(fig.Errors.Top, engine.ErrorGroup{ExecutionError: e, Count: n})
 	}
 	slices.SortFunc(fig.Errors.Top, func(a, b engine.ErrorGroup) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Code, b.Code),
+			cmp.Compare(a.Message, b.Message))
 	})
 	fig.Errors.Top = fig.Errors.Top[:min(len(fig.Errors.Top), maxErrorGroups)]
 	var err error

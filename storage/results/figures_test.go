@@ -53,7 +53,8 @@ func checkLatency(t *rapid.T, what string, got *engine.LatencyMs, values []float
 	}{
 		{"p50", got.P50, naive(values, 0.5)}, {"p90", got.P90, naive(values, 0.9)}, {"p95", got.P95, naive(values, 0.95)},
 		{"p99", got.P99, naive(values, 0.99)}, {"p999", got.P999, naive(values, 0.999)},
-		{"min", got.Min, slices.Min(values)}, {"max", got.Max, slices.Max(values)}, {"avg", got.Avg, mean}, {"stddev", got.StdDev, stddev},
+		{"min", got.Min, slices.Min(values)}, {"max", got.Max, slices.Max(values)}, {"avg", got.Avg, mean},
+		{"stddev", got.StdDev, stddev},
 	} {
 		if !near(c.got, c.want) {
 			t.Fatalf("%s %s of %d values: %v, want %v", what, c.name, len(values), c.got, c.want)
@@ -106,13 +107,16 @@ func checkFigures(t *rapid.T, fig *engine.Figures, recs []engine.Execution) {
 		}
 		lo, hi = min(lo, r.DueAt), max(hi, r.DueAt+r.Elapsed)
 	}
-	if fig.Accounting.Recorded != int64(len(recs)) || fig.Accounting.Warmup != warmup || fig.Operations != int64(len(all)) ||
+	if fig.Accounting.Recorded != int64(len(recs)) || fig.Accounting.Warmup != warmup ||
+		fig.Operations != int64(len(all)) ||
 		fig.Reads != reads || fig.Writes != writes || fig.Errors.Count != failed {
 		t.Fatalf("counts %+v, want %d recorded, %d warm-up, %d operations, %d reads, %d writes, %d failed",
 			fig, len(recs), warmup, len(all), reads, writes, failed)
 	}
-	if fig.Retries != retries || (fig.Transactions == nil) != (len(byKind[engine.KindTransaction]) == 0) || fig.Transactions != nil && fig.Transactions.RolledBack != rolledBack {
-		t.Fatalf("%d retries, transactions %+v, want %d and %d rolled back", fig.Retries, fig.Transactions, retries, rolledBack)
+	if fig.Retries != retries || (fig.Transactions == nil) != (len(byKind[engine.KindTransaction]) == 0) ||
+		fig.Transactions != nil && fig.Transactions.RolledBack != rolledBack {
+		t.Fatalf("%d retries, transactions %+v, want %d and %d rolled back", fig.Retries, fig.Transactions, retries,
+			rolledBack)
 	}
 	if x := fig.Transactions; x != nil && x.Count != x.Committed+x.RolledBack+x.Failed {
 		t.Fatalf("%+v", x)
@@ -163,7 +167,8 @@ func checkFigures(t *rapid.T, fig *engine.Figures, recs []engine.Execution) {
 			t.Fatalf("slowest %d is %v, want %v", i, s.AppElapsedMs, all[i])
 		}
 		found := slices.ContainsFunc(recs, func(r engine.Execution) bool {
-			return r.Seq == s.Seq && r.ConnectionID == s.ConnectionID && r.Kind == s.Kind && r.Rows == s.Rows && r.Position == 0 &&
+			return r.Seq == s.Seq && r.ConnectionID == s.ConnectionID && r.Kind == s.Kind && r.Rows == s.Rows &&
+				r.Position == 0 &&
 				r.Success == s.Success && r.StartedAt/1e6 == s.StartedAt.UnixMilli() && float64(r.Elapsed)/1e6 == s.AppElapsedMs &&
 				s.ErrorMessage == dictionary[r.ErrorID].Message && !r.Warmup && s.ServerQueryID == r.QueryID.String()
 		})
@@ -223,7 +228,8 @@ func checkStatements(t *rapid.T, list []engine.StatementFigures, recs []engine.E
 			name      string
 			got, want float64
 		}{
-			{"p50", f.LatencyMs.P50, naive(values, 0.5)}, {"p95", f.LatencyMs.P95, naive(values, 0.95)}, {"p99", f.LatencyMs.P99, naive(values, 0.99)},
+			{"p50", f.LatencyMs.P50, naive(values, 0.5)}, {"p95", f.LatencyMs.P95, naive(values, 0.95)},
+			{"p99", f.LatencyMs.P99, naive(values, 0.99)},
 			{"max", f.LatencyMs.Max, slices.Max(values)}, {"avg", f.LatencyMs.Avg, sum / float64(len(values))},
 		} {
 			if !near(c.got, c.want) {
@@ -277,9 +283,11 @@ var executions = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) engine.Execution {
 	r := engine.Execution{DueAt: at, StartedAt: at + lag, ScheduleLag: lag,
 		// Few distinct values make ties; the wide range makes orders of magnitude.
 		Elapsed: rapid.OneOf(rapid.Int64Range(1, 5), rapid.Int64Range(1, 1e6), rapid.Int64Range(1, 1e12)).Draw(t, "elapsed"),
-		Kind:    engine.Kind(rapid.IntRange(0, int(engine.NumKinds)-1).Draw(t, "kind")), Warmup: rapid.Bool().Draw(t, "warmup"),
-		Seq: rapid.Uint32().Draw(t, "seq"), ConnectionID: rapid.SampledFrom([]uint32{0, 1, 2, 70_000}).Draw(t, "conn"),
-		Rows: rapid.Int32Range(-1, 100).Draw(t, "rows"), Statement: uint16(rapid.IntRange(0, 4).Draw(t, "statement")), Success: true}
+		Kind:    engine.Kind(rapid.IntRange(0, int(engine.NumKinds)-1).Draw(t, "kind")),
+		Warmup:  rapid.Bool().Draw(t, "warmup"),
+		Seq:     rapid.Uint32().Draw(t, "seq"), ConnectionID: rapid.SampledFrom([]uint32{0, 1, 2, 70_000}).Draw(t, "conn"),
+		Rows: rapid.Int32Range(-1, 100).Draw(t, "rows"), Statement: uint16(rapid.IntRange(0, 4).Draw(t, "statement")),
+		Success: true}
 	r.QueryID = engine.QueryID{3: byte(rapid.IntRange(0, 2).Draw(t, "query id"))}
 	r.Decode = rapid.SampledFrom([]int64{0, 0, 1, 9_876_543}).Draw(t, "decode")
 	r.Retries = uint8(rapid.SampledFrom([]int{0, 0, 1, 100}).Draw(t, "retries"))

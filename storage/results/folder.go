@@ -46,7 +46,8 @@ func Open(dir string) (*Folder, error) {
 
 func (f *Folder) runDir(runID string) (string, error) {
 	if !artifact.ValidName(runID) {
-		return "", engine.InvalidField("run_id", fmt.Sprintf("%q is not a run id", runID), "Use the id that the list of runs shows.")
+		return "", engine.InvalidField("run_id", fmt.Sprintf("%q is not a run id", runID),
+			"Use the id that the list of runs shows.")
 	}
 	return filepath.Join(f.dir, runID), nil
 }
@@ -57,7 +58,8 @@ func (f *Folder) partPath(runID, name string) (string, error) {
 		return "", err
 	}
 	if !artifact.ValidName(name) || !strings.HasSuffix(name, ".parquet") {
-		return "", engine.InvalidField("part", fmt.Sprintf("%q is not the name of a part", name), "Use a name from the run's list of artifacts.")
+		return "", engine.InvalidField("part", fmt.Sprintf("%q is not the name of a part", name),
+			"Use a name from the run's list of artifacts.")
 	}
 	return filepath.Join(dir, name), nil
 }

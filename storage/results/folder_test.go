@@ -36,7 +36,8 @@ func spool(t testing.TB, worker string, recs ...[]engine.Execution) (dir string,
 	return spoolLoop(t, true, worker, recs...)
 }
 
-func spoolLoop(t testing.TB, openLoop bool, worker string, recs ...[]engine.Execution) (dir string, parts []engine.Artifact) {
+func spoolLoop(t testing.TB, openLoop bool, worker string, recs ...[]engine.Execution) (dir string,
+	parts []engine.Artifact) {
 	t.Helper()
 	dir, err := os.MkdirTemp(t.TempDir(), "spool")
 	if err != nil {
@@ -89,7 +90,8 @@ func someExecutions(n int) []engine.Execution {
 	recs := make([]engine.Execution, n)
 	for i := range recs {
 		at := int64(1_790_000_000_000_000_000) + int64(i)*1_000_000
-		recs[i] = engine.Execution{DueAt: at, StartedAt: at, Elapsed: int64(i+1) * 1000, Seq: uint32(i), Rows: 1, Success: true}
+		recs[i] = engine.Execution{DueAt: at, StartedAt: at, Elapsed: int64(i+1) * 1000, Seq: uint32(i), Rows: 1,
+			Success: true}
 	}
 	return recs
 }
@@ -151,7 +153,8 @@ func TestPutRefusesWhatIsNotTheArtifact(t *testing.T) {
 	if err := f.Put(ctx, other, path); !errors.Is(err, store.ErrConflict) {
 		t.Fatalf("overwriting a stored part: %v", err)
 	}
-	if err := f.Put(ctx, engine.Artifact{RunID: "run", Name: "executions-x.parquet"}, filepath.Join(dir, "absent")); !errors.Is(err, os.ErrNotExist) {
+	if err := f.Put(ctx, engine.Artifact{RunID: "run", Name: "executions-x.parquet"},
+		filepath.Join(dir, "absent")); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("missing source: %v", err)
 	}
 }
@@ -184,7 +187,8 @@ func TestNamesCannotClimb(t *testing.T) {
 	put(t, f, "worker-0", someExecutions(1))
 	for _, bad := range [][2]string{
 		{"run", "../secret.parquet"}, {"run", "/etc/passwd"}, {"run", "a/b.parquet"}, {"run", ".hidden.parquet"},
-		{"run", "x.parquet.tmp"}, {"run", ""}, {"run", "x"}, {"..", "x.parquet"}, {"", "x.parquet"}, {"a/../run", "x.parquet"},
+		{"run", "x.parquet.tmp"}, {"run", ""}, {"run", "x"}, {"..", "x.parquet"}, {"", "x.parquet"},
+		{"a/../run", "x.parquet"},
 		{"run", "x\x00.parquet"},
 	} {
 		if _, _, err := f.Open(ctx, bad[0], bad[1]); !engine.HasCode(err, engine.CodeInvalid) {
@@ -270,8 +274,10 @@ func TestCSVHoldsEveryExecution(t *testing.T) {
 			t.Fatalf("line %d: app_elapsed_ms %v, want %d ns", i, ms, r.Elapsed)
 		}
 		e := dictionary[r.ErrorID]
-		if field("seq") != strconv.Itoa(i) || field("success") != strconv.FormatBool(r.Success) || field("error_message") != e.Message ||
-			field("error_class") != string(e.Class) || field("warmup") != strconv.FormatBool(r.Warmup) || field("statement_id") != "lookup" ||
+		if field("seq") != strconv.Itoa(i) || field("success") != strconv.FormatBool(r.Success) ||
+			field("error_message") != e.Message ||
+			field("error_class") != string(e.Class) || field("warmup") != strconv.FormatBool(r.Warmup) ||
+			field("statement_id") != "lookup" ||
 			field("server_query_id") != r.QueryID.String() {
 			t.Fatalf("line %d: %q", i, line)
 		}

@@ -13,7 +13,8 @@ import (
 func TestCSVNeutralisesFormulas(t *testing.T) {
 	for text, want := range map[string]string{
 		`=HYPERLINK("http://x")`: `"'=HYPERLINK(""http://x"")"`,
-		"+SUM(A1)":               "'+SUM(A1)", "-2+3": "'-2+3", "@cmd": "'@cmd", "\t=1": "\"'\t=1\"", "\r=1": "\"'\r=1\"", "  =1": "'  =1", "＝1": "'＝1",
+		"+SUM(A1)":               "'+SUM(A1)", "-2+3": "'-2+3", "@cmd": "'@cmd", "\t=1": "\"'\t=1\"", "\r=1": "\"'\r=1\"",
+		"  =1": "'  =1", "＝1": "'＝1",
 		"-5": "-5", "+1.5": "+1.5", "a=b": "a=b", "": "", "-": "'-", "a;=1": `"a;=1"`,
 	} {
 		if got := csvText(text); got != want {

@@ -27,7 +27,8 @@ func liveAgainstExact(tb testing.TB, workers, ticks, perTick int, latency func(*
 				elapsed := int64(latency(rng))
 				tick.Record(elapsed)
 				at := int64(1_790_000_000_000_000_000) + int64(len(recs))*1000
-				recs = append(recs, engine.Execution{DueAt: at, StartedAt: at, Elapsed: elapsed, Seq: uint32(len(recs)), Success: true})
+				recs = append(recs, engine.Execution{DueAt: at, StartedAt: at, Elapsed: elapsed, Seq: uint32(len(recs)),
+					Success: true})
 			}
 			if err := live.MergeData(tick.Data()); err != nil {
 				tb.Fatal(err)
@@ -43,7 +44,8 @@ func liveAgainstExact(tb testing.TB, workers, ticks, perTick int, latency func(*
 		tb.Fatalf("%d operations, %d live", fig.Operations, live.Count())
 	}
 	worst := 0.0
-	for q, exact := range map[float64]float64{0.5: fig.LatencyMs.P50, 0.9: fig.LatencyMs.P90, 0.95: fig.LatencyMs.P95, 0.99: fig.LatencyMs.P99, 0.999: fig.LatencyMs.P999} {
+	for q, exact := range map[float64]float64{0.5: fig.LatencyMs.P50, 0.9: fig.LatencyMs.P90, 0.95: fig.LatencyMs.P95,
+		0.99: fig.LatencyMs.P99, 0.999: fig.LatencyMs.P999} {
 		worst = max(worst, 100*math.Abs(live.Quantile(q)/1e6/exact-1))
 	}
 	return worst

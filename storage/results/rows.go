@@ -56,7 +56,8 @@ func readRows(p *artifact.Part, group int) (*rows, error) {
 			return nil, err
 		}
 	}
-	for col, v := range map[artifact.Column]*[]int64{artifact.ColDueAt: &r.due, artifact.ColStartedAt: &r.started, artifact.ColDecodeNs: &r.decode} {
+	for col, v := range map[artifact.Column]*[]int64{artifact.ColDueAt: &r.due, artifact.ColStartedAt: &r.started,
+		artifact.ColDecodeNs: &r.decode} {
 		var err error
 		if *v, err = p.Int64s(group, col, nil); err != nil {
 			return nil, err
@@ -70,7 +71,8 @@ func readRows(p *artifact.Part, group int) (*rows, error) {
 			return nil, err
 		}
 	}
-	for col, v := range map[artifact.Column]*[]bool{artifact.ColWarmup: &r.warmup, artifact.ColSuccess: &r.success, artifact.ColRolledBack: &r.rolledBack} {
+	for col, v := range map[artifact.Column]*[]bool{artifact.ColWarmup: &r.warmup, artifact.ColSuccess: &r.success,
+		artifact.ColRolledBack: &r.rolledBack} {
 		var err error
 		if *v, err = p.Bools(group, col, nil); err != nil {
 			return nil, err

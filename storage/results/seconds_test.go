@@ -16,7 +16,8 @@ func TestSeconds(t *testing.T) {
 	base := int64(1_700_000_000_000 * ms)
 	var recs []engine.Execution
 	add := func(at, elapsed int64, change func(*engine.Execution)) {
-		r := engine.Execution{DueAt: base + at*ms, StartedAt: base + at*ms, Elapsed: elapsed * ms, Seq: uint32(len(recs)), Success: true}
+		r := engine.Execution{DueAt: base + at*ms, StartedAt: base + at*ms, Elapsed: elapsed * ms, Seq: uint32(len(recs)),
+			Success: true}
 		if change != nil {
 			change(&r)
 		}
@@ -34,7 +35,8 @@ func TestSeconds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(seconds) != 4 || seconds[0].Length() != 1 || math.Abs(seconds[3].Length()-0.12) > 1e-9 || seconds[3].Operations != 1 {
+	if len(seconds) != 4 || seconds[0].Length() != 1 || math.Abs(seconds[3].Length()-0.12) > 1e-9 ||
+		seconds[3].Operations != 1 {
 		t.Fatalf("%+v", seconds)
 	}
 	if s := seconds[0]; s.Operations != 2 || s.Errors != 1 || s.Latency == nil || s.Latency.Max != 50*ms {
@@ -63,10 +65,12 @@ func TestSecondsOfALongRunAreMerged(t *testing.T) {
 	const length = 3*maxSeconds + 1
 	var recs []engine.Execution
 	for i := range int64(length) {
-		recs = append(recs, engine.Execution{DueAt: i * second, StartedAt: i * second, Elapsed: 1_000_000, Seq: uint32(i), Success: true})
+		recs = append(recs, engine.Execution{DueAt: i * second, StartedAt: i * second, Elapsed: 1_000_000, Seq: uint32(i),
+			Success: true})
 	}
 	// Ends just behind the last whole second.
-	recs = append(recs, engine.Execution{DueAt: length*second - 500_000, StartedAt: length*second - 500_000, Elapsed: 1_000_000, Seq: length, Success: true})
+	recs = append(recs, engine.Execution{DueAt: length*second - 500_000, StartedAt: length*second - 500_000,
+		Elapsed: 1_000_000, Seq: length, Success: true})
 	f := open(t)
 	put(t, f, "worker-0", recs)
 	seconds, err := f.Seconds(context.Background(), "run")

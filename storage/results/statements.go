@@ -121,7 +121,8 @@ func statementFigures(of map[statementKey]*statementSums, rate func(int64) float
 		s := of[key]
 		s.latency.order()
 		l := s.latency.latency()
-		f := engine.StatementFigures{StatementID: key.id, Kind: key.kind, InTransaction: key.inside, Count: s.count, Errors: s.errors, Rows: s.rows,
+		f := engine.StatementFigures{StatementID: key.id, Kind: key.kind, InTransaction: key.inside, Count: s.count,
+			Errors: s.errors, Rows: s.rows,
 			QPS: rate(s.rated), LatencyMs: engine.StatementLatencyMs{Avg: l.Avg, P50: l.P50, P95: l.P95, P99: l.P99, Max: l.Max}}
 		if !key.inside {
 			f.Retries = s.tries

@@ -38,7 +38,8 @@ func (h halfLocked) records(r *rand.Rand, timeout uint32) (recs []engine.Executi
 			at = h.begins(c) * 1e6
 		}
 		for at < h.seconds*1e9 {
-			rec := engine.Execution{DueAt: testBase + at, StartedAt: testBase + at, Elapsed: h.took(r, c, at), ConnectionID: uint32(c), Success: true}
+			rec := engine.Execution{DueAt: testBase + at, StartedAt: testBase + at, Elapsed: h.took(r, c, at),
+				ConnectionID: uint32(c), Success: true}
 			if r.Float64() < h.noise {
 				rec.Elapsed, rec.Success, rec.ErrorID = h.gaveUp*1e6, false, timeout
 			}
@@ -73,7 +74,8 @@ func TestAFewAnswersBetweenTimeoutsAreAStall(t *testing.T) {
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		from := 5000 + r.Int64N(10_000)
-		h := halfLocked{connections: 2 + r.IntN(15), seconds: 20, from: from, to: from + 3000, gaveUp: 500, took: alike(200_000 + r.Int64N(1_000_000))}
+		h := halfLocked{connections: 2 + r.IntN(15), seconds: 20, from: from, to: from + 3000, gaveUp: 500,
+			took: alike(200_000 + r.Int64N(1_000_000))}
 		w := engine.Window{From: after(0), To: after(20_000), Connections: h.connections}
 		if seed%2 == 1 { // stages, of which the first has one connection
 			h.begins = func(conn int) int64 { return min(int64(conn), 1) * 2500 }
@@ -85,7 +87,8 @@ func TestAFewAnswersBetweenTimeoutsAreAStall(t *testing.T) {
 			continue
 		}
 		s := fig.Stalls[0]
-		if math.Abs(s.Seconds-3) > 0.4 || s.From.Sub(after(float64(from))).Abs().Milliseconds() > 300 || s.AnsweredOperations == 0 || s.MissedOperations < 50*s.AnsweredOperations*9/10 {
+		if math.Abs(s.Seconds-3) > 0.4 || s.From.Sub(after(float64(from))).Abs().Milliseconds() > 300 ||
+			s.AnsweredOperations == 0 || s.MissedOperations < 50*s.AnsweredOperations*9/10 {
 			t.Errorf("%d: locked at %d: %+v", seed, from, s)
 		}
 	}
@@ -100,15 +103,17 @@ func TestNoisyAndSlowRunsDoNotStandStill(t *testing.T) {
 		median := math.Exp(math.Log(2e6) + r.Float64()*math.Log(500)) // 2 ms to 1 s
 		spread := r.Float64() * 1.5
 		slow := 1 + r.Float64()*6 // of some seconds
-		h := halfLocked{connections: connections, seconds: 30, gaveUp: 50 + r.Int64N(700), noise: float64(seed%5) * 0.1, took: func(r *rand.Rand, _ int, at int64) int64 {
-			ns := median * math.Exp(spread*r.NormFloat64())
-			if (at/1e9)%7 < int64(seed%4) {
-				ns *= slow
-			}
-			return int64(min(max(ns, 1e5), 10*median))
-		}}
+		h := halfLocked{connections: connections, seconds: 30, gaveUp: 50 + r.Int64N(700), noise: float64(seed%5) * 0.1,
+			took: func(r *rand.Rand, _ int, at int64) int64 {
+				ns := median * math.Exp(spread*r.NormFloat64())
+				if (at/1e9)%7 < int64(seed%4) {
+					ns *= slow
+				}
+				return int64(min(max(ns, 1e5), 10*median))
+			}}
 		recs := h.records(r, errorID(t, engine.ErrClassTimeout))
-		fig := figuresOver(t, recs, engine.Window{From: after(0), To: after(30_000), Connections: connections, Varies: seed%3 == 0})
+		fig := figuresOver(t, recs, engine.Window{From: after(0), To: after(30_000), Connections: connections,
+			Varies: seed%3 == 0})
 		var slots [300]float64
 		for _, rec := range recs {
 			if i := (rec.DueAt + rec.Elapsed - testBase) / 1e8; i < int64(len(slots)) && rec.Success {
@@ -125,7 +130,8 @@ func TestNoisyAndSlowRunsDoNotStandStill(t *testing.T) {
 		}
 		pace := float64(len(recs)) / 30 // and more than what is answered
 		if least >= pace/20 && least > 0 && len(fig.Stalls) > 0 {
-			t.Errorf("%d: %d connections, %.1f ms, spread %.2f: each second has %.0f of %.0f: %+v", seed, connections, median/1e6, spread, least, pace, fig.Stalls)
+			t.Errorf("%d: %d connections, %.1f ms, spread %.2f: each second has %.0f of %.0f: %+v", seed, connections,
+				median/1e6, spread, least, pace, fig.Stalls)
 		}
 		for _, s := range fig.Stalls {
 			if s.MissedOperations < 20 || float64(s.AnsweredOperations) > 0.021*float64(s.MissedOperations) || s.Seconds < 1 {
@@ -141,21 +147,25 @@ func TestFewAnswersThatWereAllThatWasAskedAreNoStall(t *testing.T) {
 	for c := range uint32(100) {
 		for at := int64(0); at < 30_000; at += 5 {
 			if c == 0 || at < 10_000 || at >= 20_000 {
-				staged = append(staged, engine.Execution{DueAt: testBase + at*1e6, StartedAt: testBase + at*1e6, Elapsed: 5e6, ConnectionID: c, Success: true})
+				staged = append(staged, engine.Execution{DueAt: testBase + at*1e6, StartedAt: testBase + at*1e6, Elapsed: 5e6,
+					ConnectionID: c, Success: true})
 			}
 		}
 	}
-	if fig := figuresOver(t, staged, engine.Window{From: after(0), To: after(30_000), Connections: 100, Varies: true}); len(fig.Stalls) > 0 {
+	if fig := figuresOver(t, staged,
+		engine.Window{From: after(0), To: after(30_000), Connections: 100, Varies: true}); len(fig.Stalls) > 0 {
 		t.Errorf("a stage of one connection: %+v", fig.Stalls)
 	}
 	var together []engine.Execution // 50 connections that think for 1.5 s and end together, but for one
 	for c := range uint32(50) {
 		for at := int64(0); at < 30_000; at += 1500 {
 			due := testBase + (at+int64(c)/49*700)*1e6
-			together = append(together, engine.Execution{DueAt: due, StartedAt: due, Elapsed: 5e6, ConnectionID: c, Success: true})
+			together = append(together,
+				engine.Execution{DueAt: due, StartedAt: due, Elapsed: 5e6, ConnectionID: c, Success: true})
 		}
 	}
-	if fig := figuresOver(t, together, engine.Window{From: after(0), To: after(30_000), Connections: 50}); len(fig.Stalls) > 0 {
+	if fig := figuresOver(t, together, engine.Window{From: after(0), To: after(30_000), Connections: 50}); len(
+		fig.Stalls) > 0 {
 		t.Errorf("think times that end together: %+v", fig.Stalls)
 	}
 }

@@ -20,7 +20,8 @@ func after(ms float64) time.Time { return time.Unix(0, testBase+int64(ms*1e6)) }
 func steady(from, to int, connection uint32) (recs []engine.Execution) {
 	for at := from; at < to; at++ {
 		t := testBase + int64(at)*1e6
-		recs = append(recs, engine.Execution{DueAt: t, StartedAt: t, Elapsed: 1e6, Seq: uint32(at), ConnectionID: connection, Rows: 1, Success: true})
+		recs = append(recs, engine.Execution{DueAt: t, StartedAt: t, Elapsed: 1e6, Seq: uint32(at), ConnectionID: connection,
+			Rows: 1, Success: true})
 	}
 	return recs
 }
@@ -28,7 +29,8 @@ func steady(from, to int, connection uint32) (recs []engine.Execution) {
 // One operation that is open at the end moves no rate: it counts, and it is late.
 func TestRatesEndWithTheMeasurement(t *testing.T) {
 	recs := steady(0, 10_000, 0)
-	stuck := engine.Execution{DueAt: testBase + 2e9, StartedAt: testBase + 2e9, Elapsed: 28e9, ConnectionID: 1, Kind: engine.KindUpdate, Statement: 1, Success: true}
+	stuck := engine.Execution{DueAt: testBase + 2e9, StartedAt: testBase + 2e9, Elapsed: 28e9, ConnectionID: 1,
+		Kind: engine.KindUpdate, Statement: 1, Success: true}
 	recs = append(recs, stuck)
 	f := open(t)
 	put(t, f, "worker-0", recs)
@@ -36,10 +38,13 @@ func TestRatesEndWithTheMeasurement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fig.QPS != 1000 || fig.DurationSeconds != 10 || fig.Operations != 10_001 || fig.FinishedLate != 1 || fig.DrainSeconds != 20 {
-		t.Errorf("%v/s over %v s, %d operations, %d late, drain %v s", fig.QPS, fig.DurationSeconds, fig.Operations, fig.FinishedLate, fig.DrainSeconds)
+	if fig.QPS != 1000 || fig.DurationSeconds != 10 || fig.Operations != 10_001 || fig.FinishedLate != 1 ||
+		fig.DrainSeconds != 20 {
+		t.Errorf("%v/s over %v s, %d operations, %d late, drain %v s", fig.QPS, fig.DurationSeconds, fig.Operations,
+			fig.FinishedLate, fig.DrainSeconds)
 	}
-	if fig.LatencyMs.Max != 28_000 || fig.ByKind[engine.KindPointLookup].QPS != 1000 || fig.ByKind[engine.KindUpdate].QPS != 0 || fig.ByKind[engine.KindUpdate].NoRows != 1 {
+	if fig.LatencyMs.Max != 28_000 || fig.ByKind[engine.KindPointLookup].QPS != 1000 ||
+		fig.ByKind[engine.KindUpdate].QPS != 0 || fig.ByKind[engine.KindUpdate].NoRows != 1 {
 		t.Errorf("%+v, %+v, %+v", fig.LatencyMs, fig.ByKind[engine.KindPointLookup], fig.ByKind[engine.KindUpdate])
 	}
 	rates := 0.0
@@ -76,7 +81,8 @@ func TestRatesOfALostRecordAreOverWhatItCovers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			fig, err := f.FiguresIn(context.Background(), "run", "", engine.Window{From: after(0), To: after(10_000), Partial: true, Workers: []string{"worker-0"}})
+			fig, err := f.FiguresIn(context.Background(), "run", "",
+				engine.Window{From: after(0), To: after(10_000), Partial: true, Workers: []string{"worker-0"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +97,8 @@ func TestRatesOfALostRecordAreOverWhatItCovers(t *testing.T) {
 				t.Errorf("%v/s of a steady thousand", fig.QPS)
 			}
 			// A run worker of which nothing is lost does not shorten what the others cover.
-			whole, err := f.FiguresIn(context.Background(), "run", "", engine.Window{From: after(0), To: after(10_000), Partial: true})
+			whole, err := f.FiguresIn(context.Background(), "run", "",
+				engine.Window{From: after(0), To: after(10_000), Partial: true})
 			if err != nil || *whole.CoveredSeconds != 10 {
 				t.Errorf("%v, %v", whole.CoveredSeconds, err)
 			}
@@ -133,7 +140,8 @@ func TestStallsOfAClosedLoopAreFound(t *testing.T) {
 			if at == 20*second {
 				took = 1_400_000_000
 			}
-			recs = append(recs, engine.Execution{DueAt: testBase + at, StartedAt: testBase + at, Elapsed: took, ConnectionID: c, Success: true, Rows: 1})
+			recs = append(recs, engine.Execution{DueAt: testBase + at, StartedAt: testBase + at, Elapsed: took, ConnectionID: c,
+				Success: true, Rows: 1})
 			at += took
 		}
 	}
@@ -143,13 +151,15 @@ func TestStallsOfAClosedLoopAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(fig.Stalls) != 1 || math.Abs(fig.Stalls[0].Seconds-1.4) > 1e-6 || !fig.Stalls[0].From.Equal(after(20_000)) || fig.Stalls[0].MissedOperations != 7000 {
+	if len(fig.Stalls) != 1 || math.Abs(fig.Stalls[0].Seconds-1.4) > 1e-6 || !fig.Stalls[0].From.Equal(after(20_000)) ||
+		fig.Stalls[0].MissedOperations != 7000 {
 		t.Fatalf("%+v", fig.Stalls)
 	}
 	if fig.LatencyMs.P99 != 1 {
 		t.Errorf("the closed loop's P99 is %v", fig.LatencyMs.P99)
 	}
-	if o := fig.Omission; o == nil || math.Abs(o.P99Ms-800) > 10 || o.MissedOperations != 7000 || math.Abs(o.P50Ms-1) > 0.01 {
+	if o := fig.Omission; o == nil || math.Abs(o.P99Ms-800) > 10 || o.MissedOperations != 7000 ||
+		math.Abs(o.P50Ms-1) > 0.01 {
 		t.Errorf("%+v", o)
 	}
 }
@@ -164,11 +174,13 @@ func TestAnOpenLoopHidesNothingOfItsStalls(t *testing.T) {
 		if at >= 20_000 && at < 21_400 {
 			started = testBase + 21_400*ms
 		}
-		recs = append(recs, engine.Execution{DueAt: due, StartedAt: started, Elapsed: started - due + took, PoolWait: started - due, Success: true})
+		recs = append(recs, engine.Execution{DueAt: due, StartedAt: started, Elapsed: started - due + took,
+			PoolWait: started - due, Success: true})
 	}
 	f := open(t)
 	put(t, f, "worker-0", recs)
-	fig, err := f.FiguresIn(context.Background(), "run", "", engine.Window{From: after(0), To: after(60_000), Connections: 1})
+	fig, err := f.FiguresIn(context.Background(), "run", "",
+		engine.Window{From: after(0), To: after(60_000), Connections: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,12 +205,14 @@ func TestOrdinaryPausesAreNoStalls(t *testing.T) {
 		for conn := range uint32(c.connections) {
 			for at := int64(0); at < 60_000; at += c.every {
 				t := testBase + at*1e6
-				recs = append(recs, engine.Execution{DueAt: t, StartedAt: t, Elapsed: c.took * 1e6, ConnectionID: conn, Success: true})
+				recs = append(recs, engine.Execution{DueAt: t, StartedAt: t, Elapsed: c.took * 1e6, ConnectionID: conn,
+					Success: true})
 			}
 		}
 		f := open(t)
 		put(t, f, "worker-0", recs)
-		fig, err := f.FiguresIn(context.Background(), "run", "", engine.Window{From: after(0), To: after(60_000), Connections: c.connections})
+		fig, err := f.FiguresIn(context.Background(), "run", "",
+			engine.Window{From: after(0), To: after(60_000), Connections: c.connections})
 		if err != nil || len(fig.Stalls) != 0 || fig.Omission != nil {
 			t.Errorf("%s: %+v, %v", name, fig.Stalls, err)
 		}
@@ -223,7 +237,8 @@ func TestStallsAreFoundWhereTheLoadVaries(t *testing.T) {
 				if freeze > 0 && at == freeze {
 					took = 1400
 				}
-				recs = append(recs, engine.Execution{DueAt: testBase + at*1e6, StartedAt: testBase + at*1e6, Elapsed: took * 1e6, ConnectionID: c, Success: true})
+				recs = append(recs, engine.Execution{DueAt: testBase + at*1e6, StartedAt: testBase + at*1e6, Elapsed: took * 1e6,
+					ConnectionID: c, Success: true})
 				at += took
 			}
 		}
@@ -232,7 +247,8 @@ func TestStallsAreFoundWhereTheLoadVaries(t *testing.T) {
 	for freeze, missed := range map[int64]int64{0: 0, 10_000: 1400, 30_000: 11 * 1400} {
 		f := open(t)
 		putOf(t, f, false, "worker-0", made(freeze))
-		fig, err := f.FiguresIn(context.Background(), "run", "", engine.Window{From: after(0), To: after(60_000), Connections: 11, Varies: true})
+		fig, err := f.FiguresIn(context.Background(), "run", "",
+			engine.Window{From: after(0), To: after(60_000), Connections: 11, Varies: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +258,8 @@ func TestStallsAreFoundWhereTheLoadVaries(t *testing.T) {
 			}
 			continue
 		}
-		if len(fig.Stalls) != 1 || fig.Omission == nil || !fig.Stalls[0].From.Equal(after(float64(freeze))) || math.Abs(float64(fig.Stalls[0].MissedOperations-missed)) > float64(missed)/50 {
+		if len(fig.Stalls) != 1 || fig.Omission == nil || !fig.Stalls[0].From.Equal(after(float64(freeze))) ||
+			math.Abs(float64(fig.Stalls[0].MissedOperations-missed)) > float64(missed)/50 {
 			t.Errorf("frozen at %d ms: %+v, %+v", freeze, fig.Stalls, fig.Omission)
 		}
 	}
@@ -258,7 +275,8 @@ func TestTimeoutsAreNoAnswers(t *testing.T) {
 		}
 		for c := range uint32(4) {
 			for at := int64(0); at < 20_000; {
-				r := engine.Execution{DueAt: testBase + at*1e6, StartedAt: testBase + at*1e6, Elapsed: 1e6, ConnectionID: c, Success: true}
+				r := engine.Execution{DueAt: testBase + at*1e6, StartedAt: testBase + at*1e6, Elapsed: 1e6, ConnectionID: c,
+					Success: true}
 				if at >= from && at < to {
 					r.Elapsed, r.Success, r.ErrorID = 500e6, false, uint32(id)
 				}
@@ -279,7 +297,8 @@ func TestTimeoutsAreNoAnswers(t *testing.T) {
 	} {
 		f := open(t)
 		putOf(t, f, false, "worker-0", made(c.class, c.from, c.to))
-		fig, err := f.FiguresIn(context.Background(), "run", "", engine.Window{From: after(0), To: after(20_000), Connections: 4})
+		fig, err := f.FiguresIn(context.Background(), "run", "",
+			engine.Window{From: after(0), To: after(20_000), Connections: 4})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,7 +306,8 @@ func TestTimeoutsAreNoAnswers(t *testing.T) {
 			if len(fig.Stalls) != 0 {
 				t.Errorf("%s: %+v", name, fig.Stalls)
 			}
-		} else if len(fig.Stalls) != 1 || math.Abs(fig.Stalls[0].Seconds-c.seconds) > 0.01 || math.Abs(float64(fig.Stalls[0].MissedOperations)-4000*c.seconds) > 100 {
+		} else if len(fig.Stalls) != 1 || math.Abs(fig.Stalls[0].Seconds-c.seconds) > 0.01 ||
+			math.Abs(float64(fig.Stalls[0].MissedOperations)-4000*c.seconds) > 100 {
 			t.Errorf("%s: %+v", name, fig.Stalls)
 		}
 	}

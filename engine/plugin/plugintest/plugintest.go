@@ -92,7 +92,8 @@ func frozen(t *testing.T, w plugin.Workload) []engine.Statement {
 	}
 	var out []engine.Statement
 	for _, s := range list {
-		out = append(out, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
+		out = append(out, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds,
+			Columns: s.Columns, Writes: s.Writes})
 	}
 	return out
 }
@@ -123,7 +124,8 @@ func firstFill(t *testing.T, w plugin.Workload, b *plugin.Batch, most int) (plug
 func names(t *testing.T, factory Factory) {
 	h, w := register(t, factory, Guest{})
 	info := w.Info()
-	if info.Kind != plugin.KindWorkload || info.Name != "guest" || info.Version != "1.2.3" || len(info.SHA256) != 64 || info.ABI != "1.0" || info.SizeBytes == 0 {
+	if info.Kind != plugin.KindWorkload || info.Name != "guest" || info.Version != "1.2.3" || len(info.SHA256) != 64 ||
+		info.ABI != "1.0" || info.SizeBytes == 0 {
 		t.Errorf("info is %+v", info)
 	}
 	ctx := context.Background()
@@ -148,7 +150,8 @@ func names(t *testing.T, factory Factory) {
 
 func honest(t *testing.T, factory Factory) {
 	batch := Batch(Operation(0, Int(0)), Operation(0xFF03, Int(1500)))
-	_, w := register(t, factory, Guest{Batch: batch, Code: map[string][]byte{"ls_fill": CountingFill(12, uint32(len(batch)))}})
+	_, w := register(t, factory, Guest{Batch: batch,
+		Code: map[string][]byte{"ls_fill": CountingFill(12, uint32(len(batch)))}})
 	a, err := open(t, w)
 	if err != nil {
 		t.Fatal(err)
@@ -189,17 +192,20 @@ func honest(t *testing.T, factory Factory) {
 func values(t *testing.T, factory Factory) {
 	half := binary.LittleEndian.AppendUint64([]byte{2}, 0x3fe0000000000000)
 	_, w := register(t, factory, Guest{Batch: Batch(
-		Operation(1, Int(-5), half, Data(3, "grüß"), Data(4, "\xff\x00"), []byte{5, 1}, binary.LittleEndian.AppendUint64([]byte{6}, 86_400_000_000)),
+		Operation(1, Int(-5), half, Data(3, "grüß"), Data(4, "\xff\x00"), []byte{5, 1},
+			binary.LittleEndian.AppendUint64([]byte{6}, 86_400_000_000)),
 		Operation(1, []byte{0}, []byte{0}, []byte{0}, []byte{0}, []byte{0}, []byte{0}))})
 	var b plugin.Batch
 	if _, err := firstFill(t, w, &b, 2); err != nil {
 		t.Fatal(err)
 	}
 	v := b.Args[b.Ops[0].FirstArg:][:b.Ops[0].NArgs]
-	if v[0].I != -5 || v[1].F != 0.5 || string(b.Bytes(v[2])) != "grüß" || string(b.Bytes(v[3])) != "\xff\x00" || v[4].I != 1 || v[5].I != 86_400_000_000 {
+	if v[0].I != -5 || v[1].F != 0.5 || string(b.Bytes(v[2])) != "grüß" || string(b.Bytes(v[3])) != "\xff\x00" ||
+		v[4].I != 1 || v[5].I != 86_400_000_000 {
 		t.Errorf("the values are %+v", v)
 	}
-	for i, want := range []engine.ValueType{engine.TypeI64, engine.TypeF64, engine.TypeText, engine.TypeBytes, engine.TypeBool, engine.TypeTimestamp} {
+	for i, want := range []engine.ValueType{engine.TypeI64, engine.TypeF64, engine.TypeText, engine.TypeBytes,
+		engine.TypeBool, engine.TypeTimestamp} {
 		if v[i].Type != want {
 			t.Errorf("value %d has type %q, expected %q", i, v[i].Type, want)
 		}
@@ -211,7 +217,8 @@ func values(t *testing.T, factory Factory) {
 
 func transactions(t *testing.T, factory Factory) {
 	refs := [][]byte{Operation(0xFF00), Operation(0, Int(7)), Operation(0, Int(8)),
-		Operation(1, Ref(0, 0), []byte{0}, Ref(0, 0), []byte{0}, Ref(0, 0), Ref(0, 0)), Operation(0, Ref(0, 0)), Operation(0xFF02)}
+		Operation(1, Ref(0, 0), []byte{0}, Ref(0, 0), []byte{0}, Ref(0, 0), Ref(0, 0)), Operation(0, Ref(0, 0)),
+		Operation(0xFF02)}
 	for _, c := range []struct {
 		name string
 		ops  [][]byte
@@ -269,7 +276,8 @@ func failures(t *testing.T, factory Factory) {
 	}{
 		{"own error", Guest{Error: "no \x1b[31msuch\nkey", Code: code("ls_fill", I64(-1))}, plugin.ErrFailed, "[31msuch key"},
 		{"own error without words", Guest{Code: code("ls_fill", I64(-1))}, plugin.ErrFailed, "no reason"},
-		{"error in open", Guest{Batch: good, Error: "bad params", Code: code("ls_open", I32(7))}, plugin.ErrFailed, "bad params"},
+		{"error in open", Guest{Batch: good, Error: "bad params", Code: code("ls_open", I32(7))}, plugin.ErrFailed,
+			"bad params"},
 		{"feed me", Guest{Code: code("ls_fill", I64(-2))}, plugin.ErrFailed, "issues operations of a feed"},
 		{"trap in fill", Guest{Code: code("ls_fill", Unreachable)}, plugin.ErrTrapped, "ls_fill"},
 		{"trap in open", Guest{Batch: good, Code: code("ls_open", Unreachable)}, plugin.ErrTrapped, "ls_open"},
@@ -278,9 +286,11 @@ func failures(t *testing.T, factory Factory) {
 		{"division by zero", Guest{Code: code("ls_fill", Code(I64(1), I64(0), []byte{0x7f}))}, plugin.ErrTrapped, "divi"},
 		{"endless recursion", Guest{Code: code("ls_fill", Code(I32(1), Call(4)))}, plugin.ErrTooDeep, "too deep"},
 		{"batch outside memory", Guest{Code: code("ls_fill", I64(packed(1<<31, 100)))}, plugin.ErrInvalidBatch, "outside"},
-		{"batch across the end of memory", Guest{Code: code("ls_fill", I64(packed(3*65_536-4, 100)))}, plugin.ErrInvalidBatch, "outside"},
+		{"batch across the end of memory", Guest{Code: code("ls_fill", I64(packed(3*65_536-4, 100)))}, plugin.ErrInvalidBatch,
+			"outside"},
 		{"batch too large", Guest{Code: code("ls_fill", I64(packed(0, 1<<30)))}, plugin.ErrInvalidBatch, "limit"},
-		{"pointer that wraps", Guest{Code: code("ls_fill", I64(packed(0xfffffff0, 0x7fffff)))}, plugin.ErrInvalidBatch, "outside"},
+		{"pointer that wraps", Guest{Code: code("ls_fill", I64(packed(0xfffffff0, 0x7fffff)))}, plugin.ErrInvalidBatch,
+			"outside"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, w := register(t, factory, c.guest)
@@ -352,9 +362,13 @@ func invalid(t *testing.T, factory Factory) {
 		{"a ref that is cut off", append(Batch(begin, one, Operation(0, []byte{7, 0})), 0)[:8+3+12+3+2], "cut off"},
 		{"a ref to itself", Batch(begin, Operation(0, Ref(0, 0)), commit), "operation 0 itself"},
 		{"a ref to a later operation", Batch(begin, one, Operation(0, Ref(2, 0)), one, commit), "operation 1 itself"},
-		{"a ref into the transaction before", Batch(begin, one, commit, begin, Operation(0, Ref(0, 0)), commit), "operation 0 itself"},
-		{"a ref to a column too many", Batch(begin, one, Operation(0, Ref(0, 1)), commit), "column 1 of statement one, which declares 1"},
-		{"a ref to a statement without columns", Batch(begin, Operation(1, []byte{0}, []byte{0}, []byte{0}, []byte{0}, []byte{0}, []byte{0}), Operation(0, Ref(0, 0)), commit), "declares 0"},
+		{"a ref into the transaction before", Batch(begin, one, commit, begin, Operation(0, Ref(0, 0)), commit),
+			"operation 0 itself"},
+		{"a ref to a column too many", Batch(begin, one, Operation(0, Ref(0, 1)), commit),
+			"column 1 of statement one, which declares 1"},
+		{"a ref to a statement without columns",
+			Batch(begin, Operation(1, []byte{0}, []byte{0}, []byte{0}, []byte{0}, []byte{0}, []byte{0}), Operation(0, Ref(0, 0)),
+				commit), "declares 0"},
 		{"a ref as delay", Batch(Operation(0xFF03, Ref(0, 0))), "DELAY"},
 		{"BEGIN alone", Batch(begin), "no end"},
 		{"BEGIN with an argument", Batch(Operation(0xFF00, Int(1)), one, commit), "takes none"},
@@ -428,7 +442,8 @@ func tableList(t *testing.T, factory Factory) {
 	_, w = register(t, factory, Guest{Manifest: manifest, Rows: Batch(Operation(0, Int(1)), Operation(0, Int(2))),
 		Answer: `{"tables":[{"name":"a","columns":["id i64"],"empty":true,"varies":true},{"name":"b","columns":["id i64"],"key":"id","rows":7,"sized_by":"n","computed_keys":true,"indexes":[{"columns":["id"],"unique":true}],"options":{"postgres":"x"}}]}`})
 	list, err = w.Tables(ctx, json.RawMessage(`{"n":7}`))
-	if err != nil || len(list) != 2 || !list[0].Empty || !list[0].Varies || list[1].Rows != 7 || list[1].SizedBy != "n" || !list[1].ComputedKeys || !list[1].Indexes[0].Unique || list[1].Options["postgres"] != "x" {
+	if err != nil || len(list) != 2 || !list[0].Empty || !list[0].Varies || list[1].Rows != 7 || list[1].SizedBy != "n" ||
+		!list[1].ComputedKeys || !list[1].Indexes[0].Unique || list[1].Options["postgres"] != "x" {
 		t.Errorf("the answered tables are %+v, %v", list, err)
 	}
 	if r, err := w.Rows(ctx, nil, 1, 0, 10); err != nil || r.Len() != 2 {
@@ -437,9 +452,12 @@ func tableList(t *testing.T, factory Factory) {
 	if _, err := w.Rows(ctx, nil, 2, 0, 10); err == nil {
 		t.Error("a table that was not answered gave rows")
 	}
-	for name, answer := range map[string]string{"not JSON": `{"tables":`, "another shape": `{"tables":5}`, "a negative number of rows": `{"tables":[{"name":"a","rows":-1}]}`,
-		"rows of an empty table": `{"tables":[{"name":"a","rows":1,"empty":true}]}`, "an index without columns": `{"tables":[{"name":"a","columns":["id i64"],"indexes":[{}]}]}`,
-		"an index of a strange column": `{"tables":[{"name":"a","columns":["id i64"],"indexes":[{"columns":["x"]}]}]}`, "control characters": `{"tables":[{"name":"a","options":"\u0007"}]}`} {
+	for name, answer := range map[string]string{"not JSON": `{"tables":`, "another shape": `{"tables":5}`,
+		"a negative number of rows":    `{"tables":[{"name":"a","rows":-1}]}`,
+		"rows of an empty table":       `{"tables":[{"name":"a","rows":1,"empty":true}]}`,
+		"an index without columns":     `{"tables":[{"name":"a","columns":["id i64"],"indexes":[{}]}]}`,
+		"an index of a strange column": `{"tables":[{"name":"a","columns":["id i64"],"indexes":[{"columns":["x"]}]}]}`,
+		"control characters":           `{"tables":[{"name":"a","options":"\u0007"}]}`} {
 		_, w := register(t, factory, Guest{Manifest: manifest, Answer: answer})
 		_, err := w.Tables(ctx, nil)
 		judge(t, err, plugin.ErrFailed, "guest")
@@ -453,7 +471,8 @@ func statementList(t *testing.T, factory Factory) {
 	ctx := context.Background()
 	_, w := register(t, factory, Guest{})
 	list, err := w.Statements(ctx, nil, nil)
-	if err != nil || len(list) != 2 || list[0].ID != "one" || len(list[1].Binds) != 6 || list[1].Binds[1].Name != "f" || !list[1].Writes {
+	if err != nil || len(list) != 2 || list[0].ID != "one" || len(list[1].Binds) != 6 || list[1].Binds[1].Name != "f" ||
+		!list[1].Writes {
 		t.Errorf("the manifest's statements are %+v, %v", list, err)
 	}
 	_, w = register(t, factory, Guest{Answer: `{"statements":[{"id":"x","kind":"GENERIC_SQL","sql":"SELECT 1"}]}`})
@@ -465,8 +484,9 @@ func statementList(t *testing.T, factory Factory) {
 	if list, err = w.Statements(ctx, nil, nil); err != nil || len(list) != 2 {
 		t.Errorf("without an opinion the statements are %+v, %v", list, err)
 	}
-	for name, answer := range map[string]string{"not JSON": `{"statements":`, "another shape": `{"statements":5}`, "an unknown type": `{"statements":[{"id":"x","binds":["int"]}]}`,
-		"an id twice": `{"statements":[{"id":"x"},{"id":"x"}]}`} {
+	for name, answer := range map[string]string{"not JSON": `{"statements":`, "another shape": `{"statements":5}`,
+		"an unknown type": `{"statements":[{"id":"x","binds":["int"]}]}`,
+		"an id twice":     `{"statements":[{"id":"x"},{"id":"x"}]}`} {
 		_, w := register(t, factory, Guest{Answer: answer})
 		_, err := w.Statements(ctx, nil, nil)
 		judge(t, err, plugin.ErrFailed, "guest")

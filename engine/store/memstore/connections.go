@@ -63,7 +63,8 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 }
 
 func builtin(name string) error {
-	return conflict(fmt.Sprintf("The connection %q is built in and cannot be changed.", name), "Save another connection under a name of its own.")
+	return conflict(fmt.Sprintf("The connection %q is built in and cannot be changed.", name),
+		"Save another connection under a name of its own.")
 }
 
 // called finds a connection by its name; nil when there is none.
@@ -83,7 +84,8 @@ func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 	}
 	defer s.mu.Unlock()
 	row := &connection{Connection: c, dsn: c.DSN}
-	row.ConnectionID, row.DSN, row.Builtin, row.CreatedAt, row.UpdatedAt = newID(), s.secrets.Hide(c.Driver, c.DSN), true, engine.At(now()), engine.At(now())
+	row.ConnectionID, row.DSN, row.Builtin, row.CreatedAt, row.UpdatedAt = newID(), s.secrets.Hide(c.Driver, c.DSN), true,
+		engine.At(now()), engine.At(now())
 	if old := s.called(c.Name); old != nil {
 		if !old.Builtin {
 			return nil // somebody had the name first
@@ -165,7 +167,8 @@ func (s *Store) unused(name, done string) error {
 		}
 	}
 	for _, r := range s.runs {
-		if sc, err := read[engine.Scenario]("scenario", r.scenario); err == nil && !r.row.Status.Terminal() && sc.Target.Connection.Name == name {
+		if sc, err := read[engine.Scenario]("scenario", r.scenario); err == nil && !r.row.Status.Terminal() &&
+			sc.Target.Connection.Name == name {
 			runs++
 		}
 	}
@@ -173,15 +176,17 @@ func (s *Store) unused(name, done string) error {
 		return nil
 	}
 	return &engine.Error{Code: engine.CodeConflict, Cause: store.ErrInUse,
-		Message: fmt.Sprintf("The connection %q cannot be %s: %d template(s) and %d run(s) that have not ended use it.", name, done, templates, runs),
-		Hint:    "Point them at another connection, or delete them, first."}
+		Message: fmt.Sprintf("The connection %q cannot be %s: %d template(s) and %d run(s) that have not ended use it.", name,
+			done, templates, runs),
+		Hint: "Point them at another connection, or delete them, first."}
 }
 
 // seal replaces the secret of an inline connection by what stands for it. A DSN
 // whose password is hidden keeps the one of earlier (the reference that is being
 // replaced) or of the template it was copied from. field is the reference's path
 // in the document.
-func (s *Store) seal(ref engine.ConnectionRef, earlier *engine.ConnectionRef, field string) (engine.ConnectionRef, error) {
+func (s *Store) seal(ref engine.ConnectionRef, earlier *engine.ConnectionRef, field string) (engine.ConnectionRef,
+	error) {
 	if !ref.Inline() || ref.DSN == "" {
 		return ref, nil
 	}
@@ -234,7 +239,8 @@ func (s *Store) sealedBefore(ref engine.ConnectionRef, field string) (string, er
 	if ref.DSN == target.Mask {
 		return "", passwordNeeded(field) // it could be anybody's
 	}
-	for _, t := range sorted(s.templates, func(a, b *templateRow) int { return newest(a.UpdatedAt, b.UpdatedAt, a.TemplateID, b.TemplateID) }) {
+	for _, t := range sorted(s.templates,
+		func(a, b *templateRow) int { return newest(a.UpdatedAt, b.UpdatedAt, a.TemplateID, b.TemplateID) }) {
 		sc, err := read[engine.Scenario]("template", t.config)
 		if err != nil {
 			return "", err
@@ -282,7 +288,8 @@ func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, 
 
 // missing lists the connections there are.
 func (s *Store) missing(name string) error {
-	e := &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound, Message: fmt.Sprintf("There is no connection %q.", name)}
+	e := &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound,
+		Message: fmt.Sprintf("There is no connection %q.", name)}
 	var names []string
 	for _, c := range s.listed() {
 		names = append(names, c.Name)

@@ -47,7 +47,8 @@ func (s *Store) CreateMatrix(ctx context.Context, m engine.MatrixRun) error {
 	if s.templates[m.TemplateID] == nil {
 		m.TemplateID = ""
 	}
-	m.Name, m.Labels, m.Status, m.CreatedAt = store.CleanText(m.Name), slices.Clone(m.Labels), engine.StatusPrepared, engine.At(now())
+	m.Name, m.Labels, m.Status, m.CreatedAt = store.CleanText(m.Name), slices.Clone(m.Labels), engine.StatusPrepared,
+		engine.At(now())
 	m.StartTime, m.EndTime, m.Owner = engine.Time{}, engine.Time{}, ""
 	s.matrices[m.MatrixID] = &matrixRow{MatrixRun: m, number: s.next()}
 	return nil

@@ -56,7 +56,8 @@ func (s *Store) SavePlugin(ctx context.Context, p store.Plugin) error {
 }
 
 // AddPlugin implements store.Plugins.
-func (s *Store) AddPlugin(ctx context.Context, p store.Plugin, wasm []byte, limits store.PluginLimits) (up store.PluginUpload, err error) {
+func (s *Store) AddPlugin(ctx context.Context, p store.Plugin, wasm []byte,
+	limits store.PluginLimits) (up store.PluginUpload, err error) {
 	if err := s.begin(ctx); err != nil {
 		return up, err
 	}
@@ -75,9 +76,10 @@ func (s *Store) AddPlugin(ctx context.Context, p store.Plugin, wasm []byte, limi
 		return up, err
 	}
 	delete(s.plugins, replaced)
-	row := &pluginRow{wasm: bytes.Clone(wasm), number: s.next(), Plugin: store.Plugin{PluginRef: p.PluginRef, SizeBytes: int64(len(wasm)),
-		Manifest: bytes.Clone(store.CleanJSON(p.Manifest)), Inspection: bytes.Clone(store.CleanJSON(p.Inspection)),
-		UploadedBy: p.UploadedBy, CreatedAt: engine.At(now())}}
+	row := &pluginRow{wasm: bytes.Clone(wasm), number: s.next(),
+		Plugin: store.Plugin{PluginRef: p.PluginRef, SizeBytes: int64(len(wasm)),
+			Manifest: bytes.Clone(store.CleanJSON(p.Manifest)), Inspection: bytes.Clone(store.CleanJSON(p.Inspection)),
+			UploadedBy: p.UploadedBy, CreatedAt: engine.At(now())}}
 	s.plugins[p.SHA256] = row
 	return store.PluginUpload{Plugin: row.shown(), Created: true, Replaced: replaced}, nil
 }
@@ -89,7 +91,8 @@ func (s *Store) room(p store.Plugin, limits store.PluginLimits) (replaced string
 			continue
 		}
 		if !o.EnabledAt.IsZero() {
-			return "", conflict(fmt.Sprintf("Version %s of the plugin %s has been uploaded before with other bytes, and has been enabled.", p.Version, p.Name),
+			return "", conflict(fmt.Sprintf("Version %s of the plugin %s has been uploaded before with other bytes, and has "+
+				"been enabled.", p.Version, p.Name),
 				"Give the changed plugin another version, so that everyone knows which one a run used.")
 		}
 		replaced = sha
@@ -108,11 +111,13 @@ func (s *Store) room(p store.Plugin, limits store.PluginLimits) (replaced string
 	const hint = "Delete versions that nothing uses, on the Plugins page."
 	switch {
 	case limits.Versions > 0 && versions >= limits.Versions:
-		return "", conflict(fmt.Sprintf("There are %d versions of the plugin %s, and no more are kept.", versions, p.Name), hint)
+		return "", conflict(fmt.Sprintf("There are %d versions of the plugin %s, and no more are kept.", versions, p.Name),
+			hint)
 	case limits.Files > 0 && files >= limits.Files:
 		return "", conflict(fmt.Sprintf("There are %d uploaded plugins, and no more are kept.", files), hint)
 	case limits.Bytes > 0 && size > limits.Bytes:
-		return "", conflict(fmt.Sprintf("The uploaded plugins take more than the %d MB that are kept.", limits.Bytes>>20), hint)
+		return "", conflict(fmt.Sprintf("The uploaded plugins take more than the %d MB that are kept.", limits.Bytes>>20),
+			hint)
 	}
 	return replaced, nil
 }

@@ -214,7 +214,8 @@ func (s *Store) Artifacts(ctx context.Context, runID string) ([]engine.Artifact,
 }
 
 // ArtifactPage implements store.Views.
-func (s *Store) ArtifactPage(ctx context.Context, runID, after string, limit int) (page []engine.Artifact, total int64, err error) {
+func (s *Store) ArtifactPage(ctx context.Context, runID, after string, limit int) (page []engine.Artifact, total int64,
+	err error) {
 	page, err = of(ctx, s, runID, func(r *run) ([]engine.Artifact, error) {
 		all := r.parts()
 		total = int64(len(all))

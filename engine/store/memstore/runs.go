@@ -104,13 +104,16 @@ func (s *Store) CreateRun(ctx context.Context, r engine.Run) error {
 		r.TemplateID = ""
 	}
 	row := engine.Run{RunID: r.RunID, TestID: r.RunID, TemplateID: r.TemplateID, TestName: r.TestName,
-		Status: engine.StatusPrepared, Phase: engine.PhasePreparing, WorkersExpected: r.WorkersExpected, CreatedBy: r.CreatedBy,
+		Status: engine.StatusPrepared, Phase: engine.PhasePreparing, WorkersExpected: r.WorkersExpected,
+		CreatedBy:    r.CreatedBy,
 		MatrixMember: r.MatrixMember, OwnerEpoch: r.OwnerEpoch, CreatedAt: orNow(r.CreatedAt), UpdatedAt: engine.At(now())}
 	row.MatrixLabel = store.CleanText(r.MatrixLabel)
-	parent := &result{TestResult: engine.TestResult{TestID: r.RunID, RunID: r.RunID, TestName: r.TestName, Status: engine.StatusPrepared,
+	parent := &result{TestResult: engine.TestResult{TestID: r.RunID, RunID: r.RunID, TestName: r.TestName,
+		Status:    engine.StatusPrepared,
 		CreatedAt: row.UpdatedAt, UpdatedAt: row.UpdatedAt}}
 	s.runs[r.RunID] = &run{row: row, scenario: text, targets: copied(r.WorkerTargets), next: 1,
-		workers: map[string]store.WorkerRow{}, points: map[int64]pointRow{}, beats: map[beat]workerPoint{}, logs: map[int64]engine.LogEntry{},
+		workers: map[string]store.WorkerRow{}, points: map[int64]pointRow{}, beats: map[beat]workerPoint{},
+		logs:  map[int64]engine.LogEntry{},
 		steps: map[int][]byte{}, warehouse: map[int64]engine.WarehousePoint{}, results: map[string]*result{r.RunID: parent},
 		artifacts: map[string]engine.Artifact{}}
 	return nil

@@ -111,7 +111,8 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 		return t, err
 	}
 	row := &templateRow{Template: t}
-	row.Version, row.CreatedBy, row.CreatedAt, row.UpdatedAt = old.Version+1, old.CreatedBy, old.CreatedAt, engine.At(now())
+	row.Version, row.CreatedBy, row.CreatedAt, row.UpdatedAt = old.Version+1, old.CreatedBy, old.CreatedAt,
+		engine.At(now())
 	if err := s.sealTemplate(row, t.Config, &was.Config); err != nil {
 		return t, err
 	}

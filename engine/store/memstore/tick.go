@@ -54,12 +54,14 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 	}
 	for _, l := range t.Logs {
 		if !slices.Contains(levels, l.Level) {
-			return &engine.Error{Code: engine.CodeInvalid, Message: "The control store refused a line of the log without a known level."}
+			return &engine.Error{Code: engine.CodeInvalid,
+				Message: "The control store refused a line of the log without a known level."}
 		}
 	}
 	row := &r.row
 	row.TotalOps, row.ErrorCount, row.CurrentQPS = t.TotalOps, t.ErrorCount, t.CurrentQPS
-	row.WorkersRegistered, row.WorkersActive, row.WorkersCompleted = t.WorkersRegistered, t.WorkersActive, t.WorkersCompleted
+	row.WorkersRegistered, row.WorkersActive, row.WorkersCompleted = t.WorkersRegistered, t.WorkersActive,
+		t.WorkersCompleted
 	r.touch()
 	r.hold()
 	for _, w := range t.Workers {
@@ -99,8 +101,10 @@ func (r *run) snapshot(w *engine.WorkerSnapshot) {
 		return
 	}
 	p := workerPoint{group: w.WorkerGroupID, tick: w.Tick, WorkerPoint: store.WorkerPoint{
-		Timestamp: engine.At(w.Timestamp.Truncate(time.Microsecond)), WorkerID: w.WorkerID, Phase: w.Phase, ElapsedSeconds: w.PhaseSeconds,
-		TotalQueries: w.Started, ErrorCount: w.Failed, ActiveConnections: w.ActiveConnections, TargetConnections: w.TargetConnections}}
+		Timestamp: engine.At(w.Timestamp.Truncate(time.Microsecond)), WorkerID: w.WorkerID, Phase: w.Phase,
+		ElapsedSeconds: w.PhaseSeconds,
+		TotalQueries:   w.Started, ErrorCount: w.Failed, ActiveConnections: w.ActiveConnections,
+		TargetConnections: w.TargetConnections}}
 	if !r.row.StartTime.IsZero() {
 		p.ElapsedSeconds = max(p.Timestamp.Sub(r.row.StartTime.Time).Seconds(), 0)
 	}
@@ -141,7 +145,8 @@ const (
 
 // Logs implements store.Runs. level "" means all levels, another one exactly
 // that level and those above it; limit ≤ 0 means 500 and more than 10 000 is 10 000.
-func (s *Store) Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel, limit int) ([]engine.LogEntry, error) {
+func (s *Store) Logs(ctx context.Context, runID string, afterSeq int64, level engine.LogLevel,
+	limit int) ([]engine.LogEntry, error) {
 	if limit <= 0 {
 		limit = defaultLogs
 	}
@@ -189,7 +194,8 @@ func (s *Store) WorkerPoints(ctx context.Context, runID, workerID string) ([]sto
 
 func (r *run) workerSeries(workerID string) []workerPoint {
 	all := sorted(r.beats, func(a, b workerPoint) int {
-		return cmp.Or(earlier(a.Timestamp, b.Timestamp), cmp.Compare(a.group, b.group), strings.Compare(a.WorkerID, b.WorkerID), cmp.Compare(a.tick, b.tick))
+		return cmp.Or(earlier(a.Timestamp, b.Timestamp), cmp.Compare(a.group, b.group),
+			strings.Compare(a.WorkerID, b.WorkerID), cmp.Compare(a.tick, b.tick))
 	})
 	return slices.DeleteFunc(all, func(p workerPoint) bool { return workerID != "" && p.WorkerID != workerID })
 }

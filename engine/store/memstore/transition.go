@@ -159,7 +159,8 @@ func (s *Store) Events(ctx context.Context, runID string, afterSequence int64) (
 }
 
 // EventPage implements store.Views.
-func (s *Store) EventPage(ctx context.Context, runID string, after int64, limit int) (page []engine.Event, total int64, err error) {
+func (s *Store) EventPage(ctx context.Context, runID string, after int64, limit int) (page []engine.Event, total int64,
+	err error) {
 	page, err = of(ctx, s, runID, func(r *run) ([]engine.Event, error) {
 		total = int64(len(r.events))
 		return shownEvents(first(limit, r.after(after)))

@@ -46,7 +46,8 @@ func (s *Store) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32
 	if s.tokens[secretSHA256] != nil {
 		return t, fmt.Errorf("saving token: %w", store.ErrConflict)
 	}
-	t.TokenID, t.Scope, t.CreatedAt, t.LastUsedAt = firstOf(t.TokenID, newID()), firstOf(t.Scope, "write"), engine.At(now()), engine.Time{}
+	t.TokenID, t.Scope, t.CreatedAt, t.LastUsedAt = firstOf(t.TokenID, newID()), firstOf(t.Scope, "write"),
+		engine.At(now()), engine.Time{}
 	row := t
 	s.tokens[secretSHA256] = &row
 	return t, nil
@@ -76,7 +77,8 @@ func (s *Store) ListTokens(ctx context.Context, userID, kind string) ([]store.To
 	}
 	defer s.mu.Unlock()
 	var out []store.Token
-	for _, t := range sorted(s.tokens, func(a, b *store.Token) int { return newest(a.CreatedAt, b.CreatedAt, a.TokenID, b.TokenID) }) {
+	for _, t := range sorted(s.tokens,
+		func(a, b *store.Token) int { return newest(a.CreatedAt, b.CreatedAt, a.TokenID, b.TokenID) }) {
 		if (userID == "" || t.UserID == userID) && (kind == "" || t.Kind == kind) && !expired(t) {
 			out = append(out, *t)
 		}

@@ -86,7 +86,8 @@ func highest[T any](group []T, number func(T) *float64) *float64 {
 }
 
 // Series implements store.Views.
-func (s *Store) Series(ctx context.Context, runID string, w store.Window) (points []engine.Point, resolution float64, err error) {
+func (s *Store) Series(ctx context.Context, runID string, w store.Window) (points []engine.Point, resolution float64,
+	err error) {
 	resolution = 1
 	points, err = of(ctx, s, runID, func(r *run) ([]engine.Point, error) {
 		first, last, ok, err := r.span(w)
@@ -129,7 +130,8 @@ func merged(group []engine.Point) engine.Point {
 }
 
 // WorkerSeries implements store.Views.
-func (s *Store) WorkerSeries(ctx context.Context, runID, workerID string, w store.Window) (points []store.WorkerPoint, resolution float64, err error) {
+func (s *Store) WorkerSeries(ctx context.Context, runID, workerID string, w store.Window) (points []store.WorkerPoint,
+	resolution float64, err error) {
 	resolution = 1
 	points, err = of(ctx, s, runID, func(r *run) ([]store.WorkerPoint, error) {
 		first, last, ok, err := r.span(w)
@@ -166,7 +168,8 @@ func mergedWorker(group []workerPoint) store.WorkerPoint {
 	p.P99LatencyMs = highest(group, func(p workerPoint) *float64 { return p.P99LatencyMs })
 	for _, o := range group {
 		p.TotalQueries, p.ErrorCount = max(p.TotalQueries, o.TotalQueries), max(p.ErrorCount, o.ErrorCount)
-		p.ActiveConnections, p.TargetConnections = max(p.ActiveConnections, o.ActiveConnections), max(p.TargetConnections, o.TargetConnections)
+		p.ActiveConnections, p.TargetConnections = max(p.ActiveConnections, o.ActiveConnections),
+			max(p.TargetConnections, o.TargetConnections)
 	}
 	return p
 }

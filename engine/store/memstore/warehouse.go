@@ -23,7 +23,8 @@ func (s *Store) SaveWarehouse(ctx context.Context, runID string, epoch int64, p 
 	if err != nil {
 		return err
 	}
-	for _, text := range []*string{&p.Name, &p.State, &p.Type, &p.Size, &p.ScalingPolicy, &p.Generation, &p.FallbackWarehouse} {
+	for _, text := range []*string{&p.Name, &p.State, &p.Type, &p.Size, &p.ScalingPolicy, &p.Generation,
+		&p.FallbackWarehouse} {
 		*text = store.CleanText(*text)
 	}
 	p.PolledAt, p.Raw, p.Error = p.Timestamp, nil, ""
@@ -61,13 +62,16 @@ func alike(a, b engine.Warehouse) bool {
 	for _, w := range []*engine.Warehouse{&a, &b} {
 		w.Running, w.Queued, w.PolledAt = 0, 0, engine.Time{}
 	}
-	return a.Name == b.Name && a.State == b.State && a.Type == b.Type && a.Size == b.Size && a.Generation == b.Generation &&
-		a.FallbackWarehouse == b.FallbackWarehouse && a.ScalingPolicy == b.ScalingPolicy && a.StartedClusters == b.StartedClusters &&
+	return a.Name == b.Name && a.State == b.State && a.Type == b.Type && a.Size == b.Size &&
+		a.Generation == b.Generation &&
+		a.FallbackWarehouse == b.FallbackWarehouse && a.ScalingPolicy == b.ScalingPolicy &&
+		a.StartedClusters == b.StartedClusters &&
 		a.MinClusterCount == b.MinClusterCount && a.MaxClusterCount == b.MaxClusterCount
 }
 
 // WarehousePolls implements store.Views.
-func (s *Store) WarehousePolls(ctx context.Context, runID string, w store.Window) (polls []engine.WarehousePoint, resolution float64, err error) {
+func (s *Store) WarehousePolls(ctx context.Context, runID string, w store.Window) (polls []engine.WarehousePoint,
+	resolution float64, err error) {
 	resolution = slotSeconds
 	polls, err = of(ctx, s, runID, func(r *run) ([]engine.WarehousePoint, error) {
 		all := slices.DeleteFunc(r.polls(), func(p engine.WarehousePoint) bool { return !inside(w, p.ElapsedSeconds) })
@@ -126,7 +130,8 @@ func (s *Store) WarehouseSlots(ctx context.Context, runID string, w store.Window
 
 // slot is the one that begins there; the next one that is wanted follows after so many seconds.
 func (r *run) slot(begin, following float64, points []engine.Point) engine.WarehouseSlot {
-	slot := engine.WarehouseSlot{Start: engine.At(r.row.StartTime.Add(time.Duration(begin * float64(time.Second)))), ElapsedSeconds: begin}
+	slot := engine.WarehouseSlot{Start: engine.At(r.row.StartTime.Add(time.Duration(begin * float64(time.Second)))),
+		ElapsedSeconds: begin}
 	since := func(t engine.Time) float64 { return t.Sub(r.row.StartTime.Time).Seconds() }
 	queued := -1
 	for _, p := range r.polls() {

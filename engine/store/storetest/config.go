@@ -16,7 +16,8 @@ import (
 func templates(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	config := newRun("x").Scenario
-	made, err := s.CreateTemplate(ctx, store.Template{Name: "b", Description: "d", Config: config, Source: "# comment\nname: b\n", CreatedBy: "ada"})
+	made, err := s.CreateTemplate(ctx,
+		store.Template{Name: "b", Description: "d", Config: config, Source: "# comment\nname: b\n", CreatedBy: "ada"})
 	must(t, err)
 	if made.TemplateID == "" || made.Version != 1 || made.CreatedAt.IsZero() || made.Source != "# comment\nname: b\n" {
 		t.Errorf("made %+v", made)
@@ -90,7 +91,8 @@ func templateSecrets(t *testing.T, s store.Store) {
 	config := newRun("x").Scenario
 	config.Target.Connection = engine.ConnectionRef{Driver: "postgres", DSN: inline}
 	made, err := s.CreateTemplate(ctx, store.Template{Name: "t", Config: config,
-		Source: "# was " + secret + ", before that postgres://bob:another-s3cr3t@old/shop\ntarget:\n  connection: {driver: postgres, dsn: \"" + inline + "\"}\n"})
+		Source: "# was " + secret + ", before that postgres://bob:another-s3cr3t@old/shop\ntarget:\n  connection: " +
+			"{driver: postgres, dsn: \"" + inline + "\"}\n"})
 	must(t, err)
 	noSecret(t, "template", made)
 	ref := made.Config.Target.Connection
@@ -144,7 +146,8 @@ func templateSecrets(t *testing.T, s store.Store) {
 	// Another spelling in the source cannot be hidden, so the source goes.
 	odd := config
 	odd.Target.Connection.DSN = "host=h user=u password='x y'"
-	kept, err := s.CreateTemplate(ctx, store.Template{Name: "odd", Config: odd, Source: `dsn: "host=h user=u password='x\u0020y'"`})
+	kept, err := s.CreateTemplate(ctx,
+		store.Template{Name: "odd", Config: odd, Source: `dsn: "host=h user=u password='x\u0020y'"`})
 	must(t, err)
 	if kept.Source != "" || kept.Config.Target.Connection.DSN != "host=h user=u password=***" {
 		t.Errorf("kept %+v", kept)
@@ -217,7 +220,8 @@ func builtins(t *testing.T, s store.Store) {
 	}
 	list, err := s.ListConnections(ctx)
 	must(t, err)
-	if len(list) != 2 || list[0].Name != "playground" || !list[0].Builtin || list[1].ConnectionID != mine.ConnectionID || list[1].Builtin {
+	if len(list) != 2 || list[0].Name != "playground" || !list[0].Builtin || list[1].ConnectionID != mine.ConnectionID ||
+		list[1].Builtin {
 		t.Fatalf("list %+v", list)
 	}
 	change := list[0]
@@ -250,7 +254,8 @@ func connectionInUse(t *testing.T, s store.Store) {
 
 func plugins(t *testing.T, s store.Store) {
 	ctx := t.Context()
-	p := store.Plugin{PluginRef: engine.PluginRef{Kind: "workload", Name: "mix", Version: "1.0.0", SHA256: "aa"}, Bundled: true, Enabled: true,
+	p := store.Plugin{PluginRef: engine.PluginRef{Kind: "workload", Name: "mix", Version: "1.0.0", SHA256: "aa"},
+		Bundled: true, Enabled: true,
 		SizeBytes: 100, Manifest: []byte(`{"kind":  "workload"}`)}
 	must(t, s.SavePlugin(ctx, p))
 	must(t, s.SavePlugin(ctx, p))
@@ -286,8 +291,10 @@ func uploadedPlugins(t *testing.T, s store.Store) {
 	limits := store.PluginLimits{Versions: 3, Files: 5, Bytes: 1000}
 	first, err := s.AddPlugin(ctx, upload("counters", "1.0.0", "c1"), file, limits)
 	must(t, err)
-	if !first.Created || first.Enabled || first.Bundled || first.UploadedBy != "ada" || first.SizeBytes != 4 || !first.EnabledAt.IsZero() ||
-		first.CreatedAt.IsZero() || string(first.Inspection) != `{"abi": "1.0"}` || string(first.Manifest) != `{"name":  "x"}` {
+	if !first.Created || first.Enabled || first.Bundled || first.UploadedBy != "ada" || first.SizeBytes != 4 ||
+		!first.EnabledAt.IsZero() ||
+		first.CreatedAt.IsZero() || string(first.Inspection) != `{"abi": "1.0"}` ||
+		string(first.Manifest) != `{"name":  "x"}` {
 		t.Fatalf("uploaded %+v", first)
 	}
 	again, err := s.AddPlugin(ctx, upload("counters", "1.0.0", "c1"), file, limits)
@@ -334,7 +341,8 @@ func uploadedPlugins(t *testing.T, s store.Store) {
 	wantError(t, err, store.ErrNotFound)
 
 	// A bundled plugin can be neither replaced, disabled nor deleted.
-	bundled := store.Plugin{PluginRef: engine.PluginRef{Kind: "workload", Name: "mix", Version: "1.0.0", SHA256: "bb"}, Bundled: true, Enabled: true}
+	bundled := store.Plugin{PluginRef: engine.PluginRef{Kind: "workload", Name: "mix", Version: "1.0.0", SHA256: "bb"},
+		Bundled: true, Enabled: true}
 	must(t, s.SavePlugin(ctx, bundled))
 	_, err = s.AddPlugin(ctx, upload("mix", "1.0.0", "bb"), file, limits)
 	wantError(t, err, store.ErrConflict)
@@ -418,19 +426,22 @@ func tokens(t *testing.T, s store.Store) {
 	if used.TokenID != api.TokenID || owner.UserID != u.UserID || used.LastUsedAt.IsZero() {
 		t.Errorf("used %+v by %+v", used, owner)
 	}
-	for name, c := range map[string]struct{ kind, secret string }{"wrong secret": {"api", "x"}, "wrong kind": {"session", "api"}} {
+	for name, c := range map[string]struct{ kind, secret string }{"wrong secret": {"api", "x"},
+		"wrong kind": {"session", "api"}} {
 		if _, _, err := s.UseToken(ctx, c.kind, hash(c.secret)); err == nil {
 			t.Errorf("%s: accepted", name)
 		} else {
 			wantError(t, err, store.ErrNotFound)
 		}
 	}
-	_, err = s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "session", ExpiresAt: engine.At(time.Now().Add(-time.Second))}, hash("old"))
+	_, err = s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "session",
+		ExpiresAt: engine.At(time.Now().Add(-time.Second))}, hash("old"))
 	must(t, err)
 	_, _, err = s.UseToken(ctx, "session", hash("old"))
 	wantError(t, err, store.ErrNotFound)
 
-	_, err = s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "signin", ExpiresAt: engine.At(time.Now().Add(time.Hour))}, hash("link"))
+	_, err = s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "signin",
+		ExpiresAt: engine.At(time.Now().Add(time.Hour))}, hash("link"))
 	must(t, err)
 	won := make([]bool, 5)
 	var wait sync.WaitGroup
@@ -451,7 +462,8 @@ func tokens(t *testing.T, s store.Store) {
 		t.Errorf("a sign-in link was used %d times", count)
 	}
 	for _, secret := range []string{"older link", "newer link"} {
-		_, err = s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "signin", ExpiresAt: engine.At(time.Now().Add(time.Hour))}, hash(secret))
+		_, err = s.CreateToken(ctx, store.Token{UserID: u.UserID, Kind: "signin",
+			ExpiresAt: engine.At(time.Now().Add(time.Hour))}, hash(secret))
 		must(t, err)
 	}
 	_, _, err = s.UseToken(ctx, "signin", hash("older link"))
@@ -482,7 +494,8 @@ func audit(t *testing.T, s store.Store) {
 	}
 	list, err := s.ListAudit(ctx, 0)
 	must(t, err)
-	if len(list) != 2 || list[0].Action != "run.stop" || list[1].Action != "run.start" || list[0].At.IsZero() || list[0].UserID != "ada" {
+	if len(list) != 2 || list[0].Action != "run.stop" || list[1].Action != "run.start" || list[0].At.IsZero() ||
+		list[0].UserID != "ada" {
 		t.Errorf("audit %+v", list)
 	}
 	one, err := s.ListAudit(ctx, 1)

@@ -22,14 +22,20 @@ func findMax(t *testing.T, s store.Store) {
 	must(t, err)
 	ms, rate, gain := 1.5, 250.0, -3.5
 	step := func(n int) engine.FindMaxStep {
-		return engine.FindMaxStep{StepNumber: n, StepID: fmt.Sprintf("step-%d", n), Repetition: n, Stage: engine.StageStepping, TotalTargetConnections: 4 * n, StepStartTime: engine.At(noon), StepEndTime: engine.At(noon.Add(time.Second)),
-			StepDurationSeconds: 1, TotalQueries: 100, QPS: 100, P50LatencyMs: &ms, P95LatencyMs: &ms, P99LatencyMs: &ms, ErrorCount: 1, DroppedCount: 2, ErrorRate: 0.01,
+		return engine.FindMaxStep{StepNumber: n, StepID: fmt.Sprintf("step-%d", n), Repetition: n,
+			Stage: engine.StageStepping, TotalTargetConnections: 4 * n, StepStartTime: engine.At(noon),
+			StepEndTime:         engine.At(noon.Add(time.Second)),
+			StepDurationSeconds: 1, TotalQueries: 100, QPS: 100, P50LatencyMs: &ms, P95LatencyMs: &ms, P99LatencyMs: &ms,
+			ErrorCount: 1, DroppedCount: 2, ErrorRate: 0.01,
 			QPSVsPriorPct: &gain, P95VsBaselinePct: &gain, Outcome: engine.OutcomeStable}
 	}
 	second := step(2)
-	second.TotalTargetConnections, second.TargetQPS, second.Outcome, second.StopReason = 0, &rate, engine.OutcomePlateau, "It no longer grew. \x00"
-	second.P50LatencyMs, second.P95LatencyMs, second.P99LatencyMs, second.QPSVsPriorPct, second.QueueDetected = nil, nil, nil, nil, true
-	state := engine.FindMaxState{Unit: engine.FindMaxConnections, CurrentStep: 2, TargetWorkers: 8, Status: engine.StageStepping, UpperBound: 90, LastUpdated: engine.At(noon)}
+	second.TotalTargetConnections, second.TargetQPS, second.Outcome, second.StopReason = 0, &rate, engine.OutcomePlateau,
+		"It no longer grew. \x00"
+	second.P50LatencyMs, second.P95LatencyMs, second.P99LatencyMs, second.QPSVsPriorPct, second.QueueDetected = nil, nil,
+		nil, nil, true
+	state := engine.FindMaxState{Unit: engine.FindMaxConnections, CurrentStep: 2, TargetWorkers: 8,
+		Status: engine.StageStepping, UpperBound: 90, LastUpdated: engine.At(noon)}
 	p := store.FindMaxProgress{RunID: "r1", Epoch: epoch, State: state, Steps: []engine.FindMaxStep{step(1)}}
 	must(t, s.SaveFindMax(ctx, p))
 	must(t, s.SaveFindMax(ctx, p))
@@ -58,7 +64,8 @@ func findMax(t *testing.T, s store.Store) {
 	p.Epoch--
 	wantError(t, s.SaveFindMax(ctx, p), store.ErrFenced)
 
-	answer := &engine.FindMaxResult{Unit: engine.FindMaxConnections, Found: true, MaxConnections: &step2Connections, QPS: 9, Steps: 2, Reason: "It sustains 8.", History: want.Steps}
+	answer := &engine.FindMaxResult{Unit: engine.FindMaxConnections, Found: true, MaxConnections: &step2Connections,
+		QPS: 9, Steps: 2, Reason: "It sustains 8.", History: want.Steps}
 	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r1", RunID: "r1", FindMax: answer}))
 	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r1", RunID: "r1", FailureReason: "something else"}))
 	rows, err := s.Results(ctx, "r1")

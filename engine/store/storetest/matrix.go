@@ -11,10 +11,13 @@ import (
 
 func matrices(t *testing.T, s store.Store) {
 	ctx := t.Context()
-	must(t, s.CreateMatrix(ctx, engine.MatrixRun{MatrixID: "m1", Name: "tables", TemplateID: "gone", Labels: []string{"a", "b"}, StopOnFailure: true, CreatedBy: "anna"}))
+	must(t, s.CreateMatrix(ctx, engine.MatrixRun{MatrixID: "m1", Name: "tables", TemplateID: "gone",
+		Labels: []string{"a", "b"}, StopOnFailure: true, CreatedBy: "anna"}))
 	m, err := s.Matrix(ctx, "m1")
 	must(t, err)
-	if m.Name != "tables" || len(m.Labels) != 2 || m.Labels[1] != "b" || !m.StopOnFailure || m.Status != engine.StatusPrepared || m.CreatedBy != "anna" || m.TemplateID != "" || !m.StartTime.IsZero() || m.CreatedAt.IsZero() {
+	if m.Name != "tables" || len(m.Labels) != 2 || m.Labels[1] != "b" || !m.StopOnFailure ||
+		m.Status != engine.StatusPrepared || m.CreatedBy != "anna" || m.TemplateID != "" || !m.StartTime.IsZero() ||
+		m.CreatedAt.IsZero() {
 		t.Errorf("matrix %+v", m)
 	}
 	if _, err := s.Matrix(ctx, "m2"); !errors.Is(err, store.ErrNotFound) {
@@ -28,15 +31,19 @@ func matrices(t *testing.T, s store.Store) {
 	create(t, s, "other")
 	rows, err := s.MatrixRuns(ctx, "m1")
 	must(t, err)
-	if len(rows) != 2 || rows[0].RunID != "r1" || rows[0].MatrixIndex != 0 || rows[1].MatrixLabel != "label of r2" || rows[1].MatrixID != "m1" {
+	if len(rows) != 2 || rows[0].RunID != "r1" || rows[0].MatrixIndex != 0 || rows[1].MatrixLabel != "label of r2" ||
+		rows[1].MatrixID != "m1" {
 		t.Errorf("runs %+v", rows)
 	}
 	if run, err := s.Run(ctx, "other"); err != nil || run.MatrixID != "" {
 		t.Errorf("a run of no matrix is in %q, %v", run.MatrixID, err)
 	}
-	prepared, running := []engine.Status{engine.StatusPrepared}, []engine.Status{engine.StatusRunning, engine.StatusCancelling}
-	wantError(t, s.MoveMatrix(ctx, store.MatrixMove{MatrixID: "m1", From: running, To: engine.StatusCompleted, At: noon}), store.ErrConflict)
-	wantError(t, s.MoveMatrix(ctx, store.MatrixMove{MatrixID: "m2", From: running, To: engine.StatusCompleted, At: noon}), store.ErrNotFound)
+	prepared, running := []engine.Status{engine.StatusPrepared},
+		[]engine.Status{engine.StatusRunning, engine.StatusCancelling}
+	wantError(t, s.MoveMatrix(ctx, store.MatrixMove{MatrixID: "m1", From: running, To: engine.StatusCompleted, At: noon}),
+		store.ErrConflict)
+	wantError(t, s.MoveMatrix(ctx, store.MatrixMove{MatrixID: "m2", From: running, To: engine.StatusCompleted, At: noon}),
+		store.ErrNotFound)
 	begin := store.MatrixMove{MatrixID: "m1", From: prepared, To: engine.StatusRunning, At: noon}
 	must(t, s.MoveMatrix(ctx, begin))
 	wantError(t, s.MoveMatrix(ctx, begin), store.ErrConflict)
@@ -46,7 +53,8 @@ func matrices(t *testing.T, s store.Store) {
 	if len(live) != 1 || !live[0].StartTime.Equal(noon) {
 		t.Errorf("live %+v", live)
 	}
-	must(t, s.MoveMatrix(ctx, store.MatrixMove{MatrixID: "m1", From: running, To: engine.StatusCompleted, At: noon.Add(1)}))
+	must(t, s.MoveMatrix(ctx, store.MatrixMove{MatrixID: "m1", From: running, To: engine.StatusCompleted,
+		At: noon.Add(1)}))
 	if live, err = s.LiveMatrices(ctx); err != nil || len(live) != 0 {
 		t.Errorf("live %+v, %v", live, err)
 	}
@@ -66,14 +74,16 @@ func matrices(t *testing.T, s store.Store) {
 	config.Target = engine.Target{}
 	config.Matrix = &engine.Matrix{Targets: []engine.MatrixTarget{
 		{Label: "named", Target: engine.Target{Connection: engine.ConnectionRef{Name: "playground"}, Adapter: "postgres"}},
-		{Label: "inline", Target: engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: secret}, Adapter: "postgres"}}}}
+		{Label: "inline", Target: engine.Target{Connection: engine.ConnectionRef{Driver: "postgres", DSN: secret},
+			Adapter: "postgres"}}}}
 	made, err := s.CreateTemplate(ctx, store.Template{Name: "matrix", Config: config, Source: "dsn: " + secret})
 	must(t, err)
 	if config.Matrix.Targets[1].Connection.DSN != secret {
 		t.Error("the caller's scenario was changed")
 	}
 	ref := made.Config.Matrix.Targets[1].Connection
-	if strings.Contains(ref.DSN+made.Source, "s3cret") || ref.DSNSealed == "" || made.Config.Matrix.Targets[0].Connection.Name != "playground" {
+	if strings.Contains(ref.DSN+made.Source, "s3cret") || ref.DSNSealed == "" ||
+		made.Config.Matrix.Targets[0].Connection.Name != "playground" {
 		t.Errorf("saved %+v, source %q", made.Config.Matrix, made.Source)
 	}
 	if _, dsn, err := s.OpenDSN(ctx, ref); err != nil || dsn != secret {
@@ -92,10 +102,12 @@ func matrices(t *testing.T, s store.Store) {
 // matrixLeases holds that a matrix is one owner's at a time, and that its owner learns what became of it.
 func matrixLeases(t *testing.T, s store.Store) {
 	ctx := t.Context()
-	prepared, live := []engine.Status{engine.StatusPrepared}, []engine.Status{engine.StatusRunning, engine.StatusCancelling}
+	prepared, live := []engine.Status{engine.StatusPrepared},
+		[]engine.Status{engine.StatusRunning, engine.StatusCancelling}
 	must(t, s.CreateMatrix(ctx, engine.MatrixRun{MatrixID: "m1", Labels: []string{"x"}}))
 	wantError(t, s.ClaimMatrix(ctx, "none", "a", false), store.ErrNotFound)
-	must(t, s.MoveMatrix(ctx, store.MatrixMove{MatrixID: "m1", From: prepared, To: engine.StatusRunning, At: noon, Owner: "a"}))
+	must(t, s.MoveMatrix(ctx, store.MatrixMove{MatrixID: "m1", From: prepared, To: engine.StatusRunning, At: noon,
+		Owner: "a"}))
 	wantError(t, s.ClaimMatrix(ctx, "m1", "b", true), store.ErrHeld)
 	wantError(t, s.ClaimMatrix(ctx, "m1", "a", false), store.ErrHeld)
 	must(t, s.ClaimMatrix(ctx, "m1", "a", true))

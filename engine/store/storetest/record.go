@@ -16,21 +16,28 @@ func second(n int) store.Tick {
 	at := noon.Add(time.Duration(n) * time.Second)
 	t := store.Tick{RunID: "r1", TotalOps: int64(100 * n), ErrorCount: int64(n), CurrentQPS: 100,
 		WorkersRegistered: 2, WorkersActive: 2,
-		Point: &engine.Point{Timestamp: engine.At(at), ElapsedSeconds: float64(n), Phase: engine.PhaseMeasurement, QPS: 100, ReadsPerSec: 60, WritesPerSec: 40,
-			P50LatencyMs: &p50, P95LatencyMs: &p95, ErrorsPerSec: 1, TotalQueries: int64(100 * n), ErrorCount: int64(n), ActiveConnections: 4, TargetConnections: 5,
-			QPSByKind: map[engine.Kind]float64{engine.KindPointLookup: 60}, ErrorsByClass: map[engine.ErrorClass]int64{engine.ErrClassTimeout: 1},
-			Histogram:  &engine.HistogramData{Schema: 2, Offset: 80, Counts: []int64{1, 2}, Sum: 300, Min: 90, Max: 110},
-			CPUPercent: 10, MemoryPercent: 20, HostCPUPercent: 30, HostMemoryPercent: 40},
+		Point: &engine.Point{Timestamp: engine.At(at), ElapsedSeconds: float64(n), Phase: engine.PhaseMeasurement, QPS: 100,
+			ReadsPerSec: 60, WritesPerSec: 40,
+			P50LatencyMs: &p50, P95LatencyMs: &p95, ErrorsPerSec: 1, TotalQueries: int64(100 * n), ErrorCount: int64(n),
+			ActiveConnections: 4, TargetConnections: 5,
+			QPSByKind:     map[engine.Kind]float64{engine.KindPointLookup: 60},
+			ErrorsByClass: map[engine.ErrorClass]int64{engine.ErrClassTimeout: 1},
+			Histogram:     &engine.HistogramData{Schema: 2, Offset: 80, Counts: []int64{1, 2}, Sum: 300, Min: 90, Max: 110},
+			CPUPercent:    10, MemoryPercent: 20, HostCPUPercent: 30, HostMemoryPercent: 40},
 	}
 	for w := range 2 {
 		id := fmt.Sprintf("worker-%d", w)
-		t.Workers = append(t.Workers, store.WorkerRow{RunID: "r1", WorkerID: id, WorkerGroupID: w, NodeID: "node", TestID: "r1-" + id,
-			Status: engine.WorkerRunning, Phase: engine.PhaseMeasurement, LastHeartbeat: at})
-		t.Snapshots = append(t.Snapshots, engine.WorkerSnapshot{RunID: "r1", TestID: "r1-" + id, WorkerID: id, WorkerGroupID: w, NodeID: "node",
-			Tick: int64(n), Timestamp: engine.At(at), Phase: engine.PhaseMeasurement, Status: engine.WorkerRunning, PhaseSeconds: float64(n), TickSeconds: 0.5,
-			Started: int64(50 * n), Succeeded: int64(49 * n), Failed: int64(n), TickStarted: 25,
-			ByKind:      map[engine.Kind]engine.KindCounts{engine.KindInsert: {Count: 20}},
-			TickLatency: &engine.HistogramData{Schema: 0, Offset: 20, Counts: []int64{50}, Sum: 50 << 20, Min: 1 << 20, Max: 1 << 20}, ActiveConnections: 2, TargetConnections: 3})
+		t.Workers = append(t.Workers,
+			store.WorkerRow{RunID: "r1", WorkerID: id, WorkerGroupID: w, NodeID: "node", TestID: "r1-" + id,
+				Status: engine.WorkerRunning, Phase: engine.PhaseMeasurement, LastHeartbeat: at})
+		t.Snapshots = append(t.Snapshots,
+			engine.WorkerSnapshot{RunID: "r1", TestID: "r1-" + id, WorkerID: id, WorkerGroupID: w, NodeID: "node",
+				Tick: int64(n), Timestamp: engine.At(at), Phase: engine.PhaseMeasurement, Status: engine.WorkerRunning,
+				PhaseSeconds: float64(n), TickSeconds: 0.5,
+				Started: int64(50 * n), Succeeded: int64(49 * n), Failed: int64(n), TickStarted: 25,
+				ByKind: map[engine.Kind]engine.KindCounts{engine.KindInsert: {Count: 20}},
+				TickLatency: &engine.HistogramData{Schema: 0, Offset: 20, Counts: []int64{50}, Sum: 50 << 20, Min: 1 << 20,
+					Max: 1 << 20}, ActiveConnections: 2, TargetConnections: 3})
 	}
 	return t
 }
@@ -45,7 +52,8 @@ func tick(t *testing.T, s store.Store) {
 	}
 	run, err := s.Run(ctx, "r1")
 	must(t, err)
-	if run.TotalOps != 300 || run.ErrorCount != 3 || run.CurrentQPS != 100 || run.WorkersRegistered != 2 || run.WorkersActive != 2 {
+	if run.TotalOps != 300 || run.ErrorCount != 3 || run.CurrentQPS != 100 || run.WorkersRegistered != 2 ||
+		run.WorkersActive != 2 {
 		t.Errorf("roll-up %+v", run)
 	}
 	points, err := s.Points(ctx, "r1")
@@ -66,7 +74,8 @@ func tick(t *testing.T, s store.Store) {
 	}
 	p := one[2]
 	if p.WorkerID != "worker-1" || p.ElapsedSeconds != 3 || p.QPS != 50 || p.TotalQueries != 150 || p.ErrorCount != 3 ||
-		p.ActiveConnections != 2 || p.TargetConnections != 3 || p.Phase != engine.PhaseMeasurement || !p.Timestamp.Equal(noon.Add(3*time.Second)) {
+		p.ActiveConnections != 2 || p.TargetConnections != 3 || p.Phase != engine.PhaseMeasurement ||
+		!p.Timestamp.Equal(noon.Add(3*time.Second)) {
 		t.Errorf("worker point %+v", p)
 	}
 	if p.P95LatencyMs == nil || *p.P95LatencyMs < 0.5 || *p.P95LatencyMs > 1.1 {
@@ -107,7 +116,8 @@ func tickOddText(t *testing.T, s store.Store) {
 	one.Workers[0].Error = "bad \x00 text \xff"
 	one.Logs = []engine.LogEntry{
 		{Seq: 1, Level: engine.LogError, Message: "nul \x00, broken \xff, emoji 🧲"},
-		{Seq: 2, Level: engine.LogError, Message: "details", Details: json.RawMessage(`{"text": "a\u0000b", "path": "c:\\u0000"}`)},
+		{Seq: 2, Level: engine.LogError, Message: "details",
+			Details: json.RawMessage(`{"text": "a\u0000b", "path": "c:\\u0000"}`)},
 		{Seq: 3, Level: engine.LogError, Message: "not json", Details: json.RawMessage(`{"half`)},
 		{Seq: 4, Level: engine.LogError, Message: strings.Repeat("long ", 10_000)},
 	}
@@ -130,7 +140,8 @@ func logs(t *testing.T, s store.Store) {
 	levels := []engine.LogLevel{engine.LogInfo, engine.LogWarning, engine.LogError, engine.LogCritical}
 	var want []engine.LogEntry
 	for i := range 8 {
-		want = append(want, engine.LogEntry{Seq: int64(i + 1), RunID: "r1", TestID: "r1", WorkerID: "worker-0", Level: levels[i%4],
+		want = append(want, engine.LogEntry{Seq: int64(i + 1), RunID: "r1", TestID: "r1", WorkerID: "worker-0",
+			Level:   levels[i%4],
 			Message: fmt.Sprint("line ", i), Details: json.RawMessage(`{"n":1}`), Timestamp: engine.At(noon)})
 	}
 	must(t, s.SaveTick(ctx, store.Tick{RunID: "r1", Logs: want}))
@@ -149,16 +160,20 @@ func results(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	for _, g := range []int{10, 2} {
-		must(t, s.SaveResult(ctx, engine.TestResult{TestID: fmt.Sprint("c", g), RunID: "r1", WorkerID: fmt.Sprint("worker-", g), WorkerGroupID: &g,
+		must(t, s.SaveResult(ctx, engine.TestResult{TestID: fmt.Sprint("c", g), RunID: "r1",
+			WorkerID: fmt.Sprint("worker-", g), WorkerGroupID: &g,
 			Status: engine.StatusRunning, StartTime: engine.At(noon)}))
 	}
 	passed := false
-	parent := engine.TestResult{TestID: "r1", RunID: "r1", Status: engine.StatusCompleted, EndTime: engine.At(noon), Passed: &passed,
+	parent := engine.TestResult{TestID: "r1", RunID: "r1", Status: engine.StatusCompleted, EndTime: engine.At(noon),
+		Passed: &passed,
 		Figures: &engine.Figures{Operations: 5, QPS: 2.5, LatencyMs: &engine.LatencyMs{P50: 1, P99: 9},
-			ByKind:    map[engine.Kind]*engine.KindFigures{engine.KindUpdate: {Count: 5}},
-			Errors:    engine.ErrorFigures{ByClass: map[engine.ErrorClass]int64{}, Top: []engine.ErrorGroup{{ExecutionError: engine.ExecutionError{Code: "40001", Message: "nul \x00"}, Count: 1}}},
+			ByKind: map[engine.Kind]*engine.KindFigures{engine.KindUpdate: {Count: 5}},
+			Errors: engine.ErrorFigures{ByClass: map[engine.ErrorClass]int64{},
+				Top: []engine.ErrorGroup{{ExecutionError: engine.ExecutionError{Code: "40001", Message: "nul \x00"}, Count: 1}}},
 			Histogram: []engine.HistogramBucket{{FromMs: 1, ToMs: 2, Count: 5}}},
-		Validity: &engine.Validity{Verdict: engine.VerdictValid}, Thresholds: []engine.ThresholdResult{{Threshold: "p95_ms < 1"}},
+		Validity:    &engine.Validity{Verdict: engine.VerdictValid},
+		Thresholds:  []engine.ThresholdResult{{Threshold: "p95_ms < 1"}},
 		Plan:        &engine.Plan{Driver: "postgres", Statements: []engine.Statement{{ID: "s", SQL: "SELECT $1"}}},
 		Environment: &engine.Environment{CPUs: 2}, EnrichmentStatus: "SKIPPED"}
 	must(t, s.SaveResult(ctx, parent))
@@ -170,10 +185,12 @@ func results(t *testing.T, s store.Store) {
 		t.Fatalf("order of %+v", rows)
 	}
 	want := parent
-	want.TestName, want.FailureReason, want.CreatedAt, want.UpdatedAt = "test of r1", "Worker failure", rows[0].CreatedAt, rows[0].UpdatedAt
+	want.TestName, want.FailureReason, want.CreatedAt, want.UpdatedAt = "test of r1", "Worker failure", rows[0].CreatedAt,
+		rows[0].UpdatedAt
 	want.Figures.Errors.Top[0].Message = "nul "
 	same(t, "parent", rows[0], want)
-	if rows[1].WorkerID != "worker-2" || *rows[1].WorkerGroupID != 2 || rows[1].Status != engine.StatusRunning || rows[1].Figures != nil {
+	if rows[1].WorkerID != "worker-2" || *rows[1].WorkerGroupID != 2 || rows[1].Status != engine.StatusRunning ||
+		rows[1].Figures != nil {
 		t.Errorf("child %+v", rows[1])
 	}
 }
@@ -194,8 +211,10 @@ func enrichment(t *testing.T, s store.Store) {
 	save := func(id string, e engine.Enrichment) {
 		must(t, s.SaveResult(ctx, engine.TestResult{TestID: id, RunID: id, Enrichment: &e}))
 	}
-	want := engine.Enrichment{Status: engine.EnrichmentPartial, Ratio: &ratio, Executions: 4, Matched: 1, StartedAt: engine.At(noon), Notes: []string{"n"},
-		ByKind: map[engine.Kind]*engine.KindEnrichment{engine.KindInsert: {Executions: 4, Matched: 1, Ratio: 0.25, Figures: &engine.ServerFigures{Matched: 1}}}}
+	want := engine.Enrichment{Status: engine.EnrichmentPartial, Ratio: &ratio, Executions: 4, Matched: 1,
+		StartedAt: engine.At(noon), Notes: []string{"n"},
+		ByKind: map[engine.Kind]*engine.KindEnrichment{engine.KindInsert: {Executions: 4, Matched: 1, Ratio: 0.25,
+			Figures: &engine.ServerFigures{Matched: 1}}}}
 	save("done", engine.Enrichment{Status: engine.EnrichmentPending})
 	save("done", want)
 	save("pending", engine.Enrichment{Status: engine.EnrichmentPending})
@@ -210,7 +229,8 @@ func enrichment(t *testing.T, s store.Store) {
 	ids, err := s.Enriching(ctx)
 	must(t, err)
 	same(t, "enriching runs", ids, []string{"pending", "running"})
-	awaited := engine.Enrichment{Status: engine.EnrichmentPartial, Aggregate: &engine.AggregateEnrichment{Status: engine.EnrichmentPending, NextPollAt: engine.At(noon)}}
+	awaited := engine.Enrichment{Status: engine.EnrichmentPartial,
+		Aggregate: &engine.AggregateEnrichment{Status: engine.EnrichmentPending, NextPollAt: engine.At(noon)}}
 	save("done", awaited)
 	save("live", awaited)
 	awaited.Status = engine.EnrichmentRunning
@@ -228,8 +248,11 @@ func warehouse(t *testing.T, s store.Store) {
 	want := []engine.WarehousePoint{}
 	for i := range 3 {
 		at := engine.At(noon.Add(time.Duration(5*i) * time.Second))
-		want = append(want, engine.WarehousePoint{Timestamp: at, ElapsedSeconds: float64(5 * i), Warehouse: engine.Warehouse{Name: `WH "x"`, State: "STARTED", Type: "STANDARD", Size: "X-Small", Generation: "2", FallbackWarehouse: "F",
-			StartedClusters: 1 + i, MinClusterCount: 1, MaxClusterCount: 4, ScalingPolicy: "STANDARD", Running: 8, Queued: i, PolledAt: at}})
+		want = append(want, engine.WarehousePoint{Timestamp: at, ElapsedSeconds: float64(5 * i),
+			Warehouse: engine.Warehouse{Name: `WH "x"`, State: "STARTED", Type: "STANDARD", Size: "X-Small", Generation: "2",
+				FallbackWarehouse: "F",
+				StartedClusters:   1 + i, MinClusterCount: 1, MaxClusterCount: 4, ScalingPolicy: "STANDARD", Running: 8, Queued: i,
+				PolledAt: at}})
 	}
 	for _, i := range []int{2, 0, 1, 1} {
 		p := want[i]
@@ -259,8 +282,10 @@ func warehouse(t *testing.T, s store.Store) {
 func artifacts(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
-	a := engine.Artifact{ArtifactID: "a1", RunID: "r1", TestID: "c1", WorkerID: "worker-0", Kind: "executions", Name: "executions-0.parquet",
-		SizeBytes: 10, SHA256: strings.Repeat("ab", 32), RowCount: 3, MinTime: engine.At(noon), MaxTime: engine.At(noon.Add(time.Second)), SchemaVersion: 1, CreatedAt: engine.At(noon)}
+	a := engine.Artifact{ArtifactID: "a1", RunID: "r1", TestID: "c1", WorkerID: "worker-0", Kind: "executions",
+		Name:      "executions-0.parquet",
+		SizeBytes: 10, SHA256: strings.Repeat("ab", 32), RowCount: 3, MinTime: engine.At(noon),
+		MaxTime: engine.At(noon.Add(time.Second)), SchemaVersion: 1, CreatedAt: engine.At(noon)}
 	must(t, s.SaveArtifact(ctx, a))
 	must(t, s.SaveArtifact(ctx, a))
 	again := a
@@ -311,7 +336,8 @@ func deleteRun(t *testing.T, s store.Store) {
 	must(t, s.SaveTick(ctx, tick))
 	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "c1", RunID: "r1", WorkerID: "worker-0"}))
 	must(t, s.SaveArtifact(ctx, engine.Artifact{RunID: "r1", TestID: "c1", Kind: "executions", Name: "a", SHA256: "ab"}))
-	_, err := s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusStopping, Events: []engine.Event{{Type: engine.EventStop}}})
+	_, err := s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusStopping,
+		Events: []engine.Event{{Type: engine.EventStop}}})
 	must(t, err)
 	wantError(t, s.DeleteRun(ctx, "r1"), store.ErrConflict)
 	move(t, s, "r1", engine.StatusCompleted)
@@ -366,7 +392,8 @@ func warehouseChanges(t *testing.T, s store.Store, polls []engine.WarehousePoint
 // in slots of five seconds. The run lasts 31 s, and so has gaps at its end.
 func warehouseSlots(t *testing.T, s store.Store, epoch int64) {
 	ctx := t.Context()
-	_, err := s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, StartTime: noon, EndTime: noon.Add(31 * time.Second)})
+	_, err := s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, StartTime: noon,
+		EndTime: noon.Add(31 * time.Second)})
 	must(t, err)
 	slots, err := s.WarehouseSlots(ctx, "r1", store.Window{Most: 100})
 	must(t, err)

@@ -123,7 +123,8 @@ func newRun(id string) engine.Run {
 			Thresholds: []string{"p95_ms < 50"},
 			Tags:       map[string]string{"ticket": "PERF-1"},
 		},
-		WorkerTargets: map[string]engine.WorkerTarget{"worker-0": {TargetConnections: 8}, "worker-1": {TargetConnections: 7, TargetQPS: &qps}},
+		WorkerTargets: map[string]engine.WorkerTarget{"worker-0": {TargetConnections: 8},
+			"worker-1": {TargetConnections: 7, TargetQPS: &qps}},
 	}
 }
 
@@ -151,9 +152,12 @@ func runRoundTrip(t *testing.T, s store.Store) {
 	if got.CreatedAt.IsZero() || got.UpdatedAt.IsZero() {
 		t.Error("the store set no times")
 	}
-	want.Status, want.Phase, want.CreatedAt, want.UpdatedAt = engine.StatusPrepared, engine.PhasePreparing, got.CreatedAt, got.UpdatedAt
+	want.Status, want.Phase, want.CreatedAt, want.UpdatedAt = engine.StatusPrepared, engine.PhasePreparing, got.CreatedAt,
+		got.UpdatedAt
 	same(t, "run", got, want)
-	if params := string(got.Scenario.Workload.Params); !slices.Contains([]string{`{"weights": {"POINT_LOOKUP": 9007199254740993}}`, `{"weights":{"POINT_LOOKUP":9007199254740993}}`}, params) {
+	if params := string(got.Scenario.Workload.Params); !slices.Contains(
+		[]string{`{"weights": {"POINT_LOOKUP": 9007199254740993}}`, `{"weights":{"POINT_LOOKUP":9007199254740993}}`},
+		params) {
 		t.Errorf("parameters came back as %s", params)
 	}
 	rows, err := s.Results(ctx, "r1")
@@ -179,7 +183,8 @@ func missingRun(t *testing.T, s store.Store) {
 	wantError(t, s.SaveTick(ctx, store.Tick{RunID: "none"}), store.ErrNotFound)
 	wantError(t, s.DeleteRun(ctx, "none"), store.ErrNotFound)
 	wantError(t, s.SaveResult(ctx, engine.TestResult{TestID: "none", RunID: "none"}), store.ErrNotFound)
-	wantError(t, s.SaveArtifact(ctx, engine.Artifact{RunID: "none", TestID: "none", Kind: "executions", Name: "a", SHA256: "aa"}), store.ErrNotFound)
+	wantError(t, s.SaveArtifact(ctx,
+		engine.Artifact{RunID: "none", TestID: "none", Kind: "executions", Name: "a", SHA256: "aa"}), store.ErrNotFound)
 	for name, list := range map[string]func() (int, error){
 		"events":  func() (int, error) { l, err := s.Events(ctx, "none", 0); return len(l), err },
 		"points":  func() (int, error) { l, err := s.Points(ctx, "none"); return len(l), err },
@@ -217,7 +222,8 @@ func copies(t *testing.T, s store.Store) {
 	text, err := json.Marshal(before)
 	must(t, err)
 	want := json.RawMessage(text)
-	given.Scenario.Tags["ticket"], rate, figures.Operations, tick.Point.QPSByKind[engine.KindPointLookup] = "other", 2, 8, -1
+	given.Scenario.Tags["ticket"], rate, figures.Operations, tick.Point.QPSByKind[engine.KindPointLookup] = "other", 2, 8,
+		-1
 	got, err := s.Run(ctx, "r1")
 	must(t, err)
 	same(t, "run after a change of what was given", got, want)
@@ -231,10 +237,12 @@ func copies(t *testing.T, s store.Store) {
 		must(t, err)
 		points, err := s.Points(ctx, "r1")
 		must(t, err)
-		if f := rows[0].Figures; f.Operations != 7 || f.ByKind[engine.KindInsert].Count != 7 || points[0].QPSByKind[engine.KindPointLookup] != 60 {
+		if f := rows[0].Figures; f.Operations != 7 || f.ByKind[engine.KindInsert].Count != 7 ||
+			points[0].QPSByKind[engine.KindPointLookup] != 60 {
 			t.Fatalf("changed: %+v, %+v", f, points[0])
 		}
-		rows[0].Figures.Operations, rows[0].Figures.ByKind[engine.KindInsert].Count, points[0].QPSByKind[engine.KindPointLookup] = 9, 9, 9
+		rows[0].Figures.Operations, rows[0].Figures.ByKind[engine.KindInsert].Count,
+			points[0].QPSByKind[engine.KindPointLookup] = 9, 9, 9
 	}
 }
 
@@ -263,14 +271,16 @@ func listRuns(t *testing.T, s store.Store) {
 	rate := 0.25
 	passed := true
 	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r0", RunID: "r0", Passed: &passed,
-		Figures:  &engine.Figures{QPS: 1000, LatencyMs: &engine.LatencyMs{P50: 1, P95: 2, P99: 3}, Errors: engine.ErrorFigures{Rate: rate}},
+		Figures: &engine.Figures{QPS: 1000, LatencyMs: &engine.LatencyMs{P50: 1, P95: 2, P99: 3},
+			Errors: engine.ErrorFigures{Rate: rate}},
 		Validity: &engine.Validity{Verdict: engine.VerdictDegraded}}))
 	for name, c := range map[string]struct {
 		filter store.RunFilter
 		want   []string
 	}{
 		"all, newest first": {store.RunFilter{}, []string{"r2", "r1", "r0"}},
-		"status":            {store.RunFilter{Statuses: []engine.Status{engine.StatusCompleted, engine.StatusFailed}}, []string{"r0"}},
+		"status": {store.RunFilter{Statuses: []engine.Status{engine.StatusCompleted, engine.StatusFailed}},
+			[]string{"r0"}},
 		"template":          {store.RunFilter{TemplateID: template.TemplateID}, []string{"r1"}},
 		"search":            {store.RunFilter{Search: "ALPHA"}, []string{"r2", "r0"}},
 		"search is literal": {store.RunFilter{Search: "%_"}, []string{"r2"}},
@@ -288,7 +298,8 @@ func listRuns(t *testing.T, s store.Store) {
 	list, err := s.ListRuns(ctx, store.RunFilter{Statuses: []engine.Status{engine.StatusCompleted}})
 	must(t, err)
 	row := list.Runs[0]
-	if row.QPS == nil || *row.QPS != 1000 || row.P95Ms == nil || *row.P95Ms != 2 || row.ErrorRate == nil || *row.ErrorRate != rate ||
+	if row.QPS == nil || *row.QPS != 1000 || row.P95Ms == nil || *row.P95Ms != 2 || row.ErrorRate == nil ||
+		*row.ErrorRate != rate ||
 		row.Simulated || row.Verdict == nil || *row.Verdict != engine.VerdictDegraded || row.Passed == nil || !*row.Passed {
 		t.Errorf("figures of the row: %+v", row)
 	}
@@ -322,7 +333,8 @@ func listRunsPages(t *testing.T, s store.Store) {
 	if want := []string{"r6", "r5", "r4", "r3", "r2", "r1", "r0"}; !slices.Equal(seen, want) {
 		t.Errorf("pages gave %v, want %v", seen, want)
 	}
-	if _, err := s.ListRuns(ctx, store.RunFilter{Page: store.Page{Cursor: "garbage"}}); !engine.HasCode(err, engine.CodeInvalid) {
+	if _, err := s.ListRuns(ctx, store.RunFilter{Page: store.Page{Cursor: "garbage"}}); !engine.HasCode(err,
+		engine.CodeInvalid) {
 		t.Errorf("a wrong cursor: %v", err)
 	}
 }

@@ -22,23 +22,28 @@ func life(t *testing.T, s store.Store) {
 	warmup, processing, none := engine.PhaseWarmup, engine.PhaseProcessing, engine.PhaseNone
 	group := 1
 	target := 9
-	events, err := s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, From: []engine.Status{engine.StatusPrepared},
-		To: engine.StatusRunning, StartTime: noon, Events: []engine.Event{
-			{Type: engine.EventStart, Data: engine.EventData{ExpectedWorkers: 2}},
-			{Type: engine.EventSetWorkerTarget, Data: engine.EventData{Scope: engine.ScopeWorkerGroup, WorkerGroupID: &group, TargetConnections: &target}},
-		}})
+	events, err := s.Transition(ctx,
+		store.Transition{RunID: "r1", Epoch: epoch, From: []engine.Status{engine.StatusPrepared},
+			To: engine.StatusRunning, StartTime: noon, Events: []engine.Event{
+				{Type: engine.EventStart, Data: engine.EventData{ExpectedWorkers: 2}},
+				{Type: engine.EventSetWorkerTarget,
+					Data: engine.EventData{Scope: engine.ScopeWorkerGroup, WorkerGroupID: &group, TargetConnections: &target}},
+			}})
 	must(t, err)
 	if len(events) != 2 || events[0].SequenceID != 1 || events[1].SequenceID != 2 || events[0].EventID == "" ||
 		events[0].RunID != "r1" || events[0].Data.Scope != engine.ScopeRun || events[0].CreatedAt.IsZero() {
 		t.Errorf("events %+v", events)
 	}
-	_, err = s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, Phase: &warmup, WarmupStartTime: noon.Add(time.Second),
-		WorkerTargets: map[string]engine.WorkerTarget{"worker-0": {TargetConnections: 3}}})
+	_, err = s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, Phase: &warmup,
+		WarmupStartTime: noon.Add(time.Second),
+		WorkerTargets:   map[string]engine.WorkerTarget{"worker-0": {TargetConnections: 3}}})
 	must(t, err)
 	more, err := s.Transition(ctx, store.Transition{RunID: "r1", Epoch: epoch, From: []engine.Status{engine.StatusRunning},
-		To: engine.StatusCancelling, Phase: &processing, StopReason: engine.StopGuardrail, CancellationReason: "Guardrail triggered: CPU",
-		WarmupEndTime: noon.Add(2 * time.Second), MeasurementEndTime: noon.Add(3 * time.Second),
-		Events: []engine.Event{{Type: engine.EventStop, Data: engine.EventData{Scope: engine.ScopeRun, Reason: "guardrail"}}}})
+		To: engine.StatusCancelling, Phase: &processing, StopReason: engine.StopGuardrail,
+		CancellationReason: "Guardrail triggered: CPU",
+		WarmupEndTime:      noon.Add(2 * time.Second), MeasurementEndTime: noon.Add(3 * time.Second),
+		Events: []engine.Event{{Type: engine.EventStop,
+			Data: engine.EventData{Scope: engine.ScopeRun, Reason: "guardrail"}}}})
 	must(t, err)
 	if len(more) != 1 || more[0].SequenceID != 3 {
 		t.Errorf("the third event is %+v", more)
@@ -55,12 +60,14 @@ func life(t *testing.T, s store.Store) {
 		run.CancellationReason == nil || *run.CancellationReason != "Guardrail triggered: CPU" || run.OwnerEpoch != epoch {
 		t.Errorf("run %+v", run)
 	}
-	for i, at := range []engine.Time{run.StartTime, run.WarmupStartTime, run.WarmupEndTime, run.MeasurementEndTime, run.EndTime} {
+	for i, at := range []engine.Time{run.StartTime, run.WarmupStartTime, run.WarmupEndTime, run.MeasurementEndTime,
+		run.EndTime} {
 		if want := noon.Add(time.Duration(i) * time.Second); !at.Equal(want) {
 			t.Errorf("time %d is %v, want %v", i, at, want)
 		}
 	}
-	if len(run.WorkerTargets) != 2 || run.WorkerTargets["worker-0"].TargetConnections != 3 || run.WorkerTargets["worker-1"].TargetConnections != 7 {
+	if len(run.WorkerTargets) != 2 || run.WorkerTargets["worker-0"].TargetConnections != 3 ||
+		run.WorkerTargets["worker-1"].TargetConnections != 7 {
 		t.Errorf("targets %v", run.WorkerTargets)
 	}
 	all, err := s.Events(ctx, "r1", 0)
@@ -84,7 +91,8 @@ func targetsMerge(t *testing.T, s store.Store) {
 		must(t, err)
 		return run
 	}
-	change(map[string]engine.WorkerTarget{"worker-0": {TargetConnections: 3}, "worker-1": {TargetConnections: 4, TargetQPS: &rate}}, 2)
+	change(map[string]engine.WorkerTarget{"worker-0": {TargetConnections: 3},
+		"worker-1": {TargetConnections: 4, TargetQPS: &rate}}, 2)
 	run := change(map[string]engine.WorkerTarget{"worker-2": {TargetConnections: 1}}, 3)
 	if len(run.WorkerTargets) != 3 || run.WorkerTargets["worker-0"].TargetConnections != 3 || run.WorkersExpected != 3 {
 		t.Errorf("after a join: %v, %d expected", run.WorkerTargets, run.WorkersExpected)
@@ -94,7 +102,8 @@ func targetsMerge(t *testing.T, s store.Store) {
 	}
 	// A target replaces the worker's own as a whole.
 	run = change(map[string]engine.WorkerTarget{"worker-1": {TargetConnections: 0}}, 0)
-	if w := run.WorkerTargets["worker-1"]; len(run.WorkerTargets) != 3 || w.TargetConnections != 0 || w.TargetQPS != nil || run.WorkersExpected != 3 {
+	if w := run.WorkerTargets["worker-1"]; len(run.WorkerTargets) != 3 || w.TargetConnections != 0 || w.TargetQPS != nil ||
+		run.WorkersExpected != 3 {
 		t.Errorf("after a retirement: %v, %d expected", run.WorkerTargets, run.WorkersExpected)
 	}
 	if run = change(map[string]engine.WorkerTarget{}, 0); len(run.WorkerTargets) != 3 {
@@ -105,7 +114,8 @@ func targetsMerge(t *testing.T, s store.Store) {
 func transitionConflict(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
-	_, err := s.Transition(ctx, store.Transition{RunID: "r1", From: []engine.Status{engine.StatusRunning}, To: engine.StatusStopping,
+	_, err := s.Transition(ctx, store.Transition{RunID: "r1", From: []engine.Status{engine.StatusRunning},
+		To:     engine.StatusStopping,
 		Events: []engine.Event{{Type: engine.EventStop}}})
 	wantError(t, err, store.ErrConflict)
 	events, err := s.Events(ctx, "r1", 0)
@@ -173,7 +183,8 @@ func transitionProperty(t *testing.T, s store.Store) {
 		sequence := int64(0)
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
 			to := rapid.SampledFrom(engine.Statuses()).Draw(rt, "to")
-			from := rapid.SliceOfDistinct(rapid.SampledFrom(engine.Statuses()), func(s engine.Status) engine.Status { return s }).Draw(rt, "from")
+			from := rapid.SliceOfDistinct(rapid.SampledFrom(engine.Statuses()),
+				func(s engine.Status) engine.Status { return s }).Draw(rt, "from")
 			events := make([]engine.Event, rapid.IntRange(0, 3).Draw(rt, "events"))
 			for i := range events {
 				events[i].Type = engine.EventSetPhase
@@ -266,7 +277,8 @@ func eventsAreChecked(t *testing.T, s store.Store) {
 		"worker without an id":   {Type: engine.EventStop, Data: engine.EventData{Scope: engine.ScopeWorker}},
 		"group without a number": {Type: engine.EventStop, Data: engine.EventData{Scope: engine.ScopeWorkerGroup}},
 	} {
-		if _, err := s.Transition(t.Context(), store.Transition{RunID: "r1", To: engine.StatusRunning, Events: []engine.Event{e}}); err == nil {
+		if _, err := s.Transition(t.Context(),
+			store.Transition{RunID: "r1", To: engine.StatusRunning, Events: []engine.Event{e}}); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
@@ -286,7 +298,8 @@ func leases(t *testing.T, s store.Store) {
 	wantError(t, err, store.ErrHeld)
 	_, err = s.Claim(ctx, store.Claim{RunID: "none", Owner: "a"})
 	wantError(t, err, store.ErrNotFound)
-	_, err = s.Transition(ctx, store.Transition{RunID: "r1", From: []engine.Status{engine.StatusPrepared}, To: engine.StatusRunning, Owner: "a"})
+	_, err = s.Transition(ctx, store.Transition{RunID: "r1", From: []engine.Status{engine.StatusPrepared},
+		To: engine.StatusRunning, Owner: "a"})
 	must(t, err)
 	_, err = s.Claim(ctx, store.Claim{RunID: "r1", Owner: "b", Reclaim: true})
 	wantError(t, err, store.ErrHeld)

@@ -44,7 +44,8 @@ func series(t *testing.T, s store.Store) {
 		most   int
 		step   float64
 		points int
-	}{{40, 3, 35}, {10, 10, 12}, {4, 30, 5}, {1, 100, 3}} { // one point has the end of the warm-up, and one the beginning of the measurement
+	}{{40, 3, 35}, {10, 10, 12}, {4, 30, 5},
+		{1, 100, 3}} { // one point has the end of the warm-up, and one the beginning of the measurement
 		few, step, err := s.Series(ctx, "r1", store.Window{Most: c.most})
 		must(t, err)
 		if step != c.step || len(few) != c.points {
@@ -57,12 +58,15 @@ func series(t *testing.T, s store.Store) {
 			if before = p.ElapsedSeconds; *p.P95LatencyMs == 99 {
 				worst++
 			}
-			if p.Histogram != nil || p.QPSByKind == nil || *p.P50LatencyMs != 1.5 || i > 0 && p.Phase == engine.PhaseWarmup && few[i-1].Phase != engine.PhaseWarmup {
+			if p.Histogram != nil || p.QPSByKind == nil || *p.P50LatencyMs != 1.5 || i > 0 && p.Phase == engine.PhaseWarmup &&
+				few[i-1].Phase != engine.PhaseWarmup {
 				t.Errorf("point %d: %+v", i, p)
 			}
 		}
-		if math.Abs(sum-length*(length+1)/2) > 1e-6 || worst != 1 || few[len(few)-1].TotalQueries != 100*length || !few[len(few)-1].Timestamp.Equal(whole[length-1].Timestamp.Time) {
-			t.Errorf("the points sum up to %v operations, %d show the peak, the last counts %d", sum, worst, few[len(few)-1].TotalQueries)
+		if math.Abs(sum-length*(length+1)/2) > 1e-6 || worst != 1 || few[len(few)-1].TotalQueries != 100*length ||
+			!few[len(few)-1].Timestamp.Equal(whole[length-1].Timestamp.Time) {
+			t.Errorf("the points sum up to %v operations, %d show the peak, the last counts %d", sum, worst,
+				few[len(few)-1].TotalQueries)
 		}
 	}
 	one, step, err := s.WorkerSeries(ctx, "r1", "worker-1", store.Window{Most: 50})
@@ -90,11 +94,13 @@ func series(t *testing.T, s store.Store) {
 func pages(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	run := engine.Run{RunID: "r1", TestName: "a", Scenario: engine.Scenario{Name: "a", Tags: map[string]string{"k": "v"},
-		Workload: engine.Workload{Plugin: "replay", Params: []byte(`{"a": 1}`), Feed: &engine.Feed{CSV: "large"}, DurationSeconds: 7}}}
+		Workload: engine.Workload{Plugin: "replay", Params: []byte(`{"a": 1}`), Feed: &engine.Feed{CSV: "large"},
+			DurationSeconds: 7}}}
 	must(t, s.CreateRun(ctx, run))
 	var events []engine.Event
 	for i := range 5 {
-		events = append(events, engine.Event{EventID: fmt.Sprint("e", i), Type: engine.EventSetPhase, Data: engine.EventData{Scope: engine.ScopeRun, Phase: engine.PhaseWarmup}})
+		events = append(events, engine.Event{EventID: fmt.Sprint("e", i), Type: engine.EventSetPhase,
+			Data: engine.EventData{Scope: engine.ScopeRun, Phase: engine.PhaseWarmup}})
 	}
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusRunning, StartTime: noon, Events: events})
 	must(t, err)
@@ -107,23 +113,27 @@ func pages(t *testing.T, s store.Store) {
 		t.Errorf("%d events of %d", total, len(stored))
 	}
 	for i := range 5 {
-		must(t, s.SaveArtifact(ctx, engine.Artifact{RunID: "r1", TestID: "r1", Kind: "executions", Name: fmt.Sprint("part-", i), SHA256: "a", RowCount: 1}))
+		must(t, s.SaveArtifact(ctx, engine.Artifact{RunID: "r1", TestID: "r1", Kind: "executions",
+			Name: fmt.Sprint("part-", i), SHA256: "a", RowCount: 1}))
 	}
 	parts, total, err := s.ArtifactPage(ctx, "r1", "part-2", 10)
 	must(t, err)
 	if len(parts) != 2 || parts[0].Name != "part-3" || total != 5 {
 		t.Errorf("%d parts of %d", len(parts), total)
 	}
-	figures := &engine.Figures{Operations: 7, LatencyMs: &engine.LatencyMs{P50: 1}, Slowest: []engine.SlowExecution{{}}, Histogram: []engine.HistogramBucket{{}},
-		ByKind: map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 7}}}
+	figures := &engine.Figures{Operations: 7, LatencyMs: &engine.LatencyMs{P50: 1}, Slowest: []engine.SlowExecution{{}},
+		Histogram: []engine.HistogramBucket{{}},
+		ByKind:    map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 7}}}
 	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r1", RunID: "r1", Figures: figures}))
-	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r1-w", RunID: "r1", WorkerID: "worker-0", WorkerGroupID: new(int), Figures: figures}))
+	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r1-w", RunID: "r1", WorkerID: "worker-0", WorkerGroupID: new(int),
+		Figures: figures}))
 	short, err := s.Overviews(ctx, "r1")
 	must(t, err)
 	if len(short) != 2 || len(short[0].Figures.Slowest) != 1 || len(short[0].Figures.ByKind) != 1 {
 		t.Fatalf("results in short: %+v", short)
 	}
-	if f := short[1].Figures; f.Operations != 7 || f.LatencyMs.P50 != 1 || f.Slowest != nil || f.Histogram != nil || f.ByKind != nil {
+	if f := short[1].Figures; f.Operations != 7 || f.LatencyMs.P50 != 1 || f.Slowest != nil || f.Histogram != nil ||
+		f.ByKind != nil {
 		t.Errorf("a run worker in short: %+v", f)
 	}
 	list, err := s.ListRuns(ctx, store.RunFilter{Tag: map[string]string{"k": "v"}})
@@ -131,7 +141,8 @@ func pages(t *testing.T, s store.Store) {
 	if len(list.Runs) != 1 {
 		t.Fatalf("%d runs", len(list.Runs))
 	}
-	if sc := list.Runs[0].Scenario; sc.Workload.Feed != nil || sc.Workload.Params != nil || sc.Workload.DurationSeconds != 7 || sc.Tags["k"] != "v" {
+	if sc := list.Runs[0].Scenario; sc.Workload.Feed != nil || sc.Workload.Params != nil ||
+		sc.Workload.DurationSeconds != 7 || sc.Tags["k"] != "v" {
 		t.Errorf("the list has the scenario %+v", sc)
 	}
 	one, err := s.Run(ctx, "r1")

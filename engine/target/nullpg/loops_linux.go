@@ -269,7 +269,8 @@ func (c *looped) happened(events uint32, buf []byte) error {
 	}
 	// Nothing is read from a client that does not take its answers: they would pile up here.
 	for len(c.rest) == 0 {
-		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), unix.MSG_DONTWAIT, 0, 0)
+		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))),
+			uintptr(len(buf)), unix.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno == unix.EINTR:
 			continue
@@ -297,7 +298,8 @@ func (c *looped) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	for left := p; len(left) > 0; {
-		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(left))), uintptr(len(left)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(unsafe.SliceData(left))),
+			uintptr(len(left)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 		switch errno {
 		case 0:
 			left = left[n:]

@@ -52,7 +52,8 @@ func TestAnIndependentClient(t *testing.T) {
 		}
 		var n int64
 		for range 3 {
-			if err := conn.QueryRow(t.Context(), "SELECT v FROM t WHERE id = $1 AND w = $2", 1, 2).Scan(&n); err != nil || n != 1 {
+			if err := conn.QueryRow(t.Context(), "SELECT v FROM t WHERE id = $1 AND w = $2", 1, 2).Scan(&n); err != nil ||
+				n != 1 {
 				t.Fatalf("%d, %v", n, err)
 			}
 		}
@@ -73,7 +74,8 @@ func TestTheLoadPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	list := []engine.Statement{{ID: "get", Kind: engine.KindPointLookup, SQL: "SELECT v FROM t WHERE id = $1", Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}}}
+	list := []engine.Statement{{ID: "get", Kind: engine.KindPointLookup, SQL: "SELECT v FROM t WHERE id = $1",
+		Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}}}
 	conn, err := db.Connect(t.Context(), list)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +159,8 @@ func TestGarbage(t *testing.T) {
 		return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 8), version)
 	}
 	for i, message := range [][]byte{{1, 2, 3}, {0, 0, 0, 0}, {0xff, 0xff, 0xff, 0xff}, {0, 0, 0, 4}, hello(80877102),
-		append(hello(196608), 'P', 0, 0, 0, 1), append(hello(196608), 'B', 0, 0, 0, 5, 0, 'S', 0, 0, 0, 4), append(hello(196608), 'z', 0, 0, 0, 4, 'S', 0, 0, 0, 4)} {
+		append(hello(196608), 'P', 0, 0, 0, 1), append(hello(196608), 'B', 0, 0, 0, 5, 0, 'S', 0, 0, 0, 4),
+		append(hello(196608), 'z', 0, 0, 0, 4, 'S', 0, 0, 0, 4)} {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addr().String())
 		if err != nil {
 			t.Fatal(err)

@@ -18,8 +18,10 @@ const (
 	maxMessage = 16 << 20
 	readBuffer = 4 << 10
 	// int8Columns describes one column: its name, no table, the type int8 of 8 bytes, text format.
-	int8Columns = "\x00\x01v\x00" + "\x00\x00\x00\x00\x00\x00" + "\x00\x00\x00\x14" + "\x00\x08" + "\xff\xff\xff\xff" + "\x00\x00"
-	textColumns = "\x00\x01stats\x00" + "\x00\x00\x00\x00\x00\x00" + "\x00\x00\x00\x19" + "\xff\xff" + "\xff\xff\xff\xff" + "\x00\x00"
+	int8Columns = "\x00\x01v\x00" + "\x00\x00\x00\x00\x00\x00" + "\x00\x00\x00\x14" + "\x00\x08" + "\xff\xff\xff\xff" +
+		"\x00\x00"
+	textColumns = "\x00\x01stats\x00" + "\x00\x00\x00\x00\x00\x00" + "\x00\x00\x00\x19" + "\xff\xff" + "\xff\xff\xff\xff" +
+		"\x00\x00"
 )
 
 // session is the server's side of one connection. It is fed what arrives, in
@@ -108,7 +110,8 @@ func (ss *session) startup(body []byte) error {
 	}
 	ss.started = true
 	ss.send('R', "\x00\x00\x00\x00")
-	for _, p := range [][2]string{{"server_version", "15.0 (null target)"}, {"client_encoding", "UTF8"}, {"server_encoding", "UTF8"},
+	for _, p := range [][2]string{{"server_version", "15.0 (null target)"}, {"client_encoding", "UTF8"},
+		{"server_encoding", "UTF8"},
 		{"DateStyle", "ISO, MDY"}, {"integer_datetimes", "on"}, {"standard_conforming_strings", "on"}, {"TimeZone", "UTC"}} {
 		ss.send('S', p[0]+"\x00"+p[1]+"\x00")
 	}

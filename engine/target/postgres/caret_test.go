@@ -29,7 +29,8 @@ func TestPointed(t *testing.T) {
 	}
 	got := pointed(long, &pgconn.PgError{Position: 213, Hint: "Perhaps you meant one."})
 	lines := strings.Split(got, "\n")
-	if len(lines) != 4 || strings.Index(lines[2], "^") != strings.Index(lines[1], "nope") || len(lines[1]) > 110 || lines[3] != "Perhaps you meant one." {
+	if len(lines) != 4 || strings.Index(lines[2], "^") != strings.Index(lines[1], "nope") || len(lines[1]) > 110 ||
+		lines[3] != "Perhaps you meant one." {
 		t.Errorf("a long line:\n%s", got)
 	}
 	if got := pointed("SELECT", errors.New("network")); got != "Its SQL is: SELECT" {

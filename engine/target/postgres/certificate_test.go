@@ -21,14 +21,19 @@ func TestAnUnreadableCertificateIsCalledThat(t *testing.T) {
 	}
 	missing := filepath.Join(dir, "sslmode-port-service.pem")
 	for dsn, want := range map[string]string{
-		"host=h port=5432 user=u password=s3cr3t sslmode=verify-full sslrootcert=" + missing:   "the certificate of sslrootcert, " + missing + ", cannot be read: no such file",
-		"postgres://u:s3cr3t@h:5432/transport?sslmode=verify-ca&sslrootcert=" + missing:        "the certificate of sslrootcert",
-		"postgres://u:s3cr3t@h/d?sslmode=verify-ca&sslrootcert=" + empty:                       "holds no certificate",
-		"postgres://u:s3cr3t@h:5432/d?sslmode=require&sslkey=" + missing + "&sslcert=" + empty: "the key of sslkey, " + missing,
-		"postgres://u:s3cr3t@h:5432/d?sslmode=require&sslkey=" + empty + "&sslcert=" + missing: "the file of sslkey holds no key",
-		"postgres://u:s3cr3t@h:5432/d?sslmode=require&sslcert=" + empty + "&sslkey=":           "sslcert and sslkey are given both, or neither",
-		"host=h port=x user=u password=s3cr3t":                                                 "its port is not a number",
-		"postgres://u:s3cr3t@h:5432/d?sslmode=maybe":                                           "its sslmode is none of",
+		"host=h port=5432 user=u password=s3cr3t sslmode=verify-full sslrootcert=" +
+			missing: "the certificate of sslrootcert, " + missing + ", cannot be read: no such file",
+		"postgres://u:s3cr3t@h:5432/transport?sslmode=verify-ca&sslrootcert=" +
+			missing: "the certificate of sslrootcert",
+		"postgres://u:s3cr3t@h/d?sslmode=verify-ca&sslrootcert=" + empty: "holds no certificate",
+		"postgres://u:s3cr3t@h:5432/d?sslmode=require&sslkey=" + missing + "&sslcert=" + empty: "the key of sslkey, " +
+			missing,
+		"postgres://u:s3cr3t@h:5432/d?sslmode=require&sslkey=" + empty + "&sslcert=" +
+			missing: "the file of sslkey holds no key",
+		"postgres://u:s3cr3t@h:5432/d?sslmode=require&sslcert=" + empty +
+			"&sslkey=": "sslcert and sslkey are given both, or neither",
+		"host=h port=x user=u password=s3cr3t":       "its port is not a number",
+		"postgres://u:s3cr3t@h:5432/d?sslmode=maybe": "its sslmode is none of",
 	} {
 		_, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
 		var e *engine.Error

@@ -158,7 +158,8 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 	if len(description.ParamOIDs) > math.MaxUint16 {
 		return refuse(nil, "it has %d parameters", len(description.ParamOIDs))
 	}
-	p := prepared{forms: make([]form, len(description.ParamOIDs)), order: make([]int, len(description.ParamOIDs)), params: description.ParamOIDs}
+	p := prepared{forms: make([]form, len(description.ParamOIDs)), order: make([]int, len(description.ParamOIDs)),
+		params: description.ParamOIDs}
 	for i, oid := range description.ParamOIDs {
 		p.forms[i], p.order[i] = formOf(oid), i
 		if s.BindOrder != nil {
@@ -230,7 +231,8 @@ func (d *database) share(p []prepared) []prepared {
 }
 
 func (p prepared) equal(q prepared) bool {
-	return slices.Equal(p.parse, q.parse) && slices.Equal(p.head, q.head) && slices.Equal(p.forms, q.forms) && slices.Equal(p.params, q.params) && slices.Equal(p.fields, q.fields) &&
+	return slices.Equal(p.parse, q.parse) && slices.Equal(p.head, q.head) && slices.Equal(p.forms, q.forms) &&
+		slices.Equal(p.params, q.params) && slices.Equal(p.fields, q.fields) &&
 		slices.Equal(p.order, q.order) && slices.Equal(p.tail, q.tail) && slices.Equal(p.keepTail, q.keepTail)
 }
 
@@ -281,7 +283,8 @@ func (c *conn) ended(op plugin.Op, flight uint64, err error, res *target.Result)
 }
 
 // errNotCommitted is the answer to a COMMIT of a transaction that the server had given up before.
-var errNotCommitted = &pgconn.PgError{Severity: "ERROR", Code: "25P02", Message: "the server answered COMMIT with ROLLBACK: the transaction had failed before"}
+var errNotCommitted = &pgconn.PgError{Severity: "ERROR", Code: "25P02",
+	Message: "the server answered COMMIT with ROLLBACK: the transaction had failed before"}
 
 // follow notes where the transaction stands after an operation that succeeded.
 func (c *conn) follow(op plugin.Op) error {

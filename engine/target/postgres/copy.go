@@ -23,7 +23,8 @@ const progressEvery = 250 * time.Millisecond
 // none. The format is binary when every column's type has a binary path here.
 // next runs on another goroutine than the caller's, never concurrently with
 // itself and never after Load has returned.
-func (d *database) Load(ctx context.Context, table string, columns []engine.Column, next func() (plugin.Rows, error), progress func(rows int64)) (int64, error) {
+func (d *database) Load(ctx context.Context, table string, columns []engine.Column, next func() (plugin.Rows, error),
+	progress func(rows int64)) (int64, error) {
 	if len(columns) == 0 {
 		return 0, fmt.Errorf("loading %s: no columns", table)
 	}
@@ -41,7 +42,8 @@ func (d *database) Load(ctx context.Context, table string, columns []engine.Colu
 	if err != nil {
 		return 0, fmt.Errorf("loading %s: %w", table, err)
 	}
-	r := &rowReader{ctx: ctx, next: next, columns: columns, oids: make([]uint32, len(columns)), types: pgtype.NewMap(), progress: progress, binary: true}
+	r := &rowReader{ctx: ctx, next: next, columns: columns, oids: make([]uint32, len(columns)), types: pgtype.NewMap(),
+		progress: progress, binary: true}
 	for i, f := range description.Fields {
 		r.oids[i] = f.DataTypeOID
 		r.binary = r.binary && copiesBinary(f.DataTypeOID)

@@ -25,7 +25,8 @@ import (
 
 func openDSN(t testing.TB, dsn string, timeout time.Duration) target.Database {
 	t.Helper()
-	db, err := postgres.NewDriver().Open(target.Config{DSN: dsn, ConnectTimeout: 2 * time.Second, StatementTimeout: timeout})
+	db, err := postgres.NewDriver().
+		Open(target.Config{DSN: dsn, ConnectTimeout: 2 * time.Second, StatementTimeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,20 +69,35 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	server := pgtest.Start(t)
 	real := server.DSN("loadstone")
 	for name, c := range map[string]struct{ dsn, message string }{
-		"refused":  {"postgres://u:" + secret + "@" + refused + "/d", "Nothing accepts connections at " + refused},
-		"dns":      {"postgres://u:" + secret + "@no-such-host.invalid/d", `The host name "no-such-host.invalid" cannot be found`},
-		"socket":   {"host=/nowhere user=u password=" + secret + " dbname=d", "There is no PostgreSQL socket in /nowhere for port 5432"},
-		"silent":   {"postgres://u:" + secret + "@" + serve(t, func(net.Conn) {}) + "/d?sslmode=disable", "did not answer within 2s"},
-		"hangs up": {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 100)); _ = c.Close() }) + "/d?sslmode=disable", "closed the connection while it was being set up"},
-		"not pg":   {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }) + "/d?sslmode=disable", "is not PostgreSQL"},
-		"no tls":   {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 8)); _, _ = c.Write([]byte("N")) }) + "/d?sslmode=require", "does not offer TLS"},
-		"bad tls":  {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 8)); _, _ = c.Write([]byte("SHTTP/1.1 400\r\n")) }) + "/d?sslmode=require", "TLS with"},
-		"no such":  {with(t, real, "nosuch"), `There is no database "nosuch"`},
+		"refused": {"postgres://u:" + secret + "@" + refused + "/d", "Nothing accepts connections at " + refused},
+		"dns": {"postgres://u:" + secret + "@no-such-host.invalid/d",
+			`The host name "no-such-host.invalid" cannot be found`},
+		"socket": {"host=/nowhere user=u password=" + secret + " dbname=d",
+			"There is no PostgreSQL socket in /nowhere for port 5432"},
+		"silent": {"postgres://u:" + secret + "@" + serve(t, func(net.Conn) {}) + "/d?sslmode=disable",
+			"did not answer within 2s"},
+		"hangs up": {"postgres://u:" + secret + "@" +
+			serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 100)); _ = c.Close() }) + "/d?sslmode=disable",
+			"closed the connection while it was being set up"},
+		"not pg": {"postgres://u:" + secret + "@" +
+			serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }) + "/d?sslmode=disable",
+			"is not PostgreSQL"},
+		"no tls": {"postgres://u:" + secret + "@" +
+			serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 8)); _, _ = c.Write([]byte("N")) }) + "/d?sslmode=require",
+			"does not offer TLS"},
+		"bad tls": {"postgres://u:" + secret + "@" +
+			serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 8)); _, _ = c.Write([]byte("SHTTP/1.1 400\r\n")) }) +
+			"/d?sslmode=require", "TLS with"},
+		"no such": {with(t, real, "nosuch"), `There is no database "nosuch"`},
 		// With sslmode=prefer, the default, the want of TLS is not the reason.
-		"silent, prefer":   {"postgres://u:" + secret + "@" + serve(t, func(net.Conn) {}) + "/d", "did not answer within 2s"},
-		"hangs up, prefer": {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 100)); _ = c.Close() }) + "/d", "closed the connection while it was being set up"},
-		"not pg, prefer":   {"postgres://u:" + secret + "@" + serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }) + "/d", "is not PostgreSQL"},
-		"key value":        {"host=" + strings.Split(refused, ":")[0] + " port=" + strings.Split(refused, ":")[1] + " password=" + secret, "Nothing accepts connections"},
+		"silent, prefer": {"postgres://u:" + secret + "@" + serve(t, func(net.Conn) {}) + "/d", "did not answer within 2s"},
+		"hangs up, prefer": {"postgres://u:" + secret + "@" + serve(t,
+			func(c net.Conn) { _, _ = c.Read(make([]byte, 100)); _ = c.Close() }) + "/d",
+			"closed the connection while it was being set up"},
+		"not pg, prefer": {"postgres://u:" + secret + "@" + serve(t,
+			func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }) + "/d", "is not PostgreSQL"},
+		"key value": {"host=" + strings.Split(refused, ":")[0] + " port=" + strings.Split(refused, ":")[1] +
+			" password=" + secret, "Nothing accepts connections"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := openDSN(t, c.dsn, 0)
@@ -94,7 +110,8 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 			explain(t, err, c.message)
 		})
 	}
-	for _, dsn := range []string{"", "postgres://u:" + secret + "@host:99999999/d", "postgres://u:" + secret + "@[::1/d", "what is " + secret, "postgres://u:" + secret + "@h/d?sslmode=sometimes"} {
+	for _, dsn := range []string{"", "postgres://u:" + secret + "@host:99999999/d", "postgres://u:" + secret + "@[::1/d",
+		"what is " + secret, "postgres://u:" + secret + "@h/d?sslmode=sometimes"} {
 		_, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
 		explain(t, err, "connection")
 	}
@@ -124,7 +141,8 @@ func with(t *testing.T, dsn, database string) string {
 
 func TestLogInFailures(t *testing.T) {
 	for code, want := range map[string]string{
-		"28P01": `The password for user "u" is wrong`, "53300": "has no connections left", "57P03": "is starting, stopping or recovering", "28000": `does not let user "u" in`,
+		"28P01": `The password for user "u" is wrong`, "53300": "has no connections left",
+		"57P03": "is starting, stopping or recovering", "28000": `does not let user "u" in`,
 	} {
 		t.Run(code, func(t *testing.T) {
 			address := serve(t, func(c net.Conn) {
@@ -152,7 +170,8 @@ func behind(t *testing.T) (socket string, through func(address, sslmode string) 
 		t.Fatalf("the test cluster listens on %s %s, not on a unix socket", network, socket)
 	}
 	return socket, func(address, sslmode string) string {
-		u := url.URL{Scheme: "postgres", User: url.User(cfg.User), Host: address, Path: "/" + cfg.Database, RawQuery: "sslmode=" + sslmode}
+		u := url.URL{Scheme: "postgres", User: url.User(cfg.User), Host: address, Path: "/" + cfg.Database,
+			RawQuery: "sslmode=" + sslmode}
 		return u.String()
 	}
 }
@@ -242,24 +261,33 @@ func TestServerTypes(t *testing.T) {
 		want  string
 	}{
 		{"int2", int64(-7), "-7"}, {"int4", int64(-70000), "-70000"}, {"int8", int64(1) << 60, "1152921504606846976"},
-		{"oid", int64(4e9), "4000000000"}, {"numeric", int64(12), "12"}, {"text", int64(12), "12"}, {"float8", int64(12), "12"},
-		{"float4", 1.25, "1.25"}, {"float8", 1e-9, "1e-09"}, {"numeric", 0.1, "0.1"}, {"numeric", 1e21, "1000000000000000000000"}, {"int4", 3.0, "3"},
-		{"text", "x", "x"}, {"varchar(9)", "x", "x"}, {"char(3)", "x", "x"}, {"name", "x", "x"}, {"numeric", "12.50", "12.50"},
-		{"uuid", uuid, uuid}, {"json", `{"a":1}`, `{"a":1}`}, {"jsonb", `{"a":1}`, `{"a": 1}`}, {"date", "2031-05-17", "2031-05-17"},
-		{"timestamptz", "2031-05-17 13:14:15.000678+00", "2031-05-17 13:14:15.000678+00"}, {"inet", "10.0.0.1", "10.0.0.1/32"}, {"mood", "happy", "happy"},
+		{"oid", int64(4e9), "4000000000"}, {"numeric", int64(12), "12"}, {"text", int64(12), "12"},
+		{"float8", int64(12), "12"},
+		{"float4", 1.25, "1.25"}, {"float8", 1e-9, "1e-09"}, {"numeric", 0.1, "0.1"},
+		{"numeric", 1e21, "1000000000000000000000"}, {"int4", 3.0, "3"},
+		{"text", "x", "x"}, {"varchar(9)", "x", "x"}, {"char(3)", "x", "x"}, {"name", "x", "x"},
+		{"numeric", "12.50", "12.50"},
+		{"uuid", uuid, uuid}, {"json", `{"a":1}`, `{"a":1}`}, {"jsonb", `{"a":1}`, `{"a": 1}`},
+		{"date", "2031-05-17", "2031-05-17"},
+		{"timestamptz", "2031-05-17 13:14:15.000678+00", "2031-05-17 13:14:15.000678+00"},
+		{"inet", "10.0.0.1", "10.0.0.1/32"}, {"mood", "happy", "happy"},
 		{"interval", "01:02:03", "01:02:03"}, {"int4", "17", "17"}, {"int4[]", "{1,2}", "{1,2}"}, {"bytea", "ab", `\x6162`},
-		{"bool", true, "true"}, {"text", false, "false"}, {"bool", int64(1), "true"}, {"bytea", []byte{0, 255}, `\x00ff`}, {"text", []byte("b"), "b"},
-		{"timestamp", at, "2031-05-17 13:14:15.000678"}, {"timestamptz", at, "2031-05-17 13:14:15.000678+00"}, {"date", at, "2031-05-17"},
+		{"bool", true, "true"}, {"text", false, "false"}, {"bool", int64(1), "true"}, {"bytea", []byte{0, 255}, `\x00ff`},
+		{"text", []byte("b"), "b"},
+		{"timestamp", at, "2031-05-17 13:14:15.000678"}, {"timestamptz", at, "2031-05-17 13:14:15.000678+00"},
+		{"date", at, "2031-05-17"},
 		{"date", time.Date(1999, 12, 31, 23, 0, 0, 0, time.UTC), "1999-12-31"}, {"text", at, "2031-05-17 13:14:15.000678Z"},
 		{"int8", nil, ""}, {"mood", nil, ""},
 	} {
 		t.Run(fmt.Sprintf("%s from %T", c.typ, c.value), func(t *testing.T) {
 			// The same value comes back out of a table, through the load path and through COPY.
-			if err := db.Exec(t.Context(), "DROP TABLE IF EXISTS v", "CREATE TABLE v (v "+c.typ+")", "SET timezone = 'UTC'"); err != nil {
+			if err := db.Exec(t.Context(), "DROP TABLE IF EXISTS v", "CREATE TABLE v (v "+c.typ+")",
+				"SET timezone = 'UTC'"); err != nil {
 				t.Fatal(err)
 			}
 			conn, err := db.Connect(t.Context(), []engine.Statement{
-				{ID: "i", SQL: "INSERT INTO v VALUES ($1)", Binds: []engine.Bind{{Type: engine.TypeText}}}, {ID: "s", SQL: "SELECT * FROM v"}})
+				{ID: "i", SQL: "INSERT INTO v VALUES ($1)", Binds: []engine.Bind{{Type: engine.TypeText}}},
+				{ID: "s", SQL: "SELECT * FROM v"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -309,7 +337,8 @@ func (s single) Value(int, int) any { return s.v }
 
 func TestOutOfRangeIsTheServersError(t *testing.T) {
 	db := openDSN(t, pgtest.Start(t).DSN("loadstone"), 0)
-	c, err := db.Connect(t.Context(), []engine.Statement{{ID: "s", SQL: "SELECT $1::int4", Binds: []engine.Bind{{Type: engine.TypeI64}}}})
+	c, err := db.Connect(t.Context(),
+		[]engine.Statement{{ID: "s", SQL: "SELECT $1::int4", Binds: []engine.Bind{{Type: engine.TypeI64}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +380,8 @@ func BenchmarkLoad(b *testing.B) {
 	db := openDSN(b, pgtest.Start(b).NewDatabase(b), 0)
 	columns := []engine.Column{{Name: "id"}, {Name: "n"}, {Name: "x"}, {Name: "t"}, {Name: "m"}, {Name: "o"}}
 	for b.Loop() {
-		if err := db.Exec(context.Background(), "DROP TABLE IF EXISTS w", "CREATE TABLE w (id bigint PRIMARY KEY, n int, x float8, t text, m timestamptz, o boolean)"); err != nil {
+		if err := db.Exec(context.Background(), "DROP TABLE IF EXISTS w",
+			"CREATE TABLE w (id bigint PRIMARY KEY, n int, x float8, t text, m timestamptz, o boolean)"); err != nil {
 			b.Fatal(err)
 		}
 		next := int64(0)

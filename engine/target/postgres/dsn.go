@@ -21,7 +21,8 @@ import (
 
 // fileKeys name files of the machine that connects. The certificates among them
 // may hold the PEM text itself in place of a file's name.
-var fileKeys = []string{"passfile", "service", "servicefile", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "sslkeylogfile", "krb_server_keyfile"}
+var fileKeys = []string{"passfile", "service", "servicefile", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir",
+	"sslkeylogfile", "krb_server_keyfile"}
 
 // tlsKeys are the file keys that can be pasted.
 var tlsKeys = []string{"sslcert", "sslkey", "sslrootcert"}
@@ -219,7 +220,8 @@ func (d driver) config(dsn string) (*pgx.ConnConfig, error) {
 // without both. The user is added, because pgx ignores an empty one.
 var defaults = map[string]string{
 	"host": "", "port": "", "database": "", "password": "", "passfile": "", "application_name": "", "connect_timeout": "0",
-	"sslmode": "prefer", "sslkey": "", "sslcert": "", "sslcertmode": "allow", "sslsni": "1", "sslrootcert": "", "sslpassword": "",
+	"sslmode": "prefer", "sslkey": "", "sslcert": "", "sslcertmode": "allow", "sslsni": "1", "sslrootcert": "",
+	"sslpassword":    "",
 	"sslnegotiation": "", "target_session_attrs": "any", "timezone": "", "options": "", "min_protocol_version": "",
 	"max_protocol_version": "", "channel_binding": "", "require_auth": "",
 }
@@ -266,8 +268,10 @@ func takePasted(m map[string]string) (*certificates, error) {
 		return nil, nil
 	}
 	refuse := func(key, format string, args ...any) error {
-		return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf("The parameter %s cannot be used: ", key) + fmt.Sprintf(format, args...) + ".",
-			Hint: "Paste the whole PEM text, from -----BEGIN to the end of the -----END line; in a URL it is percent-encoded."}
+		return &engine.Error{Code: engine.CodeTarget,
+			Message: fmt.Sprintf("The parameter %s cannot be used: ", key) + fmt.Sprintf(format, args...) + ".",
+			Hint: "Paste the whole PEM text, from -----BEGIN to the end of the -----END line; in a URL it is " +
+				"percent-encoded."}
 	}
 	for _, key := range tlsKeys {
 		if pasted(m[key]) {
@@ -358,7 +362,8 @@ func sameAddress(a, b *pgx.ConnConfig) bool {
 	hosts := func(c *pgx.ConnConfig) []*pgconn.FallbackConfig {
 		return append([]*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig}}, c.Fallbacks...)
 	}
-	return a.User == b.User && a.SSLNegotiation == b.SSLNegotiation && a.SSLCertMode == b.SSLCertMode && a.ChannelBinding == b.ChannelBinding &&
+	return a.User == b.User && a.SSLNegotiation == b.SSLNegotiation && a.SSLCertMode == b.SSLCertMode &&
+		a.ChannelBinding == b.ChannelBinding &&
 		a.RequireAuth == b.RequireAuth && a.KerberosSrvName == b.KerberosSrvName && a.KerberosSpn == b.KerberosSpn &&
 		a.RuntimeParams["hostaddr"] == b.RuntimeParams["hostaddr"] &&
 		slices.EqualFunc(hosts(a), hosts(b), func(x, y *pgconn.FallbackConfig) bool {
@@ -371,7 +376,8 @@ func sameTLS(a, b *tls.Config) bool {
 		return a == b
 	}
 	roots := a.RootCAs == nil && b.RootCAs == nil || a.RootCAs != nil && b.RootCAs != nil && a.RootCAs.Equal(b.RootCAs)
-	return roots && a.InsecureSkipVerify == b.InsecureSkipVerify && a.ServerName == b.ServerName && slices.Equal(a.NextProtos, b.NextProtos) &&
+	return roots && a.InsecureSkipVerify == b.InsecureSkipVerify && a.ServerName == b.ServerName &&
+		slices.Equal(a.NextProtos, b.NextProtos) &&
 		(a.VerifyPeerCertificate == nil) == (b.VerifyPeerCertificate == nil) && a.MinVersion == b.MinVersion &&
 		slices.EqualFunc(a.Certificates, b.Certificates, func(x, y tls.Certificate) bool {
 			return slices.EqualFunc(x.Certificate, y.Certificate, slices.Equal)

@@ -32,23 +32,24 @@ func keepers() map[string]driver {
 
 func TestShownConnectionStringsHaveNoPassword(t *testing.T) {
 	for dsn, want := range map[string]string{
-		"postgres://ada:pw@host/db":                                 "postgres://ada:***@host/db",
-		"postgresql://ada:p%40w@host:5433,other/db?sslmode=require": "postgresql://ada:***@host:5433,other/db?sslmode=require",
-		"postgres://ada:p?w@host/db":                                "postgres://ada:***@host/db",
-		"postgres://ada@host/db":                                    "postgres://ada@host/db",
-		"postgres://host:5432/db":                                   "postgres://host:5432/db",
-		"postgres://host/db?application_name=a@b:c":                 "postgres://host/db?application_name=a@b:c",
-		"postgres:///db?host=/tmp&password=pw&user=u":               "postgres:///db?host=/tmp&password=***&user=u",
-		"postgres:///db?host=/tmp&%70assword=pw&user=u":             "postgres:///db?host=/tmp&%70assword=***&user=u",
-		"postgres://u:a@h/db?password=b&sslpassword=c":              "postgres://u:***@h/db?password=***&sslpassword=***",
-		"host=h password=pw user=u":                                 "host=h password=*** user=u",
-		"host=h\vpassword=pw\fuser=u":                               "host=h\vpassword=***\fuser=u",
-		"host=h PASSWORD = pw":                                      "host=h PASSWORD = ***",
-		`password='p w\' x' host=h`:                                 `password=*** host=h`,
-		`password=p\ w host=h`:                                      `password=*** host=h`,
-		"host=h user=u dbname=password":                             "host=h user=u dbname=password",
-		"host='/tmp/a b' user=loadstone dbname='x'":                 "host='/tmp/a b' user=loadstone dbname='x'",
-		"host=h passwd=pw":                                          "host=h passwd=***",
+		"postgres://ada:pw@host/db": "postgres://ada:***@host/db",
+		"postgresql://ada:p%40w@host:5433,other/db?sslmode=require": "postgresql://ada:***@host:5433,other/db?" +
+			"sslmode=require",
+		"postgres://ada:p?w@host/db":                    "postgres://ada:***@host/db",
+		"postgres://ada@host/db":                        "postgres://ada@host/db",
+		"postgres://host:5432/db":                       "postgres://host:5432/db",
+		"postgres://host/db?application_name=a@b:c":     "postgres://host/db?application_name=a@b:c",
+		"postgres:///db?host=/tmp&password=pw&user=u":   "postgres:///db?host=/tmp&password=***&user=u",
+		"postgres:///db?host=/tmp&%70assword=pw&user=u": "postgres:///db?host=/tmp&%70assword=***&user=u",
+		"postgres://u:a@h/db?password=b&sslpassword=c":  "postgres://u:***@h/db?password=***&sslpassword=***",
+		"host=h password=pw user=u":                     "host=h password=*** user=u",
+		"host=h\vpassword=pw\fuser=u":                   "host=h\vpassword=***\fuser=u",
+		"host=h PASSWORD = pw":                          "host=h PASSWORD = ***",
+		`password='p w\' x' host=h`:                     `password=*** host=h`,
+		`password=p\ w host=h`:                          `password=*** host=h`,
+		"host=h user=u dbname=password":                 "host=h user=u dbname=password",
+		"host='/tmp/a b' user=loadstone dbname='x'":     "host='/tmp/a b' user=loadstone dbname='x'",
+		"host=h passwd=pw":                              "host=h passwd=***",
 		// What cannot be read for certain is not shown at all.
 		"postgres://ada:p@w@host/db":      "***",
 		"postgres://ada:p/w@host/db":      "***",
@@ -236,16 +237,20 @@ func agree(t testing.TB, dsn string) {
 		if err != nil {
 			continue
 		}
-		if !sameAddress(got, want) || got.Password != want.Password || got.Database != want.Database || !maps.Equal(got.RuntimeParams, want.RuntimeParams) {
+		if !sameAddress(got, want) || got.Password != want.Password || got.Database != want.Database ||
+			!maps.Equal(got.RuntimeParams, want.RuntimeParams) {
 			t.Fatalf("%q is to pgx %+v\nand ours, %q, is %+v", dsn, want.Config, text, got.Config)
 		}
 	}
 }
 
 var seeds = []string{
-	"postgres://bench:***@attacker,x@db:1/d", "postgres://bench:***@db:5432/d?sslmode=disable", "host=a\vhost=b password=*** user=u",
-	"postgres://u@h/d?application_name=x:***@y", `host='a\'b' password = *** user=u`, "postgres://[::1]:5432,h:1/d?ssl=true&sslmode=disable",
-	"postgres://u:p%00@h", "postgres://:@h/?dbname=x", "user= host=x", "host=a\\", "postgres://u:***@db.example%2Cevil:1/d", "postgres://h?=x", "postgres:///?port=",
+	"postgres://bench:***@attacker,x@db:1/d", "postgres://bench:***@db:5432/d?sslmode=disable",
+	"host=a\vhost=b password=*** user=u",
+	"postgres://u@h/d?application_name=x:***@y", `host='a\'b' password = *** user=u`,
+	"postgres://[::1]:5432,h:1/d?ssl=true&sslmode=disable",
+	"postgres://u:p%00@h", "postgres://:@h/?dbname=x", "user= host=x", "host=a\\",
+	"postgres://u:***@db.example%2Cevil:1/d", "postgres://h?=x", "postgres:///?port=",
 }
 
 // FuzzSavedPassword holds, for every text that somebody sends in the place of a
@@ -328,7 +333,8 @@ func FuzzRedact(f *testing.F) {
 func TestAnyPasswordIsHiddenAndComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z]{1,8}`)
-		secret := "Zq9" + rapid.String().Filter(func(s string) bool { return !strings.Contains(s, "\x00") }).Draw(t, "secret") + "9qZ"
+		secret := "Zq9" + rapid.String().Filter(func(s string) bool { return !strings.Contains(s, "\x00") }).Draw(t,
+			"secret") + "9qZ"
 		host, user, db := word.Draw(t, "host"), word.Draw(t, "user"), word.Draw(t, "db")
 		escaped := strings.ReplaceAll(url.QueryEscape(secret), "+", "%20")
 		quoted := "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(secret) + "'"
@@ -369,8 +375,10 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("HOME", dir)
-	for name, value := range map[string]string{"PGPASSWORD": "fromenv", "PGHOST": "evil.example", "PGPORT": "1", "PGUSER": "evil", "PGDATABASE": "evil", "PGSSLMODE": "disable",
-		"PGOPTIONS": "-c x.y=1", "PGAPPNAME": "evil", "PGTZ": "UTC", "PGCHANNELBINDING": "require", "PGREQUIREAUTH": "none", "PGTARGETSESSIONATTRS": "standby", "PGSSLROOTCERT": "/nowhere"} {
+	for name, value := range map[string]string{"PGPASSWORD": "fromenv", "PGHOST": "evil.example", "PGPORT": "1",
+		"PGUSER": "evil", "PGDATABASE": "evil", "PGSSLMODE": "disable",
+		"PGOPTIONS": "-c x.y=1", "PGAPPNAME": "evil", "PGTZ": "UTC", "PGCHANNELBINDING": "require", "PGREQUIREAUTH": "none",
+		"PGTARGETSESSIONATTRS": "standby", "PGSSLROOTCERT": "/nowhere"} {
 		t.Setenv(name, value)
 	}
 	server := driver{&Strict{}}
@@ -379,8 +387,10 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Password != "" || c.Host == "evil.example" || c.Port != 5432 || c.User != "u" || c.Database == "evil" || c.ChannelBinding != "prefer" || c.RequireAuth != "" ||
-			len(c.RuntimeParams) != 0 || c.ValidateConnect != nil || len(c.Fallbacks) != map[bool]int{true: 1, false: 0}[c.Host == "h"] {
+		if c.Password != "" || c.Host == "evil.example" || c.Port != 5432 || c.User != "u" || c.Database == "evil" ||
+			c.ChannelBinding != "prefer" || c.RequireAuth != "" ||
+			len(c.RuntimeParams) != 0 || c.ValidateConnect != nil ||
+			len(c.Fallbacks) != map[bool]int{true: 1, false: 0}[c.Host == "h"] {
 			t.Errorf("%s on a server is %+v", dsn, c.Config)
 		}
 	}
@@ -389,7 +399,8 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 	if c, err := server.config("postgres://u@h/d"); err != nil || c.Host != "h" || c.Password != "" {
 		t.Errorf("a service file counts on a server: %v %+v", err, c)
 	}
-	for _, name := range []string{"PGPASSWORD", "PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGCHANNELBINDING", "PGREQUIREAUTH", "PGSSLROOTCERT"} {
+	for _, name := range []string{"PGPASSWORD", "PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGCHANNELBINDING",
+		"PGREQUIREAUTH", "PGSSLROOTCERT"} {
 		if err := os.Unsetenv(name); err != nil {
 			t.Fatal(err)
 		}
@@ -398,7 +409,8 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 	if c, err := (driver{}).config("postgres://u@h/d"); err != nil || c.Password != "frompgpass" {
 		t.Errorf("~/.pgpass does not count for oneself: %v", err)
 	}
-	if c, err := (driver{}).config("service=s servicefile=" + service); err != nil || c.Host != "evil.example" || c.Password != "fromservice" {
+	if c, err := (driver{}).config("service=s servicefile=" + service); err != nil || c.Host != "evil.example" ||
+		c.Password != "fromservice" {
 		t.Errorf("a service does not count for oneself: %v", err)
 	}
 	t.Setenv("PGSERVICE", "s")
@@ -406,17 +418,22 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 	if c, err := (driver{}).config("user=u"); err != nil || c.Host != "evil.example" {
 		t.Errorf("PGSERVICE does not count for oneself: %v", err)
 	}
-	if shown, _ := (driver{}).Redact("postgres://u:x@h/d"); shown != "postgres://u:***@h/d" || os.Getenv("PGSERVICE") != "s" {
+	if shown, _ := (driver{}).Redact("postgres://u:x@h/d"); shown != "postgres://u:***@h/d" ||
+		os.Getenv("PGSERVICE") != "s" {
 		t.Errorf("shown as %s, PGSERVICE is %q", shown, os.Getenv("PGSERVICE"))
 	}
 	for _, key := range fileKeys {
 		percent := fmt.Sprintf("%%%02x%%%02X%s", key[0], key[1], key[2:])
 		for _, dsn := range []string{"postgres://u:p@h/d?" + key + "=" + pass, "host=h " + key + "='" + pass + "'",
-			"postgres://u:p@h/d?" + percent + "=" + encodeURL(pass), "postgres://u:p@h/d?" + strings.ToUpper(key) + "=" + pass, "host=h " + strings.ToUpper(key) + " = " + pass,
-			"postgresql://u:p@h/d?" + key + "=&" + key + "=" + pass, "host=h " + key + "='' user=u " + key + "=" + pass, "host=h " + key + "\v=\v" + pass,
-			"postgres://u:p@h:1,i:2/d?" + key + "=" + pass, "host=h,i port=1,2 " + key + "=" + pass, "postgres:///?host=h&" + key + "=" + pass} {
+			"postgres://u:p@h/d?" + percent + "=" + encodeURL(pass), "postgres://u:p@h/d?" + strings.ToUpper(key) + "=" + pass,
+			"host=h " + strings.ToUpper(key) + " = " + pass,
+			"postgresql://u:p@h/d?" + key + "=&" + key + "=" + pass, "host=h " + key + "='' user=u " + key + "=" + pass,
+			"host=h " + key + "\v=\v" + pass,
+			"postgres://u:p@h:1,i:2/d?" + key + "=" + pass, "host=h,i port=1,2 " + key + "=" + pass,
+			"postgres:///?host=h&" + key + "=" + pass} {
 			err := server.Readable(dsn)
-			if !engine.HasCode(err, engine.CodeTarget) || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "machine") {
+			if !engine.HasCode(err, engine.CodeTarget) || !strings.Contains(err.Error(), key) ||
+				!strings.Contains(err.Error(), "machine") {
 				t.Errorf("%s is taken on a server: %v", dsn, err)
 			}
 			if _, err := server.Open(target.Config{DSN: dsn}); err == nil {
@@ -445,13 +462,15 @@ func TestCertificatesArePasted(t *testing.T) {
 	}
 	cert := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	private := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}))
-	dsn := "postgres://u:pw@h/d?sslmode=verify-full&sslrootcert=" + encodeURL(cert) + "&sslcert=" + encodeURL(cert) + "&sslkey=" + encodeURL(private)
+	dsn := "postgres://u:pw@h/d?sslmode=verify-full&sslrootcert=" + encodeURL(cert) + "&sslcert=" + encodeURL(cert) +
+		"&sslkey=" + encodeURL(private)
 	for name, d := range keepers() {
 		c, err := d.config(dsn)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if c.TLSConfig.RootCAs == nil || len(c.TLSConfig.Certificates) != 1 || c.TLSConfig.ServerName != "h" || len(c.Fallbacks) != 0 {
+		if c.TLSConfig.RootCAs == nil || len(c.TLSConfig.Certificates) != 1 || c.TLSConfig.ServerName != "h" ||
+			len(c.Fallbacks) != 0 {
 			t.Errorf("%s: TLS is %+v", name, c.TLSConfig)
 		}
 		shown, _ := d.Redact(dsn)
@@ -462,13 +481,16 @@ func TestCertificatesArePasted(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if c, err := d.config(moved); err != nil || len(c.TLSConfig.Certificates) != 1 || c.Password != "pw" || c.Database != "e" {
+		if c, err := d.config(moved); err != nil || len(c.TLSConfig.Certificates) != 1 || c.Password != "pw" ||
+			c.Database != "e" {
 			t.Errorf("%s: moved to %s: %v", name, moved, err)
 		}
-		if _, err := d.Rejoin(strings.Replace(shown, "sslrootcert="+encodeURL(cert), "sslrootcert=system", 1), dsn); err == nil {
+		if _, err := d.Rejoin(strings.Replace(shown, "sslrootcert="+encodeURL(cert), "sslrootcert=system", 1),
+			dsn); err == nil {
 			t.Errorf("%s: the password goes with other authorities than it was saved with", name)
 		}
-		for _, bad := range []string{"sslrootcert=" + encodeURL("-----BEGIN CERTIFICATE-----\nxx"), "sslcert=" + encodeURL(cert), "sslkey=" + encodeURL(private) + "&sslcert=" + encodeURL("-----BEGIN x")} {
+		for _, bad := range []string{"sslrootcert=" + encodeURL("-----BEGIN CERTIFICATE-----\nxx"),
+			"sslcert=" + encodeURL(cert), "sslkey=" + encodeURL(private) + "&sslcert=" + encodeURL("-----BEGIN x")} {
 			if err := d.Readable("postgres://u@h/d?" + bad); !engine.HasCode(err, engine.CodeTarget) {
 				t.Errorf("%s: %s is taken: %v", name, bad[:20], err)
 			}
@@ -510,28 +532,34 @@ func TestAServerIsNoTargetOfItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(dir)
-	for _, host := range []string{own, own + "/", own + "/.", own + "/../run", dir + "//run", link, link + "/", "/proc/self/root" + own, "/proc/self/cwd/run",
+	for _, host := range []string{own, own + "/", own + "/.", own + "/../run", dir + "//run", link, link + "/",
+		"/proc/self/root" + own, "/proc/self/cwd/run",
 		"db.example," + own, own + ",db.example", "db.example," + link, up, "@" + own, "./run"} {
-		for _, as := range []string{"user=loadstone dbname=loadstone", "user=loadstone dbname=playground", "user=playground dbname=loadstone", "user=snowsim dbname=snowsim", "user=playground dbname=postgres"} {
+		for _, as := range []string{"user=loadstone dbname=loadstone", "user=loadstone dbname=playground",
+			"user=playground dbname=loadstone", "user=snowsim dbname=snowsim", "user=playground dbname=postgres"} {
 			if err := d.Readable("host='" + host + "' " + as); !engine.HasCode(err, engine.CodeTarget) {
 				t.Errorf("%s %s is taken: %v", host, as, err)
 			}
 		}
 	}
-	for _, dsn := range []string{"host=" + elsewhere + " user=loadstone dbname=loadstone", "host=" + elsewhere + " port=7777 user=loadstone dbname=loadstone",
-		"postgres://loadstone@" + strings.ReplaceAll(own, "/", "%2F") + "/loadstone", "postgres:///loadstone?user=loadstone&host=" + own} {
+	for _, dsn := range []string{"host=" + elsewhere + " user=loadstone dbname=loadstone",
+		"host=" + elsewhere + " port=7777 user=loadstone dbname=loadstone",
+		"postgres://loadstone@" + strings.ReplaceAll(own, "/", "%2F") + "/loadstone",
+		"postgres:///loadstone?user=loadstone&host=" + own} {
 		if err := d.Readable(dsn); err == nil {
 			t.Errorf("%s is taken", dsn)
 		}
 	}
-	for _, dsn := range []string{"host=" + own + " user=playground dbname=playground", "postgres://u@db.example/loadstone", "host=" + dir + " user=u dbname=d"} {
+	for _, dsn := range []string{"host=" + own + " user=playground dbname=playground", "postgres://u@db.example/loadstone",
+		"host=" + dir + " user=u dbname=d"} {
 		if err := d.Readable(dsn); err != nil {
 			t.Errorf("%s is refused: %v", dsn, err)
 		}
 	}
 	// What was harmless when it was opened is looked at again when it connects.
 	later := filepath.Join(dir, "later")
-	db, err := d.Open(target.Config{DSN: "host=" + later + " user=loadstone dbname=loadstone", ConnectTimeout: time.Second})
+	db, err := d.Open(target.Config{DSN: "host=" + later + " user=loadstone dbname=loadstone",
+		ConnectTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,8 @@ func (e *timeoutError) Error() string {
 	if e.answered {
 		return fmt.Sprintf("statement cancelled: it took longer than the statement timeout of %v", e.after)
 	}
-	return fmt.Sprintf("statement given up: no answer within the statement timeout of %v, nor to its cancellation", e.after)
+	return fmt.Sprintf("statement given up: no answer within the statement timeout of %v, nor to its cancellation",
+		e.after)
 }
 
 // Timeout marks the error as net.Error does.
@@ -68,7 +69,8 @@ func (d *database) Classify(err error) engine.ExecutionError {
 		return engine.ExecutionError{Class: engine.ErrClassOther, Code: codeTransaction, Message: state.Error()}
 	case errors.As(err, &server):
 		if pooled := throughPooler(err); pooled != nil {
-			return engine.ExecutionError{Class: classOf(server.Code), Code: server.Code, Message: pooled.Message + " " + pooled.Hint}
+			return engine.ExecutionError{Class: classOf(server.Code), Code: server.Code,
+				Message: pooled.Message + " " + pooled.Hint}
 		}
 		return engine.ExecutionError{Class: classOf(server.Code), Code: server.Code, Message: server.Message}
 	case errors.As(err, &protocol):
@@ -77,9 +79,11 @@ func (d *database) Classify(err error) engine.ExecutionError {
 		return engine.ExecutionError{Class: engine.ErrClassCancelled, Code: codeCancelled, Message: "cancelled by Loadstone"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return engine.ExecutionError{Class: engine.ErrClassTimeout, Code: codeTimeout, Message: "no answer in time"}
-	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, net.ErrClosed),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return engine.ExecutionError{Class: engine.ErrClassConnection, Code: codeConnection, Message: "connection lost: " + networkWords(err)}
+		return engine.ExecutionError{Class: engine.ErrClassConnection, Code: codeConnection,
+			Message: "connection lost: " + networkWords(err)}
 	}
 	return engine.ExecutionError{Class: engine.ErrClassOther, Message: err.Error()}
 }
@@ -159,8 +163,10 @@ func explainDSN(err error) error {
 	var parse *pgconn.ParseConfigError
 	if errors.As(err, &parse) {
 		if words := tlsFiles(parse.Unwrap()); words != "" {
-			return &engine.Error{Code: engine.CodeTarget, Message: "The connection string names a TLS file that cannot be used: " + words + ".",
-				Hint: "sslrootcert, sslcert and sslkey are files in PEM form on the machine that connects.", Cause: parse.Unwrap()}
+			return &engine.Error{Code: engine.CodeTarget,
+				Message: "The connection string names a TLS file that cannot be used: " + words + ".",
+				Hint:    "sslrootcert, sslcert and sslkey are files in PEM form on the machine that connects.",
+				Cause:   parse.Unwrap()}
 		}
 		// What follows the string itself, which the error's text repeats, perhaps with a word that misleads.
 		text := parse.Error()
@@ -181,7 +187,8 @@ func explainDSN(err error) error {
 		}
 	}
 	return &engine.Error{Code: engine.CodeTarget, Message: "The connection string cannot be used: " + reason + ".",
-		Hint: "Write it as postgres://user:password@host:5432/database?sslmode=prefer; encode special characters of the password as %XX."}
+		Hint: "Write it as postgres://user:password@host:5432/database?sslmode=prefer; encode special characters of the " +
+			"password as %XX."}
 }
 
 // tlsFiles says in words why a certificate or key cannot be used; "" for other errors.
@@ -194,7 +201,8 @@ func tlsFiles(err error) string {
 		text = err.Error()
 	)
 	for begins, what := range map[string]string{
-		"unable to read CA file": "the certificate of sslrootcert", "unable to read sslkey": "the key of sslkey", "unable to read cert": "the certificate of sslcert",
+		"unable to read CA file": "the certificate of sslrootcert", "unable to read sslkey": "the key of sslkey",
+		"unable to read cert": "the certificate of sslcert",
 	} {
 		if strings.HasPrefix(text, begins) && errors.As(err, &file) {
 			return fmt.Sprintf("%s, %s, cannot be read: %v", what, file.Path, file.Err)
@@ -260,7 +268,8 @@ func (d *database) explain(err error) error {
 		out.Hint = "Check the rights of the socket or of the certificate files."
 	case errors.As(err, &authority):
 		out.Message = fmt.Sprintf("The TLS certificate of %s is signed by an authority that is not trusted here.", where)
-		out.Hint = "Give its certificate with sslrootcert=/path/ca.pem, or use sslmode=require to encrypt without checking who answers."
+		out.Hint = "Give its certificate with sslrootcert=/path/ca.pem, or use sslmode=require to encrypt without " +
+			"checking who answers."
 	case errors.As(err, &hostname):
 		out.Message = fmt.Sprintf("The TLS certificate of %s is for another host name.", where)
 		out.Hint = "Use the name in the certificate, or sslmode=verify-ca."
@@ -269,7 +278,8 @@ func (d *database) explain(err error) error {
 		out.Hint = "Renew the certificate, or check this machine's clock."
 	case refusedByPeer(err) != "":
 		out.Message = fmt.Sprintf("%s refuses the client certificate: %s.", where, refusedByPeer(err))
-		out.Hint = "Give a certificate and its key (sslcert, sslkey) that an authority of the server's ssl_ca_file has signed."
+		out.Hint = "Give a certificate and its key (sslcert, sslkey) that an authority of the server's ssl_ca_file has " +
+			"signed."
 	case strings.Contains(text, "refused TLS"):
 		out.Message = fmt.Sprintf("%s does not offer TLS, which sslmode asks for.", where)
 		out.Hint = "Use sslmode=prefer or sslmode=disable, or switch TLS on in the server (ssl = on)."
@@ -287,18 +297,22 @@ func (d *database) explain(err error) error {
 		out.Hint = "Raise the limit (ulimit -n), or use fewer connections or more nodes."
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("connecting: %w", context.Canceled)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
 		out.Message = fmt.Sprintf("%s closed the connection while it was being set up.", where)
 		out.Hint = "Check that this is PostgreSQL's port, and the server's log; a proxy or a full server may refuse this way."
 		if c := d.conn.TLSConfig; c != nil && len(c.Certificates) > 0 {
 			// What the server says of a certificate is lost where it closes before it is read.
 			out.Hint = "Check sslcert and sslkey, and the server's log: one that does not take a certificate may close this way."
 		}
-	case strings.Contains(text, "received unexpected message"), strings.Contains(text, "unknown message type"), strings.Contains(text, "invalid length"), strings.Contains(text, "invalid body length"), strings.Contains(text, "invalid message"):
+	case strings.Contains(text, "received unexpected message"), strings.Contains(text, "unknown message type"),
+		strings.Contains(text, "invalid length"), strings.Contains(text, "invalid body length"),
+		strings.Contains(text, "invalid message"):
 		out.Message = fmt.Sprintf("What answers at %s is not PostgreSQL.", where)
 		out.Hint = "Check the port."
 	case strings.Contains(text, "authentication"), strings.Contains(text, "SCRAM"), strings.Contains(text, "password"):
-		out.Message = fmt.Sprintf("Logging in to %s failed: the server asks for a kind of log-in that the connection does not provide.", where)
+		out.Message = fmt.Sprintf("Logging in to %s failed: the server asks for a kind of log-in that the connection does "+
+			"not provide.", where)
 		out.Hint = "Check user and password, and the server's pg_hba.conf."
 	default:
 		out.Message = fmt.Sprintf("Connecting to %s failed.", where)
@@ -371,23 +385,28 @@ func (d *database) explainServer(e *pgconn.PgError, where string) (message, hint
 	switch e.Code {
 	case "28P01", "28000":
 		if d.conn.Password == "" && (e.Code == "28P01" || strings.Contains(e.Message, "password")) {
-			return fmt.Sprintf("The server asks for a password of user %q, and the connection has none.", d.conn.User), "Put it into the connection: postgres://user:password@host:5432/database."
+			return fmt.Sprintf("The server asks for a password of user %q, and the connection has none.", d.conn.User),
+				"Put it into the connection: postgres://user:password@host:5432/database."
 		}
 	}
 	switch e.Code {
 	case "28P01":
-		return fmt.Sprintf("The password for user %q is wrong.", d.conn.User), "Correct the user or the password of the connection."
+		return fmt.Sprintf("The password for user %q is wrong.", d.conn.User),
+			"Correct the user or the password of the connection."
 	case "28000":
 		if strings.Contains(e.Message, "client certificate") {
-			return fmt.Sprintf("%s asks for a client certificate, and the connection has none.", where), "Give sslcert and sslkey: the PEM texts, or for yourself the files that hold them."
+			return fmt.Sprintf("%s asks for a client certificate, and the connection has none.", where),
+				"Give sslcert and sslkey: the PEM texts, or for yourself the files that hold them."
 		}
-		return fmt.Sprintf("%s does not let user %q in: %s.", where, d.conn.User, e.Message), "Check the user, sslmode, and the server's pg_hba.conf."
+		return fmt.Sprintf("%s does not let user %q in: %s.", where, d.conn.User, e.Message),
+			"Check the user, sslmode, and the server's pg_hba.conf."
 	case "3D000":
 		return fmt.Sprintf("There is no database %q at %s.", d.conn.Database, where), "Check the database name, or create it."
 	case "42501":
 		return fmt.Sprintf("User %q may not do this: %s.", d.conn.User, e.Message), "Grant the right, or use another user."
 	case "53300":
-		return fmt.Sprintf("%s has no connections left: %s.", where, e.Message), "Use fewer connections, raise max_connections, or close other sessions."
+		return fmt.Sprintf("%s has no connections left: %s.", where, e.Message),
+			"Use fewer connections, raise max_connections, or close other sessions."
 	case "57P03":
 		return fmt.Sprintf("%s is starting, stopping or recovering: %s.", where, e.Message), "Try again in a moment."
 	case "57P01", "57P02":

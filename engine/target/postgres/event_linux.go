@@ -126,7 +126,8 @@ func (c *conn) Flush() (sent bool, err error) {
 func (c *conn) flush() (sent bool, err error) {
 	for len(c.unsent) > 0 {
 		// Not write: the kernel's way through its file layer costs more.
-		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.loop.fd), uintptr(unsafe.Pointer(unsafe.SliceData(c.unsent))), uintptr(len(c.unsent)),
+		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.loop.fd),
+			uintptr(unsafe.Pointer(unsafe.SliceData(c.unsent))), uintptr(len(c.unsent)),
 			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 		switch errno {
 		case 0:
@@ -150,7 +151,8 @@ func (c *conn) Touch() int64 {
 func (c *conn) Receive(buf []byte, res *target.Result) (done bool, err error) {
 	res.Rows, res.QueryID = 0, engine.QueryID{}
 	for {
-		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.loop.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), unix.MSG_DONTWAIT, 0, 0)
+		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.loop.fd),
+			uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), unix.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno == syscall.EINTR:
 			continue

@@ -40,8 +40,10 @@ func TestPastedCertificatesInAHandshake(t *testing.T) {
 		if _, err := db.Check(t.Context()); err != nil {
 			t.Errorf("%s: %v", mode, err)
 		}
-		c, err := db.Connect(t.Context(), []engine.Statement{{ID: "who", SQL: "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE pid = pg_backend_pid() AND ssl AND client_dn LIKE '%CN=ada' AND usename = $1",
-			Binds: []engine.Bind{{Type: engine.TypeText}}}})
+		c, err := db.Connect(t.Context(),
+			[]engine.Statement{{ID: "who", SQL: "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE " +
+				"pid = pg_backend_pid() AND ssl AND client_dn LIKE '%CN=ada' AND usename = $1",
+				Binds: []engine.Bind{{Type: engine.TypeText}}}})
 		if err != nil {
 			t.Fatalf("%s: %v", mode, err)
 		}
@@ -59,22 +61,29 @@ func TestPastedCertificatesInAHandshake(t *testing.T) {
 	old, oldKey := secure.Authority.Issue(t, pgtest.Identity{Name: secure.User, Expired: true})
 	grace, graceKey := secure.Authority.Issue(t, pgtest.Identity{Name: "grace"})
 	block, _ := pem.Decode([]byte(key))
-	locked, err := x509.EncryptPEMBlock(strings.NewReader(strings.Repeat("r", 64)), "EC PRIVATE KEY", block.Bytes, []byte("pass"), x509.PEMCipherAES256) //nolint:staticcheck // what openssl writes
+	//nolint:staticcheck // what openssl writes
+	locked, err := x509.EncryptPEMBlock(strings.NewReader(strings.Repeat("r", 64)), "EC PRIVATE KEY", block.Bytes,
+		[]byte("pass"), x509.PEMCipherAES256)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ dsn, want string }{
-		"the root of another":         {dsn("verify-full", stranger.PEM, cert, key), "signed by an authority that is not trusted here"},
-		"another host":                {strings.Replace(dsn("verify-full", root, cert, key), secure.Host, "localhost.invalid", 1), "localhost.invalid"},
+		"the root of another": {dsn("verify-full", stranger.PEM, cert, key),
+			"signed by an authority that is not trusted here"},
+		"another host": {strings.Replace(dsn("verify-full", root, cert, key), secure.Host, "localhost.invalid",
+			1), "localhost.invalid"},
 		"no certificate":              {dsn("verify-full", root, "", ""), "asks for a client certificate"},
 		"a certificate of a stranger": {dsn("verify-full", root, theirs, theirKey), "refuses the client certificate"},
 		"one that has expired":        {dsn("verify-full", root, old, oldKey), "has expired"},
 		"one of another user":         {dsn("verify-full", root, grace, graceKey), "certificate authentication failed"},
 		"the key of another":          {dsn("verify-full", root, cert, theirKey), "does not belong to the certificate"},
-		"an encrypted key":            {dsn("verify-full", root, cert, string(pem.EncodeToMemory(locked))), "it is encrypted; paste it without its passphrase"},
-		"an encrypted key, PKCS 8": {dsn("verify-full", root, cert, strings.ReplaceAll(key, "PRIVATE KEY", "ENCRYPTED PRIVATE KEY")),
+		"an encrypted key": {dsn("verify-full", root, cert, string(pem.EncodeToMemory(locked))),
 			"it is encrypted; paste it without its passphrase"},
-		"half a certificate":    {dsn("verify-full", root, cert[:len(cert)/2], key), "The parameter sslcert cannot be used: there is no whole certificate"},
+		"an encrypted key, PKCS 8": {dsn("verify-full", root, cert,
+			strings.ReplaceAll(key, "PRIVATE KEY", "ENCRYPTED PRIVATE KEY")),
+			"it is encrypted; paste it without its passphrase"},
+		"half a certificate": {dsn("verify-full", root, cert[:len(cert)/2], key),
+			"The parameter sslcert cannot be used: there is no whole certificate"},
 		"the two exchanged":     {dsn("verify-full", root, key, cert), "exchanged"},
 		"a key in place of one": {dsn("verify-full", key, cert, key), "there is no certificate in it"},
 	} {
@@ -84,10 +93,12 @@ func TestPastedCertificatesInAHandshake(t *testing.T) {
 			_ = db.Close()
 		}
 		// What the server says of a certificate is lost when its reset overtakes it.
-		lost := err != nil && strings.Contains(err.Error(), "does not take a certificate") && (strings.Contains(c.want, "expired") || strings.Contains(c.want, "refuses"))
+		lost := err != nil && strings.Contains(err.Error(), "does not take a certificate") &&
+			(strings.Contains(c.want, "expired") || strings.Contains(c.want, "refuses"))
 		if err == nil || !lost && !strings.Contains(err.Error(), c.want) || !engine.HasCode(err, engine.CodeTarget) {
 			t.Errorf("%s: %v\nwant %q, %v", name, err, c.want, errors.Unwrap(err))
-		} else if strings.Contains(err.Error(), "tls:") || strings.Contains(err.Error(), "x509:") || strings.Contains(err.Error(), "asn1") {
+		} else if strings.Contains(err.Error(), "tls:") || strings.Contains(err.Error(), "x509:") ||
+			strings.Contains(err.Error(), "asn1") {
 			t.Errorf("%s: in the words of Go: %v", name, err)
 		}
 	}

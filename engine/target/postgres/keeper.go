@@ -38,7 +38,8 @@ func (d *database) Mark(ctx context.Context, table string) error {
 
 // MarkSQL implements target.Keeper.
 func (d *database) MarkSQL(ctx context.Context, table string) (string, error) {
-	rs, err := d.Query(ctx, `SELECT c.oid::int8, pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
+	rs,
+		err := d.Query(ctx, `SELECT c.oid::int8, pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass($1) AND c.relkind IN ('r','p')`, table)
 	if err != nil {
 		return "", fmt.Errorf("marking %s: %w", table, err)
@@ -52,13 +53,15 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 }
 
 // ownCondition tells of a row c of pg_class whether Loadstone made it.
-const ownCondition = `coalesce(pg_catalog.obj_description(c.oid, 'pg_class') = '` + markText + `' || c.oid::text, false)`
+const ownCondition = `coalesce(pg_catalog.obj_description(c.oid, 'pg_class') = '` + markText +
+	`' || c.oid::text, false)`
 
 // Owned implements target.Keeper.
 func (d *database) Owned(ctx context.Context, tables ...string) ([]bool, error) {
 	own := make([]bool, len(tables))
 	for i, table := range tables {
-		rs, err := d.Query(ctx, "SELECT "+ownCondition+" FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)", table)
+		rs, err := d.Query(ctx, "SELECT "+ownCondition+" FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)",
+			table)
 		if err != nil {
 			return nil, fmt.Errorf("asking who made %s: %w", table, err)
 		}
@@ -82,7 +85,8 @@ func (d *database) Writes(ctx context.Context, statements []engine.Statement) ([
 	defer d.give(c)
 	// One transaction: behind a pooler nothing else would have one session. Plans that
 	// know no values do not depend on those that are given here.
-	if err := execAll(ctx, c, "BEGIN READ ONLY; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL lock_timeout = 5000"); err != nil {
+	if err := execAll(ctx, c,
+		"BEGIN READ ONLY; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL lock_timeout = 5000"); err != nil {
 		return nil, fmt.Errorf("looking for what is written: %w", err)
 	}
 	defer func() {
@@ -146,7 +150,8 @@ func (f *footprint) look(ctx context.Context, s *engine.Statement) error {
 		f.add("the statement "+s.ID, true, verb, s.ID)
 	}
 	if !slices.ContainsFunc(tokens, func(t sqltext.Token) bool {
-		return slices.Contains([]string{"INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "COPY", "CREATE", "ALTER", "DROP", "REFRESH"}, t.Upper())
+		return slices.Contains([]string{"INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "COPY", "CREATE", "ALTER", "DROP",
+			"REFRESH"}, t.Upper())
 	}) {
 		return nil
 	}
@@ -157,7 +162,9 @@ func (f *footprint) look(ctx context.Context, s *engine.Statement) error {
 	// A table of the catalog counts by its name, too, whatever the planner makes of it:
 	// its views have rules that do more than a plan shows.
 	for _, name := range targets(tokens) {
-		rs, err := f.ask(ctx, `SELECT n.nspname, c.relname, c.oid::int8 < 16384 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		rs,
+			err := f.ask(ctx,
+			`SELECT n.nspname, c.relname, c.oid::int8 < 16384 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = pg_catalog.to_regclass($1)`, name.sql)
 		if err != nil {
 			return err
@@ -247,7 +254,8 @@ type planNode struct {
 }
 
 func (f *footprint) walk(n *planNode, statement string) {
-	if n.Type == "ModifyTable" || n.Relation != "" && slices.Contains([]string{"Insert", "Update", "Delete", "Merge"}, n.Operation) {
+	if n.Type == "ModifyTable" || n.Relation != "" &&
+		slices.Contains([]string{"Insert", "Update", "Delete", "Merge"}, n.Operation) {
 		table := quoteName(n.Schema) + "." + quoteName(n.Relation)
 		f.add(table, false, strings.ToUpper(n.Operation), statement)
 		if strings.EqualFold(n.Conflict, "UPDATE") {
@@ -280,9 +288,11 @@ func targets(tokens []sqltext.Token) []written {
 	for i := range tokens {
 		at, operation := i+1, word(i)
 		switch {
-		case (operation == "INSERT" || operation == "MERGE") && word(i+1) == "INTO", operation == "DELETE" && word(i+1) == "FROM", operation == "TRUNCATE" && word(i+1) == "TABLE":
+		case (operation == "INSERT" || operation == "MERGE") && word(i+1) == "INTO", operation == "DELETE" &&
+			word(i+1) == "FROM", operation == "TRUNCATE" && word(i+1) == "TABLE":
 			at++
-		case operation == "TRUNCATE", operation == "UPDATE" && word(i-1) != "FOR" && word(i-1) != "KEY" && word(i-1) != "DO" && word(i-1) != "THEN" && word(i-1) != "ON":
+		case operation == "TRUNCATE", operation == "UPDATE" && word(i-1) != "FOR" && word(i-1) != "KEY" &&
+			word(i-1) != "DO" && word(i-1) != "THEN" && word(i-1) != "ON":
 		default:
 			continue
 		}
@@ -318,8 +328,10 @@ func nameAt(tokens []sqltext.Token, at int) (string, int) {
 // what outlives a statement: sequences, large objects, sessions of others, settings, files
 // and slots of the server; or that execute a text, here or on another server.
 var effects = []string{
-	"setval", "nextval", "lo_", "lowrite", "pg_terminate_", "pg_cancel_", "pg_reload_conf", "pg_rotate_", "pg_promote", "pg_switch_", "pg_create_", "pg_drop_", "pg_copy_",
-	"pg_backup_", "pg_start_backup", "pg_stop_backup", "pg_wal_replay_", "pg_replication_", "pg_logical_", "pg_file_", "pg_import_", "pg_stat_reset", "pg_stat_statements_reset",
+	"setval", "nextval", "lo_", "lowrite", "pg_terminate_", "pg_cancel_", "pg_reload_conf", "pg_rotate_", "pg_promote",
+	"pg_switch_", "pg_create_", "pg_drop_", "pg_copy_",
+	"pg_backup_", "pg_start_backup", "pg_stop_backup", "pg_wal_replay_", "pg_replication_", "pg_logical_", "pg_file_",
+	"pg_import_", "pg_stat_reset", "pg_stat_statements_reset",
 	"pg_truncate_", "heap_force_", "binary_upgrade_", "query_to_xml", "dblink",
 }
 
@@ -341,7 +353,9 @@ func (f *footprint) functions(ctx context.Context, statement string, tokens []sq
 		}
 		at := i
 		i = end - 1
-		rs, err := f.ask(ctx, `SELECT DISTINCT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(p.proname) FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+		rs,
+			err := f.ask(ctx,
+			`SELECT DISTINCT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(p.proname) FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
 WHERE p.prokind <> 'a' AND p.provolatile = 'v' AND ($2 OR n.nspname NOT IN ('pg_catalog', 'information_schema')
   AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend e WHERE e.classid = 'pg_catalog.pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e'))
  AND CASE WHEN $1 LIKE '%.%' THEN pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(p.proname) = $1 OR $1 = '"' || n.nspname || '"."' || p.proname || '"'
@@ -386,11 +400,14 @@ var operations = []string{"INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "SE
 
 // describe adds the facts of the catalog about a table.
 func (f *footprint) describe(ctx context.Context, w *target.Written) error {
-	slices.SortFunc(w.Operations, func(a, b string) int { return slices.Index(operations, a) - slices.Index(operations, b) })
+	slices.SortFunc(w.Operations,
+		func(a, b string) int { return slices.Index(operations, a) - slices.Index(operations, b) })
 	if w.Opaque {
 		return nil
 	}
-	rs, err := f.ask(ctx, `WITH RECURSIVE t AS (SELECT c.*, n.nspname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass($1)),
+	rs,
+		err := f.ask(ctx,
+		`WITH RECURSIVE t AS (SELECT c.*, n.nspname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass($1)),
  family(oid) AS (SELECT oid FROM t UNION SELECT i.inhrelid FROM family JOIN pg_catalog.pg_inherits i ON i.inhparent = family.oid),
  hit(oid) AS (SELECT oid FROM family UNION SELECT k.conrelid FROM hit JOIN pg_catalog.pg_constraint k ON k.confrelid = hit.oid AND k.contype = 'f' AND (k.confdeltype IN ('c','n','d') OR k.confupdtype IN ('c','n','d')))
 SELECT pg_catalog.quote_ident(c.nspname) || '.' || pg_catalog.quote_ident(c.relname),

@@ -42,7 +42,8 @@ func TestNoPasswordIsNotAWrongOne(t *testing.T) {
 	defer write(string(before))
 	write("local all asked_by_scram scram-sha-256\nlocal all asked_by_md5 md5\n" + string(before))
 	for role, encryption := range map[string]string{"asked_by_scram": "scram-sha-256", "asked_by_md5": "md5"} {
-		if err := admin.Exec(t.Context(), "SET password_encryption = '"+encryption+"'; DROP ROLE IF EXISTS "+role+"; CREATE ROLE "+role+" LOGIN PASSWORD 'it''s'"); err != nil {
+		if err := admin.Exec(t.Context(), "SET password_encryption = '"+encryption+"'; DROP ROLE IF EXISTS "+role+
+			"; CREATE ROLE "+role+" LOGIN PASSWORD 'it''s'"); err != nil {
 			t.Fatal(err)
 		}
 		base := dsn + " user=" + role
@@ -61,10 +62,13 @@ func TestNoPasswordIsNotAWrongOne(t *testing.T) {
 				t.Fatalf("%s: the right password: %v", role, check(base+` password='it\'s'`))
 			}
 		}
-		if err := check(base); !engine.HasCode(err, engine.CodeTarget) || !strings.Contains(err.Error(), "asks for a password") || strings.Contains(err.Error(), "is wrong") || !strings.Contains(engine.AsError(err).Hint, "Put it into the connection") {
+		if err := check(base); !engine.HasCode(err, engine.CodeTarget) ||
+			!strings.Contains(err.Error(), "asks for a password") || strings.Contains(err.Error(), "is wrong") ||
+			!strings.Contains(engine.AsError(err).Hint, "Put it into the connection") {
 			t.Errorf("%s without a password: %v", role, err)
 		}
-		if err := check(base + " password=guessed"); !engine.HasCode(err, engine.CodeTarget) || !strings.Contains(err.Error(), "is wrong") || strings.Contains(err.Error(), "guessed") {
+		if err := check(base + " password=guessed"); !engine.HasCode(err, engine.CodeTarget) ||
+			!strings.Contains(err.Error(), "is wrong") || strings.Contains(err.Error(), "guessed") {
 			t.Errorf("%s with a wrong one: %v", role, err)
 		}
 	}

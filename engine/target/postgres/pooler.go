@@ -71,8 +71,10 @@ func (d *database) sharedSession() error {
 	for _, sql := range d.cfg.Session {
 		if strings.Contains(strings.ToUpper(sql), "SESSION CHARACTERISTICS") {
 			return &engine.Error{Code: engine.CodeTarget,
-				Message: "The connection goes through a pooler, and workload.isolation_level cannot be set there: in transaction mode a pooler gives every transaction another session.",
-				Hint:    "Connect to the server itself; or leave workload.isolation_level out; or, where the pooler is in session mode, set target.prepared: true."}
+				Message: "The connection goes through a pooler, and workload.isolation_level cannot be set there: in " +
+					"transaction mode a pooler gives every transaction another session.",
+				Hint: "Connect to the server itself; or leave workload.isolation_level out; or, where the pooler is in " +
+					"session mode, set target.prepared: true."}
 		}
 	}
 	return nil
@@ -81,9 +83,13 @@ func (d *database) sharedSession() error {
 // poolerNote says how statements travel through the pooler.
 func (d *database) poolerNote() string {
 	if d.cfg.Prepared != nil && *d.cfg.Prepared {
-		return "The connection goes through a pooler. Statements are prepared once for each connection, as target.prepared asks: the pooler has to be in session mode, or follow prepared statements (PgBouncer 1.21 with max_prepared_statements)."
+		return "The connection goes through a pooler. Statements are prepared once for each connection, as " +
+			"target.prepared asks: the pooler has to be in session mode, or follow prepared statements (PgBouncer 1.21 with " +
+			"max_prepared_statements)."
 	}
-	return "The connection goes through a pooler (PgBouncer or its kind), so every operation brings its statement, and the server parses it again. Where the pooler keeps sessions or follows prepared statements, target.prepared: true measures without that."
+	return "The connection goes through a pooler (PgBouncer or its kind), so every operation brings its statement, and " +
+		"the server parses it again. Where the pooler keeps sessions or follows prepared statements, target.prepared: " +
+		"true measures without that."
 }
 
 // throughPooler explains an error that only a pooler causes; nil for every other one.
@@ -92,18 +98,26 @@ func throughPooler(err error) *engine.Error {
 	if !errors.As(err, &server) {
 		return nil
 	}
-	const kept = "A pooler between Loadstone and the server gives every transaction another session, and prepared statements stay behind"
+	const kept = "A pooler between Loadstone and the server gives every transaction another session, and prepared " +
+		"statements stay behind"
 	switch {
 	case server.Code == "26000", server.Code == "42P05":
 		return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: kept + ": " + server.Message + ".",
-			Hint: "Set target.prepared: false, or have the pooler follow prepared statements (PgBouncer 1.21: max_prepared_statements), or connect to the server itself."}
+			Hint: "Set target.prepared: false, or have the pooler follow prepared statements (PgBouncer 1.21: " +
+				"max_prepared_statements), or connect to the server itself."}
 	case strings.Contains(server.Message, "unsupported startup parameter"):
-		return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: "The pooler (PgBouncer) refuses the connection: " + server.Message + ".",
+		return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: "The pooler (PgBouncer) refuses the connection: " +
+			server.Message + ".",
 			Hint: "Leave the parameter out of the connection, or name it in ignore_startup_parameters of pgbouncer.ini."}
-	case strings.Contains(server.Message, "no such database") && server.Code == "08P01", strings.Contains(server.Message, "pgbouncer cannot connect"),
-		strings.Contains(server.Message, "server login has been failing"), strings.Contains(server.Message, "no more connections allowed"), strings.Contains(server.Message, "query_wait_timeout"):
-		return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: "The pooler (PgBouncer) refuses: " + server.Message + ".",
-			Hint: "Look at the sections [databases] and [users], pool sizes and max_client_conn in pgbouncer.ini, and at its log."}
+	case strings.Contains(server.Message, "no such database") &&
+		server.Code == "08P01", strings.Contains(server.Message, "pgbouncer cannot connect"),
+		strings.Contains(server.Message, "server login has been failing"),
+		strings.Contains(server.Message, "no more connections allowed"),
+		strings.Contains(server.Message, "query_wait_timeout"):
+		return &engine.Error{Code: engine.CodeTarget, Cause: err, Message: "The pooler (PgBouncer) refuses: " +
+			server.Message + ".",
+			Hint: "Look at the sections [databases] and [users], pool sizes and max_client_conn in pgbouncer.ini, and at its " +
+				"log."}
 	}
 	return nil
 }

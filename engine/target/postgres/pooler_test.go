@@ -54,7 +54,9 @@ func pooler(t *testing.T, dsn, mode string, settings ...string) string {
 		password = " password=" + server.Password
 	}
 	ini := filepath.Join(dir, "pgbouncer.ini")
-	text := fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\nauth_type = any\npool_mode = %s\ndefault_pool_size = 3\nserver_round_robin = 1\n", server.Host, server.Port, server.User, password, port, mode)
+	text := fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port "+
+		"= %d\nunix_socket_dir =\nauth_type = any\npool_mode = %s\ndefault_pool_size = 3\nserver_round_robin = 1\n",
+		server.Host, server.Port, server.User, password, port, mode)
 	text += strings.Join(settings, "\n") + "\n"
 	if err := os.WriteFile(ini, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -138,14 +140,18 @@ func throughPooler(t *testing.T, d target.Driver, prepared *bool, settings strin
 		settings = "" // which the pooler would refuse
 	}
 	pooled := pooler(t, dsn, "transaction", settings)
-	list := []engine.Statement{{ID: "get", SQL: "SELECT id, v FROM t WHERE id = $1", Columns: []string{"id", "v"}, Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}},
-		{ID: "set", SQL: "UPDATE t SET v = $1 WHERE id = $2", Binds: []engine.Bind{{Name: "v", Type: engine.TypeI64}, {Name: "id", Type: engine.TypeI64}}}}
-	db, err := d.Open(target.Config{DSN: pooled, Session: []string{"SET TIME ZONE 'UTC'"}, StatementTimeout: 20 * time.Second, Prepared: prepared})
+	list := []engine.Statement{{ID: "get", SQL: "SELECT id, v FROM t WHERE id = $1", Columns: []string{"id", "v"},
+		Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}},
+		{ID: "set", SQL: "UPDATE t SET v = $1 WHERE id = $2",
+			Binds: []engine.Bind{{Name: "v", Type: engine.TypeI64}, {Name: "id", Type: engine.TypeI64}}}}
+	db, err := d.Open(target.Config{DSN: pooled, Session: []string{"SET TIME ZONE 'UTC'"},
+		StatementTimeout: 20 * time.Second, Prepared: prepared})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := db.Exec(t.Context(), "CREATE TABLE t (id int PRIMARY KEY, v bigint)", "INSERT INTO t SELECT g, 0 FROM generate_series(1, 50) g"); err != nil {
+	if err := db.Exec(t.Context(), "CREATE TABLE t (id int PRIMARY KEY, v bigint)",
+		"INSERT INTO t SELECT g, 0 FROM generate_series(1, 50) g"); err != nil {
 		t.Fatal(err)
 	}
 	info, err := db.Check(t.Context())
@@ -161,7 +167,8 @@ func throughPooler(t *testing.T, d target.Driver, prepared *bool, settings strin
 				return
 			}
 			defer c.Close()
-			batch := plugin.Batch{Args: []plugin.Value{{Type: engine.TypeI64, I: int64(worker)}, {Type: engine.TypeI64, I: int64(worker + 1)}}}
+			batch := plugin.Batch{Args: []plugin.Value{{Type: engine.TypeI64, I: int64(worker)},
+				{Type: engine.TypeI64, I: int64(worker + 1)}}}
 			get, set := plugin.Op{Statement: 0, FirstArg: 1, NArgs: 1}, plugin.Op{Statement: 1, NArgs: 2}
 			for range 100 {
 				for _, o := range []plugin.Op{get, set, op(plugin.StatementBegin), set, get, op(plugin.StatementCommit)} {
@@ -178,14 +185,17 @@ func throughPooler(t *testing.T, d target.Driver, prepared *bool, settings strin
 		})
 	}
 	all.Wait()
-	if rs, err := target.Read(context.Background(), db, "SELECT count(*) FROM t WHERE v > 0", time.Second); err != nil || rs.Rows[0][0] != int64(11) {
+	if rs, err := target.Read(context.Background(), db, "SELECT count(*) FROM t WHERE v > 0", time.Second); err != nil ||
+		rs.Rows[0][0] != int64(11) {
 		t.Errorf("%v, %v", rs, err)
 	}
 	if prepared == nil {
 		return
 	}
 	// What the server's sessions know was prepared there, and is used from one operation to the next.
-	rs, err := target.Read(context.Background(), db, "SELECT count(*), coalesce(sum(generic_plans + custom_plans), 0)::int8 FROM pg_prepared_statements WHERE statement LIKE '%FROM t WHERE id%'", time.Second)
+	rs, err := target.Read(context.Background(), db,
+		"SELECT count(*), coalesce(sum(generic_plans + custom_plans), 0)::int8 FROM pg_prepared_statements WHERE "+
+			"statement LIKE '%FROM t WHERE id%'", time.Second)
 	if err != nil || rs.Rows[0][0].(int64) == 0 || rs.Rows[0][1].(int64) < 2 {
 		t.Errorf("nothing stays prepared: %v, %v", rs, err)
 	}
@@ -230,7 +240,8 @@ func TestAPoolerIsNamed(t *testing.T) {
 		}
 	}
 	named("prepared statements", err)
-	_, err = open(target.Config{DSN: pooled, Session: []string{"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE"}}).Connect(t.Context(), statements("SELECT 1"))
+	_, err = open(target.Config{DSN: pooled, Session: []string{"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION " +
+		"LEVEL SERIALIZABLE"}}).Connect(t.Context(), statements("SELECT 1"))
 	named("an isolation level", err)
 	_, err = open(target.Config{DSN: pooled + "&search_path=x"}).Check(t.Context())
 	named("a startup parameter", err)

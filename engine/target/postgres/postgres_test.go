@@ -39,10 +39,11 @@ func conform(t *testing.T, d target.Driver) {
 		}
 	})
 	targettest.Run(t, targettest.Options{
-		Driver:  d,
-		DSN:     dsn,
-		Table:   "conformance",
-		Create:  []string{"CREATE TABLE conformance (id bigint PRIMARY KEY, f float8, t text, b bytea, o boolean, m timestamptz)"},
+		Driver: d,
+		DSN:    dsn,
+		Table:  "conformance",
+		Create: []string{"CREATE TABLE conformance (id bigint PRIMARY KEY, f float8, t text, b bytea, o boolean, m " +
+			"timestamptz)"},
 		Insert:  "INSERT INTO conformance VALUES ($1, $2, $3, $4, $5, $6)",
 		Lookup:  "SELECT id, f, t, b, o, m FROM conformance WHERE id = $1",
 		Scan:    "SELECT * FROM conformance WHERE id >= $1 AND id < $2",
@@ -50,7 +51,8 @@ func conform(t *testing.T, d target.Driver) {
 		Sleep:   "SELECT pg_sleep($1)",
 		Wrong:   "SELECT nothing FROM nowhere",
 		Comment: "SELECT obj_description('kept'::regclass)",
-		Columns: []engine.Column{{Name: "id", Type: engine.TypeI64}, {Name: "f", Type: engine.TypeF64}, {Name: "t", Type: engine.TypeText},
+		Columns: []engine.Column{{Name: "id", Type: engine.TypeI64}, {Name: "f", Type: engine.TypeF64},
+			{Name: "t", Type: engine.TypeText},
 			{Name: "b", Type: engine.TypeBytes}, {Name: "o", Type: engine.TypeBool}, {Name: "m", Type: engine.TypeTimestamp}},
 		Kill: func(t *testing.T) {
 			db, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
@@ -58,7 +60,9 @@ func conform(t *testing.T, d target.Driver) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			if _, err := db.Query(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
+			if _, err := db.Query(t.Context(),
+				"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "+
+					"pg_backend_pid()"); err != nil {
 				t.Fatal(err)
 			}
 		},

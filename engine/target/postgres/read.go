@@ -32,18 +32,24 @@ func (d *database) Read(ctx context.Context, sql string, limit time.Duration, ar
 	}
 	defer d.give(c)
 	ms := func(t time.Duration) string { return strconv.FormatInt(max(1, t.Milliseconds()), 10) }
-	begin := "BEGIN READ ONLY; SET LOCAL default_transaction_read_only = on; SET LOCAL statement_timeout = " + ms(limit) + "; SET LOCAL lock_timeout = " + ms(min(lockWait, limit*3/4))
+	begin := "BEGIN READ ONLY; SET LOCAL default_transaction_read_only = on; SET LOCAL statement_timeout = " + ms(limit) +
+		"; SET LOCAL lock_timeout = " + ms(min(lockWait, limit*3/4))
 	if d.reader != "" {
 		// Whose rights are asked for is the load's user, and not who asks.
-		begin += "; SELECT pg_catalog.set_config('loadstone.load_user', current_user, true); SET LOCAL ROLE " + pgx.Identifier{d.reader}.Sanitize()
+		begin += "; SELECT pg_catalog.set_config('loadstone.load_user', current_user, true); SET LOCAL ROLE " +
+			pgx.Identifier{d.reader}.Sanitize()
 	}
 	if err := execAll(ctx, c, begin); err != nil {
 		if c.TxStatus() != 'I' && !c.IsClosed() {
 			_ = execAll(ctx, c, "ROLLBACK") // give closes it otherwise
 		}
 		if d.reader != "" && ctx.Err() == nil {
-			return nil, &engine.Error{Code: engine.CodeTarget, Cause: err, Message: fmt.Sprintf("The role %q, which %s of the connection names for looking at the target, cannot be taken on: %s.", d.reader, inspectRole, sentence(err)),
-				Hint: fmt.Sprintf("GRANT %s TO %s, or take %s out of the connection.", pgx.Identifier{d.reader}.Sanitize(), pgx.Identifier{d.conn.User}.Sanitize(), inspectRole)}
+			return nil, &engine.Error{Code: engine.CodeTarget, Cause: err,
+				Message: fmt.Sprintf(
+					"The role %q, which %s of the connection names for looking at the target, cannot be taken on: %s.", d.reader,
+					inspectRole, sentence(err)),
+				Hint: fmt.Sprintf("GRANT %s TO %s, or take %s out of the connection.", pgx.Identifier{d.reader}.Sanitize(),
+					pgx.Identifier{d.conn.User}.Sanitize(), inspectRole)}
 		}
 		return nil, fmt.Errorf("beginning to read: %w", err)
 	}
@@ -106,8 +112,9 @@ func (d *database) locked(sql string) error {
 			doing = text(5) + ", last: "
 		}
 		return &engine.Error{Code: engine.CodeTarget,
-			Message: fmt.Sprintf("The table %s.%s is locked: %s has %s on it, in a transaction of %d s (%s%s).", text(0), text(1), holder, text(8), seconds, doing, text(7)),
-			Hint:    fmt.Sprintf("Wait for that transaction, or end it: SELECT pg_terminate_backend(%d).", pid)}
+			Message: fmt.Sprintf("The table %s.%s is locked: %s has %s on it, in a transaction of %d s (%s%s).", text(0),
+				text(1), holder, text(8), seconds, doing, text(7)),
+			Hint: fmt.Sprintf("Wait for that transaction, or end it: SELECT pg_terminate_backend(%d).", pid)}
 	}
 	return nil
 }

@@ -36,10 +36,13 @@ func TestAnswers(t *testing.T) {
 		{"insert", stream(bound, message('C', "INSERT 0 7\x00"), ready), 7, "", true, false},
 		{"returning", stream(bound, row, message('C', "UPDATE 1\x00"), ready), 1, "", true, false},
 		{"ddl", stream(bound, message('C', "CREATE TABLE\x00"), ready), 0, "", true, false},
-		{"notices", stream(message('N', "SNOTICE\x00\x00"), bound, message('S', "TimeZone\x00UTC\x00"), row, message('A', "\x00\x00\x00\x01c\x00p\x00"), ready), 1, "", true, false},
+		{"notices", stream(message('N', "SNOTICE\x00\x00"), bound, message('S', "TimeZone\x00UTC\x00"), row,
+			message('A', "\x00\x00\x00\x01c\x00p\x00"), ready), 1, "", true, false},
 		{"error", stream(message('E', "SERROR\x00VERROR\x00C23505\x00Mduplicate\x00\x00"), ready), 0, "23505", true, false},
-		{"farewell after the answer", stream(bound, row, ready, message('E', "SFATAL\x00C57P01\x00Mbye\x00\x00")), 1, "", true, false},
-		{"fatal wins", stream(message('E', "SERROR\x00C23505\x00Ma\x00\x00"), message('E', "SFATAL\x00C57P01\x00Mb\x00\x00")), 0, "57P01", false, false},
+		{"farewell after the answer", stream(bound, row, ready, message('E', "SFATAL\x00C57P01\x00Mbye\x00\x00")), 1, "",
+			true, false},
+		{"fatal wins", stream(message('E', "SERROR\x00C23505\x00Ma\x00\x00"), message('E', "SFATAL\x00C57P01\x00Mb\x00\x00")),
+			0, "57P01", false, false},
 		{"error without fields", stream(message('E', ""), ready), 0, "XX000", true, false},
 		{"incomplete", stream(bound, row[:3]), 0, "", false, false},
 		{"copy in", message('G', "\x00\x00\x00"), 0, "", false, true},
@@ -118,7 +121,8 @@ func TestLongRowIsNotKept(t *testing.T) {
 			a.feed(p[:min(step, len(p))])
 		}
 		if a.rows != 2 || !a.done || a.broken != nil || !a.long || a.row != nil {
-			t.Errorf("in pieces of %d: %d rows, done %v, %v, long %v, %d bytes", step, a.rows, a.done, a.broken, a.long, len(a.row))
+			t.Errorf("in pieces of %d: %d rows, done %v, %v, long %v, %d bytes", step, a.rows, a.done, a.broken, a.long,
+				len(a.row))
 		}
 		if cap(a.keep)+cap(a.rowMem) > maxKept {
 			t.Errorf("in pieces of %d: %d bytes are held", step, cap(a.keep)+cap(a.rowMem))

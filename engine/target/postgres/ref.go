@@ -94,10 +94,12 @@ func (c *conn) appendRef(out []byte, v plugin.Value, oid uint32) ([]byte, byte, 
 	row := c.kept.rows[k]
 	fields := c.stmts[row.statement].fields
 	if at >= len(fields) {
-		return nil, 0, fmt.Errorf("a ref names column %d of operation %d, whose statement returns %d columns", at, k, len(fields))
+		return nil, 0, fmt.Errorf("a ref names column %d of operation %d, whose statement returns %d columns", at, k,
+			len(fields))
 	}
 	if row.long {
-		return nil, 0, fmt.Errorf("a ref names the row of operation %d of its transaction, and its rows with refs have more than %d KB", k, maxKept>>10)
+		return nil, 0, fmt.Errorf("a ref names the row of operation %d of its transaction, and its rows with refs have "+
+			"more than %d KB", k, maxKept>>10)
 	}
 	if !row.present {
 		return append(out, 0xff, 0xff, 0xff, 0xff), textFormat, nil

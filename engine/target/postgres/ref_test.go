@@ -18,13 +18,15 @@ var conversions = []struct {
 	values []string
 	to     []string
 }{
-	{"int2", []string{"0", "-32768", "77"}, []string{"int2", "int4", "int8", "numeric", "float4", "float8", "text", "varchar"}},
+	{"int2", []string{"0", "-32768", "77"},
+		[]string{"int2", "int4", "int8", "numeric", "float4", "float8", "text", "varchar"}},
 	{"int4", []string{"0", "-2147483648", "77"}, []string{"int4", "int8", "numeric", "float8", "text"}},
 	{"int4", []string{"77"}, []string{"int2", "oid", "float4"}},
 	{"int8", []string{"0", "-9223372036854775808", "9007199254740993"}, []string{"int8", "numeric", "float8", "text"}},
 	{"int8", []string{"-77"}, []string{"int2", "int4"}},
 	{"oid", []string{"0", "4294967295"}, []string{"oid", "int8", "text"}},
-	{"numeric", []string{"0", "12.50", "-0.5", "2.5", "-2.5", "99.5", "9.99", "1e3", "-999.49"}, []string{"numeric", "int2", "int4", "int8", "float8", "text", "numeric(12,1)"}},
+	{"numeric", []string{"0", "12.50", "-0.5", "2.5", "-2.5", "99.5", "9.99", "1e3", "-999.49"},
+		[]string{"numeric", "int2", "int4", "int8", "float8", "text", "numeric(12,1)"}},
 	{"numeric", []string{"NaN", "123456789012345678901234567890.123456789"}, []string{"numeric", "float8", "text"}},
 	{"float4", []string{"0.1", "-1.5", "2.5", "1e10"}, []string{"float4", "float8", "int8", "numeric", "text"}},
 	{"float8", []string{"0.1", "-1.5", "2.5", "3.5", "1e300", "NaN", "Infinity", "-Infinity"}, []string{"float8", "text"}},
@@ -37,9 +39,12 @@ var conversions = []struct {
 	{"char(6)", []string{"ab", ""}, []string{"char(6)", "text", "varchar"}},
 	{"bytea", []string{`\x00ff`, `\x`}, []string{"bytea"}},
 	{"uuid", []string{"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"}, []string{"uuid", "text", "varchar"}},
-	{"date", []string{"2024-02-29", "1969-07-20", "infinity", "-infinity", "0001-01-01"}, []string{"date", "timestamp", "timestamptz", "text"}},
-	{"timestamp", []string{"2024-02-29 23:59:59.123456", "1969-07-20 20:17:40", "infinity", "-infinity"}, []string{"timestamp", "timestamptz", "date", "text"}},
-	{"timestamptz", []string{"2024-02-29 23:59:59.120000+00", "1969-07-20 20:17:40+02", "infinity"}, []string{"timestamptz", "timestamp", "date", "text"}},
+	{"date", []string{"2024-02-29", "1969-07-20", "infinity", "-infinity", "0001-01-01"},
+		[]string{"date", "timestamp", "timestamptz", "text"}},
+	{"timestamp", []string{"2024-02-29 23:59:59.123456", "1969-07-20 20:17:40", "infinity", "-infinity"},
+		[]string{"timestamp", "timestamptz", "date", "text"}},
+	{"timestamptz", []string{"2024-02-29 23:59:59.120000+00", "1969-07-20 20:17:40+02", "infinity"},
+		[]string{"timestamptz", "timestamp", "date", "text"}},
 	{"time", []string{"23:59:59.5"}, []string{"time", "text"}},
 	{"interval", []string{"1 mon 2 days 03:04:05.6"}, []string{"interval", "text"}},
 	{"json", []string{`{"a": [1, null]}`}, []string{"json", "jsonb", "text"}},
@@ -53,7 +58,8 @@ var conversions = []struct {
 // of types, and lets the server compare with its own cast.
 func TestRefConversions(t *testing.T) {
 	db := openDSN(t, pgtest.Start(t).NewDatabase(t), 0)
-	if err := db.Exec(t.Context(), "CREATE TYPE mood AS ENUM ('sad', 'so so')", "CREATE DOMAIN positive AS int4 CHECK (VALUE > 0)"); err != nil {
+	if err := db.Exec(t.Context(), "CREATE TYPE mood AS ENUM ('sad', 'so so')",
+		"CREATE DOMAIN positive AS int4 CHECK (VALUE > 0)"); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range conversions {
@@ -67,13 +73,15 @@ func TestRefConversions(t *testing.T) {
 					source := fmt.Sprintf("(%s::%s)", literal, c.from)
 					conn, err := db.Connect(t.Context(), []engine.Statement{
 						{ID: "source", SQL: "SELECT 1, " + source, Columns: []string{"one", "v"}},
-						{ID: "check", SQL: fmt.Sprintf("SELECT 1 WHERE $1::%s::text IS NOT DISTINCT FROM %s::%s::text", to, source, to), Binds: []engine.Bind{{Type: engine.TypeText}}},
+						{ID: "check", SQL: fmt.Sprintf("SELECT 1 WHERE $1::%s::text IS NOT DISTINCT FROM %s::%s::text", to, source, to),
+							Binds: []engine.Bind{{Type: engine.TypeText}}},
 					})
 					if err != nil {
 						t.Fatal(err)
 					}
 					defer conn.Close()
-					for _, op := range []plugin.Op{{Statement: plugin.StatementBegin}, {Referred: true}, {Statement: 1, NArgs: 1}, {Statement: plugin.StatementCommit}} {
+					for _, op := range []plugin.Op{{Statement: plugin.StatementBegin}, {Referred: true}, {Statement: 1, NArgs: 1},
+						{Statement: plugin.StatementCommit}} {
 						b := &plugin.Batch{Args: []plugin.Value{plugin.Ref(0, 1)}}
 						var res target.Result
 						if err := conn.Exec(t.Context(), b, op, &res); err != nil {
@@ -94,14 +102,16 @@ func TestTransactionAllocatesNothing(t *testing.T) {
 	db := openDSN(t, pgtest.Start(t).NewDatabase(t), 0)
 	conn, err := db.Connect(t.Context(), []engine.Statement{
 		{ID: "source", SQL: "SELECT 7::int4, 12.5::numeric, 'text'", Columns: []string{"a", "b", "c"}},
-		{ID: "sink", SQL: "SELECT $1::int8, $2::numeric, $3::text", Binds: []engine.Bind{{Type: engine.TypeI64}, {Type: engine.TypeText}, {Type: engine.TypeText}}},
+		{ID: "sink", SQL: "SELECT $1::int8, $2::numeric, $3::text",
+			Binds: []engine.Bind{{Type: engine.TypeI64}, {Type: engine.TypeText}, {Type: engine.TypeText}}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	b := &plugin.Batch{Args: []plugin.Value{plugin.Ref(0, 0), plugin.Ref(0, 1), plugin.Ref(0, 2)}}
-	ops := []plugin.Op{{Statement: plugin.StatementBegin}, {Referred: true}, {Statement: 1, NArgs: 3}, {Statement: plugin.StatementRollback}}
+	ops := []plugin.Op{{Statement: plugin.StatementBegin}, {Referred: true}, {Statement: 1, NArgs: 3},
+		{Statement: plugin.StatementRollback}}
 	var res target.Result
 	run := func() {
 		for _, op := range ops {
@@ -146,7 +156,8 @@ func TestLongRows(t *testing.T) {
 	} {
 		var res target.Result
 		err := c.Exec(t.Context(), b, step.op, &res)
-		if (err != nil) != step.wrong || res.Rows != step.rows || step.wrong && !strings.Contains(err.Error(), "more than 256 KB") {
+		if (err != nil) != step.wrong || res.Rows != step.rows || step.wrong &&
+			!strings.Contains(err.Error(), "more than 256 KB") {
 			t.Errorf("step %d: %d rows, %v", i, res.Rows, err)
 		}
 	}

@@ -59,7 +59,8 @@ var errOddKey = fmt.Errorf("%w: a parameter or the user has no name", errUnreada
 
 func plainKey(key string) bool {
 	return key != "" && strings.IndexFunc(key, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '.' && r != '$' && r != '-'
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '.' && r != '$' &&
+			r != '-'
 	}) < 0
 }
 

@@ -50,7 +50,8 @@ func (c *conn) state(op plugin.Op) error {
 		what = "the statement " + c.statements[op.Statement].ID
 	}
 	if want == stateIdle {
-		return &stateError{fmt.Sprintf("%s left a transaction open: what it and the operations after it write would be rolled back", what)}
+		return &stateError{fmt.Sprintf("%s left a transaction open: what it and the operations after it write would be "+
+			"rolled back", what)}
 	}
 	return &stateError{fmt.Sprintf("%s ended the transaction that it stands in", what)}
 }
@@ -84,7 +85,8 @@ func (c *conn) renew(i uint16) {
 		name = ""
 	}
 	old, sql := c.stmts[i], c.statements[i].SQL
-	p := prepared{forms: make([]form, len(old.forms)), params: make([]uint32, len(old.params)), fields: make([]field, len(old.fields)), order: old.order}
+	p := prepared{forms: make([]form, len(old.forms)), params: make([]uint32, len(old.params)),
+		fields: make([]field, len(old.fields)), order: old.order}
 	p.parse = parseMessage(name, sql, nil)
 	if !c.unnamed {
 		p.parse = append(closeStatement(name), p.parse...)

@@ -15,7 +15,8 @@ import (
 
 // bothPaths runs a test over the ordinary path and over that of an event loop.
 func bothPaths(t *testing.T, f func(t *testing.T, d target.Driver)) {
-	for name, d := range map[string]target.Driver{"ordinary": postgres.NewDriver(), "events": targettest.Events(postgres.NewDriver())} {
+	for name, d := range map[string]target.Driver{"ordinary": postgres.NewDriver(),
+		"events": targettest.Events(postgres.NewDriver())} {
 		t.Run(name, func(t *testing.T) { f(t, d) })
 	}
 }
@@ -57,10 +58,13 @@ func TestAnOperationThatLeavesATransactionOpenFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer admin.Close()
-		if err := admin.Exec(t.Context(), "CREATE TABLE t (n int)", "CREATE PROCEDURE commits() LANGUAGE plpgsql AS 'BEGIN INSERT INTO t VALUES (1); COMMIT; INSERT INTO t VALUES (2); COMMIT; END'"); err != nil {
+		if err := admin.Exec(t.Context(), "CREATE TABLE t (n int)",
+			"CREATE PROCEDURE commits() LANGUAGE plpgsql AS 'BEGIN INSERT INTO t VALUES (1); COMMIT; INSERT INTO t VALUES "+
+				"(2); COMMIT; END'"); err != nil {
 			t.Fatal(err)
 		}
-		list := statements("BEGIN", "INSERT INTO t VALUES (9)", "COMMIT", "CALL commits()", "DO $$ BEGIN INSERT INTO t VALUES (3); COMMIT; END $$")
+		list := statements("BEGIN", "INSERT INTO t VALUES (9)", "COMMIT", "CALL commits()",
+			"DO $$ BEGIN INSERT INTO t VALUES (3); COMMIT; END $$")
 		var batch plugin.Batch
 		var res target.Result
 		db, c := connect(t, d, target.Config{DSN: dsn, StatementTimeout: 10 * time.Second}, list)
@@ -84,7 +88,8 @@ func TestAnOperationThatLeavesATransactionOpenFails(t *testing.T) {
 				t.Fatalf("statement %d: %v", i, err)
 			}
 		}
-		if err := c.Exec(t.Context(), &batch, op(2), &res); err == nil || !strings.Contains(err.Error(), "s2 ended the transaction") || !c.Broken() {
+		if err := c.Exec(t.Context(), &batch, op(2), &res); err == nil ||
+			!strings.Contains(err.Error(), "s2 ended the transaction") || !c.Broken() {
 			t.Errorf("a COMMIT inside: %v", err)
 		}
 		rs, err := admin.Query(t.Context(), "SELECT count(*) FROM t")
@@ -103,11 +108,14 @@ func TestAlteredTablesArePreparedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer admin.Close()
-		if err := admin.Exec(t.Context(), "CREATE TABLE t (id int PRIMARY KEY, v int)", "INSERT INTO t SELECT g, g FROM generate_series(1, 10) g"); err != nil {
+		if err := admin.Exec(t.Context(), "CREATE TABLE t (id int PRIMARY KEY, v int)",
+			"INSERT INTO t SELECT g, g FROM generate_series(1, 10) g"); err != nil {
 			t.Fatal(err)
 		}
-		list := []engine.Statement{{ID: "get", SQL: "SELECT * FROM t WHERE id = $1", Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}},
-			{ID: "set", SQL: "UPDATE t SET v = $1 WHERE id = $2", Binds: []engine.Bind{{Name: "v", Type: engine.TypeI64}, {Name: "id", Type: engine.TypeI64}}}}
+		list := []engine.Statement{{ID: "get", SQL: "SELECT * FROM t WHERE id = $1",
+			Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}},
+			{ID: "set", SQL: "UPDATE t SET v = $1 WHERE id = $2",
+				Binds: []engine.Bind{{Name: "v", Type: engine.TypeI64}, {Name: "id", Type: engine.TypeI64}}}}
 		for _, prepared := range []bool{true, false} {
 			var conns []target.Conn
 			for range 2 {
@@ -137,7 +145,9 @@ func TestAlteredTablesArePreparedAgain(t *testing.T) {
 				}
 			}
 			round("before", 0)
-			for _, sql := range []string{"ALTER TABLE t ADD COLUMN w text DEFAULT 'x'", "ALTER TABLE t ALTER id TYPE bigint, ALTER v TYPE text", "ALTER TABLE t DROP COLUMN w", "ALTER TABLE t ALTER v TYPE int USING v::int, ALTER id TYPE int"} {
+			for _, sql := range []string{"ALTER TABLE t ADD COLUMN w text DEFAULT 'x'",
+				"ALTER TABLE t ALTER id TYPE bigint, ALTER v TYPE text", "ALTER TABLE t DROP COLUMN w",
+				"ALTER TABLE t ALTER v TYPE int USING v::int, ALTER id TYPE int"} {
 				if err := admin.Exec(t.Context(), sql); err != nil {
 					t.Fatal(err)
 				}

@@ -47,12 +47,15 @@ func (s *Strict) checkSettings(m map[string]string) error {
 		case value == "", slices.Contains(tlsKeys, key) && pasted(value), key == "sslrootcert" && value == "system":
 		case slices.Contains(tlsKeys, key):
 			return &engine.Error{Code: engine.CodeTarget, Cause: errNoFiles,
-				Message: fmt.Sprintf("The parameter %s names a file of the machine that Loadstone runs on, which a connection of this server may not.", key),
-				Hint:    "Paste the PEM text itself as its value (in a URL: percent-encoded), or sslrootcert=system for the authorities that the machine trusts."}
+				Message: fmt.Sprintf("The parameter %s names a file of the machine that Loadstone runs on, which a connection "+
+					"of this server may not.", key),
+				Hint: "Paste the PEM text itself as its value (in a URL: percent-encoded), or sslrootcert=system for the " +
+					"authorities that the machine trusts."}
 		default:
 			return &engine.Error{Code: engine.CodeTarget, Cause: errNoFiles,
-				Message: fmt.Sprintf("The parameter %s reads a file of the machine that Loadstone runs on, which a connection of this server may not.", key),
-				Hint:    "Write host, user and password into the connection itself."}
+				Message: fmt.Sprintf("The parameter %s reads a file of the machine that Loadstone runs on, which a connection "+
+					"of this server may not.", key),
+				Hint: "Write host, user and password into the connection itself."}
 		}
 	}
 	if m["hostaddr"] != "" {
@@ -61,7 +64,8 @@ func (s *Strict) checkSettings(m map[string]string) error {
 	return nil
 }
 
-const ownHint = "Use a database of your own. The built-in connection playground is the only one that leads to this server's own Postgres."
+const ownHint = "Use a database of your own. The built-in connection playground is the only one that leads to this " +
+	"server's own Postgres."
 
 // check refuses the server's own Postgres, under whatever name.
 func (s *Strict) check(c *pgx.ConnConfig) error {
@@ -72,7 +76,8 @@ func (s *Strict) check(c *pgx.ConnConfig) error {
 	}
 	for i, host := range hosts {
 		if strings.HasPrefix(host, "@") || strings.Contains(host, "/") && !strings.HasPrefix(host, "/") {
-			return refused(fmt.Sprintf("The host %q is neither a host name nor the absolute path of a socket's folder.", host), "Write the folder from its root, or a host name.")
+			return refused(fmt.Sprintf("The host %q is neither a host name nor the absolute path of a socket's folder.", host),
+				"Write the folder from its root, or a host name.")
 		}
 		network, address := pgconn.NetworkAddress(host, ports[i])
 		if network == "unix" && s.owns(address) && !s.open(c.Database, c.User) {

@@ -25,7 +25,8 @@ func TestLoadThroughTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"elsewhere"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{"elsewhere"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,9 @@ func TestLoadThroughTLS(t *testing.T) {
 		_ = c.Close()
 	})
 	db := openDSN(t, through(address, "require"), 100*time.Millisecond)
-	c, err := db.Connect(t.Context(), append(lookup(), engine.Statement{ID: "sleep", SQL: "SELECT pg_sleep($1)", Binds: []engine.Bind{{Type: engine.TypeF64}}}))
+	c, err := db.Connect(t.Context(),
+		append(lookup(), engine.Statement{ID: "sleep", SQL: "SELECT pg_sleep($1)",
+			Binds: []engine.Bind{{Type: engine.TypeF64}}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +69,7 @@ func TestLoadThroughTLS(t *testing.T) {
 	}
 	_, err = openDSN(t, through(address, "verify-full"), 0).Check(t.Context())
 	explain(t, err, "signed by an authority that is not trusted here")
-	_, err = openDSN(t, through(strings.Replace(address, "127.0.0.1", "localhost", 1), "verify-full"), 0).Check(t.Context())
+	_, err = openDSN(t, through(strings.Replace(address, "127.0.0.1", "localhost", 1), "verify-full"), 0).
+		Check(t.Context())
 	explain(t, err, "is for another host name")
 }

@@ -66,11 +66,13 @@ func newAccount(t testing.TB) *account {
 // dsn is a DSN of the account; parameters are added.
 func (a *account) dsn(parameters ...string) string {
 	u, _ := url.Parse(a.URL)
-	return "snowflake://tester:se%3Acret@" + u.Host + "/DB/PUBLIC?account=fake&protocol=http&warehouse=WH&role=R" + strings.Join(append([]string{""}, parameters...), "&")
+	return "snowflake://tester:se%3Acret@" + u.Host + "/DB/PUBLIC?account=fake&protocol=http&warehouse=WH&role=R" +
+		strings.Join(append([]string{""}, parameters...), "&")
 }
 
 func refusal(code int, state, message string) map[string]any {
-	return map[string]any{"success": false, "code": fmt.Sprintf("%06d", code), "message": message, "data": map[string]any{"sqlState": state, "queryId": queryID(7)}}
+	return map[string]any{"success": false, "code": fmt.Sprintf("%06d", code), "message": message,
+		"data": map[string]any{"sqlState": state, "queryId": queryID(7)}}
 }
 
 func queryID(n int64) string { return fmt.Sprintf("01c24de4-0000-4000-8000-%012x", n) }
@@ -81,13 +83,15 @@ func rows(columns []string, values ...[]any) map[string]any {
 	for _, c := range columns {
 		name, kind, _ := strings.Cut(c, ":")
 		kind, scale, _ := strings.Cut(kind, ".")
-		types = append(types, map[string]any{"name": name, "type": kind, "nullable": true, "precision": 38, "scale": len(scale)})
+		types = append(types, map[string]any{"name": name, "type": kind, "nullable": true, "precision": 38,
+			"scale": len(scale)})
 	}
 	if values == nil {
 		values = [][]any{}
 	}
-	return map[string]any{"success": true, "data": map[string]any{"rowtype": types, "rowset": values, "total": len(values), "returned": len(values),
-		"queryId": queryID(1), "queryResultFormat": "json", "statementTypeId": 0x1000, "parameters": []any{}}}
+	return map[string]any{"success": true,
+		"data": map[string]any{"rowtype": types, "rowset": values, "total": len(values), "returned": len(values),
+			"queryId": queryID(1), "queryResultFormat": "json", "statementTypeId": 0x1000, "parameters": []any{}}}
 }
 
 // affected is the answer to a DML statement.
@@ -115,8 +119,10 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.logins = append(a.logins, in.Data)
 		a.mu.Unlock()
 		n := a.sessions.Add(1)
-		answer["data"] = map[string]any{"token": fmt.Sprintf("t%d", n), "masterToken": fmt.Sprintf("m%d", n), "sessionId": n, "validityInSeconds": 3600,
-			"masterValidityInSeconds": 14400, "parameters": []any{map[string]any{"name": "CLIENT_TELEMETRY_ENABLED", "value": false}}}
+		answer["data"] = map[string]any{"token": fmt.Sprintf("t%d", n), "masterToken": fmt.Sprintf("m%d", n), "sessionId": n,
+			"validityInSeconds":       3600,
+			"masterValidityInSeconds": 14400,
+			"parameters":              []any{map[string]any{"name": "CLIENT_TELEMETRY_ENABLED", "value": false}}}
 		if a.login != nil {
 			if other := a.login(in.Data); other != nil {
 				answer = other
@@ -145,7 +151,8 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		a.mu.Unlock()
 	case "/queries/v1/query-request":
-		q := request{id: r.URL.Query().Get("requestId"), abort: make(chan struct{}), token: strings.Trim(strings.TrimPrefix(r.Header.Get("Authorization"), "Snowflake Token="), `"`)}
+		q := request{id: r.URL.Query().Get("requestId"), abort: make(chan struct{}),
+			token: strings.Trim(strings.TrimPrefix(r.Header.Get("Authorization"), "Snowflake Token="), `"`)}
 		_ = json.Unmarshal(body, &q)
 		a.mu.Lock()
 		a.requests = append(a.requests, q)

@@ -116,8 +116,9 @@ func TestConformance(t *testing.T) {
 		Driver:            NewDriver(),
 		DSN:               c.through(dsn),
 		NoConnectionLimit: true, ErrorsKeepTransactions: true, QueryIDs: true,
-		Table:   "conformance",
-		Create:  []string{"CREATE HYBRID TABLE conformance (id NUMBER(38,0) PRIMARY KEY, f FLOAT, t VARCHAR, b BINARY, o BOOLEAN, m TIMESTAMP_NTZ(6))"},
+		Table: "conformance",
+		Create: []string{"CREATE HYBRID TABLE conformance (id NUMBER(38,0) PRIMARY KEY, f FLOAT, t VARCHAR, b BINARY, o " +
+			"BOOLEAN, m TIMESTAMP_NTZ(6))"},
 		Insert:  "INSERT INTO conformance VALUES (?, ?, ?, ?, ?, ?)",
 		Lookup:  `SELECT id AS "id", f AS "f", t AS "t", b AS "b", o AS "o", m AS "m" FROM conformance WHERE id = ?`,
 		Scan:    "SELECT * FROM conformance WHERE id >= ? AND id < ?",
@@ -125,7 +126,8 @@ func TestConformance(t *testing.T) {
 		Sleep:   "SELECT SYSTEM$WAIT(?)",
 		Wrong:   "SELECT nothing FROM nowhere",
 		Comment: "SELECT COMMENT FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_NAME = 'KEPT'",
-		Columns: []engine.Column{{Name: "ID", Type: engine.TypeI64}, {Name: "F", Type: engine.TypeF64}, {Name: "T", Type: engine.TypeText},
+		Columns: []engine.Column{{Name: "ID", Type: engine.TypeI64}, {Name: "F", Type: engine.TypeF64},
+			{Name: "T", Type: engine.TypeText},
 			{Name: "B", Type: engine.TypeBytes}, {Name: "O", Type: engine.TypeBool}, {Name: "M", Type: engine.TypeTimestamp}},
 		Kill: func(*testing.T) { c.cut(); s.EndSessions() },
 	})

@@ -29,8 +29,9 @@ var fileTransfer = regexp.MustCompile(`(?is)^(?:\s|;|--[^\n]*\n|//[^\n]*\n|/\*.*
 
 func transfersFiles(sql string) bool { return fileTransfer.MatchString(sql) }
 
-var errFileTransfer = &engine.Error{Code: engine.CodeTarget, Message: "PUT and GET are not possible: they would read and write files of the machine that Loadstone runs on.",
-	Hint: "Stage files with another tool, and load them with COPY INTO."}
+var errFileTransfer = &engine.Error{Code: engine.CodeTarget,
+	Message: "PUT and GET are not possible: they would read and write files of the machine that Loadstone runs on.",
+	Hint:    "Stage files with another tool, and load them with COPY INTO."}
 
 // statement is a frozen statement as Exec needs it.
 type statement struct {
@@ -95,7 +96,8 @@ func (d *database) prepare(ctx context.Context, s session, from *engine.Statemen
 		if e := (*sf.SnowflakeError)(nil); errors.As(cause, &e) && e.Number == numberPrivileges {
 			hint = d.grantHint(from.SQL)
 		}
-		return statement{}, &engine.Error{Code: engine.CodeTarget, Cause: cause, Message: fmt.Sprintf("Statement %s cannot be prepared: ", from.ID) + fmt.Sprintf(format, args...), Hint: hint}
+		return statement{}, &engine.Error{Code: engine.CodeTarget, Cause: cause,
+			Message: fmt.Sprintf("Statement %s cannot be prepared: ", from.ID) + fmt.Sprintf(format, args...), Hint: hint}
 	}
 	if transfersFiles(from.SQL) {
 		return statement{}, errFileTransfer
@@ -206,7 +208,8 @@ func (c *conn) follow(op plugin.Op, row keptRow) {
 }
 
 // run executes the operation. plain is ctx without the query id's channel.
-func (c *conn) run(plain, ctx context.Context, b *plugin.Batch, op plugin.Op, res *target.Result) (row keptRow, err error) {
+func (c *conn) run(plain, ctx context.Context, b *plugin.Batch, op plugin.Op, res *target.Result) (row keptRow,
+	err error) {
 	switch op.Statement {
 	case plugin.StatementBegin:
 		_, err = c.sf.ExecContext(ctx, "BEGIN", nil)

@@ -73,7 +73,8 @@ func (d snowflakeDriver) Open(cfg target.Config) (target.Database, error) {
 		s.clientTimeout = defaultRequestTimeout
 	}
 	cfg.StatementTimeout = max(cfg.StatementTimeout, 0)
-	db := &database{cfg: cfg, settings: s, transport: newTransport(s), slot: make(chan struct{}, maxColdConnections), described: map[string]*description{}, gone: make(chan struct{})}
+	db := &database{cfg: cfg, settings: s, transport: newTransport(s), slot: make(chan struct{}, maxColdConnections),
+		described: map[string]*description{}, gone: make(chan struct{})}
 	db.transport.report = d.report
 	return db, nil
 }
@@ -139,9 +140,11 @@ func (d *database) config(retries int) sf.Config {
 		pointers[name] = &value
 	}
 	cfg := sf.Config{
-		Account: s.account, User: s.user, Password: s.password, Database: s.database, Schema: s.schema, Warehouse: s.warehouse, Role: s.role,
-		Protocol: d.transport.scheme, Host: s.host, Port: s.port, Authenticator: s.authenticator, Token: s.token, PrivateKey: s.key,
-		Params: pointers, Application: "loadstone", Transporter: d.transport,
+		Account: s.account, User: s.user, Password: s.password, Database: s.database, Schema: s.schema,
+		Warehouse: s.warehouse, Role: s.role,
+		Protocol: d.transport.scheme, Host: s.host, Port: s.port, Authenticator: s.authenticator, Token: s.token,
+		PrivateKey: s.key,
+		Params:     pointers, Application: "loadstone", Transporter: d.transport,
 		ValidateDefaultParameters: sf.ConfigBoolTrue, IncludeRetryReason: sf.ConfigBoolTrue,
 		ClientRequestMfaToken: sf.ConfigBoolFalse, ClientStoreTemporaryCredential: sf.ConfigBoolFalse,
 		MaxRetryCount: retries,
@@ -411,7 +414,8 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 	}
 	if info.Database == "" {
 		info.Database = "account " + d.settings.account
-		info.Notes = append(info.Notes, "No database is selected: name one in the connection, or tables by database and schema.")
+		info.Notes = append(info.Notes,
+			"No database is selected: name one in the connection, or tables by database and schema.")
 	}
 	begin := time.Now()
 	if _, err := query(ctx, s, "SELECT 1", nil); err != nil {
@@ -432,7 +436,8 @@ func warehouseNotes(ctx context.Context, s session, warehouse, role string) []st
 	}
 	rs, err := query(ctx, s, "SHOW WAREHOUSES", nil)
 	if err != nil {
-		return []string{fmt.Sprintf("The role %s cannot see the warehouse %s: %s Grant it with GRANT USAGE, MONITOR ON WAREHOUSE %s TO ROLE %s.", role, warehouse, sentence(err), warehouse, role)}
+		return []string{fmt.Sprintf("The role %s cannot see the warehouse %s: %s Grant it with GRANT USAGE, MONITOR ON "+
+			"WAREHOUSE %s TO ROLE %s.", role, warehouse, sentence(err), warehouse, role)}
 	}
 	at := map[string]int{}
 	for i, name := range rs.Columns {
@@ -450,9 +455,11 @@ func warehouseNotes(ctx context.Context, s session, warehouse, role string) []st
 			continue
 		}
 		if strings.EqualFold(text(row, "auto_resume"), "false") {
-			return []string{fmt.Sprintf("The warehouse %s is suspended and does not resume by itself. ALTER WAREHOUSE %s RESUME starts it; it costs credits while it runs.", warehouse, warehouse)}
+			return []string{fmt.Sprintf("The warehouse %s is suspended and does not resume by itself. ALTER WAREHOUSE %s "+
+				"RESUME starts it; it costs credits while it runs.", warehouse, warehouse)}
 		}
-		return []string{fmt.Sprintf("The warehouse %s is suspended; the first query resumes it, and it costs credits from then on.", warehouse)}
+		return []string{fmt.Sprintf("The warehouse %s is suspended; the first query resumes it, and it costs credits from "+
+			"then on.", warehouse)}
 	}
 	return nil
 }

@@ -45,8 +45,10 @@ func openDSN(t testing.TB, dsn string, cfg target.Config) *database {
 }
 
 var bothKinds = []engine.Statement{
-	{ID: "read", SQL: "SELECT a FROM t WHERE id = ?", Binds: []engine.Bind{{Type: engine.TypeI64}}, Columns: []string{"a"}},
-	{ID: "write", SQL: "UPDATE t SET a = ? WHERE id = ?", Writes: true, Binds: []engine.Bind{{Type: engine.TypeI64}, {Type: engine.TypeText}}, BindOrder: []int{1, 0}},
+	{ID: "read", SQL: "SELECT a FROM t WHERE id = ?", Binds: []engine.Bind{{Type: engine.TypeI64}},
+		Columns: []string{"a"}},
+	{ID: "write", SQL: "UPDATE t SET a = ? WHERE id = ?", Writes: true,
+		Binds: []engine.Bind{{Type: engine.TypeI64}, {Type: engine.TypeText}}, BindOrder: []int{1, 0}},
 }
 
 func connect(t testing.TB, db *database) target.Conn {
@@ -70,7 +72,8 @@ func exec(c target.Conn, statement uint16, args ...any) (target.Result, error) {
 // nothing else is asked of the account.
 func TestSessionsAreSetUp(t *testing.T) {
 	a := newAccount(t)
-	db := openDSN(t, a.dsn(), target.Config{StatementTimeout: 1500 * time.Millisecond, RunID: "run-1", WorkerID: "worker-0", Warehouse: "OTHER", Session: []string{"ALTER SESSION SET READ_LATEST_WRITES = TRUE"}})
+	db := openDSN(t, a.dsn(), target.Config{StatementTimeout: 1500 * time.Millisecond, RunID: "run-1",
+		WorkerID: "worker-0", Warehouse: "OTHER", Session: []string{"ALTER SESSION SET READ_LATEST_WRITES = TRUE"}})
 	c := connect(t, db)
 	if res, err := exec(c, 0, int64(1)); err != nil || res.Rows != 1 || res.QueryID.String() != queryID(1) {
 		t.Fatalf("%+v, %v", res, err)
@@ -81,28 +84,34 @@ func TestSessionsAreSetUp(t *testing.T) {
 	}
 	in := a.logins[0]
 	params := in["SESSION_PARAMETERS"].(map[string]any)
-	for name, want := range map[string]any{"USE_CACHED_RESULT": "false", "TIMEZONE": "UTC", "STATEMENT_TIMEOUT_IN_SECONDS": "2", "ABORT_DETACHED_QUERY": "true",
-		"CLIENT_TELEMETRY_ENABLED": "false", "CLIENT_STAGE_ARRAY_BINDING_THRESHOLD": "0", "CLIENT_VALIDATE_DEFAULT_PARAMETERS": true} {
+	for name, want := range map[string]any{"USE_CACHED_RESULT": "false", "TIMEZONE": "UTC",
+		"STATEMENT_TIMEOUT_IN_SECONDS": "2", "ABORT_DETACHED_QUERY": "true",
+		"CLIENT_TELEMETRY_ENABLED": "false", "CLIENT_STAGE_ARRAY_BINDING_THRESHOLD": "0",
+		"CLIENT_VALIDATE_DEFAULT_PARAMETERS": true} {
 		if params[name] != want {
 			t.Errorf("%s is %v, want %v", name, params[name], want)
 		}
 	}
 	var tag map[string]string
-	if err := json.Unmarshal([]byte(fmt.Sprint(params["QUERY_TAG"])), &tag); err != nil || tag["run_id"] != "run-1" || tag["worker"] != "worker-0" || tag["app"] != "loadstone" {
+	if err := json.Unmarshal([]byte(fmt.Sprint(params["QUERY_TAG"])), &tag); err != nil || tag["run_id"] != "run-1" ||
+		tag["worker"] != "worker-0" || tag["app"] != "loadstone" {
 		t.Errorf("the query tag is %v, %v", params["QUERY_TAG"], err)
 	}
 	environment := in["CLIENT_ENVIRONMENT"].(map[string]any)
 	if platform := fmt.Sprint(environment["PLATFORM"]); platform != "[disabled]" {
 		t.Errorf("the platform was detected: %s", platform)
 	}
-	if e := fmt.Sprint(environment["CORE_LOAD_ERROR"]); !strings.Contains(e, "SF_DISABLE_MINICORE") && !strings.Contains(e, "minicore_disabled") {
+	if e := fmt.Sprint(environment["CORE_LOAD_ERROR"]); !strings.Contains(e, "SF_DISABLE_MINICORE") &&
+		!strings.Contains(e, "minicore_disabled") {
 		t.Errorf("minicore: %s", e)
 	}
-	want := []string{loginPath, "/queries/v1/query-request", "/queries/v1/query-request", "/queries/v1/query-request", "/queries/v1/query-request", sessionPath}
+	want := []string{loginPath, "/queries/v1/query-request", "/queries/v1/query-request", "/queries/v1/query-request",
+		"/queries/v1/query-request", sessionPath}
 	if !slices.Equal(a.paths, want) {
 		t.Errorf("the account was asked for %q", a.paths)
 	}
-	if a.requests[0].SQLText != "ALTER SESSION SET READ_LATEST_WRITES = TRUE" || !a.requests[1].DescribeOnly || !a.requests[2].DescribeOnly {
+	if a.requests[0].SQLText != "ALTER SESSION SET READ_LATEST_WRITES = TRUE" || !a.requests[1].DescribeOnly ||
+		!a.requests[2].DescribeOnly {
 		t.Errorf("%+v", a.requests)
 	}
 	if a.open.Load() != 0 {
@@ -115,9 +124,10 @@ func TestSignIns(t *testing.T) {
 	key := url.QueryEscape(pemOf("RSA PRIVATE KEY", pkcs1()))
 	for query, want := range map[string]map[string]any{
 		"": {"LOGIN_NAME": "tester", "PASSWORD": "se:cret"},
-		"&authenticator=snowflake_jwt&private_key=" + key:  {"AUTHENTICATOR": "SNOWFLAKE_JWT", "PASSWORD": nil},
-		"&authenticator=oauth&token=T":                     {"AUTHENTICATOR": "OAUTH", "TOKEN": "T", "PASSWORD": nil},
-		"&authenticator=programmatic_access_token&token=P": {"AUTHENTICATOR": "PROGRAMMATIC_ACCESS_TOKEN", "TOKEN": "P", "PASSWORD": nil},
+		"&authenticator=snowflake_jwt&private_key=" + key: {"AUTHENTICATOR": "SNOWFLAKE_JWT", "PASSWORD": nil},
+		"&authenticator=oauth&token=T":                    {"AUTHENTICATOR": "OAUTH", "TOKEN": "T", "PASSWORD": nil},
+		"&authenticator=programmatic_access_token&token=P": {"AUTHENTICATOR": "PROGRAMMATIC_ACCESS_TOKEN", "TOKEN": "P",
+			"PASSWORD": nil},
 	} {
 		a.logins = nil
 		if _, err := openDSN(t, a.dsn()+query, target.Config{}).Query(t.Context(), "SELECT 1"); err != nil {
@@ -140,7 +150,8 @@ func TestNothingButTheAccountIsContacted(t *testing.T) {
 	t.Setenv("TMPDIR", home)
 	t.Setenv("GITHUB_ACTIONS", "true")
 	config := filepath.Join(home, "sf_client_config.json")
-	if err := os.WriteFile(config, []byte(`{"common": {"log_level": "TRACE", "log_path": "`+home+`"}}`), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(`{"common": {"log_level": "TRACE", "log_path": "`+home+`"}}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("SF_CLIENT_CONFIG_FILE", config)
@@ -153,14 +164,16 @@ func TestNothingButTheAccountIsContacted(t *testing.T) {
 			// A result whose parts are somewhere else.
 			r := rows([]string{"A:text"}, []any{"1"})
 			r["data"].(map[string]any)["total"] = 1000
-			r["data"].(map[string]any)["chunks"] = []map[string]any{{"url": "https://evil.example.com/part", "rowCount": 999, "uncompressedSize": 10, "compressedSize": 10}}
+			r["data"].(map[string]any)["chunks"] = []map[string]any{{"url": "https://evil.example.com/part", "rowCount": 999,
+				"uncompressedSize": 10, "compressedSize": 10}}
 			return r
 		}
 		return rows([]string{"A:text"}, []any{"1"})
 	})
 	var mu sync.Mutex
 	hosts := map[string]int{}
-	opened, err := snowflakeDriver{report: func(host string) { mu.Lock(); hosts[host]++; mu.Unlock() }}.Open(target.Config{DSN: a.dsn()})
+	opened, err := snowflakeDriver{report: func(host string) { mu.Lock(); hosts[host]++; mu.Unlock() }}.Open(
+		target.Config{DSN: a.dsn()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,30 +238,47 @@ func TestRefusedSignInsAreExplained(t *testing.T) {
 		ahead         time.Duration
 		message, hint string
 	}{
-		"password":       {"", 390100, "Incorrect username or password was specified.", 0, "The user tester or the password is wrong", "right one"},
-		"mfa":            {"", 394508, "MFA with TOTP is required. To authenticate, provide both your password and a current TOTP passcode.", 0, "demands a second factor", "key pair"},
-		"mfa enrollment": {"", 390123, "Failed to authenticate: MFA enrollment is required. ", 0, "demands a second factor", "SERVICE"},
-		"key":            {key, 390144, "JWT token is invalid. [0ce9eb56-821d-4ca9-a774-04ae89a0cf5a]", 0, "does not accept the key", "RSA_PUBLIC_KEY_FP"},
-		"clock":          {key, 390144, "JWT token is invalid. [0ce9eb56-821d-4ca9-a774-04ae89a0cf5a]", hour, "behind the account's", "NTP"},
-		"clock too":      {key, 390144, "JWT token is invalid. [0ce9eb56-821d-4ca9-a774-04ae89a0cf5a]", -hour, "ahead of the account's", "NTP"},
-		"oauth":          {"&authenticator=oauth&token=T", 390318, "OAuth access token expired. [1]", 0, "OAuth access token", "new one"},
-		"pat":            {"&authenticator=programmatic_access_token&token=P", 394400, "Programmatic access token is invalid.", 0, "programmatic access token", "expired"},
-		"role":           {"", 390189, "Role 'R' specified in the connect string does not exist or not authorized.", 0, "The role R does not exist, or is not granted", "GRANT ROLE R TO USER tester"},
-		"warehouse":      {"", 390201, "The requested warehouse does not exist or not authorized.", 0, "The warehouse WH does not exist, or the role may not use it", "GRANT USAGE ON WAREHOUSE WH TO ROLE R"},
-		"database":       {"", 390201, "The requested database does not exist or not authorized.", 0, "The database DB does not exist", "GRANT USAGE ON DATABASE DB"},
-		"locked":         {"", 390101, "Your user account has been temporarily locked due to too many failed attempts.", 0, "is locked", "15 minutes"},
-		"policy":         {"", 390422, "Incoming request with IP/Token 1.2.3.4 is not allowed to access Snowflake.", 0, "network policy", "1.2.3.4"},
-		"disabled":       {"", 390102, "User access disabled. Contact your local system administrator.", 0, "is disabled", "DISABLED = FALSE"},
-		"unknown":        {"", 390999, "Something new.", 0, "Something new", "sign-in"},
+		"password": {"", 390100, "Incorrect username or password was specified.", 0,
+			"The user tester or the password is wrong", "right one"},
+		"mfa": {"", 394508,
+			"MFA with TOTP is required. To authenticate, provide both your password and a current TOTP passcode.", 0,
+			"demands a second factor", "key pair"},
+		"mfa enrollment": {"", 390123, "Failed to authenticate: MFA enrollment is required. ", 0, "demands a second factor",
+			"SERVICE"},
+		"key": {key, 390144, "JWT token is invalid. [0ce9eb56-821d-4ca9-a774-04ae89a0cf5a]", 0,
+			"does not accept the key", "RSA_PUBLIC_KEY_FP"},
+		"clock": {key, 390144, "JWT token is invalid. [0ce9eb56-821d-4ca9-a774-04ae89a0cf5a]", hour,
+			"behind the account's", "NTP"},
+		"clock too": {key, 390144, "JWT token is invalid. [0ce9eb56-821d-4ca9-a774-04ae89a0cf5a]", -hour,
+			"ahead of the account's", "NTP"},
+		"oauth": {"&authenticator=oauth&token=T", 390318, "OAuth access token expired. [1]", 0, "OAuth access token",
+			"new one"},
+		"pat": {"&authenticator=programmatic_access_token&token=P", 394400,
+			"Programmatic access token is invalid.", 0, "programmatic access token", "expired"},
+		"role": {"", 390189, "Role 'R' specified in the connect string does not exist or not authorized.", 0,
+			"The role R does not exist, or is not granted", "GRANT ROLE R TO USER tester"},
+		"warehouse": {"", 390201, "The requested warehouse does not exist or not authorized.", 0,
+			"The warehouse WH does not exist, or the role may not use it", "GRANT USAGE ON WAREHOUSE WH TO ROLE R"},
+		"database": {"", 390201, "The requested database does not exist or not authorized.", 0,
+			"The database DB does not exist", "GRANT USAGE ON DATABASE DB"},
+		"locked": {"", 390101, "Your user account has been temporarily locked due to too many failed attempts.", 0,
+			"is locked", "15 minutes"},
+		"policy": {"", 390422, "Incoming request with IP/Token 1.2.3.4 is not allowed to access Snowflake.", 0,
+			"network policy", "1.2.3.4"},
+		"disabled": {"", 390102, "User access disabled. Contact your local system administrator.", 0, "is disabled",
+			"DISABLED = FALSE"},
+		"unknown": {"", 390999, "Something new.", 0, "Something new", "sign-in"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAccount(t)
 			a.date = time.Now().Add(c.ahead)
 			a.login = func(map[string]any) map[string]any { return refusal(c.code, "08001", c.said) }
 			db := openDSN(t, a.dsn()+c.query, target.Config{})
-			for what, err := range map[string]error{"Check": second(db.Check(t.Context())), "Connect": second(db.Connect(t.Context(), nil)), "Query": second(db.Query(t.Context(), "SELECT 1"))} {
+			for what, err := range map[string]error{"Check": second(db.Check(t.Context())),
+				"Connect": second(db.Connect(t.Context(), nil)), "Query": second(db.Query(t.Context(), "SELECT 1"))} {
 				var e *engine.Error
-				if !errors.As(err, &e) || e.Code != engine.CodeTarget || !strings.Contains(e.Message, c.message) || !strings.Contains(e.Hint, c.hint) {
+				if !errors.As(err, &e) || e.Code != engine.CodeTarget || !strings.Contains(e.Message, c.message) ||
+					!strings.Contains(e.Hint, c.hint) {
 					t.Errorf("%s: %v", what, err)
 				} else if strings.Contains(err.Error()+fmt.Sprint(e.Cause), secret) {
 					t.Errorf("%s: the password is in %v", what, e.Cause)
@@ -266,13 +296,16 @@ func TestTheDriversOwnFilesAreExplained(t *testing.T) {
 	if dsn := os.Getenv("LOADSTONE_TEST_CONFIG"); dsn != "" {
 		_, err := openDSN(t, dsn, target.Config{}).Check(t.Context())
 		var e *engine.Error
-		if !errors.As(err, &e) || !strings.Contains(e.Message, "/nowhere/sf_client_config.json") || !strings.Contains(e.Hint, "SF_CLIENT_CONFIG_FILE") {
+		if !errors.As(err, &e) || !strings.Contains(e.Message, "/nowhere/sf_client_config.json") ||
+			!strings.Contains(e.Hint, "SF_CLIENT_CONFIG_FILE") {
 			t.Errorf("%v", err)
 		}
 		return
 	}
-	again := exec2.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTheDriversOwnFilesAreExplained$") //nolint:gosec // this test
-	again.Env = append(os.Environ(), "LOADSTONE_TEST_CONFIG="+a.dsn(), "SF_CLIENT_CONFIG_FILE=/nowhere/sf_client_config.json")
+	again := exec2.CommandContext(t.Context(), os.Args[0],
+		"-test.run=^TestTheDriversOwnFilesAreExplained$") //nolint:gosec // this test
+	again.Env = append(os.Environ(), "LOADSTONE_TEST_CONFIG="+a.dsn(),
+		"SF_CLIENT_CONFIG_FILE=/nowhere/sf_client_config.json")
 	if out, err := again.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -284,20 +317,33 @@ func TestUnreachableAccountsAreExplained(t *testing.T) {
 	silentServer := newAccount(t)
 	silentServer.login = func(map[string]any) map[string]any { time.Sleep(1500 * time.Millisecond); return nil }
 	busy := newAccount(t)
-	busy.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	busy.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
 	missing := newAccount(t)
-	missing.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
+	missing.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+	})
 	forbidden := newAccount(t)
-	forbidden.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	forbidden.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+	})
 	page := newAccount(t)
-	page.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>hello</html>")) })
+	page.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_,
+			_ = w.Write([]byte("<html>hello</html>"))
+	})
 	hangs := newAccount(t)
 	hangs.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		c, _, _ := w.(http.Hijacker).Hijack()
 		_ = c.Close()
 	})
 	for name, c := range map[string]struct{ dsn, message string }{
-		"refused":  {"snowflake://tester:x@127.0.0.1:1?account=a&protocol=http", "Nothing accepts connections at 127.0.0.1:1"},
+		"refused": {"snowflake://tester:x@127.0.0.1:1?account=a&protocol=http",
+			"Nothing accepts connections at 127.0.0.1:1"},
 		"dns":      {"snowflake://tester:x@a?host=no-such-account.invalid", "is not known"},
 		"not tls":  {strings.Replace(page.dsn(), "&protocol=http", "", 1), "does not speak TLS"},
 		"busy":     {busy.dsn(), "HTTP 503"},
@@ -328,16 +374,23 @@ func TestClassesOfErrors(t *testing.T) {
 		class  engine.ErrorClass
 		broken bool
 	}{
-		{1003, "42000", engine.ErrClassSyntax, false}, {904, "42000", engine.ErrClassSyntax, false}, {2003, "02000", engine.ErrClassSyntax, false}, {3001, "42501", engine.ErrClassAuth, false},
-		{100038, "22018", engine.ErrClassData, false}, {100072, "22000", engine.ErrClassConstraint, false}, {200001, "22000", engine.ErrClassConstraint, false},
-		{625, "57014", engine.ErrClassLock, false}, {630, "57014", engine.ErrClassTimeout, false}, {604, "57014", engine.ErrClassCancelled, false}, {628, "57014", engine.ErrClassTimeout, false},
-		{606, "57P03", engine.ErrClassResource, false}, {609, "57014", engine.ErrClassResource, false}, {90073, "22000", engine.ErrClassResource, false},
-		{777777, "40001", engine.ErrClassSerialization, false}, {777777, "42501", engine.ErrClassAuth, false}, {777777, "99999", engine.ErrClassOther, false},
-		{390111, "08001", engine.ErrClassConnection, true}, {390114, "08001", engine.ErrClassConnection, true}, {390104, "08001", engine.ErrClassConnection, true},
+		{1003, "42000", engine.ErrClassSyntax, false}, {904, "42000", engine.ErrClassSyntax, false},
+		{2003, "02000", engine.ErrClassSyntax, false}, {3001, "42501", engine.ErrClassAuth, false},
+		{100038, "22018", engine.ErrClassData, false}, {100072, "22000", engine.ErrClassConstraint, false},
+		{200001, "22000", engine.ErrClassConstraint, false},
+		{625, "57014", engine.ErrClassLock, false}, {630, "57014", engine.ErrClassTimeout, false},
+		{604, "57014", engine.ErrClassCancelled, false}, {628, "57014", engine.ErrClassTimeout, false},
+		{606, "57P03", engine.ErrClassResource, false}, {609, "57014", engine.ErrClassResource, false},
+		{90073, "22000", engine.ErrClassResource, false},
+		{777777, "40001", engine.ErrClassSerialization, false}, {777777, "42501", engine.ErrClassAuth, false},
+		{777777, "99999", engine.ErrClassOther, false},
+		{390111, "08001", engine.ErrClassConnection, true}, {390114, "08001", engine.ErrClassConnection, true},
+		{390104, "08001", engine.ErrClassConnection, true},
 	} {
 		conn := connect(t, db)
 		a.respond(func(http.ResponseWriter, *http.Request, request) map[string]any {
-			return refusal(c.number, c.state, "Statement '01b6c04c-0108-5374-0008-50d700010052' in transaction 1725239781553000000 failed.")
+			return refusal(c.number, c.state,
+				"Statement '01b6c04c-0108-5374-0008-50d700010052' in transaction 1725239781553000000 failed.")
 		})
 		for statement, args := range [][]any{{int64(1)}, {int64(1), "x"}} {
 			res, err := exec(conn, uint16(statement), args...)
@@ -358,7 +411,8 @@ func TestClassesOfErrors(t *testing.T) {
 		a.respond(nil)
 		_ = conn.Close()
 	}
-	for status, class := range map[int]engine.ErrorClass{429: engine.ErrClassThrottled, 503: engine.ErrClassThrottled, 500: engine.ErrClassResource, 504: engine.ErrClassResource} {
+	for status, class := range map[int]engine.ErrorClass{429: engine.ErrClassThrottled, 503: engine.ErrClassThrottled,
+		500: engine.ErrClassResource, 504: engine.ErrClassResource} {
 		conn := connect(t, db)
 		before := len(a.requests)
 		a.respond(func(w http.ResponseWriter, _ *http.Request, _ request) map[string]any {
@@ -431,7 +485,8 @@ func TestTimeoutsAndCancellationsAbort(t *testing.T) {
 	conn := connect(t, db)
 	begin := time.Now()
 	_, err := exec(conn, 0, int64(1))
-	if e := db.Classify(err); e.Class != engine.ErrClassTimeout || conn.Broken() || a.aborts.Load() != 1 || time.Since(begin) > 10*time.Second {
+	if e := db.Classify(err); e.Class != engine.ErrClassTimeout || conn.Broken() || a.aborts.Load() != 1 ||
+		time.Since(begin) > 10*time.Second {
 		t.Errorf("%+v, broken %v, %d aborts", e, conn.Broken(), a.aborts.Load())
 	}
 	patient := openDSN(t, a.dsn(), target.Config{})
@@ -473,7 +528,8 @@ func TestBindsHaveTypes(t *testing.T) {
 	db := openDSN(t, a.dsn(), target.Config{})
 	var binds []engine.Bind
 	at := time.Date(1969, 7, 20, 20, 17, 40, 1000, time.UTC)
-	args := []any{int64(-7), 0.1, "täxt", []byte("a"), []byte{}, at, []byte{byte(5)}, []byte("bc"), nil, true, at, int64(1), 1e300, "", false}
+	args := []any{int64(-7), 0.1, "täxt", []byte("a"), []byte{}, at, []byte{byte(5)}, []byte("bc"), nil, true, at,
+		int64(1), 1e300, "", false}
 	for range args {
 		binds = append(binds, engine.Bind{Type: engine.TypeText})
 	}
@@ -485,7 +541,8 @@ func TestBindsHaveTypes(t *testing.T) {
 	if res, err := exec(conn, 0, args...); err != nil || res.Rows != 1 {
 		t.Fatal(res, err)
 	}
-	want := []string{"FIXED -7", "TEXT 0.1", "TEXT täxt", "BINARY 61", "TEXT ", "TIMESTAMP_NTZ -14182939999999000", "BINARY 05", "BINARY 6263", "TEXT <nil>", "BOOLEAN true",
+	want := []string{"FIXED -7", "TEXT 0.1", "TEXT täxt", "BINARY 61", "TEXT ", "TIMESTAMP_NTZ -14182939999999000",
+		"BINARY 05", "BINARY 6263", "TEXT <nil>", "BOOLEAN true",
 		"TIMESTAMP_NTZ -14182939999999000", "FIXED 1", "TEXT 1e+300", "TEXT ", "BOOLEAN false"}
 	got := a.requests[len(a.requests)-1].Bindings
 	if len(got) != len(want) {
@@ -502,14 +559,18 @@ func TestBindsHaveTypes(t *testing.T) {
 func TestQueryTypes(t *testing.T) {
 	a := newAccount(t)
 	a.respond(func(http.ResponseWriter, *http.Request, request) map[string]any {
-		return rows([]string{"I:fixed", "N:fixed..........", "BIG:fixed", "R:real", "T:text", "B:boolean", "D:date", "TS:timestamp_ntz", "TZ:timestamp_tz", "V:variant", "X:binary", "NUL:text", "O:object"},
-			[]any{"42", "12345678901234567890.1234567890", "99999999999999999999999999999999999999", "1.5e-7", "text", "1", "19000", "1700000000.123456000", "1700000000.000000000 1500", `{"a": 1}`, "00FF", nil, "{}"})
+		return rows([]string{"I:fixed", "N:fixed..........", "BIG:fixed", "R:real", "T:text", "B:boolean", "D:date",
+			"TS:timestamp_ntz", "TZ:timestamp_tz", "V:variant", "X:binary", "NUL:text", "O:object"},
+			[]any{"42", "12345678901234567890.1234567890", "99999999999999999999999999999999999999", "1.5e-7", "text", "1",
+				"19000", "1700000000.123456000", "1700000000.000000000 1500", `{"a": 1}`, "00FF", nil, "{}"})
 	})
-	rs, err := openDSN(t, a.dsn(), target.Config{}).Query(t.Context(), "SELECT …", "x", int64(1), 1.5, true, time.Now(), []byte("b"), json.Number("1.50"), nil)
+	rs, err := openDSN(t, a.dsn(), target.Config{}).Query(t.Context(), "SELECT …", "x", int64(1), 1.5, true, time.Now(),
+		[]byte("b"), json.Number("1.50"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []any{int64(42), "12345678901234567890.1234567890", "99999999999999999999999999999999999999", 1.5e-7, "text", true, time.Unix(19000*86400, 0).UTC(),
+	want := []any{int64(42), "12345678901234567890.1234567890", "99999999999999999999999999999999999999", 1.5e-7, "text",
+		true, time.Unix(19000*86400, 0).UTC(),
 		time.Unix(1700000000, 123456000).UTC(), time.Unix(1700000000, 0).UTC(), `{"a": 1}`, `\x00ff`, nil, "{}"}
 	for i, w := range want {
 		got := rs.Rows[0][i]
@@ -555,13 +616,14 @@ func TestLoadMixesTypesAsText(t *testing.T) {
 	})
 	db := openDSN(t, a.dsn(), target.Config{})
 	sent := false
-	n, err := db.Load(t.Context(), `"T x"`, []engine.Column{{Name: "id"}, {Name: `we"ird`}, {Name: "M"}}, func() (plugin.Rows, error) {
-		if sent {
-			return nil, nil
-		}
-		sent = true
-		return given{{int64(1), 0.1, time.UnixMicro(1)}, {nil, "12.50", nil}, {int64(3), nil, time.UnixMicro(2)}}, nil
-	}, nil)
+	n, err := db.Load(t.Context(), `"T x"`, []engine.Column{{Name: "id"}, {Name: `we"ird`}, {Name: "M"}},
+		func() (plugin.Rows, error) {
+			if sent {
+				return nil, nil
+			}
+			sent = true
+			return given{{int64(1), 0.1, time.UnixMicro(1)}, {nil, "12.50", nil}, {int64(3), nil, time.UnixMicro(2)}}, nil
+		}, nil)
 	if err != nil || n != 3 {
 		t.Fatal(n, err)
 	}
@@ -569,11 +631,13 @@ func TestLoadMixesTypesAsText(t *testing.T) {
 	for _, q := range a.requests {
 		texts = append(texts, q.SQLText)
 	}
-	if want := []string{"BEGIN", `INSERT INTO "T x" ("id", "we""ird", "M") VALUES (?, ?, ?)`, "COMMIT"}; !slices.Equal(texts, want) {
+	if want := []string{"BEGIN", `INSERT INTO "T x" ("id", "we""ird", "M") VALUES (?, ?, ?)`,
+		"COMMIT"}; !slices.Equal(texts, want) {
 		t.Errorf("%q", texts)
 	}
 	b := a.requests[1].Bindings
-	if fmt.Sprint(b["1"], b["2"], b["3"]) != "{FIXED [1 <nil> 3]} {TEXT [0.1 12.50 <nil>]} {TIMESTAMP_NTZ [1000 <nil> 2000]}" {
+	if fmt.Sprint(b["1"], b["2"],
+		b["3"]) != "{FIXED [1 <nil> 3]} {TEXT [0.1 12.50 <nil>]} {TIMESTAMP_NTZ [1000 <nil> 2000]}" {
 		t.Errorf("%v", b)
 	}
 }

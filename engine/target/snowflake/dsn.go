@@ -34,7 +34,8 @@ type settings struct {
 const dsnForm = "Write it as snowflake://USER:PASSWORD@ACCOUNT/DATABASE/SCHEMA?warehouse=WAREHOUSE&role=ROLE."
 
 func refuse(field, hint, format string, args ...any) error {
-	return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf(format, args...), Hint: hint, Cause: &fieldError{field}}
+	return &engine.Error{Code: engine.CodeTarget, Message: fmt.Sprintf(format, args...), Hint: hint,
+		Cause: &fieldError{field}}
 }
 
 // fieldError names the part of a connection that is wrong, for tests and logs.
@@ -44,26 +45,39 @@ func (e *fieldError) Error() string { return "connection: " + e.field }
 
 // names maps the spellings of parameters, gosnowflake's too, onto ours.
 var names = map[string]string{
-	"account": "account", "warehouse": "warehouse", "role": "role", "database": "database", "schema": "schema", "host": "host", "port": "port",
+	"account": "account", "warehouse": "warehouse", "role": "role", "database": "database", "schema": "schema",
+	"host": "host", "port": "port",
 	"protocol": "protocol", "authenticator": "authenticator", "token": "token",
 	"private_key": "private_key", "privateKey": "private_key", "private_key_passphrase": "private_key_passphrase",
-	"login_timeout": "login_timeout", "loginTimeout": "login_timeout", "request_timeout": "request_timeout", "requestTimeout": "request_timeout",
+	"login_timeout": "login_timeout", "loginTimeout": "login_timeout", "request_timeout": "request_timeout",
+	"requestTimeout": "request_timeout",
 }
 
 // reasons says why a parameter that gosnowflake knows is not taken.
 var reasons = map[string]string{
-	"tokenFilePath": "It would read a file of the machine that Loadstone runs on. Give the token itself in token=.",
-	"tmpDirPath":    "It names a folder of the machine that Loadstone runs on.", "clientConfigFile": "It names a file of the machine that Loadstone runs on.",
-	"connectionDiagnosticsAllowlistFile": "It names a file of the machine that Loadstone runs on.", "connectionDiagnosticsEnabled": "It would end Loadstone's process.",
-	"proxyHost": "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.", "proxyPort": "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.",
-	"proxyUser": "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.", "proxyPassword": "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.",
-	"proxyProtocol": "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.", "noProxy": "A connection does not choose a proxy. Who runs Loadstone sets NO_PROXY.",
-	"tracing": "The driver writes no log.", "logQueryText": "The driver writes no log.", "logQueryParameters": "The driver writes no log.",
-	"passcode": "A passcode serves one log-in, and a run makes many. Use a key pair or a programmatic access token.", "passcodeInPassword": "A passcode serves one log-in, and a run makes many. Use a key pair or a programmatic access token.",
+	"tokenFilePath": "It would read a file of the machine that Loadstone runs on. Give the token " +
+		"itself in token=.",
+	"tmpDirPath":                         "It names a folder of the machine that Loadstone runs on.",
+	"clientConfigFile":                   "It names a file of the machine that Loadstone runs on.",
+	"connectionDiagnosticsAllowlistFile": "It names a file of the machine that Loadstone runs on.",
+	"connectionDiagnosticsEnabled":       "It would end Loadstone's process.",
+	"proxyHost":                          "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.",
+	"proxyPort":                          "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.",
+	"proxyUser":                          "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.",
+	"proxyPassword":                      "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.",
+	"proxyProtocol":                      "A connection does not choose a proxy. Who runs Loadstone sets HTTPS_PROXY.",
+	"noProxy":                            "A connection does not choose a proxy. Who runs Loadstone sets NO_PROXY.",
+	"tracing":                            "The driver writes no log.", "logQueryText": "The driver writes no log.",
+	"logQueryParameters": "The driver writes no log.",
+	"passcode": "A passcode serves one log-in, and a run makes many. Use a key pair or a programmatic access " +
+		"token.",
+	"passcodeInPassword": "A passcode serves one log-in, and a run makes many. Use a key pair or a programmatic access " +
+		"token.",
 	"region": "The region is part of the account: ACCOUNT.REGION.",
 }
 
-const signIns = "snowflake (user and password), snowflake_jwt (key pair), oauth (access token) and programmatic_access_token are supported."
+const signIns = "snowflake (user and password), snowflake_jwt (key pair), oauth (access token) and " +
+	"programmatic_access_token are supported."
 
 var accountName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`)
 
@@ -87,10 +101,12 @@ func parseDSN(dsn string) (*settings, error) {
 		user, password, _ := strings.Cut(head[:at], ":")
 		var err error
 		if s.user, err = url.PathUnescape(user); err != nil {
-			return nil, refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.", "The user cannot be read.")
+			return nil, refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
+				"The user cannot be read.")
 		}
 		if s.password, err = url.PathUnescape(password); err != nil {
-			return nil, refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.", "The password cannot be read.")
+			return nil, refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
+				"The password cannot be read.")
 		}
 	}
 	if err := s.place(head[at+1:]); err != nil {
@@ -106,7 +122,8 @@ func parseDSN(dsn string) (*settings, error) {
 func (s *settings) place(text string) error {
 	parts := strings.Split(text, "/")
 	if len(parts) > 3 {
-		return refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.", "The address has %d parts after the account, at most a database and a schema can follow.", len(parts)-1)
+		return refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
+			"The address has %d parts after the account, at most a database and a schema can follow.", len(parts)-1)
 	}
 	for i, p := range parts {
 		plain, err := url.PathUnescape(p)
@@ -136,7 +153,8 @@ func (s *settings) place(text string) error {
 func portOf(text string) (int, error) {
 	port, err := strconv.Atoi(text)
 	if err != nil || port < 1 || port > 65535 {
-		return 0, refuse("port", "A port is a number from 1 to 65535; Snowflake's is 443.", "The port %q is none.", short(text))
+		return 0, refuse("port", "A port is a number from 1 to 65535; Snowflake's is 443.", "The port %q is none.",
+			short(text))
 	}
 	return port, nil
 }
@@ -201,7 +219,8 @@ func allowed() string {
 }
 
 func (s *settings) take(p map[string]string) (err error) {
-	for name, to := range map[string]*string{"account": &s.account, "warehouse": &s.warehouse, "role": &s.role, "database": &s.database, "schema": &s.schema, "host": &s.host, "token": &s.token} {
+	for name, to := range map[string]*string{"account": &s.account, "warehouse": &s.warehouse, "role": &s.role,
+		"database": &s.database, "schema": &s.schema, "host": &s.host, "token": &s.token} {
 		if value, given := p[name]; given {
 			*to = value
 		}
@@ -211,7 +230,8 @@ func (s *settings) take(p map[string]string) (err error) {
 			return err
 		}
 	}
-	for name, to := range map[string]*time.Duration{"login_timeout": &s.loginTimeout, "request_timeout": &s.clientTimeout} {
+	for name, to := range map[string]*time.Duration{"login_timeout": &s.loginTimeout,
+		"request_timeout": &s.clientTimeout} {
 		text, given := p[name]
 		if !given {
 			continue
@@ -257,13 +277,15 @@ func (s *settings) signIn(p map[string]string) (err error) {
 			s.authenticator = sf.AuthTypePat
 		}
 	case "externalbrowser":
-		return refuse("authenticator", signIns, "The authenticator externalbrowser is not allowed: it would open a browser on the machine that Loadstone runs on.")
+		return refuse("authenticator", signIns,
+			"The authenticator externalbrowser is not allowed: it would open a browser on the machine that Loadstone runs on.")
 	default:
 		return refuse("authenticator", signIns, "The authenticator %q is not allowed.", short(kind))
 	}
 	if text := p["private_key"]; text != "" {
 		if s.authenticator != sf.AuthTypeJwt {
-			return refuse("private_key", "Leave it out, or set authenticator=snowflake_jwt.", "A private key is given, and the sign-in is by %s.", strings.ToLower(kind))
+			return refuse("private_key", "Leave it out, or set authenticator=snowflake_jwt.",
+				"A private key is given, and the sign-in is by %s.", strings.ToLower(kind))
 		}
 		if s.key, err = parseKey(text, p["private_key_passphrase"]); err != nil {
 			return err
@@ -275,14 +297,17 @@ func (s *settings) signIn(p map[string]string) (err error) {
 // check completes the settings and says what is missing.
 func (s *settings) check() error {
 	if given := orElse(s.host, s.account); s.plain && given != "" && !loopback(given) {
-		return refuse("protocol", "Leave protocol out: Snowflake speaks https.", "http is allowed to this machine only, and %s is another.", short(given))
+		return refuse("protocol", "Leave protocol out: Snowflake speaks https.",
+			"http is allowed to this machine only, and %s is another.", short(given))
 	}
 	if s.host == "" {
 		if s.account == "" {
-			return refuse("account", "It is the first part of the address of your Snowflake page: https://ACCOUNT.snowflakecomputing.com.", "The connection names no account.")
+			return refuse("account", "It is the first part of the address of your Snowflake page: "+
+				"https://ACCOUNT.snowflakecomputing.com.", "The connection names no account.")
 		}
 		if len(s.account) > 128 || !accountName.MatchString(s.account) {
-			return refuse("account", "It is ORGANIZATION-NAME, the first part of the address of your Snowflake page: https://ORGANIZATION-NAME.snowflakecomputing.com.",
+			return refuse("account", "It is ORGANIZATION-NAME, the first part of the address of your Snowflake page: "+
+				"https://ORGANIZATION-NAME.snowflakecomputing.com.",
 				"%q is not the name of an account.", short(s.account))
 		}
 		domain := ".snowflakecomputing.com"
@@ -292,19 +317,23 @@ func (s *settings) check() error {
 		// A host name has no underscores; Snowflake takes hyphens for them.
 		s.host = strings.ReplaceAll(s.account, "_", "-") + domain
 	}
-	if strings.ContainsAny(s.host, "/:@?#\\ \x00") && net.ParseIP(s.host) == nil || len(s.host) > 253 || !utf8.ValidString(s.host) {
-		return refuse("host", "Write the name of the host alone, without https:// and port.", "%q is not a host.", short(s.host))
+	if strings.ContainsAny(s.host, "/:@?#\\ \x00") && net.ParseIP(s.host) == nil || len(s.host) > 253 ||
+		!utf8.ValidString(s.host) {
+		return refuse("host", "Write the name of the host alone, without https:// and port.", "%q is not a host.",
+			short(s.host))
 	}
 	if s.account == "" {
 		s.account, _, _ = strings.Cut(s.host, ".")
 		if !isHost(s.host) {
-			return refuse("account", "Add account=ACCOUNT to the connection.", "The host %s does not tell the account.", short(s.host))
+			return refuse("account", "Add account=ACCOUNT to the connection.", "The host %s does not tell the account.",
+				short(s.host))
 		}
 	}
 	if s.port == 0 {
 		s.port = 443
 	}
-	for _, id := range []struct{ field, name string }{{"database", s.database}, {"schema", s.schema}, {"warehouse", s.warehouse}, {"role", s.role}} {
+	for _, id := range []struct{ field, name string }{{"database", s.database}, {"schema", s.schema},
+		{"warehouse", s.warehouse}, {"role", s.role}} {
 		if err := checkIdentifier(id.field, id.name); err != nil {
 			return err
 		}
@@ -359,7 +388,8 @@ func checkIdentifier(field, name string) error {
 		return refuse(field, hint, "%q is not the name of a %s.", short(name), field)
 	}
 	if n := utf8.RuneCountInString(strings.ReplaceAll(inner, `""`, `"`)); n > maxIdentifier {
-		return refuse(field, hint, "The name of the %s has %d characters, and at most %d are possible.", field, n, maxIdentifier)
+		return refuse(field, hint, "The name of the %s has %d characters, and at most %d are possible.", field, n,
+			maxIdentifier)
 	}
 	return nil
 }

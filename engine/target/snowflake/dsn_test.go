@@ -37,17 +37,29 @@ func pemOf(kind string, der []byte) string {
 
 func TestDSN(t *testing.T) {
 	for dsn, want := range map[string]settings{
-		"u:p@acme-prod/DB/S?warehouse=W&role=R":                     {user: "u", password: "p", account: "acme-prod", host: "acme-prod.snowflakecomputing.com", port: 443, database: "DB", schema: "S", warehouse: "W", role: "R"},
-		"snowflake://u:p%40%2F%3F%3A@xy12345.eu-central-1":          {user: "u", password: "p@/?:", account: "xy12345.eu-central-1", host: "xy12345.eu-central-1.snowflakecomputing.com", port: 443},
-		"u:p@my_org-my_acct/DB":                                     {user: "u", password: "p", account: "my_org-my_acct", host: "my-org-my-acct.snowflakecomputing.com", port: 443, database: "DB"},
-		"u:p@xy.cn-north-1":                                         {user: "u", password: "p", account: "xy.cn-north-1", host: "xy.cn-north-1.snowflakecomputing.cn", port: 443},
-		"u:p@acme.privatelink.snowflakecomputing.com/DB":            {user: "u", password: "p", account: "acme", host: "acme.privatelink.snowflakecomputing.com", port: 443, database: "DB"},
-		"u:p@127.0.0.1:8080/DB/S?account=a&protocol=http":           {user: "u", password: "p", account: "a", host: "127.0.0.1", port: 8080, plain: true, database: "DB", schema: "S"},
-		"u:p@[::1]:8080?account=a&protocol=http":                    {user: "u", password: "p", account: "a", host: "::1", port: 8080, plain: true},
-		"u:p@a?host=gw.example.com&port=8443":                       {user: "u", password: "p", account: "a", host: "gw.example.com", port: 8443},
-		"u:p@a/%22lower%22/%22we%22%22ird%3B%20one%22?warehouse=w1": {user: "u", password: "p", account: "a", host: "a.snowflakecomputing.com", port: 443, database: `"lower"`, schema: `"we""ird; one"`, warehouse: "w1"},
-		"u@a?token=x&login_timeout=7&requestTimeout=9":              {user: "u", account: "a", host: "a.snowflakecomputing.com", port: 443, token: "x", authenticator: sf.AuthTypePat, loginTimeout: 7 * time.Second, clientTimeout: 9 * time.Second},
-		"a?token=x&authenticator=oauth":                             {account: "a", host: "a.snowflakecomputing.com", port: 443, token: "x", authenticator: sf.AuthTypeOAuth},
+		"u:p@acme-prod/DB/S?warehouse=W&role=R": {user: "u", password: "p", account: "acme-prod",
+			host: "acme-prod.snowflakecomputing.com", port: 443, database: "DB", schema: "S", warehouse: "W", role: "R"},
+		"snowflake://u:p%40%2F%3F%3A@xy12345.eu-central-1": {user: "u", password: "p@/?:",
+			account: "xy12345.eu-central-1", host: "xy12345.eu-central-1.snowflakecomputing.com", port: 443},
+		"u:p@my_org-my_acct/DB": {user: "u", password: "p", account: "my_org-my_acct",
+			host: "my-org-my-acct.snowflakecomputing.com", port: 443, database: "DB"},
+		"u:p@xy.cn-north-1": {user: "u", password: "p", account: "xy.cn-north-1",
+			host: "xy.cn-north-1.snowflakecomputing.cn", port: 443},
+		"u:p@acme.privatelink.snowflakecomputing.com/DB": {user: "u", password: "p", account: "acme",
+			host: "acme.privatelink.snowflakecomputing.com", port: 443, database: "DB"},
+		"u:p@127.0.0.1:8080/DB/S?account=a&protocol=http": {user: "u", password: "p", account: "a",
+			host: "127.0.0.1", port: 8080, plain: true, database: "DB", schema: "S"},
+		"u:p@[::1]:8080?account=a&protocol=http": {user: "u", password: "p", account: "a", host: "::1",
+			port: 8080, plain: true},
+		"u:p@a?host=gw.example.com&port=8443": {user: "u", password: "p", account: "a",
+			host: "gw.example.com", port: 8443},
+		"u:p@a/%22lower%22/%22we%22%22ird%3B%20one%22?warehouse=w1": {user: "u", password: "p", account: "a",
+			host: "a.snowflakecomputing.com", port: 443, database: `"lower"`, schema: `"we""ird; one"`, warehouse: "w1"},
+		"u@a?token=x&login_timeout=7&requestTimeout=9": {user: "u", account: "a",
+			host: "a.snowflakecomputing.com", port: 443, token: "x", authenticator: sf.AuthTypePat,
+			loginTimeout: 7 * time.Second, clientTimeout: 9 * time.Second},
+		"a?token=x&authenticator=oauth": {account: "a", host: "a.snowflakecomputing.com",
+			port: 443, token: "x", authenticator: sf.AuthTypeOAuth},
 	} {
 		got, err := parseDSN(dsn)
 		if err != nil {
@@ -122,9 +134,12 @@ func TestDSNsThatSmuggle(t *testing.T) {
 		}
 	}
 	for dsn, want := range map[string]string{
-		"": "has no address", "postgres://u:" + secret + "@h/d": "not postgres://", "u:" + secret + "@": "names no account", "u:" + secret + "@a b/d": "is not the name of an account",
-		"u:" + secret + "@acme/a/b/c": "parts after the account", "u@acme": "needs a password", ":" + secret + "@acme": "needs a user", "acme?authenticator=oauth": "needs a token",
-		"u@acme?authenticator=snowflake_jwt": "needs a private key", "u:%zz@acme": "password cannot be read", "u:" + secret + "@https:%2F%2Facme": "", "u:" + secret + "@acme:x/db": "The port",
+		"": "has no address", "postgres://u:" + secret + "@h/d": "not postgres://", "u:" + secret + "@": "names no account",
+		"u:" + secret + "@a b/d":      "is not the name of an account",
+		"u:" + secret + "@acme/a/b/c": "parts after the account", "u@acme": "needs a password",
+		":" + secret + "@acme": "needs a user", "acme?authenticator=oauth": "needs a token",
+		"u@acme?authenticator=snowflake_jwt": "needs a private key", "u:%zz@acme": "password cannot be read",
+		"u:" + secret + "@https:%2F%2Facme": "", "u:" + secret + "@acme:x/db": "The port",
 		"u:" + secret + "@gw.example.com:443/db": "does not tell the account", "u%00:" + secret + "@acme": "NUL",
 		"u:" + secret + "@" + strings.Repeat("a", 300): "is not the name of an account",
 	} {
@@ -165,8 +180,10 @@ func TestKeys(t *testing.T) {
 	encrypted := map[string][]byte{}
 	for name, opts := range map[string]*pkcs8.Opts{
 		"aes-256, pbkdf2": pkcs8.DefaultOpts,
-		"aes-128, scrypt": {Cipher: pkcs8.AES128CBC, KDFOpts: pkcs8.ScryptOpts{SaltSize: 8, CostParameter: 1 << 10, BlockSize: 8, ParallelizationParameter: 1}},
-		"3des":            {Cipher: pkcs8.TripleDESCBC, KDFOpts: pkcs8.PBKDF2Opts{SaltSize: 8, IterationCount: 1000, HMACHash: crypto.SHA1}},
+		"aes-128, scrypt": {Cipher: pkcs8.AES128CBC,
+			KDFOpts: pkcs8.ScryptOpts{SaltSize: 8, CostParameter: 1 << 10, BlockSize: 8, ParallelizationParameter: 1}},
+		"3des": {Cipher: pkcs8.TripleDESCBC,
+			KDFOpts: pkcs8.PBKDF2Opts{SaltSize: 8, IterationCount: 1000, HMACHash: crypto.SHA1}},
 	} {
 		if encrypted[name], err = pkcs8.MarshalPrivateKey(testKey, []byte("pass phrase"), opts); err != nil {
 			t.Fatal(name, err)
@@ -174,7 +191,8 @@ func TestKeys(t *testing.T) {
 	}
 	good := map[string][2]string{
 		"pkcs8": {pemOf("PRIVATE KEY", plain)}, "pkcs1": {pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(testKey))},
-		"base64": {base64.StdEncoding.EncodeToString(plain)}, "base64 for URLs": {base64.RawURLEncoding.EncodeToString(plain)},
+		"base64":                      {base64.StdEncoding.EncodeToString(plain)},
+		"base64 for URLs":             {base64.RawURLEncoding.EncodeToString(plain)},
 		"with an unneeded passphrase": {pemOf("PRIVATE KEY", plain), "x"},
 	}
 	for name, der := range encrypted {
@@ -196,7 +214,9 @@ func TestKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	ecDER, _ := x509.MarshalPKCS8PrivateKey(ec)
-	costly, err := pkcs8.MarshalPrivateKey(testKey, []byte("x"), &pkcs8.Opts{Cipher: pkcs8.AES256CBC, KDFOpts: pkcs8.PBKDF2Opts{SaltSize: 8, IterationCount: 1000, HMACHash: crypto.SHA256}})
+	costly, err := pkcs8.MarshalPrivateKey(testKey, []byte("x"),
+		&pkcs8.Opts{Cipher: pkcs8.AES256CBC,
+			KDFOpts: pkcs8.PBKDF2Opts{SaltSize: 8, IterationCount: 1000, HMACHash: crypto.SHA256}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +229,8 @@ func TestKeys(t *testing.T) {
 			case costly[at+1] == 0x82:
 				n := int(costly[at+2])<<8 + int(costly[at+3]) + 2
 				costly[at+2], costly[at+3] = byte(n>>8), byte(n)
-			case at+2+int(costly[at+1]) > bytes.Index(costly, []byte{2, 4, 0x7f}) && costly[at+1] < 0x7e && at < bytes.Index(costly, []byte{2, 4, 0x7f}):
+			case at+2+int(costly[at+1]) > bytes.Index(costly, []byte{2, 4, 0x7f}) && costly[at+1] < 0x7e &&
+				at < bytes.Index(costly, []byte{2, 4, 0x7f}):
 				costly[at+1] += 2
 			}
 		}
@@ -222,13 +243,15 @@ func TestKeys(t *testing.T) {
 		"a public key":     {pemOf("PUBLIC KEY", mustPublic()), "", "cannot be read"},
 		"a costly one":     {pemOf("ENCRYPTED PRIVATE KEY", costly), "x", "costs too much"},
 		"a path":           {"/home/me/rsa_key.p8", "", "The private key"},
-		"old PEM":          {"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: DES-EDE3-CBC,0011223344556677\n\nAAAA\n-----END RSA PRIVATE KEY-----\n", "x", "old format"},
-		"cut off":          {base64.StdEncoding.EncodeToString(plain[:100]), "", "cannot be read"},
-		"garbage":          {base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0x30}, 500)), "x", "cannot be read"},
+		"old PEM": {"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: " +
+			"DES-EDE3-CBC,0011223344556677\n\nAAAA\n-----END RSA PRIVATE KEY-----\n", "x", "old format"},
+		"cut off": {base64.StdEncoding.EncodeToString(plain[:100]), "", "cannot be read"},
+		"garbage": {base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0x30}, 500)), "x", "cannot be read"},
 	} {
 		_, err := parseKey(k[0], k[1])
 		var e *engine.Error
-		if !errors.As(err, &e) || !strings.Contains(e.Message, k[2]) || e.Hint == "" || strings.Contains(fmt.Sprint(err), k[0]) {
+		if !errors.As(err, &e) || !strings.Contains(e.Message, k[2]) || e.Hint == "" ||
+			strings.Contains(fmt.Sprint(err), k[0]) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -254,12 +277,15 @@ func FuzzParseKey(f *testing.F) {
 }
 
 func TestFileTransfersAreRefused(t *testing.T) {
-	for _, sql := range []string{"PUT file:///etc/passwd @~", "get @~ file:///tmp", "  put\tfile:///x @s", "/* a */ PUT 'file:///x' @s", "-- c\nGET @~ file:///x", "/* a */ /* b */\nput file:///x @~", "; put file:///x @~", "/* put */ get @~ file:///y", "//x\nput file:///x @~"} {
+	for _, sql := range []string{"PUT file:///etc/passwd @~", "get @~ file:///tmp", "  put\tfile:///x @s",
+		"/* a */ PUT 'file:///x' @s", "-- c\nGET @~ file:///x", "/* a */ /* b */\nput file:///x @~", "; put file:///x @~",
+		"/* put */ get @~ file:///y", "//x\nput file:///x @~"} {
 		if !transfersFiles(sql) {
 			t.Errorf("%q goes out", sql)
 		}
 	}
-	for _, sql := range []string{"SELECT GET(a, 'b') FROM t", "SELECT 'put '", "INSERT INTO put VALUES (1)", "/* put */ SELECT 1", "SELECT 1 -- put x", "GETDATE()", "puts x"} {
+	for _, sql := range []string{"SELECT GET(a, 'b') FROM t", "SELECT 'put '", "INSERT INTO put VALUES (1)",
+		"/* put */ SELECT 1", "SELECT 1 -- put x", "GETDATE()", "puts x"} {
 		if transfersFiles(sql) {
 			t.Errorf("%q is refused", sql)
 		}

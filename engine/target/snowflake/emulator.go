@@ -11,7 +11,8 @@ import (
 )
 
 // identity are the functions that say who answers: version, database, user, warehouse, role.
-var identity = [...]string{"CURRENT_VERSION()", "CURRENT_DATABASE()", "CURRENT_USER()", "CURRENT_WAREHOUSE()", "CURRENT_ROLE()"}
+var identity = [...]string{"CURRENT_VERSION()", "CURRENT_DATABASE()", "CURRENT_USER()", "CURRENT_WAREHOUSE()",
+	"CURRENT_ROLE()"}
 
 // whoAnswers asks for identity. An account knows all of these functions; a server
 // that refuses one of them is an emulator, and what it knows is asked one by one.
@@ -70,11 +71,15 @@ var abilities = [...]struct {
 }{
 	{name: target.LacksWarehouses, sql: "SELECT CURRENT_WAREHOUSE()", without: "warehouses"},
 	{name: target.LacksGrants, sql: "SELECT CURRENT_SECONDARY_ROLES()", without: "roles and grants"},
-	{name: target.LacksHistory, sql: "SELECT QUERY_ID FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY(RESULT_LIMIT => 1))", without: "a history of queries"},
+	{name: target.LacksHistory, sql: "SELECT QUERY_ID FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY(RESULT_LIMIT => 1))",
+		without: "a history of queries"},
 	// In the words in which the adapters have rows made.
-	{name: target.LacksGenerator, sql: "SELECT RANDSTR(1 + MOD(ABS(HASH(N, 1)), 2), HASH(N, 0)) FROM (SELECT ROW_NUMBER() OVER (ORDER BY SEQ8()) - 1 + 0 AS N FROM TABLE(GENERATOR(ROWCOUNT => 1))) AS G ORDER BY N",
+	{name: target.LacksGenerator,
+		sql: "SELECT RANDSTR(1 + MOD(ABS(HASH(N, 1)), 2), HASH(N, 0)) FROM (SELECT ROW_NUMBER() OVER (ORDER BY " +
+			"SEQ8()) - 1 + 0 AS N FROM TABLE(GENERATOR(ROWCOUNT => 1))) AS G ORDER BY N",
 		without: "rows of its own making"},
-	{name: target.LacksSwap, sql: `ALTER TABLE "LOADSTONE: NO SUCH TABLE" SWAP WITH "LOADSTONE: NONE EITHER"`, without: "swapping tables", object: true},
+	{name: target.LacksSwap, sql: `ALTER TABLE "LOADSTONE: NO SUCH TABLE" SWAP WITH "LOADSTONE: NONE EITHER"`,
+		without: "swapping tables", object: true},
 }
 
 // lacking asks an emulator for everything that a run could need and it may not have.

@@ -23,7 +23,8 @@ func TestEmulator(t *testing.T) {
 		t.Skip("no emulator: run `make test-snowflake-emulator`")
 	}
 	ctx := t.Context()
-	db, err := snowflake.NewDriver().Open(target.Config{DSN: dsn, ConnectTimeout: 20 * time.Second, ApplicationName: "loadstone"})
+	db, err := snowflake.NewDriver().
+		Open(target.Config{DSN: dsn, ConnectTimeout: 20 * time.Second, ApplicationName: "loadstone"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,10 +42,12 @@ func TestEmulator(t *testing.T) {
 	})
 
 	t.Run("statements", func(t *testing.T) {
-		if err := db.Exec(ctx, "CREATE OR REPLACE TABLE emulated (id NUMBER(38,0), note VARCHAR, amount NUMBER(12,2), ok BOOLEAN, made TIMESTAMP_NTZ)"); err != nil {
+		if err := db.Exec(ctx, "CREATE OR REPLACE TABLE emulated (id NUMBER(38,0), note VARCHAR, amount NUMBER(12,2), ok "+
+			"BOOLEAN, made TIMESTAMP_NTZ)"); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Exec(ctx, "INSERT INTO emulated VALUES (1, 'one', 1.50, TRUE, '2024-02-29 13:14:15'), (2, NULL, NULL, NULL, NULL)"); err != nil {
+		if err := db.Exec(ctx, "INSERT INTO emulated VALUES (1, 'one', 1.50, TRUE, '2024-02-29 13:14:15'), (2, NULL, "+
+			"NULL, NULL, NULL)"); err != nil {
 			t.Fatal(err)
 		}
 		got, err := db.Query(ctx, "SELECT id, note, amount, ok, made FROM emulated WHERE id <= ? ORDER BY id", int64(2))
@@ -57,7 +60,8 @@ func TestEmulator(t *testing.T) {
 		if len(got.Rows) != 2 {
 			t.Fatalf("%d rows", len(got.Rows))
 		}
-		if first := got.Rows[0]; fmt.Sprint(first[0]) != "1" || first[1] != "one" || !strings.HasPrefix(fmt.Sprint(first[2]), "1.5") || fmt.Sprint(first[3]) != "true" {
+		if first := got.Rows[0]; fmt.Sprint(first[0]) != "1" || first[1] != "one" ||
+			!strings.HasPrefix(fmt.Sprint(first[2]), "1.5") || fmt.Sprint(first[3]) != "true" {
 			t.Errorf("the first row is %v", first)
 		}
 		// Not the timestamp: fakesnow marks the parts of its NULL as missing, and not the whole.
@@ -82,7 +86,8 @@ func TestEmulator(t *testing.T) {
 		if err := db.Exec(ctx, "CREATE OR REPLACE TABLE loaded (id NUMBER(38,0), note VARCHAR)"); err != nil {
 			t.Fatal(err)
 		}
-		columns := []engine.Column{{Name: "ID", Type: engine.TypeI64, DBType: "NUMBER(38,0)"}, {Name: "NOTE", Type: engine.TypeText, DBType: "VARCHAR"}}
+		columns := []engine.Column{{Name: "ID", Type: engine.TypeI64, DBType: "NUMBER(38,0)"},
+			{Name: "NOTE", Type: engine.TypeText, DBType: "VARCHAR"}}
 		given := false
 		n, err := db.Load(ctx, `"LOADED"`, columns, func() (plugin.Rows, error) {
 			if given {
@@ -105,9 +110,12 @@ func TestEmulator(t *testing.T) {
 
 	t.Run("connection", func(t *testing.T) {
 		conn, err := db.Connect(ctx, []engine.Statement{
-			{ID: "lookup", Kind: engine.KindPointLookup, SQL: "SELECT id, note FROM loaded WHERE id = ?", Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}, Columns: []string{"id", "note"}},
-			{ID: "insert", Kind: engine.KindInsert, SQL: "INSERT INTO loaded VALUES (?, ?)", Writes: true, Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}, {Name: "note", Type: engine.TypeText}}},
-			{ID: "update", Kind: engine.KindUpdate, SQL: "UPDATE loaded SET note = ? WHERE id = ?", Writes: true, Binds: []engine.Bind{{Name: "note", Type: engine.TypeText}, {Name: "id", Type: engine.TypeI64}}},
+			{ID: "lookup", Kind: engine.KindPointLookup, SQL: "SELECT id, note FROM loaded WHERE id = ?",
+				Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}, Columns: []string{"id", "note"}},
+			{ID: "insert", Kind: engine.KindInsert, SQL: "INSERT INTO loaded VALUES (?, ?)", Writes: true,
+				Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}, {Name: "note", Type: engine.TypeText}}},
+			{ID: "update", Kind: engine.KindUpdate, SQL: "UPDATE loaded SET note = ? WHERE id = ?", Writes: true,
+				Binds: []engine.Bind{{Name: "note", Type: engine.TypeText}, {Name: "id", Type: engine.TypeI64}}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -117,13 +125,15 @@ func TestEmulator(t *testing.T) {
 			statement uint16
 			args      []any
 			rows      int32
-		}{{0, []any{int64(7)}, 1}, {0, []any{int64(-7)}, 0}, {1, []any{int64(1000), "a 'quoted' \"note\""}, 1}, {2, []any{nil, int64(1000)}, 1}} {
+		}{{0, []any{int64(7)}, 1}, {0, []any{int64(-7)}, 0}, {1, []any{int64(1000), "a 'quoted' \"note\""}, 1},
+			{2, []any{nil, int64(1000)}, 1}} {
 			batch, op := targettest.Batch(c.statement, c.args...)
 			var result target.Result
 			if err := conn.Exec(ctx, batch, op, &result); err != nil {
 				t.Errorf("statement %d with %v: %v", c.statement, c.args, err)
 			} else if result.Rows != c.rows || result.QueryID == (engine.QueryID{}) {
-				t.Errorf("statement %d with %v: %d rows, not %d, query id %v", c.statement, c.args, result.Rows, c.rows, result.QueryID)
+				t.Errorf("statement %d with %v: %d rows, not %d, query id %v", c.statement, c.args, result.Rows, c.rows,
+					result.QueryID)
 			}
 		}
 		if conn.Broken() {

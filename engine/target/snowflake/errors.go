@@ -35,7 +35,8 @@ func (e *timeoutError) Error() string {
 	if e.answered {
 		return fmt.Sprintf("statement cancelled: it took longer than the statement timeout of %v", e.after)
 	}
-	return fmt.Sprintf("statement given up: it took longer than the statement timeout of %v, and the account did not confirm its cancellation", e.after)
+	return fmt.Sprintf("statement given up: it took longer than the statement timeout of %v, and the account did not "+
+		"confirm its cancellation", e.after)
 }
 
 // Timeout marks the error as net.Error does.
@@ -84,16 +85,21 @@ var numbers = map[int]engine.ErrorClass{
 	200011:            engine.ErrClassConstraint, // unique key, hybrid tables
 	300002:            engine.ErrClassOther,
 
-	numberSessionGone: engine.ErrClassConnection, numberSessionExpired: engine.ErrClassConnection, numberSessionInvalid: engine.ErrClassConnection,
-	numberMasterExpired: engine.ErrClassConnection, numberMasterInvalid: engine.ErrClassConnection, numberMasterGone: engine.ErrClassConnection,
+	numberSessionGone: engine.ErrClassConnection, numberSessionExpired: engine.ErrClassConnection,
+	numberSessionInvalid: engine.ErrClassConnection,
+	numberMasterExpired:  engine.ErrClassConnection, numberMasterInvalid: engine.ErrClassConnection,
+	numberMasterGone: engine.ErrClassConnection,
 }
 
 // states maps SQLSTATEs and their two-digit classes; the longer match wins.
 var states = map[string]engine.ErrorClass{
 	"02": engine.ErrClassSyntax, // an object that does not exist
-	"08": engine.ErrClassConnection, "0A": engine.ErrClassSyntax, "22": engine.ErrClassData, "23": engine.ErrClassConstraint, "28": engine.ErrClassAuth,
-	"25": engine.ErrClassOther, "40": engine.ErrClassSerialization, "42501": engine.ErrClassAuth, "42": engine.ErrClassSyntax,
-	"53": engine.ErrClassResource, "54": engine.ErrClassResource, "57014": engine.ErrClassCancelled, "57P03": engine.ErrClassResource,
+	"08": engine.ErrClassConnection, "0A": engine.ErrClassSyntax, "22": engine.ErrClassData,
+	"23": engine.ErrClassConstraint, "28": engine.ErrClassAuth,
+	"25": engine.ErrClassOther, "40": engine.ErrClassSerialization, "42501": engine.ErrClassAuth,
+	"42": engine.ErrClassSyntax,
+	"53": engine.ErrClassResource, "54": engine.ErrClassResource, "57014": engine.ErrClassCancelled,
+	"57P03": engine.ErrClassResource,
 }
 
 func classOf(e *sf.SnowflakeError) engine.ErrorClass {
@@ -134,7 +140,8 @@ func sessionEnded(err error) bool {
 		return false
 	}
 	switch e.Number {
-	case numberSessionGone, numberSessionExpired, numberMasterExpired, numberSessionInvalid, numberMasterInvalid, numberMasterGone:
+	case numberSessionGone, numberSessionExpired, numberMasterExpired, numberSessionInvalid, numberMasterInvalid,
+		numberMasterGone:
 		return true
 	}
 	return false
@@ -142,13 +149,15 @@ func sessionEnded(err error) bool {
 
 // spoils reports that a session must not be used after this error.
 func spoils(err error) bool {
-	return err != nil && (sessionEnded(err) || lost(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, target.ErrTooLarge) ||
+	return err != nil && (sessionEnded(err) || lost(err) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, target.ErrTooLarge) ||
 		errors.Is(err, errNotUndone))
 }
 
 // variable are the parts of a message that differ by statement: kept, they would
 // make one error many.
-var variable = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|\b[0-9]{13,}\b`)
+var variable = regexp.MustCompile(
+	`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|\b[0-9]{13,}\b`)
 
 // Classify maps an error onto a class by Snowflake's number, its SQLSTATE, or by its nature when there is none.
 func (d *database) Classify(err error) engine.ExecutionError {
@@ -168,7 +177,8 @@ func (d *database) Classify(err error) engine.ExecutionError {
 	case errors.As(err, &cancelled):
 		return engine.ExecutionError{Class: engine.ErrClassCancelled, Code: codeCancelled, Message: cancelled.Error()}
 	case errors.As(err, &server):
-		return engine.ExecutionError{Class: classOf(server), Code: fmt.Sprintf("%06d", server.Number), Message: variable.ReplaceAllString(sentence(server), "…")}
+		return engine.ExecutionError{Class: classOf(server), Code: fmt.Sprintf("%06d", server.Number),
+			Message: variable.ReplaceAllString(sentence(server), "…")}
 	case errors.As(err, &status):
 		class := engine.ErrClassResource
 		if status.code == 429 || status.code == 503 {
@@ -181,9 +191,11 @@ func (d *database) Classify(err error) engine.ExecutionError {
 		return engine.ExecutionError{Class: engine.ErrClassCancelled, Code: codeCancelled, Message: "cancelled by Loadstone"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return engine.ExecutionError{Class: engine.ErrClassTimeout, Code: codeTimeout, Message: "no answer in time"}
-	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, net.ErrClosed),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return engine.ExecutionError{Class: engine.ErrClassConnection, Code: codeConnection, Message: "connection lost: " + networkWords(err)}
+		return engine.ExecutionError{Class: engine.ErrClassConnection, Code: codeConnection,
+			Message: "connection lost: " + networkWords(err)}
 	}
 	return engine.ExecutionError{Class: engine.ErrClassOther, Message: err.Error()}
 }

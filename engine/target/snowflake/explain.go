@@ -69,13 +69,17 @@ func (d *database) explainServer(e *engine.Error, server *sf.SnowflakeError) {
 	switch {
 	case mentions("mfa") || mentions("multi-factor") || mentions("duo security") || mentions("totp"):
 		e.Message = fmt.Sprintf("Snowflake demands a second factor (MFA) of the user %s.", s.user)
-		e.Hint = "A run cannot answer it for each connection. Sign in with a key pair or a programmatic access token, best of a user of its own: ALTER USER … SET TYPE = SERVICE."
+		e.Hint = "A run cannot answer it for each connection. Sign in with a key pair or a programmatic access token, " +
+			"best of a user of its own: ALTER USER … SET TYPE = SERVICE."
 	case server.Number == sf.ErrCodeClientConfigFailed:
 		e.Message = "gosnowflake, the driver, stops at a configuration file for its logging: " + said
-		e.Hint = "Loadstone has no use for it. Remove sf_client_config.json from the home folder and from beside the program, and unset SF_CLIENT_CONFIG_FILE, or make the file readable and not writable by others."
+		e.Hint = "Loadstone has no use for it. Remove sf_client_config.json from the home folder and from beside the " +
+			"program, and unset SF_CLIENT_CONFIG_FILE, or make the file readable and not writable by others."
 	case server.Number == 390144 || server.Number >= 394300 && server.Number <= 394310:
 		e.Message = fmt.Sprintf("Snowflake does not accept the key of the user %s: %s", s.user, said)
-		e.Hint = fmt.Sprintf("Check that the public key is the user's: DESC USER %s shows its fingerprint in RSA_PUBLIC_KEY_FP. An administrator sees the reason with SYSTEM$GET_LOGIN_FAILURE_DETAILS and the id in the message.", s.user)
+		e.Hint = fmt.Sprintf("Check that the public key is the user's: DESC USER %s shows its fingerprint in "+
+			"RSA_PUBLIC_KEY_FP. An administrator sees the reason with SYSTEM$GET_LOGIN_FAILURE_DETAILS and the id in the "+
+			"message.", s.user)
 		if off := d.clock(); off != "" {
 			e.Message = fmt.Sprintf("Snowflake does not accept the key of the user %s: %s.", s.user, off)
 			e.Hint = "A sign-in by key pair is good for a minute. Set the clock, with NTP for example."
@@ -97,9 +101,11 @@ func (d *database) explainServer(e *engine.Error, server *sf.SnowflakeError) {
 		e.Hint = fmt.Sprintf("GRANT ROLE %s TO USER %s, or leave the role out for the user's default.", s.role, s.user)
 	case server.Number == 390201 || mentions("requested", "does not exist or not authorized"):
 		what, name, grant := "database, schema or warehouse", "", "GRANT USAGE ON DATABASE, SCHEMA and WAREHOUSE to the role"
-		for _, k := range []struct{ word, name string }{{"warehouse", s.warehouse}, {"schema", s.schema}, {"database", s.database}} {
+		for _, k := range []struct{ word, name string }{{"warehouse", s.warehouse}, {"schema", s.schema},
+			{"database", s.database}} {
 			if mentions(k.word) && k.name != "" {
-				what, name, grant = k.word, " "+k.name, fmt.Sprintf("GRANT USAGE ON %s %s TO ROLE %s", strings.ToUpper(k.word), k.name, orElse(s.role, "…"))
+				what, name, grant = k.word, " "+k.name,
+					fmt.Sprintf("GRANT USAGE ON %s %s TO ROLE %s", strings.ToUpper(k.word), k.name, orElse(s.role, "…"))
 				break
 			}
 		}
@@ -108,15 +114,18 @@ func (d *database) explainServer(e *engine.Error, server *sf.SnowflakeError) {
 	case server.Number == 390422 || mentions("not allowed to access snowflake") || mentions("network policy"):
 		e.Message = "A network policy of the account does not let this machine in."
 		e.Hint = "Have its address added: " + said
-	case server.Number == 390318 || server.Number == 390303 || s.authenticator == sf.AuthTypeOAuth && server.Number >= 390000 && server.Number < 396000:
+	case server.Number == 390318 || server.Number == 390303 || s.authenticator == sf.AuthTypeOAuth &&
+		server.Number >= 390000 && server.Number < 396000:
 		e.Message = "Snowflake does not accept the OAuth access token: " + said
-		e.Hint = "Access tokens live for minutes. Get a new one; for runs that last longer use a key pair or a programmatic access token."
+		e.Hint = "Access tokens live for minutes. Get a new one; for runs that last longer use a key pair or a " +
+			"programmatic access token."
 	case s.authenticator == sf.AuthTypePat && server.Number >= 390000 && server.Number < 396000:
 		e.Message = "Snowflake does not accept the programmatic access token: " + said
 		e.Hint = "It may have expired or been revoked, or its user has no network policy, which such tokens need."
 	case server.Number == 261004 || server.Number == 260008 || server.Number == 390400:
 		e.Message = fmt.Sprintf("There is no account %s at %s.", s.account, s.host)
-		e.Hint = "It is the first part of the address of your Snowflake page: https://ACCOUNT.snowflakecomputing.com. Accounts with a region are written ACCOUNT.REGION."
+		e.Hint = "It is the first part of the address of your Snowflake page: https://ACCOUNT.snowflakecomputing.com. " +
+			"Accounts with a region are written ACCOUNT.REGION."
 	case classOf(server) == engine.ErrClassAuth:
 		e.Message = "Snowflake refuses the sign-in: " + said
 		e.Hint = "Check account, user and kind of sign-in."
@@ -149,7 +158,8 @@ func (d *database) explainNetwork(e *engine.Error, err error) {
 	switch {
 	case errors.As(err, &dns):
 		e.Message = fmt.Sprintf("The host %s is not known.", s.host)
-		e.Hint = "Check the account: it is the first part of the address of your Snowflake page. Without access to the internet the name cannot be looked up either."
+		e.Hint = "Check the account: it is the first part of the address of your Snowflake page. Without access to the " +
+			"internet the name cannot be looked up either."
 	case errors.As(err, &hostname):
 		e.Message = fmt.Sprintf("The certificate of %s is for another host.", where)
 		e.Hint = "The account's name may be misspelled; an underscore in it is written as a hyphen."

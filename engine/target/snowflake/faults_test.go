@@ -18,14 +18,17 @@ import (
 func TestLoadThroughFaults(t *testing.T) {
 	s := standIn(t, func(o *snowsim.Options) {
 		// The connection is dropped a few times only: a run ends when all are lost at once.
-		o.Faults = []snowsim.Fault{{Kind: snowsim.FaultThrottle, Every: 31}, {Kind: snowsim.FaultUnavailable, Every: 37}, {Kind: snowsim.FaultExpired, Every: 23},
-			{Kind: snowsim.FaultDrop, Every: 41, Times: 2}, {Kind: snowsim.FaultDropAnswer, Every: 43, Times: 2}, {Kind: snowsim.FaultSlow, Every: 47, DelayMs: 20}}
+		o.Faults = []snowsim.Fault{{Kind: snowsim.FaultThrottle, Every: 31}, {Kind: snowsim.FaultUnavailable, Every: 37},
+			{Kind: snowsim.FaultExpired, Every: 23},
+			{Kind: snowsim.FaultDrop, Every: 41, Times: 2}, {Kind: snowsim.FaultDropAnswer, Every: 43, Times: 2},
+			{Kind: snowsim.FaultSlow, Every: 47, DelayMs: 20}}
 	})
 	db := openDSN(t, s.DSN(), target.Config{})
 	sink := &memory{}
 	g, err := load.Open(t.Context(), load.Config{Plan: &engine.Plan{Driver: "snowflake", Statements: []engine.Statement{
 		{ID: "one", SQL: "SELECT ? AS a", Binds: []engine.Bind{{Type: engine.TypeI64}}, Columns: []string{"a"}}}},
-		Workload: engine.Workload{LoadMode: engine.LoadConcurrency, ConcurrentConnections: 8}, Stream: &endless{}, Database: db, Sink: sink, Log: zerolog.Nop()}, 8, nil)
+		Workload: engine.Workload{LoadMode: engine.LoadConcurrency, ConcurrentConnections: 8}, Stream: &endless{},
+		Database: db, Sink: sink, Log: zerolog.Nop()}, 8, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

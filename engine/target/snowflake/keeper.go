@@ -24,7 +24,8 @@ var _ target.Keeper = (*database)(nil)
 const markLimit = 30 * time.Second
 
 // errNoIdentity is the error of marking on a server that gives all tables one age.
-var errNoIdentity = errors.New("the server does not say when it made the table, so a mark on it would hold for any other of the name")
+var errNoIdentity = errors.New("the server does not say when it made the table, so a mark on it would hold for any " +
+	"other of the name")
 
 // place is a table's complete name, as the account has it.
 type place struct{ database, schema, table string }
@@ -77,7 +78,8 @@ func likePattern(name string) string {
 
 // show looks at a table, without a warehouse; nil when there is none that the role sees.
 func (d *database) show(ctx context.Context, p place) (*shown, error) {
-	rs, err := d.Query(ctx, "SHOW TABLES LIKE "+likePattern(p.table)+" IN SCHEMA "+quoteName(p.database)+"."+quoteName(p.schema))
+	rs, err := d.Query(ctx, "SHOW TABLES LIKE "+likePattern(p.table)+" IN SCHEMA "+quoteName(p.database)+"."+
+		quoteName(p.schema))
 	if noSuchObject(err) {
 		return nil, nil //nolint:nilnil // there is no such schema, and no table in it
 	}
@@ -216,7 +218,8 @@ func (d *database) Writes(ctx context.Context, statements []engine.Statement) ([
 		}
 	}
 	for i := range f.list {
-		slices.SortFunc(f.list[i].Operations, func(a, b string) int { return slices.Index(operations, a) - slices.Index(operations, b) })
+		slices.SortFunc(f.list[i].Operations,
+			func(a, b string) int { return slices.Index(operations, a) - slices.Index(operations, b) })
 	}
 	return f.list, nil
 }
@@ -250,7 +253,8 @@ func (f *footprint) add(w target.Written, operation, statement string) {
 
 // plain begin the statements whose words tell all that they write. A CALL, an EXECUTE
 // IMMEDIATE or DDL does what nobody can see from here.
-var plain = []string{"SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "LIST", "LS", "INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "COPY",
+var plain = []string{"SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "LIST", "LS", "INSERT",
+	"UPDATE", "DELETE", "MERGE", "TRUNCATE", "COPY",
 	"SET", "UNSET", "USE", "BEGIN", "START", "COMMIT", "ROLLBACK"}
 
 // look adds what one statement writes to.
@@ -269,7 +273,8 @@ func (f *footprint) look(ctx context.Context, s *engine.Statement) error {
 	}
 	// The pipe between statements lets any of them follow, and WITH … AS PROCEDURE a CALL.
 	for i := range tokens {
-		if i > first && (tokens[i].Upper() == "CALL" || strings.Contains(s.SQL, "->>") && slices.Contains([]string{"EXECUTE", "CREATE", "ALTER", "DROP", "UNDROP"}, tokens[i].Upper())) {
+		if i > first && (tokens[i].Upper() == "CALL" || strings.Contains(s.SQL, "->>") &&
+			slices.Contains([]string{"EXECUTE", "CREATE", "ALTER", "DROP", "UNDROP"}, tokens[i].Upper())) {
 			opaque(tokens[i].Upper())
 			return nil
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/youmark/pkcs8"
 )
 
-const keyHint = "Make one with: openssl genrsa 2048 | openssl pkcs8 -topk8 -inform PEM -out rsa_key.p8 (add -nocrypt for one without a passphrase)."
+const keyHint = "Make one with: openssl genrsa 2048 | openssl pkcs8 -topk8 -inform PEM -out rsa_key.p8 (add " +
+	"-nocrypt for one without a passphrase)."
 
 // parseKey reads an RSA key: PKCS#8, encrypted or not, or PKCS#1; as PEM, or as
 // the base64 of its DER, standard or for URLs.
@@ -21,11 +22,13 @@ func parseKey(text, passphrase string) (*rsa.PrivateKey, error) {
 	if block, _ := pem.Decode([]byte(strings.TrimSpace(text))); block != nil {
 		der, kind = block.Bytes, block.Type
 		if block.Headers["DEK-Info"] != "" {
-			return nil, refuse("private_key", keyHint, "The private key is encrypted in OpenSSL's old format, which is not safe.")
+			return nil, refuse("private_key", keyHint,
+				"The private key is encrypted in OpenSSL's old format, which is not safe.")
 		}
 	} else {
 		plain := strings.Join(strings.Fields(text), "")
-		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
+		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding,
+			base64.RawURLEncoding} {
 			if b, err := encoding.DecodeString(plain); err == nil {
 				der = b
 				break
@@ -50,15 +53,19 @@ func parseKey(text, passphrase string) (*rsa.PrivateKey, error) {
 		if encrypted {
 			return nil, refuse("private_key_passphrase", "Give its passphrase.", "The private key is encrypted.")
 		}
-		return nil, refuse("private_key", keyHint+" An encrypted key needs its passphrase.", "The private key cannot be read.")
+		return nil, refuse("private_key", keyHint+" An encrypted key needs its passphrase.",
+			"The private key cannot be read.")
 	}
 	if !affordable(der) {
-		return nil, refuse("private_key", keyHint, "Decrypting the private key costs too much: its encryption asks for more than %d iterations, or for more than %d MB.", maxIterations, maxScrypt>>20)
+		return nil, refuse("private_key", keyHint,
+			"Decrypting the private key costs too much: its encryption asks for more than %d iterations, or for more than %d "+
+				"MB.", maxIterations, maxScrypt>>20)
 	}
 	parsed, err := decrypt(der, passphrase)
 	if err != nil {
 		if encrypted {
-			return nil, refuse("private_key_passphrase", "Check the passphrase. "+keyHint, "The private key cannot be decrypted with this passphrase.")
+			return nil, refuse("private_key_passphrase", "Check the passphrase. "+keyHint,
+				"The private key cannot be decrypted with this passphrase.")
 		}
 		return nil, refuse("private_key", keyHint, "The private key cannot be read.")
 	}
@@ -113,7 +120,8 @@ func affordable(der []byte) bool {
 		}
 	}
 	if kdf.Name.Equal(scryptName) {
-		return len(costs) == 3 && costs[0] <= maxScrypt && costs[1] <= 1<<10 && costs[2] <= 16 && 128*costs[0]*costs[1] <= maxScrypt
+		return len(costs) == 3 && costs[0] <= maxScrypt && costs[1] <= 1<<10 && costs[2] <= 16 &&
+			128*costs[0]*costs[1] <= maxScrypt
 	}
 	return len(costs) == 0 || costs[0] <= maxIterations
 }
@@ -130,7 +138,8 @@ func decrypt(der []byte, passphrase string) (key any, err error) {
 
 func checkKey(key *rsa.PrivateKey) (*rsa.PrivateKey, error) {
 	if key.N.BitLen() < 2048 {
-		return nil, refuse("private_key", keyHint, "The private key has %d bits, and Snowflake takes 2048 or more.", key.N.BitLen())
+		return nil, refuse("private_key", keyHint, "The private key has %d bits, and Snowflake takes 2048 or more.",
+			key.N.BitLen())
 	}
 	return key, nil
 }

@@ -158,7 +158,8 @@ func insertInto(table string, columns []engine.Column) string {
 }
 
 // Load copies rows into a table; see the comment above.
-func (d *database) Load(ctx context.Context, table string, columns []engine.Column, next func() (plugin.Rows, error), progress func(rows int64)) (int64, error) {
+func (d *database) Load(ctx context.Context, table string, columns []engine.Column, next func() (plugin.Rows, error),
+	progress func(rows int64)) (int64, error) {
 	if len(columns) == 0 {
 		return 0, errors.New("loading: the table has no columns to write")
 	}
@@ -174,7 +175,8 @@ func (d *database) Load(ctx context.Context, table string, columns []engine.Colu
 	return n, nil
 }
 
-func (d *database) load(ctx context.Context, s session, insert string, b *batch, next func() (plugin.Rows, error), progress func(rows int64)) (total int64, err error) {
+func (d *database) load(ctx context.Context, s session, insert string, b *batch, next func() (plugin.Rows, error),
+	progress func(rows int64)) (total int64, err error) {
 	if _, err := s.ExecContext(ctx, "BEGIN", nil); err != nil {
 		return 0, err
 	}

@@ -83,7 +83,9 @@ func BenchmarkOverhead(b *testing.B) {
 	address := startPlainAccount(b)
 	dsn := "snowflake://u:p@" + address + "/DB/S?account=a&protocol=http"
 	db := openDSN(b, dsn, target.Config{StatementTimeout: 30 * time.Second})
-	c, err := db.Connect(context.Background(), []engine.Statement{{ID: "s", SQL: "SELECT id, name, amount, at FROM t WHERE id = ?", Binds: []engine.Bind{{Type: engine.TypeI64}}}})
+	c, err := db.Connect(context.Background(),
+		[]engine.Statement{{ID: "s", SQL: "SELECT id, name, amount, at FROM t WHERE id = ?",
+			Binds: []engine.Bind{{Type: engine.TypeI64}}}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -105,7 +107,8 @@ func BenchmarkOverhead(b *testing.B) {
 		}
 	}
 	theirs := func() {
-		rows, err := bare.QueryContext(context.Background(), "SELECT id, name, amount, at FROM t WHERE id = ?", []driver.NamedValue{{Ordinal: 1, Value: int64(4711)}})
+		rows, err := bare.QueryContext(context.Background(), "SELECT id, name, amount, at FROM t WHERE id = ?",
+			[]driver.NamedValue{{Ordinal: 1, Value: int64(4711)}})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -24,12 +24,16 @@ var featureStatements = []struct {
 	message, hint string
 }{
 	{regexp.MustCompile(`(?i)^\s*CREATE\s+(?:OR\s+REPLACE\s+)?HYBRID\s+TABLE\b`), "The account makes no hybrid tables",
-		"Hybrid tables are there in the commercial regions of AWS and Azure, and not in trial accounts (Snowflake's documentation as of 2026). Use another account, or the adapter snowflake_standard."},
-	{regexp.MustCompile(`(?i)^\s*CREATE\s+(?:OR\s+REPLACE\s+)?INTERACTIVE\s+TABLE\b`), "The account makes no interactive tables",
-		"Snowflake's page on the availability of interactive tables lists the regions. Use an account in one of them, or the adapter snowflake_standard."},
+		"Hybrid tables are there in the commercial regions of AWS and Azure, and not in trial accounts (Snowflake's " +
+			"documentation as of 2026). Use another account, or the adapter snowflake_standard."},
+	{regexp.MustCompile(`(?i)^\s*CREATE\s+(?:OR\s+REPLACE\s+)?INTERACTIVE\s+TABLE\b`),
+		"The account makes no interactive tables",
+		"Snowflake's page on the availability of interactive tables lists the regions. Use an account in one of them, or " +
+			"the adapter snowflake_standard."},
 	{regexp.MustCompile(`(?i)^\s*ALTER\s+TABLE\b.*\bSEARCH\s+OPTIMIZATION\b`), "The account has no search optimization",
 		"It needs Enterprise edition: leave target.params.search_optimization out."},
-	{regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER)\s+(?:INTERACTIVE\s+)?WAREHOUSE\b`), "The account's edition does not have this property of a warehouse",
+	{regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER)\s+(?:INTERACTIVE\s+)?WAREHOUSE\b`),
+		"The account's edition does not have this property of a warehouse",
 		"Warehouses of several clusters and query acceleration need Enterprise edition."},
 }
 
@@ -53,7 +57,8 @@ func (d *database) refused(sql string, err error) error {
 		out.Message = fmt.Sprintf("The role %s may not do that: %s", d.role(), said)
 		out.Hint = d.grantHint(sql)
 		return out
-	case e.Number == numberNotEnabled, strings.Contains(lower, "unsupported feature"), strings.Contains(lower, "not enabled"), strings.Contains(lower, "trial account"):
+	case e.Number == numberNotEnabled, strings.Contains(lower, "unsupported feature"),
+		strings.Contains(lower, "not enabled"), strings.Contains(lower, "trial account"):
 		for _, f := range featureStatements {
 			if f.text.MatchString(sql) {
 				out.Message, out.Hint = f.message+": "+said, f.hint
@@ -68,5 +73,6 @@ func (d *database) role() string { return orElse(d.settings.role, "of the sessio
 
 // grantHint says how to learn which right is missing: Snowflake tells itself.
 func (d *database) grantHint(sql string) string {
-	return fmt.Sprintf("Preflight names the GRANT where it can; else Snowflake lists what the role %s is missing: CALL EXPLAIN_PRIVILEGES(statement => '…', missing_only => true). The statement is: %s", d.role(), short(sql))
+	return fmt.Sprintf("Preflight names the GRANT where it can; else Snowflake lists what the role %s is missing: CALL "+
+		"EXPLAIN_PRIVILEGES(statement => '…', missing_only => true). The statement is: %s", d.role(), short(sql))
 }

@@ -105,9 +105,11 @@ func (k *kept) value(operation, at int) (any, error) {
 	case !r.referred:
 		return nil, fmt.Errorf("a ref names operation %d of its transaction, which keeps no row", operation)
 	case at >= len(r.types):
-		return nil, fmt.Errorf("a ref names column %d of operation %d, whose statement returns %d columns", at, operation, len(r.types))
+		return nil, fmt.Errorf("a ref names column %d of operation %d, whose statement returns %d columns", at, operation,
+			len(r.types))
 	case r.long:
-		return nil, fmt.Errorf("a ref names the row of operation %d of its transaction, which has more than %d KB", operation, maxKept>>10)
+		return nil, fmt.Errorf("a ref names the row of operation %d of its transaction, which has more than %d KB", operation,
+			maxKept>>10)
 	case !r.present:
 		return nil, nil
 	}

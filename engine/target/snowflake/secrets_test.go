@@ -9,16 +9,19 @@ import (
 
 func TestShownConnectionStringsHaveNoSecret(t *testing.T) {
 	for dsn, want := range map[string]string{
-		"snowflake://u:p%40w@acme/db?warehouse=w":                                   "snowflake://u:***@acme/db?warehouse=w",
-		"u:pw@acme/db/schema?token=t&privateKey=k":                                  "snowflake://u:***@acme/db/schema?token=***&private_key=***",
-		"snowflake://u@acme/db?private_key=MII%2B&private_key_passphrase=pp&role=R": "snowflake://u@acme/db?private_key=***&private_key_passphrase=***&role=R",
-		"snowflake://u@acme/db":                                                     "snowflake://u@acme/db",
-		"snowflake://u:a:b@c@127.0.0.1:8085/db?account=acme&protocol=http":          "snowflake://u:***@127.0.0.1:8085/db?account=acme&protocol=http",
-		"snowflake://u:pw@acme/db?passcode=x":                                       "***",
-		"snowflake://u:p?w@acme/db":                                                 "***",
-		"snowflake://u:pw@acme/db?token=a&token=b":                                  "***",
-		"postgres://u:pw@acme/db":                                                   "***",
-		"snowflake://u:pw@acme/db?%74oken=t":                                        "snowflake://u:***@acme/db?token=***",
+		"snowflake://u:p%40w@acme/db?warehouse=w": "snowflake://u:***@acme/db?warehouse=w",
+		"u:pw@acme/db/schema?token=t&privateKey=k": "snowflake://u:***@acme/db/schema?" +
+			"token=***&private_key=***",
+		"snowflake://u@acme/db?private_key=MII%2B&private_key_passphrase=pp&role=R": "snowflake://u@acme/db?" +
+			"private_key=***&private_key_passphrase=***&role=R",
+		"snowflake://u@acme/db": "snowflake://u@acme/db",
+		"snowflake://u:a:b@c@127.0.0.1:8085/db?account=acme&protocol=http": "snowflake://u:***@127.0.0.1:8085/" +
+			"db?account=acme&protocol=http",
+		"snowflake://u:pw@acme/db?passcode=x":      "***",
+		"snowflake://u:p?w@acme/db":                "***",
+		"snowflake://u:pw@acme/db?token=a&token=b": "***",
+		"postgres://u:pw@acme/db":                  "***",
+		"snowflake://u:pw@acme/db?%74oken=t":       "snowflake://u:***@acme/db?token=***",
 	} {
 		shown, _ := snowflakeDriver{}.Redact(dsn)
 		if shown != want {
@@ -56,7 +59,8 @@ func TestASavedSecretGoesNowhereElse(t *testing.T) {
 
 // FuzzSavedSecret holds that a saved secret goes to the account it was saved with, and does not come back.
 func FuzzSavedSecret(f *testing.F) {
-	for _, s := range []string{"snowflake://u:***@acme/e?role=r", "snowflake://u:***@evil,acme/d", "u:***@acme:443/d?token=***", "snowflake://u:***@acme/d?application=***"} {
+	for _, s := range []string{"snowflake://u:***@acme/e?role=r", "snowflake://u:***@evil,acme/d",
+		"u:***@acme:443/d?token=***", "snowflake://u:***@acme/d?application=***"} {
 		f.Add(s)
 	}
 	const secret = "Zq9-s3cr3t-9qZ"
@@ -83,7 +87,8 @@ func FuzzSavedSecret(f *testing.F) {
 		if err != nil {
 			return // it connects nowhere
 		}
-		if got.host != want.host || got.port != want.port || got.plain != want.plain || got.user != want.user || got.password != secret && strings.Contains(text, target.Mask) && got.token != secret {
+		if got.host != want.host || got.port != want.port || got.plain != want.plain || got.user != want.user ||
+			got.password != secret && strings.Contains(text, target.Mask) && got.token != secret {
 			t.Fatalf("with %q the secret goes to %s:%d as %s", text, got.host, got.port, got.user)
 		}
 	})

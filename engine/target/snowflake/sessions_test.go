@@ -71,7 +71,8 @@ func TestFiveHundredSessions(t *testing.T) {
 	db := openDSN(t, a.dsn(), target.Config{})
 	sink := &memory{}
 	g, err := load.Open(t.Context(), load.Config{Plan: &engine.Plan{Driver: "snowflake", Statements: bothKinds[:1]},
-		Workload: engine.Workload{LoadMode: engine.LoadConcurrency, ConcurrentConnections: sessions}, Stream: &endless{}, Database: db, Sink: sink, Log: zerolog.Nop()}, sessions, nil)
+		Workload: engine.Workload{LoadMode: engine.LoadConcurrency, ConcurrentConnections: sessions}, Stream: &endless{},
+		Database: db, Sink: sink, Log: zerolog.Nop()}, sessions, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,8 @@ func TestFiveHundredSessions(t *testing.T) {
 	hangs.Store(true)
 	waitFor(t, func() bool { return hanging.Load() == sessions })
 	took := endLoad(t, g, db, 100*time.Millisecond)
-	t.Logf("%d sessions were opened, %d queries aborted, %v from STOP to the last closed session", a.sessions.Load(), a.aborts.Load(), took)
+	t.Logf("%d sessions were opened, %d queries aborted, %v from STOP to the last closed session", a.sessions.Load(),
+		a.aborts.Load(), took)
 	if took > 10*time.Second {
 		t.Errorf("draining took %v", took)
 	}

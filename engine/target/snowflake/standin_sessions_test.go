@@ -61,7 +61,9 @@ func TestFiveHundredOfTheStandIn(t *testing.T) {
 	}
 	defer func() { _ = watch.Close(context.WithoutCancel(t.Context())) }()
 	active := func() (n int) {
-		if err := watch.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'").Scan(&n); err != nil {
+		if err := watch.QueryRow(t.Context(),
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state "+
+				"<> 'idle'").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -79,11 +81,13 @@ func TestFiveHundredOfTheStandIn(t *testing.T) {
 	db := openDSN(t, dsn, target.Config{})
 	sink := &memory{}
 	plan := &engine.Plan{Driver: "snowflake", Statements: []engine.Statement{
-		{ID: "queued", SQL: "SELECT a FROM t WHERE id = ?", Binds: []engine.Bind{{Type: engine.TypeI64}}, Columns: []string{"a"}},
+		{ID: "queued", SQL: "SELECT a FROM t WHERE id = ?", Binds: []engine.Bind{{Type: engine.TypeI64}},
+			Columns: []string{"a"}},
 		{ID: "waits", SQL: "SELECT SYSTEM$WAIT(?)", Binds: []engine.Bind{{Type: engine.TypeI64}}, Columns: []string{"a"}},
 	}}
-	g, err := load.Open(t.Context(), load.Config{Plan: plan, Workload: engine.Workload{LoadMode: engine.LoadConcurrency, ConcurrentConnections: sessions},
-		Stream: &both{}, Database: db, Sink: sink, Log: zerolog.Nop()}, sessions, nil)
+	g, err := load.Open(t.Context(),
+		load.Config{Plan: plan, Workload: engine.Workload{LoadMode: engine.LoadConcurrency, ConcurrentConnections: sessions},
+			Stream: &both{}, Database: db, Sink: sink, Log: zerolog.Nop()}, sessions, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ var _ target.Streamer = (*database)(nil)
 
 // Stream implements target.Streamer. Its memory is the parts of the result that
 // gosnowflake fetches ahead.
-func (d *database) Stream(ctx context.Context, sql string, args []any, columns func(names []string) error, row func(values []any) error) error {
+func (d *database) Stream(ctx context.Context, sql string, args []any, columns func(names []string) error,
+	row func(values []any) error) error {
 	if transfersFiles(sql) {
 		return errFileTransfer
 	}

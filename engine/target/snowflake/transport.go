@@ -30,7 +30,8 @@ func (e *forbiddenError) Error() string { return "refused by the driver: " + e.w
 // storageDomains are where Snowflake keeps the parts of large results. Their
 // addresses come with a result, signed, for one GET each.
 var storageDomains = []string{
-	".amazonaws.com", ".amazonaws.com.cn", ".blob.core.windows.net", ".blob.core.usgovcloudapi.net", ".blob.core.chinacloudapi.cn",
+	".amazonaws.com", ".amazonaws.com.cn", ".blob.core.windows.net", ".blob.core.usgovcloudapi.net",
+	".blob.core.chinacloudapi.cn",
 	"storage.googleapis.com", ".storage.googleapis.com", ".rep.googleapis.com",
 }
 
@@ -112,7 +113,8 @@ func (t *transport) allowed(r *http.Request) error {
 		}
 	}
 	host := strings.ToLower(r.URL.Hostname())
-	if t.scheme == "http" && r.Method == http.MethodGet && r.URL.Scheme == "http" && loopback(host) && r.Header.Get("Authorization") == "" && strings.HasPrefix(r.URL.Path, chunkPath) {
+	if t.scheme == "http" && r.Method == http.MethodGet && r.URL.Scheme == "http" && loopback(host) &&
+		r.Header.Get("Authorization") == "" && strings.HasPrefix(r.URL.Path, chunkPath) {
 		return nil
 	}
 	if r.Method == http.MethodGet && r.URL.Scheme == "https" && r.Header.Get("Authorization") == "" {
@@ -132,8 +134,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if r.URL.Host == t.account && r.URL.Path == telemetryPath {
 		// The session says no to telemetry; should it be sent all the same, it ends here.
-		return &http.Response{Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
-			Body: io.NopCloser(strings.NewReader(`{"success":true}`)), Request: r}, nil
+		return &http.Response{Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: http.Header{},
+			Body:   io.NopCloser(strings.NewReader(`{"success":true}`)), Request: r}, nil
 	}
 	if err := t.allowed(r); err != nil {
 		return nil, err
@@ -168,7 +171,8 @@ func (t *transport) send(r *http.Request) (*http.Response, error) {
 		}
 	}
 	switch resp.StatusCode {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusRequestTimeout, http.StatusInternalServerError:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout,
+		http.StatusRequestTimeout, http.StatusInternalServerError:
 		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the TCP connection can be used again
 		_ = resp.Body.Close()
 		return nil, &statusError{resp.StatusCode}
@@ -195,5 +199,6 @@ func lost(err error) bool {
 		return false
 	}
 	var transported *url.Error
-	return errors.As(err, &transported) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
+	return errors.As(err, &transported) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+		errors.Is(err, net.ErrClosed)
 }

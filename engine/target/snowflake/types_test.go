@@ -41,21 +41,25 @@ func TestAMillionRows(t *testing.T) {
 func TestTypesOfTables(t *testing.T) {
 	s := standIn(t, nil)
 	db := openDSN(t, s.DSN(), target.Config{})
-	if err := db.Exec(t.Context(), `CREATE TABLE "lower; case" (id NUMBER(38,0), n NUMBER(38,10), f FLOAT, tz TIMESTAMP_TZ, ntz TIMESTAMP_NTZ, v VARIANT, d DATE, "we""ird" VARCHAR)`); err != nil {
+	if err := db.Exec(t.Context(),
+		`CREATE TABLE "lower; case" (id NUMBER(38,0), n NUMBER(38,10), f FLOAT, tz TIMESTAMP_TZ, ntz TIMESTAMP_NTZ, v VARIANT, d DATE, "we""ird" VARCHAR)`); err != nil {
 		t.Fatal(err)
 	}
 	const read = `SELECT n, f, tz, ntz, v, d, "we""ird" FROM "lower; case" WHERE id = ?`
 	c, err := db.Connect(t.Context(), []engine.Statement{
-		{ID: "w", SQL: `INSERT INTO "lower; case" SELECT ?, ?, ?, ?, ?, PARSE_JSON(?), ?, ?`, Writes: true, Binds: make([]engine.Bind, 8)},
+		{ID: "w", SQL: `INSERT INTO "lower; case" SELECT ?, ?, ?, ?, ?, PARSE_JSON(?), ?, ?`, Writes: true,
+			Binds: make([]engine.Bind, 8)},
 		{ID: "r", SQL: read, Binds: make([]engine.Bind, 1)},
-		{ID: "c", SQL: `INSERT INTO "lower; case" SELECT ?, ?, ?, ?, ?, PARSE_JSON(?), ?, ?`, Writes: true, Binds: make([]engine.Bind, 8)},
+		{ID: "c", SQL: `INSERT INTO "lower; case" SELECT ?, ?, ?, ?, ?, PARSE_JSON(?), ?, ?`, Writes: true,
+			Binds: make([]engine.Bind, 8)},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	at := time.Date(2024, 2, 29, 23, 59, 59, 123456000, time.UTC)
-	if res, err := exec(c, 0, int64(1), "12345678901234567890.1234567891", 0.1, at, at, `{"a": [1, null]}`, "2024-02-29", "täxt"); err != nil || res.Rows != 1 {
+	if res, err := exec(c, 0, int64(1), "12345678901234567890.1234567891", 0.1, at, at, `{"a": [1, null]}`, "2024-02-29",
+		"täxt"); err != nil || res.Rows != 1 {
 		t.Fatal(res, err)
 	}
 	if res, err := exec(c, 0, int64(2), nil, nil, nil, nil, nil, nil, nil); err != nil || res.Rows != 1 {
@@ -74,7 +78,8 @@ func TestTypesOfTables(t *testing.T) {
 			t.Errorf("%s is %v", rs.Columns[i], row[i])
 		}
 	}
-	if rs, err := db.Query(t.Context(), read, int64(2)); err != nil || !reflect.DeepEqual(rs.Rows, [][]any{{nil, nil, nil, nil, nil, nil, nil}}) {
+	if rs, err := db.Query(t.Context(), read, int64(2)); err != nil ||
+		!reflect.DeepEqual(rs.Rows, [][]any{{nil, nil, nil, nil, nil, nil, nil}}) {
 		t.Errorf("NULLs: %v, %v", rs, err)
 	}
 	// A row of each type goes through refs and comes out as it was.

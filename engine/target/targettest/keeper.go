@@ -75,8 +75,10 @@ func (s *suite) keeps(t *testing.T) {
 func (s *suite) writes(t *testing.T, k target.Keeper) {
 	t.Helper()
 	statements := []engine.Statement{}
-	for i, sql := range []string{"SELECT id FROM kept", "INSERT INTO kept (id) VALUES (1)", "UPDATE theirs SET id = 2 WHERE id = 1", "DELETE FROM kept WHERE id = 5",
-		"INSERT INTO theirs (id) SELECT id FROM kept", "INSERT INTO nobodys VALUES (1)", "SELECT 'DELETE FROM theirs' FROM theirs /* TRUNCATE TABLE theirs */"} {
+	for i, sql := range []string{"SELECT id FROM kept", "INSERT INTO kept (id) VALUES (1)",
+		"UPDATE theirs SET id = 2 WHERE id = 1", "DELETE FROM kept WHERE id = 5",
+		"INSERT INTO theirs (id) SELECT id FROM kept", "INSERT INTO nobodys VALUES (1)",
+		"SELECT 'DELETE FROM theirs' FROM theirs /* TRUNCATE TABLE theirs */"} {
 		statements = append(statements, engine.Statement{ID: fmt.Sprint("s", i), SQL: sql})
 	}
 	list, err := k.Writes(t.Context(), statements)
@@ -88,7 +90,8 @@ func (s *suite) writes(t *testing.T, k target.Keeper) {
 		name := strings.ToLower(w.Table[strings.LastIndexByte(w.Table, '.')+1:])
 		got = append(got, fmt.Sprint(name, " own ", w.Own, " ", w.Operations, w.Statements, w.Rows))
 	}
-	if want := []string{"kept own true [INSERT DELETE] [s1 s3] 0", "theirs own false [INSERT UPDATE] [s2 s4] 3"}; !slices.Equal(got, want) {
+	if want := []string{"kept own true [INSERT DELETE] [s1 s3] 0",
+		"theirs own false [INSERT UPDATE] [s2 s4] 3"}; !slices.Equal(got, want) {
 		t.Errorf("written are %q, not %q", got, want)
 	}
 }

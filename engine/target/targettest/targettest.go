@@ -64,13 +64,17 @@ type suite struct {
 // Run runs the suite.
 func Run(t *testing.T, o Options) {
 	s := &suite{Options: o, statements: []engine.Statement{
-		{ID: "insert", Kind: engine.KindInsert, SQL: o.Insert, Writes: true, Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64},
-			{Name: "f", Type: engine.TypeF64}, {Name: "t", Type: engine.TypeText}, {Name: "b", Type: engine.TypeBytes},
-			{Name: "o", Type: engine.TypeBool}, {Name: "m", Type: engine.TypeTimestamp}}},
+		{ID: "insert", Kind: engine.KindInsert, SQL: o.Insert, Writes: true,
+			Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64},
+				{Name: "f", Type: engine.TypeF64}, {Name: "t", Type: engine.TypeText}, {Name: "b", Type: engine.TypeBytes},
+				{Name: "o", Type: engine.TypeBool}, {Name: "m", Type: engine.TypeTimestamp}}},
 		{ID: "lookup", Kind: engine.KindPointLookup, SQL: o.Lookup, Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}},
 			Columns: []string{"id", "f", "t", "b", "o", "m"}},
-		{ID: "scan", Kind: engine.KindRangeScan, SQL: o.Scan, Binds: []engine.Bind{{Name: "high", Type: engine.TypeI64}, {Name: "low", Type: engine.TypeI64}}, BindOrder: []int{1, 0}},
-		{ID: "sleep", Kind: engine.KindGenericSQL, SQL: o.Sleep, Binds: []engine.Bind{{Name: "seconds", Type: engine.TypeF64}}},
+		{ID: "scan", Kind: engine.KindRangeScan, SQL: o.Scan,
+			Binds:     []engine.Bind{{Name: "high", Type: engine.TypeI64}, {Name: "low", Type: engine.TypeI64}},
+			BindOrder: []int{1, 0}},
+		{ID: "sleep", Kind: engine.KindGenericSQL, SQL: o.Sleep,
+			Binds: []engine.Bind{{Name: "seconds", Type: engine.TypeF64}}},
 	}}
 	db := s.open(t, target.Config{})
 	if err := db.Exec(t.Context(), o.Create...); err != nil {
@@ -82,8 +86,10 @@ func Run(t *testing.T, o Options) {
 	}{
 		{"keeping apart its own tables", s.keeps},
 		{"Check", s.check}, {"Query", s.query}, {"Exec", s.exec}, {"Load", s.load}, {"LoadIsAllOrNothing", s.loadFails},
-		{"BindTypesAndNulls", s.binds}, {"RowsAreCounted", s.rows}, {"QueryIDs", s.queryIDs}, {"ErrorsKeepTheConnection", s.errors},
-		{"Transactions", s.transactions}, {"Refs", s.refs}, {"ErrorsInTransactions", s.failingInside}, {"ConnectionLostInTransaction", s.lostInside},
+		{"BindTypesAndNulls", s.binds}, {"RowsAreCounted", s.rows}, {"QueryIDs", s.queryIDs},
+		{"ErrorsKeepTheConnection", s.errors},
+		{"Transactions", s.transactions}, {"Refs", s.refs}, {"ErrorsInTransactions", s.failingInside},
+		{"ConnectionLostInTransaction", s.lostInside},
 		{"StatementTimeout", s.timeout}, {"Cancel", s.cancel},
 		{"CloseEndsExec", s.closeEnds}, {"BrokenConnection", s.broken}, {"WrongStatement", s.wrong},
 	} {
@@ -180,7 +186,8 @@ func (s *suite) check(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.Version == "" || info.Database == "" || info.User == "" || info.MaxConnections <= 0 && !s.NoConnectionLimit || info.RoundTrip <= 0 {
+	if info.Version == "" || info.Database == "" || info.User == "" || info.MaxConnections <= 0 && !s.NoConnectionLimit ||
+		info.RoundTrip <= 0 {
 		t.Errorf("%+v", info)
 	}
 }
@@ -293,7 +300,8 @@ func (s *suite) load(t *testing.T) {
 	if err != nil || len(rs.Rows) != 1 {
 		t.Fatalf("%+v, %v", rs, err)
 	}
-	if row := rs.Rows[0]; row[1] != 2355.5 || row[2] != "row\t4711\\\n" || row[4] != false || !row[5].(time.Time).Equal(time.UnixMicro(1e15+4711)) {
+	if row := rs.Rows[0]; row[1] != 2355.5 || row[2] != "row\t4711\\\n" || row[4] != false ||
+		!row[5].(time.Time).Equal(time.UnixMicro(1e15+4711)) {
 		t.Errorf("%#v", row)
 	}
 	if err := db.Exec(t.Context(), "DELETE FROM "+s.Table); err != nil {
@@ -370,7 +378,8 @@ func (s *suite) binds(t *testing.T) {
 		}
 	}
 	want := map[int64][]any{
-		10: {int64(10), -0.25, "täxt", false}, 11: {int64(11), nil, nil, nil}, 12: {int64(12), 3.0, "", true}, 13: {int64(13), 1e300, long, true},
+		10: {int64(10), -0.25, "täxt", false}, 11: {int64(11), nil, nil, nil}, 12: {int64(12), 3.0, "", true},
+		13: {int64(13), 1e300, long, true},
 	}
 	for id, row := range want {
 		rs, err := db.Query(t.Context(), s.Lookup, id)
@@ -412,7 +421,8 @@ func (s *suite) queryIDs(t *testing.T) {
 	db := s.open(t, target.Config{})
 	c := s.connect(t, db)
 	seen := map[engine.QueryID]bool{}
-	for _, args := range [][]any{{uint16(lookup), int64(1)}, {uint16(lookup), int64(1)}, {uint16(lookup), "not a number"}, {plugin.StatementBegin}, {plugin.StatementRollback}} {
+	for _, args := range [][]any{{uint16(lookup), int64(1)}, {uint16(lookup), int64(1)}, {uint16(lookup), "not a number"},
+		{plugin.StatementBegin}, {plugin.StatementRollback}} {
 		b, op := Batch(args[0].(uint16), args[1:]...)
 		res := target.Result{QueryID: engine.QueryID{1}}
 		_ = c.Exec(t.Context(), b, op, &res) // the failures are wanted
@@ -432,7 +442,8 @@ func (s *suite) errors(t *testing.T) {
 	}
 	for range 3 {
 		n, err := do(c, insert, row...)
-		if e := db.Classify(err); err == nil || n != 0 || e.Class != engine.ErrClassConstraint || e.Code == "" || e.Message == "" {
+		if e := db.Classify(err); err == nil || n != 0 || e.Class != engine.ErrClassConstraint || e.Code == "" ||
+			e.Message == "" {
 			t.Fatalf("a duplicate: %d rows, %v, %+v", n, err, e)
 		}
 		if c.Broken() {

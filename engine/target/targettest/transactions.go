@@ -39,7 +39,8 @@ func (s *suite) transactions(t *testing.T) {
 	before := s.count(t, db)
 	for _, end := range []uint16{plugin.StatementRollback, plugin.StatementCommit} {
 		for _, step := range []error{
-			second(do(c, plugin.StatementBegin)), second(do(c, insert, int64(910_000)+int64(end), nil, nil, nil, nil, nil)), second(do(c, end)),
+			second(do(c, plugin.StatementBegin)), second(do(c, insert, int64(910_000)+int64(end), nil, nil, nil, nil, nil)),
+			second(do(c, end)),
 		} {
 			if step != nil {
 				t.Fatal(step)

@@ -33,7 +33,8 @@ func (trivialDatabase) Query(context.Context, string, ...any) (*target.ResultSet
 
 func (trivialDatabase) Exec(context.Context, ...string) error { return nil }
 
-func (trivialDatabase) Load(_ context.Context, _ string, _ []engine.Column, next func() (plugin.Rows, error), progress func(int64)) (int64, error) {
+func (trivialDatabase) Load(_ context.Context, _ string, _ []engine.Column, next func() (plugin.Rows, error),
+	progress func(int64)) (int64, error) {
 	var rows int64
 	for {
 		r, err := next()

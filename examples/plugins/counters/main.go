@@ -42,7 +42,8 @@ func (counters) Manifest() sdk.Manifest {
 		}},
 		Statements: []sdk.Statement{
 			// The adapter writes the SQL of these two …
-			{ID: "read page", Kind: sdk.PointLookup, Table: "pages", Binds: []sdk.Bind{page}, Columns: []string{"title", "visits"}},
+			{ID: "read page", Kind: sdk.PointLookup, Table: "pages", Binds: []sdk.Bind{page},
+				Columns: []string{"title", "visits"}},
 			// … and this one is the plugin's own.
 			{ID: "count visit", Kind: sdk.Update, Table: "pages", Binds: []sdk.Bind{page}, Writes: true,
 				SQL: map[string]string{"postgres": "UPDATE {table} SET visits = visits + 1 WHERE page = $1"}},

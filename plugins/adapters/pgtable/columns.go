@@ -20,7 +20,8 @@ type column struct {
 // checks make the column one whose values are sampled.
 func columnsQuery(oid string) sdk.Query {
 	return sdk.Query{ID: "columns", SQL: `WITH RECURSIVE base(col, typ, mod, checked, required) AS (
- SELECT a.attnum, a.atttypid, a.atttypmod, false, false FROM pg_catalog.pg_attribute a WHERE a.attrelid = ` + oid + `::oid AND a.attnum > 0 AND NOT a.attisdropped
+ SELECT a.attnum, a.atttypid, a.atttypmod, false, false FROM pg_catalog.pg_attribute a WHERE a.attrelid = ` + oid +
+		`::oid AND a.attnum > 0 AND NOT a.attisdropped
  UNION ALL
  SELECT b.col, t.typbasetype, t.typtypmod, true, b.required OR t.typnotnull FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ WHERE t.typtype = 'd')
 SELECT a.attnum::text, a.attname::text, pg_catalog.format_type(b.typ, b.mod), pg_catalog.format_type(b.typ, NULL),
@@ -41,7 +42,8 @@ ORDER BY i.indisprimary DESC, i.indnkeyatts, i.indexrelid`}
 
 // constraintsQuery lists the columns that foreign keys and checks bind.
 func constraintsQuery(oid string) sdk.Query {
-	return sdk.Query{ID: "constraints", SQL: `SELECT DISTINCT u.n::text FROM pg_catalog.pg_constraint c, unnest(c.conkey) AS u(n)
+	return sdk.Query{ID: "constraints",
+		SQL: `SELECT DISTINCT u.n::text FROM pg_catalog.pg_constraint c, unnest(c.conkey) AS u(n)
 WHERE c.conrelid = ` + oid + `::oid AND c.contype IN ('f','c') ORDER BY 1`}
 }
 
@@ -167,7 +169,8 @@ func sampleExpression(c column) string {
 	switch c.Type {
 	case sdk.Timestamp:
 		// Batches carry times of these years: neither infinity nor what is before the common era.
-		return "CASE WHEN pg_catalog.isfinite(" + name + ") AND " + name + " >= '0001-01-02' AND " + name + " < '9999-12-31' THEN (extract(epoch FROM " + name + ") * 1000000)::int8::text END"
+		return "CASE WHEN pg_catalog.isfinite(" + name + ") AND " + name + " >= '0001-01-02' AND " + name +
+			" < '9999-12-31' THEN (extract(epoch FROM " + name + ") * 1000000)::int8::text END"
 	case sdk.Bytes:
 		return "pg_catalog.encode(" + name + ", 'hex')"
 	}

@@ -61,7 +61,8 @@ func inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 	}
 	if !sdk.ResultOf(req, "columns").Asked {
 		sdk.Ask(w, columnsQuery(t.oid), keysQuery(t.oid), constraintsQuery(t.oid),
-			sdk.Query{ID: "count", TimeoutMs: countTimeout, SQL: "SELECT count(*)::text FROM (SELECT 1 FROM " + t.name.sql() + " LIMIT " + strconv.Itoa(countLimit+1) + ") AS s"})
+			sdk.Query{ID: "count", TimeoutMs: countTimeout, SQL: "SELECT count(*)::text FROM (SELECT 1 FROM " + t.name.sql() +
+				" LIMIT " + strconv.Itoa(countLimit+1) + ") AS s"})
 		return nil
 	}
 	if err := t.readShape(req); err != nil {
@@ -135,7 +136,8 @@ func (t *table) readShape(req *jsondoc.Value) error {
 	} else if t.rows <= 0 {
 		// Never analysed and too slow to count: a guess from its size, at 100 bytes a row.
 		t.rows = max(1, t.bytes/100)
-		t.notes = append(t.notes, "The rows of "+t.name.sql()+" are a guess: counting took too long and the table was never analysed.")
+		t.notes = append(t.notes, "The rows of "+t.name.sql()+" are a guess: counting took too long and the table was "+
+			"never analysed.")
 	}
 	return nil
 }
@@ -154,11 +156,13 @@ func (t *table) nameKey(named []string) error {
 			}
 		}
 		if found == "" {
-			return &sdk.RefusalError{Field: "target.params.key", Message: "the table " + t.name.sql() + " has no column " + strconv.Quote(name), Hint: "its columns are " + strings.Join(known[:min(len(known), 40)], ", ")}
+			return &sdk.RefusalError{Field: "target.params.key", Message: "the table " + t.name.sql() + " has no column " +
+				strconv.Quote(name), Hint: "its columns are " + strings.Join(known[:min(len(known), 40)], ", ")}
 		}
 		t.key = append(t.key, found)
 	}
-	t.notes = append(t.notes, "Rows of "+t.name.sql()+" are found by ("+strings.Join(t.key, ", ")+"), as target.params.key says; without an index on it every lookup reads the whole table.")
+	t.notes = append(t.notes, "Rows of "+t.name.sql()+" are found by ("+strings.Join(t.key, ", ")+
+		"), as target.params.key says; without an index on it every lookup reads the whole table.")
 	return nil
 }
 
@@ -177,8 +181,10 @@ func (t *table) integerKey() *column {
 
 func (t *table) rangeQuery(k *column) sdk.Query {
 	c := quoted(k.Name)
-	return sdk.Query{ID: "range", TimeoutMs: countTimeout, SQL: "SELECT min(" + c + "::int8)::text, max(" + c + "::int8)::text FROM (SELECT (SELECT " + c + " FROM " + t.name.sql() +
-		" ORDER BY " + c + " LIMIT 1) AS " + c + " UNION ALL SELECT (SELECT " + c + " FROM " + t.name.sql() + " ORDER BY " + c + " DESC LIMIT 1)) AS s"}
+	return sdk.Query{ID: "range", TimeoutMs: countTimeout, SQL: "SELECT min(" + c + "::int8)::text, max(" + c +
+		"::int8)::text FROM (SELECT (SELECT " + c + " FROM " + t.name.sql() +
+		" ORDER BY " + c + " LIMIT 1) AS " + c + " UNION ALL SELECT (SELECT " + c + " FROM " + t.name.sql() + " ORDER BY " +
+		c + " DESC LIMIT 1)) AS s"}
 }
 
 func (t *table) readRange(r sdk.Result) {
@@ -201,11 +207,14 @@ func (t *table) tooFew() bool { return t.span()/4 > uint64(t.rows) }
 func (t *table) densityQuery(k *column) sdk.Query {
 	c, lo := quoted(k.Name), strconv.FormatInt(t.min, 10)
 	if t.exact {
-		return sdk.Query{ID: "density", TimeoutMs: countTimeout, SQL: "SELECT max(k)::text FROM (SELECT " + c + "::int8 AS k, row_number() OVER (ORDER BY " + c + ") AS r FROM " + t.name.sql() +
+		return sdk.Query{ID: "density", TimeoutMs: countTimeout, SQL: "SELECT max(k)::text FROM (SELECT " + c +
+			"::int8 AS k, row_number() OVER (ORDER BY " + c + ") AS r FROM " + t.name.sql() +
 			") AS s WHERE k - (" + lo + ") = r - 1"}
 	}
-	return sdk.Query{ID: "density", TimeoutMs: countTimeout, SQL: "SELECT count(*)::text FROM (SELECT (" + lo + ") + floor(random() * " + strconv.FormatUint(t.span()+1, 10) +
-		"::float8)::int8 AS k FROM generate_series(1, " + strconv.Itoa(probes) + ")) AS p WHERE EXISTS (SELECT 1 FROM " + t.name.sql() + " AS t WHERE t." + c + " = p.k)"}
+	return sdk.Query{ID: "density", TimeoutMs: countTimeout, SQL: "SELECT count(*)::text FROM (SELECT (" + lo +
+		") + floor(random() * " + strconv.FormatUint(t.span()+1, 10) +
+		"::float8)::int8 AS k FROM generate_series(1, " + strconv.Itoa(probes) + ")) AS p WHERE EXISTS (SELECT 1 FROM " +
+		t.name.sql() + " AS t WHERE t." + c + " = p.k)"}
 }
 
 func (t *table) readDensity(r sdk.Result) {
@@ -268,7 +277,8 @@ func (t *table) sampleQuery(columns []column, spread bool) sdk.Query {
 			from = "(SELECT * FROM " + from + " ORDER BY random() LIMIT " + strconv.Itoa(sampleRows) + ") AS s"
 		}
 	}
-	return sdk.Query{ID: id, TimeoutMs: sampleTimeout, SQL: "SELECT " + strings.Join(list, ", ") + " FROM " + from + order + " LIMIT " + strconv.Itoa(sampleRows)}
+	return sdk.Query{ID: id, TimeoutMs: sampleTimeout, SQL: "SELECT " + strings.Join(list, ", ") + " FROM " +
+		from + order + " LIMIT " + strconv.Itoa(sampleRows)}
 }
 
 // write writes the final answer.
@@ -352,7 +362,9 @@ func (t *table) writePool(w *jsondoc.Writer, sampled []column, sample sdk.Result
 		w.EndArray()
 	}
 	if without > 0 {
-		t.notes = append(t.notes, strconv.Itoa(without)+" sampled rows of "+t.name.sql()+" are not looked up: their key is NULL, or a time that operations cannot carry (infinity, years before 1 or after 9999).")
+		t.notes = append(t.notes, strconv.Itoa(without)+" sampled rows of "+t.name.sql()+
+			" are not looked up: their key is NULL, or a time that operations cannot carry (infinity, years before 1 or "+
+			"after 9999).")
 	}
 	w.EndArray().EndObject()
 }

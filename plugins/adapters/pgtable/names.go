@@ -52,7 +52,8 @@ func parseName(s string) (tableName, error) {
 			return n, errors.New("the table's name " + strconv.Quote(s) + " has an empty part")
 		}
 		if len(part) > maxIdentifier {
-			return n, errors.New("the name " + strconv.Quote(part) + " has " + strconv.Itoa(len(part)) + " bytes; Postgres keeps " + strconv.Itoa(maxIdentifier))
+			return n, errors.New("the name " + strconv.Quote(part) + " has " + strconv.Itoa(len(part)) +
+				" bytes; Postgres keeps " + strconv.Itoa(maxIdentifier))
 		}
 		parts = append(parts, part)
 		if rest == "" {
@@ -66,7 +67,8 @@ func parseName(s string) (tableName, error) {
 	case 2:
 		n.schema, n.table = parts[0], parts[1]
 	default:
-		return n, errors.New("the table's name has more than two parts: write schema.table, with a part that holds dots in double quotes")
+		return n, errors.New("the table's name has more than two parts: write schema.table, with a part that holds dots " +
+			"in double quotes")
 	}
 	return n, nil
 }
@@ -127,7 +129,8 @@ func (n tableName) match() (where, first string) {
 // resolveQuery finds the table: as written first, then as an unquoted name folds.
 func (n tableName) resolveQuery() sdk.Query {
 	where, first := n.match()
-	return sdk.Query{ID: "resolve", SQL: `SELECT c.oid::text, n.nspname::text, c.relname::text, c.relkind::text, c.reltuples::float8::text,
+	return sdk.Query{ID: "resolve",
+		SQL: `SELECT c.oid::text, n.nspname::text, c.relname::text, c.relkind::text, c.reltuples::float8::text,
  pg_catalog.has_table_privilege(c.oid, 'SELECT')::text, pg_catalog.pg_table_size(c.oid)::text, n.oid = pg_catalog.pg_my_temp_schema()
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r','p','v','m','f') AND (` + where + `)

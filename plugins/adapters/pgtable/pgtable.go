@@ -20,10 +20,14 @@ const dialect = "postgres"
 
 // What the queries read besides the run's tables, and call.
 const (
-	catalogs = "pg_catalog.pg_class pg_catalog.pg_namespace pg_catalog.pg_attribute pg_catalog.pg_type pg_catalog.pg_index " +
-		"pg_catalog.pg_constraint pg_catalog.pg_settings pg_catalog.pg_trigger pg_catalog.pg_policy pg_catalog.pg_inherits pg_catalog.pg_depend pg_catalog.pg_rewrite"
-	functions = "pg_catalog.format_type pg_catalog.has_table_privilege pg_catalog.has_any_column_privilege pg_catalog.has_schema_privilege pg_catalog.pg_has_role pg_catalog.pg_table_size pg_catalog.pg_table_is_visible " +
-		"pg_catalog.pg_my_temp_schema pg_catalog.pg_get_userbyid pg_catalog.aclexplode pg_catalog.current_setting pg_catalog.current_schema pg_catalog.pg_is_in_recovery pg_catalog.isfinite pg_catalog.encode " +
+	catalogs = "pg_catalog.pg_class pg_catalog.pg_namespace pg_catalog.pg_attribute pg_catalog.pg_type " +
+		"pg_catalog.pg_index " +
+		"pg_catalog.pg_constraint pg_catalog.pg_settings pg_catalog.pg_trigger pg_catalog.pg_policy " +
+		"pg_catalog.pg_inherits pg_catalog.pg_depend pg_catalog.pg_rewrite"
+	functions = "pg_catalog.format_type pg_catalog.has_table_privilege pg_catalog.has_any_column_privilege " +
+		"pg_catalog.has_schema_privilege pg_catalog.pg_has_role pg_catalog.pg_table_size pg_catalog.pg_table_is_visible " +
+		"pg_catalog.pg_my_temp_schema pg_catalog.pg_get_userbyid pg_catalog.aclexplode pg_catalog.current_setting " +
+		"pg_catalog.current_schema pg_catalog.pg_is_in_recovery pg_catalog.isfinite pg_catalog.encode " +
 		"unnest count min max row_number floor random generate_series coalesce nullif string_agg quote_ident extract"
 )
 
@@ -32,10 +36,16 @@ func (a Adapter) Manifest() sdk.Manifest {
 	m := a.Described
 	m.Driver, m.Dialect = "postgres", dialect
 	m.Sends = &sdk.Sends{
-		Query:      []string{"SELECT {reads " + catalogs + " " + functions + "}", "WITH RECURSIVE {reads base " + catalogs + " " + functions + "}"},
-		Statements: []string{"SELECT {names} FROM {table} WHERE {reads}", "INSERT INTO {table} ({names}) VALUES ({reads})", "INSERT INTO {table} DEFAULT VALUES", "UPDATE {table} SET {reads}", "DELETE FROM {table} WHERE {reads}"},
-		DDL: []string{"CREATE TABLE {table} ({*}) {*}", "CREATE INDEX ON {table} ({*})", "CREATE INDEX {name} ON {table} ({*})", "CREATE UNIQUE INDEX ON {table} ({*})", "CREATE UNIQUE INDEX {name} ON {table} ({*})", "ALTER TABLE {table} ADD PRIMARY KEY ({*})", "VACUUM (ANALYZE) {table}",
-			"DROP TABLE {table}", "DROP TABLE IF EXISTS {table}", "ALTER TABLE {table} RENAME TO {table}", "ALTER TABLE {table} RENAME CONSTRAINT {name} TO {name}"},
+		Query: []string{"SELECT {reads " + catalogs + " " + functions + "}",
+			"WITH RECURSIVE {reads base " + catalogs + " " + functions + "}"},
+		Statements: []string{"SELECT {names} FROM {table} WHERE {reads}", "INSERT INTO {table} ({names}) VALUES ({reads})",
+			"INSERT INTO {table} DEFAULT VALUES", "UPDATE {table} SET {reads}", "DELETE FROM {table} WHERE {reads}"},
+		DDL: []string{"CREATE TABLE {table} ({*}) {*}", "CREATE INDEX ON {table} ({*})",
+			"CREATE INDEX {name} ON {table} ({*})", "CREATE UNIQUE INDEX ON {table} ({*})",
+			"CREATE UNIQUE INDEX {name} ON {table} ({*})", "ALTER TABLE {table} ADD PRIMARY KEY ({*})",
+			"VACUUM (ANALYZE) {table}",
+			"DROP TABLE {table}", "DROP TABLE IF EXISTS {table}", "ALTER TABLE {table} RENAME TO {table}",
+			"ALTER TABLE {table} RENAME CONSTRAINT {name} TO {name}"},
 		Session: []string{"SET TIME ZONE 'UTC'", "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {*}"},
 	}
 	m.Supports = &sdk.Supports{EnforcedKeys: true, Indexes: true, Transactions: true}
@@ -88,7 +98,8 @@ func session(req *jsondoc.Value, w *jsondoc.Writer) error {
 func classes(w *jsondoc.Writer) {
 	w.Object().Key("classes").Object()
 	for _, c := range [...][2]string{
-		{"08", "connection"}, {"57P", "connection"}, {"3D", "connection"}, {"57014", "timeout"}, {"57P05", "timeout"}, {"25P03", "timeout"}, {"25P04", "timeout"},
+		{"08", "connection"}, {"57P", "connection"}, {"3D", "connection"}, {"57014", "timeout"}, {"57P05", "timeout"},
+		{"25P03", "timeout"}, {"25P04", "timeout"},
 		{"28", "auth"}, {"42501", "auth"},
 		{"42", "syntax"}, {"26", "syntax"}, {"34", "syntax"}, {"0A", "syntax"}, {"3F", "syntax"},
 		{"23", "constraint"}, {"27", "constraint"}, {"44", "constraint"},

@@ -41,7 +41,8 @@ func TestSession(t *testing.T) {
 			t.Errorf("%q: %+v", level, answer)
 		}
 	}
-	if err := sdktest.Adapter(Adapter{}).Call(object{"op": "session", "isolation_level": "chaos; DROP TABLE x"}, nil); err == nil {
+	if err := sdktest.Adapter(Adapter{}).Call(object{"op": "session", "isolation_level": "chaos; DROP TABLE x"},
+		nil); err == nil {
 		t.Error("an unknown level was set")
 	}
 }
@@ -60,7 +61,8 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: %+v, %v", in, got, err)
 		}
 	}
-	for _, in := range []string{"", "  ", ".", "a.", ".a", `"`, `"a`, `"a"b`, `""`, "a.b.c", "a\x00", strings.Repeat("é", 32)} {
+	for _, in := range []string{"", "  ", ".", "a.", ".a", `"`, `"a`, `"a"b`, `""`, "a.b.c", "a\x00",
+		strings.Repeat("é", 32)} {
 		if got, err := parseName(in); err == nil {
 			t.Errorf("%q was read as %+v", in, got)
 		}
@@ -82,23 +84,34 @@ func FuzzParseName(f *testing.F) {
 }
 
 func TestStatements(t *testing.T) {
-	table := object{"name": "t", "physical_name": `"s"."T"`, "key": []string{"a", "b"}, "columns": []object{{"name": "a", "type": "i64"}, {"name": "b", "type": "text"}, {"name": `v"`, "type": "text"}}}
+	table := object{"name": "t", "physical_name": `"s"."T"`, "key": []string{"a", "b"},
+		"columns": []object{{"name": "a", "type": "i64"}, {"name": "b", "type": "text"}, {"name": `v"`, "type": "text"}}}
 	bind := func(column string) object { return object{"name": column, "type": "text", "column": column} }
 	for _, c := range []struct {
 		name      string
 		statement object
 		want      string
 	}{
-		{"lookup", object{"kind": "POINT_LOOKUP", "table": "t", "binds": []object{bind("a"), bind("b")}, "columns": []string{`v"`}}, `SELECT "v""" FROM "s"."T" WHERE "a" = $1 AND "b" = $2`},
-		{"scan", object{"kind": "RANGE_SCAN", "table": "t", "binds": []object{bind("a"), bind("b")}, "limit": 7}, `SELECT "a", "b", "v""" FROM "s"."T" WHERE ("a", "b") >= ($1, $2) ORDER BY "a", "b" LIMIT 7`},
-		{"scan with a bound limit", object{"kind": "RANGE_SCAN", "table": "t", "binds": []object{bind("a"), {"name": "n", "type": "i64"}}, "columns": []string{"a"}}, `SELECT "a" FROM "s"."T" WHERE "a" >= $1 ORDER BY "a" LIMIT $2`},
-		{"insert", object{"kind": "INSERT", "table": "t", "binds": []object{bind("a"), bind(`v"`)}}, `INSERT INTO "s"."T" ("a", "v""") VALUES ($1, $2)`},
-		{"update", object{"kind": "UPDATE", "table": "t", "binds": []object{bind(`v"`), bind("a"), bind("b")}}, `UPDATE "s"."T" SET "v""" = $1 WHERE "a" = $2 AND "b" = $3`},
-		{"delete", object{"kind": "DELETE", "table": "t", "binds": []object{bind("a"), bind("b")}}, `DELETE FROM "s"."T" WHERE "a" = $1 AND "b" = $2`},
-		{"own SQL", object{"kind": "GENERIC_SQL", "table": "t", "sql": object{"postgres": "SELECT 1 FROM {table}", "*": "no"}}, `SELECT 1 FROM "s"."T"`},
+		{"lookup", object{"kind": "POINT_LOOKUP", "table": "t", "binds": []object{bind("a"), bind("b")},
+			"columns": []string{`v"`}}, `SELECT "v""" FROM "s"."T" WHERE "a" = $1 AND "b" = $2`},
+		{"scan", object{"kind": "RANGE_SCAN", "table": "t", "binds": []object{bind("a"), bind("b")}, "limit": 7},
+			`SELECT "a", "b", "v""" FROM "s"."T" WHERE ("a", "b") >= ($1, $2) ORDER BY "a", "b" LIMIT 7`},
+		{"scan with a bound limit", object{"kind": "RANGE_SCAN", "table": "t",
+			"binds": []object{bind("a"), {"name": "n", "type": "i64"}}, "columns": []string{"a"}},
+			`SELECT "a" FROM "s"."T" WHERE "a" >= $1 ORDER BY "a" LIMIT $2`},
+		{"insert", object{"kind": "INSERT", "table": "t", "binds": []object{bind("a"), bind(`v"`)}},
+			`INSERT INTO "s"."T" ("a", "v""") VALUES ($1, $2)`},
+		{"update", object{"kind": "UPDATE", "table": "t", "binds": []object{bind(`v"`), bind("a"), bind("b")}},
+			`UPDATE "s"."T" SET "v""" = $1 WHERE "a" = $2 AND "b" = $3`},
+		{"delete", object{"kind": "DELETE", "table": "t", "binds": []object{bind("a"), bind("b")}},
+			`DELETE FROM "s"."T" WHERE "a" = $1 AND "b" = $2`},
+		{"own SQL", object{"kind": "GENERIC_SQL", "table": "t",
+			"sql": object{"postgres": "SELECT 1 FROM {table}", "*": "no"}}, `SELECT 1 FROM "s"."T"`},
 		{"SQL for every dialect", object{"kind": "GENERIC_SQL", "sql": object{"*": "SELECT 2"}}, `SELECT 2`},
-		{"SQL over tables", object{"kind": "GENERIC_SQL", "sql": object{"*": "SELECT 3 FROM {table:t}"}}, `SELECT 3 FROM "s"."T"`},
-		{"SQL over an unknown table", object{"kind": "GENERIC_SQL", "sql": object{"*": "SELECT 3 FROM {table:t}, {table:u}"}}, ""},
+		{"SQL over tables", object{"kind": "GENERIC_SQL", "sql": object{"*": "SELECT 3 FROM {table:t}"}},
+			`SELECT 3 FROM "s"."T"`},
+		{"SQL over an unknown table", object{"kind": "GENERIC_SQL", "sql": object{"*": "SELECT 3 FROM {table:t}, {table:u}"}},
+			""},
 		{"delete without a key", object{"kind": "DELETE", "table": "t"}, ""},
 		{"update without a key", object{"kind": "UPDATE", "table": "t", "binds": []object{bind(`v"`)}}, ""},
 		{"unknown column", object{"kind": "INSERT", "table": "t", "binds": []object{bind("x")}}, ""},
@@ -110,7 +123,8 @@ func TestStatements(t *testing.T) {
 		var answer struct {
 			Statements []struct{ ID, SQL string }
 		}
-		err := sdktest.Adapter(Adapter{}).Call(object{"op": "statements", "tables": []object{table}, "statements": []object{c.statement}}, &answer)
+		err := sdktest.Adapter(Adapter{}).
+			Call(object{"op": "statements", "tables": []object{table}, "statements": []object{c.statement}}, &answer)
 		switch {
 		case c.want == "" && (err == nil || !strings.Contains(err.Error(), c.name)):
 			t.Errorf("%s: %v, %v", c.name, answer, err)
@@ -122,9 +136,11 @@ func TestStatements(t *testing.T) {
 
 func TestDDLTakesNoSQLInTypes(t *testing.T) {
 	for _, dbType := range []string{"int); DROP TABLE x; --", "int -- x", "text DEFAULT 'x'", "int)", "int /* x"} {
-		logical := object{"name": "t", "columns": []object{{"name": "id", "type": sdk.I64, "db_type": object{"postgres": dbType}}}}
+		logical := object{"name": "t",
+			"columns": []object{{"name": "id", "type": sdk.I64, "db_type": object{"postgres": dbType}}}}
 		var answer object
-		if err := sdktest.Adapter(Adapter{}).Call(object{"op": "ddl", "table_name": "t", "logical": logical}, &answer); err == nil {
+		if err := sdktest.Adapter(Adapter{}).Call(object{"op": "ddl", "table_name": "t", "logical": logical},
+			&answer); err == nil {
 			t.Errorf("%s was taken: %v", dbType, answer)
 		}
 	}
@@ -132,9 +148,11 @@ func TestDDLTakesNoSQLInTypes(t *testing.T) {
 
 func TestDDL(t *testing.T) {
 	column := func(name string) object { return object{"name": name, "type": sdk.I64} }
-	logical := object{"name": "t", "key": []string{"a", "b"}, "columns": []object{column("a"), column("b")}, "options": object{"postgres": "WITH (fillfactor=100)"},
+	logical := object{"name": "t", "key": []string{"a", "b"}, "columns": []object{column("a"), column("b")},
+		"options": object{"postgres": "WITH (fillfactor=100)"},
 		"indexes": []object{{"columns": []string{"b"}}, {"columns": []string{"b", "a"}, "unique": true}}}
-	request := object{"op": "ddl", "table_name": "s.t", "logical": logical, "results": object{"resolve": object{"columns": []string{}, "rows": []any{}}}}
+	request := object{"op": "ddl", "table_name": "s.t", "logical": logical,
+		"results": object{"resolve": object{"columns": []string{}, "rows": []any{}}}}
 	var answer struct {
 		DDL       []string `json:"ddl"`
 		AfterLoad []string `json:"after_load"`
@@ -145,13 +163,16 @@ func TestDDL(t *testing.T) {
 	if want := []string{`CREATE TABLE "s"."t" ("a" bigint NOT NULL, "b" bigint NOT NULL) WITH (fillfactor=100)`}; !slices.Equal(answer.DDL, want) {
 		t.Errorf("%q", answer.DDL)
 	}
-	if want := []string{`ALTER TABLE "s"."t" ADD PRIMARY KEY ("a", "b")`, `CREATE INDEX ON "s"."t" ("b")`, `CREATE UNIQUE INDEX ON "s"."t" ("b", "a")`, `VACUUM (ANALYZE) "s"."t"`}; !slices.Equal(answer.AfterLoad, want) {
+	if want := []string{`ALTER TABLE "s"."t" ADD PRIMARY KEY ("a", "b")`, `CREATE INDEX ON "s"."t" ("b")`,
+		`CREATE UNIQUE INDEX ON "s"."t" ("b", "a")`, `VACUUM (ANALYZE) "s"."t"`}; !slices.Equal(answer.AfterLoad, want) {
 		t.Errorf("%q", answer.AfterLoad)
 	}
-	for name, wrong := range map[string]any{"options": object{"postgres": "; DROP TABLE x"}, "indexes": []object{{"columns": []string{"z"}}}, "key": []string{"z"}} {
+	for name, wrong := range map[string]any{"options": object{"postgres": "; DROP TABLE x"},
+		"indexes": []object{{"columns": []string{"z"}}}, "key": []string{"z"}} {
 		bad := maps.Clone(logical)
 		bad[name] = wrong
-		if err := sdktest.Adapter(Adapter{}).Call(object{"op": "ddl", "table_name": "t", "logical": bad}, &answer); err == nil {
+		if err := sdktest.Adapter(Adapter{}).Call(object{"op": "ddl", "table_name": "t", "logical": bad},
+			&answer); err == nil {
 			t.Errorf("%s was taken", name)
 		}
 	}

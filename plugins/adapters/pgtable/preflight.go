@@ -45,8 +45,10 @@ func (s subject) rightsQuery(i int) sdk.Query {
 			columns.WriteString(", pg_catalog.has_any_column_privilege(" + loader + ", c.oid, '" + right + "')::text")
 		}
 	}
-	return sdk.Query{ID: "rights:" + strconv.Itoa(i), SQL: `SELECT n.nspname::text, c.relname::text, pg_catalog.has_schema_privilege(` + loader + `, n.oid, 'USAGE')::text,
- (pg_catalog.pg_has_role(` + loader + `, c.relowner, 'USAGE') OR pg_catalog.pg_has_role(` + loader + `, n.nspowner, 'USAGE'))::text` + columns.String() + `
+	return sdk.Query{ID: "rights:" + strconv.Itoa(i),
+		SQL: `SELECT n.nspname::text, c.relname::text, pg_catalog.has_schema_privilege(` + loader + `, n.oid, 'USAGE')::text,
+ (pg_catalog.pg_has_role(` + loader + `, c.relowner, 'USAGE') OR pg_catalog.pg_has_role(` + loader +
+			`, n.nspowner, 'USAGE'))::text` + columns.String() + `
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r','p','v','m','f') AND (` + where + `) ORDER BY (` + first + `) DESC, c.oid LIMIT 1`}
 }
@@ -57,7 +59,8 @@ func (s subject) schemaQuery(i int) sdk.Query {
 	if s.name.schema != "" {
 		where = "n.nspname = " + literal(s.name.schema)
 	}
-	return sdk.Query{ID: "schema:" + strconv.Itoa(i), SQL: "SELECT n.nspname::text, pg_catalog.has_schema_privilege(" + loader + ", n.oid, 'CREATE')::text FROM pg_catalog.pg_namespace n WHERE " + where}
+	return sdk.Query{ID: "schema:" + strconv.Itoa(i), SQL: "SELECT n.nspname::text, pg_catalog.has_schema_privilege(" +
+		loader + ", n.oid, 'CREATE')::text FROM pg_catalog.pg_namespace n WHERE " + where}
 }
 
 // loader is the user of the load: the host may look at the target as another role.
@@ -65,7 +68,9 @@ const loader = "coalesce(nullif(pg_catalog.current_setting('loadstone.load_user'
 
 // whoQuery asks who the session is, and whether the server takes writes. This
 // transaction only reads; what the load's sessions begin with is the value to which they would be reset.
-var whoQuery = sdk.Query{ID: "who", SQL: "SELECT " + loader + "::text, pg_catalog.pg_is_in_recovery()::text, (SELECT reset_val FROM pg_catalog.pg_settings WHERE name = 'default_transaction_read_only'), pg_catalog.current_schema()::text"}
+var whoQuery = sdk.Query{ID: "who", SQL: "SELECT " + loader +
+	"::text, pg_catalog.pg_is_in_recovery()::text, (SELECT reset_val FROM pg_catalog.pg_settings WHERE name = " +
+	"'default_transaction_read_only'), pg_catalog.current_schema()::text"}
 
 // findings writes checks.
 type findings struct{ w *jsondoc.Writer }
@@ -122,15 +127,18 @@ func judge(f findings, req *jsondoc.Value, who *jsondoc.Value, list []subject) {
 			case schema.Err != "":
 			case schema.Rows.Len() == 0 && where == "":
 				if !judged[""] {
-					failed("No schema of the search path is there, or the user "+user+" may use none: a table cannot be made.", "write schema.table, or GRANT USAGE, CREATE ON SCHEMA … TO "+role, "target.table_name")
+					failed("No schema of the search path is there, or the user "+user+" may use none: a table cannot be made.",
+						"write schema.table, or GRANT USAGE, CREATE ON SCHEMA … TO "+role, "target.table_name")
 				}
 			case schema.Rows.Len() == 0:
 				if !judged[where] {
-					failed("There is no schema "+quoted(where)+".", "CREATE SCHEMA "+quoted(where)+", or correct target.table_name", "target.table_name")
+					failed("There is no schema "+quoted(where)+".", "CREATE SCHEMA "+quoted(where)+", or correct target.table_name",
+						"target.table_name")
 				}
 			case !isTrue(schema.Rows.At(0).At(1)):
 				if where = schema.Rows.At(0).At(0).Str(); !judged[where] {
-					failed("The user "+user+" may not make tables in the schema "+quoted(where)+".", "GRANT CREATE ON SCHEMA "+quoted(where)+" TO "+role, "target.prepare")
+					failed("The user "+user+" may not make tables in the schema "+quoted(where)+".",
+						"GRANT CREATE ON SCHEMA "+quoted(where)+" TO "+role, "target.prepare")
 				}
 			}
 			judged[where] = true
@@ -142,21 +150,26 @@ func judge(f findings, req *jsondoc.Value, who *jsondoc.Value, list []subject) {
 		name := tableName{schema: row.At(0).Str(), table: row.At(1).Str(), exact: true}.sql()
 		if recreate {
 			if !isTrue(row.At(3)) {
-				failed("The user "+user+" does not own the table "+name+", and only its owner may drop it for target.prepare.if_exists: recreate.",
+				failed("The user "+user+" does not own the table "+name+
+					", and only its owner may drop it for target.prepare.if_exists: recreate.",
 					"set if_exists: use to keep it; or ALTER TABLE "+name+" OWNER TO "+role, "target.prepare.if_exists")
 			}
 			continue
 		}
 		if !isTrue(row.At(2)) {
-			failed("The user "+user+" may not use the schema "+quoted(row.At(0).Str())+".", "GRANT USAGE ON SCHEMA "+quoted(row.At(0).Str())+" TO "+role, "target.table_name")
+			failed("The user "+user+" may not use the schema "+quoted(row.At(0).Str())+".",
+				"GRANT USAGE ON SCHEMA "+quoted(row.At(0).Str())+" TO "+role, "target.table_name")
 			continue
 		}
 		none, partly := missing(row, s.rights)
 		switch {
 		case len(none) > 0:
-			failed("The user "+user+" is not granted "+strings.Join(none, ", ")+" on the table "+name+", and the run's operations need it.", "GRANT "+strings.Join(none, ", ")+" ON TABLE "+name+" TO "+role, "target.table_name")
+			failed("The user "+user+" is not granted "+strings.Join(none, ", ")+" on the table "+name+
+				", and the run's operations need it.", "GRANT "+strings.Join(none, ", ")+" ON TABLE "+name+" TO "+role,
+				"target.table_name")
 		case len(partly) > 0:
-			f.add("warning", "The user "+user+" is granted "+strings.Join(partly, ", ")+" on some columns of the table "+name+" only, which may not be those of the run's operations.",
+			f.add("warning", "The user "+user+" is granted "+strings.Join(partly, ", ")+" on some columns of the table "+name+
+				" only, which may not be those of the run's operations.",
 				"GRANT "+strings.Join(partly, ", ")+" ON TABLE "+name+" TO "+role, "target.table_name")
 			fine = false
 		default:
@@ -172,12 +185,15 @@ func judge(f findings, req *jsondoc.Value, who *jsondoc.Value, list []subject) {
 	switch {
 	case !writes:
 	case isTrue(who.At(1)):
-		failed("The server is a standby, and takes no writes.", "connect to the primary, or let the workload only read", "target.connection")
+		failed("The server is a standby, and takes no writes.", "connect to the primary, or let the workload only read",
+			"target.connection")
 	case who.At(2).Str() == "on":
-		failed("Transactions of the user "+user+" are read only (default_transaction_read_only), and the run writes.", "ALTER ROLE "+role+" SET default_transaction_read_only = off", "target.connection")
+		failed("Transactions of the user "+user+" are read only (default_transaction_read_only), and the run writes.",
+			"ALTER ROLE "+role+" SET default_transaction_read_only = off", "target.connection")
 	}
 	if fine && len(names) > 0 {
-		f.add("ok", "The user "+user+" has what the run needs on "+strings.Join(names, ", ")+": "+strings.Join(all, ", ")+".", "", "")
+		f.add("ok", "The user "+user+" has what the run needs on "+strings.Join(names, ", ")+": "+strings.Join(all, ", ")+".",
+			"", "")
 	}
 }
 

@@ -69,7 +69,8 @@ func logicalTable(req *jsondoc.Value) (sdk.LogicalTable, error) {
 
 // escapes reports that a piece of DDL could end the clause that it stands in.
 func escapes(text string) bool {
-	return strings.ContainsAny(text, ";\"'\\\x00") || strings.Contains(text, "--") || strings.Contains(text, "/*") || strings.Count(text, "(") != strings.Count(text, ")")
+	return strings.ContainsAny(text, ";\"'\\\x00") || strings.Contains(text, "--") || strings.Contains(text, "/*") ||
+		strings.Count(text, "(") != strings.Count(text, ")")
 }
 
 func dbType(c sdk.LogicalColumn) string {
@@ -148,7 +149,8 @@ func ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 	if drop != nil {
 		swap := []string{"DROP TABLE " + name.sql(), "ALTER TABLE " + made.sql() + " RENAME TO " + quoted(name.table)}
 		if len(t.Key) > 0 && len(name.table) <= maxIdentifier-len("_pkey") {
-			swap = append(swap, "ALTER TABLE "+name.sql()+" RENAME CONSTRAINT "+quoted(made.table+"_pkey")+" TO "+quoted(name.table+"_pkey"))
+			swap = append(swap, "ALTER TABLE "+name.sql()+" RENAME CONSTRAINT "+quoted(made.table+"_pkey")+" TO "+
+				quoted(name.table+"_pkey"))
 		}
 		w.Key("swap").Strs(swap).Key("notes").Strs([]string{drop.sentence(name)})
 	}
@@ -303,7 +305,8 @@ func scanSQL(s sdk.Statement, t *sdk.Table) (string, error) {
 	if len(names) > 1 {
 		left, right = "("+left+")", "("+right+")"
 	}
-	return "SELECT " + columnList(s, t) + " FROM " + t.PhysicalName + " WHERE " + left + " >= " + right + " ORDER BY " + order + " LIMIT " + limit, nil
+	return "SELECT " + columnList(s, t) + " FROM " + t.PhysicalName + " WHERE " + left + " >= " + right + " ORDER BY " +
+		order + " LIMIT " + limit, nil
 }
 
 func insertSQL(s sdk.Statement, t *sdk.Table) (string, error) {
@@ -315,7 +318,8 @@ func insertSQL(s sdk.Statement, t *sdk.Table) (string, error) {
 		names = append(names, quoted(b.Column))
 		places = append(places, "$"+strconv.Itoa(i+1))
 	}
-	return "INSERT INTO " + t.PhysicalName + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(places, ", ") + ")", nil
+	return "INSERT INTO " + t.PhysicalName + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(places, ", ") +
+		")", nil
 }
 
 func updateSQL(s sdk.Statement, t *sdk.Table) (string, error) {

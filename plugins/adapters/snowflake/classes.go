@@ -17,7 +17,8 @@ func classes(w *jsondoc.Writer) {
 		{"100072", "constraint"}, {"200001", "constraint"}, {"200009", "constraint"}, {"200011", "constraint"},
 		// Sign-in, and sessions that have ended.
 		{"390", "auth"}, {"391", "auth"}, {"392", "auth"}, {"393", "auth"}, {"394", "auth"}, {"395", "auth"},
-		{"390104", "connection"}, {"390111", "connection"}, {"390112", "connection"}, {"390113", "connection"}, {"390114", "connection"}, {"390115", "connection"},
+		{"390104", "connection"}, {"390111", "connection"}, {"390112", "connection"}, {"390113", "connection"},
+		{"390114", "connection"}, {"390115", "connection"},
 		{"http_", "resource"}, {"http_429", "throttled"}, {"http_503", "throttled"},
 		{"client_timeout", "timeout"}, {"client_cancelled", "cancelled"}, {"connection_lost", "connection"},
 	} {

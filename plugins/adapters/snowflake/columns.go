@@ -20,8 +20,10 @@ type column struct {
 // columnsQuery lists the columns.
 func columnsQuery(n tableName) sdk.Query {
 	return sdk.Query{ID: "columns", Args: []string{n.schema.text, n.table.text},
-		SQL: "SELECT COLUMN_NAME, DATA_TYPE, IS_NULLABLE, COLUMN_DEFAULT, IS_IDENTITY, CHARACTER_MAXIMUM_LENGTH, NUMERIC_PRECISION, NUMERIC_SCALE FROM " +
-			quoted(n.database.text) + ".INFORMATION_SCHEMA.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION"}
+		SQL: "SELECT COLUMN_NAME, DATA_TYPE, IS_NULLABLE, COLUMN_DEFAULT, IS_IDENTITY, CHARACTER_MAXIMUM_LENGTH, " +
+			"NUMERIC_PRECISION, NUMERIC_SCALE FROM " +
+			quoted(n.database.text) + ".INFORMATION_SCHEMA.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY " +
+			"ORDINAL_POSITION"}
 }
 
 func readColumns(r sdk.Result) []column {

@@ -64,7 +64,8 @@ func logicalColumn(t *sdk.LogicalTable, name string) *sdk.LogicalColumn {
 
 // escapes reports that a piece of DDL could end the clause that it stands in.
 func escapes(text string) bool {
-	return strings.ContainsAny(text, ";\"'\\\x00") || strings.Contains(text, "--") || strings.Contains(text, "//") || strings.Contains(text, "/*") ||
+	return strings.ContainsAny(text, ";\"'\\\x00") || strings.Contains(text, "--") || strings.Contains(text, "//") ||
+		strings.Contains(text, "/*") ||
 		strings.Count(text, "(") != strings.Count(text, ")")
 }
 
@@ -105,7 +106,9 @@ func chosenColumns(t *sdk.LogicalTable, param string, names []string) (string, e
 			for _, c := range t.Columns {
 				known = append(known, c.Name)
 			}
-			return "", &sdk.RefusalError{Field: "target.params." + param, Message: "the table " + t.Name + " has no column " + strconv.Quote(n), Hint: "its columns are " + strings.Join(known, ", ")}
+			return "", &sdk.RefusalError{Field: "target.params." + param,
+				Message: "the table " + t.Name + " has no column " + strconv.Quote(n),
+				Hint:    "its columns are " + strings.Join(known, ", ")}
 		}
 		list = append(list, c.Name)
 	}
@@ -127,7 +130,8 @@ func (a Adapter) ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 		return err
 	}
 	if existing != nil && req.Get("recreate").Bool() && existing.kind != "BASE TABLE" {
-		return badName(name.sql()+" is a "+strings.ToLower(existing.kind)+" and is not dropped", "choose another name, or prepare.if_exists: use")
+		return badName(name.sql()+" is a "+strings.ToLower(existing.kind)+" and is not dropped",
+			"choose another name, or prepare.if_exists: use")
 	}
 	m := maker{of: a.of, t: &t, o: &o, name: name, final: name}
 	var drop *dropping
@@ -244,7 +248,8 @@ func (m *maker) clustering(columns string) string {
 // searchable adds search optimization on the key.
 func (m *maker) searchable() {
 	if m.o.search && len(m.t.Key) > 0 {
-		m.after = append(m.after, "ALTER TABLE "+m.name.sql()+" ADD SEARCH OPTIMIZATION ON EQUALITY("+physicalColumns(m.t.Key)+")")
+		m.after = append(m.after, "ALTER TABLE "+m.name.sql()+" ADD SEARCH OPTIMIZATION ON EQUALITY("+
+			physicalColumns(m.t.Key)+")")
 	}
 }
 
@@ -267,7 +272,8 @@ func (m *maker) standard() error {
 	if m.o.transient {
 		kind = "TRANSIENT TABLE "
 	}
-	m.create = []string{"CREATE " + kind + m.name.sql() + " (" + strings.Join(list, ", ") + ")" + m.clustering(by) + m.options()}
+	m.create = []string{"CREATE " + kind + m.name.sql() + " (" + strings.Join(list, ", ") + ")" +
+		m.clustering(by) + m.options()}
 	m.searchable()
 	return nil
 }
@@ -279,8 +285,10 @@ func (m *maker) hybrid() error {
 	if len(m.t.Key) > 0 {
 		list = append(list, "PRIMARY KEY ("+physicalColumns(m.t.Key)+")")
 	} else {
-		list = append(list, quoted(surrogateKey)+" NUMBER(38,0) NOT NULL AUTOINCREMENT", "PRIMARY KEY ("+quoted(surrogateKey)+")")
-		m.notes = append(m.notes, m.name.sql()+" has the column "+surrogateKey+": a hybrid table must have a primary key, and the workload declares none.")
+		list = append(list, quoted(surrogateKey)+" NUMBER(38,0) NOT NULL AUTOINCREMENT",
+			"PRIMARY KEY ("+quoted(surrogateKey)+")")
+		m.notes = append(m.notes, m.name.sql()+" has the column "+surrogateKey+
+			": a hybrid table must have a primary key, and the workload declares none.")
 	}
 	names := map[string]bool{}
 	indexName := func(columns []string) string {
@@ -344,7 +352,9 @@ func (m *maker) interactive(req *jsondoc.Value, w *jsondoc.Writer) (asked bool, 
 		return true, nil
 	}
 	if serves != "" && m.o.loadWarehouse == "" {
-		return false, &sdk.RefusalError{Field: "target.params.load_warehouse", Message: "the warehouse " + serves + " is interactive, and an interactive table is made and filled by a standard one",
+		return false, &sdk.RefusalError{Field: "target.params.load_warehouse",
+			Message: "the warehouse " + serves +
+				" is interactive, and an interactive table is made and filled by a standard one",
 			Hint: "name a standard warehouse that the role may use"}
 	}
 	stage := m.name.sibling(stageSuffix)

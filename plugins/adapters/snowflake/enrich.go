@@ -35,7 +35,10 @@ GROUP BY QUERY_TYPE, QUERY_TEXT`
 // enrich says how the account's history is read.
 func (a Adapter) enrich(req *jsondoc.Value, w *jsondoc.Writer) error {
 	if lacksAbility(req, noHistory) {
-		w.Object().Key("enrich").Object().Key("skip").Str("The server is an emulator of Snowflake without a history of single queries; the recorded executions are the source.").EndObject().EndObject()
+		w.Object().Key("enrich").Object().Key("skip").
+			Str(
+				"The server is an emulator of Snowflake without a history of single queries; the recorded executions are the " +
+					"source.").EndObject().EndObject()
 		return nil
 	}
 	clock := sdk.ResultOf(req, "clock")
@@ -63,15 +66,19 @@ func (a Adapter) enrich(req *jsondoc.Value, w *jsondoc.Writer) error {
 		}
 		interactive = h != nil && strings.EqualFold(h.text("type"), "INTERACTIVE")
 	}
-	w.Object().Key("enrich").Object().Key("page").Str(pageSQL).Key("page_size").Int(pageSize).Key("clock_offset_ms").Int(offset)
+	w.Object().Key("enrich").Object().Key("page").Str(pageSQL).Key("page_size").Int(pageSize).Key("clock_offset_ms").
+		Int(offset)
 	if a.of == Hybrid || interactive {
 		w.Key("aggregate").Str(aggregateSQL).Key("aggregate_delay_seconds").Int(aggregateDelay)
 	}
 	switch {
 	case a.of == Hybrid:
-		w.Key("note").Str("Snowflake leaves short queries on hybrid tables out of the query history, so a low ratio is normal, and what was found is the slow part. Judge a hybrid table by the client's figures and by the account's aggregates.")
+		w.Key("note").Str("Snowflake leaves short queries on hybrid tables out of the query history, so a low ratio is " +
+			"normal, and what was found is the slow part. Judge a hybrid table by the client's figures and by the account's " +
+			"aggregates.")
 	case interactive:
-		w.Key("note").Str("Snowflake leaves short queries on interactive tables and warehouses out of the query history, so a low ratio is normal, and what was found is the slow part. The account's aggregates count them all.")
+		w.Key("note").Str("Snowflake leaves short queries on interactive tables and warehouses out of the query history, " +
+			"so a low ratio is normal, and what was found is the slow part. The account's aggregates count them all.")
 	}
 	w.EndObject().EndObject()
 	return nil

@@ -139,11 +139,15 @@ func logical() object {
 	note := column("note", "text", fill("letters", "min", 20, "max", 100))
 	note["nullable"] = true
 	return object{"name": "orders", "key": []string{"id"}, "columns": []object{
-		column("id", "i64", fill("number", "from", 1)), column("customer_id", "i64", fill("integer", "min", 1, "max", 100000)), varchar, amount,
-		column("created_at", "timestamp", fill("time", "from", 1704067200000000, "step", 7000000, "max", 60480000000000)), note,
-		column("branch", "i64", fill("block", "from", 1, "step", 100000)), column("balance", "i64", fill("constant", "values", []string{"0"})),
+		column("id", "i64", fill("number", "from", 1)),
+		column("customer_id", "i64", fill("integer", "min", 1, "max", 100000)), varchar, amount,
+		column("created_at", "timestamp", fill("time", "from", 1704067200000000, "step", 7000000, "max", 60480000000000)),
+		note,
+		column("branch", "i64", fill("block", "from", 1, "step", 100000)),
+		column("balance", "i64", fill("constant", "values", []string{"0"})),
 		column("code", "text", fill("number", "prefix", "user", "min", 8)), column("Odd Name", "text", fill("constant")),
-	}, "indexes": []object{{"columns": []string{"customer_id"}, "include": []string{"status"}}, {"columns": []string{"code"}, "unique": true}}}
+	}, "indexes": []object{{"columns": []string{"customer_id"}, "include": []string{"status"}},
+		{"columns": []string{"code"}, "unique": true}}}
 }
 
 func TestDDL(t *testing.T) {
@@ -160,7 +164,9 @@ func TestDDL(t *testing.T) {
 		{name: "standard, dropped first, transient, clustered, searched", of: Standard, key: true, recreate: true,
 			params: object{"transient": true, "cluster_by": []string{"customer_id", "Odd Name"}, "search_optimization": true}},
 		{name: "standard without a key", of: Standard},
-		{name: "hybrid", of: Hybrid, key: true, params: object{"indexes": []object{{"columns": []string{"customer_id", "status"}, "include": []string{"amount", "note"}}, {"columns": []string{"customer_id"}}}}},
+		{name: "hybrid", of: Hybrid, key: true,
+			params: object{"indexes": []object{{"columns": []string{"customer_id", "status"},
+				"include": []string{"amount", "note"}}, {"columns": []string{"customer_id"}}}}},
 		{name: "hybrid without a key", of: Hybrid},
 		{name: "interactive on a standard warehouse", of: Interactive, key: true, kind: "STANDARD"},
 		{name: "interactive on an interactive warehouse", of: Interactive, key: true, kind: "INTERACTIVE", recreate: true,
@@ -194,10 +200,12 @@ func TestDDL(t *testing.T) {
 // there is the table ORDERS with what would go with it.
 func standing() map[string]object {
 	return map[string]object{"resolve": rows([]any{"BENCH", "SALES", "ORDERS", "BASE TABLE", 7}),
-		"dropped":    shown([]string{"name", "rows", "cluster_by", "search_optimization"}, []any{"orders", 1, "", "OFF"}, []any{"ORDERS", 12345, "LINEAR(ID)", "ON"}),
+		"dropped": shown([]string{"name", "rows", "cluster_by", "search_optimization"}, []any{"orders", 1, "", "OFF"},
+			[]any{"ORDERS", 12345, "LINEAR(ID)", "ON"}),
 		"dependents": shown([]string{"pk_table_name", "fk_table_name"}, []any{"OTHERS", "LINES"}, []any{"ORDERS", "ORDERS"}),
 		"indexes":    shown([]string{"name"}, []any{"IX_A"}, []any{"IX_B"}),
-		"table_grants": shown([]string{"privilege", "granted_to", "grantee_name"}, []any{"OWNERSHIP", "ROLE", "ENG"}, []any{"SELECT", "ROLE", "READERS"},
+		"table_grants": shown([]string{"privilege", "granted_to", "grantee_name"}, []any{"OWNERSHIP", "ROLE", "ENG"},
+			[]any{"SELECT", "ROLE", "READERS"},
 			[]any{"INSERT", "ROLE", "READERS"}, []any{"SELECT", "ROLE", "\"Odd\""})}
 }
 
@@ -212,7 +220,8 @@ func TestRecreateBuildsBesideAndSwaps(t *testing.T) {
 	}
 	for _, of := range []TableType{Standard, Hybrid} {
 		a := ask(of, func(object, map[string]object) {})
-		want := []string{`ALTER TABLE "BENCH"."SALES"."ORDERS" SWAP WITH "BENCH"."SALES"."ORDERS__LOADSTONE_NEW"`, `DROP TABLE "BENCH"."SALES"."ORDERS__LOADSTONE_NEW"`}
+		want := []string{`ALTER TABLE "BENCH"."SALES"."ORDERS" SWAP WITH "BENCH"."SALES"."ORDERS__LOADSTONE_NEW"`,
+			`DROP TABLE "BENCH"."SALES"."ORDERS__LOADSTONE_NEW"`}
 		if !slices.Equal(a.Swap, want) {
 			t.Errorf("%v: the swap is %q", of, a.Swap)
 		}
@@ -221,12 +230,14 @@ func TestRecreateBuildsBesideAndSwaps(t *testing.T) {
 				t.Errorf("%v: the old table is touched before the swap: %s", of, sql)
 			}
 		}
-		for _, gone := range []string{"12345 rows", "clustering by LINEAR(ID)", "its search optimization", "grants to READERS, Odd"} {
+		for _, gone := range []string{"12345 rows", "clustering by LINEAR(ID)", "its search optimization",
+			"grants to READERS, Odd"} {
 			if notes := strings.Join(a.Notes, " "); !strings.Contains(notes, gone) {
 				t.Errorf("%v: %q is not named: %s", of, gone, notes)
 			}
 		}
-		l := talk(t, of, object{"op": "load", "table_name": "sales.orders", "logical": logical(), "recreate": true}, mapsJoined(nowhere("WH", "STANDARD"), standing()))
+		l := talk(t, of, object{"op": "load", "table_name": "sales.orders", "logical": logical(), "recreate": true},
+			mapsJoined(nowhere("WH", "STANDARD"), standing()))
 		if l.Load == nil || l.Load.Table != `"BENCH"."SALES"."ORDERS__LOADSTONE_NEW"` {
 			t.Errorf("%v: the rows go to %+v", of, l.Load)
 		}
@@ -239,7 +250,8 @@ func TestRecreateBuildsBesideAndSwaps(t *testing.T) {
 	if a := ask(Standard, func(r object, m map[string]object) {
 		r["lacks"] = []string{"swap", "grants"}
 		delete(m, "table_grants")
-	}); len(a.Swap) != 2 || a.Swap[0] != `DROP TABLE "BENCH"."SALES"."ORDERS"` || !strings.HasSuffix(a.Swap[1], `RENAME TO "BENCH"."SALES"."ORDERS"`) {
+	}); len(a.Swap) != 2 || a.Swap[0] != `DROP TABLE "BENCH"."SALES"."ORDERS"` ||
+		!strings.HasSuffix(a.Swap[1], `RENAME TO "BENCH"."SALES"."ORDERS"`) {
 		t.Errorf("without SWAP: %q", a.Swap)
 	}
 	// An interactive warehouse gets the new table, once it is there.
@@ -247,7 +259,8 @@ func TestRecreateBuildsBesideAndSwaps(t *testing.T) {
 		r["params"] = object{"load_warehouse": "load_wh"}
 		m["warehouse"] = shown([]string{"name", "state", "type"}, []any{"WH", "STARTED", "INTERACTIVE"})
 	})
-	if len(a.Swap) != 4 || a.Swap[2] != `ALTER WAREHOUSE "WH" ADD TABLES ("BENCH"."SALES"."ORDERS")` || len(a.AfterLoad) != 0 {
+	if len(a.Swap) != 4 || a.Swap[2] != `ALTER WAREHOUSE "WH" ADD TABLES ("BENCH"."SALES"."ORDERS")` ||
+		len(a.AfterLoad) != 0 {
 		t.Errorf("on an interactive warehouse: %q, then %q", a.AfterLoad, a.Swap)
 	}
 }
@@ -263,7 +276,8 @@ func mapsJoined(list ...map[string]object) map[string]object {
 // TestAServerThatLacksAbilitiesIsAskedForNothingElse: an emulator answers errors to all of it.
 func TestAServerThatLacksAbilitiesIsAskedForNothingElse(t *testing.T) {
 	lacks := []string{"warehouses", "grants", "history", "generator", "swap"}
-	results := map[string]object{"session": rows([]any{"ROLE", "BENCH", "PUBLIC"}), "objects:0": shown([]string{"name", "kind"})}
+	results := map[string]object{"session": rows([]any{"ROLE", "BENCH", "PUBLIC"}),
+		"objects:0": shown([]string{"name", "kind"})}
 	a := talk(t, Standard, object{"op": "preflight", "lacks": lacks, "prepare": true, "connections": 4,
 		"access": []object{{"table": "orders", "table_name": "orders", "rights": []string{"SELECT", "INSERT"}}}}, results)
 	var named []string
@@ -281,7 +295,8 @@ func TestAServerThatLacksAbilitiesIsAskedForNothingElse(t *testing.T) {
 	if a = talk(t, Standard, object{"op": "poll", "lacks": lacks}, nil); a.Warehouse != nil {
 		t.Errorf("a warehouse: %+v", a.Warehouse)
 	}
-	if a = talk(t, Standard, object{"op": "enrich", "lacks": lacks, "now_ms": 0}, nil); a.Enrich == nil || !strings.Contains(a.Enrich.Skip, "emulator") {
+	if a = talk(t, Standard, object{"op": "enrich", "lacks": lacks, "now_ms": 0}, nil); a.Enrich == nil ||
+		!strings.Contains(a.Enrich.Skip, "emulator") {
 		t.Errorf("enrichment: %+v", a.Enrich)
 	}
 }
@@ -292,7 +307,9 @@ func TestDDLRefuses(t *testing.T) {
 		change func(request object, results map[string]object)
 		field  string
 	}{
-		"a clustering key of no column": {Standard, func(r object, _ map[string]object) { r["params"] = object{"cluster_by": []string{"nope"}} }, "target.params.cluster_by"},
+		"a clustering key of no column": {Standard,
+			func(r object, _ map[string]object) { r["params"] = object{"cluster_by": []string{"nope"}} },
+			"target.params.cluster_by"},
 		"an index of no column": {Hybrid, func(r object, _ map[string]object) {
 			r["params"] = object{"indexes": []object{{"columns": []string{"id"}, "include": []string{"nope"}}}}
 		}, "target.params.indexes[0].include"},
@@ -303,7 +320,8 @@ func TestDDLRefuses(t *testing.T) {
 			r["recreate"] = true
 			m["resolve"] = rows([]any{"BENCH", "PUBLIC", "ORDERS", "VIEW", nil})
 		}, "target.table_name"},
-		"no schema": {Standard, func(_ object, m map[string]object) { m["where"] = rows([]any{"BENCH", nil, "WH"}) }, "target.table_name"},
+		"no schema": {Standard, func(_ object, m map[string]object) { m["where"] = rows([]any{"BENCH", nil, "WH"}) },
+			"target.table_name"},
 		"no database": {Standard, func(_ object, m map[string]object) {
 			m["where"], m["resolve"] = rows([]any{nil, nil, "WH"}), object{"error": "no current database", "code": "090105"}
 		}, "target.table_name"},
@@ -314,9 +332,12 @@ func TestDDLRefuses(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, a.Refused, a.DDL)
 		}
 	}
-	for _, dbType := range []string{"NUMBER); DROP TABLE x; --", "NUMBER -- x", "VARCHAR DEFAULT 'x'", "NUMBER)", "NUMBER /* x", "NUMBER // x"} {
-		table := object{"name": "t", "columns": []object{{"name": "id", "type": "i64", "db_type": object{"snowflake": dbType}}}}
-		if err := sdktest.Adapter(New(Standard)).Call(object{"op": "ddl", "table_name": "t", "logical": table}, nil); err == nil {
+	for _, dbType := range []string{"NUMBER); DROP TABLE x; --", "NUMBER -- x", "VARCHAR DEFAULT 'x'", "NUMBER)",
+		"NUMBER /* x", "NUMBER // x"} {
+		table := object{"name": "t",
+			"columns": []object{{"name": "id", "type": "i64", "db_type": object{"snowflake": dbType}}}}
+		if err := sdktest.Adapter(New(Standard)).Call(object{"op": "ddl", "table_name": "t", "logical": table},
+			nil); err == nil {
 			t.Errorf("%s was taken", dbType)
 		}
 	}
@@ -325,7 +346,8 @@ func TestDDLRefuses(t *testing.T) {
 func TestLoad(t *testing.T) {
 	var lines []string
 	for _, of := range []TableType{Standard, Interactive} {
-		a := talk(t, of, object{"op": "load", "table_name": "orders", "logical": logical(), "rows": 2_500_000}, nowhere("WH", "STANDARD"))
+		a := talk(t, of, object{"op": "load", "table_name": "orders", "logical": logical(), "rows": 2_500_000},
+			nowhere("WH", "STANDARD"))
 		lines = append(lines, "-- "+of.String()+": "+a.Load.Table+" "+a.Load.Final)
 		var total int64
 		for _, g := range a.Load.Generate {
@@ -339,7 +361,8 @@ func TestLoad(t *testing.T) {
 	golden(t, "generate.sql", lines)
 	// However many rows: every one once, and a bounded list of statements.
 	for _, n := range []int64{1, 999_999, 1_000_001, 123_456_789, 5_000_000_000} {
-		a := talk(t, Hybrid, object{"op": "load", "table_name": "orders", "logical": logical(), "rows": n}, nowhere("WH", "STANDARD"))
+		a := talk(t, Hybrid, object{"op": "load", "table_name": "orders", "logical": logical(), "rows": n},
+			nowhere("WH", "STANDARD"))
 		var total int64
 		for _, g := range a.Load.Generate {
 			total += g.Rows
@@ -350,10 +373,13 @@ func TestLoad(t *testing.T) {
 	}
 	copied := logical()
 	delete(copied["columns"].([]object)[3], "fill")
-	if a := talk(t, Standard, object{"op": "load", "table_name": "orders", "logical": copied, "rows": 10}, nowhere("WH", "STANDARD")); a.Load.Generate != nil || len(a.Load.Columns) != 10 || a.Load.Columns[0].Name != "ID" || a.Load.Columns[9].Name != "Odd Name" {
+	if a := talk(t, Standard, object{"op": "load", "table_name": "orders", "logical": copied, "rows": 10},
+		nowhere("WH", "STANDARD")); a.Load.Generate != nil || len(a.Load.Columns) != 10 || a.Load.Columns[0].Name != "ID" ||
+		a.Load.Columns[9].Name != "Odd Name" {
 		t.Errorf("%+v", a.Load)
 	}
-	for _, f := range []object{{"as": "magic"}, {"as": "integer", "min": 2, "max": 1}, {"as": "decimal"}, {"as": "choice"}, {"as": "letters", "min": 3, "max": 2}, {"as": "block"}, {"as": "constant", "values": []string{"x; DROP"}}} {
+	for _, f := range []object{{"as": "magic"}, {"as": "integer", "min": 2, "max": 1}, {"as": "decimal"}, {"as": "choice"},
+		{"as": "letters", "min": 3, "max": 2}, {"as": "block"}, {"as": "constant", "values": []string{"x; DROP"}}} {
 		table := object{"name": "t", "columns": []object{{"name": "id", "type": "i64", "fill": f}}}
 		request := object{"op": "load", "table_name": "t", "logical": table, "rows": 1, "results": nowhere("WH", "STANDARD")}
 		if err := sdktest.Adapter(New(Standard)).Call(request, nil); err == nil {
@@ -364,22 +390,30 @@ func TestLoad(t *testing.T) {
 
 func TestStatements(t *testing.T) {
 	table := object{"name": "t", "physical_name": `"S"."T"`, "key": []string{"A", "B", "C"},
-		"columns": []object{{"name": "A", "type": "i64"}, {"name": "B", "type": "text"}, {"name": "C", "type": "text"}, {"name": `v"`, "type": "text"}, {"name": "DOC", "type": "text", "db_type": "VARIANT"}}}
+		"columns": []object{{"name": "A", "type": "i64"}, {"name": "B", "type": "text"}, {"name": "C", "type": "text"},
+			{"name": `v"`, "type": "text"}, {"name": "DOC", "type": "text", "db_type": "VARIANT"}}}
 	bind := func(column string) object { return object{"name": column, "type": "text", "column": column} }
 	rowsBind := object{"name": "rows", "type": "i64"}
 	var lines []string
 	for _, c := range []object{
-		{"id": "lookup", "kind": "POINT_LOOKUP", "table": "t", "binds": []object{bind("a"), bind("b")}, "columns": []string{`v"`, "doc"}},
+		{"id": "lookup", "kind": "POINT_LOOKUP", "table": "t", "binds": []object{bind("a"), bind("b")},
+			"columns": []string{`v"`, "doc"}},
 		{"id": "lookup of all columns", "kind": "POINT_LOOKUP", "table": "t", "binds": []object{bind("A")}},
-		{"id": "scan", "kind": "RANGE_SCAN", "table": "t", "binds": []object{bind("A")}, "limit": 7, "columns": []string{"A"}},
-		{"id": "scan with a bound limit", "kind": "RANGE_SCAN", "table": "t", "binds": []object{bind("A"), rowsBind}, "columns": []string{"A"}},
-		{"id": "scan of two columns", "kind": "RANGE_SCAN", "table": "t", "binds": []object{bind("A"), bind("B"), rowsBind}, "columns": []string{"A"}},
-		{"id": "scan of three columns", "kind": "RANGE_SCAN", "table": "t", "binds": []object{bind("A"), bind("B"), bind("C")}, "limit": 5, "columns": []string{"A"}},
+		{"id": "scan", "kind": "RANGE_SCAN", "table": "t", "binds": []object{bind("A")}, "limit": 7,
+			"columns": []string{"A"}},
+		{"id": "scan with a bound limit", "kind": "RANGE_SCAN", "table": "t", "binds": []object{bind("A"), rowsBind},
+			"columns": []string{"A"}},
+		{"id": "scan of two columns", "kind": "RANGE_SCAN", "table": "t", "binds": []object{bind("A"), bind("B"), rowsBind},
+			"columns": []string{"A"}},
+		{"id": "scan of three columns", "kind": "RANGE_SCAN", "table": "t",
+			"binds": []object{bind("A"), bind("B"), bind("C")}, "limit": 5, "columns": []string{"A"}},
 		{"id": "insert", "kind": "INSERT", "table": "t", "binds": []object{bind("A"), bind(`v"`)}},
 		{"id": "insert of JSON", "kind": "INSERT", "table": "t", "binds": []object{bind("A"), bind("DOC")}},
 		{"id": "update", "kind": "UPDATE", "table": "t", "binds": []object{bind(`v"`), bind("DOC"), bind("A"), bind("B")}},
 		{"id": "delete", "kind": "DELETE", "table": "t", "binds": []object{bind("A"), bind("B")}},
-		{"id": "own SQL", "kind": "GENERIC_SQL", "table": "t", "binds": []object{bind("A"), bind("B")}, "sql": object{"snowflake": "SELECT ?, ?, ? FROM {table}", "postgres": "no"}, "bind_order": object{"snowflake": []int{1, 0, 1}, "postgres": []int{0}}},
+		{"id": "own SQL", "kind": "GENERIC_SQL", "table": "t", "binds": []object{bind("A"), bind("B")},
+			"sql":        object{"snowflake": "SELECT ?, ?, ? FROM {table}", "postgres": "no"},
+			"bind_order": object{"snowflake": []int{1, 0, 1}, "postgres": []int{0}}},
 		{"id": "SQL over tables", "kind": "GENERIC_SQL", "sql": object{"*": "SELECT 3 FROM {table:t}"}},
 		{"id": "SQL over an unknown table", "kind": "GENERIC_SQL", "sql": object{"*": "SELECT 3 FROM {table:u}"}},
 		{"id": "delete without a key", "kind": "DELETE", "table": "t"},
@@ -392,7 +426,8 @@ func TestStatements(t *testing.T) {
 		{"id": "scan without a limit", "kind": "RANGE_SCAN", "table": "t", "binds": []object{bind("A")}},
 	} {
 		var a answer
-		err := sdktest.Adapter(New(Hybrid)).Call(object{"op": "statements", "tables": []object{table}, "statements": []object{c}}, &a)
+		err := sdktest.Adapter(New(Hybrid)).
+			Call(object{"op": "statements", "tables": []object{table}, "statements": []object{c}}, &a)
 		if err != nil {
 			lines = append(lines, "refused: "+err.Error())
 			continue
@@ -408,7 +443,8 @@ func TestStatements(t *testing.T) {
 }
 
 func TestSession(t *testing.T) {
-	for level, ok := range map[string]bool{"": true, "read committed": true, "serializable": false, "x; DROP TABLE y": false} {
+	for level, ok := range map[string]bool{"": true, "read committed": true, "serializable": false,
+		"x; DROP TABLE y": false} {
 		var a answer
 		err := sdktest.Adapter(New(Standard)).Call(object{"op": "session", "isolation_level": level}, &a)
 		if (err == nil) != ok || ok && (a.Session == nil || a.Level != level) {

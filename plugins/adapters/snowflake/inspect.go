@@ -100,7 +100,8 @@ func (a Adapter) look(req *jsondoc.Value, w *jsondoc.Writer) (t *table, done boo
 		return nil, false, badName("the connection chooses no database, and the name "+name.sql()+" names none",
 			"give the connection a database and a schema, or write database.schema.table; the role needs USAGE on the database")
 	case here.Err == "" && name.schema.text == "" && row.At(1).Str() == "":
-		return nil, false, badName("the connection chooses no schema, and the name "+name.sql()+" names none", "give the connection a schema, or write schema.table; the role needs USAGE on it")
+		return nil, false, badName("the connection chooses no schema, and the name "+name.sql()+" names none",
+			"give the connection a schema, or write schema.table; the role needs USAGE on it")
 	case r.Err != "":
 		return nil, false, errors.New("looking for table " + name.sql() + ": " + r.Err)
 	}
@@ -123,9 +124,11 @@ func (t *table) shape(req *jsondoc.Value, w *jsondoc.Writer) (done bool, err err
 		ask := []sdk.Query{columnsQuery(t.name),
 			{ID: "count", TimeoutMs: countTimeout, SQL: "SELECT COUNT(*) FROM " + t.name.sql()}}
 		if t.kind != "VIEW" {
-			ask = append(ask, sdk.Query{ID: "primary", SQL: "SHOW PRIMARY KEYS" + in}, sdk.Query{ID: "unique", SQL: "SHOW UNIQUE KEYS" + in},
+			ask = append(ask, sdk.Query{ID: "primary", SQL: "SHOW PRIMARY KEYS" + in},
+				sdk.Query{ID: "unique", SQL: "SHOW UNIQUE KEYS" + in},
 				sdk.Query{ID: "imported", SQL: "SHOW IMPORTED KEYS" + in},
-				sdk.Query{ID: "show", SQL: "SHOW TABLES LIKE " + pattern(t.name.table.text) + " IN SCHEMA " + quoted(t.name.database.text) + "." + quoted(t.name.schema.text)})
+				sdk.Query{ID: "show", SQL: "SHOW TABLES LIKE " + pattern(t.name.table.text) + " IN SCHEMA " +
+					quoted(t.name.database.text) + "." + quoted(t.name.schema.text)})
 		}
 		sdk.Ask(w, ask...)
 		return false, nil
@@ -150,10 +153,12 @@ func (t *table) shape(req *jsondoc.Value, w *jsondoc.Writer) (done bool, err err
 		return true, nil
 	}
 	if noPrivilege(count) {
-		return false, &sdk.RefusalError{Field: nameField, Message: "the role may not read the table " + t.name.sql(), Hint: "GRANT SELECT ON TABLE " + t.name.sql() + " TO ROLE …"}
+		return false, &sdk.RefusalError{Field: nameField, Message: "the role may not read the table " + t.name.sql(),
+			Hint: "GRANT SELECT ON TABLE " + t.name.sql() + " TO ROLE …"}
 	}
 	t.rows = max(t.estimate, 1)
-	t.notes = append(t.notes, "The rows of "+t.name.sql()+" were not counted ("+count.Err+"); Snowflake's own count is used.")
+	t.notes = append(t.notes, "The rows of "+t.name.sql()+" were not counted ("+count.Err+
+		"); Snowflake's own count is used.")
 	return true, nil
 }
 
@@ -180,7 +185,8 @@ func (t *table) readType(req *jsondoc.Value) error {
 			is = t.of
 		}
 		if is != t.of && !req.Get("recreate").Bool() {
-			return &sdk.RefusalError{Field: "target.adapter", Message: "the table " + t.name.sql() + " is " + article(is) + " table, and the template asks for " + article(t.of) + " one",
+			return &sdk.RefusalError{Field: "target.adapter", Message: "the table " + t.name.sql() + " is " + article(is) +
+				" table, and the template asks for " + article(t.of) + " one",
 				Hint: "use the adapter snowflake_" + is.String() + ", or name another table"}
 		}
 		t.enforced = is == Hybrid
@@ -226,7 +232,8 @@ func (t *table) chooseKey(req *jsondoc.Value, o options) error {
 		for _, name := range o.key {
 			c := t.column(name)
 			if c == nil {
-				return &sdk.RefusalError{Field: "target.params.key", Message: "the table " + t.name.sql() + " has no column " + strconv.Quote(name), Hint: "its columns are " + t.columnNames()}
+				return &sdk.RefusalError{Field: "target.params.key", Message: "the table " + t.name.sql() + " has no column " +
+					strconv.Quote(name), Hint: "its columns are " + t.columnNames()}
 			}
 			t.key = append(t.key, c.Name)
 		}
@@ -243,7 +250,8 @@ func (t *table) chooseKey(req *jsondoc.Value, o options) error {
 	if len(key) > 0 {
 		t.key = key
 		if t.of != Interactive {
-			t.notes = append(t.notes, t.name.sql()+" declares no primary key; rows are found by "+quotedList(key)+", the workload's key.")
+			t.notes = append(t.notes, t.name.sql()+" declares no primary key; rows are found by "+quotedList(key)+
+				", the workload's key.")
 		}
 	}
 	return nil
@@ -301,15 +309,17 @@ func (t *table) keys(req *jsondoc.Value, w *jsondoc.Writer) (done bool) {
 	t.dense = t.exact && t.span() == uint64(t.rows)-1
 	if n, ok := sdk.ResultOf(req, "distinct").Rows.At(0).At(0).Int(); verify && ok && n != t.rows {
 		t.dense = false
-		t.notes = append(t.notes, "The key "+c+" of "+t.name.sql()+" is not unique: "+strconv.FormatInt(n, 10)+" values in "+strconv.FormatInt(t.rows, 10)+" rows.")
+		t.notes = append(t.notes, "The key "+c+" of "+t.name.sql()+" is not unique: "+strconv.FormatInt(n, 10)+" values in "+
+			strconv.FormatInt(t.rows, 10)+" rows.")
 		return true
 	}
 	if t.dense || !t.exact || t.rows > verifyLimit || t.span()/4 > uint64(t.rows) {
 		return true
 	}
 	if r = sdk.ResultOf(req, "density"); !r.Asked {
-		sdk.Ask(w, sdk.Query{ID: "density", TimeoutMs: countTimeout, SQL: "SELECT MAX(K) FROM (SELECT " + c + " AS K, ROW_NUMBER() OVER (ORDER BY " + c + ") AS R" + from +
-			") AS S WHERE K - (" + strconv.FormatInt(t.min, 10) + ") = R - 1"})
+		sdk.Ask(w, sdk.Query{ID: "density", TimeoutMs: countTimeout,
+			SQL: "SELECT MAX(K) FROM (SELECT " + c + " AS K, ROW_NUMBER() OVER (ORDER BY " + c + ") AS R" + from +
+				") AS S WHERE K - (" + strconv.FormatInt(t.min, 10) + ") = R - 1"})
 		return false
 	}
 	if n, ok := r.Rows.At(0).At(0).Int(); ok {
@@ -374,7 +384,8 @@ func (t *table) sampleQuery(columns []column, spread bool) sdk.Query {
 			}
 		}
 	}
-	return sdk.Query{ID: id, TimeoutMs: sampleTimeout, SQL: "SELECT " + strings.Join(list, ", ") + " FROM " + from + order + " LIMIT " + strconv.Itoa(sampleRows)}
+	return sdk.Query{ID: id, TimeoutMs: sampleTimeout, SQL: "SELECT " + strings.Join(list, ", ") + " FROM " +
+		from + order + " LIMIT " + strconv.Itoa(sampleRows)}
 }
 
 // write writes the final answer.

@@ -25,11 +25,13 @@ func there() map[string]object {
 			[]any{"PLACE", "GEOGRAPHY", "YES", nil, "NO", nil, nil, nil},
 			[]any{"RAW", "BINARY", "YES", nil, "NO", 8388608, nil, nil},
 			[]any{"F", "FLOAT", "YES", nil, "NO", nil, nil, nil}),
-		"count":    rows([]any{1000}),
-		"primary":  shown([]string{"created_on", "column_name", "key_sequence"}, []any{"x", "ID", "1"}),
-		"unique":   shown([]string{"column_name", "key_sequence", "constraint_name"}, []any{"STATUS", 1, "U1"}, []any{"NOTE", 2, "U1"}),
+		"count":   rows([]any{1000}),
+		"primary": shown([]string{"created_on", "column_name", "key_sequence"}, []any{"x", "ID", "1"}),
+		"unique": shown([]string{"column_name", "key_sequence", "constraint_name"}, []any{"STATUS", 1, "U1"},
+			[]any{"NOTE", 2, "U1"}),
 		"imported": shown([]string{"fk_column_name"}),
-		"show":     shown([]string{"name", "kind", "cluster_by", "is_hybrid", "is_interactive"}, []any{"ORDERS", "TABLE", "", "N", "N"}),
+		"show": shown([]string{"name", "kind", "cluster_by", "is_hybrid", "is_interactive"},
+			[]any{"ORDERS", "TABLE", "", "N", "N"}),
 		"range":    rows([]any{1, "1000"}),
 		"distinct": rows([]any{1000}),
 		"density":  rows([]any{900}),
@@ -40,7 +42,8 @@ func there() map[string]object {
 
 func inspected(t *testing.T, of TableType, change func(request object, results map[string]object)) answer {
 	t.Helper()
-	request, results := object{"op": "inspect", "table_name": "orders", "logical": object{"name": "orders", "key": []string{"id"}}}, there()
+	request, results := object{"op": "inspect", "table_name": "orders",
+		"logical": object{"name": "orders", "key": []string{"id"}}}, there()
 	if change != nil {
 		change(request, results)
 	}
@@ -49,7 +52,8 @@ func inspected(t *testing.T, of TableType, change func(request object, results m
 
 func TestInspect(t *testing.T) {
 	a := inspected(t, Standard, nil)
-	if !a.Exists || a.Table.PhysicalName != `"BENCH"."PUBLIC"."ORDERS"` || !a.Table.Dense || *a.Table.KeyMin != 1 || *a.Table.KeyMax != 1000 || a.Table.Rows != 1000 || !slices.Equal(a.Table.Key, []string{"ID"}) {
+	if !a.Exists || a.Table.PhysicalName != `"BENCH"."PUBLIC"."ORDERS"` || !a.Table.Dense || *a.Table.KeyMin != 1 ||
+		*a.Table.KeyMax != 1000 || a.Table.Rows != 1000 || !slices.Equal(a.Table.Key, []string{"ID"}) {
 		t.Fatalf("%+v", a.Table)
 	}
 	var lines []string
@@ -71,8 +75,10 @@ func TestInspect(t *testing.T) {
 		}
 		lines = append(lines, line)
 	}
-	want := []string{"ID i64 NUMBER(38,0)", "STATUS text VARCHAR(16) unique short", "AMOUNT text NUMBER(12,2)", "NOTE text VARCHAR nullable", "AT timestamp TIMESTAMP_TZ nullable default",
-		"SEQ i64 NUMBER(38,0) default", "DOC text VARIANT nullable", "PLACE text GEOGRAPHY nullable", "RAW bytes BINARY nullable", "F f64 FLOAT nullable"}
+	want := []string{"ID i64 NUMBER(38,0)", "STATUS text VARCHAR(16) unique short", "AMOUNT text NUMBER(12,2)",
+		"NOTE text VARCHAR nullable", "AT timestamp TIMESTAMP_TZ nullable default",
+		"SEQ i64 NUMBER(38,0) default", "DOC text VARIANT nullable", "PLACE text GEOGRAPHY nullable",
+		"RAW bytes BINARY nullable", "F f64 FLOAT nullable"}
 	if !slices.Equal(lines, want) {
 		t.Errorf("%q", lines)
 	}
@@ -84,7 +90,8 @@ func TestInspect(t *testing.T) {
 
 func TestInspectAsks(t *testing.T) {
 	var lines []string
-	request := object{"op": "inspect", "table_name": `sales."My ""Orders""; DROP TABLE x_%\'"`, "logical": object{"name": "orders", "key": []string{"id"}}}
+	request := object{"op": "inspect", "table_name": `sales."My ""Orders""; DROP TABLE x_%\'"`,
+		"logical": object{"name": "orders", "key": []string{"id"}}}
 	got, results := object{}, there()
 	results["resolve"] = rows([]any{"BENCH", "SALES", `My "Orders"; DROP TABLE x_%\'`, "BASE TABLE", 90_000_000})
 	results["count"], results["distinct"] = rows([]any{90_000}), rows([]any{90_000})
@@ -115,17 +122,21 @@ func TestInspectKeys(t *testing.T) {
 		change func(request object, m map[string]object)
 		want   func(a answer) bool
 	}{
-		"nothing there": {Standard, func(_ object, m map[string]object) { m["resolve"] = rows() }, func(a answer) bool { return !a.Exists && a.Table == nil }},
+		"nothing there": {Standard, func(_ object, m map[string]object) { m["resolve"] = rows() },
+			func(a answer) bool { return !a.Exists && a.Table == nil }},
 		"a gap": {Hybrid, func(_ object, m map[string]object) {
 			m["range"], m["show"] = rows([]any{1, 1100}), shown([]string{"name", "is_hybrid"}, []any{"ORDERS", "Y"})
 		}, func(a answer) bool { return !a.Table.Dense && *a.Table.DenseMax == 900 }},
-		"duplicates of a key that is not enforced": {Standard, func(_ object, m map[string]object) { m["distinct"] = rows([]any{999}) },
+		"duplicates of a key that is not enforced": {Standard,
+			func(_ object, m map[string]object) { m["distinct"] = rows([]any{999}) },
 			func(a answer) bool { return !a.Table.Dense && a.Pool != nil && len(a.Notes) == 1 }},
-		"too many rows to count": {Standard, func(_ object, m map[string]object) { m["count"] = object{"error": "timeout", "code": "000630"} },
+		"too many rows to count": {Standard,
+			func(_ object, m map[string]object) { m["count"] = object{"error": "timeout", "code": "000630"} },
 			func(a answer) bool {
 				return a.Table.Rows == 1000 && !a.Table.RowsExact && !a.Table.Dense && a.Pool.Columns[0] == "ID"
 			}},
-		"the workload's key": {Standard, func(_ object, m map[string]object) { m["primary"] = shown([]string{"column_name"}) },
+		"the workload's key": {Standard,
+			func(_ object, m map[string]object) { m["primary"] = shown([]string{"column_name"}) },
 			func(a answer) bool { return slices.Equal(a.Table.Key, []string{"ID"}) && len(a.Notes) == 1 }},
 		"the template's key": {Standard, func(r object, m map[string]object) {
 			m["primary"], r["params"] = shown([]string{"column_name"}), object{"key": []string{"status", "ID"}}
@@ -145,8 +156,10 @@ func TestInspectKeys(t *testing.T) {
 		}, func(a answer) bool {
 			return a.Refused.Field == "target.adapter" && strings.Contains(a.Refused.Hint, "snowflake_hybrid")
 		}},
-		"a standard table for an interactive one": {Interactive, nil, func(a answer) bool { return strings.Contains(a.Refused.Message, "an interactive one") }},
-		"a release that does not tell": {Interactive, func(_ object, m map[string]object) { m["show"] = shown([]string{"name"}, []any{"ORDERS"}) },
+		"a standard table for an interactive one": {Interactive, nil,
+			func(a answer) bool { return strings.Contains(a.Refused.Message, "an interactive one") }},
+		"a release that does not tell": {Interactive,
+			func(_ object, m map[string]object) { m["show"] = shown([]string{"name"}, []any{"ORDERS"}) },
 			func(a answer) bool { return a.Refused == nil && a.Exists }},
 		"a table that is dropped anyway": {Standard, func(r object, m map[string]object) {
 			r["recreate"], m["show"] = true, shown([]string{"name", "is_hybrid"}, []any{"ORDERS", "Y"})
@@ -158,10 +171,12 @@ func TestInspectKeys(t *testing.T) {
 			}
 		}, func(a answer) bool { return a.Table.Dense && strings.Contains(strings.Join(a.Notes, " "), "is a view") }},
 		"no right to read": {Standard, func(_ object, m map[string]object) {
-			m["count"] = object{"error": "SQL compilation error: Object 'ORDERS' does not exist or not authorized.", "code": "002003"}
+			m["count"] = object{"error": "SQL compilation error: Object 'ORDERS' does not exist or not authorized.",
+				"code": "002003"}
 		}, func(a answer) bool { return strings.Contains(a.Refused.Hint, "GRANT SELECT") }},
 		"a foreign key": {Hybrid, func(_ object, m map[string]object) {
-			m["imported"], m["show"] = shown([]string{"fk_column_name"}, []any{"STATUS"}), shown([]string{"name", "is_hybrid"}, []any{"ORDERS", "Y"})
+			m["imported"], m["show"] = shown([]string{"fk_column_name"}, []any{"STATUS"}),
+				shown([]string{"name", "is_hybrid"}, []any{"ORDERS", "Y"})
 		}, func(a answer) bool { return a.Pool.Columns[0] == "STATUS" }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,8 @@ func judgeLacks(f findings, req *jsondoc.Value) {
 		{noHistory, "enrichment", "it keeps no history of single queries, so nothing is joined with one after the run"},
 	} {
 		if lacksAbility(req, c.ability) {
-			f.add(c.check, "warning", "Not checked: the server is an emulator of Snowflake, and "+c.missed+".", "use an account, or the stand-in (loadstone snowsim), where that matters", "target.connection")
+			f.add(c.check, "warning", "Not checked: the server is an emulator of Snowflake, and "+c.missed+".",
+				"use an account, or the stand-in (loadstone snowsim), where that matters", "target.connection")
 		}
 	}
 }

@@ -28,7 +28,8 @@ func (a Adapter) load(req *jsondoc.Value, w *jsondoc.Writer) error {
 	}
 	w.Object().Key("load").Object().Key("table").Str(into.sql()).Key("columns").Array()
 	for _, c := range t.Columns {
-		sdk.WriteColumn(w, sdk.Column{Name: columnName(c.Name), Type: c.Type, DBType: dbType(c), Nullable: c.Nullable, MaxLength: declaredLength(dbType(c))})
+		sdk.WriteColumn(w, sdk.Column{Name: columnName(c.Name), Type: c.Type, DBType: dbType(c), Nullable: c.Nullable,
+			MaxLength: declaredLength(dbType(c))})
 	}
 	w.EndArray()
 	if a.of == Interactive {
@@ -93,13 +94,15 @@ func generate(into tableName, t *sdk.LogicalTable, rows int64) ([]chunk, error) 
 		}
 		names, values = append(names, columnName(c.Name)), append(values, text)
 	}
-	head := "INSERT INTO " + into.sql() + " (" + quotedList(names) + ") SELECT " + strings.Join(values, ", ") + " FROM (SELECT "
+	head := "INSERT INTO " + into.sql() + " (" + quotedList(names) + ") SELECT " + strings.Join(values, ", ") +
+		" FROM (SELECT "
 	size := max(chunkRows, (rows+maxChunks-1)/maxChunks)
 	var list []chunk
 	for first := int64(0); first < rows; first += size {
 		n := min(size, rows-first)
 		// SEQ8 alone may leave gaps.
-		list = append(list, chunk{rows: n, sql: head + "ROW_NUMBER() OVER (ORDER BY SEQ8()) - 1 + " + strconv.FormatInt(first, 10) +
+		list = append(list, chunk{rows: n, sql: head + "ROW_NUMBER() OVER (ORDER BY SEQ8()) - 1 + " +
+			strconv.FormatInt(first, 10) +
 			" AS N FROM TABLE(GENERATOR(ROWCOUNT => " + strconv.FormatInt(n, 10) + "))) AS G ORDER BY N"})
 	}
 	return list, nil
@@ -152,7 +155,8 @@ func fillExpression(c *sdk.LogicalColumn, position int) (string, error) {
 		if f.Max <= f.Min || f.Scale < 0 || f.Scale > 9 || f.Max-f.Min > 1_000_000_000 {
 			return "", errors.New("its decimals have no range")
 		}
-		return "CAST(" + num(f.Min) + " + " + draw((f.Max-f.Min)*scale, 0) + " / " + num(scale) + " AS NUMBER(38," + num(f.Scale) + "))", nil
+		return "CAST(" + num(f.Min) + " + " + draw((f.Max-f.Min)*scale, 0) + " / " + num(scale) + " AS NUMBER(38," +
+			num(f.Scale) + "))", nil
 	case sdk.FillChoice:
 		if len(f.Values) == 0 {
 			return "", errors.New("it has nothing to choose from")

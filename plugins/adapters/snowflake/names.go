@@ -93,7 +93,8 @@ func parseName(s string) (tableName, error) {
 	case 3:
 		n.database, n.schema, n.table = parts[0], parts[1], parts[2]
 	default:
-		return n, badName("the table's name has more than three parts", "write database.schema.table; a part that holds dots stands in double quotes")
+		return n, badName("the table's name has more than three parts",
+			"write database.schema.table; a part that holds dots stands in double quotes")
 	}
 	return n, nil
 }
@@ -118,7 +119,8 @@ func splitName(s string) ([]namePart, error) {
 			return nil, badName("the table's name "+strconv.Quote(s)+" has an empty part", "")
 		}
 		if n := utf8.RuneCountInString(p.text); n > maxIdentifier {
-			return nil, badName("the table's name has a part of "+strconv.Itoa(n)+" characters", "a name of Snowflake has at most "+strconv.Itoa(maxIdentifier))
+			return nil, badName("the table's name has a part of "+strconv.Itoa(n)+" characters",
+				"a name of Snowflake has at most "+strconv.Itoa(maxIdentifier))
 		}
 		parts = append(parts, p)
 		if rest == "" {
@@ -136,7 +138,8 @@ func takePart(s string) (p namePart, rest string, err error) {
 			p.text, rest = s[:dot], s[dot:]
 		}
 		if p.text != "" && !plainName(p.text) {
-			return p, "", badName("the table's name "+strconv.Quote(p.text)+" holds what a name without quotes cannot", "put it in double quotes: "+quoted(p.text))
+			return p, "", badName("the table's name "+strconv.Quote(p.text)+" holds what a name without quotes cannot",
+				"put it in double quotes: "+quoted(p.text))
 		}
 		return p, rest, nil
 	}
@@ -154,7 +157,8 @@ func takePart(s string) (p namePart, rest string, err error) {
 		}
 		p.text, rest = b.String(), s[i+1:]
 		if rest != "" && rest[0] != '.' {
-			return p, "", badName("the table's name "+strconv.Quote(s)+" goes on after its closing quote", "a quote within a name is written twice")
+			return p, "", badName("the table's name "+strconv.Quote(s)+" goes on after its closing quote",
+				"a quote within a name is written twice")
 		}
 		return p, rest, nil
 	}
@@ -223,7 +227,8 @@ func readFound(r sdk.Result) (f found, ok bool) {
 		return f, false
 	}
 	row := r.Rows.At(0)
-	f.name = tableName{database: namePart{row.At(0).Str(), true}, schema: namePart{row.At(1).Str(), true}, table: namePart{row.At(2).Str(), true}}
+	f.name = tableName{database: namePart{row.At(0).Str(), true}, schema: namePart{row.At(1).Str(), true},
+		table: namePart{row.At(2).Str(), true}}
 	f.kind = row.At(3).Str()
 	if f.estimate, ok = row.At(4).Int(); !ok {
 		f.estimate = -1

@@ -64,12 +64,16 @@ func TestNames(t *testing.T) {
 }
 
 func TestQuotedNamesAreReadBack(t *testing.T) {
-	part := rapid.StringN(1, 60, 200).Filter(func(s string) bool { return !strings.Contains(s, "\x00") && utf8.ValidString(s) })
+	part := rapid.StringN(1, 60, 200).Filter(func(s string) bool {
+		return !strings.Contains(s, "\x00") &&
+			utf8.ValidString(s)
+	})
 	rapid.Check(t, func(t *rapid.T) {
 		want := []string{part.Draw(t, "database"), part.Draw(t, "schema"), part.Draw(t, "table")}
 		text := quoted(want[0]) + "." + quoted(want[1]) + "." + quoted(want[2])
 		n, err := parseName(text)
-		if err != nil || n.database.name() != want[0] || n.schema.name() != want[1] || n.table.name() != want[2] || n.sql() != text {
+		if err != nil || n.database.name() != want[0] || n.schema.name() != want[1] || n.table.name() != want[2] ||
+			n.sql() != text {
 			t.Fatalf("%+v, %v", n, err)
 		}
 	})
@@ -118,7 +122,8 @@ func FuzzParseName(f *testing.F) {
 		if q := n.resolveQuery(); strings.Contains(q.SQL, "'") || strings.Count(q.SQL, "?") != len(q.Args) {
 			t.Fatalf("%s with %q", q.SQL, q.Args)
 		}
-		if s := n.sibling(stageSuffix).table.name(); utf8.RuneCountInString(s) > maxIdentifier || !strings.HasSuffix(s, stageSuffix) {
+		if s := n.sibling(stageSuffix).table.name(); utf8.RuneCountInString(s) > maxIdentifier ||
+			!strings.HasSuffix(s, stageSuffix) {
 			t.Fatalf("the stage is %s", s)
 		}
 	})

@@ -55,7 +55,8 @@ func readOptions(req *jsondoc.Value) (options, error) {
 	r.Text("load_warehouse", &o.loadWarehouse)
 	list := r.Value("indexes")
 	for i := 0; i < list.Len(); i++ {
-		o.indexes = append(o.indexes, index{columns: list.At(i).Get("columns").Strings(), include: list.At(i).Get("include").Strings()})
+		o.indexes = append(o.indexes,
+			index{columns: list.At(i).Get("columns").Strings(), include: list.At(i).Get("include").Strings()})
 	}
 	return o, r.Done()
 }

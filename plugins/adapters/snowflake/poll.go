@@ -96,7 +96,8 @@ func (a Adapter) poll(req *jsondoc.Value, w *jsondoc.Writer) error {
 	case name == "":
 		return errors.New("the session has no warehouse: name one in target.warehouse or in the connection")
 	case h == nil:
-		return errors.New("there is no warehouse " + name + " that the role may see: GRANT USAGE, MONITOR ON WAREHOUSE " + quoted(name) + " TO ROLE …")
+		return errors.New("there is no warehouse " + name + " that the role may see: GRANT USAGE, MONITOR ON WAREHOUSE " +
+			quoted(name) + " TO ROLE …")
 	}
 	w.Object().Key("warehouse").Object()
 	for _, c := range [...]string{"name", "state", "type", "size", "scaling_policy", "generation", "fallback_warehouse"} {

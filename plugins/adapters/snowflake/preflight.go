@@ -90,29 +90,36 @@ func (a Adapter) preflight(req *jsondoc.Value, w *jsondoc.Writer) error {
 }
 
 // judge writes the answer.
-func (a Adapter) judge(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result, s *account, list []subject, o options, name string, h *warehouse, err error) {
+func (a Adapter) judge(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result, s *account, list []subject, o options,
+	name string, h *warehouse, err error) {
 	var resume, restore []string
 	w.Object().Key("checks").Array()
 	f := findings{w}
 	if session.Err == "" && s.role == "" {
-		f.add("role", "failed", "The session has no role.", "give the user a default role, or name one in the connection", "target.connection")
+		f.add("role", "failed", "The session has no role.", "give the user a default role, or name one in the connection",
+			"target.connection")
 	} else if session.Err == "" {
 		f.add("role", "ok", "The session's role is "+s.role+s.others()+".", "", "")
 	}
 	if session.Err == "" && (s.database == "" || s.schema == "") {
-		f.add("schema", "warning", "The connection chooses no database or no schema.", "name both in the connection: account/database/schema, or write the table as database.schema.table", "target.connection")
+		f.add("schema", "warning", "The connection chooses no database or no schema.",
+			"name both in the connection: account/database/schema, or write the table as database.schema.table",
+			"target.connection")
 	}
 	judgeLacks(f, req)
 	var clusters int64
 	switch {
 	case lacksAbility(req, noWarehouses):
 	case err != nil:
-		f.add("warehouse", "failed", "The warehouse cannot be looked at: "+err.Error()+".", "see that the role may use a warehouse, and that the account answers", "target.warehouse")
+		f.add("warehouse", "failed", "The warehouse cannot be looked at: "+err.Error()+".",
+			"see that the role may use a warehouse, and that the account answers", "target.warehouse")
 	case name == "":
-		f.add("warehouse", "failed", "No warehouse is chosen, and queries need one.", "name one in target.warehouse or in the connection", "target.warehouse")
+		f.add("warehouse", "failed", "No warehouse is chosen, and queries need one.",
+			"name one in target.warehouse or in the connection", "target.warehouse")
 	case h == nil:
 		f.add("warehouse", "failed", "There is no warehouse "+name+" that the role "+s.role+" may see.",
-			"check the name; or GRANT USAGE, OPERATE, MONITOR ON WAREHOUSE "+quoted(name)+" TO ROLE "+quoted(s.role), "target.warehouse")
+			"check the name; or GRANT USAGE, OPERATE, MONITOR ON WAREHOUSE "+quoted(name)+" TO ROLE "+quoted(s.role),
+			"target.warehouse")
 	default:
 		clusters = h.number("max_cluster_count")
 		resume, restore = a.judgeWarehouse(f, req, *h, s, o, list)
@@ -148,7 +155,8 @@ func (s *account) others() string {
 	return "; its secondary roles are " + s.secondary
 }
 
-func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, s *account, o options, list []subject) (resume, restore []string) {
+func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, s *account, o options,
+	list []subject) (resume, restore []string) {
 	name, state, kind, role := h.text("name"), strings.ToUpper(h.text("state")), strings.ToUpper(h.text("type")), s.role
 	grants := sdk.ResultOf(req, "warehouse_grants")
 	may := func(right string) bool { return role == "" || !s.lacks(grants, right) }
@@ -156,13 +164,18 @@ func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, s *
 	switch state {
 	case "SUSPENDED", "SUSPENDING":
 		if !may("OPERATE") && strings.EqualFold(h.text("auto_resume"), "true") {
-			f.add("warehouse", "warning", described+". The role "+role+" may not resume it; the first query does, and waits for it, and the run does not suspend it.", grantOn("OPERATE", "WAREHOUSE", quoted(name), role), "target.warehouse")
+			f.add("warehouse", "warning", described+". The role "+role+
+				" may not resume it; the first query does, and waits for it, and the run does not suspend it.",
+				grantOn("OPERATE", "WAREHOUSE", quoted(name), role), "target.warehouse")
 			break
 		}
-		resume, restore = []string{"ALTER WAREHOUSE " + quoted(name) + " RESUME IF SUSPENDED"}, []string{"ALTER WAREHOUSE " + quoted(name) + " SUSPEND"}
+		resume, restore = []string{"ALTER WAREHOUSE " + quoted(name) + " RESUME IF SUSPENDED"},
+			[]string{"ALTER WAREHOUSE " + quoted(name) + " SUSPEND"}
 		f.add("warehouse", "ok", described+". The run resumes it, and suspends it again when it is over.", "", "")
 		if !may("OPERATE") {
-			f.add("privileges", "warning", "The role "+role+" is not granted what resuming the warehouse "+name+" needs, and it does not resume by itself.", grantOn("OPERATE", "WAREHOUSE", quoted(name), role), "target.warehouse")
+			f.add("privileges", "warning", "The role "+role+" is not granted what resuming the warehouse "+name+
+				" needs, and it does not resume by itself.", grantOn("OPERATE", "WAREHOUSE", quoted(name), role),
+				"target.warehouse")
 		}
 	case "STARTED", "RESUMING", "RESIZING":
 		f.add("warehouse", "ok", described+".", "", "")
@@ -170,14 +183,18 @@ func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, s *
 		f.add("warehouse", "warning", described+".", "look at it in the account", "target.warehouse")
 	}
 	if !may("USAGE") {
-		f.add("privileges", "failed", "The role "+role+" is not granted USAGE of the warehouse "+name+", which every query needs.", grantOn("USAGE", "WAREHOUSE", quoted(name), role), "target.warehouse")
+		f.add("privileges", "failed", "The role "+role+" is not granted USAGE of the warehouse "+name+
+			", which every query needs.", grantOn("USAGE", "WAREHOUSE", quoted(name), role), "target.warehouse")
 	}
 	if !may("MONITOR") {
-		f.add("privileges", "warning", "The role "+role+" is not granted MONITOR of the warehouse "+name+": its queue may not be seen while the run goes on.", grantOn("MONITOR", "WAREHOUSE", quoted(name), role), "target.warehouse")
+		f.add("privileges", "warning", "The role "+role+" is not granted MONITOR of the warehouse "+name+
+			": its queue may not be seen while the run goes on.", grantOn("MONITOR", "WAREHOUSE", quoted(name), role),
+			"target.warehouse")
 	}
 	interactive := strings.Contains(kind, "INTERACTIVE")
 	if a.of == Interactive && !interactive {
-		f.add("warehouse_type", "warning", "Interactive tables are made for interactive warehouses, and "+name+" is "+strings.ToLower(kind)+": what is measured is not what they can do.",
+		f.add("warehouse_type", "warning", "Interactive tables are made for interactive warehouses, and "+name+" is "+
+			strings.ToLower(kind)+": what is measured is not what they can do.",
 			"CREATE INTERACTIVE WAREHOUSE … TABLES (…), and name it in target.warehouse", "target.warehouse")
 	}
 	if interactive {
@@ -186,9 +203,12 @@ func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, s *
 	}
 	clusters := max(1, h.number("max_cluster_count"))
 	if n, ok := req.Get("connections").Int(); ok && n > clusters*perCluster && a.of == Standard && !interactive {
-		f.add("headroom", "warning", strconv.FormatInt(n, 10)+" connections are more than the "+strconv.FormatInt(clusters*perCluster, 10)+" queries that "+strconv.FormatInt(clusters, 10)+
-			" cluster(s) execute at a time with Snowflake's default MAX_CONCURRENCY_LEVEL: the others queue, and their latency is the queue's.",
-			"lower the connections, or raise MAX_CLUSTER_COUNT (which needs Enterprise edition) or MAX_CONCURRENCY_LEVEL of the warehouse", "workload.concurrent_connections")
+		f.add("headroom", "warning", strconv.FormatInt(n, 10)+" connections are more than the "+
+			strconv.FormatInt(clusters*perCluster, 10)+" queries that "+strconv.FormatInt(clusters, 10)+
+			" cluster(s) execute at a time with Snowflake's default MAX_CONCURRENCY_LEVEL: the others queue, and their "+
+			"latency is the queue's.",
+			"lower the connections, or raise MAX_CLUSTER_COUNT (which needs Enterprise edition) or MAX_CONCURRENCY_LEVEL of "+
+				"the warehouse", "workload.concurrent_connections")
 	}
 	return resume, restore
 }

@@ -70,14 +70,16 @@ func dropped(req *jsondoc.Value, w *jsondoc.Writer, t *table) *dropping {
 	}
 	grants := sdk.ResultOf(req, "table_grants")
 	for i := range grants.Rows.Len() {
-		if name := grantee(grants, i); !strings.EqualFold(field(grants, i, "privilege"), "OWNERSHIP") && name != "" && !slices.Contains(d.grantees, name) {
+		if name := grantee(grants, i); !strings.EqualFold(field(grants, i, "privilege"), "OWNERSHIP") && name != "" &&
+			!slices.Contains(d.grantees, name) {
 			d.grantees = append(d.grantees, name)
 		}
 	}
 	keys := sdk.ResultOf(req, "dependents")
 	for i := range keys.Rows.Len() {
 		user := field(keys, i, "fk_table_name")
-		if field(keys, i, "pk_table_name") == t.name.table.text && user != t.name.table.text && user != "" && !slices.Contains(d.users, user) {
+		if field(keys, i, "pk_table_name") == t.name.table.text && user != t.name.table.text && user != "" &&
+			!slices.Contains(d.users, user) {
 			d.users = append(d.users, user)
 		}
 	}
@@ -89,7 +91,9 @@ func (d *dropping) refused(name tableName) error {
 	if len(d.users) == 0 {
 		return nil
 	}
-	return &sdk.RefusalError{Field: "target.prepare.if_exists", Message: name.sql() + " is used by foreign keys of " + listed(d.users) + ", so it is not dropped and made again", Hint: "choose another name, or if_exists: use"}
+	return &sdk.RefusalError{Field: "target.prepare.if_exists",
+		Message: name.sql() + " is used by foreign keys of " + listed(d.users) + ", so it is not dropped and made again",
+		Hint:    "choose another name, or if_exists: use"}
 }
 
 // sentence names what is dropped.

@@ -44,7 +44,8 @@ func sessionQueries(req *jsondoc.Value) []sdk.Query {
 }
 
 func readAccount(req *jsondoc.Value) account {
-	session, context, inherited := sdk.ResultOf(req, "session"), sdk.ResultOf(req, "context"), sdk.ResultOf(req, "inherited")
+	session, context, inherited := sdk.ResultOf(req, "session"), sdk.ResultOf(req, "context"),
+		sdk.ResultOf(req, "inherited")
 	row := session.Rows.At(0)
 	s := account{role: row.At(0).Str(), database: row.At(1).Str(), schema: row.At(2).Str(), roles: map[string]bool{}}
 	if context.Err == "" {
@@ -84,7 +85,8 @@ func (s *account) askRoles(req *jsondoc.Value, w *jsondoc.Writer, grants []sdk.R
 	var names []string
 	for _, r := range grants {
 		for i := range r.Rows.Len() {
-			if name := grantee(r, i); isRole(r, i) && name != s.role && len(names) < maxGrantees && !slices.Contains(names, name) {
+			if name := grantee(r, i); isRole(r, i) && name != s.role && len(names) < maxGrantees &&
+				!slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
@@ -149,7 +151,8 @@ func (s *account) held(r sdk.Result, right string, byPrimary bool) (h holding, w
 			case !asked:
 				better(mayHold, "through the role "+name)
 			case in && byPrimary && name != "PUBLIC" && (s.secondary != "" || !s.secondaryKnown):
-				better(mayHold, "through the role "+name+", if that is not only a secondary role of the session: the primary role alone makes tables")
+				better(mayHold, "through the role "+name+", if that is not only a secondary role of the session: the primary "+
+					"role alone makes tables")
 			case in:
 				better(holds, "")
 			}
@@ -235,7 +238,8 @@ func objectsID(i int) string { return "objects:" + strconv.Itoa(i) }
 
 // objectsQuery finds the table. INFORMATION_SCHEMA would need a warehouse that runs.
 func (t *subject) objectsQuery(i int) sdk.Query {
-	return sdk.Query{ID: objectsID(i), SQL: "SHOW OBJECTS LIKE " + pattern(t.name.table.name()) + " IN SCHEMA " + t.schema()}
+	return sdk.Query{ID: objectsID(i), SQL: "SHOW OBJECTS LIKE " + pattern(t.name.table.name()) + " IN SCHEMA " +
+		t.schema()}
 }
 
 func (t *subject) schema() string {
@@ -275,7 +279,8 @@ func grantQueries(list []subject, warehouse string, prepare, recreate bool) []sd
 			t.grants = "table_grants:" + strconv.Itoa(i)
 			queries = append(queries, sdk.Query{ID: t.grants, SQL: "SHOW GRANTS ON " + t.kind + " " + t.name.sql()})
 		}
-		if id := "schema_grants:" + t.schema(); prepare && (!t.there || recreate) && !slices.ContainsFunc(queries, func(q sdk.Query) bool { return q.ID == id }) {
+		if id := "schema_grants:" + t.schema(); prepare && (!t.there || recreate) &&
+			!slices.ContainsFunc(queries, func(q sdk.Query) bool { return q.ID == id }) {
 			queries = append(queries, sdk.Query{ID: id, SQL: "SHOW GRANTS ON SCHEMA " + t.schema()})
 		}
 	}
@@ -292,7 +297,8 @@ func (a Adapter) judgeTables(f findings, req *jsondoc.Value, s *account, list []
 		if !t.there {
 			if !prepare && !t.blind {
 				f.add("privileges", "warning", "The role "+s.role+" sees no table "+t.name.sql()+".",
-					"correct target.table_name; or, if the table is there: "+grantOn(strings.Join(t.rights, ", "), "TABLE", t.name.sql(), s.role), nameField)
+					"correct target.table_name; or, if the table is there: "+
+						grantOn(strings.Join(t.rights, ", "), "TABLE", t.name.sql(), s.role), nameField)
 				fine = false
 			}
 			continue
@@ -300,8 +306,10 @@ func (a Adapter) judgeTables(f findings, req *jsondoc.Value, s *account, list []
 		r := sdk.ResultOf(req, t.grants)
 		if recreate {
 			if s.lacks(r, "OWNERSHIP") {
-				f.add("privileges", "failed", "The role "+s.role+" does not own the table "+t.name.sql()+", and only its owner may drop it for target.prepare.if_exists: recreate.",
-					"set if_exists: use to keep it; or GRANT OWNERSHIP ON TABLE "+t.name.sql()+" TO ROLE "+quoted(s.role)+" COPY CURRENT GRANTS", "target.prepare.if_exists")
+				f.add("privileges", "failed", "The role "+s.role+" does not own the table "+t.name.sql()+
+					", and only its owner may drop it for target.prepare.if_exists: recreate.",
+					"set if_exists: use to keep it; or GRANT OWNERSHIP ON TABLE "+t.name.sql()+" TO ROLE "+quoted(s.role)+
+						" COPY CURRENT GRANTS", "target.prepare.if_exists")
 				fine = false
 			}
 			continue
@@ -309,11 +317,13 @@ func (a Adapter) judgeTables(f findings, req *jsondoc.Value, s *account, list []
 		none, perhaps, why := s.missing(r, t.rights, false)
 		switch {
 		case len(none) > 0:
-			f.add("privileges", "failed", "The role "+s.role+" is not granted "+listed(none)+" on the "+strings.ToLower(t.kind)+" "+t.name.sql()+s.norOthers()+", and the run's operations need "+itThem(none)+".",
+			f.add("privileges", "failed", "The role "+s.role+" is not granted "+listed(none)+" on the "+strings.ToLower(t.kind)+
+				" "+t.name.sql()+s.norOthers()+", and the run's operations need "+itThem(none)+".",
 				grantOn(strings.Join(none, ", "), t.kind, t.name.sql(), s.role), nameField)
 			fine = false
 		case len(perhaps) > 0:
-			f.add("privileges", "warning", "The role "+s.role+" may have "+listed(perhaps)+" on the "+strings.ToLower(t.kind)+" "+t.name.sql()+" only "+why+".",
+			f.add("privileges", "warning", "The role "+s.role+" may have "+listed(perhaps)+" on the "+strings.ToLower(t.kind)+
+				" "+t.name.sql()+" only "+why+".",
 				"to be certain: "+grantOn(strings.Join(perhaps, ", "), t.kind, t.name.sql(), s.role), nameField)
 			fine = false
 		case r.Err == "":
@@ -326,7 +336,8 @@ func (a Adapter) judgeTables(f findings, req *jsondoc.Value, s *account, list []
 		}
 	}
 	if fine && len(names) > 0 {
-		f.add("privileges", "ok", "The role "+s.role+" has what the run needs on "+listed(names)+": "+strings.Join(rights, ", ")+".", "", "")
+		f.add("privileges", "ok", "The role "+s.role+" has what the run needs on "+listed(names)+": "+
+			strings.Join(rights, ", ")+".", "", "")
 	}
 }
 
@@ -357,7 +368,8 @@ func (a Adapter) judgeSchemas(f findings, req *jsondoc.Value, s *account, list [
 			ordinary, _ := s.held(r, "CREATE TABLE", true)
 			switch {
 			case h == lacks && ordinary == holds:
-				f.add("privileges", "warning", "The role "+s.role+" is granted CREATE TABLE in the schema "+schema+" and not "+special+": only accounts from before that right take the first for it.",
+				f.add("privileges", "warning", "The role "+s.role+" is granted CREATE TABLE in the schema "+schema+" and not "+
+					special+": only accounts from before that right take the first for it.",
 					grantOn(special, "SCHEMA", schema, s.role), "target.prepare")
 			case h == lacks:
 				none = append(none, special)
@@ -371,10 +383,12 @@ func (a Adapter) judgeSchemas(f findings, req *jsondoc.Value, s *account, list [
 			}
 		}
 		if len(none) > 0 {
-			f.add("privileges", "failed", "The role "+s.role+" is not granted "+listed(none)+" in the schema "+schema+", where the run makes its tables.", grantOn(strings.Join(none, ", "), "SCHEMA", schema, s.role), "target.prepare")
+			f.add("privileges", "failed", "The role "+s.role+" is not granted "+listed(none)+" in the schema "+schema+
+				", where the run makes its tables.", grantOn(strings.Join(none, ", "), "SCHEMA", schema, s.role), "target.prepare")
 		}
 		if len(perhaps) > 0 {
-			f.add("privileges", "warning", "The role "+s.role+" may have "+listed(perhaps)+" in the schema "+schema+" only "+why+".", "to be certain: "+grantOn(strings.Join(perhaps, ", "), "SCHEMA", schema, s.role), "target.prepare")
+			f.add("privileges", "warning", "The role "+s.role+" may have "+listed(perhaps)+" in the schema "+schema+" only "+why+
+				".", "to be certain: "+grantOn(strings.Join(perhaps, ", "), "SCHEMA", schema, s.role), "target.prepare")
 		}
 	}
 }

@@ -40,33 +40,47 @@ func New(t TableType) Adapter { return Adapter{of: t} }
 
 // Manifest describes the plugin.
 func (a Adapter) Manifest() sdk.Manifest {
-	m := sdk.Manifest{Name: "snowflake_" + a.of.String(), Version: "1.0.0", Author: "Loadstone", Driver: "snowflake", Dialect: dialect, Parameters: schemas[a.of]}
+	m := sdk.Manifest{Name: "snowflake_" + a.of.String(), Version: "1.0.0", Author: "Loadstone", Driver: "snowflake",
+		Dialect: dialect, Parameters: schemas[a.of]}
 	m.Sends = &sdk.Sends{
-		Query: []string{"SELECT {reads *.information_schema.tables *.information_schema.columns snowflake.account_usage.aggregate_query_history " +
-			"count min max sum row_number iff table information_schema.query_history to_timestamp_ltz to_timestamp_ntz contains date_part to_varchar to_json " +
-			"current_database current_schema current_warehouse current_role current_user current_region current_secondary_roles current_timestamp is_role_in_session}",
-			"SHOW {name} KEYS IN TABLE {table}", "SHOW IMPORTED KEYS IN SCHEMA {name}", "SHOW INDEXES IN TABLE {table}", "SHOW TABLES LIKE {value} IN SCHEMA {name}", "SHOW OBJECTS LIKE {value} IN SCHEMA {name}", "SHOW WAREHOUSES LIKE {value}", "SHOW GRANTS ON {name} {name}",
+		Query: []string{"SELECT {reads *.information_schema.tables *.information_schema.columns " +
+			"snowflake.account_usage.aggregate_query_history " +
+			"count min max sum row_number iff table information_schema.query_history to_timestamp_ltz to_timestamp_ntz " +
+			"contains date_part to_varchar to_json " +
+			"current_database current_schema current_warehouse current_role current_user current_region " +
+			"current_secondary_roles current_timestamp is_role_in_session}",
+			"SHOW {name} KEYS IN TABLE {table}", "SHOW IMPORTED KEYS IN SCHEMA {name}", "SHOW INDEXES IN TABLE {table}",
+			"SHOW TABLES LIKE {value} IN SCHEMA {name}", "SHOW OBJECTS LIKE {value} IN SCHEMA {name}",
+			"SHOW WAREHOUSES LIKE {value}", "SHOW GRANTS ON {name} {name}",
 			"SHOW PARAMETERS LIKE 'FEATURE_RBAC_INHERITED_GRANTS' IN ACCOUNT"},
-		Statements: []string{"SELECT {names} FROM {table} WHERE {reads}", "INSERT INTO {table} ({names}) VALUES ({reads})", "INSERT INTO {table} ({names}) SELECT {reads parse_json}",
+		Statements: []string{"SELECT {names} FROM {table} WHERE {reads}", "INSERT INTO {table} ({names}) VALUES ({reads})",
+			"INSERT INTO {table} ({names}) SELECT {reads parse_json}",
 			"UPDATE {table} SET {reads parse_json}", "DELETE FROM {table} WHERE {reads}"},
-		DDL: []string{"CREATE TABLE {table} {*}", "CREATE {name} TABLE {table} {*}", "CREATE OR REPLACE TRANSIENT TABLE {table} {*}", "CREATE OR REPLACE INTERACTIVE TABLE {table} {*}", "CREATE INDEX {name} ON {table} {*}", "INSERT INTO {table} {*}",
-			"ALTER TABLE {table} {*}", "DROP TABLE {table}", "DROP TABLE IF EXISTS {table}", "USE WAREHOUSE {name}", "ALTER WAREHOUSE {name} ADD TABLES ({*})"},
+		DDL: []string{"CREATE TABLE {table} {*}", "CREATE {name} TABLE {table} {*}",
+			"CREATE OR REPLACE TRANSIENT TABLE {table} {*}", "CREATE OR REPLACE INTERACTIVE TABLE {table} {*}",
+			"CREATE INDEX {name} ON {table} {*}", "INSERT INTO {table} {*}",
+			"ALTER TABLE {table} {*}", "DROP TABLE {table}", "DROP TABLE IF EXISTS {table}", "USE WAREHOUSE {name}",
+			"ALTER WAREHOUSE {name} ADD TABLES ({*})"},
 	}
 	m.Supports = &sdk.Supports{Transactions: true, GeneratesRows: true}
 	switch a.of {
 	case Standard:
 		m.Supports.Clustering = true
 		m.Title = "Snowflake standard table"
-		m.Description = "Ordinary tables of Snowflake, and views. Columnar, made for scans; a write rewrites micro-partitions and locks the table against other writes. Keys are declared and not enforced."
+		m.Description = "Ordinary tables of Snowflake, and views. Columnar, made for scans; a write rewrites " +
+			"micro-partitions and locks the table against other writes. Keys are declared and not enforced."
 	case Hybrid:
 		m.Supports.EnforcedKeys, m.Supports.Indexes = true, true
 		m.Title = "Snowflake hybrid table"
-		m.Description = "Row-wise tables of Snowflake, made for many short reads and writes. The primary key is enforced, rows are locked one by one, and there are secondary indexes."
+		m.Description = "Row-wise tables of Snowflake, made for many short reads and writes. The primary key is enforced, " +
+			"rows are locked one by one, and there are secondary indexes."
 	case Interactive:
 		m.Title = "Snowflake interactive table"
-		m.Description = "Tables of Snowflake for short selective queries at high concurrency, best on an interactive warehouse. Under load they are read only."
+		m.Description = "Tables of Snowflake for short selective queries at high concurrency, best on an interactive " +
+			"warehouse. Under load they are read only."
 		m.Supports.Clustering, m.Supports.Transactions, m.Supports.ReadOnly = true, false, true
-		m.Supports.Reason = "an interactive table takes no INSERT, UPDATE or DELETE of single rows; INSERT OVERWRITE, which replaces all rows, is the DML that it has"
+		m.Supports.Reason = "an interactive table takes no INSERT, UPDATE or DELETE of single rows; INSERT OVERWRITE, " +
+			"which replaces all rows, is the DML that it has"
 		m.Supports.Instead = "let the workload only read, or choose the adapter snowflake_hybrid or snowflake_standard"
 		m.Kinds = []string{sdk.PointLookup, sdk.RangeScan, sdk.GenericSQL}
 	}

@@ -189,7 +189,8 @@ func (b *builder) scan() (string, error) {
 	if keys > 1 {
 		where += " AND " + b.after(names, 0)
 	}
-	text := "SELECT " + b.selected() + " FROM " + b.t.PhysicalName + " WHERE " + where + " ORDER BY " + quotedList(names) + " LIMIT "
+	text := "SELECT " + b.selected() + " FROM " + b.t.PhysicalName + " WHERE " + where + " ORDER BY " + quotedList(names) +
+		" LIMIT "
 	if b.s.Limit > 0 {
 		return text + strconv.Itoa(b.s.Limit), nil
 	}
@@ -201,7 +202,8 @@ func (b *builder) after(names []string, i int) string {
 	if i == len(names)-1 {
 		return quoted(names[i]) + " >= " + b.mark(i)
 	}
-	return "(" + quoted(names[i]) + " > " + b.mark(i) + " OR " + quoted(names[i]) + " = " + b.mark(i) + " AND " + b.after(names, i+1) + ")"
+	return "(" + quoted(names[i]) + " > " + b.mark(i) + " OR " + quoted(names[i]) + " = " + b.mark(i) + " AND " +
+		b.after(names, i+1) + ")"
 }
 
 // insert writes a row. Values of semi-structured columns go through PARSE_JSON,

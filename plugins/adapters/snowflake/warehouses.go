@@ -19,7 +19,8 @@ func (h warehouse) described() string {
 	if g := h.known("generation"); g != "" && kind == "standard" {
 		kind += " of generation " + g
 	}
-	text := "The warehouse " + h.text("name") + " is " + strings.Join(append(parts, kind, strings.ToLower(h.text("state"))), ", ")
+	text := "The warehouse " + h.text("name") + " is " +
+		strings.Join(append(parts, kind, strings.ToLower(h.text("state"))), ", ")
 	if strings.EqualFold(kind, "adaptive") {
 		text += "; it is billed by what its queries use"
 	}
@@ -29,13 +30,16 @@ func (h warehouse) described() string {
 // judgeInteractive says what an interactive warehouse means for the run. Tables that it
 // does not hold are added to it for the run, and taken away again: a cold table says
 // nothing of what it can do.
-func (a Adapter) judgeInteractive(f findings, req *jsondoc.Value, h warehouse, s *account, o options, list []subject) (attach, detach []string) {
+func (a Adapter) judgeInteractive(f findings, req *jsondoc.Value, h warehouse, s *account, o options,
+	list []subject) (attach, detach []string) {
 	name := h.text("name")
 	prepare, recreate := req.Get("prepare").Bool(), req.Get("recreate").Bool()
 	makes := prepare && (recreate || slices.ContainsFunc(list, func(t subject) bool { return !t.there }))
 	if makes && o.loadWarehouse == "" && a.of != Interactive { // the adapter of interactive tables refuses it by itself
-		f.add("load_warehouse", "failed", "The warehouse "+name+" is interactive: it makes no table, and the run's is to be made.",
-			"name a standard warehouse in target.params.load_warehouse, which makes and fills it", "target.params.load_warehouse")
+		f.add("load_warehouse", "failed",
+			"The warehouse "+name+" is interactive: it makes no table, and the run's is to be made.",
+			"name a standard warehouse in target.params.load_warehouse, which makes and fills it",
+			"target.params.load_warehouse")
 	}
 	var writes []string
 	for i := range list {
@@ -46,34 +50,42 @@ func (a Adapter) judgeInteractive(f findings, req *jsondoc.Value, h warehouse, s
 		}
 	}
 	if len(writes) > 0 {
-		f.add("warehouse_type", "warning", "The warehouse "+name+" is interactive, which is made for reading, and the run's operations write ("+listed(writes)+"): it may refuse them.",
+		f.add("warehouse_type", "warning",
+			"The warehouse "+name+" is interactive, which is made for reading, and the run's operations write ("+listed(writes)+
+				"): it may refuse them.",
 			"name a standard warehouse in target.warehouse, or let the workload only read", "target.warehouse")
 	} else {
 		a.judgeKind(f, name)
 	}
 	if fallback := h.known("fallback_warehouse"); fallback != "" {
-		f.add("fallback_warehouse", "warning", "What takes longer than 5 s on the interactive warehouse "+name+" is executed again on its fallback warehouse "+fallback+
+		f.add("fallback_warehouse", "warning", "What takes longer than 5 s on the interactive warehouse "+name+
+			" is executed again on its fallback warehouse "+fallback+
 			", without a word to the client: such a run measures two warehouses, and is DEGRADED.",
-			"ALTER WAREHOUSE "+quoted(name)+" UNSET FALLBACK_WAREHOUSE, or judge only runs in which nothing took 5 s", "target.warehouse")
+			"ALTER WAREHOUSE "+quoted(name)+" UNSET FALLBACK_WAREHOUSE, or judge only runs in which nothing took 5 s",
+			"target.warehouse")
 	}
 	if rest := h.number("auto_suspend"); rest > 0 {
-		f.add("auto_suspend", "ok", "The warehouse "+name+" suspends itself after "+strconv.FormatInt(rest/60, 10)+" min without a query; each start of an interactive warehouse is billed for an hour at least.", "", "")
+		f.add("auto_suspend", "ok", "The warehouse "+name+" suspends itself after "+strconv.FormatInt(rest/60, 10)+
+			" min without a query; each start of an interactive warehouse is billed for an hour at least.", "", "")
 	}
 	grants := sdk.ResultOf(req, "warehouse_grants")
 	const attached, modify = "MANAGE ATTACHED TABLES", "MODIFY"
 	may := s.role == "" || !s.lacks(grants, attached) || !s.lacks(grants, modify)
 	missing := h.notAttached(list)
 	if !may && (makes || len(missing) > 0) {
-		f.add("privileges", "warning", "The role "+s.role+" is granted neither "+attached+" nor "+modify+" of the interactive warehouse "+name+": no table can be added to it.",
+		f.add("privileges", "warning", "The role "+s.role+" is granted neither "+attached+" nor "+modify+
+			" of the interactive warehouse "+name+": no table can be added to it.",
 			grantOn(attached, "WAREHOUSE", quoted(name), s.role), "target.warehouse")
 		return nil, nil
 	}
 	if recreate || len(missing) == 0 {
 		return nil, nil
 	}
-	f.add("attached_tables", "ok", "The warehouse "+name+" does not hold "+listed(missing)+" yet. The run adds "+itThem(missing)+" to it, and takes "+itThem(missing)+" away when it is over.", "", "")
+	f.add("attached_tables", "ok", "The warehouse "+name+" does not hold "+listed(missing)+" yet. The run adds "+
+		itThem(missing)+" to it, and takes "+itThem(missing)+" away when it is over.", "", "")
 	tables := " TABLES (" + strings.Join(missing, ", ") + ")"
-	return []string{"ALTER WAREHOUSE " + quoted(name) + " ADD" + tables}, []string{"ALTER WAREHOUSE " + quoted(name) + " DROP" + tables}
+	return []string{"ALTER WAREHOUSE " + quoted(name) + " ADD" + tables},
+		[]string{"ALTER WAREHOUSE " + quoted(name) + " DROP" + tables}
 }
 
 // judgeKind says how tables of the adapter's type do on an interactive warehouse.
@@ -81,9 +93,13 @@ func (a Adapter) judgeInteractive(f findings, req *jsondoc.Value, h warehouse, s
 func (a Adapter) judgeKind(f findings, name string) {
 	switch a.of {
 	case Standard:
-		f.add("warehouse_type", "ok", "The warehouse "+name+" is interactive, and queries standard tables too; a statement of more than 5 s is ended.", "", "")
+		f.add("warehouse_type", "ok",
+			"The warehouse "+name+" is interactive, and queries standard tables too; a statement of more than 5 s is ended.", "",
+			"")
 	case Hybrid:
-		f.add("warehouse_type", "warning", "The warehouse "+name+" is interactive: it queries hybrid tables only so that they can be joined with others, and not as fast as it could.",
+		f.add("warehouse_type", "warning",
+			"The warehouse "+name+" is interactive: it queries hybrid tables only so that they can be joined with others, "+
+				"and not as fast as it could.",
 			"name a standard warehouse in target.warehouse, unless this is what is to be measured", "target.warehouse")
 	case Interactive:
 	}

@@ -31,7 +31,8 @@ func main() {
 
 func run(ctx context.Context, folder string, files []string) error {
 	// One goroutine, for the bytes not to depend on the machine.
-	small, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(8<<20))
+	small, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(8<<20))
 	if err != nil {
 		return fmt.Errorf("compressing the plugins: %w", err)
 	}
@@ -49,7 +50,8 @@ func run(ctx context.Context, folder string, files []string) error {
 		if infos[filepath.Base(path)], err = h.Inspect(ctx, wasm); err != nil {
 			return fmt.Errorf("inspecting %s: %w", path, err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, filepath.Base(path)+".zst"), small.EncodeAll(wasm, nil), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, filepath.Base(path)+".zst"), small.EncodeAll(wasm, nil),
+			0o600); err != nil {
 			return fmt.Errorf("writing a compressed plugin: %w", err)
 		}
 	}

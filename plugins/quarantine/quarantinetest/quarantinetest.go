@@ -33,7 +33,8 @@ func build() {
 	if built.dir, built.err = os.MkdirTemp("", "loadstone-quarantine-"); built.err != nil {
 		return
 	}
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", //nolint:gosec,noctx // a test builds its program
+	//nolint:gosec,noctx // a test builds its program
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o",
 		filepath.Join(built.dir, "loadstone"), "github.com/loadstone-db/loadstone")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {

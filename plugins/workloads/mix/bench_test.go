@@ -12,7 +12,8 @@ func BenchmarkValues(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, c := range []sdk.Column{{Name: "bigint", Type: sdk.I64}, {Name: "timestamp", Type: sdk.Timestamp}, {Name: "text", Type: sdk.Text},
+	for _, c := range []sdk.Column{{Name: "bigint", Type: sdk.I64}, {Name: "timestamp", Type: sdk.Timestamp},
+		{Name: "text", Type: sdk.Text},
 		{Name: "numeric", Type: sdk.Text, DBType: "numeric(12,2)"}, {Name: "uuid", Type: sdk.Text, DBType: "uuid"}} {
 		b.Run(c.Name, func(b *testing.B) {
 			v := newValues(c, &p)

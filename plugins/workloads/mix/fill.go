@@ -104,7 +104,8 @@ func (g *generator) sourceOf(v values, req *sdk.OpenRequest, salt uint64) (sourc
 		}
 		s.unique = m
 	case v.maker == makeNothing && s.pooled == nil:
-		return s, g.plan.cannot(insert, "values of type "+v.column.DBType+" for column "+quote(name)+" can only be taken from existing rows, and the sample has none")
+		return s, g.plan.cannot(insert, "values of type "+v.column.DBType+" for column "+quote(name)+
+			" can only be taken from existing rows, and the sample has none")
 	}
 	return s, nil
 }

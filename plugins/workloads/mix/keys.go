@@ -146,7 +146,8 @@ func (m *newKeys) prepare(req *sdk.OpenRequest, t *sdk.Table, pl *pool, salt uin
 	best := -1
 	for _, name := range t.Key {
 		c := t.Column(name)
-		if c == nil || c.HasDefault || c.Generated || len(t.Key) > 1 && pl.find(name) != nil && len(pl.columns) > 0 && c.Type == sdk.Bool {
+		if c == nil || c.HasDefault || c.Generated || len(t.Key) > 1 && pl.find(name) != nil && len(pl.columns) > 0 &&
+			c.Type == sdk.Bool {
 			continue
 		}
 		v := newValues(*c, &params{})
@@ -216,7 +217,8 @@ func (m *newKeys) exhausted(n int64) bool {
 
 // full reports that the column has no room for new keys.
 func (m *newKeys) full() bool {
-	return m.values.maker == makeInt && (m.start < 0 && m.known && m.start == -1<<63 || m.start > intMax(m.values.column)-m.slots)
+	return m.values.maker == makeInt &&
+		(m.start < 0 && m.known && m.start == -1<<63 || m.start > intMax(m.values.column)-m.slots)
 }
 
 // put writes key n of this slot.

@@ -18,9 +18,10 @@ type mix struct{}
 func (mix) Manifest() sdk.Manifest {
 	return sdk.Manifest{
 		Name: "mix", Version: "1.0.0", Title: "Mixed reads and writes", Author: "Loadstone",
-		Description: "Point lookups, range scans, inserts, updates and deletes by weight, on a table of its own or on any table with a key.",
-		Parameters:  parameterSchema,
-		Tables:      []sdk.LogicalTable{ordersTable(20, 100)},
+		Description: "Point lookups, range scans, inserts, updates and deletes by weight, on a table of its own or on any " +
+			"table with a key.",
+		Parameters: parameterSchema,
+		Tables:     []sdk.LogicalTable{ordersTable(20, 100)},
 	}
 }
 
@@ -41,9 +42,12 @@ func ordersTable(minSize, maxSize int64) sdk.LogicalTable {
 		Columns: []sdk.LogicalColumn{
 			{Name: "id", Type: sdk.I64, Fill: &sdk.Fill{As: sdk.FillNumber, From: 1}},
 			{Name: "customer_id", Type: sdk.I64, Fill: &sdk.Fill{As: sdk.FillInteger, Min: 1, Max: customers}},
-			{Name: "status", Type: sdk.Text, DBType: map[string]string{"postgres": "varchar(16)", "snowflake": "VARCHAR(16)"}, Fill: &sdk.Fill{As: sdk.FillChoice, Values: statuses[:]}},
-			{Name: "amount", Type: sdk.Text, DBType: map[string]string{"postgres": "numeric(12,2)", "snowflake": "NUMBER(12,2)"}, Fill: &sdk.Fill{As: sdk.FillDecimal, Max: 10_000, Scale: 2}},
-			{Name: "created_at", Type: sdk.Timestamp, Fill: &sdk.Fill{As: sdk.FillTime, From: epoch2024, Step: orderGap, Max: orderSpan}},
+			{Name: "status", Type: sdk.Text, DBType: map[string]string{"postgres": "varchar(16)", "snowflake": "VARCHAR(16)"},
+				Fill: &sdk.Fill{As: sdk.FillChoice, Values: statuses[:]}},
+			{Name: "amount", Type: sdk.Text, DBType: map[string]string{"postgres": "numeric(12,2)", "snowflake": "NUMBER(12,2)"},
+				Fill: &sdk.Fill{As: sdk.FillDecimal, Max: 10_000, Scale: 2}},
+			{Name: "created_at", Type: sdk.Timestamp,
+				Fill: &sdk.Fill{As: sdk.FillTime, From: epoch2024, Step: orderGap, Max: orderSpan}},
 			{Name: "note", Type: sdk.Text, Nullable: true, Fill: &sdk.Fill{As: sdk.FillLetters, Min: minSize, Max: maxSize}},
 		},
 	}

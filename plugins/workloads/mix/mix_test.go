@@ -19,12 +19,15 @@ import (
 type object = map[string]any
 
 func denseTable(rows int) object {
-	return object{"name": "orders", "physical_name": "orders", "key": []string{"id"}, "rows": rows, "key_min": 1, "key_max": rows, "dense": true,
-		"columns": []object{{"name": "id", "type": "i64", "db_type": "bigint"}, {"name": "note", "type": "text", "db_type": "text"}}}
+	return object{"name": "orders", "physical_name": "orders", "key": []string{"id"}, "rows": rows, "key_min": 1,
+		"key_max": rows, "dense": true,
+		"columns": []object{{"name": "id", "type": "i64", "db_type": "bigint"},
+			{"name": "note", "type": "text", "db_type": "text"}}}
 }
 
 func request(params string, slot int, table object, pools ...object) object {
-	return object{"seed": 1, "key_slot": slot, "key_slots": 8, "params": json.RawMessage(params), "tables": []object{table}, "pools": pools}
+	return object{"seed": 1, "key_slot": slot, "key_slots": 8, "params": json.RawMessage(params),
+		"tables": []object{table}, "pools": pools}
 }
 
 func opened(t testing.TB, req object) *sdktest.Plugin {
@@ -131,9 +134,12 @@ func TestKeysStayInTheTable(t *testing.T) {
 
 func TestNewKeysOfAllSlotsDiffer(t *testing.T) {
 	for _, column := range []object{
-		{"name": "k", "type": "i64", "db_type": "bigint"}, {"name": "k", "type": "text", "db_type": "text"}, {"name": "k", "type": "text", "db_type": "uuid"},
-		{"name": "k", "type": "text", "db_type": "character varying(12)", "max_length": 12}, {"name": "k", "type": "text", "db_type": "character varying(5)", "max_length": 5},
-		{"name": "k", "type": "text", "db_type": "numeric"}, {"name": "k", "type": "timestamp", "db_type": "date"}, {"name": "k", "type": "timestamp", "db_type": "timestamp"},
+		{"name": "k", "type": "i64", "db_type": "bigint"}, {"name": "k", "type": "text", "db_type": "text"},
+		{"name": "k", "type": "text", "db_type": "uuid"},
+		{"name": "k", "type": "text", "db_type": "character varying(12)", "max_length": 12},
+		{"name": "k", "type": "text", "db_type": "character varying(5)", "max_length": 5},
+		{"name": "k", "type": "text", "db_type": "numeric"}, {"name": "k", "type": "timestamp", "db_type": "date"},
+		{"name": "k", "type": "timestamp", "db_type": "timestamp"},
 		{"name": "k", "type": "bytes", "db_type": "bytea"}, {"name": "k", "type": "f64", "db_type": "real"},
 	} {
 		table := object{"name": "orders", "key": []string{"k"}, "columns": []object{column}}
@@ -204,9 +210,12 @@ func TestThinkTime(t *testing.T) {
 }
 
 func TestPools(t *testing.T) {
-	table := object{"name": "orders", "key": []string{"a", "b"}, "rows": 3, "columns": []object{{"name": "a", "type": "text", "db_type": "mood"}, {"name": "b", "type": "bytes", "db_type": "bytea"},
-		{"name": "v", "type": "bool", "db_type": "boolean"}}}
-	pool := object{"table": "orders", "columns": []string{"a", "b"}, "rows": [][]any{{"x", "00ff"}, {"y", ""}, {"z", "01"}}}
+	table := object{"name": "orders", "key": []string{"a", "b"}, "rows": 3,
+		"columns": []object{{"name": "a", "type": "text", "db_type": "mood"},
+			{"name": "b", "type": "bytes", "db_type": "bytea"},
+			{"name": "v", "type": "bool", "db_type": "boolean"}}}
+	pool := object{"table": "orders", "columns": []string{"a", "b"},
+		"rows": [][]any{{"x", "00ff"}, {"y", ""}, {"z", "01"}}}
 	p := opened(t, request(`{"weights":{"POINT_LOOKUP":1}}`, 0, table, pool))
 	seen := map[string]bool{}
 	for _, op := range draw(t, p, 2) {

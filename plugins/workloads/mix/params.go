@@ -133,7 +133,8 @@ names:
 func readInt(name string, v *jsondoc.Value, lo, hi int64, to *int64) error {
 	n, ok := v.Int()
 	if !ok || v.Kind() != jsondoc.Number || n < lo || n > hi {
-		return errors.New(name + " must be a whole number from " + strconv.FormatInt(lo, 10) + " to " + strconv.FormatInt(hi, 10))
+		return errors.New(name + " must be a whole number from " + strconv.FormatInt(lo, 10) + " to " +
+			strconv.FormatInt(hi, 10))
 	}
 	*to = n
 	return nil
@@ -142,7 +143,8 @@ func readInt(name string, v *jsondoc.Value, lo, hi int64, to *int64) error {
 func readFloat(name string, v *jsondoc.Value, lo, hi float64, to *float64) error {
 	f, ok := v.Float()
 	if !ok || v.Kind() != jsondoc.Number || !(f >= lo && f <= hi) {
-		return errors.New(name + " must be a number from " + strconv.FormatFloat(lo, 'f', -1, 64) + " to " + strconv.FormatFloat(hi, 'f', -1, 64))
+		return errors.New(name + " must be a number from " + strconv.FormatFloat(lo, 'f', -1, 64) + " to " +
+			strconv.FormatFloat(hi, 'f', -1, 64))
 	}
 	*to = f
 	return nil

@@ -48,7 +48,9 @@ func makePlan(p *params, tables []sdk.Table) (*plan, error) {
 		}
 		if kind != insert {
 			if len(key) == 0 {
-				return nil, errors.New(pl.name() + " cannot take " + kinds[kind] + ": it has no primary key and no unique index over columns that are NOT NULL, and views have none. Name the columns that find a row, " +
+				return nil, errors.New(pl.name() + " cannot take " + kinds[kind] +
+					": it has no primary key and no unique index over columns that are NOT NULL, and views have none. Name the " +
+					"columns that find a row, " +
 					"target.params.key: [" + pl.likelyKey() + "]; or set workload.params.weights.INSERT alone")
 			}
 			if pl.table.Rows == 0 && !pl.table.HasRange {
@@ -99,7 +101,8 @@ func (pl *plan) planInsert(p *params) error {
 				continue
 			}
 			if pl.table.Rows == 0 {
-				return pl.cannot(insert, "values of type "+c.DBType+" for column "+quote(c.Name)+" can only be taken from existing rows, and there are none")
+				return pl.cannot(insert, "values of type "+c.DBType+" for column "+quote(c.Name)+
+					" can only be taken from existing rows, and there are none")
 			}
 			if c.Unique || len(pl.table.Key) == 1 && pl.table.IsKey(c.Name) {
 				return pl.cannot(insert, "new unique values of type "+c.DBType+" for column "+quote(c.Name)+" cannot be made")
@@ -115,7 +118,8 @@ func (pl *plan) planInsert(p *params) error {
 	}
 	// A handful of keys is used up before a run has begun.
 	if len(pl.table.Key) == 1 && pl.table.HasRange {
-		if c := pl.table.Column(pl.table.Key[0]); c != nil && !c.HasDefault && !c.Generated && c.Type == sdk.I64 && intMax(*c)-pl.table.KeyMax < fewKeys {
+		if c := pl.table.Column(pl.table.Key[0]); c != nil && !c.HasDefault && !c.Generated && c.Type == sdk.I64 &&
+			intMax(*c)-pl.table.KeyMax < fewKeys {
 			return pl.cannot(insert, pl.noRoom(*c))
 		}
 	}
@@ -137,7 +141,8 @@ func (pl *plan) narrow() error {
 		}
 	}
 	if n := len(pl.fill); n > maxBinds {
-		return pl.cannot(insert, "it has "+strconv.Itoa(n)+" columns that are NOT NULL and have no default, and an operation has "+strconv.Itoa(maxBinds)+" values at most. Give some of them a default")
+		return pl.cannot(insert, "it has "+strconv.Itoa(n)+" columns that are NOT NULL and have no default, and an "+
+			"operation has "+strconv.Itoa(maxBinds)+" values at most. Give some of them a default")
 	}
 	return nil
 }
@@ -208,7 +213,8 @@ func (pl *plan) name() string {
 
 // cannot says what is wrong and what to do about it.
 func (pl *plan) cannot(kind int, why string) error {
-	return errors.New(pl.name() + " cannot take " + kinds[kind] + ": " + why + ". Set workload.params.weights." + kinds[kind] + " to 0, or choose another table")
+	return errors.New(pl.name() + " cannot take " + kinds[kind] + ": " + why + ". Set workload.params.weights." +
+		kinds[kind] + " to 0, or choose another table")
 }
 
 func quote(s string) string { return `"` + s + `"` }

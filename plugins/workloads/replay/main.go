@@ -23,9 +23,10 @@ type replay struct{}
 func (replay) Manifest() sdk.Manifest {
 	return sdk.Manifest{
 		Name: "replay", Version: "1.0.0", Title: "Replay", Author: "Loadstone",
-		Description: "Issues the operations of a recorded run or of a CSV file again (workload.feed), at their own pace, faster, slower, or as fast as possible.",
-		Parameters:  parameterSchema,
-		Feed:        true,
+		Description: "Issues the operations of a recorded run or of a CSV file again (workload.feed), at their own pace, " +
+			"faster, slower, or as fast as possible.",
+		Parameters: parameterSchema,
+		Feed:       true,
 	}
 }
 
@@ -142,7 +143,8 @@ func place(text *sqltext.Statement, s *sdk.Statement, path string) error {
 			}
 		}
 		if order[n] < 0 {
-			return errors.New(path + ".binds: :" + name + " in the SQL of " + s.ID + " has no bind. Add {name: " + name + ", type: …}")
+			return errors.New(path + ".binds: :" + name + " in the SQL of " + s.ID + " has no bind. Add {name: " + name +
+				", type: …}")
 		}
 	}
 	for i, b := range s.Binds {
@@ -224,7 +226,8 @@ func (s *stream) Fill(b *sdk.Batch, most int) error {
 			}
 		}
 		s.ops = s.ops[1:]
-		inside = op.Statement == abi.StatementBegin || inside && op.Statement != abi.StatementCommit && op.Statement != abi.StatementRollback
+		inside = op.Statement == abi.StatementBegin || inside && op.Statement != abi.StatementCommit &&
+			op.Statement != abi.StatementRollback
 		put(b, &op)
 	}
 	return nil

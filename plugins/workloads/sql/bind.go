@@ -30,7 +30,8 @@ const (
 	fromRef
 )
 
-var sources = []string{"sequence", "uniform", "zipfian", "normal", "choice", "uuid", "text", "timestamp", "constant", "key", "new_key", "row"}
+var sources = []string{"sequence", "uniform", "zipfian", "normal", "choice", "uuid", "text", "timestamp", "constant",
+	"key", "new_key", "row"}
 
 var types = []string{sdk.I64, sdk.F64, sdk.Text, sdk.Bytes, sdk.Bool, sdk.Timestamp}
 
@@ -156,7 +157,8 @@ func (b *bind) read(doc *jsondoc.Value) error {
 	case values != nil:
 		b.source = fromChoice
 	default:
-		return errors.New(b.path + " (:" + b.name + ") says nothing of its values: give it a generator, a value, values, or a ref")
+		return errors.New(b.path + " (:" + b.name + ") says nothing of its values: give it a generator, a value, values, " +
+			"or a ref")
 	}
 	if typ >= 0 {
 		b.typ = types[typ]
@@ -230,7 +232,8 @@ func (b *bind) number() {
 	case b.typ != "":
 	case b.decimals > 0:
 		b.typ = sdk.Text
-	case b.source == fromUniform && (b.min != math.Trunc(b.min) || b.max != math.Trunc(b.max)), b.source == fromNormal && b.stddev != math.Trunc(b.stddev):
+	case b.source == fromUniform && (b.min != math.Trunc(b.min) || b.max != math.Trunc(b.max)), b.source == fromNormal &&
+		b.stddev != math.Trunc(b.stddev):
 		b.typ = sdk.F64
 	default:
 		b.typ = sdk.I64
@@ -297,7 +300,8 @@ func (b *bind) moment(member, text string) (int64, error) {
 	if text == "" {
 		return 0, b.wrong("needs " + member + ": 2024-01-31, or 2024-01-31T12:00:00Z")
 	}
-	return 0, b.wrong("has a " + member + " that is no time: " + strconv.Quote(text) + "; write 2024-01-31, or 2024-01-31T12:00:00Z")
+	return 0, b.wrong("has a " + member + " that is no time: " + strconv.Quote(text) +
+		"; write 2024-01-31, or 2024-01-31T12:00:00Z")
 }
 
 func (b *bind) readValues(doc *jsondoc.Value) error {

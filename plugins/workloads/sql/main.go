@@ -20,8 +20,9 @@ type workload struct{}
 func (workload) Manifest() sdk.Manifest {
 	return sdk.Manifest{
 		Name: "sql", Version: "1.0.0", Title: "Your own SQL", Author: "Loadstone",
-		Description: "Statements and transactions that you write, issued by weight. Parameters are written :name and get their values from generators.",
-		Parameters:  parameterSchema,
+		Description: "Statements and transactions that you write, issued by weight. Parameters are written :name and get " +
+			"their values from generators.",
+		Parameters: parameterSchema,
 	}
 }
 
@@ -51,8 +52,10 @@ func (workload) Statements(doc *jsondoc.Value, tables []sdk.Table) ([]sdk.Statem
 	for i := range p.statements {
 		s := &p.statements[i]
 		marked, order := s.text.Marked()
-		out := sdk.Statement{ID: s.id, Kind: s.kind, Writes: s.writes, Columns: s.columns, Transaction: s.transaction, Param: s.path,
-			SQL: map[string]string{"postgres": s.text.Numbered(), "snowflake": marked}, BindOrder: map[string][]int{"snowflake": order}}
+		out := sdk.Statement{ID: s.id, Kind: s.kind, Writes: s.writes, Columns: s.columns, Transaction: s.transaction,
+			Param:     s.path,
+			SQL:       map[string]string{"postgres": s.text.Numbered(), "snowflake": marked},
+			BindOrder: map[string][]int{"snowflake": order}}
 		if p.usesTable {
 			out.Table = tableName
 		}

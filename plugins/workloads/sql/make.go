@@ -13,7 +13,8 @@ import (
 
 // makes says which types a generator makes; nil stands for those of the value or the column.
 var makes = [...][]string{
-	fromSequence: {sdk.I64, sdk.F64, sdk.Text}, fromUniform: {sdk.I64, sdk.F64, sdk.Text}, fromZipfian: {sdk.I64, sdk.F64, sdk.Text}, fromNormal: {sdk.I64, sdk.F64, sdk.Text},
+	fromSequence: {sdk.I64, sdk.F64, sdk.Text}, fromUniform: {sdk.I64, sdk.F64, sdk.Text},
+	fromZipfian: {sdk.I64, sdk.F64, sdk.Text}, fromNormal: {sdk.I64, sdk.F64, sdk.Text},
 	fromUUID: {sdk.Text}, fromText: {sdk.Text, sdk.Bytes}, fromTimestamp: {sdk.Timestamp}, fromNewKey: {sdk.I64},
 	fromChoice: nil, fromConstant: nil, fromKey: nil, fromRow: nil, fromRef: nil,
 }
@@ -117,7 +118,8 @@ func (b *bind) resolveColumn(t *sdk.Table, pools []sdk.Pool) error {
 		b.keyMin, b.keyCount = t.KeyMin, t.KeyMax-t.KeyMin+1
 		return nil
 	}
-	return b.wrong("takes values from the table's sample, and that does not hold the column " + c.Name + ": keys are sampled, and columns whose values cannot be invented, such as foreign keys")
+	return b.wrong("takes values from the table's sample, and that does not hold the column " + c.Name +
+		": keys are sampled, and columns whose values cannot be invented, such as foreign keys")
 }
 
 func (b *bind) readPool(rows *jsondoc.Value, column int) error {

@@ -64,7 +64,8 @@ func readParams(doc *jsondoc.Value) (*parsed, error) {
 		p.groups = append(p.groups, g)
 	}
 	if len(p.statements) > maxStatements {
-		return nil, errors.New(strconv.Itoa(len(p.statements)) + " statements are more than the " + strconv.Itoa(maxStatements) + " that a run takes")
+		return nil, errors.New(strconv.Itoa(len(p.statements)) + " statements are more than the " +
+			strconv.Itoa(maxStatements) + " that a run takes")
 	}
 	if sum == 0 {
 		return nil, errors.New("all weights are 0: give at least one statement a weight above 0")
@@ -83,7 +84,8 @@ func (p *parsed) readGroup(doc *jsondoc.Value, path string, ids map[string]bool)
 		}
 		for _, b := range s.binds {
 			if b.ref != "" {
-				return g, errors.New(b.path + " (:" + b.name + "): a ref belongs to a statement of a transaction, and " + s.id + " is in none")
+				return g, errors.New(b.path + " (:" + b.name + "): a ref belongs to a statement of a transaction, and " + s.id +
+					" is in none")
 			}
 		}
 		p.statements = append(p.statements, s)
@@ -188,7 +190,8 @@ func (s *statement) judge(kind int, told bool) error {
 		return nil
 	}
 	s.kind = kinds[kind]
-	if writing := s.kind == sdk.Insert || s.kind == sdk.Update || s.kind == sdk.Delete; writing != s.writes && s.kind != sdk.GenericSQL {
+	if writing := s.kind == sdk.Insert || s.kind == sdk.Update || s.kind == sdk.Delete; writing != s.writes &&
+		s.kind != sdk.GenericSQL {
 		does := map[bool]string{true: "writes", false: "only reads"}
 		return errors.New(s.path + ".kind is " + s.kind + ", and " + s.id + " " + does[s.writes])
 	}
@@ -203,7 +206,8 @@ func (s *statement) match(own, shared []*bind, p *parsed) error {
 			b = find(shared, name)
 		}
 		if b == nil {
-			return errors.New(s.path + ".binds: :" + name + " in the SQL of " + s.id + " has no bind. Add {name: " + name + ", generator: …}")
+			return errors.New(s.path + ".binds: :" + name + " in the SQL of " + s.id + " has no bind. Add {name: " + name +
+				", generator: …}")
 		}
 		p.usesTable = p.usesTable || b.source == fromKey || b.source == fromNewKey || b.source == fromRow
 		s.binds = append(s.binds, b)
@@ -244,7 +248,9 @@ func (p *parsed) resolveRef(b *bind, g *group, s *statement) error {
 				return nil
 			}
 		}
-		return errors.New(b.path + ".ref: " + strconv.Quote(column) + " is none of the columns that " + id + " declares (" + strings.Join(earlier.columns, ", ") + "); list its result with columns: [" + column + ", …]")
+		return errors.New(b.path + ".ref: " + strconv.Quote(column) + " is none of the columns that " + id + " declares (" +
+			strings.Join(earlier.columns, ", ") + "); list its result with columns: [" + column + ", …]")
 	}
-	return errors.New(b.path + ".ref: there is no statement " + strconv.Quote(id) + " before " + s.id + " in its transaction")
+	return errors.New(b.path + ".ref: there is no statement " + strconv.Quote(id) + " before " + s.id +
+		" in its transaction")
 }

@@ -16,16 +16,19 @@ import (
 type object = map[string]any
 
 func orders(rows int) object {
-	return object{"name": "table", "physical_name": "public.orders", "key": []string{"id"}, "rows": rows, "key_min": 1, "key_max": rows, "dense": true,
-		"columns": []object{{"name": "id", "type": "i64", "db_type": "bigint"}, {"name": "status", "type": "text", "db_type": "text"}}}
+	return object{"name": "table", "physical_name": "public.orders", "key": []string{"id"}, "rows": rows, "key_min": 1,
+		"key_max": rows, "dense": true,
+		"columns": []object{{"name": "id", "type": "i64", "db_type": "bigint"},
+			{"name": "status", "type": "text", "db_type": "text"}}}
 }
 
 func request(params string, slot int, tables ...object) object {
 	if tables == nil {
 		tables = []object{}
 	}
-	return object{"seed": 5, "key_slot": slot, "key_slots": 4, "params": json.RawMessage(params), "tables": tables, "pools": []object{
-		{"table": "table", "columns": []string{"status"}, "rows": [][]any{{"new"}, {"paid"}, {nil}}}}}
+	return object{"seed": 5, "key_slot": slot, "key_slots": 4, "params": json.RawMessage(params), "tables": tables,
+		"pools": []object{
+			{"table": "table", "columns": []string{"status"}, "rows": [][]any{{"new"}, {"paid"}, {nil}}}}}
 }
 
 func opened(t testing.TB, params string, tables ...object) *sdktest.Plugin {
@@ -98,15 +101,26 @@ func TestGenerators(t *testing.T) {
 		}
 	}
 	for bind, good := range map[string]func([]abi.Value) bool{
-		`"generator":"sequence"`:                          func(list []abi.Value) bool { return list[0].I == 2 && list[1].I == 6 && list[100].I == 402 },
-		`"generator":"sequence","start":100,"step":10`:    func(list []abi.Value) bool { return list[0].I == 110 && list[1].I == 150 },
-		`"generator":"sequence","start":-5,"type":"text"`: func(list []abi.Value) bool { return string(list[0].Data) == "-4" && string(list[1].Data) == "0" },
-		`"generator":"uniform","min":-3,"max":7`:          whole(-3, 7),
-		`"generator":"uniform","max":0`:                   whole(0, 0),
-		`"generator":"zipfian","min":10,"max":30`:         whole(10, 30),
-		`"generator":"key"`:                               whole(1, 50),
-		`"generator":"row","column":"id"`:                 whole(1, 50),
-		`"generator":"new_key"`:                           func(list []abi.Value) bool { return list[0].I == 52 && list[1].I == 56 },
+		`"generator":"sequence"`: func(list []abi.Value) bool {
+			return list[0].I == 2 &&
+				list[1].I == 6 && list[100].I == 402
+		},
+		`"generator":"sequence","start":100,"step":10`: func(list []abi.Value) bool {
+			return list[0].I == 110 &&
+				list[1].I == 150
+		},
+		`"generator":"sequence","start":-5,"type":"text"`: func(list []abi.Value) bool {
+			return string(list[0].Data) == "-4" && string(list[1].Data) == "0"
+		},
+		`"generator":"uniform","min":-3,"max":7`:  whole(-3, 7),
+		`"generator":"uniform","max":0`:           whole(0, 0),
+		`"generator":"zipfian","min":10,"max":30`: whole(10, 30),
+		`"generator":"key"`:                       whole(1, 50),
+		`"generator":"row","column":"id"`:         whole(1, 50),
+		`"generator":"new_key"`: func(list []abi.Value) bool {
+			return list[0].I == 52 &&
+				list[1].I == 56
+		},
 		`"generator":"uniform","min":0.5,"max":0.75`: func(list []abi.Value) bool {
 			return list[0].Type == abi.TypeF64 && list[0].F >= 0.5 && list[0].F < 0.75
 		},
@@ -120,7 +134,9 @@ func TestGenerators(t *testing.T) {
 		`"generator":"text","min_length":2,"max_length":4,"alphabet":"xyzß"`: matches(`[xyzß]{2,4}`),
 		`"generator":"text","length":3,"alphabet":"01"`:                      matches(`[01]{3}`),
 		`"generator":"text","pattern":"AB-###-??*\\#é"`:                      matches(`AB-\d{3}-[a-z]{2}[0-9a-z]#é`),
-		`"generator":"text","length":3,"type":"bytes"`:                       func(list []abi.Value) bool { return list[0].Type == abi.TypeBytes && len(list[0].Data) == 3 },
+		`"generator":"text","length":3,"type":"bytes"`: func(list []abi.Value) bool {
+			return list[0].Type == abi.TypeBytes && len(list[0].Data) == 3
+		},
 		`"generator":"timestamp","from":"2024-01-01","to":"2024-01-01T00:00:00.000001Z"`: func(list []abi.Value) bool {
 			return list[0].Type == abi.TypeTimestamp && list[0].I>>1<<1 == 1_704_067_200_000_000
 		},
@@ -128,7 +144,9 @@ func TestGenerators(t *testing.T) {
 		`"value":"x"`:  matches("x"),
 		`"value":null`: func(list []abi.Value) bool { return list[0].Type == abi.TypeNull },
 		`"value":true`: func(list []abi.Value) bool { return list[0].Type == abi.TypeBool && list[0].I == 1 },
-		`"value":"2024-01-01","type":"timestamp"`:   func(list []abi.Value) bool { return list[0].I == 1_704_067_200_000_000 },
+		`"value":"2024-01-01","type":"timestamp"`: func(list []abi.Value) bool {
+			return list[0].I == 1_704_067_200_000_000
+		},
 		`"values":["a","b",null]`:                   func(list []abi.Value) bool { return len(list) > 0 },
 		`"values":[1,2.5]`:                          func(list []abi.Value) bool { return list[0].Type == abi.TypeF64 },
 		`"generator":"row","column":"status"`:       func(list []abi.Value) bool { return true },
@@ -212,11 +230,16 @@ func TestTransactions(t *testing.T) {
 			SQL                   map[string]string
 		}
 	}
-	if err := p.Call(object{"op": "statements", "params": json.RawMessage(transfer), "tables": []object{}}, &answer); err != nil {
+	if err := p.Call(object{"op": "statements", "params": json.RawMessage(transfer), "tables": []object{}},
+		&answer); err != nil {
 		t.Fatal(err)
 	}
 	got := fmt.Sprint(answer.Statements)
-	want := "[{see GENERIC_SQL transfer false map[postgres:SELECT owner, balance FROM accounts WHERE id = $1 snowflake:SELECT owner, balance FROM accounts WHERE id = ?]} {note INSERT  true map[postgres:INSERT INTO log (n, account, was, by) VALUES ($1, $2, $3, $4) snowflake:INSERT INTO log (n, account, was, by) VALUES (?, ?, ?, ?)]} {take UPDATE  true map[postgres:UPDATE accounts SET balance = balance - $1 WHERE id = $2 snowflake:UPDATE accounts SET balance = balance - ? WHERE id = ?]}]"
+	want := "[{see GENERIC_SQL transfer false map[postgres:SELECT owner, balance FROM accounts WHERE id = $1 " +
+		"snowflake:SELECT owner, balance FROM accounts WHERE id = ?]} {note INSERT  true map[postgres:INSERT INTO log (n, " +
+		"account, was, by) VALUES ($1, $2, $3, $4) snowflake:INSERT INTO log (n, account, was, by) VALUES (?, ?, ?, ?)]} " +
+		"{take UPDATE  true map[postgres:UPDATE accounts SET balance = balance - $1 WHERE id = $2 snowflake:UPDATE " +
+		"accounts SET balance = balance - ? WHERE id = ?]}]"
 	if got != want {
 		t.Errorf("%s\nexpected\n%s", got, want)
 	}
@@ -245,7 +268,8 @@ func TestTablesOnlyWhenNeeded(t *testing.T) {
 		`{"statements":[{"id":"a","sql":"SELECT :x","binds":[{"name":"x","generator":"row","column":"a"}]}]}`: 1,
 	} {
 		var answer struct{ Tables []object }
-		if err := sdktest.Workload(workload{}).Call(object{"op": "tables", "params": json.RawMessage(params)}, &answer); err != nil || len(answer.Tables) != want {
+		if err := sdktest.Workload(workload{}).Call(object{"op": "tables", "params": json.RawMessage(params)},
+			&answer); err != nil || len(answer.Tables) != want {
 			t.Errorf("%s: %v, %v", params, answer.Tables, err)
 		}
 	}
@@ -259,47 +283,51 @@ func TestWhatIsRefused(t *testing.T) {
 	for params, says := range map[string]string{
 		`{}`:                `statements must be a list`,
 		`{"statements":[]}`: `statements must be a list`,
-		`{"statements":[{"id":"a","sql":"SELECT 1","weight":0}]}`:                            "all weights are 0",
-		`{"statements":[{"sql":"SELECT 1"}]}`:                                                "statements[0].id is missing",
-		`{"statements":[{"id":"a","sql":"SELECT 1"},{"id":"a","sql":"SELECT 1"}]}`:           `there are two statements "a"`,
-		statement(`"sql":"DROP TABLE x"`):                                                    "statements[0].sql (s): line 1, column 1: a statement that begins with DROP",
-		statement(`"sql":"SELECT 1; SELECT 2"`):                                              "line 1, column 11: a second statement",
-		statement(`"sql":"SELECT :x"`):                                                       `:x in the SQL of s has no bind`,
-		statement(`"sql":"SELECT 1","binds":[{"name":"x","value":1}]`):                       `:x does not occur in the SQL of s`,
-		statement(`"sql":"SELECT 1","binds":{"x":1}`):                                        "must be a list of",
-		statement(`"sql":"DELETE FROM t","kind":"POINT_LOOKUP"`):                             "kind is POINT_LOOKUP, and s writes",
-		statement(`"sql":"SELECT 1","kind":"INSERT"`):                                        "kind is INSERT, and s only reads",
-		statement(`"sql":"SELECT 1","kind":"SCAN"`):                                          "one of POINT_LOOKUP",
-		statement(`"sql":"DELETE FROM t","writes":false`):                                    "writes is false, and s is DELETE",
-		statement(`"sql":"SELECT 1","wait":1`):                                               `unknown parameter "statements[0].wait"`,
-		bind(`"generator":"magic"`):                                                          "one of sequence, uniform",
-		bind(`"nulls":5`):                                                                    "(:x) says nothing of its values",
-		bind(`"generator":"uniform"`):                                                        "uniform needs max",
-		bind(`"generator":"uniform","min":5,"max":1`):                                        "max below its min",
-		bind(`"generator":"uniform","max":1e19`):                                             "too wide",
-		bind(`"generator":"normal","mean":1`):                                                "needs mean and stddev",
-		bind(`"generator":"choice"`):                                                         "needs values",
-		bind(`"values":[1,2],"weights":[1]`):                                                 "2 values and 1 weights",
-		bind(`"values":[1,2],"weights":[0,0]`):                                               "only weights of 0",
-		bind(`"values":[1,"a"]`):                                                             `not of type i64: "a"`,
-		bind(`"value":"soon","type":"timestamp"`):                                            "is no time",
-		bind(`"generator":"text"`):                                                           "needs a length",
-		bind(`"generator":"text","min_length":5,"max_length":3`):                             "min_length above",
-		bind(`"generator":"text","pattern":"a\\"`):                                           "ends with a backslash",
-		bind(`"generator":"text","pattern":"a","length":3`):                                  "says the length",
-		bind(`"generator":"text","length":3,"type":"i64"`):                                   "does not make values of type i64",
-		bind(`"generator":"timestamp","from":"2024-01-01"`):                                  "needs to",
-		bind(`"generator":"timestamp","from":"2024-01-02","to":"2024-01-01"`):                "before its from",
-		bind(`"generator":"timestamp","from":"yesterday","to":"2024-01-01"`):                 `is no time: "yesterday"`,
-		bind(`"generator":"row"`):                                                            "needs the column",
-		bind(`"generator":"row","column":"nope"`):                                            `"nope", which the table does not have`,
-		bind(`"generator":"key","type":"text"`):                                              "makes values of type i64",
-		bind(`"generator":"uniform","max":5,"ref":"a.b"`):                                    "keep one",
-		bind(`"ref":"a.b"`):                                                                  "a ref belongs",
-		`{"statements":[{"id":"t","transaction":[]}]}`:                                       "1 to 256 statements",
-		`{"statements":[{"id":"t","transaction":[{"id":"a","sql":"SELECT 1","weight":3}]}]}`: `unknown parameter "statements[0].transaction[0].weight"`,
-		`{"statements":[{"id":"t","binds":[{"name":"x","value":1}],"transaction":[{"id":"a","sql":"SELECT 1"}]}]}`:                                                "used by no statement",
-		`{"statements":[{"id":"t","transaction":[{"id":"a","sql":"SELECT :x","binds":[{"name":"x","ref":"b.c"}]}]}]}`:                                             `no statement "b" before a`,
+		`{"statements":[{"id":"a","sql":"SELECT 1","weight":0}]}`:                  "all weights are 0",
+		`{"statements":[{"sql":"SELECT 1"}]}`:                                      "statements[0].id is missing",
+		`{"statements":[{"id":"a","sql":"SELECT 1"},{"id":"a","sql":"SELECT 1"}]}`: `there are two statements "a"`,
+		statement(`"sql":"DROP TABLE x"`): "statements[0].sql (s): " +
+			"line 1, column 1: a statement that begins with DROP",
+		statement(`"sql":"SELECT 1; SELECT 2"`): "line 1, column 11: a " +
+			"second statement",
+		statement(`"sql":"SELECT :x"`):                                 `:x in the SQL of s has no bind`,
+		statement(`"sql":"SELECT 1","binds":[{"name":"x","value":1}]`): `:x does not occur in the SQL of s`,
+		statement(`"sql":"SELECT 1","binds":{"x":1}`):                  "must be a list of",
+		statement(`"sql":"DELETE FROM t","kind":"POINT_LOOKUP"`): "kind is POINT_LOOKUP, and " +
+			"s writes",
+		statement(`"sql":"SELECT 1","kind":"INSERT"`):            "kind is INSERT, and s only reads",
+		statement(`"sql":"SELECT 1","kind":"SCAN"`):              "one of POINT_LOOKUP",
+		statement(`"sql":"DELETE FROM t","writes":false`):        "writes is false, and s is DELETE",
+		statement(`"sql":"SELECT 1","wait":1`):                   `unknown parameter "statements[0].wait"`,
+		bind(`"generator":"magic"`):                              "one of sequence, uniform",
+		bind(`"nulls":5`):                                        "(:x) says nothing of its values",
+		bind(`"generator":"uniform"`):                            "uniform needs max",
+		bind(`"generator":"uniform","min":5,"max":1`):            "max below its min",
+		bind(`"generator":"uniform","max":1e19`):                 "too wide",
+		bind(`"generator":"normal","mean":1`):                    "needs mean and stddev",
+		bind(`"generator":"choice"`):                             "needs values",
+		bind(`"values":[1,2],"weights":[1]`):                     "2 values and 1 weights",
+		bind(`"values":[1,2],"weights":[0,0]`):                   "only weights of 0",
+		bind(`"values":[1,"a"]`):                                 `not of type i64: "a"`,
+		bind(`"value":"soon","type":"timestamp"`):                "is no time",
+		bind(`"generator":"text"`):                               "needs a length",
+		bind(`"generator":"text","min_length":5,"max_length":3`): "min_length above",
+		bind(`"generator":"text","pattern":"a\\"`):               "ends with a backslash",
+		bind(`"generator":"text","pattern":"a","length":3`):      "says the length",
+		bind(`"generator":"text","length":3,"type":"i64"`): "does not make values of " +
+			"type i64",
+		bind(`"generator":"timestamp","from":"2024-01-01"`):                                                           "needs to",
+		bind(`"generator":"timestamp","from":"2024-01-02","to":"2024-01-01"`):                                         "before its from",
+		bind(`"generator":"timestamp","from":"yesterday","to":"2024-01-01"`):                                          `is no time: "yesterday"`,
+		bind(`"generator":"row"`):                                                                                     "needs the column",
+		bind(`"generator":"row","column":"nope"`):                                                                     `"nope", which the table does not have`,
+		bind(`"generator":"key","type":"text"`):                                                                       "makes values of type i64",
+		bind(`"generator":"uniform","max":5,"ref":"a.b"`):                                                             "keep one",
+		bind(`"ref":"a.b"`):                                                                                           "a ref belongs",
+		`{"statements":[{"id":"t","transaction":[]}]}`:                                                                "1 to 256 statements",
+		`{"statements":[{"id":"t","transaction":[{"id":"a","sql":"SELECT 1","weight":3}]}]}`:                          `unknown parameter "statements[0].transaction[0].weight"`,
+		`{"statements":[{"id":"t","binds":[{"name":"x","value":1}],"transaction":[{"id":"a","sql":"SELECT 1"}]}]}`:    "used by no statement",
+		`{"statements":[{"id":"t","transaction":[{"id":"a","sql":"SELECT :x","binds":[{"name":"x","ref":"b.c"}]}]}]}`: `no statement "b" before a`,
 		`{"statements":[{"id":"t","transaction":[{"id":"b","sql":"SELECT 1","columns":["d"]},{"id":"a","sql":"SELECT :x","binds":[{"name":"x","ref":"b.c"}]}]}]}`: `"c" is none of the columns that b declares (d)`,
 		`{"statements":[{"id":"t","sql":"SELECT 1","transaction":[{"id":"a","sql":"SELECT 1"}]}]}`:                                                                `unknown parameter "statements[0].sql"`,
 	} {
@@ -312,7 +340,9 @@ func TestWhatIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "set target.table_name") {
 		t.Errorf("without a table: %v", err)
 	}
-	if err := sdktest.Workload(workload{}).Open(request(bind(`"generator":"row","column":"id"`), 0, orders(0))); err == nil || !strings.Contains(err.Error(), "is empty") {
+	if err := sdktest.Workload(workload{}).
+		Open(request(bind(`"generator":"row","column":"id"`), 0, orders(0))); err == nil ||
+		!strings.Contains(err.Error(), "is empty") {
 		t.Errorf("an empty table: %v", err)
 	}
 }

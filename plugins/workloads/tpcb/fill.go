@@ -24,11 +24,17 @@ var (
 
 // The statements, as pgbench's scripts have them.
 var (
-	updateAccount = written(sdk.Statement{ID: "update_account", Kind: sdk.Update, Table: "pgbench_accounts", Binds: []sdk.Bind{delta, aid}, Writes: true}, "UPDATE {table} SET abalance = abalance + $1 WHERE aid = $2")
-	selectBalance = written(sdk.Statement{ID: "select_balance", Kind: sdk.PointLookup, Table: "pgbench_accounts", Binds: []sdk.Bind{aid}, Columns: []string{"abalance"}}, "SELECT abalance FROM {table} WHERE aid = $1")
-	updateTeller  = written(sdk.Statement{ID: "update_teller", Kind: sdk.Update, Table: "pgbench_tellers", Binds: []sdk.Bind{delta, tid}, Writes: true}, "UPDATE {table} SET tbalance = tbalance + $1 WHERE tid = $2")
-	updateBranch  = written(sdk.Statement{ID: "update_branch", Kind: sdk.Update, Table: "pgbench_branches", Binds: []sdk.Bind{delta, bid}, Writes: true}, "UPDATE {table} SET bbalance = bbalance + $1 WHERE bid = $2")
-	insertHistory = written(sdk.Statement{ID: "insert_history", Kind: sdk.Insert, Table: "pgbench_history", Binds: []sdk.Bind{tid, bid, aid, delta}, Writes: true}, "INSERT INTO {table} (tid, bid, aid, delta, mtime) VALUES ($1, $2, $3, $4, CURRENT_TIMESTAMP)")
+	updateAccount = written(sdk.Statement{ID: "update_account", Kind: sdk.Update, Table: "pgbench_accounts",
+		Binds: []sdk.Bind{delta, aid}, Writes: true}, "UPDATE {table} SET abalance = abalance + $1 WHERE aid = $2")
+	selectBalance = written(sdk.Statement{ID: "select_balance", Kind: sdk.PointLookup, Table: "pgbench_accounts",
+		Binds: []sdk.Bind{aid}, Columns: []string{"abalance"}}, "SELECT abalance FROM {table} WHERE aid = $1")
+	updateTeller = written(sdk.Statement{ID: "update_teller", Kind: sdk.Update, Table: "pgbench_tellers",
+		Binds: []sdk.Bind{delta, tid}, Writes: true}, "UPDATE {table} SET tbalance = tbalance + $1 WHERE tid = $2")
+	updateBranch = written(sdk.Statement{ID: "update_branch", Kind: sdk.Update, Table: "pgbench_branches",
+		Binds: []sdk.Bind{delta, bid}, Writes: true}, "UPDATE {table} SET bbalance = bbalance + $1 WHERE bid = $2")
+	insertHistory = written(sdk.Statement{ID: "insert_history", Kind: sdk.Insert, Table: "pgbench_history",
+		Binds: []sdk.Bind{tid, bid, aid, delta}, Writes: true},
+		"INSERT INTO {table} (tid, bid, aid, delta, mtime) VALUES ($1, $2, $3, $4, CURRENT_TIMESTAMP)")
 )
 
 // written puts the SQL into a statement: Postgres numbers its parameters,

@@ -42,9 +42,10 @@ func (tpcb) Manifest() sdk.Manifest {
 	p := params{scale: 1, fillfactor: 100}
 	return sdk.Manifest{
 		Name: "tpcb", Version: "1.0.0", Title: "TPC-B like (pgbench)", Author: "Loadstone",
-		Description: "What pgbench does by default: a bank moves money. One transaction changes an account, a teller and a branch, and writes a line of history. On pgbench's own tables.",
-		Parameters:  parameterSchema,
-		Tables:      p.tables(),
+		Description: "What pgbench does by default: a bank moves money. One transaction changes an account, a teller and " +
+			"a branch, and writes a line of history. On pgbench's own tables.",
+		Parameters: parameterSchema,
+		Tables:     p.tables(),
 	}
 }
 
@@ -111,7 +112,8 @@ func readParams(doc *jsondoc.Value) (params, error) {
 func readInt(name string, v *jsondoc.Value, lo, hi int64, to *int64) error {
 	n, ok := v.Int()
 	if !ok || v.Kind() != jsondoc.Number || n < lo || n > hi {
-		return errors.New(name + " must be a whole number from " + strconv.FormatInt(lo, 10) + " to " + strconv.FormatInt(hi, 10))
+		return errors.New(name + " must be a whole number from " + strconv.FormatInt(lo, 10) + " to " +
+			strconv.FormatInt(hi, 10))
 	}
 	*to = n
 	return nil
@@ -133,7 +135,8 @@ func (p *params) rows(table int) int64 {
 // tables are pgbench's.
 func (p *params) tables() []sdk.LogicalTable {
 	number := func(name string, nullable bool, fill *sdk.Fill) sdk.LogicalColumn {
-		return sdk.LogicalColumn{Name: name, Type: sdk.I64, Nullable: nullable, DBType: map[string]string{dialect: "integer", marked: "NUMBER(10,0)"}, Fill: fill}
+		return sdk.LogicalColumn{Name: name, Type: sdk.I64, Nullable: nullable,
+			DBType: map[string]string{dialect: "integer", marked: "NUMBER(10,0)"}, Fill: fill}
 	}
 	aid := func(nullable bool, fill *sdk.Fill) sdk.LogicalColumn {
 		c := number("aid", nullable, fill)
@@ -143,7 +146,8 @@ func (p *params) tables() []sdk.LogicalTable {
 		return c
 	}
 	filler := func(size string, fill *sdk.Fill) sdk.LogicalColumn {
-		return sdk.LogicalColumn{Name: "filler", Type: sdk.Text, Nullable: true, DBType: map[string]string{dialect: "char(" + size + ")", marked: "VARCHAR(" + size + ")"}, Fill: fill}
+		return sdk.LogicalColumn{Name: "filler", Type: sdk.Text, Nullable: true,
+			DBType: map[string]string{dialect: "char(" + size + ")", marked: "VARCHAR(" + size + ")"}, Fill: fill}
 	}
 	// The rows of Rows, said in a way that a database can make them itself: as pgbench -I g does.
 	first := func() *sdk.Fill { return &sdk.Fill{As: sdk.FillNumber, From: 1} }
@@ -153,11 +157,14 @@ func (p *params) tables() []sdk.LogicalTable {
 	list := []sdk.LogicalTable{
 		historyTable: {Name: "pgbench_history", Empty: true, Varies: true, Columns: []sdk.LogicalColumn{
 			number("tid", true, nil), number("bid", true, nil), aid(true, nil), number("delta", true, nil),
-			{Name: "mtime", Type: sdk.Timestamp, Nullable: true, DBType: map[string]string{dialect: "timestamp"}}, filler("22", nil)}},
+			{Name: "mtime", Type: sdk.Timestamp, Nullable: true, DBType: map[string]string{dialect: "timestamp"}},
+			filler("22", nil)}},
 		tellersTable: {Name: "pgbench_tellers", Key: []string{"tid"}, Options: packed, Columns: []sdk.LogicalColumn{
-			number("tid", false, first()), number("bid", true, branch(tellersPerScale)), number("tbalance", true, constant("0")), filler("84", constant())}},
+			number("tid", false, first()), number("bid", true, branch(tellersPerScale)), number("tbalance", true, constant("0")),
+			filler("84", constant())}},
 		accountsTable: {Name: "pgbench_accounts", Key: []string{"aid"}, Options: packed, Columns: []sdk.LogicalColumn{
-			aid(false, first()), number("bid", true, branch(accountsPerScale)), number("abalance", true, constant("0")), filler("84", constant(""))}},
+			aid(false, first()), number("bid", true, branch(accountsPerScale)), number("abalance", true, constant("0")),
+			filler("84", constant(""))}},
 		branchesTable: {Name: "pgbench_branches", Key: []string{"bid"}, Options: packed, Columns: []sdk.LogicalColumn{
 			number("bid", false, first()), number("bbalance", true, constant("0")), filler("88", constant())}},
 	}

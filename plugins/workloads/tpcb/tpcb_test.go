@@ -15,7 +15,8 @@ type object = map[string]any
 func open(t *testing.T, params object) *sdktest.Plugin {
 	t.Helper()
 	p := sdktest.Workload(tpcb{})
-	if err := p.Open(object{"seed": 7, "key_slots": 4, "params": params, "tables": []object{{"name": "pgbench_accounts"}}}); err != nil {
+	if err := p.Open(object{"seed": 7, "key_slots": 4, "params": params,
+		"tables": []object{{"name": "pgbench_accounts"}}}); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -61,13 +62,15 @@ func TestTransactions(t *testing.T) {
 				}
 				tid, bid, aid, delta := history[0].I, history[1].I, history[2].I, history[3].I
 				same := ops[at+1].Args[0].I == delta && ops[at+1].Args[1].I == aid && ops[at+2].Args[0].I == aid &&
-					ops[at+3].Args[0].I == delta && ops[at+3].Args[1].I == tid && ops[at+4].Args[0].I == delta && ops[at+4].Args[1].I == bid
+					ops[at+3].Args[0].I == delta && ops[at+3].Args[1].I == tid && ops[at+4].Args[0].I == delta &&
+					ops[at+4].Args[1].I == bid
 				if !same {
 					t.Fatalf("transaction %d does not agree with its history", at/len(want))
 				}
 				sum += float64(aid)
 			}
-			if low[0] != 1 || high[0] != 30 || low[1] != 1 || high[1] != 3 || low[2] < 1 || high[2] > 300_000 || low[3] < -5000 || high[3] > 5000 {
+			if low[0] != 1 || high[0] != 30 || low[1] != 1 || high[1] != 3 || low[2] < 1 || high[2] > 300_000 ||
+				low[3] < -5000 || high[3] > 5000 {
 				t.Errorf("the numbers lie between %v and %v", low, high)
 			}
 			if low[2] > 1500 || high[2] < 298_500 || low[3] > -4970 || high[3] < 4970 {
@@ -93,7 +96,8 @@ func TestTables(t *testing.T) {
 				}
 			}
 		}
-		if err := sdktest.Workload(tpcb{}).Call(object{"op": "tables", "params": object{"scale": scale}}, &answer); err != nil {
+		if err := sdktest.Workload(tpcb{}).Call(object{"op": "tables", "params": object{"scale": scale}},
+			&answer); err != nil {
 			t.Fatal(err)
 		}
 		if a := answer.Tables[accountsTable]; a.Rows != int64(scale)*100_000 || a.Columns[0].DBType["postgres"] != kind {
@@ -125,8 +129,10 @@ func TestBadParameters(t *testing.T) {
 		params object
 		says   string
 	}{
-		{object{"scale": 0}, "scale must be"}, {object{"scale": 1.5}, "scale must be"}, {object{"scale": "3"}, "scale must be"}, {object{"scale": 100_001}, "scale must be"},
-		{object{"fillfactor": 9}, "fillfactor must be"}, {object{"script": "tpcc"}, "one of"}, {object{"speed": 1}, `unknown parameter "speed"`},
+		{object{"scale": 0}, "scale must be"}, {object{"scale": 1.5}, "scale must be"},
+		{object{"scale": "3"}, "scale must be"}, {object{"scale": 100_001}, "scale must be"},
+		{object{"fillfactor": 9}, "fillfactor must be"}, {object{"script": "tpcc"}, "one of"},
+		{object{"speed": 1}, `unknown parameter "speed"`},
 	} {
 		err := sdktest.Workload(tpcb{}).Open(object{"key_slots": 1, "params": c.params, "tables": []object{{"name": "t"}}})
 		if err == nil || !strings.Contains(err.Error(), c.says) {

@@ -34,7 +34,8 @@ func (tpcc) Open(req sdk.OpenRequest) (sdk.Generator, error) {
 	if req.KeySlot < 0 || req.KeySlot >= req.KeySlots {
 		return nil, errors.New("key_slot must be below key_slots")
 	}
-	g := &generator{params: p, constants: newConstants(req.Seed), rand: gen.NewRand(req.Seed, req.KeySlot), drawn: none, reads: forSnowflake(req.Tables)}
+	g := &generator{params: p, constants: newConstants(req.Seed), rand: gen.NewRand(req.Seed, req.KeySlot), drawn: none,
+		reads: forSnowflake(req.Tables)}
 	for t, n := range p.weights {
 		for range n {
 			g.deck = append(g.deck, uint8(t))
@@ -122,7 +123,8 @@ func (g *generator) newOrder(b *sdk.Batch) {
 		}
 		// In the order of stock rows, so that orders do not lock them crosswise.
 		at := i
-		for ; at > 0 && (g.lines[at-1].supply > l.supply || g.lines[at-1].supply == l.supply && g.lines[at-1].item > l.item); at-- {
+		for ; at > 0 && (g.lines[at-1].supply > l.supply || g.lines[at-1].supply == l.supply &&
+			g.lines[at-1].item > l.item); at-- {
 			g.lines[at] = g.lines[at-1]
 		}
 		g.lines[at] = l

@@ -36,9 +36,10 @@ func (tpcc) Manifest() sdk.Manifest {
 	p := defaults()
 	return sdk.Manifest{
 		Name: "tpcc", Version: "1.0.0", Title: "TPC-C", Author: "Loadstone",
-		Description: "A wholesale supplier takes orders, payments and questions, and delivers: the nine tables and five transactions of TPC-C 5.11. Results are not comparable with published, audited ones.",
-		Parameters:  parameterSchema,
-		Tables:      p.tables(),
+		Description: "A wholesale supplier takes orders, payments and questions, and delivers: the nine tables and five " +
+			"transactions of TPC-C 5.11. Results are not comparable with published, audited ones.",
+		Parameters: parameterSchema,
+		Tables:     p.tables(),
 	}
 }
 
@@ -140,7 +141,8 @@ names:
 				continue names
 			}
 		}
-		return errors.New("weights has no transaction " + strconv.Quote(name) + ": new_order, payment, order_status, delivery, stock_level")
+		return errors.New("weights has no transaction " + strconv.Quote(name) +
+			": new_order, payment, order_status, delivery, stock_level")
 	}
 	if total == 0 {
 		return errors.New("all weights are 0: give at least one transaction a weight above 0")
@@ -151,7 +153,8 @@ names:
 func readInt(name string, v *jsondoc.Value, lo, hi int64, to *int64) error {
 	n, ok := v.Int()
 	if !ok || v.Kind() != jsondoc.Number || n < lo || n > hi {
-		return errors.New(name + " must be a whole number from " + strconv.FormatInt(lo, 10) + " to " + strconv.FormatInt(hi, 10))
+		return errors.New(name + " must be a whole number from " + strconv.FormatInt(lo, 10) + " to " +
+			strconv.FormatInt(hi, 10))
 	}
 	*to = n
 	return nil

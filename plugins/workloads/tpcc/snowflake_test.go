@@ -13,12 +13,14 @@ import (
 // ref names a column that its statement declares.
 func TestForSnowflake(t *testing.T) {
 	p := sdktest.Workload(tpcc{})
-	if err := p.Open(object{"seed": 7, "key_slots": 4, "params": object{"warehouses": 2}, "tables": []object{{"name": "item", "dialect": "snowflake"}}}); err != nil {
+	if err := p.Open(object{"seed": 7, "key_slots": 4, "params": object{"warehouses": 2},
+		"tables": []object{{"name": "item", "dialect": "snowflake"}}}); err != nil {
 		t.Fatal(err)
 	}
 	const n = 1000
 	plain, marked := take(t, open(t, object{"warehouses": 2}), n), take(t, p, n)
-	reads := map[uint16]uint16{noDistrict: noDistrictRead, noStock: noStockRead, payWarehouse: payWarehouseRead, payDistrict: payDistrictRead, payCustomer: payCustomerRead, dlOrder: dlOrderRead}
+	reads := map[uint16]uint16{noDistrict: noDistrictRead, noStock: noStockRead, payWarehouse: payWarehouseRead,
+		payDistrict: payDistrictRead, payCustomer: payCustomerRead, dlOrder: dlOrderRead}
 	seen := map[uint16]int{}
 	for i, x := range marked {
 		var kept []uint16

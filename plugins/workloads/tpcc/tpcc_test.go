@@ -19,7 +19,8 @@ type object = map[string]any
 func open(t *testing.T, params object) *sdktest.Plugin {
 	t.Helper()
 	p := sdktest.Workload(tpcc{})
-	if err := p.Open(object{"seed": 7, "key_slots": 4, "params": params, "tables": []object{{"name": "item"}}}); err != nil {
+	if err := p.Open(object{"seed": 7, "key_slots": 4, "params": params,
+		"tables": []object{{"name": "item"}}}); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -75,7 +76,8 @@ func TestMixAndProfile(t *testing.T) {
 	for i, x := range take(t, open(t, object{"warehouses": 5}), n) {
 		counts[x.first]++
 		// The deck is exact over each hundred.
-		if i == 99 && (counts[noWarehouse] != 45 || counts[payWarehouse] != 43 || counts[dlOldest] != 4 || counts[slDistrict] != 4) {
+		if i == 99 && (counts[noWarehouse] != 45 || counts[payWarehouse] != 43 || counts[dlOldest] != 4 ||
+			counts[slDistrict] != 4) {
 			t.Errorf("the first hundred are %v", counts)
 		}
 		switch x.first {
@@ -87,7 +89,8 @@ func TestMixAndProfile(t *testing.T) {
 			}
 			if x.rolledBack {
 				rolledBack++
-				if last := x.ops[len(x.ops)-1]; last.Statement != noItem || last.Args[0].I != 100_001 || len(x.ops) != 5+3*int(count-1)+1 {
+				if last := x.ops[len(x.ops)-1]; last.Statement != noItem || last.Args[0].I != 100_001 ||
+					len(x.ops) != 5+3*int(count-1)+1 {
 					t.Fatalf("a rolled back order of %d lines ends with %+v", count, last)
 				}
 				continue
@@ -97,7 +100,8 @@ func TestMixAndProfile(t *testing.T) {
 			}
 			for l := 5; l < len(x.ops); l += 3 {
 				item, stock, line := x.ops[l], x.ops[l+1].Args, x.ops[l+2].Args
-				if item.Args[0].I < 1 || item.Args[0].I > 100_000 || stock[3].I != item.Args[0].I || line[4].I != item.Args[0].I || line[5].I != stock[2].I || line[6].I != stock[0].I || stock[0].I < 1 || stock[0].I > 10 {
+				if item.Args[0].I < 1 || item.Args[0].I > 100_000 || stock[3].I != item.Args[0].I || line[4].I != item.Args[0].I ||
+					line[5].I != stock[2].I || line[6].I != stock[0].I || stock[0].I < 1 || stock[0].I > 10 {
 					t.Fatalf("a line does not agree with itself: %v %v %v", item.Args, stock, line)
 				}
 				if (stock[1].I == 1) != (stock[2].I != home) {
@@ -139,7 +143,8 @@ func TestMixAndProfile(t *testing.T) {
 func TestOneWarehouseIsNeverRemote(t *testing.T) {
 	for _, x := range take(t, open(t, object{"warehouses": 1}), 2000) {
 		for _, op := range x.ops {
-			if op.Statement == noStock && (op.Args[1].I != 0 || op.Args[2].I != 1) || op.Statement == payCustomer && op.Args[3].I != 1 {
+			if op.Statement == noStock && (op.Args[1].I != 0 || op.Args[2].I != 1) || op.Statement == payCustomer &&
+				op.Args[3].I != 1 {
 				t.Fatalf("%+v", op)
 			}
 		}
@@ -192,7 +197,8 @@ func TestConstants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newConstants(rapid.Int64().Draw(t, "seed"))
 		delta := c.lastC - loadC
-		if delta < 65 || delta > 119 || delta == 96 || delta == 112 || c.lastC > 255 || c.customerC < 0 || c.customerC > 1023 || c.itemC < 0 || c.itemC > 8191 {
+		if delta < 65 || delta > 119 || delta == 96 || delta == 112 || c.lastC > 255 || c.customerC < 0 ||
+			c.customerC > 1023 || c.itemC < 0 || c.itemC > 8191 {
 			t.Fatalf("%+v", c)
 		}
 	})
@@ -244,7 +250,8 @@ func TestFixed(t *testing.T) {
 		n     int64
 		scale int
 		want  string
-	}{{0, 2, "0.00"}, {5, 2, "0.05"}, {100, 2, "1.00"}, {123_456, 2, "1234.56"}, {2000, 4, "0.2000"}, {30_000_000, 2, "300000.00"}} {
+	}{{0, 2, "0.00"}, {5, 2, "0.05"}, {100, 2, "1.00"}, {123_456, 2, "1234.56"}, {2000, 4, "0.2000"},
+		{30_000_000, 2, "300000.00"}} {
 		var b sdk.Batch
 		b.Reset()
 		b.Row()
@@ -261,8 +268,10 @@ func TestBadParameters(t *testing.T) {
 		params object
 		says   string
 	}{
-		{object{"warehouses": 0}, "warehouses must be"}, {object{"warehouses": "4"}, "warehouses must be"}, {object{"items": 1}, "items must be"}, {object{"customers_per_district": 25}, "multiple of 10"},
-		{object{"terminal_times": 1}, "true or false"}, {object{"weights": object{"refund": 1}}, "no transaction"}, {object{"weights": object{"payment": 0}}, "all weights"}, {object{"speed": 1}, "unknown parameter"},
+		{object{"warehouses": 0}, "warehouses must be"}, {object{"warehouses": "4"}, "warehouses must be"},
+		{object{"items": 1}, "items must be"}, {object{"customers_per_district": 25}, "multiple of 10"},
+		{object{"terminal_times": 1}, "true or false"}, {object{"weights": object{"refund": 1}}, "no transaction"},
+		{object{"weights": object{"payment": 0}}, "all weights"}, {object{"speed": 1}, "unknown parameter"},
 	} {
 		err := sdktest.Workload(tpcc{}).Open(object{"key_slots": 1, "params": c.params, "tables": []object{{"name": "t"}}})
 		if err == nil || !strings.Contains(err.Error(), c.says) {

@@ -79,8 +79,9 @@ func (ycsb) Open(req sdk.OpenRequest) (sdk.Generator, error) {
 	if o.records > 0 {
 		base = o.records
 	}
-	s := &stream{options: o, plan: p, rand: gen.NewRand(req.Seed, req.KeySlot), choose: newChooser(&o, &req, base), lengths: o.fieldLengthsOf(),
-		scans: newLengths(o.minScan, o.maxScan, scanDistributions[o.scanLengths] == "zipfian"), step: int64(req.KeySlots)}
+	s := &stream{options: o, plan: p, rand: gen.NewRand(req.Seed, req.KeySlot), choose: newChooser(&o, &req, base),
+		lengths: o.fieldLengthsOf(),
+		scans:   newLengths(o.minScan, o.maxScan, scanDistributions[o.scanLengths] == "zipfian"), step: int64(req.KeySlots)}
 	s.firstNew = o.first
 	if o.first == 0 {
 		s.firstNew = unusedNumber(&req, p.table, base)

@@ -39,7 +39,8 @@ func putKey(b *sdk.Batch, number uint64, insertOrder int, padding int) {
 	putDigits(s[len(keyPrefix):], number)
 }
 
-var powers = [...]uint64{1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
+var powers = [...]uint64{1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
+	1e18, 1e19}
 
 // decimals is how many digits n has.
 func decimals(n uint64) int {
@@ -265,7 +266,8 @@ func checkKeys(p *plan, o *options, pools []sdk.Pool) error {
 		digits := strings.TrimPrefix(key, keyPrefix)
 		bare := strings.TrimLeft(digits, "0")
 		switch {
-		case digits == key || strings.Trim(digits, "0123456789") != "" || digits == "" || len(digits) > len(bare) && len(digits) != int(o.padding) && bare != "":
+		case digits == key || strings.Trim(digits, "0123456789") != "" || digits == "" || len(digits) > len(bare) &&
+			len(digits) != int(o.padding) && bare != "":
 			foreign++
 			example = key
 		case len(bare) >= 14:
@@ -284,7 +286,8 @@ func checkKeys(p *plan, o *options, pools []sdk.Pool) error {
 			}
 		}
 	}
-	wrong := "are not those that insert_order: " + insertOrders[o.insertOrder] + " and these parameters make: set insert_order and zero_padding as the table was loaded"
+	wrong := "are not those that insert_order: " + insertOrders[o.insertOrder] +
+		" and these parameters make: set insert_order and zero_padding as the table was loaded"
 	if o.insertOrder == ordered && long > n/2 || o.insertOrder != ordered && short > n/2 || foreign > n/2 {
 		return &keyError{p.name() + " has keys such as " + example + ", which " + wrong}
 	}

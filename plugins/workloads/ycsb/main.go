@@ -26,15 +26,17 @@ const (
 func (ycsb) Manifest() sdk.Manifest {
 	return sdk.Manifest{
 		Name: "ycsb", Version: "1.0.0", Title: "YCSB", Author: "Loadstone",
-		Description: "The core workloads A to F of the Yahoo! Cloud Serving Benchmark: reads, updates, inserts, short scans and read-modify-writes of 1 kB records with YCSB's own keys and key frequencies.",
-		Parameters:  parameterSchema, Tables: []sdk.LogicalTable{usertable(&options{fieldCount: 10})},
+		Description: "The core workloads A to F of the Yahoo! Cloud Serving Benchmark: reads, updates, inserts, short " +
+			"scans and read-modify-writes of 1 kB records with YCSB's own keys and key frequencies.",
+		Parameters: parameterSchema, Tables: []sdk.LogicalTable{usertable(&options{fieldCount: 10})},
 	}
 }
 
 // usertable is the table that these options make.
 func usertable(o *options) sdk.LogicalTable {
 	t := sdk.LogicalTable{Name: "usertable", Key: []string{keyColumn}, AnyShape: true, Varies: true, Rows: o.records,
-		Columns: []sdk.LogicalColumn{{Name: keyColumn, Type: sdk.Text, DBType: map[string]string{"postgres": "varchar(255)", "snowflake": "VARCHAR(255)"}}}}
+		Columns: []sdk.LogicalColumn{{Name: keyColumn, Type: sdk.Text,
+			DBType: map[string]string{"postgres": "varchar(255)", "snowflake": "VARCHAR(255)"}}}}
 	// A database can make keys that are numbers, and fields whose lengths are all alike often.
 	var letters *sdk.Fill
 	if o.insertOrder == ordered && lengthDistributions[o.fieldLengths] != "zipfian" {
@@ -48,7 +50,8 @@ func usertable(o *options) sdk.LogicalTable {
 		t.SizedBy = "record_count"
 	}
 	for i := range o.fieldCount {
-		t.Columns = append(t.Columns, sdk.LogicalColumn{Name: fieldPrefix + strconv.FormatInt(i, 10), Type: sdk.Text, Nullable: true, Fill: letters})
+		t.Columns = append(t.Columns,
+			sdk.LogicalColumn{Name: fieldPrefix + strconv.FormatInt(i, 10), Type: sdk.Text, Nullable: true, Fill: letters})
 	}
 	return t
 }

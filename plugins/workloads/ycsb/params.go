@@ -74,7 +74,8 @@ type options struct {
 }
 
 func readOptions(doc *jsondoc.Value) (options, error) {
-	o := options{fieldCount: 10, fieldLength: 100, minField: 1, readAll: true, minScan: 1, maxScan: 100, padding: 1, hotData: 0.2, hotOperations: 0.8}
+	o := options{fieldCount: 10, fieldLength: 100, minField: 1, readAll: true, minScan: 1, maxScan: 100, padding: 1,
+		hotData: 0.2, hotOperations: 0.8}
 	workload := 0
 	r := params.Read(doc)
 	r.Choice("workload", workloads, &workload)

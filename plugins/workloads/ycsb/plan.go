@@ -28,7 +28,8 @@ func makePlan(o *options, tables []sdk.Table) (*plan, error) {
 	p := &plan{table: &tables[0]}
 	t := p.table
 	if len(t.Key) != 1 || t.Column(t.Key[0]) == nil || t.Column(t.Key[0]).Type != sdk.Text {
-		return nil, errors.New(p.name() + " has no primary key of one text column, as YCSB's usertable has (" + keyColumn + " varchar(255))")
+		return nil, errors.New(p.name() + " has no primary key of one text column, as YCSB's usertable has (" + keyColumn +
+			" varchar(255))")
 	}
 	for i := range t.Columns {
 		c := &t.Columns[i]
@@ -36,11 +37,13 @@ func makePlan(o *options, tables []sdk.Table) (*plan, error) {
 		case t.IsKey(c.Name):
 		case c.Type == sdk.Text && isField(c.Name):
 			if n := int64(c.MaxLength); n > 0 && n < o.fieldLength {
-				return nil, errors.New("the column " + c.Name + " of " + p.name() + " holds " + strconv.Itoa(c.MaxLength) + " characters: set field_length to that, or less")
+				return nil, errors.New("the column " + c.Name + " of " + p.name() + " holds " + strconv.Itoa(c.MaxLength) +
+					" characters: set field_length to that, or less")
 			}
 			p.fields = append(p.fields, c.Name)
 		case o.mix[opInsert] > 0 && !c.Nullable && !c.HasDefault && !c.Generated:
-			return nil, errors.New(p.name() + " cannot take inserts: its column " + c.Name + " must have a value and is none of YCSB's")
+			return nil, errors.New(p.name() + " cannot take inserts: its column " + c.Name +
+				" must have a value and is none of YCSB's")
 		}
 	}
 	if len(p.fields) == 0 {
@@ -51,7 +54,8 @@ func makePlan(o *options, tables []sdk.Table) (*plan, error) {
 	}
 	// An estimate of the rows may be a little low.
 	if o.records > t.Rows+t.Rows/10 {
-		return nil, errors.New("record_count is " + strconv.FormatInt(o.records, 10) + ", and " + p.name() + " has " + strconv.FormatInt(t.Rows, 10) + " rows")
+		return nil, errors.New("record_count is " + strconv.FormatInt(o.records, 10) + ", and " + p.name() + " has " +
+			strconv.FormatInt(t.Rows, 10) + " rows")
 	}
 	p.statements(o)
 	return p, nil
@@ -130,9 +134,11 @@ func (p *plan) statements(o *options) {
 			}
 			p.at[op] = add(s)
 		case opScan:
-			p.at[op] = read(sdk.Statement{ID: "scan", Kind: sdk.RangeScan, Binds: []sdk.Bind{key, {Name: "records", Type: sdk.I64}}})
+			p.at[op] = read(sdk.Statement{ID: "scan", Kind: sdk.RangeScan,
+				Binds: []sdk.Bind{key, {Name: "records", Type: sdk.I64}}})
 		case opModify:
-			p.at[op] = read(sdk.Statement{ID: "modify_read", Transaction: "read_modify_write", Kind: sdk.PointLookup, Binds: []sdk.Bind{key}})
+			p.at[op] = read(sdk.Statement{ID: "modify_read", Transaction: "read_modify_write", Kind: sdk.PointLookup,
+				Binds: []sdk.Bind{key}})
 			p.modifyWrite = write("modify_update")
 		}
 	}

@@ -22,8 +22,10 @@ type object = map[string]any
 // algorithm that YCSB publishes, with java.lang.Math.
 
 func TestHash(t *testing.T) {
-	for n, want := range map[uint64]uint64{0: 6284781860667377211, 1: 8517097267634966620, 2: 1820151046732198393, 99: 6405349725575133178,
-		1000: 5952875239596136740, 999_999: 2744965632448235251, 10_000_000_000: 1201321332300452516, math.MaxUint64: 8289690350564177859} {
+	for n, want := range map[uint64]uint64{0: 6284781860667377211, 1: 8517097267634966620, 2: 1820151046732198393,
+		99:   6405349725575133178,
+		1000: 5952875239596136740, 999_999: 2744965632448235251, 10_000_000_000: 1201321332300452516,
+		math.MaxUint64: 8289690350564177859} {
 		if got := fnv(n); got != want {
 			t.Errorf("the hash of %d is %d, YCSB's is %d", n, got, want)
 		}
@@ -32,8 +34,10 @@ func TestHash(t *testing.T) {
 
 func TestZipfianIsYCSBs(t *testing.T) {
 	z := newZipf(scrambledItems+1, scrambledZeta)
-	for u, want := range map[float64]int64{0: 0, 0.01: 0, 0.037: 0, 0.038: 1, 0.05: 1, 0.0567: 1, 0.06: 2, 0.07: 2, 0.1: 6, 0.15: 23, 0.2: 83, 0.25: 296,
-		0.3: 1038, 0.4: 12175, 0.5: 134552, 0.6: 1405413, 0.7: 13910962, 0.8: 130797456, 0.9: 1170869537, 0.99: 8086205587, 0.999999: 9999787803} {
+	for u, want := range map[float64]int64{0: 0, 0.01: 0, 0.037: 0, 0.038: 1, 0.05: 1, 0.0567: 1, 0.06: 2, 0.07: 2, 0.1: 6,
+		0.15: 23, 0.2: 83, 0.25: 296,
+		0.3: 1038, 0.4: 12175, 0.5: 134552, 0.6: 1405413, 0.7: 13910962, 0.8: 130797456, 0.9: 1170869537, 0.99: 8086205587,
+		0.999999: 9999787803} {
 		if got := z.rank(u); got < want-1 || got > want+1 || want < 1e6 && got != want {
 			t.Errorf("%v is rank %d, YCSB's is %d", u, got, want)
 		}
@@ -49,7 +53,8 @@ func TestZipfianIsYCSBs(t *testing.T) {
 }
 
 func TestZeta(t *testing.T) {
-	for n, want := range map[int64]float64{1: 1, 2: 1.5034777750283594, 999: 7.727881697979491, 1000: 7.728953217284729, 1001: 7.730023676840303,
+	for n, want := range map[int64]float64{1: 1, 2: 1.5034777750283594, 999: 7.727881697979491, 1000: 7.728953217284729,
+		1001:   7.730023676840303,
 		10_000: 10.224361459595578, 1_000_000: 15.391849746037371, 10_000_000_000: scrambledZeta} {
 		if got := zeta(n); math.Abs(got-want) > 1e-7 {
 			t.Errorf("zeta(%d) is %v, not %v", n, got, want)
@@ -59,7 +64,8 @@ func TestZeta(t *testing.T) {
 
 func TestKeyText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 100_000), rapid.SampledFrom([]uint64{0, 9, 10, 99_999_999, 100_000_000, 1<<63 - 1, math.MaxUint64})).Draw(t, "n")
+		n := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 100_000),
+			rapid.SampledFrom([]uint64{0, 9, 10, 99_999_999, 100_000_000, 1<<63 - 1, math.MaxUint64})).Draw(t, "n")
 		padding := rapid.IntRange(1, 30).Draw(t, "padding")
 		var b sdk.Batch
 		b.Reset()
@@ -80,7 +86,8 @@ func table(rows int, change ...func(object)) object {
 	for i := range 10 {
 		columns = append(columns, object{"name": fmt.Sprint("field", i), "type": "text", "db_type": "text", "nullable": true})
 	}
-	t := object{"name": "usertable", "physical_name": "public.usertable", "key": []string{"ycsb_key"}, "rows": rows, "columns": columns}
+	t := object{"name": "usertable", "physical_name": "public.usertable", "key": []string{"ycsb_key"}, "rows": rows,
+		"columns": columns}
 	for _, c := range change {
 		c(t)
 	}
@@ -88,7 +95,8 @@ func table(rows int, change ...func(object)) object {
 }
 
 func request(params string, slot int, table object, pools ...object) object {
-	return object{"seed": 3, "key_slot": slot, "key_slots": 8, "params": json.RawMessage(params), "tables": []object{table}, "pools": pools}
+	return object{"seed": 3, "key_slot": slot, "key_slots": 8, "params": json.RawMessage(params),
+		"tables": []object{table}, "pools": pools}
 }
 
 func opened(t testing.TB, req object) (*sdktest.Plugin, []string) {
@@ -317,7 +325,8 @@ func TestNewRecords(t *testing.T) {
 
 func TestRows(t *testing.T) {
 	p := sdktest.Workload(ycsb{})
-	if err := p.Open(object{"params": object{"field_count": 3, "field_length": 10, "field_length_distribution": "uniform", "min_field_length": 4}, "tables": []object{}}); err != nil {
+	if err := p.Open(object{"params": object{"field_count": 3, "field_length": 10, "field_length_distribution": "uniform",
+		"min_field_length": 4}, "tables": []object{}}); err != nil {
 		t.Fatal(err)
 	}
 	all, err := p.Rows(0, 0, 100)
@@ -372,14 +381,18 @@ func TestWhatIsRefused(t *testing.T) {
 		{params: `{}`, table: table(0), says: "is empty"},
 		{params: `{"workload":"custom","proportions":{"insert":1}}`, table: table(0)},
 		{params: `{}`, table: table(10, func(t object) { t["key"] = []string{} }), says: "no primary key"},
-		{params: `{}`, table: table(10, func(t object) { t["columns"] = t["columns"].([]object)[:1] }), says: "no text columns field0"},
-		{params: `{"workload":"E"}`, table: table(10, column(object{"name": "owner", "type": "i64"})), says: "its column owner must have a value"},
+		{params: `{}`, table: table(10, func(t object) { t["columns"] = t["columns"].([]object)[:1] }),
+			says: "no text columns field0"},
+		{params: `{"workload":"E"}`, table: table(10, column(object{"name": "owner", "type": "i64"})),
+			says: "its column owner must have a value"},
 		{params: `{"workload":"E"}`, table: table(10, column(object{"name": "owner", "type": "i64", "nullable": true}))},
-		{params: `{}`, table: table(10, column(object{"name": "FIELD10", "type": "text", "max_length": 50})), says: "set field_length"},
+		{params: `{}`, table: table(10, column(object{"name": "FIELD10", "type": "text", "max_length": 50})),
+			says: "set field_length"},
 		{params: `{}`, pools: []object{key("user6284781860667377211")}},
 		{params: `{}`, pools: []object{key("user42")}, says: "such as user42"},
 		{params: `{}`, pools: []object{key("alice")}, says: "such as alice"},
-		{params: `{"insert_order":"ordered"}`, pools: []object{key("user6284781860667377211")}, says: "such as user6284781860667377211"},
+		{params: `{"insert_order":"ordered"}`, pools: []object{key("user6284781860667377211")},
+			says: "such as user6284781860667377211"},
 		{params: `{"insert_order":"ordered"}`, pools: []object{key("user42")}},
 		{params: `{"insert_order":"ordered"}`, pools: []object{key("user000042")}, says: "zero_padding"},
 		{params: `{"insert_order":"ordered","zero_padding":6}`, pools: []object{key("user000042")}},
@@ -428,8 +441,9 @@ func TestEveryParameterWorks(t *testing.T) {
 		rows := rapid.IntRange(1, 2000).Draw(t, "rows")
 		params := object{
 			"workload":             rapid.SampledFrom(workloads[:6]).Draw(t, "workload"),
-			"request_distribution": rapid.SampledFrom(distributions).Draw(t, "distribution"), "operation_count": rapid.Int64Range(0, 1e12).Draw(t, "operations"),
-			"read_all_fields": rapid.Bool().Draw(t, "read all"), "write_all_fields": rapid.Bool().Draw(t, "write all"),
+			"request_distribution": rapid.SampledFrom(distributions).Draw(t, "distribution"),
+			"operation_count":      rapid.Int64Range(0, 1e12).Draw(t, "operations"),
+			"read_all_fields":      rapid.Bool().Draw(t, "read all"), "write_all_fields": rapid.Bool().Draw(t, "write all"),
 			"hotspot_data_fraction":      rapid.Float64Range(0, 1).Draw(t, "hot"),
 			"hotspot_operation_fraction": rapid.Float64Range(0, 1).Draw(t, "hot operations"),
 			"scan_length_distribution":   rapid.SampledFrom(scanDistributions).Draw(t, "scans"), "insert_order": "ordered",

@@ -37,7 +37,8 @@ type Secure struct {
 // StartSecure starts a cluster that is stopped when the test ends.
 func StartSecure(t testing.TB) *Secure {
 	t.Helper()
-	s := &Secure{Host: fmt.Sprintf("127.%d.%d.%d", 100+os.Getpid()>>16&0x3f, os.Getpid()>>8&0xff, 1+os.Getpid()&0x7f), User: "ada", Authority: NewAuthority(t)}
+	s := &Secure{Host: fmt.Sprintf("127.%d.%d.%d", 100+os.Getpid()>>16&0x3f, os.Getpid()>>8&0xff, 1+os.Getpid()&0x7f),
+		User: "ada", Authority: NewAuthority(t)}
 	dir, err := os.MkdirTemp("", prefix+fmt.Sprint(os.Getpid())+"-")
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +51,8 @@ func StartSecure(t testing.TB) *Secure {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		settings["shared_buffers"] = "16MB"
-		pg, err := embedded.Start(ctx, embedded.Options{DataDir: dir, Log: zerolog.Nop(), Throwaway: true, Settings: settings})
+		pg, err := embedded.Start(ctx,
+			embedded.Options{DataDir: dir, Log: zerolog.Nop(), Throwaway: true, Settings: settings})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,8 +93,9 @@ func StartSecure(t testing.TB) *Secure {
 			t.Fatal(err)
 		}
 	}
-	pg = start(map[string]string{"listen_addresses": s.Host, "ssl": "on", "ssl_cert_file": "tls.crt", "ssl_key_file": "tls.key",
-		"ssl_ca_file": "tls-ca.crt", "hba_file": filepath.Join(cluster, "tls-hba.conf")})
+	pg = start(map[string]string{"listen_addresses": s.Host, "ssl": "on", "ssl_cert_file": "tls.crt",
+		"ssl_key_file": "tls.key",
+		"ssl_ca_file":  "tls-ca.crt", "hba_file": filepath.Join(cluster, "tls-hba.conf")})
 	t.Cleanup(func() { stop(pg) })
 	return s
 }
@@ -108,7 +111,8 @@ type Authority struct {
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{key: newKey(t)}
-	a.cert = &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "an authority"}, NotBefore: time.Now().Add(-time.Hour),
+	a.cert = &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject: pkix.Name{CommonName: "an authority"}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	a.PEM = a.sign(t, a.cert, a.key)
 	return a
@@ -127,8 +131,10 @@ type Identity struct {
 func (a *Authority) Issue(t testing.TB, id Identity) (cert, key string) {
 	t.Helper()
 	private := newKey(t)
-	c := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: id.Name}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	c := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: id.Name},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if id.Address != "" {
 		c.IPAddresses, c.ExtKeyUsage = []net.IP{net.ParseIP(id.Address)}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	}

@@ -174,7 +174,8 @@ func texts(t *testing.T, batch []byte) (lines []string) {
 
 func frozen(m plugin.Manifest) (list []engine.Statement) {
 	for _, s := range m.Statements {
-		list = append(list, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds, Columns: s.Columns, Writes: s.Writes})
+		list = append(list, engine.Statement{ID: s.ID, Kind: s.Kind, Table: s.Table, SQL: "SELECT 1", Binds: s.Binds,
+			Columns: s.Columns, Writes: s.Writes})
 	}
 	return list
 }
@@ -296,11 +297,16 @@ func TestAnyDocument(t *testing.T) {
 		lo := rapid.Int64Range(-1<<40, 1<<40).Draw(t, "key_min")
 		rows := rapid.Int64Range(1, 1<<rapid.IntRange(0, 60).Draw(t, "bits")).Draw(t, "rows")
 		document, err := json.Marshal(map[string]any{
-			"seed": rapid.Int64().Draw(t, "seed"), "key_slot": rapid.IntRange(0, 63).Draw(t, "slot"), "key_slots": 64, "pools": []any{},
-			"params": map[string]any{"pay": share("pay"), "list": share("list"), "add": share("add"), "rollback": share("rollback"),
-				"keys": rapid.SampledFrom([]string{"zipfian", "uniform"}).Draw(t, "keys"), "theta": float64(rapid.IntRange(0, 5000).Draw(t, "theta")) / 1000,
-				"note_length": rapid.IntRange(0, 200).Draw(t, "note_length"), "pause_us": rapid.SampledFrom([]int{0, 0, 7}).Draw(t, "pause")},
-			"tables": []any{map[string]any{"name": "orders", "physical_name": rapid.String().Draw(t, "physical_name"), "key": []string{"id"}, "rows": rows,
+			"seed": rapid.Int64().Draw(t, "seed"), "key_slot": rapid.IntRange(0, 63).Draw(t, "slot"), "key_slots": 64,
+			"pools": []any{},
+			"params": map[string]any{"pay": share("pay"), "list": share("list"), "add": share("add"),
+				"rollback":    share("rollback"),
+				"keys":        rapid.SampledFrom([]string{"zipfian", "uniform"}).Draw(t, "keys"),
+				"theta":       float64(rapid.IntRange(0, 5000).Draw(t, "theta")) / 1000,
+				"note_length": rapid.IntRange(0, 200).Draw(t, "note_length"),
+				"pause_us":    rapid.SampledFrom([]int{0, 0, 7}).Draw(t, "pause")},
+			"tables": []any{map[string]any{"name": "orders", "physical_name": rapid.String().Draw(t, "physical_name"),
+				"key": []string{"id"}, "rows": rows,
 				"key_min": lo, "key_max": lo + rows - 1, "dense": true, "columns": []any{}}},
 		})
 		if err != nil {
@@ -373,7 +379,8 @@ func TestAnEmptyTableIsRefused(t *testing.T) {
 	for _, language := range languages {
 		w := built(t).workloads[language]
 		var req plugin.OpenRequest
-		if err := json.Unmarshal([]byte(`{"key_slots":1,"params":{},"tables":[{"name":"orders","columns":[],"key":["id"]}]}`), &req); err != nil {
+		if err := json.Unmarshal([]byte(`{"key_slots":1,"params":{},"tables":[{"name":"orders","columns":[],"key":["id"]}]}`),
+			&req); err != nil {
 			t.Fatal(err)
 		}
 		_, err := w.Open(context.Background(), req, frozen(w.Info().Manifest))

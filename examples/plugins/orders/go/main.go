@@ -53,15 +53,20 @@ func (orders) Manifest() sdk.Manifest {
 		}}},
 		Statements: []sdk.Statement{
 			// The adapter writes the SQL of these three …
-			{ID: "order by id", Kind: sdk.PointLookup, Table: "orders", Binds: []sdk.Bind{id}, Columns: []string{"customer", "total", "note"}},
-			{ID: "orders from id", Kind: sdk.RangeScan, Table: "orders", Binds: []sdk.Bind{id}, Columns: []string{"id", "total"}, Limit: 20},
+			{ID: "order by id", Kind: sdk.PointLookup, Table: "orders", Binds: []sdk.Bind{id},
+				Columns: []string{"customer", "total", "note"}},
+			{ID: "orders from id", Kind: sdk.RangeScan, Table: "orders", Binds: []sdk.Bind{id}, Columns: []string{"id", "total"},
+				Limit: 20},
 			{ID: "add order", Kind: sdk.Insert, Table: "orders", Writes: true, Binds: []sdk.Bind{id, column("customer", sdk.I64),
-				column("total", sdk.F64), column("note", sdk.Text), column("paid", sdk.Bool), column("ordered_at", sdk.Timestamp), column("receipt", sdk.Bytes)}},
+				column("total", sdk.F64), column("note", sdk.Text), column("paid", sdk.Bool), column("ordered_at", sdk.Timestamp),
+				column("receipt", sdk.Bytes)}},
 			// … and these two are the plugin's own.
-			{ID: "open payment", Kind: sdk.PointLookup, Table: "orders", Binds: []sdk.Bind{id}, Columns: []string{"id", "total"}, Transaction: "payment",
-				SQL: map[string]string{"postgres": "SELECT id, total FROM {table} WHERE id = $1 FOR UPDATE"}},
-			{ID: "pay order", Kind: sdk.Update, Table: "orders", Writes: true, Binds: []sdk.Bind{column("note", sdk.Text), column("total", sdk.F64), id},
-				SQL: map[string]string{"postgres": "UPDATE {table} SET paid = true, note = $1, total = $2 WHERE id = $3"}},
+			{ID: "open payment", Kind: sdk.PointLookup, Table: "orders", Binds: []sdk.Bind{id}, Columns: []string{"id", "total"},
+				Transaction: "payment",
+				SQL:         map[string]string{"postgres": "SELECT id, total FROM {table} WHERE id = $1 FOR UPDATE"}},
+			{ID: "pay order", Kind: sdk.Update, Table: "orders", Writes: true,
+				Binds: []sdk.Bind{column("note", sdk.Text), column("total", sdk.F64), id},
+				SQL:   map[string]string{"postgres": "UPDATE {table} SET paid = true, note = $1, total = $2 WHERE id = $3"}},
 		},
 	}
 }

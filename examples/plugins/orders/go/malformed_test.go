@@ -24,7 +24,8 @@ func openers(t *testing.T) map[string]opener {
 	r := wazero.NewRuntime(ctx)
 	t.Cleanup(func() { r.Close(ctx) })
 	wasi_snapshot_preview1.MustInstantiate(ctx, r)
-	_, err := r.NewHostModuleBuilder("ls").NewFunctionBuilder().WithFunc(func(int32, uint32, uint32) {}).Export("log").Instantiate(ctx)
+	_, err := r.NewHostModuleBuilder("ls").NewFunctionBuilder().WithFunc(func(int32, uint32, uint32) {}).Export("log").
+		Instantiate(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,8 @@ func openers(t *testing.T) map[string]opener {
 		if language == "go" {
 			continue // package jsondoc has tests of its own
 		}
-		m, err := r.InstantiateWithConfig(ctx, file, wazero.NewModuleConfig().WithName(language).WithStartFunctions("_initialize"))
+		m, err := r.InstantiateWithConfig(ctx, file,
+			wazero.NewModuleConfig().WithName(language).WithStartFunctions("_initialize"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,8 +77,10 @@ func TestMalformedDocuments(t *testing.T) {
 				t.Errorf("%s with the first %d bytes: taken is %v, %v", language, n, taken, err)
 			}
 		}
-		for name, document := range map[string]string{"deep": deep('[', 10_000), "deep objects": deep('{', 10_000), "text after it": "{} {}",
-			"control character": "{\"a\":\"\x01\"}", "half an escape": `{"a":"\u12"}`, "unknown escape": `{"a":"\q"}`, "no value": `{"a"}`, "a comma too many": `[1,]`, "a number": `-`} {
+		for name, document := range map[string]string{"deep": deep('[', 10_000), "deep objects": deep('{', 10_000),
+			"text after it":     "{} {}",
+			"control character": "{\"a\":\"\x01\"}", "half an escape": `{"a":"\u12"}`, "unknown escape": `{"a":"\q"}`,
+			"no value": `{"a"}`, "a comma too many": `[1,]`, "a number": `-`} {
 			if taken, err := o.try([]byte(document)); taken || err != nil {
 				t.Errorf("%s, %s: taken is %v, %v", language, name, taken, err)
 			}
@@ -85,7 +89,8 @@ func TestMalformedDocuments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		document := append([]byte(nil), c.Document...)
 		for range rapid.IntRange(1, 4).Draw(t, "changes") {
-			document[rapid.IntRange(0, len(document)-1).Draw(t, "at")] = rapid.SampledFrom([]byte(`{}[]",:\0919eE+-.tfnu `)).Draw(t, "byte")
+			document[rapid.IntRange(0, len(document)-1).Draw(t, "at")] = rapid.SampledFrom([]byte(`{}[]",:\0919eE+-.tfnu `)).
+				Draw(t, "byte")
 		}
 		for language, o := range all {
 			if _, err := o.try(document); err != nil {

@@ -32,11 +32,12 @@ func starts(l *list) {
 	}})
 	l.plugin(Gate, "with-a-result", "", plugin{after: func(m *module) { f := uint32(0); m.start = &f }})
 	l.plugin(Gate, "that-is-not-there", "", plugin{after: func(m *module) { f := uint32(4000); m.start = &f }})
-	l.plugin(Quarantine, "that-leaves", "", plugin{before: func(m *module) { m.imported("wasi_snapshot_preview1", "proc_exit", tExit) },
-		after: func(m *module) {
-			f := m.add(tNothing, nil, i32(0), call(0))
-			m.start = &f
-		}})
+	l.plugin(Quarantine, "that-leaves", "",
+		plugin{before: func(m *module) { m.imported("wasi_snapshot_preview1", "proc_exit", tExit) },
+			after: func(m *module) {
+				f := m.add(tNothing, nil, i32(0), call(0))
+				m.start = &f
+			}})
 	l.plugin(Quarantine, "initialize-that-loops", "", plugin{code: map[string][]byte{"_initialize": forever}}).Slow = true
 	l.plugin(Quarantine, "initialize-that-traps", trapped, plugin{code: map[string][]byte{"_initialize": unreachable}})
 }
@@ -99,11 +100,13 @@ func trees(l *list) {
 // loops never end.
 func loops(l *list) {
 	for _, e := range []string{"ls_abi", "ls_describe", "ls_alloc", "ls_open", "ls_fill", "ls_rows", "ls_call"} {
-		l.plugin(Quarantine, "in-"+e, wentOn, plugin{rows: goodRow, answer: "{}", code: map[string][]byte{e: forever}}).Slow = true
+		l.plugin(Quarantine, "in-"+e, wentOn, plugin{rows: goodRow, answer: "{}", code: map[string][]byte{e: forever}}).
+			Slow = true
 	}
 	slow := func(name string, p plugin) { l.plugin(Quarantine, name, wentOn, p).Slow = true }
 	open := func(code ...[]byte) map[string][]byte { return map[string][]byte{"ls_open": join(code...)} }
-	slow("nested-eight-deep", plugin{locals: map[string][]byte{"ls_open": groups(group(8, i32t))}, code: open(counted(8), i32(0))})
+	slow("nested-eight-deep", plugin{locals: map[string][]byte{"ls_open": groups(group(8, i32t))},
+		code: open(counted(8), i32(0))})
 	slow("of-divisions", plugin{code: open(endless(i64(1<<62), i64(3), []byte{0x7f}, drop))})
 	slow("of-square-roots", plugin{code: open(endless([]byte{0x44}, repeat(8, 0x3f), []byte{0x9f, 0x1a}))})
 	slow("of-indirect-calls", plugin{after: func(m *module) {
@@ -113,8 +116,10 @@ func loops(l *list) {
 	}})
 	slow("with-a-branch-table", plugin{code: open(loop(i32(0), []byte{0x0e, 3, 0, 0, 0, 0}), unreachable)})
 	slow("left-and-entered-again", plugin{code: open(loop(block(loop(br(1))), br(0)), unreachable)})
-	l.plugin(Quarantine, "in-ls_error", wentOn, plugin{code: map[string][]byte{"ls_error": forever, "ls_describe": i64(-1)}}).Slow = true
-	l.plugin(Harmless, "in-an-export-that-nobody-calls", "", plugin{after: func(m *module) { m.export("main", kindFunc, m.add(tNothing, nil, forever)) }})
+	l.plugin(Quarantine, "in-ls_error", wentOn,
+		plugin{code: map[string][]byte{"ls_error": forever, "ls_describe": i64(-1)}}).Slow = true
+	l.plugin(Harmless, "in-an-export-that-nobody-calls", "",
+		plugin{after: func(m *module) { m.export("main", kindFunc, m.add(tNothing, nil, forever)) }})
 }
 
 // counted is n loops in one another, each a million times.
@@ -123,7 +128,8 @@ func counted(n int) []byte {
 		return []byte{0x01}
 	}
 	v := uint32(n + 1)
-	return join(i32(1_000_000), set(v), loop(counted(n-1), get(v), i32(1), []byte{0x6b, 0x22}, u(uint64(v)), []byte{0x0d, 0}))
+	return join(i32(1_000_000), set(v),
+		loop(counted(n-1), get(v), i32(1), []byte{0x6b, 0x22}, u(uint64(v)), []byte{0x0d, 0}))
 }
 
 // bulk instructions do as much as they are told, in one step.
@@ -165,7 +171,8 @@ func bulk(l *list) {
 		m.data, m.count = append(m.data, []byte{1, 1, 'x'}), &n
 		m.funcs[3].code = join(i32(0), i32(0), i32(-1), []byte{0xfc, 8}, u(uint64(n-1)), []byte{0}, i32(0))
 	}})
-	l.plugin(Gate, "init-without-a-data-count", "", plugin{code: map[string][]byte{"ls_open": join(i32(0), i32(0), i32(1), []byte{0xfc, 8, 0, 0}, i32(0))}})
+	l.plugin(Gate, "init-without-a-data-count", "",
+		plugin{code: map[string][]byte{"ls_open": join(i32(0), i32(0), i32(1), []byte{0xfc, 8, 0, 0}, i32(0))}})
 	l.plugin(Gate, "init-of-a-segment-that-is-not-there", "", plugin{after: func(m *module) {
 		n := uint32(len(m.data))
 		m.count = &n
@@ -245,9 +252,11 @@ func wasi(l *list) {
 	sleep := join(i32(4096), []byte{0x42}, s(1<<62), []byte{0x37, 3, 24}) // the time at 4096+24
 	poll := func(in, out, n int64) []byte { return join(i32(in), i32(out), i32(n), i32(8192), call(0), drop) }
 	with(Harmless, "sleep-for-a-century", "poll_oneoff", tFour, sleep, poll(4096, 6000, 1))
-	with(Harmless, "sleep-until-a-date", "poll_oneoff", tFour, sleep, i32(4096), i32(1), i32store[:1], []byte{2, 40}, poll(4096, 6000, 1))
+	with(Harmless, "sleep-until-a-date", "poll_oneoff", tFour, sleep, i32(4096), i32(1), i32store[:1], []byte{2, 40},
+		poll(4096, 6000, 1))
 	with(Harmless, "wait-for-stdin", "poll_oneoff", tFour, i32(4096), i32(1), []byte{0x3a, 0, 8}, poll(4096, 6000, 1))
-	with(Harmless, "wait-for-a-file-that-is-not-there", "poll_oneoff", tFour, i32(4096), i32(1), []byte{0x3a, 0, 8}, i32(4096), i32(77), []byte{0x36, 2, 16}, poll(4096, 6000, 1))
+	with(Harmless, "wait-for-a-file-that-is-not-there", "poll_oneoff", tFour, i32(4096), i32(1), []byte{0x3a, 0, 8},
+		i32(4096), i32(77), []byte{0x36, 2, 16}, poll(4096, 6000, 1))
 	with(Harmless, "subscriptions-none", "poll_oneoff", tFour, poll(4096, 6000, 0))
 	with(Harmless, "subscriptions-that-wrap", "poll_oneoff", tFour, poll(4096, 6000, 1<<28))
 	with(Harmless, "subscriptions-2-to-the-32", "poll_oneoff", tFour, poll(4096, 6000, -1))
@@ -257,7 +266,8 @@ func wasi(l *list) {
 	with(Harmless, "random-at-the-end", "random_get", tOpen, i32(pages<<16-1), i32(2), call(0), drop)
 	with(Harmless, "random-over-the-manifest", "random_get", tOpen, i32(manifestAt), i32(1000), call(0), drop)
 	with(Quarantine, "random-for-ever", "random_get", tOpen, endless(i32(4096), i32(40_000), call(0), drop)).Slow = true
-	with(Quarantine, "clock-for-ever", "clock_time_get", tClock, endless(i32(1), i64(0), i32(4096), call(0), drop)).Slow = true
+	with(Quarantine, "clock-for-ever", "clock_time_get", tClock, endless(i32(1), i64(0), i32(4096), call(0), drop)).
+		Slow = true
 	with(Harmless, "clock-past-memory", "clock_time_get", tClock, i32(0), i64(0), i32(-1), call(0), drop)
 	with(Harmless, "clock-of-another-kind", "clock_time_get", tClock, i32(99), i64(0), i32(4096), call(0), drop)
 	with(Quarantine, "yield-for-ever", "sched_yield", tI32, endless(call(0), drop)).Slow = true
@@ -291,16 +301,19 @@ func logs(l *list) {
 	log(Harmless, "of-4-gigabytes", i32(1), i32(0), i32(-1), call(0))
 	log(Harmless, "of-an-unknown-level", i32(77), i32(manifestAt), i32(10), call(0))
 	log(Harmless, "without-memory-left", i32(3), i32(pages<<16-1), i32(1024), call(0))
-	l.plugin(Harmless, "of-escapes", "", plugin{said: "\x1b[2J\x00\u202egnp\x07\r\n</script>", before: func(m *module) { m.imported("ls", "log", tLog) },
-		code: map[string][]byte{"ls_open": join(times(100, join(i32(3), i32(errorAt), i32(20), call(0))), i32(0))}})
-	l.plugin(Quarantine, "in-a-tree", "", plugin{before: func(m *module) { m.imported("ls", "log", tLog) }, after: func(m *module) {
-		f := tree(m, 50, i32(1), i32(manifestAt), i32(1000), call(0))
-		m.funcs[3].code = join(call(f), i32(0))
-	}}).Slow = true
+	l.plugin(Harmless, "of-escapes", "",
+		plugin{said: "\x1b[2J\x00\u202egnp\x07\r\n</script>", before: func(m *module) { m.imported("ls", "log", tLog) },
+			code: map[string][]byte{"ls_open": join(times(100, join(i32(3), i32(errorAt), i32(20), call(0))), i32(0))}})
+	l.plugin(Quarantine, "in-a-tree", "",
+		plugin{before: func(m *module) { m.imported("ls", "log", tLog) }, after: func(m *module) {
+			f := tree(m, 50, i32(1), i32(manifestAt), i32(1000), call(0))
+			m.funcs[3].code = join(call(f), i32(0))
+		}}).Slow = true
 	// fd_write(fd, pieces, count, written)
 	write := func(station Station, name string, memory []byte, code ...[]byte) *File {
-		return l.plugin(station, name, "", plugin{memory: memory, before: func(m *module) { m.imported("wasi_snapshot_preview1", "fd_write", tFour) },
-			code: map[string][]byte{"ls_open": join(join(code...), i32(0))}})
+		return l.plugin(station, name, "",
+			plugin{memory: memory, before: func(m *module) { m.imported("wasi_snapshot_preview1", "fd_write", tFour) },
+				code: map[string][]byte{"ls_open": join(join(code...), i32(0))}})
 	}
 	piece := join(i32(4096), i32(manifestAt), i32store, i32(4100), i32(400), i32store)
 	print1 := func(fd, at, n int64) []byte { return join(i32(fd), i32(at), i32(n), i32(8192), call(0), drop) }
@@ -309,13 +322,16 @@ func logs(l *list) {
 	write(Harmless, "pieces-that-wrap", nil, print1(1, 4096, 1<<29))
 	write(Harmless, "pieces-2-to-the-32", nil, print1(1, 4096, -1))
 	write(Harmless, "pieces-past-memory", nil, print1(1, -8, 1))
-	write(Harmless, "piece-of-4-gigabytes", nil, i32(4096), i32(-1), i32store, i32(4100), i32(-1), i32store, print1(1, 4096, 1))
+	write(Harmless, "piece-of-4-gigabytes", nil, i32(4096), i32(-1), i32store, i32(4100), i32(-1), i32store,
+		print1(1, 4096, 1))
 	write(Harmless, "to-a-file", nil, piece, print1(3, 4096, 1))
 	write(Harmless, "to-a-negative-file", nil, piece, print1(-1, 4096, 1))
 	write(Harmless, "count-past-memory", nil, piece, i32(1), i32(4096), i32(1), i32(-2), call(0), drop)
 	// Four million pieces, each of them all the memory: one call into the host that would take a day.
-	write(Harmless, "four-million-times-all-memory", join([]byte{0}, u(512)), i32(pages<<16), i32(0), i32(31<<20), memoryFill,
+	write(Harmless, "four-million-times-all-memory", join([]byte{0}, u(512)), i32(pages<<16), i32(0), i32(31<<20),
+		memoryFill,
 		i32(1<<20), i32(0), i32store, i32(1<<20+4), i32(32<<20), i32store,
 		i32(1<<20+8), i32(1<<20), i32(30<<20), memoryCopy, print1(1, 1<<20, 3<<20))
-	write(Quarantine, "a-megabyte-a-call-for-ever", join([]byte{0}, u(512)), i32(4096), i32(0), i32store, i32(4100), i32(1<<20), i32store, endless(print1(1, 4096, 1))).Slow = true
+	write(Quarantine, "a-megabyte-a-call-for-ever", join([]byte{0}, u(512)), i32(4096), i32(0), i32store, i32(4100),
+		i32(1<<20), i32store, endless(print1(1, 4096, 1))).Slow = true
 }

@@ -78,7 +78,8 @@ func formats(l *list) {
 // counts claim 2³²−1 of something.
 func counts(l *list) {
 	most := u(maxU32)
-	sectionNames := []string{0: "custom", 1: "type", 2: "import", 3: "function", 4: "table", 5: "memory", 6: "global", 7: "export",
+	sectionNames := []string{0: "custom", 1: "type", 2: "import", 3: "function", 4: "table", 5: "memory", 6: "global",
+		7: "export",
 		8: "start", 9: "element", 10: "code", 11: "data", 12: "data-count"}
 	for id := byte(1); id <= 12; id++ {
 		l.add(Gate, "section-"+sectionNames[id], "", func() []byte {
@@ -140,7 +141,8 @@ func counts(l *list) {
 		return join(Honest(), custom("name", join([]byte{0}, most, most)))
 	})
 	l.add(Harmless, "dwarf-garbage", "", func() []byte {
-		return join(Honest(), custom(".debug_info", repeat(64, 0xff)), custom(".debug_abbrev", repeat(64, 0x80)), custom(".debug_line", repeat(64, 0xff)))
+		return join(Honest(), custom(".debug_info", repeat(64, 0xff)), custom(".debug_abbrev", repeat(64, 0x80)),
+			custom(".debug_line", repeat(64, 0xff)))
 	})
 }
 
@@ -149,7 +151,8 @@ func lebs(l *list) {
 	tooLong := func(n int, last byte) []byte { return append(repeat(n-1, 0x80), last) }
 	l.raw(Gate, "section-length-6-bytes", "", join([]byte(header), []byte{1}, tooLong(6, 0)))
 	l.raw(Gate, "section-length-endless", "", join([]byte(header), []byte{1}, repeat(4096, 0x80)))
-	l.raw(Gate, "section-length-33-bits", "", join([]byte(header), []byte{1}, []byte{0x80, 0x80, 0x80, 0x80, 0x10}, repeat(16, 0)))
+	l.raw(Gate, "section-length-33-bits", "",
+		join([]byte(header), []byte{1}, []byte{0x80, 0x80, 0x80, 0x80, 0x10}, repeat(16, 0)))
 	body := func(name string, id byte, b []byte) {
 		l.add(Gate, name, "", func() []byte {
 			m := plugin{}.module()
@@ -186,7 +189,8 @@ func lebs(l *list) {
 // makes all others.
 func truncated(l *list) {
 	whole := Honest()
-	for _, n := range []int{9, 10, 11, 12, 40, 64, 72, 78, 80, 84, 88, 92, 100, 110, 120, 132, 140, 160, 170, 180, 190, 200, 210, 220, 230, 240, 260, 300, 400, 500, 600} {
+	for _, n := range []int{9, 10, 11, 12, 40, 64, 72, 78, 80, 84, 88, 92, 100, 110, 120, 132, 140, 160, 170, 180, 190,
+		200, 210, 220, 230, 240, 260, 300, 400, 500, 600} {
 		if n < len(whole) {
 			l.raw(Gate, fmt.Sprintf("at-%04d", n), "", whole[:n])
 		}
@@ -257,12 +261,16 @@ func sections(l *list) {
 		})
 	}
 	l.plugin(Gate, "data-count-is-wrong", "", plugin{after: func(m *module) { n := uint32(maxU32); m.count = &n }})
-	l.plugin(Gate, "data-count-without-data", "", plugin{after: func(m *module) { n := uint32(7); m.count, m.data = &n, nil }})
-	l.add(Harmless, "100-000-empty-custom-ones", "", func() []byte { return join(Honest(), bytes.Repeat(custom("x", nil), 100_000)) })
+	l.plugin(Gate, "data-count-without-data", "",
+		plugin{after: func(m *module) { n := uint32(7); m.count, m.data = &n, nil }})
+	l.add(Harmless, "100-000-empty-custom-ones", "",
+		func() []byte { return join(Honest(), bytes.Repeat(custom("x", nil), 100_000)) })
 	l.add(Gate, "custom-without-a-name", "", func() []byte { return join(Honest(), section(0, nil)) })
-	l.add(Gate, "custom-with-a-name-too-long", "", func() []byte { return join(Honest(), section(0, join(u(100), []byte("x")))) })
+	l.add(Gate, "custom-with-a-name-too-long", "",
+		func() []byte { return join(Honest(), section(0, join(u(100), []byte("x")))) })
 	l.add(Gate, "custom-with-a-broken-name", "UTF-8", func() []byte { return join(Honest(), custom("\xff\xfe", nil)) })
-	l.add(Harmless, "custom-with-escapes", "", func() []byte { return join(Honest(), custom("\x1b[2J<script>"+strings.Repeat("a", 1000), nil)) })
+	l.add(Harmless, "custom-with-escapes", "",
+		func() []byte { return join(Honest(), custom("\x1b[2J<script>"+strings.Repeat("a", 1000), nil)) })
 	l.plugin(Gate, "tags", "", plugin{after: func(m *module) { m.insert(6, section(13, []byte{1, 0, 0})) }})
 }
 

@@ -17,7 +17,8 @@ func locals(l *list) {
 	bomb(Gate, "all-in-one-group-f64", over, groups(group(maxU32, f64t)))
 	bomb(Gate, "all-in-one-group-v128", "", groups(group(maxU32, v128t)))
 	bomb(Gate, "sum-wraps-to-nothing", over, groups(group(1<<31, i64t), group(1<<31, i64t)))
-	bomb(Gate, "sum-wraps-in-four", over, groups(group(1<<30, i32t), group(1<<30, i64t), group(1<<30, f32t), group(1<<30, f64t)))
+	bomb(Gate, "sum-wraps-in-four", over,
+		groups(group(1<<30, i32t), group(1<<30, i64t), group(1<<30, f32t), group(1<<30, f64t)))
 	bomb(Gate, "sixteen-groups", over, groups(times16(group(1<<28, i64t))...))
 	bomb(Gate, "one-too-many", over, groups(group(50_001, i32t)))
 	bomb(Gate, "many-small-groups", over, append(u(25_001), times(25_001, group(2, i32t))...))
@@ -73,17 +74,20 @@ func tables(l *list) {
 	l.plugin(Harmless, "may-be-large", "", plugin{after: func(m *module) {
 		m.tables = [][]byte{join([]byte{funcref, 1, 1}, u(maxU32))}
 	}})
-	l.plugin(Gate, "less-than-it-begins-with", "", plugin{after: func(m *module) { m.tables = [][]byte{{funcref, 1, 9, 3}} }})
+	l.plugin(Gate, "less-than-it-begins-with", "",
+		plugin{after: func(m *module) { m.tables = [][]byte{{funcref, 1, 9, 3}} }})
 	l.plugin(Gate, "several", "", plugin{after: func(m *module) {
 		for range 16 {
 			m.tables = append(m.tables, join([]byte{funcref, 0}, u(65_536)))
 		}
 	}})
-	l.plugin(Gate, "of-references", "reference types", plugin{after: func(m *module) { m.tables = [][]byte{{externref, 0, 1}} }})
+	l.plugin(Gate, "of-references", "reference types",
+		plugin{after: func(m *module) { m.tables = [][]byte{{externref, 0, 1}} }})
 	l.plugin(Gate, "shared", "", plugin{after: func(m *module) { m.tables = [][]byte{{funcref, 3, 1, 1}} }})
 	l.plugin(Gate, "64-bit", "", plugin{after: func(m *module) { m.tables = [][]byte{{funcref, 4, 1}} }})
 	grow := func(name, says string, code ...[]byte) {
-		l.plugin(Gate, name, says, plugin{after: withTable(1), code: map[string][]byte{"ls_open": join(join(code...), i32(0))}})
+		l.plugin(Gate, name, says, plugin{after: withTable(1),
+			code: map[string][]byte{"ls_open": join(join(code...), i32(0))}})
 	}
 	const refs = "reference types"
 	grow("grow", refs, []byte{0xd0, funcref}, i32(1_000_000_000), []byte{0xfc, 15, 0}, drop)
@@ -102,7 +106,8 @@ func tables(l *list) {
 		withTable(1)(m)
 		m.elements = append(m.elements, join([]byte{0}, i32(-1), end, []byte{2, 0, 0}))
 	}})
-	l.plugin(Gate, "element-without-a-table", "", plugin{after: func(m *module) { m.elements = [][]byte{join([]byte{0}, i32(0), end, []byte{1, 0})} }})
+	l.plugin(Gate, "element-without-a-table", "",
+		plugin{after: func(m *module) { m.elements = [][]byte{join([]byte{0}, i32(0), end, []byte{1, 0})} }})
 	l.plugin(Gate, "elements-of-expressions", "", plugin{after: func(m *module) {
 		withTable(1)(m)
 		m.elements = [][]byte{join([]byte{4}, i32(0), end, []byte{1, 0xd2, 0, 0x0b})}
@@ -139,13 +144,16 @@ func memories(l *list) {
 	}})
 	l.plugin(Harmless, "grow-without-end", "", plugin{code: map[string][]byte{"ls_open": join(
 		loop(i32(100), memoryGrow, i32(-1), []byte{0x47}, []byte{0x0d, 0}), i32(0))}})
-	l.plugin(Quarantine, "grow-in-an-endless-loop", "", plugin{code: map[string][]byte{"ls_open": endless(i32(1), memoryGrow, drop)}}).Slow = true
-	l.plugin(Harmless, "grow-by-everything", "", plugin{code: map[string][]byte{"ls_open": join(i32(-1), memoryGrow, drop, i32(0))}})
+	l.plugin(Quarantine, "grow-in-an-endless-loop", "",
+		plugin{code: map[string][]byte{"ls_open": endless(i32(1), memoryGrow, drop)}}).Slow = true
+	l.plugin(Harmless, "grow-by-everything", "",
+		plugin{code: map[string][]byte{"ls_open": join(i32(-1), memoryGrow, drop, i32(0))}})
 	l.plugin(Gate, "data-in-another-memory", "", plugin{after: func(m *module) {
 		m.data = append(m.data, join([]byte{2, 1}, i32(0), end, text("x")))
 	}})
 	l.plugin(Quarantine, "data-past-the-end", "", plugin{after: func(m *module) { m.put(pages<<16-1, []byte("xy")) }})
-	l.plugin(Quarantine, "data-at-minus-one", "", plugin{after: func(m *module) { m.data = append(m.data, join([]byte{0}, i32(-1), end, text("xy"))) }})
+	l.plugin(Quarantine, "data-at-minus-one", "",
+		plugin{after: func(m *module) { m.data = append(m.data, join([]byte{0}, i32(-1), end, text("xy"))) }})
 	l.plugin(Bounded, "100-000-data-segments", "", plugin{after: func(m *module) {
 		for range 99_000 {
 			m.put(70_000, []byte("x"))
@@ -165,19 +173,30 @@ func nested(n int, open []byte, inner []byte) []byte {
 // nesting goes deeper than a recursive parser survives.
 func nesting(l *list) {
 	for _, n := range []int{100_000, 6_000} {
-		l.plugin(Gate, fmt.Sprintf("%d-of-block", n), "", plugin{code: map[string][]byte{"ls_open": join(nested(n, []byte{0x02, 0x40}, nil), i32(0))}})
-		l.plugin(Gate, fmt.Sprintf("%d-of-loop", n), "", plugin{code: map[string][]byte{"ls_open": join(nested(n, []byte{0x03, 0x40}, nil), i32(0))}})
+		l.plugin(Gate, fmt.Sprintf("%d-of-block", n), "",
+			plugin{code: map[string][]byte{"ls_open": join(nested(n, []byte{0x02, 0x40}, nil), i32(0))}})
+		l.plugin(Gate, fmt.Sprintf("%d-of-loop", n), "",
+			plugin{code: map[string][]byte{"ls_open": join(nested(n, []byte{0x03, 0x40}, nil), i32(0))}})
 	}
-	l.plugin(Gate, "100000-of-if", "", plugin{code: map[string][]byte{"ls_open": join(nested(100_000, []byte{0x41, 1, 0x04, 0x40}, nil), i32(0))}})
-	l.plugin(Gate, "100000-of-else", "", plugin{code: map[string][]byte{"ls_open": join(times(100_000, []byte{0x41, 1, 0x04, 0x40, 0x05}), times(100_000, end), i32(0))}})
-	l.plugin(Gate, "100000-of-block-with-a-value", "", plugin{code: map[string][]byte{"ls_open": nested(100_000, []byte{0x02, i32t}, i32(0))}})
-	l.plugin(Bounded, "4000-of-block", "", plugin{code: map[string][]byte{"ls_open": join(nested(4_000, []byte{0x02, 0x40}, nil), i32(0))}})
-	l.plugin(Gate, "4000-of-loop", "loops", plugin{code: map[string][]byte{"ls_open": join(nested(4_000, []byte{0x03, 0x40}, nil), i32(0))}})
-	l.plugin(Gate, "blocks-that-never-end", "", plugin{code: map[string][]byte{"ls_open": times(1000, []byte{0x02, 0x40})}})
+	l.plugin(Gate, "100000-of-if", "",
+		plugin{code: map[string][]byte{"ls_open": join(nested(100_000, []byte{0x41, 1, 0x04, 0x40}, nil), i32(0))}})
+	l.plugin(Gate, "100000-of-else", "",
+		plugin{code: map[string][]byte{"ls_open": join(times(100_000, []byte{0x41, 1, 0x04, 0x40, 0x05}), times(100_000, end),
+			i32(0))}})
+	l.plugin(Gate, "100000-of-block-with-a-value", "",
+		plugin{code: map[string][]byte{"ls_open": nested(100_000, []byte{0x02, i32t}, i32(0))}})
+	l.plugin(Bounded, "4000-of-block", "",
+		plugin{code: map[string][]byte{"ls_open": join(nested(4_000, []byte{0x02, 0x40}, nil), i32(0))}})
+	l.plugin(Gate, "4000-of-loop", "loops",
+		plugin{code: map[string][]byte{"ls_open": join(nested(4_000, []byte{0x03, 0x40}, nil), i32(0))}})
+	l.plugin(Gate, "blocks-that-never-end", "",
+		plugin{code: map[string][]byte{"ls_open": times(1000, []byte{0x02, 0x40})}})
 	l.plugin(Gate, "more-ends-than-blocks", "", plugin{code: map[string][]byte{"ls_open": join(i32(0), times(1000, end))}})
 	l.plugin(Gate, "else-without-if", "", plugin{code: map[string][]byte{"ls_open": join(i32(0), []byte{0x05})}})
-	l.plugin(Gate, "branch-out-of-everything", "", plugin{code: map[string][]byte{"ls_open": join([]byte{0x0c}, u(maxU32))}})
-	l.plugin(Gate, "block-of-an-unknown-type", "", plugin{code: map[string][]byte{"ls_open": join([]byte{0x02}, u(60), end, i32(0))}})
+	l.plugin(Gate, "branch-out-of-everything", "",
+		plugin{code: map[string][]byte{"ls_open": join([]byte{0x0c}, u(maxU32))}})
+	l.plugin(Gate, "block-of-an-unknown-type", "",
+		plugin{code: map[string][]byte{"ls_open": join([]byte{0x02}, u(60), end, i32(0))}})
 }
 
 // functions are many, or do not fit together.
@@ -195,46 +214,61 @@ func functions(l *list) {
 	f.Slow = true
 	many(Bounded, 45_000, []byte{0x41, 0, 0x1a, 0x01}).Slow = true
 	l.plugin(Gate, "of-a-type-that-is-not-there", "", plugin{after: func(m *module) { m.add(4000, nil) }})
-	l.plugin(Gate, "call-of-one-that-is-not-there", "", plugin{code: map[string][]byte{"ls_open": join(call(4000), i32(0))}})
-	l.plugin(Gate, "call-of-the-last-number", "", plugin{code: map[string][]byte{"ls_open": join([]byte{0x10}, u(maxU32), i32(0))}})
-	l.plugin(Quarantine, "call-with-nothing-on-the-stack", "not valid", plugin{code: map[string][]byte{"ls_open": call(2)}})
+	l.plugin(Gate, "call-of-one-that-is-not-there", "",
+		plugin{code: map[string][]byte{"ls_open": join(call(4000), i32(0))}})
+	l.plugin(Gate, "call-of-the-last-number", "",
+		plugin{code: map[string][]byte{"ls_open": join([]byte{0x10}, u(maxU32), i32(0))}})
+	l.plugin(Quarantine, "call-with-nothing-on-the-stack", "not valid",
+		plugin{code: map[string][]byte{"ls_open": call(2)}})
 	l.plugin(Quarantine, "returns-the-wrong-type", "not valid", plugin{code: map[string][]byte{"ls_open": i64(0)}})
 	l.plugin(Quarantine, "returns-nothing", "not valid", plugin{code: map[string][]byte{"ls_open": nil}})
 	l.plugin(Quarantine, "leaves-too-much", "not valid", plugin{code: map[string][]byte{"ls_open": join(i32(0), i32(0))}})
 	l.plugin(Gate, "local-that-is-not-there", "", plugin{code: map[string][]byte{"ls_open": get(7)}})
-	l.plugin(Gate, "local-of-the-last-number", "", plugin{code: map[string][]byte{"ls_open": join([]byte{0x20}, u(maxU32))}})
+	l.plugin(Gate, "local-of-the-last-number", "",
+		plugin{code: map[string][]byte{"ls_open": join([]byte{0x20}, u(maxU32))}})
 	l.plugin(Gate, "global-that-is-not-there", "", plugin{code: map[string][]byte{"ls_open": {0x23, 9}}})
-	l.plugin(Gate, "indirect-call-without-a-table", "", plugin{code: map[string][]byte{"ls_open": join(i32(0), []byte{0x11, 0, 0}, i32(0))}})
-	l.plugin(Quarantine, "indirect-call-of-nothing", "", plugin{after: withTable(4), code: map[string][]byte{"ls_open": join(i32(2), []byte{0x11, 0, 0}, i32(0))}})
-	l.plugin(Quarantine, "indirect-call-past-the-table", "", plugin{after: withTable(4), code: map[string][]byte{"ls_open": join(i32(-1), []byte{0x11, 0, 0}, i32(0))}})
-	l.plugin(Quarantine, "indirect-call-of-another-type", "", plugin{after: withTable(4, 0), code: map[string][]byte{"ls_open": join(i32(0), []byte{0x11, 0, 0}, i32(0))}})
+	l.plugin(Gate, "indirect-call-without-a-table", "",
+		plugin{code: map[string][]byte{"ls_open": join(i32(0), []byte{0x11, 0, 0}, i32(0))}})
+	l.plugin(Quarantine, "indirect-call-of-nothing", "",
+		plugin{after: withTable(4), code: map[string][]byte{"ls_open": join(i32(2), []byte{0x11, 0, 0}, i32(0))}})
+	l.plugin(Quarantine, "indirect-call-past-the-table", "",
+		plugin{after: withTable(4), code: map[string][]byte{"ls_open": join(i32(-1), []byte{0x11, 0, 0}, i32(0))}})
+	l.plugin(Quarantine, "indirect-call-of-another-type", "",
+		plugin{after: withTable(4, 0), code: map[string][]byte{"ls_open": join(i32(0), []byte{0x11, 0, 0}, i32(0))}})
 	for _, i := range []struct {
 		name string
 		op   byte
 	}{{"unused", 0x06}, {"throw", 0x08}, {"tail-call", 0x12}, {"null-reference", 0xd0}, {"function-reference", 0xd2},
 		{"garbage-collection", 0xfb}, {"vector", 0xfd}, {"atomic", 0xfe}, {"unknown", 0xff}} {
-		l.plugin(Gate, "instruction-"+i.name, "", plugin{code: map[string][]byte{"ls_open": join([]byte{i.op, 0, 0, 0}, i32(0))}})
+		l.plugin(Gate, "instruction-"+i.name, "",
+			plugin{code: map[string][]byte{"ls_open": join([]byte{i.op, 0, 0, 0}, i32(0))}})
 	}
-	l.plugin(Gate, "of-a-megabyte-and-more", "", plugin{code: map[string][]byte{"ls_open": join(repeat(1<<20, 0x01), i32(0))}}).Large = true
+	l.plugin(Gate, "of-a-megabyte-and-more", "",
+		plugin{code: map[string][]byte{"ls_open": join(repeat(1<<20, 0x01), i32(0))}}).Large = true
 	l.plugin(Gate, "types-10-001", "types", plugin{after: func(m *module) {
 		for range 10_001 {
 			m.typ([]byte{0x60, 0, 0})
 		}
 	}})
-	l.plugin(Gate, "type-with-65-parameters", "", plugin{after: func(m *module) { m.typ(join([]byte{0x60, 65}, repeat(65, i32t), []byte{0})) }})
-	l.plugin(Gate, "type-with-1000-results", "", plugin{after: func(m *module) { m.typ(join([]byte{0x60, 0}, u(1000), repeat(1000, i32t))) }})
+	l.plugin(Gate, "type-with-65-parameters", "",
+		plugin{after: func(m *module) { m.typ(join([]byte{0x60, 65}, repeat(65, i32t), []byte{0})) }})
+	l.plugin(Gate, "type-with-1000-results", "",
+		plugin{after: func(m *module) { m.typ(join([]byte{0x60, 0}, u(1000), repeat(1000, i32t))) }})
 	l.plugin(Gate, "type-that-is-a-struct", "", plugin{after: func(m *module) { m.typ([]byte{0x5f, 0}) }})
 	l.plugin(Gate, "globals-10-000", "", plugin{after: func(m *module) {
 		for range 10_000 {
 			m.globals = append(m.globals, []byte{i32t, 1, 0x41, 0, 0x0b})
 		}
 	}})
-	l.plugin(Gate, "global-of-a-reference", "", plugin{after: func(m *module) { m.globals = [][]byte{{externref, 1, 0xd0, externref, 0x0b}} }})
-	l.plugin(Quarantine, "global-of-another-type", "", plugin{after: func(m *module) { m.globals = [][]byte{join([]byte{i32t, 0}, i64(0), end)} }})
+	l.plugin(Gate, "global-of-a-reference", "",
+		plugin{after: func(m *module) { m.globals = [][]byte{{externref, 1, 0xd0, externref, 0x0b}} }})
+	l.plugin(Quarantine, "global-of-another-type", "",
+		plugin{after: func(m *module) { m.globals = [][]byte{join([]byte{i32t, 0}, i64(0), end)} }})
 	l.plugin(Gate, "global-calculated", "", plugin{after: func(m *module) {
 		m.globals = [][]byte{join([]byte{i32t, 0}, i32(1), i32(1), i32add, end)}
 	}})
-	l.plugin(Gate, "global-that-never-ends", "", plugin{after: func(m *module) { m.replace(6, join([]byte{1, i32t, 0}, repeat(5000, 0x41, 0))) }})
+	l.plugin(Gate, "global-that-never-ends", "",
+		plugin{after: func(m *module) { m.replace(6, join([]byte{1, i32t, 0}, repeat(5000, 0x41, 0))) }})
 }
 
 // compiler holds code that is short for us and long for a compiler.
@@ -256,8 +290,10 @@ func compiler(l *list) {
 	big(Bounded, "dead-code", plugin{code: open(unreachable, times(room/5-8, []byte{0x41, 1, 0x41, 0, 0x6a}))})
 	big(Gate, "branches-one-after-the-other", plugin{code: open(times(room/6, []byte{0x41, 1, 0x04, 0x40, 0x0b}), i32(0))})
 	big(Gate, "loops-one-after-the-other", plugin{code: open(times(room/3-8, []byte{0x03, 0x40, 0x0b}), i32(0))})
-	big(Gate, "a-branch-table-of-a-megabyte", plugin{code: open(block(i32(0), []byte{0x0e}, u(room/2), repeat(room/2+1, 0)), i32(0))})
-	big(Gate, "a-branch-table-of-90-000", plugin{code: open(block(i32(0), []byte{0x0e}, u(90_000), repeat(90_001, 0)), i32(0))})
+	big(Gate, "a-branch-table-of-a-megabyte",
+		plugin{code: open(block(i32(0), []byte{0x0e}, u(room/2), repeat(room/2+1, 0)), i32(0))})
+	big(Gate, "a-branch-table-of-90-000",
+		plugin{code: open(block(i32(0), []byte{0x0e}, u(90_000), repeat(90_001, 0)), i32(0))})
 	big(Gate, "branch-tables-in-every-function", plugin{after: func(m *module) {
 		for range 100 {
 			m.add(tNothing, nil, block(i32(0), []byte{0x0e}, u(50_000), repeat(50_001, 0)))
@@ -269,8 +305,12 @@ func compiler(l *list) {
 		}
 	}})
 	l.plugin(Harmless, "400-loops-in-one-another", "", plugin{code: open(nested(400, []byte{0x03, 0x40}, nil), i32(0))})
-	big(Bounded, "variables-set-in-every-branch", plugin{locals: map[string][]byte{"ls_open": groups(group(100, i32t))}, code: open(setsInBranches(5_000, 100), i32(0))})
-	big(Gate, "variables-times-branches", plugin{locals: map[string][]byte{"ls_open": groups(group(5_000, i32t))}, code: open(setsInBranches(20_000, 5_000), i32(0))})
+	big(Bounded, "variables-set-in-every-branch",
+		plugin{locals: map[string][]byte{"ls_open": groups(group(100, i32t))},
+			code: open(setsInBranches(5_000, 100), i32(0))})
+	big(Gate, "variables-times-branches",
+		plugin{locals: map[string][]byte{"ls_open": groups(group(5_000, i32t))},
+			code: open(setsInBranches(20_000, 5_000), i32(0))})
 	big(Bounded, "globals-set-in-every-branch", plugin{after: func(m *module) {
 		for range 900 {
 			m.globals = append(m.globals, []byte{i32t, 1, 0x41, 0, 0x0b})

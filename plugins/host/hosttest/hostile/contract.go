@@ -16,14 +16,18 @@ func exports(l *list) {
 		l.plugin(Quarantine, "without-"+name, name, plugin{omit: []string{name}})
 	}
 	l.plugin(Harmless, "without-ls_error", "", plugin{omit: []string{"ls_error"}})
-	l.plugin(Quarantine, "adapter-without-ls_call", "ls_call", plugin{manifest: `{"kind":"adapter","name":"a","driver":"postgres"}`})
+	l.plugin(Quarantine, "adapter-without-ls_call", "ls_call",
+		plugin{manifest: `{"kind":"adapter","name":"a","driver":"postgres"}`})
 	for _, e := range []struct {
 		name string
 		typ  uint32
 		code []byte
-	}{{"ls_abi", tI64, i64(1)}, {"ls_describe", tI32, i32(0)}, {"ls_alloc", tI32, i32(0)}, {"ls_open", tAlloc, i32(0)}, {"ls_fill", tI64, i64(0)},
-		{"ls_error", tI32, i32(0)}, {"ls_rows", tI64, i64(0)}, {"ls_call", tFill, i64(0)}, {"_initialize", tI32, i32(0)}, {"ls_feed", tNothing, nil}} {
-		l.plugin(Gate, "mistyped-"+e.name, e.name, plugin{code: map[string][]byte{e.name: e.code}, typ: map[string]uint32{e.name: e.typ}})
+	}{{"ls_abi", tI64, i64(1)}, {"ls_describe", tI32, i32(0)}, {"ls_alloc", tI32, i32(0)}, {"ls_open", tAlloc, i32(0)},
+		{"ls_fill", tI64, i64(0)},
+		{"ls_error", tI32, i32(0)}, {"ls_rows", tI64, i64(0)}, {"ls_call", tFill, i64(0)}, {"_initialize", tI32, i32(0)},
+		{"ls_feed", tNothing, nil}} {
+		l.plugin(Gate, "mistyped-"+e.name, e.name,
+			plugin{code: map[string][]byte{e.name: e.code}, typ: map[string]uint32{e.name: e.typ}})
 	}
 	for _, name := range []string{"ls_abi", "ls_fill", "memory"} {
 		l.plugin(Gate, "twice-"+name, "twice", plugin{after: func(m *module) {
@@ -38,13 +42,16 @@ func exports(l *list) {
 		m.globals = [][]byte{join([]byte{i32t, 0}, i32(0), end)}
 		m.export("ls_fill", kindGlobal, 0)
 	}})
-	l.plugin(Gate, "ls_describe-is-the-memory", "", plugin{omit: []string{"ls_describe"}, after: func(m *module) { m.export("ls_describe", kindMemory, 0) }})
+	l.plugin(Gate, "ls_describe-is-the-memory", "",
+		plugin{omit: []string{"ls_describe"}, after: func(m *module) { m.export("ls_describe", kindMemory, 0) }})
 	l.plugin(Gate, "ls_open-is-a-table", "", plugin{omit: []string{"ls_open"}, after: func(m *module) {
 		withTable(1)(m)
 		m.export("ls_open", kindTable, 0)
 	}})
-	l.plugin(Gate, "memory-is-a-function", "memory", plugin{omit: []string{"memory"}, after: func(m *module) { m.export("memory", kindFunc, 0) }})
-	l.plugin(Gate, "memory-under-another-name", "memory", plugin{omit: []string{"memory"}, after: func(m *module) { m.export("mem", kindMemory, 0) }})
+	l.plugin(Gate, "memory-is-a-function", "memory",
+		plugin{omit: []string{"memory"}, after: func(m *module) { m.export("memory", kindFunc, 0) }})
+	l.plugin(Gate, "memory-under-another-name", "memory",
+		plugin{omit: []string{"memory"}, after: func(m *module) { m.export("mem", kindMemory, 0) }})
 	l.plugin(Gate, "of-a-function-that-is-not-there", "", plugin{after: func(m *module) { m.export("x", kindFunc, 4000) }})
 	l.plugin(Gate, "of-a-global-that-is-not-there", "", plugin{after: func(m *module) { m.export("x", kindGlobal, 7) }})
 	l.plugin(Gate, "of-an-unknown-kind", "", plugin{after: func(m *module) { m.export("x", 9, 0) }})
@@ -54,8 +61,10 @@ func exports(l *list) {
 		}
 	}})
 	l.plugin(Gate, "a-broken-name", "UTF-8", plugin{after: func(m *module) { m.export("\xff\xfe\x00", kindFunc, 0) }})
-	l.plugin(Harmless, "a-name-of-escapes", "", plugin{after: func(m *module) { m.export("\x1b[2J\x00<script>\u202e", kindFunc, 0) }})
-	l.plugin(Harmless, "a-long-name", "", plugin{after: func(m *module) { m.export(strings.Repeat("x", 100_000), kindFunc, 0) }})
+	l.plugin(Harmless, "a-name-of-escapes", "",
+		plugin{after: func(m *module) { m.export("\x1b[2J\x00<script>\u202e", kindFunc, 0) }})
+	l.plugin(Harmless, "a-long-name", "",
+		plugin{after: func(m *module) { m.export(strings.Repeat("x", 100_000), kindFunc, 0) }})
 	l.plugin(Gate, "the-host's-own-fuel", "", plugin{after: func(m *module) {
 		m.globals = [][]byte{join([]byte{i64t, 1}, i64(1<<62), end)}
 		m.export("loadstone:fuel", kindGlobal, 0)
@@ -69,7 +78,8 @@ func imports(l *list) {
 		l.plugin(Gate, name, says, plugin{before: func(m *module) { m.imported(from, what, typ) }})
 	}
 	const system = "wasi_snapshot_preview1"
-	for _, name := range []string{"path_open", "fd_read", "fd_pread", "fd_readdir", "path_unlink_file", "path_create_directory", "sock_accept", "sock_send", "proc_raise", "fd_allocate"} {
+	for _, name := range []string{"path_open", "fd_read", "fd_pread", "fd_readdir", "path_unlink_file",
+		"path_create_directory", "sock_accept", "sock_send", "proc_raise", "fd_allocate"} {
 		one(name, name, system, name, tNothing)
 	}
 	one("of-env", not, "env", "abort", tNothing)
@@ -114,12 +124,15 @@ func pointers(l *list) {
 	}{
 		{"past-memory", pack(whole, 10)}, {"over-the-end", pack(whole-5, 10)}, {"at-the-last", pack(uint32(maxU32), 1)},
 		{"sum-wraps", pack(uint32(maxU32)-9, 20)}, {"length-of-everything", pack(manifestAt, uint32(maxU32))},
-		{"length-of-2-gigabytes", pack(0, 1<<31-1)}, {"sign", -1 << 63}, {"minus-two", -2}, {"nothing", 0}, {"from-nothing", pack(0, 64)},
+		{"length-of-2-gigabytes", pack(0, 1<<31-1)}, {"sign", -1 << 63}, {"minus-two", -2}, {"nothing", 0},
+		{"from-nothing", pack(0, 64)},
 	} {
 		v := i64(p.v)
 		l.plugin(Quarantine, "describe-"+p.name, "", plugin{code: map[string][]byte{"ls_describe": v}})
 		// An adapter may have nothing to say, but not to what it cannot know either.
-		l.plugin(Quarantine, "call-"+p.name, "", plugin{answer: "{}", manifest: `{"kind":"adapter","name":"a","driver":"postgres"}`, code: map[string][]byte{"ls_call": v}})
+		l.plugin(Quarantine, "call-"+p.name, "",
+			plugin{answer: "{}", manifest: `{"kind":"adapter","name":"a","driver":"postgres"}`,
+				code: map[string][]byte{"ls_call": v}})
 		if uint32(uint64(p.v)) == 0 { // an empty batch ends the stream
 			l.plugin(Quarantine, "fill-"+p.name, "", plugin{code: map[string][]byte{"ls_fill": v}})
 			l.plugin(Harmless, "rows-"+p.name, "", plugin{rows: goodRow, code: map[string][]byte{"ls_rows": v}})
@@ -132,7 +145,8 @@ func pointers(l *list) {
 	for _, p := range []struct {
 		name string
 		v    int64
-	}{{"nothing", 0}, {"past-memory", int64(whole)}, {"at-the-last-byte", int64(whole) - 1}, {"minus-one", -1}, {"the-sign", -1 << 31}} {
+	}{{"nothing", 0}, {"past-memory", int64(whole)}, {"at-the-last-byte", int64(whole) - 1}, {"minus-one", -1},
+		{"the-sign", -1 << 31}} {
 		l.plugin(Quarantine, "alloc-"+p.name, "", plugin{code: map[string][]byte{"ls_alloc": i32(p.v)}})
 	}
 	l.plugin(Harmless, "alloc-over-the-manifest", "", plugin{code: map[string][]byte{"ls_alloc": i32(manifestAt)}})
@@ -174,7 +188,8 @@ func batch(n uint32, parts ...any) []byte {
 // The two statements of the manifest, as operations.
 func opOne(v int64) []byte { return le(uint16(0), 1, 1, v) }
 
-var opAll = le(uint16(1), 6, 1, int64(7), 2, uint64(0x3ff0000000000000), 3, uint32(2), "hi", 4, uint32(1), "x", 5, 1, 6, int64(0))
+var opAll = le(uint16(1), 6, 1, int64(7), 2, uint64(0x3ff0000000000000), 3, uint32(2), "hi", 4, uint32(1), "x", 5, 1, 6,
+	int64(0))
 
 // goodRow is a sample row of the manifest's table.
 var goodRow = batch(1, uint16(0), 2, 1, int64(1), 3, uint32(1), "v")
@@ -309,10 +324,13 @@ func batches(l *list) {
 		l.plugin(Quarantine, b.name, "batch", plugin{batch: b.b})
 	}
 	l.plugin(Harmless, "of-nulls", "", plugin{batch: batch(1, uint16(1), 6, 0, 0, 0, 0, 0, 0)})
-	l.plugin(Harmless, "with-not-a-number", "", plugin{batch: batch(1, uint16(1), 6, 0, 2, uint64(0x7ff8000000000001), 0, 0, 0, 0)})
-	l.plugin(Quarantine, "text-with-a-zero", "NUL", plugin{batch: batch(1, uint16(1), 6, 0, 0, 3, uint32(3), "a\x00b", 0, 0, 0)})
+	l.plugin(Harmless, "with-not-a-number", "",
+		plugin{batch: batch(1, uint16(1), 6, 0, 2, uint64(0x7ff8000000000001), 0, 0, 0, 0)})
+	l.plugin(Quarantine, "text-with-a-zero", "NUL",
+		plugin{batch: batch(1, uint16(1), 6, 0, 0, 3, uint32(3), "a\x00b", 0, 0, 0)})
 	l.plugin(Run, "nothing-but-pauses", "only delays", plugin{batch: batch(1, delay, 1, 1, int64(1))})
-	l.plugin(Quarantine, "of-9-megabytes", "limit", plugin{memory: join([]byte{0}, u(512)), code: map[string][]byte{"ls_fill": i64(pack(0, 9<<20))}})
+	l.plugin(Quarantine, "of-9-megabytes", "limit",
+		plugin{memory: join([]byte{0}, u(512)), code: map[string][]byte{"ls_fill": i64(pack(0, 9<<20))}})
 }
 
 // rowBatches are sample rows that do not fit the table.
@@ -354,8 +372,9 @@ func laters(l *list) {
 	run("begin", "", write(8, 0x00), write(9, 0xff))
 	run("no-operation", "", write(4, 0))
 	run("2-billion-operations", "", write(7, 0x7f))
-	l.plugin(Run, "ends-by-exit", "exit(7)", plugin{before: func(m *module) { m.imported("wasi_snapshot_preview1", "proc_exit", tExit) },
-		code: later(i32(7), call(0))})
+	l.plugin(Run, "ends-by-exit", "exit(7)",
+		plugin{before: func(m *module) { m.imported("wasi_snapshot_preview1", "proc_exit", tExit) },
+			code: later(i32(7), call(0))})
 	l.plugin(Run, "recursion", "", plugin{after: func(m *module) {
 		f := uint32(len(m.funcs))
 		m.add(tNothing, nil, call(f))
@@ -378,10 +397,12 @@ func laters(l *list) {
 // answers to ls_call are not what was asked for.
 func answers(l *list) {
 	for _, a := range []struct{ name, answer string }{
-		{"no-json", "hello"}, {"half-json", `{"statements":[`}, {"a-number", "1"}, {"a-list", "[]"}, {"statements-a-text", `{"statements":"x"}`},
+		{"no-json", "hello"}, {"half-json", `{"statements":[`}, {"a-number", "1"}, {"a-list", "[]"},
+		{"statements-a-text", `{"statements":"x"}`},
 		{"statements-of-numbers", `{"statements":[1,2]}`}, {"statement-without-id", `{"statements":[{"sql":"SELECT 1"}]}`},
 		{"statement-of-an-unknown-kind", `{"statements":[{"id":"a","kind":"DESTROY"}]}`},
-		{"statement-on-an-unknown-table", `{"statements":[{"id":"a","kind":"POINT_LOOKUP","table":"nobody","binds":["id"]}]}`},
+		{"statement-on-an-unknown-table",
+			`{"statements":[{"id":"a","kind":"POINT_LOOKUP","table":"nobody","binds":["id"]}]}`},
 		{"duplicate-ids", `{"statements":[{"id":"a","sql":"SELECT 1"},{"id":"a","sql":"SELECT 2"}]}`},
 		{"control-characters", `{"statements":[{"id":"a","sql":"SELECT 1;\u0000\u001b[2J"}]}`},
 		{"not-utf-8", "{\"statements\":[{\"id\":\"\xff\"}]}x"},
@@ -392,5 +413,6 @@ func answers(l *list) {
 		answer: "{}", memory: []byte{0, 16}, after: func(m *module) { m.put(1<<18, bytes.Repeat([]byte("["), 100_000)) }})
 	l.plugin(Quarantine, "of-32-megabytes", "limit", plugin{answer: "{}", code: map[string][]byte{
 		"ls_call": join(i32(500), memoryGrow, drop, i64(pack(0, 31<<20)))}})
-	l.plugin(Quarantine, "of-zeros", "", plugin{answer: "{}", memory: []byte{0, 60}, code: map[string][]byte{"ls_call": i64(pack(200_000, 3<<20))}})
+	l.plugin(Quarantine, "of-zeros", "",
+		plugin{answer: "{}", memory: []byte{0, 60}, code: map[string][]byte{"ls_call": i64(pack(200_000, 3<<20))}})
 }

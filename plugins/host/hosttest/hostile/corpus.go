@@ -69,7 +69,8 @@ var corpus = sync.OnceValue(func() []File {
 		fill  func(*list)
 	}{
 		{"formats", formats}, {"counts", counts}, {"leb", lebs}, {"truncated", truncated}, {"sections", sections},
-		{"locals", locals}, {"tables", tables}, {"memory", memories}, {"nesting", nesting}, {"functions", functions}, {"compiler", compiler},
+		{"locals", locals}, {"tables", tables}, {"memory", memories}, {"nesting", nesting}, {"functions", functions},
+		{"compiler", compiler},
 		{"start", starts}, {"trees", trees}, {"loops", loops}, {"bulk", bulk}, {"recursion", recursions},
 		{"exports", exports}, {"imports", imports}, {"wasi", wasi}, {"logs", logs},
 		{"pointers", pointers}, {"batches", batches}, {"rows", rowBatches}, {"transactions", transactions},

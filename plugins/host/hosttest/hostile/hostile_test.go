@@ -21,7 +21,8 @@ func TestEveryHostileFileIsInTheIndex(t *testing.T) {
 	want, got := strings.Split(string(stored), "\n"), strings.Split(string(Index()), "\n")
 	for i := range max(len(want), len(got)) {
 		if w, g := at(want, i), at(got, i); w != g {
-			t.Fatalf("line %d of the index is\n%s\nand now made is\n%s\nIf that is meant: go run ./plugins/host/hosttest/hostilegen", i+1, w, g)
+			t.Fatalf("line %d of the index is\n%s\nand now made is\n%s\nIf that is meant: go run "+
+				"./plugins/host/hosttest/hostilegen", i+1, w, g)
 		}
 	}
 }

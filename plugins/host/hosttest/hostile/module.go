@@ -30,7 +30,8 @@ const (
 var contractTypes = [][]byte{
 	{0x60, 0, 0}, {0x60, 0, 1, i32t}, {0x60, 0, 1, i64t}, {0x60, 1, i32t, 1, i32t}, {0x60, 2, i32t, i32t, 1, i32t},
 	{0x60, 1, i32t, 1, i64t}, {0x60, 3, i32t, i64t, i32t, 1, i64t}, {0x60, 2, i32t, i32t, 1, i64t},
-	{0x60, 3, i32t, i32t, i32t, 0}, {0x60, 1, i32t, 0}, {0x60, 4, i32t, i32t, i32t, i32t, 1, i32t}, {0x60, 3, i32t, i64t, i32t, 1, i32t},
+	{0x60, 3, i32t, i32t, i32t, 0}, {0x60, 1, i32t, 0}, {0x60, 4, i32t, i32t, i32t, i32t, 1, i32t},
+	{0x60, 3, i32t, i64t, i32t, 1, i32t},
 }
 
 // u is an unsigned LEB128 number.

@@ -54,7 +54,8 @@ func burners() []burner {
 		}}
 	}
 	imported := func(kind, from, name string, typ uint32, code func(f uint32) []byte) burner {
-		return burner{kind, 512, func(m *module) uint32 { return m.add(tNothing, burnLocals, code(0)) }}.importing(from, name, typ)
+		return burner{kind, 512, func(m *module) uint32 { return m.add(tNothing, burnLocals, code(0)) }}.importing(from, name,
+			typ)
 	}
 	touch := join(get(0), i32(4_001), []byte{0x6c}, i32(mask), []byte{0x71}, []byte{0x28, 2}, u(131_072), drop)
 	return []burner{
@@ -63,8 +64,9 @@ func burners() []burner {
 		add("misses", burnLocals, scatter, endless(step)),
 		add("misses in straight code", burnLocals, scatter, endless(times(2_000, step))),
 		add("pointers in straight code", burnLocals, chain, endless(get(0), times(12_000, chase), set(0))),
-		add("stores that miss", burnLocals, endless(get(0), i32(1_664_525), []byte{0x6c}, i32(1_013_904_223), i32add, []byte{0x22, 0},
-			i32(mask), []byte{0x71}, get(0), []byte{0x36, 2}, u(131_072))),
+		add("stores that miss", burnLocals,
+			endless(get(0), i32(1_664_525), []byte{0x6c}, i32(1_013_904_223), i32add, []byte{0x22, 0},
+				i32(mask), []byte{0x71}, get(0), []byte{0x36, 2}, u(131_072))),
 		add("fill", nil, endless(scatter)),
 		add("copy down", nil, endless(i32(131_072), i32(131_080), i32(maxBulk-8), memoryCopy)),
 		add("copy up", nil, endless(i32(131_080), i32(131_072), i32(maxBulk-8), memoryCopy)),
@@ -79,8 +81,9 @@ func burners() []burner {
 			return m.add(tNothing, nil, endless(i32(0), i32(1), i32(65_535), []byte{0xfc, 14, 0, 0}))
 		}},
 		{"grow", 3, func(m *module) uint32 {
-			return m.add(tNothing, burnLocals, endless(i32(16), memoryGrow, drop, []byte{0x3f, 0}, i32(512), []byte{0x46}, ifThen(
-				loop(step, br(0)))))
+			return m.add(tNothing, burnLocals,
+				endless(i32(16), memoryGrow, drop, []byte{0x3f, 0}, i32(512), []byte{0x46}, ifThen(
+					loop(step, br(0)))))
 		}},
 		{"grow by one", 3, func(m *module) uint32 { return m.add(tNothing, nil, endless(i32(1), memoryGrow, drop)) }},
 		recursive("recursion", nil, nil, nil),
@@ -100,9 +103,11 @@ func burners() []burner {
 			}
 			return m.add(tNothing, burnLocals, scatter, endless(get(0), call(f), set(0)))
 		}},
-		imported("log", "ls", "log", tLog, func(f uint32) []byte { return endless(i32(1), i32(131_072), i32(1<<30), call(f)) }),
+		imported("log", "ls", "log", tLog,
+			func(f uint32) []byte { return endless(i32(1), i32(131_072), i32(1<<30), call(f)) }),
 		imported("lines", "wasi_snapshot_preview1", "fd_write", tFour, func(f uint32) []byte {
-			return join(i32(131_072), i32('\n'), i32(65_536), memoryFill, i32(120_000), i32(131_072), i32store, i32(120_004), i32(65_536), i32store,
+			return join(i32(131_072), i32('\n'), i32(65_536), memoryFill, i32(120_000), i32(131_072), i32store, i32(120_004),
+				i32(65_536), i32store,
 				endless(i32(1), i32(120_000), i32(1), i32(120_008), call(f), drop))
 		}),
 		imported("random", "wasi_snapshot_preview1", "random_get", tOpen, func(f uint32) []byte {

@@ -15,7 +15,8 @@ func main() {
 	if len(os.Args) > 1 {
 		err = hostile.Write(os.Args[1])
 	} else {
-		err = os.WriteFile("plugins/host/testdata/hostile/INDEX.txt", hostile.Index(), 0o644) //nolint:gosec // test data is for everybody
+		err = os.WriteFile("plugins/host/testdata/hostile/INDEX.txt", hostile.Index(),
+			0o644) //nolint:gosec // test data is for everybody
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

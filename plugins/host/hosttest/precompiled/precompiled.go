@@ -29,7 +29,8 @@ func Bundled(dir string) error {
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("no bundled plugin is built; make plugins does it: %w", err)
 	}
-	cmd := exec.Command("go", "test", "-buildvcs=false", "-trimpath", "-count=1", "-run", "^TestCompile$", //nolint:noctx // a test starts its helper
+	//nolint:noctx // a test starts its helper
+	cmd := exec.Command("go", "test", "-buildvcs=false", "-trimpath", "-count=1", "-run", "^TestCompile$",
 		"./plugins/host/hosttest/precompiled")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", folderVariable+"="+dir,
@@ -40,7 +41,8 @@ func Bundled(dir string) error {
 	return nil
 }
 
-// CacheDir is where compiled code is kept between test binaries, a folder of the user's own; code of other versions in it is not used.
+// CacheDir is where compiled code is kept between test binaries, a folder of the user's own; code of other versions
+// in it is not used.
 func CacheDir() string {
 	base, err := os.UserCacheDir()
 	if err != nil {
