@@ -34,22 +34,25 @@ func TestHistory(t *testing.T) {
 	c := newClient(t)
 	record(c.host, 1000)
 	const usage, schema = "SNOWFLAKE.ACCOUNT_USAGE.", "INFORMATION_SCHEMA."
-	for sql, want := range map[string]string{
-		"SELECT COUNT(*) FROM TABLE(" + schema + "QUERY_HISTORY())":                                                                              "100",
-		"SELECT COUNT(*) FROM TABLE(loadstone.information_schema.query_history(RESULT_LIMIT => 10000))":                                          "1000",
-		"SELECT COUNT(*) FROM TABLE(" + schema + "QUERY_HISTORY_BY_SESSION(RESULT_LIMIT => 10000))":                                              "500",
-		"SELECT COUNT(*) FROM TABLE(" + schema + "QUERY_HISTORY_BY_WAREHOUSE('WH', RESULT_LIMIT => 600))":                                        "600",
-		"SELECT COUNT(*) FROM TABLE(" + schema + "QUERY_HISTORY_BY_WAREHOUSE('OTHER'))":                                                          "0",
-		"SELECT COUNT(*) FROM TABLE(" + schema + "QUERY_HISTORY(RESULT_LIMIT => 10000)) WHERE error_code IS NOT NULL":                            "10",
-		"SELECT COUNT(*) FROM " + usage + "QUERY_HISTORY WHERE query_tag = '{\"run_id\":\"r1\"}' AND execution_status = 'FAIL'":                  "0",
-		"SELECT COUNT(*) FROM snowflake.account_usage.query_history q WHERE q.execution_status = 'SUCCESS'":                                      "990",
-		"SELECT SUM(calls) FROM " + usage + "AGGREGATE_QUERY_HISTORY WHERE warehouse_name = 'WH'":                                                "1000",
-		"SELECT SUM(total_elapsed_time:\"sum\") / SUM(calls) > 19 FROM " + usage + "AGGREGATE_QUERY_HISTORY":                                     "t",
-		"SELECT MAX(EXECUTION_TIME:p99::NUMBER) FROM " + usage + "AGGREGATE_QUERY_HISTORY":                                                       "13",
-		"SELECT SUM(requests) FROM " + usage + "HYBRID_TABLE_USAGE_HISTORY":                                                                      "3000",
-		"SELECT SUM(credits_used) > 0 FROM " + usage + "WAREHOUSE_METERING_HISTORY WHERE warehouse_name = 'WH'":                                  "t",
-		"SELECT COUNT(*) > 0 FROM TABLE(" + schema + "WAREHOUSE_METERING_HISTORY(DATEADD('day', -1, CURRENT_DATE()), CURRENT_DATE() + 1, 'WH'))": "t",
+	for _, q := range [][2]string{
+		{"SELECT COUNT(*) FROM TABLE(" + schema + "QUERY_HISTORY())", "100"},
+		{"SELECT COUNT(*) FROM TABLE(loadstone.information_schema.query_history(RESULT_LIMIT => 10000))", "1000"},
+		{"SELECT COUNT(*) FROM TABLE(" + schema + "QUERY_HISTORY_BY_SESSION(RESULT_LIMIT => 10000))", "500"},
+		{"SELECT COUNT(*) FROM TABLE(" + schema + "QUERY_HISTORY_BY_WAREHOUSE('WH', RESULT_LIMIT => 600))", "600"},
+		{"SELECT COUNT(*) FROM TABLE(" + schema + "QUERY_HISTORY_BY_WAREHOUSE('OTHER'))", "0"},
+		{"SELECT COUNT(*) FROM TABLE(" + schema + "QUERY_HISTORY(RESULT_LIMIT => 10000)) WHERE error_code IS NOT NULL", "10"},
+		{"SELECT COUNT(*) FROM " + usage +
+			"QUERY_HISTORY WHERE query_tag = '{\"run_id\":\"r1\"}' AND execution_status = 'FAIL'", "0"},
+		{"SELECT COUNT(*) FROM snowflake.account_usage.query_history q WHERE q.execution_status = 'SUCCESS'", "990"},
+		{"SELECT SUM(calls) FROM " + usage + "AGGREGATE_QUERY_HISTORY WHERE warehouse_name = 'WH'", "1000"},
+		{"SELECT SUM(total_elapsed_time:\"sum\") / SUM(calls) > 19 FROM " + usage + "AGGREGATE_QUERY_HISTORY", "t"},
+		{"SELECT MAX(EXECUTION_TIME:p99::NUMBER) FROM " + usage + "AGGREGATE_QUERY_HISTORY", "13"},
+		{"SELECT SUM(requests) FROM " + usage + "HYBRID_TABLE_USAGE_HISTORY", "3000"},
+		{"SELECT SUM(credits_used) > 0 FROM " + usage + "WAREHOUSE_METERING_HISTORY WHERE warehouse_name = 'WH'", "t"},
+		{"SELECT COUNT(*) > 0 FROM TABLE(" + schema + "WAREHOUSE_METERING_HISTORY(DATEADD('day', -1, CURRENT_DATE()), " +
+			"CURRENT_DATE() + 1, 'WH'))", "t"},
 	} {
+		sql, want := q[0], q[1]
 		// The aggregates of a minute are there when it is over.
 		c.host.now = c.host.now.Add(2 * time.Minute)
 		got := printed(c.must(sql))
