@@ -23,7 +23,17 @@ export function compare(a, b, tolerance) {
         : Math.abs(diff) + half <= limit
           ? 'same'
           : 'unclear';
-    return { name, unit, a: x, b: y, difference: diff, low: diff - half, high: diff + half, verdict, reason: `${diff.toFixed(2)}` };
+    return {
+      name,
+      unit,
+      a: x,
+      b: y,
+      difference: diff,
+      low: diff - half,
+      high: diff + half,
+      verdict,
+      reason: `${diff.toFixed(2)}`,
+    };
   });
   const has = (v) => list.some((m) => m.verdict === v);
   return {
@@ -32,7 +42,9 @@ export function compare(a, b, tolerance) {
     verdict: has('worse') ? 'worse' : has('better') ? 'better' : has('unclear') ? 'unclear' : 'same',
     notes: [
       'One run on each side: the intervals show the noise within the runs, not that between them. Repeat the runs and give several for each side to see both.',
-      ...[a, b].filter((s) => s.validity !== 'VALID').map((s) => `Run ${s.run_id} is ${s.validity}: what its figures show may be the generator's limit.`),
+      ...[a, b]
+        .filter((s) => s.validity !== 'VALID')
+        .map((s) => `Run ${s.run_id} is ${s.validity}: what its figures show may be the generator's limit.`),
     ],
   };
 }

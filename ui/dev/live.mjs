@@ -178,7 +178,14 @@ export class Live {
         dropped: 0,
         retries: 0,
       },
-      connections: { active: s ? w.concurrent_connections : 0, target: w.concurrent_connections, missing: 0, lost: 0, refused: 0, reopened: 0 },
+      connections: {
+        active: s ? w.concurrent_connections : 0,
+        target: w.concurrent_connections,
+        missing: 0,
+        lost: 0,
+        refused: 0,
+        reopened: 0,
+      },
       workers: [0, 1].map((i) => ({
         worker_id: `worker-${i}`,
         worker_group_id: i,
@@ -201,11 +208,19 @@ export class Live {
       })),
       warehouse: null,
       find_max:
-        w.load_mode === 'FIND_MAX_CONCURRENCY' && t > warmEnd ? searchState(t - warmEnd, { repeat: w.repeat ?? 1 }) : null,
+        w.load_mode === 'FIND_MAX_CONCURRENCY' && t > warmEnd
+          ? searchState(t - warmEnd, { repeat: w.repeat ?? 1 })
+          : null,
       custom_metrics: {
         app_ops_breakdown: {},
         sf_bench: {},
-        resources: { cpu_pct: 41 + 4 * Math.sin(t / 6), memory_pct: 4.2, memory_bytes: 121_000_000, host_cpu_pct: 83, host_memory_pct: 38 },
+        resources: {
+          cpu_pct: 41 + 4 * Math.sin(t / 6),
+          memory_pct: 4.2,
+          memory_bytes: 121_000_000,
+          host_cpu_pct: 83,
+          host_memory_pct: 38,
+        },
       },
       cancellation_reason: this.run.cancellation_reason,
       validity: valid,

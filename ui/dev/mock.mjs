@@ -128,7 +128,13 @@ function seed() {
   const search = (name, seed, start, repeat) => {
     const sc = scenario(name, { duration: 240, warmup: 5 });
     Object.assign(sc.workload, { load_mode: 'FIND_MAX_CONCURRENCY', repeat });
-    sc.find_max = { enabled: true, unit: 'connections', start_concurrency: 4, concurrency_increment: 8, step_duration_seconds: 30 };
+    sc.find_max = {
+      enabled: true,
+      unit: 'connections',
+      start_concurrency: 4,
+      concurrency_increment: 8,
+      step_duration_seconds: 30,
+    };
     const r = finish(emptyRun(name, sc), { seed, start });
     r.summary.find_max = searchResult({ seed, repeat, start });
     runs.set(r.run.run_id, r);
@@ -151,7 +157,11 @@ function seed() {
     );
   // One workload on three targets: two are done, the last one runs.
   const members = ['standard', 'hybrid', 'postgres'].map((label, i) => {
-    const sc = scenario(`table types · ${label}`, { duration: i === 2 ? 3600 : 60, warmup: 5, table: `orders_${label}` });
+    const sc = scenario(`table types · ${label}`, {
+      duration: i === 2 ? 3600 : 60,
+      warmup: 5,
+      table: `orders_${label}`,
+    });
     sc.target.adapter = label === 'postgres' ? 'postgres' : `snowflake_${label}`;
     const r = i === 2 ? create(sc) : finish(emptyRun(sc.name, sc), { seed: 41 + i, start: now - (3 - i) * 90_000 });
     if (i === 2) start(r, { skip: 30 });
@@ -161,8 +171,16 @@ function seed() {
     return r;
   });
   matrices.set('m-1', {
-    matrix_id: 'm-1', name: 'table types', labels: ['standard', 'hybrid', 'postgres'], stop_on_failure: false, status: 'RUNNING',
-    start_time: iso(now - 270_000), end_time: null, created_by: 'admin', created_at: iso(now - 270_000), members,
+    matrix_id: 'm-1',
+    name: 'table types',
+    labels: ['standard', 'hybrid', 'postgres'],
+    stop_on_failure: false,
+    status: 'RUNNING',
+    start_time: iso(now - 270_000),
+    end_time: null,
+    created_by: 'admin',
+    created_at: iso(now - 270_000),
+    members,
   });
   const climbing = scenario('limit, live', { duration: 3600, warmup: 2 });
   Object.assign(climbing.workload, { load_mode: 'FIND_MAX_CONCURRENCY', repeat: 20 });
@@ -226,7 +244,9 @@ function listRuns(q) {
     .filter((r) => r.run.test_name.toLowerCase().includes(text))
     .filter((r) => !q.get('template_id') || r.run.template_id === q.get('template_id'))
     .filter((r) => Date.parse(r.run.created_at) >= since)
-    .filter((r) => q.getAll('tag').every((t) => `${t.split(':')[0]}:${r.run.scenario_config.tags?.[t.split(':')[0]]}` === t))
+    .filter((r) =>
+      q.getAll('tag').every((t) => `${t.split(':')[0]}:${r.run.scenario_config.tags?.[t.split(':')[0]]}` === t),
+    )
     .sort((a, b) => Date.parse(b.run.created_at) - Date.parse(a.run.created_at));
   const from = Number(q.get('cursor') ?? 0);
   const limit = Number(q.get('limit') ?? 50);
@@ -445,7 +465,8 @@ const routes = [
           {
             name: 'privileges',
             outcome: 'warning',
-            message: 'The role BENCH may have CREATE TABLE in the schema "LOADSTONE"."PUBLIC" only through the role LOADER.',
+            message:
+              'The role BENCH may have CREATE TABLE in the schema "LOADSTONE"."PUBLIC" only through the role LOADER.',
             fix: 'to be certain: GRANT CREATE TABLE ON SCHEMA "LOADSTONE"."PUBLIC" TO ROLE "BENCH"',
           },
           { name: 'statements', outcome: 'ok', message: '4 statements are frozen; nothing else can be executed.' },
@@ -476,10 +497,14 @@ const routes = [
       return r.run;
     },
   ],
-  ['GET', /^\/api\/runs\/([^/]+)\/timeseries$/, ([, id], _b, q) => {
-    const r = need(runs, id, 'run');
-    return { resolution_seconds: 1, points: q.get('worker_id') ? workerPoints(r) : r.points };
-  }],
+  [
+    'GET',
+    /^\/api\/runs\/([^/]+)\/timeseries$/,
+    ([, id], _b, q) => {
+      const r = need(runs, id, 'run');
+      return { resolution_seconds: 1, points: q.get('worker_id') ? workerPoints(r) : r.points };
+    },
+  ],
   [
     'GET',
     /^\/api\/runs\/([^/]+)\/logs$/,
@@ -505,8 +530,7 @@ const routes = [
     /^\/api\/compare$/,
     (_m, _b, q) => {
       const [a, b] = ['a', 'b'].map((side) => need(runs, q.get(side), 'run'));
-      if (!a.summary || !b.summary)
-        throw new Refusal(409, 'conflict', 'A run has no figures yet.', 'wait for its end');
+      if (!a.summary || !b.summary) throw new Refusal(409, 'conflict', 'A run has no figures yet.', 'wait for its end');
       return compare(a.summary, b.summary, Number(q.get('tolerance_pct') ?? 5));
     },
   ],
@@ -551,7 +575,12 @@ const routes = [
     'POST',
     /^\/api\/plugins\/([^/]+)\/(enable|disable)$/,
     ([, sha, verb]) =>
-      Object.assign(plugin(sha), { enabled: verb === 'enable', state: `${verb}d`, enabled_by: 'admin', enabled_at: iso(Date.now()) }),
+      Object.assign(plugin(sha), {
+        enabled: verb === 'enable',
+        state: `${verb}d`,
+        enabled_by: 'admin',
+        enabled_at: iso(Date.now()),
+      }),
   ],
   [
     'DELETE',

@@ -99,7 +99,12 @@ export function searchResult({ seed = 4, repeat = 1, knee = 22, start = Date.now
     found: true,
     max_connections: middle.level,
     max_target_qps: null,
-    ...Object.fromEntries(['qps', 'p50_latency_ms', 'p95_latency_ms', 'p99_latency_ms', 'error_rate', 'baseline_p95_ms'].map((k) => [k, middle[k]])),
+    ...Object.fromEntries(
+      ['qps', 'p50_latency_ms', 'p95_latency_ms', 'p99_latency_ms', 'error_rate', 'baseline_p95_ms'].map((k) => [
+        k,
+        middle[k],
+      ]),
+    ),
     confirmed: true,
     limit: 'DEGRADED',
     first_unstable: middle.first_unstable,

@@ -68,7 +68,11 @@ try {
     ['find-max-done', base, `/runs/${id('limit of orders')}`],
     ['find-max-repeated', base, `/runs/${id('limit of orders, five times')}`],
     ['compare', base, `/compare?runs=${[done, id('checkout peak', 'COMPLETED'), bad].join(',')}`],
-    ['compare-searches', base, `/compare?runs=${[id('limit of orders'), id('limit of orders, five times'), live, id('hybrid table')].join(',')}&dist=below`],
+    [
+      'compare-searches',
+      base,
+      `/compare?runs=${[id('limit of orders'), id('limit of orders, five times'), live, id('hybrid table')].join(',')}&dist=below`,
+    ],
     ['compare-none', base, '/compare'],
     ['matrix-live', base, '/matrix/m-1'],
     ['matrix-none', base, '/matrix/nobody'],

@@ -45,7 +45,14 @@ const counters = (version, state, parameters, statements, more = {}) => ({
   ...more,
 });
 
-const reads = { title: 'Reads', description: 'Share of reads, in percent.', type: 'integer', minimum: 0, maximum: 100, default: 20 };
+const reads = {
+  title: 'Reads',
+  description: 'Share of reads, in percent.',
+  type: 'integer',
+  minimum: 0,
+  maximum: 100,
+  default: 20,
+};
 const id = { name: 'id', type: 'i64' };
 const hit = {
   id: 'hit',
@@ -64,8 +71,22 @@ export const uploads = [
   counters(
     '1.1.0',
     'disabled',
-    { reads, hot: { type: 'integer', title: 'Hot counters', description: 'How many counters take the hits.', minimum: 1, maximum: 1000, default: 4 } },
-    [hit, read, { id: 'reset', kind: 'GENERIC_SQL', writes: true, sql: { '*': 'DELETE FROM counters WHERE hits > 1000000' } }],
+    {
+      reads,
+      hot: {
+        type: 'integer',
+        title: 'Hot counters',
+        description: 'How many counters take the hits.',
+        minimum: 1,
+        maximum: 1000,
+        default: 4,
+      },
+    },
+    [
+      hit,
+      read,
+      { id: 'reset', kind: 'GENERIC_SQL', writes: true, sql: { '*': 'DELETE FROM counters WHERE hits > 1000000' } },
+    ],
   ),
   counters('1.0.0', 'enabled', { reads }, [hit, read], { templates: [{ id: 'x', name: 'hot counters' }] }),
   counters('0.9.0', 'damaged', { reads }, [hit], {

@@ -103,7 +103,11 @@ export async function check(summary, folder) {
     near(f.latency_ms.avg, sum(own, (r) => r.app_elapsed_ms) / own.length, `${f.statement_id} mean`);
     near(f.latency_ms.max, ms[ms.length - 1], `${f.statement_id} max`);
     // The rank of a quantile in a histogram may be a neighbour of the exact one.
-    for (const [name, q] of [['p50', 0.5], ['p95', 0.95], ['p99', 0.99]]) {
+    for (const [name, q] of [
+      ['p50', 0.5],
+      ['p95', 0.95],
+      ['p99', 0.99],
+    ]) {
       const at = q * (ms.length - 1);
       const low = ms[Math.max(0, Math.floor(at) - 1)] * 0.99;
       const high = ms[Math.min(ms.length - 1, Math.ceil(at) + 1)] * 1.01;

@@ -265,8 +265,12 @@ test('create, start, watch, reload, stop, read the result', { timeout: 240_000 }
   await context.close();
 });
 
-test('upload a plugin, enable it, run it, delete it', { timeout: 240_000, skip: !process.env.PLUGIN_FILE }, async (t) => {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, storageState: signedIn });
-  t.after(() => context.close());
-  await pluginJourney(t, await context.newPage(), base, process.env.PLUGIN_FILE);
-});
+test(
+  'upload a plugin, enable it, run it, delete it',
+  { timeout: 240_000, skip: !process.env.PLUGIN_FILE },
+  async (t) => {
+    const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, storageState: signedIn });
+    t.after(() => context.close());
+    await pluginJourney(t, await context.newPage(), base, process.env.PLUGIN_FILE);
+  },
+);

@@ -17,9 +17,15 @@ export async function pluginJourney(t, page, base, file) {
     await page.goto(`${base}/plugins`);
     await page.getByText('Drop a plugin here').waitFor();
     const wasm = await readFile(file);
-    await choose.setInputFiles({ name: 'half.wasm', mimeType: 'application/wasm', buffer: wasm.subarray(0, wasm.length / 2) });
+    await choose.setInputFiles({
+      name: 'half.wasm',
+      mimeType: 'application/wasm',
+      buffer: wasm.subarray(0, wasm.length / 2),
+    });
     await page.getByText('half.wasm was refused.').waitFor();
-    await page.locator('.verdict-sentence', { hasText: 'The file is not a plugin that this version accepts' }).waitFor();
+    await page
+      .locator('.verdict-sentence', { hasText: 'The file is not a plugin that this version accepts' })
+      .waitFor();
   });
 
   await step('uploads the plugin, which is stored disabled', async () => {
@@ -89,7 +95,9 @@ export async function pluginJourney(t, page, base, file) {
 
   await step('is deleted when nothing uses it', async () => {
     const id = new URL(page.url()).pathname.split('/').at(-1);
-    const gone = await page.request.delete(`${base}/api/templates/${id}`, { headers: { 'Sec-Fetch-Site': 'same-origin' } });
+    const gone = await page.request.delete(`${base}/api/templates/${id}`, {
+      headers: { 'Sec-Fetch-Site': 'same-origin' },
+    });
     assert.equal(gone.status(), 204);
     await remove();
     await page.getByText('counters@1.0.0 was deleted.').waitFor();

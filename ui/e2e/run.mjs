@@ -24,6 +24,12 @@ if (!flags.mock && !(flags['base-url'] && flags.token)) {
 const file = fileURLToPath(new URL(flags.mock ? 'states.spec.mjs' : 'journey.spec.mjs', import.meta.url));
 const child = spawn(process.execPath, ['--test', '--test-reporter=spec', file], {
   stdio: 'inherit',
-  env: { ...process.env, BASE_URL: flags['base-url'] ?? '', SIGNIN_TOKEN: flags.token ?? '', SHOTS: flags.out, PLUGIN_FILE: flags.plugin ?? '' },
+  env: {
+    ...process.env,
+    BASE_URL: flags['base-url'] ?? '',
+    SIGNIN_TOKEN: flags.token ?? '',
+    SHOTS: flags.out,
+    PLUGIN_FILE: flags.plugin ?? '',
+  },
 });
 child.on('exit', (code) => process.exit(code ?? 1));

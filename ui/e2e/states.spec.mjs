@@ -380,7 +380,10 @@ test('comparing runs', async (t) => {
     await page.getByLabel('Tolerance').selectOption('20');
     await page.getByText('tolerance 20 %').waitFor();
     const url = new URL(page.url());
-    assert.deepEqual(['dist', 'p', 'off', 'tolerance'].map((k) => url.searchParams.get(k)), ['below', 'p99', 'B', '20']);
+    assert.deepEqual(
+      ['dist', 'p', 'off', 'tolerance'].map((k) => url.searchParams.get(k)),
+      ['below', 'p99', 'B', '20'],
+    );
     await page.reload();
     await page.getByRole('heading', { name: 'Latency, P99' }).waitFor();
     await page.locator('.overlay path').first().waitFor({ state: 'attached' });
@@ -394,7 +397,10 @@ test('comparing runs', async (t) => {
   });
   await step('it can be copied as Markdown', async () => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-    await page.getByRole('region', { name: 'Figures' }).locator('tbody .badge', { hasText: /better|worse|same|unclear/ }).waitFor();
+    await page
+      .getByRole('region', { name: 'Figures' })
+      .locator('tbody .badge', { hasText: /better|worse|same|unclear/ })
+      .waitFor();
     await page.getByLabel('Copy or save the comparison').click();
     await page.getByRole('menuitem', { name: 'Copy as Markdown' }).click();
     const text = await page.evaluate(() => navigator.clipboard.readText());
@@ -421,9 +427,16 @@ test('one workload on several targets', async (t) => {
     await page.goto(`${base}/matrix/m-1`);
     await page.getByText('2 of 3 targets are done').waitFor();
     const rows = page.getByRole('region', { name: 'Figures' }).locator('tbody tr');
-    await rows.nth(1).getByText(/better|worse|same|unclear/).first().waitFor();
+    await rows
+      .nth(1)
+      .getByText(/better|worse|same|unclear/)
+      .first()
+      .waitFor();
     assert.equal(await rows.nth(2).getByText('Running').count(), 1);
-    assert.deepEqual(await Promise.all([0, 1, 2].map((i) => rows.nth(i).locator('.badge.simulated').count())), [1, 1, 0]);
+    assert.deepEqual(
+      await Promise.all([0, 1, 2].map((i) => rows.nth(i).locator('.badge.simulated').count())),
+      [1, 1, 0],
+    );
     await rows.nth(2).getByText(/k\/s/).waitFor();
   });
   await step('a run leads back to it', async () => {
@@ -485,8 +498,15 @@ test('a search for the limit', async (t) => {
     await page.goto(`${base}/runs/${id}`);
     const panel = page.getByRole('region', { name: 'Find Max' });
     await panel.getByText('5 of 5 finished, 5 with an answer').waitFor();
-    assert.match(await panel.locator('.find-hero').innerText(), new RegExp(`sustains\\s+${f.max_connections}\\s+connections`));
-    assert.ok((await panel.innerText()).includes(`${f.spread.level.median} median, ${f.spread.level.min} to ${f.spread.level.max}`));
+    assert.match(
+      await panel.locator('.find-hero').innerText(),
+      new RegExp(`sustains\\s+${f.max_connections}\\s+connections`),
+    );
+    assert.ok(
+      (await panel.innerText()).includes(
+        `${f.spread.level.median} median, ${f.spread.level.min} to ${f.spread.level.max}`,
+      ),
+    );
     assert.equal(await panel.getByRole('table', { name: 'Steps' }).locator('tbody tr').count(), f.steps);
   });
   assert.deepEqual(wrong, []);
@@ -526,7 +546,11 @@ for (const theme of ['light', 'dark'])
         ['export', 'Executions, CSV'],
       ].map(([tab, text]) => [`result, ${tab}`, `/runs/${done}?tab=${tab}`, text]),
       ['history', `/history?selected=${done}`, 'index rebuild'],
-      ['a comparison', `/compare?runs=${done},${await find(page, 'orders under contention')},${await find(page, 'hybrid table')}`, 'worse'],
+      [
+        'a comparison',
+        `/compare?runs=${done},${await find(page, 'orders under contention')},${await find(page, 'hybrid table')}`,
+        'worse',
+      ],
       ['a matrix', '/matrix/m-1', 'baseline'],
       ['a search', `/runs/${await find(page, 'limit of orders, five times')}`, '5 of 5 finished'],
       ['connections', '/connections', 'playground'],

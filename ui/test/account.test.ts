@@ -14,7 +14,10 @@ function text(of: ReactNode): string {
   const html = renderToStaticMarkup(
     createElement(QueryClientProvider, { client: new QueryClient() }, createElement(Tips, null, of)),
   );
-  return html.replace(/<[^>]*>/g, ' ').replace(/&#x27;/g, "'").replace(/\s+/g, ' ');
+  return html
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/&#x27;/g, "'")
+    .replace(/\s+/g, ' ');
 }
 
 describe('money', () => {
@@ -30,9 +33,20 @@ describe('money', () => {
 });
 
 const cost: Cost = {
-  warehouse: 'BENCH_WH', warehouse_type: 'STANDARD', warehouse_size: 'X-Small', clusters: 1, credits_per_hour: 1, credits: 0.0167,
-  run_credits: 0.025, credit_price: 3, currency: 'USD', price: 0.0501, run_price: 0.075, price_per_million_operations: 4.2,
-  price_list: 'list of 2026', notes: ['Storage is not in it.'],
+  warehouse: 'BENCH_WH',
+  warehouse_type: 'STANDARD',
+  warehouse_size: 'X-Small',
+  clusters: 1,
+  credits_per_hour: 1,
+  credits: 0.0167,
+  run_credits: 0.025,
+  credit_price: 3,
+  currency: 'USD',
+  price: 0.0501,
+  run_price: 0.075,
+  price_per_million_operations: 4.2,
+  price_list: 'list of 2026',
+  notes: ['Storage is not in it.'],
 };
 
 describe('the cost card', () => {
@@ -41,7 +55,9 @@ describe('the cost card', () => {
     expect(seen).toMatch(/a million operations 4\.20 USD/);
     expect(seen).toMatch(/measurement 0\.0501 USD/);
     expect(seen).toMatch(/whole run 0\.0750 USD/);
-    expect(seen).toContain('BENCH_WH, standard X-Small: 1 cluster at 1.00 credits an hour, 3.00 USD each (list of 2026). Storage is not in it.');
+    expect(seen).toContain(
+      'BENCH_WH, standard X-Small: 1 cluster at 1.00 credits an hour, 3.00 USD each (list of 2026). Storage is not in it.',
+    );
     expect(seen).not.toContain('simulated');
   });
   it('counts clusters, and says that a stand-in was priced', () => {
@@ -50,20 +66,38 @@ describe('the cost card', () => {
     expect(seen).toContain('simulated');
   });
   it('shows no price where the size has none, but why', () => {
-    const seen = text(createElement(CostView, { c: { ...cost, credits_per_hour: 0, notes: ['The list has no such size.'] }, simulated: false }));
+    const seen = text(
+      createElement(CostView, {
+        c: { ...cost, credits_per_hour: 0, notes: ['The list has no such size.'] },
+        simulated: false,
+      }),
+    );
     expect(seen).not.toMatch(/USD|credits/);
     expect(seen).toContain('The list has no such size.');
   });
 });
 
 const poll = (second: number, running: number): WarehousePoint => ({
-  name: 'BENCH_WH', state: 'STARTED', type: 'STANDARD', size: 'X-Small', started_clusters: 1, min_cluster_count: 1, max_cluster_count: 3,
-  scaling_policy: 'STANDARD', running, queued: 0, polled_at: null, timestamp: `2026-11-21T12:00:0${second}.000Z`, elapsed_seconds: second,
+  name: 'BENCH_WH',
+  state: 'STARTED',
+  type: 'STANDARD',
+  size: 'X-Small',
+  started_clusters: 1,
+  min_cluster_count: 1,
+  max_cluster_count: 3,
+  scaling_policy: 'STANDARD',
+  running,
+  queued: 0,
+  polled_at: null,
+  timestamp: `2026-11-21T12:00:0${second}.000Z`,
+  elapsed_seconds: second,
 });
 
 describe('polls of a warehouse', () => {
   it('are joined in order of time, each once, the later told one for the same time', () =>
-    expect(joinPolls([poll(1, 1), poll(3, 3)], [poll(2, 2), poll(3, 9), poll(4, 4)]).map((p) => p.running)).toEqual([1, 2, 9, 4]));
+    expect(joinPolls([poll(1, 1), poll(3, 3)], [poll(2, 2), poll(3, 9), poll(4, 4)]).map((p) => p.running)).toEqual([
+      1, 2, 9, 4,
+    ]));
   it('may be missing on either side', () => {
     expect(joinPolls([], [])).toEqual([]);
     expect(joinPolls([poll(1, 1)], [])).toEqual([poll(1, 1)]);
@@ -71,14 +105,32 @@ describe('polls of a warehouse', () => {
   const run = (driver: string) =>
     ({ run_id: 'r', test_name: 't', status: 'COMPLETED', start_time: null, plan: { driver } }) as unknown as RunDetail;
   it('are not shown of a target without a warehouse', () =>
-    expect(renderToStaticMarkup(
-      createElement(QueryClientProvider, { client: new QueryClient() }, createElement(WarehousePanel, { run: run('postgres'), live: null, zoom: null, decor: {} as never })),
-    )).toBe(''));
+    expect(
+      renderToStaticMarkup(
+        createElement(
+          QueryClientProvider,
+          { client: new QueryClient() },
+          createElement(WarehousePanel, { run: run('postgres'), live: null, zoom: null, decor: {} as never }),
+        ),
+      ),
+    ).toBe(''));
 });
 
 const enrichment: Enrichment = {
-  status: 'PARTIAL', ratio: 0.9996, reason: 'The history left some out.', executions: 10_000, matched: 9_996, without_id: 3, polls: 1, pages: 2,
-  started_at: null, ended_at: '2026-11-21T12:10:00.000Z', next_poll_at: null, retryable: true, total: null, aggregate: null,
+  status: 'PARTIAL',
+  ratio: 0.9996,
+  reason: 'The history left some out.',
+  executions: 10_000,
+  matched: 9_996,
+  without_id: 3,
+  polls: 1,
+  pages: 2,
+  started_at: null,
+  ended_at: '2026-11-21T12:10:00.000Z',
+  next_poll_at: null,
+  retryable: true,
+  total: null,
+  aggregate: null,
   by_kind: {
     INSERT: { executions: 100, matched: 100, ratio: 1, figures: null },
     POINT_LOOKUP: { executions: 9_900, matched: 9_896, ratio: 0.99959, figures: null },
@@ -88,9 +140,13 @@ const enrichment: Enrichment = {
 
 describe('enrichment', () => {
   const view = (e: Enrichment) =>
-    text(createElement(EnrichmentView, {
-      run: { run_id: 'r', enrichment: e, status: 'COMPLETED' } as unknown as RunDetail, live: { enrichment: e } as unknown as Payload, s: { operations: 10_000 } as unknown as Summary,
-    }));
+    text(
+      createElement(EnrichmentView, {
+        run: { run_id: 'r', enrichment: e, status: 'COMPLETED' } as unknown as RunDetail,
+        live: { enrichment: e } as unknown as Payload,
+        s: { operations: 10_000 } as unknown as Summary,
+      }),
+    );
   it('rounds ratios down, so that 100 % means all, the most frequent kind first', () => {
     const seen = view(enrichment);
     expect(seen).toMatch(/Point lookup 9,900 9,896 99\.9 %/i);
@@ -99,7 +155,13 @@ describe('enrichment', () => {
   });
   it('tells why it is partial, and offers to ask again', () => {
     const seen = view(enrichment);
-    for (const part of ['The history left some out.', 'Asked 1 time,', '3 executions have no query id', 'Hybrid tables leave short queries out.', 'Ask again'])
+    for (const part of [
+      'The history left some out.',
+      'Asked 1 time,',
+      '3 executions have no query id',
+      'Hybrid tables leave short queries out.',
+      'Ask again',
+    ])
       expect(seen).toContain(part);
   });
   it('tells progress while it runs, and offers to stop', () => {
@@ -108,5 +170,8 @@ describe('enrichment', () => {
     expect(seen).toContain('Stop asking');
     expect(seen).not.toContain('Ask again');
   });
-  it('says why it was skipped', () => expect(view({ ...enrichment, status: 'SKIPPED', reason: 'Postgres keeps no history.' })).toContain('Postgres keeps no history.'));
+  it('says why it was skipped', () =>
+    expect(view({ ...enrichment, status: 'SKIPPED', reason: 'Postgres keeps no history.' })).toContain(
+      'Postgres keeps no history.',
+    ));
 });

@@ -8,7 +8,15 @@ import { fromUrl, noParts, problemsOf, shortDsn, toUrl } from '../src/connection
 
 const pem = (what: string) => `-----BEGIN ${what}-----\nMIIB+/ab==\ncd\n-----END ${what}-----\n`;
 const certificates = { sslrootcert: pem('CERTIFICATE'), sslcert: pem('CERTIFICATE'), sslkey: pem('PRIVATE KEY') };
-const parts = { ...noParts, host: 'db', database: 'd', user: 'u', password: 'p', sslmode: 'verify-full', ...certificates };
+const parts = {
+  ...noParts,
+  host: 'db',
+  database: 'd',
+  user: 'u',
+  password: 'p',
+  sslmode: 'verify-full',
+  ...certificates,
+};
 
 describe('pasted certificates', () => {
   it('survive the form byte for byte, without a + that could be a space', () => {
@@ -24,32 +32,53 @@ describe('pasted certificates', () => {
     expect(toUrl({ ...saved, sslcert: '', sslkey: '' })).not.toMatch(/sslcert|sslkey/);
   });
   it('leave what is no certificate to the URL', () => {
-    expect(fromUrl('postgres://u@h/d?sslrootcert=system')).toMatchObject({ sslrootcert: '', rest: 'sslrootcert=system' });
-    expect(toUrl(fromUrl('postgres://u@h:5432/d?sslrootcert=system&sslmode=verify-full')!)).toContain('sslrootcert=system');
+    expect(fromUrl('postgres://u@h/d?sslrootcert=system')).toMatchObject({
+      sslrootcert: '',
+      rest: 'sslrootcert=system',
+    });
+    expect(toUrl(fromUrl('postgres://u@h:5432/d?sslrootcert=system&sslmode=verify-full')!)).toContain(
+      'sslrootcert=system',
+    );
   });
   it('are not cut on their way to the form, and only named in a list', () => {
     const long = toUrl({ ...parts, sslrootcert: pem('CERTIFICATE').repeat(100) });
     expect(read<{ dsn: string }>(JSON.stringify({ dsn: long })).dsn).toBe(long);
-    expect(shortDsn(toUrl(parts))).toBe('postgres://u:p@db:5432/d?sslmode=verify-full&sslrootcert=(pasted)&sslcert=(pasted)&sslkey=(pasted)');
-    expect(shortDsn("host=db sslrootcert='-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----' user=u")).toBe('host=db sslrootcert=(pasted) user=u');
+    expect(shortDsn(toUrl(parts))).toBe(
+      'postgres://u:p@db:5432/d?sslmode=verify-full&sslrootcert=(pasted)&sslcert=(pasted)&sslkey=(pasted)',
+    );
+    expect(shortDsn("host=db sslrootcert='-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----' user=u")).toBe(
+      'host=db sslrootcert=(pasted) user=u',
+    );
     expect(shortDsn('postgres://u:***@h/d?sslkey=***')).toBe('postgres://u:***@h/d?sslkey=***');
   });
   it('show the server’s complaint under their field', () => {
     const wrong = [
-      { field: 'dsn', message: 'The parameter sslkey cannot be used: it is encrypted; paste it without its passphrase.', hint: 'Paste the whole PEM text.' },
+      {
+        field: 'dsn',
+        message: 'The parameter sslkey cannot be used: it is encrypted; paste it without its passphrase.',
+        hint: 'Paste the whole PEM text.',
+      },
       { field: 'name', message: 'is taken' },
     ];
-    expect(problemsOf(wrong)).toEqual({ sslkey: 'it is encrypted; paste it without its passphrase. Paste the whole PEM text.' });
+    expect(problemsOf(wrong)).toEqual({
+      sslkey: 'it is encrypted; paste it without its passphrase. Paste the whole PEM text.',
+    });
     expect(problemsOf([{ field: 'dsn', message: 'The parameter hostaddr is not allowed.' }])).toEqual({});
     const html = renderToStaticMarkup(
-      createElement(QueryClientProvider, { client: new QueryClient() }, createElement(CertificateFields, { parts, saved: null, wrong, onChange: () => {} })),
+      createElement(
+        QueryClientProvider,
+        { client: new QueryClient() },
+        createElement(CertificateFields, { parts, saved: null, wrong, onChange: () => {} }),
+      ),
     );
     expect(html.match(/class="problem" role="alert">it is encrypted/g)).toHaveLength(1);
     expect(html.match(/aria-invalid/g)).toHaveLength(1);
   });
   it('never show what is saved', () => {
     const saved = { ...certificates, sslkey: '***' };
-    const html = renderToStaticMarkup(createElement(CertificateFields, { parts: saved, saved, wrong: [], onChange: () => {} }));
+    const html = renderToStaticMarkup(
+      createElement(CertificateFields, { parts: saved, saved, wrong: [], onChange: () => {} }),
+    );
     expect(html).not.toMatch(/BEGIN|MIIB|textarea/);
     expect(html.match(/>saved</g)).toHaveLength(3);
   });

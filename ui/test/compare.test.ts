@@ -1,14 +1,41 @@
 import { describe, expect, it } from 'vitest';
-import { aligned, asCsv, type Compared, columnsOf, differing, difference, interval, markdown, type Metric, runsFrom, shapes } from '../src/compare/model';
+import {
+  aligned,
+  asCsv,
+  type Compared,
+  columnsOf,
+  differing,
+  difference,
+  interval,
+  markdown,
+  type Metric,
+  runsFrom,
+  shapes,
+} from '../src/compare/model';
 import type { Point, RunDetail } from '../src/api/types';
 
-const metric = (m: Partial<Metric>): Metric => ({ name: 'qps', unit: '', a: 1, b: 1, difference: 0, low: 0, high: 0, verdict: 'same', reason: '', ...m });
+const metric = (m: Partial<Metric>): Metric => ({
+  name: 'qps',
+  unit: '',
+  a: 1,
+  b: 1,
+  difference: 0,
+  low: 0,
+  high: 0,
+  verdict: 'same',
+  reason: '',
+  ...m,
+});
 
 function run(id: string, more: Record<string, unknown> = {}, workload: Record<string, unknown> = {}): RunDetail {
   return {
     run_id: id,
     test_name: `run | ${id}`,
-    scenario_config: { name: id, target: { connection: 'x', adapter: 'postgres' }, workload: { plugin: 'mix', seed: 1, ...workload } },
+    scenario_config: {
+      name: id,
+      target: { connection: 'x', adapter: 'postgres' },
+      workload: { plugin: 'mix', seed: 1, ...workload },
+    },
     summary: {
       qps: 1000,
       operations: 10,
@@ -16,7 +43,16 @@ function run(id: string, more: Record<string, unknown> = {}, workload: Record<st
       latency_ms: { avg: 1, p50: 0.5, p95: 2, p99: 3 },
       plugins: [],
       validity: 'VALID',
-      environment: { server_version: '15', driver: 'postgres', io_engine: 'events', hostname: 'h', cpus: 2, cpu_model: 'm', loadstone_version: '1', target_is_local: true },
+      environment: {
+        server_version: '15',
+        driver: 'postgres',
+        io_engine: 'events',
+        hostname: 'h',
+        cpus: 2,
+        cpu_model: 'm',
+        loadstone_version: '1',
+        target_is_local: true,
+      },
     },
     ...more,
   } as unknown as RunDetail;
@@ -36,7 +72,8 @@ describe('a comparison', () => {
     expect(interval(metric({ low: null, high: null }))).toBe('');
   });
   it('draws each run from its own measurement, gaps as gaps', () => {
-    const at = (s: number, qps: number, phase = 'MEASUREMENT') => ({ timestamp: new Date(s * 1000).toISOString(), qps, phase }) as unknown as Point;
+    const at = (s: number, qps: number, phase = 'MEASUREMENT') =>
+      ({ timestamp: new Date(s * 1000).toISOString(), qps, phase }) as unknown as Point;
     const got = aligned(
       [
         { points: [at(99, 1, 'WARMUP'), at(101, 10), at(102.2, 20), at(104, 40)], start: 100_000 },
@@ -54,7 +91,12 @@ describe('a comparison', () => {
     expect(aligned([], (p) => p.qps).x).toEqual([]);
   });
   it('puts distributions over the same bins without losing an operation', () => {
-    const buckets = (from: number, n: number) => Array.from({ length: n }, (_, i) => ({ from_ms: from * 1.02 ** i, to_ms: from * 1.02 ** (i + 1), count: 3 + (i % 5) }));
+    const buckets = (from: number, n: number) =>
+      Array.from({ length: n }, (_, i) => ({
+        from_ms: from * 1.02 ** i,
+        to_ms: from * 1.02 ** (i + 1),
+        count: 3 + (i % 5),
+      }));
     const s = shapes([buckets(1, 80), buckets(2.03, 100), null], 40)!;
     expect(s.bounds.length).toBe(s.shares[0]!.length + 1);
     for (const i of [0, 1]) expect(s.shares[i]!.reduce((a, b) => a + b, 0)).toBeCloseTo(1, 9);
@@ -73,14 +115,28 @@ describe('a comparison', () => {
   });
   it('has a limit only for searches', () => {
     expect(columnsOf([run('a')]).map((c) => c.name)).not.toContain('limit');
-    const found = run('s', { summary: { ...run('s').summary!, find_max: { found: true, unit: 'connections', max_connections: 22, max_target_qps: null } } });
+    const found = run('s', {
+      summary: {
+        ...run('s').summary!,
+        find_max: { found: true, unit: 'connections', max_connections: 22, max_target_qps: null },
+      },
+    });
     const col = columnsOf([run('a'), found])[0]!;
     expect([col.format(col.of(found)).value, col.format(col.of(run('a'))).value]).toEqual(['22', '–']);
   });
   it('can be taken elsewhere', () => {
     const list: Compared[] = [
       { label: 'one | two', run: run('a'), against: null },
-      { label: 'three', run: run('b', { simulated: true }), against: { metrics: [metric({ difference: -7, low: -9, high: -5, verdict: 'worse' })], slower_probability: null, verdict: 'worse', notes: [] } },
+      {
+        label: 'three',
+        run: run('b', { simulated: true }),
+        against: {
+          metrics: [metric({ difference: -7, low: -9, high: -5, verdict: 'worse' })],
+          slower_probability: null,
+          verdict: 'worse',
+          notes: [],
+        },
+      },
     ];
     const md = markdown(list, 5);
     expect(md).toContain('| A one \\| two | 1.00 k/s |');

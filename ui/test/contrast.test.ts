@@ -43,7 +43,14 @@ describe.each(['light', 'dark'])('the %s theme', (theme) => {
     for (const g of grounds) expect(contrast(t[ink]!, t[g]!), `${ink} on ${g}`).toBeGreaterThanOrEqual(4.5);
   });
   it('has marks that can be told from their ground', () => {
-    const marks = ['p95', 'p99', 'line-strong', 'focus', 'bad-mark', ...Object.keys(t).filter((k) => /^([ke]|run)-/.test(k))];
+    const marks = [
+      'p95',
+      'p99',
+      'line-strong',
+      'focus',
+      'bad-mark',
+      ...Object.keys(t).filter((k) => /^([ke]|run)-/.test(k)),
+    ];
     for (const m of marks) expect(contrast(t[m]!, t.surface!), m).toBeGreaterThanOrEqual(3);
   });
   it('draws percentiles from light to strong', () => {

@@ -9,8 +9,33 @@ const hidden = /[\p{Cf}\p{Cs}\u034F\u115F\u1160\u17B4\u17B5\u2028\u2029\u3164\uF
 const bad = [
   ...Array.from({ length: 5 }, (_, i) => 0x202a + i),
   ...Array.from({ length: 4 }, (_, i) => 0x2066 + i),
-  0x00, 0x07, 0x08, 0x0d, 0x1b, 0x7f, 0x80, 0x9b, 0xad, 0x061c, 0x180e, 0x200b, 0x200c, 0x200d, 0x200e, 0x200f, 0x2028, 0x2029, 0x2060, 0x2064,
-  0xfeff, 0xfff9, 0x3164, 0xe0001, 0xe0041, 0x115f, 0x034f,
+  0x00,
+  0x07,
+  0x08,
+  0x0d,
+  0x1b,
+  0x7f,
+  0x80,
+  0x9b,
+  0xad,
+  0x061c,
+  0x180e,
+  0x200b,
+  0x200c,
+  0x200d,
+  0x200e,
+  0x200f,
+  0x2028,
+  0x2029,
+  0x2060,
+  0x2064,
+  0xfeff,
+  0xfff9,
+  0x3164,
+  0xe0001,
+  0xe0041,
+  0x115f,
+  0x034f,
 ].map((c) => String.fromCodePoint(c));
 
 describe('texts of others', () => {
@@ -25,7 +50,17 @@ describe('texts of others', () => {
     expect(harmless('a\r\nb\tc')).toBe('a\nb\tc');
   });
   it('are otherwise left as they are, in every script', () => {
-    for (const text of ['Größe', 'سلام دنیا', 'می\u200Cخواهم', 'क्\u200Dष', '数据库', '👩\u200D👩\u200D👧', '❤\uFE0F', 'a\nb', '\uE000'])
+    for (const text of [
+      'Größe',
+      'سلام دنیا',
+      'می\u200Cخواهم',
+      'क्\u200Dष',
+      '数据库',
+      '👩\u200D👩\u200D👧',
+      '❤\uFE0F',
+      'a\nb',
+      '\uE000',
+    ])
       expect(harmless(text)).toBe(text);
   });
   it('are cut when they are long, never within a character', () => {
@@ -34,14 +69,41 @@ describe('texts of others', () => {
     expect(harmless(`${'x'.repeat(9)}😀`, 10)).toBe(`${'x'.repeat(9)}… (2 more characters)`);
   });
   it('are so wherever they stand in an answer, names of fields included', () => {
-    const text = JSON.stringify({ runs: [{ test_name: 'a\u202Eb', errors: { by_class: { 'c\u200Bd': 1 } }, sql: 's'.repeat(9000), n: 1.5, no: null, is: true }] });
-    expect(read(text)).toEqual({ runs: [{ test_name: 'a\uFFFDb', errors: { by_class: { 'c\uFFFDd': 1 } }, sql: 's'.repeat(9000), n: 1.5, no: null, is: true }] });
+    const text = JSON.stringify({
+      runs: [
+        {
+          test_name: 'a\u202Eb',
+          errors: { by_class: { 'c\u200Bd': 1 } },
+          sql: 's'.repeat(9000),
+          n: 1.5,
+          no: null,
+          is: true,
+        },
+      ],
+    });
+    expect(read(text)).toEqual({
+      runs: [
+        {
+          test_name: 'a\uFFFDb',
+          errors: { by_class: { 'c\uFFFDd': 1 } },
+          sql: 's'.repeat(9000),
+          n: 1.5,
+          no: null,
+          is: true,
+        },
+      ],
+    });
     const named = read<Record<string, unknown>>('{"__proto__": {"x": "\\u202e"}, "a": 1}');
     expect(Object.getPrototypeOf(named)).toBe(Object.prototype);
     expect(Object.keys(named)).toEqual(['__proto__', 'a']);
   });
   it('stay as they are stored in a document that is edited and sent back, and only there', () => {
-    const doc = { name: 'a\u202Eb', config: { name: 'a\u202Eb' }, source: 'name: a\u202Eb', scenario_config: { tags: { k: '\u200B' } } };
+    const doc = {
+      name: 'a\u202Eb',
+      config: { name: 'a\u202Eb' },
+      source: 'name: a\u202Eb',
+      scenario_config: { tags: { k: '\u200B' } },
+    };
     expect(read(JSON.stringify(doc), true)).toEqual({ ...doc, name: 'a\uFFFDb' });
     expect(JSON.stringify(read(JSON.stringify(doc)))).not.toMatch(hidden);
   });
@@ -59,14 +121,20 @@ describe('every way into the page', () => {
     answer({ source: 'x\u202Ey', description: '\u2066' });
     expect(await api.edit.get('/a')).toEqual({ source: 'x\u202Ey', description: '\uFFFD' });
     answer({ detail: 'no \u202Eno', hint: '\u200B', errors: [{ field: 'a', message: '\u2067' }] }, 422);
-    await expect(api.get('/a')).rejects.toMatchObject({ message: 'no \uFFFDno', hint: '\uFFFD', fields: [{ message: '\uFFFD' }] });
+    await expect(api.get('/a')).rejects.toMatchObject({
+      message: 'no \uFFFDno',
+      hint: '\uFFFD',
+      fields: [{ message: '\uFFFD' }],
+    });
     vi.stubGlobal('addEventListener', () => {});
     vi.stubGlobal('removeEventListener', () => {});
     vi.stubGlobal('location', { protocol: 'http:', host: 'x' });
     const socket = { close: () => {} } as unknown as WebSocket;
     const seen: unknown[] = [];
     const stop = follow('r', { onPayload: (p) => seen.push(p), onLink: () => {} }, () => socket);
-    socket.onmessage!({ data: JSON.stringify({ event: 'RUN_UPDATE', data: { test_name: 'x\u202Ey' } }) } as MessageEvent);
+    socket.onmessage!({
+      data: JSON.stringify({ event: 'RUN_UPDATE', data: { test_name: 'x\u202Ey' } }),
+    } as MessageEvent);
     stop();
     expect(seen).toEqual([{ test_name: 'x\uFFFDy' }]);
   });

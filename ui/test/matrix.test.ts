@@ -13,7 +13,8 @@ it('asks for the targets that need leave, by their names', () => {
 });
 
 it('knows the targets that were refused', () => {
-  const reason = 'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.b target.allow_writes: is not set; x';
+  const reason =
+    'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.b target.allow_writes: is not set; x';
   expect(
     targetsRefused([
       { status: 'COMPLETED', cancellation_reason: null, matrix_label: 'a' },
@@ -25,7 +26,15 @@ it('knows the targets that were refused', () => {
 
 it('is made anew from its runs', () => {
   const run = (label: string, table: string) =>
-    ({ matrix_label: label, scenario_config: { name: `m · ${label}`, template_id: 't', target: { connection: 'c', adapter: 'postgres', table_name: table }, workload: { plugin: 'mix' } } }) as unknown as RunDetail;
+    ({
+      matrix_label: label,
+      scenario_config: {
+        name: `m · ${label}`,
+        template_id: 't',
+        target: { connection: 'c', adapter: 'postgres', table_name: table },
+        workload: { plugin: 'mix' },
+      },
+    }) as unknown as RunDetail;
   expect(matrixScenario({ name: 'm', stop_on_failure: true }, [run('a', 'x'), run('b', 'y')])).toEqual({
     name: 'm',
     workload: { plugin: 'mix' },

@@ -29,7 +29,10 @@ describe('what a template is offered', () => {
     expect(choices(undefined, 'adapter')).toEqual([]);
   });
   it('is each version where there are several', () => {
-    const list = choices([{ ...next, state: 'enabled', default: true }, { ...current, default: false }, damaged], 'workload');
+    const list = choices(
+      [{ ...next, state: 'enabled', default: true }, { ...current, default: false }, damaged],
+      'workload',
+    );
     expect(list.map((c) => c.value)).toEqual(['counters', 'counters@1.1.0', 'counters@1.0.0']);
     expect(list[0]!.label).toBe('counters: Counters (the highest version, now 1.1.0)');
   });
@@ -38,7 +41,10 @@ describe('what a template is offered', () => {
 describe('what differs between versions', () => {
   it('names what was added, removed and changed', () => {
     const list = differences(current, next);
-    expect(list.map((d) => `${d.what} ${d.name} ${d.change}`)).toEqual(['Parameter hot added', 'Statement reset added']);
+    expect(list.map((d) => `${d.what} ${d.name} ${d.change}`)).toEqual([
+      'Parameter hot added',
+      'Statement reset added',
+    ]);
     expect(differences(next, current).map((d) => d.change)).toEqual(['removed', 'removed']);
     expect(list[1]!.after).toContain('DELETE FROM counters');
     expect(list[1]!.before).toBe('');
@@ -50,7 +56,13 @@ describe('what differs between versions', () => {
       imports: [...next.imports!, 'ls.other'],
       manifest: {
         ...m,
-        parameters: { type: 'object', properties: { reads: { type: 'integer', minimum: 0, maximum: 50, default: 20 }, hot: m.parameters && (m.parameters as { properties: Record<string, unknown> }).properties.hot } },
+        parameters: {
+          type: 'object',
+          properties: {
+            reads: { type: 'integer', minimum: 0, maximum: 50, default: 20 },
+            hot: m.parameters && (m.parameters as { properties: Record<string, unknown> }).properties.hot,
+          },
+        },
         tables: [{ ...m.tables![0]!, columns: [{ name: 'id', type: 'i64' }] }],
         statements: m.statements!.map((s) => (s.id === 'hit' ? { ...s, sql: { postgres: 'DROP TABLE counters' } } : s)),
       },
@@ -71,7 +83,13 @@ describe('what differs between versions', () => {
       ...next,
       manifest: {
         ...next.manifest,
-        tables: [{ ...t, columns: t.columns.map((c, i) => (i ? c : { ...c, db_type: { postgres: 'numeric(9)' } })), options: { '*': 'TABLESPACE fast' } }],
+        tables: [
+          {
+            ...t,
+            columns: t.columns.map((c, i) => (i ? c : { ...c, db_type: { postgres: 'numeric(9)' } })),
+            options: { '*': 'TABLESPACE fast' },
+          },
+        ],
       },
     };
     const [table, ...more] = differences(next, own);
@@ -81,6 +99,11 @@ describe('what differs between versions', () => {
   });
   it('is nothing for the same', () => {
     expect(differences(next, next)).toEqual([]);
-    expect(differences({ ...next, manifest: { ...next.manifest, parameters: undefined, statements: null, tables: undefined } }, next).length).toBe(6);
+    expect(
+      differences(
+        { ...next, manifest: { ...next.manifest, parameters: undefined, statements: null, tables: undefined } },
+        next,
+      ).length,
+    ).toBe(6);
   });
 });

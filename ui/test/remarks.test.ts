@@ -19,7 +19,14 @@ it('says what is in no rate, and what stalls hide in a closed loop only', () => 
   const s = {
     finished_late: 21,
     drain_seconds: 0.00214,
-    coordinated_omission: { stalled_seconds: 1.5, missed_operations: 9, p50_ms: 1, p95_ms: 2, p99_ms: 970, p999_ms: 990 },
+    coordinated_omission: {
+      stalled_seconds: 1.5,
+      missed_operations: 9,
+      p50_ms: 1,
+      p95_ms: 2,
+      p99_ms: 970,
+      p999_ms: 990,
+    },
   } as Summary;
   expect(summaryLines(s)).toHaveLength(2);
   expect(summaryLines(s)[0]).toContain('21 operations ended after the measurement, within 2.14 ms');

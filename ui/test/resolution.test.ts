@@ -7,7 +7,13 @@ import { curves, lastMinute } from '../src/runs/workerSeries';
 
 const start = Date.parse('2026-11-20T12:00:00.000Z');
 const point = (t: number, qps = t) =>
-  ({ timestamp: new Date(start + t * 1000).toISOString(), elapsed_seconds: t, phase: 'MEASUREMENT', qps, active_connections: 1 }) as Point;
+  ({
+    timestamp: new Date(start + t * 1000).toISOString(),
+    elapsed_seconds: t,
+    phase: 'MEASUREMENT',
+    qps,
+    active_connections: 1,
+  }) as Point;
 const range = (from: number, to: number, step: number) =>
   Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, i) => from + i * step);
 
@@ -44,7 +50,11 @@ it('lays runs of different resolutions beside each other without holes', () => {
 it('shows the last minute of a worker, however coarse its history is', () => {
   const at = (t: number) => ({ ...point(t), worker_id: 'w', p95_latency_ms: 1 });
   const all = curves([...range(30, 600, 30), ...range(601, 610, 1)].map(at));
-  expect(lastMinute(all).get('w')!.at.map((ms) => (ms - start) / 1000)).toEqual([570, 600, ...range(601, 610, 1)]);
+  expect(
+    lastMinute(all)
+      .get('w')!
+      .at.map((ms) => (ms - start) / 1000),
+  ).toEqual([570, 600, ...range(601, 610, 1)]);
   expect(lastMinute(new Map()).size).toBe(0);
 });
 
@@ -53,7 +63,11 @@ it('shows no rate where the record is lost, and says why', () => {
   expect(rateOf({ covered_seconds: null }, 0).value).toBe('0');
   expect(rateOf({ covered_seconds: 4.5 }, 12)).toMatchObject({ value: '12.0', unit: '/s' });
   expect(rateOf(null, undefined).value).toBe('–');
-  const run = { run_id: 'r', test_name: 'lost', summary: { qps: 0, covered_seconds: 0, operations: 9, errors: { rate: 0 } } } as RunDetail;
+  const run = {
+    run_id: 'r',
+    test_name: 'lost',
+    summary: { qps: 0, covered_seconds: 0, operations: 9, errors: { rate: 0 } },
+  } as RunDetail;
   const [qps] = columnsOf([run]);
   expect(figure(qps!, run).exact).toContain('lost');
   expect(markdown([{ label: 'lost', run, against: null }], 5)).toContain('| A lost | – |');

@@ -35,7 +35,8 @@ describe('steps of the set-up', () => {
 });
 
 describe('what stopping a run does', () => {
-  const scenario = (workload: object) => ({ workload: { load_mode: 'CONCURRENCY', ...workload } }) as unknown as RunDetail['scenario_config'];
+  const scenario = (workload: object) =>
+    ({ workload: { load_mode: 'CONCURRENCY', ...workload } }) as unknown as RunDetail['scenario_config'];
   it('names what happens to operations in flight, and when', () => {
     const said = stopWords(scenario({}), 'RUNNING', 'MEASUREMENT');
     expect(said).toContain('get 5 s to end');
@@ -80,7 +81,9 @@ describe('workers that are not heard of', () => {
     expect(u.details[1]).toContain('left out of the live figures');
   });
   it('leave out those that retired', () =>
-    expect(unresponsive(live(worker(0, 'STALE'), worker(1, 'HEALTHY', 'COMPLETED')), now)!.title).toBe('1/1 workers unresponsive'));
+    expect(unresponsive(live(worker(0, 'STALE'), worker(1, 'HEALTHY', 'COMPLETED')), now)!.title).toBe(
+      '1/1 workers unresponsive',
+    ));
 });
 
 describe('lines that are missing in the log', () => {
@@ -156,7 +159,8 @@ describe('curves of run workers', () => {
     expect(c.get('a')!.qps).toEqual([1, 2]);
     expect(c.get('b')!.qps).toEqual([10, 20]);
   });
-  it('ends where it is told', () => expect(curves([point('a', 1, 1), point('a', 9, 0)], 5000).get('a')!.qps).toEqual([1]));
+  it('ends where it is told', () =>
+    expect(curves([point('a', 1, 1), point('a', 9, 0)], 5000).get('a')!.qps).toEqual([1]));
   it('takes a payload without workers', () => expect(pointsOf({ workers: null } as Payload)).toEqual([]));
 });
 

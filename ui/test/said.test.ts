@@ -3,8 +3,12 @@ import { problemFrom } from '../src/api/client';
 import { said } from '../src/design/said';
 
 it('writes nouns in their number', () => {
-  expect(said('1 other run(s) were live on this server at the same time.')).toBe('1 other run was live on this server at the same time.');
-  expect(said('3 other run(s) were live on this server at the same time.')).toBe('3 other runs were live on this server at the same time.');
+  expect(said('1 other run(s) were live on this server at the same time.')).toBe(
+    '1 other run was live on this server at the same time.',
+  );
+  expect(said('3 other run(s) were live on this server at the same time.')).toBe(
+    '3 other runs were live on this server at the same time.',
+  );
   expect(said('Worker failure: 1 worker(s) stopped responding')).toBe('Worker failure: 1 worker stopped responding');
   expect(said('the connection cannot be deleted: 1 template(s) and 2 run(s) that have not ended use it')).toBe(
     'the connection cannot be deleted: 1 template and 2 runs that have not ended use it',
@@ -16,17 +20,33 @@ it('writes nouns in their number', () => {
 });
 
 it('leads to the field for a certificate', () =>
-  expect(said('not trusted here. Give its certificate with sslrootcert=/path/ca.pem, or use sslmode=require to encrypt without checking who answers.')).toBe(
+  expect(
+    said(
+      'not trusted here. Give its certificate with sslrootcert=/path/ca.pem, or use sslmode=require to encrypt without checking who answers.',
+    ),
+  ).toBe(
     'not trusted here. Paste its certificate under “Certificates”, or choose “require” under TLS to encrypt without checking who answers.',
   ));
 
 it('names the page’s own controls in place of flags', () => {
   const fix = 'allow it with --allow-writes, or target.allow_writes: true; or let the workload only read';
-  expect(said(fix)).toBe('allow it when “Start run” asks, or with “Tables of others” in the template; or let the workload only read');
-  const line = 'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.others, 5000 rows';
+  expect(said(fix)).toBe(
+    'allow it when “Start run” asks, or with “Tables of others” in the template; or let the workload only read',
+  );
+  const line =
+    'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.others, 5000 rows';
   const reason = `${line} target.allow_writes: is not set; ${line.slice(15)}; ${fix}.`;
   expect(said(reason)).toBe(`${line}. “Run again” asks whether it may.`);
-  expect(said('name a recorded run with workload.feed: {run: ID}, or give a CSV file with --feed FILE.csv')).not.toContain('--feed');
-  const p = problemFrom(422, JSON.stringify({ detail: 'no', hint: fix, errors: [{ field: 'target.allow_writes', message: 'is not set', hint: fix }] }));
+  expect(
+    said('name a recorded run with workload.feed: {run: ID}, or give a CSV file with --feed FILE.csv'),
+  ).not.toContain('--feed');
+  const p = problemFrom(
+    422,
+    JSON.stringify({
+      detail: 'no',
+      hint: fix,
+      errors: [{ field: 'target.allow_writes', message: 'is not set', hint: fix }],
+    }),
+  );
   expect(p.hint + p.fields[0]!.hint).not.toContain('--allow-writes');
 });

@@ -5,11 +5,43 @@ const key = '-----BEGIN PRIVATE KEY-----\nMII+/=\n-----END PRIVATE KEY-----';
 
 describe('a Snowflake connection', () => {
   it.each([
-    { ...noSnowflake, account: 'acme-prod', user: 'U', signIn: 'snowflake' as const, password: 'p@s:s/w?d', warehouse: 'W', role: 'R', database: 'DB', schema: 'S' },
-    { ...noSnowflake, account: 'xy.eu-central-1', user: 'U', privateKey: key, passphrase: 'a b&c', database: '"lower db"', schema: '"we""ird;"' },
+    {
+      ...noSnowflake,
+      account: 'acme-prod',
+      user: 'U',
+      signIn: 'snowflake' as const,
+      password: 'p@s:s/w?d',
+      warehouse: 'W',
+      role: 'R',
+      database: 'DB',
+      schema: 'S',
+    },
+    {
+      ...noSnowflake,
+      account: 'xy.eu-central-1',
+      user: 'U',
+      privateKey: key,
+      passphrase: 'a b&c',
+      database: '"lower db"',
+      schema: '"we""ird;"',
+    },
     { ...noSnowflake, account: 'acme', user: '', signIn: 'oauth' as const, token: 'a.b+c/d=' },
-    { ...noSnowflake, account: 'acme', user: 'U', signIn: 'programmatic_access_token' as const, token: '***', schema: 'S' },
-    { ...noSnowflake, account: '127.0.0.1:8080', user: 'U', signIn: 'snowflake' as const, password: '***', rest: 'account=snowsim&protocol=http' },
+    {
+      ...noSnowflake,
+      account: 'acme',
+      user: 'U',
+      signIn: 'programmatic_access_token' as const,
+      token: '***',
+      schema: 'S',
+    },
+    {
+      ...noSnowflake,
+      account: '127.0.0.1:8080',
+      user: 'U',
+      signIn: 'snowflake' as const,
+      password: '***',
+      rest: 'account=snowsim&protocol=http',
+    },
   ])('survives the form: $account $signIn', (parts) => expect(fromSnowflake(toSnowflake(parts))).toEqual(parts));
 
   it('keeps the mask of a saved secret readable', () => {
@@ -35,6 +67,12 @@ describe('a Snowflake connection', () => {
 
   it('reads the DSN of other clients', () =>
     expect(fromSnowflake('u:p%40w@acme/db?warehouse=w&privateKey=x')).toMatchObject({
-      user: 'u', password: 'p@w', account: 'acme', database: 'db', warehouse: 'w', privateKey: 'x', signIn: 'snowflake_jwt',
+      user: 'u',
+      password: 'p@w',
+      account: 'acme',
+      database: 'db',
+      warehouse: 'w',
+      privateKey: 'x',
+      signIn: 'snowflake_jwt',
     }));
 });

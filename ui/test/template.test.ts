@@ -10,9 +10,17 @@ const mix = plugins[0]!.manifest.parameters as Schema;
 
 describe('errors that the form has no place for', () => {
   it('are those without a control on the page', () => {
-    const errors = ['workload.stages[0].connections', 'workload.retry.classes[1]', 'guardrails.max_p95_ms', 'workload.target_qps'].map((field) => ({ field, message: 'is wrong' }));
+    const errors = [
+      'workload.stages[0].connections',
+      'workload.retry.classes[1]',
+      'guardrails.max_p95_ms',
+      'workload.target_qps',
+    ].map((field) => ({ field, message: 'is wrong' }));
     const fields = (there: string[]) => unshown(errors, there).map((e) => e.field);
-    expect(fields(['workload.stages', 'workload.retry.max'])).toEqual(['workload.retry.classes[1]', 'workload.target_qps']);
+    expect(fields(['workload.stages', 'workload.retry.max'])).toEqual([
+      'workload.retry.classes[1]',
+      'workload.target_qps',
+    ]);
     expect(fields(['workload.target_qps'])).toEqual(['workload.stages[0].connections', 'workload.retry.classes[1]']);
   });
 });

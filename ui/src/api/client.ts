@@ -86,7 +86,13 @@ function refusal(path: string, status: number, body: string): Problem {
 }
 
 /** Sends a file as it is and tells how much of it has left; fetch cannot tell that. */
-export function sendFile<T>(path: string, file: Blob, type: string, progress: (sent: number) => void, signal: AbortSignal): Promise<T> {
+export function sendFile<T>(
+  path: string,
+  file: Blob,
+  type: string,
+  progress: (sent: number) => void,
+  signal: AbortSignal,
+): Promise<T> {
   return new Promise((done, failed) => {
     const xhr = new XMLHttpRequest();
     xhr.open('POST', path);
@@ -99,7 +105,9 @@ export function sendFile<T>(path: string, file: Blob, type: string, progress: (s
       else failed(refusal(path, xhr.status, xhr.responseText));
     };
     xhr.onerror = () =>
-      failed(new Problem(0, 'network', 'The upload broke off.', 'Check that loadstone serve is running, then try again.'));
+      failed(
+        new Problem(0, 'network', 'The upload broke off.', 'Check that loadstone serve is running, then try again.'),
+      );
     xhr.onabort = () => failed(new Problem(0, 'aborted', 'The upload was cancelled.'));
     signal.addEventListener('abort', () => xhr.abort());
     xhr.send(file);

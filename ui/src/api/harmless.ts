@@ -6,7 +6,8 @@ const unsafe = /[\p{Cf}\p{Cs}\u034F\u115F\u1160\u17B4\u17B5\u2028\u2029\u3164\uF
 const each = new RegExp(`(?:${unsafe.source})+`, 'gu');
 
 /** Joiners belong to emoji and to scripts whose letters join; between others they hide. */
-const joins = '[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\uFE0F\\p{Script=Arabic}\\p{Script=Syriac}\\p{Script=Devanagari}\\p{Script=Bengali}\\p{Script=Gujarati}\\p{Script=Kannada}\\p{Script=Malayalam}\\p{Script=Sinhala}\\p{Script=Tamil}\\p{Script=Telugu}]';
+const joins =
+  '[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\uFE0F\\p{Script=Arabic}\\p{Script=Syriac}\\p{Script=Devanagari}\\p{Script=Bengali}\\p{Script=Gujarati}\\p{Script=Kannada}\\p{Script=Malayalam}\\p{Script=Sinhala}\\p{Script=Tamil}\\p{Script=Telugu}]';
 const joiner = new RegExp(`(?<=${joins})[\\u200C\\u200D](?=${joins})`, 'gu');
 
 /** The most characters of a text of others; statements and their like may be longer. */

@@ -368,7 +368,15 @@ export interface Payload {
   schedule_lag?: Latency;
   latency_split?: LatencySplit | null;
   workers: PayloadWorker[] | null;
-  custom_metrics: { resources: { cpu_pct: number; memory_pct: number; memory_bytes: number; host_cpu_pct: number; host_memory_pct?: number } };
+  custom_metrics: {
+    resources: {
+      cpu_pct: number;
+      memory_pct: number;
+      memory_bytes: number;
+      host_cpu_pct: number;
+      host_memory_pct?: number;
+    };
+  };
   /** The state of a search for the limit; null or absent in any other run. */
   find_max?: FindMaxState | null;
   cancellation_reason: string | null;

@@ -234,7 +234,8 @@ export function useRunAct(id: string) {
 export function useEnrichmentAct(id: string) {
   const qc = useQueryClient();
   return useMutation({
-    mutationFn: (act: 'retry' | 'stop') => api.post<Enrichment>(`/api/runs/${encodeURIComponent(id)}/enrichment/${act}`),
+    mutationFn: (act: 'retry' | 'stop') =>
+      api.post<Enrichment>(`/api/runs/${encodeURIComponent(id)}/enrichment/${act}`),
     onSettled: () => qc.invalidateQueries({ queryKey: ['run', id] }),
   });
 }
@@ -257,7 +258,7 @@ export function useArtifacts(run: RunDetail): Artifact[] {
     queryKey: ['artifacts', run.run_id, total],
     queryFn: async ({ signal }) => {
       const more: Artifact[] = [];
-      for (let after = first.at(-1)?.name ?? ''; first.length + more.length < total; ) {
+      for (let after = first.at(-1)?.name ?? ''; first.length + more.length < total;) {
         const page = await api.get<{ artifacts: Artifact[]; last_name: string }>(
           `/api/runs/${encodeURIComponent(run.run_id)}/artifacts${query({ after, limit: 1000 })}`,
           signal,

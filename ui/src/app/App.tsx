@@ -47,7 +47,6 @@ function Signed() {
 
   useEffect(() => {
     scrollTo(0, 0);
-   
   }, [path]);
 
   if (me.error && !(me.error instanceof Problem && me.error.status === 401))

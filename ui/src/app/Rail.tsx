@@ -14,7 +14,8 @@ const places = [
     href: '/history',
     icon: 'history',
     label: 'Runs',
-    on: (p: string) => p.startsWith('/history') || p.startsWith('/runs') || p.startsWith('/compare') || p.startsWith('/matrix'),
+    on: (p: string) =>
+      p.startsWith('/history') || p.startsWith('/runs') || p.startsWith('/compare') || p.startsWith('/matrix'),
   },
   { href: '/connections', icon: 'connections', label: 'Connections', on: (p: string) => p.startsWith('/connections') },
   { href: '/plugins', icon: 'plugins', label: 'Plugins', on: (p: string) => p.startsWith('/plugins'), wide: true },

@@ -108,7 +108,9 @@ export function Settings() {
                           <strong>{t.name}</strong>
                           <span className="second">may {may[t.scope ?? 'write']}</span>
                         </td>
-                        <td className="hide-phone" title={dateTime(t.created_at)}>{ago(t.created_at)}</td>
+                        <td className="hide-phone" title={dateTime(t.created_at)}>
+                          {ago(t.created_at)}
+                        </td>
                         <td title={dateTime(t.last_used_at)}>{ago(t.last_used_at)}</td>
                         <td>{t.expires_at ? dateTime(t.expires_at) : 'never'}</td>
                         <td className="num">

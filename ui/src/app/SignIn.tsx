@@ -110,9 +110,9 @@ export function SignIn() {
                   required
                 />
                 <span className="help">
-                  The part after <code>token=</code> is enough. In a container, look at its log: “docker logs loadstone”. Each
-                  link works once, and a restart prints a new one. API tokens do not sign you in here; they are for
-                  the command line.
+                  The part after <code>token=</code> is enough. In a container, look at its log: “docker logs
+                  loadstone”. Each link works once, and a restart prints a new one. API tokens do not sign you in here;
+                  they are for the command line.
                 </span>
               </div>
               <button type="submit" className="btn primary" disabled={busy || token.trim() === ''}>

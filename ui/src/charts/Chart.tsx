@@ -175,12 +175,11 @@ export function Chart(props: ChartProps) {
       plot.current = null;
       u.destroy();
     };
-  // eslint-disable-next-line react-hooks/exhaustive-deps -- shape and theme stand for what they are made of
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- shape and theme stand for what they are made of
   }, [ready, shape, log, height, group.axis, group.start, group.syncKey, group.theme]);
 
   useEffect(() => {
     plot.current?.setData(data, true);
-   
   }, [data, from, to, decor]);
 
   const rows = useMemo(

@@ -10,7 +10,10 @@ import type { Line } from './plot';
 import { heatRamp } from './theme';
 
 /** Latency over time as a heat map: columns are seconds, rows the buckets of the live histogram. */
-export function HeatMap({ c, ...rest }: { c: Columns } & Pick<ChartProps, 'file' | 'decor' | 'until' | 'state' | 'empty' | 'emptyTitle'>) {
+export function HeatMap({
+  c,
+  ...rest
+}: { c: Columns } & Pick<ChartProps, 'file' | 'decor' | 'until' | 'state' | 'empty' | 'emptyTitle'>) {
   const { theme } = useGroup();
   // eslint-disable-next-line react-hooks/exhaustive-deps -- the ramp is read from the theme's tokens
   const ramp = useMemo(() => heatRamp(), [theme]);

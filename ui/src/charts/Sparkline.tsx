@@ -24,7 +24,12 @@ export function Sparkline({
   fill = false,
 }: Props) {
   const shown = values.slice(-last);
-  const top = max ?? Math.max(shown.reduce<number>((m, v) => Math.max(m, v ?? 0), 0), 1e-9);
+  const top =
+    max ??
+    Math.max(
+      shown.reduce<number>((m, v) => Math.max(m, v ?? 0), 0),
+      1e-9,
+    );
   const step = shown.length > 1 ? width / (shown.length - 1) : width;
   let path = '';
   let area = '';

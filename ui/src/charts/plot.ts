@@ -111,13 +111,7 @@ function drawBands(u: uPlot, decor: Decor): void {
  * leaves the plot: at its marker; or a little before it, so as to end at the next one; or, at the
  * right edge, ending at it. One without room is left out (null); the longest phase chooses first.
  */
-export function placeLabels(
-  xs: number[],
-  widths: number[],
-  from: number,
-  to: number,
-  gap: number,
-): (number | null)[] {
+export function placeLabels(xs: number[], widths: number[], from: number, to: number, gap: number): (number | null)[] {
   const places = xs.map<number | null>(() => null);
   const room = (i: number) => (xs[i + 1] ?? to) - xs[i]!;
   for (const i of xs.map((_, k) => k).sort((a, b) => room(b) - room(a))) {

@@ -21,7 +21,12 @@ export function ComparePage() {
   return (
     <>
       <header className="page-head">
-        <Link href={`/history${ids.length ? `?selected=${ids.join(',')}` : ''}`} className="back" aria-label="Back to the runs" title="Back to the runs">
+        <Link
+          href={`/history${ids.length ? `?selected=${ids.join(',')}` : ''}`}
+          className="back"
+          aria-label="Back to the runs"
+          title="Back to the runs"
+        >
           <Icon name="back" size={18} />
         </Link>
         <h1>Compare runs</h1>
@@ -65,8 +70,18 @@ export function ComparePage() {
                 label={`Actions for run ${i + 1}`}
                 actions={[
                   { label: 'Open', icon: 'chart', act: () => navigate(`/runs/${id}`) },
-                  ...(i > 0 ? [{ label: 'Make it the baseline', icon: 'check', act: () => set([id, ...ids.filter((x) => x !== id)]) }] : []),
-                  ...(ids.length > 2 ? [{ label: 'Take it out', icon: 'close', act: () => set(ids.filter((x) => x !== id)) }] : []),
+                  ...(i > 0
+                    ? [
+                        {
+                          label: 'Make it the baseline',
+                          icon: 'check',
+                          act: () => set([id, ...ids.filter((x) => x !== id)]),
+                        },
+                      ]
+                    : []),
+                  ...(ids.length > 2
+                    ? [{ label: 'Take it out', icon: 'close', act: () => set(ids.filter((x) => x !== id)) }]
+                    : []),
                 ]}
               />
             )}

@@ -63,8 +63,10 @@ export function useComparison(ids: string[], labels: (string | null)[], toleranc
   const details = useQueries({
     queries: ids.map((id) => ({
       queryKey: ['compare-run', id],
-      queryFn: ({ signal }: { signal: AbortSignal }) => api.get<RunDetail>(`/api/runs/${encodeURIComponent(id)}`, signal),
-      refetchInterval: (q: { state: { data?: RunDetail } }) => (live(q.state.data) || (q.state.data && q.state.data.phase === 'PROCESSING') ? 2_000 : false) as number | false,
+      queryFn: ({ signal }: { signal: AbortSignal }) =>
+        api.get<RunDetail>(`/api/runs/${encodeURIComponent(id)}`, signal),
+      refetchInterval: (q: { state: { data?: RunDetail } }) =>
+        (live(q.state.data) || (q.state.data && q.state.data.phase === 'PROCESSING') ? 2_000 : false) as number | false,
     })),
   });
   const series = useQueries({
@@ -72,7 +74,10 @@ export function useComparison(ids: string[], labels: (string | null)[], toleranc
       queryKey: ['compare-series', id, isTerminal(details[i]?.data?.status ?? 'PREPARED')],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
         api
-          .get<{ points: Point[] | null; resolution_seconds?: number }>(`/api/runs/${encodeURIComponent(id)}/timeseries`, signal)
+          .get<{ points: Point[] | null; resolution_seconds?: number }>(
+            `/api/runs/${encodeURIComponent(id)}/timeseries`,
+            signal,
+          )
           .then((r) => ({ points: r.points ?? [], span: r.resolution_seconds ?? 1 })),
       enabled: details[i]?.data !== undefined && details[i]?.data?.status !== 'PREPARED',
       refetchInterval: live(details[i]?.data) ? 2_000 : (false as const),
@@ -116,7 +121,13 @@ export function Comparison(props: {
   const toggle = (i: number) => {
     const next = new Set(hidden);
     if (!next.delete(i)) next.add(i);
-    setOff([...next].filter((n) => n >= 0 && n < ids.length).sort().map(letter).join(''));
+    setOff(
+      [...next]
+        .filter((n) => n >= 0 && n < ids.length)
+        .sort()
+        .map(letter)
+        .join(''),
+    );
   };
   const label = (i: number) => `${letter(i)} ${props.labels[i] ?? runs[i]?.test_name ?? ''}`;
 
@@ -129,18 +140,43 @@ export function Comparison(props: {
     ids.flatMap((_, i) =>
       hidden.has(i)
         ? []
-        : [{ key: ids[i]!, label: label(i), color: color(i), width: i === 0 ? 2.25 : 1.5, dash: i >= 4 ? [6, 3] : undefined, values: values[i]! }],
+        : [
+            {
+              key: ids[i]!,
+              label: label(i),
+              color: color(i),
+              width: i === 0 ? 2.25 : 1.5,
+              dash: i >= 4 ? [6, 3] : undefined,
+              values: values[i]!,
+            },
+          ],
     );
-  const stamp = curves.map((c) => `${c.points?.length ?? 0}/${c.start}`).join() + off + ids.join() + runs.map((r) => r?.test_name).join();
+  const stamp =
+    curves.map((c) => `${c.points?.length ?? 0}/${c.start}`).join() +
+    off +
+    ids.join() +
+    runs.map((r) => r?.test_name).join();
   // The arrays change when what they were read from has: the stamp stands for that.
-  // eslint-disable-next-line react-hooks/exhaustive-deps
-  const throughput = useMemo(() => { const a = aligned(curves, (p) => p.qps); return { x: a.x, lines: lines(a.values) }; }, [stamp]);
+  const throughput = useMemo(() => {
+    const a = aligned(curves, (p) => p.qps);
+    return { x: a.x, lines: lines(a.values) };
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [stamp]);
   const slow = useMemo(() => {
-    const a = aligned(curves, (p) => (percentile === 'p50' ? p.p50_latency_ms : percentile === 'p99' ? p.p99_latency_ms : p.p95_latency_ms));
+    const a = aligned(curves, (p) =>
+      percentile === 'p50' ? p.p50_latency_ms : percentile === 'p99' ? p.p99_latency_ms : p.p95_latency_ms,
+    );
     return { x: a.x, lines: lines(a.values) };
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [stamp, percentile]);
-  const shape = useMemo(() => shapes(runs.map((r) => r?.summary?.histogram), 90), [runs]);
+  const shape = useMemo(
+    () =>
+      shapes(
+        runs.map((r) => r?.summary?.histogram),
+        90,
+      ),
+    [runs],
+  );
   const differences = useMemo(() => differing(known), [known]);
   const notes = [...new Set(state.against.flatMap((a, i) => (a.data?.notes ?? []).map((n) => named(n, ids, i + 1))))];
   const problems = state.against.flatMap((a, i) => (a.error ? [{ i: i + 1, p: asProblem(a.error) }] : []));
@@ -155,7 +191,8 @@ export function Comparison(props: {
     <>
       {unreal > 0 && unreal < known.length && (
         <Notice tone="warn">
-          <strong>Simulated figures stand beside real ones.</strong> What a stand-in gives says nothing about the real database, so neither do the differences.
+          <strong>Simulated figures stand beside real ones.</strong> What a stand-in gives says nothing about the real
+          database, so neither do the differences.
         </Notice>
       )}
       {problems.map(({ i, p }) => (
@@ -199,7 +236,11 @@ export function Comparison(props: {
                           aria-pressed={!hidden.has(i)}
                           title="Show or hide its curves"
                           aria-label={`Curves of ${label(i)}`}
-                          style={{ background: hidden.has(i) ? 'transparent' : `var(${color(i)})`, borderColor: `var(${color(i)})`, color: hidden.has(i) ? 'var(--text)' : 'var(--surface)' }}
+                          style={{
+                            background: hidden.has(i) ? 'transparent' : `var(${color(i)})`,
+                            borderColor: `var(${color(i)})`,
+                            color: hidden.has(i) ? 'var(--text)' : 'var(--surface)',
+                          }}
                           onClick={() => toggle(i)}
                         >
                           {letter(i)}
@@ -209,7 +250,14 @@ export function Comparison(props: {
                             {props.labels[i] ?? r?.test_name ?? <Skeleton width={120} />}
                           </Link>
                           <span className="second">
-                            {r ? [r.scenario_config.target?.adapter, r.start_time ? dateTime(r.start_time) : 'not started'].filter(Boolean).join(' · ') : ''}
+                            {r
+                              ? [
+                                  r.scenario_config.target?.adapter,
+                                  r.start_time ? dateTime(r.start_time) : 'not started',
+                                ]
+                                  .filter(Boolean)
+                                  .join(' · ')
+                              : ''}
                           </span>
                         </span>
                         {props.action?.(id, i)}
@@ -233,7 +281,9 @@ export function Comparison(props: {
                           <Skeleton width={64} />
                         )}
                         {r && simulated(r) && <SimulatedBadge of={r} />}
-                        {r?.summary && r.summary.operations > 0 && r.summary.validity !== 'VALID' && <VerdictBadge verdict={r.summary.validity} of={r} />}
+                        {r?.summary && r.summary.operations > 0 && r.summary.validity !== 'VALID' && (
+                          <VerdictBadge verdict={r.summary.validity} of={r} />
+                        )}
                       </div>
                     </td>
                     {cols.map((col) => {
@@ -241,7 +291,13 @@ export function Comparison(props: {
                       const now = r && live(r) && r.live ? liveFigure(col.name, r) : undefined;
                       return (
                         <td key={col.name} className="num" title={m?.reason}>
-                          {!r ? <Skeleton width={60} /> : now !== undefined ? <Num q={col.format(now)} /> : <Num q={figure(col, r)} />}
+                          {!r ? (
+                            <Skeleton width={60} />
+                          ) : now !== undefined ? (
+                            <Num q={col.format(now)} />
+                          ) : (
+                            <Num q={figure(col, r)} />
+                          )}
                           {m && m.difference !== null && (
                             <span className={`second delta ${m.verdict}`}>
                               <span>
@@ -270,7 +326,11 @@ export function Comparison(props: {
             {...throughput}
             format={rate}
             decor={quiet}
-            state={{ pending, error: state.series.find((s) => s.error)?.error, retry: () => state.series.forEach((s) => s.error && s.refetch()) }}
+            state={{
+              pending,
+              error: state.series.find((s) => s.error)?.error,
+              retry: () => state.series.forEach((s) => s.error && s.refetch()),
+            }}
             empty={nothing.empty}
             emptyTitle={nothing.title}
           />
@@ -281,7 +341,9 @@ export function Comparison(props: {
             format={latency}
             decor={quiet}
             canLog
-            note={<Segments label="Percentile" value={percentile as 'p95'} options={percentiles} onChange={setPercentile} />}
+            note={
+              <Segments label="Percentile" value={percentile as 'p95'} options={percentiles} onChange={setPercentile} />
+            }
             state={{ pending, error: null, retry: () => {} }}
             empty={nothing.empty}
             emptyTitle={nothing.title}
@@ -308,7 +370,12 @@ export function Comparison(props: {
         </header>
         <div className="body">
           {shape ? (
-            <Overlay shape={shape} labels={ids.map((_, i) => label(i))} cumulative={dist === 'below'} hidden={(i) => hidden.has(i)} />
+            <Overlay
+              shape={shape}
+              labels={ids.map((_, i) => label(i))}
+              cumulative={dist === 'below'}
+              hidden={(i) => hidden.has(i)}
+            />
           ) : (
             <Empty tight title={nothing.title}>
               {over ? nothing.empty : 'The distribution of a run is there when it has ended.'}

@@ -4,7 +4,12 @@ import { latency, plain } from '../design/format';
 import { color, letter, type Shape } from './model';
 
 /** The latency distributions of several runs over one axis: the share in each bin, or the share below. */
-export function Overlay(props: { shape: Shape; labels: string[]; cumulative: boolean; hidden: (i: number) => boolean }) {
+export function Overlay(props: {
+  shape: Shape;
+  labels: string[];
+  cumulative: boolean;
+  hidden: (i: number) => boolean;
+}) {
   const host = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(800);
   const [at, setAt] = useState<number | null>(null);
@@ -38,7 +43,12 @@ export function Overlay(props: { shape: Shape; labels: string[]; cumulative: boo
   const ticks = [0, 0.25, 0.5, 0.75, 1].map((f) => f * top);
   const move = (e: React.PointerEvent<SVGSVGElement>) => {
     const box = e.currentTarget.getBoundingClientRect();
-    const ms = lo * Math.exp((((e.clientX - box.left) * (width / box.width) - pad.left) / (width - pad.left - pad.right)) * Math.log(hi / lo));
+    const ms =
+      lo *
+      Math.exp(
+        (((e.clientX - box.left) * (width / box.width) - pad.left) / (width - pad.left - pad.right)) *
+          Math.log(hi / lo),
+      );
     const i = bounds.findIndex((b) => b > ms) - 1;
     setAt(i >= 0 ? i : null);
   };
@@ -64,9 +74,9 @@ export function Overlay(props: { shape: Shape; labels: string[]; cumulative: boo
         {logTicks(lo, hi)
           .filter(apart(x))
           .map((v) => (
-          <text key={v} x={x(v)} y={height - 8} textAnchor="middle">
-            {plain({ ...latency(v), value: String(Number(latency(v).value)) })}
-          </text>
+            <text key={v} x={x(v)} y={height - 8} textAnchor="middle">
+              {plain({ ...latency(v), value: String(Number(latency(v).value)) })}
+            </text>
           ))}
         {drawn.map((s, i) =>
           props.hidden(i) || shares[i]!.every((v) => v === 0) ? null : (
@@ -80,7 +90,13 @@ export function Overlay(props: { shape: Shape; labels: string[]; cumulative: boo
           ),
         )}
         {at !== null && (
-          <line className="mark" x1={x(bounds[at + 1]!)} x2={x(bounds[at + 1]!)} y1={pad.top} y2={height - pad.bottom} />
+          <line
+            className="mark"
+            x1={x(bounds[at + 1]!)}
+            x2={x(bounds[at + 1]!)}
+            y1={pad.top}
+            y2={height - pad.bottom}
+          />
         )}
       </svg>
       <p className="muted dist-note">

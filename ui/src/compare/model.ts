@@ -58,7 +58,12 @@ const limit = (r: RunDetail) => {
 };
 
 const columns: Column[] = [
-  { name: 'qps', title: 'Throughput', of: (r) => (r.summary && isRated(r.summary) ? r.summary.qps : null), format: rate },
+  {
+    name: 'qps',
+    title: 'Throughput',
+    of: (r) => (r.summary && isRated(r.summary) ? r.summary.qps : null),
+    format: rate,
+  },
   { name: 'avg_ms', title: 'Mean', of: (r) => r.summary?.latency_ms?.avg, format: latency },
   { name: 'p50_ms', title: 'P50', of: (r) => r.summary?.latency_ms?.p50, format: latency },
   { name: 'p95_ms', title: 'P95', of: (r) => r.summary?.latency_ms?.p95, format: latency },
@@ -86,9 +91,9 @@ export function columnsOf(runs: RunDetail[]): Column[] {
       ? missing
       : n === null
         ? { value: 'none', unit: '', exact: 'no level held' }
-      : isRate
-        ? rate(n)
-        : { value: String(n), unit: 'conn.', exact: `${n} connections` };
+        : isRate
+          ? rate(n)
+          : { value: String(n), unit: 'conn.', exact: `${n} connections` };
   return [{ name: 'limit', title: 'Limit', of: limit, format }, ...measured];
 }
 
@@ -172,7 +177,11 @@ export const simulated = (r: RunDetail) => Boolean(r.simulated || r.summary?.sim
 
 /** Values of the measurement's seconds, each run from its own start of measurement. */
 export function aligned(
-  runs: { points: Point[] | null; start: number | null; /** The seconds that each point stands for. */ span?: number }[],
+  runs: {
+    points: Point[] | null;
+    start: number | null;
+    /** The seconds that each point stands for. */ span?: number;
+  }[],
   of: (p: Point) => number | null,
 ): { x: number[]; values: (number | null)[][] } {
   const columns = runs.map(({ points, start, span = 1 }) => {
@@ -206,7 +215,13 @@ export function shapes(list: (HistogramBucket[] | null | undefined)[], bins: num
   const lo = Math.log(Math.min(...all.map(low)));
   const hi = Math.log(Math.max(...all.map((b) => b.to_ms)));
   // A bin narrower than the buckets would draw teeth.
-  const finest = Math.max(...all.map((b) => Math.log(b.to_ms) - Math.log(low(b))).sort((a, b) => a - b).slice(0, Math.ceil(all.length / 2)), 1e-4);
+  const finest = Math.max(
+    ...all
+      .map((b) => Math.log(b.to_ms) - Math.log(low(b)))
+      .sort((a, b) => a - b)
+      .slice(0, Math.ceil(all.length / 2)),
+    1e-4,
+  );
   const n = Math.max(1, Math.min(bins, Math.ceil((hi - lo) / finest)));
   const width = (hi - lo) / n || 1;
   const shares = filled.map((l) => {
@@ -262,7 +277,8 @@ function facts(r: RunDetail): Map<string, string> {
     out.set('simulated', simulated(r) ? 'yes' : 'no');
     out.set('figures', r.summary.validity === 'VALID' ? 'valid' : 'degraded');
   }
-  for (const p of r.summary?.plugins ?? []) out.set(`${p.kind} plugin`, `${p.name} ${p.version} (${p.sha256.slice(0, 8)})`);
+  for (const p of r.summary?.plugins ?? [])
+    out.set(`${p.kind} plugin`, `${p.name} ${p.version} (${p.sha256.slice(0, 8)})`);
   return out;
 }
 

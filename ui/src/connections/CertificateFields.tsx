@@ -38,7 +38,11 @@ export function CertificateFields(props: {
   const problems = problemsOf(props.wrong);
   const [open, setOpen] = useState(any);
   return (
-    <details className="certificates" open={open || Object.keys(problems).length > 0} onToggle={(e) => setOpen(e.currentTarget.open)}>
+    <details
+      className="certificates"
+      open={open || Object.keys(problems).length > 0}
+      onToggle={(e) => setOpen(e.currentTarget.open)}
+    >
       <summary>Certificates</summary>
       <div className="stack">
         {fields.map(({ key, ...f }) => (
@@ -48,7 +52,9 @@ export function CertificateFields(props: {
             value={parts[key]}
             saved={saved?.[key] ?? ''}
             problem={problems[key]}
-            onChange={(v) => onChange({ sslrootcert: parts.sslrootcert, sslcert: parts.sslcert, sslkey: parts.sslkey, [key]: v })}
+            onChange={(v) =>
+              onChange({ sslrootcert: parts.sslrootcert, sslcert: parts.sslcert, sslkey: parts.sslkey, [key]: v })
+            }
           />
         ))}
       </div>

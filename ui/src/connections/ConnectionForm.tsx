@@ -202,7 +202,10 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
               />
             )}
             {existing && parts.password === '***' && (
-              <p className="muted">The saved password stays as long as it reads ***, and the address and the certificates are the saved ones.</p>
+              <p className="muted">
+                The saved password stays as long as it reads ***, and the address and the certificates are the saved
+                ones.
+              </p>
             )}
           </>
         ) : (

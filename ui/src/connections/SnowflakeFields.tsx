@@ -54,7 +54,9 @@ export function SnowflakeFields(props: {
     <>
       <div className="columns three">
         {field('account', 'Account', 'ORGANIZATION-NAME', { required: true })}
-        {field('user', 'User', 'LOADSTONE', { required: parts.signIn === 'snowflake' || parts.signIn === 'snowflake_jwt' })}
+        {field('user', 'User', 'LOADSTONE', {
+          required: parts.signIn === 'snowflake' || parts.signIn === 'snowflake_jwt',
+        })}
         <div className="field">
           <label className="label" htmlFor="sf-sign-in">
             Sign in with
@@ -92,7 +94,9 @@ export function SnowflakeFields(props: {
               autoComplete="off"
               spellCheck={false}
             />
-            <span className="help">PEM or base64, PKCS#8, encrypted or not. It is encrypted and never shown again.</span>
+            <span className="help">
+              PEM or base64, PKCS#8, encrypted or not. It is encrypted and never shown again.
+            </span>
           </div>
           {field('passphrase', 'Passphrase of the key', 'none', secret)}
         </>

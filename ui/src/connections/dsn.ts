@@ -102,7 +102,9 @@ export function problemsOf(errors: FieldError[]): Partial<Certificates> {
   const out: Partial<Certificates> = {};
   for (const e of errors) {
     const key = /^The parameter (sslrootcert|sslcert|sslkey) /.exec(e.message)?.[1] as keyof Certificates | undefined;
-    if (e.field === 'dsn' && key) out[key] = `${e.message.replace(/^The parameter \w+ cannot be used: /, '')} ${(e.hint ?? '').replace(/; in a URL it is percent-encoded/, '')}`.trim();
+    if (e.field === 'dsn' && key)
+      out[key] =
+        `${e.message.replace(/^The parameter \w+ cannot be used: /, '')} ${(e.hint ?? '').replace(/; in a URL it is percent-encoded/, '')}`.trim();
   }
   return out;
 }

@@ -94,7 +94,8 @@ interface OfStandIn {
 }
 
 /** The word for what answered in the database's place, empty when the database did. */
-export const standIn = (of: OfStandIn | null | undefined) => (of?.emulated ? 'emulated' : of?.simulated ? 'simulated' : '');
+export const standIn = (of: OfStandIn | null | undefined) =>
+  of?.emulated ? 'emulated' : of?.simulated ? 'simulated' : '';
 
 /** The verdict; of says whose figures it is about, because valid ones of a stand-in are none of the database. */
 export function VerdictBadge({ verdict, of }: { verdict: Verdict; of?: OfStandIn | null }) {
@@ -107,7 +108,12 @@ export function VerdictBadge({ verdict, of }: { verdict: Verdict; of?: OfStandIn
       </span>
     );
   return verdict === 'VALID' ? (
-    <span className="badge ok" title={word ? 'Nothing speaks against these figures, as those of a stand-in.' : 'Nothing speaks against these figures.'}>
+    <span
+      className="badge ok"
+      title={
+        word ? 'Nothing speaks against these figures, as those of a stand-in.' : 'Nothing speaks against these figures.'
+      }
+    >
       <Mark shape="dot" />
       Valid{word}
     </span>
@@ -122,11 +128,17 @@ export function VerdictBadge({ verdict, of }: { verdict: Verdict; of?: OfStandIn
 /** Says that a stand-in gave these figures: they say nothing about a real database. */
 export function SimulatedBadge({ of }: { of?: OfStandIn | null }) {
   return of?.emulated ? (
-    <span className="badge simulated" title="Another engine answered in the database's place. These figures are its own.">
+    <span
+      className="badge simulated"
+      title="Another engine answered in the database's place. These figures are its own."
+    >
       emulated
     </span>
   ) : (
-    <span className="badge simulated" title="A stand-in that models the database was under load. These figures say nothing about a real one.">
+    <span
+      className="badge simulated"
+      title="A stand-in that models the database was under load. These figures say nothing about a real one."
+    >
       simulated
     </span>
   );

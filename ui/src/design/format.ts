@@ -68,7 +68,8 @@ export function latency(ms: number | null | undefined): Quantity {
 export function percent(p: number | null | undefined, digits = 3): Quantity {
   if (p === null || p === undefined || !Number.isFinite(p)) return missing;
   const size = Math.abs(p);
-  const value = p === 0 ? '0' : size >= 0.001 ? `${p < 0 ? '−' : ''}${significant(size, digits)}` : p > 0 ? '<0.001' : '>−0.001';
+  const value =
+    p === 0 ? '0' : size >= 0.001 ? `${p < 0 ? '−' : ''}${significant(size, digits)}` : p > 0 ? '<0.001' : '>−0.001';
   return { value, unit: '%', exact: `${exact(p)} %` };
 }
 

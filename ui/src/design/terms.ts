@@ -38,7 +38,8 @@ export const terms = {
   seed: 'The same seed gives the same sequence of operations.',
   scaling: 'How many run workers share the connections.',
   capacity: 'The most connections one run worker may hold.',
-  guardrails: 'A limit that is passed for 5 seconds, or as long as you say, stops the run. Without any, none applies. Latency and errors are those of the slowest run worker, after the warm-up.',
+  guardrails:
+    'A limit that is passed for 5 seconds, or as long as you say, stops the run. Without any, none applies. Latency and errors are those of the slowest run worker, after the warm-up.',
   thresholds:
     'Conditions judged on the exact figures after the run, such as p95_ms < 50; one that fails fails the run.',
   workerCurve: 'All workers share one axis from zero, so that their curves can be compared.',

@@ -165,7 +165,12 @@ function Shown({ m }: { m: Matrix }) {
             </button>
           )}
           {(m.status === 'RUNNING' || m.status === 'CANCELLING') && (
-            <button type="button" className="btn danger" disabled={act.isPending || m.status === 'CANCELLING'} onClick={stop}>
+            <button
+              type="button"
+              className="btn danger"
+              disabled={act.isPending || m.status === 'CANCELLING'}
+              onClick={stop}
+            >
               <Icon name="stop" size={12} /> {m.status === 'CANCELLING' ? 'Draining…' : 'Stop and drain'}
             </button>
           )}
@@ -197,8 +202,8 @@ function Shown({ m }: { m: Matrix }) {
         {refused.length > 0 && (
           <Notice tone="warn">
             <strong>
-              {refused.length === 1 ? 'One target was' : `${refused.length} targets were`} not run, because nobody allowed writes to tables
-              that Loadstone did not make.
+              {refused.length === 1 ? 'One target was' : `${refused.length} targets were`} not run, because nobody
+              allowed writes to tables that Loadstone did not make.
             </strong>{' '}
             “Run again” asks.
             <ul>

@@ -35,7 +35,9 @@ export function Parameters({ schema }: { schema: Schema }) {
       </FormContext.Provider>
       <div className="field">
         <span className="label">In the template</span>
-        <pre className="code">{Object.keys(doc.params ?? {}).length ? writeYaml({ params: doc.params }) : 'params: {}'}</pre>
+        <pre className="code">
+          {Object.keys(doc.params ?? {}).length ? writeYaml({ params: doc.params }) : 'params: {}'}
+        </pre>
         <div className={errors.length ? 'problem' : 'help'} role="status">
           {errors.length > 0 && <Icon name="alert" size={14} />}
           {errors.length === 0

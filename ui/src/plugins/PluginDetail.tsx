@@ -61,7 +61,9 @@ export function PluginDetail({ p: row, versions }: { p: Plugin; versions: Plugin
       <section className="panel">
         <header>
           <h3>
-            <Term tip="A run executes the statements that were fixed before its load begins, and nothing else.">Statements</Term>
+            <Term tip="A run executes the statements that were fixed before its load begins, and nothing else.">
+              Statements
+            </Term>
           </h3>
         </header>
         {detail.error ? (
@@ -167,7 +169,9 @@ function Facts({ p }: { p: Plugin }) {
           <dd>
             {m.sends ? (
               <details>
-                <summary>{sent(m.sends).reduce((n, [, forms]) => n + forms.length, 0)} forms of SQL, and nothing else</summary>
+                <summary>
+                  {sent(m.sends).reduce((n, [, forms]) => n + forms.length, 0)} forms of SQL, and nothing else
+                </summary>
                 {sent(m.sends).map(([what, forms]) => (
                   <div key={what} className="dialect">
                     <span className="muted">{what}</span>

@@ -32,7 +32,11 @@ export function useUpload(stored: (p: Plugin) => void): Upload {
     const { name, size } = file;
     try {
       if (size > maxBytes)
-        return setState({ at: 'refused', name, problem: asProblem(new Error(`It has ${plain(bytes(size))}; a plugin has at most 8 MB.`)) });
+        return setState({
+          at: 'refused',
+          name,
+          problem: asProblem(new Error(`It has ${plain(bytes(size))}; a plugin has at most 8 MB.`)),
+        });
       setState({ at: 'sending', name, size, sent: 0 });
       const plugin = await sendFile<Plugin>(
         '/api/plugins',
@@ -166,7 +170,9 @@ function Sending({ state, cancel }: { state: Extract<State, { at: 'sending' }>; 
   return (
     <div className="stack tightly" aria-live="polite">
       <div className="row">
-        <strong className="grow">{arrived ? `Examining ${state.name} in quarantine` : `Uploading ${state.name}`}</strong>
+        <strong className="grow">
+          {arrived ? `Examining ${state.name} in quarantine` : `Uploading ${state.name}`}
+        </strong>
         <button type="button" className="btn" onClick={cancel}>
           Cancel
         </button>

@@ -67,7 +67,14 @@ export function PluginsPage() {
               <div className="split plugins">
                 <nav className="panel picker" aria-label="Installed plugins">
                   {kinds.map(({ kind, title, tip }) => (
-                    <Group key={kind} title={title} tip={tip} list={d.filter((p) => p.kind === kind)} shown={shown} select={select} />
+                    <Group
+                      key={kind}
+                      title={title}
+                      tip={tip}
+                      list={d.filter((p) => p.kind === kind)}
+                      shown={shown}
+                      select={select}
+                    />
                   ))}
                 </nav>
                 <div ref={detail} className="detail">

@@ -17,7 +17,12 @@ export function Versions({ p, versions }: { p: Plugin; versions: Plugin[] }) {
     <section className="panel">
       <header>
         <h3>Compared with another version</h3>
-        <select className="input auto" aria-label="Version to compare with" value={chosen} onChange={(e) => choose(e.target.value)}>
+        <select
+          className="input auto"
+          aria-label="Version to compare with"
+          value={chosen}
+          onChange={(e) => choose(e.target.value)}
+        >
           {others.map((o) => (
             <option key={o.sha256} value={o.sha256}>
               {refOf(o)}, {o.state}

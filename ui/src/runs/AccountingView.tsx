@@ -117,7 +117,9 @@ export function AccountingView({ a }: { a: Accounting }) {
         />
         <Balance
           left={started}
-          parts={[{ label: 'recorded', value: a.recorded, tone: 'ok', tip: 'Executions in the Parquet files of this run.' }]}
+          parts={[
+            { label: 'recorded', value: a.recorded, tone: 'ok', tip: 'Executions in the Parquet files of this run.' },
+          ]}
           of={of}
         />
         {a.dropped > 0 && <Dropped a={a} />}

@@ -17,7 +17,13 @@ export function liveErrors(list: LivePercentile[] | null | undefined): string {
 }
 
 /** How far the figures of a run can be trusted: the generator's certificate, and the run's own live percentiles. */
-export function Accuracy({ certificate: c, live }: { certificate?: Calibration | null; live?: LivePercentile[] | null }) {
+export function Accuracy({
+  certificate: c,
+  live,
+}: {
+  certificate?: Calibration | null;
+  live?: LivePercentile[] | null;
+}) {
   const error = c ? worst(c) : null;
   const off = liveErrors(live);
   return (
@@ -32,7 +38,8 @@ export function Accuracy({ certificate: c, live }: { certificate?: Calibration |
           <>
             <dt>Generator</dt>
             <dd>
-              {(c.cost_ns_per_operation / 1000).toFixed(1)} µs of CPU for an operation · {plain(rate(c.max_qps))} at most
+              {(c.cost_ns_per_operation / 1000).toFixed(1)} µs of CPU for an operation · {plain(rate(c.max_qps))} at
+              most
             </dd>
             <dt>Schedule</dt>
             <dd>
@@ -40,7 +47,11 @@ export function Accuracy({ certificate: c, live }: { certificate?: Calibration |
               {signed(c.rate_error_pct, 2)} %
             </dd>
             <dt>Percentiles</dt>
-            <dd>{error === null ? '–' : `off by ${plain(latency(Math.abs(error)))} at most, on a target whose latencies are known`}</dd>
+            <dd>
+              {error === null
+                ? '–'
+                : `off by ${plain(latency(Math.abs(error)))} at most, on a target whose latencies are known`}
+            </dd>
             <dt>Measured</dt>
             <dd>
               {dateTime(c.at)} · {c.connections} connections · I/O {c.io_engine} ·{' '}

@@ -11,7 +11,9 @@ export function CostView({ c, simulated, emulated }: { c: Cost; simulated: boole
     <section className="panel">
       <header>
         <h3>
-          <Term tip="What the warehouse would be billed for the measured part of the run, at the server's price list.">Cost</Term>
+          <Term tip="What the warehouse would be billed for the measured part of the run, at the server's price list.">
+            Cost
+          </Term>
         </h3>
         {simulated && <SimulatedBadge of={{ emulated }} />}
       </header>

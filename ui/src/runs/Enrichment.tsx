@@ -1,7 +1,15 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { useEnrichment, useEnrichmentAct } from '../api/queries';
-import type { AggregateStatements, Enrichment, Payload, RunDetail, ServerFigures, ServerSplit, Summary } from '../api/types';
+import type {
+  AggregateStatements,
+  Enrichment,
+  Payload,
+  RunDetail,
+  ServerFigures,
+  ServerSplit,
+  Summary,
+} from '../api/types';
 import { Term } from '../design/Controls';
 import { count, dateTime, exact, latency, percent, plain, sentence, timeOfDay, words } from '../design/format';
 import { Icon } from '../design/icons';
@@ -12,7 +20,12 @@ import './enrichment.css';
 export const going = (e: Enrichment | undefined) => e?.status === 'PENDING' || e?.status === 'RUNNING';
 
 const parts: { key: keyof ServerSplit; label: string; color: string; tip: string }[] = [
-  { key: 'compilation_ms', label: 'Compilation', color: 'var(--k-point_lookup)', tip: 'Parsing and planning on the server.' },
+  {
+    key: 'compilation_ms',
+    label: 'Compilation',
+    color: 'var(--k-point_lookup)',
+    tip: 'Parsing and planning on the server.',
+  },
   {
     key: 'queued_ms',
     label: 'Queue',
@@ -21,7 +34,12 @@ const parts: { key: keyof ServerSplit; label: string; color: string; tip: string
   },
   { key: 'blocked_ms', label: 'Blocked', color: 'var(--e-1)', tip: 'Waiting for another transaction.' },
   { key: 'execution_ms', label: 'Execution', color: 'var(--accent)', tip: 'Executing on the warehouse.' },
-  { key: 'other_ms', label: 'Other server time', color: 'var(--k-transaction)', tip: 'Server time that the history does not tell apart.' },
+  {
+    key: 'other_ms',
+    label: 'Other server time',
+    color: 'var(--k-transaction)',
+    tip: 'Server time that the history does not tell apart.',
+  },
   {
     key: 'overhead_ms',
     label: 'On the way',
@@ -90,7 +108,9 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
             {under
               ? `${exact(e.matched)} of ${exact(e.executions)} executions found in ${exact(e.polls)} polls.${e.next_poll_at ? ` The history is asked again at ${timeOfDay(e.next_poll_at)}.` : ''}`
               : e.reason}
-            {!under && e.ended_at && ` Asked ${e.polls} ${e.polls === 1 ? 'time' : 'times'}, last ${dateTime(e.ended_at)}.`}
+            {!under &&
+              e.ended_at &&
+              ` Asked ${e.polls} ${e.polls === 1 ? 'time' : 'times'}, last ${dateTime(e.ended_at)}.`}
           </p>
           {kinds.length > 0 && (
             <div className="table-wrap">
@@ -132,14 +152,18 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
             </div>
           )}
           {e.without_id > 0 && (
-            <p className="muted">{plain(count(e.without_id))} executions have no query id: they never reached the server.</p>
+            <p className="muted">
+              {plain(count(e.without_id))} executions have no query id: they never reached the server.
+            </p>
           )}
           {(e.notes ?? []).map((n) => (
             <Notice key={n}>{n}</Notice>
           ))}
         </div>
       </section>
-      {e.total && <Split of={e.total} kinds={kinds.flatMap(([k, v]) => (v.figures ? [[k, v.figures] as const] : []))} />}
+      {e.total && (
+        <Split of={e.total} kinds={kinds.flatMap(([k, v]) => (v.figures ? [[k, v.figures] as const] : []))} />
+      )}
       {e.total && <SideBySide total={e.total} s={s} />}
       {e.aggregate && <Aggregates a={e.aggregate} />}
     </div>
@@ -226,9 +250,24 @@ const heads = { p50: 'P50', p90: 'P90', p95: 'P95', p99: 'P99', p999: 'P99.9', m
 
 function SideBySide({ total, s }: { total: ServerFigures; s: Summary }) {
   const rows = [
-    { name: 'Client, every execution', tip: 'The run’s own exact figures.', n: s.operations, of: s.service_ms ?? s.latency_ms },
-    { name: 'Client, found executions', tip: 'What the client saw of those that the history has.', n: total.matched, of: total.client_ms },
-    { name: 'Server, found executions', tip: 'What the history says of them, in whole milliseconds.', n: total.matched, of: total.server_ms },
+    {
+      name: 'Client, every execution',
+      tip: 'The run’s own exact figures.',
+      n: s.operations,
+      of: s.service_ms ?? s.latency_ms,
+    },
+    {
+      name: 'Client, found executions',
+      tip: 'What the client saw of those that the history has.',
+      n: total.matched,
+      of: total.client_ms,
+    },
+    {
+      name: 'Server, found executions',
+      tip: 'What the history says of them, in whole milliseconds.',
+      n: total.matched,
+      of: total.server_ms,
+    },
   ];
   return (
     <section className="panel table-wrap">
@@ -317,7 +356,8 @@ function Aggregates({ a }: { a: NonNullable<Enrichment['aggregate']> }) {
               </table>
             </div>
             <p className="muted note">
-              Percentiles of several minutes cannot be merged exactly: the server’s are means of the minutes, weighted with their calls.
+              Percentiles of several minutes cannot be merged exactly: the server’s are means of the minutes, weighted
+              with their calls.
             </p>
           </>
         )}
@@ -330,7 +370,13 @@ function AggregateRow({ r }: { r: AggregateStatements }) {
   const cells = [r.p50_ms, r.client_ms?.p50, r.p90_ms, r.p99_ms, r.client_ms?.p99, r.max_ms, r.client_ms?.max];
   return (
     <tr>
-      <td>{r.statement_id ? <code>{r.statement_id}</code> : <span className="muted">{words(r.query_type)}, not of the run’s list</span>}</td>
+      <td>
+        {r.statement_id ? (
+          <code>{r.statement_id}</code>
+        ) : (
+          <span className="muted">{words(r.query_type)}, not of the run’s list</span>
+        )}
+      </td>
       <td className="num">{exact(r.calls)}</td>
       <td className="num">{exact(r.throttled)}</td>
       {cells.map((v, i) => (

@@ -210,7 +210,11 @@ function Repetitions(props: { unit: Unit; list: FindMaxRepetition[]; answer: num
         </thead>
         <tbody>
           {props.list.map((x) => (
-            <tr key={x.repetition} className={x.level !== null && x.level === props.answer ? 'answer' : ''} title={x.reason}>
+            <tr
+              key={x.repetition}
+              className={x.level !== null && x.level === props.answer ? 'answer' : ''}
+              title={x.reason}
+            >
               <td className="num">{x.repetition}</td>
               <td className="num">
                 {x.level === null ? 'none' : plain(size(props.unit, x.level))}
@@ -235,7 +239,8 @@ function Repetitions(props: { unit: Unit; list: FindMaxRepetition[]; answer: num
 
 /** Every step with its level as a rung, newest last. */
 function Ladder({ unit, steps, found }: { unit: Unit; steps: FindMaxStep[]; found: number | null }) {
-  if (steps.length === 0) return <p className="muted">The first step sets the baseline. It is judged when it is over.</p>;
+  if (steps.length === 0)
+    return <p className="muted">The first step sets the baseline. It is judged when it is over.</p>;
   const most = Math.max(...steps.map(level), 1);
   const several = steps.some((s) => (s.repetition ?? 1) > 1);
   return (

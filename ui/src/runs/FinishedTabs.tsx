@@ -229,7 +229,11 @@ function ByKind({ s }: { s: Summary }) {
                 </td>
                 <td className="num">
                   <Num q={count(f.rows)} />
-                  {!!f.no_rows && <span className="second">{plain(percent((100 * f.no_rows) / f.count))} {changes.has(kind) ? 'changed' : 'found'} none</span>}
+                  {!!f.no_rows && (
+                    <span className="second">
+                      {plain(percent((100 * f.no_rows) / f.count))} {changes.has(kind) ? 'changed' : 'found'} none
+                    </span>
+                  )}
                 </td>
                 <td className="num">
                   <Num q={count(f.errors)} />

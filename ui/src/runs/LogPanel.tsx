@@ -104,19 +104,19 @@ export function LogPanel(props: {
           }}
         >
           <div>
-          {lines.slice(-1500).map((l) => (
-            <div key={l.seq} className={`log-line ${l.level.toLowerCase()}`}>
-              <time dateTime={l.timestamp} title={l.timestamp}>
-                {timeOfDay(l.timestamp)}
-              </time>
-              <span className="log-level" title={l.level.toLowerCase()}>
-                <Mark shape={shapes[l.level] ?? 'ring'} size={9} />
-                <span className="sr">{l.level}</span>
-              </span>
-              <span className="log-worker">{l.worker_id ?? ''}</span>
-              <span className="log-text">{said(l.message)}</span>
-            </div>
-          ))}
+            {lines.slice(-1500).map((l) => (
+              <div key={l.seq} className={`log-line ${l.level.toLowerCase()}`}>
+                <time dateTime={l.timestamp} title={l.timestamp}>
+                  {timeOfDay(l.timestamp)}
+                </time>
+                <span className="log-level" title={l.level.toLowerCase()}>
+                  <Mark shape={shapes[l.level] ?? 'ring'} size={9} />
+                  <span className="sr">{l.level}</span>
+                </span>
+                <span className="log-worker">{l.worker_id ?? ''}</span>
+                <span className="log-text">{said(l.message)}</span>
+              </div>
+            ))}
           </div>
         </div>
       ) : props.state.pending ? (

@@ -58,7 +58,11 @@ export function PrepareProgressPanel({ live }: { live: Payload | null }) {
       )}
       <ol className="steps">
         {prepareSteps.map((s, i) => (
-          <li key={s.name} className={i < at ? 'done' : i === at ? 'now' : ''} aria-current={i === at ? 'step' : undefined}>
+          <li
+            key={s.name}
+            className={i < at ? 'done' : i === at ? 'now' : ''}
+            aria-current={i === at ? 'step' : undefined}
+          >
             {s.name}
           </li>
         ))}

@@ -43,7 +43,10 @@ export function Prepared({ run }: { run: RunDetail }) {
         '/api/preflight',
         run.template_id
           ? { template_id: run.template_id }
-          : { scenario: (await api.edit.get<RunDetail>(`/api/runs/${encodeURIComponent(run.run_id)}`, signal)).scenario_config },
+          : {
+              scenario: (await api.edit.get<RunDetail>(`/api/runs/${encodeURIComponent(run.run_id)}`, signal))
+                .scenario_config,
+            },
         signal,
       ),
     enabled: run.plan === null,

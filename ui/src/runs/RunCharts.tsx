@@ -90,8 +90,7 @@ export function RunCharts({ run, live, c, state }: Props) {
 
   const percentiles = useMemo<Line[]>(() => {
     // The few operations that a drain waits for are the slowest of all, and would flatten the rest of the curve.
-    const of = (get: (s: Sample) => number | null) =>
-      c.rows.map((s) => (s && s.phase !== 'COOLDOWN' ? get(s) : null));
+    const of = (get: (s: Sample) => number | null) => c.rows.map((s) => (s && s.phase !== 'COOLDOWN' ? get(s) : null));
     const lines: Line[] = [
       { key: 'p99', label: 'P99', color: '--p99', width: 2, values: of((s) => s.p99) },
       { key: 'p95', label: 'P95', color: '--p95', width: 1.75, values: of((s) => s.p95) },
@@ -208,8 +207,8 @@ export function RunCharts({ run, live, c, state }: Props) {
       )}
       {step > 1 && (
         <p className="muted resolution" role="status">
-          Each point stands for {duration(step)}: rates and P50 are means, P95 and P99 the highest of any second. Select a
-          part of a chart to see it finer.
+          Each point stands for {duration(step)}: rates and P50 are means, P95 and P99 the highest of any second. Select
+          a part of a chart to see it finer.
         </p>
       )}
       <div className="columns two charts-grid">
@@ -288,7 +287,14 @@ export function RunCharts({ run, live, c, state }: Props) {
           height={140}
           empty="The generator reports its CPU once a second."
         />
-        <WarehousePanel run={run} live={live} decor={decor} until={until} end={over ? c.t.at(-1) : undefined} zoom={zoom} />
+        <WarehousePanel
+          run={run}
+          live={live}
+          decor={decor}
+          until={until}
+          end={over ? c.t.at(-1) : undefined}
+          zoom={zoom}
+        />
       </div>
     </div>
   );

@@ -132,19 +132,19 @@ function VerdictLine({ run }: { run: RunDetail }) {
       <span className="verdict-words">
         <Icon name={bad ? 'alert' : run.status === 'COMPLETED' ? 'check' : 'stop'} size={14} />
         <span>
-        <strong>
-          {run.status === 'FAILED'
-            ? 'Failed'
-            : run.status === 'CANCELLED'
-              ? 'Cancelled'
-              : !run.summary
-                ? 'Completed'
-                : run.summary.passed
-                  ? 'Passed'
-                  : 'Thresholds failed'}
-        </strong>
-        {reason && `: ${reason}`}
-        {!run.summary && run.phase === 'PROCESSING' && ' · the exact figures are being computed'}
+          <strong>
+            {run.status === 'FAILED'
+              ? 'Failed'
+              : run.status === 'CANCELLED'
+                ? 'Cancelled'
+                : !run.summary
+                  ? 'Completed'
+                  : run.summary.passed
+                    ? 'Passed'
+                    : 'Thresholds failed'}
+          </strong>
+          {reason && `: ${reason}`}
+          {!run.summary && run.phase === 'PROCESSING' && ' · the exact figures are being computed'}
         </span>
       </span>
       {thresholds.map((t) => (
@@ -162,7 +162,15 @@ function VerdictLine({ run }: { run: RunDetail }) {
   );
 }
 
-function RunActions({ run, status, phase }: { run: RunDetail; status: RunDetail['status']; phase: RunDetail['phase'] | null }) {
+function RunActions({
+  run,
+  status,
+  phase,
+}: {
+  run: RunDetail;
+  status: RunDetail['status'];
+  phase: RunDetail['phase'] | null;
+}) {
   const [, navigate] = useLocation();
   const toast = useToast();
   const qc = useQueryClient();
@@ -260,12 +268,7 @@ function RunActions({ run, status, phase }: { run: RunDetail; status: RunDetail[
           >
             Cancel run
           </button>
-          <button
-            type="button"
-            className="btn primary"
-            onClick={start}
-            disabled={act.isPending || create.isPending}
-          >
+          <button type="button" className="btn primary" onClick={start} disabled={act.isPending || create.isPending}>
             <Icon name="play" /> Start run
           </button>
         </>

@@ -71,9 +71,7 @@ function Run(props: { state: RunState; run: RunDetail; zoom: Zoom | null; setZoo
               <>
                 {!preparing && state.live?.find_max && <FindMaxLive f={state.live.find_max} />}
                 {!preparing && <RunCharts run={run} live={state.live} c={c} state={state.seriesState} />}
-                {!preparing && !over && (
-                  <Workers run={run} live={state.live} newsAt={state.newsAt} />
-                )}
+                {!preparing && !over && <Workers run={run} live={state.live} newsAt={state.newsAt} />}
                 <LogPanel
                   logs={state.logs}
                   state={state.logsState}
@@ -111,7 +109,10 @@ function useReasonToast(run: RunDetail) {
   const before = useRef(run.cancellation_reason);
   useEffect(() => {
     if (run.cancellation_reason && !before.current)
-      toast(said(run.cancellation_reason), run.status === 'FAILED' || run.stop_reason !== 'user_requested' ? 'bad' : 'warn');
+      toast(
+        said(run.cancellation_reason),
+        run.status === 'FAILED' || run.stop_reason !== 'user_requested' ? 'bad' : 'warn',
+      );
     before.current = run.cancellation_reason;
   }, [run.cancellation_reason, run.status, run.stop_reason, toast]);
 }

@@ -61,25 +61,25 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
           label="P95"
           tip={terms.p95}
           q={latency(l?.p95)}
-          note={
-            l && (s.service_ms ? `service ${plain(latency(s.service_ms.p95))}` : `P90 ${plain(latency(l.p90))}`)
-          }
+          note={l && (s.service_ms ? `service ${plain(latency(s.service_ms.p95))}` : `P90 ${plain(latency(l.p90))}`)}
         />
         <Tile label="P99" tip={terms.p99} q={latency(l?.p99)} note={l && `max ${plain(latency(l.max))}`} />
         <Tile
           label="Errors"
           tip={terms.errors}
           q={measured ? count(s.errors.count) : missing}
-          note={measured ? errorNote(s.errors.rate, s.accounting.dropped - (s.accounting.warmup_dropped ?? 0), s.retries) : ''}
+          note={
+            measured
+              ? errorNote(s.errors.rate, s.accounting.dropped - (s.accounting.warmup_dropped ?? 0), s.retries)
+              : ''
+          }
           tone={s.errors.count > 0 ? 'bad' : ''}
         />
         <div className="tile">
           <div className="tile-label">
             <Term tip={terms.generator}>Generator</Term>
           </div>
-          <div className="tile-value badge-value">
-            {ran ? <VerdictBadge verdict={s.validity} of={s} /> : '–'}
-          </div>
+          <div className="tile-value badge-value">{ran ? <VerdictBadge verdict={s.validity} of={s} /> : '–'}</div>
           <div className="tile-note">
             {plain(count(s.environment.cpus))} CPUs{s.environment.target_is_local ? ' · local target' : ''}
           </div>
@@ -123,8 +123,12 @@ export function Tiles({ run, live, c }: { run: RunDetail; live: Payload | null; 
         <div className="tile-label">
           <Term tip={terms.generator}>Generator</Term>
         </div>
-        <div className="tile-value badge-value">{active ? <VerdictBadge verdict={live.validity.verdict} of={live} /> : '–'}</div>
-        <div className="tile-note">{active && cpu !== undefined && cpu !== null ? `CPU ${plain(percent(cpu))}` : ''}</div>
+        <div className="tile-value badge-value">
+          {active ? <VerdictBadge verdict={live.validity.verdict} of={live} /> : '–'}
+        </div>
+        <div className="tile-note">
+          {active && cpu !== undefined && cpu !== null ? `CPU ${plain(percent(cpu))}` : ''}
+        </div>
       </div>
     </div>
   );

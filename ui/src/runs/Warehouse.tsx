@@ -44,14 +44,21 @@ export function WarehousePanel(props: {
   // A run that is over is drawn in even steps, with gaps where nothing was polled.
   const slots = history.data?.slots;
   const drawn = useMemo(
-    () => (isTerminal(run.status) && slots?.length ? slots : points).filter((p) => p.elapsed_seconds <= (end ?? Infinity)),
+    () =>
+      (isTerminal(run.status) && slots?.length ? slots : points).filter((p) => p.elapsed_seconds <= (end ?? Infinity)),
     [run.status, slots, points, end],
   );
   const lines = useMemo<Line[]>(
     () => [
       { key: 'running', label: 'Running', color: '--accent', fill: 0.16, values: drawn.map((p) => p.running) },
       { key: 'queued', label: 'Queued', color: '--warn-mark', width: 2, values: drawn.map((p) => p.queued) },
-      { key: 'clusters', label: 'Clusters', color: '--k-point_lookup', dash: [5, 4], values: drawn.map((p) => p.started_clusters) },
+      {
+        key: 'clusters',
+        label: 'Clusters',
+        color: '--k-point_lookup',
+        dash: [5, 4],
+        values: drawn.map((p) => p.started_clusters),
+      },
     ],
     [drawn],
   );
@@ -61,7 +68,8 @@ export function WarehousePanel(props: {
     <div className="stack">
       {now?.error && (
         <Notice tone="warn">
-          The warehouse could not be polled{now.polled_at && `; the figures are from ${timeOfDay(now.polled_at)}`}. {now.error}
+          The warehouse could not be polled{now.polled_at && `; the figures are from ${timeOfDay(now.polled_at)}`}.{' '}
+          {now.error}
         </Notice>
       )}
       <Chart
@@ -84,7 +92,14 @@ export function WarehousePanel(props: {
 function Facts({ w }: { w: Warehouse }) {
   return (
     <span className="muted note">
-      {[w.size, w.generation && w.type === 'STANDARD' ? `Standard, generation ${w.generation}` : sentence(words(w.type)), sentence(words(w.state))].filter(Boolean).join(', ')},{' '}
+      {[
+        w.size,
+        w.generation && w.type === 'STANDARD' ? `Standard, generation ${w.generation}` : sentence(words(w.type)),
+        sentence(words(w.state)),
+      ]
+        .filter(Boolean)
+        .join(', ')}
+      ,{' '}
       <Term tip="Clusters that run now, of those that the warehouse may start.">
         {exact(w.started_clusters)} of {exact(Math.max(w.max_cluster_count, 1))} clusters
       </Term>

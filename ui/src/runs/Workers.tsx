@@ -23,7 +23,13 @@ function tops(curves: Map<string, WorkerCurve>, last: number): { qps: number; p9
   return { qps, p95 };
 }
 
-function Curve(props: { values: (number | null)[] | undefined; last: number; max: number; color: string; label: string }) {
+function Curve(props: {
+  values: (number | null)[] | undefined;
+  last: number;
+  max: number;
+  color: string;
+  label: string;
+}) {
   if (!props.values || props.values.length < 2) return <span className="muted">–</span>;
   return <Sparkline {...spark} {...props} values={props.values} fill />;
 }

@@ -75,7 +75,8 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
           for (const key of ['timeseries', 'worker-series', 'logs']) qc.invalidateQueries({ queryKey: [key, id] });
         }
         if (l === 'done') {
-          for (const key of ['run', 'timeseries', 'worker-series', 'logs']) qc.invalidateQueries({ queryKey: [key, id] });
+          for (const key of ['run', 'timeseries', 'worker-series', 'logs'])
+            qc.invalidateQueries({ queryKey: [key, id] });
           qc.invalidateQueries({ queryKey: ['runs'] });
         }
       },
@@ -108,8 +109,7 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
   const finer = part.data;
   const over = run !== undefined && isTerminal(run.status) && run.phase !== 'PROCESSING';
   const series = useMemo(
-    () =>
-      join(refine(samples(points, start), coarse && zoom !== null ? samples(finer, start) : []), ticks),
+    () => join(refine(samples(points, start), coarse && zoom !== null ? samples(finer, start) : []), ticks),
     [points, finer, coarse, zoom, ticks, start],
   );
   const allLogs = useMemo(() => mergeLogs(logs.data ?? [], tickLogs), [logs.data, tickLogs]);

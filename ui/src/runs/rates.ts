@@ -9,9 +9,13 @@ export const norate: Quantity = {
 };
 
 /** A rate of figures whose record may be lost: then there is none, and it says why. */
-export function rateOf(f: Pick<Figures, 'covered_seconds'> | null | undefined, perSecond: number | null | undefined): Quantity {
+export function rateOf(
+  f: Pick<Figures, 'covered_seconds'> | null | undefined,
+  perSecond: number | null | undefined,
+): Quantity {
   return f?.covered_seconds === 0 ? norate : rate(perSecond);
 }
 
 /** The same of a run's own throughput. */
-export const throughput = (s: Pick<Summary, 'covered_seconds' | 'qps'> | null | undefined): Quantity => rateOf(s, s?.qps);
+export const throughput = (s: Pick<Summary, 'covered_seconds' | 'qps'> | null | undefined): Quantity =>
+  rateOf(s, s?.qps);

@@ -22,7 +22,8 @@ export function stopWords(scenario: Scenario, status: Status, phase: Phase | nul
   if (status === 'RUNNING' && (!phase || phase === 'PREPARING'))
     return 'The set-up is cancelled, and no load begins. The run cannot be resumed.';
   const open = scenario.workload.load_mode === 'QPS';
-  const first = status === 'STOPPING' ? 'It takes no new operation any more.' : 'It takes no new operation from now on.';
+  const first =
+    status === 'STOPPING' ? 'It takes no new operation any more.' : 'It takes no new operation from now on.';
   return `${first} ${inFlight(drain, open)} What it has measured is kept; it ends as cancelled, at the latest about ${duration(drain + 10)} from now, and cannot be resumed.`;
 }
 

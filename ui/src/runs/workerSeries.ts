@@ -32,7 +32,9 @@ export function lastMinute(all: Map<string, WorkerCurve>): Map<string, WorkerCur
   const end = Math.max(...[...all.values()].map((c) => c.at.at(-1) ?? 0));
   const cut = (c: WorkerCurve) => {
     const first = c.at.findIndex((at) => at > end - 60_000);
-    return first < 0 ? { at: [], qps: [], p95: [] } : { at: c.at.slice(first), qps: c.qps.slice(first), p95: c.p95.slice(first) };
+    return first < 0
+      ? { at: [], qps: [], p95: [] }
+      : { at: c.at.slice(first), qps: c.qps.slice(first), p95: c.p95.slice(first) };
   };
   return new Map([...all].map(([id, c]) => [id, cut(c)]));
 }

@@ -29,5 +29,8 @@ export function refusedWrites(run: Pick<Run, 'status' | 'cancellation_reason'>):
   const reason = run.status === 'FAILED' ? (run.cancellation_reason ?? '') : '';
   const at = reason.indexOf(`${allowWrites}: `);
   if (at < 0) return null;
-  return reason.slice(0, at).replace(/^Set-up failed: /, '').trim();
+  return reason
+    .slice(0, at)
+    .replace(/^Set-up failed: /, '')
+    .trim();
 }

@@ -59,13 +59,7 @@ export function FindMaxFields() {
         <NumberField path="find_max.max_error_rate_pct" label="Errors" unit="%" placeholder="1" />
       </div>
       <div className="form-grid">
-        <NumberField
-          path="find_max.slo.p95_ms"
-          label="P95 objective"
-          unit="ms"
-          placeholder="none"
-          tip={terms.slo}
-        />
+        <NumberField path="find_max.slo.p95_ms" label="P95 objective" unit="ms" placeholder="none" tip={terms.slo} />
         <NumberField path="find_max.slo.p99_ms" label="P99 objective" unit="ms" placeholder="none" />
         <NumberField
           path="workload.repeat"

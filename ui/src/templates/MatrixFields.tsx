@@ -21,7 +21,12 @@ export function AddTarget() {
   const several = () => {
     const first = get(config, 'target') as Entry;
     const label = String(first.adapter ?? 'postgres');
-    set('matrix', { targets: [{ label, ...first }, { ...first, label: `${label} 2` }] });
+    set('matrix', {
+      targets: [
+        { label, ...first },
+        { ...first, label: `${label} 2` },
+      ],
+    });
     set('target', undefined);
   };
   return (
@@ -51,7 +56,9 @@ export function MatrixFields() {
   return (
     <>
       {list.map((t, i) => {
-        const wrong = errors.filter((e) => e.field === `matrix.targets[${i}]` || e.field.startsWith(`matrix.targets[${i}].`));
+        const wrong = errors.filter(
+          (e) => e.field === `matrix.targets[${i}]` || e.field.startsWith(`matrix.targets[${i}].`),
+        );
         const inline = typeof t.connection === 'object' && t.connection !== null;
         const name = t.label || `target ${i + 1}`;
         return (
@@ -63,7 +70,12 @@ export function MatrixFields() {
             <div className="form-grid four">
               <label className="field">
                 <span className="label">Label</span>
-                <input className="input" value={t.label ?? ''} maxLength={60} onChange={(e) => change(i, { label: e.target.value || undefined })} />
+                <input
+                  className="input"
+                  value={t.label ?? ''}
+                  maxLength={60}
+                  onChange={(e) => change(i, { label: e.target.value || undefined })}
+                />
               </label>
               <label className="field">
                 <span className="label">Connection</span>
@@ -75,7 +87,9 @@ export function MatrixFields() {
                 >
                   {inline && <option value={'\u0000inline'}>spelled out in the YAML</option>}
                   {!inline && !(connections.data ?? []).some((c) => c.name === t.connection) && (
-                    <option value={String(t.connection ?? '')}>{t.connection ? String(t.connection) : 'Choose…'}</option>
+                    <option value={String(t.connection ?? '')}>
+                      {t.connection ? String(t.connection) : 'Choose…'}
+                    </option>
                   )}
                   {(connections.data ?? []).map((c) => (
                     <option key={c.connection_id} value={c.name}>
@@ -87,7 +101,11 @@ export function MatrixFields() {
               </label>
               <label className="field">
                 <span className="label">Table type</span>
-                <select className="input" value={t.adapter ?? 'postgres'} onChange={(e) => change(i, { adapter: e.target.value, params: undefined })}>
+                <select
+                  className="input"
+                  value={t.adapter ?? 'postgres'}
+                  onChange={(e) => change(i, { adapter: e.target.value, params: undefined })}
+                >
                   {(adapters.length ? adapters : [{ value: 'postgres', label: 'postgres' }]).map((a) => (
                     <option key={a.value} value={a.value}>
                       {a.label}
@@ -97,7 +115,11 @@ export function MatrixFields() {
               </label>
               <label className="field">
                 <span className="label">Table</span>
-                <input className="input mono" value={t.table_name ?? ''} onChange={(e) => change(i, { table_name: e.target.value || undefined })} />
+                <input
+                  className="input mono"
+                  value={t.table_name ?? ''}
+                  onChange={(e) => change(i, { table_name: e.target.value || undefined })}
+                />
               </label>
               <label className="field">
                 <span className="label">Sample rows</span>
@@ -108,7 +130,11 @@ export function MatrixFields() {
                   value={t.prepare?.rows ?? ''}
                   placeholder="existing table"
                   onChange={(e) =>
-                    change(i, { prepare: e.target.value ? { if_exists: 'use', ...t.prepare, rows: Number(e.target.value) } : undefined })
+                    change(i, {
+                      prepare: e.target.value
+                        ? { if_exists: 'use', ...t.prepare, rows: Number(e.target.value) }
+                        : undefined,
+                    })
                   }
                 />
               </label>

@@ -89,7 +89,9 @@ export function StagesField() {
 function inWords(e: FieldError): FieldError {
   const at = /^workload\.stages\[(\d+)\](?:\.(\w+))?$/.exec(e.field);
   if (!at) return e;
-  const what = { duration_seconds: 'seconds ', target_qps: 'rate ', connections: 'connections ', ramp: 'ramp ' }[at[2] ?? ''];
+  const what = { duration_seconds: 'seconds ', target_qps: 'rate ', connections: 'connections ', ramp: 'ramp ' }[
+    at[2] ?? ''
+  ];
   return { ...e, field: 'workload.stages', message: `Stage ${Number(at[1]) + 1}: ${what ?? ''}${e.message}` };
 }
 

@@ -32,9 +32,7 @@ export default function TemplateEditor({ id }: { id: string | null }) {
     enabled: from !== null,
   });
   const waiting = (id !== null || copy !== null ? saved : from !== null ? run : null) as
-    | typeof saved
-    | typeof run
-    | null;
+    typeof saved | typeof run | null;
   if (waiting?.error && !waiting.data)
     return (
       <div className="page">

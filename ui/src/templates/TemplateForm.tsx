@@ -15,7 +15,6 @@ import { StagesField } from './StagesField';
 import { get, type Schema } from './schema';
 import { total } from './stages';
 
-
 function Section(props: { title: string; note: ReactNode; children: ReactNode }) {
   return (
     <section className="panel form-section">
@@ -85,7 +84,10 @@ function Targets() {
   const { config } = useForm();
   if (get(config, 'matrix') === undefined || get(config, 'matrix') === null) return <TargetSection />;
   return (
-    <Section title="Targets" note="The same workload, with the same seed, on each in turn; they are compared with the first.">
+    <Section
+      title="Targets"
+      note="The same workload, with the same seed, on each in turn; they are compared with the first."
+    >
       <MatrixFields />
     </Section>
   );
@@ -159,8 +161,8 @@ function TargetSection() {
             none
               ? 'What {table} stands for in the statements. Leave it empty when none names it.'
               : several
-              ? `Ends in _ or a dot: bench_ gives bench_${first}, tpc. the schema tpc. Leave it empty for ${first}.`
-              : 'With its schema if need be: sales.orders.'
+                ? `Ends in _ or a dot: bench_ gives bench_${first}, tpc. the schema tpc. Leave it empty for ${first}.`
+                : 'With its schema if need be: sales.orders.'
           }
         />
       </div>
@@ -178,23 +180,23 @@ function TargetSection() {
           <div className="help">This workload brings no sample tables: what its statements name must exist.</div>
         </div>
       ) : (
-      <div className="field">
-        <div className="label">Sample data</div>
-        <Segments
-          label="Sample data"
-          value={prepare ? 'make' : 'none'}
-          options={[
-            { value: 'make', label: 'Make a sample table' },
-            { value: 'none', label: 'Use an existing table' },
-          ]}
-          onChange={(v) => set('target.prepare', v === 'make' ? { rows: 100_000, if_exists: 'use' } : undefined)}
-        />
-        <div className="help">
-          {prepare
-            ? terms.prepare
-            : 'The table must exist; its shape is checked before the load, and it is never dropped.'}
+        <div className="field">
+          <div className="label">Sample data</div>
+          <Segments
+            label="Sample data"
+            value={prepare ? 'make' : 'none'}
+            options={[
+              { value: 'make', label: 'Make a sample table' },
+              { value: 'none', label: 'Use an existing table' },
+            ]}
+            onChange={(v) => set('target.prepare', v === 'make' ? { rows: 100_000, if_exists: 'use' } : undefined)}
+          />
+          <div className="help">
+            {prepare
+              ? terms.prepare
+              : 'The table must exist; its shape is checked before the load, and it is never dropped.'}
+          </div>
         </div>
-      </div>
       )}
       {prepare && (
         <div className="form-grid">
@@ -270,7 +272,8 @@ function WorkloadSection() {
     if (none) set('target.prepare', undefined);
     else if (tablesOf(plugins.data, name).none) set('target.prepare', { rows: 100_000, if_exists: 'use' });
     if (!meant(plugins.data, 'workload', v)?.manifest.feed) set('workload.feed', undefined);
-    if (sized && (get(config, 'target.prepare') || tablesOf(plugins.data, name).none)) set('target.prepare.rows', undefined);
+    if (sized && (get(config, 'target.prepare') || tablesOf(plugins.data, name).none))
+      set('target.prepare.rows', undefined);
   };
   const schema = chosen?.manifest.parameters as Schema | undefined;
   return (
@@ -310,12 +313,7 @@ function LoadSection() {
   const paced = get(config, 'workload.arrival') === 'workload';
   const stages = config.workload.stages?.length ? config.workload.stages : null;
   const length = stages ? total(stages) : Number(get(config, 'workload.duration_seconds') ?? 0);
-  const explain =
-    mode === 'CONCURRENCY'
-      ? terms.concurrency
-      : mode === 'QPS'
-        ? terms.qps
-        : terms.findMax;
+  const explain = mode === 'CONCURRENCY' ? terms.concurrency : mode === 'QPS' ? terms.qps : terms.findMax;
   return (
     <Section
       title="Load"
@@ -376,9 +374,13 @@ function LoadSection() {
       )}
       {(open ? !paced : mode === 'CONCURRENCY') && <StagesField />}
       <div className="form-grid">
-        {!stages && !searches && <NumberField path="workload.duration_seconds" label="Duration" unit="s" tip={terms.measurement} />}
+        {!stages && !searches && (
+          <NumberField path="workload.duration_seconds" label="Duration" unit="s" tip={terms.measurement} />
+        )}
         <NumberField path="workload.warmup_seconds" label="Warm-up" unit="s" tip={terms.warmup} />
-        {!open && !overRate && <NumberField path="workload.think_time_ms" label="Think time" unit="ms" tip={terms.think} />}
+        {!open && !overRate && (
+          <NumberField path="workload.think_time_ms" label="Think time" unit="ms" tip={terms.think} />
+        )}
         <NumberField
           path="workload.statement_timeout_ms"
           label="Statement timeout"

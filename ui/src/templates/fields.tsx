@@ -179,7 +179,12 @@ export function SelectField(
   return (
     <Field {...props}>
       {(a) => (
-        <select {...a} className="input" value={value} onChange={(e) => (props.onPick ? props.onPick(e.target.value) : set(props.path, e.target.value))}>
+        <select
+          {...a}
+          className="input"
+          value={value}
+          onChange={(e) => (props.onPick ? props.onPick(e.target.value) : set(props.path, e.target.value))}
+        >
           {!known && <option value={value}>{value === '' ? 'Choose…' : value}</option>}
           {props.options.map((o) => (
             <option key={o.value} value={o.value} disabled={o.disabled}>

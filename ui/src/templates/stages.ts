@@ -3,7 +3,8 @@ import type { Stage } from '../api/types';
 /** Which of the two a stage changes. */
 export type StageLevel = 'target_qps' | 'connections';
 
-const seconds = (s: Stage) => (Number.isFinite(Number(s.duration_seconds)) ? Math.max(0, Number(s.duration_seconds)) : 0);
+const seconds = (s: Stage) =>
+  Number.isFinite(Number(s.duration_seconds)) ? Math.max(0, Number(s.duration_seconds)) : 0;
 
 /** How long the stages last in all, in seconds. */
 export function total(stages: Stage[]): number {

@@ -91,7 +91,7 @@ export function useDraft(id: string, initial: Draft): Editing {
       clearTimeout(timer);
       abort.abort();
     };
-  // eslint-disable-next-line react-hooks/exhaustive-deps -- only what was edited is checked, not what the answer filled in
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- only what was edited is checked, not what the answer filled in
   }, [draft.edited === 'yaml' ? draft.source : draft.config, draft.edited]);
 
   const dirty = draft.edited !== null;
