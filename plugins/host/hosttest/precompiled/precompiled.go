@@ -6,10 +6,13 @@ package precompiled
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
 )
 
 // The variables that tell TestCompile what to do.
@@ -41,14 +44,36 @@ func Bundled(dir string) error {
 	return nil
 }
 
+// keptFor is how long compiled code stays that nobody made again: a version's plugins are
+// compiled anew after each change of them, and what is left of earlier ones is 200 MB a day.
+const keptFor = 3 * 24 * time.Hour
+
+var prune sync.Once
+
 // CacheDir is where compiled code is kept between test binaries, a folder of the user's own; code of other versions
-// in it is not used.
+// in it is not used, and goes after some days.
 func CacheDir() string {
 	base, err := os.UserCacheDir()
 	if err != nil {
 		base = os.TempDir()
 	}
-	return filepath.Join(base, "loadstone-test", fmt.Sprintf("wasm-%d", os.Getuid()))
+	dir := filepath.Join(base, "loadstone-test", fmt.Sprintf("wasm-%d", os.Getuid()))
+	prune.Do(func() { removeOlder(dir, time.Now().Add(-keptFor)) })
+	return dir
+}
+
+// removeOlder removes the files below dir that were written before limit. Another process may
+// do the same, or read one: a file that is gone is compiled again.
+func removeOlder(dir string, limit time.Time) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil //nolint:nilerr // what cannot be read stays
+		}
+		if info, err := d.Info(); err == nil && info.ModTime().Before(limit) {
+			_ = os.Remove(path)
+		}
+		return nil
+	})
 }
 
 // module is the folder of go.mod: a test runs in that of its package.
