@@ -7,13 +7,8 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/lease"
 	"github.com/loadstone-db/loadstone/engine/store"
-)
-
-// The pace of leases, as that of runs.
-const (
-	leaseEvery = 3 * time.Second
-	leaseLimit = 10 * time.Second
 )
 
 // held notes that the lease was just seen to hold.
@@ -45,50 +40,21 @@ func (s *Service) adopt(ctx context.Context, m engine.MatrixRun, reclaim bool) e
 	return nil
 }
 
-// keepLeases renews the leases of the matrices under way here until the service is
-// closed, and goes on with those whose owner has let theirs expire. As with runs, a
-// lease must be seen expired in two looks: after an outage of the store its owner comes first.
-func (s *Service) keepLeases() {
-	ticker := time.NewTicker(leaseEvery)
-	defer ticker.Stop()
-	suspects := map[string]bool{}
-	for {
-		select {
-		case <-s.lifetime.Done():
-			return
-		case <-ticker.C:
-		}
-		next, err := s.lookAtLeases(suspects)
-		if err != nil && s.lifetime.Err() == nil {
-			s.opts.Log.Warn().Err(err).Msg("leases of matrices could not be renewed or looked at")
-		}
-		suspects = next
+// leases renews those of the matrices under way here, and goes on with matrices whose
+// owner has let theirs expire.
+func (s *Service) leases() lease.Watch[engine.MatrixRun] {
+	w := lease.Watch[engine.MatrixRun]{What: "matrices", Log: s.opts.Log, Renew: s.renew,
+		ID: func(m engine.MatrixRun) string { return m.MatrixID },
+		TakeOver: func(ctx context.Context, m engine.MatrixRun) error {
+			if err := s.adopt(ctx, m, false); err != nil && !left(err) {
+				return err
+			}
+			return nil
+		}}
+	if s.opts.Succeeds {
+		w.Expired = s.opts.Store.ExpiredMatrices
 	}
-}
-
-// lookAtLeases renews and looks once; suspects were seen expired before, and it
-// returns those that were seen now.
-func (s *Service) lookAtLeases(suspects map[string]bool) (map[string]bool, error) {
-	ctx, cancel := context.WithTimeout(s.lifetime, leaseLimit)
-	defer cancel()
-	if err := s.renew(ctx); err != nil || !s.opts.Succeeds {
-		return nil, err
-	}
-	expired, err := s.opts.Store.ExpiredMatrices(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("looking for matrices without an owner: %w", err)
-	}
-	next := map[string]bool{}
-	for _, m := range expired {
-		if !suspects[m.MatrixID] {
-			next[m.MatrixID] = true
-			continue
-		}
-		if err := s.adopt(ctx, m, false); err != nil && !left(err) {
-			return next, err
-		}
-	}
-	return next, nil
+	return w
 }
 
 // renew prolongs the leases. A matrix that another process has taken over meanwhile

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/lease"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -38,11 +39,11 @@ func TestAMatrixIsItsOwnersUntilItsLeaseExpires(t *testing.T) {
 		// The owner ends without a word in the second run.
 		_ = first.Close(t.Context())
 		died := time.Now()
-		time.Sleep(store.Lease - 2*leaseEvery)
+		time.Sleep(store.Lease - 2*lease.Every)
 		if got := holder(); got != "a" {
 			t.Fatalf("%v after its owner's end the matrix is %s's", time.Since(died), got)
 		}
-		time.Sleep(5 * leaseEvery)
+		time.Sleep(5 * lease.Every)
 		if got := holder(); got != "b" {
 			t.Fatalf("%v after its owner's end the matrix is %s's", time.Since(died), got)
 		}
@@ -71,7 +72,7 @@ func TestAMatrixIsStoppedThroughAnyServer(t *testing.T) {
 		begun := time.Now()
 		got, err := first.Wait(t.Context(), m.MatrixID)
 		if took := time.Since(begun); err != nil || got.Status != engine.StatusCancelled ||
-			took > leaseEvery+drains+time.Second {
+			took > lease.Every+drains+time.Second {
 			t.Errorf("%s after %v, %v", got.Status, took, err)
 		}
 		if want := []engine.Status{engine.StatusCancelled, engine.StatusCancelled}; !slices.Equal(w.statuses(), want) {

@@ -86,7 +86,7 @@ func New(opts Options) *Service {
 }
 
 // Open goes on with the matrices that an earlier process of this owner left. Those
-// of others stay theirs until their leases have expired, see keepLeases.
+// of others stay theirs until their leases have expired, see leases.
 func (s *Service) Open(ctx context.Context) error {
 	list, err := s.opts.Store.LiveMatrices(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Service) Open(ctx context.Context) error {
 			return fmt.Errorf("going on with matrix %s: %w", m.MatrixID, err)
 		}
 	}
-	s.routines.Go(s.keepLeases)
+	s.routines.Go(func() { s.leases().Keep(s.lifetime) })
 	return nil
 }
 

@@ -18,7 +18,7 @@ import (
 
 // recover finds the runs that an earlier process of this owner left behind. It
 // returns when none of them is live any more, or the store does not answer. Those of
-// other owners stay theirs until their leases have expired, see keepLeases.
+// other owners stay theirs until their leases have expired, see leases.
 func (s *Service) recover(ctx context.Context) error {
 	runs, err := s.opts.Store.LiveRuns(ctx)
 	if err != nil {

@@ -199,7 +199,7 @@ func (s *Service) Open(ctx context.Context) error {
 		if err == nil {
 			err = storeError(s.enrichments.ResumeAggregates(ctx))
 		}
-		s.routines.Go(s.keepLeases)
+		s.routines.Go(func() { s.leases().Keep(s.lifetime) })
 	})
 	return err
 }

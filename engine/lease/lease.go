@@ -1,0 +1,82 @@
+// Package lease keeps what a server owns in the control store (runs, matrices) its own,
+// and takes over what another server no longer renews.
+//
+// A lease is a time in the store, compared with the store's clock alone. Who owns
+// something renews it every few seconds; when the lease has expired anybody may take
+// the thing over. An expired lease must be seen in two looks: after an outage of the
+// store all leases have expired, and their owners come first.
+package lease
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Every is how often leases are renewed and expired ones are looked for.
+const Every = 3 * time.Second
+
+// limit bounds one look at the store.
+const limit = 10 * time.Second
+
+// Watch renews the leases of one kind of thing, and takes over what has none.
+type Watch[T any] struct {
+	// What names the things in the log of the process: "runs".
+	What string
+	Log  zerolog.Logger
+	// Renew prolongs the leases of what this process has in its hands.
+	Renew func(ctx context.Context) error
+	// Expired lists what has an owner whose lease has expired, and is not in this
+	// process's hands. nil: this process takes nothing over.
+	Expired func(ctx context.Context) ([]T, error)
+	// ID tells the things apart.
+	ID func(T) string
+	// TakeOver takes one of them for this process. That another one was faster is no error.
+	TakeOver func(ctx context.Context, one T) error
+}
+
+// Keep renews and looks until ctx ends. An error is logged, and what was seen until
+// then is forgotten.
+func (w Watch[T]) Keep(ctx context.Context) {
+	ticker := time.NewTicker(Every)
+	defer ticker.Stop()
+	var seen map[string]bool
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		var err error
+		if seen, err = w.look(ctx, seen); err != nil && ctx.Err() == nil {
+			w.Log.Warn().Err(err).Str("leases_of", w.What).Msg("leases could not be renewed or looked at")
+		}
+	}
+}
+
+// look renews and looks once. It takes over what was seen expired in the look before,
+// and returns what was seen expired in this one.
+func (w Watch[T]) look(ctx context.Context, before map[string]bool) (now map[string]bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if err := w.Renew(ctx); err != nil || w.Expired == nil {
+		return nil, err
+	}
+	expired, err := w.Expired(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now = map[string]bool{}
+	for _, one := range expired {
+		id := w.ID(one)
+		if !before[id] {
+			now[id] = true
+			continue
+		}
+		if err := w.TakeOver(ctx, one); err != nil {
+			return nil, err
+		}
+	}
+	return now, nil
+}

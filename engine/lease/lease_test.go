@@ -1,0 +1,98 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// world is a store of leases with one thing in it, whose owner is somebody else.
+type world struct {
+	expired []string
+	down    error
+	renewed int
+	taken   []string
+	refuses error
+}
+
+func (w *world) watch() Watch[string] {
+	return Watch[string]{What: "things", Log: zerolog.Nop(),
+		Renew:    func(context.Context) error { w.renewed++; return w.down },
+		Expired:  func(context.Context) ([]string, error) { return w.expired, w.down },
+		ID:       func(id string) string { return id },
+		TakeOver: func(_ context.Context, id string) error { w.taken = append(w.taken, id); return w.refuses },
+	}
+}
+
+// looks lets that many looks happen, and stops the watch.
+func looks(t *testing.T, w Watch[string], change func(look int), n int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		go w.Keep(ctx)
+		for i := range n {
+			change(i)
+			time.Sleep(Every)
+			synctest.Wait()
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// TestAnExpiredLeaseIsSeenTwiceBeforeItIsTakenOver: what is seen once only may be an outage's.
+func TestAnExpiredLeaseIsSeenTwiceBeforeItIsTakenOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		seen  []bool  // expired, in each look
+		down  []error // the store, in each look
+		taken int
+	}{
+		"seen once":                      {[]bool{true, false, false}, nil, 0},
+		"seen twice":                     {[]bool{true, true}, nil, 1},
+		"renewed in between":             {[]bool{true, false, true}, nil, 0},
+		"an outage in between":           {[]bool{true, true, true}, []error{nil, errors.New("no answer"), nil}, 0},
+		"twice after an outage":          {[]bool{true, true, true}, []error{errors.New("no answer"), nil, nil}, 1},
+		"an outage at the end, and once": {[]bool{true, true, true}, []error{nil, nil, errors.New("no answer")}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &world{}
+			looks(t, w.watch(), func(i int) {
+				w.expired, w.down = nil, nil
+				if c.seen[i] {
+					w.expired = []string{"x"}
+				}
+				if c.down != nil {
+					w.down = c.down[i]
+				}
+			}, len(c.seen))
+			if len(w.taken) != c.taken || w.renewed != len(c.seen) {
+				t.Errorf("taken over %v, renewed %d times", w.taken, w.renewed)
+			}
+		})
+	}
+}
+
+// TestAWatchWithoutHeirsOnlyRenews: a process that ends after a run of its own takes nothing over.
+func TestAWatchWithoutHeirsOnlyRenews(t *testing.T) {
+	w := &world{expired: []string{"x"}}
+	watch := w.watch()
+	watch.Expired = nil
+	looks(t, watch, func(int) {}, 5)
+	if w.renewed != 5 || len(w.taken) != 0 {
+		t.Errorf("renewed %d times, taken over %v", w.renewed, w.taken)
+	}
+}
+
+// TestATakeOverThatFailsIsTriedAgain, once it is seen expired in two looks again.
+func TestATakeOverThatFailsIsTriedAgain(t *testing.T) {
+	w := &world{expired: []string{"x"}, refuses: errors.New("no answer")}
+	looks(t, w.watch(), func(int) {}, 4)
+	if !slices.Equal(w.taken, []string{"x", "x"}) {
+		t.Errorf("tried %v", w.taken)
+	}
+}
