@@ -181,6 +181,38 @@ type Accounting struct {
 	Problems []string `json:"problems,omitempty"`
 }
 
+// Add adds the counts of another run worker. Whether they add up is checked again with Check.
+func (a *Accounting) Add(o Accounting) {
+	a.Scheduled += o.Scheduled
+	a.Dropped += o.Dropped
+	a.DroppedByReason = a.DroppedByReason.Plus(o.DroppedByReason)
+	a.Started += o.Started
+	a.Succeeded += o.Succeeded
+	a.Failed += o.Failed
+	a.Recorded += o.Recorded
+	a.Warmup += o.Warmup
+	a.WarmupScheduled += o.WarmupScheduled
+	a.WarmupDropped += o.WarmupDropped
+	a.Statements += o.Statements
+}
+
+// Totals are what the load of a run worker has counted: its account, and what became
+// of its connections and keys. They are the same where load counts them, on the
+// stream to the server, beside the parts in a spool, and in the figures.
+type Totals struct {
+	Accounting
+	Connections ConnectionFigures `json:"connections"`
+	// KeysReplaced counts operations that got another key, because the INSERT of theirs had failed.
+	KeysReplaced int64 `json:"keys_replaced"`
+}
+
+// Add adds those of another run worker.
+func (t *Totals) Add(o Totals) {
+	t.Accounting.Add(o.Accounting)
+	t.Connections.Add(o.Connections)
+	t.KeysReplaced += o.KeysReplaced
+}
+
 // Measured returns how many operations the measurement scheduled and dropped.
 func (a *Accounting) Measured() (scheduled, dropped int64) {
 	return a.Scheduled - a.WarmupScheduled, a.Dropped - a.WarmupDropped

@@ -166,38 +166,6 @@ type RunRejected struct {
 	Err      *engine.Error
 }
 
-// Totals count a run worker's operations over warm-up and measurement.
-type Totals struct {
-	Scheduled int64
-	Dropped   int64
-	Started   int64
-	Succeeded int64
-	Failed    int64
-	// Warmup is the part of Started that belongs to the warm-up.
-	Warmup int64
-	// Drops are Dropped by reason; WarmupScheduled and WarmupDrops belong to the warm-up.
-	Drops           engine.Drops
-	WarmupScheduled int64
-	WarmupDrops     engine.Drops
-	Connections     engine.ConnectionFigures
-	// KeysReplaced counts operations that got another key, because the INSERT of theirs had failed.
-	KeysReplaced int64
-}
-
-// Add adds o to t.
-func (t *Totals) Add(o Totals) {
-	t.Scheduled += o.Scheduled
-	t.Dropped += o.Dropped
-	t.Started += o.Started
-	t.Succeeded += o.Succeeded
-	t.Failed += o.Failed
-	t.Warmup += o.Warmup
-	t.WarmupScheduled += o.WarmupScheduled
-	t.Connections.Add(o.Connections)
-	t.KeysReplaced += o.KeysReplaced
-	t.Drops, t.WarmupDrops = t.Drops.Plus(o.Drops), t.WarmupDrops.Plus(o.WarmupDrops)
-}
-
 // WorkerState reports a run worker's state: on each change, and each second as
 // its heartbeat.
 type WorkerState struct {
@@ -215,7 +183,7 @@ type WorkerState struct {
 	// Err is set when Status is FAILED.
 	Err *engine.Error
 	// Totals are final, and set only when the worker has ended and knows them.
-	Totals *Totals
+	Totals *engine.Totals
 	// Parts is the number of parts announced by WorkReady before this message.
 	Parts int
 	// LogsDropped is how many lines of the run's log the node has dropped so far, of all its workers.
@@ -242,7 +210,7 @@ type WorkReady struct {
 	// Salvaged is true for a part that a killed process left behind.
 	Salvaged bool
 	// Totals are what the run worker of a salvaged part had counted; nil when it was killed before it had ended.
-	Totals *Totals
+	Totals *engine.Totals
 }
 
 // Pong answers Ping.

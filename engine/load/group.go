@@ -45,31 +45,6 @@ type Config struct {
 	maxBurst int
 }
 
-// Totals count the group's operations over warm-up and measurement together.
-// Once nothing is in flight: Scheduled = Started + Dropped, Started = Succeeded
-// + Failed, and after Drain Recorded = Started.
-//
-// The two sides of an equation are counted in different places: Scheduled where the
-// schedule makes an arrival (in a closed loop: where the workload's operation is
-// taken for a connection), Started where an operation begins, Succeeded and Failed where it
-// ends, Recorded behind the Sink.
-type Totals struct {
-	Scheduled, Dropped, Started, Succeeded, Failed int64
-	// Drops are Dropped by reason.
-	Drops engine.Drops
-	// WarmupScheduled and WarmupDrops are the parts that were due before the measurement.
-	WarmupScheduled int64
-	WarmupDrops     engine.Drops
-	Connections     engine.ConnectionFigures
-	// KeysReplaced counts operations that were to look for a row whose INSERT had failed.
-	KeysReplaced int64
-	// Recorded is how many executions the Sink has accepted; the statements of
-	// transactions, which it gets too, are counted in Statements.
-	Recorded, Statements int64
-	// Warmup is the part of Started that began before the measurement.
-	Warmup int64
-}
-
 // Group drives the connections of one run worker. Its methods are safe for
 // concurrent use.
 type Group struct {
@@ -119,7 +94,7 @@ type Group struct {
 	connected bool
 	// dispatching is true while arrivals may still come.
 	dispatching bool
-	past        Totals
+	past        engine.Totals
 	// How the connections held, and why the last one was refused.
 	held    engine.ConnectionFigures
 	refusal string
@@ -331,23 +306,30 @@ func (g *Group) Collect(s *engine.WorkerSnapshot) {
 	s.StalledMs = engine.Milliseconds(g.pool.takeStalled())
 }
 
-// Totals returns the counts so far.
-func (g *Group) Totals() Totals {
+// Totals returns the counts so far, of warm-up and measurement together. Once nothing
+// is in flight, Scheduled = Started + Dropped and Started = Succeeded + Failed, and
+// after Drain Recorded = Started; statements of transactions are in Statements alone.
+//
+// The two sides of an equation are counted in different places: Scheduled where the
+// schedule makes an arrival (in a closed loop: where the workload's operation is
+// taken for a connection), Started where an operation begins, Succeeded and Failed where it
+// ends, Recorded behind the Sink.
+func (g *Group) Totals() engine.Totals {
 	g.mu.Lock()
 	t := g.past
 	t.Connections = g.held
 	t.KeysReplaced = g.unmade.count()
 	for _, s := range g.slots {
-		t.add(&s.own.books)
+		s.own.books.addTo(&t)
 	}
 	for _, b := range g.io.books() {
-		t.add(b)
+		b.addTo(&t)
 	}
 	g.mu.Unlock()
 	if g.queue != nil {
 		warm, measured := g.queue.drops()
-		t.WarmupDrops, t.Drops = warm, warm.Plus(measured)
-		t.Dropped = t.Drops.Total()
+		t.WarmupDropped, t.DroppedByReason = warm.Total(), warm.Plus(measured)
+		t.Dropped = t.DroppedByReason.Total()
 		t.Scheduled, t.WarmupScheduled = g.ledger.scheduled(g.dispatcher.horizon(g.clock.now()))
 	} else {
 		t.WarmupScheduled = t.Warmup
@@ -356,15 +338,6 @@ func (g *Group) Totals() Totals {
 	t.Recorded, t.Statements = g.coll.recorded, g.coll.statements
 	g.coll.mu.Unlock()
 	return t
-}
-
-func (t *Totals) add(s *books) {
-	// Ends before beginnings, so that a live reading never has more ends than beginnings.
-	t.Succeeded += s.succeeded.Load()
-	t.Failed += s.failed.Load()
-	t.Warmup += s.warmup.Load()
-	t.Started += s.started.Load()
-	t.Scheduled += s.drawn.Load()
 }
 
 // Error returns an entry of the error dictionary.
@@ -459,7 +432,7 @@ func (g *Group) left(s *slot) {
 	if had {
 		g.open--
 	}
-	g.past.add(&s.own.books)
+	s.own.books.addTo(&g.past)
 	g.slots = slices.DeleteFunc(g.slots, func(x *slot) bool { return x == s })
 	g.checkDone()
 }

@@ -59,7 +59,7 @@ func TestArrivalsAreCountedByTheSchedule(t *testing.T) {
 				if off := n.Scheduled - n.Started - n.Dropped; off != c.off || (err == nil) != (c.off == 0) {
 					t.Errorf("off by %d, want %d: %+v, %v", off, c.off, n, err)
 				}
-				if off := n.WarmupScheduled - n.Warmup - n.WarmupDrops.Total(); off != 0 && c.off == 0 {
+				if off := n.WarmupScheduled - n.Warmup - n.WarmupDropped; off != 0 && c.off == 0 {
 					t.Errorf("the warm-up is off by %d: %+v", off, n)
 				}
 				if n.Scheduled < 300 {
@@ -137,7 +137,7 @@ func TestArrivalsWithoutAnOperationAreNotDispatched(t *testing.T) {
 			t.Error(err)
 		}
 		n := g.Totals()
-		if n.Scheduled != 301 || n.Drops.NotDispatched != 301-n.Started || n.Started >= 200 || n.Drops.Total() != n.Dropped {
+		if n.Scheduled != 301 || n.DroppedByReason.NotDispatched != 301-n.Started || n.Started >= 200 || n.DroppedByReason.Total() != n.Dropped {
 			t.Errorf("%+v", n)
 		}
 	})

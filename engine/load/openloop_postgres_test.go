@@ -41,7 +41,7 @@ func lag(r engine.Execution) int64     { return r.ScheduleLag }
 
 // runOpenLoop runs an open loop on a target for a time; during is called when it has started.
 func runOpenLoop(tb testing.TB, dsn, sql string, w engine.Workload, connections int, length time.Duration,
-	during func()) (*kept, load.Totals) {
+	during func()) (*kept, engine.Totals) {
 	tb.Helper()
 	database, err := postgres.NewDriver().Open(target.Config{DSN: dsn})
 	if err != nil {

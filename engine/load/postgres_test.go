@@ -65,7 +65,7 @@ func openGroup(t *testing.T, io engine.IOEngine, dsn string, timeout time.Durati
 }
 
 // finish drains within limit and checks the accounts.
-func finish(t *testing.T, g *load.Group, sink *counting, limit time.Duration) load.Totals {
+func finish(t *testing.T, g *load.Group, sink *counting, limit time.Duration) engine.Totals {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()

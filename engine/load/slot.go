@@ -72,6 +72,15 @@ type books struct {
 	rec recorder
 }
 
+func (b *books) addTo(t *engine.Totals) {
+	// Ends before beginnings, so that a live reading never has more ends than beginnings.
+	t.Succeeded += b.succeeded.Load()
+	t.Failed += b.failed.Load()
+	t.Warmup += b.warmup.Load()
+	t.Started += b.started.Load()
+	t.Scheduled += b.drawn.Load()
+}
+
 // next puts the slot's next group of operations into s.work. It returns false
 // when the stream has ended or failed.
 func (s *slot) next(g *Group) bool {

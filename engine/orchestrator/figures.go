@@ -8,12 +8,11 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
-	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/threshold"
 )
 
 // totals adds up what the run workers counted; known is false when one of them did not tell.
-func (e ending) totals() (sum control.Totals, known bool) {
+func (e ending) totals() (sum engine.Totals, known bool) {
 	known = true
 	for _, c := range e.children {
 		if c.totals == nil {
@@ -39,7 +38,7 @@ func (s *Service) figures(ctx context.Context, e ending) (*engine.Figures, []*en
 	}
 	var missing []string
 	for i, c := range e.children {
-		var t control.Totals
+		var t engine.Totals
 		if c.totals != nil {
 			t = *c.totals
 		}

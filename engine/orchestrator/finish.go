@@ -24,7 +24,7 @@ type child struct {
 	group    int
 	failure  string
 	// totals are nil when the worker's process ended without telling them.
-	totals *control.Totals
+	totals *engine.Totals
 }
 
 // ending is everything that the results of a run are computed from.
@@ -147,7 +147,7 @@ func (l *live) saveCounts(e ending) {
 			}
 			group := c.group
 			f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
-			f.Accounting = counts(*c.totals)
+			f.Accounting = c.totals.Accounting
 			f.Connections, f.KeysReplaced = &c.totals.Connections, c.totals.KeysReplaced
 			if err := l.svc.opts.Store.SaveResult(ctx,
 				engine.TestResult{TestID: c.testID, RunID: e.run.RunID, WorkerID: c.workerID, WorkerGroupID: &group,
@@ -158,19 +158,6 @@ func (l *live) saveCounts(e ending) {
 		}
 		return nil
 	})
-}
-
-func counts(t control.Totals) engine.Accounting {
-	return engine.Accounting{Scheduled: t.Scheduled, Dropped: t.Dropped, DroppedByReason: t.Drops, Started: t.Started,
-		Succeeded: t.Succeeded, Failed: t.Failed,
-		Warmup: t.Warmup, WarmupScheduled: t.WarmupScheduled, WarmupDropped: t.WarmupDrops.Total()}
-}
-
-// totalsOf reads counts back; the drops of the warm-up are stored without their reasons.
-func totalsOf(a engine.Accounting) *control.Totals {
-	return &control.Totals{Scheduled: a.Scheduled, Dropped: a.Dropped, Drops: a.DroppedByReason, Started: a.Started,
-		Succeeded: a.Succeeded, Failed: a.Failed,
-		Warmup: a.Warmup, WarmupScheduled: a.WarmupScheduled, WarmupDrops: engine.Drops{MaxInFlight: a.WarmupDropped}}
 }
 
 func (l *live) finished(ctx context.Context, o *outcome) {
@@ -320,9 +307,9 @@ func (s *Service) keepPart(ctx context.Context, k *keeper.Keeper, p heldPart) er
 }
 
 // account completes the identity with what the workers counted and checks it.
-func account(f *engine.Figures, t control.Totals, known bool) {
+func account(f *engine.Figures, t engine.Totals, known bool) {
 	a := &f.Accounting
-	counted := counts(t)
+	counted := t.Accounting
 	counted.Recorded, counted.Warmup, counted.Statements = a.Recorded, a.Warmup, a.Statements
 	*a = counted
 	if known {

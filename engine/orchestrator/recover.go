@@ -317,8 +317,7 @@ func (s *Service) remember(ctx context.Context, e *ending) error {
 			c.group = *r.WorkerGroupID
 		}
 		if r.Figures != nil {
-			c.totals = totalsOf(r.Figures.Accounting)
-			c.totals.KeysReplaced = r.Figures.KeysReplaced
+			c.totals = &engine.Totals{Accounting: r.Figures.Accounting, KeysReplaced: r.Figures.KeysReplaced}
 			if held := r.Figures.Connections; held != nil {
 				c.totals.Connections = *held
 			}

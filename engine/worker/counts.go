@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine"
 )
 
 // countsFile lies beside a run worker's parts from when its load is over until
@@ -15,8 +15,9 @@ import (
 const countsFile = "counts.json"
 
 type counts struct {
-	TestID string         `json:"test_id"`
-	Totals control.Totals `json:"totals"`
+	TestID string `json:"test_id"`
+	// Account has a name of its own: what an earlier version wrote under another is not taken for counts of 0.
+	Account *engine.Totals `json:"account"`
 }
 
 // keepCounts writes the file whole, or not at all.
@@ -36,13 +37,13 @@ func keepCounts(dir string, c counts) error {
 }
 
 // keptCounts are the counts beside the parts in dir, nil when the worker was killed before it wrote them.
-func keptCounts(dir, testID string) *control.Totals {
+func keptCounts(dir, testID string) *engine.Totals {
 	var c counts
 	b, err := os.ReadFile(filepath.Join(dir, countsFile)) //nolint:gosec // the node's own folder
 	if err != nil || json.Unmarshal(b, &c) != nil || c.TestID != testID {
 		return nil
 	}
-	return &c.Totals
+	return c.Account
 }
 
 // dropCounts removes what keepCounts wrote.

@@ -67,7 +67,9 @@ func (l *fakeLoad) Failed() <-chan error               { return l.failed }
 func (l *fakeLoad) Done() <-chan struct{}              { return l.done }
 func (l *fakeLoad) Close() error                       { return nil }
 func (l *fakeLoad) Error(uint32) engine.ExecutionError { return engine.ExecutionError{} }
-func (l *fakeLoad) Totals() control.Totals             { return control.Totals{Started: int64(l.records)} }
+func (l *fakeLoad) Totals() engine.Totals {
+	return engine.Totals{Accounting: engine.Accounting{Started: int64(l.records)}}
+}
 func (l *fakeLoad) Drain(ctx context.Context) error {
 	begin := time.Now()
 	if l.hang {
@@ -121,16 +123,16 @@ type server struct {
 	served chan error
 }
 
-// connect serves a node whose run workers get load. open replaces opening it.
-func connect(t *testing.T, spool string, load *fakeLoad, open OpenLoad) *server {
+// connect serves a node whose run workers get fake. open replaces opening it.
+func connect(t *testing.T, spool string, fake *fakeLoad, open OpenLoad) *server {
 	t.Helper()
 	if open == nil {
-		open = func(_ context.Context, cfg LoadConfig, _ func(int, int)) (Load, error) {
-			load.sink = cfg.Sink
-			return load, nil
+		open = func(_ context.Context, cfg load.Config, _ int, _ func(int, int)) (Load, error) {
+			fake.sink = cfg.Sink
+			return fake, nil
 		}
 	}
-	s := &server{t: t, load: load, served: make(chan error, 1)}
+	s := &server{t: t, load: fake, served: make(chan error, 1)}
 	var end control.NodeEnd
 	s.link, end = control.Pipe()
 	s.node = NewNode(Options{NodeID: "n", Plugins: fakeHost{}, Drivers: map[string]target.Driver{"fake": fakeDriver{}},

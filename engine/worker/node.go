@@ -81,7 +81,7 @@ type workerKey struct{ runID, workerID string }
 // NewNode returns a node that waits for Serve.
 func NewNode(opts Options) *Node {
 	if opts.OpenLoad == nil {
-		opts.OpenLoad = openGroup
+		opts.OpenLoad = openLoad
 	}
 	if opts.Capacity == 0 {
 		s := newSystem()

@@ -67,9 +67,10 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	}
 	last := time.Now()
 	r.load, err = opts.OpenLoad(ctx,
-		LoadConfig{Plan: w.a.Plan, Workload: w.a.Workload, Stream: r.stream, Database: r.database, Sink: r.writer,
-			Connections: w.a.Connections, Share: shareOf(w.a), Clock: w.a.Clock,
+		load.Config{Plan: w.a.Plan, Workload: w.a.Workload, Stream: r.stream, Database: r.database, Sink: r.writer,
+			Share: shareOf(w.a), Clock: w.a.Clock,
 			Log: opts.Log.With().Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).Logger()},
+		w.a.Connections,
 		func(open, want int) {
 			w.mu.Lock()
 			w.state.OpenConnections, w.state.WantConnections = open, want

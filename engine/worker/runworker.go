@@ -486,12 +486,12 @@ func (w *runWorker) finish(c closeDone) {
 	if c.err != nil && w.err == nil {
 		w.err = engine.AsError(c.err)
 	}
-	var totals control.Totals
+	var totals engine.Totals
 	if w.load != nil {
 		totals = w.load.Totals()
 	}
 	if len(c.parts) > 0 {
-		if err := keepCounts(w.res.dir, counts{w.a.TestID, totals}); err != nil {
+		if err := keepCounts(w.res.dir, counts{w.a.TestID, &totals}); err != nil {
 			w.node.opts.Log.Warn().Err(err).Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).
 				Msg("a kill before they are stored would lose the counts of a run worker")
 		}

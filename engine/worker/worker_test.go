@@ -15,6 +15,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/load"
 )
 
 func start(seq int64) control.RunEvent {
@@ -146,7 +147,7 @@ func TestWithoutSTARTAReadyWorkerLeaves(t *testing.T) {
 
 func TestSTOPWhileConnectingEndsTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := connect(t, t.TempDir(), nil, func(ctx context.Context, _ LoadConfig, _ func(int, int)) (Load, error) {
+		s := connect(t, t.TempDir(), nil, func(ctx context.Context, _ load.Config, _ int, _ func(int, int)) (Load, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		})
@@ -162,7 +163,7 @@ func TestSTOPWhileConnectingEndsTheAttempt(t *testing.T) {
 func TestAWorkerThatCannotConnectSaysWhy(t *testing.T) {
 	spool := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		s := connect(t, spool, nil, func(context.Context, LoadConfig, func(int, int)) (Load, error) {
+		s := connect(t, spool, nil, func(context.Context, load.Config, int, func(int, int)) (Load, error) {
 			return nil, &engine.Error{Code: engine.CodeTarget, Message: "The password is wrong."}
 		})
 		s.send(assign())
