@@ -34,6 +34,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
 
@@ -166,7 +167,7 @@ func (s *services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 			DSN: s.embedded.DSN(embedded.PlaygroundDatabase), Description: "Sample database that comes with Loadstone"},
 			simulatedConnection)
 		// The embedded Postgres belongs to the server: there the schema is applied on start.
-		if err := postgres.RepairSchema(ctx, url); err != nil {
+		if err := schema.Repair(ctx, url); err != nil {
 			return err
 		}
 	}
@@ -187,7 +188,7 @@ func (s *services) openStore(ctx context.Context, url string, keys *keyring.Keyr
 // checkSchema looks at every table before anything is written: a column that is missing
 // would otherwise show in the middle of a run.
 func (s *services) checkSchema(ctx context.Context, url string) error {
-	err := postgres.CompareSchema(ctx, url)
+	err := schema.Compare(ctx, url)
 	if engine.HasCode(err, engine.CodeForbidden) {
 		s.log.Warn().Err(err).Msg("the schema's version is current; its tables are not compared, because the database " +
 			"user may not do that")

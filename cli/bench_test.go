@@ -20,6 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
 
@@ -69,7 +70,7 @@ INSERT INTO run_status (run_id, test_id, test_name, scenario_config, status, sta
 func BenchmarkLargestRun(b *testing.B) {
 	ctx := b.Context()
 	dsn := pgtest.Start(b).NewDatabase(b)
-	if err := postgres.ApplySchema(ctx, dsn); err != nil {
+	if err := schema.Apply(ctx, dsn); err != nil {
 		b.Fatal(err)
 	}
 	b.Setenv(keyring.KeyEnv, "")

@@ -13,7 +13,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 // shop is a database of a user, and the program beside it.
@@ -29,7 +29,7 @@ func newShop(t *testing.T) *shop {
 	t.Helper()
 	server := pgtest.Start(t)
 	control, load := server.NewDatabase(t), server.NewDatabase(t)
-	if err := postgres.ApplySchema(t.Context(), control); err != nil {
+	if err := schema.Apply(t.Context(), control); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := pgx.Connect(t.Context(), load)

@@ -23,7 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 // outageStore is a Postgres of the test's own, which it stops and freezes.
@@ -179,7 +179,7 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 	store := newOutageStore(t)
 	url := store.url()
 	load := pgtest.Start(t).NewDatabase(t)
-	if err := postgres.ApplySchema(t.Context(), url); err != nil {
+	if err := schema.Apply(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()

@@ -6,7 +6,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/sql"
-	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 type schemaCommand struct {
@@ -35,11 +35,11 @@ func (f databaseFlags) ofDatabase(e *env, do func(ctx context.Context, url strin
 
 type schemaApply struct{ databaseFlags }
 
-func (c schemaApply) Run(e *env) error { return c.ofDatabase(e, postgres.RepairSchema) }
+func (c schemaApply) Run(e *env) error { return c.ofDatabase(e, schema.Repair) }
 
 type schemaCheck struct{ databaseFlags }
 
-func (c schemaCheck) Run(e *env) error { return c.ofDatabase(e, postgres.CompareSchema) }
+func (c schemaCheck) Run(e *env) error { return c.ofDatabase(e, schema.Compare) }
 
 type schemaPrint struct{}
 

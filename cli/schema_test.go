@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 // TestAStartLooksAtTheSchema starts on stores whose version rows are current.
@@ -45,7 +45,7 @@ func TestAStartLooksAtTheSchema(t *testing.T) {
 		{"ALTER TABLE run_status DISABLE TRIGGER guard_run_status", "the trigger guard_run_status of run_status is"},
 	} {
 		control := server.NewDatabase(t)
-		if err := postgres.ApplySchema(t.Context(), control); err != nil {
+		if err := schema.Apply(t.Context(), control); err != nil {
 			t.Fatal(err)
 		}
 		change(control, c.sql)

@@ -16,7 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/server/auth"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 // served is a server of this process, as `serve` makes it.
@@ -107,7 +107,7 @@ func TestSigninAndTokenCommands(t *testing.T) {
 	t.Cleanup(func() { socketPing = 0 })
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	control := pgtest.Start(t).NewDatabase(t)
-	if err := postgres.ApplySchema(t.Context(), control); err != nil {
+	if err := schema.Apply(t.Context(), control); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()

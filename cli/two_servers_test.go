@@ -20,7 +20,7 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
-	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 // programEnv makes the test binary the program.
@@ -107,7 +107,7 @@ func TestTwoServersShareAControlStore(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
 	control, load := server.NewDatabase(t), server.NewDatabase(t)
-	if err := postgres.ApplySchema(t.Context(), control); err != nil {
+	if err := schema.Apply(t.Context(), control); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := pgx.Connect(t.Context(), control)

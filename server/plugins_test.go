@@ -31,6 +31,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 // shelf is a server with the real library, host and control store.
@@ -46,7 +47,7 @@ type shelf struct {
 func openShelf(t *testing.T, limits store.PluginLimits, quarantine library.Quarantine) *shelf {
 	t.Helper()
 	dsn := pgtest.Start(t).NewDatabase(t)
-	if err := postgres.ApplySchema(t.Context(), dsn); err != nil {
+	if err := schema.Apply(t.Context(), dsn); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv(keyring.KeyEnv, "")

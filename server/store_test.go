@@ -14,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 // stored creates runs in the real store; nothing of them ever runs.
@@ -42,7 +43,7 @@ func (s stored) Detail(ctx context.Context, id string) (engine.RunDetail, error)
 // TestOnTheRealStore repeats on Postgres what depends on how the store answers.
 func TestOnTheRealStore(t *testing.T) {
 	dsn := pgtest.Start(t).NewDatabase(t)
-	if err := postgres.ApplySchema(t.Context(), dsn); err != nil {
+	if err := schema.Apply(t.Context(), dsn); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv(keyring.KeyEnv, "")

@@ -28,6 +28,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 	"github.com/loadstone-db/loadstone/storage/results"
 )
 
@@ -75,7 +76,7 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{t: t, control: server.NewDatabase(t), target: server.NewDatabase(t), dir: t.TempDir(),
 		plugins: plugins(t), driver: targetpostgres.NewDriver(),
 		wrap: func(s orchestrator.ControlStore) orchestrator.ControlStore { return s }}
-	if err := postgres.ApplySchema(t.Context(), f.control); err != nil {
+	if err := schema.Apply(t.Context(), f.control); err != nil {
 		t.Fatal(err)
 	}
 	keys, err := keyring.Open(filepath.Join(f.dir, "key"))

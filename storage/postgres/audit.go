@@ -4,8 +4,10 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // AppendAudit implements store.Audit.
@@ -15,7 +17,7 @@ func (s *Store) AppendAudit(ctx context.Context, e store.AuditEntry) error {
 	_, err := s.pool.Exec(ctx, `INSERT INTO audit_log (at, user_id, action, object, detail)
 		VALUES (coalesce($1, clock_timestamp()), $2, $3, $4, $5)`,
 		stamp(e.At.Time), e.UserID, e.Action, store.CleanText(e.Object), store.CleanText(e.Detail))
-	return failed("writing the audit log", err)
+	return dberr.Failed("writing the audit log", err)
 }
 
 // ListAudit implements store.Audit; newest first. limit ≤ 0 means 50.
@@ -28,12 +30,12 @@ func (s *Store) ListAudit(ctx context.Context, limit int) ([]store.AuditEntry, e
 	rows, err := s.pool.Query(ctx,
 		"SELECT at, user_id, action, object, detail FROM audit_log ORDER BY audit_id DESC LIMIT $1", limit)
 	if err != nil {
-		return nil, failed("reading the audit log", err)
+		return nil, dberr.Failed("reading the audit log", err)
 	}
 	entries, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e store.AuditEntry, err error) {
 		err = row.Scan(&e.At.Time, &e.UserID, &e.Action, &e.Object, &e.Detail)
 		e.At = engine.At(e.At.Time)
 		return e, err
 	})
-	return entries, failed("reading the audit log", err)
+	return entries, dberr.Failed("reading the audit log", err)
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // connectionLock is the key of the advisory lock under which a connection's
@@ -47,7 +49,7 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 		}
 		old, err := pgx.CollectExactlyOneRow(rows, toConnection)
 		if err != nil {
-			return lookup("connection", c.ConnectionID, err)
+			return dberr.Reading("connection", c.ConnectionID, err)
 		}
 		if old.Builtin {
 			return builtin(old.Name)
@@ -77,7 +79,7 @@ func (s *Store) SaveConnection(ctx context.Context, c store.Connection) (store.C
 		saved, err = pgx.CollectExactlyOneRow(rows, toConnection)
 		return err
 	})
-	return saved, named("connection", c.Name, err)
+	return saved, dberr.Saving("connection", c.Name, err)
 }
 
 func (s *Store) insertConnection(ctx context.Context, c store.Connection) (store.Connection, error) {
@@ -88,14 +90,14 @@ func (s *Store) insertConnection(ctx context.Context, c store.Connection) (store
 		c.ConnectionID, c.Name, c.Driver, s.secrets.Hide(c.Driver, c.DSN),
 		s.keys.Seal([]byte(c.DSN), connectionContext(c.ConnectionID)), c.Description)
 	if err != nil {
-		return c, named("connection", c.Name, err)
+		return c, dberr.Saving("connection", c.Name, err)
 	}
 	saved, err := pgx.CollectExactlyOneRow(rows, toConnection)
-	return saved, named("connection", c.Name, err)
+	return saved, dberr.Saving("connection", c.Name, err)
 }
 
 func builtin(name string) error {
-	return conflict(fmt.Sprintf("The connection %q is built in and cannot be changed.", name),
+	return dberr.Conflict(fmt.Sprintf("The connection %q is built in and cannot be changed.", name),
 		"Save another connection under a name of its own.")
 }
 
@@ -132,7 +134,7 @@ func (s *Store) EnsureBuiltin(ctx context.Context, c store.Connection) error {
 			c.Description)
 		return err
 	})
-	return failed(fmt.Sprintf("saving the built-in connection %q", c.Name), err)
+	return dberr.Failed(fmt.Sprintf("saving the built-in connection %q", c.Name), err)
 }
 
 // Connection implements store.Connections; a name wins over an id.
@@ -142,10 +144,10 @@ func (s *Store) Connection(ctx context.Context, idOrName string) (store.Connecti
 	rows, err := s.pool.Query(ctx, "SELECT "+connectionColumns+` FROM connections
 		WHERE connection_name = $1 OR connection_id = $1 ORDER BY connection_name = $1 DESC LIMIT 1`, idOrName)
 	if err != nil {
-		return store.Connection{}, failed("reading connection", err)
+		return store.Connection{}, dberr.Failed("reading connection", err)
 	}
 	c, err := pgx.CollectExactlyOneRow(rows, toConnection)
-	return c, lookup("connection", idOrName, err)
+	return c, dberr.Reading("connection", idOrName, err)
 }
 
 // ListConnections implements store.Connections; builtin ones come first.
@@ -154,10 +156,10 @@ func (s *Store) ListConnections(ctx context.Context) ([]store.Connection, error)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, "SELECT "+connectionColumns+" FROM connections ORDER BY builtin DESC, connection_name")
 	if err != nil {
-		return nil, failed("listing connections", err)
+		return nil, dberr.Failed("listing connections", err)
 	}
 	connections, err := pgx.CollectRows(rows, toConnection)
-	return connections, failed("listing connections", err)
+	return connections, dberr.Failed("listing connections", err)
 }
 
 // DeleteConnection implements store.Connections.
@@ -173,7 +175,7 @@ func (s *Store) DeleteConnection(ctx context.Context, id string) error {
 		err := tx.QueryRow(ctx, "SELECT connection_name, builtin FROM connections WHERE connection_id = $1 FOR UPDATE", id).
 			Scan(&name, &isBuiltin)
 		if err != nil {
-			return lookup("connection", id, err)
+			return dberr.Reading("connection", id, err)
 		}
 		if isBuiltin {
 			return builtin(name)
@@ -184,7 +186,7 @@ func (s *Store) DeleteConnection(ctx context.Context, id string) error {
 		_, err = tx.Exec(ctx, "DELETE FROM connections WHERE connection_id = $1", id)
 		return err
 	})
-	return failed("deleting connection", err)
+	return dberr.Failed("deleting connection", err)
 }
 
 // unused returns store.ErrInUse while a template, or a run that may still

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // SaveFindMax implements store.Runs.
@@ -37,7 +38,7 @@ func (s *Store) SaveFindMax(ctx context.Context, p store.FindMaxProgress) error 
 			orNull(store.CleanText(step.StopReason)), max(step.Repetition, 1), orNull(step.StepID))
 	}
 	err = s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
-	return failed("saving the search", err)
+	return dberr.Failed("saving the search", err)
 }
 
 // FindMax implements store.Runs.
@@ -47,7 +48,7 @@ func (s *Store) FindMax(ctx context.Context, runID string) (*engine.FindMaxState
 	var text []byte
 	if err := s.pool.QueryRow(ctx, "SELECT find_max_state FROM run_status WHERE run_id = $1", runID).
 		Scan(&text); err != nil {
-		return nil, lookup("run", runID, err)
+		return nil, dberr.Reading("run", runID, err)
 	}
 	if text == nil {
 		return nil, nil
@@ -62,7 +63,7 @@ func (s *Store) FindMax(ctx context.Context, runID string) (*engine.FindMaxState
 			qps_vs_prior_pct, p95_vs_baseline_pct, queue_detected, outcome, coalesce(stop_reason, ''), repetition, step_id
 		FROM find_max_step_history WHERE run_id = $1 ORDER BY step_number`, runID)
 	if err != nil {
-		return nil, failed("reading the search", err)
+		return nil, dberr.Failed("reading the search", err)
 	}
 	state.Steps, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (step engine.FindMaxStep, err error) {
 		var begun time.Time
@@ -76,5 +77,5 @@ func (s *Store) FindMax(ctx context.Context, runID string) (*engine.FindMaxState
 		step.StepStartTime, step.StepEndTime = engine.At(begun), instant(ended)
 		return step, err
 	})
-	return &state, failed("reading the search", err)
+	return &state, dberr.Failed("reading the search", err)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 const matrixColumns = "matrix_id, matrix_name, coalesce(template_id, ''), labels, stop_on_failure, status, " +
@@ -37,7 +38,7 @@ func (s *Store) CreateMatrix(ctx context.Context, m engine.MatrixRun) error {
 	_, err = s.pool.Exec(ctx, `INSERT INTO matrices (matrix_id, matrix_name, template_id, labels, stop_on_failure, created_by)
 		VALUES ($1, $2, (SELECT template_id FROM test_templates WHERE template_id = $3), $4, $5, $6)`,
 		m.MatrixID, store.CleanText(m.Name), orNull(m.TemplateID), labels, m.StopOnFailure, m.CreatedBy)
-	return failed("creating the matrix", err)
+	return dberr.Failed("creating the matrix", err)
 }
 
 // Matrix implements store.Matrices.
@@ -46,10 +47,10 @@ func (s *Store) Matrix(ctx context.Context, matrixID string) (engine.MatrixRun, 
 	defer cancel()
 	rows, err := s.pool.Query(ctx, "SELECT "+matrixColumns+" FROM matrices WHERE matrix_id = $1", matrixID)
 	if err != nil {
-		return engine.MatrixRun{}, failed("reading the matrix", err)
+		return engine.MatrixRun{}, dberr.Failed("reading the matrix", err)
 	}
 	m, err := pgx.CollectExactlyOneRow(rows, toMatrix)
-	return m, lookup("matrix", matrixID, err)
+	return m, dberr.Reading("matrix", matrixID, err)
 }
 
 func (s *Store) matrices(ctx context.Context, where string, args ...any) ([]engine.MatrixRun, error) {
@@ -57,10 +58,10 @@ func (s *Store) matrices(ctx context.Context, where string, args ...any) ([]engi
 	defer cancel()
 	rows, err := s.pool.Query(ctx, "SELECT "+matrixColumns+" FROM matrices "+where, args...)
 	if err != nil {
-		return nil, failed("listing matrices", err)
+		return nil, dberr.Failed("listing matrices", err)
 	}
 	list, err := pgx.CollectRows(rows, toMatrix)
-	return list, failed("listing matrices", err)
+	return list, dberr.Failed("listing matrices", err)
 }
 
 // ListMatrices implements store.Matrices.
@@ -79,10 +80,10 @@ func (s *Store) MatrixRuns(ctx context.Context, matrixID string) ([]store.RunRow
 	defer cancel()
 	rows, err := s.pool.Query(ctx, selectRows+" WHERE r.matrix_id = $1 ORDER BY r.matrix_index, r.run_id", matrixID)
 	if err != nil {
-		return nil, failed("reading the runs of the matrix", err)
+		return nil, dberr.Failed("reading the runs of the matrix", err)
 	}
 	list, err := pgx.CollectRows(rows, toRow)
-	return list, failed("reading the runs of the matrix", err)
+	return list, dberr.Failed("reading the runs of the matrix", err)
 }
 
 // MoveMatrix implements store.Matrices.
@@ -99,7 +100,7 @@ func (s *Store) MoveMatrix(ctx context.Context, move store.MatrixMove) error {
 		WHERE matrix_id = $1 AND status = ANY($4::text[]) AND ($6 = '' OR owner = $6)`,
 		move.MatrixID, string(move.To), stamp(move.At), texts(move.From), move.Owner, move.Holder, store.Lease.Seconds())
 	if err != nil {
-		return failed("changing the matrix", err)
+		return dberr.Failed("changing the matrix", err)
 	}
 	if tag.RowsAffected() == 0 {
 		m, err := s.Matrix(ctx, move.MatrixID)
@@ -125,7 +126,7 @@ func (s *Store) ClaimMatrix(ctx context.Context, matrixID, owner string, reclaim
 		WHERE matrix_id = $1 AND status IN ('PREPARED', 'RUNNING', 'CANCELLING') AND (`+matrixLapsed+` OR $3 AND owner = $2)`,
 		matrixID, owner, reclaim, store.Lease.Seconds())
 	if err != nil {
-		return failed("claiming the matrix", err)
+		return dberr.Failed("claiming the matrix", err)
 	}
 	if tag.RowsAffected() == 0 {
 		m, err := s.Matrix(ctx, matrixID)
@@ -147,10 +148,10 @@ func (s *Store) RenewMatrices(ctx context.Context, owner string, matrixIDs []str
 	rows, err := s.pool.Query(ctx, `UPDATE matrices SET lease_until = clock_timestamp() + make_interval(secs => $3)
 		WHERE owner = $1 AND matrix_id = ANY($2::text[]) RETURNING `+matrixColumns, owner, matrixIDs, store.Lease.Seconds())
 	if err != nil {
-		return nil, failed("renewing the leases of matrices", err)
+		return nil, dberr.Failed("renewing the leases of matrices", err)
 	}
 	list, err := pgx.CollectRows(rows, toMatrix)
-	return list, failed("renewing the leases of matrices", err)
+	return list, dberr.Failed("renewing the leases of matrices", err)
 }
 
 // ExpiredMatrices implements store.Matrices.
@@ -165,7 +166,7 @@ func (s *Store) DeleteMatrix(ctx context.Context, matrixID string) error {
 	tag, err := s.pool.Exec(ctx, "DELETE FROM matrices WHERE matrix_id = $1 AND status NOT IN ('RUNNING', 'CANCELLING')",
 		matrixID)
 	if err != nil {
-		return failed("deleting the matrix", err)
+		return dberr.Failed("deleting the matrix", err)
 	}
 	if tag.RowsAffected() == 0 {
 		if _, err := s.Matrix(ctx, matrixID); err != nil {

@@ -4,8 +4,10 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // Points implements store.Runs.
@@ -15,10 +17,10 @@ func (s *Store) Points(ctx context.Context, runID string) ([]engine.Point, error
 	rows, err := s.pool.Query(ctx, "SELECT "+pointColumns+`
 		FROM metrics_snapshots WHERE run_id = $1 ORDER BY "timestamp"`, runID)
 	if err != nil {
-		return nil, failed("reading points", err)
+		return nil, dberr.Failed("reading points", err)
 	}
 	points, err := pgx.CollectRows(rows, toPoint)
-	return points, failed("reading points", err)
+	return points, dberr.Failed("reading points", err)
 }
 
 func toPoint(row pgx.CollectableRow) (p engine.Point, err error) {
@@ -53,10 +55,10 @@ func (s *Store) WorkerPoints(ctx context.Context, runID, workerID string) ([]sto
 		FROM worker_metrics_snapshots WHERE run_id = $1 AND ($2 = '' OR worker_id = $2)
 		ORDER BY "timestamp", worker_group_id, worker_id, tick`, runID, workerID)
 	if err != nil {
-		return nil, failed("reading worker points", err)
+		return nil, dberr.Failed("reading worker points", err)
 	}
 	points, err := pgx.CollectRows(rows, toWorkerPoint)
-	return points, failed("reading worker points", err)
+	return points, dberr.Failed("reading worker points", err)
 }
 
 func toWorkerPoint(row pgx.CollectableRow) (p store.WorkerPoint, err error) {
@@ -88,7 +90,7 @@ func (s *Store) Logs(ctx context.Context, runID string, afterSeq int64, level en
 				>= coalesce(array_position(ARRAY['INFO', 'WARNING', 'ERROR', 'CRITICAL'], $3::text), 0)
 		ORDER BY seq LIMIT $4`, runID, afterSeq, string(level), min(limit, maxLogs))
 	if err != nil {
-		return nil, failed("reading the run's log", err)
+		return nil, dberr.Failed("reading the run's log", err)
 	}
 	logs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l engine.LogEntry, err error) {
 		var details []byte
@@ -96,7 +98,7 @@ func (s *Store) Logs(ctx context.Context, runID string, afterSeq int64, level en
 		l.Details, l.Timestamp = details, engine.At(l.Timestamp.Time)
 		return l, err
 	})
-	return logs, failed("reading the run's log", err)
+	return logs, dberr.Failed("reading the run's log", err)
 }
 
 // Workers implements store.Runs; rows are ordered by group.
@@ -107,7 +109,7 @@ func (s *Store) Workers(ctx context.Context, runID string) ([]store.WorkerRow, e
 		`SELECT run_id, worker_id, worker_group_id, node_id, test_id, status, coalesce(phase, ''), last_heartbeat, error
 		FROM worker_heartbeats WHERE run_id = $1 ORDER BY worker_group_id, worker_id`, runID)
 	if err != nil {
-		return nil, failed("reading workers", err)
+		return nil, dberr.Failed("reading workers", err)
 	}
 	workers, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w store.WorkerRow, err error) {
 		err = row.Scan(&w.RunID, &w.WorkerID, &w.WorkerGroupID, &w.NodeID, &w.TestID, &w.Status, &w.Phase, &w.LastHeartbeat,
@@ -115,5 +117,5 @@ func (s *Store) Workers(ctx context.Context, runID string) ([]store.WorkerRow, e
 		w.LastHeartbeat = w.LastHeartbeat.UTC()
 		return w, err
 	})
-	return workers, failed("reading workers", err)
+	return workers, dberr.Failed("reading workers", err)
 }

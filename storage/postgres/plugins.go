@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 const pluginColumns = `sha256, kind, name, version, bundled, enabled, size_bytes, manifest::text, inspection::text, uploaded_by, enabled_by, enabled_at, created_at`
@@ -55,7 +57,7 @@ func (s *Store) SavePlugin(ctx context.Context, p store.Plugin) error {
 			WHERE bundled AND kind = $2 AND name = $3 AND version = $4 AND sha256 <> $1`, p.SHA256, p.Kind, p.Name, p.Version)
 		return err
 	})
-	return failed("saving plugin", err)
+	return dberr.Failed("saving plugin", err)
 }
 
 // AddPlugin implements store.Plugins. Writers of the register wait for one
@@ -71,7 +73,7 @@ func (s *Store) AddPlugin(ctx context.Context, p store.Plugin, wasm []byte,
 		there, err := onePlugin(ctx, tx, p.SHA256)
 		if err == nil {
 			if there.Bundled {
-				return conflict(fmt.Sprintf("This file is the bundled plugin %s@%s.", there.Name, there.Version),
+				return dberr.Conflict(fmt.Sprintf("This file is the bundled plugin %s@%s.", there.Name, there.Version),
 					"It is there already; nothing needs to be uploaded.")
 			}
 			up.Plugin = there
@@ -100,7 +102,7 @@ func (s *Store) AddPlugin(ctx context.Context, p store.Plugin, wasm []byte,
 	if errors.As(err, &refused) {
 		return store.PluginUpload{}, err
 	}
-	return up, failed("storing an uploaded plugin", err)
+	return up, dberr.Failed("storing an uploaded plugin", err)
 }
 
 // putFile writes the bytes anew also when they are there: that is how a damaged file is mended.
@@ -121,8 +123,9 @@ func makeRoom(ctx context.Context, tx pgx.Tx, p store.Plugin, limits store.Plugi
 	case err != nil:
 		return "", err
 	case used:
-		return "", conflict(fmt.Sprintf("Version %s of the plugin %s has been uploaded before with other bytes, and has "+
-			"been enabled.", p.Version, p.Name),
+		return "", dberr.Conflict(fmt.Sprintf(
+			"Version %s of the plugin %s has been uploaded before with other bytes, and has "+
+				"been enabled.", p.Version, p.Name),
 			"Give the changed plugin another version, so that everyone knows which one a run used.")
 	default:
 		if _, err := tx.Exec(ctx, "DELETE FROM plugins WHERE sha256 = $1", old); err != nil {
@@ -140,13 +143,15 @@ func makeRoom(ctx context.Context, tx pgx.Tx, p store.Plugin, limits store.Plugi
 	const hint = "Delete versions that nothing uses, on the Plugins page."
 	switch {
 	case limits.Versions > 0 && versions >= limits.Versions:
-		return "", conflict(fmt.Sprintf("There are %d versions of the plugin %s, and no more are kept.", versions, p.Name),
+		return "", dberr.Conflict(fmt.Sprintf("There are %d versions of the plugin %s, and no more are kept.", versions,
+			p.Name),
 			hint)
 	case limits.Files > 0 && files >= limits.Files:
-		return "", conflict(fmt.Sprintf("There are %d uploaded plugins, and no more are kept.", files), hint)
+		return "", dberr.Conflict(fmt.Sprintf("There are %d uploaded plugins, and no more are kept.", files), hint)
 	case limits.Bytes > 0 && bytes+p.SizeBytes > limits.Bytes:
-		return "", conflict(fmt.Sprintf("The uploaded plugins take %d MB; with this one they would take more than the %d "+
-			"MB that are kept.", bytes>>20, limits.Bytes>>20), hint)
+		return "", dberr.Conflict(fmt.Sprintf(
+			"The uploaded plugins take %d MB; with this one they would take more than the %d "+
+				"MB that are kept.", bytes>>20, limits.Bytes>>20), hint)
 	}
 	return replaced, nil
 }
@@ -166,7 +171,7 @@ func (s *Store) Plugin(ctx context.Context, sha string) (store.Plugin, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	p, err := onePlugin(ctx, s.pool, sha)
-	return p, lookup("plugin", sha, err)
+	return p, dberr.Reading("plugin", sha, err)
 }
 
 // ListPlugins implements store.Plugins; they are ordered by kind, name and age, newest first.
@@ -175,10 +180,10 @@ func (s *Store) ListPlugins(ctx context.Context) ([]store.Plugin, error) {
 	defer cancel()
 	rows, err := s.pool.Query(ctx, "SELECT "+pluginColumns+" FROM plugins ORDER BY kind, name, created_at DESC, sha256")
 	if err != nil {
-		return nil, failed("listing plugins", err)
+		return nil, dberr.Failed("listing plugins", err)
 	}
 	plugins, err := pgx.CollectRows(rows, scanPlugin)
-	return plugins, failed("listing plugins", err)
+	return plugins, dberr.Failed("listing plugins", err)
 }
 
 // PluginFile implements store.Plugins.
@@ -186,7 +191,7 @@ func (s *Store) PluginFile(ctx context.Context, sha string) (wasm []byte, err er
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	err = s.pool.QueryRow(ctx, "SELECT wasm FROM plugin_files WHERE sha256 = $1", sha).Scan(&wasm)
-	return wasm, lookup("file of the plugin", sha, err)
+	return wasm, dberr.Reading("file of the plugin", sha, err)
 }
 
 // EnablePlugin implements store.Plugins.
@@ -212,7 +217,7 @@ func (s *Store) EnablePlugin(ctx context.Context, sha string, enabled bool, by s
 	if errors.As(err, &refused) {
 		return p, err
 	}
-	return p, lookup("plugin", sha, err)
+	return p, dberr.Reading("plugin", sha, err)
 }
 
 // DeletePlugin implements store.Plugins.
@@ -234,10 +239,10 @@ func (s *Store) DeletePlugin(ctx context.Context, sha string) error {
 	if errors.As(err, &refused) {
 		return err
 	}
-	return lookup("plugin", sha, err)
+	return dberr.Reading("plugin", sha, err)
 }
 
 func bundledPlugin(p store.Plugin, verb string) error {
-	return conflict(fmt.Sprintf("The plugin %s@%s came with Loadstone and cannot be %s.", p.Name, p.Version, verb),
+	return dberr.Conflict(fmt.Sprintf("The plugin %s@%s came with Loadstone and cannot be %s.", p.Name, p.Version, verb),
 		"Templates that do not name it are not affected by it.")
 }

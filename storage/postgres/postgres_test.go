@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/storetest"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -13,7 +15,7 @@ import (
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres"
-	"go.uber.org/goleak"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }
 func open(t testing.TB) (*postgres.Store, string) {
 	t.Helper()
 	dsn := pgtest.Start(t).NewDatabase(t)
-	if err := postgres.ApplySchema(t.Context(), dsn); err != nil {
+	if err := schema.Apply(t.Context(), dsn); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv(keyring.KeyEnv, "")

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // SaveResult implements store.Runs. Empty strings and zero times are left as they are too.
@@ -72,7 +74,7 @@ func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
 		stamp(r.EndTime.Time),
 		figures, validity, thresholds, r.Passed, plan, environment, r.EnrichmentStatus, store.CleanText(r.FailureReason),
 		search, enrichment)
-	return failed("saving result", err)
+	return dberr.Failed("saving result", err)
 }
 
 // Results implements store.Runs.
@@ -95,7 +97,7 @@ func (s *Store) results(ctx context.Context, runID, figures string) ([]engine.Te
 			`+figures+`, validity, thresholds, passed, plan, environment, enrichment_status, failure_reason, created_at, updated_at, find_max_result, enrichment
 		FROM test_results WHERE run_id = $1 ORDER BY (test_id = run_id) DESC, worker_group_id, worker_id`, runID)
 	if err != nil {
-		return nil, failed("reading results", err)
+		return nil, dberr.Failed("reading results", err)
 	}
 	results, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r engine.TestResult, err error) {
 		var figures, validity, thresholds, plan, environment, search, enrichment []byte
@@ -123,7 +125,7 @@ func (s *Store) results(ctx context.Context, runID, figures string) ([]engine.Te
 		}
 		return r, nil
 	})
-	return results, failed("reading results", err)
+	return results, dberr.Failed("reading results", err)
 }
 
 // Enriching implements store.Runs.
@@ -134,10 +136,10 @@ func (s *Store) Enriching(ctx context.Context) ([]string, error) {
 		WHERE t.test_id = t.run_id AND t.enrichment_status IN ('PENDING', 'RUNNING') AND r.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
 		ORDER BY t.run_id`)
 	if err != nil {
-		return nil, failed("listing enrichments", err)
+		return nil, dberr.Failed("listing enrichments", err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return ids, failed("listing enrichments", err)
+	return ids, dberr.Failed("listing enrichments", err)
 }
 
 // AwaitingAggregates implements store.Runs.
@@ -149,10 +151,10 @@ func (s *Store) AwaitingAggregates(ctx context.Context) ([]string, error) {
 			AND r.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
 		ORDER BY t.run_id`)
 	if err != nil {
-		return nil, failed("listing aggregates that are awaited", err)
+		return nil, dberr.Failed("listing aggregates that are awaited", err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return ids, failed("listing aggregates that are awaited", err)
+	return ids, dberr.Failed("listing aggregates that are awaited", err)
 }
 
 // SaveArtifact implements store.Runs. The same name with another checksum is store.ErrConflict.
@@ -185,7 +187,7 @@ func (s *Store) SaveArtifact(ctx context.Context, a engine.Artifact) error {
 		}
 		return nil
 	})
-	return failed("saving artifact", err)
+	return dberr.Failed("saving artifact", err)
 }
 
 const artifactColumns = `artifact_id, run_id, test_id, worker_id, kind, name, artifact_size_bytes, artifact_checksum,
@@ -198,10 +200,10 @@ func (s *Store) Artifacts(ctx context.Context, runID string) ([]engine.Artifact,
 	rows, err := s.pool.Query(ctx,
 		"SELECT "+artifactColumns+" FROM query_execution_artifacts WHERE run_id = $1 ORDER BY name", runID)
 	if err != nil {
-		return nil, failed("reading artifacts", err)
+		return nil, dberr.Failed("reading artifacts", err)
 	}
 	artifacts, err := pgx.CollectRows(rows, toArtifact)
-	return artifacts, failed("reading artifacts", err)
+	return artifacts, dberr.Failed("reading artifacts", err)
 }
 
 func toArtifact(row pgx.CollectableRow) (a engine.Artifact, err error) {

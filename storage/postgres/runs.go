@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 const runColumns = `r.run_id, r.template_id, r.test_name, r.scenario_config, ` + stateColumns
@@ -90,7 +92,7 @@ func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 			run.RunID, run.TestName)
 		return err
 	})
-	return failed("creating run", err)
+	return dberr.Failed("creating run", err)
 }
 
 func orEmptyMap(m map[string]engine.WorkerTarget) map[string]engine.WorkerTarget {
@@ -106,10 +108,10 @@ func (s *Store) Run(ctx context.Context, runID string) (engine.Run, error) {
 	defer cancel()
 	rows, err := s.pool.Query(ctx, "SELECT "+runColumns+" FROM run_status r WHERE r.run_id = $1", runID)
 	if err != nil {
-		return engine.Run{}, failed("reading run", err)
+		return engine.Run{}, dberr.Failed("reading run", err)
 	}
 	run, err := pgx.CollectExactlyOneRow(rows, toRun)
-	return run, lookup("run", runID, err)
+	return run, dberr.Reading("run", runID, err)
 }
 
 // LiveRuns implements store.Runs.
@@ -127,10 +129,10 @@ func (s *Store) liveRuns(ctx context.Context, where string) ([]engine.Run, error
 		WHERE (r.status IN ('RUNNING', 'STOPPING', 'CANCELLING') OR r.phase = 'PROCESSING') AND `+where+`
 		ORDER BY r.created_at, r.run_id`)
 	if err != nil {
-		return nil, failed("listing live runs", err)
+		return nil, dberr.Failed("listing live runs", err)
 	}
 	runs, err := pgx.CollectRows(rows, toRun)
-	return runs, failed("listing live runs", err)
+	return runs, dberr.Failed("listing live runs", err)
 }
 
 // leased is the end of a row's lease.
@@ -146,7 +148,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (int64, error) {
 		WHERE run_id = $1 AND (`+leased+` < clock_timestamp() OR $3 AND owner = $2) RETURNING owner_epoch`,
 		c.RunID, c.Owner, c.Reclaim, store.Lease.Seconds()).Scan(&epoch)
 	if !errors.Is(err, pgx.ErrNoRows) {
-		return epoch, failed("claiming the run", err)
+		return epoch, dberr.Failed("claiming the run", err)
 	}
 	if _, err := s.Run(ctx, c.RunID); err != nil {
 		return 0, err
@@ -161,7 +163,7 @@ func (s *Store) RenewLeases(ctx context.Context, owner string, runIDs []string) 
 	_, err := s.pool.Exec(ctx, `UPDATE run_status SET lease_until = clock_timestamp() + make_interval(secs => $3)
 		WHERE owner = $1 AND (status IN ('RUNNING', 'STOPPING', 'CANCELLING') OR phase = 'PROCESSING' OR run_id = ANY($2::text[]))`,
 		owner, runIDs, store.Lease.Seconds())
-	return failed("renewing the leases", err)
+	return dberr.Failed("renewing the leases", err)
 }
 
 // TakeOver implements store.Runs.
@@ -171,7 +173,7 @@ func (s *Store) TakeOver(ctx context.Context, runID string) (int64, error) {
 	var epoch int64
 	err := s.pool.QueryRow(ctx, `UPDATE run_status SET owner_epoch = owner_epoch + 1, updated_at = now()
 		WHERE run_id = $1 RETURNING owner_epoch`, runID).Scan(&epoch)
-	return epoch, lookup("run", runID, err)
+	return epoch, dberr.Reading("run", runID, err)
 }
 
 // DeleteRun implements store.Runs.
@@ -181,7 +183,7 @@ func (s *Store) DeleteRun(ctx context.Context, runID string) error {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM run_status WHERE run_id = $1
 		AND status IN ('PREPARED', 'COMPLETED', 'FAILED', 'CANCELLED')`, runID)
 	if err != nil {
-		return failed("deleting run", err)
+		return dberr.Failed("deleting run", err)
 	}
 	if tag.RowsAffected() > 0 {
 		return nil
@@ -190,7 +192,7 @@ func (s *Store) DeleteRun(ctx context.Context, runID string) error {
 	if err != nil {
 		return err
 	}
-	return conflict(fmt.Sprintf("The run is %s and cannot be deleted.", run.Status), "Stop it first.")
+	return dberr.Conflict(fmt.Sprintf("The run is %s and cannot be deleted.", run.Status), "Stop it first.")
 }
 
 // cursor is a position in the list of runs, newest first.
@@ -299,7 +301,7 @@ func (s *Store) ListRuns(ctx context.Context, f store.RunFilter) (store.RunList,
 		return err
 	})
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
-		return store.RunList{}, failed("listing runs", err)
+		return store.RunList{}, dberr.Failed("listing runs", err)
 	}
 	if len(list.Runs) > limit {
 		list.Runs = list.Runs[:limit]

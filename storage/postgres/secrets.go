@@ -7,9 +7,11 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/keyring"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // inlineContext binds the sealed DSNs of documents; they are copied from
@@ -74,7 +76,7 @@ func (s *Store) sealedBefore(ctx context.Context, ref engine.ConnectionRef, fiel
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", passwordNeeded(field)
 	}
-	return sealed, failed("looking for the saved password", err)
+	return sealed, dberr.Failed("looking for the saved password", err)
 }
 
 func (s *Store) unseal(sealed, sealedFor string) (string, error) {
@@ -123,7 +125,7 @@ func (s *Store) OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, 
 
 // explainMissing lists the connections there are.
 func (s *Store) explainMissing(ctx context.Context, name string, err error) error {
-	wrapped := lookup("connection", name, err)
+	wrapped := dberr.Reading("connection", name, err)
 	var e *engine.Error
 	if !errors.As(wrapped, &e) || e.Code != engine.CodeNotFound {
 		return wrapped

@@ -14,10 +14,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/keyring"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 // Store implements store.Store. It is safe for concurrent use.
@@ -45,7 +48,7 @@ const (
 func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...target.Driver) (*Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, invalidDSN(err)
+		return nil, schema.InvalidDSN(err)
 	}
 	config.MaxConns = MaxConnections
 	config.MinConns = 1
@@ -58,14 +61,14 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("opening the control store: %w", mapError(err))
+		return nil, fmt.Errorf("opening the control store: %w", dberr.Map(err))
 	}
 	alone := config.Copy()
 	alone.MaxConns, alone.MinConns = 1, 0
 	probe, err := pgxpool.NewWithConfig(ctx, alone)
 	if err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("opening the control store: %w", mapError(err))
+		return nil, fmt.Errorf("opening the control store: %w", dberr.Map(err))
 	}
 	known := map[string]target.Driver{}
 	for _, d := range drivers {
@@ -89,7 +92,7 @@ func (s *Store) Close() {
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	return checkSchema(ctx, s.probe)
+	return schema.Check(ctx, s.probe)
 }
 
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -4,9 +4,11 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/template"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 const (
@@ -33,10 +35,10 @@ func (s *Store) template(ctx context.Context, column, value string) (store.Templ
 	defer cancel()
 	rows, err := s.pool.Query(ctx, "SELECT "+templateColumns+" FROM test_templates WHERE "+column+" = $1", value)
 	if err != nil {
-		return store.Template{}, failed("reading template", err)
+		return store.Template{}, dberr.Failed("reading template", err)
 	}
 	t, err := pgx.CollectExactlyOneRow(rows, toTemplate)
-	return t, lookup("template", value, err)
+	return t, dberr.Reading("template", value, err)
 }
 
 // Template implements store.Templates.
@@ -55,10 +57,10 @@ func (s *Store) ListTemplates(ctx context.Context) ([]store.Template, error) {
 	defer cancel()
 	rows, err := s.pool.Query(ctx, "SELECT "+listedColumns+" FROM test_templates ORDER BY template_name")
 	if err != nil {
-		return nil, failed("listing templates", err)
+		return nil, dberr.Failed("listing templates", err)
 	}
 	templates, err := pgx.CollectRows(rows, toTemplate)
-	return templates, failed("listing templates", err)
+	return templates, dberr.Failed("listing templates", err)
 }
 
 // CreateTemplate implements store.Templates. A source that spells a password in
@@ -80,7 +82,7 @@ func (s *Store) CreateTemplate(ctx context.Context, t store.Template) (store.Tem
 	if err == nil {
 		t, err = pgx.CollectExactlyOneRow(rows, toTemplate)
 	}
-	return t, named("template", t.Name, err)
+	return t, dberr.Saving("template", t.Name, err)
 }
 
 // sealTemplate seals the secrets of every inline connection, and masks those in
@@ -132,14 +134,15 @@ func (s *Store) UpdateTemplate(ctx context.Context, t store.Template) (store.Tem
 		WHERE template_id = $1 AND version = $2 RETURNING `+templateColumns,
 		t.TemplateID, t.Version, t.Name, t.Description, config, source)
 	if err != nil {
-		return t, named("template", t.Name, err)
+		return t, dberr.Saving("template", t.Name, err)
 	}
 	saved, err := pgx.CollectRows(rows, toTemplate)
 	if err != nil {
-		return t, named("template", t.Name, err)
+		return t, dberr.Saving("template", t.Name, err)
 	}
 	if len(saved) == 0 {
-		return t, conflict("The template was changed by someone else meanwhile.", "Load it again and repeat your change.")
+		return t, dberr.Conflict("The template was changed by someone else meanwhile.",
+			"Load it again and repeat your change.")
 	}
 	return saved[0], nil
 }
@@ -150,10 +153,10 @@ func (s *Store) DeleteTemplate(ctx context.Context, id string) error {
 	defer cancel()
 	tag, err := s.pool.Exec(ctx, "DELETE FROM test_templates WHERE template_id = $1", id)
 	if err != nil {
-		return failed("deleting template", err)
+		return dberr.Failed("deleting template", err)
 	}
 	if tag.RowsAffected() == 0 {
-		return notFound("template", id)
+		return dberr.NotFound("template", id)
 	}
 	return nil
 }

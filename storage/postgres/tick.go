@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/histogram"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // SaveTick implements store.Runs: one transaction and one round trip for its
@@ -49,7 +51,7 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 		batch.Queue("UPDATE run_status SET find_max_state = $2 WHERE run_id = $1", t.RunID, text)
 	}
 	err := s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
-	return failed("saving a second of the run", err)
+	return dberr.Failed("saving a second of the run", err)
 }
 
 func queueHeartbeats(batch *pgx.Batch, t store.Tick) {

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // Transition implements store.Runs: one conditional UPDATE that also takes the
@@ -92,8 +94,8 @@ func (s *Store) Transition(ctx context.Context, t store.Transition) ([]engine.Ev
 	if err == nil {
 		return events, nil
 	}
-	if lookupErr := lookup("run", t.RunID, err); !engine.HasCode(lookupErr, engine.CodeNotFound) {
-		return nil, failed("changing run", err)
+	if lookupErr := dberr.Reading("run", t.RunID, err); !engine.HasCode(lookupErr, engine.CodeNotFound) {
+		return nil, dberr.Failed("changing run", err)
 	}
 	return nil, s.explain(ctx, t)
 }
@@ -111,7 +113,7 @@ func (s *Store) explain(ctx context.Context, t store.Transition) error {
 	if t.To != "" {
 		doing = "made " + string(t.To)
 	}
-	return conflict(fmt.Sprintf("The run is %s and cannot be %s.", run.Status, doing), "")
+	return dberr.Conflict(fmt.Sprintf("The run is %s and cannot be %s.", run.Status, doing), "")
 }
 
 func appendEvents(ctx context.Context, tx pgx.Tx, runID string, first int64, events []engine.Event) ([]engine.Event,
@@ -152,10 +154,10 @@ func (s *Store) Events(ctx context.Context, runID string, afterSequence int64) (
 	rows, err := s.pool.Query(ctx, `SELECT event_id, run_id, event_type, sequence_id, event_data, created_at
 		FROM run_control_events WHERE run_id = $1 AND sequence_id > $2 ORDER BY sequence_id`, runID, afterSequence)
 	if err != nil {
-		return nil, failed("reading events", err)
+		return nil, dberr.Failed("reading events", err)
 	}
 	events, err := pgx.CollectRows(rows, toEvent)
-	return events, failed("reading events", err)
+	return events, dberr.Failed("reading events", err)
 }
 
 func toEvent(row pgx.CollectableRow) (e engine.Event, err error) {

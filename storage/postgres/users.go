@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // adminLock is the key of the advisory lock under which the first admin is made.
@@ -29,7 +31,7 @@ func (s *Store) EnsureAdmin(ctx context.Context, name string) (store.User, error
 			ORDER BY created_at, user_id LIMIT 1`).Scan(&u.UserID, &u.Name, &u.Role, &u.CreatedAt.Time)
 	})
 	u.CreatedAt = engine.At(u.CreatedAt.Time)
-	return u, named("user", name, err)
+	return u, dberr.Saving("user", name, err)
 }
 
 const tokenColumns = "t.token_id, t.user_id, t.kind, t.name, t.scope, t.expires_at, t.last_used_at, t.created_at"
@@ -64,7 +66,7 @@ func (s *Store) CreateToken(ctx context.Context, t store.Token, secretSHA256 [32
 			VALUES ($1, $2, $3, $4, $5, $6, coalesce($7, 'write')) RETURNING `+tokenColumns,
 			t.TokenID, t.UserID, t.Kind, t.Name, secretSHA256[:], stamp(t.ExpiresAt.Time), orNull(t.Scope)), &t)
 	})
-	return t, failed("saving token", err)
+	return t, dberr.Failed("saving token", err)
 }
 
 // noteFor bounds how long the noting of a token's use holds a request up.
@@ -90,7 +92,7 @@ func (s *Store) UseToken(ctx context.Context, kind string, secretSHA256 [32]byte
 		err = read("SELECT " + tokenColumns + userColumns + " FROM api_tokens t JOIN users u USING (user_id) WHERE" + valid)
 	}
 	if err != nil {
-		return store.Token{}, store.User{}, failed("looking up token", err)
+		return store.Token{}, store.User{}, dberr.Failed("looking up token", err)
 	}
 	u.CreatedAt = engine.At(u.CreatedAt.Time)
 	if kind != "signin" && time.Since(t.LastUsedAt.Time) > time.Minute {
@@ -114,12 +116,12 @@ func (s *Store) ListTokens(ctx context.Context, userID, kind string) ([]store.To
 		WHERE ($1 = '' OR t.user_id = $1) AND ($2 = '' OR t.kind = $2) AND (t.expires_at IS NULL OR t.expires_at > now())
 		ORDER BY t.created_at DESC, t.token_id DESC`, userID, kind)
 	if err != nil {
-		return nil, failed("listing tokens", err)
+		return nil, dberr.Failed("listing tokens", err)
 	}
 	tokens, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t store.Token, err error) {
 		return t, scanToken(row, &t)
 	})
-	return tokens, failed("listing tokens", err)
+	return tokens, dberr.Failed("listing tokens", err)
 }
 
 // DeleteToken implements store.Users.
@@ -128,10 +130,10 @@ func (s *Store) DeleteToken(ctx context.Context, userID, tokenID string) error {
 	defer cancel()
 	tag, err := s.pool.Exec(ctx, "DELETE FROM api_tokens WHERE token_id = $2 AND user_id = $1", userID, tokenID)
 	if err != nil {
-		return failed("deleting token", err)
+		return dberr.Failed("deleting token", err)
 	}
 	if tag.RowsAffected() == 0 {
-		return notFound("token", tokenID)
+		return dberr.NotFound("token", tokenID)
 	}
 	return nil
 }

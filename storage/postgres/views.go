@@ -10,6 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // inWindow selects the rows of a window; $2 and $3 are its bounds.
@@ -57,7 +58,7 @@ func (s *Store) Series(ctx context.Context, runID string, w store.Window) ([]eng
 	defer cancel()
 	part, ok, err := s.span(ctx, runID, w)
 	if err != nil || !ok {
-		return nil, 1, failed("reading points", err)
+		return nil, 1, dberr.Failed("reading points", err)
 	}
 	step := w.Resolution(part.first, part.last)
 	var rows pgx.Rows
@@ -84,10 +85,10 @@ func (s *Store) Series(ctx context.Context, runID string, w store.Window) ([]eng
 			GROUP BY (stretch - $2) / $4, phase`), runID, first, last, int64(step/store.Stretch))
 	}
 	if err != nil {
-		return nil, 0, failed("reading points", err)
+		return nil, 0, dberr.Failed("reading points", err)
 	}
 	points, err := pgx.CollectRows(rows, toPoint)
-	return points, step, failed("reading points", err)
+	return points, step, dberr.Failed("reading points", err)
 }
 
 // merged completes merged points with what is not merged, of the last second of each.
@@ -106,13 +107,13 @@ func (s *Store) WorkerSeries(ctx context.Context, runID, workerID string, w stor
 	const those = inWindow + " AND ($4 = '' OR worker_id = $4)"
 	part, ok, err := s.span(ctx, runID, w)
 	if err != nil || !ok {
-		return nil, 1, failed("reading worker points", err)
+		return nil, 1, dberr.Failed("reading worker points", err)
 	}
 	if w.Most > 0 && workerID == "" {
 		var workers int
 		if err := s.pool.QueryRow(ctx, "SELECT count(*) FROM worker_heartbeats WHERE run_id = $1", runID).
 			Scan(&workers); err != nil {
-			return nil, 0, failed("reading worker points", err)
+			return nil, 0, dberr.Failed("reading worker points", err)
 		}
 		w = w.PerWorker(workers)
 	}
@@ -131,10 +132,10 @@ func (s *Store) WorkerSeries(ctx context.Context, runID, workerID string, w stor
 	}
 	rows, err := s.pool.Query(ctx, "SELECT "+columns+" FROM worker_metrics_snapshots"+those+group+order, args...)
 	if err != nil {
-		return nil, 0, failed("reading worker points", err)
+		return nil, 0, dberr.Failed("reading worker points", err)
 	}
 	points, err := pgx.CollectRows(rows, toWorkerPoint)
-	return points, step, failed("reading worker points", err)
+	return points, step, dberr.Failed("reading worker points", err)
 }
 
 // EventPage implements store.Views.
@@ -167,7 +168,7 @@ func page[T any](ctx context.Context, s *Store, what, count, list string, to pgx
 		return err
 	})
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, 0, failed(what, err)
+		return nil, 0, dberr.Failed(what, err)
 	}
 	return items, total, nil
 }

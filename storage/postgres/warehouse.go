@@ -10,6 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // SaveWarehouse implements store.Runs.
@@ -30,7 +31,7 @@ func (s *Store) SaveWarehouse(ctx context.Context, runID string, epoch int64, p 
 		p.StartedClusters, p.Running, p.Queued, p.MinClusterCount, p.MaxClusterCount, store.CleanText(p.ScalingPolicy), raw,
 		store.CleanText(p.Generation), store.CleanText(p.FallbackWarehouse))
 	err := s.inTx(ctx, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
-	return failed("saving a poll of the warehouse", err)
+	return dberr.Failed("saving a poll of the warehouse", err)
 }
 
 // pollColumns are read by toPoll; running and queued say which columns those two are.
@@ -66,10 +67,10 @@ func (s *Store) WarehouseChanges(ctx context.Context, runID string) ([]engine.Wa
 		FROM (SELECT *, lag(`+of+`) OVER w AS before, lead("timestamp") OVER w AS next FROM warehouse_poll_snapshots WHERE run_id = $1 WINDOW w AS (ORDER BY "timestamp")) p
 		WHERE next IS NULL OR before IS DISTINCT FROM `+of+` ORDER BY "timestamp"`, runID)
 	if err != nil {
-		return nil, failed("reading the warehouse", err)
+		return nil, dberr.Failed("reading the warehouse", err)
 	}
 	points, err := pgx.CollectRows(rows, toPoll)
-	return points, failed("reading the warehouse", err)
+	return points, dberr.Failed("reading the warehouse", err)
 }
 
 // WarehousePolls implements store.Views.
@@ -86,7 +87,7 @@ func (s *Store) WarehousePolls(ctx context.Context, runID string, w store.Window
 		if err := s.pool.QueryRow(ctx,
 			"SELECT count(*), coalesce(min(elapsed_seconds), 0), coalesce(max(elapsed_seconds), 0) FROM "+
 				"warehouse_poll_snapshots"+inWindow, args...).Scan(&polls, &first, &last); err != nil {
-			return nil, 0, failed("reading the warehouse", err)
+			return nil, 0, dberr.Failed("reading the warehouse", err)
 		}
 		if polls > w.Most {
 			step = slotSeconds * math.Ceil((last-first+1)/float64(w.Most)/slotSeconds)
@@ -101,10 +102,10 @@ func (s *Store) WarehousePolls(ctx context.Context, runID string, w store.Window
 	}
 	rows, err := s.pool.Query(ctx, sql, args...)
 	if err != nil {
-		return nil, 0, failed("reading the warehouse", err)
+		return nil, 0, dberr.Failed("reading the warehouse", err)
 	}
 	points, err := pgx.CollectRows(rows, toPoll)
-	return points, step, failed("reading the warehouse", err)
+	return points, step, dberr.Failed("reading the warehouse", err)
 }
 
 // slotSeconds is how often a warehouse is polled, and the length of a slot.
@@ -126,7 +127,7 @@ func (s *Store) WarehouseSlots(ctx context.Context, runID string, w store.Window
 				WHERE w.run_id = $1 AND w."timestamp" >= slot_start AND w."timestamp" < slot_start + step.n * interval '5 seconds')) END, qps
 		FROM v_warehouse_timeseries, step WHERE run_id = $1 AND elapsed_seconds > $3 - 5 AND ($4 <= 0 OR elapsed_seconds <= $4) AND slot % step.n = 0 ORDER BY slot`, runID, most, w.From, w.Until)
 	if err != nil {
-		return nil, failed("reading the warehouse's slots", err)
+		return nil, dberr.Failed("reading the warehouse's slots", err)
 	}
 	slots, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p engine.WarehouseSlot, err error) {
 		var at time.Time
@@ -134,5 +135,5 @@ func (s *Store) WarehouseSlots(ctx context.Context, runID string, w store.Window
 		p.Start = engine.At(at)
 		return p, err
 	})
-	return slots, failed("reading the warehouse's slots", err)
+	return slots, dberr.Failed("reading the warehouse's slots", err)
 }

@@ -1,4 +1,6 @@
-package postgres
+// Package dberr says what Postgres and the way to it have refused in the terms of
+// engine/store: sentinel errors for the program, sentences for a user.
+package dberr
 
 import (
 	"context"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -27,8 +30,8 @@ const (
 	codeOrder      = "LS005"
 )
 
-// mapError wraps err in the contract's sentinel error, when there is one for it.
-func mapError(err error) error {
+// Map wraps err in the contract's sentinel error, when there is one for it.
+func Map(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -78,38 +81,38 @@ func mapRefusal(refused *pgconn.PgError, err error) error {
 	return err
 }
 
-// failed adds what was being done, keeping the sentinel.
-func failed(doing string, err error) error {
+// Failed adds what was being done, keeping the sentinel.
+func Failed(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", doing, mapError(err))
+	return fmt.Errorf("%s: %w", doing, Map(err))
 }
 
-// notFound is a user-facing store.ErrNotFound.
-func notFound(what, name string) error {
+// NotFound is a user-facing store.ErrNotFound.
+func NotFound(what, name string) error {
 	return &engine.Error{Code: engine.CodeNotFound, Cause: store.ErrNotFound,
 		Message: fmt.Sprintf("There is no %s %q.", what, name)}
 }
 
-// conflict is a user-facing store.ErrConflict.
-func conflict(message, hint string) error {
+// Conflict is a user-facing store.ErrConflict.
+func Conflict(message, hint string) error {
 	return &engine.Error{Code: engine.CodeConflict, Cause: store.ErrConflict, Message: message, Hint: hint}
 }
 
-// lookup turns the absence of a row into a user-facing error.
-func lookup(what, name string, err error) error {
+// Reading turns the absence of a row into a user-facing error.
+func Reading(what, name string, err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
-		return notFound(what, name)
+		return NotFound(what, name)
 	}
-	return failed("reading "+what, err)
+	return Failed("reading "+what, err)
 }
 
-// named turns a violated unique name into a user-facing error.
-func named(what, name string, err error) error {
+// Saving turns a violated unique name into a user-facing error.
+func Saving(what, name string, err error) error {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && refused.Code == codeUnique && strings.HasSuffix(refused.ConstraintName, "_name_key") {
 		return store.NameTaken(what, name)
 	}
-	return failed("saving "+what, err)
+	return Failed("saving "+what, err)
 }

@@ -1,4 +1,4 @@
-package postgres
+package schema
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/sql"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // scratchSchema holds the schema as it should be while a database is compared
@@ -190,15 +191,15 @@ func differences(want, have []thing) []string {
 // errRolledBack ends a transaction that was never meant to stay.
 var errRolledBack = errors.New("rolled back")
 
-// CompareSchema compares a database with this binary's schema: every table, column, constraint, index,
+// Compare compares a database with this binary's schema: every table, column, constraint, index,
 // trigger and function. The user must be allowed to make a schema, which is rolled back.
-func CompareSchema(ctx context.Context, dsn string) error {
+func Compare(ctx context.Context, dsn string) error {
 	conn, err := connect(ctx, dsn)
 	if err != nil {
 		return err
 	}
 	defer hangUp(conn)
-	if err := checkSchema(ctx, conn); err != nil {
+	if err := Check(ctx, conn); err != nil {
 		return err
 	}
 	found, err := compareWith(ctx, conn)
@@ -208,10 +209,10 @@ func CompareSchema(ctx context.Context, dsn string) error {
 	return damaged(found, "Run: "+applyCommand)
 }
 
-// RepairSchema is ApplySchema that does not trust what a database says of its own
+// Repair is ApplySchema that does not trust what a database says of its own
 // schema: everything is applied again where something is missing, and what that cannot mend is an error.
-func RepairSchema(ctx context.Context, dsn string) error {
-	if err := ApplySchema(ctx, dsn); err != nil {
+func Repair(ctx context.Context, dsn string) error {
+	if err := Apply(ctx, dsn); err != nil {
 		return err
 	}
 	conn, err := connect(ctx, dsn)
@@ -267,7 +268,7 @@ func compareWith(ctx context.Context, conn *pgx.Conn) (found []string, err error
 			Hint: "Check as the owner of the database: what it should look like is made beside it in a transaction that " +
 				"is rolled back."}
 	}
-	return nil, failed("comparing the schema", err)
+	return nil, dberr.Failed("comparing the schema", err)
 }
 
 // mostDifferences bounds a message; what else is wrong shows when these are mended.

@@ -1,4 +1,4 @@
-package postgres_test
+package schema_test
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 // TestSchemaCheckSeesWhatWasChanged damages schemas whose version rows stay as they are.
@@ -49,7 +49,7 @@ func TestSchemaCheckSeesWhatWasChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dsn := pg.NewDatabase(t)
-			if err := postgres.ApplySchema(t.Context(), dsn); err != nil {
+			if err := schema.Apply(t.Context(), dsn); err != nil {
 				t.Fatal(err)
 			}
 			conn := connect(t, dsn)
@@ -58,7 +58,7 @@ func TestSchemaCheckSeesWhatWasChanged(t *testing.T) {
 				exec(t, conn, d.sql)
 				bad = bad || d.says != ""
 			}
-			err := postgres.CompareSchema(t.Context(), dsn)
+			err := schema.Compare(t.Context(), dsn)
 			if (err != nil) != bad || bad && !engine.HasCode(err, engine.CodeUnavailable) {
 				t.Errorf("got %v", err)
 			}
@@ -70,10 +70,10 @@ func TestSchemaCheckSeesWhatWasChanged(t *testing.T) {
 			if bad && strings.Count(err.Error(), "\n  ") < len(c.damages) {
 				t.Errorf("not everything is said: %v", err)
 			}
-			if err := postgres.RepairSchema(t.Context(), dsn); (err == nil) != c.mends {
+			if err := schema.Repair(t.Context(), dsn); (err == nil) != c.mends {
 				t.Errorf("repaired %v, want %v: %v", err == nil, c.mends, err)
 			}
-			if err := postgres.CompareSchema(t.Context(), dsn); (err == nil) != c.mends {
+			if err := schema.Compare(t.Context(), dsn); (err == nil) != c.mends {
 				t.Errorf("after applying again: %v", err)
 			}
 			var left int
@@ -88,7 +88,7 @@ func TestSchemaCheckSeesWhatWasChanged(t *testing.T) {
 func TestSchemaCheckSaysWhenItMayNotLook(t *testing.T) {
 	pg := pgtest.Start(t)
 	dsn := pg.NewDatabase(t)
-	if err := postgres.ApplySchema(t.Context(), dsn); err != nil {
+	if err := schema.Apply(t.Context(), dsn); err != nil {
 		t.Fatal(err)
 	}
 	conn := connect(t, dsn)
@@ -97,7 +97,7 @@ func TestSchemaCheckSaysWhenItMayNotLook(t *testing.T) {
 		_, _ = conn.Exec(t.Context(), "DROP OWNED BY shape_reader; DROP ROLE shape_reader", pgx.QueryExecModeSimpleProtocol)
 	})
 	exec(t, conn, "GRANT SELECT ON schema_version TO shape_reader")
-	if err := postgres.CompareSchema(t.Context(), dsn+" options='-c role=shape_reader'"); !engine.HasCode(err,
+	if err := schema.Compare(t.Context(), dsn+" options='-c role=shape_reader'"); !engine.HasCode(err,
 		engine.CodeForbidden) || !strings.Contains(err.Error(), "owner") {
 		t.Errorf("got %v", err)
 	}

@@ -1,4 +1,6 @@
-package postgres
+// Package schema applies this binary's schema to a database, and compares a database
+// with it, piece by piece: a version row alone would believe whoever wrote it.
+package schema
 
 import (
 	"context"
@@ -9,8 +11,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/sql"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // schemaLock is the key of the advisory lock under which the schema changes.
@@ -19,10 +23,10 @@ const schemaLock = 0x6c6f6164 // "load"
 // applyCommand is what the user runs.
 const applyCommand = "loadstone schema apply --database-url …"
 
-// ApplySchema brings a database to this binary's schema, in one transaction and
+// Apply brings a database to this binary's schema, in one transaction and
 // under a lock, so that several may try at once. Applying it again changes
 // nothing. A schema that is newer than this binary is left alone, with an error.
-func ApplySchema(ctx context.Context, dsn string) error {
+func Apply(ctx context.Context, dsn string) error {
 	conn, err := connect(ctx, dsn)
 	if err != nil {
 		return err
@@ -51,7 +55,7 @@ func ApplySchema(ctx context.Context, dsn string) error {
 			Hint: "Apply the schema as the owner of the database, or give the script of `loadstone schema print` to its " +
 				"administrator."}
 	}
-	return failed("applying the schema", err)
+	return dberr.Failed("applying the schema", err)
 }
 
 // applyFiles runs the DDL and notes which schema it was.
@@ -68,7 +72,7 @@ func applyFiles(ctx context.Context, tx pgx.Tx) error {
 func connect(ctx context.Context, dsn string) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return nil, invalidDSN(err)
+		return nil, InvalidDSN(err)
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -84,7 +88,8 @@ func hangUp(conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
-func invalidDSN(err error) error {
+// InvalidDSN says that a database URL cannot be read, without what it holds.
+func InvalidDSN(err error) error {
 	var parse *pgconn.ParseConfigError
 	if errors.As(err, &parse) && parse.Unwrap() != nil {
 		// What went wrong with a file does not repeat the rest of the URL.
@@ -102,7 +107,7 @@ func invalidDSN(err error) error {
 
 // unreachable says why the control store's database does not let us in.
 func unreachable(err error) error {
-	e := &engine.Error{Code: engine.CodeUnavailable, Cause: mapError(err),
+	e := &engine.Error{Code: engine.CodeUnavailable, Cause: dberr.Map(err),
 		Message: "The control store cannot be reached.",
 		Hint:    "Check --database-url, and that the database server is running."}
 	var refused *pgconn.PgError
@@ -182,7 +187,8 @@ func readSchema(ctx context.Context, q querier) (schemaState, error) {
 	return s, err
 }
 
-func checkSchema(ctx context.Context, q querier) error {
+// Check reports whether a database says that it has this binary's schema.
+func Check(ctx context.Context, q querier) error {
 	s := schemaState{present: true}
 	err := q.QueryRow(ctx, "SELECT version, hash FROM schema_version").Scan(&s.version, &s.hash)
 	var refused *pgconn.PgError
