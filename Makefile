@@ -1,9 +1,10 @@
 # The targets that a person remembers:
 #   make run    build everything, start the server and watch a first run
 #   make test   every test: Go with the race detector, the page in a browser
-#   make lint   the linters, natively and for the Wasm guests
+#   make lint   the linters, natively and for the Wasm guests, and those of the page
 #   make build  bin/loadstone with the page and the plugins inside
 #   make check  what CI runs, lint and test, and the API against its document; needs a network
+#   make api    docs/openapi.json and the page's types, after the API has changed
 #   make audit  known weaknesses in modules and packages; needs a network
 #   make bench  the figures of docs/performance.md (long; wants an idle machine)
 SHELL := /bin/bash
@@ -37,7 +38,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check check-api lint bench soak audit plugins examples ui fmt clean \
+.PHONY: help run build test check check-api api lint bench soak audit plugins examples ui fmt clean \
 	need-toolchain need-postgres need-test need-examples test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
@@ -125,7 +126,7 @@ test-go: examples
 	CGO_ENABLED=0 $(GO) test -buildvcs=false -trimpath -run '^TestHostile(AtTheGate|Truncations)$$' ./plugins/host
 
 test-ui: ui/node_modules/.package-lock.json
-	cd ui && npm run --silent lint && npm test --silent
+	cd ui && npm test --silent
 
 # The main job, as a newcomer does it: from the command line …
 test-first-run: build ui/node_modules/.package-lock.json
@@ -150,10 +151,11 @@ test-journey: build
 test-snowflake-emulator: need-toolchain need-postgres plugins
 	@deploy/snowflake-emulator.sh
 
-lint: need-toolchain $(GOLANGCI) plugins
+lint: need-toolchain $(GOLANGCI) plugins ui/node_modules/.package-lock.json
 	$(GOLANGCI) run ./...
 	GOOS=wasip1 GOARCH=wasm $(GOLANGCI) run ./plugins/workloads/... ./plugins/adapters/... ./sdk/...
 	@deploy/deadcode.sh
+	cd ui && npm run --silent lint
 
 $(GOLANGCI):
 	@mkdir -p $(dir $@)
@@ -183,8 +185,14 @@ audit: need-toolchain
 soak: need-postgres plugins
 	@deploy/soak.sh
 
-fmt:
+fmt: ui/node_modules/.package-lock.json
 	gofmt -l -w $$(git ls-files '*.go')
+	cd ui && npm run --silent format
+
+# What the server answers, written down, and the page's types made from it.
+api: ui/node_modules/.package-lock.json
+	$(GO) test ./server -count=1 -run '^TestTheDocumentInTheDocsIsTheServers$$' -update
+	cd ui && npm run --silent types
 
 clean:
 	rm -rf bin ui/dist/assets ui/dist/index.html plugins/bundled/dist/*.zst $(BUILT) $(MANIFESTS) $(EXAMPLE)/dist

@@ -93,7 +93,7 @@ type Pool struct {
 
 // PluginRef names the exact plugin that a run uses.
 type PluginRef struct {
-	Kind    string `json:"kind"`
+	Kind    string `json:"kind" enum:"workload,adapter"`
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	SHA256  string `json:"sha256"`

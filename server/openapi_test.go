@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -220,6 +221,7 @@ func TestAnswersConform(t *testing.T) {
 	live := b.createRun("live")
 	b.runs.move(live.RunID, phase, engine.StatusRunning)
 	b.runs.publish(&engine.Payload{RunID: live.RunID, TestID: live.RunID, Status: engine.StatusRunning, Phase: &phase,
+		Timestamp: engine.At(time.Now()), Enrichment: engine.Enrichment{Status: engine.EnrichmentPending},
 		Validity: engine.Validity{Verdict: engine.VerdictValid}, LatencyHistogram: &engine.HistogramData{Counts: []int64{1}}})
 	for _, c := range []struct{ method, path, real string }{
 		{"GET", "/api/templates", "/api/templates"},

@@ -46,7 +46,7 @@ const (
 
 // Manifest is what ls_describe answers.
 type Manifest struct {
-	Kind        string          `json:"kind"`
+	Kind        string          `json:"kind" enum:"workload,adapter"`
 	Name        string          `json:"name"`
 	Version     string          `json:"version"`
 	Title       string          `json:"title,omitempty"`

@@ -355,7 +355,7 @@ type Plugins interface {
 type User struct {
 	UserID    string      `json:"user_id"`
 	Name      string      `json:"name"`
-	Role      string      `json:"role"` // admin | user
+	Role      string      `json:"role" enum:"admin,user"`
 	CreatedAt engine.Time `json:"created_at"`
 }
 
@@ -365,7 +365,7 @@ type Token struct {
 	UserID     string      `json:"user_id"`
 	Kind       string      `json:"kind"` // api | session | signin
 	Name       string      `json:"name"`
-	Scope      string      `json:"scope"` // what an API token may do: read | write (the default) | admin
+	Scope      string      `json:"scope" enum:"read,write,admin"` // what an API token may do: read | write (the default) | admin
 	ExpiresAt  engine.Time `json:"expires_at"`
 	LastUsedAt engine.Time `json:"last_used_at"`
 	CreatedAt  engine.Time `json:"created_at"`

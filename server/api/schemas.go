@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/matrix"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/problem"
@@ -23,6 +24,8 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[store.Plugin]():     "StoredPlugin",
 	reflect.TypeFor[plugin.Entry]():     "PluginEntry",
 	reflect.TypeFor[plugin.Use]():       "PluginUse",
+	reflect.TypeFor[matrix.State]():     "MatrixState",
+	reflect.TypeFor[matrix.Report]():    "MatrixReport",
 }
 
 func schemaName(t reflect.Type, hint string) string {
@@ -47,35 +50,16 @@ func newRegistry() huma.Registry {
 	alias(reflect.TypeFor[engine.Time](), reflect.TypeFor[timeSchema]())
 	alias(reflect.TypeFor[engine.Kind](), reflect.TypeFor[kindSchema]())
 	alias(reflect.TypeFor[engine.ConnectionRef](), reflect.TypeFor[connectionRefSchema]())
-	alias(reflect.TypeFor[engine.Status](), reflect.TypeFor[statusSchema]())
-	alias(reflect.TypeFor[engine.Phase](), reflect.TypeFor[phaseSchema]())
-	alias(reflect.TypeFor[engine.WorkerStatus](), reflect.TypeFor[workerStatusSchema]())
-	alias(reflect.TypeFor[engine.Health](), reflect.TypeFor[healthSchema]())
-	alias(reflect.TypeFor[engine.LogLevel](), reflect.TypeFor[logLevelSchema]())
-	alias(reflect.TypeFor[engine.Verdict](), reflect.TypeFor[verdictSchema]())
-	alias(reflect.TypeFor[engine.EventType](), reflect.TypeFor[eventTypeSchema]())
-	return r
-}
-
-func enum[T ~string](values ...T) *huma.Schema {
-	s := &huma.Schema{Type: huma.TypeString}
-	for _, v := range values {
-		s.Enum = append(s.Enum, string(v))
+	for _, e := range enumerations {
+		alias(e.of, e.as)
 	}
-	return s
+	return r
 }
 
 type (
 	timeSchema          struct{}
 	kindSchema          struct{}
 	connectionRefSchema struct{}
-	statusSchema        struct{}
-	phaseSchema         struct{}
-	workerStatusSchema  struct{}
-	healthSchema        struct{}
-	logLevelSchema      struct{}
-	verdictSchema       struct{}
-	eventTypeSchema     struct{}
 )
 
 // Schema describes engine.Time: RFC 3339 in UTC with milliseconds, or null.
@@ -105,41 +89,6 @@ func (connectionRefSchema) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// Schema describes engine.Status.
-func (statusSchema) Schema(huma.Registry) *huma.Schema { return enum(engine.Statuses()...) }
-
-// Schema describes engine.Phase; empty means that nothing is left to do.
-func (phaseSchema) Schema(huma.Registry) *huma.Schema {
-	return enum(engine.PhasePreparing, engine.PhaseWarmup, engine.PhaseMeasurement, engine.PhaseCooldown,
-		engine.PhaseProcessing, engine.PhaseNone)
-}
-
-// Schema describes engine.WorkerStatus.
-func (workerStatusSchema) Schema(huma.Registry) *huma.Schema {
-	return enum(engine.WorkerStarting, engine.WorkerReady, engine.WorkerRunning, engine.WorkerDraining,
-		engine.WorkerCompleted, engine.WorkerFailed, engine.WorkerDead)
-}
-
-// Schema describes engine.Health.
-func (healthSchema) Schema(huma.Registry) *huma.Schema {
-	return enum(engine.HealthHealthy, engine.HealthStale, engine.HealthDead)
-}
-
-// Schema describes engine.LogLevel.
-func (logLevelSchema) Schema(huma.Registry) *huma.Schema {
-	return enum(engine.LogInfo, engine.LogWarning, engine.LogError, engine.LogCritical)
-}
-
-// Schema describes engine.Verdict.
-func (verdictSchema) Schema(huma.Registry) *huma.Schema {
-	return enum(engine.VerdictValid, engine.VerdictDegraded, engine.VerdictNone)
-}
-
-// Schema describes engine.EventType.
-func (eventTypeSchema) Schema(huma.Registry) *huma.Schema {
-	return enum(engine.EventStart, engine.EventStop, engine.EventSetPhase, engine.EventSetWorkerTarget)
-}
-
 // finishSchemas makes the schemas true where huma's own rules fall short of what
 // encoding/json writes: a nil pointer to a struct, a nil map and a pointer to an
 // aliased scalar are null.
@@ -150,8 +99,28 @@ func finishSchemas(r huma.Registry) {
 			continue
 		}
 		finishStruct(schema, t)
+		switch t {
+		case reflect.TypeFor[engine.GuardrailState]():
+			schema.Properties["name"].Enum = guardrailNames()
+		case reflect.TypeFor[engine.TestResult]():
+			// The row of a run worker has no enrichment of its own.
+			status := schema.Properties["enrichment_status"]
+			status.Enum = append(status.Enum, "")
+		}
 		schema.PrecomputeMessages()
 	}
+}
+
+// guardrailNames are the fields of a template that are limits.
+func guardrailNames() []any {
+	var names []any
+	t := reflect.TypeFor[engine.Guardrails]()
+	for i := range t.NumField() {
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); strings.HasPrefix(name, "max_") {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func finishStruct(schema *huma.Schema, t reflect.Type) {
@@ -177,6 +146,9 @@ func finishStruct(schema *huma.Schema, t reflect.Type) {
 			continue
 		}
 		switch {
+		case name == "timestamp" && f.Type == reflect.TypeFor[engine.Time]():
+			// When something was seen is always known; only what may not have happened yet is null.
+			property.Nullable = false
 		case f.Type.Kind() == reflect.Pointer && property.Ref != "":
 			schema.Properties[name] = &huma.Schema{OneOf: []*huma.Schema{{Ref: property.Ref}, {Type: "null"}},
 				Description: property.Description}

@@ -1,0 +1,34 @@
+// Writes src/api/schema.d.ts, the types of the server's documents, from the OpenAPI document:
+// node dev/types.mjs. With --check nothing is written, and a file that is not up to date is an error.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import openapiTS, { astToString } from 'openapi-typescript';
+
+const source = new URL('../../docs/openapi.json', import.meta.url);
+const target = new URL('../src/api/schema.d.ts', import.meta.url);
+
+/** The document as the page uses it: every refusal is a problem, and the old addresses are for others. */
+function pruned(doc) {
+  for (const [path, item] of Object.entries(doc.paths)) {
+    for (const [method, operation] of Object.entries(item)) {
+      if (operation.deprecated) delete item[method];
+      delete operation.operationId;
+      for (const status of Object.keys(operation.responses)) if (status >= '300') delete operation.responses[status];
+    }
+    if (Object.keys(item).length === 0) delete doc.paths[path];
+  }
+  return doc;
+}
+
+const doc = pruned(JSON.parse(readFileSync(source, 'utf8')));
+const head = '// Generated from docs/openapi.json with `npm run types`; do not edit.\n\n';
+const text =
+  head +
+  astToString(
+    await openapiTS(doc, { alphabetize: true, rootTypes: true, rootTypesNoSchemaPrefix: true, silent: true }),
+  );
+if (!process.argv.includes('--check')) writeFileSync(target, text);
+else if (text !== readFileSync(target, 'utf8')) {
+  console.error(`${fileURLToPath(target)} is not what docs/openapi.json says: run npm run types.`);
+  process.exitCode = 1;
+}

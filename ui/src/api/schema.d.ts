@@ -1,0 +1,4360 @@
+// Generated from docs/openapi.json with `npm run types`; do not edit.
+
+export interface paths {
+    "/api/auth/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who makes this request */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Me"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/signin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Exchange a one-time token for a session */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["SignInInputBody"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        "Set-Cookie"?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Signed"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/signin-links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a link that signs in once, within an hour; those before it end */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Link"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/signout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End the session */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        "Set-Cookie"?: string;
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List your API tokens */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["TokenList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /** Create an API token; its secret is shown once */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["TokenInputBody"];
+                };
+            };
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["NewToken"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke an API token */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Compare runs: differences, how sure they are, and a verdict */
+        get: {
+            parameters: {
+                query: {
+                    /** @description Run ids of the first side, comma separated. */
+                    a: string[] | null;
+                    /** @description Run ids of the second side, comma separated. */
+                    b: string[] | null;
+                    /** @description The least difference that matters, in percent. */
+                    tolerance_pct?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Comparison"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/connections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List connections */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ConnectionList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /** Save a connection */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ConnectionInput"];
+                };
+            };
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Connection"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/connections/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a connection */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Connection"];
+                    };
+                };
+            };
+        };
+        /** Change a connection */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ConnectionInput"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Connection"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /** Delete a connection */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/connections/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Connect once with a saved connection */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ConnectionTest"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/connections/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Connect once, without saving */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ConnectionTestBody"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ConnectionTest"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/docs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** This document, to read */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description A page */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/info": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** About this server */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Info"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** This document */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OpenAPI 3.1 */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plugins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List plugins
+         * @description Those of the program first, then the uploaded ones, the highest version of each name first. The statements of a manifest are left out; reading one plugin has them.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PluginList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /**
+         * Upload a plugin
+         * @description The WebAssembly file as it is, or in the field `file` of a form; at most 8 MB, not compressed. It is examined in quarantine. One that is refused answers 422 with the code `plugin_refused` and a sentence that says why. One that passes is stored disabled; an admin enables it. The same bytes again answer 200. Another file of the same name and version is 409, unless the earlier one has never been enabled: then it takes its place.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/octet-stream": string;
+                    "application/wasm": string;
+                    "multipart/form-data": {
+                        /** Format: binary */
+                        file: string;
+                    };
+                };
+            };
+            responses: {
+                /** @description The same bytes were there already. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PluginEntry"];
+                    };
+                };
+                /** @description It is stored, disabled. */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PluginEntry"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plugins/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Inspect a plugin
+         * @description Its manifest with the JSON Schema of its parameters and every statement it declares, its imports and exports, and who uses it. A bare name means the highest version that is enabled.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description name, or name@version, or SHA-256 */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PluginEntry"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        /**
+         * Delete an uploaded plugin
+         * @description Only an admin may: a session, or a token of the scope admin. It is 409 while a template names it or a live run executes it; the sentence names them.
+         */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description name, or name@version, or SHA-256 */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plugins/{name}/disable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Disable an uploaded plugin
+         * @description Only an admin may: a session, or a token of the scope admin. No new run can use it; live ones go on.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description name, or name@version, or SHA-256 */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PluginEntry"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plugins/{name}/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enable an uploaded plugin
+         * @description Only an admin may: a session, or a token of the scope admin. It is loaded first: what cannot be loaded stays disabled.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description name, or name@version, or SHA-256 */
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PluginEntry"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/preflight": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Plan a run without loading anything
+         * @description Takes the body of POST /api/runs; answers the frozen statements and the checks, each with its fix.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["PreflightInputBody"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Preflight"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List runs, newest first */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description next_cursor of the page before. */
+                    cursor?: string;
+                    limit?: number;
+                    /** @description Part of the run's name, in any case. */
+                    search?: string;
+                    /** @description RFC 3339. */
+                    since?: string;
+                    /** @description Comma separated. */
+                    status?: ("PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED")[] | null;
+                    /** @description key:value; may be repeated, all must match. */
+                    tag?: string[] | null;
+                    template_id?: string;
+                    /** @description RFC 3339. */
+                    until?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RunList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /** Create a run from a template or a scenario */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["RunCreateBody"];
+                };
+            };
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Run"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a run with everything that belongs to it */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RunDetail"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        /** Delete a run and its executions */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/artifacts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The parts of the run's record */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Only artifacts whose name comes after it. */
+                    after?: string;
+                    limit?: number;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ArtifactPage"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/enrichment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the target's query history says of the run */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Enrichment"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/enrichment/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask the query history again, in the background */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Accepted */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Enrichment"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/enrichment/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stop asking the query history; what was found is kept */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Enrichment"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The run's control events */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Only events whose sequence_id is greater. */
+                    after?: number;
+                    limit?: number;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["EventPage"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/executions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download every recorded execution
+         * @description A zip of the Parquet parts; `part` names one of them; `format=csv` is a table of all.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    format?: "parquet" | "csv";
+                    /** @description The name of one part. */
+                    part?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The executions, as an attachment. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/vnd.apache.parquet": string;
+                        "application/zip": string;
+                        "text/csv": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The run's log */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Only lines whose seq is greater. */
+                    after?: number;
+                    /** @description This level and those above it. */
+                    level?: "INFO" | "WARNING" | "ERROR" | "CRITICAL";
+                    limit?: number;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["LogPage"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/seconds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The measurement second by second, with its distributions */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MeasuredSeconds"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Start a prepared run */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Run"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stop a run and drain it */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Run"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The exact figures of a finished run */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Summary"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/timeseries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The run second by second */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Only points from this elapsed second on. */
+                    from_seconds?: number;
+                    /** @description How many points to answer about. Where there are more seconds, each point stands for several. */
+                    max_points?: number;
+                    /** @description Only points up to this elapsed second; 0 means all. */
+                    until_seconds?: number;
+                    /** @description One run worker, or * for all of them; without it the whole run. */
+                    worker_id?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Series"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/warehouse": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The warehouse of the run, poll by poll */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Only polls and slots from this elapsed second on. */
+                    from_seconds?: number;
+                    /** @description How many polls, and how many slots, to answer about. Of more, each poll is the last of several, with the most queries that ran and waited in any of them; slots are left out evenly. */
+                    max_points?: number;
+                    /** @description Only polls and slots up to this elapsed second; 0 means all. */
+                    until_seconds?: number;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["WarehouseSeries"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/templates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List templates */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["TemplateList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /** Save a template */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["TemplateInput"];
+                };
+            };
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Template"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/templates/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a template */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Template"];
+                    };
+                };
+            };
+        };
+        /** Save a new version of a template */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["TemplateUpdateBody"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Template"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /** Delete a template */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/templates/schema": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The JSON Schema of a template */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description JSON Schema 2020-12 */
+                200: {
+                    headers: {
+                        "Content-Type"?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/schema+json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/templates/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check a template without saving it
+         * @description Answers 200 for a wrong template too: `valid` is false and `errors` names its fields.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["TemplateInput"];
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Validation"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether the process lives */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It does. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Healthy"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Metrics for Prometheus */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The text format of Prometheus. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/plain": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether the server can work: control store and nodes */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description It can. */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Ready"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ws/runs/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Watch a run (WebSocket)
+         * @description A WebSocket. It sends one message at once and one a second, each a full snapshot, and closes with 1000 after the last. What is sent to it is ignored.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Switching protocols; messages of this form follow. */
+                101: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Message"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        Accounting: {
+            balanced: boolean;
+            /** Format: int64 */
+            dropped: number;
+            dropped_by_reason: components["schemas"]["Drops"];
+            /** Format: int64 */
+            failed: number;
+            problems?: string[] | null;
+            /** Format: int64 */
+            recorded: number;
+            /** Format: int64 */
+            scheduled: number;
+            /** Format: int64 */
+            started: number;
+            /** Format: int64 */
+            statements: number;
+            /** Format: int64 */
+            succeeded: number;
+            /** Format: int64 */
+            warmup: number;
+            /** Format: int64 */
+            warmup_dropped: number;
+            /** Format: int64 */
+            warmup_scheduled: number;
+        };
+        AggregateEnrichment: {
+            /** Format: date-time */
+            available_at: string | null;
+            /** Format: int64 */
+            calls: number;
+            /** Format: int64 */
+            expected: number;
+            /** Format: date-time */
+            from: string | null;
+            /** Format: date-time */
+            next_poll_at: string | null;
+            /** Format: int64 */
+            polls: number;
+            reason?: string;
+            rows: components["schemas"]["AggregateStatements"][] | null;
+            /** @enum {string} */
+            status: "PENDING" | "RUNNING" | "COMPLETED" | "PARTIAL" | "SKIPPED" | "FAILED";
+            /** Format: int64 */
+            throttled: number;
+            /** Format: date-time */
+            to: string | null;
+        };
+        AggregateStatements: {
+            /** Format: double */
+            avg_ms: number;
+            /** Format: int64 */
+            calls: number;
+            client_ms: components["schemas"]["StatementLatencyMs"] | null;
+            /** Format: double */
+            compilation_ms: number;
+            /** Format: double */
+            execution_ms: number;
+            /** @enum {string|null} */
+            kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION" | null;
+            /** Format: double */
+            max_ms: number;
+            /** Format: double */
+            p50_ms: number;
+            /** Format: double */
+            p90_ms: number;
+            /** Format: double */
+            p99_ms: number;
+            /** Format: double */
+            p999_ms: number;
+            query_type: string;
+            /** Format: double */
+            queued_ms: number;
+            statement_id: string;
+            /** Format: int64 */
+            throttled: number;
+        };
+        Artifact: {
+            artifact_checksum: string;
+            artifact_id: string;
+            /** Format: int64 */
+            artifact_size_bytes: number;
+            /** Format: date-time */
+            created_at: string | null;
+            kind: string;
+            /** Format: date-time */
+            max_ts: string | null;
+            /** Format: date-time */
+            min_ts: string | null;
+            name: string;
+            /** Format: int64 */
+            parquet_schema_version: number;
+            /** Format: int64 */
+            row_count: number;
+            run_id: string;
+            test_id: string;
+            worker_id: string;
+        };
+        ArtifactPage: {
+            artifacts: components["schemas"]["Artifact"][] | null;
+            /** @description Give it as after to read on. */
+            last_name: string;
+            /**
+             * Format: int64
+             * @description How many artifacts the run has.
+             */
+            total: number;
+        };
+        Bind: {
+            column?: string;
+            name: string;
+            type: string;
+        };
+        Calibration: {
+            /** Format: date-time */
+            at: string | null;
+            automatic: boolean;
+            /** Format: int64 */
+            connections: number;
+            /** Format: double */
+            cost_ns_per_operation: number;
+            /** Format: int64 */
+            cpus: number;
+            io_engine: string;
+            loadstone_version: string;
+            machine_fingerprint: string;
+            /** Format: double */
+            max_qps: number;
+            percentiles: components["schemas"]["PercentileError"][] | null;
+            /** Format: double */
+            rate_error_pct: number;
+            /** Format: double */
+            schedule_lag_max_ms: number;
+            /** Format: double */
+            schedule_lag_p50_ms: number;
+            /** Format: double */
+            schedule_lag_p99_ms: number;
+            /** Format: double */
+            schedule_rate: number;
+        };
+        CheckResult: {
+            field?: string;
+            fix?: string;
+            message: string;
+            name: string;
+            outcome: string;
+            target?: string;
+        };
+        Column: {
+            db_type: string;
+            generated: boolean;
+            has_default: boolean;
+            /** Format: int64 */
+            max_length?: number;
+            name: string;
+            nullable: boolean;
+            type: string;
+            unique?: boolean;
+        };
+        Comparison: {
+            metrics: components["schemas"]["Metric"][] | null;
+            notes: string[] | null;
+            same_run: boolean;
+            simulated: boolean;
+            /** Format: double */
+            slower_probability: number | null;
+            stand_in: components["schemas"]["StandIn"];
+            /** @enum {string} */
+            verdict: "better" | "worse" | "same" | "unclear";
+        };
+        Connection: {
+            builtin: boolean;
+            connection_id: string;
+            /** Format: date-time */
+            created_at: string | null;
+            description?: string;
+            driver: string;
+            dsn: string;
+            name: string;
+            /** Format: date-time */
+            updated_at: string | null;
+        };
+        ConnectionFigures: {
+            /** Format: int64 */
+            lost: number;
+            /** Format: int64 */
+            most_missing: number;
+            /** Format: int64 */
+            refused: number;
+            /** Format: int64 */
+            reopened: number;
+        };
+        ConnectionInput: {
+            description?: string;
+            /** @enum {string} */
+            driver: "postgres" | "snowflake";
+            /** @description postgres://user:password@host:5432/database. In an update, a password of *** keeps the saved one. */
+            dsn: string;
+            /** @description Unique; templates refer to it. */
+            name: string;
+        };
+        ConnectionList: {
+            connections: components["schemas"]["Connection"][] | null;
+        };
+        ConnectionTest: {
+            ok: boolean;
+            /** Format: double */
+            round_trip_ms: number;
+            server: components["schemas"]["ServerInfo"];
+        };
+        ConnectionTestBody: {
+            /** @description The saved connection whose password stands behind *** in dsn. */
+            connection_id?: string;
+            /** @enum {string} */
+            driver: "postgres" | "snowflake";
+            dsn: string;
+        };
+        Cost: {
+            /** Format: double */
+            clusters: number;
+            /** Format: double */
+            credit_price: number;
+            /** Format: double */
+            credits: number;
+            /** Format: double */
+            credits_per_hour: number;
+            currency: string;
+            notes: string[] | null;
+            /** Format: double */
+            price: number;
+            price_list: string;
+            /** Format: double */
+            price_per_million_operations: number | null;
+            /** Format: double */
+            run_credits: number;
+            /** Format: double */
+            run_price: number;
+            warehouse: string;
+            warehouse_generation: string;
+            warehouse_size: string;
+            warehouse_type: string;
+        };
+        CustomMetrics: {
+            app_ops_breakdown: {
+                [key: string]: number;
+            } | null;
+            resources: components["schemas"]["Resources"];
+            sf_bench: {
+                [key: string]: unknown;
+            } | null;
+        };
+        Dispersion: {
+            /** Format: double */
+            cv_pct: number | null;
+            /** Format: double */
+            max: number;
+            /** Format: double */
+            median: number;
+            /** Format: double */
+            min: number;
+        };
+        Drops: {
+            /** Format: int64 */
+            max_in_flight: number;
+            /** Format: int64 */
+            not_dispatched: number;
+            /** Format: int64 */
+            stopped: number;
+        };
+        Enrichment: {
+            aggregate: components["schemas"]["AggregateEnrichment"] | null;
+            by_kind: {
+                [key: string]: components["schemas"]["KindEnrichment"];
+            } | null;
+            /** Format: date-time */
+            ended_at: string | null;
+            /** Format: int64 */
+            executions: number;
+            /** Format: int64 */
+            matched: number;
+            /** Format: date-time */
+            next_poll_at: string | null;
+            notes?: string[] | null;
+            /** Format: int64 */
+            pages: number;
+            /** Format: int64 */
+            polls: number;
+            /** Format: double */
+            ratio: number | null;
+            reason?: string;
+            retryable: boolean;
+            /** Format: date-time */
+            started_at: string | null;
+            /** @enum {string} */
+            status: "PENDING" | "RUNNING" | "COMPLETED" | "PARTIAL" | "SKIPPED" | "FAILED";
+            total: components["schemas"]["ServerFigures"] | null;
+            /** Format: int64 */
+            without_id: number;
+        };
+        Environment: {
+            arch: string;
+            calibration: components["schemas"]["Calibration"] | null;
+            cpu_model: string;
+            /** Format: int64 */
+            cpus: number;
+            driver: string;
+            emulated: boolean;
+            go_version: string;
+            hostname: string;
+            io_engine: string;
+            loadstone_version: string;
+            /** Format: int64 */
+            memory_bytes: number;
+            /** Format: int64 */
+            nodes: number;
+            os: string;
+            server_version: string;
+            simulated: boolean;
+            target_is_local: boolean;
+        };
+        ErrorFigures: {
+            by_class: {
+                [key: string]: number;
+            } | null;
+            /** Format: int64 */
+            count: number;
+            /** Format: double */
+            rate: number;
+            top: components["schemas"]["ErrorGroup"][] | null;
+        };
+        ErrorGroup: {
+            /** Format: int64 */
+            count: number;
+            error_class: string;
+            error_code: string;
+            error_message: string;
+        };
+        Event: {
+            /** Format: date-time */
+            created_at: string | null;
+            event_data: components["schemas"]["EventData"];
+            event_id: string;
+            /** @enum {string} */
+            event_type: "START" | "STOP" | "SET_PHASE" | "SET_WORKER_TARGET";
+            run_id: string;
+            /** Format: int64 */
+            sequence_id: number;
+        };
+        EventData: {
+            detail?: string;
+            /** Format: double */
+            drain_timeout_seconds?: number;
+            /** Format: date-time */
+            effective_at?: string;
+            /** Format: int64 */
+            expected_workers?: number;
+            initiated_by?: string;
+            /** @enum {string} */
+            phase?: "PREPARING" | "WARMUP" | "MEASUREMENT" | "COOLDOWN" | "PROCESSING" | "";
+            /** Format: double */
+            ramp_seconds?: number;
+            reason?: string;
+            /** @enum {string} */
+            scope: "RUN" | "WORKER_GROUP" | "WORKER";
+            /** Format: double */
+            settle_seconds?: number;
+            step_id?: string;
+            /** Format: int64 */
+            step_number?: number;
+            /** Format: double */
+            step_seconds?: number;
+            /** Format: int64 */
+            target_connections?: number;
+            /** Format: double */
+            target_qps?: number;
+            /** Format: int64 */
+            worker_group_id?: number;
+            worker_id?: string;
+        };
+        EventPage: {
+            events: components["schemas"]["Event"][] | null;
+            /**
+             * Format: int64
+             * @description Give it as after to read on.
+             */
+            last_sequence: number;
+            /**
+             * Format: int64
+             * @description How many events the run has.
+             */
+            total: number;
+        };
+        ExecutionError: {
+            error_class: string;
+            error_code: string;
+            error_message: string;
+        };
+        Feed: {
+            csv?: string;
+            run?: string;
+        };
+        FieldError: {
+            field: string;
+            hint?: string;
+            /** Format: int64 */
+            line?: number;
+            message: string;
+        };
+        Figures: {
+            accounting: components["schemas"]["Accounting"];
+            by_kind: {
+                [key: string]: components["schemas"]["KindFigures"];
+            } | null;
+            by_statement: components["schemas"]["StatementFigures"][] | null;
+            connections: components["schemas"]["ConnectionFigures"] | null;
+            coordinated_omission: components["schemas"]["Omission"] | null;
+            /** Format: double */
+            covered_seconds: number | null;
+            /** Format: double */
+            drain_seconds: number;
+            /** Format: double */
+            duration_seconds: number;
+            errors: components["schemas"]["ErrorFigures"];
+            /** Format: int64 */
+            finished_late: number;
+            histogram: components["schemas"]["HistogramBucket"][] | null;
+            /** Format: int64 */
+            keys_replaced: number;
+            latency_ms: components["schemas"]["LatencyMs"] | null;
+            latency_split: components["schemas"]["SplitMs"] | null;
+            live_percentiles: components["schemas"]["LivePercentile"][] | null;
+            /** Format: date-time */
+            measured_from: string | null;
+            /** Format: date-time */
+            measured_to: string | null;
+            /** Format: int64 */
+            operations: number;
+            /** Format: double */
+            qps: number;
+            /** Format: int64 */
+            reads: number;
+            /** Format: int64 */
+            retries: number;
+            schedule_lag_ms: components["schemas"]["LatencyMs"] | null;
+            service_ms: components["schemas"]["LatencyMs"] | null;
+            slowest: components["schemas"]["SlowExecution"][] | null;
+            stalls?: components["schemas"]["Stall"][] | null;
+            /** Format: double */
+            target_qps: number | null;
+            transactions: components["schemas"]["TransactionFigures"] | null;
+            /** Format: int64 */
+            writes: number;
+        };
+        Fill: {
+            as: string;
+            /** Format: int64 */
+            from?: number;
+            /** Format: int64 */
+            max?: number;
+            /** Format: int64 */
+            min?: number;
+            prefix?: string;
+            /** Format: int64 */
+            scale?: number;
+            /** Format: int64 */
+            step?: number;
+            values?: string[] | null;
+        };
+        FindMax: {
+            /** Format: int64 */
+            concurrency_increment: number;
+            enabled: boolean;
+            /** Format: double */
+            latency_stability_pct: number;
+            /** Format: int64 */
+            max_concurrency: number | null;
+            /** Format: double */
+            max_duration_seconds: number;
+            /** Format: double */
+            max_error_rate_pct: number;
+            /** Format: double */
+            max_rate: number | null;
+            /** Format: double */
+            qps_stability_pct: number;
+            /** Format: double */
+            rate_increment: number | null;
+            slo?: components["schemas"]["SLO"];
+            /** Format: int64 */
+            start_concurrency: number;
+            /** Format: double */
+            start_rate: number | null;
+            /** Format: double */
+            step_duration_seconds: number;
+            /** @enum {string} */
+            unit: "connections" | "rate";
+        };
+        FindMaxRepetition: {
+            /** Format: double */
+            baseline_p95_ms: number | null;
+            confirmed: boolean;
+            /** Format: double */
+            error_rate: number;
+            /** Format: double */
+            first_unstable: number | null;
+            found: boolean;
+            /** Format: double */
+            level: number | null;
+            /** @enum {string} */
+            limit?: "STABLE" | "DEGRADED" | "ERROR_THRESHOLD" | "QUEUE_DETECTED" | "PLATEAU";
+            /** Format: double */
+            p50_latency_ms: number | null;
+            /** Format: double */
+            p95_latency_ms: number | null;
+            /** Format: double */
+            p99_latency_ms: number | null;
+            /** Format: double */
+            qps: number;
+            reason: string;
+            /** Format: int64 */
+            repetition: number;
+            /** Format: int64 */
+            steps: number;
+        };
+        FindMaxResult: {
+            /** Format: double */
+            baseline_p95_ms: number | null;
+            confirmed: boolean;
+            /** Format: double */
+            error_rate: number;
+            /** Format: double */
+            first_unstable: number | null;
+            found: boolean;
+            history: components["schemas"]["FindMaxStep"][] | null;
+            /** @enum {string} */
+            limit?: "STABLE" | "DEGRADED" | "ERROR_THRESHOLD" | "QUEUE_DETECTED" | "PLATEAU";
+            /** Format: int64 */
+            max_connections: number | null;
+            /** Format: double */
+            max_target_qps: number | null;
+            /** Format: double */
+            p50_latency_ms: number | null;
+            /** Format: double */
+            p95_latency_ms: number | null;
+            /** Format: double */
+            p99_latency_ms: number | null;
+            /** Format: double */
+            qps: number;
+            reason: string;
+            repetitions?: components["schemas"]["FindMaxRepetition"][] | null;
+            spread?: components["schemas"]["FindMaxSpread"];
+            /** Format: int64 */
+            steps: number;
+            /** @enum {string} */
+            unit: "connections" | "rate";
+            /** Format: double */
+            upper_bound: number;
+        };
+        FindMaxSpread: {
+            /** Format: int64 */
+            asked: number;
+            /** Format: int64 */
+            finished: number;
+            /** Format: int64 */
+            found: number;
+            level: components["schemas"]["Dispersion"] | null;
+            qps: components["schemas"]["Dispersion"] | null;
+        };
+        FindMaxState: {
+            /** Format: double */
+            baseline_p95_ms: number | null;
+            /** Format: double */
+            current_p95_ms: number | null;
+            /** Format: int64 */
+            current_step: number;
+            /** Format: double */
+            error_rate: number;
+            /** Format: double */
+            first_unstable: number | null;
+            /** Format: double */
+            last_stable: number | null;
+            /** Format: date-time */
+            last_updated: string | null;
+            /** Format: double */
+            p95_vs_baseline_pct: number | null;
+            /** Format: double */
+            qps: number;
+            /** Format: double */
+            qps_vs_prior_pct: number | null;
+            queue_detected: boolean;
+            /** Format: int64 */
+            repeat: number;
+            /** Format: int64 */
+            repetition: number;
+            repetitions: components["schemas"]["FindMaxRepetition"][] | null;
+            result: components["schemas"]["FindMaxResult"] | null;
+            /** @enum {string} */
+            status: "STEPPING" | "BISECTING" | "CONFIRMING" | "DONE";
+            /** Format: double */
+            step_duration_seconds: number;
+            /** Format: double */
+            step_elapsed_seconds: number;
+            step_id?: string;
+            steps: components["schemas"]["FindMaxStep"][] | null;
+            /** Format: double */
+            target_qps: number | null;
+            /** Format: int64 */
+            target_workers: number;
+            /** @enum {string} */
+            unit: "connections" | "rate";
+            /** Format: double */
+            upper_bound: number;
+        };
+        FindMaxStep: {
+            /** Format: int64 */
+            dropped_count: number;
+            /** Format: int64 */
+            error_count: number;
+            /** Format: double */
+            error_rate: number;
+            /** @enum {string} */
+            outcome: "STABLE" | "DEGRADED" | "ERROR_THRESHOLD" | "QUEUE_DETECTED" | "PLATEAU";
+            /** Format: double */
+            p50_latency_ms: number | null;
+            /** Format: double */
+            p95_latency_ms: number | null;
+            /** Format: double */
+            p95_vs_baseline_pct: number | null;
+            /** Format: double */
+            p99_latency_ms: number | null;
+            /** Format: double */
+            qps: number;
+            /** Format: double */
+            qps_vs_prior_pct: number | null;
+            queue_detected: boolean;
+            /** Format: int64 */
+            repetition: number;
+            /** @enum {string} */
+            stage: "STEPPING" | "BISECTING" | "CONFIRMING" | "DONE";
+            /** Format: double */
+            step_duration_seconds: number;
+            /** Format: date-time */
+            step_end_time: string | null;
+            step_id?: string;
+            /** Format: int64 */
+            step_number: number;
+            /** Format: date-time */
+            step_start_time: string | null;
+            stop_reason?: string;
+            /** Format: double */
+            target_qps: number | null;
+            /** Format: int64 */
+            total_queries: number;
+            /** Format: int64 */
+            total_target_connections: number;
+        };
+        Guardrails: {
+            /** Format: double */
+            hold_seconds?: number;
+            /** Format: double */
+            max_cpu_percent?: number;
+            /** Format: double */
+            max_error_rate_pct?: number;
+            /** Format: double */
+            max_host_cpu_percent?: number;
+            /** Format: double */
+            max_host_memory_percent?: number;
+            /** Format: double */
+            max_memory_percent?: number;
+            /** Format: double */
+            max_p95_ms?: number;
+            /** Format: double */
+            max_p99_ms?: number;
+        };
+        GuardrailState: {
+            /** Format: double */
+            held_seconds: number;
+            /** Format: double */
+            hold_seconds: number;
+            /** Format: double */
+            limit: number;
+            /** @enum {string} */
+            name: "max_cpu_percent" | "max_memory_percent" | "max_host_cpu_percent" | "max_host_memory_percent" | "max_error_rate_pct" | "max_p95_ms" | "max_p99_ms";
+            /** Format: double */
+            value: number | null;
+        };
+        Healthy: {
+            /** @enum {string} */
+            status: "ok";
+        };
+        HistogramBucket: {
+            /** Format: int64 */
+            count: number;
+            /** Format: double */
+            from_ms: number;
+            /** Format: double */
+            to_ms: number;
+        };
+        HistogramData: {
+            counts: number[] | null;
+            /** Format: int64 */
+            max_ns: number;
+            /** Format: int64 */
+            min_ns: number;
+            /** Format: int64 */
+            offset: number;
+            /** Format: int64 */
+            schema: number;
+            /** Format: int64 */
+            sum_ns: number;
+        };
+        Info: {
+            /** @enum {string} */
+            control_store: "embedded" | "external";
+            /**
+             * Format: int64
+             * @description Free space where results are kept; null when unknown.
+             */
+            data_dir_free_bytes: number | null;
+            go_version: string;
+            /**
+             * Format: int64
+             * @description Nodes that can host run workers now.
+             */
+            nodes: number;
+            /** @description Whether the built-in sample Postgres is there. */
+            playground: boolean;
+            /** Format: date-time */
+            started_at: string | null;
+            version: string;
+            /** Format: int64 */
+            websocket_clients: number;
+        };
+        KindEnrichment: {
+            /** Format: int64 */
+            executions: number;
+            figures: components["schemas"]["ServerFigures"] | null;
+            /** Format: int64 */
+            matched: number;
+            /** Format: double */
+            ratio: number;
+        };
+        KindFigures: {
+            /** Format: int64 */
+            count: number;
+            /** Format: int64 */
+            errors: number;
+            latency_ms: components["schemas"]["LatencyMs"] | null;
+            /** Format: int64 */
+            no_rows: number;
+            /** Format: double */
+            qps: number;
+            /** Format: int64 */
+            rows: number;
+        };
+        KindRate: {
+            /** Format: int64 */
+            errors: number;
+            /** Format: double */
+            per_sec: number;
+            /** Format: int64 */
+            total: number;
+        };
+        Latency: {
+            /** Format: double */
+            avg: number | null;
+            /** Format: double */
+            max: number | null;
+            /** Format: double */
+            min: number | null;
+            /** Format: double */
+            p50: number | null;
+            /** Format: double */
+            p95: number | null;
+            /** Format: double */
+            p99: number | null;
+        };
+        LatencyMs: {
+            /** Format: double */
+            avg: number;
+            /** Format: double */
+            max: number;
+            /** Format: double */
+            min: number;
+            /** Format: double */
+            p50: number;
+            /** Format: double */
+            p90: number;
+            /** Format: double */
+            p95: number;
+            /** Format: double */
+            p99: number;
+            /** Format: double */
+            p999: number;
+            /** Format: double */
+            stddev: number;
+        };
+        Link: {
+            /** Format: date-time */
+            expires_at: string | null;
+            url: string;
+        };
+        LivePercentile: {
+            /** Format: double */
+            error_pct: number | null;
+            /** Format: double */
+            exact_ms: number;
+            /** Format: double */
+            live_ms: number;
+            /** Format: double */
+            percentile: number;
+        };
+        LogEntry: {
+            details?: unknown;
+            /** @enum {string} */
+            level: "INFO" | "WARNING" | "ERROR" | "CRITICAL";
+            message: string;
+            run_id: string;
+            /** Format: int64 */
+            seq: number;
+            test_id?: string;
+            /** Format: date-time */
+            timestamp: string;
+            worker_id?: string;
+        };
+        LogicalColumn: {
+            db_type?: {
+                [key: string]: string;
+            };
+            fill?: components["schemas"]["Fill"];
+            name: string;
+            nullable?: boolean;
+            type: string;
+        };
+        LogicalIndex: {
+            columns: string[] | null;
+            include?: string[] | null;
+            unique?: boolean;
+        };
+        LogicalTable: {
+            any_shape?: boolean;
+            columns: components["schemas"]["LogicalColumn"][] | null;
+            computed_keys?: boolean;
+            empty?: boolean;
+            indexes?: components["schemas"]["LogicalIndex"][] | null;
+            key: string[] | null;
+            name: string;
+            options?: {
+                [key: string]: string;
+            };
+            /** Format: int64 */
+            rows?: number;
+            sized_by?: string;
+            varies?: boolean;
+        };
+        LogPage: {
+            /**
+             * Format: int64
+             * @description Give it as after to read on.
+             */
+            last_seq: number;
+            logs: components["schemas"]["LogEntry"][] | null;
+        };
+        Manifest: {
+            author?: string;
+            description?: string;
+            dialect?: string;
+            driver?: string;
+            feed?: boolean;
+            /** @enum {string} */
+            kind: "workload" | "adapter";
+            kinds?: ("POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION")[];
+            name: string;
+            parameters?: unknown;
+            sends?: components["schemas"]["Sends"];
+            statements?: components["schemas"]["PluginStatement"][] | null;
+            supports?: components["schemas"]["Supports"];
+            tables?: components["schemas"]["LogicalTable"][] | null;
+            tables_vary?: boolean;
+            title?: string;
+            version: string;
+        };
+        Matrix: {
+            stop_on_failure: boolean;
+            targets: components["schemas"]["MatrixTarget"][] | null;
+        };
+        MatrixTarget: {
+            adapter: string;
+            allow_writes?: boolean;
+            /** @description The name of a saved connection, or a connection spelled out. Passwords read as ***. */
+            connection: string | {
+                driver?: string;
+                dsn?: string;
+            };
+            label: string;
+            params?: unknown;
+            prepare?: components["schemas"]["Prepare"];
+            prepared?: boolean;
+            table_name?: string;
+            table_type?: string;
+            warehouse?: string;
+        };
+        Me: {
+            token: components["schemas"]["Token"];
+            user: components["schemas"]["User"];
+        };
+        MeasuredSecond: {
+            /** Format: int64 */
+            errors: number;
+            latency: components["schemas"]["HistogramData"] | null;
+            /** Format: int64 */
+            operations: number;
+            /** Format: double */
+            seconds?: number;
+        };
+        MeasuredSeconds: {
+            seconds: components["schemas"]["MeasuredSecond"][] | null;
+        };
+        Message: {
+            data: components["schemas"]["Payload"] | null;
+            /** @enum {string} */
+            event: "RUN_UPDATE";
+        };
+        Metric: {
+            /** Format: double */
+            a: number | null;
+            /** Format: double */
+            b: number | null;
+            /** Format: double */
+            difference: number | null;
+            /** Format: double */
+            high: number | null;
+            /** Format: double */
+            low: number | null;
+            name: string;
+            reason: string;
+            unit: string;
+            /** @enum {string} */
+            verdict: "better" | "worse" | "same" | "unclear";
+        };
+        NewToken: {
+            /** Format: date-time */
+            created_at: string | null;
+            /** Format: date-time */
+            expires_at: string | null;
+            kind: string;
+            /** Format: date-time */
+            last_used_at: string | null;
+            name: string;
+            /** @enum {string} */
+            scope: "read" | "write" | "admin";
+            secret: string;
+            token_id: string;
+            user_id: string;
+        };
+        Omission: {
+            /** Format: int64 */
+            missed_operations: number;
+            /** Format: double */
+            p50_ms: number;
+            /** Format: double */
+            p95_ms: number;
+            /** Format: double */
+            p99_ms: number;
+            /** Format: double */
+            p999_ms: number;
+            /** Format: double */
+            stalled_seconds: number;
+        };
+        Payload: {
+            cancellation_reason: string | null;
+            connections: components["schemas"]["PayloadConnections"];
+            custom_metrics: components["schemas"]["CustomMetrics"];
+            /** Format: double */
+            dropped_per_sec: number;
+            /** Format: double */
+            elapsed: number;
+            emulated: boolean;
+            enrichment: components["schemas"]["Enrichment"];
+            errors: components["schemas"]["PayloadErrors"];
+            find_max: components["schemas"]["FindMaxState"] | null;
+            guardrails: components["schemas"]["GuardrailState"][] | null;
+            /** Format: int64 */
+            in_flight: number;
+            latency: components["schemas"]["Latency"];
+            latency_aggregation_method: string | null;
+            latency_by_kind: {
+                [key: string]: components["schemas"]["Latency"];
+            } | null;
+            latency_histogram: components["schemas"]["HistogramData"] | null;
+            latency_split: components["schemas"]["SplitMs"] | null;
+            latency_total: components["schemas"]["Latency"];
+            logs: components["schemas"]["LogEntry"][] | null;
+            /** Format: int64 */
+            logs_dropped: number;
+            operations: components["schemas"]["PayloadOperations"];
+            ops: components["schemas"]["PayloadOps"];
+            ops_by_kind: {
+                [key: string]: components["schemas"]["KindRate"];
+            } | null;
+            /** @enum {string|null} */
+            phase: "PREPARING" | "WARMUP" | "MEASUREMENT" | "COOLDOWN" | "PROCESSING" | "" | null;
+            prepare: components["schemas"]["PrepareProgress"] | null;
+            run_id: string;
+            schedule_lag: components["schemas"]["Latency"];
+            service: components["schemas"]["Latency"];
+            service_total: components["schemas"]["Latency"];
+            simulated: boolean;
+            /** @enum {string} */
+            status: "PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED";
+            /** Format: double */
+            target_qps: number | null;
+            test_id: string;
+            test_name: string;
+            /** Format: date-time */
+            timestamp: string;
+            timing: components["schemas"]["Timing"];
+            validity: components["schemas"]["Validity"];
+            /** Format: int64 */
+            waiting: number;
+            warehouse: components["schemas"]["Warehouse"] | null;
+            workers: components["schemas"]["PayloadWorker"][] | null;
+        };
+        PayloadConnections: {
+            /** Format: int64 */
+            active: number;
+            /** Format: int64 */
+            lost: number;
+            /** Format: int64 */
+            missing: number;
+            /** Format: int64 */
+            refused: number;
+            /** Format: int64 */
+            reopened: number;
+            /** Format: int64 */
+            target: number;
+        };
+        PayloadErrors: {
+            by_class: {
+                [key: string]: number;
+            } | null;
+            /** Format: int64 */
+            count: number;
+            /** Format: int64 */
+            dropped: number;
+            /** Format: double */
+            per_sec: number;
+            /** Format: double */
+            rate: number;
+            recent: components["schemas"]["ExecutionError"][] | null;
+            /** Format: int64 */
+            retries: number;
+        };
+        PayloadOperations: {
+            /** Format: int64 */
+            reads: number;
+            /** Format: double */
+            reads_per_sec: number;
+            /** Format: int64 */
+            writes: number;
+            /** Format: double */
+            writes_per_sec: number;
+        };
+        PayloadOps: {
+            /** Format: double */
+            current_per_sec: number;
+            /** Format: int64 */
+            total: number;
+        };
+        PayloadWorker: {
+            /** @enum {string} */
+            health: "HEALTHY" | "STALE" | "DEAD";
+            /** Format: date-time */
+            last_heartbeat: string | null;
+            metrics: components["schemas"]["PayloadWorkerMetrics"];
+            node_id: string;
+            /** @enum {string} */
+            phase: "PREPARING" | "WARMUP" | "MEASUREMENT" | "COOLDOWN" | "PROCESSING" | "";
+            /** @enum {string} */
+            status: "STARTING" | "READY" | "RUNNING" | "DRAINING" | "COMPLETED" | "FAILED" | "DEAD";
+            /** Format: int64 */
+            worker_group_id: number;
+            worker_id: string;
+        };
+        PayloadWorkerMetrics: {
+            /** Format: int64 */
+            active_connections: number;
+            /** Format: double */
+            cpu_pct: number;
+            /** Format: int64 */
+            error_count: number;
+            /** Format: double */
+            p50_latency_ms: number | null;
+            /** Format: double */
+            p95_latency_ms: number | null;
+            /** Format: double */
+            p99_latency_ms: number | null;
+            /** Format: double */
+            qps: number;
+            /** Format: int64 */
+            target_connections: number;
+            /** Format: int64 */
+            total_queries: number;
+        };
+        PercentileError: {
+            /** Format: double */
+            error_ms: number;
+            /** Format: double */
+            measured_ms: number;
+            /** Format: double */
+            percentile: number;
+            /** Format: double */
+            target_ms: number;
+        };
+        Plan: {
+            adapter: components["schemas"]["PluginRef"];
+            driver: string;
+            error_classes?: {
+                [key: string]: string;
+            };
+            /** Format: int64 */
+            key_slots: number;
+            lacks?: string[] | null;
+            pools?: components["schemas"]["Pool"][] | null;
+            prepared?: boolean;
+            restore?: string[] | null;
+            session?: string[] | null;
+            statements: components["schemas"]["Statement"][] | null;
+            tables: components["schemas"]["Table"][] | null;
+            warehouse?: string;
+            workload: components["schemas"]["PluginRef"];
+        };
+        PluginEntry: {
+            abi: string;
+            bundled: boolean;
+            default: boolean;
+            enabled: boolean;
+            /** Format: date-time */
+            enabled_at: string | null;
+            enabled_by?: string;
+            exports: string[] | null;
+            imports: string[] | null;
+            /** @enum {string} */
+            kind: "workload" | "adapter";
+            live_runs: components["schemas"]["PluginUse"][] | null;
+            manifest: components["schemas"]["Manifest"];
+            name: string;
+            /** @enum {string} */
+            origin: "bundled" | "uploaded" | "command_line";
+            problem?: string;
+            sha256: string;
+            /** Format: int64 */
+            size_bytes: number;
+            /** @enum {string} */
+            state: "enabled" | "disabled" | "damaged";
+            templates: components["schemas"]["PluginUse"][] | null;
+            /** Format: date-time */
+            uploaded_at: string | null;
+            uploaded_by?: string;
+            version: string;
+        };
+        PluginList: {
+            plugins: components["schemas"]["PluginEntry"][] | null;
+        };
+        PluginRef: {
+            /** @enum {string} */
+            kind: "workload" | "adapter";
+            name: string;
+            sha256: string;
+            version: string;
+        };
+        PluginStatement: {
+            bind_order?: {
+                [key: string]: number[] | null;
+            };
+            binds?: components["schemas"]["Bind"][] | null;
+            columns?: string[] | null;
+            id: string;
+            /** @enum {string} */
+            kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            /** Format: int64 */
+            limit?: number;
+            param?: string;
+            sql?: {
+                [key: string]: string;
+            };
+            table?: string;
+            transaction?: string;
+            writes?: boolean;
+        };
+        PluginUse: {
+            id: string;
+            name: string;
+        };
+        Point: {
+            /** Format: int64 */
+            active_connections: number;
+            /** Format: double */
+            avg_latency_ms: number | null;
+            /** Format: double */
+            cpu_pct: number;
+            /** Format: double */
+            dropped_per_sec: number;
+            /** Format: double */
+            elapsed_seconds: number;
+            /** Format: int64 */
+            error_count: number;
+            errors_by_class: {
+                [key: string]: number;
+            } | null;
+            /** Format: double */
+            errors_per_sec: number;
+            histogram: components["schemas"]["HistogramData"] | null;
+            /** Format: double */
+            host_cpu_pct: number;
+            /** Format: double */
+            host_memory_pct: number;
+            /** Format: int64 */
+            in_flight: number;
+            latency_split: components["schemas"]["SplitMs"] | null;
+            /** Format: double */
+            max_latency_ms: number | null;
+            /** Format: double */
+            memory_pct: number;
+            /** Format: double */
+            p50_latency_ms: number | null;
+            /** Format: double */
+            p95_latency_ms: number | null;
+            /** Format: double */
+            p99_latency_ms: number | null;
+            /** @enum {string} */
+            phase: "PREPARING" | "WARMUP" | "MEASUREMENT" | "COOLDOWN" | "PROCESSING" | "";
+            /** Format: double */
+            qps: number;
+            qps_by_kind: {
+                [key: string]: number;
+            } | null;
+            /** Format: double */
+            reads_per_sec: number;
+            schedule_lag: components["schemas"]["Latency"];
+            service: components["schemas"]["Latency"];
+            /** Format: int64 */
+            target_connections: number;
+            /** Format: double */
+            target_qps: number | null;
+            /** Format: date-time */
+            timestamp: string;
+            /** Format: int64 */
+            total_queries: number;
+            /** Format: int64 */
+            waiting: number;
+            /** Format: double */
+            writes_per_sec: number;
+        };
+        Pool: {
+            columns: string[] | null;
+            rows: (unknown[] | null)[] | null;
+            table: string;
+        };
+        Preflight: {
+            checks: components["schemas"]["CheckResult"][] | null;
+            creates: components["schemas"]["PreflightTable"][] | null;
+            ok: boolean;
+            plan: components["schemas"]["Plan"] | null;
+            server: components["schemas"]["PreflightInfo"] | null;
+            targets?: components["schemas"]["TargetPreflight"][] | null;
+            writes: components["schemas"]["Written"][] | null;
+        };
+        PreflightInfo: {
+            database: string;
+            emulated: boolean;
+            local: boolean;
+            /** Format: int64 */
+            max_connections: number;
+            /** Format: double */
+            round_trip_ms: number;
+            simulated: boolean;
+            user: string;
+            version: string;
+        };
+        PreflightInputBody: {
+            /** @description Let the run write to tables that Loadstone did not make, as target.allow_writes in the scenario does. */
+            allow_writes?: boolean;
+            /** @description or a scenario as JSON. */
+            scenario?: {
+                [key: string]: unknown;
+            };
+            /** @description Fields to replace, by path: {"workload.duration_seconds": 60}. Text is read as YAML, as on the command line. */
+            set?: {
+                [key: string]: unknown;
+            };
+            /** @description or a template's text in YAML or JSON, */
+            source?: string;
+            /** @description Ignored; accepted so that the body of POST /api/runs can be sent as it is. */
+            start?: boolean;
+            /** @description A saved template, by its id … */
+            template_id?: string;
+            /** @description … or by its name, */
+            template_name?: string;
+        };
+        PreflightTable: {
+            ddl: string[] | null;
+            drops: boolean;
+            name: string;
+            /** Format: int64 */
+            rows: number;
+            target?: string;
+        };
+        Prepare: {
+            /** @enum {string} */
+            if_exists: "use" | "recreate" | "fail";
+            /** @enum {string} */
+            load?: "auto" | "copy";
+            /** Format: int64 */
+            rows?: number;
+        };
+        PrepareProgress: {
+            message: string;
+            /** Format: double */
+            remaining_seconds: number | null;
+            /** Format: int64 */
+            rows_done: number;
+            /** Format: double */
+            rows_per_second: number;
+            /** Format: int64 */
+            rows_total: number;
+            step: string;
+        };
+        Problem: {
+            /**
+             * @description A stable code that programs may branch on.
+             * @example not_found
+             */
+            code: string;
+            /** @description One sentence that says what is wrong. */
+            detail: string;
+            /** @description The fields that are wrong, each with its path in the document. */
+            errors?: components["schemas"]["FieldError"][] | null;
+            /** @description What to do about it. */
+            hint?: string;
+            /** @description A URN that names this one occurrence; the server's log has it too. */
+            instance?: string;
+            /** @description The id of the request in the server's log. */
+            request_id?: string;
+            /**
+             * Format: int64
+             * @description The HTTP status.
+             */
+            status: number;
+            /** @description The HTTP status in words. */
+            title: string;
+            /**
+             * @description A URN made of the code.
+             * @example urn:loadstone:problem:not_found
+             */
+            type: string;
+        };
+        Ready: {
+            checks: components["schemas"]["ReadyChecks"];
+            /** @enum {string} */
+            status: "ready";
+        };
+        ReadyChecks: {
+            /** @enum {string} */
+            control_store: "ok";
+            /**
+             * Format: int64
+             * @description Nodes that can host run workers now.
+             */
+            nodes: number;
+        };
+        Resources: {
+            /** Format: double */
+            cpu_pct: number;
+            /** Format: double */
+            gc_pause_max_ms: number;
+            /** Format: int64 */
+            goroutines: number;
+            /** Format: double */
+            host_cpu_pct: number;
+            /** Format: double */
+            host_memory_pct: number;
+            /** Format: int64 */
+            memory_bytes: number;
+            /** Format: double */
+            memory_pct: number;
+            target_is_local: boolean;
+        };
+        Retry: {
+            /** Format: double */
+            backoff_ms: number;
+            classes: string[] | null;
+            /** Format: int64 */
+            max: number;
+        };
+        Run: {
+            cancellation_reason: string | null;
+            /** Format: date-time */
+            created_at: string | null;
+            created_by?: string;
+            /** Format: double */
+            current_qps: number;
+            /** Format: date-time */
+            end_time: string | null;
+            /** Format: int64 */
+            error_count: number;
+            matrix_id?: string;
+            /** Format: int64 */
+            matrix_index?: number;
+            matrix_label?: string;
+            /** Format: date-time */
+            measurement_end_time: string | null;
+            /** Format: int64 */
+            owner_epoch: number;
+            /** @enum {string} */
+            phase: "PREPARING" | "WARMUP" | "MEASUREMENT" | "COOLDOWN" | "PROCESSING" | "";
+            run_id: string;
+            scenario_config: components["schemas"]["Scenario"];
+            /** Format: date-time */
+            start_time: string | null;
+            /** @enum {string} */
+            status: "PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED";
+            /** @enum {string} */
+            stop_reason?: "duration_elapsed" | "user_requested" | "guardrail" | "worker_failure" | "setup_failure";
+            template_id?: string;
+            test_id: string;
+            test_name: string;
+            /** Format: int64 */
+            total_ops: number;
+            /** Format: int64 */
+            total_workers_expected: number;
+            /** Format: date-time */
+            updated_at: string | null;
+            /** Format: date-time */
+            warmup_end_time: string | null;
+            /** Format: date-time */
+            warmup_start_time: string | null;
+            worker_targets: {
+                [key: string]: components["schemas"]["WorkerTarget"];
+            } | null;
+            /** Format: int64 */
+            workers_active: number;
+            /** Format: int64 */
+            workers_completed: number;
+            /** Format: int64 */
+            workers_registered: number;
+        };
+        RunCreateBody: {
+            /** @description Let the run write to tables that Loadstone did not make, as target.allow_writes in the scenario does. */
+            allow_writes?: boolean;
+            /** @description or a scenario as JSON. */
+            scenario?: {
+                [key: string]: unknown;
+            };
+            /** @description Fields to replace, by path: {"workload.duration_seconds": 60}. Text is read as YAML, as on the command line. */
+            set?: {
+                [key: string]: unknown;
+            };
+            /** @description or a template's text in YAML or JSON, */
+            source?: string;
+            /** @description Start it at once. */
+            start?: boolean;
+            /** @description A saved template, by its id … */
+            template_id?: string;
+            /** @description … or by its name, */
+            template_name?: string;
+        };
+        RunDetail: {
+            artifacts: components["schemas"]["Artifact"][] | null;
+            /** Format: int64 */
+            artifacts_total: number;
+            cancellation_reason: string | null;
+            /** Format: date-time */
+            created_at: string | null;
+            created_by?: string;
+            /** Format: double */
+            current_qps: number;
+            emulated: boolean;
+            /** Format: date-time */
+            end_time: string | null;
+            enrichment: components["schemas"]["Enrichment"];
+            /** Format: int64 */
+            error_count: number;
+            events: components["schemas"]["Event"][] | null;
+            /** Format: int64 */
+            events_total: number;
+            find_max: components["schemas"]["FindMaxState"] | null;
+            live: components["schemas"]["Payload"] | null;
+            matrix_id?: string;
+            /** Format: int64 */
+            matrix_index?: number;
+            matrix_label?: string;
+            /** Format: date-time */
+            measurement_end_time: string | null;
+            /** Format: int64 */
+            owner_epoch: number;
+            /** @enum {string} */
+            phase: "PREPARING" | "WARMUP" | "MEASUREMENT" | "COOLDOWN" | "PROCESSING" | "";
+            plan: components["schemas"]["Plan"] | null;
+            run_id: string;
+            scenario_config: components["schemas"]["Scenario"];
+            simulated: boolean;
+            /** Format: date-time */
+            start_time: string | null;
+            /** @enum {string} */
+            status: "PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED";
+            /** @enum {string} */
+            stop_reason?: "duration_elapsed" | "user_requested" | "guardrail" | "worker_failure" | "setup_failure";
+            summary: components["schemas"]["Summary"] | null;
+            template_id?: string;
+            test_id: string;
+            test_name: string;
+            /** Format: int64 */
+            total_ops: number;
+            /** Format: int64 */
+            total_workers_expected: number;
+            /** Format: date-time */
+            updated_at: string | null;
+            warehouse: components["schemas"]["Warehouse"] | null;
+            /** Format: date-time */
+            warmup_end_time: string | null;
+            /** Format: date-time */
+            warmup_start_time: string | null;
+            worker_targets: {
+                [key: string]: components["schemas"]["WorkerTarget"];
+            } | null;
+            workers: components["schemas"]["TestResult"][] | null;
+            /** Format: int64 */
+            workers_active: number;
+            /** Format: int64 */
+            workers_completed: number;
+            /** Format: int64 */
+            workers_registered: number;
+        };
+        RunFromTemplateBody: {
+            set?: {
+                [key: string]: unknown;
+            };
+            start?: boolean;
+        };
+        RunList: {
+            next_cursor?: string;
+            runs: components["schemas"]["RunRow"][] | null;
+            /** Format: int64 */
+            total: number;
+        };
+        RunRow: {
+            cancellation_reason: string | null;
+            /** Format: date-time */
+            created_at: string | null;
+            created_by?: string;
+            /** Format: double */
+            current_qps: number;
+            emulated: boolean;
+            /** Format: date-time */
+            end_time: string | null;
+            /** Format: int64 */
+            error_count: number;
+            /** Format: double */
+            error_rate: number | null;
+            matrix_id?: string;
+            /** Format: int64 */
+            matrix_index?: number;
+            matrix_label?: string;
+            /** Format: date-time */
+            measurement_end_time: string | null;
+            /** Format: int64 */
+            owner_epoch: number;
+            /** Format: double */
+            p50_ms: number | null;
+            /** Format: double */
+            p95_ms: number | null;
+            /** Format: double */
+            p99_ms: number | null;
+            passed: boolean | null;
+            /** @enum {string} */
+            phase: "PREPARING" | "WARMUP" | "MEASUREMENT" | "COOLDOWN" | "PROCESSING" | "";
+            /** Format: double */
+            qps: number | null;
+            run_id: string;
+            scenario_config: components["schemas"]["Scenario"];
+            simulated: boolean;
+            /** Format: date-time */
+            start_time: string | null;
+            /** @enum {string} */
+            status: "PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED";
+            /** @enum {string} */
+            stop_reason?: "duration_elapsed" | "user_requested" | "guardrail" | "worker_failure" | "setup_failure";
+            template_id?: string;
+            test_id: string;
+            test_name: string;
+            /** Format: int64 */
+            total_ops: number;
+            /** Format: int64 */
+            total_workers_expected: number;
+            /** Format: date-time */
+            updated_at: string | null;
+            /** @enum {string|null} */
+            validity: "VALID" | "DEGRADED" | "NONE" | null;
+            /** Format: date-time */
+            warmup_end_time: string | null;
+            /** Format: date-time */
+            warmup_start_time: string | null;
+            worker_targets: {
+                [key: string]: components["schemas"]["WorkerTarget"];
+            } | null;
+            /** Format: int64 */
+            workers_active: number;
+            /** Format: int64 */
+            workers_completed: number;
+            /** Format: int64 */
+            workers_registered: number;
+        };
+        Scaling: {
+            /** Format: int64 */
+            max_workers?: number;
+            /** Format: int64 */
+            min_workers?: number;
+            /** @enum {string} */
+            mode: "FIXED" | "BOUNDED" | "AUTO";
+            /** Format: int64 */
+            per_worker_capacity: number;
+            /** Format: int64 */
+            worker_count: number;
+            /** Format: int64 */
+            worker_group_count?: number;
+        };
+        Scenario: {
+            description?: string;
+            find_max: components["schemas"]["FindMax"];
+            guardrails: components["schemas"]["Guardrails"];
+            matrix?: components["schemas"]["Matrix"];
+            name: string;
+            scaling: components["schemas"]["Scaling"];
+            tags?: {
+                [key: string]: string;
+            };
+            target?: components["schemas"]["Target"];
+            template_id?: string;
+            template_name?: string;
+            thresholds?: string[] | null;
+            workload: components["schemas"]["Workload"];
+        };
+        Sends: {
+            ddl?: string[] | null;
+            query?: string[] | null;
+            session?: string[] | null;
+            statements?: string[] | null;
+        };
+        Series: {
+            points: components["schemas"]["Point"][] | components["schemas"]["WorkerPoint"][];
+            /**
+             * Format: double
+             * @description How many seconds a point stands for. Of several, rates, P50 and mean are their means, P95, P99 and maximum the highest, the histogram is null, and the rest is that of the last second.
+             */
+            resolution_seconds: number;
+        };
+        ServerFigures: {
+            client_ms: components["schemas"]["LatencyMs"];
+            /** Format: int64 */
+            matched: number;
+            server_ms: components["schemas"]["LatencyMs"];
+            split: components["schemas"]["ServerSplitMs"];
+        };
+        ServerInfo: {
+            database: string;
+            emulated: boolean;
+            lacks?: string[] | null;
+            local: boolean;
+            /** Format: int64 */
+            max_connections: number;
+            notes?: string[] | null;
+            pooled?: boolean;
+            simulated: boolean;
+            user: string;
+            version: string;
+        };
+        ServerSplitMs: {
+            /** Format: double */
+            blocked_ms: number;
+            /** Format: double */
+            compilation_ms: number;
+            /** Format: double */
+            execution_ms: number;
+            /** Format: double */
+            other_ms: number;
+            /** Format: double */
+            overhead_ms: number;
+            /** Format: double */
+            queued_ms: number;
+            /** Format: double */
+            queued_overload_ms: number;
+            /** Format: double */
+            queued_provisioning_ms: number;
+            /** Format: double */
+            queued_repair_ms: number;
+        };
+        Signed: {
+            user: components["schemas"]["User"];
+        };
+        SignInInputBody: {
+            /** @description The one-time token of a sign-in link. */
+            token: string;
+        };
+        SLO: {
+            /** Format: double */
+            error_rate_pct?: number;
+            /** Format: double */
+            p95_ms?: number;
+            /** Format: double */
+            p99_ms?: number;
+        };
+        SlowExecution: {
+            /** Format: double */
+            app_elapsed_ms: number;
+            /** Format: int32 */
+            connection_id: number;
+            error_class?: string;
+            error_message?: string;
+            /** @enum {string} */
+            kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            /** Format: int32 */
+            rows: number;
+            /** Format: int32 */
+            seq: number;
+            server_query_id: string;
+            /** Format: date-time */
+            started_at: string | null;
+            statement_id: string;
+            success: boolean;
+            worker_id: string;
+        };
+        SplitMs: {
+            /** Format: double */
+            decode_ms: number;
+            /** Format: double */
+            pool_wait_ms: number;
+            /** Format: double */
+            round_trip_ms: number;
+            /** Format: double */
+            schedule_lag_ms: number;
+        };
+        Stage: {
+            /** Format: int64 */
+            connections?: number;
+            /** Format: double */
+            duration_seconds: number;
+            /** @enum {string} */
+            ramp: "linear" | "step";
+            /** Format: double */
+            target_qps?: number;
+        };
+        Stall: {
+            /** Format: int64 */
+            answered_operations: number;
+            /** Format: date-time */
+            from: string | null;
+            /** Format: int64 */
+            missed_operations: number;
+            /** Format: double */
+            seconds: number;
+        };
+        StandIn: {
+            a: string;
+            b: string;
+        };
+        Statement: {
+            bind_order?: number[] | null;
+            binds: components["schemas"]["Bind"][] | null;
+            columns?: string[] | null;
+            id: string;
+            /** @enum {string} */
+            kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            sql: string;
+            table?: string;
+            transaction?: string;
+            writes: boolean;
+        };
+        StatementFigures: {
+            /** Format: int64 */
+            count: number;
+            /** Format: int64 */
+            errors: number;
+            in_transaction: boolean;
+            /** @enum {string} */
+            kind: "POINT_LOOKUP" | "RANGE_SCAN" | "INSERT" | "UPDATE" | "DELETE" | "GENERIC_SQL" | "TRANSACTION";
+            latency_ms: components["schemas"]["StatementLatencyMs"];
+            /** Format: double */
+            qps: number;
+            /** Format: int64 */
+            retries: number;
+            /** Format: int64 */
+            rows: number;
+            statement_id: string;
+        };
+        StatementLatencyMs: {
+            /** Format: double */
+            avg: number;
+            /** Format: double */
+            max: number;
+            /** Format: double */
+            p50: number;
+            /** Format: double */
+            p95: number;
+            /** Format: double */
+            p99: number;
+        };
+        Stop: {
+            /** Format: double */
+            drain_seconds?: number;
+        };
+        Summary: {
+            accounting: components["schemas"]["Accounting"];
+            by_kind: {
+                [key: string]: components["schemas"]["KindFigures"];
+            } | null;
+            by_statement: components["schemas"]["StatementFigures"][] | null;
+            cancellation_reason: string | null;
+            connections: components["schemas"]["ConnectionFigures"] | null;
+            coordinated_omission: components["schemas"]["Omission"] | null;
+            cost: components["schemas"]["Cost"] | null;
+            /** Format: double */
+            covered_seconds: number | null;
+            /** Format: double */
+            drain_seconds: number;
+            /** Format: double */
+            duration_seconds: number;
+            emulated: boolean;
+            /** Format: date-time */
+            end_time: string | null;
+            environment: components["schemas"]["Environment"];
+            errors: components["schemas"]["ErrorFigures"];
+            find_max: components["schemas"]["FindMaxResult"] | null;
+            /** Format: int64 */
+            finished_late: number;
+            histogram: components["schemas"]["HistogramBucket"][] | null;
+            /** Format: int64 */
+            keys_replaced: number;
+            latency_ms: components["schemas"]["LatencyMs"] | null;
+            latency_split: components["schemas"]["SplitMs"] | null;
+            live_percentiles: components["schemas"]["LivePercentile"][] | null;
+            /** Format: date-time */
+            measured_from: string | null;
+            /** Format: date-time */
+            measured_to: string | null;
+            /** Format: int64 */
+            operations: number;
+            passed: boolean;
+            plugins: components["schemas"]["PluginRef"][] | null;
+            /** Format: double */
+            qps: number;
+            /** Format: int64 */
+            reads: number;
+            /** Format: int64 */
+            retries: number;
+            run_id: string;
+            schedule_lag_ms: components["schemas"]["LatencyMs"] | null;
+            service_ms: components["schemas"]["LatencyMs"] | null;
+            simulated: boolean;
+            slowest: components["schemas"]["SlowExecution"][] | null;
+            stalls?: components["schemas"]["Stall"][] | null;
+            /** Format: date-time */
+            start_time: string | null;
+            /** @enum {string} */
+            status: "PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED";
+            tags?: {
+                [key: string]: string;
+            };
+            /** Format: double */
+            target_qps: number | null;
+            test_name: string;
+            thresholds: components["schemas"]["ThresholdResult"][] | null;
+            transactions: components["schemas"]["TransactionFigures"] | null;
+            /** @enum {string} */
+            validity: "VALID" | "DEGRADED" | "NONE";
+            validity_detail: components["schemas"]["Validity"];
+            verdict: string;
+            /** Format: int64 */
+            writes: number;
+        };
+        Supports: {
+            clustering: boolean;
+            enforced_keys: boolean;
+            generates_rows: boolean;
+            indexes: boolean;
+            instead?: string;
+            read_only: boolean;
+            reason?: string;
+            transactions: boolean;
+        };
+        Table: {
+            columns: components["schemas"]["Column"][] | null;
+            dense: boolean;
+            /** Format: int64 */
+            dense_max?: number;
+            dialect?: string;
+            key: string[] | null;
+            /** Format: int64 */
+            key_max: number | null;
+            /** Format: int64 */
+            key_min: number | null;
+            name: string;
+            own?: boolean;
+            physical_name: string;
+            /** Format: int64 */
+            rows: number;
+            rows_exact: boolean;
+        };
+        Target: {
+            adapter: string;
+            allow_writes?: boolean;
+            /** @description The name of a saved connection, or a connection spelled out. Passwords read as ***. */
+            connection: string | {
+                driver?: string;
+                dsn?: string;
+            };
+            params?: unknown;
+            prepare?: components["schemas"]["Prepare"];
+            prepared?: boolean;
+            table_name?: string;
+            table_type?: string;
+            warehouse?: string;
+        };
+        TargetPreflight: {
+            checks: components["schemas"]["CheckResult"][] | null;
+            creates: components["schemas"]["PreflightTable"][] | null;
+            label: string;
+            ok: boolean;
+            plan: components["schemas"]["Plan"] | null;
+            server: components["schemas"]["PreflightInfo"] | null;
+            writes: components["schemas"]["Written"][] | null;
+        };
+        Template: {
+            config: components["schemas"]["Scenario"];
+            /** Format: date-time */
+            created_at: string | null;
+            created_by?: string;
+            description?: string;
+            name: string;
+            source?: string;
+            template_id: string;
+            /** Format: date-time */
+            updated_at: string | null;
+            /** Format: int64 */
+            version: number;
+        };
+        TemplateInput: {
+            /** @description Or the scenario as JSON. */
+            config?: {
+                [key: string]: unknown;
+            };
+            /** @description The template's text, YAML or JSON; comments are kept. */
+            source?: string;
+        };
+        TemplateList: {
+            templates: components["schemas"]["Template"][] | null;
+        };
+        TemplateUpdateBody: {
+            /** @description Or the scenario as JSON. */
+            config?: {
+                [key: string]: unknown;
+            };
+            /** @description The template's text, YAML or JSON; comments are kept. */
+            source?: string;
+            /**
+             * Format: int64
+             * @description The version that was edited; 409 when another has been saved since.
+             */
+            version: number;
+        };
+        TestResult: {
+            /** Format: date-time */
+            created_at: string | null;
+            /** Format: date-time */
+            end_time: string | null;
+            enrichment?: components["schemas"]["Enrichment"];
+            /** @enum {string} */
+            enrichment_status: "PENDING" | "RUNNING" | "COMPLETED" | "PARTIAL" | "SKIPPED" | "FAILED" | "";
+            environment: components["schemas"]["Environment"] | null;
+            failure_reason?: string;
+            figures: components["schemas"]["Figures"] | null;
+            find_max_result: components["schemas"]["FindMaxResult"] | null;
+            passed: boolean | null;
+            plan: components["schemas"]["Plan"] | null;
+            run_id: string;
+            /** Format: date-time */
+            start_time: string | null;
+            /** @enum {string} */
+            status: "PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED";
+            test_id: string;
+            test_name: string;
+            thresholds: components["schemas"]["ThresholdResult"][] | null;
+            /** Format: date-time */
+            updated_at: string | null;
+            validity: components["schemas"]["Validity"] | null;
+            /** Format: int64 */
+            worker_group_id?: number;
+            worker_id?: string;
+        };
+        ThresholdResult: {
+            /** Format: double */
+            actual: number | null;
+            passed: boolean;
+            reason?: string;
+            threshold: string;
+        };
+        Timing: {
+            /** Format: double */
+            duration_seconds: number;
+            /** Format: double */
+            elapsed_display_seconds: number;
+            /** Format: date-time */
+            end_time: string | null;
+            /** Format: double */
+            expected_seconds_total: number;
+            /** Format: date-time */
+            measurement_end_time: string | null;
+            /** Format: date-time */
+            measurement_start_time: string | null;
+            /** Format: double */
+            phase_elapsed_seconds: number | null;
+            /** Format: double */
+            phase_remaining_seconds: number | null;
+            /** Format: double */
+            prepare_elapsed_seconds: number | null;
+            /** Format: double */
+            processing_elapsed_seconds: number | null;
+            /** Format: date-time */
+            processing_start_time: string | null;
+            /** Format: date-time */
+            start_time: string | null;
+            /** Format: date-time */
+            warmup_end_time: string | null;
+            /** Format: double */
+            warmup_seconds: number;
+            /** Format: date-time */
+            warmup_start_time: string | null;
+        };
+        Token: {
+            /** Format: date-time */
+            created_at: string | null;
+            /** Format: date-time */
+            expires_at: string | null;
+            kind: string;
+            /** Format: date-time */
+            last_used_at: string | null;
+            name: string;
+            /** @enum {string} */
+            scope: "read" | "write" | "admin";
+            token_id: string;
+            user_id: string;
+        };
+        TokenInputBody: {
+            /**
+             * Format: int64
+             * @description 90 without it.
+             */
+            expires_in_days?: number;
+            /** @description What the token is for. */
+            name: string;
+            /**
+             * @description read only reads; write, the default, does everything but make and revoke tokens and approve plugins; admin does that too.
+             * @enum {string}
+             */
+            scope?: "read" | "write" | "admin";
+        };
+        TokenList: {
+            tokens: components["schemas"]["Token"][] | null;
+        };
+        TransactionFigures: {
+            /** Format: int64 */
+            committed: number;
+            /** Format: int64 */
+            count: number;
+            /** Format: int64 */
+            failed: number;
+            /** Format: int64 */
+            rolled_back: number;
+        };
+        User: {
+            /** Format: date-time */
+            created_at: string | null;
+            name: string;
+            /** @enum {string} */
+            role: "admin" | "user";
+            user_id: string;
+        };
+        Validation: {
+            config: components["schemas"]["Scenario"] | null;
+            errors: components["schemas"]["FieldError"][] | null;
+            source: string;
+            valid: boolean;
+        };
+        Validity: {
+            causes: components["schemas"]["ValidityCause"][] | null;
+            notes: string[] | null;
+            seen_notes?: string[] | null;
+            /** @enum {string} */
+            verdict: "VALID" | "DEGRADED" | "NONE";
+        };
+        ValidityCause: {
+            cause: string;
+            detail: string;
+            /** Format: date-time */
+            from: string | null;
+            /** Format: date-time */
+            to: string | null;
+        };
+        Warehouse: {
+            error?: string;
+            fallback_warehouse: string;
+            generation: string;
+            /** Format: int64 */
+            max_cluster_count: number;
+            /** Format: int64 */
+            min_cluster_count: number;
+            name: string;
+            /** Format: date-time */
+            polled_at: string | null;
+            /** Format: int64 */
+            queued: number;
+            raw?: unknown;
+            /** Format: int64 */
+            running: number;
+            scaling_policy: string;
+            size: string;
+            /** Format: int64 */
+            started_clusters: number;
+            state: string;
+            type: string;
+        };
+        WarehousePoint: {
+            /** Format: double */
+            elapsed_seconds: number;
+            error?: string;
+            fallback_warehouse: string;
+            generation: string;
+            /** Format: int64 */
+            max_cluster_count: number;
+            /** Format: int64 */
+            min_cluster_count: number;
+            name: string;
+            /** Format: date-time */
+            polled_at: string | null;
+            /** Format: int64 */
+            queued: number;
+            raw?: unknown;
+            /** Format: int64 */
+            running: number;
+            scaling_policy: string;
+            size: string;
+            /** Format: int64 */
+            started_clusters: number;
+            state: string;
+            /** Format: date-time */
+            timestamp: string;
+            type: string;
+        };
+        WarehouseSeries: {
+            points: components["schemas"]["WarehousePoint"][] | null;
+            /**
+             * Format: double
+             * @description How many seconds a poll stands for: 5, or a multiple of it.
+             */
+            resolution_seconds: number;
+            slots: components["schemas"]["WarehouseSlot"][] | null;
+        };
+        WarehouseSlot: {
+            /** Format: double */
+            elapsed_seconds: number;
+            /** Format: double */
+            qps: number | null;
+            /** Format: int64 */
+            queued: number | null;
+            /** Format: int64 */
+            running: number | null;
+            /** Format: date-time */
+            slot_start: string | null;
+            /** Format: int64 */
+            started_clusters: number | null;
+        };
+        WorkerPoint: {
+            /** Format: int64 */
+            active_connections: number;
+            /** Format: double */
+            elapsed_seconds: number;
+            /** Format: int64 */
+            error_count: number;
+            /** Format: double */
+            p50_latency_ms: number | null;
+            /** Format: double */
+            p95_latency_ms: number | null;
+            /** Format: double */
+            p99_latency_ms: number | null;
+            /** @enum {string} */
+            phase: "PREPARING" | "WARMUP" | "MEASUREMENT" | "COOLDOWN" | "PROCESSING" | "";
+            /** Format: double */
+            qps: number;
+            /** Format: int64 */
+            target_connections: number;
+            /** Format: date-time */
+            timestamp: string;
+            /** Format: int64 */
+            total_queries: number;
+            worker_id: string;
+        };
+        WorkerTarget: {
+            /** Format: int64 */
+            target_connections: number;
+            /** Format: double */
+            target_qps?: number;
+        };
+        Workload: {
+            /** @enum {string} */
+            arrival: "constant" | "poisson" | "workload";
+            /** Format: int64 */
+            concurrent_connections: number;
+            /** Format: double */
+            duration_seconds: number;
+            feed?: components["schemas"]["Feed"];
+            /** @enum {string} */
+            io_engine: "auto" | "events" | "goroutines";
+            isolation_level?: string;
+            /** @enum {string} */
+            load_mode: "CONCURRENCY" | "QPS" | "FIND_MAX_CONCURRENCY";
+            /** Format: int64 */
+            max_in_flight: number;
+            params: unknown;
+            plugin: string;
+            /** Format: double */
+            read_percent?: number;
+            /** Format: int64 */
+            reconnect_every: number;
+            /** Format: int64 */
+            repeat: number;
+            retry?: components["schemas"]["Retry"];
+            /** Format: int64 */
+            seed: number;
+            stages?: components["schemas"]["Stage"][] | null;
+            /** Format: int64 */
+            statement_timeout_ms: number;
+            stop?: components["schemas"]["Stop"];
+            /** Format: double */
+            target_qps: number | null;
+            /** Format: double */
+            think_time_ms: number;
+            /** Format: double */
+            warmup_seconds: number;
+            /** Format: double */
+            write_percent?: number;
+        };
+        Written: {
+            cascades: string[] | null;
+            /** Format: int64 */
+            children?: number;
+            foreign_server?: string;
+            opaque?: boolean;
+            operations: string[] | null;
+            own: boolean;
+            /** Format: int64 */
+            partitions?: number;
+            row_security: boolean;
+            /** Format: int64 */
+            rows: number;
+            statements: string[] | null;
+            system?: boolean;
+            table: string;
+            /** Format: int64 */
+            triggers: number;
+            view?: boolean;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type Accounting = components['schemas']['Accounting'];
+export type AggregateEnrichment = components['schemas']['AggregateEnrichment'];
+export type AggregateStatements = components['schemas']['AggregateStatements'];
+export type Artifact = components['schemas']['Artifact'];
+export type ArtifactPage = components['schemas']['ArtifactPage'];
+export type Bind = components['schemas']['Bind'];
+export type Calibration = components['schemas']['Calibration'];
+export type CheckResult = components['schemas']['CheckResult'];
+export type Column = components['schemas']['Column'];
+export type Comparison = components['schemas']['Comparison'];
+export type Connection = components['schemas']['Connection'];
+export type ConnectionFigures = components['schemas']['ConnectionFigures'];
+export type ConnectionInput = components['schemas']['ConnectionInput'];
+export type ConnectionList = components['schemas']['ConnectionList'];
+export type ConnectionTest = components['schemas']['ConnectionTest'];
+export type ConnectionTestBody = components['schemas']['ConnectionTestBody'];
+export type Cost = components['schemas']['Cost'];
+export type CustomMetrics = components['schemas']['CustomMetrics'];
+export type Dispersion = components['schemas']['Dispersion'];
+export type Drops = components['schemas']['Drops'];
+export type Enrichment = components['schemas']['Enrichment'];
+export type Environment = components['schemas']['Environment'];
+export type ErrorFigures = components['schemas']['ErrorFigures'];
+export type ErrorGroup = components['schemas']['ErrorGroup'];
+export type Event = components['schemas']['Event'];
+export type EventData = components['schemas']['EventData'];
+export type EventPage = components['schemas']['EventPage'];
+export type ExecutionError = components['schemas']['ExecutionError'];
+export type Feed = components['schemas']['Feed'];
+export type FieldError = components['schemas']['FieldError'];
+export type Figures = components['schemas']['Figures'];
+export type Fill = components['schemas']['Fill'];
+export type FindMax = components['schemas']['FindMax'];
+export type FindMaxRepetition = components['schemas']['FindMaxRepetition'];
+export type FindMaxResult = components['schemas']['FindMaxResult'];
+export type FindMaxSpread = components['schemas']['FindMaxSpread'];
+export type FindMaxState = components['schemas']['FindMaxState'];
+export type FindMaxStep = components['schemas']['FindMaxStep'];
+export type Guardrails = components['schemas']['Guardrails'];
+export type GuardrailState = components['schemas']['GuardrailState'];
+export type Healthy = components['schemas']['Healthy'];
+export type HistogramBucket = components['schemas']['HistogramBucket'];
+export type HistogramData = components['schemas']['HistogramData'];
+export type Info = components['schemas']['Info'];
+export type KindEnrichment = components['schemas']['KindEnrichment'];
+export type KindFigures = components['schemas']['KindFigures'];
+export type KindRate = components['schemas']['KindRate'];
+export type Latency = components['schemas']['Latency'];
+export type LatencyMs = components['schemas']['LatencyMs'];
+export type Link = components['schemas']['Link'];
+export type LivePercentile = components['schemas']['LivePercentile'];
+export type LogEntry = components['schemas']['LogEntry'];
+export type LogicalColumn = components['schemas']['LogicalColumn'];
+export type LogicalIndex = components['schemas']['LogicalIndex'];
+export type LogicalTable = components['schemas']['LogicalTable'];
+export type LogPage = components['schemas']['LogPage'];
+export type Manifest = components['schemas']['Manifest'];
+export type Matrix = components['schemas']['Matrix'];
+export type MatrixTarget = components['schemas']['MatrixTarget'];
+export type Me = components['schemas']['Me'];
+export type MeasuredSecond = components['schemas']['MeasuredSecond'];
+export type MeasuredSeconds = components['schemas']['MeasuredSeconds'];
+export type Message = components['schemas']['Message'];
+export type Metric = components['schemas']['Metric'];
+export type NewToken = components['schemas']['NewToken'];
+export type Omission = components['schemas']['Omission'];
+export type Payload = components['schemas']['Payload'];
+export type PayloadConnections = components['schemas']['PayloadConnections'];
+export type PayloadErrors = components['schemas']['PayloadErrors'];
+export type PayloadOperations = components['schemas']['PayloadOperations'];
+export type PayloadOps = components['schemas']['PayloadOps'];
+export type PayloadWorker = components['schemas']['PayloadWorker'];
+export type PayloadWorkerMetrics = components['schemas']['PayloadWorkerMetrics'];
+export type PercentileError = components['schemas']['PercentileError'];
+export type Plan = components['schemas']['Plan'];
+export type PluginEntry = components['schemas']['PluginEntry'];
+export type PluginList = components['schemas']['PluginList'];
+export type PluginRef = components['schemas']['PluginRef'];
+export type PluginStatement = components['schemas']['PluginStatement'];
+export type PluginUse = components['schemas']['PluginUse'];
+export type Point = components['schemas']['Point'];
+export type Pool = components['schemas']['Pool'];
+export type Preflight = components['schemas']['Preflight'];
+export type PreflightInfo = components['schemas']['PreflightInfo'];
+export type PreflightInputBody = components['schemas']['PreflightInputBody'];
+export type PreflightTable = components['schemas']['PreflightTable'];
+export type Prepare = components['schemas']['Prepare'];
+export type PrepareProgress = components['schemas']['PrepareProgress'];
+export type Problem = components['schemas']['Problem'];
+export type Ready = components['schemas']['Ready'];
+export type ReadyChecks = components['schemas']['ReadyChecks'];
+export type Resources = components['schemas']['Resources'];
+export type Retry = components['schemas']['Retry'];
+export type Run = components['schemas']['Run'];
+export type RunCreateBody = components['schemas']['RunCreateBody'];
+export type RunDetail = components['schemas']['RunDetail'];
+export type RunFromTemplateBody = components['schemas']['RunFromTemplateBody'];
+export type RunList = components['schemas']['RunList'];
+export type RunRow = components['schemas']['RunRow'];
+export type Scaling = components['schemas']['Scaling'];
+export type Scenario = components['schemas']['Scenario'];
+export type Sends = components['schemas']['Sends'];
+export type Series = components['schemas']['Series'];
+export type ServerFigures = components['schemas']['ServerFigures'];
+export type ServerInfo = components['schemas']['ServerInfo'];
+export type ServerSplitMs = components['schemas']['ServerSplitMs'];
+export type Signed = components['schemas']['Signed'];
+export type SignInInputBody = components['schemas']['SignInInputBody'];
+export type Slo = components['schemas']['SLO'];
+export type SlowExecution = components['schemas']['SlowExecution'];
+export type SplitMs = components['schemas']['SplitMs'];
+export type Stage = components['schemas']['Stage'];
+export type Stall = components['schemas']['Stall'];
+export type StandIn = components['schemas']['StandIn'];
+export type Statement = components['schemas']['Statement'];
+export type StatementFigures = components['schemas']['StatementFigures'];
+export type StatementLatencyMs = components['schemas']['StatementLatencyMs'];
+export type Stop = components['schemas']['Stop'];
+export type Summary = components['schemas']['Summary'];
+export type Supports = components['schemas']['Supports'];
+export type Table = components['schemas']['Table'];
+export type Target = components['schemas']['Target'];
+export type TargetPreflight = components['schemas']['TargetPreflight'];
+export type Template = components['schemas']['Template'];
+export type TemplateInput = components['schemas']['TemplateInput'];
+export type TemplateList = components['schemas']['TemplateList'];
+export type TemplateUpdateBody = components['schemas']['TemplateUpdateBody'];
+export type TestResult = components['schemas']['TestResult'];
+export type ThresholdResult = components['schemas']['ThresholdResult'];
+export type Timing = components['schemas']['Timing'];
+export type Token = components['schemas']['Token'];
+export type TokenInputBody = components['schemas']['TokenInputBody'];
+export type TokenList = components['schemas']['TokenList'];
+export type TransactionFigures = components['schemas']['TransactionFigures'];
+export type User = components['schemas']['User'];
+export type Validation = components['schemas']['Validation'];
+export type Validity = components['schemas']['Validity'];
+export type ValidityCause = components['schemas']['ValidityCause'];
+export type Warehouse = components['schemas']['Warehouse'];
+export type WarehousePoint = components['schemas']['WarehousePoint'];
+export type WarehouseSeries = components['schemas']['WarehouseSeries'];
+export type WarehouseSlot = components['schemas']['WarehouseSlot'];
+export type WorkerPoint = components['schemas']['WorkerPoint'];
+export type WorkerTarget = components['schemas']['WorkerTarget'];
+export type Workload = components['schemas']['Workload'];
+export type Written = components['schemas']['Written'];
+export type $defs = Record<string, never>;
+export type operations = Record<string, never>;
