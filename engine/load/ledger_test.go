@@ -137,7 +137,8 @@ func TestArrivalsWithoutAnOperationAreNotDispatched(t *testing.T) {
 			t.Error(err)
 		}
 		n := g.Totals()
-		if n.Scheduled != 301 || n.DroppedByReason.NotDispatched != 301-n.Started || n.Started >= 200 || n.DroppedByReason.Total() != n.Dropped {
+		if n.Scheduled != 301 || n.DroppedByReason.NotDispatched != 301-n.Started || n.Started >= 200 ||
+			n.DroppedByReason.Total() != n.Dropped {
 			t.Errorf("%+v", n)
 		}
 	})

@@ -187,7 +187,8 @@ func (v *virtual) leave(w *virtualWorker) {
 			ArtifactURL: "file://" + filepath.Join(v.dir, w.a.WorkerID, a.Name)})
 	}
 	r := w.report()
-	r.Totals = &engine.Totals{Accounting: engine.Accounting{Scheduled: w.started, Started: w.started, Succeeded: w.started}}
+	r.Totals = &engine.Totals{Accounting: engine.Accounting{Scheduled: w.started, Started: w.started,
+		Succeeded: w.started}}
 	v.say(r)
 }
 

@@ -13,8 +13,10 @@ import (
 // an earlier version are unknown, not 0.
 func TestCountsOutliveTheProcess(t *testing.T) {
 	dir := t.TempDir()
-	want := engine.Totals{Accounting: engine.Accounting{Scheduled: 12, Dropped: 2, DroppedByReason: engine.Drops{Stopped: 2},
-		Started: 10, Succeeded: 9, Failed: 1, Recorded: 10, Warmup: 3, WarmupScheduled: 4, WarmupDropped: 1, Statements: 5},
+	want := engine.Totals{Accounting: engine.Accounting{Scheduled: 12, Dropped: 2,
+		DroppedByReason: engine.Drops{Stopped: 2},
+		Started:         10, Succeeded: 9, Failed: 1, Recorded: 10, Warmup: 3, WarmupScheduled: 4, WarmupDropped: 1,
+		Statements: 5},
 		Connections: engine.ConnectionFigures{Lost: 1, Reopened: 1}, KeysReplaced: 7}
 	if err := keepCounts(dir, counts{"test", &want}); err != nil {
 		t.Fatal(err)
