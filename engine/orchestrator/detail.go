@@ -25,14 +25,15 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 		wg      sync.WaitGroup
 		err     error
 	)
-	live, under := s.liveRun(runID), s.enrichments.Of(runID)
+	live, under := s.runs.find(runID), s.enrichments.Of(runID)
 	if d.Run, err = s.run(ctx, runID); err != nil {
 		return engine.RunDetail{}, err
 	}
 	if live != nil {
 		// The loop knows better than a store that is behind.
-		live.Scenario = d.Scenario
-		d.Run = *live
+		known := live.current()
+		known.Scenario = d.Scenario
+		d.Run = known
 	}
 	wg.Go(func() { results, errs[0] = s.opts.Store.Overviews(ctx, runID) })
 	wg.Go(func() { d.Artifacts, d.ArtifactsTotal, errs[1] = s.opts.Store.ArtifactPage(ctx, runID, "", detailPage) })
@@ -107,15 +108,4 @@ func (s *Service) priced(ctx context.Context, l *live, sum engine.Summary) *engi
 	}
 	sum.Cost = s.costOf(polls, l.current(), sum.Figures, plan)
 	return &sum
-}
-
-func (s *Service) liveRun(runID string) *engine.Run {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.live[runID]
-	if l == nil {
-		return nil
-	}
-	run := l.current()
-	return &run
 }

@@ -14,8 +14,6 @@ func (s *Service) Kill() {
 	s.close.Do(func() {
 		s.end()
 		s.routines.Wait()
-		for _, n := range s.nodes {
-			_ = n.link.Close()
-		}
+		_ = s.nodes.Close()
 	})
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -34,7 +34,7 @@ type ending struct {
 	plan        *engine.Plan
 	environment engine.Environment
 	children    []child
-	parts       []heldPart
+	parts       []fleet.Part
 	validity    *aggregate.Validity
 	search      *engine.FindMaxResult // nil without a search
 	// measureAt is when the run workers were told to measure; zero when only the store remembers.
@@ -274,7 +274,7 @@ func (s *Service) process(ctx context.Context, e ending) *outcome {
 }
 
 // keepPart fetches, verifies, stores and indexes one part, then acknowledges it.
-func (s *Service) keepPart(ctx context.Context, k *keeper.Keeper, p heldPart) error {
+func (s *Service) keepPart(ctx context.Context, k *keeper.Keeper, p fleet.Part) error {
 	path, ok := strings.CutPrefix(p.ArtifactURL, "file://")
 	if !ok {
 		return fmt.Errorf("fetching %s: the address %s is not supported", p.Artifact.Name, p.ArtifactURL)
@@ -301,8 +301,7 @@ func (s *Service) keepPart(ctx context.Context, k *keeper.Keeper, p heldPart) er
 	if j.Err() != nil {
 		return j.Err()
 	}
-	p.node.send(control.ArtifactAck{RunID: p.Artifact.RunID, WorkerID: p.Artifact.WorkerID, Name: p.Artifact.Name,
-		SHA256: p.Artifact.SHA256})
+	p.Acknowledge()
 	return nil
 }
 

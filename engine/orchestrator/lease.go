@@ -48,10 +48,7 @@ func (s *Service) leases() lease.Watch[engine.Run] {
 // expired are the runs with an expired lease that this process does not have in its
 // hands. Before it looks for them it takes in what other servers have let go of.
 func (s *Service) expired(ctx context.Context) ([]engine.Run, error) {
-	s.mu.Lock()
-	closing := s.closing
-	s.mu.Unlock()
-	if closing {
+	if s.runs.closed() {
 		return nil, nil
 	}
 	if err := s.sweepPostponed(ctx); err != nil {
@@ -67,7 +64,7 @@ func (s *Service) expired(ctx context.Context) ([]engine.Run, error) {
 // handles reports whether this process has a run in its hands.
 func (s *Service) handles(runID string) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, starting := s.starting[runID]
-	return starting || s.live[runID] != nil || s.recovering[runID]
+	recovering := s.recovering[runID]
+	s.mu.Unlock()
+	return recovering || s.runs.has(runID)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
+	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/guardrail"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
@@ -39,8 +40,8 @@ type live struct {
 	// figured is closed when the figures are there while the enrichment goes on.
 	figured chan struct{}
 
-	by          string // who started it
-	connections int    // what it asked for, and what joined since; guarded by svc.mu
+	by          string       // who started it
+	connections atomic.Int64 // what it asked for, and what joined since
 
 	payload atomic.Pointer[engine.Payload]
 	summary atomic.Pointer[engine.Summary]
@@ -64,7 +65,7 @@ type live struct {
 	shownLatency shownLatency
 	sequence     int64 // of the last event made
 	pending      []pendingPush
-	parts        map[string]heldPart
+	parts        map[string]fleet.Part
 	logbook      keeper.Logbook
 	lastState    time.Time
 	still        stillness
@@ -112,7 +113,7 @@ type runWorker struct {
 	rate     *float64
 	retiring bool
 	losses   losses
-	node     *node
+	node     fleet.Node
 	state    control.WorkerState
 	heard    time.Time // last heartbeat, on the server's clock
 	dead     bool
@@ -120,7 +121,7 @@ type runWorker struct {
 }
 
 type fromNode struct {
-	node *node
+	node fleet.Node
 	m    control.FromNode
 }
 
@@ -144,15 +145,16 @@ type pendingPush struct {
 
 func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by string) *live {
 	l := &live{svc: s, pool: run.Scenario.Workload.ConcurrentConnections, runID: run.RunID, clock: clock, run: run,
-		sc: run.Scenario, by: by, connections: run.Scenario.Workload.ConcurrentConnections, epoch: run.OwnerEpoch,
+		sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
 		log:   s.opts.Log.With().Str("run_id", run.RunID).Logger(),
 		inbox: make(chan fromNode, 1024), asked: make(chan request, 16), done: make(chan struct{}),
 		figured: make(chan struct{}),
 		agg:     aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
-		parts: map[string]heldPart{}, byID: map[string]*runWorker{},
+		parts: map[string]fleet.Part{}, byID: map[string]*runWorker{},
 		prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1),
 		finishDone:    make(chan *outcome, 1),
 		cancelPrepare: func() {}, polls: make(chan polled), stopPolling: func() {}}
+	l.connections.Store(int64(run.Scenario.Workload.ConcurrentConnections))
 	l.keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
 	var ids []string
 	for i, n := range shares {
@@ -189,7 +191,7 @@ func (l *live) ask(h lifecycle.Happening) <-chan struct{} {
 // loop is the run's life. When ctx ends it leaves everything as it is: the next
 // process recovers the run.
 func (l *live) loop(ctx context.Context) {
-	defer l.leave()
+	defer l.release()
 	defer func() { l.cancelPrepare(); l.stopPolling() }()
 	defer func() {
 		// What the preparation started is set back at the end of all, and also when this process ends before it.
@@ -279,15 +281,16 @@ func (l *live) timer() (<-chan time.Time, func()) {
 	return t.C, func() { t.Stop() }
 }
 
-// leave ends the bookkeeping of the run.
-func (l *live) leave() {
+// release ends the bookkeeping of the run. Parts that were not stored are kept for who
+// finishes it.
+func (l *live) release() {
+	l.svc.runs.remove(l.runID)
 	l.svc.mu.Lock()
-	delete(l.svc.live, l.runID)
 	for _, p := range l.parts {
 		l.svc.salvaged[l.runID] = append(l.svc.salvaged[l.runID], p)
 	}
-	l.svc.dropSubscribers(l.runID)
 	l.svc.mu.Unlock()
+	l.svc.board.End(l.runID)
 	l.keeper.Close()
 	close(l.done)
 }
@@ -297,7 +300,7 @@ func (l *live) abandon() {
 	l.log.Error().Msg("another server has taken the run over; its workers here are stopped")
 	for _, w := range l.workers {
 		if w.node != nil && !w.state.Status.Ended() {
-			w.node.send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: engine.StatusCancelling,
+			w.node.Send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: engine.StatusCancelling,
 				StopReason: engine.StopWorkerFailure, LastSequence: l.sequence})
 		}
 	}
@@ -468,10 +471,9 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 
 // place assigns the run workers to nodes, evenly.
 func (l *live) place(ctx context.Context) {
-	nodes := l.svc.available()
 	l.saveStart()
 	for i, w := range l.workers {
-		l.assign(ctx, w, i, nodes)
+		l.assign(ctx, w, i)
 	}
 	l.publish(false)
 }
@@ -490,7 +492,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 	case control.Log:
 		l.logbook.Add(m.LogEntry)
 	case control.WorkReady:
-		l.parts[m.WorkID] = heldPart{m, f.node}
+		l.parts[m.WorkID] = fleet.Part{WorkReady: m, Node: f.node}
 	case control.RunRejected:
 		if w := l.worker(m.WorkerID); w != nil {
 			w.state.Status, w.state.Err = engine.WorkerFailed, m.Err

@@ -11,7 +11,7 @@ import (
 func (l *live) publish(last bool) {
 	p := l.snapshot(l.clock.Now())
 	l.payload.Store(p)
-	l.svc.publish(l.runID, p, last)
+	l.svc.board.Show(l.runID, p, last)
 }
 
 // snapshot is the whole live state. It shares no memory that changes later.

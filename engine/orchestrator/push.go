@@ -5,6 +5,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/fleet"
 )
 
 // push sends the events whose write has ended, or whose time has come, in order.
@@ -21,7 +22,7 @@ func (l *live) push(now time.Time) {
 		l.pending = l.pending[1:]
 		for _, e := range p.events {
 			for _, n := range l.nodes() {
-				n.send(control.RunEvent{Epoch: l.epoch, Event: e})
+				n.Send(control.RunEvent{Epoch: l.epoch, Event: e})
 			}
 			switch {
 			case e.Type == engine.EventSetPhase:
@@ -34,9 +35,9 @@ func (l *live) push(now time.Time) {
 }
 
 // nodes are the nodes that host workers of the run.
-func (l *live) nodes() []*node {
-	var found []*node
-	seen := map[*node]bool{}
+func (l *live) nodes() []fleet.Node {
+	var found []fleet.Node
+	seen := map[fleet.Node]bool{}
 	for _, w := range l.workers {
 		if w.node != nil && !seen[w.node] {
 			seen[w.node] = true

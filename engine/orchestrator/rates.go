@@ -67,9 +67,7 @@ func (l *live) grow(ctx context.Context, decide func(have int, room lifecycle.Ro
 		return false
 	}
 	l.pool = min(l.pool+add*l.sc.Scaling.PerWorkerCapacity, connections)
-	l.svc.mu.Lock()
-	l.connections = l.pool
-	l.svc.mu.Unlock()
+	l.connections.Store(int64(l.pool))
 	l.note(engine.LogInfo, nil, "The rate of %.6g/s is missed (%.6g/s): %d run worker(s) join the %d, for %d "+
 		"connections in all", s.Wanted, s.Achieved, add, len(have), l.pool)
 	l.joining = true
@@ -90,7 +88,8 @@ func (l *live) roomForRate(have int) (lifecycle.Room, int) {
 		connections, why = allowed-spareSessions,
 			fmt.Sprintf("the target's max_connections of %d leave no more, less %d for others", allowed, spareSessions)
 	}
-	if room, limited := l.svc.nodeRoom(); limited && room+l.pool < connections {
+	nodes := l.svc.nodes.Capacity()
+	if room := max(nodes.Connections-l.svc.runs.connections(), 0); !nodes.Unlimited && room+l.pool < connections {
 		connections, why = room+l.pool, "the nodes have no room for more connections"
 	}
 	per := max(l.sc.Scaling.PerWorkerCapacity, 1)
@@ -112,21 +111,6 @@ func (l *live) roomForRate(have int) (lifecycle.Room, int) {
 		bound(0, "a run worker that was added could not join")
 	}
 	return room, connections
-}
-
-// nodeRoom is how many connections the nodes still take; limited is false when one of them takes any number.
-func (s *Service) nodeRoom() (room int, limited bool) {
-	for _, n := range s.nodes {
-		capacity, ok := n.available()
-		if !ok {
-			continue
-		}
-		if capacity == 0 {
-			return 0, false
-		}
-		room += capacity
-	}
-	return max(room-s.inUse(), 0), true
 }
 
 // rateJoined shares the load anew once everybody who joins is ready, or has failed to be.

@@ -26,7 +26,7 @@ func overRate(mode engine.ScalingMode, most int) engine.Scenario {
 // checkShares: the run workers have the rate and the connections between them, evenly, and the run says so.
 func checkShares(t *testing.T, v *virtual, rate float64, workers int) {
 	t.Helper()
-	run := v.svc.liveRun("run-1")
+	run := v.svc.runs.find("run-1").current()
 	sum, least, most := 0.0, math.Inf(1), 0.0
 	for id, w := range run.WorkerTargets {
 		if w.TargetQPS == nil || w.TargetConnections < 1 || w.TargetConnections > 2 {
@@ -68,8 +68,8 @@ func TestARateThatIsMissedBringsRunWorkers(t *testing.T) {
 		if reasons[engine.TargetInitial] != n || reasons[engine.TargetRedistribute] < n {
 			t.Errorf("%v", reasons)
 		}
-		if v.svc.live["run-1"].growth.Stopped() != "" {
-			t.Errorf("it says %q", v.svc.live["run-1"].growth.Stopped())
+		if v.svc.runs.find("run-1").growth.Stopped() != "" {
+			t.Errorf("it says %q", v.svc.runs.find("run-1").growth.Stopped())
 		}
 		// A run worker that dies leaves its part to the others.
 		v.silence("worker-1", true)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
-	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/payload"
@@ -43,7 +43,7 @@ func (s *Service) sweepSpool(ctx context.Context) error {
 
 // sweepPostponed is sweepSpool for the runs that another server held when it was looked at last.
 func (s *Service) sweepPostponed(ctx context.Context) error {
-	left := map[string][]heldPart{}
+	left := map[string][]fleet.Part{}
 	s.mu.Lock()
 	for id := range s.postponed {
 		left[id] = s.salvaged[id]
@@ -64,14 +64,13 @@ func (s *Service) postpone(run engine.Run, parts int) {
 	}
 }
 
-func (s *Service) sweep(ctx context.Context, left map[string][]heldPart) error {
+func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error {
 	for id, parts := range left {
 		run, err := s.opts.Store.Run(ctx, id)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			for _, p := range parts {
-				p.node.send(control.ArtifactAck{RunID: id, WorkerID: p.Artifact.WorkerID, Name: p.Artifact.Name,
-					SHA256: p.Artifact.SHA256})
+				p.Acknowledge()
 			}
 			s.mu.Lock()
 			delete(s.salvaged, id)
@@ -106,7 +105,7 @@ func (s *Service) sweep(ctx context.Context, left map[string][]heldPart) error {
 }
 
 // takeIn stores parts of a run that is over, and has its results computed anew.
-func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []heldPart) error {
+func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []fleet.Part) error {
 	e := ending{run: run, parts: parts, validity: aggregate.NewValidity()}
 	if err := s.remember(ctx, &e); err != nil {
 		return err
@@ -216,7 +215,7 @@ func (s *Service) lastSign(ctx context.Context, run engine.Run) (time.Time, erro
 // what its parts do not hold was in memory, and is lost. A worker without a part
 // lost everything since the load began; before that there is nothing to lose but
 // the seconds after last.
-func recordEnds(run engine.Run, last time.Time, parts []heldPart) time.Time {
+func recordEnds(run engine.Run, last time.Time, parts []fleet.Part) time.Time {
 	if run.WarmupStartTime.IsZero() {
 		return last
 	}
@@ -373,7 +372,7 @@ func (s *Service) finishEnrichment(e ending, sum *engine.Summary) bool {
 		case <-under.Done():
 			return !under.Interrupted()
 		case <-ticker.C:
-			s.publish(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: sum, Simulated: sum.Simulated,
+			s.board.Show(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: sum, Simulated: sum.Simulated,
 				Emulated: sum.Emulated, Enrichment: under.State()}, time.Now()), false)
 		}
 	}
@@ -431,7 +430,7 @@ func (s *Service) finishRecovered(e ending, epoch int64) {
 	case <-s.lifetime.Done():
 		return
 	}
-	s.publish(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: o.summary,
+	s.board.Show(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: o.summary,
 		Simulated: o.summary.Simulated, Emulated: o.summary.Emulated,
 		Enrichment: s.enrichments.State(e.run.RunID, s.enrichments.Stored(e.run.RunID), e.plan)}, time.Now()), true)
 }

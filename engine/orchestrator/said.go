@@ -64,10 +64,7 @@ func (s *said) take() []plugin.LogLine {
 // heard lets what plugins log in calls with the context reach the log of the run, while it is live here.
 func (s *Service) heard(ctx context.Context, runID string) context.Context {
 	return plugin.WithLog(ctx, func(line plugin.LogLine) {
-		s.mu.Lock()
-		l := s.live[runID]
-		s.mu.Unlock()
-		if l != nil {
+		if l := s.runs.find(runID); l != nil {
 			l.said.add(line, l.clock.Now())
 		}
 	})

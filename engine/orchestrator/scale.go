@@ -10,20 +10,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 )
 
-// available are the nodes that take new run workers.
-func (s *Service) available() []*node {
-	var nodes []*node
-	for _, n := range s.nodes {
-		if _, ok := n.available(); ok {
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes
-}
-
 // assign sends a run worker to a node. Its slot is its own for good: keys that it
 // inserts must not meet those of another, also of one that has left.
-func (l *live) assign(ctx context.Context, w *runWorker, slot int, nodes []*node) {
+func (l *live) assign(ctx context.Context, w *runWorker, slot int) {
 	w.heard = l.clock.Now()
 	w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, TestID: w.testID, Status: engine.WorkerStarting}
 	refuse := func(why string) {
@@ -31,21 +20,20 @@ func (l *live) assign(ctx context.Context, w *runWorker, slot int, nodes []*node
 		l.nextJoin = l.clock.Now().Add(joinPause)
 		l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: engine.WorkerFailed, Message: why})
 	}
-	if len(nodes) == 0 {
+	if w.node = l.svc.nodes.Place(slot); w.node == nil {
 		refuse("there is no node to carry the load")
 		return
 	}
-	w.node = nodes[slot%len(nodes)]
-	w.state.NodeID = w.node.id()
+	w.state.NodeID = w.node.ID()
 	shares := len(l.workers)
 	if l.scales() {
 		shares = 0 // each is told its own number of connections
 	}
-	if !w.node.send(control.AssignRun{RunID: l.runID, TestID: w.testID, WorkerID: w.id, WorkerGroupID: w.group,
+	if !w.node.Send(control.AssignRun{RunID: l.runID, TestID: w.testID, WorkerID: w.id, WorkerGroupID: w.group,
 		Epoch: l.epoch, TestName: l.run.TestName,
 		Plan: l.plan.Plan, Workload: withParams(loadOf(l.sc), l.plan.Params), DSN: l.plan.DSN, KeySlot: slot,
 		Connections: w.connections, Workers: shares, Clock: l.clock}) {
-		refuse("the node " + w.node.id() + " does not answer")
+		refuse("the node " + w.node.ID() + " does not answer")
 	}
 }
 
@@ -72,9 +60,9 @@ func (l *live) join(ctx context.Context, connections int) *runWorker {
 	}
 	row := l.row(w)
 	l.keeper.Add("a run worker", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
-	l.assign(ctx, w, slot, l.svc.available())
+	l.assign(ctx, w, slot)
 	if w.node != nil {
-		w.node.send(l.state())
+		w.node.Send(l.state())
 	}
 	return w
 }

@@ -16,10 +16,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/broadcast"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/enrich"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
+	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -87,7 +89,7 @@ type Options struct {
 // may see are *engine.Error.
 type Service struct {
 	opts  Options
-	nodes []*node
+	nodes *fleet.Fleet
 
 	// plan prepares a target; tests in virtual time have one of their own.
 	plan func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared, error)
@@ -98,36 +100,27 @@ type Service struct {
 	open     sync.Once
 	close    sync.Once
 
-	mu       sync.Mutex
-	live     map[string]*live
-	starting map[string]string // who starts it, by run
-	starts   sync.WaitGroup    // calls of Start under way
-	closing  bool
+	runs  *registry
+	board broadcast.Board
+
+	mu sync.Mutex
 	// recovering are the runs of other processes that this one finishes.
 	recovering map[string]bool
 	// salvaged are parts of runs that are not live, by run.
-	salvaged map[string][]heldPart
+	salvaged map[string][]fleet.Part
 	// postponed are those of them that another server held when it was looked at last.
 	postponed map[string]bool
 	// aside are parts that a node keeps and cannot open, by run.
 	aside map[string][]control.AsidePart
-	subs  map[string]map[*subscriber]bool
 
 	enrichments *enrichment.Service
 }
 
-// heldPart is a finished part with the node that holds it.
-type heldPart struct {
-	control.WorkReady
-	node *node
-}
-
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
-	s := &Service{opts: opts, plan: prepare.Plan, live: map[string]*live{}, starting: map[string]string{},
-		recovering: map[string]bool{},
-		salvaged:   map[string][]heldPart{}, postponed: map[string]bool{}, aside: map[string][]control.AsidePart{},
-		subs: map[string]map[*subscriber]bool{}}
+	s := &Service{opts: opts, nodes: fleet.New(opts.Log, opts.Nodes...), plan: prepare.Plan, runs: newRegistry(),
+		recovering: map[string]bool{}, salvaged: map[string][]fleet.Part{}, postponed: map[string]bool{},
+		aside: map[string][]control.AsidePart{}}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()
 	}
@@ -153,10 +146,7 @@ func New(opts Options) *Service {
 		Detail: s.Detail, Heard: s.heard,
 		Known:   func(ctx context.Context, runID string) error { _, err := s.run(ctx, runID); return err },
 		Claim:   func(ctx context.Context, runID string) error { _, err := s.claim(ctx, runID, true); return err },
-		Changed: func(d *engine.RunDetail) { s.publish(d.RunID, payload.Resting(d, time.Now()), false) }})
-	for _, link := range opts.Nodes {
-		s.nodes = append(s.nodes, newNode(link))
-	}
+		Changed: func(d *engine.RunDetail) { s.board.Show(d.RunID, payload.Resting(d, time.Now()), false) }})
 	return s
 }
 
@@ -177,21 +167,8 @@ func (s *Service) deps() prepare.Deps {
 func (s *Service) Open(ctx context.Context) error {
 	var err error
 	s.open.Do(func() {
-		for _, n := range s.nodes {
-			s.routines.Go(func() { n.write(s.lifetime) })
-			s.routines.Go(func() { s.listen(n) })
-		}
-		limit := time.NewTimer(helloLimit)
-		defer limit.Stop()
-		for _, n := range s.nodes {
-			select {
-			case <-n.ready:
-			case <-limit.C:
-				s.opts.Log.Warn().Msg("a node has not introduced itself yet")
-			case <-ctx.Done():
-				err = ctx.Err()
-				return
-			}
+		if err = s.nodes.Open(ctx, s.lifetime, s.routines.Go, hearing{s}); err != nil {
+			return
 		}
 		if err = s.recover(ctx); err == nil {
 			err = storeError(s.enrichments.Resume(ctx))
@@ -209,16 +186,7 @@ func (s *Service) Open(ctx context.Context) error {
 func (s *Service) Close(ctx context.Context) error {
 	var err error
 	s.close.Do(func() {
-		s.mu.Lock()
-		s.closing = true
-		s.mu.Unlock()
-		s.starts.Wait()
-		s.mu.Lock()
-		var runs []*live
-		for _, l := range s.live {
-			runs = append(runs, l)
-		}
-		s.mu.Unlock()
+		runs := s.runs.close()
 		s.enrichments.Close()
 		for _, l := range runs {
 			l.ask(lifecycle.StopAsked{Reason: engine.StopUserRequested, Sentence: reasonShutdown, By: "server"})
@@ -231,74 +199,11 @@ func (s *Service) Close(ctx context.Context) error {
 			}
 		}
 		s.end()
-		for _, n := range s.nodes {
-			defer func() { _ = n.link.Close() }()
-		}
 		s.routines.Wait()
-		s.mu.Lock()
-		for id := range s.subs {
-			s.dropSubscribers(id)
-		}
-		s.mu.Unlock()
+		_ = s.nodes.Close()
+		s.board.Close()
 	})
 	return err
-}
-
-// listen routes what a node says to the runs it is about.
-func (s *Service) listen(n *node) {
-	for {
-		m, err := n.link.Receive(s.lifetime)
-		if err != nil {
-			n.lost()
-			if s.lifetime.Err() == nil {
-				s.opts.Log.Warn().Err(err).Str("node_id", n.id()).Msg("the stream to a node has ended")
-			}
-			return
-		}
-		switch m := m.(type) {
-		case control.Hello:
-			s.mu.Lock()
-			for _, p := range m.Aside {
-				s.aside[p.RunID] = append(s.aside[p.RunID], p)
-			}
-			s.mu.Unlock()
-			n.greet(m)
-			for _, p := range m.Parts {
-				s.route(p.Artifact.RunID, n, p)
-			}
-		case control.Status:
-			n.heard(m)
-		case control.WorkerState:
-			s.route(m.RunID, n, m)
-		case control.Snapshot:
-			s.route(m.RunID, n, m)
-		case control.Log:
-			s.route(m.RunID, n, m)
-		case control.WorkReady:
-			s.route(m.Artifact.RunID, n, m)
-		case control.RunRejected:
-			s.route(m.RunID, n, m)
-		}
-	}
-}
-
-func (s *Service) route(runID string, n *node, m control.FromNode) {
-	s.mu.Lock()
-	l := s.live[runID]
-	if l == nil {
-		if p, ok := m.(control.WorkReady); ok {
-			s.salvaged[runID] = append(s.salvaged[runID], heldPart{p, n})
-		}
-	}
-	s.mu.Unlock()
-	if l == nil {
-		return
-	}
-	select {
-	case l.inbox <- fromNode{n, m}:
-	case <-l.done:
-	case <-s.lifetime.Done():
-	}
 }
 
 // Create stores a PREPARED run of a valid scenario. The plugins, the parameters
@@ -345,65 +250,22 @@ func oneTarget(sc engine.Scenario) error {
 // fits checks the scenario against the nodes that are there, of whose room used
 // connections are taken.
 func (s *Service) fits(sc engine.Scenario, used int) error {
-	room, unlimited, some := 0, false, false
-	for _, n := range s.nodes {
-		if capacity, ok := n.available(); ok {
-			some = true
-			room += capacity
-			unlimited = unlimited || capacity == 0
-		}
-	}
+	room := s.nodes.Capacity()
 	switch {
-	case !some:
+	case room.None:
 		return &engine.Error{Code: engine.CodeUnavailable, Message: "There is no node to carry the load.",
 			Hint: "The node of the server itself has stopped; its log says why. Start the server again."}
-	case !unlimited && sc.Workload.ConcurrentConnections > room:
+	case !room.Unlimited && sc.Workload.ConcurrentConnections > room.Connections:
 		return engine.InvalidField("workload.concurrent_connections",
-			fmt.Sprintf("%d connections are more than the %d that the nodes hold", sc.Workload.ConcurrentConnections, room),
-			"lower it, or add a node")
-	case !unlimited && sc.Workload.ConcurrentConnections > room-used:
+			fmt.Sprintf("%d connections are more than the %d that the nodes hold", sc.Workload.ConcurrentConnections,
+				room.Connections), "lower it, or add a node")
+	case !room.Unlimited && sc.Workload.ConcurrentConnections > room.Connections-used:
 		return &engine.Error{Code: engine.CodeConflict,
-			Message: fmt.Sprintf("The nodes hold %d connections, and live runs use %d of them: %d more do not fit.", room, used,
-				sc.Workload.ConcurrentConnections),
+			Message: fmt.Sprintf("The nodes hold %d connections, and live runs use %d of them: %d more do not fit.",
+				room.Connections, used, sc.Workload.ConcurrentConnections),
 			Hint: "Wait for a run to end, or ask for fewer connections."}
 	}
 	return nil
-}
-
-// inUse is how many connections the live runs hold.
-func (s *Service) inUse() (connections int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.live {
-		if !l.current().Status.Terminal() {
-			connections += l.connections
-		}
-	}
-	return connections
-}
-
-// overQuota refuses a user who has as many live runs as one may have. s.mu is held.
-func (s *Service) overQuota(by string) error {
-	if s.opts.MostLive <= 0 {
-		return nil
-	}
-	n := 0
-	for _, l := range s.live {
-		if l.by == by && !l.current().Status.Terminal() {
-			n++
-		}
-	}
-	for _, other := range s.starting {
-		if other == by {
-			n++
-		}
-	}
-	if n < s.opts.MostLive {
-		return nil
-	}
-	return &engine.Error{Code: engine.CodeConflict,
-		Message: fmt.Sprintf("You have %d live runs, which is the most that one user may have at a time.", n),
-		Hint:    "Wait for one of them to end, or stop it."}
 }
 
 func workerID(i int) string { return fmt.Sprintf("worker-%d", i) }
@@ -442,10 +304,7 @@ func storeError(err error) error {
 // Stop ends a run: a PREPARED one becomes CANCELLED, a live one CANCELLING. A
 // terminal one is a conflict. Workers are told at once, also when the store is away.
 func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error) {
-	s.mu.Lock()
-	l := s.live[runID]
-	_, busy := s.starting[runID]
-	s.mu.Unlock()
+	l, busy := s.runs.look(runID)
 	if l == nil && busy {
 		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started.",
 			Hint: "stop it again in a moment"}
@@ -496,10 +355,7 @@ func finished(run engine.Run) error {
 
 // Delete removes a run that is not live, with its record.
 func (s *Service) Delete(ctx context.Context, runID, by string) error {
-	s.mu.Lock()
-	l := s.live[runID]
-	_, busy := s.starting[runID]
-	s.mu.Unlock()
+	l, busy := s.runs.look(runID)
 	if l == nil && s.enrichments.Of(runID) != nil {
 		return &engine.Error{Code: engine.CodeConflict, Message: "The enrichment of the run is under way.",
 			Hint: "stop it, and delete the run then"}
@@ -563,9 +419,7 @@ func (s *Service) CheckConnection(ctx context.Context, driver, dsn string) (targ
 
 // Live returns the latest payload of a live run, or nil. Nobody may change it.
 func (s *Service) Live(runID string) *engine.Payload {
-	s.mu.Lock()
-	l := s.live[runID]
-	s.mu.Unlock()
+	l := s.runs.find(runID)
 	if l == nil {
 		return nil
 	}
@@ -575,9 +429,7 @@ func (s *Service) Live(runID string) *engine.Payload {
 // Wait returns the summary of a run once its figures are there. A run that has
 // not been started is a conflict.
 func (s *Service) Wait(ctx context.Context, runID string) (*engine.Summary, error) {
-	s.mu.Lock()
-	l := s.live[runID]
-	s.mu.Unlock()
+	l := s.runs.find(runID)
 	if l != nil {
 		select {
 		case <-l.figured:

@@ -25,36 +25,11 @@ func notPrepared(run engine.Run) error {
 // Start starts a PREPARED run and returns it as RUNNING. A run that is not
 // PREPARED is a conflict.
 func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, error) {
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
-		return engine.Run{}, &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down."}
+	end, err := s.runs.begin(runID, by, s.opts.MostLive)
+	if err != nil {
+		return engine.Run{}, err
 	}
-	l := s.live[runID]
-	_, busy := s.starting[runID]
-	var quota error
-	if !busy && l == nil {
-		if quota = s.overQuota(by); quota == nil {
-			s.starting[runID] = by
-		}
-		s.starts.Add(1)
-		defer s.starts.Done()
-	}
-	s.mu.Unlock()
-	if l != nil {
-		return engine.Run{}, notPrepared(l.current())
-	}
-	if busy {
-		return engine.Run{}, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started."}
-	}
-	if quota != nil {
-		return engine.Run{}, quota
-	}
-	defer func() {
-		s.mu.Lock()
-		delete(s.starting, runID)
-		s.mu.Unlock()
-	}()
+	defer end()
 	run, err := s.run(ctx, runID)
 	if err != nil {
 		return engine.Run{}, err
@@ -66,7 +41,7 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	if err != nil {
 		return engine.Run{}, err
 	}
-	if err := s.fits(run.Scenario, s.inUse()); err != nil {
+	if err := s.fits(run.Scenario, s.runs.connections()); err != nil {
 		return engine.Run{}, err
 	}
 	// The conditional update decides who starts; only the winner takes the run over.
@@ -98,10 +73,8 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 		}
 	}
 	run.Status, run.Phase, run.StartTime, run.OwnerEpoch = engine.StatusRunning, preparing, engine.At(now), epoch
-	l = newLive(s, run, clock, shares, by)
-	s.mu.Lock()
-	s.live[runID] = l
-	s.mu.Unlock()
+	l := newLive(s, run, clock, shares, by)
+	s.runs.add(l)
 	s.routines.Go(func() { l.keeper.Run(s.lifetime) })
 	s.routines.Go(func() { l.loop(s.lifetime) })
 	return run, nil

@@ -26,7 +26,7 @@ func (l *live) everySecond(ctx context.Context) {
 			l.lastState = now
 			l.sendState()
 		}
-		if others := l.svc.otherLive(l.runID); others > 0 && l.life.Started() {
+		if others := l.svc.runs.others(l.runID); others > 0 && l.life.Started() {
 			l.validity.Note(fmt.Sprintf("%d other run(s) were live on this server at the same time.", others))
 		}
 		l.followStages(ctx, now)
@@ -81,7 +81,7 @@ func (l *live) sendState() {
 		return
 	}
 	for _, n := range l.nodes() {
-		n.send(l.state())
+		n.Send(l.state())
 	}
 }
 
@@ -240,17 +240,4 @@ func covered(s *aggregate.Second) float64 {
 }
 
 // Busy reports whether a run is live in this process.
-func (s *Service) Busy() bool { return s.otherLive("") > 0 }
-
-// otherLive counts the other runs that hold load now.
-func (s *Service) otherLive(runID string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for id, l := range s.live {
-		if id != runID && l.current().Status.Live() {
-			n++
-		}
-	}
-	return n
-}
+func (s *Service) Busy() bool { return s.runs.others("") > 0 }

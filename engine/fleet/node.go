@@ -1,4 +1,4 @@
-package orchestrator
+package fleet
 
 import (
 	"context"
@@ -8,15 +8,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine/control"
 )
 
-// helloLimit is how long Open waits for the nodes to introduce themselves.
-const helloLimit = 3 * time.Second
-
 // node is the server's side of one node: its stream with a queue of its own, so
 // that one stalled node delays nobody else.
 type node struct {
 	link  control.ServerEnd
 	out   chan control.ToNode
-	ready chan struct{} // closed by the first Hello
+	ready chan struct{} // closed when the first Hello is taken in
 
 	mu        sync.Mutex
 	hello     control.Hello
@@ -30,8 +27,8 @@ func newNode(link control.ServerEnd) *node {
 	return &node{link: link, out: make(chan control.ToNode, 1024), ready: make(chan struct{})}
 }
 
-// send queues a message. A full queue drops it: RunState repeats what matters.
-func (n *node) send(m control.ToNode) bool {
+// Send queues a message; a full queue drops it.
+func (n *node) Send(m control.ToNode) bool {
 	select {
 	case n.out <- m:
 		return true
@@ -63,7 +60,7 @@ func (n *node) write(ctx context.Context) {
 			seq++
 			m = control.Ping{Seq: seq, Sent: now}
 		}
-		// A failed send is not repeated; see send.
+		// A failed send is not repeated; see Node.
 		_ = n.link.Send(ctx, m)
 	}
 }
@@ -72,8 +69,10 @@ func (n *node) greet(h control.Hello) {
 	n.mu.Lock()
 	n.hello, n.connected, n.gone = h, true, false
 	n.mu.Unlock()
-	n.once.Do(func() { close(n.ready) })
 }
+
+// introduced says that all of a Hello has been taken in.
+func (n *node) introduced() { n.once.Do(func() { close(n.ready) }) }
 
 func (n *node) heard(s control.Status) {
 	n.mu.Lock()
@@ -87,7 +86,8 @@ func (n *node) lost() {
 	n.mu.Unlock()
 }
 
-func (n *node) id() string {
+// ID is the name that the node has given itself.
+func (n *node) ID() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.hello.NodeID
