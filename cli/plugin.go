@@ -16,6 +16,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
+	"github.com/loadstone-db/loadstone/plugins/trial"
 )
 
 type pluginCommand struct {
@@ -135,7 +136,7 @@ func (c pluginTest) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	report, err := host.Conformance(e.ctx, file, json.RawMessage(c.Params))
+	report, err := trial.Conformance(e.ctx, file, json.RawMessage(c.Params))
 	if err != nil {
 		return err
 	}
@@ -179,7 +180,7 @@ var newQuarantine = quarantine.New
 // examineAsUploaded has a file that passes the suite examined once more, in the process
 // that a server starts for an upload: the suite itself bounds neither the memory nor the
 // time that compiling and trying a file takes. What stands in the way here skips the check.
-func examineAsUploaded(e *env, file []byte, r *host.Report) error {
+func examineAsUploaded(e *env, file []byte, r *trial.Report) error {
 	if !r.Passed {
 		return nil
 	}
@@ -187,7 +188,7 @@ func examineAsUploaded(e *env, file []byte, r *host.Report) error {
 	if err != nil {
 		return fmt.Errorf("preparing quarantine: %w", err)
 	}
-	check := host.Check{Name: "upload", Passed: true,
+	check := trial.Check{Name: "upload", Passed: true,
 		Message: fmt.Sprintf("A server examines it within %d MB and %v.", quarantine.MemoryLimit>>20, quarantine.WallLimit)}
 	_, err = guard.Examine(e.ctx, file)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/plugins/author"
-	"github.com/loadstone-db/loadstone/plugins/host"
+	"github.com/loadstone-db/loadstone/plugins/trial"
 )
 
 type pluginNew struct {
@@ -82,7 +82,7 @@ func (c pluginBench) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	f, err := host.Bench(e.ctx, file, json.RawMessage(strings.TrimSpace(c.Params)), c.Duration)
+	f, err := trial.Bench(e.ctx, file, json.RawMessage(strings.TrimSpace(c.Params)), c.Duration)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (c pluginBench) Run(e *env) error {
 	w := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintf(w, "plugin\t%s %s\n", f.Plugin, f.Version)
 	_, _ = fmt.Fprintf(w, "time\t%.0f ns per operation (generated, checked and decoded, in batches of %d)\n",
-		f.NsPerOperation, host.BenchBatch)
+		f.NsPerOperation, trial.BenchBatch)
 	_, _ = fmt.Fprintf(w, "size\t%.1f bytes per operation\n", f.BytesPerOperation)
 	_, _ = fmt.Fprintf(w, "fuel\t%.0f units per operation\n", f.FuelPerOperation)
 	_, _ = fmt.Fprintf(w, "memory\t%d pages of 64 KB, of at most %d\n", f.MemoryPages, f.MaxMemoryPages)

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
-	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
 	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
+	"github.com/loadstone-db/loadstone/plugins/trial"
 )
 
 // command runs the command line as a shell would.
@@ -141,13 +141,13 @@ func TestAuthorsCommands(t *testing.T) {
 	}
 	code, out, stderr = command(t, "plugin", "bench", built.File, "--duration", "20ms", "--params", `{"add":0.5}`,
 		"--json")
-	var figures host.BenchFigures
+	var figures trial.BenchFigures
 	if err := json.Unmarshal([]byte(out), &figures); code != 0 || err != nil || figures.Operations == 0 ||
 		figures.SHA256 != built.SHA256 {
 		t.Errorf("exit %d, %v: %s%s", code, err, out, stderr)
 	}
 	code, out, stderr = command(t, "plugin", "test", built.File, "--json")
-	var report host.Report
+	var report trial.Report
 	if err := json.Unmarshal([]byte(out), &report); code != 0 || err != nil || !report.Passed {
 		t.Errorf("exit %d, %v: %s%s", code, err, out, stderr)
 	}

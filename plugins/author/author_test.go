@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/plugins/host"
+	"github.com/loadstone-db/loadstone/plugins/trial"
 )
 
 var blank = regexp.MustCompile(`\{\{[a-z]+\}\}`)
@@ -52,7 +52,7 @@ func TestProjectsBuild(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			report, err := host.Conformance(t.Context(), wasm, nil)
+			report, err := trial.Conformance(t.Context(), wasm, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

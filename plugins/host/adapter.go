@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/manifest"
 )
 
 // adapter is a compiled adapter plugin. Calls do not wait for one another: each
@@ -30,7 +31,7 @@ func (a *adapter) Call(ctx context.Context, request, answer any) error {
 	if got = bytes.TrimRight(got, "\x00"); len(got) == 0 {
 		got = []byte("{}")
 	}
-	if err := unmarshal(got, answer, maxAnswered); err != nil {
+	if err := manifest.Unmarshal(got, answer, manifest.MaxAnswered); err != nil {
 		var head struct {
 			Op string `json:"op"`
 		}

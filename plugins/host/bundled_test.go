@@ -12,6 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/batch"
 	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 )
 
@@ -268,7 +269,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			h := newHost(b, Options{})
 			s, list := openMix(b, mixWorkload(b, h), params, 1_000_000)
-			f, err := freeze(list)
+			f, err := batch.Freeze(list)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -280,7 +281,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.ResetTimer()
 			for n := 0; n < b.N; n += 128 {
 				batch.Ops, batch.Args = batch.Ops[:0], batch.Args[:0]
-				if err := f.decode(&batch, 128); err != nil {
+				if err := f.Decode(&batch, 128); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -319,6 +320,3 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	}
 }
-
-var allTypes = []engine.Bind{{Type: engine.TypeI64}, {Type: engine.TypeF64}, {Type: engine.TypeText},
-	{Type: engine.TypeBytes}, {Type: engine.TypeBool}, {Type: engine.TypeTimestamp}}

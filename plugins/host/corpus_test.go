@@ -12,6 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
+	"github.com/loadstone-db/loadstone/plugins/manifest"
 )
 
 // TestHostileAtTheGate: the parser decides about every file of the corpus, in
@@ -48,7 +49,7 @@ func TestHostileAtTheGate(t *testing.T) {
 // terminal would obey.
 func sentence(err error) bool {
 	text := engine.AsError(err).Message
-	return text != "" && text == clean([]byte(text), 2000)
+	return text != "" && text == manifest.Clean([]byte(text), 2000)
 }
 
 // TestHostileTruncations: no prefix of a small plugin passes, and few of a real one are tried.
@@ -127,44 +128,4 @@ func runHostile(h *Host, wasm []byte) error {
 		}
 	}
 	return nil
-}
-
-// FuzzRows: whatever a guest returns as sample rows is refused, or has every value it is asked for.
-func FuzzRows(f *testing.F) {
-	for _, b := range hostile.Rows() {
-		f.Add(b)
-	}
-	columns := []plugin.LogicalColumn{{Name: "id", Type: engine.TypeI64},
-		{Name: "v", Type: engine.TypeText, Nullable: true}}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := decodeRows(data, columns, 100)
-		if err != nil {
-			return
-		}
-		if r.Len() < 1 || r.Len() > 100 {
-			t.Fatalf("%d rows were accepted", r.Len())
-		}
-		for i := range r.Len() {
-			if _, ok := r.Value(i, 0).(int64); !ok {
-				t.Fatalf("row %d has the key %v", i, r.Value(i, 0))
-			}
-			if v := r.Value(i, 1); v != nil {
-				if _, ok := v.(string); !ok {
-					t.Fatalf("row %d has the value %v", i, v)
-				}
-			}
-		}
-	})
-}
-
-// FuzzSchema: what the bounds let through is weighed and compiled without a panic.
-func FuzzSchema(f *testing.F) {
-	f.Add([]byte(`{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"type":"integer","maximum":1e9}}}`))
-	f.Add([]byte(`{"$ref":"#","pattern":"^a{3}$","patternProperties":{"x":{"multipleOf":1e-400}},"allOf":[{"$ref":"#/allOf/0"}]}`))
-	f.Add([]byte(`{"properties":{"a":{"$ref":"#/%24defs/x~1y"}},"$dynamicRef":"#a"}`))
-	f.Fuzz(func(t *testing.T, schema []byte) {
-		if err := checkSchema(schema); err != nil && err.Error() == "" {
-			t.Error("it is refused without a reason")
-		}
-	})
 }

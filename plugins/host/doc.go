@@ -5,8 +5,8 @@
 // parser of our own before wazero sees them (plugins/wasm): sizes, counts, every
 // instruction, imports and export signatures. The module is then rewritten so that
 // it runs on fuel and counts its nested calls, and only that is compiled
-// (runtime.go). What a guest returns (decode.go, manifest.go) is checked byte by
-// byte against what was frozen.
+// (runtime.go). What a guest returns is checked byte by byte against what was frozen
+// (plugins/batch), and what it says of itself against the contract (plugins/manifest).
 //
 // Trust: a guest may be hostile. It has linear memory up to a limit, fuel for each
 // call (fuel.go), a handful of host functions that do a bounded amount of work and

@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/manifest"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -25,29 +24,6 @@ func fail(sentinel error, format string, args ...any) error {
 
 func refuse(format string, args ...any) error {
 	return fail(plugin.ErrRefused, "The file is not a plugin that this version accepts: "+format+".", args...)
-}
-
-// clean makes a guest's text fit to be shown: valid UTF-8, no control
-// characters, bounded.
-func clean(b []byte, limit int) string {
-	cut := false
-	if len(b) > limit {
-		b, cut = b[:limit], true
-	}
-	s := strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case unicode.IsControl(r) || r == utf8.RuneError || unicode.Is(unicode.Cf, r):
-			return -1
-		}
-		return r
-	}, string(b))
-	s = strings.TrimSpace(s)
-	if cut {
-		s += "…"
-	}
-	return s
 }
 
 // trap explains why a call into a guest did not return.
@@ -79,11 +55,12 @@ func (i *instance) trap(export string, err error) error {
 	// wazero appends the guest's stack; its first line says what happened.
 	reason, _, _ := strings.Cut(err.Error(), "\n")
 	reason = strings.TrimPrefix(reason, "wasm error: ")
-	return fail(plugin.ErrTrapped, "Plugin %s trapped in %s: %s.%s", name, export, clean([]byte(reason), 300), said)
+	return fail(plugin.ErrTrapped, "Plugin %s trapped in %s: %s.%s", name, export, manifest.Clean([]byte(reason), 300),
+		said)
 }
 
-// errReported is an ErrFailed that the guest itself asked for, through ls_error.
-var errReported = fmt.Errorf("in its own words: %w", plugin.ErrFailed)
+// ErrReported is an ErrFailed that the guest itself asked for, through ls_error.
+var ErrReported = fmt.Errorf("in its own words: %w", plugin.ErrFailed)
 
 // reported turns a guest's own error into ours. What a guest says after it was refused
 // memory is rarely more than that: then the reason is the refusal, with its limit.
@@ -93,7 +70,7 @@ func (i *instance) reported(export string) error {
 		if v, err := i.call(i.errorFn, abi.ExportError, min(i.callFuel, fillFuel)); err == nil {
 			ptr, n := abi.Unpack(int64(v))
 			if b, ok := i.memory.Read(ptr, min(n, 4*abi.MaxErrorMessage)); ok {
-				message = clean(b, abi.MaxErrorMessage)
+				message = manifest.Clean(b, abi.MaxErrorMessage)
 			}
 		}
 	}
@@ -105,5 +82,5 @@ func (i *instance) reported(export string) error {
 		said.Message += " In " + export + " it reported: " + message
 		return &said
 	}
-	return fail(errReported, "Plugin %s reports: %s", i.module.name, message)
+	return fail(ErrReported, "Plugin %s reports: %s", i.module.name, message)
 }

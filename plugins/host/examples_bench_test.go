@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/sample"
 )
 
 // BenchmarkExamples takes batches of 128 of the same generator, written in each
@@ -35,7 +36,7 @@ func BenchmarkExamples(b *testing.B) {
 			}
 			s, err := w.Open(context.Background(), plugin.OpenRequest{Seed: 42, KeySlots: 4,
 				Params: json.RawMessage(`{"pay":0.1,"list":0.1,"add":0.1,"rollback":0.01,"keys":"zipfian","theta":0.99,"note_length":40}`),
-				Tables: sampleTables(info.Manifest.Tables)}, frozenList(info.Manifest.Statements))
+				Tables: sample.Tables(info.Manifest.Tables)}, frozenList(info.Manifest.Statements))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/batch"
+	"github.com/loadstone-db/loadstone/plugins/sample"
 	"github.com/loadstone-db/loadstone/sdk/gen"
 )
 
@@ -56,7 +58,7 @@ func unmetered(tb testing.TB, h *Host, file []byte, req plugin.OpenRequest, list
 	if err := i.open(ctx, doc); err != nil {
 		tb.Fatal(err)
 	}
-	f, err := freeze(list)
+	f, err := batch.Freeze(list)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -122,7 +124,7 @@ func BenchmarkFill(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			tables := sampleTables(info.Manifest.Tables)
+			tables := sample.Tables(info.Manifest.Tables)
 			list, err := w.Statements(ctx, json.RawMessage(g.params), tables)
 			if err != nil {
 				b.Fatal(err)

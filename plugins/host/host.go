@@ -15,6 +15,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/manifest"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -209,7 +210,7 @@ func (h *Host) load(ctx context.Context, wasm []byte, sha string) (*registered, 
 	}
 	info, err := h.describe(ctx, c)
 	if err != nil {
-		return nil, errors.Join(refusal(err), c.code.Close(ctx))
+		return nil, errors.Join(Refusal(err), c.code.Close(ctx))
 	}
 	info.SizeBytes = int64(len(wasm))
 	c.name = info.Name + " " + info.Version
@@ -218,8 +219,8 @@ func (h *Host) load(ctx context.Context, wasm []byte, sha string) (*registered, 
 	return r, nil
 }
 
-// refusal makes every failure while a file is examined an ErrRefused too.
-func refusal(err error) error {
+// Refusal makes every failure while a file is examined an ErrRefused too.
+func Refusal(err error) error {
 	if errors.Is(err, plugin.ErrRefused) || isContext(err) {
 		return err
 	}
@@ -259,8 +260,8 @@ func (h *Host) describe(ctx context.Context, c *compiled) (plugin.Info, error) {
 	if err != nil {
 		return info, err
 	}
-	c.unknown = unknownMembers(bytes.TrimRight(doc, "\x00"))
-	if info.Manifest, err = parseManifest(doc); err != nil {
+	c.unknown = manifest.Unknown(bytes.TrimRight(doc, "\x00"))
+	if info.Manifest, err = manifest.Parse(doc); err != nil {
 		return info, refuse("%s", err)
 	}
 	info.PluginRef = engine.PluginRef{Kind: info.Manifest.Kind, Name: info.Manifest.Name, Version: info.Manifest.Version,
@@ -269,6 +270,16 @@ func (h *Host) describe(ctx context.Context, c *compiled) (plugin.Info, error) {
 		return info, c.shape.require("an adapter", abi.ExportAlloc, abi.ExportCall)
 	}
 	return info, c.shape.require("a workload", abi.ExportAlloc, abi.ExportOpen, abi.ExportFill)
+}
+
+// Unknown names the members of a plugin's manifest that nobody reads; it is nil for a plugin that
+// is not compiled.
+func (h *Host) Unknown(sha string) []string {
+	r := h.find(func(r *registered) bool { return r.info.SHA256 == sha })
+	if r == nil || r.module == nil {
+		return nil
+	}
+	return r.module.unknown
 }
 
 // find returns the plugin registered last that matches, or nil.
@@ -393,5 +404,5 @@ var errNotJSON = errors.New("not the JSON that is expected")
 
 func badAnswer(c *compiled, op string, err error) error {
 	return fail(plugin.ErrFailed, "Plugin %s answered %q with %s: %s.", c.name, op, errNotJSON,
-		clean([]byte(fmt.Sprint(err)), 300))
+		manifest.Clean([]byte(fmt.Sprint(err)), 300))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/manifest"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -91,7 +92,7 @@ func (l *line) end(now time.Time) {
 	first := l.level == zerolog.WarnLevel && g.stderr == ""
 	admitted := g.admit(now)
 	if first || admitted {
-		text := clean(l.buf, abi.MaxLogLine)
+		text := manifest.Clean(l.buf, abi.MaxLogLine)
 		if first {
 			g.stderr = text
 		}
@@ -145,7 +146,7 @@ func (g *guestLog) lastWords() string {
 	case g.stderr != "":
 		return g.stderr
 	case len(g.out[1].buf) > 0:
-		return clean(g.out[1].buf, abi.MaxLogLine)
+		return manifest.Clean(g.out[1].buf, abi.MaxLogLine)
 	}
 	return g.failure
 }
@@ -166,7 +167,7 @@ func (g *guestLog) line(level int32, b []byte) {
 	if !g.admit(time.Now()) {
 		return
 	}
-	text := clean(b, abi.MaxLogLine)
+	text := manifest.Clean(b, abi.MaxLogLine)
 	if to == zerolog.ErrorLevel {
 		g.failure = text
 	}

@@ -111,7 +111,7 @@ func TestAGuestThatReportsWantOfMemoryNamesTheQuota(t *testing.T) {
 	if s, err = opener(t, newHost(t, Options{}), polite.Build())(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Fill(&batch, 1); !errors.Is(err, errReported) || errors.Is(err, plugin.ErrOutOfMemory) {
+	if err := s.Fill(&batch, 1); !errors.Is(err, ErrReported) || errors.Is(err, plugin.ErrOutOfMemory) {
 		t.Error(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/manifest"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -118,7 +119,7 @@ func (e *compiler) compile(ctx context.Context, metered []byte) (m wazero.Compil
 	}()
 	m, err = e.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, min(4, runtime.GOMAXPROCS(0))), metered)
 	if err != nil {
-		return nil, refuse("it is not valid: %s", clean([]byte(err.Error()), 300))
+		return nil, refuse("it is not valid: %s", manifest.Clean([]byte(err.Error()), 300))
 	}
 	return m, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
+	"github.com/loadstone-db/loadstone/plugins/sample"
 )
 
 // stalled runs a module that never ends in a phase until that phase is over, and
@@ -36,7 +37,7 @@ func stalled(h *Host, s hostile.Stall, r *registered) error {
 		_, err := w.Statements(ctx, nil, nil)
 		return err
 	}
-	req := plugin.OpenRequest{Feed: newSampleFeed([]engine.Statement{{ID: "one"}})}
+	req := plugin.OpenRequest{Feed: sample.NewFeed([]engine.Statement{{ID: "one"}})}
 	stream, err := w.Open(ctx, req,
 		[]engine.Statement{{ID: "one", Binds: []engine.Bind{{Name: "k", Type: engine.TypeI64}}}})
 	if err != nil {

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/batch"
+	"github.com/loadstone-db/loadstone/plugins/manifest"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -36,9 +37,9 @@ func (w *workload) Tables(ctx context.Context, params json.RawMessage) ([]plugin
 }
 
 func (r *registered) tables(ctx context.Context, params json.RawMessage) ([]plugin.LogicalTable, error) {
-	c, manifest := r.module, r.info.Manifest
-	if !manifest.TablesVary {
-		return manifest.Tables, nil
+	c, declared := r.module, r.info.Manifest
+	if !declared.TablesVary {
+		return declared.Tables, nil
 	}
 	if !c.shape.has(abi.ExportCall) {
 		return nil, fail(plugin.ErrFailed,
@@ -52,17 +53,19 @@ func (r *registered) tables(ctx context.Context, params json.RawMessage) ([]plug
 	if err != nil {
 		return nil, err
 	}
-	var answer struct {
-		Tables []looseTable `json:"tables"`
-	}
-	if err := unmarshal(got, &answer, maxDeclared); err != nil {
-		return nil, badAnswer(c, "tables", err)
-	}
-	list, err := tables(answer.Tables)
+	list, err := manifest.Tables(got)
 	if err != nil {
-		return nil, fail(plugin.ErrFailed, "Plugin %s answered a list of tables that cannot be used: %s.", c.name, err)
+		return nil, unusable(c, "tables", "list of tables", err)
 	}
 	return list, nil
+}
+
+// unusable is the error of an answer that cannot be read, or not be used.
+func unusable(c *compiled, op, what string, err error) error {
+	if errors.As(err, new(*manifest.MalformedError)) {
+		return badAnswer(c, op, err)
+	}
+	return fail(plugin.ErrFailed, "Plugin %s answered a %s that cannot be used: %s.", c.name, what, err)
 }
 
 type statementsRequest struct {
@@ -75,9 +78,9 @@ type statementsRequest struct {
 func (w *workload) Statements(ctx context.Context, params json.RawMessage, tables []engine.Table) ([]plugin.Statement,
 	error) {
 	c := w.registered.module
-	manifest := w.registered.info.Manifest.Statements
+	declared := w.registered.info.Manifest.Statements
 	if !c.shape.has(abi.ExportCall) {
-		return manifest, nil
+		return declared, nil
 	}
 	doc, err := json.Marshal(statementsRequest{Op: "statements", Params: orEmpty(params), Tables: orNone(tables)})
 	if err != nil {
@@ -87,21 +90,12 @@ func (w *workload) Statements(ctx context.Context, params json.RawMessage, table
 	if err != nil {
 		return nil, err
 	}
-	if len(bytes.TrimSpace(got)) == 0 {
-		return manifest, nil
-	}
-	var answer struct {
-		Statements []looseStatement `json:"statements"`
-	}
-	if err := unmarshal(got, &answer, maxDeclared); err != nil {
-		return nil, badAnswer(c, "statements", err)
-	}
-	if answer.Statements == nil {
-		return manifest, nil
-	}
-	list, err := statements(answer.Statements, inspected(tables))
-	if err != nil {
-		return nil, fail(plugin.ErrFailed, "Plugin %s answered a statement list that cannot be used: %s.", c.name, err)
+	list, given, err := manifest.Statements(got, tables)
+	switch {
+	case err != nil:
+		return nil, unusable(c, "statements", "statement list", err)
+	case !given:
+		return declared, nil
 	}
 	return list, nil
 }
@@ -128,7 +122,7 @@ func openDocument(req plugin.OpenRequest) ([]byte, error) {
 // Open starts a stream on an instance of its own.
 func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engine.Statement) (plugin.Stream, error) {
 	c := w.registered.module
-	f, err := freeze(list)
+	f, err := batch.Freeze(list)
 	if err != nil {
 		return nil, fmt.Errorf("opening a stream of plugin %s: %w", c.name, err)
 	}
@@ -153,7 +147,7 @@ func (w *workload) Open(ctx context.Context, req plugin.OpenRequest, list []engi
 // stream is one opened instance.
 type stream struct {
 	instance *instance
-	frozen   *frozen
+	frozen   *batch.Frozen
 	// pauses is how many batches in a row held nothing but delays.
 	pauses int
 	ended  bool
@@ -162,7 +156,22 @@ type stream struct {
 	food   food
 }
 
-var _ plugin.Stream = (*stream)(nil)
+var _ Metered = (*stream)(nil)
+
+// Metered is a stream of this host, which knows what it costs.
+type Metered interface {
+	plugin.Stream
+	// FuelSpent is what the guest's last call took, in units of about one instruction.
+	FuelSpent() int64
+	// MemoryBytes is how large the guest's memory is.
+	MemoryBytes() int64
+}
+
+// FuelSpent implements Metered.
+func (s *stream) FuelSpent() int64 { return s.instance.tank.given - s.instance.tank.remaining() }
+
+// MemoryBytes implements Metered.
+func (s *stream) MemoryBytes() int64 { return int64(s.instance.memory.Size()) }
 
 // Fill takes the next batch.
 func (s *stream) Fill(b *plugin.Batch, most int) error {
@@ -210,7 +219,7 @@ func (s *stream) take(b *plugin.Batch, v int64, most int) error {
 		return invalid(i, fmt.Errorf("it lies at %d with %d bytes, outside the plugin's memory", ptr, n))
 	}
 	b.Data = append(b.Data[:0], data...)
-	if err := s.frozen.decode(b, most); err != nil {
+	if err := s.frozen.Decode(b, most); err != nil {
 		return invalid(i, err)
 	}
 	if b.Ops[len(b.Ops)-1].Statement < abi.FirstControl || !onlyDelays(b.Ops) {
@@ -315,7 +324,7 @@ func (s *samples) take(ctx context.Context, params json.RawMessage, table int, f
 			"Plugin %s returned sample rows that are not valid from %s: they lie at %d with %d bytes, the limit is %d.",
 			i.module.name, abi.ExportRows, ptr, n, abi.MaxBatchBytes)
 	}
-	rows, err := decodeRows(data, s.tables[table].Columns, most)
+	rows, err := batch.Rows(data, s.tables[table].Columns, most)
 	if err != nil {
 		s.closeLocked()
 		return nil, fail(plugin.ErrInvalidBatch, "Plugin %s returned sample rows that are not valid from %s: %s.",

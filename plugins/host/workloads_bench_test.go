@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/sample"
 )
 
 // BenchmarkWorkloads measures the bundled workloads with tables of their own: an
@@ -31,7 +32,7 @@ func BenchmarkWorkloads(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			tables := sampleTables(declared)
+			tables := sample.Tables(declared)
 			list, err := w.Statements(ctx, params, tables)
 			if err != nil {
 				b.Fatal(err)

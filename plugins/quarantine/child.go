@@ -10,7 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/plugins/host"
+	"github.com/loadstone-db/loadstone/plugins/trial"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -46,7 +46,7 @@ func examine(stdin io.Reader) answer {
 	if err != nil {
 		return answer{Failed: fmt.Sprintf("reading the file: %v", err)}
 	}
-	info, err := host.SmokeTest(context.Background(), wasm)
+	info, err := trial.SmokeTest(context.Background(), wasm)
 	switch {
 	case err == nil:
 		return answer{Info: &info}

@@ -6,7 +6,7 @@
 // gate (host.Gate) reads it with a parser of our own, in process, at a cost
 // bounded by its length. What is left goes to a child process of the same binary,
 // which limits itself before it reads the first byte, compiles and smoke-tests
-// the file (host.SmokeTest), and answers one JSON document. Whatever happens to
+// the file (trial.SmokeTest), and answers one JSON document. Whatever happens to
 // the child, the parent gets a sentence for the user out of it.
 //
 // # Trust

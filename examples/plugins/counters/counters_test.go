@@ -10,7 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/template"
-	"github.com/loadstone-db/loadstone/plugins/host"
+	"github.com/loadstone-db/loadstone/plugins/trial"
 	"github.com/loadstone-db/loadstone/sdk/sdktest"
 )
 
@@ -71,7 +71,7 @@ func TestTheModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := host.Conformance(context.Background(), file, nil)
+	report, err := trial.Conformance(context.Background(), file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

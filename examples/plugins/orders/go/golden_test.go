@@ -23,6 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
+	"github.com/loadstone-db/loadstone/plugins/trial"
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 	"github.com/loadstone-db/loadstone/sdk/sdktest"
@@ -360,7 +361,7 @@ func TestTheyAreTheSamePlugin(t *testing.T) {
 			if !reflect.DeepEqual(a, b) {
 				t.Errorf("the manifest is\n%+v\nexpected\n%+v", a, b)
 			}
-			report, err := host.Conformance(context.Background(), m.files[language], nil)
+			report, err := trial.Conformance(context.Background(), m.files[language], nil)
 			if err != nil {
 				t.Fatal(err)
 			}

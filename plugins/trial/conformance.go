@@ -1,10 +1,12 @@
-package host
+// Package trial tries a plugin out: the conformance suite of its authors, the smoke test that
+// decides about an upload, and the measurement of what generating operations costs. It uses
+// the host as a run does, and a world of its own in place of a database (plugins/sample).
+package trial
 
 import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +20,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/schema"
+	"github.com/loadstone-db/loadstone/plugins/host"
+	"github.com/loadstone-db/loadstone/plugins/sample"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -48,7 +52,7 @@ type Report struct {
 // the first: the sample tables are not a run's, and an honest plugin may say that
 // they do not suit it.
 func (r *Report) add(name string, err error, message string) bool {
-	if errors.Is(err, errReported) && name != checkModule {
+	if errors.Is(err, host.ErrReported) && name != checkModule {
 		r.skip(name, "It could not be tried, for the plugin itself says no. "+engine.AsError(err).Message)
 		return false
 	}
@@ -81,14 +85,14 @@ const checkModule = "module"
 // requires parameters which params lacks is not asked for operations. The error
 // is about the machine (no compiler, ctx ended), never about the plugin.
 func Conformance(ctx context.Context, wasm []byte, params json.RawMessage) (Report, error) {
-	return conformance(ctx, Options{}, wasm, params, true)
+	return conformance(ctx, host.Options{}, wasm, params, true)
 }
 
 // conformance is the suite; the time of the generator is measured when asked for.
-func conformance(ctx context.Context, o Options, wasm []byte, params json.RawMessage, timed bool) (Report, error) {
+func conformance(ctx context.Context, o host.Options, wasm []byte, params json.RawMessage, timed bool) (Report, error) {
 	r := Report{Passed: true, Checks: []Check{}}
 	o.Log, o.CallFuel = zerolog.Nop(), suiteFuel
-	h, err := New(ctx, o)
+	h, err := host.New(ctx, o)
 	if err != nil {
 		return r, err
 	}
@@ -101,8 +105,7 @@ func conformance(ctx context.Context, o Options, wasm []byte, params json.RawMes
 		return r, nil
 	}
 	r.Info = info
-	unknown := h.find(func(other *registered) bool { return other.info.SHA256 == info.SHA256 }).module.unknown
-	if len(unknown) > 0 {
+	if unknown := h.Unknown(info.SHA256); len(unknown) > 0 {
 		err = fmt.Errorf("the manifest of %s says %q, which nobody reads; members of your own begin with x-", info.Name,
 			unknown[0])
 	}
@@ -121,7 +124,7 @@ func conformance(ctx context.Context, o Options, wasm []byte, params json.RawMes
 			r.skip("stream", "The plugin requires parameters; give them with --params to have it generate operations.")
 			return r, nil
 		}
-		workloadChecks(ctx, &r, w.(*workload), full, timed)
+		workloadChecks(ctx, &r, w, full, timed)
 	}
 	return r, errors.Join(err, ctx.Err())
 }
@@ -205,119 +208,20 @@ func adapterChecks(ctx context.Context, r *Report, a plugin.Adapter) {
 	r.add("unknown operation", errors.New("an operation that does not exist was answered"), "")
 }
 
-// sampledRows is how many rows a sample table has that does not say it itself.
-const sampledRows = 10_000
-
-// sampleTables make the tables that a workload declares, as if its own number of
-// rows had been loaded, or 10 000 where it leaves that open.
-func sampleTables(declared []plugin.LogicalTable) []engine.Table {
-	tables := []engine.Table{}
-	for _, t := range declared {
-		lo, hi := int64(1), int64(sampledRows)
-		if t.Rows > 0 || t.Empty {
-			hi = t.Rows
-		}
-		table := engine.Table{Name: t.Name, PhysicalName: t.Name, Key: orNone(t.Key), Rows: hi, RowsExact: true,
-			Columns: []engine.Column{}}
-		for _, c := range t.Columns {
-			table.Columns = append(table.Columns,
-				engine.Column{Name: c.Name, Type: c.Type, DBType: string(c.Type), Nullable: c.Nullable})
-			if len(t.Key) == 1 && t.Key[0] == c.Name && c.Type == engine.TypeI64 && hi > 0 {
-				table.KeyMin, table.KeyMax, table.Dense = &lo, &hi, true
-			}
-		}
-		tables = append(tables, table)
-	}
-	return tables
-}
-
-// poolsFor gives sampled keys of the tables whose keys are not one dense integer:
-// those of the plugin's own sample rows, where it makes some.
-func poolsFor(ctx context.Context, w *workload, params json.RawMessage, declared []plugin.LogicalTable,
-	tables []engine.Table) []engine.Pool {
-	pools, room := []engine.Pool{}, maxPools
-	for n, t := range tables {
-		if t.Dense || len(t.Key) == 0 || declared[n].ComputedKeys {
-			continue
-		}
-		p := engine.Pool{Table: t.Name, Columns: t.Key}
-		rows, err := w.Rows(ctx, params, n, 0, 100)
-		for i := range 100 {
-			if err == nil && i >= rows.Len() || room <= 0 {
-				break
-			}
-			var row []any
-			for _, k := range t.Key {
-				for at, c := range t.Columns {
-					switch {
-					case c.Name != k:
-					case err == nil:
-						row = append(row, poolValue(rows.Value(i, at)))
-					default:
-						row = append(row, sampleValue(c.Type, i))
-					}
-				}
-			}
-			for _, v := range row {
-				room -= sizeOf(v)
-			}
-			p.Rows = append(p.Rows, row)
-		}
-		pools = append(pools, p)
-	}
-	return pools
-}
-
-// maxPools is how many bytes of sampled keys a stream is opened with.
-const maxPools = 1 << 20
-
-// sizeOf is about how long a key is as JSON.
-func sizeOf(v any) int {
-	if s, ok := v.(string); ok {
-		return len(s) + 2
-	}
-	return 20
-}
-
-// poolValue writes a value as an adapter's sample holds it.
-func poolValue(v any) any {
-	switch v := v.(type) {
-	case time.Time:
-		return v.UnixMicro()
-	case []byte:
-		return hex.EncodeToString(v)
-	}
-	return v
-}
-
-func sampleValue(t engine.ValueType, i int) any {
-	switch t {
-	case engine.TypeI64, engine.TypeF64:
-		return i
-	case engine.TypeTimestamp:
-		return 1_704_067_200_000_000 + int64(i)*1_000_000
-	case engine.TypeBool:
-		return i%2 == 0
-	case engine.TypeBytes:
-		return fmt.Sprintf("%08x", i)
-	}
-	return fmt.Sprintf("key-%04d", i)
-}
-
 const (
 	checkedOps = 2_000
 	timedOps   = 200_000
 	timedFor   = 500 * time.Millisecond
 )
 
-func workloadChecks(ctx context.Context, r *Report, w *workload, params json.RawMessage, timed bool) {
+func workloadChecks(ctx context.Context, r *Report, w plugin.Workload, params json.RawMessage, timed bool) {
 	declared, err := w.Tables(ctx, params)
 	if r.Info.Manifest.TablesVary || err != nil {
 		if !r.add("tables", err, fmt.Sprintf("With these parameters the plugin uses %d tables.", len(declared))) {
 			return
 		}
 	}
-	tables := sampleTables(declared)
+	tables := sample.Tables(declared)
 	list, err := w.Statements(ctx, params, tables)
 	if err == nil && len(list) == 0 && len(r.Info.Manifest.Parameters) > 0 {
 		r.skip("statements", "With these parameters there is no statement; give others with --params to have the plugin "+
@@ -332,8 +236,8 @@ func workloadChecks(ctx context.Context, r *Report, w *workload, params json.Raw
 	}
 	frozen := withoutAdapter(list)
 	rowChecks(ctx, r, w, declared, params)
-	req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: orEmpty(params), Tables: tables,
-		Pools: poolsFor(ctx, w, params, declared, tables)}
+	req := plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: params, Tables: tables,
+		Pools: sample.Pools(ctx, w, params, declared, tables)}
 	first, err := take(ctx, w, req, frozen, 64)
 	if !r.add("stream", err, fmt.Sprintf("%d operations name declared statements with arguments of the declared types.",
 		first.operations)) {
@@ -373,37 +277,9 @@ type taken struct {
 // maxTaken bounds the bytes of one stream that are looked at.
 const maxTaken = 64 << 20
 
-// sampleFeed feeds a plugin that asks for it: each statement in turn, without values.
-type sampleFeed struct {
-	list []engine.Statement
-	left int
-}
-
-// newSampleFeed gives enough for any check.
-func newSampleFeed(list []engine.Statement) *sampleFeed {
-	return &sampleFeed{list: list, left: max(checkedOps, timedOps)}
-}
-
-func (f *sampleFeed) Next(b *plugin.Batch) error {
-	if f.left <= 0 || len(f.list) == 0 {
-		return plugin.ErrEnded
-	}
-	b.Reset()
-	for range 64 {
-		s := f.left % len(f.list)
-		f.left--
-		b.Ops = append(b.Ops, plugin.Op{Statement: plugin.StatementDelay, Delay: time.Millisecond},
-			plugin.Op{Statement: uint16(s), FirstArg: uint32(len(b.Args)), NArgs: uint16(len(f.list[s].Binds))})
-		b.Args = append(b.Args, make([]plugin.Value, len(f.list[s].Binds))...)
-	}
-	return nil
-}
-
-func (f *sampleFeed) Close() error { return nil }
-
-func take(ctx context.Context, w *workload, req plugin.OpenRequest, list []engine.Statement, size int) (t taken,
+func take(ctx context.Context, w plugin.Workload, req plugin.OpenRequest, list []engine.Statement, size int) (t taken,
 	err error) {
-	req.Feed = newSampleFeed(list)
+	req.Feed = sample.NewFeed(list)
 	s, err := w.Open(ctx, req, list)
 	if err != nil {
 		return t, err
@@ -433,8 +309,9 @@ func take(ctx context.Context, w *workload, req plugin.OpenRequest, list []engin
 	return t, ctx.Err()
 }
 
-func rowChecks(ctx context.Context, r *Report, w *workload, declared []plugin.LogicalTable, params json.RawMessage) {
-	if !w.registered.module.shape.has(abi.ExportRows) || len(declared) == 0 {
+func rowChecks(ctx context.Context, r *Report, w plugin.Workload, declared []plugin.LogicalTable,
+	params json.RawMessage) {
+	if !slices.Contains(r.Info.Exports, abi.ExportRows) || len(declared) == 0 {
 		r.skip("sample rows", "The plugin makes no sample rows; its tables must exist.")
 		return
 	}
@@ -479,7 +356,7 @@ func rowChecks(ctx context.Context, r *Report, w *workload, declared []plugin.Lo
 func lastRows(t *plugin.LogicalTable) int64 {
 	rows := t.Rows
 	if rows == 0 {
-		rows = sampledRows
+		rows = sample.Rows
 	}
 	if rows < 200 {
 		return 0
@@ -541,8 +418,8 @@ func ignoreEnd(err error) error {
 }
 
 // time measures the generator; it judges nothing.
-func (r *Report) time(ctx context.Context, w *workload, req plugin.OpenRequest, list []engine.Statement) {
-	req.Feed = newSampleFeed(list)
+func (r *Report) time(ctx context.Context, w plugin.Workload, req plugin.OpenRequest, list []engine.Statement) {
+	req.Feed = sample.NewFeed(list)
 	s, err := w.Open(ctx, req, list)
 	if err != nil {
 		return

@@ -1,4 +1,4 @@
-package host
+package manifest
 
 import (
 	"encoding/json"
@@ -11,10 +11,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
-// unknownMembers names what a manifest says that nobody reads: a misspelt member
+// Unknown names what a manifest says that nobody reads: a misspelt member
 // would be without effect and without a word. Members that begin with "x-" are the
 // author's own. A document that is no JSON has none.
-func unknownMembers(doc []byte) []string {
+func Unknown(doc []byte) []string {
 	var value any
 	if json.Unmarshal(doc, &value) != nil {
 		return nil
@@ -56,7 +56,7 @@ func collectUnknown(found *[]string, at string, value any, t reflect.Type) {
 			switch {
 			case strings.HasPrefix(name, "x-"):
 			case !known:
-				*found = append(*found, clean([]byte(strings.TrimPrefix(at+"."+name, ".")), 100))
+				*found = append(*found, Clean([]byte(strings.TrimPrefix(at+"."+name, ".")), 100))
 			default:
 				collectUnknown(found, at+"."+name, member, field)
 			}

@@ -1,4 +1,4 @@
-package host
+package trial
 
 import (
 	"context"
@@ -10,10 +10,11 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
+	"github.com/loadstone-db/loadstone/plugins/host"
 )
 
 func TestBench(t *testing.T) {
-	f, err := measure(context.Background(), Options{CacheDir: cacheDir}, bundledFile(t, "mix.wasm"), nil,
+	f, err := measure(context.Background(), host.Options{CacheDir: cacheDir}, bundledFile(t, "mix.wasm"), nil,
 		20*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func TestBenchRefuses(t *testing.T) {
 		if c.params != "" {
 			params = json.RawMessage(c.params)
 		}
-		_, err := measure(context.Background(), Options{CacheDir: cacheDir}, c.wasm, params, 20*time.Millisecond)
+		_, err := measure(context.Background(), host.Options{CacheDir: cacheDir}, c.wasm, params, 20*time.Millisecond)
 		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, expected %q", name, err, c.says)
 		}

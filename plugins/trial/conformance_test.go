@@ -1,4 +1,4 @@
-package host
+package trial
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
+	"github.com/loadstone-db/loadstone/plugins/host"
 )
 
 func TestConformance(t *testing.T) {
@@ -69,7 +70,7 @@ func TestConformance(t *testing.T) {
 			"stream", "argument 2 of all has a NUL"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := conformance(context.Background(), Options{CacheDir: cacheDir}, c.wasm, nil, true)
+			r, err := conformance(context.Background(), host.Options{CacheDir: cacheDir}, c.wasm, nil, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +110,7 @@ func TestConformanceKeepsNothing(t *testing.T) {
 		binary.LittleEndian.AppendUint32([]byte{4}, blob)...)
 	batch[10] = 6
 	const at = plugintest.BatchAt
-	h := newHost(t, Options{})
+	h := newHost(t)
 	info, err := h.Register(ctx, plugintest.Guest{Batch: batch, Pages: 120, Code: map[string][]byte{
 		"ls_fill": plugintest.I64(at<<32 | int64(len(batch)+blob+2))}}.Build(), false)
 	if err != nil {
@@ -122,7 +123,7 @@ func TestConformanceKeepsNothing(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	got, err := take(ctx, p.(*workload), plugin.OpenRequest{}, withoutAdapter(info.Manifest.Statements), 64)
+	got, err := take(ctx, p, plugin.OpenRequest{}, withoutAdapter(info.Manifest.Statements), 64)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if err != nil || got.operations < 2 || got.bytes > maxTaken+blob+100 {

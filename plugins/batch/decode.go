@@ -1,4 +1,7 @@
-package host
+// Package batch reads what a guest writes into its memory: batches of operations and of sample
+// rows, byte by byte, against the statements of the run and the columns of the table. It is pure,
+// and allocates only while the batch that is filled grows.
+package batch
 
 import (
 	"encoding/binary"
@@ -13,21 +16,22 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
-// frozen is the run's statement list in the form that the decoder compares with.
-type frozen struct {
+// Frozen is the run's statement list in the form that the decoder compares with.
+type Frozen struct {
 	binds   [][]uint8 // value types of each statement
 	columns []int     // how many result columns each statement declares
 	ids     []string
 }
 
-func freeze(statements []engine.Statement) (*frozen, error) {
+// Freeze makes a list of statements into what Decode compares with.
+func Freeze(statements []engine.Statement) (*Frozen, error) {
 	if len(statements) == 0 {
 		return nil, errors.New("the statement list is empty")
 	}
 	if len(statements) > abi.MaxStatements {
 		return nil, fmt.Errorf("%d statements, the limit is %d", len(statements), abi.MaxStatements)
 	}
-	f := &frozen{}
+	f := &Frozen{}
 	for _, s := range statements {
 		if len(s.Binds) > abi.MaxArgs {
 			return nil, fmt.Errorf("statement %q has %d binds, the limit is %d", s.ID, len(s.Binds), abi.MaxArgs)
@@ -49,9 +53,9 @@ var valueTypes8 = [...]engine.ValueType{abi.TypeNull: "", abi.TypeI64: engine.Ty
 	abi.TypeText:  engine.TypeText,
 	abi.TypeBytes: engine.TypeBytes, abi.TypeBool: engine.TypeBool, abi.TypeTimestamp: engine.TypeTimestamp}
 
-// decode checks a whole batch and fills b with it. The batch has been copied to
+// Decode checks a whole batch and fills b with it. The batch has been copied to
 // b.Data, which text and bytes values point into. It allocates only while b grows.
-func (f *frozen) decode(b *plugin.Batch, maxOps int) error {
+func (f *Frozen) Decode(b *plugin.Batch, maxOps int) error {
 	data := b.Data
 	nops, err := abi.Header(data)
 	if err != nil {
@@ -198,13 +202,13 @@ func tooMany(nops uint32, maxOps int) error {
 		"after it", nops, maxOps)
 }
 
-func (f *frozen) argument(i int, statement uint16, a int, err error) error {
+func (f *Frozen) argument(i int, statement uint16, a int, err error) error {
 	return fmt.Errorf("operation %d (%s), argument %d: %w", i, f.ids[statement], a, err)
 }
 
 // ref reads a ref as the next argument of the operation that b.Ops ends with, and
 // marks the operation it refers to.
-func (f *frozen) ref(b *plugin.Batch, pos, begin int) (next int, err error) {
+func (f *Frozen) ref(b *plugin.Batch, pos, begin int) (next int, err error) {
 	if len(b.Data)-pos < 3 {
 		return 0, errCutOff
 	}

@@ -1,4 +1,4 @@
-package host
+package batch
 
 import (
 	"fmt"
@@ -38,8 +38,8 @@ func (r *rows) Value(i, c int) any {
 	return nil
 }
 
-// decodeRows checks a batch of sample rows against the columns of its table.
-func decodeRows(data []byte, columns []plugin.LogicalColumn, most int) (*rows, error) {
+// Rows checks a batch of sample rows against the columns of its table.
+func Rows(data []byte, columns []plugin.LogicalColumn, most int) (plugin.Rows, error) {
 	nops, err := abi.Header(data)
 	if err != nil {
 		return nil, err

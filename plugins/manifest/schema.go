@@ -1,4 +1,4 @@
-package host
+package manifest
 
 import (
 	"bytes"
@@ -44,10 +44,10 @@ func checkSchema(schema json.RawMessage) error {
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(noLoader{})
 	if err := compiler.AddResource("plugin:parameters", doc); err != nil {
-		return fmt.Errorf("its parameters are not a JSON Schema: %s", clean([]byte(err.Error()), 300))
+		return fmt.Errorf("its parameters are not a JSON Schema: %s", Clean([]byte(err.Error()), 300))
 	}
 	if _, err := compiler.Compile("plugin:parameters"); err != nil {
-		return fmt.Errorf("its parameters are not a valid JSON Schema: %s", clean([]byte(err.Error()), 300))
+		return fmt.Errorf("its parameters are not a valid JSON Schema: %s", Clean([]byte(err.Error()), 300))
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func checkSchema(schema json.RawMessage) error {
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("a schema may not refer to %s", clean([]byte(url), 100))
+	return nil, fmt.Errorf("a schema may not refer to %s", Clean([]byte(url), 100))
 }
 
 // boundSchema bounds the work that a validator has with a schema.
@@ -93,7 +93,7 @@ func boundRoot(root map[string]any) error {
 		if !slices.ContainsFunc(versions[:],
 			func(v string) bool { return strings.Contains(text, "json-schema.org/"+v+"/schema") }) {
 			return fmt.Errorf("their $schema %q is not a version that is known; use "+
-				"https://json-schema.org/draft/2020-12/schema", clean([]byte(fmt.Sprint(version)), 100))
+				"https://json-schema.org/draft/2020-12/schema", Clean([]byte(fmt.Sprint(version)), 100))
 		}
 	}
 	delete(root, "$schema")
@@ -214,7 +214,7 @@ func (s *scale) keyword(key string, value any, weight *int) error {
 
 // referred weighs what a reference points to.
 func (s *scale) referred(ref string) (int, error) {
-	shown := clean([]byte(ref), 100)
+	shown := Clean([]byte(ref), 100)
 	if ref != "#" && !strings.HasPrefix(ref, "#/") {
 		return 0, fmt.Errorf("a schema may not refer to %q, only to its own parts (#/$defs/…)", shown)
 	}
@@ -273,7 +273,7 @@ func (s *scale) find(pointer string) (any, error) {
 // boundPattern refuses a regular expression whose counts multiply: matching is
 // linear in Go, compiling is not.
 func boundPattern(pattern string) error {
-	shown := clean([]byte(pattern), 60)
+	shown := Clean([]byte(pattern), 60)
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return fmt.Errorf("their pattern %q is not a regular expression that Go knows", shown)

@@ -1,4 +1,7 @@
-package host
+// Package manifest reads what a plugin says of itself: its manifest, its tables and statements,
+// and the schema of its parameters. A guest may be hostile: what is read is bounded before it is
+// parsed, checked against the limits of the ABI, and free of what a terminal would obey.
+package manifest
 
 import (
 	"bytes"
@@ -155,32 +158,32 @@ func (s *looseSQL) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*map[string]string)(s))
 }
 
-// parseManifest reads and checks what ls_describe answered.
-func parseManifest(doc []byte) (plugin.Manifest, error) {
+// Parse reads and checks what ls_describe answered.
+func Parse(doc []byte) (plugin.Manifest, error) {
 	// C counts the zero byte at the end of a text as part of it.
 	doc = bytes.TrimRight(doc, "\x00")
 	var in looseManifest
-	if err := unmarshal(doc, &in, maxDeclared); err != nil {
+	if err := Unmarshal(doc, &in, maxDeclared); err != nil {
 		return plugin.Manifest{}, fmt.Errorf("its manifest is not the JSON that is expected: %w", err)
 	}
 	m := plugin.Manifest{Kind: strings.ToLower(in.Kind), Name: in.Name, Version: string(in.Version),
-		Title: clean([]byte(in.Title), 200), Description: clean([]byte(in.Description), 2000),
-		Author:     clean([]byte(in.Author), 200),
+		Title: Clean([]byte(in.Title), 200), Description: Clean([]byte(in.Description), 2000),
+		Author:     Clean([]byte(in.Author), 200),
 		Parameters: in.Parameters, TablesVary: in.TablesVary, Feed: in.Feed, Driver: in.Driver, Dialect: in.Dialect}
 	if m.Kind != plugin.KindWorkload && m.Kind != plugin.KindAdapter {
-		return m, fmt.Errorf("its manifest has the kind %q; %q and %q are possible", clean([]byte(in.Kind), 50),
+		return m, fmt.Errorf("its manifest has the kind %q; %q and %q are possible", Clean([]byte(in.Kind), 50),
 			plugin.KindWorkload, plugin.KindAdapter)
 	}
 	if !nameForm.MatchString(m.Name) {
 		return m, fmt.Errorf("its name %q is not one: lower-case letters, digits, '-' and '_', at most 64",
-			clean([]byte(in.Name), 80))
+			Clean([]byte(in.Name), 80))
 	}
 	if m.Version == "" {
 		m.Version = "0.0.0"
 	}
 	if !versionForm.MatchString(m.Version) {
 		return m, fmt.Errorf("its version %q is not one: letters, digits, '.', '+' and '-', at most 64",
-			clean([]byte(m.Version), 80))
+			Clean([]byte(m.Version), 80))
 	}
 	if bytes.Equal(bytes.TrimSpace(m.Parameters), []byte("null")) {
 		m.Parameters = nil
@@ -196,7 +199,7 @@ func parseManifest(doc []byte) (plugin.Manifest, error) {
 		m.Kinds = append(m.Kinds, kind)
 	}
 	if s := in.Supports; s != nil {
-		s.Reason, s.Instead = clean([]byte(s.Reason), 500), clean([]byte(s.Instead), 500)
+		s.Reason, s.Instead = Clean([]byte(s.Reason), 500), Clean([]byte(s.Instead), 500)
 		m.Supports = s
 	}
 	if s := in.Sends; s != nil {
@@ -211,10 +214,10 @@ func parseManifest(doc []byte) (plugin.Manifest, error) {
 		m.Sends = s
 	}
 	var err error
-	if m.Tables, err = tables(in.Tables); err != nil {
+	if m.Tables, err = checkTables(in.Tables); err != nil {
 		return m, err
 	}
-	if m.Statements, err = statements(in.Statements, m.Tables); err != nil {
+	if m.Statements, err = checkStatements(in.Statements, m.Tables); err != nil {
 		return m, err
 	}
 	if !plain(m.Driver) || !plain(m.Dialect) {
@@ -229,13 +232,24 @@ func parseManifest(doc []byte) (plugin.Manifest, error) {
 	return m, nil
 }
 
+// Tables reads the tables that a plugin answered when it was asked for them.
+func Tables(doc []byte) ([]plugin.LogicalTable, error) {
+	var answer struct {
+		Tables []looseTable `json:"tables"`
+	}
+	if err := Unmarshal(doc, &answer, maxDeclared); err != nil {
+		return nil, &MalformedError{err}
+	}
+	return checkTables(answer.Tables)
+}
+
 // The most tables of a workload, and rows of a sample table.
 const (
 	maxTables = 256
 	maxRows   = 1_000_000_000_000
 )
 
-func tables(in []looseTable) ([]plugin.LogicalTable, error) {
+func checkTables(in []looseTable) ([]plugin.LogicalTable, error) {
 	if len(in) > maxTables {
 		return nil, fmt.Errorf("it declares %d tables, the limit is %d", len(in), maxTables)
 	}
@@ -243,14 +257,14 @@ func tables(in []looseTable) ([]plugin.LogicalTable, error) {
 	seen := map[string]bool{}
 	for _, t := range in {
 		out := plugin.LogicalTable{Name: t.Name, Key: t.Key, Rows: t.Rows, AnyShape: t.AnyShape, Empty: t.Empty,
-			SizedBy: clean([]byte(t.SizedBy), 80),
+			SizedBy: Clean([]byte(t.SizedBy), 80),
 			Varies:  t.Varies, ComputedKeys: t.Computed, Options: t.Options}
 		if t.Name == "" || seen[t.Name] {
-			return nil, fmt.Errorf("its table %q has no name or the name of another", clean([]byte(t.Name), 80))
+			return nil, fmt.Errorf("its table %q has no name or the name of another", Clean([]byte(t.Name), 80))
 		}
 		seen[t.Name] = true
 		if !plain(t.Name) {
-			return nil, fmt.Errorf("the name of its table %q contains control characters", clean([]byte(t.Name), 80))
+			return nil, fmt.Errorf("the name of its table %q contains control characters", Clean([]byte(t.Name), 80))
 		}
 		if len(t.Types) > 0 && len(t.Types) != len(t.Columns) {
 			return nil, fmt.Errorf("its table %q has %d columns and %d types", t.Name, len(t.Columns), len(t.Types))
@@ -261,12 +275,12 @@ func tables(in []looseTable) ([]plugin.LogicalTable, error) {
 				c.Type = t.Types[i]
 			}
 			if !plain(c.Name) || !plainTexts(c.DBType) {
-				return nil, fmt.Errorf("column %q of its table %q contains control characters", clean([]byte(c.Name), 80), t.Name)
+				return nil, fmt.Errorf("column %q of its table %q contains control characters", Clean([]byte(c.Name), 80), t.Name)
 			}
 			vt := strings.ToLower(c.Type)
 			if _, ok := abi.ParseType(vt); !ok {
-				return nil, fmt.Errorf("column %q of its table %q has the unknown type %q", clean([]byte(c.Name), 80), t.Name,
-					clean([]byte(c.Type), 80))
+				return nil, fmt.Errorf("column %q of its table %q has the unknown type %q", Clean([]byte(c.Name), 80), t.Name,
+					Clean([]byte(c.Type), 80))
 			}
 			if c.Name == "" || columns[c.Name] {
 				return nil, fmt.Errorf("a column of its table %q has no name or the name of another", t.Name)
@@ -285,7 +299,7 @@ func tables(in []looseTable) ([]plugin.LogicalTable, error) {
 		for _, k := range t.Key {
 			if !columns[k] && len(columns) > 0 {
 				return nil, fmt.Errorf("the key of its table %q names the column %q, which it does not have", t.Name,
-					clean([]byte(k), 80))
+					Clean([]byte(k), 80))
 			}
 		}
 		if t.Rows < 0 || t.Rows > maxRows || t.Empty && t.Rows > 0 {
@@ -302,7 +316,7 @@ func tables(in []looseTable) ([]plugin.LogicalTable, error) {
 			for _, c := range append(slices.Clone(x.Columns), x.Include...) {
 				if !columns[c] {
 					return nil, fmt.Errorf("an index of its table %q names the column %q, which it does not have", t.Name,
-						clean([]byte(c), 80))
+						Clean([]byte(c), 80))
 				}
 			}
 			out.Indexes = append(out.Indexes, plugin.LogicalIndex{Columns: x.Columns, Unique: x.Unique, Include: x.Include})
@@ -321,7 +335,7 @@ func checkFill(f *plugin.Fill) error {
 	case f == nil:
 		return nil
 	case !slices.Contains(fills, f.As):
-		return fmt.Errorf("is filled as %q; one of %s is possible", clean([]byte(f.As), 50), strings.Join(fills, ", "))
+		return fmt.Errorf("is filled as %q; one of %s is possible", Clean([]byte(f.As), 50), strings.Join(fills, ", "))
 	case !plain(f.Prefix) || slices.ContainsFunc(f.Values, func(v string) bool { return !plain(v) }):
 		return errors.New("is filled with control characters")
 	case len(f.Values) > 1000:

@@ -1,4 +1,4 @@
-package host
+package manifest
 
 import (
 	"fmt"
@@ -11,12 +11,18 @@ import (
 const (
 	// maxDeclared is for manifests, tables and statements.
 	maxDeclared = 200_000
-	// maxAnswered is for what adapters answer, which may be a sample of keys.
-	maxAnswered = 1_000_000
+	// MaxAnswered is for what adapters answer, which may be a sample of keys.
+	MaxAnswered = 1_000_000
 )
 
-// unmarshal reads a document of a guest that holds at most so many values.
-func unmarshal(doc []byte, into any, most int) error {
+// MalformedError is a document of a guest that is not the JSON that is expected.
+type MalformedError struct{ cause error }
+
+func (e *MalformedError) Error() string { return e.cause.Error() }
+func (e *MalformedError) Unwrap() error { return e.cause }
+
+// Unmarshal reads a document of a guest that holds at most so many values.
+func Unmarshal(doc []byte, into any, most int) error {
 	if n := values(doc, most); n > most {
 		return fmt.Errorf("it holds more than %d values", most)
 	}

@@ -1,6 +1,7 @@
-package host
+package manifest
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,17 +30,36 @@ func plainTexts(texts map[string]string) bool {
 	return true
 }
 
-// statements reads a list that a workload declares. tables are the tables that it speaks of.
-func statements(in []looseStatement, tables []plugin.LogicalTable) ([]plugin.Statement, error) {
+// Statements reads the statements that a workload answered for tables that an adapter
+// found. given is false where it answered none: those of its manifest are meant.
+func Statements(doc []byte, found []engine.Table) (list []plugin.Statement, given bool, err error) {
+	if len(bytes.TrimSpace(doc)) == 0 {
+		return nil, false, nil
+	}
+	var answer struct {
+		Statements []looseStatement `json:"statements"`
+	}
+	if err := Unmarshal(doc, &answer, maxDeclared); err != nil {
+		return nil, false, &MalformedError{err}
+	}
+	if answer.Statements == nil {
+		return nil, false, nil
+	}
+	list, err = checkStatements(answer.Statements, inspected(found))
+	return list, true, err
+}
+
+// checkStatements reads a list that a workload declares. tables are the tables that it speaks of.
+func checkStatements(in []looseStatement, tables []plugin.LogicalTable) ([]plugin.Statement, error) {
 	if len(in) > abi.MaxStatements {
 		return nil, fmt.Errorf("it declares %d statements, the limit is %d", len(in), abi.MaxStatements)
 	}
 	var list []plugin.Statement
 	seen := map[string]bool{}
 	for i, s := range in {
-		out := plugin.Statement{ID: clean([]byte(s.ID), 200), Table: s.Table, Limit: s.Limit, SQL: s.SQL,
+		out := plugin.Statement{ID: Clean([]byte(s.ID), 200), Table: s.Table, Limit: s.Limit, SQL: s.SQL,
 			Kind:        engine.KindGenericSQL,
-			Transaction: clean([]byte(s.Transaction), 200), Param: clean([]byte(s.Param), 200), BindOrder: s.BindOrder}
+			Transaction: Clean([]byte(s.Transaction), 200), Param: Clean([]byte(s.Param), 200), BindOrder: s.BindOrder}
 		if out.ID == "" {
 			out.ID = fmt.Sprintf("statement_%d", i)
 		}
@@ -78,7 +98,7 @@ func statements(in []looseStatement, tables []plugin.LogicalTable) ([]plugin.Sta
 			if _, ok := abi.ParseType(string(bind.Type)); !ok {
 				return nil,
 					fmt.Errorf("bind %q of its statement %q has the unknown type %q, which is no column of its table either",
-						clean([]byte(bind.Name), 80), out.ID, clean([]byte(bind.Type), 80))
+						Clean([]byte(bind.Name), 80), out.ID, Clean([]byte(bind.Type), 80))
 			}
 			out.Binds = append(out.Binds, bind)
 		}

@@ -1,4 +1,4 @@
-package host
+package trial
 
 import (
 	"context"
@@ -10,7 +10,10 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/host"
+	"github.com/loadstone-db/loadstone/plugins/sample"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
@@ -43,15 +46,16 @@ type BenchFigures struct {
 // declaration, in batches of BenchBatch. params are those of a template; the defaults of the
 // plugin's schema are filled in. The error is about the plugin, the parameters or the machine.
 func Bench(ctx context.Context, wasm []byte, params json.RawMessage, duration time.Duration) (BenchFigures, error) {
-	return measure(ctx, Options{Log: zerolog.Nop()}, wasm, params, duration)
+	return measure(ctx, host.Options{Log: zerolog.Nop()}, wasm, params, duration)
 }
 
 // measure is Bench with a host of other options.
-func measure(ctx context.Context, o Options, wasm []byte, params json.RawMessage, duration time.Duration) (BenchFigures,
+func measure(ctx context.Context, o host.Options, wasm []byte, params json.RawMessage,
+	duration time.Duration) (BenchFigures,
 	error) {
 	var f BenchFigures
 	begin := time.Now()
-	h, err := New(ctx, o)
+	h, err := host.New(ctx, o)
 	if err != nil {
 		return f, err
 	}
@@ -62,7 +66,7 @@ func measure(ctx context.Context, o Options, wasm []byte, params json.RawMessage
 	}
 	f.Plugin, f.Version, f.SHA256, f.MaxMemoryPages = info.Name, info.Version, info.SHA256, abi.MaxMemoryPages
 	if info.Kind != plugin.KindWorkload {
-		return f, fail(plugin.ErrFailed, "Plugin %s is an adapter, which has no operations to measure.", info.Name)
+		return f, failed("Plugin %s is an adapter, which has no operations to measure.", info.Name)
 	}
 	r := Report{Info: info, Passed: true}
 	full, complete := parameterChecks(&r, params)
@@ -71,13 +75,13 @@ func measure(ctx context.Context, o Options, wasm []byte, params json.RawMessage
 		if !r.Passed {
 			reason = r.Checks[len(r.Checks)-1].Message
 		}
-		return f, fail(plugin.ErrFailed, "Plugin %s cannot be measured: %s.", info.Name, reason)
+		return f, failed("Plugin %s cannot be measured: %s.", info.Name, reason)
 	}
 	ready, err := h.Workload(ctx, info.SHA256)
 	if err != nil {
 		return f, err
 	}
-	b := bench{ctx: ctx, workload: ready.(*workload)}
+	b := bench{ctx: ctx, workload: ready}
 	if err := b.prepare(full); err != nil {
 		return f, err
 	}
@@ -96,18 +100,18 @@ func measure(ctx context.Context, o Options, wasm []byte, params json.RawMessage
 	f.Operations, f.NsPerOperation, f.BytesPerOperation, f.FuelPerOperation = b.operations, b.best, float64(b.bytes)/n,
 		float64(b.fuel)/n
 	f.AllocationsPerBatch = float64(b.allocations) / float64(b.batches)
-	f.MemoryPages = int64(b.stream.instance.memory.Size()) / abi.PageSize
+	f.MemoryPages = b.stream.MemoryBytes() / abi.PageSize
 	return f, nil
 }
 
 // bench takes batches of a stream, and opens another when it ends.
 type bench struct {
-	ctx      context.Context
-	workload *workload
-	request  plugin.OpenRequest
-	frozen   *frozen
-	stream   *stream
-	batch    plugin.Batch
+	ctx        context.Context
+	workload   plugin.Workload
+	request    plugin.OpenRequest
+	statements []engine.Statement
+	stream     host.Metered
+	batch      plugin.Batch
 
 	operations, batches, bytes, fuel int64
 	allocations                      uint64
@@ -119,33 +123,23 @@ func (b *bench) prepare(params json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	tables := sampleTables(declared)
+	tables := sample.Tables(declared)
 	list, err := b.workload.Statements(b.ctx, params, tables)
 	if err != nil {
 		return err
 	}
-	if b.frozen, err = freeze(withoutAdapter(list)); err != nil {
-		return fmt.Errorf("freezing the statements of plugin %s: %w", b.workload.Info().Name, err)
-	}
-	b.request = plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: orEmpty(params), Tables: tables,
-		Pools: poolsFor(b.ctx, b.workload, params, declared, tables)}
+	b.statements = withoutAdapter(list)
+	b.request = plugin.OpenRequest{Seed: 42, KeySlots: 4, Params: params, Tables: tables,
+		Pools: sample.Pools(b.ctx, b.workload, params, declared, tables)}
 	return b.open()
 }
 
 func (b *bench) open() error {
-	doc, err := openDocument(b.request)
-	if err != nil {
-		return fmt.Errorf("encoding a request: %w", err)
-	}
-	i, err := b.workload.registered.module.instantiate(b.ctx, b.workload.host)
+	s, err := b.workload.Open(b.ctx, b.request, b.statements)
 	if err != nil {
 		return err
 	}
-	if err := i.open(b.ctx, doc); err != nil {
-		i.close()
-		return err
-	}
-	b.stream = &stream{instance: i, frozen: b.frozen}
+	b.stream = s.(host.Metered)
 	return nil
 }
 
@@ -174,8 +168,7 @@ func (b *bench) round(duration time.Duration) error {
 			continue
 		}
 		if errors.Is(err, plugin.ErrEnded) {
-			return fail(plugin.ErrFailed, "Plugin %s has no operations: its stream ends before the first.",
-				b.workload.Info().Name)
+			return failed("Plugin %s has no operations: its stream ends before the first.", b.workload.Info().Name)
 		}
 		if err != nil {
 			return err
@@ -184,7 +177,7 @@ func (b *bench) round(duration time.Duration) error {
 		b.batches++
 		b.operations += int64(len(b.batch.Ops))
 		b.bytes += int64(len(b.batch.Data))
-		b.fuel += fuelFor(BenchBatch) - b.stream.instance.tank.remaining()
+		b.fuel += b.stream.FuelSpent()
 	}
 	runtime.ReadMemStats(&after)
 	if duration == 0 {
@@ -197,4 +190,8 @@ func (b *bench) round(duration time.Duration) error {
 		b.best = ns
 	}
 	return nil
+}
+
+func failed(format string, args ...any) error {
+	return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf(format, args...), Cause: plugin.ErrFailed}
 }
