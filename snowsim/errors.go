@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/loadstone-db/loadstone/snowsim/plan"
-	"github.com/loadstone-db/loadstone/snowsim/translate"
+	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
 )
 
 // why is the error of a statement that ended without one of Snowflake's: cancelled, or Postgres's.
@@ -19,7 +19,7 @@ func (j *job) why(err error, _ *plan.Session) *plan.Error {
 // explain turns an error into one that Snowflake could have reported.
 func explain(err error) *plan.Error {
 	var reported *plan.Error
-	if errors.As(translate.Error(err), &reported) {
+	if errors.As(catalog.Error(err), &reported) {
 		return reported
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -24,6 +24,7 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/history"
 	"github.com/loadstone-db/loadstone/snowsim/plan"
 	"github.com/loadstone-db/loadstone/snowsim/translate"
+	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
@@ -110,9 +111,9 @@ type Options struct {
 	// long each further chunk is before compression; 0 is 128 kB and 2 MB.
 	InlineBytes, ChunkBytes int
 	// Denied are privileges that roles do not have.
-	Denied []translate.Denied
+	Denied []catalog.Denied
 	// Contract is what the account's edition and region allow; the zero value has everything.
-	Contract translate.Account
+	Contract catalog.Contract
 	// Translate makes the translator; nil makes that of package translate.
 	Translate func(ctx context.Context, host plan.Host) (plan.Translator, error)
 	Log       zerolog.Logger
@@ -165,7 +166,7 @@ func (o *Options) complete() error {
 	if o.Translate == nil {
 		denied, contract := o.Denied, o.Contract
 		o.Translate = func(ctx context.Context, host plan.Host) (plan.Translator, error) {
-			return translate.New(ctx, host, translate.Options{Denied: denied, Account: contract})
+			return translate.New(ctx, host, translate.Options{Denied: denied, Contract: contract})
 		}
 	}
 	return nil
@@ -261,7 +262,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	config.MaxConns = opts.MaxConnections
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	config.ConnConfig.RuntimeParams["application_name"] = "snowsim"
-	config.ConnConfig.RuntimeParams["search_path"] = translate.SearchPath
+	config.ConnConfig.RuntimeParams["search_path"] = catalog.SearchPath
 	config.ConnConfig.RuntimeParams["datestyle"] = "ISO, YMD"
 	config.ConnConfig.RuntimeParams["intervalstyle"] = "postgres"
 	config.ConnConfig.RuntimeParams["bytea_output"] = "hex"
@@ -347,7 +348,7 @@ func (s *Server) install(ctx context.Context) error {
 		return fmt.Errorf("snowsim: connecting to Postgres as a superuser: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := translate.Admit(ctx, conn); err != nil {
+	if err := catalog.Admit(ctx, conn); err != nil {
 		return fmt.Errorf("snowsim: %w", err)
 	}
 	return nil

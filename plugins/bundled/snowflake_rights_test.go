@@ -12,7 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/snowsim"
-	"github.com/loadstone-db/loadstone/snowsim/translate"
+	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
 )
 
 func (s *snow) inspect(sc engine.Scenario) *prepare.Preflight {
@@ -192,7 +192,7 @@ func TestRightsOfOtherRoles(t *testing.T) {
 
 // TestRightsThatAreTakenAway: what --deny does, in the grants and at an execution.
 func TestRightsThatAreTakenAway(t *testing.T) {
-	s := newSnow(t, func(o *snowsim.Options) { o.Denied = []translate.Denied{{Privilege: "UPDATE"}} })
+	s := newSnow(t, func(o *snowsim.Options) { o.Denied = []catalog.Denied{{Privilege: "UPDATE"}} })
 	s.exec("CREATE TABLE orders (id NUMBER, note VARCHAR(100), PRIMARY KEY (id))", "INSERT INTO orders VALUES (1, 'x')")
 	f := s.inspect(s.scenario("snowflake_standard", "mix", "orders", everyKind, nil))
 	if c := found(f, "privileges", "failed"); c == nil ||
@@ -210,18 +210,18 @@ func TestRightsThatAreTakenAway(t *testing.T) {
 func TestFeaturesOfAccounts(t *testing.T) {
 	for _, c := range []struct {
 		name                   string
-		contract               translate.Account
+		contract               catalog.Contract
 		adapter, params        string
 		check, outcome, fix    string
 		message, hint, atStart string
 	}{
-		{"Google Cloud", translate.Account{Region: "GCP_US_CENTRAL1"}, "snowflake_hybrid", "", "region", "failed",
+		{"Google Cloud", catalog.Contract{Region: "GCP_US_CENTRAL1"}, "snowflake_hybrid", "", "region", "failed",
 			"snowflake_standard", "no hybrid tables on Google Cloud", "snowflake_standard", "no hybrid tables on Google Cloud"},
-		{"the government", translate.Account{Region: "PUBLIC.AWS_US_GOV_WEST_1"}, "snowflake_hybrid", "", "region", "failed",
+		{"the government", catalog.Contract{Region: "PUBLIC.AWS_US_GOV_WEST_1"}, "snowflake_hybrid", "", "region", "failed",
 			"snowflake_standard", "US government", "snowflake_standard", "US government"},
-		{"a trial account", translate.Account{Region: "AWS_EU_CENTRAL_1", Trial: true}, "snowflake_hybrid", "", "", "", "",
+		{"a trial account", catalog.Contract{Region: "AWS_EU_CENTRAL_1", Trial: true}, "snowflake_hybrid", "", "", "", "",
 			"makes no hybrid tables", "not in trial accounts", ""},
-		{"Standard edition", translate.Account{Region: "AWS_EU_CENTRAL_1", Standard: true}, "snowflake_standard",
+		{"Standard edition", catalog.Contract{Region: "AWS_EU_CENTRAL_1", Standard: true}, "snowflake_standard",
 			`{"search_optimization":true}`, "edition", "warning", "leave target.params.search_optimization out",
 			"has no search optimization", "Enterprise edition", "Enterprise edition"},
 	} {

@@ -1,17 +1,16 @@
 // Package translate turns the Snowflake SQL that Loadstone and its users send
 // into Postgres SQL, or into an answer made here.
 //
-// A statement is split into tokens and parsed by recursive descent; what is
-// parsed is written as Postgres SQL at once, there is no tree in between. Every
-// identifier leaves this package in quotes, every table in a schema that stands
-// for a Snowflake schema ("DB.SCHEMA"), and every function comes from a list, so
-// no statement reaches more of Postgres than the stand-in means to offer.
+// A statement is split into tokens (syntax) and parsed by recursive descent; what is
+// parsed is written as Postgres SQL at once, there is no tree in between. Three
+// packages each read one kind of statement: query what returns and changes rows, ddl
+// what defines objects, metadata what asks about them. They share expression, and the
+// catalog of what the account has. This package reads what concerns the session (USE,
+// ALTER SESSION, transactions), and remembers plans of texts that repeat.
 //
-// Snowflake's rules that Postgres does not have live in functions, types and
-// views of the Postgres schema snowsim (prelude.sql), which New installs. What a
-// Postgres table cannot say of itself (its Snowflake type, clustering key,
-// unenforced keys, comment) is JSON in the table's Postgres comment, so that it is
-// made and dropped with the table and in its transaction.
+// Every identifier leaves the translator in quotes, every table in a schema that
+// stands for a Snowflake schema ("DB.SCHEMA"), and every function comes from a list, so
+// no statement reaches more of Postgres than the stand-in means to offer.
 //
 // docs/snowflake.md lists what is understood and what is not.
 package translate

@@ -1,32 +1,38 @@
 package translate
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
+)
 
 // TestFeatures: what an account does not have is refused with Snowflake's numbers.
 func TestFeatures(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		account Account
+		account catalog.Contract
 		sql     string
 		code    string
 	}{
-		{"everything", Account{}, "CREATE WAREHOUSE w MAX_CLUSTER_COUNT = 2 SCALING_POLICY = ECONOMY", ""},
-		{"one cluster on Standard edition", Account{Standard: true}, "CREATE WAREHOUSE w MAX_CLUSTER_COUNT = 1", ""},
-		{"two clusters on Standard edition", Account{Standard: true}, "CREATE WAREHOUSE w MAX_CLUSTER_COUNT = 2", "001423"},
-		{"a policy on Standard edition", Account{Standard: true}, "ALTER WAREHOUSE wh SET SCALING_POLICY = STANDARD",
+		{"everything", catalog.Contract{}, "CREATE WAREHOUSE w MAX_CLUSTER_COUNT = 2 SCALING_POLICY = ECONOMY", ""},
+		{"one cluster on Standard edition", catalog.Contract{Standard: true}, "CREATE WAREHOUSE w MAX_CLUSTER_COUNT = 1", ""},
+		{"two clusters on Standard edition", catalog.Contract{Standard: true}, "CREATE WAREHOUSE w MAX_CLUSTER_COUNT = 2",
 			"001423"},
-		{"search optimization on Standard edition", Account{Standard: true},
+		{"a policy on Standard edition", catalog.Contract{Standard: true}, "ALTER WAREHOUSE wh SET SCALING_POLICY = STANDARD",
+			"001423"},
+		{"search optimization on Standard edition", catalog.Contract{Standard: true},
 			"ALTER TABLE t ADD SEARCH OPTIMIZATION ON EQUALITY(id)", "000002"},
-		{"search optimization", Account{}, "ALTER TABLE t ADD SEARCH OPTIMIZATION ON EQUALITY(id)", ""},
-		{"hybrid on AWS", Account{Region: "AWS_EU_CENTRAL_1"}, "CREATE HYBRID TABLE h (id INT PRIMARY KEY)", ""},
-		{"hybrid on Google Cloud", Account{Region: "GCP_US_CENTRAL1"}, "CREATE HYBRID TABLE h (id INT PRIMARY KEY)",
+		{"search optimization", catalog.Contract{}, "ALTER TABLE t ADD SEARCH OPTIMIZATION ON EQUALITY(id)", ""},
+		{"hybrid on AWS", catalog.Contract{Region: "AWS_EU_CENTRAL_1"}, "CREATE HYBRID TABLE h (id INT PRIMARY KEY)", ""},
+		{"hybrid on Google Cloud", catalog.Contract{Region: "GCP_US_CENTRAL1"}, "CREATE HYBRID TABLE h (id INT PRIMARY KEY)",
 			"000002"},
-		{"hybrid for the government", Account{Region: "AWS_US_GOV_WEST_1"}, "CREATE HYBRID TABLE h (id INT PRIMARY KEY)",
+		{"hybrid for the government", catalog.Contract{Region: "AWS_US_GOV_WEST_1"},
+			"CREATE HYBRID TABLE h (id INT PRIMARY KEY)",
 			"000002"},
-		{"hybrid on trial", Account{Trial: true}, "CREATE HYBRID TABLE h (id INT PRIMARY KEY)", "000002"},
+		{"hybrid on trial", catalog.Contract{Trial: true}, "CREATE HYBRID TABLE h (id INT PRIMARY KEY)", "000002"},
 	} {
 		h := newHost(t)
-		tr, err := New(t.Context(), h, Options{Account: c.account})
+		tr, err := New(t.Context(), h, Options{Contract: c.account})
 		if err != nil {
 			t.Fatal(err)
 		}

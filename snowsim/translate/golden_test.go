@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
 )
 
 var update = flag.Bool("update", false, "write the golden results")
@@ -27,7 +28,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := newClient(t, Denied{Role: "SYSADMIN", Privilege: "DELETE", Object: "GUARDED"})
+			c := newClient(t, catalog.Denied{Role: "SYSADMIN", Privilege: "DELETE", Object: "GUARDED"})
 			var out strings.Builder
 			for _, block := range strings.Split(strings.TrimRight(string(content), "\n"), "\n\n") {
 				if strings.HasPrefix(block, "--!") { // a heading

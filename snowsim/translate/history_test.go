@@ -85,16 +85,16 @@ func TestHistory(t *testing.T) {
 		t.Errorf("%d executions between two bound times", len(paged.Rows))
 	}
 	r := c.must("SELECT * FROM TABLE(INFORMATION_SCHEMA.QUERY_HISTORY(RESULT_LIMIT => 1))")
-	if len(r.Columns) != len(executionColumns) || len(r.Rows) != 1 {
-		t.Errorf("%d columns, %d rows", len(r.Columns), len(r.Rows))
+	view := c.must("SELECT * FROM SNOWFLAKE.ACCOUNT_USAGE.QUERY_HISTORY LIMIT 1")
+	if len(r.Columns) < 30 || len(r.Columns) != len(view.Columns) || len(r.Rows) != 1 {
+		t.Errorf("%d columns, %d in the view, %d rows", len(r.Columns), len(view.Columns), len(r.Rows))
 	}
 }
 
-// Pages by end time give every execution once, also where many end at one moment.
 // TestAccountUsageIsBounded: a query of the view reads the latest executions only.
 func TestAccountUsageIsBounded(t *testing.T) {
 	c := newClient(t)
-	record(c.host, usageRows+10)
+	record(c.host, 200_010)
 	for sql, want := range map[string]string{
 		"SELECT COUNT(*) FROM SNOWFLAKE.ACCOUNT_USAGE.QUERY_HISTORY":                                     "200000",
 		"SELECT DATEDIFF('ms', MIN(end_time), MAX(end_time)) FROM SNOWFLAKE.ACCOUNT_USAGE.QUERY_HISTORY": "199999",
@@ -102,22 +102,6 @@ func TestAccountUsageIsBounded(t *testing.T) {
 		if got := printed(c.must(sql)); !strings.Contains(got, "\n"+want) {
 			t.Errorf("%s: %s", sql, got)
 		}
-	}
-}
-
-func TestHistoryPages(t *testing.T) {
-	c := newClient(t)
-	record(c.host, 25_000)
-	next := executions(c.host.history, history.Filter{Limit: -1})
-	seen := map[[16]byte]bool{}
-	for r, ok := next(); ok; r, ok = next() {
-		if seen[r.QueryID] {
-			t.Fatal("an execution came twice")
-		}
-		seen[r.QueryID] = true
-	}
-	if len(seen) != 25_000 {
-		t.Errorf("%d executions", len(seen))
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/snowsim/history"
 	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
@@ -125,7 +126,7 @@ func newHost(t testing.TB) *host {
 	return h
 }
 
-func newClient(t testing.TB, denied ...Denied) *client {
+func newClient(t testing.TB, denied ...catalog.Denied) *client {
 	t.Helper()
 	h := newHost(t)
 	tr, err := New(t.Context(), h, Options{Denied: denied})
@@ -142,7 +143,7 @@ func connect(t testing.TB, h *host, tr *Translator) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
-	if _, err := conn.Exec(t.Context(), "SET timezone = 'UTC'; SET search_path = "+SearchPath); err != nil {
+	if _, err := conn.Exec(t.Context(), "SET timezone = 'UTC'; SET search_path = "+catalog.SearchPath); err != nil {
 		t.Fatal(err)
 	}
 	return &client{t: t, host: h, tr: tr, conn: conn,
@@ -177,7 +178,7 @@ func (c *client) exec(sql string, binds ...plan.Bind) (*plan.Result, error) {
 	}
 	r, err := c.run(ctx, p, binds)
 	if err != nil {
-		return nil, Error(err)
+		return nil, catalog.Error(err)
 	}
 	e := p.Effect
 	for _, pair := range []struct{ to, from *string }{{&c.session.Database, e.Database}, {&c.session.Schema, e.Schema},

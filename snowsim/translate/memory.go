@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
 )
 
 // memory remembers plans of texts that repeat.
@@ -23,7 +24,8 @@ func (*memory) key(s *plan.Session, sql string, binds []plan.Bind, version int64
 	var b strings.Builder
 	b.Grow(len(sql) + 64 + 4*len(binds))
 	b.WriteString(strconv.FormatInt(version, 36))
-	for _, part := range [...]string{s.Role, s.Database, s.Schema, s.Warehouse, s.User, s.Parameters[secondaryRoles]} {
+	for _, part := range [...]string{s.Role, s.Database, s.Schema, s.Warehouse, s.User,
+		s.Parameters[catalog.SecondaryRoles]} {
 		b.WriteByte(0)
 		b.WriteString(part)
 	}

@@ -13,6 +13,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/snowsim/history"
 	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
+	"github.com/loadstone-db/loadstone/snowsim/translate/expression"
+	"github.com/loadstone-db/loadstone/snowsim/translate/syntax"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
@@ -103,7 +106,7 @@ func TestIdentifiersRoundTrip(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n++
 		identifier := rapid.StringOfN(rapid.RuneFrom([]rune("aZ0_ \"';.?$-\\é%\n語/*")), 1, 255, -1).Draw(r, "identifier")
-		quotedName := quote(identifier)
+		quotedName := catalog.Quote(identifier)
 		c.must("CREATE OR REPLACE TABLE " + quotedName + " (" + quotedName + " INT)")
 		c.must("INSERT INTO " + quotedName + " VALUES (1)")
 		got := c.must("SELECT x." + quotedName + " FROM loadstone.public." + quotedName + " AS x")
@@ -145,27 +148,14 @@ func TestShortNames(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := rapid.StringN(1, 255, -1).Draw(r, "a")
 		b := rapid.StringN(1, 255, -1).Draw(r, "b")
-		if len(short(a)) > maxPostgres || (a != b) == (short(a) == short(b)) {
-			r.Fatalf("%q and %q became %q and %q", a, b, short(a), short(b))
+		if len(catalog.Short(a)) > catalog.MaxPostgres || (a != b) == (catalog.Short(a) == catalog.Short(b)) {
+			r.Fatalf("%q and %q became %q and %q", a, b, catalog.Short(a), catalog.Short(b))
 		}
 	})
 }
 
-func TestLike(t *testing.T) {
-	for _, c := range []struct {
-		pattern, s string
-		want       bool
-	}{{"a%", "ABC", true}, {"_b_", "abc", true}, {"a", "ab", false}, {`a\_c`, "abc", false}, {`a\_c`, "A_C", true},
-		{"%%", "", true}, {"", "", true}, {"", "x", false},
-		{strings.Repeat("%a", 200), strings.Repeat("a", 199), false}} {
-		if got := like(c.pattern, c.s); got != c.want {
-			t.Errorf("%q LIKE %q is %v", c.s, c.pattern, got)
-		}
-	}
-}
-
 func TestSplit(t *testing.T) {
-	got, err := split("/* a; */ SELECT ';' ; -- x;\n;SELECT $$;$$, \";\" // y\n;\n")
+	got, err := syntax.Split("/* a; */ SELECT ';' ; -- x;\n;SELECT $$;$$, \";\" // y\n;\n")
 	if err != nil || !slices.Equal(got, []string{"SELECT ';'", `SELECT $$;$$, ";"`}) {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -215,10 +205,10 @@ func TestCatalogSurvives(t *testing.T) {
 
 func BenchmarkPlan(b *testing.B) {
 	h := &host{pool: deadPool(b), history: nil, now: time.Now(), warehouses: map[string]warehouse.State{}}
-	tr := &Translator{host: h, catalog: newCatalog(h.pool), special: specialFunctions(), grants: newGrants(nil)}
-	n := name{"D", "S", "T"}
-	tr.catalog.put(&table{name: n, kind: warehouse.Hybrid,
-		meta: meta{Keys: []keyMeta{{Kind: "PRIMARY KEY", Columns: []string{"ID"}, Enforced: true}}}})
+	tr := &Translator{Account: catalog.NewAccount(h, nil, catalog.Contract{}), results: &expression.Results{}}
+	n := catalog.Name{Database: "D", Schema: "S", Object: "T"}
+	tr.Tables.Put(&catalog.Table{Name: n, Type: warehouse.Hybrid,
+		Meta: catalog.Meta{Keys: []catalog.KeyMeta{{Kind: "PRIMARY KEY", Columns: []string{"ID"}, Enforced: true}}}})
 	s := &plan.Session{Database: "D", Schema: "S"}
 	const sql = "SELECT id, name, amount FROM d.s.t WHERE id = ? AND name ILIKE ? ORDER BY id LIMIT 10"
 	binds := []plan.Bind{bind("fixed", 1), bind("text", "x")}
@@ -271,12 +261,12 @@ func FuzzPlan(f *testing.F) {
 	}
 	h := &host{pool: deadPool(f), history: &history.Store{}, now: time.Unix(0, 0),
 		warehouses: map[string]warehouse.State{"WH": {}}}
-	tr := &Translator{host: h, catalog: newCatalog(h.pool), special: specialFunctions(), grants: newGrants(nil)}
-	tr.catalog.schemas[name{database: "D", schema: "S"}] = true
-	tr.catalog.schemas[name{database: "D"}] = true
+	tr := &Translator{Account: catalog.NewAccount(h, nil, catalog.Contract{}), results: &expression.Results{}}
+	tr.Tables.NoteSchema(catalog.Name{Database: "D", Schema: "S"})
+	tr.Tables.NoteSchema(catalog.Name{Database: "D"})
 	f.Fuzz(func(t *testing.T, sql string) {
-		tr.catalog.put(&table{name: name{"D", "S", "T"}, kind: warehouse.Standard,
-			meta: meta{Columns: []columnMeta{{Name: "A", Postgres: "A"}}}})
+		tr.Tables.Put(&catalog.Table{Name: catalog.Name{Database: "D", Schema: "S", Object: "T"}, Type: warehouse.Standard,
+			Meta: catalog.Meta{Columns: []catalog.ColumnMeta{{Name: "A", Postgres: "A"}}}})
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // nothing is asked of Postgres
 		one, two := "1", "2"

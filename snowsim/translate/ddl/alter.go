@@ -1,0 +1,193 @@
+package ddl
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
+	"github.com/loadstone-db/loadstone/snowsim/warehouse"
+)
+
+// alter reads ALTER ….
+func (p *definer) alter() *plan.Plan {
+	p.Expect("ALTER")
+	switch {
+	case p.Accept("WAREHOUSE"), p.Accept("INTERACTIVE", "WAREHOUSE"):
+		return p.alterWarehouse()
+	case p.Accept("TABLE"), p.Accept("HYBRID", "TABLE"), p.Accept("INTERACTIVE", "TABLE"):
+		return p.alterTable()
+	}
+	p.Fail(plan.Unsupported("ALTER %s", p.Peek().Text))
+	return nil
+}
+
+// alterTable reads ALTER TABLE [IF EXISTS] t ….
+func (p *definer) alterTable() *plan.Plan {
+	ifExists := p.Accept("IF", "EXISTS")
+	n := p.Name()
+	if ifExists {
+		if t, err := p.Account.Tables.Table(p.Context, n); err != nil {
+			p.Fail(err)
+		} else if t == nil {
+			p.Skip()
+			return p.Done("Statement executed successfully.")
+		}
+	}
+	t := p.Resolve(n, "OWNERSHIP")
+	if p.Accept("SWAP", "WITH") {
+		return p.swapTables(t)
+	}
+	changed := *t
+	changed.Columns, changed.Keys = slices.Clone(t.Columns), slices.Clone(t.Keys)
+	statements := p.alteration(t, &changed)
+	return p.DDL("Statement executed successfully.", func(ctx context.Context, conn *pgx.Conn) error {
+		if err := catalog.ExecAll(ctx, conn, statements...); err != nil {
+			return err
+		}
+		if changed.Name != t.Name {
+			p.Account.Tables.Forget(t.Name)
+		}
+		if err := changed.FillColumns(ctx, conn, p.Account.Display); err != nil {
+			return catalog.Error(err)
+		}
+		return p.Account.ChangeTable(ctx, conn, &changed)
+	})
+}
+
+// alteration reads what to alter, changes the entry and returns what Postgres has to do.
+func (p *definer) alteration(t, changed *catalog.Table) []string {
+	altered := "ALTER TABLE " + t.Name.Postgres() + " "
+	switch {
+	case p.Accept("RENAME", "TO"):
+		changed.Rename(p.Name())
+		statements := t.Renaming(t.Name, changed.Name)
+		if catalog.SchemaName(changed.Name.Database, changed.Name.Schema) != catalog.SchemaName(t.Name.Database,
+			t.Name.Schema) {
+			p.Fail(plan.Unsupported("renaming a table into another schema"))
+		}
+		return statements
+	case p.Accept("RENAME", "COLUMN"):
+		from := p.Identifier()
+		p.Expect("TO")
+		to := p.Identifier()
+		for i := range changed.Columns {
+			if changed.Columns[i].Name == from {
+				changed.Columns[i].Name, changed.Columns[i].Postgres = to, catalog.Short(to)
+			}
+		}
+		for i, k := range changed.Keys {
+			columns := slices.Clone(k.Columns)
+			for j := range columns {
+				if columns[j] == from {
+					columns[j] = to
+				}
+			}
+			changed.Keys[i].Columns = columns
+		}
+		return []string{altered + "RENAME COLUMN " + catalog.Quote(catalog.Short(from)) + " TO " +
+			catalog.Quote(catalog.Short(to))}
+	case p.Accept("CLUSTER", "BY"):
+		if t.Type == warehouse.Hybrid {
+			p.Fail(plan.CompilationError("391420", "0A000", "Clustering keys are not supported on hybrid tables."))
+		}
+		d := &tableDDL{}
+		p.Advance(-2)
+		p.tableOption(d)
+		changed.ClusterBy, changed.ClusterKeys = d.ClusterBy, d.ClusterKeys
+		index := catalog.Quote(catalog.SchemaName(t.Name.Database, t.Name.Schema)) + "." +
+			catalog.Quote(catalog.Short(t.Name.Object+"~cluster"))
+		only := *changed
+		only.Indexes, only.Keys = nil, nil
+		return append([]string{"DROP INDEX IF EXISTS " + index}, indexes(&only)...)
+	case p.Accept("DROP", "CLUSTERING", "KEY"):
+		changed.ClusterBy, changed.ClusterKeys = "", nil
+		return nil
+	case p.Accept("SUSPEND", "RECLUSTER"), p.Accept("RESUME", "RECLUSTER"):
+		return nil
+	case p.Accept("SET"):
+		d := &tableDDL{Meta: changed.Meta}
+		for p.tableOption(d) {
+			p.AcceptSymbol(",")
+		}
+		changed.Comment, changed.TargetLag, changed.Warehouse = d.Comment, d.TargetLag, d.Warehouse
+		return nil
+	case p.Accept("UNSET", "COMMENT"):
+		changed.Comment = ""
+		return nil
+	case p.Accept("ADD", "SEARCH", "OPTIMIZATION"), p.Accept("DROP", "SEARCH", "OPTIMIZATION"):
+		if t.Type != warehouse.Standard {
+			p.Fail(plan.CompilationError("391420", "0A000", "Search optimization is supported on standard tables only."))
+		}
+		changed.Searched = p.PeekAt(-3).Text == "ADD"
+		if p.Account.Contract.Standard {
+			p.Fail(plan.Unsupported("SEARCH OPTIMIZATION"))
+		}
+		if !p.May("ADD SEARCH OPTIMIZATION", p.SchemaObject(t.Name)) {
+			p.Fail(catalog.Insufficient("schema", catalog.Display(t.Name.Schema)))
+		}
+		if p.Accept("ON") {
+			p.List(func() string { // EQUALITY(a, b), SUBSTRING(*) …
+				p.Identifier()
+				p.InParentheses(func() {
+					if !p.AcceptSymbol("*") {
+						p.List(p.SQL)
+					}
+				})
+				return ""
+			})
+		}
+		return nil
+	case p.Accept("ADD"):
+		return p.add(altered, t, changed)
+	case p.Accept("DROP"):
+		if p.Accept("PRIMARY", "KEY") {
+			if t.Type == warehouse.Hybrid {
+				p.Fail(plan.CompilationError("391420", "0A000", "The primary key of a hybrid table cannot be dropped."))
+			}
+			changed.Keys = slices.DeleteFunc(changed.Keys, func(k catalog.KeyMeta) bool {
+				return k.Kind == "PRIMARY KEY" &&
+					!k.Enforced
+			})
+			return nil
+		}
+		p.Accept("COLUMN")
+		p.Accept("IF", "EXISTS")
+		column := p.Identifier()
+		if t.Type == warehouse.Hybrid &&
+			slices.ContainsFunc(t.Keys, func(k catalog.KeyMeta) bool {
+				return k.Kind == "PRIMARY KEY" &&
+					slices.Contains(k.Columns, column)
+			}) {
+			p.Fail(plan.CompilationError("391420", "0A000", "A column of the primary key of a hybrid table cannot be dropped."))
+		}
+		return []string{altered + "DROP COLUMN " + catalog.Quote(catalog.Short(column))}
+	}
+	p.Unexpected()
+	return nil
+}
+
+// add reads ADD [COLUMN] and ADD [CONSTRAINT …] key.
+func (p *definer) add(altered string, t, changed *catalog.Table) []string {
+	d := &tableDDL{Meta: changed.Meta}
+	d.Columns, d.Keys, d.Indexes = nil, nil, nil
+	p.Inline = true
+	if p.Accept("COLUMN") {
+		p.Accept("IF", "NOT", "EXISTS")
+		p.column(d)
+	} else {
+		p.definition(d)
+	}
+	if len(d.Indexes) > 0 || slices.ContainsFunc(d.Keys, func(k catalog.KeyMeta) bool { return k.Enforced }) {
+		p.Fail(plan.CompilationError("391420", "0A000", "Constraints of a hybrid table can only be defined when it is "+
+			"created."))
+	}
+	changed.Columns, changed.Keys = append(changed.Columns, d.Columns...), append(changed.Keys, d.Keys...)
+	statements := d.sequences
+	for _, definition := range d.definitions {
+		statements = append(statements, altered+"ADD COLUMN "+definition)
+	}
+	return append(statements, d.owned...)
+}

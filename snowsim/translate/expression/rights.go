@@ -1,0 +1,103 @@
+package expression
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/translate/catalog"
+	"github.com/loadstone-db/loadstone/snowsim/warehouse"
+)
+
+// May reports whether the session has a privilege on an object. Only the primary role
+// makes objects.
+func (p *Parser) May(privilege string, o catalog.Object) bool {
+	return p.Account.May(p.Session, privilege, o)
+}
+
+// MayTable is may for a table; "" asks whether the session sees it at all.
+func (p *Parser) MayTable(privilege string, t *catalog.Table) bool {
+	if privilege == "MERGE" {
+		return p.MayTable("INSERT", t) && p.MayTable("UPDATE", t)
+	}
+	return p.May(privilege, catalog.TableObject(t))
+}
+
+// SchemaObject is a schema with its owner, "" when it is not there.
+func (p *Parser) SchemaObject(n catalog.Name) catalog.Object {
+	o := catalog.SchemaObject(n.Database, n.Schema)
+	o.Owner = p.OwnerOf("SELECT owner FROM snowsim.schemas WHERE database = $1 AND schema = $2", n.Database, n.Schema)
+	return o
+}
+
+// OwnerOf asks the catalog for an owner, "" when there is no such object.
+func (p *Parser) OwnerOf(sql string, args ...any) string {
+	var owner *string
+	err := p.Account.Host.Postgres().QueryRow(p.Context, sql, args...).Scan(&owner)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && owner == nil {
+		return ""
+	} else if err != nil {
+		p.Fail(err)
+	}
+	if *owner == "" {
+		return catalog.Withheld
+	}
+	return *owner
+}
+
+// Unseen is a condition that leaves out the tables on which the session has no right,
+// over the columns that name database, schema and table; "" when it sees all.
+func (p *Parser) Unseen(database, schema, object string) string {
+	if p.Account.Grants.SeesAll(p.Session.Role) {
+		return ""
+	}
+	tables, err := p.Account.Owned(p.Context)
+	if err != nil {
+		p.Fail(err)
+	}
+	var hidden []string
+	for i := range tables {
+		if n := tables[i].Name; !p.MayTable("", &tables[i]) {
+			hidden = append(hidden, "("+catalog.Literal(n.Database)+", "+catalog.Literal(n.Schema)+", "+
+				catalog.Literal(n.Object)+")")
+		}
+	}
+	if len(hidden) == 0 {
+		return ""
+	}
+	return "(" + database + ", " + schema + ", " + object + ") NOT IN (" + strings.Join(hidden, ", ") + ")"
+}
+
+// Resolve finds a table, notes that the statement uses it, and checks the privilege.
+func (p *Parser) Resolve(n catalog.Name, privilege string) *catalog.Table {
+	t, err := p.Account.Tables.Table(p.Context, n)
+	if err != nil {
+		p.Fail(err)
+	}
+	if t == nil || !p.MayTable("", t) {
+		p.Fail(plan.DoesNotExist("Object", catalog.Display(n.Object)))
+	}
+	if !p.MayTable(privilege, t) {
+		p.Fail(catalog.Insufficient("table", catalog.Display(n.Object)))
+	}
+	p.Tables = append(p.Tables, t)
+	return t
+}
+
+// Work classifies what the statement asks of the warehouse.
+func (p *Parser) Work(op warehouse.Op) warehouse.Work {
+	w := warehouse.Work{Op: op}
+	for _, t := range p.Tables {
+		w.Table = max(w.Table, t.Type)
+	}
+	if op == warehouse.Scan && len(p.Tables) > 0 {
+		for _, key := range p.Tables[0].Lookups() {
+			if p.equal[key] {
+				w.Op = warehouse.Lookup
+			}
+		}
+	}
+	return w
+}
