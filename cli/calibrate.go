@@ -19,7 +19,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/calibrate"
-	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/engine/machine"
 	"github.com/loadstone-db/loadstone/engine/target/nullpg"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 )
@@ -61,7 +61,7 @@ func (c *calibrateCommand) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	result.MachineFingerprint, result.LoadstoneVersion = orchestrator.Fingerprint(), version
+	result.MachineFingerprint, result.LoadstoneVersion = machine.Fingerprint(), version
 	path := filepath.Join(dir, calibrationFile)
 	if err := keepCertificate(path, result); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/calibrate"
-	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/engine/machine"
 	"github.com/loadstone-db/loadstone/engine/outfile"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 )
@@ -81,7 +81,7 @@ func readCertificate(path string) *engine.Calibration {
 		return nil
 	}
 	var c engine.Calibration
-	if json.Unmarshal(text, &c) != nil || c.MachineFingerprint != orchestrator.Fingerprint() ||
+	if json.Unmarshal(text, &c) != nil || c.MachineFingerprint != machine.Fingerprint() ||
 		c.LoadstoneVersion != version {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (c *certificate) make(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("measuring this machine as a load generator: %w", err)
 	}
-	made.MachineFingerprint, made.LoadstoneVersion, made.Automatic = orchestrator.Fingerprint(), version, true
+	made.MachineFingerprint, made.LoadstoneVersion, made.Automatic = machine.Fingerprint(), version, true
 	c.mu.Lock()
 	c.made = &made
 	c.mu.Unlock()

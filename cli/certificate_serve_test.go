@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/engine/machine"
 	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
 )
@@ -52,7 +52,7 @@ func TestAServerMeasuresItsMachineOnce(t *testing.T) {
 		}
 		made := readCertificate(path)
 		if made.MaxQPS <= 0 || made.CostNs <= 0 || len(made.Percentiles) == 0 || !made.Automatic ||
-			made.LoadstoneVersion != version || made.MachineFingerprint != orchestrator.Fingerprint() {
+			made.LoadstoneVersion != version || made.MachineFingerprint != machine.Fingerprint() {
 			t.Fatalf("measured %+v", made)
 		}
 		var run engine.Run

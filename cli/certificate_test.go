@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/engine/machine"
 )
 
 func testCertificate(dir string, measure func(context.Context) error) (*certificate, *atomic.Int32) {
@@ -38,7 +38,7 @@ func TestTheCertificateIsMadeOnceForEachMachineAndVersion(t *testing.T) {
 		}
 		got := c.current()
 		if got == nil || got.CostNs != 5000 || !got.Automatic || got.LoadstoneVersion != version ||
-			got.MachineFingerprint != orchestrator.Fingerprint() {
+			got.MachineFingerprint != machine.Fingerprint() {
 			t.Fatalf("got %+v", got)
 		}
 		if want := int32(1); before == nil && asked.Load() != want || before != nil && asked.Load() != 0 {

@@ -55,7 +55,7 @@ func (s *Service) askAggregates(runID string) time.Time {
 	case !d.Enrichment.Status.Over():
 		return time.Now().Add(aggregatesAgain) // a retry asks for them too
 	case d.Enrichment.Aggregate == nil || d.Enrichment.Aggregate.Status != engine.EnrichmentPending ||
-		!s.opts.Keeps(d.Plan):
+		!s.Keeps(d.Plan):
 		return time.Time{}
 	}
 	e, ctx := s.holdEnrichment(runID, d.Enrichment)
@@ -143,7 +143,7 @@ func (s *Service) ResumeAggregates(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if a := d.Enrichment.Aggregate; a != nil && s.opts.Keeps(d.Plan) {
+		if a := d.Enrichment.Aggregate; a != nil && s.Keeps(d.Plan) {
 			at := a.NextPollAt.Time
 			if now := time.Now(); at.Before(now) {
 				at = now

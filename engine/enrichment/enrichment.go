@@ -23,6 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
 )
 
 const (
@@ -64,10 +65,8 @@ type Options struct {
 	Lifetime context.Context //nolint:containedctx // enrichments outlive the calls that begin them
 	Go       func(func())
 	Deps     func() prepare.Deps
-	// Keeps reports whether a run with this plan may have a history to be joined with;
-	// Skipped is the enrichment of one that has none.
-	Keeps   func(*engine.Plan) bool
-	Skipped func(*engine.Plan) engine.Enrichment
+	// Traits are those of the database that a run with this plan had.
+	Traits func(*engine.Plan) target.Traits
 	// Known is an error for a run that there is not, Detail everything about one.
 	Known  func(ctx context.Context, runID string) error
 	Detail func(ctx context.Context, runID string) (engine.RunDetail, error)
@@ -95,6 +94,27 @@ type Service struct {
 func New(o Options) *Service {
 	return &Service{opts: o, room: semaphore.NewWeighted(enrichShares), under: map[string]*Under{},
 		awaiting: map[string]bool{}}
+}
+
+// Keeps reports whether a run with this plan may have a history to be joined with.
+func (s *Service) Keeps(plan *engine.Plan) bool { return s.opts.Traits(plan).History }
+
+// Skipped is the enrichment of a run whose target keeps no history of single queries,
+// nil for a run that may be enriched.
+func (s *Service) Skipped(plan *engine.Plan) *engine.Enrichment {
+	if s.Keeps(plan) {
+		return nil
+	}
+	e := s.skipped(plan)
+	return &e
+}
+
+func (s *Service) skipped(plan *engine.Plan) engine.Enrichment {
+	reason := "The run was not prepared, so there is nothing to join with a history."
+	if plan != nil {
+		reason = s.opts.Traits(plan).Title + " keeps no history of single queries; the recorded executions are the source."
+	}
+	return engine.Enrichment{Status: engine.EnrichmentSkipped, Reason: reason}
 }
 
 // Close interrupts what is under way; the next process goes on with it.
@@ -384,8 +404,8 @@ func (s *Service) Retry(ctx context.Context, runID, by string) (engine.Enrichmen
 		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict,
 			Message: fmt.Sprintf("The run is %s and has no figures yet.", d.Status),
 			Hint:    "its enrichment begins by itself when it has"}
-	case !s.opts.Keeps(d.Plan):
-		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: s.opts.Skipped(d.Plan).Reason}
+	case !s.Keeps(d.Plan):
+		return engine.Enrichment{}, &engine.Error{Code: engine.CodeConflict, Message: s.skipped(d.Plan).Reason}
 	}
 	e := s.Begin(d.Run, d.Plan)
 	s.opts.Log.Info().Str("run_id", runID).Str("by", by).Msg("enrichment asked for again")
@@ -429,10 +449,10 @@ func (s *Service) State(runID string, stored *engine.Enrichment, plan *engine.Pl
 		return *stored
 	case plan == nil:
 		return payload.NotEnriched()
-	case s.opts.Keeps(plan):
+	case s.Keeps(plan):
 		return engine.Enrichment{Status: engine.EnrichmentPending, Reason: "The history is asked when the run has ended."}
 	}
-	return s.opts.Skipped(plan)
+	return s.skipped(plan)
 }
 
 // Stored is a run's enrichment as it was stored, nil when there is none or it cannot be read.
@@ -458,7 +478,7 @@ func (s *Service) Resume(ctx context.Context) error {
 			return err
 		}
 		// A run that is still processed goes on with it by itself.
-		if d.Phase != engine.PhaseNone || !s.opts.Keeps(d.Plan) {
+		if d.Phase != engine.PhaseNone || !s.Keeps(d.Plan) {
 			continue
 		}
 		switch err := s.opts.Claim(ctx, id); {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/outcome"
 )
 
 // detailPage is how many events and artifacts are shown with a run; the others are paged.
@@ -61,7 +62,7 @@ func (s *Service) Detail(ctx context.Context, runID string) (engine.RunDetail, e
 			d.Simulated, d.Emulated = r.Environment.Simulated, r.Environment.Emulated
 		}
 		if d.Status.Terminal() {
-			if d.Summary = summarize(d.Run, r); d.Summary != nil {
+			if d.Summary = outcome.Summarize(d.Run, r); d.Summary != nil {
 				d.Summary.Cost = s.costOf(polls, d.Run, *r.Figures, d.Plan)
 			}
 		}

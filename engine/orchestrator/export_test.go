@@ -1,12 +1,15 @@
 package orchestrator
 
-import "time"
+import (
+	"time"
 
-// ShortenInteractiveLimit makes the limit of interactive warehouses another one until restore is called.
-func ShortenInteractiveLimit(d time.Duration) (restore func()) {
-	was := interactiveLimit
-	interactiveLimit = d
-	return func() { interactiveLimit = was }
+	"github.com/loadstone-db/loadstone/engine/outcome"
+)
+
+// SetInteractiveLimit makes the limit of interactive warehouses another one, before a run begins.
+func (s *Service) SetInteractiveLimit(d time.Duration) {
+	s.outcomes = outcome.New(outcome.Options{Store: s.opts.Store, Results: s.opts.Results, Log: s.opts.Log,
+		Traits: s.traits, Skipped: s.enrichments.Skipped, InteractiveLimit: d})
 }
 
 // Kill ends the service as SIGKILL would: nobody is told, nothing more is written.

@@ -17,6 +17,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/guardrail"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -62,7 +63,7 @@ type live struct {
 	guard       *guardrail.Watch
 	second      *aggregate.Second
 	// shownLatency is of the measurement so far.
-	shownLatency shownLatency
+	shownLatency outcome.Shown
 	sequence     int64 // of the last event made
 	pending      []pendingPush
 	parts        map[string]fleet.Part
@@ -90,7 +91,7 @@ type live struct {
 	cancelPrepare context.CancelFunc
 	prepareDone   chan prepareResult
 	prepareStep   chan engine.PrepareProgress
-	finishDone    chan *outcome
+	finishDone    chan *outcome.Outcome
 	// The warehouse as last polled, nil before the first poll and where there is none.
 	warehouse   *engine.Warehouse
 	polls       chan polled
@@ -152,7 +153,7 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by s
 		agg:     aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
 		parts: map[string]fleet.Part{}, byID: map[string]*runWorker{},
 		prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1),
-		finishDone:    make(chan *outcome, 1),
+		finishDone:    make(chan *outcome.Outcome, 1),
 		cancelPrepare: func() {}, polls: make(chan polled), stopPolling: func() {}}
 	l.connections.Store(int64(run.Scenario.Workload.ConcurrentConnections))
 	l.keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)

@@ -2,11 +2,9 @@ package orchestrator
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 )
@@ -174,46 +172,4 @@ func (s *Service) setBack(run engine.Run, plan *engine.Plan) (failed string) {
 	}
 	log.Info().Msg("the warehouse is suspended again, as it was before the run")
 	return ""
-}
-
-// interactiveLimit is how long an interactive warehouse executes a statement; what
-// takes longer is executed again on its fallback warehouse, if it has one. Tests shorten it.
-var interactiveLimit = 5 * time.Second
-
-// judgeFallback says whether a second warehouse may have answered for the run's. The
-// client cannot see that: only how long it took tells.
-func (s *Service) judgeFallback(ctx context.Context, e ending, f *engine.Figures) {
-	if !s.traits(e.plan).Warehouses {
-		return
-	}
-	points, err := s.opts.Store.WarehouseChanges(ctx, e.run.RunID)
-	if err != nil {
-		s.opts.Log.Warn().Err(err).Str("run_id", e.run.RunID).Msg(
-			"whether a fallback warehouse took part is not known: the polls cannot be read")
-		return
-	}
-	var house engine.WarehousePoint
-	for _, p := range points {
-		if p.FallbackWarehouse != "" {
-			house = p
-		}
-	}
-	if house.FallbackWarehouse == "" {
-		return
-	}
-	longest := f.ServiceMs
-	if longest == nil {
-		longest = f.LatencyMs
-	}
-	if longest == nil || longest.Max < engine.Milliseconds(interactiveLimit) {
-		e.validity.Note(fmt.Sprintf("The warehouse %s has the fallback warehouse %s, which took no part: nothing took as "+
-			"long as %.0f s.",
-			house.Name, house.FallbackWarehouse, interactiveLimit.Seconds()))
-		return
-	}
-	e.validity.Add(aggregate.CauseFallback,
-		fmt.Sprintf("two warehouses were measured: what took %.0f s on %s was executed again on its fallback warehouse "+
-			"%s, and the longest execution took %.1f s",
-			interactiveLimit.Seconds(), house.Name, house.FallbackWarehouse, longest.Max/1000), e.run.WarmupEndTime.Time,
-		e.run.EndTime.Time)
 }

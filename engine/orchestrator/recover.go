@@ -12,6 +12,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/machine"
+	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
@@ -106,7 +108,7 @@ func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error
 
 // takeIn stores parts of a run that is over, and has its results computed anew.
 func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []fleet.Part) error {
-	e := ending{run: run, parts: parts, validity: aggregate.NewValidity()}
+	e := found{Evidence: outcome.Evidence{Run: run, Parts: parts, Validity: aggregate.NewValidity()}}
 	if err := s.remember(ctx, &e); err != nil {
 		return err
 	}
@@ -114,28 +116,28 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []fleet.Part
 	if err != nil {
 		return err
 	}
-	e.keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
+	e.Keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
 	s.opts.Log.Warn().Str("run_id", run.RunID).Int("parts", len(parts)).Msg("parts that a run has left are taken in")
-	s.routines.Go(func() { e.keeper.Run(s.lifetime) })
+	s.routines.Go(func() { e.Keeper.Run(s.lifetime) })
 	s.routines.Go(func() {
-		defer e.keeper.Close()
-		o := s.process(s.lifetime, e)
-		if o.summary == nil {
+		defer e.Keeper.Close()
+		o := s.outcomes.Process(s.lifetime, e.Evidence)
+		if o.Summary == nil {
 			return
 		}
 		b := keeper.LogbookAfter(s.lastLog(run.RunID))
 		add := func(level engine.LogLevel, text string, about details) { b.Add(lineAfter(run, level, text, about)) }
-		if len(o.stored) > 0 {
+		if len(o.Stored) > 0 {
 			add(engine.LogInfo, fmt.Sprintf("%d part(s) of the record that could not be stored when the run ended were taken "+
 				"in, and the figures computed again: %d operations, %s",
-				len(o.stored), o.summary.Operations, o.summary.Validity),
-				details{"parts": len(o.stored), "operations": o.summary.Operations, "validity": o.summary.Validity})
+				len(o.Stored), o.Summary.Operations, o.Summary.Validity),
+				details{"parts": len(o.Stored), "operations": o.Summary.Operations, "validity": o.Summary.Validity})
 		}
-		for _, text := range o.problems {
+		for _, text := range o.Problems {
 			add(engine.LogError, text, details{})
 		}
-		e.keeper.SaveTick(&store.Tick{RunID: run.RunID, Epoch: epoch, Logs: b.Take(), TotalOps: o.summary.Operations,
-			ErrorCount:        o.summary.Errors.Count,
+		e.Keeper.SaveTick(&store.Tick{RunID: run.RunID, Epoch: epoch, Logs: b.Take(), TotalOps: o.Summary.Operations,
+			ErrorCount:        o.Summary.Errors.Count,
 			WorkersRegistered: run.WorkersRegistered, WorkersCompleted: run.WorkersCompleted})
 	})
 	return nil
@@ -161,32 +163,32 @@ func (s *Service) recoverRun(ctx context.Context, run engine.Run, why string, re
 		return err
 	}
 	now := time.Now()
-	e := ending{validity: aggregate.NewValidity()}
+	e := found{Evidence: outcome.Evidence{Validity: aggregate.NewValidity()}}
 	if run.Status.Live() {
 		s.mu.Lock()
-		e.lostFrom, e.lostTo = recordEnds(run, last, s.salvaged[run.RunID]), now
+		e.LostFrom, e.LostTo = recordEnds(run, last, s.salvaged[run.RunID]), now
 		s.mu.Unlock()
-		if run, err = s.endLost(ctx, run, epoch, why, last, e.lostFrom, now); err != nil {
+		if run, err = s.endLost(ctx, run, epoch, why, last, e.LostFrom, now); err != nil {
 			return err
 		}
 	}
-	e.run = run
-	e.keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
+	e.Run = run
+	e.Keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
 	s.mu.Lock()
-	e.parts = s.salvaged[run.RunID]
+	e.Parts = s.salvaged[run.RunID]
 	s.mu.Unlock()
-	e.elsewhere = carrier != "" && carrier != s.opts.Owner && len(e.parts) == 0 && !run.WarmupStartTime.IsZero()
+	e.Elsewhere = carrier != "" && carrier != s.opts.Owner && len(e.Parts) == 0 && !run.WarmupStartTime.IsZero()
 	if err := s.remember(ctx, &e); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	delete(s.salvaged, run.RunID)
 	s.mu.Unlock()
-	s.opts.Log.Warn().Str("run_id", run.RunID).Str("status", string(run.Status)).Int("parts", len(e.parts)).
+	s.opts.Log.Warn().Str("run_id", run.RunID).Str("status", string(run.Status)).Int("parts", len(e.Parts)).
 		Msg("a run of an earlier process is finished")
-	s.routines.Go(func() { e.keeper.Run(s.lifetime) })
+	s.routines.Go(func() { e.Keeper.Run(s.lifetime) })
 	s.routines.Go(func() {
-		defer e.keeper.Close()
+		defer e.Keeper.Close()
 		defer s.recovers(run.RunID, false)
 		s.finishRecovered(e, epoch)
 	})
@@ -272,62 +274,69 @@ func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, why 
 	return s.opts.Store.Run(ctx, run.RunID)
 }
 
+// found is a run that was found without its owner.
+type found struct {
+	outcome.Evidence
+	// known is its row of the results as the earlier process left it.
+	known engine.TestResult
+}
+
 // remember reads what the earlier process had stored of the run's results.
-func (s *Service) remember(ctx context.Context, e *ending) error {
-	rows, err := s.opts.Store.Results(ctx, e.run.RunID)
+func (s *Service) remember(ctx context.Context, e *found) error {
+	rows, err := s.opts.Store.Results(ctx, e.Run.RunID)
 	if err != nil {
 		return err
 	}
-	e.environment = environment(s.opts.Version)
-	if e.run.Scenario.Workload.Searches() {
-		state, err := s.opts.Store.FindMax(ctx, e.run.RunID)
+	e.Environment = machine.Environment(s.opts.Version)
+	if e.Run.Scenario.Workload.Searches() {
+		state, err := s.opts.Store.FindMax(ctx, e.Run.RunID)
 		if err != nil {
 			return err
 		}
-		e.search = lifecycle.RecoveredSearch(e.run.Scenario, state)
+		e.Search = lifecycle.RecoveredSearch(e.Run.Scenario, state)
 	}
 	for _, r := range rows {
-		if r.TestID == e.run.RunID {
-			e.plan, e.known = r.Plan, r
+		if r.TestID == e.Run.RunID {
+			e.Plan, e.known = r.Plan, r
 			if r.FindMax != nil {
-				e.search = r.FindMax
+				e.Search = r.FindMax
 			}
 			if r.Environment != nil {
-				e.environment = *r.Environment
+				e.Environment = *r.Environment
 			}
 			if r.Figures != nil {
-				e.measureAt = r.Figures.MeasuredFrom.Time
+				e.MeasureAt = r.Figures.MeasuredFrom.Time
 			}
 			if r.Validity != nil {
 				for _, n := range r.Validity.Seen {
-					e.validity.Note(n)
+					e.Validity.Note(n)
 				}
 				for _, c := range r.Validity.Causes {
 					if judgedAgain(c) {
 						continue
 					}
-					e.validity.Add(c.Cause, c.Detail, c.From.Time, c.To.Time)
+					e.Validity.Add(c.Cause, c.Detail, c.From.Time, c.To.Time)
 				}
 			}
 			continue
 		}
-		c := child{workerID: r.WorkerID, testID: r.TestID}
+		c := outcome.Worker{ID: r.WorkerID, TestID: r.TestID}
 		if r.WorkerGroupID != nil {
-			c.group = *r.WorkerGroupID
+			c.Group = *r.WorkerGroupID
 		}
 		if r.Figures != nil {
-			c.totals = &engine.Totals{Accounting: r.Figures.Accounting, KeysReplaced: r.Figures.KeysReplaced}
+			c.Totals = &engine.Totals{Accounting: r.Figures.Accounting, KeysReplaced: r.Figures.KeysReplaced}
 			if held := r.Figures.Connections; held != nil {
-				c.totals.Connections = *held
+				c.Totals.Connections = *held
 			}
 		}
-		e.children = append(e.children, c)
+		e.Workers = append(e.Workers, c)
 	}
-	for i := range e.children {
-		c := &e.children[i]
-		for _, p := range e.parts {
-			if c.totals == nil && p.Artifact.TestID == c.testID {
-				c.totals = p.Totals
+	for i := range e.Workers {
+		c := &e.Workers[i]
+		for _, p := range e.Parts {
+			if c.Totals == nil && p.Artifact.TestID == c.TestID {
+				c.Totals = p.Totals
 			}
 		}
 	}
@@ -340,7 +349,7 @@ func judgedAgain(c engine.ValidityCause) bool {
 	case aggregate.CauseErrors, aggregate.CauseNothingMeasured, aggregate.CauseKindFailed:
 		return true
 	case aggregate.CauseIncompleteRecord:
-		return c.Detail != serverWasDown
+		return c.Detail != outcome.ServerWasDown
 	}
 	return false
 }
@@ -360,11 +369,11 @@ func (s *Service) lastLog(runID string) (seq int64) {
 
 // finishEnrichment asks the history of a run whose figures are there, or goes on
 // with it; false when the process ends before.
-func (s *Service) finishEnrichment(e ending, sum *engine.Summary) bool {
-	if !s.enrichable(e.plan) || e.known.Enrichment != nil && e.known.Enrichment.Status.Over() {
+func (s *Service) finishEnrichment(e found, sum *engine.Summary) bool {
+	if !s.enrichments.Keeps(e.Plan) || e.known.Enrichment != nil && e.known.Enrichment.Status.Over() {
 		return true
 	}
-	under := s.enrichments.Begin(e.run, e.plan)
+	under := s.enrichments.Begin(e.Run, e.Plan)
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -372,65 +381,65 @@ func (s *Service) finishEnrichment(e ending, sum *engine.Summary) bool {
 		case <-under.Done():
 			return !under.Interrupted()
 		case <-ticker.C:
-			s.board.Show(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: sum, Simulated: sum.Simulated,
+			s.board.Show(e.Run.RunID, payload.Resting(&engine.RunDetail{Run: e.Run, Summary: sum, Simulated: sum.Simulated,
 				Emulated: sum.Emulated, Enrichment: under.State()}, time.Now()), false)
 		}
 	}
 }
 
 // finishRecovered computes the results and takes the last step of the run.
-func (s *Service) finishRecovered(e ending, epoch int64) {
-	o := &outcome{summary: summarize(e.run, e.known)}
+func (s *Service) finishRecovered(e found, epoch int64) {
+	o := &outcome.Outcome{Summary: outcome.Summarize(e.Run, e.known)}
 	// Figures that were stored before the restart are final.
-	if o.summary == nil {
-		o = s.process(s.lifetime, e)
+	if o.Summary == nil {
+		o = s.outcomes.Process(s.lifetime, e.Evidence)
 	}
-	if o.summary == nil {
+	if o.Summary == nil {
 		return
 	}
 	none := engine.PhaseNone
-	if !s.finishEnrichment(e, o.summary) {
+	if !s.finishEnrichment(e, o.Summary) {
 		return // the next process goes on with it
 	}
-	notSetBack := s.setBack(e.run, e.plan)
+	notSetBack := s.setBack(e.Run, e.Plan)
 	logs := []engine.LogEntry{}
-	seq := s.lastLog(e.run.RunID)
+	seq := s.lastLog(e.Run.RunID)
 	add := func(level engine.LogLevel, text string, about details) {
 		seq++
-		line := lineAfter(e.run, level, text, about)
+		line := lineAfter(e.Run, level, text, about)
 		line.Seq = seq
 		logs = append(logs, line)
 	}
-	if e.run.CancellationReason != nil {
-		add(engine.LogWarning, told(e.run.Status)+": "+*e.run.CancellationReason,
-			details{"reason": *e.run.CancellationReason})
+	if e.Run.CancellationReason != nil {
+		add(engine.LogWarning, told(e.Run.Status)+": "+*e.Run.CancellationReason,
+			details{"reason": *e.Run.CancellationReason})
 	}
 	s.mu.Lock()
-	for _, p := range s.aside[e.run.RunID] {
+	for _, p := range s.aside[e.Run.RunID] {
 		add(engine.LogError, fmt.Sprintf("A part of %s, %s, cannot be opened and was moved aside: %s", p.WorkerID, p.Name,
 			p.Reason), details{"worker_id": p.WorkerID, "part": p.Name, "error": p.Reason})
 	}
 	s.mu.Unlock()
 	add(engine.LogInfo, "The run was finished after a restart of the server", details{})
-	if e.elsewhere {
-		add(engine.LogWarning, recordElsewhere, details{"record": "elsewhere"})
+	if e.Elsewhere {
+		add(engine.LogWarning, outcome.RecordElsewhere, details{"record": "elsewhere"})
 	}
-	for _, text := range o.problems {
+	for _, text := range o.Problems {
 		add(engine.LogError, text, details{})
 	}
 	if notSetBack != "" {
-		add(engine.LogError, notSetBack, details{"restore": e.plan.Restore})
+		add(engine.LogError, notSetBack, details{"restore": e.Plan.Restore})
 	}
-	e.keeper.SaveTick(&store.Tick{RunID: e.run.RunID, Epoch: epoch, Logs: logs, TotalOps: e.run.TotalOps,
-		ErrorCount: e.run.ErrorCount, WorkersRegistered: e.run.WorkersRegistered, WorkersCompleted: e.run.WorkersCompleted})
-	j := e.keeper.Transition(store.Transition{RunID: e.run.RunID, Epoch: epoch, From: []engine.Status{e.run.Status},
+	e.Keeper.SaveTick(&store.Tick{RunID: e.Run.RunID, Epoch: epoch, Logs: logs, TotalOps: e.Run.TotalOps,
+		ErrorCount: e.Run.ErrorCount, WorkersRegistered: e.Run.WorkersRegistered, WorkersCompleted: e.Run.WorkersCompleted})
+	j := e.Keeper.Transition(store.Transition{RunID: e.Run.RunID, Epoch: epoch, From: []engine.Status{e.Run.Status},
 		Phase: &none}, nil)
 	select {
 	case <-j.Done():
 	case <-s.lifetime.Done():
 		return
 	}
-	s.board.Show(e.run.RunID, payload.Resting(&engine.RunDetail{Run: e.run, Summary: o.summary,
-		Simulated: o.summary.Simulated, Emulated: o.summary.Emulated,
-		Enrichment: s.enrichments.State(e.run.RunID, s.enrichments.Stored(e.run.RunID), e.plan)}, time.Now()), true)
+	s.board.Show(e.Run.RunID, payload.Resting(&engine.RunDetail{Run: e.Run, Summary: o.Summary,
+		Simulated: o.Summary.Simulated, Emulated: o.Summary.Emulated,
+		Enrichment: s.enrichments.State(e.Run.RunID, s.enrichments.Stored(e.Run.RunID), e.Plan)}, time.Now()), true)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
@@ -114,6 +115,7 @@ type Service struct {
 	aside map[string][]control.AsidePart
 
 	enrichments *enrichment.Service
+	outcomes    *outcome.Service
 }
 
 // New returns a service; nothing happens before Open.
@@ -142,11 +144,13 @@ func New(opts Options) *Service {
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	s.enrichments = enrichment.New(enrichment.Options{Store: opts.Store, Results: opts.Results, Policy: s.opts.Enrichment,
 		Scratch: s.opts.Scratch, Room: s.opts.Room, Log: opts.Log,
-		Lifetime: s.lifetime, Go: s.routines.Go, Deps: s.deps, Keeps: s.enrichable, Skipped: s.enrichmentSkipped,
+		Lifetime: s.lifetime, Go: s.routines.Go, Deps: s.deps, Traits: s.traits,
 		Detail: s.Detail, Heard: s.heard,
 		Known:   func(ctx context.Context, runID string) error { _, err := s.run(ctx, runID); return err },
 		Claim:   func(ctx context.Context, runID string) error { _, err := s.claim(ctx, runID, true); return err },
 		Changed: func(d *engine.RunDetail) { s.board.Show(d.RunID, payload.Resting(d, time.Now()), false) }})
+	s.outcomes = outcome.New(outcome.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
+		Skipped: s.enrichments.Skipped})
 	return s
 }
 

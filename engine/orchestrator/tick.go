@@ -126,7 +126,7 @@ func (l *live) aggregate(now time.Time) {
 	}
 	s := l.agg.Tick(l.life.Phase(), views)
 	l.second = s
-	l.shownLatency.see(l.life.Phase(), s)
+	l.shownLatency.See(l.life.Phase(), s)
 	if l.life.Search() != nil {
 		// A search goes where operations wait and are dropped on purpose; its steps are judged by them.
 		for i := range s.Workers {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
-	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/snowflake"
 	"github.com/loadstone-db/loadstone/snowsim"
@@ -126,10 +125,9 @@ func TestAFallbackWarehouseDegradesTheRun(t *testing.T) {
 		f, a := newAccount(t)
 		a.queue, a.fallback = func(int) bool { return false }, "SLOW_WH"
 		f.start()
-		restore := orchestrator.ShortenInteractiveLimit(c.limit)
+		f.svc.SetInteractiveLimit(c.limit)
 		run := f.run(onAccount)
 		sum := f.wait(run.RunID)
-		restore()
 		said := fmt.Sprint(sum.ValidityDetail.Notes)
 		for _, cause := range sum.ValidityDetail.Causes {
 			if cause.Cause == aggregate.CauseFallback {

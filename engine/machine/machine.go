@@ -1,4 +1,5 @@
-package orchestrator
+// Package machine describes the machine that this process runs on, and names it as a load generator.
+package machine
 
 import (
 	"os"
@@ -9,9 +10,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// environment names the machine that this process runs on. What the system does
+// Environment names the machine that this process runs on. What the system does
 // not tell stays empty.
-func environment(version string) engine.Environment {
+func Environment(version string) engine.Environment {
 	host, _ := os.Hostname()
 	e := engine.Environment{LoadstoneVersion: version, GoVersion: runtime.Version(), OS: runtime.GOOS,
 		Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Hostname: host}

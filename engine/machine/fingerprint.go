@@ -1,4 +1,4 @@
-package orchestrator
+package machine
 
 import (
 	"crypto/sha256"
@@ -15,7 +15,7 @@ import (
 // of them this process may use, its memory to the gigabyte, its system, and the id
 // that the system gave itself, hashed. What is measured on another says nothing here.
 var Fingerprint = sync.OnceValue(func() string {
-	e := environment("")
+	e := Environment("")
 	id, _ := os.ReadFile("/etc/machine-id") // a container may have none
 	h := sha256.New()
 	fmt.Fprintf(h, "%s/%s\n%s\n%d of %d\n%d GB\n%s\n", e.OS, e.Arch, e.CPUModel, load.Processors(), e.CPUs,

@@ -1,4 +1,4 @@
-package orchestrator
+package outcome
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// endedEarly says of a run that nobody stopped that its workload had no more
+// EndedEarly says of a run that nobody stopped that its workload had no more
 // operations before its time was over; "" for any other.
-func endedEarly(r engine.Run) string {
+func EndedEarly(r engine.Run) string {
 	if r.StopReason != engine.StopDurationElapsed || r.Scenario.Workload.Searches() {
 		return ""
 	}

@@ -1,7 +1,6 @@
-package orchestrator
+package outcome
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -10,122 +9,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/threshold"
 )
-
-// totals adds up what the run workers counted; known is false when one of them did not tell.
-func (e ending) totals() (sum engine.Totals, known bool) {
-	known = true
-	for _, c := range e.children {
-		if c.totals == nil {
-			known = false
-			continue
-		}
-		sum.Add(*c.totals)
-	}
-	return sum, known
-}
-
-// figures reads the record once, as a whole and by run worker, and accounts for it.
-// Where a part of it is lost it is read again: rates are then taken over what is left.
-func (s *Service) figures(ctx context.Context, e ending) (*engine.Figures, []*engine.Figures, error) {
-	w := e.window()
-	ids := make([]string, len(e.children))
-	for i, c := range e.children {
-		ids[i] = c.workerID
-	}
-	parent, children, err := s.opts.Results.FiguresByWorker(ctx, e.run.RunID, ids, w)
-	if err != nil {
-		return nil, nil, fmt.Errorf("computing the figures: %w", err)
-	}
-	var missing []string
-	for i, c := range e.children {
-		var t engine.Totals
-		if c.totals != nil {
-			t = *c.totals
-		}
-		if c.totals == nil || children[i].Accounting.Recorded < t.Started {
-			missing = append(missing, c.workerID)
-			partial := w
-			partial.Partial = true
-			if children[i], err = s.opts.Results.FiguresIn(ctx, e.run.RunID, c.workerID, partial); err != nil {
-				return nil, nil, fmt.Errorf("computing the figures of %s: %w", c.workerID, err)
-			}
-		}
-		account(children[i], t, c.totals != nil)
-	}
-	switch {
-	case len(missing) == 0:
-	case len(children) == 1:
-		same := *children[0]
-		parent = &same
-	default:
-		w.Partial, w.Workers = true, missing
-		if parent, err = s.opts.Results.FiguresIn(ctx, e.run.RunID, "", w); err != nil {
-			return nil, nil, fmt.Errorf("computing the figures: %w", err)
-		}
-	}
-	totals, known := e.totals()
-	account(parent, totals, known)
-	return parent, children, nil
-}
-
-// window is when the run was measured; without an end where only its executions can tell.
-func (e ending) window() engine.Window {
-	r := e.run
-	if r.WarmupEndTime.IsZero() || r.MeasurementEndTime.IsZero() {
-		return engine.Window{}
-	}
-	// The time counts from when the run workers were told, which the store remembers a little early.
-	w := engine.Window{From: e.measureAt, To: r.MeasurementEndTime.Time,
-		Connections: r.Scenario.Workload.ConcurrentConnections}
-	switch load := r.Scenario.Workload; {
-	case len(load.Stages) > 0:
-		w.Connections, w.Varies = load.MostConnections(0, load.Duration()), true
-	case load.Searches():
-		w.Connections, w.Varies = e.mostTried(), true
-	}
-	length := measured(r)
-	switch {
-	case r.Scenario.Workload.Searches() || r.StopReason != engine.StopDurationElapsed:
-		if w.From.IsZero() {
-			w.From = r.WarmupEndTime.Time
-		}
-	case length == 0:
-		return engine.Window{}
-	case w.From.IsZero():
-		w.From = w.To.Add(-length)
-	default:
-		w.To = w.From.Add(length)
-	}
-	return w
-}
-
-// mostTried is how many connections a search has had at most, 0 for unknown.
-func (e ending) mostTried() (most int) {
-	if e.search == nil {
-		return 0
-	}
-	for _, s := range e.search.History {
-		most = max(most, s.TotalTargetConnections)
-	}
-	return most
-}
-
-// measured is how long the run was measured, 0 when only its executions can tell:
-// when there was no measurement, or the workload ended by itself, which is noticed later.
-func measured(r engine.Run) time.Duration {
-	if r.WarmupEndTime.IsZero() || r.MeasurementEndTime.IsZero() {
-		return 0
-	}
-	took := r.MeasurementEndTime.Sub(r.WarmupEndTime.Time)
-	if r.StopReason != engine.StopDurationElapsed {
-		return took
-	}
-	planned := r.Scenario.Workload.Duration()
-	if took < planned-5*time.Millisecond { // stored times are rounded
-		return 0
-	}
-	return planned
-}
 
 // The shares from which on something is remarked.
 const (

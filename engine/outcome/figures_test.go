@@ -1,4 +1,4 @@
-package orchestrator
+package outcome
 
 import (
 	"slices"
@@ -32,9 +32,9 @@ func TestTheWindowIsThatOfTheMeasurement(t *testing.T) {
 		if c.search {
 			r.Scenario.Workload.LoadMode = engine.LoadFindMax
 		}
-		e := ending{run: r}
+		e := Evidence{Run: r}
 		if c.told > 0 {
-			e.measureAt = at(c.told)
+			e.MeasureAt = at(c.told)
 		}
 		w := e.window()
 		if c.from < 0 {
@@ -45,7 +45,7 @@ func TestTheWindowIsThatOfTheMeasurement(t *testing.T) {
 			t.Errorf("%s: from %v to %v", name, w.From.Sub(begin), w.To.Sub(begin))
 		}
 	}
-	if w := (ending{run: engine.Run{StopReason: engine.StopUserRequested, WarmupEndTime: engine.At(begin)}}).
+	if w := (Evidence{Run: engine.Run{StopReason: engine.StopUserRequested, WarmupEndTime: engine.At(begin)}}).
 		window(); !w.To.IsZero() {
 		t.Errorf("stopped in the warm-up: %+v", w)
 	}
@@ -68,8 +68,8 @@ func TestTheWindowKnowsTheMostConnections(t *testing.T) {
 			&engine.FindMaxResult{History: []engine.FindMaxStep{{TotalTargetConnections: 4}, {TotalTargetConnections: 64},
 				{TotalTargetConnections: 32}}}, 64, true},
 	} {
-		w := ending{search: c.search,
-			run: engine.Run{StopReason: engine.StopUserRequested, WarmupEndTime: engine.At(begin),
+		w := Evidence{Search: c.search,
+			Run: engine.Run{StopReason: engine.StopUserRequested, WarmupEndTime: engine.At(begin),
 				MeasurementEndTime: engine.At(begin.Add(time.Minute)),
 				Scenario:           engine.Scenario{Workload: c.w}}}.window()
 		if w.Connections != c.most || w.Varies != c.varies {

@@ -1,4 +1,4 @@
-package orchestrator
+package outcome
 
 import (
 	"math"
@@ -15,17 +15,17 @@ func TestLivePercentilesAreComparedWithTheExactOnes(t *testing.T) {
 		return s
 	}
 	figures := &engine.Figures{Operations: 1000, LatencyMs: &engine.LatencyMs{P50: 1, P95: 2, P99: 4}}
-	var s shownLatency
-	s.see(engine.PhaseWarmup, second(990, 9, 9, 9))
+	var s Shown
+	s.See(engine.PhaseWarmup, second(990, 9, 9, 9))
 	if got := s.against(figures); got != nil {
 		t.Errorf("of a warm-up: %v", got)
 	}
-	s.see(engine.PhaseMeasurement, second(500, 1, 1, 1))
+	s.See(engine.PhaseMeasurement, second(500, 1, 1, 1))
 	if got := s.against(figures); got != nil {
 		t.Errorf("of half the executions: %v", got)
 	}
-	s.see(engine.PhaseMeasurement, second(990, 1.01, 1.98, 4))
-	s.see(engine.PhaseProcessing, second(0, 0, 0, 0))
+	s.See(engine.PhaseMeasurement, second(990, 1.01, 1.98, 4))
+	s.See(engine.PhaseProcessing, second(0, 0, 0, 0))
 	got := s.against(figures)
 	if len(got) != 3 {
 		t.Fatalf("got %v", got)

@@ -1,18 +1,18 @@
-package orchestrator
+package outcome
 
 import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 )
 
-// shownLatency are the live percentiles of a measurement, and of how many executions they are.
-type shownLatency struct {
+// Shown are the live percentiles of a measurement, and of how many executions they are.
+type Shown struct {
 	latency engine.Latency
 	count   int64
 }
 
-// see keeps what a second of the measurement showed.
-func (s *shownLatency) see(phase engine.Phase, second *aggregate.Second) {
+// See keeps what a second of the measurement showed.
+func (s *Shown) See(phase engine.Phase, second *aggregate.Second) {
 	if (phase == engine.PhaseMeasurement || phase == engine.PhaseCooldown) && second.PhaseCount > 0 {
 		s.latency, s.count = second.Payload.LatencyTotal, second.PhaseCount
 	}
@@ -23,7 +23,7 @@ func (s *shownLatency) see(phase engine.Phase, second *aggregate.Second) {
 const mostUnseen = 0.1
 
 // against compares with the exact percentiles; nil where there is nothing to compare.
-func (s shownLatency) against(f *engine.Figures) []engine.LivePercentile {
+func (s Shown) against(f *engine.Figures) []engine.LivePercentile {
 	if s.count == 0 || f.LatencyMs == nil || s.latency.P50 == nil {
 		return nil
 	}

@@ -1,0 +1,221 @@
+package outcome
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/keeper"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+)
+
+// Worker is a run worker as its results are computed.
+type Worker struct {
+	ID string
+	// TestID names its row of the results.
+	TestID string
+	Group  int
+	// Failure is why it ended, empty when it did what it was told.
+	Failure string
+	// Totals are nil when the worker's process ended without telling them.
+	Totals *engine.Totals
+}
+
+// Evidence is everything that the results of a run are computed from.
+type Evidence struct {
+	Run         engine.Run
+	Keeper      *keeper.Keeper
+	Plan        *engine.Plan
+	Environment engine.Environment
+	Workers     []Worker
+	// Parts are those that nodes still hold.
+	Parts    []fleet.Part
+	Validity *aggregate.Validity
+	Search   *engine.FindMaxResult // nil without a search
+	// MeasureAt is when the run workers were told to measure; zero when only the store remembers.
+	MeasureAt time.Time
+	// LostFrom and LostTo enclose the time of which no record exists, when the process was killed.
+	LostFrom, LostTo time.Time
+	// Shown are the percentiles of the measurement as they were shown last.
+	Shown Shown
+	// Elsewhere: another server carried the run, in whose data directory its record lies.
+	Elsewhere bool
+}
+
+// RecordElsewhere says that the record of a run is not within reach.
+const RecordElsewhere = "The record of the run lies in the data directory of the server that carried it. It is " +
+	"taken in, and the figures are computed again, when that server is started there."
+
+// ServerWasDown is the detail of the cause when the record ends before the run.
+const ServerWasDown = "The server was down: executions after the last complete part are not recorded"
+
+// Outcome is what processing gave.
+type Outcome struct {
+	// Summary is nil when the process ended before it was there.
+	Summary *engine.Summary
+	// Problems are sentences for the run's log.
+	Problems []string
+	// Stored are the work ids of the parts that are safe.
+	Stored []string
+}
+
+// Options are what a service is made of; all of them are needed but the last.
+type Options struct {
+	Store   store.Runs
+	Results store.Results
+	Log     zerolog.Logger
+	// Traits are those of the database that a run with this plan had.
+	Traits func(*engine.Plan) target.Traits
+	// Skipped is the enrichment of a run whose target keeps no history; nil for other runs.
+	Skipped func(*engine.Plan) *engine.Enrichment
+	// InteractiveLimit is how long an interactive warehouse executes a statement; what takes
+	// longer is executed again on its fallback warehouse, if it has one. Zero means 5 s.
+	InteractiveLimit time.Duration
+}
+
+// Service computes what runs gave. It keeps nothing of one.
+type Service struct{ opts Options }
+
+// New returns a service.
+func New(o Options) *Service {
+	if o.InteractiveLimit == 0 {
+		o.InteractiveLimit = 5 * time.Second
+	}
+	return &Service{opts: o}
+}
+
+// Process stores the parts, computes the exact figures and saves the results.
+// It returns an outcome without summary only when ctx ends before.
+func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
+	o := &Outcome{}
+	v := e.Validity
+	incomplete := func(format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
+		o.Problems = append(o.Problems, text)
+		from, to := e.Run.WarmupEndTime.Time, e.Run.EndTime.Time
+		if from.IsZero() {
+			from = e.Run.StartTime.Time
+		}
+		v.Add(aggregate.CauseIncompleteRecord, text, from, to)
+	}
+	for _, p := range e.Parts {
+		if err := s.keepPart(ctx, e.Keeper, p); err != nil {
+			if ctx.Err() != nil {
+				return o
+			}
+			s.opts.Log.Error().Err(err).Str("run_id", e.Run.RunID).Str("part", p.Artifact.Name).
+				Msg("a part of the record cannot be stored")
+			incomplete("The part %s of the record could not be stored: %s", p.Artifact.Name, engine.AsError(err).Message)
+			continue
+		}
+		o.Stored = append(o.Stored, p.WorkID)
+	}
+	totals, known := e.totals()
+	parent, workers, err := s.figures(ctx, e)
+	if err != nil {
+		if ctx.Err() != nil {
+			return o
+		}
+		s.opts.Log.Error().Err(err).Str("run_id", e.Run.RunID).Msg("the figures cannot be computed")
+		incomplete("The figures could not be computed: %s", engine.AsError(err).Message)
+		none := 0.0
+		parent = &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}, CoveredSeconds: &none}
+		workers = make([]*engine.Figures, len(e.Workers))
+		account(parent, totals, known)
+	}
+	parent.LivePercentiles = e.Shown.against(parent)
+	if rate := e.Run.Scenario.Workload.MeanRate(); rate > 0 && parent.Operations > 0 {
+		parent.TargetQPS = &rate
+	}
+	if !parent.Accounting.Balanced {
+		incomplete("The accounting does not add up: %s", strings.Join(parent.Accounting.Problems, "; "))
+	}
+	if e.Elsewhere {
+		v.Remark(RecordElsewhere)
+	}
+	if !e.LostTo.IsZero() {
+		v.Add(aggregate.CauseIncompleteRecord, ServerWasDown, e.LostFrom, e.LostTo)
+	}
+	end := e.Run.MeasurementEndTime.Time
+	if end.IsZero() {
+		end = e.Run.EndTime.Time
+	}
+	scheduled, dropped := parent.Accounting.Measured()
+	v.Outcome(aggregate.Outcome{From: e.Run.WarmupEndTime.Time, To: end, Operations: parent.Operations,
+		Errors:    parent.Errors.Count,
+		Scheduled: scheduled, Dropped: dropped, Over: true, Search: e.Run.Scenario.Workload.Searches()})
+	s.judgeFallback(ctx, e, parent)
+	remark(v, parent)
+	if e.Search == nil {
+		doubt(v, parent, e.Run.WarmupEndTime.Time, end)
+	}
+	if e.Run.WarmupEndTime.IsZero() {
+		v.Unmeasured()
+	}
+	if err := s.saveResults(ctx, e, parent, workers); err != nil {
+		if ctx.Err() != nil {
+			return o
+		}
+		o.Problems = append(o.Problems, "The results could not be stored: "+engine.AsError(err).Message)
+	}
+	o.Summary = Summarize(e.Run, s.parentResult(e, parent))
+	return o
+}
+
+// keepPart fetches, verifies, stores and indexes one part, then acknowledges it.
+func (s *Service) keepPart(ctx context.Context, k *keeper.Keeper, p fleet.Part) error {
+	path, ok := strings.CutPrefix(p.ArtifactURL, "file://")
+	if !ok {
+		return fmt.Errorf("fetching %s: the address %s is not supported", p.Artifact.Name, p.ArtifactURL)
+	}
+	// Put takes the file away. The node keeps its own until the part is indexed too:
+	// after a kill in between it is announced again. A node sweeps this name.
+	given := path + ".tmp"
+	if err := os.Link(path, given); err != nil && !errors.Is(err, os.ErrExist) {
+		given = path
+	}
+	if err := s.opts.Results.Put(ctx, p.Artifact, given); err != nil {
+		if given != path {
+			_ = os.Remove(given)
+		}
+		return fmt.Errorf("storing %s: %w", p.Artifact.Name, err)
+	}
+	j := k.Add("a part of the record",
+		func(ctx context.Context) error { return s.opts.Store.SaveArtifact(ctx, p.Artifact) })
+	select {
+	case <-j.Done():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if j.Err() != nil {
+		return j.Err()
+	}
+	p.Acknowledge()
+	return nil
+}
+
+// account completes the identity with what the workers counted and checks it.
+func account(f *engine.Figures, t engine.Totals, known bool) {
+	a := &f.Accounting
+	counted := t.Accounting
+	counted.Recorded, counted.Warmup, counted.Statements = a.Recorded, a.Warmup, a.Statements
+	*a = counted
+	if known {
+		held := t.Connections
+		f.Connections, f.KeysReplaced = &held, t.KeysReplaced
+	}
+	a.Check()
+	if !known {
+		a.Balanced = false
+		a.Problems = append(a.Problems, "a run worker ended without telling its counts")
+	}
+}

@@ -1,0 +1,90 @@
+package outcome
+
+import (
+	"context"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/threshold"
+)
+
+func (s *Service) parentResult(e Evidence, f *engine.Figures) engine.TestResult {
+	verdict := e.Validity.Verdict()
+	judged := threshold.Judge(e.Run.Scenario.Thresholds, f, e.Search)
+	if e.Search == nil {
+		judged = append(judged, threshold.Implied(e.Run.Scenario.Thresholds, f)...)
+	}
+	passed := threshold.Passed(judged) && e.Run.Status == engine.StatusCompleted && f.Worked()
+	r := engine.TestResult{TestID: e.Run.RunID, RunID: e.Run.RunID, TestName: e.Run.TestName, Status: e.Run.Status,
+		StartTime: e.Run.StartTime, EndTime: e.Run.EndTime,
+		Figures: f, FindMax: e.Search, Validity: &verdict, Thresholds: judged, Passed: &passed, Plan: e.Plan,
+		Environment: &e.Environment}
+	r.Enrichment = s.opts.Skipped(e.Plan)
+	if e.Run.Status != engine.StatusCompleted && e.Run.CancellationReason != nil {
+		r.FailureReason = *e.Run.CancellationReason
+	}
+	return r
+}
+
+// saveResults writes the workers first: a parent with figures means that all is there.
+func (s *Service) saveResults(ctx context.Context, e Evidence, parent *engine.Figures,
+	workers []*engine.Figures) error {
+	var rows []engine.TestResult
+	for i, c := range e.Workers {
+		group := c.Group
+		status := e.Run.Status
+		if c.Failure != "" {
+			status = engine.StatusFailed
+		}
+		rows = append(rows, engine.TestResult{TestID: c.TestID, RunID: e.Run.RunID, WorkerID: c.ID,
+			WorkerGroupID: &group, TestName: e.Run.TestName, Status: status,
+			EndTime: e.Run.EndTime, Figures: workers[i], FailureReason: c.Failure})
+	}
+	rows = append(rows, s.parentResult(e, parent))
+	j := e.Keeper.Add("the results", func(ctx context.Context) error {
+		for _, r := range rows {
+			if err := s.opts.Store.SaveResult(ctx, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	select {
+	case <-j.Done():
+		return j.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Summarize is the result of a run as users read it.
+func Summarize(run engine.Run, parent engine.TestResult) *engine.Summary {
+	if parent.Figures == nil {
+		return nil
+	}
+	s := &engine.Summary{RunID: run.RunID, TestName: run.TestName, Status: run.Status,
+		CancellationReason: run.CancellationReason,
+		StartTime:          run.StartTime, EndTime: run.EndTime, Figures: *parent.Figures, FindMax: parent.FindMax,
+		Thresholds: parent.Thresholds, Tags: run.Scenario.Tags,
+		Validity:       engine.VerdictValid,
+		ValidityDetail: engine.Validity{Verdict: engine.VerdictValid, Causes: []engine.ValidityCause{}, Notes: []string{}}}
+	if parent.Validity != nil {
+		s.Validity, s.ValidityDetail = parent.Validity.Verdict, *parent.Validity
+	}
+	if s.Thresholds == nil {
+		s.Thresholds = []engine.ThresholdResult{}
+	}
+	if parent.Passed != nil {
+		s.Passed = *parent.Passed
+	}
+	if parent.Plan != nil {
+		s.Plugins = []engine.PluginRef{parent.Plan.Workload, parent.Plan.Adapter}
+	} else {
+		s.Plugins = []engine.PluginRef{}
+	}
+	if parent.Environment != nil {
+		s.Environment, s.Simulated, s.Emulated = *parent.Environment, parent.Environment.Simulated,
+			parent.Environment.Emulated
+	}
+	s.Verdict = s.VerdictText()
+	return s
+}
