@@ -19,9 +19,11 @@
 //
 // # Failure
 //
-// Each direction has its own bounded queue, and each send a deadline, so that a
-// receiver that has stopped reading delays neither the other direction nor any
-// other node. A node that has heard nothing for 60 s ends its load by itself.
+// The stream has no queue. What waits for it waits in the sender's Mailbox, which
+// outlives sessions: PolicyToNode and PolicyFromNode say of each kind of message
+// whether it must arrive, is replaced by a later one, or may be dropped and counted.
+// Each send has a deadline, so that a receiver that has stopped reading delays
+// neither the other direction nor any other node; the message stays the first. A node that has heard nothing for 60 s ends its load by itself.
 // RunState is absolute: sent on connect and every 5 s, it heals whatever an
 // event lost on the way would have said.
 package control

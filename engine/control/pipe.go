@@ -18,8 +18,9 @@ var (
 // ServerEnd is the server's end of the stream to one node. Send and Receive may
 // be called at the same time; Receive by one goroutine.
 type ServerEnd interface {
-	// Send queues m. It waits for room until ctx ends, at most SendLimit, and
-	// then returns ErrStalled. Success does not mean receipt.
+	// Send hands m over to the stream, which has no queue of its own: what waits, waits
+	// in the sender's Mailbox. It returns ErrStalled when the other end has not taken
+	// m before ctx ends, at most within SendLimit. Success does not mean receipt.
 	Send(ctx context.Context, m ToNode) error
 	// Receive waits for the next message, until ctx ends or the stream closes (ErrClosed).
 	Receive(ctx context.Context) (FromNode, error)
@@ -37,17 +38,13 @@ type NodeEnd interface {
 // SendLimit bounds every send on the transport in memory.
 const SendLimit = 5 * time.Second
 
-// The queue lengths of the transport in memory. A node with 1 000 run workers
-// sends about 2 000 messages a second.
-const (
-	toNodeQueue   = 1024
-	fromNodeQueue = 8192
-)
+// isStalled tells a stream that may go on from one that is over.
+func isStalled(err error) bool { return errors.Is(err, ErrStalled) }
 
-// Pipe returns the two ends of a stream in memory. What was sent before Close
-// can still be received by the other end.
+// Pipe returns the two ends of a stream in memory. Send returns when the other end
+// has taken the message.
 func Pipe() (ServerEnd, NodeEnd) {
-	p := &pipe{closed: make(chan struct{}), down: make(chan ToNode, toNodeQueue), up: make(chan FromNode, fromNodeQueue)}
+	p := &pipe{closed: make(chan struct{}), down: make(chan ToNode), up: make(chan FromNode)}
 	return serverEnd{p}, nodeEnd{p}
 }
 
@@ -79,21 +76,16 @@ func (e nodeEnd) Receive(ctx context.Context) (ToNode, error) {
 }
 func (e nodeEnd) Close() error { return e.p.close() }
 
-func send[M any](ctx context.Context, p *pipe, queue chan M, m M) error {
+func send[M any](ctx context.Context, p *pipe, stream chan M, m M) error {
 	select {
 	case <-p.closed:
 		return ErrClosed
 	default:
 	}
-	select {
-	case queue <- m:
-		return nil
-	default:
-	}
 	limit := time.NewTimer(SendLimit)
 	defer limit.Stop()
 	select {
-	case queue <- m:
+	case stream <- m:
 		return nil
 	case <-p.closed:
 		return ErrClosed
@@ -104,24 +96,14 @@ func send[M any](ctx context.Context, p *pipe, queue chan M, m M) error {
 	}
 }
 
-func receive[M any](ctx context.Context, p *pipe, queue chan M) (M, error) {
+func receive[M any](ctx context.Context, p *pipe, stream chan M) (M, error) {
 	var none M
 	select {
-	case m := <-queue:
-		return m, nil
-	default:
-	}
-	select {
-	case m := <-queue:
+	case m := <-stream:
 		return m, nil
 	case <-ctx.Done():
 		return none, ctx.Err()
 	case <-p.closed:
-		select {
-		case m := <-queue:
-			return m, nil
-		default:
-			return none, ErrClosed
-		}
+		return none, ErrClosed
 	}
 }

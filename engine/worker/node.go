@@ -130,7 +130,10 @@ func (n *Node) Serve(ctx context.Context, link control.NodeEnd) error {
 		return fmt.Errorf("greeting the server: %w", err)
 	}
 	var helpers sync.WaitGroup
-	helpers.Go(func() { n.out.drain(session, link) })
+	helpers.Go(func() {
+		// A stream that has closed ends the session through Receive, and what waits goes with the next.
+		_ = n.out.Deliver(session, link.Send)
+	})
 	helpers.Go(func() { n.beat(session) })
 	err := n.receive(session, link)
 	cancel()
@@ -202,7 +205,7 @@ func (n *Node) beat(ctx context.Context) {
 		n.mu.Lock()
 		draining := n.draining
 		n.mu.Unlock()
-		n.out.push(control.Status{NodeID: n.opts.NodeID, Alive: true, AcceptingWork: !draining, Draining: draining,
+		n.out.Put(control.Status{NodeID: n.opts.NodeID, Alive: true, AcceptingWork: !draining, Draining: draining,
 			Resources: r, At: time.Now()})
 		select {
 		case <-ctx.Done():
@@ -224,11 +227,11 @@ func (n *Node) receive(ctx context.Context, link control.NodeEnd) error {
 			n.assign(m)
 		case control.RunEvent:
 			for _, w := range n.of(m.Event.RunID) {
-				w.deliver(m)
+				w.inbox.Put(m)
 			}
 		case control.RunState:
 			for _, w := range n.of(m.RunID) {
-				w.deliver(m)
+				w.inbox.Put(m)
 			}
 		case control.ArtifactAck:
 			n.acknowledged(m)
@@ -237,7 +240,7 @@ func (n *Node) receive(ctx context.Context, link control.NodeEnd) error {
 			n.draining = true
 			n.mu.Unlock()
 		case control.Ping:
-			n.out.push(control.Pong(m))
+			n.out.Put(control.Pong(m))
 		}
 	}
 }
@@ -256,14 +259,14 @@ func (n *Node) of(runID string) []*runWorker {
 
 func (n *Node) assign(a control.AssignRun) {
 	reject := func(message, hint string) {
-		n.out.push(control.RunRejected{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID,
+		n.out.Put(control.RunRejected{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID,
 			Err: &engine.Error{Code: engine.CodeUnavailable, Message: message, Hint: hint}})
 	}
 	key := workerKey{a.RunID, a.WorkerID}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, here := n.held[key]; here {
-		n.out.push(control.RunAccepted{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID})
+		n.out.Put(control.RunAccepted{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID})
 		return
 	}
 	if n.draining || n.lifetime.Err() != nil {
@@ -283,7 +286,7 @@ func (n *Node) assign(a control.AssignRun) {
 	}
 	w := newRunWorker(n, a)
 	n.held[key] = w
-	n.out.push(control.RunAccepted{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID})
+	n.out.Put(control.RunAccepted{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID})
 	n.workers.Go(func() {
 		w.run(n.lifetime)
 		n.mu.Lock()
@@ -307,7 +310,7 @@ func (n *Node) ready(parts []engine.Artifact, dir string, salvaged bool) {
 		}
 		n.parts[p.WorkID] = p
 		if !salvaged {
-			n.out.push(p)
+			n.out.Put(p)
 		}
 	}
 }

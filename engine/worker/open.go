@@ -77,7 +77,7 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 			w.mu.Unlock()
 			if now := time.Now(); now.Sub(last) > 250*time.Millisecond {
 				last = now
-				w.node.out.push(w.report())
+				w.node.out.Put(w.report())
 			}
 		})
 	if err != nil {

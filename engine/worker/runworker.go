@@ -23,7 +23,7 @@ const failedDrain = 5 * time.Second
 type runWorker struct {
 	node  *Node
 	a     control.AssignRun
-	inbox chan control.ToNode
+	inbox *control.Mailbox[control.ToNode]
 
 	mu    sync.Mutex
 	state control.WorkerState
@@ -77,20 +77,11 @@ func newRunWorker(n *Node, a control.AssignRun) *runWorker {
 	if a.Clock == nil {
 		a.Clock = engine.NewClock(nil)
 	}
-	w := &runWorker{node: n, a: a, inbox: make(chan control.ToNode, 256), target: a.Connections, drain: control.DrainLimit,
+	w := &runWorker{node: n, a: a, inbox: control.NewMailbox(control.PolicyToNode, nil), target: a.Connections, drain: control.DrainLimit,
 		setup: make(chan setupDone, 1), drained: make(chan error, 1), closed: make(chan closeDone, 1)}
 	w.state = control.WorkerState{RunID: a.RunID, TestID: a.TestID, WorkerID: a.WorkerID, WorkerGroupID: a.WorkerGroupID,
 		NodeID: n.opts.NodeID, Status: engine.WorkerStarting, WantConnections: a.Connections}
 	return w
-}
-
-// deliver hands a message to the loop. When the loop is hopelessly behind, the
-// message is dropped: RunState heals it.
-func (w *runWorker) deliver(m control.ToNode) {
-	select {
-	case w.inbox <- m:
-	default:
-	}
 }
 
 // report returns the current state.
@@ -107,7 +98,7 @@ func (w *runWorker) change(f func(*control.WorkerState)) {
 	w.mu.Lock()
 	f(&w.state)
 	w.mu.Unlock()
-	w.node.out.push(w.report())
+	w.node.out.Put(w.report())
 }
 
 func (w *runWorker) status() engine.WorkerStatus {
@@ -124,7 +115,7 @@ func (w *runWorker) log(level engine.LogLevel, format string, args ...any) {
 func (w *runWorker) logWith(about map[string]any, level engine.LogLevel, message string) {
 	about["node_id"] = w.node.opts.NodeID
 	text, _ := json.Marshal(about) // names and numbers
-	w.node.out.push(control.Log{LogEntry: engine.LogEntry{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID,
+	w.node.out.Put(control.Log{LogEntry: engine.LogEntry{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID,
 		Level:   level,
 		Message: message, Details: text, Timestamp: engine.At(w.a.Clock.Now())}})
 }
@@ -167,8 +158,10 @@ func (w *runWorker) run(ctx context.Context) {
 			if w.cut != nil {
 				w.cut()
 			}
-		case m := <-w.inbox:
-			w.handle(m)
+		case <-w.inbox.Ready():
+			if m, ok := w.inbox.Take(); ok {
+				w.handle(m)
+			}
 		case s := <-w.setup:
 			if !w.ready(s) {
 				w.leave()
@@ -461,7 +454,7 @@ func (w *runWorker) beat() {
 			Message: fmt.Sprintf("%s was ready, and heard no START for %.0f s.", w.a.WorkerID, control.StartLimit.Seconds())})
 	}
 	w.collect()
-	w.node.out.push(w.report())
+	w.node.out.Put(w.report())
 }
 
 // collect sends a snapshot once there is load.
@@ -478,7 +471,7 @@ func (w *runWorker) collect() {
 	w.step.tag(&s)
 	now := w.a.Clock.Now()
 	s.Timestamp, s.PhaseSeconds = engine.At(now), now.Sub(w.entered).Seconds()
-	w.node.out.push(control.Snapshot{WorkerSnapshot: s})
+	w.node.out.Put(control.Snapshot{WorkerSnapshot: s})
 }
 
 // finish announces the parts and the final state, in this order.

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -318,46 +317,6 @@ func TestADrainingNodeTakesNothingNew(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		s.end()
-	})
-}
-
-func TestTheOutboxKeepsResultsAndOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		o := newOutbox()
-		var want []string
-		n := rapid.IntRange(1, 2*outboxLimit).Draw(t, "messages")
-		every := rapid.IntRange(1, 50).Draw(t, "every")
-		for i := range n {
-			if i%every == 0 && len(want) < outboxLimit/2 {
-				id := fmt.Sprint(i)
-				want = append(want, id)
-				o.push(control.WorkReady{WorkID: id})
-			} else {
-				o.push(control.Pong{Seq: int64(i)})
-			}
-		}
-		var got []string
-		seq := int64(-1)
-		count := 0
-		for {
-			m, any := o.take()
-			if !any {
-				break
-			}
-			count++
-			switch m := m.(type) {
-			case control.WorkReady:
-				got = append(got, m.WorkID)
-			case control.Pong:
-				if m.Seq <= seq {
-					t.Fatalf("%d after %d", m.Seq, seq)
-				}
-				seq = m.Seq
-			}
-		}
-		if !reflect.DeepEqual(got, want) || count > outboxLimit || (n <= outboxLimit && count != n) {
-			t.Fatalf("%d of %d messages, results %v, want %v", count, n, got, want)
-		}
 	})
 }
 
