@@ -23,7 +23,8 @@
 // outlives sessions: PolicyToNode and PolicyFromNode say of each kind of message
 // whether it must arrive, is replaced by a later one, or may be dropped and counted.
 // Each send has a deadline, so that a receiver that has stopped reading delays
-// neither the other direction nor any other node; the message stays the first. A node that has heard nothing for 60 s ends its load by itself.
+// neither the other direction nor any other node; the message stays the first. A node
+// that has heard nothing for 60 s ends its load by itself.
 // RunState is absolute: sent on connect and every 5 s, it heals whatever an
 // event lost on the way would have said.
 package control

@@ -91,14 +91,3 @@ func BenchmarkRecordTransaction(b *testing.B) {
 	}
 	s.own.rec.flush()
 }
-
-// BenchmarkLedger walks a second of a poisson process at 200 000/s.
-func BenchmarkLedger(b *testing.B) {
-	l := &ledger{schedule: newSchedule(200_000, engine.ArrivalPoisson, Share{Of: 1}, 1)}
-	l.begin(1)
-	for i := range b.N {
-		l.scheduled(int64(i+1) * 1_000_000_000)
-	}
-	n, _ := l.scheduled(int64(b.N) * 1_000_000_000)
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/arrival")
-}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/schedule"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
@@ -25,10 +26,10 @@ type dispatcher struct {
 	paced bool
 
 	// ledger counts what is due without asking the dispatcher.
-	ledger *ledger
+	ledger *schedule.Ledger
 
 	mu       sync.Mutex
-	schedule *schedule
+	schedule *schedule.Schedule
 	origin   int64
 	changes  int // of the schedule
 	// stopped is when the load was stopped, 0 before.
@@ -125,7 +126,7 @@ func (d *dispatcher) commit(due int64, changes int) int {
 	case changes != d.changes:
 		return commitAgain
 	}
-	d.schedule.take()
+	d.schedule.Take()
 	return commitNow
 }
 
@@ -152,12 +153,12 @@ func (d *dispatcher) take(a *arrival) bool {
 	switch {
 	case err == nil:
 		a.batch = p
-		if due := d.ledger.gave(a.work.delay); d.paced {
+		if due := d.ledger.Gave(a.work.delay); d.paced {
 			a.due = due
 		}
 		return true
 	case errors.Is(err, plugin.ErrEnded):
-		d.ledger.end()
+		d.ledger.End()
 		d.g.streamEnded()
 	case errors.Is(err, errStopped):
 	default:
@@ -170,7 +171,7 @@ func (d *dispatcher) take(a *arrival) bool {
 func (d *dispatcher) nextDue() (at int64, changes int, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	due, ok := d.schedule.next()
+	due, ok := d.schedule.Next()
 	return d.origin + int64(due), d.changes, ok
 }
 
@@ -202,12 +203,12 @@ func (d *dispatcher) sleep(t time.Duration) bool {
 }
 
 // change replaces what follows of the schedule, from now on.
-func (d *dispatcher) change(now int64, legs []leg) {
+func (d *dispatcher) change(now int64, legs []schedule.Leg) {
 	if d.paced {
 		return
 	}
 	d.mu.Lock()
-	d.ledger.change(d.schedule, now, legs)
+	d.ledger.Change(d.schedule, now, legs)
 	d.changes++
 	d.mu.Unlock()
 	select {
@@ -223,7 +224,7 @@ func (d *dispatcher) rate(now int64) (rate float64, ok bool) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.schedule.rate(time.Duration(max(now-d.origin, 0))), true
+	return d.schedule.Rate(time.Duration(max(now-d.origin, 0))), true
 }
 
 // ended closes the queue. What was due when the load stopped and was never
@@ -249,13 +250,13 @@ func (d *dispatcher) leave(a *arrival, ready bool) {
 	if ready {
 		a.batch.release()
 	}
-	if d.paced || d.ledger.over() {
+	if d.paced || d.ledger.Over() {
 		return // there is no operation for what would be due
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for due, ok := d.schedule.next(); ok && d.origin+int64(due) <= until; due, ok = d.schedule.next() {
-		d.schedule.take()
+	for due, ok := d.schedule.Next(); ok && d.origin+int64(due) <= until; due, ok = d.schedule.Next() {
+		d.schedule.Take()
 		d.queue.count(d.origin+int64(due), droppedUndispatched)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/schedule"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -32,7 +33,7 @@ type Config struct {
 	Workload engine.Workload
 	// Share is the run worker's part of the rate and the stages, which are the
 	// run's. The zero Share is all of it.
-	Share    Share
+	Share    schedule.Share
 	Stream   plugin.Stream
 	Database target.Database
 	Sink     Sink
@@ -62,7 +63,7 @@ type Group struct {
 	// An open loop has both, a closed one neither.
 	queue      *queue
 	dispatcher *dispatcher
-	ledger     *ledger
+	ledger     *schedule.Ledger
 
 	// ctx ends when operations in flight are given up.
 	ctx    context.Context
@@ -115,10 +116,10 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 	if connections < 0 {
 		return nil, engine.InvalidField("workload.concurrent_connections", "it is negative", "")
 	}
-	if cfg.Share == (Share{}) {
+	if cfg.Share == (schedule.Share{}) {
 		cfg.Share.Of = 1
 	}
-	if !cfg.Share.valid() {
+	if !cfg.Share.Valid() {
 		return nil, fmt.Errorf("opening a load group: share %d of %d", cfg.Share.Index, cfg.Share.Of)
 	}
 	g := &Group{
@@ -276,7 +277,7 @@ func (g *Group) enter(p engine.Phase, now int64) {
 	}
 	g.measured.Store(now)
 	if g.ledger != nil {
-		g.ledger.enter(now)
+		g.ledger.Enter(now)
 	}
 }
 
@@ -320,7 +321,7 @@ func (g *Group) Totals() engine.Totals {
 	t.Connections = g.held
 	t.KeysReplaced = g.unmade.count()
 	for _, s := range g.slots {
-		s.own.books.addTo(&t)
+		s.own.addTo(&t)
 	}
 	for _, b := range g.io.books() {
 		b.addTo(&t)
@@ -330,7 +331,7 @@ func (g *Group) Totals() engine.Totals {
 		warm, measured := g.queue.drops()
 		t.WarmupDropped, t.DroppedByReason = warm.Total(), warm.Plus(measured)
 		t.Dropped = t.DroppedByReason.Total()
-		t.Scheduled, t.WarmupScheduled = g.ledger.scheduled(g.dispatcher.horizon(g.clock.now()))
+		t.Scheduled, t.WarmupScheduled = g.ledger.Scheduled(g.dispatcher.horizon(g.clock.now()))
 	} else {
 		t.WarmupScheduled = t.Warmup
 	}
@@ -432,7 +433,7 @@ func (g *Group) left(s *slot) {
 	if had {
 		g.open--
 	}
-	s.own.books.addTo(&g.past)
+	s.own.addTo(&g.past)
 	g.slots = slices.DeleteFunc(g.slots, func(x *slot) bool { return x == s })
 	g.checkDone()
 }

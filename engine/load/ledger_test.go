@@ -2,12 +2,9 @@ package load
 
 import (
 	"errors"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -73,7 +70,7 @@ func TestArrivalsAreCountedByTheSchedule(t *testing.T) {
 // skip is a dispatcher that takes an arrival off the schedule and does not offer it.
 func skip(g *Group) {
 	g.dispatcher.mu.Lock()
-	g.dispatcher.schedule.take()
+	g.dispatcher.schedule.Take()
 	g.dispatcher.changes++
 	g.dispatcher.mu.Unlock()
 }
@@ -169,43 +166,6 @@ func TestArrivalsOfAWorkloadThatFailsAreCounted(t *testing.T) {
 		<-g.Failed()
 		if err := settle(g, db, sink, time.Minute); err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-// The walk of the ledger and that of a dispatcher, which takes one arrival after the
-// other, come to the same count at any moment, over any changes.
-func TestTheLedgerAgreesWithTheSchedule(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		share := Share{Of: rapid.IntRange(1, 3).Draw(t, "of")}
-		share.Index = rapid.IntRange(0, share.Of-1).Draw(t, "index")
-		arrival := rapid.SampledFrom([]engine.Arrival{engine.ArrivalConstant, engine.ArrivalPoisson}).Draw(t, "arrival")
-		level := func() float64 { return float64(rapid.SampledFrom([]int{0, 1, 7, 100, 3000, 50_000}).Draw(t, "rate")) }
-		first, seed := level(), rand.Uint64()
-		own := newSchedule(first, arrival, share, seed)
-		l := &ledger{schedule: newSchedule(first, arrival, share, seed)}
-		const origin = 1_000_000_000
-		l.begin(origin)
-		at := time.Duration(0)
-		for range rapid.IntRange(1, 6).Draw(t, "changes") {
-			at += time.Duration(rapid.IntRange(0, 900).Draw(t, "ms")) * time.Millisecond
-			for due, ok := own.next(); ok && due <= at; due, ok = own.next() {
-				own.take()
-			}
-			if rapid.Bool().Draw(t, "look") {
-				if n, _ := l.scheduled(origin + int64(at)); n != own.n {
-					t.Fatalf("at %v: %d by the ledger, %d taken", at, n, own.n)
-				}
-			}
-			l.change(own, origin+int64(at),
-				[]leg{{level: level(), length: time.Duration(rapid.IntRange(0, 500).Draw(t, "ramp")) * time.Millisecond}})
-		}
-		at += 700 * time.Millisecond
-		for due, ok := own.next(); ok && due <= at; due, ok = own.next() {
-			own.take()
-		}
-		if n, _ := l.scheduled(origin + int64(at)); n != own.n {
-			t.Fatalf("at %v: %d by the ledger, %d taken", at, n, own.n)
 		}
 	})
 }

@@ -2,10 +2,10 @@ package load
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/schedule"
 )
 
 // defaultMaxInFlight applies when the workload has no limit of its own.
@@ -18,14 +18,16 @@ func (g *Group) openLoop() {
 	if limit <= 0 {
 		limit = defaultMaxInFlight
 	}
-	g.queue = &queue{g: g, limit: max(g.cfg.Share.of(limit), 1)}
-	g.ledger = &ledger{measured: math.MaxInt64}
-	g.dispatcher = &dispatcher{g: g, queue: g.queue, ledger: g.ledger, ahead: newAhead(g), changed: make(chan struct{}, 1),
-		paced: w.Arrival == engine.ArrivalWorkload}
-	if !g.dispatcher.paced {
-		g.dispatcher.schedule = newSchedule(w.StartRate(), w.Arrival, g.cfg.Share, uint64(w.Seed))
-		g.ledger.schedule = newSchedule(w.StartRate(), w.Arrival, g.cfg.Share, uint64(w.Seed))
+	g.queue = &queue{g: g, limit: max(g.cfg.Share.Part(limit), 1)}
+	planned := func() *schedule.Schedule {
+		if w.Arrival == engine.ArrivalWorkload {
+			return nil
+		}
+		return schedule.New(w.StartRate(), w.Arrival, g.cfg.Share, uint64(w.Seed))
 	}
+	g.ledger = schedule.NewLedger(planned())
+	g.dispatcher = &dispatcher{g: g, queue: g.queue, ledger: g.ledger, ahead: newAhead(g), changed: make(chan struct{}, 1),
+		paced: w.Arrival == engine.ArrivalWorkload, schedule: planned()}
 }
 
 // startDispatcher begins the schedule of an open loop.
@@ -46,7 +48,7 @@ func (g *Group) startDispatcher(now int64) {
 	d.mu.Lock()
 	d.origin = now
 	d.mu.Unlock()
-	d.ledger.begin(now)
+	d.ledger.Begin(now)
 	g.dispatching = true
 	g.ramps.Add(2)
 	go func() {
@@ -66,10 +68,10 @@ func (g *Group) beginStages(now int64) {
 		return
 	}
 	if d := g.dispatcher; d != nil {
-		d.change(now, legs(stages))
+		d.change(now, schedule.Legs(stages))
 		return
 	}
-	g.follow(now, legs(stages))
+	g.follow(now, schedule.Legs(stages))
 }
 
 // SetRate changes the rate of an open loop, linearly over ramp: rate is the
@@ -77,7 +79,7 @@ func (g *Group) beginStages(now int64) {
 // replaces stages that are not over. A closed loop, or one that the workload paces, ignores it.
 func (g *Group) SetRate(rate float64, ramp time.Duration) {
 	if d := g.dispatcher; d != nil {
-		d.change(g.clock.now(), []leg{{level: max(rate, 0), length: ramp}})
+		d.change(g.clock.now(), []schedule.Leg{{Level: max(rate, 0), Length: ramp}})
 	}
 }
 
@@ -95,20 +97,20 @@ func (g *Group) DropQueued() {
 
 // follow changes the number of connections along stages. They are the run's;
 // the group takes its share of every level, so that the shares always add up.
-func (g *Group) follow(begin int64, legs []leg) {
+func (g *Group) follow(begin int64, legs []schedule.Leg) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ended || g.stopped() {
 		return
 	}
-	c := newCurve(float64(g.cfg.Workload.ConcurrentConnections))
-	c.change(0, legs)
+	c := schedule.NewCurve(float64(g.cfg.Workload.ConcurrentConnections))
+	c.Change(0, legs)
 	var most, total = 0.0, time.Duration(0)
 	for _, l := range legs {
-		most = max(most, l.level)
-		total += l.length
+		most = max(most, l.Level)
+		total += l.Length
 	}
-	g.expect(g.cfg.Share.of(int(most)))
+	g.expect(g.cfg.Share.Part(int(most)))
 	if g.ramp != nil {
 		g.ramp()
 	}
@@ -122,7 +124,7 @@ func (g *Group) follow(begin int64, legs []leg) {
 		defer ticker.Stop()
 		for {
 			at := time.Duration(g.clock.now() - begin)
-			n := g.cfg.Share.of(int(c.level(at) + 0.5))
+			n := g.cfg.Share.Part(int(c.Level(at) + 0.5))
 			g.mu.Lock()
 			if ctx.Err() == nil {
 				g.target = n
@@ -145,6 +147,3 @@ func (g *Group) follow(begin int64, legs []leg) {
 
 // stageTick is how often connections follow their stages.
 const stageTick = 50 * time.Millisecond
-
-// of returns the share's part of a total.
-func (s Share) of(total int) int { return engine.Spread(total, s.Of)[s.Index] }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/schedule"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
@@ -224,7 +225,7 @@ func TestClosedLoopFollowsStages(t *testing.T) {
 		connections := func(n int) *int { return &n }
 		for i := range 3 {
 			cfg := fakeConfig(db, &fakeStream{}, sinks[i])
-			cfg.Share = Share{i, 3}
+			cfg.Share = schedule.Share{Index: i, Of: 3}
 			cfg.Workload = engine.Workload{ConcurrentConnections: 4, Stages: []engine.Stage{
 				{DurationSeconds: 10, Connections: connections(24), Ramp: engine.RampLinear},
 				{DurationSeconds: 5, Connections: connections(7), Ramp: engine.RampStep},

@@ -242,7 +242,7 @@ func (r *ring[T]) remove(match func(T) bool) bool {
 // countDropped adds the arrivals and the drops of the phase and the tick to a
 // snapshot. What is due and not finished is in neither count of executions yet.
 func (q *queue) countDropped(s *engine.WorkerSnapshot, now int64, warm bool, before *told) {
-	all, inWarmup := q.g.ledger.scheduled(q.g.dispatcher.horizon(now))
+	all, inWarmup := q.g.ledger.Scheduled(q.g.dispatcher.horizon(now))
 	warmDrops, measuredDrops := q.drops()
 	dropped := warmDrops.Total() + measuredDrops.Total()
 	s.TickScheduled, s.TickDropped = all-before.scheduled, dropped-before.dropped

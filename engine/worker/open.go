@@ -10,6 +10,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/load"
+	"github.com/loadstone-db/loadstone/engine/load/schedule"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -87,11 +88,11 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 }
 
 // shareOf is the part of the run's load that the worker takes.
-func shareOf(a control.AssignRun) load.Share {
+func shareOf(a control.AssignRun) schedule.Share {
 	if a.Workers <= 0 {
-		return load.Share{}
+		return schedule.Share{}
 	}
-	return load.Share{Index: a.WorkerGroupID, Of: a.Workers}
+	return schedule.Share{Index: a.WorkerGroupID, Of: a.Workers}
 }
 
 // close releases everything and returns the finished parts. The first error of

@@ -77,7 +77,8 @@ func newRunWorker(n *Node, a control.AssignRun) *runWorker {
 	if a.Clock == nil {
 		a.Clock = engine.NewClock(nil)
 	}
-	w := &runWorker{node: n, a: a, inbox: control.NewMailbox(control.PolicyToNode, nil), target: a.Connections, drain: control.DrainLimit,
+	w := &runWorker{node: n, a: a, inbox: control.NewMailbox(control.PolicyToNode, nil),
+		target: a.Connections, drain: control.DrainLimit,
 		setup: make(chan setupDone, 1), drained: make(chan error, 1), closed: make(chan closeDone, 1)}
 	w.state = control.WorkerState{RunID: a.RunID, TestID: a.TestID, WorkerID: a.WorkerID, WorkerGroupID: a.WorkerGroupID,
 		NodeID: n.opts.NodeID, Status: engine.WorkerStarting, WantConnections: a.Connections}

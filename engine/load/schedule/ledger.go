@@ -1,4 +1,4 @@
-package load
+package schedule
 
 import (
 	"math"
@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// ledger counts the arrivals of an open loop where the schedule makes them. It
+// Ledger counts the arrivals of an open loop where the schedule makes them. It
 // walks the schedule by itself, from the clock alone: what the dispatcher took,
 // offered or forgot is not known here. Only therefore can the first equation of the
 // account, scheduled = started + dropped, fail when an arrival is lost on its way.
-type ledger struct {
+type Ledger struct {
 	mu       sync.Mutex
 	origin   int64
-	schedule *schedule // of its own; nil when the workload's delays are the schedule
+	schedule *Schedule // of its own; nil when the workload's delays are the schedule
 	asked    int64     // up to when it was walked
 	warm     int64     // arrivals that were due before the measurement
 
@@ -25,16 +25,20 @@ type ledger struct {
 	ended    bool  // the stream has ended: nothing is due for which there is no operation
 }
 
-// begin starts the schedule.
-func (l *ledger) begin(origin int64) {
+// NewLedger returns the ledger of a schedule, of which it has a copy of its own: nil
+// when the workload's delays are the schedule. Nothing is measured yet.
+func NewLedger(s *Schedule) *Ledger { return &Ledger{schedule: s, measured: math.MaxInt64} }
+
+// Begin starts the schedule.
+func (l *Ledger) Begin(origin int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.origin, l.due = origin, origin
 }
 
-// change replaces what follows after now in a schedule, and here. What has been
+// Change replaces what follows after now in a schedule, and here. What has been
 // counted or taken already stays: both go on with the same curve.
-func (l *ledger) change(of *schedule, now int64, legs []leg) {
+func (l *Ledger) Change(of *Schedule, now int64, legs []Leg) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := max(now, l.asked) - l.origin
@@ -42,9 +46,9 @@ func (l *ledger) change(of *schedule, now int64, legs []leg) {
 	l.schedule.curve.replace(of.curve.pieces)
 }
 
-// gave notes a group that the workload has given, delay after the one before.
+// Gave notes a group that the workload has given, delay after the one before.
 // It returns when it is due for a workload that paces itself.
-func (l *ledger) gave(delay time.Duration) int64 {
+func (l *Ledger) Gave(delay time.Duration) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.given++
@@ -55,22 +59,22 @@ func (l *ledger) gave(delay time.Duration) int64 {
 	return l.due
 }
 
-// end notes that the workload has no more operations.
-func (l *ledger) end() {
+// End notes that the workload has no more operations.
+func (l *Ledger) End() {
 	l.mu.Lock()
 	l.ended = true
 	l.mu.Unlock()
 }
 
-// over reports whether the workload has no more operations.
-func (l *ledger) over() bool {
+// Over reports whether the workload has no more operations.
+func (l *Ledger) Over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended
 }
 
-// enter notes when the measurement begins; what is due before is warm-up.
-func (l *ledger) enter(measured int64) {
+// Enter notes when the measurement begins; what is due before is warm-up.
+func (l *Ledger) Enter(measured int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.measured = measured
@@ -83,9 +87,9 @@ func (l *ledger) enter(measured int64) {
 	}
 }
 
-// scheduled counts the arrivals that were due at a time, and those of them that
+// Scheduled counts the arrivals that were due at a time, and those of them that
 // belong to the warm-up. Times must not fall from call to call.
-func (l *ledger) scheduled(at int64) (all, warm int64) {
+func (l *Ledger) Scheduled(at int64) (all, warm int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.schedule == nil {
@@ -100,7 +104,7 @@ func (l *ledger) scheduled(at int64) (all, warm int64) {
 }
 
 // until needs mu, and a schedule.
-func (l *ledger) until(at int64) int64 {
+func (l *Ledger) until(at int64) int64 {
 	if l.origin == 0 {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package load
+package schedule
 
 import (
 	"math"
@@ -12,17 +12,17 @@ import (
 )
 
 // arrivals are the due times of all workers before the end, in order.
-func arrivals(of int, end time.Duration, make func(Share) *schedule) []time.Duration {
+func arrivals(of int, end time.Duration, make func(Share) *Schedule) []time.Duration {
 	var all []time.Duration
 	for i := range of {
 		s := make(Share{i, of})
 		for {
-			due, ok := s.next()
+			due, ok := s.Next()
 			if !ok || due >= end {
 				break
 			}
 			all = append(all, due)
-			s.take()
+			s.Take()
 		}
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i] < all[j] })
@@ -35,7 +35,7 @@ func TestConstantScheduleIsExact(t *testing.T) {
 			rapid.Map(rapid.IntRange(1, 20_000), func(n int) float64 { return float64(n) })).Draw(t, "rate")
 		of := rapid.IntRange(1, 7).Draw(t, "workers")
 		all := arrivals(of, time.Duration(2000/rate*1e9),
-			func(s Share) *schedule { return newSchedule(rate, engine.ArrivalConstant, s, 1) })
+			func(s Share) *Schedule { return New(rate, engine.ArrivalConstant, s, 1) })
 		if len(all) < 1999 || len(all) > 2001 {
 			t.Fatalf("%d arrivals in the time of 2000", len(all))
 		}
@@ -48,10 +48,10 @@ func TestConstantScheduleIsExact(t *testing.T) {
 }
 
 func TestConstantScheduleDoesNotDrift(t *testing.T) {
-	s := newSchedule(30_000, engine.ArrivalConstant, Share{2, 3}, 1)
+	s := New(30_000, engine.ArrivalConstant, Share{2, 3}, 1)
 	s.n, s.x = 1e9, 2+3e9
 	// The 3 000 000 003rd arrival of the run, after more than a day.
-	if due, _ := s.next(); due != time.Duration(math.Round(3_000_000_002.0/30_000*1e9)) {
+	if due, _ := s.Next(); due != time.Duration(math.Round(3_000_000_002.0/30_000*1e9)) {
 		t.Errorf("due at %v", due)
 	}
 }
@@ -66,7 +66,7 @@ func TestStagesAreIntegratedExactly(t *testing.T) {
 		start := level
 		begin := rapid.Float64Range(0, 3).Draw(t, "warm-up")
 		stages := []stage{{level, level, begin}}
-		var ls []leg
+		var ls []Leg
 		for range rapid.IntRange(1, 5).Draw(t, "stages") {
 			to := rapid.Float64Range(0.5, 500).Draw(t, "level")
 			length := time.Duration(rapid.Int64Range(1e6, 5e9).Draw(t, "length"))
@@ -75,7 +75,7 @@ func TestStagesAreIntegratedExactly(t *testing.T) {
 				level = to
 			}
 			stages = append(stages, stage{level, to, length.Seconds()})
-			ls = append(ls, leg{level: to, length: length, step: step})
+			ls = append(ls, Leg{Level: to, Length: length, step: step})
 			level = to
 		}
 		total, area := 0.0, 0.0
@@ -83,9 +83,9 @@ func TestStagesAreIntegratedExactly(t *testing.T) {
 			total += s.length
 			area += (s.from + s.to) / 2 * s.length
 		}
-		all := arrivals(of, time.Duration(total*1e9), func(share Share) *schedule {
-			s := newSchedule(start, engine.ArrivalConstant, share, 1)
-			s.curve.change(time.Duration(begin*1e9), ls)
+		all := arrivals(of, time.Duration(total*1e9), func(share Share) *Schedule {
+			s := New(start, engine.ArrivalConstant, share, 1)
+			s.curve.Change(time.Duration(begin*1e9), ls)
 			return s
 		})
 		if want := math.Ceil(area); math.Abs(float64(len(all))-want) > 1 {
@@ -113,29 +113,29 @@ func TestStagesAreIntegratedExactly(t *testing.T) {
 }
 
 func TestChangeKeepsWhatWasDue(t *testing.T) {
-	s := newSchedule(10, engine.ArrivalConstant, Share{0, 1}, 1)
+	s := New(10, engine.ArrivalConstant, Share{0, 1}, 1)
 	for range 5 {
-		s.take() // four tenths of a second are over
+		s.Take() // four tenths of a second are over
 	}
-	s.curve.change(450*time.Millisecond, []leg{{level: 100}})
+	s.curve.Change(450*time.Millisecond, []Leg{{Level: 100}})
 	// Half an arrival was due between 450 ms and 500 ms; the rest comes ten times as fast.
-	if due, ok := s.next(); !ok || due != 455*time.Millisecond {
+	if due, ok := s.Next(); !ok || due != 455*time.Millisecond {
 		t.Errorf("the next is due at %v", due)
 	}
-	if r := s.rate(time.Second); r != 100 {
+	if r := s.Rate(time.Second); r != 100 {
 		t.Errorf("rate %v", r)
 	}
-	if r := s.rate(time.Millisecond); r != 10 {
+	if r := s.Rate(time.Millisecond); r != 10 {
 		t.Errorf("rate before the change %v", r)
 	}
 }
 
 func TestScheduleEndsWithItsRate(t *testing.T) {
-	s := newSchedule(10, engine.ArrivalConstant, Share{0, 1}, 1)
-	s.curve.change(0, []leg{{level: 0, length: 2 * time.Second}})
+	s := New(10, engine.ArrivalConstant, Share{0, 1}, 1)
+	s.curve.Change(0, []Leg{{Level: 0, Length: 2 * time.Second}})
 	n, last := 0, time.Duration(0)
 	for {
-		due, ok := s.next()
+		due, ok := s.Next()
 		if !ok {
 			break
 		}
@@ -144,7 +144,7 @@ func TestScheduleEndsWithItsRate(t *testing.T) {
 		}
 		last = due
 		n++
-		s.take()
+		s.Take()
 	}
 	if n != 10 {
 		t.Errorf("%d arrivals under a triangle of 10", n)
@@ -153,7 +153,7 @@ func TestScheduleEndsWithItsRate(t *testing.T) {
 
 func TestPoissonSchedule(t *testing.T) {
 	const rate, seconds = 1000.0, 100
-	make := func(s Share) *schedule { return newSchedule(rate, engine.ArrivalPoisson, s, 7) }
+	make := func(s Share) *Schedule { return New(rate, engine.ArrivalPoisson, s, 7) }
 	all := arrivals(3, seconds*time.Second, make)
 	// Five standard deviations of the count.
 	if mean := rate * seconds; math.Abs(float64(len(all))-mean) > 5*math.Sqrt(mean) {
@@ -187,9 +187,9 @@ func TestPoissonSchedule(t *testing.T) {
 }
 
 func TestPoissonFollowsRamps(t *testing.T) {
-	all := arrivals(1, 20*time.Second, func(s Share) *schedule {
-		made := newSchedule(100, engine.ArrivalPoisson, s, 3)
-		made.curve.change(0, []leg{{level: 2000, length: 20 * time.Second}})
+	all := arrivals(1, 20*time.Second, func(s Share) *Schedule {
+		made := New(100, engine.ArrivalPoisson, s, 3)
+		made.curve.Change(0, []Leg{{Level: 2000, Length: 20 * time.Second}})
 		return made
 	})
 	first := sort.Search(len(all), func(i int) bool { return all[i] >= 10*time.Second })

@@ -1,4 +1,4 @@
-package load
+package schedule
 
 import (
 	"math"
@@ -11,21 +11,25 @@ import (
 // Share is a run worker's part of a run's load: the Index-th of Of, counted from 0.
 type Share struct{ Index, Of int }
 
-func (s Share) valid() bool { return s.Of > 0 && s.Index >= 0 && s.Index < s.Of }
+// Valid reports whether there is such a share.
+func (s Share) Valid() bool { return s.Of > 0 && s.Index >= 0 && s.Index < s.Of }
 
-// leg is a stretch of a curve: from the level where the last one ended (or at
+// Part returns the share's part of a total.
+func (s Share) Part(total int) int { return engine.Spread(total, s.Of)[s.Index] }
+
+// Leg is a stretch of a curve: from the level where the last one ended (or at
 // once, for a step) to level, over length.
-type leg struct {
-	level  float64
-	length time.Duration
+type Leg struct {
+	Level  float64
+	Length time.Duration
 	step   bool
 }
 
-// curve is a level over time, made of straight pieces: a rate in arrivals for
+// Curve is a level over time, made of straight pieces: a rate in arrivals for
 // each second, or a number of connections. The area under a rate is how many
 // arrivals are due; a curve therefore answers when the area reaches x, and
 // answers without a sum of rounded gaps, so that nothing drifts. It reads no clock.
-type curve struct {
+type Curve struct {
 	pieces []piece // in order; the last one is endless and level
 	cursor int     // where due was last found; arrivals only go forward
 }
@@ -37,8 +41,9 @@ type piece struct {
 	before        float64 // area of all pieces before it
 }
 
-func newCurve(level float64) *curve {
-	return &curve{pieces: []piece{{length: math.Inf(1), from: level, to: level}}}
+// NewCurve returns a curve that stays at a level.
+func NewCurve(level float64) *Curve {
+	return &Curve{pieces: []piece{{length: math.Inf(1), from: level, to: level}}}
 }
 
 func (p *piece) level(t float64) float64 {
@@ -69,8 +74,8 @@ func (p *piece) reach(y float64) float64 {
 	return 2 * y / (p.from + math.Sqrt(max(p.from*p.from+2*slope*y, 0)))
 }
 
-// level returns the curve's value at a time since its origin.
-func (c *curve) level(at time.Duration) float64 {
+// Level returns the curve's value at a time since its origin.
+func (c *Curve) Level(at time.Duration) float64 {
 	t := at.Seconds()
 	for i := len(c.pieces) - 1; i > 0; i-- {
 		if t >= c.pieces[i].begin {
@@ -82,7 +87,7 @@ func (c *curve) level(at time.Duration) float64 {
 
 // due returns when the area reaches x, which must not fall from call to call
 // unless the curve was changed in between. It reports false when that never happens.
-func (c *curve) due(x float64) (time.Duration, bool) {
+func (c *Curve) due(x float64) (time.Duration, bool) {
 	for c.cursor < len(c.pieces)-1 && x >= c.pieces[c.cursor+1].before {
 		c.cursor++
 	}
@@ -108,8 +113,8 @@ func (c *curve) due(x float64) (time.Duration, bool) {
 	return time.Duration(ns), true
 }
 
-// over returns the area at a time since the origin.
-func (c *curve) over(at time.Duration) float64 {
+// Over returns the area at a time since the origin.
+func (c *Curve) over(at time.Duration) float64 {
 	t := at.Seconds()
 	i := len(c.pieces) - 1
 	for i > 0 && t < c.pieces[i].begin {
@@ -119,14 +124,14 @@ func (c *curve) over(at time.Duration) float64 {
 }
 
 // replace takes the pieces of another curve, which shares the past with this one.
-func (c *curve) replace(pieces []piece) { c.pieces, c.cursor = pieces, 0 }
+func (c *Curve) replace(pieces []piece) { c.pieces, c.cursor = pieces, 0 }
 
-// change replaces what follows after a time by legs; after the last leg its level stays.
-func (c *curve) change(at time.Duration, legs []leg) { c.changeAfter(at, -1, legs) }
+// Change replaces what follows after a time by legs; after the last leg its level stays.
+func (c *Curve) Change(at time.Duration, legs []Leg) { c.changeAfter(at, -1, legs) }
 
 // changeAfter is change where what is due at an area of taken has come already:
 // it stays in the past, whatever rounding says of it.
-func (c *curve) changeAfter(at time.Duration, taken float64, legs []leg) {
+func (c *Curve) changeAfter(at time.Duration, taken float64, legs []Leg) {
 	t := at.Seconds()
 	keep := 0
 	for keep < len(c.pieces)-1 && c.pieces[keep+1].begin <= t {
@@ -138,39 +143,39 @@ func (c *curve) changeAfter(at time.Duration, taken float64, legs []leg) {
 	last.length, last.to = t-last.begin, level
 	c.pieces = append(c.pieces[:keep:keep], last)
 	for _, l := range legs {
-		if l.step || l.length <= 0 {
-			level = l.level
+		if l.step || l.Length <= 0 {
+			level = l.Level
 		}
-		if length := l.length.Seconds(); length > 0 {
-			p := piece{begin: t, length: length, from: level, to: l.level, before: area}
+		if length := l.Length.Seconds(); length > 0 {
+			p := piece{begin: t, length: length, from: level, to: l.Level, before: area}
 			c.pieces = append(c.pieces, p)
 			t += length
 			area += p.area(length)
 		}
-		level = l.level
+		level = l.Level
 	}
 	c.pieces = append(c.pieces, piece{begin: t, length: math.Inf(1), from: level, to: level, before: area})
 	c.cursor = min(c.cursor, keep)
 }
 
-// legs turns stages into legs of a curve.
-func legs(stages []engine.Stage) []leg {
-	out := make([]leg, len(stages))
+// Legs turns stages into legs of a curve.
+func Legs(stages []engine.Stage) []Leg {
+	out := make([]Leg, len(stages))
 	for i, s := range stages {
-		out[i] = leg{level: s.Level(), length: s.Duration(), step: s.Ramp == engine.RampStep}
+		out[i] = Leg{Level: s.Level(), Length: s.Duration(), step: s.Ramp == engine.RampStep}
 	}
 	return out
 }
 
-// schedule says when a run worker's arrivals are due, as a pure function of what
+// Schedule says when a run worker's arrivals are due, as a pure function of what
 // was configured: it reads no clock, and completions do not move it. One
 // goroutine uses it.
 //
 // The curve is the whole run's. With constant arrivals the workers take turns:
 // worker i of n has the arrivals i, i + n, i + 2n … of the run. With poisson each has a
 // process of its own at its share of the rate, and their sum is a poisson process again.
-type schedule struct {
-	curve  *curve
+type Schedule struct {
+	curve  *Curve
 	share  Share
 	random *rand.Rand // nil for constant arrivals
 	x      float64    // the area at which the next arrival is due
@@ -178,8 +183,9 @@ type schedule struct {
 	n      int64      // arrivals taken
 }
 
-func newSchedule(rate float64, arrival engine.Arrival, share Share, seed uint64) *schedule {
-	s := &schedule{curve: newCurve(rate), share: share, taken: -1}
+// New returns the schedule of a share of a rate; seed decides about arrivals by chance.
+func New(rate float64, arrival engine.Arrival, share Share, seed uint64) *Schedule {
+	s := &Schedule{curve: NewCurve(rate), share: share, taken: -1}
 	if arrival == engine.ArrivalPoisson {
 		s.random = rand.New(rand.NewPCG(seed, uint64(share.Index)))
 		s.x = s.random.ExpFloat64() * float64(share.Of)
@@ -189,12 +195,12 @@ func newSchedule(rate float64, arrival engine.Arrival, share Share, seed uint64)
 	return s
 }
 
-// next returns when the next arrival is due, since the schedule's origin. It
+// Next returns when the next arrival is due, since the schedule's origin. It
 // reports false when none is due any more.
-func (s *schedule) next() (time.Duration, bool) { return s.curve.due(s.x) }
+func (s *Schedule) Next() (time.Duration, bool) { return s.curve.due(s.x) }
 
-// take goes on to the arrival after the next.
-func (s *schedule) take() {
+// Take goes on to the arrival after the next.
+func (s *Schedule) Take() {
 	s.n++
 	s.taken = s.x
 	if s.random != nil {
@@ -210,7 +216,7 @@ const unsure = 2
 
 // pass takes all arrivals that are due at a time or before, and returns how many
 // were taken in all. Times must not fall from call to call.
-func (s *schedule) pass(at time.Duration) int64 {
+func (s *Schedule) pass(at time.Duration) int64 {
 	if at < 0 {
 		return s.n
 	}
@@ -218,19 +224,19 @@ func (s *schedule) pass(at time.Duration) int64 {
 	if s.random == nil {
 		if n := int64((sure - float64(s.share.Index)) / float64(s.share.Of)); n > s.n+1 {
 			s.n = n - 1
-			s.take()
+			s.Take()
 		}
 	}
 	for s.x < sure {
-		s.take()
+		s.Take()
 	}
-	for due, ok := s.next(); ok && due <= at; due, ok = s.next() {
-		s.take()
+	for due, ok := s.Next(); ok && due <= at; due, ok = s.Next() {
+		s.Take()
 	}
 	return s.n
 }
 
-// rate is the worker's own rate at a time, in arrivals for each second.
-func (s *schedule) rate(at time.Duration) float64 {
-	return s.curve.level(at) / float64(s.share.Of)
+// Rate is the worker's own rate at a time, in arrivals for each second.
+func (s *Schedule) Rate(at time.Duration) float64 {
+	return s.curve.Level(at) / float64(s.share.Of)
 }
