@@ -17,7 +17,9 @@ var updateDocument = flag.Bool("update", false, "write docs/openapi.json anew")
 // what the server answers otherwise is first said there. `make api` writes it.
 func TestTheDocumentInTheDocsIsTheServers(t *testing.T) {
 	const path = "../docs/openapi.json"
-	b := start(t, func(o *server.Options) { o.PreflightSample, o.Version = orchestrator.Preflight{}, "unreleased" })
+	b := start(t, func(o *server.Options) {
+		o.PreflightSample, o.Version, o.Matrices = orchestrator.Preflight{}, "unreleased", &lineup{}
+	})
 	served := b.do("GET", "/api/openapi.json", nil).want(t, 200).body
 	var want bytes.Buffer
 	if err := json.Indent(&want, served, "", " "); err != nil {

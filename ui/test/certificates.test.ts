@@ -42,7 +42,7 @@ describe('pasted certificates', () => {
   });
   it('are not cut on their way to the form, and only named in a list', () => {
     const long = toUrl({ ...parts, sslrootcert: pem('CERTIFICATE').repeat(100) });
-    expect(read<{ dsn: string }>(JSON.stringify({ dsn: long })).dsn).toBe(long);
+    expect(read(JSON.stringify({ dsn: long }))).toEqual({ dsn: long });
     expect(shortDsn(toUrl(parts))).toBe(
       'postgres://u:p@db:5432/d?sslmode=verify-full&sslrootcert=(pasted)&sslcert=(pasted)&sslkey=(pasted)',
     );

@@ -8,11 +8,10 @@ import {
   difference,
   interval,
   markdown,
-  type Metric,
   runsFrom,
   shapes,
 } from '../src/compare/model';
-import type { Point, RunDetail } from '../src/api/types';
+import type { Metric, Point, RunDetail } from '../src/api/types';
 
 const metric = (m: Partial<Metric>): Metric => ({
   name: 'qps',
@@ -135,6 +134,9 @@ describe('a comparison', () => {
           slower_probability: null,
           verdict: 'worse',
           notes: [],
+          same_run: false,
+          simulated: true,
+          stand_in: { a: '', b: '' },
         },
       },
     ];

@@ -86,7 +86,7 @@ describe('what differs between versions', () => {
         tables: [
           {
             ...t,
-            columns: t.columns.map((c, i) => (i ? c : { ...c, db_type: { postgres: 'numeric(9)' } })),
+            columns: t.columns!.map((c, i) => (i ? c : { ...c, db_type: { postgres: 'numeric(9)' } })),
             options: { '*': 'TABLESPACE fast' },
           },
         ],
@@ -94,7 +94,7 @@ describe('what differs between versions', () => {
     };
     const [table, ...more] = differences(next, own);
     expect(more).toEqual([]);
-    expect(table!.after).toContain(`${t.columns[0]!.name} in postgres: numeric(9)`);
+    expect(table!.after).toContain(`${t.columns![0]!.name} in postgres: numeric(9)`);
     expect(table!.after).toContain('Options in any dialect: TABLESPACE fast');
   });
   it('is nothing for the same', () => {

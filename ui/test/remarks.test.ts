@@ -5,7 +5,7 @@ import { connectionsLine, summaryLines } from '../src/runs/lines';
 
 it('tells of connections only when some did not hold', () => {
   expect(connectionsLine({ lost: 0, refused: 0, reopened: 0, most_missing: 0 })).toBeNull();
-  expect(connectionsLine({ active: 8, target: 8 })).toBeNull();
+  expect(connectionsLine({ active: 8, target: 8, missing: 0, lost: 0, refused: 0, reopened: 0 })).toBeNull();
   expect(connectionsLine(null)).toBeNull();
   expect(connectionsLine({ lost: 1200, refused: 0, reopened: 3, most_missing: 4 })).toBe(
     'Connections: 1,200 lost, 3 reopened, 4 missing at once, at most.',

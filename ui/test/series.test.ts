@@ -178,6 +178,7 @@ it('shades the warm-up and marks the phases', () => {
 describe('log', () => {
   const line = (seq: number, level: LogEntry['level'] = 'INFO'): LogEntry => ({
     seq,
+    run_id: 'r',
     level,
     message: `m${seq}`,
     timestamp: at(seq),

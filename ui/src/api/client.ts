@@ -1,6 +1,8 @@
 import { said } from '../design/said';
 import { read } from './harmless';
-import type { FieldError } from './types';
+import type { Answer, Asked, Method, PathOf, Rest } from './operations';
+import type { paths } from './schema';
+import type { FieldError, Plugin } from './types';
 
 /** A refusal of the server, or of the network, in words for the user. */
 export class Problem extends Error {
@@ -36,7 +38,7 @@ interface ProblemBody {
 export function problemFrom(status: number, body: string): Problem {
   let p: ProblemBody = {};
   try {
-    const parsed = read<unknown>(body);
+    const parsed = read(body);
     if (parsed && typeof parsed === 'object') p = parsed as ProblemBody;
   } catch {
     // A proxy answers in HTML; the status has to speak for itself.
@@ -85,23 +87,18 @@ function refusal(path: string, status: number, body: string): Problem {
   return problemFrom(status, body);
 }
 
-/** Sends a file as it is and tells how much of it has left; fetch cannot tell that. */
-export function sendFile<T>(
-  path: string,
-  file: Blob,
-  type: string,
-  progress: (sent: number) => void,
-  signal: AbortSignal,
-): Promise<T> {
+/** Uploads the file of a plugin and tells how much of it has left; fetch cannot tell that. */
+export function sendPlugin(file: Blob, progress: (sent: number) => void, signal: AbortSignal): Promise<Plugin> {
   return new Promise((done, failed) => {
+    const path = '/api/plugins';
     const xhr = new XMLHttpRequest();
     xhr.open('POST', path);
-    xhr.setRequestHeader('Content-Type', type);
+    xhr.setRequestHeader('Content-Type', 'application/wasm');
     xhr.setRequestHeader('Accept', 'application/json');
     xhr.upload.onprogress = (e) => progress(e.loaded);
     xhr.upload.onload = () => progress(file.size);
     xhr.onload = () => {
-      if (xhr.status >= 200 && xhr.status < 300) done(read<T>(xhr.responseText));
+      if (xhr.status >= 200 && xhr.status < 300) done(read(xhr.responseText) as Plugin);
       else failed(refusal(path, xhr.status, xhr.responseText));
     };
     xhr.onerror = () =>
@@ -114,24 +111,30 @@ export function sendFile<T>(
   });
 }
 
-async function json<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, edits = false): Promise<T> {
-  const res = await send(method, path, body, signal);
-  if (res.status === 204) return undefined as T;
-  const text = await res.text();
-  return text ? read<T>(text, edits) : (undefined as T);
+/** A request as it is sent, whatever its address is. */
+interface Sent {
+  path?: Record<string, string>;
+  query?: Query;
+  body?: unknown;
+  signal?: AbortSignal;
+  asStored?: boolean;
 }
 
+async function ask<P extends keyof paths, M extends Method>(method: M, path: P, asked: Sent = {}) {
+  const body = method === 'post' ? (asked.body ?? {}) : asked.body;
+  const res = await send(method.toUpperCase(), address(path, asked.path, asked.query), body, asked.signal);
+  const text = res.status === 204 ? '' : await res.text();
+  // The generated types say what the server answers; a test of the server holds the document they are made from.
+  return (text ? read(text, asked.asStored) : undefined) as Answer<P, M>;
+}
+
+/** Requests by their addresses in the OpenAPI document, which says what they take and answer. */
 export const api = {
-  get: <T>(path: string, signal?: AbortSignal) => json<T>('GET', path, undefined, signal),
-  post: <T>(path: string, body: unknown = {}, signal?: AbortSignal) => json<T>('POST', path, body, signal),
-  put: <T>(path: string, body: unknown) => json<T>('PUT', path, body),
-  remove: (path: string) => json<void>('DELETE', path),
-  /** For documents that are edited or sent back: templates and scenarios are answered as they are stored. */
-  edit: {
-    get: <T>(path: string, signal?: AbortSignal) => json<T>('GET', path, undefined, signal, true),
-    post: <T>(path: string, body: unknown = {}, signal?: AbortSignal) => json<T>('POST', path, body, signal, true),
-    put: <T>(path: string, body: unknown) => json<T>('PUT', path, body, undefined, true),
-  },
+  get: <P extends PathOf<'get'>>(path: P, ...[asked]: Rest<Asked<P, 'get'>>) => ask('get', path, asked as Sent),
+  post: <P extends PathOf<'post'>>(path: P, ...[asked]: Rest<Asked<P, 'post'>>) => ask('post', path, asked as Sent),
+  put: <P extends PathOf<'put'>>(path: P, ...[asked]: Rest<Asked<P, 'put'>>) => ask('put', path, asked as Sent),
+  remove: <P extends PathOf<'delete'>>(path: P, ...[asked]: Rest<Asked<P, 'delete'>>) =>
+    ask('delete', path, asked as Sent),
 };
 
 /** Puts any thrown thing into words. */
@@ -140,13 +143,23 @@ export function asProblem(err: unknown): Problem {
   return new Problem(0, '', err instanceof Error ? err.message : 'Something went wrong on this page.');
 }
 
+type Query = Record<string, string | number | boolean | string[] | null | undefined>;
+
+/** Lists are comma separated, but for those whose elements may hold commas: these are repeated. */
+const repeated = new Set(['tag']);
+
 /** Builds a query string from the fields that have a value. */
-export function query(fields: Record<string, string | number | string[] | undefined | null>): string {
+export function query(fields: Query): string {
   const q = new URLSearchParams();
   for (const [k, v] of Object.entries(fields)) {
-    if (Array.isArray(v)) for (const x of v) q.append(k, x);
+    if (Array.isArray(v) && repeated.has(k)) for (const x of v) q.append(k, x);
     else if (v !== undefined && v !== null && v !== '') q.set(k, String(v));
   }
   const s = q.toString();
   return s ? `?${s}` : '';
+}
+
+/** The address of a request: the fields of its path filled in, and its query. */
+export function address(path: string, fields: Record<string, string> = {}, asked: Query = {}): string {
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(fields[name] ?? '')) + query(asked);
 }

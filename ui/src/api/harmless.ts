@@ -52,6 +52,6 @@ function clean(value: unknown, most: number, edits: boolean): unknown {
 }
 
 /** Reads an answer of the server. With edits, the documents in it that its user may change are as they are stored. */
-export function read<T>(text: string, edits = false): T {
-  return clean(JSON.parse(text), mostShown, edits) as T;
+export function read(text: string, edits = false): unknown {
+  return clean(JSON.parse(text), mostShown, edits);
 }

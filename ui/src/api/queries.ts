@@ -1,25 +1,16 @@
 import { QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { api, Problem, query } from './client';
+import { api, Problem } from './client';
 import {
   type Artifact,
-  type Connection,
   type Enrichment,
-  type Info,
   isLive,
   isTerminal,
   type LogEntry,
-  type Matrix,
-  type Plugin,
-  type Point,
-  type Run,
+  ofRun,
+  ofWorkers,
+  type RunCreateBody,
   type RunDetail,
-  type RunList,
-  type Template,
-  type Token,
-  type User,
-  type WarehousePoint,
-  type WarehouseSlot,
-  type WorkerPoint,
+  type Status,
 } from './types';
 
 export const client = new QueryClient({
@@ -38,16 +29,15 @@ export const client = new QueryClient({
 export const useMe = () =>
   useQuery({
     queryKey: ['me'],
-    queryFn: ({ signal }) =>
-      api.get<{ user: User } | User>('/api/auth/me', signal).then((r) => ('user' in r ? r.user : r)),
+    queryFn: ({ signal }) => api.get('/api/auth/me', { signal }).then((r) => r.user),
     staleTime: 60_000,
   });
 
 export const useInfo = () =>
-  useQuery({ queryKey: ['info'], queryFn: ({ signal }) => api.get<Info>('/api/info', signal), staleTime: 60_000 });
+  useQuery({ queryKey: ['info'], queryFn: ({ signal }) => api.get('/api/info', { signal }), staleTime: 60_000 });
 
 export interface RunFilter {
-  status?: string;
+  status?: Status[];
   template_id?: string;
   search?: string;
   since?: string;
@@ -61,12 +51,12 @@ export interface RunFilter {
 export const useRuns = (filter: RunFilter, refetchInterval?: number) =>
   useQuery({
     queryKey: ['runs', filter],
-    queryFn: ({ signal }) => api.get<RunList>(`/api/runs${query({ ...filter })}`, signal),
+    queryFn: ({ signal }) => api.get('/api/runs', { query: filter, signal }),
     placeholderData: (before) => before,
     refetchInterval,
   });
 
-export const liveStatuses = 'RUNNING,STOPPING,CANCELLING';
+export const liveStatuses: Status[] = ['RUNNING', 'STOPPING', 'CANCELLING'];
 
 /** Runs that have load now, for the rail and the home page. */
 export const useLiveRuns = () => useRuns({ status: liveStatuses, limit: 20 }, 3_000);
@@ -74,7 +64,7 @@ export const useLiveRuns = () => useRuns({ status: liveStatuses, limit: 20 }, 3_
 export const useRun = (id: string, linked: boolean) =>
   useQuery({
     queryKey: ['run', id],
-    queryFn: ({ signal }) => api.get<RunDetail>(`/api/runs/${encodeURIComponent(id)}`, signal),
+    queryFn: ({ signal }) => api.get('/api/runs/{id}', { path: { id }, signal }),
     refetchInterval: (q) => {
       const run = q.state.data;
       if (!run || q.state.error) return q.state.error ? 5_000 : false;
@@ -96,7 +86,7 @@ export interface Span {
 }
 
 const bounds = (part: Span | null) =>
-  part ? query({ from_seconds: Math.max(0, Math.floor(part.from) - 5), until_seconds: Math.ceil(part.to) + 5 }) : '';
+  part ? { from_seconds: Math.max(0, Math.floor(part.from) - 5), until_seconds: Math.ceil(part.to) + 5 } : {};
 
 /** The run second by second, or in a long run in steps of resolution seconds; of a part of it only, when one is given. */
 export const useTimeseries = (id: string, enabled: boolean, part: Span | null = null) =>
@@ -104,11 +94,8 @@ export const useTimeseries = (id: string, enabled: boolean, part: Span | null = 
     queryKey: ['timeseries', id, ...(part ? [Math.floor(part.from), Math.ceil(part.to)] : [])],
     queryFn: ({ signal }) =>
       api
-        .get<{ points: Point[] | null; resolution_seconds?: number }>(
-          `/api/runs/${encodeURIComponent(id)}/timeseries${bounds(part)}`,
-          signal,
-        )
-        .then((r) => ({ points: r.points ?? [], resolution: r.resolution_seconds ?? 1 })),
+        .get('/api/runs/{id}/timeseries', { path: { id }, query: bounds(part), signal })
+        .then((r) => ({ points: ofRun(r.points), resolution: r.resolution_seconds })),
     enabled,
     staleTime: Number.POSITIVE_INFINITY,
   });
@@ -119,8 +106,8 @@ export const useWorkerSeries = (id: string, enabled: boolean) =>
     queryKey: ['worker-series', id],
     queryFn: ({ signal }) =>
       api
-        .get<{ points: WorkerPoint[] | null }>(`/api/runs/${encodeURIComponent(id)}/timeseries?worker_id=*`, signal)
-        .then((r) => r.points ?? []),
+        .get('/api/runs/{id}/timeseries', { path: { id }, query: { worker_id: '*' }, signal })
+        .then((r) => ofWorkers(r.points)),
     enabled,
     staleTime: Number.POSITIVE_INFINITY,
   });
@@ -133,10 +120,7 @@ export const useLogs = (id: string, enabled: boolean) =>
     queryFn: async ({ signal }) => {
       const all: LogEntry[] = [];
       for (let after = 0, page = 0; page < 10; page++) {
-        const r = await api.get<{ logs: LogEntry[] | null; last_seq: number }>(
-          `/api/runs/${encodeURIComponent(id)}/logs${query({ after, limit: logPage })}`,
-          signal,
-        );
+        const r = await api.get('/api/runs/{id}/logs', { path: { id }, query: { after, limit: logPage }, signal });
         const logs = r.logs ?? [];
         all.push(...logs);
         const last = logs.at(-1)?.seq ?? after;
@@ -152,14 +136,13 @@ export const useLogs = (id: string, enabled: boolean) =>
 export const useTemplates = () =>
   useQuery({
     queryKey: ['templates'],
-    queryFn: ({ signal }) =>
-      api.get<{ templates: Template[] | null }>('/api/templates', signal).then((r) => r.templates ?? []),
+    queryFn: ({ signal }) => api.get('/api/templates', { signal }).then((r) => r.templates ?? []),
   });
 
 export const useTemplate = (id: string | null) =>
   useQuery({
     queryKey: ['template', id],
-    queryFn: ({ signal }) => api.edit.get<Template>(`/api/templates/${encodeURIComponent(id!)}`, signal),
+    queryFn: ({ signal }) => api.get('/api/templates/{id}', { path: { id: id! }, signal, asStored: true }),
     enabled: id !== null,
     // The editor holds the user's own copy; a refetch must not replace it.
     staleTime: Number.POSITIVE_INFINITY,
@@ -169,14 +152,13 @@ export const useTemplate = (id: string | null) =>
 export const useConnections = () =>
   useQuery({
     queryKey: ['connections'],
-    queryFn: ({ signal }) =>
-      api.get<{ connections: Connection[] | null }>('/api/connections', signal).then((r) => r.connections ?? []),
+    queryFn: ({ signal }) => api.get('/api/connections', { signal }).then((r) => r.connections ?? []),
   });
 
 export const usePlugins = () =>
   useQuery({
     queryKey: ['plugins'],
-    queryFn: ({ signal }) => api.get<{ plugins: Plugin[] | null }>('/api/plugins', signal).then((r) => r.plugins ?? []),
+    queryFn: ({ signal }) => api.get('/api/plugins', { signal }).then((r) => r.plugins ?? []),
     staleTime: 60_000,
   });
 
@@ -184,7 +166,7 @@ export const usePlugins = () =>
 export const usePlugin = (sha256: string | null) =>
   useQuery({
     queryKey: ['plugins', sha256],
-    queryFn: ({ signal }) => api.get<Plugin>(`/api/plugins/${encodeURIComponent(sha256!)}`, signal),
+    queryFn: ({ signal }) => api.get('/api/plugins/{name}', { path: { name: sha256! }, signal }),
     enabled: sha256 !== null,
     staleTime: 60_000,
   });
@@ -192,18 +174,10 @@ export const usePlugin = (sha256: string | null) =>
 export const useTokens = () =>
   useQuery({
     queryKey: ['tokens'],
-    queryFn: ({ signal }) =>
-      api.get<{ tokens: Token[] | null }>('/api/auth/tokens', signal).then((r) => r.tokens ?? []),
+    queryFn: ({ signal }) => api.get('/api/auth/tokens', { signal }).then((r) => r.tokens ?? []),
   });
 
-export interface NewRun {
-  template_id?: string;
-  template_name?: string;
-  source?: string;
-  scenario?: unknown;
-  start?: boolean;
-  /** It may write to tables that Loadstone did not make. */
-  allow_writes?: boolean;
+export interface NewRun extends RunCreateBody {
   /** Of a template with several targets: a run for each is made. */
   matrix?: boolean;
 }
@@ -214,8 +188,8 @@ export function useCreateRun() {
   return useMutation({
     mutationFn: async ({ matrix, ...body }: NewRun) =>
       matrix
-        ? { path: `/matrix/${(await api.post<Matrix>('/api/matrices', body)).matrix_id}` }
-        : { path: `/runs/${(await api.post<Run>('/api/runs', body)).run_id}` },
+        ? { path: `/matrix/${(await api.post('/api/matrices', { body })).matrix_id}` }
+        : { path: `/runs/${(await api.post('/api/runs', { body })).run_id}` },
     // Not awaited: the new list may unmount the very button that waits for this answer.
     onSuccess: () => void qc.invalidateQueries({ queryKey: ['runs'] }),
   });
@@ -224,7 +198,7 @@ export function useCreateRun() {
 export function useRunAct(id: string) {
   const qc = useQueryClient();
   return useMutation({
-    mutationFn: (act: 'start' | 'stop') => api.post<Run>(`/api/runs/${encodeURIComponent(id)}/${act}`),
+    mutationFn: (act: 'start' | 'stop') => api.post(`/api/runs/{id}/${act}`, { path: { id } }),
     onSettled: () =>
       Promise.all([qc.invalidateQueries({ queryKey: ['run', id] }), qc.invalidateQueries({ queryKey: ['runs'] })]),
   });
@@ -234,8 +208,7 @@ export function useRunAct(id: string) {
 export function useEnrichmentAct(id: string) {
   const qc = useQueryClient();
   return useMutation({
-    mutationFn: (act: 'retry' | 'stop') =>
-      api.post<Enrichment>(`/api/runs/${encodeURIComponent(id)}/enrichment/${act}`),
+    mutationFn: (act: 'retry' | 'stop') => api.post(`/api/runs/{id}/enrichment/${act}`, { path: { id } }),
     onSettled: () => qc.invalidateQueries({ queryKey: ['run', id] }),
   });
 }
@@ -244,7 +217,7 @@ export function useEnrichmentAct(id: string) {
 export const useEnrichment = (id: string, from: Enrichment, enabled: boolean) =>
   useQuery({
     queryKey: ['enrichment', id, from.started_at, from.status],
-    queryFn: ({ signal }) => api.get<Enrichment>(`/api/runs/${encodeURIComponent(id)}/enrichment`, signal),
+    queryFn: ({ signal }) => api.get('/api/runs/{id}/enrichment', { path: { id }, signal }),
     initialData: from,
     enabled,
     refetchInterval: (q) => (['PENDING', 'RUNNING'].includes(q.state.data?.status ?? '') ? 1_000 : false),
@@ -259,11 +232,12 @@ export function useArtifacts(run: RunDetail): Artifact[] {
     queryFn: async ({ signal }) => {
       const more: Artifact[] = [];
       for (let after = first.at(-1)?.name ?? ''; first.length + more.length < total;) {
-        const page = await api.get<{ artifacts: Artifact[]; last_name: string }>(
-          `/api/runs/${encodeURIComponent(run.run_id)}/artifacts${query({ after, limit: 1000 })}`,
+        const page = await api.get('/api/runs/{id}/artifacts', {
+          path: { id: run.run_id },
+          query: { after, limit: 1000 },
           signal,
-        );
-        if (page.artifacts.length === 0) break;
+        });
+        if (!page.artifacts?.length) break;
         more.push(...page.artifacts);
         after = page.last_name;
       }
@@ -281,11 +255,8 @@ export const useWarehouse = (id: string, enabled: boolean, part: Span | null = n
     queryKey: ['warehouse', id, ...(part ? [Math.floor(part.from), Math.ceil(part.to)] : [])],
     queryFn: ({ signal }) =>
       api
-        .get<{ points: WarehousePoint[] | null; slots?: WarehouseSlot[] | null; resolution_seconds?: number }>(
-          `/api/runs/${encodeURIComponent(id)}/warehouse${bounds(part)}`,
-          signal,
-        )
-        .then((r) => ({ points: r.points ?? [], slots: r.slots ?? [], resolution: r.resolution_seconds ?? 5 })),
+        .get('/api/runs/{id}/warehouse', { path: { id }, query: bounds(part), signal })
+        .then((r) => ({ points: r.points ?? [], slots: r.slots ?? [], resolution: r.resolution_seconds })),
     enabled,
     staleTime: Number.POSITIVE_INFINITY,
   });

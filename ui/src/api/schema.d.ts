@@ -582,6 +582,246 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/matrices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List matrices, newest first */
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MatrixList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /**
+         * Create a run for each target of a template's matrix
+         * @description Takes the body of POST /api/runs, whose scenario has a matrix. The runs are made at once and start one after another.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["RunCreateBody"];
+                };
+            };
+            responses: {
+                /** @description Created */
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MatrixState"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/matrices/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a matrix with its runs */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MatrixState"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        /** Delete a matrix and its runs */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description No Content */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/matrices/{id}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The figures of every target, compared with the first: matrix.json */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description The least difference that matters, in percent. */
+                    tolerance_pct?: number;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MatrixReport"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/matrices/{id}/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Start a prepared matrix */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MatrixState"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/matrices/{id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Drain the run under way and cancel the others */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MatrixState"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/openapi.json": {
         parameters: {
             query?: never;
@@ -2818,6 +3058,63 @@ export interface components {
             stop_on_failure: boolean;
             targets: components["schemas"]["MatrixTarget"][] | null;
         };
+        MatrixList: {
+            matrices: components["schemas"]["MatrixRun"][] | null;
+        };
+        MatrixReport: {
+            /** Format: date-time */
+            created_at: string | null;
+            created_by?: string;
+            /** Format: date-time */
+            end_time: string | null;
+            labels: string[] | null;
+            matrix_id: string;
+            name: string;
+            passed: boolean;
+            simulated: boolean;
+            /** Format: date-time */
+            start_time: string | null;
+            /** @enum {string} */
+            status: "PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED";
+            stop_on_failure: boolean;
+            targets: components["schemas"]["TargetReport"][] | null;
+            template_id?: string;
+            /** Format: double */
+            tolerance_pct: number;
+        };
+        MatrixRun: {
+            /** Format: date-time */
+            created_at: string | null;
+            created_by?: string;
+            /** Format: date-time */
+            end_time: string | null;
+            labels: string[] | null;
+            matrix_id: string;
+            name: string;
+            /** Format: date-time */
+            start_time: string | null;
+            /** @enum {string} */
+            status: "PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED";
+            stop_on_failure: boolean;
+            template_id?: string;
+        };
+        MatrixState: {
+            /** Format: date-time */
+            created_at: string | null;
+            created_by?: string;
+            /** Format: date-time */
+            end_time: string | null;
+            labels: string[] | null;
+            matrix_id: string;
+            name: string;
+            runs: components["schemas"]["RunRow"][] | null;
+            /** Format: date-time */
+            start_time: string | null;
+            /** @enum {string} */
+            status: "PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED";
+            stop_on_failure: boolean;
+            template_id?: string;
+        };
         MatrixTarget: {
             adapter: string;
             allow_writes?: boolean;
@@ -3864,6 +4161,18 @@ export interface components {
             server: components["schemas"]["PreflightInfo"] | null;
             writes: components["schemas"]["Written"][] | null;
         };
+        TargetReport: {
+            against_first: components["schemas"]["Comparison"] | null;
+            emulated: boolean;
+            label: string;
+            problem?: string;
+            run_id: string;
+            setup_failed: boolean;
+            simulated: boolean;
+            /** @enum {string} */
+            status: "PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED";
+            summary: components["schemas"]["Summary"] | null;
+        };
         Template: {
             config: components["schemas"]["Scenario"];
             /** Format: date-time */
@@ -4268,6 +4577,10 @@ export type LogicalTable = components['schemas']['LogicalTable'];
 export type LogPage = components['schemas']['LogPage'];
 export type Manifest = components['schemas']['Manifest'];
 export type Matrix = components['schemas']['Matrix'];
+export type MatrixList = components['schemas']['MatrixList'];
+export type MatrixReport = components['schemas']['MatrixReport'];
+export type MatrixRun = components['schemas']['MatrixRun'];
+export type MatrixState = components['schemas']['MatrixState'];
 export type MatrixTarget = components['schemas']['MatrixTarget'];
 export type Me = components['schemas']['Me'];
 export type MeasuredSecond = components['schemas']['MeasuredSecond'];
@@ -4333,6 +4646,7 @@ export type Supports = components['schemas']['Supports'];
 export type Table = components['schemas']['Table'];
 export type Target = components['schemas']['Target'];
 export type TargetPreflight = components['schemas']['TargetPreflight'];
+export type TargetReport = components['schemas']['TargetReport'];
 export type Template = components['schemas']['Template'];
 export type TemplateInput = components['schemas']['TemplateInput'];
 export type TemplateList = components['schemas']['TemplateList'];

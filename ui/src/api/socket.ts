@@ -1,5 +1,5 @@
 import { read } from './harmless';
-import type { Payload } from './types';
+import type { Message, Payload } from './types';
 
 export type Link = 'connecting' | 'open' | 'lost' | 'done';
 
@@ -52,9 +52,9 @@ export function follow(
     s.onmessage = (e) => {
       listen();
       attempt = 0;
-      let message: { event?: string; data?: Payload };
+      let message: Partial<Message>;
       try {
-        message = read<typeof message>(String(e.data));
+        message = read(String(e.data)) as Partial<Message>;
       } catch {
         return;
       }

@@ -36,7 +36,7 @@ export function Settings() {
       body: 'Whatever uses it is refused from now on. This cannot be undone; make a new token instead.',
       verb: 'Revoke token',
       act: async () => {
-        await api.remove(`/api/auth/tokens/${encodeURIComponent(t.token_id)}`);
+        await api.remove('/api/auth/tokens/{id}', { path: { id: t.token_id } });
         await qc.invalidateQueries({ queryKey: ['tokens'] });
         toast(`Token “${t.name}” was revoked.`, 'ok');
       },
@@ -106,7 +106,7 @@ export function Settings() {
                       <tr key={t.token_id}>
                         <td>
                           <strong>{t.name}</strong>
-                          <span className="second">may {may[t.scope ?? 'write']}</span>
+                          <span className="second">may {may[t.scope]}</span>
                         </td>
                         <td className="hide-phone" title={dateTime(t.created_at)}>
                           {ago(t.created_at)}
@@ -195,13 +195,15 @@ function NewToken({ onClose }: { onClose: () => void }) {
   const qc = useQueryClient();
   const [name, setName] = useState('');
   const [days, setDays] = useState('90');
-  const [scope, setScope] = useState('write');
+  const [scope, setScope] = useState<Token['scope']>('write');
   const create = useMutation({
     mutationFn: () =>
-      api.post<{ secret: string }>('/api/auth/tokens', {
-        name: name.trim(),
-        expires_in_days: Number(days),
-        scope,
+      api.post('/api/auth/tokens', {
+        body: {
+          name: name.trim(),
+          expires_in_days: Number(days),
+          scope,
+        },
       }),
     onSuccess: () => qc.invalidateQueries({ queryKey: ['tokens'] }),
   });
@@ -259,7 +261,12 @@ function NewToken({ onClose }: { onClose: () => void }) {
           <label className="label" htmlFor="token-scope">
             It may
           </label>
-          <select id="token-scope" className="input" value={scope} onChange={(e) => setScope(e.target.value)}>
+          <select
+            id="token-scope"
+            className="input"
+            value={scope}
+            onChange={(e) => setScope(e.target.value as Token['scope'])}
+          >
             <option value="read">read only</option>
             <option value="write">read and change, but make no tokens and approve no plugins</option>
             <option value="admin">do everything, tokens and plugins too</option>

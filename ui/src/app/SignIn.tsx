@@ -35,7 +35,7 @@ export function SignIn() {
       setBusy(true);
       setProblem(null);
       try {
-        await api.post('/api/auth/signin', { token: secret });
+        await api.post('/api/auth/signin', { body: { token: secret } });
         await qc.invalidateQueries({ queryKey: ['me'] });
         navigate(next, { replace: true });
       } catch (err) {

@@ -1,8 +1,8 @@
 import { useQueries } from '@tanstack/react-query';
 import { type ReactNode, useMemo, useState } from 'react';
 import { Link } from 'wouter';
-import { api, asProblem, query } from '../api/client';
-import { isTerminal, type Point, type RunDetail } from '../api/types';
+import { api, asProblem } from '../api/client';
+import { type Comparison as Result, isTerminal, ofRun, type RunDetail } from '../api/types';
 import { useParam } from '../app/location';
 import { Chart } from '../charts/Chart';
 import { ChartGroup, type Zoom } from '../charts/group';
@@ -18,7 +18,6 @@ import {
   color,
   columnsOf,
   type Compared,
-  type Comparison as Result,
   difference,
   differing,
   figure,
@@ -63,8 +62,7 @@ export function useComparison(ids: string[], labels: (string | null)[], toleranc
   const details = useQueries({
     queries: ids.map((id) => ({
       queryKey: ['compare-run', id],
-      queryFn: ({ signal }: { signal: AbortSignal }) =>
-        api.get<RunDetail>(`/api/runs/${encodeURIComponent(id)}`, signal),
+      queryFn: ({ signal }: { signal: AbortSignal }) => api.get('/api/runs/{id}', { path: { id }, signal }),
       refetchInterval: (q: { state: { data?: RunDetail } }) =>
         (live(q.state.data) || (q.state.data && q.state.data.phase === 'PROCESSING') ? 2_000 : false) as number | false,
     })),
@@ -74,11 +72,8 @@ export function useComparison(ids: string[], labels: (string | null)[], toleranc
       queryKey: ['compare-series', id, isTerminal(details[i]?.data?.status ?? 'PREPARED')],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
         api
-          .get<{ points: Point[] | null; resolution_seconds?: number }>(
-            `/api/runs/${encodeURIComponent(id)}/timeseries`,
-            signal,
-          )
-          .then((r) => ({ points: r.points ?? [], span: r.resolution_seconds ?? 1 })),
+          .get('/api/runs/{id}/timeseries', { path: { id }, signal })
+          .then((r) => ({ points: ofRun(r.points), span: r.resolution_seconds })),
       enabled: details[i]?.data !== undefined && details[i]?.data?.status !== 'PREPARED',
       refetchInterval: live(details[i]?.data) ? 2_000 : (false as const),
     })),
@@ -88,7 +83,7 @@ export function useComparison(ids: string[], labels: (string | null)[], toleranc
     queries: ids.slice(1).map((id, i) => ({
       queryKey: ['compare', ids[0], id, tolerance],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
-        api.get<Result>(`/api/compare${query({ a: ids[0], b: id, tolerance_pct: tolerance })}`, signal),
+        api.get('/api/compare', { query: { a: [ids[0]!], b: [id], tolerance_pct: tolerance }, signal }),
       enabled: Boolean(base?.summary?.operations && details[i + 1]?.data?.summary?.operations),
       staleTime: Number.POSITIVE_INFINITY,
     })),

@@ -1,29 +1,9 @@
-import { type HistogramBucket, isRated, type Point, type RunDetail } from '../api/types';
+import { type Comparison, type HistogramBucket, isRated, type Metric, type Point, type RunDetail } from '../api/types';
 import { csv } from '../charts/export';
 import { throughput } from '../runs/rates';
 import { errorRate, latency, missing, money, plain, type Quantity, rate } from '../design/format';
 
-export type Verdict = 'better' | 'worse' | 'same' | 'unclear';
-
-/** One figure of a run against the baseline's, as GET /api/compare gives it. */
-export interface Metric {
-  name: string;
-  unit: string;
-  a: number | null;
-  b: number | null;
-  difference: number | null;
-  low: number | null;
-  high: number | null;
-  verdict: Verdict;
-  reason: string;
-}
-
-export interface Comparison {
-  metrics: Metric[] | null;
-  slower_probability: number | null;
-  verdict: Verdict;
-  notes: string[] | null;
-}
+export type Verdict = Comparison['verdict'];
 
 /** So many runs have a colour of their own. */
 export const mostRuns = 8;

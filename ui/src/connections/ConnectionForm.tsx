@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { api, asProblem } from '../api/client';
-import type { Connection, ConnectionCheck } from '../api/types';
+import type { Connection, ConnectionCheck, ConnectionInput } from '../api/types';
 import { Segments } from '../design/Controls';
 import { Dialog } from '../design/Dialog';
 import { latency, plain } from '../design/format';
@@ -32,7 +32,9 @@ export function CheckResult({ check }: { check: ConnectionCheck }) {
 export function ConnectionForm({ existing, onClose }: { existing: Connection | null; onClose: () => void }) {
   const qc = useQueryClient();
   const toast = useToast();
-  const [driver, setDriver] = useState(existing?.driver ?? 'postgres');
+  const [driver, setDriver] = useState<ConnectionInput['driver']>(
+    existing?.driver === 'snowflake' ? 'snowflake' : 'postgres',
+  );
   const snowflake = driver === 'snowflake';
   const readable = existing ? (snowflake ? fromSnowflake(existing.dsn) : fromUrl(existing.dsn)) : noParts;
   const [name, setName] = useState(existing?.name ?? '');
@@ -47,18 +49,20 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
 
   const test = useMutation({
     mutationFn: () =>
-      api.post<ConnectionCheck>('/api/connections/test', {
-        driver,
-        dsn,
-        ...(existing ? { connection_id: existing.connection_id } : {}),
+      api.post('/api/connections/test', {
+        body: {
+          driver,
+          dsn,
+          ...(existing ? { connection_id: existing.connection_id } : {}),
+        },
       }),
   });
   const save = useMutation({
     mutationFn: () => {
       const body = { name: name.trim(), driver, dsn, description: description.trim() || undefined };
       return existing
-        ? api.put<Connection>(`/api/connections/${encodeURIComponent(existing.connection_id)}`, body)
-        : api.post<Connection>('/api/connections', body);
+        ? api.put('/api/connections/{id}', { path: { id: existing.connection_id }, body })
+        : api.post('/api/connections', { body });
     },
     onSuccess: async (c) => {
       await qc.invalidateQueries({ queryKey: ['connections'] });
@@ -127,7 +131,7 @@ export function ConnectionForm({ existing, onClose }: { existing: Connection | n
               value={driver}
               disabled={existing !== null}
               onChange={(e) => {
-                setDriver(e.target.value);
+                setDriver(e.target.value as ConnectionInput['driver']);
                 setUrl('');
                 test.reset();
               }}

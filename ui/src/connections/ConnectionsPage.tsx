@@ -3,7 +3,7 @@ import { useEffect, useState } from 'react';
 import { useLocation, useSearch } from 'wouter';
 import { api } from '../api/client';
 import { useConnections } from '../api/queries';
-import type { Connection, ConnectionCheck } from '../api/types';
+import type { Connection } from '../api/types';
 import { usePageTitle } from '../app/location';
 import { ActionsMenu } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
@@ -84,7 +84,7 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
   const toast = useToast();
   const [dialog, ask] = useConfirm();
   const test = useMutation({
-    mutationFn: () => api.post<ConnectionCheck>(`/api/connections/${encodeURIComponent(c.connection_id)}/test`),
+    mutationFn: () => api.post('/api/connections/{id}/test', { path: { id: c.connection_id } }),
   });
   const remove = () =>
     ask({
@@ -92,7 +92,7 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
       body: 'Its address and encrypted password are deleted. Templates that name it can no longer run. The database itself is not touched.',
       verb: 'Delete connection',
       act: async () => {
-        await api.remove(`/api/connections/${encodeURIComponent(c.connection_id)}`);
+        await api.remove('/api/connections/{id}', { path: { id: c.connection_id } });
         await qc.invalidateQueries({ queryKey: ['connections'] });
         toast(`Connection “${c.name}” was deleted.`, 'ok');
       },

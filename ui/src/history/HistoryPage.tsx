@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
 import { api } from '../api/client';
 import { type RunFilter, useRuns, useTemplates } from '../api/queries';
-import { isTerminal, type RunRow } from '../api/types';
+import { isTerminal, type RunRow, type Status } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ActionsMenu, SearchBox } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
@@ -59,7 +59,7 @@ export function HistoryPage() {
 
   const since = useMemo(() => rangeStart(range), [range]);
   const filter: RunFilter = {
-    status: status || undefined,
+    status: status ? (status.split(',') as Status[]) : undefined,
     search: settled || undefined,
     template_id: template || undefined,
     since,
@@ -112,7 +112,7 @@ export function HistoryPage() {
       body: `Its figures, its log and the records of its ${plain(count(r.total_ops))} executions are deleted for good.`,
       verb: 'Delete run',
       act: async () => {
-        await api.remove(`/api/runs/${encodeURIComponent(r.run_id)}`);
+        await api.remove('/api/runs/{id}', { path: { id: r.run_id } });
         await qc.invalidateQueries({ queryKey: ['runs'] });
         toast(`Run “${r.test_name}” was deleted.`, 'ok');
       },

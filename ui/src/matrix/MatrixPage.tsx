@@ -1,8 +1,8 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
-import { api, asProblem } from '../api/client';
+import { address, api, asProblem } from '../api/client';
 import { useCreateRun } from '../api/queries';
-import { isTerminal, type Matrix, type RunDetail } from '../api/types';
+import { isTerminal, type Matrix } from '../api/types';
 import { usePageTitle } from '../app/location';
 import { Comparison, useComparison } from '../compare/Comparison';
 import { CopyComparison, Tolerance, useTolerance } from '../compare/Parts';
@@ -13,14 +13,13 @@ import { Failed, Notice, SkeletonRows } from '../design/States';
 import { SimulatedBadge, StatusBadge } from '../design/Status';
 import { useToast } from '../design/Toast';
 import { stopMatrixWords } from '../runs/stop';
-import type { Looked } from '../runs/writes';
 import { matrixScenario, targetsAsk, targetsRefused } from './ask';
 
 /** /matrix/{id}: one workload on several targets, compared; live while it runs. */
 export function MatrixPage({ id }: { id: string }) {
   const matrix = useQuery({
     queryKey: ['matrix', id],
-    queryFn: ({ signal }) => api.get<Matrix>(`/api/matrices/${encodeURIComponent(id)}`, signal),
+    queryFn: ({ signal }) => api.get('/api/matrices/{id}', { path: { id }, signal }),
     refetchInterval: (q) => (q.state.data && isTerminal(q.state.data.status) ? false : 1_500),
   });
   usePageTitle(matrix.data?.name ?? 'Matrix');
@@ -48,13 +47,13 @@ function Shown({ m }: { m: Matrix }) {
   const qc = useQueryClient();
   const toast = useToast();
   const [dialog, ask] = useConfirm();
-  const path = `/api/matrices/${encodeURIComponent(m.matrix_id)}`;
+  const path = { id: m.matrix_id };
   const failed = (err: unknown) => {
     const p = asProblem(err);
     toast(`${p.message} ${p.hint}`.trim(), 'bad');
   };
   const act = useMutation({
-    mutationFn: (verb: 'start' | 'stop') => api.post<Matrix>(`${path}/${verb}`),
+    mutationFn: (verb: 'start' | 'stop') => api.post(`/api/matrices/{id}/${verb}`, { path }),
     onSuccess: (next) => qc.setQueryData(['matrix', m.matrix_id], next),
     onError: failed,
   });
@@ -62,8 +61,8 @@ function Shown({ m }: { m: Matrix }) {
   /** What makes the matrix anew: its template, or else what its runs were made of. */
   const what = async () => {
     if (m.template_id) return { template_id: m.template_id };
-    const all = await Promise.all(ids.map((id) => api.edit.get<RunDetail>(`/api/runs/${encodeURIComponent(id)}`)));
-    return { scenario: matrixScenario(m, all) };
+    const all = await Promise.all(ids.map((id) => api.get('/api/runs/{id}', { path: { id }, asStored: true })));
+    return { scenario: matrixScenario(m, all) ?? undefined };
   };
   /** Asks once for what the runs do to tables that Loadstone did not make; the answer is the new matrix's. */
   const allow = (asking: { label: string; line: string }[], replaces: boolean) =>
@@ -88,13 +87,13 @@ function Shown({ m }: { m: Matrix }) {
         const r = await create.mutateAsync({ ...(await what()), allow_writes: true, start: true, matrix: true });
         navigate(r.path, { replace: replaces });
         // The matrix that had no leave was never started.
-        if (replaces) void api.remove(path).catch(() => undefined);
+        if (replaces) void api.remove('/api/matrices/{id}', { path }).catch(() => undefined);
       },
     });
   const start = useMutation({
     // A preflight that fails says nothing about writes: the server then judges each run.
     mutationFn: async () =>
-      targetsAsk(await api.post<Looked>('/api/preflight', await what()).catch(() => undefined), m.labels ?? []),
+      targetsAsk(await api.post('/api/preflight', { body: await what() }).catch(() => undefined), m.labels ?? []),
     onSuccess: (asking) => (asking.length ? allow(asking, true) : act.mutate('start')),
     onError: failed,
   });
@@ -117,7 +116,7 @@ function Shown({ m }: { m: Matrix }) {
       body: 'Their figures, logs and recorded executions are deleted for good.',
       verb: 'Delete them',
       act: async () => {
-        await api.remove(path);
+        await api.remove('/api/matrices/{id}', { path });
         await qc.invalidateQueries({ queryKey: ['runs'] });
         navigate('/history');
       },
@@ -186,7 +185,7 @@ function Shown({ m }: { m: Matrix }) {
                 disabled: done === 0,
                 act: () => {
                   const a = document.createElement('a');
-                  a.href = `${path}/report?tolerance_pct=${tolerance}`;
+                  a.href = address('/api/matrices/{id}/report', path, { tolerance_pct: tolerance });
                   a.download = 'matrix.json';
                   a.click();
                 },

@@ -226,10 +226,10 @@ function Actions({ p }: { p: Plugin }) {
   if (p.origin !== 'uploaded') return null;
   if (me.data && me.data.role !== 'admin')
     return <span className="muted detail-actions">{p.enabled ? '' : 'Only an admin can enable it.'}</span>;
-  const path = `/api/plugins/${p.sha256}`;
+  const path = { name: p.sha256 };
   const refresh = () => qc.invalidateQueries({ queryKey: ['plugins'] });
   const act = (verb: 'enable' | 'disable') => async () => {
-    await api.post(`${path}/${verb}`);
+    await api.post(`/api/plugins/{name}/${verb}`, { path });
     await refresh();
     toast(`${refOf(p)} is ${verb}d.`, 'ok');
   };
@@ -256,7 +256,7 @@ function Actions({ p }: { p: Plugin }) {
       body: 'Its file is deleted from this server. Finished runs keep their figures and the hash of the plugin. To have it again, it must be uploaded again.',
       verb: 'Delete plugin',
       act: async () => {
-        await api.remove(path);
+        await api.remove('/api/plugins/{name}', { path });
         await refresh();
         toast(`${refOf(p)} was deleted.`, 'ok');
       },
@@ -336,7 +336,7 @@ function Tables({ tables }: { tables: NonNullable<Plugin['manifest']['tables']> 
         {tables.map((t) => (
           <div key={t.name} className="declared-table">
             <code>
-              {t.name} ({t.columns.map((c) => `${c.name} ${c.type}`).join(', ')})
+              {t.name} ({(t.columns ?? []).map((c) => `${c.name} ${c.type}`).join(', ')})
             </code>
             <span className="muted"> key {(t.key ?? []).join(', ') || 'none'}</span>
             {ownDDL(t).map(([what, sql]) => (

@@ -1,5 +1,5 @@
 import { type DragEvent, type ReactNode, useRef, useState } from 'react';
-import { asProblem, type Problem, sendFile } from '../api/client';
+import { asProblem, type Problem, sendPlugin } from '../api/client';
 import type { Plugin } from '../api/types';
 import { bytes, plain } from '../design/format';
 import { Icon } from '../design/icons';
@@ -38,10 +38,8 @@ export function useUpload(stored: (p: Plugin) => void): Upload {
           problem: asProblem(new Error(`It has ${plain(bytes(size))}; a plugin has at most 8 MB.`)),
         });
       setState({ at: 'sending', name, size, sent: 0 });
-      const plugin = await sendFile<Plugin>(
-        '/api/plugins',
+      const plugin = await sendPlugin(
         file,
-        'application/wasm',
         (sent) => abort.current === mine && setState({ at: 'sending', name, size, sent }),
         mine.signal,
       );

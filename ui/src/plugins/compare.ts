@@ -23,7 +23,7 @@ function parts(p: Plugin): Record<Difference['what'], Parts> {
       (m.tables ?? []).map((t) => [
         t.name,
         [
-          `${t.columns.map((c) => `${c.name} ${c.type}`).join(', ')}; key ${(t.key ?? []).join(', ')}`,
+          `${(t.columns ?? []).map((c) => `${c.name} ${c.type}`).join(', ')}; key ${(t.key ?? []).join(', ')}`,
           ...ownDDL(t).map(([what, sql]) => `${what}: ${sql}`),
         ].join('\n'),
       ]),
@@ -37,7 +37,7 @@ type Table = NonNullable<Plugin['manifest']['tables']>[number];
 /** The pieces of SQL that a workload brings for creating its tables. */
 export function ownDDL(t: Table): [string, string][] {
   return [
-    ...t.columns.flatMap((c) =>
+    ...(t.columns ?? []).flatMap((c) =>
       Object.entries(c.db_type ?? {}).map(([d, sql]): [string, string] => [`${c.name} in ${dialectName(d)}`, sql]),
     ),
     ...Object.entries(t.options ?? {}).map(([d, sql]): [string, string] => [`Options in ${dialectName(d)}`, sql]),

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { api } from '../api/client';
-import type { Plan, RunDetail } from '../api/types';
+import type { CheckResult, RunDetail } from '../api/types';
 import { Term } from '../design/Controls';
 import { count, plain } from '../design/format';
 import { Icon } from '../design/icons';
@@ -10,45 +10,26 @@ import { Fix } from './Fix';
 import { StatementList, TableList } from './PlanView';
 import { ScenarioFacts } from './ScenarioFacts';
 
-interface Check {
-  name: string;
-  outcome: 'ok' | 'warning' | 'failed';
-  message: string;
-  fix?: string;
-  field?: string;
-}
-
-interface Looked {
-  ok: boolean;
-  checks: Check[] | null;
-  plan: Plan | null;
-  server: { version: string; round_trip_ms: number; max_connections: number } | null;
-  creates: { name: string; rows: number; drops: boolean; ddl: string[] | null }[] | null;
-}
-
-interface Preflight extends Looked {
-  /** Of a template with a matrix: one for each target, in their order. */
-  targets?: Looked[];
-}
-
 const icons = { ok: 'check', warning: 'warn', failed: 'alert' } as const;
 const tones = { ok: 'ok', warning: 'warn', failed: 'bad' } as const;
+
+/** What a check found; an adapter of others may say what the page has no picture for. */
+const outcomeOf = (c: CheckResult) => (c.outcome in icons ? (c.outcome as keyof typeof icons) : 'warning');
 
 /** A run before its start: what it would do, and whether it can. */
 export function Prepared({ run }: { run: RunDetail }) {
   const preflight = useQuery({
     queryKey: ['preflight', run.run_id],
     queryFn: async ({ signal }) =>
-      api.post<Preflight>(
-        '/api/preflight',
-        run.template_id
+      api.post('/api/preflight', {
+        body: run.template_id
           ? { template_id: run.template_id }
           : {
-              scenario: (await api.edit.get<RunDetail>(`/api/runs/${encodeURIComponent(run.run_id)}`, signal))
+              scenario: (await api.get('/api/runs/{id}', { path: { id: run.run_id }, signal, asStored: true }))
                 .scenario_config,
             },
         signal,
-      ),
+      }),
     enabled: run.plan === null,
     staleTime: 30_000,
     retry: false,
@@ -107,8 +88,8 @@ export function Prepared({ run }: { run: RunDetail }) {
             {checks.length > 0 && (
               <ul className="checks">
                 {checks.map((c) => (
-                  <li key={c.name + c.message} className={tones[c.outcome]}>
-                    <Icon name={icons[c.outcome]} />
+                  <li key={c.name + c.message} className={tones[outcomeOf(c)]}>
+                    <Icon name={icons[outcomeOf(c)]} />
                     <span>
                       <span className="what">{c.name.replaceAll('_', ' ')}</span>
                       {c.message}

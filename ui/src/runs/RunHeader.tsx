@@ -76,14 +76,14 @@ function Timers({ live }: { live: Payload }) {
 function TargetLine({ run, live }: { run: RunDetail; live: Payload | null }) {
   const s = run.scenario_config;
   const connection =
-    typeof s.target.connection === 'string' ? s.target.connection : (s.target.connection?.driver ?? 'inline');
+    typeof s.target?.connection === 'string' ? s.target?.connection : (s.target?.connection?.driver ?? 'inline');
   const workers = live?.workers?.length || run.total_workers_expected || s.scaling.worker_count;
   // A search changes them as it goes.
   const connections = live?.connections.target || s.workload.concurrent_connections;
   const parts = [
-    s.target.adapter,
+    s.target?.adapter,
     connection,
-    s.target.table_name,
+    s.target?.table_name,
     `${workers} ${workers === 1 ? 'worker' : 'workers'}`,
     s.workload.load_mode === 'FIND_MAX_CONCURRENCY' && !live
       ? 'searches the limit'
@@ -185,7 +185,7 @@ function RunActions({
   const what = async () =>
     run.template_id && !run.matrix_id
       ? { template_id: run.template_id }
-      : { scenario: (await api.edit.get<RunDetail>(`/api/runs/${encodeURIComponent(run.run_id)}`)).scenario_config };
+      : { scenario: (await api.get('/api/runs/{id}', { path: { id: run.run_id }, asStored: true })).scenario_config };
   const again = () => {
     const line = refusedWrites(run);
     if (line) return allow(line, false);
@@ -209,7 +209,7 @@ function RunActions({
         const r = await create.mutateAsync({ ...(await what()), allow_writes: true, start: true });
         navigate(r.path, { replace: replaces });
         // The run that had no leave was never started.
-        if (replaces) void api.remove(`/api/runs/${encodeURIComponent(run.run_id)}`).catch(() => undefined);
+        if (replaces) void api.remove('/api/runs/{id}', { path: { id: run.run_id } }).catch(() => undefined);
       },
     });
   const start = () => {
@@ -240,7 +240,7 @@ function RunActions({
       body: `Its figures, its log and the records of its ${plain(count(run.summary?.accounting.recorded ?? run.total_ops))} executions are deleted for good.`,
       verb: 'Delete run',
       act: async () => {
-        await api.remove(`/api/runs/${encodeURIComponent(run.run_id)}`);
+        await api.remove('/api/runs/{id}', { path: { id: run.run_id } });
         await qc.invalidateQueries({ queryKey: ['runs'] });
         toast(`Run “${run.test_name}” was deleted.`, 'ok');
         navigate('/history');

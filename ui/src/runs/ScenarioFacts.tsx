@@ -19,10 +19,10 @@ export function shortly(v: unknown): string {
 /** The scenario in a few lines, for a reader who wants to know what was asked for. */
 export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
   const connection =
-    typeof s.target.connection === 'string'
-      ? s.target.connection
-      : `${s.target.connection?.driver ?? ''} (spelled out)`;
-  const prepare = s.target.prepare;
+    typeof s.target?.connection === 'string'
+      ? s.target?.connection
+      : `${s.target?.connection?.driver ?? ''} (spelled out)`;
+  const prepare = s.target?.prepare;
   const searches = s.workload.load_mode === 'FIND_MAX_CONCURRENCY';
   const guards = limitWords(s.guardrails);
   const params = Object.entries(s.workload.params ?? {});
@@ -31,11 +31,11 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
       <dl className="defs">
         <dt>Target</dt>
         <dd>
-          {connection} · {s.target.adapter}
-          {s.target.table_name && (
+          {connection} · {s.target?.adapter}
+          {s.target?.table_name && (
             <>
               {' '}
-              · <code>{s.target.table_name}</code>
+              · <code>{s.target?.table_name}</code>
             </>
           )}
         </dd>

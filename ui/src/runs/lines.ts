@@ -4,7 +4,7 @@ import { exact, latency, plain } from '../design/format';
 const some = (n: number | undefined, words: string) => (n ? [`${exact(n)} ${words}`] : []);
 
 /** How the connections held; null while all did. Of what is reopened planned reconnects are a part. */
-export function connectionsLine(c: Summary['connections'] | Payload['connections']): string | null {
+export function connectionsLine(c: Summary['connections'] | Payload['connections'] | undefined): string | null {
   if (!c) return null;
   const said = [
     ...some(c.lost, 'lost'),

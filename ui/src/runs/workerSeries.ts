@@ -1,6 +1,12 @@
 import { useEffect, useMemo, useState } from 'react';
 import { useWorkerSeries } from '../api/queries';
-import type { Payload, RunDetail, WorkerPoint } from '../api/types';
+import type { Payload, RunDetail, WorkerPoint as Recorded } from '../api/types';
+
+/** What a curve needs to know of a second of a run worker; the socket tells no more. */
+export type WorkerPoint = Pick<
+  Recorded,
+  'timestamp' | 'elapsed_seconds' | 'worker_id' | 'phase' | 'qps' | 'p95_latency_ms'
+>;
 
 /** What the curves of one run worker are drawn from, one element a second. */
 export interface WorkerCurve {

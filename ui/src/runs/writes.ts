@@ -1,19 +1,11 @@
-import type { Run } from '../api/types';
+import type { CheckResult, Run } from '../api/types';
 
 /** The field of a template with which its user lets a run write to tables that Loadstone did not make. */
 export const allowWrites = 'target.allow_writes';
 
-interface Found {
-  outcome: string;
-  message: string;
-  field?: string;
-}
-
 /** What a preflight found, of a matrix for each target. */
-export interface Looked {
-  checks: Found[] | null;
-  targets?: { checks: Found[] | null }[];
-}
+export type Looked = Found & { targets?: Found[] | null };
+type Found = { checks: Pick<CheckResult, 'outcome' | 'message' | 'field'>[] | null };
 
 /** What a run would do to tables of others and has no leave for, as the preflight says it; null when it needs none. */
 export function asksToWrite(found: Looked | undefined, index = 0): string | null {

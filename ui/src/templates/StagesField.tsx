@@ -1,4 +1,4 @@
-import type { FieldError, Stage } from '../api/types';
+import type { FieldError, SketchStage } from '../api/types';
 import { Term } from '../design/Controls';
 import { duration } from '../design/format';
 import { Icon } from '../design/icons';
@@ -15,10 +15,11 @@ export function StagesField() {
   const start = of === 'target_qps' ? config.workload.target_qps : config.workload.concurrent_connections;
   const list = config.workload.stages ?? [];
   const errors = useErrors(path);
-  const change = (next: Stage[]) => set(path, next.length ? next : undefined);
+  const change = (next: SketchStage[]) => set(path, next.length ? next : undefined);
   const wrong = (i: number, field: string) =>
     errors.some((e) => e.field === `${path}[${i}].${field}` || e.field === `${path}[${i}]`);
-  const put = (i: number, field: keyof Stage, v: unknown) => change(list.with(i, { ...list[i]!, [field]: v } as Stage));
+  const put = (i: number, field: keyof SketchStage, v: unknown) =>
+    change(list.with(i, { ...list[i]!, [field]: v } as SketchStage));
   const attrs = (i: number, field: string, label: string) => ({
     'aria-label': `Stage ${i + 1}: ${label}`,
     'aria-invalid': wrong(i, field),
@@ -67,7 +68,10 @@ export function StagesField() {
         type="button"
         className="btn small fit"
         onClick={() =>
-          change([...list, { duration_seconds: 30, [of]: list.at(-1)?.[of] ?? start ?? 100, ramp: 'linear' } as Stage])
+          change([
+            ...list,
+            { duration_seconds: 30, [of]: list.at(-1)?.[of] ?? start ?? 100, ramp: 'linear' } as SketchStage,
+          ])
         }
       >
         <Icon name="plus" size={14} /> Add stage

@@ -3,7 +3,7 @@ import { useLayoutEffect, useMemo, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
 import { api, asProblem, type Problem } from '../api/client';
 import { useCreateRun, useTemplate } from '../api/queries';
-import type { FieldError, RunDetail, Template } from '../api/types';
+import type { FieldError, Template } from '../api/types';
 import { usePageTitle, useParam } from '../app/location';
 import { ActionsMenu, Segments } from '../design/Controls';
 import { useConfirm } from '../design/Dialog';
@@ -28,7 +28,7 @@ export default function TemplateEditor({ id }: { id: string | null }) {
   const run = useQuery({
     queryKey: ['run-as-stored', from],
     staleTime: Number.POSITIVE_INFINITY,
-    queryFn: ({ signal }) => api.edit.get<RunDetail>(`/api/runs/${encodeURIComponent(from!)}`, signal),
+    queryFn: ({ signal }) => api.get('/api/runs/{id}', { path: { id: from! }, signal, asStored: true }),
     enabled: from !== null,
   });
   const waiting = (id !== null || copy !== null ? saved : from !== null ? run : null) as
@@ -113,8 +113,12 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
     setSaving(true);
     try {
       const t = id
-        ? await api.edit.put<Template>(`/api/templates/${encodeURIComponent(id)}`, { ...body(e.draft), version })
-        : await api.edit.post<Template>('/api/templates', body(e.draft));
+        ? await api.put('/api/templates/{id}', {
+            path: { id },
+            body: { ...body(e.draft), version },
+            asStored: true,
+          })
+        : await api.post('/api/templates', { body: body(e.draft), asStored: true });
       dropDraft(key);
       setRestored(false);
       setVersion(t.version);
@@ -155,7 +159,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
       body: 'Its runs and their figures stay; only the template is deleted.',
       verb: 'Delete template',
       act: async () => {
-        await api.remove(`/api/templates/${encodeURIComponent(id!)}`);
+        await api.remove('/api/templates/{id}', { path: { id: id! } });
         dropDraft(key);
         e.reset(initial);
         await qc.invalidateQueries({ queryKey: ['templates'] });
@@ -165,7 +169,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
     });
 
   const loadTheirs = async () => {
-    const t = await api.edit.get<Template>(`/api/templates/${encodeURIComponent(id!)}`);
+    const t = await api.get('/api/templates/{id}', { path: { id: id! }, asStored: true });
     dropDraft(key);
     setVersion(t.version);
     setRefused(null);

@@ -53,7 +53,7 @@ export function TemplatesPage() {
       body: 'Its runs and their figures stay; only the template is deleted.',
       verb: 'Delete template',
       act: async () => {
-        await api.remove(`/api/templates/${encodeURIComponent(t.template_id)}`);
+        await api.remove('/api/templates/{id}', { path: { id: t.template_id } });
         await qc.invalidateQueries({ queryKey: ['templates'] });
         toast(`Template “${t.name}” was deleted.`, 'ok');
       },
@@ -152,12 +152,12 @@ export function TemplatesPage() {
                           </td>
                           <td>
                             {c.matrix
-                              ? `${c.matrix.targets.length} targets`
-                              : typeof c.target.connection === 'string'
-                                ? c.target.connection
-                                : (c.target.connection?.driver ?? 'inline')}
+                              ? `${c.matrix.targets?.length ?? 0} targets`
+                              : typeof c.target?.connection === 'string'
+                                ? c.target?.connection
+                                : (c.target?.connection?.driver ?? 'inline')}
                             <span className="second mono">
-                              {c.matrix ? c.matrix.targets.map((x) => x.label).join(', ') : c.target.table_name}
+                              {c.matrix ? c.matrix.targets?.map((x) => x.label).join(', ') : c.target?.table_name}
                             </span>
                           </td>
                           <td>

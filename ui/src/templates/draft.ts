@@ -1,14 +1,14 @@
-import type { FieldError, Scenario } from '../api/types';
+import type { FieldError, Sketch } from '../api/types';
 import { get, set } from './schema';
 
 /** What the editor holds: the document in both forms, and which of them the user touched last. */
 export interface Draft {
-  config: Scenario;
+  config: Sketch;
   source: string;
   edited: 'form' | 'yaml' | null;
 }
 
-export function blank(): Scenario {
+export function blank(): Sketch {
   return {
     name: '',
     target: {
@@ -33,7 +33,7 @@ export function blank(): Scenario {
 }
 
 /** The scenario without the fields that say where it came from. */
-export function asNew(s: Scenario, name: string): Scenario {
+export function asNew(s: Sketch, name: string): Sketch {
   const { template_id: _id, template_name: _name, ...rest } = s;
   return { ...rest, name };
 }
@@ -42,14 +42,14 @@ export function asNew(s: Scenario, name: string): Scenario {
  * Changes one field of the form's document. A capacity that was just enough for
  * the connections follows them, so that raising the load is one change and not two.
  */
-export function edit(config: Scenario, path: string, value: unknown): Scenario {
+export function edit(config: Sketch, path: string, value: unknown): Sketch {
   let next = set(config, path, value);
   if (path === 'workload.concurrent_connections' || path === 'scaling.worker_count') {
-    const c = config.workload.concurrent_connections;
-    const n = config.scaling.worker_count;
+    const c = config.workload.concurrent_connections ?? 0;
+    const n = config.scaling.worker_count ?? 0;
     const enough = Math.ceil(c / Math.max(1, n));
-    const c2 = next.workload.concurrent_connections;
-    const n2 = next.scaling.worker_count;
+    const c2 = next.workload.concurrent_connections ?? 0;
+    const n2 = next.scaling.worker_count ?? 0;
     if (config.scaling.per_worker_capacity === enough && c2 > 0 && n2 > 0)
       next = set(next, 'scaling.per_worker_capacity', Math.ceil(c2 / n2));
   }
@@ -76,7 +76,7 @@ export function edit(config: Scenario, path: string, value: unknown): Scenario {
     else if (config.workload.load_mode === 'FIND_MAX_CONCURRENCY') {
       next = set(next, 'find_max', undefined);
       next = set(next, 'workload.concurrent_connections', 16);
-      next = set(next, 'scaling.per_worker_capacity', Math.ceil(16 / Math.max(1, next.scaling.worker_count)));
+      next = set(next, 'scaling.per_worker_capacity', Math.ceil(16 / Math.max(1, next.scaling.worker_count ?? 0)));
       if (get(next, 'workload.duration_seconds') == null) next = set(next, 'workload.duration_seconds', 60);
     }
   }
@@ -96,7 +96,7 @@ export function edit(config: Scenario, path: string, value: unknown): Scenario {
  * Prepares the document for a search over the rate or over connections: with
  * the fields that it needs, and room on the workers to climb.
  */
-function searchOver(config: Scenario, rate: boolean): Scenario {
+function searchOver(config: Sketch, rate: boolean): Sketch {
   let next = set(config, 'find_max.enabled', true);
   next = set(next, 'find_max.unit', rate ? 'rate' : 'connections');
   next = set(next, 'find_max.start_rate', rate ? (get(next, 'find_max.start_rate') ?? 500) : undefined);
@@ -112,7 +112,7 @@ function searchOver(config: Scenario, rate: boolean): Scenario {
 }
 
 /** What is sent to the server: the text where the user wrote text, else the document. */
-export function body(d: Draft): { source: string } | { config: Scenario } {
+export function body(d: Draft): { source: string } | { config: Sketch } {
   return d.edited === 'yaml' ? { source: d.source } : { config: d.config };
 }
 

@@ -1,17 +1,17 @@
 import { createContext, type ReactNode, useContext, useEffect, useId, useState } from 'react';
-import type { FieldError, Scenario } from '../api/types';
+import type { FieldError, Sketch } from '../api/types';
 import { Term } from '../design/Controls';
 import { Icon } from '../design/icons';
 import { concerns } from './draft';
 import { get } from './schema';
 
 interface Form {
-  config: Scenario;
+  config: Sketch;
   errors: FieldError[];
   set: (path: string, value: unknown) => void;
 }
 
-export const FormContext = createContext<Form>({ config: {} as Scenario, errors: [], set: () => {} });
+export const FormContext = createContext<Form>({ config: {} as Sketch, errors: [], set: () => {} });
 export const useForm = () => useContext(FormContext);
 
 /** The errors that belong to a control. */

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { api, asProblem } from '../api/client';
 import { usePlugins } from '../api/queries';
-import type { FieldError, Scenario, Validation } from '../api/types';
+import type { FieldError, Sketch } from '../api/types';
 import { meant } from '../plugins/refs';
 import { body, type Draft, edit } from './draft';
 import { check, get, type Schema } from './schema';
@@ -67,7 +67,7 @@ export function useDraft(id: string, initial: Draft): Editing {
       async () => {
         try {
           const sent = body(draft);
-          const v = await api.edit.post<Validation>('/api/templates/validate', sent, abort.signal);
+          const v = await api.post('/api/templates/validate', { body: sent, signal: abort.signal, asStored: true });
           if (asked.current !== mine) return;
           setFound(v.errors ?? []);
           setState('idle');
@@ -147,7 +147,7 @@ export function useDraft(id: string, initial: Draft): Editing {
 
 type PluginList = ReturnType<typeof usePlugins>['data'];
 
-function paramErrors(config: Scenario, plugins: PluginList): FieldError[] {
+function paramErrors(config: Sketch, plugins: PluginList): FieldError[] {
   const name = String(get(config, 'workload.plugin') ?? '');
   const schema = meant(plugins, 'workload', name)?.manifest.parameters as Schema | undefined;
   return schema ? check(get(config, 'workload.params'), schema, 'workload.params') : [];
