@@ -64,7 +64,7 @@ type services struct {
 	serves   bool
 	embedded *embedded.Postgres // nil with an external control store
 	store    *postgres.Store
-	results  *results.Folder
+	results  *results.Results
 	host     *host.Host
 	plugins  *library.Library
 	runs     *orchestrator.Service

@@ -243,7 +243,7 @@ func (c *runCommand) local(e *env, scenario engine.Scenario) (outcome, error) {
 		summary: summary,
 		seconds: seconds,
 		setup:   ended.StopReason == engine.StopSetupFailure,
-		where:   filepath.Join(s.results.Dir(), run.RunID),
+		where:   s.results.Where(run.RunID),
 		goesOn:  goesOnHere,
 	}
 	states, err := c.awaitEnrichment(e, func(ctx context.Context) ([]engine.Enrichment, error) {

@@ -174,24 +174,15 @@ func (w *EnrichmentWriter) Finish() (engine.Artifact, string, error) {
 	return a, w.path, nil
 }
 
-// ReadEnrichment calls fn for each row of an enrichment part. The row is valid until fn returns.
-func ReadEnrichment(path string, fn func(*engine.EnrichedExecution) error) (err error) {
+// ReadEnrichment calls fn for each row of the enrichment part of that name. The row is valid until fn returns.
+func ReadEnrichment(f File, name string, fn func(*engine.EnrichedExecution) error) (err error) {
 	defer corrupt(&err)
-	f, err := os.Open(path)
+	pq, err := parquet.OpenFile(f, f.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
-		return fmt.Errorf("opening enrichment: %w", err)
-	}
-	defer func() { _ = f.Close() }() // only read
-	st, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("opening enrichment: %w", err)
-	}
-	pq, err := parquet.OpenFile(f, st.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
-	if err != nil {
-		return fmt.Errorf("opening enrichment %s: %w", filepath.Base(path), err)
+		return fmt.Errorf("opening enrichment %s: %w", name, err)
 	}
 	if v, _ := pq.Lookup(metaSchemaVersion); v != strconv.Itoa(enrichmentVersion) {
-		return fmt.Errorf("opening enrichment %s: its schema version %q is not known", filepath.Base(path), v)
+		return fmt.Errorf("opening enrichment %s: its schema version %q is not known", name, v)
 	}
 	r := parquet.NewGenericReader[enrichmentRow](pq)
 	defer func() { err = errors.Join(err, r.Close()) }()

@@ -18,7 +18,7 @@ import (
 // Part is a finished part, open for reading by column. Its methods are safe
 // for concurrent use; the slices they fill belong to the caller.
 type Part struct {
-	f    *os.File
+	f    File
 	pq   *parquet.File
 	cols [numColumns]int
 	info engine.Artifact
@@ -29,28 +29,57 @@ type Part struct {
 // maxGroupRows bounds what a row group may claim to hold.
 const maxGroupRows = 1 << 24
 
-// OpenPart opens a finished part and checks that it is one: magic, footer,
-// columns and a schema version this package knows.
-func OpenPart(path string) (*Part, error) {
+// File is what a part is read from, at offsets.
+type File interface {
+	io.ReaderAt
+	io.Closer
+	Size() int64
+}
+
+// OpenFile opens a file of the disk.
+func OpenFile(path string) (File, error) {
 	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &localFile{f, st.Size()}, nil
+}
+
+type localFile struct {
+	*os.File
+	size int64
+}
+
+func (f *localFile) Size() int64 { return f.size }
+
+// OpenPart is ReadPart of a file of the disk.
+func OpenPart(path string) (*Part, error) {
+	f, err := OpenFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening part: %w", err)
 	}
+	return ReadPart(f, filepath.Base(path))
+}
+
+// ReadPart reads a finished part and checks that it is one: magic, footer,
+// columns and a schema version this package knows. It closes the file with the part, and on an error.
+func ReadPart(f File, name string) (*Part, error) {
 	p := &Part{f: f}
-	if err := p.open(path); err != nil {
+	if err := p.open(name); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("opening part %s: %w", filepath.Base(path), err)
+		return nil, fmt.Errorf("opening part %s: %w", name, err)
 	}
 	return p, nil
 }
 
-func (p *Part) open(path string) (err error) {
+func (p *Part) open(name string) (err error) {
 	defer corrupt(&err)
-	st, err := p.f.Stat()
-	if err != nil {
-		return err
-	}
-	if p.pq, err = parquet.OpenFile(p.f, st.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true),
+	if p.pq, err = parquet.OpenFile(p.f, p.f.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true),
 		parquet.ReadBufferSize(64<<10)); err != nil {
 		return err
 	}
@@ -98,7 +127,7 @@ func (p *Part) open(path string) (err error) {
 	}
 	p.info = engine.Artifact{
 		ArtifactID: meta[metaArtifactID], RunID: meta[metaRunID], TestID: meta[metaTestID], WorkerID: meta[metaWorkerID],
-		Kind: KindExecutions, Name: filepath.Base(path), SizeBytes: st.Size(), RowCount: p.pq.NumRows(),
+		Kind: KindExecutions, Name: name, SizeBytes: p.f.Size(), RowCount: p.pq.NumRows(),
 		MinTime: instant(metaMinTime), MaxTime: instant(metaMaxTime), SchemaVersion: version,
 	}
 	p.openLoop = meta[metaOpenLoop] == strconv.FormatBool(true)

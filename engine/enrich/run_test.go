@@ -56,7 +56,11 @@ func (r *record) QueryRows(_ context.Context, _ string, fn func(*store.QueryRows
 
 func (r *record) Enriched(_ context.Context, _ string, fn func(*engine.EnrichedExecution) error) (int, error) {
 	for _, path := range r.kept {
-		if err := artifact.ReadEnrichment(path, fn); err != nil {
+		f, err := artifact.OpenFile(path)
+		if err != nil {
+			return 0, err
+		}
+		if err := errors.Join(artifact.ReadEnrichment(f, filepath.Base(path), fn), f.Close()); err != nil {
 			return 0, err
 		}
 	}

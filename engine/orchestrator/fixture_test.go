@@ -52,7 +52,7 @@ type fixture struct {
 	target  string // DSN of the target
 	dir     string
 	store   *postgres.Store
-	results *results.Folder
+	results *results.Results
 	// used by start; a test may replace them before
 	plugins plugin.Host
 	driver  target.Driver

@@ -7,12 +7,12 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// Results keeps the Parquet parts of runs, one folder per run, and reads
-// figures from them. storage/results serves it on a folder.
+// Results keeps the Parquet parts of runs, and reads figures from them.
+// storage/results serves it on a folder and on S3-compatible storage.
 type Results interface {
-	// Put stores the file at path (moved when on the same file system, else
-	// copied) as a.Name in the run's folder, after checking its size and
-	// SHA-256: written, fsynced, renamed, folder fsynced. Repeating it is harmless.
+	// Put takes the file at path (moved in a folder on the same file system, else copied) as
+	// a.Name of the run, after checking its size and SHA-256: all of it and durable, or
+	// nothing. Repeating it is harmless.
 	Put(ctx context.Context, a engine.Artifact, path string) error
 	// Open opens a stored part for download.
 	Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error)
@@ -35,7 +35,7 @@ type Results interface {
 	// Enriched calls fn for each stored row of enrichment; the row is valid until
 	// fn returns. last is the number of the newest part, 0 without one.
 	Enriched(ctx context.Context, runID string, fn func(*engine.EnrichedExecution) error) (last int, err error)
-	// Delete removes the run's folder.
+	// Delete removes what is kept of the run.
 	Delete(ctx context.Context, runID string) error
 }
 

@@ -37,7 +37,7 @@ func BenchmarkFigures(b *testing.B) {
 }
 
 // recorded returns results with -executions executions of the run "run", by two run workers.
-func recorded(b *testing.B) *Folder {
+func recorded(b *testing.B) *Results {
 	b.Helper()
 	f := open(b)
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/loadstone-db/loadstone/engine/artifact"
 )
 
 const csvHeader = "run_id,test_id,worker_id,connection_id,seq,step,phase,warmup,kind,statement_id,due_at,started_at," +
@@ -28,8 +26,8 @@ const csvTime = "2006-01-02T15:04:05.000000000Z"
 // line, LF, null as an empty field; formulas in texts are neutralised), part by part in the order of their names.
 // Memory is one row group, and 56 bytes for each execution that was enriched. A
 // run without parts gives the header alone.
-func (f *Folder) WriteCSV(ctx context.Context, runID string, w io.Writer) error {
-	paths, err := f.executionParts(runID)
+func (f *Results) WriteCSV(ctx context.Context, runID string, w io.Writer) error {
+	parts, err := f.executionParts(ctx, runID)
 	if err != nil {
 		return err
 	}
@@ -44,16 +42,16 @@ func (f *Folder) WriteCSV(ctx context.Context, runID string, w io.Writer) error 
 	if _, err := io.WriteString(w, header+"\n"); err != nil {
 		return fmt.Errorf("exporting executions: %w", err)
 	}
-	for _, path := range paths {
-		if err := writePartCSV(ctx, path, w, more); err != nil {
+	for _, at := range parts {
+		if err := writePartCSV(ctx, at, w, more); err != nil {
 			return fmt.Errorf("exporting executions: %w", err)
 		}
 	}
 	return nil
 }
 
-func writePartCSV(ctx context.Context, path string, w io.Writer, more *enrichedRows) error {
-	p, err := artifact.OpenPart(path)
+func writePartCSV(ctx context.Context, at part, w io.Writer, more *enrichedRows) error {
+	p, err := at.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -14,15 +13,15 @@ import (
 )
 
 // QueryRows implements store.Results.
-func (f *Folder) QueryRows(ctx context.Context, runID string, fn func(*store.QueryRows) error) error {
-	paths, err := f.executionParts(runID)
+func (f *Results) QueryRows(ctx context.Context, runID string, fn func(*store.QueryRows) error) error {
+	parts, err := f.executionParts(ctx, runID)
 	if err != nil {
 		return err
 	}
 	r := &queryReader{}
-	for _, path := range paths {
-		if err := r.part(ctx, path, fn); err != nil {
-			return fmt.Errorf("reading query ids from %s: %w", filepath.Base(path), err)
+	for _, at := range parts {
+		if err := r.part(ctx, at, fn); err != nil {
+			return fmt.Errorf("reading query ids from %s: %w", at.name, err)
 		}
 	}
 	return nil
@@ -35,8 +34,8 @@ type queryReader struct {
 	kinds     []int32
 }
 
-func (r *queryReader) part(ctx context.Context, path string, fn func(*store.QueryRows) error) error {
-	p, err := artifact.OpenPart(path)
+func (r *queryReader) part(ctx context.Context, at part, fn func(*store.QueryRows) error) error {
+	p, err := at.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -94,8 +93,8 @@ func (r *queryReader) group(p *artifact.Part, g int) (err error) {
 }
 
 // enrichmentParts lists the numbers of the stored enrichment parts, ascending.
-func (f *Folder) enrichmentParts(runID string) ([]int, error) {
-	names, err := f.Names(runID)
+func (f *Results) enrichmentParts(ctx context.Context, runID string) ([]int, error) {
+	names, err := f.objects.Names(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
@@ -110,9 +109,9 @@ func (f *Folder) enrichmentParts(runID string) ([]int, error) {
 }
 
 // Enriched implements store.Results.
-func (f *Folder) Enriched(ctx context.Context, runID string, fn func(*engine.EnrichedExecution) error) (last int,
+func (f *Results) Enriched(ctx context.Context, runID string, fn func(*engine.EnrichedExecution) error) (last int,
 	err error) {
-	numbers, err := f.enrichmentParts(runID)
+	numbers, err := f.enrichmentParts(ctx, runID)
 	if err != nil {
 		return 0, err
 	}
@@ -120,7 +119,14 @@ func (f *Folder) Enriched(ctx context.Context, runID string, fn func(*engine.Enr
 		if err := ctx.Err(); err != nil {
 			return last, err
 		}
-		if err := artifact.ReadEnrichment(filepath.Join(f.dir, runID, artifact.EnrichmentName(n)), fn); err != nil {
+		name := artifact.EnrichmentName(n)
+		file, err := f.objects.Open(ctx, runID, name)
+		if err != nil {
+			return last, fmt.Errorf("opening enrichment %s: %w", name, err)
+		}
+		err = artifact.ReadEnrichment(file, name, fn)
+		_ = file.Close() // only read
+		if err != nil {
 			return last, err
 		}
 		last = n
@@ -143,7 +149,7 @@ type enrichedRow struct {
 }
 
 // enrichedRows reads the enrichment of a run, nil when there is none.
-func (f *Folder) enrichedRows(ctx context.Context, runID string) (*enrichedRows, error) {
+func (f *Results) enrichedRows(ctx context.Context, runID string) (*enrichedRows, error) {
 	r := &enrichedRows{}
 	known := map[string]int32{}
 	last, err := f.Enriched(ctx, runID, func(e *engine.EnrichedExecution) error {

@@ -15,7 +15,7 @@ import (
 )
 
 // enriched stores a part for the given executions.
-func enriched(t *testing.T, f *Folder, number int, recs []engine.Execution) {
+func enriched(t *testing.T, f *Results, number int, recs []engine.Execution) {
 	t.Helper()
 	w, err := artifact.NewEnrichmentWriter(t.TempDir(), "run", number)
 	if err != nil {
@@ -119,7 +119,7 @@ func TestADamagedEnrichmentIsRefused(t *testing.T) {
 	recs := someExecutions(10)
 	put(t, f, "worker-0", recs)
 	enriched(t, f, 1, []engine.Execution{{QueryID: engine.QueryID{1}}})
-	path := f.Dir() + "/run/" + artifact.EnrichmentName(1)
+	path := f.Where("run") + "/" + artifact.EnrichmentName(1)
 	if err := os.Truncate(path, 700); err != nil {
 		t.Fatal(err)
 	}

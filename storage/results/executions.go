@@ -6,26 +6,25 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/replay"
 )
 
 // Executions implements replay.Executions.
-func (f *Folder) Executions(ctx context.Context, runID string, fn func(replay.Execution) error) error {
-	paths, err := f.executionParts(runID)
+func (f *Results) Executions(ctx context.Context, runID string, fn func(replay.Execution) error) error {
+	parts, err := f.executionParts(ctx, runID)
 	if err != nil {
 		return err
 	}
-	for _, path := range paths {
-		if err := partExecutions(ctx, path, fn); err != nil {
+	for _, at := range parts {
+		if err := partExecutions(ctx, at, fn); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func partExecutions(ctx context.Context, path string, fn func(replay.Execution) error) (err error) {
-	p, err := artifact.OpenPart(path)
+func partExecutions(ctx context.Context, at part, fn func(replay.Execution) error) (err error) {
+	p, err := at.open(ctx)
 	if err != nil {
 		return fmt.Errorf("opening a part: %w", err)
 	}

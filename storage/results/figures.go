@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -16,7 +15,7 @@ import (
 )
 
 // Figures is FiguresIn where only the executions tell when was measured.
-func (f *Folder) Figures(ctx context.Context, runID, workerID string) (*engine.Figures, error) {
+func (f *Results) Figures(ctx context.Context, runID, workerID string) (*engine.Figures, error) {
 	return f.FiguresIn(ctx, runID, workerID, engine.Window{})
 }
 
@@ -25,7 +24,7 @@ func (f *Folder) Figures(ctx context.Context, runID, workerID string) (*engine.F
 // Where the window has no end, the measurement starts when the first execution outside the
 // warm-up was due (which in a closed loop is when it started) and ends when the last
 // one ended; rates are taken over that time. With a workerID both are that run worker's own.
-func (f *Folder) FiguresIn(ctx context.Context, runID, workerID string, w engine.Window) (*engine.Figures, error) {
+func (f *Results) FiguresIn(ctx context.Context, runID, workerID string, w engine.Window) (*engine.Figures, error) {
 	s, err := f.scan(ctx, runID, workerID, w)
 	if err != nil {
 		return nil, err
@@ -34,7 +33,7 @@ func (f *Folder) FiguresIn(ctx context.Context, runID, workerID string, w engine
 }
 
 // FiguresByWorker implements store.Results. A run worker without parts has zero figures.
-func (f *Folder) FiguresByWorker(ctx context.Context, runID string, workerIDs []string,
+func (f *Results) FiguresByWorker(ctx context.Context, runID string, workerIDs []string,
 	w engine.Window) (run *engine.Figures, workers []*engine.Figures, err error) {
 	s, err := f.scan(ctx, runID, "", w)
 	if err != nil {
@@ -116,7 +115,7 @@ func (s *sums) merge(o *sums) {
 // scan is the state of one computation: the parts and the sums per run worker.
 // Parts are opened one at a time, since a long run has many.
 type scan struct {
-	paths   []string
+	parts   []part
 	workers map[string]*sums
 	window  *window
 	ends    *ends
@@ -124,13 +123,13 @@ type scan struct {
 	answered float64
 }
 
-func (f *Folder) scan(ctx context.Context, runID, workerID string, over engine.Window) (*scan, error) {
-	paths, err := f.executionParts(runID)
+func (f *Results) scan(ctx context.Context, runID, workerID string, over engine.Window) (*scan, error) {
+	parts, err := f.executionParts(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
-	s := &scan{paths: paths, workers: map[string]*sums{}}
-	if s.window, err = newWindow(over, paths, workerID); err != nil {
+	s := &scan{parts: parts, workers: map[string]*sums{}}
+	if s.window, err = newWindow(ctx, over, parts, workerID); err != nil {
 		return nil, err
 	}
 	s.ends = newEnds(s.window)
@@ -141,17 +140,17 @@ func (f *Folder) scan(ctx context.Context, runID, workerID string, over engine.W
 		mu    sync.Mutex
 		group sync.WaitGroup
 	)
-	for range max(1, min(runtime.GOMAXPROCS(0), len(paths), 4)) {
+	for range max(1, min(runtime.GOMAXPROCS(0), len(parts), 4)) {
 		group.Go(func() {
 			r := &reader{window: s.window, ends: newEnds(s.window)}
 			mine := map[string]*sums{}
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
-				if i >= len(paths) {
+				if i >= len(parts) {
 					break
 				}
-				if err := r.readPart(ctx, mine, paths[i], i, workerID); err != nil {
-					cancel(fmt.Errorf("reading executions from %s: %w", filepath.Base(paths[i]), err))
+				if err := r.readPart(ctx, mine, parts[i], i, workerID); err != nil {
+					cancel(fmt.Errorf("reading executions from %s: %w", parts[i].name, err))
 				}
 			}
 			mu.Lock()
@@ -187,9 +186,9 @@ type reader struct {
 
 // readPart adds a part, the index-th of the run, to the sums of its run worker;
 // parts of others than workerID are skipped.
-func (r *reader) readPart(ctx context.Context, workers map[string]*sums, path string, index int,
+func (r *reader) readPart(ctx context.Context, workers map[string]*sums, at part, index int,
 	workerID string) error {
-	p, err := artifact.OpenPart(path)
+	p, err := at.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -496,13 +495,13 @@ func (s *scan) figures(ctx context.Context, of []*sums) (*engine.Figures, error)
 	})
 	fig.Errors.Top = fig.Errors.Top[:min(len(fig.Errors.Top), maxErrorGroups)]
 	var err error
-	fig.Slowest, err = s.details(total.slowest)
+	fig.Slowest, err = s.details(ctx, total.slowest)
 	return fig, err
 }
 
 // details reads the slowest executions themselves: a second pass over the few
 // row groups that hold them.
-func (s *scan) details(of slowest) ([]engine.SlowExecution, error) {
+func (s *scan) details(ctx context.Context, of slowest) ([]engine.SlowExecution, error) {
 	out := make([]engine.SlowExecution, len(of))
 	byPart := map[int]map[int][]int{} // part → row group → positions in of
 	for i, c := range of {
@@ -512,7 +511,7 @@ func (s *scan) details(of slowest) ([]engine.SlowExecution, error) {
 		byPart[c.part][c.group] = append(byPart[c.part][c.group], i)
 	}
 	for part, groups := range byPart {
-		p, err := artifact.OpenPart(s.paths[part])
+		p, err := s.parts[part].open(ctx)
 		if err != nil {
 			return nil, err
 		}

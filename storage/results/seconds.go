@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"path/filepath"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -13,14 +12,14 @@ import (
 )
 
 // Seconds is SecondsIn where only the executions tell when was measured.
-func (f *Folder) Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error) {
+func (f *Results) Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error) {
 	return f.SecondsIn(ctx, runID, engine.Window{})
 }
 
 // SecondsIn implements store.Results. Executions count in the second in which they
 // ended; those that ended after the window are in none.
-func (f *Folder) SecondsIn(ctx context.Context, runID string, w engine.Window) ([]engine.MeasuredSecond, error) {
-	paths, err := f.executionParts(runID)
+func (f *Results) SecondsIn(ctx context.Context, runID string, w engine.Window) ([]engine.MeasuredSecond, error) {
+	parts, err := f.executionParts(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
@@ -31,9 +30,9 @@ func (f *Folder) SecondsIn(ctx context.Context, runID string, w engine.Window) (
 		t.begin, t.last = w.From.UnixNano(), w.To.UnixNano()
 	}
 	for _, pass := range []func(due []int64, elapsed []float64, success []bool){t.bound, t.count} {
-		for _, path := range paths {
-			if err := t.read(ctx, path, pass); err != nil {
-				return nil, fmt.Errorf("reading executions from %s: %w", filepath.Base(path), err)
+		for _, at := range parts {
+			if err := t.read(ctx, at, pass); err != nil {
+				return nil, fmt.Errorf("reading executions from %s: %w", at.name, err)
 			}
 		}
 	}
@@ -71,8 +70,8 @@ type second struct {
 }
 
 // read hands the measured executions of a part to a pass, row group by row group.
-func (t *timeline) read(ctx context.Context, path string, pass func([]int64, []float64, []bool)) error {
-	p, err := artifact.OpenPart(path)
+func (t *timeline) read(ctx context.Context, at part, pass func([]int64, []float64, []bool)) error {
+	p, err := at.open(ctx)
 	if err != nil {
 		return err
 	}

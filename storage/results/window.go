@@ -1,9 +1,9 @@
 package results
 
 import (
+	"context"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +30,7 @@ type interval struct{ from, to int64 }
 // of a connection reach the file up to a second after those of another.
 const edge = time.Second
 
-func newWindow(w engine.Window, paths []string, workerID string) (*window, error) {
+func newWindow(ctx context.Context, w engine.Window, parts []part, workerID string) (*window, error) {
 	out := &window{from: math.MinInt64, to: math.MaxInt64, connections: w.Connections, varies: w.Varies}
 	if !w.From.IsZero() {
 		out.from = w.From.UnixNano()
@@ -47,7 +47,7 @@ func newWindow(w engine.Window, paths []string, workerID string) (*window, error
 		workers = []string{workerID}
 	}
 	var err error
-	out.covered, err = coverage(paths, workers, *out)
+	out.covered, err = coverage(ctx, parts, workers, *out)
 	return out, err
 }
 
@@ -94,20 +94,20 @@ func (w *window) describe(f *engine.Figures, total *sums) {
 
 // coverage returns when the parts that are left hold the executions of all
 // workers: of each from its first part to its last, without the edges at which one is missing.
-func coverage(paths, workers []string, w window) ([]interval, error) {
+func coverage(ctx context.Context, of []part, workers []string, w window) ([]interval, error) {
 	parts := map[string][]numbered{}
-	for _, path := range paths {
-		p, err := artifact.OpenPart(path)
+	for _, at := range of {
+		p, err := at.open(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("opening %s: %w", filepath.Base(path), err)
+			return nil, fmt.Errorf("opening %s: %w", at.name, err)
 		}
 		id := p.Artifact().WorkerID
 		span, err := ended(p)
 		_ = p.Close() // only read
 		if err != nil {
-			return nil, fmt.Errorf("reading executions from %s: %w", filepath.Base(path), err)
+			return nil, fmt.Errorf("reading executions from %s: %w", at.name, err)
 		}
-		parts[id] = append(parts[id], numbered{partNumber(path), span})
+		parts[id] = append(parts[id], numbered{partNumber(at.name), span})
 	}
 	covered := []interval{{max(w.from, 0), w.to}}
 	for _, id := range workers {
@@ -146,8 +146,8 @@ type numbered struct {
 }
 
 // partNumber is the number at the end of a part's name, -1 when it has none.
-func partNumber(path string) int {
-	name := strings.TrimSuffix(filepath.Base(path), ".parquet")
+func partNumber(name string) int {
+	name = strings.TrimSuffix(name, ".parquet")
 	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
 	if err != nil {
 		return -1

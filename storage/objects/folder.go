@@ -1,9 +1,4 @@
-// Package results keeps the Parquet parts of runs in a folder, one folder per
-// run, and computes the exact figures of a run from them.
-//
-// A part is checked on the way in (size and SHA-256), stored under its final
-// name in one rename, and never changes. Figures read columns, never rows.
-package results
+package objects
 
 import (
 	"context"
@@ -16,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
-	"strings"
 	"syscall"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -24,48 +18,34 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// ErrChecksum says that a file is not the artifact it claims to be: its size or
-// its SHA-256 differs. The file is left where it was.
-var ErrChecksum = errors.New("checksum mismatch")
-
-// Folder implements store.Results on a local folder. Its methods are safe for
-// concurrent use, except Delete beside another method on the same run.
+// Folder implements Store on a local folder, with one folder in it for each run. A file
+// is stored under its final name in one rename, and never changes.
 type Folder struct {
 	dir string
 }
 
-var _ store.Results = (*Folder)(nil)
+var _ Store = (*Folder)(nil)
 
-// Open returns the results kept in dir, which is made when absent.
-func Open(dir string) (*Folder, error) {
+// OpenFolder returns the store in dir, which is made when absent.
+func OpenFolder(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return nil, fmt.Errorf("opening results folder: %w", err)
+		return nil, &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("The folder for results %s cannot be made: %v.", dir, err),
+			Hint:    "Name a folder that this user may write to, with --results or --data-dir.",
+			Cause:   fmt.Errorf("opening results folder: %w", err)}
 	}
 	return &Folder{dir: dir}, nil
 }
 
 func (f *Folder) runDir(runID string) (string, error) {
-	if !artifact.ValidName(runID) {
-		return "", engine.InvalidField("run_id", fmt.Sprintf("%q is not a run id", runID),
-			"Use the id that the list of runs shows.")
-	}
-	return filepath.Join(f.dir, runID), nil
+	return filepath.Join(f.dir, runID), CheckRun(runID)
 }
 
 func (f *Folder) partPath(runID, name string) (string, error) {
-	dir, err := f.runDir(runID)
-	if err != nil {
-		return "", err
-	}
-	if !artifact.ValidName(name) || !strings.HasSuffix(name, ".parquet") {
-		return "", engine.InvalidField("part", fmt.Sprintf("%q is not the name of a part", name),
-			"Use a name from the run's list of artifacts.")
-	}
-	return filepath.Join(dir, name), nil
+	return filepath.Join(f.dir, runID, name), CheckNames(runID, name)
 }
 
-// Put implements store.Results. A file that is not what a says is refused with
-// ErrChecksum; another file under the name of a stored part with store.ErrConflict.
+// Put implements Store: the file is moved on the same file system, else copied.
 func (f *Folder) Put(ctx context.Context, a engine.Artifact, path string) error {
 	final, err := f.partPath(a.RunID, a.Name)
 	if err != nil {
@@ -74,16 +54,8 @@ func (f *Folder) Put(ctx context.Context, a engine.Artifact, path string) error 
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("storing part: %w", err)
 	}
-	if stored, err := matches(final, a); err == nil {
-		if !stored {
-			return fmt.Errorf("storing part %s: another file has that name: %w", a.Name, store.ErrConflict)
-		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing fetched part: %w", err)
-		}
-		return nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("storing part %s: %w", a.Name, err)
+	if done, err := already(a, path, final); done || err != nil {
+		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(final), 0o750); err != nil {
 		return artifact.DiskError(f.dir, err)
@@ -91,13 +63,35 @@ func (f *Folder) Put(ctx context.Context, a engine.Artifact, path string) error 
 	if err := artifact.SyncDir(f.dir); err != nil {
 		return artifact.DiskError(f.dir, err)
 	}
-	if err := place(ctx, a, path, final); err != nil {
-		if errors.Is(err, ErrChecksum) || errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil {
-			return fmt.Errorf("storing part %s: %w", a.Name, err)
+	err = place(ctx, a, path, final)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrExist): // another was faster
+		if done, err := already(a, path, final); done || err != nil {
+			return err
 		}
-		return artifact.DiskError(f.dir, err)
+		return fmt.Errorf("storing part %s: its name comes and goes: %w", a.Name, store.ErrConflict)
+	case errors.Is(err, ErrChecksum), errors.Is(err, fs.ErrNotExist), ctx.Err() != nil:
+		return fmt.Errorf("storing part %s: %w", a.Name, err)
 	}
-	return nil
+	return artifact.DiskError(f.dir, err)
+}
+
+// already reports whether the file is stored, and takes it away then.
+func already(a engine.Artifact, path, final string) (bool, error) {
+	switch stored, err := matches(final, a); {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("storing part %s: %w", a.Name, err)
+	case !stored:
+		return false, fmt.Errorf("storing part %s: another file has that name: %w", a.Name, store.ErrConflict)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("removing fetched part: %w", err)
+	}
+	return true, nil
 }
 
 // matches reports whether the file at path is the artifact.
@@ -124,7 +118,7 @@ func place(ctx context.Context, a engine.Artifact, path, final string) error {
 	if err := syncFile(path); err != nil {
 		return err
 	}
-	switch err := os.Rename(path, final); {
+	switch err := move(path, final); {
 	case errors.Is(err, syscall.EXDEV):
 		if err := copyInto(ctx, a, path, final); err != nil {
 			return err
@@ -133,6 +127,19 @@ func place(ctx context.Context, a engine.Artifact, path, final string) error {
 		return err
 	}
 	return artifact.SyncDir(filepath.Dir(final))
+}
+
+// move gives the file its final name unless that is taken, which a rename would not tell.
+func move(path, final string) error {
+	err := os.Link(path, final)
+	switch {
+	case err == nil:
+		return os.Remove(path)
+	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EXDEV):
+		return err
+	}
+	// Not every file system has hard links.
+	return os.Rename(path, final)
 }
 
 func syncFile(path string) error {
@@ -175,7 +182,7 @@ func copyInto(ctx context.Context, a engine.Artifact, path, final string) (err e
 	if err := dst.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(dst.Name(), final); err != nil {
+	if err := move(dst.Name(), final); err != nil {
 		return err
 	}
 	return os.Remove(path)
@@ -194,28 +201,28 @@ func (c contextReader) Read(b []byte) (int, error) {
 	return c.r.Read(b)
 }
 
-// Open implements store.Results. A part that is not there is store.ErrNotFound.
-func (f *Folder) Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error) {
+// Open implements Store.
+func (f *Folder) Open(_ context.Context, runID, name string) (File, error) {
 	path, err := f.partPath(runID, name)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("opening part %s: %w", name, store.ErrNotFound)
+		return nil, fmt.Errorf("opening part %s: %w", name, store.ErrNotFound)
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("opening part %s: %w", name, err)
+		return nil, fmt.Errorf("opening part %s: %w", name, err)
 	}
-	file, err := os.Open(path)
+	opened, err := artifact.OpenFile(path)
 	if err != nil {
-		return nil, 0, fmt.Errorf("opening part %s: %w", name, err)
+		return nil, fmt.Errorf("opening part %s: %w", name, err)
 	}
-	return file, st.Size(), nil
+	return opened, nil
 }
 
-// Names lists the run's stored parts, executions and enrichment, by name.
-func (f *Folder) Names(runID string) ([]string, error) {
+// Names implements Store.
+func (f *Folder) Names(_ context.Context, runID string) ([]string, error) {
 	dir, err := f.runDir(runID)
 	if err != nil {
 		return nil, err
@@ -229,7 +236,7 @@ func (f *Folder) Names(runID string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.Type().IsRegular() && artifact.ValidName(e.Name()) && strings.HasSuffix(e.Name(), ".parquet") {
+		if e.Type().IsRegular() && IsPart(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
@@ -237,23 +244,8 @@ func (f *Folder) Names(runID string) ([]string, error) {
 	return names, nil
 }
 
-// executionParts lists the paths of the parts that hold executions.
-func (f *Folder) executionParts(runID string) ([]string, error) {
-	names, err := f.Names(runID)
-	if err != nil {
-		return nil, err
-	}
-	var paths []string
-	for _, name := range names {
-		if strings.HasPrefix(name, "executions-") {
-			paths = append(paths, filepath.Join(f.dir, runID, name))
-		}
-	}
-	return paths, nil
-}
-
-// Delete implements store.Results. A run without a folder is no error.
-func (f *Folder) Delete(ctx context.Context, runID string) error {
+// Delete implements Store.
+func (f *Folder) Delete(_ context.Context, runID string) error {
 	dir, err := f.runDir(runID)
 	if err != nil {
 		return err
@@ -267,5 +259,5 @@ func (f *Folder) Delete(ctx context.Context, runID string) error {
 	return nil
 }
 
-// Dir is the folder that holds the runs' folders.
-func (f *Folder) Dir() string { return f.dir }
+// Where implements Store.
+func (f *Folder) Where(runID string) string { return filepath.Join(f.dir, runID) }

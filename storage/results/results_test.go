@@ -3,8 +3,6 @@ package results
 import (
 	"context"
 	"encoding/csv"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -61,12 +58,12 @@ func spoolLoop(t testing.TB, openLoop bool, worker string, recs ...[]engine.Exec
 	return dir, parts
 }
 
-func put(t testing.TB, f *Folder, worker string, recs ...[]engine.Execution) []engine.Artifact {
+func put(t testing.TB, f *Results, worker string, recs ...[]engine.Execution) []engine.Artifact {
 	t.Helper()
 	return putOf(t, f, true, worker, recs...)
 }
 
-func putOf(t testing.TB, f *Folder, openLoop bool, worker string, recs ...[]engine.Execution) []engine.Artifact {
+func putOf(t testing.TB, f *Results, openLoop bool, worker string, recs ...[]engine.Execution) []engine.Artifact {
 	t.Helper()
 	dir, parts := spoolLoop(t, openLoop, worker, recs...)
 	for _, a := range parts {
@@ -77,7 +74,7 @@ func putOf(t testing.TB, f *Folder, openLoop bool, worker string, recs ...[]engi
 	return parts
 }
 
-func open(t testing.TB) *Folder {
+func open(t testing.TB) *Results {
 	t.Helper()
 	f, err := Open(filepath.Join(t.TempDir(), "results"))
 	if err != nil {
@@ -94,122 +91,6 @@ func someExecutions(n int) []engine.Execution {
 			Success: true}
 	}
 	return recs
-}
-
-func TestPutMovesAndRepeats(t *testing.T) {
-	ctx := context.Background()
-	f := open(t)
-	dir, parts := spool(t, "worker-0", someExecutions(10))
-	a := parts[0]
-	path := filepath.Join(dir, a.Name)
-	for range 2 { // the second time the source is gone
-		if err := f.Put(ctx, a, path); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-			t.Fatalf("the source is still there: %v", err)
-		}
-	}
-	r, size, err := f.Open(ctx, "run", a.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if b, err := io.ReadAll(r); err != nil || int64(len(b)) != size || size != a.SizeBytes {
-		t.Fatalf("%d bytes of %d: %v", len(b), size, err)
-	}
-	if names, err := f.Names("run"); err != nil || len(names) != 1 || names[0] != a.Name {
-		t.Fatalf("names %v: %v", names, err)
-	}
-}
-
-func TestPutRefusesWhatIsNotTheArtifact(t *testing.T) {
-	ctx := context.Background()
-	f := open(t)
-	dir, parts := spool(t, "worker-0", someExecutions(10))
-	a, path := parts[0], filepath.Join(dir, parts[0].Name)
-
-	wrong := a
-	wrong.SHA256 = strings.Repeat("0", 64)
-	if err := f.Put(ctx, wrong, path); !errors.Is(err, ErrChecksum) {
-		t.Fatalf("wrong checksum: %v", err)
-	}
-	short := a
-	short.SizeBytes--
-	if err := f.Put(ctx, short, path); !errors.Is(err, ErrChecksum) {
-		t.Fatalf("wrong size: %v", err)
-	}
-	if _, _, err := f.Open(ctx, "run", a.Name); !errors.Is(err, store.ErrNotFound) {
-		t.Fatalf("a refused file was stored: %v", err)
-	}
-	if err := f.Put(ctx, a, path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("something else"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	other := a
-	other.SizeBytes = 14
-	if err := f.Put(ctx, other, path); !errors.Is(err, store.ErrConflict) {
-		t.Fatalf("overwriting a stored part: %v", err)
-	}
-	if err := f.Put(ctx, engine.Artifact{RunID: "run", Name: "executions-x.parquet"},
-		filepath.Join(dir, "absent")); !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("missing source: %v", err)
-	}
-}
-
-func TestCopyAcrossFileSystems(t *testing.T) {
-	ctx := context.Background()
-	f := open(t)
-	dir, parts := spool(t, "worker-0", someExecutions(10))
-	a, path := parts[0], filepath.Join(dir, parts[0].Name)
-	final := filepath.Join(f.dir, a.Name)
-	wrong := a
-	wrong.SHA256 = strings.Repeat("0", 64)
-	if err := copyInto(ctx, wrong, path, final); !errors.Is(err, ErrChecksum) {
-		t.Fatalf("wrong checksum: %v", err)
-	}
-	if left, _ := os.ReadDir(f.dir); len(left) != 0 {
-		t.Fatalf("left behind: %v", left)
-	}
-	if err := copyInto(ctx, a, path, final); err != nil {
-		t.Fatal(err)
-	}
-	if ok, err := matches(final, a); !ok || err != nil {
-		t.Fatalf("stored file differs: %v", err)
-	}
-}
-
-func TestNamesCannotClimb(t *testing.T) {
-	ctx := context.Background()
-	f := open(t)
-	put(t, f, "worker-0", someExecutions(1))
-	for _, bad := range [][2]string{
-		{"run", "../secret.parquet"}, {"run", "/etc/passwd"}, {"run", "a/b.parquet"}, {"run", ".hidden.parquet"},
-		{"run", "x.parquet.tmp"}, {"run", ""}, {"run", "x"}, {"..", "x.parquet"}, {"", "x.parquet"},
-		{"a/../run", "x.parquet"},
-		{"run", "x\x00.parquet"},
-	} {
-		if _, _, err := f.Open(ctx, bad[0], bad[1]); !engine.HasCode(err, engine.CodeInvalid) {
-			t.Errorf("open %q: %v", bad, err)
-		}
-		if err := f.Put(ctx, engine.Artifact{RunID: bad[0], Name: bad[1]}, "x"); !engine.HasCode(err, engine.CodeInvalid) {
-			t.Errorf("put %q: %v", bad, err)
-		}
-	}
-	for _, run := range []string{"", ".", "..", "../x", "a/b"} {
-		if err := f.Delete(ctx, run); !engine.HasCode(err, engine.CodeInvalid) {
-			t.Errorf("delete %q: %v", run, err)
-		}
-	}
-	// A link in the run's folder is not followed.
-	if err := os.Symlink("/etc/hostname", filepath.Join(f.dir, "run", "link.parquet")); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := f.Open(ctx, "run", "link.parquet"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("link: %v", err)
-	}
 }
 
 func TestDelete(t *testing.T) {
@@ -229,7 +110,7 @@ func TestDelete(t *testing.T) {
 func TestTornPartIsAnError(t *testing.T) {
 	f := open(t)
 	parts := put(t, f, "worker-0", someExecutions(1000))
-	path := filepath.Join(f.dir, "run", parts[0].Name)
+	path := filepath.Join(f.Where("run"), parts[0].Name)
 	if err := os.Truncate(path, parts[0].SizeBytes-5); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,93 @@
+// Package results reads the Parquet parts of runs, wherever they are kept, and
+// computes the exact figures of a run from them. Figures read columns, never rows.
+package results
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/objects"
+)
+
+// Results implements store.Results on an object store. Its methods are safe for
+// concurrent use, except Delete beside another method on the same run.
+type Results struct {
+	objects objects.Store
+}
+
+var _ store.Results = (*Results)(nil)
+
+// Open returns the results that are kept in a folder, which is made when absent.
+func Open(dir string) (*Results, error) {
+	folder, err := objects.OpenFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	return New(folder), nil
+}
+
+// New returns the results that the store keeps.
+func New(kept objects.Store) *Results { return &Results{objects: kept} }
+
+// Put implements store.Results. A file that is not what a says is refused with
+// objects.ErrChecksum; another file under the name of a stored part with store.ErrConflict.
+func (f *Results) Put(ctx context.Context, a engine.Artifact, path string) error {
+	return f.objects.Put(ctx, a, path)
+}
+
+// Delete implements store.Results. A run without results is no error.
+func (f *Results) Delete(ctx context.Context, runID string) error {
+	return f.objects.Delete(ctx, runID)
+}
+
+// Where says to people where the parts of a run are.
+func (f *Results) Where(runID string) string { return f.objects.Where(runID) }
+
+// Open implements store.Results. A part that is not there is store.ErrNotFound.
+func (f *Results) Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error) {
+	file, err := f.objects.Open(ctx, runID, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	return &download{io.NewSectionReader(file, 0, file.Size()), file}, file.Size(), nil
+}
+
+// download is a file from its beginning to its end.
+type download struct {
+	*io.SectionReader
+	io.Closer
+}
+
+// part is a stored part of executions.
+type part struct {
+	objects     objects.Store
+	runID, name string
+}
+
+func (p part) open(ctx context.Context) (*artifact.Part, error) {
+	file, err := p.objects.Open(ctx, p.runID, p.name)
+	if err != nil {
+		return nil, fmt.Errorf("opening part %s: %w", p.name, err)
+	}
+	return artifact.ReadPart(file, p.name)
+}
+
+// executionParts lists the parts that hold executions, by name.
+func (f *Results) executionParts(ctx context.Context, runID string) ([]part, error) {
+	names, err := f.objects.Names(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	var parts []part
+	for _, name := range names {
+		if strings.HasPrefix(name, "executions-") {
+			parts = append(parts, part{f.objects, runID, name})
+		}
+	}
+	return parts, nil
+}
