@@ -245,7 +245,8 @@ type Rows interface {
 }
 
 // Stream is one opened instance. It is not safe for concurrent use: one run
-// worker owns it and its connections take batches under one lock.
+// worker owns it and its connections take batches under one lock. But Close may be called while
+// a Fill is under way, which then fails, and does not wait for it.
 type Stream interface {
 	// Fill asks for at most max operations and decodes them into b, reusing its
 	// memory; nothing of the guest's memory is referenced afterwards. A transaction

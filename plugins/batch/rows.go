@@ -38,7 +38,7 @@ func (r *rows) Value(i, c int) any {
 	return nil
 }
 
-// Rows checks a batch of sample rows against the columns of its table.
+// Rows checks a batch of sample rows against the columns of its table. The rows keep data.
 func Rows(data []byte, columns []plugin.LogicalColumn, most int) (plugin.Rows, error) {
 	nops, err := abi.Header(data)
 	if err != nil {
@@ -52,10 +52,9 @@ func Rows(data []byte, columns []plugin.LogicalColumn, most int) (plugin.Rows, e
 		types[i], _ = abi.ParseType(string(c.Type))
 	}
 	r := &rows{width: len(columns)}
-	r.batch.Data = append(r.batch.Data, data...)
+	r.batch.Data = data
 	r.batch.Ops = make([]plugin.Op, 0, min(int(nops), len(data)/3+1))
 	r.batch.Args = make([]plugin.Value, 0, min(int(nops)*len(columns), len(data)+1))
-	data = r.batch.Data
 	pos := abi.HeaderSize
 	for i := 0; i < int(nops); i++ {
 		if len(data)-pos < 3 {

@@ -33,24 +33,29 @@ func (i *instance) trap(export string, err error) error {
 	if s := i.log.lastWords(); s != "" {
 		said = " It said: " + s
 	}
-	var exit *sys.ExitError
+	short, exit := new(engine.Error), new(sys.ExitError)
+	refused := errors.As(i.tank.short, &short)
+	words := said
+	if refused {
+		said += " It was refused memory before: " + short.Message
+	}
 	switch {
-	case errors.As(err, &exit):
+	case !refused && errors.As(err, &exit):
 		return fail(plugin.ErrTrapped, "Plugin %s called exit(%d) in %s.%s", name, exit.ExitCode(), export, said)
-	case i.tank.short != nil:
-		return i.tank.short
 	case i.tank.late:
-		return fail(plugin.ErrOutOfTime, "Plugin %s computed for more than %s in %s, perhaps without end.%s", name,
-			timeFor(export), export, said)
+		return fail(plugin.ErrOutOfTime, "Plugin %s computed for more than %s in %s, perhaps without end.%s",
+			name, timeFor(export), export, said)
 	case i.tank.fuel != nil && i.tank.remaining() < 0:
-		return fail(plugin.ErrOutOfFuel,
-			"Plugin %s ran out of fuel in %s: it computed longer than its %d million units of fuel last, perhaps without end.%s",
-			name, export, i.tank.given/1_000_000, said)
+		return fail(plugin.ErrOutOfFuel, "Plugin %s ran out of fuel in %s: it computed longer than its "+
+			"%d million units of fuel last, perhaps without end.%s", name, export, i.tank.given/1_000_000, said)
 	case i.tank.depth != nil && i.tank.deep() || strings.HasPrefix(err.Error(), "wasm error: stack overflow"):
-		return fail(plugin.ErrTooDeep,
-			"Plugin %s nested its calls too deep in %s (the limit is %d calls, fewer with large frames), perhaps a recursion "+
-				"without end.%s",
-			name, export, callDepth, said)
+		return fail(plugin.ErrTooDeep, "Plugin %s nested its calls too deep in %s (the limit is %d calls, "+
+			"fewer with large frames), perhaps a recursion without end.%s", name, export, callDepth, said)
+	case refused:
+		// However it ended then, by a trap or with exit(2) as Go's runtime does, that is the reason.
+		ended := *short
+		ended.Message += " It ended in " + export + "." + words
+		return &ended
 	}
 	// wazero appends the guest's stack; its first line says what happened.
 	reason, _, _ := strings.Cut(err.Error(), "\n")
@@ -69,7 +74,7 @@ func (i *instance) reported(export string) error {
 	if i.errorFn != nil {
 		if v, err := i.call(i.errorFn, abi.ExportError, min(i.callFuel, fillFuel)); err == nil {
 			ptr, n := abi.Unpack(int64(v))
-			if b, ok := i.memory.Read(ptr, min(n, 4*abi.MaxErrorMessage)); ok {
+			if b, ok := i.copied(nil, ptr, min(n, 4*abi.MaxErrorMessage)); ok {
 				message = manifest.Clean(b, abi.MaxErrorMessage)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/linear"
 	"github.com/loadstone-db/loadstone/plugins/manifest"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
@@ -40,6 +41,7 @@ type Host struct {
 	fuel     int64
 	compiler *compiler
 	quota    quota
+	mappings *linear.Pool
 	// watch, in tests, is what instances tell when a guest begins and ends to compute.
 	watch func(computes bool)
 
@@ -74,7 +76,8 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Host{log: o.Log, fuel: o.CallFuel, compiler: e, quota: quota{each: o.PluginMemory, all: o.PluginsMemory}}, nil
+	return &Host{log: o.Log, fuel: o.CallFuel, compiler: e, quota: quota{each: o.PluginMemory, all: o.PluginsMemory},
+		mappings: linear.NewPool(abi.MaxMemoryPages * abi.PageSize)}, nil
 }
 
 // Close frees all compiled code. Streams must have been closed before.
@@ -92,6 +95,7 @@ func (h *Host) Close(ctx context.Context) error {
 		r.samples.close()
 		r.callers.close()
 	}
+	h.mappings.Close()
 	return h.compiler.close(ctx)
 }
 
@@ -205,6 +209,8 @@ func (h *Host) load(ctx context.Context, wasm []byte, sha string) (*registered, 
 		return nil, err
 	}
 	c := &compiled{shape: s, name: sha[:12], sha: sha, compiler: h.compiler}
+	least, most := m.Memory()
+	c.least, c.most = uint64(least)*abi.PageSize, uint64(min(most, abi.MaxMemoryPages))*abi.PageSize
 	if c.code, err = h.compiler.compile(ctx, m.Meter()); err != nil {
 		return nil, err
 	}
@@ -397,7 +403,7 @@ func (r *registered) ask(ctx context.Context, request []byte) (answer []byte, er
 	if err != nil {
 		return nil, err
 	}
-	return append([]byte(nil), doc...), nil
+	return doc, nil
 }
 
 var errNotJSON = errors.New("not the JSON that is expected")

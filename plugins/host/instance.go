@@ -15,8 +15,12 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/gen"
 )
 
-// instance is one running copy of a module. Not safe for concurrent use. After
-// any error it must be closed and not used again.
+// instance is one running copy of a module. Not safe for concurrent use, but that close may be called at
+// any time. After any error it must be closed and not used again.
+//
+// Whoever runs the guest or looks at its memory holds the instance meanwhile: once it is closed
+// another instance gets the memory at the same addresses. So no view of it leaves this file
+// (copied, write), and what wazero is told to free is freed by the last who holds it.
 type instance struct {
 	module   *compiled
 	guest    api.Module
@@ -29,6 +33,7 @@ type instance struct {
 	errorFn  api.Function
 	fillFn   api.Function
 	calls    int
+	holds    holds
 	// stack of calls into the guest, so that a call allocates nothing.
 	stack [4]uint64
 }
@@ -96,6 +101,10 @@ func (i *instance) invoke(f api.Function, export string, fuel int64) (err error)
 			err = i.trap(export, fmt.Errorf("%v", p))
 		}
 	}()
+	if !i.holds.take() {
+		return i.gone(export)
+	}
+	defer i.drop()
 	i.tank.refuel(fuel, timeFor(export))
 	err = f.CallWithStack(i.ctx, i.stack[:])
 	i.tank.watched(false)
@@ -136,14 +145,14 @@ func (i *instance) send(ctx context.Context, document []byte, fuel int64) (ptr u
 	if err != nil {
 		return 0, err
 	}
-	if uint32(v) == 0 || !i.memory.Write(uint32(v), document) {
+	if uint32(v) == 0 || !i.write(uint32(v), document) {
 		return 0, fail(plugin.ErrTrapped, "Plugin %s gave no room for %d bytes: ls_alloc returned %d.", i.module.name,
 			len(document), uint32(v))
 	}
 	return uint64(uint32(v)), nil
 }
 
-// document reads what an export returned as ptr<<32 | len. The bytes are a view of guest memory.
+// document reads what an export returned as ptr<<32 | len.
 func (i *instance) document(export string, v uint64) ([]byte, error) {
 	if int64(v) == abi.FillError {
 		return nil, i.reported(export)
@@ -153,7 +162,7 @@ func (i *instance) document(export string, v uint64) ([]byte, error) {
 		return nil, fail(plugin.ErrFailed, "Plugin %s returned %d bytes from %s, the limit is %d.", i.module.name, n, export,
 			abi.MaxDocument)
 	}
-	b, ok := i.memory.Read(ptr, n)
+	b, ok := i.copied(nil, ptr, n)
 	if !ok {
 		return nil, fail(plugin.ErrTrapped, "Plugin %s returned a document outside its memory from %s.", i.module.name,
 			export)
@@ -177,15 +186,53 @@ func (i *instance) open(ctx context.Context, document []byte) error {
 	return nil
 }
 
-// close frees the instance; closing twice is fine.
+// copied appends a part of the guest's memory to into; false says that there is no such part, or
+// that the instance is closed.
+func (i *instance) copied(into []byte, ptr, n uint32) ([]byte, bool) {
+	if !i.holds.take() {
+		return into, false
+	}
+	defer i.drop()
+	view, ok := i.memory.Read(ptr, n)
+	return append(into, view...), ok
+}
+
+// write puts bytes into the guest's memory; false is as in copied.
+func (i *instance) write(ptr uint32, data []byte) bool {
+	if !i.holds.take() {
+		return false
+	}
+	defer i.drop()
+	return i.memory.Write(ptr, data)
+}
+
+// gone is the error of whoever uses an instance that is closed.
+func (i *instance) gone(export string) error {
+	return fail(plugin.ErrFailed, "Plugin %s was called in %s after it was closed.", i.module.name, export)
+}
+
+// close frees the instance, or has the last who holds it do so; closing twice is fine.
 func (i *instance) close() {
+	if i.holds.close() {
+		i.free()
+	}
+}
+
+// drop ends a hold.
+func (i *instance) drop() {
+	if i.holds.drop() {
+		i.free()
+	}
+}
+
+// free gives back what the instance is made of. Nobody holds it, and nobody will.
+func (i *instance) free() {
 	if i.guest != nil {
 		// Closing frees memory only; there is nothing to do about an error.
 		_ = i.guest.Close(context.WithoutCancel(i.ctx))
-		i.guest = nil
 	}
 	if i.linear != nil {
-		i.linear.Free()
+		i.linear.release()
 	}
 }
 

@@ -1,48 +1,55 @@
 package host
 
 import (
+	"fmt"
+
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/linear"
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
-// memoryPiece is how many bytes are copied at once when a memory moves: a copy
-// cannot be interrupted.
-const memoryPiece = 256 << 10
-
-// doublesUpTo is the part of what a memory may have up to which it doubles when it moves; what
-// outgrows that gets all of it at once. What a guest leaves behind by growing step by
-// step is garbage, and the collector's work for it held others up for up to 150 ms.
-const doublesUpTo = 4 // a quarter
-
-// memory is the linear memory of one instance. wazero's own moves 32 MB at once.
+// memory is the linear memory of one instance: a mapping that only becomes longer, or memory
+// of Go where the system gives none. What a guest left behind when its memory moved
+// was garbage, and the collector's work for it held others up for up to 150 ms.
 type memory struct {
 	tank   *tank
 	quota  *quota
 	module *compiled
-	buf    []byte
-	most   uint64
+	mapped *linear.Mapping // nil where there is none
+	// moving is used where there is no mapping.
+	moving movingMemory
 	// counted is what the quota knows of.
 	counted int64
 }
 
 // memoryOf makes the memory of an instance, and takes what it begins with from the
-// quota: where wazero asks for it, there is no way to refuse.
+// quota and the system: where wazero asks for it, there is no way to refuse.
 func memoryOf(c *compiled, h *Host, t *tank) (*memory, error) {
 	m := &memory{tank: t, quota: &h.quota, module: c}
-	for _, declared := range c.code.ExportedMemories() {
-		if err := m.room(uint64(declared.Min()) * abi.PageSize); err != nil {
-			return nil, err
+	if err := m.room(c.least); err != nil {
+		return nil, err
+	}
+	mapped, err := h.mappings.Take()
+	if err == nil {
+		if _, err = mapped.Grow(int(c.least)); err != nil {
+			mapped.GiveBack()
+			mapped = nil
 		}
 	}
+	if err != nil {
+		h.log.Debug().Str("plugin", c.name).Err(err).
+			Msg("the memory of a plugin is Go's, which holds others up where it grows")
+	}
+	m.mapped = mapped
 	return m, nil
 }
 
-// Allocate is experimental.MemoryAllocator.
-func (m *memory) Allocate(_, most uint64) experimental.LinearMemory {
-	m.most = most
-	return m
-}
+// Allocate is experimental.MemoryAllocator. The maximum of wazero is not that of the
+// module, see compiled.most.
+func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 
 // room has the quota count so many bytes.
 func (m *memory) room(bytes uint64) error {
@@ -58,42 +65,107 @@ func (m *memory) room(bytes uint64) error {
 }
 
 // Reallocate makes the memory larger. What is new in it is zero: a guest cannot
-// reach past its length, and the length only grows.
+// reach past its length, and the length only grows. Where it answers nil the guest is told
+// that there is no more; most end then, and the reason is tank.short.
 func (m *memory) Reallocate(size uint64) []byte {
-	if size > m.most {
-		return nil
-	}
 	m.tank.watched(false)
 	defer m.tank.watched(true)
-	if size > uint64(cap(m.buf)) {
-		room := size
-		if m.buf != nil {
-			room = m.most
-			if size <= m.most/doublesUpTo {
-				room = min(m.most, max(size, uint64(cap(m.buf))*2))
+	if size > m.module.most {
+		m.tank.short = m.module.ownLimit(size)
+		return nil
+	}
+	if m.mapped == nil {
+		return m.moving.grow(m, size)
+	}
+	before := m.counted
+	if err := m.room(size); err != nil {
+		m.tank.short = err
+		return nil
+	}
+	buf, err := m.mapped.Grow(int(size))
+	if err != nil {
+		m.quota.give(m.module, m.counted-before)
+		m.counted = before
+		m.tank.short = systemRefused(m.module, size, err)
+		return nil
+	}
+	return buf
+}
+
+// Free is what wazero calls when it closes the module, also when the whole runtime is closed. That
+// says nothing of who still runs or reads: release is what gives the memory back.
+func (m *memory) Free() {}
+
+// release lets go of the memory; twice is fine. No guest may run in it any more, and nobody
+// hold a slice of it: the next instance gets the same addresses (see instance.close).
+func (m *memory) release() {
+	m.moving.buf = nil
+	if m.mapped != nil {
+		m.mapped.GiveBack()
+	}
+	m.quota.give(m.module, m.counted)
+	m.counted = 0
+}
+
+// memoryPiece is how many bytes are copied at once when a memory moves: a copy
+// cannot be interrupted.
+const memoryPiece = 256 << 10
+
+// doublesUpTo is the part of what a memory may have up to which it doubles when it moves; what
+// outgrows that gets all of it at once, so that it leaves less garbage.
+const doublesUpTo = 4 // a quarter
+
+// movingMemory is memory of Go, which has to move to become larger.
+type movingMemory struct{ buf []byte }
+
+func (v *movingMemory) grow(m *memory, size uint64) []byte {
+	if size > uint64(cap(v.buf)) {
+		most, room := m.module.most, size
+		if v.buf != nil {
+			room = most
+			if size <= most/doublesUpTo {
+				room = min(most, max(size, uint64(cap(v.buf))*2))
 			}
 		}
 		if m.room(room) != nil {
 			room = size
 			if err := m.room(room); err != nil {
-				// The guest is told that there is no more. Most end then, and the reason is this.
 				m.tank.short = err
 				return nil
 			}
 		}
 		moved := make([]byte, size, room)
-		for at := 0; at < len(m.buf); at += memoryPiece {
-			copy(moved[at:], m.buf[at:min(at+memoryPiece, len(m.buf))])
+		for at := 0; at < len(v.buf); at += memoryPiece {
+			copy(moved[at:], v.buf[at:min(at+memoryPiece, len(v.buf))])
 		}
-		m.buf = moved
+		v.buf = moved
 	}
-	m.buf = m.buf[:size]
-	return m.buf
+	v.buf = v.buf[:size]
+	return v.buf
 }
 
-// Free lets go of the memory; twice is fine.
-func (m *memory) Free() {
-	m.buf = nil
-	m.quota.give(m.module, m.counted)
-	m.counted = 0
+// ownLimit is the refusal of memory past what the module may have.
+func (c *compiled) ownLimit(size uint64) error {
+	const most = abi.MaxMemoryPages * abi.PageSize
+	e := &engine.Error{Code: engine.CodePlugin, Cause: plugin.ErrOutOfMemory}
+	asked, may := megabytes(int64(size)), megabytes(int64(c.most))
+	if c.most < most {
+		e.Message = fmt.Sprintf("Plugin %s needs more memory than its own file allows: it asked for %s and declares at "+
+			"most %s.", c.name, asked, may)
+		e.Hint = "Build the plugin with a larger maximum of memory; " + megabytes(most) + " is the most there is."
+		return e
+	}
+	e.Message = fmt.Sprintf("Plugin %s needs more memory than a plugin may have: it asked for %s, and each instance of "+
+		"it may have %s.", c.name, asked, may)
+	e.Hint = "This limit is the same for every plugin and cannot be raised. Lower the parameters that size what the " +
+		"plugin keeps, or have it compute its values instead of keeping them."
+	return e
+}
+
+// systemRefused is the refusal of memory that the system does not have, or does not give this process.
+func systemRefused(c *compiled, size uint64, err error) error {
+	return &engine.Error{Code: engine.CodePlugin, Cause: plugin.ErrOutOfMemory,
+		Message: fmt.Sprintf("Plugin %s may have no more memory: it needs %s, and %s.", c.name, megabytes(int64(size)), err),
+		Hint: "Have fewer runs or run workers at a time, or give the process more memory (ulimit, vm.overcommit_memory, " +
+			"the limit of its container)."}
 }

@@ -13,14 +13,16 @@ import (
 
 // hungry is a guest of 1 MB that takes so many pages more with each ls_fill, and
 // traps where it gets none.
-func hungry(name string, more int32) []byte {
+func hungry(name string, more int32) []byte { return hungryGuest(name, more).Build() }
+
+func hungryGuest(name string, more int32) plugintest.Guest {
 	g := plugintest.Guest{Manifest: plugintest.ManifestOf(name), Pages: 16,
 		Batch: plugintest.Batch(plugintest.Operation(0, plugintest.Int(1)))}
 	if more > 0 {
 		g.Code = map[string][]byte{"ls_fill": plugintest.Code(plugintest.I32(more), []byte{0x40, 0}, plugintest.I32(-1),
 			[]byte{0x46, 0x04, 0x40, 0x00, 0x0b}, plugintest.I64(0))}
 	}
-	return g.Build()
+	return g
 }
 
 // opener opens streams of a plugin, as each run worker of each live run does.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/plugins/manifest"
-	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
 // features of WebAssembly that guests may use. Reference types are out because
@@ -74,7 +73,8 @@ func newCompiler(ctx context.Context, dir string) (e *compiler, err error) {
 			e, err = nil, errors.Join(err, e.close(ctx))
 		}
 	}()
-	config := wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features).WithMemoryLimitPages(abi.MaxMemoryPages).
+	// The limit of memory is that of memory.Reallocate, which tells a guest's request from its answer.
+	config := wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features).
 		WithCloseOnContextDone(false).WithDebugInfoEnabled(false)
 	if dir != "" {
 		if e.cache, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
@@ -102,12 +102,14 @@ func (e *compiler) close(ctx context.Context) error {
 
 // compiled is a module that passed the gate.
 type compiled struct {
-	shape    shape
-	name     string   // for sentences: "mix 1.0.0", or a hash before it is described
-	sha      string   // of the file as its author made it
-	unknown  []string // members of its manifest that nobody reads
-	compiler *compiler
-	code     wazero.CompiledModule
+	shape   shape
+	name    string   // for sentences: "mix 1.0.0", or a hash before it is described
+	sha     string   // of the file as its author made it
+	unknown []string // members of its manifest that nobody reads
+	// least is how many bytes of memory it begins with, most what it may have.
+	least, most uint64
+	compiler    *compiler
+	code        wazero.CompiledModule
 }
 
 // compile compiles what the gate let through, metered.

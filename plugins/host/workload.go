@@ -154,6 +154,8 @@ type stream struct {
 	failed error
 	feed   plugin.Feed
 	food   food
+	// holds are those of a Fill: a load that was abandoned may be in one when the stream is closed.
+	holds holds
 }
 
 var _ Metered = (*stream)(nil)
@@ -176,6 +178,14 @@ func (s *stream) MemoryBytes() int64 { return int64(s.instance.memory.Size()) }
 // Fill takes the next batch.
 func (s *stream) Fill(b *plugin.Batch, most int) error {
 	b.Reset()
+	if !s.holds.take() {
+		return fmt.Errorf("the stream is closed: %w", plugin.ErrEnded)
+	}
+	defer func() {
+		if s.holds.drop() {
+			_ = s.free() // whoever closed the stream does not wait for it
+		}
+	}()
 	switch {
 	case s.failed != nil:
 		return s.failed
@@ -214,11 +224,10 @@ func (s *stream) take(b *plugin.Batch, v int64, most int) error {
 	if n > abi.MaxBatchBytes {
 		return invalid(i, fmt.Errorf("it has %d bytes, the limit is %d", n, abi.MaxBatchBytes))
 	}
-	data, ok := i.memory.Read(ptr, n)
-	if !ok {
+	var ok bool
+	if b.Data, ok = i.copied(b.Data[:0], ptr, n); !ok {
 		return invalid(i, fmt.Errorf("it lies at %d with %d bytes, outside the plugin's memory", ptr, n))
 	}
-	b.Data = append(b.Data[:0], data...)
 	if err := s.frozen.Decode(b, most); err != nil {
 		return invalid(i, err)
 	}
@@ -243,18 +252,22 @@ func invalid(i *instance, err error) error {
 		abi.ExportFill, err)
 }
 
-// Close frees the instance; closing twice is fine.
+// Close frees the instance; closing twice is fine. A Fill under way ends at the guest's next answer, and
+// frees it then.
 func (s *stream) Close() error {
-	if s.failed == nil {
-		s.failed = fmt.Errorf("the stream is closed: %w", plugin.ErrEnded)
-	}
 	s.instance.close()
-	if s.feed != nil {
-		feed := s.feed
-		s.feed = nil
-		return feed.Close()
+	if s.holds.close() {
+		return s.free()
 	}
 	return nil
+}
+
+// free ends what the instance was fed from. Nobody is in Fill, and nobody will be.
+func (s *stream) free() error {
+	if s.feed == nil {
+		return nil
+	}
+	return s.feed.Close()
 }
 
 // Rows writes sample rows.
@@ -317,7 +330,7 @@ func (s *samples) take(ctx context.Context, params json.RawMessage, table int, f
 	if n == 0 {
 		return nil, plugin.ErrEnded
 	}
-	data, ok := i.memory.Read(ptr, n)
+	data, ok := i.copied(nil, ptr, min(n, abi.MaxBatchBytes))
 	if !ok || n > abi.MaxBatchBytes {
 		s.closeLocked()
 		return nil, fail(plugin.ErrInvalidBatch,

@@ -111,13 +111,14 @@ func (w *meter) section(id byte, body []byte) {
 	w.out = append(w.out, body...)
 }
 
-// memory writes the memory with a limit of its own.
+// memory writes the memory without the module's maximum: who runs it holds it to that (see
+// Module.Memory), and so knows when a guest asks for more.
 func (w *meter) memory() {
 	if !w.m.memory {
 		w.section(5, []byte{0})
 		return
 	}
-	w.section(5, appendU32(appendU32([]byte{1, 1}, w.m.minPages), min(w.m.maxPages, 65_536)))
+	w.section(5, appendU32(appendU32([]byte{1, 1}, w.m.minPages), mostPages))
 }
 
 // added writes the types, imports, globals or exports with what Meter adds to them.

@@ -43,6 +43,13 @@ const (
 	KindGlobal   = 3
 )
 
+// mostPages is the most pages of 64 KB that WebAssembly has addresses for.
+const mostPages = 65_536
+
+// Memory is how many pages of 64 KB the module's memory begins with, and how many it may have by its
+// own word. What Meter writes is not bound by the second.
+func (m *Module) Memory() (least, most uint32) { return m.minPages, min(m.maxPages, mostPages) }
+
 // Export is one export.
 type Export struct {
 	Name  string

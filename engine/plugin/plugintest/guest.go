@@ -25,6 +25,8 @@ type Guest struct {
 	Locals uint32
 	// Pages is the least memory; 0 is 3.
 	Pages uint32
+	// MaxPages is the most memory by the module's own word; 0 is no word.
+	MaxPages uint32
 	// Start makes the import or function of this index the start function.
 	Start *uint32
 }
@@ -218,7 +220,11 @@ func (g Guest) Build() []byte {
 		out = append(out, section(2, vector(importList...))...)
 	}
 	out = append(out, section(3, vector(functions...))...)
-	out = append(out, section(5, Code([]byte{1, 0}, unsigned(g.Pages)))...)
+	memory := Code([]byte{1, 0}, unsigned(g.Pages))
+	if g.MaxPages > 0 {
+		memory = Code([]byte{1, 1}, unsigned(g.Pages), unsigned(g.MaxPages))
+	}
+	out = append(out, section(5, memory)...)
 	out = append(out, section(7, vector(names...))...)
 	if g.Start != nil {
 		out = append(out, section(8, unsigned(*g.Start))...)

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package linear
+
+import "errors"
+
+// Elsewhere pages that are given back need not be zero afterwards.
+func reserve(int) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+func open([]byte) error { return errors.ErrUnsupported }
+
+func shut([]byte) error { return errors.ErrUnsupported }
+
+func unmap([]byte) {}
