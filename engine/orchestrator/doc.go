@@ -5,7 +5,7 @@
 // Each live run has one loop, a goroutine that alone decides. Its decisions come
 // from engine/lifecycle, which is pure; the loop carries them out:
 //
-//	nodes ──messages──▶ loop ──happenings──▶ lifecycle ──actions──▶ loop ──▶ nodes, keeper, prepare, finish
+//	nodes ──messages──▶ loop ──happenings──▶ lifecycle ──actions──▶ loop ──▶ nodes, keeper, prepare, outcome
 //
 // The loop never waits for the control store, a node or a subscriber. Writes go
 // through the run's keeper, in order, and are retried while the store is away.
@@ -14,6 +14,6 @@
 // too and stored when it is back. Only the owner of a run, fenced by its epoch,
 // makes events, so it knows their sequence ids beforehand.
 //
-// A server that finds live runs at its start ends them as FAILED, with the
-// interval that was lost, and computes figures from the parts their workers left.
+// What follows a run's end is engine/outcome's, and runs that lost the process that
+// carried them are engine/recovery's. The loop speaks to nodes through engine/fleet.
 package orchestrator

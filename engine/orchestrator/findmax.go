@@ -7,6 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -123,7 +124,7 @@ func (l *live) judged(step engine.FindMaxStep) {
 	if step.StopReason != "" {
 		text += ". " + step.StopReason
 	}
-	l.noteWith(details{"step": step}, level, nil, "%s", text)
+	l.noteWith(runlog.Details{"step": step}, level, nil, "%s", text)
 	if ended := find.Ended(); find.Repeat() > 1 && len(ended) == step.Repetition {
 		l.note(engine.LogInfo, nil, "Search %d of %d: %s", step.Repetition, find.Repeat(), ended[len(ended)-1].Reason)
 	}

@@ -1,8 +1,10 @@
 package orchestrator
 
 import (
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/recovery"
 )
 
 // hearing brings what the nodes say to the runs that it is about.
@@ -17,9 +19,7 @@ func (h hearing) Hear(runID string, from fleet.Node, m control.FromNode) {
 	l := s.runs.find(runID)
 	if l == nil {
 		if p, ok := m.(control.WorkReady); ok {
-			s.mu.Lock()
-			s.salvaged[runID] = append(s.salvaged[runID], fleet.Part{WorkReady: p, Node: from})
-			s.mu.Unlock()
+			s.recovery.Keep(fleet.Part{WorkReady: p, Node: from})
 		}
 		return
 	}
@@ -31,8 +31,21 @@ func (h hearing) Hear(runID string, from fleet.Node, m control.FromNode) {
 }
 
 // Aside remembers a part that cannot be opened, for the log of its run.
-func (h hearing) Aside(p control.AsidePart) {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	h.s.aside[p.RunID] = append(h.s.aside[p.RunID], p)
-}
+func (h hearing) Aside(p control.AsidePart) { h.s.recovery.Aside(p) }
+
+// carrier is the service as recovery sees it.
+type carrier struct{ s *Service }
+
+var _ recovery.Live = carrier{}
+
+// Has reports whether the process carries the run, or is starting it.
+func (c carrier) Has(runID string) bool { return c.s.runs.has(runID) }
+
+// Closing reports whether the process takes nothing over any more.
+func (c carrier) Closing() bool { return c.s.runs.closed() }
+
+// SetBack undoes what the preparation of a run started.
+func (c carrier) SetBack(run engine.Run, plan *engine.Plan) string { return c.s.setBack(run, plan) }
+
+// Show offers the state of a run to those who watch it.
+func (c carrier) Show(runID string, p *engine.Payload, last bool) { c.s.board.Show(runID, p, last) }

@@ -19,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -67,12 +68,12 @@ type live struct {
 	sequence     int64 // of the last event made
 	pending      []pendingPush
 	parts        map[string]fleet.Part
-	logbook      keeper.Logbook
+	logbook      runlog.Book
 	lastState    time.Time
 	still        stillness
 	plan         *prepare.Prepared
 	progress     *engine.PrepareProgress
-	said         said
+	said         runlog.Plugins
 	leftOut      int64         // lines of plugins, by their limit
 	lastStore    *keeper.Write // the last transition queued
 	// Of a search: the step under way, and what it has measured.
@@ -113,7 +114,7 @@ type runWorker struct {
 	// rate is its part of the run's, nil in a closed loop and where the workload paces itself.
 	rate     *float64
 	retiring bool
-	losses   losses
+	losses   runlog.Losses
 	node     fleet.Node
 	state    control.WorkerState
 	heard    time.Time // last heartbeat, on the server's clock
@@ -286,11 +287,9 @@ func (l *live) timer() (<-chan time.Time, func()) {
 // finishes it.
 func (l *live) release() {
 	l.svc.runs.remove(l.runID)
-	l.svc.mu.Lock()
 	for _, p := range l.parts {
-		l.svc.salvaged[l.runID] = append(l.svc.salvaged[l.runID], p)
+		l.svc.recovery.Keep(p)
 	}
-	l.svc.mu.Unlock()
 	l.svc.board.End(l.runID)
 	l.keeper.Close()
 	close(l.done)
@@ -327,7 +326,7 @@ func (l *live) lose(w *runWorker, why string) {
 	w.dead, w.why = true, why
 	w.state.Status = engine.WorkerDead
 	l.validity.LostWorker(w.id, why, w.heard, l.clock.Now())
-	l.noteWith(details{"last_heard": engine.At(w.heard), "silent_seconds": l.clock.Now().Sub(w.heard).Seconds()},
+	l.noteWith(runlog.Details{"last_heard": engine.At(w.heard), "silent_seconds": l.clock.Now().Sub(w.heard).Seconds()},
 		engine.LogCritical, w, "%s %s", w.id, why)
 }
 
@@ -361,7 +360,7 @@ func (l *live) change(t store.Transition, urgent bool) {
 		}
 	}
 	if t.To != "" {
-		level, text := engine.LogInfo, told(t.To)
+		level, text := engine.LogInfo, runlog.OfStatus(t.To)
 		if t.CancellationReason != "" {
 			text += ": " + t.CancellationReason
 			level = engine.LogWarning
@@ -369,13 +368,13 @@ func (l *live) change(t store.Transition, urgent bool) {
 		if t.To == engine.StatusFailed {
 			level = engine.LogError
 		}
-		about := details{"status": t.To}
+		about := runlog.Details{"status": t.To}
 		if t.StopReason != "" {
 			about["stop_reason"], about["drain_seconds"] = t.StopReason, l.life.Drain(t.StopReason).Seconds()
 		}
 		l.noteWith(about, level, nil, "%s", text)
 	} else if t.Phase != nil && *t.Phase != engine.PhaseNone {
-		l.note(engine.LogInfo, nil, "%s", begun(*t.Phase))
+		l.note(engine.LogInfo, nil, "%s", runlog.OfPhase(*t.Phase))
 	}
 	l.publish(false)
 }
@@ -531,10 +530,11 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 	}
 	switch m.Status {
 	case engine.WorkerReady:
-		l.noteWith(details{"connections": w.connections}, engine.LogInfo, w, "%s is ready with %d connections on %s", w.id,
+		l.noteWith(runlog.Details{"connections": w.connections}, engine.LogInfo, w,
+			"%s is ready with %d connections on %s", w.id,
 			w.connections, m.NodeID)
 	case engine.WorkerFailed:
-		l.noteWith(details{"error": m.Err}, engine.LogError, w, "%s failed: %s", w.id, message)
+		l.noteWith(runlog.Details{"error": m.Err}, engine.LogError, w, "%s failed: %s", w.id, message)
 		l.nextJoin = l.clock.Now().Add(joinPause)
 		if l.life.Started() {
 			l.validity.LostWorker(w.id, message, m.At, l.clock.Now())

@@ -9,6 +9,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/runlog"
 )
 
 // TestWhatAnAdapterLogsReachesTheRunsLog: with its level and its name, and no more of it than the limit of
@@ -20,7 +21,7 @@ func TestWhatAnAdapterLogsReachesTheRunsLog(t *testing.T) {
 			say func(engine.PrepareProgress)) (*prepare.Prepared, error) {
 			log := plugin.LogOf(ctx)
 			log(plugin.LogLine{Plugin: "mysql", Level: engine.LogWarning, Text: "the table has no statistics"})
-			for range 3 * saidBurst { // of two instances, each within its own limit
+			for range 3 * runlog.PluginBurst { // of two instances, each within its own limit
 				log(plugin.LogLine{Plugin: "mysql", Level: engine.LogInfo, Text: "again"})
 			}
 			log(plugin.LogLine{Plugin: "other", Level: engine.LogError, Text: "its own budget"})
@@ -38,7 +39,7 @@ func TestWhatAnAdapterLogsReachesTheRunsLog(t *testing.T) {
 			about["plugin"] != "other" {
 			t.Errorf("%+v %v", l, about)
 		}
-		if _, about := v.store.line(t, "after a second"); about["dropped"] != float64(2*saidBurst+1+2) {
+		if _, about := v.store.line(t, "after a second"); about["dropped"] != float64(2*runlog.PluginBurst+1+2) {
 			t.Errorf("%v", about)
 		}
 		again := 0
@@ -47,10 +48,10 @@ func TestWhatAnAdapterLogsReachesTheRunsLog(t *testing.T) {
 				again++
 			}
 		}
-		if again != saidBurst-1 {
+		if again != runlog.PluginBurst-1 {
 			t.Errorf("%d lines of one plugin at once", again)
 		}
-		if missing := v.svc.runs.find("run-1").logbook.Missing(0); missing != 2*saidBurst+1+2 {
+		if missing := v.svc.runs.find("run-1").logbook.Missing(0); missing != 2*runlog.PluginBurst+1+2 {
 			t.Errorf("%d lines are said to be missing", missing)
 		}
 		if _, err := v.svc.Stop(t.Context(), "run-1", "tester"); err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/recovery"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -104,25 +105,14 @@ type Service struct {
 	runs  *registry
 	board broadcast.Board
 
-	mu sync.Mutex
-	// recovering are the runs of other processes that this one finishes.
-	recovering map[string]bool
-	// salvaged are parts of runs that are not live, by run.
-	salvaged map[string][]fleet.Part
-	// postponed are those of them that another server held when it was looked at last.
-	postponed map[string]bool
-	// aside are parts that a node keeps and cannot open, by run.
-	aside map[string][]control.AsidePart
-
 	enrichments *enrichment.Service
 	outcomes    *outcome.Service
+	recovery    *recovery.Service
 }
 
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
-	s := &Service{opts: opts, nodes: fleet.New(opts.Log, opts.Nodes...), plan: prepare.Plan, runs: newRegistry(),
-		recovering: map[string]bool{}, salvaged: map[string][]fleet.Part{}, postponed: map[string]bool{},
-		aside: map[string][]control.AsidePart{}}
+	s := &Service{opts: opts, nodes: fleet.New(opts.Log, opts.Nodes...), plan: prepare.Plan, runs: newRegistry()}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()
 	}
@@ -146,11 +136,17 @@ func New(opts Options) *Service {
 		Scratch: s.opts.Scratch, Room: s.opts.Room, Log: opts.Log,
 		Lifetime: s.lifetime, Go: s.routines.Go, Deps: s.deps, Traits: s.traits,
 		Detail: s.Detail, Heard: s.heard,
-		Known:   func(ctx context.Context, runID string) error { _, err := s.run(ctx, runID); return err },
-		Claim:   func(ctx context.Context, runID string) error { _, err := s.claim(ctx, runID, true); return err },
+		Known: func(ctx context.Context, runID string) error { _, err := s.run(ctx, runID); return err },
+		Claim: func(ctx context.Context, runID string) error {
+			_, err := s.recovery.Claim(ctx, runID, true)
+			return err
+		},
 		Changed: func(d *engine.RunDetail) { s.board.Show(d.RunID, payload.Resting(d, time.Now()), false) }})
 	s.outcomes = outcome.New(outcome.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
 		Skipped: s.enrichments.Skipped})
+	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,
+		Log: opts.Log, Lifetime: s.lifetime, Go: s.routines.Go, Outcomes: s.outcomes,
+		Enrichments: s.enrichments, Live: carrier{s}})
 	return s
 }
 
@@ -174,13 +170,13 @@ func (s *Service) Open(ctx context.Context) error {
 		if err = s.nodes.Open(ctx, s.lifetime, s.routines.Go, hearing{s}); err != nil {
 			return
 		}
-		if err = s.recover(ctx); err == nil {
+		if err = storeError(s.recovery.Open(ctx)); err == nil {
 			err = storeError(s.enrichments.Resume(ctx))
 		}
 		if err == nil {
 			err = storeError(s.enrichments.ResumeAggregates(ctx))
 		}
-		s.routines.Go(func() { s.leases().Keep(s.lifetime) })
+		s.routines.Go(func() { s.recovery.Watch().Keep(s.lifetime) })
 	})
 	return err
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -61,14 +59,14 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 		return engine.Run{}, storeError(fmt.Errorf("starting the run: %w", err))
 	default:
 		// The answer may be lost and the change made: then nobody owns the run.
-		s.routines.Go(func() { s.insist(runID, now) })
+		s.routines.Go(func() { s.recovery.Insist(runID, now) })
 		return engine.Run{}, storeError(fmt.Errorf("starting the run: %w", err))
 	}
-	epoch, err := s.claim(ctx, runID, true)
+	epoch, err := s.recovery.Claim(ctx, runID, true)
 	if err != nil {
-		if epoch, err = s.takeOver(ctx, runID); err != nil {
+		if epoch, err = s.recovery.TakeOver(ctx, runID); err != nil {
 			// RUNNING without an owner: it is ended as soon as the store answers.
-			s.routines.Go(func() { s.insist(runID, now) })
+			s.routines.Go(func() { s.recovery.Insist(runID, now) })
 			return engine.Run{}, storeError(fmt.Errorf("taking the run over: %w", err))
 		}
 	}
@@ -78,37 +76,4 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	s.routines.Go(func() { l.keeper.Run(s.lifetime) })
 	s.routines.Go(func() { l.loop(s.lifetime) })
 	return run, nil
-}
-
-// takeOver tries for a few seconds.
-func (s *Service) takeOver(ctx context.Context, runID string) (epoch int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, keeper.StoreLimit)
-	defer cancel()
-	err = keeper.Retry(ctx, func() error {
-		epoch, err = s.claim(ctx, runID, true)
-		return err
-	})
-	return epoch, err
-}
-
-// insist ends a run that was started at the given time and that nobody owns,
-// however long the store stays away.
-func (s *Service) insist(runID string, started time.Time) {
-	_ = keeper.Retry(s.lifetime, func() error {
-		ctx, cancel := context.WithTimeout(s.lifetime, keeper.StoreLimit)
-		defer cancel()
-		run, err := s.opts.Store.Run(ctx, runID)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil
-		}
-		// Another start that succeeded meanwhile has another time.
-		if err != nil || run.Status != engine.StatusRunning || run.StartTime.Sub(started).Abs() > time.Millisecond {
-			return err
-		}
-		err = s.recoverRun(ctx, run, "The control store went away", true)
-		if errors.Is(err, store.ErrHeld) {
-			return nil // another server has it
-		}
-		return err
-	})
 }

@@ -1,4 +1,4 @@
-package keeper
+package runlog
 
 import (
 	"time"
@@ -16,8 +16,8 @@ const (
 	logMost = 2000
 )
 
-// Logbook numbers the lines of a run's log and holds those that are not stored yet.
-type Logbook struct {
+// Book numbers the lines of a run's log and holds those that are not stored yet.
+type Book struct {
 	seq     int64
 	pending []engine.LogEntry
 	tail    []kept // the newest, for the payload
@@ -31,11 +31,11 @@ type kept struct {
 	engine.LogEntry
 }
 
-// LogbookAfter goes on after the line of that number.
-func LogbookAfter(seq int64) Logbook { return Logbook{seq: seq} }
+// BookAfter goes on after the line of that number.
+func BookAfter(seq int64) Book { return Book{seq: seq} }
 
 // Add gives a line its number; a second that has too many loses the others, counted.
-func (b *Logbook) Add(e engine.LogEntry) {
+func (b *Book) Add(e engine.LogEntry) {
 	if len(b.pending) >= logsPerSecond {
 		b.dropped++
 		return
@@ -50,17 +50,17 @@ func (b *Logbook) Add(e engine.LogEntry) {
 }
 
 // Waiting is how many lines have not been taken.
-func (b *Logbook) Waiting() int { return len(b.pending) }
+func (b *Book) Waiting() int { return len(b.pending) }
 
 // Take returns the lines that have not been taken, for the store.
-func (b *Logbook) Take() []engine.LogEntry {
+func (b *Book) Take() []engine.LogEntry {
 	p := b.pending
 	b.pending = nil
 	return p
 }
 
 // Lost notes how many lines of the run a node has dropped so far.
-func (b *Logbook) Lost(node string, lines int64) {
+func (b *Book) Lost(node string, lines int64) {
 	if b.elsewhere == nil {
 		b.elsewhere = map[string]int64{}
 	}
@@ -68,7 +68,7 @@ func (b *Logbook) Lost(node string, lines int64) {
 }
 
 // Missing are the lines that are not in the log: stored and not stored are what the keeper knows of.
-func (b *Logbook) Missing(notStored int64) int64 {
+func (b *Book) Missing(notStored int64) int64 {
 	n := b.dropped + notStored
 	for _, lines := range b.elsewhere {
 		n += lines
@@ -77,7 +77,7 @@ func (b *Logbook) Missing(notStored int64) int64 {
 }
 
 // Newest returns the newest lines, oldest first, as a copy.
-func (b *Logbook) Newest(now time.Time) []engine.LogEntry {
+func (b *Book) Newest(now time.Time) []engine.LogEntry {
 	first := max(0, len(b.tail)-logTail)
 	for first > 0 && len(b.tail)-first < logMost && now.Sub(b.tail[first-1].at) <= logSpan {
 		first--

@@ -1,9 +1,9 @@
-package orchestrator
+package runlog
 
 import "github.com/loadstone-db/loadstone/engine"
 
-// told says in the run's log what a new status means.
-func told(s engine.Status) string {
+// OfStatus says in the run's log what a new status means.
+func OfStatus(s engine.Status) string {
 	switch s {
 	case engine.StatusRunning:
 		return "The run started"
@@ -22,8 +22,8 @@ func told(s engine.Status) string {
 	}
 }
 
-// begun says in the run's log what a new phase means.
-func begun(p engine.Phase) string {
+// OfPhase says in the run's log what a new phase means.
+func OfPhase(p engine.Phase) string {
 	switch p {
 	case engine.PhasePreparing:
 		return "The target is being prepared"

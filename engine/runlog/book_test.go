@@ -1,4 +1,4 @@
-package keeper
+package runlog
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 // TestThePayloadHasAllLinesOfTheLastSeconds, and counts those that are nowhere.
 func TestThePayloadHasAllLinesOfTheLastSeconds(t *testing.T) {
-	var b Logbook
+	var b Book
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	add := func(at time.Time, n int) {
 		for range n {

@@ -1,0 +1,104 @@
+package recovery
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/keeper"
+	"github.com/loadstone-db/loadstone/engine/outcome"
+	"github.com/loadstone-db/loadstone/engine/payload"
+	"github.com/loadstone-db/loadstone/engine/runlog"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// lastLog is the number of the last line of a run's log.
+func (s *Service) lastLog(runID string) (seq int64) {
+	ctx, cancel := context.WithTimeout(s.opts.Lifetime, keeper.StoreLimit)
+	defer cancel()
+	for {
+		lines, err := s.opts.Store.Logs(ctx, runID, seq, "", 0)
+		if err != nil || len(lines) == 0 {
+			return seq
+		}
+		seq = lines[len(lines)-1].Seq
+	}
+}
+
+// enrich asks the history of a run whose figures are there, or goes on
+// with it; false when the process ends before.
+func (s *Service) enrich(e found, sum *engine.Summary) bool {
+	if !s.opts.Enrichments.Keeps(e.Plan) || e.known.Enrichment != nil && e.known.Enrichment.Status.Over() {
+		return true
+	}
+	under := s.opts.Enrichments.Begin(e.Run, e.Plan)
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-under.Done():
+			return !under.Interrupted()
+		case <-ticker.C:
+			s.opts.Live.Show(e.Run.RunID, payload.Resting(&engine.RunDetail{Run: e.Run, Summary: sum, Simulated: sum.Simulated,
+				Emulated: sum.Emulated, Enrichment: under.State()}, time.Now()), false)
+		}
+	}
+}
+
+// conclude computes the results and takes the last step of the run.
+func (s *Service) conclude(e found, epoch int64) {
+	o := &outcome.Outcome{Summary: outcome.Summarize(e.Run, e.known)}
+	// Figures that were stored before the restart are final.
+	if o.Summary == nil {
+		o = s.opts.Outcomes.Process(s.opts.Lifetime, e.Evidence)
+	}
+	if o.Summary == nil {
+		return
+	}
+	none := engine.PhaseNone
+	if !s.enrich(e, o.Summary) {
+		return // the next process goes on with it
+	}
+	notSetBack := s.opts.Live.SetBack(e.Run, e.Plan)
+	logs := []engine.LogEntry{}
+	seq := s.lastLog(e.Run.RunID)
+	add := func(level engine.LogLevel, text string, about runlog.Details) {
+		seq++
+		line := runlog.After(e.Run, level, text, about)
+		line.Seq = seq
+		logs = append(logs, line)
+	}
+	if e.Run.CancellationReason != nil {
+		add(engine.LogWarning, runlog.OfStatus(e.Run.Status)+": "+*e.Run.CancellationReason,
+			runlog.Details{"reason": *e.Run.CancellationReason})
+	}
+	s.mu.Lock()
+	for _, p := range s.aside[e.Run.RunID] {
+		add(engine.LogError, fmt.Sprintf("A part of %s, %s, cannot be opened and was moved aside: %s", p.WorkerID, p.Name,
+			p.Reason), runlog.Details{"worker_id": p.WorkerID, "part": p.Name, "error": p.Reason})
+	}
+	s.mu.Unlock()
+	add(engine.LogInfo, "The run was finished after a restart of the server", runlog.Details{})
+	if e.Elsewhere {
+		add(engine.LogWarning, outcome.RecordElsewhere, runlog.Details{"record": "elsewhere"})
+	}
+	for _, text := range o.Problems {
+		add(engine.LogError, text, runlog.Details{})
+	}
+	if notSetBack != "" {
+		add(engine.LogError, notSetBack, runlog.Details{"restore": e.Plan.Restore})
+	}
+	e.Keeper.SaveTick(&store.Tick{RunID: e.Run.RunID, Epoch: epoch, Logs: logs, TotalOps: e.Run.TotalOps,
+		ErrorCount: e.Run.ErrorCount, WorkersRegistered: e.Run.WorkersRegistered, WorkersCompleted: e.Run.WorkersCompleted})
+	j := e.Keeper.Transition(store.Transition{RunID: e.Run.RunID, Epoch: epoch, From: []engine.Status{e.Run.Status},
+		Phase: &none}, nil)
+	select {
+	case <-j.Done():
+	case <-s.opts.Lifetime.Done():
+		return
+	}
+	s.opts.Live.Show(e.Run.RunID, payload.Resting(&engine.RunDetail{Run: e.Run, Summary: o.Summary,
+		Simulated: o.Summary.Simulated, Emulated: o.Summary.Emulated,
+		Enrichment: s.opts.Enrichments.State(e.Run.RunID, s.opts.Enrichments.Stored(e.Run.RunID), e.Plan)}, time.Now()), true)
+}

@@ -1,0 +1,105 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/keeper"
+	"github.com/loadstone-db/loadstone/engine/lease"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Claim takes a run for this server.
+func (s *Service) Claim(ctx context.Context, runID string, reclaim bool) (epoch int64, err error) {
+	return s.opts.Store.Claim(ctx,
+		store.Claim{RunID: runID, Owner: s.opts.Owner, Reclaim: reclaim})
+}
+
+// finishes notes that a run of another process is finished here, or is no more.
+func (s *Service) finishes(runID string, now bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now {
+		s.finishing[runID] = true
+	} else {
+		delete(s.finishing, runID)
+	}
+}
+
+// Watch renews those of this server's runs, and takes over runs whose owner has let
+// theirs expire.
+func (s *Service) Watch() lease.Watch[engine.Run] {
+	return lease.Watch[engine.Run]{What: "runs", Log: s.opts.Log,
+		Renew: func(ctx context.Context) error {
+			return s.opts.Store.RenewLeases(ctx, s.opts.Owner, s.opts.Enrichments.Runs())
+		},
+		Expired: s.expired,
+		ID:      func(run engine.Run) string { return run.RunID },
+		TakeOver: func(ctx context.Context, run engine.Run) error {
+			err := s.finish(ctx, run, "The server that carried it stopped responding", false)
+			if errors.Is(err, store.ErrHeld) {
+				return nil
+			}
+			return err
+		}}
+}
+
+// expired are the runs with an expired lease that this process does not have in its
+// hands. Before it looks for them it takes in what other servers have let go of.
+func (s *Service) expired(ctx context.Context) ([]engine.Run, error) {
+	if s.opts.Live.Closing() {
+		return nil, nil
+	}
+	if err := s.sweepPostponed(ctx); err != nil {
+		return nil, err
+	}
+	runs, err := s.opts.Store.ExpiredRuns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(runs, func(run engine.Run) bool { return s.handles(run.RunID) }), nil
+}
+
+// handles reports whether this process has a run in its hands.
+func (s *Service) handles(runID string) bool {
+	s.mu.Lock()
+	recovering := s.finishing[runID]
+	s.mu.Unlock()
+	return recovering || s.opts.Live.Has(runID)
+}
+
+// TakeOver is Claim of the own runs, tried for a few seconds.
+func (s *Service) TakeOver(ctx context.Context, runID string) (epoch int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, keeper.StoreLimit)
+	defer cancel()
+	err = keeper.Retry(ctx, func() error {
+		epoch, err = s.Claim(ctx, runID, true)
+		return err
+	})
+	return epoch, err
+}
+
+// Insist ends a run that was started at the given time and that nobody owns,
+// however long the store stays away.
+func (s *Service) Insist(runID string, started time.Time) {
+	_ = keeper.Retry(s.opts.Lifetime, func() error {
+		ctx, cancel := context.WithTimeout(s.opts.Lifetime, keeper.StoreLimit)
+		defer cancel()
+		run, err := s.opts.Store.Run(ctx, runID)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		// Another start that succeeded meanwhile has another time.
+		if err != nil || run.Status != engine.StatusRunning || run.StartTime.Sub(started).Abs() > time.Millisecond {
+			return err
+		}
+		err = s.finish(ctx, run, "The control store went away", true)
+		if errors.Is(err, store.ErrHeld) {
+			return nil // another server has it
+		}
+		return err
+	})
+}

@@ -1,0 +1,90 @@
+package recovery
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// lastSign is the time of the last persisted second, or of the start.
+func (s *Service) lastSign(ctx context.Context, run engine.Run) (time.Time, error) {
+	// As few points as there can be, the last of which is that of the last second: a long run has 604 800.
+	points, _, err := s.opts.Store.Series(ctx, run.RunID, store.Window{Most: 1})
+	if err != nil {
+		return time.Time{}, err
+	}
+	if n := len(points); n > 0 {
+		return points[n-1].Timestamp.Time, nil
+	}
+	for _, t := range []engine.Time{run.WarmupStartTime, run.StartTime, run.UpdatedAt} {
+		if !t.IsZero() {
+			return t.Time, nil
+		}
+	}
+	return time.Now(), nil
+}
+
+// recordEnds is when the record of a killed run ends on the first of its workers:
+// what its parts do not hold was in memory, and is lost. A worker without a part
+// lost everything since the load began; before that there is nothing to lose but
+// the seconds after last.
+func recordEnds(run engine.Run, last time.Time, parts []fleet.Part) time.Time {
+	if run.WarmupStartTime.IsZero() {
+		return last
+	}
+	ends := map[string]time.Time{}
+	for _, p := range parts {
+		if end := p.Artifact.MaxTime.Time; end.After(ends[p.Artifact.WorkerID]) {
+			ends[p.Artifact.WorkerID] = end
+		}
+	}
+	// Every run worker that ever had a target has a record, also one that has left.
+	if len(ends) < max(run.WorkersExpected, len(run.WorkerTargets)) {
+		return run.WarmupStartTime.Time
+	}
+	first := last
+	for _, end := range ends {
+		if end.Before(first) {
+			first = end
+		}
+	}
+	return first
+}
+
+// endLost moves a live run to its terminal status, through the transitions that
+// the contract allows. Its load was last seen at last; from lost on, its record is incomplete.
+func (s *Service) endLost(ctx context.Context, run engine.Run, epoch int64, why string, last, lost,
+	now time.Time) (engine.Run, error) {
+	// What was decided before, by a user or a guardrail, stays decided.
+	stop := run.StopReason
+	if run.Status != engine.StatusCancelling || stop == "" {
+		stop = engine.StopWorkerFailure
+		cooldown := engine.PhaseCooldown
+		reason := fmt.Sprintf("%s while the run was %s; what happened from %s to %s is lost", why, run.Status,
+			lost.UTC().Format(engine.TimeLayout), now.UTC().Format(engine.TimeLayout))
+		t := store.Transition{RunID: run.RunID, Epoch: epoch, From: []engine.Status{run.Status}, To: engine.StatusCancelling,
+			Phase: &cooldown, StopReason: stop, CancellationReason: reason,
+			Events: []engine.Event{{Type: engine.EventStop,
+				Data: engine.EventData{Scope: engine.ScopeRun, Reason: string(stop), Detail: reason, InitiatedBy: "server"}}}}
+		if run.Status == engine.StatusCancelling {
+			t.To = ""
+		}
+		if run.Phase == engine.PhaseMeasurement {
+			t.MeasurementEndTime = last
+		}
+		if _, err := s.opts.Store.Transition(ctx, t); err != nil {
+			return run, err
+		}
+	}
+	processing := engine.PhaseProcessing
+	if _, err := s.opts.Store.Transition(ctx,
+		store.Transition{RunID: run.RunID, Epoch: epoch, From: []engine.Status{engine.StatusCancelling}, To: stop.Outcome(),
+			Phase: &processing, EndTime: now}); err != nil {
+		return run, err
+	}
+	return s.opts.Store.Run(ctx, run.RunID)
+}

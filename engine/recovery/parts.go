@@ -1,0 +1,127 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/keeper"
+	"github.com/loadstone-db/loadstone/engine/outcome"
+	"github.com/loadstone-db/loadstone/engine/runlog"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// sweepSpool lets nodes delete parts whose run was deleted, and takes in those of
+// runs that had ended without them: their folder was full, or could not be written.
+func (s *Service) sweepSpool(ctx context.Context) error {
+	s.mu.Lock()
+	left := maps.Clone(s.parts)
+	s.mu.Unlock()
+	return s.sweep(ctx, left)
+}
+
+// sweepPostponed is sweepSpool for the runs that another server held when it was looked at last.
+func (s *Service) sweepPostponed(ctx context.Context) error {
+	left := map[string][]fleet.Part{}
+	s.mu.Lock()
+	for id := range s.postponed {
+		left[id] = s.parts[id]
+	}
+	s.mu.Unlock()
+	return s.sweep(ctx, left)
+}
+
+// postpone leaves parts of a run that another server holds where they are, and says so.
+func (s *Service) postpone(run engine.Run, parts int) {
+	s.mu.Lock()
+	known := s.postponed[run.RunID]
+	s.postponed[run.RunID] = true
+	s.mu.Unlock()
+	if !known {
+		s.opts.Log.Warn().Str("run_id", run.RunID).Str("owner", run.Owner).Int("parts", parts).
+			Msg("parts of a run lie here that another server holds; they are taken in when it has let go")
+	}
+}
+
+func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error {
+	for id, parts := range left {
+		run, err := s.opts.Store.Run(ctx, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			for _, p := range parts {
+				p.Acknowledge()
+			}
+			s.mu.Lock()
+			delete(s.parts, id)
+			delete(s.postponed, id)
+			s.mu.Unlock()
+		case err != nil:
+			return fmt.Errorf("looking for run %s: %w", id, err)
+		case run.Status.Live() || run.Phase == engine.PhaseProcessing:
+			// Another server carries it. Its parts are looked at again with the leases.
+			s.postpone(run, len(parts))
+		default:
+			s.mu.Lock()
+			delete(s.parts, id)
+			s.mu.Unlock()
+			err := s.takeIn(ctx, run, parts)
+			s.mu.Lock()
+			if err == nil {
+				delete(s.postponed, id)
+			} else {
+				s.parts[id] = append(s.parts[id], parts...)
+			}
+			s.mu.Unlock()
+			switch {
+			case errors.Is(err, store.ErrHeld):
+				s.postpone(run, len(parts)) // another server is at it
+			case err != nil:
+				return fmt.Errorf("taking in what run %s has left: %w", id, err)
+			}
+		}
+	}
+	return nil
+}
+
+// takeIn stores parts of a run that is over, and has its results computed anew.
+func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []fleet.Part) error {
+	e := found{Evidence: outcome.Evidence{Run: run, Parts: parts, Validity: aggregate.NewValidity()}}
+	if err := s.remember(ctx, &e); err != nil {
+		return err
+	}
+	epoch, err := s.Claim(ctx, run.RunID, true)
+	if err != nil {
+		return err
+	}
+	e.Keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
+	s.opts.Log.Warn().Str("run_id", run.RunID).Int("parts", len(parts)).Msg("parts that a run has left are taken in")
+	s.opts.Go(func() { e.Keeper.Run(s.opts.Lifetime) })
+	s.opts.Go(func() {
+		defer e.Keeper.Close()
+		o := s.opts.Outcomes.Process(s.opts.Lifetime, e.Evidence)
+		if o.Summary == nil {
+			return
+		}
+		b := runlog.BookAfter(s.lastLog(run.RunID))
+		add := func(level engine.LogLevel, text string, about runlog.Details) {
+			b.Add(runlog.After(run, level, text, about))
+		}
+		if len(o.Stored) > 0 {
+			add(engine.LogInfo, fmt.Sprintf("%d part(s) of the record that could not be stored when the run ended were taken "+
+				"in, and the figures computed again: %d operations, %s",
+				len(o.Stored), o.Summary.Operations, o.Summary.Validity),
+				runlog.Details{"parts": len(o.Stored), "operations": o.Summary.Operations, "validity": o.Summary.Validity})
+		}
+		for _, text := range o.Problems {
+			add(engine.LogError, text, runlog.Details{})
+		}
+		e.Keeper.SaveTick(&store.Tick{RunID: run.RunID, Epoch: epoch, Logs: b.Take(), TotalOps: o.Summary.Operations,
+			ErrorCount:        o.Summary.Errors.Count,
+			WorkersRegistered: run.WorkersRegistered, WorkersCompleted: run.WorkersCompleted})
+	})
+	return nil
+}

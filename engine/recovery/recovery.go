@@ -1,0 +1,153 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/enrichment"
+	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/keeper"
+	"github.com/loadstone-db/loadstone/engine/outcome"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Options are what a service is made of; all of them are needed.
+type Options struct {
+	Store   store.Runs
+	Version string
+	// Owner names this server in the leases of its runs.
+	Owner string
+	Log   zerolog.Logger
+	// Lifetime ends with the process, Go runs what the process waits for at its end.
+	Lifetime context.Context //nolint:containedctx // runs are finished in the background
+	Go       func(func())
+
+	Outcomes    *outcome.Service
+	Enrichments *enrichment.Service
+	// Live is what the process itself carries.
+	Live Live
+}
+
+// Live is what recovery needs of who carries runs.
+type Live interface {
+	// Has reports whether the process carries the run, or is starting it.
+	Has(runID string) bool
+	// Closing reports whether the process takes nothing over any more.
+	Closing() bool
+	// SetBack undoes what the preparation of a run started; it returns a sentence when that failed.
+	SetBack(run engine.Run, plan *engine.Plan) (failed string)
+	// Show offers the state of a run to those who watch it; nothing follows the last one.
+	Show(runID string, p *engine.Payload, last bool)
+}
+
+// Service finishes the runs that have lost the process that carried them. Its methods
+// are safe for concurrent use.
+type Service struct {
+	opts Options
+
+	mu sync.Mutex
+	// finishing are the runs of other processes that this one has in its hands.
+	finishing map[string]bool
+	// parts of runs that this process does not carry, by run; nodes hold them.
+	parts map[string][]fleet.Part
+	// postponed are runs with parts that another server held when it was looked at last.
+	postponed map[string]bool
+	// aside are parts that a node keeps and cannot open, by run.
+	aside map[string][]control.AsidePart
+}
+
+// New returns a service; nothing happens before Open.
+func New(o Options) *Service {
+	return &Service{opts: o, finishing: map[string]bool{}, parts: map[string][]fleet.Part{},
+		postponed: map[string]bool{}, aside: map[string][]control.AsidePart{}}
+}
+
+// Keep remembers a part of a run that this process does not carry.
+func (s *Service) Keep(p fleet.Part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts[p.Artifact.RunID] = append(s.parts[p.Artifact.RunID], p)
+}
+
+// Aside remembers a part that its node cannot open, for the log of its run.
+func (s *Service) Aside(p control.AsidePart) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.aside[p.RunID] = append(s.aside[p.RunID], p)
+}
+
+// Open finds the runs that an earlier process of this owner left behind. It
+// returns when none of them is live any more, or the store does not answer. Those of
+// other owners stay theirs until their leases have expired, see Watch.
+func (s *Service) Open(ctx context.Context) error {
+	runs, err := s.opts.Store.LiveRuns(ctx)
+	if err != nil {
+		return fmt.Errorf("looking for live runs: %w", err)
+	}
+	for _, run := range runs {
+		if err := s.finish(ctx, run, "The server restarted", true); err != nil && !errors.Is(err, store.ErrHeld) {
+			return fmt.Errorf("recovering run %s: %w", run.RunID, err)
+		}
+	}
+	return s.sweepSpool(ctx)
+}
+
+// finish ends a run that lost its owner, and has its results computed. why
+// begins the sentence that users read. It is store.ErrHeld when another owner's
+// lease goes on; reclaim says that this owner's own lease does not count.
+func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclaim bool) (err error) {
+	carrier := run.Owner
+	epoch, err := s.Claim(ctx, run.RunID, reclaim)
+	if err != nil {
+		return err
+	}
+	s.finishes(run.RunID, true)
+	defer func() {
+		if err != nil {
+			s.finishes(run.RunID, false)
+		}
+	}()
+	last, err := s.lastSign(ctx, run)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	e := found{Evidence: outcome.Evidence{Validity: aggregate.NewValidity()}}
+	if run.Status.Live() {
+		s.mu.Lock()
+		e.LostFrom, e.LostTo = recordEnds(run, last, s.parts[run.RunID]), now
+		s.mu.Unlock()
+		if run, err = s.endLost(ctx, run, epoch, why, last, e.LostFrom, now); err != nil {
+			return err
+		}
+	}
+	e.Run = run
+	e.Keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
+	s.mu.Lock()
+	e.Parts = s.parts[run.RunID]
+	s.mu.Unlock()
+	e.Elsewhere = carrier != "" && carrier != s.opts.Owner && len(e.Parts) == 0 && !run.WarmupStartTime.IsZero()
+	if err := s.remember(ctx, &e); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	delete(s.parts, run.RunID)
+	s.mu.Unlock()
+	s.opts.Log.Warn().Str("run_id", run.RunID).Str("status", string(run.Status)).Int("parts", len(e.Parts)).
+		Msg("a run of an earlier process is finished")
+	s.opts.Go(func() { e.Keeper.Run(s.opts.Lifetime) })
+	s.opts.Go(func() {
+		defer e.Keeper.Close()
+		defer s.finishes(run.RunID, false)
+		s.conclude(e, epoch)
+	})
+	return nil
+}
