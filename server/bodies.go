@@ -12,12 +12,13 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/server/api"
 	"github.com/loadstone-db/loadstone/server/problem"
+	"github.com/loadstone-db/loadstone/server/transfer"
 )
 
 const (
 	// lingerBytes and lingerFor bound what is read of a refused body, so that its
 	// sender, who is still sending, gets to see the answer.
-	lingerBytes = 8 * api.MaxUpload
+	lingerBytes = 8 * transfer.MaxUpload
 	lingerFor   = 3 * time.Second
 )
 
@@ -54,7 +55,7 @@ func (s *Server) bodies(c *fiber.Ctx) error {
 	limit := api.MaxBody
 	switch {
 	case api.IsUpload(c.Method(), c.Path()):
-		api.SetUpload(c, wire)
+		transfer.SetBody(c, wire)
 		return c.Next()
 	case api.IsSignIn(c.Method(), c.Path()):
 		limit = signInLimit

@@ -8,13 +8,11 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -26,8 +24,11 @@ import (
 	"github.com/loadstone-db/loadstone/engine/compare"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/server/audit"
 	"github.com/loadstone-db/loadstone/server/auth"
+	"github.com/loadstone-db/loadstone/server/gate"
 	"github.com/loadstone-db/loadstone/server/live"
+	"github.com/loadstone-db/loadstone/server/openapi"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
@@ -113,14 +114,13 @@ type Services struct {
 // API is the set of handlers on one Fiber app.
 type API struct {
 	Services
-	huma     huma.API
-	limiter  *auth.Limiter
-	gate     *gate // requests that work on executions, or on a target
-	refusals refusals
-	exports  *gate         // downloads as CSV, which last as long as the client takes
-	audits   atomic.Int64  // lines that wait for the store
-	uploads  chan struct{} // a place for each file that is arriving
-	routes   []Route
+	huma    huma.API
+	limiter *auth.Limiter
+	gate    *gate.Gate // requests that work on executions, or on a target
+	exports *gate.Gate // downloads as CSV, which last as long as the client takes
+	trail   *audit.Trail
+	uploads chan struct{} // a place for each file that is arriving
+	routes  []Route
 }
 
 // Route is one address of the API.
@@ -144,7 +144,7 @@ const (
 // Register adds every route of the API to the app. It is called once per app.
 func Register(app *fiber.App, s Services) *API {
 	problem.InstallHuma()
-	schemas := newRegistry()
+	schemas := openapi.NewRegistry()
 	config := huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -171,11 +171,12 @@ func Register(app *fiber.App, s Services) *API {
 				{Name: tagOld, Description: "Earlier addresses of the same handlers."},
 			},
 		},
-		Formats:                      map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
+		Formats:                      map[string]huma.Format{"application/json": openapi.JSON, "json": openapi.JSON},
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 	}
-	a := &API{Services: s, gate: newGate(2, 34, 10), exports: newGate(4, 16, 3),
+	a := &API{Services: s, trail: audit.New(s.Streams, s.Store, s.Log), gate: gate.New(2, 34, 10),
+		exports: gate.New(4, 16, 3),
 		limiter: auth.NewLimiter(10, 6*time.Second), uploads: make(chan struct{}, maxUploads)}
 	app.Use("/api", a.checkRequest)
 	app.Use("/ws", a.checkRequest)
@@ -189,7 +190,7 @@ func Register(app *fiber.App, s Services) *API {
 	a.registerMatrices()
 	a.registerRuns(app, "/api/tests", true)
 	a.registerSockets(app)
-	finishSchemas(schemas)
+	openapi.Finish(schemas)
 	return a
 }
 
@@ -230,15 +231,6 @@ func matches(pattern, steps []string) bool {
 
 // Routes lists every address that is registered.
 func (a *API) Routes() []Route { return append([]Route(nil), a.routes...) }
-
-var jsonFormat = huma.Format{
-	Marshal: func(w io.Writer, v any) error {
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		return enc.Encode(v)
-	},
-	Unmarshal: engine.ReadJSON,
-}
 
 // op describes an operation; errors lists the statuses it may answer beyond those that
 // every address under /api has: an address that cannot be read (400), a caller who is not
@@ -286,21 +278,12 @@ func (a *API) raw(app *fiber.App, o huma.Operation, h fiber.Handler) {
 	if o.Hidden {
 		return
 	}
-	schema := a.huma.OpenAPI().Components.Schemas.Schema(problemType, true, "Problem")
 	if o.Responses == nil {
 		o.Responses = map[string]*huma.Response{}
 	}
-	for _, status := range append(o.Errors, http.StatusInternalServerError) {
-		o.Responses[statusKey(status)] = problemResponse(schema, status)
-	}
+	openapi.Refusals(a.huma.OpenAPI(), o.Responses, append(o.Errors, http.StatusInternalServerError)...)
 	o.Errors = nil
 	a.huma.OpenAPI().AddOperation(&o)
-}
-
-// problemResponse describes a refusal.
-func problemResponse(schema *huma.Schema, status int) *huma.Response {
-	return &huma.Response{Description: http.StatusText(status),
-		Content: map[string]*huma.MediaType{problem.ContentType: {Schema: schema}}}
 }
 
 // body wraps a JSON answer.
@@ -312,56 +295,4 @@ type nothing struct{}
 func (a *API) identity(ctx context.Context) auth.Identity {
 	id, _ := auth.IdentityOf(ctx)
 	return id
-}
-
-// audit notes who did what. A log that cannot be written does not undo what was done.
-func (a *API) audit(ctx context.Context, userID, action, object, detail string) {
-	entry := store.AuditEntry{At: engine.At(time.Now()), UserID: userID, Action: action, Object: object, Detail: detail}
-	soon, cancel := context.WithTimeout(ctx, auditSoon)
-	err := a.Store.AppendAudit(soon, entry)
-	cancel()
-	if (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) && a.auditLater(entry) {
-		return
-	}
-	if err != nil {
-		a.Log.Error().Err(err).Str("action", action).Str("object", object).Str("user_id", userID).
-			Msg("could not write the audit log")
-	}
-}
-
-const (
-	// auditSoon is how long an answer waits for its line in the audit log; a stop waits
-	// for other things too when the store hangs.
-	auditSoon = 500 * time.Millisecond
-	// auditAgain bounds a later attempt.
-	auditAgain = 2 * time.Second
-	// auditWaiting is how many lines wait for a store that is away.
-	auditWaiting = 100
-)
-
-// auditLater writes a line when the store is back; false when too many wait already.
-func (a *API) auditLater(entry store.AuditEntry) bool {
-	if a.audits.Add(1) > auditWaiting {
-		a.audits.Add(-1)
-		return false
-	}
-	go func() {
-		defer a.audits.Add(-1)
-		for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
-			select {
-			case <-a.Streams.Done():
-				a.Log.Error().Str("action", entry.Action).Str("object", entry.Object).Str("user_id", entry.UserID).
-					Msg("could not write the audit log before the end")
-				return
-			case <-time.After(pause):
-			}
-			ctx, cancel := context.WithTimeout(a.Streams, auditAgain)
-			err := a.Store.AppendAudit(ctx, entry)
-			cancel()
-			if err == nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
-				return
-			}
-		}
-	}()
-	return true
 }

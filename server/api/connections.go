@@ -112,7 +112,7 @@ func (a *API) createConnection(ctx context.Context, in *connectionCreate) (*body
 	if err != nil {
 		return nil, err
 	}
-	a.audit(ctx, a.identity(ctx).User.UserID, "connection.create", c.ConnectionID, c.Name)
+	a.trail.Note(ctx, a.identity(ctx).User.UserID, "connection.create", c.ConnectionID, c.Name)
 	return &body[store.Connection]{a.hideConnection(c)}, nil
 }
 
@@ -168,7 +168,7 @@ func (a *API) updateConnection(ctx context.Context, in *connectionUpdate) (*body
 	if err != nil {
 		return nil, named(err, "connection", in.ID)
 	}
-	a.audit(ctx, a.identity(ctx).User.UserID, "connection.update", c.ConnectionID, c.Name)
+	a.trail.Note(ctx, a.identity(ctx).User.UserID, "connection.update", c.ConnectionID, c.Name)
 	return &body[store.Connection]{a.hideConnection(c)}, nil
 }
 
@@ -199,7 +199,7 @@ func (a *API) deleteConnection(ctx context.Context, in *IDInput) (*nothing, erro
 	case err != nil:
 		return nil, named(err, "connection", in.ID)
 	}
-	a.audit(ctx, a.identity(ctx).User.UserID, "connection.delete", c.ConnectionID, c.Name)
+	a.trail.Note(ctx, a.identity(ctx).User.UserID, "connection.delete", c.ConnectionID, c.Name)
 	return &nothing{}, nil
 }
 

@@ -80,13 +80,13 @@ func (a *API) createMatrix(ctx context.Context, in *runCreate) (*body[matrix.Sta
 	if err != nil {
 		return nil, err
 	}
-	a.audit(ctx, user.UserID, "matrix.create", state.MatrixID, state.Name)
+	a.trail.Note(ctx, user.UserID, "matrix.create", state.MatrixID, state.Name)
 	if in.Body.Start {
 		started, err := a.Matrices.Start(ctx, state.MatrixID, user.Name)
 		if err != nil {
 			return nil, err
 		}
-		a.audit(ctx, user.UserID, "matrix.start", state.MatrixID, state.Name)
+		a.trail.Note(ctx, user.UserID, "matrix.start", state.MatrixID, state.Name)
 		state = started
 	}
 	return a.matrixBody(state), nil
@@ -129,7 +129,7 @@ func (a *API) changeMatrix(ctx context.Context, id, action string,
 	if err != nil {
 		return nil, err
 	}
-	a.audit(ctx, user.UserID, action, id, state.Name)
+	a.trail.Note(ctx, user.UserID, action, id, state.Name)
 	return a.matrixBody(state), nil
 }
 
@@ -141,7 +141,7 @@ func (a *API) deleteMatrix(ctx context.Context, in *IDInput) (*nothing, error) {
 	if err := a.Matrices.Delete(ctx, in.ID, user.Name); err != nil {
 		return nil, err
 	}
-	a.audit(ctx, user.UserID, "matrix.delete", in.ID, "")
+	a.trail.Note(ctx, user.UserID, "matrix.delete", in.ID, "")
 	return &nothing{}, nil
 }
 

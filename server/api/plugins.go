@@ -127,7 +127,7 @@ func (a *API) switchPlugin(ctx context.Context, ref, verb string,
 	if err != nil {
 		return nil, named(err, "plugin", ref)
 	}
-	a.audit(ctx, user.UserID, "plugin."+verb, e.SHA256, e.Name+"@"+e.Version)
+	a.trail.Note(ctx, user.UserID, "plugin."+verb, e.SHA256, e.Name+"@"+e.Version)
 	return &body[plugin.Entry]{e}, nil
 }
 
@@ -142,7 +142,7 @@ func (a *API) deletePlugin(ctx context.Context, in *pluginInput) (*nothing, erro
 	if err != nil {
 		return nil, named(err, "plugin", in.Name)
 	}
-	a.audit(ctx, a.identity(ctx).User.UserID, "plugin.delete", gone.SHA256, gone.Name+"@"+gone.Version)
+	a.trail.Note(ctx, a.identity(ctx).User.UserID, "plugin.delete", gone.SHA256, gone.Name+"@"+gone.Version)
 	return &nothing{}, nil
 }
 

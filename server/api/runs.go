@@ -235,13 +235,13 @@ func (a *API) create(ctx context.Context, in ScenarioInput, start bool) (*body[e
 	if err != nil {
 		return nil, err
 	}
-	a.audit(ctx, user.UserID, "run.create", run.RunID, run.TestName)
+	a.trail.Note(ctx, user.UserID, "run.create", run.RunID, run.TestName)
 	if start {
 		started, err := a.Runs.Start(ctx, run.RunID, user.Name)
 		if err != nil {
 			return nil, err
 		}
-		a.audit(ctx, user.UserID, "run.start", run.RunID, run.TestName)
+		a.trail.Note(ctx, user.UserID, "run.start", run.RunID, run.TestName)
 		run = started
 	}
 	return &body[engine.Run]{a.hideRun(run)}, nil
@@ -322,7 +322,7 @@ func (a *API) change(ctx context.Context, id, action string,
 	if err != nil {
 		return nil, named(err, "run", id)
 	}
-	a.audit(ctx, user.UserID, action, id, run.TestName)
+	a.trail.Note(ctx, user.UserID, action, id, run.TestName)
 	return &body[engine.Run]{a.hideRun(run)}, nil
 }
 
@@ -385,7 +385,7 @@ func (a *API) changeEnrichment(ctx context.Context, id, action string,
 	if err != nil {
 		return nil, named(err, "run", id)
 	}
-	a.audit(ctx, user.UserID, action, id, "")
+	a.trail.Note(ctx, user.UserID, action, id, "")
 	return &body[engine.Enrichment]{e}, nil
 }
 
@@ -397,7 +397,7 @@ func (a *API) deleteRun(ctx context.Context, in *IDInput) (*nothing, error) {
 	if err := a.Runs.Delete(ctx, in.ID, user.Name); err != nil {
 		return nil, named(err, "run", in.ID)
 	}
-	a.audit(ctx, user.UserID, "run.delete", in.ID, "")
+	a.trail.Note(ctx, user.UserID, "run.delete", in.ID, "")
 	return &nothing{}, nil
 }
 

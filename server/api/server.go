@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/loadstone-db/loadstone/server/openapi"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
@@ -30,7 +31,7 @@ func (a *API) registerServer(app *fiber.App) {
 		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 		return c.Send(text)
 	})
-	page := sync.OnceValues(func() ([]byte, error) { return renderDocs(a.huma.OpenAPI()) })
+	page := sync.OnceValues(func() ([]byte, error) { return openapi.Page(a.huma.OpenAPI()) })
 	docs := op(http.MethodGet, "/api/docs", "docs", tagServer, "This document, to read")
 	docs.Responses = map[string]*huma.Response{"200": {Description: "A page",
 		Content: map[string]*huma.MediaType{fiber.MIMETextHTML: {Schema: &huma.Schema{Type: huma.TypeString}}}}}
@@ -68,9 +69,7 @@ func (a *API) describeOutside() {
 	answers := func(media, description string, schema *huma.Schema, errors ...int) map[string]*huma.Response {
 		all := map[string]*huma.Response{"200": {Description: description,
 			Content: map[string]*huma.MediaType{media: {Schema: schema}}}}
-		for _, status := range errors {
-			all[statusKey(status)] = problemResponse(schemas.Schema(problemType, true, "Problem"), status)
-		}
+		openapi.Refusals(a.huma.OpenAPI(), all, errors...)
 		return all
 	}
 	healthy := schemas.Schema(reflect.TypeFor[Healthy](), true, "Healthy")

@@ -114,13 +114,11 @@ func (a *API) signIn(ctx context.Context, in *signInInput) (*signInOutput, error
 	if err != nil {
 		if engine.HasCode(err, engine.CodeUnauthorized) {
 			a.limiter.Failed(peer.IP)
-			if detail, due := a.refusals.note(peer.IP); due {
-				a.audit(ctx, "", "auth.signin_refused", peer.IP, detail)
-			}
+			a.trail.SignInRefused(ctx, peer.IP)
 		}
 		return nil, err
 	}
-	a.audit(ctx, id.User.UserID, "auth.signin", id.User.Name, peer.IP)
+	a.trail.Note(ctx, id.User.UserID, "auth.signin", id.User.Name, peer.IP)
 	return &signInOutput{SetCookie: peer.Cookie(secret).String(), Body: Signed{User: id.User}}, nil
 }
 
@@ -130,7 +128,7 @@ func (a *API) signOut(ctx context.Context, _ *struct{}) (*signOutOutput, error) 
 		if err := a.Auth.Revoke(ctx, id.User.UserID, id.Token.TokenID); err != nil {
 			return nil, err
 		}
-		a.audit(ctx, id.User.UserID, "auth.signout", id.User.Name, "")
+		a.trail.Note(ctx, id.User.UserID, "auth.signout", id.User.Name, "")
 	}
 	return &signOutOutput{SetCookie: auth.PeerOf(ctx).Cookie("").String()}, nil
 }
@@ -159,7 +157,7 @@ func (a *API) createLink(ctx context.Context, _ *struct{}) (*body[Link], error) 
 	if err != nil {
 		return nil, err
 	}
-	a.audit(ctx, id.User.UserID, "auth.link", id.User.Name, "")
+	a.trail.Note(ctx, id.User.UserID, "auth.link", id.User.Name, "")
 	return &body[Link]{Link{URL: url, ExpiresAt: engine.At(time.Now().Add(auth.SignInFor))}}, nil
 }
 
@@ -185,7 +183,7 @@ func (a *API) createToken(ctx context.Context, in *tokenInput) (*body[NewToken],
 	if err != nil {
 		return nil, err
 	}
-	a.audit(ctx, user.UserID, "token.create", t.TokenID, t.Name)
+	a.trail.Note(ctx, user.UserID, "token.create", t.TokenID, t.Name)
 	return &body[NewToken]{NewToken{Token: t, Secret: secret}}, nil
 }
 
@@ -202,6 +200,6 @@ func (a *API) deleteToken(ctx context.Context, in *IDInput) (*nothing, error) {
 	if err := a.Auth.Revoke(ctx, user.UserID, in.ID); err != nil {
 		return nil, named(err, "token", in.ID)
 	}
-	a.audit(ctx, user.UserID, "token.delete", in.ID, "")
+	a.trail.Note(ctx, user.UserID, "token.delete", in.ID, "")
 	return &nothing{}, nil
 }

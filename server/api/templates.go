@@ -129,7 +129,7 @@ func (a *API) createTemplate(ctx context.Context, in *templateCreate) (*body[sto
 	if err != nil {
 		return nil, err
 	}
-	a.audit(ctx, user.UserID, "template.create", saved.TemplateID, saved.Name)
+	a.trail.Note(ctx, user.UserID, "template.create", saved.TemplateID, saved.Name)
 	return &body[store.Template]{a.withSource(saved)}, nil
 }
 
@@ -186,7 +186,7 @@ func (a *API) updateTemplate(ctx context.Context, in *templateUpdate) (*body[sto
 	if err != nil {
 		return nil, named(err, "template", in.ID)
 	}
-	a.audit(ctx, a.identity(ctx).User.UserID, "template.update", saved.TemplateID, saved.Name)
+	a.trail.Note(ctx, a.identity(ctx).User.UserID, "template.update", saved.TemplateID, saved.Name)
 	return &body[store.Template]{a.withSource(saved)}, nil
 }
 
@@ -203,7 +203,7 @@ func (a *API) deleteTemplate(ctx context.Context, in *IDInput) (*nothing, error)
 	if err := a.Store.DeleteTemplate(ctx, in.ID); err != nil {
 		return nil, named(err, "template", in.ID)
 	}
-	a.audit(ctx, a.identity(ctx).User.UserID, "template.delete", in.ID, "")
+	a.trail.Note(ctx, a.identity(ctx).User.UserID, "template.delete", in.ID, "")
 	return &nothing{}, nil
 }
 

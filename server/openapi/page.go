@@ -1,4 +1,4 @@
-package api
+package openapi
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-//go:embed docs.html
+//go:embed page.html
 var docsPage string
 
 type docsOperation struct {
@@ -39,8 +39,8 @@ type docsProperty struct {
 	Description string
 }
 
-// renderDocs writes the document as one page without scripts.
-func renderDocs(doc *huma.OpenAPI) ([]byte, error) {
+// Page writes the document as one page without scripts.
+func Page(doc *huma.OpenAPI) ([]byte, error) {
 	t, err := template.New("docs").Parse(docsPage)
 	if err != nil {
 		return nil, fmt.Errorf("parsing the page of the API: %w", err)

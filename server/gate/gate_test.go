@@ -1,4 +1,4 @@
-package api
+package gate
 
 import (
 	"context"
@@ -13,34 +13,34 @@ import (
 
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(2, 6, 4)
+		g := New(2, 6, 4)
 		tooMany := func(err error) bool {
 			var p *problem.Problem
 			return errors.As(err, &p) && p.Status == http.StatusTooManyRequests
 		}
-		leave, err := g.enter(t.Context(), "a")
+		leave, err := g.Enter(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.enter(t.Context(), "a"); err != nil {
+		if _, err := g.Enter(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 		answers := make(chan error, 2)
 		for range 2 {
 			go func() {
-				_, err := g.enter(t.Context(), "a")
+				_, err := g.Enter(t.Context(), "a")
 				answers <- err
 			}()
 		}
 		synctest.Wait()
 		begin := time.Now()
-		if _, err := g.enter(t.Context(), "a"); !tooMany(err) || time.Since(begin) > 0 {
+		if _, err := g.Enter(t.Context(), "a"); !tooMany(err) || time.Since(begin) > 0 {
 			t.Errorf("a fifth request of one caller: %v after %v", err, time.Since(begin))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error, 1)
 		go func() {
-			_, err := g.enter(ctx, "b")
+			_, err := g.Enter(ctx, "b")
 			gone <- err
 		}()
 		synctest.Wait()

@@ -1,8 +1,10 @@
-package api
+// Package openapi says in the API's document what the types of Go cannot say themselves: how the
+// engine's types look in JSON, which values there are, how refusals look. It writes the document
+// as a page, too.
+package openapi
 
 import (
 	"reflect"
-	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,8 +17,6 @@ import (
 )
 
 var problemType = reflect.TypeFor[problem.Problem]()
-
-func statusKey(status int) string { return strconv.Itoa(status) }
 
 // schemaNames tells types of the same name from different packages apart.
 var schemaNames = map[reflect.Type]string{
@@ -42,9 +42,9 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
-// newRegistry knows how the engine's types look in JSON. The engine cannot say it
+// NewRegistry knows how the engine's types look in JSON. The engine cannot say it
 // itself: it knows nothing of OpenAPI.
-func newRegistry() huma.Registry {
+func NewRegistry() huma.Registry {
 	r := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	alias := func(t, as reflect.Type) { r.RegisterTypeAlias(t, as) }
 	alias(reflect.TypeFor[engine.Time](), reflect.TypeFor[timeSchema]())
@@ -89,10 +89,10 @@ func (connectionRefSchema) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// finishSchemas makes the schemas true where huma's own rules fall short of what
+// Finish makes the schemas true where huma's own rules fall short of what
 // encoding/json writes: a nil pointer to a struct, a nil map and a pointer to an
 // aliased scalar are null.
-func finishSchemas(r huma.Registry) {
+func Finish(r huma.Registry) {
 	for name, schema := range r.Map() {
 		t := r.TypeFromRef("#/components/schemas/" + name)
 		if t == nil || t.Kind() != reflect.Struct {

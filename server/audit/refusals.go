@@ -1,10 +1,19 @@
-package api
+package audit
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
 )
+
+// SignInRefused notes that somebody at an address was not signed in. Strangers do that, so not
+// each time has a line of its own.
+func (t *Trail) SignInRefused(ctx context.Context, address string) {
+	if detail, due := t.refused.note(address); due {
+		t.Note(ctx, "", "auth.signin_refused", address, detail)
+	}
+}
 
 // refusalsEvery is how often refused sign-ins are noted in the audit log: strangers
 // make them, and must not fill it.

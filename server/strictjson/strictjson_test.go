@@ -1,4 +1,4 @@
-package api
+package strictjson
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ func FuzzCheckJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var v any
 		err := json.Unmarshal(text, &v)
-		if p := CheckJSON(text); p == nil && err != nil {
+		if p := Check(text); p == nil && err != nil {
 			t.Fatalf("%q passed, and cannot be read: %v", text, err)
 		} else if p != nil && p.Status != 400 && (p.Status != 422 || len(p.Errors) == 0) {
 			t.Fatalf("%q: %+v", text, p)
@@ -39,7 +39,7 @@ func TestJSONCostsWhatItWeighs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			p := CheckJSON([]byte(c.text))
+			p := Check([]byte(c.text))
 			runtime.ReadMemStats(&after)
 			if cost := after.TotalAlloc - before.TotalAlloc; cost > uint64(8<<20+8*len(c.text)) {
 				t.Errorf("%d bytes took %d MB", len(c.text), cost>>20)

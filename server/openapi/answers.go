@@ -1,0 +1,32 @@
+package openapi
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/server/problem"
+)
+
+// JSON writes answers as they are, and reads bodies with errors that a user may read.
+var JSON = huma.Format{
+	Marshal: func(w io.Writer, v any) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(v)
+	},
+	Unmarshal: engine.ReadJSON,
+}
+
+// Refusals describes the answers of an operation that are problems.
+func Refusals(doc *huma.OpenAPI, responses map[string]*huma.Response, statuses ...int) {
+	schema := doc.Components.Schemas.Schema(problemType, true, "Problem")
+	for _, status := range statuses {
+		responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status),
+			Content: map[string]*huma.MediaType{problem.ContentType: {Schema: schema}}}
+	}
+}
