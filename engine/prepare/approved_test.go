@@ -88,6 +88,47 @@ func TestTransactionControlIsNoStatement(t *testing.T) {
 	}
 }
 
+// TestAStatementThatChangesItsSessionIsRefused: in any of its statements, by a verb or by a function. What
+// ends with its transaction may stay.
+func TestAStatementThatChangesItsSessionIsRefused(t *testing.T) {
+	plan := func(sql string) error {
+		w := newWorld()
+		w.wanted = []plugin.Statement{{ID: "own", Kind: engine.KindGenericSQL, Param: "statements[0]",
+			SQL: map[string]string{"*": sql}}}
+		w.statement = func(s plugin.Statement) engine.Statement { return engine.Statement{ID: s.ID, Kind: s.Kind, SQL: sql} }
+		w.add("orders", engine.Column{Name: "id", Type: engine.TypeI64}, engine.Column{Name: "note", Type: engine.TypeText})
+		_, err := Plan(t.Context(), w.deps(), scenario(), nil)
+		return err
+	}
+	for sql, word := range map[string]string{
+		"SET default_transaction_read_only = on":                  "SET default_transaction_read_only",
+		"/* x */ set session search_path to x":                    "SET search_path",
+		"SELECT 1; SET ROLE other":                                "SET ROLE",
+		"RESET ALL":                                               "RESET",
+		"DISCARD PLANS":                                           "DISCARD",
+		"ALTER SESSION SET QUERY_TAG = 'x'":                       "ALTER SESSION",
+		"PREPARE p AS SELECT 1":                                   "PREPARE",
+		"SELECT set_config('work_mem', '1MB', false)":             "set_config",
+		`SELECT pg_catalog."set_config"('a.b', $1, $2)`:           "set_config",
+		"SELECT set_config('a', set_config('b','c',true), false)": "set_config",
+	} {
+		err := plan(sql)
+		e := engine.AsError(err)
+		if !engine.HasCode(err, engine.CodeInvalid) || len(e.Fields) != 1 || !strings.Contains(e.Message, "own") ||
+			!strings.Contains(e.Message, "("+word+")") || e.Fields[0].Field != "workload.params.statements[0]" ||
+			!strings.Contains(e.Fields[0].Hint, "SET LOCAL") {
+			t.Errorf("%q: %v", sql, err)
+		}
+	}
+	for _, sql := range []string{"SET LOCAL work_mem = '1MB'", "SET CONSTRAINTS ALL DEFERRED",
+		"UPDATE orders SET note = 'x'", "SELECT set_config('a.b', $1, true)", "SELECT 'SET ROLE x'",
+		"SELECT reset FROM orders", "INSERT INTO orders VALUES (1) ON CONFLICT (id) DO UPDATE SET note = 'x'"} {
+		if err := plan(sql); err != nil {
+			t.Errorf("%q: %v", sql, err)
+		}
+	}
+}
+
 // TestWhatAnAdapterWritesForAWorkload: statements are of the adapter's patterns, or the
 // workload's own, word for word.
 func TestWhatAnAdapterWritesForAWorkload(t *testing.T) {

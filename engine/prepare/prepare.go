@@ -383,6 +383,9 @@ func (p *planner) freeze(ctx context.Context, tables []engine.Table) (*engine.Pl
 	if err := noTransactions(p.adapter.Info(), wanted, answer.Statements); err != nil {
 		return nil, err
 	}
+	if err := noSessions(p.adapter.Info(), wanted, answer.Statements); err != nil {
+		return nil, err
+	}
 	if err := written(p.adapter.Info(), wanted, answer.Statements, tables); err != nil {
 		return nil, err
 	}

@@ -132,26 +132,52 @@ func validate(adapter plugin.Info, wanted []plugin.Statement, list []engine.Stat
 // them would be counted, and rolled back when the connection ends. Transactions
 // are groups of a batch. Each statement of a text is looked at.
 func noTransactions(adapter plugin.Info, wanted []plugin.Statement, list []engine.Statement) error {
+	i, word := findWords(adapter, list, sqltext.TransactionControl)
+	if i < 0 {
+		return nil
+	}
+	return noOperation(wanted[i], word,
+		fmt.Sprintf("The statement %s begins, divides or ends a transaction by itself (%s): what is counted after it need "+
+			"not be stored.", list[i].ID, word),
+		"let the workload group its statements as a transaction: its batches have BEGIN, COMMIT and ROLLBACK of their own")
+}
+
+// noSessions refuses statements that change their session: whichever operations come after them on the
+// same connection would do something else than was planned, or fail, and those on others would not.
+func noSessions(adapter plugin.Info, wanted []plugin.Statement, list []engine.Statement) error {
+	i, word := findWords(adapter, list, sqltext.SessionChange)
+	if i < 0 {
+		return nil
+	}
+	return noOperation(wanted[i], word,
+		fmt.Sprintf("The statement %s changes its session (%s): what comes after it on the same connection would run under "+
+			"other conditions than the rest.", list[i].ID, word),
+		"give the setting to the user that the run connects as (ALTER ROLE or ALTER USER … SET …); SET LOCAL is for one "+
+			"transaction")
+}
+
+// findWords looks for the first statement in whose text look finds something; -1 is none.
+func findWords(adapter plugin.Info, list []engine.Statement, look func([]sqltext.Token, sqltext.Dialect) string) (
+	int, string) {
 	dialect := sqltext.DialectOf(adapter.Manifest.Dialect)
 	for i, s := range list {
 		tokens, err := sqltext.Tokens(s.SQL, dialect)
 		if err != nil {
 			continue // the database says what is wrong with it
 		}
-		word := sqltext.TransactionControl(tokens, dialect)
-		if word == "" {
-			continue
+		if word := look(tokens, dialect); word != "" {
+			return i, word
 		}
-		field := paramsField
-		if wanted[i].Param != "" {
-			field += "." + wanted[i].Param
-		}
-		return &engine.Error{Code: engine.CodeInvalid,
-			Message: fmt.Sprintf("The statement %s begins, divides or ends a transaction by itself (%s): what is counted "+
-				"after it need not be stored.", s.ID, word),
-			Fields: []engine.FieldError{{Field: field, Message: word + " is no operation",
-				Hint: "let the workload group its statements as a transaction: its batches have BEGIN, COMMIT and ROLLBACK of " +
-					"their own"}}}
 	}
-	return nil
+	return -1, ""
+}
+
+// noOperation is the refusal of a statement that is not for load.
+func noOperation(wanted plugin.Statement, word, message, hint string) error {
+	field := paramsField
+	if wanted.Param != "" {
+		field += "." + wanted.Param
+	}
+	return &engine.Error{Code: engine.CodeInvalid, Message: message,
+		Fields: []engine.FieldError{{Field: field, Message: word + " is no operation", Hint: hint}}}
 }

@@ -231,6 +231,52 @@ func TransactionControl(tokens []Token, dialect Dialect) string {
 	return ""
 }
 
+// SessionChange returns the words with which a text changes its session beyond the transaction it stands
+// in, in any of its statements, or "": settings, roles, schemas and what is prepared. SET LOCAL and SET
+// CONSTRAINTS end with their transaction, and so does set_config with true behind its value.
+func SessionChange(tokens []Token, dialect Dialect) string {
+	for _, s := range Statements(tokens) {
+		for dialect == Snowflake && len(s) > 1 && s[0].Upper() == "BEGIN" {
+			s = s[1:]
+		}
+		switch verb := s[0].Upper(); {
+		case verb == "SET" && len(s) > 1 && !s[1].oneOf("LOCAL", "CONSTRAINTS"):
+			if len(s) > 2 && s[1].oneOf("SESSION") {
+				return "SET " + s[2].Text
+			}
+			return "SET " + s[1].Text
+		case s[0].oneOf("RESET", "UNSET", "DISCARD", "USE", "PREPARE", "DEALLOCATE", "LISTEN", "UNLISTEN", "LOAD"):
+			return verb
+		case verb == "ALTER" && len(s) > 1 && s[1].oneOf("SESSION"):
+			return "ALTER SESSION"
+		}
+	}
+	for i, t := range tokens {
+		name, ok := t.Identifier()
+		if ok && i+1 < len(tokens) && tokens[i+1].Is("(") && strings.EqualFold(name, "set_config") &&
+			!lastArgument(tokens[i+1:]).oneOf("TRUE") {
+			return "set_config"
+		}
+	}
+	return ""
+}
+
+// lastArgument is the token before the parenthesis that closes the one at the beginning.
+func lastArgument(tokens []Token) Token {
+	depth := 0
+	for i, t := range tokens {
+		switch {
+		case t.Is("("):
+			depth++
+		case t.Is(")"):
+			if depth--; depth == 0 {
+				return tokens[i-1]
+			}
+		}
+	}
+	return Token{}
+}
+
 func (t Token) oneOf(words ...string) bool {
 	upper := t.Upper()
 	for _, w := range words {
