@@ -18,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/postgres/wire"
 )
 
 // prepared is one frozen statement as this connection's server knows it.
@@ -27,11 +28,11 @@ type prepared struct {
 	parse []byte
 	// head is the Bind message up to the number of parameter formats; its length field is patched.
 	head  []byte
-	forms []form
+	forms []wire.Form
 	// params are the types of the parameters.
 	params []uint32
 	// fields are the columns of the result.
-	fields []field
+	fields []wire.Field
 	// order maps SQL parameter i to the operation's argument.
 	order []int
 	// tail holds the result format, Execute and Sync; keepTail those of an
@@ -44,7 +45,7 @@ type prepared struct {
 // What every operation looks at comes first, and together: with thousands of
 // connections each of those parts of memory has left the processor's cache by the next.
 type conn struct {
-	kept kept
+	kept wire.Kept
 	// loop is set while an event loop has the socket.
 	loop   socket
 	stmts  []prepared
@@ -58,13 +59,13 @@ type conn struct {
 	cancelling atomic.Uint64
 	broken     atomic.Bool
 	closed     atomic.Bool
-	answer     answer
+	answer     wire.Answer
 
 	out      []byte
 	db       *database
 	net      net.Conn
 	taken    *pgconn.HijackedConn
-	wire     wire
+	link     wire.Link
 	timeout  time.Duration
 	cancelMu sync.Mutex
 
@@ -74,17 +75,6 @@ type conn struct {
 	renewed    map[uint16]bool
 	// unnamed: statements are not kept by the session.
 	unnamed bool
-}
-
-var (
-	beginMessage    = simpleQuery("BEGIN")
-	commitMessage   = simpleQuery("COMMIT")
-	rollbackMessage = simpleQuery("ROLLBACK")
-)
-
-func simpleQuery(sql string) []byte {
-	m := binary.BigEndian.AppendUint32([]byte{'Q'}, uint32(len(sql)+5))
-	return append(append(m, sql...), 0)
 }
 
 // Connect opens a load connection. Its errors are user-facing: they name the
@@ -131,7 +121,7 @@ func (d *database) Connect(ctx context.Context, statements []engine.Statement) (
 		_ = c.net.Close()
 		return nil, d.explain(err)
 	}
-	c.wire = newWire(c.net)
+	c.link = wire.NewLink(c.net)
 	if c.timeout > 0 {
 		d.dog.watch(c)
 	}
@@ -158,10 +148,10 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 	if len(description.ParamOIDs) > math.MaxUint16 {
 		return refuse(nil, "it has %d parameters", len(description.ParamOIDs))
 	}
-	p := prepared{forms: make([]form, len(description.ParamOIDs)), order: make([]int, len(description.ParamOIDs)),
+	p := prepared{forms: make([]wire.Form, len(description.ParamOIDs)), order: make([]int, len(description.ParamOIDs)),
 		params: description.ParamOIDs}
 	for i, oid := range description.ParamOIDs {
-		p.forms[i], p.order[i] = formOf(oid), i
+		p.forms[i], p.order[i] = wire.FormOf(oid), i
 		if s.BindOrder != nil {
 			if i >= len(s.BindOrder) {
 				return refuse(nil, "its bind order lacks parameter $%d", i+1)
@@ -172,50 +162,32 @@ func prepare(ctx context.Context, pg *pgconn.PgConn, name string, s engine.State
 			return refuse(nil, "it has %d parameters and %d binds", len(description.ParamOIDs), len(s.Binds))
 		}
 	}
-	p.head = bindHead(name, len(p.forms))
+	p.head = wire.BindHead(name, len(p.forms))
 	if name == "" {
-		p.parse = parseMessage("", s.SQL, description.ParamOIDs)
+		p.parse = wire.ParseMessage("", s.SQL, description.ParamOIDs)
 	}
-	result := byte(binaryFormat)
+	result := byte(wire.BinaryFormat)
 	for _, f := range description.Fields {
-		if !binaryResult(f.DataTypeOID) {
-			result = textFormat
+		if !wire.BinaryResult(f.DataTypeOID) {
+			result = wire.TextFormat
 		}
 	}
-	p.tail = append([]byte{0, 1, 0, result}, executeAndSync...)
+	p.tail = append([]byte{0, 1, 0, result}, wire.ExecuteAndSync...)
 	p.keepTail = binary.BigEndian.AppendUint16(p.keepTail, uint16(len(description.Fields)))
 	for _, f := range description.Fields {
-		binary := formOf(f.DataTypeOID) != formText
-		p.fields = append(p.fields, field{f.DataTypeOID, binary})
-		format := byte(textFormat)
+		binary := wire.FormOf(f.DataTypeOID) != wire.FormText
+		p.fields = append(p.fields, wire.Field{OID: f.DataTypeOID, Binary: binary})
+		format := byte(wire.TextFormat)
 		if binary {
-			format = binaryFormat
+			format = wire.BinaryFormat
 		}
 		p.keepTail = append(p.keepTail, 0, format)
 	}
-	p.keepTail = append(p.keepTail, executeAndSync...)
+	p.keepTail = append(p.keepTail, wire.ExecuteAndSync...)
 	if len(description.Fields) > 0 && len(description.Fields) < len(s.Columns) {
 		return refuse(nil, "it declares %d columns and returns %d", len(s.Columns), len(description.Fields))
 	}
 	return p, nil
-}
-
-// bindHead is a Bind message of the unnamed portal up to the number of parameter formats.
-func bindHead(name string, params int) []byte {
-	head := append(append([]byte{'B', 0, 0, 0, 0, 0}, name...), 0)
-	return binary.BigEndian.AppendUint16(head, uint16(params))
-}
-
-// parseMessage is a Parse message; without types the server chooses them.
-func parseMessage(name, sql string, types []uint32) []byte {
-	m := append(append([]byte{'P', 0, 0, 0, 0}, name...), 0)
-	m = append(append(m, sql...), 0)
-	m = binary.BigEndian.AppendUint16(m, uint16(len(types)))
-	for _, oid := range types {
-		m = binary.BigEndian.AppendUint32(m, oid)
-	}
-	binary.BigEndian.PutUint32(m[1:], uint32(len(m)-1))
-	return m
 }
 
 // share returns the statements of an earlier connection where they are the same,
@@ -236,9 +208,6 @@ func (p prepared) equal(q prepared) bool {
 		slices.Equal(p.order, q.order) && slices.Equal(p.tail, q.tail) && slices.Equal(p.keepTail, q.keepTail)
 }
 
-// executeAndSync runs the unnamed portal for all rows and ends the round trip.
-var executeAndSync = []byte{'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, 'S', 0, 0, 0, 4}
-
 // Exec runs one operation. It does not look at ctx: the statement timeout and
 // Cancel bound it, and Close from another goroutine ends it.
 func (c *conn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *target.Result) error {
@@ -251,20 +220,20 @@ func (c *conn) Exec(_ context.Context, b *plugin.Batch, op plugin.Op, res *targe
 		return err
 	}
 	c.keep(request, op)
-	c.answer.reset()
-	c.answer.keepRow = op.Referred
-	c.answer.firstByte = time.Time{}
+	c.answer.Reset()
+	c.answer.KeepRow = op.Referred
+	c.answer.FirstByte = time.Time{}
 	flight := c.flight.Add(1)
-	err = c.wire.roundTrip(request, &c.answer)
-	res.FirstByte = c.answer.firstByte
+	err = c.link.RoundTrip(request, &c.answer)
+	res.FirstByte = c.answer.FirstByte
 	return c.ended(op, flight, err, res)
 }
 
 // ended finishes a round trip: err is the wire's, everything else is in the answer.
 func (c *conn) ended(op plugin.Op, flight uint64, err error, res *target.Result) error {
 	c.flight.Store(flight + 1)
-	if err == nil && c.answer.err == nil && c.answer.broken == nil && c.cancelling.Load() != flight {
-		res.Rows = int32(min(c.answer.rows, math.MaxInt32))
+	if err == nil && c.answer.Err == nil && c.answer.Broken == nil && c.cancelling.Load() != flight {
+		res.Rows = int32(min(c.answer.Rows, math.MaxInt32))
 	} else if err = c.failed(err, flight, res); err != nil {
 		c.failedOf(op, err)
 		return err
@@ -276,7 +245,7 @@ func (c *conn) ended(op plugin.Op, flight uint64, err error, res *target.Result)
 	if c.renewed != nil {
 		c.settled(op)
 	}
-	if c.kept.inside || op.Statement == plugin.StatementBegin {
+	if c.kept.Inside || op.Statement == plugin.StatementBegin {
 		return c.follow(op)
 	}
 	return nil
@@ -290,16 +259,16 @@ var errNotCommitted = &pgconn.PgError{Severity: "ERROR", Code: "25P02",
 func (c *conn) follow(op plugin.Op) error {
 	switch op.Statement {
 	case plugin.StatementBegin:
-		c.kept.begin()
+		c.kept.Begin()
 	case plugin.StatementRollback:
-		c.kept.end()
+		c.kept.End()
 	case plugin.StatementCommit:
-		c.kept.end()
-		if c.answer.rolledBack {
+		c.kept.End()
+		if c.answer.RolledBack {
 			return errNotCommitted
 		}
 	default:
-		c.kept.add(op.Statement, c.answer.row, c.answer.long)
+		c.kept.Add(c.stmts[op.Statement].fields, c.answer.Row, c.answer.Long)
 	}
 	return nil
 }
@@ -319,24 +288,24 @@ func (c *conn) failed(err error, flight uint64, res *target.Result) error {
 		if timedOut {
 			return &timeoutError{after: c.timeout}
 		}
-		if c.answer.err != nil {
-			return c.answer.err // the server said why before it hung up
+		if c.answer.Err != nil {
+			return c.answer.Err // the server said why before it hung up
 		}
 		return err
-	case c.answer.broken != nil:
+	case c.answer.Broken != nil:
 		c.kill()
-		return c.answer.broken
-	case c.answer.err != nil:
-		if fatal(c.answer.err) {
+		return c.answer.Broken
+	case c.answer.Err != nil:
+		if wire.Fatal(c.answer.Err) {
 			c.kill()
 		}
-		if timedOut && c.answer.err.Code == "57014" {
+		if timedOut && c.answer.Err.Code == "57014" {
 			return &timeoutError{after: c.timeout, answered: true}
 		}
-		return c.answer.err
+		return c.answer.Err
 	}
 	// It succeeded while the cancellation was under way.
-	res.Rows = int32(min(c.answer.rows, math.MaxInt32))
+	res.Rows = int32(min(c.answer.Rows, math.MaxInt32))
 	return nil
 }
 
@@ -344,11 +313,11 @@ func (c *conn) failed(err error, flight uint64, res *target.Result) error {
 func (c *conn) request(buf []byte, b *plugin.Batch, op plugin.Op) ([]byte, error) {
 	switch op.Statement {
 	case plugin.StatementBegin:
-		return beginMessage, nil
+		return wire.BeginMessage, nil
 	case plugin.StatementCommit:
-		return commitMessage, nil
+		return wire.CommitMessage, nil
 	case plugin.StatementRollback:
-		return rollbackMessage, nil
+		return wire.RollbackMessage, nil
 	}
 	if int(op.Statement) >= len(c.stmts) {
 		return nil, fmt.Errorf("operation names statement %d of %d", op.Statement, len(c.stmts))
@@ -368,10 +337,10 @@ func (c *conn) request(buf []byte, b *plugin.Batch, op plugin.Op) ([]byte, error
 		}
 		var format byte
 		if v := args[at]; v.Type != plugin.TypeRef {
-			out, format = appendValue(out, b, v, f)
+			out, format = wire.AppendValue(out, b, v, f)
 		} else {
 			var err error
-			if out, format, err = c.appendRef(out, v, p.params[i]); err != nil {
+			if out, format, err = c.kept.AppendRef(out, v, p.params[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -381,9 +350,9 @@ func (c *conn) request(buf []byte, b *plugin.Batch, op plugin.Op) ([]byte, error
 	if op.Referred {
 		tail = p.keepTail
 	}
-	bindEnd := len(out) + len(tail) - len(executeAndSync)
+	bindEnd := len(out) + len(tail) - len(wire.ExecuteAndSync)
 	out = append(out, tail...)
-	if len(out) > maxMessage {
+	if len(out) > wire.MaxMessage {
 		return nil, errors.New("operation is larger than 1 GB")
 	}
 	bindAt := len(p.parse)
@@ -450,11 +419,10 @@ func (c *conn) Close() error {
 		c.db.dog.forget(c)
 	}
 	if !c.broken.Swap(true) && c.flight.Load()&1 == 0 {
-		// Terminate lets the server end the session without a line in its log.
-		farewell := []byte{'X', 0, 0, 0, 4}
-		if !c.loop.say(farewell) {
+		// It lets the server end the session without a line in its log.
+		if !c.loop.say(wire.Terminate) {
 			_ = c.net.SetWriteDeadline(time.Now().Add(time.Second))
-			_, _ = c.net.Write(farewell)
+			_, _ = c.net.Write(wire.Terminate)
 		}
 	}
 	c.hangUp()

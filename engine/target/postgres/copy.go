@@ -14,6 +14,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target/postgres/wire"
 )
 
 // progressEvery is how often Load reports at most.
@@ -78,7 +79,7 @@ func copiesBinary(oid uint32) bool {
 	case pgtype.NumericOID, pgtype.JSONOID, pgtype.JSONBOID:
 		return true
 	}
-	return formOf(oid) != formText
+	return wire.FormOf(oid) != wire.FormText
 }
 
 // rowReader encodes rows as COPY data, as the connection asks for them.
@@ -188,28 +189,28 @@ func (r *rowReader) row(rows plugin.Rows, i int) error {
 // appendCopyBinary encodes one value. The direct paths are those of bulk data;
 // pgtype knows the rest (text for a number, numerics, JSON …).
 func appendCopyBinary(out []byte, types *pgtype.Map, oid uint32, v any) ([]byte, error) {
-	f := formOf(oid)
+	f := wire.FormOf(oid)
 	switch v := v.(type) {
 	case nil:
 		return append(out, 0xff, 0xff, 0xff, 0xff), nil
 	case int64:
-		if next, format := appendInt(out, v, f); format == binaryFormat || f == formRaw {
+		if next, format := wire.AppendInt(out, v, f); format == wire.BinaryFormat || f == wire.FormRaw {
 			return next, nil
 		}
 	case float64:
-		if next, format := appendFloat(out, v, f); format == binaryFormat || f == formRaw {
+		if next, format := wire.AppendFloat(out, v, f); format == wire.BinaryFormat || f == wire.FormRaw {
 			return next, nil
 		}
 	case string:
-		if f == formRaw || f == formBytea {
+		if f == wire.FormRaw || f == wire.FormBytea {
 			return append(binary.BigEndian.AppendUint32(out, uint32(len(v))), v...), nil
 		}
 	case []byte:
-		if f == formRaw || f == formBytea || f == formUUID && len(v) == 16 {
+		if f == wire.FormRaw || f == wire.FormBytea || f == wire.FormUUID && len(v) == 16 {
 			return append(binary.BigEndian.AppendUint32(out, uint32(len(v))), v...), nil
 		}
 	case bool:
-		if f == formBool {
+		if f == wire.FormBool {
 			b := byte(0)
 			if v {
 				b = 1
@@ -217,8 +218,8 @@ func appendCopyBinary(out []byte, types *pgtype.Map, oid uint32, v any) ([]byte,
 			return append(out, 0, 0, 0, 1, b), nil
 		}
 	case time.Time:
-		if f == formTimestamp || f == formDate {
-			next, _ := appendTimestamp(out, v.UnixMicro(), f)
+		if f == wire.FormTimestamp || f == wire.FormDate {
+			next, _ := wire.AppendTimestamp(out, v.UnixMicro(), f)
 			return next, nil
 		}
 	}
@@ -229,12 +230,12 @@ func appendCopyBinary(out []byte, types *pgtype.Map, oid uint32, v any) ([]byte,
 		if b, ok := v.([]byte); ok {
 			text = b
 		}
-		if f == formRaw {
+		if f == wire.FormRaw {
 			return append(binary.BigEndian.AppendUint32(out, uint32(len(text))), text...), nil
 		}
 		var next []byte
 		if next, err = viaText(types, oid, string(text), append(out, 0, 0, 0, 0)); err == nil {
-			return sized(next, at), nil
+			return wire.Sized(next, at), nil
 		}
 	}
 	return out[:at], fmt.Errorf("the value %v does not fit the column's type", shorten(fmt.Sprint(v)))

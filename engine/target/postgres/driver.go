@@ -2,10 +2,10 @@
 //
 // Preparation goes through a few ordinary pgx connections. A load connection
 // is opened by pgconn too (so TLS, SCRAM, service files and every form of
-// connection string work), but is then taken over: from there on this package
-// writes Bind, Execute and Sync of a prepared statement in one system call and
-// reads the answer with its own small reader that counts rows and decodes
-// nothing. The hot path allocates nothing.
+// connection string work), but is then taken over: from there on it speaks through
+// package wire, which writes Bind, Execute and Sync of a prepared statement in one
+// system call, and counts the rows of the answer and decodes nothing. The hot path
+// allocates nothing. Package dsn reads the connection strings.
 package postgres
 
 import (
@@ -22,6 +22,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/postgres/dsn"
 )
 
 const (
@@ -35,8 +36,15 @@ const (
 // NewStrictDriver.
 func NewDriver() target.Driver { return driver{} }
 
-// driver refuses what strict says; nil is nothing.
-type driver struct{ strict *Strict }
+// Strict is how a server treats connection strings, which come from others than the
+// person who runs it.
+type Strict = dsn.Strict
+
+// NewStrictDriver returns the driver named "postgres" for a server.
+func NewStrictDriver(s Strict) target.Driver { return driver{dsn.Reader{Strict: &s}} }
+
+// driver reads connection strings as the reader in it does.
+type driver struct{ dsn.Reader }
 
 func (driver) Name() string { return "postgres" }
 
@@ -46,9 +54,9 @@ func (driver) Traits() target.Traits { return target.Traits{Title: "Postgres"} }
 // Open checks the connection string without connecting.
 func (d driver) Open(cfg target.Config) (target.Database, error) {
 	if strings.TrimSpace(cfg.DSN) == "" {
-		return nil, errNoAddress
+		return nil, dsn.ErrNoAddress
 	}
-	parsed, err := d.config(cfg.DSN)
+	parsed, err := d.Config(cfg.DSN)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/postgres/wire"
 )
 
 // socket is a connection's own descriptor while an event loop has it. The loop
@@ -49,24 +50,18 @@ func (s *socket) say(text []byte) bool {
 // Enter implements target.EventConn. The descriptor is a duplicate, and the
 // original is closed: the runtime's own poller would be woken for every answer otherwise.
 func (c *conn) Enter() (fd int, ok bool) {
-	plain, isPlain := c.wire.(*rawWire)
+	plain, isPlain := c.link.(*wire.RawLink)
 	if !isPlain || c.closed.Load() {
 		return 0, false
 	}
-	fd = -1
-	err := plain.raw.Control(func(original uintptr) {
-		if copied, _, errno := syscall.Syscall(syscall.SYS_FCNTL, original, syscall.F_DUPFD_CLOEXEC, 0); errno == 0 {
-			fd = int(copied)
-		}
-	})
-	if err != nil || fd < 0 {
+	if fd, ok = plain.Duplicate(); !ok {
 		return 0, false
 	}
 	c.loop.mu.Lock()
 	c.loop.fd, c.loop.held = fd, true
 	c.loop.mu.Unlock()
 	_ = c.net.Close()
-	plain.buf, c.out = nil, nil // the loop brings its own
+	c.out = nil // the loop brings its own
 	if c.closed.Load() {
 		c.loop.shutdown() // Close came in between
 	}
@@ -104,8 +99,8 @@ func (c *conn) Send(buf []byte, b *plugin.Batch, op plugin.Op) (sent bool, err e
 	if cap(request) > cap(buf) {
 		c.keep(request, op)
 	}
-	c.answer.reset()
-	c.answer.keepRow = op.Referred
+	c.answer.Reset()
+	c.answer.KeepRow = op.Referred
 	c.op, c.unsent = op, request
 	c.begun = c.flight.Add(1)
 	if sent, err = c.Flush(); !sent && err == nil {
@@ -144,7 +139,7 @@ func (c *conn) flush() (sent bool, err error) {
 
 // Touch implements target.EventConn: a word of each part that an operation looks at.
 func (c *conn) Touch() int64 {
-	return int64(c.loop.fd) + int64(c.begun) + c.answer.rows + int64(c.answer.left)
+	return int64(c.loop.fd) + int64(c.begun) + c.answer.Rows + int64(c.answer.Left)
 }
 
 // Receive implements target.EventConn.
@@ -163,14 +158,14 @@ func (c *conn) Receive(buf []byte, res *target.Result) (done bool, err error) {
 		case n == 0:
 			return true, c.lost(io.EOF, res)
 		}
-		c.answer.feed(buf[:n])
+		c.answer.Feed(buf[:n])
 		if c.flight.Load()&1 == 0 {
-			if c.answer.broken != nil {
-				return true, c.lost(c.answer.broken, res)
+			if c.answer.Broken != nil {
+				return true, c.lost(c.answer.Broken, res)
 			}
 			return false, nil
 		}
-		if c.answer.done || c.answer.broken != nil {
+		if c.answer.Done || c.answer.Broken != nil {
 			return true, c.ended(c.op, c.begun, nil, res)
 		}
 		if int(n) < len(buf) {

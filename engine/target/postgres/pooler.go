@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target/postgres/wire"
 )
 
 // pooler is what is known of a pooler (PgBouncer and its kind) before the server.
@@ -46,7 +47,7 @@ func (d *database) unnamed(ctx context.Context, c *pgconn.PgConn) (bool, error) 
 		if err != nil {
 			// What does not know the function has no sessions to tell apart.
 			var server *pgconn.PgError
-			if errors.As(err, &server) && !fatal(server) {
+			if errors.As(err, &server) && !wire.Fatal(server) {
 				return d.cfg.Prepared != nil, nil
 			}
 			return false, d.explain(err)

@@ -4,12 +4,13 @@ import (
 	"errors"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/target/targettest"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.M{M: m}) }

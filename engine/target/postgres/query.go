@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/postgres/wire"
 )
 
 // Query runs one SQL text. Arguments travel as text and take the type the
@@ -122,7 +123,7 @@ func textArgument(a any) ([]byte, error) {
 	case json.Number:
 		return []byte(v), nil
 	case time.Time:
-		return appendTime(nil, v), nil
+		return wire.AppendTime(nil, v), nil
 	}
 	return nil, fmt.Errorf("a %T cannot be sent", a)
 }

@@ -3,13 +3,13 @@ package postgres
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target/postgres/wire"
 )
 
 // codeTransaction is the code of an operation that opened or ended a transaction by itself.
@@ -38,11 +38,11 @@ func (c *conn) state(op plugin.Op) error {
 		want = stateInside
 	case plugin.StatementCommit, plugin.StatementRollback:
 	default:
-		if c.kept.inside {
+		if c.kept.Inside {
 			want = stateInside
 		}
 	}
-	if c.answer.txStatus == want {
+	if c.answer.TxStatus == want {
 		return nil
 	}
 	what := "the transaction's end"
@@ -85,15 +85,15 @@ func (c *conn) renew(i uint16) {
 		name = ""
 	}
 	old, sql := c.stmts[i], c.statements[i].SQL
-	p := prepared{forms: make([]form, len(old.forms)), params: make([]uint32, len(old.params)),
-		fields: make([]field, len(old.fields)), order: old.order}
-	p.parse = parseMessage(name, sql, nil)
+	p := prepared{forms: make([]wire.Form, len(old.forms)), params: make([]uint32, len(old.params)),
+		fields: make([]wire.Field, len(old.fields)), order: old.order}
+	p.parse = wire.ParseMessage(name, sql, nil)
 	if !c.unnamed {
-		p.parse = append(closeStatement(name), p.parse...)
+		p.parse = append(wire.CloseStatement(name), p.parse...)
 	}
-	p.head = bindHead(name, len(p.forms))
+	p.head = wire.BindHead(name, len(p.forms))
 	// All columns as text, whatever they are now.
-	p.tail = append([]byte{0, 0}, executeAndSync...)
+	p.tail = append([]byte{0, 0}, wire.ExecuteAndSync...)
 	p.keepTail = p.tail
 	c.stmts[i] = p
 }
@@ -103,10 +103,4 @@ func (c *conn) settled(op plugin.Op) {
 	if op.Statement < plugin.StatementBegin && c.renewed[op.Statement] && !c.unnamed {
 		c.stmts[op.Statement].parse = nil
 	}
-}
-
-// closeStatement is a Close message; there need not be such a statement.
-func closeStatement(name string) []byte {
-	m := []byte{'C', 0, 0, 0, byte(min(len(name)+6, math.MaxUint8)), 'S'}
-	return append(append(m, name...), 0)
 }

@@ -1,4 +1,4 @@
-package postgres
+package dsn
 
 import (
 	"crypto/ecdsa"
@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -26,8 +25,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-func keepers() map[string]driver {
-	return map[string]driver{"own": {}, "server": {&Strict{}}}
+func keepers() map[string]Reader {
+	return map[string]Reader{"own": {}, "server": {Strict: &Strict{}}}
 }
 
 func TestShownConnectionStringsHaveNoPassword(t *testing.T) {
@@ -129,74 +128,6 @@ func TestASavedPasswordGoesNowhereElse(t *testing.T) {
 				t.Errorf("%s: %s became %q: %v", name, dsn, joined, err)
 			}
 		}
-	}
-}
-
-// TestTheCanaryGetsNoConnection sends what joins a saved password to a listener
-// that nothing may reach, through every spelling that an attacker has.
-func TestTheCanaryGetsNoConnection(t *testing.T) {
-	canary, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	called := make(chan string, 100)
-	go func() {
-		for {
-			c, err := canary.Accept()
-			if err != nil {
-				close(called)
-				return
-			}
-			called <- c.RemoteAddr().String()
-			_ = c.Close()
-		}
-	}()
-	there := canary.Addr().String()
-	_, port, _ := net.SplitHostPort(there)
-	closed := "127.0.0.1:1"
-	stored := "postgres://bench:secret@" + closed + "/d?sslmode=disable"
-	d := driver{&Strict{}}
-	for _, dsn := range []string{
-		"postgres://bench:***@" + there + "," + closed + "/d?sslmode=disable",
-		"postgres://bench:***@" + closed + "," + there + "/d?sslmode=disable",
-		"postgres://bench:***@" + there + ",x@" + closed + "/d?sslmode=disable",
-		"postgres://bench:***@" + closed + "/d?sslmode=disable&host=127.0.0.1&port=" + port,
-		"postgres://bench:***@" + closed + "/d?sslmode=disable&hostaddr=127.0.0.1&port=" + port,
-		"postgres://" + there + "/d?sslmode=disable&application_name=x:***@" + closed,
-		"host=127.0.0.1\vport=" + port + "\vuser=bench password=*** sslmode=disable",
-		"host=127.0.0.1 port=1 user=bench password=*** sslmode=disable port=" + port,
-		"host=127.0.0.1,127.0.0.1 port=1," + port + " user=bench password=*** sslmode=disable",
-	} {
-		joined, err := d.Rejoin(dsn, stored)
-		if err != nil {
-			continue
-		}
-		db, err := d.Open(target.Config{DSN: joined, ConnectTimeout: time.Second})
-		if err != nil {
-			continue
-		}
-		_, _ = db.Check(t.Context())
-		_ = db.Close()
-		t.Errorf("%s was joined with the saved password", dsn)
-	}
-	time.Sleep(10 * time.Millisecond)
-	if n := len(called); n > 0 {
-		t.Errorf("the canary was called %d times", n)
-	}
-	// The canary would have noticed: a connection of its own arrives.
-	db, err := d.Open(target.Config{DSN: "postgres://x@" + there + "/d?sslmode=disable", ConnectTimeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = db.Check(t.Context())
-	_ = db.Close()
-	_ = canary.Close()
-	n := 0
-	for range called {
-		n++
-	}
-	if n == 0 {
-		t.Error("the canary does not notice calls")
 	}
 }
 
@@ -356,7 +287,7 @@ func TestAnyPasswordIsHiddenAndComesBack(t *testing.T) {
 			if err == nil {
 				t.Fatalf("%s: %q was joined for two hosts: %q", name, dsn, other)
 			}
-			c, err := d.config(dsn)
+			c, err := d.Config(dsn)
 			if err != nil || c.Password != secret {
 				t.Fatalf("%s: %q has the password %q, %v", name, dsn, c.Password, err)
 			}
@@ -381,9 +312,9 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 		"PGTARGETSESSIONATTRS": "standby", "PGSSLROOTCERT": "/nowhere"} {
 		t.Setenv(name, value)
 	}
-	server := driver{&Strict{}}
+	server := Reader{Strict: &Strict{}}
 	for _, dsn := range []string{"postgres://u@h:5432/d", "host=h user=u", "postgres:///d?user=u"} {
-		c, err := server.config(dsn)
+		c, err := server.Config(dsn)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -396,7 +327,7 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 	}
 	t.Setenv("PGSERVICE", "s")
 	t.Setenv("PGSERVICEFILE", service)
-	if c, err := server.config("postgres://u@h/d"); err != nil || c.Host != "h" || c.Password != "" {
+	if c, err := server.Config("postgres://u@h/d"); err != nil || c.Host != "h" || c.Password != "" {
 		t.Errorf("a service file counts on a server: %v %+v", err, c)
 	}
 	for _, name := range []string{"PGPASSWORD", "PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGCHANNELBINDING",
@@ -406,19 +337,19 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 		}
 	}
 	// One's own connection strings are read as psql reads them.
-	if c, err := (driver{}).config("postgres://u@h/d"); err != nil || c.Password != "frompgpass" {
+	if c, err := (Reader{}).Config("postgres://u@h/d"); err != nil || c.Password != "frompgpass" {
 		t.Errorf("~/.pgpass does not count for oneself: %v", err)
 	}
-	if c, err := (driver{}).config("service=s servicefile=" + service); err != nil || c.Host != "evil.example" ||
+	if c, err := (Reader{}).Config("service=s servicefile=" + service); err != nil || c.Host != "evil.example" ||
 		c.Password != "fromservice" {
 		t.Errorf("a service does not count for oneself: %v", err)
 	}
 	t.Setenv("PGSERVICE", "s")
 	t.Setenv("PGSERVICEFILE", service)
-	if c, err := (driver{}).config("user=u"); err != nil || c.Host != "evil.example" {
+	if c, err := (Reader{}).Config("user=u"); err != nil || c.Host != "evil.example" {
 		t.Errorf("PGSERVICE does not count for oneself: %v", err)
 	}
-	if shown, _ := (driver{}).Redact("postgres://u:x@h/d"); shown != "postgres://u:***@h/d" ||
+	if shown, _ := (Reader{}).Redact("postgres://u:x@h/d"); shown != "postgres://u:***@h/d" ||
 		os.Getenv("PGSERVICE") != "s" {
 		t.Errorf("shown as %s, PGSERVICE is %q", shown, os.Getenv("PGSERVICE"))
 	}
@@ -436,7 +367,7 @@ func TestAServerReadsNoFilesAndNoEnvironment(t *testing.T) {
 				!strings.Contains(err.Error(), "machine") {
 				t.Errorf("%s is taken on a server: %v", dsn, err)
 			}
-			if _, err := server.Open(target.Config{DSN: dsn}); err == nil {
+			if _, err := server.Config(dsn); err == nil {
 				t.Errorf("%s is opened on a server", dsn)
 			}
 		}
@@ -465,7 +396,7 @@ func TestCertificatesArePasted(t *testing.T) {
 	dsn := "postgres://u:pw@h/d?sslmode=verify-full&sslrootcert=" + encodeURL(cert) + "&sslcert=" + encodeURL(cert) +
 		"&sslkey=" + encodeURL(private)
 	for name, d := range keepers() {
-		c, err := d.config(dsn)
+		c, err := d.Config(dsn)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -481,7 +412,7 @@ func TestCertificatesArePasted(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if c, err := d.config(moved); err != nil || len(c.TLSConfig.Certificates) != 1 || c.Password != "pw" ||
+		if c, err := d.Config(moved); err != nil || len(c.TLSConfig.Certificates) != 1 || c.Password != "pw" ||
 			c.Database != "e" {
 			t.Errorf("%s: moved to %s: %v", name, moved, err)
 		}
@@ -495,79 +426,5 @@ func TestCertificatesArePasted(t *testing.T) {
 				t.Errorf("%s: %s is taken: %v", name, bad[:20], err)
 			}
 		}
-	}
-}
-
-func TestAServerIsNoTargetOfItself(t *testing.T) {
-	dir := t.TempDir()
-	own := filepath.Join(dir, "run")
-	elsewhere := filepath.Join(dir, "elsewhere")
-	for _, d := range []string{own, elsewhere} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	socket, err := net.Listen("unix", filepath.Join(own, ".s.PGSQL.5432"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	link := filepath.Join(dir, "link")
-	if err := os.Symlink(own, link); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(own, ".s.PGSQL.5432"), filepath.Join(elsewhere, ".s.PGSQL.5432")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Link(filepath.Join(own, ".s.PGSQL.5432"), filepath.Join(elsewhere, ".s.PGSQL.7777")); err != nil {
-		t.Fatal(err)
-	}
-	d := driver{&Strict{Socket: own, Open: []string{"playground"}}}
-	cwd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	up, err := filepath.Rel(cwd, own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(dir)
-	for _, host := range []string{own, own + "/", own + "/.", own + "/../run", dir + "//run", link, link + "/",
-		"/proc/self/root" + own, "/proc/self/cwd/run",
-		"db.example," + own, own + ",db.example", "db.example," + link, up, "@" + own, "./run"} {
-		for _, as := range []string{"user=loadstone dbname=loadstone", "user=loadstone dbname=playground",
-			"user=playground dbname=loadstone", "user=snowsim dbname=snowsim", "user=playground dbname=postgres"} {
-			if err := d.Readable("host='" + host + "' " + as); !engine.HasCode(err, engine.CodeTarget) {
-				t.Errorf("%s %s is taken: %v", host, as, err)
-			}
-		}
-	}
-	for _, dsn := range []string{"host=" + elsewhere + " user=loadstone dbname=loadstone",
-		"host=" + elsewhere + " port=7777 user=loadstone dbname=loadstone",
-		"postgres://loadstone@" + strings.ReplaceAll(own, "/", "%2F") + "/loadstone",
-		"postgres:///loadstone?user=loadstone&host=" + own} {
-		if err := d.Readable(dsn); err == nil {
-			t.Errorf("%s is taken", dsn)
-		}
-	}
-	for _, dsn := range []string{"host=" + own + " user=playground dbname=playground", "postgres://u@db.example/loadstone",
-		"host=" + dir + " user=u dbname=d"} {
-		if err := d.Readable(dsn); err != nil {
-			t.Errorf("%s is refused: %v", dsn, err)
-		}
-	}
-	// What was harmless when it was opened is looked at again when it connects.
-	later := filepath.Join(dir, "later")
-	db, err := d.Open(target.Config{DSN: "host=" + later + " user=loadstone dbname=loadstone",
-		ConnectTimeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if err := os.Symlink(own, later); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "own Postgres") {
-		t.Errorf("a link that came later was followed: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package postgres
+package dsn
 
 import (
 	"crypto/tls"
@@ -64,9 +64,15 @@ func spaced(value string) string {
 	return strings.Join(lines, "\n")
 }
 
+// Reader reads connection strings.
+type Reader struct {
+	// Strict is what a server does not let them say; nil lets them say all.
+	Strict *Strict
+}
+
 // Redact implements target.SecretKeeper. The text is kept as it was written if
 // it still means the same with its secrets masked; else it is written anew.
-func (d driver) Redact(dsn string) (shown string, secrets []string) {
+func (r Reader) Redact(dsn string) (shown string, secrets []string) {
 	s, err := readSettings(dsn)
 	if err != nil {
 		return target.Mask, []string{dsn}
@@ -77,7 +83,7 @@ func (d driver) Redact(dsn string) (shown string, secrets []string) {
 			want[key] = target.Mask
 		}
 	}
-	if d.unclear(s.url, want) {
+	if r.unclear(s.url, want) {
 		return target.Mask, []string{dsn}
 	}
 	var b strings.Builder
@@ -106,7 +112,7 @@ func (d driver) Redact(dsn string) (shown string, secrets []string) {
 
 // unclear reports that a connection string, read by the rules, is not what
 // somebody meant: part of a password may stand where a host or a port is expected.
-func (d driver) unclear(url bool, m map[string]string) bool {
+func (r Reader) unclear(url bool, m map[string]string) bool {
 	for host := range strings.SplitSeq(m["host"], ",") {
 		if !strings.HasPrefix(host, "/") && strings.ContainsAny(host, "@?#=\\ ") {
 			return true
@@ -120,13 +126,13 @@ func (d driver) unclear(url bool, m map[string]string) bool {
 	for _, key := range fileKeys {
 		delete(plain, key)
 	}
-	_, err := d.parseAlone(plain)
+	_, err := r.parseAlone(plain)
 	return err != nil
 }
 
 // Rejoin implements target.SecretKeeper.
-func (d driver) Rejoin(shown, stored string) (string, error) {
-	if again, _ := d.Redact(stored); again == shown {
+func (r Reader) Rejoin(shown, stored string) (string, error) {
+	if again, _ := r.Redact(stored); again == shown {
 		return stored, nil
 	}
 	a, err := readSettings(shown)
@@ -152,11 +158,11 @@ func (d driver) Rejoin(shown, stored string) (string, error) {
 		joined[key] = secret
 	}
 	text := a.write(joined)
-	to, err := d.config(text)
+	to, err := r.Config(text)
 	if err != nil {
 		return "", err
 	}
-	from, err := d.config(stored)
+	from, err := r.Config(stored)
 	if err != nil || !sameAddress(to, from) || to.Password != from.Password {
 		return "", target.ErrOtherAddress
 	}
@@ -169,26 +175,27 @@ func (d driver) Rejoin(shown, stored string) (string, error) {
 }
 
 // Readable implements target.SecretKeeper.
-func (d driver) Readable(dsn string) error {
+func (r Reader) Readable(dsn string) error {
 	if strings.TrimSpace(dsn) == "" {
-		return errNoAddress
+		return ErrNoAddress
 	}
-	_, err := d.config(dsn)
+	_, err := r.Config(dsn)
 	return err
 }
 
-var errNoAddress = &engine.Error{Code: engine.CodeTarget, Message: "The connection has no address.",
+// ErrNoAddress is the error of an empty connection string.
+var ErrNoAddress = &engine.Error{Code: engine.CodeTarget, Message: "The connection has no address.",
 	Hint: "Write it as postgres://user:password@host:5432/database."}
 
-// config returns what a connection string means to this driver.
-func (d driver) config(dsn string) (*pgx.ConnConfig, error) {
+// Config returns what a connection string means.
+func (r Reader) Config(dsn string) (*pgx.ConnConfig, error) {
 	s, err := readSettings(dsn)
 	if err != nil {
 		return nil, explainDSN(err)
 	}
 	m := s.effective()
-	if d.strict != nil {
-		if err := d.strict.checkSettings(m); err != nil {
+	if r.Strict != nil {
+		if err := r.Strict.checkSettings(m); err != nil {
 			return nil, err
 		}
 	}
@@ -198,8 +205,8 @@ func (d driver) config(dsn string) (*pgx.ConnConfig, error) {
 	}
 	var config *pgx.ConnConfig
 	switch {
-	case d.strict != nil:
-		config, err = d.parseAlone(m)
+	case r.Strict != nil:
+		config, err = r.parseAlone(m)
 	case certificates != nil:
 		config, err = pgx.ParseConfig(s.write(m))
 	default:
@@ -209,8 +216,8 @@ func (d driver) config(dsn string) (*pgx.ConnConfig, error) {
 		return nil, explainDSN(err)
 	}
 	certificates.apply(config)
-	if d.strict != nil {
-		return config, d.strict.check(config)
+	if r.Strict != nil {
+		return config, r.Strict.check(config)
 	}
 	return config, nil
 }
@@ -228,7 +235,7 @@ var defaults = map[string]string{
 
 // parseAlone makes a configuration of these parameters and nothing else: not of
 // the environment, nor of ~/.pgpass, a service file, or ~/.postgresql.
-func (d driver) parseAlone(m map[string]string) (*pgx.ConnConfig, error) {
+func (r Reader) parseAlone(m map[string]string) (*pgx.ConnConfig, error) {
 	all := maps.Clone(defaults)
 	maps.Copy(all, m)
 	if all["user"] == "" {
@@ -239,7 +246,7 @@ func (d driver) parseAlone(m map[string]string) (*pgx.ConnConfig, error) {
 		all["user"] = who.Username
 	}
 	// pgx follows it whatever a connection string says, and has no other way to be kept from it.
-	if _, set := os.LookupEnv("PGSERVICE"); set && d.strict != nil {
+	if _, set := os.LookupEnv("PGSERVICE"); set && r.Strict != nil {
 		if err := os.Unsetenv("PGSERVICE"); err != nil {
 			return nil, fmt.Errorf("leaving PGSERVICE out: %w", err)
 		}

@@ -1,4 +1,4 @@
-package postgres
+package wire
 
 import (
 	"io"
@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// rawWire saves the read that an ordinary net.Conn spends on finding nothing.
+// RawLink saves the read that an ordinary net.Conn spends on finding nothing.
 //
 // The runtime forgets earlier readiness at the start of RawConn.Read, before
 // it calls the function. Writing the request inside the function's first call,
 // that is after the forgetting and before any answer can exist, makes it safe to wait
 // without trying to read first: the answer's edge cannot have been missed. A
 // round trip is thus one write and one read.
-type rawWire struct {
+type RawLink struct {
 	conn net.Conn
 	raw  syscall.RawConn
 	step func(fd uintptr) bool // bound once, so that a round trip allocates nothing
@@ -22,11 +22,11 @@ type rawWire struct {
 	buf     []byte
 	request []byte
 	sent    bool
-	a       *answer
+	a       *Answer
 	err     error
 }
 
-func newRawWire(c net.Conn) wire {
+func newRawLink(c net.Conn) Link {
 	switch c.(type) {
 	case *net.TCPConn, *net.UnixConn:
 	default:
@@ -36,12 +36,13 @@ func newRawWire(c net.Conn) wire {
 	if err != nil {
 		return nil
 	}
-	w := &rawWire{conn: c, raw: raw, buf: make([]byte, readSize)}
+	w := &RawLink{conn: c, raw: raw, buf: make([]byte, readSize)}
 	w.step = w.advance
 	return w
 }
 
-func (w *rawWire) roundTrip(request []byte, a *answer) error {
+// RoundTrip implements Link.
+func (w *RawLink) RoundTrip(request []byte, a *Answer) error {
 	w.request, w.a, w.sent, w.err = request, a, false, nil
 	if err := w.raw.Read(w.step); err != nil {
 		return err
@@ -51,7 +52,7 @@ func (w *rawWire) roundTrip(request []byte, a *answer) error {
 
 // advance writes the request on its first call, and reads on the later ones
 // until the answer is complete. False means "wait until there is something to read".
-func (w *rawWire) advance(fd uintptr) bool {
+func (w *RawLink) advance(fd uintptr) bool {
 	if !w.sent {
 		w.sent = true
 		return !w.write(int(fd))
@@ -71,8 +72,8 @@ func (w *rawWire) advance(fd uintptr) bool {
 			return true
 		}
 		w.a.arrived(n)
-		w.a.feed(w.buf[:n])
-		if w.a.done || w.a.broken != nil {
+		w.a.Feed(w.buf[:n])
+		if w.a.Done || w.a.Broken != nil {
 			return true
 		}
 		// A short read does not mean "wait": a server that says farewell and hangs
@@ -80,7 +81,7 @@ func (w *rawWire) advance(fd uintptr) bool {
 	}
 }
 
-func (w *rawWire) write(fd int) bool {
+func (w *RawLink) write(fd int) bool {
 	for {
 		n, err := syscall.Write(fd, w.request)
 		switch {
@@ -104,4 +105,20 @@ func (w *rawWire) write(fd int) bool {
 		}
 		return true
 	}
+}
+
+// Duplicate returns a descriptor of its own for the socket. The link is not used any
+// more then, and gives up its memory.
+func (w *RawLink) Duplicate() (fd int, ok bool) {
+	fd = -1
+	err := w.raw.Control(func(original uintptr) {
+		if copied, _, errno := syscall.Syscall(syscall.SYS_FCNTL, original, syscall.F_DUPFD_CLOEXEC, 0); errno == 0 {
+			fd = int(copied)
+		}
+	})
+	if err != nil || fd < 0 {
+		return 0, false
+	}
+	w.buf = nil
+	return fd, true
 }

@@ -1,4 +1,4 @@
-package postgres
+package wire
 
 import (
 	"encoding/binary"
@@ -13,42 +13,44 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
-// field is one column of a statement's result.
-type field struct {
-	oid uint32
-	// binary is its format when the row is kept for refs.
-	binary bool
+// Field is one column of a statement's result.
+type Field struct {
+	OID uint32
+	// Binary is its format when the row is kept for refs.
+	Binary bool
 }
 
 // maxKept bounds the rows that one transaction keeps, in bytes: each connection has them in memory.
 const maxKept = 256 << 10
 
-// kept holds, for the transaction under way, the first rows that later
+// Kept holds, for the transaction under way, the first rows that later
 // operations refer to, as the server sent them. Its memory is reused, so that a
 // transaction in steady state allocates nothing.
-type kept struct {
+type Kept struct {
 	rows   []keptRow // one for each operation so far
 	data   []byte
-	inside bool
+	Inside bool
 }
 
 // keptRow is a DataRow's body in kept.data; there is none when there was no row,
 // or when nothing refers to it.
 type keptRow struct {
-	statement uint16
-	present   bool
-	long      bool // it is not kept, because it would have been too much
-	from, to  int
+	fields   []Field // its columns
+	present  bool
+	long     bool // it is not kept, because it would have been too much
+	from, to int
 }
 
-func (k *kept) begin() { k.inside, k.rows, k.data = true, k.rows[:0], k.data[:0] }
+// Begin forgets the rows of the transaction before.
+func (k *Kept) Begin() { k.Inside, k.rows, k.data = true, k.rows[:0], k.data[:0] }
 
-func (k *kept) end() { k.inside = false }
+// End notes that no transaction is under way.
+func (k *Kept) End() { k.Inside = false }
 
-// add notes that an operation of the transaction has ended. row is its first one;
+// Add notes that an operation of the transaction has ended. row is its first one;
 // nil means none, or one that is too long.
-func (k *kept) add(statement uint16, row []byte, long bool) {
-	r := keptRow{statement: statement, present: row != nil, long: long, from: len(k.data)}
+func (k *Kept) Add(fields []Field, row []byte, long bool) {
+	r := keptRow{fields: fields, present: row != nil, long: long, from: len(k.data)}
 	if len(k.data)+len(row) > maxKept {
 		r.long, row = true, nil
 	}
@@ -57,7 +59,7 @@ func (k *kept) add(statement uint16, row []byte, long bool) {
 	k.rows = append(k.rows, r)
 }
 
-var errShortRow = &protocolError{"a row shorter than it says"}
+var errShortRow = &ProtocolError{"a row shorter than it says"}
 
 // column returns the bytes of column c of a DataRow's body, nil for NULL.
 func column(row []byte, c int) ([]byte, error) {
@@ -85,31 +87,31 @@ func column(row []byte, c int) ([]byte, error) {
 	}
 }
 
-// appendRef appends the value that v refers to, for a parameter of the type oid.
-func (c *conn) appendRef(out []byte, v plugin.Value, oid uint32) ([]byte, byte, error) {
-	k, at := v.Ref()
-	if !c.kept.inside || k >= len(c.kept.rows) {
-		return nil, 0, fmt.Errorf("a ref names operation %d of its transaction, which has %d so far", k, len(c.kept.rows))
+// AppendRef appends the value that v refers to, for a parameter of the type oid.
+func (k *Kept) AppendRef(out []byte, v plugin.Value, oid uint32) ([]byte, byte, error) {
+	n, at := v.Ref()
+	if !k.Inside || n >= len(k.rows) {
+		return nil, 0, fmt.Errorf("a ref names operation %d of its transaction, which has %d so far", n, len(k.rows))
 	}
-	row := c.kept.rows[k]
-	fields := c.stmts[row.statement].fields
+	row := k.rows[n]
+	fields := row.fields
 	if at >= len(fields) {
-		return nil, 0, fmt.Errorf("a ref names column %d of operation %d, whose statement returns %d columns", at, k,
+		return nil, 0, fmt.Errorf("a ref names column %d of operation %d, whose statement returns %d columns", at, n,
 			len(fields))
 	}
 	if row.long {
 		return nil, 0, fmt.Errorf("a ref names the row of operation %d of its transaction, and its rows with refs have "+
-			"more than %d KB", k, maxKept>>10)
+			"more than %d KB", n, maxKept>>10)
 	}
 	if !row.present {
-		return append(out, 0xff, 0xff, 0xff, 0xff), textFormat, nil
+		return append(out, 0xff, 0xff, 0xff, 0xff), TextFormat, nil
 	}
-	raw, err := column(c.kept.data[row.from:row.to], at)
+	raw, err := column(k.data[row.from:row.to], at)
 	if err != nil {
 		return nil, 0, err
 	}
 	if raw == nil {
-		return append(out, 0xff, 0xff, 0xff, 0xff), textFormat, nil
+		return append(out, 0xff, 0xff, 0xff, 0xff), TextFormat, nil
 	}
 	out, format := appendConverted(out, raw, fields[at], oid)
 	return out, format, nil
@@ -119,37 +121,37 @@ func (c *conn) appendRef(out []byte, v plugin.Value, oid uint32) ([]byte, byte, 
 // oid. A value of the same type travels as it came. Between types it becomes what
 // the server's assignment cast would make of it, as far as there is one; else it travels as
 // text and the server judges.
-func appendConverted(out, raw []byte, from field, oid uint32) ([]byte, byte) {
-	to := formOf(oid)
-	if from.oid == oid {
-		if from.binary {
-			return appendSized(out, raw), binaryFormat
+func appendConverted(out, raw []byte, from Field, oid uint32) ([]byte, byte) {
+	to := FormOf(oid)
+	if from.OID == oid {
+		if from.Binary {
+			return appendSized(out, raw), BinaryFormat
 		}
-		return appendSized(out, raw), textFormat
+		return appendSized(out, raw), TextFormat
 	}
-	if !from.binary {
-		if from.oid == pgtype.NumericOID && (to == formInt2 || to == formInt4 || to == formInt8) {
+	if !from.Binary {
+		if from.OID == pgtype.NumericOID && (to == formInt2 || to == formInt4 || to == formInt8) {
 			at := len(out)
-			return sized(appendRounded(append(out, 0, 0, 0, 0), raw), at), textFormat
+			return Sized(appendRounded(append(out, 0, 0, 0, 0), raw), at), TextFormat
 		}
 		return appendText(out, raw, to)
 	}
-	switch formOf(from.oid) {
+	switch FormOf(from.OID) {
 	case formInt2:
 		if len(raw) == 2 {
-			return appendInt(out, int64(int16(binary.BigEndian.Uint16(raw))), to)
+			return AppendInt(out, int64(int16(binary.BigEndian.Uint16(raw))), to)
 		}
 	case formInt4:
 		if len(raw) == 4 {
-			return appendInt(out, int64(int32(binary.BigEndian.Uint32(raw))), to)
+			return AppendInt(out, int64(int32(binary.BigEndian.Uint32(raw))), to)
 		}
 	case formInt8:
 		if len(raw) == 8 {
-			return appendInt(out, int64(binary.BigEndian.Uint64(raw)), to)
+			return AppendInt(out, int64(binary.BigEndian.Uint64(raw)), to)
 		}
 	case formOID:
 		if len(raw) == 4 {
-			return appendInt(out, int64(binary.BigEndian.Uint32(raw)), to)
+			return AppendInt(out, int64(binary.BigEndian.Uint32(raw)), to)
 		}
 	case formFloat4:
 		if len(raw) == 4 {
@@ -159,25 +161,25 @@ func appendConverted(out, raw []byte, from field, oid uint32) ([]byte, byte) {
 		if len(raw) == 8 {
 			return appendReal(out, math.Float64frombits(binary.BigEndian.Uint64(raw)), 64, to)
 		}
-	case formBool:
+	case FormBool:
 		if len(raw) == 1 {
-			return appendValue(out, nil, plugin.Value{Type: engine.TypeBool, I: int64(raw[0] & 1)}, to)
+			return AppendValue(out, nil, plugin.Value{Type: engine.TypeBool, I: int64(raw[0] & 1)}, to)
 		}
-	case formTimestamp:
+	case FormTimestamp:
 		if len(raw) == 8 {
-			return appendInstant(out, int64(binary.BigEndian.Uint64(raw)), from.oid, to)
+			return appendInstant(out, int64(binary.BigEndian.Uint64(raw)), from.OID, to)
 		}
-	case formDate:
+	case FormDate:
 		if len(raw) == 4 {
 			return appendDay(out, int32(binary.BigEndian.Uint32(raw)), to)
 		}
-	case formUUID:
-		if len(raw) == 16 && to != formBytea {
+	case FormUUID:
+		if len(raw) == 16 && to != FormBytea {
 			at := len(out)
-			return sized(appendUUID(append(out, 0, 0, 0, 0), raw), at), textFormat
+			return Sized(appendUUID(append(out, 0, 0, 0, 0), raw), at), TextFormat
 		}
-	case formRaw:
-		if from.oid == pgtype.BPCharOID { // its padding is no part of the value
+	case FormRaw:
+		if from.OID == pgtype.BPCharOID { // its padding is no part of the value
 			for len(raw) > 0 && raw[len(raw)-1] == ' ' {
 				raw = raw[:len(raw)-1]
 			}
@@ -192,22 +194,22 @@ func appendSized(out, data []byte) []byte {
 }
 
 // appendText appends text for a parameter of any form.
-func appendText(out, text []byte, to form) ([]byte, byte) {
-	if to == formRaw || to == formBytea {
-		return appendSized(out, text), binaryFormat
+func appendText(out, text []byte, to Form) ([]byte, byte) {
+	if to == FormRaw || to == FormBytea {
+		return appendSized(out, text), BinaryFormat
 	}
-	return appendSized(out, text), textFormat
+	return appendSized(out, text), TextFormat
 }
 
 // appendReal appends a float of 32 or 64 bits; integers get the nearest, halves
 // to the even one, as the server's cast does.
-func appendReal(out []byte, x float64, bits int, to form) ([]byte, byte) {
+func appendReal(out []byte, x float64, bits int, to Form) ([]byte, byte) {
 	switch to {
 	case formFloat4, formFloat8:
-		return appendFloat(out, x, to)
+		return AppendFloat(out, x, to)
 	case formInt2, formInt4, formInt8:
 		if r := math.RoundToEven(x); math.Abs(r) < 1<<63 {
-			return appendInt(out, int64(r), to)
+			return AppendInt(out, int64(r), to)
 		}
 	}
 	switch {
@@ -217,7 +219,7 @@ func appendReal(out []byte, x float64, bits int, to form) ([]byte, byte) {
 		return appendText(out, []byte("-Infinity"), to)
 	}
 	at := len(out)
-	return sized(strconv.AppendFloat(append(out, 0, 0, 0, 0), x, 'g', -1, bits), at), textFormat
+	return Sized(strconv.AppendFloat(append(out, 0, 0, 0, 0), x, 'g', -1, bits), at), TextFormat
 }
 
 // appendRounded appends the text of a numeric rounded to an integer, halves away
@@ -250,16 +252,16 @@ func appendRounded(out, text []byte) []byte {
 }
 
 // appendInstant appends µs since 2000; infinities have no number elsewhere.
-func appendInstant(out []byte, micros int64, oid uint32, to form) ([]byte, byte) {
+func appendInstant(out []byte, micros int64, oid uint32, to Form) ([]byte, byte) {
 	switch {
-	case to == formTimestamp:
-		return binary.BigEndian.AppendUint64(append(out, 0, 0, 0, 8), uint64(micros)), binaryFormat
+	case to == FormTimestamp:
+		return binary.BigEndian.AppendUint64(append(out, 0, 0, 0, 8), uint64(micros)), BinaryFormat
 	case micros == math.MaxInt64:
 		return appendText(out, []byte("infinity"), to)
 	case micros == math.MinInt64:
 		return appendText(out, []byte("-infinity"), to)
-	case to == formDate:
-		return appendTimestamp(out, micros+epochMicros, to)
+	case to == FormDate:
+		return AppendTimestamp(out, micros+epochMicros, to)
 	}
 	layout := "2006-01-02 15:04:05.999999"
 	if oid == pgtype.TimestamptzOID {
@@ -267,22 +269,22 @@ func appendInstant(out []byte, micros int64, oid uint32, to form) ([]byte, byte)
 	}
 	at := len(out)
 	out = time.UnixMicro(micros+epochMicros).UTC().AppendFormat(append(out, 0, 0, 0, 0), layout)
-	return sized(out, at), textFormat
+	return Sized(out, at), TextFormat
 }
 
 // appendDay appends days since 2000.
-func appendDay(out []byte, day int32, to form) ([]byte, byte) {
+func appendDay(out []byte, day int32, to Form) ([]byte, byte) {
 	switch {
 	case day == math.MaxInt32:
 		return appendText(out, []byte("infinity"), to)
 	case day == math.MinInt32:
 		return appendText(out, []byte("-infinity"), to)
-	case to == formTimestamp:
-		return binary.BigEndian.AppendUint64(append(out, 0, 0, 0, 8), uint64(int64(day)*dayMicros)), binaryFormat
+	case to == FormTimestamp:
+		return binary.BigEndian.AppendUint64(append(out, 0, 0, 0, 8), uint64(int64(day)*dayMicros)), BinaryFormat
 	}
 	at := len(out)
 	out = time.UnixMicro(int64(day)*dayMicros+epochMicros).UTC().AppendFormat(append(out, 0, 0, 0, 0), "2006-01-02")
-	return sized(out, at), textFormat
+	return Sized(out, at), TextFormat
 }
 
 func appendUUID(out, raw []byte) []byte {

@@ -1,4 +1,4 @@
-package postgres
+package dsn
 
 import (
 	"context"
@@ -14,10 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/target"
 )
 
-// Strict is how a driver treats connection strings that come from others than
+// Strict is how a reader treats connection strings that come from others than
 // the person who runs the process: they name no files of this machine, nothing is
 // added to them from the environment or the home folder, and they do not lead to
 // the server's own Postgres.
@@ -27,9 +26,6 @@ type Strict struct {
 	// Open are its databases that may be connected to, each as the user of its name.
 	Open []string
 }
-
-// NewStrictDriver returns the driver named "postgres" for a server.
-func NewStrictDriver(s Strict) target.Driver { return driver{&s} }
 
 func refused(message, hint string) error {
 	return &engine.Error{Code: engine.CodeTarget, Message: message, Hint: hint}

@@ -1,4 +1,4 @@
-package postgres
+package wire
 
 import (
 	"encoding/binary"
@@ -8,68 +8,68 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// maxMessage bounds one message from the server. PostgreSQL itself cannot send
+// MaxMessage bounds one message from the server. PostgreSQL itself cannot send
 // a row over 1 GB; anything longer means that the stream is out of step.
-const maxMessage = 1 << 30
+const MaxMessage = 1 << 30
 
-// answer follows the messages of one extended-query round trip up to
+// Answer follows the messages of one extended-query round trip up to
 // ReadyForQuery. It is fed arbitrary slices of the stream, keeps only what it
 // must across them, and allocates nothing unless the server reports an error.
-type answer struct {
-	rows     int64 // DataRow messages, or the count of the last CommandComplete when there were none
-	err      *pgconn.PgError
-	done     bool
-	txStatus byte
+type Answer struct {
+	Rows     int64 // DataRow messages, or the count of the last CommandComplete when there were none
+	Err      *pgconn.PgError
+	Done     bool
+	TxStatus byte
 	// rolledBack: the last command was answered with ROLLBACK.
-	rolledBack bool
-	broken     *protocolError
-	// keepRow asks for the first row; row is its body, nil when there was none, or when
+	RolledBack bool
+	Broken     *ProtocolError
+	// KeepRow asks for the first row; row is its body, nil when there was none, or when
 	// it is longer than maxKept and long is set. Its memory is reused by the next answer.
-	keepRow bool
-	long    bool
+	KeepRow bool
+	Long    bool
 
 	// The message that is being read.
 	kind  byte
 	head  [5]byte
 	nhead uint8
-	left  int    // bytes of the body still to come
+	Left  int    // bytes of the body still to come
 	keep  []byte // body so far, of the kinds that are looked at
 
-	row    []byte
+	Row    []byte
 	rowMem []byte
-	// firstByte is when bytes were read first, zero before; an event loop does not ask for it.
-	firstByte time.Time
+	// FirstByte is when bytes were read first, zero before; an event loop does not ask for it.
+	FirstByte time.Time
 }
 
-// reset makes the answer ready for the next round trip. A message that has
+// Reset makes the answer ready for the next round trip. A message that has
 // begun to arrive after ReadyForQuery is carried over.
-func (a *answer) reset() {
-	a.rows, a.err, a.done, a.rolledBack = 0, nil, false, false
-	if a.keepRow {
-		a.keepRow, a.long, a.row = false, false, nil
+func (a *Answer) Reset() {
+	a.Rows, a.Err, a.Done, a.RolledBack = 0, nil, false, false
+	if a.KeepRow {
+		a.KeepRow, a.Long, a.Row = false, false, nil
 	}
 }
 
 // arrived notes when the first of an answer's bytes were read.
-func (a *answer) arrived(n int) {
-	if n > 0 && a.firstByte.IsZero() {
-		a.firstByte = time.Now()
+func (a *Answer) arrived(n int) {
+	if n > 0 && a.FirstByte.IsZero() {
+		a.FirstByte = time.Now()
 	}
 }
 
-// feed consumes p. After broken it must not be called again.
-func (a *answer) feed(p []byte) {
+// Feed consumes p. After broken it must not be called again.
+func (a *Answer) Feed(p []byte) {
 	for len(p) > 0 {
 		// The common case: a whole message lies in p.
 		if a.nhead == 0 && len(p) >= 5 {
 			n := int(binary.BigEndian.Uint32(p[1:5]))
-			if n < 4 || n > maxMessage {
+			if n < 4 || n > MaxMessage {
 				a.fail(fmt.Sprintf("message %q has the length %d", p[0], n))
 				return
 			}
 			if len(p) >= n+1 {
 				a.message(p[0], p[5:n+1])
-				if a.broken != nil {
+				if a.Broken != nil {
 					return
 				}
 				p = p[n+1:]
@@ -77,14 +77,14 @@ func (a *answer) feed(p []byte) {
 			}
 		}
 		p = a.piece(p)
-		if a.broken != nil {
+		if a.Broken != nil {
 			return
 		}
 	}
 }
 
 // piece reads a part of a message that does not lie in one slice and returns the rest.
-func (a *answer) piece(p []byte) []byte {
+func (a *Answer) piece(p []byte) []byte {
 	if a.nhead < 5 {
 		n := copy(a.head[a.nhead:], p)
 		a.nhead += uint8(n)
@@ -93,30 +93,30 @@ func (a *answer) piece(p []byte) []byte {
 			return p
 		}
 		size := int(binary.BigEndian.Uint32(a.head[1:]))
-		if size < 4 || size > maxMessage {
+		if size < 4 || size > MaxMessage {
 			a.fail(fmt.Sprintf("message %q has the length %d", a.head[0], size))
 			return nil
 		}
-		a.kind, a.left = a.head[0], size-4
+		a.kind, a.Left = a.head[0], size-4
 		a.keep = a.keep[:0]
 		if !known(a.kind) {
 			a.fail(fmt.Sprintf("unexpected message %q", a.kind))
 			return nil
 		}
-		if a.kind == 'D' && a.keepRow && a.rows == 0 && a.left > maxKept {
-			a.long = true
+		if a.kind == 'D' && a.KeepRow && a.Rows == 0 && a.Left > maxKept {
+			a.Long = true
 		}
-		if a.keeps(a.kind) && a.left > 1<<20 {
+		if a.keeps(a.kind) && a.Left > 1<<20 {
 			a.fail(fmt.Sprintf("message %q has the length %d", a.kind, size))
 			return nil
 		}
 	}
-	n := min(a.left, len(p))
+	n := min(a.Left, len(p))
 	if a.keeps(a.kind) {
 		a.keep = append(a.keep, p[:n]...)
 	}
-	a.left -= n
-	if a.left == 0 {
+	a.Left -= n
+	if a.Left == 0 {
 		a.nhead = 0
 		a.message(a.kind, a.keep)
 	}
@@ -124,8 +124,8 @@ func (a *answer) piece(p []byte) []byte {
 }
 
 // keeps reports whether a message's body is needed.
-func (a *answer) keeps(kind byte) bool {
-	return kind == 'C' || kind == 'E' || kind == 'Z' || kind == 'D' && a.keepRow && a.rows == 0 && !a.long
+func (a *Answer) keeps(kind byte) bool {
+	return kind == 'C' || kind == 'E' || kind == 'Z' || kind == 'D' && a.KeepRow && a.Rows == 0 && !a.Long
 }
 
 func known(kind byte) bool {
@@ -137,8 +137,8 @@ func known(kind byte) bool {
 }
 
 // message handles one message; body is empty for the kinds that keeps skips.
-func (a *answer) message(kind byte, body []byte) {
-	if a.done {
+func (a *Answer) message(kind byte, body []byte) {
+	if a.Done {
 		// The server speaks unasked in these ways only; an error is its farewell,
 		// which the next operation will notice. Anything else would be taken for
 		// the next answer.
@@ -150,29 +150,29 @@ func (a *answer) message(kind byte, body []byte) {
 	switch kind {
 	case 'D': // DataRow
 		switch {
-		case a.rows > 0 || !a.keepRow:
-		case a.long || len(body) > maxKept:
-			a.long = true
+		case a.Rows > 0 || !a.KeepRow:
+		case a.Long || len(body) > maxKept:
+			a.Long = true
 		default:
 			a.rowMem = append(a.rowMem[:0], body...)
-			a.row = a.rowMem
+			a.Row = a.rowMem
 		}
-		a.rows++
+		a.Rows++
 	case 'C': // CommandComplete
-		if n, ok := affected(body); ok && a.rows == 0 {
-			a.rows = n
+		if n, ok := affected(body); ok && a.Rows == 0 {
+			a.Rows = n
 		}
-		a.rolledBack = len(body) == len("ROLLBACK\x00") && string(body) == "ROLLBACK\x00"
+		a.RolledBack = len(body) == len("ROLLBACK\x00") && string(body) == "ROLLBACK\x00"
 	case 'Z': // ReadyForQuery
 		if len(body) != 1 {
 			a.fail("ReadyForQuery without a status")
 			return
 		}
-		a.txStatus = body[0]
-		a.done = true
+		a.TxStatus = body[0]
+		a.Done = true
 	case 'E': // ErrorResponse
-		if e := parseError(body); a.err == nil || fatal(e) {
-			a.err = e
+		if e := parseError(body); a.Err == nil || Fatal(e) {
+			a.Err = e
 		}
 	case '2', 'N', 'S', 'A', 'I', 'T', 'n', '1', '3', 't', 's':
 		// BindComplete, NoticeResponse, ParameterStatus, NotificationResponse,
@@ -183,7 +183,7 @@ func (a *answer) message(kind byte, body []byte) {
 	}
 }
 
-func (a *answer) fail(text string) { a.broken = &protocolError{text} }
+func (a *Answer) fail(text string) { a.Broken = &ProtocolError{text} }
 
 // affected returns the number at the end of a command tag ("INSERT 0 5", "SELECT 1").
 func affected(tag []byte) (int64, bool) {
@@ -253,8 +253,8 @@ func setErrorField(e *pgconn.PgError, field byte, text string) {
 	}
 }
 
-// fatal reports whether the session ends with the error.
-func fatal(e *pgconn.PgError) bool {
+// Fatal reports whether the session ends with the error.
+func Fatal(e *pgconn.PgError) bool {
 	for _, s := range []string{e.Severity, e.SeverityUnlocalized} {
 		if s == "FATAL" || s == "PANIC" {
 			return true

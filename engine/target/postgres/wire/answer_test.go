@@ -1,4 +1,4 @@
-package postgres
+package wire
 
 import (
 	"encoding/binary"
@@ -55,18 +55,18 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, step := range []int{len(c.stream), 1, 2, 3, 7} {
-				var a answer
-				for p := c.stream; len(p) > 0 && a.broken == nil; {
+				var a Answer
+				for p := c.stream; len(p) > 0 && a.Broken == nil; {
 					n := min(step, len(p))
-					a.feed(p[:n])
+					a.Feed(p[:n])
 					p = p[n:]
 				}
 				code := ""
-				if a.err != nil {
-					code = a.err.Code
+				if a.Err != nil {
+					code = a.Err.Code
 				}
-				if a.rows != c.rows || code != c.code || a.done != c.done || (a.broken != nil) != c.broken {
-					t.Errorf("in steps of %d: rows %d, code %q, done %v, broken %v", step, a.rows, code, a.done, a.broken)
+				if a.Rows != c.rows || code != c.code || a.Done != c.done || (a.Broken != nil) != c.broken {
+					t.Errorf("in steps of %d: rows %d, code %q, done %v, broken %v", step, a.Rows, code, a.Done, a.Broken)
 				}
 			}
 		})
@@ -79,23 +79,23 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(stream(message('E', "SERROR\x00C23505\x00Md\x00\x00"), ready, message('N', "x\x00\x00")), uint16(12))
 	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), uint16(3))
 	f.Fuzz(func(t *testing.T, p []byte, cut uint16) {
-		var whole, parts answer
-		whole.feed(p)
+		var whole, parts Answer
+		whole.Feed(p)
 		at := min(int(cut), len(p))
-		parts.feed(p[:at])
-		if parts.broken == nil {
-			parts.feed(p[at:])
+		parts.Feed(p[:at])
+		if parts.Broken == nil {
+			parts.Feed(p[at:])
 		}
-		if whole.rows != parts.rows || whole.done != parts.done || (whole.err == nil) != (parts.err == nil) {
+		if whole.Rows != parts.Rows || whole.Done != parts.Done || (whole.Err == nil) != (parts.Err == nil) {
 			// A long message is refused before it has all come, so only the verdict must agree.
 			t.Fatalf("whole %+v, in parts %+v", whole, parts)
 		}
-		if (whole.broken == nil) != (parts.broken == nil) {
-			t.Fatalf("whole %v, in parts %v", whole.broken, parts.broken)
+		if (whole.Broken == nil) != (parts.Broken == nil) {
+			t.Fatalf("whole %v, in parts %v", whole.Broken, parts.Broken)
 		}
-		for _, a := range []*answer{&whole, &parts} {
-			if a.err != nil {
-				_, _ = fatal(a.err), classOf(a.err.Code)
+		for _, a := range []*Answer{&whole, &parts} {
+			if a.Err != nil {
+				_ = Fatal(a.Err)
 			}
 		}
 	})
@@ -103,11 +103,11 @@ func FuzzAnswer(f *testing.F) {
 
 func BenchmarkAnswer(b *testing.B) {
 	p := stream(bound, row, message('C', "SELECT 1\x00"), ready)
-	var a answer
+	var a Answer
 	b.ReportAllocs()
 	for b.Loop() {
-		a.reset()
-		a.feed(p)
+		a.Reset()
+		a.Feed(p)
 	}
 }
 
@@ -116,13 +116,13 @@ func TestLongRowIsNotKept(t *testing.T) {
 	large := message('D', string(make([]byte, 40*maxKept)))
 	all := stream(bound, large, row, message('C', "SELECT 2\x00"), ready)
 	for _, step := range []int{len(all), 64 << 10} {
-		a := answer{keepRow: true}
+		a := Answer{KeepRow: true}
 		for p := all; len(p) > 0; p = p[min(step, len(p)):] {
-			a.feed(p[:min(step, len(p))])
+			a.Feed(p[:min(step, len(p))])
 		}
-		if a.rows != 2 || !a.done || a.broken != nil || !a.long || a.row != nil {
-			t.Errorf("in pieces of %d: %d rows, done %v, %v, long %v, %d bytes", step, a.rows, a.done, a.broken, a.long,
-				len(a.row))
+		if a.Rows != 2 || !a.Done || a.Broken != nil || !a.Long || a.Row != nil {
+			t.Errorf("in pieces of %d: %d rows, done %v, %v, long %v, %d bytes", step, a.Rows, a.Done, a.Broken, a.Long,
+				len(a.Row))
 		}
 		if cap(a.keep)+cap(a.rowMem) > maxKept {
 			t.Errorf("in pieces of %d: %d bytes are held", step, cap(a.keep)+cap(a.rowMem))

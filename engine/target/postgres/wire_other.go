@@ -1,7 +1,0 @@
-//go:build !linux
-
-package postgres
-
-import "net"
-
-func newRawWire(net.Conn) wire { return nil }
