@@ -32,7 +32,7 @@
 //
 // # Trust
 //
-// A DSN is read by this package, against a list of what is allowed (dsn.go), so
+// A DSN is read by package dsn, against a list of what is allowed, so
 // that it cannot make gosnowflake read files, open a browser or use a proxy. All requests go through
 // one transport (transport.go), which lets them reach the account and the storage that
 // its results name, and nothing else. PUT and GET, which gosnowflake would

@@ -17,6 +17,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/dsn"
 )
 
 const (
@@ -34,7 +35,11 @@ const (
 // NewDriver returns the driver named "snowflake".
 func NewDriver() target.Driver { return snowflakeDriver{} }
 
-type snowflakeDriver struct{ report func(host string) }
+type snowflakeDriver struct {
+	dsn.Reader
+	// report, if any, is told every host that is asked for something.
+	report func(host string)
+}
 
 func (snowflakeDriver) Name() string { return "snowflake" }
 
@@ -48,15 +53,15 @@ func (d snowflakeDriver) Open(cfg target.Config) (target.Database, error) {
 	if err := silence(); err != nil {
 		return nil, fmt.Errorf("silencing gosnowflake: %w", err)
 	}
-	s, err := parseDSN(cfg.DSN)
+	s, err := dsn.Parse(cfg.DSN)
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Warehouse != "" {
-		if err := checkIdentifier("warehouse", cfg.Warehouse); err != nil {
+		if err := dsn.CheckIdentifier("warehouse", cfg.Warehouse); err != nil {
 			return nil, err
 		}
-		s.warehouse = cfg.Warehouse
+		s.Warehouse = cfg.Warehouse
 	}
 	for _, sql := range cfg.Session {
 		if transfersFiles(sql) {
@@ -66,11 +71,11 @@ func (d snowflakeDriver) Open(cfg target.Config) (target.Database, error) {
 	if cfg.ConnectTimeout <= 0 {
 		cfg.ConnectTimeout = defaultConnectTimeout
 	}
-	if s.loginTimeout > 0 {
-		cfg.ConnectTimeout = s.loginTimeout
+	if s.LoginTimeout > 0 {
+		cfg.ConnectTimeout = s.LoginTimeout
 	}
-	if s.clientTimeout <= 0 {
-		s.clientTimeout = defaultRequestTimeout
+	if s.ClientTimeout <= 0 {
+		s.ClientTimeout = defaultRequestTimeout
 	}
 	cfg.StatementTimeout = max(cfg.StatementTimeout, 0)
 	db := &database{cfg: cfg, settings: s, transport: newTransport(s), slot: make(chan struct{}, maxColdConnections),
@@ -82,7 +87,7 @@ func (d snowflakeDriver) Open(cfg target.Config) (target.Database, error) {
 // database is safe for concurrent use.
 type database struct {
 	cfg       target.Config
-	settings  *settings
+	settings  *dsn.Settings
 	transport *transport
 
 	slot chan struct{}
@@ -140,10 +145,10 @@ func (d *database) config(retries int) sf.Config {
 		pointers[name] = &value
 	}
 	cfg := sf.Config{
-		Account: s.account, User: s.user, Password: s.password, Database: s.database, Schema: s.schema,
-		Warehouse: s.warehouse, Role: s.role,
-		Protocol: d.transport.scheme, Host: s.host, Port: s.port, Authenticator: s.authenticator, Token: s.token,
-		PrivateKey: s.key,
+		Account: s.Account, User: s.User, Password: s.Password, Database: s.Database, Schema: s.Schema,
+		Warehouse: s.Warehouse, Role: s.Role,
+		Protocol: d.transport.scheme, Host: s.Host, Port: s.Port, Authenticator: s.Authenticator, Token: s.Token,
+		PrivateKey: s.Key,
 		Params:     pointers, Application: "loadstone", Transporter: d.transport,
 		ValidateDefaultParameters: sf.ConfigBoolTrue, IncludeRetryReason: sf.ConfigBoolTrue,
 		ClientRequestMfaToken: sf.ConfigBoolFalse, ClientStoreTemporaryCredential: sf.ConfigBoolFalse,
@@ -151,7 +156,7 @@ func (d *database) config(retries int) sf.Config {
 	}
 	// gosnowflake means to name its time limits anew one day, and has no others yet.
 	cfg.LoginTimeout, cfg.JWTClientTimeout = d.cfg.ConnectTimeout, d.cfg.ConnectTimeout //nolint:staticcheck // see above
-	cfg.RequestTimeout, cfg.ClientTimeout = s.clientTimeout, s.clientTimeout            //nolint:staticcheck // see above
+	cfg.RequestTimeout, cfg.ClientTimeout = s.ClientTimeout, s.ClientTimeout            //nolint:staticcheck // see above
 	if retries == 0 && d.cfg.StatementTimeout > 0 {
 		// The statement timeout bounds each request already, and two timers for it are one too many.
 		cfg.ClientTimeout = 0 //nolint:staticcheck // see above
@@ -400,7 +405,7 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 	if err != nil {
 		return target.ServerInfo{}, d.explain(err)
 	}
-	info := target.ServerInfo{Local: loopback(d.settings.host), Notes: []string{}}
+	info := target.ServerInfo{Local: dsn.Loopback(d.settings.Host), Notes: []string{}}
 	var warehouse, role string
 	for i, to := range []*string{&info.Version, &info.Database, &info.User, &warehouse, &role} {
 		*to = who[i]
@@ -413,7 +418,7 @@ func (d *database) Check(ctx context.Context) (target.ServerInfo, error) {
 		info.Notes = append(info.Notes, emulatorNote(info.Lacks))
 	}
 	if info.Database == "" {
-		info.Database = "account " + d.settings.account
+		info.Database = "account " + d.settings.Account
 		info.Notes = append(info.Notes,
 			"No database is selected: name one in the connection, or tables by database and schema.")
 	}

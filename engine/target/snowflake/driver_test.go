@@ -2,7 +2,11 @@ package snowflake
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
@@ -121,7 +125,7 @@ func TestSessionsAreSetUp(t *testing.T) {
 
 func TestSignIns(t *testing.T) {
 	a := newAccount(t)
-	key := url.QueryEscape(pemOf("RSA PRIVATE KEY", pkcs1()))
+	key := url.QueryEscape(privateKey())
 	for query, want := range map[string]map[string]any{
 		"": {"LOGIN_NAME": "tester", "PASSWORD": "se:cret"},
 		"&authenticator=snowflake_jwt&private_key=" + key: {"AUTHENTICATOR": "SNOWFLAKE_JWT", "PASSWORD": nil},
@@ -229,7 +233,7 @@ func TestNothingButTheAccountIsContacted(t *testing.T) {
 
 func TestRefusedSignInsAreExplained(t *testing.T) {
 	const secret = "se:cret"
-	key := "&authenticator=snowflake_jwt&private_key=" + url.QueryEscape(pemOf("RSA PRIVATE KEY", pkcs1()))
+	key := "&authenticator=snowflake_jwt&private_key=" + url.QueryEscape(privateKey())
 	hour := time.Hour
 	for name, c := range map[string]struct {
 		query         string
@@ -641,3 +645,12 @@ func TestLoadMixesTypesAsText(t *testing.T) {
 		t.Errorf("%v", b)
 	}
 }
+
+// privateKey is a key in PEM form, the same for all tests.
+var privateKey = sync.OnceValue(func() string {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+})

@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -31,7 +32,7 @@ func (d *database) explain(err error) error {
 	case errors.As(err, &server):
 		d.explainServer(e, server)
 	case errors.As(err, &status):
-		e.Message = fmt.Sprintf("The account %s has no time: it answered HTTP %d.", d.settings.account, status.code)
+		e.Message = fmt.Sprintf("The account %s has no time: it answered HTTP %d.", d.settings.Account, status.code)
 		e.Hint = "Try again in a minute; https://status.snowflake.com says whether the region has a problem."
 	default:
 		d.explainNetwork(e, err)
@@ -68,7 +69,7 @@ func (d *database) explainServer(e *engine.Error, server *sf.SnowflakeError) {
 	}
 	switch {
 	case mentions("mfa") || mentions("multi-factor") || mentions("duo security") || mentions("totp"):
-		e.Message = fmt.Sprintf("Snowflake demands a second factor (MFA) of the user %s.", s.user)
+		e.Message = fmt.Sprintf("Snowflake demands a second factor (MFA) of the user %s.", s.User)
 		e.Hint = "A run cannot answer it for each connection. Sign in with a key pair or a programmatic access token, " +
 			"best of a user of its own: ALTER USER … SET TYPE = SERVICE."
 	case server.Number == sf.ErrCodeClientConfigFailed:
@@ -76,36 +77,36 @@ func (d *database) explainServer(e *engine.Error, server *sf.SnowflakeError) {
 		e.Hint = "Loadstone has no use for it. Remove sf_client_config.json from the home folder and from beside the " +
 			"program, and unset SF_CLIENT_CONFIG_FILE, or make the file readable and not writable by others."
 	case server.Number == 390144 || server.Number >= 394300 && server.Number <= 394310:
-		e.Message = fmt.Sprintf("Snowflake does not accept the key of the user %s: %s", s.user, said)
+		e.Message = fmt.Sprintf("Snowflake does not accept the key of the user %s: %s", s.User, said)
 		e.Hint = fmt.Sprintf("Check that the public key is the user's: DESC USER %s shows its fingerprint in "+
 			"RSA_PUBLIC_KEY_FP. An administrator sees the reason with SYSTEM$GET_LOGIN_FAILURE_DETAILS and the id in the "+
-			"message.", s.user)
+			"message.", s.User)
 		if off := d.clock(); off != "" {
-			e.Message = fmt.Sprintf("Snowflake does not accept the key of the user %s: %s.", s.user, off)
+			e.Message = fmt.Sprintf("Snowflake does not accept the key of the user %s: %s.", s.User, off)
 			e.Hint = "A sign-in by key pair is good for a minute. Set the clock, with NTP for example."
 		}
 	case server.Number == 390100:
-		e.Message = fmt.Sprintf("The user %s or the password is wrong.", s.user)
+		e.Message = fmt.Sprintf("The user %s or the password is wrong.", s.User)
 		e.Hint = "Check both, and that the account is the right one; user names of single sign-on have no password here."
 	case server.Number == 390101 || mentions("temporarily locked") || mentions("account has been locked"):
-		e.Message = fmt.Sprintf("The user %s is locked after too many wrong passwords.", s.user)
+		e.Message = fmt.Sprintf("The user %s is locked after too many wrong passwords.", s.User)
 		e.Hint = "It is unlocked after 15 minutes, or with ALTER USER … SET MINS_TO_UNLOCK = 0."
 	case server.Number == 390102 || mentions("user access disabled") || mentions("disabled"):
-		e.Message = fmt.Sprintf("The user %s is disabled.", s.user)
+		e.Message = fmt.Sprintf("The user %s is disabled.", s.User)
 		e.Hint = "An administrator enables it with ALTER USER … SET DISABLED = FALSE."
 	case server.Number == 390106 || mentions("password has expired") || mentions("password", "expired"):
-		e.Message = fmt.Sprintf("The password of the user %s has expired.", s.user)
+		e.Message = fmt.Sprintf("The password of the user %s has expired.", s.User)
 		e.Hint = "Set a new one on Snowflake's page, or sign in with a key pair."
 	case server.Number == 390189 || mentions("role", "does not exist"):
-		e.Message = fmt.Sprintf("The role %s does not exist, or is not granted to the user %s.", s.role, s.user)
-		e.Hint = fmt.Sprintf("GRANT ROLE %s TO USER %s, or leave the role out for the user's default.", s.role, s.user)
+		e.Message = fmt.Sprintf("The role %s does not exist, or is not granted to the user %s.", s.Role, s.User)
+		e.Hint = fmt.Sprintf("GRANT ROLE %s TO USER %s, or leave the role out for the user's default.", s.Role, s.User)
 	case server.Number == 390201 || mentions("requested", "does not exist or not authorized"):
 		what, name, grant := "database, schema or warehouse", "", "GRANT USAGE ON DATABASE, SCHEMA and WAREHOUSE to the role"
-		for _, k := range []struct{ word, name string }{{"warehouse", s.warehouse}, {"schema", s.schema},
-			{"database", s.database}} {
+		for _, k := range []struct{ word, name string }{{"warehouse", s.Warehouse}, {"schema", s.Schema},
+			{"database", s.Database}} {
 			if mentions(k.word) && k.name != "" {
 				what, name, grant = k.word, " "+k.name,
-					fmt.Sprintf("GRANT USAGE ON %s %s TO ROLE %s", strings.ToUpper(k.word), k.name, orElse(s.role, "…"))
+					fmt.Sprintf("GRANT USAGE ON %s %s TO ROLE %s", strings.ToUpper(k.word), k.name, cmp.Or(s.Role, "…"))
 				break
 			}
 		}
@@ -114,16 +115,16 @@ func (d *database) explainServer(e *engine.Error, server *sf.SnowflakeError) {
 	case server.Number == 390422 || mentions("not allowed to access snowflake") || mentions("network policy"):
 		e.Message = "A network policy of the account does not let this machine in."
 		e.Hint = "Have its address added: " + said
-	case server.Number == 390318 || server.Number == 390303 || s.authenticator == sf.AuthTypeOAuth &&
+	case server.Number == 390318 || server.Number == 390303 || s.Authenticator == sf.AuthTypeOAuth &&
 		server.Number >= 390000 && server.Number < 396000:
 		e.Message = "Snowflake does not accept the OAuth access token: " + said
 		e.Hint = "Access tokens live for minutes. Get a new one; for runs that last longer use a key pair or a " +
 			"programmatic access token."
-	case s.authenticator == sf.AuthTypePat && server.Number >= 390000 && server.Number < 396000:
+	case s.Authenticator == sf.AuthTypePat && server.Number >= 390000 && server.Number < 396000:
 		e.Message = "Snowflake does not accept the programmatic access token: " + said
 		e.Hint = "It may have expired or been revoked, or its user has no network policy, which such tokens need."
 	case server.Number == 261004 || server.Number == 260008 || server.Number == 390400:
-		e.Message = fmt.Sprintf("There is no account %s at %s.", s.account, s.host)
+		e.Message = fmt.Sprintf("There is no account %s at %s.", s.Account, s.Host)
 		e.Hint = "It is the first part of the address of your Snowflake page: https://ACCOUNT.snowflakecomputing.com. " +
 			"Accounts with a region are written ACCOUNT.REGION."
 	case classOf(server) == engine.ErrClassAuth:
@@ -131,18 +132,11 @@ func (d *database) explainServer(e *engine.Error, server *sf.SnowflakeError) {
 		e.Hint = "Check account, user and kind of sign-in."
 	case classOf(server) == engine.ErrClassResource:
 		e.Message = "The warehouse is not available: " + said
-		e.Hint = fmt.Sprintf("Resume it with ALTER WAREHOUSE %s RESUME, or name another.", orElse(s.warehouse, "…"))
+		e.Hint = fmt.Sprintf("Resume it with ALTER WAREHOUSE %s RESUME, or name another.", cmp.Or(s.Warehouse, "…"))
 	default:
 		e.Message = "Snowflake refuses: " + said
 		e.Hint = "Check the connection."
 	}
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }
 
 func (d *database) explainNetwork(e *engine.Error, err error) {
@@ -157,7 +151,7 @@ func (d *database) explainNetwork(e *engine.Error, err error) {
 	where := d.transport.account
 	switch {
 	case errors.As(err, &dns):
-		e.Message = fmt.Sprintf("The host %s is not known.", s.host)
+		e.Message = fmt.Sprintf("The host %s is not known.", s.Host)
 		e.Hint = "Check the account: it is the first part of the address of your Snowflake page. Without access to the " +
 			"internet the name cannot be looked up either."
 	case errors.As(err, &hostname):
@@ -174,7 +168,7 @@ func (d *database) explainNetwork(e *engine.Error, err error) {
 		e.Hint = "Check account, host and port."
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		e.Message = fmt.Sprintf("%s did not answer in time.", where)
-		e.Hint = "Check the account and that this machine may reach it on port " + fmt.Sprint(s.port) + "."
+		e.Hint = "Check the account and that this machine may reach it on port " + fmt.Sprint(s.Port) + "."
 	case errors.Is(err, context.Canceled):
 		e.Message = "Connecting was cancelled."
 	case lost(err):

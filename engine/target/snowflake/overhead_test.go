@@ -92,7 +92,7 @@ func BenchmarkOverhead(b *testing.B) {
 	defer c.Close()
 	config := db.config(0)
 	config.Transporter, config.DisableOCSPChecks = nil, true
-	config.ClientTimeout = db.settings.clientTimeout //nolint:staticcheck // as every program has it that leaves it alone
+	config.ClientTimeout = db.settings.ClientTimeout //nolint:staticcheck // as every program has it that leaves it alone
 	opened, err := sf.SnowflakeDriver{}.OpenWithConfig(context.Background(), config)
 	if err != nil {
 		b.Fatal(err)

@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	sf "github.com/snowflakedb/gosnowflake/v2"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/dsn"
 )
 
 const (
@@ -69,10 +71,10 @@ func (d *database) refused(sql string, err error) error {
 	return d.worded("executing", err)
 }
 
-func (d *database) role() string { return orElse(d.settings.role, "of the session") }
+func (d *database) role() string { return cmp.Or(d.settings.Role, "of the session") }
 
 // grantHint says how to learn which right is missing: Snowflake tells itself.
 func (d *database) grantHint(sql string) string {
 	return fmt.Sprintf("Preflight names the GRANT where it can; else Snowflake lists what the role %s is missing: CALL "+
-		"EXPLAIN_PRIVILEGES(statement => '…', missing_only => true). The statement is: %s", d.role(), short(sql))
+		"EXPLAIN_PRIVILEGES(statement => '…', missing_only => true). The statement is: %s", d.role(), dsn.Short(sql))
 }

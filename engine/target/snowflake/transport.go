@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/loadstone-db/loadstone/engine/target/snowflake/dsn"
 )
 
 // statusError is an answer of the account that is no answer to the request:
@@ -72,9 +74,9 @@ type transport struct {
 // dialTimeout bounds TCP and TLS each.
 const dialTimeout = 10 * time.Second
 
-func newTransport(s *settings) *transport {
-	t := &transport{account: net.JoinHostPort(s.host, strconv.Itoa(s.port)), scheme: "https"}
-	if s.plain {
+func newTransport(s *dsn.Settings) *transport {
+	t := &transport{account: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), scheme: "https"}
+	if s.Plain {
 		t.scheme = "http"
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
@@ -88,7 +90,7 @@ func newTransport(s *settings) *transport {
 		ReadBufferSize:      16 << 10,
 		// A proxy is the business of whoever runs Loadstone. One for this machine makes no sense.
 		Proxy: func(r *http.Request) (*url.URL, error) {
-			if loopback(r.URL.Hostname()) {
+			if dsn.Loopback(r.URL.Hostname()) {
 				return nil, nil
 			}
 			return http.ProxyFromEnvironment(r)
@@ -113,7 +115,7 @@ func (t *transport) allowed(r *http.Request) error {
 		}
 	}
 	host := strings.ToLower(r.URL.Hostname())
-	if t.scheme == "http" && r.Method == http.MethodGet && r.URL.Scheme == "http" && loopback(host) &&
+	if t.scheme == "http" && r.Method == http.MethodGet && r.URL.Scheme == "http" && dsn.Loopback(host) &&
 		r.Header.Get("Authorization") == "" && strings.HasPrefix(r.URL.Path, chunkPath) {
 		return nil
 	}

@@ -1,6 +1,7 @@
-package snowflake
+package dsn
 
 import (
+	"cmp"
 	"crypto/rsa"
 	"fmt"
 	"net"
@@ -17,18 +18,18 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// settings are what a DSN says.
-type settings struct {
-	user, password              string
-	account, host               string
-	port                        int
-	plain                       bool // http, to this machine
-	database, schema            string
-	warehouse, role             string
-	authenticator               sf.AuthType
-	token                       string
-	key                         *rsa.PrivateKey
-	loginTimeout, clientTimeout time.Duration
+// Settings are what a DSN says.
+type Settings struct {
+	User, Password              string
+	Account, Host               string
+	Port                        int
+	Plain                       bool // http, to this machine
+	Database, Schema            string
+	Warehouse, Role             string
+	Authenticator               sf.AuthType
+	Token                       string
+	Key                         *rsa.PrivateKey
+	LoginTimeout, ClientTimeout time.Duration
 }
 
 const dsnForm = "Write it as snowflake://USER:PASSWORD@ACCOUNT/DATABASE/SCHEMA?warehouse=WAREHOUSE&role=ROLE."
@@ -81,9 +82,9 @@ const signIns = "snowflake (user and password), snowflake_jwt (key pair), oauth 
 
 var accountName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`)
 
-// parseDSN reads a DSN; its errors are user-facing and name what is wrong,
+// Parse reads a DSN; its errors are user-facing and name what is wrong,
 // never a secret.
-func parseDSN(dsn string) (*settings, error) {
+func Parse(dsn string) (*Settings, error) {
 	dsn = strings.TrimSpace(dsn)
 	if dsn == "" {
 		return nil, refuse("dsn", dsnForm, "The connection has no address.")
@@ -95,16 +96,16 @@ func parseDSN(dsn string) (*settings, error) {
 		dsn = rest
 	}
 	head, query, _ := strings.Cut(dsn, "?")
-	s := &settings{authenticator: sf.AuthTypeSnowflake}
+	s := &Settings{Authenticator: sf.AuthTypeSnowflake}
 	at := strings.LastIndexByte(head, '@')
 	if at >= 0 {
 		user, password, _ := strings.Cut(head[:at], ":")
 		var err error
-		if s.user, err = url.PathUnescape(user); err != nil {
+		if s.User, err = url.PathUnescape(user); err != nil {
 			return nil, refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
 				"The user cannot be read.")
 		}
-		if s.password, err = url.PathUnescape(password); err != nil {
+		if s.Password, err = url.PathUnescape(password); err != nil {
 			return nil, refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
 				"The password cannot be read.")
 		}
@@ -119,7 +120,7 @@ func parseDSN(dsn string) (*settings, error) {
 }
 
 // place reads ACCOUNT/DATABASE/SCHEMA, where a host with a port may stand for the account.
-func (s *settings) place(text string) error {
+func (s *Settings) place(text string) error {
 	parts := strings.Split(text, "/")
 	if len(parts) > 3 {
 		return refuse("dsn", "Percent-encode the characters : / ? @ and % in user and password.",
@@ -132,20 +133,20 @@ func (s *settings) place(text string) error {
 		}
 		parts[i] = plain
 	}
-	s.account = parts[0]
+	s.Account = parts[0]
 	if host, port, err := net.SplitHostPort(parts[0]); err == nil {
-		s.account, s.host = "", host
-		if s.port, err = portOf(port); err != nil {
+		s.Account, s.Host = "", host
+		if s.Port, err = portOf(port); err != nil {
 			return err
 		}
 	} else if isHost(parts[0]) {
-		s.account, s.host = "", parts[0]
+		s.Account, s.Host = "", parts[0]
 	}
 	if len(parts) > 1 {
-		s.database = parts[1]
+		s.Database = parts[1]
 	}
 	if len(parts) > 2 {
-		s.schema = parts[2]
+		s.Schema = parts[2]
 	}
 	return nil
 }
@@ -154,7 +155,7 @@ func portOf(text string) (int, error) {
 	port, err := strconv.Atoi(text)
 	if err != nil || port < 1 || port > 65535 {
 		return 0, refuse("port", "A port is a number from 1 to 65535; Snowflake's is 443.", "The port %q is none.",
-			short(text))
+			Short(text))
 	}
 	return port, nil
 }
@@ -165,8 +166,8 @@ func isHost(name string) bool {
 	return strings.HasSuffix(lower, ".snowflakecomputing.com") || strings.HasSuffix(lower, ".snowflakecomputing.cn")
 }
 
-// short keeps a piece of the user's text for a message.
-func short(text string) string {
+// Short keeps a piece of the user's text for a message.
+func Short(text string) string {
 	const most = 60
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) > most {
@@ -175,7 +176,7 @@ func short(text string) string {
 	return text
 }
 
-func (s *settings) parameters(query string) error {
+func (s *Settings) parameters(query string) error {
 	seen := map[string]string{}
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
@@ -194,7 +195,7 @@ func (s *settings) parameters(query string) error {
 					hint = reason
 				}
 			}
-			return refuse("dsn", hint, "The parameter %q is not allowed in a connection.", short(key))
+			return refuse("dsn", hint, "The parameter %q is not allowed in a connection.", Short(key))
 		}
 		if _, twice := seen[name]; twice {
 			return refuse(name, "Give it once.", "The parameter %s is given twice.", name)
@@ -218,36 +219,36 @@ func allowed() string {
 	return strings.Join(list, ", ")
 }
 
-func (s *settings) take(p map[string]string) (err error) {
-	for name, to := range map[string]*string{"account": &s.account, "warehouse": &s.warehouse, "role": &s.role,
-		"database": &s.database, "schema": &s.schema, "host": &s.host, "token": &s.token} {
+func (s *Settings) take(p map[string]string) (err error) {
+	for name, to := range map[string]*string{"account": &s.Account, "warehouse": &s.Warehouse, "role": &s.Role,
+		"database": &s.Database, "schema": &s.Schema, "host": &s.Host, "token": &s.Token} {
 		if value, given := p[name]; given {
 			*to = value
 		}
 	}
 	if text, given := p["port"]; given {
-		if s.port, err = portOf(text); err != nil {
+		if s.Port, err = portOf(text); err != nil {
 			return err
 		}
 	}
-	for name, to := range map[string]*time.Duration{"login_timeout": &s.loginTimeout,
-		"request_timeout": &s.clientTimeout} {
+	for name, to := range map[string]*time.Duration{"login_timeout": &s.LoginTimeout,
+		"request_timeout": &s.ClientTimeout} {
 		text, given := p[name]
 		if !given {
 			continue
 		}
 		seconds, err := strconv.Atoi(text)
 		if err != nil || seconds < 1 || seconds > 3600 {
-			return refuse(name, "Write it in seconds, from 1 to 3600.", "%s is %q.", name, short(text))
+			return refuse(name, "Write it in seconds, from 1 to 3600.", "%s is %q.", name, Short(text))
 		}
 		*to = time.Duration(seconds) * time.Second
 	}
 	switch protocol := p["protocol"]; strings.ToLower(protocol) {
 	case "", "https":
 	case "http":
-		s.plain = true
+		s.Plain = true
 	default:
-		return refuse("protocol", "https is the only one to an account.", "The protocol %q is not allowed.", short(protocol))
+		return refuse("protocol", "https is the only one to an account.", "The protocol %q is not allowed.", Short(protocol))
 	}
 	if err := s.signIn(p); err != nil {
 		return err
@@ -255,16 +256,16 @@ func (s *settings) take(p map[string]string) (err error) {
 	return nil
 }
 
-func (s *settings) signIn(p map[string]string) (err error) {
+func (s *Settings) signIn(p map[string]string) (err error) {
 	kind, given := p["authenticator"]
 	switch strings.ToLower(kind) {
 	case "snowflake":
 	case "snowflake_jwt":
-		s.authenticator = sf.AuthTypeJwt
+		s.Authenticator = sf.AuthTypeJwt
 	case "oauth":
-		s.authenticator = sf.AuthTypeOAuth
+		s.Authenticator = sf.AuthTypeOAuth
 	case "programmatic_access_token":
-		s.authenticator = sf.AuthTypePat
+		s.Authenticator = sf.AuthTypePat
 	case "":
 		if given {
 			return refuse("authenticator", signIns, "The authenticator is empty.")
@@ -272,22 +273,22 @@ func (s *settings) signIn(p map[string]string) (err error) {
 		// What is there says which it is.
 		switch {
 		case p["private_key"] != "":
-			s.authenticator = sf.AuthTypeJwt
-		case s.token != "":
-			s.authenticator = sf.AuthTypePat
+			s.Authenticator = sf.AuthTypeJwt
+		case s.Token != "":
+			s.Authenticator = sf.AuthTypePat
 		}
 	case "externalbrowser":
 		return refuse("authenticator", signIns,
 			"The authenticator externalbrowser is not allowed: it would open a browser on the machine that Loadstone runs on.")
 	default:
-		return refuse("authenticator", signIns, "The authenticator %q is not allowed.", short(kind))
+		return refuse("authenticator", signIns, "The authenticator %q is not allowed.", Short(kind))
 	}
 	if text := p["private_key"]; text != "" {
-		if s.authenticator != sf.AuthTypeJwt {
+		if s.Authenticator != sf.AuthTypeJwt {
 			return refuse("private_key", "Leave it out, or set authenticator=snowflake_jwt.",
 				"A private key is given, and the sign-in is by %s.", strings.ToLower(kind))
 		}
-		if s.key, err = parseKey(text, p["private_key_passphrase"]); err != nil {
+		if s.Key, err = parseKey(text, p["private_key_passphrase"]); err != nil {
 			return err
 		}
 	}
@@ -295,46 +296,46 @@ func (s *settings) signIn(p map[string]string) (err error) {
 }
 
 // check completes the settings and says what is missing.
-func (s *settings) check() error {
-	if given := orElse(s.host, s.account); s.plain && given != "" && !loopback(given) {
+func (s *Settings) check() error {
+	if given := cmp.Or(s.Host, s.Account); s.Plain && given != "" && !Loopback(given) {
 		return refuse("protocol", "Leave protocol out: Snowflake speaks https.",
-			"http is allowed to this machine only, and %s is another.", short(given))
+			"http is allowed to this machine only, and %s is another.", Short(given))
 	}
-	if s.host == "" {
-		if s.account == "" {
+	if s.Host == "" {
+		if s.Account == "" {
 			return refuse("account", "It is the first part of the address of your Snowflake page: "+
 				"https://ACCOUNT.snowflakecomputing.com.", "The connection names no account.")
 		}
-		if len(s.account) > 128 || !accountName.MatchString(s.account) {
+		if len(s.Account) > 128 || !accountName.MatchString(s.Account) {
 			return refuse("account", "It is ORGANIZATION-NAME, the first part of the address of your Snowflake page: "+
 				"https://ORGANIZATION-NAME.snowflakecomputing.com.",
-				"%q is not the name of an account.", short(s.account))
+				"%q is not the name of an account.", Short(s.Account))
 		}
 		domain := ".snowflakecomputing.com"
-		if _, region, ok := strings.Cut(s.account, "."); ok && strings.HasPrefix(strings.ToLower(region), "cn-") {
+		if _, region, ok := strings.Cut(s.Account, "."); ok && strings.HasPrefix(strings.ToLower(region), "cn-") {
 			domain = ".snowflakecomputing.cn"
 		}
 		// A host name has no underscores; Snowflake takes hyphens for them.
-		s.host = strings.ReplaceAll(s.account, "_", "-") + domain
+		s.Host = strings.ReplaceAll(s.Account, "_", "-") + domain
 	}
-	if strings.ContainsAny(s.host, "/:@?#\\ \x00") && net.ParseIP(s.host) == nil || len(s.host) > 253 ||
-		!utf8.ValidString(s.host) {
+	if strings.ContainsAny(s.Host, "/:@?#\\ \x00") && net.ParseIP(s.Host) == nil || len(s.Host) > 253 ||
+		!utf8.ValidString(s.Host) {
 		return refuse("host", "Write the name of the host alone, without https:// and port.", "%q is not a host.",
-			short(s.host))
+			Short(s.Host))
 	}
-	if s.account == "" {
-		s.account, _, _ = strings.Cut(s.host, ".")
-		if !isHost(s.host) {
+	if s.Account == "" {
+		s.Account, _, _ = strings.Cut(s.Host, ".")
+		if !isHost(s.Host) {
 			return refuse("account", "Add account=ACCOUNT to the connection.", "The host %s does not tell the account.",
-				short(s.host))
+				Short(s.Host))
 		}
 	}
-	if s.port == 0 {
-		s.port = 443
+	if s.Port == 0 {
+		s.Port = 443
 	}
-	for _, id := range []struct{ field, name string }{{"database", s.database}, {"schema", s.schema},
-		{"warehouse", s.warehouse}, {"role", s.role}} {
-		if err := checkIdentifier(id.field, id.name); err != nil {
+	for _, id := range []struct{ field, name string }{{"database", s.Database}, {"schema", s.Schema},
+		{"warehouse", s.Warehouse}, {"role", s.Role}} {
+		if err := CheckIdentifier(id.field, id.name); err != nil {
 			return err
 		}
 	}
@@ -342,22 +343,22 @@ func (s *settings) check() error {
 		return refuse(field, signIns, "The sign-in needs %s.", what)
 	}
 	switch {
-	case strings.ContainsRune(s.user, 0):
+	case strings.ContainsRune(s.User, 0):
 		return refuse("user", "", "The user contains a NUL character.")
-	case s.user == "" && (s.authenticator == sf.AuthTypeSnowflake || s.authenticator == sf.AuthTypeJwt):
+	case s.User == "" && (s.Authenticator == sf.AuthTypeSnowflake || s.Authenticator == sf.AuthTypeJwt):
 		return missing("user", "a user")
-	case s.password == "" && s.authenticator == sf.AuthTypeSnowflake:
+	case s.Password == "" && s.Authenticator == sf.AuthTypeSnowflake:
 		return missing("password", "a password, a private key or a token")
-	case s.key == nil && s.authenticator == sf.AuthTypeJwt:
+	case s.Key == nil && s.Authenticator == sf.AuthTypeJwt:
 		return missing("private_key", "a private key")
-	case s.token == "" && (s.authenticator == sf.AuthTypeOAuth || s.authenticator == sf.AuthTypePat):
+	case s.Token == "" && (s.Authenticator == sf.AuthTypeOAuth || s.Authenticator == sf.AuthTypePat):
 		return missing("token", "a token")
 	}
 	return nil
 }
 
-// loopback reports whether a host is this machine by its name.
-func loopback(host string) bool {
+// Loopback reports whether a host is this machine by its name.
+func Loopback(host string) bool {
 	if ip := net.ParseIP(host); ip != nil {
 		return ip.IsLoopback()
 	}
@@ -369,9 +370,9 @@ const maxIdentifier = 255
 
 var plainIdentifier = regexp.MustCompile(`^[\pL_][\pL\pN_$]*$`)
 
-// checkIdentifier checks a name as it is written in a connection: a plain one,
+// CheckIdentifier checks a name as it is written in a connection: a plain one,
 // which Snowflake reads in upper case, or one in double quotes. Empty is none.
-func checkIdentifier(field, name string) error {
+func CheckIdentifier(field, name string) error {
 	inner, quoted := name, len(name) >= 2 && name[0] == '"' && name[len(name)-1] == '"'
 	if quoted {
 		inner = name[1 : len(name)-1]
@@ -385,7 +386,7 @@ func checkIdentifier(field, name string) error {
 	case quoted && (inner == "" || strings.Contains(strings.ReplaceAll(inner, `""`, ""), `"`)):
 		return refuse(field, hint, "The quotes in the %s do not match.", field)
 	case !quoted && !plainIdentifier.MatchString(name):
-		return refuse(field, hint, "%q is not the name of a %s.", short(name), field)
+		return refuse(field, hint, "%q is not the name of a %s.", Short(name), field)
 	}
 	if n := utf8.RuneCountInString(strings.ReplaceAll(inner, `""`, `"`)); n > maxIdentifier {
 		return refuse(field, hint, "The name of the %s has %d characters, and at most %d are possible.", field, n,

@@ -1,4 +1,4 @@
-package snowflake
+package dsn
 
 import (
 	"bytes"
@@ -36,32 +36,32 @@ func pemOf(kind string, der []byte) string {
 }
 
 func TestDSN(t *testing.T) {
-	for dsn, want := range map[string]settings{
-		"u:p@acme-prod/DB/S?warehouse=W&role=R": {user: "u", password: "p", account: "acme-prod",
-			host: "acme-prod.snowflakecomputing.com", port: 443, database: "DB", schema: "S", warehouse: "W", role: "R"},
-		"snowflake://u:p%40%2F%3F%3A@xy12345.eu-central-1": {user: "u", password: "p@/?:",
-			account: "xy12345.eu-central-1", host: "xy12345.eu-central-1.snowflakecomputing.com", port: 443},
-		"u:p@my_org-my_acct/DB": {user: "u", password: "p", account: "my_org-my_acct",
-			host: "my-org-my-acct.snowflakecomputing.com", port: 443, database: "DB"},
-		"u:p@xy.cn-north-1": {user: "u", password: "p", account: "xy.cn-north-1",
-			host: "xy.cn-north-1.snowflakecomputing.cn", port: 443},
-		"u:p@acme.privatelink.snowflakecomputing.com/DB": {user: "u", password: "p", account: "acme",
-			host: "acme.privatelink.snowflakecomputing.com", port: 443, database: "DB"},
-		"u:p@127.0.0.1:8080/DB/S?account=a&protocol=http": {user: "u", password: "p", account: "a",
-			host: "127.0.0.1", port: 8080, plain: true, database: "DB", schema: "S"},
-		"u:p@[::1]:8080?account=a&protocol=http": {user: "u", password: "p", account: "a", host: "::1",
-			port: 8080, plain: true},
-		"u:p@a?host=gw.example.com&port=8443": {user: "u", password: "p", account: "a",
-			host: "gw.example.com", port: 8443},
-		"u:p@a/%22lower%22/%22we%22%22ird%3B%20one%22?warehouse=w1": {user: "u", password: "p", account: "a",
-			host: "a.snowflakecomputing.com", port: 443, database: `"lower"`, schema: `"we""ird; one"`, warehouse: "w1"},
-		"u@a?token=x&login_timeout=7&requestTimeout=9": {user: "u", account: "a",
-			host: "a.snowflakecomputing.com", port: 443, token: "x", authenticator: sf.AuthTypePat,
-			loginTimeout: 7 * time.Second, clientTimeout: 9 * time.Second},
-		"a?token=x&authenticator=oauth": {account: "a", host: "a.snowflakecomputing.com",
-			port: 443, token: "x", authenticator: sf.AuthTypeOAuth},
+	for dsn, want := range map[string]Settings{
+		"u:p@acme-prod/DB/S?warehouse=W&role=R": {User: "u", Password: "p", Account: "acme-prod",
+			Host: "acme-prod.snowflakecomputing.com", Port: 443, Database: "DB", Schema: "S", Warehouse: "W", Role: "R"},
+		"snowflake://u:p%40%2F%3F%3A@xy12345.eu-central-1": {User: "u", Password: "p@/?:",
+			Account: "xy12345.eu-central-1", Host: "xy12345.eu-central-1.snowflakecomputing.com", Port: 443},
+		"u:p@my_org-my_acct/DB": {User: "u", Password: "p", Account: "my_org-my_acct",
+			Host: "my-org-my-acct.snowflakecomputing.com", Port: 443, Database: "DB"},
+		"u:p@xy.cn-north-1": {User: "u", Password: "p", Account: "xy.cn-north-1",
+			Host: "xy.cn-north-1.snowflakecomputing.cn", Port: 443},
+		"u:p@acme.privatelink.snowflakecomputing.com/DB": {User: "u", Password: "p", Account: "acme",
+			Host: "acme.privatelink.snowflakecomputing.com", Port: 443, Database: "DB"},
+		"u:p@127.0.0.1:8080/DB/S?account=a&protocol=http": {User: "u", Password: "p", Account: "a",
+			Host: "127.0.0.1", Port: 8080, Plain: true, Database: "DB", Schema: "S"},
+		"u:p@[::1]:8080?account=a&protocol=http": {User: "u", Password: "p", Account: "a", Host: "::1",
+			Port: 8080, Plain: true},
+		"u:p@a?host=gw.example.com&port=8443": {User: "u", Password: "p", Account: "a",
+			Host: "gw.example.com", Port: 8443},
+		"u:p@a/%22lower%22/%22we%22%22ird%3B%20one%22?warehouse=w1": {User: "u", Password: "p", Account: "a",
+			Host: "a.snowflakecomputing.com", Port: 443, Database: `"lower"`, Schema: `"we""ird; one"`, Warehouse: "w1"},
+		"u@a?token=x&login_timeout=7&requestTimeout=9": {User: "u", Account: "a",
+			Host: "a.snowflakecomputing.com", Port: 443, Token: "x", Authenticator: sf.AuthTypePat,
+			LoginTimeout: 7 * time.Second, ClientTimeout: 9 * time.Second},
+		"a?token=x&authenticator=oauth": {Account: "a", Host: "a.snowflakecomputing.com",
+			Port: 443, Token: "x", Authenticator: sf.AuthTypeOAuth},
 	} {
-		got, err := parseDSN(dsn)
+		got, err := Parse(dsn)
 		if err != nil {
 			t.Errorf("%s: %v", dsn, err)
 		} else if *got != want {
@@ -73,7 +73,7 @@ func TestDSN(t *testing.T) {
 // TestPlainHTTPNamesWhatWasWritten: not the host that an account's name would become.
 func TestPlainHTTPNamesWhatWasWritten(t *testing.T) {
 	for _, host := range []string{"acme.example.com", "acme"} {
-		_, err := parseDSN("snowflake://u:p@" + host + "/DB/S?protocol=http")
+		_, err := Parse("snowflake://u:p@" + host + "/DB/S?protocol=http")
 		if err == nil || !strings.Contains(err.Error(), "and "+host+" is another") {
 			t.Error(err)
 		}
@@ -125,7 +125,7 @@ func TestDSNsThatSmuggle(t *testing.T) {
 		"%zz=1":                                         "cannot be read",
 		"warehouse=%zz":                                 "warehouse cannot be read",
 	} {
-		_, err := parseDSN("u:" + secret + "@acme/DB?" + query)
+		_, err := Parse("u:" + secret + "@acme/DB?" + query)
 		var e *engine.Error
 		if !errors.As(err, &e) || e.Code != engine.CodeTarget || !strings.Contains(e.Message, want) || e.Hint == "" {
 			t.Errorf("%s: %v", query, err)
@@ -143,7 +143,7 @@ func TestDSNsThatSmuggle(t *testing.T) {
 		"u:" + secret + "@gw.example.com:443/db": "does not tell the account", "u%00:" + secret + "@acme": "NUL",
 		"u:" + secret + "@" + strings.Repeat("a", 300): "is not the name of an account",
 	} {
-		_, err := parseDSN(dsn)
+		_, err := Parse(dsn)
 		var e *engine.Error
 		if !errors.As(err, &e) || !strings.Contains(e.Message, want) {
 			t.Errorf("%s: %v", dsn, err)
@@ -158,7 +158,7 @@ func FuzzParseDSN(f *testing.F) {
 	f.Add("u:p@127.0.0.1:1?account=a&protocol=http&private_key=MIIE&private_key_passphrase=x")
 	f.Add("u:p@acme?authenticator=externalbrowser&tmpDirPath=/")
 	f.Fuzz(func(t *testing.T, dsn string) {
-		s, err := parseDSN(dsn)
+		s, err := Parse(dsn)
 		if err != nil {
 			var e *engine.Error
 			if !errors.As(err, &e) || e.Message == "" {
@@ -166,7 +166,7 @@ func FuzzParseDSN(f *testing.F) {
 			}
 			return
 		}
-		if s.plain && !loopback(s.host) || strings.ContainsAny(s.host, "/@?#") || s.port < 1 || s.port > 65535 {
+		if s.Plain && !Loopback(s.Host) || strings.ContainsAny(s.Host, "/@?#") || s.Port < 1 || s.Port > 65535 {
 			t.Fatalf("%q became %+v", dsn, s)
 		}
 	})
@@ -204,8 +204,8 @@ func TestKeys(t *testing.T) {
 		if err != nil || !got.Equal(testKey) {
 			t.Errorf("%s: %v", name, err)
 		}
-		s, err := parseDSN("u@acme?private_key=" + url.QueryEscape(k[0]) + "&private_key_passphrase=" + url.QueryEscape(k[1]))
-		if err != nil || s.authenticator != sf.AuthTypeJwt || !s.key.Equal(testKey) {
+		s, err := Parse("u@acme?private_key=" + url.QueryEscape(k[0]) + "&private_key_passphrase=" + url.QueryEscape(k[1]))
+		if err != nil || s.Authenticator != sf.AuthTypeJwt || !s.Key.Equal(testKey) {
 			t.Errorf("%s in a DSN: %v", name, err)
 		}
 	}
@@ -275,21 +275,3 @@ func FuzzParseKey(f *testing.F) {
 		}
 	})
 }
-
-func TestFileTransfersAreRefused(t *testing.T) {
-	for _, sql := range []string{"PUT file:///etc/passwd @~", "get @~ file:///tmp", "  put\tfile:///x @s",
-		"/* a */ PUT 'file:///x' @s", "-- c\nGET @~ file:///x", "/* a */ /* b */\nput file:///x @~", "; put file:///x @~",
-		"/* put */ get @~ file:///y", "//x\nput file:///x @~"} {
-		if !transfersFiles(sql) {
-			t.Errorf("%q goes out", sql)
-		}
-	}
-	for _, sql := range []string{"SELECT GET(a, 'b') FROM t", "SELECT 'put '", "INSERT INTO put VALUES (1)",
-		"/* put */ SELECT 1", "SELECT 1 -- put x", "GETDATE()", "puts x"} {
-		if transfersFiles(sql) {
-			t.Errorf("%q is refused", sql)
-		}
-	}
-}
-
-func pkcs1() []byte { return x509.MarshalPKCS1PrivateKey(testKey) }

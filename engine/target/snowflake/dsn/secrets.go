@@ -1,4 +1,4 @@
-package snowflake
+package dsn
 
 import (
 	"net/url"
@@ -43,7 +43,7 @@ func split(dsn string) (p parts, ok bool) {
 		}
 		p.written = append(p.written, password)
 	}
-	if new(settings).place(head[at+1:]) != nil {
+	if new(Settings).place(head[at+1:]) != nil {
 		return p, false
 	}
 	for piece := range strings.SplitSeq(head[at+1:], "/") {
@@ -128,8 +128,11 @@ func (p *parts) String() string {
 	return b.String()
 }
 
+// Reader shows connection strings, and puts saved secrets back into them.
+type Reader struct{}
+
 // Redact implements target.SecretKeeper.
-func (snowflakeDriver) Redact(dsn string) (shown string, secrets []string) {
+func (Reader) Redact(dsn string) (shown string, secrets []string) {
 	p, ok := split(dsn)
 	if !ok || strings.TrimSpace(dsn) == target.Mask {
 		return target.Mask, []string{dsn}
@@ -156,13 +159,13 @@ func (snowflakeDriver) Redact(dsn string) (shown string, secrets []string) {
 var destination = []string{"account", "host", "port", "protocol", "authenticator"}
 
 // Rejoin implements target.SecretKeeper.
-func (d snowflakeDriver) Rejoin(shown, stored string) (string, error) {
-	if again, _ := d.Redact(stored); again == shown {
+func (r Reader) Rejoin(shown, stored string) (string, error) {
+	if again, _ := r.Redact(stored); again == shown {
 		return stored, nil
 	}
 	p, ok := split(shown)
 	if !ok {
-		_, err := parseDSN(shown)
+		_, err := Parse(shown)
 		if err == nil {
 			err = target.ErrOtherAddress
 		}
@@ -197,11 +200,11 @@ func (d snowflakeDriver) Rejoin(shown, stored string) (string, error) {
 }
 
 // Readable implements target.SecretKeeper.
-func (snowflakeDriver) Readable(dsn string) error {
+func (Reader) Readable(dsn string) error {
 	if _, ok := split(dsn); ok {
 		return nil
 	}
-	if _, err := parseDSN(dsn); err != nil {
+	if _, err := Parse(dsn); err != nil {
 		return err
 	}
 	return refuse("dsn", dsnForm, "The connection cannot be read.")

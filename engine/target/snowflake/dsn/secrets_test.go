@@ -1,4 +1,4 @@
-package snowflake
+package dsn
 
 import (
 	"strings"
@@ -23,11 +23,11 @@ func TestShownConnectionStringsHaveNoSecret(t *testing.T) {
 		"postgres://u:pw@acme/db":                  "***",
 		"snowflake://u:pw@acme/db?%74oken=t":       "snowflake://u:***@acme/db?token=***",
 	} {
-		shown, _ := snowflakeDriver{}.Redact(dsn)
+		shown, _ := Reader{}.Redact(dsn)
 		if shown != want {
 			t.Errorf("%q is shown as %q, want %q", dsn, shown, want)
 		}
-		if again, _ := (snowflakeDriver{}).Redact(shown); again != shown {
+		if again, _ := (Reader{}).Redact(shown); again != shown {
 			t.Errorf("%q is shown as %q, and again as %q", dsn, shown, again)
 		}
 	}
@@ -50,7 +50,7 @@ func TestASavedSecretGoesNowhereElse(t *testing.T) {
 		"snowflake://u@evil/d?role=x&private_key=***@acme":                                 false,
 		"***": false,
 	} {
-		joined, err := snowflakeDriver{}.Rejoin(dsn, stored)
+		joined, err := Reader{}.Rejoin(dsn, stored)
 		if (err == nil) != ok || ok && !strings.Contains(joined, "private_key=secret&private_key_passphrase=other") {
 			t.Errorf("%s became %q, %v", dsn, joined, err)
 		}
@@ -65,7 +65,7 @@ func FuzzSavedSecret(f *testing.F) {
 	}
 	const secret = "Zq9-s3cr3t-9qZ"
 	const stored = "snowflake://u:" + secret + "@acme/d?warehouse=w"
-	want, err := parseDSN(stored)
+	want, err := Parse(stored)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -73,23 +73,23 @@ func FuzzSavedSecret(f *testing.F) {
 		if strings.Contains(text, secret) {
 			return
 		}
-		joined, err := snowflakeDriver{}.Rejoin(text, stored)
+		joined, err := Reader{}.Rejoin(text, stored)
 		if err != nil {
 			if strings.Contains(err.Error(), secret) {
 				t.Fatalf("the refusal of %q holds the secret: %v", text, err)
 			}
 			return
 		}
-		if shown, _ := (snowflakeDriver{}).Redact(joined); strings.Contains(shown, secret) {
+		if shown, _ := (Reader{}).Redact(joined); strings.Contains(shown, secret) {
 			t.Fatalf("%q comes back as %q", joined, shown)
 		}
-		got, err := parseDSN(joined)
+		got, err := Parse(joined)
 		if err != nil {
 			return // it connects nowhere
 		}
-		if got.host != want.host || got.port != want.port || got.plain != want.plain || got.user != want.user ||
-			got.password != secret && strings.Contains(text, target.Mask) && got.token != secret {
-			t.Fatalf("with %q the secret goes to %s:%d as %s", text, got.host, got.port, got.user)
+		if got.Host != want.Host || got.Port != want.Port || got.Plain != want.Plain || got.User != want.User ||
+			got.Password != secret && strings.Contains(text, target.Mask) && got.Token != secret {
+			t.Fatalf("with %q the secret goes to %s:%d as %s", text, got.Host, got.Port, got.User)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package snowflake
+package dsn
 
 import (
 	"crypto/rsa"
