@@ -7,6 +7,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -18,7 +19,8 @@ func lifePlan(run engine.Run, workers []string) lifecycle.Plan {
 		Drain: func(r engine.StopReason) time.Duration { return control.DrainOf(w, r) }}
 	if w.Searches() {
 		p.Duration = sc.LongestSearch()
-		p.Search = lifecycle.NewSearch(sc.FindMax, w.Repeat, func(number int) string { return stepID(run.RunID, number) })
+		p.Search = lifecycle.NewSearch(sc.FindMax, w.Repeat,
+			func(number int) string { return scaling.StepID(run.RunID, number) })
 	}
 	return p
 }
@@ -26,7 +28,7 @@ func lifePlan(run engine.Run, workers []string) lifecycle.Plan {
 // happen tells what has happened and carries out what is decided.
 func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 	now := l.clock.Now()
-	l.look(now)
+	l.time.look(now)
 	for _, a := range l.life.Apply(now, h) {
 		switch a := a.(type) {
 		case lifecycle.Prepare:
@@ -36,27 +38,27 @@ func (l *live) happen(ctx context.Context, h lifecycle.Happening) {
 		case lifecycle.Place:
 			l.place(ctx)
 		case lifecycle.Change:
-			l.change(l.transition(a), a.Urgent)
+			l.sender.change(l.transition(a), a.Urgent)
 		case lifecycle.MarkLost:
 			for _, id := range a.IDs {
 				l.lose(l.worker(id), a.Why)
 			}
 		case lifecycle.BeginStep:
-			l.nextStep(ctx, a)
+			l.search.nextStep(ctx, a)
 		case lifecycle.MeasureStep:
-			if !l.beginHeld() {
-				l.measure(ctx)
+			if !l.search.beginHeld() {
+				l.search.measure(ctx)
 			}
 		case lifecycle.KeepStep:
-			l.judged(a.Step)
+			l.search.keepStep(a.Step)
 		case lifecycle.TellTargets:
-			l.tell(aiming{reason: engine.TargetInitial}, l.workers)
+			l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, l.workers)
 		case lifecycle.BeginStage:
-			l.stageBegan(a)
+			l.scale.beginStage(a)
 		case lifecycle.ComputeFigures:
-			l.finish(ctx)
+			l.finisher.begin(ctx)
 		case lifecycle.Enrich:
-			l.enriching = l.svc.enrichments.Begin(l.run, l.plan.Plan)
+			l.finisher.enriching = l.svc.enrichments.Begin(l.run, l.plan.Plan)
 			close(l.figured)
 			l.note(engine.LogInfo, nil, "The query history of the target is asked for the executions")
 			l.publish(false)

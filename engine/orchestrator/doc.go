@@ -5,7 +5,7 @@
 // Each live run has one loop, a goroutine that alone decides. Its decisions come
 // from engine/lifecycle, which is pure; the loop carries them out:
 //
-//	nodes ──messages──▶ loop ──happenings──▶ lifecycle ──actions──▶ loop ──▶ nodes, keeper, prepare, outcome
+//	nodes ─messages─▶ loop ─happenings─▶ lifecycle ─actions─▶ loop ─▶ nodes, keeper, prepare, outcome
 //
 // The loop never waits for the control store, a node or a subscriber. Writes go
 // through the run's keeper, in order, and are retried while the store is away.

@@ -6,114 +6,68 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/findmax"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/runlog"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// The bounds of a search whose template has none.
-const (
-	// spareSessions of a target are left to others.
-	spareSessions = 10
-	highestRate   = 10_000_000
-)
-
-// highestLevel is the highest level that a search may try: what the template
-// says, and no more connections than the run workers and the target hold.
-func highestLevel(sc engine.Scenario, targetHolds int) (level float64, why string) {
-	f := sc.FindMax
-	if f.Unit == engine.FindMaxRate {
-		if f.MaxRate != nil {
-			return *f.MaxRate, "find_max.max_rate"
-		}
-		return highestRate, "the highest rate there is"
-	}
-	most, why := sc.Scaling.Holds(), "what the run workers hold"
-	if f.MaxConcurrency != nil && *f.MaxConcurrency <= most {
-		most, why = *f.MaxConcurrency, "find_max.max_concurrency"
-	}
-	if left := targetHolds - spareSessions; targetHolds > 0 && left < most {
-		most, why = left, fmt.Sprintf("the target's max_connections of %d, less %d for others", targetHolds, spareSessions)
-	}
-	return float64(max(most, f.StartConcurrency)), why
-}
-
-// loadOf is the workload as the run workers know it. Those of a search follow
-// levels, in a closed loop or an open one, and know nothing of the search; those that come and go
-// with stages are told their connections.
-func loadOf(sc engine.Scenario) engine.Workload {
-	w := sc.Workload
-	if !w.Searches() {
-		if len(w.Stages) > 0 && sc.Scaling.Elastic() && w.Arrival != engine.ArrivalWorkload {
-			if rate := w.StartRate(); w.OpenLoop() && rate > 0 {
-				w.TargetQPS = &rate
-			}
-			w.Stages = nil
-		}
-		return w
-	}
-	w.LoadMode = engine.LoadConcurrency
-	if sc.FindMax.Unit == engine.FindMaxRate {
-		w.LoadMode, w.TargetQPS = engine.LoadQPS, sc.FindMax.StartRate
-	}
-	return w
+// searcher carries out the steps of a search for the limit.
+type searcher struct {
+	*live
+	// meter is the step under way, and what it has measured; step is what run workers know of it.
+	meter lifecycle.Meter
+	step  control.Step
+	// held is a step that waits for run workers to join.
+	held *lifecycle.BeginStep
 }
 
 // beginStep tells the run workers of a step: absolute targets, and when to measure.
-func (l *live) beginStep(a lifecycle.BeginStep) {
+func (l *searcher) beginStep(a lifecycle.BeginStep) {
 	workers, stop := l.carrying(), []engine.Event(nil)
 	if l.sc.FindMax.Unit != engine.FindMaxRate {
-		workers, stop = l.retire(workers, int(a.Level))
+		workers, stop = l.scale.retire(workers, int(a.Level))
 	}
-	l.meter.Begin(a.Number, a.Level, idsOf(workers))
-	l.step = control.Step{Number: a.Number, Settle: a.Settle, Length: a.Length}
+	l.search.meter.Begin(a.Number, a.Level, idsOf(workers))
+	l.search.step = control.Step{Number: a.Number, Settle: a.Settle, Length: a.Length}
 	if l.sc.FindMax.Unit == engine.FindMaxRate {
 		shareRate(workers, a.Level)
-		if rated(l.sc) {
-			shareConnections(workers, min(l.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
+		if scaling.Rated(l.sc) {
+			shareConnections(workers, min(l.scale.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
 		}
 	} else {
 		shareConnections(workers, int(a.Level))
 	}
-	l.tell(aiming{reason: engine.TargetStepAdvance, stepID: stepID(l.runID, a.Number), step: l.step}, workers, stop...)
-	l.saveSearch(nil)
+	l.sender.tell(scaling.Change{Reason: engine.TargetStepAdvance, StepID: scaling.StepID(l.runID, a.Number),
+		Step: l.search.step}, workers, stop...)
+	l.search.save(nil)
 }
 
-// carrying are the run workers that have neither ended nor been told to, in the order of their groups.
-func (l *live) carrying() []*runWorker {
-	var out []*runWorker
-	for _, w := range l.workers {
-		if !w.state.Status.Ended() && !w.retiring {
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-// stepSnapshot takes a snapshot into the step under way, and has the step
-// judged when it was the last one.
-func (l *live) stepSnapshot(ctx context.Context, s *engine.WorkerSnapshot) {
+// add takes a snapshot into the step under way, and has the step
+// keepStep when it was the last one.
+func (l *searcher) add(ctx context.Context, s *engine.WorkerSnapshot) {
 	if l.life.Search() == nil || s.Step == 0 {
 		return
 	}
-	l.meter.Add(s)
-	if s.StepOver && l.meter.Complete(l.hasLeft) {
-		l.measure(ctx)
+	l.search.meter.Add(s)
+	if s.StepOver && l.search.meter.Complete(l.search.hasLeft) {
+		l.search.measure(ctx)
 	}
 }
 
-func (l *live) hasLeft(id string) bool { return l.worker(id).state.Status.Ended() }
+func (l *searcher) hasLeft(id string) bool { return l.worker(id).state.Status.Ended() }
 
-func (l *live) measure(ctx context.Context) {
-	o, measured := l.meter.Observation()
-	if l.retryStep(ctx, o) {
+func (l *searcher) measure(ctx context.Context) {
+	o, measured := l.search.meter.Observation()
+	if l.search.retryStep(ctx, o) {
 		return
 	}
-	l.happen(ctx, lifecycle.Measured{Number: l.meter.Number(), Observed: o, Length: measured})
+	l.happen(ctx, lifecycle.Measured{Number: l.search.meter.Number(), Observed: o, Length: measured})
 }
 
-// judged keeps a judged step and tells the log.
-func (l *live) judged(step engine.FindMaxStep) {
+// keepStep keeps a judged step and tells the log.
+func (l *searcher) keepStep(step engine.FindMaxStep) {
 	level := engine.LogInfo
 	text := fmt.Sprintf("Step %d, %s: %.0f/s, P95 %s, %s", step.StepNumber, levelWords(step), step.QPS,
 		millis(step.P95LatencyMs), step.Outcome)
@@ -131,7 +85,7 @@ func (l *live) judged(step engine.FindMaxStep) {
 	if r := find.Result(); r != nil {
 		l.note(engine.LogInfo, nil, "%s", r.Reason)
 	}
-	l.saveSearch([]engine.FindMaxStep{step})
+	l.search.save([]engine.FindMaxStep{step})
 	l.publish(false)
 }
 
@@ -145,13 +99,6 @@ func levelWords(s engine.FindMaxStep) string {
 	return fmt.Sprintf("%d connections", s.TotalTargetConnections)
 }
 
-func unitWords(u engine.FindMaxUnit) string {
-	if u == engine.FindMaxRate {
-		return "operations per second"
-	}
-	return "connections"
-}
-
 func millis(ms *float64) string {
 	if ms == nil {
 		return "unknown"
@@ -159,29 +106,73 @@ func millis(ms *float64) string {
 	return fmt.Sprintf("%.3g ms", *ms)
 }
 
-// saveSearch queues the state of the search, with the steps that were judged since.
-func (l *live) saveSearch(steps []engine.FindMaxStep) {
-	state := l.searchState()
+// save queues the state of the search, with the steps that were judged since.
+func (l *searcher) save(steps []engine.FindMaxStep) {
+	state := l.search.state()
 	l.keeper.Add("the search", func(ctx context.Context) error {
 		return l.svc.opts.Store.SaveFindMax(ctx,
 			store.FindMaxProgress{RunID: l.runID, Epoch: l.epoch, State: *state, Steps: steps})
 	})
 }
 
-// searchState is the search as the page shows it, nil without one.
-func (l *live) searchState() *engine.FindMaxState {
+// state is the search as the page shows it, nil without one.
+func (l *searcher) state() *engine.FindMaxState {
 	s := l.life.Search()
 	if s == nil {
 		return nil
 	}
-	return s.State(l.clock.Now(), &l.meter, l.sc.Workload.ConcurrentConnections)
+	return s.State(l.clock.Now(), &l.search.meter, l.sc.Workload.ConcurrentConnections)
 }
 
-// idsOf are the ids of run workers, in their order.
-func idsOf(workers []*runWorker) []string {
-	ids := make([]string, len(workers))
-	for i, w := range workers {
-		ids[i] = w.id
+// nextStep has as many run workers join as the step's level needs, and begins it when they are there.
+func (l *searcher) nextStep(ctx context.Context, a lifecycle.BeginStep) {
+	if l.scale.joining {
+		l.search.held = &a // those that join have a part in it
+		return
 	}
-	return ids
+	have := len(l.carrying())
+	need := l.sc.Scaling.Workers(int(a.Level))
+	if !l.scale.elastic() || need <= have || len(l.workers)+need-have > l.plan.Plan.KeySlots {
+		l.search.beginStep(a)
+		return
+	}
+	l.search.held = &a
+	var joined []*runWorker
+	for _, n := range engine.Spread(int(a.Level), need)[have:] {
+		joined = append(joined, l.scale.join(ctx, n))
+	}
+	l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, joined)
+	if l.joined() {
+		l.search.beginHeld()
+	}
+}
+
+// beginHeld begins the step that waited for run workers; it reports whether there was one.
+func (l *searcher) beginHeld() bool {
+	a := l.search.held
+	if a == nil || l.life.Stopping() {
+		return false
+	}
+	l.search.held = nil
+	l.search.beginStep(*a)
+	return true
+}
+
+// retryStep gives the step of a search over the rate further run workers, when
+// those there have missed it: the same level is measured again with them.
+func (l *searcher) retryStep(ctx context.Context, o findmax.Observation) bool {
+	if l.life.Search() == nil || !scaling.Rated(l.sc) || l.life.Stopping() || l.scale.joining ||
+		l.scale.growth.Stopped() != "" {
+		return false
+	}
+	s := lifecycle.Seen{Wanted: l.search.meter.Level(), Achieved: o.QPS, Short: true, CPUPercent: l.second.Peak.CPUPercent}
+	if o.Operations == 0 || !s.Misses() {
+		return false
+	}
+	decide := func(have int, room lifecycle.Room) (int, string) { return l.scale.growth.Judge(s, have, room) }
+	if !l.scale.grow(ctx, decide, s) {
+		return false
+	}
+	l.happen(ctx, lifecycle.MeasuredInVain{Number: l.search.meter.Number()})
+	return true
 }

@@ -5,20 +5,34 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/enrichment"
+	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/machine"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
+// finisher does what follows the end of a run: figures, enrichment.
+type finisher struct {
+	*live
+	// shown are the percentiles of the measurement so far.
+	shown outcome.Shown
+	// parts are finished ones that nodes hold, by work id.
+	parts   map[string]fleet.Part
+	results chan *outcome.Outcome
+	// enriching is nil before the figures are there, and where there is no history.
+	enriching *enrichment.Under
+}
+
 // saveStart stores the plan, the environment and a row for each run worker.
-func (l *live) saveStart() {
-	env := l.environment()
+func (l *finisher) saveStart() {
+	env := l.finisher.environment()
 	parent := engine.TestResult{TestID: l.runID, RunID: l.runID, TestName: l.run.TestName, Status: engine.StatusRunning,
 		StartTime: l.run.StartTime, Plan: l.plan.Plan, Environment: &env}
 	rows := []engine.TestResult{parent}
 	for _, w := range l.workers {
-		rows = append(rows, l.row(w))
+		rows = append(rows, l.finisher.row(w))
 	}
 	l.keeper.Add("the plan", func(ctx context.Context) error {
 		for _, r := range rows {
@@ -30,7 +44,7 @@ func (l *live) saveStart() {
 	})
 }
 
-func (l *live) environment() engine.Environment {
+func (l *finisher) environment() engine.Environment {
 	e := machine.Environment(l.svc.opts.Version)
 	if read := l.svc.opts.Calibration; read != nil {
 		e.Calibration = read()
@@ -48,11 +62,11 @@ func (l *live) environment() engine.Environment {
 	return e
 }
 
-// finish computes the results beside the loop.
-func (l *live) finish(ctx context.Context) {
-	l.stopPolling()
-	l.endLosses(l.clock.Now(), true)
-	environment := l.environment()
+// begin computes the results beside the loop.
+func (l *finisher) begin(ctx context.Context) {
+	l.poller.stop()
+	l.endLosses(l.workers, l.clock.Now(), true)
+	environment := l.finisher.environment()
 	if l.run.Scenario.Workload.IOEngine == engine.IOEvents && environment.IOEngine == string(engine.IOGoroutines) {
 		l.validity.Note("workload.io_engine asks for event loops, but goroutines drove the connections: event loops need " +
 			"Linux and connections without TLS.")
@@ -61,13 +75,13 @@ func (l *live) finish(ctx context.Context) {
 		l.validity.Note(text)
 	}
 	e := outcome.Evidence{Run: l.run, Keeper: l.keeper, Environment: environment, Validity: l.validity.Clone(),
-		Shown: l.shownLatency, MeasureAt: l.life.MeasureAt()}
+		Shown: l.finisher.shown, MeasureAt: l.life.MeasureAt()}
 	if l.plan != nil {
 		e.Plan = l.plan.Plan
 	}
 	if s := l.life.Search(); s != nil {
 		e.Search = s.Series().Result()
-		l.saveSearch(nil)
+		l.search.save(nil)
 	}
 	if l.life.Placed() {
 		for _, w := range l.workers {
@@ -78,16 +92,16 @@ func (l *live) finish(ctx context.Context) {
 			e.Workers = append(e.Workers, c)
 		}
 	}
-	for _, p := range l.parts {
+	for _, p := range l.finisher.parts {
 		e.Parts = append(e.Parts, p)
 	}
-	l.saveCounts(e)
-	l.svc.routines.Go(func() { l.finishDone <- l.svc.outcomes.Process(ctx, e) })
+	l.finisher.saveCounts(e)
+	l.svc.routines.Go(func() { l.finisher.results <- l.svc.outcomes.Process(ctx, e) })
 }
 
 // saveCounts stores what the workers counted, so that a restart while figures
 // are computed does not lose it.
-func (l *live) saveCounts(e outcome.Evidence) {
+func (l *finisher) saveCounts(e outcome.Evidence) {
 	l.keeper.Add("the counts", func(ctx context.Context) error {
 		for _, c := range e.Workers {
 			if c.Totals == nil {
@@ -108,7 +122,7 @@ func (l *live) saveCounts(e outcome.Evidence) {
 	})
 }
 
-func (l *live) finished(ctx context.Context, o *outcome.Outcome) {
+func (l *finisher) take(ctx context.Context, o *outcome.Outcome) {
 	if o.Summary == nil {
 		return // the process ends; the next one finishes the run
 	}
@@ -116,7 +130,7 @@ func (l *live) finished(ctx context.Context, o *outcome.Outcome) {
 		l.note(engine.LogError, nil, "%s", text)
 	}
 	for _, id := range o.Stored {
-		delete(l.parts, id)
+		delete(l.finisher.parts, id)
 	}
 	l.summary.Store(o.Summary)
 	verdict := fmt.Sprintf("The figures are there: %d operations, %.0f per second, %s", o.Summary.Operations,
@@ -129,9 +143,9 @@ func (l *live) finished(ctx context.Context, o *outcome.Outcome) {
 }
 
 // enriched tells the log how the enrichment ended, and ends the run.
-func (l *live) enriched(ctx context.Context) {
-	l.noteSaid()
-	e := l.enriching.State()
+func (l *finisher) enriched(ctx context.Context) {
+	l.noteSaid(l.plugins.Take())
+	e := l.finisher.enriching.State()
 	level := engine.LogInfo
 	if e.Status == engine.EnrichmentFailed {
 		level = engine.LogWarning

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 )
 
 // fiveWorkers is a run of five run workers with two connections each.
@@ -17,7 +18,7 @@ func fiveWorkers(mode engine.ScalingMode) engine.Scenario {
 		Scaling: engine.Scaling{Mode: mode, WorkerCount: 5, PerWorkerCapacity: 2, MinWorkers: 1, MaxWorkers: 5}}
 }
 
-// judged is the health of the run workers, and what counts live.
+// keepStep is the health of the run workers, and what counts live.
 func judged(p *engine.Payload) (health []engine.Health, connections int) {
 	for _, w := range p.Workers {
 		health = append(health, w.Health)
@@ -110,7 +111,7 @@ func TestAFixedRunThatLosesWorkersSaysHowMany(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T, v *virtual) {
 				v.start(fiveWorkers(engine.ScalingFixed))
 				for i := range lost {
-					v.silence(workerID(i), true)
+					v.silence(scaling.WorkerID(i), true)
 				}
 				v.wait(55 * time.Second)
 				if p := v.live(); p.Status != engine.StatusRunning {

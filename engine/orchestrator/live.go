@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
 	"github.com/loadstone-db/loadstone/engine/control"
-	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/guardrail"
 	"github.com/loadstone-db/loadstone/engine/keeper"
@@ -20,7 +20,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/runlog"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/warehouse"
 )
 
 // The health of a run worker follows from the age of its last heartbeat.
@@ -29,7 +31,8 @@ const (
 	deadAfter  = 60 * time.Second
 )
 
-// live is a run with its loop. Fields below the line belong to the loop.
+// live is a run with its loop. Fields below the line belong to the loop; its subjects
+// (search, scale, …) are parts of it that have state of their own.
 type live struct {
 	svc    *Service
 	runID  string
@@ -48,78 +51,37 @@ type live struct {
 	payload atomic.Pointer[engine.Payload]
 	summary atomic.Pointer[engine.Summary]
 	shown   atomic.Pointer[engine.Run]
+	// plugins holds what plugins have said, until the loop writes it down.
+	plugins runlog.Plugins
 
 	// ----
+
+	journal
+	crew
+	search   searcher
+	scale    scaler
+	sender   sender
+	poller   poller
+	finisher finisher
+	time     timekeeper
 
 	run      engine.Run
 	sc       engine.Scenario
 	epoch    int64
 	life     *lifecycle.Machine
-	workers  []*runWorker
-	byID     map[string]*runWorker
 	agg      *aggregate.Aggregator
 	validity *aggregate.Validity
 	// judgedSoFar is how many causes and notes have been stored.
 	judgedSoFar int
 	guard       *guardrail.Watch
 	second      *aggregate.Second
-	// shownLatency is of the measurement so far.
-	shownLatency outcome.Shown
-	sequence     int64 // of the last event made
-	pending      []pendingPush
-	parts        map[string]fleet.Part
-	logbook      runlog.Book
-	lastState    time.Time
-	still        stillness
-	plan         *prepare.Prepared
-	progress     *engine.PrepareProgress
-	said         runlog.Plugins
-	leftOut      int64         // lines of plugins, by their limit
-	lastStore    *keeper.Write // the last transition queued
-	// Of a search: the step under way, and what it has measured.
-	meter lifecycle.Meter
-	step  control.Step
-	// Of a run over the rate that run workers join: the decision about it, how many
-	// connections all have together, and whether some are joining.
-	growth  lifecycle.Growth
-	pool    int
-	joining bool
-	// held is a step that waits for run workers to join.
-	held *lifecycle.BeginStep
-	// Of stages that run workers come and go with: none joins before.
-	nextJoin time.Time
 
+	plan          *prepare.Prepared
+	progress      *engine.PrepareProgress
 	cancelPrepare context.CancelFunc
 	prepareDone   chan prepareResult
 	prepareStep   chan engine.PrepareProgress
-	finishDone    chan *outcome.Outcome
-	// The warehouse as last polled, nil before the first poll and where there is none.
-	warehouse   *engine.Warehouse
-	polls       chan polled
-	spent       spending
-	awaySince   time.Time // the control store
-	pollErrors  int
-	stopPolling context.CancelFunc
-	// enriching is nil before the figures are there, and where there is no history.
-	enriching  *enrichment.Under
-	preparedAt time.Time
-}
-
-// runWorker is what the server knows of a run worker.
-type runWorker struct {
-	id          string
-	group       int
-	testID      string
-	connections int
-	// rate is its part of the run's, nil in a closed loop and where the workload paces itself.
-	rate     *float64
-	retiring bool
-	losses   runlog.Losses
-	node     fleet.Node
-	state    control.WorkerState
-	heard    time.Time // last heartbeat, on the server's clock
-	dead     bool
-	why      string
+	preparedAt    time.Time
 }
 
 type fromNode struct {
@@ -138,38 +100,31 @@ type prepareResult struct {
 	err  error
 }
 
-// pendingPush are events that wait for the store before they are sent.
-type pendingPush struct {
-	events   []engine.Event
-	job      *keeper.Write
-	deadline time.Time
-}
-
 func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by string) *live {
-	l := &live{svc: s, pool: run.Scenario.Workload.ConcurrentConnections, runID: run.RunID, clock: clock, run: run,
-		sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
-		log:   s.opts.Log.With().Str("run_id", run.RunID).Logger(),
-		inbox: make(chan fromNode, 1024), asked: make(chan request, 16), done: make(chan struct{}),
+	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
+		log:    s.opts.Log.With().Str("run_id", run.RunID).Logger(),
+		keeper: keeper.New(s.opts.Store, run.RunID, s.opts.Log),
+		inbox:  make(chan fromNode, 1024), asked: make(chan request, 16), done: make(chan struct{}),
 		figured: make(chan struct{}),
 		agg:     aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
-		parts: map[string]fleet.Part{}, byID: map[string]*runWorker{},
-		prepareDone: make(chan prepareResult, 1), prepareStep: make(chan engine.PrepareProgress, 1),
-		finishDone:    make(chan *outcome.Outcome, 1),
-		cancelPrepare: func() {}, polls: make(chan polled), stopPolling: func() {}}
+		cancelPrepare: func() {}, prepareDone: make(chan prepareResult, 1),
+		prepareStep: make(chan engine.PrepareProgress, 1)}
 	l.connections.Store(int64(run.Scenario.Workload.ConcurrentConnections))
-	l.keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
-	var ids []string
 	for i, n := range shares {
-		w := &runWorker{id: workerID(i), group: i, testID: uuid.NewString(), connections: n}
-		l.workers = append(l.workers, w)
-		l.byID[w.id] = w
-		ids = append(ids, w.id)
+		l.enlist(&runWorker{id: scaling.WorkerID(i), group: i, testID: uuid.NewString(), connections: n})
 	}
-	if rate := firstRate(run.Scenario); rate != nil {
+	if rate := scaling.FirstRate(run.Scenario); rate != nil {
 		shareRate(l.workers, *rate)
 	}
-	l.life = lifecycle.New(lifePlan(run, ids))
-	l.meter.Begin(0, 0, nil)
+	l.life = lifecycle.New(lifePlan(run, idsOf(l.workers)))
+	l.journal = journal{runID: run.RunID, begun: run.StartTime.Time, clock: clock, life: l.life}
+	l.search = searcher{live: l}
+	l.search.meter.Begin(0, 0, nil)
+	l.scale = scaler{live: l, pool: run.Scenario.Workload.ConcurrentConnections}
+	l.sender = sender{live: l}
+	l.poller = poller{live: l, polls: make(chan warehouse.Poll), stop: func() {}}
+	l.finisher = finisher{live: l, parts: map[string]fleet.Part{}, results: make(chan *outcome.Outcome, 1)}
+	l.time = timekeeper{live: l}
 	l.second = l.agg.Tick(engine.PhasePreparing, nil)
 	shown := run
 	l.shown.Store(&shown)
@@ -194,7 +149,7 @@ func (l *live) ask(h lifecycle.Happening) <-chan struct{} {
 // process recovers the run.
 func (l *live) loop(ctx context.Context) {
 	defer l.release()
-	defer func() { l.cancelPrepare(); l.stopPolling() }()
+	defer func() { l.cancelPrepare(); l.poller.stop() }()
 	defer func() {
 		// What the preparation started is set back at the end of all, and also when this process ends before it.
 		if l.plan != nil && l.life.Status().Terminal() {
@@ -214,15 +169,15 @@ func (l *live) loop(ctx context.Context) {
 		// The run is over when its end is stored too.
 		var over <-chan struct{}
 		if l.life.Ended() {
-			over = l.lastStore.Done()
+			over = l.sender.lastStore.Done()
 		}
 		var enriched <-chan struct{}
-		if l.enriching != nil && !l.life.Ended() {
-			enriched = l.enriching.Done()
+		if l.finisher.enriching != nil && !l.life.Ended() {
+			enriched = l.finisher.enriching.Done()
 		}
 		var stored <-chan struct{}
-		if len(l.pending) > 0 {
-			stored = l.pending[0].job.Done()
+		if len(l.sender.pending) > 0 {
+			stored = l.sender.pending[0].job.Done()
 		}
 		select {
 		case <-ctx.Done():
@@ -240,28 +195,28 @@ func (l *live) loop(ctx context.Context) {
 			l.receive(ctx, m)
 		case r := <-l.asked:
 			l.happen(ctx, r.happening)
-			l.whenStored(r.stored)
+			l.sender.whenStored(r.stored)
 		case p := <-l.prepareStep:
 			l.progress = &p
 			l.publish(false)
 		case r := <-l.prepareDone:
 			l.prepared(ctx, r)
-		case o := <-l.finishDone:
-			l.finished(ctx, o)
-		case p := <-l.polls:
-			l.warehousePolled(p)
+		case o := <-l.finisher.results:
+			l.finisher.take(ctx, o)
+		case p := <-l.poller.polls:
+			l.poller.take(p)
 		case o := <-l.keeper.Outages():
 			l.storeOutage(o)
 		case <-enriched:
-			if l.enriching.Interrupted() {
+			if l.finisher.enriching.Interrupted() {
 				stopTimer()
 				return // the next process goes on with it
 			}
-			l.enriched(ctx)
+			l.finisher.enriched(ctx)
 		case <-stored:
-			l.push(l.clock.Now())
+			l.sender.push(l.clock.Now())
 		case <-due:
-			l.push(l.clock.Now())
+			l.sender.push(l.clock.Now())
 			l.happen(ctx, lifecycle.Ticked{})
 		case <-ticker.C:
 			l.everySecond(ctx)
@@ -273,8 +228,8 @@ func (l *live) loop(ctx context.Context) {
 // timer fires at the next decision by time.
 func (l *live) timer() (<-chan time.Time, func()) {
 	next := l.life.Due()
-	if len(l.pending) > 0 && (next.IsZero() || l.pending[0].deadline.Before(next)) {
-		next = l.pending[0].deadline
+	if len(l.sender.pending) > 0 && (next.IsZero() || l.sender.pending[0].deadline.Before(next)) {
+		next = l.sender.pending[0].deadline
 	}
 	if next.IsZero() {
 		return nil, func() {}
@@ -287,7 +242,7 @@ func (l *live) timer() (<-chan time.Time, func()) {
 // finishes it.
 func (l *live) release() {
 	l.svc.runs.remove(l.runID)
-	for _, p := range l.parts {
+	for _, p := range l.finisher.parts {
 		l.svc.recovery.Keep(p)
 	}
 	l.svc.board.End(l.runID)
@@ -301,25 +256,9 @@ func (l *live) abandon() {
 	for _, w := range l.workers {
 		if w.node != nil && !w.state.Status.Ended() {
 			w.node.Send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: engine.StatusCancelling,
-				StopReason: engine.StopWorkerFailure, LastSequence: l.sequence})
+				StopReason: engine.StopWorkerFailure, LastSequence: l.sender.sequence})
 		}
 	}
-}
-
-// whenStored closes done once everything decided so far is stored.
-func (l *live) whenStored(done chan struct{}) {
-	last := l.lastStore
-	if last == nil {
-		close(done)
-		return
-	}
-	go func() {
-		select {
-		case <-last.Done():
-		case <-l.svc.lifetime.Done():
-		}
-		close(done)
-	}()
 }
 
 func (l *live) lose(w *runWorker, why string) {
@@ -328,55 +267,6 @@ func (l *live) lose(w *runWorker, why string) {
 	l.validity.LostWorker(w.id, why, w.heard, l.clock.Now())
 	l.noteWith(runlog.Details{"last_heard": engine.At(w.heard), "silent_seconds": l.clock.Now().Sub(w.heard).Seconds()},
 		engine.LogCritical, w, "%s %s", w.id, why)
-}
-
-// change stores a transition and sends its events: after the store has them, or
-// at once when they are urgent.
-func (l *live) change(t store.Transition, urgent bool) {
-	now := l.clock.Now()
-	t.RunID, t.Epoch = l.runID, l.epoch
-	events := make([]engine.Event, len(t.Events))
-	for i, e := range t.Events {
-		l.sequence++
-		t.Events[i].CreatedAt = engine.At(now)
-		e.RunID, e.SequenceID, e.CreatedAt = l.runID, l.sequence, engine.At(now)
-		events[i] = e
-	}
-	l.show(t)
-	j := l.keeper.Transition(t, events)
-	l.lastStore = j
-	if len(events) > 0 {
-		p := pendingPush{events: events, job: j, deadline: now.Add(pushDeadline)}
-		if urgent {
-			p.deadline = now
-		}
-		l.pending = append(l.pending, p)
-		if urgent {
-			// Events go out in order: what waits before an urgent one waits no longer.
-			for i := range l.pending {
-				l.pending[i].deadline = now
-			}
-			l.push(now)
-		}
-	}
-	if t.To != "" {
-		level, text := engine.LogInfo, runlog.OfStatus(t.To)
-		if t.CancellationReason != "" {
-			text += ": " + t.CancellationReason
-			level = engine.LogWarning
-		}
-		if t.To == engine.StatusFailed {
-			level = engine.LogError
-		}
-		about := runlog.Details{"status": t.To}
-		if t.StopReason != "" {
-			about["stop_reason"], about["drain_seconds"] = t.StopReason, l.life.Drain(t.StopReason).Seconds()
-		}
-		l.noteWith(about, level, nil, "%s", text)
-	} else if t.Phase != nil && *t.Phase != engine.PhaseNone {
-		l.note(engine.LogInfo, nil, "%s", runlog.OfPhase(*t.Phase))
-	}
-	l.publish(false)
 }
 
 // show applies a transition to the run in memory.
@@ -441,7 +331,7 @@ func orServer(by string) string {
 func (l *live) prepared(ctx context.Context, r prepareResult) {
 	l.preparedAt = l.clock.Now()
 	l.progress = nil
-	l.noteSaid()
+	l.noteSaid(l.plugins.Take())
 	if r.err != nil {
 		if !errors.Is(r.err, context.Canceled) {
 			l.log.Warn().Err(r.err).Msg("preparing a run failed")
@@ -459,21 +349,21 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 	if r.plan.Server.Local {
 		l.validity.Note("The target is on the same machine as the load generator.")
 	}
-	l.watchWarehouse(ctx)
+	l.poller.watch(ctx)
 	most := 0.0
 	if l.life.Search() != nil {
 		var why string
-		most, why = highestLevel(l.sc, r.plan.Server.MaxConnections)
-		l.note(engine.LogInfo, nil, "The search goes up to %.6g %s: %s", most, unitWords(l.sc.FindMax.Unit), why)
+		most, why = scaling.HighestLevel(l.sc, r.plan.Server.MaxConnections)
+		l.note(engine.LogInfo, nil, "The search goes up to %.6g %s: %s", most, scaling.UnitWords(l.sc.FindMax.Unit), why)
 	}
 	l.happen(ctx, lifecycle.Prepared{MostLevel: most})
 }
 
 // place assigns the run workers to nodes, evenly.
 func (l *live) place(ctx context.Context) {
-	l.saveStart()
+	l.finisher.saveStart()
 	for i, w := range l.workers {
-		l.assign(ctx, w, i)
+		l.scale.assign(ctx, w, i)
 	}
 	l.publish(false)
 }
@@ -486,26 +376,24 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 			w.heard = l.clock.Now()
 			if l.agg.Add(&m.WorkerSnapshot) {
 				l.seeLosses(w, &m.WorkerSnapshot)
-				l.stepSnapshot(ctx, &m.WorkerSnapshot)
+				l.search.add(ctx, &m.WorkerSnapshot)
 			}
 		}
 	case control.Log:
 		l.logbook.Add(m.LogEntry)
 	case control.WorkReady:
-		l.parts[m.WorkID] = fleet.Part{WorkReady: m, Node: f.node}
+		l.finisher.parts[m.WorkID] = fleet.Part{WorkReady: m, Node: f.node}
 	case control.RunRejected:
 		if w := l.worker(m.WorkerID); w != nil {
 			w.state.Status, w.state.Err = engine.WorkerFailed, m.Err
-			l.nextJoin = l.clock.Now().Add(joinPause)
+			l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
 			l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: engine.WorkerFailed, Message: engine.Sentences(m.Err)})
-			l.rateJoined()
+			l.scale.settle()
 		}
 	case control.WorkerState:
 		l.report(ctx, m)
 	}
 }
-
-func (l *live) worker(id string) *runWorker { return l.byID[id] }
 
 func (l *live) report(ctx context.Context, m control.WorkerState) {
 	w := l.worker(m.WorkerID)
@@ -535,7 +423,7 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 			w.connections, m.NodeID)
 	case engine.WorkerFailed:
 		l.noteWith(runlog.Details{"error": m.Err}, engine.LogError, w, "%s failed: %s", w.id, message)
-		l.nextJoin = l.clock.Now().Add(joinPause)
+		l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
 		if l.life.Started() {
 			l.validity.LostWorker(w.id, message, m.At, l.clock.Now())
 		}
@@ -545,18 +433,25 @@ func (l *live) report(ctx context.Context, m control.WorkerState) {
 		l.aggregate(l.clock.Now())
 	}
 	l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: m.Status, Message: message})
-	l.rateJoined()
-	if l.held != nil && l.joined() {
-		l.beginHeld()
+	l.scale.settle()
+	if l.search.held != nil && l.joined() {
+		l.search.beginHeld()
 	}
 	l.publish(false)
 }
 
-func (l *live) allEnded() bool {
-	for _, w := range l.workers {
-		if !w.state.Status.Ended() {
-			return false
-		}
+// showTargets makes the targets of a change those of the run in memory.
+func showTargets(r *engine.Run, t store.Transition) {
+	if t.WorkersExpected > 0 {
+		r.WorkersExpected = t.WorkersExpected
 	}
-	return true
+	if len(t.WorkerTargets) == 0 {
+		return
+	}
+	all := maps.Clone(r.WorkerTargets)
+	if all == nil {
+		all = map[string]engine.WorkerTarget{}
+	}
+	maps.Copy(all, t.WorkerTargets)
+	r.WorkerTargets = all
 }

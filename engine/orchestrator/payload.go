@@ -33,12 +33,12 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 	if l.plan != nil {
 		p.Enrichment = l.svc.enrichments.State(l.runID, nil, l.plan.Plan)
 	}
-	if l.enriching != nil {
-		p.Enrichment = l.enriching.State()
+	if l.finisher.enriching != nil {
+		p.Enrichment = l.finisher.enriching.State()
 	}
 	switch {
-	case l.warehouse != nil:
-		payload.Warehouse(p, l.warehouse, l.spent.credits(now))
+	case l.poller.warehouse != nil:
+		payload.Warehouse(p, l.poller.warehouse, l.poller.spent.Credits(now))
 	case l.plan != nil && l.svc.traits(l.plan.Plan).Warehouses:
 		// It has not been polled yet; that is no warehouse with nothing to do.
 		p.CustomMetrics.SFBench = map[string]any{"warehouse": l.plan.Plan.Warehouse, "running": nil, "queued": nil,
@@ -49,7 +49,7 @@ func (l *live) snapshot(now time.Time) *engine.Payload {
 		p.Validity = sum.ValidityDetail
 	}
 	p.Guardrails = l.guard.State()
-	p.FindMax = l.searchState()
+	p.FindMax = l.search.state()
 	p.Logs, p.LogsDropped = l.logbook.Newest(now), l.logbook.Missing(l.keeper.LinesLost())
 	return p
 }
@@ -68,29 +68,4 @@ func (l *live) connecting() *engine.PrepareProgress {
 func seconds(d time.Duration) *float64 {
 	s := d.Seconds()
 	return &s
-}
-
-// spending adds up what a run uses of its warehouse: each poll holds until the next.
-type spending struct {
-	since   time.Time
-	perHour float64 // of the latest poll
-	total   float64
-	unknown bool
-}
-
-// polled takes a poll that costs so much an hour; known is false where nobody knows.
-func (s *spending) polled(at time.Time, perHour float64, known bool) {
-	if !s.since.IsZero() {
-		s.total += max(at.Sub(s.since).Hours(), 0) * s.perHour
-	}
-	s.since, s.perHour, s.unknown = at, perHour, s.unknown || !known
-}
-
-// credits are those used up to now, nil when they are not known.
-func (s *spending) credits(now time.Time) *float64 {
-	if s.since.IsZero() || s.unknown {
-		return nil
-	}
-	sum := s.total + max(now.Sub(s.since).Hours(), 0)*s.perHour
-	return &sum
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/payload"
+	"github.com/loadstone-db/loadstone/engine/warehouse"
 )
 
 // shape is every path of a document with the type of what is there; elements of
@@ -117,8 +118,8 @@ func TestThePayloadHasTheWholeShapeOfTheContract(t *testing.T) {
 			MaxDurationSeconds: 600, QPSStabilityPct: 5, LatencyStabilityPct: 50, MaxErrorRatePct: 1,
 			SLO: &engine.SLO{P95Ms: &slo}}
 		v.start(sc)
-		v.svc.runs.find("run-1").polls <- polled{at: time.Now(),
-			warehouse: &engine.Warehouse{Name: "BENCHMARK_WH", State: "STARTED", Type: "STANDARD", Size: "X-Small",
+		v.svc.runs.find("run-1").poller.polls <- warehouse.Poll{At: time.Now(),
+			Warehouse: &engine.Warehouse{Name: "BENCHMARK_WH", State: "STARTED", Type: "STANDARD", Size: "X-Small",
 				StartedClusters: 2, Running: 45}}
 		v.wait(20 * time.Second)
 		p := v.live()

@@ -5,19 +5,28 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/plugin"
-	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/warehouse"
 )
 
-// pollEvery is how often a run's warehouse is asked for. A search whose steps are
-// short asks as often as it takes to see each of them three times.
+// poller follows the warehouse of the run.
+type poller struct {
+	*live
+	// warehouse is as last polled, nil before the first poll and where there is none.
+	warehouse *engine.Warehouse
+	polls     chan warehouse.Poll
+	spent     warehouse.Spending
+	failures  int // since the last poll that did not fail
+	stop      context.CancelFunc
+}
+
+// A search whose steps are short asks for the warehouse as often as it takes to see
+// each of them so many times.
 const (
-	pollEvery    = 5 * time.Second
 	shortestPoll = time.Second
 	pollsPerStep = 3
 )
 
-func (l *live) pollEvery() time.Duration {
+func (l *poller) every() time.Duration {
 	every := l.svc.opts.PollEvery
 	if l.life.Search() != nil {
 		every = min(every, max(shortestPoll, l.sc.FindMax.StepDuration()/pollsPerStep))
@@ -25,131 +34,65 @@ func (l *live) pollEvery() time.Duration {
 	return every
 }
 
-// polled is what one poll of a run's warehouse gave.
-type polled struct {
-	at        time.Time
-	warehouse *engine.Warehouse
-	// err is why there is none. absent: the adapter knows no warehouse, and is not asked again.
-	err    error
-	absent bool
-}
-
-// watchWarehouse begins to poll the run's warehouse, on connections of its own,
-// until the run's loop cancels it. A poll that fails is told and changes nothing.
-func (l *live) watchWarehouse(ctx context.Context) {
+// watch begins to poll the run's warehouse, until the run's loop cancels it.
+func (l *poller) watch(ctx context.Context) {
 	if !l.svc.traits(l.plan.Plan).Warehouses {
 		return
 	}
-	ctx, l.stopPolling = context.WithCancel(ctx)
-	run, plan, every := l.run, l.plan.Plan, l.pollEvery()
-	l.svc.routines.Go(func() {
-		var a *prepare.Attached
-		defer func() {
-			if a != nil {
-				a.Close()
-			}
-		}()
-		ticker := time.NewTicker(every)
-		defer ticker.Stop()
-		for {
-			var p polled
-			a, p = l.svc.pollWarehouse(ctx, a, run, plan)
-			select {
-			case <-ctx.Done():
-				return
-			case l.polls <- p:
-			}
-			if p.absent {
-				return
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-		}
-	})
-}
-
-func (s *Service) pollWarehouse(ctx context.Context, a *prepare.Attached, run engine.Run,
-	plan *engine.Plan) (*prepare.Attached, polled) {
-	ctx = s.heard(ctx, run.RunID)
-	p := polled{at: time.Now()}
-	if a == nil {
-		if a, p.err = prepare.Attach(ctx, s.deps(), run.Scenario, plan, "poller"); p.err != nil {
-			return nil, p
-		}
-	}
-	actx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	answer, err := a.Ask(actx, plugin.AdapterRequest{Op: plugin.OpPoll, Warehouse: plan.Warehouse})
-	p.at = time.Now()
-	switch {
-	case err != nil:
-		p.err = err
-	case answer.Warehouse == nil:
-		p.absent = true
-	default:
-		p.warehouse = answer.Warehouse
-	}
-	return a, p
+	ctx, l.poller.stop = context.WithCancel(l.svc.heard(ctx, l.runID))
+	run, plan, every := l.run, l.plan.Plan, l.poller.every()
+	l.svc.routines.Go(func() { warehouse.Watch(ctx, every, l.svc.deps(), run, plan, l.poller.polls) })
 }
 
 // pollFailures in a row are told in the run's log: the first, and then every so many.
 const pollFailures = 12
 
-// warehousePolled takes a poll into the run.
-func (l *live) warehousePolled(p polled) {
+// take takes a poll into the run.
+func (l *poller) take(p warehouse.Poll) {
 	switch {
-	case p.absent:
+	case p.Absent:
 		return
-	case p.err != nil:
-		if l.pollErrors++; l.pollErrors%pollFailures == 1 {
-			l.note(engine.LogWarning, nil, "The warehouse could not be polled: %s", engine.Sentences(p.err))
+	case p.Err != nil:
+		if l.poller.failures++; l.poller.failures%pollFailures == 1 {
+			l.note(engine.LogWarning, nil, "The warehouse could not be polled: %s", engine.Sentences(p.Err))
 		}
 		w := engine.Warehouse{}
-		if l.warehouse != nil {
-			w = *l.warehouse
+		if l.poller.warehouse != nil {
+			w = *l.poller.warehouse
 		}
-		w.Error = engine.Sentences(p.err)
-		l.warehouse = &w
+		w.Error = engine.Sentences(p.Err)
+		l.poller.warehouse = &w
 		return
 	}
-	l.pollErrors = 0
-	was := l.warehouse
-	l.warehouse = p.warehouse
-	l.warehouse.PolledAt = engine.At(l.clock.Place(p.at))
-	if was == nil || was.StartedClusters != p.warehouse.StartedClusters && was.Name != "" {
-		kind := p.warehouse.Type
-		if g := p.warehouse.Generation; g != "" && kind == "STANDARD" {
+	l.poller.failures = 0
+	was := l.poller.warehouse
+	l.poller.warehouse = p.Warehouse
+	l.poller.warehouse.PolledAt = engine.At(l.clock.Place(p.At))
+	if was == nil || was.StartedClusters != p.Warehouse.StartedClusters && was.Name != "" {
+		kind := p.Warehouse.Type
+		if g := p.Warehouse.Generation; g != "" && kind == "STANDARD" {
 			kind += " of generation " + g
 		}
-		l.note(engine.LogInfo, nil, "The warehouse %s (%s, %s) is %s with %d of %d cluster(s)", p.warehouse.Name,
-			p.warehouse.Size, kind, p.warehouse.State,
-			p.warehouse.StartedClusters, max(1, p.warehouse.MaxClusterCount))
+		l.note(engine.LogInfo, nil, "The warehouse %s (%s, %s) is %s with %d of %d cluster(s)", p.Warehouse.Name,
+			p.Warehouse.Size, kind, p.Warehouse.State,
+			p.Warehouse.StartedClusters, max(1, p.Warehouse.MaxClusterCount))
 	}
 	// Queueing counts for a step when it is seen after the step has settled.
-	if s := l.life.Search(); s != nil && p.warehouse.Queued > 0 && s.Settled(l.meter.Number(), p.at) {
-		l.meter.Queued()
+	if s := l.life.Search(); s != nil && p.Warehouse.Queued > 0 && s.Settled(l.search.meter.Number(), p.At) {
+		l.search.meter.Queued()
 	}
-	at := l.clock.Place(p.at)
-	perHour, known := l.svc.opts.Prices().PerHour(*p.warehouse)
-	l.spent.polled(at, perHour, known)
+	at := l.clock.Place(p.At)
+	perHour, known := l.svc.opts.Prices().PerHour(*p.Warehouse)
+	l.poller.spent.Polled(at, perHour, known)
 	point := engine.WarehousePoint{Timestamp: engine.At(at), ElapsedSeconds: at.Sub(l.run.StartTime.Time).Seconds(),
-		Warehouse: *p.warehouse}
+		Warehouse: *p.Warehouse}
 	l.keeper.Add("a poll of the warehouse", func(ctx context.Context) error {
 		return l.svc.opts.Store.SaveWarehouse(ctx, l.runID, l.epoch, point)
 	})
 }
 
-// askLimit bounds one conversation with an adapter beside the load.
-const askLimit = 30 * time.Second
-
-// setBackLimit bounds setting a target back.
-const setBackLimit = 20 * time.Second
-
-// setBack undoes what the preparation of a run started: a warehouse that was
-// suspended is suspended again, unless another run may need it. It returns a sentence when that failed.
+// setBack undoes what the preparation of a run started, unless another run may need it.
+// It returns a sentence when that failed.
 func (s *Service) setBack(run engine.Run, plan *engine.Plan) (failed string) {
 	if plan == nil || len(plan.Restore) == 0 {
 		return ""
@@ -159,17 +102,5 @@ func (s *Service) setBack(run engine.Run, plan *engine.Plan) (failed string) {
 		log.Info().Msg("the warehouse is left running: another run is live")
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), setBackLimit)
-	defer cancel()
-	a, err := prepare.Attach(ctx, s.deps(), run.Scenario, plan, "set back")
-	if err == nil {
-		defer a.Close()
-		err = a.Database().Exec(ctx, plan.Restore...)
-	}
-	if err != nil {
-		log.Warn().Err(err).Msg("the warehouse could not be set back")
-		return "The warehouse could not be set back to how it was before the run: " + engine.Sentences(err)
-	}
-	log.Info().Msg("the warehouse is suspended again, as it was before the run")
-	return ""
+	return warehouse.SetBack(s.deps(), run, plan, log)
 }

@@ -6,24 +6,14 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
-	"github.com/loadstone-db/loadstone/engine/findmax"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 )
 
-// rated reports whether run workers join a run over the rate when it is missed.
-func rated(sc engine.Scenario) bool {
-	if !sc.Scaling.Elastic() {
-		return false
-	}
-	if sc.Workload.Searches() {
-		return sc.FindMax.Unit == engine.FindMaxRate
-	}
-	return firstRate(sc) != nil
-}
-
 // judgeRate adds run workers to a run that misses its rate, and says when it adds no more.
-func (l *live) judgeRate(ctx context.Context, now time.Time) {
-	if !rated(l.sc) || l.life.Search() != nil || !l.life.Started() || l.life.Stopping() || l.joining || l.plan == nil ||
+func (l *scaler) judgeRate(ctx context.Context, now time.Time) {
+	if !scaling.Rated(l.sc) || l.life.Search() != nil || !l.life.Started() || l.life.Stopping() ||
+		l.scale.joining || l.plan == nil ||
 		len(l.second.Snapshots) == 0 {
 		return
 	}
@@ -33,31 +23,15 @@ func (l *live) judgeRate(ctx context.Context, now time.Time) {
 	if p.TargetQPS != nil {
 		s.Wanted = *p.TargetQPS
 	}
-	l.grow(ctx, func(have int, room lifecycle.Room) (int, string) { return l.growth.Second(now, s, have, room) }, s)
-}
-
-// retryStep gives the step of a search over the rate further run workers, when
-// those there have missed it: the same level is measured again with them.
-func (l *live) retryStep(ctx context.Context, o findmax.Observation) bool {
-	if l.life.Search() == nil || !rated(l.sc) || l.life.Stopping() || l.joining || l.growth.Stopped() != "" {
-		return false
-	}
-	s := lifecycle.Seen{Wanted: l.meter.Level(), Achieved: o.QPS, Short: true, CPUPercent: l.second.Peak.CPUPercent}
-	if o.Operations == 0 || !s.Misses() {
-		return false
-	}
-	if !l.grow(ctx, func(have int, room lifecycle.Room) (int, string) { return l.growth.Judge(s, have, room) }, s) {
-		return false
-	}
-	l.happen(ctx, lifecycle.MeasuredInVain{Number: l.meter.Number()})
-	return true
+	decide := func(have int, room lifecycle.Room) (int, string) { return l.scale.growth.Second(now, s, have, room) }
+	l.scale.grow(ctx, decide, s)
 }
 
 // grow asks for a decision and carries it out; it reports whether run workers join.
-func (l *live) grow(ctx context.Context, decide func(have int, room lifecycle.Room) (int, string),
+func (l *scaler) grow(ctx context.Context, decide func(have int, room lifecycle.Room) (int, string),
 	s lifecycle.Seen) bool {
 	have := l.carrying()
-	room, connections := l.roomForRate(len(have))
+	room, connections := l.scale.roomForRate(len(have))
 	add, why := decide(len(have), room)
 	if why != "" {
 		l.note(engine.LogWarning, nil, "%s", why)
@@ -66,35 +40,35 @@ func (l *live) grow(ctx context.Context, decide func(have int, room lifecycle.Ro
 	if add == 0 {
 		return false
 	}
-	l.pool = min(l.pool+add*l.sc.Scaling.PerWorkerCapacity, connections)
-	l.connections.Store(int64(l.pool))
+	l.scale.pool = min(l.scale.pool+add*l.sc.Scaling.PerWorkerCapacity, connections)
+	l.connections.Store(int64(l.scale.pool))
 	l.note(engine.LogInfo, nil, "The rate of %.6g/s is missed (%.6g/s): %d run worker(s) join the %d, for %d "+
-		"connections in all", s.Wanted, s.Achieved, add, len(have), l.pool)
-	l.joining = true
+		"connections in all", s.Wanted, s.Achieved, add, len(have), l.scale.pool)
+	l.scale.joining = true
 	var joined []*runWorker
-	for _, n := range engine.Spread(l.pool, len(have)+add)[len(have):] {
-		joined = append(joined, l.join(ctx, n))
+	for _, n := range engine.Spread(l.scale.pool, len(have)+add)[len(have):] {
+		joined = append(joined, l.scale.join(ctx, n))
 	}
-	l.tell(aiming{reason: engine.TargetInitial}, joined)
-	l.rateJoined()
+	l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, joined)
+	l.scale.settle()
 	return true
 }
 
 // roomForRate is how many run workers may join the have there are, and how many
 // connections all may hold together.
-func (l *live) roomForRate(have int) (lifecycle.Room, int) {
+func (l *scaler) roomForRate(have int) (lifecycle.Room, int) {
 	connections, why := l.sc.Scaling.Holds(), "that is as many connections as a run may have"
-	if allowed := l.plan.Server.MaxConnections; allowed > 0 && allowed-spareSessions < connections {
-		connections, why = allowed-spareSessions,
-			fmt.Sprintf("the target's max_connections of %d leave no more, less %d for others", allowed, spareSessions)
+	if allowed := l.plan.Server.MaxConnections; allowed > 0 && allowed-scaling.SpareSessions < connections {
+		connections, why = allowed-scaling.SpareSessions,
+			fmt.Sprintf("the target's max_connections of %d leave no more, less %d for others", allowed, scaling.SpareSessions)
 	}
 	nodes := l.svc.nodes.Capacity()
-	if room := max(nodes.Connections-l.svc.runs.connections(), 0); !nodes.Unlimited && room+l.pool < connections {
-		connections, why = room+l.pool, "the nodes have no room for more connections"
+	if room := max(nodes.Connections-l.svc.runs.connections(), 0); !nodes.Unlimited && room+l.scale.pool < connections {
+		connections, why = room+l.scale.pool, "the nodes have no room for more connections"
 	}
 	per := max(l.sc.Scaling.PerWorkerCapacity, 1)
-	room := lifecycle.Room{Workers: max(connections-l.pool, 0) / per, Why: why}
-	if rest := connections - l.pool; room.Workers == 0 && rest > 0 {
+	room := lifecycle.Room{Workers: max(connections-l.scale.pool, 0) / per, Why: why}
+	if rest := connections - l.scale.pool; room.Workers == 0 && rest > 0 {
 		room.Workers = 1 // a smaller one
 	}
 	bound := func(n int, why string) {
@@ -107,51 +81,51 @@ func (l *live) roomForRate(have int) (lifecycle.Room, int) {
 	}
 	bound(l.plan.Plan.KeySlots-len(l.workers),
 		fmt.Sprintf("the %d key slots of the run are used up", l.plan.Plan.KeySlots))
-	if l.clock.Now().Before(l.nextJoin) {
+	if l.clock.Now().Before(l.scale.nextJoin) {
 		bound(0, "a run worker that was added could not join")
 	}
 	return room, connections
 }
 
-// rateJoined shares the load anew once everybody who joins is ready, or has failed to be.
-func (l *live) rateJoined() {
-	if !l.joining || !l.joined() || l.life.Stopping() {
+// settle shares the load anew once everybody who joins is ready, or has failed to be.
+func (l *scaler) settle() {
+	if !l.scale.joining || !l.joined() || l.life.Stopping() {
 		return
 	}
-	l.joining = false
-	l.growth.Joined(l.clock.Now())
+	l.scale.joining = false
+	l.scale.growth.Joined(l.clock.Now())
 	if l.life.Search() == nil {
-		l.redistribute()
+		l.scale.redistribute()
 	}
 }
 
 // redistribute shares the rate and the connections of a run over the rate between the run workers that it has.
-func (l *live) redistribute() {
+func (l *scaler) redistribute() {
 	workers := l.carrying()
 	if len(workers) == 0 {
 		return
 	}
-	shareRate(workers, l.wantedRate(l.clock.Now()))
-	shareConnections(workers, min(l.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
-	l.tell(aiming{reason: engine.TargetRedistribute}, workers)
+	shareRate(workers, l.scale.wantedRate(l.clock.Now()))
+	shareConnections(workers, min(l.scale.pool, len(workers)*max(l.sc.Scaling.PerWorkerCapacity, 1)))
+	l.sender.tell(scaling.Change{Reason: engine.TargetRedistribute}, workers)
 }
 
 // wantedRate is the rate of the whole run now.
-func (l *live) wantedRate(now time.Time) float64 {
+func (l *scaler) wantedRate(now time.Time) float64 {
 	if l.life.Search() != nil {
-		return l.meter.Level()
+		return l.search.meter.Level()
 	}
 	return l.sc.Workload.RateAt(l.life.SinceMeasuring(now))
 }
 
 // followRates brings the run workers to the rate of the stages, up to the next
 // second or the next border: a ramp is made of such pieces, and a step is told at its time.
-func (l *live) followRates(now time.Time) {
-	if !rated(l.sc) || !followed(l.sc) || !l.life.Started() || l.life.Stopping() || l.joining {
+func (l *scaler) followRates(now time.Time) {
+	if !scaling.Rated(l.sc) || !scaling.Followed(l.sc) || !l.life.Started() || l.life.Stopping() || l.scale.joining {
 		return
 	}
 	at := l.life.SinceMeasuring(now)
-	rate, ramp := l.sc.Workload.NextRate(at, stageRamp)
+	rate, ramp := l.sc.Workload.NextRate(at, scaling.StageRamp)
 	workers := l.carrying()
 	var told float64
 	for _, w := range workers {
@@ -163,5 +137,5 @@ func (l *live) followRates(now time.Time) {
 		return
 	}
 	shareRate(workers, rate)
-	l.tell(aiming{reason: engine.TargetStage, at: now, ramp: ramp}, workers)
+	l.sender.tell(scaling.Change{Reason: engine.TargetStage, At: now, Ramp: ramp}, workers)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 )
 
 // overRate is a run at 100/s on one run worker of two connections, which serve 10/s each.
@@ -68,8 +69,8 @@ func TestARateThatIsMissedBringsRunWorkers(t *testing.T) {
 		if reasons[engine.TargetInitial] != n || reasons[engine.TargetRedistribute] < n {
 			t.Errorf("%v", reasons)
 		}
-		if v.svc.runs.find("run-1").growth.Stopped() != "" {
-			t.Errorf("it says %q", v.svc.runs.find("run-1").growth.Stopped())
+		if v.svc.runs.find("run-1").scale.growth.Stopped() != "" {
+			t.Errorf("it says %q", v.svc.runs.find("run-1").scale.growth.Stopped())
 		}
 		// A run worker that dies leaves its part to the others.
 		v.silence("worker-1", true)
@@ -108,8 +109,8 @@ func TestWhyNoMoreRunWorkersAreAdded(t *testing.T) {
 			v.planned(func(p *prepare.Prepared) { p.Plan.KeySlots = 3 })
 		}},
 		{"the target's max_connections", engine.ScalingAuto, 0, ten, 3,
-			fmt.Sprintf("the target's max_connections of %d leave no more", spareSessions+6), func(v *virtual) {
-				v.planned(func(p *prepare.Prepared) { p.Server.MaxConnections = spareSessions + 6 })
+			fmt.Sprintf("the target's max_connections of %d leave no more", scaling.SpareSessions+6), func(v *virtual) {
+				v.planned(func(p *prepare.Prepared) { p.Server.MaxConnections = scaling.SpareSessions + 6 })
 			}},
 		{"the nodes' room", engine.ScalingAuto, 0, ten, 4, "the nodes have no room for more connections", func(v *virtual) {
 			v.say(control.Hello{NodeID: "local", Session: "s", Capacity: 7}) // the fourth has one connection

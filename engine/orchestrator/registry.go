@@ -35,6 +35,15 @@ func (r *registry) find(runID string) *live {
 	return l
 }
 
+// current is a run that is live here as its loop last showed it, with its latest payload.
+func (r *registry) current(runID string) (run engine.Run, p *engine.Payload, ok bool) {
+	l := r.find(runID)
+	if l == nil {
+		return engine.Run{}, nil, false
+	}
+	return l.current(), l.payload.Load(), true
+}
+
 // has reports whether the run is live here, or being started.
 func (r *registry) has(runID string) bool {
 	l, starting := r.look(runID)

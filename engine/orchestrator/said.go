@@ -10,7 +10,7 @@ import (
 func (s *Service) heard(ctx context.Context, runID string) context.Context {
 	return plugin.WithLog(ctx, func(line plugin.LogLine) {
 		if l := s.runs.find(runID); l != nil {
-			l.said.Add(line, l.clock.Now())
+			l.plugins.Add(line, l.clock.Now())
 		}
 	})
 }

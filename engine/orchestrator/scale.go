@@ -2,22 +2,37 @@ package orchestrator
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 )
+
+// scaler lets run workers join and leave while the run goes on, and shares its load
+// between those that are there.
+type scaler struct {
+	*live
+	// growth decides whether run workers join a run over the rate.
+	growth lifecycle.Growth
+	// pool is how many connections all have together; joining says that some are under way.
+	pool    int
+	joining bool
+	// nextJoin is when the next run worker may join, after one that could not.
+	nextJoin time.Time
+}
 
 // assign sends a run worker to a node. Its slot is its own for good: keys that it
 // inserts must not meet those of another, also of one that has left.
-func (l *live) assign(ctx context.Context, w *runWorker, slot int) {
+func (l *scaler) assign(ctx context.Context, w *runWorker, slot int) {
 	w.heard = l.clock.Now()
 	w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, TestID: w.testID, Status: engine.WorkerStarting}
 	refuse := func(why string) {
 		w.state.Status = engine.WorkerFailed
-		l.nextJoin = l.clock.Now().Add(joinPause)
+		l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
 		l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: engine.WorkerFailed, Message: why})
 	}
 	if w.node = l.svc.nodes.Place(slot); w.node == nil {
@@ -26,105 +41,60 @@ func (l *live) assign(ctx context.Context, w *runWorker, slot int) {
 	}
 	w.state.NodeID = w.node.ID()
 	shares := len(l.workers)
-	if l.scales() {
+	if l.scale.elastic() {
 		shares = 0 // each is told its own number of connections
 	}
 	if !w.node.Send(control.AssignRun{RunID: l.runID, TestID: w.testID, WorkerID: w.id, WorkerGroupID: w.group,
 		Epoch: l.epoch, TestName: l.run.TestName,
-		Plan: l.plan.Plan, Workload: withParams(loadOf(l.sc), l.plan.Params), DSN: l.plan.DSN, KeySlot: slot,
+		Plan: l.plan.Plan, Workload: withParams(scaling.Load(l.sc), l.plan.Params), DSN: l.plan.DSN, KeySlot: slot,
 		Connections: w.connections, Workers: shares, Clock: l.clock}) {
 		refuse("the node " + w.node.ID() + " does not answer")
 	}
 }
 
-// scales reports whether run workers join and leave while the run goes on.
-func (l *live) scales() bool {
+// elastic reports whether run workers join and leave while the run goes on.
+func (l *scaler) elastic() bool {
 	if l.life.Search() != nil {
 		return l.sc.Scaling.Elastic() && l.sc.FindMax.Unit != engine.FindMaxRate
 	}
-	return staged(l.sc)
+	return scaling.Staged(l.sc)
 }
 
 // join places a further run worker. It inherits the run's phase, and its target,
 // from the state that follows the assignment.
-func (l *live) join(ctx context.Context, connections int) *runWorker {
+func (l *scaler) join(ctx context.Context, connections int) *runWorker {
 	slot := len(l.workers)
-	w := &runWorker{id: workerID(slot), group: slot, testID: uuid.NewString(), connections: connections}
-	l.workers = append(l.workers, w)
-	l.byID[w.id] = w
+	w := &runWorker{id: scaling.WorkerID(slot), group: slot, testID: uuid.NewString(), connections: connections}
+	l.enlist(w)
 	l.happen(ctx, lifecycle.WorkerJoined{ID: w.id})
 	if connections > 0 {
 		l.note(engine.LogInfo, w, "%s joins with %d connections", w.id, connections)
 	} else {
 		l.note(engine.LogInfo, w, "%s joins", w.id)
 	}
-	row := l.row(w)
+	row := l.finisher.row(w)
 	l.keeper.Add("a run worker", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
-	l.assign(ctx, w, slot)
+	l.scale.assign(ctx, w, slot)
 	if w.node != nil {
-		w.node.Send(l.state())
+		w.node.Send(l.sender.state())
 	}
 	return w
 }
 
 // row is a run worker's row of the results, before it has any.
-func (l *live) row(w *runWorker) engine.TestResult {
+func (l *finisher) row(w *runWorker) engine.TestResult {
 	group := w.group
 	return engine.TestResult{TestID: w.testID, RunID: l.runID, WorkerID: w.id, WorkerGroupID: &group,
 		TestName: l.run.TestName, Status: engine.StatusRunning, StartTime: engine.At(l.clock.Now())}
 }
 
-// nextStep has as many run workers join as the step's level needs, and begins it when they are there.
-func (l *live) nextStep(ctx context.Context, a lifecycle.BeginStep) {
-	if l.joining {
-		l.held = &a // those that join have a part in it
-		return
-	}
-	have := len(l.carrying())
-	need := l.sc.Scaling.Workers(int(a.Level))
-	if !l.scales() || need <= have || len(l.workers)+need-have > l.plan.Plan.KeySlots {
-		l.beginStep(a)
-		return
-	}
-	l.held = &a
-	var joined []*runWorker
-	for _, n := range engine.Spread(int(a.Level), need)[have:] {
-		joined = append(joined, l.join(ctx, n))
-	}
-	l.tell(aiming{reason: engine.TargetInitial}, joined)
-	if l.joined() {
-		l.beginHeld()
-	}
-}
-
-// joined reports whether every run worker is ready, or has failed to be.
-func (l *live) joined() bool {
-	for _, w := range l.workers {
-		if w.state.Status == engine.WorkerStarting {
-			return false
-		}
-	}
-	return true
-}
-
-// beginHeld begins the step that waited for run workers; it reports whether there was one.
-func (l *live) beginHeld() bool {
-	a := l.held
-	if a == nil || l.life.Stopping() {
-		return false
-	}
-	l.held = nil
-	l.beginStep(*a)
-	return true
-}
-
 // retire takes the run workers that the level does not need out of those that
 // carry it: they stop, drain, flush and leave. It keeps them when their slots
 // could run out, because a slot is never used again.
-func (l *live) retire(workers []*runWorker, level int) (stay []*runWorker, stop []engine.Event) {
+func (l *scaler) retire(workers []*runWorker, level int) (stay []*runWorker, stop []engine.Event) {
 	need := l.sc.Scaling.Workers(level)
 	most := l.sc.Scaling.Workers(l.sc.PeakConnections(l.plan.Server.MaxConnections))
-	if !l.scales() || need >= len(workers) || len(l.workers)+most-need > l.plan.Plan.KeySlots {
+	if !l.scale.elastic() || need >= len(workers) || len(l.workers)+most-need > l.plan.Plan.KeySlots {
 		return workers, nil
 	}
 	for _, w := range workers[need:] {
@@ -133,8 +103,8 @@ func (l *live) retire(workers []*runWorker, level int) (stay []*runWorker, stop 
 			w.rate = new(float64)
 		}
 		l.note(engine.LogInfo, w, "%s is not needed any more and leaves", w.id)
-		stop = append(stop, aiming{reason: engine.TargetRetire, at: l.clock.Now()}.events(
-			[]aimed{{w.id, w.group, w.target()}})...)
+		stop = append(stop, scaling.Change{Reason: engine.TargetRetire, At: l.clock.Now()}.Events(
+			[]scaling.Target{{WorkerID: w.id, Group: w.group, WorkerTarget: w.target()}})...)
 		stop = append(stop, engine.Event{Type: engine.EventStop,
 			Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: w.id,
 				Reason: string(engine.StopDurationElapsed), Detail: "retired",

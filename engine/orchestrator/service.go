@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -22,14 +21,17 @@ import (
 	"github.com/loadstone-db/loadstone/engine/enrich"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/inspect"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/prepare"
 	"github.com/loadstone-db/loadstone/engine/recovery"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/engine/warehouse"
 )
 
 // Sentences that users read as the reason of a run's end.
@@ -90,6 +92,7 @@ type Options struct {
 // Service runs runs. Its methods are safe for concurrent use. Errors that users
 // may see are *engine.Error.
 type Service struct {
+	*inspect.Reader
 	opts  Options
 	nodes *fleet.Fleet
 
@@ -123,7 +126,7 @@ func New(opts Options) *Service {
 		s.opts.Prices = cost.Default
 	}
 	if opts.PollEvery <= 0 {
-		s.opts.PollEvery = pollEvery
+		s.opts.PollEvery = warehouse.Every
 	}
 	if opts.Room == nil {
 		s.opts.Room = func(string) error { return nil }
@@ -135,13 +138,16 @@ func New(opts Options) *Service {
 	s.enrichments = enrichment.New(enrichment.Options{Store: opts.Store, Results: opts.Results, Policy: s.opts.Enrichment,
 		Scratch: s.opts.Scratch, Room: s.opts.Room, Log: opts.Log,
 		Lifetime: s.lifetime, Go: s.routines.Go, Deps: s.deps, Traits: s.traits,
-		Detail: s.Detail, Heard: s.heard,
-		Known: func(ctx context.Context, runID string) error { _, err := s.run(ctx, runID); return err },
+		Detail: func(ctx context.Context, runID string) (engine.RunDetail, error) { return s.Detail(ctx, runID) },
+		Heard:  s.heard,
+		Known:  func(ctx context.Context, runID string) error { _, err := s.Run(ctx, runID); return err },
 		Claim: func(ctx context.Context, runID string) error {
 			_, err := s.recovery.Claim(ctx, runID, true)
 			return err
 		},
 		Changed: func(d *engine.RunDetail) { s.board.Show(d.RunID, payload.Resting(d, time.Now()), false) }})
+	s.Reader = inspect.New(inspect.Options{Store: opts.Store, Results: opts.Results, Enrichments: s.enrichments,
+		Prices: s.opts.Prices, Live: s.runs.current})
 	s.outcomes = outcome.New(outcome.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
 		Skipped: s.enrichments.Skipped})
 	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,
@@ -170,11 +176,11 @@ func (s *Service) Open(ctx context.Context) error {
 		if err = s.nodes.Open(ctx, s.lifetime, s.routines.Go, hearing{s}); err != nil {
 			return
 		}
-		if err = storeError(s.recovery.Open(ctx)); err == nil {
-			err = storeError(s.enrichments.Resume(ctx))
+		if err = inspect.StoreError(s.recovery.Open(ctx)); err == nil {
+			err = inspect.StoreError(s.enrichments.Resume(ctx))
 		}
 		if err == nil {
-			err = storeError(s.enrichments.ResumeAggregates(ctx))
+			err = inspect.StoreError(s.enrichments.ResumeAggregates(ctx))
 		}
 		s.routines.Go(func() { s.recovery.Watch().Keep(s.lifetime) })
 	})
@@ -218,7 +224,7 @@ func (s *Service) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 	if err := oneTarget(sc); err != nil {
 		return engine.Run{}, err
 	}
-	shares, err := spread(sc)
+	shares, err := scaling.Shares(sc)
 	if err != nil {
 		return engine.Run{}, err
 	}
@@ -226,16 +232,16 @@ func (s *Service) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 		return engine.Run{}, err
 	}
 	if err := prepare.Check(ctx, s.deps(), sc); err != nil {
-		return engine.Run{}, storeError(err)
+		return engine.Run{}, inspect.StoreError(err)
 	}
 	id := uuid.NewString()
 	run := engine.Run{RunID: id, TestID: id, TemplateID: sc.TemplateID, TestName: sc.Name, Scenario: sc,
 		Status: engine.StatusPrepared, Phase: engine.PhasePreparing,
-		WorkersExpected: len(shares), WorkerTargets: firstTargets(sc, shares), CreatedBy: by, MatrixMember: place}
+		WorkersExpected: len(shares), WorkerTargets: scaling.FirstTargets(sc, shares), CreatedBy: by, MatrixMember: place}
 	if err := s.opts.Store.CreateRun(ctx, run); err != nil {
-		return engine.Run{}, storeError(fmt.Errorf("creating the run: %w", err))
+		return engine.Run{}, inspect.StoreError(fmt.Errorf("creating the run: %w", err))
 	}
-	return s.run(ctx, id)
+	return s.Run(ctx, id)
 }
 
 // oneTarget refuses a matrix, which is several runs.
@@ -268,39 +274,6 @@ func (s *Service) fits(sc engine.Scenario, used int) error {
 	return nil
 }
 
-func workerID(i int) string { return fmt.Sprintf("worker-%d", i) }
-
-// run reads a run for the caller.
-func (s *Service) run(ctx context.Context, runID string) (engine.Run, error) {
-	run, err := s.opts.Store.Run(ctx, runID)
-	if errors.Is(err, store.ErrNotFound) {
-		return engine.Run{}, &engine.Error{Code: engine.CodeNotFound, Message: "There is no such run.",
-			Hint: "it may have been deleted", Cause: err}
-	}
-	if err != nil {
-		return engine.Run{}, storeError(fmt.Errorf("reading the run: %w", err))
-	}
-	return run, nil
-}
-
-// storeError gives errors of the control store a sentence.
-func storeError(err error) error {
-	var e *engine.Error
-	switch {
-	case err == nil || errors.As(err, &e):
-		return err
-	case errors.Is(err, store.ErrUnavailable):
-		return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store cannot be reached now.",
-			Hint: "try again in a moment", Cause: err}
-	case errors.Is(err, store.ErrConflict):
-		return &engine.Error{Code: engine.CodeConflict, Message: "The run has changed meanwhile.", Hint: "look at it again",
-			Cause: err}
-	case errors.Is(err, store.ErrNotFound):
-		return &engine.Error{Code: engine.CodeNotFound, Message: "There is no such run.", Cause: err}
-	}
-	return err
-}
-
 // Stop ends a run: a PREPARED one becomes CANCELLED, a live one CANCELLING. A
 // terminal one is a conflict. Workers are told at once, also when the store is away.
 func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error) {
@@ -327,7 +300,7 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 		}
 		return l.current(), nil
 	}
-	run, err := s.run(ctx, runID)
+	run, err := s.Run(ctx, runID)
 	if err != nil {
 		return engine.Run{}, err
 	}
@@ -342,9 +315,9 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 	if _, err := s.opts.Store.Transition(ctx,
 		store.Transition{RunID: runID, From: []engine.Status{engine.StatusPrepared}, To: engine.StatusCancelled, Phase: &none,
 			EndTime: time.Now(), StopReason: engine.StopUserRequested, CancellationReason: reasonUser}); err != nil {
-		return engine.Run{}, storeError(fmt.Errorf("cancelling the run: %w", err))
+		return engine.Run{}, inspect.StoreError(fmt.Errorf("cancelling the run: %w", err))
 	}
-	return s.run(ctx, runID)
+	return s.Run(ctx, runID)
 }
 
 func finished(run engine.Run) error {
@@ -364,7 +337,7 @@ func (s *Service) Delete(ctx context.Context, runID, by string) error {
 		return &engine.Error{Code: engine.CodeConflict, Message: "The run is live, or its figures are being computed.",
 			Hint: "stop it, and delete it when it has ended"}
 	}
-	run, err := s.run(ctx, runID)
+	run, err := s.Run(ctx, runID)
 	if err != nil {
 		return err
 	}
@@ -374,7 +347,7 @@ func (s *Service) Delete(ctx context.Context, runID, by string) error {
 			Hint:    "stop it, and delete it when it has ended"}
 	}
 	if err := s.opts.Store.DeleteRun(ctx, runID); err != nil {
-		return storeError(fmt.Errorf("deleting the run: %w", err))
+		return inspect.StoreError(fmt.Errorf("deleting the run: %w", err))
 	}
 	if err := s.opts.Results.Delete(ctx, runID); err != nil {
 		s.opts.Log.Warn().Err(err).Str("run_id", runID).Msg("the folder of a deleted run cannot be removed")
@@ -386,7 +359,7 @@ func (s *Service) Delete(ctx context.Context, runID, by string) error {
 // Preflight says what a run of the scenario would do, or the runs of its matrix.
 func (s *Service) Preflight(ctx context.Context, sc engine.Scenario) (Preflight, error) {
 	for _, one := range sc.Expand() {
-		if _, err := spread(one); err != nil {
+		if _, err := scaling.Shares(one); err != nil {
 			return Preflight{}, err
 		}
 		if err := s.fits(one, 0); err != nil {
@@ -395,7 +368,7 @@ func (s *Service) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 	}
 	f, err := prepare.InspectAll(ctx, s.deps(), sc)
 	if err != nil {
-		return Preflight{}, storeError(err)
+		return Preflight{}, inspect.StoreError(err)
 	}
 	return *f, nil
 }
@@ -470,4 +443,21 @@ func (s *Service) RetryEnrichment(ctx context.Context, runID, by string) (engine
 // StopEnrichment ends the enrichment of a run; what was found is kept.
 func (s *Service) StopEnrichment(ctx context.Context, runID, by string) (engine.Enrichment, error) {
 	return s.enrichments.Stop(ctx, runID, by)
+}
+
+// priced is a summary that is fresh from the run's loop with its cost. Without
+// the store nobody knows the warehouse's polls, and the summary stays without it.
+func (s *Service) priced(ctx context.Context, l *live, sum engine.Summary) *engine.Summary {
+	polls, err := s.opts.Store.WarehouseChanges(ctx, sum.RunID)
+	if err != nil {
+		s.opts.Log.Warn().Err(err).Str("run_id", sum.RunID).
+			Msg("the cost of a run is not reckoned: its warehouse's polls cannot be read")
+		return &sum
+	}
+	var plan *engine.Plan
+	if l.plan != nil {
+		plan = l.plan.Plan
+	}
+	sum.Cost = s.Cost(polls, l.current(), sum.Figures, plan)
+	return &sum
 }

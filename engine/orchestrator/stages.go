@@ -5,50 +5,27 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 )
-
-// Stages of a run whose run workers come and go are followed by
-// the run itself: a worker alone does not know how many others there are.
-const (
-	// stageRamp is how long a change takes; the level is told anew each second.
-	stageRamp = time.Second
-	// joinLead is how long before its connections are due a run worker is placed.
-	// It joins without any, so that the target sees no more than the offered load.
-	joinLead = 5 * time.Second
-	// retireAfter is how long a run worker must not be needed to be sent away.
-	retireAfter = 15 * time.Second
-	// joinPause keeps a place that could not be filled from being tried all the time.
-	joinPause = 10 * time.Second
-)
-
-// staged reports whether run workers come and go with the stages of the run.
-func staged(sc engine.Scenario) bool {
-	w := sc.Workload
-	return sc.Scaling.Elastic() && w.LoadMode == engine.LoadConcurrency && len(w.Stages) > 0
-}
-
-// followed reports whether the run itself follows its stages, and not each run worker.
-func followed(sc engine.Scenario) bool {
-	return staged(sc) || rated(sc) && len(sc.Workload.Stages) > 0
-}
 
 // followStages brings the run workers to the level of the stages.
-func (l *live) followStages(ctx context.Context, now time.Time) {
-	if !staged(l.sc) || !l.life.Started() || l.life.Stopping() {
+func (l *scaler) followStages(ctx context.Context, now time.Time) {
+	if !scaling.Staged(l.sc) || !l.life.Started() || l.life.Stopping() {
 		return
 	}
 	w, at := l.sc.Workload, l.life.SinceMeasuring(now)
 	have := l.carrying()
-	soon := l.sc.Scaling.Workers(w.MostConnections(at, at+joinLead))
+	soon := l.sc.Scaling.Workers(w.MostConnections(at, at+scaling.JoinLead))
 	if missing := soon - len(have); missing > 0 && len(l.workers)+missing <= l.plan.Plan.KeySlots &&
-		now.After(l.nextJoin) {
+		now.After(l.scale.nextJoin) {
 		var joined []*runWorker
 		for range missing {
-			joined = append(joined, l.join(ctx, 0))
+			joined = append(joined, l.scale.join(ctx, 0))
 		}
-		l.tell(aiming{reason: engine.TargetInitial}, joined)
+		l.sender.tell(scaling.Change{Reason: engine.TargetInitial}, joined)
 	}
-	have, stop := l.retire(have, w.MostConnections(at, at+retireAfter))
+	have, stop := l.scale.retire(have, w.MostConnections(at, at+scaling.RetireAfter))
 	var running []*runWorker
 	for _, x := range have {
 		if x.state.Status == engine.WorkerRunning {
@@ -56,7 +33,7 @@ func (l *live) followStages(ctx context.Context, now time.Time) {
 		}
 	}
 	var changed []*runWorker
-	level := min(w.NextConnections(at, stageRamp), len(running)*l.sc.Scaling.PerWorkerCapacity)
+	level := min(w.NextConnections(at, scaling.StageRamp), len(running)*l.sc.Scaling.PerWorkerCapacity)
 	// Those that are not needed yet, or may be needed again, wait without connections.
 	shares := engine.Spread(level, min(l.sc.Scaling.Workers(level), len(running)))
 	for i, x := range running {
@@ -71,6 +48,27 @@ func (l *live) followStages(ctx context.Context, now time.Time) {
 		changed = append(changed, x)
 	}
 	if len(changed)+len(stop) > 0 {
-		l.tell(aiming{reason: engine.TargetStage, at: now, ramp: stageRamp}, changed, stop...)
+		l.sender.tell(scaling.Change{Reason: engine.TargetStage, At: now, Ramp: scaling.StageRamp}, changed, stop...)
 	}
+}
+
+// beginStage tells what a stage asks of each run worker. Run workers that
+// follow the stages by themselves do so to the millisecond, and take the events for a record.
+func (l *scaler) beginStage(a lifecycle.BeginStage) {
+	if scaling.Followed(l.sc) {
+		l.scale.followRates(l.clock.Now())
+		return
+	}
+	s := l.sc.Workload.Stages[a.Index]
+	workers := l.carrying()
+	if s.TargetQPS != nil {
+		shareRate(workers, *s.TargetQPS)
+	} else {
+		shareConnections(workers, int(s.Level()))
+	}
+	about := scaling.Change{Reason: engine.TargetStage, At: a.At}
+	if s.Ramp != engine.RampStep {
+		about.Ramp = s.Duration()
+	}
+	l.sender.tell(about, workers)
 }

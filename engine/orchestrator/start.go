@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/inspect"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -28,14 +30,14 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 		return engine.Run{}, err
 	}
 	defer end()
-	run, err := s.run(ctx, runID)
+	run, err := s.Run(ctx, runID)
 	if err != nil {
 		return engine.Run{}, err
 	}
 	if run.Status != engine.StatusPrepared {
 		return engine.Run{}, notPrepared(run)
 	}
-	shares, err := spread(run.Scenario)
+	shares, err := scaling.Shares(run.Scenario)
 	if err != nil {
 		return engine.Run{}, err
 	}
@@ -53,21 +55,21 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrFenced):
-		if other, readErr := s.run(ctx, runID); readErr == nil {
+		if other, readErr := s.Run(ctx, runID); readErr == nil {
 			return engine.Run{}, notPrepared(other)
 		}
-		return engine.Run{}, storeError(fmt.Errorf("starting the run: %w", err))
+		return engine.Run{}, inspect.StoreError(fmt.Errorf("starting the run: %w", err))
 	default:
 		// The answer may be lost and the change made: then nobody owns the run.
 		s.routines.Go(func() { s.recovery.Insist(runID, now) })
-		return engine.Run{}, storeError(fmt.Errorf("starting the run: %w", err))
+		return engine.Run{}, inspect.StoreError(fmt.Errorf("starting the run: %w", err))
 	}
 	epoch, err := s.recovery.Claim(ctx, runID, true)
 	if err != nil {
 		if epoch, err = s.recovery.TakeOver(ctx, runID); err != nil {
 			// RUNNING without an owner: it is ended as soon as the store answers.
 			s.routines.Go(func() { s.recovery.Insist(runID, now) })
-			return engine.Run{}, storeError(fmt.Errorf("taking the run over: %w", err))
+			return engine.Run{}, inspect.StoreError(fmt.Errorf("taking the run over: %w", err))
 		}
 	}
 	run.Status, run.Phase, run.StartTime, run.OwnerEpoch = engine.StatusRunning, preparing, engine.At(now), epoch

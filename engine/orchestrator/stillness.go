@@ -15,8 +15,9 @@ const (
 	clockNoise = 100 * time.Millisecond
 )
 
-// stillness is what the loop knows of its own time.
-type stillness struct {
+// timekeeper is what the loop knows of its own time.
+type timekeeper struct {
+	*live
 	looked time.Time     // last
 	judged time.Time     // the clock was, last
 	offset time.Duration // of the wall clock, then
@@ -25,10 +26,10 @@ type stillness struct {
 // look notices that this process stood still: it was stopped, or the machine was.
 // Nobody was heard of meanwhile because nobody listened, and what waits for
 // others has waited for nothing: those limits begin anew where they were.
-func (l *live) look(now time.Time) {
-	gap := now.Sub(l.still.looked)
-	first := l.still.looked.IsZero()
-	l.still.looked = now
+func (l *timekeeper) look(now time.Time) {
+	gap := now.Sub(l.time.looked)
+	first := l.time.looked.IsZero()
+	l.time.looked = now
 	if first || gap <= stoodStill {
 		return
 	}
@@ -44,11 +45,11 @@ func (l *live) look(now time.Time) {
 	}
 }
 
-// judgeClock notices that the wall clock was set. The run's times do not follow it.
-func (l *live) judgeClock(now time.Time) {
-	offset, from := l.clock.Offset(), l.still.judged
-	step := offset - l.still.offset
-	l.still.judged, l.still.offset = now, offset
+// judge notices that the wall clock was set. The run's times do not follow it.
+func (l *timekeeper) judge(now time.Time) {
+	offset, from := l.clock.Offset(), l.time.judged
+	step := offset - l.time.offset
+	l.time.judged, l.time.offset = now, offset
 	if from.IsZero() || step.Abs() < clockNoise {
 		return
 	}

@@ -11,29 +11,30 @@ import (
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/guardrail"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // everySecond is the run's pulse: health, figures, guardrails, one write, one payload.
 func (l *live) everySecond(ctx context.Context) {
 	now := l.clock.Now()
-	l.look(now)
-	l.noteSaid()
+	l.time.look(now)
+	l.noteSaid(l.plugins.Take())
 	if !l.life.Status().Terminal() {
-		l.judgeClock(now)
+		l.time.judge(now)
 		l.judgeHealth(ctx, now)
-		if now.Sub(l.lastState) >= control.StateInterval {
-			l.lastState = now
-			l.sendState()
+		if now.Sub(l.sender.lastState) >= control.StateInterval {
+			l.sender.lastState = now
+			l.sender.repeatState()
 		}
 		if others := l.svc.runs.others(l.runID); others > 0 && l.life.Started() {
 			l.validity.Note(fmt.Sprintf("%d other run(s) were live on this server at the same time.", others))
 		}
-		l.followStages(ctx, now)
-		l.followRates(now)
+		l.scale.followStages(ctx, now)
+		l.scale.followRates(now)
 		l.aggregate(now)
-		l.judgeRate(ctx, now)
-		l.endLosses(now, false)
+		l.scale.judgeRate(ctx, now)
+		l.endLosses(l.workers, now, false)
 		l.happen(ctx, lifecycle.Ticked{})
 	} else if l.logbook.Waiting() > 0 {
 		l.keeper.SaveTick(&store.Tick{RunID: l.runID, Epoch: l.epoch, Logs: l.logbook.Take(), TotalOps: l.run.TotalOps,
@@ -57,44 +58,11 @@ func (l *live) judgeHealth(ctx context.Context, now time.Time) {
 	}
 	if len(lost) > 0 {
 		l.happen(ctx, lifecycle.WorkersLost{IDs: lost})
-		l.rateJoined()
-		if rated(l.sc) && l.life.Started() && !l.life.Stopping() && l.life.Search() == nil {
-			l.redistribute()
+		l.scale.settle()
+		if scaling.Rated(l.sc) && l.life.Started() && !l.life.Stopping() && l.life.Search() == nil {
+			l.scale.redistribute()
 		}
 	}
-}
-
-func (l *live) health(w *runWorker, now time.Time) engine.Health {
-	switch age := now.Sub(w.heard); {
-	case w.dead || (age > deadAfter && !w.state.Status.Ended()):
-		return engine.HealthDead
-	case age > staleAfter && !w.state.Status.Ended():
-		return engine.HealthStale
-	default:
-		return engine.HealthHealthy
-	}
-}
-
-// sendState repeats the absolute state, which heals lost events.
-func (l *live) sendState() {
-	if !l.life.Placed() || len(l.pending) > 0 {
-		return
-	}
-	for _, n := range l.nodes() {
-		n.Send(l.state())
-	}
-}
-
-// state is the absolute state of the run.
-func (l *live) state() control.RunState {
-	targets := make(map[string]engine.WorkerTarget, len(l.workers))
-	for _, w := range l.workers {
-		targets[w.id] = w.target()
-	}
-	return control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.life.Status(), Phase: l.life.Phase(),
-		Started:      l.life.Started(),
-		LastSequence: l.sequence, Targets: targets, Step: l.step, StopReason: l.life.StopReason(),
-		DrainTimeout: l.life.Drain(l.life.StopReason())}
 }
 
 // aggregate folds what arrived since the last second, judges it and queues its write.
@@ -126,7 +94,7 @@ func (l *live) aggregate(now time.Time) {
 	}
 	s := l.agg.Tick(l.life.Phase(), views)
 	l.second = s
-	l.shownLatency.See(l.life.Phase(), s)
+	l.finisher.shown.See(l.life.Phase(), s)
 	if l.life.Search() != nil {
 		// A search goes where operations wait and are dropped on purpose; its steps are judged by them.
 		for i := range s.Workers {
@@ -158,7 +126,7 @@ func (l *live) aggregate(now time.Time) {
 		t.Point = &p
 	}
 	if l.life.Started() {
-		t.FindMax = l.searchState()
+		t.FindMax = l.search.state()
 	}
 	l.keeper.SaveTick(t)
 }

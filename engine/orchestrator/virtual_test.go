@@ -18,6 +18,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/histogram"
 	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/memstore"
 	"github.com/loadstone-db/loadstone/engine/target"
@@ -284,13 +285,13 @@ func (v *virtual) silence(id string, yes bool) {
 // start begins a run and waits until it is measured.
 func (v *virtual) start(sc engine.Scenario) engine.Run {
 	v.t.Helper()
-	shares, err := spread(sc)
+	shares, err := scaling.Shares(sc)
 	if err != nil {
 		v.t.Fatal(err)
 	}
 	run := engine.Run{RunID: "run-1", TestID: "run-1", TestName: "virtual", Scenario: sc, Status: engine.StatusPrepared,
 		Phase:           engine.PhasePreparing,
-		WorkersExpected: len(shares), WorkerTargets: firstTargets(sc, shares)}
+		WorkersExpected: len(shares), WorkerTargets: scaling.FirstTargets(sc, shares)}
 	if err := v.store.CreateRun(v.t.Context(), run); err != nil {
 		v.t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package orchestrator
+package scaling
 
 import (
 	"encoding/json"
@@ -13,12 +13,13 @@ import (
 func TestATargetEventHasEveryFieldOfTheContract(t *testing.T) {
 	rate := 250.0
 	at := time.Date(2026, 1, 23, 10, 15, 30, 0, time.UTC)
-	about := aiming{reason: engine.TargetStepAdvance, at: at, ramp: 5 * time.Second, stepID: stepID("r", 3),
-		step: control.Step{Number: 3}}
-	worker := aimed{id: "worker-3", group: 3, target: engine.WorkerTarget{TargetConnections: 42, TargetQPS: &rate}}
-	fields := func(a aiming) map[string]any {
+	about := Change{Reason: engine.TargetStepAdvance, At: at, Ramp: 5 * time.Second, StepID: StepID("r", 3),
+		Step: control.Step{Number: 3}}
+	worker := Target{WorkerID: "worker-3", Group: 3,
+		WorkerTarget: engine.WorkerTarget{TargetConnections: 42, TargetQPS: &rate}}
+	fields := func(a Change) map[string]any {
 		t.Helper()
-		events := a.events([]aimed{worker})
+		events := a.Events([]Target{worker})
 		if len(events) != 1 || events[0].Type != engine.EventSetWorkerTarget {
 			t.Fatalf("%+v", events)
 		}
@@ -35,22 +36,22 @@ func TestATargetEventHasEveryFieldOfTheContract(t *testing.T) {
 	got := fields(about)
 	want := map[string]any{"scope": "WORKER", "worker_id": "worker-3", "worker_group_id": 3.0, "target_connections": 42.0,
 		"target_qps": 250.0,
-		"step_id":    stepID("r", 3), "step_number": 3.0, "effective_at": "2026-01-23T10:15:30.000Z", "ramp_seconds": 5.0,
+		"step_id":    StepID("r", 3), "step_number": 3.0, "effective_at": "2026-01-23T10:15:30.000Z", "ramp_seconds": 5.0,
 		"reason": "step_advance"}
 	for name, value := range want {
 		if got[name] != value {
 			t.Errorf("%s is %v, want %v", name, got[name], value)
 		}
 	}
-	if stepID("r", 3) == stepID("r", 4) || stepID("r", 3) == stepID("s", 3) {
+	if StepID("r", 3) == StepID("r", 4) || StepID("r", 3) == StepID("s", 3) {
 		t.Error("two steps have one id")
 	}
-	about.ramp = 0
+	about.Ramp = 0
 	if got := fields(about); got["ramp_seconds"] != 0.0 {
 		t.Errorf("a change at once has ramp_seconds %v", got["ramp_seconds"])
 	}
 	// A group that leaves is told as a group.
-	about.reason = engine.TargetRetire
+	about.Reason = engine.TargetRetire
 	if got := fields(about); got["scope"] != "WORKER_GROUP" || got["worker_group_id"] != 3.0 || got["reason"] != "retire" {
 		t.Errorf("a retirement is %v", got)
 	}

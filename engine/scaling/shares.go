@@ -1,4 +1,4 @@
-package orchestrator
+package scaling
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// spread decides how many connections each run worker holds.
-func spread(sc engine.Scenario) ([]int, error) {
+// Shares decides how many connections each run worker holds.
+func Shares(sc engine.Scenario) ([]int, error) {
 	workers, total := sc.Scaling.WorkerCount, sc.Workload.ConcurrentConnections
 	if sc.Scaling.Elastic() {
 		// A search, and stages of connections, add workers as they climb.
@@ -20,8 +20,8 @@ func spread(sc engine.Scenario) ([]int, error) {
 				fmt.Sprintf("%d connections do not fit on %d run workers of %d", peak, sc.Scaling.MaxWorkers,
 					sc.Scaling.PerWorkerCapacity), "raise it, or per_worker_capacity")
 		}
-		if staged(sc) {
-			peak = sc.Workload.MostConnections(0, joinLead)
+		if Staged(sc) {
+			peak = sc.Workload.MostConnections(0, JoinLead)
 		}
 		return engine.Spread(total, sc.Scaling.Workers(peak)), nil
 	}

@@ -1,4 +1,4 @@
-package orchestrator
+package inspect
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 
 // Seconds returns a run's measurement second by second, for comparisons. It
 // reads every execution.
-func (s *Service) Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error) {
-	run, err := s.run(ctx, runID)
+func (r *Reader) Seconds(ctx context.Context, runID string) ([]engine.MeasuredSecond, error) {
+	run, err := r.Run(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
@@ -20,11 +20,11 @@ func (s *Service) Seconds(ctx context.Context, runID string) ([]engine.MeasuredS
 			Message: fmt.Sprintf("Run %s is %s; its executions are complete when it has ended.", runID, run.Status),
 			Hint:    "wait for its end"}
 	}
-	w, err := s.measuredIn(ctx, runID)
+	w, err := r.measuredIn(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
-	seconds, err := s.opts.Results.SecondsIn(ctx, runID, w)
+	seconds, err := r.opts.Results.SecondsIn(ctx, runID, w)
 	if err != nil {
 		return nil, fmt.Errorf("reading the executions of run %s: %w", runID, err)
 	}
@@ -32,13 +32,13 @@ func (s *Service) Seconds(ctx context.Context, runID string) ([]engine.MeasuredS
 }
 
 // measuredIn is the window that a run's figures were taken over.
-func (s *Service) measuredIn(ctx context.Context, runID string) (w engine.Window, err error) {
-	rows, err := s.opts.Store.Results(ctx, runID)
+func (r *Reader) measuredIn(ctx context.Context, runID string) (w engine.Window, err error) {
+	rows, err := r.opts.Store.Results(ctx, runID)
 	if err != nil {
 		return w, fmt.Errorf("reading the results of run %s: %w", runID, err)
 	}
-	for _, r := range rows {
-		if f := r.Figures; r.TestID == runID && f != nil {
+	for _, row := range rows {
+		if f := row.Figures; row.TestID == runID && f != nil {
 			w.From, w.To = f.MeasuredFrom.Time, f.MeasuredTo.Time
 		}
 	}
@@ -46,7 +46,7 @@ func (s *Service) measuredIn(ctx context.Context, runID string) (w engine.Window
 }
 
 // Compare compares the runs of side b with those of side a.
-func (s *Service) Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error) {
+func (r *Reader) Compare(ctx context.Context, a, b []string, o compare.Options) (compare.Comparison, error) {
 	var sides [2][]compare.Measured
 	for side, ids := range [2][]string{a, b} {
 		if len(ids) == 0 {
@@ -54,11 +54,11 @@ func (s *Service) Compare(ctx context.Context, a, b []string, o compare.Options)
 				engine.InvalidField([]string{"a", "b"}[side], "names no run", "give one run id, or several with commas between")
 		}
 		for _, id := range ids {
-			seconds, err := s.Seconds(ctx, id)
+			seconds, err := r.Seconds(ctx, id)
 			if err != nil {
 				return compare.Comparison{}, err
 			}
-			detail, err := s.Detail(ctx, id)
+			detail, err := r.Detail(ctx, id)
 			if err != nil {
 				return compare.Comparison{}, err
 			}

@@ -1,0 +1,63 @@
+// Package inspect reads what there is to know of a run: from the store, and from who
+// carries it while it is live.
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/cost"
+	"github.com/loadstone-db/loadstone/engine/enrichment"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// Options are what a reader is made of; all of them are needed.
+type Options struct {
+	Store       store.Runs
+	Results     store.Results
+	Enrichments *enrichment.Service
+	// Prices is the price list that costs are reckoned with.
+	Prices func() cost.Prices
+	// Live returns a run that this process carries as it is now, with its latest payload.
+	Live func(runID string) (run engine.Run, p *engine.Payload, ok bool)
+}
+
+// Reader answers questions about runs. Its methods are safe for concurrent use. Errors
+// that users may see are *engine.Error.
+type Reader struct{ opts Options }
+
+// New returns a reader.
+func New(o Options) *Reader { return &Reader{opts: o} }
+
+// Run reads a run for the caller.
+func (r *Reader) Run(ctx context.Context, runID string) (engine.Run, error) {
+	run, err := r.opts.Store.Run(ctx, runID)
+	if errors.Is(err, store.ErrNotFound) {
+		return engine.Run{}, &engine.Error{Code: engine.CodeNotFound, Message: "There is no such run.",
+			Hint: "it may have been deleted", Cause: err}
+	}
+	if err != nil {
+		return engine.Run{}, StoreError(fmt.Errorf("reading the run: %w", err))
+	}
+	return run, nil
+}
+
+// StoreError gives errors of the control store a sentence.
+func StoreError(err error) error {
+	var e *engine.Error
+	switch {
+	case err == nil || errors.As(err, &e):
+		return err
+	case errors.Is(err, store.ErrUnavailable):
+		return &engine.Error{Code: engine.CodeUnavailable, Message: "The control store cannot be reached now.",
+			Hint: "try again in a moment", Cause: err}
+	case errors.Is(err, store.ErrConflict):
+		return &engine.Error{Code: engine.CodeConflict, Message: "The run has changed meanwhile.", Hint: "look at it again",
+			Cause: err}
+	case errors.Is(err, store.ErrNotFound):
+		return &engine.Error{Code: engine.CodeNotFound, Message: "There is no such run.", Cause: err}
+	}
+	return err
+}

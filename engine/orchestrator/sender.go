@@ -1,0 +1,163 @@
+package orchestrator
+
+import (
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/keeper"
+	"github.com/loadstone-db/loadstone/engine/runlog"
+	"github.com/loadstone-db/loadstone/engine/scaling"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+// sender stores what is decided and tells the run workers: events in their order, and
+// the absolute state.
+type sender struct {
+	*live
+	sequence  int64         // of the last event made
+	lastStore *keeper.Write // the last transition queued
+	pending   []pendingPush
+	lastState time.Time
+}
+
+// pendingPush are events that wait for the store before they are sent.
+type pendingPush struct {
+	events   []engine.Event
+	job      *keeper.Write
+	deadline time.Time
+}
+
+// change stores a transition and sends its events: after the store has them, or
+// at once when they are urgent.
+func (l *sender) change(t store.Transition, urgent bool) {
+	now := l.clock.Now()
+	t.RunID, t.Epoch = l.runID, l.epoch
+	events := make([]engine.Event, len(t.Events))
+	for i, e := range t.Events {
+		l.sender.sequence++
+		t.Events[i].CreatedAt = engine.At(now)
+		e.RunID, e.SequenceID, e.CreatedAt = l.runID, l.sender.sequence, engine.At(now)
+		events[i] = e
+	}
+	l.show(t)
+	j := l.keeper.Transition(t, events)
+	l.sender.lastStore = j
+	if len(events) > 0 {
+		p := pendingPush{events: events, job: j, deadline: now.Add(pushDeadline)}
+		if urgent {
+			p.deadline = now
+		}
+		l.sender.pending = append(l.sender.pending, p)
+		if urgent {
+			// Events go out in order: what waits before an urgent one waits no longer.
+			for i := range l.sender.pending {
+				l.sender.pending[i].deadline = now
+			}
+			l.sender.push(now)
+		}
+	}
+	if t.To != "" {
+		level, text := engine.LogInfo, runlog.OfStatus(t.To)
+		if t.CancellationReason != "" {
+			text += ": " + t.CancellationReason
+			level = engine.LogWarning
+		}
+		if t.To == engine.StatusFailed {
+			level = engine.LogError
+		}
+		about := runlog.Details{"status": t.To}
+		if t.StopReason != "" {
+			about["stop_reason"], about["drain_seconds"] = t.StopReason, l.life.Drain(t.StopReason).Seconds()
+		}
+		l.noteWith(about, level, nil, "%s", text)
+	} else if t.Phase != nil && *t.Phase != engine.PhaseNone {
+		l.note(engine.LogInfo, nil, "%s", runlog.OfPhase(*t.Phase))
+	}
+	l.publish(false)
+}
+
+// tell stores and sends the targets of run workers, and what goes with them.
+func (l *sender) tell(a scaling.Change, workers []*runWorker, more ...engine.Event) {
+	if a.At.IsZero() {
+		a.At = l.clock.Now()
+	}
+	to := make([]scaling.Target, len(workers))
+	targets := make(map[string]engine.WorkerTarget, len(workers))
+	for i, w := range workers {
+		to[i] = scaling.Target{WorkerID: w.id, Group: w.group, WorkerTarget: w.target()}
+		targets[w.id] = to[i].WorkerTarget
+	}
+	// Who retires is among the targets too: what is stored says so even when its events are missed.
+	for _, w := range l.workers {
+		if w.retiring {
+			targets[w.id] = w.target()
+		}
+	}
+	l.sender.change(store.Transition{From: []engine.Status{engine.StatusRunning}, Events: append(a.Events(to), more...),
+		WorkerTargets: targets, WorkersExpected: l.expected()}, false)
+}
+
+// push sends the events whose write has ended, or whose time has come, in order.
+func (l *sender) push(now time.Time) {
+	for len(l.sender.pending) > 0 {
+		p := l.sender.pending[0]
+		select {
+		case <-p.job.Done():
+		default:
+			if now.Before(p.deadline) {
+				return
+			}
+		}
+		l.sender.pending = l.sender.pending[1:]
+		for _, e := range p.events {
+			for _, n := range l.nodes() {
+				n.Send(control.RunEvent{Epoch: l.epoch, Event: e})
+			}
+			switch {
+			case e.Type == engine.EventSetPhase:
+				l.life.Entered(now, e.Data.Phase)
+			case e.Data.StepNumber > 0:
+				l.life.Stepped(now, e.Data.StepNumber)
+			}
+		}
+	}
+}
+
+// repeatState repeats the absolute state, which heals lost events.
+func (l *sender) repeatState() {
+	if !l.life.Placed() || len(l.sender.pending) > 0 {
+		return
+	}
+	for _, n := range l.nodes() {
+		n.Send(l.sender.state())
+	}
+}
+
+// state is the absolute state of the run.
+func (l *sender) state() control.RunState {
+	targets := make(map[string]engine.WorkerTarget, len(l.workers))
+	for _, w := range l.workers {
+		targets[w.id] = w.target()
+	}
+	return control.RunState{RunID: l.runID, Epoch: l.epoch, Status: l.life.Status(), Phase: l.life.Phase(),
+		Started:      l.life.Started(),
+		LastSequence: l.sender.sequence, Targets: targets, Step: l.search.step, StopReason: l.life.StopReason(),
+		DrainTimeout: l.life.Drain(l.life.StopReason())}
+}
+
+// whenStored closes done once everything decided so far is stored.
+func (l *sender) whenStored(done chan struct{}) {
+	last := l.sender.lastStore
+	if last == nil {
+		close(done)
+		return
+	}
+	go func() {
+		select {
+		case <-last.Done():
+		case <-l.svc.lifetime.Done():
+		}
+		close(done)
+	}()
+}
