@@ -249,7 +249,7 @@ type sink struct {
 	each   func(*engine.Execution)
 }
 
-// Write implements load.Sink.
+// Write implements record.Sink.
 func (s *sink) Write(recs []engine.Execution) error {
 	if s.each != nil {
 		for i := range recs {

@@ -39,7 +39,7 @@ func BenchmarkRecord(b *testing.B) {
 	for b.Loop() {
 		s.execute(g)
 	}
-	s.own.rec.flush()
+	s.own.rec.Flush()
 }
 
 // BenchmarkOperation adds taking the operation from the source.
@@ -57,7 +57,7 @@ func BenchmarkOperation(b *testing.B) {
 			s.execute(g)
 		}
 	}
-	s.own.rec.flush()
+	s.own.rec.Flush()
 }
 
 // BenchmarkClock is what the two clock readings of an operation cost, which
@@ -89,5 +89,5 @@ func BenchmarkRecordTransaction(b *testing.B) {
 	for b.Loop() {
 		s.execute(g)
 	}
-	s.own.rec.flush()
+	s.own.rec.Flush()
 }

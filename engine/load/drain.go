@@ -33,11 +33,7 @@ func (g *Group) Drain(ctx context.Context) error {
 	if !g.abandoned.Load() {
 		g.within(closeGrace, g.ramps.Wait)
 	}
-	g.quitOnce.Do(func() { close(g.coll.quit) })
-	<-g.coll.done
-	g.coll.mu.Lock()
-	err := g.coll.sinkErr
-	g.coll.mu.Unlock()
+	err := g.coll.Finish()
 	if err == nil && g.abandoned.Load() {
 		err = g.abandonment()
 	}

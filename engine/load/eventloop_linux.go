@@ -119,7 +119,7 @@ func newEventLoop(e *eventLoops) (*eventLoop, error) {
 	}
 	l := &eventLoop{e: e, g: e.g, gap: busyGap, epoll: epoll, bell: -1, batch: &opBatch{},
 		ready: make([]unix.EpollEvent, maxReady), buf: make([]byte, loopBuffer)}
-	l.accounts.rec.pool = e.g.pool
+	l.accounts.rec.Pool = e.g.pool
 	if l.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
 		// Edge-triggered, so that it need not be read.
 		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, l.bell,

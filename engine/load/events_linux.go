@@ -139,7 +139,7 @@ func (e *eventLoops) add(s *slot) {
 	if !ok {
 		l.seated.Add(-1)
 		e.beside.Add(1)
-		e.g.pool.resize(e.recorders(0))
+		e.g.pool.Resize(e.recorders(0))
 		e.plain.add(s)
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/record"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -219,7 +220,7 @@ func (s *memorySink) Write(recs []engine.Execution) error {
 	return nil
 }
 
-func fakeConfig(db *fakeDB, stream plugin.Stream, sink Sink) Config {
+func fakeConfig(db *fakeDB, stream plugin.Stream, sink record.Sink) Config {
 	return Config{
 		Plan: &engine.Plan{Statements: []engine.Statement{{ID: "lookup", Kind: engine.KindPointLookup,
 			Binds: []engine.Bind{{Name: "id", Type: engine.TypeI64}}}}},

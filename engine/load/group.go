@@ -14,17 +14,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/record"
 	"github.com/loadstone-db/loadstone/engine/load/schedule"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
-
-// Sink takes the records. One background goroutine calls it, with records of
-// one connection in order; the slice is valid during the call only. An error
-// is fatal to the group, and Write is not called again.
-type Sink interface {
-	Write(recs []engine.Execution) error
-}
 
 // Config is what a group needs. The caller keeps ownership of Stream and
 // Database, and closes them after Close.
@@ -36,7 +30,7 @@ type Config struct {
 	Share    schedule.Share
 	Stream   plugin.Stream
 	Database target.Database
-	Sink     Sink
+	Sink     record.Sink
 	// Clock is the run's time line, which records are on; nil means one of the group's own.
 	Clock *engine.Clock
 	Log   zerolog.Logger
@@ -52,14 +46,14 @@ type Group struct {
 	cfg    Config
 	clock  clock
 	source source
-	pool   *pool
-	errors *dictionary
+	pool   *record.Pool
+	errors *record.Dictionary
 	pacer  closedLoop
 	retry  retryPolicy
 	unmade *unmade
 	kinds  []engine.Kind // of the frozen statements
 	io     ioEngine
-	coll   *collector
+	coll   *record.Collector
 	// An open loop has both, a closed one neither.
 	queue      *queue
 	dispatcher *dispatcher
@@ -83,7 +77,7 @@ type Group struct {
 	givenUp  atomic.Bool  // stopped, and what has not begun is not wanted any more
 	step     atomic.Uint32
 
-	startOnce, stopOnce, doneOnce, failOnce, quitOnce sync.Once
+	startOnce, stopOnce, doneOnce, failOnce sync.Once
 
 	mu     sync.Mutex
 	slots  []*slot // in the order of their ids
@@ -126,8 +120,8 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 		cfg:      cfg,
 		clock:    newClock(cfg.Clock),
 		source:   source{stream: cfg.Stream, kept: kept{most: cmp.Or(cfg.maxKept, maxKept), who: cfg.Plan.Workload}},
-		pool:     newPool(),
-		errors:   newDictionary(cfg.Plan.ErrorClasses),
+		pool:     record.NewPool(),
+		errors:   record.NewDictionary(cfg.Plan.ErrorClasses),
 		pacer:    closedLoop{think: cfg.Workload.ThinkTime()},
 		retry:    newRetryPolicy(cfg.Workload.Retry),
 		unmade:   newUnmade(cfg.Plan),
@@ -151,8 +145,8 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 	if err != nil {
 		return nil, err
 	}
+	opened := g.clock.now()
 	g.ctx, g.giveUp = context.WithCancel(context.Background())
-	g.coll = newCollector(g)
 	g.io = newIOEngine(g)
 	for _, conn := range conns {
 		s := g.newSlot()
@@ -172,8 +166,9 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 	for _, s := range g.currentSlots() {
 		g.io.add(s) // none begins before Start
 	}
-	g.pool.resize(g.io.recorders(connections))
-	go g.coll.run()
+	g.pool.Resize(g.io.recorders(connections))
+	g.coll = record.NewCollector(record.Options{Pool: g.pool, Errors: g.errors, Sink: cfg.Sink, Recorders: g.recorders,
+		Failed: g.fail, OpenLoop: g.queue != nil, Now: opened})
 	return g, nil
 }
 
@@ -234,7 +229,7 @@ func (g *Group) openAll(ctx context.Context, n int, progress func(open, want int
 // newSlot needs mu, or a group that nobody else knows yet.
 func (g *Group) newSlot() *slot {
 	s := &slot{id: g.nextID, batch: &opBatch{}, retire: make(chan struct{}), handed: make(chan bool, 1)}
-	s.books, s.res, s.own.rec.pool = &s.own.books, &s.own.res, g.pool
+	s.books, s.res, s.own.rec.Pool = &s.own.books, &s.own.res, g.pool
 	g.nextID++
 	return s
 }
@@ -267,7 +262,7 @@ func (g *Group) SetPhase(p engine.Phase) {
 
 func (g *Group) enter(p engine.Phase, now int64) {
 	// The collector first: a record of the new phase must not meet figures of the old one.
-	g.coll.enter(p)
+	g.coll.Enter(p)
 	switch p {
 	case engine.PhaseWarmup:
 		now = math.MaxInt64
@@ -295,16 +290,22 @@ func (g *Group) Connections() (open, target int) {
 // It covers completed operations. The tick_* fields cover the time since the
 // last call, across a change of phase. After Drain it covers everything.
 func (g *Group) Collect(s *engine.WorkerSnapshot) {
-	g.coll.catchUp()
-	g.coll.snapshot(s, g.clock.now())
+	g.coll.CatchUp()
 	now := g.clock.now()
+	warm := g.coll.Snapshot(s, now)
+	if g.queue != nil {
+		if rate, ok := g.dispatcher.rate(now); ok && !g.stopped() {
+			s.TargetQPS = &rate
+		}
+		g.queue.countDropped(s, now, warm)
+	}
 	g.mu.Lock()
 	s.ActiveConnections, s.TargetConnections = g.open, g.target
 	s.Missing, s.Refusal = g.missing(now), g.refusal
 	g.held.MostMissing = max(g.held.MostMissing, s.Missing)
 	s.Connections = g.held
 	g.mu.Unlock()
-	s.StalledMs = engine.Milliseconds(g.pool.takeStalled())
+	s.StalledMs = engine.Milliseconds(g.pool.TakeStalled())
 }
 
 // Totals returns the counts so far, of warm-up and measurement together. Once nothing
@@ -335,14 +336,12 @@ func (g *Group) Totals() engine.Totals {
 	} else {
 		t.WarmupScheduled = t.Warmup
 	}
-	g.coll.mu.Lock()
-	t.Recorded, t.Statements = g.coll.recorded, g.coll.statements
-	g.coll.mu.Unlock()
+	t.Recorded, t.Statements = g.coll.Counted()
 	return t
 }
 
 // Error returns an entry of the error dictionary.
-func (g *Group) Error(id uint32) engine.ExecutionError { return g.errors.get(id) }
+func (g *Group) Error(id uint32) engine.ExecutionError { return g.errors.Get(id) }
 
 // IOEngine names what drives the connections.
 func (g *Group) IOEngine() string { return g.io.name() }
@@ -412,12 +411,16 @@ func (g *Group) currentSlots() []*slot {
 	return slices.Clone(g.slots)
 }
 
-func (g *Group) allBooks() []*books {
+// recorders are those that write now.
+func (g *Group) recorders() []*record.Recorder {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := g.io.books()
+	var all []*record.Recorder
+	for _, b := range g.io.books() {
+		all = append(all, &b.rec)
+	}
 	for _, s := range g.slots {
-		all = append(all, &s.own.books)
+		all = append(all, &s.own.rec)
 	}
 	return all
 }
@@ -425,7 +428,7 @@ func (g *Group) allBooks() []*books {
 // left is called by a slot's driver as its last act.
 func (g *Group) left(s *slot) {
 	g.source.giveBack(s.batch)
-	s.own.rec.flush()
+	s.own.rec.Flush()
 	had := s.connection() != nil
 	s.drop()
 	g.mu.Lock()
@@ -478,7 +481,7 @@ const lossWindow = 500 * time.Millisecond
 // at the same time is fatal: figures over a restart of the server cannot be
 // defended. One that we gave up after a timeout was not lost to the server.
 func (g *Group) connectionLost(s *slot) {
-	e := g.errors.get(s.lastError)
+	e := g.errors.Get(s.lastError)
 	g.mu.Lock()
 	all := false
 	if e.Class != engine.ErrClassTimeout {
@@ -504,7 +507,7 @@ func (g *Group) idleLost(s *slot, err error) {
 	all := g.countLoss(s)
 	g.mu.Unlock()
 	if all && !g.stopped() {
-		g.lostAll("The target closed all connections", g.errors.get(g.errorID(err)).Message, nil)
+		g.lostAll("The target closed all connections", g.errors.Get(g.errorID(err)).Message, nil)
 	}
 }
 
@@ -552,15 +555,18 @@ func (g *Group) targetError(what string, err error) *engine.Error {
 		"."}
 }
 
+// codeDrained is the code of the error that the load itself makes.
+const codeDrained = "drain_timeout"
+
 // errorID puts an execution's error into the dictionary.
 func (g *Group) errorID(err error) uint32 {
 	e := g.cfg.Database.Classify(err)
 	if g.cut.Load() {
 		switch e.Class {
 		case engine.ErrClassCancelled, engine.ErrClassConnection, engine.ErrClassTimeout:
-			return g.errors.add(engine.ExecutionError{Class: engine.ErrClassCancelled, Code: codeDrained,
+			return g.errors.Add(engine.ExecutionError{Class: engine.ErrClassCancelled, Code: codeDrained,
 				Message: "cut off: still running when the time to drain had passed"})
 		}
 	}
-	return g.errors.id(e)
+	return g.errors.ID(e)
 }

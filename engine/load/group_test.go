@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/record"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
@@ -426,15 +427,15 @@ func TestSlowSinkStallsAndLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := &fakeDB{latency: between(time.Microsecond, time.Microsecond)}
 		sink := &memorySink{delay: 100 * time.Millisecond}
-		cfg := fakeConfig(db, &fakeStream{limit: 20 * chunkSize}, sink)
+		cfg := fakeConfig(db, &fakeStream{limit: 20 * record.ChunkSize}, sink)
 		g, err := Open(t.Context(), cfg, 2, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.pool.mu.Lock()
-		g.pool.limit, g.pool.free = 4, g.pool.free[:4]
-		g.pool.made = 4
-		g.pool.mu.Unlock()
+		g.pool.Mu.Lock()
+		g.pool.Limit, g.pool.Free = 4, g.pool.Free[:4]
+		g.pool.Made = 4
+		g.pool.Mu.Unlock()
 		g.Start(engine.PhaseMeasurement)
 		<-g.Done()
 		var s engine.WorkerSnapshot
@@ -445,7 +446,7 @@ func TestSlowSinkStallsAndLosesNothing(t *testing.T) {
 		if err := settle(g, db, sink, time.Minute); err != nil {
 			t.Error(err)
 		}
-		if len(sink.recs) != 20*chunkSize {
+		if len(sink.recs) != 20*record.ChunkSize {
 			t.Errorf("%d records", len(sink.recs))
 		}
 	})

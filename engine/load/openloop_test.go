@@ -12,12 +12,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/record"
 	"github.com/loadstone-db/loadstone/engine/load/schedule"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
 // openRate opens an open loop whose timers are those of the bubble.
-func openRate(t *testing.T, db *fakeDB, stream plugin.Stream, sink Sink, connections int, w engine.Workload) *Group {
+func openRate(t *testing.T, db *fakeDB, stream plugin.Stream, sink record.Sink, connections int, w engine.Workload) *Group {
 	t.Helper()
 	cfg := fakeConfig(db, stream, sink)
 	cfg.Workload = w

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -35,28 +34,6 @@ func TestRampIsLinearAndMeetsItsEnd(t *testing.T) {
 			t.Fatalf("from %d to %d: %d, then %d", from, to, la, lb)
 		}
 	})
-}
-
-func TestDictionaryIsBoundedAndTheAdapterDecides(t *testing.T) {
-	d := newDictionary(map[string]engine.ErrorClass{"40": engine.ErrClassSerialization, "40P01": engine.ErrClassDeadlock,
-		"": engine.ErrClassAuth})
-	for code, want := range map[string]engine.ErrorClass{"40001": engine.ErrClassSerialization,
-		"40P01": engine.ErrClassDeadlock, "22003": engine.ErrClassData} {
-		id := d.id(engine.ExecutionError{Class: engine.ErrClassData, Code: code})
-		if got := d.get(id).Class; got != want {
-			t.Errorf("%s: %s, want %s", code, got, want)
-		}
-	}
-	var last uint32
-	for i := range 3 * maxErrors {
-		last = d.id(engine.ExecutionError{Class: engine.ErrClassOther, Message: fmt.Sprint(i)})
-	}
-	if len(d.entries) > maxErrors+20 || d.get(last).Class != engine.ErrClassOther || d.get(last).Message == "" {
-		t.Errorf("%d entries, the last %+v", len(d.entries), d.get(last))
-	}
-	if (d.get(0) != engine.ExecutionError{}) || (d.get(1<<30) != engine.ExecutionError{}) {
-		t.Error("unknown ids have entries")
-	}
 }
 
 func TestTakeRefusesTornBatches(t *testing.T) {

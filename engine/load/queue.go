@@ -49,6 +49,9 @@ type queue struct {
 	inFlight int  // due and not finished
 	closed   bool // no arrival will come any more
 
+	toldMu sync.Mutex
+	told   told
+
 	// dropped counts by phase (1: warm-up) and reason.
 	dropped [2][dropReasons]atomic.Int64
 }
@@ -241,7 +244,10 @@ func (r *ring[T]) remove(match func(T) bool) bool {
 
 // countDropped adds the arrivals and the drops of the phase and the tick to a
 // snapshot. What is due and not finished is in neither count of executions yet.
-func (q *queue) countDropped(s *engine.WorkerSnapshot, now int64, warm bool, before *told) {
+func (q *queue) countDropped(s *engine.WorkerSnapshot, now int64, warm bool) {
+	q.toldMu.Lock()
+	defer q.toldMu.Unlock()
+	before := &q.told
 	all, inWarmup := q.g.ledger.Scheduled(q.g.dispatcher.horizon(now))
 	warmDrops, measuredDrops := q.drops()
 	dropped := warmDrops.Total() + measuredDrops.Total()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/record"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -69,7 +70,7 @@ type books struct {
 	// may begin without it, nor be forgotten after it.
 	drawn atomic.Int64
 
-	rec recorder
+	rec record.Recorder
 }
 
 func (b *books) addTo(t *engine.Totals) {
@@ -141,7 +142,7 @@ func (s *slot) execute(g *Group) {
 
 // begin counts the group in s.work as started, and returns the time.
 func (s *slot) begin(g *Group) int64 {
-	s.books.rec.place() // a wait for a chunk comes before the clock starts
+	s.books.rec.Place() // a wait for a chunk comes before the clock starts
 	now := g.clock.now()
 	s.due, s.lag, s.waited, s.decoded = now, 0, 0, 0
 	if g.queue != nil {
@@ -200,7 +201,7 @@ func (s *slot) answered(g *Group, err error, began, first, ended int64) step {
 	if err == nil {
 		return s.progress.succeeded(s.res.Rows)
 	}
-	retry := g.retry.covers(g.errors.get(id).Class) && !s.leaving(g)
+	retry := g.retry.covers(g.errors.Get(id).Class) && !s.leaving(g)
 	return s.progress.fail(id, retry, s.conn.Broken(), &g.retry)
 }
 
@@ -210,18 +211,18 @@ func (s *slot) recordStatement(g *Group, id uint32, began, ended, decoded int64)
 	if int(statement) < len(g.kinds) {
 		kind = g.kinds[statement]
 	}
-	chunk, rec := s.books.rec.place()
+	chunk, rec := s.books.rec.Place()
 	*rec = engine.Execution{DueAt: began, StartedAt: began, Elapsed: ended - began, Decode: decoded, Seq: s.seq,
 		ConnectionID: s.id, Rows: s.res.Rows, ErrorID: id, QueryID: s.res.QueryID,
 		Statement: statement, Step: s.step, Position: s.progress.position(), Retries: s.progress.tries, Kind: kind,
 		Warmup: s.warm, Success: id == 0}
-	s.books.rec.publish(chunk)
+	s.books.rec.Publish(chunk)
 }
 
 // record records the group, which began and ended at these times.
 func (s *slot) record(g *Group, began, ended int64) {
 	p := &s.progress
-	chunk, rec := s.books.rec.place()
+	chunk, rec := s.books.rec.Place()
 	*rec = engine.Execution{DueAt: s.due, StartedAt: began, Elapsed: ended - s.due, ScheduleLag: s.lag, PoolWait: s.waited,
 		Decode: s.decoded, Seq: s.seq, ConnectionID: s.id, Rows: int32(min(p.rows, math.MaxInt32)), ErrorID: p.failed,
 		Statement: s.work.statement, Step: s.step, Retries: p.tries, Kind: s.work.kind, Warmup: s.warm,
@@ -230,7 +231,7 @@ func (s *slot) record(g *Group, began, ended int64) {
 		rec.QueryID = s.res.QueryID
 		g.unmade.ended(&s.batch.batch, s.work.ops[0], p.failed == 0, p.rows)
 	}
-	s.books.rec.publish(chunk)
+	s.books.rec.Publish(chunk)
 	if p.failed == 0 {
 		s.books.succeeded.Add(1)
 	} else {

@@ -7,7 +7,7 @@ import (
 
 // expect prepares for so many connections: what each of them keeps gets smaller with their number.
 func (g *Group) expect(connections int) {
-	g.pool.resize(g.io.recorders(connections))
+	g.pool.Resize(g.io.recorders(connections))
 	g.source.size.Store(min(g.source.size.Load(), int32(batchSizeFor(connections))))
 }
 

@@ -1,4 +1,4 @@
-package load
+package record
 
 import (
 	"strings"
@@ -10,14 +10,9 @@ import (
 // maxErrors bounds a run worker's dictionary. Errors beyond it share one entry for each class.
 const maxErrors = 4096
 
-// The codes of errors that the load engine itself makes.
-const (
-	codeDrained = "drain_timeout"
-)
-
-// dictionary gives distinct errors small ids, from 1. It is safe for concurrent
-// use; slots come here only with a failed operation in hand.
-type dictionary struct {
+// Dictionary gives distinct errors small ids, from 1. It is safe for concurrent
+// use; connections come here only with a failed operation in hand.
+type Dictionary struct {
 	mu      sync.RWMutex
 	ids     map[engine.ExecutionError]uint32
 	entries []engine.ExecutionError // entries[id-1]
@@ -25,21 +20,22 @@ type dictionary struct {
 	classes map[string]engine.ErrorClass
 }
 
-func newDictionary(classes map[string]engine.ErrorClass) *dictionary {
-	return &dictionary{ids: make(map[engine.ExecutionError]uint32), classes: classes}
+// NewDictionary returns an empty one; classes are the adapter's, by code or prefix of one.
+func NewDictionary(classes map[string]engine.ErrorClass) *Dictionary {
+	return &Dictionary{ids: make(map[engine.ExecutionError]uint32), classes: classes}
 }
 
-// id returns the error's id, with the adapter's class in place of the driver's
+// ID returns the error's id, with the adapter's class in place of the driver's
 // when the adapter names its code.
-func (d *dictionary) id(e engine.ExecutionError) uint32 {
+func (d *Dictionary) ID(e engine.ExecutionError) uint32 {
 	if class, ok := d.classOf(e.Code); ok {
 		e.Class = class
 	}
-	return d.add(e)
+	return d.Add(e)
 }
 
-// add returns the id of an error whose class is settled.
-func (d *dictionary) add(e engine.ExecutionError) uint32 {
+// Add returns the id of an error whose class is settled.
+func (d *Dictionary) Add(e engine.ExecutionError) uint32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if id, ok := d.ids[e]; ok {
@@ -58,7 +54,7 @@ func (d *dictionary) add(e engine.ExecutionError) uint32 {
 }
 
 // classOf finds the longest entry that is the code or a prefix of it.
-func (d *dictionary) classOf(code string) (engine.ErrorClass, bool) {
+func (d *Dictionary) classOf(code string) (engine.ErrorClass, bool) {
 	best, found := engine.ErrorClass(""), -1
 	for prefix, class := range d.classes {
 		if prefix != "" && len(prefix) > found && strings.HasPrefix(code, prefix) {
@@ -68,8 +64,8 @@ func (d *dictionary) classOf(code string) (engine.ErrorClass, bool) {
 	return best, found >= 0
 }
 
-// get returns the entry of an id; 0 and unknown ids give the zero entry.
-func (d *dictionary) get(id uint32) engine.ExecutionError {
+// Get returns the entry of an id; 0 and unknown ids give the zero entry.
+func (d *Dictionary) Get(id uint32) engine.ExecutionError {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if id == 0 || int(id) > len(d.entries) {

@@ -1,4 +1,4 @@
-package load
+package record
 
 import (
 	"sync"
@@ -8,13 +8,37 @@ import (
 	"github.com/loadstone-db/loadstone/engine/histogram"
 )
 
-// collector reads records behind the slots: figures for the snapshots, and the
+// Sink takes the records. One background goroutine calls it, with records of
+// one connection in order; the slice is valid during the call only. An error
+// is fatal to the load, and Write is not called again.
+type Sink interface {
+	Write(recs []engine.Execution) error
+}
+
+// Options are what a Collector reads, and whom it tells.
+type Options struct {
+	Pool   *Pool
+	Errors *Dictionary
+	Sink   Sink
+	// Recorders are those that write now.
+	Recorders func() []*Recorder
+	// Failed is told the Sink's error.
+	Failed func(error)
+	// OpenLoop says that operations may begin after they were due.
+	OpenLoop bool
+	// Now is the time, in ns on the time line of the records.
+	Now int64
+}
+
+// Collector reads records behind the connections: figures for the snapshots, and the
 // Sink for everything. It is one goroutine; the figures are guarded by mu.
-type collector struct {
-	g    *Group
+type Collector struct {
+	opts Options
 	scan chan chan struct{} // read partly filled chunks too, then close the channel
 	quit chan struct{}      // read everything and end
 	done chan struct{}
+
+	quitOnce sync.Once
 
 	mu    sync.Mutex
 	phase figures
@@ -24,7 +48,6 @@ type collector struct {
 	recorded, statements int64
 	recent               []uint32 // ids of the last errors, newest last
 	lastTick             int64
-	told                 told
 	sinkErr              error // the Sink is not called again after an error
 }
 
@@ -108,23 +131,25 @@ func (f *figures) whole() *histogram.Histogram {
 	return all
 }
 
-func newCollector(g *Group) *collector {
-	c := &collector{g: g, scan: make(chan chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
-		lastTick: g.clock.now()}
-	if g.queue != nil {
+// NewCollector begins to read.
+func NewCollector(opts Options) *Collector {
+	c := &Collector{opts: opts, scan: make(chan chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
+		lastTick: opts.Now}
+	if opts.OpenLoop {
 		c.tick.openLoop()
 		c.phase.openLoop()
 	}
+	go c.run()
 	return c
 }
 
-func (c *collector) run() {
+func (c *Collector) run() {
 	defer close(c.done)
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-c.g.pool.ready:
+		case <-c.opts.Pool.ready:
 			c.readFull()
 		case <-ticker.C:
 			c.readFull()
@@ -138,30 +163,46 @@ func (c *collector) run() {
 			c.readPartial()
 			return
 		}
-		c.g.pool.topUp(16)
+		c.opts.Pool.topUp(16)
 	}
 }
 
-func (c *collector) readFull() {
+// Finish reads what is left and ends the Collector. It returns the Sink's error; repeating it is harmless.
+func (c *Collector) Finish() error {
+	c.quitOnce.Do(func() { close(c.quit) })
+	<-c.done
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sinkErr
+}
+
+// Counted returns how many executions the Sink has accepted, and how many statements of transactions.
+func (c *Collector) Counted() (executions, statements int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.recorded, c.statements
+}
+
+func (c *Collector) readFull() {
 	for {
-		chunk := c.g.pool.taken()
+		chunk := c.opts.Pool.taken()
 		if chunk == nil {
 			return
 		}
 		c.read(chunk)
-		c.g.pool.recycle(chunk)
+		c.opts.Pool.recycle(chunk)
 	}
 }
 
-func (c *collector) readPartial() {
-	for _, b := range c.g.allBooks() {
-		c.readCurrent(&b.rec)
+func (c *Collector) readPartial() {
+	for _, r := range c.opts.Recorders() {
+		c.readCurrent(r)
 	}
 }
 
 // readCurrent reads the chunk that a recorder is filling, after those that it has
 // filled before: one may have been handed over since they were read last.
-func (c *collector) readCurrent(r *recorder) {
+func (c *Collector) readCurrent(r *Recorder) {
 	for {
 		chunk := r.current.Load()
 		if chunk == nil {
@@ -177,7 +218,7 @@ func (c *collector) readCurrent(r *recorder) {
 }
 
 // read takes the records that have been published since the last time.
-func (c *collector) read(chunk *chunk) {
+func (c *Collector) read(chunk *Chunk) {
 	n := chunk.length.Load()
 	if n == chunk.read {
 		return
@@ -196,11 +237,11 @@ func (c *collector) read(chunk *chunk) {
 	if c.sinkErr != nil {
 		return
 	}
-	if err := c.g.cfg.Sink.Write(records); err != nil {
+	if err := c.opts.Sink.Write(records); err != nil {
 		c.mu.Lock()
 		c.sinkErr = err
 		c.mu.Unlock()
-		c.g.fail(err)
+		c.opts.Failed(err)
 		return
 	}
 	c.mu.Lock()
@@ -209,7 +250,7 @@ func (c *collector) read(chunk *chunk) {
 	c.mu.Unlock()
 }
 
-func (c *collector) fold(r *engine.Execution) {
+func (c *Collector) fold(r *engine.Execution) {
 	c.tick.add(r)
 	count := r.Warmup == c.warm
 	if count {
@@ -222,7 +263,7 @@ func (c *collector) fold(r *engine.Execution) {
 		if c.phase.classes == nil {
 			c.phase.classes = make(map[engine.ErrorClass]int64)
 		}
-		c.phase.classes[c.g.errors.get(r.ErrorID).Class]++
+		c.phase.classes[c.opts.Errors.Get(r.ErrorID).Class]++
 	}
 	for i, id := range c.recent {
 		if id == r.ErrorID {
@@ -236,8 +277,8 @@ func (c *collector) fold(r *engine.Execution) {
 	c.recent = append(c.recent, r.ErrorID)
 }
 
-// enter begins the figures of a phase.
-func (c *collector) enter(p engine.Phase) {
+// Enter begins the figures of a phase.
+func (c *Collector) Enter(p engine.Phase) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	warm := p == engine.PhaseWarmup
@@ -248,11 +289,12 @@ func (c *collector) enter(p engine.Phase) {
 	c.phase.reset()
 }
 
-// freshness is how long Collect waits for the collector to catch up. A Sink
+// freshness is how long Collect waits for the Collector to catch up. A Sink
 // that blocks longer makes the snapshot older, not later.
 const freshness = 200 * time.Millisecond
 
-func (c *collector) catchUp() {
+// CatchUp reads what has been recorded so far.
+func (c *Collector) CatchUp() {
 	answer := make(chan struct{})
 	timer := time.NewTimer(freshness)
 	defer timer.Stop()
@@ -269,7 +311,8 @@ func (c *collector) catchUp() {
 	}
 }
 
-func (c *collector) snapshot(s *engine.WorkerSnapshot, now int64) {
+// Snapshot fills what the records say; it returns whether the phase is a warm-up.
+func (c *Collector) Snapshot(s *engine.WorkerSnapshot, now int64) (warm bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.TickSeconds = float64(now-c.lastTick) / 1e9
@@ -292,16 +335,13 @@ func (c *collector) snapshot(s *engine.WorkerSnapshot, now int64) {
 		}
 	}
 	s.TickSplit = c.tick.split
-	if q := c.g.queue; q != nil {
+	if c.opts.OpenLoop {
 		s.TickService, s.PhaseService, s.TickLag = c.tick.service.Data(), c.phase.service.Data(), c.tick.lag.Data()
-		if rate, ok := c.g.dispatcher.rate(now); ok && !c.g.stopped() {
-			s.TargetQPS = &rate
-		}
-		q.countDropped(s, now, c.warm, &c.told)
 	}
 	s.LastErrors = nil
 	for _, id := range c.recent {
-		s.LastErrors = append(s.LastErrors, c.g.errors.get(id))
+		s.LastErrors = append(s.LastErrors, c.opts.Errors.Get(id))
 	}
 	c.tick.reset()
+	return c.warm
 }

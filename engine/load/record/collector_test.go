@@ -1,0 +1,65 @@
+package record
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
+
+// keptRecords is a Sink that keeps the records.
+type keptRecords struct{ recs []engine.Execution }
+
+func (k *keptRecords) Write(recs []engine.Execution) error {
+	k.recs = append(k.recs, recs...)
+	return nil
+}
+
+// TestAFullChunkIsReadBeforeTheNext: a recorder fills a chunk and begins the next
+// one after the collector has looked for full ones. The Sink gets its records in order all the same.
+func TestAFullChunkIsReadBeforeTheNext(t *testing.T) {
+	sink := &keptRecords{}
+	p := NewPool()
+	p.Resize(1)
+	c, r := &Collector{opts: Options{Sink: sink, Pool: p}}, Recorder{Pool: p}
+	const n = 3*ChunkSize + 5
+	for i := range uint32(n) {
+		chunk, place := r.Place()
+		*place = engine.Execution{Seq: i, Success: true}
+		r.Publish(chunk)
+	}
+	c.readCurrent(&r)
+	if len(sink.recs) != n {
+		t.Fatalf("%d of %d records are read", len(sink.recs), n)
+	}
+	for i, rec := range sink.recs {
+		if rec.Seq != uint32(i) {
+			t.Fatalf("record %d is %d", i, rec.Seq)
+		}
+	}
+	if c.readCurrent(&r); len(sink.recs) != n {
+		t.Errorf("records are read twice: %d", len(sink.recs))
+	}
+}
+
+func TestDictionaryIsBoundedAndTheAdapterDecides(t *testing.T) {
+	d := NewDictionary(map[string]engine.ErrorClass{"40": engine.ErrClassSerialization, "40P01": engine.ErrClassDeadlock,
+		"": engine.ErrClassAuth})
+	for code, want := range map[string]engine.ErrorClass{"40001": engine.ErrClassSerialization,
+		"40P01": engine.ErrClassDeadlock, "22003": engine.ErrClassData} {
+		id := d.ID(engine.ExecutionError{Class: engine.ErrClassData, Code: code})
+		if got := d.Get(id).Class; got != want {
+			t.Errorf("%s: %s, want %s", code, got, want)
+		}
+	}
+	var last uint32
+	for i := range 3 * maxErrors {
+		last = d.ID(engine.ExecutionError{Class: engine.ErrClassOther, Message: fmt.Sprint(i)})
+	}
+	if len(d.entries) > maxErrors+20 || d.Get(last).Class != engine.ErrClassOther || d.Get(last).Message == "" {
+		t.Errorf("%d entries, the last %+v", len(d.entries), d.Get(last))
+	}
+	if (d.Get(0) != engine.ExecutionError{}) || (d.Get(1<<30) != engine.ExecutionError{}) {
+		t.Error("unknown ids have entries")
+	}
+}
