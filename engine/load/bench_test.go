@@ -34,7 +34,7 @@ func BenchmarkRecord(b *testing.B) {
 	defer g.Close()
 	s := g.newSlot()
 	s.conn = nullConn{}
-	s.work.ops = make([]plugin.Op, 1)
+	s.work.Ops = make([]plugin.Op, 1)
 	b.ReportAllocs()
 	for b.Loop() {
 		s.execute(g)
@@ -53,7 +53,7 @@ func BenchmarkOperation(b *testing.B) {
 	s.conn = nullConn{}
 	b.ReportAllocs()
 	for b.Loop() {
-		if s.next(g) && g.pacer.due(s.ended, s.work.delay) <= s.ended {
+		if s.next(g) && g.pacer.due(s.ended, s.work.Delay) <= s.ended {
 			s.execute(g)
 		}
 	}
@@ -84,7 +84,7 @@ func BenchmarkRecordTransaction(b *testing.B) {
 	defer g.Close()
 	s := g.newSlot()
 	s.conn = nullConn{}
-	s.work.ops, s.work.kind = groupOf(plugin.StatementCommit, 5), engine.KindTransaction
+	s.work.Ops, s.work.Kind = groupOf(plugin.StatementCommit, 5), engine.KindTransaction
 	b.ReportAllocs()
 	for b.Loop() {
 		s.execute(g)

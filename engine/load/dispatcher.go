@@ -3,13 +3,12 @@ package load
 import (
 	"cmp"
 	"errors"
-	"runtime"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/load/schedule"
+	"github.com/loadstone-db/loadstone/engine/load/supply"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
@@ -20,7 +19,7 @@ import (
 type dispatcher struct {
 	g      *Group
 	queue  *queue
-	ahead  *ahead
+	ahead  *supply.Ahead
 	waiter waiter
 	// paced is true when the workload's delays are the schedule.
 	paced bool
@@ -149,18 +148,18 @@ func (d *dispatcher) horizon(now int64) int64 {
 
 // take decodes the workload's next group.
 func (d *dispatcher) take(a *arrival) bool {
-	p, err := d.ahead.take(&a.work, d.g.kinds)
+	p, err := d.ahead.Take(&a.work, d.g.kinds)
 	switch {
 	case err == nil:
 		a.batch = p
-		if due := d.ledger.Gave(a.work.delay); d.paced {
+		if due := d.ledger.Gave(a.work.Delay); d.paced {
 			a.due = due
 		}
 		return true
 	case errors.Is(err, plugin.ErrEnded):
 		d.ledger.End()
 		d.g.streamEnded()
-	case errors.Is(err, errStopped):
+	case errors.Is(err, supply.ErrStopped):
 	default:
 		d.g.fail(err)
 	}
@@ -248,7 +247,7 @@ func (d *dispatcher) leave(a *arrival, ready bool) {
 		d.queue.drop(a, droppedUndispatched)
 	}
 	if ready {
-		a.batch.release()
+		a.batch.Release()
 	}
 	if d.paced || d.ledger.Over() {
 		return // there is no operation for what would be due
@@ -258,136 +257,5 @@ func (d *dispatcher) leave(a *arrival, ready bool) {
 	for due, ok := d.schedule.Next(); ok && d.origin+int64(due) <= until; due, ok = d.schedule.Next() {
 		d.schedule.Take()
 		d.queue.count(d.origin+int64(due), droppedUndispatched)
-	}
-}
-
-// waiter waits for short times as exactly as the system can.
-type waiter interface {
-	wait(d time.Duration)
-	close()
-}
-
-// timers waits with the runtime's timers.
-type timers struct{}
-
-func (timers) wait(d time.Duration) { time.Sleep(d) }
-func (timers) close()               {}
-
-// aheadBatches is how many batches are filled before they are needed, so that
-// a call into the plugin delays no arrival.
-const aheadBatches = 4
-
-var errStopped = errors.New("the group was stopped")
-
-// ahead fills batches in a goroutine of its own. Batches are shared by the
-// slots that execute their operations and used again when the last has.
-type ahead struct {
-	g      *Group
-	filled chan filled
-	batch  *opBatch // whose operations are being taken
-
-	mu   sync.Mutex
-	free []*opBatch
-}
-
-type filled struct {
-	batch *opBatch
-	err   error
-}
-
-func newAhead(g *Group) *ahead { return &ahead{g: g, filled: make(chan filled, aheadBatches)} }
-
-// run fills batches until the stream or the group ends.
-func (h *ahead) run() {
-	for {
-		p, err := h.g.source.refill(h.spare())
-		p.shared, p.users = h, 1 // the dispatcher is the first user
-		select {
-		case h.filled <- filled{p, err}:
-		case <-h.g.stopping:
-			return
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (h *ahead) spare() *opBatch {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if n := len(h.free); n > 0 {
-		p := h.free[n-1]
-		h.free = h.free[:n-1]
-		return p
-	}
-	return &opBatch{}
-}
-
-// take puts the stream's next group into work and returns its batch, which the
-// caller releases. Delays of several batches add up.
-// Once the group is stopped it does not wait for the plugin any more.
-func (h *ahead) take(work *unit, kinds []engine.Kind) (*opBatch, error) {
-	work.delay = 0
-	for {
-		if h.batch == nil {
-			f, ok := h.next()
-			if !ok {
-				return nil, errStopped
-			}
-			if f.err != nil {
-				return nil, f.err
-			}
-			h.batch = f.batch
-		}
-		ok, err := h.batch.take(work, kinds)
-		if err != nil {
-			return nil, &engine.Error{Code: engine.CodePlugin, Cause: err,
-				Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
-				Hint:    "It asked for something that its own statement list does not contain."}
-		}
-		if ok {
-			h.mu.Lock()
-			h.batch.users++
-			h.mu.Unlock()
-			return h.batch, nil
-		}
-		h.batch.release()
-		h.batch = nil
-		runtime.Gosched() // the filler may be behind on a busy machine
-	}
-}
-
-// next is the next batch; false when the group was stopped and none is there.
-func (h *ahead) next() (f filled, ok bool) {
-	select {
-	case f = <-h.filled:
-		return f, true
-	default:
-	}
-	select {
-	case f = <-h.filled:
-		return f, true
-	case <-h.g.stopping:
-	}
-	// Both may have been there.
-	select {
-	case f = <-h.filled:
-		return f, true
-	default:
-		return f, false
-	}
-}
-
-// release gives up a use of a shared batch; on any other it does nothing.
-func (p *opBatch) release() {
-	h := p.shared
-	if h == nil {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if p.users--; p.users == 0 {
-		h.free = append(h.free, p)
 	}
 }

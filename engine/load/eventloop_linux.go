@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/loadstone-db/loadstone/engine/load/supply"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -38,7 +39,7 @@ type eventState struct {
 	place int
 	home  *eventLoop
 	// own is the slot's own batch while it executes a group of another's.
-	own *opBatch
+	own *supply.OpBatch
 	// handed is what the queue has given since the loop looked last.
 	handed atomic.Int32
 }
@@ -72,8 +73,8 @@ type eventLoop struct {
 	touched int64
 	// In a closed loop the slots take their operations from one batch; free are
 	// batches that are used up. Of their own each slot's would have left the cache before it was used again.
-	batch *opBatch
-	free  []*opBatch
+	batch *supply.OpBatch
+	free  []*supply.OpBatch
 	// read is the last reading of the clock, woke the one after the last wait.
 	read, woke int64
 	// gap is a running mean of how long waits last, in ns; waited is true from a
@@ -117,7 +118,7 @@ func newEventLoop(e *eventLoops) (*eventLoop, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making an epoll: %w", err)
 	}
-	l := &eventLoop{e: e, g: e.g, gap: busyGap, epoll: epoll, bell: -1, batch: &opBatch{},
+	l := &eventLoop{e: e, g: e.g, gap: busyGap, epoll: epoll, bell: -1, batch: &supply.OpBatch{},
 		ready: make([]unix.EpollEvent, maxReady), buf: make([]byte, loopBuffer)}
 	l.accounts.rec.Pool = e.g.pool
 	if l.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
@@ -223,7 +224,7 @@ func (l *eventLoop) touch(events []unix.EpollEvent) {
 	var sum int64
 	for i := range events {
 		if s := l.find(int(events[i].Fd)); s != nil {
-			sum += s.event.first + s.due + s.ended + int64(s.work.delay) + s.lag
+			sum += s.event.first + s.due + s.ended + int64(s.work.Delay) + s.lag
 		}
 	}
 	for i := range events {
@@ -278,7 +279,7 @@ func (l *eventLoop) look(s *slot) {
 		if s.leaving(l.g) {
 			heap.Remove(&l.timers, v.place)
 			v.sent = l.g.clock.now()
-			if l.drive(s, s.progress.giveUp()) {
+			if l.drive(s, s.progress.GiveUp()) {
 				l.proceed(s, true)
 			}
 		}
@@ -332,19 +333,19 @@ func (l *eventLoop) unwatch(s *slot) {
 		l.watched--
 		l.seated.Add(-1)
 	}
-	if l.watched == 0 && l.batch.next < len(l.batch.batch.Ops) {
-		l.g.source.giveBack(l.batch.part(l.batch.batch.Ops[l.batch.next:])) // nobody may come here again
-		l.batch.next = len(l.batch.batch.Ops)
+	if l.watched == 0 && l.batch.Next < len(l.batch.Batch.Ops) {
+		l.g.source.GiveBack(l.batch.Part(l.batch.Batch.Ops[l.batch.Next:])) // nobody may come here again
+		l.batch.Next = len(l.batch.Batch.Ops)
 	}
 }
 
 // take puts the stream's next group into s.work; false says that there is none.
 func (l *eventLoop) take(s *slot) bool {
 	l.batch = l.g.draw(l.batch, &s.work, l.usedUp)
-	if s.work.ops == nil {
+	if s.work.Ops == nil {
 		return false
 	}
-	l.batch.users++
+	l.batch.Users++
 	l.accounts.drawn.Add(1)
 	s.event.own, s.batch = s.batch, l.batch
 	return true
@@ -352,8 +353,8 @@ func (l *eventLoop) take(s *slot) bool {
 
 // usedUp returns an empty batch for one whose operations have been taken: the
 // same, when none of them is in flight any more.
-func (l *eventLoop) usedUp(p *opBatch) *opBatch {
-	if p.users == 0 {
+func (l *eventLoop) usedUp(p *supply.OpBatch) *supply.OpBatch {
+	if p.Users == 0 {
 		return p
 	}
 	if n := len(l.free); n > 0 {
@@ -361,21 +362,21 @@ func (l *eventLoop) usedUp(p *opBatch) *opBatch {
 		l.free = l.free[:n-1]
 		return p
 	}
-	return &opBatch{}
+	return &supply.OpBatch{}
 }
 
 // release ends the slot's use of a batch of the loop.
 func (l *eventLoop) release(s *slot) {
 	p := s.batch
 	s.batch = s.event.own
-	if p.users--; p.users == 0 && p != l.batch {
+	if p.Users--; p.Users == 0 && p != l.batch {
 		l.free = append(l.free, p)
 	}
 }
 
 // giveBack returns a group that the slot has taken and not begun.
 func (l *eventLoop) giveBack(s *slot) {
-	l.g.source.giveBack(s.batch.part(s.work.ops))
+	l.g.source.GiveBack(s.batch.Part(s.work.Ops))
 	l.accounts.drawn.Add(-1)
 	l.release(s)
 }
@@ -406,7 +407,7 @@ func (l *eventLoop) next(s *slot, finished bool) bool {
 		l.leave(s)
 		return false
 	}
-	if due := g.pacer.due(s.ended, s.work.delay); due > s.ended && due > g.clock.now() {
+	if due := g.pacer.due(s.ended, s.work.Delay); due > s.ended && due > g.clock.now() {
 		l.sleep(s, atThinking, due)
 		return false
 	}
@@ -429,19 +430,19 @@ func (l *eventLoop) start(s *slot) bool {
 	}
 	v.begun = s.begin(l.g)
 	v.sent = v.begun
-	return l.drive(s, s.progress.start(s.work.ops))
+	return l.drive(s, s.progress.Start(s.work.Ops))
 }
 
 // drive takes the group as far as it goes without waiting. It returns what start does.
-func (l *eventLoop) drive(s *slot, next step) bool {
+func (l *eventLoop) drive(s *slot, next supply.Step) bool {
 	v := &s.event
-	for next != stepDone {
-		if next == stepPause {
+	for next != supply.StepDone {
+		if next == supply.StepPause {
 			l.sleep(s, atPause, v.sent+s.pause(l.g))
 			return false
 		}
 		v.first = 0
-		sent, err := v.conn.Send(l.buf, &s.batch.batch, s.progress.op())
+		sent, err := v.conn.Send(l.buf, &s.batch.Batch, s.progress.Op())
 		if err == nil {
 			v.at = atAnswer
 			if !sent {
@@ -466,7 +467,7 @@ func (l *eventLoop) finish(s *slot) bool {
 	s.record(g, v.begun, v.sent)
 	if g.queue != nil {
 		s.batch = v.own
-		s.arrival.batch.release()
+		s.arrival.batch.Release()
 	} else {
 		l.release(s)
 	}
@@ -568,7 +569,7 @@ func (l *eventLoop) ring() {
 		var on bool
 		if v.at == atPause {
 			v.sent = now
-			on = l.drive(s, s.progress.resume())
+			on = l.drive(s, s.progress.Resume())
 		} else {
 			on = l.start(s)
 		}

@@ -32,8 +32,8 @@ func (e goroutines) drive(s *slot) {
 	}
 	s.ended = g.clock.now()
 	for !s.leaving(g) && s.next(g) {
-		if due := g.pacer.due(s.ended, s.work.delay); due > s.ended && !s.wait(g, due) {
-			s.batch.next -= len(s.work.ops) // not begun: another slot may have it
+		if due := g.pacer.due(s.ended, s.work.Delay); due > s.ended && !s.wait(g, due) {
+			s.batch.Next -= len(s.work.Ops) // not begun: another slot may have it
 			s.books.drawn.Add(-1)
 			return
 		}
@@ -62,7 +62,7 @@ func (e goroutines) serve(s *slot) {
 		s.batch, s.work = s.arrival.batch, s.arrival.work
 		s.execute(g)
 		s.batch = own
-		s.arrival.batch.release()
+		s.arrival.batch.Release()
 		broken := s.lost()
 		finished = !broken && !s.worn(g)
 		if finished {

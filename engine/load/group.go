@@ -15,7 +15,9 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/load/record"
+	"github.com/loadstone-db/loadstone/engine/load/rows"
 	"github.com/loadstone-db/loadstone/engine/load/schedule"
+	"github.com/loadstone-db/loadstone/engine/load/supply"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -45,12 +47,12 @@ type Config struct {
 type Group struct {
 	cfg    Config
 	clock  clock
-	source source
+	source *supply.Source
 	pool   *record.Pool
 	errors *record.Dictionary
 	pacer  closedLoop
-	retry  retryPolicy
-	unmade *unmade
+	retry  supply.RetryPolicy
+	unmade *rows.Unmade
 	kinds  []engine.Kind // of the frozen statements
 	io     ioEngine
 	coll   *record.Collector
@@ -119,12 +121,12 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 	g := &Group{
 		cfg:      cfg,
 		clock:    newClock(cfg.Clock),
-		source:   source{stream: cfg.Stream, kept: kept{most: cmp.Or(cfg.maxKept, maxKept), who: cfg.Plan.Workload}},
+		source:   supply.NewSource(cfg.Stream, cfg.Plan.Workload, cmp.Or(cfg.maxKept, supply.MaxKept), connections),
 		pool:     record.NewPool(),
 		errors:   record.NewDictionary(cfg.Plan.ErrorClasses),
 		pacer:    closedLoop{think: cfg.Workload.ThinkTime()},
-		retry:    newRetryPolicy(cfg.Workload.Retry),
-		unmade:   newUnmade(cfg.Plan),
+		retry:    supply.NewRetryPolicy(cfg.Workload.Retry),
+		unmade:   rows.New(cfg.Plan),
 		kinds:    make([]engine.Kind, len(cfg.Plan.Statements)),
 		dialing:  make(chan struct{}, maxDialing),
 		begun:    make(chan struct{}),
@@ -136,7 +138,6 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 	for i, s := range cfg.Plan.Statements {
 		g.kinds[i] = s.Kind
 	}
-	g.source.size.Store(int32(batchSizeFor(connections)))
 	g.measured.Store(math.MaxInt64)
 	if cfg.Workload.OpenLoop() {
 		g.openLoop()
@@ -155,12 +156,11 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 	}
 	g.open, g.connected = len(conns), len(conns) > 0
 	if g.queue == nil {
-		g.source.low = make(chan struct{}, 1)
-		g.source.low <- struct{}{}
+		stock := g.source.Stocker(g.stopping)
 		g.ramps.Add(1)
 		go func() {
 			defer g.ramps.Done()
-			g.source.stock(g.stopping)
+			stock()
 		}()
 	}
 	for _, s := range g.currentSlots() {
@@ -228,7 +228,7 @@ func (g *Group) openAll(ctx context.Context, n int, progress func(open, want int
 
 // newSlot needs mu, or a group that nobody else knows yet.
 func (g *Group) newSlot() *slot {
-	s := &slot{id: g.nextID, batch: &opBatch{}, retire: make(chan struct{}), handed: make(chan bool, 1)}
+	s := &slot{id: g.nextID, batch: &supply.OpBatch{}, retire: make(chan struct{}), handed: make(chan bool, 1)}
 	s.books, s.res, s.own.rec.Pool = &s.own.books, &s.own.res, g.pool
 	g.nextID++
 	return s
@@ -320,7 +320,7 @@ func (g *Group) Totals() engine.Totals {
 	g.mu.Lock()
 	t := g.past
 	t.Connections = g.held
-	t.KeysReplaced = g.unmade.count()
+	t.KeysReplaced = g.unmade.Count()
 	for _, s := range g.slots {
 		s.own.addTo(&t)
 	}
@@ -427,7 +427,7 @@ func (g *Group) recorders() []*record.Recorder {
 
 // left is called by a slot's driver as its last act.
 func (g *Group) left(s *slot) {
-	g.source.giveBack(s.batch)
+	g.source.GiveBack(s.batch)
 	s.own.rec.Flush()
 	had := s.connection() != nil
 	s.drop()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/supply"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
@@ -48,7 +49,7 @@ func TestKeptOperationsAreBounded(t *testing.T) {
 					!strings.Contains(err.Error(), "quota") {
 					t.Errorf("%v", err)
 				}
-				if most := g.source.kept.bytes.Load(); most > 25<<20 {
+				if most := g.source.Keeps(); most > 25<<20 {
 					t.Errorf("%d bytes were kept", most)
 				}
 				g.Stop()
@@ -78,8 +79,8 @@ func TestKeptForgets(t *testing.T) {
 			t.Errorf("%d operations were executed", len(sink.recs))
 		}
 	})
-	p := &opBatch{batch: plugin.Batch{Data: make([]byte, 100, 8<<20)}}
-	if p.trim(); cap(p.batch.Data) != 0 {
+	p := &supply.OpBatch{Batch: plugin.Batch{Data: make([]byte, 100, 8<<20)}}
+	if p.Trim(); cap(p.Batch.Data) != 0 {
 		t.Error("a large batch stays large")
 	}
 }

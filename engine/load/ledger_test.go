@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/supply"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
@@ -77,8 +78,8 @@ func skip(g *Group) {
 
 // double offers one arrival twice.
 func double(g *Group) {
-	a := arrival{batch: &opBatch{}, due: g.clock.now(), noticed: g.clock.now()}
-	a.work = unit{ops: []plugin.Op{{Statement: plugin.StatementCommit}}}
+	a := arrival{batch: &supply.OpBatch{}, due: g.clock.now(), noticed: g.clock.now()}
+	a.work = supply.Unit{Ops: []plugin.Op{{Statement: plugin.StatementCommit}}}
 	g.queue.offer(&a)
 }
 

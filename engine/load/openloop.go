@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/load/schedule"
+	"github.com/loadstone-db/loadstone/engine/load/supply"
 )
 
 // defaultMaxInFlight applies when the workload has no limit of its own.
@@ -26,8 +27,9 @@ func (g *Group) openLoop() {
 		return schedule.New(w.StartRate(), w.Arrival, g.cfg.Share, uint64(w.Seed))
 	}
 	g.ledger = schedule.NewLedger(planned())
-	g.dispatcher = &dispatcher{g: g, queue: g.queue, ledger: g.ledger, ahead: newAhead(g), changed: make(chan struct{}, 1),
-		paced: w.Arrival == engine.ArrivalWorkload, schedule: planned()}
+	g.dispatcher = &dispatcher{g: g, queue: g.queue, ledger: g.ledger, ahead: supply.NewAhead(g.source, g.stopping),
+		changed: make(chan struct{}, 1),
+		paced:   w.Arrival == engine.ArrivalWorkload, schedule: planned()}
 }
 
 // startDispatcher begins the schedule of an open loop.
@@ -57,7 +59,7 @@ func (g *Group) startDispatcher(now int64) {
 	}()
 	go func() {
 		defer g.ramps.Done()
-		d.ahead.run()
+		d.ahead.Run()
 	}()
 }
 

@@ -18,7 +18,8 @@ import (
 )
 
 // openRate opens an open loop whose timers are those of the bubble.
-func openRate(t *testing.T, db *fakeDB, stream plugin.Stream, sink record.Sink, connections int, w engine.Workload) *Group {
+func openRate(t *testing.T, db *fakeDB, stream plugin.Stream, sink record.Sink, connections int,
+	w engine.Workload) *Group {
 	t.Helper()
 	cfg := fakeConfig(db, stream, sink)
 	cfg.Workload = w

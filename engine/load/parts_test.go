@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/supply"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
@@ -48,20 +49,20 @@ func TestTakeRefusesTornBatches(t *testing.T) {
 		"delay in the middle": {begin, {Statement: plugin.StatementDelay}, commit},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := opBatch{batch: plugin.Batch{Ops: ops}}
-			if ok, err := p.take(&unit{}, kinds); ok || err == nil {
+			p := supply.OpBatch{Batch: plugin.Batch{Ops: ops}}
+			if ok, err := p.Take(&supply.Unit{}, kinds); ok || err == nil {
 				t.Errorf("taken: %v, %v", ok, err)
 			}
 		})
 	}
-	p := opBatch{batch: plugin.Batch{Ops: []plugin.Op{{Statement: plugin.StatementDelay, Delay: 3}, {},
+	p := supply.OpBatch{Batch: plugin.Batch{Ops: []plugin.Op{{Statement: plugin.StatementDelay, Delay: 3}, {},
 		{Statement: plugin.StatementDelay, Delay: 4}}}}
-	var g unit
-	if ok, err := p.take(&g, kinds); !ok || err != nil || g.delay != 3 || len(g.ops) != 1 {
+	var g supply.Unit
+	if ok, err := p.Take(&g, kinds); !ok || err != nil || g.Delay != 3 || len(g.Ops) != 1 {
 		t.Errorf("%v, %v, %+v", ok, err, g)
 	}
-	g.delay = 0
-	if ok, err := p.take(&g, kinds); ok || err != nil || g.delay != 4 {
+	g.Delay = 0
+	if ok, err := p.Take(&g, kinds); ok || err != nil || g.Delay != 4 {
 		t.Errorf("a delay at the end: %v, %v, %+v", ok, err, g)
 	}
 }

@@ -5,12 +5,13 @@ import (
 	"sync/atomic"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/supply"
 )
 
 // arrival is a group of operations that is due.
 type arrival struct {
-	work  unit
-	batch *opBatch
+	work  supply.Unit
+	batch *supply.OpBatch
 	// due is the time on the schedule, noticed the time at which the dispatcher
 	// handed it out; ns on the group's time line.
 	due, noticed int64
@@ -58,7 +59,7 @@ type queue struct {
 
 func (q *queue) drop(a *arrival, reason int) {
 	q.count(a.due, reason)
-	a.batch.release()
+	a.batch.Release()
 }
 
 // count counts an arrival that is dropped.

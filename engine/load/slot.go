@@ -10,6 +10,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/load/record"
+	"github.com/loadstone-db/loadstone/engine/load/supply"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
 
@@ -23,15 +24,15 @@ type slot struct {
 	// conn is used by the slot's driver; others (Drain) reach it under mu.
 	conn  target.Conn
 	event eventState
-	batch *opBatch
-	work  unit
+	batch *supply.OpBatch
+	work  supply.Unit
 	books *books
 	id    uint32
 	// leave is set, and retire closed, to make the slot leave after its operation.
 	leave atomic.Bool
 	// progress is that of the group in work. It was due then, began lag + waited
 	// later, and warm says that it belongs to the warm-up. decoded is how long reading its answers took.
-	progress                  progress
+	progress                  supply.Progress
 	due, lag, waited, decoded int64
 	warm                      bool
 	step                      uint16
@@ -85,8 +86,8 @@ func (b *books) addTo(t *engine.Totals) {
 // next puts the slot's next group of operations into s.work. It returns false
 // when the stream has ended or failed.
 func (s *slot) next(g *Group) bool {
-	s.batch = g.draw(s.batch, &s.work, (*opBatch).itself)
-	if s.work.ops == nil {
+	s.batch = g.draw(s.batch, &s.work, (*supply.OpBatch).Itself)
+	if s.work.Ops == nil {
 		return false
 	}
 	s.books.drawn.Add(1)
@@ -122,17 +123,17 @@ func (s *slot) leaving(g *Group) bool { return g.halted.Load() || s.leave.Load()
 func (s *slot) execute(g *Group) {
 	begin := s.begin(g)
 	at := begin
-	for next := s.progress.start(s.work.ops); next != stepDone; {
-		if next == stepPause {
+	for next := s.progress.Start(s.work.Ops); next != supply.StepDone; {
+		if next == supply.StepPause {
 			if s.wait(g, at+s.pause(g)) {
-				next = s.progress.resume()
+				next = s.progress.Resume()
 			} else {
-				next = s.progress.giveUp()
+				next = s.progress.GiveUp()
 			}
 			at = g.clock.now()
 			continue
 		}
-		err := s.conn.Exec(g.ctx, &s.batch.batch, s.progress.op(), s.res)
+		err := s.conn.Exec(g.ctx, &s.batch.Batch, s.progress.Op(), s.res)
 		now := g.clock.now()
 		next = s.answered(g, err, at, g.clock.at(s.res.FirstByte), now)
 		at = now
@@ -151,7 +152,7 @@ func (s *slot) begin(g *Group) int64 {
 	}
 	s.warm = s.due < g.measured.Load()
 	s.step = uint16(g.step.Load())
-	g.unmade.begin(&s.batch.batch, s.work.ops)
+	g.unmade.Begin(&s.batch.Batch, s.work.Ops)
 	s.books.started.Add(1)
 	if s.warm {
 		s.books.warmup.Add(1)
@@ -161,11 +162,11 @@ func (s *slot) begin(g *Group) int64 {
 
 // pause is the time before the next try, in ns.
 func (s *slot) pause(g *Group) int64 {
-	return int64(g.retry.pause(int(s.progress.tries)+1, rand.Float64()))
+	return int64(g.retry.Pause(int(s.progress.Tries)+1, rand.Float64()))
 }
 
 // lost reports that the connection cannot carry another group.
-func (s *slot) lost() bool { return s.conn.Broken() || s.progress.unclean }
+func (s *slot) lost() bool { return s.conn.Broken() || s.progress.Unclean }
 
 // worn reports that the workload wants a new connection after so many operations.
 func (s *slot) worn(g *Group) bool {
@@ -184,7 +185,7 @@ func (s *slot) hand(arrival bool) {
 
 // answered takes the result of the operation that was sent at began, in s.res;
 // first is when its answer began to arrive, 0 for unknown.
-func (s *slot) answered(g *Group, err error, began, first, ended int64) step {
+func (s *slot) answered(g *Group, err error, began, first, ended int64) supply.Step {
 	decoded := int64(0)
 	if first > began {
 		decoded = ended - first
@@ -195,26 +196,26 @@ func (s *slot) answered(g *Group, err error, began, first, ended int64) step {
 		id = g.errorID(err)
 		s.lastError = id
 	}
-	if s.progress.transaction() {
+	if s.progress.Transaction() {
 		s.recordStatement(g, id, began, ended, decoded)
 	}
 	if err == nil {
-		return s.progress.succeeded(s.res.Rows)
+		return s.progress.Succeeded(s.res.Rows)
 	}
-	retry := g.retry.covers(g.errors.Get(id).Class) && !s.leaving(g)
-	return s.progress.fail(id, retry, s.conn.Broken(), &g.retry)
+	retry := g.retry.Covers(g.errors.Get(id).Class) && !s.leaving(g)
+	return s.progress.Fail(id, retry, s.conn.Broken(), &g.retry)
 }
 
 // recordStatement records an operation of a transaction.
 func (s *slot) recordStatement(g *Group, id uint32, began, ended, decoded int64) {
-	statement, kind := s.progress.op().Statement, engine.KindGenericSQL
+	statement, kind := s.progress.Op().Statement, engine.KindGenericSQL
 	if int(statement) < len(g.kinds) {
 		kind = g.kinds[statement]
 	}
 	chunk, rec := s.books.rec.Place()
 	*rec = engine.Execution{DueAt: began, StartedAt: began, Elapsed: ended - began, Decode: decoded, Seq: s.seq,
 		ConnectionID: s.id, Rows: s.res.Rows, ErrorID: id, QueryID: s.res.QueryID,
-		Statement: statement, Step: s.step, Position: s.progress.position(), Retries: s.progress.tries, Kind: kind,
+		Statement: statement, Step: s.step, Position: s.progress.Position(), Retries: s.progress.Tries, Kind: kind,
 		Warmup: s.warm, Success: id == 0}
 	s.books.rec.Publish(chunk)
 }
@@ -224,15 +225,15 @@ func (s *slot) record(g *Group, began, ended int64) {
 	p := &s.progress
 	chunk, rec := s.books.rec.Place()
 	*rec = engine.Execution{DueAt: s.due, StartedAt: began, Elapsed: ended - s.due, ScheduleLag: s.lag, PoolWait: s.waited,
-		Decode: s.decoded, Seq: s.seq, ConnectionID: s.id, Rows: int32(min(p.rows, math.MaxInt32)), ErrorID: p.failed,
-		Statement: s.work.statement, Step: s.step, Retries: p.tries, Kind: s.work.kind, Warmup: s.warm,
-		Success: p.failed == 0, RolledBack: p.rolledBack}
-	if !p.transaction() {
+		Decode: s.decoded, Seq: s.seq, ConnectionID: s.id, Rows: int32(min(p.Rows, math.MaxInt32)), ErrorID: p.Failed,
+		Statement: s.work.Statement, Step: s.step, Retries: p.Tries, Kind: s.work.Kind, Warmup: s.warm,
+		Success: p.Failed == 0, RolledBack: p.RolledBack}
+	if !p.Transaction() {
 		rec.QueryID = s.res.QueryID
-		g.unmade.ended(&s.batch.batch, s.work.ops[0], p.failed == 0, p.rows)
+		g.unmade.Ended(&s.batch.Batch, s.work.Ops[0], p.Failed == 0, p.Rows)
 	}
 	s.books.rec.Publish(chunk)
-	if p.failed == 0 {
+	if p.Failed == 0 {
 		s.books.succeeded.Add(1)
 	} else {
 		s.books.failed.Add(1)

@@ -8,7 +8,7 @@ import (
 // expect prepares for so many connections: what each of them keeps gets smaller with their number.
 func (g *Group) expect(connections int) {
 	g.pool.Resize(g.io.recorders(connections))
-	g.source.size.Store(min(g.source.size.Load(), int32(batchSizeFor(connections))))
+	g.source.Expect(connections)
 }
 
 // SetTarget changes the number of connections, linearly over ramp. Connections

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/supply"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
@@ -36,51 +37,51 @@ func TestProgress(t *testing.T) {
 		sent    []uint16
 		failed  bool
 		tries   uint8
-		check   func(p *progress) bool
+		check   func(p *supply.Progress) bool
 	}{
 		{"single", []plugin.Op{{}}, 0, []string{"ok"}, []uint16{0}, false, 0, nil},
 		{"single that fails", []plugin.Op{{}}, 3, []string{"no"}, []uint16{0}, true, 0, nil},
 		{"single, third time lucky", []plugin.Op{{}}, 3, []string{"again", "again", "ok"}, []uint16{0, 0, 0}, false, 2, nil},
 		{"single, out of luck", []plugin.Op{{}}, 1, []string{"again", "again"}, []uint16{0, 0}, true, 1, nil},
 		{"commit", groupOf(commit, 2), 0, []string{"ok", "ok", "ok", "ok"}, []uint16{begin, 0, 0, commit}, false, 0,
-			func(p *progress) bool { return !p.rolledBack && p.rows == 2 }},
+			func(p *supply.Progress) bool { return !p.RolledBack && p.Rows == 2 }},
 		{"rollback", groupOf(rollback, 1), 0, []string{"ok", "ok", "ok"}, []uint16{begin, 0, rollback}, false, 0,
-			func(p *progress) bool { return p.rolledBack }},
+			func(p *supply.Progress) bool { return p.RolledBack }},
 		{"error inside", groupOf(commit, 2), 0, []string{"ok", "no", "ok"}, []uint16{begin, 0, rollback}, true, 0,
-			func(p *progress) bool { return !p.rolledBack && !p.unclean }},
+			func(p *supply.Progress) bool { return !p.RolledBack && !p.Unclean }},
 		{"retried", groupOf(commit, 2), 1, []string{"ok", "ok", "again", "ok", "ok", "ok", "ok", "ok"},
 			[]uint16{begin, 0, 0, rollback, begin, 0, 0, commit}, false, 1, nil},
 		{"retried commit", groupOf(commit, 1), 1, []string{"ok", "ok", "again", "ok", "ok", "ok"},
 			[]uint16{begin, 0, commit, begin, 0, commit}, false, 1, nil},
 		{"BEGIN fails", groupOf(commit, 1), 1, []string{"no"}, []uint16{begin}, true, 0, nil},
 		{"lost", groupOf(commit, 1), 9, []string{"ok", "lost"}, []uint16{begin, 0}, true, 0,
-			func(p *progress) bool { return !p.unclean }},
+			func(p *supply.Progress) bool { return !p.Unclean }},
 		{"lost while undoing", groupOf(commit, 1), 9, []string{"ok", "again", "lost"}, []uint16{begin, 0, rollback}, true, 0,
 			nil},
 		{"ROLLBACK of a failed one fails", groupOf(commit, 1), 9, []string{"ok", "again", "no"}, []uint16{begin, 0, rollback},
-			true, 0, func(p *progress) bool { return p.unclean }},
+			true, 0, func(p *supply.Progress) bool { return p.Unclean }},
 		{"ROLLBACK fails", groupOf(rollback, 1), 9, []string{"ok", "ok", "again"}, []uint16{begin, 0, rollback}, true, 0,
-			func(p *progress) bool { return p.unclean }},
+			func(p *supply.Progress) bool { return p.Unclean }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, policy := progress{}, retryPolicy{most: c.most}
+			p, policy := supply.Progress{}, supply.RetryPolicy{Most: c.most}
 			var sent []uint16
-			next := p.start(c.ops)
-			for i := 0; next != stepDone; i++ {
-				if next == stepPause {
-					p.resume()
+			next := p.Start(c.ops)
+			for i := 0; next != supply.StepDone; i++ {
+				if next == supply.StepPause {
+					p.Resume()
 				}
 				if i == len(c.answers) {
 					t.Fatalf("it goes on after %v", sent)
 				}
-				sent = append(sent, p.op().Statement)
+				sent = append(sent, p.Op().Statement)
 				if a := c.answers[i]; a == "ok" {
-					next = p.succeeded(1)
+					next = p.Succeeded(1)
 				} else {
-					next = p.fail(1, a == "again", a == "lost", &policy)
+					next = p.Fail(1, a == "again", a == "lost", &policy)
 				}
 			}
-			if !slices.Equal(sent, c.sent) || (p.failed != 0) != c.failed || p.tries != c.tries || c.check != nil &&
+			if !slices.Equal(sent, c.sent) || (p.Failed != 0) != c.failed || p.Tries != c.tries || c.check != nil &&
 				!c.check(&p) {
 				t.Errorf("sent %#x, %+v", sent, p)
 			}
@@ -89,17 +90,18 @@ func TestProgress(t *testing.T) {
 }
 
 func TestRetryPauses(t *testing.T) {
-	p := newRetryPolicy(&engine.Retry{Max: 1000, Classes: []engine.ErrorClass{engine.ErrClassDeadlock}, BackoffMs: 10})
-	if p.most != engine.MaxRetries || !p.covers(engine.ErrClassDeadlock) || p.covers(engine.ErrClassTimeout) {
+	p := supply.NewRetryPolicy(&engine.Retry{Max: 1000, Classes: []engine.ErrorClass{engine.ErrClassDeadlock},
+		BackoffMs: 10})
+	if p.Most != engine.MaxRetries || !p.Covers(engine.ErrClassDeadlock) || p.Covers(engine.ErrClassTimeout) {
 		t.Errorf("%+v", p)
 	}
 	for retry, want := range map[int]time.Duration{1: 10 * time.Millisecond, 2: 20 * time.Millisecond,
 		6: 320 * time.Millisecond, 100: 320 * time.Millisecond} {
-		if low, high := p.pause(retry, 0), p.pause(retry, 1); low != want/2 || high != want*3/2 {
+		if low, high := p.Pause(retry, 0), p.Pause(retry, 1); low != want/2 || high != want*3/2 {
 			t.Errorf("retry %d: %v to %v", retry, low, high)
 		}
 	}
-	if none := newRetryPolicy(nil); none.covers(engine.ErrClassDeadlock) {
+	if none := supply.NewRetryPolicy(nil); none.Covers(engine.ErrClassDeadlock) {
 		t.Error("without a policy there are retries")
 	}
 }

@@ -1,4 +1,4 @@
-package load
+package supply
 
 import (
 	"fmt"
@@ -10,10 +10,10 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
 
-// maxKept bounds the bytes of all operations that one run worker keeps: those that
+// MaxKept bounds the bytes of all operations that one run worker keeps: those that
 // are due, that connections execute, and that were made ahead. A batch may have
 // 8 MB, whatever it holds, and a late operation keeps its whole batch.
-const maxKept = 256 << 20
+const MaxKept = 256 << 20
 
 // kept counts the bytes of the batches of one source.
 type kept struct {
@@ -30,12 +30,12 @@ type share struct {
 }
 
 // note counts a batch as it is now. When it is let go, the collector takes it off.
-func (k *kept) note(p *opBatch) {
+func (k *kept) note(p *OpBatch) {
 	if p.share == nil {
 		p.share = &share{of: k}
 		runtime.AddCleanup(p, func(s *share) { s.of.bytes.Add(-s.bytes.Load()) }, p.share)
 	}
-	b := &p.batch
+	b := &p.Batch
 	now := int64(cap(b.Data)) + int64(cap(b.Ops))*int64(unsafe.Sizeof(plugin.Op{})) + int64(cap(b.Args))*int64(
 		unsafe.Sizeof(plugin.Value{}))
 	k.bytes.Add(now - p.share.bytes.Swap(now))
@@ -56,10 +56,10 @@ func (k *kept) exceeded() error {
 	return nil
 }
 
-// trim gives back what a batch needed once and seldom needs.
-func (p *opBatch) trim() {
+// Trim gives back what a batch needed once and seldom needs.
+func (p *OpBatch) Trim() {
 	const seldom = 1 << 20
-	if b := &p.batch; cap(b.Data) > seldom && len(b.Data) < cap(b.Data)/4 {
+	if b := &p.Batch; cap(b.Data) > seldom && len(b.Data) < cap(b.Data)/4 {
 		b.Ops, b.Args, b.Data = nil, nil, nil
 	}
 }

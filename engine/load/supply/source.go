@@ -1,4 +1,4 @@
-package load
+package supply
 
 import (
 	"errors"
@@ -32,10 +32,10 @@ func batchSizeFor(connections int) int {
 	return batchSize
 }
 
-// source hands out whole batches of the workload's stream. A slot that leaves
+// Source hands out whole batches of the workload's stream. A slot that leaves
 // returns what it has not begun; the next slot gets it first. In a closed loop
 // stock fills some ahead, so that slots seldom wait for the plugin.
-type source struct {
+type Source struct {
 	stream plugin.Stream
 	kept   kept
 	// size is how many operations a batch is asked for.
@@ -44,9 +44,9 @@ type source struct {
 	filling sync.Mutex
 
 	mu       sync.Mutex
-	leftover []*opBatch
+	leftover []*OpBatch
 	// ready were filled ahead, in the stream's order; spare are used up.
-	ready, spare []*opBatch
+	ready, spare []*OpBatch
 	err          error
 	// low holds a token when few are ready; nil when nothing fills ahead.
 	low chan struct{}
@@ -59,24 +59,40 @@ const (
 	lowStock  = 2
 )
 
-// opBatch is a batch that one slot takes its operations from, or all slots of an
+// OpBatch is a batch that one slot takes its operations from, or all slots of an
 // event loop.
-type opBatch struct {
-	batch plugin.Batch
-	next  int
+type OpBatch struct {
+	Batch plugin.Batch
+	Next  int
 	// users counts the slots that still execute operations of the batch, where several
 	// do. In an open loop shared fills it, and its mu guards users; on an event loop shared is nil, and
 	// only the loop touches users.
-	shared *ahead
-	users  int
+	shared *Ahead
+	Users  int
 	// share is what it adds to the source's kept.
 	share *share
 }
 
-// refill gives the slot a batch with at least one operation left. It returns p,
+// NewSource returns the source of a stream for so many connections, whose operations
+// keep at most so many bytes; who makes them is named when they keep more.
+func NewSource(stream plugin.Stream, who engine.PluginRef, most int64, connections int) *Source {
+	s := &Source{stream: stream, kept: kept{most: most, who: who}}
+	s.size.Store(int32(batchSizeFor(connections)))
+	return s
+}
+
+// Expect prepares for so many connections; batches only get smaller.
+func (s *Source) Expect(connections int) {
+	s.size.Store(min(s.size.Load(), int32(batchSizeFor(connections))))
+}
+
+// Keeps is how many bytes all operations keep that are not executed.
+func (s *Source) Keeps() int64 { return s.kept.bytes.Load() }
+
+// Refill gives the slot a batch with at least one operation left. It returns p,
 // or another one and keeps p. The error is plugin.ErrEnded at the stream's
 // end, or a user-facing error; both are final and the same for every slot.
-func (s *source) refill(p *opBatch) (*opBatch, error) {
+func (s *Source) Refill(p *OpBatch) (*OpBatch, error) {
 	if r, ok, err := s.stocked(p); ok {
 		return r, err
 	}
@@ -90,7 +106,7 @@ func (s *source) refill(p *opBatch) (*opBatch, error) {
 }
 
 // stocked is refill without the stream; ok is false when that is needed.
-func (s *source) stocked(p *opBatch) (r *opBatch, ok bool, err error) {
+func (s *Source) stocked(p *OpBatch) (r *OpBatch, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.leftover); n > 0 {
@@ -114,11 +130,11 @@ func (s *source) stocked(p *opBatch) (r *opBatch, ok bool, err error) {
 }
 
 // fill takes the next batch of the stream. It needs filling.
-func (s *source) fill(p *opBatch) error {
-	p.trim()
-	p.batch.Reset()
-	p.next = 0
-	err := s.stream.Fill(&p.batch, int(s.size.Load()))
+func (s *Source) fill(p *OpBatch) error {
+	p.Trim()
+	p.Batch.Reset()
+	p.Next = 0
+	err := s.stream.Fill(&p.Batch, int(s.size.Load()))
 	s.kept.note(p)
 	if err == nil {
 		err = s.kept.exceeded()
@@ -128,7 +144,7 @@ func (s *source) fill(p *opBatch) error {
 	case errors.Is(err, plugin.ErrEnded):
 		final = plugin.ErrEnded
 	case err != nil:
-		p.batch.Reset()
+		p.Batch.Reset()
 		hint := "The run cannot go on without operations; check the plugin's parameters, or its code."
 		if s.kept.bytes.Load() > s.kept.most {
 			hint = "Lower max_in_flight or the number of connections, or make the operations smaller."
@@ -136,7 +152,7 @@ func (s *source) fill(p *opBatch) error {
 		final = &engine.Error{Code: engine.CodePlugin, Cause: err,
 			Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".", Hint: hint}
 
-	case len(p.batch.Ops) == 0:
+	case len(p.Batch.Ops) == 0:
 		final = plugin.ErrEnded
 	}
 	if final == nil {
@@ -145,14 +161,20 @@ func (s *source) fill(p *opBatch) error {
 	s.mu.Lock()
 	s.err = final
 	s.mu.Unlock()
-	if len(p.batch.Ops) > 0 {
+	if len(p.Batch.Ops) > 0 {
 		return nil // the last ones
 	}
 	return final
 }
 
-// stock fills batches ahead until stop is closed.
-func (s *source) stock(stop <-chan struct{}) {
+// Stocker returns what fills batches ahead until stop is closed, for a goroutine of its own.
+func (s *Source) Stocker(stop <-chan struct{}) func() {
+	s.low = make(chan struct{}, 1)
+	s.low <- struct{}{}
+	return func() { s.stock(stop) }
+}
+
+func (s *Source) stock(stop <-chan struct{}) {
 	for {
 		select {
 		case <-s.low:
@@ -165,7 +187,7 @@ func (s *source) stock(stop <-chan struct{}) {
 }
 
 // stockOne fills one batch ahead; it returns false when there are enough, or there are no more.
-func (s *source) stockOne() bool {
+func (s *Source) stockOne() bool {
 	s.filling.Lock()
 	defer s.filling.Unlock()
 	s.mu.Lock()
@@ -173,7 +195,7 @@ func (s *source) stockOne() bool {
 		s.mu.Unlock()
 		return false
 	}
-	p := &opBatch{}
+	p := &OpBatch{}
 	if n := len(s.spare); n > 0 {
 		p = s.spare[n-1]
 		s.spare = s.spare[:n-1]
@@ -188,45 +210,18 @@ func (s *source) stockOne() bool {
 	return true
 }
 
-// draw puts the stream's next group into work and returns the batch that it lies
-// in: p, or another, for which usedUp may exchange the one that is used up. When
-// the stream has ended or failed, work has no operations.
-func (g *Group) draw(p *opBatch, work *unit, usedUp func(*opBatch) *opBatch) *opBatch {
-	work.delay, work.ops = 0, nil
-	for {
-		ok, err := p.take(work, g.kinds)
-		if ok {
-			return p
-		}
-		if err != nil {
-			g.fail(&engine.Error{Code: engine.CodePlugin, Cause: err,
-				Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
-				Hint:    "It asked for something that its own statement list does not contain."})
-			return p
-		}
-		if p, err = g.source.refill(usedUp(p)); err != nil {
-			if errors.Is(err, plugin.ErrEnded) {
-				g.streamEnded()
-			} else {
-				g.fail(err)
-			}
-			return p
-		}
-	}
+// Itself is usedUp for a batch that has one user.
+func (p *OpBatch) Itself() *OpBatch { return p }
+
+// Part is a batch of its own with operations of p that have not begun.
+func (p *OpBatch) Part(ops []plugin.Op) *OpBatch {
+	return &OpBatch{Batch: plugin.Batch{Ops: slices.Clone(ops), Args: slices.Clone(p.Batch.Args),
+		Data: slices.Clone(p.Batch.Data)}}
 }
 
-// itself is usedUp for a batch that has one user.
-func (p *opBatch) itself() *opBatch { return p }
-
-// part is a batch of its own with operations of p that have not begun.
-func (p *opBatch) part(ops []plugin.Op) *opBatch {
-	return &opBatch{batch: plugin.Batch{Ops: slices.Clone(ops), Args: slices.Clone(p.batch.Args),
-		Data: slices.Clone(p.batch.Data)}}
-}
-
-// giveBack keeps operations that a slot has taken and not begun.
-func (s *source) giveBack(p *opBatch) {
-	if p.next >= len(p.batch.Ops) {
+// GiveBack keeps operations that a slot has taken and not begun.
+func (s *Source) GiveBack(p *OpBatch) {
+	if p.Next >= len(p.Batch.Ops) {
 		return
 	}
 	s.kept.note(p)
@@ -235,53 +230,60 @@ func (s *source) giveBack(p *opBatch) {
 	s.mu.Unlock()
 }
 
-// unit is what a connection runs at a time, and what is recorded as one execution:
+// Unit is what a connection runs at a time, and what is recorded as one execution:
 // an operation, or BEGIN … COMMIT.
-type unit struct {
-	ops  []plugin.Op
-	kind engine.Kind
+type Unit struct {
+	Ops  []plugin.Op
+	Kind engine.Kind
 	// statement is the operation's, or that of the transaction's first one.
-	statement uint16
+	Statement uint16
 	// delay is think time that the workload placed before it.
-	delay time.Duration
+	Delay time.Duration
 }
 
-// take cuts the next unit from the batch. ok is false when the batch is used
-// up; delays met on the way are in g.delay even then.
-func (p *opBatch) take(g *unit, kinds []engine.Kind) (ok bool, err error) {
-	ops := p.batch.Ops
-	for p.next < len(ops) && ops[p.next].Statement == plugin.StatementDelay {
-		g.delay += ops[p.next].Delay
-		p.next++
+// Take cuts the next unit from the batch. ok is false when the batch is used
+// up; delays met on the way are in u.Delay even then.
+func (p *OpBatch) Take(u *Unit, kinds []engine.Kind) (ok bool, err error) {
+	ops := p.Batch.Ops
+	for p.Next < len(ops) && ops[p.Next].Statement == plugin.StatementDelay {
+		u.Delay += ops[p.Next].Delay
+		p.Next++
 	}
-	if p.next >= len(ops) {
+	if p.Next >= len(ops) {
 		return false, nil
 	}
-	first := p.next
+	first := p.Next
 	op := &ops[first]
 	if int(op.Statement) < len(kinds) {
-		p.next++
-		g.ops, g.kind, g.statement = ops[first:p.next], kinds[op.Statement], op.Statement
+		p.Next++
+		u.Ops, u.Kind, u.Statement = ops[first:p.Next], kinds[op.Statement], op.Statement
 		return true, nil
 	}
 	if op.Statement != plugin.StatementBegin {
 		return false, fmt.Errorf("%w: operation %d names statement %d", plugin.ErrInvalidBatch, first, op.Statement)
 	}
-	g.kind, g.statement = engine.KindTransaction, 0
+	u.Kind, u.Statement = engine.KindTransaction, 0
 	inside := false
 	for i := first + 1; i < len(ops); i++ {
 		switch s := ops[i].Statement; {
 		case s == plugin.StatementCommit || s == plugin.StatementRollback:
-			p.next = i + 1
-			g.ops = ops[first:p.next]
+			p.Next = i + 1
+			u.Ops = ops[first:p.Next]
 			return true, nil
 		case int(s) < len(kinds):
 			if !inside {
-				g.statement, inside = s, true
+				u.Statement, inside = s, true
 			}
 		default:
 			return false, fmt.Errorf("%w: operation %d inside a transaction names statement %d", plugin.ErrInvalidBatch, i, s)
 		}
 	}
 	return false, fmt.Errorf("%w: a transaction begins at operation %d and does not end", plugin.ErrInvalidBatch, first)
+}
+
+// Foreign is the error of a batch that take refuses.
+func Foreign(err error) *engine.Error {
+	return &engine.Error{Code: engine.CodePlugin, Cause: err,
+		Message: "The workload plugin failed: " + strings.TrimRight(err.Error(), ".") + ".",
+		Hint:    "It asked for something that its own statement list does not contain."}
 }

@@ -1,4 +1,4 @@
-package load
+package rows
 
 import (
 	"encoding/binary"
@@ -21,7 +21,7 @@ const (
 	sieveBits = 1 << 20
 )
 
-// unmade knows the keys whose INSERT has failed. A workload decides what to look for
+// Unmade knows the keys whose INSERT has failed. A workload decides what to look for
 // before it could know what became of its INSERTs, so an operation that looks for
 // such a row gets the key of another one: a miss answers faster than a hit, and
 // would make the target look faster than it is. Until an INSERT fails it costs one
@@ -29,7 +29,7 @@ const (
 //
 // INSERTs inside transactions are not followed: what failed there was rolled back
 // as a whole, and says nothing of a single row.
-type unmade struct {
+type Unmade struct {
 	statements []keyed
 	some       atomic.Bool
 	seed       maphash.Seed
@@ -80,8 +80,9 @@ type rowKey struct {
 	data   []byte
 }
 
-func newUnmade(plan *engine.Plan) *unmade {
-	u := &unmade{statements: make([]keyed, len(plan.Statements)), seed: maphash.MakeSeed(),
+// New returns what is known before the first INSERT of a plan: nothing.
+func New(plan *engine.Plan) *Unmade {
+	u := &Unmade{statements: make([]keyed, len(plan.Statements)), seed: maphash.MakeSeed(),
 		tables: make([]keysOf, len(plan.Tables))}
 	for i := range plan.Statements {
 		u.statements[i] = keyedBy(plan, &plan.Statements[i])
@@ -120,7 +121,7 @@ func keyedBy(plan *engine.Plan, s *engine.Statement) keyed {
 	return k
 }
 
-func (u *unmade) of(op plugin.Op) *keyed {
+func (u *Unmade) of(op plugin.Op) *keyed {
 	if int(op.Statement) >= len(u.statements) || u.statements[op.Statement].table < 0 {
 		return nil
 	}
@@ -133,7 +134,7 @@ func (u *unmade) of(op plugin.Op) *keyed {
 	return k
 }
 
-func (u *unmade) hash(b *plugin.Batch, op plugin.Op, k *keyed) uint64 {
+func (u *Unmade) hash(b *plugin.Batch, op plugin.Op, k *keyed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(u.seed)
 	for _, place := range k.places {
@@ -158,8 +159,8 @@ func (u *unmade) hash(b *plugin.Batch, op plugin.Op, k *keyed) uint64 {
 	return h.Sum64()
 }
 
-// ended takes what became of an operation outside of a transaction.
-func (u *unmade) ended(b *plugin.Batch, op plugin.Op, ok bool, rows int64) {
+// Ended takes what became of an operation outside of a transaction.
+func (u *Unmade) Ended(b *plugin.Batch, op plugin.Op, ok bool, rows int64) {
 	if ok && rows > 0 && !u.some.Load() {
 		return
 	}
@@ -211,9 +212,9 @@ func (t *keysOf) forget(h uint64) {
 	t.next = (t.next + 1) % mostUnmade
 }
 
-// begin puts other keys in the place of those whose INSERT has failed. The
+// Begin puts other keys in the place of those whose INSERT has failed. The
 // arguments of an operation that has not begun are its slot's alone.
-func (u *unmade) begin(b *plugin.Batch, ops []plugin.Op) {
+func (u *Unmade) Begin(b *plugin.Batch, ops []plugin.Op) {
 	if !u.some.Load() {
 		return
 	}
@@ -230,7 +231,7 @@ func (u *unmade) begin(b *plugin.Batch, ops []plugin.Op) {
 }
 
 // replace gives an operation the key of a row that is there, when the INSERT of its own has failed.
-func (u *unmade) replace(b *plugin.Batch, op plugin.Op, k *keyed, h uint64) {
+func (u *Unmade) replace(b *plugin.Batch, op plugin.Op, k *keyed, h uint64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	t := &u.tables[k.table]
@@ -239,8 +240,8 @@ func (u *unmade) replace(b *plugin.Batch, op plugin.Op, k *keyed, h uint64) {
 	}
 }
 
-// count is how many operations got another key.
-func (u *unmade) count() int64 {
+// Count is how many operations got another key.
+func (u *Unmade) Count() int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.replaced
