@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/poll"
 	"github.com/loadstone-db/loadstone/engine/load/schedule"
 	"github.com/loadstone-db/loadstone/engine/load/supply"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -20,7 +21,7 @@ type dispatcher struct {
 	g      *Group
 	queue  *queue
 	ahead  *supply.Ahead
-	waiter waiter
+	waiter poll.Waiter
 	// paced is true when the workload's delays are the schedule.
 	paced bool
 
@@ -183,7 +184,7 @@ func (d *dispatcher) until(due, now int64) bool {
 		now = d.g.clock.now()
 	}
 	if due > now {
-		d.waiter.wait(time.Duration(due - now))
+		d.waiter.Wait(time.Duration(due - now))
 	}
 	return !d.g.stopped()
 }
@@ -229,7 +230,7 @@ func (d *dispatcher) rate(now int64) (rate float64, ok bool) {
 // ended closes the queue. What was due when the load stopped and was never
 // offered, of which a may be the first, is dropped.
 func (d *dispatcher) ended(a *arrival, ready bool) {
-	d.waiter.close()
+	d.waiter.Close()
 	d.leave(a, ready)
 	d.queue.close()
 	d.g.mu.Lock()

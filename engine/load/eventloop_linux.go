@@ -2,7 +2,6 @@ package load
 
 import (
 	"container/heap"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -10,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/loadstone-db/loadstone/engine/load/poll"
 	"github.com/loadstone-db/loadstone/engine/load/supply"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -52,10 +52,9 @@ const (
 
 // eventLoop waits for the sockets, the timers and the mail of its slots.
 type eventLoop struct {
-	e     *eventLoops
-	g     *Group
-	epoll int
-	bell  int // an eventfd; written to wake the loop
+	e    *eventLoops
+	g    *Group
+	poll *poll.Poller
 
 	// seated counts the connections that were given a place here and have not left it.
 	seated atomic.Int32
@@ -63,7 +62,6 @@ type eventLoop struct {
 	byFD    []*slot
 	watched int
 	timers  eventTimers
-	ready   []unix.EpollEvent
 	// buf is what answers are read into, and requests written in.
 	buf      []byte
 	accounts books
@@ -75,15 +73,8 @@ type eventLoop struct {
 	// batches that are used up. Of their own each slot's would have left the cache before it was used again.
 	batch *supply.OpBatch
 	free  []*supply.OpBatch
-	// read is the last reading of the clock, woke the one after the last wait.
-	read, woke int64
-	// gap is a running mean of how long waits last, in ns; waited is true from a
-	// wait to the next reading of the clock.
-	gap    int64
-	waited bool
-	yield  yielding
-	// mayHold: the loop has a processor of its own, and may wait without telling the scheduler.
-	mayHold bool
+	// woke is the reading of the clock after the last wait.
+	woke int64
 
 	asleep atomic.Bool
 	mail   atomic.Bool // inbox or all is set
@@ -101,35 +92,15 @@ const (
 	hungUp   = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
 )
 
-const (
-	maxReady   = 64
-	manyReady  = 32
-	loopBuffer = 16 << 10
-	// A loop whose waits are shorter than busyGap waits without telling the
-	// scheduler, which saves more than a tenth of the CPU of an operation, and at most
-	// for busyWait. While it does, its processor, which was lent to it, runs nothing else;
-	// the signal by which the scheduler and the garbage collector stop a goroutine ends the wait.
-	busyGap  = 2_000_000
-	busyWait = 5 * time.Millisecond
-)
+const loopBuffer = 16 << 10
 
 func newEventLoop(e *eventLoops) (*eventLoop, error) {
-	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	poll, err := poll.NewPoller(e.g.clock.now)
 	if err != nil {
-		return nil, fmt.Errorf("making an epoll: %w", err)
+		return nil, err
 	}
-	l := &eventLoop{e: e, g: e.g, gap: busyGap, epoll: epoll, bell: -1, batch: &supply.OpBatch{},
-		ready: make([]unix.EpollEvent, maxReady), buf: make([]byte, loopBuffer)}
+	l := &eventLoop{e: e, g: e.g, poll: poll, batch: &supply.OpBatch{}, buf: make([]byte, loopBuffer)}
 	l.accounts.rec.Pool = e.g.pool
-	if l.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err == nil {
-		// Edge-triggered, so that it need not be read.
-		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, l.bell,
-			&unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: int32(l.bell)})
-	}
-	if err != nil {
-		l.close()
-		return nil, fmt.Errorf("making an eventfd: %w", err)
-	}
 	return l, nil
 }
 
@@ -137,10 +108,7 @@ func (l *eventLoop) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	_ = unix.Close(l.epoll)
-	if l.bell >= 0 {
-		_ = unix.Close(l.bell)
-	}
+	l.poll.Close()
 }
 
 // post asks the loop to look at a slot, or with nil at all of them.
@@ -157,8 +125,7 @@ func (l *eventLoop) post(s *slot) {
 	}
 	l.mail.Store(true)
 	if l.asleep.Swap(false) {
-		one := [8]byte{1}
-		_, _ = unix.Write(l.bell, one[:]) // full means that it rings already
+		l.poll.Ring()
 	}
 }
 
@@ -174,14 +141,13 @@ func (l *eventLoop) hand(s *slot, arrival bool) {
 
 func (l *eventLoop) run() {
 	defer l.close()
-	if l.mayHold = processors.lend(); l.mayHold {
-		defer processors.giveBack()
-	}
+	l.poll.Hold()
+	defer l.poll.Release()
 	// The kernel's scheduler judges threads by what they did: one that is always the
 	// loop's is placed better than one that also collects and encodes.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	l.read = l.g.clock.now()
+	l.poll.Looked(l.g.clock.now())
 	var inbox []*slot
 	for {
 		if l.mail.Load() {
@@ -200,14 +166,14 @@ func (l *eventLoop) run() {
 			}
 		}
 		l.ring()
-		n := l.wait()
-		if n > 0 {
+		events := l.wait()
+		if len(events) > 0 {
 			l.woke = l.g.clock.now()
 		}
-		l.touch(l.ready[:max(n, 0)])
-		for i := range n {
-			event := &l.ready[i]
-			if int(event.Fd) == l.bell {
+		l.touch(events)
+		for i := range events {
+			event := &events[i]
+			if l.poll.Rang(event) {
 				continue
 			}
 			if s := l.byFD[event.Fd]; s != nil {
@@ -215,6 +181,21 @@ func (l *eventLoop) run() {
 			}
 		}
 	}
+}
+
+// wait waits for events, mail, or the next timer.
+func (l *eventLoop) wait() []unix.EpollEvent {
+	left := int64(-1)
+	if len(l.timers) > 0 {
+		left = max(l.timers[0].event.until-l.g.clock.now(), 0)
+	}
+	l.asleep.Store(true)
+	if l.mail.Load() {
+		left = 0
+	}
+	events := l.poll.Wait(left, l.watched)
+	l.asleep.Store(false)
+	return events
 }
 
 // touch reads a word in each part of the slots that are about to be looked at.
@@ -308,16 +289,12 @@ func (l *eventLoop) register(s *slot) bool {
 	}
 	l.byFD[fd] = s
 	l.watched++
-	if err := l.control(unix.EPOLL_CTL_ADD, s, readable); err != nil {
+	if err := l.poll.Control(unix.EPOLL_CTL_ADD, s.event.fd, readable); err != nil {
 		l.g.fail(err)
 		l.leave(s)
 		return false
 	}
 	return true
-}
-
-func (l *eventLoop) control(op int, s *slot, events uint32) error {
-	return unix.EpollCtl(l.epoll, op, s.event.fd, &unix.EpollEvent{Events: events, Fd: int32(s.event.fd)})
 }
 
 // leave ends the slot.
@@ -447,7 +424,7 @@ func (l *eventLoop) drive(s *slot, next supply.Step) bool {
 			v.at = atAnswer
 			if !sent {
 				v.at = atSending
-				err = l.control(unix.EPOLL_CTL_MOD, s, unix.EPOLLOUT)
+				err = l.poll.Control(unix.EPOLL_CTL_MOD, s.event.fd, unix.EPOLLOUT)
 			}
 		}
 		if err == nil {
@@ -506,7 +483,7 @@ func (l *eventLoop) happened(s *slot, events uint32) {
 		sent, err := v.conn.Flush()
 		if err == nil && sent {
 			v.at = atAnswer
-			err = l.control(unix.EPOLL_CTL_MOD, s, readable)
+			err = l.poll.Control(unix.EPOLL_CTL_MOD, s.event.fd, readable)
 		}
 		if err != nil {
 			l.answer(s, err)
@@ -522,7 +499,7 @@ func (l *eventLoop) happened(s *slot, events uint32) {
 		// Nothing is in flight: a notice, or the server hung up. The next
 		// operation meets that, as it would without a loop.
 		if done, err := v.conn.Receive(l.buf, &l.res); done {
-			_ = l.control(unix.EPOLL_CTL_DEL, s, 0) // one that is not watched any more is as good
+			_ = l.poll.Control(unix.EPOLL_CTL_DEL, s.event.fd, 0) // one that is not watched any more is as good
 			l.g.idleLost(s, err)
 			return
 		}
@@ -530,7 +507,7 @@ func (l *eventLoop) happened(s *slot, events uint32) {
 	if events&hungUp != 0 && l.find(fd) == s && v.at != atSending {
 		// The end comes behind the last bytes, and its edge has been spent on them.
 		// Watching anew reports it again.
-		_ = l.control(unix.EPOLL_CTL_MOD, s, readable)
+		_ = l.poll.Control(unix.EPOLL_CTL_MOD, s.event.fd, readable)
 	}
 }
 
@@ -538,11 +515,7 @@ func (l *eventLoop) happened(s *slot, events uint32) {
 func (l *eventLoop) answer(s *slot, err error) {
 	v := &s.event
 	now := l.g.clock.now()
-	if l.waited {
-		l.waited = false
-		l.gap += (now - l.read - l.gap) / 8
-	}
-	l.read = now
+	l.poll.Answered(now)
 	next := s.answered(l.g, err, v.sent, v.first, now)
 	v.sent = now
 	if l.drive(s, next) {
@@ -565,7 +538,7 @@ func (l *eventLoop) ring() {
 			return
 		}
 		heap.Pop(&l.timers)
-		l.read = now
+		l.poll.Looked(now)
 		var on bool
 		if v.at == atPause {
 			v.sent = now

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/poll"
 	"github.com/loadstone-db/loadstone/engine/load/supply"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
@@ -37,7 +38,7 @@ func TestKeptOperationsAreBounded(t *testing.T) {
 				cfg.maxKept = 20 << 20
 				g := open(t, cfg, 40)
 				if g.dispatcher != nil {
-					g.dispatcher.waiter = timers{}
+					g.dispatcher.waiter = poll.Timers{}
 				}
 				g.Start(engine.PhaseMeasurement)
 				var err error

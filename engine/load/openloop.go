@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/poll"
 	"github.com/loadstone-db/loadstone/engine/load/schedule"
 	"github.com/loadstone-db/loadstone/engine/load/supply"
 )
@@ -45,7 +46,7 @@ func (g *Group) startDispatcher(now int64) {
 		return
 	}
 	if d.waiter == nil {
-		d.waiter = newWaiter()
+		d.waiter = poll.NewWaiter()
 	}
 	d.mu.Lock()
 	d.origin = now

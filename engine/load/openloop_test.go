@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/load/poll"
 	"github.com/loadstone-db/loadstone/engine/load/record"
 	"github.com/loadstone-db/loadstone/engine/load/schedule"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -25,7 +26,7 @@ func openRate(t *testing.T, db *fakeDB, stream plugin.Stream, sink record.Sink, 
 	cfg.Workload = w
 	cfg.Workload.LoadMode = engine.LoadQPS
 	g := open(t, cfg, connections)
-	g.dispatcher.waiter = timers{}
+	g.dispatcher.waiter = poll.Timers{}
 	return g
 }
 
@@ -312,7 +313,7 @@ func TestAWorkloadWithoutDelaysIsNoSchedule(t *testing.T) {
 	cfg.Workload = engine.Workload{LoadMode: engine.LoadQPS, Arrival: engine.ArrivalWorkload}
 	cfg.maxBurst = 50_000
 	g := open(t, cfg, 1)
-	g.dispatcher.waiter = timers{}
+	g.dispatcher.waiter = poll.Timers{}
 	g.Start(engine.PhaseMeasurement)
 	if e := failure(t, g); e.Code != engine.CodePlugin {
 		t.Errorf("%+v", e)

@@ -1,4 +1,4 @@
-package load
+package poll
 
 import (
 	"os"
@@ -18,16 +18,16 @@ type timerWaiter struct {
 	file *os.File
 }
 
-// newWaiter returns the most exact waiter that the system gives.
-func newWaiter() waiter {
+// NewWaiter returns the most exact waiter that the system gives.
+func NewWaiter() Waiter {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
-		return timers{}
+		return Timers{}
 	}
 	return &timerWaiter{fd: fd, file: os.NewFile(uintptr(fd), "timer")}
 }
 
-func (w *timerWaiter) wait(d time.Duration) {
+func (w *timerWaiter) Wait(d time.Duration) {
 	at := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(d, shortest)))}
 	if err := unix.TimerfdSettime(w.fd, 0, &at, nil); err != nil {
 		time.Sleep(d)
@@ -39,4 +39,4 @@ func (w *timerWaiter) wait(d time.Duration) {
 	}
 }
 
-func (w *timerWaiter) close() { _ = w.file.Close() } // nothing was written
+func (w *timerWaiter) Close() { _ = w.file.Close() } // nothing was written

@@ -1,4 +1,4 @@
-package load
+package poll
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// processors lends event loops scheduler processors (Ps) of their own. A loop that
+// Processors lends event loops scheduler processors (Ps) of their own. A loop that
 // waits without telling the scheduler keeps one, and with as many loops as the
 // machine has processors everything else in the process would stand still.
 // The operating system shares the real ones out between the threads.
