@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
@@ -139,11 +140,11 @@ func (a *account) admit(ctx context.Context, name string, work warehouse.Work, o
 func refused(err error, name string) error {
 	switch {
 	case errors.Is(err, warehouse.ErrSuspended), errors.Is(err, warehouse.ErrUnknown):
-		return &plan.Error{Code: codeNoWarehouse, State: "57P03",
+		return &plan.Error{Code: protocol.CodeNoWarehouse, State: "57P03",
 			Message: "No active warehouse selected in the current session.  Select an active warehouse with the 'use " +
 				"warehouse' command.\n", Cause: err}
 	case errors.Is(err, warehouse.ErrQueueTimeout):
-		return &plan.Error{Code: codeQueueTimeout, State: "57014",
+		return &plan.Error{Code: protocol.CodeQueueTimeout, State: "57014",
 			Message: "Statement was queued for longer than STATEMENT_QUEUED_TIMEOUT_IN_SECONDS, and was canceled.", Cause: err}
 	case errors.Is(err, warehouse.ErrInteractive):
 		return plan.Unsupported("a statement that writes on the interactive warehouse %s, which only reads", name)
@@ -251,7 +252,7 @@ func (a *account) holds(name string, p *plan.Plan) error {
 	}
 	for _, table := range p.Tables {
 		if !slices.Contains(house.Tables, table) {
-			return &plan.Error{Code: codeNotAttached, State: "0A000",
+			return &plan.Error{Code: protocol.CodeNotAttached, State: "0A000",
 				Message: fmt.Sprintf("Table '%s' is not attached to the interactive warehouse '%s'. "+
 					"Add it with ALTER WAREHOUSE %s ADD TABLES (%s).", table, name, name, table)}
 		}
@@ -263,7 +264,7 @@ func (a *account) holds(name string, p *plan.Plan) error {
 // ended for its time; empty when there is none, or the session's own limit was it.
 func (a *account) fallback(view *plan.Session, p *plan.Plan, err error) string {
 	var late *plan.Error
-	if !errors.As(err, &late) || late.Code != codeTimeout || p.Type != plan.Select {
+	if !errors.As(err, &late) || late.Code != protocol.CodeTimeout || p.Type != plan.Select {
 		return ""
 	}
 	house, found := a.Get(view.Warehouse)

@@ -15,7 +15,7 @@
 // job instead of executing twice. The translator makes a plan (package plan); the
 // account (account.go) admits the job to a warehouse; the job runs on the session's
 // Postgres connection (execute.go, postgres.go); rows are encoded in Snowflake's formats
-// (encode.go), the first of them into the answer and the rest into chunks that the
+// (package protocol), the first of them into the answer and the rest into chunks that the
 // client fetches; the execution is recorded (package history).
 //
 // A job that is not done after a while is answered with "in progress" and a

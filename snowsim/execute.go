@@ -12,6 +12,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/snowsim/history"
 	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
@@ -67,17 +68,17 @@ func (j *job) several(statements []string) {
 	}
 	j.server.mu.Unlock()
 	message := "Multiple statements executed successfully."
-	result := newResult(j, []plan.Column{plan.Text("multiple statement execution")})
-	result.row([]any{message})
+	result := protocol.NewResult(j.limits(), []plan.Column{plan.Text("multiple statement execution")})
+	result.Row([]any{message})
 	j.kind = plan.Multi
-	j.answer = result.answer(plan.Multi)
+	j.succeed(result, plan.Multi)
 	data := j.answer.Data.(map[string]any) //nolint:forcetypeassert // made a line above
 	data["resultIds"], data["resultTypes"] = strings.Join(ids, ","), strings.Join(types, ",")
 }
 
 func (j *job) fail(err *plan.Error) {
 	j.err = err
-	j.answer = failure(err, j.queryID)
+	j.answer = protocol.Failure(err, j.queryID)
 }
 
 // statement executes one statement, sets the answer and records the execution.
@@ -117,14 +118,14 @@ func (j *job) tag(view *plan.Session) string {
 
 func (j *job) execute(sql string, view *plan.Session, record *history.Record) error {
 	s, one := j.server, j.session
-	binds, err := readBindings(j.req.Bindings)
+	binds, err := protocol.ReadBindings(j.req.Bindings)
 	if err != nil {
 		return err
 	}
 	if j.req.BindStage != "" {
 		return plan.Unsupported("binds from a stage")
 	}
-	p, err := s.translator.Plan(j.ctx, view, sql, binds.first)
+	p, err := s.translator.Plan(j.ctx, view, sql, binds.First)
 	if err != nil {
 		return err
 	}
@@ -145,25 +146,26 @@ func (j *job) execute(sql string, view *plan.Session, record *history.Record) er
 		return err
 	}
 	one.apply(p.Effect)
-	j.rows = result.total
+	j.rows = result.Total
 	switch p.Type {
 	case plan.Insert, plan.MultiTableInsert:
-		record.RowsInserted = result.affected
+		record.RowsInserted = result.Affected
 	case plan.Update:
-		record.RowsUpdated = result.affected
+		record.RowsUpdated = result.Affected
 	case plan.Delete:
-		record.RowsDeleted = result.affected
+		record.RowsDeleted = result.Affected
 	default:
-		record.RowsProduced = result.total
+		record.RowsProduced = result.Total
 	}
-	record.BytesScanned = result.bytes
-	j.bytesSent = result.bytes
-	j.answer = result.answer(p.Type)
+	record.BytesScanned = result.Bytes
+	j.bytesSent = result.Bytes
+	j.succeed(result, p.Type)
 	return nil
 }
 
 // onWarehouse executes a plan as soon as its warehouse has room.
-func (j *job) onWarehouse(view *plan.Session, p *plan.Plan, binds bindings, record *history.Record) (*result, error) {
+func (j *job) onWarehouse(view *plan.Session, p *plan.Plan, binds protocol.Bindings,
+	record *history.Record) (*protocol.Result, error) {
 	s, one := j.server, j.session
 	if err := s.account.holds(view.Warehouse, p); err != nil {
 		return nil, err
@@ -172,7 +174,7 @@ func (j *job) onWarehouse(view *plan.Session, p *plan.Plan, binds bindings, reco
 	defer cancel(nil)
 	if limit := s.timeout(view, p.Work); limit > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, limit, &plan.Error{Code: codeTimeout, State: "57014",
+		ctx, stop = context.WithTimeoutCause(ctx, limit, &plan.Error{Code: protocol.CodeTimeout, State: "57014",
 			Message: fmt.Sprintf("Statement reached its statement or warehouse timeout of %d second(s) and was canceled.",
 				int64(limit.Seconds()))})
 		defer stop()
@@ -223,7 +225,7 @@ func (s *Server) timeout(view *plan.Session, work warehouse.Work) time.Duration 
 }
 
 // perform runs a plan's work on Postgres, or in Go.
-func (j *job) perform(ctx context.Context, p *plan.Plan, binds bindings) (*result, error) {
+func (j *job) perform(ctx context.Context, p *plan.Plan, binds protocol.Bindings) (*protocol.Result, error) {
 	one := j.session
 	if p.DDL && one.view().Transaction {
 		// DDL commits what is open, as in Snowflake.
@@ -250,9 +252,9 @@ func (j *job) perform(ctx context.Context, p *plan.Plan, binds bindings) (*resul
 		if err != nil {
 			return nil, err
 		}
-		out := newResult(j, made.Columns)
+		out := protocol.NewResult(j.limits(), made.Columns)
 		for _, row := range made.Rows {
-			out.row(row)
+			out.Row(row)
 		}
 		return out, nil
 	}
@@ -266,13 +268,13 @@ func (j *job) perform(ctx context.Context, p *plan.Plan, binds bindings) (*resul
 	return out, err
 }
 
-func (j *job) status(p *plan.Plan) *result {
+func (j *job) status(p *plan.Plan) *protocol.Result {
 	message := p.Status
 	if message == "" {
 		message = "Statement executed successfully."
 	}
-	out := newResult(j, []plan.Column{plan.Text("status")})
-	out.row([]any{message})
+	out := protocol.NewResult(j.limits(), []plan.Column{plan.Text("status")})
+	out.Row([]any{message})
 	return out
 }
 
@@ -297,7 +299,7 @@ func (j *job) describe(p *plan.Plan) error {
 			if err != nil {
 				return err
 			}
-			if columns = describe(d.Fields); p.Describe != nil {
+			if columns = protocol.Describe(d.Fields); p.Describe != nil {
 				columns = p.Describe(d.Fields)
 			}
 			return nil
@@ -309,8 +311,8 @@ func (j *job) describe(p *plan.Plan) error {
 	if len(columns) == 0 {
 		columns = []plan.Column{plan.Text("status")}
 	}
-	out := newResult(j, columns)
-	j.answer = out.answer(p.Type)
+	out := protocol.NewResult(j.limits(), columns)
+	j.succeed(out, p.Type)
 	data := j.answer.Data.(map[string]any) //nolint:forcetypeassert // made a line above
 	data["numberOfBinds"] = len(p.Params)
 	return nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
 // Kinds of faults.
@@ -219,7 +221,7 @@ func (f *faults) inject(s *Server, next http.Handler) http.Handler {
 		case FaultUnavailable:
 			http.Error(w, "Service Unavailable", http.StatusServiceUnavailable)
 		case FaultExpired:
-			if one, problem := s.find(tokenOf(r)); problem == nil {
+			if one, problem := s.find(protocol.TokenOf(r)); problem == nil {
 				s.expire(one)
 			}
 			next.ServeHTTP(w, r)
@@ -262,18 +264,18 @@ func (f *faults) routes(mux *http.ServeMux) {
 		f.mu.Lock()
 		list := append([]Fault{}, f.list...)
 		f.mu.Unlock()
-		write(w, success(list))
+		protocol.Write(w, protocol.Success(list))
 	}
 	mux.HandleFunc("GET /snowsim/faults", func(w http.ResponseWriter, _ *http.Request) { tell(w) })
 	mux.HandleFunc("POST /snowsim/faults", func(w http.ResponseWriter, r *http.Request) {
 		var list []Fault
-		err := read(r, &list)
+		err := protocol.Read(r, &list)
 		if err == nil {
 			err = f.set(list)
 		}
 		if err != nil {
 			w.WriteHeader(http.StatusUnprocessableEntity)
-			write(w, refusal("invalid", err.Error()))
+			protocol.Write(w, protocol.Refusal("invalid", err.Error()))
 			return
 		}
 		tell(w)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
 // user is a User with the key parsed.
@@ -82,8 +83,8 @@ type loginRequest struct {
 // login answers a log-in request.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var req loginRequest
-	if err := read(r, &req); err != nil {
-		write(w, refusal("391903", "Invalid request: "+err.Error()+"."))
+	if err := protocol.Read(r, &req); err != nil {
+		protocol.Write(w, protocol.Refusal("391903", "Invalid request: "+err.Error()+"."))
 		return
 	}
 	account, _, _ := strings.Cut(req.Data.Account, ".")
@@ -94,17 +95,17 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	who, problem := s.authenticate(&req)
 	if problem != nil {
-		write(w, *problem)
+		protocol.Write(w, *problem)
 		return
 	}
 	one, problem := s.admit(who, &req, r)
 	if problem != nil {
-		write(w, *problem)
+		protocol.Write(w, *problem)
 		return
 	}
 	s.counts.logins.Add(1)
 	view := one.view()
-	write(w, success(map[string]any{
+	protocol.Write(w, protocol.Success(map[string]any{
 		"token": one.token, "validityInSeconds": int64(s.opts.SessionValidity / time.Second),
 		"masterToken": one.master, "masterValidityInSeconds": int64(s.opts.MasterValidity / time.Second),
 		"displayUserName": who.Name, "serverVersion": Version, "firstLogin": false, "remMeToken": nil,
@@ -116,9 +117,9 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}))
 }
 
-func (s *Server) authenticate(req *loginRequest) (*user, *envelope) {
-	refuse := func(code, message string) (*user, *envelope) {
-		e := refusal(code, message)
+func (s *Server) authenticate(req *loginRequest) (*user, *protocol.Envelope) {
+	refuse := func(code, message string) (*user, *protocol.Envelope) {
+		e := protocol.Refusal(code, message)
 		return nil, &e
 	}
 	d := &req.Data
@@ -130,10 +131,10 @@ func (s *Server) authenticate(req *loginRequest) (*user, *envelope) {
 			known = &user{} // the same work for names that do not exist
 		}
 		if subtle.ConstantTimeCompare([]byte(known.Password), []byte(d.Password)) != 1 || who == nil || who.Password == "" {
-			return refuse(codeWrongPassword, "Incorrect username or password was specified.")
+			return refuse(protocol.CodeWrongPassword, "Incorrect username or password was specified.")
 		}
 		if who.MFA && d.Passcode == "" && d.DuoMethod != "passcode" {
-			return refuse(codeMFARequired,
+			return refuse(protocol.CodeMFARequired,
 				"Failed to authenticate: MFA with TOTP is required. To authenticate, provide both your password and a current "+
 					"TOTP passcode.")
 		}
@@ -142,14 +143,14 @@ func (s *Server) authenticate(req *loginRequest) (*user, *envelope) {
 		who, err := s.checkJWT(d.Token)
 		if err != nil {
 			s.log.Debug().Err(err).Msg("a key pair was refused")
-			return refuse(codeInvalidJWT, "JWT token is invalid. ["+idText(s.newQueryID())+"]")
+			return refuse(protocol.CodeInvalidJWT, "JWT token is invalid. ["+idText(s.newQueryID())+"]")
 		}
 		return who, nil
 	case "OAUTH":
 		for _, who := range s.users {
 			if valid, found := who.OAuthTokens[d.Token]; found {
 				if !valid {
-					return refuse(codeExpiredOAuth, "OAuth access token expired. ["+idText(s.newQueryID())+"]")
+					return refuse(protocol.CodeExpiredOAuth, "OAuth access token expired. ["+idText(s.newQueryID())+"]")
 				}
 				if d.User != "" && !strings.EqualFold(d.User, who.Name) {
 					return refuse("390309",
@@ -158,12 +159,12 @@ func (s *Server) authenticate(req *loginRequest) (*user, *envelope) {
 				return who, nil
 			}
 		}
-		return refuse(codeInvalidOAuth, "Invalid OAuth access token. ["+idText(s.newQueryID())+"]")
+		return refuse(protocol.CodeInvalidOAuth, "Invalid OAuth access token. ["+idText(s.newQueryID())+"]")
 	case "PROGRAMMATIC_ACCESS_TOKEN":
 		if who := s.users[strings.ToUpper(d.User)]; who != nil && who.Tokens[d.Token] {
 			return who, nil
 		}
-		return refuse(codeInvalidToken, "Programmatic access token is invalid.")
+		return refuse(protocol.CodeInvalidToken, "Programmatic access token is invalid.")
 	}
 	return refuse("390139", "The specified authenticator is not accepted by your Snowflake account configuration.  "+
 		"Please contact your local system administrator to get the correct URL to use.")
@@ -222,9 +223,9 @@ func (s *Server) checkJWT(token string) (*user, error) {
 }
 
 // admit makes a session for somebody who has proved who he is.
-func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session, *envelope) {
-	refuse := func(code, format string, args ...any) (*session, *envelope) {
-		e := refusal(code, fmt.Sprintf(format, args...))
+func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session, *protocol.Envelope) {
+	refuse := func(code, format string, args ...any) (*session, *protocol.Envelope) {
+		e := protocol.Refusal(code, fmt.Sprintf(format, args...))
 		return nil, &e
 	}
 	q := r.URL.Query()
@@ -235,8 +236,9 @@ func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session,
 	case role == "":
 		role = DefaultRole
 	case !s.roleExists(role):
-		return refuse(codeNoRole, "Role '%s' specified in the connect string does not exist or not authorized. Contact "+
-			"your local system administrator, or attempt to login with another role, e.g. PUBLIC.", role)
+		return refuse(protocol.CodeNoRole,
+			"Role '%s' specified in the connect string does not exist or not authorized. Contact "+
+				"your local system administrator, or attempt to login with another role, e.g. PUBLIC.", role)
 	}
 	// A client may ask that what it names be looked at: gosnowflake does by default.
 	validate, _ := req.Data.Parameters["CLIENT_VALIDATE_DEFAULT_PARAMETERS"].(bool)
@@ -245,7 +247,7 @@ func (s *Server) admit(who *user, req *loginRequest, r *http.Request) (*session,
 		house = who.DefaultWarehouse
 	} else if !s.mayUse(&plan.Session{User: who.Name, Role: role}, house) {
 		if validate {
-			return refuse(codeNoObject, "The requested warehouse does not exist or not authorized.")
+			return refuse(protocol.CodeNoObject, "The requested warehouse does not exist or not authorized.")
 		}
 		house = ""
 	}

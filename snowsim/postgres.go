@@ -12,12 +12,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 	"github.com/loadstone-db/loadstone/snowsim/warehouse"
 )
 
 // onPostgres runs a plan on the session's connection: the pinned one within a
 // transaction, else one of the pool.
-func (j *job) onPostgres(ctx context.Context, p *plan.Plan, binds bindings) (*result, error) {
+func (j *job) onPostgres(ctx context.Context, p *plan.Plan, binds protocol.Bindings) (*protocol.Result, error) {
 	one := j.session
 	view := one.view()
 	implicit := strings.EqualFold(view.Parameters["AUTOCOMMIT"], "false") && p.Type >= plan.Insert &&
@@ -28,11 +29,11 @@ func (j *job) onPostgres(ctx context.Context, p *plan.Plan, binds bindings) (*re
 			return nil, err
 		}
 		defer conn.Release()
-		if p.Before == nil && p.After == nil && binds.rows <= 1 {
+		if p.Before == nil && p.After == nil && binds.Rows <= 1 {
 			return j.steps(ctx, conn, p, binds)
 		}
 		return within(ctx, conn, "BEGIN", "COMMIT", "ROLLBACK",
-			func() (*result, error) { return j.steps(ctx, conn, p, binds) })
+			func() (*protocol.Result, error) { return j.steps(ctx, conn, p, binds) })
 	}
 	if one.conn == nil {
 		conn, err := j.server.pool.Acquire(ctx)
@@ -49,7 +50,7 @@ func (j *job) onPostgres(ctx context.Context, p *plan.Plan, binds bindings) (*re
 	}
 	// A statement that fails leaves the transaction open, unlike in Postgres.
 	out, err := within(ctx, one.conn, "SAVEPOINT statement", "RELEASE statement", "ROLLBACK TO statement",
-		func() (*result, error) { return j.steps(ctx, one.conn, p, binds) })
+		func() (*protocol.Result, error) { return j.steps(ctx, one.conn, p, binds) })
 	if one.conn.Conn().IsClosed() {
 		one.release(false)
 	}
@@ -57,7 +58,8 @@ func (j *job) onPostgres(ctx context.Context, p *plan.Plan, binds bindings) (*re
 }
 
 // within runs do between begin and end, and undoes it when it fails.
-func within(ctx context.Context, conn *pgxpool.Conn, begin, end, undo string, do func() (*result, error)) (*result,
+func within(ctx context.Context, conn *pgxpool.Conn, begin, end, undo string,
+	do func() (*protocol.Result, error)) (*protocol.Result,
 	error) {
 	if _, err := conn.Exec(ctx, begin); err != nil {
 		return nil, err
@@ -100,7 +102,8 @@ func setLockTimeout(ctx context.Context, conn *pgxpool.Conn, limit time.Duration
 	return err
 }
 
-func (j *job) steps(ctx context.Context, conn *pgxpool.Conn, p *plan.Plan, binds bindings) (*result, error) {
+func (j *job) steps(ctx context.Context, conn *pgxpool.Conn, p *plan.Plan, binds protocol.Bindings) (*protocol.Result,
+	error) {
 	if limit, ok := lockTimeout(j.session.view(), p); ok {
 		if err := setLockTimeout(ctx, conn, limit); err != nil {
 			return nil, err
@@ -171,19 +174,20 @@ func (j *job) prepare(ctx context.Context, conn *pgx.Conn, sql string, oids []ui
 }
 
 // sql runs a plan's SQL, once or for each element of array binds.
-func (j *job) sql(ctx context.Context, conn *pgx.Conn, p *plan.Plan, binds bindings) (*result, error) {
+func (j *job) sql(ctx context.Context, conn *pgx.Conn, p *plan.Plan, binds protocol.Bindings) (*protocol.Result,
+	error) {
 	oids := make([]uint32, len(p.Params))
 	for i, param := range p.Params {
-		if param.Bind < 0 || param.Bind >= len(binds.first) {
+		if param.Bind < 0 || param.Bind >= len(binds.First) {
 			return nil, plan.CompilationError("002049", "42601", "Bind variable ? not set.")
 		}
 		oids[i] = param.OID
 	}
 	pg := conn.PgConn()
-	if binds.rows > 1 || binds.rows == 1 && binds.array {
+	if binds.Rows > 1 || binds.Rows == 1 && binds.Array {
 		return j.each(ctx, conn, p, oids, binds)
 	}
-	values := binds.values(p.Params, 0)
+	values := binds.Values(p.Params, 0)
 	if len(values) > 0 {
 		d, err := j.prepare(ctx, conn, p.SQL, oids)
 		if err != nil {
@@ -197,7 +201,8 @@ func (j *job) sql(ctx context.Context, conn *pgx.Conn, p *plan.Plan, binds bindi
 }
 
 // each runs a statement for every element of array binds. The caller has begun a transaction.
-func (j *job) each(ctx context.Context, conn *pgx.Conn, p *plan.Plan, oids []uint32, binds bindings) (*result, error) {
+func (j *job) each(ctx context.Context, conn *pgx.Conn, p *plan.Plan, oids []uint32,
+	binds protocol.Bindings) (*protocol.Result, error) {
 	const batchRows = 2000 // bounds what is in flight
 	pg := conn.PgConn()
 	d, err := pg.Prepare(ctx, "", p.SQL, oids)
@@ -205,10 +210,10 @@ func (j *job) each(ctx context.Context, conn *pgx.Conn, p *plan.Plan, oids []uin
 		return nil, err
 	}
 	var affected int64
-	for from := 0; from < binds.rows; from += batchRows {
+	for from := 0; from < binds.Rows; from += batchRows {
 		batch := &pgconn.Batch{}
-		for i := from; i < min(from+batchRows, binds.rows); i++ {
-			batch.ExecPrepared(d.Name, binds.values(p.Params, i), nil, nil)
+		for i := from; i < min(from+batchRows, binds.Rows); i++ {
+			batch.ExecPrepared(d.Name, binds.Values(p.Params, i), nil, nil)
 		}
 		results := pg.ExecBatch(ctx, batch)
 		for results.NextResult() {
@@ -227,25 +232,25 @@ func (j *job) each(ctx context.Context, conn *pgx.Conn, p *plan.Plan, oids []uin
 }
 
 // collect reads the rows of a result.
-func (j *job) collect(p *plan.Plan, rows *pgconn.ResultReader) (*result, error) {
+func (j *job) collect(p *plan.Plan, rows *pgconn.ResultReader) (*protocol.Result, error) {
 	fields := rows.FieldDescriptions()
-	var out *result
+	var out *protocol.Result
 	if len(fields) > 0 {
 		columns := p.Columns
 		if columns == nil && p.Describe != nil {
 			columns = p.Describe(fields)
 		}
 		if columns == nil {
-			columns = describe(fields)
+			columns = protocol.Describe(fields)
 		}
 		if len(columns) != len(fields) {
 			_, _ = rows.Close()
 			return nil, fmt.Errorf("the plan has %d columns, the result %d", len(columns), len(fields))
 		}
-		out = newResult(j, columns)
-		out.fields = fields
+		out = protocol.NewResult(j.limits(), columns)
+		out.Fields = fields
 		for rows.NextRow() {
-			if err := out.postgresRow(rows.Values()); err != nil {
+			if err := out.PostgresRow(rows.Values()); err != nil {
 				_, _ = rows.Close()
 				return nil, err
 			}
@@ -265,7 +270,7 @@ func (j *job) collect(p *plan.Plan, rows *pgconn.ResultReader) (*result, error) 
 }
 
 // changed is the result of DML: Snowflake returns the number of rows as a row.
-func changed(j *job, p *plan.Plan, affected int64) *result {
+func changed(j *job, p *plan.Plan, affected int64) *protocol.Result {
 	names := map[plan.StatementType][]string{
 		plan.Update: {"number of rows updated", "number of multi-joined rows updated"},
 		plan.Delete: {"number of rows deleted"},
@@ -281,8 +286,8 @@ func changed(j *job, p *plan.Plan, affected int64) *result {
 		row[i] = int64(0)
 	}
 	row[0] = affected
-	out := newResult(j, columns)
-	out.row(row)
-	out.affected = affected
+	out := protocol.NewResult(j.limits(), columns)
+	out.Row(row)
+	out.Affected = affected
 	return out
 }

@@ -13,19 +13,20 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
 var errCancelled = errors.New("cancelled")
 
 type queryRequest struct {
-	SQL          string             `json:"sqlText"`
-	Async        bool               `json:"asyncExec"`
-	Sequence     uint64             `json:"sequenceId"`
-	Internal     bool               `json:"isInternal"`
-	DescribeOnly bool               `json:"describeOnly"`
-	Parameters   map[string]any     `json:"parameters"`
-	Bindings     map[string]binding `json:"bindings"`
-	BindStage    string             `json:"bindStage"`
+	SQL          string                      `json:"sqlText"`
+	Async        bool                        `json:"asyncExec"`
+	Sequence     uint64                      `json:"sequenceId"`
+	Internal     bool                        `json:"isInternal"`
+	DescribeOnly bool                        `json:"describeOnly"`
+	Parameters   map[string]any              `json:"parameters"`
+	Bindings     map[string]protocol.Binding `json:"bindings"`
+	BindStage    string                      `json:"bindStage"`
 }
 
 // job is one statement from its request to the time that its result is forgotten.
@@ -50,7 +51,7 @@ type job struct {
 	admitted bool // it has asked a warehouse for room
 
 	// Set before done is closed.
-	answer    envelope
+	answer    protocol.Envelope
 	err       *plan.Error
 	kind      plan.StatementType
 	rows      int64
@@ -69,8 +70,8 @@ func (j *job) tell(status string) {
 // query answers a query request.
 func (s *Server) query(w http.ResponseWriter, r *http.Request, one *session) {
 	var req queryRequest
-	if err := read(r, &req); err != nil {
-		write(w, refusal("390142", "Incoming request does not contain a valid payload: "+err.Error()+"."))
+	if err := protocol.Read(r, &req); err != nil {
+		protocol.Write(w, protocol.Refusal("390142", "Incoming request does not contain a valid payload: "+err.Error()+"."))
 		return
 	}
 	requestID := r.URL.Query().Get("requestId")
@@ -88,14 +89,15 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, one *session) {
 		one.mu.Unlock()
 		s.counts.queries.Add(1)
 		if !s.launch(j) {
-			write(w, refusal(codeSessionGone, "Session no longer exists.  New login required to access the service."))
+			protocol.Write(w, protocol.Refusal(protocol.CodeSessionGone,
+				"Session no longer exists.  New login required to access the service."))
 			return
 		}
 	}
-	within, code := s.opts.AnswerWithin, codeInProgress
+	within, code := s.opts.AnswerWithin, protocol.CodeInProgress
 	if req.Async {
 		// A client that asked for it is answered at once.
-		within, code = 0, codeInProgressAsync
+		within, code = 0, protocol.CodeInProgressAsync
 	}
 	s.answer(w, r, j, within, code)
 }
@@ -140,17 +142,17 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job, within t
 	select {
 	case <-j.done:
 		if wait(r.Context(), slowness(r.Context())) == nil {
-			write(w, j.answer)
+			protocol.Write(w, j.answer)
 		}
 	default:
-		e := success(map[string]any{"queryId": j.queryID, "getResultUrl": "/queries/" + j.queryID + "/result",
+		e := protocol.Success(map[string]any{"queryId": j.queryID, "getResultUrl": "/queries/" + j.queryID + "/result",
 			"queryAbortsAfterSecs": 300, "progressDesc": nil})
 		message := "Query execution in progress."
 		e.Code, e.Message = &code, &message
-		if code == codeInProgressAsync {
+		if code == protocol.CodeInProgressAsync {
 			message = "Asynchronous execution in progress. Use provided query id to perform query monitoring and management."
 		}
-		write(w, e)
+		protocol.Write(w, e)
 	}
 }
 
@@ -168,13 +170,13 @@ func (s *Server) job(id string, one *session) *job {
 func (s *Server) result(w http.ResponseWriter, r *http.Request, one *session) {
 	j := s.job(r.PathValue("id"), one)
 	if j == nil {
-		write(w, failure(&plan.Error{Code: "000709", State: "02000",
+		protocol.Write(w, protocol.Failure(&plan.Error{Code: "000709", State: "02000",
 			Message: "Statement " + r.PathValue("id") + " not found"}, r.PathValue("id")))
 		return
 	}
-	code := codeInProgress
+	code := protocol.CodeInProgress
 	if j.req.Async {
-		code = codeInProgressAsync
+		code = protocol.CodeInProgressAsync
 	}
 	s.answer(w, r, j, s.opts.AnswerWithin, code)
 }
@@ -185,8 +187,8 @@ func (s *Server) abort(w http.ResponseWriter, r *http.Request, one *session) {
 		RequestID string `json:"requestId"`
 		SQL       string `json:"sqlText"`
 	}
-	if err := read(r, &req); err != nil {
-		write(w, refusal("390142", "Incoming request does not contain a valid payload."))
+	if err := protocol.Read(r, &req); err != nil {
+		protocol.Write(w, protocol.Refusal("390142", "Incoming request does not contain a valid payload."))
 		return
 	}
 	one.mu.Lock()
@@ -207,12 +209,12 @@ func (s *Server) abort(w http.ResponseWriter, r *http.Request, one *session) {
 		}
 	}
 	if j == nil {
-		write(w, refusal(codeNotExecuting, "Identified SQL statement is not currently executing."))
+		protocol.Write(w, protocol.Refusal(protocol.CodeNotExecuting, "Identified SQL statement is not currently executing."))
 		return
 	}
 	s.counts.aborts.Add(1)
 	j.cancel(errCancelled)
-	write(w, success(nil))
+	protocol.Write(w, protocol.Success(nil))
 }
 
 // Cancel implements plan.Host.
@@ -259,7 +261,7 @@ func (s *Server) cancelWhere(which func(*job) bool) (n int) {
 func (s *Server) monitor(w http.ResponseWriter, r *http.Request, one *session) {
 	j := s.job(r.PathValue("id"), one)
 	if j == nil {
-		write(w, success(map[string]any{"queries": []any{}}))
+		protocol.Write(w, protocol.Success(map[string]any{"queries": []any{}}))
 		return
 	}
 	q := map[string]any{"id": j.queryID, "sqlText": j.req.SQL, "startTime": j.started.UnixMilli(), "state": "RUNNING",
@@ -276,7 +278,7 @@ func (s *Server) monitor(w http.ResponseWriter, r *http.Request, one *session) {
 		q["status"] = j.phase
 		j.statusMu.Unlock()
 	}
-	write(w, success(map[string]any{"queries": []any{q}}))
+	protocol.Write(w, protocol.Success(map[string]any{"queries": []any{q}}))
 }
 
 // chunk serves one chunk of a result. Its address is its key, as that of a

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/snowsim/plan"
+	"github.com/loadstone-db/loadstone/snowsim/protocol"
 )
 
 // session is one log-in. Statements of a session run one after the other, as in Snowflake.
@@ -120,16 +121,17 @@ func (one *session) parameterList() []parameter {
 }
 
 // find returns the session of a token, or why there is none.
-func (s *Server) find(token string) (*session, *envelope) {
+func (s *Server) find(token string) (*session, *protocol.Envelope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.tokens[token]
 	if one == nil {
-		e := refusal(codeSessionGone, "Session no longer exists.  New login required to access the service.")
+		e := protocol.Refusal(protocol.CodeSessionGone,
+			"Session no longer exists.  New login required to access the service.")
 		return nil, &e
 	}
 	if token != one.token || time.Now().After(one.expires) {
-		e := refusal(codeSessionExpired, "Your session has expired. Please login again.")
+		e := protocol.Refusal(protocol.CodeSessionExpired, "Your session has expired. Please login again.")
 		return nil, &e
 	}
 	return one, nil
@@ -148,27 +150,28 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request) {
 		Old  string `json:"oldSessionToken"`
 		Kind string `json:"requestType"`
 	}
-	if err := read(r, &req); err != nil {
-		write(w, refusal("391903", "Invalid request: "+err.Error()+"."))
+	if err := protocol.Read(r, &req); err != nil {
+		protocol.Write(w, protocol.Refusal("391903", "Invalid request: "+err.Error()+"."))
 		return
 	}
 	s.mu.Lock()
-	one := s.masters[tokenOf(r)]
+	one := s.masters[protocol.TokenOf(r)]
 	switch {
 	case one == nil:
 		s.mu.Unlock()
-		write(w, refusal(codeMasterInvalid, "Master token is invalid. Please login again."))
+		protocol.Write(w, protocol.Refusal(protocol.CodeMasterInvalid, "Master token is invalid. Please login again."))
 		return
 	case time.Now().After(one.masterExpires):
 		s.mu.Unlock()
-		write(w, refusal(codeMasterExpired, "Authentication token has expired.  The user must authenticate again."))
+		protocol.Write(w, protocol.Refusal(protocol.CodeMasterExpired,
+			"Authentication token has expired.  The user must authenticate again."))
 		return
 	}
 	s.issue(one)
 	token, master := one.token, one.master
 	s.mu.Unlock()
 	s.counts.renewals.Add(1)
-	write(w, success(map[string]any{"sessionToken": token,
+	protocol.Write(w, protocol.Success(map[string]any{"sessionToken": token,
 		"validityInSecondsST": int64(s.opts.SessionValidity / time.Second),
 		"masterToken":         master, "validityInSecondsMT": int64(s.opts.MasterValidity / time.Second),
 		"sessionId": one.id}))
@@ -176,21 +179,21 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request) {
 
 // closeSession answers POST /session?delete=true.
 func (s *Server) closeSession(w http.ResponseWriter, r *http.Request) {
-	one, problem := s.find(tokenOf(r))
-	if problem != nil && *problem.Code == codeSessionExpired {
+	one, problem := s.find(protocol.TokenOf(r))
+	if problem != nil && *problem.Code == protocol.CodeSessionExpired {
 		// The client will not come back to end it with another token.
 		s.mu.Lock()
-		one = s.tokens[tokenOf(r)]
+		one = s.tokens[protocol.TokenOf(r)]
 		s.mu.Unlock()
 	}
 	if one != nil && r.URL.Query().Get("delete") == "true" {
 		s.end(one)
 	}
 	if problem != nil {
-		write(w, *problem)
+		protocol.Write(w, *problem)
 		return
 	}
-	write(w, success(nil))
+	protocol.Write(w, protocol.Success(nil))
 }
 
 // end cancels what a session still does and forgets it. Ending twice is safe.
@@ -268,8 +271,8 @@ func (s *Server) sweep() {
 }
 
 // enter sets the database and the schema of a new session.
-func (s *Server) enter(ctx context.Context, one *session, database, schema string, validate bool) *envelope {
-	use := func(sql, what string) *envelope {
+func (s *Server) enter(ctx context.Context, one *session, database, schema string, validate bool) *protocol.Envelope {
+	use := func(sql, what string) *protocol.Envelope {
 		p, err := s.translator.Plan(ctx, one.view(), sql, nil)
 		if err == nil && p.Local != nil {
 			_, err = p.Local(ctx)
@@ -281,7 +284,7 @@ func (s *Server) enter(ctx context.Context, one *session, database, schema strin
 		if !validate {
 			return nil
 		}
-		e := refusal(codeNoObject, "The requested "+what+" does not exist or not authorized.")
+		e := protocol.Refusal(protocol.CodeNoObject, "The requested "+what+" does not exist or not authorized.")
 		return &e
 	}
 	if database == "" {

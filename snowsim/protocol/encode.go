@@ -1,4 +1,4 @@
-package snowsim
+package protocol
 
 import (
 	"bytes"
@@ -6,48 +6,57 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/loadstone-db/loadstone/snowsim/plan"
 )
 
-// result collects the rows of an answer in Snowflake's JSON form: the first of
+// Result collects the rows of an answer in Snowflake's JSON form: the first of
 // them for the answer itself, further ones in compressed chunks.
-type result struct {
-	job      *job
+type Result struct {
+	limits   Limits
 	columns  []plan.Column
-	fields   []pgconn.FieldDescription
-	total    int64
-	affected int64
-	bytes    int64 // before compression
+	Fields   []pgconn.FieldDescription
+	Total    int64
+	Affected int64
+	Bytes    int64 // before compression
 
 	buf    []byte // rows, separated by commas
 	rows   int    // in buf
 	inline []byte // nil until the answer's own part is full
 	first  int    // rows of inline
-	chunks []chunkInfo
+	chunks []chunk
 	// scales are the most digits after the point, for numbers whose type has no scale.
 	scales []int
 }
 
-type chunkInfo struct {
-	data         []byte
-	rows         int
-	uncompressed int
+// Limits are the bytes, before compression, from which a part of a result is full.
+type Limits struct {
+	// Inline is for what stands in the answer itself, chunk for each further part.
+	Inline, Chunk int
 }
 
-func newResult(j *job, columns []plan.Column) *result {
-	r := &result{job: j, columns: append([]plan.Column(nil), columns...)}
-	return r
+// chunk is a part of a result that does not stand in the answer.
+type chunk struct {
+	Data         []byte // compressed
+	Rows         int
+	Uncompressed int
+}
+
+// NewResult returns a result of these columns without rows.
+func NewResult(l Limits, columns []plan.Column) *Result {
+	return &Result{limits: l, columns: slices.Clone(columns)}
 }
 
 // begin starts a row.
-func (r *result) begin() {
+func (r *Result) begin() {
 	if r.rows > 0 {
 		r.buf = append(r.buf, ',')
 	}
@@ -55,24 +64,24 @@ func (r *result) begin() {
 }
 
 // end ends a row, and a chunk when it is full.
-func (r *result) end() {
+func (r *Result) end() {
 	r.buf = append(r.buf, ']')
 	r.rows++
-	r.total++
-	limit := r.job.server.opts.ChunkBytes
+	r.Total++
+	limit := r.limits.Chunk
 	if r.inline == nil {
-		limit = r.job.server.opts.InlineBytes
+		limit = r.limits.Inline
 	}
 	if len(r.buf) >= limit {
 		r.flush()
 	}
 }
 
-func (r *result) flush() {
+func (r *Result) flush() {
 	if r.rows == 0 {
 		return
 	}
-	r.bytes += int64(len(r.buf))
+	r.Bytes += int64(len(r.buf))
 	if r.inline == nil {
 		r.inline, r.first = r.buf, r.rows
 		r.buf, r.rows = nil, 0
@@ -82,12 +91,12 @@ func (r *result) flush() {
 	w, _ := gzip.NewWriterLevel(&zipped, gzip.BestSpeed) // the level is right
 	_, _ = w.Write(r.buf)                                // into memory
 	_ = w.Close()
-	r.chunks = append(r.chunks, chunkInfo{data: zipped.Bytes(), rows: r.rows, uncompressed: len(r.buf)})
+	r.chunks = append(r.chunks, chunk{Data: zipped.Bytes(), Rows: r.rows, Uncompressed: len(r.buf)})
 	r.buf, r.rows = r.buf[:0], 0
 }
 
-// row adds a row of Go values.
-func (r *result) row(values []any) {
+// Row adds a row of Go values.
+func (r *Result) Row(values []any) {
 	r.begin()
 	for i, v := range values {
 		if i > 0 {
@@ -113,7 +122,7 @@ func goValue(v any, c *plan.Column) string {
 		}
 		return "0"
 	case int64:
-		return itoa(v)
+		return strconv.FormatInt(v, 10)
 	case int:
 		return strconv.Itoa(v)
 	case float64:
@@ -126,7 +135,7 @@ func goValue(v any, c *plan.Column) string {
 	case time.Time:
 		return timeValue(v, c)
 	case time.Duration:
-		return itoa(v.Milliseconds())
+		return strconv.FormatInt(v.Milliseconds(), 10)
 	}
 	return fmt.Sprint(v)
 }
@@ -135,7 +144,7 @@ func goValue(v any, c *plan.Column) string {
 func timeValue(t time.Time, c *plan.Column) string {
 	switch c.Type {
 	case "date":
-		return itoa(floorDiv(t.Unix(), 86400))
+		return strconv.FormatInt(floorDiv(t.Unix(), 86400), 10)
 	case "timestamp_tz":
 		_, offset := t.Zone()
 		return epoch(t.Unix(), t.Nanosecond(), c.Scale) + " " + strconv.Itoa(offset/60+1440)
@@ -149,9 +158,9 @@ func timeValue(t time.Time, c *plan.Column) string {
 // is counted forward from the second before, also before 1970: so gosnowflake reads it.
 func epoch(seconds int64, ns, scale int) string {
 	if scale <= 0 {
-		return itoa(seconds)
+		return strconv.FormatInt(seconds, 10)
 	}
-	return itoa(seconds) + "." + fmt.Sprintf("%09d", ns)[:min(scale, 9)]
+	return strconv.FormatInt(seconds, 10) + "." + fmt.Sprintf("%09d", ns)[:min(scale, 9)]
 }
 
 func floorDiv(a, b int64) int64 {
@@ -162,8 +171,8 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// postgresRow adds a row of Postgres's, in its text format.
-func (r *result) postgresRow(values [][]byte) error {
+// PostgresRow adds a row of Postgres's, in its text format.
+func (r *Result) PostgresRow(values [][]byte) error {
 	if r.scales == nil {
 		r.scales = make([]int, len(r.columns))
 	}
@@ -176,7 +185,7 @@ func (r *result) postgresRow(values [][]byte) error {
 			r.buf = append(r.buf, "null"...)
 			continue
 		}
-		text, err := postgresValue(v, r.fields[i].DataTypeOID, &r.columns[i])
+		text, err := postgresValue(v, r.Fields[i].DataTypeOID, &r.columns[i])
 		if err != nil {
 			return err
 		}
@@ -191,32 +200,11 @@ func (r *result) postgresRow(values [][]byte) error {
 	return nil
 }
 
-// The types of Postgres that need more than to be copied.
-const (
-	oidBool        = 16
-	oidBytea       = 17
-	oidInt8        = 20
-	oidInt2        = 21
-	oidInt4        = 23
-	oidOID         = 26
-	oidJSON        = 114
-	oidFloat4      = 700
-	oidFloat8      = 701
-	oidBpchar      = 1042
-	oidVarchar     = 1043
-	oidDate        = 1082
-	oidTime        = 1083
-	oidTimestamp   = 1114
-	oidTimestamptz = 1184
-	oidNumeric     = 1700
-	oidJSONB       = 3802
-)
-
 // unscaled marks a NUMBER whose scale is that of its values.
 const unscaled = -1
 
-// describe returns the columns of a result of Postgres.
-func describe(fields []pgconn.FieldDescription) []plan.Column {
+// Describe returns the columns of a result of Postgres.
+func Describe(fields []pgconn.FieldDescription) []plan.Column {
 	out := make([]plan.Column, len(fields))
 	for i, f := range fields {
 		out[i] = column(f)
@@ -230,33 +218,33 @@ func column(f pgconn.FieldDescription) plan.Column {
 		return plan.Column{Name: c.Name, Type: kind, Scale: scale, Nullable: true}
 	}
 	switch f.DataTypeOID {
-	case oidBool:
+	case pgtype.BoolOID:
 		return of("boolean", 0)
-	case oidBytea:
+	case pgtype.ByteaOID:
 		b := of("binary", 0)
 		b.Length, b.ByteLength = 8388608, 8388608
 		return b
-	case oidInt2, oidInt4, oidInt8, oidOID:
+	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.OIDOID:
 		return plan.Number(c.Name)
-	case oidNumeric:
+	case pgtype.NumericOID:
 		n := plan.Decimal(c.Name, unscaled)
 		if f.TypeModifier >= 4 {
 			n.Precision, n.Scale = int(f.TypeModifier-4)>>16&0xffff, int(f.TypeModifier-4)&0x7ff
 		}
 		return n
-	case oidFloat4, oidFloat8:
+	case pgtype.Float4OID, pgtype.Float8OID:
 		return of("real", 0)
-	case oidDate:
+	case pgtype.DateOID:
 		return of("date", 0)
-	case oidTime:
+	case pgtype.TimeOID:
 		return of("time", 9)
-	case oidTimestamp:
+	case pgtype.TimestampOID:
 		return of("timestamp_ntz", 9)
-	case oidTimestamptz:
+	case pgtype.TimestamptzOID:
 		return of("timestamp_ltz", 9)
-	case oidJSON, oidJSONB:
+	case pgtype.JSONOID, pgtype.JSONBOID:
 		return of("variant", 0)
-	case oidVarchar, oidBpchar:
+	case pgtype.VarcharOID, pgtype.BPCharOID:
 		if f.TypeModifier >= 4 {
 			c.Length = int(f.TypeModifier - 4)
 			c.ByteLength = 4 * c.Length
@@ -267,11 +255,11 @@ func column(f pgconn.FieldDescription) plan.Column {
 
 // postgresValue turns Postgres's text into Snowflake's for a column.
 func postgresValue(v []byte, oid uint32, c *plan.Column) ([]byte, error) {
-	if c.Type == "timestamp_tz" && oid != oidTimestamptz {
+	if c.Type == "timestamp_tz" && oid != pgtype.TimestamptzOID {
 		return zoned(v)
 	}
 	switch oid {
-	case oidBool:
+	case pgtype.BoolOID:
 		if c.Type != "boolean" {
 			return v, nil
 		}
@@ -279,9 +267,9 @@ func postgresValue(v []byte, oid uint32, c *plan.Column) ([]byte, error) {
 			return []byte("1"), nil
 		}
 		return []byte("0"), nil
-	case oidBytea:
+	case pgtype.ByteaOID:
 		return bytes.ToUpper(bytes.TrimPrefix(v, []byte(`\x`))), nil
-	case oidDate, oidTimestamp, oidTimestamptz:
+	case pgtype.DateOID, pgtype.TimestampOID, pgtype.TimestamptzOID:
 		if c.Type == "text" {
 			return v, nil
 		}
@@ -290,7 +278,7 @@ func postgresValue(v []byte, oid uint32, c *plan.Column) ([]byte, error) {
 			return nil, err
 		}
 		return []byte(timeValue(t, c)), nil
-	case oidTime:
+	case pgtype.TimeOID:
 		if c.Type == "text" {
 			return v, nil
 		}
@@ -299,7 +287,7 @@ func postgresValue(v []byte, oid uint32, c *plan.Column) ([]byte, error) {
 			return nil, fmt.Errorf("reading a time of Postgres: %w", err)
 		}
 		return []byte(epoch(int64(t.Hour()*3600+t.Minute()*60+t.Second()), t.Nanosecond(), c.Scale)), nil
-	case oidJSON, oidJSONB:
+	case pgtype.JSONOID, pgtype.JSONBOID:
 		if c.Type == "text" {
 			return v, nil
 		}
@@ -315,7 +303,7 @@ func postgresValue(v []byte, oid uint32, c *plan.Column) ([]byte, error) {
 // Snowflake's: seconds since 1970, and the offset in minutes from -1440.
 func zoned(v []byte) ([]byte, error) {
 	moment, offset, _ := strings.Cut(strings.Trim(string(v), "()"), ",")
-	t, err := readTime(strings.Trim(moment, `"`), oidTimestamptz)
+	t, err := readTime(strings.Trim(moment, `"`), pgtype.TimestamptzOID)
 	if err != nil {
 		return nil, err
 	}
@@ -329,8 +317,8 @@ func zoned(v []byte) ([]byte, error) {
 // readTime reads a date or a timestamp of Postgres with datestyle ISO in UTC.
 func readTime(v string, oid uint32) (time.Time, error) {
 	v, bc := strings.CutSuffix(v, " BC")
-	layout := map[uint32]string{oidDate: "2006-01-02", oidTimestamp: "2006-01-02 15:04:05.999999999",
-		oidTimestamptz: "2006-01-02 15:04:05.999999999-07"}[oid]
+	layout := map[uint32]string{pgtype.DateOID: "2006-01-02", pgtype.TimestampOID: "2006-01-02 15:04:05.999999999",
+		pgtype.TimestamptzOID: "2006-01-02 15:04:05.999999999-07"}[oid]
 	t, err := time.Parse(layout, v)
 	if err != nil || bc {
 		return time.Time{}, &plan.Error{Code: "100040", State: "22007", Message: "Date '" + v + "' is not recognized"}
@@ -379,15 +367,15 @@ type rowType struct {
 	Collation  *string `json:"collation"`
 }
 
-// answer is the whole answer of a statement that succeeded.
-func (r *result) answer(kind plan.StatementType) envelope {
+// Finish returns the part of an answer that tells of the rows, and the chunks that do not
+// stand in it; size is how many bytes both take.
+func (r *Result) Finish() (data map[string]any, chunks []chunk, size int) {
 	if r.inline == nil {
-		r.bytes += int64(len(r.buf))
+		r.Bytes += int64(len(r.buf))
 		r.inline, r.first = r.buf, r.rows
 	} else {
 		r.flush()
 	}
-	j := r.job
 	types := make([]rowType, len(r.columns))
 	for i, c := range r.columns {
 		if c.Scale < 0 {
@@ -408,29 +396,11 @@ func (r *result) answer(kind plan.StatementType) envelope {
 		}
 		types[i] = t
 	}
-	view := j.session.view()
 	inline := append(append(append(make([]byte, 0, len(r.inline)+2), '['), r.inline...), ']')
-	data := map[string]any{
-		"parameters": j.session.parameterList(), "rowtype": types, "rowset": json.RawMessage(inline), "total": r.total,
-		"returned": r.total,
-		"queryId":  j.queryID, "databaseProvider": nil, "finalDatabaseName": orNull(view.Database),
-		"finalSchemaName":    orNull(view.Schema),
-		"finalWarehouseName": orNull(view.Warehouse), "finalRoleName": view.Role, "numberOfBinds": 0,
-		"arrayBindSupported": false,
-		"statementTypeId":    int64(kind), "version": 1, "sendResultTime": time.Now().UnixMilli(),
-		"queryResultFormat": "json",
+	size = len(inline)
+	for _, c := range r.chunks {
+		size += len(c.Data)
 	}
-	j.kept = len(inline)
-	if len(r.chunks) > 0 {
-		list := make([]map[string]any, len(r.chunks))
-		for i, c := range r.chunks {
-			j.chunks = append(j.chunks, c.data)
-			j.kept += len(c.data)
-			list[i] = map[string]any{"url": "http://" + j.server.Addr() + "/chunks/" + j.queryID + "/" + strconv.Itoa(i) +
-				"?key=" + j.chunkKey(),
-				"rowCount": c.rows, "uncompressedSize": c.uncompressed, "compressedSize": len(c.data)}
-		}
-		data["chunks"], data["chunkHeaders"] = list, map[string]string{"x-snowsim": "chunk"}
-	}
-	return success(data)
+	return map[string]any{"rowtype": types, "rowset": json.RawMessage(inline), "total": r.Total, "returned": r.Total,
+		"queryResultFormat": "json"}, r.chunks, size
 }

@@ -1,4 +1,4 @@
-package snowsim
+package protocol
 
 import (
 	"encoding/json"
@@ -11,26 +11,26 @@ import (
 	"github.com/loadstone-db/loadstone/snowsim/plan"
 )
 
-// binding is one bound value as it comes: a string, null, or an array of them.
-type binding struct {
+// Binding is one bound value as it comes: a string, null, or an array of them.
+type Binding struct {
 	Type   string          `json:"type"`
 	Value  json.RawMessage `json:"value"`
 	Format string          `json:"fmt"`
 }
 
-// bindings are the bound values of a statement, as Postgres reads them.
-type bindings struct {
-	first   []plan.Bind
+// Bindings are the bound values of a statement, as Postgres reads them.
+type Bindings struct {
+	First   []plan.Bind
 	columns [][]*string // one per bind; one element, or one for each row
-	rows    int
-	array   bool
+	Rows    int
+	Array   bool
 }
 
-// readBindings reads the values named "1", "2", ….
-func readBindings(list map[string]binding) (bindings, error) {
-	out := bindings{rows: 1}
-	bad := func(format string, args ...any) (bindings, error) {
-		return bindings{}, &plan.Error{Code: "002049", State: "42601",
+// ReadBindings reads the values named "1", "2", ….
+func ReadBindings(list map[string]Binding) (Bindings, error) {
+	out := Bindings{Rows: 1}
+	bad := func(format string, args ...any) (Bindings, error) {
+		return Bindings{}, &plan.Error{Code: "002049", State: "42601",
 			Message: "SQL compilation error:\nBind variable: " + fmt.Sprintf(format, args...)}
 	}
 	for i := range len(list) {
@@ -65,23 +65,23 @@ func readBindings(list map[string]binding) (bindings, error) {
 			values[k] = &text
 		}
 		if array {
-			if out.array && len(values) != out.rows {
-				return bad("the arrays have %d and %d elements.", out.rows, len(values))
+			if out.Array && len(values) != out.Rows {
+				return bad("the arrays have %d and %d elements.", out.Rows, len(values))
 			}
-			out.array, out.rows = true, len(values)
+			out.Array, out.Rows = true, len(values)
 		}
 		bind := plan.Bind{Type: kind, Array: array}
 		if len(values) > 0 {
 			bind.Value = values[0]
 		}
-		out.first = append(out.first, bind)
+		out.First = append(out.First, bind)
 		out.columns = append(out.columns, values)
 	}
 	return out, nil
 }
 
-// values returns the parameters of one row.
-func (b *bindings) values(params []plan.Param, row int) [][]byte {
+// Values returns the parameters of one row.
+func (b *Bindings) Values(params []plan.Param, row int) [][]byte {
 	out := make([][]byte, len(params))
 	for i, p := range params {
 		column := b.columns[p.Bind]

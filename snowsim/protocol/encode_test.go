@@ -1,4 +1,4 @@
-package snowsim
+package protocol
 
 import "testing"
 
