@@ -393,7 +393,7 @@ func writeMatrixJUnit(w io.Writer, r matrix.Report, requireValid bool) error {
 		s := t.Summary
 		if s == nil {
 			reason := fmt.Sprintf("The run is %s and has no figures.", t.Status)
-			s = &engine.Summary{RunID: t.RunID, TestName: r.Name + " · " + t.Label, Status: t.Status,
+			s = &engine.Summary{RunID: t.RunID, RunName: r.Name + " · " + t.Label, Status: t.Status,
 				CancellationReason: &reason, Validity: engine.VerdictValid,
 				Simulated: t.Simulated, Emulated: t.Emulated}
 		}

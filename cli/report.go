@@ -29,7 +29,7 @@ func printSummary(out io.Writer, s *engine.Summary) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	p := printer(w)
 	p("")
-	p("%s  %s", s.TestName, strings.ToLower(string(s.Status)))
+	p("%s  %s", s.RunName, strings.ToLower(string(s.Status)))
 	if word := s.StandIn(); word != "" {
 		p("  %s: %s", word, aboutStandIn(s))
 	}
@@ -286,7 +286,7 @@ func writeJUnit(w io.Writer, s *engine.Summary, requireValid bool) error {
 }
 
 func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
-	suite := junitSuite{Name: printable(s.TestName), Time: s.DurationSeconds}
+	suite := junitSuite{Name: printable(s.RunName), Time: s.DurationSeconds}
 	if !s.StartTime.IsZero() {
 		suite.Time0 = s.StartTime.Format("2006-01-02T15:04:05")
 	}
@@ -300,7 +300,7 @@ func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
 		if word != "" {
 			name += " (" + word + ")"
 		}
-		c := junitCase{Class: printable("loadstone." + s.TestName), Name: printable(name), Time: s.DurationSeconds}
+		c := junitCase{Class: printable("loadstone." + s.RunName), Name: printable(name), Time: s.DurationSeconds}
 		if !passed {
 			c.Failure = &junitFailure{Message: printable(message), Type: kind}
 			suite.Failures++

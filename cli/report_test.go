@@ -16,7 +16,7 @@ import (
 func summary() *engine.Summary {
 	reason := "Guardrail triggered: <generator> CPU \x01 & more"
 	return &engine.Summary{
-		RunID: "r", TestName: "orders & \"lines\"", Status: engine.StatusCompleted, CancellationReason: &reason,
+		RunID: "r", RunName: "orders & \"lines\"", Status: engine.StatusCompleted, CancellationReason: &reason,
 		Validity: engine.VerdictValid,
 		Figures: engine.Figures{
 			Operations: 12345, QPS: 617.25, DurationSeconds: 20,

@@ -17,7 +17,7 @@ var nasty = "\x1b]0;owned\x07\x1b[31mred\u009b2J\u202egnp.exe\r\x7f\x00" + strin
 // TestNothingOfOthersReachesATerminalAsItIs puts nasty into whatever they can fill.
 func TestNothingOfOthersReachesATerminalAsItIs(t *testing.T) {
 	s := summary()
-	s.TestName, s.CancellationReason, s.Status = nasty, &nasty, engine.StatusFailed
+	s.RunName, s.CancellationReason, s.Status = nasty, &nasty, engine.StatusFailed
 	s.Errors.Top[0].Message = nasty
 	s.ValidityDetail.Causes = []engine.ValidityCause{{Cause: "c", Detail: nasty}}
 	s.ValidityDetail.Notes = []string{nasty}

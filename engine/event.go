@@ -111,7 +111,7 @@ const (
 type LogEntry struct {
 	Seq       int64           `json:"seq"`
 	RunID     string          `json:"run_id"`
-	TestID    string          `json:"test_id,omitempty"`
+	ResultID  string          `json:"test_id,omitempty"`
 	WorkerID  string          `json:"worker_id,omitempty"`
 	Level     LogLevel        `json:"level"`
 	Message   string          `json:"message"`

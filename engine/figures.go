@@ -413,7 +413,7 @@ type Environment struct {
 // GET /api/runs/{id} carries it.
 type Summary struct {
 	RunID              string  `json:"run_id"`
-	TestName           string  `json:"test_name"`
+	RunName            string  `json:"test_name"`
 	Status             Status  `json:"status"`
 	CancellationReason *string `json:"cancellation_reason"`
 	Validity           Verdict `json:"validity"`

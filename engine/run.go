@@ -3,9 +3,9 @@ package engine
 // Run is the control state of a run: one row of run_status.
 type Run struct {
 	RunID              string                  `json:"run_id"`
-	TestID             string                  `json:"test_id"` // equals RunID
+	ResultID           string                  `json:"test_id"` // of its own row of results; equals RunID
 	TemplateID         string                  `json:"template_id,omitempty"`
-	TestName           string                  `json:"test_name"`
+	RunName            string                  `json:"test_name"`
 	Scenario           Scenario                `json:"scenario_config"`
 	Status             Status                  `json:"status"`
 	Phase              Phase                   `json:"phase"`
@@ -42,13 +42,13 @@ type WorkerTarget struct {
 	TargetQPS         *float64 `json:"target_qps,omitempty"`
 }
 
-// TestResult is one row of test_results: the parent's (TestID == RunID) or a run worker's.
-type TestResult struct {
-	TestID           string            `json:"test_id"`
+// RunResult is one row of test_results: the parent's (ResultID == RunID) or a run worker's.
+type RunResult struct {
+	ResultID         string            `json:"test_id"`
 	RunID            string            `json:"run_id"`
 	WorkerID         string            `json:"worker_id,omitempty"`
 	WorkerGroupID    *int              `json:"worker_group_id,omitempty"`
-	TestName         string            `json:"test_name"`
+	RunName          string            `json:"test_name"`
 	Status           Status            `json:"status"`
 	StartTime        Time              `json:"start_time"`
 	EndTime          Time              `json:"end_time"`
@@ -73,7 +73,7 @@ type RunDetail struct {
 	Summary *Summary `json:"summary"`
 	Plan    *Plan    `json:"plan"`
 	// Workers are the run workers' results in short.
-	Workers []TestResult `json:"workers"`
+	Workers []RunResult `json:"workers"`
 	// Artifacts and Events are the first of them, and how many there are.
 	Artifacts      []Artifact `json:"artifacts"`
 	ArtifactsTotal int64      `json:"artifacts_total"`
@@ -124,7 +124,7 @@ type Point struct {
 type Artifact struct {
 	ArtifactID    string `json:"artifact_id"`
 	RunID         string `json:"run_id"`
-	TestID        string `json:"test_id"`
+	ResultID      string `json:"test_id"`
 	WorkerID      string `json:"worker_id"`
 	Kind          string `json:"kind"` // executions | enrichment
 	Name          string `json:"name"` // file name within the run's folder

@@ -33,7 +33,7 @@ type HistogramData struct {
 // Scheduled counts arrivals of an open loop as they are due; the other counters what has ended.
 type WorkerSnapshot struct {
 	RunID         string `json:"run_id"`
-	TestID        string `json:"test_id"`
+	ResultID      string `json:"test_id"`
 	WorkerID      string `json:"worker_id"`
 	WorkerGroupID int    `json:"worker_group_id"`
 	NodeID        string `json:"node_id"`
@@ -146,9 +146,9 @@ type Resources struct {
 
 // Payload is the live state of a run: a full snapshot, once a second. Every field is present.
 type Payload struct {
-	TestID   string `json:"test_id"`
+	ResultID string `json:"test_id"`
 	RunID    string `json:"run_id"`
-	TestName string `json:"test_name"`
+	RunName  string `json:"test_name"`
 	// Simulated: a stand-in that models a database is under load. False until the target has answered.
 	Simulated bool    `json:"simulated"`
 	Emulated  bool    `json:"emulated"`

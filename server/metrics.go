@@ -123,9 +123,9 @@ func (r *runCollector) Collect(ch chan<- prometheus.Metric) {
 		if p == nil || i >= maxRunSeries {
 			continue
 		}
-		gauge(runQPSDesc, p.Ops.CurrentPerSec, run.RunID, run.TestName)
-		gauge(runErrorsDesc, float64(p.Errors.Count), run.RunID, run.TestName)
-		gauge(runConnsDesc, float64(p.Connections.Active), run.RunID, run.TestName)
+		gauge(runQPSDesc, p.Ops.CurrentPerSec, run.RunID, run.RunName)
+		gauge(runErrorsDesc, float64(p.Errors.Count), run.RunID, run.RunName)
+		gauge(runConnsDesc, float64(p.Connections.Active), run.RunID, run.RunName)
 	}
 	for phase, n := range byPhase {
 		gauge(liveRunsDesc, float64(n), string(phase))

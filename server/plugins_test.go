@@ -249,7 +249,7 @@ func TestPluginOfALiveRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.db.SaveResult(t.Context(),
-		engine.TestResult{TestID: run.RunID, RunID: run.RunID, TestName: "count", Status: engine.StatusRunning,
+		engine.RunResult{ResultID: run.RunID, RunID: run.RunID, RunName: "count", Status: engine.StatusRunning,
 			EnrichmentStatus: "PENDING",
 			Plan:             &engine.Plan{Workload: e.PluginRef, Adapter: engine.PluginRef{SHA256: "ff"}}}); err != nil {
 		t.Fatal(err)

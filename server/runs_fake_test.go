@@ -65,7 +65,7 @@ func (o *orchestra) Create(ctx context.Context, s engine.Scenario, by string) (e
 		panic("secret internals")
 	}
 	id := o.name()
-	if err := o.CreateRun(ctx, engine.Run{RunID: id, TemplateID: s.TemplateID, TestName: s.Name, Scenario: s,
+	if err := o.CreateRun(ctx, engine.Run{RunID: id, TemplateID: s.TemplateID, RunName: s.Name, Scenario: s,
 		CreatedBy: by}); err != nil {
 		return engine.Run{}, err
 	}
@@ -105,7 +105,7 @@ func (o *orchestra) Detail(ctx context.Context, id string) (engine.RunDetail, er
 	if err != nil {
 		return engine.RunDetail{}, err
 	}
-	d := engine.RunDetail{Run: r, Workers: []engine.TestResult{}, Enrichment: engine.Enrichment{Status: "SKIPPED"},
+	d := engine.RunDetail{Run: r, Workers: []engine.RunResult{}, Enrichment: engine.Enrichment{Status: "SKIPPED"},
 		Live: o.Live(id)}
 	if r.Status == engine.StatusCompleted {
 		d.Summary = &engine.Summary{RunID: id, Status: r.Status, Validity: engine.VerdictValid,

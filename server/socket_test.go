@@ -55,7 +55,7 @@ func next(t *testing.T, conn *websocket.Conn) update {
 }
 
 func payload(id string, elapsed float64) *engine.Payload {
-	return &engine.Payload{RunID: id, TestID: id, Status: engine.StatusRunning, Elapsed: elapsed}
+	return &engine.Payload{RunID: id, ResultID: id, Status: engine.StatusRunning, Elapsed: elapsed}
 }
 
 func (b *bench) liveRun() string {
@@ -208,7 +208,7 @@ func TestSlowReader(t *testing.T) {
 	big := strings.Repeat("x", 1<<19)
 	for i := 2; i < 40; i++ {
 		p := payload(id, float64(i))
-		p.TestName = big // fills every buffer on the way to the one that does not read
+		p.RunName = big // fills every buffer on the way to the one that does not read
 		b.runs.publish(p)
 		if u := next(t, fast); u.Data.Elapsed != float64(i) {
 			t.Fatalf("the other client got %v, want %d", u.Data.Elapsed, i)

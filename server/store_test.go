@@ -25,7 +25,7 @@ type stored struct {
 
 func (s stored) Create(ctx context.Context, sc engine.Scenario, by string) (engine.Run, error) {
 	id := s.name()
-	run := engine.Run{RunID: id, TestID: id, TemplateID: sc.TemplateID, TestName: sc.Name, Scenario: sc,
+	run := engine.Run{RunID: id, ResultID: id, TemplateID: sc.TemplateID, RunName: sc.Name, Scenario: sc,
 		Status: engine.StatusPrepared, Phase: engine.PhasePreparing, WorkersExpected: 1, CreatedBy: by}
 	if err := s.CreateRun(ctx, run); err != nil {
 		return run, err

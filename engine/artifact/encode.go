@@ -33,7 +33,7 @@ type names struct {
 type encoder struct {
 	defs       [numColumns]columnDef
 	run        string
-	test       string
+	result     string
 	worker     string
 	statements names
 	errorOf    func(id uint32) engine.ExecutionError
@@ -51,7 +51,7 @@ type encoder struct {
 }
 
 func newEncoder(opts WriterOptions) *encoder {
-	e := &encoder{defs: columnDefs(), run: opts.RunID, test: opts.TestID, worker: opts.WorkerID, errorOf: opts.Errors}
+	e := &encoder{defs: columnDefs(), run: opts.RunID, result: opts.ResultID, worker: opts.WorkerID, errorOf: opts.Errors}
 	known := map[string]int32{}
 	place := func(name string) int32 {
 		i, ok := known[name]
@@ -81,7 +81,7 @@ func (e *encoder) encode(c *columns, base int64, ordinal int) ([]byte, format.Ro
 	n := c.n
 
 	e.constant(ColRunID, e.run, n)
-	e.constant(ColTestID, e.test, n)
+	e.constant(ColResultID, e.result, n)
 	e.constant(ColWorkerID, e.worker, n)
 	e.connections(c)
 	e.delta32(ColSeq, c.seq[:n])

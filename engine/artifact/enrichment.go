@@ -149,7 +149,7 @@ func (w *EnrichmentWriter) Rows() int64 { return w.rows }
 
 // Finish makes the part durable and returns it with its path. The writer cannot be used any more.
 func (w *EnrichmentWriter) Finish() (engine.Artifact, string, error) {
-	a := engine.Artifact{ArtifactID: uuid.NewString(), RunID: w.runID, TestID: w.runID, Kind: KindEnrichment,
+	a := engine.Artifact{ArtifactID: uuid.NewString(), RunID: w.runID, ResultID: w.runID, Kind: KindEnrichment,
 		Name: filepath.Base(w.path), RowCount: w.rows,
 		MinTime: engine.At(time.UnixMilli(w.min)), MaxTime: engine.At(time.UnixMilli(w.max)),
 		SchemaVersion: enrichmentVersion, CreatedAt: engine.At(time.Now())}

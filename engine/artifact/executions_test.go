@@ -62,7 +62,7 @@ func realistic(n, conns, chunk int, warmup int64, failEvery int) []engine.Execut
 }
 
 func testOptions(dir string) WriterOptions {
-	return WriterOptions{Dir: dir, RunID: "run-1", TestID: "run-1-worker-0", WorkerID: "worker-0",
+	return WriterOptions{Dir: dir, RunID: "run-1", ResultID: "run-1-worker-0", WorkerID: "worker-0",
 		Statements: testStatements, Errors: testError}
 }
 

@@ -90,7 +90,7 @@ func (p *part) add(bytes []byte, group format.RowGroup, minTime, maxTime int64) 
 // finish writes the footer, makes the file durable and gives it its name.
 func (p *part) finish() (engine.Artifact, error) {
 	a := engine.Artifact{
-		ArtifactID: uuid.NewString(), RunID: p.opts.RunID, TestID: p.opts.TestID, WorkerID: p.opts.WorkerID,
+		ArtifactID: uuid.NewString(), RunID: p.opts.RunID, ResultID: p.opts.ResultID, WorkerID: p.opts.WorkerID,
 		Kind: KindExecutions, Name: filepath.Base(p.path), RowCount: p.rows,
 		MinTime: engine.At(time.Unix(0, p.minTime)), MaxTime: engine.At(time.Unix(0, p.maxTime)),
 		SchemaVersion: SchemaVersion, CreatedAt: engine.At(time.Now()),
@@ -131,7 +131,7 @@ func (p *part) footer(a engine.Artifact) ([]byte, error) {
 			{Key: metaSchemaVersion, Value: strconv.Itoa(SchemaVersion)},
 			{Key: metaArtifactID, Value: a.ArtifactID},
 			{Key: metaRunID, Value: a.RunID},
-			{Key: metaTestID, Value: a.TestID},
+			{Key: metaTestID, Value: a.ResultID},
 			{Key: metaWorkerID, Value: a.WorkerID},
 			{Key: metaMinTime, Value: strconv.FormatInt(p.minTime, 10)},
 			{Key: metaMaxTime, Value: strconv.FormatInt(p.maxTime, 10)},

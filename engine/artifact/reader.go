@@ -126,7 +126,7 @@ func (p *Part) open(name string) (err error) {
 		return engine.At(time.Unix(0, ns))
 	}
 	p.info = engine.Artifact{
-		ArtifactID: meta[metaArtifactID], RunID: meta[metaRunID], TestID: meta[metaTestID], WorkerID: meta[metaWorkerID],
+		ArtifactID: meta[metaArtifactID], RunID: meta[metaRunID], ResultID: meta[metaTestID], WorkerID: meta[metaWorkerID],
 		Kind: KindExecutions, Name: name, SizeBytes: p.f.Size(), RowCount: p.pq.NumRows(),
 		MinTime: instant(metaMinTime), MaxTime: instant(metaMaxTime), SchemaVersion: version,
 	}

@@ -37,7 +37,7 @@ type Column int
 // exactly. Columns marked null-able are null where they do not apply.
 const (
 	ColRunID Column = iota
-	ColTestID
+	ColResultID
 	ColWorkerID
 	ColConnectionID // uint32
 	ColSeq          // uint32, numbers the executions of one connection slot
@@ -103,7 +103,7 @@ func columnDefs() [numColumns]columnDef {
 	plain := func(name string, t format.Type) columnDef { return columnDef{name: name, typ: t} }
 	return [numColumns]columnDef{
 		ColRunID:         text("run_id"),
-		ColTestID:        text("test_id"),
+		ColResultID:      text("test_id"),
 		ColWorkerID:      text("worker_id"),
 		ColConnectionID:  uint32s("connection_id"),
 		ColSeq:           uint32s("seq"),

@@ -11,14 +11,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 )
 
-// WriterOptions configure a Writer. Dir, RunID, TestID and WorkerID are required.
+// WriterOptions configure a Writer. Dir, RunID, ResultID and WorkerID are required.
 type WriterOptions struct {
 	// Dir is the spool folder; it is made when absent.
 	Dir string
-	// RunID, TestID and WorkerID are the same for every execution of the writer.
+	// RunID, ResultID and WorkerID are the same for every execution of the writer.
 	// WorkerID becomes part of the file names: letters, digits, '.', '_' and '-'.
 	RunID    string
-	TestID   string
+	ResultID string
 	WorkerID string
 	// Statements is the run's frozen list. A transaction gets the name that its
 	// first statement gives it. An execution whose Statement is neither in the list nor a

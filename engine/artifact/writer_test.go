@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // row is a part's row as an independent reader sees it, through reflection.
 type row struct {
 	RunID         string    `parquet:"run_id"`
-	TestID        string    `parquet:"test_id"`
+	ResultID      string    `parquet:"test_id"`
 	WorkerID      string    `parquet:"worker_id"`
 	ConnectionID  uint32    `parquet:"connection_id"`
 	Seq           uint32    `parquet:"seq"`
@@ -66,7 +66,7 @@ func check(t testing.TB, i int, got row, want engine.Execution) {
 	if back != want {
 		t.Fatalf("row %d: got %+v, want %+v", i, back, want)
 	}
-	if got.RunID != "run-1" || got.TestID != "run-1-worker-0" || got.WorkerID != "worker-0" ||
+	if got.RunID != "run-1" || got.ResultID != "run-1-worker-0" || got.WorkerID != "worker-0" ||
 		got.Phase != phase || got.Kind != want.Kind.String() || got.StatementID != statement {
 		t.Fatalf("row %d: %+v", i, got)
 	}

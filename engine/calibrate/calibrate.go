@@ -182,7 +182,7 @@ func measure(ctx context.Context, o Options, latency, spread time.Duration, w en
 	if err != nil {
 		return m, fmt.Errorf("connecting to the null target: %w", err)
 	}
-	if s.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "calibration", TestID: "calibration",
+	if s.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "calibration", ResultID: "calibration",
 		WorkerID: "worker-0", Statements: plan.Statements, Errors: g.Error, OpenLoop: w.OpenLoop()}); err != nil {
 		_ = g.Close()
 		return m, fmt.Errorf("opening the recorder: %w", err)

@@ -52,13 +52,13 @@ type FromNode interface{ fromNode() }
 // RunRejected, then reports WorkerState as the worker connects.
 type AssignRun struct {
 	RunID string
-	// TestID is the child's id in test_results.
-	TestID        string
+	// ResultID names the run worker's row in test_results.
+	ResultID      string
 	WorkerID      string
 	WorkerGroupID int
 	// Epoch is the owner epoch of the run; a message with an older one is ignored.
 	Epoch    int64
-	TestName string
+	RunName  string
 	Plan     *engine.Plan
 	Workload engine.Workload
 	// DSN is in clear; it is never logged and never leaves the node.
@@ -170,7 +170,7 @@ type RunRejected struct {
 // its heartbeat.
 type WorkerState struct {
 	RunID         string
-	TestID        string
+	ResultID      string
 	WorkerID      string
 	WorkerGroupID int
 	NodeID        string

@@ -220,7 +220,7 @@ func (s *Service) saveEnrichment(ctx context.Context, runID string, state engine
 	return keeper.Retry(ctx, func() error {
 		tctx, cancel := context.WithTimeout(ctx, keeper.StoreLimit)
 		defer cancel()
-		return s.opts.Store.SaveResult(tctx, engine.TestResult{TestID: runID, RunID: runID, Enrichment: &state})
+		return s.opts.Store.SaveResult(tctx, engine.RunResult{ResultID: runID, RunID: runID, Enrichment: &state})
 	})
 }
 
@@ -305,7 +305,7 @@ func (s *Service) figuresOf(ctx context.Context, runID string) (f runFigures) {
 		return f
 	}
 	for _, r := range rows {
-		if r.TestID == runID && r.Figures != nil {
+		if r.ResultID == runID && r.Figures != nil {
 			a := r.Figures.Accounting
 			f = runFigures{r.Figures.ByStatement, a.Started + a.Statements}
 		}

@@ -38,7 +38,7 @@ func (r *Reader) measuredIn(ctx context.Context, runID string) (w engine.Window,
 		return w, fmt.Errorf("reading the results of run %s: %w", runID, err)
 	}
 	for _, row := range rows {
-		if f := row.Figures; row.TestID == runID && f != nil {
+		if f := row.Figures; row.ResultID == runID && f != nil {
 			w.From, w.To = f.MeasuredFrom.Time, f.MeasuredTo.Time
 		}
 	}

@@ -20,7 +20,7 @@ const detailPage = 200
 func (r *Reader) Detail(ctx context.Context, runID string) (engine.RunDetail, error) {
 	var (
 		d       engine.RunDetail
-		results []engine.TestResult
+		results []engine.RunResult
 		polls   []engine.WarehousePoint
 		errs    [4]error
 		wg      sync.WaitGroup
@@ -50,10 +50,10 @@ func (r *Reader) Detail(ctx context.Context, runID string) (engine.RunDetail, er
 		last.PolledAt, last.Raw = polls[n-1].Timestamp, nil
 		d.Warehouse = &last
 	}
-	d.Workers = []engine.TestResult{}
+	d.Workers = []engine.RunResult{}
 	var enriched *engine.Enrichment
 	for _, row := range results {
-		if row.TestID != runID {
+		if row.ResultID != runID {
 			d.Workers = append(d.Workers, row)
 			continue
 		}

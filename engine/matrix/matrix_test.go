@@ -194,7 +194,7 @@ func (w *world) CreateMember(_ context.Context, s engine.Scenario, _ string, pla
 	if s.Target.TableName == "refused" {
 		return engine.Run{}, engine.InvalidField("target.table_name", "is refused", "")
 	}
-	r := &run{Run: engine.Run{RunID: fmt.Sprintf("run-%d", len(w.runs)), TestName: s.Name, Scenario: s,
+	r := &run{Run: engine.Run{RunID: fmt.Sprintf("run-%d", len(w.runs)), RunName: s.Name, Scenario: s,
 		Status: engine.StatusPrepared, MatrixMember: place}}
 	w.runs = append(w.runs, r)
 	return r.Run, nil

@@ -13,7 +13,7 @@ import (
 type runWorker struct {
 	id          string
 	group       int
-	testID      string
+	resultID    string
 	connections int
 	// rate is its part of the run's, nil in a closed loop and where the workload paces itself.
 	rate     *float64

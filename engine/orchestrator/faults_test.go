@@ -139,7 +139,7 @@ func (s *faulty) SaveTick(ctx context.Context, t store.Tick) error {
 	return s.ControlStore.SaveTick(ctx, t)
 }
 
-func (s *faulty) SaveResult(ctx context.Context, r engine.TestResult) error {
+func (s *faulty) SaveResult(ctx context.Context, r engine.RunResult) error {
 	if err := s.gone("saving a result"); err != nil {
 		return err
 	}

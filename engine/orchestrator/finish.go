@@ -28,9 +28,9 @@ type finisher struct {
 // saveStart stores the plan, the environment and a row for each run worker.
 func (l *finisher) saveStart() {
 	env := l.finisher.environment()
-	parent := engine.TestResult{TestID: l.runID, RunID: l.runID, TestName: l.run.TestName, Status: engine.StatusRunning,
+	parent := engine.RunResult{ResultID: l.runID, RunID: l.runID, RunName: l.run.RunName, Status: engine.StatusRunning,
 		StartTime: l.run.StartTime, Plan: l.plan.Plan, Environment: &env}
-	rows := []engine.TestResult{parent}
+	rows := []engine.RunResult{parent}
 	for _, w := range l.workers {
 		rows = append(rows, l.finisher.row(w))
 	}
@@ -85,7 +85,7 @@ func (l *finisher) begin(ctx context.Context) {
 	}
 	if l.life.Placed() {
 		for _, w := range l.workers {
-			c := outcome.Worker{ID: w.id, TestID: w.testID, Group: w.group, Totals: w.state.Totals, Failure: w.why}
+			c := outcome.Worker{ID: w.id, ResultID: w.resultID, Group: w.group, Totals: w.state.Totals, Failure: w.why}
 			if w.state.Err != nil {
 				c.Failure = w.state.Err.Message
 			}
@@ -112,9 +112,9 @@ func (l *finisher) saveCounts(e outcome.Evidence) {
 			f.Accounting = c.Totals.Accounting
 			f.Connections, f.KeysReplaced = &c.Totals.Connections, c.Totals.KeysReplaced
 			if err := l.svc.opts.Store.SaveResult(ctx,
-				engine.TestResult{TestID: c.TestID, RunID: e.Run.RunID, WorkerID: c.ID, WorkerGroupID: &group,
-					TestName: e.Run.TestName,
-					Status:   e.Run.Status, Figures: f}); err != nil {
+				engine.RunResult{ResultID: c.ResultID, RunID: e.Run.RunID, WorkerID: c.ID, WorkerGroupID: &group,
+					RunName: e.Run.RunName,
+					Status:  e.Run.Status, Figures: f}); err != nil {
 				return err
 			}
 		}

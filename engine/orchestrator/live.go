@@ -111,7 +111,7 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by s
 		prepareStep: make(chan engine.PrepareProgress, 1)}
 	l.connections.Store(int64(run.Scenario.Workload.ConcurrentConnections))
 	for i, n := range shares {
-		l.enlist(&runWorker{id: scaling.WorkerID(i), group: i, testID: uuid.NewString(), connections: n})
+		l.enlist(&runWorker{id: scaling.WorkerID(i), group: i, resultID: uuid.NewString(), connections: n})
 	}
 	if rate := scaling.FirstRate(run.Scenario); rate != nil {
 		shareRate(l.workers, *rate)
@@ -372,7 +372,7 @@ func (l *live) place(ctx context.Context) {
 func (l *live) receive(ctx context.Context, f fromNode) {
 	switch m := f.m.(type) {
 	case control.Snapshot:
-		if w := l.worker(m.WorkerID); w != nil && w.testID == m.TestID {
+		if w := l.worker(m.WorkerID); w != nil && w.resultID == m.ResultID {
 			w.heard = l.clock.Now()
 			if l.agg.Add(&m.WorkerSnapshot) {
 				l.seeLosses(w, &m.WorkerSnapshot)
@@ -397,7 +397,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 
 func (l *live) report(ctx context.Context, m control.WorkerState) {
 	w := l.worker(m.WorkerID)
-	if w == nil || w.testID != m.TestID {
+	if w == nil || w.resultID != m.ResultID {
 		return
 	}
 	w.heard = l.clock.Now()

@@ -34,7 +34,7 @@ func (j *journal) note(level engine.LogLevel, w *runWorker, format string, args 
 // noteWith writes a line with what it is about; when it was, in the run, is among it.
 func (j *journal) noteWith(about runlog.Details, level engine.LogLevel, w *runWorker, format string, args ...any) {
 	now := j.clock.Now()
-	e := engine.LogEntry{RunID: j.runID, TestID: j.runID, Level: level, Message: fmt.Sprintf(format, args...),
+	e := engine.LogEntry{RunID: j.runID, ResultID: j.runID, Level: level, Message: fmt.Sprintf(format, args...),
 		Timestamp: engine.At(now)}
 	if about == nil {
 		about = runlog.Details{}
@@ -46,7 +46,7 @@ func (j *journal) noteWith(about runlog.Details, level engine.LogLevel, w *runWo
 		about["elapsed_seconds"] = float64(now.Sub(j.begun).Milliseconds()) / 1000
 	}
 	if w != nil {
-		e.WorkerID, e.TestID = w.id, w.testID
+		e.WorkerID, e.ResultID = w.id, w.resultID
 		about["node_id"], about["worker_status"] = w.state.NodeID, w.state.Status
 	}
 	// Names, numbers and times always marshal; a line without details is still a line.

@@ -29,7 +29,8 @@ type scaler struct {
 // inserts must not meet those of another, also of one that has left.
 func (l *scaler) assign(ctx context.Context, w *runWorker, slot int) {
 	w.heard = l.clock.Now()
-	w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, TestID: w.testID, Status: engine.WorkerStarting}
+	w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, ResultID: w.resultID,
+		Status: engine.WorkerStarting}
 	refuse := func(why string) {
 		w.state.Status = engine.WorkerFailed
 		l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
@@ -44,8 +45,8 @@ func (l *scaler) assign(ctx context.Context, w *runWorker, slot int) {
 	if l.scale.elastic() {
 		shares = 0 // each is told its own number of connections
 	}
-	if !w.node.Send(control.AssignRun{RunID: l.runID, TestID: w.testID, WorkerID: w.id, WorkerGroupID: w.group,
-		Epoch: l.epoch, TestName: l.run.TestName,
+	if !w.node.Send(control.AssignRun{RunID: l.runID, ResultID: w.resultID, WorkerID: w.id, WorkerGroupID: w.group,
+		Epoch: l.epoch, RunName: l.run.RunName,
 		Plan: l.plan.Plan, Workload: withParams(scaling.Load(l.sc), l.plan.Params), DSN: l.plan.DSN, KeySlot: slot,
 		Connections: w.connections, Workers: shares, Clock: l.clock}) {
 		refuse("the node " + w.node.ID() + " does not answer")
@@ -64,7 +65,7 @@ func (l *scaler) elastic() bool {
 // from the state that follows the assignment.
 func (l *scaler) join(ctx context.Context, connections int) *runWorker {
 	slot := len(l.workers)
-	w := &runWorker{id: scaling.WorkerID(slot), group: slot, testID: uuid.NewString(), connections: connections}
+	w := &runWorker{id: scaling.WorkerID(slot), group: slot, resultID: uuid.NewString(), connections: connections}
 	l.enlist(w)
 	l.happen(ctx, lifecycle.WorkerJoined{ID: w.id})
 	if connections > 0 {
@@ -82,10 +83,10 @@ func (l *scaler) join(ctx context.Context, connections int) *runWorker {
 }
 
 // row is a run worker's row of the results, before it has any.
-func (l *finisher) row(w *runWorker) engine.TestResult {
+func (l *finisher) row(w *runWorker) engine.RunResult {
 	group := w.group
-	return engine.TestResult{TestID: w.testID, RunID: l.runID, WorkerID: w.id, WorkerGroupID: &group,
-		TestName: l.run.TestName, Status: engine.StatusRunning, StartTime: engine.At(l.clock.Now())}
+	return engine.RunResult{ResultID: w.resultID, RunID: l.runID, WorkerID: w.id, WorkerGroupID: &group,
+		RunName: l.run.RunName, Status: engine.StatusRunning, StartTime: engine.At(l.clock.Now())}
 }
 
 // retire takes the run workers that the level does not need out of those that

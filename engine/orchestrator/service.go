@@ -235,7 +235,7 @@ func (s *Service) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 		return engine.Run{}, inspect.StoreError(err)
 	}
 	id := uuid.NewString()
-	run := engine.Run{RunID: id, TestID: id, TemplateID: sc.TemplateID, TestName: sc.Name, Scenario: sc,
+	run := engine.Run{RunID: id, ResultID: id, TemplateID: sc.TemplateID, RunName: sc.Name, Scenario: sc,
 		Status: engine.StatusPrepared, Phase: engine.PhasePreparing,
 		WorkersExpected: len(shares), WorkerTargets: scaling.FirstTargets(sc, shares), CreatedBy: by, MatrixMember: place}
 	if err := s.opts.Store.CreateRun(ctx, run); err != nil {

@@ -72,7 +72,7 @@ func TestPartsThatCouldNotBeStoredAreTakenIn(t *testing.T) {
 // stuck is a control store that takes no results.
 type stuck struct{ orchestrator.ControlStore }
 
-func (s stuck) SaveResult(ctx context.Context, r engine.TestResult) error {
+func (s stuck) SaveResult(ctx context.Context, r engine.RunResult) error {
 	if r.Figures != nil {
 		return fmt.Errorf("saving a result: %w", store.ErrUnavailable)
 	}

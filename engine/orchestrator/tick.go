@@ -77,7 +77,7 @@ func (l *live) aggregate(now time.Time) {
 				Health: l.health(w, now), LastHeartbeat: w.heard, TargetConnections: w.connections,
 				OpenConnections: w.state.OpenConnections})
 			row := store.WorkerRow{RunID: l.runID, WorkerID: w.id, WorkerGroupID: w.group, NodeID: w.state.NodeID,
-				TestID: w.testID, Status: w.state.Status, Phase: w.state.Phase, LastHeartbeat: w.heard, Error: w.why}
+				ResultID: w.resultID, Status: w.state.Status, Phase: w.state.Phase, LastHeartbeat: w.heard, Error: w.why}
 			if w.state.Err != nil {
 				row.Error = w.state.Err.Message
 			}
@@ -137,7 +137,7 @@ func (l *live) saveVerdict() {
 	verdict := l.validity.Verdict()
 	if n := len(verdict.Causes) + len(verdict.Seen); n != l.judgedSoFar {
 		l.judgedSoFar = n
-		row := engine.TestResult{TestID: l.runID, RunID: l.runID, TestName: l.run.TestName, Status: l.life.Status(),
+		row := engine.RunResult{ResultID: l.runID, RunID: l.runID, RunName: l.run.RunName, Status: l.life.Status(),
 			Validity: &verdict}
 		l.keeper.Add("the verdict so far", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
 	}

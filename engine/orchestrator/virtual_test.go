@@ -115,7 +115,7 @@ func (v *virtual) listen(ctx context.Context) {
 		case control.AssignRun:
 			w := &virtualWorker{a: m, connections: m.Connections, status: engine.WorkerReady, phase: engine.PhasePreparing}
 			w.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: filepath.Join(v.dir, m.WorkerID), RunID: m.RunID,
-				TestID: m.TestID, WorkerID: m.WorkerID, Statements: m.Plan.Statements})
+				ResultID: m.ResultID, WorkerID: m.WorkerID, Statements: m.Plan.Statements})
 			if err != nil {
 				v.t.Error(err)
 			}
@@ -194,7 +194,7 @@ func (v *virtual) leave(w *virtualWorker) {
 }
 
 func (w *virtualWorker) report() control.WorkerState {
-	return control.WorkerState{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID,
+	return control.WorkerState{RunID: w.a.RunID, ResultID: w.a.ResultID, WorkerID: w.a.WorkerID,
 		WorkerGroupID: w.a.WorkerGroupID, NodeID: "local",
 		Status: w.status, Phase: w.phase, OpenConnections: w.connections, WantConnections: w.connections, At: time.Now()}
 }
@@ -258,7 +258,7 @@ func (v *virtual) second(w *virtualWorker, connections int, rate float64) {
 	if err := w.writer.Write(recs); err != nil {
 		v.t.Error(err)
 	}
-	s := engine.WorkerSnapshot{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID,
+	s := engine.WorkerSnapshot{RunID: w.a.RunID, ResultID: w.a.ResultID, WorkerID: w.a.WorkerID,
 		WorkerGroupID: w.a.WorkerGroupID, NodeID: "local", Tick: w.tick,
 		Timestamp: engine.At(now), Phase: w.phase, Status: w.status, TickSeconds: 1, Started: w.started, Succeeded: w.started,
 		TickStarted: n,
@@ -289,7 +289,7 @@ func (v *virtual) start(sc engine.Scenario) engine.Run {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	run := engine.Run{RunID: "run-1", TestID: "run-1", TestName: "virtual", Scenario: sc, Status: engine.StatusPrepared,
+	run := engine.Run{RunID: "run-1", ResultID: "run-1", RunName: "virtual", Scenario: sc, Status: engine.StatusPrepared,
 		Phase:           engine.PhasePreparing,
 		WorkersExpected: len(shares), WorkerTargets: scaling.FirstTargets(sc, shares)}
 	if err := v.store.CreateRun(v.t.Context(), run); err != nil {

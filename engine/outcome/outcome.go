@@ -21,9 +21,9 @@ import (
 // Worker is a run worker as its results are computed.
 type Worker struct {
 	ID string
-	// TestID names its row of the results.
-	TestID string
-	Group  int
+	// ResultID names its row of the results.
+	ResultID string
+	Group    int
 	// Failure is why it ended, empty when it did what it was told.
 	Failure string
 	// Totals are nil when the worker's process ended without telling them.

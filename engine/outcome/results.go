@@ -7,14 +7,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine/threshold"
 )
 
-func (s *Service) parentResult(e Evidence, f *engine.Figures) engine.TestResult {
+func (s *Service) parentResult(e Evidence, f *engine.Figures) engine.RunResult {
 	verdict := e.Validity.Verdict()
 	judged := threshold.Judge(e.Run.Scenario.Thresholds, f, e.Search)
 	if e.Search == nil {
 		judged = append(judged, threshold.Implied(e.Run.Scenario.Thresholds, f)...)
 	}
 	passed := threshold.Passed(judged) && e.Run.Status == engine.StatusCompleted && f.Worked()
-	r := engine.TestResult{TestID: e.Run.RunID, RunID: e.Run.RunID, TestName: e.Run.TestName, Status: e.Run.Status,
+	r := engine.RunResult{ResultID: e.Run.RunID, RunID: e.Run.RunID, RunName: e.Run.RunName, Status: e.Run.Status,
 		StartTime: e.Run.StartTime, EndTime: e.Run.EndTime,
 		Figures: f, FindMax: e.Search, Validity: &verdict, Thresholds: judged, Passed: &passed, Plan: e.Plan,
 		Environment: &e.Environment}
@@ -28,15 +28,15 @@ func (s *Service) parentResult(e Evidence, f *engine.Figures) engine.TestResult 
 // saveResults writes the workers first: a parent with figures means that all is there.
 func (s *Service) saveResults(ctx context.Context, e Evidence, parent *engine.Figures,
 	workers []*engine.Figures) error {
-	var rows []engine.TestResult
+	var rows []engine.RunResult
 	for i, c := range e.Workers {
 		group := c.Group
 		status := e.Run.Status
 		if c.Failure != "" {
 			status = engine.StatusFailed
 		}
-		rows = append(rows, engine.TestResult{TestID: c.TestID, RunID: e.Run.RunID, WorkerID: c.ID,
-			WorkerGroupID: &group, TestName: e.Run.TestName, Status: status,
+		rows = append(rows, engine.RunResult{ResultID: c.ResultID, RunID: e.Run.RunID, WorkerID: c.ID,
+			WorkerGroupID: &group, RunName: e.Run.RunName, Status: status,
 			EndTime: e.Run.EndTime, Figures: workers[i], FailureReason: c.Failure})
 	}
 	rows = append(rows, s.parentResult(e, parent))
@@ -57,11 +57,11 @@ func (s *Service) saveResults(ctx context.Context, e Evidence, parent *engine.Fi
 }
 
 // Summarize is the result of a run as users read it.
-func Summarize(run engine.Run, parent engine.TestResult) *engine.Summary {
+func Summarize(run engine.Run, parent engine.RunResult) *engine.Summary {
 	if parent.Figures == nil {
 		return nil
 	}
-	s := &engine.Summary{RunID: run.RunID, TestName: run.TestName, Status: run.Status,
+	s := &engine.Summary{RunID: run.RunID, RunName: run.RunName, Status: run.Status,
 		CancellationReason: run.CancellationReason,
 		StartTime:          run.StartTime, EndTime: run.EndTime, Figures: *parent.Figures, FindMax: parent.FindMax,
 		Thresholds: parent.Thresholds, Tags: run.Scenario.Tags,

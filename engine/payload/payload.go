@@ -11,7 +11,7 @@ import (
 
 // Base holds what the run's row says; every field is present.
 func Base(run engine.Run, now time.Time) *engine.Payload {
-	p := &engine.Payload{TestID: run.TestID, RunID: run.RunID, TestName: run.TestName, Status: run.Status,
+	p := &engine.Payload{ResultID: run.ResultID, RunID: run.RunID, RunName: run.RunName, Status: run.Status,
 		Timestamp:          engine.At(now),
 		CancellationReason: run.CancellationReason, Enrichment: NotEnriched(),
 		Logs: []engine.LogEntry{}, Guardrails: []engine.GuardrailState{}, Workers: []engine.PayloadWorker{},
@@ -136,7 +136,7 @@ func summarised(p *engine.Payload, s *engine.Summary) {
 }
 
 // worker is a row of the results as one of the table.
-func worker(r engine.TestResult, run engine.Run) engine.PayloadWorker {
+func worker(r engine.RunResult, run engine.Run) engine.PayloadWorker {
 	w := engine.PayloadWorker{WorkerID: r.WorkerID, Status: engine.WorkerCompleted, Health: engine.HealthHealthy,
 		LastHeartbeat: r.EndTime}
 	if r.WorkerGroupID != nil {

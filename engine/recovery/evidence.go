@@ -14,7 +14,7 @@ import (
 type found struct {
 	outcome.Evidence
 	// known is its row of the results as the earlier process left it.
-	known engine.TestResult
+	known engine.RunResult
 }
 
 // remember reads what the earlier process had stored of the run's results.
@@ -32,7 +32,7 @@ func (s *Service) remember(ctx context.Context, e *found) error {
 		e.Search = lifecycle.RecoveredSearch(e.Run.Scenario, state)
 	}
 	for _, r := range rows {
-		if r.TestID == e.Run.RunID {
+		if r.ResultID == e.Run.RunID {
 			e.Plan, e.known = r.Plan, r
 			if r.FindMax != nil {
 				e.Search = r.FindMax
@@ -56,7 +56,7 @@ func (s *Service) remember(ctx context.Context, e *found) error {
 			}
 			continue
 		}
-		c := outcome.Worker{ID: r.WorkerID, TestID: r.TestID}
+		c := outcome.Worker{ID: r.WorkerID, ResultID: r.ResultID}
 		if r.WorkerGroupID != nil {
 			c.Group = *r.WorkerGroupID
 		}
@@ -71,7 +71,7 @@ func (s *Service) remember(ctx context.Context, e *found) error {
 	for i := range e.Workers {
 		c := &e.Workers[i]
 		for _, p := range e.Parts {
-			if c.Totals == nil && p.Artifact.TestID == c.TestID {
+			if c.Totals == nil && p.Artifact.ResultID == c.ResultID {
 				c.Totals = p.Totals
 			}
 		}

@@ -64,7 +64,7 @@ type Recordings struct {
 // Runs is what Recordings needs of the control store.
 type Runs interface {
 	Run(ctx context.Context, runID string) (engine.Run, error)
-	Results(ctx context.Context, runID string) ([]engine.TestResult, error)
+	Results(ctx context.Context, runID string) ([]engine.RunResult, error)
 }
 
 // Recorded returns the plan of a run that can be replayed.

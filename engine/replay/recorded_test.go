@@ -81,9 +81,9 @@ func (p *past) Run(context.Context, string) (engine.Run, error) {
 		Scenario: engine.Scenario{Workload: engine.Workload{Seed: 7, Params: json.RawMessage(`{}`)}}}, nil
 }
 
-func (p *past) Results(context.Context, string) ([]engine.TestResult, error) {
+func (p *past) Results(context.Context, string) ([]engine.RunResult, error) {
 	zero, one := 0, 1
-	return []engine.TestResult{{Plan: &engine.Plan{Statements: statements[:1], KeySlots: 8}},
+	return []engine.RunResult{{Plan: &engine.Plan{Statements: statements[:1], KeySlots: 8}},
 		{WorkerID: "a", WorkerGroupID: &zero}, {WorkerID: "b", WorkerGroupID: &one}}, nil
 }
 

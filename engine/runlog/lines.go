@@ -14,6 +14,6 @@ type Details map[string]any
 func After(run engine.Run, level engine.LogLevel, text string, about Details) engine.LogEntry {
 	about["status"], about["recovered"] = run.Status, true
 	body, _ := json.Marshal(about) // names and numbers
-	return engine.LogEntry{RunID: run.RunID, TestID: run.RunID, Level: level, Message: text, Details: body,
+	return engine.LogEntry{RunID: run.RunID, ResultID: run.RunID, Level: level, Message: text, Details: body,
 		Timestamp: engine.At(time.Now())}
 }

@@ -62,7 +62,7 @@ type Page struct {
 type RunFilter struct {
 	Statuses   []engine.Status
 	TemplateID string
-	Search     string // substring of the test name, case-insensitive
+	Search     string // substring of the run's name, case-insensitive
 	Since      time.Time
 	Until      time.Time
 	Tag        map[string]string
@@ -136,7 +136,7 @@ type WorkerRow struct {
 	WorkerID      string
 	WorkerGroupID int
 	NodeID        string
-	TestID        string
+	ResultID      string
 	Status        engine.WorkerStatus
 	Phase         engine.Phase
 	LastHeartbeat time.Time
@@ -203,10 +203,10 @@ type Runs interface {
 	// WarehouseChanges returns the polls at which the warehouse was another than at the poll
 	// before, whatever it had to do, and the latest: a week of polls is thousands of equal ones.
 	WarehouseChanges(ctx context.Context, runID string) ([]engine.WarehousePoint, error)
-	// SaveResult inserts or updates a test_results row by TestID; nil fields are left as they are.
-	SaveResult(ctx context.Context, r engine.TestResult) error
+	// SaveResult inserts or updates a test_results row by ResultID; nil fields are left as they are.
+	SaveResult(ctx context.Context, r engine.RunResult) error
 	// Results returns the parent's row first, then the run workers' by group.
-	Results(ctx context.Context, runID string) ([]engine.TestResult, error)
+	Results(ctx context.Context, runID string) ([]engine.RunResult, error)
 	// Enriching returns the terminal runs whose enrichment is PENDING or RUNNING.
 	Enriching(ctx context.Context) ([]string, error)
 	// AwaitingAggregates returns the terminal runs whose account aggregates are PENDING.

@@ -72,5 +72,5 @@ type Views interface {
 	ArtifactPage(ctx context.Context, runID, after string, limit int) (artifacts []engine.Artifact, total int64, err error)
 	// Overviews are the Results with little more of each run worker than a table shows:
 	// its figures without parts, distributions and executions.
-	Overviews(ctx context.Context, runID string) ([]engine.TestResult, error)
+	Overviews(ctx context.Context, runID string) ([]engine.RunResult, error)
 }

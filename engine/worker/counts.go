@@ -15,7 +15,7 @@ import (
 const countsFile = "counts.json"
 
 type counts struct {
-	TestID string `json:"test_id"`
+	ResultID string `json:"test_id"`
 	// Account has a name of its own: what an earlier version wrote under another is not taken for counts of 0.
 	Account *engine.Totals `json:"account"`
 }
@@ -37,10 +37,10 @@ func keepCounts(dir string, c counts) error {
 }
 
 // keptCounts are the counts beside the parts in dir, nil when the worker was killed before it wrote them.
-func keptCounts(dir, testID string) *engine.Totals {
+func keptCounts(dir, resultID string) *engine.Totals {
 	var c counts
 	b, err := os.ReadFile(filepath.Join(dir, countsFile)) //nolint:gosec // the node's own folder
-	if err != nil || json.Unmarshal(b, &c) != nil || c.TestID != testID {
+	if err != nil || json.Unmarshal(b, &c) != nil || c.ResultID != resultID {
 		return nil
 	}
 	return c.Account

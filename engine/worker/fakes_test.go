@@ -195,7 +195,7 @@ func (s *server) last() control.WorkerState {
 const runID = "run-1"
 
 func assign() control.AssignRun {
-	return control.AssignRun{RunID: runID, TestID: "test-1", WorkerID: "worker-0", Epoch: 3,
+	return control.AssignRun{RunID: runID, ResultID: "test-1", WorkerID: "worker-0", Epoch: 3,
 		Plan:     &engine.Plan{Driver: "fake", KeySlots: 4},
 		Workload: engine.Workload{Seed: 1, Params: json.RawMessage("{}")}, Connections: 2}
 }

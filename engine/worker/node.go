@@ -306,7 +306,7 @@ func (n *Node) ready(parts []engine.Artifact, dir string, salvaged bool) {
 		p := control.WorkReady{WorkID: a.RunID + "/" + a.WorkerID + "/" + a.Name, NodeID: n.opts.NodeID, Artifact: a,
 			ArtifactURL: "file://" + filepath.Join(dir, a.Name), Salvaged: salvaged}
 		if salvaged {
-			p.Totals = keptCounts(dir, a.TestID)
+			p.Totals = keptCounts(dir, a.ResultID)
 		}
 		n.parts[p.WorkID] = p
 		if !salvaged {

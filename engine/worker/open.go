@@ -58,7 +58,7 @@ func (w *runWorker) open(ctx context.Context) (_ *resources, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the target: %w", err)
 	}
-	r.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: r.dir, RunID: w.a.RunID, TestID: w.a.TestID,
+	r.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: r.dir, RunID: w.a.RunID, ResultID: w.a.ResultID,
 		WorkerID:   w.a.WorkerID,
 		Statements: w.a.Plan.Statements, Errors: func(id uint32) engine.ExecutionError { return r.load.Error(id) },
 		OpenLoop: w.a.Workload.LoadMode == engine.LoadQPS,

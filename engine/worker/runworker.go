@@ -80,8 +80,9 @@ func newRunWorker(n *Node, a control.AssignRun) *runWorker {
 	w := &runWorker{node: n, a: a, inbox: control.NewMailbox(control.PolicyToNode, nil),
 		target: a.Connections, drain: control.DrainLimit,
 		setup: make(chan setupDone, 1), drained: make(chan error, 1), closed: make(chan closeDone, 1)}
-	w.state = control.WorkerState{RunID: a.RunID, TestID: a.TestID, WorkerID: a.WorkerID, WorkerGroupID: a.WorkerGroupID,
-		NodeID: n.opts.NodeID, Status: engine.WorkerStarting, WantConnections: a.Connections}
+	w.state = control.WorkerState{RunID: a.RunID, ResultID: a.ResultID, WorkerID: a.WorkerID,
+		WorkerGroupID: a.WorkerGroupID,
+		NodeID:        n.opts.NodeID, Status: engine.WorkerStarting, WantConnections: a.Connections}
 	return w
 }
 
@@ -116,7 +117,7 @@ func (w *runWorker) log(level engine.LogLevel, format string, args ...any) {
 func (w *runWorker) logWith(about map[string]any, level engine.LogLevel, message string) {
 	about["node_id"] = w.node.opts.NodeID
 	text, _ := json.Marshal(about) // names and numbers
-	w.node.out.Put(control.Log{LogEntry: engine.LogEntry{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID,
+	w.node.out.Put(control.Log{LogEntry: engine.LogEntry{RunID: w.a.RunID, ResultID: w.a.ResultID, WorkerID: w.a.WorkerID,
 		Level:   level,
 		Message: message, Details: text, Timestamp: engine.At(w.a.Clock.Now())}})
 }
@@ -464,7 +465,7 @@ func (w *runWorker) collect() {
 		return
 	}
 	w.tick++
-	s := engine.WorkerSnapshot{RunID: w.a.RunID, TestID: w.a.TestID, WorkerID: w.a.WorkerID,
+	s := engine.WorkerSnapshot{RunID: w.a.RunID, ResultID: w.a.ResultID, WorkerID: w.a.WorkerID,
 		WorkerGroupID: w.a.WorkerGroupID,
 		NodeID:        w.node.opts.NodeID, Tick: w.tick, Phase: w.loadPhase, Status: w.status(),
 		Resources: *w.node.resources.Load()}
@@ -485,7 +486,7 @@ func (w *runWorker) finish(c closeDone) {
 		totals = w.load.Totals()
 	}
 	if len(c.parts) > 0 {
-		if err := keepCounts(w.res.dir, counts{w.a.TestID, &totals}); err != nil {
+		if err := keepCounts(w.res.dir, counts{w.a.ResultID, &totals}); err != nil {
 			w.node.opts.Log.Warn().Err(err).Str("run_id", w.a.RunID).Str("worker_id", w.a.WorkerID).
 				Msg("a kill before they are stored would lose the counts of a run worker")
 		}

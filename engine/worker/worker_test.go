@@ -277,7 +277,7 @@ func TestPartsOutliveTheirProcessUntilAcknowledged(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		parts := messages[control.WorkReady](s)
-		if len(parts) != 1 || parts[0].Artifact.RowCount != 10 || parts[0].Artifact.TestID != "test-1" ||
+		if len(parts) != 1 || parts[0].Artifact.RowCount != 10 || parts[0].Artifact.ResultID != "test-1" ||
 			s.last().Status != engine.WorkerCompleted || s.last().Parts != 1 {
 			t.Fatalf("%+v, %+v", parts, s.last())
 		}

@@ -28,7 +28,7 @@ type Store interface {
 	store.Plugins
 	ListTemplates(ctx context.Context) ([]store.Template, error)
 	LiveRuns(ctx context.Context) ([]engine.Run, error)
-	Results(ctx context.Context, runID string) ([]engine.TestResult, error)
+	Results(ctx context.Context, runID string) ([]engine.RunResult, error)
 }
 
 // Options are what a library is made of.

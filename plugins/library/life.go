@@ -359,7 +359,7 @@ func (l *Library) addUses(ctx context.Context, entries []plugin.Entry, rows []st
 		return fmt.Errorf("reading who uses the plugins: %w", err)
 	}
 	for _, run := range live {
-		use := plugin.Use{ID: run.RunID, Name: run.TestName}
+		use := plugin.Use{ID: run.RunID, Name: run.RunName}
 		refs := references(run.Scenario)
 		results, err := l.store.Results(ctx, run.RunID)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {

@@ -235,13 +235,13 @@ func (a *API) create(ctx context.Context, in ScenarioInput, start bool) (*body[e
 	if err != nil {
 		return nil, err
 	}
-	a.trail.Note(ctx, user.UserID, "run.create", run.RunID, run.TestName)
+	a.trail.Note(ctx, user.UserID, "run.create", run.RunID, run.RunName)
 	if start {
 		started, err := a.Runs.Start(ctx, run.RunID, user.Name)
 		if err != nil {
 			return nil, err
 		}
-		a.trail.Note(ctx, user.UserID, "run.start", run.RunID, run.TestName)
+		a.trail.Note(ctx, user.UserID, "run.start", run.RunID, run.RunName)
 		run = started
 	}
 	return &body[engine.Run]{a.hideRun(run)}, nil
@@ -322,7 +322,7 @@ func (a *API) change(ctx context.Context, id, action string,
 	if err != nil {
 		return nil, named(err, "run", id)
 	}
-	a.trail.Note(ctx, user.UserID, action, id, run.TestName)
+	a.trail.Note(ctx, user.UserID, action, id, run.RunName)
 	return &body[engine.Run]{a.hideRun(run)}, nil
 }
 

@@ -102,7 +102,7 @@ func Finish(r huma.Registry) {
 		switch t {
 		case reflect.TypeFor[engine.GuardrailState]():
 			schema.Properties["name"].Enum = guardrailNames()
-		case reflect.TypeFor[engine.TestResult]():
+		case reflect.TypeFor[engine.RunResult]():
 			// The row of a run worker has no enrichment of its own.
 			status := schema.Properties["enrichment_status"]
 			status.Enum = append(status.Enum, "")

@@ -94,7 +94,7 @@ func (s *Store) Logs(ctx context.Context, runID string, afterSeq int64, level en
 	}
 	logs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l engine.LogEntry, err error) {
 		var details []byte
-		err = row.Scan(&l.Seq, &l.RunID, &l.TestID, &l.WorkerID, &l.Level, &l.Message, &details, &l.Timestamp.Time)
+		err = row.Scan(&l.Seq, &l.RunID, &l.ResultID, &l.WorkerID, &l.Level, &l.Message, &details, &l.Timestamp.Time)
 		l.Details, l.Timestamp = details, engine.At(l.Timestamp.Time)
 		return l, err
 	})
@@ -112,7 +112,7 @@ func (s *Store) Workers(ctx context.Context, runID string) ([]store.WorkerRow, e
 		return nil, dberr.Failed("reading workers", err)
 	}
 	workers, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w store.WorkerRow, err error) {
-		err = row.Scan(&w.RunID, &w.WorkerID, &w.WorkerGroupID, &w.NodeID, &w.TestID, &w.Status, &w.Phase, &w.LastHeartbeat,
+		err = row.Scan(&w.RunID, &w.WorkerID, &w.WorkerGroupID, &w.NodeID, &w.ResultID, &w.Status, &w.Phase, &w.LastHeartbeat,
 			&w.Error)
 		w.LastHeartbeat = w.LastHeartbeat.UTC()
 		return w, err

@@ -13,7 +13,7 @@ import (
 )
 
 // SaveResult implements store.Runs. Empty strings and zero times are left as they are too.
-func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
+func (s *Store) SaveResult(ctx context.Context, r engine.RunResult) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	var thresholds []byte
@@ -70,7 +70,7 @@ func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
 			enrichment = coalesce($18, old.enrichment),
 			failure_reason = coalesce(nullif($16, ''), old.failure_reason),
 			updated_at = now()`,
-		r.TestID, r.RunID, orNull(r.WorkerID), r.WorkerGroupID, r.TestName, orNull(r.Status), stamp(r.StartTime.Time),
+		r.ResultID, r.RunID, orNull(r.WorkerID), r.WorkerGroupID, r.RunName, orNull(r.Status), stamp(r.StartTime.Time),
 		stamp(r.EndTime.Time),
 		figures, validity, thresholds, r.Passed, plan, environment, r.EnrichmentStatus, store.CleanText(r.FailureReason),
 		search, enrichment)
@@ -78,18 +78,18 @@ func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
 }
 
 // Results implements store.Runs.
-func (s *Store) Results(ctx context.Context, runID string) ([]engine.TestResult, error) {
+func (s *Store) Results(ctx context.Context, runID string) ([]engine.RunResult, error) {
 	return s.results(ctx, runID, "figures")
 }
 
 // Overviews implements store.Views.
-func (s *Store) Overviews(ctx context.Context, runID string) ([]engine.TestResult, error) {
+func (s *Store) Overviews(ctx context.Context, runID string) ([]engine.RunResult, error) {
 	return s.results(ctx, runID, `CASE WHEN test_id = run_id THEN figures
 		ELSE figures - '{histogram,slowest,by_statement,by_kind,latency_split,service_ms,schedule_lag_ms}'::text[] END`)
 }
 
 // results reads the results with the figures that the expression gives.
-func (s *Store) results(ctx context.Context, runID, figures string) ([]engine.TestResult, error) {
+func (s *Store) results(ctx context.Context, runID, figures string) ([]engine.RunResult, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	rows, err := s.pool.Query(ctx,
@@ -99,10 +99,10 @@ func (s *Store) results(ctx context.Context, runID, figures string) ([]engine.Te
 	if err != nil {
 		return nil, dberr.Failed("reading results", err)
 	}
-	results, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r engine.TestResult, err error) {
+	results, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r engine.RunResult, err error) {
 		var figures, validity, thresholds, plan, environment, search, enrichment []byte
 		var start, end *time.Time
-		err = row.Scan(&r.TestID, &r.RunID, &r.WorkerID, &r.WorkerGroupID, &r.TestName, &r.Status, &start, &end,
+		err = row.Scan(&r.ResultID, &r.RunID, &r.WorkerID, &r.WorkerGroupID, &r.RunName, &r.Status, &start, &end,
 			&figures, &validity, &thresholds, &r.Passed, &plan, &environment, &r.EnrichmentStatus, &r.FailureReason,
 			&r.CreatedAt.Time, &r.UpdatedAt.Time, &search, &enrichment)
 		if err != nil {
@@ -169,7 +169,7 @@ func (s *Store) SaveArtifact(ctx context.Context, a engine.Artifact) error {
 				artifact_size_bytes, artifact_checksum, row_count, min_ts, max_ts, parquet_schema_version, created_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, coalesce($13, now()))
 			ON CONFLICT DO NOTHING`,
-			a.ArtifactID, a.RunID, a.TestID, a.WorkerID, a.Kind, a.Name,
+			a.ArtifactID, a.RunID, a.ResultID, a.WorkerID, a.Kind, a.Name,
 			a.SizeBytes, a.SHA256, a.RowCount, stamp(a.MinTime.Time), stamp(a.MaxTime.Time), a.SchemaVersion,
 			stamp(a.CreatedAt.Time))
 		if err != nil {
@@ -208,7 +208,7 @@ func (s *Store) Artifacts(ctx context.Context, runID string) ([]engine.Artifact,
 
 func toArtifact(row pgx.CollectableRow) (a engine.Artifact, err error) {
 	var from, to *time.Time
-	err = row.Scan(&a.ArtifactID, &a.RunID, &a.TestID, &a.WorkerID, &a.Kind, &a.Name, &a.SizeBytes, &a.SHA256,
+	err = row.Scan(&a.ArtifactID, &a.RunID, &a.ResultID, &a.WorkerID, &a.Kind, &a.Name, &a.SizeBytes, &a.SHA256,
 		&a.RowCount, &from, &to, &a.SchemaVersion, &a.CreatedAt.Time)
 	a.MinTime, a.MaxTime, a.CreatedAt = instant(from), instant(to), engine.At(a.CreatedAt.Time)
 	return a, err

@@ -33,7 +33,7 @@ func scanRun(row pgx.CollectableRow, run *engine.Run, more ...any) error {
 	var scenario, targets []byte
 	var start, warmupStart, warmupEnd, measured, end *time.Time
 	var created, updated time.Time
-	dest := append([]any{&run.RunID, &template, &run.TestName, &scenario, &run.Status, &phase,
+	dest := append([]any{&run.RunID, &template, &run.RunName, &scenario, &run.Status, &phase,
 		&start, &warmupStart, &warmupEnd, &measured, &end,
 		&run.WorkersExpected, &run.WorkersRegistered, &run.WorkersActive, &run.WorkersCompleted,
 		&run.TotalOps, &run.ErrorCount, &run.CurrentQPS, &targets, &stopReason, &run.CancellationReason,
@@ -42,7 +42,7 @@ func scanRun(row pgx.CollectableRow, run *engine.Run, more ...any) error {
 	if err := row.Scan(dest...); err != nil {
 		return err
 	}
-	run.TestID, run.TemplateID = run.RunID, orEmpty(template)
+	run.ResultID, run.TemplateID = run.RunID, orEmpty(template)
 	run.Phase, run.StopReason = engine.Phase(orEmpty(phase)), engine.StopReason(orEmpty(stopReason))
 	run.StartTime, run.WarmupStartTime, run.WarmupEndTime = instant(start), instant(warmupStart), instant(warmupEnd)
 	run.MeasurementEndTime, run.EndTime = instant(measured), instant(end)
@@ -82,14 +82,14 @@ func (s *Store) CreateRun(ctx context.Context, run engine.Run) error {
 				status, phase, total_workers_expected, worker_targets, created_by, owner_epoch, created_at, matrix_id, matrix_index, matrix_label)
 			VALUES ($1, $1, (SELECT template_id FROM test_templates WHERE template_id = $2), $3, $4,
 				'PREPARED', 'PREPARING', $5, $6, $7, $8, coalesce($9, now()), $10, $11, $12)`,
-			run.RunID, orNull(run.TemplateID), run.TestName, config, run.WorkersExpected, targets,
+			run.RunID, orNull(run.TemplateID), run.RunName, config, run.WorkersExpected, targets,
 			run.CreatedBy, run.OwnerEpoch, stamp(run.CreatedAt.Time), orNull(run.MatrixID), run.MatrixIndex,
 			store.CleanText(run.MatrixLabel))
 		if err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO test_results (test_id, run_id, test_name, status) VALUES ($1, $1, $2, 'PREPARED')`,
-			run.RunID, run.TestName)
+			run.RunID, run.RunName)
 		return err
 	})
 	return dberr.Failed("creating run", err)

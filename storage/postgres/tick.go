@@ -56,11 +56,11 @@ func (s *Store) SaveTick(ctx context.Context, t store.Tick) error {
 
 func queueHeartbeats(batch *pgx.Batch, t store.Tick) {
 	n := len(t.Workers)
-	ids, nodes, tests := make([]string, n), make([]string, n), make([]string, n)
+	ids, nodes, results := make([]string, n), make([]string, n), make([]string, n)
 	statuses, phases, faults := make([]string, n), make([]string, n), make([]string, n)
 	groups, beats := make([]int32, n), make([]*time.Time, n)
 	for i, w := range t.Workers {
-		ids[i], nodes[i], tests[i], groups[i] = w.WorkerID, w.NodeID, w.TestID, int32(w.WorkerGroupID)
+		ids[i], nodes[i], results[i], groups[i] = w.WorkerID, w.NodeID, w.ResultID, int32(w.WorkerGroupID)
 		statuses[i], phases[i], faults[i], beats[i] = string(w.Status), string(w.Phase), store.CleanText(w.Error),
 			stamp(w.LastHeartbeat)
 	}
@@ -72,7 +72,7 @@ func queueHeartbeats(batch *pgx.Batch, t store.Tick) {
 			test_id = excluded.test_id, status = excluded.status, phase = excluded.phase,
 			last_heartbeat = excluded.last_heartbeat, error = excluded.error
 		WHERE excluded.last_heartbeat >= old.last_heartbeat`,
-		t.RunID, ids, groups, nodes, tests, statuses, phases, beats, faults)
+		t.RunID, ids, groups, nodes, results, statuses, phases, beats, faults)
 }
 
 // extras is what custom_metrics keeps of a snapshot.
@@ -88,7 +88,7 @@ type extras struct {
 
 func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 	n := len(t.Snapshots)
-	ids, tests, nodes := make([]string, n), make([]string, n), make([]string, n)
+	ids, results, nodes := make([]string, n), make([]string, n), make([]string, n)
 	phases, statuses, custom := make([]string, n), make([]string, n), make([]string, n)
 	ticks, total, reads, writes, faults := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n),
 		make([]int64, n)
@@ -102,7 +102,7 @@ func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 	h := histogram.New()
 	for i := range t.Snapshots {
 		w := &t.Snapshots[i]
-		ids[i], tests[i], nodes[i], groups[i] = w.WorkerID, w.TestID, w.NodeID, int32(w.WorkerGroupID)
+		ids[i], results[i], nodes[i], groups[i] = w.WorkerID, w.ResultID, w.NodeID, int32(w.WorkerGroupID)
 		phases[i], statuses[i], ticks[i], at[i] = string(w.Phase), string(w.Status), w.Tick, w.Timestamp.UTC()
 		phaseSeconds[i] = w.PhaseSeconds
 		if w.TickSeconds > 0 {
@@ -151,7 +151,7 @@ func queueSnapshots(batch *pgx.Batch, t store.Tick) error {
 				total, reads, writes, errors, active, target, cpu, memory, custom)
 		WHERE r.run_id = $1
 		ON CONFLICT DO NOTHING`,
-		t.RunID, ids, ticks, tests, groups, nodes, at, phaseSeconds, phases, statuses,
+		t.RunID, ids, ticks, results, groups, nodes, at, phaseSeconds, phases, statuses,
 		qps, latency[0], latency[1], latency[2], latency[3], latency[4],
 		total, reads, writes, faults, active, target, cpu, memory, custom)
 	return nil
@@ -200,11 +200,11 @@ func queuePoint(batch *pgx.Batch, runID string, p *engine.Point) error {
 func queueLogs(batch *pgx.Batch, t store.Tick) {
 	n := len(t.Logs)
 	seqs, at := make([]int64, n), make([]*time.Time, n)
-	tests, workers, levels, messages := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	results, workers, levels, messages := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	details := make([]*string, n)
 	for i, l := range t.Logs {
 		seqs[i], at[i] = l.Seq, stamp(l.Timestamp.Time)
-		tests[i], workers[i], levels[i], messages[i] = l.TestID, l.WorkerID, string(l.Level), store.CleanText(l.Message)
+		results[i], workers[i], levels[i], messages[i] = l.ResultID, l.WorkerID, string(l.Level), store.CleanText(l.Message)
 		if len(l.Details) > 0 {
 			text := string(store.CleanDetails(l.Details))
 			details[i] = &text
@@ -214,5 +214,5 @@ func queueLogs(batch *pgx.Batch, t store.Tick) {
 		SELECT $1, l.seq, nullif(l.test, ''), nullif(l.worker, ''), l.level, l.message, l.details::jsonb, coalesce(l.at, clock_timestamp())
 		FROM unnest($2::int8[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[])
 			AS l(seq, test, worker, level, message, details, at)
-		ON CONFLICT DO NOTHING`, t.RunID, seqs, tests, workers, levels, messages, details, at)
+		ON CONFLICT DO NOTHING`, t.RunID, seqs, results, workers, levels, messages, details, at)
 }

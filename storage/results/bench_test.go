@@ -43,7 +43,7 @@ func recorded(b *testing.B) *Results {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, worker := range []string{"worker-0", "worker-1"} {
 		dir := b.TempDir()
-		w, err := artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "run", TestID: worker, WorkerID: worker,
+		w, err := artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "run", ResultID: worker, WorkerID: worker,
 			Statements: statements, Errors: func(id uint32) engine.ExecutionError { return dictionary[id] }})
 		if err != nil {
 			b.Fatal(err)

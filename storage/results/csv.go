@@ -85,7 +85,7 @@ func writePartCSV(ctx context.Context, at part, w io.Writer, more *enrichedRows)
 
 // quote makes the dictionary values ready for CSV, once per row group.
 func (r *rows) quote() {
-	for _, t := range []*text{&r.run, &r.test, &r.worker, &r.phase, &r.kind, &r.statement, &r.class, &r.code, &r.message,
+	for _, t := range []*text{&r.run, &r.result, &r.worker, &r.phase, &r.kind, &r.statement, &r.class, &r.code, &r.message,
 		&r.queryID} {
 		for i, v := range t.values {
 			t.values[i] = csvText(v)
@@ -111,7 +111,7 @@ func csvText(v string) string {
 
 func (r *rows) appendCSV(b []byte, i int) []byte {
 	b = append(append(b, r.run.at(i)...), ',')
-	b = append(append(b, r.test.at(i)...), ',')
+	b = append(append(b, r.result.at(i)...), ',')
 	b = append(append(b, r.worker.at(i)...), ',')
 	b = append(strconv.AppendUint(b, uint64(uint32(r.connection[i])), 10), ',')
 	b = append(strconv.AppendUint(b, uint64(uint32(r.seq[i])), 10), ',')

@@ -41,7 +41,8 @@ func spoolLoop(t testing.TB, openLoop bool, worker string, recs ...[]engine.Exec
 		t.Fatal(err)
 	}
 	for _, part := range recs {
-		w, err := artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "run", TestID: "run-" + worker, WorkerID: worker,
+		w, err := artifact.NewWriter(artifact.WriterOptions{Dir: dir, RunID: "run", ResultID: "run-" + worker,
+			WorkerID:   worker,
 			Statements: statements, Errors: func(id uint32) engine.ExecutionError { return dictionary[id] }, OpenLoop: openLoop})
 		if err != nil {
 			t.Fatal(err)

@@ -23,20 +23,20 @@ func (t text) at(row int) string {
 
 // rows are all columns of one row group, for what needs whole rows.
 type rows struct {
-	n                                         int
-	run, test, worker, phase, kind, statement text
-	class, code, message, queryID             text
-	connection, seq, step, rows, retries      []int32
-	position                                  []int32
-	due, started, decode                      []int64
-	elapsed, lag, wait                        []float64
-	warmup, success, rolledBack               []bool
+	n                                           int
+	run, result, worker, phase, kind, statement text
+	class, code, message, queryID               text
+	connection, seq, step, rows, retries        []int32
+	position                                    []int32
+	due, started, decode                        []int64
+	elapsed, lag, wait                          []float64
+	warmup, success, rolledBack                 []bool
 }
 
 func readRows(p *artifact.Part, group int) (*rows, error) {
 	r := &rows{n: p.Rows(group)}
 	for col, t := range map[artifact.Column]*text{
-		artifact.ColRunID: &r.run, artifact.ColTestID: &r.test, artifact.ColWorkerID: &r.worker,
+		artifact.ColRunID: &r.run, artifact.ColResultID: &r.result, artifact.ColWorkerID: &r.worker,
 		artifact.ColPhase: &r.phase, artifact.ColKind: &r.kind, artifact.ColStatementID: &r.statement,
 		artifact.ColErrorClass: &r.class, artifact.ColErrorCode: &r.code, artifact.ColErrorMessage: &r.message,
 		artifact.ColServerQueryID: &r.queryID,

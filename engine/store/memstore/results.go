@@ -13,7 +13,7 @@ import (
 
 // result is a row of test_results; its documents are stored as JSON.
 type result struct {
-	engine.TestResult // without its documents
+	engine.RunResult // without its documents
 	figures, validity, thresholds, plan, environment,
 	search, enrichment []byte
 	aggregate engine.EnrichmentStatus // of the enrichment
@@ -32,8 +32,8 @@ func keep[T any](to *[]byte, what string, v *T) error {
 }
 
 // shown is the result as it is returned.
-func (r *result) shown() (engine.TestResult, error) {
-	out := r.TestResult
+func (r *result) shown() (engine.RunResult, error) {
+	out := r.RunResult
 	if g := r.WorkerGroupID; g != nil {
 		group := *g
 		out.WorkerGroupID = &group
@@ -63,7 +63,7 @@ func load[T any](to *T, what string, text []byte, failed func(error)) {
 }
 
 // SaveResult implements store.Runs. Empty strings and zero times are left as they are too.
-func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
+func (s *Store) SaveResult(ctx context.Context, r engine.RunResult) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -72,15 +72,15 @@ func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
 	if err != nil {
 		return err
 	}
-	row := result{TestResult: engine.TestResult{TestID: r.TestID, RunID: r.RunID, WorkerID: r.WorkerID,
+	row := result{RunResult: engine.RunResult{ResultID: r.ResultID, RunID: r.RunID, WorkerID: r.WorkerID,
 		Status: engine.StatusPrepared, CreatedAt: engine.At(now())}}
-	if old := owner.results[r.TestID]; old != nil {
+	if old := owner.results[r.ResultID]; old != nil {
 		row = *old
-	} else if r.TestID == "" || r.WorkerID == "" {
+	} else if r.ResultID == "" || r.WorkerID == "" {
 		return unnamed("result")
 	}
 	row.UpdatedAt = engine.At(now())
-	row.TestName = firstOf(r.TestName, row.TestName)
+	row.RunName = firstOf(r.RunName, row.RunName)
 	row.Status = firstOf(r.Status, row.Status)
 	row.FailureReason = firstOf(store.CleanText(r.FailureReason), row.FailureReason)
 	row.EnrichmentStatus = firstOf(r.EnrichmentStatus, row.EnrichmentStatus)
@@ -110,14 +110,14 @@ func (s *Store) SaveResult(ctx context.Context, r engine.TestResult) error {
 		keep(&row.enrichment, "enrichment", r.Enrichment)); err != nil {
 		return err
 	}
-	owner.results[r.TestID] = &row
+	owner.results[r.ResultID] = &row
 	return nil
 }
 
 // Results implements store.Runs.
-func (s *Store) Results(ctx context.Context, runID string) ([]engine.TestResult, error) {
-	return of(ctx, s, runID, func(r *run) ([]engine.TestResult, error) {
-		var out []engine.TestResult
+func (s *Store) Results(ctx context.Context, runID string) ([]engine.RunResult, error) {
+	return of(ctx, s, runID, func(r *run) ([]engine.RunResult, error) {
+		var out []engine.RunResult
 		for _, row := range sorted(r.results, inOrder) {
 			shown, err := row.shown()
 			if err != nil {
@@ -133,7 +133,7 @@ func (s *Store) Results(ctx context.Context, runID string) ([]engine.TestResult,
 func inOrder(a, b *result) int {
 	group := func(r *result) int {
 		switch {
-		case r.TestID == r.RunID:
+		case r.ResultID == r.RunID:
 			return -1
 		case r.WorkerGroupID == nil:
 			return 1 << 31
@@ -144,10 +144,10 @@ func inOrder(a, b *result) int {
 }
 
 // Overviews implements store.Views.
-func (s *Store) Overviews(ctx context.Context, runID string) ([]engine.TestResult, error) {
+func (s *Store) Overviews(ctx context.Context, runID string) ([]engine.RunResult, error) {
 	all, err := s.Results(ctx, runID)
 	for i := range all {
-		if f := all[i].Figures; f != nil && all[i].TestID != runID {
+		if f := all[i].Figures; f != nil && all[i].ResultID != runID {
 			f.Histogram, f.Slowest, f.ByStatement, f.ByKind = nil, nil, nil, nil
 			f.SplitMs, f.ServiceMs, f.ScheduleLagMs = nil, nil, nil
 		}

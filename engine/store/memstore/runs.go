@@ -103,12 +103,12 @@ func (s *Store) CreateRun(ctx context.Context, r engine.Run) error {
 	if s.templates[r.TemplateID] == nil {
 		r.TemplateID = ""
 	}
-	row := engine.Run{RunID: r.RunID, TestID: r.RunID, TemplateID: r.TemplateID, TestName: r.TestName,
+	row := engine.Run{RunID: r.RunID, ResultID: r.RunID, TemplateID: r.TemplateID, RunName: r.RunName,
 		Status: engine.StatusPrepared, Phase: engine.PhasePreparing, WorkersExpected: r.WorkersExpected,
 		CreatedBy:    r.CreatedBy,
 		MatrixMember: r.MatrixMember, OwnerEpoch: r.OwnerEpoch, CreatedAt: orNow(r.CreatedAt), UpdatedAt: engine.At(now())}
 	row.MatrixLabel = store.CleanText(r.MatrixLabel)
-	parent := &result{TestResult: engine.TestResult{TestID: r.RunID, RunID: r.RunID, TestName: r.TestName,
+	parent := &result{RunResult: engine.RunResult{ResultID: r.RunID, RunID: r.RunID, RunName: r.RunName,
 		Status:    engine.StatusPrepared,
 		CreatedAt: row.UpdatedAt, UpdatedAt: row.UpdatedAt}}
 	s.runs[r.RunID] = &run{row: row, scenario: text, targets: copied(r.WorkerTargets), next: 1,
@@ -297,7 +297,7 @@ func matches(r store.RunRow, f store.RunFilter) bool {
 	}
 	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) &&
 		(f.TemplateID == "" || r.TemplateID == f.TemplateID) &&
-		strings.Contains(strings.ToLower(r.TestName), strings.ToLower(f.Search)) &&
+		strings.Contains(strings.ToLower(r.RunName), strings.ToLower(f.Search)) &&
 		(f.Since.IsZero() || !r.CreatedAt.Before(f.Since)) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until))
 }
 

@@ -66,8 +66,8 @@ func findMax(t *testing.T, s store.Store) {
 
 	answer := &engine.FindMaxResult{Unit: engine.FindMaxConnections, Found: true, MaxConnections: &step2Connections,
 		QPS: 9, Steps: 2, Reason: "It sustains 8.", History: want.Steps}
-	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r1", RunID: "r1", FindMax: answer}))
-	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r1", RunID: "r1", FailureReason: "something else"}))
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FindMax: answer}))
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FailureReason: "something else"}))
 	rows, err := s.Results(ctx, "r1")
 	must(t, err)
 	same(t, "answer", rows[0].FindMax, answer)

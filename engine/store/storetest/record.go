@@ -28,10 +28,10 @@ func second(n int) store.Tick {
 	for w := range 2 {
 		id := fmt.Sprintf("worker-%d", w)
 		t.Workers = append(t.Workers,
-			store.WorkerRow{RunID: "r1", WorkerID: id, WorkerGroupID: w, NodeID: "node", TestID: "r1-" + id,
+			store.WorkerRow{RunID: "r1", WorkerID: id, WorkerGroupID: w, NodeID: "node", ResultID: "r1-" + id,
 				Status: engine.WorkerRunning, Phase: engine.PhaseMeasurement, LastHeartbeat: at})
 		t.Snapshots = append(t.Snapshots,
-			engine.WorkerSnapshot{RunID: "r1", TestID: "r1-" + id, WorkerID: id, WorkerGroupID: w, NodeID: "node",
+			engine.WorkerSnapshot{RunID: "r1", ResultID: "r1-" + id, WorkerID: id, WorkerGroupID: w, NodeID: "node",
 				Tick: int64(n), Timestamp: engine.At(at), Phase: engine.PhaseMeasurement, Status: engine.WorkerRunning,
 				PhaseSeconds: float64(n), TickSeconds: 0.5,
 				Started: int64(50 * n), Succeeded: int64(49 * n), Failed: int64(n), TickStarted: 25,
@@ -140,7 +140,7 @@ func logs(t *testing.T, s store.Store) {
 	levels := []engine.LogLevel{engine.LogInfo, engine.LogWarning, engine.LogError, engine.LogCritical}
 	var want []engine.LogEntry
 	for i := range 8 {
-		want = append(want, engine.LogEntry{Seq: int64(i + 1), RunID: "r1", TestID: "r1", WorkerID: "worker-0",
+		want = append(want, engine.LogEntry{Seq: int64(i + 1), RunID: "r1", ResultID: "r1", WorkerID: "worker-0",
 			Level:   levels[i%4],
 			Message: fmt.Sprint("line ", i), Details: json.RawMessage(`{"n":1}`), Timestamp: engine.At(noon)})
 	}
@@ -160,12 +160,12 @@ func results(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
 	for _, g := range []int{10, 2} {
-		must(t, s.SaveResult(ctx, engine.TestResult{TestID: fmt.Sprint("c", g), RunID: "r1",
+		must(t, s.SaveResult(ctx, engine.RunResult{ResultID: fmt.Sprint("c", g), RunID: "r1",
 			WorkerID: fmt.Sprint("worker-", g), WorkerGroupID: &g,
 			Status: engine.StatusRunning, StartTime: engine.At(noon)}))
 	}
 	passed := false
-	parent := engine.TestResult{TestID: "r1", RunID: "r1", Status: engine.StatusCompleted, EndTime: engine.At(noon),
+	parent := engine.RunResult{ResultID: "r1", RunID: "r1", Status: engine.StatusCompleted, EndTime: engine.At(noon),
 		Passed: &passed,
 		Figures: &engine.Figures{Operations: 5, QPS: 2.5, LatencyMs: &engine.LatencyMs{P50: 1, P99: 9},
 			ByKind: map[engine.Kind]*engine.KindFigures{engine.KindUpdate: {Count: 5}},
@@ -178,14 +178,14 @@ func results(t *testing.T, s store.Store) {
 		Environment: &engine.Environment{CPUs: 2}, EnrichmentStatus: "SKIPPED"}
 	must(t, s.SaveResult(ctx, parent))
 	// Nothing but the reason is given, so nothing else changes.
-	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r1", RunID: "r1", FailureReason: "Worker failure"}))
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", FailureReason: "Worker failure"}))
 	rows, err := s.Results(ctx, "r1")
 	must(t, err)
-	if len(rows) != 3 || rows[0].TestID != "r1" || rows[1].TestID != "c2" || rows[2].TestID != "c10" {
+	if len(rows) != 3 || rows[0].ResultID != "r1" || rows[1].ResultID != "c2" || rows[2].ResultID != "c10" {
 		t.Fatalf("order of %+v", rows)
 	}
 	want := parent
-	want.TestName, want.FailureReason, want.CreatedAt, want.UpdatedAt = "test of r1", "Worker failure", rows[0].CreatedAt,
+	want.RunName, want.FailureReason, want.CreatedAt, want.UpdatedAt = "test of r1", "Worker failure", rows[0].CreatedAt,
 		rows[0].UpdatedAt
 	want.Figures.Errors.Top[0].Message = "nul "
 	same(t, "parent", rows[0], want)
@@ -209,7 +209,7 @@ func enrichment(t *testing.T, s store.Store) {
 	}
 	ratio := 0.25
 	save := func(id string, e engine.Enrichment) {
-		must(t, s.SaveResult(ctx, engine.TestResult{TestID: id, RunID: id, Enrichment: &e}))
+		must(t, s.SaveResult(ctx, engine.RunResult{ResultID: id, RunID: id, Enrichment: &e}))
 	}
 	want := engine.Enrichment{Status: engine.EnrichmentPartial, Ratio: &ratio, Executions: 4, Matched: 1,
 		StartedAt: engine.At(noon), Notes: []string{"n"},
@@ -282,7 +282,7 @@ func warehouse(t *testing.T, s store.Store) {
 func artifacts(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	create(t, s, "r1")
-	a := engine.Artifact{ArtifactID: "a1", RunID: "r1", TestID: "c1", WorkerID: "worker-0", Kind: "executions",
+	a := engine.Artifact{ArtifactID: "a1", RunID: "r1", ResultID: "c1", WorkerID: "worker-0", Kind: "executions",
 		Name:      "executions-0.parquet",
 		SizeBytes: 10, SHA256: strings.Repeat("ab", 32), RowCount: 3, MinTime: engine.At(noon),
 		MaxTime: engine.At(noon.Add(time.Second)), SchemaVersion: 1, CreatedAt: engine.At(noon)}
@@ -334,8 +334,8 @@ func deleteRun(t *testing.T, s store.Store) {
 	tick := second(1)
 	tick.Logs = []engine.LogEntry{{Seq: 1, Level: engine.LogInfo, Message: "x"}}
 	must(t, s.SaveTick(ctx, tick))
-	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "c1", RunID: "r1", WorkerID: "worker-0"}))
-	must(t, s.SaveArtifact(ctx, engine.Artifact{RunID: "r1", TestID: "c1", Kind: "executions", Name: "a", SHA256: "ab"}))
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "c1", RunID: "r1", WorkerID: "worker-0"}))
+	must(t, s.SaveArtifact(ctx, engine.Artifact{RunID: "r1", ResultID: "c1", Kind: "executions", Name: "a", SHA256: "ab"}))
 	_, err := s.Transition(ctx, store.Transition{RunID: "r1", To: engine.StatusStopping,
 		Events: []engine.Event{{Type: engine.EventStop}}})
 	must(t, err)

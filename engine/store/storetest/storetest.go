@@ -112,7 +112,7 @@ var noon = time.Date(2026, 1, 23, 12, 0, 0, 0, time.UTC)
 func newRun(id string) engine.Run {
 	qps := 250.0
 	return engine.Run{
-		RunID: id, TestID: id, TestName: "test of " + id, WorkersExpected: 2, CreatedBy: "ada",
+		RunID: id, ResultID: id, RunName: "test of " + id, WorkersExpected: 2, CreatedBy: "ada",
 		Scenario: engine.Scenario{
 			Name: "test of " + id,
 			Target: engine.Target{Connection: engine.ConnectionRef{Name: "playground"}, Adapter: "postgres", TableName: "orders",
@@ -162,7 +162,7 @@ func runRoundTrip(t *testing.T, s store.Store) {
 	}
 	rows, err := s.Results(ctx, "r1")
 	must(t, err)
-	if len(rows) != 1 || rows[0].TestID != "r1" || rows[0].Status != engine.StatusPrepared || rows[0].WorkerID != "" {
+	if len(rows) != 1 || rows[0].ResultID != "r1" || rows[0].Status != engine.StatusPrepared || rows[0].WorkerID != "" {
 		t.Errorf("parent result %+v", rows)
 	}
 }
@@ -182,9 +182,9 @@ func missingRun(t *testing.T, s store.Store) {
 	wantError(t, err, store.ErrNotFound)
 	wantError(t, s.SaveTick(ctx, store.Tick{RunID: "none"}), store.ErrNotFound)
 	wantError(t, s.DeleteRun(ctx, "none"), store.ErrNotFound)
-	wantError(t, s.SaveResult(ctx, engine.TestResult{TestID: "none", RunID: "none"}), store.ErrNotFound)
+	wantError(t, s.SaveResult(ctx, engine.RunResult{ResultID: "none", RunID: "none"}), store.ErrNotFound)
 	wantError(t, s.SaveArtifact(ctx,
-		engine.Artifact{RunID: "none", TestID: "none", Kind: "executions", Name: "a", SHA256: "aa"}), store.ErrNotFound)
+		engine.Artifact{RunID: "none", ResultID: "none", Kind: "executions", Name: "a", SHA256: "aa"}), store.ErrNotFound)
 	for name, list := range map[string]func() (int, error){
 		"events":  func() (int, error) { l, err := s.Events(ctx, "none", 0); return len(l), err },
 		"points":  func() (int, error) { l, err := s.Points(ctx, "none"); return len(l), err },
@@ -214,7 +214,7 @@ func copies(t *testing.T, s store.Store) {
 	given.WorkerTargets["worker-0"] = engine.WorkerTarget{TargetQPS: &rate}
 	must(t, s.CreateRun(ctx, given))
 	figures := &engine.Figures{Operations: 7, ByKind: map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 7}}}
-	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r1", RunID: "r1", Figures: figures}))
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", Figures: figures}))
 	tick := second(1)
 	must(t, s.SaveTick(ctx, tick))
 	before, err := s.Run(ctx, "r1")
@@ -260,7 +260,7 @@ func listRuns(t *testing.T, s store.Store) {
 	must(t, err)
 	for i, name := range []string{"alpha", "beta", "100%_alpha"} {
 		run := newRun(fmt.Sprintf("r%d", i))
-		run.TestName, run.CreatedAt = name, engine.At(noon.Add(time.Duration(i)*time.Minute))
+		run.RunName, run.CreatedAt = name, engine.At(noon.Add(time.Duration(i)*time.Minute))
 		run.Scenario.Tags = map[string]string{"name": name, "all": "yes"}
 		if i == 1 {
 			run.TemplateID = template.TemplateID
@@ -270,7 +270,7 @@ func listRuns(t *testing.T, s store.Store) {
 	move(t, s, "r0", engine.StatusRunning, engine.StatusStopping, engine.StatusCompleted)
 	rate := 0.25
 	passed := true
-	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r0", RunID: "r0", Passed: &passed,
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r0", RunID: "r0", Passed: &passed,
 		Figures: &engine.Figures{QPS: 1000, LatencyMs: &engine.LatencyMs{P50: 1, P95: 2, P99: 3},
 			Errors: engine.ErrorFigures{Rate: rate}},
 		Validity: &engine.Validity{Verdict: engine.VerdictDegraded}}))

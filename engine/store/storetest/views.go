@@ -93,7 +93,7 @@ func series(t *testing.T, s store.Store) {
 // pages reads events and artifacts in parts, results in short, and lists without what is large.
 func pages(t *testing.T, s store.Store) {
 	ctx := t.Context()
-	run := engine.Run{RunID: "r1", TestName: "a", Scenario: engine.Scenario{Name: "a", Tags: map[string]string{"k": "v"},
+	run := engine.Run{RunID: "r1", RunName: "a", Scenario: engine.Scenario{Name: "a", Tags: map[string]string{"k": "v"},
 		Workload: engine.Workload{Plugin: "replay", Params: []byte(`{"a": 1}`), Feed: &engine.Feed{CSV: "large"},
 			DurationSeconds: 7}}}
 	must(t, s.CreateRun(ctx, run))
@@ -113,7 +113,7 @@ func pages(t *testing.T, s store.Store) {
 		t.Errorf("%d events of %d", total, len(stored))
 	}
 	for i := range 5 {
-		must(t, s.SaveArtifact(ctx, engine.Artifact{RunID: "r1", TestID: "r1", Kind: "executions",
+		must(t, s.SaveArtifact(ctx, engine.Artifact{RunID: "r1", ResultID: "r1", Kind: "executions",
 			Name: fmt.Sprint("part-", i), SHA256: "a", RowCount: 1}))
 	}
 	parts, total, err := s.ArtifactPage(ctx, "r1", "part-2", 10)
@@ -124,8 +124,9 @@ func pages(t *testing.T, s store.Store) {
 	figures := &engine.Figures{Operations: 7, LatencyMs: &engine.LatencyMs{P50: 1}, Slowest: []engine.SlowExecution{{}},
 		Histogram: []engine.HistogramBucket{{}},
 		ByKind:    map[engine.Kind]*engine.KindFigures{engine.KindInsert: {Count: 7}}}
-	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r1", RunID: "r1", Figures: figures}))
-	must(t, s.SaveResult(ctx, engine.TestResult{TestID: "r1-w", RunID: "r1", WorkerID: "worker-0", WorkerGroupID: new(int),
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", Figures: figures}))
+	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1-w", RunID: "r1", WorkerID: "worker-0",
+		WorkerGroupID: new(int),
 		Figures: figures}))
 	short, err := s.Overviews(ctx, "r1")
 	must(t, err)

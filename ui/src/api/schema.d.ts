@@ -3755,7 +3755,7 @@ export interface components {
             worker_targets: {
                 [key: string]: components["schemas"]["WorkerTarget"];
             } | null;
-            workers: components["schemas"]["TestResult"][] | null;
+            workers: components["schemas"]["RunResult"][] | null;
             /** Format: int64 */
             workers_active: number;
             /** Format: int64 */
@@ -3774,6 +3774,35 @@ export interface components {
             runs: components["schemas"]["RunRow"][] | null;
             /** Format: int64 */
             total: number;
+        };
+        RunResult: {
+            /** Format: date-time */
+            created_at: string | null;
+            /** Format: date-time */
+            end_time: string | null;
+            enrichment?: components["schemas"]["Enrichment"];
+            /** @enum {string} */
+            enrichment_status: "PENDING" | "RUNNING" | "COMPLETED" | "PARTIAL" | "SKIPPED" | "FAILED" | "";
+            environment: components["schemas"]["Environment"] | null;
+            failure_reason?: string;
+            figures: components["schemas"]["Figures"] | null;
+            find_max_result: components["schemas"]["FindMaxResult"] | null;
+            passed: boolean | null;
+            plan: components["schemas"]["Plan"] | null;
+            run_id: string;
+            /** Format: date-time */
+            start_time: string | null;
+            /** @enum {string} */
+            status: "PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED";
+            test_id: string;
+            test_name: string;
+            thresholds: components["schemas"]["ThresholdResult"][] | null;
+            /** Format: date-time */
+            updated_at: string | null;
+            validity: components["schemas"]["Validity"] | null;
+            /** Format: int64 */
+            worker_group_id?: number;
+            worker_id?: string;
         };
         RunRow: {
             cancellation_reason: string | null;
@@ -4211,35 +4240,6 @@ export interface components {
              */
             version: number;
         };
-        TestResult: {
-            /** Format: date-time */
-            created_at: string | null;
-            /** Format: date-time */
-            end_time: string | null;
-            enrichment?: components["schemas"]["Enrichment"];
-            /** @enum {string} */
-            enrichment_status: "PENDING" | "RUNNING" | "COMPLETED" | "PARTIAL" | "SKIPPED" | "FAILED" | "";
-            environment: components["schemas"]["Environment"] | null;
-            failure_reason?: string;
-            figures: components["schemas"]["Figures"] | null;
-            find_max_result: components["schemas"]["FindMaxResult"] | null;
-            passed: boolean | null;
-            plan: components["schemas"]["Plan"] | null;
-            run_id: string;
-            /** Format: date-time */
-            start_time: string | null;
-            /** @enum {string} */
-            status: "PREPARED" | "RUNNING" | "STOPPING" | "CANCELLING" | "COMPLETED" | "FAILED" | "CANCELLED";
-            test_id: string;
-            test_name: string;
-            thresholds: components["schemas"]["ThresholdResult"][] | null;
-            /** Format: date-time */
-            updated_at: string | null;
-            validity: components["schemas"]["Validity"] | null;
-            /** Format: int64 */
-            worker_group_id?: number;
-            worker_id?: string;
-        };
         ThresholdResult: {
             /** Format: double */
             actual: number | null;
@@ -4621,6 +4621,7 @@ export type RunCreateBody = components['schemas']['RunCreateBody'];
 export type RunDetail = components['schemas']['RunDetail'];
 export type RunFromTemplateBody = components['schemas']['RunFromTemplateBody'];
 export type RunList = components['schemas']['RunList'];
+export type RunResult = components['schemas']['RunResult'];
 export type RunRow = components['schemas']['RunRow'];
 export type Scaling = components['schemas']['Scaling'];
 export type Scenario = components['schemas']['Scenario'];
@@ -4651,7 +4652,6 @@ export type Template = components['schemas']['Template'];
 export type TemplateInput = components['schemas']['TemplateInput'];
 export type TemplateList = components['schemas']['TemplateList'];
 export type TemplateUpdateBody = components['schemas']['TemplateUpdateBody'];
-export type TestResult = components['schemas']['TestResult'];
 export type ThresholdResult = components['schemas']['ThresholdResult'];
 export type Timing = components['schemas']['Timing'];
 export type Token = components['schemas']['Token'];
