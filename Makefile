@@ -3,7 +3,8 @@
 #   make test   every test: Go with the race detector, the page in a browser
 #   make lint   the linters, natively and for the Wasm guests, and those of the page
 #   make build  bin/loadstone with the page and the plugins inside
-#   make check  what CI runs, lint and test, and the API against its document; needs a network
+#   make check  what CI runs, lint and test, the API against its document, and results on a
+#               real S3 server; needs a network
 #   make api    docs/openapi.json and the page's types, after the API has changed
 #   make audit  known weaknesses in modules and packages; needs a network
 #   make bench  the figures of docs/performance.md (long; wants an idle machine)
@@ -39,7 +40,7 @@ DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
 .PHONY: help run build test check check-api api lint bench soak audit plugins examples ui fmt clean \
-	need-toolchain need-postgres need-test need-examples test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
+	s3-server need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -163,16 +164,30 @@ $(GOLANGCI):
 	@GOFLAGS= GOBIN="$(CURDIR)/$(CACHE)/install" $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(CACHE)/install/golangci-lint $@ && rmdir $(CACHE)/install
 
-check: lint test check-api
+check: lint test check-api test-s3
+
+# Results on a real S3 server, a Go module of its own. Building it takes longer than all of its
+# tests, so that make test runs them on a stand-in, and on the server where it is built.
+S3SERVER := $(CACHE)/bin/s3server
+s3-server: $(S3SERVER)
+
+$(S3SERVER): deploy/s3server/main.go deploy/s3server/go.mod deploy/s3server/go.sum | need-toolchain
+	@echo "Building the S3 server of the tests; this takes a minute, once."
+	@mkdir -p $(dir $@)
+	@cd deploy/s3server && GOFLAGS= $(GOBUILD) -ldflags '-s -w' -o "$(CURDIR)/$@" .
+
+test-s3: $(S3SERVER) need-postgres plugins
+	LOADSTONE_S3_SERVER=1 $(GO) test -race -count=1 ./storage/objects/...
+	LOADSTONE_S3_SERVER=1 $(GO) test -count=1 -run '^TestARunKeepsItsRecordInS3$$' ./cli
 
 # Generated requests against the OpenAPI document; schemathesis is fetched with pip, once,
 # and so outside make lint test.
 check-api: build
 	@deploy/api-conformance.sh bin/loadstone
 
-bench: need-postgres build examples
+bench: need-postgres build examples s3-server
 	@deploy/setup.sh sysbench
-	LOADSTONE_BENCH_OPENLOOP=60s $(GO) test -run '^$$' -bench . -benchmem -timeout 30m -p 1 ./engine/... ./plugins/host/... ./plugins/bundled ./storage/results/... ./server/live/... ./cli
+	LOADSTONE_BENCH_OPENLOOP=60s $(GO) test -run '^$$' -bench . -benchmem -timeout 30m -p 1 ./engine/... ./plugins/host/... ./plugins/bundled ./storage/results/... ./storage/objects/... ./server/live/... ./cli
 	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 16
 	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 64
 	$(GO) run ./bench/peers -rounds 5 -seconds 5 -connections 16 -script tpcb-like

@@ -43,8 +43,11 @@ type storeFlags struct {
 	databaseFlags
 	DataDir     string   `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Where executions, keys and the embedded Postgres live (default: the system's data directory)."`
 	DiskReserve int64    `name:"disk-reserve" placeholder:"MB" env:"LOADSTONE_DISK_RESERVE" help:"How many MB of the disk recording leaves free, -1 for none (default: the smaller of 5 % and 5 GB, at least 500)."`
+	Results     string   `placeholder:"DIR|s3://BUCKET/PREFIX" env:"LOADSTONE_RESULTS" help:"Where the record of runs is kept: a folder, or S3-compatible storage (s3://BUCKET/PREFIX?endpoint=URL&region=REGION, keys from the environment) (default: results in the data directory)."`
 	Prices      string   `placeholder:"FILE" env:"LOADSTONE_PRICES" help:"Price list to reckon costs with (default: prices.yaml in the data directory, else the one that loadstone prices prints)."`
 	Plugin      []string `placeholder:"FILE" sep:"none" env:"LOADSTONE_PLUGINS" help:"Load this plugin (.wasm) beside the bundled ones. May be repeated."`
+
+	ResultsCache int64 `name:"results-cache" placeholder:"MB" env:"LOADSTONE_RESULTS_CACHE" help:"How many MB of results in S3 are kept in the data directory once they were read, -1 for none (default: 2048)."`
 
 	PluginMemory  int64 `name:"plugin-memory" placeholder:"MB" env:"LOADSTONE_PLUGIN_MEMORY" help:"How many MB the instances of one plugin may hold in all live runs, -1 for no limit (default: an eighth of the memory, at least 256)."`
 	PluginsMemory int64 `name:"plugins-memory" placeholder:"MB" env:"LOADSTONE_PLUGINS_MEMORY" help:"How many MB the instances of all plugins may hold, -1 for no limit (default: a quarter of the memory, at least 512)."`
@@ -65,12 +68,14 @@ type services struct {
 	embedded *embedded.Postgres // nil with an external control store
 	store    *postgres.Store
 	results  *results.Results
-	host     *host.Host
-	plugins  *library.Library
-	runs     *orchestrator.Service
-	matrices *matrix.Service
-	drivers  map[string]target.Driver
-	prices   func() cost.Prices
+	// resultsAt says where they are, without secrets.
+	resultsAt string
+	host      *host.Host
+	plugins   *library.Library
+	runs      *orchestrator.Service
+	matrices  *matrix.Service
+	drivers   map[string]target.Driver
+	prices    func() cost.Prices
 	// certificate is the generator's accuracy on this machine.
 	certificate *certificate
 	mostLive    int // live runs of one user; 0 means no bound
@@ -135,7 +140,7 @@ func assemble(ctx context.Context, flags storeFlags, serves bool, log zerolog.Lo
 	if s.owner, err = ownerOf(dir); err != nil {
 		return nil, err
 	}
-	if s.results, err = results.Open(filepath.Join(dir, "results")); err != nil {
+	if err := s.openResults(ctx, flags); err != nil {
 		return nil, err
 	}
 	if err := s.openRuns(ctx); err != nil {

@@ -75,7 +75,8 @@ func (c *serveCommand) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	e.log.Info().Str("address", address).Str("data_dir", s.dataDir).Str("control_store", s.controlStore()).Msg("serving")
+	e.log.Info().Str("address", address).Str("data_dir", s.dataDir).Str("control_store", s.controlStore()).
+		Str("results", s.resultsAt).Msg("serving")
 	_, _ = fmt.Fprintf(e.stdout, "\nLoadstone is ready.\n  Open:  %s\n         (%s)\n\n", bold(e.stdout, link), how)
 	background, endBackground := context.WithCancel(e.ctx)
 	var certifying sync.WaitGroup

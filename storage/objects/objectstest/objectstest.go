@@ -24,7 +24,7 @@ import (
 
 // Sizes are of files that a store may treat differently, in bytes: the suite stores
 // one of each. The last is also read at offsets.
-var Sizes = []int{1, 4 << 10, 1<<20 + 1, 20<<20 + 12345}
+var Sizes = []int{1, 4 << 10, 1<<20 + 1, 11<<20 + 12345}
 
 // Content is n bytes that are the same for the same seed.
 func Content(n int, seed uint64) []byte {

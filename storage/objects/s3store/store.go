@@ -1,0 +1,222 @@
+// Package s3store keeps the files of runs in S3-compatible storage.
+//
+// A file is one object, BUCKET/PREFIX/RUN/NAME, written once under the condition that
+// nothing has its name. Large ones go up in parts with checksums; what a broken upload
+// left is found by listing it, so that a restarted server goes on where it stopped.
+// The object carries the SHA-256 of the whole and of its blocks as metadata. Reads ask
+// for blocks, check each against its sum, and keep them in a bounded cache on disk.
+package s3store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/logging"
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/storage/objects"
+)
+
+// Options say how storage is used.
+type Options struct {
+	// CacheDir is where blocks that were read are kept, at most CacheBytes of them, with Room left beside them.
+	CacheDir   string
+	CacheBytes int64
+	Room       func() error
+	Log        zerolog.Logger
+
+	// Attempts is how often a request is made at most, with growing pauses of at most Pause; Idle is how long
+	// nothing may come or go. Zeros are 8, 10 s and 30 s.
+	Attempts    int
+	Pause, Idle time.Duration
+	// PartBytes is how much goes up at once, for 0 8 MiB; other servers than those of tests take no less than 5 MiB.
+	PartBytes int64
+}
+
+// Store implements objects.Store.
+type Store struct {
+	address Address
+	opts    Options
+	client  *s3.Client
+	cache   *cache
+	// down is set while nobody answers: then requests are made once.
+	down atomic.Bool
+	// unconditional is set where the server does not know conditions of writes.
+	unconditional atomic.Bool
+
+	mu    sync.Mutex
+	swept time.Time
+	known map[string]*info // what objects are, by key
+}
+
+var _ objects.Store = (*Store)(nil)
+
+const (
+	leastPart  = 8 << 20
+	mostParts  = 9000
+	together   = 4 // parts of one file at a time
+	patience   = 3 * time.Minute
+	leastSpeed = 256 << 10 // bytes in a second
+)
+
+// Open returns the store at the address after it has written, read and deleted an object there.
+func Open(ctx context.Context, address Address, opts Options) (*Store, error) {
+	if opts.Attempts == 0 {
+		opts.Attempts = 8
+	}
+	if opts.Pause == 0 {
+		opts.Pause = 10 * time.Second
+	}
+	if opts.Idle == 0 {
+		opts.Idle = 30 * time.Second
+	}
+	if opts.PartBytes == 0 {
+		opts.PartBytes = leastPart
+	}
+	if opts.Room == nil {
+		opts.Room = func() error { return nil }
+	}
+	s := &Store{address: address, opts: opts, known: map[string]*info{}}
+	cfg, err := s.configure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.client = s3.NewFromConfig(cfg, func(o *s3.Options) {
+		o.UsePathStyle = !address.HostStyle
+		if address.Endpoint != "" {
+			o.BaseEndpoint = aws.String(address.Endpoint)
+		}
+	})
+	if s.cache, err = openCache(opts.CacheDir, opts.CacheBytes, opts.Room, opts.Log); err != nil {
+		return nil, err
+	}
+	if err := s.check(ctx); err != nil {
+		return nil, err
+	}
+	if e, err := url.Parse(address.Endpoint); err == nil && e.Scheme == "http" && !loopback(e.Hostname()) {
+		opts.Log.Warn().Str("results", address.String()).
+			Msg("results go to their storage unencrypted: the endpoint is http://")
+	}
+	s.sweep(ctx)
+	return s, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// configure takes the region and the credentials from where every tool of that cloud takes them.
+func (s *Store) configure(ctx context.Context) (aws.Config, error) {
+	client := awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) {
+		dial := (&net.Dialer{Timeout: min(s.opts.Idle, 10*time.Second), KeepAlive: 30 * time.Second}).DialContext
+		tr.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return &lively{conn, s.opts.Idle}, nil
+		}
+		tr.MaxIdleConnsPerHost = 32
+	})
+	retryer := func() aws.Retryer {
+		return retry.NewStandard(func(o *retry.StandardOptions) {
+			o.MaxAttempts, o.MaxBackoff, o.RateLimiter = s.opts.Attempts, s.opts.Pause, ratelimit.None
+			o.Backoff = retry.NewExponentialJitterBackoff(s.opts.Pause)
+		})
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(client), config.WithRetryer(retryer),
+		config.WithLogger(logging.Nop{}), func(o *config.LoadOptions) error {
+			o.Region = s.address.Region
+			return nil
+		})
+	if err != nil {
+		return cfg, &engine.Error{Code: engine.CodeInvalid, Cause: err,
+			Hint:    "Check AWS_PROFILE and the files that it names.",
+			Message: "The results storage cannot be used: the configuration of its credentials cannot be read."}
+	}
+	if cfg.Region == "" {
+		if s.address.Endpoint == "" {
+			return cfg, &engine.Error{Code: engine.CodeInvalid, Message: "The results storage cannot be used: its region is " +
+				"not known.", Hint: "Name it: --results s3://…?region=REGION, or AWS_REGION."}
+		}
+		cfg.Region = "us-east-1"
+	}
+	asked, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	if cfg.Credentials == nil {
+		return cfg, noCredentials(errors.New("there is no chain of credentials"))
+	}
+	if _, err := cfg.Credentials.Retrieve(asked); err != nil {
+		return cfg, noCredentials(err)
+	}
+	return cfg, nil
+}
+
+func noCredentials(err error) error {
+	return &engine.Error{Code: engine.CodeInvalid, Cause: err,
+		Message: "The results storage cannot be used: no credentials for it were found.",
+		Hint: "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine or the pod a role; " +
+			"they are never part of --results."}
+}
+
+// lively is a connection that ends when nothing came or went for a while. What
+// is sent keeps the wait for the answer alive too.
+type lively struct {
+	net.Conn
+	idle time.Duration
+}
+
+func (c *lively) Read(b []byte) (int, error) {
+	_ = c.SetReadDeadline(time.Now().Add(c.idle)) // a closed one says so when it is read
+	return c.Conn.Read(b)
+}
+
+func (c *lively) Write(b []byte) (int, error) {
+	_ = c.SetDeadline(time.Now().Add(c.idle)) // a closed one says so when it is written
+	return c.Conn.Write(b)
+}
+
+// within bounds the time for so many bytes, with all attempts.
+func (s *Store) within(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, patience+time.Duration(size/leastSpeed)*time.Second)
+}
+
+// once makes one attempt do while nobody answers, so that a long list of parts does not wait for each.
+func (s *Store) once(o *s3.Options) {
+	if s.down.Load() {
+		o.RetryMaxAttempts = 1
+	}
+}
+
+// saw learns from an answer whether somebody is there.
+func (s *Store) saw(err error) error {
+	s.down.Store(err != nil && gone(err))
+	return err
+}
+
+func (s *Store) key(runID, name string) string { return s.address.path() + runID + "/" + name }
+
+// Where implements objects.Store.
+func (s *Store) Where(runID string) string {
+	return scheme + s.address.Bucket + "/" + s.address.path() + runID
+}
+
+// String is the address, for people.
+func (s *Store) String() string { return s.address.String() }
+
+func fails(doing, name string) string { return fmt.Sprintf("%s the part %s", doing, name) }
