@@ -112,7 +112,7 @@ describe('texts of others', () => {
 describe('every way into the page', () => {
   afterEach(() => vi.unstubAllGlobals());
   const answer = (body: unknown, status = 200) =>
-    vi.stubGlobal('fetch', async () => new Response(JSON.stringify(body), { status }));
+    vi.stubGlobal('fetch', () => Promise.resolve(new Response(JSON.stringify(body), { status })));
 
   it('makes texts harmless: answers, refusals and the socket', async () => {
     answer({ name: 'x\u202Ey' });

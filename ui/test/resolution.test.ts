@@ -59,7 +59,10 @@ it('shows the last minute of a worker, however coarse its history is', () => {
 });
 
 it('shows no rate where the record is lost, and says why', () => {
-  expect(rateOf({ covered_seconds: 0 }, 0)).toMatchObject({ value: '–', exact: expect.stringContaining('lost') });
+  expect(rateOf({ covered_seconds: 0 }, 0)).toMatchObject({
+    value: '–',
+    exact: expect.stringContaining('lost') as string,
+  });
   expect(rateOf({ covered_seconds: null }, 0).value).toBe('0');
   expect(rateOf({ covered_seconds: 4.5 }, 12)).toMatchObject({ value: '12.0', unit: '/s' });
   expect(rateOf(null, undefined).value).toBe('–');

@@ -39,7 +39,7 @@ export function problemFrom(status: number, body: string): Problem {
   let p: ProblemBody = {};
   try {
     const parsed = read(body);
-    if (parsed && typeof parsed === 'object') p = parsed as ProblemBody;
+    if (parsed && typeof parsed === 'object') p = parsed;
   } catch {
     // A proxy answers in HTML; the status has to speak for itself.
   }

@@ -44,7 +44,7 @@ function clean(value: unknown, most: number, edits: boolean): unknown {
     return value;
   }
   if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).map(([k, v]) => [
+  const entries = Object.entries(value).map(([k, v]: [string, unknown]): [string, unknown] => [
     harmless(k, mostShown),
     edits && edited.has(k) ? v : clean(v, whole.test(k) ? mostWhole : most, edits),
   ]);

@@ -41,6 +41,10 @@ export function Settings() {
         toast(`Token “${t.name}” was revoked.`, 'ok');
       },
     });
+  const signOut = async () => {
+    await api.post('/api/auth/signout').catch(() => {});
+    location.assign('/signin');
+  };
   return (
     <>
       <header className="page-head">
@@ -174,14 +178,7 @@ export function Settings() {
             </Load>
           </div>
         </section>
-        <button
-          type="button"
-          className="btn signout-phone"
-          onClick={async () => {
-            await api.post('/api/auth/signout').catch(() => {});
-            location.assign('/signin');
-          }}
-        >
+        <button type="button" className="btn signout-phone" onClick={() => void signOut()}>
           <Icon name="signout" /> Sign out
         </button>
       </div>

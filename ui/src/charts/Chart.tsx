@@ -99,7 +99,7 @@ export function Chart(props: ChartProps) {
           .map((l) => ({
             label: l.label,
             color: l.color,
-            value: l.values[idx] == null ? '–' : plain(format(l.values[idx]!)),
+            value: l.values[idx] == null ? '–' : plain(format(l.values[idx])),
           }));
     const head = document.createElement('strong');
     head.textContent = timeLabel(u.data[0][idx]!, group.axis, group.start, true);

@@ -64,7 +64,7 @@ export function useComparison(ids: string[], labels: (string | null)[], toleranc
       queryKey: ['compare-run', id],
       queryFn: ({ signal }: { signal: AbortSignal }) => api.get('/api/runs/{id}', { path: { id }, signal }),
       refetchInterval: (q: { state: { data?: RunDetail } }) =>
-        (live(q.state.data) || (q.state.data && q.state.data.phase === 'PROCESSING') ? 2_000 : false) as number | false,
+        live(q.state.data) || (q.state.data && q.state.data.phase === 'PROCESSING') ? 2_000 : false,
     })),
   });
   const series = useQueries({
@@ -324,7 +324,7 @@ export function Comparison(props: {
             state={{
               pending,
               error: state.series.find((s) => s.error)?.error,
-              retry: () => state.series.forEach((s) => s.error && s.refetch()),
+              retry: () => state.series.forEach((s) => s.error && void s.refetch()),
             }}
             empty={nothing.empty}
             emptyTitle={nothing.title}

@@ -169,7 +169,7 @@ export function aligned(
     for (const p of points ?? []) {
       if (p.phase !== 'MEASUREMENT' || start === null) continue;
       // A point tells of the seconds that end with it.
-      const end = Math.max(0, Math.round((Date.parse(p.timestamp!) - start) / 1000));
+      const end = Math.max(0, Math.round((Date.parse(p.timestamp) - start) / 1000));
       for (let t = Math.max(0, end - span + 1); t <= end; t++) seconds.set(t, of(p));
     }
     return seconds;
@@ -234,7 +234,7 @@ const made = / |^(driver|machine|Loadstone|simulated|figures)$/;
 function flat(v: unknown, path: string, into: Map<string, string>): void {
   if (v === null || v === undefined || v === '') return;
   if (Array.isArray(v) || typeof v !== 'object') {
-    into.set(path, Array.isArray(v) ? JSON.stringify(v) : String(v));
+    into.set(path, typeof v === 'string' ? v : JSON.stringify(v));
     return;
   }
   for (const [k, x] of Object.entries(v)) flat(x, path ? `${path}.${k}` : k, into);

@@ -108,21 +108,16 @@ export function Segments<T extends string>(props: {
 
 export function CopyButton({ text, label }: { text: string; label: string }) {
   const toast = useToast();
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      toast('Copied.', 'ok');
+    } catch {
+      toast('The browser did not allow copying. Select the text instead.', 'warn');
+    }
+  };
   return (
-    <button
-      type="button"
-      className="btn quiet small icon"
-      aria-label={label}
-      title={label}
-      onClick={async () => {
-        try {
-          await navigator.clipboard.writeText(text);
-          toast('Copied.', 'ok');
-        } catch {
-          toast('The browser did not allow copying. Select the text instead.', 'warn');
-        }
-      }}
-    >
+    <button type="button" className="btn quiet small icon" aria-label={label} title={label} onClick={() => void copy()}>
       <Icon name="copy" size={14} />
     </button>
   );

@@ -43,13 +43,25 @@ export interface Question {
   danger?: boolean;
   /** The word for not doing it. */
   keep?: string;
-  act: () => Promise<unknown>;
+  act: () => unknown;
 }
 
 /** Asks once, in words that name the thing, and shows why when the act is refused. */
 export function Confirm({ question, onClose }: { question: Question; onClose: () => void }) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
+  const act = async () => {
+    setBusy(true);
+    setProblem(null);
+    try {
+      await question.act();
+      onClose();
+    } catch (err) {
+      const p = asProblem(err);
+      setProblem(p.hint ? `${p.message} ${p.hint}` : p.message);
+      setBusy(false);
+    }
+  };
   return (
     <Dialog title={question.title} onClose={onClose}>
       <div className="muted">{question.body}</div>
@@ -63,18 +75,7 @@ export function Confirm({ question, onClose }: { question: Question; onClose: ()
           className={`btn ${question.danger === false ? 'primary' : 'danger solid'}`}
           disabled={busy}
           autoFocus
-          onClick={async () => {
-            setBusy(true);
-            setProblem(null);
-            try {
-              await question.act();
-              onClose();
-            } catch (err) {
-              const p = asProblem(err);
-              setProblem(p.hint ? `${p.message} ${p.hint}` : p.message);
-              setBusy(false);
-            }
-          }}
+          onClick={() => void act()}
         >
           {busy ? 'Working…' : question.verb}
         </button>

@@ -34,7 +34,7 @@ export function Empty(props: {
   );
 }
 
-export function Failed({ what, error, retry }: { what: string; error: unknown; retry?: () => void }) {
+export function Failed({ what, error, retry }: { what: string; error: unknown; retry?: () => unknown }) {
   const p = asProblem(error);
   return (
     <div className="state" role="alert">
@@ -45,7 +45,7 @@ export function Failed({ what, error, retry }: { what: string; error: unknown; r
       </p>
       {retry && (
         <div className="row">
-          <button type="button" className="btn" onClick={retry}>
+          <button type="button" className="btn" onClick={() => void retry()}>
             <Icon name="refresh" /> Try again
           </button>
         </div>

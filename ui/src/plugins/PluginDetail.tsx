@@ -9,7 +9,6 @@ import { ago, bytes, dateTime, plain, sentence, words } from '../design/format';
 import { Icon, Mark } from '../design/icons';
 import { Empty, Failed, Notice, SkeletonRows } from '../design/States';
 import { useToast } from '../design/Toast';
-import type { Schema } from '../templates/schema';
 import { dialectName, ownDDL } from './compare';
 import { Parameters } from './Parameters';
 import { refOf, titleOf } from './refs';
@@ -54,7 +53,7 @@ export function PluginDetail({ p: row, versions }: { p: Plugin; versions: Plugin
             <span className="muted note">the form that a template shows; try it</span>
           </header>
           <div className="body">
-            <Parameters schema={(m.parameters ?? {}) as Schema} />
+            <Parameters schema={m.parameters ?? {}} />
           </div>
         </section>
       )}

@@ -71,7 +71,7 @@ export function Prepared({ run }: { run: RunDetail }) {
               <button
                 type="button"
                 className="btn quiet small"
-                onClick={() => preflight.refetch()}
+                onClick={() => void preflight.refetch()}
                 disabled={preflight.isFetching}
               >
                 <Icon name="refresh" size={14} /> {preflight.isFetching ? 'Checking…' : 'Check again'}

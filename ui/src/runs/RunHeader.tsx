@@ -221,7 +221,7 @@ function RunActions({
         verb: 'Open the matrix',
         danger: false,
         keep: 'Stay here',
-        act: async () => navigate(`/matrix/${run.matrix_id}`),
+        act: () => navigate(`/matrix/${run.matrix_id}`),
       });
     if (line) return allow(`The run writes to tables that Loadstone did not make: ${line}.`, true);
     act.mutate('start', { onError: failed });

@@ -72,12 +72,12 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
         // History was read when the page was opened: what happened until a slow socket came is missing in it.
         if (l === 'open' && (wasLost.current || Date.now() - asked > 1500)) {
           wasLost.current = false;
-          for (const key of ['timeseries', 'worker-series', 'logs']) qc.invalidateQueries({ queryKey: [key, id] });
+          for (const key of ['timeseries', 'worker-series', 'logs']) void qc.invalidateQueries({ queryKey: [key, id] });
         }
         if (l === 'done') {
           for (const key of ['run', 'timeseries', 'worker-series', 'logs'])
-            qc.invalidateQueries({ queryKey: [key, id] });
-          qc.invalidateQueries({ queryKey: ['runs'] });
+            void qc.invalidateQueries({ queryKey: [key, id] });
+          void qc.invalidateQueries({ queryKey: ['runs'] });
         }
       },
     });
@@ -101,7 +101,7 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
   // The socket may tell of the end before the detail does.
   const stale = live !== null && run !== undefined && live.status !== run.status;
   useEffect(() => {
-    if (stale) qc.invalidateQueries({ queryKey: ['run', id] });
+    if (stale) void qc.invalidateQueries({ queryKey: ['run', id] });
   }, [stale, id, qc]);
 
   const start = run?.start_time ? Date.parse(run.start_time) : 0;
@@ -124,7 +124,7 @@ export function useRunState(id: string, zoom: Span | null = null): RunState {
     if (asked.current.times >= 3) return;
     const timer = setTimeout(() => {
       asked.current.times++;
-      qc.invalidateQueries({ queryKey: ['logs', id] });
+      void qc.invalidateQueries({ queryKey: ['logs', id] });
     }, 1500);
     return () => clearTimeout(timer);
   }, [missing, began, id, qc, logs.dataUpdatedAt]);

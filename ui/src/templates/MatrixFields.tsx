@@ -2,7 +2,7 @@ import { useConnections, usePlugins } from '../api/queries';
 import { choices } from '../plugins/refs';
 import { Icon } from '../design/icons';
 import { useForm } from './fields';
-import { get } from './schema';
+import { get, shownAs } from './schema';
 
 interface Entry {
   label?: string;
@@ -81,15 +81,13 @@ export function MatrixFields() {
                 <span className="label">Connection</span>
                 <select
                   className="input"
-                  value={inline ? '\u0000inline' : String(t.connection ?? '')}
+                  value={inline ? '\u0000inline' : shownAs(t.connection)}
                   disabled={inline}
                   onChange={(e) => change(i, { connection: e.target.value })}
                 >
                   {inline && <option value={'\u0000inline'}>spelled out in the YAML</option>}
                   {!inline && !(connections.data ?? []).some((c) => c.name === t.connection) && (
-                    <option value={String(t.connection ?? '')}>
-                      {t.connection ? String(t.connection) : 'Choose…'}
-                    </option>
+                    <option value={shownAs(t.connection)}>{shownAs(t.connection) || 'Choose…'}</option>
                   )}
                   {(connections.data ?? []).map((c) => (
                     <option key={c.connection_id} value={c.name}>
@@ -142,7 +140,7 @@ export function MatrixFields() {
                 <span className="label">Warehouse</span>
                 <input
                   className="input"
-                  value={String(t.warehouse ?? '')}
+                  value={shownAs(t.warehouse)}
                   placeholder="the connection's"
                   onChange={(e) => change(i, { warehouse: e.target.value || undefined })}
                 />

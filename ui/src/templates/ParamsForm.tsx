@@ -1,12 +1,12 @@
 import { useEffect, useState } from 'react';
 import { sentence, words } from '../design/format';
 import { Field, NumberInput, Problems, useErrors, useForm } from './fields';
-import { fieldKind, get, limits, type Schema, schemaType } from './schema';
+import { fieldKind, get, limits, type Schema, schemaType, shownAs } from './schema';
 
 const title = (key: string, s: Schema) => s.title ?? sentence(words(key));
 
 function help(s: Schema): string {
-  const fallback = s.default !== undefined && typeof s.default !== 'object' ? `Default ${String(s.default)}.` : '';
+  const fallback = s.default !== undefined && typeof s.default !== 'object' ? `Default ${shownAs(s.default)}.` : '';
   return [s.description, fallback].filter(Boolean).join(' ');
 }
 
@@ -55,12 +55,12 @@ function Param({ name, schema: s, path }: { name: string; schema: Schema; path: 
             <select
               {...a}
               className="input"
-              value={value === undefined ? '' : String(value)}
+              value={shownAs(value)}
               onChange={(e) =>
                 set(path, e.target.value === '' ? undefined : s.enum!.find((v) => String(v) === e.target.value))
               }
             >
-              <option value="">{s.default === undefined ? 'not set' : `${String(s.default)} (default)`}</option>
+              <option value="">{s.default === undefined ? 'not set' : `${shownAs(s.default)} (default)`}</option>
               {s.enum!.map((v) => (
                 <option key={String(v)} value={String(v)}>
                   {String(v)}
@@ -77,7 +77,7 @@ function Param({ name, schema: s, path }: { name: string; schema: Schema; path: 
             <select
               {...a}
               className="input"
-              value={value === undefined ? '' : String(value)}
+              value={shownAs(value)}
               onChange={(e) => set(path, e.target.value === '' ? undefined : e.target.value === 'true')}
             >
               <option value="">{s.default === undefined ? 'not set' : `${s.default ? 'yes' : 'no'} (default)`}</option>
@@ -92,12 +92,7 @@ function Param({ name, schema: s, path }: { name: string; schema: Schema; path: 
       return (
         <Field path={path} label={label} help={[help(s), limits(s) && `Range ${limits(s)}.`].filter(Boolean).join(' ')}>
           {(a) => (
-            <NumberInput
-              attrs={a}
-              value={value}
-              placeholder={s.default === undefined ? '' : String(s.default)}
-              onChange={(v) => set(path, v)}
-            />
+            <NumberInput attrs={a} value={value} placeholder={shownAs(s.default)} onChange={(v) => set(path, v)} />
           )}
         </Field>
       );
@@ -132,7 +127,7 @@ function Param({ name, schema: s, path }: { name: string; schema: Schema; path: 
               {...a}
               className="input"
               value={typeof value === 'string' ? value : ''}
-              placeholder={s.default === undefined ? '' : String(s.default)}
+              placeholder={shownAs(s.default)}
               onChange={(e) => set(path, e.target.value === '' ? undefined : e.target.value)}
             />
           )}

@@ -18,8 +18,7 @@ export function StagesField() {
   const change = (next: SketchStage[]) => set(path, next.length ? next : undefined);
   const wrong = (i: number, field: string) =>
     errors.some((e) => e.field === `${path}[${i}].${field}` || e.field === `${path}[${i}]`);
-  const put = (i: number, field: keyof SketchStage, v: unknown) =>
-    change(list.with(i, { ...list[i]!, [field]: v } as SketchStage));
+  const put = (i: number, field: keyof SketchStage, v: unknown) => change(list.with(i, { ...list[i]!, [field]: v }));
   const attrs = (i: number, field: string, label: string) => ({
     'aria-label': `Stage ${i + 1}: ${label}`,
     'aria-invalid': wrong(i, field),
@@ -68,10 +67,7 @@ export function StagesField() {
         type="button"
         className="btn small fit"
         onClick={() =>
-          change([
-            ...list,
-            { duration_seconds: 30, [of]: list.at(-1)?.[of] ?? start ?? 100, ramp: 'linear' } as SketchStage,
-          ])
+          change([...list, { duration_seconds: 30, [of]: list.at(-1)?.[of] ?? start ?? 100, ramp: 'linear' }])
         }
       >
         <Icon name="plus" size={14} /> Add stage

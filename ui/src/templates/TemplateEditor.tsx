@@ -1,4 +1,4 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient, type UseQueryResult } from '@tanstack/react-query';
 import { useLayoutEffect, useMemo, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
 import { api, asProblem, type Problem } from '../api/client';
@@ -31,8 +31,8 @@ export default function TemplateEditor({ id }: { id: string | null }) {
     queryFn: ({ signal }) => api.get('/api/runs/{id}', { path: { id: from! }, signal, asStored: true }),
     enabled: from !== null,
   });
-  const waiting = (id !== null || copy !== null ? saved : from !== null ? run : null) as
-    typeof saved | typeof run | null;
+  const waiting: Pick<UseQueryResult, 'data' | 'error' | 'refetch'> | null =
+    id !== null || copy !== null ? saved : from !== null ? run : null;
   if (waiting?.error && !waiting.data)
     return (
       <div className="page">
@@ -40,7 +40,7 @@ export default function TemplateEditor({ id }: { id: string | null }) {
           <Failed
             what={from ? 'The run could not be read.' : 'The template could not be read.'}
             error={waiting.error}
-            retry={() => waiting.refetch()}
+            retry={() => void waiting.refetch()}
           />
         </div>
       </div>
@@ -169,12 +169,16 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
     });
 
   const loadTheirs = async () => {
-    const t = await api.get('/api/templates/{id}', { path: { id: id! }, asStored: true });
-    dropDraft(key);
-    setVersion(t.version);
-    setRefused(null);
-    setRestored(false);
-    e.reset({ config: t.config, source: t.source ?? '', edited: null });
+    try {
+      const t = await api.get('/api/templates/{id}', { path: { id: id! }, asStored: true });
+      dropDraft(key);
+      setVersion(t.version);
+      setRefused(null);
+      setRestored(false);
+      e.reset({ config: t.config, source: t.source ?? '', edited: null });
+    } catch (err) {
+      setRefused(asProblem(err));
+    }
   };
 
   const busy = saving || create.isPending;
@@ -200,16 +204,21 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
           </div>
         </div>
         <div className="actions">
-          <button type="button" className="btn" disabled={busy || (!e.dirty && id !== null)} onClick={onSave}>
+          <button
+            type="button"
+            className="btn"
+            disabled={busy || (!e.dirty && id !== null)}
+            onClick={() => void onSave()}
+          >
             {saving ? 'Saving…' : 'Save'}
           </button>
-          <button type="button" className="btn primary" disabled={busy} onClick={() => onRun(true)}>
+          <button type="button" className="btn primary" disabled={busy} onClick={() => void onRun(true)}>
             <Icon name="play" /> {e.dirty || !id ? 'Save and run' : 'Run'}
           </button>
           <ActionsMenu
             label="More actions for this template"
             actions={[
-              { label: 'Prepare a run without starting it', icon: 'clock', act: () => onRun(false) },
+              { label: 'Prepare a run without starting it', icon: 'clock', act: () => void onRun(false) },
               ...(id
                 ? [
                     { label: 'Duplicate', icon: 'copy', act: () => navigate(`/templates/new?copy=${id}`) },
@@ -267,7 +276,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
             <ProblemNotice error={refused} />
             {refused.status === 409 && id && refused.code === 'conflict' && (
               <div className="row">
-                <button type="button" className="btn" onClick={loadTheirs}>
+                <button type="button" className="btn" onClick={() => void loadTheirs()}>
                   Load the saved version
                 </button>
                 <span className="muted">Your own changes are lost then.</span>

@@ -12,7 +12,7 @@ import { AddTarget, MatrixFields } from './MatrixFields';
 import { ParamsForm } from './ParamsForm';
 import { choices, meant } from '../plugins/refs';
 import { StagesField } from './StagesField';
-import { get, type Schema } from './schema';
+import { get, type Schema, shownAs } from './schema';
 import { total } from './stages';
 
 function Section(props: { title: string; note: ReactNode; children: ReactNode }) {
@@ -100,9 +100,9 @@ function TargetSection() {
   const ref = get(config, 'target.connection');
   const inline = typeof ref === 'object' && ref !== null;
   const prepare = get(config, 'target.prepare') as { rows?: number } | null | undefined;
-  const { first, several, none, sized } = tablesOf(plugins.data, String(get(config, 'workload.plugin') ?? ''));
+  const { first, several, none, sized } = tablesOf(plugins.data, shownAs(get(config, 'workload.plugin')));
   const adapters = choices(plugins.data, 'adapter');
-  const adapter = meant(plugins.data, 'adapter', String(get(config, 'target.adapter') ?? 'postgres'));
+  const adapter = meant(plugins.data, 'adapter', shownAs(get(config, 'target.adapter')) || 'postgres');
   const own = adapter?.manifest.parameters as Schema | undefined;
   /** Another table type has other parameters. */
   const pickType = (v: string) => {
@@ -122,7 +122,7 @@ function TargetSection() {
             <select
               {...a}
               className="input"
-              value={inline ? '\u0000inline' : String(ref ?? '')}
+              value={inline ? '\u0000inline' : shownAs(ref)}
               onChange={(e) =>
                 set(
                   'target.connection',
@@ -131,7 +131,7 @@ function TargetSection() {
               }
             >
               {!inline && !(connections.data ?? []).some((c) => c.name === ref) && (
-                <option value={String(ref ?? '')}>{ref ? String(ref) : 'Choose…'}</option>
+                <option value={shownAs(ref)}>{shownAs(ref) || 'Choose…'}</option>
               )}
               {(connections.data ?? []).map((c) => (
                 <option key={c.connection_id} value={c.name}>
@@ -261,7 +261,7 @@ function TargetSection() {
 function WorkloadSection() {
   const { config, set } = useForm();
   const plugins = usePlugins();
-  const name = String(get(config, 'workload.plugin') ?? '');
+  const name = shownAs(get(config, 'workload.plugin'));
   const chosen = meant(plugins.data, 'workload', name);
   /** Another workload has other parameters, and with several tables of its own no use for the name and the rows of one. */
   const pick = (v: string) => {
@@ -305,7 +305,7 @@ function WorkloadSection() {
 
 function LoadSection() {
   const { config } = useForm();
-  const mode = String(get(config, 'workload.load_mode') ?? 'CONCURRENCY');
+  const mode = shownAs(get(config, 'workload.load_mode')) || 'CONCURRENCY';
   const warm = Number(get(config, 'workload.warmup_seconds') ?? 0);
   const open = mode === 'QPS';
   const searches = mode === 'FIND_MAX_CONCURRENCY';

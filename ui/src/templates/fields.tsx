@@ -3,7 +3,7 @@ import type { FieldError, Sketch } from '../api/types';
 import { Term } from '../design/Controls';
 import { Icon } from '../design/icons';
 import { concerns } from './draft';
-import { get } from './schema';
+import { get, shownAs } from './schema';
 
 interface Form {
   config: Sketch;
@@ -121,7 +121,7 @@ export function NumberInput(props: {
   placeholder?: string;
   attrs?: Record<string, unknown>;
 }) {
-  const told = props.value === undefined || props.value === null ? '' : String(props.value);
+  const told = shownAs(props.value);
   const [text, setText] = useState(told);
   useEffect(() => {
     setText((now) => (now.trim() !== '' && Number(now) === Number(told) && told !== '' ? now : told));
@@ -174,7 +174,7 @@ export function SelectField(
   },
 ) {
   const { config, set } = useForm();
-  const value = String(get(config, props.path) ?? props.unset ?? '');
+  const value = shownAs(get(config, props.path) ?? props.unset);
   const known = props.options.some((o) => o.value === value);
   return (
     <Field {...props}>

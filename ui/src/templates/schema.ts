@@ -148,6 +148,12 @@ export function describe(s: Schema, prefix = ''): Described[] {
   });
 }
 
+/** A value of a document as a control shows it: nothing for none, JSON for what has parts. */
+export function shownAs(v: unknown): string {
+  if (v === undefined || v === null) return '';
+  return typeof v === 'string' ? v : JSON.stringify(v);
+}
+
 /** Reads a value at a path such as "workload.params.keys". */
 export function get(doc: unknown, path: string): unknown {
   let at: unknown = doc;

@@ -4,7 +4,7 @@ import { usePlugins } from '../api/queries';
 import type { FieldError, Sketch } from '../api/types';
 import { meant } from '../plugins/refs';
 import { body, type Draft, edit } from './draft';
-import { check, get, type Schema } from './schema';
+import { check, get, type Schema, shownAs } from './schema';
 import { writeYaml } from './yaml';
 
 export interface Editing {
@@ -63,30 +63,31 @@ export function useDraft(id: string, initial: Draft): Editing {
     const mine = ++asked.current;
     setState('checking');
     const abort = new AbortController();
-    const timer = setTimeout(
-      async () => {
-        try {
-          const sent = body(draft);
-          const v = await api.post('/api/templates/validate', { body: sent, signal: abort.signal, asStored: true });
-          if (asked.current !== mine) return;
-          setFound(v.errors ?? []);
-          setState('idle');
-          if (draft.edited === 'yaml') setTextValid(v.config !== null);
-          setDraft((d) => {
-            if (draft.edited === 'yaml') return v.config ? { ...d, config: v.config } : d;
-            return v.source
-              ? { ...d, source: draft.edited === null && d.source ? d.source : v.source }
-              : { ...d, source: d.edited === null ? d.source : '' };
-          });
-        } catch (err) {
-          if (asked.current !== mine || abort.signal.aborted) return;
-          const p = asProblem(err);
-          setFound(p.fields);
-          setState(p.status === 0 || p.status >= 500 ? 'unreachable' : 'idle');
-        }
-      },
-      revision.current === 0 ? 0 : 350,
-    );
+    const ask = async () => {
+      try {
+        const v = await api.post('/api/templates/validate', {
+          body: body(draft),
+          signal: abort.signal,
+          asStored: true,
+        });
+        if (asked.current !== mine) return;
+        setFound(v.errors ?? []);
+        setState('idle');
+        if (draft.edited === 'yaml') setTextValid(v.config !== null);
+        setDraft((d) => {
+          if (draft.edited === 'yaml') return v.config ? { ...d, config: v.config } : d;
+          return v.source
+            ? { ...d, source: draft.edited === null && d.source ? d.source : v.source }
+            : { ...d, source: d.edited === null ? d.source : '' };
+        });
+      } catch (err) {
+        if (asked.current !== mine || abort.signal.aborted) return;
+        const p = asProblem(err);
+        setFound(p.fields);
+        setState(p.status === 0 || p.status >= 500 ? 'unreachable' : 'idle');
+      }
+    };
+    const timer = setTimeout(() => void ask(), revision.current === 0 ? 0 : 350);
     return () => {
       clearTimeout(timer);
       abort.abort();
@@ -148,7 +149,7 @@ export function useDraft(id: string, initial: Draft): Editing {
 type PluginList = ReturnType<typeof usePlugins>['data'];
 
 function paramErrors(config: Sketch, plugins: PluginList): FieldError[] {
-  const name = String(get(config, 'workload.plugin') ?? '');
+  const name = shownAs(get(config, 'workload.plugin'));
   const schema = meant(plugins, 'workload', name)?.manifest.parameters as Schema | undefined;
   return schema ? check(get(config, 'workload.params'), schema, 'workload.params') : [];
 }

@@ -3,7 +3,7 @@
 
 function scalar(v: unknown): string {
   if (v === null || v === undefined) return 'null';
-  if (typeof v !== 'string') return String(v);
+  if (typeof v !== 'string') return JSON.stringify(v);
   const plain =
     v !== '' &&
     !/^[\s\-?:,[\]{}#&*!|>'"%@`]/.test(v) &&
