@@ -29,6 +29,8 @@ export function Parameters({ schema }: { schema: Schema }) {
           config: doc as unknown as Scenario,
           errors,
           set: (path, value) => setDoc((d) => ({ ...d, ...set(d, path, value) })),
+          // No control of a plugin's parameters does more.
+          change: () => {},
         }}
       >
         <ParamsForm schema={schema} path="params" />

@@ -292,7 +292,7 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
         {tab === 'yaml' ? (
           <YamlEditor value={e.draft.source} onChange={e.setSource} errors={shown} />
         ) : e.formable ? (
-          <FormContext.Provider value={{ config: e.draft.config, errors: shown, set: e.setField }}>
+          <FormContext.Provider value={{ config: e.draft.config, errors: shown, set: e.setField, change: e.change }}>
             <Orphans errors={shown} />
             <TemplateForm isNew={id === null} />
           </FormContext.Provider>

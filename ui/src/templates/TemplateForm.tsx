@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import { useConnections, usePlugins } from '../api/queries';
-import type { GuardrailName, Plugin } from '../api/types';
+import type { GuardrailName } from '../api/types';
 import { Segments } from '../design/Controls';
 import { duration } from '../design/format';
 import { terms } from '../design/terms';
@@ -12,6 +12,7 @@ import { AddTarget, MatrixFields } from './MatrixFields';
 import { ParamsForm } from './ParamsForm';
 import { choices, meant } from '../plugins/refs';
 import { StagesField } from './StagesField';
+import { tablesOf, withTableType, withWorkload } from './resets';
 import { get, type Schema, shownAs } from './schema';
 import { total } from './stages';
 
@@ -71,15 +72,6 @@ function Guard({ name, label, unit = '%' }: { name: GuardrailName; label: string
   return <NumberField path={`guardrails.${name}`} label={label} unit={unit} placeholder="none" />;
 }
 
-/** What a workload says of its tables: whether there are several, and whether its parameters decide their rows (tpcb's scale). */
-function tablesOf(plugins: Plugin[] | undefined, workload: string) {
-  const tables = meant(plugins, 'workload', workload)?.manifest.tables ?? [];
-  const several = tables.length > 1;
-  /** Own SQL and replays work on what is there. */
-  const none = tables.length === 0 && meant(plugins, 'workload', workload) !== undefined;
-  return { first: tables[0]?.name, several, none, sized: several && tables.every((t) => t.rows || t.empty) };
-}
-
 function Targets() {
   const { config } = useForm();
   if (get(config, 'matrix') === undefined || get(config, 'matrix') === null) return <TargetSection />;
@@ -94,7 +86,7 @@ function Targets() {
 }
 
 function TargetSection() {
-  const { config, set } = useForm();
+  const { config, set, change } = useForm();
   const connections = useConnections();
   const plugins = usePlugins();
   const ref = get(config, 'target.connection');
@@ -104,11 +96,6 @@ function TargetSection() {
   const adapters = choices(plugins.data, 'adapter');
   const adapter = meant(plugins.data, 'adapter', shownAs(get(config, 'target.adapter')) || 'postgres');
   const own = adapter?.manifest.parameters as Schema | undefined;
-  /** Another table type has other parameters. */
-  const pickType = (v: string) => {
-    set('target.adapter', v);
-    set('target.params', undefined);
-  };
   return (
     <Section title="Target" note="Which table of which database takes the load.">
       <div className="form-grid">
@@ -147,7 +134,7 @@ function TargetSection() {
           path="target.adapter"
           label="Table type"
           tip={terms.adapter}
-          onPick={pickType}
+          onPick={(v) => change('target.adapter', (c) => withTableType(c, v))}
           help={adapter?.manifest.supports?.read_only ? 'Under load it can only be read.' : undefined}
           options={adapters.length ? adapters : [{ value: 'postgres', label: 'postgres' }]}
         />
@@ -259,22 +246,10 @@ function TargetSection() {
 }
 
 function WorkloadSection() {
-  const { config, set } = useForm();
+  const { config, change } = useForm();
   const plugins = usePlugins();
   const name = shownAs(get(config, 'workload.plugin'));
   const chosen = meant(plugins.data, 'workload', name);
-  /** Another workload has other parameters, and with several tables of its own no use for the name and the rows of one. */
-  const pick = (v: string) => {
-    set('workload.plugin', v);
-    set('workload.params', {});
-    const { several, none, sized } = tablesOf(plugins.data, v);
-    if (several) set('target.table_name', undefined);
-    if (none) set('target.prepare', undefined);
-    else if (tablesOf(plugins.data, name).none) set('target.prepare', { rows: 100_000, if_exists: 'use' });
-    if (!meant(plugins.data, 'workload', v)?.manifest.feed) set('workload.feed', undefined);
-    if (sized && (get(config, 'target.prepare') || tablesOf(plugins.data, name).none))
-      set('target.prepare.rows', undefined);
-  };
   const schema = chosen?.manifest.parameters as Schema | undefined;
   return (
     <Section
@@ -286,7 +261,7 @@ function WorkloadSection() {
           path="workload.plugin"
           label="Plugin"
           tip={terms.workload}
-          onPick={pick}
+          onPick={(v) => change('workload.plugin', (c) => withWorkload(c, v, plugins.data))}
           options={choices(plugins.data, 'workload')}
           help={
             plugins.error

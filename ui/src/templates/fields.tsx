@@ -9,9 +9,11 @@ interface Form {
   config: Sketch;
   errors: FieldError[];
   set: (path: string, value: unknown) => void;
+  /** Changes the document where a control does more than setting its field. */
+  change: (path: string, next: (config: Sketch) => Sketch) => void;
 }
 
-export const FormContext = createContext<Form>({ config: {} as Sketch, errors: [], set: () => {} });
+export const FormContext = createContext<Form>({ config: {} as Sketch, errors: [], set: () => {}, change: () => {} });
 export const useForm = () => useContext(FormContext);
 
 /** The errors that belong to a control. */

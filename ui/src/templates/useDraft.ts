@@ -16,6 +16,8 @@ export interface Editing {
   formable: boolean;
   dirty: boolean;
   touched: ReadonlySet<string>;
+  /** Changes the document where the control at path does more than setting its field. */
+  change: (path: string, next: (config: Sketch) => Sketch) => void;
   setField: (path: string, value: unknown) => void;
   setSource: (s: string) => void;
   /** Makes the text stand for the document; called when the text is about to be shown. */
@@ -111,12 +113,16 @@ export function useDraft(id: string, initial: Draft): Editing {
     return () => removeEventListener('beforeunload', warn);
   }, [id, draft, dirty]);
 
-  const setField = useCallback((path: string, value: unknown) => {
+  const change = useCallback((path: string, next: (config: Sketch) => Sketch) => {
     revision.current++;
     setTouched((t) => new Set(t).add(path));
     setTextValid(true);
-    setDraft((d) => ({ ...d, config: edit(d.config, path, value), edited: 'form' }));
+    setDraft((d) => ({ ...d, config: next(d.config), edited: 'form' }));
   }, []);
+  const setField = useCallback(
+    (path: string, value: unknown) => change(path, (config) => edit(config, path, value)),
+    [change],
+  );
 
   const setSource = useCallback((source: string) => {
     revision.current++;
@@ -143,7 +149,7 @@ export function useDraft(id: string, initial: Draft): Editing {
     [found, own, draft],
   );
 
-  return { draft, errors, state, formable: textValid, dirty, touched, setField, setSource, showText, reset };
+  return { draft, errors, state, formable: textValid, dirty, touched, change, setField, setSource, showText, reset };
 }
 
 type PluginList = ReturnType<typeof usePlugins>['data'];
