@@ -15,7 +15,7 @@ let server;
 before(async () => {
   server = spawn(
     process.execPath,
-    [fileURLToPath(new URL('../dev/mock.mjs', import.meta.url)), '--port', String(port)],
+    [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', String(port)],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   );
   await new Promise((up) => server.stdout.once('data', up));
@@ -65,7 +65,7 @@ test('the first minute', async (t) => {
   const { page, step, wrong } = await open(t);
   const other = spawn(
     process.execPath,
-    [fileURLToPath(new URL('../dev/mock.mjs', import.meta.url)), '--port', String(port + 1), '--empty'],
+    [fileURLToPath(new URL('../dev/run.mjs', import.meta.url)), 'mock', '--port', String(port + 1), '--empty'],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   );
   t.after(() => other.kill());

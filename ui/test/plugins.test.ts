@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { plugins } from '../dev/data.mjs';
-import { uploads } from '../dev/uploads.mjs';
+import { plugins } from '../dev/declared';
+import { uploads } from '../dev/uploads';
 import type { Plugin } from '../src/api/types';
 import { differences } from '../src/plugins/compare';
 import { choices, meant } from '../src/plugins/refs';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { plugins } from '../dev/data.mjs';
+import { plugins } from '../dev/declared';
 import type { Plugin, Sketch } from '../src/api/types';
 import { blank } from '../src/templates/draft';
 import { tablesOf, withTableType, withWorkload } from '../src/templates/resets';

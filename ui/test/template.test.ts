@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import YAML from 'yaml';
-import { plugins } from '../dev/data.mjs';
+import { plugins } from '../dev/declared';
 import { asNew, blank, body, concerns, edit, unshown } from '../src/templates/draft';
 import { check, fieldKind, get, limits, describe as list, type Schema, set } from '../src/templates/schema';
 import { corners, total } from '../src/templates/stages';

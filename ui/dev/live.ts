@@ -1,24 +1,54 @@
 // A live run of the mock: it prepares for a few seconds, warms up, measures, and ends with figures.
-import { finish, iso, logsOf, plan, point, valid } from './data.mjs';
-import { searchState } from './search.mjs';
-import { histogram, kinds, random, second, summarise } from './model.mjs';
+import type { LogEntry, LogLevel, Payload, Phase } from '../src/api/types';
+import { closedLoop, finish, iso, type Kept, type Loaded, logsOf, notEnriched, point, valid } from './data';
+import { searchState } from './search';
+import { plan } from './declared';
+import { histogram, kinds, random, type Random, type Second, second, summarise } from './model';
+
+interface Listener {
+  send: (p: Payload) => void;
+  end: () => void;
+}
+
+/** What is kept of a run that may be live. */
+export interface Holder extends Kept {
+  live?: Live | null;
+}
+
+export interface Beginning {
+  skip?: number;
+  errors?: number;
+  prepare?: number;
+}
 
 export class Live {
-  constructor(holder, { skip = 0, errors = 0, prepare = 4 } = {}) {
-    this.holder = holder;
+  payload!: Payload;
+  private readonly run: Kept['run'];
+  private readonly errors: number;
+  private readonly rnd: Random;
+  private readonly prepareSeconds: number;
+  private readonly start: number;
+  private readonly timer: NodeJS.Timeout;
+  private now = 0;
+  private tick = 0;
+  private seconds: Loaded[] = [];
+  private fresh: LogEntry[] = [];
+  private readonly listeners = new Set<Listener>();
+  private readonly classes: Record<string, number> = {};
+  private total = 0;
+  private failed = 0;
+  private byKind: Record<string, number> = {};
+  private stopAt: number | null = null;
+
+  constructor(
+    private readonly holder: Holder,
+    { skip = 0, errors = 0, prepare = 4 }: Beginning = {},
+  ) {
     this.run = holder.run;
     this.errors = errors;
     this.rnd = random(Math.floor(Math.random() * 1e9));
     this.prepareSeconds = skip ? 1 : prepare;
     this.start = Date.now() - skip * 1000;
-    this.tick = 0;
-    this.seconds = [];
-    this.listeners = new Set();
-    this.classes = {};
-    this.total = 0;
-    this.failed = 0;
-    this.byKind = {};
-    this.stopAt = null;
     Object.assign(this.run, {
       status: 'RUNNING',
       phase: 'PREPARING',
@@ -33,7 +63,7 @@ export class Live {
     this.step();
   }
 
-  subscribe(send, end) {
+  subscribe(send: Listener['send'], end: Listener['end']) {
     const l = { send, end };
     this.listeners.add(l);
     send(this.payload);
@@ -50,14 +80,14 @@ export class Live {
     });
   }
 
-  log(level, message, worker) {
+  private log(level: LogLevel, message: string, worker?: string) {
     const seq = (this.holder.logs.at(-1)?.seq ?? 0) + 1;
     const line = { seq, run_id: this.run.run_id, worker_id: worker, level, message, timestamp: iso(this.now) };
     this.holder.logs.push(line);
     this.fresh.push(line);
   }
 
-  step() {
+  private step(): void {
     const t = ++this.tick;
     this.now = this.start + t * 1000;
     this.fresh = [];
@@ -67,7 +97,7 @@ export class Live {
     const end = warmEnd + w.duration_seconds;
     if (this.stopAt !== null && t >= this.stopAt) return this.finish('CANCELLED');
     if (t > end + 1) return this.finish('COMPLETED');
-    let phase = 'PREPARING';
+    let phase: Phase = 'PREPARING';
     if (t > p) {
       if (!this.holder.plan) {
         this.holder.plan = plan;
@@ -123,10 +153,15 @@ export class Live {
     for (const l of this.listeners) l.send(this.payload);
   }
 
-  snapshot(s, phase, t, { p, warmEnd, end }) {
+  private snapshot(
+    s: Second | null,
+    phase: Phase,
+    t: number,
+    { p, warmEnd, end }: { p: number; warmEnd: number; end: number },
+  ): Payload {
     const w = this.run.scenario_config.workload;
     const l = summarise(s?.latencies ?? []);
-    const begin = { PREPARING: 0, WARMUP: p, MEASUREMENT: warmEnd, COOLDOWN: end }[phase];
+    const begin = { PREPARING: 0, WARMUP: p, MEASUREMENT: warmEnd, COOLDOWN: end, PROCESSING: end, '': end }[phase];
     const half = w.concurrent_connections / 2;
     const share = Math.min(1, t / p);
     return {
@@ -163,6 +198,11 @@ export class Live {
       },
       latency: l,
       latency_total: l,
+      simulated: false,
+      emulated: false,
+      guardrails: [],
+      service_total: summarise([]),
+      ...closedLoop,
       latency_by_kind: {},
       latency_aggregation_method: s ? 'merged_histogram' : null,
       latency_histogram: s ? histogram(s.latencies, s.scale) : null,
@@ -218,13 +258,16 @@ export class Live {
           cpu_pct: 41 + 4 * Math.sin(t / 6),
           memory_pct: 4.2,
           memory_bytes: 121_000_000,
+          goroutines: 180,
+          gc_pause_max_ms: 0.2,
+          target_is_local: true,
           host_cpu_pct: 83,
           host_memory_pct: 38,
         },
       },
       cancellation_reason: this.run.cancellation_reason,
       validity: valid,
-      enrichment: { status: 'PENDING', ratio: null },
+      enrichment: notEnriched('PENDING'),
       prepare:
         phase === 'PREPARING'
           ? {
@@ -241,7 +284,7 @@ export class Live {
     };
   }
 
-  finish(status) {
+  private finish(status: 'CANCELLED' | 'COMPLETED') {
     clearInterval(this.timer);
     this.fresh = [];
     const done = finish(this.run, {

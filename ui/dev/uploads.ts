@@ -1,8 +1,16 @@
 // Uploaded plugins of the mock server, and what it answers to uploads.
 import { createHash } from 'node:crypto';
-import { iso } from './data.mjs';
+import type { Plugin, PluginStatement } from '../src/api/types';
+import { iso } from './data';
+import { Refusal } from './refusal';
 
-const counters = (version, state, parameters, statements, more = {}) => ({
+const counters = (
+  version: string,
+  state: Plugin['state'],
+  parameters: Record<string, unknown>,
+  statements: PluginStatement[],
+  more: Partial<Plugin> = {},
+): Plugin => ({
   kind: 'workload',
   name: 'counters',
   version,
@@ -54,7 +62,7 @@ const reads = {
   default: 20,
 };
 const id = { name: 'id', type: 'i64' };
-const hit = {
+const hit: PluginStatement = {
   id: 'hit',
   kind: 'UPDATE',
   table: 'counters',
@@ -65,9 +73,9 @@ const hit = {
     snowflake: 'UPDATE counters SET hits = hits + 1 WHERE id = ?',
   },
 };
-const read = { id: 'read', kind: 'POINT_LOOKUP', table: 'counters', binds: [id], columns: ['hits'] };
+const read: PluginStatement = { id: 'read', kind: 'POINT_LOOKUP', table: 'counters', binds: [id], columns: ['hits'] };
 
-export const uploads = [
+export const uploads: Plugin[] = [
   counters(
     '1.1.0',
     'disabled',
@@ -96,7 +104,7 @@ export const uploads = [
 ];
 
 /** Answers an upload: text is refused, anything that begins like WebAssembly is counters 1.2.0. */
-export function receive(plugins, file, Refusal) {
+export function receive(plugins: Plugin[], file: string): Plugin {
   if (!file.startsWith('\0asm'))
     throw new Refusal(
       422,

@@ -2,12 +2,12 @@
 import { createHash } from 'node:crypto';
 
 /** The answer to the browser's key. */
-export function accept(key) {
+export function accept(key: string): string {
   return createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
 }
 
 /** One whole frame: opcode 1 is text, 8 closes. */
-export function frame(opcode, data) {
+export function frame(opcode: number, data: Buffer): Buffer {
   const head =
     data.length < 126
       ? Buffer.from([0x80 | opcode, data.length])

@@ -1,213 +1,37 @@
 // The documents that the mock server begins with, in the server's own shapes.
 import { randomUUID } from 'node:crypto';
-import { figures, histogram, random, second, summarise } from './model.mjs';
+import type {
+  Artifact,
+  Enrichment,
+  LogEntry,
+  LogLevel,
+  Phase,
+  Plan,
+  Point,
+  Run,
+  Scenario,
+  Status,
+  Summary,
+  ThresholdResult,
+  Validity,
+} from '../src/api/types';
+import { hash, plan, pluginRefs } from './declared';
+import { figures, histogram, random, type Second, second, summarise } from './model';
 
-export const iso = (ms) => new Date(ms).toISOString();
-const hash = (s) => (s.repeat(64) + '0'.repeat(64)).slice(0, 64);
+export const iso = (ms: number) => new Date(ms).toISOString();
+export interface Asked {
+  description?: string;
+  connection?: string;
+  table?: string;
+  connections?: number;
+  duration?: number;
+  warmup?: number;
+  guardrails?: Scenario['guardrails'];
+  thresholds?: string[];
+  tags?: Record<string, string>;
+}
 
-export const pluginRefs = [
-  { kind: 'workload', name: 'mix', version: '1.0.0', sha256: hash('9f3ac1d07be2') },
-  { kind: 'adapter', name: 'postgres', version: '1.0.0', sha256: hash('41bb02ce8d7f') },
-];
-
-const number = (title, description, min, max, def) => ({
-  title,
-  description,
-  type: 'number',
-  minimum: min,
-  maximum: max,
-  default: def,
-});
-
-const bundled = {
-  enabled: true,
-  bundled: true,
-  state: 'enabled',
-  origin: 'bundled',
-  default: true,
-  uploaded_at: null,
-  enabled_at: null,
-  templates: [],
-  live_runs: [],
-};
-
-export const plugins = [
-  {
-    ...pluginRefs[0],
-    size_bytes: 3_214_336,
-    abi: '1.0',
-    imports: [
-      'ls.log',
-      'wasi_snapshot_preview1.clock_time_get',
-      'wasi_snapshot_preview1.fd_write',
-      'wasi_snapshot_preview1.random_get',
-    ],
-    exports: ['ls_abi', 'ls_alloc', 'ls_describe', 'ls_error', 'ls_fill', 'ls_open', 'ls_rows', 'memory'],
-    ...bundled,
-    manifest: {
-      kind: 'workload',
-      name: 'mix',
-      version: '1.0.0',
-      title: 'Mixed reads and writes',
-      author: 'Loadstone',
-      description:
-        'Point lookups, range scans, inserts, updates and deletes by weight, on a table of its own or on any table with a key.',
-      parameters: {
-        type: 'object',
-        additionalProperties: false,
-        properties: {
-          weights: {
-            title: 'Weights',
-            description: 'How often each kind of operation is issued, relative to the others.',
-            type: 'object',
-            additionalProperties: false,
-            default: { POINT_LOOKUP: 70, RANGE_SCAN: 10, INSERT: 10, UPDATE: 10, DELETE: 0 },
-            properties: {
-              POINT_LOOKUP: number('Point lookups', 'Reads one row by its key.', 0, 1e6, 70),
-              RANGE_SCAN: number('Range scans', 'Reads scan_length rows in key order.', 0, 1e6, 10),
-              INSERT: number('Inserts', 'Adds one row with a new key.', 0, 1e6, 10),
-              UPDATE: number('Updates', 'Sets one column of one row.', 0, 1e6, 10),
-              DELETE: number('Deletes', 'Deletes one row by its key.', 0, 1e6, 0),
-            },
-          },
-          keys: {
-            title: 'Key distribution',
-            description: 'Which rows are touched.',
-            type: 'string',
-            enum: ['uniform', 'zipfian', 'latest', 'sequential'],
-            default: 'uniform',
-          },
-          zipf_theta: number(
-            'Skew',
-            'Exponent of zipfian and latest: 0 is uniform, 0.99 is the usual choice.',
-            0,
-            5,
-            0.99,
-          ),
-          zipf_scrambled: {
-            title: 'Scatter hot rows',
-            description: 'Spread the hot rows over the whole table.',
-            type: 'boolean',
-            default: true,
-          },
-          scan_length: { ...number('Scan length', 'Rows that a range scan reads.', 1, 10000, 100), type: 'integer' },
-          value_size: {
-            title: 'Value size',
-            description: 'Length of generated text and bytes, where the column allows it.',
-            type: 'object',
-            default: { min: 20, max: 100 },
-            properties: {
-              min: { title: 'Smallest', type: 'integer', minimum: 0, maximum: 65536, default: 20 },
-              max: { title: 'Largest', type: 'integer', minimum: 0, maximum: 65536, default: 100 },
-            },
-          },
-        },
-      },
-      tables: [
-        {
-          name: 'orders',
-          key: ['id'],
-          columns: [
-            { name: 'id', type: 'i64' },
-            { name: 'customer_id', type: 'i64' },
-            { name: 'status', type: 'text' },
-            { name: 'amount', type: 'text' },
-            { name: 'created_at', type: 'timestamp' },
-            { name: 'note', type: 'text' },
-          ],
-        },
-      ],
-    },
-  },
-  {
-    ...pluginRefs[1],
-    size_bytes: 2_871_002,
-    abi: '1.0',
-    imports: ['ls.log', 'wasi_snapshot_preview1.fd_write'],
-    exports: ['ls_abi', 'ls_alloc', 'ls_call', 'ls_describe', 'ls_error', 'memory'],
-    ...bundled,
-    manifest: {
-      kind: 'adapter',
-      name: 'postgres',
-      version: '1.0.0',
-      title: 'Postgres table',
-      author: 'Loadstone',
-      description: 'Heap tables of Postgres 13 and later.',
-      driver: 'postgres',
-      dialect: 'postgres',
-      kinds: [],
-    },
-  },
-];
-
-const bind = (name, type, column = name) => ({ name, type, column });
-export const plan = {
-  driver: 'postgres',
-  workload: pluginRefs[0],
-  adapter: pluginRefs[1],
-  session: ["SET application_name = 'loadstone'"],
-  key_slots: 8,
-  statements: [
-    {
-      id: 'lookup',
-      kind: 'POINT_LOOKUP',
-      table: 'orders',
-      sql: 'SELECT id, customer_id, status, amount, created_at, note FROM orders WHERE id = $1',
-      binds: [bind('id', 'i64')],
-      writes: false,
-    },
-    {
-      id: 'scan',
-      kind: 'RANGE_SCAN',
-      table: 'orders',
-      sql: 'SELECT id, customer_id, status, amount, created_at, note FROM orders WHERE id >= $1 ORDER BY id LIMIT 100',
-      binds: [bind('id', 'i64')],
-      writes: false,
-    },
-    {
-      id: 'insert',
-      kind: 'INSERT',
-      table: 'orders',
-      sql: 'INSERT INTO orders (id, customer_id, status, amount, created_at, note) VALUES ($1, $2, $3, $4, $5, $6)',
-      binds: [
-        bind('id', 'i64'),
-        bind('customer_id', 'i64'),
-        bind('status', 'text'),
-        bind('amount', 'text'),
-        bind('created_at', 'timestamp'),
-        bind('note', 'text'),
-      ],
-      writes: true,
-    },
-    {
-      id: 'update_amount',
-      kind: 'UPDATE',
-      table: 'orders',
-      sql: 'UPDATE orders SET amount = $2 WHERE id = $1',
-      binds: [bind('id', 'i64'), bind('amount', 'text')],
-      writes: true,
-    },
-  ],
-  tables: [
-    {
-      name: 'orders',
-      physical_name: 'public.orders',
-      columns: [
-        { name: 'id', type: 'i64', db_type: 'bigint' },
-        { name: 'customer_id', type: 'i64', db_type: 'bigint' },
-        { name: 'status', type: 'text', db_type: 'varchar(16)' },
-        { name: 'amount', type: 'text', db_type: 'numeric(12,2)' },
-        { name: 'created_at', type: 'timestamp', db_type: 'timestamptz' },
-        { name: 'note', type: 'text', db_type: 'text' },
-      ],
-      key: ['id'],
-      rows: 100000,
-      rows_exact: true,
-    },
-  ],
-};
-
-export function scenario(name, more = {}) {
+export function scenario(name: string, more: Asked = {}): Scenario & { target: NonNullable<Scenario['target']> } {
   return {
     name,
     description: more.description,
@@ -230,25 +54,63 @@ export function scenario(name, more = {}) {
       think_time_ms: 0,
       statement_timeout_ms: 30000,
       reconnect_every: 0,
+      io_engine: 'auto',
       seed: 42,
       repeat: 1,
     },
     scaling: { mode: 'FIXED', worker_count: 2, per_worker_capacity: Math.ceil((more.connections ?? 16) / 2) },
-    find_max: { enabled: false },
+    find_max: {
+      enabled: false,
+      unit: 'connections',
+      start_concurrency: 4,
+      concurrency_increment: 8,
+      max_concurrency: null,
+      start_rate: null,
+      rate_increment: null,
+      max_rate: null,
+      step_duration_seconds: 30,
+      max_duration_seconds: 3600,
+      qps_stability_pct: 5,
+      latency_stability_pct: 20,
+      max_error_rate_pct: 1,
+    },
     guardrails: more.guardrails ?? {},
     thresholds: more.thresholds ?? ['p95_ms < 250', 'error_rate < 0.001'],
     tags: more.tags ?? { example: 'first-run' },
   };
 }
 
-export const valid = { verdict: 'VALID', causes: [], notes: ['The target runs on the same machine as the generator.'] };
+export const valid: Validity = {
+  verdict: 'VALID',
+  causes: [],
+  notes: ['The target runs on the same machine as the generator.'],
+};
+
+/** A second of load in its phase. */
+export type Loaded = Second & { phase: Phase };
 
 /** The seconds of a run, as load and as points of its history. */
-export function curve({ seed, start, warmup, duration, connections, errors = 0, gap }) {
+export function curve({
+  seed,
+  start,
+  warmup,
+  duration,
+  connections,
+  errors = 0,
+  gap,
+}: {
+  seed: number;
+  start: number;
+  warmup: number;
+  duration: number;
+  connections: number;
+  errors?: number;
+  gap?: [number, number];
+}) {
   const rnd = random(seed);
-  const seconds = [];
-  const points = [];
-  const classes = {};
+  const seconds: Loaded[] = [];
+  const points: Point[] = [];
+  const classes: Record<string, number> = {};
   let total = 0;
   let failed = 0;
   for (let t = 1; t <= warmup + duration; t++) {
@@ -258,7 +120,7 @@ export function curve({ seed, start, warmup, duration, connections, errors = 0, 
       failed = 0;
       for (const k of Object.keys(classes)) delete classes[k];
     }
-    const s = { ...second(rnd, { t, connections, errors: phase === 'MEASUREMENT' ? errors : 0 }), phase };
+    const s: Loaded = { ...second(rnd, { t, connections, errors: phase === 'MEASUREMENT' ? errors : 0 }), phase };
     seconds.push(s);
     total += Math.round(s.qps);
     failed += Math.round(s.errorsPerSec);
@@ -274,7 +136,37 @@ export function curve({ seed, start, warmup, duration, connections, errors = 0, 
   return { seconds, points };
 }
 
-export function point(s, { at, t, phase, connections, total, failed, classes }) {
+/** What only an open loop has. */
+export const closedLoop = {
+  target_qps: null,
+  in_flight: 0,
+  waiting: 0,
+  dropped_per_sec: 0,
+  service: summarise([]),
+  schedule_lag: summarise([]),
+  latency_split: null,
+};
+
+export function point(
+  s: Second,
+  {
+    at,
+    t,
+    phase,
+    connections,
+    total,
+    failed,
+    classes,
+  }: {
+    at: number;
+    t: number;
+    phase: Phase;
+    connections: number;
+    total: number;
+    failed: number;
+    classes: Record<string, number>;
+  },
+): Point {
   const l = summarise(s.latencies);
   return {
     timestamp: iso(at),
@@ -300,10 +192,11 @@ export function point(s, { at, t, phase, connections, total, failed, classes }) 
     memory_pct: 4.2,
     host_cpu_pct: 81,
     host_memory_pct: 22,
+    ...closedLoop,
   };
 }
 
-export function emptyRun(name, sc, more = {}) {
+export function emptyRun(name: string, sc: Scenario, more: { template_id?: string } = {}): Run {
   const id = randomUUID();
   return {
     run_id: id,
@@ -334,12 +227,52 @@ export function emptyRun(name, sc, more = {}) {
   };
 }
 
+export const notEnriched = (status: Enrichment['status']): Enrichment => ({
+  status,
+  ratio: null,
+  executions: 0,
+  matched: 0,
+  without_id: 0,
+  polls: 0,
+  pages: 0,
+  started_at: null,
+  ended_at: null,
+  next_poll_at: null,
+  retryable: false,
+  by_kind: null,
+  total: null,
+  aggregate: null,
+});
+
+/** What the mock server keeps of a run. */
+export interface Kept {
+  run: Run & { simulated?: boolean; emulated?: boolean };
+  summary: Summary | null;
+  plan: Plan | null;
+  points: Point[];
+  logs: LogEntry[];
+  artifacts: Artifact[];
+}
+
+export interface Ending {
+  seed?: number;
+  start?: number;
+  errors?: number;
+  status?: Status;
+  reason?: string | null;
+  lost?: number;
+  degraded?: boolean;
+  gap?: [number, number];
+  seconds?: Loaded[];
+  points?: Point[];
+}
+
 /** Fills a run in as one that has ended, with its figures. */
 export function finish(
-  run,
+  run: Run,
   {
     seed = 7,
-    start,
+    start = Date.now(),
     errors = 0,
     status = 'COMPLETED',
     reason = null,
@@ -347,9 +280,9 @@ export function finish(
     degraded = false,
     gap,
     seconds: given,
-    points: had,
-  },
-) {
+    points: had = [],
+  }: Ending,
+): Kept & { summary: Summary } {
   const w = run.scenario_config.workload;
   const made = given
     ? { seconds: given, points: had }
@@ -362,15 +295,15 @@ export function finish(
         errors,
         gap,
       });
-  const f = figures(random(seed), { seconds: made.seconds, warmup: w.warmup_seconds, errors, lost });
-  const judged = (run.scenario_config.thresholds ?? []).map((t) => {
-    const [name, , limit] = t.split(' ');
+  const f = figures(random(seed), { seconds: made.seconds, errors, lost });
+  const judged = (run.scenario_config.thresholds ?? []).map((t): ThresholdResult => {
+    const [name = '', , limit] = t.split(' ');
     const actual =
       name === 'error_rate'
         ? f.errors.rate
         : name === 'qps'
           ? f.qps
-          : (f.latency_ms?.[name.replace('_ms', '')] ?? null);
+          : ((f.latency_ms as Record<string, number> | null)?.[name.replace('_ms', '')] ?? null);
     return {
       threshold: t,
       passed: actual !== null && (t.includes('>') ? actual > Number(limit) : actual < Number(limit)),
@@ -393,7 +326,7 @@ export function finish(
     stop_reason: status === 'COMPLETED' ? 'duration_elapsed' : status === 'CANCELLED' ? 'user_requested' : 'guardrail',
     created_at: iso(start - 1000),
   });
-  const validity = degraded
+  const validity: Validity = degraded
     ? {
         verdict: 'DEGRADED',
         causes: [
@@ -407,7 +340,13 @@ export function finish(
         notes: [],
       }
     : valid;
-  const summary = {
+  const exactly = f.latency_ms;
+  const summary: Summary = {
+    verdict: passed ? 'PASSED' : 'FAILED',
+    find_max: null,
+    simulated: false,
+    emulated: false,
+    cost: null,
     run_id: run.run_id,
     test_name: run.test_name,
     status,
@@ -417,9 +356,9 @@ export function finish(
     start_time: run.start_time,
     end_time: run.end_time,
     ...f,
-    live_percentiles: f.latency_ms
-      ? [50, 95, 99].map((percentile) => {
-          const exact_ms = f.latency_ms[`p${percentile}`];
+    live_percentiles: exactly
+      ? ([50, 95, 99] as const).map((percentile) => {
+          const exact_ms = exactly[`p${percentile}`];
           return { percentile, live_ms: exact_ms * 1.002, exact_ms, error_pct: 0.2 };
         })
       : null,
@@ -439,12 +378,17 @@ export function finish(
       driver: 'postgres',
       server_version: '15.14',
       target_is_local: true,
+      simulated: false,
+      emulated: false,
       nodes: 1,
       calibration: {
         at: run.start_time,
         machine_fingerprint: '5f1c0a9be2d34477',
         loadstone_version: '0.1.0',
         automatic: true,
+        cpus: 2,
+        schedule_lag_p50_ms: 0.03,
+        schedule_lag_max_ms: 0.4,
         io_engine: 'events',
         connections: 16,
         cost_ns_per_operation: 9600,
@@ -471,12 +415,15 @@ export function finish(
     artifact_checksum: hash(`${i}c7e91`),
     row_count: Math.round(f.accounting.recorded / 2),
     parquet_schema_version: 1,
+    min_ts: run.start_time,
+    max_ts: run.end_time,
+    created_at: run.end_time,
   }));
   return { run, summary, plan, points: made.points, artifacts, logs: logsOf(run, start, made.points.length, reason) };
 }
 
-export function logsOf(run, start, seconds, reason) {
-  const lines = [
+export function logsOf(run: Run, start: number, seconds: number, reason: string | null = null): LogEntry[] {
+  const lines: [number, LogLevel, string, string][] = [
     [0, 'INFO', '', `Run “${run.test_name}” was started by admin.`],
     [120, 'INFO', '', 'Plugins: workload mix 1.0.0, adapter postgres 1.0.0.'],
     [240, 'INFO', '', 'Table public.orders has 100000 rows; it is used as it is.'],

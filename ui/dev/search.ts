@@ -1,14 +1,13 @@
 // Searches for the limit, as the server tells of them: a target with a knee, climbed, looked at closer, confirmed.
-import { random } from './model.mjs';
-
-const outcomes = { ok: 'STABLE', flat: 'PLATEAU', slow: 'DEGRADED' };
+import type { Dispersion, FindMaxRepetition, FindMaxResult, FindMaxState, FindMaxStep } from '../src/api/types';
+import { random, type Random } from './model';
 
 /** The steps of one search on a target that serves so many connections without waiting. */
-function climb(knee, rnd) {
-  const levels = [];
+function climb(knee: number, rnd: Random) {
+  const levels: [FindMaxStep['stage'], number][] = [];
   for (let n = 4; n <= knee + 8; n += 8) levels.push(['STEPPING', n]);
-  let lo = levels.at(-2)[1];
-  let hi = levels.at(-1)[1];
+  let lo = levels.at(-2)![1];
+  let hi = levels.at(-1)![1];
   while (hi - lo > 1) {
     const mid = Math.floor((lo + hi) / 2);
     levels.push(['BISECTING', mid]);
@@ -20,19 +19,19 @@ function climb(knee, rnd) {
     const over = Math.max(0, n - knee);
     const qps = Math.min(n, knee) * 520 * (0.99 + 0.02 * rnd());
     const p95 = 1.9 * (1 + 0.002 * n + 0.31 * over) * (0.98 + 0.04 * rnd());
-    return { stage, n, qps, p95, outcome: over > 0 ? outcomes.slow : outcomes.ok };
+    return { stage, n, qps, p95, outcome: over > 0 ? ('DEGRADED' as const) : ('STABLE' as const) };
   });
   return { steps, answer: lo, unstable: hi };
 }
 
 /** The answer of a search that was made so often, with every step. */
-export function searchResult({ seed = 4, repeat = 1, knee = 22, start = Date.now() } = {}) {
+export function searchResult({ seed = 4, repeat = 1, knee = 22, start = Date.now() } = {}): FindMaxResult {
   const rnd = random(seed);
-  const history = [];
-  const repetitions = [];
+  const history: FindMaxStep[] = [];
+  const repetitions: (FindMaxRepetition & { level: number })[] = [];
   for (let r = 1; r <= repeat; r++) {
     const found = climb(knee + (r % 3) - 1, rnd);
-    const baseline = found.steps[0].p95;
+    const baseline = found.steps[0]!.p95;
     for (const [i, s] of found.steps.entries()) {
       const at = start + history.length * 32_000;
       const before = found.steps[i - 1];
@@ -63,7 +62,7 @@ export function searchResult({ seed = 4, repeat = 1, knee = 22, start = Date.now
             : `At ${s.n} connections P95 was ${s.p95.toFixed(2)} ms, ${((s.p95 / baseline - 1) * 100).toFixed(0)} % above the baseline of ${baseline.toFixed(2)} ms; 20 % are allowed.`,
       });
     }
-    const last = found.steps.at(-1);
+    const last = found.steps.at(-1)!;
     repetitions.push({
       repetition: r,
       found: true,
@@ -82,15 +81,15 @@ export function searchResult({ seed = 4, repeat = 1, knee = 22, start = Date.now
     });
   }
   const order = [...repetitions].sort((a, b) => a.level - b.level);
-  const middle = order[Math.floor((order.length - 1) / 2)];
-  const spread = (values) => {
+  const middle = order[Math.floor((order.length - 1) / 2)]!;
+  const spread = (values: number[]): Dispersion => {
     const s = [...values].sort((a, b) => a - b);
     const mean = s.reduce((a, b) => a + b, 0) / s.length;
     const sd = Math.sqrt(s.reduce((a, b) => a + (b - mean) ** 2, 0) / Math.max(1, s.length - 1));
     return {
-      median: (s[Math.floor((s.length - 1) / 2)] + s[Math.floor(s.length / 2)]) / 2,
-      min: s[0],
-      max: s.at(-1),
+      median: (s[Math.floor((s.length - 1) / 2)]! + s[Math.floor(s.length / 2)]!) / 2,
+      min: s[0]!,
+      max: s.at(-1)!,
       cv_pct: s.length > 1 ? (sd / mean) * 100 : null,
     };
   };
@@ -99,12 +98,12 @@ export function searchResult({ seed = 4, repeat = 1, knee = 22, start = Date.now
     found: true,
     max_connections: middle.level,
     max_target_qps: null,
-    ...Object.fromEntries(
-      ['qps', 'p50_latency_ms', 'p95_latency_ms', 'p99_latency_ms', 'error_rate', 'baseline_p95_ms'].map((k) => [
-        k,
-        middle[k],
-      ]),
-    ),
+    qps: middle.qps,
+    p50_latency_ms: middle.p50_latency_ms,
+    p95_latency_ms: middle.p95_latency_ms,
+    p99_latency_ms: middle.p99_latency_ms,
+    error_rate: middle.error_rate,
+    baseline_p95_ms: middle.baseline_p95_ms,
     confirmed: true,
     limit: 'DEGRADED',
     first_unstable: middle.first_unstable,
@@ -126,12 +125,13 @@ export function searchResult({ seed = 4, repeat = 1, knee = 22, start = Date.now
 }
 
 /** Where a search is after so many seconds of measurement, each step taking length of them. */
-export function searchState(seconds, { repeat = 1, length = 6, seed = 4 } = {}) {
+export function searchState(seconds: number, { repeat = 1, length = 6, seed = 4 } = {}): FindMaxState {
   const all = searchResult({ seed, repeat });
-  const done = Math.min(all.history.length, Math.floor(seconds / length));
-  const over = done === all.history.length;
-  const now = all.history[Math.min(done, all.history.length - 1)];
-  const mine = all.history.slice(0, done).filter((s) => s.repetition === now.repetition);
+  const history = all.history ?? [];
+  const done = Math.min(history.length, Math.floor(seconds / length));
+  const over = done === history.length;
+  const now = history[Math.min(done, history.length - 1)]!;
+  const mine = history.slice(0, done).filter((s) => s.repetition === now.repetition);
   const stable = mine.filter((s) => s.outcome === 'STABLE').map((s) => s.total_target_connections);
   const unstable = mine.filter((s) => s.outcome !== 'STABLE').map((s) => s.total_target_connections);
   return {
@@ -140,6 +140,9 @@ export function searchState(seconds, { repeat = 1, length = 6, seed = 4 } = {}) 
     target_workers: now.total_target_connections,
     target_qps: null,
     baseline_p95_ms: mine[0]?.p95_latency_ms ?? null,
+    last_updated: null,
+    p95_vs_baseline_pct: now.p95_vs_baseline_pct,
+    qps_vs_prior_pct: now.qps_vs_prior_pct,
     current_p95_ms: now.p95_latency_ms,
     qps: now.qps,
     error_rate: 0,
@@ -150,10 +153,10 @@ export function searchState(seconds, { repeat = 1, length = 6, seed = 4 } = {}) 
     upper_bound: 90,
     last_stable: stable.length ? Math.max(...stable) : null,
     first_unstable: unstable.length ? Math.min(...unstable) : null,
-    steps: all.history.slice(0, done),
+    steps: history.slice(0, done),
     repetition: now.repetition,
     repeat,
-    repetitions: repeat > 1 ? all.repetitions.filter((r) => r.repetition < now.repetition) : [],
+    repetitions: repeat > 1 ? (all.repetitions ?? []).filter((r) => r.repetition < now.repetition) : [],
     result: over ? all : null,
   };
 }

@@ -1,5 +1,7 @@
 // The comparison of two runs, as the server answers it; intervals are made up around the true differences.
-const metrics = [
+import type { Comparison, Metric, Summary } from '../src/api/types';
+
+const metrics: [string, string, boolean, (s: Summary) => number | undefined][] = [
   ['qps', 'per second', true, (s) => s.qps],
   ['error_rate', 'fraction', false, (s) => s.errors.rate],
   ['avg_ms', 'ms', false, (s) => s.latency_ms?.avg],
@@ -8,9 +10,9 @@ const metrics = [
   ['p99_ms', 'ms', false, (s) => s.latency_ms?.p99],
 ];
 
-export function compare(a, b, tolerance) {
-  const list = metrics.map(([name, unit, higher, of]) => {
-    const [x, y] = [of(a), of(b)];
+export function compare(a: Summary, b: Summary, tolerance: number): Comparison {
+  const list = metrics.map(([name, unit, higher, of]): Metric => {
+    const [x, y] = [of(a) ?? 0, of(b) ?? 0];
     const isRate = name === 'error_rate';
     const diff = isRate ? y - x : (y / x - 1) * 100;
     const half = isRate ? 0.0004 : 2.4;
@@ -35,10 +37,13 @@ export function compare(a, b, tolerance) {
       reason: `${diff.toFixed(2)}`,
     };
   });
-  const has = (v) => list.some((m) => m.verdict === v);
+  const has = (v: Metric['verdict']) => list.some((m) => m.verdict === v);
   return {
+    same_run: a.run_id === b.run_id,
+    simulated: a.simulated || b.simulated,
+    stand_in: { a: '', b: '' },
     metrics: list,
-    slower_probability: 0.5 + Math.max(-0.4, Math.min(0.4, (list[3].difference ?? 0) / 200)),
+    slower_probability: 0.5 + Math.max(-0.4, Math.min(0.4, (list[3]!.difference ?? 0) / 200)),
     verdict: has('worse') ? 'worse' : has('better') ? 'better' : has('unclear') ? 'unclear' : 'same',
     notes: [
       'One run on each side: the intervals show the noise within the runs, not that between them. Repeat the runs and give several for each side to see both.',

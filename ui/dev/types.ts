@@ -1,14 +1,21 @@
 // Writes src/api/schema.d.ts, the types of the server's documents, from the OpenAPI document:
-// node dev/types.mjs. With --check nothing is written, and a file that is not up to date is an error.
+// npm run types. With --check nothing is written, and a file that is not up to date is an error.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import openapiTS, { astToString } from 'openapi-typescript';
+import openapiTS, { astToString, type OpenAPI3 } from 'openapi-typescript';
 
 const source = new URL('../../docs/openapi.json', import.meta.url);
 const target = new URL('../src/api/schema.d.ts', import.meta.url);
 
+interface Operation {
+  deprecated?: boolean;
+  operationId?: string;
+  responses: Record<string, unknown>;
+}
+type Document = Omit<OpenAPI3, 'paths'> & { paths: Record<string, Record<string, Operation>> };
+
 /** The document as the page uses it: every refusal is a problem, and the old addresses are for others. */
-function pruned(doc) {
+function pruned(doc: Document): OpenAPI3 {
   for (const [path, item] of Object.entries(doc.paths)) {
     for (const [method, operation] of Object.entries(item)) {
       if (operation.deprecated) delete item[method];
@@ -20,7 +27,7 @@ function pruned(doc) {
   return doc;
 }
 
-const doc = pruned(JSON.parse(readFileSync(source, 'utf8')));
+const doc = pruned(JSON.parse(readFileSync(source, 'utf8')) as Document);
 const head = '// Generated from docs/openapi.json with `npm run types`; do not edit.\n\n';
 const text =
   head +

@@ -1,9 +1,10 @@
-// Screenshots of every page from the mock server: node dev/shots.mjs --out DIR [--only NAME].
-import { spawn } from 'node:child_process';
+// Screenshots of every page from the mock server: npm run shots -- --out DIR [--only NAME].
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { launch } from '../e2e/browser.mjs';
+import type { Run, Template } from '../src/api/types';
 
 const { values: flags } = parseArgs({
   options: {
@@ -15,10 +16,10 @@ const { values: flags } = parseArgs({
 });
 mkdirSync(flags.out, { recursive: true });
 
-async function mock(port, ...args) {
+async function mock(port: number, ...args: string[]): Promise<ChildProcess> {
   const child = spawn(
     process.execPath,
-    [fileURLToPath(new URL('mock.mjs', import.meta.url)), '--port', String(port), ...args],
+    [fileURLToPath(new URL('run.mjs', import.meta.url)), 'mock', '--port', String(port), ...args],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   );
   await new Promise((done) => child.stdout.once('data', done));
@@ -27,22 +28,24 @@ async function mock(port, ...args) {
 
 const servers = [await mock(8191), await mock(8192, '--empty')];
 const browser = await launch();
-const problems = [];
+const problems: string[] = [];
 try {
   const base = 'http://127.0.0.1:8191';
   const empty = 'http://127.0.0.1:8192';
   const first = await browser.newContext();
   await (await first.newPage()).goto(`${base}/signin?token=x`);
-  const page = first.pages()[0];
+  const page = first.pages()[0]!;
   await page.waitForURL(`${base}/`);
-  const runs = (await (await first.request.get(`${base}/api/runs?limit=200`)).json()).runs;
-  const id = (name, status) => runs.find((r) => r.test_name === name && (!status || r.status === status))?.run_id;
-  const template = (await (await first.request.get(`${base}/api/templates`)).json()).templates[0].template_id;
+  const { runs } = (await (await first.request.get(`${base}/api/runs?limit=200`)).json()) as { runs: Run[] };
+  const id = (name: string, status?: Run['status']) =>
+    runs.find((r) => r.test_name === name && (!status || r.status === status))?.run_id;
+  const { templates } = (await (await first.request.get(`${base}/api/templates`)).json()) as { templates: Template[] };
+  const template = templates[0]!.template_id;
   await first.close();
   const live = id('checkout peak', 'RUNNING');
   const done = id('first run');
   const bad = id('orders under contention');
-  const list = [
+  const all: [name: string, base: string, path: string][] = [
     ['home', base, '/'],
     ['home-empty', empty, '/'],
     ['signin', base, '/signin?next=/'],
@@ -54,11 +57,9 @@ try {
     ['run-live', base, `/runs/${live}`],
     ['run-prepared', base, `/runs/${id('index rebuild')}`],
     ['run-done', base, `/runs/${done}`],
-    ...['distribution', 'kinds', 'accounting', 'environment', 'log', 'export', 'slowest', 'errors'].map((t) => [
-      `run-${t}`,
-      base,
-      `/runs/${done}?tab=${t}`,
-    ]),
+    ...['distribution', 'kinds', 'accounting', 'environment', 'log', 'export', 'slowest', 'errors'].map(
+      (t): [string, string, string] => [`run-${t}`, base, `/runs/${done}?tab=${t}`],
+    ),
     ['run-degraded', base, `/runs/${bad}`],
     ['run-errors-bad', base, `/runs/${bad}?tab=errors`],
     ['run-failed', base, `/runs/${id('memory guard')}`],
@@ -87,12 +88,13 @@ try {
     ['plugins-adapter', base, '/plugins?plugin=postgres'],
     ['settings', base, '/settings'],
     ['not-found', base, '/nowhere'],
-  ].filter(([name]) => !flags.only || new RegExp(flags.only).test(name));
+  ];
+  const list = all.filter(([name]) => !flags.only || new RegExp(flags.only).test(name));
   for (const theme of flags.themes.split(',')) {
     for (const width of flags.widths.split(',').map(Number)) {
       const ctx = await browser.newContext({
         viewport: { width, height: width < 600 ? 844 : 900 },
-        colorScheme: theme,
+        colorScheme: theme as 'light' | 'dark',
         deviceScaleFactor: 1,
         isMobile: width < 600,
         hasTouch: width < 600,

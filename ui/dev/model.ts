@@ -1,13 +1,17 @@
 // A small queueing-like model that makes plausible figures for the mock server.
 // Nothing of it is part of the built page.
+import type { Figures, HistogramData, KindFigures, Latency, LatencyMs, Phase } from '../src/api/types';
 
-export const kinds = ['POINT_LOOKUP', 'RANGE_SCAN', 'INSERT', 'UPDATE'];
+export const kinds = ['POINT_LOOKUP', 'RANGE_SCAN', 'INSERT', 'UPDATE'] as const;
+export type ModelKind = (typeof kinds)[number];
+type ByKind<T> = Record<ModelKind, T>;
+export type Random = () => number;
 const service = { POINT_LOOKUP: 0.26, RANGE_SCAN: 0.95, INSERT: 0.62, UPDATE: 0.71 };
 const spread = { POINT_LOOKUP: 0.42, RANGE_SCAN: 0.38, INSERT: 0.55, UPDATE: 0.6 };
 const weights = { POINT_LOOKUP: 0.7, RANGE_SCAN: 0.1, INSERT: 0.1, UPDATE: 0.1 };
 
 /** A generator of numbers in 0…1 that repeats for the same seed (mulberry32). */
-export function random(seed) {
+export function random(seed: number): Random {
   let a = seed >>> 0;
   return () => {
     a = (a + 0x6d2b79f5) | 0;
@@ -17,12 +21,12 @@ export function random(seed) {
   };
 }
 
-function normal(rnd) {
+function normal(rnd: Random) {
   return Math.sqrt(-2 * Math.log(1 - rnd())) * Math.cos(2 * Math.PI * rnd());
 }
 
 /** One latency in milliseconds at a utilisation of 0…1; a thousandth meets a checkpoint and waits. */
-export function latencyOf(rnd, kind, load) {
+export function latencyOf(rnd: Random, kind: ModelKind, load: number) {
   const wait = 1 + (load * load) / Math.max(0.08, 1 - load) / 3;
   let ms = service[kind] * wait * Math.exp(spread[kind] * normal(rnd));
   if (rnd() < 0.0012) ms += 6 + 30 * rnd();
@@ -30,16 +34,16 @@ export function latencyOf(rnd, kind, load) {
 }
 
 /** Counts latencies in the live payload's histogram: base 2^(1/4), nanoseconds. */
-export function histogram(latencies, scale) {
-  const counts = new Map();
+export function histogram(latencies: number[], scale: number): HistogramData {
+  const counts = new Map<number, number>();
   for (const ms of latencies) {
     const i = Math.ceil(Math.log2(ms * 1e6) * 4);
     counts.set(i, (counts.get(i) ?? 0) + scale);
   }
   const keys = [...counts.keys()].sort((a, b) => a - b);
   if (keys.length === 0) return { schema: 2, offset: 0, counts: [], sum_ns: 0, min_ns: 0, max_ns: 0 };
-  const offset = keys[0];
-  const out = new Array(keys.at(-1) - offset + 1).fill(0);
+  const offset = keys[0]!;
+  const out = new Array<number>(keys.at(-1)! - offset + 1).fill(0);
   for (const [i, n] of counts) out[i - offset] = Math.round(n);
   return {
     schema: 2,
@@ -51,15 +55,14 @@ export function histogram(latencies, scale) {
   };
 }
 
-export function quantile(sorted, q) {
-  if (sorted.length === 0) return null;
+export function quantile(sorted: number[], q: number): number {
   const at = (sorted.length - 1) * q;
   const lo = Math.floor(at);
   const hi = Math.ceil(at);
-  return sorted[lo] + (sorted[hi] - sorted[lo]) * (at - lo);
+  return sorted[lo]! + (sorted[hi]! - sorted[lo]!) * (at - lo);
 }
 
-export function summarise(latencies) {
+export function summarise(latencies: number[]): Latency {
   const s = latencies.toSorted((a, b) => a - b);
   if (s.length === 0) return { p50: null, p95: null, p99: null, avg: null, min: null, max: null };
   return {
@@ -67,31 +70,49 @@ export function summarise(latencies) {
     p95: quantile(s, 0.95),
     p99: quantile(s, 0.99),
     avg: s.reduce((n, x) => n + x, 0) / s.length,
-    min: s[0],
-    max: s.at(-1),
+    min: s[0]!,
+    max: s.at(-1)!,
   };
 }
 
-function exactly(latencies) {
+function exactly(latencies: number[]): LatencyMs {
   const s = latencies.toSorted((a, b) => a - b);
   const avg = s.reduce((n, x) => n + x, 0) / s.length;
   return {
-    ...summarise(latencies),
+    p50: quantile(s, 0.5),
+    p95: quantile(s, 0.95),
+    p99: quantile(s, 0.99),
+    avg,
+    min: s[0]!,
+    max: s.at(-1)!,
     p90: quantile(s, 0.9),
     p999: quantile(s, 0.999),
     stddev: Math.sqrt(s.reduce((n, x) => n + (x - avg) ** 2, 0) / s.length),
   };
 }
 
+/** A second of load. */
+export interface Second {
+  qps: number;
+  byKind: ByKind<number>;
+  latencies: number[];
+  perKind: ByKind<number[]>;
+  scale: number;
+  errorsPerSec: number;
+}
+
 /** One second of load. t counts from the start of the warm-up. */
-export function second(rnd, { t, connections, errors = 0, stall = false }) {
+export function second(
+  rnd: Random,
+  { t, connections, errors = 0, stall = false }: { t: number; connections: number; errors?: number; stall?: boolean },
+): Second {
   const ramp = Math.min(1, 0.35 + t / 4);
   const noise = 1 + 0.03 * normal(rnd) + 0.05 * Math.sin(t / 7);
   const load = Math.min(0.93, (connections / 24) * 0.8) * ramp;
   const checkpoint = stall || t % 37 === 29;
-  const byKind = {};
-  const all = [];
-  const perKind = {};
+  const byKind = {} as ByKind<number>;
+  const all: number[] = [];
+  const perKind = {} as ByKind<number[]>;
   for (const k of kinds) {
     const n = Math.round(340 * weights[k]);
     const list = Array.from({ length: n }, () => latencyOf(rnd, k, load) * (checkpoint ? 1.9 : 1));
@@ -113,27 +134,35 @@ export function second(rnd, { t, connections, errors = 0, stall = false }) {
 }
 
 /** The exact figures of a run, from a sample of its latencies. */
-export function figures(rnd, { seconds, errors, dropped = 0, lost = 0 }) {
+export function figures(
+  rnd: Random,
+  {
+    seconds,
+    errors,
+    dropped = 0,
+    lost = 0,
+  }: { seconds: (Second & { phase: Phase })[]; errors: number; dropped?: number; lost?: number },
+): Figures {
   const measured = seconds.filter((s) => s.phase === 'MEASUREMENT');
   const operations = Math.round(measured.reduce((n, s) => n + s.qps, 0));
   const all = measured.flatMap((s) => s.latencies);
-  const per = (k) => measured.flatMap((s) => s.perKind[k]);
+  const per = (k: ModelKind) => measured.flatMap((s) => s.perKind[k]);
   const errorCount = Math.round(operations * errors);
   const warmupCount = Math.round(seconds.filter((s) => s.phase === 'WARMUP').reduce((n, s) => n + s.qps, 0));
   const started = operations + warmupCount;
   const scale = operations / Math.max(1, all.length);
-  const buckets = new Map();
+  const buckets = new Map<number, number>();
   for (const ms of all) {
     const i = Math.ceil(Math.log2(ms) * 8);
     buckets.set(i, (buckets.get(i) ?? 0) + scale);
   }
-  const slow = [];
+  const slow: { k: ModelKind; ms: number }[] = [];
   for (const k of kinds)
     for (const ms of per(k)
       .toSorted((a, b) => b - a)
       .slice(0, 12))
       slow.push({ k, ms });
-  const byKind = {};
+  const byKind = {} as ByKind<KindFigures & { latency_ms: LatencyMs }>;
   for (const k of kinds) {
     const n = Math.round(measured.reduce((m, s) => m + s.byKind[k], 0));
     const rows = k === 'RANGE_SCAN' ? n * 100 : n;
@@ -155,6 +184,11 @@ export function figures(rnd, { seconds, errors, dropped = 0, lost = 0 }) {
     finished_late: 7,
     drain_seconds: 0.0041,
     covered_seconds: null,
+    keys_replaced: 0,
+    latency_split: null,
+    live_percentiles: null,
+    measured_from: null,
+    measured_to: null,
     coordinated_omission: null,
     service_ms: null,
     schedule_lag_ms: null,
@@ -232,6 +266,7 @@ export function figures(rnd, { seconds, errors, dropped = 0, lost = 0 }) {
         app_elapsed_ms: ms,
         rows: k === 'RANGE_SCAN' ? 100 : 1,
         success: true,
+        server_query_id: '',
       })),
   };
 }

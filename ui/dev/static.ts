@@ -1,11 +1,12 @@
 // Serves the built page under a content policy as strict as the real server's.
+import type { ServerResponse } from 'node:http';
 import { createReadStream, existsSync } from 'node:fs';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 
-const types = {
+const types: Record<string, string> = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript',
   '.css': 'text/css',
@@ -16,7 +17,7 @@ const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /** Answers with a file of the built page, or with its index: the page has its own addresses. */
-export function page(path, res) {
+export function page(path: string, res: ServerResponse): void {
   const wanted = normalize(join(dist, path));
   const file = wanted.startsWith(dist) && extname(wanted) && existsSync(wanted) ? wanted : join(dist, 'index.html');
   res.setHeader('Content-Security-Policy', policy);

@@ -1,3 +1,0 @@
-import type { Plugin } from '../src/api/types';
-
-export const uploads: Plugin[];
