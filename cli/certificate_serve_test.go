@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/certificate"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/machine"
 	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
@@ -32,7 +33,7 @@ func TestAServerMeasuresItsMachineOnce(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	load := pgtest.Start(t).NewDatabase(t)
 	const measured = "this machine was measured as a load generator"
-	path := filepath.Join(dir, calibrationFile)
+	path := filepath.Join(dir, certificate.File)
 	text := fmt.Sprintf("name: certificate\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n "+
 		" prepare: {rows: 1000, if_exists: use}\n"+
 		"workload: {plugin: mix, load_mode: CONCURRENCY, concurrent_connections: 2, duration_seconds: 1, warmup_seconds: "+
@@ -44,13 +45,13 @@ func TestAServerMeasuresItsMachineOnce(t *testing.T) {
 		if i == 0 {
 			until(t, time.Minute, func() bool {
 				return strings.Contains(p.out.String(), measured) &&
-					readCertificate(path) != nil
+					certificate.Read(path, version) != nil
 			}, p.out.String)
 			if kept, err = os.ReadFile(path); err != nil {
 				t.Fatal(err)
 			}
 		}
-		made := readCertificate(path)
+		made := certificate.Read(path, version)
 		if made.MaxQPS <= 0 || made.CostNs <= 0 || len(made.Percentiles) == 0 || !made.Automatic ||
 			made.LoadstoneVersion != version || made.MachineFingerprint != machine.Fingerprint() {
 			t.Fatalf("measured %+v", made)

@@ -1,4 +1,4 @@
-// Package cli is the command line: one file per command, and all wiring by hand.
+// Package cli is the command line: one file per command.
 package cli
 
 import (
@@ -16,16 +16,9 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
-)
-
-// The exit codes of every command.
-const (
-	exitPassed     = 0
-	exitUsage      = 1 // usage or set-up error
-	exitFailed     = 2 // the run failed or was cancelled
-	exitThresholds = 3 // the run ended, and a threshold failed
-	exitInvalid    = 4 // --require-valid, and the verdict is not VALID
 )
 
 // version is set by the linker.
@@ -52,21 +45,6 @@ type commands struct {
 	LogFormat string `enum:"auto,json,text" default:"auto" env:"LOADSTONE_LOG_FORMAT" help:"How logs are written: ${enum}. auto is text on a terminal."`
 }
 
-// exitError carries an exit code; its error, if any, is still to be printed.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
-
 // Main runs the command line and returns the exit code.
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -74,24 +52,12 @@ func Main(args []string) int {
 	return run(ctx, stop, args, os.Stdout, os.Stderr)
 }
 
-// env is what a command gets besides its flags.
-type env struct {
-	ctx    context.Context
-	stdout io.Writer
-	stderr io.Writer
-	// results is standard output when a result was asked for there; stdout is standard error then.
-	results io.Writer
-	log     zerolog.Logger
-	// forget restores the default handling of signals, so that a second one ends the process at once.
-	forget func()
-}
-
 func run(ctx context.Context, forget func(), args []string, stdout, stderr io.Writer) int {
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
 			// The parser would replace the bytes, and something else would run than was asked for.
 			_, _ = fmt.Fprintf(stderr, "loadstone: the argument %q is not valid UTF-8\n", arg)
-			return exitUsage
+			return command.ExitUsage
 		}
 	}
 	var c commands
@@ -106,9 +72,9 @@ func run(ctx context.Context, forget func(), args []string, stdout, stderr io.Wr
 	)
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "loadstone: %v\n", err)
-		return exitUsage
+		return command.ExitUsage
 	}
-	code := exitUsage
+	code := command.ExitUsage
 	parsed, err := func() (k *kong.Context, err error) {
 		// --help prints and asks to exit in the middle of parsing.
 		defer func() {
@@ -124,15 +90,16 @@ func run(ctx context.Context, forget func(), args []string, stdout, stderr io.Wr
 	}()
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "loadstone: %v\n  see: %s --help\n", err, commandOf(err))
-		return exitUsage
+		return command.ExitUsage
 	}
 	if parsed == nil {
 		return code
 	}
 	// The log and the progress of a run share standard error without tearing each other's lines.
-	shared := newScreen(stderr)
-	e := &env{ctx: ctx, stdout: stdout, stderr: shared, forget: forget, log: logger(shared, c.LogLevel, c.LogFormat)}
-	return report(stderr, parsed.Run(e))
+	shared := terminal.NewScreen(stderr)
+	e := &command.Env{Ctx: ctx, Stdout: stdout, Stderr: shared, Forget: forget,
+		Log: logger(shared, c.LogLevel, c.LogFormat)}
+	return exitCode(stderr, parsed.Run(e))
 }
 
 // commandOf is as much of a command as was given before the error.
@@ -152,15 +119,15 @@ func commandOf(err error) string {
 
 type helpShown int
 
-// report prints what a user should see of err and returns the exit code.
-func report(stderr io.Writer, err error) int {
+// exitCode prints what a user should see of err and returns the exit code.
+func exitCode(stderr io.Writer, err error) int {
 	if err == nil {
-		return exitPassed
+		return command.ExitPassed
 	}
-	code := exitUsage
-	var exit *exitError
+	code := command.ExitUsage
+	var exit *command.Error
 	if errors.As(err, &exit) {
-		code, err = exit.code, exit.err
+		code, err = exit.Code, exit.Err
 		if err == nil {
 			return code
 		}
@@ -170,7 +137,7 @@ func report(stderr io.Writer, err error) int {
 	if errors.As(err, &user) && user.Code != engine.CodeInternal {
 		text = user.Error()
 	}
-	_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", harmless(engine.WithoutGo(text, err)))
+	_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", terminal.Harmless(engine.WithoutGo(text, err)))
 	return code
 }
 
@@ -183,29 +150,16 @@ func logger(w io.Writer, level, format string) zerolog.Logger {
 	if err != nil {
 		lvl = zerolog.InfoLevel
 	}
-	if format == "text" || format == "auto" && isTerminal(w) {
-		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000", FormatMessage: logged}
+	if format == "text" || format == "auto" && terminal.Is(w) {
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000", FormatMessage: terminal.LogMessage}
 	}
-	w = plainLines{w}
+	w = terminal.PlainLines(w)
 	return zerolog.New(w).Level(lvl).With().Timestamp().Logger()
-}
-
-// isTerminal reports whether w is a terminal.
-func isTerminal(w io.Writer) bool {
-	if s, ok := w.(*screen); ok {
-		return s.terminal
-	}
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
 type versionCommand struct{}
 
-func (versionCommand) Run(e *env) error {
-	_, err := fmt.Fprintf(e.stdout, "loadstone %s (%s %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+func (versionCommand) Run(e *command.Env) error {
+	_, err := fmt.Fprintf(e.Stdout, "loadstone %s (%s %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/engine"
 )
 
@@ -36,7 +38,7 @@ func TestTheWaitForAnEnrichmentEnds(t *testing.T) {
 				time.AfterFunc(c.press, cancel)
 			}
 			var out bytes.Buffer
-			e := &env{ctx: ctx, stderr: &out, forget: func() {}}
+			e := &command.Env{Ctx: ctx, Stderr: &out, Forget: func() {}}
 			begin := time.Now()
 			states, err := (&runCommand{WaitEnrichment: c.limit}).awaitEnrichment(e,
 				func(ctx context.Context) ([]engine.Enrichment, error) {
@@ -57,7 +59,7 @@ func TestTheWaitForAnEnrichmentEnds(t *testing.T) {
 		})
 	}
 	failed := errors.New("the store is away")
-	_, err := (&runCommand{}).awaitEnrichment(&env{ctx: t.Context(), stderr: &bytes.Buffer{}},
+	_, err := (&runCommand{}).awaitEnrichment(&command.Env{Ctx: t.Context(), Stderr: &bytes.Buffer{}},
 		func(context.Context) ([]engine.Enrichment, error) { return nil, failed })
 	if !errors.Is(err, failed) {
 		t.Error(err)
@@ -66,7 +68,7 @@ func TestTheWaitForAnEnrichmentEnds(t *testing.T) {
 	for _, s := range []engine.Enrichment{{}, {Status: engine.EnrichmentSkipped}, running,
 		{Status: engine.EnrichmentFailed, Reason: "No rights."},
 		{Status: engine.EnrichmentPartial, Executions: 2, Matched: 1, Reason: "It took too long."}} {
-		printEnrichment(&out, "enrichment", s, goesOnHere)
+		report.Enrichment(&out, "enrichment", s, goesOnHere)
 	}
 	if want := `enrichment  not over: 30 of 1 200 executions found in the target's query history; the next server on this data directory goes on
 enrichment  failed: No rights.

@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/storage/embedded"
 	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
@@ -228,17 +229,17 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 				c.awaitLoad(run.RunID)
 				sockets[name] = c.watch(run.RunID)
 			}
-			command := launch(t, "run", template, "--server", session.base, "--token", secret)
+			follower := launch(t, "run", template, "--server", session.base, "--token", secret)
 			var commanded string
 			until(t, startLimit, func() bool {
-				if m := regexp.MustCompile(`MEASUREMENT|measur`).FindString(command.out.String()); m == "" {
+				if m := regexp.MustCompile(`MEASUREMENT|measur`).FindString(follower.out.String()); m == "" {
 					return false
 				}
 				var list struct{ Runs []engine.Run }
 				session.do("GET", "/api/runs?limit=1", nil, &list)
 				commanded = list.Runs[0].RunID
 				return list.Runs[0].Status == engine.StatusRunning
-			}, command.out.String)
+			}, follower.out.String)
 			watched := session.watch(commanded)
 			mode.away()
 			if os.Getenv("LOADSTONE_SOAK") != "" {
@@ -247,7 +248,7 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 				time.Sleep(1500 * time.Millisecond)
 			}
 			begun := time.Now()
-			_ = command.cmd.Process.Signal(syscall.SIGINT)
+			_ = follower.cmd.Process.Signal(syscall.SIGINT)
 			until(t, 10*time.Second, func() bool { return payloadOf(t, watched).Status != engine.StatusRunning },
 				served.out.String)
 			if took := time.Since(begun); took > 3*time.Second {
@@ -302,8 +303,9 @@ func TestAStopIsHeardWhileTheStoreIsAway(t *testing.T) {
 					t.Errorf("the run's log does not tell of the outage: %s", said)
 				}
 			}
-			if err := command.wait(t, 30*time.Second); err == nil || command.cmd.ProcessState.ExitCode() != exitFailed {
-				t.Errorf("the interrupted command: %v\n%s", err, command.out.String())
+			if err := follower.wait(t, 30*time.Second); err == nil ||
+				follower.cmd.ProcessState.ExitCode() != command.ExitFailed {
+				t.Errorf("the interrupted command: %v\n%s", err, follower.out.String())
 			}
 			db, err := pgx.Connect(t.Context(), url)
 			if err != nil {

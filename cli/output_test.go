@@ -9,18 +9,20 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/engine"
 )
 
 // writeReport writes a file as run --out does, of seconds with so many operations each.
 func writeReport(t *testing.T, id string, perSecond ...int64) string {
 	t.Helper()
-	r := written{Summary: &engine.Summary{RunID: id}}
+	r := report.File{Summary: &engine.Summary{RunID: id}}
 	for _, n := range perSecond {
 		r.Seconds = append(r.Seconds, engine.MeasuredSecond{Operations: n})
 	}
 	var b bytes.Buffer
-	if err := printJSON(&b, r); err != nil {
+	if err := report.JSON(&b, r); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), id+".json")
@@ -42,7 +44,8 @@ func TestADashIsStandardOutputAndNothingElseGoesThere(t *testing.T) {
 	a, b := writeReport(t, "a", steady(1000, 20)...), writeReport(t, "b", steady(1000, 20)...)
 	for _, dash := range []string{"-", "/dev/stdout"} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), func() {}, []string{"compare", a, b, "--out", dash}, &out, &errs); code != exitPassed {
+		if code := run(t.Context(), func() {}, []string{"compare", a, b, "--out", dash}, &out,
+			&errs); code != command.ExitPassed {
 			t.Fatalf("exit %d\n%s", code, errs.String())
 		}
 		var c struct{ Verdict string }
@@ -73,7 +76,7 @@ func TestTwoResultsDoNotShareAFile(t *testing.T) {
 	for _, pair := range [][2]string{{"-", "-"}, {"-", "/dev/stdout"}, {there, there}, {there, link}, {none, none}} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), func() {}, []string{"run", template, "--out", pair[0], "--junit", pair[1]}, &out, &errs)
-		if code != exitUsage || !strings.Contains(errs.String(), "cannot both go") {
+		if code != command.ExitUsage || !strings.Contains(errs.String(), "cannot both go") {
 			t.Errorf("%v: exit %d\n%s", pair, code, errs.String())
 		}
 	}
@@ -90,7 +93,7 @@ func TestWhatIsNoFileIsNotReadAsAPlugin(t *testing.T) {
 	for _, path := range []string{fifo, "/dev/zero", t.TempDir()} {
 		for _, args := range [][]string{{"plugin", "inspect", path}, {"plugin", "test", path}, {"plugin", "bench", path}} {
 			var out, errs bytes.Buffer
-			if code := run(t.Context(), func() {}, args, &out, &errs); code != exitUsage ||
+			if code := run(t.Context(), func() {}, args, &out, &errs); code != command.ExitUsage ||
 				!strings.Contains(errs.String(), "not a regular file") {
 				t.Errorf("%v: exit %d\n%s", args, code, errs.String())
 			}
@@ -100,7 +103,7 @@ func TestWhatIsNoFileIsNotReadAsAPlugin(t *testing.T) {
 
 func TestATemplateThatNeverEndsIsRefused(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), func() {}, []string{"run", "/dev/zero"}, &out, &errs); code != exitUsage ||
+	if code := run(t.Context(), func() {}, []string{"run", "/dev/zero"}, &out, &errs); code != command.ExitUsage ||
 		!strings.Contains(errs.String(), "more than the limit of 2 MB") {
 		t.Errorf("exit %d\n%s", code, errs.String())
 	}
@@ -116,13 +119,13 @@ func TestComparingWhatIsNotThere(t *testing.T) {
 		}
 		var out, errs bytes.Buffer
 		code := run(t.Context(), func() {}, []string{"compare", a, bad}, &out, &errs)
-		if code != exitUsage || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "json:") {
+		if code != command.ExitUsage || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "json:") {
 			t.Errorf("%s: exit %d\n%s", text, code, errs.String())
 		}
 	}
 	for name, want := range map[string]string{"none.json": "There is no file none.json", t.TempDir(): "is a folder"} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), func() {}, []string{"compare", a, name}, &out, &errs); code != exitUsage ||
+		if code := run(t.Context(), func() {}, []string{"compare", a, name}, &out, &errs); code != command.ExitUsage ||
 			!strings.Contains(errs.String(), want) {
 			t.Errorf("%s: exit %d\n%s", name, code, errs.String())
 		}
@@ -134,7 +137,7 @@ func TestComparingARunWithItself(t *testing.T) {
 	for _, path := range []string{long, short} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), func() {}, []string{"compare", path, path, "--require-clear"}, &out, &errs)
-		if code != exitPassed || !strings.Contains(out.String(), "the same run") {
+		if code != command.ExitPassed || !strings.Contains(out.String(), "the same run") {
 			t.Errorf("exit %d\n%s%s", code, out.String(), errs.String())
 		}
 	}

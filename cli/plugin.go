@@ -12,6 +12,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/plugins/host"
@@ -37,25 +41,18 @@ type pluginInspect struct {
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
-// maxPlugin is the most bytes of a plugin file.
-const maxPlugin = 8 << 20
-
-func readPlugin(path string) ([]byte, error) {
-	return readRegular("The plugin file", path, maxPlugin)
-}
-
 // inspect examines a file as a server would.
-func inspect(e *env, file []byte) (info plugin.Info, err error) {
-	h, err := host.New(e.ctx, host.Options{Log: e.log})
+func inspect(e *command.Env, file []byte) (info plugin.Info, err error) {
+	h, err := host.New(e.Ctx, host.Options{Log: e.Log})
 	if err != nil {
 		return info, err
 	}
-	defer func() { err = errors.Join(err, h.Close(context.WithoutCancel(e.ctx))) }()
-	return h.Inspect(e.ctx, file)
+	defer func() { err = errors.Join(err, h.Close(context.WithoutCancel(e.Ctx))) }()
+	return h.Inspect(e.Ctx, file)
 }
 
-func (c pluginInspect) Run(e *env) error {
-	file, err := readPlugin(c.File)
+func (c pluginInspect) Run(e *command.Env) error {
+	file, err := input.Plugin(c.File)
 	if err != nil {
 		return err
 	}
@@ -64,11 +61,12 @@ func (c pluginInspect) Run(e *env) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(e.stdout, info)
+		return report.JSON(e.Stdout, info)
 	}
-	w := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
+	w := tabwriter.NewWriter(e.Stdout, 0, 4, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
-		_, _ = fmt.Fprintln(w, name+"\t"+shorten(oneLine(fmt.Sprintf(format, args...)), 10*mostShown))
+		_, _ = fmt.Fprintln(w, name+"\t"+terminal.Shorten(terminal.OneLine(fmt.Sprintf(format, args...)),
+			10*terminal.MostShown))
 	}
 	m := info.Manifest
 	row("kind", "%s", m.Kind)
@@ -131,26 +129,26 @@ type pluginTest struct {
 	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
-func (c pluginTest) Run(e *env) error {
-	file, err := readPlugin(c.File)
+func (c pluginTest) Run(e *command.Env) error {
+	file, err := input.Plugin(c.File)
 	if err != nil {
 		return err
 	}
-	report, err := trial.Conformance(e.ctx, file, json.RawMessage(c.Params))
+	result, err := trial.Conformance(e.Ctx, file, json.RawMessage(c.Params))
 	if err != nil {
 		return err
 	}
-	if err := examineAsUploaded(e, file, &report); err != nil {
+	if err := examineAsUploaded(e, file, &result); err != nil {
 		return err
 	}
 	if c.JSON {
-		if err := printJSON(e.stdout, report); err != nil {
+		if err := report.JSON(e.Stdout, result); err != nil {
 			return err
 		}
-		e.stdout = io.Discard
+		e.Stdout = io.Discard
 	}
 	failed := 0
-	for _, check := range report.Checks {
+	for _, check := range result.Checks {
 		mark := "pass"
 		switch {
 		case check.Skipped:
@@ -159,16 +157,16 @@ func (c pluginTest) Run(e *env) error {
 			mark = "FAIL"
 			failed++
 		}
-		_, _ = fmt.Fprintf(e.stdout, "%s  %s", mark, check.Name)
+		_, _ = fmt.Fprintf(e.Stdout, "%s  %s", mark, check.Name)
 		if check.Message != "" {
-			_, _ = fmt.Fprintf(e.stdout, ": %s", shown(check.Message))
+			_, _ = fmt.Fprintf(e.Stdout, ": %s", terminal.Shown(check.Message))
 		}
-		_, _ = fmt.Fprintln(e.stdout)
+		_, _ = fmt.Fprintln(e.Stdout)
 	}
-	if !report.Passed {
-		return &exitError{code: exitUsage, err: &engine.Error{Code: engine.CodePlugin,
+	if !result.Passed {
+		return &command.Error{Code: command.ExitUsage, Err: &engine.Error{Code: engine.CodePlugin,
 			Message: fmt.Sprintf("%s does not keep the plugin contract: %d of %d checks failed.", c.File, failed,
-				len(report.Checks))}}
+				len(result.Checks))}}
 	}
 	return nil
 }
@@ -180,19 +178,19 @@ var newQuarantine = quarantine.New
 // examineAsUploaded has a file that passes the suite examined once more, in the process
 // that a server starts for an upload: the suite itself bounds neither the memory nor the
 // time that compiling and trying a file takes. What stands in the way here skips the check.
-func examineAsUploaded(e *env, file []byte, r *trial.Report) error {
+func examineAsUploaded(e *command.Env, file []byte, r *trial.Report) error {
 	if !r.Passed {
 		return nil
 	}
-	guard, err := newQuarantine(quarantine.Options{Log: e.log})
+	guard, err := newQuarantine(quarantine.Options{Log: e.Log})
 	if err != nil {
 		return fmt.Errorf("preparing quarantine: %w", err)
 	}
 	check := trial.Check{Name: "upload", Passed: true,
 		Message: fmt.Sprintf("A server examines it within %d MB and %v.", quarantine.MemoryLimit>>20, quarantine.WallLimit)}
-	_, err = guard.Examine(e.ctx, file)
+	_, err = guard.Examine(e.Ctx, file)
 	switch {
-	case e.ctx.Err() != nil:
+	case e.Ctx.Err() != nil:
 		return err
 	case errors.Is(err, plugin.ErrRefused):
 		check.Passed, check.Message = false, engine.AsError(err).Message
@@ -202,10 +200,4 @@ func examineAsUploaded(e *env, file []byte, r *trial.Report) error {
 	}
 	r.Checks = append(r.Checks, check)
 	return nil
-}
-
-// refusedPlugin names the file whose plugin was refused.
-func refusedPlugin(path string, err error) error {
-	return &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The plugin %s cannot be used: %v", path, err),
-		Hint: "loadstone plugin test " + path + " shows what is wrong", Cause: err}
 }

@@ -8,6 +8,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/plugins/author"
@@ -20,7 +23,7 @@ type pluginNew struct {
 	Dir      string `placeholder:"DIR" help:"The project's folder (default: NAME)."`
 }
 
-func (c pluginNew) Run(e *env) error {
+func (c pluginNew) Run(e *command.Env) error {
 	dir := c.Dir
 	if dir == "" {
 		dir = c.Name
@@ -29,12 +32,12 @@ func (c pluginNew) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(e.stdout, "%s holds a plugin in %d files. Next:\n  cd %s\n", dir, len(files), dir)
+	_, _ = fmt.Fprintf(e.Stdout, "%s holds a plugin in %d files. Next:\n  cd %s\n", dir, len(files), dir)
 	if c.Language == "assemblyscript" {
-		_, _ = fmt.Fprintln(e.stdout, "  npm install")
+		_, _ = fmt.Fprintln(e.Stdout, "  npm install")
 	}
 	// Build names the module after the folder.
-	_, err = fmt.Fprintf(e.stdout, "  loadstone plugin build\n  loadstone plugin test %s.wasm\n", filepath.Base(dir))
+	_, err = fmt.Fprintf(e.Stdout, "  loadstone plugin build\n  loadstone plugin test %s.wasm\n", filepath.Base(dir))
 	return err
 }
 
@@ -43,27 +46,27 @@ type pluginBuild struct {
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
-func (c pluginBuild) Run(e *env) error {
-	out, err := author.Build(e.ctx, c.Dir)
+func (c pluginBuild) Run(e *command.Env) error {
+	out, err := author.Build(e.Ctx, c.Dir)
 	if err != nil {
 		return err
 	}
-	file, err := readPlugin(out)
+	file, err := input.Plugin(out)
 	if err != nil {
 		return err
 	}
 	// What no server would take shall be said now.
 	info, err := inspect(e, file)
 	if err != nil {
-		return refusedPlugin(out, err)
+		return input.RefusedPlugin(out, err)
 	}
 	if c.JSON {
-		return printJSON(e.stdout, struct {
+		return report.JSON(e.Stdout, struct {
 			File string `json:"file"`
 			plugin.Info
 		}{out, info})
 	}
-	_, err = fmt.Fprintf(e.stdout, "%s is %s %s, %d bytes.\n", out, info.Name, info.Version, info.SizeBytes)
+	_, err = fmt.Fprintf(e.Stdout, "%s is %s %s, %d bytes.\n", out, info.Name, info.Version, info.SizeBytes)
 	return err
 }
 
@@ -74,22 +77,22 @@ type pluginBench struct {
 	JSON     bool          `name:"json" help:"Print JSON."`
 }
 
-func (c pluginBench) Run(e *env) error {
+func (c pluginBench) Run(e *command.Env) error {
 	if c.Duration < 10*time.Millisecond || c.Duration > 10*time.Minute {
 		return engine.InvalidField("--duration", fmt.Sprintf("%s is not a time to measure for", c.Duration), "10ms to 10m")
 	}
-	file, err := readPlugin(c.File)
+	file, err := input.Plugin(c.File)
 	if err != nil {
 		return err
 	}
-	f, err := trial.Bench(e.ctx, file, json.RawMessage(strings.TrimSpace(c.Params)), c.Duration)
+	f, err := trial.Bench(e.Ctx, file, json.RawMessage(strings.TrimSpace(c.Params)), c.Duration)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(e.stdout, f)
+		return report.JSON(e.Stdout, f)
 	}
-	w := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
+	w := tabwriter.NewWriter(e.Stdout, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintf(w, "plugin\t%s %s\n", f.Plugin, f.Version)
 	_, _ = fmt.Fprintf(w, "time\t%.0f ns per operation (generated, checked and decoded, in batches of %d)\n",
 		f.NsPerOperation, trial.BenchBatch)

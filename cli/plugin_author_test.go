@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/hostile"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
@@ -16,8 +17,8 @@ import (
 	"github.com/loadstone-db/loadstone/plugins/trial"
 )
 
-// command runs the command line as a shell would.
-func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// invoke runs the command line as a shell would.
+func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
 	code = run(context.Background(), func() {}, args, &out, &err)
@@ -47,13 +48,13 @@ func TestRefusedFiles(t *testing.T) {
 	}
 	for file, says := range files {
 		for _, verb := range []string{"inspect", "test", "bench"} {
-			code, stdout, stderr := command(t, "plugin", verb, file)
+			code, stdout, stderr := invoke(t, "plugin", verb, file)
 			// test prints what it found, and then its verdict.
 			said := stderr
 			if verb == "test" {
 				said = stdout + stderr
 			}
-			if code != exitUsage || !strings.Contains(said, says) {
+			if code != command.ExitUsage || !strings.Contains(said, says) {
 				t.Errorf("%s %s: exit %d, %q; expected %q", verb, filepath.Base(file), code, said, says)
 			}
 			if first, _, _ := strings.Cut(stderr, "\n  hint"); strings.Count(strings.TrimSpace(first), "\n") > 0 ||
@@ -75,7 +76,7 @@ func TestTerminalIsNotObeyed(t *testing.T) {
 	}
 	for _, args := range [][]string{{"inspect", file}, {"test", file, "--params", `{"a\u001b[2J":"x"}`},
 		{"bench", file, "--params", `{"a\u001b[2J":"x"}`}} {
-		_, stdout, stderr := command(t, append([]string{"plugin"}, args...)...)
+		_, stdout, stderr := invoke(t, append([]string{"plugin"}, args...)...)
 		if said := stdout + stderr; !strings.Contains(said, "a[2J") && args[0] != "inspect" ||
 			strings.ContainsAny(said, "\x1b\x07\u202e") {
 			t.Errorf("%s: %q", args[0], said)
@@ -104,7 +105,7 @@ func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 		if err := os.WriteFile(file, wasm, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		code, stdout, stderr := command(t, "plugin", "test", file)
+		code, stdout, stderr := invoke(t, "plugin", "test", file)
 		return code, stdout + stderr
 	}
 	if code, said := test(hostile.Honest()); code != 0 ||
@@ -115,7 +116,7 @@ func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 		if f.Name != "compiler/64-arguments-in-every-call" {
 			continue
 		}
-		if code, said := test(f.Bytes()); code != exitUsage || !strings.Contains(said, "FAIL  upload: ") ||
+		if code, said := test(f.Bytes()); code != command.ExitUsage || !strings.Contains(said, "FAIL  upload: ") ||
 			!strings.Contains(said, "256 MB") {
 			t.Errorf("%s: exit %d, %s", f.Name, code, said)
 		}
@@ -129,24 +130,24 @@ func TestWhatAServerRefusesFailsTheSuite(t *testing.T) {
 func TestAuthorsCommands(t *testing.T) {
 	withQuarantine(t)
 	dir := filepath.Join(t.TempDir(), "shelf")
-	if code, out, err := command(t, "plugin", "new", "shelf", "--language", "c", "--dir", dir); code != 0 ||
+	if code, out, err := invoke(t, "plugin", "new", "shelf", "--language", "c", "--dir", dir); code != 0 ||
 		!strings.Contains(out, "loadstone plugin build") {
 		t.Fatalf("exit %d: %s%s", code, out, err)
 	}
-	code, out, stderr := command(t, "plugin", "build", dir, "--json")
+	code, out, stderr := invoke(t, "plugin", "build", dir, "--json")
 	var built struct{ File, Name, SHA256 string }
 	if err := json.Unmarshal([]byte(out), &built); code != 0 || err != nil || built.Name != "shelf" ||
 		len(built.SHA256) != 64 {
 		t.Fatalf("exit %d, %v: %s%s", code, err, out, stderr)
 	}
-	code, out, stderr = command(t, "plugin", "bench", built.File, "--duration", "20ms", "--params", `{"add":0.5}`,
+	code, out, stderr = invoke(t, "plugin", "bench", built.File, "--duration", "20ms", "--params", `{"add":0.5}`,
 		"--json")
 	var figures trial.BenchFigures
 	if err := json.Unmarshal([]byte(out), &figures); code != 0 || err != nil || figures.Operations == 0 ||
 		figures.SHA256 != built.SHA256 {
 		t.Errorf("exit %d, %v: %s%s", code, err, out, stderr)
 	}
-	code, out, stderr = command(t, "plugin", "test", built.File, "--json")
+	code, out, stderr = invoke(t, "plugin", "test", built.File, "--json")
 	var report trial.Report
 	if err := json.Unmarshal([]byte(out), &report); code != 0 || err != nil || !report.Passed {
 		t.Errorf("exit %d, %v: %s%s", code, err, out, stderr)
@@ -164,7 +165,7 @@ func TestAuthorsCommands(t *testing.T) {
 		{"add", []string{"bench", built.File, "--params", `{"add":7}`}},
 		{"not a JSON object", []string{"bench", built.File, "--params", `[]`}},
 	} {
-		if code, out, stderr := command(t, append([]string{"plugin"}, c.args...)...); code != exitUsage ||
+		if code, out, stderr := invoke(t, append([]string{"plugin"}, c.args...)...); code != command.ExitUsage ||
 			!strings.Contains(stderr, c.says) {
 			t.Errorf("%q: exit %d, %s%s; expected %q", c.args, code, out, stderr, c.says)
 		}

@@ -9,6 +9,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 )
@@ -39,8 +43,8 @@ type (
 	}
 )
 
-func (c pluginUpload) Run(e *env) error {
-	file, err := readPlugin(c.File)
+func (c pluginUpload) Run(e *command.Env) error {
+	file, err := input.Plugin(c.File)
 	if err != nil {
 		return err
 	}
@@ -51,16 +55,16 @@ func (c pluginUpload) Run(e *env) error {
 	// The file travels, and then waits its turn in quarantine.
 	client.http.Timeout = uploadTimeout
 	var p plugin.Entry
-	if err := client.send(e.ctx, http.MethodPost, "/api/plugins", "application/wasm", bytes.NewReader(file),
+	if err := client.send(e.Ctx, http.MethodPost, "/api/plugins", "application/wasm", bytes.NewReader(file),
 		&p); err != nil {
 		return err
 	}
 	if c.Enable && !p.Enabled {
-		if err := client.do(e.ctx, http.MethodPost, "/api/plugins/"+p.SHA256+"/enable", nil, &p); err != nil {
+		if err := client.do(e.Ctx, http.MethodPost, "/api/plugins/"+p.SHA256+"/enable", nil, &p); err != nil {
 			return err
 		}
 	}
-	return c.say(e.stdout, p, client.base)
+	return c.say(e.Stdout, p, client.base)
 }
 
 func (c pluginUpload) say(w io.Writer, p plugin.Entry, base string) error {
@@ -73,7 +77,7 @@ func (c pluginUpload) say(w io.Writer, p plugin.Entry, base string) error {
 	return err
 }
 
-func (c pluginList) Run(e *env) error {
+func (c pluginList) Run(e *command.Env) error {
 	client, err := c.connect(c.Server)
 	if err != nil {
 		return err
@@ -81,13 +85,13 @@ func (c pluginList) Run(e *env) error {
 	var list struct {
 		Plugins []plugin.Entry `json:"plugins"`
 	}
-	if err := client.do(e.ctx, http.MethodGet, "/api/plugins", nil, &list); err != nil {
+	if err := client.do(e.Ctx, http.MethodGet, "/api/plugins", nil, &list); err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(e.stdout, list.Plugins)
+		return report.JSON(e.Stdout, list.Plugins)
 	}
-	w := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
+	w := tabwriter.NewWriter(e.Stdout, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "PLUGIN\tKIND\tSTATE\tORIGIN\tTEMPLATES\tSHA-256")
 	for _, p := range list.Plugins {
 		_, _ = fmt.Fprintf(w, "%s@%s\t%s\t%s\t%s\t%d\t%.12s\n", p.Name, p.Version, p.Kind, p.State, p.Origin,
@@ -98,7 +102,7 @@ func (c pluginList) Run(e *env) error {
 
 // Run enables what is named. A name may mean several files that wait, and an approval
 // is of one file: then it says which there are, and asks for the hash.
-func (c pluginEnable) Run(e *env) error {
+func (c pluginEnable) Run(e *command.Env) error {
 	client, err := c.connect(c.Server)
 	if err != nil {
 		return err
@@ -106,7 +110,7 @@ func (c pluginEnable) Run(e *env) error {
 	var list struct {
 		Plugins []plugin.Entry `json:"plugins"`
 	}
-	if err := client.do(e.ctx, http.MethodGet, "/api/plugins", nil, &list); err != nil {
+	if err := client.do(e.Ctx, http.MethodGet, "/api/plugins", nil, &list); err != nil {
 		return err
 	}
 	var waiting []plugin.Entry
@@ -121,9 +125,9 @@ func (c pluginEnable) Run(e *env) error {
 		c.Plugin = waiting[0].SHA256
 	default:
 		var b strings.Builder
-		fmt.Fprintf(&b, "%d plugins called %s wait to be enabled:", len(waiting), oneLine(c.Plugin))
+		fmt.Fprintf(&b, "%d plugins called %s wait to be enabled:", len(waiting), terminal.OneLine(c.Plugin))
 		for _, p := range waiting {
-			fmt.Fprintf(&b, "\n  %s@%s  sha256 %s", oneLine(p.Name), oneLine(p.Version), p.SHA256)
+			fmt.Fprintf(&b, "\n  %s@%s  sha256 %s", terminal.OneLine(p.Name), terminal.OneLine(p.Version), p.SHA256)
 		}
 		return &engine.Error{Code: engine.CodeConflict, Message: b.String(),
 			Hint: "say which: loadstone plugin enable SHA-256"}
@@ -131,10 +135,12 @@ func (c pluginEnable) Run(e *env) error {
 	return c.change(e, http.MethodPost, "/enable", "enabled")
 }
 
-func (c pluginDisable) Run(e *env) error { return c.change(e, http.MethodPost, "/disable", "disabled") }
-func (c pluginDelete) Run(e *env) error  { return c.change(e, http.MethodDelete, "", "deleted") }
+func (c pluginDisable) Run(e *command.Env) error {
+	return c.change(e, http.MethodPost, "/disable", "disabled")
+}
+func (c pluginDelete) Run(e *command.Env) error { return c.change(e, http.MethodDelete, "", "deleted") }
 
-func (c pluginRefArg) change(e *env, method, verb, done string) error {
+func (c pluginRefArg) change(e *command.Env, method, verb, done string) error {
 	client, err := c.connect(c.Server)
 	if err != nil {
 		return err
@@ -144,7 +150,7 @@ func (c pluginRefArg) change(e *env, method, verb, done string) error {
 	if method == http.MethodDelete {
 		answer = nil // there is nothing left to say about it
 	}
-	if err := client.do(e.ctx, method, "/api/plugins/"+url.PathEscape(c.Plugin)+verb, nil, answer); err != nil {
+	if err := client.do(e.Ctx, method, "/api/plugins/"+url.PathEscape(c.Plugin)+verb, nil, answer); err != nil {
 		return err
 	}
 	said := c.Plugin
@@ -152,8 +158,8 @@ func (c pluginRefArg) change(e *env, method, verb, done string) error {
 		// A bare name means one of several versions.
 		said = p.Name + "@" + p.Version
 	}
-	if _, err = fmt.Fprintf(e.stdout, "%s is %s.\n", oneLine(said), done); err == nil && p.SHA256 != "" {
-		_, err = fmt.Fprintf(e.stdout, "  sha256  %s\n", p.SHA256)
+	if _, err = fmt.Fprintf(e.Stdout, "%s is %s.\n", terminal.OneLine(said), done); err == nil && p.SHA256 != "" {
+		_, err = fmt.Fprintf(e.Stdout, "  sha256  %s\n", p.SHA256)
 	}
 	if err != nil || done != "enabled" || p.Manifest.Kind != plugin.KindAdapter {
 		return err
@@ -165,7 +171,7 @@ func (c pluginRefArg) change(e *env, method, verb, done string) error {
 		patterns []string
 	}{{"query", sends.Query}, {"statements", sends.Statements}, {"ddl", sends.DDL}, {"session", sends.Session}} {
 		for _, text := range part.patterns {
-			if _, err = fmt.Fprintf(e.stdout, "  may send %s: %s\n", part.name, oneLine(text)); err != nil {
+			if _, err = fmt.Fprintf(e.Stdout, "  may send %s: %s\n", part.name, terminal.OneLine(text)); err != nil {
 				return err
 			}
 		}

@@ -46,7 +46,7 @@ func (p *program) write(name, text string) string {
 	return p.path(name)
 }
 
-// command runs a command to its end, and returns its exit code and all that it wrote.
+// invoke runs a command to its end, and returns its exit code and all that it wrote.
 func (p *program) command(args ...string) (code int, text string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)

@@ -3,15 +3,16 @@ package cli
 import (
 	"os"
 
+	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
 )
 
 // quarantineCommand is the child process of package quarantine; nobody types it.
 type quarantineCommand struct{}
 
-func (quarantineCommand) Run(e *env) error {
-	if code := quarantine.Child(os.Stdin, e.stdout); code != 0 {
-		return &exitError{code: code}
+func (quarantineCommand) Run(e *command.Env) error {
+	if code := quarantine.Child(os.Stdin, e.Stdout); code != 0 {
+		return &command.Error{Code: code}
 	}
 	return nil
 }

@@ -11,17 +11,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/engine"
 )
 
 // remote runs the template on a server and follows it there.
-func (c *runCommand) remote(e *env, source []byte) (outcome, error) {
+func (c *runCommand) remote(e *command.Env, source []byte) (outcome, error) {
 	client, err := c.connect(c.Server)
 	if err != nil {
 		return outcome{}, err
 	}
 	var run engine.Run
-	if err := client.do(e.ctx, http.MethodPost, "/api/runs", map[string]any{"source": string(source), "start": true},
+	if err := client.do(e.Ctx, http.MethodPost, "/api/runs", map[string]any{"source": string(source), "start": true},
 		&run); err != nil {
 		return outcome{}, err
 	}
@@ -29,14 +31,14 @@ func (c *runCommand) remote(e *env, source []byte) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	var list written
+	var list report.File
 	if c.Out != "" && detail.Summary != nil {
-		if list, err = client.report(context.WithoutCancel(e.ctx), run.RunID); err != nil {
-			return outcome{}, &exitError{code: exitFailed, err: err}
+		if list, err = client.report(context.WithoutCancel(e.Ctx), run.RunID); err != nil {
+			return outcome{}, &command.Error{Code: command.ExitFailed, Err: err}
 		}
 	}
 	states, err := c.awaitEnrichment(e, func(ctx context.Context) ([]engine.Enrichment, error) {
-		return each(ctx, []string{run.RunID}, client.enrichmentOf)
+		return each(ctx, []string{run.RunID}, client.EnrichmentOf)
 	})
 	if err != nil {
 		return outcome{}, err
@@ -149,15 +151,15 @@ func lost(what string, err error) error {
 	e := &engine.Error{Code: engine.CodeUnavailable,
 		Message: fmt.Sprintf("The server has not answered for %s: giving up on %s, whose end is not known.", awayLimit, what),
 		Hint:    "when the server is back, its page and API say what became of it", Cause: err}
-	return &exitError{code: exitFailed, err: e}
+	return &command.Error{Code: command.ExitFailed, Err: e}
 }
 
 // follow polls the run until its figures are there. A server that is away for
 // a moment is asked again; the run goes on without us.
-func (c *client) follow(e *env, runID string, quiet bool) (*engine.RunDetail, error) {
-	background := context.WithoutCancel(e.ctx)
-	show := newProgress(e.stderr)
-	defer show.end()
+func (c *client) follow(e *command.Env, runID string, quiet bool) (*engine.RunDetail, error) {
+	background := context.WithoutCancel(e.Ctx)
+	show := report.NewProgress(e.Stderr)
+	defer show.End()
 	stop := stopping{e: e, what: "run", do: func() error {
 		return c.do(background, http.MethodPost, "/api/runs/"+url.PathEscape(runID)+"/stop", struct{}{}, nil)
 	}}
@@ -171,7 +173,7 @@ func (c *client) follow(e *env, runID string, quiet bool) (*engine.RunDetail, er
 		case err == nil:
 			away = time.Time{}
 			if detail.Live != nil && !quiet {
-				show.show(detail.Live)
+				show.Show(detail.Live)
 			}
 			if detail.Status.Terminal() && detail.Summary != nil &&
 				(detail.Phase == engine.PhaseNone || detail.Summary.Operations > 0) {
@@ -182,12 +184,12 @@ func (c *client) follow(e *env, runID string, quiet bool) (*engine.RunDetail, er
 		case engine.HasCode(err, engine.CodeUnavailable):
 			if away.IsZero() {
 				away = time.Now()
-				show.line("%v", err)
+				show.Line("%v", err)
 			} else if time.Since(away) > awayLimit {
 				return nil, lost("run "+runID, err)
 			}
 		default:
-			return nil, &exitError{code: exitFailed, err: err}
+			return nil, &command.Error{Code: command.ExitFailed, Err: err}
 		}
 		stop.wait(ticker.C, show)
 	}
@@ -195,7 +197,7 @@ func (c *client) follow(e *env, runID string, quiet bool) (*engine.RunDetail, er
 
 // stopping stops what is followed on the first interrupt; a second one ends the process.
 type stopping struct {
-	e    *env
+	e    *command.Env
 	what string
 	do   func() error
 
@@ -203,29 +205,29 @@ type stopping struct {
 }
 
 // due reports whether the user has interrupted, and the stop has not been tried yet.
-func (s *stopping) due() bool { return !s.asked && s.e.ctx.Err() != nil }
+func (s *stopping) due() bool { return !s.asked && s.e.Ctx.Err() != nil }
 
 // context is that of a question about what is followed: an interrupt breaks it off,
 // since a server whose store hangs answers late.
 func (s *stopping) context() context.Context {
 	if s.asked {
-		return context.WithoutCancel(s.e.ctx)
+		return context.WithoutCancel(s.e.Ctx)
 	}
-	return s.e.ctx
+	return s.e.Ctx
 }
 
 // wait waits for the next look, or for the interrupt, and then asks for the stop until
 // the server has taken it.
-func (s *stopping) wait(tick <-chan time.Time, show *progress) {
+func (s *stopping) wait(tick <-chan time.Time, show *report.Progress) {
 	if s.asked {
 		<-tick
 	} else {
 		select {
 		case <-tick:
-		case <-s.e.ctx.Done():
+		case <-s.e.Ctx.Done():
 			s.asked = true
-			s.e.forget()
-			show.line("Stopping the %s; interrupt again to quit at once and leave it to the server.", s.what)
+			s.e.Forget()
+			show.Line("Stopping the %s; interrupt again to quit at once and leave it to the server.", s.what)
 		}
 	}
 	if !s.asked || s.heard {
@@ -238,6 +240,6 @@ func (s *stopping) wait(tick <-chan time.Time, show *progress) {
 	s.heard = err == nil || !engine.HasCode(err, engine.CodeUnavailable)
 	if err != nil && !s.told {
 		s.told = true
-		show.line("The %s could not be stopped: %v", s.what, err)
+		show.Line("The %s could not be stopped: %v", s.what, err)
 	}
 }

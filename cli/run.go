@@ -15,6 +15,11 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/cli/certificate"
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/template"
 )
@@ -33,11 +38,11 @@ type runCommand struct {
 	// WaitEnrichment bounds the wait; the exit code does not depend on what comes of it.
 	WaitEnrichment time.Duration `default:"1m" placeholder:"DURATION" help:"How long to wait for what the target's own query history says of the executions, once the figures are there; 0s does not wait. What is missing then is fetched by the next server on the data directory."`
 	tokenFlags
-	storeFlags
-	certificateFlags
+	wiring.StoreFlags
+	certificate.CalibrateFlag
 }
 
-func (c *runCommand) Run(e *env) error {
+func (c *runCommand) Run(e *command.Env) error {
 	if c.Server != "" && len(c.Plugin) > 0 {
 		return &engine.Error{Code: engine.CodeInvalid,
 			Message: "--plugin loads a plugin into this process; the run of --server takes place there.",
@@ -65,7 +70,7 @@ func (c *runCommand) Run(e *env) error {
 			return fmt.Errorf("writing the template: %w", err)
 		}
 	}
-	if err := e.claim(c.Out, c.JUnit); err != nil {
+	if err := e.Claim(c.Out, c.JUnit); err != nil {
 		return err
 	}
 	if scenario.Matrix != nil {
@@ -102,9 +107,9 @@ const maxTemplate = 2 << 20
 // source reads the template and applies --set.
 func (c *runCommand) source() (source []byte, err error) {
 	if c.Template == "-" {
-		source, err = readAll("The template", "standard input", os.Stdin, maxTemplate)
+		source, err = input.All("The template", "standard input", os.Stdin, maxTemplate)
 	} else {
-		source, err = readBounded("The template", c.Template, maxTemplate)
+		source, err = input.Bounded("The template", c.Template, maxTemplate)
 	}
 	if err != nil {
 		return nil, err
@@ -165,20 +170,20 @@ func invalidUTF8(text []byte) int {
 }
 
 // open hosts everything in this process; done closes it.
-func (c *runCommand) open(e *env) (s *services, done func(), err error) {
+func (c *runCommand) open(e *command.Env) (s *wiring.Services, done func(), err error) {
 	// What the user should know is in the run's own log, which is shown.
 	quiet := zerolog.Nop()
-	if e.log.GetLevel() == zerolog.DebugLevel {
-		quiet = e.log
+	if e.Log.GetLevel() == zerolog.DebugLevel {
+		quiet = e.Log
 	}
-	flags := c.storeFlags
+	flags := c.StoreFlags
 	if flags.DataDir == "" {
-		flags.DataDir = defaultDataDir()
+		flags.DataDir = wiring.DefaultDataDir()
 	}
 	remove := func() {}
-	s, err = assemble(e.ctx, flags, false, quiet)
+	s, err = wiring.Open(e.Ctx, wiring.Options{Store: flags, Version: version, Log: quiet})
 	if engine.HasCode(err, engine.CodeConflict) && c.DataDir == "" {
-		_, _ = fmt.Fprintf(e.stderr,
+		_, _ = fmt.Fprintf(e.Stderr,
 			"Another Loadstone uses %s: this run keeps its data in a folder of its own, which is removed afterwards.\n",
 			flags.DataDir)
 		dir, tmpErr := os.MkdirTemp("", "loadstone-")
@@ -187,7 +192,7 @@ func (c *runCommand) open(e *env) (s *services, done func(), err error) {
 		}
 		remove = func() { _ = os.RemoveAll(dir) }
 		flags.DataDir = dir
-		s, err = assemble(e.ctx, flags, false, quiet)
+		s, err = wiring.Open(e.Ctx, wiring.Options{Store: flags, Version: version, Log: quiet})
 	}
 	if err != nil {
 		remove()
@@ -195,47 +200,47 @@ func (c *runCommand) open(e *env) (s *services, done func(), err error) {
 	}
 	if c.Calibrate != "off" {
 		// The folder of this run alone has none, but the machine's may.
-		if kept := readCertificate(filepath.Join(defaultDataDir(), calibrationFile)); kept != nil &&
-			s.certificate.current() == nil {
-			s.certificate.adopt(kept)
+		if kept := certificate.Read(filepath.Join(wiring.DefaultDataDir(), certificate.File), version); kept != nil &&
+			s.Certificate.Current() == nil {
+			s.Certificate.Adopt(kept)
 		}
-		s.certificate.before(e, c.Quiet)
+		s.Certificate.Before(e, c.Quiet)
 	}
 	return s, func() {
 		closing, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Close(closing); err != nil {
-			e.log.Warn().Err(err).Msg("closing")
+			e.Log.Warn().Err(err).Msg("closing")
 		}
 		remove()
 	}, nil
 }
 
 // local runs in this process.
-func (c *runCommand) local(e *env, scenario engine.Scenario) (outcome, error) {
+func (c *runCommand) local(e *command.Env, scenario engine.Scenario) (outcome, error) {
 	s, done, err := c.open(e)
 	if err != nil {
 		return outcome{}, err
 	}
 	defer done()
-	run, err := s.runs.Create(e.ctx, scenario, "cli")
+	run, err := s.Runs.Create(e.Ctx, scenario, "cli")
 	if err != nil {
 		return outcome{}, err
 	}
 	summary, err := follow(e, s, run.RunID, c.Quiet, func(ctx context.Context) error {
-		_, err := s.runs.Start(ctx, run.RunID, "cli")
+		_, err := s.Runs.Start(ctx, run.RunID, "cli")
 		return err
 	})
 	if err != nil {
 		return outcome{}, err
 	}
-	ended, err := s.store.Run(context.WithoutCancel(e.ctx), run.RunID)
+	ended, err := s.Store.Run(context.WithoutCancel(e.Ctx), run.RunID)
 	if err != nil {
 		return outcome{}, fmt.Errorf("reading the run: %w", err)
 	}
 	var seconds []engine.MeasuredSecond
 	if c.Out != "" {
-		if seconds, err = s.runs.Seconds(context.WithoutCancel(e.ctx), run.RunID); err != nil {
+		if seconds, err = s.Runs.Seconds(context.WithoutCancel(e.Ctx), run.RunID); err != nil {
 			return outcome{}, err
 		}
 	}
@@ -243,11 +248,11 @@ func (c *runCommand) local(e *env, scenario engine.Scenario) (outcome, error) {
 		summary: summary,
 		seconds: seconds,
 		setup:   ended.StopReason == engine.StopSetupFailure,
-		where:   s.results.Where(run.RunID),
+		where:   s.Results.Where(run.RunID),
 		goesOn:  goesOnHere,
 	}
 	states, err := c.awaitEnrichment(e, func(ctx context.Context) ([]engine.Enrichment, error) {
-		return each(ctx, []string{run.RunID}, s.enrichmentOf)
+		return each(ctx, []string{run.RunID}, s.EnrichmentOf)
 	})
 	if err != nil {
 		return outcome{}, err
@@ -264,9 +269,10 @@ const (
 
 // follow starts a run in this process, shows it live, and waits for its
 // figures. The first interrupt stops the run; a second ends the process.
-func follow(e *env, s *services, runID string, quiet bool, start func(context.Context) error) (*engine.Summary, error) {
-	background := context.WithoutCancel(e.ctx)
-	updates, cancel, err := s.runs.Subscribe(runID)
+func follow(e *command.Env, s *wiring.Services, runID string, quiet bool,
+	start func(context.Context) error) (*engine.Summary, error) {
+	background := context.WithoutCancel(e.Ctx)
+	updates, cancel, err := s.Runs.Subscribe(runID)
 	if err != nil {
 		return nil, err
 	}
@@ -274,13 +280,13 @@ func follow(e *env, s *services, runID string, quiet bool, start func(context.Co
 	if err := start(background); err != nil {
 		return nil, err
 	}
-	show := newProgress(e.stderr)
-	interrupted := e.ctx.Done()
+	show := report.NewProgress(e.Stderr)
+	interrupted := e.Ctx.Done()
 	// The live updates go on while the target's history is asked.
 	figures := make(chan struct{})
 	go func() {
 		defer close(figures)
-		_, _ = s.runs.Wait(background, runID) // asked again below
+		_, _ = s.Runs.Wait(background, runID) // asked again below
 	}()
 	for updates != nil {
 		select {
@@ -292,39 +298,41 @@ func follow(e *env, s *services, runID string, quiet bool, start func(context.Co
 				break
 			}
 			if !quiet {
-				show.show(u)
+				show.Show(u)
 			}
 		case <-interrupted:
 			interrupted = nil
-			e.forget()
-			show.line("Stopping the run; interrupt again to quit at once.")
-			if _, err := s.runs.Stop(background, runID, "cli"); err != nil && !engine.HasCode(err, engine.CodeConflict) {
-				show.line("The run could not be stopped: %v", err)
+			e.Forget()
+			show.Line("Stopping the run; interrupt again to quit at once.")
+			if _, err := s.Runs.Stop(background, runID, "cli"); err != nil && !engine.HasCode(err, engine.CodeConflict) {
+				show.Line("The run could not be stopped: %v", err)
 			}
 		}
 	}
-	show.end()
-	summary, err := s.runs.Wait(background, runID)
+	show.End()
+	summary, err := s.Runs.Wait(background, runID)
 	if err != nil {
-		return nil, &exitError{code: exitFailed, err: fmt.Errorf("waiting for the figures: %w", err)}
+		return nil, &command.Error{Code: command.ExitFailed, Err: fmt.Errorf("waiting for the figures: %w", err)}
 	}
 	return summary, nil
 }
 
 // conclude writes the reports and turns the result into an exit code.
-func (c *runCommand) conclude(e *env, o outcome) error {
+func (c *runCommand) conclude(e *command.Env, o outcome) error {
 	s := o.summary
 	// What cannot be written shall not hide the result.
 	wrote := errors.Join(
-		e.write(c.Out, func(w io.Writer) error { return printJSON(w, written{s, o.seconds, o.enrichment.Known()}) }),
-		e.write(c.JUnit, func(w io.Writer) error { return writeJUnit(w, s, c.RequireValid) }),
+		e.Write(c.Out, func(w io.Writer) error {
+			return report.JSON(w, report.File{Summary: s, Seconds: o.seconds, Enrichment: o.enrichment.Known()})
+		}),
+		e.Write(c.JUnit, func(w io.Writer) error { return report.JUnit(w, s, c.RequireValid) }),
 	)
-	if err := printSummary(e.stdout, s); err != nil {
+	if err := report.Summary(e.Stdout, s); err != nil {
 		return err
 	}
-	printEnrichment(e.stdout, "enrichment", o.enrichment, o.goesOn)
+	report.Enrichment(e.Stdout, "enrichment", o.enrichment, o.goesOn)
 	if o.where != "" && s.Accounting.Recorded > 0 {
-		_, _ = fmt.Fprintf(e.stdout, "executions  %s\n", o.where)
+		_, _ = fmt.Fprintf(e.Stdout, "executions  %s\n", o.where)
 	}
 	return verdict(judge(s, o.setup, c.RequireValid), wrote)
 }
@@ -332,11 +340,11 @@ func (c *runCommand) conclude(e *env, o outcome) error {
 // verdict is the end of a command whose result has the exit code; wrote is why a
 // file of the result could not be written.
 func verdict(code int, wrote error) error {
-	if code == exitPassed && wrote == nil {
+	if code == command.ExitPassed && wrote == nil {
 		return nil
 	}
-	if code == exitPassed {
-		code = exitUsage
+	if code == command.ExitPassed {
+		code = command.ExitUsage
 	}
-	return &exitError{code: code, err: wrote}
+	return &command.Error{Code: code, Err: wrote}
 }

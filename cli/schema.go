@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/sql"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
@@ -16,8 +18,8 @@ type schemaCommand struct {
 }
 
 // ofDatabase does something with the control store that the flags name.
-func (f databaseFlags) ofDatabase(e *env, do func(ctx context.Context, url string) error) error {
-	url, err := f.databaseURL()
+func ofDatabase(f wiring.DatabaseFlags, e *command.Env, do func(ctx context.Context, url string) error) error {
+	url, err := f.URL()
 	if err != nil {
 		return err
 	}
@@ -26,24 +28,24 @@ func (f databaseFlags) ofDatabase(e *env, do func(ctx context.Context, url strin
 			"give it as LOADSTONE_DATABASE_URL, --database-url-file or --database-url: "+
 				"postgres://user:password@host:5432/database")
 	}
-	if err := do(e.ctx, url); err != nil {
+	if err := do(e.Ctx, url); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(e.stdout, "The schema is current.")
+	_, err = fmt.Fprintln(e.Stdout, "The schema is current.")
 	return err
 }
 
-type schemaApply struct{ databaseFlags }
+type schemaApply struct{ wiring.DatabaseFlags }
 
-func (c schemaApply) Run(e *env) error { return c.ofDatabase(e, schema.Repair) }
+func (c schemaApply) Run(e *command.Env) error { return ofDatabase(c.DatabaseFlags, e, schema.Repair) }
 
-type schemaCheck struct{ databaseFlags }
+type schemaCheck struct{ wiring.DatabaseFlags }
 
-func (c schemaCheck) Run(e *env) error { return c.ofDatabase(e, schema.Compare) }
+func (c schemaCheck) Run(e *command.Env) error { return ofDatabase(c.DatabaseFlags, e, schema.Compare) }
 
 type schemaPrint struct{}
 
-func (schemaPrint) Run(e *env) error {
-	_, err := fmt.Fprint(e.stdout, sql.Print())
+func (schemaPrint) Run(e *command.Env) error {
+	_, err := fmt.Fprint(e.Stdout, sql.Print())
 	return err
 }

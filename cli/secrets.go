@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/template"
 )
@@ -16,7 +17,7 @@ type tokenFlags struct {
 	TokenFile string `placeholder:"FILE" env:"LOADSTONE_TOKEN_FILE" help:"File that holds the API token."`
 }
 
-func (f tokenFlags) token() (string, error) { return secretOf("--token", f.Token, f.TokenFile) }
+func (f tokenFlags) token() (string, error) { return input.SecretOf("--token", f.Token, f.TokenFile) }
 
 // connect returns a client for the server at address.
 func (f tokenFlags) connect(address string) (*client, error) {
@@ -25,43 +26,6 @@ func (f tokenFlags) connect(address string) (*client, error) {
 		return nil, err
 	}
 	return newClient(address, token)
-}
-
-// databaseFlags name the external control store, if any.
-type databaseFlags struct {
-	DatabaseURL     string `placeholder:"URL" env:"LOADSTONE_DATABASE_URL" help:"Use this Postgres as control store instead of the embedded one: postgres://user:password@host:5432/database. Other users of this machine can read arguments: better the environment, or --database-url-file."`
-	DatabaseURLFile string `name:"database-url-file" placeholder:"FILE" env:"LOADSTONE_DATABASE_URL_FILE" help:"File that holds the database URL."`
-}
-
-func (f databaseFlags) databaseURL() (string, error) {
-	return secretOf("--database-url", f.DatabaseURL, f.DatabaseURLFile)
-}
-
-// maxSecret is the most bytes of a file with a secret.
-const maxSecret = 64 << 10
-
-// secretOf returns the secret of a flag or of the file that its sibling flag-file names; "" without both.
-func secretOf(flag, value, file string) (string, error) {
-	switch {
-	case file == "":
-		return value, nil
-	case value != "":
-		return "", engine.InvalidField(flag, "is given, and "+flag+"-file too", "give one of them, also in the environment")
-	}
-	return readSecret("The file of "+flag+"-file", file)
-}
-
-// readSecret reads a file, of which the last line end does not count.
-func readSecret(what, path string) (string, error) {
-	text, err := readBounded(what, path, maxSecret)
-	if err != nil {
-		return "", err
-	}
-	secret := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
-	if secret == "" {
-		return "", &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("%s, %s, is empty.", what, path)}
-	}
-	return secret, nil
 }
 
 // fromFiles are the assignments of --set-file: each value is the text of a file, whatever it looks like in YAML.
@@ -73,7 +37,7 @@ func fromFiles(list []string) ([]template.Assignment, error) {
 			return nil, &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("--set-file %s names no file.", set),
 				Hint: "write --set-file path=FILE, for example --set-file target.connection.dsn=/run/secrets/dsn"}
 		}
-		secret, err := readSecret("The file of --set-file "+path, file)
+		secret, err := input.Secret("The file of --set-file "+path, file)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/certificate"
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/cli/report"
+	"github.com/loadstone-db/loadstone/cli/terminal"
+	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -27,15 +33,14 @@ type serveCommand struct {
 	PublicURL string `name:"public-url" placeholder:"URL" env:"LOADSTONE_PUBLIC_URL" help:"Address under which people reach the server, for the sign-in link."`
 	LiveRuns  int    `name:"live-runs" placeholder:"N" default:"8" env:"LOADSTONE_LIVE_RUNS" help:"How many live runs one user may have at a time; 0 is no limit (default: 8)."`
 	RunFirst  string `name:"run" placeholder:"TEMPLATE.yaml" help:"Save this template, run it once, and go on serving."`
-	storeFlags
-	certificateFlags
+	wiring.StoreFlags
+	certificate.CalibrateFlag
 }
 
-func (c *serveCommand) Run(e *env) error {
-	flags := c.storeFlags
-	flags.mostLive = c.LiveRuns
+func (c *serveCommand) Run(e *command.Env) error {
+	flags := c.StoreFlags
 	if flags.DataDir == "" {
-		flags.DataDir = defaultDataDir()
+		flags.DataDir = wiring.DefaultDataDir()
 	}
 	var first *firstRun
 	if c.RunFirst != "" {
@@ -44,8 +49,9 @@ func (c *serveCommand) Run(e *env) error {
 			return err
 		}
 	}
-	e.log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
-	s, err := assemble(e.ctx, flags, true, e.log)
+	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
+	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Version: version, Serves: true, MostLive: c.LiveRuns,
+		Log: e.Log})
 	if err != nil {
 		return err
 	}
@@ -65,35 +71,36 @@ func (c *serveCommand) Run(e *env) error {
 	}
 	// The server's own life: it ends on the signal, after the progress is told.
 	serving := make(chan error, 1)
-	go func() { serving <- srv.Serve(e.ctx) }()
-	forget, err := leaveOperator(s.dataDir, address, srv.Operator())
+	go func() { serving <- srv.Serve(e.Ctx) }()
+	forget, err := leaveOperator(s.DataDir, address, srv.Operator())
 	if err != nil {
 		return err
 	}
 	defer forget()
-	link, how, err := firstLink(e.ctx, srv, s.dataDir)
+	link, how, err := firstLink(e.Ctx, srv, s.DataDir)
 	if err != nil {
 		return err
 	}
-	e.log.Info().Str("address", address).Str("data_dir", s.dataDir).Str("control_store", s.controlStore()).
-		Str("results", s.resultsAt).Msg("serving")
-	_, _ = fmt.Fprintf(e.stdout, "\nLoadstone is ready.\n  Open:  %s\n         (%s)\n\n", bold(e.stdout, link), how)
-	background, endBackground := context.WithCancel(e.ctx)
+	e.Log.Info().Str("address", address).Str("data_dir", s.DataDir).Str("control_store", s.ControlStore()).
+		Str("results", s.ResultsAt).Msg("serving")
+	_, _ = fmt.Fprintf(e.Stdout, "\nLoadstone is ready.\n  Open:  %s\n         (%s)\n\n", terminal.Bold(e.Stdout, link),
+		how)
+	background, endBackground := context.WithCancel(e.Ctx)
 	var certifying sync.WaitGroup
 	defer func() { endBackground(); certifying.Wait() }()
 	switch {
 	case c.Calibrate == "off":
 	case first != nil:
-		s.certificate.before(e, false)
+		s.Certificate.Before(e, false)
 	default:
-		certifying.Go(func() { s.certificate.beside(background, s.runs.Busy) })
+		certifying.Go(func() { s.Certificate.Beside(background, s.Runs.Busy) })
 	}
 	if first != nil {
 		if err := first.run(e, s, srv.URL()); err != nil {
-			_, _ = fmt.Fprintf(e.stderr, "The first run could not be made: %v\n", err)
+			_, _ = fmt.Fprintf(e.Stderr, "The first run could not be made: %v\n", err)
 		}
-		if e.ctx.Err() == nil {
-			_, _ = fmt.Fprintf(e.stdout, "\nServing on; stop with Ctrl-C.  Open:  %s\n", bold(e.stdout, link))
+		if e.Ctx.Err() == nil {
+			_, _ = fmt.Fprintf(e.Stdout, "\nServing on; stop with Ctrl-C.  Open:  %s\n", terminal.Bold(e.Stdout, link))
 		}
 	}
 	err = <-serving
@@ -120,13 +127,13 @@ func firstLink(ctx context.Context, srv *server.Server, dir string) (link, how s
 }
 
 // listen binds the address; the default one gives way when its port is taken.
-func (c *serveCommand) listen(s *services) (*server.Server, string, error) {
+func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error) {
 	address := c.Listen
 	if address == "" {
 		address = defaultListen
 		if probe, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address); errors.Is(err,
 			syscall.EADDRINUSE) {
-			s.log.Info().Str("address", address).Msg("the default port is taken: a free one is used")
+			s.Log.Info().Str("address", address).Msg("the default port is taken: a free one is used")
 			address = "127.0.0.1:0"
 		} else if err == nil {
 			_ = probe.Close()
@@ -135,23 +142,23 @@ func (c *serveCommand) listen(s *services) (*server.Server, string, error) {
 	srv, err := server.New(server.Options{
 		Addr:      address,
 		PublicURL: c.PublicURL,
-		Runs:      s.runs,
-		Matrices:  s.matrices,
-		Store:     s.store,
-		Files:     s.results,
-		Plugins:   s.plugins,
-		Drivers:   s.drivers,
+		Runs:      s.Runs,
+		Matrices:  s.Matrices,
+		Store:     s.Store,
+		Files:     s.Results,
+		Plugins:   s.Plugins,
+		Drivers:   s.Drivers,
 		Preflight: func(ctx context.Context, scenario engine.Scenario) (any, error) {
-			return s.runs.Preflight(ctx, scenario)
+			return s.Runs.Preflight(ctx, scenario)
 		},
 		PreflightSample: orchestrator.Preflight{},
 		UI:              ui.Dist(),
 		Version:         version,
-		ControlStore:    s.controlStore(),
-		Playground:      s.embedded != nil,
-		DataDir:         s.dataDir,
+		ControlStore:    s.ControlStore(),
+		Playground:      s.Embedded != nil,
+		DataDir:         s.DataDir,
 		PingEvery:       socketPing,
-		Log:             s.log,
+		Log:             s.Log,
 	})
 	if err != nil {
 		return nil, "", err
@@ -176,7 +183,7 @@ type firstRun struct {
 }
 
 func readFirstRun(path string) (*firstRun, error) {
-	source, err := readBounded("The template", path, maxTemplate)
+	source, err := input.Bounded("The template", path, maxTemplate)
 	if err != nil {
 		return nil, err
 	}
@@ -188,10 +195,10 @@ func readFirstRun(path string) (*firstRun, error) {
 }
 
 // run saves the template (once), makes a run of it and shows it to the end.
-func (f *firstRun) run(e *env, s *services, base string) error {
-	saved, err := s.store.TemplateByName(e.ctx, f.scenario.Name)
+func (f *firstRun) run(e *command.Env, s *wiring.Services, base string) error {
+	saved, err := s.Store.TemplateByName(e.Ctx, f.scenario.Name)
 	if errors.Is(err, store.ErrNotFound) {
-		saved, err = s.store.CreateTemplate(e.ctx, store.Template{
+		saved, err = s.Store.CreateTemplate(e.Ctx, store.Template{
 			Name: f.scenario.Name, Description: f.scenario.Description, Config: f.scenario, Source: f.source, CreatedBy: "serve",
 		})
 	}
@@ -203,39 +210,39 @@ func (f *firstRun) run(e *env, s *services, base string) error {
 	if scenario.Matrix != nil {
 		return f.matrix(e, s, base, scenario)
 	}
-	run, err := s.runs.Create(e.ctx, scenario, "serve")
+	run, err := s.Runs.Create(e.Ctx, scenario, "serve")
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(e.stdout, "Running %q once. Live on the page:  %s/runs/%s\n\n", f.scenario.Name, base, run.RunID)
+	_, _ = fmt.Fprintf(e.Stdout, "Running %q once. Live on the page:  %s/runs/%s\n\n", f.scenario.Name, base, run.RunID)
 	summary, err := follow(e, s, run.RunID, false, func(ctx context.Context) error {
-		_, err := s.runs.Start(ctx, run.RunID, "serve")
+		_, err := s.Runs.Start(ctx, run.RunID, "serve")
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return printSummary(e.stdout, summary)
+	return report.Summary(e.Stdout, summary)
 }
 
 // matrix runs a template with several targets once, and shows it to the end.
-func (f *firstRun) matrix(e *env, s *services, base string, scenario engine.Scenario) error {
-	m, err := s.matrices.Create(e.ctx, scenario, "serve")
+func (f *firstRun) matrix(e *command.Env, s *wiring.Services, base string, scenario engine.Scenario) error {
+	m, err := s.Matrices.Create(e.Ctx, scenario, "serve")
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(e.stdout, "Running %q once, on %d targets. Live on the page:  %s/matrix/%s\n\n", f.scenario.Name,
+	_, _ = fmt.Fprintf(e.Stdout, "Running %q once, on %d targets. Live on the page:  %s/matrix/%s\n\n", f.scenario.Name,
 		len(m.Runs), base, m.MatrixID)
-	if _, err := s.matrices.Start(context.WithoutCancel(e.ctx), m.MatrixID, "serve"); err != nil {
+	if _, err := s.Matrices.Start(context.WithoutCancel(e.Ctx), m.MatrixID, "serve"); err != nil {
 		return err
 	}
 	where := localMatrix{s, m.MatrixID}
 	if err := (&runCommand{}).followMatrix(e, where); err != nil {
 		return err
 	}
-	report, err := where.report(context.WithoutCancel(e.ctx))
+	result, err := where.report(context.WithoutCancel(e.Ctx))
 	if err != nil {
 		return err
 	}
-	return printMatrix(e.stdout, report)
+	return report.Matrix(e.Stdout, result)
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 )
 
@@ -54,7 +56,7 @@ type operatorFlags struct {
 func (f operatorFlags) client() (*client, error) {
 	dir := f.DataDir
 	if dir == "" {
-		dir = defaultDataDir()
+		dir = wiring.DefaultDataDir()
 	}
 	nobody := &engine.Error{Code: engine.CodeUnavailable,
 		Message: fmt.Sprintf("No server runs on the data directory %s.", dir),
@@ -80,7 +82,7 @@ func (f operatorFlags) client() (*client, error) {
 type signinCommand struct{ operatorFlags }
 
 // Run prints a link that signs a browser in.
-func (c *signinCommand) Run(e *env) error {
+func (c *signinCommand) Run(e *command.Env) error {
 	client, err := c.client()
 	if err != nil {
 		return err
@@ -88,12 +90,12 @@ func (c *signinCommand) Run(e *env) error {
 	var link struct {
 		URL string `json:"url"`
 	}
-	if err := client.do(e.ctx, http.MethodPost, "/api/auth/signin-links", map[string]any{}, &link); err != nil {
+	if err := client.do(e.Ctx, http.MethodPost, "/api/auth/signin-links", map[string]any{}, &link); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.stdout, "%s\n", link.URL)
+	_, err = fmt.Fprintf(e.Stdout, "%s\n", link.URL)
 	if err == nil {
-		_, err = fmt.Fprintln(e.stderr, "It signs you in once, within an hour; links made before it do not work any more.")
+		_, err = fmt.Fprintln(e.Stderr, "It signs you in once, within an hour; links made before it do not work any more.")
 	}
 	return err
 }
@@ -109,7 +111,7 @@ type tokenCommand struct {
 const longestToken = 3650
 
 // Run makes a token and prints its secret, alone, so that a program can take it.
-func (c *tokenCommand) Run(e *env) error {
+func (c *tokenCommand) Run(e *command.Env) error {
 	if c.Days < 1 || c.Days > longestToken {
 		return engine.InvalidField("--days", fmt.Sprintf("is %d", c.Days), fmt.Sprintf("from 1 to %d", longestToken))
 	}
@@ -121,9 +123,9 @@ func (c *tokenCommand) Run(e *env) error {
 		Secret string `json:"secret"`
 	}
 	in := map[string]any{"name": c.Name, "scope": c.Scope, "expires_in_days": c.Days}
-	if err := client.do(e.ctx, http.MethodPost, "/api/auth/tokens", in, &made); err != nil {
+	if err := client.do(e.Ctx, http.MethodPost, "/api/auth/tokens", in, &made); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(e.stdout, made.Secret)
+	_, err = fmt.Fprintln(e.Stdout, made.Secret)
 	return err
 }

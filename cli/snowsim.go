@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/snowsim"
 	"github.com/loadstone-db/loadstone/snowsim/history"
@@ -60,44 +63,44 @@ queue. Everything about it is simulated: its figures say nothing about Snowflake
 Faults can be changed while it runs: GET, POST (a JSON list) and DELETE http://ADDRESS/snowsim/faults.`
 }
 
-func (c *snowsimCommand) Run(e *env) error {
+func (c *snowsimCommand) Run(e *command.Env) error {
 	var err error
-	if c.Password, err = secretOf("--password", c.Password, c.Secrets.PasswordFile); err != nil {
+	if c.Password, err = input.SecretOf("--password", c.Password, c.Secrets.PasswordFile); err != nil {
 		return err
 	}
-	if c.Postgres, err = secretOf("--postgres", c.Postgres, c.Secrets.PostgresFile); err != nil {
+	if c.Postgres, err = input.SecretOf("--postgres", c.Postgres, c.Secrets.PostgresFile); err != nil {
 		return err
 	}
 	options, err := c.options()
 	if err != nil {
 		return err
 	}
-	options.Log = e.log
+	options.Log = e.Log
 	if options.Postgres == "" {
 		if c.DataDir == "" {
-			c.DataDir = filepath.Join(defaultDataDir(), "snowsim")
+			c.DataDir = filepath.Join(wiring.DefaultDataDir(), "snowsim")
 		}
 		pg, err := startSnowsimPostgres(e, c.DataDir)
 		if err != nil {
 			return err
 		}
 		defer func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), 20*time.Second)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(e.Ctx), 20*time.Second)
 			defer cancel()
 			if err := pg.Stop(ctx); err != nil {
-				e.log.Warn().Err(err).Msg("Postgres had to be stopped the hard way")
+				e.Log.Warn().Err(err).Msg("Postgres had to be stopped the hard way")
 			}
 		}()
 		options.Postgres, options.Admin = pg.DSN(embedded.SnowsimDatabase), pg.AdminDSN(embedded.SnowsimDatabase)
 	}
 	if c.DataDir != "" {
-		dir, err := makeDataDir(c.DataDir)
+		dir, err := wiring.MakeDataDir(c.DataDir)
 		if err != nil {
 			return err
 		}
 		options.HistoryFile = filepath.Join(dir, "history.jsonl")
 	}
-	server, err := startSnowsim(e.ctx, options)
+	server, err := wiring.StartSnowsim(e.Ctx, options)
 	if err != nil {
 		return err
 	}
@@ -105,14 +108,14 @@ func (c *snowsimCommand) Run(e *env) error {
 	dsn := "snowflake://" + server.DSN()
 	if c.JSON {
 		// A shell can cut the connection out of it: & is not escaped.
-		out := json.NewEncoder(e.stdout)
+		out := json.NewEncoder(e.Stdout)
 		out.SetEscapeHTML(false)
 		if err := out.Encode(map[string]any{"dsn": dsn, "address": server.Addr(), "simulated": true,
 			"version": snowsim.Version}); err != nil {
 			return fmt.Errorf("printing: %w", err)
 		}
 	} else {
-		_, _ = fmt.Fprintf(e.stdout, `Simulated Snowflake account, ready on %s. Its figures say nothing about Snowflake.
+		_, _ = fmt.Fprintf(e.Stdout, `Simulated Snowflake account, ready on %s. Its figures say nothing about Snowflake.
 
   connection   %s
   statistics   http://%s/snowsim/stats
@@ -127,8 +130,8 @@ In a template:
 It ends with Ctrl-C.
 `, server.Addr(), dsn, server.Addr(), server.Addr(), dsn)
 	}
-	<-e.ctx.Done()
-	e.forget()
+	<-e.Ctx.Done()
+	e.Forget()
 	return nil
 }
 
@@ -215,11 +218,11 @@ func (c *snowsimCommand) credentials(u *snowsim.User) error {
 }
 
 // startSnowsimPostgres starts a Postgres that the stand-in has for itself.
-func startSnowsimPostgres(e *env, dir string) (*embedded.Postgres, error) {
-	dir, err := makeDataDir(dir)
+func startSnowsimPostgres(e *command.Env, dir string) (*embedded.Postgres, error) {
+	dir, err := wiring.MakeDataDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	return embedded.Start(e.ctx, embedded.Options{DataDir: dir, Log: e.log,
+	return embedded.Start(e.Ctx, embedded.Options{DataDir: dir, Log: e.Log,
 		Settings: map[string]string{"synchronous_commit": "off"}})
 }

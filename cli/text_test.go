@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/matrix"
 )
@@ -27,8 +28,8 @@ func TestNothingOfOthersReachesATerminalAsItIs(t *testing.T) {
 	done.Status = engine.StatusCompleted
 	done.Errors.Count = done.Operations
 	label := matrix.TargetReport{Label: nasty, Status: engine.StatusCompleted, Summary: &done, Problem: nasty}
-	report := matrix.Report{Targets: []matrix.TargetReport{label, {Label: nasty, Status: engine.StatusFailed}}}
-	report.Name, report.Labels = nasty, []string{nasty}
+	result := matrix.Report{Targets: []matrix.TargetReport{label, {Label: nasty, Status: engine.StatusFailed}}}
+	result.Name, result.Labels = nasty, []string{nasty}
 	log := func(format string) func(io.Writer) error {
 		return func(w io.Writer) error {
 			l := logger(w, "info", format)
@@ -37,17 +38,17 @@ func TestNothingOfOthersReachesATerminalAsItIs(t *testing.T) {
 		}
 	}
 	for name, print := range map[string]func(io.Writer) error{
-		"summary":      func(w io.Writer) error { return printSummary(w, s) },
-		"JUnit":        func(w io.Writer) error { return writeJUnit(w, s, true) },
-		"matrix":       func(w io.Writer) error { return printMatrix(w, report) },
-		"matrix JUnit": func(w io.Writer) error { return writeMatrixJUnit(w, report, true) },
+		"summary":      func(w io.Writer) error { return report.Summary(w, s) },
+		"JUnit":        func(w io.Writer) error { return report.JUnit(w, s, true) },
+		"matrix":       func(w io.Writer) error { return report.Matrix(w, result) },
+		"matrix JUnit": func(w io.Writer) error { return report.MatrixJUnit(w, result, true) },
 		"log, text":    log("text"),
 		"log, JSON":    log("json"),
 		"live": func(w io.Writer) error {
-			p := newProgress(w)
-			p.show(&engine.Payload{Logs: []engine.LogEntry{{Seq: 1, Level: engine.LogError, Message: nasty}}})
+			p := report.NewProgress(w)
+			p.Show(&engine.Payload{Logs: []engine.LogEntry{{Seq: 1, Level: engine.LogError, Message: nasty}}})
 			preparing := engine.PhasePreparing
-			p.show(&engine.Payload{Phase: &preparing, Prepare: &engine.PrepareProgress{Message: nasty[:200]}})
+			p.Show(&engine.Payload{Phase: &preparing, Prepare: &engine.PrepareProgress{Message: nasty[:200]}})
 			return nil
 		},
 	} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loadstone-db/loadstone/cli/wiring"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 	"github.com/loadstone-db/loadstone/plugins/quarantine"
 	"github.com/loadstone-db/loadstone/plugins/quarantine/quarantinetest"
@@ -27,7 +28,7 @@ import (
 const programEnv = "LOADSTONE_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	compiledIn = func(string) string { return precompiled.CacheDir() }
+	wiring.CompiledIn = func(string) string { return precompiled.CacheDir() }
 	// What the program starts as its own child has a bare environment.
 	if os.Getenv(programEnv) != "" || len(os.Args) > 1 && os.Args[1] == quarantine.Command {
 		os.Exit(Main(os.Args[1:]))

@@ -177,10 +177,8 @@ func (p *parser) function(r *reader, t funcType) {
 	r.b, r.pos = b.code, 0
 
 	stack := append(p.control[:0], control{op: opBlock, arity: t.results})
-	var i instruction
-	height := 0
-	branches, merges, forks, loops := 0, 1, 0, 0
-	straight, leads := true, -1
+	height, i := 0, instruction{}
+	branches, merges, forks, loops, leads, straight := 0, 1, 0, 0, -1, true
 	p.threads.begin()
 	for len(stack) > 0 && r.err == nil {
 		r.instruction(&i)
@@ -197,21 +195,11 @@ func (p *parser) function(r *reader, t funcType) {
 				r.fail("one of its functions nests over %d blocks", p.limits.Nesting)
 				return
 			}
-			c := control{op: i.op, cost: b.cost}
-			if i.a < blockValue && int64(i.a) >= int64(len(p.types)) {
-				r.fail("a block of it has type %d, but there are %d", i.a, len(p.types))
+			c, ok := p.enter(r, &i, height)
+			if !ok {
 				return
 			}
-			switch {
-			case i.a == blockValue:
-				c.leaves = 1
-			case i.a < blockValue:
-				c.takes, c.leaves = p.types[i.a].params, p.types[i.a].results
-			}
-			c.base = height - c.takes
-			if c.arity = c.leaves; i.op == opLoop {
-				c.arity = c.takes
-			}
+			c.cost = b.cost
 			if i.op == opLoop {
 				if loops++; loops > p.limits.Loops {
 					r.fail("one of its functions nests over %d loops", p.limits.Loops)
@@ -268,15 +256,40 @@ func (p *parser) function(r *reader, t funcType) {
 	if r.err == nil && r.rest() != 0 {
 		r.fail("one of its functions goes on for %d bytes after its end", r.rest())
 	}
-	if r.err == nil && merges*(int(b.vars)+p.globals) > p.limits.Merges {
-		r.fail("one of its functions has %d variables and %d blocks, which is more than the compiler should be given", b.vars,
+	p.weigh(r, b.vars, merges, forks)
+	p.bodies = append(p.bodies, b)
+}
+
+// enter begins a block, whose operands are on the stack already; false where its type is none.
+func (p *parser) enter(r *reader, i *instruction, height int) (control, bool) {
+	c := control{op: i.op}
+	if i.a < blockValue && int64(i.a) >= int64(len(p.types)) {
+		r.fail("a block of it has type %d, but there are %d", i.a, len(p.types))
+		return c, false
+	}
+	switch {
+	case i.a == blockValue:
+		c.leaves = 1
+	case i.a < blockValue:
+		c.takes, c.leaves = p.types[i.a].params, p.types[i.a].results
+	}
+	c.base = height - c.takes
+	if c.arity = c.leaves; i.op == opLoop {
+		c.arity = c.takes
+	}
+	return c, true
+}
+
+// weigh refuses a function that the compiler would be at for too long.
+func (p *parser) weigh(r *reader, vars uint32, merges, forks int) {
+	if r.err == nil && merges*(int(vars)+p.globals) > p.limits.Merges {
+		r.fail("one of its functions has %d variables and %d blocks, which is more than the compiler should be given", vars,
 			merges)
 	}
 	forks += merges
 	if p.work += int64(forks) * int64(forks); p.work > p.limits.Work && r.err == nil {
 		r.fail("its functions branch so much (one in %d places) that compiling it takes too long", forks)
 	}
-	p.bodies = append(p.bodies, b)
 }
 
 // maxLead bounds what a function may do before its first loop without being charged

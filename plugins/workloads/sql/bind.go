@@ -145,20 +145,8 @@ func (b *bind) read(doc *jsondoc.Value) error {
 	if b.name == "" {
 		return errors.New(b.path + ".name is missing: the parameter's name, without its colon")
 	}
-	switch {
-	case b.ref != "" && from >= 0:
-		return errors.New(b.path + " (:" + b.name + ") has a ref and a generator: keep one")
-	case b.ref != "":
-		b.source = fromRef
-	case from >= 0:
-		b.source = source(from)
-	case hasValue:
-		b.source = fromConstant
-	case values != nil:
-		b.source = fromChoice
-	default:
-		return errors.New(b.path + " (:" + b.name + ") says nothing of its values: give it a generator, a value, values, " +
-			"or a ref")
+	if err := b.choose(from, hasValue, values != nil); err != nil {
+		return err
 	}
 	if typ >= 0 {
 		b.typ = types[typ]
@@ -209,6 +197,26 @@ func (b *bind) read(doc *jsondoc.Value) error {
 		}
 	}
 	return err
+}
+
+// choose says where the values come from: the generator that is named, or what is given in its place.
+func (b *bind) choose(from int, hasValue, hasValues bool) error {
+	switch {
+	case b.ref != "" && from >= 0:
+		return errors.New(b.path + " (:" + b.name + ") has a ref and a generator: keep one")
+	case b.ref != "":
+		b.source = fromRef
+	case from >= 0:
+		b.source = source(from)
+	case hasValue:
+		b.source = fromConstant
+	case hasValues:
+		b.source = fromChoice
+	default:
+		return errors.New(b.path + " (:" + b.name + ") says nothing of its values: give it a generator, a value, values, " +
+			"or a ref")
+	}
+	return nil
 }
 
 func (b *bind) wrong(says string) error {

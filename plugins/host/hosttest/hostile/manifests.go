@@ -26,11 +26,23 @@ func many(n int, f func(i int) string) string {
 
 // manifests are no JSON, or declare what cannot be.
 func manifests(l *list) {
-	refused := func(name, says, doc string) *File {
-		return l.plugin(Quarantine, name, says, plugin{manifest: doc})
-	}
-	taken := func(name, doc string) *File { return l.plugin(Harmless, name, "", plugin{manifest: doc}) }
+	documents(l)
+	logicalTables(l)
+	statements(l)
+	sizes(l)
+}
 
+func (l *list) refused(name, says, doc string) *File {
+	return l.plugin(Quarantine, name, says, plugin{manifest: doc})
+}
+
+func (l *list) taken(name, doc string) *File {
+	return l.plugin(Harmless, name, "", plugin{manifest: doc})
+}
+
+// documents are no manifest, or one with members that are wrong.
+func documents(l *list) {
+	refused, taken := l.refused, l.taken
 	refused("text", "manifest", "hello")
 	refused("null", "kind", "null")
 	refused("list", "manifest", "[]")
@@ -70,7 +82,11 @@ func manifests(l *list) {
 	taken("members-twice", `{"kind":"adapter","kind":"workload","name":"y","name":"x",`+oneStatement+`}`)
 	taken("bytes-that-are-not-utf-8", workload("\"title\":\"\xff\xfe\xc3\","+oneStatement))
 	taken("half-a-surrogate", workload(`"title":"\ud800",`+oneStatement))
+}
 
+// logicalTables of a manifest are malformed, or more than anybody needs.
+func logicalTables(l *list) {
+	refused, taken := l.refused, l.taken
 	refused("table-without-a-name", "table", workload(`"tables":[{"columns":["id i64"]}]`))
 	refused("tables-with-one-name", "table",
 		workload(`"tables":[{"name":"t","columns":["id i64"]},{"name":"t","columns":["id i64"]}]`))
@@ -98,7 +114,11 @@ func manifests(l *list) {
 		plugin{manifest: workload(`"tables":[` +
 			many(10_000, func(i int) string { return fmt.Sprintf(`{"name":"t%d","columns":["id i64"]}`, i) }) + `],` +
 			oneStatement)})
+}
 
+// statements of a manifest are malformed, or more than anybody needs.
+func statements(l *list) {
+	refused, taken := l.refused, l.taken
 	statement := func(name, says, members string) { refused(name, says, workload(`"statements":[{`+members+`}]`)) }
 	statement("statement-of-an-unknown-kind", "kind", `"id":"a","kind":"DROP"`)
 	statement("statement-of-escapes", "control", `"id":"\u001b[2J","sql":"SELECT 1"`)
@@ -122,7 +142,10 @@ func manifests(l *list) {
 		workload(`"statements":[{"id":"a","binds":["i64"],"sql":"SELECT $1::bigint; DROP TABLE runs"}]`))
 	taken("sql-of-html", workload(
 		`"statements":[{"id":"<script>","binds":["i64"],"sql":"SELECT $1::bigint -- <script>alert(1)</script>"}]`))
+}
 
+// sizes of manifests, and what describes itself otherwise than the contract says.
+func sizes(l *list) {
 	f := l.plugin(Bounded, "sql-of-3-megabytes", "",
 		plugin{manifest: workload(`"statements":[{"id":"a","binds":["i64"],"sql":"SELECT $1::bigint -- ` +
 			strings.Repeat("x", 3<<20) + `"}]`)})

@@ -1,0 +1,55 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/loadstone-db/loadstone/cli/terminal"
+	"github.com/loadstone-db/loadstone/engine/compare"
+)
+
+// Comparison writes a comparison for a person.
+func Comparison(out io.Writer, c compare.Comparison) {
+	notes := c.Notes
+	if c.Simulated && len(notes) > 0 {
+		// The first note says whose figures these are not: nobody shall read a figure before it.
+		_, _ = fmt.Fprintf(out, "%s\n\n", terminal.Shown(notes[0]))
+		notes = notes[1:]
+	}
+	head := func(side, standIn string) string {
+		if standIn == "" {
+			return side
+		}
+		return fmt.Sprintf("%s (%s)", side, standIn)
+	}
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	_, _ = fmt.Fprintf(w, "metric\t%s\t%s\tverdict\t  \t\n", head("A", c.StandIn.A), head("B", c.StandIn.B))
+	show := func(v *float64) string {
+		if v == nil {
+			return "–"
+		}
+		return fmt.Sprintf("%.4g", *v)
+	}
+	for _, m := range c.Metrics {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t  %s\n", m.Name, show(m.A), show(m.B), m.Verdict, m.Reason)
+	}
+	_ = w.Flush() // the terminal's trouble
+	if c.SlowerProbability != nil {
+		_, _ = fmt.Fprintf(out, "\nAn operation of B took longer than one of A with a probability of %.3f (0.5: neither).\n",
+			*c.SlowerProbability)
+	}
+	for _, n := range notes {
+		_, _ = fmt.Fprintf(out, "note: %s\n", terminal.Shown(n))
+	}
+	if c.SameRun {
+		return // the note says it all
+	}
+	by := ""
+	if c.Simulated {
+		by = ", by figures of a stand-in"
+	}
+	_, _ = fmt.Fprintf(out, "\nB is %s%s.\n",
+		map[compare.Verdict]string{compare.Better: "better", compare.Worse: "worse", compare.Same: "the same",
+			compare.Unclear: "neither shown to be better nor worse"}[c.Verdict], by)
+}

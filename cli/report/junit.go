@@ -1,0 +1,126 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/matrix"
+)
+
+type junitSuite struct {
+	XMLName  xml.Name `xml:"testsuite"`
+	Name     string   `xml:"name,attr"`
+	Tests    int      `xml:"tests,attr"`
+	Failures int      `xml:"failures,attr"`
+	Time     float64  `xml:"time,attr"`
+	Time0    string   `xml:"timestamp,attr,omitempty"`
+	// Properties come before the cases in the schema that CI systems check against.
+	Properties *junitProperties `xml:"properties,omitempty"`
+	Cases      []junitCase      `xml:"testcase"`
+}
+
+type junitProperties struct {
+	Properties []junitProperty `xml:"property"`
+}
+
+type junitProperty struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Time    float64       `xml:"time,attr"`
+	Failure *junitFailure `xml:"failure,omitempty"`
+}
+
+type junitFailure struct {
+	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr"`
+}
+
+// JUnit writes a result as CI systems read it: one case for the run, one
+// for the accounting, one for each threshold, and one for the verdict when it is required.
+func JUnit(w io.Writer, s *engine.Summary, requireValid bool) error {
+	return writeXML(w, suiteOf(s, requireValid))
+}
+
+func suiteOf(s *engine.Summary, requireValid bool) junitSuite {
+	suite := junitSuite{Name: printable(s.RunName), Time: s.DurationSeconds}
+	if !s.StartTime.IsZero() {
+		suite.Time0 = s.StartTime.Format("2006-01-02T15:04:05")
+	}
+	word := s.StandIn()
+	if word != "" {
+		suite.Properties = &junitProperties{[]junitProperty{{"simulated", "true"}, {"stand_in", word},
+			{"verdict", s.VerdictText()}}}
+		suite.Name += " (" + word + ")"
+	}
+	add := func(name string, passed bool, kind, message string) {
+		if word != "" {
+			name += " (" + word + ")"
+		}
+		c := junitCase{Class: printable("loadstone." + s.RunName), Name: printable(name), Time: s.DurationSeconds}
+		if !passed {
+			c.Failure = &junitFailure{Message: printable(message), Type: kind}
+			suite.Failures++
+		}
+		suite.Tests++
+		suite.Cases = append(suite.Cases, c)
+	}
+	reason := string(s.Status)
+	if s.CancellationReason != nil {
+		reason += ": " + *s.CancellationReason
+	}
+	add("run completes", s.Status == engine.StatusCompleted, "run", reason)
+	add("accounting balances", s.Accounting.Balanced, "accounting", strings.Join(s.Accounting.Problems, "; "))
+	add("operations succeed", s.Worked(), "errors", nothingWorked(s))
+	for _, t := range s.Thresholds {
+		add(t.Threshold, t.Passed, "threshold", t.Reason)
+	}
+	if requireValid {
+		var causes []string
+		for _, c := range s.ValidityDetail.Causes {
+			causes = append(causes, c.Detail)
+		}
+		add("figures are valid", s.Validity == engine.VerdictValid, "validity", strings.Join(causes, "; "))
+	}
+	return suite
+}
+
+func writeXML(w io.Writer, v any) error {
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return fmt.Errorf("writing JUnit: %w", err)
+	}
+	enc := xml.NewEncoder(w)
+	enc.Indent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("writing JUnit: %w", err)
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+// MatrixJUnit writes a suite for each target.
+func MatrixJUnit(w io.Writer, r matrix.Report, requireValid bool) error {
+	all := struct {
+		XMLName xml.Name     `xml:"testsuites"`
+		Name    string       `xml:"name,attr"`
+		Suites  []junitSuite `xml:"testsuite"`
+	}{Name: printable(r.Name)}
+	for _, t := range r.Targets {
+		s := t.Summary
+		if s == nil {
+			reason := fmt.Sprintf("The run is %s and has no figures.", t.Status)
+			s = &engine.Summary{RunID: t.RunID, RunName: r.Name + " · " + t.Label, Status: t.Status,
+				CancellationReason: &reason, Validity: engine.VerdictValid,
+				Simulated: t.Simulated, Emulated: t.Emulated}
+		}
+		all.Suites = append(all.Suites, suiteOf(s, requireValid))
+	}
+	return writeXML(w, all)
+}

@@ -1,0 +1,84 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// MostShown is what a person is shown of one text that others wrote: plugins, databases, templates.
+const MostShown = 600
+
+// Shown is a text of others on one line, cut, without what a terminal would obey.
+func Shown(s string) string { return Shorten(OneLine(s), MostShown) }
+
+// OneLine is a plugin's text on one line, without what a terminal would obey.
+func OneLine(s string) string {
+	return Harmless(strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}, s))
+}
+
+// Harmless is a text without what a terminal would obey but line ends and tabs:
+// sentences quote plugins, schemas and databases.
+func Harmless(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+}
+
+// LinePrinter returns what writes lines of a table to w. Every text among its arguments
+// is made harmless and cut; those with tabs are rows that were put together from such.
+func LinePrinter(w io.Writer) func(format string, args ...any) {
+	return func(format string, args ...any) {
+		for i, arg := range args {
+			switch text, ok := arg.(string); {
+			case !ok:
+			case strings.Contains(text, "\t"):
+				args[i] = strings.ReplaceAll(Harmless(text), "\n", " ")
+			default:
+				args[i] = Shown(text)
+			}
+		}
+		_, _ = fmt.Fprintf(w, format+"\n", args...)
+	}
+}
+
+// PlainLines returns a writer that drops from log lines what a terminal would obey; zerolog
+// escapes only what JSON must. The colours of a console are made after it.
+func PlainLines(w io.Writer) io.Writer { return plainLines{w} }
+
+type plainLines struct{ w io.Writer }
+
+func (p plainLines) Write(b []byte) (int, error) {
+	for _, c := range b {
+		if c >= 0x7f {
+			if _, err := io.WriteString(p.w, Harmless(string(b))); err != nil {
+				return 0, err
+			}
+			return len(b), nil
+		}
+	}
+	return p.w.Write(b)
+}
+
+// LogMessage is a message in a log for people.
+func LogMessage(v any) string {
+	text, _ := v.(string)
+	return Shorten(OneLine(text), 4*MostShown)
+}
+
+// Shorten cuts a text after so many characters.
+func Shorten(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}

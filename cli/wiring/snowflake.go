@@ -1,0 +1,130 @@
+package wiring
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+	targetsnowflake "github.com/loadstone-db/loadstone/engine/target/snowflake"
+	"github.com/loadstone-db/loadstone/snowsim"
+	"github.com/loadstone-db/loadstone/storage/embedded"
+)
+
+// simulatedDSN stands for the server's own stand-in for a Snowflake account,
+// whose address and password are made up at each start.
+const simulatedDSN = "snowsim://builtin"
+
+// standIns are the built-in connections to what stands for a database.
+var standIns = []store.Connection{{Name: "snowsim", Driver: "snowflake", DSN: simulatedDSN,
+	Description: "Simulated Snowflake account that comes with Loadstone; its figures say nothing about Snowflake"}}
+
+// openSnowflake makes the Snowflake driver, with the stand-in where there is a Postgres for it.
+func (s *Services) openSnowflake() target.Driver {
+	d := &simulatedDriver{Driver: targetsnowflake.NewDriver(), log: s.Log}
+	if s.Embedded != nil {
+		d.options = snowsim.Options{Postgres: s.Embedded.DSN(embedded.SnowsimDatabase),
+			Admin: s.Embedded.AdminDSN(embedded.SnowsimDatabase), Log: s.Log,
+			HistoryFile: filepath.Join(s.DataDir, "snowsim-history.jsonl")}
+	}
+	s.onClose(d.Close)
+	return d
+}
+
+// StartSnowsim starts a stand-in.
+func StartSnowsim(ctx context.Context, options snowsim.Options) (*snowsim.Server, error) {
+	server, err := snowsim.Start(ctx, options)
+	if err != nil {
+		return nil, &engine.Error{Code: engine.CodeUnavailable, Message: "The stand-in for Snowflake does not start: " +
+			strings.TrimRight(err.Error(), ".") + ".", Cause: err}
+	}
+	return server, nil
+}
+
+// simulatedDriver is the Snowflake driver, which starts the stand-in when a
+// config names it for the first time.
+type simulatedDriver struct {
+	target.Driver
+	options snowsim.Options
+	log     zerolog.Logger
+
+	mu     sync.Mutex
+	server *snowsim.Server
+}
+
+// Open implements target.Driver.
+func (d *simulatedDriver) Open(cfg target.Config) (target.Database, error) {
+	if cfg.DSN == simulatedDSN {
+		dsn, err := d.start()
+		if err != nil {
+			return nil, err
+		}
+		cfg.DSN = dsn
+	}
+	return d.Driver.Open(cfg) //nolint:wrapcheck // it is the driver
+}
+
+// Traits implements target.Described: they are those of what the driver speaks to.
+func (d *simulatedDriver) Traits() target.Traits { return target.TraitsOf(d.Driver) }
+
+// keeper is the Snowflake driver's knowledge of secrets.
+func (d *simulatedDriver) keeper() target.SecretKeeper {
+	keeper, _ := d.Driver.(target.SecretKeeper)
+	return keeper
+}
+
+// Redact implements target.SecretKeeper; the built-in connection holds no secret.
+func (d *simulatedDriver) Redact(dsn string) (shown string, secrets []string) {
+	if dsn == simulatedDSN {
+		return dsn, nil
+	}
+	return d.keeper().Redact(dsn)
+}
+
+// Rejoin implements target.SecretKeeper.
+func (d *simulatedDriver) Rejoin(shown, stored string) (string, error) {
+	return d.keeper().Rejoin(shown, stored) //nolint:wrapcheck // it is the driver
+}
+
+// Readable implements target.SecretKeeper.
+func (d *simulatedDriver) Readable(dsn string) error {
+	if dsn == simulatedDSN {
+		return nil
+	}
+	return d.keeper().Readable(dsn) //nolint:wrapcheck // it is the driver
+}
+
+func (d *simulatedDriver) start() (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.options.Postgres == "" {
+		return "", &engine.Error{Code: engine.CodeInvalid,
+			Message: "The built-in stand-in for Snowflake needs the embedded Postgres, and this server uses another one.",
+			Hint:    "start one with loadstone snowsim --postgres, and save a connection to it"}
+	}
+	if d.server == nil {
+		server, err := StartSnowsim(context.Background(), d.options)
+		if err != nil {
+			return "", err
+		}
+		d.server = server
+		d.log.Info().Str("address", server.Addr()).Msg("the stand-in for Snowflake is ready: what runs on it is simulated")
+	}
+	return "snowflake://" + d.server.DSN(), nil
+}
+
+// Close stops the stand-in.
+func (d *simulatedDriver) Close(context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.server != nil {
+		d.server.Close()
+		d.server = nil
+	}
+	return nil
+}

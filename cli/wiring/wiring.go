@@ -1,0 +1,390 @@
+// Package wiring puts the parts of one process together by hand: control store, plugins, drivers,
+// node and orchestrator, for a server as for a run of the command line.
+package wiring
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/cli/certificate"
+	"github.com/loadstone-db/loadstone/cli/input"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/cost"
+	"github.com/loadstone-db/loadstone/engine/matrix"
+	"github.com/loadstone-db/loadstone/engine/orchestrator"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/replay"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	"github.com/loadstone-db/loadstone/engine/worker"
+	"github.com/loadstone-db/loadstone/plugins/bundled"
+	"github.com/loadstone-db/loadstone/plugins/host"
+	"github.com/loadstone-db/loadstone/plugins/library"
+	"github.com/loadstone-db/loadstone/plugins/quarantine"
+	"github.com/loadstone-db/loadstone/storage/embedded"
+	"github.com/loadstone-db/loadstone/storage/keyring"
+	"github.com/loadstone-db/loadstone/storage/postgres"
+	"github.com/loadstone-db/loadstone/storage/postgres/schema"
+	"github.com/loadstone-db/loadstone/storage/results"
+)
+
+// StoreFlags say where state is kept; serve and run share them.
+type StoreFlags struct {
+	DatabaseFlags
+	DataDir     string   `placeholder:"DIR" env:"LOADSTONE_DATA_DIR" help:"Where executions, keys and the embedded Postgres live (default: the system's data directory)."`
+	DiskReserve int64    `name:"disk-reserve" placeholder:"MB" env:"LOADSTONE_DISK_RESERVE" help:"How many MB of the disk recording leaves free, -1 for none (default: the smaller of 5 % and 5 GB, at least 500)."`
+	Results     string   `placeholder:"DIR|s3://BUCKET/PREFIX" env:"LOADSTONE_RESULTS" help:"Where the record of runs is kept: a folder, or S3-compatible storage (s3://BUCKET/PREFIX?endpoint=URL&region=REGION, keys from the environment) (default: results in the data directory)."`
+	Prices      string   `placeholder:"FILE" env:"LOADSTONE_PRICES" help:"Price list to reckon costs with (default: prices.yaml in the data directory, else the one that loadstone prices prints)."`
+	Plugin      []string `placeholder:"FILE" sep:"none" env:"LOADSTONE_PLUGINS" help:"Load this plugin (.wasm) beside the bundled ones. May be repeated."`
+
+	ResultsCache int64 `name:"results-cache" placeholder:"MB" env:"LOADSTONE_RESULTS_CACHE" help:"How many MB of results in S3 are kept in the data directory once they were read, -1 for none (default: 2048)."`
+
+	PluginMemory  int64 `name:"plugin-memory" placeholder:"MB" env:"LOADSTONE_PLUGIN_MEMORY" help:"How many MB the instances of one plugin may hold in all live runs, -1 for no limit (default: an eighth of the memory, at least 256)."`
+	PluginsMemory int64 `name:"plugins-memory" placeholder:"MB" env:"LOADSTONE_PLUGINS_MEMORY" help:"How many MB the instances of all plugins may hold, -1 for no limit (default: a quarter of the memory, at least 512)."`
+}
+
+// Options say how the parts are put together.
+type Options struct {
+	Store StoreFlags
+	// Version is this program's.
+	Version string
+	// Serves is set where connections come from others than who started the process.
+	Serves bool
+	// MostLive is how many live runs one user may have, which a server bounds; 0 means no bound.
+	MostLive int
+	Log      zerolog.Logger
+}
+
+// Services are the parts of one process, wired together.
+type Services struct {
+	DataDir string
+	// reserve is what recording leaves free, in bytes, as artifact.Reserve takes it.
+	reserve int64
+	// owner names the data directory in the leases of its runs.
+	owner    string
+	options  Options
+	Embedded *embedded.Postgres // nil with an external control store
+	Store    *postgres.Store
+	Results  *results.Results
+	// ResultsAt says where they are, without secrets.
+	ResultsAt string
+	host      *host.Host
+	Plugins   *library.Library
+	Runs      *orchestrator.Service
+	Matrices  *matrix.Service
+	Drivers   map[string]target.Driver
+	prices    func() cost.Prices
+	// Certificate is the generator's accuracy on this machine.
+	Certificate *certificate.Certificate
+	closers     []func(context.Context) error
+	Log         zerolog.Logger
+}
+
+// onClose runs f at Close; what was opened last is closed first.
+func (s *Services) onClose(f func(context.Context) error) { s.closers = append(s.closers, f) }
+
+// Close stops what was opened, in reverse; live runs are stopped first.
+func (s *Services) Close(ctx context.Context) error {
+	var errs []error
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		errs = append(errs, s.closers[i](ctx))
+	}
+	s.closers = nil
+	return errors.Join(errs...)
+}
+
+// Open opens everything that serve and a local run need. On an error what was opened is closed.
+func Open(ctx context.Context, o Options) (_ *Services, err error) {
+	flags := o.Store
+	url, err := flags.URL()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := MakeDataDir(flags.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Services{DataDir: dir, options: o, Log: o.Log, Drivers: map[string]target.Driver{}}
+	s.reserve = flags.DiskReserve << 20
+	defer func() {
+		if err != nil {
+			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+			defer cancel()
+			_ = s.Close(closing)
+			if ctx.Err() != nil {
+				// Whatever else failed failed because of it.
+				err = &engine.Error{Code: engine.CodeUnavailable, Message: "Interrupted while starting.", Cause: err}
+			}
+		}
+	}()
+	s.Certificate = certificate.Open(dir, o.Version, o.Log)
+	if s.prices, err = openPrices(flags.Prices, dir, o.Log); err != nil {
+		return nil, err
+	}
+	keys, err := keyring.Open(filepath.Join(dir, "loadstone.key"))
+	if err != nil {
+		return nil, err
+	}
+	// Plugins compile while Postgres starts: both take about a second.
+	loaded := make(chan error, 1)
+	go func() { loaded <- s.openPlugins(ctx, flags) }()
+	storeErr := s.openStore(ctx, url, keys)
+	if err := errors.Join(storeErr, <-loaded); err != nil {
+		return nil, err
+	}
+	if s.host != nil {
+		s.onClose(s.host.Close)
+	}
+	if s.owner, err = ownerOf(dir); err != nil {
+		return nil, err
+	}
+	if err := s.openResults(ctx, flags); err != nil {
+		return nil, err
+	}
+	if err := s.openRuns(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Services) openStore(ctx context.Context, url string, keys *keyring.Keyring) (err error) {
+	var builtin []store.Connection
+	if url != "" {
+		// Parts in progress and leases belong to one process, wherever the store is.
+		lock, err := embedded.Lock(s.DataDir)
+		if err != nil {
+			return err
+		}
+		s.onClose(func(context.Context) error { return lock.Close() })
+		if err := s.checkSchema(ctx, url); err != nil {
+			return err
+		}
+	} else {
+		s.Embedded, err = embedded.Start(ctx, embedded.Options{DataDir: s.DataDir, Log: s.Log})
+		if err != nil {
+			return err
+		}
+		s.onClose(func(ctx context.Context) error { return s.Embedded.Stop(ctx) })
+		url = s.Embedded.DSN(embedded.ControlDatabase)
+		builtin = append(builtin, store.Connection{Name: "playground", Driver: "postgres",
+			DSN: s.Embedded.DSN(embedded.PlaygroundDatabase), Description: "Sample database that comes with Loadstone"})
+		builtin = append(builtin, standIns...)
+		// The embedded Postgres belongs to the server: there the schema is applied on start.
+		if err := schema.Repair(ctx, url); err != nil {
+			return err
+		}
+	}
+	s.openDrivers()
+	s.Store, err = postgres.Open(ctx, url, keys, slices.Collect(maps.Values(s.Drivers))...)
+	if err != nil {
+		return err
+	}
+	s.onClose(func(context.Context) error { s.Store.Close(); return nil })
+	for _, c := range builtin {
+		if err := s.Store.EnsureBuiltin(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSchema looks at every table before anything is written: a column that is missing
+// would otherwise show in the middle of a run.
+func (s *Services) checkSchema(ctx context.Context, url string) error {
+	err := schema.Compare(ctx, url)
+	if engine.HasCode(err, engine.CodeForbidden) {
+		s.Log.Warn().Err(err).Msg("the schema's version is current; its tables are not compared, because the database " +
+			"user may not do that")
+		return nil
+	}
+	return err
+}
+
+// openDrivers makes the drivers. On a server others than its operator write connection strings.
+func (s *Services) openDrivers() {
+	strict := targetpostgres.Strict{Open: []string{embedded.PlaygroundDatabase}}
+	if s.Embedded != nil {
+		strict.Socket = s.Embedded.SocketDir()
+	}
+	relational := targetpostgres.NewDriver()
+	if s.options.Serves {
+		relational = targetpostgres.NewStrictDriver(strict)
+	}
+	for _, driver := range []target.Driver{relational, s.openSnowflake()} {
+		s.Drivers[driver.Name()] = driver
+	}
+}
+
+// bounded is a limit in bytes that a flag gives in MB: 0 leaves it to a share of the
+// memory, at least so many MB, and below 0 there is none.
+func bounded(flag, share, least int64) int64 {
+	switch {
+	case flag > 0:
+		return flag << 20
+	case flag < 0:
+		return 0
+	}
+	return max(share, least<<20)
+}
+
+// CompiledIn is the folder of compiled plugins of a data directory. Tests start many
+// servers and keep one folder for all: the race detector makes compiling ten times slower.
+var CompiledIn = func(dataDir string) string { return filepath.Join(dataDir, "wasm-cache") }
+
+// openPlugins registers the bundled plugins, and the user's own after them.
+func (s *Services) openPlugins(ctx context.Context, flags StoreFlags) error {
+	cache := CompiledIn(s.DataDir)
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return fmt.Errorf("making the plugin cache: %w", err)
+	}
+	h, err := host.New(ctx, host.Options{CacheDir: cache, Log: s.Log,
+		PluginMemory:  bounded(flags.PluginMemory, worker.Memory()/8, 256),
+		PluginsMemory: bounded(flags.PluginsMemory, worker.Memory()/4, 512)})
+	if err != nil {
+		return err
+	}
+	s.host = h
+	modules, err := bundled.Modules()
+	if err != nil {
+		return err
+	}
+	infos, err := bundled.Infos()
+	if err != nil {
+		return err
+	}
+	for name, module := range modules {
+		// What is known need not be compiled before it is used.
+		if info, ok := infos[name]; ok && h.Enlist(module, info, true) == nil {
+			continue
+		}
+		wasm, err := module()
+		if err != nil {
+			return err
+		}
+		if _, err := h.Register(ctx, wasm, true); err != nil {
+			return fmt.Errorf("loading the bundled plugin %s: %w", name, err)
+		}
+	}
+	for _, path := range flags.Plugin {
+		wasm, err := input.Plugin(path)
+		if err != nil {
+			return err
+		}
+		info, err := h.Register(ctx, wasm, false)
+		if err != nil {
+			return input.RefusedPlugin(path, err)
+		}
+		s.Log.Info().Str("plugin", info.Name).Str("sha256", info.SHA256).Str("file", path).Msg("plugin loaded")
+	}
+	return nil
+}
+
+// openRuns starts the in-process node and the orchestrator. The node outlives
+// ctx: runs are stopped by Close, not by the signal that asks for it.
+func (s *Services) openRuns(ctx context.Context) error {
+	infos, err := s.host.List(ctx)
+	if err != nil {
+		return fmt.Errorf("listing the plugins: %w", err)
+	}
+	for _, info := range infos {
+		// What the command line names is there for this process only.
+		if !s.host.Bundled(info.SHA256) {
+			continue
+		}
+		if err := s.Store.SavePlugin(ctx, pluginRow(info)); err != nil {
+			return fmt.Errorf("registering plugin %s: %w", info.Name, err)
+		}
+	}
+	guard, err := quarantine.New(quarantine.Options{Log: s.Log})
+	if err != nil {
+		return fmt.Errorf("preparing quarantine: %w", err)
+	}
+	s.Plugins, err = library.Open(ctx,
+		library.Options{Host: s.host, Store: s.Store, Dir: filepath.Join(s.DataDir, "plugins"), Quarantine: guard.Examine,
+			Room: func() error { return s.room("Nothing can be uploaded now") }, Log: s.Log})
+	if err != nil {
+		return fmt.Errorf("opening the plugins: %w", err)
+	}
+	recordings := &replay.Recordings{Store: s.Store, Executions: s.Results, Plugins: s.Plugins.ByHash()}
+	serverEnd, nodeEnd := control.Pipe()
+	node := worker.NewNode(worker.Options{
+		NodeID: "local", Plugins: s.Plugins.ByHash(), Drivers: s.Drivers,
+		SpoolDir: filepath.Join(s.DataDir, "spool"), Reserve: s.reserve, Recordings: recordings, Log: s.Log,
+	})
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	served := make(chan error, 1)
+	go func() { served <- node.Serve(background, nodeEnd) }()
+	s.onClose(func(context.Context) error {
+		cancel()
+		if err := <-served; err != nil && !errors.Is(err, context.Canceled) {
+			return fmt.Errorf("stopping the node: %w", err)
+		}
+		return nil
+	})
+	s.Runs = orchestrator.New(orchestrator.Options{
+		Store: s.Store, Results: s.Results, Plugins: s.Plugins, Drivers: s.Drivers,
+		Recordings: recordings, Nodes: []control.ServerEnd{serverEnd}, Log: s.Log, Version: s.options.Version,
+		Scratch:     filepath.Join(s.DataDir, "scratch"),
+		Prices:      s.prices,
+		Owner:       s.owner,
+		MostLive:    s.options.MostLive,
+		Calibration: s.Certificate.Current,
+		Room:        s.room,
+	})
+	if err := s.Runs.Open(ctx); err != nil {
+		return fmt.Errorf("recovering the runs: %w", err)
+	}
+	s.onClose(s.Runs.Close)
+	s.Matrices = matrix.New(matrix.Options{Store: s.Store, Runs: s.Runs, Log: s.Log, Owner: s.owner,
+		Succeeds: s.options.Serves})
+	// Closed before the runs, whose end would otherwise start the next ones.
+	s.onClose(s.Matrices.Close)
+	if err := s.Matrices.Open(ctx); err != nil {
+		return err
+	}
+	return nil
+}
+
+// room is an error while the data directory's disk is down to the reserve.
+func (s *Services) room(stopped string) error {
+	return artifact.Room(s.DataDir, artifact.Reserve(s.DataDir, s.reserve), stopped)
+}
+
+// ControlStore says where the control store is: embedded or external.
+func (s *Services) ControlStore() string {
+	if s.Embedded != nil {
+		return "embedded"
+	}
+	return "external"
+}
+
+// pluginRow is the register's entry of a bundled plugin.
+func pluginRow(info plugin.Info) store.Plugin {
+	manifest, err := json.Marshal(info.Manifest)
+	if err != nil {
+		manifest = []byte("{}")
+	}
+	return store.Plugin{PluginRef: info.PluginRef, Bundled: true, Enabled: true, SizeBytes: info.SizeBytes,
+		Manifest: manifest}
+}
+
+// EnrichmentOf looks at a run of this process.
+func (s *Services) EnrichmentOf(ctx context.Context, runID string) (engine.Enrichment, error) {
+	d, err := s.Runs.Detail(ctx, runID)
+	if err != nil {
+		return engine.Enrichment{}, fmt.Errorf("reading the enrichment of run %s: %w", runID, err)
+	}
+	return d.Enrichment, nil
+}
