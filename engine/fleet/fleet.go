@@ -24,9 +24,9 @@ const helloLimit = 3 * time.Second
 type Node interface {
 	// ID is the node's own name, empty before it has introduced itself.
 	ID() string
-	// Send queues a message and does not wait; false means that it was dropped. What
-	// matters is repeated by control.RunState.
-	Send(m control.ToNode) bool
+	// Send puts a message into the node's mailbox and does not wait. What becomes of it while
+	// the node is slow says control.PolicyToNode; the error is that the stream is over.
+	Send(m control.ToNode) error
 }
 
 // Part is a finished part of a record, with the node that keeps it until it is acknowledged.
@@ -35,10 +35,11 @@ type Part struct {
 	Node Node
 }
 
-// Acknowledge tells the node that the part is safe, and that it may delete its own.
+// Acknowledge tells the node that the part is safe, and that it may delete its own. One that
+// has gone announces the part again when it is back.
 func (p Part) Acknowledge() {
 	a := p.Artifact
-	p.Node.Send(control.ArtifactAck{RunID: a.RunID, WorkerID: a.WorkerID, Name: a.Name, SHA256: a.SHA256})
+	_ = p.Node.Send(control.ArtifactAck{RunID: a.RunID, WorkerID: a.WorkerID, Name: a.Name, SHA256: a.SHA256})
 }
 
 // Listener takes what the nodes say. Its methods are called in the order of each node,
@@ -70,6 +71,7 @@ func New(log zerolog.Logger, links ...control.ServerEnd) *Fleet {
 func (f *Fleet) Open(ctx, lifetime context.Context, run func(func()), l Listener) error {
 	for _, n := range f.nodes {
 		run(func() { n.write(lifetime) })
+		run(func() { n.ping(lifetime) })
 		run(func() { f.listen(lifetime, n, l) })
 	}
 	limit := time.NewTimer(helloLimit)

@@ -70,6 +70,13 @@ func hello(id string, capacity int) control.Hello {
 	return control.Hello{NodeID: id, Capacity: capacity}
 }
 
+// speak sends a message of a node, which waits until the fleet listens.
+func speak(t *testing.T, end control.NodeEnd, m control.FromNode) {
+	if err := end.Send(t.Context(), m); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOpenKnowsWhatTheNodesStillHold: who finishes the runs of an earlier process has all
 // parts before it begins, and tells their node when they are safe.
 func TestOpenKnowsWhatTheNodesStillHold(t *testing.T) {
@@ -77,9 +84,7 @@ func TestOpenKnowsWhatTheNodesStillHold(t *testing.T) {
 		part := control.WorkReady{Artifact: engine.Artifact{RunID: "r", WorkerID: "worker-0", Name: "p", SHA256: "x"}}
 		m := hello("a", 0)
 		m.Parts, m.Aside = []control.WorkReady{part}, []control.AsidePart{{RunID: "r", Name: "q"}}
-		if err := ends[0].Send(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
+		go speak(t, ends[0], m)
 		open()
 		if len(h.parts) != 1 || len(h.aside) != 1 || !slices.Equal(h.said, []string{"a of r"}) {
 			t.Fatalf("heard %v, %d parts, %d aside", h.said, len(h.parts), len(h.aside))
@@ -103,8 +108,8 @@ func TestOpenKnowsWhatTheNodesStillHold(t *testing.T) {
 // TestANodeThatIsSilentHoldsNobodyUp: the others are known, and it gets no run worker.
 func TestANodeThatIsSilentHoldsNobodyUp(t *testing.T) {
 	inFleet(t, 3, func(t *testing.T, f *Fleet, ends []control.NodeEnd, _ *heard, open func()) {
-		_ = ends[0].Send(t.Context(), hello("a", 10))
-		_ = ends[2].Send(t.Context(), hello("c", 5))
+		go speak(t, ends[0], hello("a", 10))
+		go speak(t, ends[2], hello("c", 5))
 		begin := time.Now()
 		open()
 		if took := time.Since(begin); took != helloLimit {

@@ -2,17 +2,18 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/control"
 )
 
-// node is the server's side of one node: its stream with a queue of its own, so
-// that one stalled node delays nobody else.
+// node is the server's side of one node: its stream, and a mailbox in front of it,
+// so that one stalled node delays nobody else.
 type node struct {
 	link  control.ServerEnd
-	out   chan control.ToNode
+	out   *control.Mailbox[control.ToNode]
 	ready chan struct{} // closed when the first Hello is taken in
 
 	mu        sync.Mutex
@@ -24,44 +25,46 @@ type node struct {
 }
 
 func newNode(link control.ServerEnd) *node {
-	return &node{link: link, out: make(chan control.ToNode, 1024), ready: make(chan struct{})}
+	return &node{link: link, out: control.NewMailbox(control.PolicyToNode, nil), ready: make(chan struct{})}
 }
 
-// Send queues a message; a full queue drops it.
-func (n *node) Send(m control.ToNode) bool {
-	select {
-	case n.out <- m:
-		return true
-	default:
-		return false
+// Send puts a message into the node's mailbox.
+func (n *node) Send(m control.ToNode) error {
+	n.mu.Lock()
+	gone := n.gone
+	n.mu.Unlock()
+	if gone {
+		return control.ErrClosed
+	}
+	n.out.Put(m)
+	return nil
+}
+
+// write delivers what is in the mailbox until ctx ends or the stream has closed. What
+// was decided before the end still goes out.
+func (n *node) write(ctx context.Context) {
+	if err := n.out.Deliver(ctx, n.link.Send); ctx.Err() == nil || errors.Is(err, control.ErrClosed) {
+		return
+	}
+	rest := context.WithoutCancel(ctx)
+	for m, ok := n.out.Take(); ok; m, ok = n.out.Take() {
+		if n.link.Send(rest, m) != nil {
+			return
+		}
 	}
 }
 
-// write sends what is queued until ctx ends, and a Ping each second.
-func (n *node) write(ctx context.Context) {
+// ping puts a Ping into the mailbox each second, until ctx ends.
+func (n *node) ping(ctx context.Context) {
 	ticker := time.NewTicker(control.HeartbeatInterval)
 	defer ticker.Stop()
-	var seq int64
-	for {
-		var m control.ToNode
+	for seq := int64(1); ; seq++ {
 		select {
 		case <-ctx.Done():
-			// What was decided before the end still goes out.
-			for {
-				select {
-				case m := <-n.out:
-					_ = n.link.Send(context.WithoutCancel(ctx), m)
-				default:
-					return
-				}
-			}
-		case m = <-n.out:
+			return
 		case now := <-ticker.C:
-			seq++
-			m = control.Ping{Seq: seq, Sent: now}
+			n.out.Put(control.Ping{Seq: seq, Sent: now})
 		}
-		// A failed send is not repeated; see Node.
-		_ = n.link.Send(ctx, m)
 	}
 }
 

@@ -23,11 +23,7 @@ func (h hearing) Hear(runID string, from fleet.Node, m control.FromNode) {
 		}
 		return
 	}
-	select {
-	case l.inbox <- fromNode{from, m}:
-	case <-l.done:
-	case <-s.lifetime.Done():
-	}
+	l.inbox.Put(fromNode{from, m})
 }
 
 // Aside remembers a part that cannot be opened, for the log of its run.

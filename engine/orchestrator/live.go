@@ -39,9 +39,12 @@ type live struct {
 	clock  *engine.Clock
 	log    zerolog.Logger
 	keeper *keeper.Keeper
-	inbox  chan fromNode
-	asked  chan request
-	done   chan struct{} // closed when nothing is left to do
+	// inbox holds what the nodes say until the loop has time for it; linesLost counts the
+	// lines of the log that it had to drop.
+	inbox     *control.Mailbox[fromNode]
+	linesLost atomic.Int64
+	asked     chan request
+	done      chan struct{} // closed when nothing is left to do
 	// figured is closed when the figures are there while the enrichment goes on.
 	figured chan struct{}
 
@@ -104,11 +107,17 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by s
 	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
 		log:    s.opts.Log.With().Str("run_id", run.RunID).Logger(),
 		keeper: keeper.New(s.opts.Store, run.RunID, s.opts.Log),
-		inbox:  make(chan fromNode, 1024), asked: make(chan request, 16), done: make(chan struct{}),
+		asked:  make(chan request, 16), done: make(chan struct{}),
 		figured: make(chan struct{}),
 		agg:     aggregate.New(), validity: aggregate.NewValidity(), guard: guardrail.New(run.Scenario.Guardrails),
 		cancelPrepare: func() {}, prepareDone: make(chan prepareResult, 1),
 		prepareStep: make(chan engine.PrepareProgress, 1)}
+	l.inbox = control.NewMailbox(func(f fromNode) (control.Policy, control.Subject) { return control.PolicyFromNode(f.m) },
+		func(f fromNode) {
+			if _, ok := f.m.(control.Log); ok {
+				l.linesLost.Add(1)
+			}
+		})
 	l.connections.Store(int64(run.Scenario.Workload.ConcurrentConnections))
 	for i, n := range shares {
 		l.enlist(&runWorker{id: scaling.WorkerID(i), group: i, resultID: uuid.NewString(), connections: n})
@@ -191,8 +200,10 @@ func (l *live) loop(ctx context.Context) {
 			stopTimer()
 			l.publish(true)
 			return
-		case m := <-l.inbox:
-			l.receive(ctx, m)
+		case <-l.inbox.Ready():
+			if m, ok := l.inbox.Take(); ok {
+				l.receive(ctx, m)
+			}
 		case r := <-l.asked:
 			l.happen(ctx, r.happening)
 			l.sender.whenStored(r.stored)
@@ -255,7 +266,7 @@ func (l *live) abandon() {
 	l.log.Error().Msg("another server has taken the run over; its workers here are stopped")
 	for _, w := range l.workers {
 		if w.node != nil && !w.state.Status.Ended() {
-			w.node.Send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: engine.StatusCancelling,
+			_ = w.node.Send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: engine.StatusCancelling,
 				StopReason: engine.StopWorkerFailure, LastSequence: l.sender.sequence})
 		}
 	}
@@ -381,6 +392,7 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 		}
 	case control.Log:
 		l.logbook.Add(m.LogEntry)
+		l.logbook.Lost("the server", l.linesLost.Load())
 	case control.WorkReady:
 		l.finisher.parts[m.WorkID] = fleet.Part{WorkReady: m, Node: f.node}
 	case control.RunRejected:

@@ -45,10 +45,10 @@ func (l *scaler) assign(ctx context.Context, w *runWorker, slot int) {
 	if l.scale.elastic() {
 		shares = 0 // each is told its own number of connections
 	}
-	if !w.node.Send(control.AssignRun{RunID: l.runID, ResultID: w.resultID, WorkerID: w.id, WorkerGroupID: w.group,
+	if w.node.Send(control.AssignRun{RunID: l.runID, ResultID: w.resultID, WorkerID: w.id, WorkerGroupID: w.group,
 		Epoch: l.epoch, RunName: l.run.RunName,
 		Plan: l.plan.Plan, Workload: withParams(scaling.Load(l.sc), l.plan.Params), DSN: l.plan.DSN, KeySlot: slot,
-		Connections: w.connections, Workers: shares, Clock: l.clock}) {
+		Connections: w.connections, Workers: shares, Clock: l.clock}) != nil {
 		refuse("the node " + w.node.ID() + " does not answer")
 	}
 }
@@ -77,7 +77,7 @@ func (l *scaler) join(ctx context.Context, connections int) *runWorker {
 	l.keeper.Add("a run worker", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
 	l.scale.assign(ctx, w, slot)
 	if w.node != nil {
-		w.node.Send(l.sender.state())
+		_ = w.node.Send(l.sender.state()) // to a node that has gone: it is repeated
 	}
 	return w
 }

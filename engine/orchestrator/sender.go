@@ -5,6 +5,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/runlog"
 	"github.com/loadstone-db/loadstone/engine/scaling"
@@ -112,7 +113,7 @@ func (l *sender) push(now time.Time) {
 		l.sender.pending = l.sender.pending[1:]
 		for _, e := range p.events {
 			for _, n := range l.nodes() {
-				n.Send(control.RunEvent{Epoch: l.epoch, Event: e})
+				l.send(n, e)
 			}
 			switch {
 			case e.Type == engine.EventSetPhase:
@@ -124,13 +125,22 @@ func (l *sender) push(now time.Time) {
 	}
 }
 
+// send gives an event to a node. One that cannot have it is told of in the run's log: it
+// follows the absolute state when it is back, and stops by itself when it is not.
+func (l *sender) send(n fleet.Node, e engine.Event) {
+	if err := n.Send(control.RunEvent{Epoch: l.epoch, Event: e}); err != nil {
+		l.noteWith(runlog.Details{"event": e.Type, "sequence_id": e.SequenceID, "node_id": n.ID()}, engine.LogWarning, nil,
+			"The event %s (%d) could not be sent to the node %s: %v", e.Type, e.SequenceID, n.ID(), err)
+	}
+}
+
 // repeatState repeats the absolute state, which heals lost events.
 func (l *sender) repeatState() {
 	if !l.life.Placed() || len(l.sender.pending) > 0 {
 		return
 	}
 	for _, n := range l.nodes() {
-		n.Send(l.sender.state())
+		_ = n.Send(l.sender.state()) // to a node that has gone: it is repeated
 	}
 }
 
