@@ -19,6 +19,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/terminal"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plainjson"
 )
 
 // version is set by the linker.
@@ -137,7 +138,7 @@ func exitCode(stderr io.Writer, err error) int {
 	if errors.As(err, &user) && user.Code != engine.CodeInternal {
 		text = user.Error()
 	}
-	_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", terminal.Harmless(engine.WithoutGo(text, err)))
+	_, _ = fmt.Fprintf(stderr, "loadstone: %s\n", terminal.Harmless(plainjson.WithoutGo(text, err)))
 	return code
 }
 

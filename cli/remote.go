@@ -14,6 +14,7 @@ import (
 	"github.com/loadstone-db/loadstone/cli/command"
 	"github.com/loadstone-db/loadstone/cli/report"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plainjson"
 )
 
 // remote runs the template on a server and follows it there.
@@ -134,7 +135,7 @@ func (c *client) send(ctx context.Context, method, path, media string, body io.R
 	if out == nil {
 		return nil
 	}
-	if err := engine.ReadJSON(text, out); err != nil {
+	if err := plainjson.Read(text, out); err != nil {
 		return &engine.Error{Code: engine.CodeUnavailable,
 			Message: fmt.Sprintf("The server %s answered %s with something else than was expected: %v.", c.base, path, err),
 			Hint:    "is this the address of a Loadstone server, of this version?", Cause: err}

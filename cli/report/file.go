@@ -5,6 +5,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plainjson"
 )
 
 // File is what run --out writes: the summary, and what a comparison needs.
@@ -38,7 +39,7 @@ func Read(path string) (File, error) {
 		return File{}, err
 	}
 	r := File{Summary: &engine.Summary{}}
-	if err := engine.ReadJSON(text, &r); err != nil {
+	if err := plainjson.Read(text, &r); err != nil {
 		return fail("is not a summary: %v", err)
 	}
 	if r.RunID == "" {

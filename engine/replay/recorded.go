@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plainjson"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/schema"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -203,7 +204,7 @@ func (r *Recordings) params(ctx context.Context, plan *engine.Plan, raw json.Raw
 	}
 	doc := map[string]any{}
 	if len(raw) > 0 {
-		if err := engine.ReadJSON(raw, &doc); err != nil {
+		if err := plainjson.Read(raw, &doc); err != nil {
 			return nil, fmt.Errorf("reading the parameters of the recorded run: %w", err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plainjson"
 	"github.com/loadstone-db/loadstone/engine/schema"
 	"github.com/loadstone-db/loadstone/engine/threshold"
 )
@@ -71,9 +72,9 @@ func (d *document) scenario() (engine.Scenario, error) {
 func misread(err error) engine.FieldError {
 	var mistyped *json.UnmarshalTypeError
 	if errors.As(err, &mistyped) && mistyped.Field != "" {
-		return engine.FieldError{Field: mistyped.Field, Message: "cannot be used: " + engine.InWords(err).Error()}
+		return engine.FieldError{Field: mistyped.Field, Message: "cannot be used: " + plainjson.InWords(err).Error()}
 	}
-	return engine.FieldError{Field: "(document)", Message: "cannot be used: " + engine.InWords(err).Error()}
+	return engine.FieldError{Field: "(document)", Message: "cannot be used: " + plainjson.InWords(err).Error()}
 }
 
 // refuse puts the fields into one error, with the line of each where the document has it.

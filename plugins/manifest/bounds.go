@@ -3,7 +3,7 @@ package manifest
 import (
 	"fmt"
 
-	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plainjson"
 )
 
 // The most values that a document of a guest may hold. Go's form of a document is
@@ -26,7 +26,7 @@ func Unmarshal(doc []byte, into any, most int) error {
 	if n := values(doc, most); n > most {
 		return fmt.Errorf("it holds more than %d values", most)
 	}
-	return engine.ReadJSON(doc, into)
+	return plainjson.Read(doc, into)
 }
 
 // values counts what begins a value in a list or an object, up to one above most;

@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plainjson"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/schema"
 	"github.com/loadstone-db/loadstone/plugins/host"
@@ -137,7 +138,7 @@ func parameterChecks(r *Report, params json.RawMessage) (full json.RawMessage, c
 		dec := json.NewDecoder(bytes.NewReader(params))
 		dec.UseNumber()
 		if err := dec.Decode(&doc); err != nil {
-			return nil, r.add("parameters", fmt.Errorf("the parameters given are not a JSON object: %w", engine.InWords(err)),
+			return nil, r.add("parameters", fmt.Errorf("the parameters given are not a JSON object: %w", plainjson.InWords(err)),
 				"")
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/plainjson"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
 
@@ -19,7 +19,7 @@ var JSON = huma.Format{
 		enc.SetEscapeHTML(false)
 		return enc.Encode(v)
 	},
-	Unmarshal: engine.ReadJSON,
+	Unmarshal: plainjson.Read,
 }
 
 // Refusals describes the answers of an operation that are problems.

@@ -1,4 +1,6 @@
-package engine
+// Package plainjson reads JSON with errors that a user may read: they name the field and what it
+// should hold, and no type of this program.
+package plainjson
 
 import (
 	"encoding/json"
@@ -10,9 +12,9 @@ import (
 	"strings"
 )
 
-// ReadJSON is json.Unmarshal whose errors a user may read: they name the field
+// Read is json.Unmarshal whose errors a user may read: they name the field
 // and what it should hold, and no type of this program. The original is in the chain.
-func ReadJSON(text []byte, into any) error { return InWords(json.Unmarshal(text, into)) }
+func Read(text []byte, into any) error { return InWords(json.Unmarshal(text, into)) }
 
 // InWords rewrites an error of encoding/json for a user; others stay as they are.
 func InWords(err error) error {

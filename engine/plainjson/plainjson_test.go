@@ -1,4 +1,4 @@
-package engine
+package plainjson
 
 import (
 	"encoding/json"
@@ -38,7 +38,7 @@ func TestNoErrorOfJSONNamesATypeOfThisProgram(t *testing.T) {
 		`{"a": x}`:                                     "it is no JSON: invalid character 'x'",
 		``:                                             "ends too early",
 	} {
-		err := ReadJSON([]byte(text), &doc)
+		err := Read([]byte(text), &doc)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 			continue
