@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 // world is a store of leases with one thing in it, whose owner is somebody else.
 type world struct {
+	mu      sync.Mutex
 	expired []string
 	down    error
 	renewed int
@@ -21,11 +23,19 @@ type world struct {
 }
 
 func (w *world) watch() Watch[string] {
+	locked := func(f func()) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		f()
+	}
 	return Watch[string]{What: "things", Log: zerolog.Nop(),
-		Renew:    func(context.Context) error { w.renewed++; return w.down },
-		Expired:  func(context.Context) ([]string, error) { return w.expired, w.down },
-		ID:       func(id string) string { return id },
-		TakeOver: func(_ context.Context, id string) error { w.taken = append(w.taken, id); return w.refuses },
+		Renew:   func(context.Context) (err error) { locked(func() { w.renewed++; err = w.down }); return err },
+		Expired: func(context.Context) (l []string, err error) { locked(func() { l, err = w.expired, w.down }); return l, err },
+		ID:      func(id string) string { return id },
+		TakeOver: func(_ context.Context, id string) (err error) {
+			locked(func() { w.taken, err = append(w.taken, id), w.refuses })
+			return err
+		},
 	}
 }
 
@@ -62,6 +72,8 @@ func TestAnExpiredLeaseIsSeenTwiceBeforeItIsTakenOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &world{}
 			looks(t, w.watch(), func(i int) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
 				w.expired, w.down = nil, nil
 				if c.seen[i] {
 					w.expired = []string{"x"}

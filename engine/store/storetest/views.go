@@ -127,7 +127,7 @@ func pages(t *testing.T, s store.Store) {
 	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1", RunID: "r1", Figures: figures}))
 	must(t, s.SaveResult(ctx, engine.RunResult{ResultID: "r1-w", RunID: "r1", WorkerID: "worker-0",
 		WorkerGroupID: new(int),
-		Figures: figures}))
+		Figures:       figures}))
 	short, err := s.Overviews(ctx, "r1")
 	must(t, err)
 	if len(short) != 2 || len(short[0].Figures.Slowest) != 1 || len(short[0].Figures.ByKind) != 1 {
