@@ -29,9 +29,12 @@ func (w *world) watch() Watch[string] {
 		f()
 	}
 	return Watch[string]{What: "things", Log: zerolog.Nop(),
-		Renew:   func(context.Context) (err error) { locked(func() { w.renewed++; err = w.down }); return err },
-		Expired: func(context.Context) (l []string, err error) { locked(func() { l, err = w.expired, w.down }); return l, err },
-		ID:      func(id string) string { return id },
+		Renew: func(context.Context) (err error) { locked(func() { w.renewed++; err = w.down }); return err },
+		Expired: func(context.Context) (l []string, err error) {
+			locked(func() { l, err = w.expired, w.down })
+			return l, err
+		},
+		ID: func(id string) string { return id },
 		TakeOver: func(_ context.Context, id string) (err error) {
 			locked(func() { w.taken, err = append(w.taken, id), w.refuses })
 			return err
