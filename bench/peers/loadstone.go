@@ -91,7 +91,12 @@ func loadstone(c config) client {
 				return sample{}, err
 			}
 			cpu, used := taken.between(from, to)
-			return sample{tps: summary.QPS, p50: summary.LatencyMs.P50, p99: summary.LatencyMs.P99,
+			whole := time.Duration(0)
+			if len(taken) > 0 {
+				whole = taken[len(taken)-1].cpu
+			}
+			return sample{whole: perQuery(whole, float64(summary.Accounting.Started)), tps: summary.QPS,
+				p50: summary.LatencyMs.P50, p99: summary.LatencyMs.P99,
 				cpu: perQuery(cpu, float64(summary.Operations)), operations: summary.Operations,
 				rest: used.rest(cpu, float64(summary.Operations))}, nil
 		},

@@ -17,6 +17,11 @@
 // sysbench it is the whole life of the process. The ratio is the median of the
 // rounds' own ratios.
 //
+// The column of the whole process has, for Loadstone too, everything from its start to
+// its end: plugins made ready, warm-up (its operations count), figures. It is read ten times a second, so up to
+// a tenth of a second at the end is missing. What does not grow with the run weighs less in
+// a longer one.
+//
 // Beside it each round says on standard error what else a query took: the server's CPU,
 // context switches of the whole machine, and how much of it was idle or taken
 // by its hypervisor. A round in which other processes took more than 4 % of
@@ -65,6 +70,7 @@ type sample struct {
 	tps        float64
 	p50, p99   float64 // ms
 	cpu        float64 // µs a query
+	whole      float64 // the same of the process from its start to its end
 	operations int64
 	rest       rest
 	others     float64 // share of the machine
@@ -152,6 +158,7 @@ func run(ctx context.Context, c config) (err error) {
 	if err != nil {
 		return err
 	}
+	fmt.Printf("Machine: %s.\n\n", machineName())
 	fmt.Printf(
 		"Postgres %s, %s/%s, %d CPUs (clients and server share them), %d connections, %d rows, %d rounds of %d s.\n\n",
 		pg.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), c.connections, c.scale*100_000, c.rounds, c.seconds)

@@ -82,8 +82,9 @@ func pgbench(c config) client {
 				return sample{}, err
 			}
 			tps, err := figure(out, pgbenchTPS)
-			return sample{tps: tps, p50: p50, p99: p99, cpu: perQuery(cpu, ops), operations: int64(ops),
-				rest: used.rest(cpu, ops)}, err
+			return sample{tps: tps, p50: p50, p99: p99, cpu: perQuery(cpu, ops), whole: perQuery(cpu, ops),
+				operations: int64(ops),
+				rest:       used.rest(cpu, ops)}, err
 		},
 	}
 }
@@ -164,7 +165,8 @@ func sysbench(c config) client {
 			if err != nil {
 				return sample{}, err
 			}
-			s := sample{tps: tps, cpu: perQuery(cpu, ops), operations: int64(ops), rest: used.rest(cpu, ops)}
+			s := sample{tps: tps, cpu: perQuery(cpu, ops), whole: perQuery(cpu, ops), operations: int64(ops),
+				rest: used.rest(cpu, ops)}
 			s.p50, s.p99, err = sysbenchHistogram(out)
 			return s, err
 		},

@@ -90,14 +90,16 @@ func TestCPUBetween(t *testing.T) {
 func TestTable(t *testing.T) {
 	clients := []client{{name: "pgbench"}, {name: "loadstone"}}
 	got := table(clients, map[string][]sample{
-		"pgbench": {{tps: 100, p50: 0.1, p99: 0.2, cpu: 10}, {tps: 200, p50: 0.1, p99: 0.2, cpu: 12},
-			{tps: 300, p50: 0.1, p99: 0.2, cpu: 11}},
-		"loadstone": {{tps: 90, p50: 0.1, p99: 0.3, cpu: 9}, {tps: 220, p50: 0.2, p99: 0.3, cpu: 9},
-			{tps: 240, p50: 0.3, p99: 0.3, cpu: 8}},
+		"pgbench": {{tps: 100, p50: 0.1, p99: 0.2, cpu: 10, whole: 20}, {tps: 200, p50: 0.1, p99: 0.2, cpu: 12, whole: 24},
+			{tps: 300, p50: 0.1, p99: 0.2, cpu: 11, whole: 22}},
+		"loadstone": {{tps: 90, p50: 0.1, p99: 0.3, cpu: 9, whole: 18}, {tps: 220, p50: 0.2, p99: 0.3, cpu: 9, whole: 18},
+			{tps: 240, p50: 0.3, p99: 0.3, cpu: 8, whole: 16}},
 	})
 	for _, line := range []string{
-		"| pgbench | 200 (100–300) | 0.100 | 0.200 | 11.00 (10.00–12.00) | 1.00 (1.00–1.00) |",
-		"| loadstone | 220 (90–240) | 0.200 | 0.300 | 9.00 (8.00–9.00) | 0.90 (0.80–1.10) |",
+		"| pgbench | 200 (100–300) | 0.100 | 0.200 | 11.00 (10.00–12.00) | 22.00 (20.00–24.00) | 1.00 (1.00–1.00) | 1.00 " +
+			"(1.00–1.00) |",
+		"| loadstone | 220 (90–240) | 0.200 | 0.300 | 9.00 (8.00–9.00) | 18.00 (16.00–18.00) | 0.90 (0.80–1.10) | 0.75 " +
+			"(0.73–0.90) |",
 	} {
 		if !strings.Contains(got, line) {
 			t.Errorf("no line %q in\n%s", line, got)

@@ -31,24 +31,31 @@ func column(s []sample, of func(sample) float64) []float64 {
 // parentheses. Ratios are against pgbench, round by round.
 func table(clients []client, samples map[string][]sample) string {
 	var b strings.Builder
-	b.WriteString("| client | TPS | P50 ms | P99 ms | client CPU µs/query | TPS ÷ pgbench |\n")
-	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: |\n")
+	b.WriteString("| client | TPS | P50 ms | P99 ms | client CPU µs/query | of the whole process " +
+		"| TPS ÷ pgbench | whole CPU ÷ pgbench |\n")
+	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	base := samples["pgbench"]
 	for _, c := range clients {
 		s := samples[c.name]
-		ratio := "–"
-		if len(base) == len(s) && len(s) > 0 {
+		// against is the ratio to pgbench, round by round.
+		against := func(of func(sample) float64) string {
+			if len(base) != len(s) || len(s) == 0 {
+				return "–"
+			}
 			ratios := make([]float64, len(s))
 			for i := range s {
-				ratios[i] = s[i].tps / base[i].tps
+				ratios[i] = of(s[i]) / of(base[i])
 			}
-			ratio = spread("%.2f", ratios)
+			return spread("%.2f", ratios)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %.3f | %.3f | %s | %s |\n", c.name,
-			spread("%.0f", column(s, func(s sample) float64 { return s.tps })),
+		tps := func(s sample) float64 { return s.tps }
+		whole := func(s sample) float64 { return s.whole }
+		fmt.Fprintf(&b, "| %s | %s | %.3f | %.3f | %s | %s | %s | %s |\n", c.name,
+			spread("%.0f", column(s, tps)),
 			median(column(s, func(s sample) float64 { return s.p50 })),
 			median(column(s, func(s sample) float64 { return s.p99 })),
-			spread("%.2f", column(s, func(s sample) float64 { return s.cpu })), ratio)
+			spread("%.2f", column(s, func(s sample) float64 { return s.cpu })),
+			spread("%.2f", column(s, whole)), against(tps), against(whole))
 	}
 	return b.String()
 }
