@@ -46,7 +46,8 @@ export function compare(a: Summary, b: Summary, tolerance: number): Comparison {
     slower_probability: 0.5 + Math.max(-0.4, Math.min(0.4, (list[3]!.difference ?? 0) / 200)),
     verdict: has('worse') ? 'worse' : has('better') ? 'better' : has('unclear') ? 'unclear' : 'same',
     notes: [
-      'One run on each side: the intervals show the noise within the runs, not that between them. Repeat the runs and give several for each side to see both.',
+      'One run on each side: the intervals show the noise within the runs, not that between them. Repeat ' +
+        'the runs and give several for each side to see both.',
       ...[a, b]
         .filter((s) => s.validity !== 'VALID')
         .map((s) => `Run ${s.run_id} is ${s.validity}: what its figures show may be the generator's limit.`),

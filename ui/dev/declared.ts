@@ -48,7 +48,8 @@ export const plugins: Plugin[] = [
       title: 'Mixed reads and writes',
       author: 'Loadstone',
       description:
-        'Point lookups, range scans, inserts, updates and deletes by weight, on a table of its own or on any table with a key.',
+        'Point lookups, range scans, inserts, updates and deletes by weight, on a table of its own or on ' +
+        'any table with a key.',
       parameters: {
         type: 'object',
         additionalProperties: false,

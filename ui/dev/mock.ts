@@ -131,7 +131,8 @@ const routes: [method: string, path: RegExp, handle: Handle][] = [
             name: 'privileges',
             outcome: 'failed',
             message:
-              'The role BENCH is not granted UPDATE and DELETE on the table "LOADSTONE"."PUBLIC"."ORDERS", and the run\'s operations need them.',
+              'The role BENCH is not granted UPDATE and DELETE on the table ' +
+              '"LOADSTONE"."PUBLIC"."ORDERS", and the run\'s operations need them.',
             fix: 'GRANT UPDATE, DELETE ON TABLE "LOADSTONE"."PUBLIC"."ORDERS" TO ROLE "BENCH"',
           },
           {
@@ -323,7 +324,8 @@ server.on('upgrade', (req, socket) => {
   const live = runs.get(id ?? '')?.live;
   if (!live || (broken && '/ws'.startsWith(broken))) return socket.end('HTTP/1.1 404 Not Found\r\n\r\n');
   socket.write(
-    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept(req.headers['sec-websocket-key'] ?? '')}\r\n\r\n`,
+    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: ` +
+      `Upgrade\r\nSec-WebSocket-Accept: ${accept(req.headers['sec-websocket-key'] ?? '')}\r\n\r\n`,
   );
   sockets.add(socket);
   const off = live.subscribe(

@@ -59,7 +59,9 @@ export function searchResult({ seed = 4, repeat = 1, knee = 22, start = Date.now
         stop_reason:
           s.outcome === 'STABLE'
             ? undefined
-            : `At ${s.n} connections P95 was ${s.p95.toFixed(2)} ms, ${((s.p95 / baseline - 1) * 100).toFixed(0)} % above the baseline of ${baseline.toFixed(2)} ms; 20 % are allowed.`,
+            : `At ${s.n} connections P95 was ${s.p95.toFixed(2)} ms, ` +
+              `${((s.p95 / baseline - 1) * 100).toFixed(0)} % above the baseline of ${baseline.toFixed(2)} ` +
+              'ms; 20 % are allowed.',
       });
     }
     const last = found.steps.at(-1)!;
@@ -108,7 +110,14 @@ export function searchResult({ seed = 4, repeat = 1, knee = 22, start = Date.now
     limit: 'DEGRADED',
     first_unstable: middle.first_unstable,
     steps: history.length,
-    reason: `${repeat > 1 ? `${repeat} of ${repeat} searches were finished, and found ${repetitions.map((r) => r.level).join(', ')} connections. The answer is the middle one. ` : ''}The target sustains ${middle.level} connections. At ${middle.first_unstable} connections P95 was 2.55 ms, 33 % above the baseline of 1.91 ms; 20 % are allowed.`,
+    reason:
+      (repeat > 1
+        ? `${repeat} of ${repeat} searches were finished, and found ${repetitions.map((r) => r.level).join(', ')} ` +
+          'connections. The answer is the middle one. '
+        : '') +
+      'The ' +
+      `target sustains ${middle.level} connections. At ${middle.first_unstable} connections P95 was 2.55 ms, ` +
+      '33 % above the baseline of 1.91 ms; 20 % are allowed.',
     upper_bound: 90,
     history,
     ...(repeat > 1 && {

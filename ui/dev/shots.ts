@@ -45,6 +45,7 @@ try {
   const live = id('checkout peak', 'RUNNING');
   const done = id('first run');
   const bad = id('orders under contention');
+  const searched = [id('limit of orders'), id('limit of orders, five times'), live, id('hybrid table')];
   const all: [name: string, base: string, path: string][] = [
     ['home', base, '/'],
     ['home-empty', empty, '/'],
@@ -69,11 +70,7 @@ try {
     ['find-max-done', base, `/runs/${id('limit of orders')}`],
     ['find-max-repeated', base, `/runs/${id('limit of orders, five times')}`],
     ['compare', base, `/compare?runs=${[done, id('checkout peak', 'COMPLETED'), bad].join(',')}`],
-    [
-      'compare-searches',
-      base,
-      `/compare?runs=${[id('limit of orders'), id('limit of orders, five times'), live, id('hybrid table')].join(',')}&dist=below`,
-    ],
+    ['compare-searches', base, `/compare?dist=below&runs=${searched.join(',')}`],
     ['compare-none', base, '/compare'],
     ['matrix-live', base, '/matrix/m-1'],
     ['matrix-none', base, '/matrix/nobody'],

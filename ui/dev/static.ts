@@ -14,7 +14,8 @@ const types: Record<string, string> = {
   '.woff2': 'font/woff2',
 };
 const policy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' blob:; " +
+  "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /** Answers with a file of the built page, or with its index: the page has its own addresses. */
 export function page(path: string, res: ServerResponse): void {

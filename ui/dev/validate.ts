@@ -92,7 +92,8 @@ export function validate(body: { source?: string; config?: unknown }): Validatio
   )
     wrong(
       'workload.concurrent_connections',
-      `${w.concurrent_connections} connections do not fit: scaling.worker_count ${s.worker_count} × scaling.per_worker_capacity ${s.per_worker_capacity} = ${s.worker_count * s.per_worker_capacity}`,
+      `${w.concurrent_connections} connections do not fit: scaling.worker_count ${s.worker_count} × ` +
+        `scaling.per_worker_capacity ${s.per_worker_capacity} = ${s.worker_count * s.per_worker_capacity}`,
       'raise worker_count or per_worker_capacity, or ask for fewer connections',
     );
   (config.thresholds ?? []).forEach((t, i) => {

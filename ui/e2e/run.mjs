@@ -1,7 +1,8 @@
 // Drives the page in Chromium:
 //   npm run e2e -- --base-url http://127.0.0.1:8080 --token TOKEN   the journey on a real server
 //     and --plugin COUNTERS.wasm, examples/plugins/counters, for the journey of its author
-//   npm run e2e -- --mock                                          the states of the page, on the mock server (needs npm run build)
+//   npm run e2e -- --mock                                          the states of the page, on the mock server (needs
+// npm run build)
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -17,7 +18,8 @@ const { values: flags } = parseArgs({
 });
 if (!flags.mock && !(flags['base-url'] && flags.token)) {
   console.error(
-    'The journey needs --base-url and --token, the token of a one-time sign-in link; or --mock for the states on the mock server.',
+    'The journey needs --base-url and --token, the token of a one-time sign-in link; or --mock for the ' +
+      'states on the mock server.',
   );
   process.exit(1);
 }

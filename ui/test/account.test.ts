@@ -57,7 +57,8 @@ describe('the cost card', () => {
     expect(seen).toMatch(/measurement 0\.0501 USD/);
     expect(seen).toMatch(/whole run 0\.0750 USD/);
     expect(seen).toContain(
-      'BENCH_WH, standard X-Small: 1 cluster at 1.00 credits an hour, 3.00 USD each (list of 2026). Storage is not in it.',
+      'BENCH_WH, standard X-Small: 1 cluster at 1.00 credits an hour, 3.00 USD each (list of 2026). ' +
+        'Storage is not in it.',
     );
     expect(seen).not.toContain('simulated');
   });

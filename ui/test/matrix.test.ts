@@ -14,7 +14,8 @@ it('asks for the targets that need leave, by their names', () => {
 
 it('knows the targets that were refused', () => {
   const reason =
-    'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.b target.allow_writes: is not set; x';
+    'Set-up failed: The run writes to tables that Loadstone did not make: UPDATE in public.b ' +
+    'target.allow_writes: is not set; x';
   expect(
     targetsRefused([
       { status: 'COMPLETED', cancellation_reason: null, matrix_label: 'a' },

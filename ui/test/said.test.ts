@@ -22,10 +22,12 @@ it('writes nouns in their number', () => {
 it('leads to the field for a certificate', () =>
   expect(
     said(
-      'not trusted here. Give its certificate with sslrootcert=/path/ca.pem, or use sslmode=require to encrypt without checking who answers.',
+      'not trusted here. Give its certificate with sslrootcert=/path/ca.pem, or use sslmode=require to ' +
+        'encrypt without checking who answers.',
     ),
   ).toBe(
-    'not trusted here. Paste its certificate under “Certificates”, or choose “require” under TLS to encrypt without checking who answers.',
+    'not trusted here. Paste its certificate under “Certificates”, or choose “require” under TLS to ' +
+      'encrypt without checking who answers.',
   ));
 
 it('names the page’s own controls in place of flags', () => {

@@ -17,7 +17,9 @@ describe('writes to tables of others', () => {
   });
 
   it('asks for a run that was refused for it', () => {
-    const reason = `Set-up failed: The run writes to tables that Loadstone did not make: ${line} target.allow_writes: allow it.`;
+    const reason =
+      `Set-up failed: The run writes to tables that Loadstone did not make: ${line} target.allow_writes: ` +
+      'allow it.';
     expect(refusedWrites({ status: 'FAILED', cancellation_reason: reason })).toBe(
       `The run writes to tables that Loadstone did not make: ${line}`,
     );

@@ -6,8 +6,10 @@ const unsafe = /[\p{Cf}\p{Cs}\u034F\u115F\u1160\u17B4\u17B5\u2028\u2029\u3164\uF
 const each = new RegExp(`(?:${unsafe.source})+`, 'gu');
 
 /** Joiners belong to emoji and to scripts whose letters join; between others they hide. */
+const scripts = ['Arabic', 'Syriac', 'Devanagari', 'Bengali', 'Gujarati', 'Kannada', 'Malayalam', 'Sinhala', 'Tamil'];
 const joins =
-  '[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\uFE0F\\p{Script=Arabic}\\p{Script=Syriac}\\p{Script=Devanagari}\\p{Script=Bengali}\\p{Script=Gujarati}\\p{Script=Kannada}\\p{Script=Malayalam}\\p{Script=Sinhala}\\p{Script=Tamil}\\p{Script=Telugu}]';
+  '[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\uFE0F' +
+  `${[...scripts, 'Telugu'].map((s) => `\\p{Script=${s}}`).join('')}]`;
 const joiner = new RegExp(`(?<=${joins})[\\u200C\\u200D](?=${joins})`, 'gu');
 
 /** The most characters of a text of others; statements and their like may be longer. */

@@ -88,7 +88,9 @@ export interface Span {
 const bounds = (part: Span | null) =>
   part ? { from_seconds: Math.max(0, Math.floor(part.from) - 5), until_seconds: Math.ceil(part.to) + 5 } : {};
 
-/** The run second by second, or in a long run in steps of resolution seconds; of a part of it only, when one is given. */
+/**
+ * The run second by second, or in a long run in steps of resolution seconds; of a part of it only, when one is given.
+ */
 export const useTimeseries = (id: string, enabled: boolean, part: Span | null = null) =>
   useQuery({
     queryKey: ['timeseries', id, ...(part ? [Math.floor(part.from), Math.ceil(part.to)] : [])],

@@ -3,7 +3,10 @@ import type { Message, Payload } from './types';
 
 export type Link = 'connecting' | 'open' | 'lost' | 'done';
 
-/** Waiting time before attempt n (from 0), in milliseconds: 0.5 s doubling to 10 s, with a spread so that many pages do not return at once. */
+/**
+ * Waiting time before attempt n (from 0), in milliseconds: 0.5 s doubling to 10 s, with a spread so that many pages do
+ * not return at once.
+ */
 export function backOff(attempt: number, random = Math.random): number {
   const ceiling = Math.min(10_000, 500 * 2 ** attempt);
   return ceiling * (0.7 + 0.3 * random());

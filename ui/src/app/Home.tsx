@@ -10,6 +10,9 @@ import { RunTable } from '../history/RunTable';
 import { firstRunBody } from './firstRun';
 import { usePageTitle } from './location';
 
+const curve =
+  'M0 90C22 88 28 62 44 44s22-13 34-11 14 9 25 5 12-21 27-19 14 14 29 10 17-13 31-9 21 11 32 6 12-7 18-6v72H0z';
+
 export function Home() {
   usePageTitle('');
   const info = useInfo();
@@ -24,9 +27,8 @@ export function Home() {
         <h1>Home</h1>
         {info.data && (
           <span className="sub hide-phone">
-            Loadstone {info.data.version} ·{' '}
-            {info.data.control_store === 'embedded' ? 'built-in Postgres' : 'external Postgres'} · {info.data.nodes}{' '}
-            {info.data.nodes === 1 ? 'node' : 'nodes'}
+            Loadstone {info.data.version} · {info.data.control_store === 'embedded' ? 'built-in' : 'external'} Postgres
+            · {info.data.nodes} {info.data.nodes === 1 ? 'node' : 'nodes'}
           </span>
         )}
         <div className="actions">
@@ -108,7 +110,8 @@ function FirstMinute(props: {
         <h2>{props.fresh ? 'See it work' : 'Start something'}</h2>
         <p>
           {props.playground
-            ? 'Run a 20-second mixed workload on the built-in Postgres: point lookups, range scans, inserts and updates over 16 connections.'
+            ? 'Run a 20-second mixed workload on the built-in Postgres: point lookups, range scans, inserts ' +
+              'and updates over 16 connections.'
             : 'This server has no built-in Postgres to play with: connect your own, then write a template for it.'}
         </p>
         {create.error && <ProblemNotice error={create.error} />}
@@ -130,10 +133,7 @@ function FirstMinute(props: {
       </div>
       <svg className="first-art" viewBox="0 0 240 92" aria-hidden="true">
         <path d="M0 91.500h240" stroke="var(--line)" />
-        <path
-          d="M0 90C22 88 28 62 44 44s22-13 34-11 14 9 25 5 12-21 27-19 14 14 29 10 17-13 31-9 21 11 32 6 12-7 18-6v72H0z"
-          fill="var(--accent-soft)"
-        />
+        <path d={curve} fill="var(--accent-soft)" />
         <path
           d="M0 90C22 88 28 62 44 44s22-13 34-11 14 9 25 5 12-21 27-19 14 14 29 10 17-13 31-9 21 11 32 6 12-7 18-6"
           fill="none"

@@ -124,7 +124,9 @@ export function Distribution(props: { buckets: HistogramBucket[]; latency: Laten
       </svg>
       <p className="muted dist-note">
         {on
-          ? `${plain(latency(on.from))} – ${plain(latency(on.to))}: ${exact(on.count)} operations, ${((on.count / total) * 100).toFixed(2)} %; ${((below / total) * 100).toFixed(2)} % were at most ${plain(latency(on.to))}.`
+          ? `${plain(latency(on.from))} – ${plain(latency(on.to))}: ${exact(on.count)} operations, ` +
+            `${((on.count / total) * 100).toFixed(2)} %; ${((below / total) * 100).toFixed(2)} % were at ` +
+            `most ${plain(latency(on.to))}.`
           : 'Move over a bar for its figures.'}
       </p>
     </div>

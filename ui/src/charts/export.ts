@@ -8,7 +8,9 @@ export function save(name: string, content: Blob): void {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** What a spreadsheet would take for a formula is given an apostrophe, which it takes for text. Names come from others. */
+/**
+ * What a spreadsheet would take for a formula is given an apostrophe, which it takes for text. Names come from others.
+ */
 function harmless(v: string): string {
   return /^ *[=+\-@\t\r\n＝＋－＠]/.test(v) && !/^[-+]?[0-9]+(\.[0-9]+)?$/.test(v) ? `'${v}` : v;
 }

@@ -55,7 +55,8 @@ export function timeLabel(t: number, axis: TimeAxis, start: number, fine = false
   return `${two(d.getHours())}:${two(d.getMinutes())}${fine || d.getSeconds() ? `:${two(d.getSeconds())}` : ''}`;
 }
 
-function axisText(q: Quantity): string {
+/** A label of an axis: without the digits that only say 0. */
+export function axisText(q: Quantity): string {
   const v = Number(q.value);
   if (v === 0) return '0';
   return plain({ ...q, value: Number.isFinite(v) && q.value !== '' ? String(v) : q.value });

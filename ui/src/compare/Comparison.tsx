@@ -199,7 +199,12 @@ export function Comparison(props: {
         <header>
           <h3>Figures</h3>
           <span className="muted note end">
-            <Term tip="The interval holds the difference with 99 % confidence, as far as the noise within the runs tells. A difference counts when it is at least the tolerance and not by chance.">
+            <Term
+              tip={
+                'The interval holds the difference with 99 % confidence, as far as the noise within the ' +
+                'runs tells. A difference counts when it is at least the tolerance and not by chance.'
+              }
+            >
               against {letter(0)}, tolerance {props.tolerance} %
             </Term>
           </span>
@@ -459,5 +464,8 @@ function liveFigure(name: string, r: RunDetail): number | null {
 
 function slower(c: Result, i: number): string | undefined {
   if (c.slower_probability === null) return undefined;
-  return `An operation of ${letter(i)} took longer than one of ${letter(0)} with a probability of ${c.slower_probability.toFixed(3)} (0.5: neither).`;
+  return (
+    `An operation of ${letter(i)} took longer than one of ${letter(0)} with a probability of ` +
+    `${c.slower_probability.toFixed(3)} (0.5: neither).`
+  );
 }

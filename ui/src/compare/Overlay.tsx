@@ -102,10 +102,13 @@ export function Overlay(props: {
       <p className="muted dist-note">
         {at === null
           ? 'Move over the chart for its figures.'
-          : `${props.cumulative ? 'At most' : `${plain(latency(bounds[at]))} –`} ${plain(latency(bounds[at + 1]))}: ${drawn
+          : (props.cumulative ? 'At most' : `${plain(latency(bounds[at]))} –`) +
+            ` ${plain(latency(bounds[at + 1]))}: ` +
+            drawn
               .map((s, i) => (props.hidden(i) ? '' : `${letter(i)} ${((s[at] ?? 0) * 100).toFixed(1)} %`))
               .filter(Boolean)
-              .join(', ')}.`}
+              .join(', ') +
+            '.'}
       </p>
     </div>
   );

@@ -10,7 +10,9 @@ export const mostRuns = 8;
 
 export const letter = (i: number) => String.fromCharCode(65 + i);
 
-/** A note about the baseline and another run, whom the server calls A and B, with the letters that the page gives them. */
+/**
+ * A note about the baseline and another run, whom the server calls A and B, with the letters that the page gives them.
+ */
 export const named = (note: string, ids: string[], other: number) =>
   ids.reduce(
     (text, id, i) => text.replaceAll(id, letter(i)),
@@ -119,7 +121,8 @@ export function markdown(list: Compared[], tolerance: number): string {
         const m = c.against?.metrics?.find((x) => x.name === col.name);
         return m?.difference === null || m === undefined ? text : `${text} (${difference(m)}, ${m.verdict})`;
       });
-      const name = `${letter(i)} ${cell(c.label)}${simulated(c.run) ? ` (${c.run.emulated ? 'emulated' : 'simulated'})` : ''}`;
+      const model = simulated(c.run) ? ` (${c.run.emulated ? 'emulated' : 'simulated'})` : '';
+      const name = `${letter(i)} ${cell(c.label)}${model}`;
       return `| ${name} | ${figures.join(' | ')} | ${i === 0 ? 'baseline' : (c.against?.verdict ?? '')} |`;
     }),
     '',
@@ -234,7 +237,8 @@ const made = / |^(driver|machine|Loadstone|simulated|figures)$/;
 function flat(v: unknown, path: string, into: Map<string, string>): void {
   if (v === null || v === undefined || v === '') return;
   if (Array.isArray(v) || typeof v !== 'object') {
-    into.set(path, typeof v === 'string' ? v : JSON.stringify(v));
+    const list = Array.isArray(v) && v.every((x) => typeof x === 'string');
+    into.set(path, list ? v.join(', ') : typeof v === 'string' ? v : JSON.stringify(v));
     return;
   }
   for (const [k, x] of Object.entries(v)) flat(x, path ? `${path}.${k}` : k, into);

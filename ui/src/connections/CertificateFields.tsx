@@ -7,7 +7,9 @@ const fields: { key: keyof Certificates; label: string; placeholder: string; hel
     key: 'sslrootcert',
     label: 'CA certificate',
     placeholder: '-----BEGIN CERTIFICATE-----',
-    help: 'Of the authority that signed the server’s. Used by verify-ca and verify-full; without it, those the machine trusts.',
+    help:
+      'Of the authority that signed the server’s. Used by verify-ca and verify-full; without it, those the ' +
+      'machine trusts.',
   },
   {
     key: 'sslcert',

@@ -89,7 +89,9 @@ function Card({ c, onEdit }: { c: Connection; onEdit: () => void }) {
   const remove = () =>
     ask({
       title: `Delete connection “${c.name}”?`,
-      body: 'Its address and encrypted password are deleted. Templates that name it can no longer run. The database itself is not touched.',
+      body:
+        'Its address and encrypted password are deleted. Templates that name it can no longer run. The ' +
+        'database itself is not touched.',
       verb: 'Delete connection',
       act: async () => {
         await api.remove('/api/connections/{id}', { path: { id: c.connection_id } });

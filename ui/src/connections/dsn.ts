@@ -50,7 +50,8 @@ export function toUrl(p: DsnParts): string {
   for (const key of certificateKeys) if (p[key].trim()) q.set(key, p[key]);
   // Not every reader of such a URL takes a + for a space.
   const query = q.toString().replaceAll('+', '%20');
-  return `postgres://${user}${host}${!socket && p.port ? `:${p.port}` : ''}/${enc(p.database)}${query ? `?${query}` : ''}`;
+  const port = !socket && p.port ? `:${p.port}` : '';
+  return `postgres://${user}${host}${port}/${enc(p.database)}${query ? `?${query}` : ''}`;
 }
 
 function decode(s: string): string {
@@ -104,7 +105,8 @@ export function problemsOf(errors: FieldError[]): Partial<Certificates> {
     const key = /^The parameter (sslrootcert|sslcert|sslkey) /.exec(e.message)?.[1] as keyof Certificates | undefined;
     if (e.field === 'dsn' && key)
       out[key] =
-        `${e.message.replace(/^The parameter \w+ cannot be used: /, '')} ${(e.hint ?? '').replace(/; in a URL it is percent-encoded/, '')}`.trim();
+        `${e.message.replace(/^The parameter \w+ cannot be used: /, '')} ` +
+        `${(e.hint ?? '').replace(/; in a URL it is percent-encoded/, '')}`.trim();
   }
   return out;
 }

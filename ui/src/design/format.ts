@@ -166,7 +166,8 @@ export function dateTime(iso: string | null | undefined): string {
 export function timeOfDay(iso: string): string {
   const d = new Date(iso);
   const two = (n: number) => String(n).padStart(2, '0');
-  return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}.${String(d.getMilliseconds()).padStart(3, '0')}`;
+  const ms = String(d.getMilliseconds()).padStart(3, '0');
+  return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}.${ms}`;
 }
 
 /** Turns POINT_LOOKUP or generator_cpu into words. */

@@ -8,11 +8,14 @@ export const terms = {
   errors:
     'Operations that the database refused or that did not end in time; the rate is their share of all operations.',
   drain:
-    'When a run stops it takes no new operation. Those in flight get this long to end; then they are cancelled on the server and count as failed.',
+    'When a run stops it takes no new operation. Those in flight get this long to end; then they are ' +
+    'cancelled on the server and count as failed.',
   retries:
-    'How often an operation that lost to others (serialization failure, deadlock) is repeated, a transaction whole. It counts once; its latency includes every try.',
+    'How often an operation that lost to others (serialization failure, deadlock) is repeated, a ' +
+    'transaction whole. It counts once; its latency includes every try.',
   generator:
-    'Whether Loadstone itself was fast enough for the figures to be the table’s: DEGRADED when its own CPU, pauses or a lost worker got in the way.',
+    'Whether Loadstone itself was fast enough for the figures to be the table’s: DEGRADED when its own ' +
+    'CPU, pauses or a lost worker got in the way.',
   warmup: 'Load that fills caches before the measurement; it is recorded, and left out of the figures.',
   measurement: 'The part of the run that counts.',
   adapter: 'The plugin that describes a table type: how it is created and what SQL each kind of operation uses.',
@@ -21,7 +24,8 @@ export const terms = {
   concurrency: 'Closed loop: each connection issues its next operation when the last one has ended.',
   qps: 'Open loop: operations are due on a schedule, whether or not earlier ones have ended.',
   findMax:
-    'Raises the load in steps until the table takes no more, looks closer between the last good step and the first bad one, and repeats the answer before it believes it.',
+    'Raises the load in steps until the table takes no more, looks closer between the last good step and ' +
+    'the first bad one, and repeats the answer before it believes it.',
   slo: 'Limits of your own for the latency, in place of the comparison with the first step.',
   baseline: 'How far the P95 of the slowest run worker may rise above that of the first step.',
   arrival: 'Constant: even gaps. Poisson: gaps as of independent users. Workload: its own delays are the gaps.',
@@ -29,9 +33,11 @@ export const terms = {
   feed: 'This workload makes no operations up: it issues those of a run that was recorded, or of a file, again.',
   stages: 'Ramps and steps that follow each other and make up the measurement.',
   fromDue:
-    'The time from when an operation was due until it ended, waiting included. P95 of service counts from when it was begun.',
+    'The time from when an operation was due until it ended, waiting included. P95 of service counts from ' +
+    'when it was begun.',
   split:
-    'The mean latency, in parts: the generator’s own lateness, the wait for a free connection, the round trip to the database, and decoding its answer.',
+    'The mean latency, in parts: the generator’s own lateness, the wait for a free connection, the round ' +
+    'trip to the database, and decoding its answer.',
   inFlight: 'Operations that are due and not finished, and those of them that no connection was free for.',
   pool: 'Connections that execute what is due; an operation waits when none is free.',
   think: 'The pause of a connection between two operations.',
@@ -39,7 +45,8 @@ export const terms = {
   scaling: 'How many run workers share the connections.',
   capacity: 'The most connections one run worker may hold.',
   guardrails:
-    'A limit that is passed for 5 seconds, or as long as you say, stops the run. Without any, none applies. Latency and errors are those of the slowest run worker, after the warm-up.',
+    'A limit that is passed for 5 seconds, or as long as you say, stops the run. Without any, none ' +
+    'applies. Latency and errors are those of the slowest run worker, after the warm-up.',
   thresholds:
     'Conditions judged on the exact figures after the run, such as p95_ms < 50; one that fails fails the run.',
   workerCurve: 'All workers share one axis from zero, so that their curves can be compared.',

@@ -7,7 +7,10 @@ export const ranges = [
   ['30d', 'Last 30 days'],
 ] as const;
 
-/** The beginning of a range as RFC 3339, to the minute so that equal questions have equal answers; undefined for any time. */
+/**
+ * The beginning of a range as RFC 3339, to the minute so that equal questions have equal answers; undefined for any
+ * time.
+ */
 export function rangeStart(range: string, now = Date.now()): string | undefined {
   const m = /^(\d+)([hd])$/.exec(range);
   if (!m) return undefined;

@@ -235,7 +235,9 @@ function Actions({ p }: { p: Plugin }) {
   const enable = () =>
     ask({
       title: `Enable ${refOf(p)}?`,
-      body: 'Everyone on this server can then make runs with it. A run executes the statements that it gives, on the databases that its template names; look at what it declares on this page first.',
+      body:
+        'Everyone on this server can then make runs with it. A run executes the statements that it gives, ' +
+        'on the databases that its template names; look at what it declares on this page first.',
       verb: 'Enable plugin',
       danger: false,
       keep: 'Not yet',
@@ -244,7 +246,9 @@ function Actions({ p }: { p: Plugin }) {
   const disable = () =>
     ask({
       title: `Disable ${refOf(p)}?`,
-      body: `No new run can use it. Live runs go on, and its file is kept.${p.templates?.length ? ' The templates that name it cannot run until it is enabled again.' : ''}`,
+      body:
+        'No new run can use it. Live runs go on, and its file is ' +
+        `kept.${p.templates?.length ? ' The templates that name it cannot run until it is enabled again.' : ''}`,
       verb: 'Disable plugin',
       keep: 'Leave it enabled',
       act: act('disable'),
@@ -252,7 +256,9 @@ function Actions({ p }: { p: Plugin }) {
   const remove = () =>
     ask({
       title: `Delete ${refOf(p)}?`,
-      body: 'Its file is deleted from this server. Finished runs keep their figures and the hash of the plugin. To have it again, it must be uploaded again.',
+      body:
+        'Its file is deleted from this server. Finished runs keep their figures and the hash of the plugin. ' +
+        'To have it again, it must be uploaded again.',
       verb: 'Delete plugin',
       act: async () => {
         await api.remove('/api/plugins/{name}', { path });

@@ -17,7 +17,9 @@ export function meant(plugins: Plugin[] | undefined, kind: Kind | null, ref: str
   );
 }
 
-/** What a template can be given: each enabled plugin by its name and, where there are several versions, each of them. */
+/**
+ * What a template can be given: each enabled plugin by its name and, where there are several versions, each of them.
+ */
 export function choices(plugins: Plugin[] | undefined, kind: Kind): { value: string; label: string }[] {
   const usable = (plugins ?? []).filter((p) => p.kind === kind && p.state === 'enabled');
   return usable

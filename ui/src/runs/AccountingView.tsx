@@ -77,7 +77,9 @@ export function AccountingView({ a }: { a: Accounting }) {
     label: 'scheduled',
     value: a.scheduled,
     tone: 'plain',
-    tip: 'Operations that the schedule or the workload asked for, warm-up included. They are counted there, not added up from the parts.',
+    tip:
+      'Operations that the schedule or the workload asked for, warm-up included. They are counted there, ' +
+      'not added up from the parts.',
   };
   const started: Part = {
     label: 'started',
@@ -127,7 +129,8 @@ export function AccountingView({ a }: { a: Accounting }) {
           Warm-up and measurement are counted together here: {exact(a.warmup)} of the recorded executions belong to the
           warm-up and are left out of the figures above; {exact(a.recorded - a.warmup)} are measured.
           {!!a.statements &&
-            ` ${exact(a.statements)} statements inside transactions are recorded too; they are parts of these executions and counted in none of the sums.`}
+            ` ${exact(a.statements)} statements inside transactions are recorded too; they are parts of ` +
+              'these executions and counted in none of the sums.'}
         </p>
       </div>
     </section>

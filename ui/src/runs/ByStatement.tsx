@@ -15,7 +15,8 @@ export function ByStatement({ s }: { s: Summary }) {
         <h3>By statement</h3>
         <span className="muted note">
           {t &&
-            `${exact(t.count)} transactions: ${exact(t.committed)} committed, ${exact(t.rolled_back)} rolled back as asked, ${exact(t.failed)} failed. `}
+            `${exact(t.count)} transactions: ${exact(t.committed)} committed, ${exact(t.rolled_back)} ` +
+              `rolled back as asked, ${exact(t.failed)} failed. `}
           {!!s.retries && `${exact(s.retries)} repetitions of failed operations.`}
         </span>
       </header>
@@ -25,7 +26,12 @@ export function ByStatement({ s }: { s: Summary }) {
             <th>Statement</th>
             <th>Kind</th>
             <th>
-              <Term tip="Statements inside a transaction are parts of it: the transaction is the operation that counts in rates, percentiles and errors.">
+              <Term
+                tip={
+                  'Statements inside a transaction are parts of it: the transaction is the operation that ' +
+                  'counts in rates, percentiles and errors.'
+                }
+              >
                 Where
               </Term>
             </th>

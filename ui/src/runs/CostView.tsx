@@ -7,6 +7,8 @@ import { SimulatedBadge } from '../design/Status';
 /** What the measurement used of its warehouse. */
 export function CostView({ c, simulated, emulated }: { c: Cost; simulated: boolean; emulated?: boolean }) {
   const known = c.credits_per_hour > 0;
+  const generation =
+    c.warehouse_generation && c.warehouse_type === 'STANDARD' ? ` of generation ${c.warehouse_generation}` : '';
   return (
     <section className="panel">
       <header>
@@ -40,7 +42,11 @@ export function CostView({ c, simulated, emulated }: { c: Cost; simulated: boole
         )}
         <p className="muted">
           {known &&
-            `${c.warehouse}, ${c.warehouse_type.toLowerCase()} ${c.warehouse_size}${c.warehouse_generation && c.warehouse_type === 'STANDARD' ? ` of generation ${c.warehouse_generation}` : ''}: ${Number.isInteger(c.clusters) ? c.clusters : significant(c.clusters)} ${c.clusters === 1 ? 'cluster' : 'clusters'} at ${significant(c.credits_per_hour)} credits an hour, ${significant(c.credit_price)} ${c.currency} each (${c.price_list}). `}
+            `${c.warehouse}, ${c.warehouse_type.toLowerCase()} ` +
+              `${c.warehouse_size}${generation}: ` +
+              `${Number.isInteger(c.clusters) ? c.clusters : significant(c.clusters)} ` +
+              `${c.clusters === 1 ? 'cluster' : 'clusters'} at ${significant(c.credits_per_hour)} credits an ` +
+              `hour, ${significant(c.credit_price)} ${c.currency} each (${c.price_list}). `}
           {(c.notes ?? []).join(' ')}
         </p>
       </div>

@@ -83,7 +83,12 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
       <section className="panel">
         <header>
           <h3>
-            <Term tip="After a run the server asks the target's query history for its executions and joins them by query id.">
+            <Term
+              tip={
+                "After a run the server asks the target's query history for its executions and joins them " +
+                'by query id.'
+              }
+            >
               Enrichment
             </Term>
           </h3>
@@ -106,7 +111,8 @@ export function EnrichmentView({ run, live, s }: { run: RunDetail; live: Payload
           {act.error && <ProblemNotice error={act.error} />}
           <p className="muted">
             {under
-              ? `${exact(e.matched)} of ${exact(e.executions)} executions found in ${exact(e.polls)} polls.${e.next_poll_at ? ` The history is asked again at ${timeOfDay(e.next_poll_at)}.` : ''}`
+              ? `${exact(e.matched)} of ${exact(e.executions)} executions found in ${exact(e.polls)} ` +
+                `polls.${e.next_poll_at ? ` The history is asked again at ${timeOfDay(e.next_poll_at)}.` : ''}`
               : e.reason}
             {!under &&
               e.ended_at &&

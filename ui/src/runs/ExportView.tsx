@@ -106,7 +106,12 @@ export function ExportView({ run, s, c }: { run: RunDetail; s: Summary; c: Colum
         />
         <Offer
           title="Seconds, CSV"
-          what={`What the charts are drawn from: ${exact(c.rows.filter(Boolean).length)} rows, one for ${step > 1 ? `every ${duration(step)}; a part that is selected in a chart has one for each second` : 'each second'}.`}
+          what={
+            `What the charts are drawn from: ${exact(c.rows.filter(Boolean).length)} rows, one for ` +
+            (step > 1
+              ? `every ${duration(step)}; a part that is selected in a chart has one for each second.`
+              : 'each second.')
+          }
           action={
             <button type="button" className="btn" onClick={seconds} disabled={c.rows.length === 0}>
               <Icon name="table" /> Save CSV

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 import type { Dispersion, FindMaxRepetition, FindMaxResult, FindMaxState, FindMaxStep } from '../api/types';
 import { Term } from '../design/Controls';
+import { axisText } from '../charts/plot';
 import { clock, count, errorRate, exact, latency, percent, plain, type Quantity, rate } from '../design/format';
 import { Icon } from '../design/icons';
 import { Num } from '../design/Num';
@@ -362,7 +363,7 @@ function LevelChart(props: {
           <g key={v}>
             <line className="grid" x1={pad.left} x2={width - pad.right} y1={y(v)} y2={y(v)} />
             <text x={pad.left - 8} y={y(v) + 4} textAnchor="end">
-              {v === 0 ? '0' : plain(props.format(v))}
+              {axisText(props.format(v))}
             </text>
           </g>
         ))}
@@ -383,7 +384,8 @@ function LevelChart(props: {
         {points.map((p) => (
           <circle key={p.s.step_number} className={outcomes[p.s.outcome]?.tone} cx={x(p.x)} cy={y(p.v)} r={4}>
             <title>
-              {`Step ${p.s.step_number}, ${named(props.unit, p.x)}: ${plain(props.format(p.v))}, ${(outcomes[p.s.outcome]?.word ?? p.s.outcome).toLowerCase()}`}
+              {`Step ${p.s.step_number}, ${named(props.unit, p.x)}: ${plain(props.format(p.v))}, ` +
+                `${(outcomes[p.s.outcome]?.word ?? p.s.outcome).toLowerCase()}`}
             </title>
           </circle>
         ))}

@@ -121,7 +121,7 @@ export function RunCharts({ run, live, c, state }: Props) {
       part('wait', 'Pool wait', '--warn-mark', (s) => s.pool_wait_ms),
       part('lag', 'Generator late', '--e-1', (s) => s.schedule_lag_ms),
       // The parts that a run has; in a closed loop nothing waits.
-    ].filter((l) => l.key === 'server' || l.values.some((v) => (v ?? 0) > 0));
+    ].filter((l) => l.values.some((v) => (v ?? 0) > 0));
   }, [c]);
 
   const flight = useMemo<Line[]>(
@@ -265,6 +265,12 @@ export function RunCharts({ run, live, c, state }: Props) {
           format={latency}
           stacked
           height={140}
+          emptyTitle={isTerminal(run.status) ? 'Not recorded' : undefined}
+          empty={
+            isTerminal(run.status)
+              ? 'This run has no record of where its operations spent their time.'
+              : 'It is drawn from the first second with an operation on.'
+          }
         />
         {openLoop && (
           <Chart

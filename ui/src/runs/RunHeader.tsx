@@ -217,7 +217,9 @@ function RunActions({
     if (line && run.matrix_id)
       return ask({
         title: 'Start the whole matrix?',
-        body: `This run writes to tables that Loadstone did not make: ${line}. The page of its matrix asks once for all targets.`,
+        body:
+          `This run writes to tables that Loadstone did not make: ${line}. The page of its matrix asks once ` +
+          'for all targets.',
         verb: 'Open the matrix',
         danger: false,
         keep: 'Stay here',
@@ -237,7 +239,9 @@ function RunActions({
   const remove = () =>
     ask({
       title: `Delete run “${run.test_name}”?`,
-      body: `Its figures, its log and the records of its ${plain(count(run.summary?.accounting.recorded ?? run.total_ops))} executions are deleted for good.`,
+      body:
+        'Its figures, its log and the records of its ' +
+        `${plain(count(run.summary?.accounting.recorded ?? run.total_ops))} executions are deleted for good.`,
       verb: 'Delete run',
       act: async () => {
         await api.remove('/api/runs/{id}', { path: { id: run.run_id } });

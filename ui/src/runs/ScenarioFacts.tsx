@@ -16,6 +16,9 @@ export function shortly(v: unknown): string {
   return String(v);
 }
 
+/** What becomes of a table that exists. */
+const existing = { use: 'used as it is', recreate: 'dropped and made anew', fail: 'refused' };
+
 /** The scenario in a few lines, for a reader who wants to know what was asked for. */
 export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
   const connection =
@@ -42,7 +45,9 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
         <dt>Sample data</dt>
         <dd>
           {prepare
-            ? `${prepare.rows ? `${plain(count(prepare.rows))} rows` : 'as many rows as the workload needs'}; a table that exists is ${prepare.if_exists === 'use' ? 'used as it is' : prepare.if_exists === 'recreate' ? 'dropped and made anew' : 'refused'}`
+            ? `${prepare.rows ? `${plain(count(prepare.rows))} rows` : 'as many rows as the workload needs'}; ` +
+              'a table that exists is ' +
+              existing[prepare.if_exists]
             : 'none; the table must exist'}
         </dd>
         <dt>Workload</dt>
@@ -60,7 +65,8 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
         <dd>
           {searches
             ? `search for the limit, in ${s.find_max?.unit === 'rate' ? 'operations per second' : 'connections'}`
-            : `${s.workload.load_mode === 'CONCURRENCY' ? 'closed loop' : sentence(words(s.workload.load_mode))} · ${s.workload.concurrent_connections} connections`}
+            : `${s.workload.load_mode === 'CONCURRENCY' ? 'closed loop' : sentence(words(s.workload.load_mode))} ` +
+              `· ${s.workload.concurrent_connections} connections`}
           {s.workload.target_qps ? ` · ${plain(count(s.workload.target_qps))}/s` : ''}
           {s.workload.think_time_ms ? ` · think time ${s.workload.think_time_ms} ms` : ''} · seed {s.workload.seed}
         </dd>
@@ -68,7 +74,8 @@ export function ScenarioFacts({ scenario: s }: { scenario: Scenario }) {
         <dd>
           {duration(s.workload.warmup_seconds)} warm-up,{' '}
           {searches
-            ? `steps of ${duration(Number(s.find_max?.step_duration_seconds ?? 30))}, ${duration(Number(s.find_max?.max_duration_seconds ?? 1800))} at most`
+            ? `steps of ${duration(Number(s.find_max?.step_duration_seconds ?? 30))}, ` +
+              `${duration(Number(s.find_max?.max_duration_seconds ?? 1800))} at most`
             : `${duration(s.workload.duration_seconds)} measurement`}
         </dd>
         <dt>Scaling</dt>

@@ -74,7 +74,10 @@ export function WarehousePanel(props: {
       )}
       <Chart
         title={w?.name ? `Warehouse ${w.name}` : 'Warehouse'}
-        tip="Queries that run and wait on the warehouse, of everybody, and its clusters; asked every 5 seconds by the server."
+        tip={
+          'Queries that run and wait on the warehouse, of everybody, and its clusters; asked every 5 ' +
+          'seconds by the server.'
+        }
         file={`${run.test_name}-warehouse`}
         x={drawn.map((p) => p.elapsed_seconds)}
         lines={lines}

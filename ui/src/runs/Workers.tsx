@@ -89,7 +89,10 @@ export function Workers({ run, live, newsAt }: { run: RunDetail; live: Payload |
                       last={60}
                       max={top.qps}
                       color="--accent"
-                      label={`Throughput of ${w.worker_id} over the last minute; the axis ends at ${plain(rate(top.qps))}`}
+                      label={
+                        `Throughput of ${w.worker_id} over the last minute; the axis ends at ` +
+                        `${plain(rate(top.qps))}`
+                      }
                     />
                   </td>
                   <td className="num">

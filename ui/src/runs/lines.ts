@@ -21,13 +21,16 @@ export function summaryLines(s: Summary): string[] {
   const lines: string[] = [];
   if (s.finished_late)
     lines.push(
-      `${exact(s.finished_late)} ${s.finished_late === 1 ? 'operation' : 'operations'} ended after the measurement, within ${plain(latency((s.drain_seconds ?? 0) * 1000))}: their latency counts, they are in no rate.`,
+      `${exact(s.finished_late)} ${s.finished_late === 1 ? 'operation' : 'operations'} ended after the ` +
+        `measurement, within ${plain(latency((s.drain_seconds ?? 0) * 1000))}: their latency counts, they ` +
+        'are in no rate.',
     );
   const o = s.coordinated_omission;
   // Arrivals of an open loop go on in a stall; only a closed one hides it, unless what waited in it shows it.
   if (o && !s.service_ms && o.p99_ms > (s.latency_ms?.p99 ?? 0))
     lines.push(
-      `The database stood still for ${plain(latency(o.stalled_seconds * 1000))}, and no new operation came meanwhile. Had they come at the usual pace, P99 would be ${plain(latency(o.p99_ms))} or more.`,
+      `The database stood still for ${plain(latency(o.stalled_seconds * 1000))}, and no new operation ` +
+        `came meanwhile. Had they come at the usual pace, P99 would be ${plain(latency(o.p99_ms))} or more.`,
     );
   return lines;
 }

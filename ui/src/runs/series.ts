@@ -61,7 +61,10 @@ function detail(p: Point | Payload) {
   };
 }
 
-/** Reads a row of history, which stands for span seconds. start is the run's start in Unix milliseconds, 0 when unknown. */
+/**
+ * Reads a row of history, which stands for span seconds. start is the run's start in Unix milliseconds, 0 when
+ * unknown.
+ */
 export function fromPoint(p: Point, start: number, span = 1): Sample {
   const at = Date.parse(p.timestamp);
   return {

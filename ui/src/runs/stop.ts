@@ -24,9 +24,14 @@ export function stopWords(scenario: Scenario, status: Status, phase: Phase | nul
   const open = scenario.workload.load_mode === 'QPS';
   const first =
     status === 'STOPPING' ? 'It takes no new operation any more.' : 'It takes no new operation from now on.';
-  return `${first} ${inFlight(drain, open)} What it has measured is kept; it ends as cancelled, at the latest about ${duration(drain + 10)} from now, and cannot be resumed.`;
+  return (
+    `${first} ${inFlight(drain, open)} What it has measured is kept; it ends as cancelled, at the latest ` +
+    `about ${duration(drain + 10)} from now, and cannot be resumed.`
+  );
 }
 
 /** The same for a matrix, of whose run under way only the workload is known. */
 export const stopMatrixWords = (scenario: Pick<Scenario, 'workload'> | undefined): string =>
-  `The run under way takes no new operation. ${inFlight(drainSeconds(scenario), scenario?.workload.load_mode === 'QPS')} The targets after it are not run.`;
+  'The run under way takes no new operation. ' +
+  `${inFlight(drainSeconds(scenario), scenario?.workload.load_mode === 'QPS')} The targets after it are ` +
+  'not run.';

@@ -6,7 +6,10 @@ import { fieldKind, get, limits, type Schema, schemaType, shownAs } from './sche
 const title = (key: string, s: Schema) => s.title ?? sentence(words(key));
 
 function help(s: Schema): string {
-  const fallback = s.default !== undefined && typeof s.default !== 'object' ? `Default ${shownAs(s.default)}.` : '';
+  const fallback =
+    s.default !== undefined && typeof s.default !== 'object'
+      ? `Default ${typeof s.default === 'boolean' ? (s.default ? 'yes' : 'no') : shownAs(s.default)}.`
+      : '';
   return [s.description, fallback].filter(Boolean).join(' ');
 }
 

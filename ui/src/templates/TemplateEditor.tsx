@@ -322,7 +322,8 @@ function Editor({ id, template, initial }: { id: string | null; template: Templa
 /** Errors of fields that the form shows no control for now; they must not go unseen. */
 function Orphans({ errors }: { errors: FieldError[] }) {
   const [lost, setLost] = useState<FieldError[]>([]);
-  // The controls depend on the mode, the plugin and its schema: only the page knows which are there. Whatever changes them is checked anew.
+  // The controls depend on the mode, the plugin and its schema: only the page knows which are there. Whatever changes
+  // them is checked anew.
   useLayoutEffect(() => {
     const there = [...document.querySelectorAll<HTMLElement>('[data-field]')].map((c) => c.dataset.field!);
     const next = unshown(errors, there);

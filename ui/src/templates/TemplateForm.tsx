@@ -289,11 +289,12 @@ function LoadSection() {
   const stages = config.workload.stages?.length ? config.workload.stages : null;
   const length = stages ? total(stages) : Number(get(config, 'workload.duration_seconds') ?? 0);
   const explain = mode === 'CONCURRENCY' ? terms.concurrency : mode === 'QPS' ? terms.qps : terms.findMax;
+  const lasting =
+    Number.isFinite(warm + length) && warm + length > 0
+      ? `The run takes about ${duration(warm + length)}, plus the time to prepare.`
+      : 'How much, and for how long.';
   return (
-    <Section
-      title="Load"
-      note={`${searches ? 'The run ends when it knows the answer.' : Number.isFinite(warm + length) && warm + length > 0 ? `The run takes about ${duration(warm + length)}, plus the time to prepare.` : 'How much, and for how long.'}`}
-    >
+    <Section title="Load" note={searches ? 'The run ends when it knows the answer.' : lasting}>
       <div className="form-grid">
         <SelectField
           path="workload.load_mode"

@@ -165,7 +165,8 @@ export function TemplatesPage() {
                             <span className="second">
                               {c.workload.load_mode === 'FIND_MAX_CONCURRENCY'
                                 ? `steps of ${duration(Number(c.find_max?.step_duration_seconds ?? 30))}`
-                                : `${c.workload.concurrent_connections} connections · ${duration(c.workload.duration_seconds)}`}
+                                : `${c.workload.concurrent_connections} connections · ` +
+                                  `${duration(c.workload.duration_seconds)}`}
                             </span>
                           </td>
                           <td data-label="Last run">

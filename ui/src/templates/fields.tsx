@@ -240,7 +240,9 @@ export function ListField(props: FieldProps & { placeholder: string; add: string
   );
 }
 
-/** Names with values. Rows are kept apart from the document, so that a name may be empty or double while it is typed. */
+/**
+ * Names with values. Rows are kept apart from the document, so that a name may be empty or double while it is typed.
+ */
 export function TagsField(props: FieldProps & { add: string }) {
   const { config, set } = useForm();
   const told = (get(config, props.path) as Record<string, string> | null | undefined) ?? {};

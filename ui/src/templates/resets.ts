@@ -3,7 +3,10 @@ import type { Plugin, Sketch } from '../api/types';
 import { meant } from '../plugins/refs';
 import { get, set, shownAs } from './schema';
 
-/** What a workload says of its tables: whether there are several, and whether its parameters decide their rows (tpcb's scale). */
+/**
+ * What a workload says of its tables: whether there are several, and whether its parameters decide their rows (tpcb's
+ * scale).
+ */
 export function tablesOf(plugins: Plugin[] | undefined, workload: string) {
   const chosen = meant(plugins, 'workload', workload);
   const tables = chosen?.manifest.tables ?? [];

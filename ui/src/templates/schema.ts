@@ -67,7 +67,9 @@ export function limits(s: Schema): string {
   return '';
 }
 
-/** Checks a value against its schema and says what is wrong, or nothing. Absent values are checked by "required" only. */
+/**
+ * Checks a value against its schema and says what is wrong, or nothing. Absent values are checked by "required" only.
+ */
 export function check(value: unknown, s: Schema, path: string): { field: string; message: string; hint?: string }[] {
   if (value === undefined || value === null) return [];
   const out: { field: string; message: string; hint?: string }[] = [];
@@ -164,7 +166,10 @@ export function get(doc: unknown, path: string): unknown {
   return at;
 }
 
-/** Returns the document with the value at a path replaced; undefined removes the field. What is not on the path is shared. */
+/**
+ * Returns the document with the value at a path replaced; undefined removes the field. What is not on the path is
+ * shared.
+ */
 export function set<T>(doc: T, path: string, value: unknown): T {
   const [key, ...rest] = path.split('.');
   const base = (typeof doc === 'object' && doc !== null ? doc : {}) as Record<string, unknown>;

@@ -94,7 +94,8 @@ export function useDraft(id: string, initial: Draft): Editing {
       clearTimeout(timer);
       abort.abort();
     };
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- only what was edited is checked, not what the answer filled in
+    // Only what was edited is checked, not what the answer filled in.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [draft.edited === 'yaml' ? draft.source : draft.config, draft.edited]);
 
   const dirty = draft.edited !== null;
