@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/plugins/adapters/snowflake/dialect"
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
@@ -18,11 +19,11 @@ type column struct {
 }
 
 // columnsQuery lists the columns.
-func columnsQuery(n tableName) sdk.Query {
-	return sdk.Query{ID: "columns", Args: []string{n.schema.text, n.table.text},
+func columnsQuery(n dialect.TableName) sdk.Query {
+	return sdk.Query{ID: "columns", Args: []string{n.Schema.Text, n.Table.Text},
 		SQL: "SELECT COLUMN_NAME, DATA_TYPE, IS_NULLABLE, COLUMN_DEFAULT, IS_IDENTITY, CHARACTER_MAXIMUM_LENGTH, " +
 			"NUMERIC_PRECISION, NUMERIC_SCALE FROM " +
-			quoted(n.database.text) + ".INFORMATION_SCHEMA.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY " +
+			dialect.Quoted(n.Database.Text) + ".INFORMATION_SCHEMA.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY " +
 			"ORDINAL_POSITION"}
 }
 
@@ -143,7 +144,7 @@ func markReferring(r sdk.Result, columns []column) {
 
 // sampleExpression writes a column as the text that writeSample understands.
 func sampleExpression(c column) string {
-	name := quoted(c.Name)
+	name := dialect.Quoted(c.Name)
 	switch c.base {
 	case "DATE":
 		return "TO_VARCHAR(DATE_PART(EPOCH_MICROSECOND, TO_TIMESTAMP_NTZ(" + name + ")))"

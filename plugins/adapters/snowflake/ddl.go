@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/loadstone-db/loadstone/plugins/adapters/snowflake/dialect"
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
@@ -25,14 +26,14 @@ func logicalTable(req *jsondoc.Value) (sdk.LogicalTable, error) {
 		return t, errors.New("the workload declares no columns for its table, so it cannot be created")
 	}
 	for _, c := range t.Columns {
-		if c.Name == "" || utf8.RuneCountInString(c.Name) > maxIdentifier || strings.IndexByte(c.Name, 0) >= 0 {
+		if c.Name == "" || utf8.RuneCountInString(c.Name) > dialect.MaxIdentifier || strings.IndexByte(c.Name, 0) >= 0 {
 			return t, errors.New("the workload declares a column name that Snowflake does not take: " + strconv.Quote(c.Name))
 		}
 		if text := dbType(c); escapes(text) {
 			return t, errors.New("the workload declares a type that is none: " + strconv.Quote(text))
 		}
 	}
-	if text := t.Options[dialect]; escapes(text) {
+	if text := t.Options[dialect.Key]; escapes(text) {
 		return t, errors.New("the workload declares table options that are none: " + strconv.Quote(text))
 	}
 	keys := [][]string{t.Key}
@@ -70,7 +71,7 @@ func escapes(text string) bool {
 }
 
 func dbType(c sdk.LogicalColumn) string {
-	if t := c.DBType[dialect]; t != "" {
+	if t := c.DBType[dialect.Key]; t != "" {
 		return t
 	}
 	switch c.Type {
@@ -88,15 +89,6 @@ func dbType(c sdk.LogicalColumn) string {
 	return "VARCHAR"
 }
 
-// physicalColumns are the names that columns get in a new table, quoted.
-func physicalColumns(names []string) string {
-	list := make([]string, len(names))
-	for i, n := range names {
-		list[i] = columnName(n)
-	}
-	return quotedList(list)
-}
-
 // chosenColumns reads a parameter that names columns of the table to make.
 func chosenColumns(t *sdk.LogicalTable, param string, names []string) (string, error) {
 	var list, known []string
@@ -112,7 +104,7 @@ func chosenColumns(t *sdk.LogicalTable, param string, names []string) (string, e
 		}
 		list = append(list, c.Name)
 	}
-	return physicalColumns(list), nil
+	return dialect.PhysicalColumns(list), nil
 }
 
 // ddl writes how the table is made.
@@ -130,7 +122,7 @@ func (a Adapter) ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 		return err
 	}
 	if existing != nil && req.Get("recreate").Bool() && existing.kind != "BASE TABLE" {
-		return badName(name.sql()+" is a "+strings.ToLower(existing.kind)+" and is not dropped",
+		return dialect.BadName(name.SQL()+" is a "+strings.ToLower(existing.kind)+" and is not dropped",
 			"choose another name, or prepare.if_exists: use")
 	}
 	m := maker{of: a.of, t: &t, o: &o, name: name, final: name}
@@ -145,7 +137,7 @@ func (a Adapter) ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 		if m.replace = a.of == Interactive; !m.replace {
 			m.name = beside(name)
 			// What an earlier process left behind when it was killed.
-			m.before = append(m.before, "DROP TABLE IF EXISTS "+m.name.sql())
+			m.before = append(m.before, "DROP TABLE IF EXISTS "+m.name.SQL())
 		}
 	}
 	switch a.of {
@@ -183,7 +175,8 @@ func (a Adapter) ddl(req *jsondoc.Value, w *jsondoc.Writer) error {
 
 // target is the table that ddl and load speak of: the existing one, or the one
 // that the name stands for. done is false while the host is being asked.
-func (a Adapter) target(req *jsondoc.Value, w *jsondoc.Writer) (name tableName, existing *table, done bool, err error) {
+func (a Adapter) target(req *jsondoc.Value, w *jsondoc.Writer) (name dialect.TableName, existing *table, done bool,
+	err error) {
 	t, done, err := a.look(req, w)
 	if err != nil || !done {
 		return name, nil, false, err
@@ -191,16 +184,16 @@ func (a Adapter) target(req *jsondoc.Value, w *jsondoc.Writer) (name tableName, 
 	if t != nil {
 		return t.name, t, true, nil
 	}
-	if name, err = parseName(req.Get("table_name").Str()); err != nil {
+	if name, err = dialect.ParseName(req.Get("table_name").Str()); err != nil {
 		return name, nil, false, err
 	}
 	// The name is complete, so that it does not depend on what the session uses.
 	row := sdk.ResultOf(req, "where").Rows.At(0)
-	if name.database.text == "" {
-		name.database = namePart{row.At(0).Str(), true}
+	if name.Database.Text == "" {
+		name.Database = dialect.Exactly(row.At(0).Str())
 	}
-	if name.schema.text == "" {
-		name.schema = namePart{row.At(1).Str(), true}
+	if name.Schema.Text == "" {
+		name.Schema = dialect.Exactly(row.At(1).Str())
 	}
 	return name, nil, true, nil
 }
@@ -211,7 +204,7 @@ type maker struct {
 	t  *sdk.LogicalTable
 	o  *options
 	// name is the table that is made, final the one that it is to be.
-	name, final tableName
+	name, final dialect.TableName
 	// replace: an interactive table takes the place of one that is there.
 	replace bool
 	// before stands before the table is made, after follows the load, and finish the swap.
@@ -222,7 +215,7 @@ type maker struct {
 func (m *maker) columns() []string {
 	var list []string
 	for _, c := range m.t.Columns {
-		text := quoted(columnName(c.Name)) + " " + dbType(c)
+		text := dialect.Quoted(dialect.ColumnName(c.Name)) + " " + dbType(c)
 		if !c.Nullable {
 			text += " NOT NULL"
 		}
@@ -232,7 +225,7 @@ func (m *maker) columns() []string {
 }
 
 func (m *maker) options() string {
-	if text := m.t.Options[dialect]; text != "" {
+	if text := m.t.Options[dialect.Key]; text != "" {
 		return " " + text
 	}
 	return ""
@@ -248,8 +241,8 @@ func (m *maker) clustering(columns string) string {
 // searchable adds search optimization on the key.
 func (m *maker) searchable() {
 	if m.o.search && len(m.t.Key) > 0 {
-		m.after = append(m.after, "ALTER TABLE "+m.name.sql()+" ADD SEARCH OPTIMIZATION ON EQUALITY("+
-			physicalColumns(m.t.Key)+")")
+		m.after = append(m.after, "ALTER TABLE "+m.name.SQL()+" ADD SEARCH OPTIMIZATION ON EQUALITY("+
+			dialect.PhysicalColumns(m.t.Key)+")")
 	}
 }
 
@@ -261,18 +254,18 @@ func (m *maker) standard() error {
 	}
 	list := m.columns()
 	if len(m.t.Key) > 0 {
-		list = append(list, "PRIMARY KEY ("+physicalColumns(m.t.Key)+")")
+		list = append(list, "PRIMARY KEY ("+dialect.PhysicalColumns(m.t.Key)+")")
 	}
 	for _, x := range m.t.Indexes {
 		if x.Unique {
-			list = append(list, "UNIQUE ("+physicalColumns(x.Columns)+")")
+			list = append(list, "UNIQUE ("+dialect.PhysicalColumns(x.Columns)+")")
 		}
 	}
 	kind := "TABLE "
 	if m.o.transient {
 		kind = "TRANSIENT TABLE "
 	}
-	m.create = []string{"CREATE " + kind + m.name.sql() + " (" + strings.Join(list, ", ") + ")" +
+	m.create = []string{"CREATE " + kind + m.name.SQL() + " (" + strings.Join(list, ", ") + ")" +
 		m.clustering(by) + m.options()}
 	m.searchable()
 	return nil
@@ -283,31 +276,31 @@ func (m *maker) standard() error {
 func (m *maker) hybrid() error {
 	list := m.columns()
 	if len(m.t.Key) > 0 {
-		list = append(list, "PRIMARY KEY ("+physicalColumns(m.t.Key)+")")
+		list = append(list, "PRIMARY KEY ("+dialect.PhysicalColumns(m.t.Key)+")")
 	} else {
-		list = append(list, quoted(surrogateKey)+" NUMBER(38,0) NOT NULL AUTOINCREMENT",
-			"PRIMARY KEY ("+quoted(surrogateKey)+")")
-		m.notes = append(m.notes, m.name.sql()+" has the column "+surrogateKey+
+		list = append(list, dialect.Quoted(surrogateKey)+" NUMBER(38,0) NOT NULL AUTOINCREMENT",
+			"PRIMARY KEY ("+dialect.Quoted(surrogateKey)+")")
+		m.notes = append(m.notes, m.name.SQL()+" has the column "+surrogateKey+
 			": a hybrid table must have a primary key, and the workload declares none.")
 	}
 	names := map[string]bool{}
 	indexName := func(columns []string) string {
-		base := []rune("IX_" + columnName(strings.Join(columns, "_")))
-		name := string(base[:min(len(base), maxIdentifier-4)])
+		base := []rune("IX_" + dialect.ColumnName(strings.Join(columns, "_")))
+		name := string(base[:min(len(base), dialect.MaxIdentifier-4)])
 		for n, first := 2, name; names[name]; n++ {
 			name = first + "_" + strconv.Itoa(n)
 		}
 		names[name] = true
-		return quoted(name)
+		return dialect.Quoted(name)
 	}
 	for _, x := range m.t.Indexes {
 		if x.Unique {
-			list = append(list, "UNIQUE ("+physicalColumns(x.Columns)+")")
+			list = append(list, "UNIQUE ("+dialect.PhysicalColumns(x.Columns)+")")
 			continue
 		}
-		text := "INDEX " + indexName(x.Columns) + " (" + physicalColumns(x.Columns) + ")"
+		text := "INDEX " + indexName(x.Columns) + " (" + dialect.PhysicalColumns(x.Columns) + ")"
 		if len(x.Include) > 0 {
-			text += " INCLUDE (" + physicalColumns(x.Include) + ")"
+			text += " INCLUDE (" + dialect.PhysicalColumns(x.Include) + ")"
 		}
 		list = append(list, text)
 	}
@@ -327,7 +320,7 @@ func (m *maker) hybrid() error {
 		}
 		list = append(list, text)
 	}
-	m.create = []string{"CREATE HYBRID TABLE " + m.name.sql() + " (" + strings.Join(list, ", ") + ")" + m.options()}
+	m.create = []string{"CREATE HYBRID TABLE " + m.name.SQL() + " (" + strings.Join(list, ", ") + ")" + m.options()}
 	return nil
 }
 
@@ -357,15 +350,15 @@ func (m *maker) interactive(req *jsondoc.Value, w *jsondoc.Writer) (asked bool, 
 				" is interactive, and an interactive table is made and filled by a standard one",
 			Hint: "name a standard warehouse that the role may use"}
 	}
-	stage := m.name.sibling(stageSuffix)
-	m.create = []string{"CREATE OR REPLACE TRANSIENT TABLE " + stage.sql() + " (" + strings.Join(m.columns(), ", ") + ")"}
+	stage := m.name.Sibling(stageSuffix)
+	m.create = []string{"CREATE OR REPLACE TRANSIENT TABLE " + stage.SQL() + " (" + strings.Join(m.columns(), ", ") + ")"}
 	create := "CREATE INTERACTIVE TABLE "
 	if m.replace {
 		create = "CREATE OR REPLACE INTERACTIVE TABLE " // one step: until it is done the old one serves
 	}
 	m.after = []string{
-		create + m.name.sql() + m.clustering(by) + m.options() + " AS SELECT * FROM " + stage.sql() + " ORDER BY " + by,
-		"DROP TABLE " + stage.sql(),
+		create + m.name.SQL() + m.clustering(by) + m.options() + " AS SELECT * FROM " + stage.SQL() + " ORDER BY " + by,
+		"DROP TABLE " + stage.SQL(),
 	}
 	m.searchable()
 	m.after = append(m.after, finish...)
@@ -389,20 +382,20 @@ func (m *maker) throughStandard(req *jsondoc.Value, w *jsondoc.Writer) (asked bo
 func (m *maker) warehouses(req *jsondoc.Value, w *jsondoc.Writer) (serves string, finish []string, asked bool) {
 	own := sdk.ResultOf(req, "where").Rows.At(0).At(2).Str()
 	if r := sdk.ResultOf(req, "warehouse"); own != "" && !r.Asked {
-		sdk.Ask(w, sdk.Query{ID: "warehouse", SQL: "SHOW WAREHOUSES LIKE " + pattern(own)})
+		sdk.Ask(w, sdk.Query{ID: "warehouse", SQL: "SHOW WAREHOUSES LIKE " + dialect.Pattern(own)})
 		return "", nil, true
 	}
 	if interactiveWarehouse(sdk.ResultOf(req, "warehouse"), own) {
 		serves = own
-		finish = append(finish, "ALTER WAREHOUSE "+quoted(own)+" ADD TABLES ("+m.final.sql()+")")
+		finish = append(finish, "ALTER WAREHOUSE "+dialect.Quoted(own)+" ADD TABLES ("+m.final.SQL()+")")
 	}
 	if m.o.loadWarehouse == "" {
 		return serves, finish, false
 	}
-	load := namePart{text: m.o.loadWarehouse, exact: !plainName(m.o.loadWarehouse)}
-	m.before = append(m.before, "USE WAREHOUSE "+quoted(load.name()))
+	load := dialect.NamePart{Text: m.o.loadWarehouse, Exact: !dialect.PlainName(m.o.loadWarehouse)}
+	m.before = append(m.before, "USE WAREHOUSE "+dialect.Quoted(load.Name()))
 	if own != "" {
-		finish = append(finish, "USE WAREHOUSE "+quoted(own))
+		finish = append(finish, "USE WAREHOUSE "+dialect.Quoted(own))
 	}
 	return serves, finish, false
 }

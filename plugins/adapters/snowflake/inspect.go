@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/plugins/adapters/snowflake/dialect"
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
@@ -76,7 +77,7 @@ func (a Adapter) inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 			}
 		}
 		if sample.Err != "" {
-			t.notes = append(t.notes, "Sampling "+t.name.sql()+" failed: "+sample.Err)
+			t.notes = append(t.notes, "Sampling "+t.name.SQL()+" failed: "+sample.Err)
 		}
 	}
 	t.write(w, sampled, sample)
@@ -85,25 +86,25 @@ func (a Adapter) inspect(req *jsondoc.Value, w *jsondoc.Writer) error {
 
 // look finds the table; nil when there is none. done is false while the host is being asked.
 func (a Adapter) look(req *jsondoc.Value, w *jsondoc.Writer) (t *table, done bool, err error) {
-	name, err := parseName(req.Get("table_name").Str())
+	name, err := dialect.ParseName(req.Get("table_name").Str())
 	if err != nil {
 		return nil, false, err
 	}
 	here, r := sdk.ResultOf(req, "where"), sdk.ResultOf(req, "resolve")
 	if !r.Asked {
-		sdk.Ask(w, sdk.Query{ID: whereQuery.ID, SQL: where(req)}, name.resolveQuery())
+		sdk.Ask(w, sdk.Query{ID: whereQuery.ID, SQL: where(req)}, name.ResolveQuery())
 		return nil, false, nil
 	}
 	row := here.Rows.At(0)
 	switch {
-	case here.Err == "" && name.database.text == "" && row.At(0).Str() == "":
-		return nil, false, badName("the connection chooses no database, and the name "+name.sql()+" names none",
+	case here.Err == "" && name.Database.Text == "" && row.At(0).Str() == "":
+		return nil, false, dialect.BadName("the connection chooses no database, and the name "+name.SQL()+" names none",
 			"give the connection a database and a schema, or write database.schema.table; the role needs USAGE on the database")
-	case here.Err == "" && name.schema.text == "" && row.At(1).Str() == "":
-		return nil, false, badName("the connection chooses no schema, and the name "+name.sql()+" names none",
+	case here.Err == "" && name.Schema.Text == "" && row.At(1).Str() == "":
+		return nil, false, dialect.BadName("the connection chooses no schema, and the name "+name.SQL()+" names none",
 			"give the connection a schema, or write schema.table; the role needs USAGE on it")
 	case r.Err != "":
-		return nil, false, errors.New("looking for table " + name.sql() + ": " + r.Err)
+		return nil, false, errors.New("looking for table " + name.SQL() + ": " + r.Err)
 	}
 	f, ok := readFound(r)
 	if !ok {
@@ -120,24 +121,24 @@ func (t *table) shape(req *jsondoc.Value, w *jsondoc.Writer) (done bool, err err
 	}
 	r := sdk.ResultOf(req, "columns")
 	if !r.Asked {
-		in := " IN TABLE " + t.name.sql()
+		in := " IN TABLE " + t.name.SQL()
 		ask := []sdk.Query{columnsQuery(t.name),
-			{ID: "count", TimeoutMs: countTimeout, SQL: "SELECT COUNT(*) FROM " + t.name.sql()}}
+			{ID: "count", TimeoutMs: countTimeout, SQL: "SELECT COUNT(*) FROM " + t.name.SQL()}}
 		if t.kind != "VIEW" {
 			ask = append(ask, sdk.Query{ID: "primary", SQL: "SHOW PRIMARY KEYS" + in},
 				sdk.Query{ID: "unique", SQL: "SHOW UNIQUE KEYS" + in},
 				sdk.Query{ID: "imported", SQL: "SHOW IMPORTED KEYS" + in},
-				sdk.Query{ID: "show", SQL: "SHOW TABLES LIKE " + pattern(t.name.table.text) + " IN SCHEMA " +
-					quoted(t.name.database.text) + "." + quoted(t.name.schema.text)})
+				sdk.Query{ID: "show", SQL: "SHOW TABLES LIKE " + dialect.Pattern(t.name.Table.Text) + " IN SCHEMA " +
+					dialect.Quoted(t.name.Database.Text) + "." + dialect.Quoted(t.name.Schema.Text)})
 		}
 		sdk.Ask(w, ask...)
 		return false, nil
 	}
 	if r.Err != "" {
-		return false, errors.New("reading the columns of " + t.name.sql() + ": " + r.Err)
+		return false, errors.New("reading the columns of " + t.name.SQL() + ": " + r.Err)
 	}
 	if t.columns = readColumns(r); len(t.columns) == 0 {
-		return false, errors.New("table " + t.name.sql() + " has no columns that the role may see: grant SELECT on it")
+		return false, errors.New("table " + t.name.SQL() + " has no columns that the role may see: grant SELECT on it")
 	}
 	if err := t.readType(req); err != nil {
 		return false, err
@@ -153,11 +154,11 @@ func (t *table) shape(req *jsondoc.Value, w *jsondoc.Writer) (done bool, err err
 		return true, nil
 	}
 	if noPrivilege(count) {
-		return false, &sdk.RefusalError{Field: nameField, Message: "the role may not read the table " + t.name.sql(),
-			Hint: "GRANT SELECT ON TABLE " + t.name.sql() + " TO ROLE …"}
+		return false, &sdk.RefusalError{Field: dialect.NameField, Message: "the role may not read the table " + t.name.SQL(),
+			Hint: "GRANT SELECT ON TABLE " + t.name.SQL() + " TO ROLE …"}
 	}
 	t.rows = max(t.estimate, 1)
-	t.notes = append(t.notes, "The rows of "+t.name.sql()+" were not counted ("+count.Err+
+	t.notes = append(t.notes, "The rows of "+t.name.SQL()+" were not counted ("+count.Err+
 		"); Snowflake's own count is used.")
 	return true, nil
 }
@@ -172,7 +173,7 @@ func noPrivilege(r sdk.Result) bool {
 func (t *table) readType(req *jsondoc.Value) error {
 	r := sdk.ResultOf(req, "show")
 	for i := 0; i < r.Rows.Len(); i++ {
-		if field(r, i, "name") != t.name.table.text {
+		if field(r, i, "name") != t.name.Table.Text {
 			continue
 		}
 		is := Standard
@@ -185,13 +186,13 @@ func (t *table) readType(req *jsondoc.Value) error {
 			is = t.of
 		}
 		if is != t.of && !req.Get("recreate").Bool() {
-			return &sdk.RefusalError{Field: "target.adapter", Message: "the table " + t.name.sql() + " is " + article(is) +
+			return &sdk.RefusalError{Field: "target.adapter", Message: "the table " + t.name.SQL() + " is " + article(is) +
 				" table, and the template asks for " + article(t.of) + " one",
 				Hint: "use the adapter snowflake_" + is.String() + ", or name another table"}
 		}
 		t.enforced = is == Hybrid
 		if by := field(r, i, "cluster_by"); by != "" {
-			t.notes = append(t.notes, t.name.sql()+" is clustered by "+by+".")
+			t.notes = append(t.notes, t.name.SQL()+" is clustered by "+by+".")
 		}
 	}
 	return nil
@@ -232,7 +233,7 @@ func (t *table) chooseKey(req *jsondoc.Value, o options) error {
 		for _, name := range o.key {
 			c := t.column(name)
 			if c == nil {
-				return &sdk.RefusalError{Field: "target.params.key", Message: "the table " + t.name.sql() + " has no column " +
+				return &sdk.RefusalError{Field: "target.params.key", Message: "the table " + t.name.SQL() + " has no column " +
 					strconv.Quote(name), Hint: "its columns are " + t.columnNames()}
 			}
 			t.key = append(t.key, c.Name)
@@ -250,7 +251,7 @@ func (t *table) chooseKey(req *jsondoc.Value, o options) error {
 	if len(key) > 0 {
 		t.key = key
 		if t.of != Interactive {
-			t.notes = append(t.notes, t.name.sql()+" declares no primary key; rows are found by "+quotedList(key)+
+			t.notes = append(t.notes, t.name.SQL()+" declares no primary key; rows are found by "+dialect.QuotedList(key)+
 				", the workload's key.")
 		}
 	}
@@ -288,7 +289,7 @@ func (t *table) keys(req *jsondoc.Value, w *jsondoc.Writer) (done bool) {
 	if k == nil || k.Type != sdk.I64 {
 		return true
 	}
-	c, from := quoted(k.Name), " FROM "+t.name.sql()
+	c, from := dialect.Quoted(k.Name), " FROM "+t.name.SQL()
 	r := sdk.ResultOf(req, "range")
 	verify := t.exact && !t.enforced && t.rows <= verifyLimit
 	if !r.Asked {
@@ -309,7 +310,7 @@ func (t *table) keys(req *jsondoc.Value, w *jsondoc.Writer) (done bool) {
 	t.dense = t.exact && t.span() == uint64(t.rows)-1
 	if n, ok := sdk.ResultOf(req, "distinct").Rows.At(0).At(0).Int(); verify && ok && n != t.rows {
 		t.dense = false
-		t.notes = append(t.notes, "The key "+c+" of "+t.name.sql()+" is not unique: "+strconv.FormatInt(n, 10)+" values in "+
+		t.notes = append(t.notes, "The key "+c+" of "+t.name.SQL()+" is not unique: "+strconv.FormatInt(n, 10)+" values in "+
 			strconv.FormatInt(t.rows, 10)+" rows.")
 		return true
 	}
@@ -366,9 +367,9 @@ func (t *table) sampleQuery(columns []column, spread bool) sdk.Query {
 	}
 	order := ""
 	if len(t.key) > 0 {
-		order = " ORDER BY " + quotedList(t.key)
+		order = " ORDER BY " + dialect.QuotedList(t.key)
 	}
-	from, id := t.name.sql(), "first"
+	from, id := t.name.SQL(), "first"
 	if spread {
 		id = "sample"
 		if t.rows > 2*sampleRows {
@@ -391,7 +392,7 @@ func (t *table) sampleQuery(columns []column, spread bool) sdk.Query {
 // write writes the final answer.
 func (t *table) write(w *jsondoc.Writer, sampled []column, sample sdk.Result) {
 	w.Object().Key("exists").Bool(true).Key("table").Object()
-	w.Key("name").Str(t.name.table.text).Key("physical_name").Str(t.name.sql()).Key("columns").Array()
+	w.Key("name").Str(t.name.Table.Text).Key("physical_name").Str(t.name.SQL()).Key("columns").Array()
 	for _, c := range t.columns {
 		sdk.WriteColumn(w, c.Column)
 	}
@@ -409,7 +410,7 @@ func (t *table) write(w *jsondoc.Writer, sampled []column, sample sdk.Result) {
 		t.writePool(w, sampled, sample)
 	}
 	if t.kind != "BASE TABLE" && t.kind != "" {
-		t.notes = append(t.notes, t.name.sql()+" is a "+strings.ToLower(t.kind)+".")
+		t.notes = append(t.notes, t.name.SQL()+" is a "+strings.ToLower(t.kind)+".")
 	}
 	if len(t.notes) > 0 {
 		w.Key("notes").Strs(t.notes)
@@ -424,7 +425,7 @@ func (t *table) writePool(w *jsondoc.Writer, sampled []column, sample sdk.Result
 		size += sampleWidth(sample.Rows.At(i), len(sampled))
 	}
 	step := 1 + size/sampleBytes
-	w.Key("pool").Object().Key("table").Str(t.name.table.text).Key("columns").Array()
+	w.Key("pool").Object().Key("table").Str(t.name.Table.Text).Key("columns").Array()
 	for _, c := range sampled {
 		w.Str(c.Name)
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/plugins/adapters/snowflake/dialect"
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
@@ -22,18 +23,18 @@ func (a Adapter) load(req *jsondoc.Value, w *jsondoc.Writer) error {
 	}
 	into := name
 	if a.of == Interactive {
-		into = name.sibling(stageSuffix)
+		into = name.Sibling(stageSuffix)
 	} else if existing != nil && req.Get("recreate").Bool() {
 		into = beside(name)
 	}
-	w.Object().Key("load").Object().Key("table").Str(into.sql()).Key("columns").Array()
+	w.Object().Key("load").Object().Key("table").Str(into.SQL()).Key("columns").Array()
 	for _, c := range t.Columns {
-		sdk.WriteColumn(w, sdk.Column{Name: columnName(c.Name), Type: c.Type, DBType: dbType(c), Nullable: c.Nullable,
+		sdk.WriteColumn(w, sdk.Column{Name: dialect.ColumnName(c.Name), Type: c.Type, DBType: dbType(c), Nullable: c.Nullable,
 			MaxLength: declaredLength(dbType(c))})
 	}
 	w.EndArray()
 	if a.of == Interactive {
-		w.Key("final").Str(name.sql())
+		w.Key("final").Str(name.SQL())
 	}
 	if rows, _ := req.Get("rows").Int(); rows > 0 {
 		list, err := generate(into, &t, rows)
@@ -82,19 +83,19 @@ type chunk struct {
 // generate writes the statements that make rows 0 … rows-1 on the server; none
 // when a column does not say how. A value depends on the row and the column alone,
 // so that the table is the same every time.
-func generate(into tableName, t *sdk.LogicalTable, rows int64) ([]chunk, error) {
+func generate(into dialect.TableName, t *sdk.LogicalTable, rows int64) ([]chunk, error) {
 	var names, values []string
 	for i, c := range t.Columns {
 		if c.Fill == nil {
 			return nil, nil
 		}
-		text, err := fillExpression(&c, i)
+		text, err := dialect.FillExpression(&c, i)
 		if err != nil {
 			return nil, errors.New("column " + strconv.Quote(c.Name) + " of the workload's table " + t.Name + ": " + err.Error())
 		}
-		names, values = append(names, columnName(c.Name)), append(values, text)
+		names, values = append(names, dialect.ColumnName(c.Name)), append(values, text)
 	}
-	head := "INSERT INTO " + into.sql() + " (" + quotedList(names) + ") SELECT " + strings.Join(values, ", ") +
+	head := "INSERT INTO " + into.SQL() + " (" + dialect.QuotedList(names) + ") SELECT " + strings.Join(values, ", ") +
 		" FROM (SELECT "
 	size := max(chunkRows, (rows+maxChunks-1)/maxChunks)
 	var list []chunk
@@ -106,100 +107,4 @@ func generate(into tableName, t *sdk.LogicalTable, rows int64) ([]chunk, error) 
 			" AS N FROM TABLE(GENERATOR(ROWCOUNT => " + strconv.FormatInt(n, 10) + "))) AS G ORDER BY N"})
 	}
 	return list, nil
-}
-
-// fillExpression writes the value of a column for the row N, which counts from 0.
-func fillExpression(c *sdk.LogicalColumn, position int) (string, error) {
-	f := c.Fill
-	num := func(n int64) string { return strconv.FormatInt(n, 10) }
-	// draw is a number from 0 to n-1 of the row and the column.
-	draw := func(n int64, salt int) string {
-		return "MOD(ABS(HASH(N, " + strconv.Itoa(100*position+salt) + ")), " + num(n) + ")"
-	}
-	switch f.As {
-	case sdk.FillNumber, sdk.FillBlock:
-		text := num(f.From) + " + N"
-		if f.As == sdk.FillBlock {
-			if f.Step <= 0 {
-				return "", errors.New("a block has at least one row")
-			}
-			text = num(f.From) + " + FLOOR(N / " + num(f.Step) + ")"
-		}
-		if c.Type != sdk.Text {
-			return text, nil
-		}
-		// LPAD would cut longer numbers.
-		text = "TO_VARCHAR(" + text + ")"
-		if f.Min > 1 {
-			text = "LPAD(" + text + ", GREATEST(" + num(f.Min) + ", LENGTH(" + text + ")), '0')"
-		}
-		if f.Prefix != "" {
-			text = literal(f.Prefix) + " || " + text
-		}
-		return text, nil
-	case sdk.FillConstant:
-		if len(f.Values) == 0 {
-			return "NULL", nil
-		}
-		return constant(c, f.Values[0])
-	case sdk.FillInteger:
-		if f.Max < f.Min || f.Max-f.Min < 0 {
-			return "", errors.New("its integers have no range")
-		}
-		return num(f.Min) + " + " + draw(f.Max-f.Min+1, 0), nil
-	case sdk.FillDecimal:
-		scale := int64(1)
-		for range f.Scale {
-			scale *= 10
-		}
-		if f.Max <= f.Min || f.Scale < 0 || f.Scale > 9 || f.Max-f.Min > 1_000_000_000 {
-			return "", errors.New("its decimals have no range")
-		}
-		return "CAST(" + num(f.Min) + " + " + draw((f.Max-f.Min)*scale, 0) + " / " + num(scale) + " AS NUMBER(38," +
-			num(f.Scale) + "))", nil
-	case sdk.FillChoice:
-		if len(f.Values) == 0 {
-			return "", errors.New("it has nothing to choose from")
-		}
-		text := "CASE " + draw(int64(len(f.Values)), 0)
-		for i, v := range f.Values {
-			value, err := constant(c, v)
-			if err != nil {
-				return "", err
-			}
-			text += " WHEN " + strconv.Itoa(i) + " THEN " + value
-		}
-		return text + " END", nil
-	case sdk.FillLetters:
-		if f.Min < 0 || f.Max < f.Min {
-			return "", errors.New("its letters have no length")
-		}
-		length := num(f.Min)
-		if f.Max > f.Min {
-			length += " + " + draw(f.Max-f.Min+1, 1)
-		}
-		return "RANDSTR(" + length + ", HASH(N, " + strconv.Itoa(100*position) + "))", nil
-	case sdk.FillTime:
-		step := "N * " + num(f.Step)
-		if f.Max > 0 {
-			step = "MOD(" + step + ", " + num(f.Max) + ")"
-		}
-		return "TO_TIMESTAMP_NTZ(" + num(f.From) + " + " + step + ", 6)", nil
-	}
-	return "", errors.New("it is filled as " + strconv.Quote(f.As) + ", which this version does not know")
-}
-
-// constant writes a value of the manifest in the column's type.
-func constant(c *sdk.LogicalColumn, v string) (string, error) {
-	switch c.Type {
-	case sdk.I64:
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil {
-			return "", errors.New(strconv.Quote(v) + " is not a whole number")
-		}
-		return strconv.FormatInt(n, 10), nil
-	case sdk.Text:
-		return literal(v), nil
-	}
-	return "", errors.New("constants are whole numbers and text")
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/plugins/adapters/snowflake/dialect"
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
@@ -67,7 +68,7 @@ func findWarehouse(req *jsondoc.Value, w *jsondoc.Writer) (name string, found *w
 	}
 	show := sdk.ResultOf(req, "warehouses")
 	if !show.Asked {
-		sdk.Ask(w, sdk.Query{ID: "warehouses", SQL: "SHOW WAREHOUSES LIKE " + pattern(name)})
+		sdk.Ask(w, sdk.Query{ID: "warehouses", SQL: "SHOW WAREHOUSES LIKE " + dialect.Pattern(name)})
 		return name, nil, false, nil
 	}
 	if show.Err != "" {
@@ -97,7 +98,7 @@ func (a Adapter) poll(req *jsondoc.Value, w *jsondoc.Writer) error {
 		return errors.New("the session has no warehouse: name one in target.warehouse or in the connection")
 	case h == nil:
 		return errors.New("there is no warehouse " + name + " that the role may see: GRANT USAGE, MONITOR ON WAREHOUSE " +
-			quoted(name) + " TO ROLE …")
+			dialect.Quoted(name) + " TO ROLE …")
 	}
 	w.Object().Key("warehouse").Object()
 	for _, c := range [...]string{"name", "state", "type", "size", "scaling_policy", "generation", "fallback_warehouse"} {

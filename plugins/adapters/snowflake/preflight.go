@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/plugins/adapters/snowflake/dialect"
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
@@ -118,7 +119,8 @@ func (a Adapter) judge(w *jsondoc.Writer, req *jsondoc.Value, session sdk.Result
 			"name one in target.warehouse or in the connection", "target.warehouse")
 	case h == nil:
 		f.add("warehouse", "failed", "There is no warehouse "+name+" that the role "+s.role+" may see.",
-			"check the name; or GRANT USAGE, OPERATE, MONITOR ON WAREHOUSE "+quoted(name)+" TO ROLE "+quoted(s.role),
+			"check the name; or GRANT USAGE, OPERATE, MONITOR ON WAREHOUSE "+dialect.Quoted(name)+" TO ROLE "+
+				dialect.Quoted(s.role),
 			"target.warehouse")
 	default:
 		clusters = h.number("max_cluster_count")
@@ -166,15 +168,15 @@ func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, s *
 		if !may("OPERATE") && strings.EqualFold(h.text("auto_resume"), "true") {
 			f.add("warehouse", "warning", described+". The role "+role+
 				" may not resume it; the first query does, and waits for it, and the run does not suspend it.",
-				grantOn("OPERATE", "WAREHOUSE", quoted(name), role), "target.warehouse")
+				grantOn("OPERATE", "WAREHOUSE", dialect.Quoted(name), role), "target.warehouse")
 			break
 		}
-		resume, restore = []string{"ALTER WAREHOUSE " + quoted(name) + " RESUME IF SUSPENDED"},
-			[]string{"ALTER WAREHOUSE " + quoted(name) + " SUSPEND"}
+		resume, restore = []string{"ALTER WAREHOUSE " + dialect.Quoted(name) + " RESUME IF SUSPENDED"},
+			[]string{"ALTER WAREHOUSE " + dialect.Quoted(name) + " SUSPEND"}
 		f.add("warehouse", "ok", described+". The run resumes it, and suspends it again when it is over.", "", "")
 		if !may("OPERATE") {
 			f.add("privileges", "warning", "The role "+role+" is not granted what resuming the warehouse "+name+
-				" needs, and it does not resume by itself.", grantOn("OPERATE", "WAREHOUSE", quoted(name), role),
+				" needs, and it does not resume by itself.", grantOn("OPERATE", "WAREHOUSE", dialect.Quoted(name), role),
 				"target.warehouse")
 		}
 	case "STARTED", "RESUMING", "RESIZING":
@@ -184,11 +186,11 @@ func (a Adapter) judgeWarehouse(f findings, req *jsondoc.Value, h warehouse, s *
 	}
 	if !may("USAGE") {
 		f.add("privileges", "failed", "The role "+role+" is not granted USAGE of the warehouse "+name+
-			", which every query needs.", grantOn("USAGE", "WAREHOUSE", quoted(name), role), "target.warehouse")
+			", which every query needs.", grantOn("USAGE", "WAREHOUSE", dialect.Quoted(name), role), "target.warehouse")
 	}
 	if !may("MONITOR") {
 		f.add("privileges", "warning", "The role "+role+" is not granted MONITOR of the warehouse "+name+
-			": its queue may not be seen while the run goes on.", grantOn("MONITOR", "WAREHOUSE", quoted(name), role),
+			": its queue may not be seen while the run goes on.", grantOn("MONITOR", "WAREHOUSE", dialect.Quoted(name), role),
 			"target.warehouse")
 	}
 	interactive := strings.Contains(kind, "INTERACTIVE")

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/plugins/adapters/snowflake/dialect"
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
@@ -14,15 +15,15 @@ import (
 const newSuffix = "__LOADSTONE_NEW"
 
 // beside is that table.
-func beside(name tableName) tableName { return name.sibling(newSuffix) }
+func beside(name dialect.TableName) dialect.TableName { return name.Sibling(newSuffix) }
 
 // swap puts the new table in the place of the old one, in one step of the account, and
 // drops the old one. A server that cannot swap gets two steps.
 func (m *maker) swap(cannot bool) []string {
 	if cannot {
-		return []string{"DROP TABLE " + m.final.sql(), "ALTER TABLE " + m.name.sql() + " RENAME TO " + m.final.sql()}
+		return []string{"DROP TABLE " + m.final.SQL(), "ALTER TABLE " + m.name.SQL() + " RENAME TO " + m.final.SQL()}
 	}
-	return []string{"ALTER TABLE " + m.final.sql() + " SWAP WITH " + m.name.sql(), "DROP TABLE " + m.name.sql()}
+	return []string{"ALTER TABLE " + m.final.SQL() + " SWAP WITH " + m.name.SQL(), "DROP TABLE " + m.name.SQL()}
 }
 
 // dropping is what goes with a table that is made again.
@@ -37,25 +38,25 @@ type dropping struct {
 // dropped looks at what recreate would drop; nil while the host is being asked.
 // Nothing that is asked needs a warehouse that runs.
 func dropped(req *jsondoc.Value, w *jsondoc.Writer, t *table) *dropping {
-	schema := quoted(t.name.database.text) + "." + quoted(t.name.schema.text)
+	schema := dialect.Quoted(t.name.Database.Text) + "." + dialect.Quoted(t.name.Schema.Text)
 	show := sdk.ResultOf(req, "dropped")
 	if !show.Asked {
 		queries := []sdk.Query{
-			{ID: "dropped", SQL: "SHOW TABLES LIKE " + pattern(t.name.table.text) + " IN SCHEMA " + schema},
+			{ID: "dropped", SQL: "SHOW TABLES LIKE " + dialect.Pattern(t.name.Table.Text) + " IN SCHEMA " + schema},
 			{ID: "dependents", SQL: "SHOW IMPORTED KEYS IN SCHEMA " + schema},
 		}
 		if t.of == Hybrid {
-			queries = append(queries, sdk.Query{ID: "indexes", SQL: "SHOW INDEXES IN TABLE " + t.name.sql()})
+			queries = append(queries, sdk.Query{ID: "indexes", SQL: "SHOW INDEXES IN TABLE " + t.name.SQL()})
 		}
 		if !lacksAbility(req, noGrants) {
-			queries = append(queries, sdk.Query{ID: "table_grants", SQL: "SHOW GRANTS ON TABLE " + t.name.sql()})
+			queries = append(queries, sdk.Query{ID: "table_grants", SQL: "SHOW GRANTS ON TABLE " + t.name.SQL()})
 		}
 		sdk.Ask(w, queries...)
 		return nil
 	}
 	d := &dropping{rows: "its rows", indexes: sdk.ResultOf(req, "indexes").Rows.Len()}
 	for i := range show.Rows.Len() {
-		if field(show, i, "name") != t.name.table.text {
+		if field(show, i, "name") != t.name.Table.Text {
 			continue
 		}
 		for at, column := range show.Columns {
@@ -78,7 +79,7 @@ func dropped(req *jsondoc.Value, w *jsondoc.Writer, t *table) *dropping {
 	keys := sdk.ResultOf(req, "dependents")
 	for i := range keys.Rows.Len() {
 		user := field(keys, i, "fk_table_name")
-		if field(keys, i, "pk_table_name") == t.name.table.text && user != t.name.table.text && user != "" &&
+		if field(keys, i, "pk_table_name") == t.name.Table.Text && user != t.name.Table.Text && user != "" &&
 			!slices.Contains(d.users, user) {
 			d.users = append(d.users, user)
 		}
@@ -87,18 +88,18 @@ func dropped(req *jsondoc.Value, w *jsondoc.Writer, t *table) *dropping {
 }
 
 // refused says why a table is not dropped: others refer to it, and their keys cannot be put back.
-func (d *dropping) refused(name tableName) error {
+func (d *dropping) refused(name dialect.TableName) error {
 	if len(d.users) == 0 {
 		return nil
 	}
 	return &sdk.RefusalError{Field: "target.prepare.if_exists",
-		Message: name.sql() + " is used by foreign keys of " + listed(d.users) + ", so it is not dropped and made again",
+		Message: name.SQL() + " is used by foreign keys of " + listed(d.users) + ", so it is not dropped and made again",
 		Hint:    "choose another name, or if_exists: use"}
 }
 
 // sentence names what is dropped.
-func (d *dropping) sentence(name tableName) string {
-	text := "With the old " + name.sql() + " go: " + d.rows
+func (d *dropping) sentence(name dialect.TableName) string {
+	text := "With the old " + name.SQL() + " go: " + d.rows
 	if d.indexes > 0 {
 		text += ", indexes: " + strconv.Itoa(d.indexes)
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/plugins/adapters/snowflake/dialect"
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
@@ -98,7 +99,7 @@ func (s *account) askRoles(req *jsondoc.Value, w *jsondoc.Writer, grants []sdk.R
 	if !answer.Asked {
 		calls := make([]string, len(names))
 		for i, name := range names {
-			calls[i] = "IS_ROLE_IN_SESSION(" + literal(name) + ")"
+			calls[i] = "IS_ROLE_IN_SESSION(" + dialect.Literal(name) + ")"
 		}
 		sdk.Ask(w, sdk.Query{ID: "roles", SQL: "SELECT " + strings.Join(calls, ", ")})
 		return true
@@ -197,7 +198,7 @@ func (s *account) lacks(r sdk.Result, right string) bool {
 
 // subject is a table of the run.
 type subject struct {
-	name   tableName
+	name   dialect.TableName
 	rights []string
 	// there: the role sees it, as an object of this kind: TABLE, VIEW.
 	there bool
@@ -213,17 +214,17 @@ func (s *account) subjects(req *jsondoc.Value) []subject {
 	var list []subject
 	access := req.Get("access")
 	for i := range access.Len() {
-		name, err := parseName(access.At(i).Get("table_name").Str())
+		name, err := dialect.ParseName(access.At(i).Get("table_name").Str())
 		if err != nil {
 			continue
 		}
-		if name.database.text == "" {
-			name.database = namePart{s.database, true}
+		if name.Database.Text == "" {
+			name.Database = dialect.Exactly(s.database)
 		}
-		if name.schema.text == "" {
-			name.schema = namePart{s.schema, true}
+		if name.Schema.Text == "" {
+			name.Schema = dialect.Exactly(s.schema)
 		}
-		if name.database.text == "" || name.schema.text == "" || len(list) == maxSubjects {
+		if name.Database.Text == "" || name.Schema.Text == "" || len(list) == maxSubjects {
 			continue
 		}
 		list = append(list, subject{name: name, rights: access.At(i).Get("rights").Strings()})
@@ -238,29 +239,29 @@ func objectsID(i int) string { return "objects:" + strconv.Itoa(i) }
 
 // objectsQuery finds the table. INFORMATION_SCHEMA would need a warehouse that runs.
 func (t *subject) objectsQuery(i int) sdk.Query {
-	return sdk.Query{ID: objectsID(i), SQL: "SHOW OBJECTS LIKE " + pattern(t.name.table.name()) + " IN SCHEMA " +
+	return sdk.Query{ID: objectsID(i), SQL: "SHOW OBJECTS LIKE " + dialect.Pattern(t.name.Table.Name()) + " IN SCHEMA " +
 		t.schema()}
 }
 
 func (t *subject) schema() string {
-	return quoted(t.name.database.name()) + "." + quoted(t.name.schema.name())
+	return dialect.Quoted(t.name.Database.Name()) + "." + dialect.Quoted(t.name.Schema.Name())
 }
 
 // find reads objectsQuery: the name as Snowflake reads it, or else as it is written.
 func (t *subject) find(req *jsondoc.Value, i int) {
 	r := sdk.ResultOf(req, objectsID(i))
 	t.blind = r.Err != ""
-	for _, want := range []string{t.name.table.name(), t.name.table.text} {
+	for _, want := range []string{t.name.Table.Name(), t.name.Table.Text} {
 		for row := range r.Rows.Len() {
 			if field(r, row, "name") == want {
-				t.there, t.kind, t.name.table = true, "TABLE", namePart{want, true}
+				t.there, t.kind, t.name.Table = true, "TABLE", dialect.Exactly(want)
 				if strings.Contains(strings.ToUpper(field(r, row, "kind")), "VIEW") {
 					t.kind = "VIEW"
 				}
 				return
 			}
 		}
-		if t.name.table.exact {
+		if t.name.Table.Exact {
 			return
 		}
 	}
@@ -271,13 +272,14 @@ func (t *subject) find(req *jsondoc.Value, i int) {
 func grantQueries(list []subject, warehouse string, prepare, recreate bool) []sdk.Query {
 	var queries []sdk.Query
 	if warehouse != "" {
-		queries = append(queries, sdk.Query{ID: "warehouse_grants", SQL: "SHOW GRANTS ON WAREHOUSE " + quoted(warehouse)})
+		queries = append(queries, sdk.Query{ID: "warehouse_grants",
+			SQL: "SHOW GRANTS ON WAREHOUSE " + dialect.Quoted(warehouse)})
 	}
 	for i := range list {
 		t := &list[i]
 		if t.there {
 			t.grants = "table_grants:" + strconv.Itoa(i)
-			queries = append(queries, sdk.Query{ID: t.grants, SQL: "SHOW GRANTS ON " + t.kind + " " + t.name.sql()})
+			queries = append(queries, sdk.Query{ID: t.grants, SQL: "SHOW GRANTS ON " + t.kind + " " + t.name.SQL()})
 		}
 		if id := "schema_grants:" + t.schema(); prepare && (!t.there || recreate) &&
 			!slices.ContainsFunc(queries, func(q sdk.Query) bool { return q.ID == id }) {
@@ -296,9 +298,9 @@ func (a Adapter) judgeTables(f findings, req *jsondoc.Value, s *account, list []
 		t := &list[i]
 		if !t.there {
 			if !prepare && !t.blind {
-				f.add("privileges", "warning", "The role "+s.role+" sees no table "+t.name.sql()+".",
+				f.add("privileges", "warning", "The role "+s.role+" sees no table "+t.name.SQL()+".",
 					"correct target.table_name; or, if the table is there: "+
-						grantOn(strings.Join(t.rights, ", "), "TABLE", t.name.sql(), s.role), nameField)
+						grantOn(strings.Join(t.rights, ", "), "TABLE", t.name.SQL(), s.role), dialect.NameField)
 				fine = false
 			}
 			continue
@@ -306,9 +308,9 @@ func (a Adapter) judgeTables(f findings, req *jsondoc.Value, s *account, list []
 		r := sdk.ResultOf(req, t.grants)
 		if recreate {
 			if s.lacks(r, "OWNERSHIP") {
-				f.add("privileges", "failed", "The role "+s.role+" does not own the table "+t.name.sql()+
+				f.add("privileges", "failed", "The role "+s.role+" does not own the table "+t.name.SQL()+
 					", and only its owner may drop it for target.prepare.if_exists: recreate.",
-					"set if_exists: use to keep it; or GRANT OWNERSHIP ON TABLE "+t.name.sql()+" TO ROLE "+quoted(s.role)+
+					"set if_exists: use to keep it; or GRANT OWNERSHIP ON TABLE "+t.name.SQL()+" TO ROLE "+dialect.Quoted(s.role)+
 						" COPY CURRENT GRANTS", "target.prepare.if_exists")
 				fine = false
 			}
@@ -318,16 +320,16 @@ func (a Adapter) judgeTables(f findings, req *jsondoc.Value, s *account, list []
 		switch {
 		case len(none) > 0:
 			f.add("privileges", "failed", "The role "+s.role+" is not granted "+listed(none)+" on the "+strings.ToLower(t.kind)+
-				" "+t.name.sql()+s.norOthers()+", and the run's operations need "+itThem(none)+".",
-				grantOn(strings.Join(none, ", "), t.kind, t.name.sql(), s.role), nameField)
+				" "+t.name.SQL()+s.norOthers()+", and the run's operations need "+itThem(none)+".",
+				grantOn(strings.Join(none, ", "), t.kind, t.name.SQL(), s.role), dialect.NameField)
 			fine = false
 		case len(perhaps) > 0:
 			f.add("privileges", "warning", "The role "+s.role+" may have "+listed(perhaps)+" on the "+strings.ToLower(t.kind)+
-				" "+t.name.sql()+" only "+why+".",
-				"to be certain: "+grantOn(strings.Join(perhaps, ", "), t.kind, t.name.sql(), s.role), nameField)
+				" "+t.name.SQL()+" only "+why+".",
+				"to be certain: "+grantOn(strings.Join(perhaps, ", "), t.kind, t.name.SQL(), s.role), dialect.NameField)
 			fine = false
 		case r.Err == "":
-			names = append(names, t.name.sql())
+			names = append(names, t.name.SQL())
 			for _, right := range t.rights {
 				if !slices.Contains(rights, right) {
 					rights = append(rights, right)
@@ -402,7 +404,7 @@ func (s *account) norOthers() string {
 }
 
 func grantOn(privilege, kind, name, role string) string {
-	return "GRANT " + privilege + " ON " + kind + " " + name + " TO ROLE " + quoted(role)
+	return "GRANT " + privilege + " ON " + kind + " " + name + " TO ROLE " + dialect.Quoted(role)
 }
 
 // listed joins words: "UPDATE, DELETE and TRUNCATE".

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/loadstone-db/loadstone/plugins/adapters/snowflake/dialect"
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
@@ -29,9 +30,6 @@ func (t TableType) String() string {
 	return [...]string{"standard", "hybrid", "interactive"}[t]
 }
 
-// dialect is the key of SQL that workloads bring for Snowflake.
-const dialect = "snowflake"
-
 // Adapter serves the adapter plugin of one type of table.
 type Adapter struct{ of TableType }
 
@@ -41,7 +39,7 @@ func New(t TableType) Adapter { return Adapter{of: t} }
 // Manifest describes the plugin.
 func (a Adapter) Manifest() sdk.Manifest {
 	m := sdk.Manifest{Name: "snowflake_" + a.of.String(), Version: "1.0.0", Author: "Loadstone", Driver: "snowflake",
-		Dialect: dialect, Parameters: schemas[a.of]}
+		Dialect: dialect.Key, Parameters: schemas[a.of]}
 	m.Sends = &sdk.Sends{
 		Query: []string{"SELECT {reads *.information_schema.tables *.information_schema.columns " +
 			"snowflake.account_usage.aggregate_query_history " +

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loadstone-db/loadstone/plugins/adapters/snowflake/dialect"
 	"github.com/loadstone-db/loadstone/sdk"
 	"github.com/loadstone-db/loadstone/sdk/jsondoc"
 )
@@ -61,7 +62,7 @@ func (a Adapter) judgeInteractive(f findings, req *jsondoc.Value, h warehouse, s
 		f.add("fallback_warehouse", "warning", "What takes longer than 5 s on the interactive warehouse "+name+
 			" is executed again on its fallback warehouse "+fallback+
 			", without a word to the client: such a run measures two warehouses, and is DEGRADED.",
-			"ALTER WAREHOUSE "+quoted(name)+" UNSET FALLBACK_WAREHOUSE, or judge only runs in which nothing took 5 s",
+			"ALTER WAREHOUSE "+dialect.Quoted(name)+" UNSET FALLBACK_WAREHOUSE, or judge only runs in which nothing took 5 s",
 			"target.warehouse")
 	}
 	if rest := h.number("auto_suspend"); rest > 0 {
@@ -75,7 +76,7 @@ func (a Adapter) judgeInteractive(f findings, req *jsondoc.Value, h warehouse, s
 	if !may && (makes || len(missing) > 0) {
 		f.add("privileges", "warning", "The role "+s.role+" is granted neither "+attached+" nor "+modify+
 			" of the interactive warehouse "+name+": no table can be added to it.",
-			grantOn(attached, "WAREHOUSE", quoted(name), s.role), "target.warehouse")
+			grantOn(attached, "WAREHOUSE", dialect.Quoted(name), s.role), "target.warehouse")
 		return nil, nil
 	}
 	if recreate || len(missing) == 0 {
@@ -84,8 +85,8 @@ func (a Adapter) judgeInteractive(f findings, req *jsondoc.Value, h warehouse, s
 	f.add("attached_tables", "ok", "The warehouse "+name+" does not hold "+listed(missing)+" yet. The run adds "+
 		itThem(missing)+" to it, and takes "+itThem(missing)+" away when it is over.", "", "")
 	tables := " TABLES (" + strings.Join(missing, ", ") + ")"
-	return []string{"ALTER WAREHOUSE " + quoted(name) + " ADD" + tables},
-		[]string{"ALTER WAREHOUSE " + quoted(name) + " DROP" + tables}
+	return []string{"ALTER WAREHOUSE " + dialect.Quoted(name) + " ADD" + tables},
+		[]string{"ALTER WAREHOUSE " + dialect.Quoted(name) + " DROP" + tables}
 }
 
 // judgeKind says how tables of the adapter's type do on an interactive warehouse.
@@ -117,9 +118,9 @@ func (h warehouse) notAttached(list []subject) (missing []string) {
 	}
 	for i := range list {
 		t := &list[i]
-		plain := t.name.database.name() + "." + t.name.schema.name() + "." + t.name.table.name()
-		if t.there && t.kind == "TABLE" && !slices.Contains(held, plain) && !slices.Contains(missing, t.name.sql()) {
-			missing = append(missing, t.name.sql())
+		plain := t.name.Database.Name() + "." + t.name.Schema.Name() + "." + t.name.Table.Name()
+		if t.there && t.kind == "TABLE" && !slices.Contains(held, plain) && !slices.Contains(missing, t.name.SQL()) {
+			missing = append(missing, t.name.SQL())
 		}
 	}
 	return missing

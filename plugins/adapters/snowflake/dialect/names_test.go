@@ -1,4 +1,4 @@
-package snowflake
+package dialect
 
 import (
 	"errors"
@@ -28,9 +28,9 @@ func TestNames(t *testing.T) {
 		strings.Repeat("a", 255):             `"` + strings.Repeat("A", 255) + `"`,
 		`"` + strings.Repeat("é", 255) + `"`: `"` + strings.Repeat("é", 255) + `"`,
 	} {
-		n, err := parseName(in)
-		if err != nil || n.sql() != want {
-			t.Errorf("%s: %s, %v", in, n.sql(), err)
+		n, err := ParseName(in)
+		if err != nil || n.SQL() != want {
+			t.Errorf("%s: %s, %v", in, n.SQL(), err)
 		}
 	}
 	for in, says := range map[string]string{
@@ -55,9 +55,9 @@ func TestNames(t *testing.T) {
 		strings.Repeat("a", 300):              "300 characters",
 		`"` + strings.Repeat(`"`, 600) + `x"`: "301 characters",
 	} {
-		n, err := parseName(in)
+		n, err := ParseName(in)
 		var refusal *sdk.RefusalError
-		if !errors.As(err, &refusal) || refusal.Field != nameField || !strings.Contains(refusal.Message, says) {
+		if !errors.As(err, &refusal) || refusal.Field != NameField || !strings.Contains(refusal.Message, says) {
 			t.Errorf("%q: %+v, %v", in, n, err)
 		}
 	}
@@ -70,10 +70,10 @@ func TestQuotedNamesAreReadBack(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		want := []string{part.Draw(t, "database"), part.Draw(t, "schema"), part.Draw(t, "table")}
-		text := quoted(want[0]) + "." + quoted(want[1]) + "." + quoted(want[2])
-		n, err := parseName(text)
-		if err != nil || n.database.name() != want[0] || n.schema.name() != want[1] || n.table.name() != want[2] ||
-			n.sql() != text {
+		text := Quoted(want[0]) + "." + Quoted(want[1]) + "." + Quoted(want[2])
+		n, err := ParseName(text)
+		if err != nil || n.Database.Name() != want[0] || n.Schema.Name() != want[1] || n.Table.Name() != want[2] ||
+			n.SQL() != text {
 			t.Fatalf("%+v, %v", n, err)
 		}
 	})
@@ -86,20 +86,20 @@ func FuzzParseName(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
-		n, err := parseName(in)
+		n, err := ParseName(in)
 		if err != nil {
 			return
 		}
-		parts, rest := 0, n.sql()
+		parts, rest := 0, n.SQL()
 		for rest != "" {
 			if rest[0] != '"' {
-				t.Fatalf("%q became %s", in, n.sql())
+				t.Fatalf("%q became %s", in, n.SQL())
 			}
 			rest = rest[1:]
 			for {
 				end := strings.IndexByte(rest, '"')
 				if end < 0 {
-					t.Fatalf("%q became %s", in, n.sql())
+					t.Fatalf("%q became %s", in, n.SQL())
 				}
 				rest = rest[end+1:]
 				if !strings.HasPrefix(rest, `"`) {
@@ -110,20 +110,20 @@ func FuzzParseName(f *testing.F) {
 			parts++
 			rest = strings.TrimPrefix(rest, ".")
 		}
-		again, err := parseName(n.sql())
-		if err != nil || again.sql() != n.sql() || parts > 3 {
-			t.Fatalf("%q became %s and then %s, %v", in, n.sql(), again.sql(), err)
+		again, err := ParseName(n.SQL())
+		if err != nil || again.SQL() != n.SQL() || parts > 3 {
+			t.Fatalf("%q became %s and then %s, %v", in, n.SQL(), again.SQL(), err)
 		}
-		for _, text := range []string{literal(n.table.name()), pattern(n.table.name())} {
+		for _, text := range []string{Literal(n.Table.Name()), Pattern(n.Table.Name())} {
 			if end := literalEnd(text); end != len(text) {
 				t.Fatalf("the literal %s ends at %d", text, end)
 			}
 		}
-		if q := n.resolveQuery(); strings.Contains(q.SQL, "'") || strings.Count(q.SQL, "?") != len(q.Args) {
+		if q := n.ResolveQuery(); strings.Contains(q.SQL, "'") || strings.Count(q.SQL, "?") != len(q.Args) {
 			t.Fatalf("%s with %q", q.SQL, q.Args)
 		}
-		if s := n.sibling(stageSuffix).table.name(); utf8.RuneCountInString(s) > maxIdentifier ||
-			!strings.HasSuffix(s, stageSuffix) {
+		if s := n.Sibling("__LOADSTONE_STAGE").Table.Name(); utf8.RuneCountInString(s) > MaxIdentifier ||
+			!strings.HasSuffix(s, "__LOADSTONE_STAGE") {
 			t.Fatalf("the stage is %s", s)
 		}
 	})
