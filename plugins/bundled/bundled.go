@@ -1,10 +1,11 @@
 // Package bundled embeds the plugins that come with Loadstone. They go through
 // the same door as uploaded ones. The files are built by `make plugins` and are
-// not committed. They are embedded compressed, a third of their size, and
+// not committed. They are embedded compressed, a ninth of their size, and
 // decompressed when they are first asked for.
 package bundled
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -52,19 +53,58 @@ func Modules() (map[string]func() ([]byte, error), error) {
 	return modules, nil
 }
 
-// decoder is made for the first module that is asked for; it is safe for concurrent use.
-var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
-	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(largest))
+// Reference is the file that the others are compressed by, and DictionaryID says so in
+// them. Each guest in Go brings the same runtime and the same SDK, and is mostly a part of
+// another. A run on Postgres needs this one in any case.
+const (
+	Reference    = "postgres.wasm"
+	DictionaryID = 1
+)
+
+// reference is decompressed once, and kept, since the decoder of the others reads in it.
+var reference = sync.OnceValues(func() ([]byte, error) {
+	d, err := newDecoder()
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return decompress(d, Reference)
 })
 
-func unpack(name string) ([]byte, error) {
-	small, err := dist.ReadFile("dist/" + name + packed)
+// decoder is made for the first module that is asked for; it is safe for concurrent use.
+var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+	content, err := reference()
 	if err != nil {
-		return nil, fmt.Errorf("reading the bundled plugin %s: %w", name, err)
+		return nil, err
+	}
+	return newDecoder(zstd.WithDecoderDictRaw(DictionaryID, content))
+})
+
+func newDecoder(options ...zstd.DOption) (*zstd.Decoder, error) {
+	d, err := zstd.NewReader(nil,
+		append(options, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(largest))...)
+	if err != nil {
+		return nil, fmt.Errorf("decompressing the bundled plugins: %w", err)
+	}
+	return d, nil
+}
+
+func unpack(name string) ([]byte, error) {
+	if name == Reference {
+		content, err := reference()
+		return bytes.Clone(content), err
 	}
 	d, err := decoder()
 	if err != nil {
-		return nil, fmt.Errorf("decompressing the bundled plugins: %w", err)
+		return nil, err
+	}
+	return decompress(d, name)
+}
+
+func decompress(d *zstd.Decoder, name string) ([]byte, error) {
+	small, err := dist.ReadFile("dist/" + name + packed)
+	if err != nil {
+		return nil, fmt.Errorf("reading the bundled plugin %s: %w", name, err)
 	}
 	wasm, err := d.DecodeAll(small, nil)
 	if err != nil {

@@ -3,6 +3,7 @@ package bundled_test
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -102,5 +103,23 @@ func TestBundledBytesAreCheckedWhenTheyAreUsed(t *testing.T) {
 	}
 	if len(asked) != 2 || asked["mix.wasm"] != 1 {
 		t.Errorf("read %v, expected mix once and sql", asked)
+	}
+}
+
+// TestBundledFilesShareWhatTheyHaveInCommon: each guest in Go brings the same runtime, which
+// is in the program once. Of a file without the reference a quarter would be left.
+func TestBundledFilesShareWhatTheyHaveInCommon(t *testing.T) {
+	files, err := bundledtest.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, wasm := range files {
+		packed, err := os.ReadFile("dist/" + name + ".zst")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if share := 100 * len(packed) / len(wasm); name != bundled.Reference && share > 15 {
+			t.Errorf("%s takes %d %% of its size compressed", name, share)
+		}
 	}
 }

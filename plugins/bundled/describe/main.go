@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/bundled"
 	"github.com/loadstone-db/loadstone/plugins/host"
 )
 
@@ -30,11 +32,9 @@ func main() {
 }
 
 func run(ctx context.Context, folder string, files []string) error {
-	// One goroutine, for the bytes not to depend on the machine.
-	small, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
-		zstd.WithWindowSize(8<<20))
+	pack, err := compressor(files)
 	if err != nil {
-		return fmt.Errorf("compressing the plugins: %w", err)
+		return err
 	}
 	h, err := host.New(ctx, host.Options{Log: zerolog.Nop()})
 	if err != nil {
@@ -50,7 +50,7 @@ func run(ctx context.Context, folder string, files []string) error {
 		if infos[filepath.Base(path)], err = h.Inspect(ctx, wasm); err != nil {
 			return fmt.Errorf("inspecting %s: %w", path, err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, filepath.Base(path)+".zst"), small.EncodeAll(wasm, nil),
+		if err := os.WriteFile(filepath.Join(folder, filepath.Base(path)+".zst"), pack(filepath.Base(path), wasm),
 			0o600); err != nil {
 			return fmt.Errorf("writing a compressed plugin: %w", err)
 		}
@@ -68,4 +68,34 @@ func run(ctx context.Context, folder string, files []string) error {
 		return fmt.Errorf("writing what the plugins are: %w", err)
 	}
 	return nil
+}
+
+// compressor compresses files by name: the reference alone, the others by it.
+func compressor(files []string) (func(name string, wasm []byte) []byte, error) {
+	at := slices.IndexFunc(files, func(path string) bool { return filepath.Base(path) == bundled.Reference })
+	if at < 0 {
+		return nil, fmt.Errorf("compressing the plugins: %s, which the others are compressed by, is not among them",
+			bundled.Reference)
+	}
+	content, err := os.ReadFile(files[at])
+	if err != nil {
+		return nil, fmt.Errorf("reading a plugin: %w", err)
+	}
+	// One goroutine, for the bytes not to depend on the machine.
+	options := []zstd.EOption{zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(8 << 20)}
+	alone, err := zstd.NewWriter(nil, options...)
+	if err != nil {
+		return nil, fmt.Errorf("compressing the plugins: %w", err)
+	}
+	others, err := zstd.NewWriter(nil, append(options, zstd.WithEncoderDictRaw(bundled.DictionaryID, content))...)
+	if err != nil {
+		return nil, fmt.Errorf("compressing the plugins: %w", err)
+	}
+	return func(name string, wasm []byte) []byte {
+		if name == bundled.Reference {
+			return alone.EncodeAll(wasm, nil)
+		}
+		return others.EncodeAll(wasm, nil)
+	}, nil
 }
