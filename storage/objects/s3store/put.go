@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"slices"
 
@@ -49,7 +50,7 @@ func (s *Store) Put(ctx context.Context, a engine.Artifact, path string) error {
 		return fmt.Errorf("storing part %s: %w", a.Name, err)
 	}
 	key := s.key(a.RunID, a.Name)
-	for range 3 {
+	for attempt := 1; ; attempt++ {
 		if a.SizeBytes <= s.opts.PartBytes {
 			err = s.putWhole(ctx, key, f, sums)
 		} else {
@@ -60,6 +61,16 @@ func (s *Store) Put(ctx context.Context, a engine.Artifact, path string) error {
 		}
 		if done, err := s.already(ctx, a, path); done || err != nil {
 			return err
+		}
+		// Another writer is at it: what it writes has the name already, and is not there yet.
+		if attempt >= s.opts.Attempts || !s.pause(ctx, attempt) {
+			break
+		}
+	}
+	if status(err) == http.StatusInternalServerError {
+		// Servers fail so when somebody else has completed the same upload meanwhile.
+		if done, lost := s.already(ctx, a, path); done && lost == nil {
+			return nil
 		}
 	}
 	if err != nil {
@@ -254,7 +265,10 @@ func (s *Store) complete(ctx context.Context, key, id string, m *measured, parts
 	if found.size != m.size || found.sha256 != m.sha256 {
 		// An upload of something that begins with the same parts was taken for this one.
 		_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.address.Bucket, Key: &key}, s.once)
-		return errors.Join(errors.New("what was stored is not what was sent"), s.saw(err))
+		if s.saw(err) != nil {
+			return fmt.Errorf("removing what was stored as something else: %w", err)
+		}
+		return errTaken // and free again
 	}
 	return nil
 }

@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -221,10 +219,7 @@ func (f *file) fetch(from, to int64) ([]byte, error) {
 			}
 			return nil, err
 		}
-		pause := min(f.s.opts.Pause, 100*time.Millisecond<<min(attempt, 10))
-		select {
-		case <-time.After(pause/2 + rand.N(pause/2+1)):
-		case <-ctx.Done():
+		if !f.s.pause(ctx, attempt) {
 			return nil, ctx.Err()
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -207,6 +208,17 @@ func (s *Store) once(o *s3.Options) {
 func (s *Store) saw(err error) error {
 	s.down.Store(err != nil && gone(err))
 	return err
+}
+
+// pause waits before the next attempt, longer after each; it returns whether ctx goes on.
+func (s *Store) pause(ctx context.Context, attempt int) bool {
+	length := min(s.opts.Pause, 100*time.Millisecond<<min(attempt, 10))
+	select {
+	case <-time.After(length/2 + rand.N(length/2+1)):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (s *Store) key(runID, name string) string { return s.address.path() + runID + "/" + name }

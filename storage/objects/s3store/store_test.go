@@ -148,25 +148,30 @@ func TestAnUploadOfSomethingElseIsNotGoneOnWith(t *testing.T) {
 		content := objectstest.Content(11*megabyte, 1)
 		other := bytes.Clone(content)
 		other[10*megabyte+5] ^= 1 // in the last part
-		for _, left := range [][]byte{objectstest.Content(11*megabyte, 2), other} {
-			a, path := objectstest.File(t, "run", "part.parquet", left)
-			proxy.Set(s3test.After(0, func(r *http.Request) bool {
-				return r.Method == http.MethodPost && !r.URL.Query().Has("uploads")
-			}, s3test.Overloaded))
-			if err := s.Put(t.Context(), a, path); err == nil {
-				t.Fatal("it was completed")
+		completes := func(r *http.Request) bool { return r.Method == http.MethodPost && !r.URL.Query().Has("uploads") }
+		last := func(r *http.Request) bool { return r.URL.Query().Get("partNumber") == "3" }
+		for stopped, lefts := range map[*func(*http.Request) bool][][]byte{
+			&completes: {objectstest.Content(11*megabyte, 2), other},
+			&last:      {other}, // what is there of it is the same
+		} {
+			for _, left := range lefts {
+				a, path := objectstest.File(t, "run", "part.parquet", left)
+				proxy.Set(s3test.After(0, *stopped, s3test.Overloaded))
+				if err := s.Put(t.Context(), a, path); err == nil {
+					t.Fatal("it was completed")
+				}
 			}
-		}
-		proxy.Set(nil)
-		objectstest.Put(t, s, "run", "part.parquet", content)
-		if !bytes.Equal(objectstest.Read(t, s, "run", "part.parquet"), content) {
-			t.Error("another content")
-		}
-		if err := s.Delete(t.Context(), "run"); err != nil {
-			t.Fatal(err)
-		}
-		if left, err := s.uploads(t.Context(), ""); err != nil || len(left) != 0 {
-			t.Errorf("%d uploads of a deleted run are left: %v", len(left), err)
+			proxy.Set(nil)
+			objectstest.Put(t, s, "run", "part.parquet", content)
+			if !bytes.Equal(objectstest.Read(t, s, "run", "part.parquet"), content) {
+				t.Error("another content")
+			}
+			if err := s.Delete(t.Context(), "run"); err != nil {
+				t.Fatal(err)
+			}
+			if left, err := s.uploads(t.Context(), ""); err != nil || len(left) != 0 {
+				t.Errorf("%d uploads of a deleted run are left: %v", len(left), err)
+			}
 		}
 	})
 }
@@ -259,6 +264,30 @@ func TestAnS3ThatDoesNotAnswerIsToldInWords(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// TestAWriterThatIsAtItIsWaitedFor: the name is refused before another's object is there, and then comes none.
+func TestAWriterThatIsAtItIsWaitedFor(t *testing.T) {
+	proxy := s3test.NewProxy(t, s3test.NewStandIn(t, "results").Server)
+	opts := options(t)
+	s := at(t, proxy.Server, "", opts)
+	for _, size := range []int{100, 6 * megabyte} {
+		conditional := func(r *http.Request) bool { return r.Header.Get("If-None-Match") != "" }
+		proxy.Set(s3test.First(int64(opts.Attempts)-1, conditional, s3test.Busy))
+		content := objectstest.Content(size, 1)
+		objectstest.Put(t, s, "run", "part.parquet", content)
+		if !bytes.Equal(objectstest.Read(t, s, "run", "part.parquet"), content) {
+			t.Error("another content")
+		}
+		if err := s.Delete(t.Context(), "run"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proxy.Set(s3test.Busy)
+	a, path := objectstest.File(t, "run", "part.parquet", []byte("content"))
+	if err := s.Put(t.Context(), a, path); !engine.HasCode(err, engine.CodeUnavailable) {
+		t.Errorf("a name that is never free: %v", err)
+	}
+}
 
 func TestShortOverloadsAreWaitedFor(t *testing.T) {
 	proxy := s3test.NewProxy(t, s3test.NewStandIn(t, "results").Server)

@@ -258,6 +258,24 @@ func Unconditional(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool 
 	return false
 }
 
+// Busy answers a conditional write as when another writer is at it, and has written nothing yet.
+func Busy(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+	if r.Header.Get("If-None-Match") == "" {
+		return false
+	}
+	_, _ = io.Copy(io.Discard, r.Body)
+	refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
+	return true
+}
+
+// First applies a fault to the first n requests that match.
+func First(n int64, matches func(*http.Request) bool, f Fault) Fault {
+	var at atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
+		return matches(r) && at.Add(1) <= n && f(w, r, forward)
+	}
+}
+
 // NotImplemented is a server that refuses conditions of writes.
 func NotImplemented(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 	if r.Header.Get("If-None-Match") == "" {
