@@ -1,0 +1,140 @@
+package workcoord
+
+import (
+	"testing"
+	"time"
+)
+
+func (c *course) changed(to NodeState) bool {
+	for _, a := range c.last {
+		if a, ok := a.(NodeChanged); ok && a.To == to {
+			return true
+		}
+	}
+	return false
+}
+
+// answers has the node answer what it is asked for a while, each time after rtt.
+func (c *course) answers(id, session string, d, rtt time.Duration) *course {
+	type answer struct {
+		at  time.Time
+		seq int64
+	}
+	var open []answer
+	end := c.at.Add(d)
+	ask := func() {
+		for _, a := range c.last {
+			if p, ok := a.(Ping); ok {
+				open = append(open, answer{c.at.Add(rtt), p.Seq})
+			}
+		}
+	}
+	ask()
+	for {
+		next := c.Due()
+		if len(open) > 0 && open[0].at.Before(next) {
+			next = open[0].at
+		}
+		if next.After(end) {
+			c.at = end
+			return c
+		}
+		c.at = next
+		if len(open) > 0 && !open[0].at.After(next) {
+			c.then(Answered{id, session, open[0].seq})
+			open = open[1:]
+		} else {
+			c.then(Ticked{})
+		}
+		ask()
+	}
+}
+
+func TestASilentNodeIsNoticedWithinFourSeconds(t *testing.T) {
+	c := newCourse().then(hello("a")).answers("a", "a1", 10*time.Second, time.Millisecond)
+	// The last answer is up to a heartbeat old when it falls silent.
+	silent := c.at
+	for !c.changed(NodeUnreachable) {
+		c.at = c.Due()
+		c.then(Ticked{})
+	}
+	if took := c.at.Sub(silent); took < 2*time.Second || took > 4*time.Second {
+		t.Fatalf("it was noticed after %v", took)
+	}
+}
+
+func TestALinkThatBecomesSlowLosesNoNode(t *testing.T) {
+	c := newCourse().then(hello("a")).answers("a", "a1", 10*time.Second, time.Millisecond)
+	// Each answer now takes 2.2 s: the first is late by the old timeout, the ones after by none.
+	c.answers("a", "a1", time.Minute, 2200*time.Millisecond)
+	if n := c.nodes["a"]; n.state != NodeActive || n.misses > 0 {
+		t.Fatalf("the node is %s with %d misses", n.state, n.misses)
+	}
+	if got := c.policy.timeout(c.nodes["a"].rtt); got != 7100*time.Millisecond {
+		t.Fatalf("the timeout is %v after a round trip of %v", got, c.nodes["a"].rtt)
+	}
+}
+
+func TestAnUnreachableNodeIsProbedEveryTenSeconds(t *testing.T) {
+	c := newCourse().then(hello("a"), StreamLost{"a", "a1"})
+	var probes []time.Duration
+	for c.at.Before(begin.Add(time.Minute)) {
+		c.at = c.Due()
+		c.then(Ticked{})
+		for _, a := range c.last {
+			if _, ok := a.(Probe); ok {
+				probes = append(probes, c.at.Sub(begin))
+			}
+		}
+	}
+	for i, at := range probes {
+		if at != time.Duration(i+1)*10*time.Second {
+			t.Fatalf("probes at %v", probes)
+		}
+	}
+	if len(probes) != 6 {
+		t.Fatalf("%d probes in a minute", len(probes))
+	}
+}
+
+func TestRetriesPauseWhileTheNodeIsAway(t *testing.T) {
+	w := Work{Key: key, OnLoss: StayPut}
+	c := newCourse().then(hello("a"), Submitted{[]Work{w}, false}, Accepted{"a", "a1", key}, Ready{"a", "a1", key, "sum"},
+		FetchFailed{key, "sum", "503"}, StreamLost{"a", "a1"})
+	fetches := func() (n int) {
+		for _, a := range c.last {
+			if _, ok := a.(Fetch); ok {
+				n++
+			}
+		}
+		return n
+	}
+	for range 5 {
+		c.at = c.Due()
+		if c.then(Ticked{}); fetches() > 0 {
+			t.Fatal("fetched from a node that is away")
+		}
+	}
+	back := hello("a", key)
+	back.Session = "a2"
+	if c.then(back); fetches() != 1 {
+		t.Fatalf("%d fetches when it came back", fetches())
+	}
+}
+
+func TestARestartedNodeHasLostWhatItCarried(t *testing.T) {
+	c := newCourse().then(hello("a"), Submitted{[]Work{{Key: key, OnLoss: StayPut}}, false}, Accepted{"a", "a1", key}, StreamLost{"a", "a1"})
+	other := Greeted{Node: "a", Session: "a2", Link: "elsewhere:9090", Process: "p2", Accepting: true}
+	// The one before may go on at its place, out of sight: nothing is lost before it must have stopped.
+	if c.then(other); c.works[key].state != WorkAccepted {
+		t.Fatalf("with the same identity at another place the work is %s", c.works[key].state)
+	}
+	c.answers("a", "a2", DefaultPolicy().Hold-time.Second, time.Millisecond)
+	if c.works[key].state != WorkAccepted {
+		t.Fatalf("before the node must have stopped the work is %s", c.works[key].state)
+	}
+	c.answers("a", "a2", 2*time.Second, time.Millisecond)
+	if c.works[key].state != WorkLost {
+		t.Fatalf("after the node must have stopped the work is %s", c.works[key].state)
+	}
+}

@@ -1,0 +1,118 @@
+package workcoord
+
+// Happening is what happens to nodes and work; the set is closed.
+type Happening interface{ happening() }
+
+// What nodes say, and what becomes of their streams. Session names one stream:
+// each has another, also of the same process.
+type (
+	// Greeted says that a node has introduced itself on a new stream.
+	Greeted struct {
+		Node, Session string
+		// Link is where the stream leads to: two links with one node are two processes
+		// with one identity, of which the second is refused.
+		Link string
+		// Process changes when the node has restarted and holds nothing of what it had.
+		Process string
+		// Capacity bounds the weight of its work; 0 means no bound.
+		Capacity            int
+		Accepting, Draining bool
+		Held                []Key
+	}
+	// Reported is a node's status.
+	Reported struct {
+		Node, Session       string
+		Accepting, Draining bool
+	}
+	// Answered is the answer to the Ping of that number.
+	Answered struct {
+		Node, Session string
+		Seq           int64
+	}
+	// StreamLost says that a stream has broken.
+	StreamLost struct{ Node, Session string }
+	// Accepted says that the node has begun a work, or will.
+	Accepted struct {
+		Node, Session string
+		Key           Key
+	}
+	// Rejected says that the node does not take it.
+	Rejected struct {
+		Node, Session string
+		Key           Key
+		Reason        string
+	}
+	// Ready says that a work is complete, and that its artifact lies on the node.
+	Ready struct {
+		Node, Session string
+		Key           Key
+		Checksum      string
+	}
+	// Failed says that a work failed on the node; Final: it would fail anywhere.
+	Failed struct {
+		Node, Session string
+		Key           Key
+		Reason        string
+		Final         bool
+	}
+	// Ended says that a work without an artifact is over.
+	Ended struct {
+		Node, Session string
+		Key           Key
+	}
+)
+
+// What the owners of work say: runs, queries, refreshes.
+type (
+	// Submitted gives work. Together: all of it is assigned now, evenly over the nodes, or none of it.
+	Submitted struct {
+		Works    []Work
+		Together bool
+	}
+	// CancelAsked ends a work, or everything of its Query when Leaf and Work are empty.
+	CancelAsked struct{ Key Key }
+	// Fetched says that the artifact of a Fetch is stored for good.
+	Fetched struct {
+		Key      Key
+		Checksum string
+	}
+	// FetchFailed says that it could not be fetched, or is not what was announced.
+	FetchFailed struct {
+		Key      Key
+		Checksum string
+		Reason   string
+	}
+	// Forgotten says that nobody will ask about a query any more.
+	Forgotten struct{ Query string }
+)
+
+// What operators say, and the clock.
+type (
+	// DrainAsked takes a node out of rotation; it ends what it has.
+	DrainAsked struct{ Node string }
+	// Removed takes a node out for good; Added lets it come back.
+	Removed struct{ Node string }
+	// Added undoes Removed.
+	Added struct{ Node string }
+	// Ticked says that time has passed.
+	Ticked struct{}
+)
+
+func (Greeted) happening()     {}
+func (Reported) happening()    {}
+func (Answered) happening()    {}
+func (StreamLost) happening()  {}
+func (Accepted) happening()    {}
+func (Rejected) happening()    {}
+func (Ready) happening()       {}
+func (Failed) happening()      {}
+func (Ended) happening()       {}
+func (Submitted) happening()   {}
+func (CancelAsked) happening() {}
+func (Fetched) happening()     {}
+func (FetchFailed) happening() {}
+func (Forgotten) happening()   {}
+func (DrainAsked) happening()  {}
+func (Removed) happening()     {}
+func (Added) happening()       {}
+func (Ticked) happening()      {}

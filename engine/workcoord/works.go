@@ -1,0 +1,369 @@
+package workcoord
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Key names a work: of a run, Query is the run's id and Work the run worker's.
+type Key struct{ Query, Leaf, Work string }
+
+func (k Key) compare(o Key) int {
+	return cmp.Or(cmp.Compare(k.Query, o.Query), cmp.Compare(k.Leaf, o.Leaf), cmp.Compare(k.Work, o.Work))
+}
+
+// OnLoss says what becomes of a work whose node becomes unreachable.
+type OnLoss int
+
+const (
+	// DoAgain gives it to another node at once: the node has cancelled it, or may as well.
+	DoAgain OnLoss = iota
+	// StayPut keeps it where it is, because the node goes on with it; it is Lost when the
+	// node must have stopped by itself, or has restarted without it.
+	StayPut
+)
+
+// Work is a unit that one node at a time carries.
+type Work struct {
+	Key Key
+	// Affinity is what the node should have at hand: the same affinity goes to the
+	// same node while that is possible. Empty is the work's own.
+	Affinity string
+	// Weight is what it takes of a node's capacity.
+	Weight int
+	OnLoss OnLoss
+}
+
+func (w Work) affinity() string {
+	if w.Affinity != "" {
+		return w.Affinity
+	}
+	return w.Key.Query + "\x00" + w.Key.Leaf + "\x00" + w.Key.Work
+}
+
+// WorkState is how far a work is.
+type WorkState string
+
+// The states of a work.
+const (
+	WorkWaiting  WorkState = "WAITING"
+	WorkAssigned WorkState = "ASSIGNED"
+	WorkAccepted WorkState = "ACCEPTED"
+	// WorkReady: its artifact is being fetched.
+	WorkReady     WorkState = "READY"
+	WorkDone      WorkState = "DONE"
+	WorkFailed    WorkState = "FAILED"
+	WorkCancelled WorkState = "CANCELLED"
+	WorkLost      WorkState = "LOST"
+)
+
+// Over reports whether nothing changes it any more.
+func (s WorkState) Over() bool {
+	return s == WorkDone || s == WorkFailed || s == WorkCancelled || s == WorkLost
+}
+
+type work struct {
+	Work
+	state    WorkState
+	node     *node // nil while it waits
+	attempt  int   // assignments so far
+	failures int
+	checksum string // of the completion that was accepted
+	// weighs: its weight is taken of node.
+	weighs    bool
+	notBefore time.Time // of the next assignment, or the next fetch
+	until     time.Time // when it is lost without contact
+}
+
+func (c *Coordinator) submitted(h Submitted) {
+	var works []*work
+	for _, w := range h.Works {
+		// Giving it twice is harmless.
+		if c.works[w.Key] == nil {
+			works = append(works, &work{Work: w, state: WorkWaiting})
+		}
+	}
+	if len(works) == 0 {
+		return
+	}
+	var places []*node
+	if h.Together {
+		var why string
+		if places, why = c.together(works); why != "" {
+			refusal := NotPlaced{Reason: why}
+			for _, w := range works {
+				refusal.Keys = append(refusal.Keys, w.Key)
+			}
+			c.do(refusal)
+			return
+		}
+	}
+	for i, w := range works {
+		c.works[w.Key] = w
+		if places != nil {
+			c.assign(w, places[i])
+		} else {
+			c.waiting = append(c.waiting, w)
+		}
+	}
+}
+
+// together finds a node for each of the works, each node taking its part of
+// them; where room is short some take more. It says why when they do not fit.
+func (c *Coordinator) together(works []*work) (places []*node, why string) {
+	var nodes []*node
+	for _, n := range c.byID() {
+		if n.inRotation() {
+			nodes = append(nodes, n)
+		}
+	}
+	if len(nodes) == 0 {
+		return nil, "no node takes work"
+	}
+	used := make(map[*node]int, len(nodes))
+	taken := make(map[*node]int, len(nodes))
+	places = make([]*node, len(works))
+	for i, w := range works {
+		part := (i + len(nodes)) / len(nodes) // of those so far, rounded up
+		for _, most := range []int{part, len(works)} {
+			for _, n := range nodes {
+				if taken[n] >= most || n.capacity != 0 && n.used+used[n]+w.Weight > n.capacity {
+					continue
+				}
+				if places[i] == nil || prefers(n.id, places[i].id, w.affinity()) {
+					places[i] = n
+				}
+			}
+			if places[i] != nil {
+				break
+			}
+		}
+		if places[i] == nil {
+			return nil, fmt.Sprintf("the %d nodes that take work have no room for all of it", len(nodes))
+		}
+		used[places[i]] += w.Weight
+		taken[places[i]]++
+	}
+	return places, ""
+}
+
+// dispatch gives waiting work to nodes, and has fetches repeated. Both pause while
+// the node is not there.
+func (c *Coordinator) dispatch() {
+	c.refetch = slices.DeleteFunc(c.refetch, func(w *work) bool {
+		if w.state != WorkReady || w.notBefore.IsZero() {
+			return true
+		}
+		if c.now.Before(w.notBefore) || w.node.state != NodeActive {
+			return false
+		}
+		w.notBefore = time.Time{}
+		c.do(Fetch{w.node.id, w.Key, w.checksum})
+		return true
+	})
+	c.waiting = slices.DeleteFunc(c.waiting, func(w *work) bool {
+		if w.state != WorkWaiting {
+			return true
+		}
+		if c.now.Before(w.notBefore) {
+			return false
+		}
+		var best *node
+		for _, n := range c.nodes {
+			if n.inRotation() && n.fits(w.Weight) && (best == nil || prefers(n.id, best.id, w.affinity())) {
+				best = n
+			}
+		}
+		if best == nil {
+			return false // until a node can take it
+		}
+		c.assign(w, best)
+		return true
+	})
+}
+
+func (c *Coordinator) assign(w *work, n *node) {
+	w.state, w.node, w.notBefore, w.until = WorkAssigned, n, time.Time{}, time.Time{}
+	w.attempt++
+	w.weighs = true
+	n.used += w.Weight
+	c.do(Assign{n.id, n.session, w.Work, w.attempt})
+}
+
+// free gives back the room that a work takes.
+func (w *work) free() {
+	if w.weighs {
+		w.weighs = false
+		w.node.used -= w.Weight
+	}
+}
+
+// wait puts a work back among those that have no node.
+func (c *Coordinator) wait(w *work, notBefore time.Time) {
+	w.free()
+	w.state, w.node, w.checksum, w.notBefore, w.until = WorkWaiting, nil, "", notBefore, time.Time{}
+	c.waiting = append(c.waiting, w)
+}
+
+// over ends a work; what it takes is free.
+func (c *Coordinator) over(w *work, s WorkState) {
+	w.free()
+	w.state, w.notBefore, w.until = s, time.Time{}, time.Time{}
+}
+
+func (c *Coordinator) lose(w *work, why string) {
+	if w.OnLoss == DoAgain {
+		c.wait(w, time.Time{})
+		return
+	}
+	n := w.node
+	c.over(w, WorkLost)
+	c.do(Lost{n.id, w.Key, why})
+	// Should it hear us after all.
+	c.cancelOn(n, w)
+}
+
+func (c *Coordinator) cancelled(k Key) {
+	for _, w := range c.of(func(w *work) bool {
+		return !w.state.Over() && (w.Key == k || k.Leaf == "" && k.Work == "" && w.Key.Query == k.Query)
+	}) {
+		if w.node != nil {
+			c.cancelOn(w.node, w)
+		}
+		c.over(w, WorkCancelled)
+	}
+}
+
+func (c *Coordinator) forgotten(query string) {
+	c.cancelled(Key{Query: query})
+	for k := range c.works {
+		if k.Query == query {
+			delete(c.works, k)
+		}
+	}
+}
+
+// heard returns the node and the work that a message of a node is about. Whatever
+// nobody waits for there is cancelled; then, and for a session that is over, w is nil.
+func (c *Coordinator) heard(nodeID, session string, k Key) (n *node, w *work) {
+	if n = c.speaks(nodeID, session); n == nil {
+		return nil, nil
+	}
+	w = c.works[k]
+	if w == nil || w.state == WorkFailed || w.state == WorkCancelled || w.state == WorkLost {
+		c.do(Cancel{n.id, n.session, k})
+		return n, nil
+	}
+	return n, w
+}
+
+func (c *Coordinator) accepted(h Accepted) {
+	n, w := c.heard(h.Node, h.Session, h.Key)
+	switch {
+	case w == nil:
+	case w.node != n:
+		// Somebody else has it by now.
+		c.do(Cancel{n.id, n.session, h.Key})
+	case w.state == WorkAssigned:
+		w.state = WorkAccepted
+	}
+}
+
+func (c *Coordinator) rejected(h Rejected) {
+	n := c.speaks(h.Node, h.Session)
+	if n == nil {
+		return
+	}
+	w := c.works[h.Key]
+	if w == nil || w.node != n || w.state != WorkAssigned && w.state != WorkAccepted {
+		return
+	}
+	if w.OnLoss == StayPut {
+		c.over(w, WorkFailed)
+		c.do(GaveUp{w.Key, h.Reason})
+		return
+	}
+	// A node rejects only while it takes no work; its next status says when it does.
+	n.accepting = false
+	c.wait(w, time.Time{})
+}
+
+func (c *Coordinator) ready(h Ready) {
+	n, w := c.heard(h.Node, h.Session, h.Key)
+	switch {
+	case w == nil:
+	case w.state == WorkDone:
+		// The first completion has won: a repetition of it, or another one.
+		c.do(Acknowledge{n.id, n.session, h.Key, h.Checksum})
+	case w.state == WorkReady:
+		if w.node != n || w.checksum != h.Checksum {
+			c.do(Acknowledge{n.id, n.session, h.Key, h.Checksum})
+		}
+	default:
+		// Also of a node that it was taken from: what is done is done.
+		if w.node != nil && w.node != n {
+			c.cancelOn(w.node, w)
+		}
+		w.free()
+		w.state, w.node, w.checksum, w.notBefore, w.until = WorkReady, n, h.Checksum, time.Time{}, time.Time{}
+		c.do(Fetch{n.id, w.Key, h.Checksum})
+	}
+}
+
+func (c *Coordinator) fetched(h Fetched) {
+	w := c.works[h.Key]
+	if w == nil || w.state != WorkReady || w.checksum != h.Checksum {
+		return
+	}
+	c.over(w, WorkDone)
+	if w.node.session != "" {
+		c.do(Acknowledge{w.node.id, w.node.session, w.Key, w.checksum})
+	}
+	c.do(Done{w.node.id, w.Key, w.checksum})
+}
+
+func (c *Coordinator) fetchFailed(h FetchFailed) {
+	w := c.works[h.Key]
+	if w == nil || w.state != WorkReady || w.checksum != h.Checksum {
+		return
+	}
+	if w.node.state != NodeActive && w.OnLoss == DoAgain {
+		// An artifact does not survive its node.
+		c.cancelOn(w.node, w)
+		c.wait(w, time.Time{})
+		return
+	}
+	if w.failures++; w.failures >= c.policy.Attempts {
+		c.cancelOn(w.node, w)
+		c.over(w, WorkFailed)
+		c.do(GaveUp{w.Key, h.Reason})
+		return
+	}
+	w.notBefore = c.now.Add(c.policy.pause(w.failures))
+	c.refetch = append(c.refetch, w)
+}
+
+func (c *Coordinator) failed(h Failed) {
+	n, w := c.speaks(h.Node, h.Session), c.works[h.Key]
+	if n == nil || w == nil || w.node != n || w.state != WorkAssigned && w.state != WorkAccepted {
+		return
+	}
+	w.failures++
+	if h.Final || w.OnLoss == StayPut || w.failures >= c.policy.Attempts {
+		c.over(w, WorkFailed)
+		c.do(GaveUp{w.Key, h.Reason})
+		return
+	}
+	c.wait(w, c.now.Add(c.policy.pause(w.failures)))
+}
+
+func (c *Coordinator) ended(h Ended) {
+	n, w := c.speaks(h.Node, h.Session), c.works[h.Key]
+	if n == nil || w == nil || w.node != n || w.state != WorkAssigned && w.state != WorkAccepted {
+		return
+	}
+	c.over(w, WorkDone)
+	c.do(Done{n.id, w.Key, ""})
+}
