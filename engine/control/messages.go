@@ -112,6 +112,14 @@ type ArtifactAck struct {
 	SHA256   string
 }
 
+// WorkerAck says that the server has taken in the end of a run worker; until then the
+// node reports it again in each Hello.
+type WorkerAck struct {
+	RunID    string
+	WorkerID string
+	ResultID string
+}
+
 // Drain tells the node to take no new work and to end what it has.
 type Drain struct{}
 
@@ -213,6 +221,10 @@ type WorkReady struct {
 	Totals *engine.Totals
 }
 
+// PluginWanted asks for a plugin that a run worker needs and the node does not have.
+// The server answers by a call beside the stream.
+type PluginWanted struct{ SHA256 string }
+
 // Pong answers Ping.
 type Pong struct {
 	Seq  int64
@@ -223,15 +235,17 @@ func (AssignRun) toNode()   {}
 func (RunEvent) toNode()    {}
 func (RunState) toNode()    {}
 func (ArtifactAck) toNode() {}
+func (WorkerAck) toNode()   {}
 func (Drain) toNode()       {}
 func (Ping) toNode()        {}
 
-func (Hello) fromNode()       {}
-func (Status) fromNode()      {}
-func (RunAccepted) fromNode() {}
-func (RunRejected) fromNode() {}
-func (WorkerState) fromNode() {}
-func (Snapshot) fromNode()    {}
-func (Log) fromNode()         {}
-func (WorkReady) fromNode()   {}
-func (Pong) fromNode()        {}
+func (Hello) fromNode()        {}
+func (Status) fromNode()       {}
+func (RunAccepted) fromNode()  {}
+func (RunRejected) fromNode()  {}
+func (WorkerState) fromNode()  {}
+func (Snapshot) fromNode()     {}
+func (Log) fromNode()          {}
+func (WorkReady) fromNode()    {}
+func (PluginWanted) fromNode() {}
+func (Pong) fromNode()         {}

@@ -77,6 +77,9 @@ func (e nodeEnd) Receive(ctx context.Context) (ToNode, error) {
 func (e nodeEnd) Close() error { return e.p.close() }
 
 func send[M any](ctx context.Context, p *pipe, stream chan M, m M) error {
+	if bulk(m) > MaxMessage {
+		return ErrTooLarge
+	}
 	select {
 	case <-p.closed:
 		return ErrClosed

@@ -1,20 +1,23 @@
 // Package fleet is the nodes as the server sees them: which there are, what room they
 // have, and the way to each.
 //
-// It speaks to them through control.ServerEnd, the server's end of a stream, and knows
-// no transport. Who decides about runs sees two things of it: a Node, to which messages
-// are sent, and a Place for one more run worker. Contact is the fleet's own matter: it
-// pings each node every second, and a node that hears nothing for a minute stops its load.
+// It opens streams to them with control.Dialer, anew whenever one ends, and knows no
+// transport. engine/workcoord decides which node can be relied upon and which carries a
+// run worker; the fleet tells it what happens and does what it says. Who decides about
+// runs sees two things: Place, which finds nodes for run workers, and a Node, to which
+// messages are sent. Contact is the fleet's own matter: it pings each node every second,
+// and a node that hears nothing for a minute stops its load.
 package fleet
 
 import (
 	"context"
-	"errors"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
 
 // helloLimit is how long Open waits for the nodes to introduce themselves.
@@ -25,21 +28,10 @@ type Node interface {
 	// ID is the node's own name, empty before it has introduced itself.
 	ID() string
 	// Send puts a message into the node's mailbox and does not wait. What becomes of it while
-	// the node is slow says control.PolicyToNode; the error is that the stream is over.
+	// the node is slow says control.PolicyToNode. The error is that there is no stream now: the
+	// message waits for the next one. What was under way when a stream broke is gone, and
+	// control.RunState repeats what matters.
 	Send(m control.ToNode) error
-}
-
-// Part is a finished part of a record, with the node that keeps it until it is acknowledged.
-type Part struct {
-	control.WorkReady
-	Node Node
-}
-
-// Acknowledge tells the node that the part is safe, and that it may delete its own. One that
-// has gone announces the part again when it is back.
-func (p Part) Acknowledge() {
-	a := p.Artifact
-	_ = p.Node.Send(control.ArtifactAck{RunID: a.RunID, WorkerID: a.WorkerID, Name: a.Name, SHA256: a.SHA256})
 }
 
 // Listener takes what the nodes say. Its methods are called in the order of each node,
@@ -51,17 +43,36 @@ type Listener interface {
 	Aside(p control.AsidePart)
 }
 
-// Fleet holds the streams to the nodes. Its methods are safe for concurrent use.
-type Fleet struct {
-	log   zerolog.Logger
-	nodes []*node
+// Options are what a fleet is made of.
+type Options struct {
+	Log zerolog.Logger
+	// Dialers lead to one node each.
+	Dialers []control.Dialer
+	// Module reads a plugin that a node wants; nil where all nodes share the server's.
+	Module func(ctx context.Context, sha256 string) ([]byte, error)
 }
 
-// New makes a fleet of the server's ends of streams; Close closes them.
-func New(log zerolog.Logger, links ...control.ServerEnd) *Fleet {
-	f := &Fleet{log: log}
-	for _, link := range links {
-		f.nodes = append(f.nodes, newNode(link))
+// Fleet holds the streams to the nodes. Its methods are safe for concurrent use.
+type Fleet struct {
+	opts     Options
+	nodes    []*node
+	listener Listener
+	// changed wakes who waits for the next decision by time.
+	changed chan struct{}
+
+	mu     sync.Mutex
+	coord  *workcoord.Coordinator
+	byID   map[string]*node
+	placed map[workcoord.Key]control.AssignRun
+	stream int64 // numbers the streams
+}
+
+// New makes a fleet; nothing is dialled before Open.
+func New(opts Options) *Fleet {
+	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), coord: workcoord.New(workcoord.DefaultPolicy()),
+		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}}
+	for _, d := range opts.Dialers {
+		f.nodes = append(f.nodes, newNode(f, d))
 	}
 	return f
 }
@@ -69,10 +80,10 @@ func New(log zerolog.Logger, links ...control.ServerEnd) *Fleet {
 // Open begins to speak with the nodes, in goroutines started by run that end with
 // lifetime. It returns when all nodes have introduced themselves, or have had the time for it.
 func (f *Fleet) Open(ctx, lifetime context.Context, run func(func()), l Listener) error {
+	f.listener = l
+	run(func() { f.keepTime(lifetime) })
 	for _, n := range f.nodes {
-		run(func() { n.write(lifetime) })
-		run(func() { n.ping(lifetime) })
-		run(func() { f.listen(lifetime, n, l) })
+		run(func() { n.keep(lifetime) })
 	}
 	limit := time.NewTimer(helloLimit)
 	defer limit.Stop()
@@ -80,72 +91,13 @@ func (f *Fleet) Open(ctx, lifetime context.Context, run func(func()), l Listener
 		select {
 		case <-n.ready:
 		case <-limit.C:
-			f.log.Warn().Msg("a node has not introduced itself yet")
+			f.opts.Log.Warn().Msg("a node has not introduced itself yet")
+			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	return nil
-}
-
-// Close ends the streams.
-func (f *Fleet) Close() error {
-	var errs []error
-	for _, n := range f.nodes {
-		errs = append(errs, n.link.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// listen takes what a node says until its stream ends.
-func (f *Fleet) listen(ctx context.Context, n *node, l Listener) {
-	for {
-		m, err := n.link.Receive(ctx)
-		if err != nil {
-			n.lost()
-			if ctx.Err() == nil {
-				f.log.Warn().Err(err).Str("node_id", n.ID()).Msg("the stream to a node has ended")
-			}
-			return
-		}
-		switch m := m.(type) {
-		case control.Hello:
-			n.greet(m)
-			for _, p := range m.Aside {
-				l.Aside(p)
-			}
-			for _, p := range m.Parts {
-				l.Hear(p.Artifact.RunID, n, p)
-			}
-			n.introduced()
-		case control.Status:
-			n.heard(m)
-		case control.WorkerState:
-			l.Hear(m.RunID, n, m)
-		case control.Snapshot:
-			l.Hear(m.RunID, n, m)
-		case control.Log:
-			l.Hear(m.RunID, n, m)
-		case control.WorkReady:
-			l.Hear(m.Artifact.RunID, n, m)
-		case control.RunRejected:
-			l.Hear(m.RunID, n, m)
-		}
-	}
-}
-
-// Place is the node for the run worker of that number; nil when no node takes new ones.
-func (f *Fleet) Place(number int) Node {
-	var open []*node
-	for _, n := range f.nodes {
-		if _, ok := n.available(); ok {
-			open = append(open, n)
-		}
-	}
-	if len(open) == 0 {
-		return nil
-	}
-	return open[number%len(open)]
 }
 
 // Capacity is how many connections the nodes hold together.
@@ -159,12 +111,14 @@ type Capacity struct {
 
 // Capacity adds up what the nodes that take new run workers hold.
 func (f *Fleet) Capacity() Capacity {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	c := Capacity{None: true}
-	for _, n := range f.nodes {
-		if connections, ok := n.available(); ok {
+	for _, n := range f.coord.Nodes() {
+		if n.InRotation {
 			c.None = false
-			c.Connections += connections
-			c.Unlimited = c.Unlimited || connections == 0
+			c.Connections += n.Capacity
+			c.Unlimited = c.Unlimited || n.Capacity == 0
 		}
 	}
 	return c

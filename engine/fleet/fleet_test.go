@@ -2,8 +2,12 @@ package fleet
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,17 +23,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // heard notes what the nodes say.
 type heard struct {
-	mu    sync.Mutex
-	said  []string
-	parts []Part
-	aside []control.AsidePart
+	mu     sync.Mutex
+	said   []string
+	parts  []Part
+	states []control.WorkerState
+	aside  []control.AsidePart
 }
 
 func (h *heard) Hear(runID string, from Node, m control.FromNode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if p, ok := m.(control.WorkReady); ok {
-		h.parts = append(h.parts, Part{p, from})
+	switch m := m.(type) {
+	case control.WorkReady:
+		h.parts = append(h.parts, Part{m, from})
+	case control.WorkerState:
+		h.states = append(h.states, m)
 	}
 	h.said = append(h.said, from.ID()+" of "+runID)
 }
@@ -40,104 +48,319 @@ func (h *heard) Aside(p control.AsidePart) {
 	h.aside = append(h.aside, p)
 }
 
-// inFleet runs a test with a fleet of nodes whose ends the test has. Nobody speaks before it does.
-func inFleet(t *testing.T, nodes int,
-	test func(t *testing.T, f *Fleet, ends []control.NodeEnd, h *heard, open func())) {
-	synctest.Test(t, func(t *testing.T) {
-		var links []control.ServerEnd
-		var ends []control.NodeEnd
-		for range nodes {
-			server, node := control.Pipe()
-			links, ends = append(links, server), append(ends, node)
+// end is a node as a test plays it: it answers pings, and keeps what else it is told.
+type end struct {
+	control.NodeEnd
+	mu   sync.Mutex
+	told []control.ToNode
+}
+
+// say sends what the node says, and waits until it is taken in.
+func (e *end) say(t *testing.T, m control.FromNode) {
+	t.Helper()
+	if err := e.Send(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func (e *end) serve(ctx context.Context, mute *atomic.Bool) {
+	for {
+		m, err := e.Receive(ctx)
+		if err != nil {
+			return
 		}
-		f, h := New(zerolog.Nop(), links...), &heard{}
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		test(t, f, ends, h, func() {
-			if err := f.Open(ctx, ctx, wg.Go, h); err != nil {
-				t.Error(err)
+		if p, ok := m.(control.Ping); ok {
+			if !mute.Load() {
+				_ = e.Send(ctx, control.Pong(p))
 			}
-		})
-		cancel()
-		wg.Wait()
-		if err := f.Close(); err != nil {
-			t.Error(err)
+			continue
 		}
+		e.mu.Lock()
+		e.told = append(e.told, m)
+		e.mu.Unlock()
+	}
+}
+
+// kept is what the node was told besides pings.
+func (e *end) kept() []control.ToNode {
+	synctest.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.told)
+}
+
+// playing is a fleet in virtual time, with nodes that the test plays.
+type playing struct {
+	*Fleet
+	*heard
+	t     *testing.T
+	links []*control.Memory
+	mute  atomic.Bool
+	ctx   context.Context
+	wg    sync.WaitGroup
+}
+
+func inFleet(t *testing.T, nodes int, test func(t *testing.T, f *playing)) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &playing{heard: &heard{}, t: t}
+		var dialers []control.Dialer
+		for range nodes {
+			m := control.NewMemory()
+			f.links, dialers = append(f.links, m), append(dialers, m)
+		}
+		f.Fleet = New(Options{Log: zerolog.Nop(), Dialers: dialers})
+		var cancel context.CancelFunc
+		f.ctx, cancel = context.WithCancel(t.Context())
+		test(t, f)
+		cancel()
+		f.wg.Wait()
 	})
 }
 
-func hello(id string, capacity int) control.Hello {
-	return control.Hello{NodeID: id, Capacity: capacity}
+func (f *playing) open() {
+	if err := f.Open(f.ctx, f.ctx, f.wg.Go, f.heard); err != nil {
+		f.t.Error(err)
+	}
 }
 
-// speak sends a message of a node, which waits until the fleet listens.
-func speak(t *testing.T, end control.NodeEnd, m control.FromNode) {
-	if err := end.Send(t.Context(), m); err != nil {
-		t.Error(err)
+// node accepts a stream on a link, and answers its pings.
+func (f *playing) node(i int) *end {
+	f.t.Helper()
+	accepted, err := f.links[i].Accept(f.ctx)
+	if err != nil {
+		f.t.Fatal(err)
 	}
+	e := &end{NodeEnd: accepted}
+	f.wg.Go(func() { e.serve(f.ctx, &f.mute) })
+	return e
+}
+
+func hello(id string, capacity int) control.Hello {
+	return control.Hello{NodeID: id, Session: id + "-process", Capacity: capacity}
 }
 
 // TestOpenKnowsWhatTheNodesStillHold: who finishes the runs of an earlier process has all
 // parts before it begins, and tells their node when they are safe.
 func TestOpenKnowsWhatTheNodesStillHold(t *testing.T) {
-	inFleet(t, 1, func(t *testing.T, f *Fleet, ends []control.NodeEnd, h *heard, open func()) {
+	inFleet(t, 1, func(t *testing.T, f *playing) {
 		part := control.WorkReady{Artifact: engine.Artifact{RunID: "r", WorkerID: "worker-0", Name: "p", SHA256: "x"}}
 		m := hello("a", 0)
 		m.Parts, m.Aside = []control.WorkReady{part}, []control.AsidePart{{RunID: "r", Name: "q"}}
-		go speak(t, ends[0], m)
-		open()
-		if len(h.parts) != 1 || len(h.aside) != 1 || !slices.Equal(h.said, []string{"a of r"}) {
-			t.Fatalf("heard %v, %d parts, %d aside", h.said, len(h.parts), len(h.aside))
+		var e *end
+		f.wg.Go(func() {
+			e = f.node(0)
+			_ = e.Send(f.ctx, m)
+		})
+		f.open()
+		if len(f.parts) != 1 || len(f.aside) != 1 || !slices.Equal(f.said, []string{"a of r"}) {
+			t.Fatalf("heard %v, %d parts, %d aside", f.said, len(f.parts), len(f.aside))
 		}
-		h.parts[0].Acknowledge()
-		for {
-			got, err := ends[0].Receive(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ack, ok := got.(control.ArtifactAck); ok {
-				if want := (control.ArtifactAck{RunID: "r", WorkerID: "worker-0", Name: "p", SHA256: "x"}); ack != want {
-					t.Errorf("%+v", ack)
-				}
-				return
-			}
+		f.parts[0].Acknowledge()
+		want := control.ArtifactAck{RunID: "r", WorkerID: "worker-0", Name: "p", SHA256: "x"}
+		if got := e.kept(); len(got) != 1 || got[0] != control.ToNode(want) {
+			t.Errorf("told %+v", got)
 		}
 	})
 }
 
+func run(workers, connections int) (all []control.AssignRun) {
+	for i := range workers {
+		all = append(all, control.AssignRun{RunID: "r", ResultID: fmt.Sprint("test-", i), WorkerID: fmt.Sprint("worker-", i),
+			WorkerGroupID: i, Connections: connections})
+	}
+	return all
+}
+
 // TestANodeThatIsSilentHoldsNobodyUp: the others are known, and it gets no run worker.
 func TestANodeThatIsSilentHoldsNobodyUp(t *testing.T) {
-	inFleet(t, 3, func(t *testing.T, f *Fleet, ends []control.NodeEnd, _ *heard, open func()) {
-		go speak(t, ends[0], hello("a", 10))
-		go speak(t, ends[2], hello("c", 5))
+	inFleet(t, 3, func(t *testing.T, f *playing) {
+		var a, c *end
+		f.wg.Go(func() { a = f.node(0); _ = a.Send(f.ctx, hello("a", 10)) })
+		f.wg.Go(func() { c = f.node(2); _ = c.Send(f.ctx, hello("c", 5)) })
 		begin := time.Now()
-		open()
+		f.open()
 		if took := time.Since(begin); took != helloLimit {
 			t.Errorf("opened after %v", took)
 		}
-		var on []string
-		for i := range 4 {
-			on = append(on, f.Place(i).ID())
+		if f.Capacity() != (Capacity{Connections: 15}) {
+			t.Errorf("%+v", f.Capacity())
 		}
-		if !slices.Equal(on, []string{"a", "c", "a", "c"}) || f.Capacity() != (Capacity{Connections: 15}) {
-			t.Errorf("placed on %v, %+v", on, f.Capacity())
+		on, err := f.Place(run(4, 2)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := count(on); at["a"] != 2 || at["c"] != 2 {
+			t.Errorf("placed on %v", at)
+		}
+		// No room for two more of 5: none of them is placed.
+		more := run(2, 5)
+		more[0].RunID, more[1].RunID = "other", "other"
+		if _, err := f.Place(more...); err == nil {
+			t.Error("more was placed than fits")
+		}
+		if got := len(a.kept()) + len(c.kept()); got != 4 {
+			t.Errorf("the nodes were told %d times", got)
 		}
 		// One drains, and one is lost.
-		_ = ends[0].Send(t.Context(), control.Status{Draining: true})
-		synctest.Wait()
-		if f.Place(0).ID() != "c" || f.Capacity().Connections != 5 {
-			t.Errorf("placed on %s, %+v", f.Place(0).ID(), f.Capacity())
+		a.say(t, control.Status{AcceptingWork: false, Draining: true})
+		if f.Capacity().Connections != 5 {
+			t.Errorf("while one drains: %+v", f.Capacity())
 		}
-		_ = ends[2].Close()
+		_ = c.Close()
 		synctest.Wait()
-		if n := f.Place(0); n != nil || !f.Capacity().None {
-			t.Errorf("placed on %v, %+v", n, f.Capacity())
+		if !f.Capacity().None {
+			t.Errorf("with one draining and one lost: %+v", f.Capacity())
 		}
 		// The silent one comes at last, and takes any number.
-		_ = ends[1].Send(t.Context(), hello("b", 0))
-		synctest.Wait()
-		if f.Place(7).ID() != "b" || !f.Capacity().Unlimited {
-			t.Errorf("%+v", f.Capacity())
+		b := f.node(1)
+		b.say(t, hello("b", 0))
+		if on, err := f.Place(more...); err != nil || count(on)["b"] != 2 || !f.Capacity().Unlimited {
+			t.Errorf("%v, %v, %+v", on, err, f.Capacity())
+		}
+	})
+}
+
+func count(nodes []Node) map[string]int {
+	at := map[string]int{}
+	for _, n := range nodes {
+		at[n.ID()]++
+	}
+	return at
+}
+
+// TestANodeThatFallsSilentIsNoticed, although its stream stands, and is back with its first answer.
+func TestANodeThatFallsSilentIsNoticed(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *playing) {
+		f.wg.Go(func() { _ = f.node(0).Send(f.ctx, hello("a", 10)) })
+		f.open()
+		time.Sleep(5500 * time.Millisecond)
+		if f.Capacity().None {
+			t.Fatal("a node that answers is out of rotation")
+		}
+		f.mute.Store(true)
+		silent := time.Now()
+		for !f.Capacity().None {
+			time.Sleep(10 * time.Millisecond)
+			synctest.Wait()
+		}
+		if took := time.Since(silent); took > 4*time.Second {
+			t.Errorf("noticed after %v", took)
+		}
+		f.mute.Store(false)
+		time.Sleep(11 * time.Second)
+		if f.Capacity().None {
+			t.Error("a node that answers again stays out of rotation")
+		}
+	})
+}
+
+// TestWhatANodeLostIsTold: a node whose process is another one holds nothing of what it
+// had; what it salvaged is heard first.
+func TestWhatANodeLostIsTold(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *playing) {
+		var e *end
+		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, hello("a", 10)) })
+		f.open()
+		if _, err := f.Place(run(1, 2)...); err != nil {
+			t.Fatal(err)
+		}
+		e.say(t, control.RunAccepted{RunID: "r", WorkerID: "worker-0"})
+		_ = e.Close()
+		again := f.node(0)
+		m := hello("a", 10)
+		m.Session = "another"
+		m.Parts = []control.WorkReady{{Artifact: engine.Artifact{RunID: "r", WorkerID: "worker-0"}}}
+		again.say(t, m)
+		if len(f.parts) != 1 || len(f.states) != 1 {
+			t.Fatalf("%d parts, states %+v", len(f.parts), f.states)
+		}
+		s := f.states[0]
+		if s.Status != engine.WorkerFailed || s.ResultID != "test-0" || s.Err == nil || !strings.Contains(s.Err.Message, "restarted") {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestAnEndIsAcknowledgedAlsoAfterTheStreamBroke: a node repeats it until the server knows.
+func TestAnEndIsAcknowledgedAlsoAfterTheStreamBroke(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *playing) {
+		var e *end
+		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, hello("a", 10)) })
+		f.open()
+		if _, err := f.Place(run(1, 10)...); err != nil {
+			t.Fatal(err)
+		}
+		e.say(t, control.RunAccepted{RunID: "r", WorkerID: "worker-0"})
+		_ = e.Close()
+		again := f.node(0)
+		m := hello("a", 10)
+		m.Workers = []control.WorkerState{{RunID: "r", ResultID: "test-0", WorkerID: "worker-0", Status: engine.WorkerCompleted}}
+		again.say(t, m)
+		want := control.WorkerAck{RunID: "r", WorkerID: "worker-0", ResultID: "test-0"}
+		if got := again.kept(); len(got) != 1 || got[0] != control.ToNode(want) {
+			t.Errorf("told %+v", got)
+		}
+		if len(f.states) != 1 || f.states[0].Status != engine.WorkerCompleted {
+			t.Errorf("heard %+v", f.states)
+		}
+		// Its room is free again.
+		if on, err := f.Place(control.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 10}); err != nil {
+			t.Errorf("%v, %v", on, err)
+		}
+	})
+}
+
+// TestWhatNobodyAsksAboutIsEnded: a run worker of a run that is over, or of a server that is gone.
+func TestWhatNobodyAsksAboutIsEnded(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *playing) {
+		var e *end
+		m := hello("a", 10)
+		m.Workers = []control.WorkerState{{RunID: "unknown", ResultID: "x", WorkerID: "worker-3", Status: engine.WorkerRunning}}
+		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, m) })
+		f.open()
+		stops := func() (ids []string) {
+			for _, m := range e.kept() {
+				if m, ok := m.(control.RunEvent); ok && m.Event.Type == engine.EventStop && m.Event.For(m.Event.Data.WorkerID, 0) {
+					ids = append(ids, m.Event.RunID+"/"+m.Event.Data.WorkerID)
+				}
+			}
+			return ids
+		}
+		if got := stops(); !slices.Equal(got, []string{"unknown/worker-3"}) {
+			t.Errorf("stopped %v", got)
+		}
+		if _, err := f.Place(run(1, 2)...); err != nil {
+			t.Fatal(err)
+		}
+		f.Forget("r")
+		if got := stops(); !slices.Equal(got, []string{"unknown/worker-3", "r/worker-0"}) {
+			t.Errorf("stopped %v", got)
+		}
+	})
+}
+
+// TestTwoNodesWithOneNameAreNotMixed: the second is refused while the first is there.
+func TestTwoNodesWithOneNameAreNotMixed(t *testing.T) {
+	inFleet(t, 2, func(t *testing.T, f *playing) {
+		f.wg.Go(func() { _ = f.node(0).Send(f.ctx, hello("a", 10)) })
+		var second *end
+		f.wg.Go(func() {
+			e := f.node(1)
+			time.Sleep(time.Second)
+			m := hello("a", 10)
+			m.Session = "another"
+			m.Parts = []control.WorkReady{{Artifact: engine.Artifact{RunID: "r"}}}
+			_ = e.Send(f.ctx, m)
+			second = e
+		})
+		f.open()
+		time.Sleep(1100 * time.Millisecond)
+		if _, err := second.Receive(f.ctx); !errors.Is(err, control.ErrClosed) {
+			t.Errorf("the stream of the second: %v", err)
+		}
+		if len(f.parts) != 0 || f.Capacity().Connections != 10 {
+			t.Errorf("%d parts of the second were heard, %+v", len(f.parts), f.Capacity())
 		}
 	})
 }

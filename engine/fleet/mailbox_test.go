@@ -13,24 +13,16 @@ import (
 // TestAStalledNodeGetsEveryEvent: a node that does not read for minutes has, afterwards, every
 // event that was decided, in order, and the newest state; and the other node did not wait.
 func TestAStalledNodeGetsEveryEvent(t *testing.T) {
-	inFleet(t, 2, func(t *testing.T, f *Fleet, ends []control.NodeEnd, h *heard, open func()) {
-		for i, end := range ends {
-			go speak(t, end, hello(string(rune('a'+i)), 0))
-		}
-		open()
+	inFleet(t, 2, func(t *testing.T, f *playing) {
+		var stalled control.NodeEnd
+		var lively *end
+		f.wg.Go(func() {
+			stalled, _ = f.links[0].Accept(f.ctx)
+			_ = stalled.Send(f.ctx, hello("a", 0))
+		})
+		f.wg.Go(func() { lively = f.node(1); _ = lively.Send(f.ctx, hello("b", 0)) })
+		f.open()
 		const events = 2500
-		var lively int
-		go func() {
-			for {
-				m, err := ends[1].Receive(t.Context())
-				if err != nil {
-					return
-				}
-				if _, ok := m.(control.RunEvent); ok {
-					lively++
-				}
-			}
-		}()
 		for i := range events {
 			for _, n := range f.nodes {
 				if err := n.Send(control.RunEvent{Event: engine.Event{SequenceID: int64(i + 1)}}); err != nil {
@@ -41,14 +33,19 @@ func TestAStalledNodeGetsEveryEvent(t *testing.T) {
 				}
 			}
 		}
-		synctest.Wait()
-		if lively != events {
-			t.Errorf("the other node has %d of %d events", lively, events)
+		got := 0
+		for _, m := range lively.kept() {
+			if _, ok := m.(control.RunEvent); ok {
+				got++
+			}
+		}
+		if got != events {
+			t.Errorf("the other node has %d of %d events", got, events)
 		}
 		time.Sleep(3 * time.Minute)
 		next, states := int64(1), 0
 		for next <= events || states == 0 {
-			m, err := ends[0].Receive(t.Context())
+			m, err := stalled.Receive(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,12 +65,13 @@ func TestAStalledNodeGetsEveryEvent(t *testing.T) {
 	})
 }
 
-// TestANodeThatHasGoneIsNotToldInSilence.
+// TestANodeThatHasGoneIsNotToldInSilence: who sends learns that the node is away.
 func TestANodeThatHasGoneIsNotToldInSilence(t *testing.T) {
-	inFleet(t, 1, func(t *testing.T, f *Fleet, ends []control.NodeEnd, _ *heard, open func()) {
-		go speak(t, ends[0], hello("a", 0))
-		open()
-		_ = ends[0].Close()
+	inFleet(t, 1, func(t *testing.T, f *playing) {
+		var e *end
+		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, hello("a", 0)) })
+		f.open()
+		_ = e.Close()
 		synctest.Wait()
 		if err := f.nodes[0].Send(control.RunEvent{}); !errors.Is(err, control.ErrClosed) {
 			t.Errorf("sending to a node that has gone: %v", err)

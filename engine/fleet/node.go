@@ -3,103 +3,255 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
 
-// node is the server's side of one node: its stream, and a mailbox in front of it,
-// so that one stalled node delays nobody else.
+// The pause before a node is dialled again doubles up to longestPause, and varies so
+// that the servers of a node that comes back do not come at once.
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 10 * time.Second
+	dialLimit    = 10 * time.Second
+)
+
+// flushLimit is how long what was decided before the end may take to go out.
+const flushLimit = time.Second
+
+// node is the server's side of one node: its stream with a queue of its own, so
+// that one stalled node delays nobody else.
 type node struct {
-	link  control.ServerEnd
-	out   *control.Mailbox[control.ToNode]
-	ready chan struct{} // closed when the first Hello is taken in
+	fleet  *Fleet
+	dialer control.Dialer
+	out    *control.Mailbox[control.ToNode]
+	ready  chan struct{} // closed when the first Hello is taken in
+	once   sync.Once
 
-	mu        sync.Mutex
-	hello     control.Hello
-	status    control.Status
-	gone      bool
-	once      sync.Once
-	connected bool
+	mu      sync.Mutex
+	id      string
+	session string
+	end     control.ServerEnd
 }
 
-func newNode(link control.ServerEnd) *node {
-	return &node{link: link, out: control.NewMailbox(control.PolicyToNode, nil), ready: make(chan struct{})}
+func newNode(f *Fleet, d control.Dialer) *node {
+	return &node{fleet: f, dialer: d, out: control.NewMailbox(control.PolicyToNode, nil), ready: make(chan struct{})}
 }
 
-// Send puts a message into the node's mailbox.
+// Send implements Node.
 func (n *node) Send(m control.ToNode) error {
-	n.mu.Lock()
-	gone := n.gone
-	n.mu.Unlock()
-	if gone {
+	n.out.Put(m)
+	if n.away() {
 		return control.ErrClosed
 	}
-	n.out.Put(m)
 	return nil
 }
 
-// write delivers what is in the mailbox until ctx ends or the stream has closed. What
-// was decided before the end still goes out.
-func (n *node) write(ctx context.Context) {
-	if err := n.out.Deliver(ctx, n.link.Send); ctx.Err() == nil || errors.Is(err, control.ErrClosed) {
-		return
-	}
-	rest := context.WithoutCancel(ctx)
-	for m, ok := n.out.Take(); ok; m, ok = n.out.Take() {
-		if n.link.Send(rest, m) != nil {
-			return
-		}
-	}
-}
-
-// ping puts a Ping into the mailbox each second, until ctx ends.
-func (n *node) ping(ctx context.Context) {
-	ticker := time.NewTicker(control.HeartbeatInterval)
-	defer ticker.Stop()
-	for seq := int64(1); ; seq++ {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			n.out.Put(control.Ping{Seq: seq, Sent: now})
-		}
-	}
-}
-
-func (n *node) greet(h control.Hello) {
-	n.mu.Lock()
-	n.hello, n.connected, n.gone = h, true, false
-	n.mu.Unlock()
-}
-
-// introduced says that all of a Hello has been taken in.
-func (n *node) introduced() { n.once.Do(func() { close(n.ready) }) }
-
-func (n *node) heard(s control.Status) {
-	n.mu.Lock()
-	n.status = s
-	n.mu.Unlock()
-}
-
-func (n *node) lost() {
-	n.mu.Lock()
-	n.gone = true
-	n.mu.Unlock()
-}
-
-// ID is the name that the node has given itself.
+// ID implements Node.
 func (n *node) ID() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.hello.NodeID
+	return n.id
 }
 
-// available reports whether the node takes new run workers, and how many
-// connections it has room for at most (0: no limit).
-func (n *node) available() (capacity int, ok bool) {
+// refuse ends the stream of that session, if it is this node's.
+func (n *node) refuse(session string) {
+	n.mu.Lock()
+	end := n.end
+	if n.session != session {
+		end = nil
+	}
+	n.mu.Unlock()
+	if end != nil {
+		go func() { _ = end.Close() }()
+	}
+}
+
+// keep holds a stream to the node until ctx ends, and opens another whenever it breaks.
+func (n *node) keep(ctx context.Context) {
+	pause, silent := firstPause, false
+	for ctx.Err() == nil {
+		dialling, cancel := context.WithTimeout(ctx, dialLimit)
+		end, err := n.dialer.Dial(dialling)
+		cancel()
+		if err == nil {
+			begin := time.Now()
+			err = n.hold(ctx, end)
+			if silent = false; time.Since(begin) > longestPause {
+				pause = firstPause
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if !silent {
+			// Once, and not for each attempt.
+			n.fleet.opts.Log.Warn().Err(err).Str("node_id", n.ID()).Msg("there is no stream to a node; it is dialled again until there is")
+			silent = true
+		}
+		select {
+		case <-time.After(pause/2 + rand.N(pause)):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// hold serves one stream to its end.
+func (n *node) hold(ctx context.Context, end control.ServerEnd) error {
+	session, cancel := context.WithCancel(ctx)
+	var writing sync.WaitGroup
+	writing.Go(func() { _ = n.out.Deliver(session, end.Send) })
+	err := n.listen(ctx, end)
+	cancel()
+	writing.Wait()
+	if ctx.Err() != nil {
+		n.flush(end)
+	}
+	n.mu.Lock()
+	id, name := n.id, n.session
+	n.session, n.end = "", nil
+	n.mu.Unlock()
+	if name != "" {
+		n.fleet.apply(workcoord.StreamLost{Node: id, Session: name})
+	}
+	return errors.Join(err, end.Close())
+}
+
+// flush sends what was decided before the end.
+func (n *node) flush(end control.ServerEnd) {
+	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
+	defer cancel()
+	for {
+		m, ok := n.out.Take()
+		if !ok || end.Send(ctx, m) != nil {
+			return
+		}
+	}
+}
+
+// listen takes what the node says until its stream ends.
+func (n *node) listen(ctx context.Context, end control.ServerEnd) error {
+	for {
+		m, err := end.Receive(ctx)
+		if err != nil {
+			return err
+		}
+		if h, ok := m.(control.Hello); ok {
+			n.greet(h, end)
+			continue
+		}
+		n.mu.Lock()
+		session := n.session
+		n.mu.Unlock()
+		if session != "" {
+			n.heard(ctx, session, end, m)
+		}
+	}
+}
+
+// greet takes in who the node is, and what it still holds.
+func (n *node) greet(h control.Hello, end control.ServerEnd) {
+	f := n.fleet
+	f.mu.Lock()
+	f.stream++
+	session := fmt.Sprintf("%s/%d", h.Session, f.stream)
+	if at := f.byID[h.NodeID]; at == nil || at.away() {
+		f.byID[h.NodeID] = n
+	}
+	f.mu.Unlock()
+	n.mu.Lock()
+	n.id, n.session, n.end = h.NodeID, session, end
+	n.mu.Unlock()
+	held := make([]workcoord.Key, len(h.Workers))
+	for i, w := range h.Workers {
+		held[i] = keyOf(w.RunID, w.WorkerID)
+	}
+	tell, refused := f.decide(workcoord.Greeted{Node: h.NodeID, Session: session, Link: fmt.Sprintf("link %p", n),
+		Process: h.Session, Capacity: h.Capacity, Accepting: true, Held: held})
+	if refused {
+		n.mu.Lock()
+		n.session = "" // whatever it says is not heard
+		n.mu.Unlock()
+		return
+	}
+	for _, p := range h.Aside {
+		f.listener.Aside(p)
+	}
+	// A run that ends because a run worker of it is lost wants the parts that it left.
+	for _, p := range h.Parts {
+		f.listener.Hear(p.Artifact.RunID, n, p)
+	}
+	tell()
+	for _, w := range h.Workers {
+		n.heardWorker(session, w)
+	}
+	n.once.Do(func() { close(n.ready) })
+}
+
+// away reports whether the node has no stream now.
+func (n *node) away() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.hello.Capacity, n.connected && !n.gone && !n.status.Draining
+	return n.session == ""
+}
+
+// heard takes one message in.
+func (n *node) heard(ctx context.Context, session string, end control.ServerEnd, m control.FromNode) {
+	f, id := n.fleet, n.ID()
+	switch m := m.(type) {
+	case control.Pong:
+		f.apply(workcoord.Answered{Node: id, Session: session, Seq: m.Seq})
+	case control.Status:
+		f.apply(workcoord.Reported{Node: id, Session: session, Accepting: m.AcceptingWork, Draining: m.Draining})
+	case control.RunAccepted:
+		f.apply(workcoord.Accepted{Node: id, Session: session, Key: keyOf(m.RunID, m.WorkerID)})
+	case control.RunRejected:
+		f.apply(workcoord.Rejected{Node: id, Session: session, Key: keyOf(m.RunID, m.WorkerID)})
+		f.listener.Hear(m.RunID, n, m)
+	case control.WorkerState:
+		n.heardWorker(session, m)
+	case control.Snapshot:
+		f.listener.Hear(m.RunID, n, m)
+	case control.Log:
+		f.listener.Hear(m.RunID, n, m)
+	case control.WorkReady:
+		f.listener.Hear(m.Artifact.RunID, n, m)
+	case control.PluginWanted:
+		go n.bring(ctx, end, m.SHA256)
+	}
+}
+
+// heardWorker takes in what a run worker says of itself. Its end is acknowledged: until
+// then the node says it again on each new stream.
+func (n *node) heardWorker(session string, m control.WorkerState) {
+	f := n.fleet
+	f.listener.Hear(m.RunID, n, m)
+	if m.Status.Ended() {
+		f.apply(workcoord.Ended{Node: n.ID(), Session: session, Key: keyOf(m.RunID, m.WorkerID)})
+		_ = n.Send(control.WorkerAck{RunID: m.RunID, WorkerID: m.WorkerID, ResultID: m.ResultID})
+	}
+}
+
+// bring gives a node a plugin that it wanted.
+func (n *node) bring(ctx context.Context, end control.ServerEnd, sum string) {
+	log := n.fleet.opts.Log.With().Str("node_id", n.ID()).Str("sha256", sum).Logger()
+	remote, ok := end.(control.Remote)
+	if !ok || n.fleet.opts.Module == nil {
+		log.Error().Msg("a node wants a plugin, and there is no way to bring it")
+		return
+	}
+	wasm, err := n.fleet.opts.Module(ctx, sum)
+	if err == nil {
+		err = remote.PutPlugin(ctx, sum, wasm)
+	}
+	if err != nil {
+		log.Error().Err(err).Msg("a plugin could not be brought to a node; it asks again")
+		return
+	}
+	log.Info().Int("bytes", len(wasm)).Msg("a plugin was brought to a node")
 }

@@ -103,16 +103,16 @@ func testLog() zerolog.Logger {
 // start runs a server until stop or kill, at the latest until the test ends.
 func (f *fixture) start() *fixture {
 	f.t.Helper()
-	serverEnd, nodeEnd := control.Pipe()
+	link := control.NewMemory()
 	drivers := map[string]target.Driver{f.driver.Name(): f.driver}
 	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: f.plugins, Drivers: drivers,
 		SpoolDir: filepath.Join(f.dir, "spool"), Capacity: f.capacity, Log: testLog()})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- node.Serve(ctx, nodeEnd) }()
+	go func() { served <- node.Listen(ctx, link) }()
 	svc := orchestrator.New(orchestrator.Options{Store: f.wrap(f.store), Results: f.results, Plugins: f.plugins,
 		Drivers: drivers,
-		Nodes:   []control.ServerEnd{serverEnd}, Log: testLog(), Version: "test", Scratch: filepath.Join(f.dir, "scratch"),
+		Nodes:   []control.Dialer{link}, Log: testLog(), Version: "test", Scratch: filepath.Join(f.dir, "scratch"),
 		Enrichment: f.enrichment, PollEvery: f.pollEvery, Clock: f.clock, MostLive: f.mostLive, Owner: f.owner})
 	if err := svc.Open(f.t.Context()); err != nil {
 		f.t.Fatal(err)

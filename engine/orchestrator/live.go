@@ -253,6 +253,10 @@ func (l *live) timer() (<-chan time.Time, func()) {
 // finishes it.
 func (l *live) release() {
 	l.svc.runs.remove(l.runID)
+	if l.life.Status().Terminal() {
+		// Otherwise the process ends, and whoever finishes the run asks about its run workers.
+		l.svc.nodes.Forget(l.runID)
+	}
 	for _, p := range l.finisher.parts {
 		l.svc.recovery.Keep(p)
 	}
@@ -373,9 +377,7 @@ func (l *live) prepared(ctx context.Context, r prepareResult) {
 // place assigns the run workers to nodes, evenly.
 func (l *live) place(ctx context.Context) {
 	l.finisher.saveStart()
-	for i, w := range l.workers {
-		l.scale.assign(ctx, w, i)
-	}
+	l.scale.assign(ctx, l.workers...)
 	l.publish(false)
 }
 

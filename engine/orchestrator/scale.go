@@ -25,31 +25,37 @@ type scaler struct {
 	nextJoin time.Time
 }
 
-// assign sends a run worker to a node. Its slot is its own for good: keys that it
-// inserts must not meet those of another, also of one that has left.
-func (l *scaler) assign(ctx context.Context, w *runWorker, slot int) {
-	w.heard = l.clock.Now()
-	w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, ResultID: w.resultID,
-		Status: engine.WorkerStarting}
-	refuse := func(why string) {
-		w.state.Status = engine.WorkerFailed
-		l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
-		l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: engine.WorkerFailed, Message: why})
-	}
-	if w.node = l.svc.nodes.Place(slot); w.node == nil {
-		refuse("there is no node to carry the load")
-		return
-	}
-	w.state.NodeID = w.node.ID()
+// assign gives run workers to nodes, all of them or none. The slot of each is its own
+// for good: keys that it inserts must not meet those of another, also of one that has left.
+func (l *scaler) assign(ctx context.Context, workers ...*runWorker) {
 	shares := len(l.workers)
 	if l.scale.elastic() {
 		shares = 0 // each is told its own number of connections
 	}
-	if w.node.Send(control.AssignRun{RunID: l.runID, ResultID: w.resultID, WorkerID: w.id, WorkerGroupID: w.group,
-		Epoch: l.epoch, RunName: l.run.RunName,
-		Plan: l.plan.Plan, Workload: withParams(scaling.Load(l.sc), l.plan.Params), DSN: l.plan.DSN, KeySlot: slot,
-		Connections: w.connections, Workers: shares, Clock: l.clock}) != nil {
-		refuse("the node " + w.node.ID() + " does not answer")
+	assignments := make([]control.AssignRun, len(workers))
+	for i, w := range workers {
+		w.heard = l.clock.Now()
+		w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, ResultID: w.resultID, Status: engine.WorkerStarting}
+		assignments[i] = control.AssignRun{RunID: l.runID, ResultID: w.resultID, WorkerID: w.id, WorkerGroupID: w.group,
+			Epoch: l.epoch, RunName: l.run.RunName, Plan: l.plan.Plan, Workload: withParams(scaling.Load(l.sc), l.plan.Params),
+			DSN: l.plan.DSN, KeySlot: w.group, Connections: w.connections, Workers: shares, Clock: l.clock}
+	}
+	nodes, err := l.svc.nodes.Place(assignments...)
+	if err == nil {
+		for i, w := range workers {
+			w.node = nodes[i]
+			w.state.NodeID = w.node.ID()
+		}
+		return
+	}
+	why := err.Error()
+	if l.svc.nodes.Capacity().None {
+		why = "there is no node to carry the load"
+	}
+	l.scale.nextJoin = l.clock.Now().Add(scaling.JoinPause)
+	for _, w := range workers {
+		w.state.Status = engine.WorkerFailed
+		l.happen(ctx, lifecycle.WorkerChanged{ID: w.id, Status: engine.WorkerFailed, Message: why})
 	}
 }
 
@@ -75,7 +81,7 @@ func (l *scaler) join(ctx context.Context, connections int) *runWorker {
 	}
 	row := l.finisher.row(w)
 	l.keeper.Add("a run worker", func(ctx context.Context) error { return l.svc.opts.Store.SaveResult(ctx, row) })
-	l.scale.assign(ctx, w, slot)
+	l.scale.assign(ctx, w)
 	if w.node != nil {
 		_ = w.node.Send(l.sender.state()) // to a node that has gone: it is repeated
 	}

@@ -55,8 +55,7 @@ type ControlStore interface {
 	OpenDSN(ctx context.Context, ref engine.ConnectionRef) (driver, dsn string, err error)
 }
 
-// Options are what a service is made of. Nodes are the server's ends of the
-// streams; the service closes them.
+// Options are what a service is made of. Nodes lead to the nodes that carry its runs.
 type Options struct {
 	Store   ControlStore
 	Results store.Results
@@ -64,9 +63,11 @@ type Options struct {
 	Drivers map[string]target.Driver
 	// Recordings are the runs that can be replayed; nil where there are none.
 	Recordings prepare.Recordings
-	Nodes      []control.ServerEnd
-	Log        zerolog.Logger
-	Version    string
+	Nodes      []control.Dialer
+	// Module reads a plugin that a node of another process wants; nil where there is none.
+	Module  func(ctx context.Context, sha256 string) ([]byte, error)
+	Log     zerolog.Logger
+	Version string
 	// MostLive is how many live runs one user may have at a time; 0 means no bound.
 	MostLive int
 	// Scratch is a folder for files under construction.
@@ -115,7 +116,8 @@ type Service struct {
 
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
-	s := &Service{opts: opts, nodes: fleet.New(opts.Log, opts.Nodes...), plan: prepare.Plan, runs: newRegistry()}
+	s := &Service{opts: opts, plan: prepare.Plan, runs: newRegistry(),
+		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Module: opts.Module})}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()
 	}
@@ -149,6 +151,7 @@ func New(opts Options) *Service {
 	s.Reader = inspect.New(inspect.Options{Store: opts.Store, Results: opts.Results, Enrichments: s.enrichments,
 		Prices: s.opts.Prices, Live: s.runs.current})
 	s.outcomes = outcome.New(outcome.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
+		Scratch: s.opts.Scratch,
 		Skipped: s.enrichments.Skipped})
 	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,
 		Log: opts.Log, Lifetime: s.lifetime, Go: s.routines.Go, Outcomes: s.outcomes,
@@ -206,7 +209,6 @@ func (s *Service) Close(ctx context.Context) error {
 		}
 		s.end()
 		s.routines.Wait()
-		_ = s.nodes.Close()
 		s.board.Close()
 	})
 	return err

@@ -64,15 +64,15 @@ func TestAThirdDriverNeedsNoEditOfTheCore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serverEnd, nodeEnd := control.Pipe()
+	link := control.NewMemory()
 	node := worker.NewNode(worker.Options{NodeID: "local", Plugins: host, Drivers: drivers,
 		SpoolDir: filepath.Join(dir, "spool"), Log: testLog()})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- node.Serve(ctx, nodeEnd) }()
+	go func() { served <- node.Listen(ctx, link) }()
 	svc := orchestrator.New(orchestrator.Options{Store: memstore.New(driver), Results: folder, Plugins: host,
 		Drivers: drivers,
-		Nodes:   []control.ServerEnd{serverEnd}, Log: testLog(), Version: "test", Scratch: filepath.Join(dir, "scratch")})
+		Nodes:   []control.Dialer{link}, Log: testLog(), Version: "test", Scratch: filepath.Join(dir, "scratch")})
 	if err := svc.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,9 @@ type virtual struct {
 	store *memoryStore
 	svc   *Service
 	link  control.NodeEnd
-	dir   string
+	// linked is closed when link is there.
+	linked chan struct{}
+	dir    string
 
 	mu      sync.Mutex
 	workers map[string]*virtualWorker
@@ -66,13 +68,13 @@ type virtualWorker struct {
 // inVirtualTime runs a test with a server of one node.
 func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual)) {
 	synctest.Test(t, func(t *testing.T) {
-		serverEnd, nodeEnd := control.Pipe()
+		link := control.NewMemory()
 		folder, err := results.Open(filepath.Join(t.TempDir(), "results"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := &virtual{t: t, store: newMemoryStore(), link: nodeEnd, dir: t.TempDir(), workers: map[string]*virtualWorker{}}
-		v.svc = New(Options{Store: v.store, Results: folder, Nodes: []control.ServerEnd{serverEnd}, Log: zerolog.Nop(),
+		v := &virtual{t: t, store: newMemoryStore(), linked: make(chan struct{}), dir: t.TempDir(), workers: map[string]*virtualWorker{}}
+		v.svc = New(Options{Store: v.store, Results: folder, Nodes: []control.Dialer{link}, Log: zerolog.Nop(),
 			Version: "test", Scratch: t.TempDir()})
 		v.svc.plan = func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared,
 			error) {
@@ -82,8 +84,16 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual)) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var node sync.WaitGroup
-		node.Go(func() { v.listen(ctx) })
-		node.Go(func() { v.beat(ctx) })
+		node.Go(func() {
+			end, err := link.Accept(ctx)
+			if err != nil {
+				return
+			}
+			v.link = end
+			close(v.linked)
+			v.listen(ctx)
+		})
+		node.Go(func() { <-v.linked; v.beat(ctx) })
 		if err := v.svc.Open(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -112,6 +122,8 @@ func (v *virtual) listen(ctx context.Context) {
 		}
 		v.mu.Lock()
 		switch m := m.(type) {
+		case control.Ping:
+			v.say(control.Pong(m))
 		case control.AssignRun:
 			w := &virtualWorker{a: m, connections: m.Connections, status: engine.WorkerReady, phase: engine.PhasePreparing}
 			w.writer, err = artifact.NewWriter(artifact.WriterOptions{Dir: filepath.Join(v.dir, m.WorkerID), RunID: m.RunID,

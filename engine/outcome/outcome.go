@@ -2,7 +2,6 @@ package outcome
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -72,6 +71,8 @@ type Outcome struct {
 type Options struct {
 	Store   store.Runs
 	Results store.Results
+	// Scratch is a folder for parts that come from other machines.
+	Scratch string
 	Log     zerolog.Logger
 	// Traits are those of the database that a run with this plan had.
 	Traits func(*engine.Plan) target.Traits
@@ -173,18 +174,13 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 
 // keepPart fetches, verifies, stores and indexes one part, then acknowledges it.
 func (s *Service) keepPart(ctx context.Context, k *keeper.Keeper, p fleet.Part) error {
-	path, ok := strings.CutPrefix(p.ArtifactURL, "file://")
-	if !ok {
-		return fmt.Errorf("fetching %s: the address %s is not supported", p.Artifact.Name, p.ArtifactURL)
+	given, err := p.Fetch(ctx, s.opts.Scratch)
+	if err != nil {
+		return err
 	}
-	// Put takes the file away. The node keeps its own until the part is indexed too:
-	// after a kill in between it is announced again. A node sweeps this name.
-	given := path + ".tmp"
-	if err := os.Link(path, given); err != nil && !errors.Is(err, os.ErrExist) {
-		given = path
-	}
+	// Put takes the file away.
 	if err := s.opts.Results.Put(ctx, p.Artifact, given); err != nil {
-		if given != path {
+		if "file://"+given != p.ArtifactURL {
 			_ = os.Remove(given)
 		}
 		return fmt.Errorf("storing %s: %w", p.Artifact.Name, err)

@@ -32,6 +32,8 @@ type Options struct {
 	Drivers map[string]target.Driver
 	// SpoolDir holds recorded parts until the server has them. One node at a time uses it.
 	SpoolDir string
+	// PartsAt is where servers of other machines fetch parts, before their work id; empty where they share the disk.
+	PartsAt string
 	// Reserve is how many bytes of the spool's disk recording leaves free; 0 is the
 	// default of artifact.Reserve, less than 0 none.
 	Reserve int64
@@ -68,15 +70,23 @@ type Node struct {
 	contactMu    sync.Mutex
 	heard, asked time.Duration
 
-	mu    sync.Mutex
-	held  map[workerKey]*runWorker
-	parts map[string]control.WorkReady // by work id
+	mu   sync.Mutex
+	held map[workerKey]*runWorker
+	// ended are run workers of whose end no server has said that it knows.
+	ended map[workerKey]control.WorkerState
+	parts map[string]heldPart // by work id
 	// aside are those that cannot be opened.
 	aside    []control.AsidePart
 	draining bool
 }
 
 type workerKey struct{ runID, workerID string }
+
+// heldPart is a part that no server has acknowledged, with its file.
+type heldPart struct {
+	control.WorkReady
+	path string
+}
 
 // NewNode returns a node that waits for Serve.
 func NewNode(opts Options) *Node {
@@ -88,7 +98,7 @@ func NewNode(opts Options) *Node {
 		opts.Capacity = capacityOf(s.cpus(), s.memoryLimit())
 	}
 	n := &Node{opts: opts, session: uuid.NewString(), out: newOutbox(), sampler: newSampler(), start: time.Now(),
-		held: map[workerKey]*runWorker{}, parts: map[string]control.WorkReady{}}
+		held: map[workerKey]*runWorker{}, ended: map[workerKey]control.WorkerState{}, parts: map[string]heldPart{}}
 	n.lifetime, n.end = context.WithCancel(context.Background())
 	n.resources.Store(&engine.Resources{})
 	return n
@@ -116,6 +126,25 @@ func capacityOf(cores float64, memory int64) int {
 // Memory is how much memory the process may use, in bytes: the machine's, or less where
 // a cgroup says so; 0 where that is not known.
 func Memory() int64 { return newSystem().memoryLimit() }
+
+// Listen holds the sessions that come, one after the other, until ctx ends or nothing
+// is listened to any more. The node closes then, as Serve says.
+func (n *Node) Listen(ctx context.Context, sessions control.Listener) error {
+	defer n.Close()
+	for {
+		link, err := sessions.Accept(ctx)
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, control.ErrClosed) {
+				return nil
+			}
+			return err
+		}
+		if err := n.Serve(ctx, link); err != nil {
+			n.opts.Log.Warn().Err(err).Msg("a session with a server has ended")
+		}
+		_ = link.Close()
+	}
+}
 
 // Serve holds one session with a server. It returns nil when the server closed
 // the stream, and run workers that are left go on until the watchdog ends them
@@ -186,8 +215,11 @@ func (n *Node) hello() control.Hello {
 	for _, w := range n.held {
 		h.Workers = append(h.Workers, w.report())
 	}
+	for _, s := range n.ended {
+		h.Workers = append(h.Workers, s)
+	}
 	for _, p := range n.parts {
-		h.Parts = append(h.Parts, p)
+		h.Parts = append(h.Parts, p.WorkReady)
 	}
 	h.Aside = slices.Clone(n.aside)
 	slices.SortFunc(h.Parts, func(a, b control.WorkReady) int { return strings.Compare(a.WorkID, b.WorkID) })
@@ -235,10 +267,14 @@ func (n *Node) receive(ctx context.Context, link control.NodeEnd) error {
 			}
 		case control.ArtifactAck:
 			n.acknowledged(m)
-		case control.Drain:
+		case control.WorkerAck:
 			n.mu.Lock()
-			n.draining = true
+			if key := (workerKey{m.RunID, m.WorkerID}); n.ended[key].ResultID == m.ResultID {
+				delete(n.ended, key)
+			}
 			n.mu.Unlock()
+		case control.Drain:
+			n.Drain()
 		case control.Ping:
 			n.out.Put(control.Pong(m))
 		}
@@ -291,6 +327,7 @@ func (n *Node) assign(a control.AssignRun) {
 		w.run(n.lifetime)
 		n.mu.Lock()
 		delete(n.held, key)
+		n.ended[key] = w.report()
 		n.mu.Unlock()
 	})
 }
@@ -305,10 +342,13 @@ func (n *Node) ready(parts []engine.Artifact, dir string, salvaged bool) {
 		}
 		p := control.WorkReady{WorkID: a.RunID + "/" + a.WorkerID + "/" + a.Name, NodeID: n.opts.NodeID, Artifact: a,
 			ArtifactURL: "file://" + filepath.Join(dir, a.Name), Salvaged: salvaged}
+		if n.opts.PartsAt != "" {
+			p.ArtifactURL = n.opts.PartsAt + p.WorkID
+		}
 		if salvaged {
 			p.Totals = keptCounts(dir, a.ResultID)
 		}
-		n.parts[p.WorkID] = p
+		n.parts[p.WorkID] = heldPart{p, filepath.Join(dir, a.Name)}
 		if !salvaged {
 			n.out.Put(p)
 		}
@@ -322,14 +362,14 @@ func (n *Node) acknowledged(ack control.ArtifactAck) {
 	if ok && p.Artifact.SHA256 == ack.SHA256 {
 		delete(n.parts, id)
 	}
-	last := !slices.ContainsFunc(slices.Collect(maps.Values(n.parts)), func(o control.WorkReady) bool {
+	last := !slices.ContainsFunc(slices.Collect(maps.Values(n.parts)), func(o heldPart) bool {
 		return o.Artifact.RunID == ack.RunID && o.Artifact.WorkerID == ack.WorkerID
 	})
 	n.mu.Unlock()
 	if !ok || p.Artifact.SHA256 != ack.SHA256 {
 		return
 	}
-	path := strings.TrimPrefix(p.ArtifactURL, "file://")
+	path := p.path
 	if last {
 		dropCounts(filepath.Dir(path))
 	}

@@ -1,0 +1,94 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+)
+
+// ErrTooLarge: a message is over MaxMessage and was not sent; the stream goes on.
+var ErrTooLarge = errors.New("control message too large")
+
+// MaxMessage bounds a message, in bytes.
+const MaxMessage = 32 << 20
+
+// Dialer opens streams to one node. A stream ends the one before it: what that has
+// not delivered is dropped.
+type Dialer interface {
+	// Dial opens a stream; ctx bounds the opening only.
+	Dial(ctx context.Context) (ServerEnd, error)
+}
+
+// Listener takes the streams that servers open, one at a time.
+type Listener interface {
+	// Accept waits for the next stream, until ctx ends or the listener closes (ErrClosed).
+	Accept(ctx context.Context) (NodeEnd, error)
+}
+
+// Remote is a ServerEnd whose node is another process: files travel beside the
+// stream, by calls that the server makes.
+type Remote interface {
+	ServerEnd
+	// PutPlugin gives the node a module that it wanted.
+	PutPlugin(ctx context.Context, sha256 string, wasm []byte) error
+	// FetchPart writes a part that the node has announced to w, and fails when it is
+	// not what was announced.
+	FetchPart(ctx context.Context, p WorkReady, w io.Writer) error
+}
+
+// Memory connects a server and a node in one process. It is both the Dialer and
+// the Listener.
+type Memory struct {
+	accept chan NodeEnd
+
+	mu   sync.Mutex
+	last ServerEnd
+}
+
+// NewMemory returns a connection without streams.
+func NewMemory() *Memory { return &Memory{accept: make(chan NodeEnd)} }
+
+// Dial waits until the node accepts.
+func (m *Memory) Dial(ctx context.Context) (ServerEnd, error) {
+	server, node := Pipe()
+	m.mu.Lock()
+	if m.last != nil {
+		_ = m.last.Close()
+	}
+	m.last = server
+	m.mu.Unlock()
+	select {
+	case m.accept <- node:
+		return server, nil
+	case <-ctx.Done():
+		_ = server.Close()
+		return nil, ctx.Err()
+	}
+}
+
+// Accept waits for Dial.
+func (m *Memory) Accept(ctx context.Context) (NodeEnd, error) {
+	select {
+	case node := <-m.accept:
+		return node, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// bulk is how large a message is, as far as that is not bounded by its kind: in
+// memory a message is passed on as it is, and its size is found out without writing it.
+func bulk(m any) int {
+	switch m := m.(type) {
+	case AssignRun:
+		size := len(m.DSN) + len(m.Workload.Params)
+		if m.Workload.Feed != nil {
+			size += len(m.Workload.Feed.CSV)
+		}
+		return size
+	case Log:
+		return len(m.Message) + len(m.Details)
+	}
+	return 0
+}

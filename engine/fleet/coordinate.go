@@ -1,0 +1,165 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/workcoord"
+)
+
+// keyOf names a run worker.
+func keyOf(runID, workerID string) workcoord.Key {
+	return workcoord.Key{Query: runID, Work: workerID}
+}
+
+// Place finds a node for each run worker and gives it to it, for all of them or for
+// none: then the error says why. They are spread evenly over the nodes that take work.
+func (f *Fleet) Place(workers ...control.AssignRun) ([]Node, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	works := make([]workcoord.Work, len(workers))
+	for i, a := range workers {
+		key := keyOf(a.RunID, a.WorkerID)
+		works[i] = workcoord.Work{Key: key, Weight: a.Connections, OnLoss: workcoord.StayPut}
+		f.placed[key] = a
+	}
+	on := map[workcoord.Key]Node{}
+	for _, a := range f.coord.Apply(time.Now(), workcoord.Submitted{Works: works, Together: true}) {
+		switch a := a.(type) {
+		case workcoord.Assign:
+			on[a.Work.Key] = f.byID[a.Node]
+		case workcoord.NotPlaced:
+			for _, key := range a.Keys {
+				delete(f.placed, key)
+			}
+			return nil, errors.New(a.Reason)
+		}
+		f.do(a)
+	}
+	f.wake()
+	nodes := make([]Node, len(workers))
+	for i, a := range workers {
+		if nodes[i] = on[keyOf(a.RunID, a.WorkerID)]; nodes[i] == nil {
+			return nil, fmt.Errorf("%s has been placed before", a.WorkerID)
+		}
+	}
+	return nodes, nil
+}
+
+// Forget ends what the fleet knows of a run: what nodes still hold of it they are told to end.
+func (f *Fleet) Forget(runID string) {
+	f.apply(workcoord.Forgotten{Query: runID})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key := range f.placed {
+		if key.Query == runID {
+			delete(f.placed, key)
+		}
+	}
+}
+
+// apply tells the coordinator what has happened, does what it says, and tells the
+// listener of what is lost.
+func (f *Fleet) apply(h workcoord.Happening) {
+	tell, _ := f.decide(h)
+	tell()
+}
+
+// decide is apply without telling the listener, who may ask the fleet something. refused
+// says that the node is not wanted.
+func (f *Fleet) decide(h workcoord.Happening) (tell func(), refused bool) {
+	f.mu.Lock()
+	defer f.wake()
+	defer f.mu.Unlock()
+	var lost []func()
+	for _, a := range f.coord.Apply(time.Now(), h) {
+		switch a := a.(type) {
+		case workcoord.Lost:
+			if w, ok := f.placed[a.Key]; ok {
+				from := f.byID[a.Node]
+				lost = append(lost, func() { f.listener.Hear(w.RunID, from, lostWorker(w, a)) })
+			}
+			continue
+		case workcoord.RefuseNode:
+			g, ok := h.(workcoord.Greeted)
+			refused = refused || ok && g.Session == a.Session
+		}
+		f.do(a)
+	}
+	return func() {
+		for _, tell := range lost {
+			tell()
+		}
+	}, refused
+}
+
+// lostWorker is what a node would have said of a run worker that is gone with it.
+func lostWorker(a control.AssignRun, l workcoord.Lost) control.WorkerState {
+	return control.WorkerState{RunID: a.RunID, ResultID: a.ResultID, WorkerID: a.WorkerID, WorkerGroupID: a.WorkerGroupID,
+		NodeID: l.Node, Status: engine.WorkerFailed, WantConnections: a.Connections, At: time.Now(),
+		Err: &engine.Error{Code: engine.CodeUnavailable,
+			Message: fmt.Sprintf("%s was lost with the node %s: %s.", a.WorkerID, l.Node, l.Reason)}}
+}
+
+// do carries out an action. It needs mu, and waits for nobody.
+func (f *Fleet) do(a workcoord.Action) {
+	switch a := a.(type) {
+	case workcoord.Ping:
+		f.tell(a.Node, control.Ping{Seq: a.Seq, Sent: time.Now()})
+	case workcoord.Assign:
+		f.tell(a.Node, f.placed[a.Work.Key])
+	case workcoord.Cancel:
+		f.tell(a.Node, endOf(a.Key))
+	case workcoord.RefuseNode:
+		f.opts.Log.Error().Str("node_id", a.Node).Str("address", a.Link).Msg("a node is refused: " + a.Reason)
+		for _, n := range f.nodes {
+			n.refuse(a.Session)
+		}
+	case workcoord.NodeChanged:
+		f.opts.Log.Info().Str("node_id", a.Node).Str("state", string(a.To)).Str("why", a.Why).Msg("a node's state has changed")
+	}
+	// Probe: keep dials by itself. The other actions are about artifacts of queries.
+}
+
+// endOf ends a run worker that nobody asks about any more, of whatever epoch it is.
+func endOf(key workcoord.Key) control.RunEvent {
+	return control.RunEvent{Epoch: math.MaxInt64, Event: engine.Event{RunID: key.Query, Type: engine.EventStop,
+		SequenceID: math.MaxInt64, Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: key.Work,
+			Reason: string(engine.StopWorkerFailure), Detail: "nobody asks about it any more",
+			DrainTimeoutSeconds: control.CancelLimit.Seconds()}}}
+}
+
+// tell gives a node a message; one that has gone has it when it is back.
+func (f *Fleet) tell(id string, m control.ToNode) { _ = f.byID[id].Send(m) }
+
+func (f *Fleet) wake() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// keepTime lets the coordinator decide by time.
+func (f *Fleet) keepTime(ctx context.Context) {
+	for {
+		f.mu.Lock()
+		due := f.coord.Due()
+		f.mu.Unlock()
+		var timer <-chan time.Time
+		if !due.IsZero() {
+			timer = time.After(time.Until(due))
+		}
+		select {
+		case <-timer:
+			f.apply(workcoord.Ticked{})
+		case <-f.changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/control"
+)
+
+// Drain has the node take no new work; what it has goes on to its end.
+func (n *Node) Drain() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.draining = true
+}
+
+// Idle waits until the node carries nothing and servers have everything that it made,
+// until ctx ends.
+func (n *Node) Idle(ctx context.Context) {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		n.mu.Lock()
+		left := len(n.held) + len(n.ended) + len(n.parts)
+		n.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Part is the file of a part that the node holds, by its work id.
+func (n *Node) Part(workID string) (path string, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p, ok := n.parts[workID]
+	return p.path, ok
+}
+
+// WantPlugin asks the server for a plugin.
+func (n *Node) WantPlugin(sha256 string) { n.out.Put(control.PluginWanted{SHA256: sha256}) }
