@@ -39,7 +39,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check check-api api lint bench soak audit plugins examples ui fmt clean \
+.PHONY: help run build test check check-api check-proto api lint bench soak audit plugins examples ui fmt clean \
 	s3-server need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
@@ -164,7 +164,7 @@ $(GOLANGCI):
 	@GOFLAGS= GOBIN="$(CURDIR)/$(CACHE)/install" $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(CACHE)/install/golangci-lint $@ && rmdir $(CACHE)/install
 
-check: lint test check-api test-s3
+check: lint test check-api check-proto test-s3
 
 # Results on a real S3 server, a Go module of its own. Building it takes longer than all of its
 # tests, so that make test runs them on a stand-in, and on the server where it is built.
@@ -184,6 +184,10 @@ test-s3: $(S3SERVER) need-postgres plugins
 # and so outside make lint test.
 check-api: build
 	@deploy/api-conformance.sh bin/loadstone
+
+# The schema of the control stream; buf is fetched with npm, once.
+check-proto: need-toolchain
+	@deploy/proto.sh
 
 bench: need-postgres build examples s3-server
 	@deploy/setup.sh sysbench

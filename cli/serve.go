@@ -34,6 +34,7 @@ type serveCommand struct {
 	LiveRuns  int    `name:"live-runs" placeholder:"N" default:"8" env:"LOADSTONE_LIVE_RUNS" help:"How many live runs one user may have at a time; 0 is no limit (default: 8)."`
 	RunFirst  string `name:"run" placeholder:"TEMPLATE.yaml" help:"Save this template, run it once, and go on serving."`
 	wiring.StoreFlags
+	wiring.NodeFlags
 	certificate.CalibrateFlag
 }
 
@@ -50,8 +51,9 @@ func (c *serveCommand) Run(e *command.Env) error {
 		}
 	}
 	e.Log.Info().Msg("starting: the first time plugins are compiled, which takes some seconds")
-	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Version: version, Serves: true, MostLive: c.LiveRuns,
-		Log: e.Log})
+	s, err := wiring.Open(e.Ctx, wiring.Options{Store: flags, Nodes: c.NodeFlags, Version: version, Serves: true,
+		MostLive: c.LiveRuns,
+		Log:      e.Log})
 	if err != nil {
 		return err
 	}

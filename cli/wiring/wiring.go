@@ -19,7 +19,6 @@ import (
 	"github.com/loadstone-db/loadstone/cli/input"
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
-	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/cost"
 	"github.com/loadstone-db/loadstone/engine/matrix"
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
@@ -58,6 +57,8 @@ type StoreFlags struct {
 // Options say how the parts are put together.
 type Options struct {
 	Store StoreFlags
+	// Nodes are those that a server has besides its own.
+	Nodes NodeFlags
 	// Version is this program's.
 	Version string
 	// Serves is set where connections come from others than who started the process.
@@ -81,11 +82,13 @@ type Services struct {
 	// ResultsAt says where they are, without secrets.
 	ResultsAt string
 	host      *host.Host
-	Plugins   *library.Library
-	Runs      *orchestrator.Service
-	Matrices  *matrix.Service
-	Drivers   map[string]target.Driver
-	prices    func() cost.Prices
+	// modules are the plugins that are not in the store, by hash.
+	modules  map[string]func() ([]byte, error)
+	Plugins  *library.Library
+	Runs     *orchestrator.Service
+	Matrices *matrix.Service
+	Drivers  map[string]target.Driver
+	prices   func() cost.Prices
 	// Certificate is the generator's accuracy on this machine.
 	Certificate *certificate.Certificate
 	closers     []func(context.Context) error
@@ -153,7 +156,7 @@ func Open(ctx context.Context, o Options) (_ *Services, err error) {
 	if err := s.openResults(ctx, flags); err != nil {
 		return nil, err
 	}
-	if err := s.openRuns(ctx); err != nil {
+	if err := s.openRuns(ctx, o.Nodes); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -244,56 +247,73 @@ func bounded(flag, share, least int64) int64 {
 var CompiledIn = func(dataDir string) string { return filepath.Join(dataDir, "wasm-cache") }
 
 // openPlugins registers the bundled plugins, and the user's own after them.
-func (s *Services) openPlugins(ctx context.Context, flags StoreFlags) error {
-	cache := CompiledIn(s.DataDir)
+func (s *Services) openPlugins(ctx context.Context, flags StoreFlags) (err error) {
+	s.host, s.modules, err = OpenHost(ctx, s.DataDir, flags, s.Log)
+	return err
+}
+
+// OpenHost opens a host with the bundled plugins and those of the flags; modules are all of
+// them by hash, for nodes that do not have them.
+func OpenHost(ctx context.Context, dataDir string, flags StoreFlags, log zerolog.Logger) (
+	_ *host.Host, modules map[string]func() ([]byte, error), err error) {
+	cache := CompiledIn(dataDir)
 	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return fmt.Errorf("making the plugin cache: %w", err)
+		return nil, nil, fmt.Errorf("making the plugin cache: %w", err)
 	}
-	h, err := host.New(ctx, host.Options{CacheDir: cache, Log: s.Log,
+	h, err := host.New(ctx, host.Options{CacheDir: cache, Log: log,
 		PluginMemory:  bounded(flags.PluginMemory, worker.Memory()/8, 256),
 		PluginsMemory: bounded(flags.PluginsMemory, worker.Memory()/4, 512)})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	s.host = h
-	modules, err := bundled.Modules()
+	defer func() {
+		if err != nil {
+			_ = h.Close(context.WithoutCancel(ctx))
+		}
+	}()
+	embedded, err := bundled.Modules()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	infos, err := bundled.Infos()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	for name, module := range modules {
+	modules = map[string]func() ([]byte, error){}
+	for name, module := range embedded {
 		// What is known need not be compiled before it is used.
 		if info, ok := infos[name]; ok && h.Enlist(module, info, true) == nil {
+			modules[info.SHA256] = module
 			continue
 		}
 		wasm, err := module()
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		if _, err := h.Register(ctx, wasm, true); err != nil {
-			return fmt.Errorf("loading the bundled plugin %s: %w", name, err)
+		info, err := h.Register(ctx, wasm, true)
+		if err != nil {
+			return nil, nil, fmt.Errorf("loading the bundled plugin %s: %w", name, err)
 		}
+		modules[info.SHA256] = module
 	}
 	for _, path := range flags.Plugin {
 		wasm, err := input.Plugin(path)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		info, err := h.Register(ctx, wasm, false)
 		if err != nil {
-			return input.RefusedPlugin(path, err)
+			return nil, nil, input.RefusedPlugin(path, err)
 		}
-		s.Log.Info().Str("plugin", info.Name).Str("sha256", info.SHA256).Str("file", path).Msg("plugin loaded")
+		modules[info.SHA256] = func() ([]byte, error) { return wasm, nil }
+		log.Info().Str("plugin", info.Name).Str("sha256", info.SHA256).Str("file", path).Msg("plugin loaded")
 	}
-	return nil
+	return h, modules, nil
 }
 
 // openRuns starts the in-process node and the orchestrator. The node outlives
 // ctx: runs are stopped by Close, not by the signal that asks for it.
-func (s *Services) openRuns(ctx context.Context) error {
+func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	infos, err := s.host.List(ctx)
 	if err != nil {
 		return fmt.Errorf("listing the plugins: %w", err)
@@ -318,24 +338,16 @@ func (s *Services) openRuns(ctx context.Context) error {
 		return fmt.Errorf("opening the plugins: %w", err)
 	}
 	recordings := &replay.Recordings{Store: s.Store, Executions: s.Results, Plugins: s.Plugins.ByHash()}
-	serverEnd, nodeEnd := control.Pipe()
-	node := worker.NewNode(worker.Options{
-		NodeID: "local", Plugins: s.Plugins.ByHash(), Drivers: s.Drivers,
-		SpoolDir: filepath.Join(s.DataDir, "spool"), Reserve: s.reserve, Recordings: recordings, Log: s.Log,
-	})
-	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	served := make(chan error, 1)
-	go func() { served <- node.Serve(background, nodeEnd) }()
-	s.onClose(func(context.Context) error {
-		cancel()
-		if err := <-served; err != nil && !errors.Is(err, context.Canceled) {
-			return fmt.Errorf("stopping the node: %w", err)
-		}
-		return nil
-	})
+	ways, own, err := s.openNodes(nodes)
+	if err != nil {
+		return err
+	}
+	if own != nil {
+		s.openOwnNode(ctx, nodes.LocalCapacity, own, recordings)
+	}
 	s.Runs = orchestrator.New(orchestrator.Options{
 		Store: s.Store, Results: s.Results, Plugins: s.Plugins, Drivers: s.Drivers,
-		Recordings: recordings, Nodes: []control.ServerEnd{serverEnd}, Log: s.Log, Version: s.options.Version,
+		Recordings: recordings, Nodes: ways, Module: s.module, Log: s.Log, Version: s.options.Version,
 		Scratch:     filepath.Join(s.DataDir, "scratch"),
 		Prices:      s.prices,
 		Owner:       s.owner,

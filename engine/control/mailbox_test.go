@@ -29,6 +29,7 @@ var policies = []struct {
 	{control.RunEvent{}, control.MustArrive},
 	{control.RunState{}, control.Latest},
 	{control.ArtifactAck{}, control.MustArrive},
+	{control.WorkerAck{}, control.MustArrive},
 	{control.Drain{}, control.MustArrive},
 	{control.Ping{}, control.Latest},
 	{control.Hello{}, control.MustArrive},
@@ -41,6 +42,7 @@ var policies = []struct {
 	{control.Snapshot{WorkerSnapshot: engine.WorkerSnapshot{StepOver: true}}, control.MustArrive},
 	{control.Log{}, control.MayDrop},
 	{control.WorkReady{}, control.MustArrive},
+	{control.PluginWanted{}, control.MustArrive},
 	{control.Pong{}, control.Latest},
 }
 

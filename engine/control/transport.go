@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// ErrTooLarge: a message is over MaxMessage and was not sent; the stream goes on.
+// ErrTooLarge says that a message is over MaxMessage and was not sent; the stream goes on.
 var ErrTooLarge = errors.New("control message too large")
 
 // MaxMessage bounds a message, in bytes.

@@ -121,7 +121,8 @@ func (f *Fleet) do(a workcoord.Action) {
 			n.refuse(a.Session)
 		}
 	case workcoord.NodeChanged:
-		f.opts.Log.Info().Str("node_id", a.Node).Str("state", string(a.To)).Str("why", a.Why).Msg("a node's state has changed")
+		f.opts.Log.Info().Str("node_id", a.Node).Str("state", string(a.To)).Str("why",
+			a.Why).Msg("a node's state has changed")
 	}
 	// Probe: keep dials by itself. The other actions are about artifacts of queries.
 }

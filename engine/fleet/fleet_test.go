@@ -276,7 +276,8 @@ func TestWhatANodeLostIsTold(t *testing.T) {
 			t.Fatalf("%d parts, states %+v", len(f.parts), f.states)
 		}
 		s := f.states[0]
-		if s.Status != engine.WorkerFailed || s.ResultID != "test-0" || s.Err == nil || !strings.Contains(s.Err.Message, "restarted") {
+		if s.Status != engine.WorkerFailed || s.ResultID != "test-0" || s.Err == nil || !strings.Contains(s.Err.Message,
+			"restarted") {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -295,7 +296,8 @@ func TestAnEndIsAcknowledgedAlsoAfterTheStreamBroke(t *testing.T) {
 		_ = e.Close()
 		again := f.node(0)
 		m := hello("a", 10)
-		m.Workers = []control.WorkerState{{RunID: "r", ResultID: "test-0", WorkerID: "worker-0", Status: engine.WorkerCompleted}}
+		m.Workers = []control.WorkerState{{RunID: "r", ResultID: "test-0", WorkerID: "worker-0",
+			Status: engine.WorkerCompleted}}
 		again.say(t, m)
 		want := control.WorkerAck{RunID: "r", WorkerID: "worker-0", ResultID: "test-0"}
 		if got := again.kept(); len(got) != 1 || got[0] != control.ToNode(want) {
@@ -316,7 +318,8 @@ func TestWhatNobodyAsksAboutIsEnded(t *testing.T) {
 	inFleet(t, 1, func(t *testing.T, f *playing) {
 		var e *end
 		m := hello("a", 10)
-		m.Workers = []control.WorkerState{{RunID: "unknown", ResultID: "x", WorkerID: "worker-3", Status: engine.WorkerRunning}}
+		m.Workers = []control.WorkerState{{RunID: "unknown", ResultID: "x", WorkerID: "worker-3",
+			Status: engine.WorkerRunning}}
 		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, m) })
 		f.open()
 		stops := func() (ids []string) {

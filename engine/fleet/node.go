@@ -90,7 +90,8 @@ func (n *node) keep(ctx context.Context) {
 		}
 		if !silent {
 			// Once, and not for each attempt.
-			n.fleet.opts.Log.Warn().Err(err).Str("node_id", n.ID()).Msg("there is no stream to a node; it is dialled again until there is")
+			n.fleet.opts.Log.Warn().Err(err).Str("node_id",
+				n.ID()).Msg("there is no stream to a node; it is dialled again until there is")
 			silent = true
 		}
 		select {

@@ -35,7 +35,8 @@ func (l *scaler) assign(ctx context.Context, workers ...*runWorker) {
 	assignments := make([]control.AssignRun, len(workers))
 	for i, w := range workers {
 		w.heard = l.clock.Now()
-		w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, ResultID: w.resultID, Status: engine.WorkerStarting}
+		w.state = control.WorkerState{WorkerID: w.id, WorkerGroupID: w.group, ResultID: w.resultID,
+			Status: engine.WorkerStarting}
 		assignments[i] = control.AssignRun{RunID: l.runID, ResultID: w.resultID, WorkerID: w.id, WorkerGroupID: w.group,
 			Epoch: l.epoch, RunName: l.run.RunName, Plan: l.plan.Plan, Workload: withParams(scaling.Load(l.sc), l.plan.Params),
 			DSN: l.plan.DSN, KeySlot: w.group, Connections: w.connections, Workers: shares, Clock: l.clock}

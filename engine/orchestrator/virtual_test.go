@@ -73,7 +73,8 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := &virtual{t: t, store: newMemoryStore(), linked: make(chan struct{}), dir: t.TempDir(), workers: map[string]*virtualWorker{}}
+		v := &virtual{t: t, store: newMemoryStore(), linked: make(chan struct{}), dir: t.TempDir(),
+			workers: map[string]*virtualWorker{}}
 		v.svc = New(Options{Store: v.store, Results: folder, Nodes: []control.Dialer{link}, Log: zerolog.Nop(),
 			Version: "test", Scratch: t.TempDir()})
 		v.svc.plan = func(context.Context, prepare.Deps, engine.Scenario, func(engine.PrepareProgress)) (*prepare.Prepared,

@@ -123,7 +123,8 @@ func TestRetriesPauseWhileTheNodeIsAway(t *testing.T) {
 }
 
 func TestARestartedNodeHasLostWhatItCarried(t *testing.T) {
-	c := newCourse().then(hello("a"), Submitted{[]Work{{Key: key, OnLoss: StayPut}}, false}, Accepted{"a", "a1", key}, StreamLost{"a", "a1"})
+	c := newCourse().then(hello("a"), Submitted{[]Work{{Key: key, OnLoss: StayPut}}, false}, Accepted{"a", "a1", key},
+		StreamLost{"a", "a1"})
 	other := Greeted{Node: "a", Session: "a2", Link: "elsewhere:9090", Process: "p2", Accepting: true}
 	// The one before may go on at its place, out of sight: nothing is lost before it must have stopped.
 	if c.then(other); c.works[key].state != WorkAccepted {

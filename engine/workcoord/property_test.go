@@ -37,7 +37,8 @@ func (w *world) check(h Happening, a Action) {
 	case Assign:
 		n := w.c.nodes[a.Node]
 		if n.state != NodeActive || n.session != a.Session || w.sessions[a.Node] != a.Session {
-			w.Fatalf("%T%v assigns %v to %s, which is %s on stream %q, not %q", h, h, a.Work.Key, a.Node, n.state, w.sessions[a.Node], a.Session)
+			w.Fatalf("%T%v assigns %v to %s, which is %s on stream %q, not %q", h, h, a.Work.Key, a.Node, n.state,
+				w.sessions[a.Node], a.Session)
 		}
 		before := w.carried[a.Work.Key]
 		if a.Work.OnLoss == StayPut && before != "" && before != a.Node {
@@ -120,7 +121,8 @@ func (w *world) greet(id string, held []Key) {
 }
 
 func newWorld(t *rapid.T) *world {
-	return &world{T: t, c: New(DefaultPolicy()), now: begin, sessions: map[string]string{}, works: map[Key]Work{}, carried: map[Key]string{},
+	return &world{T: t, c: New(DefaultPolicy()), now: begin, sessions: map[string]string{}, works: map[Key]Work{},
+		carried:  map[Key]string{},
 		fetching: map[Key]string{}, ended: map[Key]WorkState{}, told: map[Key]int{}, leaves: map[string]time.Time{}}
 }
 
@@ -194,7 +196,8 @@ func TestCoursesKeepTheInvariants(t *testing.T) {
 				for range rapid.IntRange(1, 4).Draw(t, "n") {
 					k := Key{Query: rapid.SampledFrom([]string{"q", "r"}).Draw(t, "query"), Work: fmt.Sprint(len(keys))}
 					keys = append(keys, k)
-					works = append(works, Work{Key: k, Weight: rapid.IntRange(0, 6).Draw(t, "weight"), OnLoss: OnLoss(rapid.IntRange(0, 1).Draw(t, "loss"))})
+					works = append(works, Work{Key: k, Weight: rapid.IntRange(0, 6).Draw(t, "weight"),
+						OnLoss: OnLoss(rapid.IntRange(0, 1).Draw(t, "loss"))})
 					w.works[k] = works[len(works)-1]
 				}
 				w.apply(Submitted{works, rapid.Bool().Draw(t, "together")})

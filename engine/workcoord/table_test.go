@@ -63,13 +63,15 @@ func happenings() []Happening {
 		Greeted{Node: a, Session: "a2", Link: "a:9090", Process: "a-p1", Accepting: true, Held: []Key{key}},
 		Greeted{Node: a, Session: "a2", Link: "a:9090", Process: "a-p2", Accepting: true},
 		Greeted{Node: a, Session: "x1", Link: "x:9090", Process: "x-p1", Accepting: true},
-		Reported{a, s, true, false}, Reported{a, s, false, false}, Reported{a, s, false, true}, Reported{a, "old", false, true},
+		Reported{a, s, true, false}, Reported{a, s, false, false}, Reported{a, s, false, true}, Reported{a, "old", false,
+			true},
 		Answered{a, s, 1}, Answered{a, "old", 1}, StreamLost{a, s}, StreamLost{a, "old"},
 		Accepted{a, s, key}, Accepted{a, "old", key}, Rejected{a, s, key, "no room"},
 		Ready{a, s, key, "sum"}, Ready{a, s, key, "other"}, Ready{a, "old", key, "sum"},
 		Failed{a, s, key, "broken", false}, Failed{a, s, key, "broken", true}, Ended{a, s, key},
 		Submitted{[]Work{{Key: key, Weight: 2}}, false}, Submitted{[]Work{{Key: key, Weight: 2}}, true},
-		CancelAsked{key}, CancelAsked{Key{Query: "q"}}, Fetched{key, "sum"}, Fetched{key, "other"}, FetchFailed{key, "sum", "503"},
+		CancelAsked{key}, CancelAsked{Key{Query: "q"}}, Fetched{key, "sum"}, Fetched{key, "other"}, FetchFailed{key, "sum",
+			"503"},
 		FetchFailed{key, "other", "503"}, Forgotten{"q"}, DrainAsked{a}, Removed{a}, Added{a}, Ticked{},
 	}
 }
@@ -99,7 +101,8 @@ func show(c *course) string {
 		for _, flag := range []struct {
 			set  bool
 			name string
-		}{{n.session == "", "no stream"}, {!n.accepting, "accepts nothing"}, {n.draining, "drains"}, {n.drainAsked, "drain asked"}} {
+		}{{n.session == "", "no stream"}, {!n.accepting, "accepts nothing"}, {n.draining, "drains"}, {n.drainAsked,
+			"drain asked"}} {
 			if flag.set && n.state != NodeRemoved {
 				state += ", " + flag.name
 			}
@@ -177,7 +180,8 @@ func TestEveryMessageInEveryStateOfANode(t *testing.T) {
 		"removed":               func() *course { return newCourse().then(hello("a"), Removed{"a"}) },
 		"active, another there": func() *course { return newCourse().then(hello("a"), hello("b")) },
 	}
-	table(t, "testdata/nodes.txt", []string{"unknown", "active", "active, another there", "accepts nothing", "draining", "drain asked",
+	table(t, "testdata/nodes.txt", []string{"unknown", "active", "active, another there", "accepts nothing", "draining",
+		"drain asked",
 		"missed heartbeats", "lost its stream", "removed"}, states)
 }
 
@@ -190,7 +194,8 @@ func workStates(on OnLoss) ([]string, map[string]func() *course) {
 	}
 	accepted := func() *course { return begun().then(Accepted{"a", "a1", key}) }
 	ready := func() *course { return accepted().then(Ready{"a", "a1", key, "sum"}) }
-	return []string{"waiting", "assigned", "accepted", "accepted, missed heartbeats", "accepted, stream lost", "elsewhere", "ready", "fetch failed",
+	return []string{"waiting", "assigned", "accepted", "accepted, missed heartbeats", "accepted, stream lost",
+			"elsewhere", "ready", "fetch failed",
 			"done", "failed", "cancelled", "lost"},
 		map[string]func() *course{
 			"waiting":                     func() *course { return newCourse().then(Submitted{[]Work{w}, false}) },
@@ -215,7 +220,8 @@ func workStates(on OnLoss) ([]string, map[string]func() *course) {
 }
 
 func TestEveryMessageInEveryStateOfAWork(t *testing.T) {
-	for file, on := range map[string]OnLoss{"testdata/works_done_again.txt": DoAgain, "testdata/works_that_stay.txt": StayPut} {
+	for file, on := range map[string]OnLoss{"testdata/works_done_again.txt": DoAgain,
+		"testdata/works_that_stay.txt": StayPut} {
 		names, states := workStates(on)
 		if on == DoAgain {
 			names = slices.DeleteFunc(names, func(n string) bool { return n == "lost" })

@@ -324,6 +324,15 @@ func (l *Library) List(ctx context.Context) ([]plugin.Info, error) {
 	return infos, nil
 }
 
+// Module reads an uploaded plugin by its hash, for a node that does not have it.
+func (l *Library) Module(ctx context.Context, sha string) ([]byte, error) {
+	p, err := l.store.Plugin(ctx, sha)
+	if err != nil {
+		return nil, fmt.Errorf("looking a plugin up: %w", err)
+	}
+	return l.bytes(ctx, p)
+}
+
 // ByHash is the library as a node sees it: it executes what a run has frozen, by
 // its hash, also when the plugin has been disabled since.
 func (l *Library) ByHash() plugin.Host { return byHash{l} }

@@ -332,17 +332,19 @@ func closing(t *testing.T, open func(*testing.T) Link) {
 		<-ended
 	}
 	server, node := session(t, l)
-	check("server", func(i int) error { return server.Send(t.Context(), ping(i)) }, server.Close, func(ctx context.Context) (int64, error) {
-		m, err := node.Receive(ctx)
-		p, _ := m.(control.Ping)
-		return p.Seq, err
-	})
+	check("server", func(i int) error { return server.Send(t.Context(), ping(i)) }, server.Close,
+		func(ctx context.Context) (int64, error) {
+			m, err := node.Receive(ctx)
+			p, _ := m.(control.Ping)
+			return p.Seq, err
+		})
 	server, node = session(t, l)
-	check("node", func(i int) error { return node.Send(t.Context(), control.Pong(ping(i))) }, node.Close, func(ctx context.Context) (int64, error) {
-		m, err := server.Receive(ctx)
-		p, _ := m.(control.Pong)
-		return p.Seq, err
-	})
+	check("node", func(i int) error { return node.Send(t.Context(), control.Pong(ping(i))) }, node.Close,
+		func(ctx context.Context) (int64, error) {
+			m, err := server.Receive(ctx)
+			p, _ := m.(control.Pong)
+			return p.Seq, err
+		})
 }
 
 func closeLimit(t *testing.T, open func(*testing.T) Link) {
@@ -370,10 +372,12 @@ func closeTwice(t *testing.T, open func(*testing.T) Link) {
 func large(t *testing.T, open func(*testing.T) Link) {
 	server, node := session(t, open(t))
 	text := string(bytes.Repeat([]byte("x"), 100<<20))
-	if err := server.Send(t.Context(), control.AssignRun{Plan: &engine.Plan{}, DSN: text}); !errors.Is(err, control.ErrTooLarge) {
+	if err := server.Send(t.Context(), control.AssignRun{Plan: &engine.Plan{}, DSN: text}); !errors.Is(err,
+		control.ErrTooLarge) {
 		t.Fatalf("100 MB to the node: %v", err)
 	}
-	if err := node.Send(t.Context(), control.Log{LogEntry: engine.LogEntry{Message: text}}); !errors.Is(err, control.ErrTooLarge) {
+	if err := node.Send(t.Context(), control.Log{LogEntry: engine.LogEntry{Message: text}}); !errors.Is(err,
+		control.ErrTooLarge) {
 		t.Fatalf("100 MB to the server: %v", err)
 	}
 	// A large plan is none of these.

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+)
+
+// remoteNode is a node in a process of its own.
+type remoteNode struct {
+	*process
+	dir, address string
+}
+
+// node starts a node; address is "" for any.
+func node(t *testing.T, dir, address string, args ...string) *remoteNode {
+	t.Helper()
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	n := &remoteNode{process: launch(t, append([]string{"worker", "--listen", address, "--data-dir", dir}, args...)...),
+		dir: dir}
+	waitFor(t, startLimit, "the node's address", func() bool {
+		for line := range strings.Lines(n.out.String()) {
+			if _, after, ok := strings.Cut(line, " listens on "); ok && strings.HasSuffix(line, "\n") {
+				n.address = strings.TrimSpace(after)
+			}
+		}
+		return n.address != ""
+	})
+	return n
+}
+
+// reachable is a folder that the user of an embedded Postgres can enter, which t.TempDir is not.
+func reachable(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "loadstone-nodes-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // another user enters it
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// rows are those of a run's recorded executions that the server has.
+func rows(t *testing.T, dir, runID string) (n int64) {
+	t.Helper()
+	parts, _ := filepath.Glob(filepath.Join(dir, "results", runID, "executions-*.parquet"))
+	for _, path := range parts {
+		p, err := artifact.OpenPart(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += p.Artifact().RowCount
+		_ = p.Close()
+	}
+	return n
+}
+
+// spooled are the parts that a node holds.
+func spooled(dir string) int {
+	parts, _ := filepath.Glob(filepath.Join(dir, "spool", "*", "*", "*.parquet"))
+	return len(parts)
+}
+
+// TestARunIsCarriedByANodeOfAnotherProcess: its figures are right, live and at the end, and
+// its record has come over the wire. Then the node is killed in a run, and comes back: the
+// run says so, ends, and has the figures of what the node had recorded.
+func TestARunIsCarriedByANodeOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	dir, nodeDir := reachable(t), t.TempDir()
+	load := pgtest.Start(t).NewDatabase(t)
+	n := node(t, nodeDir, "")
+	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes", n.address,
+		"--local-capacity", "0")
+	session, _, _ := operatorOf(t, dir, served).signedIn()
+	template := func(seconds int) string {
+		return fmt.Sprintf("name: remote\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  table_name: orders\n  "+
+			"prepare: {rows: 1000, if_exists: use}\n"+
+			"workload: {plugin: mix, load_mode: QPS, target_qps: 300, concurrent_connections: 4, duration_seconds: %d, "+
+			"warmup_seconds: 1}\nscaling: {mode: FIXED, worker_count: 2, per_worker_capacity: 2}\n", load, seconds)
+	}
+	var run engine.Run
+	session.do("POST", "/api/runs", map[string]any{"source": template(6), "start": true}, &run)
+	socket := session.watch(run.RunID)
+	var live engine.Payload
+	until(t, startLimit, func() bool {
+		live = payloadOf(t, socket)
+		return live.Phase != nil && *live.Phase == engine.PhaseMeasurement && live.Ops.Total > 600
+	}, served.out.String)
+	name, err := os.ReadFile(filepath.Join(nodeDir, "node-id"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range live.Workers {
+		if w.NodeID != strings.TrimSpace(string(name)) || w.Health != engine.HealthHealthy {
+			t.Errorf("%s is %s on %s, and the node is %s", w.WorkerID, w.Health, w.NodeID, name)
+		}
+	}
+	if live.Ops.CurrentPerSec < 250 || live.Ops.CurrentPerSec > 350 || live.Latency.P95 == nil {
+		t.Errorf("live: %+v, %+v", live.Ops, live.Latency)
+	}
+	d := session.settled(run.RunID, served)
+	a := d.Summary.Accounting
+	if d.Status != engine.StatusCompleted || !a.Balanced || a.Started < 2000 || a.Recorded != rows(t, dir, run.RunID) {
+		t.Fatalf("%s, %+v, and %d rows have come", d.Status, a, rows(t, dir, run.RunID))
+	}
+	if d.Summary.QPS < 290 || d.Summary.QPS > 310 {
+		t.Errorf("%.1f operations per second", d.Summary.QPS)
+	}
+	until(t, time.Minute, func() bool { return spooled(nodeDir) == 0 }, n.out.String)
+
+	session.do("POST", "/api/runs", map[string]any{"source": template(300), "start": true}, &run)
+	session.awaitLoad(run.RunID)
+	until(t, time.Minute, func() bool { return spooled(nodeDir) >= 2 }, n.out.String)
+	if err := n.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-n.done
+	n = node(t, nodeDir, n.address)
+	d = session.settled(run.RunID, served)
+	s := d.Summary
+	if d.Status != engine.StatusFailed || d.CancellationReason == nil || !strings.Contains(*d.CancellationReason,
+		"Worker failure") ||
+		s.Validity != engine.VerdictDegraded {
+		t.Fatalf("%s, %v, %+v", d.Status, d.CancellationReason, s.ValidityDetail)
+	}
+	if stored := rows(t, dir, run.RunID); stored == 0 || s.Accounting.Recorded != stored {
+		t.Errorf("%d recorded, and %d rows have come", s.Accounting.Recorded, stored)
+	}
+	// The node that came back carries the next run, and leaves in order.
+	session.do("POST", "/api/runs", map[string]any{"source": template(2), "start": true}, &run)
+	if d = session.settled(run.RunID, served); d.Status != engine.StatusCompleted || !d.Summary.Accounting.Balanced {
+		t.Errorf("the next run: %s, %+v", d.Status, d.Summary.Accounting)
+	}
+	until(t, time.Minute, func() bool { return spooled(nodeDir) == 0 }, n.out.String)
+	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.wait(t, time.Minute); err != nil {
+		t.Errorf("the node ended with %v: %s", err, n.out.String())
+	}
+	if err := served.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := served.wait(t, time.Minute); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+}

@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/loadstone-db/loadstone/cli/command"
+	"github.com/loadstone-db/loadstone/cli/wiring"
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control/controlrpc"
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/target"
+	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
+	targetsnowflake "github.com/loadstone-db/loadstone/engine/target/snowflake"
+	"github.com/loadstone-db/loadstone/engine/worker"
+	"github.com/loadstone-db/loadstone/plugins/host"
+	"github.com/loadstone-db/loadstone/storage/embedded"
+)
+
+type workerCommand struct {
+	Listen    string        `default:"127.0.0.1:9090" placeholder:"HOST:PORT" env:"LOADSTONE_WORKER_LISTEN" help:"Address that servers dial (default: 127.0.0.1:9090)."`
+	DataDir   string        `required:"" placeholder:"FOLDER" env:"LOADSTONE_DATA_DIR" help:"Folder for what is recorded until a server has it, and for compiled plugins."`
+	Capacity  int           `placeholder:"N" env:"LOADSTONE_WORKER_CAPACITY" help:"Most connections of all runs together; 0 is what cores and memory suggest, less is no limit."`
+	Drain     time.Duration `default:"120s" placeholder:"TIME" help:"How long work in flight may take after SIGTERM (default: 120s)."`
+	Cert      string        `placeholder:"FILE" env:"LOADSTONE_WORKER_CERT" help:"Certificate of the node, PEM."`
+	Key       string        `placeholder:"FILE" env:"LOADSTONE_WORKER_KEY" help:"Its private key, PEM."`
+	ClientCA  string        `name:"client-ca" placeholder:"FILE" env:"LOADSTONE_WORKER_CLIENT_CA" help:"Who signs the certificates of servers, PEM: servers must have one then."`
+	TokenFile string        `placeholder:"FILE" env:"LOADSTONE_WORKER_TOKEN_FILE" help:"File with the token that servers must know."`
+	Insecure  bool          `env:"LOADSTONE_WORKER_INSECURE" help:"Listen without TLS also beyond this machine: anybody on the way reads what servers and targets say."`
+}
+
+func (c *workerCommand) Run(e *command.Env) error {
+	security, err := c.security()
+	if err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(c.DataDir)
+	if err != nil {
+		return fmt.Errorf("finding the data directory: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("making the data directory: %w", err)
+	}
+	lock, err := embedded.Lock(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	id, err := nodeID(dir)
+	if err != nil {
+		return err
+	}
+	plugins, _, err := wiring.OpenHost(e.Ctx, dir, wiring.StoreFlags{}, e.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = plugins.Close(context.Background()) }()
+	drivers := map[string]target.Driver{}
+	for _, d := range []target.Driver{targetpostgres.NewDriver(), targetsnowflake.NewDriver()} {
+		drivers[d.Name()] = d
+	}
+	fetched := &fetchedPlugins{Host: plugins}
+	node := worker.NewNode(worker.Options{NodeID: id, Version: version, Plugins: fetched, Drivers: drivers,
+		Capacity: c.Capacity,
+		SpoolDir: filepath.Join(dir, "spool"), PartsAt: controlrpc.PartsPath, Log: e.Log})
+	fetched.want = node.WantPlugin
+	listener, err := controlrpc.Listen(e.Ctx, controlrpc.ListenOptions{Address: c.Listen, Security: security,
+		Part:   node.Part,
+		Plugin: func(ctx context.Context, wasm []byte) error { _, err := plugins.Register(ctx, wasm, false); return err },
+		Log:    e.Log})
+	if err != nil {
+		node.Close()
+		return listenError(c.Listen, err)
+	}
+	e.Log.Info().Str("node_id", id).Str("address", listener.Addr().String()).Bool("tls",
+		security.TLS != nil).Str("data_dir", dir).
+		Msg("the node waits for servers")
+	_, _ = fmt.Fprintf(e.Stdout, "The node %s listens on %s\n", id, listener.Addr())
+	// The node outlives the signal: what it carries ends first.
+	serving, stop := context.WithCancel(context.WithoutCancel(e.Ctx))
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- node.Listen(serving, listener) }()
+	select {
+	case err := <-served:
+		return errors.Join(err, listener.Close())
+	case <-e.Ctx.Done():
+	}
+	e.Forget() // a second signal ends the process at once
+	e.Log.Info().Msg("draining: no new work is taken, and what is in flight ends")
+	node.Drain()
+	listener.Draining()
+	limit, cancel := context.WithTimeout(context.Background(), c.Drain)
+	defer cancel()
+	node.Idle(limit)
+	stop()
+	err = errors.Join(<-served, listener.Close())
+	e.Log.Info().Msg("the node has ended")
+	return err
+}
+
+func listenError(address string, err error) error {
+	if errors.Is(err, controlrpc.ErrPlain) {
+		return &engine.Error{Code: engine.CodeInvalid,
+			Message: fmt.Sprintf("The node would listen on %s without TLS, where others can read what targets' passwords are.",
+				address),
+			Hint: "Give it --cert and --key, with --token-file or --client-ca; or listen on 127.0.0.1.", Cause: err}
+	}
+	return &engine.Error{Code: engine.CodeInvalid, Message: fmt.Sprintf("The address %s cannot be listened on: %v.",
+		address, err),
+		Hint: "write --listen host:port", Cause: err}
+}
+
+func (c *workerCommand) security() (controlrpc.Security, error) {
+	s := controlrpc.Security{Plain: c.Insecure}
+	var err error
+	if s.Token, err = wiring.ReadToken(c.TokenFile); err != nil {
+		return s, err
+	}
+	if c.Cert == "" && c.Key == "" {
+		if c.ClientCA != "" {
+			return s, engine.InvalidField("--client-ca", "asks for certificates of servers, which come with TLS only",
+				"give --cert and --key too")
+		}
+		return s, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	if err != nil {
+		return s, engine.InvalidField("--cert", fmt.Sprintf("cannot be used: %v", err), "give --cert and --key in PEM")
+	}
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	if c.ClientCA != "" {
+		if s.TLS.ClientCAs, err = wiring.ReadPool("--client-ca", c.ClientCA); err != nil {
+			return s, err
+		}
+		s.TLS.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	if s.Token == "" && c.ClientCA == "" && !c.Insecure {
+		return s, &engine.Error{Code: engine.CodeInvalid, Message: "Anybody who reaches the node could use it.",
+			Hint: "Give it --token-file or --client-ca."}
+	}
+	return s, nil
+}
+
+// nodeID is the node's name, which stays with its data directory.
+func nodeID(dir string) (string, error) {
+	path := filepath.Join(dir, "node-id")
+	text, err := os.ReadFile(path)
+	if id := strings.TrimSpace(string(text)); err == nil && id != "" {
+		return id, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("reading the node's name: %w", err)
+	}
+	id := "node-" + uuid.NewString()[:8]
+	if name, err := os.Hostname(); err == nil {
+		id = name + "-" + uuid.NewString()[:8]
+	}
+	if err := os.WriteFile(path, []byte(id+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("keeping the node's name: %w", err)
+	}
+	return id, nil
+}
+
+// pluginLimit is how long a server may take to bring a plugin, and pluginAgain how
+// often it is asked.
+const (
+	pluginLimit = 60 * time.Second
+	pluginAgain = 5 * time.Second
+)
+
+// fetchedPlugins are those of the node, and those that a server brings.
+type fetchedPlugins struct {
+	*host.Host
+	want func(sha256 string)
+}
+
+// Workload returns a plugin by its hash; one that is not there is asked for.
+func (p *fetchedPlugins) Workload(ctx context.Context, sha string) (plugin.Workload, error) {
+	if p.Has(sha) {
+		return p.Host.Workload(ctx, sha)
+	}
+	ctx, cancel := context.WithTimeout(ctx, pluginLimit)
+	defer cancel()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	var asked time.Time
+	for !p.Has(sha) {
+		if time.Since(asked) > pluginAgain {
+			p.want(sha)
+			asked = time.Now()
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil, &engine.Error{Code: engine.CodePlugin, Message: fmt.Sprintf("The plugin %.12s… did not reach the node.",
+				sha),
+				Hint: "The server's log says why it could not be brought.", Cause: ctx.Err()}
+		}
+	}
+	return p.Host.Workload(ctx, sha)
+}

@@ -1,0 +1,199 @@
+package controlrpc
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/loadstone-db/loadstone/engine/control"
+	pb "github.com/loadstone-db/loadstone/engine/control/controlpb"
+)
+
+// DialOptions say which node is dialled, and by whom.
+type DialOptions struct {
+	// Address is the node's host:port.
+	Address  string
+	Security Security
+	// Version is the server's; Process names it until it restarts.
+	Version, Process string
+}
+
+// Dialer opens streams to one node over one connection. It implements control.Dialer.
+type Dialer struct {
+	opts    DialOptions
+	conn    *grpc.ClientConn
+	client  pb.NodeServiceClient
+	http    *http.Client
+	session atomic.Int64
+}
+
+// NewDialer prepares a connection; nothing is dialled before Dial.
+func NewDialer(opts DialOptions) (*Dialer, error) {
+	if err := opts.Security.check(opts.Address); err != nil {
+		return nil, err
+	}
+	d := &Dialer{opts: opts}
+	transport := &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
+		ResponseHeaderTimeout: 30 * time.Second,
+		DisableCompression:    true}
+	creds := insecure.NewCredentials()
+	if config := opts.Security.TLS; config != nil {
+		creds = credentials.NewTLS(config)
+		transport.TLSClientConfig = config.Clone()
+		transport.TLSClientConfig.NextProtos = []string{"http/1.1"}
+	}
+	d.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return errors.New("a node sends nobody elsewhere")
+	}}
+	var err error
+	// The pause between attempts is the dialler's caller's; this one bounds how fast a
+	// connection is tried below it.
+	d.conn, err = grpc.NewClient("passthrough:///"+opts.Address, grpc.WithTransportCredentials(creds),
+		grpc.WithPerRPCCredentials(opts.Security), grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
+		grpc.WithIdleTimeout(0),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6,
+			Jitter: 0.2, MaxDelay: 5 * time.Second}, MinConnectTimeout: 5 * time.Second}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveLimit,
+			PermitWithoutStream: true}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(control.MaxMessage),
+			grpc.MaxCallSendMsgSize(2*control.MaxMessage)))
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connection to %s: %w", opts.Address, err)
+	}
+	d.client = pb.NewNodeServiceClient(d.conn)
+	return d, nil
+}
+
+// Dial implements control.Dialer. It returns when the node has let the stream in.
+func (d *Dialer) Dial(ctx context.Context) (control.ServerEnd, error) {
+	life, cut := context.WithCancel(context.WithoutCancel(ctx))
+	stopped := context.AfterFunc(ctx, cut)
+	s, err := d.client.Control(life, grpc.WaitForReady(true))
+	if err == nil {
+		err = s.Send(&pb.ToNode{Message: &pb.ToNode_Open{Open: &pb.Open{ServerVersion: d.opts.Version,
+			ServerProcess: d.opts.Process, Session: d.session.Add(1)}}})
+	}
+	if err == nil {
+		var md metadata.MD
+		if md, err = s.Header(); err == nil && len(md.Get(admitted)) == 0 {
+			_, err = s.Recv() // the refusal
+		}
+	}
+	if !stopped() {
+		err = errors.Join(err, ctx.Err())
+	}
+	if err != nil {
+		cut()
+		return nil, fmt.Errorf("dialling the node at %s: %w", d.opts.Address, plainly(err))
+	}
+	e := newEnd[control.ToNode, control.FromNode](s, toWire, fromNode, cut, func() { _ = s.CloseSend() })
+	return &serverEnd{e, d}, nil
+}
+
+// Close ends the connection and all that uses it.
+func (d *Dialer) Close() error {
+	d.http.CloseIdleConnections()
+	return d.conn.Close()
+}
+
+// admitted is the header that says that a stream was let in.
+const admitted = "loadstone-admitted"
+
+// plainly is an error without the words of gRPC, which say nothing to a user.
+func plainly(err error) error {
+	s, ok := status.FromError(err)
+	if !ok || s.Code() == codes.OK {
+		return err
+	}
+	return errors.New(s.Message())
+}
+
+type serverEnd struct {
+	*end[control.ToNode, control.FromNode, *pb.ToNode, *pb.FromNode]
+	dialer *Dialer
+}
+
+// chunk is how much of a plugin travels in one message.
+const chunk = 256 << 10
+
+// PutPlugin implements control.Remote.
+func (e *serverEnd) PutPlugin(ctx context.Context, sum string, wasm []byte) error {
+	s, err := e.dialer.client.PutPlugin(ctx)
+	if err != nil {
+		return fmt.Errorf("sending a plugin: %w", plainly(err))
+	}
+	r := &pb.PutPluginRequest{Sha256: sum}
+	for {
+		n := min(chunk, len(wasm))
+		r.Chunk, wasm = wasm[:n], wasm[n:]
+		if err := s.Send(r); err != nil {
+			break // the answer says why
+		}
+		if len(wasm) == 0 {
+			break
+		}
+		r = &pb.PutPluginRequest{}
+	}
+	if _, err := s.CloseAndRecv(); err != nil {
+		return fmt.Errorf("sending a plugin: %w", plainly(err))
+	}
+	return nil
+}
+
+// PartsPath is where a node serves the parts of records.
+const PartsPath = "/parts/"
+
+// FetchPart implements control.Remote. Only the node that the stream leads to is
+// asked: what it announces is a path there, and it sends nobody elsewhere.
+func (e *serverEnd) FetchPart(ctx context.Context, p control.WorkReady, w io.Writer) error {
+	where, err := url.Parse(p.ArtifactURL)
+	if err != nil || where.IsAbs() || where.Host != "" || !strings.HasPrefix(where.Path, PartsPath) {
+		return fmt.Errorf("fetching %s: %q is no path of the node that announced it", p.Artifact.Name, p.ArtifactURL)
+	}
+	where.Scheme, where.Host = "http", e.dialer.opts.Address
+	if e.dialer.opts.Security.TLS != nil {
+		where.Scheme = "https"
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
+	if err != nil {
+		return fmt.Errorf("fetching %s: %w", p.Artifact.Name, err)
+	}
+	e.dialer.opts.Security.sign(r)
+	answer, err := e.dialer.http.Do(r)
+	if err != nil {
+		return fmt.Errorf("fetching %s: %w", p.Artifact.Name, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("fetching %s: the node answers %s", p.Artifact.Name, answer.Status)
+	}
+	sum := sha256.New()
+	// One byte more than announced is enough to see that it is more.
+	n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(answer.Body, p.Artifact.SizeBytes+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("fetching %s: %w", p.Artifact.Name, err)
+	case n != p.Artifact.SizeBytes:
+		return fmt.Errorf("fetching %s: it has not the %d bytes that were announced", p.Artifact.Name, p.Artifact.SizeBytes)
+	case hex.EncodeToString(sum.Sum(nil)) != p.Artifact.SHA256:
+		return fmt.Errorf("fetching %s: its content is not what was announced (SHA-256)", p.Artifact.Name)
+	}
+	return nil
+}

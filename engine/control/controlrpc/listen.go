@@ -1,0 +1,306 @@
+package controlrpc
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/loadstone-db/loadstone/engine/control"
+	pb "github.com/loadstone-db/loadstone/engine/control/controlpb"
+)
+
+// ListenOptions say how a node is reached, and what it has to give.
+type ListenOptions struct {
+	// Address is host:port to listen on.
+	Address  string
+	Security Security
+	// Part is the file of a part that the node holds, by its work id.
+	Part func(workID string) (path string, ok bool)
+	// Plugin takes a module that the server brings; its hash has been checked.
+	Plugin func(ctx context.Context, wasm []byte) error
+	Log    zerolog.Logger
+}
+
+// Listener serves what a server asks of a node. It implements control.Listener.
+type Listener struct {
+	pb.UnimplementedNodeServiceServer
+
+	opts   ListenOptions
+	socket net.Listener
+	grpc   *grpc.Server
+	http   *http.Server
+	health *health.Server
+	split  *split
+	accept chan *nodeEnd
+	done   chan struct{}
+	served sync.WaitGroup
+	closed sync.Once
+
+	mu   sync.Mutex
+	held holder
+}
+
+// holder is the stream that a node has, and whose it is.
+type holder struct {
+	process string
+	session int64
+	end     *nodeEnd
+	gone    chan struct{} // closed when its handler has ended
+}
+
+type nodeEnd = end[control.FromNode, control.ToNode, *pb.FromNode, *pb.ToNode]
+
+// Listen begins to serve; streams wait for Accept.
+func Listen(ctx context.Context, opts ListenOptions) (*Listener, error) {
+	if err := opts.Security.check(opts.Address); err != nil {
+		return nil, err
+	}
+	socket, err := (&net.ListenConfig{}).Listen(ctx, "tcp", opts.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", opts.Address, err)
+	}
+	l := &Listener{opts: opts, socket: socket, accept: make(chan *nodeEnd), done: make(chan struct{}),
+		health: health.NewServer()}
+	l.grpc = grpc.NewServer(grpc.MaxRecvMsgSize(control.MaxMessage), grpc.ConnectionTimeout(helloLimit),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveLimit}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),
+		grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+			if err := opts.Security.admit(s.Context()); err != nil && !strings.HasPrefix(info.FullMethod, healthMethods) {
+				return err
+			}
+			return h(srv, s)
+		}))
+	pb.RegisterNodeServiceServer(l.grpc, l)
+	// Health is for probes, which know no token: unary, and without the interceptor.
+	healthpb.RegisterHealthServer(l.grpc, l.health)
+	l.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
+	l.http = &http.Server{Handler: l.routes(), ReadHeaderTimeout: helloLimit, IdleTimeout: time.Minute,
+		ErrorLog: nil}
+	l.split = newSplit(socket, opts.Security.TLS)
+	l.served.Go(func() { _ = l.grpc.Serve(l.split.rpc) })
+	l.served.Go(func() { _ = l.http.Serve(l.split.http) })
+	l.served.Go(l.split.run)
+	return l, nil
+}
+
+const healthMethods = "/grpc.health.v1.Health/"
+
+// helloLimit is how long somebody who connects may take to say what it wants.
+const helloLimit = 5 * time.Second
+
+// Addr is the address that is listened on.
+func (l *Listener) Addr() net.Addr { return l.socket.Addr() }
+
+// Draining tells health checks that the node takes no new work.
+func (l *Listener) Draining() {
+	l.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+}
+
+// Accept implements control.Listener.
+func (l *Listener) Accept(ctx context.Context) (control.NodeEnd, error) {
+	select {
+	case e := <-l.accept:
+		return e, nil
+	case <-l.done:
+		return nil, control.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Close ends the stream and stops listening, within a few seconds.
+func (l *Listener) Close() error {
+	l.closed.Do(func() {
+		close(l.done)
+		l.health.Shutdown()
+		l.mu.Lock()
+		e := l.held.end
+		l.mu.Unlock()
+		if e != nil {
+			_ = e.Close()
+		}
+		_ = l.split.Close()
+		l.grpc.Stop()
+		_ = l.http.Close()
+	})
+	l.served.Wait()
+	return nil
+}
+
+// Control implements the service: one stream at a time, the latest of a server.
+func (l *Listener) Control(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) error {
+	open, err := l.opened(s)
+	if err != nil {
+		return err
+	}
+	// Returning ends the stream: cut breaks it, finish is what follows the last message.
+	broken, finished := make(chan struct{}), make(chan struct{})
+	h := holder{process: open.GetServerProcess(), session: open.GetSession(), gone: make(chan struct{})}
+	defer close(h.gone)
+	begin := func() *nodeEnd {
+		return newEnd[control.FromNode, control.ToNode](s, fromWire, toNode, sync.OnceFunc(func() { close(broken) }),
+			func() { close(finished) })
+	}
+	e, err := l.take(h, begin)
+	if err != nil {
+		return err
+	}
+	defer l.leave()
+	if err := s.SendHeader(metadata.Pairs(admitted, "1")); err != nil {
+		return err
+	}
+	select {
+	case l.accept <- e:
+	case <-e.over:
+	case <-broken:
+	case <-l.done:
+		e.cut()
+	}
+	select {
+	case <-finished:
+	case <-e.over:
+	case <-broken:
+		return status.Error(codes.Aborted, "the node has ended the stream")
+	}
+	return nil
+}
+
+// opened reads the first message, which says who opens the stream.
+func (l *Listener) opened(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) (*pb.Open, error) {
+	first := make(chan *pb.Open, 1)
+	go func() {
+		m, _ := s.Recv()
+		first <- m.GetOpen()
+	}()
+	limit := time.NewTimer(helloLimit)
+	defer limit.Stop()
+	select {
+	case open := <-first:
+		if open == nil {
+			return nil, status.Error(codes.InvalidArgument, "a stream begins with Open")
+		}
+		return open, nil
+	case <-limit.C:
+		return nil, status.Error(codes.DeadlineExceeded, "a stream begins with Open, and none came")
+	}
+}
+
+// take makes the stream the node's, in place of an older one of the same server.
+// Another server's is not taken away while it stands: it may have load on the node.
+func (l *Listener) take(h holder, begin func() *nodeEnd) (*nodeEnd, error) {
+	for {
+		l.mu.Lock()
+		old := l.held
+		switch {
+		case old.process == h.process && h.session <= old.session:
+			l.mu.Unlock()
+			return nil, status.Error(codes.FailedPrecondition, "a later stream of the server has been opened")
+		case old.end == nil:
+			h.end = begin()
+			l.held = h
+			l.mu.Unlock()
+			return h.end, nil
+		case old.process != h.process:
+			l.mu.Unlock()
+			return nil, status.Error(codes.FailedPrecondition, "another server has a stream to this node")
+		}
+		l.mu.Unlock()
+		old.end.abandon()
+		<-old.gone
+	}
+}
+
+// leave gives the node up; which stream was the last stays known.
+func (l *Listener) leave() {
+	l.mu.Lock()
+	l.held.end = nil
+	l.mu.Unlock()
+}
+
+// PutPlugin implements the service.
+func (l *Listener) PutPlugin(s grpc.ClientStreamingServer[pb.PutPluginRequest, pb.PutPluginResponse]) error {
+	var sum string
+	var wasm bytes.Buffer
+	for {
+		r, err := s.Recv()
+		if err != nil {
+			break
+		}
+		if sum == "" {
+			sum = r.GetSha256()
+		}
+		if wasm.Len()+len(r.GetChunk()) > maxPlugin {
+			return status.Error(codes.ResourceExhausted, "the plugin is larger than plugins may be")
+		}
+		wasm.Write(r.GetChunk())
+	}
+	got := sha256.Sum256(wasm.Bytes())
+	if hex.EncodeToString(got[:]) != sum {
+		return status.Error(codes.DataLoss, "the plugin is not what was announced (SHA-256)")
+	}
+	if err := l.opts.Plugin(s.Context(), wasm.Bytes()); err != nil {
+		return status.Error(codes.FailedPrecondition, err.Error())
+	}
+	return s.SendAndClose(&pb.PutPluginResponse{})
+}
+
+// maxPlugin bounds a module, in bytes.
+const maxPlugin = 64 << 20
+
+// routes are what is served over HTTP: the parts of records, and probes.
+func (l *Listener) routes() http.Handler {
+	mux := http.NewServeMux()
+	alive := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
+	mux.HandleFunc("GET /livez", alive)
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		answer, err := l.health.Check(r.Context(), &healthpb.HealthCheckRequest{})
+		if err != nil || answer.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+			http.Error(w, "draining", http.StatusServiceUnavailable)
+			return
+		}
+		alive(w, r)
+	})
+	mux.HandleFunc("GET "+PartsPath, func(w http.ResponseWriter, r *http.Request) {
+		if !l.opts.Security.knows(r.Header.Get(authorization)) {
+			http.Error(w, "the token is not that of this node", http.StatusUnauthorized)
+			return
+		}
+		// What is not announced is not there, whatever the path says.
+		path, ok := l.opts.Part(strings.TrimPrefix(r.URL.Path, PartsPath))
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			status := http.StatusInternalServerError
+			if errors.Is(err, os.ErrNotExist) {
+				status = http.StatusNotFound
+			}
+			http.Error(w, "the part cannot be read", status)
+			return
+		}
+		defer func() { _ = f.Close() }()
+		w.Header().Set("Content-Type", "application/vnd.apache.parquet")
+		http.ServeContent(w, r, "", time.Time{}, f)
+	})
+	return mux
+}

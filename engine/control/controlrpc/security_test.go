@@ -1,0 +1,279 @@
+package controlrpc
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+)
+
+// certificates are those of a node and of a server, each of which demands the other's.
+func certificates(t *testing.T) (node, server *tls.Config) {
+	t.Helper()
+	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, root, root, &signer.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, _ = x509.ParseCertificate(der)
+	pool := x509.NewCertPool()
+	pool.AddCert(root)
+	issue := func(n int64) tls.Certificate {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &x509.Certificate{SerialNumber: big.NewInt(n), NotAfter: time.Now().Add(time.Hour),
+			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+		der, err := x509.CreateCertificate(rand.Reader, c, root, &key.PublicKey, signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	}
+	return &tls.Config{Certificates: []tls.Certificate{issue(2)}, ClientCAs: pool,
+			ClientAuth: tls.RequireAndVerifyClientCert},
+		&tls.Config{Certificates: []tls.Certificate{issue(3)}, RootCAs: pool}
+}
+
+func dialled(t *testing.T, l *Listener, d *Dialer) (control.ServerEnd, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	go func() {
+		if end, err := l.Accept(ctx); err == nil {
+			t.Cleanup(func() { _ = end.Close() })
+		}
+	}()
+	end, err := d.Dial(ctx)
+	if err == nil {
+		t.Cleanup(func() { _ = end.Close() })
+	}
+	return end, err
+}
+
+func TestWhoDoesNotKnowTheTokenGetsNothing(t *testing.T) {
+	node, server := certificates(t)
+	l, d, _ := linked(t, ListenOptions{Security: Security{TLS: node, Token: "secret"},
+		Part: func(string) (string, bool) { t.Error("a part was looked for"); return "", false }},
+		DialOptions{Security: Security{TLS: server, Token: "wrong"}})
+	if _, err := dialled(t, l, d); err == nil || !strings.Contains(err.Error(), "token") {
+		t.Fatalf("dialling with a wrong token: %v", err)
+	}
+	e := &serverEnd{nil, d}
+	if err := e.PutPlugin(t.Context(), "x", []byte("x")); err == nil || !strings.Contains(err.Error(), "token") {
+		t.Fatalf("a plugin with a wrong token: %v", err)
+	}
+	p := control.WorkReady{ArtifactURL: PartsPath + "r/w/part"}
+	if err := e.FetchPart(t.Context(), p, io.Discard); err == nil || !strings.Contains(err.Error(), "401") {
+		t.Fatalf("a part with a wrong token: %v", err)
+	}
+}
+
+func TestWhoHasNoCertificateGetsNothing(t *testing.T) {
+	node, server := certificates(t)
+	server.Certificates = nil
+	l, d, _ := linked(t, ListenOptions{Security: Security{TLS: node}}, DialOptions{Security: Security{TLS: server}})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if end, err := d.Dial(ctx); err == nil {
+		_ = end.Close()
+		t.Fatal("a stream without a certificate was opened")
+	}
+	_ = l
+}
+
+func TestPlainConnectionsAreForThisMachine(t *testing.T) {
+	for address, ok := range map[string]bool{"127.0.0.1:9090": true, "localhost:9090": true, "[::1]:9090": true,
+		":9090":        false,
+		"0.0.0.0:9090": false, "10.0.0.7:9090": false, "node.example:9090": false, "[::]:9090": false} {
+		for _, s := range []Security{{}, {Token: "secret"}} {
+			if err := s.check(address); (err == nil) != ok || err != nil && !errors.Is(err, ErrPlain) {
+				t.Errorf("%s: %v", address, err)
+			}
+		}
+		if err := (Security{Plain: true}).check(address); err != nil {
+			t.Errorf("%s, allowed: %v", address, err)
+		}
+		if err := (Security{TLS: &tls.Config{}}).check(address); err != nil {
+			t.Errorf("%s with TLS: %v", address, err)
+		}
+	}
+	if _, err := NewDialer(DialOptions{Address: "10.0.0.7:9090"}); !errors.Is(err, ErrPlain) {
+		t.Errorf("dialling: %v", err)
+	}
+	if _, err := Listen(t.Context(), ListenOptions{Address: "0.0.0.0:0"}); !errors.Is(err, ErrPlain) {
+		t.Errorf("listening: %v", err)
+	}
+}
+
+func TestAnotherServerIsRefusedWhileOneHasTheNode(t *testing.T) {
+	l, d, c := linked(t, ListenOptions{}, DialOptions{})
+	if _, err := dialled(t, l, d); err != nil {
+		t.Fatal(err)
+	}
+	other, err := NewDialer(DialOptions{Address: l.Addr().String(), Process: "server-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := dialled(t, l, other); err == nil || !strings.Contains(err.Error(), "another server") {
+		t.Fatalf("the second server: %v", err)
+	}
+	// A stream that was opened before the one there, and arrives late.
+	late, err := NewDialer(DialOptions{Address: l.Addr().String(), Process: "server-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	if _, err := dialled(t, l, late); err == nil || !strings.Contains(err.Error(), "later stream") {
+		t.Fatalf("an older stream: %v", err)
+	}
+	c.cut()
+	for range 100 {
+		if _, err = dialled(t, l, other); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("after the first is gone: %v", err)
+}
+
+// part makes a file that a node has announced.
+func part(t *testing.T, content []byte) (string, control.WorkReady) {
+	path := filepath.Join(t.TempDir(), "part-000001.parquet")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(content)
+	return path, control.WorkReady{WorkID: "r/w/part-000001.parquet", ArtifactURL: PartsPath + "r/w/part-000001.parquet",
+		Artifact: engine.Artifact{Name: "part-000001.parquet", SizeBytes: int64(len(content)),
+			SHA256: hex.EncodeToString(sum[:])}}
+}
+
+func TestAPartIsWhatWasAnnouncedOrAnError(t *testing.T) {
+	content := bytes.Repeat([]byte("parquet "), 100_000)
+	path, good := part(t, content)
+	l, d, _ := linked(t, ListenOptions{Part: func(id string) (string, bool) {
+		switch id {
+		case good.WorkID:
+			return path, true
+		case "r/w/gone":
+			return path + ".gone", true
+		}
+		return "", false
+	}}, DialOptions{})
+	end, err := dialled(t, l, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote := end.(control.Remote)
+	var got bytes.Buffer
+	if err := remote.FetchPart(t.Context(), good, &got); err != nil || !bytes.Equal(got.Bytes(), content) {
+		t.Fatalf("%d bytes, %v", got.Len(), err)
+	}
+	elsewhere := "http://" + l.Addr().String() + good.ArtifactURL
+	for name, change := range map[string]func(*control.WorkReady){
+		"a bit is different":      func(p *control.WorkReady) { p.Artifact.SHA256 = strings.Repeat("0", 64) },
+		"longer than announced":   func(p *control.WorkReady) { p.Artifact.SizeBytes-- },
+		"shorter than announced":  func(p *control.WorkReady) { p.Artifact.SizeBytes++ },
+		"another host":            func(p *control.WorkReady) { p.ArtifactURL = elsewhere },
+		"another host, no scheme": func(p *control.WorkReady) { p.ArtifactURL = "//example.com" + good.ArtifactURL },
+		"a file":                  func(p *control.WorkReady) { p.ArtifactURL = "file://" + path },
+		"another path":            func(p *control.WorkReady) { p.ArtifactURL = "/livez" },
+		"out of the folder":       func(p *control.WorkReady) { p.ArtifactURL = PartsPath + "../livez" },
+		"encoded dots":            func(p *control.WorkReady) { p.ArtifactURL = PartsPath + "r/w/%2e%2e/%2e%2e/x" },
+		"not announced":           func(p *control.WorkReady) { p.ArtifactURL = PartsPath + "r/w/other" },
+		"deleted":                 func(p *control.WorkReady) { p.ArtifactURL = PartsPath + "r/w/gone" },
+	} {
+		p := good
+		change(&p)
+		if err := remote.FetchPart(t.Context(), p, io.Discard); err == nil {
+			t.Errorf("%s: it was taken", name)
+		}
+	}
+}
+
+func TestAPluginIsWhatWasAnnouncedOrAnError(t *testing.T) {
+	var given []byte
+	l, d, _ := linked(t, ListenOptions{Plugin: func(_ context.Context, wasm []byte) error {
+		given = bytes.Clone(wasm)
+		return nil
+	}}, DialOptions{})
+	end, err := dialled(t, l, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wasm := bytes.Repeat([]byte("wasm"), 1<<20)
+	sum := sha256.Sum256(wasm)
+	hash := hex.EncodeToString(sum[:])
+	if err := end.(control.Remote).PutPlugin(t.Context(), hash, wasm); err != nil || !bytes.Equal(given, wasm) {
+		t.Fatalf("%d bytes arrived, %v", len(given), err)
+	}
+	given = nil
+	wasm[17] ^= 1
+	if err := end.(control.Remote).PutPlugin(t.Context(), hash, wasm); err == nil || given != nil {
+		t.Fatalf("with a flipped bit: %v, %d bytes were taken", err, len(given))
+	}
+}
+
+func TestProbesAreAnsweredWithoutAToken(t *testing.T) {
+	l, _, _ := linked(t, ListenOptions{Security: Security{Token: "secret"}},
+		DialOptions{Security: Security{Token: "secret"}})
+	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	probe := func() (healthpb.HealthCheckResponse_ServingStatus, int) {
+		answer, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.Get("http://" + l.Addr().String() + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Body.Close()
+		return answer.GetStatus(), r.StatusCode
+	}
+	if s, code := probe(); s != healthpb.HealthCheckResponse_SERVING || code != http.StatusOK {
+		t.Fatalf("%v, %d", s, code)
+	}
+	l.Draining()
+	if s, code := probe(); s != healthpb.HealthCheckResponse_NOT_SERVING || code != http.StatusServiceUnavailable {
+		t.Fatalf("while it drains: %v, %d", s, code)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
