@@ -122,9 +122,12 @@ test: need-test build test-go test-ui test-first-run test-matrix test-tutorial t
 	@echo "All tests passed."
 
 test-go: examples
-	$(GO) test -race -timeout 12m ./...
-	@# The whole corpus at the gate, which is one goroutine: the race detector gets a part of it.
-	CGO_ENABLED=0 $(GO) test -buildvcs=false -trimpath -run '^TestHostile(AtTheGate|Truncations)$$' ./plugins/host
+	@# make lint vets, and more strictly.
+	$(GO) test -race -vet=off -timeout 12m ./...
+	@# What is the work of one goroutine: the whole corpus at the gate, of which the race detector gets a
+	@# part, and two warehouses of TPC-C.
+	CGO_ENABLED=0 $(GO) test -vet=off -buildvcs=false -trimpath -run '^(TestHostile(AtTheGate|Truncations)|TestTpcc)$$' \
+		./plugins/host ./plugins/bundled
 
 test-ui: ui/node_modules/.package-lock.json
 	cd ui && npm test --silent

@@ -51,7 +51,7 @@ func (p *program) command(args ...string) (code int, text string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd := exec.CommandContext(ctx, programFile(p.t), args...)
 	cmd.Env = append(os.Environ(), programEnv+"=1", "LOADSTONE_CALIBRATE=off")
 	out, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState == nil || ctx.Err() != nil {

@@ -39,7 +39,49 @@ func TestMain(m *testing.M) {
 	}
 	code := pgtest.Main(m)
 	quarantinetest.Clean()
+	removePlain()
 	os.Exit(code)
+}
+
+// plain is the test binary without the race detector.
+var plain struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// programFile is the file that becomes the program. Under the race detector each start takes four seconds
+// of a processor, and the detector sees the same code in the processes of tests: what they start
+// is built without it. The soak starts itself.
+func programFile(t *testing.T) string {
+	t.Helper()
+	if !precompiled.Race || os.Getenv("LOADSTONE_SOAK") != "" {
+		return os.Args[0]
+	}
+	plain.once.Do(func() {
+		if plain.dir, plain.err = os.MkdirTemp("", "loadstone-cli-"); plain.err != nil {
+			return
+		}
+		if plain.err = os.Chmod(plain.dir, 0o755); plain.err != nil { // for the user that Postgres runs as
+			return
+		}
+		cmd := exec.Command("go", "test", "-c", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o",
+			filepath.Join(plain.dir, "program"), ".")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			plain.err = fmt.Errorf("building the program: %w\n%s", err, out)
+		}
+	})
+	if plain.err != nil {
+		t.Fatal(plain.err)
+	}
+	return filepath.Join(plain.dir, "program")
+}
+
+func removePlain() {
+	if plain.dir != "" {
+		_ = os.RemoveAll(plain.dir)
+	}
 }
 
 // startLimit is what a process gets to begin a run, or to notice one: with the race
@@ -74,7 +116,7 @@ func (o *output) String() string {
 
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
-	return launchProgram(t, os.Args[0], args...)
+	return launchProgram(t, programFile(t), args...)
 }
 
 // launchProgram launches a file that is the program, or the test binary, which then is it.

@@ -42,8 +42,8 @@ func (c closer) Run() int {
 	return c.m.Run()
 }
 
-// plugins returns a host with the bundled plugins, compiled once for all tests.
-func plugins(t *testing.T) *host.Host { return hosttest.Bundled(t) }
+// plugins returns a host with the bundled plugins, each made ready once, when a test asks for it.
+func plugins(t *testing.T) *host.Host { return hosttest.Enlisted(t) }
 
 // fixture is a server with one in-process node on real Postgres databases.
 type fixture struct {

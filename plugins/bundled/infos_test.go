@@ -1,6 +1,8 @@
 package bundled_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"os"
@@ -27,18 +29,22 @@ func TestInfosAreTrue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hosttest.Bundled(t) // fills the folder of compiled code
+	list, err := hosttest.Bundled(t).List(t.Context()) // each was read and asked there
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]plugin.Info{}
+	for _, info := range list {
+		said[info.SHA256] = info
+	}
 	h, err := host.New(t.Context(), host.Options{CacheDir: precompiled.CacheDir(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = h.Close(t.Context()) }()
 	for name, wasm := range files {
-		asked, err := h.Inspect(t.Context(), wasm)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, _ := json.Marshal(asked)
+		sum := sha256.Sum256(wasm)
+		a, _ := json.Marshal(said[hex.EncodeToString(sum[:])])
 		b, _ := json.Marshal(infos[name])
 		if string(a) != string(b) {
 			t.Errorf("%s is %s, and was written down as %s", name, a, b)

@@ -11,50 +11,87 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/plugins/bundled"
 	"github.com/loadstone-db/loadstone/plugins/bundled/bundledtest"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/host/hosttest/precompiled"
 )
 
-var shared struct {
+// shared is a host of the test binary.
+type shared struct {
 	once sync.Once
 	host *host.Host
 	err  error
 }
 
-// Bundled returns the test binary's host. Close it in TestMain, with Close.
+var registered, enlisted shared
+
+func (s *shared) get(tb testing.TB, fill func(*host.Host) error) *host.Host {
+	tb.Helper()
+	s.once.Do(func() {
+		if s.err = precompiled.Bundled(precompiled.CacheDir()); s.err != nil {
+			return
+		}
+		s.host, s.err = host.New(context.Background(), host.Options{CacheDir: precompiled.CacheDir(), Log: zerolog.Nop()})
+		if s.err == nil {
+			s.err = fill(s.host)
+		}
+	})
+	if s.err != nil {
+		tb.Fatal(s.err)
+	}
+	return s.host
+}
+
+// Bundled returns the test binary's host, in which each plugin has been read, compiled and asked who it
+// is. Close it in TestMain, with Close.
 func Bundled(tb testing.TB) *host.Host {
 	tb.Helper()
-	shared.once.Do(func() { shared.host, shared.err = open() })
-	if shared.err != nil {
-		tb.Fatal(shared.err)
-	}
-	return shared.host
+	return registered.get(tb, register)
 }
 
-// Close closes the host if a test asked for it.
+// Enlisted returns a host of the test binary that makes a plugin ready when it is first asked for, as the
+// program does: under the race detector each takes more than a second. Close it in TestMain, with Close.
+func Enlisted(tb testing.TB) *host.Host {
+	tb.Helper()
+	return enlisted.get(tb, enlist)
+}
+
+// Close closes the hosts that tests asked for.
 func Close() {
-	if shared.host != nil {
-		_ = shared.host.Close(context.Background()) // the process ends
+	for _, s := range []*shared{&registered, &enlisted} {
+		if s.host != nil {
+			_ = s.host.Close(context.Background()) // the process ends
+		}
 	}
 }
 
-func open() (*host.Host, error) {
+func enlist(h *host.Host) error {
+	modules, err := bundled.Modules()
+	if err != nil {
+		return err //nolint:wrapcheck // it says what is missing
+	}
+	infos, err := bundled.Infos()
+	if err != nil {
+		return err //nolint:wrapcheck // it says what is missing
+	}
+	for name, module := range modules {
+		if err := h.Enlist(module, infos[name], true); err != nil {
+			return fmt.Errorf("enlisting %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func register(h *host.Host) error {
 	files, err := bundledtest.Files()
 	if err != nil {
-		return nil, err
-	}
-	if err := precompiled.Bundled(precompiled.CacheDir()); err != nil {
-		return nil, err
-	}
-	h, err := host.New(context.Background(), host.Options{CacheDir: precompiled.CacheDir(), Log: zerolog.Nop()})
-	if err != nil {
-		return nil, err
+		return err
 	}
 	for name, wasm := range files {
 		if _, err := h.Register(context.Background(), wasm, true); err != nil {
-			return nil, fmt.Errorf("registering %s: %w", name, err)
+			return fmt.Errorf("registering %s: %w", name, err)
 		}
 	}
-	return h, nil
+	return nil
 }
