@@ -95,6 +95,9 @@ func (h *Host) Close(ctx context.Context) error {
 		r.samples.close()
 		r.callers.close()
 	}
+	if n := h.mappings.Lent(); n > 0 {
+		h.log.Warn().Int("instances", n).Msg("the plugin host is closed while instances are open")
+	}
 	h.mappings.Close()
 	return h.compiler.close(ctx)
 }
