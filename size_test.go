@@ -25,7 +25,6 @@ const (
 // too large any more has to leave it.
 var tooLarge = map[string]bool{
 	"engine/target/snowflake/driver_test.go":               true,
-	"snowsim/translate/ddl/alter.go alteration":            true,
 	"snowsim/translate/ddl/warehouses.go warehouseOptions": true,
 }
 

@@ -123,7 +123,7 @@ func (j *job) execute(sql string, view *plan.Session, record *history.Record) er
 		return err
 	}
 	if j.req.BindStage != "" {
-		return plan.Unsupported("binds from a stage")
+		return plan.NotSimulated("binds from a stage")
 	}
 	p, err := s.translator.Plan(j.ctx, view, sql, binds.First)
 	if err != nil {

@@ -262,7 +262,15 @@ func DoesNotExist(kind, name string) *Error {
 	return CompilationError("002003", "42S02", "%s '%s' does not exist or not authorized.", kind, name)
 }
 
-// Unsupported is 000002, what the account or the stand-in cannot do.
+// Unsupported is 000002, what an account like this one cannot do.
 func Unsupported(format string, args ...any) *Error {
 	return &Error{Code: "000002", State: "0A000", Message: "Unsupported feature '" + fmt.Sprintf(format, args...) + "'."}
+}
+
+// NotSimulated is 000002 for what an account can do and the stand-in cannot; it says so,
+// and where to read what it can.
+func NotSimulated(format string, args ...any) *Error {
+	e := Unsupported(format, args...)
+	e.Message += " It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands."
+	return e
 }

@@ -151,7 +151,7 @@ func (p *statement) read() *plan.Plan {
 	case "DROP":
 		return ddl.Drop(p.Parser)
 	case "UNDROP":
-		p.Fail(plan.Unsupported("UNDROP"))
+		p.Fail(plan.NotSimulated("UNDROP"))
 	case "COMMENT":
 		return ddl.Comment(p.Parser)
 	case "USE":
@@ -167,7 +167,7 @@ func (p *statement) read() *plan.Plan {
 	case "GRANT", "REVOKE":
 		return ddl.Grant(p.Parser)
 	case "EXPLAIN", "CALL", "EXECUTE", "PUT", "GET", "COPY", "LIST", "LS", "REMOVE", "RM":
-		p.Fail(plan.Unsupported("%s", t.Text))
+		p.Fail(plan.NotSimulated("%s", t.Text))
 	}
 	p.Unexpected()
 	return nil

@@ -20,7 +20,7 @@ func (p *definer) alter() *plan.Plan {
 	case p.Accept("TABLE"), p.Accept("HYBRID", "TABLE"), p.Accept("INTERACTIVE", "TABLE"):
 		return p.alterTable()
 	}
-	p.Fail(plan.Unsupported("ALTER %s", p.Peek().Text))
+	p.Fail(plan.NotSimulated("ALTER %s", p.Peek().Text))
 	return nil
 }
 
@@ -66,56 +66,15 @@ func (p *definer) alteration(t, changed *catalog.Table) []string {
 		statements := t.Renaming(t.Name, changed.Name)
 		if catalog.SchemaName(changed.Name.Database, changed.Name.Schema) != catalog.SchemaName(t.Name.Database,
 			t.Name.Schema) {
-			p.Fail(plan.Unsupported("renaming a table into another schema"))
+			p.Fail(plan.NotSimulated("renaming a table into another schema"))
 		}
 		return statements
-	case p.Accept("RENAME", "COLUMN"):
-		from := p.Identifier()
-		p.Expect("TO")
-		to := p.Identifier()
-		for i := range changed.Columns {
-			if changed.Columns[i].Name == from {
-				changed.Columns[i].Name, changed.Columns[i].Postgres = to, catalog.Short(to)
-			}
-		}
-		for i, k := range changed.Keys {
-			columns := slices.Clone(k.Columns)
-			for j := range columns {
-				if columns[j] == from {
-					columns[j] = to
-				}
-			}
-			changed.Keys[i].Columns = columns
-		}
-		return []string{altered + "RENAME COLUMN " + catalog.Quote(catalog.Short(from)) + " TO " +
-			catalog.Quote(catalog.Short(to))}
-	case p.Accept("CLUSTER", "BY"):
-		if t.Type == warehouse.Hybrid {
-			p.Fail(plan.CompilationError("391420", "0A000", "Clustering keys are not supported on hybrid tables."))
-		}
-		d := &tableDDL{}
-		p.Advance(-2)
-		p.tableOption(d)
-		changed.ClusterBy, changed.ClusterKeys = d.ClusterBy, d.ClusterKeys
-		index := catalog.Quote(catalog.SchemaName(t.Name.Database, t.Name.Schema)) + "." +
-			catalog.Quote(catalog.Short(t.Name.Object+"~cluster"))
-		only := *changed
-		only.Indexes, only.Keys = nil, nil
-		return append([]string{"DROP INDEX IF EXISTS " + index}, indexes(&only)...)
-	case p.Accept("DROP", "CLUSTERING", "KEY"):
-		changed.ClusterBy, changed.ClusterKeys = "", nil
-		return nil
-	case p.Accept("SUSPEND", "RECLUSTER"), p.Accept("RESUME", "RECLUSTER"):
-		return nil
 	case p.Accept("SET"):
 		d := &tableDDL{Meta: changed.Meta}
 		for p.tableOption(d) {
 			p.AcceptSymbol(",")
 		}
 		changed.Comment, changed.TargetLag, changed.Warehouse = d.Comment, d.TargetLag, d.Warehouse
-		return nil
-	case p.Accept("UNSET", "COMMENT"):
-		changed.Comment = ""
 		return nil
 	case p.Accept("ADD", "SEARCH", "OPTIMIZATION"), p.Accept("DROP", "SEARCH", "OPTIMIZATION"):
 		if t.Type != warehouse.Standard {
@@ -143,16 +102,6 @@ func (p *definer) alteration(t, changed *catalog.Table) []string {
 	case p.Accept("ADD"):
 		return p.add(altered, t, changed)
 	case p.Accept("DROP"):
-		if p.Accept("PRIMARY", "KEY") {
-			if t.Type == warehouse.Hybrid {
-				p.Fail(plan.CompilationError("391420", "0A000", "The primary key of a hybrid table cannot be dropped."))
-			}
-			changed.Keys = slices.DeleteFunc(changed.Keys, func(k catalog.KeyMeta) bool {
-				return k.Kind == "PRIMARY KEY" &&
-					!k.Enforced
-			})
-			return nil
-		}
 		p.Accept("COLUMN")
 		p.Accept("IF", "EXISTS")
 		column := p.Identifier()
@@ -165,7 +114,7 @@ func (p *definer) alteration(t, changed *catalog.Table) []string {
 		}
 		return []string{altered + "DROP COLUMN " + catalog.Quote(catalog.Short(column))}
 	}
-	p.Unexpected()
+	p.Fail(plan.NotSimulated("ALTER TABLE … %s", p.Written(p.Peek())))
 	return nil
 }
 

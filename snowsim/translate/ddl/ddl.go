@@ -51,7 +51,7 @@ func (p *definer) create() *plan.Plan {
 	if !p.Accept("TABLE") {
 		if p.IsAny("VIEW", "SEQUENCE", "STAGE", "FUNCTION", "PROCEDURE", "STREAM", "TASK", "DYNAMIC", "ICEBERG", "EXTERNAL",
 			"FILE", "USER", "MATERIALIZED", "SECURE", "PIPE") {
-			p.Fail(plan.Unsupported("CREATE %s", p.Peek().Text))
+			p.Fail(plan.NotSimulated("CREATE %s", p.Peek().Text))
 		}
 		p.Unexpected()
 	}

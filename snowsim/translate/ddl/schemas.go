@@ -111,7 +111,7 @@ func (p *definer) drop() *plan.Plan {
 	p.Expect("DROP")
 	_ = p.Accept("HYBRID") || p.Accept("INTERACTIVE")
 	if !p.IsAny("TABLE", "DATABASE", "SCHEMA", "WAREHOUSE", "ROLE", "INDEX") {
-		p.Fail(plan.Unsupported("DROP %s", p.Peek().Text))
+		p.Fail(plan.NotSimulated("DROP %s", p.Peek().Text))
 	}
 	kind := p.Next().Text
 	ifExists := p.Accept("IF", "EXISTS")

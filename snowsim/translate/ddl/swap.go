@@ -15,9 +15,9 @@ func (p *definer) swapTables(t *catalog.Table) *plan.Plan {
 	u := p.Resolve(p.Name(), "OWNERSHIP")
 	switch {
 	case t.Temporary != u.Temporary && (t.Temporary == "TEMPORARY" || u.Temporary == "TEMPORARY"):
-		p.Fail(plan.Unsupported("swapping a temporary table"))
+		p.Fail(plan.NotSimulated("swapping a temporary table"))
 	case catalog.SchemaName(t.Name.Database, t.Name.Schema) != catalog.SchemaName(u.Name.Database, u.Name.Schema):
-		p.Fail(plan.Unsupported("swapping tables of two schemas"))
+		p.Fail(plan.NotSimulated("swapping tables of two schemas"))
 	}
 	first, second := *t, *u
 	first.Rename(u.Name)

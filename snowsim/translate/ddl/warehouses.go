@@ -140,7 +140,7 @@ func (p *definer) alterWarehouse() *plan.Plan {
 			})
 		})
 	case p.Accept("RENAME", "TO"):
-		p.Fail(plan.Unsupported("ALTER WAREHOUSE … RENAME"))
+		p.Fail(plan.NotSimulated("ALTER WAREHOUSE … RENAME"))
 	}
 	p.Expect("SET")
 	change := p.warehouseOptions()

@@ -211,7 +211,7 @@ func fill(placeholder string, a *arguments) string {
 func (p *Parser) over(function string, e Expr) Expr {
 	p.Accept("RESPECT", "NULLS")
 	if p.Is("IGNORE", "NULLS") {
-		p.Fail(plan.Unsupported("IGNORE NULLS"))
+		p.Fail(plan.NotSimulated("IGNORE NULLS"))
 	}
 	if !p.Accept("OVER") {
 		return e

@@ -118,7 +118,7 @@ func isRoleInSession(p *Parser, _ string, a *arguments) Expr {
 	p.Volatile = true
 	x := p.argument(a, 0)
 	if x.Kind != StringConstant {
-		p.Fail(plan.Unsupported("IS_ROLE_IN_SESSION of what is no constant"))
+		p.Fail(plan.NotSimulated("IS_ROLE_IN_SESSION of what is no constant"))
 	}
 	if p.Account.RoleExists(x.Text) && p.Account.Grants.InSession(p.Session, x.Text) {
 		return Expr{SQL: "true"}
@@ -337,7 +337,7 @@ func toVarchar(p *Parser, _ string, a *arguments) Expr {
 // format writes a format of Snowflake's as Postgres has it.
 func (p *Parser) format(e Expr) string {
 	if e.Kind != StringConstant {
-		p.Fail(plan.Unsupported("a format that is no constant"))
+		p.Fail(plan.NotSimulated("a format that is no constant"))
 	}
 	return catalog.Literal(formats.Replace(strings.ToUpper(e.Text)))
 }

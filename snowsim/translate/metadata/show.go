@@ -90,7 +90,7 @@ func (p *inquirer) show() *plan.Plan {
 		}
 	}
 	if kind == "" {
-		p.Fail(plan.Unsupported("SHOW %s", p.Peek().Text))
+		p.Fail(plan.NotSimulated("SHOW %s", p.Peek().Text))
 	}
 	p.Accept("HISTORY")
 	s := p.showScope(kind)

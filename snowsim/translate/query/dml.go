@@ -27,7 +27,7 @@ func (p *Reader) Insert() *plan.Plan {
 	p.Expect("INSERT")
 	overwrite := p.Accept("OVERWRITE")
 	if p.IsAny("ALL", "FIRST") {
-		p.Fail(plan.Unsupported("multi-table INSERT"))
+		p.Fail(plan.NotSimulated("multi-table INSERT"))
 	}
 	p.Expect("INTO")
 	p.Accept("TABLE")
@@ -82,7 +82,7 @@ func (p *Reader) Insert() *plan.Plan {
 func (p *Reader) overwrite(t *catalog.Table, insert string) string {
 	for _, read := range p.Tables[1:] {
 		if read == t {
-			p.Fail(plan.Unsupported("INSERT OVERWRITE from the table itself"))
+			p.Fail(plan.NotSimulated("INSERT OVERWRITE from the table itself"))
 		}
 	}
 	p.Before = append(p.Before, func(ctx context.Context, conn *pgx.Conn) error {

@@ -232,7 +232,7 @@ func (p *Reader) grouping(items []item) string {
 func (p *Reader) item() item {
 	if p.AcceptSymbol("*") {
 		if p.IsAny("EXCLUDE", "EXCEPT", "RENAME", "REPLACE", "ILIKE") {
-			p.Fail(plan.Unsupported("SELECT * %s", p.Peek().Text))
+			p.Fail(plan.NotSimulated("SELECT * %s", p.Peek().Text))
 		}
 		return item{sql: "*"}
 	}
@@ -267,7 +267,7 @@ func (p *Reader) qualified(head string, items []item, all []string, rest, condit
 			continue
 		}
 		if it.sql != "*" || len(p.query.sources) != 1 || p.query.sources[0].table == nil {
-			p.Fail(plan.Unsupported("QUALIFY with * over more than one table"))
+			p.Fail(plan.NotSimulated("QUALIFY with * over more than one table"))
 		}
 		for _, c := range p.query.sources[0].table.Columns {
 			names = append(names, catalog.Quote(catalog.Short(c.Name)))
@@ -485,7 +485,7 @@ func (p *Reader) tableReference() string {
 		}
 	}
 	if p.IsAny("AT", "BEFORE") && p.PeekAt(1).Text == "(" {
-		p.Fail(plan.Unsupported("Time Travel"))
+		p.Fail(plan.NotSimulated("Time Travel"))
 	}
 	if view, ok := p.systemView(parts); ok {
 		alias := parts[len(parts)-1]

@@ -69,7 +69,7 @@ func (p *Reader) tableFunction() (sql string, generates bool) {
 		return p.resultScan(), false
 	}
 	if p.Is("FLATTEN") {
-		p.Fail(plan.Unsupported("FLATTEN"))
+		p.Fail(plan.NotSimulated("FLATTEN"))
 	}
 	return p.Histories.Function(p.Parser), false
 }
@@ -89,7 +89,7 @@ func (p *Reader) generator() string {
 				}
 				rows = strconv.FormatInt(n, 10)
 			case "TIMELIMIT":
-				p.Fail(plan.Unsupported("GENERATOR(TIMELIMIT => …)"))
+				p.Fail(plan.NotSimulated("GENERATOR(TIMELIMIT => …)"))
 			default:
 				p.Failf("Invalid argument '%s' of GENERATOR.", key)
 			}

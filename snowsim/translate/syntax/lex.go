@@ -202,7 +202,7 @@ func lexString(src string, start int) (value string, next int, err error) {
 			i++
 		case c == '\'':
 			if strings.IndexByte(b.String(), 0) >= 0 {
-				return "", 0, plan.Unsupported("NUL in a string")
+				return "", 0, plan.NotSimulated("NUL in a string")
 			}
 			return b.String(), i + 1, nil
 		case c == '\\' && i+1 < len(src):

@@ -268,7 +268,7 @@ waited 1 milliseconds
 
 SELECT * FROM TABLE(FLATTEN(INPUT => PARSE_JSON('[1]')))
 ----
-error 000002 (0A000): Unsupported feature 'FLATTEN'.
+error 000002 (0A000): Unsupported feature 'FLATTEN'. It is not simulated: docs/snowflake.md lists the SQL that the stand-in understands.
 
 SELECT id, COUNT(*) FROM g
 ----
