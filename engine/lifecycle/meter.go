@@ -61,7 +61,7 @@ func (m *Meter) Add(s *engine.WorkerSnapshot) {
 	}
 }
 
-// Complete reports whether every worker that has not left has told all of the step.
+// Complete reports whether every worker that has not left has reported all of the step.
 func (m *Meter) Complete(left func(id string) bool) bool {
 	for id, w := range m.workers {
 		if !w.over && !left(id) {

@@ -36,7 +36,7 @@ func (s *Search) State(now time.Time, meter *Meter, connections int) *engine.Fin
 	}
 	o, _ := meter.Observation()
 	if o.Operations == 0 || meter.number != s.number {
-		// The step under way has told nothing yet: the one before is shown.
+		// The step under way has reported nothing yet: the one before is shown.
 		if n := len(steps); n > 0 {
 			last := steps[n-1]
 			st.CurrentP95Ms, st.P95VsBaselinePct, st.QPS, st.QPSVsPriorPct, st.ErrorRate, st.QueueDetected = last.P95LatencyMs,

@@ -44,7 +44,7 @@ func (l *poller) watch(ctx context.Context) {
 	l.svc.routines.Go(func() { warehouse.Watch(ctx, every, l.svc.deps(), run, plan, l.poller.polls) })
 }
 
-// pollFailures in a row are told in the run's log: the first, and then every so many.
+// pollFailures in a row are written into the run's log: the first, and then every so many.
 const pollFailures = 12
 
 // take takes a poll into the run.

@@ -119,7 +119,7 @@ func (l *scaler) wantedRate(now time.Time) float64 {
 }
 
 // followRates brings the run workers to the rate of the stages, up to the next
-// second or the next border: a ramp is made of such pieces, and a step is told at its time.
+// second or the next border: a ramp is made of such pieces, and a step is announced at its time.
 func (l *scaler) followRates(now time.Time) {
 	if !scaling.Rated(l.sc) || !scaling.Followed(l.sc) || !l.life.Started() || l.life.Stopping() || l.scale.joining {
 		return
@@ -127,13 +127,13 @@ func (l *scaler) followRates(now time.Time) {
 	at := l.life.SinceMeasuring(now)
 	rate, ramp := l.sc.Workload.NextRate(at, scaling.StageRamp)
 	workers := l.carrying()
-	var told float64
+	var announced float64
 	for _, w := range workers {
 		if w.rate != nil {
-			told += *w.rate
+			announced += *w.rate
 		}
 	}
-	if len(workers) == 0 || told-rate < 1e-9*rate && rate-told < 1e-9*rate {
+	if len(workers) == 0 || announced-rate < 1e-9*rate && rate-announced < 1e-9*rate {
 		return
 	}
 	shareRate(workers, rate)

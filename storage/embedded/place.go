@@ -66,7 +66,7 @@ func locate(dataDir string, id identity) (place, error) {
 	if len(p.socket) > maxSocketDir {
 		p.socket, err = shortFolder(p.home, id)
 	} else {
-		err = private(p.socket, id)
+		err = makePrivate(p.socket, id)
 	}
 	if err != nil {
 		return place{}, unusable(p.socket, err)
@@ -153,16 +153,16 @@ func shortFolder(home string, id identity) (string, error) {
 			last = fmt.Errorf("%s is longer than %d bytes", dir, maxSocketDir)
 			continue
 		}
-		if last = private(dir, id); last == nil {
+		if last = makePrivate(dir, id); last == nil {
 			return dir, nil
 		}
 	}
 	return "", fmt.Errorf("making a short folder for the socket: %w", last)
 }
 
-// private makes a folder of mode 0700 that belongs to id, and refuses one that
+// makePrivate makes a folder of mode 0700 that belongs to id, and refuses one that
 // is not a folder or belongs to another user.
-func private(dir string, id identity) error {
+func makePrivate(dir string, id identity) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

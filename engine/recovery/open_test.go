@@ -1,0 +1,94 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/enrichment"
+	"github.com/loadstone-db/loadstone/engine/outcome"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/storage/results"
+)
+
+// alone is a process that carries no run.
+type alone struct {
+	mu    sync.Mutex
+	shown []bool // whether it was the last, for each state
+}
+
+func (*alone) Has(string) bool                         { return false }
+func (*alone) Closing() bool                           { return false }
+func (*alone) SetBack(engine.Run, *engine.Plan) string { return "" }
+
+func (a *alone) Show(_ string, _ *engine.Payload, last bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.shown = append(a.shown, last)
+}
+
+// TestARunOfAnEarlierProcessIsEnded: with its reason, its interval, figures without a
+// record, and under an epoch that the process before cannot write with.
+func TestARunOfAnEarlierProcessIsEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var routines sync.WaitGroup
+	defer routines.Wait()
+	defer cancel()
+	s := memstore.New()
+	folder, err := results.Open(filepath.Join(t.TempDir(), "results"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	traits := func(*engine.Plan) target.Traits { return target.Traits{} }
+	run := engine.Run{RunID: "r", ResultID: "r", RunName: "left", Status: engine.StatusPrepared,
+		Phase: engine.PhasePreparing, WorkersExpected: 1, Scenario: engine.Scenario{Name: "left"}}
+	if err := s.CreateRun(ctx, run); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Transition(ctx, store.Transition{RunID: "r", From: []engine.Status{engine.StatusPrepared},
+		To: engine.StatusRunning, Owner: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := s.Claim(ctx, store.Claim{RunID: "r", Owner: "a", Reclaim: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	enrichments := enrichment.New(enrichment.Options{Store: s, Results: folder, Log: zerolog.Nop(), Lifetime: ctx,
+		Go: routines.Go, Traits: traits})
+	live := &alone{}
+	r := New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Go: routines.Go,
+		Outcomes: outcome.New(outcome.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
+			Skipped: enrichments.Skipped}), Enrichments: enrichments, Live: live})
+	if err := r.Open(ctx); err != nil {
+		t.Fatal(err)
+	}
+	routines.Wait() // nothing is left to do
+	got, err := s.Run(ctx, "r")
+	if err != nil || got.Status != engine.StatusFailed || got.Phase != engine.PhaseNone ||
+		got.StopReason != engine.StopWorkerFailure || got.CancellationReason == nil ||
+		!strings.HasPrefix(*got.CancellationReason, "The server restarted while the run was RUNNING; what happened from ") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	rows, err := s.Results(ctx, "r")
+	if err != nil || len(rows) != 1 || rows[0].Figures == nil || rows[0].Validity == nil ||
+		len(rows[0].Validity.Causes) == 0 {
+		t.Errorf("%d rows of results, %v", len(rows), err)
+	}
+	if err := s.SaveTick(ctx, store.Tick{RunID: "r", Epoch: before}); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("the process before writes: %v", err)
+	}
+	if n := len(live.shown); n == 0 || !live.shown[n-1] {
+		t.Errorf("shown %v", live.shown)
+	}
+	if r.handles("r") {
+		t.Error("it is still in hand")
+	}
+}
