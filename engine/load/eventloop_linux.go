@@ -384,7 +384,7 @@ func (l *eventLoop) next(s *slot, finished bool) bool {
 		l.leave(s)
 		return false
 	}
-	if due := g.pacer.due(s.ended, s.work.Delay); due > s.ended && due > g.clock.now() {
+	if due := g.thinks.due(s.ended, s.work.Delay); due > s.ended && due > g.clock.now() {
 		l.sleep(s, atThinking, due)
 		return false
 	}

@@ -50,7 +50,7 @@ type Group struct {
 	source *supply.Source
 	pool   *record.Pool
 	errors *record.Dictionary
-	pacer  closedLoop
+	thinks thinkTime
 	retry  supply.RetryPolicy
 	unmade *rows.Unmade
 	kinds  []engine.Kind // of the frozen statements
@@ -124,7 +124,7 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 		source:   supply.NewSource(cfg.Stream, cfg.Plan.Workload, cmp.Or(cfg.maxKept, supply.MaxKept), connections),
 		pool:     record.NewPool(),
 		errors:   record.NewDictionary(cfg.Plan.ErrorClasses),
-		pacer:    closedLoop{think: cfg.Workload.ThinkTime()},
+		thinks:   thinkTime{think: cfg.Workload.ThinkTime()},
 		retry:    supply.NewRetryPolicy(cfg.Workload.Retry),
 		unmade:   rows.New(cfg.Plan),
 		kinds:    make([]engine.Kind, len(cfg.Plan.Statements)),

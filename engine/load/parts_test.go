@@ -12,7 +12,7 @@ import (
 )
 
 func TestClosedLoopIsDueAfterTheThinkTime(t *testing.T) {
-	p := closedLoop{think: 5}
+	p := thinkTime{think: 5}
 	for _, c := range []struct {
 		extra time.Duration
 		want  int64
