@@ -39,7 +39,7 @@ ADAPTER_SOURCES := $(shell find plugins/adapters/pgtable plugins/adapters/snowfl
 DATA ?= $(CURDIR)/.loadstone
 FIRST_RUN ?= examples/first-run.yaml
 
-.PHONY: help run build test check check-api check-proto api lint bench soak audit plugins examples ui fmt clean \
+.PHONY: help run build test check check-api check-proto check-nosnowflake api lint bench soak audit plugins examples ui fmt clean \
 	s3-server need-toolchain need-postgres need-test need-examples test-s3 test-go test-ui test-journey test-first-run test-matrix test-snowflake-emulator
 
 help:
@@ -103,7 +103,7 @@ $(EXAMPLE)/dist/rust.wasm: $(shell find sdk/rust $(EXAMPLE)/rust -name '*.rs' -o
 # plugins compressed. Whatever else lay there is removed: all of the folder is embedded.
 $(MANIFESTS): $(WASM) $(wildcard plugins/host/*.go plugins/manifest/*.go plugins/batch/*.go plugins/wasm/*.go plugins/bundled/bundled.go plugins/bundled/describe/*.go engine/plugin/*.go) | need-toolchain
 	@echo "Describing and compressing the bundled plugins."
-	@rm -f plugins/bundled/dist/*.wasm plugins/bundled/dist/*.zst
+	@rm -f plugins/bundled/dist/*.wasm plugins/bundled/dist/*.zst plugins/bundled/snowflake/*.zst
 	@CGO_ENABLED=0 $(GO) run -buildvcs=false -trimpath ./plugins/bundled/describe plugins/bundled/dist $(WASM)
 
 UI_SOURCES := $(shell find ui/src ui/public ui/index.html ui/vite.config.ts ui/tsconfig.json -type f 2>/dev/null)
@@ -167,7 +167,7 @@ $(GOLANGCI):
 	@GOFLAGS= GOBIN="$(CURDIR)/$(CACHE)/install" $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	@mv $(CACHE)/install/golangci-lint $@ && rmdir $(CACHE)/install
 
-check: lint test check-api check-proto test-s3
+check: lint test check-api check-proto test-s3 check-nosnowflake
 
 # Results on a real S3 server, a Go module of its own. Building it takes longer than all of its
 # tests, so that make test runs them on a stand-in, and on the server where it is built.
@@ -185,6 +185,10 @@ test-s3: $(S3SERVER) need-postgres plugins
 
 # Generated requests against the OpenAPI document; schemathesis is fetched with pip, once,
 # and so outside make lint test.
+# The program without Snowflake, built and tried.
+check-nosnowflake: need-postgres plugins ui
+	@deploy/nosnowflake.sh bin/loadstone-nosnowflake
+
 check-api: build
 	@deploy/api-conformance.sh bin/loadstone
 

@@ -1,3 +1,5 @@
+//go:build !nosnowflake
+
 package cli
 
 import (

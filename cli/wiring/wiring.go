@@ -333,7 +333,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	}
 	s.Plugins, err = library.Open(ctx,
 		library.Options{Host: s.host, Store: s.Store, Dir: filepath.Join(s.DataDir, "plugins"), Quarantine: guard.Examine,
-			Room: func() error { return s.room("Nothing can be uploaded now") }, Log: s.Log})
+			Absent: absent, Room: func() error { return s.room("Nothing can be uploaded now") }, Log: s.Log})
 	if err != nil {
 		return fmt.Errorf("opening the plugins: %w", err)
 	}

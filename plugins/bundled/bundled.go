@@ -22,6 +22,14 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
+// folders hold the files; a build without Snowflake lacks that of its adapters.
+var folders = []folder{{dist, "dist"}}
+
+type folder struct {
+	files embed.FS
+	path  string
+}
+
 // ErrNotBuilt is returned by Modules when the program was built without its plugins.
 var ErrNotBuilt = errors.New("this build has no bundled plugins: run `make plugins` and build again")
 
@@ -34,17 +42,19 @@ const largest = 64 << 20
 // Modules returns the bundled modules by file name, each as a function that
 // decompresses it; who executes the bytes compares them with their hash.
 func Modules() (map[string]func() ([]byte, error), error) {
-	entries, err := dist.ReadDir("dist")
-	if err != nil {
-		return nil, fmt.Errorf("reading the bundled plugins: %w", err)
-	}
 	modules := map[string]func() ([]byte, error){}
-	for _, e := range entries {
-		switch name, compressed := strings.CutSuffix(e.Name(), packed); {
-		case compressed:
-			modules[name] = func() ([]byte, error) { return unpack(name) }
-		case strings.HasSuffix(name, ".wasm"): // put there by hand
-			modules[name] = func() ([]byte, error) { return dist.ReadFile("dist/" + name) }
+	for _, f := range folders {
+		entries, err := f.files.ReadDir(f.path)
+		if err != nil {
+			return nil, fmt.Errorf("reading the bundled plugins: %w", err)
+		}
+		for _, e := range entries {
+			switch name, compressed := strings.CutSuffix(e.Name(), packed); {
+			case compressed:
+				modules[name] = func() ([]byte, error) { return unpack(f, name) }
+			case strings.HasSuffix(name, ".wasm"): // put there by hand
+				modules[name] = func() ([]byte, error) { return f.files.ReadFile(f.path + "/" + name) }
+			}
 		}
 	}
 	if len(modules) == 0 {
@@ -68,7 +78,7 @@ var reference = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	defer d.Close()
-	return decompress(d, Reference)
+	return decompress(d, folders[0], Reference)
 })
 
 // decoder is made for the first module that is asked for; it is safe for concurrent use.
@@ -89,7 +99,7 @@ func newDecoder(options ...zstd.DOption) (*zstd.Decoder, error) {
 	return d, nil
 }
 
-func unpack(name string) ([]byte, error) {
+func unpack(f folder, name string) ([]byte, error) {
 	if name == Reference {
 		content, err := reference()
 		return bytes.Clone(content), err
@@ -98,11 +108,11 @@ func unpack(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decompress(d, name)
+	return decompress(d, f, name)
 }
 
-func decompress(d *zstd.Decoder, name string) ([]byte, error) {
-	small, err := dist.ReadFile("dist/" + name + packed)
+func decompress(d *zstd.Decoder, f folder, name string) ([]byte, error) {
+	small, err := f.files.ReadFile(f.path + "/" + name + packed)
 	if err != nil {
 		return nil, fmt.Errorf("reading the bundled plugin %s: %w", name, err)
 	}

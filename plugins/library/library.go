@@ -43,6 +43,9 @@ type Options struct {
 	Quarantine Quarantine
 	// Limits bound what uploads may fill; zero values mean DefaultLimits.
 	Limits store.PluginLimits
+	// Absent says why a plugin that is not here comes with other builds of the program; nil, or
+	// the answer nil, where none does.
+	Absent func(ref string) error
 	// Room is an error while the disk has no space for uploads; nil means that it has.
 	Room func() error
 	Log  zerolog.Logger
@@ -71,6 +74,7 @@ type Library struct {
 	files      *files
 	quarantine Quarantine
 	room       func() error
+	absent     func(ref string) error
 	limits     store.PluginLimits
 	log        zerolog.Logger
 
@@ -102,8 +106,9 @@ func Open(ctx context.Context, o Options) (*Library, error) {
 	if o.Limits == (store.PluginLimits{}) {
 		o.Limits = DefaultLimits
 	}
-	l := &Library{host: o.Host, store: o.Store, files: f, quarantine: o.Quarantine, room: o.Room, limits: o.Limits,
-		log: o.Log, examine: make(chan struct{}, 1)}
+	l := &Library{host: o.Host, store: o.Store, files: f, quarantine: o.Quarantine, room: o.Room, absent: o.Absent,
+		limits: o.Limits,
+		log:    o.Log, examine: make(chan struct{}, 1)}
 	infos, err := o.Host.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the plugins: %w", err)
@@ -199,6 +204,8 @@ func (l *Library) resolve(ctx context.Context, kind, ref string) (string, error)
 	}
 	row := choose(rows, kind, ref)
 	switch {
+	case row == nil && l.absent != nil && l.absent(ref) != nil:
+		return "", l.absent(ref)
 	case row == nil:
 		return "", &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no %s plugin %q.", kind, ref),
 			Cause: plugin.ErrNotFound}

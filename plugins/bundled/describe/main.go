@@ -50,7 +50,12 @@ func run(ctx context.Context, folder string, files []string) error {
 		if infos[filepath.Base(path)], err = h.Inspect(ctx, wasm); err != nil {
 			return fmt.Errorf("inspecting %s: %w", path, err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, filepath.Base(path)+".zst"), pack(filepath.Base(path), wasm),
+		into := folder
+		if infos[filepath.Base(path)].Manifest.Driver == "snowflake" {
+			// What a build without Snowflake leaves out.
+			into = filepath.Join(filepath.Dir(folder), "snowflake")
+		}
+		if err := os.WriteFile(filepath.Join(into, filepath.Base(path)+".zst"), pack(filepath.Base(path), wasm),
 			0o600); err != nil {
 			return fmt.Errorf("writing a compressed plugin: %w", err)
 		}

@@ -1,0 +1,53 @@
+//go:build nosnowflake
+
+package wiring
+
+import (
+	"strings"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/target"
+	"github.com/loadstone-db/loadstone/plugins/bundled"
+)
+
+// standIns are the built-in connections to what stands for a database: none in this build.
+var standIns []store.Connection
+
+// ErrNoSnowflake is what is said wherever a Snowflake target is named.
+var ErrNoSnowflake = &engine.Error{Code: engine.CodeUnsupported,
+	Message: "This program was built without Snowflake (-tags nosnowflake).",
+	Hint:    "use the program as it is released, which has the driver and the table types of Snowflake"}
+
+// absent says why the adapters of Snowflake are not here.
+func absent(ref string) error {
+	name, _, _ := strings.Cut(ref, "@")
+	infos, err := bundled.Infos()
+	if err != nil {
+		return err
+	}
+	for _, info := range infos {
+		if info.Manifest.Driver == (noSnowflake{}).Name() && (info.Name == name || info.SHA256 == ref) {
+			return ErrNoSnowflake
+		}
+	}
+	return nil
+}
+
+// openSnowflake makes a driver that opens nothing, and says why.
+func (s *Services) openSnowflake() target.Driver { return noSnowflake{} }
+
+type noSnowflake struct{}
+
+func (noSnowflake) Name() string { return "snowflake" }
+
+func (noSnowflake) Open(target.Config) (target.Database, error) { return nil, ErrNoSnowflake }
+
+// Redact implements target.SecretKeeper: what was saved by another build is shown to nobody.
+func (noSnowflake) Redact(string) (shown string, secrets []string) { return target.Mask, nil }
+
+// Rejoin implements target.SecretKeeper.
+func (noSnowflake) Rejoin(_, _ string) (string, error) { return "", ErrNoSnowflake }
+
+// Readable implements target.SecretKeeper.
+func (noSnowflake) Readable(string) error { return ErrNoSnowflake }
