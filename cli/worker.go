@@ -19,7 +19,6 @@ import (
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
-	targetsnowflake "github.com/loadstone-db/loadstone/engine/target/snowflake"
 	"github.com/loadstone-db/loadstone/engine/worker"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/storage/embedded"
@@ -64,7 +63,7 @@ func (c *workerCommand) Run(e *command.Env) error {
 	}
 	defer func() { _ = plugins.Close(context.Background()) }()
 	drivers := map[string]target.Driver{}
-	for _, d := range []target.Driver{targetpostgres.NewDriver(), targetsnowflake.NewDriver()} {
+	for _, d := range []target.Driver{targetpostgres.NewDriver(), wiring.SnowflakeDriver()} {
 		drivers[d.Name()] = d
 	}
 	fetched := &fetchedPlugins{Host: plugins}

@@ -34,6 +34,9 @@ func absent(ref string) error {
 	return nil
 }
 
+// SnowflakeDriver is one that opens nothing, and says why.
+func SnowflakeDriver() target.Driver { return noSnowflake{} }
+
 // openSnowflake makes a driver that opens nothing, and says why.
 func (s *Services) openSnowflake() target.Driver { return noSnowflake{} }
 

@@ -26,6 +26,9 @@ const simulatedDSN = "snowsim://builtin"
 var standIns = []store.Connection{{Name: "snowsim", Driver: "snowflake", DSN: simulatedDSN,
 	Description: "Simulated Snowflake account that comes with Loadstone; its figures say nothing about Snowflake"}}
 
+// SnowflakeDriver is the driver without the stand-in of a server.
+func SnowflakeDriver() target.Driver { return targetsnowflake.NewDriver() }
+
 // absent: nothing is missing in this build.
 func absent(string) error { return nil }
 
