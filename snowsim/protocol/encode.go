@@ -32,7 +32,7 @@ type Result struct {
 	rows   int    // in buf
 	inline []byte // nil until the answer's own part is full
 	first  int    // rows of inline
-	chunks []chunk
+	chunks []Chunk
 	// scales are the most digits after the point, for numbers whose type has no scale.
 	scales []int
 }
@@ -43,8 +43,8 @@ type Limits struct {
 	Inline, Chunk int
 }
 
-// chunk is a part of a result that does not stand in the answer.
-type chunk struct {
+// Chunk is a part of a result that does not stand in the answer.
+type Chunk struct {
 	Data         []byte // compressed
 	Rows         int
 	Uncompressed int
@@ -91,7 +91,7 @@ func (r *Result) flush() {
 	w, _ := gzip.NewWriterLevel(&zipped, gzip.BestSpeed) // the level is right
 	_, _ = w.Write(r.buf)                                // into memory
 	_ = w.Close()
-	r.chunks = append(r.chunks, chunk{Data: zipped.Bytes(), Rows: r.rows, Uncompressed: len(r.buf)})
+	r.chunks = append(r.chunks, Chunk{Data: zipped.Bytes(), Rows: r.rows, Uncompressed: len(r.buf)})
 	r.buf, r.rows = r.buf[:0], 0
 }
 
@@ -369,7 +369,7 @@ type rowType struct {
 
 // Finish returns the part of an answer that tells of the rows, and the chunks that do not
 // stand in it; size is how many bytes both take.
-func (r *Result) Finish() (data map[string]any, chunks []chunk, size int) {
+func (r *Result) Finish() (data map[string]any, chunks []Chunk, size int) {
 	if r.inline == nil {
 		r.Bytes += int64(len(r.buf))
 		r.inline, r.first = r.buf, r.rows
