@@ -52,7 +52,7 @@ var plain struct {
 
 // programFile is the file that becomes the program. Under the race detector each start takes four seconds
 // of a processor, and the detector sees the same code in the processes of tests: what they start
-// is built without it. The soak starts itself.
+// is built without it. The soak has the detector in them too.
 func programFile(t *testing.T) string {
 	t.Helper()
 	if !precompiled.Race || os.Getenv("LOADSTONE_SOAK") != "" {

@@ -13,5 +13,8 @@ grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | wh
 done
 LOADSTONE_SOAK=1 go test ./cli -run '^TestHostileFilesOnALiveServer$' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestAFullDisk|TestAStopIsHeardWhileTheStoreIsAway)$' -v -count 1 -timeout 30m
+# make test leaves the race detector out of the programs that tests start, and of TPC-C.
+LOADSTONE_SOAK=1 go test -race ./cli -run '^(TestTwoServersShareAControlStore|TestAKilledServersRun.*)$' -v -count 1 -timeout 30m
+LOADSTONE_SOAK=1 go test -race ./plugins/bundled -run '^TestTpcc' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test ./plugins/host -run '^(TestStalls|TestHostileTruncations)' -v -count 1 -timeout 60m
 LOADSTONE_SOAK=1 go test -race ./engine/load -run '^TestChaos$' -count 1 -timeout 30m
