@@ -359,6 +359,7 @@ func TestTwoNodesWithOneNameAreNotMixed(t *testing.T) {
 		})
 		f.open()
 		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
 		if _, err := second.Receive(f.ctx); !errors.Is(err, control.ErrClosed) {
 			t.Errorf("the stream of the second: %v", err)
 		}
