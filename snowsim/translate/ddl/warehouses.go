@@ -184,47 +184,29 @@ func (p *definer) warehouseOptions() func(*warehouse.Spec) {
 		option := p.Next().Text
 		p.ExpectSymbol("=")
 		value := p.OptionValue()
-		invalid := func() {
-			p.Fail(plan.CompilationError("001008", "22023", "invalid value [%s] for parameter '%s'", value, option))
-		}
-		count := func() int {
-			if strings.EqualFold(value, "NULL") {
-				return 0
-			}
-			n, err := strconv.Atoi(value)
-			if err != nil || n < 0 || n > math.MaxInt32 {
-				invalid()
-			}
-			return n
-		}
-		flag := func() bool {
-			if !strings.EqualFold(value, "TRUE") && !strings.EqualFold(value, "FALSE") {
-				invalid()
-			}
-			return strings.EqualFold(value, "TRUE")
-		}
+		o := warehouseOption{p, option, value}
 		switch option {
 		case "WAREHOUSE_SIZE":
 			size := sizes[strings.ToUpper(strings.NewReplacer("-", "", "_", "").Replace(value))]
 			if size == "" {
-				invalid()
+				o.invalid()
 			}
 			add(func(s *warehouse.Spec) { s.Size = size })
 		case "WAREHOUSE_TYPE":
 			kind := strings.ToUpper(value)
 			if kind != warehouse.TypeStandard && kind != warehouse.TypeInteractive && kind != warehouse.TypeAdaptive &&
 				kind != "SNOWPARK-OPTIMIZED" {
-				invalid()
+				o.invalid()
 			}
 			add(func(s *warehouse.Spec) { s.Type = kind })
 		case "MAX_CLUSTER_COUNT":
-			n := count()
+			n := o.count()
 			if n > 1 {
 				p.needsEnterprise(option, "Multi-cluster Warehouses")
 			}
 			add(func(s *warehouse.Spec) { s.MaxClusters = n })
 		case "MIN_CLUSTER_COUNT":
-			n := count()
+			n := o.count()
 			if n > 1 {
 				p.needsEnterprise(option, "Multi-cluster Warehouses")
 			}
@@ -233,29 +215,29 @@ func (p *definer) warehouseOptions() func(*warehouse.Spec) {
 			p.needsEnterprise(option, "Multi-cluster Warehouses")
 			policy := strings.ToUpper(value)
 			if policy != warehouse.PolicyStandard && policy != warehouse.PolicyEconomy {
-				invalid()
+				o.invalid()
 			}
 			add(func(s *warehouse.Spec) { s.ScalingPolicy = policy })
 		case "AUTO_SUSPEND":
-			n := count()
+			n := o.count()
 			add(func(s *warehouse.Spec) { s.AutoSuspend = time.Duration(n) * time.Second })
 		case "AUTO_RESUME":
-			on := flag()
+			on := o.flag()
 			add(func(s *warehouse.Spec) { s.AutoResume = on })
 		case "INITIALLY_SUSPENDED":
-			on := flag()
+			on := o.flag()
 			add(func(s *warehouse.Spec) { s.Suspended = on })
 		case "MAX_CONCURRENCY_LEVEL":
-			n := count()
+			n := o.count()
 			if n == 0 {
-				invalid()
+				o.invalid()
 			}
 			add(func(s *warehouse.Spec) { s.MaxConcurrency = n })
 		case "STATEMENT_QUEUED_TIMEOUT_IN_SECONDS":
-			n := count()
+			n := o.count()
 			add(func(s *warehouse.Spec) { s.QueuedTimeout = time.Duration(n) * time.Second })
 		case "STATEMENT_TIMEOUT_IN_SECONDS":
-			n := count()
+			n := o.count()
 			add(func(s *warehouse.Spec) { s.StatementTimeout = time.Duration(n) * time.Second })
 		case "COMMENT":
 			add(func(s *warehouse.Spec) { s.Comment = value })
@@ -263,19 +245,11 @@ func (p *definer) warehouseOptions() func(*warehouse.Spec) {
 			p.needsEnterprise(option, "Query Acceleration Service")
 		case "GENERATION":
 			if value != "1" && value != "2" {
-				invalid()
+				o.invalid()
 			}
 			add(func(s *warehouse.Spec) { s.Generation = value })
 		case "FALLBACK_WAREHOUSE":
-			fallback := value
-			w, ok := p.Account.Host.Warehouses().Get(fallback)
-			if !ok {
-				fallback = strings.ToUpper(value)
-				w, ok = p.Account.Host.Warehouses().Get(fallback)
-			}
-			if !ok || w.Type == warehouse.TypeInteractive {
-				p.Fail(plan.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.", value))
-			}
+			fallback := o.fallback()
 			add(func(s *warehouse.Spec) { s.Fallback = fallback })
 		case "RESOURCE_MONITOR", "RESOURCE_CONSTRAINT", "WAIT_FOR_COMPLETION":
 		default:
@@ -295,4 +269,47 @@ func (p *definer) needsEnterprise(property, feature string) {
 	if p.Account.Contract.Standard {
 		p.Fail(plan.CompilationError("001423", "22023", "invalid property '%s'; feature '%s' not enabled", property, feature))
 	}
+}
+
+// warehouseOption is one option as a statement gives it.
+type warehouseOption struct {
+	p           *definer
+	name, value string
+}
+
+func (o warehouseOption) invalid() {
+	o.p.Fail(plan.CompilationError("001008", "22023", "invalid value [%s] for parameter '%s'", o.value, o.name))
+}
+
+// count is a number of 0 and more; NULL is 0.
+func (o warehouseOption) count() int {
+	if strings.EqualFold(o.value, "NULL") {
+		return 0
+	}
+	n, err := strconv.Atoi(o.value)
+	if err != nil || n < 0 || n > math.MaxInt32 {
+		o.invalid()
+	}
+	return n
+}
+
+func (o warehouseOption) flag() bool {
+	if !strings.EqualFold(o.value, "TRUE") && !strings.EqualFold(o.value, "FALSE") {
+		o.invalid()
+	}
+	return strings.EqualFold(o.value, "TRUE")
+}
+
+// fallback is the name of a warehouse that is there and not interactive.
+func (o warehouseOption) fallback() string {
+	name := o.value
+	w, ok := o.p.Account.Host.Warehouses().Get(name)
+	if !ok {
+		name = strings.ToUpper(o.value)
+		w, ok = o.p.Account.Host.Warehouses().Get(name)
+	}
+	if !ok || w.Type == warehouse.TypeInteractive {
+		o.p.Fail(plan.CompilationError("002003", "02000", "Warehouse '%s' does not exist or not authorized.", o.value))
+	}
+	return name
 }
