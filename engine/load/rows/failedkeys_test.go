@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -60,4 +61,50 @@ func TestKeysOfFailedInsertsAreBounded(t *testing.T) {
 	if u.Count() != 4 {
 		t.Errorf("%d were replaced", u.Count())
 	}
+}
+
+// The operations of a transaction stay together, whatever other slots learn in the meantime.
+func TestATransactionLooksForOneKey(t *testing.T) {
+	u := New(&engine.Plan{Tables: []engine.Table{{Name: "t", Key: []string{"id"}}}, Statements: []engine.Statement{
+		{ID: "look", Kind: engine.KindPointLookup, Table: "t", Binds: []engine.Bind{{Column: "id"}}},
+		{ID: "put", Kind: engine.KindInsert, Table: "t", Binds: []engine.Bind{{Column: "id"}}}}})
+	insert := func(key int64, ok bool, rows int64) {
+		b := &plugin.Batch{Args: []plugin.Value{{Type: engine.TypeI64, I: key}}}
+		u.Ended(b, plugin.Op{Statement: 1, NArgs: 1}, ok, rows)
+	}
+	insert(-1, true, 1)
+	insert(0, false, 0)
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	others.Go(func() {
+		for key := int64(1); ; key++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			insert(key, key%2 == 0, key%2)
+			insert(-key-1, true, 1)
+		}
+	})
+	var look []plugin.Op
+	for i := range uint32(8) {
+		look = append(look, plugin.Op{NArgs: 1, FirstArg: i})
+	}
+	for n := range int64(20_000) {
+		b := &plugin.Batch{}
+		for range look {
+			b.Args = append(b.Args, plugin.Value{Type: engine.TypeI64, I: n})
+		}
+		u.Begin(b, look)
+		for _, v := range b.Args {
+			if v.I != b.Args[0].I {
+				close(stop)
+				others.Wait()
+				t.Fatalf("one transaction looks for %d and for %d", b.Args[0].I, v.I)
+			}
+		}
+	}
+	close(stop)
+	others.Wait()
 }

@@ -219,24 +219,36 @@ func (u *Unmade) Begin(b *plugin.Batch, ops []plugin.Op) {
 		return
 	}
 	failed := u.sieve.Load()
-	for _, op := range ops {
+	looks := func(op plugin.Op) (*keyed, uint64) {
 		k := u.of(op)
 		if k == nil || k.inserts {
-			continue
+			return nil, 0
 		}
-		if h := u.hash(b, op, k); failed.holds(h) {
-			u.replace(b, op, k, h)
+		return k, u.hash(b, op, k)
+	}
+	for _, op := range ops {
+		if k, h := looks(op); k != nil && failed.holds(h) {
+			u.replace(b, ops, looks)
+			return
 		}
 	}
 }
 
-// replace gives an operation the key of a row that is there, when the INSERT of its own has failed.
-func (u *Unmade) replace(b *plugin.Batch, op plugin.Op, k *keyed, h uint64) {
+// replace gives operations the keys of rows that are there, when the INSERTs of their own
+// have failed. It holds the lock over all of them: what is known must not change between
+// two operations of one transaction, which are to get the same key or to keep their own.
+func (u *Unmade) replace(b *plugin.Batch, ops []plugin.Op, looks func(plugin.Op) (*keyed, uint64)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	t := &u.tables[k.table]
-	if _, gone := t.gone[h]; gone && (t.made.put(b, op, k, h) || t.found.put(b, op, k, h)) {
-		u.replaced++
+	for _, op := range ops {
+		k, h := looks(op)
+		if k == nil {
+			continue
+		}
+		t := &u.tables[k.table]
+		if _, gone := t.gone[h]; gone && (t.made.put(b, op, k, h) || t.found.put(b, op, k, h)) {
+			u.replaced++
+		}
 	}
 }
 
