@@ -174,7 +174,7 @@ func sameInAFolder(t *testing.T, session caller, runID string, kept *s3store.Sto
 		if _, err := artifact.OpenPart(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := folder.Put(t.Context(), a, path); err != nil {
+		if err := folder.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -69,10 +69,9 @@ func (c *workerCommand) Run(e *command.Env) error {
 	fetched := &fetchedPlugins{Host: plugins}
 	node := worker.NewNode(worker.Options{NodeID: id, Version: version, Plugins: fetched, Drivers: drivers,
 		Capacity: c.Capacity,
-		SpoolDir: filepath.Join(dir, "spool"), PartsAt: controlrpc.PartsPath, Log: e.Log})
+		SpoolDir: filepath.Join(dir, "spool"), Log: e.Log})
 	fetched.want = node.WantPlugin
 	listener, err := controlrpc.Listen(e.Ctx, controlrpc.ListenOptions{Address: c.Listen, Security: security,
-		Part:   node.Part,
 		Plugin: func(ctx context.Context, wasm []byte) error { _, err := plugins.Register(ctx, wasm, false); return err },
 		Log:    e.Log})
 	if err != nil {

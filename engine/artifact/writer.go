@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -66,11 +65,9 @@ type finished struct {
 	err      error
 }
 
-var safeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
-
 // ValidName reports whether name is safe as one element of a path: it cannot
 // climb, hide, or name a part under construction.
-func ValidName(name string) bool { return safeName.MatchString(name) }
+func ValidName(name string) bool { return engine.SafeName(name) }
 
 // NewWriter returns a Writer for one run worker. Parts that the folder holds
 // already are left alone; new ones get the next free numbers.

@@ -209,11 +209,12 @@ type Log struct{ engine.LogEntry }
 
 // WorkReady announces a finished part.
 type WorkReady struct {
-	// WorkID is unique for each part and stays the same when it is announced again.
+	// WorkID is unique for each part and stays the same when it is announced again: WorkIDOf the artifact.
 	WorkID   string
 	NodeID   string
 	Artifact engine.Artifact
-	// ArtifactURL is where the server fetches it: file:// on the same machine.
+	// ArtifactURL is the path under which the node gives the part, PartsPath and its work id,
+	// and never an address: it is fetched from the node that the stream leads to.
 	ArtifactURL string
 	// Salvaged is true for a part that a killed process left behind.
 	Salvaged bool

@@ -3,6 +3,8 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"sync"
 	"time"
 )
@@ -24,6 +26,11 @@ type ServerEnd interface {
 	Send(ctx context.Context, m ToNode) error
 	// Receive waits for the next message, until ctx ends or the stream closes (ErrClosed).
 	Receive(ctx context.Context) (FromNode, error)
+	// OpenPart begins to read a part that the node has announced, from the first byte.
+	// Only the node that the stream leads to is asked, and only for what it holds: nothing
+	// that it says names a file of this machine, or another host. Reading fails when ctx
+	// ends or the node falls silent. What is read is for the caller to check.
+	OpenPart(ctx context.Context, p WorkReady) (io.ReadCloser, error)
 	// Close ends the session for both ends. Repeating it is harmless.
 	Close() error
 }
@@ -43,12 +50,16 @@ func isStalled(err error) bool { return errors.Is(err, ErrStalled) }
 
 // Pipe returns the two ends of a stream in memory. Send returns when the other end
 // has taken the message.
-func Pipe() (ServerEnd, NodeEnd) {
-	p := &pipe{closed: make(chan struct{}), down: make(chan ToNode), up: make(chan FromNode)}
+func Pipe() (ServerEnd, NodeEnd) { return pipeWith(nil) }
+
+// pipeWith is Pipe for a node that holds parts.
+func pipeWith(parts Parts) (ServerEnd, NodeEnd) {
+	p := &pipe{closed: make(chan struct{}), down: make(chan ToNode), up: make(chan FromNode), parts: parts}
 	return serverEnd{p}, nodeEnd{p}
 }
 
 type pipe struct {
+	parts  Parts
 	closed chan struct{}
 	once   sync.Once
 	down   chan ToNode
@@ -67,6 +78,26 @@ func (e serverEnd) Receive(ctx context.Context) (FromNode, error) {
 	return receive(ctx, e.p, e.p.up)
 }
 func (e serverEnd) Close() error { return e.p.close() }
+
+// OpenPart implements ServerEnd: the node opens its file.
+func (e serverEnd) OpenPart(ctx context.Context, p WorkReady) (io.ReadCloser, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case <-e.p.closed:
+		return nil, ErrClosed
+	default:
+	}
+	f, err := e.p.parts.Open(p.WorkID)
+	if err != nil {
+		return nil, fmt.Errorf("opening the part %s: %w", p.WorkID, err)
+	}
+	return f, nil
+}
 
 type nodeEnd struct{ p *pipe }
 

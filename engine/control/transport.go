@@ -3,7 +3,7 @@ package control
 import (
 	"context"
 	"errors"
-	"io"
+	"os"
 	"sync"
 )
 
@@ -22,19 +22,30 @@ type Dialer interface {
 
 // Listener takes the streams that servers open, one at a time.
 type Listener interface {
+	// Serve says where the node's parts are, before the first Accept.
+	Serve(parts Parts)
 	// Accept waits for the next stream, until ctx ends or the listener closes (ErrClosed).
 	Accept(ctx context.Context) (NodeEnd, error)
 }
 
-// Remote is a ServerEnd whose node is another process: files travel beside the
+// Remote is a ServerEnd whose node is another process: plugins travel beside the
 // stream, by calls that the server makes.
 type Remote interface {
 	ServerEnd
 	// PutPlugin gives the node a module that it wanted.
 	PutPlugin(ctx context.Context, sha256 string, wasm []byte) error
-	// FetchPart writes a part that the node has announced to w, and fails when it is
-	// not what was announced.
-	FetchPart(ctx context.Context, p WorkReady, w io.Writer) error
+}
+
+// Parts opens a part that a node holds, by its work id, for who fetches it. What the
+// node does not hold is os.ErrNotExist. A nil Parts holds none.
+type Parts func(workID string) (*os.File, error)
+
+// Open is the call, of a nil Parts too.
+func (p Parts) Open(workID string) (*os.File, error) {
+	if p == nil {
+		return nil, os.ErrNotExist
+	}
+	return p(workID)
 }
 
 // Memory connects a server and a node in one process. It is both the Dialer and
@@ -42,16 +53,32 @@ type Remote interface {
 type Memory struct {
 	accept chan NodeEnd
 
-	mu   sync.Mutex
-	last ServerEnd
+	mu    sync.Mutex
+	last  ServerEnd
+	parts Parts
 }
 
 // NewMemory returns a connection without streams.
 func NewMemory() *Memory { return &Memory{accept: make(chan NodeEnd)} }
 
+// Serve implements Listener.
+func (m *Memory) Serve(parts Parts) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.parts = parts
+}
+
+// open opens a part of the node.
+func (m *Memory) open(workID string) (*os.File, error) {
+	m.mu.Lock()
+	parts := m.parts
+	m.mu.Unlock()
+	return parts.Open(workID)
+}
+
 // Dial waits until the node accepts.
 func (m *Memory) Dial(ctx context.Context) (ServerEnd, error) {
-	server, node := Pipe()
+	server, node := pipeWith(m.open)
 	m.mu.Lock()
 	if m.last != nil {
 		_ = m.last.Close()

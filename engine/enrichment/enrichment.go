@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/enrich"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/payload"
@@ -237,9 +238,10 @@ func (s *Service) enrichRun(ctx context.Context, run engine.Run, plan *engine.Pl
 		Dir:  dir,
 		Room: func() error { return s.opts.Room("The enrichment has stopped") },
 		Keep: func(ctx context.Context, a engine.Artifact, path string) error {
-			if err := s.opts.Results.Put(ctx, a, path); err != nil {
+			if err := s.opts.Results.Put(ctx, a, artifact.LocalFile(path)); err != nil {
 				return err
 			}
+			_ = os.Remove(path) // what stays goes with its folder
 			return keeper.Retry(ctx, func() error {
 				tctx, cancel := context.WithTimeout(ctx, keeper.StoreLimit)
 				defer cancel()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/control/controltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -144,7 +145,7 @@ func hello(id string, capacity int) control.Hello {
 // parts before it begins, and tells their node when they are safe.
 func TestOpenKnowsWhatTheNodesStillHold(t *testing.T) {
 	inFleet(t, 1, func(t *testing.T, f *playing) {
-		part := control.WorkReady{Artifact: engine.Artifact{RunID: "r", WorkerID: "worker-0", Name: "p", SHA256: "x"}}
+		part := controltest.Announced([]byte("x"))
 		m := hello("a", 0)
 		m.Parts, m.Aside = []control.WorkReady{part}, []control.AsidePart{{RunID: "r", Name: "q"}}
 		var e *end
@@ -157,7 +158,7 @@ func TestOpenKnowsWhatTheNodesStillHold(t *testing.T) {
 			t.Fatalf("heard %v, %d parts, %d aside", f.said, len(f.parts), len(f.aside))
 		}
 		f.parts[0].Acknowledge()
-		want := control.ArtifactAck{RunID: "r", WorkerID: "worker-0", Name: "p", SHA256: "x"}
+		want := control.ArtifactAck{RunID: "r", WorkerID: "worker-0", Name: part.Artifact.Name, SHA256: part.Artifact.SHA256}
 		if got := e.kept(); len(got) != 1 || got[0] != control.ToNode(want) {
 			t.Errorf("told %+v", got)
 		}
@@ -270,7 +271,7 @@ func TestWhatANodeLostIsTold(t *testing.T) {
 		again := f.node(0)
 		m := hello("a", 10)
 		m.Session = "another"
-		m.Parts = []control.WorkReady{{Artifact: engine.Artifact{RunID: "r", WorkerID: "worker-0"}}}
+		m.Parts = []control.WorkReady{controltest.Announced([]byte("x"))}
 		again.say(t, m)
 		if len(f.parts) != 1 || len(f.states) != 1 {
 			t.Fatalf("%d parts, states %+v", len(f.parts), f.states)
@@ -353,7 +354,7 @@ func TestTwoNodesWithOneNameAreNotMixed(t *testing.T) {
 			time.Sleep(time.Second)
 			m := hello("a", 10)
 			m.Session = "another"
-			m.Parts = []control.WorkReady{{Artifact: engine.Artifact{RunID: "r"}}}
+			m.Parts = []control.WorkReady{controltest.Announced([]byte("x"))}
 			_ = e.Send(f.ctx, m)
 			second = e
 		})

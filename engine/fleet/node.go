@@ -185,7 +185,7 @@ func (n *node) greet(h control.Hello, end control.ServerEnd) {
 	}
 	// A run that ends because a run worker of it is lost wants the parts that it left.
 	for _, p := range h.Parts {
-		f.listener.Hear(p.Artifact.RunID, n, p)
+		n.announced(p)
 	}
 	tell()
 	for _, w := range h.Workers {
@@ -221,10 +221,19 @@ func (n *node) heard(ctx context.Context, session string, end control.ServerEnd,
 	case control.Log:
 		f.listener.Hear(m.RunID, n, m)
 	case control.WorkReady:
-		f.listener.Hear(m.Artifact.RunID, n, m)
+		n.announced(m)
 	case control.PluginWanted:
 		go n.bring(ctx, end, m.SHA256)
 	}
+}
+
+// announced takes in that the node has a part, unless it cannot have made what it says.
+func (n *node) announced(p control.WorkReady) {
+	if err := p.Check(); err != nil {
+		n.fleet.opts.Log.Error().Err(err).Str("node_id", n.ID()).Msg("a node announces what is no part; it is not fetched")
+		return
+	}
+	n.fleet.listener.Hear(p.Artifact.RunID, n, p)
 }
 
 // heardWorker takes in what a run worker says of itself. Its end is acknowledged: until

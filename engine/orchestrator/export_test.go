@@ -8,8 +8,7 @@ import (
 
 // SetInteractiveLimit makes the limit of interactive warehouses another one, before a run begins.
 func (s *Service) SetInteractiveLimit(d time.Duration) {
-	s.outcomes = outcome.New(outcome.Options{Store: s.opts.Store, Results: s.opts.Results, Scratch: s.opts.Scratch,
-		Log:    s.opts.Log,
+	s.outcomes = outcome.New(outcome.Options{Store: s.opts.Store, Results: s.opts.Results, Log: s.opts.Log,
 		Traits: s.traits, Skipped: s.enrichments.Skipped, InteractiveLimit: d})
 }
 

@@ -151,7 +151,6 @@ func New(opts Options) *Service {
 	s.Reader = inspect.New(inspect.Options{Store: opts.Store, Results: opts.Results, Enrichments: s.enrichments,
 		Prices: s.opts.Prices, Live: s.runs.current})
 	s.outcomes = outcome.New(outcome.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
-		Scratch: s.opts.Scratch,
 		Skipped: s.enrichments.Skipped})
 	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,
 		Log: opts.Log, Lifetime: s.lifetime, Go: s.routines.Go, Outcomes: s.outcomes,

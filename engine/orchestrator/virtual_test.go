@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -85,6 +87,10 @@ func inVirtualTime(t *testing.T, test func(t *testing.T, v *virtual)) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var node sync.WaitGroup
+		link.Serve(func(id string) (*os.File, error) {
+			_, file, _ := strings.Cut(id, "/")
+			return os.Open(filepath.Join(v.dir, file))
+		})
 		node.Go(func() {
 			end, err := link.Accept(ctx)
 			if err != nil {
@@ -197,8 +203,8 @@ func (v *virtual) leave(w *virtualWorker) {
 	}
 	for _, a := range parts {
 		a.Kind = "executions"
-		v.say(control.WorkReady{WorkID: a.RunID + a.Name, NodeID: "local", Artifact: a,
-			ArtifactURL: "file://" + filepath.Join(v.dir, w.a.WorkerID, a.Name)})
+		id := control.WorkIDOf(a)
+		v.say(control.WorkReady{WorkID: id, NodeID: "local", Artifact: a, ArtifactURL: control.PartsPath + id})
 	}
 	r := w.report()
 	r.Totals = &engine.Totals{Accounting: engine.Accounting{Scheduled: w.started, Started: w.started,

@@ -3,7 +3,6 @@ package outcome
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -71,8 +70,6 @@ type Outcome struct {
 type Options struct {
 	Store   store.Runs
 	Results store.Results
-	// Scratch is a folder for parts that come from other machines.
-	Scratch string
 	Log     zerolog.Logger
 	// Traits are those of the database that a run with this plan had.
 	Traits func(*engine.Plan) target.Traits
@@ -172,17 +169,9 @@ func (s *Service) Process(ctx context.Context, e Evidence) *Outcome {
 	return o
 }
 
-// keepPart fetches, verifies, stores and indexes one part, then acknowledges it.
+// keepPart stores and indexes one part, then acknowledges it: the node deletes its own after that.
 func (s *Service) keepPart(ctx context.Context, k *keeper.Keeper, p fleet.Part) error {
-	given, err := p.Fetch(ctx, s.opts.Scratch)
-	if err != nil {
-		return err
-	}
-	// Put takes the file away.
-	if err := s.opts.Results.Put(ctx, p.Artifact, given); err != nil {
-		if "file://"+given != p.ArtifactURL {
-			_ = os.Remove(given)
-		}
+	if err := s.opts.Results.Put(ctx, p.Artifact, p); err != nil {
 		return fmt.Errorf("storing %s: %w", p.Artifact.Name, err)
 	}
 	j := k.Add("a part of the record",

@@ -5,15 +5,16 @@ import (
 	"io"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
 )
 
 // Results keeps the Parquet parts of runs, and reads figures from them.
 // storage/results serves it on a folder and on S3-compatible storage.
 type Results interface {
-	// Put takes the file at path (moved in a folder on the same file system, else copied) as
-	// a.Name of the run, after checking its size and SHA-256: all of it and durable, or
-	// nothing. Repeating it is harmless.
-	Put(ctx context.Context, a engine.Artifact, path string) error
+	// Put stores what from gives as a.Name of the run, after checking its size and SHA-256:
+	// all of it and durable, or nothing. The source stays as it was. Repeating it is harmless,
+	// also when the source is gone.
+	Put(ctx context.Context, a engine.Artifact, from artifact.Source) error
 	// Open opens a stored part for download.
 	Open(ctx context.Context, runID, name string) (io.ReadSeekCloser, int64, error)
 	// FiguresIn reads every execution of the run and computes the exact figures.

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -34,12 +35,16 @@ func (n *Node) Idle(ctx context.Context) {
 	}
 }
 
-// Part is the file of a part that the node holds, by its work id.
-func (n *Node) Part(workID string) (path string, ok bool) {
+// Part opens a part that the node holds, by its work id: what it does not hold is
+// os.ErrNotExist, whatever lies on its disk.
+func (n *Node) Part(workID string) (*os.File, error) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	p, ok := n.parts[workID]
-	return p.path, ok
+	n.mu.Unlock()
+	if !ok {
+		return nil, os.ErrNotExist
+	}
+	return os.Open(p.path)
 }
 
 // WantPlugin asks the server for a plugin.

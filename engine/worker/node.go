@@ -30,10 +30,9 @@ type Options struct {
 	Version string
 	Plugins plugin.Host
 	Drivers map[string]target.Driver
-	// SpoolDir holds recorded parts until the server has them. One node at a time uses it.
+	// SpoolDir holds recorded parts until the server has them; nobody else opens a file in it.
+	// One node at a time uses it.
 	SpoolDir string
-	// PartsAt is where servers of other machines fetch parts, before their work id; empty where they share the disk.
-	PartsAt string
 	// Reserve is how many bytes of the spool's disk recording leaves free; 0 is the
 	// default of artifact.Reserve, less than 0 none.
 	Reserve int64
@@ -131,6 +130,7 @@ func Memory() int64 { return newSystem().memoryLimit() }
 // is listened to any more. The node closes then, as Serve says.
 func (n *Node) Listen(ctx context.Context, sessions control.Listener) error {
 	defer n.Close()
+	sessions.Serve(n.Part)
 	for {
 		link, err := sessions.Accept(ctx)
 		if err != nil {
@@ -340,11 +340,9 @@ func (n *Node) ready(parts []engine.Artifact, dir string, salvaged bool) {
 		if a.Kind == "" {
 			a.Kind = "executions"
 		}
-		p := control.WorkReady{WorkID: a.RunID + "/" + a.WorkerID + "/" + a.Name, NodeID: n.opts.NodeID, Artifact: a,
-			ArtifactURL: "file://" + filepath.Join(dir, a.Name), Salvaged: salvaged}
-		if n.opts.PartsAt != "" {
-			p.ArtifactURL = n.opts.PartsAt + p.WorkID
-		}
+		id := control.WorkIDOf(a)
+		p := control.WorkReady{WorkID: id, NodeID: n.opts.NodeID, Artifact: a, ArtifactURL: control.PartsPath + id,
+			Salvaged: salvaged}
 		if salvaged {
 			p.Totals = keptCounts(dir, a.ResultID)
 		}

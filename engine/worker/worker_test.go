@@ -284,7 +284,7 @@ func TestPartsOutliveTheirProcessUntilAcknowledged(t *testing.T) {
 		part = parts[0]
 		s.end()
 	})
-	path := strings.TrimPrefix(part.ArtifactURL, "file://")
+	path := filepath.Join(spool, part.WorkID)
 	synctest.Test(t, func(t *testing.T) {
 		s := connect(t, spool, newFakeLoad(), nil)
 		synctest.Wait()

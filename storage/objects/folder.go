@@ -2,16 +2,12 @@ package objects
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
-	"syscall"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
@@ -34,7 +30,9 @@ func OpenFolder(dir string) (*Folder, error) {
 			Hint:    "Name a folder that this user may write to, with --results or --data-dir.",
 			Cause:   fmt.Errorf("opening results folder: %w", err)}
 	}
-	return &Folder{dir: dir}, nil
+	f := &Folder{dir: dir}
+	f.sweep()
+	return f, nil
 }
 
 func (f *Folder) runDir(runID string) (string, error) {
@@ -45,8 +43,9 @@ func (f *Folder) partPath(runID, name string) (string, error) {
 	return filepath.Join(f.dir, runID, name), CheckNames(runID, name)
 }
 
-// Put implements Store: the file is moved on the same file system, else copied.
-func (f *Folder) Put(ctx context.Context, a engine.Artifact, path string) error {
+// Put implements Store: written and made durable under a name of no meaning, then given
+// its own, which the folder then remembers.
+func (f *Folder) Put(ctx context.Context, a engine.Artifact, from artifact.Source) error {
 	final, err := f.partPath(a.RunID, a.Name)
 	if err != nil {
 		return err
@@ -54,32 +53,29 @@ func (f *Folder) Put(ctx context.Context, a engine.Artifact, path string) error 
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("storing part: %w", err)
 	}
-	if done, err := already(a, path, final); done || err != nil {
+	if done, err := already(a, final); done || err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(final), 0o750); err != nil {
-		return artifact.DiskError(f.dir, err)
+	in, err := f.receive(ctx, a, from)
+	if err != nil {
+		return err
 	}
-	if err := artifact.SyncDir(f.dir); err != nil {
-		return artifact.DiskError(f.dir, err)
-	}
-	err = place(ctx, a, path, final)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, fs.ErrExist): // another was faster
-		if done, err := already(a, path, final); done || err != nil {
-			return err
+	defer in.discard()
+	if err := f.publish(in, final); !errors.Is(err, fs.ErrExist) {
+		if err != nil {
+			return artifact.DiskError(f.dir, err)
 		}
-		return fmt.Errorf("storing part %s: its name comes and goes: %w", a.Name, store.ErrConflict)
-	case errors.Is(err, ErrChecksum), errors.Is(err, fs.ErrNotExist), ctx.Err() != nil:
-		return fmt.Errorf("storing part %s: %w", a.Name, err)
+		return nil
 	}
-	return artifact.DiskError(f.dir, err)
+	// Another was faster.
+	if done, err := already(a, final); done || err != nil {
+		return err
+	}
+	return fmt.Errorf("storing part %s: its name comes and goes: %w", a.Name, store.ErrConflict)
 }
 
-// already reports whether the file is stored, and takes it away then.
-func already(a engine.Artifact, path, final string) (bool, error) {
+// already reports whether the file is stored.
+func already(a engine.Artifact, final string) (bool, error) {
 	switch stored, err := matches(final, a); {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
@@ -88,8 +84,9 @@ func already(a engine.Artifact, path, final string) (bool, error) {
 	case !stored:
 		return false, fmt.Errorf("storing part %s: another file has that name: %w", a.Name, store.ErrConflict)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("removing fetched part: %w", err)
+	// Who stored it may have ended before its name was durable.
+	if err := artifact.SyncDir(filepath.Dir(final)); err != nil {
+		return false, artifact.DiskError(filepath.Dir(final), err)
 	}
 	return true, nil
 }
@@ -107,98 +104,18 @@ func matches(path string, a engine.Artifact) (bool, error) {
 	return sum == a.SHA256, err
 }
 
-func place(ctx context.Context, a engine.Artifact, path, final string) error {
-	ok, err := matches(path, a)
-	if err != nil {
+// publish gives what has come in its name, unless that is taken (fs.ErrExist).
+func (f *Folder) publish(in *incoming, final string) error {
+	if err := os.MkdirAll(filepath.Dir(final), 0o750); err != nil {
 		return err
 	}
-	if !ok {
-		return fmt.Errorf("%s is not %d bytes with SHA-256 %s: %w", filepath.Base(path), a.SizeBytes, a.SHA256, ErrChecksum)
-	}
-	if err := syncFile(path); err != nil {
+	if err := artifact.SyncDir(f.dir); err != nil {
 		return err
 	}
-	switch err := move(path, final); {
-	case errors.Is(err, syscall.EXDEV):
-		if err := copyInto(ctx, a, path, final); err != nil {
-			return err
-		}
-	case err != nil:
+	if err := in.named(final); err != nil {
 		return err
 	}
 	return artifact.SyncDir(filepath.Dir(final))
-}
-
-// move gives the file its final name unless that is taken, which a rename would not tell.
-func move(path, final string) error {
-	err := os.Link(path, final)
-	switch {
-	case err == nil:
-		return os.Remove(path)
-	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EXDEV):
-		return err
-	}
-	// Not every file system has hard links.
-	return os.Rename(path, final)
-}
-
-func syncFile(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-// copyInto stores the file from another file system: under a temporary name
-// until its bytes are checked and durable. The source is removed at the end.
-func copyInto(ctx context.Context, a engine.Artifact, path, final string) (err error) {
-	src, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer src.Close()
-	dst, err := os.CreateTemp(filepath.Dir(final), ".fetch-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = dst.Close() // the file is thrown away
-			_ = os.Remove(dst.Name())
-		}
-	}()
-	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(dst, sum), contextReader{ctx, src})
-	if err != nil {
-		return err
-	}
-	if n != a.SizeBytes || hex.EncodeToString(sum.Sum(nil)) != a.SHA256 {
-		return ErrChecksum
-	}
-	if err := dst.Sync(); err != nil {
-		return err
-	}
-	if err := dst.Close(); err != nil {
-		return err
-	}
-	if err := move(dst.Name(), final); err != nil {
-		return err
-	}
-	return os.Remove(path)
-}
-
-// contextReader ends a copy when the context ends.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c contextReader) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(b)
 }
 
 // Open implements Store.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -31,27 +30,37 @@ func someFile(t *testing.T, content string) (engine.Artifact, string) {
 	return engine.Artifact{RunID: "run", Name: "part.parquet", SizeBytes: size, SHA256: sum}, path
 }
 
-func TestCopyAcrossFileSystems(t *testing.T) {
-	ctx := context.Background()
-	f, err := OpenFolder(filepath.Join(t.TempDir(), "results"))
+// TestWhatAKilledWriterLeftIsSwept: not what another process is writing at the moment.
+func TestWhatAKilledWriterLeftIsSwept(t *testing.T) {
+	dir := t.TempDir()
+	f, err := OpenFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a, path := someFile(t, "content")
-	final := filepath.Join(f.dir, a.Name)
-	wrong := a
-	wrong.SHA256 = strings.Repeat("0", 64)
-	if err := copyInto(ctx, wrong, path, final); !errors.Is(err, ErrChecksum) {
-		t.Fatalf("wrong checksum: %v", err)
-	}
-	if left, _ := os.ReadDir(f.dir); len(left) != 0 {
-		t.Fatalf("left behind: %v", left)
-	}
-	if err := copyInto(ctx, a, path, final); err != nil {
+	in, err := f.receive(t.Context(), a, artifact.LocalFile(path))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := matches(final, a); !ok || err != nil {
-		t.Fatalf("stored file differs: %v", err)
+	killed := filepath.Join(dir, incomingDir, "part-killed")
+	if err := os.WriteFile(killed, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenFolder(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(killed); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what a killed writer left: %v", err)
+	}
+	if err := f.publish(in, filepath.Join(dir, "run", a.Name)); err != nil {
+		t.Fatalf("what was being written: %v", err)
+	}
+	in.discard()
+	if ok, err := matches(filepath.Join(dir, "run", a.Name), a); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+	if left, _ := os.ReadDir(filepath.Join(dir, incomingDir)); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 
@@ -61,7 +70,7 @@ func TestALinkInAFolderIsNotFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, path := someFile(t, "content")
-	if err := f.Put(context.Background(), a, path); err != nil {
+	if err := f.Put(context.Background(), a, artifact.LocalFile(path)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("/etc/hostname", filepath.Join(f.dir, "run", "link.parquet")); err != nil {

@@ -71,7 +71,7 @@ func recorded(b *testing.B) *Results {
 			b.Fatal(err)
 		}
 		for _, a := range parts {
-			if err := f.Put(context.Background(), a, filepath.Join(dir, a.Name)); err != nil {
+			if err := f.Put(context.Background(), a, artifact.LocalFile(filepath.Join(dir, a.Name))); err != nil {
 				b.Fatal(err)
 			}
 		}

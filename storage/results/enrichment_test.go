@@ -33,7 +33,7 @@ func enriched(t *testing.T, f *Results, number int, recs []engine.Execution) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Put(t.Context(), a, path); err != nil {
+	if err := f.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
 		t.Fatal(err)
 	}
 }

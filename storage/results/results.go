@@ -36,8 +36,8 @@ func New(kept objects.Store) *Results { return &Results{objects: kept} }
 
 // Put implements store.Results. A file that is not what a says is refused with
 // objects.ErrChecksum; another file under the name of a stored part with store.ErrConflict.
-func (f *Results) Put(ctx context.Context, a engine.Artifact, path string) error {
-	return f.objects.Put(ctx, a, path)
+func (f *Results) Put(ctx context.Context, a engine.Artifact, from artifact.Source) error {
+	return f.objects.Put(ctx, a, from)
 }
 
 // Delete implements store.Results. A run without results is no error.

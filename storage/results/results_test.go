@@ -68,7 +68,7 @@ func putOf(t testing.TB, f *Results, openLoop bool, worker string, recs ...[]eng
 	t.Helper()
 	dir, parts := spoolLoop(t, openLoop, worker, recs...)
 	for _, a := range parts {
-		if err := f.Put(context.Background(), a, filepath.Join(dir, a.Name)); err != nil {
+		if err := f.Put(context.Background(), a, artifact.LocalFile(filepath.Join(dir, a.Name))); err != nil {
 			t.Fatal(err)
 		}
 	}

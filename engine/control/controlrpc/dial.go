@@ -2,14 +2,12 @@ package controlrpc
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +40,8 @@ type Dialer struct {
 	client  pb.NodeServiceClient
 	http    *http.Client
 	session atomic.Int64
+	// idle is idleLimit, less in tests.
+	idle time.Duration
 }
 
 // NewDialer prepares a connection; nothing is dialled before Dial.
@@ -49,7 +49,7 @@ func NewDialer(opts DialOptions) (*Dialer, error) {
 	if err := opts.Security.check(opts.Address); err != nil {
 		return nil, err
 	}
-	d := &Dialer{opts: opts}
+	d := &Dialer{opts: opts, idle: idleLimit}
 	transport := &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
 		ResponseHeaderTimeout: 30 * time.Second,
 		DisableCompression:    true}
@@ -157,43 +157,68 @@ func (e *serverEnd) PutPlugin(ctx context.Context, sum string, wasm []byte) erro
 	return nil
 }
 
-// PartsPath is where a node serves the parts of records.
-const PartsPath = "/parts/"
+// idleLimit is how long a node may take for the next bytes of a part.
+const idleLimit = 30 * time.Second
 
-// FetchPart implements control.Remote. Only the node that the stream leads to is
+// OpenPart implements control.ServerEnd. Only the node that the stream leads to is
 // asked: what it announces is a path there, and it sends nobody elsewhere.
-func (e *serverEnd) FetchPart(ctx context.Context, p control.WorkReady, w io.Writer) error {
-	where, err := url.Parse(p.ArtifactURL)
-	if err != nil || where.IsAbs() || where.Host != "" || !strings.HasPrefix(where.Path, PartsPath) {
-		return fmt.Errorf("fetching %s: %q is no path of the node that announced it", p.Artifact.Name, p.ArtifactURL)
+func (e *serverEnd) OpenPart(ctx context.Context, p control.WorkReady) (io.ReadCloser, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
 	}
-	where.Scheme, where.Host = "http", e.dialer.opts.Address
+	where := url.URL{Scheme: "http", Host: e.dialer.opts.Address, Path: p.ArtifactURL}
 	if e.dialer.opts.Security.TLS != nil {
 		where.Scheme = "https"
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
 	if err != nil {
-		return fmt.Errorf("fetching %s: %w", p.Artifact.Name, err)
+		cancel(nil)
+		return nil, fmt.Errorf("fetching %s: %w", p.WorkID, err)
 	}
 	e.dialer.opts.Security.sign(r)
 	answer, err := e.dialer.http.Do(r)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		_ = answer.Body.Close()
+		err = fmt.Errorf("the node answers %s", answer.Status)
+		if answer.StatusCode == http.StatusNotFound {
+			err = fmt.Errorf("%w: %w", os.ErrNotExist, err)
+		}
+	}
 	if err != nil {
-		return fmt.Errorf("fetching %s: %w", p.Artifact.Name, err)
+		cancel(nil)
+		return nil, fmt.Errorf("fetching %s: %w", p.WorkID, err)
 	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("fetching %s: the node answers %s", p.Artifact.Name, answer.Status)
+	b := &body{ReadCloser: answer.Body, ctx: ctx, cancel: cancel, limit: e.dialer.idle}
+	b.timer = time.AfterFunc(b.limit, func() { cancel(errSilent) })
+	return b, nil
+}
+
+var errSilent = errors.New("the node has sent nothing for too long")
+
+// body is a part on its way. It ends when nothing comes for a while.
+type body struct {
+	io.ReadCloser
+	ctx    context.Context //nolint:containedctx // of the request
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	limit  time.Duration
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.timer.Reset(b.limit)
+	if err != nil && !errors.Is(err, io.EOF) {
+		if cause := context.Cause(b.ctx); cause != nil {
+			err = cause
+		}
+		err = fmt.Errorf("fetching a part: %w", err)
 	}
-	sum := sha256.New()
-	// One byte more than announced is enough to see that it is more.
-	n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(answer.Body, p.Artifact.SizeBytes+1))
-	switch {
-	case err != nil:
-		return fmt.Errorf("fetching %s: %w", p.Artifact.Name, err)
-	case n != p.Artifact.SizeBytes:
-		return fmt.Errorf("fetching %s: it has not the %d bytes that were announced", p.Artifact.Name, p.Artifact.SizeBytes)
-	case hex.EncodeToString(sum.Sum(nil)) != p.Artifact.SHA256:
-		return fmt.Errorf("fetching %s: its content is not what was announced (SHA-256)", p.Artifact.Name)
-	}
-	return nil
+	return n, err
+}
+
+func (b *body) Close() error {
+	b.timer.Stop()
+	defer b.cancel(nil)
+	return b.ReadCloser.Close()
 }

@@ -32,8 +32,6 @@ type ListenOptions struct {
 	// Address is host:port to listen on.
 	Address  string
 	Security Security
-	// Part is the file of a part that the node holds, by its work id.
-	Part func(workID string) (path string, ok bool)
 	// Plugin takes a module that the server brings; its hash has been checked.
 	Plugin func(ctx context.Context, wasm []byte) error
 	Log    zerolog.Logger
@@ -51,11 +49,12 @@ type Listener struct {
 	split  *split
 	accept chan *nodeEnd
 	done   chan struct{}
-	served sync.WaitGroup
+	serves sync.WaitGroup
 	closed sync.Once
 
-	mu   sync.Mutex
-	held holder
+	mu     sync.Mutex
+	held   holder
+	served control.Parts
 }
 
 // holder is the stream that a node has, and whose it is.
@@ -95,9 +94,9 @@ func Listen(ctx context.Context, opts ListenOptions) (*Listener, error) {
 	l.http = &http.Server{Handler: l.routes(), ReadHeaderTimeout: helloLimit, IdleTimeout: time.Minute,
 		ErrorLog: nil}
 	l.split = newSplit(socket, opts.Security.TLS)
-	l.served.Go(func() { _ = l.grpc.Serve(l.split.rpc) })
-	l.served.Go(func() { _ = l.http.Serve(l.split.http) })
-	l.served.Go(l.split.run)
+	l.serves.Go(func() { _ = l.grpc.Serve(l.split.rpc) })
+	l.serves.Go(func() { _ = l.http.Serve(l.split.http) })
+	l.serves.Go(l.split.run)
 	return l, nil
 }
 
@@ -126,6 +125,19 @@ func (l *Listener) Accept(ctx context.Context) (control.NodeEnd, error) {
 	}
 }
 
+// Serve implements control.Listener.
+func (l *Listener) Serve(parts control.Parts) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.served = parts
+}
+
+func (l *Listener) parts() control.Parts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.served
+}
+
 // Close ends the stream and stops listening, within a few seconds.
 func (l *Listener) Close() error {
 	l.closed.Do(func() {
@@ -141,7 +153,7 @@ func (l *Listener) Close() error {
 		l.grpc.Stop()
 		_ = l.http.Close()
 	})
-	l.served.Wait()
+	l.serves.Wait()
 	return nil
 }
 
@@ -278,18 +290,13 @@ func (l *Listener) routes() http.Handler {
 		}
 		alive(w, r)
 	})
-	mux.HandleFunc("GET "+PartsPath, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+control.PartsPath, func(w http.ResponseWriter, r *http.Request) {
 		if !l.opts.Security.knows(r.Header.Get(authorization)) {
 			http.Error(w, "the token is not that of this node", http.StatusUnauthorized)
 			return
 		}
 		// What is not announced is not there, whatever the path says.
-		path, ok := l.opts.Part(strings.TrimPrefix(r.URL.Path, PartsPath))
-		if !ok {
-			http.NotFound(w, r)
-			return
-		}
-		f, err := os.Open(path)
+		f, err := l.parts().Open(strings.TrimPrefix(r.URL.Path, control.PartsPath))
 		if err != nil {
 			status := http.StatusInternalServerError
 			if errors.Is(err, os.ErrNotExist) {

@@ -12,12 +12,10 @@ import (
 	"crypto/x509/pkix"
 	"encoding/hex"
 	"errors"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -26,8 +24,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/control/controltest"
 )
 
 // certificates are those of a node and of a server, each of which demands the other's.
@@ -84,9 +82,9 @@ func dialled(t *testing.T, l *Listener, d *Dialer) (control.ServerEnd, error) {
 
 func TestWhoDoesNotKnowTheTokenGetsNothing(t *testing.T) {
 	node, server := certificates(t)
-	l, d, _ := linked(t, ListenOptions{Security: Security{TLS: node, Token: "secret"},
-		Part: func(string) (string, bool) { t.Error("a part was looked for"); return "", false }},
+	l, d, _ := linked(t, ListenOptions{Security: Security{TLS: node, Token: "secret"}},
 		DialOptions{Security: Security{TLS: server, Token: "wrong"}})
+	l.Serve(func(string) (*os.File, error) { t.Error("a part was looked for"); return nil, os.ErrNotExist })
 	if _, err := dialled(t, l, d); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Fatalf("dialling with a wrong token: %v", err)
 	}
@@ -94,8 +92,8 @@ func TestWhoDoesNotKnowTheTokenGetsNothing(t *testing.T) {
 	if err := e.PutPlugin(t.Context(), "x", []byte("x")); err == nil || !strings.Contains(err.Error(), "token") {
 		t.Fatalf("a plugin with a wrong token: %v", err)
 	}
-	p := control.WorkReady{ArtifactURL: PartsPath + "r/w/part"}
-	if err := e.FetchPart(t.Context(), p, io.Discard); err == nil || !strings.Contains(err.Error(), "401") {
+	p := controltest.Announced([]byte("x"))
+	if _, err := e.OpenPart(t.Context(), p); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Fatalf("a part with a wrong token: %v", err)
 	}
 }
@@ -167,61 +165,6 @@ func TestAnotherServerIsRefusedWhileOneHasTheNode(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	t.Fatalf("after the first is gone: %v", err)
-}
-
-// part makes a file that a node has announced.
-func part(t *testing.T, content []byte) (string, control.WorkReady) {
-	path := filepath.Join(t.TempDir(), "part-000001.parquet")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(content)
-	return path, control.WorkReady{WorkID: "r/w/part-000001.parquet", ArtifactURL: PartsPath + "r/w/part-000001.parquet",
-		Artifact: engine.Artifact{Name: "part-000001.parquet", SizeBytes: int64(len(content)),
-			SHA256: hex.EncodeToString(sum[:])}}
-}
-
-func TestAPartIsWhatWasAnnouncedOrAnError(t *testing.T) {
-	content := bytes.Repeat([]byte("parquet "), 100_000)
-	path, good := part(t, content)
-	l, d, _ := linked(t, ListenOptions{Part: func(id string) (string, bool) {
-		switch id {
-		case good.WorkID:
-			return path, true
-		case "r/w/gone":
-			return path + ".gone", true
-		}
-		return "", false
-	}}, DialOptions{})
-	end, err := dialled(t, l, d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	remote := end.(control.Remote)
-	var got bytes.Buffer
-	if err := remote.FetchPart(t.Context(), good, &got); err != nil || !bytes.Equal(got.Bytes(), content) {
-		t.Fatalf("%d bytes, %v", got.Len(), err)
-	}
-	elsewhere := "http://" + l.Addr().String() + good.ArtifactURL
-	for name, change := range map[string]func(*control.WorkReady){
-		"a bit is different":      func(p *control.WorkReady) { p.Artifact.SHA256 = strings.Repeat("0", 64) },
-		"longer than announced":   func(p *control.WorkReady) { p.Artifact.SizeBytes-- },
-		"shorter than announced":  func(p *control.WorkReady) { p.Artifact.SizeBytes++ },
-		"another host":            func(p *control.WorkReady) { p.ArtifactURL = elsewhere },
-		"another host, no scheme": func(p *control.WorkReady) { p.ArtifactURL = "//example.com" + good.ArtifactURL },
-		"a file":                  func(p *control.WorkReady) { p.ArtifactURL = "file://" + path },
-		"another path":            func(p *control.WorkReady) { p.ArtifactURL = "/livez" },
-		"out of the folder":       func(p *control.WorkReady) { p.ArtifactURL = PartsPath + "../livez" },
-		"encoded dots":            func(p *control.WorkReady) { p.ArtifactURL = PartsPath + "r/w/%2e%2e/%2e%2e/x" },
-		"not announced":           func(p *control.WorkReady) { p.ArtifactURL = PartsPath + "r/w/other" },
-		"deleted":                 func(p *control.WorkReady) { p.ArtifactURL = PartsPath + "r/w/gone" },
-	} {
-		p := good
-		change(&p)
-		if err := remote.FetchPart(t.Context(), p, io.Discard); err == nil {
-			t.Errorf("%s: it was taken", name)
-		}
-	}
 }
 
 func TestAPluginIsWhatWasAnnouncedOrAnError(t *testing.T) {

@@ -45,6 +45,8 @@ func Run(t *testing.T, open func(t *testing.T) Link) {
 		{"too large a message is refused, and the stream goes on", large},
 		{"a receipt comes from the node, not from a send", receipt},
 		{"opening ends with its context", openContext},
+		{"a part is read from its node", parts},
+		{"nothing else than a part of the node is read", otherParts},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open) })
 	}

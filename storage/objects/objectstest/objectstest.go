@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/objects"
 )
@@ -54,7 +55,7 @@ func File(t testing.TB, runID, name string, content []byte) (engine.Artifact, st
 func Put(t testing.TB, s objects.Store, runID, name string, content []byte) engine.Artifact {
 	t.Helper()
 	a, path := File(t, runID, name, content)
-	if err := s.Put(t.Context(), a, path); err != nil {
+	if err := s.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
 		t.Fatalf("storing %d bytes: %v", len(content), err)
 	}
 	return a
@@ -82,6 +83,7 @@ func Run(t *testing.T, open func(t *testing.T) objects.Store) {
 		"ReadingAtOffsets":                      offsets,
 		"RepeatingIsHarmless":                   repeating,
 		"WhatIsNotTheArtifactIsRefused":         refused,
+		"ASourceThatBreaksStoresNothing":        broken,
 		"AnotherContentIsAConflict":             conflict,
 		"ManyAtATime":                           many,
 		"RunsAreApart":                          apart,
@@ -99,11 +101,11 @@ func stored(t *testing.T, s objects.Store) {
 	for i, size := range Sizes {
 		content := Content(size, uint64(i))
 		a, path := File(t, "run", "executions-"+string(rune('a'+i))+".parquet", content)
-		if err := s.Put(t.Context(), a, path); err != nil {
+		if err := s.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
 			t.Fatalf("%d bytes: %v", size, err)
 		}
-		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%d bytes: the file is still there: %v", size, err)
+		if left, err := os.ReadFile(path); err != nil || !bytes.Equal(left, content) {
+			t.Errorf("%d bytes: the source has %d of them: %v", size, len(left), err)
 		}
 		if got := Read(t, s, "run", a.Name); !bytes.Equal(got, content) {
 			t.Errorf("%d bytes: %d others are read", size, len(got))
@@ -166,17 +168,18 @@ func repeating(t *testing.T, s objects.Store) {
 	for _, size := range Sizes {
 		content := Content(size, 1)
 		a, path := File(t, "run", "a"+string(rune('a'+size%26))+".parquet", content)
-		for range 2 { // the second time the file is gone
-			if err := s.Put(t.Context(), a, path); err != nil {
-				t.Fatal(err)
-			}
+		if err := s.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
+			t.Fatalf("when the source is gone: %v", err)
 		}
 		again, path := File(t, "run", a.Name, content)
-		if err := s.Put(t.Context(), again, path); err != nil {
+		if err := s.Put(t.Context(), again, artifact.LocalFile(path)); err != nil {
 			t.Fatalf("the same content: %v", err)
-		}
-		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("the file of a repetition is still there: %v", err)
 		}
 		if !bytes.Equal(Read(t, s, "run", a.Name), content) {
 			t.Error("another content after a repetition")
@@ -192,7 +195,7 @@ func refused(t *testing.T, s objects.Store) {
 		longer.SizeBytes++
 		shorter.SizeBytes--
 		for _, a := range []engine.Artifact{wrong, longer, shorter} {
-			if err := s.Put(t.Context(), a, path); !errors.Is(err, objects.ErrChecksum) {
+			if err := s.Put(t.Context(), a, artifact.LocalFile(path)); !errors.Is(err, objects.ErrChecksum) {
 				t.Errorf("%d bytes as another: %v", size, err)
 			}
 			if _, err := os.Stat(path); err != nil {
@@ -215,7 +218,7 @@ func conflict(t *testing.T, s objects.Store) {
 		Put(t, s, "run", name, first)
 		for _, other := range [][]byte{Content(size, 4), Content(size+1, 3)} {
 			a, path := File(t, "run", name, other)
-			if err := s.Put(t.Context(), a, path); !errors.Is(err, store.ErrConflict) {
+			if err := s.Put(t.Context(), a, artifact.LocalFile(path)); !errors.Is(err, store.ErrConflict) {
 				t.Errorf("%d bytes over %d: %v", len(other), size, err)
 			}
 			if _, err := os.Stat(path); err != nil {
@@ -228,6 +231,96 @@ func conflict(t *testing.T, s objects.Store) {
 	}
 }
 
+// Stream is a source that is no file: what a node of another machine gives.
+type Stream struct {
+	Content []byte
+	// Broken follows the content, in place of its end.
+	Broken error
+	// Endless repeats the content without end.
+	Endless bool
+	// Opened and Closed count readers, Read bytes that were taken.
+	Opened, Closed int
+	Read           int64
+}
+
+// Open implements artifact.Source.
+func (s *Stream) Open(context.Context) (io.ReadCloser, error) {
+	s.Opened++
+	return &streamReader{s: s, rest: s.Content}, nil
+}
+
+type streamReader struct {
+	s    *Stream
+	rest []byte
+}
+
+func (r *streamReader) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 && r.s.Endless {
+		r.rest = r.s.Content
+	}
+	if len(r.rest) == 0 {
+		if r.s.Broken != nil {
+			return 0, r.s.Broken
+		}
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), 10_001)], r.rest) // as a network gives it
+	r.rest = r.rest[n:]
+	r.s.Read += int64(n)
+	return n, nil
+}
+
+func (r *streamReader) Close() error {
+	r.s.Closed++
+	return nil
+}
+
+// broken stores from streams, the first of which are not what they should be.
+func broken(t *testing.T, s objects.Store) {
+	cut := errors.New("the connection was cut")
+	for i, size := range Sizes {
+		content := Content(size, 10)
+		a, _ := File(t, "run", "a"+string(rune('a'+i))+".parquet", content)
+		flipped := bytes.Clone(content)
+		flipped[size/2] ^= 4
+		for name, c := range map[string]struct {
+			source *Stream
+			want   error
+		}{
+			"a flipped bit":          {&Stream{Content: flipped}, objects.ErrChecksum},
+			"a byte too few":         {&Stream{Content: content[:size-1]}, objects.ErrChecksum},
+			"a byte too many":        {&Stream{Content: append(bytes.Clone(content), 0)}, objects.ErrChecksum},
+			"nothing":                {&Stream{}, objects.ErrChecksum},
+			"no end":                 {&Stream{Content: content, Endless: true}, objects.ErrChecksum},
+			"cut in the middle":      {&Stream{Content: content[:size/2], Broken: cut}, cut},
+			"cut at the last byte":   {&Stream{Content: content[:size-1], Broken: cut}, cut},
+			"cut in place of an end": {&Stream{Content: content, Broken: cut}, cut},
+		} {
+			if err := s.Put(t.Context(), a, c.source); !errors.Is(err, c.want) {
+				t.Errorf("%d bytes, %s: %v", size, name, err)
+			}
+			if c.source.Opened != 1 || c.source.Closed != 1 || c.source.Read > int64(size)+10_001 {
+				t.Errorf("%d bytes, %s: opened %d times and closed %d times, %d bytes were read", size, name, c.source.Opened,
+					c.source.Closed, c.source.Read)
+			}
+			if _, err := s.Open(t.Context(), "run", a.Name); !errors.Is(err, store.ErrNotFound) {
+				t.Fatalf("%d bytes, %s: it is stored: %v", size, name, err)
+			}
+		}
+		whole := &Stream{Content: content}
+		if err := s.Put(t.Context(), a, whole); err != nil || whole.Opened != 1 || whole.Closed != 1 {
+			t.Fatalf("%d bytes after all that: %v, opened %d times, closed %d times", size, err, whole.Opened, whole.Closed)
+		}
+		if got := Read(t, s, "run", a.Name); !bytes.Equal(got, content) {
+			t.Errorf("%d bytes: %d others are read", size, len(got))
+		}
+	}
+	endless := engine.Artifact{RunID: "run", Name: "huge.parquet", SizeBytes: 1<<63 - 1, SHA256: strings.Repeat("0", 64)}
+	if err := s.Put(t.Context(), endless, &Stream{Content: []byte("x"), Broken: cut}); !errors.Is(err, cut) {
+		t.Errorf("a size that cannot be: %v", err)
+	}
+}
+
 // race stores different contents under one name at once, and one content many times.
 func race(t *testing.T, s objects.Store) {
 	for _, size := range []int{100, Sizes[len(Sizes)-1]} {
@@ -237,7 +330,7 @@ func race(t *testing.T, s objects.Store) {
 		var group sync.WaitGroup
 		for i, content := range contents {
 			a, path := File(t, "run", name, content)
-			group.Go(func() { failed[i] = s.Put(t.Context(), a, path) })
+			group.Go(func() { failed[i] = s.Put(t.Context(), a, artifact.LocalFile(path)) })
 		}
 		group.Wait()
 		got := Read(t, s, "run", name)
@@ -257,7 +350,7 @@ func many(t *testing.T, s objects.Store) {
 		name := "part-" + string(rune('a'+i)) + ".parquet"
 		a, path := File(t, "run", name, Content(1000+i, uint64(i)))
 		group.Go(func() {
-			if err := s.Put(t.Context(), a, path); err != nil {
+			if err := s.Put(t.Context(), a, artifact.LocalFile(path)); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
@@ -326,7 +419,7 @@ func climbing(t *testing.T, s objects.Store) {
 			t.Errorf("open %q: %v", bad, err)
 		}
 		a, path := File(t, bad[0], bad[1], []byte("x"))
-		if err := s.Put(t.Context(), a, path); !engine.HasCode(err, engine.CodeInvalid) {
+		if err := s.Put(t.Context(), a, artifact.LocalFile(path)); !engine.HasCode(err, engine.CodeInvalid) {
 			t.Errorf("put %q: %v", bad, err)
 		}
 	}
@@ -347,7 +440,7 @@ func ended(t *testing.T, s objects.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	a, path := File(t, "run", "a.parquet", Content(Sizes[len(Sizes)-1], 9))
-	if err := s.Put(ctx, a, path); !errors.Is(err, context.Canceled) {
+	if err := s.Put(ctx, a, artifact.LocalFile(path)); !errors.Is(err, context.Canceled) {
 		t.Errorf("put: %v", err)
 	}
 	if _, err := os.Stat(path); err != nil {
@@ -366,7 +459,8 @@ func absent(t *testing.T, s objects.Store) {
 		t.Errorf("open: %v", err)
 	}
 	a := engine.Artifact{RunID: "run", Name: "a.parquet", SizeBytes: 1, SHA256: strings.Repeat("0", 64)}
-	if err := s.Put(t.Context(), a, filepath.Join(t.TempDir(), "absent")); !errors.Is(err, os.ErrNotExist) {
+	missing := artifact.LocalFile(filepath.Join(t.TempDir(), "absent"))
+	if err := s.Put(t.Context(), a, missing); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }

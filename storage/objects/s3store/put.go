@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"slices"
@@ -23,6 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/objects"
 )
@@ -31,20 +31,20 @@ import (
 var errTaken = errors.New("the name is taken")
 
 // Put implements objects.Store.
-func (s *Store) Put(ctx context.Context, a engine.Artifact, path string) error {
+func (s *Store) Put(ctx context.Context, a engine.Artifact, from artifact.Source) error {
 	if err := objects.CheckNames(a.RunID, a.Name); err != nil {
 		return err
 	}
 	ctx, cancel := s.within(ctx, a.SizeBytes)
 	defer cancel()
-	if done, err := s.already(ctx, a, path); done || err != nil {
+	if done, err := s.already(ctx, a); done || err != nil {
 		return err
 	}
-	f, err := os.Open(path)
+	f, err := s.local(ctx, a, from)
 	if err != nil {
-		return fmt.Errorf("storing part %s: %w", a.Name, err)
+		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	sums, err := s.measure(ctx, f, a)
 	if err != nil {
 		return fmt.Errorf("storing part %s: %w", a.Name, err)
@@ -59,7 +59,7 @@ func (s *Store) Put(ctx context.Context, a engine.Artifact, path string) error {
 		if !errors.Is(err, errTaken) {
 			break
 		}
-		if done, err := s.already(ctx, a, path); done || err != nil {
+		if done, err := s.already(ctx, a); done || err != nil {
 			return err
 		}
 		// Another writer is at it: what it writes has the name already, and is not there yet.
@@ -69,7 +69,7 @@ func (s *Store) Put(ctx context.Context, a engine.Artifact, path string) error {
 	}
 	if status(err) == http.StatusInternalServerError {
 		// Servers fail so when somebody else has completed the same upload meanwhile.
-		if done, lost := s.already(ctx, a, path); done && lost == nil {
+		if done, lost := s.already(ctx, a); done && lost == nil {
 			return nil
 		}
 	}
@@ -77,19 +77,50 @@ func (s *Store) Put(ctx context.Context, a engine.Artifact, path string) error {
 		return s.explain(err, fails("Storing", a.Name))
 	}
 	s.sweep(ctx)
-	return taken(path)
-}
-
-// taken removes a file that is stored.
-func taken(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing fetched part: %w", err)
-	}
 	return nil
 }
 
-// already reports whether the file is stored, and takes it away then.
-func (s *Store) already(ctx context.Context, a engine.Artifact, path string) (bool, error) {
+// local is what the source gives as a file of this machine: a part goes up in pieces, some of
+// them more than once, and a node gives it from its beginning to its end.
+func (s *Store) local(ctx context.Context, a engine.Artifact, from artifact.Source) (*os.File, error) {
+	r, err := from.Open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("storing part %s: %w", a.Name, err)
+	}
+	if f, ok := r.(*os.File); ok {
+		return f, nil
+	}
+	dir := s.opts.CacheDir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		_ = r.Close()
+		return nil, artifact.DiskError(dir, err)
+	}
+	f, err := os.CreateTemp(dir, "incoming-*")
+	if err != nil {
+		_ = r.Close()
+		return nil, artifact.DiskError(dir, err)
+	}
+	_ = os.Remove(f.Name()) // so that a killed process leaves nothing
+	failed, err := objects.Receive(ctx, a, opened{r}, f)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("storing part %s: %w", a.Name, err)
+	case failed != nil:
+		err = artifact.DiskError(dir, failed)
+	default:
+		return f, nil
+	}
+	_ = f.Close()
+	return nil, err
+}
+
+// opened is a source that is open already.
+type opened struct{ io.ReadCloser }
+
+func (o opened) Open(context.Context) (io.ReadCloser, error) { return o.ReadCloser, nil }
+
+// already reports whether the file is stored.
+func (s *Store) already(ctx context.Context, a engine.Artifact) (bool, error) {
 	found, err := s.look(ctx, s.key(a.RunID, a.Name))
 	switch {
 	case err != nil && isAbsent(err):
@@ -99,7 +130,7 @@ func (s *Store) already(ctx context.Context, a engine.Artifact, path string) (bo
 	case found.size != a.SizeBytes || found.sha256 != a.SHA256:
 		return false, fmt.Errorf("storing part %s: another file has that name: %w", a.Name, store.ErrConflict)
 	}
-	return true, taken(path)
+	return true, nil
 }
 
 // measured are the sums of a file.

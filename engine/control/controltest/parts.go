@@ -1,0 +1,120 @@
+package controltest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+)
+
+// Announced is the announcement of a part with that content.
+func Announced(content []byte) control.WorkReady {
+	sum := sha256.Sum256(content)
+	a := engine.Artifact{RunID: "r", WorkerID: "worker-0", Name: "executions-worker-0-00001.parquet",
+		SizeBytes: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
+	id := control.WorkIDOf(a)
+	return control.WorkReady{WorkID: id, ArtifactURL: control.PartsPath + id, Artifact: a}
+}
+
+// Lies are announcements that no server may follow, made of a good one by name. path
+// is a file of this machine with the same content.
+func Lies(good control.WorkReady, path string) map[string]control.WorkReady {
+	lies := map[string]control.WorkReady{}
+	for name, change := range map[string]func(p *control.WorkReady){
+		"another host":            func(p *control.WorkReady) { p.ArtifactURL = "http://example.com" + p.ArtifactURL },
+		"another host, no scheme": func(p *control.WorkReady) { p.ArtifactURL = "//example.com" + p.ArtifactURL },
+		"a user and a host":       func(p *control.WorkReady) { p.ArtifactURL = "@example.com" + p.ArtifactURL },
+		"a file":                  func(p *control.WorkReady) { p.ArtifactURL = "file://" + path },
+		"a path":                  func(p *control.WorkReady) { p.ArtifactURL = path },
+		"another path":            func(p *control.WorkReady) { p.ArtifactURL = "/livez" },
+		"nothing":                 func(p *control.WorkReady) { p.ArtifactURL = "" },
+		"a query":                 func(p *control.WorkReady) { p.ArtifactURL += "?x" },
+		"out of the folder":       func(p *control.WorkReady) { p.ArtifactURL = control.PartsPath + "../livez" },
+		"encoded dots":            func(p *control.WorkReady) { p.ArtifactURL = control.PartsPath + "r/w/%2e%2e/x" },
+		"another part":            func(p *control.WorkReady) { p.WorkID += "x" },
+		"a run that climbs":       func(p *control.WorkReady) { p.Artifact.RunID = ".." },
+		"a run with a slash":      func(p *control.WorkReady) { p.Artifact.RunID = "a/b" },
+		"a worker that climbs":    func(p *control.WorkReady) { p.Artifact.WorkerID = "../.." },
+		"a name that climbs":      func(p *control.WorkReady) { p.Artifact.Name = "../x.parquet" },
+		"an absolute name":        func(p *control.WorkReady) { p.Artifact.Name = "/etc/x.parquet" },
+		"a hidden name":           func(p *control.WorkReady) { p.Artifact.Name = ".x.parquet" },
+		"a name of no part":       func(p *control.WorkReady) { p.Artifact.Name = "counts.json" },
+		"a name with a zero":      func(p *control.WorkReady) { p.Artifact.Name = "x\x00.parquet" },
+		"a name with a backslash": func(p *control.WorkReady) { p.Artifact.Name = `..\x.parquet` },
+		"a long name":             func(p *control.WorkReady) { p.Artifact.Name = strings.Repeat("x", 1<<20) + ".parquet" },
+		"a size below zero":       func(p *control.WorkReady) { p.Artifact.SizeBytes = -1 },
+		"rows below zero":         func(p *control.WorkReady) { p.Artifact.RowCount = -1 },
+		"no sum":                  func(p *control.WorkReady) { p.Artifact.SHA256 = "" },
+		"a sum that climbs":       func(p *control.WorkReady) { p.Artifact.SHA256 = strings.Repeat("../", 21) + "x" },
+	} {
+		p := good
+		change(&p)
+		lies[name] = p
+		// The same with a work id and a path that agree with it.
+		p.WorkID = control.WorkIDOf(p.Artifact)
+		if p.Artifact != good.Artifact {
+			p.ArtifactURL = control.PartsPath + p.WorkID
+			lies[name+", consistently"] = p
+		}
+	}
+	return lies
+}
+
+func parts(t *testing.T, open func(*testing.T) Link) {
+	l := open(t)
+	content := bytes.Repeat([]byte("parquet "), 100_000)
+	p := Announced(content)
+	path := filepath.Join(t.TempDir(), "part")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.Listener.Serve(func(id string) (*os.File, error) {
+		if id != p.WorkID {
+			t.Errorf("the node was asked for %q", id)
+		}
+		return os.Open(path)
+	})
+	server, _ := session(t, l)
+	for range 2 { // it stays the node's
+		r, err := server.OpenPart(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r)
+		if err := errors.Join(err, r.Close()); err != nil || !bytes.Equal(got, content) {
+			t.Fatalf("%d of %d bytes: %v", len(got), len(content), err)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := server.OpenPart(t.Context(), p); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a part that the node has lost: %v, %v", r, err)
+	}
+}
+
+func otherParts(t *testing.T, open func(*testing.T) Link) {
+	l := open(t)
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	if err := os.WriteFile(path, []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.Listener.Serve(func(id string) (*os.File, error) {
+		t.Errorf("the node was asked for %q", id)
+		return os.Open(path)
+	})
+	server, _ := session(t, l)
+	for name, p := range Lies(Announced([]byte("content")), path) {
+		if r, err := server.OpenPart(t.Context(), p); !errors.Is(err, control.ErrAnnounced) {
+			t.Errorf("%s: %v, %v", name, r, err)
+		}
+	}
+}

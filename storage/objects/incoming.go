@@ -1,0 +1,108 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/artifact"
+)
+
+// incomingDir is where files are written before they have a name; no run is called so.
+const incomingDir = ".incoming"
+
+// incoming is a file that has been received and has no name yet. Its lock says that
+// its writer lives: what a killed one left is swept by whoever opens the folder next.
+type incoming struct{ file *os.File }
+
+// receive writes what the source gives, checked and durable.
+func (f *Folder) receive(ctx context.Context, a engine.Artifact, from artifact.Source) (in *incoming, err error) {
+	dir := filepath.Join(f.dir, incomingDir)
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, artifact.DiskError(f.dir, err)
+	}
+	if in, err = begin(dir); err != nil {
+		return nil, artifact.DiskError(f.dir, err)
+	}
+	defer func() {
+		if err != nil {
+			in.discard()
+		}
+	}()
+	failed, err := Receive(ctx, a, from, in.file)
+	if err != nil {
+		return in, fmt.Errorf("storing part %s: %w", a.Name, err)
+	}
+	if failed == nil {
+		failed = in.file.Sync()
+	}
+	if failed != nil {
+		return in, artifact.DiskError(f.dir, failed)
+	}
+	return in, nil
+}
+
+// begin makes an empty file that is locked for as long as it is open.
+func begin(dir string) (*incoming, error) {
+	for {
+		file, err := os.CreateTemp(dir, "part-*")
+		if err != nil {
+			return nil, err
+		}
+		in := &incoming{file}
+		if err := lock(file); err != nil {
+			in.discard()
+			return nil, err
+		}
+		// A sweep may have come between the two.
+		if _, err := os.Lstat(file.Name()); err == nil {
+			return in, nil
+		}
+		_ = file.Close() // empty, and nobody's
+	}
+}
+
+func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+
+// named gives the file its name unless that is taken, which a rename would not tell.
+func (in *incoming) named(final string) error {
+	switch err := os.Link(in.file.Name(), final); {
+	case err == nil, errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	// Not every file system has two names for a file.
+	if _, err := os.Lstat(final); err == nil {
+		return fs.ErrExist
+	}
+	return os.Rename(in.file.Name(), final)
+}
+
+// discard removes what has no meaning any more: the file, or the name that it had.
+func (in *incoming) discard() {
+	_ = os.Remove(in.file.Name()) // what stays is swept
+	_ = in.file.Close()           // it was synced, or is thrown away
+}
+
+// sweep removes what writers left that were killed.
+func (f *Folder) sweep() {
+	dir := filepath.Join(f.dir, incomingDir)
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		return // there is none
+	}
+	for _, e := range left {
+		file, err := os.OpenFile(filepath.Join(dir, e.Name()), os.O_RDWR|syscall.O_NOFOLLOW, 0)
+		if err != nil {
+			continue
+		}
+		if lock(file) == nil {
+			_ = os.Remove(file.Name())
+		}
+		_ = file.Close()
+	}
+}
