@@ -5,7 +5,7 @@
 //
 // The server dials; one stream exists for each (server, node). The node speaks
 // first, with Hello. From then on each side sends when it has something to say:
-// AssignRun, RunEvent, RunState, ArtifactAck, Drain and Ping go to the node;
+// AssignRun, RunEvent, RunState, StatusAck, ArtifactAck, Drain and Ping go to the node;
 // Status, RunAccepted, RunRejected, WorkerState, Snapshot, Log, WorkReady and
 // Pong come back.
 //

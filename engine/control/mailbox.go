@@ -36,6 +36,8 @@ func PolicyToNode(m ToNode) (Policy, Subject) {
 		return Latest, Subject{Kind: "RunState", RunID: m.RunID}
 	case Ping:
 		return Latest, Subject{Kind: "Ping"}
+	case StatusAck:
+		return Latest, Subject{Kind: "StatusAck"}
 	}
 	// AssignRun, RunEvent, ArtifactAck, Drain
 	return MustArrive, Subject{}

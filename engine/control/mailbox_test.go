@@ -32,6 +32,7 @@ var policies = []struct {
 	{control.WorkerAck{}, control.MustArrive},
 	{control.Drain{}, control.MustArrive},
 	{control.Ping{}, control.Latest},
+	{control.StatusAck{}, control.Latest},
 	{control.Hello{}, control.MustArrive},
 	{control.Status{}, control.Latest},
 	{control.RunAccepted{}, control.MustArrive},

@@ -12,7 +12,8 @@ const (
 	HeartbeatInterval = time.Second
 	// StateInterval is the cadence of RunState.
 	StateInterval = 5 * time.Second
-	// ContactLimit is how long a node bears load without hearing from a server.
+	// ContactLimit is how long a run worker bears load without contact: since its node has
+	// sent the last Status that the run's owner acknowledged.
 	ContactLimit = 60 * time.Second
 	// StartLimit is how long a placed run worker may take until it is ready, and
 	// how long a ready one waits for START.
@@ -95,6 +96,8 @@ type RunState struct {
 	Step         Step
 	StopReason   engine.StopReason
 	DrainTimeout time.Duration
+	// StartAt is when the load begins, by the server's clock; the zero time is at once.
+	StartAt time.Time
 }
 
 // Step is one step of a search as a run worker sees it: Settle passes, then
@@ -123,7 +126,24 @@ type WorkerAck struct {
 // Drain tells the node to take no new work and to end what it has.
 type Drain struct{}
 
-// Ping asks for a Pong with the same Seq. Hearing it counts as contact.
+// StatusAck says that the server has taken in a Status. It is the contact of the run
+// workers of the runs that it names, counted from when the node sent that Status; what
+// else a node hears is none.
+type StatusAck struct {
+	Sequence int64
+	// Runs are those that the server owns now, each in its epoch.
+	Runs []OwnedRun
+	// Received is when the Status came, Sent when this left, by the server's clock.
+	Received, Sent time.Time
+}
+
+// OwnedRun is a run with the epoch in which somebody owns it.
+type OwnedRun struct {
+	RunID string
+	Epoch int64
+}
+
+// Ping asks for a Pong with the same Seq.
 type Ping struct {
 	Seq  int64
 	Sent time.Time
@@ -149,14 +169,19 @@ type Hello struct {
 // AsidePart is a part that cannot be opened now.
 type AsidePart struct{ RunID, WorkerID, Name, Reason string }
 
-// Status is the node's heartbeat.
+// Status is the node's heartbeat; StatusAck answers each.
 type Status struct {
+	// Sequence rises with each Status of the node's process, over all streams.
+	Sequence      int64
 	NodeID        string
 	Alive         bool
 	AcceptingWork bool
 	Draining      bool
 	Resources     engine.Resources
 	At            time.Time
+	// ClockOffset is what the node adds to its clock to have the server's, and ClockError how
+	// wrong that may be; an error of 0 says that it was not measured yet.
+	ClockOffset, ClockError time.Duration
 }
 
 // RunAccepted answers AssignRun.
@@ -199,6 +224,9 @@ type WorkerState struct {
 	// IOEngine names what drove the connections; set with Totals.
 	IOEngine string
 	At       time.Time
+	// ClockError is how wrong the times of the worker's record may be, as times of the server;
+	// 0 in the server's own process.
+	ClockError time.Duration
 }
 
 // Snapshot carries one second of a run worker. The receiver owns it.
@@ -239,6 +267,7 @@ func (ArtifactAck) toNode() {}
 func (WorkerAck) toNode()   {}
 func (Drain) toNode()       {}
 func (Ping) toNode()        {}
+func (StatusAck) toNode()   {}
 
 func (Hello) fromNode()        {}
 func (Status) fromNode()       {}

@@ -5,8 +5,9 @@
 // transport. engine/workcoord decides which node can be relied upon and which carries a
 // run worker; the fleet tells it what happens and does what it says. Who decides about
 // runs sees two things: Place, which finds nodes for run workers, and a Node, to which
-// messages are sent. Contact is the fleet's own matter: it pings each node every second,
-// and a node that hears nothing for a minute stops its load.
+// messages are sent. Contact is the fleet's own matter: it acknowledges what each node
+// reports every second, and names the runs that the server owns. Run workers of which it
+// does not say so for a minute stop by themselves.
 package fleet
 
 import (
@@ -39,6 +40,8 @@ type Node interface {
 type Listener interface {
 	// Hear takes what a node says about a run.
 	Hear(runID string, from Node, m control.FromNode)
+	// Owned are the runs that this server owns now, remote: for a node of another process.
+	Owned(remote bool) []control.OwnedRun
 	// Aside takes a part that a node keeps and cannot open.
 	Aside(p control.AsidePart)
 }

@@ -45,6 +45,7 @@ type Keeper struct {
 	thinned int64
 	away    bool
 	closing bool
+	held    time.Time // when the last second that is stored was begun to be written
 
 	// outages tell when the store went away and came back; linesLost counts lines of the run's log that were given up.
 	outages   chan Outage
@@ -82,7 +83,7 @@ func (w *Write) Err() error { return w.err }
 // New is a keeper of one run; Run has to be called for it to write.
 func New(s store.Runs, runID string, log zerolog.Logger) *Keeper {
 	return &Keeper{store: s, runID: runID, log: log, wake: make(chan struct{}, 1), outages: make(chan Outage, 16),
-		fenced: make(chan struct{})}
+		fenced: make(chan struct{}), held: time.Now()}
 }
 
 // Outages tell when the store went away and came back.
@@ -90,6 +91,19 @@ func (k *Keeper) Outages() <-chan Outage { return k.outages }
 
 // Fenced is closed when another server owns the run.
 func (k *Keeper) Fenced() <-chan struct{} { return k.fenced }
+
+// Owns reports whether the run is this server's as far as it knows. leased: and its lease
+// has not expired since the store last took a second of the run, or the run was claimed.
+func (k *Keeper) Owns(leased bool) bool {
+	select {
+	case <-k.fenced:
+		return false
+	default:
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !leased || time.Since(k.held) < store.Lease
+}
 
 // LinesLost counts lines of the run's log that were given up.
 func (k *Keeper) LinesLost() int64 { return k.linesLost.Load() }
@@ -240,12 +254,18 @@ func (k *Keeper) write(ctx context.Context, j *Write) error {
 	backoff := firstBackoff
 	refused := 0
 	for attempt := 0; ; attempt++ {
+		begin := time.Now()
 		tctx, cancel := context.WithTimeout(ctx, StoreLimit)
 		err := j.do(tctx, attempt > 0)
 		cancel()
 		switch {
 		case err == nil:
 			k.reachable(true, nil)
+			if j.tick != nil {
+				k.mu.Lock()
+				k.held = begin
+				k.mu.Unlock()
+			}
 			return nil
 		case ctx.Err() != nil:
 			return err

@@ -405,9 +405,24 @@ func (l *eventLoop) start(s *slot) bool {
 		v.own = s.batch
 		s.batch, s.work = s.arrival.batch, s.arrival.work
 	}
-	v.begun = s.begin(l.g)
-	v.sent = v.begun
+	begun, ok := s.begin(l.g)
+	if !ok {
+		l.refuse(s)
+		return false
+	}
+	v.begun, v.sent = begun, begun
 	return l.drive(s, s.progress.Start(s.work.Ops))
+}
+
+// refuse drops a group that must not begin, and ends its slot.
+func (l *eventLoop) refuse(s *slot) {
+	if l.g.queue != nil {
+		s.batch = s.event.own
+		s.refuse(l.g)
+	} else {
+		l.giveBack(s)
+	}
+	l.leave(s)
 }
 
 // drive takes the group as far as it goes without waiting. It returns what start does.
@@ -417,6 +432,10 @@ func (l *eventLoop) drive(s *slot, next supply.Step) bool {
 		if next == supply.StepPause {
 			l.sleep(s, atPause, v.sent+s.pause(l.g))
 			return false
+		}
+		if l.g.overdue(v.sent) {
+			s.cutShort(l.g)
+			break
 		}
 		v.first = 0
 		sent, err := v.conn.Send(l.buf, &s.batch.Batch, s.progress.Op())
@@ -480,6 +499,14 @@ func (l *eventLoop) happened(s *slot, events uint32) {
 	fd := v.fd
 	switch v.at {
 	case atSending:
+		now := l.g.clock.now()
+		if l.g.overdue(now) { // the rest would be one more operation for the target
+			v.sent = now
+			s.cutShort(l.g)
+			s.progress.Unclean = true
+			l.finish(s)
+			return
+		}
 		sent, err := v.conn.Flush()
 		if err == nil && sent {
 			v.at = atAnswer

@@ -37,7 +37,10 @@ func (e goroutines) drive(s *slot) {
 			s.books.drawn.Add(-1)
 			return
 		}
-		s.execute(g)
+		if !s.execute(g) {
+			s.refuse(g)
+			return
+		}
 		switch {
 		case s.lost():
 			s.drop()
@@ -60,8 +63,12 @@ func (e goroutines) serve(s *slot) {
 	own := s.batch
 	for finished := false; g.queue.next(s, finished); {
 		s.batch, s.work = s.arrival.batch, s.arrival.work
-		s.execute(g)
+		begun := s.execute(g)
 		s.batch = own
+		if !begun {
+			s.refuse(g)
+			return
+		}
 		s.arrival.batch.Release()
 		broken := s.lost()
 		finished = !broken && !s.worn(g)

@@ -75,6 +75,7 @@ type Group struct {
 	failed   chan error
 	halted   atomic.Bool  // stopping is closed, or about to be
 	measured atomic.Int64 // what was due before is warm-up
+	deadline atomic.Int64 // nothing is issued from then on
 	cut      atomic.Bool  // operations that fail from now on were cut off by us
 	givenUp  atomic.Bool  // stopped, and what has not begun is not wanted any more
 	step     atomic.Uint32
@@ -139,6 +140,7 @@ func Open(ctx context.Context, cfg Config, connections int, progress func(open, 
 		g.kinds[i] = s.Kind
 	}
 	g.measured.Store(math.MaxInt64)
+	g.deadline.Store(math.MaxInt64)
 	if cfg.Workload.OpenLoop() {
 		g.openLoop()
 	}

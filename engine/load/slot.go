@@ -119,9 +119,12 @@ func (s *slot) wait(g *Group, until int64) bool {
 func (s *slot) leaving(g *Group) bool { return g.halted.Load() || s.leave.Load() }
 
 // execute runs the group in s.work on the slot's connection, again where the
-// policy says so, and records it.
-func (s *slot) execute(g *Group) {
-	begin := s.begin(g)
+// policy says so, and records it. It returns false when it must not begin.
+func (s *slot) execute(g *Group) bool {
+	begin, ok := s.begin(g)
+	if !ok {
+		return false
+	}
 	at := begin
 	for next := s.progress.Start(s.work.Ops); next != supply.StepDone; {
 		if next == supply.StepPause {
@@ -133,18 +136,26 @@ func (s *slot) execute(g *Group) {
 			at = g.clock.now()
 			continue
 		}
+		if g.overdue(at) {
+			s.cutShort(g)
+			break
+		}
 		err := s.conn.Exec(g.ctx, &s.batch.Batch, s.progress.Op(), s.res)
 		now := g.clock.now()
 		next = s.answered(g, err, at, g.clock.at(s.res.FirstByte), now)
 		at = now
 	}
 	s.record(g, begin, at)
+	return true
 }
 
-// begin counts the group in s.work as started, and returns the time.
-func (s *slot) begin(g *Group) int64 {
+// begin counts the group in s.work as started, and returns the time; false when the deadline has passed.
+func (s *slot) begin(g *Group) (now int64, ok bool) {
 	s.books.rec.Place() // a wait for a chunk comes before the clock starts
-	now := g.clock.now()
+	now = g.clock.now()
+	if g.overdue(now) {
+		return now, false
+	}
 	s.due, s.lag, s.waited, s.decoded = now, 0, 0, 0
 	if g.queue != nil {
 		s.due = s.arrival.due
@@ -157,7 +168,7 @@ func (s *slot) begin(g *Group) int64 {
 	if s.warm {
 		s.books.warmup.Add(1)
 	}
-	return now
+	return now, true
 }
 
 // pause is the time before the next try, in ns.
@@ -264,7 +275,7 @@ func (s *slot) connect(g *Group, pause time.Duration) bool {
 		}
 	}()
 	for {
-		if pause > 0 && !s.wait(g, g.clock.now()+int64(pause/2+rand.N(pause))) {
+		if pause > 0 && !s.wait(g, g.clock.now()+int64(pause/2+rand.N(pause))) || g.overdue(g.clock.now()) {
 			return false
 		}
 		select {

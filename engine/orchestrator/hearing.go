@@ -26,6 +26,10 @@ func (h hearing) Hear(runID string, from fleet.Node, m control.FromNode) {
 	l.inbox.Put(fromNode{from, m})
 }
 
+// Owned are the runs that this server owns. Its own node ends with it; a node elsewhere
+// may have heard of another owner, once a lease has expired.
+func (h hearing) Owned(remote bool) []control.OwnedRun { return h.s.runs.owned(remote) }
+
 // Aside remembers a part that cannot be opened, for the log of its run.
 func (h hearing) Aside(p control.AsidePart) { h.s.recovery.Aside(p) }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
 )
 
 // registry knows the runs that this process starts and carries. Its methods are safe
@@ -138,6 +139,18 @@ func (r *registry) connections() (n int) {
 		}
 	}
 	return n
+}
+
+// owned are the runs that this process owns, leased: those whose lease has not expired.
+func (r *registry) owned(leased bool) (runs []control.OwnedRun) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, l := range r.carried {
+		if l.keeper.Owns(leased) {
+			runs = append(runs, control.OwnedRun{RunID: id, Epoch: l.epoch})
+		}
+	}
+	return runs
 }
 
 // others counts the runs beside this one that hold load now.

@@ -32,6 +32,7 @@ type fakeLoad struct {
 	failed  chan error
 	done    chan struct{}
 	once    sync.Once
+	until   time.Time // the deadline
 }
 
 func newFakeLoad() *fakeLoad {
@@ -48,6 +49,18 @@ func (l *fakeLoad) said() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string(nil), l.calls...)
+}
+
+func (l *fakeLoad) SetDeadline(until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until = until
+}
+
+func (l *fakeLoad) deadline() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until
 }
 
 func (l *fakeLoad) Start(p engine.Phase) {
@@ -120,8 +133,22 @@ type server struct {
 
 	mu     sync.Mutex
 	heard  []control.FromNode
+	mute   bool // what the node reports is not acknowledged
 	cancel context.CancelFunc
 	served chan error
+}
+
+// acknowledge answers a Status as the owner of the run does.
+func (s *server) acknowledge(ctx context.Context, m control.Status, epoch int64) {
+	_ = s.link.Send(ctx, control.StatusAck{Sequence: m.Sequence, Runs: []control.OwnedRun{{RunID: runID, Epoch: epoch}},
+		Received: time.Now(), Sent: time.Now()})
+}
+
+// silence ends the acknowledgements.
+func (s *server) silence() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mute = true
 }
 
 // connect serves a node whose run workers get fake. open replaces opening it.
@@ -149,7 +176,11 @@ func connect(t *testing.T, spool string, fake *fakeLoad, open OpenLoad) *server 
 			}
 			s.mu.Lock()
 			s.heard = append(s.heard, m)
+			mute := s.mute
 			s.mu.Unlock()
+			if m, ok := m.(control.Status); ok && !mute {
+				s.acknowledge(ctx, m, 3)
+			}
 		}
 	}()
 	return s

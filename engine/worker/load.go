@@ -18,6 +18,8 @@ type Load interface {
 	SetStep(n uint16)
 	Connections() (open, target int)
 	Collect(s *engine.WorkerSnapshot)
+	// SetDeadline says until when operations may be issued; see load.Group.
+	SetDeadline(until time.Time)
 	Stop()
 	// DropQueued drops what is due and not begun, when a run is given up.
 	DropQueued()

@@ -42,6 +42,9 @@ type Options struct {
 	Log      zerolog.Logger
 	// Recordings opens the runs that a replay takes its operations from; nil where there are none.
 	Recordings Recordings
+	// ContactLimit is how long a run worker bears load without contact; 0 is control.ContactLimit,
+	// which is the most.
+	ContactLimit time.Duration
 	// OpenLoad opens the load of a run worker; nil means engine/load.
 	OpenLoad OpenLoad
 }
@@ -53,6 +56,8 @@ type Node struct {
 	session string
 	out     *outbox
 	sampler *sampler
+	// statuses are those that wait for their acknowledgement.
+	statuses statuses
 
 	// lifetime ends when the node closes; run workers live in it.
 	lifetime context.Context
@@ -60,14 +65,8 @@ type Node struct {
 	workers  sync.WaitGroup
 
 	resources atomic.Pointer[engine.Resources]
-	start     time.Time
 
 	salvage sync.Once
-
-	// When a server was last heard of, and when somebody last asked for that, both
-	// since start on the monotonic clock.
-	contactMu    sync.Mutex
-	heard, asked time.Duration
 
 	mu   sync.Mutex
 	held map[workerKey]*runWorker
@@ -92,11 +91,14 @@ func NewNode(opts Options) *Node {
 	if opts.OpenLoad == nil {
 		opts.OpenLoad = openLoad
 	}
+	if opts.ContactLimit <= 0 || opts.ContactLimit > control.ContactLimit {
+		opts.ContactLimit = control.ContactLimit
+	}
 	if opts.Capacity == 0 {
 		s := newSystem()
 		opts.Capacity = capacityOf(s.cpus(), s.memoryLimit())
 	}
-	n := &Node{opts: opts, session: uuid.NewString(), out: newOutbox(), sampler: newSampler(), start: time.Now(),
+	n := &Node{opts: opts, session: uuid.NewString(), out: newOutbox(), sampler: newSampler(),
 		held: map[workerKey]*runWorker{}, ended: map[workerKey]control.WorkerState{}, parts: map[string]heldPart{}}
 	n.lifetime, n.end = context.WithCancel(context.Background())
 	n.resources.Store(&engine.Resources{})
@@ -152,7 +154,6 @@ func (n *Node) Listen(ctx context.Context, sessions control.Listener) error {
 // closes: its run workers stop, and what they recorded stays in the spool.
 func (n *Node) Serve(ctx context.Context, link control.NodeEnd) error {
 	n.salvage.Do(n.salvageSpool)
-	n.contact()
 	session, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := link.Send(session, n.hello()); err != nil {
@@ -183,30 +184,6 @@ func (n *Node) Close() {
 	n.workers.Wait()
 }
 
-func (n *Node) contact() {
-	n.contactMu.Lock()
-	defer n.contactMu.Unlock()
-	n.heard = time.Since(n.start)
-}
-
-// stoodStill is how long nobody must have asked for the silence to say that the
-// process stood still: the node and its run workers ask every second.
-const stoodStill = 3 * time.Second
-
-// silence is how long the node has listened and heard no server. Time in which the
-// process stood still is none.
-func (n *Node) silence() time.Duration { return n.silentAt(time.Since(n.start)) }
-
-func (n *Node) silentAt(now time.Duration) time.Duration {
-	n.contactMu.Lock()
-	defer n.contactMu.Unlock()
-	if still := now - n.asked; still > stoodStill {
-		n.heard = min(n.heard+still, now)
-	}
-	n.asked = now
-	return now - n.heard
-}
-
 func (n *Node) hello() control.Hello {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -231,14 +208,9 @@ func (n *Node) beat(ctx context.Context) {
 	ticker := time.NewTicker(control.HeartbeatInterval)
 	defer ticker.Stop()
 	for {
-		n.silence()
 		r := n.sampler.sample()
 		n.resources.Store(&r)
-		n.mu.Lock()
-		draining := n.draining
-		n.mu.Unlock()
-		n.out.Put(control.Status{NodeID: n.opts.NodeID, Alive: true, AcceptingWork: !draining, Draining: draining,
-			Resources: r, At: time.Now()})
+		n.report()
 		select {
 		case <-ctx.Done():
 			return
@@ -253,10 +225,10 @@ func (n *Node) receive(ctx context.Context, link control.NodeEnd) error {
 		if err != nil {
 			return err
 		}
-		n.contact()
 		switch m := m.(type) {
 		case control.AssignRun:
 			n.assign(m)
+			n.report() // the worker begins when this is acknowledged
 		case control.RunEvent:
 			for _, w := range n.of(m.Event.RunID) {
 				w.inbox.Put(m)
@@ -265,6 +237,8 @@ func (n *Node) receive(ctx context.Context, link control.NodeEnd) error {
 			for _, w := range n.of(m.RunID) {
 				w.inbox.Put(m)
 			}
+		case control.StatusAck:
+			n.acknowledgedStatus(m)
 		case control.ArtifactAck:
 			n.acknowledged(m)
 		case control.WorkerAck:

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/artifact"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/load"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -29,7 +31,14 @@ type runWorker struct {
 	state control.WorkerState
 
 	// What follows belongs to the loop.
+	epoch int64 // the latest that was heard of
+	// contact is when the node sent the last Status that the run's owner acknowledged, or
+	// without one (touchedOnce is false then) when the worker was assigned.
+	contact     time.Time
+	touchedOnce bool
+
 	started   bool
+	begun     bool // the load
 	stopping  bool
 	givenUp   bool // stopped before its time: what is due and not begun is dropped
 	drain     time.Duration
@@ -78,7 +87,7 @@ func newRunWorker(n *Node, a control.AssignRun) *runWorker {
 		a.Clock = engine.NewClock(nil)
 	}
 	w := &runWorker{node: n, a: a, inbox: control.NewMailbox(control.PolicyToNode, nil),
-		target: a.Connections, drain: control.DrainLimit,
+		target: a.Connections, drain: control.DrainLimit, epoch: a.Epoch, contact: time.Now(),
 		setup: make(chan setupDone, 1), drained: make(chan error, 1), closed: make(chan closeDone, 1)}
 	w.state = control.WorkerState{RunID: a.RunID, ResultID: a.ResultID, WorkerID: a.WorkerID,
 		WorkerGroupID: a.WorkerGroupID,
@@ -170,12 +179,12 @@ func (w *runWorker) run(ctx context.Context) {
 				return
 			}
 		case err := <-failed:
-			w.fail(engine.AsError(err))
+			w.loadFailed(err)
 		case <-done:
 			// A group that failed is done too; its error says more.
 			select {
 			case err := <-failed:
-				w.fail(engine.AsError(err))
+				w.loadFailed(err)
 			default:
 				w.log(engine.LogInfo, "the workload's stream has ended")
 				w.stop(w.drain)
@@ -219,22 +228,23 @@ func (w *runWorker) ready(s setupDone) bool {
 		st.Status = engine.WorkerReady
 		st.OpenConnections = w.a.Connections
 	})
-	if w.started {
-		w.begin()
-	}
+	w.load.SetDeadline(w.deadline())
+	w.tryBegin()
 	return true
 }
 
 func (w *runWorker) handle(m control.ToNode) {
 	switch m := m.(type) {
 	case control.RunEvent:
-		if m.Epoch >= w.a.Epoch {
+		if w.hears(m.Epoch) {
 			w.apply(m.Event)
 		}
 	case control.RunState:
-		if m.Epoch >= w.a.Epoch {
+		if w.hears(m.Epoch) {
 			w.heal(m)
 		}
+	case control.StatusAck:
+		w.touched(m)
 	}
 }
 
@@ -362,9 +372,16 @@ func (w *runWorker) start() {
 		return
 	}
 	w.started = true
-	if w.load != nil {
-		w.begin()
+	w.tryBegin()
+}
+
+// tryBegin begins the load that has been started, once there is contact with who owns the run.
+func (w *runWorker) tryBegin() {
+	if w.load == nil || !w.started || w.stopping || w.begun || !w.touchedOnce {
+		return
 	}
+	w.begun = true
+	w.begin()
 }
 
 func (w *runWorker) begin() {
@@ -388,7 +405,7 @@ func (w *runWorker) aim(connections int, ramp time.Duration) {
 		return
 	}
 	w.target = connections
-	if w.load != nil && w.started {
+	if w.begun {
 		w.load.SetTarget(connections, ramp)
 	}
 }
@@ -436,21 +453,30 @@ func (w *runWorker) beginDrain() {
 }
 
 // fail stops the worker because of an error; the first one is kept.
-func (w *runWorker) fail(err *engine.Error) {
+func (w *runWorker) fail(err *engine.Error) { w.failWithin(failedDrain, err) }
+
+// failWithin is fail with another time for what is in flight.
+func (w *runWorker) failWithin(drain time.Duration, err *engine.Error) {
 	w.givenUp = true
 	if w.err == nil {
 		w.err = err
 		w.log(engine.LogError, "%s", err.Message)
 	}
-	w.stop(failedDrain)
+	w.stop(drain)
+}
+
+// loadFailed stops the worker because its load has ended with an error.
+func (w *runWorker) loadFailed(err error) {
+	if errors.Is(err, load.ErrOverdue) {
+		w.outOfContact(time.Since(w.contact))
+		return
+	}
+	w.fail(engine.AsError(err))
 }
 
 // beat is the heartbeat, the snapshot, and the watchdog.
 func (w *runWorker) beat() {
-	if silence := w.node.silence(); silence > control.ContactLimit && !w.stopping {
-		w.fail(&engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf("%s stopped by itself: it heard no server "+
-			"for %.0f s.", w.a.WorkerID, silence.Seconds())})
-	}
+	w.watch()
 	if w.status() == engine.WorkerReady && !w.started && time.Since(w.readyAt) > control.StartLimit {
 		w.fail(&engine.Error{Code: engine.CodeUnavailable,
 			Message: fmt.Sprintf("%s was ready, and heard no START for %.0f s.", w.a.WorkerID, control.StartLimit.Seconds())})

@@ -70,7 +70,7 @@ func (w *runWorker) enterStep(s control.Step) {
 	}
 	w.step.halt()
 	w.step = stepping{Step: s}
-	if w.load != nil && w.started {
+	if w.begun {
 		w.beginStep(w.a.Clock.Now())
 	}
 }
@@ -118,7 +118,7 @@ func (w *runWorker) aimRate(rate float64, ramp time.Duration) {
 		return
 	}
 	w.rate = &rate
-	if w.load != nil && w.started {
+	if w.begun {
 		w.load.SetRate(w.ofRun(rate), ramp)
 	}
 }

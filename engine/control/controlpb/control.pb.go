@@ -41,6 +41,7 @@ type ToNode struct {
 	//	*ToNode_Drain
 	//	*ToNode_Ping
 	//	*ToNode_WorkerAck
+	//	*ToNode_StatusAck
 	Message       isToNode_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -155,6 +156,15 @@ func (x *ToNode) GetWorkerAck() *WorkerAck {
 	return nil
 }
 
+func (x *ToNode) GetStatusAck() *StatusAck {
+	if x != nil {
+		if x, ok := x.Message.(*ToNode_StatusAck); ok {
+			return x.StatusAck
+		}
+	}
+	return nil
+}
+
 type isToNode_Message interface {
 	isToNode_Message()
 }
@@ -191,6 +201,10 @@ type ToNode_WorkerAck struct {
 	WorkerAck *WorkerAck `protobuf:"bytes,8,opt,name=worker_ack,json=workerAck,proto3,oneof"`
 }
 
+type ToNode_StatusAck struct {
+	StatusAck *StatusAck `protobuf:"bytes,11,opt,name=status_ack,json=statusAck,proto3,oneof"`
+}
+
 func (*ToNode_Open) isToNode_Message() {}
 
 func (*ToNode_AssignRun) isToNode_Message() {}
@@ -206,6 +220,8 @@ func (*ToNode_Drain) isToNode_Message() {}
 func (*ToNode_Ping) isToNode_Message() {}
 
 func (*ToNode_WorkerAck) isToNode_Message() {}
+
+func (*ToNode_StatusAck) isToNode_Message() {}
 
 // FromNode is a message from a node to the server. The numbers 11 to 13 are for the
 // work of queries: WorkAccepted, WorkRejected and WorkFailed.
@@ -681,6 +697,7 @@ type RunState struct {
 	Step           *Step                    `protobuf:"bytes,8,opt,name=step,proto3" json:"step,omitempty"`
 	StopReason     string                   `protobuf:"bytes,9,opt,name=stop_reason,json=stopReason,proto3" json:"stop_reason,omitempty"`
 	DrainTimeoutNs int64                    `protobuf:"varint,10,opt,name=drain_timeout_ns,json=drainTimeoutNs,proto3" json:"drain_timeout_ns,omitempty"`
+	StartAt        *timestamppb.Timestamp   `protobuf:"bytes,11,opt,name=start_at,json=startAt,proto3" json:"start_at,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -783,6 +800,13 @@ func (x *RunState) GetDrainTimeoutNs() int64 {
 		return x.DrainTimeoutNs
 	}
 	return 0
+}
+
+func (x *RunState) GetStartAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartAt
+	}
+	return nil
 }
 
 type WorkerTarget struct {
@@ -1025,6 +1049,126 @@ func (x *WorkerAck) GetResultId() string {
 	return ""
 }
 
+type StatusAck struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sequence      int64                  `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Runs          []*OwnedRun            `protobuf:"bytes,2,rep,name=runs,proto3" json:"runs,omitempty"`
+	Received      *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=received,proto3" json:"received,omitempty"`
+	Sent          *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=sent,proto3" json:"sent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StatusAck) Reset() {
+	*x = StatusAck{}
+	mi := &file_control_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StatusAck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StatusAck) ProtoMessage() {}
+
+func (x *StatusAck) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StatusAck.ProtoReflect.Descriptor instead.
+func (*StatusAck) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *StatusAck) GetSequence() int64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *StatusAck) GetRuns() []*OwnedRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *StatusAck) GetReceived() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Received
+	}
+	return nil
+}
+
+func (x *StatusAck) GetSent() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Sent
+	}
+	return nil
+}
+
+type OwnedRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Epoch         int64                  `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnedRun) Reset() {
+	*x = OwnedRun{}
+	mi := &file_control_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnedRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnedRun) ProtoMessage() {}
+
+func (x *OwnedRun) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnedRun.ProtoReflect.Descriptor instead.
+func (*OwnedRun) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *OwnedRun) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *OwnedRun) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 type Drain struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1033,7 +1177,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1045,7 +1189,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1058,7 +1202,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 type Ping struct {
@@ -1071,7 +1215,7 @@ type Ping struct {
 
 func (x *Ping) Reset() {
 	*x = Ping{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1083,7 +1227,7 @@ func (x *Ping) String() string {
 func (*Ping) ProtoMessage() {}
 
 func (x *Ping) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1096,7 +1240,7 @@ func (x *Ping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ping.ProtoReflect.Descriptor instead.
 func (*Ping) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Ping) GetSeq() int64 {
@@ -1129,7 +1273,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1285,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1298,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Hello) GetNodeId() string {
@@ -1218,7 +1362,7 @@ type AsidePart struct {
 
 func (x *AsidePart) Reset() {
 	*x = AsidePart{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1230,7 +1374,7 @@ func (x *AsidePart) String() string {
 func (*AsidePart) ProtoMessage() {}
 
 func (x *AsidePart) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1243,7 +1387,7 @@ func (x *AsidePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AsidePart.ProtoReflect.Descriptor instead.
 func (*AsidePart) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AsidePart) GetRunId() string {
@@ -1282,13 +1426,16 @@ type Status struct {
 	Draining      bool                   `protobuf:"varint,4,opt,name=draining,proto3" json:"draining,omitempty"`
 	Resources     *Resources             `protobuf:"bytes,5,opt,name=resources,proto3" json:"resources,omitempty"`
 	At            *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=at,proto3" json:"at,omitempty"`
+	Sequence      int64                  `protobuf:"varint,7,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	ClockOffsetNs int64                  `protobuf:"varint,8,opt,name=clock_offset_ns,json=clockOffsetNs,proto3" json:"clock_offset_ns,omitempty"`
+	ClockErrorNs  int64                  `protobuf:"varint,9,opt,name=clock_error_ns,json=clockErrorNs,proto3" json:"clock_error_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Status) Reset() {
 	*x = Status{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1300,7 +1447,7 @@ func (x *Status) String() string {
 func (*Status) ProtoMessage() {}
 
 func (x *Status) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1313,7 +1460,7 @@ func (x *Status) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Status.ProtoReflect.Descriptor instead.
 func (*Status) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Status) GetNodeId() string {
@@ -1358,6 +1505,27 @@ func (x *Status) GetAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Status) GetSequence() int64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *Status) GetClockOffsetNs() int64 {
+	if x != nil {
+		return x.ClockOffsetNs
+	}
+	return 0
+}
+
+func (x *Status) GetClockErrorNs() int64 {
+	if x != nil {
+		return x.ClockErrorNs
+	}
+	return 0
+}
+
 type Resources struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CpuPct        float64                `protobuf:"fixed64,1,opt,name=cpu_pct,json=cpuPct,proto3" json:"cpu_pct,omitempty"`
@@ -1374,7 +1542,7 @@ type Resources struct {
 
 func (x *Resources) Reset() {
 	*x = Resources{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1554,7 @@ func (x *Resources) String() string {
 func (*Resources) ProtoMessage() {}
 
 func (x *Resources) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1567,7 @@ func (x *Resources) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resources.ProtoReflect.Descriptor instead.
 func (*Resources) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Resources) GetCpuPct() float64 {
@@ -1469,7 +1637,7 @@ type RunAccepted struct {
 
 func (x *RunAccepted) Reset() {
 	*x = RunAccepted{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1481,7 +1649,7 @@ func (x *RunAccepted) String() string {
 func (*RunAccepted) ProtoMessage() {}
 
 func (x *RunAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1494,7 +1662,7 @@ func (x *RunAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunAccepted.ProtoReflect.Descriptor instead.
 func (*RunAccepted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RunAccepted) GetRunId() string {
@@ -1530,7 +1698,7 @@ type RunRejected struct {
 
 func (x *RunRejected) Reset() {
 	*x = RunRejected{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1542,7 +1710,7 @@ func (x *RunRejected) String() string {
 func (*RunRejected) ProtoMessage() {}
 
 func (x *RunRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1555,7 +1723,7 @@ func (x *RunRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRejected.ProtoReflect.Descriptor instead.
 func (*RunRejected) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RunRejected) GetRunId() string {
@@ -1598,7 +1766,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1610,7 +1778,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1623,7 +1791,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Error) GetCode() string {
@@ -1666,7 +1834,7 @@ type FieldError struct {
 
 func (x *FieldError) Reset() {
 	*x = FieldError{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1678,7 +1846,7 @@ func (x *FieldError) String() string {
 func (*FieldError) ProtoMessage() {}
 
 func (x *FieldError) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1691,7 +1859,7 @@ func (x *FieldError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldError.ProtoReflect.Descriptor instead.
 func (*FieldError) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FieldError) GetField() string {
@@ -1745,7 +1913,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1925,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1938,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Totals) GetScheduled() int64 {
@@ -1889,7 +2057,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1901,7 +2069,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1914,7 +2082,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Drops) GetMaxInFlight() int64 {
@@ -1950,7 +2118,7 @@ type ConnectionFigures struct {
 
 func (x *ConnectionFigures) Reset() {
 	*x = ConnectionFigures{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1962,7 +2130,7 @@ func (x *ConnectionFigures) String() string {
 func (*ConnectionFigures) ProtoMessage() {}
 
 func (x *ConnectionFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1975,7 +2143,7 @@ func (x *ConnectionFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectionFigures.ProtoReflect.Descriptor instead.
 func (*ConnectionFigures) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ConnectionFigures) GetLost() int64 {
@@ -2024,13 +2192,14 @@ type WorkerState struct {
 	LogsDropped     int64                  `protobuf:"varint,14,opt,name=logs_dropped,json=logsDropped,proto3" json:"logs_dropped,omitempty"`
 	IoEngine        string                 `protobuf:"bytes,15,opt,name=io_engine,json=ioEngine,proto3" json:"io_engine,omitempty"`
 	At              *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=at,proto3" json:"at,omitempty"`
+	ClockErrorNs    int64                  `protobuf:"varint,17,opt,name=clock_error_ns,json=clockErrorNs,proto3" json:"clock_error_ns,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *WorkerState) Reset() {
 	*x = WorkerState{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2042,7 +2211,7 @@ func (x *WorkerState) String() string {
 func (*WorkerState) ProtoMessage() {}
 
 func (x *WorkerState) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2055,7 +2224,7 @@ func (x *WorkerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerState.ProtoReflect.Descriptor instead.
 func (*WorkerState) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WorkerState) GetRunId() string {
@@ -2170,6 +2339,13 @@ func (x *WorkerState) GetAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *WorkerState) GetClockErrorNs() int64 {
+	if x != nil {
+		return x.ClockErrorNs
+	}
+	return 0
+}
+
 type Histogram struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Schema        int64                  `protobuf:"varint,1,opt,name=schema,proto3" json:"schema,omitempty"`
@@ -2184,7 +2360,7 @@ type Histogram struct {
 
 func (x *Histogram) Reset() {
 	*x = Histogram{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2196,7 +2372,7 @@ func (x *Histogram) String() string {
 func (*Histogram) ProtoMessage() {}
 
 func (x *Histogram) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2209,7 +2385,7 @@ func (x *Histogram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Histogram.ProtoReflect.Descriptor instead.
 func (*Histogram) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Histogram) GetSchema() int64 {
@@ -2264,7 +2440,7 @@ type KindCounts struct {
 
 func (x *KindCounts) Reset() {
 	*x = KindCounts{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2276,7 +2452,7 @@ func (x *KindCounts) String() string {
 func (*KindCounts) ProtoMessage() {}
 
 func (x *KindCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2289,7 +2465,7 @@ func (x *KindCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KindCounts.ProtoReflect.Descriptor instead.
 func (*KindCounts) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *KindCounts) GetCount() int64 {
@@ -2319,7 +2495,7 @@ type LatencySplit struct {
 
 func (x *LatencySplit) Reset() {
 	*x = LatencySplit{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2331,7 +2507,7 @@ func (x *LatencySplit) String() string {
 func (*LatencySplit) ProtoMessage() {}
 
 func (x *LatencySplit) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2344,7 +2520,7 @@ func (x *LatencySplit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LatencySplit.ProtoReflect.Descriptor instead.
 func (*LatencySplit) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *LatencySplit) GetCount() int64 {
@@ -2393,7 +2569,7 @@ type ExecutionError struct {
 
 func (x *ExecutionError) Reset() {
 	*x = ExecutionError{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2405,7 +2581,7 @@ func (x *ExecutionError) String() string {
 func (*ExecutionError) ProtoMessage() {}
 
 func (x *ExecutionError) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2418,7 +2594,7 @@ func (x *ExecutionError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionError.ProtoReflect.Descriptor instead.
 func (*ExecutionError) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ExecutionError) GetErrorClass() string {
@@ -2495,7 +2671,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2507,7 +2683,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2520,7 +2696,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Snapshot) GetRunId() string {
@@ -2853,7 +3029,7 @@ type Log struct {
 
 func (x *Log) Reset() {
 	*x = Log{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2865,7 +3041,7 @@ func (x *Log) String() string {
 func (*Log) ProtoMessage() {}
 
 func (x *Log) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2878,7 +3054,7 @@ func (x *Log) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Log.ProtoReflect.Descriptor instead.
 func (*Log) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Log) GetRunId() string {
@@ -2945,7 +3121,7 @@ type WorkReady struct {
 
 func (x *WorkReady) Reset() {
 	*x = WorkReady{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +3133,7 @@ func (x *WorkReady) String() string {
 func (*WorkReady) ProtoMessage() {}
 
 func (x *WorkReady) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +3146,7 @@ func (x *WorkReady) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkReady.ProtoReflect.Descriptor instead.
 func (*WorkReady) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WorkReady) GetWorkId() string {
@@ -3036,7 +3212,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3048,7 +3224,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3061,7 +3237,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Artifact) GetArtifactId() string {
@@ -3165,7 +3341,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3177,7 +3353,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3190,7 +3366,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Pong) GetSeq() int64 {
@@ -3217,7 +3393,7 @@ type PluginWanted struct {
 
 func (x *PluginWanted) Reset() {
 	*x = PluginWanted{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3229,7 +3405,7 @@ func (x *PluginWanted) String() string {
 func (*PluginWanted) ProtoMessage() {}
 
 func (x *PluginWanted) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3242,7 +3418,7 @@ func (x *PluginWanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginWanted.ProtoReflect.Descriptor instead.
 func (*PluginWanted) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PluginWanted) GetSha256() string {
@@ -3263,7 +3439,7 @@ type PutPluginRequest struct {
 
 func (x *PutPluginRequest) Reset() {
 	*x = PutPluginRequest{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3275,7 +3451,7 @@ func (x *PutPluginRequest) String() string {
 func (*PutPluginRequest) ProtoMessage() {}
 
 func (x *PutPluginRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3288,7 +3464,7 @@ func (x *PutPluginRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPluginRequest.ProtoReflect.Descriptor instead.
 func (*PutPluginRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PutPluginRequest) GetSha256() string {
@@ -3313,7 +3489,7 @@ type PutPluginResponse struct {
 
 func (x *PutPluginResponse) Reset() {
 	*x = PutPluginResponse{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3325,7 +3501,7 @@ func (x *PutPluginResponse) String() string {
 func (*PutPluginResponse) ProtoMessage() {}
 
 func (x *PutPluginResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3338,14 +3514,14 @@ func (x *PutPluginResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPluginResponse.ProtoReflect.Descriptor instead.
 func (*PutPluginResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 var File_control_proto protoreflect.FileDescriptor
 
 const file_control_proto_rawDesc = "" +
 	"\n" +
-	"\rcontrol.proto\x12\x14loadstone.control.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x82\x04\n" +
+	"\rcontrol.proto\x12\x14loadstone.control.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc4\x04\n" +
 	"\x06ToNode\x120\n" +
 	"\x04open\x18\x01 \x01(\v2\x1a.loadstone.control.v1.OpenH\x00R\x04open\x12@\n" +
 	"\n" +
@@ -3356,7 +3532,9 @@ const file_control_proto_rawDesc = "" +
 	"\x05drain\x18\x06 \x01(\v2\x1b.loadstone.control.v1.DrainH\x00R\x05drain\x120\n" +
 	"\x04ping\x18\a \x01(\v2\x1a.loadstone.control.v1.PingH\x00R\x04ping\x12@\n" +
 	"\n" +
-	"worker_ack\x18\b \x01(\v2\x1f.loadstone.control.v1.WorkerAckH\x00R\tworkerAckB\t\n" +
+	"worker_ack\x18\b \x01(\v2\x1f.loadstone.control.v1.WorkerAckH\x00R\tworkerAck\x12@\n" +
+	"\n" +
+	"status_ack\x18\v \x01(\v2\x1f.loadstone.control.v1.StatusAckH\x00R\tstatusAckB\t\n" +
 	"\amessageJ\x04\b\t\x10\n" +
 	"J\x04\b\n" +
 	"\x10\v\"\x8c\x05\n" +
@@ -3395,7 +3573,7 @@ const file_control_proto_rawDesc = "" +
 	"\bRunEvent\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x03R\x05epoch\x12\x1d\n" +
 	"\n" +
-	"event_json\x18\x02 \x01(\fR\teventJson\"\xc6\x03\n" +
+	"event_json\x18\x02 \x01(\fR\teventJson\"\xfd\x03\n" +
 	"\bRunState\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x16\n" +
@@ -3408,7 +3586,8 @@ const file_control_proto_rawDesc = "" +
 	"\vstop_reason\x18\t \x01(\tR\n" +
 	"stopReason\x12(\n" +
 	"\x10drain_timeout_ns\x18\n" +
-	" \x01(\x03R\x0edrainTimeoutNs\x1a^\n" +
+	" \x01(\x03R\x0edrainTimeoutNs\x125\n" +
+	"\bstart_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\astartAt\x1a^\n" +
 	"\fTargetsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x128\n" +
 	"\x05value\x18\x02 \x01(\v2\".loadstone.control.v1.WorkerTargetR\x05value:\x028\x01\"p\n" +
@@ -3429,7 +3608,15 @@ const file_control_proto_rawDesc = "" +
 	"\tWorkerAck\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12\x1b\n" +
-	"\tresult_id\x18\x03 \x01(\tR\bresultId\"\a\n" +
+	"\tresult_id\x18\x03 \x01(\tR\bresultId\"\xc3\x01\n" +
+	"\tStatusAck\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x03R\bsequence\x122\n" +
+	"\x04runs\x18\x02 \x03(\v2\x1e.loadstone.control.v1.OwnedRunR\x04runs\x126\n" +
+	"\breceived\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\breceived\x12.\n" +
+	"\x04sent\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\"7\n" +
+	"\bOwnedRun\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\"\a\n" +
 	"\x05Drain\"H\n" +
 	"\x04Ping\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12.\n" +
@@ -3446,14 +3633,17 @@ const file_control_proto_rawDesc = "" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xe5\x01\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xcf\x02\n" +
 	"\x06Status\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x14\n" +
 	"\x05alive\x18\x02 \x01(\bR\x05alive\x12%\n" +
 	"\x0eaccepting_work\x18\x03 \x01(\bR\racceptingWork\x12\x1a\n" +
 	"\bdraining\x18\x04 \x01(\bR\bdraining\x12=\n" +
 	"\tresources\x18\x05 \x01(\v2\x1f.loadstone.control.v1.ResourcesR\tresources\x12*\n" +
-	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x9f\x02\n" +
+	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1a\n" +
+	"\bsequence\x18\a \x01(\x03R\bsequence\x12&\n" +
+	"\x0fclock_offset_ns\x18\b \x01(\x03R\rclockOffsetNs\x12$\n" +
+	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNs\"\x9f\x02\n" +
 	"\tResources\x12\x17\n" +
 	"\acpu_pct\x18\x01 \x01(\x01R\x06cpuPct\x12\x1d\n" +
 	"\n" +
@@ -3514,7 +3704,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04lost\x18\x01 \x01(\x03R\x04lost\x12\x18\n" +
 	"\arefused\x18\x02 \x01(\x03R\arefused\x12\x1a\n" +
 	"\breopened\x18\x03 \x01(\x03R\breopened\x12!\n" +
-	"\fmost_missing\x18\x04 \x01(\x03R\vmostMissing\"\xb3\x04\n" +
+	"\fmost_missing\x18\x04 \x01(\x03R\vmostMissing\"\xd9\x04\n" +
 	"\vWorkerState\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n" +
 	"\tresult_id\x18\x02 \x01(\tR\bresultId\x12\x1b\n" +
@@ -3532,7 +3722,8 @@ const file_control_proto_rawDesc = "" +
 	"\x05parts\x18\r \x01(\x03R\x05parts\x12!\n" +
 	"\flogs_dropped\x18\x0e \x01(\x03R\vlogsDropped\x12\x1b\n" +
 	"\tio_engine\x18\x0f \x01(\tR\bioEngine\x12*\n" +
-	"\x02at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x98\x01\n" +
+	"\x02at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12$\n" +
+	"\x0eclock_error_ns\x18\x11 \x01(\x03R\fclockErrorNs\"\x98\x01\n" +
 	"\tHistogram\x12\x16\n" +
 	"\x06schema\x18\x01 \x01(\x03R\x06schema\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x16\n" +
@@ -3680,7 +3871,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_control_proto_goTypes = []any{
 	(*ToNode)(nil),                // 0: loadstone.control.v1.ToNode
 	(*FromNode)(nil),              // 1: loadstone.control.v1.FromNode
@@ -3692,38 +3883,40 @@ var file_control_proto_goTypes = []any{
 	(*Step)(nil),                  // 7: loadstone.control.v1.Step
 	(*ArtifactAck)(nil),           // 8: loadstone.control.v1.ArtifactAck
 	(*WorkerAck)(nil),             // 9: loadstone.control.v1.WorkerAck
-	(*Drain)(nil),                 // 10: loadstone.control.v1.Drain
-	(*Ping)(nil),                  // 11: loadstone.control.v1.Ping
-	(*Hello)(nil),                 // 12: loadstone.control.v1.Hello
-	(*AsidePart)(nil),             // 13: loadstone.control.v1.AsidePart
-	(*Status)(nil),                // 14: loadstone.control.v1.Status
-	(*Resources)(nil),             // 15: loadstone.control.v1.Resources
-	(*RunAccepted)(nil),           // 16: loadstone.control.v1.RunAccepted
-	(*RunRejected)(nil),           // 17: loadstone.control.v1.RunRejected
-	(*Error)(nil),                 // 18: loadstone.control.v1.Error
-	(*FieldError)(nil),            // 19: loadstone.control.v1.FieldError
-	(*Totals)(nil),                // 20: loadstone.control.v1.Totals
-	(*Drops)(nil),                 // 21: loadstone.control.v1.Drops
-	(*ConnectionFigures)(nil),     // 22: loadstone.control.v1.ConnectionFigures
-	(*WorkerState)(nil),           // 23: loadstone.control.v1.WorkerState
-	(*Histogram)(nil),             // 24: loadstone.control.v1.Histogram
-	(*KindCounts)(nil),            // 25: loadstone.control.v1.KindCounts
-	(*LatencySplit)(nil),          // 26: loadstone.control.v1.LatencySplit
-	(*ExecutionError)(nil),        // 27: loadstone.control.v1.ExecutionError
-	(*Snapshot)(nil),              // 28: loadstone.control.v1.Snapshot
-	(*Log)(nil),                   // 29: loadstone.control.v1.Log
-	(*WorkReady)(nil),             // 30: loadstone.control.v1.WorkReady
-	(*Artifact)(nil),              // 31: loadstone.control.v1.Artifact
-	(*Pong)(nil),                  // 32: loadstone.control.v1.Pong
-	(*PluginWanted)(nil),          // 33: loadstone.control.v1.PluginWanted
-	(*PutPluginRequest)(nil),      // 34: loadstone.control.v1.PutPluginRequest
-	(*PutPluginResponse)(nil),     // 35: loadstone.control.v1.PutPluginResponse
-	nil,                           // 36: loadstone.control.v1.RunState.TargetsEntry
-	nil,                           // 37: loadstone.control.v1.Snapshot.ByKindEntry
-	nil,                           // 38: loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	nil,                           // 39: loadstone.control.v1.Snapshot.TickByKindEntry
-	nil,                           // 40: loadstone.control.v1.Snapshot.KindLatencyEntry
-	(*timestamppb.Timestamp)(nil), // 41: google.protobuf.Timestamp
+	(*StatusAck)(nil),             // 10: loadstone.control.v1.StatusAck
+	(*OwnedRun)(nil),              // 11: loadstone.control.v1.OwnedRun
+	(*Drain)(nil),                 // 12: loadstone.control.v1.Drain
+	(*Ping)(nil),                  // 13: loadstone.control.v1.Ping
+	(*Hello)(nil),                 // 14: loadstone.control.v1.Hello
+	(*AsidePart)(nil),             // 15: loadstone.control.v1.AsidePart
+	(*Status)(nil),                // 16: loadstone.control.v1.Status
+	(*Resources)(nil),             // 17: loadstone.control.v1.Resources
+	(*RunAccepted)(nil),           // 18: loadstone.control.v1.RunAccepted
+	(*RunRejected)(nil),           // 19: loadstone.control.v1.RunRejected
+	(*Error)(nil),                 // 20: loadstone.control.v1.Error
+	(*FieldError)(nil),            // 21: loadstone.control.v1.FieldError
+	(*Totals)(nil),                // 22: loadstone.control.v1.Totals
+	(*Drops)(nil),                 // 23: loadstone.control.v1.Drops
+	(*ConnectionFigures)(nil),     // 24: loadstone.control.v1.ConnectionFigures
+	(*WorkerState)(nil),           // 25: loadstone.control.v1.WorkerState
+	(*Histogram)(nil),             // 26: loadstone.control.v1.Histogram
+	(*KindCounts)(nil),            // 27: loadstone.control.v1.KindCounts
+	(*LatencySplit)(nil),          // 28: loadstone.control.v1.LatencySplit
+	(*ExecutionError)(nil),        // 29: loadstone.control.v1.ExecutionError
+	(*Snapshot)(nil),              // 30: loadstone.control.v1.Snapshot
+	(*Log)(nil),                   // 31: loadstone.control.v1.Log
+	(*WorkReady)(nil),             // 32: loadstone.control.v1.WorkReady
+	(*Artifact)(nil),              // 33: loadstone.control.v1.Artifact
+	(*Pong)(nil),                  // 34: loadstone.control.v1.Pong
+	(*PluginWanted)(nil),          // 35: loadstone.control.v1.PluginWanted
+	(*PutPluginRequest)(nil),      // 36: loadstone.control.v1.PutPluginRequest
+	(*PutPluginResponse)(nil),     // 37: loadstone.control.v1.PutPluginResponse
+	nil,                           // 38: loadstone.control.v1.RunState.TargetsEntry
+	nil,                           // 39: loadstone.control.v1.Snapshot.ByKindEntry
+	nil,                           // 40: loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	nil,                           // 41: loadstone.control.v1.Snapshot.TickByKindEntry
+	nil,                           // 42: loadstone.control.v1.Snapshot.KindLatencyEntry
+	(*timestamppb.Timestamp)(nil), // 43: google.protobuf.Timestamp
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: loadstone.control.v1.ToNode.open:type_name -> loadstone.control.v1.Open
@@ -3731,68 +3924,73 @@ var file_control_proto_depIdxs = []int32{
 	4,  // 2: loadstone.control.v1.ToNode.run_event:type_name -> loadstone.control.v1.RunEvent
 	5,  // 3: loadstone.control.v1.ToNode.run_state:type_name -> loadstone.control.v1.RunState
 	8,  // 4: loadstone.control.v1.ToNode.artifact_ack:type_name -> loadstone.control.v1.ArtifactAck
-	10, // 5: loadstone.control.v1.ToNode.drain:type_name -> loadstone.control.v1.Drain
-	11, // 6: loadstone.control.v1.ToNode.ping:type_name -> loadstone.control.v1.Ping
+	12, // 5: loadstone.control.v1.ToNode.drain:type_name -> loadstone.control.v1.Drain
+	13, // 6: loadstone.control.v1.ToNode.ping:type_name -> loadstone.control.v1.Ping
 	9,  // 7: loadstone.control.v1.ToNode.worker_ack:type_name -> loadstone.control.v1.WorkerAck
-	12, // 8: loadstone.control.v1.FromNode.hello:type_name -> loadstone.control.v1.Hello
-	14, // 9: loadstone.control.v1.FromNode.status:type_name -> loadstone.control.v1.Status
-	16, // 10: loadstone.control.v1.FromNode.run_accepted:type_name -> loadstone.control.v1.RunAccepted
-	17, // 11: loadstone.control.v1.FromNode.run_rejected:type_name -> loadstone.control.v1.RunRejected
-	23, // 12: loadstone.control.v1.FromNode.worker_state:type_name -> loadstone.control.v1.WorkerState
-	28, // 13: loadstone.control.v1.FromNode.snapshot:type_name -> loadstone.control.v1.Snapshot
-	29, // 14: loadstone.control.v1.FromNode.log:type_name -> loadstone.control.v1.Log
-	30, // 15: loadstone.control.v1.FromNode.work_ready:type_name -> loadstone.control.v1.WorkReady
-	32, // 16: loadstone.control.v1.FromNode.pong:type_name -> loadstone.control.v1.Pong
-	33, // 17: loadstone.control.v1.FromNode.plugin_wanted:type_name -> loadstone.control.v1.PluginWanted
-	36, // 18: loadstone.control.v1.RunState.targets:type_name -> loadstone.control.v1.RunState.TargetsEntry
-	7,  // 19: loadstone.control.v1.RunState.step:type_name -> loadstone.control.v1.Step
-	41, // 20: loadstone.control.v1.Ping.sent:type_name -> google.protobuf.Timestamp
-	23, // 21: loadstone.control.v1.Hello.workers:type_name -> loadstone.control.v1.WorkerState
-	30, // 22: loadstone.control.v1.Hello.parts:type_name -> loadstone.control.v1.WorkReady
-	13, // 23: loadstone.control.v1.Hello.aside:type_name -> loadstone.control.v1.AsidePart
-	15, // 24: loadstone.control.v1.Status.resources:type_name -> loadstone.control.v1.Resources
-	41, // 25: loadstone.control.v1.Status.at:type_name -> google.protobuf.Timestamp
-	18, // 26: loadstone.control.v1.RunRejected.error:type_name -> loadstone.control.v1.Error
-	19, // 27: loadstone.control.v1.Error.fields:type_name -> loadstone.control.v1.FieldError
-	21, // 28: loadstone.control.v1.Totals.dropped_by_reason:type_name -> loadstone.control.v1.Drops
-	22, // 29: loadstone.control.v1.Totals.connections:type_name -> loadstone.control.v1.ConnectionFigures
-	18, // 30: loadstone.control.v1.WorkerState.error:type_name -> loadstone.control.v1.Error
-	20, // 31: loadstone.control.v1.WorkerState.totals:type_name -> loadstone.control.v1.Totals
-	41, // 32: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
-	41, // 33: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
-	37, // 34: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
-	38, // 35: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	39, // 36: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
-	24, // 37: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
-	24, // 38: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
-	40, // 39: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
-	24, // 40: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
-	24, // 41: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
-	24, // 42: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
-	26, // 43: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
-	22, // 44: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
-	15, // 45: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
-	27, // 46: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
-	41, // 47: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
-	31, // 48: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
-	20, // 49: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
-	41, // 50: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
-	41, // 51: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
-	41, // 52: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
-	41, // 53: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
-	6,  // 54: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
-	25, // 55: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	25, // 56: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
-	24, // 57: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
-	0,  // 58: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
-	34, // 59: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
-	1,  // 60: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
-	35, // 61: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
-	60, // [60:62] is the sub-list for method output_type
-	58, // [58:60] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	10, // 8: loadstone.control.v1.ToNode.status_ack:type_name -> loadstone.control.v1.StatusAck
+	14, // 9: loadstone.control.v1.FromNode.hello:type_name -> loadstone.control.v1.Hello
+	16, // 10: loadstone.control.v1.FromNode.status:type_name -> loadstone.control.v1.Status
+	18, // 11: loadstone.control.v1.FromNode.run_accepted:type_name -> loadstone.control.v1.RunAccepted
+	19, // 12: loadstone.control.v1.FromNode.run_rejected:type_name -> loadstone.control.v1.RunRejected
+	25, // 13: loadstone.control.v1.FromNode.worker_state:type_name -> loadstone.control.v1.WorkerState
+	30, // 14: loadstone.control.v1.FromNode.snapshot:type_name -> loadstone.control.v1.Snapshot
+	31, // 15: loadstone.control.v1.FromNode.log:type_name -> loadstone.control.v1.Log
+	32, // 16: loadstone.control.v1.FromNode.work_ready:type_name -> loadstone.control.v1.WorkReady
+	34, // 17: loadstone.control.v1.FromNode.pong:type_name -> loadstone.control.v1.Pong
+	35, // 18: loadstone.control.v1.FromNode.plugin_wanted:type_name -> loadstone.control.v1.PluginWanted
+	38, // 19: loadstone.control.v1.RunState.targets:type_name -> loadstone.control.v1.RunState.TargetsEntry
+	7,  // 20: loadstone.control.v1.RunState.step:type_name -> loadstone.control.v1.Step
+	43, // 21: loadstone.control.v1.RunState.start_at:type_name -> google.protobuf.Timestamp
+	11, // 22: loadstone.control.v1.StatusAck.runs:type_name -> loadstone.control.v1.OwnedRun
+	43, // 23: loadstone.control.v1.StatusAck.received:type_name -> google.protobuf.Timestamp
+	43, // 24: loadstone.control.v1.StatusAck.sent:type_name -> google.protobuf.Timestamp
+	43, // 25: loadstone.control.v1.Ping.sent:type_name -> google.protobuf.Timestamp
+	25, // 26: loadstone.control.v1.Hello.workers:type_name -> loadstone.control.v1.WorkerState
+	32, // 27: loadstone.control.v1.Hello.parts:type_name -> loadstone.control.v1.WorkReady
+	15, // 28: loadstone.control.v1.Hello.aside:type_name -> loadstone.control.v1.AsidePart
+	17, // 29: loadstone.control.v1.Status.resources:type_name -> loadstone.control.v1.Resources
+	43, // 30: loadstone.control.v1.Status.at:type_name -> google.protobuf.Timestamp
+	20, // 31: loadstone.control.v1.RunRejected.error:type_name -> loadstone.control.v1.Error
+	21, // 32: loadstone.control.v1.Error.fields:type_name -> loadstone.control.v1.FieldError
+	23, // 33: loadstone.control.v1.Totals.dropped_by_reason:type_name -> loadstone.control.v1.Drops
+	24, // 34: loadstone.control.v1.Totals.connections:type_name -> loadstone.control.v1.ConnectionFigures
+	20, // 35: loadstone.control.v1.WorkerState.error:type_name -> loadstone.control.v1.Error
+	22, // 36: loadstone.control.v1.WorkerState.totals:type_name -> loadstone.control.v1.Totals
+	43, // 37: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
+	43, // 38: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
+	39, // 39: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
+	40, // 40: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	41, // 41: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
+	26, // 42: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
+	26, // 43: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
+	42, // 44: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
+	26, // 45: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
+	26, // 46: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
+	26, // 47: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
+	28, // 48: loadstone.control.v1.Snapshot.tick_split:type_name -> loadstone.control.v1.LatencySplit
+	24, // 49: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
+	17, // 50: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
+	29, // 51: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
+	43, // 52: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
+	33, // 53: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
+	22, // 54: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
+	43, // 55: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
+	43, // 56: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
+	43, // 57: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
+	43, // 58: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
+	6,  // 59: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
+	27, // 60: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	27, // 61: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
+	26, // 62: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
+	0,  // 63: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
+	36, // 64: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
+	1,  // 65: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
+	37, // 66: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
+	65, // [65:67] is the sub-list for method output_type
+	63, // [63:65] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -3809,6 +4007,7 @@ func file_control_proto_init() {
 		(*ToNode_Drain)(nil),
 		(*ToNode_Ping)(nil),
 		(*ToNode_WorkerAck)(nil),
+		(*ToNode_StatusAck)(nil),
 	}
 	file_control_proto_msgTypes[1].OneofWrappers = []any{
 		(*FromNode_Hello)(nil),
@@ -3823,14 +4022,14 @@ func file_control_proto_init() {
 		(*FromNode_PluginWanted)(nil),
 	}
 	file_control_proto_msgTypes[6].OneofWrappers = []any{}
-	file_control_proto_msgTypes[28].OneofWrappers = []any{}
+	file_control_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   41,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -43,7 +43,8 @@ func toWire(m control.ToNode) (*pb.ToNode, error) {
 		s := &pb.RunState{RunId: m.RunID, Epoch: m.Epoch, Status: string(m.Status), Phase: string(m.Phase),
 			Started:      m.Started,
 			LastSequence: m.LastSequence, StopReason: string(m.StopReason), DrainTimeoutNs: int64(m.DrainTimeout),
-			Step: &pb.Step{Number: int64(m.Step.Number), SettleNs: int64(m.Step.Settle), LengthNs: int64(m.Step.Length)}}
+			StartAt: instant(m.StartAt),
+			Step:    &pb.Step{Number: int64(m.Step.Number), SettleNs: int64(m.Step.Settle), LengthNs: int64(m.Step.Length)}}
 		s.Targets = mapped(m.Targets, func(t engine.WorkerTarget) *pb.WorkerTarget {
 			return &pb.WorkerTarget{TargetConnections: int64(t.TargetConnections), TargetQps: t.TargetQPS}
 		})
@@ -56,6 +57,11 @@ func toWire(m control.ToNode) (*pb.ToNode, error) {
 			ResultId: m.ResultID}}}, nil
 	case control.Drain:
 		return &pb.ToNode{Message: &pb.ToNode_Drain{Drain: &pb.Drain{}}}, nil
+	case control.StatusAck:
+		return &pb.ToNode{Message: &pb.ToNode_StatusAck{StatusAck: &pb.StatusAck{Sequence: m.Sequence,
+			Received: instant(m.Received), Sent: instant(m.Sent), Runs: listed(m.Runs, func(r control.OwnedRun) *pb.OwnedRun {
+				return &pb.OwnedRun{RunId: r.RunID, Epoch: r.Epoch}
+			})}}}, nil
 	case control.Ping:
 		return &pb.ToNode{Message: &pb.ToNode_Ping{Ping: &pb.Ping{Seq: m.Seq, Sent: instant(m.Sent)}}}, nil
 	}
@@ -96,7 +102,8 @@ func toNode(w *pb.ToNode) (control.ToNode, error) {
 			}),
 			Step: control.Step{Number: int(step.GetNumber()), Settle: time.Duration(step.GetSettleNs()),
 				Length: time.Duration(step.GetLengthNs())},
-			StopReason: engine.StopReason(p.GetStopReason()), DrainTimeout: time.Duration(p.GetDrainTimeoutNs())}, nil
+			StopReason: engine.StopReason(p.GetStopReason()), DrainTimeout: time.Duration(p.GetDrainTimeoutNs()),
+			StartAt: moment(p.GetStartAt())}, nil
 	case *pb.ToNode_ArtifactAck:
 		p := w.ArtifactAck
 		return control.ArtifactAck{RunID: p.GetRunId(), WorkerID: p.GetWorkerId(), Name: p.GetName(), SHA256: p.GetSha256()},
@@ -106,6 +113,12 @@ func toNode(w *pb.ToNode) (control.ToNode, error) {
 		return control.WorkerAck{RunID: p.GetRunId(), WorkerID: p.GetWorkerId(), ResultID: p.GetResultId()}, nil
 	case *pb.ToNode_Drain:
 		return control.Drain{}, nil
+	case *pb.ToNode_StatusAck:
+		p := w.StatusAck
+		return control.StatusAck{Sequence: p.GetSequence(), Received: moment(p.GetReceived()), Sent: moment(p.GetSent()),
+			Runs: listed(p.GetRuns(), func(r *pb.OwnedRun) control.OwnedRun {
+				return control.OwnedRun{RunID: r.GetRunId(), Epoch: r.GetEpoch()}
+			})}, nil
 	case *pb.ToNode_Ping:
 		return control.Ping{Seq: w.Ping.GetSeq(), Sent: moment(w.Ping.GetSent())}, nil
 	}
@@ -124,7 +137,8 @@ func fromWire(m control.FromNode) (*pb.FromNode, error) {
 		return &pb.FromNode{Message: &pb.FromNode_Hello{Hello: h}}, nil
 	case control.Status:
 		return &pb.FromNode{Message: &pb.FromNode_Status{Status: &pb.Status{NodeId: m.NodeID, Alive: m.Alive,
-			AcceptingWork: m.AcceptingWork, Draining: m.Draining, Resources: resources(m.Resources), At: instant(m.At)}}}, nil
+			AcceptingWork: m.AcceptingWork, Draining: m.Draining, Resources: resources(m.Resources), At: instant(m.At),
+			Sequence: m.Sequence, ClockOffsetNs: int64(m.ClockOffset), ClockErrorNs: int64(m.ClockError)}}}, nil
 	case control.RunAccepted:
 		return &pb.FromNode{Message: &pb.FromNode_RunAccepted{RunAccepted: &pb.RunAccepted{RunId: m.RunID,
 			WorkerId: m.WorkerID, NodeId: m.NodeID}}}, nil
@@ -161,7 +175,9 @@ func fromNode(w *pb.FromNode) (control.FromNode, error) {
 	case *pb.FromNode_Status:
 		p := w.Status
 		return control.Status{NodeID: p.GetNodeId(), Alive: p.GetAlive(), AcceptingWork: p.GetAcceptingWork(),
-			Draining: p.GetDraining(), Resources: readResources(p.GetResources()), At: moment(p.GetAt())}, nil
+			Draining: p.GetDraining(), Resources: readResources(p.GetResources()), At: moment(p.GetAt()),
+			Sequence: p.GetSequence(), ClockOffset: time.Duration(p.GetClockOffsetNs()),
+			ClockError: time.Duration(p.GetClockErrorNs())}, nil
 	case *pb.FromNode_RunAccepted:
 		p := w.RunAccepted
 		return control.RunAccepted{RunID: p.GetRunId(), WorkerID: p.GetWorkerId(), NodeID: p.GetNodeId()}, nil

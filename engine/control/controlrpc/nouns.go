@@ -1,6 +1,8 @@
 package controlrpc
 
 import (
+	"time"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	pb "github.com/loadstone-db/loadstone/engine/control/controlpb"
@@ -11,7 +13,8 @@ func workerState(m control.WorkerState) *pb.WorkerState {
 		WorkerGroupId: int64(m.WorkerGroupID),
 		NodeId:        m.NodeID, Status: string(m.Status), Phase: string(m.Phase), LastSequence: m.LastSequence,
 		OpenConnections: int64(m.OpenConnections), WantConnections: int64(m.WantConnections), Error: failure(m.Err),
-		Totals: totals(m.Totals), Parts: int64(m.Parts), LogsDropped: m.LogsDropped, IoEngine: m.IOEngine, At: instant(m.At)}
+		Totals: totals(m.Totals), Parts: int64(m.Parts), LogsDropped: m.LogsDropped, IoEngine: m.IOEngine, At: instant(m.At),
+		ClockErrorNs: int64(m.ClockError)}
 }
 
 func readWorkerState(p *pb.WorkerState) control.WorkerState {
@@ -19,7 +22,8 @@ func readWorkerState(p *pb.WorkerState) control.WorkerState {
 		WorkerGroupID: int(p.GetWorkerGroupId()), NodeID: p.GetNodeId(), Status: engine.WorkerStatus(p.GetStatus()),
 		Phase: engine.Phase(p.GetPhase()), LastSequence: p.GetLastSequence(), OpenConnections: int(p.GetOpenConnections()),
 		WantConnections: int(p.GetWantConnections()), Err: readFailure(p.GetError()), Totals: readTotals(p.GetTotals()),
-		Parts: int(p.GetParts()), LogsDropped: p.GetLogsDropped(), IOEngine: p.GetIoEngine(), At: moment(p.GetAt())}
+		Parts: int(p.GetParts()), LogsDropped: p.GetLogsDropped(), IOEngine: p.GetIoEngine(), At: moment(p.GetAt()),
+		ClockError: time.Duration(p.GetClockErrorNs())}
 }
 
 func workReady(m control.WorkReady) *pb.WorkReady {

@@ -159,6 +159,17 @@ func (p *Progress) Resume() Step {
 	return StepSend
 }
 
+// Cut ends the unit before its next operation, which must not be sent; id says why. A
+// transaction that has begun is left to the target, which ends it with the connection.
+func (p *Progress) Cut(id uint32) Step {
+	p.Unclean = p.Unclean || p.undoes || p.Transaction() && p.next > 0
+	if p.Failed == 0 {
+		p.Failed = id
+	}
+	p.again, p.undoes = false, false
+	return StepDone
+}
+
 // GiveUp ends the unit instead of trying again: the last try's failure stands.
 func (p *Progress) GiveUp() Step {
 	p.again = false

@@ -1,0 +1,122 @@
+package worker
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+)
+
+// mostStatuses bounds how many are remembered until they are acknowledged: more than a node
+// sends within the limit of contact, so that those that are forgotten are none any more.
+const mostStatuses = 256
+
+// statuses are those that the node has sent. They are numbered over all streams, and the
+// numbers of a later process are higher: what acknowledges one says how things were when
+// that very one was sent.
+type statuses struct {
+	mu       sync.Mutex
+	sequence int64
+	sent     [mostStatuses]sentStatus
+}
+
+type sentStatus struct {
+	sequence int64
+	at       time.Time
+}
+
+// next numbers a Status that is about to be sent.
+func (s *statuses) next(now time.Time) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sequence == 0 {
+		s.sequence = now.UnixMicro()
+	}
+	s.sequence++
+	s.sent[s.sequence%mostStatuses] = sentStatus{s.sequence, now}
+	return s.sequence
+}
+
+// at is when a Status was sent; false when nobody knows.
+func (s *statuses) at(sequence int64) (time.Time, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sequence <= 0 {
+		return time.Time{}, false
+	}
+	sent := s.sent[sequence%mostStatuses]
+	return sent.at, sent.sequence == sequence
+}
+
+// report sends the node's status, which its owners acknowledge.
+func (n *Node) report() {
+	n.mu.Lock()
+	draining := n.draining
+	n.mu.Unlock()
+	now := time.Now()
+	n.out.Put(control.Status{Sequence: n.statuses.next(now), NodeID: n.opts.NodeID, Alive: true,
+		AcceptingWork: !draining, Draining: draining, Resources: *n.resources.Load(), At: now})
+}
+
+// acknowledgedStatus hands an acknowledgement to the run workers that it is about.
+func (n *Node) acknowledgedStatus(ack control.StatusAck) {
+	for _, run := range ack.Runs {
+		for _, w := range n.of(run.RunID) {
+			w.inbox.Put(control.StatusAck{Sequence: ack.Sequence, Runs: []control.OwnedRun{run}})
+		}
+	}
+}
+
+// hears reports whether a message of that epoch counts. Who owns the run in a later one has
+// taken it over, and its former owner has nothing to say any more.
+func (w *runWorker) hears(epoch int64) bool {
+	if epoch < w.epoch {
+		return false
+	}
+	w.epoch = epoch
+	return true
+}
+
+// touched takes the owner's acknowledgement of a Status of the node: contact as it was when
+// that was sent, and no later.
+func (w *runWorker) touched(ack control.StatusAck) {
+	at, known := w.node.statuses.at(ack.Sequence)
+	if !known || !w.hears(ack.Runs[0].Epoch) || w.touchedOnce && !at.After(w.contact) {
+		return
+	}
+	w.contact, w.touchedOnce = at, true
+	if w.load != nil {
+		w.load.SetDeadline(w.deadline())
+		w.tryBegin()
+	}
+}
+
+// deadline is until when the worker may issue operations.
+func (w *runWorker) deadline() time.Time {
+	if !w.touchedOnce {
+		return time.Time{}
+	}
+	return w.contact.Add(w.node.opts.ContactLimit)
+}
+
+// watch stops the worker by itself when the owner of its run has been silent for too long.
+func (w *runWorker) watch() {
+	if silence := time.Since(w.contact); silence >= w.node.opts.ContactLimit && !w.stopping {
+		w.outOfContact(silence)
+	}
+}
+
+// outOfContact ends the load: others may have it from soon on, and what is in flight must
+// have left the target by then.
+func (w *runWorker) outOfContact(silence time.Duration) {
+	w.failWithin(contactDrain, &engine.Error{Code: engine.CodeUnavailable, Message: fmt.Sprintf(
+		"%s stopped by itself: for %.0f s no owner of the run has acknowledged what its node reports.",
+		w.a.WorkerID, silence.Seconds())})
+}
+
+// contactDrain is how long operations in flight may take after the deadline before they are
+// cancelled. With the time that takes it is less than the margin after which the load is
+// given to others.
+const contactDrain = time.Second

@@ -1,0 +1,176 @@
+package worker
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+)
+
+// contact is when the worker's deadline says that there was contact last.
+func (s *server) contact() time.Time { return s.load.deadline().Add(-control.ContactLimit) }
+
+// lastStatus is the newest Status that the server has heard.
+func (s *server) lastStatus() control.Status {
+	all := messages[control.Status](s)
+	return all[len(all)-1]
+}
+
+// running is a node with a run worker that bears load, whose owner then falls silent at the
+// time that is returned.
+func running(t *testing.T) (*server, time.Time) {
+	s := connect(t, t.TempDir(), newFakeLoad(), nil)
+	s.send(assign(), start(1))
+	time.Sleep(10 * time.Second)
+	synctest.Wait()
+	if got := s.last().Status; got != engine.WorkerRunning {
+		t.Fatal(got)
+	}
+	s.silence()
+	return s, s.contact()
+}
+
+// TestContactIsWhatTheOwnerAcknowledged: whatever else a node hears, a worker stops by
+// itself a minute after its node sent the last Status that the run's owner acknowledged.
+func TestContactIsWhatTheOwnerAcknowledged(t *testing.T) {
+	owned := func(epoch int64) []control.OwnedRun { return []control.OwnedRun{{RunID: runID, Epoch: epoch}} }
+	for name, say := range map[string]func(s *server, second int){
+		"nothing": func(*server, int) {},
+		"pings":   func(s *server, i int) { s.send(control.Ping{Seq: int64(i)}) },
+		"events and states": func(s *server, i int) {
+			s.send(measure(int64(2*i + 2)))
+			s.send(control.RunState{RunID: runID, Epoch: 3, Status: engine.StatusRunning, Phase: engine.PhaseMeasurement,
+				Started: true, LastSequence: int64(2*i + 3)})
+		},
+		"acknowledgements of a former owner": func(s *server, _ int) {
+			s.send(control.StatusAck{Sequence: s.lastStatus().Sequence, Runs: owned(2)})
+		},
+		"acknowledgements that do not name the run": func(s *server, _ int) {
+			s.send(control.StatusAck{Sequence: s.lastStatus().Sequence,
+				Runs: []control.OwnedRun{{RunID: "another", Epoch: 9}}})
+		},
+		"an old Status acknowledged again": func(s *server, _ int) {
+			s.send(control.StatusAck{Sequence: messages[control.Status](s)[2].Sequence, Runs: owned(3)})
+		},
+		"a Status that was never sent": func(s *server, _ int) {
+			s.send(control.StatusAck{Sequence: s.lastStatus().Sequence + 1000, Runs: owned(3)},
+				control.StatusAck{Runs: owned(3)}, control.StatusAck{Sequence: -5, Runs: owned(3)})
+		},
+		"another assignment of the same worker": func(s *server, _ int) { s.send(assign()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, contact := running(t)
+				deadline := contact.Add(control.ContactLimit)
+				for i := 0; time.Now().Before(deadline.Add(-2 * time.Second)); i++ {
+					say(s, i)
+					time.Sleep(time.Second)
+				}
+				synctest.Wait()
+				if got := s.load.deadline(); !got.Equal(deadline) {
+					t.Fatalf("the deadline was moved by %v", got.Sub(deadline))
+				}
+				if got := s.last().Status; got != engine.WorkerRunning {
+					t.Fatalf("%s before its time", got)
+				}
+				time.Sleep(4 * time.Second)
+				synctest.Wait()
+				got := s.last()
+				if got.Status != engine.WorkerFailed || got.Err == nil || !strings.Contains(got.Err.Message, "stopped by itself") {
+					t.Fatalf("%s, %v", got.Status, got.Err)
+				}
+				s.end()
+			})
+		})
+	}
+}
+
+// TestContactCountsFromWhenTheStatusWasSent, however late its acknowledgement comes.
+func TestContactCountsFromWhenTheStatusWasSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := running(t)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		m := s.lastStatus()
+		time.Sleep(20 * time.Second)
+		s.acknowledge(t.Context(), m, 3)
+		synctest.Wait()
+		if got := s.contact(); !got.Equal(m.At) {
+			t.Errorf("contact is %v after the Status was sent", got.Sub(m.At))
+		}
+		s.end()
+	})
+}
+
+// TestALaterOwnerKeepsContactAndAFormerOneDoesNot: what the former owner says is not heard
+// from the later one's first word on, also its STOP.
+func TestALaterOwnerKeepsContactAndAFormerOneDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := running(t)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		later := s.lastStatus()
+		s.acknowledge(t.Context(), later, 4)
+		synctest.Wait()
+		if !s.contact().Equal(later.At) {
+			t.Fatalf("the later owner's acknowledgement is no contact")
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		s.acknowledge(t.Context(), s.lastStatus(), 3)
+		s.send(stop(9), control.RunState{RunID: runID, Epoch: 3, Status: engine.StatusCancelling,
+			StopReason: engine.StopWorkerFailure, LastSequence: 9})
+		synctest.Wait()
+		if !s.contact().Equal(later.At) || s.last().Status != engine.WorkerRunning {
+			t.Fatalf("a former owner was heard: %s, contact %v later", s.last().Status, s.contact().Sub(later.At))
+		}
+		e := stop(9)
+		e.Epoch = 4
+		s.send(e)
+		synctest.Wait()
+		if got := s.last().Status; got != engine.WorkerCompleted {
+			t.Fatalf("%s after the later owner's STOP", got)
+		}
+		s.end()
+	})
+}
+
+// TestNoLoadBeginsWithoutContact: a START that was under way for long may be of a run that
+// somebody else carries by now.
+func TestNoLoadBeginsWithoutContact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, t.TempDir(), newFakeLoad(), nil)
+		synctest.Wait()
+		s.silence()
+		s.send(assign(), start(1))
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if calls := s.load.said(); len(calls) != 0 || s.last().Status != engine.WorkerReady || !s.load.deadline().IsZero() {
+			t.Fatalf("%s, %v, deadline %v", s.last().Status, calls, s.load.deadline())
+		}
+		s.acknowledge(t.Context(), s.lastStatus(), 3)
+		synctest.Wait()
+		if got := s.last().Status; got != engine.WorkerRunning {
+			t.Fatalf("%s with contact", got)
+		}
+		s.end()
+	})
+}
+
+// TestAWorkerThatIsNeverAcknowledgedLeaves, a minute after it was assigned.
+func TestAWorkerThatIsNeverAcknowledgedLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := connect(t, t.TempDir(), newFakeLoad(), nil)
+		s.silence()
+		s.send(assign(), start(1))
+		time.Sleep(control.ContactLimit + 2*time.Second)
+		synctest.Wait()
+		if got := s.last(); got.Status != engine.WorkerFailed || !strings.Contains(got.Err.Message, "stopped by itself") {
+			t.Fatalf("%+v", got)
+		}
+		s.end()
+	})
+}
