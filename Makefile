@@ -123,7 +123,8 @@ test: need-test build test-go test-ui test-first-run test-matrix test-tutorial t
 
 test-go: examples
 	@# make lint vets, and more strictly.
-	$(GO) test -race -vet=off -timeout 12m ./...
+	@# Many tests wait for a clock or another process: four of a package at a time.
+	$(GO) test -race -vet=off -parallel 4 -timeout 12m ./...
 	@# What is the work of one goroutine: the whole corpus at the gate, of which the race detector gets a
 	@# part, and two warehouses of TPC-C.
 	CGO_ENABLED=0 $(GO) test -vet=off -buildvcs=false -trimpath -run '^(TestHostile(AtTheGate|Truncations)|TestTpcc)$$' \

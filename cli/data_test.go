@@ -83,6 +83,7 @@ func (s *shop) template(table, params, more string) string {
 // TestAKindThatRowSecurityRefusesExits3 through the whole program; one of the template's own
 // thresholds allows it, and the figures are no better for that.
 func TestAKindThatRowSecurityRefusesExits3(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.exec("CREATE TABLE orders (id bigint PRIMARY KEY, note text)",
 		"INSERT INTO orders SELECT g, 'x' FROM generate_series(1, 1000) g",
@@ -124,6 +125,7 @@ func TestAKindThatRowSecurityRefusesExits3(t *testing.T) {
 // TestAllowWritesInAMatrix: the flag is for all of its targets, and without it the first
 // one that would be written to ends the matrix.
 func TestAllowWritesInAMatrix(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.exec("CREATE TABLE orders (id bigint PRIMARY KEY, note text)",
 		"INSERT INTO orders SELECT g, 'x' FROM generate_series(1, 1000) g",
@@ -163,6 +165,7 @@ func TestAllowWritesInAMatrix(t *testing.T) {
 
 // TestLatestKeysOfRefusedInsertsAreNotLookedFor, whether the INSERT fails or a trigger leaves its row out.
 func TestLatestKeysOfRefusedInsertsAreNotLookedFor(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.id % 8 = 1 THEN RETURN NEW; " +
 		"ELSIF TG_TABLE_NAME = 'loud' THEN RAISE EXCEPTION 'no'; END IF; RETURN NULL; END $$")

@@ -265,6 +265,7 @@ const every = 10
 // each file with a sentence, lives, keeps its memory, and serves an honest plugin
 // afterwards.
 func TestHostileFilesOnALiveServer(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it starts a server")
 	}

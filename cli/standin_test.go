@@ -145,6 +145,7 @@ func TestSnowsimTakesTheCredentialsOfItsFlags(t *testing.T) {
 // TestHistoryOutlivesTheStandIn: a run's enrichment finds its rows after the stand-in
 // was started again on its files, and a run under way says what it has cost so far.
 func TestHistoryOutlivesTheStandIn(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t)
 	secret := p.write("password", "hunter2\n")
 	s := p.standIn("--listen", "127.0.0.1:0", "--password-file", secret, "--time-scale", "10", "--lag", "60s")

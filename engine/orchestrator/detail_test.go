@@ -23,6 +23,7 @@ func (s *lateStore) Run(ctx context.Context, runID string) (engine.Run, error) {
 }
 
 func TestADetailNeverShowsAFinishedRunWithoutItsFigures(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	late := &lateStore{}
 	f.wrap = func(s orchestrator.ControlStore) orchestrator.ControlStore {

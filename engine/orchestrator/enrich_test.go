@@ -300,6 +300,7 @@ func TestEnrichmentSurvivesARestart(t *testing.T) {
 }
 
 func TestEnrichmentIsRetried(t *testing.T) {
+	t.Parallel()
 	f, a := newAccount(t)
 	f.start()
 	a.set(func(seq uint64) bool { return seq%10 < 7 }, nil)
@@ -354,6 +355,7 @@ func TestEnrichmentIsStopped(t *testing.T) {
 }
 
 func TestPostgresHasNoHistory(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t).start()
 	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds, sc.Workload.WarmupSeconds = 0.3, 0 })
 	f.wait(run.RunID)

@@ -19,6 +19,7 @@ import (
 )
 
 func TestARestartEndsTheRunAndKeepsItsRecord(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t).start()
 	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 60; sc.Workload.WarmupSeconds = 0 })
 	f.until(run.RunID, func(p *engine.Payload) bool { return p.Ops.Total > 0 && p.Timing.ElapsedDisplaySeconds > 2 })
@@ -64,6 +65,7 @@ func TestARestartEndsTheRunAndKeepsItsRecord(t *testing.T) {
 
 // A server that was killed while it computed figures computes them again at its next start.
 func TestARestartFinishesTheProcessing(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t).start()
 	run := f.run(nil)
 	want := f.wait(run.RunID)
@@ -161,6 +163,7 @@ func (s *faulty) Run(ctx context.Context, id string) (engine.Run, error) {
 }
 
 func TestAStoreOutageDelaysOnlyTheWriting(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	flaky := &faulty{}
 	f.wrap = func(s orchestrator.ControlStore) orchestrator.ControlStore { flaky.ControlStore = s; return flaky }
@@ -193,6 +196,7 @@ func TestAStoreOutageDelaysOnlyTheWriting(t *testing.T) {
 }
 
 func TestAnAnswerThatWasLostIsNotRepeated(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	flaky := &faulty{}
 	f.wrap = func(s orchestrator.ControlStore) orchestrator.ControlStore { flaky.ControlStore = s; return flaky }
@@ -272,6 +276,7 @@ func TestAPluginThatTrapsFailsItsRunOnly(t *testing.T) {
 }
 
 func TestClosingTheServerEndsItsRuns(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t).start()
 	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 60 })
 	f.until(run.RunID, phase(engine.PhaseMeasurement))

@@ -165,6 +165,7 @@ func TestASearchOverTheRate(t *testing.T) {
 
 // TestARepeatedSearch: two searches in one run, on a target that holds whatever they try.
 func TestARepeatedSearch(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.model(64, 2*time.Millisecond)
 	f.start()
@@ -196,6 +197,7 @@ func TestARepeatedSearch(t *testing.T) {
 
 // TestASearchThatIsStopped answers with what is known by then.
 func TestASearchThatIsStopped(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t).start()
 	run := f.run(searching)
 	f.until(run.RunID, func(p *engine.Payload) bool { return p.FindMax != nil && len(p.FindMax.Steps) >= 2 })
@@ -211,6 +213,7 @@ func TestASearchThatIsStopped(t *testing.T) {
 
 // TestASearchWhoseTargetDies fails as every run does, with what is known by then.
 func TestASearchWhoseTargetDies(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := f.model(8, 50*time.Millisecond)
 	f.start()

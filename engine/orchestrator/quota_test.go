@@ -10,6 +10,7 @@ import (
 // TestQuotasOfLiveRuns starts runs until a user has as many as one may have, and
 // until the node is full: another user may go on with what is left.
 func TestQuotasOfLiveRuns(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.mostLive, f.capacity = 2, 10
 	f.start()

@@ -15,6 +15,7 @@ import (
 )
 
 func TestARunFromStartToFigures(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t).start()
 	run := f.run(func(sc *engine.Scenario) {
 		sc.Thresholds = []string{"qps > 1", "p95_ms < 0.000001"}
@@ -86,6 +87,7 @@ func TestARunFromStartToFigures(t *testing.T) {
 }
 
 func TestAUserStopsARun(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t).start()
 	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 60; sc.Workload.WarmupSeconds = 0 })
 	f.until(run.RunID, func(p *engine.Payload) bool { return phase(engine.PhaseMeasurement)(p) && p.Ops.Total > 0 })
@@ -265,6 +267,7 @@ func TestWhatCannotRunIsRefusedBeforeItIsStored(t *testing.T) {
 }
 
 func TestATargetThatDiesFailsTheRun(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t).start()
 	run := f.run(func(sc *engine.Scenario) { sc.Workload.DurationSeconds = 60; sc.Workload.WarmupSeconds = 0 })
 	f.until(run.RunID, func(p *engine.Payload) bool { return p.Ops.Total > 0 })
@@ -282,6 +285,7 @@ func TestATargetThatDiesFailsTheRun(t *testing.T) {
 }
 
 func TestTwoRunsAtOnceAreNoted(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t).start()
 	longer := func(table string) func(*engine.Scenario) {
 		return func(sc *engine.Scenario) { sc.Target.TableName = table; sc.Workload.DurationSeconds = 3 }
@@ -300,6 +304,7 @@ func TestTwoRunsAtOnceAreNoted(t *testing.T) {
 // TestRowsThatDifferAreSaidBesideTheFigures: a run on a table of another size is not
 // the run that the template asks for, whoever reads only its summary.
 func TestRowsThatDifferAreSaidBesideTheFigures(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t).start()
 	f.wait(f.run(nil).RunID)
 	run := f.run(func(sc *engine.Scenario) {

@@ -28,6 +28,7 @@ func (d modelled) Check(ctx context.Context) (target.ServerInfo, error) {
 // TestSimulatedIsSaidWhereverFiguresAre: in the live payload, in the payload of
 // a run at rest, in the detail and in the summary.
 func TestSimulatedIsSaidWhereverFiguresAre(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.driver = standIn{targetpostgres.NewDriver()}
 	f.start()

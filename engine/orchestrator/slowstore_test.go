@@ -23,6 +23,7 @@ func (s slowStore) Transition(ctx context.Context, t store.Transition) ([]engine
 }
 
 func TestASlowStoreDoesNotShortenTheMeasurement(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.wrap = func(s orchestrator.ControlStore) orchestrator.ControlStore { return slowStore{s} }
 	f.start()

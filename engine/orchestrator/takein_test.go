@@ -27,6 +27,7 @@ func spooled(t *testing.T, f *fixture) []string {
 // A run whose parts could not be stored ends without figures. The next start of the
 // server takes them in.
 func TestPartsThatCouldNotBeStoredAreTakenIn(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t).start()
 	run := f.run(func(sc *engine.Scenario) { sc.Thresholds = []string{"qps > 1"} })
 	// Where the run's folder should be is something else: as good as a full disk, for root too.
@@ -82,6 +83,7 @@ func (s stuck) SaveResult(ctx context.Context, r engine.RunResult) error {
 // A server that is killed before it has stored anything of a run that is over finds
 // its record whole, and what the run workers had counted beside it.
 func TestAKillInProcessingLosesNoAccount(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.wrap = func(s orchestrator.ControlStore) orchestrator.ControlStore { return stuck{s} }
 	f.start()

@@ -57,6 +57,7 @@ func (trivialAdapter) Call(_ context.Context, request, answer any) error {
 // TestAThirdDriverNeedsNoEditOfTheCore runs the main job on a database that the
 // core has never heard of: a driver and an adapter are all that it takes.
 func TestAThirdDriverNeedsNoEditOfTheCore(t *testing.T) {
+	t.Parallel()
 	driver := &targettest.Trivial{}
 	drivers := map[string]target.Driver{driver.Name(): driver}
 	host, dir := trivialHost{plugins(t)}, t.TempDir()

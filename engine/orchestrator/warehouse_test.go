@@ -118,6 +118,7 @@ func TestAWaitedForRunKnowsItsCost(t *testing.T) {
 // TestAFallbackWarehouseDegradesTheRun: only when something took so long that it may
 // have been executed there.
 func TestAFallbackWarehouseDegradesTheRun(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		limit   time.Duration
 		verdict engine.Verdict
