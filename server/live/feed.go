@@ -13,7 +13,8 @@ import (
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
-// feed is the one subscription to a run that its clients share.
+// feed is the one subscription to a run that its clients share. It has no queue, and no
+// client has one: there is the newest message, and each client writes it when it can.
 type feed struct {
 	hub   *Hub
 	runID string
@@ -22,19 +23,51 @@ type feed struct {
 	mu      sync.Mutex
 	clients map[*client]struct{}
 	last    []byte // the newest message, as every client is sent it
+	number  int    // of the newest message; 0 before the first
 	over    bool
+	changed chan struct{} // closed when one of these changes
+}
+
+func newFeed(h *Hub, runID string) *feed {
+	return &feed{hub: h, runID: runID, stop: make(chan struct{}), clients: map[*client]struct{}{},
+		changed: make(chan struct{})}
 }
 
 func (f *feed) add(c *client) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.clients[c] = struct{}{}
-	if f.last != nil {
-		c.push(f.last)
+}
+
+// always is a channel from which one can always receive.
+var always = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// after is a channel from which one can receive when there is a message after that
+// number, or when nothing follows it.
+func (f *feed) after(number int) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.number > number || f.over {
+		return always
 	}
-	if f.over {
-		close(c.slot)
+	return f.changed
+}
+
+// take returns the newest message and its number when it is after the given one; else
+// none, and whether nothing follows any more.
+func (f *feed) take(after int) (m []byte, number int, over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.number > after {
+		return f.last, f.number, false
 	}
+	return nil, after, f.over
+}
+
+// tell wakes who waits for a change. It needs mu.
+func (f *feed) tell() {
+	close(f.changed)
+	f.changed = make(chan struct{})
 }
 
 func (f *feed) remove(c *client) (left int) {
@@ -50,7 +83,7 @@ type Message struct {
 	Data  *engine.Payload `json:"data"`
 }
 
-// publish encodes the payload once and hands it to every client.
+// publish encodes the payload once, for all clients, in place of the one before.
 func (f *feed) publish(p *engine.Payload) {
 	m, err := encode(p)
 	if err != nil {
@@ -60,9 +93,8 @@ func (f *feed) publish(p *engine.Payload) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.last = m
-	for c := range f.clients {
-		c.push(m)
-	}
+	f.number++
+	f.tell()
 }
 
 func encode(p *engine.Payload) ([]byte, error) {
@@ -84,9 +116,7 @@ func (f *feed) finish() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.over = true
-	for c := range f.clients {
-		close(c.slot)
-	}
+	f.tell()
 }
 
 // run follows the run until it is over or nobody watches.

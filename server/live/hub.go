@@ -1,8 +1,9 @@
 // Package live shows runs to browsers: a WebSocket hub with one subscription per
-// run, however many watch it. A payload is encoded once and handed to each
-// client's slot, which holds the newest payload only. So a client that reads
-// slowly skips seconds, one that stops reading is closed when a write has been
-// stuck for WriteTimeout, and neither ever slows the hub or another client.
+// run, however many watch it. A payload is encoded once, in place of the one before,
+// and each client writes the newest when it has written the last. So a client that
+// reads slowly skips seconds, one that stops reading is closed when a write has been
+// stuck for WriteTimeout, and neither ever slows the hub or another client. The last
+// payload of a run reaches every client that reads.
 //
 // Sockets are read-only: what a client sends is read, bounded and ignored. A
 // socket closes with 1000 after the payload of a run that is over, with 1001 when the
@@ -233,7 +234,7 @@ func (h *Hub) join(c *client, runID string) bool {
 	h.clients[c] = struct{}{}
 	f := h.feeds[runID]
 	if f == nil {
-		f = &feed{hub: h, runID: runID, stop: make(chan struct{}), clients: map[*client]struct{}{}}
+		f = newFeed(h, runID)
 		h.feeds[runID] = f
 		h.running.Add(1)
 		go f.run()
@@ -256,10 +257,9 @@ func (h *Hub) leave(c *client) {
 	h.running.Done()
 }
 
-// client is one socket. Its slot holds the newest payload that is not yet written.
+// client is one socket.
 type client struct {
 	conn *websocket.Conn
-	slot chan []byte
 	feed *feed
 	gone chan struct{} // closed when the peer has left
 	// left is set when the reader shall not wait any longer.
@@ -284,23 +284,6 @@ func (c *client) patient(until time.Time) {
 	}
 }
 
-// push replaces what is in the slot. Calls for one client exclude one another (feed.mu).
-func (c *client) push(m []byte) {
-	select {
-	case c.slot <- m:
-		return
-	default:
-	}
-	select {
-	case <-c.slot:
-	default:
-	}
-	select {
-	case c.slot <- m:
-	default:
-	}
-}
-
 // serve runs in the connection's own goroutine and writes; a second one reads.
 // The connection is its own only until it returns.
 func (h *Hub) serve(conn *websocket.Conn) {
@@ -311,7 +294,7 @@ func (h *Hub) serve(conn *websocket.Conn) {
 	}
 	expired, cancel := caller.expiry()
 	defer cancel()
-	c := &client{conn: conn, slot: make(chan []byte, 1), gone: make(chan struct{})}
+	c := &client{conn: conn, gone: make(chan struct{})}
 	if !h.join(c, runID) {
 		_ = conn.WriteControl(websocket.CloseMessage, closeShutdown, time.Now().Add(closeGrace))
 		return
@@ -325,7 +308,7 @@ func (h *Hub) serve(conn *websocket.Conn) {
 
 	ping := time.NewTicker(h.opts.PingEvery)
 	defer ping.Stop()
-	for {
+	for written := 0; ; {
 		select {
 		case <-h.closing:
 			h.bye(c, closeShutdown)
@@ -333,10 +316,15 @@ func (h *Hub) serve(conn *websocket.Conn) {
 		default:
 		}
 		select {
-		case m, ok := <-c.slot:
-			if !ok {
+		case <-c.feed.after(written):
+			m, number, over := c.feed.take(written)
+			if over {
 				h.bye(c, closeRunIsOver)
 				return
+			}
+			written = number
+			if m == nil {
+				continue
 			}
 			_ = conn.SetWriteDeadline(time.Now().Add(h.opts.WriteTimeout))
 			if err := conn.WriteMessage(websocket.TextMessage, m); err != nil {

@@ -189,9 +189,7 @@ func (e *serverEnd) OpenPart(ctx context.Context, p control.WorkReady) (io.ReadC
 		cancel(nil)
 		return nil, fmt.Errorf("fetching %s: %w", p.WorkID, err)
 	}
-	b := &body{ReadCloser: answer.Body, ctx: ctx, cancel: cancel, limit: e.dialer.idle}
-	b.timer = time.AfterFunc(b.limit, func() { cancel(errSilent) })
-	return b, nil
+	return newBody(ctx, cancel, answer.Body, e.dialer.idle), nil
 }
 
 var errSilent = errors.New("the node has sent nothing for too long")
@@ -203,6 +201,11 @@ type body struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	limit  time.Duration
+}
+
+func newBody(ctx context.Context, cancel context.CancelCauseFunc, r io.ReadCloser, limit time.Duration) *body {
+	return &body{ReadCloser: r, ctx: ctx, cancel: cancel, limit: limit,
+		timer: time.AfterFunc(limit, func() { cancel(errSilent) })}
 }
 
 func (b *body) Read(p []byte) (int, error) {

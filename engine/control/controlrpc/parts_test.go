@@ -2,12 +2,14 @@ package controlrpc
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/control/controltest"
@@ -38,6 +40,52 @@ func TestANodeThatFallsSilentIsNotWaitedFor(t *testing.T) {
 	defer r.Close()
 	if n, err := io.Copy(io.Discard, r); n != 1000 || !errors.Is(err, errSilent) {
 		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+// slow gives a byte after each pause, and then nothing.
+type slow struct {
+	ctx    context.Context
+	pauses []time.Duration
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	pause := time.Hour
+	if len(s.pauses) > 0 {
+		pause, s.pauses = s.pauses[0], s.pauses[1:]
+	}
+	select {
+	case <-time.After(pause):
+		return copy(p, "x"), nil
+	case <-s.ctx.Done():
+		return 0, s.ctx.Err()
+	}
+}
+
+func (s *slow) Close() error { return nil }
+
+// TestASlowNodeIsWaitedFor: for as long as bytes come, however long that is in all; and
+// silence counts from the beginning.
+func TestASlowNodeIsWaitedFor(t *testing.T) {
+	for name, pauses := range map[string][]time.Duration{
+		"slow, then silent": {20 * time.Second, 29 * time.Second, 29 * time.Second, 29 * time.Second},
+		"silent at once":    nil,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			b := newBody(ctx, cancel, &slow{ctx, pauses}, 30*time.Second)
+			defer b.Close()
+			begin, sum := time.Now(), 30*time.Second
+			for _, p := range pauses {
+				sum += p
+			}
+			if n, err := io.Copy(io.Discard, b); n != int64(len(pauses)) || !errors.Is(err, errSilent) {
+				t.Errorf("%s: %d bytes, %v", name, n, err)
+			}
+			if took := time.Since(begin); took != sum {
+				t.Errorf("%s: given up after %v and not %v", name, took, sum)
+			}
+		})
 	}
 }
 
