@@ -56,6 +56,8 @@ func (m *Module) Meter() []byte {
 			w.elements(s.body)
 		case 10:
 			w.code()
+		case 11:
+			w.data(s.body)
 		default:
 			w.section(s.id, s.body)
 		}
