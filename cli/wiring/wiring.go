@@ -28,6 +28,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
 	"github.com/loadstone-db/loadstone/engine/worker"
+	"github.com/loadstone-db/loadstone/plugins/approval"
 	"github.com/loadstone-db/loadstone/plugins/bundled"
 	"github.com/loadstone-db/loadstone/plugins/host"
 	"github.com/loadstone-db/loadstone/plugins/library"
@@ -260,7 +261,7 @@ func OpenHost(ctx context.Context, dataDir string, flags StoreFlags, log zerolog
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("making the plugin cache: %w", err)
 	}
-	h, err := host.New(ctx, host.Options{CacheDir: cache, Log: log,
+	h, err := host.New(ctx, host.Options{CacheDir: cache, Program: approval.Program(), Log: log,
 		PluginMemory:  bounded(flags.PluginMemory, worker.Memory()/8, 256),
 		PluginsMemory: bounded(flags.PluginsMemory, worker.Memory()/4, 512)})
 	if err != nil {

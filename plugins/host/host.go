@@ -15,6 +15,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/plugins/approval"
 	"github.com/loadstone-db/loadstone/plugins/linear"
 	"github.com/loadstone-db/loadstone/plugins/manifest"
 	"github.com/loadstone-db/loadstone/sdk/abi"
@@ -26,7 +27,10 @@ type Options struct {
 	// is executed: it is made with mode 0700, and New refuses a link, a folder of
 	// another user, and one that others can write.
 	CacheDir string
-	Log      zerolog.Logger
+	// Program names the running program by its content (approval.Program). With it, and
+	// CacheDir, what the gate said of a file is kept there too; "" judges each anew.
+	Program string
+	Log     zerolog.Logger
 	// CallFuel bounds each call but ls_fill, in units of about one instruction; 0
 	// means 2 000 000 000, half a second to two seconds.
 	CallFuel int64
@@ -37,11 +41,12 @@ type Options struct {
 
 // Host runs plugins; it is safe for concurrent use.
 type Host struct {
-	log      zerolog.Logger
-	fuel     int64
-	compiler *compiler
-	quota    quota
-	mappings *linear.Pool
+	log       zerolog.Logger
+	fuel      int64
+	compiler  *compiler
+	approvals approval.Folder
+	quota     quota
+	mappings  *linear.Pool
 	// watch, in tests, is what instances tell when a guest begins and ends to compute.
 	watch func(computes bool)
 
@@ -76,7 +81,12 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Host{log: o.Log, fuel: o.CallFuel, compiler: e, quota: quota{each: o.PluginMemory, all: o.PluginsMemory},
+	approvals, err := approval.Open(o.CacheDir, o.Program)
+	if err != nil {
+		return nil, errors.Join(err, e.close(ctx))
+	}
+	return &Host{log: o.Log, fuel: o.CallFuel, compiler: e, approvals: approvals,
+		quota:    quota{each: o.PluginMemory, all: o.PluginsMemory},
 		mappings: linear.NewPool(abi.MaxMemoryPages * abi.PageSize)}, nil
 }
 
@@ -129,7 +139,8 @@ func (h *Host) Register(ctx context.Context, wasm []byte, bundled bool) (plugin.
 
 // Enlist makes a plugin available whose Info is known, from an Inspect of the
 // same bytes by this version of the host. It is compiled when it is first asked
-// for, and only then is wasm called; bytes of another hash are refused.
+// for, and only then is wasm called, unless this program has approved the bytes of
+// that hash before; bytes of another hash are refused.
 func (h *Host) Enlist(wasm func() ([]byte, error), info plugin.Info, bundled bool) error {
 	_, err := h.enlist(&registered{host: h, info: info, bundled: bundled, wasm: wasm})
 	return err
@@ -140,6 +151,13 @@ func (r *registered) ready(ctx context.Context) error {
 	r.compiling.Lock()
 	defer r.compiling.Unlock()
 	if r.module != nil {
+		return nil
+	}
+	if c := r.host.approved(ctx, r.info.SHA256); c != nil {
+		// Who it is was asked before it was approved.
+		c.name = r.info.Name + " " + r.info.Version
+		r.use(c)
+		r.wasm = nil
 		return nil
 	}
 	wasm, err := r.wasm()
@@ -205,17 +223,19 @@ func (h *Host) Inspect(ctx context.Context, wasm []byte) (plugin.Info, error) {
 	return r.info, r.release(ctx)
 }
 
-// load takes a file through the gate, compiles it and asks it who it is.
+// load takes a file through the gate, compiles it and asks it who it is. sha is its hash.
 func (h *Host) load(ctx context.Context, wasm []byte, sha string) (*registered, error) {
-	s, m, err := examine(wasm)
-	if err != nil {
-		return nil, err
-	}
-	c := &compiled{shape: s, name: sha[:12], sha: sha, compiler: h.compiler}
-	least, most := m.Memory()
-	c.least, c.most = uint64(least)*abi.PageSize, uint64(min(most, abi.MaxMemoryPages))*abi.PageSize
-	if c.code, err = h.compiler.compile(ctx, m.Meter()); err != nil {
-		return nil, err
+	var metered []byte
+	c := h.approved(ctx, sha)
+	if c == nil {
+		s, m, err := examine(wasm)
+		if err != nil {
+			return nil, err
+		}
+		c, metered = newCompiled(s, sha, m, h.compiler), m.Meter()
+		if c.code, err = h.compiler.compile(ctx, metered); err != nil {
+			return nil, err
+		}
 	}
 	info, err := h.describe(ctx, c)
 	if err != nil {
@@ -223,6 +243,9 @@ func (h *Host) load(ctx context.Context, wasm []byte, sha string) (*registered, 
 	}
 	info.SizeBytes = int64(len(wasm))
 	c.name = info.Name + " " + info.Version
+	if metered != nil {
+		h.approve(c, metered)
+	}
 	r := &registered{host: h, info: info}
 	r.use(c)
 	return r, nil

@@ -1,0 +1,204 @@
+package host
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/plugin"
+	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
+)
+
+func shaOf(wasm []byte) string {
+	sum := sha256.Sum256(wasm)
+	return hex.EncodeToString(sum[:])
+}
+
+// inspected is what the host says of a file, as a build writes it down.
+func inspected(t *testing.T, wasm []byte) plugin.Info {
+	t.Helper()
+	info, err := newHost(t, Options{CacheDir: t.TempDir()}).Inspect(t.Context(), wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// judged makes the plugin ready in a new host, and says whether its bytes were asked for and read.
+func judged(t *testing.T, o Options, wasm []byte, info plugin.Info) bool {
+	t.Helper()
+	h := newHost(t, o)
+	asked := false
+	if err := h.Enlist(func() ([]byte, error) { asked = true; return wasm, nil }, info, true); err != nil {
+		t.Fatal(err)
+	}
+	w, err := h.Workload(t.Context(), info.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The code is that of this plugin and works: the stream says what this one alone says.
+	if _, err := w.Rows(t.Context(), nil, 0, 1, 1); errors.Is(err, plugin.ErrTrapped) {
+		t.Fatal(err)
+	}
+	if r := h.find(func(*registered) bool { return true }); r.module.shape.functions["ls_fill"] != "(i32) → (i64)" ||
+		r.module.sha != info.SHA256 || r.module.least == 0 || r.module.most == 0 {
+		t.Errorf("the shape is %+v", r.module)
+	}
+	return asked
+}
+
+// TestAnApprovalHoldsForItsBytesAndProgram: a file that this program let through before is not
+// judged again; whatever else lies in the folder is no approval, the file is judged as at first,
+// and what was wrong is mended.
+func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
+	t.Parallel()
+	o := Options{CacheDir: t.TempDir(), Program: "this"}
+	wasm := plugintest.Guest{Manifest: plugintest.ManifestOf("one")}.Build()
+	info := inspected(t, wasm)
+	entry := filepath.Join(o.CacheDir, "approved", info.SHA256)
+	other := plugintest.Guest{Manifest: plugintest.ManifestOf("other")}.Build()
+	otherEntry := filepath.Join(o.CacheDir, "approved", shaOf(other))
+
+	if !judged(t, o, wasm, info) || judged(t, o, wasm, info) || !judged(t, o, other, inspected(t, other)) {
+		t.Fatal("a file is judged once")
+	}
+	good, err := os.ReadFile(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode, err := os.Stat(entry); err != nil || mode.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", mode.Mode(), err)
+	}
+	replace := func(b []byte) {
+		if err := os.Remove(entry); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(entry, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flipped := func(at int) func() {
+		return func() {
+			b := bytes.Clone(good)
+			b[at] ^= 1
+			replace(b)
+		}
+	}
+	for name, tamper := range map[string]func(){
+		"a byte of the magic":   flipped(3),
+		"a byte of the sum":     flipped(25),
+		"a byte of the program": flipped(60),
+		"a byte of the hash":    flipped(90),
+		"a byte of the length":  flipped(117),
+		"a byte of the shape":   flipped(130),
+		"the last byte":         flipped(len(good) - 1),
+		"empty":                 func() { replace(nil) },
+		"torn in its head":      func() { replace(good[:50]) },
+		"torn":                  func() { replace(good[:len(good)-1]) },
+		"longer":                func() { replace(append(bytes.Clone(good), 0)) },
+		"another plugin's": func() {
+			b, err := os.ReadFile(otherEntry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			replace(b)
+		},
+		"an earlier program's": func() {
+			replace(nil)
+			judged(t, Options{CacheDir: o.CacheDir, Program: "earlier"}, wasm, info)
+		},
+		"gone": func() {
+			if err := os.Remove(entry); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a link to the same elsewhere": func() {
+			elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+			if err := errors.Join(os.WriteFile(elsewhere, good, 0o600), os.Remove(entry),
+				os.Symlink(elsewhere, entry)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		tamper()
+		if !judged(t, o, wasm, info) {
+			t.Errorf("%s: it was taken for an approval", name)
+		}
+		if b, err := os.ReadFile(entry); err != nil || !bytes.Equal(b, good) {
+			t.Errorf("%s: it was not mended: %v", name, err)
+		}
+		if judged(t, o, wasm, info) {
+			t.Errorf("%s: judged a second time", name)
+		}
+	}
+	if !judged(t, Options{CacheDir: o.CacheDir}, wasm, info) {
+		t.Error("a host that does not know its program took an approval")
+	}
+}
+
+// TestNoApprovalOfWhatIsRefused: what the gate, the compiler or the contract refuses is not kept, and the
+// entry of an honest file under its name lets nothing through.
+func TestNoApprovalOfWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	o := Options{CacheDir: t.TempDir(), Program: "this"}
+	h := newHost(t, o)
+	honest := plugintest.Guest{}.Build()
+	if _, err := h.Register(t.Context(), honest, false); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(o.CacheDir, "approved")
+	entry, err := os.ReadFile(filepath.Join(folder, shaOf(honest)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, g := range map[string]plugintest.Guest{
+		"the gate":     {Imports: [][2]string{{"env", "abort"}}},
+		"the compiler": {Code: map[string][]byte{"ls_abi": plugintest.I64(1)}},
+		"the contract": {Code: map[string][]byte{"ls_abi": plugintest.I32(2 << 16)}},
+	} {
+		wasm := g.Build()
+		for range 2 {
+			if _, err := h.Register(t.Context(), wasm, false); !errors.Is(err, plugin.ErrRefused) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if _, err := os.Stat(filepath.Join(folder, shaOf(wasm))); err == nil {
+				t.Errorf("%s: an approval was kept", name)
+			}
+			if err := os.WriteFile(filepath.Join(folder, shaOf(wasm)), entry, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Register(t.Context(), wasm, false); !errors.Is(err, plugin.ErrRefused) {
+				t.Errorf("%s, with the entry of another file: %v", name, err)
+			}
+			if err := os.Remove(filepath.Join(folder, shaOf(wasm))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestOldApprovalsGo: an entry that nobody wrote again for a month is removed when another is written.
+func TestOldApprovalsGo(t *testing.T) {
+	t.Parallel()
+	o := Options{CacheDir: t.TempDir(), Program: "this"}
+	h := newHost(t, o)
+	for i, age := range []time.Duration{31 * 24 * time.Hour, 29 * 24 * time.Hour, 0} {
+		wasm := plugintest.Guest{Manifest: plugintest.ManifestOf(string(rune('a' + i)))}.Build()
+		if _, err := h.Register(t.Context(), wasm, false); err != nil {
+			t.Fatal(err)
+		}
+		then := time.Now().Add(-age)
+		if err := os.Chtimes(filepath.Join(o.CacheDir, "approved", shaOf(wasm)), then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err := os.ReadDir(filepath.Join(o.CacheDir, "approved"))
+	if err != nil || len(left) != 2 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
