@@ -3517,6 +3517,210 @@ func (*PutPluginResponse) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
+type RequestCertificateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestCertificateRequest) Reset() {
+	*x = RequestCertificateRequest{}
+	mi := &file_control_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestCertificateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestCertificateRequest) ProtoMessage() {}
+
+func (x *RequestCertificateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestCertificateRequest.ProtoReflect.Descriptor instead.
+func (*RequestCertificateRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{38}
+}
+
+type RequestCertificateResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The request, PKCS #10.
+	Request []byte `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
+	// The token by which the node joins; both are empty where a certificate is renewed.
+	TokenId       string `protobuf:"bytes,2,opt,name=token_id,json=tokenId,proto3" json:"token_id,omitempty"`
+	TokenSecret   []byte `protobuf:"bytes,3,opt,name=token_secret,json=tokenSecret,proto3" json:"token_secret,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestCertificateResponse) Reset() {
+	*x = RequestCertificateResponse{}
+	mi := &file_control_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestCertificateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestCertificateResponse) ProtoMessage() {}
+
+func (x *RequestCertificateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestCertificateResponse.ProtoReflect.Descriptor instead.
+func (*RequestCertificateResponse) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *RequestCertificateResponse) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *RequestCertificateResponse) GetTokenId() string {
+	if x != nil {
+		return x.TokenId
+	}
+	return ""
+}
+
+func (x *RequestCertificateResponse) GetTokenSecret() []byte {
+	if x != nil {
+		return x.TokenSecret
+	}
+	return nil
+}
+
+type InstallCertificateRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The node's certificate and that of who has signed it, DER.
+	Certificate []byte `protobuf:"bytes,1,opt,name=certificate,proto3" json:"certificate,omitempty"`
+	Authority   []byte `protobuf:"bytes,2,opt,name=authority,proto3" json:"authority,omitempty"`
+	// Why there is none, and what to do about it.
+	Refusal       string `protobuf:"bytes,3,opt,name=refusal,proto3" json:"refusal,omitempty"`
+	Hint          string `protobuf:"bytes,4,opt,name=hint,proto3" json:"hint,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InstallCertificateRequest) Reset() {
+	*x = InstallCertificateRequest{}
+	mi := &file_control_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InstallCertificateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InstallCertificateRequest) ProtoMessage() {}
+
+func (x *InstallCertificateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InstallCertificateRequest.ProtoReflect.Descriptor instead.
+func (*InstallCertificateRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *InstallCertificateRequest) GetCertificate() []byte {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+func (x *InstallCertificateRequest) GetAuthority() []byte {
+	if x != nil {
+		return x.Authority
+	}
+	return nil
+}
+
+func (x *InstallCertificateRequest) GetRefusal() string {
+	if x != nil {
+		return x.Refusal
+	}
+	return ""
+}
+
+func (x *InstallCertificateRequest) GetHint() string {
+	if x != nil {
+		return x.Hint
+	}
+	return ""
+}
+
+type InstallCertificateResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InstallCertificateResponse) Reset() {
+	*x = InstallCertificateResponse{}
+	mi := &file_control_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InstallCertificateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InstallCertificateResponse) ProtoMessage() {}
+
+func (x *InstallCertificateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InstallCertificateResponse.ProtoReflect.Descriptor instead.
+func (*InstallCertificateResponse) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{41}
+}
+
 var File_control_proto protoreflect.FileDescriptor
 
 const file_control_proto_rawDesc = "" +
@@ -3854,10 +4058,23 @@ const file_control_proto_rawDesc = "" +
 	"\x10PutPluginRequest\x12\x16\n" +
 	"\x06sha256\x18\x01 \x01(\tR\x06sha256\x12\x14\n" +
 	"\x05chunk\x18\x02 \x01(\fR\x05chunk\"\x13\n" +
-	"\x11PutPluginResponse2\xba\x01\n" +
+	"\x11PutPluginResponse\"\x1b\n" +
+	"\x19RequestCertificateRequest\"t\n" +
+	"\x1aRequestCertificateResponse\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\fR\arequest\x12\x19\n" +
+	"\btoken_id\x18\x02 \x01(\tR\atokenId\x12!\n" +
+	"\ftoken_secret\x18\x03 \x01(\fR\vtokenSecret\"\x89\x01\n" +
+	"\x19InstallCertificateRequest\x12 \n" +
+	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x1c\n" +
+	"\tauthority\x18\x02 \x01(\fR\tauthority\x12\x18\n" +
+	"\arefusal\x18\x03 \x01(\tR\arefusal\x12\x12\n" +
+	"\x04hint\x18\x04 \x01(\tR\x04hint\"\x1c\n" +
+	"\x1aInstallCertificateResponse2\xac\x03\n" +
 	"\vNodeService\x12K\n" +
 	"\aControl\x12\x1c.loadstone.control.v1.ToNode\x1a\x1e.loadstone.control.v1.FromNode(\x010\x01\x12^\n" +
-	"\tPutPlugin\x12&.loadstone.control.v1.PutPluginRequest\x1a'.loadstone.control.v1.PutPluginResponse(\x01B<Z:github.com/loadstone-db/loadstone/engine/control/controlpbb\x06proto3"
+	"\tPutPlugin\x12&.loadstone.control.v1.PutPluginRequest\x1a'.loadstone.control.v1.PutPluginResponse(\x01\x12w\n" +
+	"\x12RequestCertificate\x12/.loadstone.control.v1.RequestCertificateRequest\x1a0.loadstone.control.v1.RequestCertificateResponse\x12w\n" +
+	"\x12InstallCertificate\x12/.loadstone.control.v1.InstallCertificateRequest\x1a0.loadstone.control.v1.InstallCertificateResponseB<Z:github.com/loadstone-db/loadstone/engine/control/controlpbb\x06proto3"
 
 var (
 	file_control_proto_rawDescOnce sync.Once
@@ -3871,52 +4088,56 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_control_proto_goTypes = []any{
-	(*ToNode)(nil),                // 0: loadstone.control.v1.ToNode
-	(*FromNode)(nil),              // 1: loadstone.control.v1.FromNode
-	(*Open)(nil),                  // 2: loadstone.control.v1.Open
-	(*AssignRun)(nil),             // 3: loadstone.control.v1.AssignRun
-	(*RunEvent)(nil),              // 4: loadstone.control.v1.RunEvent
-	(*RunState)(nil),              // 5: loadstone.control.v1.RunState
-	(*WorkerTarget)(nil),          // 6: loadstone.control.v1.WorkerTarget
-	(*Step)(nil),                  // 7: loadstone.control.v1.Step
-	(*ArtifactAck)(nil),           // 8: loadstone.control.v1.ArtifactAck
-	(*WorkerAck)(nil),             // 9: loadstone.control.v1.WorkerAck
-	(*StatusAck)(nil),             // 10: loadstone.control.v1.StatusAck
-	(*OwnedRun)(nil),              // 11: loadstone.control.v1.OwnedRun
-	(*Drain)(nil),                 // 12: loadstone.control.v1.Drain
-	(*Ping)(nil),                  // 13: loadstone.control.v1.Ping
-	(*Hello)(nil),                 // 14: loadstone.control.v1.Hello
-	(*AsidePart)(nil),             // 15: loadstone.control.v1.AsidePart
-	(*Status)(nil),                // 16: loadstone.control.v1.Status
-	(*Resources)(nil),             // 17: loadstone.control.v1.Resources
-	(*RunAccepted)(nil),           // 18: loadstone.control.v1.RunAccepted
-	(*RunRejected)(nil),           // 19: loadstone.control.v1.RunRejected
-	(*Error)(nil),                 // 20: loadstone.control.v1.Error
-	(*FieldError)(nil),            // 21: loadstone.control.v1.FieldError
-	(*Totals)(nil),                // 22: loadstone.control.v1.Totals
-	(*Drops)(nil),                 // 23: loadstone.control.v1.Drops
-	(*ConnectionFigures)(nil),     // 24: loadstone.control.v1.ConnectionFigures
-	(*WorkerState)(nil),           // 25: loadstone.control.v1.WorkerState
-	(*Histogram)(nil),             // 26: loadstone.control.v1.Histogram
-	(*KindCounts)(nil),            // 27: loadstone.control.v1.KindCounts
-	(*LatencySplit)(nil),          // 28: loadstone.control.v1.LatencySplit
-	(*ExecutionError)(nil),        // 29: loadstone.control.v1.ExecutionError
-	(*Snapshot)(nil),              // 30: loadstone.control.v1.Snapshot
-	(*Log)(nil),                   // 31: loadstone.control.v1.Log
-	(*WorkReady)(nil),             // 32: loadstone.control.v1.WorkReady
-	(*Artifact)(nil),              // 33: loadstone.control.v1.Artifact
-	(*Pong)(nil),                  // 34: loadstone.control.v1.Pong
-	(*PluginWanted)(nil),          // 35: loadstone.control.v1.PluginWanted
-	(*PutPluginRequest)(nil),      // 36: loadstone.control.v1.PutPluginRequest
-	(*PutPluginResponse)(nil),     // 37: loadstone.control.v1.PutPluginResponse
-	nil,                           // 38: loadstone.control.v1.RunState.TargetsEntry
-	nil,                           // 39: loadstone.control.v1.Snapshot.ByKindEntry
-	nil,                           // 40: loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	nil,                           // 41: loadstone.control.v1.Snapshot.TickByKindEntry
-	nil,                           // 42: loadstone.control.v1.Snapshot.KindLatencyEntry
-	(*timestamppb.Timestamp)(nil), // 43: google.protobuf.Timestamp
+	(*ToNode)(nil),                     // 0: loadstone.control.v1.ToNode
+	(*FromNode)(nil),                   // 1: loadstone.control.v1.FromNode
+	(*Open)(nil),                       // 2: loadstone.control.v1.Open
+	(*AssignRun)(nil),                  // 3: loadstone.control.v1.AssignRun
+	(*RunEvent)(nil),                   // 4: loadstone.control.v1.RunEvent
+	(*RunState)(nil),                   // 5: loadstone.control.v1.RunState
+	(*WorkerTarget)(nil),               // 6: loadstone.control.v1.WorkerTarget
+	(*Step)(nil),                       // 7: loadstone.control.v1.Step
+	(*ArtifactAck)(nil),                // 8: loadstone.control.v1.ArtifactAck
+	(*WorkerAck)(nil),                  // 9: loadstone.control.v1.WorkerAck
+	(*StatusAck)(nil),                  // 10: loadstone.control.v1.StatusAck
+	(*OwnedRun)(nil),                   // 11: loadstone.control.v1.OwnedRun
+	(*Drain)(nil),                      // 12: loadstone.control.v1.Drain
+	(*Ping)(nil),                       // 13: loadstone.control.v1.Ping
+	(*Hello)(nil),                      // 14: loadstone.control.v1.Hello
+	(*AsidePart)(nil),                  // 15: loadstone.control.v1.AsidePart
+	(*Status)(nil),                     // 16: loadstone.control.v1.Status
+	(*Resources)(nil),                  // 17: loadstone.control.v1.Resources
+	(*RunAccepted)(nil),                // 18: loadstone.control.v1.RunAccepted
+	(*RunRejected)(nil),                // 19: loadstone.control.v1.RunRejected
+	(*Error)(nil),                      // 20: loadstone.control.v1.Error
+	(*FieldError)(nil),                 // 21: loadstone.control.v1.FieldError
+	(*Totals)(nil),                     // 22: loadstone.control.v1.Totals
+	(*Drops)(nil),                      // 23: loadstone.control.v1.Drops
+	(*ConnectionFigures)(nil),          // 24: loadstone.control.v1.ConnectionFigures
+	(*WorkerState)(nil),                // 25: loadstone.control.v1.WorkerState
+	(*Histogram)(nil),                  // 26: loadstone.control.v1.Histogram
+	(*KindCounts)(nil),                 // 27: loadstone.control.v1.KindCounts
+	(*LatencySplit)(nil),               // 28: loadstone.control.v1.LatencySplit
+	(*ExecutionError)(nil),             // 29: loadstone.control.v1.ExecutionError
+	(*Snapshot)(nil),                   // 30: loadstone.control.v1.Snapshot
+	(*Log)(nil),                        // 31: loadstone.control.v1.Log
+	(*WorkReady)(nil),                  // 32: loadstone.control.v1.WorkReady
+	(*Artifact)(nil),                   // 33: loadstone.control.v1.Artifact
+	(*Pong)(nil),                       // 34: loadstone.control.v1.Pong
+	(*PluginWanted)(nil),               // 35: loadstone.control.v1.PluginWanted
+	(*PutPluginRequest)(nil),           // 36: loadstone.control.v1.PutPluginRequest
+	(*PutPluginResponse)(nil),          // 37: loadstone.control.v1.PutPluginResponse
+	(*RequestCertificateRequest)(nil),  // 38: loadstone.control.v1.RequestCertificateRequest
+	(*RequestCertificateResponse)(nil), // 39: loadstone.control.v1.RequestCertificateResponse
+	(*InstallCertificateRequest)(nil),  // 40: loadstone.control.v1.InstallCertificateRequest
+	(*InstallCertificateResponse)(nil), // 41: loadstone.control.v1.InstallCertificateResponse
+	nil,                                // 42: loadstone.control.v1.RunState.TargetsEntry
+	nil,                                // 43: loadstone.control.v1.Snapshot.ByKindEntry
+	nil,                                // 44: loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	nil,                                // 45: loadstone.control.v1.Snapshot.TickByKindEntry
+	nil,                                // 46: loadstone.control.v1.Snapshot.KindLatencyEntry
+	(*timestamppb.Timestamp)(nil),      // 47: google.protobuf.Timestamp
 }
 var file_control_proto_depIdxs = []int32{
 	2,  // 0: loadstone.control.v1.ToNode.open:type_name -> loadstone.control.v1.Open
@@ -3938,32 +4159,32 @@ var file_control_proto_depIdxs = []int32{
 	32, // 16: loadstone.control.v1.FromNode.work_ready:type_name -> loadstone.control.v1.WorkReady
 	34, // 17: loadstone.control.v1.FromNode.pong:type_name -> loadstone.control.v1.Pong
 	35, // 18: loadstone.control.v1.FromNode.plugin_wanted:type_name -> loadstone.control.v1.PluginWanted
-	38, // 19: loadstone.control.v1.RunState.targets:type_name -> loadstone.control.v1.RunState.TargetsEntry
+	42, // 19: loadstone.control.v1.RunState.targets:type_name -> loadstone.control.v1.RunState.TargetsEntry
 	7,  // 20: loadstone.control.v1.RunState.step:type_name -> loadstone.control.v1.Step
-	43, // 21: loadstone.control.v1.RunState.start_at:type_name -> google.protobuf.Timestamp
+	47, // 21: loadstone.control.v1.RunState.start_at:type_name -> google.protobuf.Timestamp
 	11, // 22: loadstone.control.v1.StatusAck.runs:type_name -> loadstone.control.v1.OwnedRun
-	43, // 23: loadstone.control.v1.StatusAck.received:type_name -> google.protobuf.Timestamp
-	43, // 24: loadstone.control.v1.StatusAck.sent:type_name -> google.protobuf.Timestamp
-	43, // 25: loadstone.control.v1.Ping.sent:type_name -> google.protobuf.Timestamp
+	47, // 23: loadstone.control.v1.StatusAck.received:type_name -> google.protobuf.Timestamp
+	47, // 24: loadstone.control.v1.StatusAck.sent:type_name -> google.protobuf.Timestamp
+	47, // 25: loadstone.control.v1.Ping.sent:type_name -> google.protobuf.Timestamp
 	25, // 26: loadstone.control.v1.Hello.workers:type_name -> loadstone.control.v1.WorkerState
 	32, // 27: loadstone.control.v1.Hello.parts:type_name -> loadstone.control.v1.WorkReady
 	15, // 28: loadstone.control.v1.Hello.aside:type_name -> loadstone.control.v1.AsidePart
 	17, // 29: loadstone.control.v1.Status.resources:type_name -> loadstone.control.v1.Resources
-	43, // 30: loadstone.control.v1.Status.at:type_name -> google.protobuf.Timestamp
+	47, // 30: loadstone.control.v1.Status.at:type_name -> google.protobuf.Timestamp
 	20, // 31: loadstone.control.v1.RunRejected.error:type_name -> loadstone.control.v1.Error
 	21, // 32: loadstone.control.v1.Error.fields:type_name -> loadstone.control.v1.FieldError
 	23, // 33: loadstone.control.v1.Totals.dropped_by_reason:type_name -> loadstone.control.v1.Drops
 	24, // 34: loadstone.control.v1.Totals.connections:type_name -> loadstone.control.v1.ConnectionFigures
 	20, // 35: loadstone.control.v1.WorkerState.error:type_name -> loadstone.control.v1.Error
 	22, // 36: loadstone.control.v1.WorkerState.totals:type_name -> loadstone.control.v1.Totals
-	43, // 37: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
-	43, // 38: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
-	39, // 39: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
-	40, // 40: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
-	41, // 41: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
+	47, // 37: loadstone.control.v1.WorkerState.at:type_name -> google.protobuf.Timestamp
+	47, // 38: loadstone.control.v1.Snapshot.timestamp:type_name -> google.protobuf.Timestamp
+	43, // 39: loadstone.control.v1.Snapshot.by_kind:type_name -> loadstone.control.v1.Snapshot.ByKindEntry
+	44, // 40: loadstone.control.v1.Snapshot.errors_by_class:type_name -> loadstone.control.v1.Snapshot.ErrorsByClassEntry
+	45, // 41: loadstone.control.v1.Snapshot.tick_by_kind:type_name -> loadstone.control.v1.Snapshot.TickByKindEntry
 	26, // 42: loadstone.control.v1.Snapshot.tick_latency:type_name -> loadstone.control.v1.Histogram
 	26, // 43: loadstone.control.v1.Snapshot.phase_latency:type_name -> loadstone.control.v1.Histogram
-	42, // 44: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
+	46, // 44: loadstone.control.v1.Snapshot.kind_latency:type_name -> loadstone.control.v1.Snapshot.KindLatencyEntry
 	26, // 45: loadstone.control.v1.Snapshot.tick_service:type_name -> loadstone.control.v1.Histogram
 	26, // 46: loadstone.control.v1.Snapshot.phase_service:type_name -> loadstone.control.v1.Histogram
 	26, // 47: loadstone.control.v1.Snapshot.tick_lag:type_name -> loadstone.control.v1.Histogram
@@ -3971,23 +4192,27 @@ var file_control_proto_depIdxs = []int32{
 	24, // 49: loadstone.control.v1.Snapshot.connections:type_name -> loadstone.control.v1.ConnectionFigures
 	17, // 50: loadstone.control.v1.Snapshot.resources:type_name -> loadstone.control.v1.Resources
 	29, // 51: loadstone.control.v1.Snapshot.last_errors:type_name -> loadstone.control.v1.ExecutionError
-	43, // 52: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
+	47, // 52: loadstone.control.v1.Log.timestamp:type_name -> google.protobuf.Timestamp
 	33, // 53: loadstone.control.v1.WorkReady.artifact:type_name -> loadstone.control.v1.Artifact
 	22, // 54: loadstone.control.v1.WorkReady.totals:type_name -> loadstone.control.v1.Totals
-	43, // 55: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
-	43, // 56: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
-	43, // 57: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
-	43, // 58: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
+	47, // 55: loadstone.control.v1.Artifact.min_ts:type_name -> google.protobuf.Timestamp
+	47, // 56: loadstone.control.v1.Artifact.max_ts:type_name -> google.protobuf.Timestamp
+	47, // 57: loadstone.control.v1.Artifact.created_at:type_name -> google.protobuf.Timestamp
+	47, // 58: loadstone.control.v1.Pong.sent:type_name -> google.protobuf.Timestamp
 	6,  // 59: loadstone.control.v1.RunState.TargetsEntry.value:type_name -> loadstone.control.v1.WorkerTarget
 	27, // 60: loadstone.control.v1.Snapshot.ByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
 	27, // 61: loadstone.control.v1.Snapshot.TickByKindEntry.value:type_name -> loadstone.control.v1.KindCounts
 	26, // 62: loadstone.control.v1.Snapshot.KindLatencyEntry.value:type_name -> loadstone.control.v1.Histogram
 	0,  // 63: loadstone.control.v1.NodeService.Control:input_type -> loadstone.control.v1.ToNode
 	36, // 64: loadstone.control.v1.NodeService.PutPlugin:input_type -> loadstone.control.v1.PutPluginRequest
-	1,  // 65: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
-	37, // 66: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
-	65, // [65:67] is the sub-list for method output_type
-	63, // [63:65] is the sub-list for method input_type
+	38, // 65: loadstone.control.v1.NodeService.RequestCertificate:input_type -> loadstone.control.v1.RequestCertificateRequest
+	40, // 66: loadstone.control.v1.NodeService.InstallCertificate:input_type -> loadstone.control.v1.InstallCertificateRequest
+	1,  // 67: loadstone.control.v1.NodeService.Control:output_type -> loadstone.control.v1.FromNode
+	37, // 68: loadstone.control.v1.NodeService.PutPlugin:output_type -> loadstone.control.v1.PutPluginResponse
+	39, // 69: loadstone.control.v1.NodeService.RequestCertificate:output_type -> loadstone.control.v1.RequestCertificateResponse
+	41, // 70: loadstone.control.v1.NodeService.InstallCertificate:output_type -> loadstone.control.v1.InstallCertificateResponse
+	67, // [67:71] is the sub-list for method output_type
+	63, // [63:67] is the sub-list for method input_type
 	63, // [63:63] is the sub-list for extension type_name
 	63, // [63:63] is the sub-list for extension extendee
 	0,  // [0:63] is the sub-list for field type_name
@@ -4029,7 +4254,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   43,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,8 +24,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	NodeService_Control_FullMethodName   = "/loadstone.control.v1.NodeService/Control"
-	NodeService_PutPlugin_FullMethodName = "/loadstone.control.v1.NodeService/PutPlugin"
+	NodeService_Control_FullMethodName            = "/loadstone.control.v1.NodeService/Control"
+	NodeService_PutPlugin_FullMethodName          = "/loadstone.control.v1.NodeService/PutPlugin"
+	NodeService_RequestCertificate_FullMethodName = "/loadstone.control.v1.NodeService/RequestCertificate"
+	NodeService_InstallCertificate_FullMethodName = "/loadstone.control.v1.NodeService/InstallCertificate"
 )
 
 // NodeServiceClient is the client API for NodeService service.
@@ -38,6 +40,11 @@ type NodeServiceClient interface {
 	Control(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ToNode, FromNode], error)
 	// PutPlugin gives the node a module that a run worker of it asked for by its hash.
 	PutPlugin(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutPluginRequest, PutPluginResponse], error)
+	// RequestCertificate asks the node for its request for a certificate. A node that
+	// joins answers servers of its token's authority only, and proves its token by it.
+	RequestCertificate(ctx context.Context, in *RequestCertificateRequest, opts ...grpc.CallOption) (*RequestCertificateResponse, error)
+	// InstallCertificate brings the certificate, or says why there is none.
+	InstallCertificate(ctx context.Context, in *InstallCertificateRequest, opts ...grpc.CallOption) (*InstallCertificateResponse, error)
 }
 
 type nodeServiceClient struct {
@@ -74,6 +81,26 @@ func (c *nodeServiceClient) PutPlugin(ctx context.Context, opts ...grpc.CallOpti
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type NodeService_PutPluginClient = grpc.ClientStreamingClient[PutPluginRequest, PutPluginResponse]
 
+func (c *nodeServiceClient) RequestCertificate(ctx context.Context, in *RequestCertificateRequest, opts ...grpc.CallOption) (*RequestCertificateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RequestCertificateResponse)
+	err := c.cc.Invoke(ctx, NodeService_RequestCertificate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *nodeServiceClient) InstallCertificate(ctx context.Context, in *InstallCertificateRequest, opts ...grpc.CallOption) (*InstallCertificateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(InstallCertificateResponse)
+	err := c.cc.Invoke(ctx, NodeService_InstallCertificate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // NodeServiceServer is the server API for NodeService service.
 // All implementations must embed UnimplementedNodeServiceServer
 // for forward compatibility.
@@ -84,6 +111,11 @@ type NodeServiceServer interface {
 	Control(grpc.BidiStreamingServer[ToNode, FromNode]) error
 	// PutPlugin gives the node a module that a run worker of it asked for by its hash.
 	PutPlugin(grpc.ClientStreamingServer[PutPluginRequest, PutPluginResponse]) error
+	// RequestCertificate asks the node for its request for a certificate. A node that
+	// joins answers servers of its token's authority only, and proves its token by it.
+	RequestCertificate(context.Context, *RequestCertificateRequest) (*RequestCertificateResponse, error)
+	// InstallCertificate brings the certificate, or says why there is none.
+	InstallCertificate(context.Context, *InstallCertificateRequest) (*InstallCertificateResponse, error)
 	mustEmbedUnimplementedNodeServiceServer()
 }
 
@@ -99,6 +131,12 @@ func (UnimplementedNodeServiceServer) Control(grpc.BidiStreamingServer[ToNode, F
 }
 func (UnimplementedNodeServiceServer) PutPlugin(grpc.ClientStreamingServer[PutPluginRequest, PutPluginResponse]) error {
 	return status.Error(codes.Unimplemented, "method PutPlugin not implemented")
+}
+func (UnimplementedNodeServiceServer) RequestCertificate(context.Context, *RequestCertificateRequest) (*RequestCertificateResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RequestCertificate not implemented")
+}
+func (UnimplementedNodeServiceServer) InstallCertificate(context.Context, *InstallCertificateRequest) (*InstallCertificateResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method InstallCertificate not implemented")
 }
 func (UnimplementedNodeServiceServer) mustEmbedUnimplementedNodeServiceServer() {}
 func (UnimplementedNodeServiceServer) testEmbeddedByValue()                     {}
@@ -135,13 +173,58 @@ func _NodeService_PutPlugin_Handler(srv interface{}, stream grpc.ServerStream) e
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type NodeService_PutPluginServer = grpc.ClientStreamingServer[PutPluginRequest, PutPluginResponse]
 
+func _NodeService_RequestCertificate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RequestCertificateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeServiceServer).RequestCertificate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeService_RequestCertificate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeServiceServer).RequestCertificate(ctx, req.(*RequestCertificateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _NodeService_InstallCertificate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(InstallCertificateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeServiceServer).InstallCertificate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeService_InstallCertificate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeServiceServer).InstallCertificate(ctx, req.(*InstallCertificateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // NodeService_ServiceDesc is the grpc.ServiceDesc for NodeService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
 var NodeService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "loadstone.control.v1.NodeService",
 	HandlerType: (*NodeServiceServer)(nil),
-	Methods:     []grpc.MethodDesc{},
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "RequestCertificate",
+			Handler:    _NodeService_RequestCertificate_Handler,
+		},
+		{
+			MethodName: "InstallCertificate",
+			Handler:    _NodeService_InstallCertificate_Handler,
+		},
+	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Control",

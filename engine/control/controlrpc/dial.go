@@ -22,6 +22,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/control"
 	pb "github.com/loadstone-db/loadstone/engine/control/controlpb"
+	"github.com/loadstone-db/loadstone/engine/control/nodecert"
 )
 
 // DialOptions say which node is dialled, and by whom.
@@ -29,6 +30,8 @@ type DialOptions struct {
 	// Address is the node's host:port.
 	Address  string
 	Security Security
+	// Trust is the servers' own authority, in place of Security; nil without one.
+	Trust Trust
 	// Version is the server's; Process names it until it restarts.
 	Version, Process string
 }
@@ -41,12 +44,13 @@ type Dialer struct {
 	http    *http.Client
 	session atomic.Int64
 	// idle is idleLimit, less in tests.
-	idle time.Duration
+	idle    time.Duration
+	trusted trusted
 }
 
 // NewDialer prepares a connection; nothing is dialled before Dial.
 func NewDialer(opts DialOptions) (*Dialer, error) {
-	if err := opts.Security.check(opts.Address); err != nil {
+	if err := opts.Security.check(opts.Address); err != nil && opts.Trust == nil {
 		return nil, err
 	}
 	d := &Dialer{opts: opts, idle: idleLimit}
@@ -54,7 +58,11 @@ func NewDialer(opts DialOptions) (*Dialer, error) {
 		ResponseHeaderTimeout: 30 * time.Second,
 		DisableCompression:    true}
 	creds := insecure.NewCredentials()
-	if config := opts.Security.TLS; config != nil {
+	switch config := opts.Security.TLS; {
+	case opts.Trust != nil:
+		creds = handshakes{credentials.NewTLS(d.trustTLS(false)), d}
+		transport.TLSClientConfig = d.partsTLS()
+	case config != nil:
 		creds = credentials.NewTLS(config)
 		transport.TLSClientConfig = config.Clone()
 		transport.TLSClientConfig.NextProtos = []string{"http/1.1"}
@@ -63,10 +71,19 @@ func NewDialer(opts DialOptions) (*Dialer, error) {
 		return errors.New("a node sends nobody elsewhere")
 	}}
 	var err error
+	if d.conn, err = d.newConn(creds); err != nil {
+		return nil, err
+	}
+	d.client = pb.NewNodeServiceClient(d.conn)
+	return d, nil
+}
+
+// newConn is a connection to the node; nothing is dialled before it is used.
+func (d *Dialer) newConn(creds credentials.TransportCredentials) (*grpc.ClientConn, error) {
 	// The pause between attempts is the dialler's caller's; this one bounds how fast a
 	// connection is tried below it.
-	d.conn, err = grpc.NewClient("passthrough:///"+opts.Address, grpc.WithTransportCredentials(creds),
-		grpc.WithPerRPCCredentials(opts.Security), grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
+	conn, err := grpc.NewClient("passthrough:///"+d.opts.Address, grpc.WithTransportCredentials(creds),
+		grpc.WithPerRPCCredentials(d.opts.Security), grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
 		grpc.WithIdleTimeout(0),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6,
 			Jitter: 0.2, MaxDelay: 5 * time.Second}, MinConnectTimeout: 5 * time.Second}),
@@ -75,14 +92,20 @@ func NewDialer(opts DialOptions) (*Dialer, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(control.MaxMessage),
 			grpc.MaxCallSendMsgSize(2*control.MaxMessage)))
 	if err != nil {
-		return nil, fmt.Errorf("preparing the connection to %s: %w", opts.Address, err)
+		return nil, fmt.Errorf("preparing the connection to %s: %w", d.opts.Address, err)
 	}
-	d.client = pb.NewNodeServiceClient(d.conn)
-	return d, nil
+	return conn, nil
 }
 
 // Dial implements control.Dialer. It returns when the node has let the stream in.
 func (d *Dialer) Dial(ctx context.Context) (control.ServerEnd, error) {
+	if d.opts.Trust != nil {
+		return d.dialTrusted(ctx)
+	}
+	return d.open(ctx)
+}
+
+func (d *Dialer) open(ctx context.Context) (control.ServerEnd, error) {
 	life, cut := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := context.AfterFunc(ctx, cut)
 	s, err := d.client.Control(life, grpc.WaitForReady(true))
@@ -96,6 +119,14 @@ func (d *Dialer) Dial(ctx context.Context) (control.ServerEnd, error) {
 			_, err = s.Recv() // the refusal
 		}
 	}
+	read := fromNode
+	if err == nil && d.opts.Trust != nil {
+		var who nodecert.Peer
+		if who, err = d.identified(s.Context()); err == nil {
+			read = claimed(who)
+			d.hold(life, who, cut)
+		}
+	}
 	if !stopped() {
 		err = errors.Join(err, ctx.Err())
 	}
@@ -103,7 +134,7 @@ func (d *Dialer) Dial(ctx context.Context) (control.ServerEnd, error) {
 		cut()
 		return nil, fmt.Errorf("dialling the node at %s: %w", d.opts.Address, plainly(err))
 	}
-	e := newEnd[control.ToNode, control.FromNode](s, toWire, fromNode, cut, func() { _ = s.CloseSend() })
+	e := newEnd[control.ToNode, control.FromNode](s, toWire, read, cut, func() { _ = s.CloseSend() })
 	return &serverEnd{e, d}, nil
 }
 
@@ -167,7 +198,7 @@ func (e *serverEnd) OpenPart(ctx context.Context, p control.WorkReady) (io.ReadC
 		return nil, err
 	}
 	where := url.URL{Scheme: "http", Host: e.dialer.opts.Address, Path: p.ArtifactURL}
-	if e.dialer.opts.Security.TLS != nil {
+	if e.dialer.opts.Security.TLS != nil || e.dialer.opts.Trust != nil {
 		where.Scheme = "https"
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -5,9 +5,14 @@
 //
 // # Trust
 //
-// A connection is TLS, with certificates of both sides or a token that both know,
-// or it is plain: on loopback, or where an operator says so. Plans carry the
-// secrets of targets, and nobody else may ask for the parts of a record.
+// A connection is TLS, or it is plain: on loopback, or where an operator says so. Plans carry
+// the secrets of targets, and nobody else may ask for the parts of a record. With the servers'
+// own authority (engine/control/nodecert) a node joins by a token, has a certificate that the
+// server renews on the stream, and is who its certificate says; with the operator's own
+// certificates, or a token that both know, the operator sees to all of that.
+//
+// Who reaches the port and has not shown that it is a server sees whether the node is well,
+// and holds a bounded number of connections for a bounded time.
 //
 // # Failure
 //

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -25,6 +28,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/control"
 	pb "github.com/loadstone-db/loadstone/engine/control/controlpb"
+	"github.com/loadstone-db/loadstone/engine/control/nodecert"
 )
 
 // ListenOptions say how a node is reached, and what it has to give.
@@ -32,6 +36,8 @@ type ListenOptions struct {
 	// Address is host:port to listen on.
 	Address  string
 	Security Security
+	// Identity is the node's own, in place of Security; nil without one.
+	Identity *nodecert.Identity
 	// Plugin takes a module that the server brings; its hash has been checked.
 	Plugin func(ctx context.Context, wasm []byte) error
 	Log    zerolog.Logger
@@ -69,6 +75,9 @@ type nodeEnd = end[control.FromNode, control.ToNode, *pb.FromNode, *pb.ToNode]
 
 // Listen begins to serve; streams wait for Accept.
 func Listen(ctx context.Context, opts ListenOptions) (*Listener, error) {
+	if opts.Identity != nil {
+		opts.Security.TLS = opts.Identity.TLS()
+	}
 	if err := opts.Security.check(opts.Address); err != nil {
 		return nil, err
 	}
@@ -78,27 +87,54 @@ func Listen(ctx context.Context, opts ListenOptions) (*Listener, error) {
 	}
 	l := &Listener{opts: opts, socket: socket, accept: make(chan *nodeEnd), done: make(chan struct{}),
 		health: health.NewServer()}
-	l.grpc = grpc.NewServer(grpc.MaxRecvMsgSize(control.MaxMessage), grpc.ConnectionTimeout(helloLimit),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveLimit}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),
-		grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, h grpc.StreamHandler) error {
-			if err := opts.Security.admit(s.Context()); err != nil && !strings.HasPrefix(info.FullMethod, healthMethods) {
-				return err
-			}
-			return h(srv, s)
-		}))
+	l.grpc = grpc.NewServer(l.options()...)
 	pb.RegisterNodeServiceServer(l.grpc, l)
 	// Health is for probes, which know no token: unary, and without the interceptor.
 	healthpb.RegisterHealthServer(l.grpc, l.health)
 	l.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
 	l.http = &http.Server{Handler: l.routes(), ReadHeaderTimeout: helloLimit, IdleTimeout: time.Minute,
-		ErrorLog: nil}
+		MaxHeaderBytes: mostHeaders, ErrorLog: log.New(io.Discard, "", 0),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }}
 	l.split = newSplit(socket, opts.Security.TLS)
 	l.serves.Go(func() { _ = l.grpc.Serve(l.split.rpc) })
 	l.serves.Go(func() { _ = l.http.Serve(l.split.http) })
 	l.serves.Go(l.split.run)
 	return l, nil
 }
+
+// options bound what whoever reaches the port may take, and tell servers from strangers.
+func (l *Listener) options() []grpc.ServerOption {
+	admit := func(ctx context.Context, method string) error {
+		if strings.HasPrefix(method, healthMethods) {
+			return nil // for probes, which have neither a token nor a certificate
+		}
+		md, _ := metadata.FromIncomingContext(ctx)
+		return l.admit(ctx, strings.Join(md.Get(authorization), ""))
+	}
+	return []grpc.ServerOption{grpc.Creds(arrivals{insecure.NewCredentials()}), grpc.MaxRecvMsgSize(control.MaxMessage),
+		grpc.ConnectionTimeout(helloLimit), grpc.MaxConcurrentStreams(mostCalls), grpc.MaxHeaderListSize(mostHeaders),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveLimit}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),
+		grpc.UnaryInterceptor(func(ctx context.Context, r any, info *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+			if err := admit(ctx, info.FullMethod); err != nil {
+				return nil, err
+			}
+			return h(ctx, r)
+		}),
+		grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+			if err := admit(s.Context(), info.FullMethod); err != nil {
+				return err
+			}
+			return h(srv, s)
+		})}
+}
+
+// mostCalls is how many calls a connection may have at a time, mostHeaders how large the
+// headers of one may be.
+const (
+	mostCalls   = 32
+	mostHeaders = 16 << 10
+)
 
 const healthMethods = "/grpc.health.v1.Health/"
 
@@ -159,6 +195,9 @@ func (l *Listener) Close() error {
 
 // Control implements the service: one stream at a time, the latest of a server.
 func (l *Listener) Control(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) error {
+	if who := l.opts.Identity; who != nil && !who.Joined() {
+		return status.Error(codes.FailedPrecondition, nodecert.ErrJoining.Error())
+	}
 	open, err := l.opened(s)
 	if err != nil {
 		return err
@@ -291,8 +330,8 @@ func (l *Listener) routes() http.Handler {
 		alive(w, r)
 	})
 	mux.HandleFunc("GET "+control.PartsPath, func(w http.ResponseWriter, r *http.Request) {
-		if !l.opts.Security.knows(r.Header.Get(authorization)) {
-			http.Error(w, "the token is not that of this node", http.StatusUnauthorized)
+		if err := l.admit(r.Context(), r.Header.Get(authorization)); err != nil {
+			http.Error(w, status.Convert(err).Message(), http.StatusUnauthorized)
 			return
 		}
 		// What is not announced is not there, whatever the path says.

@@ -10,10 +10,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 )
 
 // Keepalive: a peer is asked after keepaliveTime without activity, and gone when
@@ -66,18 +62,6 @@ func (s Security) knows(given string) bool {
 	}
 	token, ok := strings.CutPrefix(given, bearer)
 	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(s.Token)) == 1
-}
-
-// admit refuses a call of somebody who does not know the token.
-func (s Security) admit(ctx context.Context) error {
-	given := ""
-	if md, ok := metadata.FromIncomingContext(ctx); ok {
-		given = strings.Join(md.Get(authorization), "")
-	}
-	if !s.knows(given) {
-		return status.Error(codes.Unauthenticated, "the token is not that of this node")
-	}
-	return nil
 }
 
 // GetRequestMetadata makes a Security the credentials of each call.

@@ -2,6 +2,7 @@ package controlrpc
 
 import (
 	"bufio"
+	"container/list"
 	"crypto/tls"
 	"net"
 	"sync"
@@ -17,10 +18,11 @@ type split struct {
 	done      chan struct{}
 	once      sync.Once
 	greeting  sync.WaitGroup
+	crowd     *crowd
 }
 
 func newSplit(socket net.Listener, config *tls.Config) *split {
-	s := &split{socket: socket, done: make(chan struct{})}
+	s := &split{socket: socket, done: make(chan struct{}), crowd: newCrowd()}
 	if config != nil {
 		s.tls = config.Clone()
 		s.tls.NextProtos = []string{"h2", "http/1.1"}
@@ -29,13 +31,9 @@ func newSplit(socket net.Listener, config *tls.Config) *split {
 	return s
 }
 
-// mostGreeting bounds how many connections may be about to say what they want.
-const mostGreeting = 256
-
 // run accepts connections until the socket closes.
 func (s *split) run() {
 	defer s.greeting.Wait()
-	room := make(chan struct{}, mostGreeting)
 	for {
 		conn, err := s.socket.Accept()
 		if err != nil {
@@ -46,21 +44,18 @@ func (s *split) run() {
 				continue
 			}
 		}
-		select {
-		case room <- struct{}{}:
-		case <-s.done:
-			_ = conn.Close()
-			return
+		peeked := &peekedConn{Conn: conn}
+		if s.tls != nil {
+			peeked.Conn = tls.Server(conn, s.tls)
 		}
-		s.greeting.Go(func() {
-			defer func() { <-room }()
-			s.greet(conn)
-		})
+		peeked.raw, peeked.r = conn, bufio.NewReaderSize(peeked.Conn, 512)
+		s.crowd.enter(peeked)
+		s.greeting.Go(func() { s.greet(peeked) })
 	}
 }
 
 // greet finds out what a connection speaks, and hands it on.
-func (s *split) greet(conn net.Conn) {
+func (s *split) greet(conn *peekedConn) {
 	stopped := make(chan struct{})
 	defer close(stopped)
 	go func() {
@@ -71,11 +66,7 @@ func (s *split) greet(conn net.Conn) {
 		}
 	}()
 	_ = conn.SetDeadline(time.Now().Add(helloLimit))
-	if s.tls != nil {
-		conn = tls.Server(conn, s.tls)
-	}
-	peeked := &peekedConn{Conn: conn, r: bufio.NewReaderSize(conn, 512)}
-	start, err := peeked.r.Peek(3)
+	start, err := conn.r.Peek(3)
 	if err != nil {
 		_ = conn.Close()
 		return
@@ -86,7 +77,7 @@ func (s *split) greet(conn net.Conn) {
 		to = s.rpc
 	}
 	select {
-	case to.conns <- peeked:
+	case to.conns <- conn:
 	case <-s.done:
 		_ = conn.Close()
 	}
@@ -105,9 +96,20 @@ func (s *split) Close() (err error) {
 type peekedConn struct {
 	net.Conn
 	r *bufio.Reader
+	// raw is below TLS: closing it says nothing to the peer, and waits for nothing.
+	raw net.Conn
+	// The others are the crowd's.
+	crowd *crowd
+	place *list.Element
+	late  *time.Timer
 }
 
 func (c *peekedConn) Read(b []byte) (int, error) { return c.r.Read(b) }
+
+func (c *peekedConn) Close() error {
+	c.crowd.known(c)
+	return c.Conn.Close()
+}
 
 // branch is the listener of one of the two.
 type branch struct {

@@ -1,0 +1,325 @@
+package controlrpc
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	pb "github.com/loadstone-db/loadstone/engine/control/controlpb"
+	"github.com/loadstone-db/loadstone/engine/control/nodecert"
+)
+
+// Trust is whom the servers of one control store believe by their own authority.
+type Trust interface {
+	// Certificate is the server's own, as it is now.
+	Certificate() (*tls.Certificate, error)
+	// Node decides about a node by the certificates that it has shown.
+	Node(shown []*x509.Certificate) (nodecert.Peer, error)
+	// Admit signs for a node that joins at an address. Who may not is told why by an *engine.Error.
+	Admit(ctx context.Context, address string, a nodecert.Ask) (nodecert.Signed, error)
+	// Renew signs for a node that has shown who it is.
+	Renew(ctx context.Context, who nodecert.Peer, a nodecert.Ask) (nodecert.Signed, error)
+}
+
+var (
+	// ErrNotTLS says that a node speaks without TLS.
+	ErrNotTLS = errors.New("the node listens without TLS")
+	// ErrNotBelieved says that the node has ended a handshake, because it does not believe this server.
+	ErrNotBelieved = errors.New("the node does not believe this server")
+)
+
+// trusted is the part of a Dialer that deals with an authority of its own.
+type trusted struct {
+	mu sync.Mutex
+	// fail ends the attempt that is under way, with what a handshake has come to.
+	fail context.CancelCauseFunc
+	// socket is the connection that stands, shown what the node has shown on it.
+	socket net.Conn
+	shown  []*x509.Certificate
+	// who is the node of the stream that stands, cut ends that.
+	who nodecert.Peer
+	cut func()
+}
+
+// trustTLS is how nodes are dialled with an authority: join accepts one that has not joined.
+func (d *Dialer) trustTLS(join bool) *tls.Config {
+	return nodecert.ClientTLS(d.opts.Trust.Certificate, func(shown []*x509.Certificate) error {
+		_, err := d.opts.Trust.Node(shown)
+		if join && errors.Is(err, nodecert.ErrJoining) {
+			return nil
+		}
+		return err
+	})
+}
+
+// partsTLS is the same for the parts of a record, which come from the node of the stream only.
+func (d *Dialer) partsTLS() *tls.Config {
+	config := nodecert.ClientTLS(d.opts.Trust.Certificate, func(shown []*x509.Certificate) error {
+		who, err := d.opts.Trust.Node(shown)
+		d.trusted.mu.Lock()
+		defer d.trusted.mu.Unlock()
+		if err == nil && who.ID != d.trusted.who.ID {
+			err = fmt.Errorf("%s answers, and the stream leads to %s", who.ID, d.trusted.who.ID)
+		}
+		return err
+	})
+	config.NextProtos = []string{"http/1.1"}
+	return config
+}
+
+// handshakes are credentials that tell a Dialer what has become of each handshake, which gRPC
+// would keep to itself and repeat.
+type handshakes struct {
+	credentials.TransportCredentials
+	dialer *Dialer
+}
+
+func (h handshakes) Clone() credentials.TransportCredentials {
+	return handshakes{h.TransportCredentials.Clone(), h.dialer}
+}
+
+func (h handshakes) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn,
+	credentials.AuthInfo, error) {
+	conn, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		h.dialer.failed(refusal(err))
+		return nil, nil, err
+	}
+	t := &h.dialer.trusted
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.socket, t.shown = conn, shownOn(info)
+	return &heardConn{conn, h.dialer}, info, nil
+}
+
+// heardConn notices what the node says of the server's certificate: with TLS 1.3 it does so
+// when the handshake is over for the server.
+type heardConn struct {
+	net.Conn
+	dialer *Dialer
+}
+
+func (c *heardConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	var remote *net.OpError
+	if err != nil && errors.As(err, &remote) && remote.Op == "remote error" {
+		c.dialer.failed(refusal(err))
+	}
+	return n, err
+}
+
+// refusal is a failed handshake in words, as far as it will fail again.
+func refusal(err error) error {
+	var plain tls.RecordHeaderError
+	var remote *net.OpError
+	switch {
+	case errors.As(err, &plain):
+		return ErrNotTLS
+	case errors.As(err, &remote) && remote.Op == "remote error":
+		return fmt.Errorf("%w (%w): it has joined other servers, or its token is of others, or the clocks are far apart; "+
+			"its own log says which", ErrNotBelieved, remote.Err)
+	}
+	return err
+}
+
+// failed ends the attempt that is under way.
+func (d *Dialer) failed(err error) {
+	d.trusted.mu.Lock()
+	defer d.trusted.mu.Unlock()
+	if d.trusted.fail != nil {
+		d.trusted.fail(err)
+	}
+}
+
+// dialTrusted opens a stream to a node that has joined, and lets one that has not join before.
+func (d *Dialer) dialTrusted(ctx context.Context) (control.ServerEnd, error) {
+	end, err := d.attempt(ctx)
+	if !errors.Is(err, nodecert.ErrJoining) {
+		return end, err
+	}
+	if err := d.join(ctx); err != nil {
+		return nil, fmt.Errorf("letting the node at %s join: %w", d.opts.Address, err)
+	}
+	return d.attempt(ctx)
+}
+
+func (d *Dialer) attempt(ctx context.Context) (end control.ServerEnd, err error) {
+	err = d.watched(ctx, func(ctx context.Context) error {
+		d.conn.ResetConnectBackoff()
+		end, err = d.open(ctx)
+		return err
+	})
+	return end, err
+}
+
+// watched does what needs a handshake, and ends it with the reason when that fails.
+func (d *Dialer) watched(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	d.trusted.mu.Lock()
+	d.trusted.fail = cancel
+	d.trusted.mu.Unlock()
+	err := do(ctx)
+	d.trusted.mu.Lock()
+	d.trusted.fail = nil
+	d.trusted.mu.Unlock()
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("dialling the node at %s: %w", d.opts.Address, cause)
+	}
+	return err
+}
+
+// drop closes the connection, so that the next stream begins with a handshake.
+func (d *Dialer) drop() {
+	d.trusted.mu.Lock()
+	defer d.trusted.mu.Unlock()
+	if d.trusted.socket != nil {
+		_ = d.trusted.socket.Close()
+	}
+	d.http.CloseIdleConnections()
+}
+
+// identified is the node of a stream, which may have been revoked since its handshake.
+func (d *Dialer) identified(ctx context.Context) (nodecert.Peer, error) {
+	p, _ := peer.FromContext(ctx)
+	if p == nil {
+		return nodecert.Peer{}, nodecert.ErrNoCertificate
+	}
+	who, err := d.opts.Trust.Node(shownOn(p.AuthInfo))
+	if err != nil {
+		d.drop()
+	}
+	return who, err
+}
+
+func shownOn(info credentials.AuthInfo) []*x509.Certificate {
+	if info, ok := info.(credentials.TLSInfo); ok {
+		return info.State.PeerCertificates
+	}
+	return nil
+}
+
+// hold notes the stream that stands, and renews the node's certificate while it does.
+func (d *Dialer) hold(ctx context.Context, who nodecert.Peer, cut func()) {
+	d.trusted.mu.Lock()
+	d.trusted.who, d.trusted.cut = who, cut
+	d.trusted.mu.Unlock()
+	go d.renewing(ctx, who)
+}
+
+// Recheck ends the stream to a node that is not believed any more.
+func (d *Dialer) Recheck() {
+	if d.opts.Trust == nil {
+		return
+	}
+	d.trusted.mu.Lock()
+	shown, cut := d.trusted.shown, d.trusted.cut
+	d.trusted.mu.Unlock()
+	if cut == nil {
+		return
+	}
+	if _, err := d.opts.Trust.Node(shown); err != nil {
+		cut()
+		d.drop()
+	}
+}
+
+// claimed refuses a node that calls itself another than its certificate.
+func claimed(who nodecert.Peer) func(*pb.FromNode) (control.FromNode, error) {
+	return func(w *pb.FromNode) (control.FromNode, error) {
+		m, err := fromNode(w)
+		if h, ok := m.(control.Hello); ok && h.NodeID != who.ID {
+			return nil, fmt.Errorf("the node calls itself %q, and its certificate is for %q", h.NodeID, who.ID)
+		}
+		return m, err
+	}
+}
+
+// join lets a node join over a connection of its own, on which nothing else is said.
+func (d *Dialer) join(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, joinLimit)
+	defer cancel()
+	conn, err := d.newConn(handshakes{credentials.NewTLS(d.trustTLS(true)), d})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	client := pb.NewNodeServiceClient(conn)
+	return d.watched(ctx, func(ctx context.Context) error {
+		return certify(ctx, client, func(a nodecert.Ask) (nodecert.Signed, error) {
+			return d.opts.Trust.Admit(ctx, d.opts.Address, a)
+		})
+	})
+}
+
+// joinLimit bounds the exchange by which a node gets a certificate.
+const joinLimit = 5 * time.Second
+
+// certify asks a node for its request, and brings it what was signed, or why nothing was.
+func certify(ctx context.Context, client pb.NodeServiceClient,
+	sign func(nodecert.Ask) (nodecert.Signed, error)) error {
+	r, err := client.RequestCertificate(ctx, &pb.RequestCertificateRequest{}, grpc.WaitForReady(true))
+	if err != nil {
+		return plainly(err)
+	}
+	signed, refused := sign(nodecert.Ask{TokenID: r.GetTokenId(), Proof: r.GetTokenSecret(), Request: r.GetRequest()})
+	answer := &pb.InstallCertificateRequest{Certificate: signed.Certificate, Authority: signed.Authority}
+	if refused != nil {
+		why := engine.AsError(refused)
+		answer = &pb.InstallCertificateRequest{Refusal: why.Message, Hint: why.Hint}
+	}
+	_, err = client.InstallCertificate(ctx, answer)
+	if refused != nil {
+		return refused
+	}
+	if err != nil {
+		return plainly(err)
+	}
+	return nil
+}
+
+// renewing renews the node's certificate when two thirds of its life are over, until ctx ends.
+func (d *Dialer) renewing(ctx context.Context, who nodecert.Peer) {
+	next := who.RenewAt()
+	for {
+		timer := time.NewTimer(max(time.Until(next), renewPause))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		limited, cancel := context.WithTimeout(ctx, joinLimit)
+		err := certify(limited, d.client, func(a nodecert.Ask) (nodecert.Signed, error) {
+			s, err := d.opts.Trust.Renew(limited, who, a)
+			if err == nil {
+				who.Issued, who.NotAfter = time.Now(), s.NotAfter
+			}
+			return s, err
+		})
+		cancel()
+		next = who.RenewAt()
+		if err != nil {
+			// Who signs has said why; it is tried until the stream ends.
+			next = time.Now().Add(renewAgain)
+		}
+	}
+}
+
+// renewPause is the least time between two attempts to renew a certificate, renewAgain that
+// after one that failed.
+const (
+	renewPause = time.Second
+	renewAgain = time.Minute
+)
