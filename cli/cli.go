@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"unicode/utf8"
@@ -51,10 +52,17 @@ type commands struct {
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return run(ctx, stop, args, os.Stdout, os.Stderr)
+	settle := seldomCollect()
+	defer settle()
+	return start(ctx, stop, settle, args, os.Stdout, os.Stderr)
 }
 
+// run is Main of a process that does other things too.
 func run(ctx context.Context, forget func(), args []string, stdout, stderr io.Writer) int {
+	return start(ctx, forget, func() {}, args, stdout, stderr)
+}
+
+func start(ctx context.Context, forget, settle func(), args []string, stdout, stderr io.Writer) int {
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
 			// The parser would replace the bytes, and something else would run than was asked for.
@@ -99,8 +107,11 @@ func run(ctx context.Context, forget func(), args []string, stdout, stderr io.Wr
 	}
 	// The log and the progress of a run share standard error without tearing each other's lines.
 	shared := terminal.NewScreen(stderr)
-	e := &command.Env{Ctx: ctx, Stdout: stdout, Stderr: shared, Forget: forget,
+	e := &command.Env{Ctx: ctx, Stdout: stdout, Stderr: shared, Forget: forget, Settle: settle,
 		Log: logger(shared, c.LogLevel, c.LogFormat)}
+	if !strings.HasPrefix(parsed.Command(), "run ") {
+		settle() // only a run says when its start is over
+	}
 	return exitCode(stderr, parsed.Run(e))
 }
 

@@ -9,9 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -76,6 +74,7 @@ func (c *runCommand) Run(e *command.Env) error {
 		return err
 	}
 	if scenario.Matrix != nil {
+		e.Settle()
 		return c.matrix(e, source, scenario)
 	}
 	var o outcome
@@ -218,33 +217,18 @@ func (c *runCommand) open(e *command.Env) (s *wiring.Services, done func(), err 
 	}, nil
 }
 
-// defaultGCPercent is Go's own.
-const defaultGCPercent = 100
-
-// seldomCollect lets garbage grow while plugins are made ready: what is made then stays,
-// and looking for garbage in it is a tenth of the CPU of a start. settle ends that.
-func seldomCollect() (settle func()) {
-	if os.Getenv("GOGC") != "" {
-		return func() {} // as the user wants it
-	}
-	before := debug.SetGCPercent(4 * defaultGCPercent)
-	return sync.OnceFunc(func() { debug.SetGCPercent(before) })
-}
-
 // local runs in this process.
 func (c *runCommand) local(e *command.Env, scenario engine.Scenario) (outcome, error) {
-	settle := seldomCollect()
-	defer settle()
 	s, done, err := c.open(e)
 	if err != nil {
 		return outcome{}, err
 	}
 	defer done()
 	run, err := s.Runs.Create(e.Ctx, scenario, "cli")
-	settle()
 	if err != nil {
 		return outcome{}, err
 	}
+	e.Settle()
 	summary, err := follow(e, s, run.RunID, c.Quiet, func(ctx context.Context) error {
 		_, err := s.Runs.Start(ctx, run.RunID, "cli")
 		return err

@@ -44,4 +44,6 @@ type Env struct {
 	Log     zerolog.Logger
 	// Forget restores the default handling of signals, so that a second one ends the process at once.
 	Forget func()
+	// Settle ends what saves CPU while the program starts and would cost a run memory.
+	Settle func()
 }
