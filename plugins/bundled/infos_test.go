@@ -22,6 +22,7 @@ import (
 // TestInfosAreTrue: what was written down when the plugins were built is what
 // they say of themselves, and a plugin that is only enlisted works when it is asked for.
 func TestInfosAreTrue(t *testing.T) {
+	t.Parallel()
 	files, err := bundledtest.Files()
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 // TestPostgresRights: a user without the rights that the weights ask for is told so before
 // the load, with the GRANT; with the GRANT executed the run is prepared.
 func TestPostgresRights(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	const user = `"Ann's"`
 	as := b.dsn + ` role='Ann\'s'`

@@ -139,6 +139,7 @@ type outcome struct{ operations, rows, hits int }
 const everything = `{"weights":{"POINT_LOOKUP":30,"RANGE_SCAN":10,"INSERT":30,"UPDATE":20,"DELETE":1},"scan_length":5}`
 
 func TestAnyTable(t *testing.T) {
+	t.Parallel()
 	h := hosttest.Bundled(t)
 	distributions := []string{"uniform", "zipfian", "latest", "sequential"}
 	for i, c := range []struct {
@@ -225,6 +226,7 @@ func TestAnyTable(t *testing.T) {
 }
 
 func TestSampleTable(t *testing.T) {
+	t.Parallel()
 	h := hosttest.Bundled(t)
 	b := newBench(t, h)
 	plan, err := b.plan("orders", `{}`, &engine.Prepare{Rows: 20_000, IfExists: engine.IfExistsUse})
@@ -254,6 +256,7 @@ func TestSampleTable(t *testing.T) {
 
 // TestLargeSparseTable reaches TABLESAMPLE and the part of a pool that fits.
 func TestLargeSparseTable(t *testing.T) {
+	t.Parallel()
 	h := hosttest.Bundled(t)
 	b := newBench(t, h)
 	b.exec(`CREATE TABLE sparse (id bigint PRIMARY KEY, v text NOT NULL)`,

@@ -16,6 +16,7 @@ import (
 // tables too. A table that is made comes through a standard warehouse, and one that is
 // there is added for the run and taken away again.
 func TestAnInteractiveWarehouseIsComparedOnEveryTypeOfTable(t *testing.T) {
+	t.Parallel()
 	s := newSnow(t)
 	s.exec("CREATE TABLE held (id NUMBER, note VARCHAR(100), PRIMARY KEY (id))",
 		"INSERT INTO held SELECT SEQ4() + 1, 'x' FROM TABLE(GENERATOR(ROWCOUNT => 100))")

@@ -45,6 +45,7 @@ const everyKind = `{"weights":{"POINT_LOOKUP":4,"INSERT":1,"UPDATE":1,"DELETE":1
 // TestRightsAreLookedAtFirst: a role without the rights that the template's weights ask for
 // is told so, with the GRANT; with the GRANT executed the run goes.
 func TestRightsAreLookedAtFirst(t *testing.T) {
+	t.Parallel()
 	s := newSnow(t)
 	s.exec("CREATE TABLE orders (id NUMBER, note VARCHAR(100), PRIMARY KEY (id))",
 		"INSERT INTO orders SELECT SEQ4() + 1, 'x' FROM TABLE(GENERATOR(ROWCOUNT => 100))",
@@ -208,6 +209,7 @@ func TestRightsThatAreTakenAway(t *testing.T) {
 // TestFeaturesOfAccounts: what region, kind and edition of an account lack is told, before
 // anything is made where it can be known, and by the error's explanation where it cannot.
 func TestFeaturesOfAccounts(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name                   string
 		contract               catalog.Contract

@@ -135,6 +135,7 @@ const prepared = 2_000
 
 // TestSnowflakeTables makes, fills, inspects and loads a table of each type.
 func TestSnowflakeTables(t *testing.T) {
+	t.Parallel()
 	s := newSnow(t)
 	for _, c := range []struct{ adapter, weights, params, kind string }{
 		{"snowflake_standard", `{"POINT_LOOKUP":4,"RANGE_SCAN":1,"INSERT":1,"UPDATE":1,"DELETE":1}`,
@@ -256,6 +257,7 @@ func TestAnInteractiveTableIsReadOnly(t *testing.T) {
 
 // TestSnowflakeWorkloads: the workloads that bring SQL of their own.
 func TestSnowflakeWorkloads(t *testing.T) {
+	t.Parallel()
 	s := newSnow(t)
 	for _, c := range []struct{ adapter, workload, table, params string }{
 		{"snowflake_hybrid", "tpcb", "b_", `{"scale":1}`},

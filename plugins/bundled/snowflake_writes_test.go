@@ -34,6 +34,7 @@ const writing = `{"weights":{"POINT_LOOKUP":1,"INSERT":1,"UPDATE":1}}`
 // TestSnowflakeWritesToTablesOfOthersAreAskedFor: Loadstone's own are known by a mark
 // that neither a clone of the comment nor a table made again has.
 func TestSnowflakeWritesToTablesOfOthersAreAskedFor(t *testing.T) {
+	t.Parallel()
 	s := newSnow(t)
 	s.exec("CREATE TABLE THEIRS (ID INT PRIMARY KEY, NOTE VARCHAR)",
 		"INSERT INTO THEIRS SELECT SEQ4(), 'x' FROM TABLE(GENERATOR(ROWCOUNT => 12345))")
@@ -90,6 +91,7 @@ func TestSnowflakeWritesToTablesOfOthersAreAskedFor(t *testing.T) {
 // TestSnowflakeRecreateIsAtomic: the new table takes the old one's place when it is
 // whole; what goes is named, and a table of others is not dropped without leave.
 func TestSnowflakeRecreateIsAtomic(t *testing.T) {
+	t.Parallel()
 	s := newSnow(t)
 	recreate := &engine.Prepare{Rows: 50, IfExists: engine.IfExistsRecreate}
 	s.exec("CREATE TABLE THEIRS (ID INT PRIMARY KEY, NOTE VARCHAR) CLUSTER BY (NOTE)",

@@ -11,6 +11,7 @@ import (
 // TestSQLOnPostgres executes the user's statements, with casts and quotes that
 // look like parameters, against a real server.
 func TestSQLOnPostgres(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	b.exec(`CREATE TABLE shop (id bigint PRIMARY KEY, price numeric(8,2), sold timestamptz, note text, tags jsonb)`,
 		`INSERT INTO shop SELECT i, i, now(), 'n', '{"a": 1}' FROM generate_series(1, 500) i`)

@@ -83,6 +83,7 @@ WHERE c.relname LIKE 'pgbench%' AND c.relkind = 'r' ORDER BY 1, a.attnum`
 
 // TestTpcbMakesTheTablesOfPgbench compares definitions and every row.
 func TestTpcbMakesTheTablesOfPgbench(t *testing.T) {
+	t.Parallel()
 	ours, theirs := newBench(t, hosttest.Bundled(t)), newBench(t, hosttest.Bundled(t))
 	p, err := ours.prepare(ours.scenario("tpcb", `{"scale":2,"fillfactor":90}`,
 		&engine.Prepare{IfExists: engine.IfExistsUse}))
@@ -159,6 +160,7 @@ func pgbenchFor(dsn, seconds string) (int, error) {
 // TestTpcbAndPgbenchOnOneDatabase: whoever made the tables, and whoever works on
 // them, one after the other or both at once, the sums of all balances stay equal.
 func TestTpcbAndPgbenchOnOneDatabase(t *testing.T) {
+	t.Parallel()
 	h := hosttest.Bundled(t)
 	for _, maker := range []string{"ours", "pgbench"} {
 		t.Run("tables of "+maker, func(t *testing.T) {

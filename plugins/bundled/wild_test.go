@@ -88,6 +88,7 @@ func TestViewsAndTablesWithoutAKey(t *testing.T) {
 
 // TestALockedTableNamesItsHolder, in the preflight and in the run.
 func TestALockedTableNamesItsHolder(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	b.exec("CREATE TABLE held (id bigint PRIMARY KEY, note text)", "INSERT INTO held VALUES (1, 'x')")
 	holder, err := pgx.Connect(t.Context(), b.dsn+" application_name=migration")

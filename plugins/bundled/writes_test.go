@@ -63,6 +63,7 @@ func kinds(plan *engine.Plan) string {
 // TestWritesToTablesOfOthersAreAskedFor: whatever the workload, and however a
 // statement comes to the table.
 func TestWritesToTablesOfOthersAreAskedFor(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	b.exec("CREATE SCHEMA shop", "CREATE TABLE shop.orders (id bigint PRIMARY KEY, note text)",
 		"INSERT INTO shop.orders SELECT g, 'x' FROM generate_series(1, 12345) g",

@@ -54,6 +54,7 @@ func openWorkload(t testing.TB, name, params string, tables ...engine.Table) (pl
 // published distribution: the hottest keys of 1000 records and their shares, from
 // a re-implementation of YCSB's generators in Java that integrates each rank.
 func TestYCSBKeyFrequencies(t *testing.T) {
+	t.Parallel()
 	hottest := []struct {
 		key   string
 		share float64
@@ -121,6 +122,7 @@ func TestYCSBKeyFrequencies(t *testing.T) {
 // TestYCSBOnPostgres executes every core workload on a table that Loadstone made,
 // and then on one that YCSB's JDBC binding would have made.
 func TestYCSBOnPostgres(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, hosttest.Bundled(t))
 	plan := func(params string, prep *engine.Prepare) *engine.Plan {
 		t.Helper()
