@@ -1,0 +1,258 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/keyring"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+)
+
+var _ store.NodeAccess = (*Store)(nil)
+
+// authorityContext binds the sealed key of the authority.
+const authorityContext = "node-authority"
+
+// EnsureNodeAuthority implements store.NodeAccess.
+func (s *Store) EnsureNodeAuthority(ctx context.Context, fresh func() (store.NodeAuthority, error)) (
+	store.NodeAuthority, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	a, err := s.nodeAuthority(ctx)
+	if !errors.Is(err, store.ErrNotFound) {
+		return a, err
+	}
+	if a, err = fresh(); err != nil {
+		return a, err
+	}
+	// Another server may have been first: then its authority is the one.
+	if _, err := s.pool.Exec(ctx, `INSERT INTO node_authority (certificate, key_sealed) VALUES ($1, $2)
+		ON CONFLICT DO NOTHING`, a.Certificate, s.keys.Seal(a.Key, authorityContext)); err != nil {
+		return store.NodeAuthority{}, dberr.Failed("keeping the nodes' authority", err)
+	}
+	return s.nodeAuthority(ctx)
+}
+
+func (s *Store) nodeAuthority(ctx context.Context) (a store.NodeAuthority, err error) {
+	var sealed string
+	err = s.pool.QueryRow(ctx, "SELECT certificate, key_sealed FROM node_authority").Scan(&a.Certificate, &sealed)
+	if err != nil {
+		return a, dberr.Failed("reading the nodes' authority", err)
+	}
+	a.Key, err = s.keys.Open(sealed, authorityContext)
+	switch {
+	case errors.Is(err, keyring.ErrUnknownKey):
+		return a, &engine.Error{Code: engine.CodeInvalid, Cause: err,
+			Message: "The key by which nodes are known was encrypted under a key that this server does not have.",
+			Hint: "Give all servers of one control store the same key (" + keyring.KeyEnv +
+				" or the key file)."}
+	case err != nil:
+		return a, &engine.Error{Code: engine.CodeInvalid, Cause: err,
+			Message: "The key by which nodes are known cannot be decrypted.",
+			Hint:    "Restore the table node_authority from a backup; without it all nodes join again: see docs/security.md."}
+	}
+	return a, nil
+}
+
+const nodeTokenColumns = "token_id, uses, used, created_by, created_at, expires_at"
+
+func scanNodeToken(row pgx.Row) (t store.NodeToken, err error) {
+	err = row.Scan(&t.TokenID, &t.Uses, &t.Used, &t.CreatedBy, &t.CreatedAt.Time, &t.ExpiresAt.Time)
+	t.CreatedAt, t.ExpiresAt = engine.At(t.CreatedAt.Time), engine.At(t.ExpiresAt.Time)
+	return t, err
+}
+
+// forgetTokensAfter is how long a token that is over is remembered, to say why it is refused.
+const forgetTokensAfter = "30 days"
+
+// CreateNodeToken implements store.NodeAccess. The store's clock decides when it ends.
+func (s *Store) CreateNodeToken(ctx context.Context, t store.NodeToken, secretSHA256 [32]byte,
+	valid time.Duration) (made store.NodeToken, err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	err = s.inTx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "DELETE FROM node_tokens WHERE expires_at < now() - $1::interval",
+			forgetTokensAfter); err != nil {
+			return err
+		}
+		made, err = scanNodeToken(tx.QueryRow(ctx, `INSERT INTO node_tokens (token_id, secret_sha256, uses, created_by, expires_at)
+			VALUES ($1, $2, $3, $4, now() + $5::interval) RETURNING `+nodeTokenColumns,
+			t.TokenID, secretSHA256[:], t.Uses, t.CreatedBy, valid))
+		return err
+	})
+	return made, dberr.Failed("saving the token", err)
+}
+
+// freshToken is what to do about a token that is of no use.
+const freshToken = "Make another with `loadstone node token` on a server, and start the node with it."
+
+func tokenRefused(message string) error {
+	return &engine.Error{Code: engine.CodeForbidden, Message: message, Hint: freshToken,
+		Fields: []engine.FieldError{{Field: "--join", Message: message, Hint: freshToken}}}
+}
+
+// AdmitNode implements store.NodeAccess.
+func (s *Store) AdmitNode(ctx context.Context, c store.NodeCertificate, secretSHA256 [32]byte) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		// Two nodes of one name come one after the other.
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('node ' || $1, 0))", c.NodeID); err != nil {
+			return err
+		}
+		var over bool
+		var t store.NodeToken
+		err := tx.QueryRow(ctx, `SELECT token_id, uses, used, expires_at, expires_at <= now() FROM node_tokens
+			WHERE secret_sha256 = $1 FOR UPDATE`, secretSHA256[:]).Scan(&t.TokenID, &t.Uses, &t.Used, &t.ExpiresAt.Time, &over)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return tokenRefused("The token by which the node would join is not known here.")
+		case err != nil:
+			return err
+		}
+		if err := nameIsFree(ctx, tx, c); err != nil {
+			return err
+		}
+		var again bool
+		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM node_certificates
+			WHERE token_id = $1 AND node_id = $2 AND key_sha256 = $3 AND revoked_at IS NULL)`,
+			t.TokenID, c.NodeID, c.Key[:]).Scan(&again); err != nil {
+			return err
+		}
+		switch {
+		case over:
+			return tokenRefused(fmt.Sprintf("The token %s by which the node would join has expired at %s.", t.TokenID,
+				t.ExpiresAt.UTC().Format(time.RFC3339)))
+		case !again && t.Used >= t.Uses:
+			return tokenRefused(fmt.Sprintf("The token %s by which the node would join was used before.", t.TokenID))
+		case !again:
+			if _, err := tx.Exec(ctx, "UPDATE node_tokens SET used = used + 1 WHERE token_id = $1", t.TokenID); err != nil {
+				return err
+			}
+		}
+		return keepCertificate(ctx, tx, c, t.TokenID)
+	})
+	return dberr.Failed("admitting the node "+c.NodeID, err)
+}
+
+// nameIsFree refuses a node whose name another has.
+func nameIsFree(ctx context.Context, tx pgx.Tx, c store.NodeCertificate) error {
+	rows, err := tx.Query(ctx, `SELECT key_sha256 FROM node_certificates
+		WHERE node_id = $1 AND revoked_at IS NULL AND expires_at > now()`, c.NodeID)
+	if err != nil {
+		return err
+	}
+	keys, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	for _, key := range keys {
+		if !bytes.Equal(key, c.Key[:]) {
+			return dberr.Conflict(fmt.Sprintf("Another node has the name %s.", c.NodeID),
+				"Revoke it with `loadstone node revoke "+c.NodeID+"`, or start the new one on an empty data directory.")
+		}
+	}
+	return err
+}
+
+func keepCertificate(ctx context.Context, tx pgx.Tx, c store.NodeCertificate, token string) error {
+	// What has ended proves nothing any more.
+	if _, err := tx.Exec(ctx, "DELETE FROM node_certificates WHERE expires_at < now() - interval '1 day'"); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO node_certificates (serial, node_id, key_sha256, token_id, expires_at)
+		VALUES ($1, $2, $3, $4, $5)`, c.Serial, c.NodeID, c.Key[:], token, stamp(c.ExpiresAt))
+	return err
+}
+
+// RenewNode implements store.NodeAccess.
+func (s *Store) RenewNode(ctx context.Context, c store.NodeCertificate, serial string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		var good bool
+		err := tx.QueryRow(ctx, `SELECT revoked_at IS NULL AND node_id = $2 AND key_sha256 = $3 FROM node_certificates
+			WHERE serial = $1 FOR UPDATE`, serial, c.NodeID, c.Key[:]).Scan(&good)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if !good {
+			return &engine.Error{Code: engine.CodeForbidden,
+				Message: fmt.Sprintf("The certificate of the node %s is not renewed: it was revoked, or is not of its key.",
+					c.NodeID), Hint: freshToken}
+		}
+		return keepCertificate(ctx, tx, c, "")
+	})
+	return dberr.Failed("renewing the certificate of "+c.NodeID, err)
+}
+
+// RevokeNode implements store.NodeAccess.
+func (s *Store) RevokeNode(ctx context.Context, nodeID, by string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	tag, err := s.pool.Exec(ctx, `UPDATE node_certificates SET revoked_at = coalesce(revoked_at, now()),
+		revoked_by = CASE WHEN revoked_at IS NULL THEN $2 ELSE revoked_by END
+		WHERE node_id = $1 AND expires_at > now()`, nodeID, by)
+	if err == nil && tag.RowsAffected() == 0 {
+		return dberr.NotFound("node with a certificate called", nodeID)
+	}
+	return dberr.Failed("revoking the node "+nodeID, err)
+}
+
+// RevokedNodes implements store.NodeAccess.
+func (s *Store) RevokedNodes(ctx context.Context) ([]string, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT serial FROM node_certificates
+		WHERE revoked_at IS NOT NULL AND expires_at > now() - interval '1 day'`)
+	if err != nil {
+		return nil, dberr.Failed("reading revoked certificates", err)
+	}
+	serials, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return serials, dberr.Failed("reading revoked certificates", err)
+}
+
+func scanNodeAddress(row pgx.Row) (a store.NodeAddress, err error) {
+	err = row.Scan(&a.Address, &a.AddedBy, &a.AddedAt.Time)
+	a.AddedAt = engine.At(a.AddedAt.Time)
+	return a, err
+}
+
+// AddNodeAddress implements store.NodeAccess.
+func (s *Store) AddNodeAddress(ctx context.Context, address, by string) (store.NodeAddress, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	a, err := scanNodeAddress(s.pool.QueryRow(ctx, `INSERT INTO node_addresses (address, added_by) VALUES ($1, $2)
+		ON CONFLICT DO NOTHING RETURNING address, added_by, added_at`, address, by))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return a, dberr.Conflict(fmt.Sprintf("The node at %s is in the catalog already.", address), "")
+	}
+	return a, dberr.Failed("adding the node at "+address, err)
+}
+
+// RemoveNodeAddress implements store.NodeAccess.
+func (s *Store) RemoveNodeAddress(ctx context.Context, address string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	tag, err := s.pool.Exec(ctx, "DELETE FROM node_addresses WHERE address = $1", address)
+	if err == nil && tag.RowsAffected() == 0 {
+		return dberr.NotFound("node in the catalog at", address)
+	}
+	return dberr.Failed("removing the node at "+address, err)
+}
+
+// NodeAddresses implements store.NodeAccess.
+func (s *Store) NodeAddresses(ctx context.Context) ([]store.NodeAddress, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, "SELECT address, added_by, added_at FROM node_addresses ORDER BY address")
+	if err != nil {
+		return nil, dberr.Failed("reading the catalog of nodes", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.NodeAddress, error) { return scanNodeAddress(row) })
+	return all, dberr.Failed("reading the catalog of nodes", err)
+}
