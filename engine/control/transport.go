@@ -10,6 +10,9 @@ import (
 // ErrTooLarge says that a message is over MaxMessage and was not sent; the stream goes on.
 var ErrTooLarge = errors.New("control message too large")
 
+// ErrSameNode says that this server has a stream to the node already, by another address.
+var ErrSameNode = errors.New("the node is there by another address")
+
 // MaxMessage bounds a message, in bytes.
 const MaxMessage = 32 << 20
 

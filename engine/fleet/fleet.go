@@ -12,6 +12,7 @@ package fleet
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,6 +52,8 @@ type Options struct {
 	Log zerolog.Logger
 	// Dialers lead to one node each.
 	Dialers []control.Dialer
+	// Source finds more while the fleet is open; nil finds none.
+	Source Source
 	// Module reads a plugin that a node wants; nil where all nodes share the server's.
 	Module func(ctx context.Context, sha256 string) ([]byte, error)
 }
@@ -62,8 +65,11 @@ type Fleet struct {
 	listener Listener
 	// changed wakes who waits for the next decision by time.
 	changed chan struct{}
+	// lost wakes the source when a stream has broken.
+	lost chan struct{}
 
 	mu     sync.Mutex
+	found  map[string]*node // those of the source, by its keys
 	coord  *workcoord.Coordinator
 	byID   map[string]*node
 	placed map[workcoord.Key]control.AssignRun
@@ -72,7 +78,8 @@ type Fleet struct {
 
 // New makes a fleet; nothing is dialled before Open.
 func New(opts Options) *Fleet {
-	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), coord: workcoord.New(workcoord.DefaultPolicy()),
+	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), lost: make(chan struct{}, 1),
+		found: map[string]*node{}, coord: workcoord.New(workcoord.DefaultPolicy()),
 		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}}
 	for _, d := range opts.Dialers {
 		f.nodes = append(f.nodes, newNode(f, d))
@@ -88,15 +95,23 @@ func (f *Fleet) Open(ctx, lifetime context.Context, run func(func()), l Listener
 	for _, n := range f.nodes {
 		run(func() { n.keep(lifetime) })
 	}
-	limit := time.NewTimer(helloLimit)
-	defer limit.Stop()
-	for _, n := range f.nodes {
+	limited, cancel := context.WithTimeout(ctx, helloLimit)
+	defer cancel()
+	if f.opts.Source != nil {
+		w := ways{f, lifetime, run}
+		f.opts.Source.Look(limited, w)
+		run(func() { f.opts.Source.Follow(lifetime, w) })
+	}
+	f.mu.Lock()
+	expected := slices.Clone(f.nodes)
+	f.mu.Unlock()
+	for _, n := range expected {
 		select {
 		case <-n.ready:
-		case <-limit.C:
-			f.opts.Log.Warn().Msg("a node has not introduced itself yet")
-			return nil
-		case <-ctx.Done():
+		case <-limited.Done():
+			if ctx.Err() == nil {
+				f.opts.Log.Warn().Msg("a node has not introduced itself yet")
+			}
 			return ctx.Err()
 		}
 	}

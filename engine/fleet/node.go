@@ -31,8 +31,11 @@ type node struct {
 	out    *control.Mailbox[control.ToNode]
 	ready  chan struct{} // closed when the first Hello is taken in
 	once   sync.Once
+	// leave ends the way; nil for one that the fleet was made with.
+	leave context.CancelFunc
 
 	mu      sync.Mutex
+	retired bool // the way ends with its stream
 	id      string
 	session string
 	end     control.ServerEnd
@@ -73,7 +76,7 @@ func (n *node) refuse(session string) {
 
 // keep holds a stream to the node until ctx ends, and opens another whenever it breaks.
 func (n *node) keep(ctx context.Context) {
-	pause, silent := firstPause, false
+	pause, said := firstPause, ""
 	for ctx.Err() == nil {
 		dialling, cancel := context.WithTimeout(ctx, dialLimit)
 		end, err := n.dialer.Dial(dialling)
@@ -81,18 +84,18 @@ func (n *node) keep(ctx context.Context) {
 		if err == nil {
 			begin := time.Now()
 			err = n.hold(ctx, end)
-			if silent = false; time.Since(begin) > longestPause {
+			if said = ""; time.Since(begin) > longestPause {
 				pause = firstPause
 			}
+			n.fleet.miss()
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || n.retiring() {
 			return
 		}
-		if !silent {
+		if err != nil && err.Error() != said {
 			// Once, and not for each attempt.
-			n.fleet.opts.Log.Warn().Err(err).Str("node_id",
-				n.ID()).Msg("there is no stream to a node; it is dialled again until there is")
-			silent = true
+			said = err.Error()
+			n.sayWhy(err)
 		}
 		select {
 		case <-time.After(pause/2 + rand.N(pause)):
@@ -100,6 +103,16 @@ func (n *node) keep(ctx context.Context) {
 		}
 		pause = min(2*pause, longestPause)
 	}
+}
+
+// sayWhy logs why there is no stream.
+func (n *node) sayWhy(err error) {
+	log := n.fleet.opts.Log.With().Str("node_id", n.ID()).Logger()
+	if errors.Is(err, control.ErrSameNode) {
+		log.Info().Err(err).Msg("two addresses lead to one node, which counts once")
+		return
+	}
+	log.Warn().Err(err).Msg("there is no stream to a node; it is dialled again until there is")
 }
 
 // hold serves one stream to its end.

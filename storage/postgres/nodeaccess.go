@@ -82,7 +82,8 @@ func (s *Store) CreateNodeToken(ctx context.Context, t store.NodeToken, secretSH
 			forgetTokensAfter); err != nil {
 			return err
 		}
-		made, err = scanNodeToken(tx.QueryRow(ctx, `INSERT INTO node_tokens (token_id, secret_sha256, uses, created_by, expires_at)
+		made, err = scanNodeToken(tx.QueryRow(ctx,
+			`INSERT INTO node_tokens (token_id, secret_sha256, uses, created_by, expires_at)
 			VALUES ($1, $2, $3, $4, now() + $5::interval) RETURNING `+nodeTokenColumns,
 			t.TokenID, secretSHA256[:], t.Uses, t.CreatedBy, valid))
 		return err
@@ -253,6 +254,7 @@ func (s *Store) NodeAddresses(ctx context.Context) ([]store.NodeAddress, error) 
 	if err != nil {
 		return nil, dberr.Failed("reading the catalog of nodes", err)
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.NodeAddress, error) { return scanNodeAddress(row) })
+	all, err := pgx.CollectRows(rows,
+		func(row pgx.CollectableRow) (store.NodeAddress, error) { return scanNodeAddress(row) })
 	return all, dberr.Failed("reading the catalog of nodes", err)
 }

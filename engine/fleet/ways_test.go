@@ -1,0 +1,157 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine/control"
+)
+
+// sourced is a source that does what the test says.
+type sourced struct {
+	first func(Ways)
+	ways  chan Ways
+}
+
+func (s *sourced) Look(_ context.Context, w Ways) { s.first(w) }
+
+func (s *sourced) Follow(ctx context.Context, w Ways) {
+	s.ways <- w
+	<-ctx.Done()
+}
+
+// closing counts how often a way is closed.
+type closing struct {
+	*control.Memory
+	closed chan struct{}
+}
+
+func (c closing) Close() error { close(c.closed); return nil }
+
+// way is a link to a node that a source finds.
+func (f *playing) way() (closing, int) {
+	c := closing{control.NewMemory(), make(chan struct{})}
+	f.links = append(f.links, c.Memory)
+	return c, len(f.links) - 1
+}
+
+func (c closing) dial() (control.Dialer, error) { return c, nil }
+
+func (c closing) over() bool {
+	synctest.Wait()
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// opened is a fleet with one node that its source has found before.
+func sourcedFleet(t *testing.T, test func(f *playing, w Ways, c closing, e *end)) {
+	inFleet(t, 0, func(t *testing.T, f *playing) {
+		c, link := f.way()
+		s := &sourced{first: func(w Ways) {
+			if err := w.Add("a", c.dial); err != nil {
+				t.Error(err)
+			}
+		}, ways: make(chan Ways, 1)}
+		f.Fleet = New(Options{Log: zerolog.Nop(), Source: s})
+		var e *end
+		f.wg.Go(func() {
+			e = f.node(link)
+			_ = e.Send(f.ctx, hello("node-a", 4))
+		})
+		begin := time.Now()
+		f.open()
+		synctest.Wait()
+		if f.Fleet.Capacity().Connections != 4 || time.Since(begin) >= helloLimit {
+			t.Errorf("after %s there is room for %+v", time.Since(begin), f.Fleet.Capacity())
+		}
+		test(f, <-s.ways, c, e)
+	})
+}
+
+func TestANodeThatIsFoundLaterCarriesLoad(t *testing.T) {
+	sourcedFleet(t, func(f *playing, w Ways, _ closing, _ *end) {
+		c, link := f.way()
+		for range 2 { // twice is as good as once
+			if err := w.Add("b", c.dial); err != nil {
+				t.Error(err)
+			}
+		}
+		f.node(link).say(f.t, hello("node-b", 8))
+		if got := f.Fleet.Capacity().Connections; got != 12 {
+			t.Errorf("room for %d", got)
+		}
+		nodes, err := f.Place(control.AssignRun{RunID: "r", WorkerID: "w", Connections: 7})
+		if err != nil || nodes[0].ID() != "node-b" {
+			t.Errorf("%v, %v", nodes, err)
+		}
+		w.Remove("b")
+		if over, got := c.over(), f.Fleet.Capacity().Connections; !over || got != 4 {
+			t.Errorf("after it is removed, room for %d, closed: %v", got, over)
+		}
+		if err := w.Add("c", func() (control.Dialer, error) { return nil, errors.New("no way") }); err == nil {
+			t.Error("a way that cannot be made")
+		}
+	})
+}
+
+// TestAWayThatIsRetiredEndsWithItsStream: a name that is not resolved for a moment ends no load.
+func TestAWayThatIsRetiredEndsWithItsStream(t *testing.T) {
+	sourcedFleet(t, func(f *playing, w Ways, c closing, e *end) {
+		w.Retire("a")
+		time.Sleep(time.Minute)
+		if f.Fleet.Capacity().Connections != 4 || c.over() {
+			t.Fatal("its stream has ended")
+		}
+		// It is there again, and its stream breaks: it is dialled.
+		if err := w.Add("a", c.dial); err != nil {
+			t.Error(err)
+		}
+		_ = e.Close()
+		synctest.Wait()
+		select {
+		case <-w.Lost():
+		default:
+			t.Error("the source does not learn that a stream has broken")
+		}
+		e = f.node(0)
+		e.say(f.t, hello("node-a", 4))
+		w.Retire("a")
+		_ = e.Close()
+		time.Sleep(time.Minute)
+		if !c.over() || !f.Fleet.Capacity().None {
+			t.Error("it is dialled for ever")
+		}
+		// What comes back is dialled anew.
+		again, link := f.way()
+		if err := w.Add("a", again.dial); err != nil {
+			t.Error(err)
+		}
+		f.node(link).say(f.t, hello("node-a", 4))
+		if f.Fleet.Capacity().Connections != 4 {
+			t.Error("it is not there again")
+		}
+	})
+}
+
+func TestAWayWithoutAStreamIsRetiredAtOnce(t *testing.T) {
+	sourcedFleet(t, func(f *playing, w Ways, _ closing, _ *end) {
+		c, _ := f.way()
+		if err := w.Add("nobody", c.dial); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		w.Retire("nobody")
+		if !c.over() {
+			t.Error("nobody is dialled for ever")
+		}
+	})
+}
