@@ -9,7 +9,7 @@ import (
 // ErrOverdue is the error of a group whose deadline has passed.
 var ErrOverdue = &engine.Error{Code: engine.CodeUnavailable,
 	Message: "The time until which load may be issued has passed.",
-	Hint: "The server that owns the run could not be heard."}
+	Hint:    "The server that owns the run could not be heard."}
 
 // SetDeadline says until when operations may be issued; the zero time is that none may. Each
 // connection looks at it before each operation, with the reading of the clock that it takes
