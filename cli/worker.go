@@ -33,7 +33,9 @@ type workerCommand struct {
 	Key       string        `placeholder:"FILE" env:"LOADSTONE_WORKER_KEY" help:"Its private key, PEM."`
 	ClientCA  string        `name:"client-ca" placeholder:"FILE" env:"LOADSTONE_WORKER_CLIENT_CA" help:"Who signs the certificates of servers, PEM: servers must have one then."`
 	TokenFile string        `placeholder:"FILE" env:"LOADSTONE_WORKER_TOKEN_FILE" help:"File with the token that servers must know."`
-	Insecure  bool          `env:"LOADSTONE_WORKER_INSECURE" help:"Listen without TLS also beyond this machine: anybody on the way reads what servers and targets say."`
+	// ContactLimit is less than it must be in tests only, which have not the time.
+	ContactLimit time.Duration `hidden:"" default:"60s" help:"How long load outlives the contact with who owns the run; at most 60s."`
+	Insecure     bool          `env:"LOADSTONE_WORKER_INSECURE" help:"Listen without TLS also beyond this machine: anybody on the way reads what servers and targets say."`
 }
 
 func (c *workerCommand) Run(e *command.Env) error {
@@ -68,7 +70,7 @@ func (c *workerCommand) Run(e *command.Env) error {
 	}
 	fetched := &fetchedPlugins{Host: plugins}
 	node := worker.NewNode(worker.Options{NodeID: id, Version: version, Plugins: fetched, Drivers: drivers,
-		Capacity: c.Capacity,
+		Capacity: c.Capacity, ContactLimit: c.ContactLimit,
 		SpoolDir: filepath.Join(dir, "spool"), Log: e.Log})
 	fetched.want = node.WantPlugin
 	listener, err := controlrpc.Listen(e.Ctx, controlrpc.ListenOptions{Address: c.Listen, Security: security,

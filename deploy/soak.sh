@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fuzzes every target for a minute, and gives a server the whole hostile corpus beside
 # an open-loop run, the engine 200 rounds of broken connections, and a server a full disk
-# (where one can be mounted) and a control store that hangs. usage: deploy/soak.sh [SECONDS]
+# (where one can be mounted) and a control store that hangs, and nodes that are stopped
+# for 5, 65 and 130 s. usage: deploy/soak.sh [SECONDS]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -13,6 +14,7 @@ grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | wh
 done
 LOADSTONE_SOAK=1 go test ./cli -run '^TestHostileFilesOnALiveServer$' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test ./cli -run '^(TestAFullDisk|TestAStopIsHeardWhileTheStoreIsAway)$' -v -count 1 -timeout 30m
+LOADSTONE_SOAK=1 go test ./cli -run '^TestNodesThatAreFrozenForReal$' -v -count 1 -timeout 30m
 # make test leaves the race detector out of the programs that tests start, and of TPC-C.
 LOADSTONE_SOAK=1 go test -race ./cli -run '^(TestTwoServersShareAControlStore|TestAKilledServersRun.*)$' -v -count 1 -timeout 30m
 LOADSTONE_SOAK=1 go test -race ./plugins/bundled -run '^TestTpcc' -v -count 1 -timeout 30m

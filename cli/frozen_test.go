@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/storage/embedded/pgtest"
+)
+
+// between stands between run workers and their target, and notes when they send something
+// to be executed. It belongs to another process than they do, so that it sees what they
+// do after they were stopped, and not what they believe.
+type between struct {
+	t     *testing.T
+	ln    net.Listener
+	to    string // a socket's path, or host:port
+	conns sync.WaitGroup
+
+	mu   sync.Mutex
+	sent map[string][]time.Time // by the application's name
+}
+
+// newBetween returns it with the DSN that leads through it to a Postgres.
+func newBetween(t *testing.T, dsn string) (*between, string) {
+	t.Helper()
+	c, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &between{t: t, to: net.JoinHostPort(c.Host, fmt.Sprint(c.Port)), sent: map[string][]time.Time{}}
+	if strings.HasPrefix(c.Host, "/") {
+		b.to = fmt.Sprintf("%s/.s.PGSQL.%d", c.Host, c.Port)
+	}
+	if b.ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil { //nolint:noctx // the test's own
+		t.Fatal(err)
+	}
+	b.conns.Go(b.accept)
+	t.Cleanup(func() { _ = b.ln.Close(); b.conns.Wait() })
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(c.User, c.Password), Host: b.ln.Addr().String(),
+		Path: "/" + c.Database, RawQuery: "sslmode=disable"}
+	return b, u.String()
+}
+
+func (b *between) accept() {
+	for {
+		client, err := b.ln.Accept()
+		if err != nil {
+			return
+		}
+		network := "tcp"
+		if strings.HasPrefix(b.to, "/") {
+			network = "unix"
+		}
+		server, err := net.Dial(network, b.to) //nolint:noctx // the test's own
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		b.conns.Go(func() { _, _ = io.Copy(client, server); _ = client.Close() })
+		b.conns.Go(func() { b.watch(client, server); _ = server.Close(); _ = client.Close() })
+	}
+}
+
+// watch passes on what a client sends. Only its end, Terminate, is nothing to be executed.
+func (b *between) watch(client, server net.Conn) {
+	buf, name := make([]byte, 64<<10), ""
+	for {
+		n, err := client.Read(buf)
+		if err != nil {
+			return
+		}
+		if _, after, ok := bytes.Cut(buf[:n], []byte("application_name\x00")); ok && name == "" {
+			text, _, _ := bytes.Cut(after, []byte{0})
+			name = string(text)
+		} else if buf[0] != 'X' {
+			b.mu.Lock()
+			b.sent[name] = append(b.sent[name], time.Now())
+			b.mu.Unlock()
+		}
+		if _, err := server.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// since is how often run workers have sent something since a time.
+func (b *between) since(at time.Time) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, times := range b.sent {
+		for _, sent := range times {
+			if strings.HasPrefix(name, "loadstone worker-") && sent.After(at) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// freezing are runs on a node of another process that is then stopped for a while: in a
+// closed loop over event loops, and in an open one over goroutines, of which the stop makes a backlog.
+func freezing(
+	t *testing.T, limit, stopped time.Duration, after func(b *between, stop, goOn time.Time, runs []engine.RunDetail),
+) {
+	dir, nodeDir := reachable(t), t.TempDir()
+	b, dsn := newBetween(t, pgtest.Start(t).NewDatabase(t))
+	n := node(t, nodeDir, "", "--contact-limit", limit.String())
+	served := launch(t, "serve", "--listen", "127.0.0.1:0", "--calibrate", "off", "--data-dir", dir, "--nodes", n.address,
+		"--local-capacity", "0")
+	session, _, _ := operatorOf(t, dir, served).signedIn()
+	var ids []string
+	for i, load := range []string{"load_mode: CONCURRENCY, think_time_ms: 20, io_engine: events",
+		"load_mode: QPS, target_qps: 100, io_engine: goroutines"} {
+		template := fmt.Sprintf("name: frozen-%d\ntarget:\n  connection: {driver: postgres, dsn: %q}\n  "+
+			"table_name: orders_%d\n  prepare: {rows: 1000, if_exists: use}\nworkload: {plugin: mix, %s, "+
+			"concurrent_connections: 4, duration_seconds: 600, warmup_seconds: 0}\n", i, dsn, i, load)
+		var run engine.Run
+		session.do("POST", "/api/runs", map[string]any{"source": template, "start": true}, &run)
+		ids = append(ids, run.RunID)
+	}
+	for _, id := range ids {
+		session.awaitLoad(id)
+	}
+	begin := time.Now()
+	until(t, startLimit, func() bool { return b.since(begin) > 50 }, served.out.String)
+	stop := time.Now()
+	if err := n.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(stopped)
+	goOn := time.Now()
+	if err := n.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	var runs []engine.RunDetail
+	if stopped < limit {
+		until(t, startLimit, func() bool { return b.since(goOn) > 50 }, n.out.String)
+		for _, id := range ids {
+			session.do("POST", "/api/runs/"+id+"/stop", struct{}{}, nil)
+		}
+	}
+	for _, id := range ids {
+		runs = append(runs, session.settled(id, served))
+	}
+	after(b, stop, goOn, runs)
+}
+
+// TestAFrozenNodeIssuesNothingPastItsDeadline: a process that was stopped for longer than load
+// may outlive the contact issues nothing when it goes on, whatever is due by then; it says
+// why, and the accounts of its runs balance.
+func TestAFrozenNodeIssuesNothingPastItsDeadline(t *testing.T) {
+	t.Parallel()
+	freezing(t, 3*time.Second, 4*time.Second, stoppedByItself(t))
+}
+
+// TestNodesThatAreFrozenForReal is the same with the limits that are real, and a stop that is
+// short enough to go on after.
+func TestNodesThatAreFrozenForReal(t *testing.T) {
+	if os.Getenv("LOADSTONE_SOAK") == "" {
+		t.Skip("takes minutes; make soak sets LOADSTONE_SOAK")
+	}
+	for _, seconds := range []time.Duration{5, 65, 130} {
+		t.Run(fmt.Sprint(int(seconds), " s"), func(t *testing.T) {
+			t.Parallel()
+			freezing(t, control.ContactLimit, seconds*time.Second, func(b *between, _, goOn time.Time, runs []engine.RunDetail) {
+				if n := b.since(goOn); seconds > 60 && n > 0 {
+					t.Errorf("%d things were sent to the target after the stop", n)
+				}
+				for _, d := range runs {
+					switch {
+					case seconds > 60:
+						// The server has given it up by then, and what it recorded may come too late for the figures.
+						if d.Status != engine.StatusFailed || d.Summary.Validity != engine.VerdictDegraded {
+							t.Errorf("%s, %s", d.Status, d.Summary.Validity)
+						}
+					case d.Status != engine.StatusCancelled || !d.Summary.Accounting.Balanced:
+						t.Errorf("%s, %+v", d.Status, d.Summary.Accounting)
+					}
+				}
+			})
+		})
+	}
+}
+
+func stoppedByItself(t *testing.T) func(*between, time.Time, time.Time, []engine.RunDetail) {
+	return func(b *between, stop, goOn time.Time, runs []engine.RunDetail) {
+		if n := b.since(goOn); n > 0 {
+			t.Errorf("%d things were sent to the target after the stop", n)
+		}
+		if n := b.since(stop.Add(time.Second)); n > 0 {
+			t.Errorf("%d things were sent to the target during the stop", n)
+		}
+		for _, d := range runs {
+			a := d.Summary.Accounting
+			if d.Status != engine.StatusFailed || d.CancellationReason == nil ||
+				!strings.Contains(*d.CancellationReason, "stopped by itself") || d.Summary.Validity != engine.VerdictDegraded {
+				t.Errorf("%s, %v, %s", d.Status, d.CancellationReason, d.Summary.Validity)
+			}
+			if !a.Balanced || a.Started == 0 || a.Recorded != a.Started {
+				t.Errorf("%+v", a)
+			}
+		}
+	}
+}
