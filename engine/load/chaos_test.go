@@ -132,10 +132,13 @@ func TestChaos(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = server.Close() }()
+	t.Cleanup(func() { _ = server.Close() }) // after the parallel rounds
 	for seed := range rounds {
 		io := []engine.IOEngine{engine.IOEvents, engine.IOGoroutines}[seed%2]
-		t.Run(fmt.Sprintf("%d %s", seed, io), func(t *testing.T) { chaosRound(t, server.Addr().String(), seed, io) })
+		t.Run(fmt.Sprintf("%d %s", seed, io), func(t *testing.T) {
+			t.Parallel()
+			chaosRound(t, server.Addr().String(), seed, io)
+		})
 	}
 }
 
