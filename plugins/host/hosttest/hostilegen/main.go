@@ -4,6 +4,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 
@@ -11,9 +12,13 @@ import (
 )
 
 func main() {
+	flag.Usage = func() {
+		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "hostilegen [FOLDER]: the index of the hostile files, or the files")
+	}
+	flag.Parse()
 	var err error
-	if len(os.Args) > 1 {
-		err = hostile.Write(os.Args[1])
+	if flag.NArg() > 0 {
+		err = hostile.Write(flag.Arg(0))
 	} else {
 		err = os.WriteFile("plugins/host/testdata/hostile/INDEX.txt", hostile.Index(),
 			0o644) //nolint:gosec // test data is for everybody
