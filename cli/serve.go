@@ -146,6 +146,7 @@ func (c *serveCommand) listen(s *wiring.Services) (*server.Server, string, error
 		PublicURL: c.PublicURL,
 		Runs:      s.Runs,
 		Matrices:  s.Matrices,
+		Roster:    s.Roster,
 		Store:     s.Store,
 		Files:     s.Results,
 		Plugins:   s.Plugins,

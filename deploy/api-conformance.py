@@ -25,7 +25,7 @@ MATRIX = TEMPLATE.replace(
 NOT_PLAIN = {"watch-run", "tests-watch-run"}
 # Retrying or stopping what a Postgres has not is a conflict; so is starting a run again.
 MAY_CONFLICT = {"retry-enrichment", "stop-enrichment", "start-run", "stop-run", "tests-start-run", "tests-stop-run",
-                "start-matrix", "stop-matrix", "update-template", "update-connection"}
+                "start-matrix", "stop-matrix", "update-template", "update-connection", "drain-node"}
 
 
 def call(url, token, method, path, body=None, media="application/json"):
@@ -79,6 +79,8 @@ def fill(url, token, path, plugin):
         return hashlib.sha256(wasm).hexdigest()
 
     prepared = lambda: ask("POST", "/api/runs", {"template_id": kept})["run_id"]  # noqa: E731
+    # The server has waited for it when it started.
+    node = next(n["node_id"] for n in ask("GET", "/api/v1/nodes")["nodes"] if n["node_id"] and not n["local"])
     ids = {
         "runs": ([run], [prepared(), prepared()]),
         "matrices": ([matrix], [ask("POST", "/api/matrices", {"template_id": several})["matrix_id"]]),

@@ -25,19 +25,27 @@ if [ ! -e "$cache/installed" ]; then
 fi
 
 work=$(mktemp -d)
-server=
+server= node=
 finish() {
-	if [ -n "$server" ]; then
-		kill "$server" 2>/dev/null || true
-		wait "$server" 2>/dev/null || true
-	fi
+	for process in $server $node; do
+		kill "$process" 2>/dev/null || true
+		wait "$process" 2>/dev/null || true
+	done
 	rm -rf "$work"
 }
 trap finish EXIT
 trap 'exit 130' INT TERM
 chmod 755 "$work" # the embedded Postgres may be another user
 
-"$binary" serve --listen 127.0.0.1:0 --data-dir "$work/data" --calibrate off --log-format json >"$work/out" 2>"$work/log" &
+# A node that is drained and removed is not the one that carries the runs.
+"$binary" worker --listen 127.0.0.1:0 --data-dir "$work/node" --log-format json >"$work/node.out" 2>"$work/node.log" &
+node=$!
+for _ in $(seq 1 300); do
+	address=$(grep -oE '127\.0\.0\.1:[0-9]+' "$work/node.out" | head -1 || true)
+	[ -z "$address" ] || break
+	sleep 0.2
+done
+"$binary" serve --listen 127.0.0.1:0 --nodes "$address" --data-dir "$work/data" --calibrate off --log-format json >"$work/out" 2>"$work/log" &
 server=$!
 broken() {
 	cat "$work/out" "$work/log" >&2

@@ -52,6 +52,8 @@ type Options struct {
 	Drivers map[string]target.Driver
 	// Matrices runs one workload on several targets; nil where that is not to be had.
 	Matrices api.Matrices
+	// Roster is the nodes with their history; nil where that is not to be had.
+	Roster api.Nodes
 	// Preflight plans a run; PreflightSample is a value of the type it answers, for the API document.
 	Preflight       func(ctx context.Context, s engine.Scenario) (any, error)
 	PreflightSample any
@@ -165,7 +167,7 @@ func New(opts Options) (*Server, error) {
 	s.app.Get("/metrics", s.metrics.handler())
 	s.api = api.Register(s.app, api.Services{
 		Runs: opts.Runs, Store: opts.Store, Files: opts.Files, Plugins: opts.Plugins,
-		Matrices: opts.Matrices, Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
+		Matrices: opts.Matrices, Nodes: opts.Roster, Preflight: opts.Preflight, PreflightSample: opts.PreflightSample,
 		Secrets: target.SecretsOf(opts.Drivers),
 		Info:    s.info, SignInLink: s.SignInLink, Auth: s.auth, Guard: guard, Hub: s.hub, Log: opts.Log, Streams: s.streams,
 		UploadFor: opts.UploadTimeout, Version: opts.Version,

@@ -80,6 +80,7 @@ func start(t *testing.T, change ...func(*server.Options)) *bench {
 		client: &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 20 * time.Second}}
 	opts := server.Options{
 		Addr: "127.0.0.1:0", Runs: b.runs, Store: m, Files: b.files, Plugins: plugins{}, Version: "1.2.3",
+		Roster:       newRoster(t, &machines{}),
 		ControlStore: "embedded", DataDir: t.TempDir(), Drivers: drivers(),
 		Preflight: func(_ context.Context, s engine.Scenario) (any, error) { return map[string]any{"name": s.Name}, nil },
 		UI: fstest.MapFS{

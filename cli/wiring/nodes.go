@@ -118,6 +118,15 @@ func (s *Services) openOwnNode(ctx context.Context, capacity int, way *control.M
 	})
 }
 
+// keepRoster has what operators want of nodes done, before the first of them is dialled, and
+// their history written. It ends after the runs.
+func (s *Services) keepRoster(ctx context.Context) {
+	keeping, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	kept := make(chan struct{})
+	go func() { defer close(kept); s.Roster.Keep(keeping, s.Runs.Fleet()) }()
+	s.onClose(func(context.Context) error { cancel(); <-kept; return nil })
+}
+
 // module reads a plugin that a node wants.
 func (s *Services) module(ctx context.Context, sha string) ([]byte, error) {
 	if read := s.modules[sha]; read != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/orchestrator"
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/replay"
+	"github.com/loadstone-db/loadstone/engine/roster"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 	targetpostgres "github.com/loadstone-db/loadstone/engine/target/postgres"
@@ -88,8 +89,10 @@ type Services struct {
 	Plugins  *library.Library
 	Runs     *orchestrator.Service
 	Matrices *matrix.Service
-	Drivers  map[string]target.Driver
-	prices   func() cost.Prices
+	// Roster is the nodes as operators see them.
+	Roster  *roster.Roster
+	Drivers map[string]target.Driver
+	prices  func() cost.Prices
 	// Certificate is the generator's accuracy on this machine.
 	Certificate *certificate.Certificate
 	closers     []func(context.Context) error
@@ -346,6 +349,7 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 	if own != nil {
 		s.openOwnNode(ctx, nodes.LocalCapacity, own, recordings)
 	}
+	s.Roster = roster.New(roster.Options{Store: s.Store, Server: s.owner, Log: s.Log})
 	s.Runs = orchestrator.New(orchestrator.Options{
 		Store: s.Store, Results: s.Results, Plugins: s.Plugins, Drivers: s.Drivers,
 		Recordings: recordings, Nodes: ways, Module: s.module, Log: s.Log, Version: s.options.Version,
@@ -355,7 +359,9 @@ func (s *Services) openRuns(ctx context.Context, nodes NodeFlags) error {
 		MostLive:    s.options.MostLive,
 		Calibration: s.Certificate.Current,
 		Room:        s.room,
+		Watch:       s.Roster.Watch,
 	})
+	s.keepRoster(ctx)
 	if err := s.Runs.Open(ctx); err != nil {
 		return fmt.Errorf("recovering the runs: %w", err)
 	}

@@ -123,8 +123,9 @@ type WorkerAck struct {
 	ResultID string
 }
 
-// Drain tells the node to take no new work and to end what it has.
-type Drain struct{}
+// Drain tells the node to take no new work and to end what it has; Over, that it may take
+// work again. A node whose process is ending takes none whatever it is told.
+type Drain struct{ Over bool }
 
 // StatusAck says that the server has taken in a Status. It is the contact of the run
 // workers of the runs that it names, counted from when the node sent that Status; what

@@ -23,6 +23,13 @@ type Dialer interface {
 	Dial(ctx context.Context) (ServerEnd, error)
 }
 
+// Addressed is a Dialer that says where it leads to.
+type Addressed interface {
+	Dialer
+	// Address is the node's host:port.
+	Address() string
+}
+
 // Listener takes the streams that servers open, one at a time.
 type Listener interface {
 	// Serve says where the node's parts are, before the first Accept.

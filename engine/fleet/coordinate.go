@@ -59,6 +59,7 @@ func (f *Fleet) Forget(runID string) {
 	for key := range f.placed {
 		if key.Query == runID {
 			delete(f.placed, key)
+			delete(f.asked, key)
 		}
 	}
 }
@@ -91,6 +92,7 @@ func (f *Fleet) decide(h workcoord.Happening) (tell func(), refused bool) {
 		}
 		f.do(a)
 	}
+	f.measure(h)
 	return func() {
 		for _, tell := range lost {
 			tell()
@@ -112,17 +114,24 @@ func (f *Fleet) do(a workcoord.Action) {
 	case workcoord.Ping:
 		f.tell(a.Node, control.Ping{Seq: a.Seq, Sent: time.Now()})
 	case workcoord.Assign:
+		f.asked[a.Work.Key] = time.Now()
+		f.opts.Meter.Assigned(a.Preferred, a.Attempt > 1)
 		f.tell(a.Node, f.placed[a.Work.Key])
+	case workcoord.Drain:
+		f.tell(a.Node, control.Drain{})
+	case workcoord.Resume:
+		f.tell(a.Node, control.Drain{Over: true})
 	case workcoord.Cancel:
 		f.tell(a.Node, endOf(a.Key))
 	case workcoord.RefuseNode:
-		f.opts.Log.Error().Str("node_id", a.Node).Str("address", a.Link).Msg("a node is refused: " + a.Reason)
+		f.refuse(a)
 		for _, n := range f.nodes {
 			n.refuse(a.Session)
 		}
 	case workcoord.NodeChanged:
 		f.opts.Log.Info().Str("node_id", a.Node).Str("state", string(a.To)).Str("why",
 			a.Why).Msg("a node's state has changed")
+		f.note(a.Node)
 	}
 	// Probe: keep dials by itself. The other actions are about artifacts of queries.
 }

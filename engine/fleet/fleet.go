@@ -18,6 +18,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
@@ -56,6 +57,11 @@ type Options struct {
 	Source Source
 	// Module reads a plugin that a node wants; nil where all nodes share the server's.
 	Module func(ctx context.Context, sha256 string) ([]byte, error)
+	// Watch is told of each change of a node's state. It is called in order, while the fleet
+	// waits, and must not ask the fleet for anything; nil where nobody watches.
+	Watch func(engine.NodeEvent)
+	// Meter takes measurements; nil takes none.
+	Meter Meter
 }
 
 // Fleet holds the streams to the nodes. Its methods are safe for concurrent use.
@@ -74,13 +80,25 @@ type Fleet struct {
 	byID   map[string]*node
 	placed map[workcoord.Key]control.AssignRun
 	stream int64 // numbers the streams
+	// asked is when a node was given a run worker that it has not answered for.
+	asked map[workcoord.Key]time.Time
+	// shown is the state in which each node was last shown to Watch, refused the last reason by name.
+	shown   map[string]showing
+	refused map[string]string
 }
 
 // New makes a fleet; nothing is dialled before Open.
 func New(opts Options) *Fleet {
 	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), lost: make(chan struct{}, 1),
 		found: map[string]*node{}, coord: workcoord.New(workcoord.DefaultPolicy()),
-		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}}
+		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}, asked: map[workcoord.Key]time.Time{},
+		shown: map[string]showing{}, refused: map[string]string{}}
+	if f.opts.Watch == nil {
+		f.opts.Watch = func(engine.NodeEvent) {}
+	}
+	if f.opts.Meter == nil {
+		f.opts.Meter = unmeasured{}
+	}
 	for _, d := range opts.Dialers {
 		f.nodes = append(f.nodes, newNode(f, d))
 	}

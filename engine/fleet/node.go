@@ -39,6 +39,11 @@ type node struct {
 	id      string
 	session string
 	end     control.ServerEnd
+	version string
+	// status is the last of the stream that stands; failure why there is none.
+	status  *control.Status
+	failure string
+	lost    time.Time // when its stream broke; zero while it stands or never did
 }
 
 func newNode(f *Fleet, d control.Dialer) *node {
@@ -92,6 +97,7 @@ func (n *node) keep(ctx context.Context) {
 		if ctx.Err() != nil || n.retiring() {
 			return
 		}
+		n.failed(err)
 		if err != nil && err.Error() != said {
 			// Once, and not for each attempt.
 			said = err.Error()
@@ -128,9 +134,10 @@ func (n *node) hold(ctx context.Context, end control.ServerEnd) error {
 	}
 	n.mu.Lock()
 	id, name := n.id, n.session
-	n.session, n.end = "", nil
+	n.session, n.end, n.status = "", nil, nil
 	n.mu.Unlock()
 	if name != "" {
+		n.fleet.opts.Meter.Disconnected()
 		n.fleet.apply(workcoord.StreamLost{Node: id, Session: name})
 	}
 	return errors.Join(err, end.Close())
@@ -179,13 +186,13 @@ func (n *node) greet(h control.Hello, end control.ServerEnd) {
 	}
 	f.mu.Unlock()
 	n.mu.Lock()
-	n.id, n.session, n.end = h.NodeID, session, end
+	n.id, n.session, n.end, n.version = h.NodeID, session, end, h.Version
 	n.mu.Unlock()
 	held := make([]workcoord.Key, len(h.Workers))
 	for i, w := range h.Workers {
 		held[i] = keyOf(w.RunID, w.WorkerID)
 	}
-	tell, refused := f.decide(workcoord.Greeted{Node: h.NodeID, Session: session, Link: fmt.Sprintf("link %p", n),
+	tell, refused := f.decide(workcoord.Greeted{Node: h.NodeID, Session: session, Link: n.link(),
 		Process: h.Session, Capacity: h.Capacity, Accepting: true, Held: held})
 	if refused {
 		n.mu.Lock()
@@ -193,6 +200,7 @@ func (n *node) greet(h control.Hello, end control.ServerEnd) {
 		n.mu.Unlock()
 		return
 	}
+	n.connected()
 	for _, p := range h.Aside {
 		f.listener.Aside(p)
 	}
@@ -222,6 +230,9 @@ func (n *node) heard(ctx context.Context, session string, end control.ServerEnd,
 		f.apply(workcoord.Answered{Node: id, Session: session, Seq: m.Seq})
 	case control.Status:
 		received := time.Now()
+		n.mu.Lock()
+		n.status = &m
+		n.mu.Unlock()
 		f.apply(workcoord.Reported{Node: id, Session: session, Accepting: m.AcceptingWork, Draining: m.Draining})
 		_, remote := end.(control.Remote)
 		_ = n.Send(control.StatusAck{Sequence: m.Sequence, Runs: f.listener.Owned(remote), Received: received,

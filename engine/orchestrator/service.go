@@ -68,6 +68,9 @@ type Options struct {
 	Module  func(ctx context.Context, sha256 string) ([]byte, error)
 	Log     zerolog.Logger
 	Version string
+	// Watch and Meter see what happens to nodes, as fleet.Options say; nil where nobody does.
+	Watch func(engine.NodeEvent)
+	Meter fleet.Meter
 	// MostLive is how many live runs one user may have at a time; 0 means no bound.
 	MostLive int
 	// Scratch is a folder for files under construction.
@@ -117,7 +120,8 @@ type Service struct {
 // New returns a service; nothing happens before Open.
 func New(opts Options) *Service {
 	s := &Service{opts: opts, plan: prepare.Plan, runs: newRegistry(),
-		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Module: opts.Module})}
+		nodes: fleet.New(fleet.Options{Log: opts.Log, Dialers: opts.Nodes, Module: opts.Module,
+			Watch: opts.Watch, Meter: opts.Meter})}
 	if opts.Enrichment == (enrich.Policy{}) {
 		s.opts.Enrichment = enrich.DefaultPolicy()
 	}
@@ -157,6 +161,9 @@ func New(opts Options) *Service {
 		Enrichments: s.enrichments, Live: carrier{s}})
 	return s
 }
+
+// Fleet is the nodes that carry the service's runs.
+func (s *Service) Fleet() *fleet.Fleet { return s.nodes }
 
 // Preflight is what a run would do, found out without changing the target.
 type Preflight = prepare.Preflight

@@ -48,6 +48,7 @@ type Store interface {
 	Plugins
 	Users
 	Audit
+	Nodes
 	// Ping proves that the store answers and that its schema is current.
 	Ping(ctx context.Context) error
 }

@@ -19,6 +19,8 @@ type (
 		Node, Session string
 		Work          Work
 		Attempt       int
+		// Preferred: of all nodes that take work, this is the one that the affinity names.
+		Preferred bool
 	}
 	// Cancel ends a work on a node, which may not hold it any more.
 	Cancel struct {
@@ -33,6 +35,8 @@ type (
 	}
 	// Drain tells a node to take no more work.
 	Drain struct{ Node, Session string }
+	// Resume tells a node to take work again.
+	Resume struct{ Node, Session string }
 	// RefuseNode ends a stream whose node is not wanted.
 	RefuseNode struct{ Node, Session, Link, Reason string }
 )
@@ -82,6 +86,7 @@ func (Assign) action()      {}
 func (Cancel) action()      {}
 func (Acknowledge) action() {}
 func (Drain) action()       {}
+func (Resume) action()      {}
 func (RefuseNode) action()  {}
 func (Fetch) action()       {}
 func (Done) action()        {}

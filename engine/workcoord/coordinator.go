@@ -57,12 +57,13 @@ func (c *Coordinator) Apply(now time.Time, h Happening) []Action {
 			c.unreachable(n, "its stream has broken")
 		}
 	case DrainAsked:
-		if n := c.nodes[h.Node]; n != nil && n.state != NodeRemoved {
+		c.drainAsked(h.Node)
+	case ResumeAsked:
+		if n := c.nodes[h.Node]; n != nil && n.drainAsked {
+			n.drainAsked = false
 			if n.session != "" {
-				c.do(Drain{n.id, n.session})
+				c.do(Resume{n.id, n.session})
 			}
-			n.drainAsked = true
-			c.admission(n, n.accepting, n.draining)
 		}
 	case Removed:
 		c.removed(h.Node)

@@ -88,8 +88,11 @@ type (
 
 // What operators say, and the clock.
 type (
-	// DrainAsked takes a node out of rotation; it ends what it has.
+	// DrainAsked takes a node out of rotation, also one that has not been heard of yet; it
+	// ends what it has.
 	DrainAsked struct{ Node string }
+	// ResumeAsked undoes DrainAsked.
+	ResumeAsked struct{ Node string }
 	// Removed takes a node out for good; Added lets it come back.
 	Removed struct{ Node string }
 	// Added undoes Removed.
@@ -113,6 +116,7 @@ func (Fetched) happening()     {}
 func (FetchFailed) happening() {}
 func (Forgotten) happening()   {}
 func (DrainAsked) happening()  {}
+func (ResumeAsked) happening() {}
 func (Removed) happening()     {}
 func (Added) happening()       {}
 func (Ticked) happening()      {}

@@ -23,6 +23,18 @@ type Node struct {
 	Capacity, Used int
 	// InRotation: it may be given work.
 	InRotation bool
+	// Link is where its last stream led to; Connected says that the stream stands.
+	Link      string
+	Connected bool
+	// Accepting and Draining are what it says of itself, DrainAsked what an operator wants.
+	Accepting, Draining, DrainAsked bool
+	// Since is when its state began, for the reason Why; Answered is its last sign of life.
+	Since, Answered time.Time
+	Why             string
+	// RTT is the last round trip, 0 when none was measured; Timeout is how long the next answer may take.
+	RTT, Timeout time.Duration
+	// Misses are the heartbeats in a row without an answer.
+	Misses int
 }
 
 type node struct {
@@ -40,6 +52,9 @@ type node struct {
 	pings  []ping // without an answer, oldest first
 	misses int    // in a row
 	next   time.Time
+
+	since, heard time.Time // of the state, and the last sign of life
+	why          string
 }
 
 // ping is a question that was asked.
@@ -58,9 +73,39 @@ const mostPings = 64
 func (c *Coordinator) Nodes() []Node {
 	var all []Node
 	for _, n := range c.byID() {
-		all = append(all, Node{n.id, n.state, n.capacity, n.used, n.inRotation()})
+		all = append(all, c.shown(n))
 	}
 	return all
+}
+
+// Node returns what is known of one node.
+func (c *Coordinator) Node(id string) (Node, bool) {
+	n := c.nodes[id]
+	if n == nil {
+		return Node{}, false
+	}
+	return c.shown(n), true
+}
+
+// Placed is a work that a node carries.
+type Placed struct {
+	Node string
+	Key  Key
+}
+
+// Placed returns what the nodes carry, in the order of its keys.
+func (c *Coordinator) Placed() []Placed {
+	var all []Placed
+	for _, w := range c.of(func(w *work) bool { return w.node != nil && !w.state.Over() }) {
+		all = append(all, Placed{w.node.id, w.Key})
+	}
+	return all
+}
+
+func (c *Coordinator) shown(n *node) Node {
+	return Node{ID: n.id, State: n.state, Capacity: n.capacity, Used: n.used, InRotation: n.inRotation(), Link: n.link,
+		Connected: n.session != "", Accepting: n.accepting, Draining: n.draining, DrainAsked: n.drainAsked,
+		Since: n.since, Answered: n.heard, Why: n.why, RTT: n.rtt, Timeout: c.policy.timeout(n.rtt), Misses: n.misses}
 }
 
 func (n *node) inRotation() bool {
@@ -108,12 +153,12 @@ func (c *Coordinator) speaks(id, session string) *node {
 
 func (c *Coordinator) become(n *node, s NodeState, why string) {
 	c.do(NodeChanged{n.id, n.state, s, why})
-	n.state = s
+	n.state, n.since, n.why = s, c.now, why
 }
 
 // alive notes an answer: the node hears us and we hear it.
 func (c *Coordinator) alive(n *node) {
-	n.misses = 0
+	n.misses, n.heard = 0, c.now
 	if n.state != NodeUnreachable {
 		return
 	}
@@ -151,7 +196,7 @@ func (c *Coordinator) greeted(h Greeted) {
 	}
 	n.link, n.process, n.session, n.capacity = h.Link, h.Process, h.Session, h.Capacity
 	n.accepting, n.draining = h.Accepting, h.Draining
-	n.rtt, n.pings, n.misses, n.next = 0, nil, 0, c.now
+	n.rtt, n.pings, n.misses, n.next, n.heard = 0, nil, 0, c.now, c.now
 	if n.state != NodeActive {
 		c.become(n, NodeActive, "it has introduced itself")
 	}
@@ -184,7 +229,7 @@ func (c *Coordinator) reconcile(n *node, held []Key, moved, restarted bool) {
 		case w.state == WorkAssigned:
 			// It never arrived, or its answer was lost: assigning it twice is harmless.
 			w.until = time.Time{}
-			c.do(Assign{n.id, n.session, w.Work, w.attempt})
+			c.do(Assign{n.id, n.session, w.Work, w.attempt, c.preferred(w) == n})
 		case restarted:
 			c.lose(w, "the node has restarted and does not hold it")
 		}
@@ -204,6 +249,24 @@ func (c *Coordinator) admission(n *node, accepting, draining bool) {
 			c.wait(w, time.Time{})
 		}
 	}
+}
+
+// drainAsked takes a node out of rotation; what is said of one that nobody has heard of
+// holds when it comes.
+func (c *Coordinator) drainAsked(id string) {
+	n := c.nodes[id]
+	if n == nil {
+		n = &node{id: id}
+		c.nodes[id] = n
+	}
+	if n.state == NodeRemoved || n.drainAsked {
+		return
+	}
+	if n.session != "" {
+		c.do(Drain{n.id, n.session})
+	}
+	n.drainAsked = true
+	c.admission(n, n.accepting, n.draining)
 }
 
 func (c *Coordinator) cancelOn(n *node, w *work) {

@@ -204,6 +204,7 @@ func TestCoursesKeepTheInvariants(t *testing.T) {
 			},
 			"cancel": func(t *rapid.T) { w.apply(CancelAsked{some(t)}) },
 			"drain":  func(t *rapid.T) { w.apply(DrainAsked{rapid.SampledFrom(ids).Draw(t, "node")}) },
+			"resume": func(t *rapid.T) { w.apply(ResumeAsked{rapid.SampledFrom(ids).Draw(t, "node")}) },
 			"remove": func(t *rapid.T) { w.apply(Removed{rapid.SampledFrom(ids).Draw(t, "node")}) },
 			"add":    func(t *rapid.T) { w.apply(Added{rapid.SampledFrom(ids).Draw(t, "node")}) },
 			"time": func(t *rapid.T) {

@@ -72,7 +72,7 @@ func happenings() []Happening {
 		Submitted{[]Work{{Key: key, Weight: 2}}, false}, Submitted{[]Work{{Key: key, Weight: 2}}, true},
 		CancelAsked{key}, CancelAsked{Key{Query: "q"}}, Fetched{key, "sum"}, Fetched{key, "other"}, FetchFailed{key, "sum",
 			"503"},
-		FetchFailed{key, "other", "503"}, Forgotten{"q"}, DrainAsked{a}, Removed{a}, Added{a}, Ticked{},
+		FetchFailed{key, "other", "503"}, Forgotten{"q"}, DrainAsked{a}, ResumeAsked{a}, Removed{a}, Added{a}, Ticked{},
 	}
 }
 

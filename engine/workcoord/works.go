@@ -103,7 +103,7 @@ func (c *Coordinator) submitted(h Submitted) {
 	for i, w := range works {
 		c.works[w.Key] = w
 		if places != nil {
-			c.assign(w, places[i])
+			c.assign(w, places[i], c.preferred(w) == places[i])
 		} else {
 			c.waiting = append(c.waiting, w)
 		}
@@ -170,26 +170,34 @@ func (c *Coordinator) dispatch() {
 		if c.now.Before(w.notBefore) {
 			return false
 		}
-		var best *node
-		for _, n := range c.nodes {
-			if n.inRotation() && n.fits(w.Weight) && (best == nil || prefers(n.id, best.id, w.affinity())) {
-				best = n
-			}
-		}
+		best := c.best(w, func(n *node) bool { return n.fits(w.Weight) })
 		if best == nil {
 			return false // until a node can take it
 		}
-		c.assign(w, best)
+		c.assign(w, best, c.preferred(w) == best)
 		return true
 	})
 }
 
-func (c *Coordinator) assign(w *work, n *node) {
+// best is the node that a work's affinity prefers of those in rotation that keep accepts.
+func (c *Coordinator) best(w *work, keep func(*node) bool) (best *node) {
+	for _, n := range c.nodes {
+		if n.inRotation() && keep(n) && (best == nil || prefers(n.id, best.id, w.affinity())) {
+			best = n
+		}
+	}
+	return best
+}
+
+// preferred is the node that has what the work needs at hand, whether or not there is room.
+func (c *Coordinator) preferred(w *work) *node { return c.best(w, func(*node) bool { return true }) }
+
+func (c *Coordinator) assign(w *work, n *node, preferred bool) {
 	w.state, w.node, w.notBefore, w.until = WorkAssigned, n, time.Time{}, time.Time{}
 	w.attempt++
 	w.weighs = true
 	n.used += w.Weight
-	c.do(Assign{n.id, n.session, w.Work, w.attempt})
+	c.do(Assign{n.id, n.session, w.Work, w.attempt, preferred})
 }
 
 // free gives back the room that a work takes.

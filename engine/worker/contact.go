@@ -53,7 +53,7 @@ func (s *statuses) at(sequence int64) (time.Time, bool) {
 // report sends the node's status, which its owners acknowledge.
 func (n *Node) report() {
 	n.mu.Lock()
-	draining := n.draining
+	draining := n.draining || n.drainAsked
 	n.mu.Unlock()
 	now := time.Now()
 	n.out.Put(control.Status{Sequence: n.statuses.next(now), NodeID: n.opts.NodeID, Alive: true,

@@ -74,8 +74,9 @@ type Node struct {
 	ended map[workerKey]control.WorkerState
 	parts map[string]heldPart // by work id
 	// aside are those that cannot be opened.
-	aside    []control.AsidePart
-	draining bool
+	aside []control.AsidePart
+	// draining: the process is ending; drainAsked: an operator wants the node to rest.
+	draining, drainAsked bool
 }
 
 type workerKey struct{ runID, workerID string }
@@ -248,7 +249,9 @@ func (n *Node) receive(ctx context.Context, link control.NodeEnd) error {
 			}
 			n.mu.Unlock()
 		case control.Drain:
-			n.Drain()
+			n.mu.Lock()
+			n.drainAsked = !m.Over
+			n.mu.Unlock()
 		case control.Ping:
 			n.out.Put(control.Pong(m))
 		}
@@ -279,7 +282,7 @@ func (n *Node) assign(a control.AssignRun) {
 		n.out.Put(control.RunAccepted{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID})
 		return
 	}
-	if n.draining || n.lifetime.Err() != nil {
+	if n.draining || n.drainAsked || n.lifetime.Err() != nil {
 		reject(fmt.Sprintf("The node %s is draining.", n.opts.NodeID), "start the run again on another node")
 		return
 	}

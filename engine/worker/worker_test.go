@@ -289,6 +289,20 @@ func TestADrainingNodeTakesNothingNew(t *testing.T) {
 		if got := messages[control.RunRejected](s); len(got) != 1 || got[0].Err == nil {
 			t.Fatalf("%+v", got)
 		}
+		// The operator takes it back; a process that is ending takes nothing, whatever it is told.
+		s.send(control.Drain{Over: true}, assign())
+		synctest.Wait()
+		if got := messages[control.RunAccepted](s); len(got) != 1 {
+			t.Errorf("accepted after it was resumed: %+v", got)
+		}
+		s.node.Drain()
+		other := assign()
+		other.WorkerID = "worker-1"
+		s.send(control.Drain{Over: true}, other)
+		synctest.Wait()
+		if got := messages[control.RunRejected](s); len(got) != 2 {
+			t.Errorf("rejected while the process is ending: %+v", got)
+		}
 		s.end()
 	})
 }

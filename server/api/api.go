@@ -91,6 +91,8 @@ type Services struct {
 	Plugins Plugins
 	// Matrices are nil on a server that cannot run them.
 	Matrices Matrices
+	// Nodes are nil where nobody asks about them.
+	Nodes Nodes
 	// Preflight plans a run without loading anything. Its answer is written as JSON as it is.
 	Preflight func(ctx context.Context, s engine.Scenario) (any, error)
 	// PreflightSample is a value of the type that Preflight answers, for the document.
@@ -137,6 +139,7 @@ const (
 	tagTemplates   = "Templates"
 	tagConnections = "Connections"
 	tagPlugins     = "Plugins"
+	tagNodes       = "Nodes"
 	tagServer      = "Server"
 	tagOld         = "Old names"
 )
@@ -166,6 +169,7 @@ func Register(app *fiber.App, s Services) *API {
 				{Name: tagTemplates, Description: "Saved configurations."},
 				{Name: tagConnections, Description: "Saved databases. Passwords are written, never read back."},
 				{Name: tagPlugins, Description: "Workloads and table types."},
+				{Name: tagNodes, Description: "The machines that carry load."},
 				{Name: tagAuth, Description: "Sessions and API tokens."},
 				{Name: tagServer, Description: "The server itself."},
 				{Name: tagOld, Description: "Earlier addresses of the same handlers."},
@@ -188,6 +192,7 @@ func Register(app *fiber.App, s Services) *API {
 	a.registerPlugins(app)
 	a.registerRuns(app, "/api/runs", false)
 	a.registerMatrices()
+	a.registerNodes()
 	a.registerRuns(app, "/api/tests", true)
 	a.registerSockets(app)
 	openapi.Finish(schemas)

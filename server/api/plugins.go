@@ -106,7 +106,7 @@ func (a *API) admin(ctx context.Context, what string) error {
 	switch {
 	case id.User.Role != "admin":
 		return &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("Only an admin may %s.", what),
-			Hint: "Ask one to do it on the Plugins page."}
+			Hint: "Ask one to do it on the page."}
 	case !id.MayGrant():
 		return &engine.Error{Code: engine.CodeForbidden, Message: fmt.Sprintf("A token of the scope write cannot %s.", what),
 			Hint: "Do it on the page, or with a token of the scope admin: loadstone token NAME --scope admin"}

@@ -17,6 +17,10 @@ var enumerations = []enumeration{
 		engine.PhaseProcessing, engine.PhaseNone), // none: nothing is left to do
 	values(engine.WorkerStarting, engine.WorkerReady, engine.WorkerRunning, engine.WorkerDraining,
 		engine.WorkerCompleted, engine.WorkerFailed, engine.WorkerDead),
+	values(engine.NodeConnecting, engine.NodeActive, engine.NodeDraining, engine.NodeProbing, engine.NodeUnreachable,
+		engine.NodeRemoved),
+	values(engine.WishNone, engine.WishDrain, engine.WishRemove),
+	values(engine.NodeChangedState, engine.NodeWished, engine.NodeRefused),
 	values(engine.HealthHealthy, engine.HealthStale, engine.HealthDead),
 	values(engine.LogInfo, engine.LogWarning, engine.LogError, engine.LogCritical),
 	values(engine.VerdictValid, engine.VerdictDegraded, engine.VerdictNone),

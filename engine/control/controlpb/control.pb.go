@@ -1170,7 +1170,9 @@ func (x *OwnedRun) GetEpoch() int64 {
 }
 
 type Drain struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The node may take work again.
+	Over          bool `protobuf:"varint,1,opt,name=over,proto3" json:"over,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1203,6 +1205,13 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Drain) GetOver() bool {
+	if x != nil {
+		return x.Over
+	}
+	return false
 }
 
 type Ping struct {
@@ -3820,8 +3829,9 @@ const file_control_proto_rawDesc = "" +
 	"\x04sent\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\"7\n" +
 	"\bOwnedRun\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\"\a\n" +
-	"\x05Drain\"H\n" +
+	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\"\x1b\n" +
+	"\x05Drain\x12\x12\n" +
+	"\x04over\x18\x01 \x01(\bR\x04over\"H\n" +
 	"\x04Ping\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12.\n" +
 	"\x04sent\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\"\x9b\x02\n" +

@@ -56,7 +56,7 @@ func toWire(m control.ToNode) (*pb.ToNode, error) {
 		return &pb.ToNode{Message: &pb.ToNode_WorkerAck{WorkerAck: &pb.WorkerAck{RunId: m.RunID, WorkerId: m.WorkerID,
 			ResultId: m.ResultID}}}, nil
 	case control.Drain:
-		return &pb.ToNode{Message: &pb.ToNode_Drain{Drain: &pb.Drain{}}}, nil
+		return &pb.ToNode{Message: &pb.ToNode_Drain{Drain: &pb.Drain{Over: m.Over}}}, nil
 	case control.StatusAck:
 		return &pb.ToNode{Message: &pb.ToNode_StatusAck{StatusAck: &pb.StatusAck{Sequence: m.Sequence,
 			Received: instant(m.Received), Sent: instant(m.Sent), Runs: listed(m.Runs, func(r control.OwnedRun) *pb.OwnedRun {
@@ -112,7 +112,7 @@ func toNode(w *pb.ToNode) (control.ToNode, error) {
 		p := w.WorkerAck
 		return control.WorkerAck{RunID: p.GetRunId(), WorkerID: p.GetWorkerId(), ResultID: p.GetResultId()}, nil
 	case *pb.ToNode_Drain:
-		return control.Drain{}, nil
+		return control.Drain{Over: w.Drain.GetOver()}, nil
 	case *pb.ToNode_StatusAck:
 		p := w.StatusAck
 		return control.StatusAck{Sequence: p.GetSequence(), Received: moment(p.GetReceived()), Sent: moment(p.GetSent()),

@@ -97,6 +97,9 @@ func (d *Dialer) newConn(creds credentials.TransportCredentials) (*grpc.ClientCo
 	return conn, nil
 }
 
+// Address implements control.Addressed.
+func (d *Dialer) Address() string { return d.opts.Address }
+
 // Dial implements control.Dialer. It returns when the node has let the stream in.
 func (d *Dialer) Dial(ctx context.Context) (control.ServerEnd, error) {
 	if d.opts.Trust != nil {

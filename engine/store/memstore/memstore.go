@@ -35,6 +35,8 @@ type Store struct {
 	users       map[string]store.User
 	tokens      map[[32]byte]*store.Token
 	audit       []store.AuditEntry
+	wishes      map[string]engine.NodeWish
+	nodeEvents  []engine.NodeEvent
 	// sealed are the connection strings in clear, by what stands for them in documents.
 	sealed map[string]string
 	// created numbers rows in the order in which they were made.
@@ -53,7 +55,8 @@ func New(drivers ...target.Driver) *Store {
 	}
 	return &Store{secrets: target.SecretsOf(known), runs: map[string]*run{}, matrices: map[string]*matrixRow{},
 		templates: map[string]*templateRow{}, connections: map[string]*connection{}, plugins: map[string]*pluginRow{},
-		users: map[string]store.User{}, tokens: map[[32]byte]*store.Token{}, sealed: map[string]string{}}
+		users: map[string]store.User{}, tokens: map[[32]byte]*store.Token{}, sealed: map[string]string{},
+		wishes: map[string]engine.NodeWish{}}
 }
 
 // begin locks the store, unless the context is over. The caller unlocks it.

@@ -60,6 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Admin", admin},
 		{"Tokens", tokens},
 		{"Audit", audit},
+		{"NodeWishes", nodeWishes}, {"NodeEvents", nodeEvents},
 		{"Copies", copies},
 		{"Cancelled", cancelled},
 	} {

@@ -2021,6 +2021,251 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/node-events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What became of the nodes, newest first
+         * @description Kept in the control store: all servers answer the same. The newest 10 000 are kept.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Older than this number. */
+                    before?: number;
+                    limit?: number;
+                    /** @description Of this node only. */
+                    node_id?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["NodeEventList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the nodes
+         * @description Those that this server dials, its own among them, and those that an operator has removed.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["NodeList"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a node */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Node"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{id}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drain a node
+         * @description Only an admin may: a session, or a token of the scope admin. It ends what it has and takes nothing new, also after it or the server has restarted, until it is resumed.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Node"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{id}/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Remove a node
+         * @description Only an admin may: a session, or a token of the scope admin. It is not let in any more, and its run workers count as lost when they must have stopped by themselves. Drain it first to lose none.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Node"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/nodes/{id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let a node take work again
+         * @description Only an admin may: a session, or a token of the scope admin. Takes back that it was drained or removed.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Node"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -3183,6 +3428,118 @@ export interface components {
             secret: string;
             token_id: string;
             user_id: string;
+        };
+        Node: {
+            /** @description New run workers can be placed on it. */
+            accepting_work: boolean;
+            /** @description Where the server dials it; empty for the node of the server's own process. */
+            address: string;
+            /**
+             * Format: int64
+             * @description Most connections of all runs together; 0 is no limit.
+             */
+            capacity: number;
+            /**
+             * Format: double
+             * @description How far the offset may be wrong, either way; null when that is not known.
+             */
+            clock_error_ms: number | null;
+            /**
+             * Format: double
+             * @description How far its clock is ahead of the server's; null when that is not known.
+             */
+            clock_offset_ms: number | null;
+            /**
+             * @description By the last contact: HEALTHY under 30 s, STALE from 30 s, DEAD over 60 s.
+             * @enum {string}
+             */
+            health: "HEALTHY" | "STALE" | "DEAD";
+            /**
+             * Format: double
+             * @description How long the next answer may take, by the last round trip.
+             */
+            heartbeat_timeout_ms: number;
+            /**
+             * Format: date-time
+             * @description When it last answered; null when it never has.
+             */
+            last_contact: string | null;
+            /** @description The node of the server's own process. */
+            local: boolean;
+            /**
+             * Format: int64
+             * @description In a row; three make the node unreachable.
+             */
+            missed_heartbeats: number;
+            /** @description The node's own name; empty while nobody has introduced itself at the address. */
+            node_id: string;
+            /** @description Why no run worker can be placed on it; empty while they can. */
+            not_accepting_reason: string;
+            /** @description Why the node is in its state, in words. */
+            reason: string;
+            /** @description CPU and memory of its process and its machine; null before its first status. */
+            resources: components["schemas"]["Resources"] | null;
+            /**
+             * Format: double
+             * @description The last round trip of a heartbeat; null when none was measured.
+             */
+            rtt_ms: number | null;
+            run_workers: components["schemas"]["NodeRunWorker"][];
+            /**
+             * Format: date-time
+             * @description When the state began; null where it never was another.
+             */
+            since: string | null;
+            /** @enum {string} */
+            state: "CONNECTING" | "ACTIVE" | "DRAINING" | "PROBING" | "UNREACHABLE" | "REMOVED";
+            /** Format: int64 */
+            used_connections: number;
+            version: string;
+            /**
+             * @description What an operator has asked for; empty when nothing.
+             * @enum {string}
+             */
+            wish: "" | "DRAIN" | "REMOVE";
+        };
+        NodeEvent: {
+            /** Format: date-time */
+            at: string | null;
+            /** @description Who asked; empty when nobody did. */
+            by: string;
+            /** @enum {string} */
+            from?: "CONNECTING" | "ACTIVE" | "DRAINING" | "PROBING" | "UNREACHABLE" | "REMOVED";
+            /** @enum {string} */
+            kind: "STATE" | "OPERATOR" | "REFUSED";
+            node_id: string;
+            reason: string;
+            /** Format: int64 */
+            seq: number;
+            /** @description Which server saw it: several may, each over its own stream. */
+            server: string;
+            /** @enum {string} */
+            to?: "CONNECTING" | "ACTIVE" | "DRAINING" | "PROBING" | "UNREACHABLE" | "REMOVED";
+        };
+        NodeEventList: {
+            events: components["schemas"]["NodeEvent"][];
+            /**
+             * Format: int64
+             * @description Ask with before= this for older ones; absent on the last page.
+             */
+            next_before?: number;
+        };
+        NodeList: {
+            /** Format: date-time */
+            at: string | null;
+            nodes: components["schemas"]["Node"][];
+            /** @description The server that answers: several may share the nodes, each over its own streams. */
+            server: string;
+        };
+        NodeRunWorker: {
+            /** Format: int64 */
+            connections: number;
+            run_id: string;
+            run_name: string;
+            worker_id: string;
         };
         Omission: {
             /** Format: int64 */
@@ -4588,6 +4945,11 @@ export type MeasuredSeconds = components['schemas']['MeasuredSeconds'];
 export type Message = components['schemas']['Message'];
 export type Metric = components['schemas']['Metric'];
 export type NewToken = components['schemas']['NewToken'];
+export type Node = components['schemas']['Node'];
+export type NodeEvent = components['schemas']['NodeEvent'];
+export type NodeEventList = components['schemas']['NodeEventList'];
+export type NodeList = components['schemas']['NodeList'];
+export type NodeRunWorker = components['schemas']['NodeRunWorker'];
 export type Omission = components['schemas']['Omission'];
 export type Payload = components['schemas']['Payload'];
 export type PayloadConnections = components['schemas']['PayloadConnections'];

@@ -1,0 +1,58 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine/workcoord"
+)
+
+// Meter takes measurements of what happens between the server and its nodes. Its methods
+// return at once.
+type Meter interface {
+	// RoundTrip is how long a node took to answer a heartbeat.
+	RoundTrip(took time.Duration)
+	// Connected is a stream that was opened, anew after it had been broken for so long, or
+	// for the first time (0).
+	Connected(after time.Duration)
+	// Disconnected is a stream that has broken.
+	Disconnected()
+	// Assigned is a work that was given to a node: to the one that its affinity prefers or
+	// to another, and for the first time or again.
+	Assigned(preferred, again bool)
+	// Answered is a node's answer, so long after it was given a work.
+	Answered(accepted bool, after time.Duration)
+}
+
+// unmeasured takes no measurement.
+type unmeasured struct{}
+
+func (unmeasured) RoundTrip(time.Duration)      {}
+func (unmeasured) Connected(time.Duration)      {}
+func (unmeasured) Disconnected()                {}
+func (unmeasured) Assigned(bool, bool)          {}
+func (unmeasured) Answered(bool, time.Duration) {}
+
+// measure takes what a happening says of time. It needs mu.
+func (f *Fleet) measure(h workcoord.Happening) {
+	switch h := h.(type) {
+	case workcoord.Answered:
+		if n, ok := f.coord.Node(h.Node); ok {
+			f.opts.Meter.RoundTrip(n.RTT)
+		}
+	case workcoord.Reported:
+		f.note(h.Node)
+	case workcoord.StreamLost:
+		f.note(h.Node)
+	case workcoord.Accepted:
+		f.answered(h.Key, true)
+	case workcoord.Rejected:
+		f.answered(h.Key, false)
+	}
+}
+
+func (f *Fleet) answered(key workcoord.Key, accepted bool) {
+	if at, ok := f.asked[key]; ok {
+		delete(f.asked, key)
+		f.opts.Meter.Answered(accepted, time.Since(at))
+	}
+}

@@ -1,0 +1,302 @@
+// Package roster is the nodes as operators see them: what each server knows of them, what
+// is wanted of them, and what became of them.
+//
+// What operators want is kept in the control store. Every server reads it again and again
+// and tells its own fleet, so that a wish holds on all servers, outlives each of them, and
+// also meets a node that comes later. What happens to nodes goes to the control store too, in
+// the order in which it happened; while the store is away it waits, within bounds.
+package roster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+const (
+	// readEvery is how soon a wish that another server was told reaches this one.
+	readEvery = 2 * time.Second
+	// keepEvents is how many events are kept, of all nodes together.
+	keepEvents = 10_000
+	pruneEvery = 10 * time.Minute
+	// mostPending bounds the events that wait for the store.
+	mostPending = 5_000
+	// retryAfter is the pause before what could not be written is written again.
+	retryAfter = 5 * time.Second
+	// at stands between the name of a server's own node and the server: all servers' own nodes
+	// have the same name, and what is wanted of one is wanted of no other.
+	at = "@"
+)
+
+// Fleet is what the roster needs of engine/fleet. Each method returns at once, and
+// repeating one is harmless.
+type Fleet interface {
+	Nodes() []engine.Node
+	Drain(id string)
+	Resume(id string)
+	Remove(id string)
+	Admit(id string)
+}
+
+// Options are what a roster is made of.
+type Options struct {
+	Store store.Nodes
+	// Server names this server in the events that it sees.
+	Server string
+	Log    zerolog.Logger
+}
+
+// Roster keeps the nodes' history and has what is wanted of them done. Its methods are
+// safe for concurrent use.
+type Roster struct {
+	opts Options
+
+	// mu guards the events; a fleet that is told something calls Watch meanwhile.
+	mu      sync.Mutex
+	pending []engine.NodeEvent
+	dropped int
+	wake    chan struct{}
+
+	// telling guards the fleet and what it was last told for each node.
+	telling sync.Mutex
+	fleet   Fleet
+	done    map[string]engine.NodeWish
+}
+
+// New returns a roster; nothing is read or written before Keep.
+func New(opts Options) *Roster {
+	return &Roster{opts: opts, wake: make(chan struct{}, 1), done: map[string]engine.NodeWish{}}
+}
+
+// Watch takes an event of the fleet and does not wait.
+func (r *Roster) Watch(e engine.NodeEvent) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.Server = r.opts.Server
+	if len(r.pending) >= mostPending {
+		r.pending = slices.Delete(r.pending, 0, 1)
+		r.dropped++
+	}
+	r.pending = append(r.pending, e)
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Keep does what is wanted of the fleet's nodes and writes what became of them, until ctx
+// ends. What waits then is written within a second.
+func (r *Roster) Keep(ctx context.Context, f Fleet) {
+	r.telling.Lock()
+	r.fleet = f
+	r.telling.Unlock()
+	var writing sync.WaitGroup
+	writing.Go(func() { r.write(ctx) })
+	defer writing.Wait()
+	ticker := time.NewTicker(readEvery)
+	defer ticker.Stop()
+	silent := false
+	for {
+		err := r.follow(ctx)
+		if err != nil && ctx.Err() == nil && !silent {
+			r.opts.Log.Warn().Err(err).Msg("what is wanted of the nodes cannot be read; it is read again and again")
+		}
+		silent = err != nil
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// follow tells the fleet what is wanted, where it does not know it.
+func (r *Roster) follow(ctx context.Context) error {
+	wishes, err := r.opts.Store.NodeWishes(ctx)
+	if err != nil {
+		return fmt.Errorf("reading what is wanted of the nodes: %w", err)
+	}
+	for key, wish := range maps.Clone(wishes) {
+		if id, server, own := strings.Cut(key, at); own {
+			delete(wishes, key)
+			if server == r.opts.Server {
+				wishes[id] = wish
+			}
+		}
+	}
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	for id := range r.done {
+		if _, wanted := wishes[id]; !wanted {
+			r.tell(id, engine.WishNone)
+		}
+	}
+	for id, wish := range wishes {
+		r.tell(id, wish)
+	}
+	return nil
+}
+
+// tell brings a node from what was wanted to what is. It needs telling.
+func (r *Roster) tell(id string, wish engine.NodeWish) {
+	f, was := r.fleet, r.done[id]
+	if was == wish {
+		return
+	}
+	switch was {
+	case engine.WishDrain:
+		f.Resume(id)
+	case engine.WishRemove:
+		f.Admit(id)
+	}
+	switch wish {
+	case engine.WishDrain:
+		f.Drain(id)
+	case engine.WishRemove:
+		f.Remove(id)
+	}
+	if wish == engine.WishNone {
+		delete(r.done, id)
+		return
+	}
+	r.done[id] = wish
+}
+
+// said are the words of the history for what an operator has asked for.
+var said = map[engine.NodeWish]string{
+	engine.WishNone:   "an operator lets it take work again",
+	engine.WishDrain:  "an operator has asked it to drain",
+	engine.WishRemove: "an operator has removed it",
+}
+
+// Server names this server in the events that it sees.
+func (r *Roster) Server() string { return r.opts.Server }
+
+// Nodes are those that this server knows; none before Keep.
+func (r *Roster) Nodes() []engine.Node {
+	r.telling.Lock()
+	f := r.fleet
+	r.telling.Unlock()
+	if f == nil {
+		return nil
+	}
+	return f.Nodes()
+}
+
+// Node is one of Nodes, or an error that says that there is none of that name.
+func (r *Roster) Node(id string) (engine.Node, error) {
+	for _, n := range r.Nodes() {
+		if n.NodeID == id && id != "" {
+			return n, nil
+		}
+	}
+	return engine.Node{}, &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no node %q.", id),
+		Cause: store.ErrNotFound}
+}
+
+// Events are those of the nodes, newest first.
+func (r *Roster) Events(ctx context.Context, f store.NodeEventFilter) ([]engine.NodeEvent, error) {
+	return r.opts.Store.NodeEvents(ctx, f)
+}
+
+// Wish notes what is wanted of a node that this server knows and has it done here at once;
+// other servers follow. It returns the node as it is then.
+func (r *Roster) Wish(ctx context.Context, id string, wish engine.NodeWish, by string) (engine.Node, error) {
+	n, err := r.Node(id)
+	switch {
+	case err != nil:
+		return n, err
+	case n.Wish == wish:
+		return n, nil
+	case wish == engine.WishDrain && n.Wish == engine.WishRemove:
+		return n, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The node %s was removed.", id),
+			Hint: "resume it first"}
+	case wish == engine.WishRemove && n.Local:
+		return n, &engine.Error{Code: engine.CodeConflict, Message: "The server's own node cannot be removed.",
+			Hint: "drain it, or start the server with --local-capacity 0"}
+	}
+	if err := r.wish(ctx, id, n.Local, wish, by); err != nil {
+		return n, err
+	}
+	return r.Node(id)
+}
+
+func (r *Roster) wish(ctx context.Context, id string, local bool, wish engine.NodeWish, by string) error {
+	key := id
+	if local {
+		key = id + at + r.opts.Server
+	}
+	if err := r.opts.Store.SetNodeWish(ctx, key, wish, by); err != nil {
+		return fmt.Errorf("noting what is wanted of the node %s: %w", id, err)
+	}
+	r.Watch(engine.NodeEvent{At: engine.At(time.Now()), NodeID: id, Kind: engine.NodeWished, Reason: said[wish], By: by})
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	r.tell(id, wish)
+	return nil
+}
+
+// write brings events to the store, in order, until ctx ends.
+func (r *Roster) write(ctx context.Context) {
+	prune := time.NewTicker(pruneEvery)
+	defer prune.Stop()
+	var again <-chan time.Time
+	for {
+		select {
+		case <-r.wake:
+			if again != nil {
+				continue // the store is away; it is tried again in time
+			}
+		case <-again:
+			again = nil
+		case <-prune.C:
+			if err := r.opts.Store.PruneNodeEvents(ctx, keepEvents); err != nil && ctx.Err() == nil {
+				r.opts.Log.Warn().Err(err).Msg("old events of the nodes cannot be deleted")
+			}
+			continue
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_ = r.flush(last)
+			return
+		}
+		if err := r.flush(ctx); err != nil && ctx.Err() == nil {
+			r.opts.Log.Warn().Err(err).Msg("events of the nodes cannot be written; they wait")
+			again = time.After(retryAfter)
+		}
+	}
+}
+
+// flush writes what waits; what the store refuses stays.
+func (r *Roster) flush(ctx context.Context) error {
+	r.mu.Lock()
+	events, dropped := r.pending, r.dropped
+	r.pending, r.dropped = nil, 0
+	r.mu.Unlock()
+	if dropped > 0 {
+		r.opts.Log.Warn().Int("events", dropped).Msg("events of the nodes were dropped: too many waited for the store")
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	if err := r.opts.Store.AppendNodeEvents(ctx, events); err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.pending = append(events, r.pending...)
+		if over := len(r.pending) - mostPending; over > 0 {
+			r.pending = r.pending[over:]
+			r.dropped += over
+		}
+		return err
+	}
+	return nil
+}

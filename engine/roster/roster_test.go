@@ -1,0 +1,210 @@
+package roster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/engine/store/memstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// told is a fleet that notes what it is told.
+type told struct {
+	mu    sync.Mutex
+	said  []string
+	nodes []engine.Node
+	watch func(engine.NodeEvent)
+}
+
+func (f *told) note(what, id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.said = append(f.said, what+" "+id)
+	if f.watch != nil {
+		f.watch(engine.NodeEvent{NodeID: id, Kind: engine.NodeChangedState}) // as a fleet does, before it returns
+	}
+}
+
+func (f *told) Nodes() []engine.Node { return f.nodes }
+func (f *told) Drain(id string)      { f.note("drain", id) }
+func (f *told) Resume(id string)     { f.note("resume", id) }
+func (f *told) Remove(id string)     { f.note("remove", id) }
+func (f *told) Admit(id string)      { f.note("admit", id) }
+
+func (f *told) want(t *testing.T, want ...string) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.Equal(f.said, want) {
+		t.Errorf("told %v, want %v", f.said, want)
+	}
+	f.said = nil
+}
+
+// TestAWishReachesEveryServer: also one that was made before, that changes, and that is taken back.
+func TestAWishReachesEveryServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		if err := s.SetNodeWish(t.Context(), "before", engine.WishRemove, "ada"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		one, two := New(Options{Store: s, Server: "s1", Log: zerolog.Nop()}), New(Options{Store: s, Server: "s2",
+			Log: zerolog.Nop()})
+		f := told{nodes: []engine.Node{{NodeID: "a"}, {NodeID: "before", Wish: engine.WishRemove},
+			{NodeID: "local", Local: true}}}
+		var g told
+		wg.Go(func() { one.Keep(ctx, &f) })
+		wg.Go(func() { two.Keep(ctx, &g) })
+		synctest.Wait()
+		f.want(t, "remove before")
+		g.want(t, "remove before")
+		wish := func(id string, w engine.NodeWish) {
+			t.Helper()
+			if _, err := one.Wish(t.Context(), id, w, "ada"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wish("a", engine.WishDrain)
+		f.want(t, "drain a") // at once
+		time.Sleep(readEvery + time.Millisecond)
+		synctest.Wait()
+		g.want(t, "drain a")
+		wish("a", engine.WishRemove)
+		wish("before", engine.WishNone)
+		f.want(t, "resume a", "remove a", "admit before")
+		wish("local", engine.WishDrain) // the server's own, and no other server's
+		f.want(t, "drain local")
+		time.Sleep(2 * readEvery)
+		synctest.Wait()
+		slices.Sort(g.said)
+		g.want(t, "admit before", "remove a", "resume a")
+		f.want(t)
+		cancel()
+		wg.Wait()
+		events, err := s.NodeEvents(t.Context(), store.NodeEventFilter{})
+		if err != nil || len(events) != 4 || events[3].NodeID != "a" || events[3].Kind != engine.NodeWished ||
+			events[3].By != "ada" || events[3].Server != "s1" {
+			t.Errorf("%+v, %v", events, err)
+		}
+	})
+}
+
+// away is a store that refuses events for a while.
+type away struct {
+	store.Nodes
+	mu  sync.Mutex
+	err error
+}
+
+func (a *away) AppendNodeEvents(ctx context.Context, events []engine.NodeEvent) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err != nil {
+		return a.err
+	}
+	return a.Nodes.AppendNodeEvents(ctx, events)
+}
+
+// TestEventsWaitForTheStore: in order and within bounds, and what waits at the end is written.
+func TestEventsWaitForTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &away{Nodes: memstore.New(), err: errors.New("away")}
+		r := New(Options{Store: s, Log: zerolog.Nop()})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { r.Keep(ctx, &told{}) })
+		for i := range mostPending + 3 {
+			r.Watch(engine.NodeEvent{NodeID: fmt.Sprint("n", i), Kind: engine.NodeChangedState})
+			if i%1000 == 0 {
+				synctest.Wait() // between two attempts
+			}
+		}
+		s.mu.Lock()
+		s.err = nil
+		s.mu.Unlock()
+		time.Sleep(retryAfter + time.Second)
+		synctest.Wait()
+		r.Watch(engine.NodeEvent{NodeID: "last", Kind: engine.NodeChangedState})
+		cancel()
+		wg.Wait()
+		events, err := s.NodeEvents(t.Context(), store.NodeEventFilter{Limit: 2 * mostPending})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(events) != mostPending+1 || events[0].NodeID != "last" || events[mostPending].NodeID != "n3" {
+			t.Errorf("%d events, from %s to %s", len(events), events[len(events)-1].NodeID, events[0].NodeID)
+		}
+	})
+}
+
+// TestAFleetThatIsToldSomethingMayTellOfIt while it does what it is told.
+func TestAFleetThatIsToldSomethingMayTellOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New(Options{Store: memstore.New(), Log: zerolog.Nop()})
+		f := &told{nodes: []engine.Node{{NodeID: "a"}}, watch: r.Watch}
+		r.fleet = f
+		if _, err := r.Wish(t.Context(), "a", engine.WishDrain, "ada"); err != nil {
+			t.Fatal(err)
+		}
+		f.want(t, "drain a")
+	})
+}
+
+// TestOldEventsAreDeleted: the newest stay.
+func TestOldEventsAreDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		if err := s.AppendNodeEvents(t.Context(), make([]engine.NodeEvent, keepEvents+5)); err != nil {
+			t.Fatal(err)
+		}
+		r := New(Options{Store: s, Log: zerolog.Nop()})
+		ctx, cancel := context.WithTimeout(t.Context(), pruneEvery+time.Second)
+		defer cancel()
+		r.Keep(ctx, &told{})
+		events, err := s.NodeEvents(t.Context(), store.NodeEventFilter{Limit: 2 * keepEvents})
+		if err != nil || len(events) != keepEvents {
+			t.Errorf("%d events are left, %v", len(events), err)
+		}
+	})
+}
+
+// TestWhatCannotBeWanted: of whom nobody knows, and of the server's own node.
+func TestWhatCannotBeWanted(t *testing.T) {
+	r := New(Options{Store: memstore.New(), Log: zerolog.Nop()})
+	if got := r.Nodes(); len(got) != 0 {
+		t.Errorf("before there is a fleet: %v", got)
+	}
+	f := &told{nodes: []engine.Node{{NodeID: ""}, {NodeID: "local", Local: true},
+		{NodeID: "gone", Wish: engine.WishRemove}}}
+	r.fleet = f
+	for _, c := range []struct {
+		id   string
+		wish engine.NodeWish
+		code engine.Code
+	}{
+		{"nobody", engine.WishDrain, engine.CodeNotFound}, {"", engine.WishDrain, engine.CodeNotFound},
+		{"local", engine.WishRemove, engine.CodeConflict}, {"gone", engine.WishDrain, engine.CodeConflict},
+	} {
+		if _, err := r.Wish(t.Context(), c.id, c.wish, "ada"); !engine.HasCode(err, c.code) {
+			t.Errorf("%s of %q: %v", c.wish, c.id, err)
+		}
+	}
+	if _, err := r.Wish(t.Context(), "gone", engine.WishRemove, "ada"); err != nil {
+		t.Error(err)
+	}
+	f.want(t)
+}

@@ -1,0 +1,68 @@
+package storetest
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+)
+
+func nodeWishes(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	must(t, s.SetNodeWish(ctx, "a", engine.WishDrain, "ada"))
+	must(t, s.SetNodeWish(ctx, "b", engine.WishRemove, "ada"))
+	must(t, s.SetNodeWish(ctx, "a", engine.WishRemove, "bob"))
+	must(t, s.SetNodeWish(ctx, "b", engine.WishNone, "bob"))
+	must(t, s.SetNodeWish(ctx, "nobody", engine.WishNone, "bob"))
+	wishes, err := s.NodeWishes(ctx)
+	must(t, err)
+	if !maps.Equal(wishes, map[string]engine.NodeWish{"a": engine.WishRemove}) {
+		t.Errorf("wishes %v", wishes)
+	}
+	if err := s.SetNodeWish(ctx, "", engine.WishDrain, "ada"); err == nil {
+		t.Error("something was wanted of a node without a name")
+	}
+}
+
+func nodeEvents(t *testing.T, s store.Store) {
+	ctx := t.Context()
+	at := engine.At(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
+	first := engine.NodeEvent{At: at, NodeID: "a", Server: "s1", Kind: engine.NodeChangedState, To: engine.NodeActive,
+		Reason: "it has\x00 introduced itself"}
+	second := engine.NodeEvent{NodeID: "b", Server: "s2", Kind: engine.NodeWished, Reason: "drain", By: "ada"}
+	must(t, s.AppendNodeEvents(ctx, []engine.NodeEvent{first, second}))
+	list, err := s.NodeEvents(ctx, store.NodeEventFilter{})
+	must(t, err)
+	if len(list) != 2 || list[0].NodeID != "b" || list[0].At.IsZero() || list[0].Seq <= list[1].Seq {
+		t.Fatalf("events %+v", list)
+	}
+	first.Seq, first.Reason = list[1].Seq, "it has introduced itself"
+	if list[1] != first {
+		t.Errorf("event %+v, want %+v", list[1], first)
+	}
+	older, err := s.NodeEvents(ctx, store.NodeEventFilter{Before: list[0].Seq})
+	must(t, err)
+	of, err := s.NodeEvents(ctx, store.NodeEventFilter{NodeID: "b"})
+	must(t, err)
+	if len(older) != 1 || older[0].NodeID != "a" || len(of) != 1 || of[0].By != "ada" {
+		t.Errorf("older %+v, of b %+v", older, of)
+	}
+	for i := range 10 {
+		must(t, s.AppendNodeEvents(ctx, []engine.NodeEvent{{NodeID: fmt.Sprint(i), Kind: engine.NodeRefused}}))
+	}
+	must(t, s.PruneNodeEvents(ctx, 3))
+	left, err := s.NodeEvents(ctx, store.NodeEventFilter{Limit: 100})
+	must(t, err)
+	if len(left) != 3 || left[0].NodeID != "9" || left[2].NodeID != "7" {
+		t.Errorf("left %+v", left)
+	}
+	must(t, s.PruneNodeEvents(ctx, 3))
+	two, err := s.NodeEvents(ctx, store.NodeEventFilter{Limit: 2})
+	must(t, err)
+	if len(two) != 2 {
+		t.Errorf("limit 2 gave %d", len(two))
+	}
+}

@@ -1,0 +1,120 @@
+package server_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/roster"
+	"github.com/loadstone-db/loadstone/engine/store/memstore"
+	"github.com/loadstone-db/loadstone/server"
+)
+
+// machines are nodes as a fleet shows them, which do what they are told.
+type machines struct {
+	mu  sync.Mutex
+	all []engine.Node
+}
+
+func (m *machines) become(id string, s engine.NodeState, w engine.NodeWish) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.all {
+		if m.all[i].NodeID == id {
+			m.all[i].State, m.all[i].Wish = s, w
+		}
+	}
+}
+
+func (m *machines) Nodes() []engine.Node {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.all)
+}
+func (m *machines) Drain(id string)  { m.become(id, engine.NodeDraining, engine.WishDrain) }
+func (m *machines) Resume(id string) { m.become(id, engine.NodeActive, engine.WishNone) }
+func (m *machines) Remove(id string) { m.become(id, engine.NodeRemoved, engine.WishRemove) }
+func (m *machines) Admit(id string)  { m.become(id, engine.NodeUnreachable, engine.WishNone) }
+
+// newRoster keeps the machines' history for as long as the test lasts.
+func newRoster(t *testing.T, m *machines) *roster.Roster {
+	r := roster.New(roster.Options{Store: memstore.New(), Server: "s1", Log: zerolog.Nop()})
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { r.Keep(ctx, m) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return r
+}
+
+type nodeList struct {
+	Server string
+	Nodes  []engine.Node
+}
+
+type nodeEvents struct {
+	Events []engine.NodeEvent
+	Before int64 `json:"next_before"`
+}
+
+// TestNodesAreListedDrainedAndRemoved through the API, and what became of them is told.
+func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
+	rtt := 0.4
+	m := &machines{all: []engine.Node{{NodeID: "local", Local: true, State: engine.NodeActive},
+		{NodeID: "n-1", Address: "10.0.0.1:9090", State: engine.NodeActive, Health: engine.HealthHealthy, Capacity: 64,
+			Used: 8, RTTMs: &rtt, Workers: []engine.NodeRunWorker{{RunID: "r", WorkerID: "worker-0", Connections: 8}}}}}
+	r := newRoster(t, m)
+	b := start(t, func(o *server.Options) { o.Roster = r })
+	list := decode[nodeList](t, b.do("GET", "/api/v1/nodes", nil).want(t, 200))
+	if list.Server != "s1" || len(list.Nodes) != 2 || list.Nodes[1].Used != 8 || len(list.Nodes[1].Workers) != 1 {
+		t.Errorf("%+v", list)
+	}
+	for _, c := range []struct {
+		verb  string
+		state engine.NodeState
+		wish  engine.NodeWish
+	}{
+		{"drain", engine.NodeDraining, engine.WishDrain}, {"drain", engine.NodeDraining, engine.WishDrain},
+		{"resume", engine.NodeActive, engine.WishNone}, {"remove", engine.NodeRemoved, engine.WishRemove},
+	} {
+		n := decode[engine.Node](t, b.do("POST", "/api/v1/nodes/n-1/"+c.verb, nil).want(t, 200))
+		if n.State != c.state || n.Wish != c.wish {
+			t.Errorf("%s: %s, %q", c.verb, n.State, n.Wish)
+		}
+	}
+	b.do("POST", "/api/v1/nodes/n-1/drain", nil).want(t, 409)
+	b.do("POST", "/api/v1/nodes/local/remove", nil).want(t, 409)
+	b.do("POST", "/api/v1/nodes/nobody/drain", nil).want(t, 404)
+	b.do("GET", "/api/v1/nodes/nobody", nil).want(t, 404)
+	if n := decode[engine.Node](t, b.do("GET", "/api/v1/nodes/n-1", nil).want(t, 200)); n.Address != "10.0.0.1:9090" {
+		t.Errorf("%+v", n)
+	}
+	var events nodeEvents
+	for range 100 {
+		if events = decode[nodeEvents](t, b.do("GET", "/api/v1/node-events?limit=2", nil).want(t, 200)); events.Before != 0 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond) // they are written in the background
+	}
+	if len(events.Events) != 2 || events.Events[0].NodeID != "n-1" || events.Events[0].By != "admin" ||
+		events.Before != events.Events[1].Seq {
+		t.Errorf("%+v", events)
+	}
+}
+
+// TestOnlyAnAdminDrainsNodes: reading is for everybody who may read.
+func TestOnlyAnAdminDrainsNodes(t *testing.T) {
+	r := newRoster(t, &machines{all: []engine.Node{{NodeID: "n-1", State: engine.NodeActive}}})
+	b := start(t, func(o *server.Options) { o.Roster = r })
+	for scope, codes := range map[string][2]int{"read": {200, 403}, "write": {200, 403}, "admin": {200, 200}} {
+		token, _ := b.mint(scope)
+		b.do("GET", "/api/v1/nodes", nil, "Authorization", "Bearer "+token).want(t, codes[0])
+		for _, verb := range []string{"drain", "resume", "remove"} {
+			b.do("POST", "/api/v1/nodes/n-1/"+verb, nil, "Authorization", "Bearer "+token).want(t, codes[1])
+		}
+	}
+}

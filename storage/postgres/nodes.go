@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/store"
+	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+)
+
+// SetNodeWish implements store.Nodes.
+func (s *Store) SetNodeWish(ctx context.Context, nodeID string, wish engine.NodeWish, by string) (err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if wish == engine.WishNone {
+		_, err = s.pool.Exec(ctx, "DELETE FROM node_wishes WHERE node_id = $1", nodeID)
+	} else {
+		_, err = s.pool.Exec(ctx, `INSERT INTO node_wishes (node_id, wish, asked_by) VALUES ($1, $2, $3)
+			ON CONFLICT (node_id) DO UPDATE SET wish = excluded.wish, asked_by = excluded.asked_by, asked_at = now()`,
+			nodeID, string(wish), store.CleanText(by))
+	}
+	return dberr.Failed("writing what is wanted of a node", err)
+}
+
+// NodeWishes implements store.Nodes.
+func (s *Store) NodeWishes(ctx context.Context) (map[string]engine.NodeWish, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, "SELECT node_id, wish FROM node_wishes")
+	if err != nil {
+		return nil, dberr.Failed("reading what is wanted of nodes", err)
+	}
+	wishes := map[string]engine.NodeWish{}
+	var id, wish string
+	_, err = pgx.ForEachRow(rows, []any{&id, &wish}, func() error {
+		wishes[id] = engine.NodeWish(wish)
+		return nil
+	})
+	return wishes, dberr.Failed("reading what is wanted of nodes", err)
+}
+
+// AppendNodeEvents implements store.Nodes.
+func (s *Store) AppendNodeEvents(ctx context.Context, events []engine.NodeEvent) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	err := s.inTx(ctx, func(tx pgx.Tx) error {
+		var batch pgx.Batch
+		for _, e := range events {
+			batch.Queue(`INSERT INTO node_events (at, node_id, server, kind, from_state, to_state, reason, asked_by)
+				VALUES (coalesce($1, clock_timestamp()), $2, $3, $4, $5, $6, $7, $8)`, stamp(e.At.Time), store.CleanText(e.NodeID),
+				store.CleanText(e.Server), string(e.Kind), string(e.From), string(e.To), store.CleanText(e.Reason),
+				store.CleanText(e.By))
+		}
+		return tx.SendBatch(ctx, &batch).Close()
+	})
+	return dberr.Failed("writing events of nodes", err)
+}
+
+// NodeEvents implements store.Nodes.
+func (s *Store) NodeEvents(ctx context.Context, f store.NodeEventFilter) ([]engine.NodeEvent, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	limit := f.Limit
+	if limit <= 0 {
+		limit = defaultPage
+	}
+	rows, err := s.pool.Query(ctx, `SELECT seq, at, node_id, server, kind, from_state, to_state, reason, asked_by
+		FROM node_events WHERE ($1 = '' OR node_id = $1) AND ($2 = 0 OR seq < $2) ORDER BY seq DESC LIMIT $3`,
+		f.NodeID, f.Before, limit)
+	if err != nil {
+		return nil, dberr.Failed("reading events of nodes", err)
+	}
+	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e engine.NodeEvent, err error) {
+		err = row.Scan(&e.Seq, &e.At.Time, &e.NodeID, &e.Server, &e.Kind, &e.From, &e.To, &e.Reason, &e.By)
+		e.At = engine.At(e.At.Time)
+		return e, err
+	})
+	return events, dberr.Failed("reading events of nodes", err)
+}
+
+// PruneNodeEvents implements store.Nodes.
+func (s *Store) PruneNodeEvents(ctx context.Context, keep int) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `DELETE FROM node_events
+		WHERE seq <= (SELECT seq FROM node_events ORDER BY seq DESC OFFSET $1 LIMIT 1)`, keep)
+	return dberr.Failed("deleting old events of nodes", err)
+}
