@@ -86,6 +86,7 @@ def fill(url, token, path, plugin):
         "matrices": ([matrix], [ask("POST", "/api/matrices", {"template_id": several})["matrix_id"]]),
         "templates": ([kept], [template("to be deleted")]),
         "connections": ([connection("conformance")], [connection("to be deleted")]),
+        "nodes": ([node], [node]),
         "plugins": ([upload(b"tpca"), "mix", "mix@1.0.0"], [upload(b"tpcz")]),
     }
     # What is started, stopped or connected to is neither the run that others read nor one that is deleted.
@@ -104,7 +105,7 @@ def fill(url, token, path, plugin):
         "test-dsn": {"driver": "postgres", "dsn": "postgres://nobody@127.0.0.1:1/none"},
     }
     for where, operations in document["paths"].items():
-        noun = where.split("/")[2] if where.startswith("/api/") else ""
+        noun = where.removeprefix("/api/").removeprefix("v1/").split("/")[0] if where.startswith("/api/") else ""
         read, doomed = ids.get("runs" if noun in ("tests", "runs") and "from-template" not in where else "templates" if "from-template" in where else noun, (None, None))
         for method, operation in operations.items():
             name = operation["operationId"]
