@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/roster"
 	"github.com/loadstone-db/loadstone/engine/store/memstore"
 	"github.com/loadstone-db/loadstone/server"
@@ -18,10 +19,10 @@ import (
 // machines are nodes as a fleet shows them, which do what they are told.
 type machines struct {
 	mu  sync.Mutex
-	all []engine.Node
+	all []member.Node
 }
 
-func (m *machines) become(id string, s engine.NodeState, w engine.NodeWish) {
+func (m *machines) become(id string, s member.NodeState, w member.NodeWish) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range m.all {
@@ -31,15 +32,15 @@ func (m *machines) become(id string, s engine.NodeState, w engine.NodeWish) {
 	}
 }
 
-func (m *machines) Nodes() []engine.Node {
+func (m *machines) Nodes() []member.Node {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.all)
 }
-func (m *machines) Drain(id string)  { m.become(id, engine.NodeDraining, engine.WishDrain) }
-func (m *machines) Resume(id string) { m.become(id, engine.NodeActive, engine.WishNone) }
-func (m *machines) Remove(id string) { m.become(id, engine.NodeRemoved, engine.WishRemove) }
-func (m *machines) Admit(id string)  { m.become(id, engine.NodeUnreachable, engine.WishNone) }
+func (m *machines) Drain(id string)  { m.become(id, member.NodeDraining, member.WishDrain) }
+func (m *machines) Resume(id string) { m.become(id, member.NodeActive, member.WishNone) }
+func (m *machines) Remove(id string) { m.become(id, member.NodeRemoved, member.WishRemove) }
+func (m *machines) Admit(id string)  { m.become(id, member.NodeUnreachable, member.WishNone) }
 
 // newRoster keeps the machines' history for as long as the test lasts.
 func newRoster(t *testing.T, m *machines) *roster.Roster {
@@ -53,20 +54,20 @@ func newRoster(t *testing.T, m *machines) *roster.Roster {
 
 type nodeList struct {
 	Server string
-	Nodes  []engine.Node
+	Nodes  []member.Node
 }
 
 type nodeEvents struct {
-	Events []engine.NodeEvent
+	Events []member.NodeEvent
 	Before int64 `json:"next_before"`
 }
 
 // TestNodesAreListedDrainedAndRemoved through the API, and what became of them is told.
 func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 	rtt := 0.4
-	m := &machines{all: []engine.Node{{NodeID: "local", Local: true, State: engine.NodeActive},
-		{NodeID: "n-1", Address: "10.0.0.1:9090", State: engine.NodeActive, Health: engine.HealthHealthy, Capacity: 64,
-			Used: 8, RTTMs: &rtt, Workers: []engine.NodeRunWorker{{RunID: "r", WorkerID: "worker-0", Connections: 8}}}}}
+	m := &machines{all: []member.Node{{NodeID: "local", Local: true, State: member.NodeActive},
+		{NodeID: "n-1", Address: "10.0.0.1:9090", State: member.NodeActive, Health: engine.HealthHealthy, Capacity: 64,
+			Used: 8, RTTMs: &rtt, Workers: []member.NodeRunWorker{{RunID: "r", WorkerID: "worker-0", Connections: 8}}}}}
 	r := newRoster(t, m)
 	b := start(t, func(o *server.Options) { o.Roster = r })
 	list := decode[nodeList](t, b.do("GET", "/api/v1/nodes", nil).want(t, 200))
@@ -75,13 +76,13 @@ func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 	}
 	for _, c := range []struct {
 		verb  string
-		state engine.NodeState
-		wish  engine.NodeWish
+		state member.NodeState
+		wish  member.NodeWish
 	}{
-		{"drain", engine.NodeDraining, engine.WishDrain}, {"drain", engine.NodeDraining, engine.WishDrain},
-		{"resume", engine.NodeActive, engine.WishNone}, {"remove", engine.NodeRemoved, engine.WishRemove},
+		{"drain", member.NodeDraining, member.WishDrain}, {"drain", member.NodeDraining, member.WishDrain},
+		{"resume", member.NodeActive, member.WishNone}, {"remove", member.NodeRemoved, member.WishRemove},
 	} {
-		n := decode[engine.Node](t, b.do("POST", "/api/v1/nodes/n-1/"+c.verb, nil).want(t, 200))
+		n := decode[member.Node](t, b.do("POST", "/api/v1/nodes/n-1/"+c.verb, nil).want(t, 200))
 		if n.State != c.state || n.Wish != c.wish {
 			t.Errorf("%s: %s, %q", c.verb, n.State, n.Wish)
 		}
@@ -90,7 +91,7 @@ func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 	b.do("POST", "/api/v1/nodes/local/remove", nil).want(t, 409)
 	b.do("POST", "/api/v1/nodes/nobody/drain", nil).want(t, 404)
 	b.do("GET", "/api/v1/nodes/nobody", nil).want(t, 404)
-	if n := decode[engine.Node](t, b.do("GET", "/api/v1/nodes/n-1", nil).want(t, 200)); n.Address != "10.0.0.1:9090" {
+	if n := decode[member.Node](t, b.do("GET", "/api/v1/nodes/n-1", nil).want(t, 200)); n.Address != "10.0.0.1:9090" {
 		t.Errorf("%+v", n)
 	}
 	var events nodeEvents
@@ -108,7 +109,7 @@ func TestNodesAreListedDrainedAndRemoved(t *testing.T) {
 
 // TestOnlyAnAdminDrainsNodes: reading is for everybody who may read.
 func TestOnlyAnAdminDrainsNodes(t *testing.T) {
-	r := newRoster(t, &machines{all: []engine.Node{{NodeID: "n-1", State: engine.NodeActive}}})
+	r := newRoster(t, &machines{all: []member.Node{{NodeID: "n-1", State: member.NodeActive}}})
 	b := start(t, func(o *server.Options) { o.Roster = r })
 	for scope, codes := range map[string][2]int{"read": {200, 403}, "write": {200, 403}, "admin": {200, 200}} {
 		token, _ := b.mint(scope)

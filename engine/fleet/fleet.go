@@ -18,8 +18,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
 
@@ -59,7 +59,7 @@ type Options struct {
 	Module func(ctx context.Context, sha256 string) ([]byte, error)
 	// Watch is told of each change of a node's state. It is called in order, while the fleet
 	// waits, and must not ask the fleet for anything; nil where nobody watches.
-	Watch func(engine.NodeEvent)
+	Watch func(member.NodeEvent)
 	// Meter takes measurements; nil takes none.
 	Meter Meter
 }
@@ -94,7 +94,7 @@ func New(opts Options) *Fleet {
 		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}, asked: map[workcoord.Key]time.Time{},
 		shown: map[string]showing{}, refused: map[string]string{}}
 	if f.opts.Watch == nil {
-		f.opts.Watch = func(engine.NodeEvent) {}
+		f.opts.Watch = func(member.NodeEvent) {}
 	}
 	if f.opts.Meter == nil {
 		f.opts.Meter = unmeasured{}

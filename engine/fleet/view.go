@@ -8,22 +8,23 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
 
 // Nodes is what the server sees of each node now: those that it dials, and those that an
 // operator has spoken of. They are in the order of their names, then of their addresses.
-func (f *Fleet) Nodes() []engine.Node {
+func (f *Fleet) Nodes() []member.Node {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	workers := map[string][]engine.NodeRunWorker{}
+	workers := map[string][]member.NodeRunWorker{}
 	for _, w := range f.coord.Placed() {
 		a := f.placed[w.Key]
-		workers[w.Node] = append(workers[w.Node], engine.NodeRunWorker{RunID: a.RunID, RunName: a.RunName,
+		workers[w.Node] = append(workers[w.Node], member.NodeRunWorker{RunID: a.RunID, RunName: a.RunName,
 			WorkerID: a.WorkerID, Connections: a.Connections})
 	}
-	var all []engine.Node
+	var all []member.Node
 	known := map[string]bool{}
 	for _, n := range f.nodes {
 		if c, ok := f.coord.Node(n.ID()); ok && f.byID[c.ID] == n {
@@ -41,7 +42,7 @@ func (f *Fleet) Nodes() []engine.Node {
 	for i := range all {
 		all[i].Since = engine.At(f.shown[all[i].NodeID].since)
 	}
-	slices.SortStableFunc(all, func(a, b engine.Node) int {
+	slices.SortStableFunc(all, func(a, b member.Node) int {
 		if by := strings.Compare(a.NodeID, b.NodeID); by != 0 {
 			return by
 		}
@@ -77,7 +78,7 @@ func (f *Fleet) wished(id string, h workcoord.Happening) {
 
 // showing is the state in which a node is shown, and since when.
 type showing struct {
-	state engine.NodeState
+	state member.NodeState
 	since time.Time
 }
 
@@ -94,7 +95,7 @@ func (f *Fleet) note(id string) {
 	}
 	now := time.Now()
 	f.shown[id] = showing{state, now}
-	f.opts.Watch(engine.NodeEvent{At: engine.At(now), NodeID: id, Kind: engine.NodeChangedState, From: from,
+	f.opts.Watch(member.NodeEvent{At: engine.At(now), NodeID: id, Kind: member.NodeChangedState, From: from,
 		To: state, Reason: reasonOf(c)})
 }
 
@@ -105,25 +106,25 @@ func (f *Fleet) refuse(a workcoord.RefuseNode) {
 	}
 	f.refused[a.Node] = a.Reason
 	f.opts.Log.Error().Str("node_id", a.Node).Str("address", a.Link).Msg("a node is refused: " + a.Reason)
-	f.opts.Watch(engine.NodeEvent{At: engine.At(time.Now()), NodeID: a.Node, Kind: engine.NodeRefused,
+	f.opts.Watch(member.NodeEvent{At: engine.At(time.Now()), NodeID: a.Node, Kind: member.NodeRefused,
 		Reason: fmt.Sprintf("%s was sent away: %s", a.Link, a.Reason)})
 }
 
 // stateOf is the state as it is shown: draining is one, and so is being asked in vain.
-func stateOf(c workcoord.Node) engine.NodeState {
+func stateOf(c workcoord.Node) member.NodeState {
 	switch {
 	case c.State == workcoord.NodeRemoved:
-		return engine.NodeRemoved
+		return member.NodeRemoved
 	case c.State == workcoord.NodeActive && (c.Draining || c.DrainAsked):
-		return engine.NodeDraining
+		return member.NodeDraining
 	case c.State == workcoord.NodeActive:
-		return engine.NodeActive
+		return member.NodeActive
 	case c.Connected:
-		return engine.NodeProbing
+		return member.NodeProbing
 	case c.State == "":
-		return engine.NodeConnecting
+		return member.NodeConnecting
 	}
-	return engine.NodeUnreachable
+	return member.NodeUnreachable
 }
 
 // reasonOf says why a node is in its state.
@@ -148,32 +149,32 @@ func outReason(c workcoord.Node) string {
 	return "it says that it takes no work now"
 }
 
-func view(c workcoord.Node, workers []engine.NodeRunWorker, now time.Time) engine.Node {
-	v := engine.Node{NodeID: c.ID, State: stateOf(c), Reason: reasonOf(c),
+func view(c workcoord.Node, workers []member.NodeRunWorker, now time.Time) member.Node {
+	v := member.Node{NodeID: c.ID, State: stateOf(c), Reason: reasonOf(c),
 		Health: engine.HealthDead, AcceptingWork: c.InRotation, OutReason: outReason(c), Capacity: c.Capacity, Used: c.Used,
 		TimeoutMs: engine.Milliseconds(c.Timeout), Misses: c.Misses, LastContact: engine.At(c.Answered),
 		Workers: workers}
 	switch {
 	case c.State == workcoord.NodeRemoved:
-		v.Wish = engine.WishRemove
+		v.Wish = member.WishRemove
 	case c.DrainAsked:
-		v.Wish = engine.WishDrain
+		v.Wish = member.WishDrain
 	}
 	if !c.Answered.IsZero() {
-		v.Health = engine.NodeHealth(now.Sub(c.Answered))
+		v.Health = member.NodeHealth(now.Sub(c.Answered))
 	}
 	if c.RTT > 0 {
 		ms := engine.Milliseconds(c.RTT)
 		v.RTTMs = &ms
 	}
 	if v.Workers == nil {
-		v.Workers = []engine.NodeRunWorker{}
+		v.Workers = []member.NodeRunWorker{}
 	}
 	return v
 }
 
 // view adds what is known of the way to the node.
-func (n *node) view(c workcoord.Node, workers []engine.NodeRunWorker, now time.Time) engine.Node {
+func (n *node) view(c workcoord.Node, workers []member.NodeRunWorker, now time.Time) member.Node {
 	v := view(c, workers, now)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -187,18 +188,18 @@ func (n *node) view(c workcoord.Node, workers []engine.NodeRunWorker, now time.T
 			v.ClockOffsetMs, v.ClockErrorMs = &ahead, &wrong
 		}
 	}
-	if v.State == engine.NodeUnreachable && n.failure != "" {
+	if v.State == member.NodeUnreachable && n.failure != "" {
 		v.Reason, v.OutReason = v.Reason+"; "+n.failure, v.OutReason+"; "+n.failure
 	}
 	return v
 }
 
 // stranger is a way on which no node has introduced itself, or one that was sent away.
-func (n *node) stranger() engine.Node {
+func (n *node) stranger() member.Node {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	v := engine.Node{Address: n.address(), State: engine.NodeConnecting, Health: engine.HealthDead,
-		Reason: "no node has introduced itself at the address yet", Workers: []engine.NodeRunWorker{}}
+	v := member.Node{Address: n.address(), State: member.NodeConnecting, Health: engine.HealthDead,
+		Reason: "no node has introduced itself at the address yet", Workers: []member.NodeRunWorker{}}
 	v.Local = v.Address == ""
 	switch {
 	case n.id != "":

@@ -14,6 +14,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/member"
 )
 
 // addressed is a way with an address, which can be cut.
@@ -40,7 +41,7 @@ func (a *addressed) Dial(ctx context.Context) (control.ServerEnd, error) {
 type watching struct {
 	*playing
 	way    *addressed
-	events []engine.NodeEvent
+	events []member.NodeEvent
 	meter  counted
 }
 
@@ -80,7 +81,7 @@ func inWatchedFleet(t *testing.T, test func(t *testing.T, f *watching)) {
 	inFleet(t, 1, func(t *testing.T, p *playing) {
 		f := &watching{playing: p, way: &addressed{Memory: p.links[0], address: "n-1.example:9090"}}
 		p.Fleet = New(Options{Log: zerolog.Nop(), Dialers: []control.Dialer{f.way}, Meter: &f.meter,
-			Watch: func(e engine.NodeEvent) { f.events = append(f.events, e) }})
+			Watch: func(e member.NodeEvent) { f.events = append(f.events, e) }})
 		test(t, f)
 	})
 }
@@ -94,7 +95,7 @@ func (f *watching) course() (states []string) {
 	return states
 }
 
-func (f *watching) one(t *testing.T) engine.Node {
+func (f *watching) one(t *testing.T) member.Node {
 	t.Helper()
 	synctest.Wait()
 	all := f.Nodes()
@@ -111,7 +112,7 @@ func TestANodeIsShownFromItsAddressToItsLoss(t *testing.T) {
 		f.way.cut = errors.New("connection refused")
 		f.wg.Go(f.open)
 		time.Sleep(time.Second)
-		if n := f.one(t); n.NodeID != "" || n.State != engine.NodeConnecting || n.Address != f.way.address ||
+		if n := f.one(t); n.NodeID != "" || n.State != member.NodeConnecting || n.Address != f.way.address ||
 			n.Reason != "connection refused" || n.AcceptingWork || n.Local {
 			t.Errorf("before it came: %+v", n)
 		}
@@ -131,14 +132,15 @@ func TestANodeIsShownFromItsAddressToItsLoss(t *testing.T) {
 		e.say(t, control.RunRejected{RunID: "r", WorkerID: "worker-1"})
 		time.Sleep(1500 * time.Millisecond)
 		n := f.one(t)
-		if n.State != engine.NodeActive || n.Health != engine.HealthHealthy || !n.AcceptingWork || n.OutReason != "" ||
-			n.Version != "1.2.3" || n.Capacity != 10 || n.Used != 3 || n.Resources.CPUPercent != 7 || *n.ClockOffsetMs != 3 || *n.ClockErrorMs != 1 || n.Since.IsZero() ||
+		if n.State != member.NodeActive || n.Health != engine.HealthHealthy || !n.AcceptingWork || n.OutReason != "" ||
+			n.Version != "1.2.3" || n.Capacity != 10 || n.Used != 3 || n.Resources.CPUPercent != 7 || *n.ClockOffsetMs != 3 ||
+			*n.ClockErrorMs != 1 || n.Since.IsZero() ||
 			len(n.Workers) != 1 || n.Workers[0].WorkerID != "worker-0" || n.Workers[0].Connections != 3 || n.TimeoutMs < 500 {
 			t.Errorf("while it works: %+v", n)
 		}
 		f.mute.Store(true)
 		time.Sleep(10 * time.Second)
-		if n := f.one(t); n.State != engine.NodeProbing || n.AcceptingWork || !strings.Contains(n.OutReason, "heartbeats") {
+		if n := f.one(t); n.State != member.NodeProbing || n.AcceptingWork || !strings.Contains(n.OutReason, "heartbeats") {
 			t.Errorf("while it is silent: %+v", n)
 		}
 		f.way.mu.Lock()
@@ -146,7 +148,7 @@ func TestANodeIsShownFromItsAddressToItsLoss(t *testing.T) {
 		f.way.mu.Unlock()
 		_ = e.Close()
 		time.Sleep(25 * time.Second)
-		if n := f.one(t); n.State != engine.NodeUnreachable || n.Health != engine.HealthStale || n.Resources != nil ||
+		if n := f.one(t); n.State != member.NodeUnreachable || n.Health != engine.HealthStale || n.Resources != nil ||
 			!strings.Contains(n.Reason, "no route to host") || n.Misses == 0 {
 			t.Errorf("while it is away: %+v", n)
 		}
@@ -169,7 +171,7 @@ func TestANodeIsShownFromItsAddressToItsLoss(t *testing.T) {
 		f.way.mu.Unlock()
 		f.mute.Store(false)
 		f.node(0).say(t, hello("a", 10))
-		if n := f.one(t); n.State != engine.NodeActive || m.after < 50*time.Second {
+		if n := f.one(t); n.State != member.NodeActive || m.after < 50*time.Second {
 			t.Errorf("back: %+v after %v", n, m.after)
 		}
 	})
@@ -182,7 +184,7 @@ func TestANodeIsDrainedResumedAndRemoved(t *testing.T) {
 		f.wg.Go(f.open)
 		e := f.node(0)
 		e.say(t, hello("a", 10))
-		if n := f.one(t); n.State != engine.NodeDraining || n.Wish != engine.WishDrain || n.AcceptingWork {
+		if n := f.one(t); n.State != member.NodeDraining || n.Wish != member.WishDrain || n.AcceptingWork {
 			t.Errorf("one that was to drain before it came: %+v", n)
 		}
 		drains := func() (over []bool) {
@@ -199,18 +201,18 @@ func TestANodeIsDrainedResumedAndRemoved(t *testing.T) {
 			t.Errorf("it drains since %v", n.Since)
 		}
 		f.Resume("a")
-		if n := f.one(t); n.State != engine.NodeDraining || n.Wish != engine.WishNone {
+		if n := f.one(t); n.State != member.NodeDraining || n.Wish != member.WishNone {
 			t.Errorf("one that says that it drains: %+v", n)
 		}
 		e.say(t, control.Status{AcceptingWork: true})
-		if n := f.one(t); n.State != engine.NodeActive || !n.AcceptingWork {
+		if n := f.one(t); n.State != member.NodeActive || !n.AcceptingWork {
 			t.Errorf("one that was resumed: %+v", n)
 		}
 		if got := drains(); !slices.Equal(got, []bool{false, true}) {
 			t.Errorf("it was told %v", got)
 		}
 		f.Remove("a")
-		if n := f.one(t); n.State != engine.NodeRemoved || n.Wish != engine.WishRemove {
+		if n := f.one(t); n.State != member.NodeRemoved || n.Wish != member.WishRemove {
 			t.Errorf("one that was removed: %+v", n)
 		}
 		// It tries again and again, and that is one line.
@@ -219,12 +221,12 @@ func TestANodeIsDrainedResumedAndRemoved(t *testing.T) {
 			again.say(t, hello("a", 10))
 			time.Sleep(20 * time.Second)
 		}
-		if n := f.one(t); n.State != engine.NodeRemoved {
+		if n := f.one(t); n.State != member.NodeRemoved {
 			t.Errorf("one that came again: %+v", n)
 		}
 		refused := 0
 		for _, e := range f.events {
-			if e.Kind == engine.NodeRefused {
+			if e.Kind == member.NodeRefused {
 				refused++
 			}
 		}
@@ -233,7 +235,7 @@ func TestANodeIsDrainedResumedAndRemoved(t *testing.T) {
 		}
 		f.Admit("a")
 		f.node(0).say(t, hello("a", 10))
-		if n := f.one(t); n.State != engine.NodeActive || n.Wish != engine.WishNone {
+		if n := f.one(t); n.State != member.NodeActive || n.Wish != member.WishNone {
 			t.Errorf("one that was let in again: %+v", n)
 		}
 	})

@@ -23,6 +23,7 @@ import (
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/inspect"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/payload"
 	"github.com/loadstone-db/loadstone/engine/plugin"
@@ -69,7 +70,7 @@ type Options struct {
 	Log     zerolog.Logger
 	Version string
 	// Watch and Meter see what happens to nodes, as fleet.Options say; nil where nobody does.
-	Watch func(engine.NodeEvent)
+	Watch func(member.NodeEvent)
 	Meter fleet.Meter
 	// MostLive is how many live runs one user may have at a time; 0 means no bound.
 	MostLive int

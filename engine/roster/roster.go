@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
@@ -40,7 +41,7 @@ const (
 // Fleet is what the roster needs of engine/fleet. Each method returns at once, and
 // repeating one is harmless.
 type Fleet interface {
-	Nodes() []engine.Node
+	Nodes() []member.Node
 	Drain(id string)
 	Resume(id string)
 	Remove(id string)
@@ -62,23 +63,23 @@ type Roster struct {
 
 	// mu guards the events; a fleet that is told something calls Watch meanwhile.
 	mu      sync.Mutex
-	pending []engine.NodeEvent
+	pending []member.NodeEvent
 	dropped int
 	wake    chan struct{}
 
 	// telling guards the fleet and what it was last told for each node.
 	telling sync.Mutex
 	fleet   Fleet
-	done    map[string]engine.NodeWish
+	done    map[string]member.NodeWish
 }
 
 // New returns a roster; nothing is read or written before Keep.
 func New(opts Options) *Roster {
-	return &Roster{opts: opts, wake: make(chan struct{}, 1), done: map[string]engine.NodeWish{}}
+	return &Roster{opts: opts, wake: make(chan struct{}, 1), done: map[string]member.NodeWish{}}
 }
 
 // Watch takes an event of the fleet and does not wait.
-func (r *Roster) Watch(e engine.NodeEvent) {
+func (r *Roster) Watch(e member.NodeEvent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e.Server = r.opts.Server
@@ -137,7 +138,7 @@ func (r *Roster) follow(ctx context.Context) error {
 	defer r.telling.Unlock()
 	for id := range r.done {
 		if _, wanted := wishes[id]; !wanted {
-			r.tell(id, engine.WishNone)
+			r.tell(id, member.WishNone)
 		}
 	}
 	for id, wish := range wishes {
@@ -147,24 +148,24 @@ func (r *Roster) follow(ctx context.Context) error {
 }
 
 // tell brings a node from what was wanted to what is. It needs telling.
-func (r *Roster) tell(id string, wish engine.NodeWish) {
+func (r *Roster) tell(id string, wish member.NodeWish) {
 	f, was := r.fleet, r.done[id]
 	if was == wish {
 		return
 	}
 	switch was {
-	case engine.WishDrain:
+	case member.WishDrain:
 		f.Resume(id)
-	case engine.WishRemove:
+	case member.WishRemove:
 		f.Admit(id)
 	}
 	switch wish {
-	case engine.WishDrain:
+	case member.WishDrain:
 		f.Drain(id)
-	case engine.WishRemove:
+	case member.WishRemove:
 		f.Remove(id)
 	}
-	if wish == engine.WishNone {
+	if wish == member.WishNone {
 		delete(r.done, id)
 		return
 	}
@@ -172,17 +173,17 @@ func (r *Roster) tell(id string, wish engine.NodeWish) {
 }
 
 // said are the words of the history for what an operator has asked for.
-var said = map[engine.NodeWish]string{
-	engine.WishNone:   "an operator lets it take work again",
-	engine.WishDrain:  "an operator has asked it to drain",
-	engine.WishRemove: "an operator has removed it",
+var said = map[member.NodeWish]string{
+	member.WishNone:   "an operator lets it take work again",
+	member.WishDrain:  "an operator has asked it to drain",
+	member.WishRemove: "an operator has removed it",
 }
 
 // Server names this server in the events that it sees.
 func (r *Roster) Server() string { return r.opts.Server }
 
 // Nodes are those that this server knows; none before Keep.
-func (r *Roster) Nodes() []engine.Node {
+func (r *Roster) Nodes() []member.Node {
 	r.telling.Lock()
 	f := r.fleet
 	r.telling.Unlock()
@@ -193,34 +194,34 @@ func (r *Roster) Nodes() []engine.Node {
 }
 
 // Node is one of Nodes, or an error that says that there is none of that name.
-func (r *Roster) Node(id string) (engine.Node, error) {
+func (r *Roster) Node(id string) (member.Node, error) {
 	for _, n := range r.Nodes() {
 		if n.NodeID == id && id != "" {
 			return n, nil
 		}
 	}
-	return engine.Node{}, &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no node %q.", id),
+	return member.Node{}, &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("There is no node %q.", id),
 		Cause: store.ErrNotFound}
 }
 
 // Events are those of the nodes, newest first.
-func (r *Roster) Events(ctx context.Context, f store.NodeEventFilter) ([]engine.NodeEvent, error) {
+func (r *Roster) Events(ctx context.Context, f store.NodeEventFilter) ([]member.NodeEvent, error) {
 	return r.opts.Store.NodeEvents(ctx, f)
 }
 
 // Wish notes what is wanted of a node that this server knows and has it done here at once;
 // other servers follow. It returns the node as it is then.
-func (r *Roster) Wish(ctx context.Context, id string, wish engine.NodeWish, by string) (engine.Node, error) {
+func (r *Roster) Wish(ctx context.Context, id string, wish member.NodeWish, by string) (member.Node, error) {
 	n, err := r.Node(id)
 	switch {
 	case err != nil:
 		return n, err
 	case n.Wish == wish:
 		return n, nil
-	case wish == engine.WishDrain && n.Wish == engine.WishRemove:
+	case wish == member.WishDrain && n.Wish == member.WishRemove:
 		return n, &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The node %s was removed.", id),
 			Hint: "resume it first"}
-	case wish == engine.WishRemove && n.Local:
+	case wish == member.WishRemove && n.Local:
 		return n, &engine.Error{Code: engine.CodeConflict, Message: "The server's own node cannot be removed.",
 			Hint: "drain it, or start the server with --local-capacity 0"}
 	}
@@ -230,7 +231,7 @@ func (r *Roster) Wish(ctx context.Context, id string, wish engine.NodeWish, by s
 	return r.Node(id)
 }
 
-func (r *Roster) wish(ctx context.Context, id string, local bool, wish engine.NodeWish, by string) error {
+func (r *Roster) wish(ctx context.Context, id string, local bool, wish member.NodeWish, by string) error {
 	key := id
 	if local {
 		key = id + at + r.opts.Server
@@ -238,7 +239,7 @@ func (r *Roster) wish(ctx context.Context, id string, local bool, wish engine.No
 	if err := r.opts.Store.SetNodeWish(ctx, key, wish, by); err != nil {
 		return fmt.Errorf("noting what is wanted of the node %s: %w", id, err)
 	}
-	r.Watch(engine.NodeEvent{At: engine.At(time.Now()), NodeID: id, Kind: engine.NodeWished, Reason: said[wish], By: by})
+	r.Watch(member.NodeEvent{At: engine.At(time.Now()), NodeID: id, Kind: member.NodeWished, Reason: said[wish], By: by})
 	r.telling.Lock()
 	defer r.telling.Unlock()
 	r.tell(id, wish)

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/store/memstore"
 )
@@ -24,8 +25,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type told struct {
 	mu    sync.Mutex
 	said  []string
-	nodes []engine.Node
-	watch func(engine.NodeEvent)
+	nodes []member.Node
+	watch func(member.NodeEvent)
 }
 
 func (f *told) note(what, id string) {
@@ -33,11 +34,11 @@ func (f *told) note(what, id string) {
 	defer f.mu.Unlock()
 	f.said = append(f.said, what+" "+id)
 	if f.watch != nil {
-		f.watch(engine.NodeEvent{NodeID: id, Kind: engine.NodeChangedState}) // as a fleet does, before it returns
+		f.watch(member.NodeEvent{NodeID: id, Kind: member.NodeChangedState}) // as a fleet does, before it returns
 	}
 }
 
-func (f *told) Nodes() []engine.Node { return f.nodes }
+func (f *told) Nodes() []member.Node { return f.nodes }
 func (f *told) Drain(id string)      { f.note("drain", id) }
 func (f *told) Resume(id string)     { f.note("resume", id) }
 func (f *told) Remove(id string)     { f.note("remove", id) }
@@ -57,14 +58,14 @@ func (f *told) want(t *testing.T, want ...string) {
 func TestAWishReachesEveryServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		if err := s.SetNodeWish(t.Context(), "before", engine.WishRemove, "ada"); err != nil {
+		if err := s.SetNodeWish(t.Context(), "before", member.WishRemove, "ada"); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		one, two := New(Options{Store: s, Server: "s1", Log: zerolog.Nop()}), New(Options{Store: s, Server: "s2",
 			Log: zerolog.Nop()})
-		f := told{nodes: []engine.Node{{NodeID: "a"}, {NodeID: "before", Wish: engine.WishRemove},
+		f := told{nodes: []member.Node{{NodeID: "a"}, {NodeID: "before", Wish: member.WishRemove},
 			{NodeID: "local", Local: true}}}
 		var g told
 		wg.Go(func() { one.Keep(ctx, &f) })
@@ -72,21 +73,21 @@ func TestAWishReachesEveryServer(t *testing.T) {
 		synctest.Wait()
 		f.want(t, "remove before")
 		g.want(t, "remove before")
-		wish := func(id string, w engine.NodeWish) {
+		wish := func(id string, w member.NodeWish) {
 			t.Helper()
 			if _, err := one.Wish(t.Context(), id, w, "ada"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		wish("a", engine.WishDrain)
+		wish("a", member.WishDrain)
 		f.want(t, "drain a") // at once
 		time.Sleep(readEvery + time.Millisecond)
 		synctest.Wait()
 		g.want(t, "drain a")
-		wish("a", engine.WishRemove)
-		wish("before", engine.WishNone)
+		wish("a", member.WishRemove)
+		wish("before", member.WishNone)
 		f.want(t, "resume a", "remove a", "admit before")
-		wish("local", engine.WishDrain) // the server's own, and no other server's
+		wish("local", member.WishDrain) // the server's own, and no other server's
 		f.want(t, "drain local")
 		time.Sleep(2 * readEvery)
 		synctest.Wait()
@@ -96,7 +97,7 @@ func TestAWishReachesEveryServer(t *testing.T) {
 		cancel()
 		wg.Wait()
 		events, err := s.NodeEvents(t.Context(), store.NodeEventFilter{})
-		if err != nil || len(events) != 4 || events[3].NodeID != "a" || events[3].Kind != engine.NodeWished ||
+		if err != nil || len(events) != 4 || events[3].NodeID != "a" || events[3].Kind != member.NodeWished ||
 			events[3].By != "ada" || events[3].Server != "s1" {
 			t.Errorf("%+v, %v", events, err)
 		}
@@ -110,7 +111,7 @@ type away struct {
 	err error
 }
 
-func (a *away) AppendNodeEvents(ctx context.Context, events []engine.NodeEvent) error {
+func (a *away) AppendNodeEvents(ctx context.Context, events []member.NodeEvent) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.err != nil {
@@ -128,7 +129,7 @@ func TestEventsWaitForTheStore(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { r.Keep(ctx, &told{}) })
 		for i := range mostPending + 3 {
-			r.Watch(engine.NodeEvent{NodeID: fmt.Sprint("n", i), Kind: engine.NodeChangedState})
+			r.Watch(member.NodeEvent{NodeID: fmt.Sprint("n", i), Kind: member.NodeChangedState})
 			if i%1000 == 0 {
 				synctest.Wait() // between two attempts
 			}
@@ -138,7 +139,7 @@ func TestEventsWaitForTheStore(t *testing.T) {
 		s.mu.Unlock()
 		time.Sleep(retryAfter + time.Second)
 		synctest.Wait()
-		r.Watch(engine.NodeEvent{NodeID: "last", Kind: engine.NodeChangedState})
+		r.Watch(member.NodeEvent{NodeID: "last", Kind: member.NodeChangedState})
 		cancel()
 		wg.Wait()
 		events, err := s.NodeEvents(t.Context(), store.NodeEventFilter{Limit: 2 * mostPending})
@@ -155,9 +156,9 @@ func TestEventsWaitForTheStore(t *testing.T) {
 func TestAFleetThatIsToldSomethingMayTellOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Options{Store: memstore.New(), Log: zerolog.Nop()})
-		f := &told{nodes: []engine.Node{{NodeID: "a"}}, watch: r.Watch}
+		f := &told{nodes: []member.Node{{NodeID: "a"}}, watch: r.Watch}
 		r.fleet = f
-		if _, err := r.Wish(t.Context(), "a", engine.WishDrain, "ada"); err != nil {
+		if _, err := r.Wish(t.Context(), "a", member.WishDrain, "ada"); err != nil {
 			t.Fatal(err)
 		}
 		f.want(t, "drain a")
@@ -168,7 +169,7 @@ func TestAFleetThatIsToldSomethingMayTellOfIt(t *testing.T) {
 func TestOldEventsAreDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		if err := s.AppendNodeEvents(t.Context(), make([]engine.NodeEvent, keepEvents+5)); err != nil {
+		if err := s.AppendNodeEvents(t.Context(), make([]member.NodeEvent, keepEvents+5)); err != nil {
 			t.Fatal(err)
 		}
 		r := New(Options{Store: s, Log: zerolog.Nop()})
@@ -188,22 +189,22 @@ func TestWhatCannotBeWanted(t *testing.T) {
 	if got := r.Nodes(); len(got) != 0 {
 		t.Errorf("before there is a fleet: %v", got)
 	}
-	f := &told{nodes: []engine.Node{{NodeID: ""}, {NodeID: "local", Local: true},
-		{NodeID: "gone", Wish: engine.WishRemove}}}
+	f := &told{nodes: []member.Node{{NodeID: ""}, {NodeID: "local", Local: true},
+		{NodeID: "gone", Wish: member.WishRemove}}}
 	r.fleet = f
 	for _, c := range []struct {
 		id   string
-		wish engine.NodeWish
+		wish member.NodeWish
 		code engine.Code
 	}{
-		{"nobody", engine.WishDrain, engine.CodeNotFound}, {"", engine.WishDrain, engine.CodeNotFound},
-		{"local", engine.WishRemove, engine.CodeConflict}, {"gone", engine.WishDrain, engine.CodeConflict},
+		{"nobody", member.WishDrain, engine.CodeNotFound}, {"", member.WishDrain, engine.CodeNotFound},
+		{"local", member.WishRemove, engine.CodeConflict}, {"gone", member.WishDrain, engine.CodeConflict},
 	} {
 		if _, err := r.Wish(t.Context(), c.id, c.wish, "ada"); !engine.HasCode(err, c.code) {
 			t.Errorf("%s of %q: %v", c.wish, c.id, err)
 		}
 	}
-	if _, err := r.Wish(t.Context(), "gone", engine.WishRemove, "ada"); err != nil {
+	if _, err := r.Wish(t.Context(), "gone", member.WishRemove, "ada"); err != nil {
 		t.Error(err)
 	}
 	f.want(t)

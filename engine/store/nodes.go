@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/member"
 )
 
 // NodeEventFilter selects events of nodes; empty fields select all.
@@ -18,13 +18,13 @@ type NodeEventFilter struct {
 // Nodes keeps what operators want of nodes, and what became of them. All servers share it.
 type Nodes interface {
 	// SetNodeWish notes what is wanted of a node; WishNone forgets what was.
-	SetNodeWish(ctx context.Context, nodeID string, wish engine.NodeWish, by string) error
+	SetNodeWish(ctx context.Context, nodeID string, wish member.NodeWish, by string) error
 	// NodeWishes returns every wish, by node.
-	NodeWishes(ctx context.Context) (map[string]engine.NodeWish, error)
+	NodeWishes(ctx context.Context) (map[string]member.NodeWish, error)
 	// AppendNodeEvents adds events in order; the store fills Seq.
-	AppendNodeEvents(ctx context.Context, events []engine.NodeEvent) error
+	AppendNodeEvents(ctx context.Context, events []member.NodeEvent) error
 	// NodeEvents returns events, newest first.
-	NodeEvents(ctx context.Context, f NodeEventFilter) ([]engine.NodeEvent, error)
+	NodeEvents(ctx context.Context, f NodeEventFilter) ([]member.NodeEvent, error)
 	// PruneNodeEvents deletes all but the newest keep events.
 	PruneNodeEvents(ctx context.Context, keep int) error
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/server/problem"
 )
@@ -13,22 +14,22 @@ import (
 // Nodes is the roster as the API needs it.
 type Nodes interface {
 	Server() string
-	Nodes() []engine.Node
-	Node(id string) (engine.Node, error)
-	Events(ctx context.Context, f store.NodeEventFilter) ([]engine.NodeEvent, error)
-	Wish(ctx context.Context, id string, wish engine.NodeWish, by string) (engine.Node, error)
+	Nodes() []member.Node
+	Node(id string) (member.Node, error)
+	Events(ctx context.Context, f store.NodeEventFilter) ([]member.NodeEvent, error)
+	Wish(ctx context.Context, id string, wish member.NodeWish, by string) (member.Node, error)
 }
 
 // NodeList is every node that the server knows.
 type NodeList struct {
 	Server string        `json:"server" doc:"The server that answers: several may share the nodes, each over its own streams."`
 	At     engine.Time   `json:"at"`
-	Nodes  []engine.Node `json:"nodes" nullable:"false"`
+	Nodes  []member.Node `json:"nodes" nullable:"false"`
 }
 
 // NodeEventList is one page of the nodes' history, newest first.
 type NodeEventList struct {
-	Events []engine.NodeEvent `json:"events" nullable:"false"`
+	Events []member.NodeEvent `json:"events" nullable:"false"`
 	// Before asks for the page after this one.
 	Before int64 `json:"next_before,omitempty" doc:"Ask with before= this for older ones; absent on the last page."`
 }
@@ -51,31 +52,32 @@ func (a *API) registerNodes() {
 	list := op(http.MethodGet, base, "list-nodes", tagNodes, "List the nodes")
 	list.Description = "Those that this server dials, its own among them, and those that an operator has removed."
 	handle(a, list, func(context.Context, *struct{}) (*body[NodeList], error) {
-		return &body[NodeList]{NodeList{Server: a.Nodes.Server(), At: engine.At(time.Now()), Nodes: orEmpty(a.Nodes.Nodes())}},
+		return &body[NodeList]{NodeList{Server: a.Nodes.Server(), At: engine.At(time.Now()),
+				Nodes: orEmpty(a.Nodes.Nodes())}},
 			nil
 	})
 	handle(a, op(http.MethodGet, base+"/{id}", "get-node", tagNodes, "Read a node", http.StatusNotFound),
-		func(_ context.Context, in *nodeInput) (*body[engine.Node], error) {
+		func(_ context.Context, in *nodeInput) (*body[member.Node], error) {
 			if !wellFormedID(in.ID) {
 				return nil, problem.NotFound("node", in.ID)
 			}
 			n, err := a.Nodes.Node(in.ID)
-			return &body[engine.Node]{n}, err
+			return &body[member.Node]{n}, err
 		})
 	for _, act := range []struct {
 		verb, what, doc string
-		wish            engine.NodeWish
+		wish            member.NodeWish
 	}{
 		{"drain", "Drain a node", "It ends what it has and takes nothing new, also after it or the server has restarted, " +
-			"until it is resumed.", engine.WishDrain},
-		{"resume", "Let a node take work again", "Takes back that it was drained or removed.", engine.WishNone},
+			"until it is resumed.", member.WishDrain},
+		{"resume", "Let a node take work again", "Takes back that it was drained or removed.", member.WishNone},
 		{"remove", "Remove a node", "It is not let in any more, and its run workers count as lost when they must have " +
-			"stopped by themselves. Drain it first to lose none.", engine.WishRemove},
+			"stopped by themselves. Drain it first to lose none.", member.WishRemove},
 	} {
 		o := op(http.MethodPost, base+"/{id}/"+act.verb, act.verb+"-node", tagNodes, act.what, http.StatusNotFound,
 			http.StatusConflict)
 		o.Description = "Only an admin may: a session, or a token of the scope admin. " + act.doc
-		handle(a, o, func(ctx context.Context, in *nodeInput) (*body[engine.Node], error) {
+		handle(a, o, func(ctx context.Context, in *nodeInput) (*body[member.Node], error) {
 			return a.wishNode(ctx, in.ID, act.verb, act.wish)
 		})
 	}
@@ -84,7 +86,7 @@ func (a *API) registerNodes() {
 	events.Description = "Kept in the control store: all servers answer the same. The newest 10 000 are kept."
 	handle(a, events, func(ctx context.Context, in *nodeEventsInput) (*body[NodeEventList], error) {
 		if in.NodeID != "" && !wellFormedID(in.NodeID) {
-			return &body[NodeEventList]{NodeEventList{Events: []engine.NodeEvent{}}}, nil
+			return &body[NodeEventList]{NodeEventList{Events: []member.NodeEvent{}}}, nil
 		}
 		list, err := a.Nodes.Events(ctx, store.NodeEventFilter{NodeID: in.NodeID, Before: in.Before, Limit: in.Limit})
 		if err != nil {
@@ -98,7 +100,7 @@ func (a *API) registerNodes() {
 	})
 }
 
-func (a *API) wishNode(ctx context.Context, id, verb string, wish engine.NodeWish) (*body[engine.Node], error) {
+func (a *API) wishNode(ctx context.Context, id, verb string, wish member.NodeWish) (*body[member.Node], error) {
 	if err := a.admin(ctx, verb+" a node"); err != nil {
 		return nil, err
 	}
@@ -111,5 +113,5 @@ func (a *API) wishNode(ctx context.Context, id, verb string, wish engine.NodeWis
 		return nil, err
 	}
 	a.trail.Note(ctx, user.UserID, "node."+verb, id, n.Address)
-	return &body[engine.Node]{n}, nil
+	return &body[member.Node]{n}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/compare"
+	"github.com/loadstone-db/loadstone/engine/member"
 )
 
 // enumerations are the types of the engine that have a few values each. The page's
@@ -17,10 +18,10 @@ var enumerations = []enumeration{
 		engine.PhaseProcessing, engine.PhaseNone), // none: nothing is left to do
 	values(engine.WorkerStarting, engine.WorkerReady, engine.WorkerRunning, engine.WorkerDraining,
 		engine.WorkerCompleted, engine.WorkerFailed, engine.WorkerDead),
-	values(engine.NodeConnecting, engine.NodeActive, engine.NodeDraining, engine.NodeProbing, engine.NodeUnreachable,
-		engine.NodeRemoved),
-	values(engine.WishNone, engine.WishDrain, engine.WishRemove),
-	values(engine.NodeChangedState, engine.NodeWished, engine.NodeRefused),
+	values(member.NodeConnecting, member.NodeActive, member.NodeDraining, member.NodeProbing, member.NodeUnreachable,
+		member.NodeRemoved),
+	values(member.WishNone, member.WishDrain, member.WishRemove),
+	values(member.NodeChangedState, member.NodeWished, member.NodeRefused),
 	values(engine.HealthHealthy, engine.HealthStale, engine.HealthDead),
 	values(engine.LogInfo, engine.LogWarning, engine.LogError, engine.LogCritical),
 	values(engine.VerdictValid, engine.VerdictDegraded, engine.VerdictNone),

@@ -6,15 +6,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
 // SetNodeWish implements store.Nodes.
-func (s *Store) SetNodeWish(ctx context.Context, nodeID string, wish engine.NodeWish, by string) (err error) {
+func (s *Store) SetNodeWish(ctx context.Context, nodeID string, wish member.NodeWish, by string) (err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	if wish == engine.WishNone {
+	if wish == member.WishNone {
 		_, err = s.pool.Exec(ctx, "DELETE FROM node_wishes WHERE node_id = $1", nodeID)
 	} else {
 		_, err = s.pool.Exec(ctx, `INSERT INTO node_wishes (node_id, wish, asked_by) VALUES ($1, $2, $3)
@@ -25,24 +26,24 @@ func (s *Store) SetNodeWish(ctx context.Context, nodeID string, wish engine.Node
 }
 
 // NodeWishes implements store.Nodes.
-func (s *Store) NodeWishes(ctx context.Context) (map[string]engine.NodeWish, error) {
+func (s *Store) NodeWishes(ctx context.Context) (map[string]member.NodeWish, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, "SELECT node_id, wish FROM node_wishes")
 	if err != nil {
 		return nil, dberr.Failed("reading what is wanted of nodes", err)
 	}
-	wishes := map[string]engine.NodeWish{}
+	wishes := map[string]member.NodeWish{}
 	var id, wish string
 	_, err = pgx.ForEachRow(rows, []any{&id, &wish}, func() error {
-		wishes[id] = engine.NodeWish(wish)
+		wishes[id] = member.NodeWish(wish)
 		return nil
 	})
 	return wishes, dberr.Failed("reading what is wanted of nodes", err)
 }
 
 // AppendNodeEvents implements store.Nodes.
-func (s *Store) AppendNodeEvents(ctx context.Context, events []engine.NodeEvent) error {
+func (s *Store) AppendNodeEvents(ctx context.Context, events []member.NodeEvent) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	err := s.inTx(ctx, func(tx pgx.Tx) error {
@@ -59,7 +60,7 @@ func (s *Store) AppendNodeEvents(ctx context.Context, events []engine.NodeEvent)
 }
 
 // NodeEvents implements store.Nodes.
-func (s *Store) NodeEvents(ctx context.Context, f store.NodeEventFilter) ([]engine.NodeEvent, error) {
+func (s *Store) NodeEvents(ctx context.Context, f store.NodeEventFilter) ([]member.NodeEvent, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	limit := f.Limit
@@ -72,7 +73,7 @@ func (s *Store) NodeEvents(ctx context.Context, f store.NodeEventFilter) ([]engi
 	if err != nil {
 		return nil, dberr.Failed("reading events of nodes", err)
 	}
-	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e engine.NodeEvent, err error) {
+	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e member.NodeEvent, err error) {
 		err = row.Scan(&e.Seq, &e.At.Time, &e.NodeID, &e.Server, &e.Kind, &e.From, &e.To, &e.Reason, &e.By)
 		e.At = engine.At(e.At.Time)
 		return e, err

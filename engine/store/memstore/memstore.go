@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/store"
 	"github.com/loadstone-db/loadstone/engine/target"
 )
@@ -35,8 +36,8 @@ type Store struct {
 	users       map[string]store.User
 	tokens      map[[32]byte]*store.Token
 	audit       []store.AuditEntry
-	wishes      map[string]engine.NodeWish
-	nodeEvents  []engine.NodeEvent
+	wishes      map[string]member.NodeWish
+	nodeEvents  []member.NodeEvent
 	// sealed are the connection strings in clear, by what stands for them in documents.
 	sealed map[string]string
 	// created numbers rows in the order in which they were made.
@@ -56,7 +57,7 @@ func New(drivers ...target.Driver) *Store {
 	return &Store{secrets: target.SecretsOf(known), runs: map[string]*run{}, matrices: map[string]*matrixRow{},
 		templates: map[string]*templateRow{}, connections: map[string]*connection{}, plugins: map[string]*pluginRow{},
 		users: map[string]store.User{}, tokens: map[[32]byte]*store.Token{}, sealed: map[string]string{},
-		wishes: map[string]engine.NodeWish{}}
+		wishes: map[string]member.NodeWish{}}
 }
 
 // begin locks the store, unless the context is over. The caller unlocks it.

@@ -5,12 +5,12 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 // SetNodeWish implements store.Nodes.
-func (s *Store) SetNodeWish(ctx context.Context, nodeID string, wish engine.NodeWish, _ string) error {
+func (s *Store) SetNodeWish(ctx context.Context, nodeID string, wish member.NodeWish, _ string) error {
 	if nodeID == "" {
 		return unnamed("node")
 	}
@@ -18,7 +18,7 @@ func (s *Store) SetNodeWish(ctx context.Context, nodeID string, wish engine.Node
 		return err
 	}
 	defer s.mu.Unlock()
-	if wish == engine.WishNone {
+	if wish == member.WishNone {
 		delete(s.wishes, nodeID)
 		return nil
 	}
@@ -27,7 +27,7 @@ func (s *Store) SetNodeWish(ctx context.Context, nodeID string, wish engine.Node
 }
 
 // NodeWishes implements store.Nodes.
-func (s *Store) NodeWishes(ctx context.Context) (map[string]engine.NodeWish, error) {
+func (s *Store) NodeWishes(ctx context.Context) (map[string]member.NodeWish, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (s *Store) NodeWishes(ctx context.Context) (map[string]engine.NodeWish, err
 }
 
 // AppendNodeEvents implements store.Nodes.
-func (s *Store) AppendNodeEvents(ctx context.Context, events []engine.NodeEvent) error {
+func (s *Store) AppendNodeEvents(ctx context.Context, events []member.NodeEvent) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -49,12 +49,12 @@ func (s *Store) AppendNodeEvents(ctx context.Context, events []engine.NodeEvent)
 }
 
 // NodeEvents implements store.Nodes.
-func (s *Store) NodeEvents(ctx context.Context, f store.NodeEventFilter) ([]engine.NodeEvent, error) {
+func (s *Store) NodeEvents(ctx context.Context, f store.NodeEventFilter) ([]member.NodeEvent, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	var found []engine.NodeEvent
+	var found []member.NodeEvent
 	for _, e := range slices.Backward(s.nodeEvents) {
 		if (f.NodeID == "" || e.NodeID == f.NodeID) && (f.Before == 0 || e.Seq < f.Before) {
 			found = append(found, e)

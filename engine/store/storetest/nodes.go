@@ -7,22 +7,23 @@ import (
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
 
 func nodeWishes(t *testing.T, s store.Store) {
 	ctx := t.Context()
-	must(t, s.SetNodeWish(ctx, "a", engine.WishDrain, "ada"))
-	must(t, s.SetNodeWish(ctx, "b", engine.WishRemove, "ada"))
-	must(t, s.SetNodeWish(ctx, "a", engine.WishRemove, "bob"))
-	must(t, s.SetNodeWish(ctx, "b", engine.WishNone, "bob"))
-	must(t, s.SetNodeWish(ctx, "nobody", engine.WishNone, "bob"))
+	must(t, s.SetNodeWish(ctx, "a", member.WishDrain, "ada"))
+	must(t, s.SetNodeWish(ctx, "b", member.WishRemove, "ada"))
+	must(t, s.SetNodeWish(ctx, "a", member.WishRemove, "bob"))
+	must(t, s.SetNodeWish(ctx, "b", member.WishNone, "bob"))
+	must(t, s.SetNodeWish(ctx, "nobody", member.WishNone, "bob"))
 	wishes, err := s.NodeWishes(ctx)
 	must(t, err)
-	if !maps.Equal(wishes, map[string]engine.NodeWish{"a": engine.WishRemove}) {
+	if !maps.Equal(wishes, map[string]member.NodeWish{"a": member.WishRemove}) {
 		t.Errorf("wishes %v", wishes)
 	}
-	if err := s.SetNodeWish(ctx, "", engine.WishDrain, "ada"); err == nil {
+	if err := s.SetNodeWish(ctx, "", member.WishDrain, "ada"); err == nil {
 		t.Error("something was wanted of a node without a name")
 	}
 }
@@ -30,10 +31,10 @@ func nodeWishes(t *testing.T, s store.Store) {
 func nodeEvents(t *testing.T, s store.Store) {
 	ctx := t.Context()
 	at := engine.At(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
-	first := engine.NodeEvent{At: at, NodeID: "a", Server: "s1", Kind: engine.NodeChangedState, To: engine.NodeActive,
+	first := member.NodeEvent{At: at, NodeID: "a", Server: "s1", Kind: member.NodeChangedState, To: member.NodeActive,
 		Reason: "it has\x00 introduced itself"}
-	second := engine.NodeEvent{NodeID: "b", Server: "s2", Kind: engine.NodeWished, Reason: "drain", By: "ada"}
-	must(t, s.AppendNodeEvents(ctx, []engine.NodeEvent{first, second}))
+	second := member.NodeEvent{NodeID: "b", Server: "s2", Kind: member.NodeWished, Reason: "drain", By: "ada"}
+	must(t, s.AppendNodeEvents(ctx, []member.NodeEvent{first, second}))
 	list, err := s.NodeEvents(ctx, store.NodeEventFilter{})
 	must(t, err)
 	if len(list) != 2 || list[0].NodeID != "b" || list[0].At.IsZero() || list[0].Seq <= list[1].Seq {
@@ -51,7 +52,7 @@ func nodeEvents(t *testing.T, s store.Store) {
 		t.Errorf("older %+v, of b %+v", older, of)
 	}
 	for i := range 10 {
-		must(t, s.AppendNodeEvents(ctx, []engine.NodeEvent{{NodeID: fmt.Sprint(i), Kind: engine.NodeRefused}}))
+		must(t, s.AppendNodeEvents(ctx, []member.NodeEvent{{NodeID: fmt.Sprint(i), Kind: member.NodeRefused}}))
 	}
 	must(t, s.PruneNodeEvents(ctx, 3))
 	left, err := s.NodeEvents(ctx, store.NodeEventFilter{Limit: 100})

@@ -1,6 +1,12 @@
-package engine
+// Package member is the nouns of nodes as they are shown: how a server sees each of them,
+// what operators want of them, and what became of them.
+package member
 
-import "time"
+import (
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
 
 // NodeState says how far a node can be relied upon.
 type NodeState string
@@ -22,13 +28,13 @@ const (
 
 // Node is a node as one server sees it.
 type Node struct {
-	NodeID  string    `json:"node_id" doc:"The node's own name; empty while nobody has introduced itself at the address."`
-	Address string    `json:"address" doc:"Where the server dials it; empty for the node of the server's own process."`
-	Local   bool      `json:"local" doc:"The node of the server's own process."`
-	State   NodeState `json:"state"`
-	Since   Time      `json:"since" doc:"When the state began; null where it never was another."`
-	Reason  string    `json:"reason" doc:"Why the node is in its state, in words."`
-	Health  Health    `json:"health" doc:"By the last contact: HEALTHY under 30 s, STALE from 30 s, DEAD over 60 s."`
+	NodeID  string        `json:"node_id" doc:"The node's own name; empty while nobody has introduced itself at the address."`
+	Address string        `json:"address" doc:"Where the server dials it; empty for the node of the server's own process."`
+	Local   bool          `json:"local" doc:"The node of the server's own process."`
+	State   NodeState     `json:"state"`
+	Since   engine.Time   `json:"since" doc:"When the state began; null where it never was another."`
+	Reason  string        `json:"reason" doc:"Why the node is in its state, in words."`
+	Health  engine.Health `json:"health" doc:"By the last contact: HEALTHY under 30 s, STALE from 30 s, DEAD over 60 s."`
 	// Wish is what an operator wants, also while the node is away.
 	Wish          NodeWish `json:"wish" doc:"What an operator has asked for; empty when nothing."`
 	AcceptingWork bool     `json:"accepting_work" doc:"New run workers can be placed on it."`
@@ -40,11 +46,11 @@ type Node struct {
 	TimeoutMs     float64  `json:"heartbeat_timeout_ms" doc:"How long the next answer may take, by the last round trip."`
 	Misses        int      `json:"missed_heartbeats" doc:"In a row; three make the node unreachable."`
 	// ClockOffsetMs is how far the node's clock is ahead of the server's.
-	ClockOffsetMs *float64        `json:"clock_offset_ms" doc:"How far its clock is ahead of the server's; null when that is not known."`
-	ClockErrorMs  *float64        `json:"clock_error_ms" doc:"How far the offset may be wrong, either way; null when that is not known."`
-	Resources     *Resources      `json:"resources" doc:"CPU and memory of its process and its machine; null before its first status."`
-	LastContact   Time            `json:"last_contact" doc:"When it last answered; null when it never has."`
-	Workers       []NodeRunWorker `json:"run_workers" nullable:"false"`
+	ClockOffsetMs *float64          `json:"clock_offset_ms" doc:"How far its clock is ahead of the server's; null when that is not known."`
+	ClockErrorMs  *float64          `json:"clock_error_ms" doc:"How far the offset may be wrong, either way; null when that is not known."`
+	Resources     *engine.Resources `json:"resources" doc:"CPU and memory of its process and its machine; null before its first status."`
+	LastContact   engine.Time       `json:"last_contact" doc:"When it last answered; null when it never has."`
+	Workers       []NodeRunWorker   `json:"run_workers" nullable:"false"`
 }
 
 // NodeRunWorker is a run worker on a node.
@@ -62,14 +68,14 @@ const (
 )
 
 // NodeHealth judges a node by the age of its last contact.
-func NodeHealth(age time.Duration) Health {
+func NodeHealth(age time.Duration) engine.Health {
 	switch {
 	case age > deadNode:
-		return HealthDead
+		return engine.HealthDead
 	case age >= staleNode:
-		return HealthStale
+		return engine.HealthStale
 	}
-	return HealthHealthy
+	return engine.HealthHealthy
 }
 
 // NodeWish is what an operator wants of a node.
@@ -98,7 +104,7 @@ const (
 // NodeEvent is a line of the nodes' history.
 type NodeEvent struct {
 	Seq    int64         `json:"seq"`
-	At     Time          `json:"at"`
+	At     engine.Time   `json:"at"`
 	NodeID string        `json:"node_id"`
 	Server string        `json:"server" doc:"Which server saw it: several may, each over its own stream."`
 	Kind   NodeEventKind `json:"kind"`
