@@ -12,6 +12,9 @@ import (
 	"github.com/loadstone-db/loadstone/engine/workcoord"
 )
 
+// forgetAfter is how long a node is shown that no way leads to any more.
+const forgetAfter = 10 * time.Minute
+
 // Nodes is what the server sees of each node now: those that it dials, and those that an
 // operator has spoken of. They are in the order of their names, then of their addresses.
 func (f *Fleet) Nodes() []member.Node {
@@ -35,8 +38,11 @@ func (f *Fleet) Nodes() []member.Node {
 		all = append(all, n.stranger())
 	}
 	for _, c := range f.coord.Nodes() {
-		if !known[c.ID] {
-			all = append(all, view(c, workers[c.ID], now))
+		if v := view(c, workers[c.ID], now); !known[c.ID] && (v.Wish != "" || len(v.Workers) > 0 ||
+			now.Sub(f.shown[c.ID].since) < forgetAfter) {
+			v.Address = c.Link
+			v.Reason += "; the server has no way to it any more"
+			all = append(all, v)
 		}
 	}
 	for i := range all {

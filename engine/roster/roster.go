@@ -33,6 +33,8 @@ const (
 	mostPending = 5_000
 	// retryAfter is the pause before what could not be written is written again.
 	retryAfter = 5 * time.Second
+	// storeLimit is how long the store may take for one call.
+	storeLimit = 10 * time.Second
 	// at stands between the name of a server's own node and the server: all servers' own nodes
 	// have the same name, and what is wanted of one is wanted of no other.
 	at = "@"
@@ -122,6 +124,8 @@ func (r *Roster) Keep(ctx context.Context, f Fleet) {
 
 // follow tells the fleet what is wanted, where it does not know it.
 func (r *Roster) follow(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
 	wishes, err := r.opts.Store.NodeWishes(ctx)
 	if err != nil {
 		return fmt.Errorf("reading what is wanted of the nodes: %w", err)
@@ -289,6 +293,8 @@ func (r *Roster) flush(ctx context.Context) error {
 	if len(events) == 0 {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
 	if err := r.opts.Store.AppendNodeEvents(ctx, events); err != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -20,12 +20,14 @@ import (
 	"github.com/loadstone-db/loadstone/engine/target"
 	"github.com/loadstone-db/loadstone/storage/keyring"
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
+	"github.com/loadstone-db/loadstone/storage/postgres/noderows"
 	"github.com/loadstone-db/loadstone/storage/postgres/schema"
 )
 
 // Store implements store.Store. It is safe for concurrent use.
 type Store struct {
 	pool *pgxpool.Pool
+	noderows.Rows
 	// probe has the one connection of Ping, so that calls which wait for theirs do not make the store look dead.
 	probe   *pgxpool.Pool
 	keys    *keyring.Keyring
@@ -74,7 +76,7 @@ func Open(ctx context.Context, dsn string, keys *keyring.Keyring, drivers ...tar
 	for _, d := range drivers {
 		known[d.Name()] = d
 	}
-	s := &Store{pool: pool, probe: probe, keys: keys, secrets: target.SecretsOf(known)}
+	s := &Store{pool: pool, Rows: noderows.Rows{Pool: pool}, probe: probe, keys: keys, secrets: target.SecretsOf(known)}
 	if err := s.Ping(ctx); err != nil {
 		s.Close()
 		return nil, err

@@ -1,9 +1,12 @@
-package postgres
+// Package noderows keeps what operators want of nodes, and what became of them, in Postgres.
+package noderows
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/member"
@@ -11,14 +14,17 @@ import (
 	"github.com/loadstone-db/loadstone/storage/postgres/dberr"
 )
 
+// Rows implements store.Nodes. Its calls last as long as their context and the pool allow.
+type Rows struct{ Pool *pgxpool.Pool }
+
+var _ store.Nodes = Rows{}
+
 // SetNodeWish implements store.Nodes.
-func (s *Store) SetNodeWish(ctx context.Context, nodeID string, wish member.NodeWish, by string) (err error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
+func (r Rows) SetNodeWish(ctx context.Context, nodeID string, wish member.NodeWish, by string) (err error) {
 	if wish == member.WishNone {
-		_, err = s.pool.Exec(ctx, "DELETE FROM node_wishes WHERE node_id = $1", nodeID)
+		_, err = r.Pool.Exec(ctx, "DELETE FROM node_wishes WHERE node_id = $1", nodeID)
 	} else {
-		_, err = s.pool.Exec(ctx, `INSERT INTO node_wishes (node_id, wish, asked_by) VALUES ($1, $2, $3)
+		_, err = r.Pool.Exec(ctx, `INSERT INTO node_wishes (node_id, wish, asked_by) VALUES ($1, $2, $3)
 			ON CONFLICT (node_id) DO UPDATE SET wish = excluded.wish, asked_by = excluded.asked_by, asked_at = now()`,
 			nodeID, string(wish), store.CleanText(by))
 	}
@@ -26,10 +32,8 @@ func (s *Store) SetNodeWish(ctx context.Context, nodeID string, wish member.Node
 }
 
 // NodeWishes implements store.Nodes.
-func (s *Store) NodeWishes(ctx context.Context) (map[string]member.NodeWish, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, "SELECT node_id, wish FROM node_wishes")
+func (r Rows) NodeWishes(ctx context.Context) (map[string]member.NodeWish, error) {
+	rows, err := r.Pool.Query(ctx, "SELECT node_id, wish FROM node_wishes")
 	if err != nil {
 		return nil, dberr.Failed("reading what is wanted of nodes", err)
 	}
@@ -43,14 +47,16 @@ func (s *Store) NodeWishes(ctx context.Context) (map[string]member.NodeWish, err
 }
 
 // AppendNodeEvents implements store.Nodes.
-func (s *Store) AppendNodeEvents(ctx context.Context, events []member.NodeEvent) error {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	err := s.inTx(ctx, func(tx pgx.Tx) error {
+func (r Rows) AppendNodeEvents(ctx context.Context, events []member.NodeEvent) error {
+	err := pgx.BeginFunc(ctx, r.Pool, func(tx pgx.Tx) error {
 		var batch pgx.Batch
 		for _, e := range events {
+			var at *time.Time
+			if !e.At.IsZero() {
+				at = &e.At.Time
+			}
 			batch.Queue(`INSERT INTO node_events (at, node_id, server, kind, from_state, to_state, reason, asked_by)
-				VALUES (coalesce($1, clock_timestamp()), $2, $3, $4, $5, $6, $7, $8)`, stamp(e.At.Time), store.CleanText(e.NodeID),
+				VALUES (coalesce($1, clock_timestamp()), $2, $3, $4, $5, $6, $7, $8)`, at, store.CleanText(e.NodeID),
 				store.CleanText(e.Server), string(e.Kind), string(e.From), string(e.To), store.CleanText(e.Reason),
 				store.CleanText(e.By))
 		}
@@ -60,14 +66,12 @@ func (s *Store) AppendNodeEvents(ctx context.Context, events []member.NodeEvent)
 }
 
 // NodeEvents implements store.Nodes.
-func (s *Store) NodeEvents(ctx context.Context, f store.NodeEventFilter) ([]member.NodeEvent, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
+func (r Rows) NodeEvents(ctx context.Context, f store.NodeEventFilter) ([]member.NodeEvent, error) {
 	limit := f.Limit
 	if limit <= 0 {
-		limit = defaultPage
+		limit = 50
 	}
-	rows, err := s.pool.Query(ctx, `SELECT seq, at, node_id, server, kind, from_state, to_state, reason, asked_by
+	rows, err := r.Pool.Query(ctx, `SELECT seq, at, node_id, server, kind, from_state, to_state, reason, asked_by
 		FROM node_events WHERE ($1 = '' OR node_id = $1) AND ($2 = 0 OR seq < $2) ORDER BY seq DESC LIMIT $3`,
 		f.NodeID, f.Before, limit)
 	if err != nil {
@@ -82,10 +86,8 @@ func (s *Store) NodeEvents(ctx context.Context, f store.NodeEventFilter) ([]memb
 }
 
 // PruneNodeEvents implements store.Nodes.
-func (s *Store) PruneNodeEvents(ctx context.Context, keep int) error {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `DELETE FROM node_events
+func (r Rows) PruneNodeEvents(ctx context.Context, keep int) error {
+	_, err := r.Pool.Exec(ctx, `DELETE FROM node_events
 		WHERE seq <= (SELECT seq FROM node_events ORDER BY seq DESC OFFSET $1 LIMIT 1)`, keep)
 	return dberr.Failed("deleting old events of nodes", err)
 }
