@@ -103,7 +103,7 @@ func (s *Services) openNodes(flags NodeFlags) ([]control.Dialer, *control.Memory
 func (s *Services) openOwnNode(ctx context.Context, capacity int, way *control.Memory, recordings worker.Recordings) {
 	// The flag's -1 is the default, and a node without a bound is none that a flag asks for.
 	node := worker.NewNode(worker.Options{
-		NodeID: "local", Plugins: s.Plugins.ByHash(), Drivers: s.Drivers, Capacity: max(capacity, 0),
+		NodeID: control.OwnNode, Plugins: s.Plugins.ByHash(), Drivers: s.Drivers, Capacity: max(capacity, 0),
 		SpoolDir: filepath.Join(s.DataDir, "spool"), Reserve: s.reserve, Recordings: recordings, Log: s.Log,
 	})
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))

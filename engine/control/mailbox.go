@@ -50,6 +50,8 @@ func PolicyFromNode(m FromNode) (Policy, Subject) {
 		return Latest, Subject{Kind: "Status"}
 	case Pong:
 		return Latest, Subject{Kind: "Pong"}
+	case Hello:
+		return Latest, Subject{Kind: "Hello"}
 	case WorkerState:
 		if m.Status.Ended() {
 			return MustArrive, Subject{}
@@ -64,7 +66,7 @@ func PolicyFromNode(m FromNode) (Policy, Subject) {
 	case Log:
 		return MayDrop, Subject{Kind: "Log"}
 	}
-	// Hello, RunAccepted, RunRejected, WorkReady
+	// RunAccepted, RunRejected, WorkReady
 	return MustArrive, Subject{}
 }
 
@@ -184,6 +186,29 @@ func (b *Mailbox[M]) Take() (m M, ok bool) {
 		b.tell()
 	}
 	return l.m, true
+}
+
+// Sift removes the messages that match, and returns them in their order.
+func (b *Mailbox[M]) Sift(match func(M) bool) (found []M) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var next *list.Element
+	for e := b.items.Front(); e != nil; e = next {
+		next = e.Next()
+		l := e.Value.(letter[M])
+		if !match(l.m) {
+			continue
+		}
+		b.items.Remove(e)
+		switch l.policy {
+		case Latest:
+			delete(b.waiting, l.subject)
+		case MayDrop:
+			b.kinds[l.subject]--
+		}
+		found = append(found, l.m)
+	}
+	return found
 }
 
 // Next waits for the first message, until ctx ends.

@@ -33,7 +33,7 @@ var policies = []struct {
 	{control.Drain{}, control.MustArrive},
 	{control.Ping{}, control.Latest},
 	{control.StatusAck{}, control.Latest},
-	{control.Hello{}, control.MustArrive},
+	{control.Hello{}, control.Latest},
 	{control.Status{}, control.Latest},
 	{control.RunAccepted{}, control.MustArrive},
 	{control.RunRejected{}, control.MustArrive},
@@ -217,4 +217,38 @@ func TestWhatAClosedStreamDidNotTakeGoesWithTheNext(t *testing.T) {
 			t.Errorf("%s, and %d wait", all, b.Len())
 		}
 	})
+}
+
+// TestASiftedMailboxForgetsWhatItGaveAway: the rest keeps its order and its bounds.
+func TestASiftedMailboxForgetsWhatItGaveAway(t *testing.T) {
+	b := control.NewMailbox(control.PolicyFromNode, nil)
+	line := func(run string) { b.Put(control.Log{LogEntry: engine.LogEntry{RunID: run}}) }
+	state := func(run string, at int) {
+		b.Put(control.WorkerState{RunID: run, WorkerID: "w", Status: engine.WorkerRunning, OpenConnections: at})
+	}
+	for i := range 3 {
+		line("a")
+		line("b")
+		state("a", i)
+		state("b", i)
+	}
+	b.Put(control.Pong{Seq: 1})
+	given := b.Sift(func(m control.FromNode) bool { return control.RunOf(m) == "a" })
+	if len(given) != 4 {
+		t.Fatalf("given away: %+v", given)
+	}
+	state("a", 7) // the first of its subject again
+	for range control.MostWaiting - 3 {
+		line("c")
+	}
+	var runs []string
+	n := 0
+	for m, ok := b.Take(); ok; m, ok = b.Take() {
+		if n++; control.RunOf(m) != "c" {
+			runs = append(runs, control.RunOf(m))
+		}
+	}
+	if want := []string{"b", "b", "b", "b", "", "a"}; !slices.Equal(runs, want) || n != control.MostWaiting+3 {
+		t.Errorf("%d left, of %q, want %q", n, runs, want)
+	}
 }

@@ -25,6 +25,9 @@ const (
 	CancelLimit = 5 * time.Second
 )
 
+// OwnNode is the name of the node in a server's own process, which ends with it.
+const OwnNode = "local"
+
 // DrainFor returns how long operations in flight may take after a STOP for a
 // reason, in a workload that does not say it.
 func DrainFor(reason engine.StopReason) time.Duration {
@@ -280,3 +283,23 @@ func (Log) fromNode()          {}
 func (WorkReady) fromNode()    {}
 func (PluginWanted) fromNode() {}
 func (Pong) fromNode()         {}
+
+// RunOf is the run that a node's message is about; empty: it is about the node.
+func RunOf(m FromNode) string {
+	switch m := m.(type) {
+	case RunAccepted:
+		return m.RunID
+	case RunRejected:
+		return m.RunID
+	case WorkerState:
+		return m.RunID
+	case Snapshot:
+		return m.RunID
+	case Log:
+		return m.RunID
+	case WorkReady:
+		return m.Artifact.RunID
+	}
+	// Hello, Status, PluginWanted, Pong
+	return ""
+}

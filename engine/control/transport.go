@@ -30,7 +30,7 @@ type Addressed interface {
 	Address() string
 }
 
-// Listener takes the streams that servers open, one at a time.
+// Listener takes the streams that servers open: each server has one at a time.
 type Listener interface {
 	// Serve says where the node's parts are, before the first Accept.
 	Serve(parts Parts)
@@ -57,6 +57,10 @@ func (p Parts) Open(workID string) (*os.File, error) {
 	}
 	return p(workID)
 }
+
+// Peer is a NodeEnd that knows which server's process it leads to. Without it all
+// streams of a listener are taken to be the same server's.
+type Peer interface{ Server() string }
 
 // Memory connects a server and a node in one process. It is both the Dialer and
 // the Listener.

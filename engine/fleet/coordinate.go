@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -51,6 +52,104 @@ func (f *Fleet) Place(workers ...control.AssignRun) ([]Node, error) {
 	return nodes, nil
 }
 
+// Carried is a run worker that a node carries for a server whose run is taken over.
+type Carried struct {
+	control.AssignRun
+	// Node names it.
+	Node string
+}
+
+// Adopt takes run workers over that nodes carry already, and tells all nodes how their run
+// stands: those that hold something of it say what. It returns the node of each, which need
+// not be there yet. What a node turns out not to hold is lost, and told as such.
+func (f *Fleet) Adopt(state control.RunState, workers ...Carried) []Node {
+	works := make([]workcoord.Held, len(workers))
+	nodes := make([]Node, len(workers))
+	f.mu.Lock()
+	for i, w := range workers {
+		key := keyOf(w.RunID, w.WorkerID)
+		f.placed[key] = w.AssignRun
+		works[i] = workcoord.Held{Node: w.Node,
+			Work: workcoord.Work{Key: key, Weight: w.Connections, OnLoss: workcoord.StayPut}}
+		nodes[i] = f.named(w.Node)
+	}
+	f.mu.Unlock()
+	f.apply(workcoord.Adopted{Works: works})
+	f.Announce(state)
+	return nodes
+}
+
+// Announce tells all nodes how a run stands. The first message of a new epoch makes this
+// server the owner of the run, and nodes say what they hold of it.
+func (f *Fleet) Announce(state control.RunState) {
+	for _, n := range f.known() {
+		_ = n.Send(state) // to a node that has gone: it has it when it is back
+	}
+}
+
+// Ask is Announce, and waits until the nodes that are there have said what they hold, a few
+// seconds at most.
+func (f *Fleet) Ask(ctx context.Context, state control.RunState) {
+	ways := f.known()
+	before := make([]int64, len(ways))
+	for i, n := range ways {
+		before[i] = n.greetings.Load()
+	}
+	f.Announce(state)
+	ctx, cancel := context.WithTimeout(ctx, helloLimit)
+	defer cancel()
+	for i, n := range ways {
+		for !n.away() && n.greetings.Load() == before[i] {
+			select {
+			case <-time.After(askEvery):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// known are the ways to all nodes that there are now.
+func (f *Fleet) known() []*node {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.nodes)
+}
+
+// askEvery is how often Ask looks whether the nodes have answered.
+const askEvery = 10 * time.Millisecond
+
+// named is the node of that name. It needs mu.
+func (f *Fleet) named(id string) Node {
+	if n := f.byID[id]; n != nil {
+		return n
+	}
+	if f.absent[id] == nil {
+		f.absent[id] = &absent{f, id}
+	}
+	return f.absent[id]
+}
+
+// absent is a node that had not introduced itself when it was asked for.
+type absent struct {
+	fleet *Fleet
+	id    string
+}
+
+// ID implements Node.
+func (n *absent) ID() string { return n.id }
+
+// Send implements Node. A message to a node that has never been there is dropped.
+func (n *absent) Send(m control.ToNode) error {
+	n.fleet.mu.Lock()
+	at := n.fleet.byID[n.id]
+	n.fleet.mu.Unlock()
+	if at == nil {
+		return control.ErrClosed
+	}
+	return at.Send(m)
+}
+
 // Forget ends what the fleet knows of a run: what nodes still hold of it they are told to end.
 func (f *Fleet) Forget(runID string) {
 	f.apply(workcoord.Forgotten{Query: runID})
@@ -82,7 +181,7 @@ func (f *Fleet) decide(h workcoord.Happening) (tell func(), refused bool) {
 		switch a := a.(type) {
 		case workcoord.Lost:
 			if w, ok := f.placed[a.Key]; ok {
-				from := f.byID[a.Node]
+				from := f.named(a.Node)
 				lost = append(lost, func() { f.listener.Hear(w.RunID, from, lostWorker(w, a)) })
 			}
 			continue
@@ -122,7 +221,11 @@ func (f *Fleet) do(a workcoord.Action) {
 	case workcoord.Resume:
 		f.tell(a.Node, control.Drain{Over: true})
 	case workcoord.Cancel:
-		f.tell(a.Node, endOf(a.Key))
+		// In the epoch of the run as it was placed here: of a run that another server has taken
+		// over since, nothing is ended.
+		if w, ok := f.placed[a.Key]; ok {
+			f.tell(a.Node, EndOf(w.RunID, w.WorkerID, w.Epoch))
+		}
 	case workcoord.RefuseNode:
 		f.refuse(a)
 		for _, n := range f.nodes {
@@ -133,19 +236,24 @@ func (f *Fleet) do(a workcoord.Action) {
 			a.Why).Msg("a node's state has changed")
 		f.note(a.Node)
 	}
-	// Probe: keep dials by itself. The other actions are about artifacts of queries.
+	// Probe: keep dials by itself. Unknown: the listener decides about strangers. The other
+	// actions are about artifacts of queries.
 }
 
-// endOf ends a run worker that nobody asks about any more, of whatever epoch it is.
-func endOf(key workcoord.Key) control.RunEvent {
-	return control.RunEvent{Epoch: math.MaxInt64, Event: engine.Event{RunID: key.Query, Type: engine.EventStop,
-		SequenceID: math.MaxInt64, Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: key.Work,
+// EndOf ends a run worker that nobody asks about any more, where no server has a later epoch of its run.
+func EndOf(runID, workerID string, epoch int64) control.RunEvent {
+	return control.RunEvent{Epoch: epoch, Event: engine.Event{RunID: runID, Type: engine.EventStop,
+		SequenceID: math.MaxInt64, Data: engine.EventData{Scope: engine.ScopeWorker, WorkerID: workerID,
 			Reason: string(engine.StopWorkerFailure), Detail: "nobody asks about it any more",
 			DrainTimeoutSeconds: control.CancelLimit.Seconds()}}}
 }
 
 // tell gives a node a message; one that has gone has it when it is back.
-func (f *Fleet) tell(id string, m control.ToNode) { _ = f.byID[id].Send(m) }
+func (f *Fleet) tell(id string, m control.ToNode) {
+	if n := f.byID[id]; n != nil {
+		_ = n.Send(m)
+	}
+}
 
 func (f *Fleet) wake() {
 	select {

@@ -12,12 +12,14 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/member"
 	"github.com/loadstone-db/loadstone/engine/workcoord"
@@ -40,8 +42,11 @@ type Node interface {
 // Listener takes what the nodes say. Its methods are called in the order of each node,
 // and for several nodes at a time.
 type Listener interface {
-	// Hear takes what a node says about a run.
-	Hear(runID string, from Node, m control.FromNode)
+	// Hear takes what a node says about a run, and reports whether somebody here carries it.
+	Hear(runID string, from Node, m control.FromNode) bool
+	// Stranger takes a run worker that a node holds, or whose end it has not been able to
+	// tell anybody, of a run that nobody here carries.
+	Stranger(from Node, w control.WorkerState)
 	// Owned are the runs that this server owns now, remote: for a node of another process.
 	Owned(remote bool) []control.OwnedRun
 	// Aside takes a part that a node keeps and cannot open.
@@ -79,6 +84,7 @@ type Fleet struct {
 	coord  *workcoord.Coordinator
 	byID   map[string]*node
 	placed map[workcoord.Key]control.AssignRun
+	absent map[string]*absent
 	stream int64 // numbers the streams
 	// asked is when a node was given a run worker that it has not answered for.
 	asked map[workcoord.Key]time.Time
@@ -92,6 +98,7 @@ func New(opts Options) *Fleet {
 	f := &Fleet{opts: opts, changed: make(chan struct{}, 1), lost: make(chan struct{}, 1),
 		found: map[string]*node{}, coord: workcoord.New(workcoord.DefaultPolicy()),
 		byID: map[string]*node{}, placed: map[workcoord.Key]control.AssignRun{}, asked: map[workcoord.Key]time.Time{},
+		absent: map[string]*absent{},
 		shown: map[string]showing{}, refused: map[string]string{}}
 	if f.opts.Watch == nil {
 		f.opts.Watch = func(member.NodeEvent) {}
@@ -158,4 +165,24 @@ func (f *Fleet) Capacity() Capacity {
 		}
 	}
 	return c
+}
+
+// Fits checks a scenario against the room that there is, of which used connections are taken.
+func (c Capacity) Fits(sc engine.Scenario, used int) error {
+	want := sc.Workload.ConcurrentConnections
+	switch {
+	case c.None:
+		return &engine.Error{Code: engine.CodeUnavailable, Message: "There is no node to carry the load.",
+			Hint: "The node of the server itself has stopped; its log says why. Start the server again."}
+	case !c.Unlimited && want > c.Connections:
+		return engine.InvalidField("workload.concurrent_connections",
+			fmt.Sprintf("%d connections are more than the %d that the nodes hold", want, c.Connections),
+			"lower it, or add a node")
+	case !c.Unlimited && want > c.Connections-used:
+		return &engine.Error{Code: engine.CodeConflict,
+			Message: fmt.Sprintf("The nodes hold %d connections, and live runs use %d of them: %d more do not fit.",
+				c.Connections, used, want),
+			Hint: "Wait for a run to end, or ask for fewer connections."}
+	}
+	return nil
 }

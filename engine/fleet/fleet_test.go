@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -29,9 +30,30 @@ type heard struct {
 	parts  []Part
 	states []control.WorkerState
 	aside  []control.AsidePart
+	// strangers are run workers that nobody carries; carried says of which runs nobody does.
+	strangers []string
+	carried   func(runID string) bool
 }
 
-func (h *heard) Hear(runID string, from Node, m control.FromNode) {
+// missed are the run workers that were said to have failed.
+func (h *heard) missed() (ids []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.states {
+		if s.Status == engine.WorkerFailed {
+			ids = append(ids, s.WorkerID)
+		}
+	}
+	return ids
+}
+
+func (h *heard) Stranger(from Node, w control.WorkerState) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.strangers = append(h.strangers, from.ID()+" of "+w.RunID)
+}
+
+func (h *heard) Hear(runID string, from Node, m control.FromNode) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch m := m.(type) {
@@ -41,6 +63,7 @@ func (h *heard) Hear(runID string, from Node, m control.FromNode) {
 		h.states = append(h.states, m)
 	}
 	h.said = append(h.said, from.ID()+" of "+runID)
+	return h.carried == nil || h.carried(runID)
 }
 
 func (h *heard) Owned(bool) []control.OwnedRun { return []control.OwnedRun{{RunID: "r", Epoch: 7}} }
@@ -287,7 +310,7 @@ func TestWhatANodeLostIsTold(t *testing.T) {
 }
 
 // TestAnEndIsAcknowledgedAlsoAfterTheStreamBroke: a node repeats it until the server knows.
-func TestAnEndIsAcknowledgedAlsoAfterTheStreamBroke(t *testing.T) {
+func TestAnEndIsHeardAlsoAfterTheStreamBroke(t *testing.T) {
 	inFleet(t, 1, func(t *testing.T, f *playing) {
 		var e *end
 		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, hello("a", 10)) })
@@ -302,9 +325,9 @@ func TestAnEndIsAcknowledgedAlsoAfterTheStreamBroke(t *testing.T) {
 		m.Workers = []control.WorkerState{{RunID: "r", ResultID: "test-0", WorkerID: "worker-0",
 			Status: engine.WorkerCompleted}}
 		again.say(t, m)
-		want := control.WorkerAck{RunID: "r", WorkerID: "worker-0", ResultID: "test-0"}
-		if got := again.kept(); len(got) != 1 || got[0] != control.ToNode(want) {
-			t.Errorf("told %+v", got)
+		// Who carries the run acknowledges it when it is stored.
+		if got := again.kept(); len(got) != 0 || len(f.strangers) != 0 {
+			t.Errorf("told %+v, strangers %v", got, f.strangers)
 		}
 		if len(f.states) != 1 || f.states[0].Status != engine.WorkerCompleted {
 			t.Errorf("heard %+v", f.states)
@@ -316,7 +339,8 @@ func TestAnEndIsAcknowledgedAlsoAfterTheStreamBroke(t *testing.T) {
 	})
 }
 
-// TestWhatNobodyAsksAboutIsEnded: a run worker of a run that is over, or of a server that is gone.
+// TestWhatNobodyAsksAboutIsEnded: a run worker of a run that is over, in the epoch in which it was
+// placed. One of a run that nobody here carries may be another server's: the listener decides.
 func TestWhatNobodyAsksAboutIsEnded(t *testing.T) {
 	inFleet(t, 1, func(t *testing.T, f *playing) {
 		var e *end
@@ -324,23 +348,26 @@ func TestWhatNobodyAsksAboutIsEnded(t *testing.T) {
 		m.Workers = []control.WorkerState{{RunID: "unknown", ResultID: "x", WorkerID: "worker-3",
 			Status: engine.WorkerRunning}}
 		f.wg.Go(func() { e = f.node(0); _ = e.Send(f.ctx, m) })
+		f.carried = func(runID string) bool { return runID == "r" }
 		f.open()
 		stops := func() (ids []string) {
 			for _, m := range e.kept() {
 				if m, ok := m.(control.RunEvent); ok && m.Event.Type == engine.EventStop && m.Event.For(m.Event.Data.WorkerID, 0) {
-					ids = append(ids, m.Event.RunID+"/"+m.Event.Data.WorkerID)
+					ids = append(ids, fmt.Sprintf("%s/%s in %d", m.Event.RunID, m.Event.Data.WorkerID, m.Epoch))
 				}
 			}
 			return ids
 		}
-		if got := stops(); !slices.Equal(got, []string{"unknown/worker-3"}) {
-			t.Errorf("stopped %v", got)
+		if got := stops(); len(got) > 0 || !slices.Equal(f.strangers, []string{"a of unknown"}) {
+			t.Errorf("stopped %v, strangers %v", got, f.strangers)
 		}
-		if _, err := f.Place(run(1, 2)...); err != nil {
+		placed := run(1, 2)
+		placed[0].Epoch = 7
+		if _, err := f.Place(placed...); err != nil {
 			t.Fatal(err)
 		}
 		f.Forget("r")
-		if got := stops(); !slices.Equal(got, []string{"unknown/worker-3", "r/worker-0"}) {
+		if got := stops(); !slices.Equal(got, []string{"r/worker-0 in 7"}) {
 			t.Errorf("stopped %v", got)
 		}
 	})
@@ -368,6 +395,77 @@ func TestTwoNodesWithOneNameAreNotMixed(t *testing.T) {
 		}
 		if len(f.parts) != 0 || f.Capacity().Connections != 10 {
 			t.Errorf("%d parts of the second were heard, %+v", len(f.parts), f.Capacity())
+		}
+	})
+}
+
+// TestWhatNodesCarryIsTakenOver: who takes a run over is told what its nodes hold, of those
+// that are there and of those that come later, and what they do not hold is lost.
+func TestWhatNodesCarryIsTakenOver(t *testing.T) {
+	inFleet(t, 2, func(t *testing.T, f *playing) {
+		var a *end
+		f.wg.Go(func() { a = f.node(0); _ = a.Send(f.ctx, hello("a", 10)) })
+		f.open()
+		carried := func(n int, node string) Carried {
+			return Carried{AssignRun: run(3, 2)[n], Node: node}
+		}
+		state := control.RunState{RunID: "r", Epoch: 9, Started: true}
+		nodes := f.Adopt(state, carried(0, "a"), carried(1, "a"), carried(2, "b"))
+		if got := a.kept(); len(got) != 1 || !reflect.DeepEqual(got[0], control.ToNode(state)) {
+			t.Fatalf("told %+v", got)
+		}
+		for i, want := range []string{"a", "a", "b"} {
+			if nodes[i].ID() != want {
+				t.Errorf("%d is on %s", i, nodes[i].ID())
+			}
+		}
+		holding := func(node string, workers ...string) control.Hello {
+			m := hello(node, 10)
+			for _, id := range workers {
+				m.Workers = append(m.Workers, control.WorkerState{RunID: "r", WorkerID: id, Status: engine.WorkerRunning})
+			}
+			return m
+		}
+		a.say(t, holding("a", "worker-0"))
+		if got := f.missed(); !slices.Equal(got, []string{"worker-1"}) {
+			t.Fatalf("lost %v", got)
+		}
+		b := f.node(1)
+		b.say(t, holding("b", "worker-2"))
+		if err := nodes[2].Send(control.RunState{RunID: "r", Epoch: 9, LastSequence: 4}); err != nil {
+			t.Error(err)
+		}
+		if got := b.kept(); len(got) == 0 || got[len(got)-1].(control.RunState).LastSequence != 4 {
+			t.Errorf("the node that came later was told %+v", got)
+		}
+		// What is taken over takes room.
+		if _, err := f.Place(control.AssignRun{RunID: "next", WorkerID: "worker-0", Connections: 9},
+			control.AssignRun{RunID: "next", WorkerID: "worker-1", Connections: 9}); err == nil {
+			t.Error("two nodes of 10 that carry 2 took 18 more")
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if got := f.missed(); !slices.Equal(got, []string{"worker-1"}) {
+			t.Errorf("lost %v", got)
+		}
+	})
+}
+
+// TestWhatANodeHoldsThatDoesNotComeIsLost: when it must have stopped by itself.
+func TestWhatANodeHoldsThatDoesNotComeIsLost(t *testing.T) {
+	inFleet(t, 1, func(t *testing.T, f *playing) {
+		f.wg.Go(func() { _ = f.node(0).Send(f.ctx, hello("a", 10)) })
+		f.open()
+		f.Adopt(control.RunState{RunID: "r", Epoch: 9}, Carried{AssignRun: run(1, 2)[0], Node: "gone"})
+		time.Sleep(control.ContactLimit)
+		synctest.Wait()
+		if got := f.missed(); len(got) > 0 {
+			t.Fatalf("lost before its node must have stopped: %v", got)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got := f.missed(); len(got) != 1 {
+			t.Errorf("lost %v", got)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine/control"
@@ -33,6 +34,8 @@ type node struct {
 	once   sync.Once
 	// leave ends the way; nil for one that the fleet was made with.
 	leave context.CancelFunc
+	// greetings counts those that were taken in.
+	greetings atomic.Int64
 
 	mu      sync.Mutex
 	retired bool // the way ends with its stream
@@ -210,8 +213,11 @@ func (n *node) greet(h control.Hello, end control.ServerEnd) {
 	}
 	tell()
 	for _, w := range h.Workers {
-		n.heardWorker(session, w)
+		if !n.heardWorker(session, w) && !w.Status.Ended() {
+			f.listener.Stranger(n, w)
+		}
 	}
+	n.greetings.Add(1)
 	n.once.Do(func() { close(n.ready) })
 }
 
@@ -264,15 +270,19 @@ func (n *node) announced(p control.WorkReady) {
 	n.fleet.listener.Hear(p.Artifact.RunID, n, p)
 }
 
-// heardWorker takes in what a run worker says of itself. Its end is acknowledged: until
-// then the node says it again on each new stream.
-func (n *node) heardWorker(session string, m control.WorkerState) {
+// heardWorker takes in what a run worker says of itself, and reports whether somebody
+// carries its run here. Who does acknowledges its end when that is stored: until then the
+// node says it again on each new stream.
+func (n *node) heardWorker(session string, m control.WorkerState) bool {
 	f := n.fleet
-	f.listener.Hear(m.RunID, n, m)
+	carried := f.listener.Hear(m.RunID, n, m)
 	if m.Status.Ended() {
 		f.apply(workcoord.Ended{Node: n.ID(), Session: session, Key: keyOf(m.RunID, m.WorkerID)})
-		_ = n.Send(control.WorkerAck{RunID: m.RunID, WorkerID: m.WorkerID, ResultID: m.ResultID})
+		if !carried {
+			f.listener.Stranger(n, m)
+		}
 	}
+	return carried
 }
 
 // bring gives a node a plugin that it wanted.

@@ -13,6 +13,8 @@ type Happening interface{ happening() }
 type (
 	// Begun says that the run has become RUNNING.
 	Begun struct{}
+	// Resumed says that another process goes on with the run.
+	Resumed struct{}
 	// Prepared says that the target is ready. MostLevel is the highest level that a search may try.
 	Prepared struct{ MostLevel float64 }
 	// PrepareFailed says that the target could not be made ready, or nobody waits for it any more.
@@ -52,6 +54,7 @@ type (
 )
 
 func (Begun) happening()          {}
+func (Resumed) happening()        {}
 func (Prepared) happening()       {}
 func (PrepareFailed) happening()  {}
 func (WorkerChanged) happening()  {}

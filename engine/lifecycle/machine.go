@@ -132,6 +132,8 @@ func (m *Machine) Apply(now time.Time, happening Happening) []Action {
 	case Begun:
 		m.startedAt, m.preparing = now, true
 		return []Action{Prepare{}}
+	case Resumed:
+		return m.resumed(now)
 	case Prepared:
 		if m.plan.Search != nil {
 			m.plan.Search.bound(h.MostLevel)

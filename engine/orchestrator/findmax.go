@@ -69,8 +69,7 @@ func (l *searcher) measure(ctx context.Context) {
 // keepStep keeps a judged step and tells the log.
 func (l *searcher) keepStep(step engine.FindMaxStep) {
 	level := engine.LogInfo
-	text := fmt.Sprintf("Step %d, %s: %.0f/s, P95 %s, %s", step.StepNumber, levelWords(step), step.QPS,
-		millis(step.P95LatencyMs), step.Outcome)
+	text := runlog.OfStep(step)
 	find := l.life.Search().Series()
 	if find.Repeat() > 1 {
 		text = fmt.Sprintf("Search %d of %d, s", step.Repetition, find.Repeat()) + text[1:]
@@ -87,23 +86,6 @@ func (l *searcher) keepStep(step engine.FindMaxStep) {
 	}
 	l.search.save([]engine.FindMaxStep{step})
 	l.publish(false)
-}
-
-func levelWords(s engine.FindMaxStep) string {
-	if s.TargetQPS != nil {
-		return fmt.Sprintf("%.6g operations per second", *s.TargetQPS)
-	}
-	if s.TotalTargetConnections == 1 {
-		return "1 connection"
-	}
-	return fmt.Sprintf("%d connections", s.TotalTargetConnections)
-}
-
-func millis(ms *float64) string {
-	if ms == nil {
-		return "unknown"
-	}
-	return fmt.Sprintf("%.3g ms", *ms)
 }
 
 // save queues the state of the search, with the steps that were judged since.

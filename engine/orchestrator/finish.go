@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/lifecycle"
@@ -19,7 +20,9 @@ type finisher struct {
 	// shown are the percentiles of the measurement so far.
 	shown outcome.Shown
 	// parts are finished ones that nodes hold, by work id.
-	parts   map[string]fleet.Part
+	parts map[string]fleet.Part
+	// ends tell nodes that the ends of their run workers are known.
+	ends    []func()
 	results chan *outcome.Outcome
 	// enriching is nil before the figures are there, and where there is no history.
 	enriching *enrichment.Under
@@ -102,24 +105,54 @@ func (l *finisher) begin(ctx context.Context) {
 // saveCounts stores what the workers counted, so that a restart while figures
 // are computed does not lose it.
 func (l *finisher) saveCounts(e outcome.Evidence) {
+	ends := l.finisher.ends
 	l.keeper.Add("the counts", func(ctx context.Context) error {
 		for _, c := range e.Workers {
 			if c.Totals == nil {
 				continue
 			}
-			group := c.Group
-			f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
-			f.Accounting = c.Totals.Accounting
-			f.Connections, f.KeysReplaced = &c.Totals.Connections, c.Totals.KeysReplaced
-			if err := l.svc.opts.Store.SaveResult(ctx,
-				engine.RunResult{ResultID: c.ResultID, RunID: e.Run.RunID, WorkerID: c.ID, WorkerGroupID: &group,
-					RunName: e.Run.RunName,
-					Status:  e.Run.Status, Figures: f}); err != nil {
+			if err := l.svc.opts.Store.SaveResult(ctx, counted(e.Run, e.Run.Status, c)); err != nil {
 				return err
 			}
 		}
+		for _, acknowledge := range ends {
+			acknowledge()
+		}
 		return nil
 	})
+}
+
+// counted is a run worker's row of the results with what it has counted.
+func counted(run engine.Run, status engine.Status, c outcome.Worker) engine.RunResult {
+	f := &engine.Figures{ByKind: map[engine.Kind]*engine.KindFigures{}}
+	f.Accounting = c.Totals.Accounting
+	f.Connections, f.KeysReplaced = &c.Totals.Connections, c.Totals.KeysReplaced
+	return engine.RunResult{ResultID: c.ResultID, RunID: run.RunID, WorkerID: c.ID, WorkerGroupID: &c.Group,
+		RunName: run.RunName, Status: status, Figures: f}
+}
+
+// keepEnd stores what a run worker has counted, and tells its node that the end is known:
+// until then the node says it again, also to a server that takes the run over. Of a run
+// that ends that is done for all together.
+func (l *finisher) keepEnd(w *runWorker, from fleet.Node, m control.WorkerState) {
+	acknowledge := func() {
+		_ = from.Send(control.WorkerAck{RunID: m.RunID, WorkerID: m.WorkerID, ResultID: m.ResultID})
+	}
+	switch {
+	case m.Totals == nil || l.life.Status().Terminal():
+		acknowledge() // there is nothing, or it is stored with the figures
+	case l.life.Stopping():
+		l.finisher.ends = append(l.finisher.ends, acknowledge)
+	default:
+		row := counted(l.run, l.run.Status, outcome.Worker{ID: w.id, ResultID: w.resultID, Group: w.group, Totals: m.Totals})
+		l.keeper.Add("the counts of a run worker", func(ctx context.Context) error {
+			err := l.svc.opts.Store.SaveResult(ctx, row)
+			if err == nil {
+				acknowledge()
+			}
+			return err
+		})
+	}
 }
 
 func (l *finisher) take(ctx context.Context, o *outcome.Outcome) {

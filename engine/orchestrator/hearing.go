@@ -14,21 +14,22 @@ var _ fleet.Listener = hearing{}
 
 // Hear hands a message to the loop of its run. A part of a run that is not live here is
 // kept for who finishes the run.
-func (h hearing) Hear(runID string, from fleet.Node, m control.FromNode) {
-	s := h.s
-	l := s.runs.find(runID)
-	if l == nil {
-		if p, ok := m.(control.WorkReady); ok {
-			s.recovery.Keep(fleet.Part{WorkReady: p, Node: from})
-		}
-		return
+func (h hearing) Hear(runID string, from fleet.Node, m control.FromNode) bool {
+	l := h.s.runs.find(runID)
+	if l != nil {
+		l.inbox.Put(fromNode{from, m})
+	} else if p, ok := m.(control.WorkReady); ok {
+		h.s.recovery.Keep(fleet.Part{WorkReady: p, Node: from})
 	}
-	l.inbox.Put(fromNode{from, m})
+	return l != nil
 }
 
 // Owned are the runs that this server owns. Its own node ends with it; a node elsewhere
 // may have heard of another owner, once a lease has expired.
 func (h hearing) Owned(remote bool) []control.OwnedRun { return h.s.runs.owned(remote) }
+
+// Stranger remembers a run worker of a run that nobody carries here.
+func (h hearing) Stranger(from fleet.Node, w control.WorkerState) { h.s.recovery.Stranger(from, w) }
 
 // Aside remembers a part that cannot be opened, for the log of its run.
 func (h hearing) Aside(p control.AsidePart) { h.s.recovery.Aside(p) }

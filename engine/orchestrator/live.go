@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -59,6 +58,9 @@ type live struct {
 
 	// ----
 
+	// begin is the first thing that the loop does.
+	begin func(ctx context.Context)
+
 	journal
 	crew
 	search   searcher
@@ -103,7 +105,9 @@ type prepareResult struct {
 	err  error
 }
 
-func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by string) *live {
+// newLive is a run with the run workers that it begins with, or goes on with.
+func newLive(s *Service, run engine.Run, clock *engine.Clock, workers []*runWorker, life *lifecycle.Machine, by string,
+) *live {
 	l := &live{svc: s, runID: run.RunID, clock: clock, run: run, sc: run.Scenario, by: by, epoch: run.OwnerEpoch,
 		log:    s.opts.Log.With().Str("run_id", run.RunID).Logger(),
 		keeper: keeper.New(s.opts.Store, run.RunID, s.opts.Log),
@@ -119,13 +123,11 @@ func newLive(s *Service, run engine.Run, clock *engine.Clock, shares []int, by s
 			}
 		})
 	l.connections.Store(int64(run.Scenario.Workload.ConcurrentConnections))
-	for i, n := range shares {
-		l.enlist(&runWorker{id: scaling.WorkerID(i), group: i, resultID: uuid.NewString(), connections: n})
+	for _, w := range workers {
+		l.enlist(w)
 	}
-	if rate := scaling.FirstRate(run.Scenario); rate != nil {
-		shareRate(l.workers, *rate)
-	}
-	l.life = lifecycle.New(lifePlan(run, idsOf(l.workers)))
+	l.life = life
+	l.begin = func(ctx context.Context) { l.happen(ctx, lifecycle.Begun{}) }
 	l.journal = journal{runID: run.RunID, begun: run.StartTime.Time, clock: clock, life: l.life}
 	l.search = searcher{live: l}
 	l.search.meter.Begin(0, 0, nil)
@@ -172,7 +174,7 @@ func (l *live) loop(ctx context.Context) {
 	}()
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	l.happen(ctx, lifecycle.Begun{})
+	l.begin(ctx)
 	for {
 		due, stopTimer := l.timer()
 		// The run is over when its end is stored too.
@@ -265,11 +267,12 @@ func (l *live) release() {
 	close(l.done)
 }
 
-// abandon stops the workers of a run that another server has taken over.
+// abandon leaves a run to the server that has taken it over. Its workers in this process are
+// stopped; those of other nodes are that server's, or stop by themselves when nobody asks.
 func (l *live) abandon() {
-	l.log.Error().Msg("another server has taken the run over; its workers here are stopped")
+	l.log.Error().Msg("another server has taken the run over; its workers in this process are stopped")
 	for _, w := range l.workers {
-		if w.node != nil && !w.state.Status.Ended() {
+		if w.node != nil && w.node.ID() == control.OwnNode && !w.state.Status.Ended() {
 			_ = w.node.Send(control.RunState{RunID: l.runID, Epoch: l.epoch, Status: engine.StatusCancelling,
 				StopReason: engine.StopWorkerFailure, LastSequence: l.sender.sequence})
 		}
@@ -405,14 +408,20 @@ func (l *live) receive(ctx context.Context, f fromNode) {
 			l.scale.settle()
 		}
 	case control.WorkerState:
-		l.report(ctx, m)
+		l.report(ctx, f.node, m)
 	}
 }
 
-func (l *live) report(ctx context.Context, m control.WorkerState) {
+func (l *live) report(ctx context.Context, from fleet.Node, m control.WorkerState) {
 	w := l.worker(m.WorkerID)
 	if w == nil || w.resultID != m.ResultID {
 		return
+	}
+	if w.node == nil {
+		w.node = from // it was placed by another server, and not stored where
+	}
+	if m.Status.Ended() {
+		l.finisher.keepEnd(w, from, m)
 	}
 	w.heard = l.clock.Now()
 	l.logbook.Lost(m.NodeID, m.LogsDropped)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/inspect"
 )
 
 // registry knows the runs that this process starts and carries. Its methods are safe
@@ -60,7 +61,7 @@ func (r *registry) begin(runID, by string, most int) (end func(), err error) {
 		return nil, &engine.Error{Code: engine.CodeUnavailable, Message: "The server is shutting down."}
 	}
 	if l := r.carried[runID]; l != nil {
-		return nil, notPrepared(l.current())
+		return nil, inspect.NotPrepared(l.current())
 	}
 	if _, starting := r.starting[runID]; starting {
 		return nil, &engine.Error{Code: engine.CodeConflict, Message: "The run is being started."}

@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -158,7 +155,7 @@ func New(opts Options) *Service {
 	s.outcomes = outcome.New(outcome.Options{Store: opts.Store, Results: opts.Results, Log: opts.Log, Traits: s.traits,
 		Skipped: s.enrichments.Skipped})
 	s.recovery = recovery.New(recovery.Options{Store: opts.Store, Version: opts.Version, Owner: s.opts.Owner,
-		Log: opts.Log, Lifetime: s.lifetime, Go: s.routines.Go, Outcomes: s.outcomes,
+		Log: opts.Log, Lifetime: s.lifetime, Go: s.routines.Go, Outcomes: s.outcomes, Nodes: s.nodes,
 		Enrichments: s.enrichments, Live: carrier{s}})
 	return s
 }
@@ -230,14 +227,14 @@ func (s *Service) Create(ctx context.Context, sc engine.Scenario, by string) (en
 // CreateMember is Create for a run that has a place in a matrix.
 func (s *Service) CreateMember(ctx context.Context, sc engine.Scenario, by string,
 	place engine.MatrixMember) (engine.Run, error) {
-	if err := oneTarget(sc); err != nil {
+	if err := prepare.OneTarget(sc); err != nil {
 		return engine.Run{}, err
 	}
 	shares, err := scaling.Shares(sc)
 	if err != nil {
 		return engine.Run{}, err
 	}
-	if err := s.fits(sc, 0); err != nil {
+	if err := s.nodes.Capacity().Fits(sc, 0); err != nil {
 		return engine.Run{}, err
 	}
 	if err := prepare.Check(ctx, s.deps(), sc); err != nil {
@@ -253,36 +250,6 @@ func (s *Service) CreateMember(ctx context.Context, sc engine.Scenario, by strin
 	return s.Run(ctx, id)
 }
 
-// oneTarget refuses a matrix, which is several runs.
-func oneTarget(sc engine.Scenario) error {
-	if sc.Matrix == nil {
-		return nil
-	}
-	return engine.InvalidField("matrix", fmt.Sprintf("names %d targets, and a run has one", len(sc.Matrix.Targets)),
-		"POST /api/matrices makes a run for each of them")
-}
-
-// fits checks the scenario against the nodes that are there, of whose room used
-// connections are taken.
-func (s *Service) fits(sc engine.Scenario, used int) error {
-	room := s.nodes.Capacity()
-	switch {
-	case room.None:
-		return &engine.Error{Code: engine.CodeUnavailable, Message: "There is no node to carry the load.",
-			Hint: "The node of the server itself has stopped; its log says why. Start the server again."}
-	case !room.Unlimited && sc.Workload.ConcurrentConnections > room.Connections:
-		return engine.InvalidField("workload.concurrent_connections",
-			fmt.Sprintf("%d connections are more than the %d that the nodes hold", sc.Workload.ConcurrentConnections,
-				room.Connections), "lower it, or add a node")
-	case !room.Unlimited && sc.Workload.ConcurrentConnections > room.Connections-used:
-		return &engine.Error{Code: engine.CodeConflict,
-			Message: fmt.Sprintf("The nodes hold %d connections, and live runs use %d of them: %d more do not fit.",
-				room.Connections, used, sc.Workload.ConcurrentConnections),
-			Hint: "Wait for a run to end, or ask for fewer connections."}
-	}
-	return nil
-}
-
 // Stop ends a run: a PREPARED one becomes CANCELLED, a live one CANCELLING. A
 // terminal one is a conflict. Workers are told at once, also when the store is away.
 func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error) {
@@ -293,7 +260,7 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 	}
 	if l != nil {
 		if run := l.current(); run.Status.Terminal() {
-			return engine.Run{}, finished(run)
+			return engine.Run{}, inspect.Finished(run)
 		}
 		stored := l.ask(lifecycle.StopAsked{Reason: engine.StopUserRequested, Sentence: reasonUser, By: by})
 		patience := stopReply
@@ -314,7 +281,7 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 		return engine.Run{}, err
 	}
 	if run.Status.Terminal() {
-		return engine.Run{}, finished(run)
+		return engine.Run{}, inspect.Finished(run)
 	}
 	if run.Status != engine.StatusPrepared {
 		return engine.Run{}, &engine.Error{Code: engine.CodeConflict,
@@ -327,12 +294,6 @@ func (s *Service) Stop(ctx context.Context, runID, by string) (engine.Run, error
 		return engine.Run{}, inspect.StoreError(fmt.Errorf("cancelling the run: %w", err))
 	}
 	return s.Run(ctx, runID)
-}
-
-func finished(run engine.Run) error {
-	return &engine.Error{Code: engine.CodeConflict,
-		Message: fmt.Sprintf("The run is %s since %s; there is nothing to stop.", run.Status,
-			run.EndTime.Format(engine.TimeLayout))}
 }
 
 // Delete removes a run that is not live, with its record.
@@ -371,7 +332,7 @@ func (s *Service) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 		if _, err := scaling.Shares(one); err != nil {
 			return Preflight{}, err
 		}
-		if err := s.fits(one, 0); err != nil {
+		if err := s.nodes.Capacity().Fits(one, 0); err != nil {
 			return Preflight{}, err
 		}
 	}
@@ -384,19 +345,7 @@ func (s *Service) Preflight(ctx context.Context, sc engine.Scenario) (Preflight,
 
 // CheckConnection connects once and returns what answered.
 func (s *Service) CheckConnection(ctx context.Context, driver, dsn string) (target.ServerInfo, error) {
-	d := s.opts.Drivers[driver]
-	if d == nil {
-		return target.ServerInfo{}, engine.InvalidField("driver", fmt.Sprintf("there is no driver %q", driver),
-			strings.Join(slices.Sorted(maps.Keys(s.opts.Drivers)), " and ")+" are known")
-	}
-	db, err := d.Open(target.Config{DSN: dsn, ApplicationName: "loadstone check"})
-	if err != nil {
-		return target.ServerInfo{}, err
-	}
-	defer func() { _ = db.Close() }()
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
-	defer cancel()
-	return db.Check(ctx)
+	return prepare.CheckConnection(ctx, s.opts.Drivers, driver, dsn)
 }
 
 // Live returns the latest payload of a live run, or nil. Nobody may change it.

@@ -5,22 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/google/uuid"
+
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/inspect"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
 	"github.com/loadstone-db/loadstone/engine/scaling"
 	"github.com/loadstone-db/loadstone/engine/store"
 )
-
-// notPrepared says why a run cannot start.
-func notPrepared(run engine.Run) error {
-	if run.Status.Live() {
-		return &engine.Error{Code: engine.CodeConflict,
-			Message: fmt.Sprintf("The run is %s since %s.", run.Status, run.StartTime.Format(engine.TimeLayout)),
-			Hint:    "watch it, or create another run of the template"}
-	}
-	return &engine.Error{Code: engine.CodeConflict, Message: fmt.Sprintf("The run is %s already.", run.Status),
-		Hint: "a run is started once; create another run of the template"}
-}
 
 // Start starts a PREPARED run and returns it as RUNNING. A run that is not
 // PREPARED is a conflict.
@@ -35,13 +27,13 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 		return engine.Run{}, err
 	}
 	if run.Status != engine.StatusPrepared {
-		return engine.Run{}, notPrepared(run)
+		return engine.Run{}, inspect.NotPrepared(run)
 	}
 	shares, err := scaling.Shares(run.Scenario)
 	if err != nil {
 		return engine.Run{}, err
 	}
-	if err := s.fits(run.Scenario, s.runs.connections()); err != nil {
+	if err := s.nodes.Capacity().Fits(run.Scenario, s.runs.connections()); err != nil {
 		return engine.Run{}, err
 	}
 	// The conditional update decides who starts; only the winner takes the run over.
@@ -56,7 +48,7 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 	case err == nil:
 	case errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrFenced):
 		if other, readErr := s.Run(ctx, runID); readErr == nil {
-			return engine.Run{}, notPrepared(other)
+			return engine.Run{}, inspect.NotPrepared(other)
 		}
 		return engine.Run{}, inspect.StoreError(fmt.Errorf("starting the run: %w", err))
 	default:
@@ -73,9 +65,26 @@ func (s *Service) Start(ctx context.Context, runID, by string) (engine.Run, erro
 		}
 	}
 	run.Status, run.Phase, run.StartTime, run.OwnerEpoch = engine.StatusRunning, preparing, engine.At(now), epoch
-	l := newLive(s, run, clock, shares, by)
+	workers := firstWorkers(run.Scenario, shares)
+	s.carry(newLive(s, run, clock, workers, lifecycle.New(lifePlan(run, idsOf(workers))), by))
+	return run, nil
+}
+
+// carry begins the loop of a run.
+func (s *Service) carry(l *live) {
 	s.runs.add(l)
 	s.routines.Go(func() { l.keeper.Run(s.lifetime) })
 	s.routines.Go(func() { l.loop(s.lifetime) })
-	return run, nil
+}
+
+// firstWorkers are the run workers that a run begins with.
+func firstWorkers(sc engine.Scenario, shares []int) []*runWorker {
+	workers := make([]*runWorker, len(shares))
+	for i, n := range shares {
+		workers[i] = &runWorker{id: scaling.WorkerID(i), group: i, resultID: uuid.NewString(), connections: n}
+	}
+	if rate := scaling.FirstRate(sc); rate != nil {
+		shareRate(workers, *rate)
+	}
+	return workers
 }

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/loadstone-db/loadstone/engine"
@@ -120,9 +119,8 @@ func (l *live) aggregate(now time.Time) {
 	t := &store.Tick{RunID: l.runID, Epoch: l.epoch, Workers: rows, Snapshots: s.Snapshots, Logs: l.logbook.Take(),
 		TotalOps: s.RollupOps, ErrorCount: s.RollupErrors, CurrentQPS: s.Payload.Ops.CurrentPerSec,
 		WorkersRegistered: registered, WorkersActive: active, WorkersCompleted: completed}
-	if l.life.Started() && reported(s) && (len(s.Snapshots) > 0 || !l.allEnded()) &&
-		(covered(s) >= shortestSecond || reportedOps(s) > 0) {
-		p := s.Point(now, now.Sub(r.StartTime.Time), phaseOf(s, l.life.Phase()))
+	if l.life.Started() && s.Reported() && (len(s.Snapshots) > 0 || !l.allEnded()) && s.Tells() {
+		p := s.Point(now, now.Sub(r.StartTime.Time), s.PhaseOf(l.life.Phase()))
 		t.Point = &p
 	}
 	if l.life.Started() {
@@ -149,62 +147,8 @@ func guarded(s *aggregate.Second) guardrail.Sample {
 	if len(s.Nodes) > 0 {
 		g.Resources = &s.Peak
 	}
-	most := func(into **float64, v *float64) {
-		if v != nil && (*into == nil || *v > **into) {
-			*into = v
-		}
-	}
-	for _, w := range s.Workers {
-		most(&g.P95Ms, w.P95Ms)
-		most(&g.P99Ms, w.P99Ms)
-		most(&g.ErrorPct, w.ErrorPct)
-	}
+	g.P95Ms, g.P99Ms, g.ErrorPct = s.Worst()
 	return g
-}
-
-// reported tells whether a worker has sent a snapshot yet. Before the first one
-// there is load already, and nothing is known of it.
-func reported(s *aggregate.Second) bool {
-	return slices.ContainsFunc(s.Workers, func(w aggregate.WorkerSample) bool { return !w.Newest.IsZero() })
-}
-
-// phaseOf is the phase that a second's figures belong to: snapshots arrive up to
-// a second after what they tell, so the first of the measurement may hold warm-up only.
-func phaseOf(s *aggregate.Second, now engine.Phase) engine.Phase {
-	if len(s.Snapshots) == 0 {
-		return now
-	}
-	for i := range s.Snapshots {
-		if s.Snapshots[i].Phase != engine.PhaseWarmup {
-			return now
-		}
-	}
-	return engine.PhaseWarmup
-}
-
-// shortestSecond is how much time a last, partial second must cover to be a point of
-// the time series when nothing ended in it.
-const shortestSecond = 0.25
-
-// reportedOps is how many operations the new snapshots report.
-func reportedOps(s *aggregate.Second) (n int64) {
-	for _, snap := range s.Snapshots {
-		n += snap.TickStarted
-	}
-	return n
-}
-
-// covered is the longest time that the snapshots of one worker cover in this
-// second; a second without any repeats the one before and covers all of it.
-func covered(s *aggregate.Second) float64 {
-	if len(s.Snapshots) == 0 {
-		return 1
-	}
-	longest := 0.0
-	for _, snap := range s.Snapshots {
-		longest = max(longest, snap.TickSeconds)
-	}
-	return longest
 }
 
 // Busy reports whether a run is live in this process.

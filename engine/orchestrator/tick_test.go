@@ -16,22 +16,22 @@ func TestAPointBelongsToThePhaseOfItsSnapshots(t *testing.T) {
 			Timestamp: engine.At(time.Now())})
 	}
 	s := a.Tick(engine.PhaseWarmup, workers)
-	if reported(s) {
+	if s.Reported() {
 		t.Error("a second before the first snapshot counts")
 	}
 	snapshot("worker-0", 1, engine.PhaseWarmup)
 	snapshot("worker-1", 1, engine.PhaseWarmup)
-	if s = a.Tick(engine.PhaseMeasurement, workers); !reported(s) ||
-		phaseOf(s, engine.PhaseMeasurement) != engine.PhaseWarmup {
-		t.Errorf("a second of warm-up is one of %s", phaseOf(s, engine.PhaseMeasurement))
+	if s = a.Tick(engine.PhaseMeasurement, workers); !s.Reported() ||
+		s.PhaseOf(engine.PhaseMeasurement) != engine.PhaseWarmup {
+		t.Errorf("a second of warm-up is one of %s", s.PhaseOf(engine.PhaseMeasurement))
 	}
 	snapshot("worker-0", 2, engine.PhaseWarmup)
 	snapshot("worker-1", 2, engine.PhaseMeasurement)
-	if s = a.Tick(engine.PhaseMeasurement, workers); phaseOf(s, engine.PhaseMeasurement) != engine.PhaseMeasurement {
+	if s = a.Tick(engine.PhaseMeasurement, workers); s.PhaseOf(engine.PhaseMeasurement) != engine.PhaseMeasurement {
 		t.Error("a second with measurement in it is one of warm-up")
 	}
-	if s = a.Tick(engine.PhaseCooldown, workers); !reported(s) ||
-		phaseOf(s, engine.PhaseCooldown) != engine.PhaseCooldown {
+	if s = a.Tick(engine.PhaseCooldown, workers); !s.Reported() ||
+		s.PhaseOf(engine.PhaseCooldown) != engine.PhaseCooldown {
 		t.Error("a second without a new snapshot has lost its phase")
 	}
 }

@@ -56,3 +56,14 @@ func (a *Attached) Database() target.Database { return a.r.database }
 
 // Close ends the connections.
 func (a *Attached) Close() { a.r.close() }
+
+// Again is a run that was prepared before, as far as that is needed to have further run
+// workers join it: its target is not looked at.
+func Again(ctx context.Context, deps Deps, sc engine.Scenario, plan *engine.Plan) (*Prepared, error) {
+	r, err := resolve(ctx, deps, sc)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	return &Prepared{Plan: plan, Params: r.params, DSN: r.dsn}, nil
+}

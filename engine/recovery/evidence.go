@@ -70,6 +70,9 @@ func (s *Service) remember(ctx context.Context, e *found) error {
 	}
 	for i := range e.Workers {
 		c := &e.Workers[i]
+		if c.Totals == nil {
+			c.Totals = s.counted(e.Run.RunID, c.ID)
+		}
 		for _, p := range e.Parts {
 			if c.Totals == nil && p.Artifact.ResultID == c.ResultID {
 				c.Totals = p.Totals

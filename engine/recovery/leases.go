@@ -56,6 +56,9 @@ func (s *Service) expired(ctx context.Context) ([]engine.Run, error) {
 	if err := s.sweepPostponed(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.judgeStrangers(ctx); err != nil {
+		return nil, err
+	}
 	runs, err := s.opts.Store.ExpiredRuns(ctx)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/enrichment"
 	"github.com/loadstone-db/loadstone/engine/outcome"
 	"github.com/loadstone-db/loadstone/engine/store"
@@ -25,8 +26,12 @@ type alone struct {
 	shown []bool // whether it was the last, for each state
 }
 
-func (*alone) Has(string) bool                         { return false }
-func (*alone) Closing() bool                           { return false }
+func (*alone) Has(string) bool       { return false }
+func (*alone) Closing() bool         { return false }
+func (*alone) Resume(Resumed) string { return "nobody does here" }
+
+func (*alone) Ask(context.Context, control.RunState) {}
+
 func (*alone) SetBack(engine.Run, *engine.Plan) string { return "" }
 
 func (a *alone) Show(_ string, _ *engine.Payload, last bool) {
@@ -66,7 +71,7 @@ func TestARunOfAnEarlierProcessIsEnded(t *testing.T) {
 	live := &alone{}
 	r := New(Options{Store: s, Version: "test", Owner: "a", Log: zerolog.Nop(), Lifetime: ctx, Go: routines.Go,
 		Outcomes: outcome.New(outcome.Options{Store: s, Results: folder, Log: zerolog.Nop(), Traits: traits,
-			Skipped: enrichments.Skipped}), Enrichments: enrichments, Live: live})
+			Skipped: enrichments.Skipped}), Enrichments: enrichments, Live: live, Nodes: live})
 	if err := r.Open(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 
 	"github.com/loadstone-db/loadstone/engine"
 	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/control"
 	"github.com/loadstone-db/loadstone/engine/fleet"
 	"github.com/loadstone-db/loadstone/engine/keeper"
 	"github.com/loadstone-db/loadstone/engine/outcome"
@@ -29,6 +31,10 @@ func (s *Service) sweepPostponed(ctx context.Context) error {
 	left := map[string][]fleet.Part{}
 	s.mu.Lock()
 	for id := range s.postponed {
+		if len(s.parts[id]) == 0 || s.finishing[id] || s.opts.Live.Has(id) {
+			delete(s.postponed, id)
+			continue
+		}
 		left[id] = s.parts[id]
 	}
 	s.mu.Unlock()
@@ -50,6 +56,15 @@ func (s *Service) postpone(run engine.Run, parts int) {
 func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error {
 	for id, parts := range left {
 		run, err := s.opts.Store.Run(ctx, id)
+		if err == nil && !run.Status.Live() && run.Phase != engine.PhaseProcessing {
+			if parts, err = s.missing(ctx, id, parts); err == nil && len(parts) == 0 {
+				s.mu.Lock()
+				delete(s.parts, id)
+				delete(s.postponed, id)
+				s.mu.Unlock()
+				continue
+			}
+		}
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			for _, p := range parts {
@@ -87,6 +102,27 @@ func (s *Service) sweep(ctx context.Context, left map[string][]fleet.Part) error
 	return nil
 }
 
+// missing are the parts that no server has stored. Of the others their nodes had not heard it.
+func (s *Service) missing(ctx context.Context, runID string, parts []fleet.Part) ([]fleet.Part, error) {
+	stored, err := s.opts.Store.Artifacts(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	sums := map[string]string{}
+	for _, a := range stored {
+		sums[a.Name] = a.SHA256
+	}
+	var left []fleet.Part
+	for _, p := range parts {
+		if sums[p.Artifact.Name] == p.Artifact.SHA256 {
+			p.Acknowledge()
+		} else {
+			left = append(left, p)
+		}
+	}
+	return left, nil
+}
+
 // takeIn stores parts of a run that is over, and has its results computed anew.
 func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []fleet.Part) error {
 	e := found{Evidence: outcome.Evidence{Run: run, Parts: parts, Validity: aggregate.NewValidity()}}
@@ -97,6 +133,8 @@ func (s *Service) takeIn(ctx context.Context, run engine.Run, parts []fleet.Part
 	if err != nil {
 		return err
 	}
+	s.opts.Nodes.Ask(ctx, control.RunState{RunID: run.RunID, Epoch: epoch, Status: run.Status, StopReason: run.StopReason,
+		LastSequence: math.MaxInt64})
 	e.Keeper = keeper.New(s.opts.Store, run.RunID, s.opts.Log)
 	s.opts.Log.Warn().Str("run_id", run.RunID).Int("parts", len(parts)).Msg("parts that a run has left are taken in")
 	s.opts.Go(func() { e.Keeper.Run(s.opts.Lifetime) })

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +32,8 @@ type Options struct {
 	Lifetime context.Context //nolint:containedctx // runs are finished in the background
 	Go       func(func())
 
+	// Nodes are those that may hold something of a run.
+	Nodes       Nodes
 	Outcomes    *outcome.Service
 	Enrichments *enrichment.Service
 	// Live is what the process itself carries.
@@ -42,10 +46,19 @@ type Live interface {
 	Has(runID string) bool
 	// Closing reports whether the process takes nothing over any more.
 	Closing() bool
+	// Resume goes on with a run that another process carried, or says why it cannot.
+	Resume(r Resumed) (why string)
 	// SetBack undoes what the preparation of a run started; it returns a sentence when that failed.
 	SetBack(run engine.Run, plan *engine.Plan) (failed string)
 	// Show offers the state of a run to those who watch it; nothing follows the last one.
 	Show(runID string, p *engine.Payload, last bool)
+}
+
+// Nodes are the nodes as recovery needs them.
+type Nodes interface {
+	// Ask tells all nodes how a run stands in a new epoch, and waits, for a few seconds at
+	// most, until they have said what they hold.
+	Ask(ctx context.Context, state control.RunState)
 }
 
 // Service finishes the runs that have lost the process that carried them. Its methods
@@ -62,26 +75,36 @@ type Service struct {
 	postponed map[string]bool
 	// aside are parts that a node keeps and cannot open, by run.
 	aside map[string][]control.AsidePart
+	// strangers are run workers on nodes whose runs this process does not carry.
+	strangers map[stranger]held
 }
 
 // New returns a service; nothing happens before Open.
 func New(o Options) *Service {
 	return &Service{opts: o, finishing: map[string]bool{}, parts: map[string][]fleet.Part{},
-		postponed: map[string]bool{}, aside: map[string][]control.AsidePart{}}
+		postponed: map[string]bool{}, aside: map[string][]control.AsidePart{}, strangers: map[stranger]held{}}
 }
 
-// Keep remembers a part of a run that this process does not carry.
+// Keep remembers a part of a run that this process does not carry. It is taken in with
+// the run, or looked at with the leases.
 func (s *Service) Keep(p fleet.Part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.parts[p.Artifact.RunID] = append(s.parts[p.Artifact.RunID], p)
+	run := p.Artifact.RunID
+	// A part is announced again until it is acknowledged.
+	s.parts[run] = append(slices.DeleteFunc(s.parts[run], func(o fleet.Part) bool { return o.WorkID == p.WorkID }), p)
+	if _, known := s.postponed[run]; !known {
+		s.postponed[run] = false
+	}
 }
 
 // Aside remembers a part that its node cannot open, for the log of its run.
 func (s *Service) Aside(p control.AsidePart) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.aside[p.RunID] = append(s.aside[p.RunID], p)
+	if !slices.Contains(s.aside[p.RunID], p) {
+		s.aside[p.RunID] = append(s.aside[p.RunID], p)
+	}
 }
 
 // Open finds the runs that an earlier process of this owner left behind. It
@@ -97,7 +120,10 @@ func (s *Service) Open(ctx context.Context) error {
 			return fmt.Errorf("recovering run %s: %w", run.RunID, err)
 		}
 	}
-	return s.sweepSpool(ctx)
+	if err := s.sweepSpool(ctx); err != nil {
+		return err
+	}
+	return s.judgeStrangers(ctx)
 }
 
 // finish ends a run that lost its owner, and has its results computed. why
@@ -115,10 +141,28 @@ func (s *Service) finish(ctx context.Context, run engine.Run, why string, reclai
 			s.finishes(run.RunID, false)
 		}
 	}()
+	// What its carrier wrote until now counts; from here on it writes nothing more.
+	if run, err = s.opts.Store.Run(ctx, run.RunID); err != nil {
+		return err
+	}
+	run.OwnerEpoch = epoch
 	last, err := s.lastSign(ctx, run)
 	if err != nil {
 		return err
 	}
+	if run.Status.Live() {
+		resumed, unable, err := s.resume(ctx, run, why, last)
+		switch {
+		case err != nil:
+			return err
+		case resumed:
+			s.finishes(run.RunID, false)
+			return nil
+		}
+		s.opts.Log.Info().Str("run_id", run.RunID).Str("why", unable).Msg("a run cannot be gone on with, and is ended")
+	}
+	s.opts.Nodes.Ask(ctx, control.RunState{RunID: run.RunID, Epoch: epoch, Status: engine.StatusCancelling,
+		StopReason: engine.StopWorkerFailure, LastSequence: math.MaxInt64, DrainTimeout: control.CancelLimit})
 	now := time.Now()
 	e := found{Evidence: outcome.Evidence{Validity: aggregate.NewValidity()}}
 	if run.Status.Live() {

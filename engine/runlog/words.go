@@ -1,6 +1,10 @@
 package runlog
 
-import "github.com/loadstone-db/loadstone/engine"
+import (
+	"fmt"
+
+	"github.com/loadstone-db/loadstone/engine"
+)
 
 // OfStatus says in the run's log what a new status means.
 func OfStatus(s engine.Status) string {
@@ -38,4 +42,20 @@ func OfPhase(p engine.Phase) string {
 	default:
 		return "The phase is " + string(p)
 	}
+}
+
+// OfStep says what the step of a search gave.
+func OfStep(s engine.FindMaxStep) string {
+	level := fmt.Sprintf("%d connections", s.TotalTargetConnections)
+	switch {
+	case s.TargetQPS != nil:
+		level = fmt.Sprintf("%.6g operations per second", *s.TargetQPS)
+	case s.TotalTargetConnections == 1:
+		level = "1 connection"
+	}
+	p95 := "unknown"
+	if ms := s.P95LatencyMs; ms != nil {
+		p95 = fmt.Sprintf("%.3g ms", *ms)
+	}
+	return fmt.Sprintf("Step %d, %s: %.0f/s, P95 %s, %s", s.StepNumber, level, s.QPS, p95, s.Outcome)
 }

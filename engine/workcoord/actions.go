@@ -61,6 +61,11 @@ type (
 		Key    Key
 		Reason string
 	}
+	// Unknown says that a node holds a work that nobody here has given it.
+	Unknown struct {
+		Node, Session string
+		Key           Key
+	}
 	// GaveUp says that a work has failed for good.
 	GaveUp struct {
 		Key    Key
@@ -91,6 +96,7 @@ func (RefuseNode) action()  {}
 func (Fetch) action()       {}
 func (Done) action()        {}
 func (Lost) action()        {}
+func (Unknown) action()     {}
 func (GaveUp) action()      {}
 func (NotPlaced) action()   {}
 func (NodeChanged) action() {}

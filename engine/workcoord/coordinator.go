@@ -86,6 +86,8 @@ func (c *Coordinator) workHappened(h Happening) {
 	switch h := h.(type) {
 	case Submitted:
 		c.submitted(h)
+	case Adopted:
+		c.adopt(h)
 	case CancelAsked:
 		c.cancelled(h.Key)
 	case Forgotten:

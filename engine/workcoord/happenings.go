@@ -69,6 +69,8 @@ type (
 		Works    []Work
 		Together bool
 	}
+	// Adopted gives works that nodes have been given by somebody else before.
+	Adopted struct{ Works []Held }
 	// CancelAsked ends a work, or everything of its Query when Leaf and Work are empty.
 	CancelAsked struct{ Key Key }
 	// Fetched says that the artifact of a Fetch is stored for good.
@@ -85,6 +87,12 @@ type (
 	// Forgotten says that nobody will ask about a query any more.
 	Forgotten struct{ Query string }
 )
+
+// Held is a work that a node, which need not be there now, is said to hold.
+type Held struct {
+	Node string
+	Work Work
+}
 
 // What operators say, and the clock.
 type (
@@ -111,6 +119,7 @@ func (Ready) happening()       {}
 func (Failed) happening()      {}
 func (Ended) happening()       {}
 func (Submitted) happening()   {}
+func (Adopted) happening()     {}
 func (CancelAsked) happening() {}
 func (Fetched) happening()     {}
 func (FetchFailed) happening() {}

@@ -214,17 +214,22 @@ func (c *Coordinator) reconcile(n *node, held []Key, moved, restarted bool) {
 	holds := make(map[Key]bool, len(held))
 	for _, k := range held {
 		holds[k] = true
-		if w := c.works[k]; w == nil || w.node != n || w.state.Over() {
+		switch w := c.works[k]; {
+		case w == nil:
+			c.do(Unknown{n.id, n.session, k})
+		case w.node != n || w.state.Over():
 			c.do(Cancel{n.id, n.session, k})
 		}
 	}
 	for _, w := range c.on(n) {
 		switch {
 		case holds[w.Key]:
-			w.until = time.Time{}
+			w.until, w.adopted = time.Time{}, false
 			if w.state == WorkAssigned {
 				w.state = WorkAccepted
 			}
+		case w.adopted:
+			c.lose(w, "the node does not hold it")
 		case moved:
 		case w.state == WorkAssigned:
 			// It never arrived, or its answer was lost: assigning it twice is harmless.

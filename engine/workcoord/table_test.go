@@ -70,6 +70,7 @@ func happenings() []Happening {
 		Ready{a, s, key, "sum"}, Ready{a, s, key, "other"}, Ready{a, "old", key, "sum"},
 		Failed{a, s, key, "broken", false}, Failed{a, s, key, "broken", true}, Ended{a, s, key},
 		Submitted{[]Work{{Key: key, Weight: 2}}, false}, Submitted{[]Work{{Key: key, Weight: 2}}, true},
+		Adopted{[]Held{{"a", Work{Key: key, Weight: 2, OnLoss: StayPut}}}},
 		CancelAsked{key}, CancelAsked{Key{Query: "q"}}, Fetched{key, "sum"}, Fetched{key, "other"}, FetchFailed{key, "sum",
 			"503"},
 		FetchFailed{key, "other", "503"}, Forgotten{"q"}, DrainAsked{a}, ResumeAsked{a}, Removed{a}, Added{a}, Ticked{},

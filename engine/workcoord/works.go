@@ -75,6 +75,8 @@ type work struct {
 	weighs    bool
 	notBefore time.Time // of the next assignment, or the next fetch
 	until     time.Time // when it is lost without contact
+	// adopted: its node has not said yet that it holds it.
+	adopted bool
 }
 
 func (c *Coordinator) submitted(h Submitted) {
@@ -107,6 +109,25 @@ func (c *Coordinator) submitted(h Submitted) {
 		} else {
 			c.waiting = append(c.waiting, w)
 		}
+	}
+}
+
+// adopt takes works to be where they are said to be. What its node does not hold when it
+// introduces itself next is lost, and so is what is of a node that does not come.
+func (c *Coordinator) adopt(h Adopted) {
+	for _, a := range h.Works {
+		if c.works[a.Work.Key] != nil {
+			continue
+		}
+		n := c.nodes[a.Node]
+		if n == nil {
+			n = &node{id: a.Node}
+			c.nodes[a.Node] = n
+		}
+		w := &work{Work: a.Work, state: WorkAccepted, node: n, attempt: 1, weighs: true, adopted: true,
+			until: c.now.Add(c.policy.Hold)}
+		n.used += w.Weight
+		c.works[w.Key] = w
 	}
 }
 
@@ -254,13 +275,17 @@ func (c *Coordinator) forgotten(query string) {
 }
 
 // heard returns the node and the work that a message of a node is about. Whatever
-// nobody waits for there is cancelled; then, and for a session that is over, w is nil.
+// nobody waits for there is cancelled, or unknown; then, and for a session that is over, w is nil.
 func (c *Coordinator) heard(nodeID, session string, k Key) (n *node, w *work) {
 	if n = c.speaks(nodeID, session); n == nil {
 		return nil, nil
 	}
 	w = c.works[k]
-	if w == nil || w.state == WorkFailed || w.state == WorkCancelled || w.state == WorkLost {
+	if w == nil {
+		c.do(Unknown{n.id, n.session, k})
+		return n, nil
+	}
+	if w.state == WorkFailed || w.state == WorkCancelled || w.state == WorkLost {
 		c.do(Cancel{n.id, n.session, k})
 		return n, nil
 	}

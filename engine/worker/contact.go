@@ -61,21 +61,24 @@ func (n *Node) report() {
 }
 
 // acknowledgedStatus hands an acknowledgement to the run workers that it is about.
-func (n *Node) acknowledgedStatus(ack control.StatusAck) {
+func (n *Node) acknowledgedStatus(s *session, ack control.StatusAck) {
 	for _, run := range ack.Runs {
-		for _, w := range n.of(run.RunID) {
-			w.inbox.Put(control.StatusAck{Sequence: ack.Sequence, Runs: []control.OwnedRun{run}})
+		if len(n.of(run.RunID)) > 0 {
+			n.told(s, run.RunID, run.Epoch, control.StatusAck{Sequence: ack.Sequence, Runs: []control.OwnedRun{run}})
 		}
 	}
 }
 
 // hears reports whether a message of that epoch counts. Who owns the run in a later one has
-// taken it over, and its former owner has nothing to say any more.
+// taken it over, and its former owner has nothing to say any more. The new one's events are
+// numbered by what is stored, which may be less than what the one before had sent.
 func (w *runWorker) hears(epoch int64) bool {
 	if epoch < w.epoch {
 		return false
 	}
-	w.epoch = epoch
+	if epoch > w.epoch {
+		w.epoch, w.sequence = epoch, 0
+	}
 	return true
 }
 

@@ -67,6 +67,7 @@ type Node struct {
 	resources atomic.Pointer[engine.Resources]
 
 	salvage sync.Once
+	beats   shared
 
 	mu   sync.Mutex
 	held map[workerKey]*runWorker
@@ -129,11 +130,13 @@ func capacityOf(cores float64, memory int64) int {
 // a cgroup says so; 0 where that is not known.
 func Memory() int64 { return newSystem().memoryLimit() }
 
-// Listen holds the sessions that come, one after the other, until ctx ends or nothing
-// is listened to any more. The node closes then, as Serve says.
+// Listen holds the sessions that come, of several servers at a time, until ctx ends or
+// nothing is listened to any more. The node closes then, as Serve says.
 func (n *Node) Listen(ctx context.Context, sessions control.Listener) error {
 	defer n.Close()
 	sessions.Serve(n.Part)
+	var serving sync.WaitGroup
+	defer serving.Wait()
 	for {
 		link, err := sessions.Accept(ctx)
 		if err != nil {
@@ -142,31 +145,41 @@ func (n *Node) Listen(ctx context.Context, sessions control.Listener) error {
 			}
 			return err
 		}
-		if err := n.Serve(ctx, link); err != nil {
-			n.opts.Log.Warn().Err(err).Msg("a session with a server has ended")
-		}
-		_ = link.Close()
+		serving.Go(func() {
+			if err := n.Serve(ctx, link); err != nil {
+				n.opts.Log.Warn().Err(err).Msg("a session with a server has ended")
+			}
+			_ = link.Close()
+		})
 	}
 }
 
-// Serve holds one session with a server. It returns nil when the server closed
-// the stream, and run workers that are left go on until the watchdog ends them
-// or another session begins. It returns nil too when ctx ends; the node then
-// closes: its run workers stop, and what they recorded stays in the spool.
+// Serve holds one session with a server; sessions with others may go on meanwhile. It
+// returns nil when the server closed the stream, and run workers that are left go on until
+// the watchdog ends them or a session of their server, or of one that takes them over,
+// begins. It returns nil too when ctx ends; the node then closes: its run workers stop, and
+// what they recorded stays in the spool.
 func (n *Node) Serve(ctx context.Context, link control.NodeEnd) error {
 	n.salvage.Do(n.salvageSpool)
-	session, cancel := context.WithCancel(ctx)
+	ending, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := link.Send(session, n.hello()); err != nil {
+	server := ""
+	if p, ok := link.(control.Peer); ok {
+		server = p.Server()
+	}
+	s := n.out.open(server)
+	defer n.out.close(s)
+	if err := link.Send(ending, n.hello()); err != nil {
 		return fmt.Errorf("greeting the server: %w", err)
 	}
 	var helpers sync.WaitGroup
 	helpers.Go(func() {
 		// A stream that has closed ends the session through Receive, and what waits goes with the next.
-		_ = n.out.Deliver(session, link.Send)
+		_ = s.out.Deliver(ending, link.Send)
 	})
-	helpers.Go(func() { n.beat(session) })
-	err := n.receive(session, link)
+	n.beats.begin(func(ctx context.Context) { n.beat(ctx) })
+	defer n.beats.end()
+	err := n.receive(ending, s, link)
 	cancel()
 	helpers.Wait()
 	if ctx.Err() != nil {
@@ -185,6 +198,7 @@ func (n *Node) Close() {
 	n.workers.Wait()
 }
 
+// hello says what the node is, and all that it holds, whoever owns it.
 func (n *Node) hello() control.Hello {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -220,7 +234,7 @@ func (n *Node) beat(ctx context.Context) {
 	}
 }
 
-func (n *Node) receive(ctx context.Context, link control.NodeEnd) error {
+func (n *Node) receive(ctx context.Context, s *session, link control.NodeEnd) error {
 	for {
 		m, err := link.Receive(ctx)
 		if err != nil {
@@ -228,23 +242,21 @@ func (n *Node) receive(ctx context.Context, link control.NodeEnd) error {
 		}
 		switch m := m.(type) {
 		case control.AssignRun:
-			n.assign(m)
+			n.assign(s, m)
 			n.report() // the worker begins when this is acknowledged
 		case control.RunEvent:
-			for _, w := range n.of(m.Event.RunID) {
-				w.inbox.Put(m)
-			}
+			n.told(s, m.Event.RunID, m.Epoch, m)
 		case control.RunState:
-			for _, w := range n.of(m.RunID) {
-				w.inbox.Put(m)
-			}
+			n.told(s, m.RunID, m.Epoch, m)
 		case control.StatusAck:
-			n.acknowledgedStatus(m)
+			n.acknowledgedStatus(s, m)
 		case control.ArtifactAck:
-			n.acknowledged(m)
+			if !n.out.elsewhere(s, m.RunID) {
+				n.acknowledged(m)
+			}
 		case control.WorkerAck:
 			n.mu.Lock()
-			if key := (workerKey{m.RunID, m.WorkerID}); n.ended[key].ResultID == m.ResultID {
+			if key := (workerKey{m.RunID, m.WorkerID}); n.ended[key].ResultID == m.ResultID && !n.out.elsewhere(s, m.RunID) {
 				delete(n.ended, key)
 			}
 			n.mu.Unlock()
@@ -253,8 +265,23 @@ func (n *Node) receive(ctx context.Context, link control.NodeEnd) error {
 			n.drainAsked = !m.Over
 			n.mu.Unlock()
 		case control.Ping:
-			n.out.Put(control.Pong(m))
+			s.out.Put(control.Pong(m))
 		}
+	}
+}
+
+// told passes on what a server says about a run, if it is its owner. A server that has
+// just become it hears how the run stands here.
+func (n *Node) told(s *session, runID string, epoch int64, m control.ToNode) {
+	counts, fresh := n.out.heed(s, runID, epoch, time.Now())
+	if !counts {
+		return
+	}
+	for _, w := range n.of(runID) {
+		w.inbox.Put(m)
+	}
+	if fresh {
+		s.out.Put(n.hello())
 	}
 }
 
@@ -270,7 +297,10 @@ func (n *Node) of(runID string) []*runWorker {
 	return found
 }
 
-func (n *Node) assign(a control.AssignRun) {
+func (n *Node) assign(s *session, a control.AssignRun) {
+	if counts, _ := n.out.heed(s, a.RunID, a.Epoch, time.Now()); !counts {
+		return // whoever owns the run now knows of it, or not
+	}
 	reject := func(message, hint string) {
 		n.out.Put(control.RunRejected{RunID: a.RunID, WorkerID: a.WorkerID, NodeID: n.opts.NodeID,
 			Err: &engine.Error{Code: engine.CodeUnavailable, Message: message, Hint: hint}})

@@ -1,28 +1,170 @@
 package worker
 
 import (
+	"context"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/loadstone-db/loadstone/engine/control"
 )
 
-// outbox is the node's mailbox for the server, which outlives sessions, and counts the
-// lines of the runs' logs that it had to drop.
+// outbox brings what the node says to the servers: what is about a run to the one that
+// owns it, what is about the node to all. While the owner of a run has no session, its
+// messages wait for it, or for the server that takes the run over. It counts the lines of
+// the runs' logs that it had to drop.
 type outbox struct {
-	*control.Mailbox[control.FromNode]
+	away *control.Mailbox[control.FromNode] // for owners without a session
 
-	mu    sync.Mutex
-	lines map[string]int64 // dropped, by run
+	mu       sync.Mutex
+	sessions []*session
+	owners   map[string]*owner // by run
+	lines    map[string]int64  // dropped, by run
 }
 
+// session is the conversation with one server, until its stream ends.
+type session struct {
+	server string // names the server's process
+	out    *control.Mailbox[control.FromNode]
+}
+
+// owner is the server whose messages about a run count.
+type owner struct {
+	epoch  int64
+	server string
+	at     *session  // nil while it has none
+	heard  time.Time // last
+}
+
+// A run that has not been heard of for ownerKept, and of which the node holds nothing, is
+// forgotten where more than mostOwners are known.
+const (
+	ownerKept  = 10 * time.Minute
+	mostOwners = 1024
+)
+
 func newOutbox() *outbox {
-	o := &outbox{lines: map[string]int64{}}
-	o.Mailbox = control.NewMailbox(control.PolicyFromNode, func(m control.FromNode) {
+	o := &outbox{owners: map[string]*owner{}, lines: map[string]int64{}}
+	o.away = o.mailbox()
+	return o
+}
+
+func (o *outbox) mailbox() *control.Mailbox[control.FromNode] {
+	return control.NewMailbox(control.PolicyFromNode, func(m control.FromNode) {
 		if line, ok := m.(control.Log); ok {
-			o.dropLines(line.RunID, 1)
+			o.lines[line.RunID]++ // Put holds mu
 		}
 	})
-	return o
+}
+
+// Put gives a message to whom it is for; it never waits.
+func (o *outbox) Put(m control.FromNode) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.put(m)
+}
+
+// put needs mu.
+func (o *outbox) put(m control.FromNode) {
+	runID := control.RunOf(m)
+	if runID == "" {
+		for _, s := range o.sessions {
+			s.out.Put(m)
+		}
+		return
+	}
+	if w := o.owners[runID]; w != nil && w.at != nil {
+		w.at.out.Put(m)
+		return
+	}
+	o.away.Put(m)
+}
+
+// open begins a session. What waits for the server's process goes with it.
+func (o *outbox) open(server string) *session {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := &session{server: server, out: o.mailbox()}
+	o.sessions = append(o.sessions, s)
+	for runID, w := range o.owners {
+		if w.server == server {
+			o.hand(runID, w, s)
+		}
+	}
+	return s
+}
+
+// close ends a session. What it has not delivered waits for another one.
+func (o *outbox) close(s *session) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sessions = slices.DeleteFunc(o.sessions, func(other *session) bool { return other == s })
+	for _, w := range o.owners {
+		if w.at == s {
+			w.at = nil
+		}
+	}
+	for _, m := range s.out.Sift(func(m control.FromNode) bool { return control.RunOf(m) != "" }) {
+		o.put(m)
+	}
+}
+
+// hand gives a run to a session, with what waits about it. It needs mu.
+func (o *outbox) hand(runID string, w *owner, s *session) {
+	before := o.away
+	if w.at != nil {
+		before = w.at.out
+	}
+	w.at, w.server = s, s.server
+	if before == s.out {
+		return
+	}
+	for _, m := range before.Sift(func(m control.FromNode) bool { return control.RunOf(m) == runID }) {
+		s.out.Put(m)
+	}
+}
+
+// heed reports whether what the server of a session says about a run in an epoch counts:
+// that of an older epoch does not. fresh: the epoch is newer than all before, so that the
+// server has become the owner of the run, and does not know how it stands here.
+func (o *outbox) heed(s *session, runID string, epoch int64, now time.Time) (counts, fresh bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w := o.owners[runID]
+	if w == nil {
+		o.prune(now)
+		w = &owner{}
+		o.owners[runID] = w
+	}
+	if epoch < w.epoch {
+		return false, false
+	}
+	fresh = epoch > w.epoch
+	w.epoch, w.heard = epoch, now
+	o.hand(runID, w, s)
+	return true, fresh
+}
+
+// prune needs mu.
+func (o *outbox) prune(now time.Time) {
+	if len(o.owners) < mostOwners {
+		return
+	}
+	for runID, w := range o.owners {
+		if now.Sub(w.heard) > ownerKept {
+			delete(o.owners, runID)
+			delete(o.lines, runID)
+		}
+	}
+}
+
+// elsewhere reports whether another server than that of the session owns the run, and has
+// a session: then what this one says that has no epoch does not count.
+func (o *outbox) elsewhere(s *session, runID string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w := o.owners[runID]
+	return w != nil && w.at != nil && w.at != s
 }
 
 // linesDropped is how many lines of a run's log were dropped so far.
@@ -37,4 +179,36 @@ func (o *outbox) dropLines(runID string, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lines[runID] += int64(n)
+}
+
+// shared is work that goes on while anybody needs it.
+type shared struct {
+	mu    sync.Mutex
+	users int
+	stop  context.CancelFunc
+	done  chan struct{}
+}
+
+// begin does the work, in a goroutine of its own, unless it is being done.
+func (w *shared) begin(work func(ctx context.Context)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.users++; w.users > 1 {
+		return
+	}
+	var ctx context.Context
+	ctx, w.stop = context.WithCancel(context.Background())
+	done := make(chan struct{})
+	w.done = done
+	go func() { defer close(done); work(ctx) }()
+}
+
+// end waits for the work to end where nobody needs it any more.
+func (w *shared) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.users--; w.users == 0 {
+		w.stop()
+		<-w.done
+	}
 }

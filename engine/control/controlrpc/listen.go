@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,23 +55,36 @@ type Listener struct {
 	http   *http.Server
 	health *health.Server
 	split  *split
-	accept chan *nodeEnd
+	accept chan control.NodeEnd
 	done   chan struct{}
 	serves sync.WaitGroup
 	closed sync.Once
 
-	mu     sync.Mutex
-	held   holder
+	mu sync.Mutex
+	// held are the streams, by the server's process.
+	held   map[string]holder
 	served control.Parts
 }
 
-// holder is the stream that a node has, and whose it is.
+// holder is the stream that a server has, or had last.
 type holder struct {
-	process string
 	session int64
-	end     *nodeEnd
+	end     *nodeEnd      // nil when it has ended
 	gone    chan struct{} // closed when its handler has ended
+	at      time.Time     // when it began
 }
+
+// mostHolders is how many servers' processes are remembered; more than that are no longer there.
+const mostHolders = 256
+
+// peerEnd is the node's end of a stream to the process of a server.
+type peerEnd struct {
+	*nodeEnd
+	server string
+}
+
+// Server implements control.Peer.
+func (e peerEnd) Server() string { return e.server }
 
 type nodeEnd = end[control.FromNode, control.ToNode, *pb.FromNode, *pb.ToNode]
 
@@ -85,8 +100,8 @@ func Listen(ctx context.Context, opts ListenOptions) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", opts.Address, err)
 	}
-	l := &Listener{opts: opts, socket: socket, accept: make(chan *nodeEnd), done: make(chan struct{}),
-		health: health.NewServer()}
+	l := &Listener{opts: opts, socket: socket, accept: make(chan control.NodeEnd), done: make(chan struct{}),
+		held: map[string]holder{}, health: health.NewServer()}
 	l.grpc = grpc.NewServer(l.options()...)
 	pb.RegisterNodeServiceServer(l.grpc, l)
 	// Health is for probes, which know no token: unary, and without the interceptor.
@@ -180,11 +195,15 @@ func (l *Listener) Close() error {
 		close(l.done)
 		l.health.Shutdown()
 		l.mu.Lock()
-		e := l.held.end
+		held := slices.Collect(maps.Values(l.held))
 		l.mu.Unlock()
-		if e != nil {
-			_ = e.Close()
+		var closing sync.WaitGroup
+		for _, h := range held {
+			if h.end != nil {
+				closing.Go(func() { _ = h.end.Close() })
+			}
 		}
+		closing.Wait()
 		_ = l.split.Close()
 		l.grpc.Stop()
 		_ = l.http.Close()
@@ -193,7 +212,7 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// Control implements the service: one stream at a time, the latest of a server.
+// Control implements the service: one stream at a time of each server, its latest.
 func (l *Listener) Control(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) error {
 	if who := l.opts.Identity; who != nil && !who.Joined() {
 		return status.Error(codes.FailedPrecondition, nodecert.ErrJoining.Error())
@@ -204,22 +223,23 @@ func (l *Listener) Control(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) e
 	}
 	// Returning ends the stream: cut breaks it, finish is what follows the last message.
 	broken, finished := make(chan struct{}), make(chan struct{})
-	h := holder{process: open.GetServerProcess(), session: open.GetSession(), gone: make(chan struct{})}
+	process := open.GetServerProcess()
+	h := holder{session: open.GetSession(), gone: make(chan struct{}), at: time.Now()}
 	defer close(h.gone)
 	begin := func() *nodeEnd {
 		return newEnd[control.FromNode, control.ToNode](s, fromWire, toNode, sync.OnceFunc(func() { close(broken) }),
 			func() { close(finished) })
 	}
-	e, err := l.take(h, begin)
+	e, err := l.take(process, h, begin)
 	if err != nil {
 		return err
 	}
-	defer l.leave()
+	defer l.leave(process)
 	if err := s.SendHeader(metadata.Pairs(admitted, "1")); err != nil {
 		return err
 	}
 	select {
-	case l.accept <- e:
+	case l.accept <- peerEnd{e, process}:
 	case <-e.over:
 	case <-broken:
 	case <-l.done:
@@ -254,24 +274,24 @@ func (l *Listener) opened(s grpc.BidiStreamingServer[pb.ToNode, pb.FromNode]) (*
 	}
 }
 
-// take makes the stream the node's, in place of an older one of the same server.
-// Another server's is not taken away while it stands: it may have load on the node.
-func (l *Listener) take(h holder, begin func() *nodeEnd) (*nodeEnd, error) {
+// take makes the stream that of the server's process, in place of an older one of it.
+func (l *Listener) take(process string, h holder, begin func() *nodeEnd) (*nodeEnd, error) {
 	for {
 		l.mu.Lock()
-		old := l.held
+		old, known := l.held[process]
 		switch {
-		case old.process == h.process && h.session <= old.session:
+		case known && h.session <= old.session:
 			l.mu.Unlock()
 			return nil, status.Error(codes.FailedPrecondition, "a later stream of the server has been opened")
 		case old.end == nil:
+			if !known && len(l.held) >= mostHolders && !l.forget() {
+				l.mu.Unlock()
+				return nil, status.Error(codes.ResourceExhausted, "too many servers have a stream to this node")
+			}
 			h.end = begin()
-			l.held = h
+			l.held[process] = h
 			l.mu.Unlock()
 			return h.end, nil
-		case old.process != h.process:
-			l.mu.Unlock()
-			return nil, status.Error(codes.FailedPrecondition, "another server has a stream to this node")
 		}
 		l.mu.Unlock()
 		old.end.abandon()
@@ -279,11 +299,27 @@ func (l *Listener) take(h holder, begin func() *nodeEnd) (*nodeEnd, error) {
 	}
 }
 
-// leave gives the node up; which stream was the last stays known.
-func (l *Listener) leave() {
+// forget makes room for a server's process: the one whose stream ended and began first is
+// forgotten. It needs mu.
+func (l *Listener) forget() bool {
+	oldest := ""
+	for process, h := range l.held {
+		if h.end == nil && (oldest == "" || h.at.Before(l.held[oldest].at)) {
+			oldest = process
+		}
+	}
+	_, found := l.held[oldest]
+	delete(l.held, oldest)
+	return found
+}
+
+// leave gives the stream up; which was a server's last stays known.
+func (l *Listener) leave(process string) {
 	l.mu.Lock()
-	l.held.end = nil
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	h := l.held[process]
+	h.end = nil
+	l.held[process] = h
 }
 
 // PutPlugin implements the service.

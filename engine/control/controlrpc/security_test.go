@@ -12,6 +12,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
@@ -135,36 +136,76 @@ func TestPlainConnectionsAreForThisMachine(t *testing.T) {
 	}
 }
 
-func TestAnotherServerIsRefusedWhileOneHasTheNode(t *testing.T) {
-	l, d, c := linked(t, ListenOptions{}, DialOptions{})
-	if _, err := dialled(t, l, d); err != nil {
-		t.Fatal(err)
+// TestEachServerHasAStreamOfItsOwn: a later one of the same server takes its place, and no other's.
+func TestEachServerHasAStreamOfItsOwn(t *testing.T) {
+	l, d, _ := linked(t, ListenOptions{}, DialOptions{Process: "server-1"})
+	server := func(process string) *Dialer {
+		d, err := NewDialer(DialOptions{Address: l.Addr().String(), Process: process})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = d.Close() })
+		return d
 	}
-	other, err := NewDialer(DialOptions{Address: l.Addr().String(), Process: "server-2"})
-	if err != nil {
-		t.Fatal(err)
+	open := func(d *Dialer, process string) (control.ServerEnd, control.NodeEnd) {
+		t.Helper()
+		accepted := make(chan control.NodeEnd, 1)
+		go func() { node, _ := l.Accept(t.Context()); accepted <- node }()
+		end, err := d.Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		node := <-accepted
+		if got := node.(control.Peer).Server(); got != process {
+			t.Errorf("the stream is of %q, not of %q", got, process)
+		}
+		return end, node
 	}
-	defer other.Close()
-	if _, err := dialled(t, l, other); err == nil || !strings.Contains(err.Error(), "another server") {
-		t.Fatalf("the second server: %v", err)
-	}
+	first, atFirst := open(d, "server-1")
+	other := server("server-2")
+	second, _ := open(other, "server-2")
 	// A stream that was opened before the one there, and arrives late.
-	late, err := NewDialer(DialOptions{Address: l.Addr().String(), Process: "server-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer late.Close()
-	if _, err := dialled(t, l, late); err == nil || !strings.Contains(err.Error(), "later stream") {
+	if _, err := server("server-1").Dial(t.Context()); err == nil || !strings.Contains(err.Error(), "later stream") {
 		t.Fatalf("an older stream: %v", err)
 	}
-	c.cut()
-	for range 100 {
-		if _, err = dialled(t, l, other); err == nil {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
+	again, atAgain := open(other, "server-2")
+	if _, err := second.Receive(t.Context()); !errors.Is(err, control.ErrClosed) {
+		t.Errorf("the stream before of the second server: %v", err)
 	}
-	t.Fatalf("after the first is gone: %v", err)
+	for _, way := range []struct {
+		from control.ServerEnd
+		to   control.NodeEnd
+	}{{first, atFirst}, {again, atAgain}} {
+		if err := way.from.Send(t.Context(), control.Drain{}); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := way.to.Receive(t.Context()); err != nil || m != control.ToNode(control.Drain{}) {
+			t.Errorf("%v, %v", m, err)
+		}
+	}
+}
+
+// TestServersThatAreGoneMakeRoom: only so many are remembered, those without a stream least long.
+func TestServersThatAreGoneMakeRoom(t *testing.T) {
+	l := &Listener{held: map[string]holder{}}
+	begin := func() *nodeEnd { return &nodeEnd{} }
+	now := time.Now()
+	for i := range mostHolders {
+		if _, err := l.take(fmt.Sprint(i), holder{session: 1, at: now.Add(time.Duration(i))}, begin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.take("more", holder{session: 1}, begin); err == nil {
+		t.Error("a server more than a node remembers has a stream")
+	}
+	l.leave("7")
+	l.leave("9")
+	if _, err := l.take("more", holder{session: 1, at: now}, begin); err != nil {
+		t.Error(err)
+	}
+	if _, known := l.held["7"]; known || len(l.held) != mostHolders || l.held["9"].session != 1 {
+		t.Errorf("%d are remembered, 9 as %+v", len(l.held), l.held["9"])
+	}
 }
 
 func TestAPluginIsWhatWasAnnouncedOrAnError(t *testing.T) {

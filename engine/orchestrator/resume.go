@@ -1,0 +1,107 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"github.com/loadstone-db/loadstone/engine"
+	"github.com/loadstone-db/loadstone/engine/aggregate"
+	"github.com/loadstone-db/loadstone/engine/control"
+	"github.com/loadstone-db/loadstone/engine/fleet"
+	"github.com/loadstone-db/loadstone/engine/keeper"
+	"github.com/loadstone-db/loadstone/engine/lifecycle"
+	"github.com/loadstone-db/loadstone/engine/prepare"
+	"github.com/loadstone-db/loadstone/engine/recovery"
+	"github.com/loadstone-db/loadstone/engine/runlog"
+	"github.com/loadstone-db/loadstone/engine/scaling"
+)
+
+// resumeGrace is what run workers get at least to be heard of, when another process goes on
+// with their run: it may have been away for longer than they may be silent.
+const resumeGrace = 10 * time.Second
+
+// awayWords say what is missing of a time in which nobody carried the run.
+const awayWords = "no server carried the run: it was not watched, and seconds of its curve are missing or later " +
+	"than they were; what the run workers executed is recorded"
+
+// Resume goes on with a run that another process has carried, or says why it cannot.
+func (c carrier) Resume(r recovery.Resumed) (why string) {
+	s, run := c.s, r.Run
+	clock := engine.NewClock(s.opts.Clock)
+	now := clock.Now()
+	workers := make([]*runWorker, len(r.Workers))
+	for i, w := range r.Workers {
+		workers[i] = &runWorker{id: w.ID, group: w.Group, resultID: w.ResultID, connections: w.Target.TargetConnections,
+			rate: w.Target.TargetQPS, retiring: w.Retiring, heard: w.Heard, why: w.Failure, dead: w.Status == engine.WorkerDead,
+			state: control.WorkerState{WorkerID: w.ID, WorkerGroupID: w.Group, ResultID: w.ResultID, NodeID: w.NodeID,
+				Status: w.Status, Totals: w.Totals}}
+		if least := now.Add(resumeGrace - deadAfter); workers[i].heard.Before(least) {
+			workers[i].heard = least
+		}
+	}
+	life, why := lifecycle.Rehydrate(lifePlan(run, idsOf(workers)), r.Stored)
+	if why != "" {
+		return why
+	}
+	l := newLive(s, run, clock, workers, life, run.CreatedBy)
+	l.plan = &prepare.Prepared{Plan: r.Plan}
+	if run.Scenario.Scaling.Elastic() {
+		// Run workers may have to join it.
+		ctx, cancel := context.WithTimeout(s.lifetime, keeper.StoreLimit)
+		defer cancel()
+		again, err := prepare.Again(ctx, s.deps(), run.Scenario, r.Plan)
+		if err != nil {
+			return "nothing could join it: " + engine.Sentences(err)
+		}
+		l.plan = again
+	}
+	if e := r.Environment; e != nil {
+		i := &l.plan.Server
+		i.Version, i.Local, i.Simulated, i.Emulated = e.ServerVersion, e.TargetIsLocal, e.Simulated, e.Emulated
+	}
+	l.logbook, l.validity, l.sender.sequence = runlog.BookAfter(r.LogSeq), r.Validity, r.Sequence
+	l.scale.pool = 0
+	for _, w := range l.carrying() {
+		l.scale.pool += w.connections
+	}
+	l.connections.Store(int64(l.scale.pool))
+	l.begin = func(ctx context.Context) { l.resume(ctx, r) }
+	s.carry(l)
+	return ""
+}
+
+// resume is the first thing that the loop of a run does that another process has begun: it
+// becomes the owner of what nodes carry, and goes on.
+func (l *live) resume(ctx context.Context, r recovery.Resumed) {
+	now := l.clock.Now()
+	l.noteWith(runlog.Details{"from": engine.At(r.Seen), "epoch": l.epoch}, engine.LogWarning, nil,
+		"%s; this one goes on with the run after %.1f s", r.Why, now.Sub(r.Seen).Seconds())
+	l.validity.Add(aggregate.CauseSnapshotGap, awayWords, r.Seen, now)
+	var lost []string
+	var held []*runWorker
+	var carried []fleet.Carried
+	for i, w := range r.Workers {
+		switch own := l.workers[i]; {
+		case w.Status.Ended():
+		case w.Elsewhere():
+			held = append(held, own)
+			carried = append(carried, fleet.Carried{Node: w.NodeID, AssignRun: control.AssignRun{RunID: l.runID,
+				ResultID: w.ResultID, WorkerID: w.ID, WorkerGroupID: w.Group, Epoch: l.epoch, Connections: own.connections}})
+		case w.NodeID == control.OwnNode:
+			l.lose(own, "ended with the server that carried it")
+			lost = append(lost, w.ID)
+		}
+	}
+	for i, n := range l.svc.nodes.Adopt(l.sender.state(), carried...) {
+		held[i].node = n
+	}
+	if len(lost) > 0 {
+		l.happen(ctx, lifecycle.WorkersLost{IDs: lost})
+		if scaling.Rated(l.sc) && l.life.Started() && !l.life.Stopping() && l.life.Search() == nil {
+			l.scale.redistribute()
+		}
+	}
+	l.happen(ctx, lifecycle.Resumed{})
+	l.poller.watch(ctx)
+	l.publish(false)
+}
