@@ -1,5 +1,5 @@
 // Package approval keeps, between processes, what the gate of plugins said of a file:
-// what it read of it, and the module as it was written again. Reading and writing a
+// what it read of it, and what of the module is compiled. Reading and writing a
 // guest in Go takes 50 ms of CPU, and gives the same each time for the same file and
 // the same program.
 //
@@ -46,8 +46,8 @@ func Open(dir, program string) (Folder, error) {
 
 // Approval is what is kept of one file.
 type Approval struct {
-	Shape   []byte // what the gate read, as its owner writes it
-	Metered []byte // the module as it was written again
+	Shape  []byte // what the gate read, as its owner writes it
+	Module []byte // what is compiled of it, as its owner writes it
 }
 
 const (
@@ -65,6 +65,9 @@ const (
 	// come and go with programs.
 	keptFor = 30 * 24 * time.Hour
 )
+
+// Keeps reports that what is put is kept.
+func (f Folder) Keeps() bool { return f.path != "" }
 
 // hashOf reads a SHA-256 in hexadecimal; false is one that is none, and so no file's name.
 func hashOf(sha string) (sum []byte, ok bool) {
@@ -92,7 +95,7 @@ func (f Folder) Get(sha string) (Approval, bool) {
 	if uint64(n) > uint64(len(rest)) {
 		return Approval{}, false
 	}
-	return Approval{Shape: rest[:n:n], Metered: rest[n:]}, true
+	return Approval{Shape: rest[:n:n], Module: rest[n:]}, true
 }
 
 // read reads a file that is a file: neither a link nor a pipe that never ends.
@@ -121,12 +124,12 @@ func (f Folder) Put(sha string, a Approval) error {
 	if f.path == "" || !ok {
 		return nil
 	}
-	entry := make([]byte, shapeAt, shapeAt+len(a.Shape)+len(a.Metered))
+	entry := make([]byte, shapeAt, shapeAt+len(a.Shape)+len(a.Module))
 	copy(entry, magic)
 	copy(entry[programAt:], f.program[:])
 	copy(entry[fileAt:], file)
 	binary.LittleEndian.PutUint32(entry[lengthAt:], uint32(len(a.Shape)))
-	entry = append(append(entry, a.Shape...), a.Metered...)
+	entry = append(append(entry, a.Shape...), a.Module...)
 	sum := sha256.Sum256(entry[programAt:])
 	copy(entry[sumAt:], sum[:])
 	f.removeOlder(time.Now().Add(-keptFor))

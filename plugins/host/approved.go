@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 
 	"github.com/loadstone-db/loadstone/plugins/approval"
@@ -9,8 +11,11 @@ import (
 	"github.com/loadstone-db/loadstone/sdk/abi"
 )
 
-// kept is what an approval has of a module besides its metered bytes.
+// kept is what an approval has of a module besides its bytes. These are the metered ones,
+// or, where Code says in which file their compiled code is, what Hollow leaves of them:
+// then wazero does not decode and validate code that it has compiled long ago.
 type kept struct {
+	Code      *codeFile         `json:"code,omitempty"`
 	Imports   []string          `json:"imports"`
 	Exports   []string          `json:"exports"`
 	Functions map[string]string `json:"functions"`
@@ -38,9 +43,20 @@ func (h *Host) approved(ctx context.Context, sha string) *compiled {
 	}
 	c := &compiled{name: sha[:12], sha: sha, compiler: h.compiler, least: k.Least, most: k.Most,
 		shape: shape{imports: k.Imports, exports: k.Exports, functions: k.Functions, start: k.Start}}
+	there := func() bool { return k.Code == nil || k.Code.has(h.codeDir, a.Module) }
+	if !there() {
+		return nil
+	}
 	var err error
-	if c.code, err = h.compiler.compile(ctx, a.Metered); err != nil {
+	if c.code, err = h.compiler.compile(ctx, a.Module); err != nil {
 		h.log.Warn().Err(err).Str("sha256", sha).Msg("a plugin that was approved does not compile; it is judged again")
+		return nil
+	}
+	if !there() {
+		// The compiler looked elsewhere, found none, and compiled traps.
+		if err := c.code.Close(ctx); err != nil {
+			h.log.Warn().Err(err).Str("sha256", sha).Msg("closing a module without code")
+		}
 		return nil
 	}
 	return c
@@ -48,10 +64,22 @@ func (h *Host) approved(ctx context.Context, sha string) *compiled {
 
 // approve keeps that a file was let through, compiled, and said what it is.
 func (h *Host) approve(c *compiled, metered []byte) {
-	text, err := json.Marshal(kept{Imports: c.shape.imports, Exports: c.shape.exports, Functions: c.shape.functions,
-		Start: c.shape.start, Least: c.least, Most: c.most})
+	if !h.approvals.Keeps() {
+		return
+	}
+	k := kept{Imports: c.shape.imports, Exports: c.shape.exports, Functions: c.shape.functions,
+		Start: c.shape.start, Least: c.least, Most: c.most}
+	module := metered
+	sum := sha256.Sum256(metered)
+	hollow := wasm.Hollow(metered, hex.EncodeToString(sum[:]))
+	if file, err := share(h.codeDir, metered, hollow); err == nil {
+		k.Code, module = &file, hollow
+	} else {
+		h.log.Debug().Err(err).Str("plugin", c.name).Msg("the next start validates the code of the plugin again")
+	}
+	text, err := json.Marshal(k)
 	if err == nil {
-		err = h.approvals.Put(c.sha, approval.Approval{Shape: text, Metered: metered})
+		err = h.approvals.Put(c.sha, approval.Approval{Shape: text, Module: module})
 	}
 	if err != nil {
 		// The next start takes a little longer.

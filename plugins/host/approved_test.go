@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/loadstone-db/loadstone/engine/plugin"
 	"github.com/loadstone-db/loadstone/engine/plugin/plugintest"
+	"github.com/loadstone-db/loadstone/plugins/approval"
 )
 
 func shaOf(wasm []byte) string {
@@ -41,9 +44,9 @@ func judged(t *testing.T, o Options, wasm []byte, info plugin.Info) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The code is that of this plugin and works: the stream says what this one alone says.
-	if _, err := w.Rows(t.Context(), nil, 0, 1, 1); errors.Is(err, plugin.ErrTrapped) {
-		t.Fatal(err)
+	// The code is that of the plugin: it does not trap.
+	if _, err := w.Rows(t.Context(), nil, 0, 1, 1); !errors.Is(err, plugin.ErrFailed) {
+		t.Errorf("rows: %v", err)
 	}
 	if r := h.find(func(*registered) bool { return true }); r.module.shape.functions["ls_fill"] != "(i32) → (i64)" ||
 		r.module.sha != info.SHA256 || r.module.least == 0 || r.module.most == 0 {
@@ -58,10 +61,13 @@ func judged(t *testing.T, o Options, wasm []byte, info plugin.Info) bool {
 func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 	t.Parallel()
 	o := Options{CacheDir: t.TempDir(), Program: "this"}
-	wasm := plugintest.Guest{Manifest: plugintest.ManifestOf("one")}.Build()
+	says := plugintest.Guest{Rows: []byte{0}, Code: map[string][]byte{"ls_rows": plugintest.I64(-1)}, Error: "none today"}
+	says.Manifest = plugintest.ManifestOf("one")
+	wasm := says.Build()
 	info := inspected(t, wasm)
 	entry := filepath.Join(o.CacheDir, "approved", info.SHA256)
-	other := plugintest.Guest{Manifest: plugintest.ManifestOf("other")}.Build()
+	says.Manifest = plugintest.ManifestOf("other")
+	other := says.Build()
 	otherEntry := filepath.Join(o.CacheDir, "approved", shaOf(other))
 
 	if !judged(t, o, wasm, info) || judged(t, o, wasm, info) || !judged(t, o, other, inspected(t, other)) {
@@ -80,6 +86,14 @@ func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 		}
 		if err := os.WriteFile(entry, b, 0o600); err != nil {
 			t.Fatal(err)
+		}
+	}
+	code := codeOf(t, o, info.SHA256)
+	// Where it would be on another kind of processor.
+	elsewhere := ""
+	for _, name := range codeNames(approvalOf(t, o, info.SHA256).Module) {
+		if name != filepath.Base(code) {
+			elsewhere = filepath.Join(filepath.Dir(code), name)
 		}
 	}
 	flipped := func(at int) func() {
@@ -112,15 +126,43 @@ func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 			replace(nil)
 			judged(t, Options{CacheDir: o.CacheDir, Program: "earlier"}, wasm, info)
 		},
-		"gone": func() {
-			if err := os.Remove(entry); err != nil {
+		"gone":             func() { removed(t, entry) },
+		"its code is gone": func() { removed(t, code) },
+		"its code is other code": func() {
+			removed(t, code)
+			if err := os.WriteFile(code, []byte("traps"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"its code is that of traps": func() {
+			apart := newHost(t, Options{CacheDir: t.TempDir()})
+			_, err := apart.compiler.compile(t.Context(), approvalOf(t, o, info.SHA256).Module)
+			if err := errors.Join(err, os.Rename(filepath.Join(apart.codeDir, filepath.Base(code)), code)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"its code is a link": func() {
+			away := filepath.Join(t.TempDir(), "away")
+			if err := errors.Join(os.Rename(code, away), os.Symlink(away, code)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"there is code for another processor": func() {
+			if err := os.WriteFile(elsewhere, []byte("traps"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it was approved on another processor": func() {
+			a := approvalOf(t, o, info.SHA256)
+			a.Shape = bytes.Replace(a.Shape, []byte(filepath.Base(code)), []byte(filepath.Base(elsewhere)), 1)
+			if err := errors.Join(os.Rename(code, elsewhere), approvals(t, o).Put(info.SHA256, a)); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"a link to the same elsewhere": func() {
-			elsewhere := filepath.Join(t.TempDir(), "elsewhere")
-			if err := errors.Join(os.WriteFile(elsewhere, good, 0o600), os.Remove(entry),
-				os.Symlink(elsewhere, entry)); err != nil {
+			away := filepath.Join(t.TempDir(), "away")
+			if err := errors.Join(os.WriteFile(away, good, 0o600), os.Remove(entry),
+				os.Symlink(away, entry)); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -139,6 +181,110 @@ func TestAnApprovalHoldsForItsBytesAndProgram(t *testing.T) {
 	if !judged(t, Options{CacheDir: o.CacheDir}, wasm, info) {
 		t.Error("a host that does not know its program took an approval")
 	}
+}
+
+func removed(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func approvals(t *testing.T, o Options) approval.Folder {
+	t.Helper()
+	folder, err := approval.Open(o.CacheDir, o.Program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func approvalOf(t *testing.T, o Options, sha string) approval.Approval {
+	t.Helper()
+	a, ok := approvals(t, o).Get(sha)
+	if !ok {
+		t.Fatal("there is no approval")
+	}
+	return a
+}
+
+// codeOf is the file of the code that the next start takes.
+func codeOf(t *testing.T, o Options, sha string) string {
+	t.Helper()
+	var k kept
+	if err := json.Unmarshal(approvalOf(t, o, sha).Shape, &k); err != nil || k.Code == nil {
+		t.Fatalf("where the code is was not kept: %v; does wazero keep it in another way?", err)
+	}
+	return filepath.Join(codeFolder(o.CacheDir), k.Code.Name)
+}
+
+// TestCodeOfOneModuleIsNotAnothers: two plugins that differ in nothing but their code have their own.
+func TestCodeOfOneModuleIsNotAnothers(t *testing.T) {
+	t.Parallel()
+	o := Options{CacheDir: t.TempDir(), Program: "this"}
+	o.CallFuel = 1_000_000
+	var modules [2][]byte
+	for turn := range 3 {
+		for i, c := range []struct {
+			code []byte
+			want error
+		}{{plugintest.Unreachable, plugin.ErrTrapped}, {plugintest.Forever, plugin.ErrOutOfFuel}} {
+			wasm := plugintest.Guest{Rows: []byte{0}, Code: map[string][]byte{"ls_rows": c.code}}.Build()
+			h := newHost(t, o)
+			asked := false
+			err := h.Enlist(func() ([]byte, error) { asked = true; return wasm, nil }, inspected(t, wasm), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := h.Workload(t.Context(), shaOf(wasm))
+			if err != nil || asked != (turn == 0) {
+				t.Fatalf("turn %d: %v, judged %v", turn, err, asked)
+			}
+			if _, err := w.Rows(t.Context(), nil, 0, 1, 1); !errors.Is(err, c.want) {
+				t.Errorf("turn %d: %v, expected %v", turn, err, c.want)
+			}
+			modules[i] = approvalOf(t, o, shaOf(wasm)).Module
+			codeOf(t, o, shaOf(wasm))
+		}
+	}
+	if bytes.Equal(modules[0], modules[1]) {
+		t.Error("both are the same module")
+	}
+}
+
+// TestAnApprovedGuestDoesTheSame: a guest in Go makes the same rows with code that was found as when it was compiled.
+func TestAnApprovedGuestDoesTheSame(t *testing.T) {
+	t.Parallel()
+	o := Options{CacheDir: cacheDir, Program: "of " + t.Name()}
+	wasm := bundledFile(t, "mix.wasm")
+	if err := os.Remove(filepath.Join(cacheDir, "approved", shaOf(wasm))); err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	info, err := newHost(t, Options{}).Inspect(t.Context(), wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [2]string
+	for i := range rows {
+		h := newHost(t, o)
+		asked := false
+		if err := h.Enlist(func() ([]byte, error) { asked = true; return wasm, nil }, info, true); err != nil {
+			t.Fatal(err)
+		}
+		w, err := h.Workload(t.Context(), "mix")
+		if err != nil || asked != (i == 0) {
+			t.Fatalf("%v, judged %v", err, asked)
+		}
+		made, err := w.Rows(t.Context(), nil, 0, 0, 50)
+		if err != nil || made.Len() != 50 {
+			t.Fatal(err)
+		}
+		rows[i] = fmt.Sprintf("%+v", made)
+	}
+	if rows[0] != rows[1] || len(rows[0]) < 1000 {
+		t.Errorf("%.300s\n%.300s", rows[0], rows[1])
+	}
+	codeOf(t, o, info.SHA256)
 }
 
 // TestNoApprovalOfWhatIsRefused: what the gate, the compiler or the contract refuses is not kept, and the

@@ -45,6 +45,7 @@ type Host struct {
 	fuel      int64
 	compiler  *compiler
 	approvals approval.Folder
+	codeDir   string // where the compiler keeps its code
 	quota     quota
 	mappings  *linear.Pool
 	// watch, in tests, is what instances tell when a guest begins and ends to compute.
@@ -86,6 +87,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 		return nil, errors.Join(err, e.close(ctx))
 	}
 	return &Host{log: o.Log, fuel: o.CallFuel, compiler: e, approvals: approvals,
+		codeDir:  codeFolder(o.CacheDir),
 		quota:    quota{each: o.PluginMemory, all: o.PluginsMemory},
 		mappings: linear.NewPool(abi.MaxMemoryPages * abi.PageSize)}, nil
 }
