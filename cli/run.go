@@ -79,6 +79,7 @@ func (c *runCommand) Run(e *command.Env) error {
 	}
 	var o outcome
 	if c.Server != "" {
+		e.Settle()
 		o, err = c.remote(e, source)
 	} else {
 		o, err = c.local(e, scenario)
